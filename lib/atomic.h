@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every atomic access of the library, the memory order in its name: the only home of stdatomic.h.
+ *
+ * There are no free-standing fences: ThreadSanitizer does not see them. seq_cst is for
+ * store-then-load alone (two threads that each publish one word and then read the other's).
+ */
+#ifndef TIMERHUB_ATOMIC_H
+#define TIMERHUB_ATOMIC_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CACHE_LINE_BYTES 64
+
+typedef _Atomic(uint32_t) atomic_u32;
+typedef _Atomic(uint64_t) atomic_u64;
+typedef _Atomic(void *) atomic_ptr;
+
+static inline uint64_t u64_load_relaxed(const atomic_u64 *word)
+{
+	return atomic_load_explicit(word, memory_order_relaxed);
+}
+
+static inline uint64_t u64_load_acquire(const atomic_u64 *word)
+{
+	return atomic_load_explicit(word, memory_order_acquire);
+}
+
+static inline uint64_t u64_load_seq_cst(const atomic_u64 *word)
+{
+	return atomic_load_explicit(word, memory_order_seq_cst);
+}
+
+static inline void u64_store_relaxed(atomic_u64 *word, uint64_t value)
+{
+	atomic_store_explicit(word, value, memory_order_relaxed);
+}
+
+static inline void u64_store_release(atomic_u64 *word, uint64_t value)
+{
+	atomic_store_explicit(word, value, memory_order_release);
+}
+
+static inline void u64_store_seq_cst(atomic_u64 *word, uint64_t value)
+{
+	atomic_store_explicit(word, value, memory_order_seq_cst);
+}
+
+static inline bool u64_cas_relaxed(atomic_u64 *word, uint64_t *expected, uint64_t value)
+{
+	return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_relaxed,
+	                                               memory_order_relaxed);
+}
+
+static inline bool u64_cas_acq_rel(atomic_u64 *word, uint64_t *expected, uint64_t value)
+{
+	return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_acq_rel,
+	                                               memory_order_acquire);
+}
+
+static inline bool u64_cas_seq_cst(atomic_u64 *word, uint64_t *expected, uint64_t value)
+{
+	return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_seq_cst,
+	                                               memory_order_seq_cst);
+}
+
+static inline uint64_t u64_fetch_add_relaxed(atomic_u64 *word, uint64_t value)
+{
+	return atomic_fetch_add_explicit(word, value, memory_order_relaxed);
+}
+
+static inline uint64_t u64_fetch_add_seq_cst(atomic_u64 *word, uint64_t value)
+{
+	return atomic_fetch_add_explicit(word, value, memory_order_seq_cst);
+}
+
+static inline uint64_t u64_fetch_and_seq_cst(atomic_u64 *word, uint64_t value)
+{
+	return atomic_fetch_and_explicit(word, value, memory_order_seq_cst);
+}
+
+/* A counter with one writer: no locked instruction is needed, and readers only want a number. */
+static inline void u64_count(atomic_u64 *counter, uint64_t more)
+{
+	u64_store_relaxed(counter, u64_load_relaxed(counter) + more);
+}
+
+static inline uint32_t u32_load_relaxed(const atomic_u32 *word)
+{
+	return atomic_load_explicit(word, memory_order_relaxed);
+}
+
+static inline uint32_t u32_load_acquire(const atomic_u32 *word)
+{
+	return atomic_load_explicit(word, memory_order_acquire);
+}
+
+static inline uint32_t u32_load_seq_cst(const atomic_u32 *word)
+{
+	return atomic_load_explicit(word, memory_order_seq_cst);
+}
+
+static inline void u32_store_relaxed(atomic_u32 *word, uint32_t value)
+{
+	atomic_store_explicit(word, value, memory_order_relaxed);
+}
+
+static inline void u32_store_release(atomic_u32 *word, uint32_t value)
+{
+	atomic_store_explicit(word, value, memory_order_release);
+}
+
+static inline void u32_store_seq_cst(atomic_u32 *word, uint32_t value)
+{
+	atomic_store_explicit(word, value, memory_order_seq_cst);
+}
+
+static inline bool u32_cas_relaxed(atomic_u32 *word, uint32_t *expected, uint32_t value)
+{
+	return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_relaxed,
+	                                               memory_order_relaxed);
+}
+
+static inline uint32_t u32_fetch_add_seq_cst(atomic_u32 *word, uint32_t value)
+{
+	return atomic_fetch_add_explicit(word, value, memory_order_seq_cst);
+}
+
+static inline uint32_t u32_exchange_seq_cst(atomic_u32 *word, uint32_t value)
+{
+	return atomic_exchange_explicit(word, value, memory_order_seq_cst);
+}
+
+static inline void *ptr_load_acquire(const atomic_ptr *word)
+{
+	return atomic_load_explicit(word, memory_order_acquire);
+}
+
+static inline void ptr_store_release(atomic_ptr *word, void *value)
+{
+	atomic_store_explicit(word, value, memory_order_release);
+}
+
+static inline bool ptr_cas_acq_rel(atomic_ptr *word, void **expected, void *value)
+{
+	return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_acq_rel,
+	                                               memory_order_acquire);
+}
+
+/* Tell the processor that this is a spin loop. */
+static inline void cpu_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ __volatile__("yield");
+#endif
+}
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * For when we are wrong, and for tests that want to stop us in between.
+ *
+ * check() stays in release builds: a broken invariant aborts at once rather than losing timers.
+ * test_point() marks the instants between two atomic steps at which a stopped thread has been fatal
+ * to designs like this one; it is nothing unless the library is built for tests.
+ */
+#ifndef TIMERHUB_CHECK_H
+#define TIMERHUB_CHECK_H
+
+#define check(condition)                                                                           \
+	do {                                                                                       \
+		if (__builtin_expect(!(condition), 0))                                             \
+			__builtin_trap();                                                          \
+	} while (0)
+
+enum test_point {
+	TEST_POINT_ARM_BEFORE_PUBLISH,   /* slot taken, word not yet written */
+	TEST_POINT_SUBMIT_BEFORE_PUSH,   /* the word says "in the inbox", the inbox does not */
+	TEST_POINT_SUBMIT_AFTER_PUSH,    /* pushed, the promise not yet read */
+	TEST_POINT_CANCEL_BEFORE_FREE,   /* dead and pushed, slot not yet in the free list */
+	TEST_POINT_WAKE_BEFORE_RECORD,   /* owner woken, pass not yet recorded */
+	TEST_POINT_OWNER_BEFORE_INBOX,   /* pass numbered, clock read, inbox not yet looked at */
+	TEST_POINT_OWNER_BEFORE_PROMISE, /* expired, next deadline known, promise not yet changed */
+	TEST_POINT_OWNER_AFTER_PROMISE,  /* promise raised, second look not yet taken */
+	TEST_POINT_OWNER_BEFORE_PUBLISH, /* word says pending, outbox does not yet */
+	TEST_POINT_CONSUME_BEFORE_CAS,   /* taken from the outbox, word not yet changed */
+	TEST_POINT_CONSUME_BEFORE_CLEAR, /* outbox found empty, signal not yet cleared */
+	TEST_POINT_CONSUME_AFTER_CLEAR,  /* signal cleared, outbox not yet looked at again */
+	TEST_POINT_WAIT_BEFORE_SLEEP,    /* waiter registered and about to block */
+};
+
+#ifdef TIMERHUB_TEST_POINTS
+extern void (*test_point_hook)(enum test_point point);
+static inline void test_point(enum test_point point)
+{
+	if (test_point_hook)
+		test_point_hook(point);
+}
+#else
+static inline void test_point(enum test_point point)
+{
+	(void)point;
+}
+#endif
+
+#endif

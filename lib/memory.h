@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory reserved at open: zeroed, committed by the kernel page by page as it is touched, so that a
+ * hub for ten million timers costs nothing until they are armed.
+ */
+#ifndef TIMERHUB_MEMORY_H
+#define TIMERHUB_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct memory {
+	void *base; /* NULL: none */
+	size_t bytes;
+};
+
+/* 0, or a negative errno. Page aligned. */
+int memory_reserve(struct memory *memory, size_t bytes);
+
+/* As memory_reserve(), and in a forked child it is zeroed again. */
+int memory_reserve_wiped_on_fork(struct memory *memory, size_t bytes);
+
+/* Fine if there is none. */
+void memory_release(struct memory *memory);
+
+#endif

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A timer: its state word and the word's transitions, its handle, and the three records that a slot
+ * has, split by who touches them. Pure; nothing here reads a clock or takes part in a protocol.
+ *
+ * The state word is the truth about a timer; every container only says "look at slot i". So every
+ * decision about a timer is one compare-and-swap on this word. tests/unit/test_timer.c walks every
+ * transition.
+ *
+ *   state word   63                     7 6    3  2     1    0
+ *               | deadline, 64 ns units  | tag  |inbox| phase |
+ *   aux word     63          26 25               8 7      2   1       0
+ *               | generation   | low deadline bits| residue |slack|periodic|
+ *   handle       63          26 25                           0
+ *               | generation   | slot                          |
+ */
+#ifndef TIMERHUB_TIMER_H
+#define TIMERHUB_TIMER_H
+
+#include "atomic.h"
+#include "bits.h"
+
+/* A deadline in units of 64 ns, 57 bits: 292 years from the clock's zero. */
+#define TIMER_UNIT_SHIFT 6
+#define TIMER_UNIT_NS ((uint64_t)1 << TIMER_UNIT_SHIFT)
+#define TIMER_UNITS_NEVER (((uint64_t)1 << 57) - 1)
+#define TIMER_DEADLINE_MAX_NS ((TIMER_UNITS_NEVER - 1) << TIMER_UNIT_SHIFT)
+
+#define TIMER_SLOT_BITS 26
+#define TIMER_SLOT_MASK (((uint64_t)1 << TIMER_SLOT_BITS) - 1)
+#define TIMER_SLOTS_MAX ((uint32_t)TIMER_SLOT_MASK - 1)
+#define TIMER_GENERATION_MASK (((uint64_t)1 << 38) - 1)
+#define SLOT_NONE UINT32_MAX
+
+#define WORD_PHASE_MASK ((uint64_t)3)
+#define WORD_INBOX ((uint64_t)1 << 2)
+#define WORD_TAG_SHIFT 3
+#define WORD_TAG_MASK ((uint64_t)15)
+#define WORD_DEADLINE_SHIFT 7
+
+#define AUX_PERIODIC ((uint64_t)1)
+#define AUX_SLACK ((uint64_t)2)
+#define AUX_FLAGS (AUX_PERIODIC | AUX_SLACK)
+#define AUX_RESIDUE_SHIFT 2
+#define AUX_LOW_SHIFT 8
+#define AUX_LOW_MASK (((uint64_t)1 << 18) - 1)
+#define AUX_GENERATION_SHIFT 26
+
+enum timer_phase {
+	TIMER_FREE = 0,    /* nobody's; may still be filed with the owner, or lie in the inbox */
+	TIMER_ARMED = 1,   /* waits for its deadline */
+	TIMER_PENDING = 2, /* expired, not delivered; a periodic one is filed for its next period */
+	TIMER_PARKED = 3,  /* periodic, expired, its next period fell due too; filed nowhere */
+};
+
+/*
+ * All that a re-arm reads or writes: packed, four to a cache line, because at a million timers a
+ * random access costs by the density of what it touches.
+ */
+struct timer_hot {
+	atomic_u64 word; /* the truth: deadline, tag, inbox flag, phase; anyone, by CAS */
+	atomic_u64 aux;  /* generation, residue, flags; the armer, and a periodic's deliverer */
+};
+
+/*
+ * What the caller gave. Written by the armer while the slot is its own, read by the owner and by
+ * consumers between loading the word and changing it: when their CAS succeeds, what they read
+ * belonged to that life. Relaxed atomics for that reason.
+ */
+struct timer_cold {
+	atomic_u64 data;        /* the caller's; in a free slot: the free list's link */
+	atomic_u64 fn;          /* the caller's timerhub_fn, as a number */
+	atomic_u64 interval_ns; /* 0: one-shot */
+	atomic_u64 queue_slack; /* queue index in the low 16 bits, slack in ns above */
+};
+
+/* Where the owner has filed the slot. The owner's alone. */
+struct timer_filing {
+	uint64_t at_ns; /* the instant that it is filed under */
+	uint32_t prev;  /* in its wheel bucket: the slot before, or SLOT_NONE */
+	uint32_t next;  /* in its wheel bucket: the slot after, or SLOT_NONE */
+	uint32_t where; /* 0: nowhere; else a wheel bucket or a heap place, see schedule.h */
+	uint32_t place; /* low bits of the outbox place last given to it */
+};
+
+#define TIMER_QUEUE_BITS 16
+#define TIMER_SLACK_MAX_NS (((uint64_t)1 << 48) - 1)
+
+static inline enum timer_phase word_phase(uint64_t word)
+{
+	return (enum timer_phase)(word & WORD_PHASE_MASK);
+}
+
+static inline bool word_in_inbox(uint64_t word)
+{
+	return (word & WORD_INBOX) != 0;
+}
+
+static inline uint64_t word_tag(uint64_t word)
+{
+	return (word >> WORD_TAG_SHIFT) & WORD_TAG_MASK;
+}
+
+static inline uint64_t word_units(uint64_t word)
+{
+	return word >> WORD_DEADLINE_SHIFT;
+}
+
+/* The deadline, rounded up to the unit; UINT64_MAX for never. */
+static inline uint64_t word_deadline_ns(uint64_t word)
+{
+	uint64_t units = word_units(word);
+
+	return units == TIMER_UNITS_NEVER ? UINT64_MAX : units << TIMER_UNIT_SHIFT;
+}
+
+/* UINT64_MAX is never; everything else must be at most TIMER_DEADLINE_MAX_NS. */
+static inline uint64_t units_from_ns(uint64_t deadline_ns)
+{
+	if (deadline_ns == UINT64_MAX)
+		return TIMER_UNITS_NEVER;
+	return (deadline_ns + TIMER_UNIT_NS - 1) >> TIMER_UNIT_SHIFT;
+}
+
+/* The transitions. Each keeps what it does not name. */
+
+/* FREE → ARMED: a new life. The slot is to be in the inbox, whether or not it was. */
+static inline uint64_t word_armed(uint64_t units, uint64_t generation)
+{
+	return units << WORD_DEADLINE_SHIFT | (generation & WORD_TAG_MASK) << WORD_TAG_SHIFT |
+	       WORD_INBOX | TIMER_ARMED;
+}
+
+/* ARMED, PENDING, PARKED → ARMED with another deadline. */
+static inline uint64_t word_rearmed(uint64_t word, uint64_t units)
+{
+	return units << WORD_DEADLINE_SHIFT | (word & (WORD_TAG_MASK << WORD_TAG_SHIFT)) |
+	       (word & WORD_INBOX) | TIMER_ARMED;
+}
+
+/* ARMED → PENDING, PENDING → PARKED, any → FREE. */
+static inline uint64_t word_with_phase(uint64_t word, enum timer_phase phase)
+{
+	return (word & ~WORD_PHASE_MASK) | phase;
+}
+
+static inline uint64_t aux_generation(uint64_t aux)
+{
+	return aux >> AUX_GENERATION_SHIFT;
+}
+
+static inline bool aux_periodic(uint64_t aux)
+{
+	return (aux & AUX_PERIODIC) != 0;
+}
+
+static inline bool aux_has_slack(uint64_t aux)
+{
+	return (aux & AUX_SLACK) != 0;
+}
+
+/*
+ * The aux word remembers how far below the rounded deadline the exact one lay, and the low bits of
+ * that rounded deadline. While they match the state word's, the exact deadline is known; a re-arm,
+ * which touches the state word alone, makes them differ.
+ */
+static inline uint64_t aux_make(uint64_t generation, uint64_t deadline_ns, uint64_t flags)
+{
+	uint64_t units = units_from_ns(deadline_ns);
+	uint64_t residue =
+		units == TIMER_UNITS_NEVER ? 0 : (units << TIMER_UNIT_SHIFT) - deadline_ns;
+
+	return generation << AUX_GENERATION_SHIFT | (units & AUX_LOW_MASK) << AUX_LOW_SHIFT |
+	       residue << AUX_RESIDUE_SHIFT | flags;
+}
+
+static inline uint64_t aux_residue_ns(uint64_t aux, uint64_t units)
+{
+	if (((aux >> AUX_LOW_SHIFT) & AUX_LOW_MASK) != (units & AUX_LOW_MASK))
+		return 0;
+	return (aux >> AUX_RESIDUE_SHIFT) & (TIMER_UNIT_NS - 1);
+}
+
+/* The deadline to the nanosecond where that is known, else rounded up; UINT64_MAX for never. */
+static inline uint64_t timer_deadline_ns(uint64_t word, uint64_t aux)
+{
+	uint64_t units = word_units(word);
+
+	if (units == TIMER_UNITS_NEVER)
+		return UINT64_MAX;
+	return (units << TIMER_UNIT_SHIFT) - aux_residue_ns(aux, units);
+}
+
+/*
+ * The units of a re-armed deadline, for a state word under `aux`. One unit in a quarter million,
+ * by chance, matches the aux word's low bits and would be read with a stale residue: move it on by
+ * one.
+ */
+static inline uint64_t units_for_rearm(uint64_t deadline_ns, uint64_t aux)
+{
+	uint64_t units = units_from_ns(deadline_ns);
+
+	if (units != TIMER_UNITS_NEVER && aux_residue_ns(aux, units) > 0 &&
+	    (units << TIMER_UNIT_SHIFT) - aux_residue_ns(aux, units) < deadline_ns)
+		units++;
+	return units;
+}
+
+static inline uint64_t generation_next(uint64_t generation)
+{
+	generation = (generation + 1) & TIMER_GENERATION_MASK;
+	return generation == 0 ? 1 : generation;
+}
+
+static inline uint64_t handle_make(uint64_t generation, uint32_t slot)
+{
+	return generation << TIMER_SLOT_BITS | slot;
+}
+
+static inline uint32_t handle_slot(uint64_t handle)
+{
+	return (uint32_t)(handle & TIMER_SLOT_MASK);
+}
+
+static inline uint64_t handle_generation(uint64_t handle)
+{
+	return handle >> TIMER_SLOT_BITS;
+}
+
+/*
+ * Does `handle` name the life that `word` and `aux` (loaded in this order) belong to? When a CAS
+ * on `word` then succeeds, it did so in that life: a recycled slot has another tag or another
+ * deadline.
+ */
+static inline bool timer_is(uint64_t word, uint64_t aux, uint64_t handle)
+{
+	return word_phase(word) != TIMER_FREE && aux_generation(aux) == handle_generation(handle) &&
+	       word_tag(word) == (handle_generation(handle) & WORD_TAG_MASK);
+}
+
+static inline uint64_t queue_slack_make(uint32_t queue, uint64_t slack_ns)
+{
+	return u64_min(slack_ns, TIMER_SLACK_MAX_NS) << TIMER_QUEUE_BITS | queue;
+}
+
+static inline uint32_t queue_slack_queue(uint64_t queue_slack)
+{
+	return (uint32_t)(queue_slack & ((1u << TIMER_QUEUE_BITS) - 1));
+}
+
+static inline uint64_t queue_slack_slack_ns(uint64_t queue_slack)
+{
+	return queue_slack >> TIMER_QUEUE_BITS;
+}
+
+/*
+ * The instant in [deadline, deadline + slack] with most trailing zero bits: timers whose windows
+ * overlap meet there without knowing of each other. It never moves back when the deadline moves on,
+ * because a window holds one such instant only (between two there is one with more zeros).
+ */
+static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
+{
+	uint64_t last = u64_add_saturating(deadline_ns, slack_ns);
+	uint64_t differ;
+
+	if (deadline_ns == UINT64_MAX || slack_ns == 0 || deadline_ns == 0)
+		return deadline_ns;
+	if (last > TIMER_DEADLINE_MAX_NS)
+		last = TIMER_DEADLINE_MAX_NS > deadline_ns ? TIMER_DEADLINE_MAX_NS : deadline_ns;
+	/* Below the highest bit in which first - 1 and last differ, last can be all zeros. */
+	differ = (deadline_ns - 1) ^ last;
+	return last & ~(((uint64_t)1 << bits_highest(differ)) - 1);
+}
+
+#endif
