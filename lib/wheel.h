@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The timers due later: a hierarchical timing wheel (G. Varghese and A. Lauck, "Hashed and
+ * hierarchical timing wheels", 1987) of four levels with 4,096 buckets each, the finest 65.5 µs
+ * wide. It never ticks: bitmaps say where the next occupied bucket is. Single-threaded and pure: no
+ * atomics, no clock.
+ */
+#ifndef TIMERHUB_WHEEL_H
+#define TIMERHUB_WHEEL_H
+
+#include "timer.h"
+
+#define WHEEL_FINEST_SHIFT 16 /* a bucket of level 0 is 2^16 ns wide */
+#define WHEEL_DIGIT_BITS 12   /* a level has 2^12 buckets: 16 + 4 x 12 = 64, every instant fits */
+#define WHEEL_LEVELS 4
+#define WHEEL_DIGITS (1u << WHEEL_DIGIT_BITS)
+#define WHEEL_BITMAP_WORDS (WHEEL_DIGITS / 64)
+
+struct wheel_bucket {
+	uint64_t bound_ns;  /* no slot in here is filed before this; UINT64_MAX if empty */
+	uint32_t first;     /* a list through timer_filing, or SLOT_NONE */
+	uint32_t bound_old; /* the slot that set the bound has left: it may be too low */
+};
+
+struct wheel_level {
+	uint64_t summary;                    /* bit w: bitmap[w] is not 0 */
+	uint64_t bitmap[WHEEL_BITMAP_WORDS]; /* bit d: bucket d is not empty */
+	struct wheel_bucket buckets[WHEEL_DIGITS];
+};
+
+struct wheel {
+	struct timer_filing *filings; /* .where of a slot in here: its bucket's number + 1 */
+	uint64_t base_ns; /* everything in the wheel is later than this one's level-0 bucket */
+	struct wheel_level *levels; /* WHEEL_LEVELS of them */
+};
+
+/* `levels`: WHEEL_LEVELS zeroed ones; untouched ones stay untouched. */
+void wheel_init(struct wheel *wheel, struct wheel_level *levels, struct timer_filing *filings);
+
+/* Is this instant beyond the base's finest bucket, so that it belongs in the wheel? */
+static inline bool wheel_covers(const struct wheel *wheel, uint64_t at_ns)
+{
+	return at_ns >> WHEEL_FINEST_SHIFT > wheel->base_ns >> WHEEL_FINEST_SHIFT;
+}
+
+/* The slot must be filed nowhere, and its at_ns covered. O(1). */
+void wheel_insert(struct wheel *wheel, uint32_t slot);
+
+/* The slot must be in the wheel. O(1). */
+void wheel_remove(struct wheel *wheel, uint32_t slot);
+
+/*
+ * Move a slot of the wheel to another instant. True if that was done by writing it down, because
+ * both lie in the same bucket; false, and nothing done, if not.
+ */
+bool wheel_move_within(struct wheel *wheel, uint32_t slot, uint64_t at_ns);
+
+/* No slot in the wheel is filed before this; exact but where a long bucket lost its first. */
+uint64_t wheel_bound_ns(struct wheel *wheel);
+
+/*
+ * Move the base forward to `base_ns`, at most wheel_bound_ns(). Where that enters a bucket, the
+ * bucket is emptied: the result is the list of its slots (linked by .next, filed nowhere), which
+ * the caller files again, else SLOT_NONE.
+ */
+uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns);
+
+#endif
