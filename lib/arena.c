@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See arena.h. Any thread calls.
+ *
+ * Each shard is a stack (R. K. Treiber, "Systems programming: coping with parallelism", 1986). Its
+ * top counts the takes, so that a slot which came back in between is noticed (the ABA problem),
+ * and so that nobody has to count arms elsewhere. A free slot's link also tells how many lie below
+ * it. Taken in order: from the own stack; from slots granted to it; from another stack, several at
+ * once; from slots never granted. Only when all are found empty twice over, with nothing put in
+ * between, is there no slot.
+ *
+ * Labels: [free] arena_put → arena_take: carries that the one before is done with the slot.
+ */
+#include "arena.h"
+
+#include "cpu.h"
+
+/* Slots granted at once, so that neighbours in a cache line belong to one CPU. */
+#define ARENA_GRANT 16
+/* The last slots are granted one by one: a refusal must not be due to what somebody has in hand. */
+#define ARENA_GRANT_SINGLY 1024
+/* Slots taken from another CPU's stack at once, if it holds twice as many; else one. */
+#define ARENA_STEAL 16
+#define ARENA_SHARDS_MAX 16
+/* No more shards than leave each this many slots. */
+#define ARENA_SHARD_SLOTS_MIN 256
+
+/* The link of a free slot: the slot below it, and how many there are from there down. */
+static uint64_t link_make(uint32_t below, uint32_t depth_below)
+{
+	return (uint64_t)depth_below << 32 | (uint32_t)(below + 1);
+}
+
+static uint32_t link_below(uint64_t link)
+{
+	return (uint32_t)link - 1; /* 0 - 1 is SLOT_NONE */
+}
+
+static uint32_t link_depth_below(uint64_t link)
+{
+	return (uint32_t)(link >> 32);
+}
+
+static uint32_t top_slot(uint64_t top)
+{
+	return (uint32_t)(top & TIMER_SLOT_MASK) - 1;
+}
+
+static uint64_t top_make(uint64_t takes, uint32_t slot)
+{
+	return takes << TIMER_SLOT_BITS | ((slot + 1) & TIMER_SLOT_MASK);
+}
+
+static uint64_t top_takes(uint64_t top)
+{
+	return top >> TIMER_SLOT_BITS;
+}
+
+static uint32_t arena_shards_for(uint32_t capacity)
+{
+	uint64_t shards = bits_power_of_two(cpu_count());
+
+	shards = u64_min(shards, ARENA_SHARDS_MAX);
+	while (shards > 1 && capacity / shards < ARENA_SHARD_SLOTS_MIN)
+		shards /= 2;
+	return (uint32_t)shards;
+}
+
+/*
+ * Two hubs must not know each other's handles, so each starts its generations somewhere else: the
+ * k-th hub of the process at the bits of k, reversed, which keeps any two far apart.
+ */
+static uint64_t arena_first_generation(void)
+{
+	static atomic_u64 opened;
+	uint64_t serial = u64_fetch_add_relaxed(&opened, 1); /* only that each gets another one */
+	uint64_t generation = 0;
+
+	for (unsigned bit = 0; bit < 38; bit++)
+		generation |= (serial >> bit & 1) << (37 - bit);
+	return generation;
+}
+
+static size_t align_up(size_t bytes)
+{
+	return (bytes + 4095) & ~(size_t)4095;
+}
+
+int arena_open(struct arena *arena, uint32_t capacity)
+{
+	uint32_t shards = arena_shards_for(capacity);
+	size_t hot_bytes = align_up(capacity * sizeof(struct timer_hot));
+	size_t cold_bytes = align_up(capacity * sizeof(struct timer_cold));
+	size_t filing_bytes = align_up(capacity * sizeof(struct timer_filing));
+	size_t shard_bytes = align_up(shards * sizeof(struct arena_shard));
+	struct memory memory = { .base = NULL };
+	int result = memory_reserve(&memory, hot_bytes + cold_bytes + filing_bytes + shard_bytes);
+	char *base = memory.base;
+
+	if (result < 0)
+		return result;
+	*arena = (struct arena){
+		.hot = (struct timer_hot *)(void *)base,
+		.cold = (struct timer_cold *)(void *)(base + hot_bytes),
+		.filings = (struct timer_filing *)(void *)(base + hot_bytes + cold_bytes),
+		.shards = (struct arena_shard *)(void *)(base + hot_bytes + cold_bytes +
+		                                         filing_bytes),
+		.shard_mask = shards - 1,
+		.capacity = capacity,
+		.first_generation = arena_first_generation(),
+		.memory = memory,
+	};
+	return 0;
+}
+
+void arena_close(struct arena *arena)
+{
+	memory_release(&arena->memory);
+}
+
+/*
+ * Take up to `max` slots off a stack. While we walk, others may take them and write over the links;
+ * then the top has changed and what we read is thrown away. A link may hold anything by then, so it
+ * is never followed out of the arena.
+ */
+static unsigned shard_pop(struct arena *arena, struct arena_shard *shard, uint32_t *slots,
+                          unsigned max)
+{
+	uint64_t top = u64_load_acquire(&shard->top); /* [free] */
+
+	for (;;) {
+		uint32_t slot = top_slot(top);
+		unsigned count = 0;
+
+		while (count < max && slot < arena->capacity) {
+			slots[count++] = slot;
+			/* Relaxed: ordered by the top, which tells whether to believe it. */
+			slot = link_below(u64_load_relaxed(&arena->cold[slot].data));
+		}
+		if (count == 0)
+			return 0;
+		if (slot != SLOT_NONE && slot >= arena->capacity) {
+			top = u64_load_acquire(&shard->top); /* a torn walk: again */
+			continue;
+		}
+		if (u64_cas_acq_rel(&shard->top, &top, top_make(top_takes(top) + 1, slot)))
+			return count;
+	}
+}
+
+/* Put slots onto a stack, slots[0] lowest. */
+static void shard_push(struct arena *arena, struct arena_shard *shard, const uint32_t *slots,
+                       unsigned count)
+{
+	uint64_t top = u64_load_acquire(&shard->top);
+
+	do {
+		uint32_t below = top_slot(top);
+		uint32_t depth = 0;
+
+		/* A racing take makes this depth wrong, and then our CAS fails. */
+		if (below < arena->capacity)
+			depth = 1 + link_depth_below(u64_load_relaxed(&arena->cold[below].data));
+		for (unsigned i = 0; i < count; i++) {
+			u64_store_relaxed(&arena->cold[slots[i]].data, link_make(below, depth++));
+			below = slots[i];
+		}
+		/* [free] */
+	} while (!u64_cas_acq_rel(&shard->top, &top, top_make(top_takes(top), slots[count - 1])));
+}
+
+static uint64_t fresh_make(uint64_t next, uint64_t end)
+{
+	return end << 32 | next;
+}
+
+static uint64_t fresh_left(uint64_t fresh)
+{
+	return (fresh >> 32) - (uint32_t)fresh;
+}
+
+/* Take a slot granted to the shard and never used. Nothing is carried: it is zeroed memory. */
+static uint32_t shard_take_fresh(struct arena_shard *shard)
+{
+	uint64_t fresh = u64_load_relaxed(&shard->fresh);
+
+	while (fresh_left(fresh) > 0)
+		if (u64_cas_relaxed(&shard->fresh, &fresh, fresh + 1))
+			return (uint32_t)fresh;
+	return SLOT_NONE;
+}
+
+/* Get slots granted that nobody has used, and keep them for the shard. */
+static uint32_t arena_grant(struct arena *arena, struct arena_shard *shard)
+{
+	uint64_t begin = u64_load_relaxed(&arena->granted);
+	uint64_t end, old;
+
+	do {
+		if (begin == arena->capacity)
+			return SLOT_NONE;
+		end = begin + ARENA_GRANT;
+		if (end + ARENA_GRANT_SINGLY > arena->capacity)
+			end = begin + 1;
+	} while (!u64_cas_relaxed(&arena->granted, &begin, end));
+	old = u64_load_relaxed(&shard->fresh);
+	if (begin + 1 < end &&
+	    (fresh_left(old) > 0 ||
+	     !u64_cas_relaxed(&shard->fresh, &old, fresh_make(begin + 1, end)))) {
+		/* Another thread of this CPU was quicker. Ours go on the stack, as if put back. */
+		uint32_t slots[ARENA_GRANT];
+		unsigned count = 0;
+
+		for (uint64_t slot = end - 1; slot > begin; slot--)
+			slots[count++] = (uint32_t)slot;
+		(void)u64_fetch_add_relaxed(&arena->untaken, count);
+		shard_push(arena, shard, slots, count);
+	}
+	return (uint32_t)begin;
+}
+
+/* How many slots are on the stack. Right if nobody takes or puts; else only a hint. */
+static uint64_t shard_depth(const struct arena *arena, const struct arena_shard *shard)
+{
+	uint64_t top = u64_load_acquire(&shard->top); /* [free] */
+	uint32_t slot = top_slot(top);
+
+	if (slot >= arena->capacity)
+		return 0;
+	return 1 + link_depth_below(u64_load_relaxed(&arena->cold[slot].data));
+}
+
+static uint32_t arena_steal(struct arena *arena, uint32_t home)
+{
+	uint32_t slots[ARENA_STEAL];
+
+	for (uint32_t i = 1; i <= arena->shard_mask; i++) {
+		struct arena_shard *other = &arena->shards[(home + i) & arena->shard_mask];
+		uint64_t depth = shard_depth(arena, other);
+		unsigned count;
+
+		if (depth == 0)
+			continue; /* a hint: the last resort looks again */
+		count = shard_pop(arena, other, slots, depth < 2 * ARENA_STEAL ? 1 : ARENA_STEAL);
+		if (count > 1)
+			shard_push(arena, &arena->shards[home], slots + 1, count - 1);
+		if (count > 0)
+			return slots[0];
+	}
+	return SLOT_NONE;
+}
+
+/*
+ * Nothing found in the usual places. Look everywhere, and believe "none" only if no stack was
+ * touched meanwhile: the sums of their tops, which only grow by takes and change by puts, agree.
+ */
+static uint32_t arena_take_last(struct arena *arena, uint32_t home)
+{
+	uint64_t tops[ARENA_SHARDS_MAX];
+	bool changed;
+
+	do {
+		for (uint32_t i = 0; i <= arena->shard_mask; i++)
+			tops[i] = u64_load_seq_cst(&arena->shards[i].top);
+		for (uint32_t i = 0; i <= arena->shard_mask; i++) {
+			struct arena_shard *shard = &arena->shards[(home + i) & arena->shard_mask];
+			uint32_t slot = shard_take_fresh(shard);
+
+			if (slot != SLOT_NONE || shard_pop(arena, shard, &slot, 1) == 1)
+				return slot;
+		}
+		changed = false;
+		for (uint32_t i = 0; i <= arena->shard_mask; i++)
+			changed |= tops[i] != u64_load_seq_cst(&arena->shards[i].top);
+	} while (changed);
+	return SLOT_NONE;
+}
+
+uint32_t arena_take(struct arena *arena, unsigned cpu)
+{
+	uint32_t home = cpu & arena->shard_mask;
+	struct arena_shard *shard = &arena->shards[home];
+	uint32_t slot;
+
+	if (shard_pop(arena, shard, &slot, 1) == 1)
+		return slot;
+	slot = shard_take_fresh(shard);
+	if (slot == SLOT_NONE)
+		slot = arena_steal(arena, home);
+	if (slot == SLOT_NONE)
+		slot = arena_grant(arena, shard);
+	return slot == SLOT_NONE ? arena_take_last(arena, home) : slot;
+}
+
+void arena_put(struct arena *arena, unsigned cpu, const uint32_t *slots, unsigned count)
+{
+	shard_push(arena, &arena->shards[cpu & arena->shard_mask], slots, count);
+}
+
+uint32_t arena_touched(const struct arena *arena)
+{
+	return (uint32_t)u64_load_relaxed(&arena->granted); /* who armed told us of it */
+}
+
+struct arena_counts arena_count(const struct arena *arena)
+{
+	/* Relaxed throughout: numbers that nobody acts on. */
+	uint64_t used = u64_load_relaxed(&arena->granted);
+	uint64_t free_again = 0;
+	uint64_t taken = 0;
+
+	for (uint32_t i = 0; i <= arena->shard_mask; i++) {
+		const struct arena_shard *shard = &arena->shards[i];
+
+		used -= fresh_left(u64_load_relaxed(&shard->fresh));
+		free_again += shard_depth(arena, shard);
+		taken += top_takes(u64_load_relaxed(&shard->top));
+	}
+	return (struct arena_counts){
+		.taken = taken + used - u64_load_relaxed(&arena->untaken),
+		.in_use = free_again < used ? used - free_again : 0,
+		.in_use_max = used,
+	};
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where timers live: one slot each, in arrays reserved at open and committed as touched, and the
+ * free slots, in stacks split by CPU. Lock-free: any thread takes and puts.
+ */
+#ifndef TIMERHUB_ARENA_H
+#define TIMERHUB_ARENA_H
+
+#include "memory.h"
+#include "timer.h"
+
+/* Free slots that were put back by threads on the same CPUs, and slots never used yet. */
+struct arena_shard {
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 top; /* [free] takes so far << 26 | first slot + 1 */
+	atomic_u64 fresh; /* slots granted but never used: end << 32 | next */
+};
+
+struct arena {
+	struct timer_hot *hot;                         /* one per slot: state word and generation */
+	struct timer_cold *cold;                       /* one per slot: what the caller gave */
+	struct timer_filing *filings;                  /* one per slot: the owner's */
+	struct arena_shard *shards;                    /* shard_mask + 1 of them */
+	uint32_t shard_mask;                           /* a power of two less one */
+	uint32_t capacity;                             /* slots in all */
+	uint64_t first_generation;                     /* what this hub's generations start from */
+	struct memory memory;                          /* holds all of the above */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 granted; /* slots granted to shards so far */
+	atomic_u64 untaken;                            /* slots taken for an arming given up */
+};
+
+/* 0, or -ENOMEM. `capacity` is from 1 to TIMER_SLOTS_MAX. */
+int arena_open(struct arena *arena, uint32_t capacity);
+void arena_close(struct arena *arena);
+
+/* Take a free slot, near this CPU's; SLOT_NONE only if at one instant none was free. */
+uint32_t arena_take(struct arena *arena, unsigned cpu);
+
+/* Put back slots that nobody else may use any more. `count` at least 1. */
+void arena_put(struct arena *arena, unsigned cpu, const uint32_t *slots, unsigned count);
+
+/* How many slots were ever used: the ones below this. */
+uint32_t arena_touched(const struct arena *arena);
+
+struct arena_counts {
+	uint64_t taken;      /* slots taken so far */
+	uint64_t in_use;     /* slots in use now */
+	uint64_t in_use_max; /* most slots in use at once */
+};
+
+/* Read the counts, which the free stacks keep anyway. Exact when nobody takes or puts. */
+struct arena_counts arena_count(const struct arena *arena);
+
+#endif

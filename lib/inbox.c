@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See inbox.h. Any thread pushes, the owner takes.
+ *
+ * A cell is {lap, filled, slot}: empty cells of lap L are filled in order, and filling one claims
+ * and publishes it in the same compare-and-swap. So there are no holes: a thread stopped anywhere
+ * hides nobody's entry. The tail counts whole cache lines of cells; a producer starts at the
+ * tail's line, fills the first empty cell, and whoever finds the line full moves the tail on. The
+ * owner empties a cell into the next lap.
+ *
+ * Order between entries does not matter (an entry only says "look at slot i"), hence the lanes.
+ *
+ * Labels: [entry] inbox_push → inbox_take: carries what was written to the slot's word before.
+ *         [cell-free] inbox_take → inbox_push: carries that the cell's old slot was read.
+ */
+#include "inbox.h"
+
+#include "bits.h"
+#include "cpu.h"
+
+#define INBOX_SLOT_BITS 26
+#define INBOX_FILLED ((uint64_t)1 << INBOX_SLOT_BITS)
+#define INBOX_LAP_SHIFT (INBOX_SLOT_BITS + 1)
+#define INBOX_LINE (CACHE_LINE_BYTES / sizeof(atomic_u64))
+#define INBOX_LANES_MAX 16
+/* No more lanes than leave each this many cells; no lane is smaller. */
+#define INBOX_LANE_CELLS_MIN 256
+
+int inbox_open(struct inbox *inbox, uint32_t capacity)
+{
+	uint64_t lanes = u64_min(bits_power_of_two(cpu_count()), INBOX_LANES_MAX);
+	uint64_t cells;
+	char *base;
+	int result;
+
+	while (lanes > 1 && capacity / lanes < INBOX_LANE_CELLS_MIN)
+		lanes /= 2;
+	cells = bits_power_of_two((capacity + lanes - 1) / lanes);
+	if (cells < INBOX_LANE_CELLS_MIN)
+		cells = INBOX_LANE_CELLS_MIN;
+	result = memory_reserve(&inbox->memory, lanes * sizeof(struct inbox_lane) +
+	                                                lanes * cells * sizeof(atomic_u64));
+	if (result < 0)
+		return result;
+	base = inbox->memory.base;
+	inbox->lanes = (struct inbox_lane *)(void *)base;
+	inbox->lane_mask = (uint32_t)lanes - 1;
+	inbox->lane_shift = bits_highest(cells);
+	for (uint64_t i = 0; i < lanes; i++)
+		inbox->lanes[i].cells =
+			(atomic_u64 *)(void *)(base + lanes * sizeof(struct inbox_lane)) +
+			i * cells;
+	return 0;
+}
+
+void inbox_close(struct inbox *inbox)
+{
+	memory_release(&inbox->memory);
+}
+
+static atomic_u64 *lane_cell(const struct inbox *inbox, const struct inbox_lane *lane,
+                             uint64_t place)
+{
+	return &lane->cells[place & (((uint64_t)1 << inbox->lane_shift) - 1)];
+}
+
+/* What an empty cell holds that is to be filled at this place. */
+static uint64_t cell_empty_at(const struct inbox *inbox, uint64_t place)
+{
+	return place >> inbox->lane_shift << INBOX_LAP_SHIFT;
+}
+
+static uint64_t cell_lap(uint64_t cell)
+{
+	return cell >> INBOX_LAP_SHIFT;
+}
+
+/* Everything before `place` is filled: let the next producer start there. */
+static void lane_advance_tail(struct inbox_lane *lane, uint64_t place)
+{
+	/* Relaxed: a hint; who starts too early walks on. */
+	uint64_t tail = u64_load_relaxed(&lane->tail);
+
+	while (tail < place && !u64_cas_relaxed(&lane->tail, &tail, place)) {
+	}
+}
+
+/* True if the slot was put at a place, which is told; false if the lane is full. */
+static bool lane_push(struct inbox *inbox, struct inbox_lane *lane, uint32_t slot,
+                      uint64_t *ret_place)
+{
+	uint64_t place = u64_load_relaxed(&lane->tail);
+
+	for (;; place++) {
+		atomic_u64 *cell = lane_cell(inbox, lane, place);
+		uint64_t empty = cell_empty_at(inbox, place);
+		uint64_t seen = u64_load_acquire(cell); /* [cell-free] */
+
+		if (place % INBOX_LINE == 0)
+			lane_advance_tail(lane, place);
+		/* [entry] seq_cst: before the promise is read. */
+		if (seen == empty && u64_cas_seq_cst(cell, &seen, empty | INBOX_FILLED | slot)) {
+			*ret_place = place;
+			return true;
+		}
+		if (cell_lap(seen) < cell_lap(empty))
+			return false; /* still holds an entry of the lap before */
+	}
+}
+
+bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot)
+{
+	uint64_t half = (uint64_t)1 << (inbox->lane_shift - 1);
+	struct inbox_lane *lane = &inbox->lanes[cpu & inbox->lane_mask];
+	uint64_t place;
+
+	/* There is a cell for every slot, so a full lane means that another has room. */
+	while (!lane_push(inbox, lane, slot, &place))
+		lane = &inbox->lanes[++cpu & inbox->lane_mask];
+	if ((place + 1) % half != 0)
+		return false;
+	/* Relaxed: too old a head only makes us ask in vain. */
+	return place + 1 - u64_load_relaxed(&lane->head) >= half;
+}
+
+void inbox_begin(struct inbox *inbox)
+{
+	/*
+	 * A look has an end, lest quick producers keep the owner from expiring. What was pushed
+	 * before this lies before the tail's line and the one after it.
+	 */
+	for (uint32_t i = 0; i <= inbox->lane_mask; i++)
+		inbox->lanes[i].end = u64_load_seq_cst(&inbox->lanes[i].tail) + 2 * INBOX_LINE;
+}
+
+static unsigned lane_take(const struct inbox *inbox, struct inbox_lane *lane, uint32_t *slots,
+                          unsigned max)
+{
+	uint64_t head = u64_load_relaxed(&lane->head); /* we are its only writer */
+	unsigned count = 0;
+
+	for (; count < max && head < lane->end; head++) {
+		atomic_u64 *cell = lane_cell(inbox, lane, head);
+		uint64_t seen = u64_load_seq_cst(cell); /* [entry] after the promise was made */
+
+		if ((seen & INBOX_FILLED) == 0)
+			break;
+		slots[count++] = (uint32_t)(seen & (INBOX_FILLED - 1));
+		/* [cell-free] before the slot's word says that it is out: it may come in again. */
+		u64_store_release(cell,
+		                  cell_empty_at(inbox, head) + ((uint64_t)1 << INBOX_LAP_SHIFT));
+	}
+	if (count > 0)
+		u64_store_relaxed(&lane->head, head);
+	return count;
+}
+
+unsigned inbox_take(struct inbox *inbox, uint32_t *slots, unsigned max)
+{
+	unsigned count = 0;
+
+	for (uint32_t i = 0; i <= inbox->lane_mask && count < max; i++)
+		count += lane_take(inbox, &inbox->lanes[i], slots + count, max - count);
+	return count;
+}
+
+bool inbox_empty(const struct inbox *inbox)
+{
+	for (uint32_t i = 0; i <= inbox->lane_mask; i++) {
+		const struct inbox_lane *lane = &inbox->lanes[i];
+		const atomic_u64 *cell = lane_cell(inbox, lane, u64_load_relaxed(&lane->head));
+
+		if ((u64_load_seq_cst(cell) & INBOX_FILLED) != 0)
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Callers → owner: slots to look at. Many producers, one consumer, lock-free; a slot is in here at
+ * most once, and there are as many cells as slots, so that there is always room.
+ */
+#ifndef TIMERHUB_INBOX_H
+#define TIMERHUB_INBOX_H
+
+#include "atomic.h"
+#include "memory.h"
+
+/* One lane: a ring of cells for the threads on some of the CPUs. */
+struct inbox_lane {
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail; /* a place not behind the first unfilled line */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 head; /* next place to take; the owner writes */
+	uint64_t end;                               /* where this look ends; the owner's alone */
+	atomic_u64 *cells;
+};
+
+struct inbox {
+	struct inbox_lane *lanes;
+	uint32_t lane_mask;   /* a power of two less one */
+	uint32_t lane_shift;  /* each lane has 2^lane_shift cells */
+	struct memory memory; /* holds lanes and cells */
+};
+
+/* 0, or -ENOMEM. Room for `capacity` slots. */
+int inbox_open(struct inbox *inbox, uint32_t capacity);
+void inbox_close(struct inbox *inbox);
+
+/*
+ * Any thread, signal-safe. The slot must not be in the inbox. True now and then when a lane has
+ * become half full: the owner should be told, whatever the deadline.
+ */
+bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot);
+
+/* Owner: begin a look. What was pushed before this is found by inbox_take(). */
+void inbox_begin(struct inbox *inbox);
+
+/* Owner: take up to `max` slots; 0 when this look is over. */
+unsigned inbox_take(struct inbox *inbox, uint32_t *slots, unsigned max);
+
+/* Owner: is there anything in it? */
+bool inbox_empty(const struct inbox *inbox);
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See notifier.h. The only home of sys/eventfd.h. The owner signals, consumers clear and wait.
+ *
+ *   owner                                consumer
+ *   publish in the outbox                signalled := 0, clear the bell
+ *   exchange signalled with 1: was 0?    look at the outbox once more
+ *   ring the bell
+ *
+ * seq_cst on both sides. Impossible thereby: the owner finds signalled still 1 and does not ring,
+ * and the consumer's second look misses what was published.
+ *
+ * A ring can land after the clear that it should have preceded, when the owner was stopped between
+ * the exchange and the ring. The fd is then readable for nothing; `rings`, counted after the ring,
+ * shows the next consumer that there is something to clear.
+ *
+ *   owner                                waiter
+ *   publish in the outbox                waiters += 1
+ *   waiters > 0: ticket += 1, wake       look at the outbox, block while ticket is unchanged
+ *
+ * seq_cst again: the owner sees no waiter only if the waiter sees what was published.
+ */
+#include "notifier.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "futex.h"
+
+int bell_open(void)
+{
+	int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+void bell_close(int fd)
+{
+	if (fd >= 0)
+		(void)close(fd);
+}
+
+void bell_ring(int fd)
+{
+	int saved_errno = errno;
+	uint64_t one = 1;
+
+	/* EAGAIN: somebody has filled the counter, so that it is readable as it is. */
+	(void)syscall(SYS_write, fd, &one, sizeof(one));
+	errno = saved_errno;
+}
+
+void bell_clear(int fd)
+{
+	int saved_errno = errno;
+	uint64_t count;
+
+	/* EAGAIN: it was not readable; just as well. */
+	(void)syscall(SYS_read, fd, &count, sizeof(count));
+	errno = saved_errno;
+}
+
+int notifier_open(struct notifier *notifier)
+{
+	int fd = bell_open();
+
+	if (fd < 0)
+		return fd;
+	*notifier = (struct notifier){ .fd = fd };
+	return 0;
+}
+
+void notifier_close(struct notifier *notifier)
+{
+	bell_close(notifier->fd);
+	notifier->fd = -1;
+}
+
+static void notifier_ring(struct notifier *notifier)
+{
+	bell_ring(notifier->fd);
+	(void)u64_fetch_add_seq_cst(&notifier->rings, 1);
+}
+
+static void notifier_wake(struct notifier *notifier, unsigned count)
+{
+	(void)u32_fetch_add_seq_cst(&notifier->ticket, 1);
+	futex_wake(&notifier->ticket, count);
+}
+
+bool notifier_signal(struct notifier *notifier, unsigned count)
+{
+	bool ring = u32_load_seq_cst(&notifier->signalled) == 0 &&
+	            u32_exchange_seq_cst(&notifier->signalled, 1) == 0;
+
+	if (ring)
+		notifier_ring(notifier);
+	if (u32_load_seq_cst(&notifier->waiters) > 0)
+		notifier_wake(notifier, count);
+	return ring;
+}
+
+void notifier_signal_again(struct notifier *notifier)
+{
+	u32_store_seq_cst(&notifier->signalled, 1);
+	notifier_ring(notifier);
+}
+
+void notifier_clear(struct notifier *notifier)
+{
+	uint64_t rings;
+
+	if (u32_load_seq_cst(&notifier->signalled) != 0)
+		u32_store_seq_cst(&notifier->signalled, 0);
+	/*
+	 * Relaxed: if two consumers write it, the older value only costs one more read of the fd.
+	 */
+	rings = u64_load_seq_cst(&notifier->rings);
+	if (rings == u64_load_relaxed(&notifier->rings_cleared))
+		return;
+	u64_store_relaxed(&notifier->rings_cleared, rings);
+	bell_clear(notifier->fd);
+}
+
+uint32_t notifier_wait_enter(struct notifier *notifier)
+{
+	(void)u32_fetch_add_seq_cst(&notifier->waiters, 1);
+	return u32_load_seq_cst(&notifier->ticket);
+}
+
+void notifier_wait(struct notifier *notifier, uint32_t ticket, uint64_t timeout_ns)
+{
+	futex_wait(&notifier->ticket, ticket, timeout_ns);
+}
+
+void notifier_wait_leave(struct notifier *notifier)
+{
+	(void)u32_fetch_add_seq_cst(&notifier->waiters, UINT32_MAX);
+}
+
+void notifier_wake_all(struct notifier *notifier)
+{
+	notifier_wake(notifier, INT_MAX);
+}

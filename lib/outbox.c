@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See outbox.h. The owner puts, any thread takes.
+ *
+ * A consumer copies what lies between head and tail and then moves the head by compare-and-swap;
+ * the head only grows, so that success proves that the copied cells had not been filled anew. When
+ * the owner finds the outbox empty it goes on at the beginning of the array, so that one in steady
+ * use stays in a few cache lines.
+ *
+ * Labels: [outbox] outbox_publish → outbox_take: carries the handles, and the timers' state before.
+ *         [outbox-room] outbox_take → outbox_has_room: carries that the cells have been copied.
+ */
+#include "outbox.h"
+
+#include "bits.h"
+#include "check.h"
+
+/* Do not go back to the beginning for less than this many cells (32 KiB). */
+#define OUTBOX_RESTART 4096
+
+int outbox_open(struct outbox *outbox, uint32_t capacity)
+{
+	uint64_t cells = bits_power_of_two(2 * (uint64_t)capacity + 2);
+	int result = memory_reserve(&outbox->memory, cells * sizeof(atomic_u64));
+
+	if (result < 0)
+		return result;
+	outbox->cells = outbox->memory.base;
+	outbox->mask = cells - 1;
+	u64_store_relaxed(&outbox->head, 0); /* not yet shared */
+	u64_store_relaxed(&outbox->tail, 0);
+	outbox->put = 0;
+	outbox->head_seen = 0;
+	return 0;
+}
+
+void outbox_close(struct outbox *outbox)
+{
+	memory_release(&outbox->memory);
+}
+
+/* If everything was taken, go on at the beginning of the array. */
+static void outbox_restart(struct outbox *outbox)
+{
+	uint64_t begin = (outbox->put + outbox->mask) & ~outbox->mask;
+	uint64_t head = outbox->put;
+
+	if ((outbox->put & outbox->mask) < OUTBOX_RESTART)
+		return;
+	/* Consumers that copied nothing yet find head beyond tail for a moment: empty. */
+	if (!u64_cas_acq_rel(&outbox->head, &head, begin))
+		return;
+	outbox->put = begin;
+	outbox->head_seen = begin;
+	u64_store_seq_cst(&outbox->tail, begin);
+}
+
+bool outbox_has_room(struct outbox *outbox)
+{
+	if (outbox->put - outbox->head_seen < OUTBOX_RESTART && outbox->head_seen != outbox->put)
+		return true;
+	outbox->head_seen = u64_load_acquire(&outbox->head); /* [outbox-room] */
+	if (outbox->head_seen == outbox->put &&
+	    outbox->put == u64_load_relaxed(&outbox->tail)) /* we are its only writer */
+		outbox_restart(outbox);
+	return outbox->put - outbox->head_seen <= outbox->mask;
+}
+
+uint64_t outbox_put(struct outbox *outbox, uint64_t handle)
+{
+	uint64_t place = outbox->put++;
+
+	check(place - outbox->head_seen <= outbox->mask);
+	/* Relaxed: published by the tail. */
+	u64_store_relaxed(&outbox->cells[place & outbox->mask], handle);
+	return place;
+}
+
+void outbox_publish(struct outbox *outbox)
+{
+	/* [outbox] seq_cst: before the owner asks whether consumers know already. */
+	u64_store_seq_cst(&outbox->tail, outbox->put);
+}
+
+void outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *context)
+{
+	uint64_t end = outbox->put;
+	uint64_t head = u64_load_acquire(&outbox->head); /* [outbox-room] */
+
+	outbox_publish(outbox);
+	while (!u64_cas_acq_rel(&outbox->head, &head, end)) {
+	}
+	outbox->head_seen = end;
+	/* Putting back never overtakes reading: what is kept is at most what was read. */
+	for (uint64_t place = head; place < end; place++) {
+		uint64_t handle = u64_load_relaxed(&outbox->cells[place & outbox->mask]);
+
+		if (keep(context, handle, place, outbox->put))
+			(void)outbox_put(outbox, handle);
+	}
+}
+
+unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max)
+{
+	uint64_t head = u64_load_acquire(&outbox->head);
+
+	for (;;) {
+		uint64_t tail = u64_load_seq_cst(&outbox->tail); /* [outbox] */
+		unsigned count;
+
+		if (head >= tail)
+			return 0;
+		count = tail - head < max ? (unsigned)(tail - head) : max;
+		for (unsigned i = 0; i < count; i++)
+			/* Relaxed: if the owner has filled it anew, our CAS fails. */
+			handles[i] = u64_load_relaxed(&outbox->cells[(head + i) & outbox->mask]);
+		/* [outbox-room] */
+		if (u64_cas_acq_rel(&outbox->head, &head, head + count))
+			return count;
+	}
+}
+
+bool outbox_empty(const struct outbox *outbox)
+{
+	uint64_t head = u64_load_acquire(&outbox->head);
+
+	return head >= u64_load_seq_cst(&outbox->tail);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The promise and its passes. The owner makes it, callers read it.
+ *
+ *   caller                               owner
+ *   publish in the inbox                 look_by := later
+ *   load pass, look_by                   look at the inbox once more
+ *   deadline < look_by: wake
+ *
+ * All four are seq_cst. Impossible thereby: the caller reads the old, earlier promise and does not
+ * wake, and the owner's second look misses the entry. Lowering the promise needs no look: who read
+ * the later one has woken us, and the wake is sticky.
+ *
+ * Why a wake is recorded by pass number, and after the fact: claiming the right to wake before
+ * using it lets a stopped claimant silence everybody; lowering the promise on the owner's behalf
+ * may hit a later sleep than the one that was ended. Who finds the current pass recorded knows
+ * that a wake was sent after this pass was numbered, so that the next pass, which empties the
+ * inbox, is certain. Two wakes are harmless, none is not.
+ */
+#include "promise.h"
+
+void promise_init(struct promise *promise, uint64_t look_by_ns)
+{
+	/* Relaxed: not yet shared. Pass 0 is never recorded, since the first pass is number 1. */
+	u64_store_relaxed(&promise->look_by_ns, look_by_ns);
+	u64_store_relaxed(&promise->pass, 1);
+	u64_store_relaxed(&promise->woken_pass, 0);
+}
+
+void promise_begin_pass(struct promise *promise)
+{
+	/*
+	 * Relaxed load: the owner is its only writer. seq_cst store: before the look at the inbox.
+	 */
+	u64_store_seq_cst(&promise->pass, u64_load_relaxed(&promise->pass) + 1);
+}
+
+bool promise_make(struct promise *promise, uint64_t look_by_ns)
+{
+	uint64_t before = u64_load_relaxed(&promise->look_by_ns); /* we are its only writer */
+
+	if (look_by_ns != before)
+		u64_store_seq_cst(&promise->look_by_ns, look_by_ns);
+	return look_by_ns > before;
+}
+
+bool promise_woken(const struct promise *promise)
+{
+	/* Acquire is not needed: a stale answer costs the spinner one more turn. */
+	return u64_load_relaxed(&promise->woken_pass) == u64_load_relaxed(&promise->pass);
+}
+
+bool promise_wants_wake(const struct promise *promise, uint64_t deadline_ns, uint64_t *pass)
+{
+	/* The pass first: a wake recorded under it must have been sent after it began. */
+	*pass = u64_load_seq_cst(&promise->pass);
+	if (deadline_ns >= u64_load_seq_cst(&promise->look_by_ns))
+		return false;
+	return u64_load_seq_cst(&promise->woken_pass) != *pass;
+}
+
+void promise_record_wake(struct promise *promise, uint64_t pass)
+{
+	u64_store_seq_cst(&promise->woken_pass, pass);
+}

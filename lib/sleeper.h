@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How the owner sleeps: until a time is over or its bell is rung, whichever is first. Two ways, one
+ * behaviour; sleeper_uring.c is the better one, sleeper_poll.c works everywhere.
+ */
+#ifndef TIMERHUB_SLEEPER_H
+#define TIMERHUB_SLEEPER_H
+
+#include <stdint.h>
+
+struct sleeper;
+
+struct sleeper_ops {
+	/* Owner's thread, first of all: 0 or a negative errno. */
+	int (*start)(struct sleeper *sleeper);
+	/*
+	 * Owner's thread: sleep up to `timeout_ns` (UINT64_MAX: for ever) or until the bell was
+	 * rung, also if that was before. May return for no reason; only the clock says what is
+	 * due. 0, or a negative errno if it could not sleep at all.
+	 */
+	int (*sleep)(struct sleeper *sleeper, uint64_t timeout_ns);
+	/* Any thread, when the owner is gone or never was. */
+	void (*close)(struct sleeper *sleeper);
+};
+
+struct sleeper {
+	const struct sleeper_ops *ops;
+	int bell;    /* the eventfd that ends a sleep; not ours to close */
+	void *state; /* the way's own */
+};
+
+/* 0, or the negative errno with which the kernel refused. */
+int sleeper_open_uring(struct sleeper *sleeper, int bell);
+
+/* Cannot fail. */
+void sleeper_open_poll(struct sleeper *sleeper, int bell);
+
+#endif
