@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See owner.h; control flow only. The only home of pthread.h.
+ *
+ * A pass: number it; read the clock, then look at the inbox (the other way round a timer armed in
+ * between, with the earlier deadline, would come out second); expire up to that reading; publish;
+ * promise. What is filed in the schedule is a hint like everything else: the state word decides.
+ * Invariant: a timer that is armed and not in the inbox is filed no later than it may expire.
+ *
+ * Labels: [started] owner_main → owner_start: carries start_result and the sleeper.
+ *         [armed] whoever changes a state word → owner_look_at, owner_expire_slot: carries the cold
+ *         record and the aux word of that life.
+ *         [queue] timerhub_queue_open → owner_deliver: carries the queue.
+ */
+#define _GNU_SOURCE
+#include "owner.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "check.h"
+#include "futex.h"
+
+/* Slots taken from the inbox at once, so that their memory can be fetched side by side. */
+#define OWNER_BATCH 32
+/* Events put into a queue before consumers are let at them. */
+#define OWNER_PUBLISH_BATCH 64
+/* A wait shorter than this is cheaper spun than slept. */
+#define OWNER_SPIN_MIN_NS 2000
+/* After so many refusals in a row to sleep in io_uring, use the other sleeper for good. */
+#define OWNER_SLEEP_FAILURES_MAX 3
+
+int owner_open(struct owner *owner, const struct owner_world *world)
+{
+	size_t wheel_bytes = WHEEL_LEVELS * sizeof(struct wheel_level);
+	int result = memory_reserve(
+		&owner->memory, wheel_bytes + world->arena->capacity * sizeof(struct heap_entry));
+	char *base = owner->memory.base;
+
+	if (result < 0)
+		return result;
+	owner->world = *world;
+	schedule_init(&owner->schedule, (struct wheel_level *)(void *)base,
+	              (struct heap_entry *)(void *)(base + wheel_bytes), world->arena->filings);
+	return 0;
+}
+
+void owner_close(struct owner *owner)
+{
+	memory_release(&owner->memory);
+}
+
+/* ---- looking at the inbox ---- */
+
+/* The instant to file a timer under. */
+static uint64_t owner_instant_ns(const struct owner *owner, uint32_t slot, uint64_t word,
+                                 uint64_t aux)
+{
+	uint64_t deadline_ns = timer_deadline_ns(word, aux);
+	uint64_t queue_slack;
+
+	if (!aux_has_slack(aux))
+		return deadline_ns;
+	queue_slack = u64_load_relaxed(&owner->world.arena->cold[slot].queue_slack);
+	return timer_slacken_ns(deadline_ns, queue_slack_slack_ns(queue_slack));
+}
+
+static void owner_look_at(struct owner *owner, uint32_t slot)
+{
+	struct timer_hot *hot = &owner->world.arena->hot[slot];
+	/* [armed] From here on a change puts the slot into the inbox anew. */
+	uint64_t word = u64_fetch_and_seq_cst(&hot->word, ~WORD_INBOX);
+
+	switch (word_phase(word)) {
+	case TIMER_FREE:
+		schedule_remove(&owner->schedule, slot);
+		break;
+	case TIMER_ARMED:
+		schedule_insert(&owner->schedule, slot,
+		                owner_instant_ns(owner, slot, word, u64_load_relaxed(&hot->aux)));
+		break;
+	case TIMER_PENDING:
+	case TIMER_PARKED:
+		break; /* filed as it should be: expired since it was put in here */
+	}
+}
+
+static void owner_empty_inbox(struct owner *owner)
+{
+	struct inbox *inbox = owner->world.inbox;
+	uint32_t slots[OWNER_BATCH];
+	uint64_t total = 0;
+	unsigned count;
+
+	inbox_begin(inbox);
+	while ((count = inbox_take(inbox, slots, OWNER_BATCH)) > 0) {
+		for (unsigned i = 0; i < count; i++) {
+			__builtin_prefetch(&owner->world.arena->hot[slots[i]], 1);
+			__builtin_prefetch(&owner->world.arena->filings[slots[i]], 1);
+		}
+		for (unsigned i = 0; i < count; i++)
+			owner_look_at(owner, slots[i]);
+		total += count;
+	}
+	if (total > u64_load_relaxed(&owner->counts.inbox_max))
+		u64_store_relaxed(&owner->counts.inbox_max, total);
+}
+
+/* ---- expiring ---- */
+
+static void owner_publish(struct owner *owner, struct timerhub_queue *queue)
+{
+	if (queue->unpublished == 0)
+		return;
+	outbox_publish(&queue->outbox);
+	if (notifier_signal(&queue->notifier, queue->unpublished))
+		u64_count(&owner->counts.queue_signals, 1);
+	queue->unpublished = 0;
+	owner->signal_ns = clock_now_ns(owner->world.clock);
+}
+
+static void owner_publish_all(struct owner *owner)
+{
+	struct timerhub_queue *queue = owner->unpublished;
+
+	while (queue) {
+		struct timerhub_queue *next = queue->next_unpublished;
+
+		owner_publish(owner, queue);
+		queue->next_unpublished = NULL;
+		queue = next == queue ? NULL : next; /* the last points to itself */
+	}
+	owner->unpublished = NULL;
+}
+
+/* Is the handle still that of an undelivered expiry, and this its latest place? */
+static bool owner_keep(void *context, uint64_t handle, uint64_t old_place, uint64_t new_place)
+{
+	struct owner *owner = context;
+	uint32_t slot = handle_slot(handle);
+	struct timer_hot *hot = &owner->world.arena->hot[slot];
+	struct timer_filing *filing = &owner->world.arena->filings[slot];
+	uint64_t word = u64_load_acquire(&hot->word); /* [armed] */
+
+	if (!timer_is(word, u64_load_relaxed(&hot->aux), handle) ||
+	    word_phase(word) == TIMER_ARMED || filing->place != (uint32_t)old_place)
+		return false;
+	filing->place = (uint32_t)new_place;
+	return true;
+}
+
+static void owner_put(struct owner *owner, struct timerhub_queue *queue, uint64_t handle)
+{
+	if (!outbox_has_room(&queue->outbox)) {
+		owner_publish(owner, queue);
+		outbox_compact(&queue->outbox, owner_keep, owner);
+		queue->unpublished +=
+			OWNER_PUBLISH_BATCH; /* consumers must be told of what was put back */
+	}
+	owner->world.arena->filings[handle_slot(handle)].place =
+		(uint32_t)outbox_put(&queue->outbox, handle);
+	if (!queue->next_unpublished) {
+		queue->next_unpublished = owner->unpublished ? owner->unpublished : queue;
+		owner->unpublished = queue;
+	}
+	if (++queue->unpublished >= OWNER_PUBLISH_BATCH)
+		owner_publish(owner, queue);
+}
+
+static void owner_count_expiry(struct owner *owner, uint64_t deadline_ns)
+{
+	uint64_t late_ns = owner->signal_ns - deadline_ns;
+
+	u64_count(&owner->counts.expired, 1);
+	u64_count(&owner->counts.lateness[late_ns == 0 ? 0 : bits_highest(late_ns)], 1);
+}
+
+/* File a periodic timer, whose deadline has just passed, for its first period that has not. */
+static void owner_file_next_period(struct owner *owner, uint32_t slot, uint64_t deadline_ns,
+                                   uint64_t interval_ns, uint64_t slack_ns)
+{
+	uint64_t missed = (owner->now_ns - deadline_ns) / interval_ns;
+	uint64_t next_ns = u64_add_saturating(deadline_ns + missed * interval_ns, interval_ns);
+
+	schedule_insert(&owner->schedule, slot, timer_slacken_ns(next_ns, slack_ns));
+}
+
+/* The timer was armed on a queue while that was being closed: it ends here. */
+static void owner_drop(struct owner *owner, uint32_t slot, uint64_t word)
+{
+	struct timer_hot *hot = &owner->world.arena->hot[slot];
+
+	schedule_remove(&owner->schedule, slot);
+	while (word_phase(word) != TIMER_FREE) {
+		if (!u64_cas_seq_cst(&hot->word, &word, word_with_phase(word, TIMER_FREE)))
+			continue;
+		arena_put(owner->world.arena, 0, &slot, 1);
+		return;
+	}
+}
+
+/*
+ * The timer has just become pending: hand it to its queue, and file its next period if it has any.
+ */
+static void owner_deliver(struct owner *owner, uint32_t slot, uint64_t handle, uint64_t deadline_ns,
+                          uint64_t interval_ns, uint64_t queue_slack)
+{
+	struct timerhub_queue *queue = ptr_load_acquire(
+		&owner->world.queues[queue_slack_queue(queue_slack)]); /* [queue] */
+
+	if (!queue) {
+		owner_drop(owner, slot, u64_load_acquire(&owner->world.arena->hot[slot].word));
+		return;
+	}
+	if (interval_ns > 0)
+		owner_file_next_period(owner, slot, deadline_ns, interval_ns,
+		                       queue_slack_slack_ns(queue_slack));
+	owner_count_expiry(owner, deadline_ns);
+	owner_put(owner, queue, handle);
+}
+
+/*
+ * The slot's instant has come, and it is filed nowhere. What is read of the caller's before the CAS
+ * is of the same life if the CAS succeeds.
+ */
+static void owner_expire_slot(struct owner *owner, uint32_t slot)
+{
+	struct timer_hot *hot = &owner->world.arena->hot[slot];
+	const struct timer_cold *cold = &owner->world.arena->cold[slot];
+	uint64_t word = u64_load_acquire(&hot->word); /* [armed] */
+
+	for (;;) {
+		uint64_t aux = u64_load_relaxed(&hot->aux);
+		uint64_t queue_slack = u64_load_relaxed(&cold->queue_slack);
+		uint64_t interval_ns = u64_load_relaxed(&cold->interval_ns);
+		uint64_t deadline_ns = timer_deadline_ns(word, aux);
+		uint64_t at_ns = timer_slacken_ns(deadline_ns, queue_slack_slack_ns(queue_slack));
+
+		if (word_phase(word) == TIMER_FREE || word_phase(word) == TIMER_PARKED)
+			return;
+		if (word_phase(word) == TIMER_PENDING) {
+			/* Not delivered in a whole period: the delivery will file it. */
+			if (!aux_periodic(aux) ||
+			    u64_cas_seq_cst(&hot->word, &word, word_with_phase(word, TIMER_PARKED)))
+				return;
+			continue;
+		}
+		if (at_ns > owner->now_ns) {
+			schedule_insert(&owner->schedule, slot, at_ns);
+			u64_count(&owner->counts.refiled, 1);
+			return;
+		}
+		if (!u64_cas_seq_cst(&hot->word, &word, word_with_phase(word, TIMER_PENDING)))
+			continue;
+		test_point(TEST_POINT_OWNER_BEFORE_PUBLISH);
+		owner_deliver(owner, slot, handle_make(aux_generation(aux), slot), deadline_ns,
+		              interval_ns, queue_slack);
+		return;
+	}
+}
+
+static void owner_expire(struct owner *owner)
+{
+	uint32_t slot;
+
+	while ((slot = schedule_take(&owner->schedule, owner->now_ns)) != SLOT_NONE)
+		owner_expire_slot(owner, slot);
+	owner_publish_all(owner);
+}
+
+/* ---- the pass ---- */
+
+static void owner_begin_pass(struct owner *owner)
+{
+	promise_begin_pass(owner->world.promise);
+	(void)u32_fetch_add_seq_cst(&owner->passes_begun, 1);
+	if (u32_load_seq_cst(&owner->pass_waiters) > 0)
+		futex_wake(&owner->passes_begun, UINT32_MAX);
+}
+
+/* True if there must be another: the promise was raised over something in the inbox. */
+static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
+{
+	owner_begin_pass(owner);
+	owner->now_ns = clock_now_ns(owner->world.clock);
+	owner->signal_ns = owner->now_ns;
+	test_point(TEST_POINT_OWNER_BEFORE_INBOX);
+	owner_empty_inbox(owner);
+	owner_expire(owner);
+	*ret_promise_ns = schedule_next_ns(&owner->schedule);
+	u64_store_relaxed(&owner->counts.cascaded, owner->schedule.cascaded);
+	test_point(TEST_POINT_OWNER_BEFORE_PROMISE);
+	if (!promise_make(owner->world.promise, *ret_promise_ns))
+		return false;
+	test_point(TEST_POINT_OWNER_AFTER_PROMISE);
+	return !inbox_empty(owner->world.inbox);
+}
+
+uint64_t owner_run_passes(struct owner *owner)
+{
+	uint64_t promise_ns;
+
+	while (owner_pass(owner, &promise_ns)) {
+	}
+	return promise_ns;
+}
+
+/* ---- sleeping ---- */
+
+static void owner_use_poll(struct owner *owner)
+{
+	owner->sleeper.ops->close(&owner->sleeper);
+	sleeper_open_poll(&owner->sleeper, owner->world.bell);
+	(void)owner->sleeper.ops->start(&owner->sleeper);
+	u32_store_relaxed(&owner->sleeper_kind, OWNER_SLEEPER_POLL); /* a number to read */
+}
+
+/*
+ * The kernel would not let us sleep. For now sleep the other way, and if that goes on, for good: a
+ * seccomp filter may have been put on us since we started.
+ */
+static void owner_sleep_otherwise(struct owner *owner, uint64_t timeout_ns, int error)
+{
+	struct sleeper otherwise;
+	bool transient = error == -EAGAIN || error == -EBUSY || error == -ENOMEM;
+
+	if (!transient || ++owner->sleep_failures >= OWNER_SLEEP_FAILURES_MAX)
+		owner_use_poll(owner);
+	sleeper_open_poll(&otherwise, owner->world.bell);
+	(void)otherwise.ops->start(&otherwise);
+	(void)otherwise.ops->sleep(&otherwise, timeout_ns);
+}
+
+/* Spin up to the instant, or until somebody wants us to look before. */
+static void owner_spin(struct owner *owner, uint64_t until_ns)
+{
+	while (clock_now_ns(owner->world.clock) < until_ns && !promise_woken(owner->world.promise))
+		cpu_relax();
+}
+
+static void owner_sleep(struct owner *owner, uint64_t until_ns)
+{
+	uint64_t spin_ns = owner->config.spin_ns;
+	uint64_t now_ns = clock_now_ns(owner->world.clock);
+	uint64_t timeout_ns = UINT64_MAX;
+	int result;
+
+	if (spin_ns < OWNER_SPIN_MIN_NS)
+		spin_ns = OWNER_SPIN_MIN_NS;
+	if (until_ns > now_ns && until_ns - now_ns > spin_ns) {
+		if (until_ns != UINT64_MAX)
+			timeout_ns = until_ns - now_ns - (owner->config.spin_ns > 0 ? spin_ns : 0);
+		result = owner->sleeper.ops->sleep(&owner->sleeper, timeout_ns);
+		if (result < 0)
+			owner_sleep_otherwise(owner, timeout_ns, result);
+		else
+			owner->sleep_failures = 0;
+		u64_count(&owner->counts.wakeups, 1);
+		now_ns = clock_now_ns(owner->world.clock);
+	}
+	if (until_ns > now_ns && until_ns - now_ns <= spin_ns)
+		owner_spin(owner, until_ns);
+}
+
+/* ---- the thread ---- */
+
+static int owner_pin(unsigned cpu)
+{
+	cpu_set_t cpus;
+
+	if (cpu >= CPU_SETSIZE)
+		return -EINVAL;
+	CPU_ZERO(&cpus);
+	CPU_SET(cpu, &cpus);
+	return -pthread_setaffinity_np(pthread_self(), sizeof(cpus), &cpus);
+}
+
+/* What can only be done on the thread itself. */
+static int owner_settle(struct owner *owner)
+{
+	int result = 0;
+
+	(void)prctl(PR_SET_NAME, owner->name, 0, 0, 0);
+	if (owner->config.cpu_plus_one > 0)
+		result = owner_pin(owner->config.cpu_plus_one - 1);
+	if (result < 0)
+		return result;
+	result = owner->sleeper.ops->start(&owner->sleeper);
+	if (result < 0 && owner->config.sleeper == OWNER_SLEEPER_AUTO) {
+		owner_use_poll(owner);
+		result = 0;
+	}
+	return result;
+}
+
+static void *owner_main(void *argument)
+{
+	struct owner *owner = argument;
+	int result = owner_settle(owner);
+
+	owner->start_result = result;
+	u32_store_release(&owner->started, 1); /* [started] */
+	futex_wake(&owner->started, 1);
+	if (result < 0)
+		return NULL;
+	while (u32_load_acquire(&owner->stop) == 0)
+		owner_sleep(owner, owner_run_passes(owner));
+	return NULL;
+}
+
+/* Create the thread with all signals blocked: it never handles one, from its first instant on. */
+static int owner_create_thread(struct owner *owner)
+{
+	sigset_t all, before;
+	int result;
+
+	(void)sigfillset(&all);
+	result = pthread_sigmask(SIG_SETMASK, &all, &before);
+	if (result != 0)
+		return -result;
+	result = pthread_create(&owner->thread, NULL, owner_main, owner);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return -result;
+}
+
+static int owner_open_sleeper(struct owner *owner)
+{
+	int result = -ENOSYS;
+
+	if (owner->config.sleeper != OWNER_SLEEPER_POLL)
+		result = sleeper_open_uring(&owner->sleeper, owner->world.bell);
+	if (result < 0 && owner->config.sleeper == OWNER_SLEEPER_URING)
+		return result;
+	if (result < 0)
+		sleeper_open_poll(&owner->sleeper, owner->world.bell);
+	u32_store_relaxed(&owner->sleeper_kind,
+	                  result < 0 ? OWNER_SLEEPER_POLL : OWNER_SLEEPER_URING);
+	return 0;
+}
+
+int owner_start(struct owner *owner, const struct owner_config *config)
+{
+	int result;
+
+	owner->config = *config;
+	(void)strncpy(owner->name, config->name, OWNER_NAME_MAX - 1);
+	result = owner_open_sleeper(owner);
+	if (result < 0)
+		return result;
+	result = owner_create_thread(owner);
+	if (result < 0) {
+		owner->sleeper.ops->close(&owner->sleeper);
+		return result;
+	}
+	owner->running = true;
+	while (u32_load_acquire(&owner->started) == 0) /* [started] */
+		futex_wait(&owner->started, 0, UINT64_MAX);
+	if (owner->start_result < 0) {
+		result = owner->start_result;
+		owner_stop(owner, true);
+	}
+	return result;
+}
+
+void owner_stop(struct owner *owner, bool alive)
+{
+	if (!owner->running)
+		return;
+	if (alive) {
+		u32_store_release(&owner->stop, 1);
+		bell_ring(owner->world.bell);
+		(void)pthread_join(owner->thread, NULL);
+	}
+	owner->running = false;
+	owner->sleeper.ops->close(&owner->sleeper);
+}
+
+void owner_wait_pass(struct owner *owner)
+{
+	uint32_t begun = u32_load_seq_cst(&owner->passes_begun);
+
+	if (!owner->running)
+		return;
+	(void)u32_fetch_add_seq_cst(&owner->pass_waiters, 1);
+	bell_ring(owner->world.bell);
+	while (u32_load_seq_cst(&owner->passes_begun) == begun)
+		futex_wait(&owner->passes_begun, begun, UINT64_MAX);
+	(void)u32_fetch_add_seq_cst(&owner->pass_waiters, UINT32_MAX);
+}

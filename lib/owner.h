@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The owner: the one thread (of a manual hub: whoever calls advance) that keeps the timers, and its
+ * pass: look at the inbox, expire what is due, publish, promise when to look again, sleep.
+ */
+#ifndef TIMERHUB_OWNER_H
+#define TIMERHUB_OWNER_H
+
+#include <pthread.h>
+
+#include "arena.h"
+#include "clock.h"
+#include "inbox.h"
+#include "promise.h"
+#include "queue.h"
+#include "schedule.h"
+#include "sleeper.h"
+
+#define OWNER_QUEUES_MAX 65535
+#define OWNER_NAME_MAX 16
+#define OWNER_LATENESS_BUCKETS 64
+
+/* What the owner shares with callers. Set up by the hub. */
+struct owner_world {
+	struct arena *arena;
+	struct inbox *inbox;
+	struct promise *promise;
+	struct clock *clock;
+	atomic_ptr *queues; /* OWNER_QUEUES_MAX queues by index, or NULL */
+	int bell;           /* the eventfd that wakes the owner */
+};
+
+enum owner_sleeper { OWNER_SLEEPER_AUTO, OWNER_SLEEPER_URING, OWNER_SLEEPER_POLL };
+
+struct owner_config {
+	enum owner_sleeper sleeper;
+	unsigned cpu_plus_one; /* 0: not pinned */
+	uint64_t spin_ns;
+	const char *name;
+};
+
+/* Counters, written by the owner alone, read by anyone. */
+struct owner_counts {
+	atomic_u64 refiled;
+	atomic_u64 expired;
+	atomic_u64 inbox_max;
+	atomic_u64 wakeups;
+	atomic_u64 queue_signals;
+	atomic_u64 cascaded;
+	atomic_u64 lateness[OWNER_LATENESS_BUCKETS];
+};
+
+struct owner {
+	struct owner_world world;
+	struct schedule schedule;
+	struct timerhub_queue *unpublished; /* queues with events not yet published */
+	struct memory memory;               /* holds the wheel's levels and the heap's entries */
+	uint64_t now_ns;    /* this pass's reading of the clock: what is due by it expires */
+	uint64_t signal_ns; /* a later reading, for the lateness of what is published next */
+
+	struct sleeper sleeper;
+	struct owner_config config;
+	char name[OWNER_NAME_MAX];
+	unsigned sleep_failures; /* in a row */
+	pthread_t thread;
+	bool running;            /* there is a thread to join */
+	atomic_u32 started;      /* futex: 1 when the thread has told start_result */
+	int start_result;        /* 0, or why the thread could not start */
+	atomic_u32 stop;         /* 1: the thread is to end */
+	atomic_u32 sleeper_kind; /* enum owner_sleeper in use; AUTO: none */
+
+	_Alignas(CACHE_LINE_BYTES) atomic_u32 passes_begun; /* futex: low bits of the pass number */
+	atomic_u32 pass_waiters;                            /* threads in owner_wait_pass() */
+	struct owner_counts counts;
+};
+
+/* Reserve the schedule's memory. 0, or -ENOMEM. */
+int owner_open(struct owner *owner, const struct owner_world *world);
+void owner_close(struct owner *owner);
+
+/* Start the thread and wait until it sleeps soundly. 0, or a negative errno. */
+int owner_start(struct owner *owner, const struct owner_config *config);
+
+/* End the thread. `alive` is false in a forked child, which has none. */
+void owner_stop(struct owner *owner, bool alive);
+
+/*
+ * One pass, then more while the second look finds something; returns the promise made. The owner's
+ * thread, or on a manual hub one thread at a time.
+ */
+uint64_t owner_run_passes(struct owner *owner);
+
+/*
+ * Wait until the pass in progress, if any, is over. Any thread but the owner; it wakes the owner.
+ */
+void owner_wait_pass(struct owner *owner);
+
+#endif

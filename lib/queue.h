@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A queue: where the owner puts expiries for one group of consumers, and how it tells them. Split
+ * into cache lines by who writes.
+ */
+#ifndef TIMERHUB_QUEUE_H
+#define TIMERHUB_QUEUE_H
+
+#include "notifier.h"
+#include "outbox.h"
+
+struct timerhub;
+
+/* What the consumers of a queue have done; they write, anyone reads. One line, their own. */
+struct queue_counts {
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 delivered; /* events delivered */
+	atomic_u64 retired;  /* of these, one-shots, whose timer ended */
+	atomic_u64 overruns; /* periods folded into counts */
+};
+
+struct timerhub_queue {
+	struct timerhub *hub;        /* fixed at open, like the next two */
+	struct queue_counts *counts; /* the hub keeps them, for when the queue is gone */
+	uint32_t index; /* its place in the hub's table, and in timer_cold.queue_slack */
+	struct outbox outbox;
+	struct notifier notifier;
+
+	_Alignas(CACHE_LINE_BYTES) struct timerhub_queue *next_unpublished; /* the owner's list */
+	unsigned unpublished; /* events put since the last publish; the owner's alone */
+
+	_Alignas(CACHE_LINE_BYTES) atomic_u32 interrupts; /* calls of timerhub_interrupt */
+	atomic_u32 inside;                                /* threads inside timerhub_wait */
+	atomic_u32 closing; /* 1: those threads are to leave; the closer writes */
+};
+
+#endif
