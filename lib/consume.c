@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Drain, wait, dispatch: how expiries reach their consumers. Any thread.
+ *
+ * A handle from the outbox is a hint; delivering is the compare-and-swap of the state word from
+ * pending to free (or, periodic, to armed). Who wins it delivers; cancel and re-arm compete for the
+ * same word. The slot of a delivered one-shot goes straight to the free list.
+ *
+ * Labels: [armed] see submit.c.
+ */
+#include <errno.h>
+
+#include "check.h"
+#include "cpu.h"
+#include "hub.h"
+
+/* Handles taken from the outbox at once, so that their memory can be fetched side by side. */
+#define CONSUME_BATCH 32
+
+/* What a delivery needs to know of the timer, read before the CAS that makes it true. */
+struct delivery {
+	struct timer_hot *hot;
+	uint64_t word; /* pending or parked */
+	uint64_t aux;
+	uint64_t interval_ns; /* 0: one-shot */
+	struct timerhub_event event;
+};
+
+/* False if the handle's timer is no longer pending. */
+static bool delivery_read(const struct timerhub *hub, uint64_t handle, struct delivery *delivery)
+{
+	const struct timer_cold *cold = &hub->arena.cold[handle_slot(handle)];
+
+	delivery->aux = u64_load_relaxed(&delivery->hot->aux);
+	if (!timer_is(delivery->word, delivery->aux, handle) ||
+	    word_phase(delivery->word) == TIMER_ARMED)
+		return false;
+	delivery->interval_ns = u64_load_relaxed(&cold->interval_ns);
+	delivery->event = (struct timerhub_event){
+		.data = u64_load_relaxed(&cold->data),
+		.timer = handle,
+		.expires_ns = timer_deadline_ns(delivery->word, delivery->aux),
+		.count = 1,
+		.fn = (timerhub_fn *)(uintptr_t)u64_load_relaxed(&cold->fn),
+	};
+	return true;
+}
+
+/*
+ * The word was parked under our hands: same life, same deadline, only that the owner let go of it.
+ */
+static bool word_was_parked(uint64_t before, uint64_t now)
+{
+	return word_phase(now) == TIMER_PARKED && (before & ~(WORD_PHASE_MASK | WORD_INBOX)) ==
+	                                                  (now & ~(WORD_PHASE_MASK | WORD_INBOX));
+}
+
+/*
+ * From pending to armed for its next period. The owner has the timer filed for a period not later,
+ * unless it is parked. False if somebody else was quicker.
+ */
+static bool deliver_rearm(struct timerhub *hub, struct delivery *delivery, uint64_t next_ns)
+{
+	uint64_t word = delivery->word;
+	uint64_t before, rearmed;
+
+	do {
+		before = word;
+		rearmed = word_rearmed(word, units_from_ns(next_ns));
+		if (word_phase(word) == TIMER_PARKED)
+			rearmed |= WORD_INBOX;
+		if (u64_cas_seq_cst(&delivery->hot->word, &word, rearmed)) {
+			if (word_phase(before) == TIMER_PARKED)
+				hub_submit(hub, handle_slot(delivery->event.timer),
+				           word_in_inbox(before));
+			return true;
+		}
+	} while (word_was_parked(before, word));
+	delivery->word = word;
+	return false;
+}
+
+/*
+ * Deliver a periodic timer: count the periods that have passed, and arm it for the next on the
+ * original phase. False if its words changed meanwhile.
+ */
+static bool deliver_periodic(struct timerhub *hub, struct delivery *delivery)
+{
+	uint64_t due_ns = delivery->event.expires_ns;
+	uint64_t missed = (clock_now_ns(&hub->clock) - due_ns) / delivery->interval_ns;
+	uint64_t next_ns =
+		u64_add_saturating(due_ns + missed * delivery->interval_ns, delivery->interval_ns);
+	uint64_t aux;
+
+	if (next_ns > TIMER_DEADLINE_MAX_NS)
+		next_ns = UINT64_MAX;
+	aux = aux_make(aux_generation(delivery->aux), next_ns, delivery->aux & AUX_FLAGS);
+	/*
+	 * The aux word first: whoever sees it beside the old word takes the deadline as rounded up.
+	 * It names the generation, so that a CAS cannot hit another life.
+	 */
+	if (!u64_cas_acq_rel(&delivery->hot->aux, &delivery->aux, aux)) {
+		delivery->word = u64_load_acquire(&delivery->hot->word); /* [armed] */
+		return false;
+	}
+	delivery->event.count = 1 + missed;
+	return deliver_rearm(hub, delivery, next_ns);
+}
+
+/* Deliver the handle's timer into `event`. False if it is no longer pending. */
+static bool deliver(struct timerhub *hub, uint64_t handle, struct timerhub_event *event,
+                    bool *ret_one_shot)
+{
+	struct delivery delivery = { .hot = &hub->arena.hot[handle_slot(handle)] };
+	bool delivered = false;
+
+	delivery.word = u64_load_acquire(&delivery.hot->word); /* [armed] */
+	while (!delivered) {
+		if (!delivery_read(hub, handle, &delivery))
+			return false;
+		test_point(TEST_POINT_CONSUME_BEFORE_CAS);
+		if (delivery.interval_ns > 0)
+			delivered = deliver_periodic(hub, &delivery);
+		else
+			delivered = u64_cas_seq_cst(&delivery.hot->word, &delivery.word,
+			                            word_with_phase(delivery.word, TIMER_FREE));
+	}
+	*event = delivery.event;
+	*ret_one_shot = delivery.interval_ns == 0;
+	return true;
+}
+
+static void prefetch_timers(const struct timerhub *hub, const uint64_t *handles, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		__builtin_prefetch(&hub->arena.hot[handle_slot(handles[i])], 1);
+		__builtin_prefetch(&hub->arena.cold[handle_slot(handles[i])], 1);
+	}
+}
+
+/* Deliver one batch of the outbox. Adds the events to `events`; false if the outbox was empty. */
+static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event *events,
+                             unsigned max, unsigned *count)
+{
+	uint64_t handles[CONSUME_BATCH];
+	uint32_t retired[CONSUME_BATCH];
+	unsigned room = max - *count < CONSUME_BATCH ? max - *count : CONSUME_BATCH;
+	unsigned taken = outbox_take(&queue->outbox, handles, room);
+	unsigned delivered = 0, retired_count = 0;
+	uint64_t overruns = 0;
+
+	prefetch_timers(queue->hub, handles, taken);
+	for (unsigned i = 0; i < taken; i++) {
+		struct timerhub_event *event = &events[*count + delivered];
+		bool one_shot;
+
+		if (!deliver(queue->hub, handles[i], event, &one_shot))
+			continue;
+		delivered++;
+		overruns += event->count - 1;
+		if (one_shot)
+			retired[retired_count++] = handle_slot(handles[i]);
+	}
+	if (retired_count > 0)
+		arena_put(&queue->hub->arena, cpu_current(), retired, retired_count);
+	/* Relaxed: numbers to read. The line is the consumers' own. */
+	if (delivered > 0)
+		(void)u64_fetch_add_relaxed(&queue->counts->delivered, delivered);
+	if (retired_count > 0)
+		(void)u64_fetch_add_relaxed(&queue->counts->retired, retired_count);
+	if (overruns > 0)
+		(void)u64_fetch_add_relaxed(&queue->counts->overruns, overruns);
+	*count += delivered;
+	return taken > 0;
+}
+
+/* The outbox was found empty: make the fd say so. False if there is something after all. */
+static bool queue_settle(struct timerhub_queue *queue)
+{
+	test_point(TEST_POINT_CONSUME_BEFORE_CLEAR);
+	notifier_clear(&queue->notifier);
+	test_point(TEST_POINT_CONSUME_AFTER_CLEAR);
+	return outbox_empty(&queue->outbox);
+}
+
+/* We stop although there may be more: make the fd say which. */
+static void queue_leave(struct timerhub_queue *queue)
+{
+	if (!outbox_empty(&queue->outbox) || !queue_settle(queue))
+		notifier_signal_again(&queue->notifier);
+}
+
+static unsigned queue_take(struct timerhub_queue *queue, struct timerhub_event *events,
+                           unsigned max)
+{
+	unsigned count = 0;
+
+	do {
+		while (count < max && queue_take_batch(queue, events, max, &count)) {
+		}
+	} while (count < max && !queue_settle(queue));
+	if (count == max)
+		queue_leave(queue);
+	return count;
+}
+
+static int queue_check(const struct timerhub_queue *queue, const void *events, unsigned max)
+{
+	if (!queue || (!events && max > 0) || max > INT32_MAX)
+		return -EINVAL;
+	return hub_alive(queue->hub) ? 0 : -EOWNERDEAD;
+}
+
+int timerhub_drain(struct timerhub_queue *queue, struct timerhub_event *events, unsigned max)
+{
+	int result = queue_check(queue, events, max);
+
+	if (result < 0 || max == 0)
+		return result;
+	return (int)queue_take(queue, events, max);
+}
+
+/* Deliver one event and call its callback. False if the outbox was empty. */
+static bool queue_dispatch_one(struct timerhub_queue *queue, unsigned *count)
+{
+	struct timerhub_event event;
+	unsigned delivered = 0;
+
+	while (delivered == 0)
+		if (!queue_take_batch(queue, &event, 1, &delivered))
+			return false;
+	++*count;
+	if (event.fn)
+		event.fn(&event);
+	return true;
+}
+
+int timerhub_dispatch(struct timerhub_queue *queue, unsigned max)
+{
+	int result = queue_check(queue, queue, max);
+	unsigned count = 0;
+
+	if (result < 0 || max == 0)
+		return result;
+	/* One at a time: a callback may cancel what would come next. */
+	do {
+		while (count < max && queue_dispatch_one(queue, &count)) {
+		}
+	} while (count < max && !queue_settle(queue));
+	if (count == max)
+		queue_leave(queue);
+	return (int)count;
+}
+
+/* ---- wait ---- */
+
+/* Why a waiter must leave, events or not: 0, or a negative errno. */
+static int queue_verdict(const struct timerhub_queue *queue, uint32_t interrupts)
+{
+	if (u32_load_seq_cst(&queue->closing) != 0)
+		return -ESHUTDOWN;
+	return u32_load_seq_cst(&queue->interrupts) != interrupts ? -ECANCELED : 0;
+}
+
+/* How much of the timeout is left at this instant; UINT64_MAX for ever. */
+static uint64_t left_ns(uint64_t until_ns)
+{
+	uint64_t now_ns;
+
+	if (until_ns == UINT64_MAX)
+		return UINT64_MAX;
+	now_ns = clock_monotonic_ns();
+	return now_ns < until_ns ? until_ns - now_ns : 0;
+}
+
+/* Block until there may be events, or a reason to leave. */
+static void queue_block(struct timerhub_queue *queue, uint32_t interrupts, uint64_t timeout_ns)
+{
+	uint32_t ticket = notifier_wait_enter(&queue->notifier);
+
+	test_point(TEST_POINT_WAIT_BEFORE_SLEEP);
+	if (outbox_empty(&queue->outbox) && queue_verdict(queue, interrupts) == 0)
+		notifier_wait(&queue->notifier, ticket, timeout_ns);
+	notifier_wait_leave(&queue->notifier);
+}
+
+static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *events, unsigned max,
+                      uint64_t until_ns)
+{
+	uint32_t interrupts = u32_load_seq_cst(&queue->interrupts);
+
+	for (;;) {
+		int result = queue_verdict(queue, interrupts);
+		uint64_t timeout_ns;
+		unsigned count;
+
+		if (result < 0)
+			return result;
+		count = queue_take(queue, events, max);
+		if (count > 0)
+			return (int)count;
+		timeout_ns = left_ns(until_ns);
+		if (timeout_ns == 0)
+			return 0;
+		queue_block(queue, interrupts, timeout_ns);
+	}
+}
+
+int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events, unsigned max,
+                  uint64_t timeout_ns)
+{
+	int result = max == 0 ? -EINVAL : queue_check(queue, events, max);
+	uint64_t until_ns;
+
+	if (result < 0)
+		return result;
+	(void)u32_fetch_add_seq_cst(&queue->inside, 1);
+	until_ns = timeout_ns == UINT64_MAX ? UINT64_MAX
+	                                    : u64_add_saturating(clock_monotonic_ns(), timeout_ns);
+	result = queue_wait(queue, events, max, until_ns);
+	(void)u32_fetch_add_seq_cst(&queue->inside, UINT32_MAX);
+	return result;
+}
+
+void timerhub_interrupt(struct timerhub_queue *queue)
+{
+	if (!queue || !hub_alive(queue->hub))
+		return;
+	(void)u32_fetch_add_seq_cst(&queue->interrupts, 1);
+	notifier_wake_all(&queue->notifier);
+}

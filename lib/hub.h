@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The hub: everything put together, and what the files of the public calls need of each other.
+ * timerhub.c opens and closes, submit.c arms, re-arms and cancels, consume.c delivers.
+ */
+#ifndef TIMERHUB_HUB_H
+#define TIMERHUB_HUB_H
+
+#include <timerhub.h>
+
+#include "arena.h"
+#include "clock.h"
+#include "inbox.h"
+#include "owner.h"
+#include "promise.h"
+#include "queue.h"
+
+/* A caller's option struct may be as large as this; a later version's will not be larger. */
+#define TIMERHUB_OPTIONS_MAX_BYTES 4096u
+
+struct timerhub {
+	struct arena arena;
+	struct inbox inbox;
+	struct clock clock;
+	atomic_u32 *alive;                 /* 1; in a forked child the kernel makes it 0 */
+	atomic_ptr *queues;                /* OWNER_QUEUES_MAX queues by index, or NULL */
+	struct queue_counts *queue_counts; /* by index, and outliving the queues */
+	struct memory alive_memory;
+	struct memory queues_memory; /* holds both tables */
+	int bell;                    /* wakes the owner; a manual hub's timerhub_wake_fd */
+	struct promise promise;
+	struct owner owner;
+	atomic_u64 submit_wakes; /* rings of the bell by callers; written next to a system call */
+	atomic_u64 dropped;      /* timers dropped with their queue; the closer writes */
+	atomic_u32 queues_end;   /* no queue was ever at this index or above */
+	atomic_u32 advancing;    /* manual: 1 while a thread is inside advance, or closes a queue */
+};
+
+/* Is the owner (or, of a manual hub, this process) still there? */
+static inline bool hub_alive(const struct timerhub *hub)
+{
+	return u32_load_relaxed(hub->alive) != 0; /* changes at fork alone */
+}
+
+/*
+ * To be called after a CAS that put WORD_INBOX into the slot's word: pushes the slot if the word
+ * had not said so before, and wakes the owner if the deadline, read anew, is earlier than its
+ * promise.
+ */
+void hub_submit(struct timerhub *hub, uint32_t slot, bool was_in_inbox);
+
+/*
+ * Cancel the timer, if `only` is not NULL only if it is of that queue. Its slot must be one of the
+ * arena's. 0 or -ENOENT.
+ */
+int hub_cancel(struct timerhub *hub, timerhub_timer timer, const struct timerhub_queue *only);
+
+#endif

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Arm, re-arm, cancel: what callers do to timers. Any thread, lock-free, signal-safe.
+ *
+ * Each is one compare-and-swap on the state word, which also claims the slot's place in the inbox
+ * (WORD_INBOX). The claimant pushes, then loads the word again and decides by *that* deadline
+ * whether to wake the owner: others who moved the timer meanwhile saw the claim, and did not push.
+ * Moving a deadline later claims nothing: the owner finds the new one when the old one comes up.
+ *
+ * A cancelled timer's slot goes straight to the free list, after the push. It may live again while
+ * it is still filed or in the inbox: to the owner that is a timer that has moved.
+ *
+ * Labels: [armed] hub_arm and every other CAS on a word → whoever loads the word: carries the cold
+ *         record and the aux word of that life.
+ */
+#include <errno.h>
+
+#include "check.h"
+#include "cpu.h"
+#include "hub.h"
+
+/*
+ * The deadline by which the owner must have looked at this slot; UINT64_MAX if there is no hurry.
+ */
+static uint64_t hub_look_by_ns(const struct timerhub *hub, uint32_t slot)
+{
+	uint64_t word = u64_load_seq_cst(&hub->arena.hot[slot].word); /* after the push: trap 2 */
+	uint64_t deadline_ns = word_deadline_ns(word);
+	uint64_t queue_slack;
+
+	if (word_phase(word) != TIMER_ARMED)
+		return UINT64_MAX;
+	if (!aux_has_slack(u64_load_relaxed(&hub->arena.hot[slot].aux)))
+		return deadline_ns;
+	/*
+	 * Should the slot live anew by now, then its armer looks after it, and this wake is spare.
+	 */
+	queue_slack = u64_load_relaxed(&hub->arena.cold[slot].queue_slack);
+	return timer_slacken_ns(deadline_ns, queue_slack_slack_ns(queue_slack));
+}
+
+static void hub_wake(struct timerhub *hub, uint64_t pass)
+{
+	bell_ring(hub->bell);
+	(void)u64_fetch_add_relaxed(&hub->submit_wakes, 1); /* next to a system call */
+	test_point(TEST_POINT_WAKE_BEFORE_RECORD);
+	promise_record_wake(&hub->promise, pass);
+}
+
+void hub_submit(struct timerhub *hub, uint32_t slot, bool was_in_inbox)
+{
+	bool crowded = false;
+	uint64_t pass;
+
+	if (!was_in_inbox) {
+		test_point(TEST_POINT_SUBMIT_BEFORE_PUSH);
+		crowded = inbox_push(&hub->inbox, cpu_current(), slot);
+		test_point(TEST_POINT_SUBMIT_AFTER_PUSH);
+	}
+	if (promise_wants_wake(&hub->promise, crowded ? 0 : hub_look_by_ns(hub, slot), &pass))
+		hub_wake(hub, pass);
+}
+
+/* ---- arm ---- */
+
+/* A spec, checked and with its deadline worked out. */
+struct arming {
+	uint64_t deadline_ns; /* on the hub's clock; UINT64_MAX: never */
+	uint64_t interval_ns;
+	uint64_t slack_ns;
+	uint64_t data;
+	timerhub_fn *fn;
+};
+
+/* A delay or a point in time to a deadline. 0 or -ERANGE. */
+static int deadline_from(uint64_t expires_ns, uint32_t flags, uint64_t now_ns, uint64_t *ret_ns)
+{
+	uint64_t base_ns = (flags & TIMERHUB_ABSOLUTE) != 0 ? 0 : now_ns;
+
+	if (expires_ns != UINT64_MAX) {
+		if (base_ns > TIMER_DEADLINE_MAX_NS || expires_ns > TIMER_DEADLINE_MAX_NS - base_ns)
+			return -ERANGE;
+		expires_ns += base_ns;
+	}
+	*ret_ns = expires_ns;
+	return 0;
+}
+
+/* Relative deadlines need the time; absolute ones are spared the reading. */
+static uint64_t now_if_relative(const struct timerhub *hub, uint32_t flags)
+{
+	return (flags & TIMERHUB_ABSOLUTE) != 0 ? 0 : clock_now_ns(&hub->clock);
+}
+
+static int spec_check(const struct timerhub_spec *spec)
+{
+	const unsigned char *bytes = (const unsigned char *)spec;
+
+	if (spec->size < sizeof(*spec) || (spec->flags & ~TIMERHUB_ABSOLUTE) != 0)
+		return -EINVAL;
+	if (spec->size > TIMERHUB_OPTIONS_MAX_BYTES)
+		return -E2BIG;
+	for (uint32_t i = sizeof(*spec); i < spec->size; i++)
+		if (bytes[i] != 0)
+			return -E2BIG;
+	return 0;
+}
+
+static int arming_from(const struct timerhub_spec *spec, uint64_t now_ns, struct arming *ret_arming)
+{
+	int result = spec_check(spec);
+
+	if (result < 0)
+		return result;
+	if (spec->interval_ns > TIMER_DEADLINE_MAX_NS)
+		return -ERANGE;
+	*ret_arming = (struct arming){
+		.interval_ns = spec->interval_ns,
+		.slack_ns = spec->slack_ns,
+		.data = spec->data,
+		.fn = spec->fn,
+	};
+	return deadline_from(spec->expires_ns, spec->flags, now_ns, &ret_arming->deadline_ns);
+}
+
+/* Give the slot, which is ours alone, a new life. The handle is told before that can be over. */
+static void hub_arm_slot(struct timerhub_queue *queue, uint32_t slot, const struct arming *arming,
+                         timerhub_timer *ret_timer)
+{
+	struct timerhub *hub = queue->hub;
+	struct timer_hot *hot = &hub->arena.hot[slot];
+	struct timer_cold *cold = &hub->arena.cold[slot];
+	uint64_t aux = u64_load_relaxed(&hot->aux); /* ours alone, like the stores below */
+	uint64_t generation =
+		generation_next(aux == 0 ? hub->arena.first_generation : aux_generation(aux));
+	uint64_t flags = (arming->interval_ns > 0 ? AUX_PERIODIC : 0) |
+	                 (arming->slack_ns > 0 ? AUX_SLACK : 0);
+	uint64_t word, armed;
+
+	u64_store_relaxed(&cold->data, arming->data);
+	u64_store_relaxed(&cold->fn, (uint64_t)(uintptr_t)arming->fn);
+	u64_store_relaxed(&cold->interval_ns, arming->interval_ns);
+	u64_store_relaxed(&cold->queue_slack, queue_slack_make(queue->index, arming->slack_ns));
+	u64_store_relaxed(&hot->aux, aux_make(generation, arming->deadline_ns, flags));
+	if (ret_timer)
+		*ret_timer = handle_make(generation, slot);
+	test_point(TEST_POINT_ARM_BEFORE_PUBLISH);
+	armed = word_armed(units_from_ns(arming->deadline_ns), generation);
+	word = u64_load_relaxed(&hot->word); /* only the owner may change it yet: the inbox flag */
+	while (!u64_cas_seq_cst(&hot->word, &word, armed)) { /* [armed] */
+	}
+	hub_submit(hub, slot, word_in_inbox(word));
+}
+
+static int hub_arm(struct timerhub_queue *queue, const struct arming *arming,
+                   timerhub_timer *ret_timer)
+{
+	uint32_t slot = arena_take(&queue->hub->arena, cpu_current());
+
+	if (slot == SLOT_NONE)
+		return -EAGAIN;
+	hub_arm_slot(queue, slot, arming, ret_timer);
+	return 0;
+}
+
+int timerhub_arm(struct timerhub_queue *queue, const struct timerhub_spec *spec,
+                 timerhub_timer *ret_timer)
+{
+	struct arming arming;
+	int result;
+
+	if (!queue || !spec)
+		return -EINVAL;
+	if (!hub_alive(queue->hub))
+		return -EOWNERDEAD;
+	result = arming_from(spec, now_if_relative(queue->hub, spec->flags), &arming);
+	return result < 0 ? result : hub_arm(queue, &arming, ret_timer);
+}
+
+int timerhub_after(struct timerhub_queue *queue, uint64_t delay_ns, uint64_t data,
+                   timerhub_timer *ret_timer)
+{
+	struct arming arming = { .data = data };
+	int result;
+
+	if (!queue)
+		return -EINVAL;
+	if (!hub_alive(queue->hub))
+		return -EOWNERDEAD;
+	result = deadline_from(delay_ns, 0, clock_now_ns(&queue->hub->clock), &arming.deadline_ns);
+	return result < 0 ? result : hub_arm(queue, &arming, ret_timer);
+}
+
+static const struct timerhub_spec *spec_at(const struct timerhub_spec *specs, unsigned index)
+{
+	return (const struct timerhub_spec *)(const void *)((const char *)specs +
+	                                                    (size_t)specs->size * index);
+}
+
+static int specs_check(const struct timerhub_spec *specs, unsigned count, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < count; i++) {
+		struct arming arming;
+		int result = arming_from(spec_at(specs, i), now_ns, &arming);
+
+		if (result < 0)
+			return result;
+		if (spec_at(specs, i)->size != specs->size)
+			return -EINVAL;
+	}
+	return 0;
+}
+
+/*
+ * Take `count` slots at once, or none: a list through the data of their cold records, which are
+ * ours alone by now. Returns the first, or SLOT_NONE.
+ */
+static uint32_t hub_take_slots(struct timerhub *hub, unsigned count)
+{
+	uint32_t list = SLOT_NONE;
+
+	for (unsigned i = 0; i < count; i++) {
+		uint32_t slot = arena_take(&hub->arena, cpu_current());
+
+		if (slot == SLOT_NONE) {
+			(void)u64_fetch_add_relaxed(&hub->arena.untaken, i); /* a number to read */
+			while (list != SLOT_NONE) {
+				slot = list;
+				list = (uint32_t)u64_load_relaxed(&hub->arena.cold[slot].data);
+				arena_put(&hub->arena, cpu_current(), &slot, 1);
+			}
+			return SLOT_NONE;
+		}
+		u64_store_relaxed(&hub->arena.cold[slot].data, list);
+		list = slot;
+	}
+	return list;
+}
+
+int timerhub_arm_many(struct timerhub_queue *queue, const struct timerhub_spec *specs,
+                      unsigned count, timerhub_timer *ret_timers)
+{
+	uint64_t now_ns;
+	uint32_t list;
+	int result;
+
+	if (!queue || (!specs && count > 0) || count > INT32_MAX)
+		return -EINVAL;
+	if (!hub_alive(queue->hub))
+		return -EOWNERDEAD;
+	if (count == 0)
+		return 0;
+	now_ns = clock_now_ns(&queue->hub->clock);
+	result = specs_check(specs, count, now_ns);
+	if (result < 0)
+		return result;
+	list = hub_take_slots(queue->hub, count);
+	if (list == SLOT_NONE)
+		return -EAGAIN;
+	for (unsigned i = 0; i < count; i++) {
+		struct arming arming;
+		uint32_t slot = list;
+
+		list = (uint32_t)u64_load_relaxed(&queue->hub->arena.cold[slot].data);
+		(void)arming_from(spec_at(specs, i), now_ns, &arming); /* checked above */
+		hub_arm_slot(queue, slot, &arming, ret_timers ? &ret_timers[i] : NULL);
+	}
+	return (int)count;
+}
+
+/* ---- re-arm ---- */
+
+int timerhub_rearm(struct timerhub *hub, timerhub_timer timer, uint64_t expires_ns, uint32_t flags)
+{
+	uint32_t slot = handle_slot(timer);
+	uint64_t deadline_ns, word, rearmed;
+	struct timer_hot *hot;
+	int result;
+
+	if (!hub || (flags & ~TIMERHUB_ABSOLUTE) != 0)
+		return -EINVAL;
+	if (!hub_alive(hub))
+		return -EOWNERDEAD;
+	result = deadline_from(expires_ns, flags, now_if_relative(hub, flags), &deadline_ns);
+	if (result < 0)
+		return result;
+	if (slot >= hub->arena.capacity)
+		return -ENOENT;
+	hot = &hub->arena.hot[slot];
+	word = u64_load_acquire(&hot->word); /* [armed] */
+	do {
+		uint64_t aux = u64_load_relaxed(&hot->aux);
+
+		if (!timer_is(word, aux, timer))
+			return -ENOENT;
+		rearmed = word_rearmed(word, units_for_rearm(deadline_ns, aux));
+		/* The owner has an armed timer filed no later than this: it need not be told. */
+		if (word_phase(word) != TIMER_ARMED || word_units(rearmed) < word_units(word))
+			rearmed |= WORD_INBOX;
+	} while (!u64_cas_seq_cst(&hot->word, &word, rearmed));
+	if (word_phase(word) != TIMER_ARMED || word_units(rearmed) < word_units(word))
+		hub_submit(hub, slot, word_in_inbox(word));
+	return 0;
+}
+
+/* ---- cancel ---- */
+
+/* Must the owner be told that this timer is no more? Only if it may have it filed. */
+static bool word_maybe_filed(uint64_t word, uint64_t aux)
+{
+	return word_phase(word) == TIMER_ARMED ||
+	       (word_phase(word) == TIMER_PENDING && aux_periodic(aux));
+}
+
+int hub_cancel(struct timerhub *hub, timerhub_timer timer, const struct timerhub_queue *only)
+{
+	uint32_t slot = handle_slot(timer);
+	struct timer_hot *hot = &hub->arena.hot[slot];
+	uint64_t word = u64_load_acquire(&hot->word); /* [armed] */
+	uint64_t dead;
+	bool filed;
+
+	do {
+		uint64_t aux = u64_load_relaxed(&hot->aux);
+		uint64_t queue_slack =
+			only ? u64_load_relaxed(&hub->arena.cold[slot].queue_slack) : 0;
+
+		if (!timer_is(word, aux, timer) ||
+		    (only && queue_slack_queue(queue_slack) != only->index))
+			return -ENOENT;
+		filed = word_maybe_filed(word, aux);
+		dead = word_with_phase(word, TIMER_FREE) | (filed ? WORD_INBOX : 0);
+	} while (!u64_cas_seq_cst(&hot->word, &word, dead));
+	if (filed && !word_in_inbox(word))
+		hub_submit(hub, slot, false);
+	test_point(TEST_POINT_CANCEL_BEFORE_FREE);
+	arena_put(&hub->arena, cpu_current(), &slot, 1);
+	return 0;
+}
+
+int timerhub_cancel(struct timerhub *hub, timerhub_timer timer)
+{
+	if (!hub)
+		return -EINVAL;
+	if (!hub_alive(hub))
+		return -EOWNERDEAD;
+	return handle_slot(timer) < hub->arena.capacity ? hub_cancel(hub, timer, NULL) : -ENOENT;
+}
+
+int timerhub_cancel_many(struct timerhub *hub, const timerhub_timer *timers, unsigned count)
+{
+	int cancelled = 0;
+
+	if (!hub || (!timers && count > 0) || count > INT32_MAX)
+		return -EINVAL;
+	if (!hub_alive(hub))
+		return -EOWNERDEAD;
+	for (unsigned i = 0; i < count; i++)
+		cancelled += timerhub_cancel(hub, timers[i]) == 0;
+	return cancelled;
+}
+
+/* ---- ask ---- */
+
+int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, uint64_t *ret_ns)
+{
+	uint32_t slot = handle_slot(timer);
+	uint64_t word, aux, deadline_ns, now_ns;
+
+	if (!hub || !ret_ns)
+		return -EINVAL;
+	if (!hub_alive(hub))
+		return -EOWNERDEAD;
+	if (slot >= hub->arena.capacity)
+		return -ENOENT;
+	word = u64_load_acquire(&hub->arena.hot[slot].word); /* [armed] */
+	aux = u64_load_relaxed(&hub->arena.hot[slot].aux);
+	if (!timer_is(word, aux, timer))
+		return -ENOENT;
+	deadline_ns = timer_deadline_ns(word, aux);
+	now_ns = clock_now_ns(&hub->clock);
+	if (word_phase(word) != TIMER_ARMED)
+		*ret_ns = 0;
+	else if (deadline_ns == UINT64_MAX)
+		*ret_ns = UINT64_MAX;
+	else
+		*ret_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+	return 0;
+}

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Hubs and queues: open, close, advance, ask. Any thread, unless the header says otherwise.
+ *
+ * A queue closes in its closer's thread: waiters are sent away, the queue's timers are cancelled
+ * one by one like anybody would, and when the owner has finished its pass nothing refers to the
+ * queue. tests/service/ holds every call to the contract.
+ *
+ * Labels: [queue] timerhub_queue_open → owner_deliver: carries the queue.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "futex.h"
+#include "hub.h"
+
+#define HUB_TIMERS_DEFAULT (1u << 20)
+/* How long a closer sleeps between two looks whether waiters have left. */
+#define HUB_CLOSE_POLL_NS 1000000
+
+#ifdef TIMERHUB_TEST_POINTS
+void (*test_point_hook)(enum test_point point);
+#endif
+
+const char *timerhub_version(void)
+{
+	return TIMERHUB_VERSION;
+}
+
+/* ---- options ---- */
+
+/* What the caller's struct, of the size that it says, has of ours; the rest of ours stays zero. */
+static int options_read(void *ours, size_t ours_bytes, const void *theirs)
+{
+	const unsigned char *bytes = theirs;
+	uint32_t size;
+
+	if (!theirs)
+		return 0;
+	memcpy(&size, theirs, sizeof(size));
+	if (size < ours_bytes)
+		return -EINVAL;
+	if (size > TIMERHUB_OPTIONS_MAX_BYTES)
+		return -E2BIG;
+	for (size_t i = ours_bytes; i < size; i++)
+		if (bytes[i] != 0)
+			return -E2BIG;
+	memcpy(ours, theirs, ours_bytes);
+	return 0;
+}
+
+static int config_check(const struct timerhub_config *config)
+{
+	if ((config->flags & ~TIMERHUB_MANUAL) != 0 || config->timers_max > TIMER_SLOTS_MAX ||
+	    config->clock > TIMERHUB_CLOCK_REALTIME || config->sleeper > TIMERHUB_SLEEPER_POLL)
+		return -EINVAL;
+	return config->clock == TIMERHUB_CLOCK_MONOTONIC ? 0 : -EOPNOTSUPP;
+}
+
+/* ---- open ---- */
+
+/* Cache-line aligned and zeroed; free() it. */
+static void *allocate(size_t bytes)
+{
+	void *memory = NULL;
+
+	if (posix_memalign(&memory, CACHE_LINE_BYTES, bytes) != 0)
+		return NULL;
+	return memset(memory, 0, bytes);
+}
+
+/* A word that says 1, and 0 in a forked child. */
+static int hub_open_alive(struct timerhub *hub)
+{
+	int result = memory_reserve_wiped_on_fork(&hub->alive_memory, sizeof(*hub->alive));
+
+	if (result < 0)
+		return result;
+	hub->alive = hub->alive_memory.base;
+	u32_store_relaxed(hub->alive, 1); /* not yet shared */
+	return 0;
+}
+
+static int hub_open_queues(struct timerhub *hub)
+{
+	size_t counts_bytes = OWNER_QUEUES_MAX * sizeof(struct queue_counts);
+	size_t table_bytes = OWNER_QUEUES_MAX * sizeof(atomic_ptr);
+	int result = memory_reserve(&hub->queues_memory, counts_bytes + table_bytes);
+	char *base = hub->queues_memory.base;
+
+	if (result < 0)
+		return result;
+	hub->queue_counts = (struct queue_counts *)(void *)base;
+	hub->queues = (atomic_ptr *)(void *)(base + counts_bytes);
+	return 0;
+}
+
+static int hub_open_bell(struct timerhub *hub)
+{
+	hub->bell = bell_open();
+	return hub->bell < 0 ? hub->bell : 0;
+}
+
+static int hub_open_owner(struct timerhub *hub)
+{
+	struct owner_world world = {
+		.arena = &hub->arena,
+		.inbox = &hub->inbox,
+		.promise = &hub->promise,
+		.clock = &hub->clock,
+		.queues = hub->queues,
+		.bell = hub->bell,
+	};
+
+	return owner_open(&hub->owner, &world);
+}
+
+static int hub_start_owner(struct timerhub *hub, const struct timerhub_config *config)
+{
+	struct owner_config owner_config = {
+		.sleeper = (enum owner_sleeper)config->sleeper,
+		.cpu_plus_one = config->cpu_plus_one,
+		.spin_ns = config->spin_ns,
+		.name = config->thread_name ? config->thread_name : "timerhub",
+	};
+
+	return owner_start(&hub->owner, &owner_config);
+}
+
+/* Frees what has been opened so far; fine on a hub that was opened halfway. */
+static void hub_free(struct timerhub *hub)
+{
+	owner_close(&hub->owner);
+	bell_close(hub->bell);
+	memory_release(&hub->queues_memory);
+	memory_release(&hub->alive_memory);
+	inbox_close(&hub->inbox);
+	arena_close(&hub->arena);
+	free(hub);
+}
+
+static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
+{
+	uint32_t capacity = config->timers_max > 0 ? config->timers_max : HUB_TIMERS_DEFAULT;
+	bool manual = (config->flags & TIMERHUB_MANUAL) != 0;
+	int result;
+
+	clock_init(&hub->clock, manual);
+	/* A manual hub's first advance is asked for by the bell; an owner starts with a pass. */
+	promise_init(&hub->promise, manual ? UINT64_MAX : 0);
+	hub->bell = -1;
+	result = arena_open(&hub->arena, capacity);
+	if (result == 0)
+		result = inbox_open(&hub->inbox, capacity);
+	if (result == 0)
+		result = hub_open_alive(hub);
+	if (result == 0)
+		result = hub_open_queues(hub);
+	if (result == 0)
+		result = hub_open_bell(hub);
+	if (result == 0)
+		result = hub_open_owner(hub);
+	if (result == 0 && !manual)
+		result = hub_start_owner(hub, config);
+	return result;
+}
+
+int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *config)
+{
+	struct timerhub_config known = { .size = sizeof(known) };
+	struct timerhub *hub;
+	int result;
+
+	if (!ret_hub)
+		return -EINVAL;
+	result = options_read(&known, sizeof(known), config);
+	if (result == 0)
+		result = config_check(&known);
+	if (result < 0)
+		return result;
+	hub = allocate(sizeof(*hub));
+	if (!hub)
+		return -ENOMEM;
+	result = hub_open(hub, &known);
+	if (result < 0) {
+		hub_free(hub);
+		return result;
+	}
+	*ret_hub = hub;
+	return 0;
+}
+
+/* ---- queues ---- */
+
+static void hub_raise_queues_end(struct timerhub *hub, uint32_t end)
+{
+	uint32_t before = u32_load_relaxed(&hub->queues_end);
+
+	/* Relaxed: who looks for this queue knows of it by other means. */
+	while (before < end && !u32_cas_relaxed(&hub->queues_end, &before, end)) {
+	}
+}
+
+/* Put the queue into the hub's table. */
+static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
+{
+	for (uint32_t i = 0; i < OWNER_QUEUES_MAX; i++) {
+		void *nobody = NULL;
+
+		if (ptr_load_acquire(&hub->queues[i]) != NULL)
+			continue;
+		queue->index = i;
+		queue->counts = &hub->queue_counts[i];
+		hub_raise_queues_end(hub, i + 1);
+		if (ptr_cas_acq_rel(&hub->queues[i], &nobody, queue)) /* [queue] */
+			return 0;
+	}
+	return -ENOSPC;
+}
+
+static void queue_free(struct timerhub_queue *queue)
+{
+	outbox_close(&queue->outbox);
+	notifier_close(&queue->notifier);
+	free(queue);
+}
+
+static int queue_open(struct timerhub *hub, struct timerhub_queue *queue)
+{
+	int result;
+
+	queue->hub = hub;
+	queue->notifier.fd = -1;
+	result = outbox_open(&queue->outbox, hub->arena.capacity);
+	if (result == 0)
+		result = notifier_open(&queue->notifier);
+	return result == 0 ? hub_add_queue(hub, queue) : result;
+}
+
+int timerhub_queue_open(struct timerhub *hub, struct timerhub_queue **ret_queue,
+                        const struct timerhub_queue_config *config)
+{
+	struct timerhub_queue_config known = { .size = sizeof(known) };
+	struct timerhub_queue *queue;
+	int result;
+
+	if (!hub || !ret_queue)
+		return -EINVAL;
+	result = options_read(&known, sizeof(known), config);
+	if (result < 0)
+		return result;
+	if (known.flags != 0)
+		return -EINVAL;
+	if (!hub_alive(hub))
+		return -EOWNERDEAD;
+	queue = allocate(sizeof(*queue));
+	if (!queue)
+		return -ENOMEM;
+	result = queue_open(hub, queue);
+	if (result < 0) {
+		queue_free(queue);
+		return result;
+	}
+	*ret_queue = queue;
+	return 0;
+}
+
+/* Make waiters leave, and wait until they have. */
+static void queue_send_waiters_away(struct timerhub_queue *queue)
+{
+	u32_store_seq_cst(&queue->closing, 1);
+	for (;;) {
+		uint32_t inside = u32_load_seq_cst(&queue->inside);
+
+		if (inside == 0)
+			return;
+		notifier_wake_all(&queue->notifier);
+		futex_wait(&queue->inside, inside, HUB_CLOSE_POLL_NS);
+	}
+}
+
+/* Cancel every timer of the queue: the one place that walks all slots. */
+static void queue_drop_timers(struct timerhub_queue *queue)
+{
+	struct timerhub *hub = queue->hub;
+	uint32_t touched = arena_touched(&hub->arena);
+
+	for (uint32_t slot = 0; slot < touched; slot++) {
+		uint64_t aux = u64_load_relaxed(&hub->arena.hot[slot].aux); /* verified by cancel */
+
+		if (hub_cancel(hub, handle_make(aux_generation(aux), slot), queue) == 0)
+			(void)u64_fetch_add_relaxed(&hub->dropped, 1); /* a number to read */
+	}
+}
+
+/* A manual hub's pass runs in whatever thread advances; two must not. */
+static bool hub_try_enter(struct timerhub *hub)
+{
+	return u32_exchange_seq_cst(&hub->advancing, 1) == 0;
+}
+
+static void hub_leave(struct timerhub *hub)
+{
+	u32_store_seq_cst(&hub->advancing, 0);
+}
+
+/* Wait until the owner's pass in progress is over: what it read before is no longer used. */
+static void hub_wait_pass(struct timerhub *hub)
+{
+	if (!hub->clock.manual) {
+		owner_wait_pass(&hub->owner);
+		return;
+	}
+	while (!hub_try_enter(hub))
+		(void)sched_yield();
+	hub_leave(hub);
+}
+
+void timerhub_queue_close(struct timerhub_queue *queue)
+{
+	struct timerhub *hub;
+
+	if (!queue)
+		return;
+	hub = queue->hub;
+	if (hub_alive(hub)) {
+		queue_send_waiters_away(queue);
+		queue_drop_timers(queue);
+		hub_wait_pass(hub);
+	}
+	ptr_store_release(&hub->queues[queue->index], NULL); /* nothing is read of what was there */
+	queue_free(queue);
+}
+
+int timerhub_queue_fd(const struct timerhub_queue *queue)
+{
+	return queue ? queue->notifier.fd : -EINVAL;
+}
+
+int timerhub_queue_attach_uring(struct timerhub_queue *queue, int ring_fd, uint64_t user_data)
+{
+	(void)ring_fd;
+	(void)user_data;
+	return queue ? -EOPNOTSUPP : -EINVAL;
+}
+
+int timerhub_queue_detach_uring(struct timerhub_queue *queue)
+{
+	return queue ? -EOPNOTSUPP : -EINVAL;
+}
+
+/* ---- close ---- */
+
+static void hub_close_queues(struct timerhub *hub)
+{
+	for (uint32_t i = 0; i < u32_load_relaxed(&hub->queues_end); i++) {
+		struct timerhub_queue *queue = ptr_load_acquire(&hub->queues[i]); /* [queue] */
+
+		if (!queue)
+			continue;
+		if (hub_alive(hub))
+			queue_send_waiters_away(queue);
+		queue_free(queue);
+	}
+}
+
+void timerhub_close(struct timerhub *hub)
+{
+	if (!hub)
+		return;
+	owner_stop(&hub->owner, hub_alive(hub));
+	hub_close_queues(hub);
+	hub_free(hub);
+}
+
+/* ---- manual hubs ---- */
+
+int timerhub_advance(struct timerhub *hub, uint64_t now_ns, uint64_t *ret_next_ns)
+{
+	uint64_t next_ns;
+	bool moved;
+
+	if (!hub || !hub->clock.manual)
+		return -EINVAL;
+	if (!hub_alive(hub))
+		return -EOWNERDEAD;
+	if (!hub_try_enter(hub))
+		return -EBUSY;
+	moved = clock_set(&hub->clock, now_ns);
+	if (moved) {
+		/* Before the pass is numbered: a later ring must stay. */
+		bell_clear(hub->bell);
+		next_ns = owner_run_passes(&hub->owner);
+	}
+	hub_leave(hub);
+	if (!moved)
+		return -EINVAL;
+	if (ret_next_ns)
+		*ret_next_ns = next_ns;
+	return 0;
+}
+
+int timerhub_wake_fd(const struct timerhub *hub)
+{
+	return hub && hub->clock.manual ? hub->bell : -EINVAL;
+}
+
+/* ---- ask ---- */
+
+uint64_t timerhub_now(const struct timerhub *hub)
+{
+	return hub ? clock_now_ns(&hub->clock) : 0;
+}
+
+/* Relaxed throughout: numbers to read, each exact by itself. Returns how many one-shots ended. */
+static uint64_t stats_add_queues(const struct timerhub *hub, struct timerhub_stats *stats)
+{
+	uint64_t retired = 0;
+
+	for (uint32_t i = 0; i < u32_load_relaxed(&hub->queues_end); i++) {
+		const struct queue_counts *counts = &hub->queue_counts[i];
+
+		stats->delivered += u64_load_relaxed(&counts->delivered);
+		stats->overruns += u64_load_relaxed(&counts->overruns);
+		retired += u64_load_relaxed(&counts->retired);
+	}
+	return retired;
+}
+
+static void stats_add_owner(const struct owner *owner, struct timerhub_stats *stats)
+{
+	const struct owner_counts *counts = &owner->counts;
+
+	stats->refiled = u64_load_relaxed(&counts->refiled);
+	stats->expired = u64_load_relaxed(&counts->expired);
+	stats->inbox_max = u64_load_relaxed(&counts->inbox_max);
+	stats->owner_wakeups = u64_load_relaxed(&counts->wakeups);
+	stats->queue_signals = u64_load_relaxed(&counts->queue_signals);
+	stats->cascaded = u64_load_relaxed(&counts->cascaded);
+	stats->sleeper = u32_load_relaxed(&owner->sleeper_kind);
+	for (unsigned i = 0; i < TIMERHUB_LATENESS_BUCKETS; i++)
+		stats->lateness[i] = u64_load_relaxed(&counts->lateness[i]);
+}
+
+int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
+{
+	struct timerhub_stats stats = { .armed = 0 };
+	struct arena_counts arena;
+	uint64_t ended;
+
+	if (!hub || !ret_stats)
+		return -EINVAL;
+	if (!hub_alive(hub))
+		return -EOWNERDEAD;
+	ended = stats_add_queues(hub, &stats);
+	stats_add_owner(&hub->owner, &stats);
+	arena = arena_count(&hub->arena);
+	stats.armed = arena.taken;
+	stats.live = arena.in_use;
+	stats.live_max = arena.in_use_max;
+	stats.submit_wakes = u64_load_relaxed(&hub->submit_wakes);
+	ended += u64_load_relaxed(&hub->dropped) + arena.in_use;
+	/* What was armed and is neither live, delivered nor dropped has been cancelled. */
+	stats.cancelled = stats.armed > ended ? stats.armed - ended : 0;
+	*ret_stats = stats;
+	return 0;
+}
