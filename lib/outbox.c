@@ -57,11 +57,13 @@ static void outbox_restart(struct outbox *outbox)
 
 bool outbox_has_room(struct outbox *outbox)
 {
-	if (outbox->put - outbox->head_seen < OUTBOX_RESTART && outbox->head_seen != outbox->put)
+	uint64_t used = outbox->put - outbox->head_seen; /* at most */
+
+	if (used > 0 && used < OUTBOX_RESTART && used <= outbox->mask)
 		return true;
 	outbox->head_seen = u64_load_acquire(&outbox->head); /* [outbox-room] */
-	if (outbox->head_seen == outbox->put &&
-	    outbox->put == u64_load_relaxed(&outbox->tail)) /* we are its only writer */
+	/* Relaxed: we are the tail's only writer. */
+	if (outbox->head_seen == outbox->put && outbox->put == u64_load_relaxed(&outbox->tail))
 		outbox_restart(outbox);
 	return outbox->put - outbox->head_seen <= outbox->mask;
 }
