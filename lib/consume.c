@@ -161,8 +161,6 @@ static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event
 		if (one_shot)
 			retired[retired_count++] = handle_slot(handles[i]);
 	}
-	if (retired_count > 0)
-		arena_put(&queue->hub->arena, cpu_current(), retired, retired_count);
 	/* Relaxed: numbers to read. The line is the consumers' own. */
 	if (delivered > 0)
 		(void)u64_fetch_add_relaxed(&queue->counts->delivered, delivered);
@@ -170,6 +168,9 @@ static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event
 		(void)u64_fetch_add_relaxed(&queue->counts->retired, retired_count);
 	if (overruns > 0)
 		(void)u64_fetch_add_relaxed(&queue->counts->overruns, overruns);
+	/* Last, so that who sees the slots free sees the counts too. */
+	if (retired_count > 0)
+		arena_put(&queue->hub->arena, cpu_current(), retired, retired_count);
 	*count += delivered;
 	return taken > 0;
 }

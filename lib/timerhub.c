@@ -456,9 +456,9 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 		return -EINVAL;
 	if (!hub_alive(hub))
 		return -EOWNERDEAD;
+	arena = arena_count(&hub->arena); /* first: what it shows as ended has been counted */
 	ended = stats_add_queues(hub, &stats);
 	stats_add_owner(&hub->owner, &stats);
-	arena = arena_count(&hub->arena);
 	stats.armed = arena.taken;
 	stats.live = arena.in_use;
 	stats.live_max = arena.in_use_max;
