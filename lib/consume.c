@@ -66,7 +66,7 @@ static bool deliver_rearm(struct timerhub *hub, struct delivery *delivery, uint6
 
 	do {
 		before = word;
-		rearmed = word_rearmed(word, units_from_ns(next_ns));
+		rearmed = word_rearmed(word, units_from_ns(next_ns)) | WORD_EXACT;
 		if (word_phase(word) == TIMER_PARKED)
 			rearmed |= WORD_INBOX;
 		if (u64_cas_seq_cst(&delivery->hot->word, &word, rearmed)) {
@@ -96,8 +96,9 @@ static bool deliver_periodic(struct timerhub *hub, struct delivery *delivery)
 		next_ns = UINT64_MAX;
 	aux = aux_make(aux_generation(delivery->aux), next_ns, delivery->aux & AUX_FLAGS);
 	/*
-	 * The aux word first: whoever sees it beside the old word takes the deadline as rounded up.
-	 * It names the generation, so that a CAS cannot hit another life.
+	 * The aux word first: the new word refers to it. It names the generation, so that a CAS
+	 * cannot hit another life. A second consumer that comes in between, by a handle left
+	 * behind by a re-arm, takes the phase for up to 63 ns later or earlier than it is, once.
 	 */
 	if (!u64_cas_acq_rel(&delivery->hot->aux, &delivery->aux, aux)) {
 		delivery->word = u64_load_acquire(&delivery->hot->word); /* [armed] */

@@ -18,14 +18,20 @@
 /* A caller's option struct may be as large as this; a later version's will not be larger. */
 #define TIMERHUB_OPTIONS_MAX_BYTES 4096u
 
+/* What a forked child must not have: zero there. Written at open. */
+struct hub_living {
+	struct timer_hot *hot; /* the arena's */
+	uint32_t capacity;     /* slots in the arena; 0: the owner is not in this process */
+};
+
 struct timerhub {
 	struct arena arena;
 	struct inbox inbox;
 	struct clock clock;
-	atomic_u32 *alive;                 /* 1; in a forked child the kernel makes it 0 */
+	struct hub_living *living;         /* zeroed by the kernel in a forked child */
 	atomic_ptr *queues;                /* OWNER_QUEUES_MAX queues by index, or NULL */
 	struct queue_counts *queue_counts; /* by index, and outliving the queues */
-	struct memory alive_memory;
+	struct memory living_memory;
 	struct memory queues_memory; /* holds both tables */
 	int bell;                    /* wakes the owner; a manual hub's timerhub_wake_fd */
 	struct promise promise;
@@ -39,7 +45,7 @@ struct timerhub {
 /* Is the owner (or, of a manual hub, this process) still there? */
 static inline bool hub_alive(const struct timerhub *hub)
 {
-	return u32_load_relaxed(hub->alive) != 0; /* changes at fork alone */
+	return hub->living->capacity != 0;
 }
 
 /*

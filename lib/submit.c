@@ -270,7 +270,9 @@ int timerhub_arm_many(struct timerhub_queue *queue, const struct timerhub_spec *
 
 /* ---- re-arm ---- */
 
-int timerhub_rearm(struct timerhub *hub, timerhub_timer timer, uint64_t expires_ns, uint32_t flags)
+/* Whatever the case: the whole of re-arming. */
+static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_timer timer,
+                                               uint64_t expires_ns, uint32_t flags)
 {
 	uint32_t slot = handle_slot(timer);
 	uint64_t deadline_ns, word, rearmed;
@@ -293,7 +295,7 @@ int timerhub_rearm(struct timerhub *hub, timerhub_timer timer, uint64_t expires_
 
 		if (!timer_is(word, aux, timer))
 			return -ENOENT;
-		rearmed = word_rearmed(word, units_for_rearm(deadline_ns, aux));
+		rearmed = word_rearmed(word, units_from_ns(deadline_ns));
 		/* The owner has an armed timer filed no later than this: it need not be told. */
 		if (word_phase(word) != TIMER_ARMED || word_units(rearmed) < word_units(word))
 			rearmed |= WORD_INBOX;
@@ -301,6 +303,35 @@ int timerhub_rearm(struct timerhub *hub, timerhub_timer timer, uint64_t expires_
 	if (word_phase(word) != TIMER_ARMED || word_units(rearmed) < word_units(word))
 		hub_submit(hub, slot, word_in_inbox(word));
 	return 0;
+}
+
+/*
+ * The case that counts, an armed timer to a later point in time, without a call and hence without a
+ * store to the stack: the locked instruction waits for every store before it. Everything else is
+ * hub_rearm()'s.
+ */
+int timerhub_rearm(struct timerhub *hub, timerhub_timer timer, uint64_t expires_ns, uint32_t flags)
+{
+	const struct hub_living *living;
+	struct timer_hot *hot;
+	uint64_t word, rearmed;
+
+	if (!hub || flags != TIMERHUB_ABSOLUTE || expires_ns > TIMER_DEADLINE_MAX_NS)
+		return hub_rearm(hub, timer, expires_ns, flags);
+	living = hub->living;
+	if (handle_slot(timer) >= living->capacity) /* none in a forked child */
+		return hub_rearm(hub, timer, expires_ns, TIMERHUB_ABSOLUTE);
+	hot = &living->hot[handle_slot(timer)];
+	word = u64_load_acquire(&hot->word); /* [armed] */
+	rearmed = word_rearmed(word, units_from_ns(expires_ns));
+	/*
+	 * The tag need not be looked at: a handle's own life, or a later one, is in the aux word.
+	 */
+	if (aux_generation(u64_load_relaxed(&hot->aux) ^ timer) == 0 &&
+	    word_phase(word) == TIMER_ARMED && rearmed >= word &&
+	    u64_cas_seq_cst(&hot->word, &word, rearmed))
+		return 0;
+	return hub_rearm(hub, timer, expires_ns, TIMERHUB_ABSOLUTE);
 }
 
 /* ---- cancel ---- */

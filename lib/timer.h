@@ -7,10 +7,10 @@
  * decision about a timer is one compare-and-swap on this word. tests/unit/test_timer.c walks every
  * transition.
  *
- *   state word   63                     7 6    3  2     1    0
- *               | deadline, 64 ns units  | tag  |inbox| phase |
- *   aux word     63          26 25               8 7      2   1       0
- *               | generation   | low deadline bits| residue |slack|periodic|
+ *   state word   63                     7 6   4   3     2    1     0
+ *               | deadline, 64 ns units  | tag |exact|inbox|  phase   |
+ *   aux word     63          26            7       2   1       0
+ *               | generation   | unused   | residue |slack|periodic|
  *   handle       63          26 25                           0
  *               | generation   | slot                          |
  */
@@ -34,16 +34,15 @@
 
 #define WORD_PHASE_MASK ((uint64_t)3)
 #define WORD_INBOX ((uint64_t)1 << 2)
-#define WORD_TAG_SHIFT 3
-#define WORD_TAG_MASK ((uint64_t)15)
+#define WORD_EXACT ((uint64_t)1 << 3)
+#define WORD_TAG_SHIFT 4
+#define WORD_TAG_MASK ((uint64_t)7)
 #define WORD_DEADLINE_SHIFT 7
 
 #define AUX_PERIODIC ((uint64_t)1)
 #define AUX_SLACK ((uint64_t)2)
 #define AUX_FLAGS (AUX_PERIODIC | AUX_SLACK)
 #define AUX_RESIDUE_SHIFT 2
-#define AUX_LOW_SHIFT 8
-#define AUX_LOW_MASK (((uint64_t)1 << 18) - 1)
 #define AUX_GENERATION_SHIFT 26
 
 enum timer_phase {
@@ -106,6 +105,12 @@ static inline uint64_t word_units(uint64_t word)
 	return word >> WORD_DEADLINE_SHIFT;
 }
 
+/* Is the deadline known to the nanosecond, by the aux word's residue? */
+static inline bool word_exact(uint64_t word)
+{
+	return (word & WORD_EXACT) != 0;
+}
+
 /* The deadline, rounded up to the unit; UINT64_MAX for never. */
 static inline uint64_t word_deadline_ns(uint64_t word)
 {
@@ -124,14 +129,14 @@ static inline uint64_t units_from_ns(uint64_t deadline_ns)
 
 /* The transitions. Each keeps what it does not name. */
 
-/* FREE → ARMED: a new life. The slot is to be in the inbox, whether or not it was. */
+/* FREE → ARMED: a new life, exact. The slot is to be in the inbox, whether or not it was. */
 static inline uint64_t word_armed(uint64_t units, uint64_t generation)
 {
 	return units << WORD_DEADLINE_SHIFT | (generation & WORD_TAG_MASK) << WORD_TAG_SHIFT |
-	       WORD_INBOX | TIMER_ARMED;
+	       WORD_EXACT | WORD_INBOX | TIMER_ARMED;
 }
 
-/* ARMED, PENDING, PARKED → ARMED with another deadline. */
+/* ARMED, PENDING, PARKED → ARMED with another deadline, rounded up. */
 static inline uint64_t word_rearmed(uint64_t word, uint64_t units)
 {
 	return units << WORD_DEADLINE_SHIFT | (word & (WORD_TAG_MASK << WORD_TAG_SHIFT)) |
@@ -160,9 +165,8 @@ static inline bool aux_has_slack(uint64_t aux)
 }
 
 /*
- * The aux word remembers how far below the rounded deadline the exact one lay, and the low bits of
- * that rounded deadline. While they match the state word's, the exact deadline is known; a re-arm,
- * which touches the state word alone, makes them differ.
+ * The residue is how far below the rounded deadline the exact one lies. It holds while the state
+ * word says so: a re-arm, which touches the state word alone, says that it does not.
  */
 static inline uint64_t aux_make(uint64_t generation, uint64_t deadline_ns, uint64_t flags)
 {
@@ -170,40 +174,22 @@ static inline uint64_t aux_make(uint64_t generation, uint64_t deadline_ns, uint6
 	uint64_t residue =
 		units == TIMER_UNITS_NEVER ? 0 : (units << TIMER_UNIT_SHIFT) - deadline_ns;
 
-	return generation << AUX_GENERATION_SHIFT | (units & AUX_LOW_MASK) << AUX_LOW_SHIFT |
-	       residue << AUX_RESIDUE_SHIFT | flags;
+	return generation << AUX_GENERATION_SHIFT | residue << AUX_RESIDUE_SHIFT | flags;
 }
 
-static inline uint64_t aux_residue_ns(uint64_t aux, uint64_t units)
+static inline uint64_t aux_residue_ns(uint64_t aux)
 {
-	if (((aux >> AUX_LOW_SHIFT) & AUX_LOW_MASK) != (units & AUX_LOW_MASK))
-		return 0;
 	return (aux >> AUX_RESIDUE_SHIFT) & (TIMER_UNIT_NS - 1);
 }
 
-/* The deadline to the nanosecond where that is known, else rounded up; UINT64_MAX for never. */
+/* The deadline, to the nanosecond where that is known; UINT64_MAX for never. */
 static inline uint64_t timer_deadline_ns(uint64_t word, uint64_t aux)
 {
-	uint64_t units = word_units(word);
+	uint64_t deadline_ns = word_deadline_ns(word);
 
-	if (units == TIMER_UNITS_NEVER)
-		return UINT64_MAX;
-	return (units << TIMER_UNIT_SHIFT) - aux_residue_ns(aux, units);
-}
-
-/*
- * The units of a re-armed deadline, for a state word under `aux`. One unit in a quarter million,
- * by chance, matches the aux word's low bits and would be read with a stale residue: move it on by
- * one.
- */
-static inline uint64_t units_for_rearm(uint64_t deadline_ns, uint64_t aux)
-{
-	uint64_t units = units_from_ns(deadline_ns);
-
-	if (units != TIMER_UNITS_NEVER && aux_residue_ns(aux, units) > 0 &&
-	    (units << TIMER_UNIT_SHIFT) - aux_residue_ns(aux, units) < deadline_ns)
-		units++;
-	return units;
+	if (!word_exact(word) || deadline_ns == UINT64_MAX)
+		return deadline_ns;
+	return deadline_ns - aux_residue_ns(aux);
 }
 
 static inline uint64_t generation_next(uint64_t generation)

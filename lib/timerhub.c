@@ -73,15 +73,17 @@ static void *allocate(size_t bytes)
 	return memset(memory, 0, bytes);
 }
 
-/* A word that says 1, and 0 in a forked child. */
-static int hub_open_alive(struct timerhub *hub)
+static int hub_open_living(struct timerhub *hub)
 {
-	int result = memory_reserve_wiped_on_fork(&hub->alive_memory, sizeof(*hub->alive));
+	int result = memory_reserve_wiped_on_fork(&hub->living_memory, sizeof(*hub->living));
 
 	if (result < 0)
 		return result;
-	hub->alive = hub->alive_memory.base;
-	u32_store_relaxed(hub->alive, 1); /* not yet shared */
+	hub->living = hub->living_memory.base;
+	*hub->living = (struct hub_living){
+		.hot = hub->arena.hot,
+		.capacity = hub->arena.capacity,
+	};
 	return 0;
 }
 
@@ -137,7 +139,7 @@ static void hub_free(struct timerhub *hub)
 	owner_close(&hub->owner);
 	bell_close(hub->bell);
 	memory_release(&hub->queues_memory);
-	memory_release(&hub->alive_memory);
+	memory_release(&hub->living_memory);
 	inbox_close(&hub->inbox);
 	arena_close(&hub->arena);
 	free(hub);
@@ -157,7 +159,7 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 	if (result == 0)
 		result = inbox_open(&hub->inbox, capacity);
 	if (result == 0)
-		result = hub_open_alive(hub);
+		result = hub_open_living(hub);
 	if (result == 0)
 		result = hub_open_queues(hub);
 	if (result == 0)
