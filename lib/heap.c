@@ -10,20 +10,20 @@
 
 #define HEAP_ARITY 4
 
-void heap_init(struct heap *heap, struct heap_entry *entries, struct timer_filing *filings)
+void heap_init(struct heap *heap, struct timer_due *entries, struct timer_filing *filings)
 {
 	heap->entries = entries;
 	heap->filings = filings;
 	heap->count = 0;
 }
 
-static void heap_put_at(struct heap *heap, uint32_t index, struct heap_entry entry)
+static void heap_put_at(struct heap *heap, uint32_t index, struct timer_due entry)
 {
 	heap->entries[index] = entry;
-	heap->filings[entry.slot].where = HEAP_WHERE | index;
+	heap->filings[entry.slot].where = WHERE_HEAP | index;
 }
 
-static void heap_sift_up(struct heap *heap, uint32_t index, struct heap_entry entry)
+static void heap_sift_up(struct heap *heap, uint32_t index, struct timer_due entry)
 {
 	while (index > 0) {
 		uint32_t parent = (index - 1) / HEAP_ARITY;
@@ -47,7 +47,7 @@ static uint32_t heap_earliest_child(const struct heap *heap, uint32_t first)
 	return best;
 }
 
-static void heap_sift_down(struct heap *heap, uint32_t index, struct heap_entry entry)
+static void heap_sift_down(struct heap *heap, uint32_t index, struct timer_due entry)
 {
 	for (;;) {
 		uint32_t child = HEAP_ARITY * index + 1;
@@ -63,18 +63,29 @@ static void heap_sift_down(struct heap *heap, uint32_t index, struct heap_entry 
 	heap_put_at(heap, index, entry);
 }
 
-void heap_insert(struct heap *heap, uint32_t slot)
+void heap_insert(struct heap *heap, struct timer_due due)
 {
-	struct heap_entry entry = { .at_ns = heap->filings[slot].at_ns, .slot = slot };
+	check(heap->filings[due.slot].where == 0);
+	heap_sift_up(heap, heap->count++, due);
+}
 
-	check(heap->filings[slot].where == 0);
-	heap_sift_up(heap, heap->count++, entry);
+static uint32_t heap_index_of(const struct heap *heap, uint32_t slot)
+{
+	uint32_t where = heap->filings[slot].where;
+
+	check((where & WHERE_MASK) == WHERE_HEAP && (where & ~WHERE_MASK) < heap->count);
+	return where & ~WHERE_MASK;
+}
+
+uint64_t heap_at_ns(const struct heap *heap, uint32_t slot)
+{
+	return heap->entries[heap_index_of(heap, slot)].at_ns;
 }
 
 /* Fill the hole at `index` with the last entry. */
 static void heap_close_hole(struct heap *heap, uint32_t index)
 {
-	struct heap_entry last = heap->entries[--heap->count];
+	struct timer_due last = heap->entries[--heap->count];
 
 	if (index == heap->count)
 		return;
@@ -86,9 +97,8 @@ static void heap_close_hole(struct heap *heap, uint32_t index)
 
 void heap_remove(struct heap *heap, uint32_t slot)
 {
-	uint32_t index = heap->filings[slot].where & ~HEAP_WHERE;
+	uint32_t index = heap_index_of(heap, slot);
 
-	check((heap->filings[slot].where & HEAP_WHERE) != 0 && index < heap->count);
 	heap->filings[slot].where = 0;
 	heap_close_hole(heap, index);
 }

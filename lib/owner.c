@@ -27,31 +27,22 @@
 
 /* Slots taken from the inbox at once, so that their memory can be fetched side by side. */
 #define OWNER_BATCH 32
+/* How many expiries ahead their memory is fetched. */
+#define OWNER_AHEAD 12
 /* Events put into a queue before consumers are let at them. */
 #define OWNER_PUBLISH_BATCH 64
-/* A wait shorter than this is cheaper spun than slept. */
-#define OWNER_SPIN_MIN_NS 2000
 /* After so many refusals in a row to sleep in io_uring, use the other sleeper for good. */
 #define OWNER_SLEEP_FAILURES_MAX 3
 
 int owner_open(struct owner *owner, const struct owner_world *world)
 {
-	size_t wheel_bytes = WHEEL_LEVELS * sizeof(struct wheel_level);
-	int result = memory_reserve(
-		&owner->memory, wheel_bytes + world->arena->capacity * sizeof(struct heap_entry));
-	char *base = owner->memory.base;
-
-	if (result < 0)
-		return result;
 	owner->world = *world;
-	schedule_init(&owner->schedule, (struct wheel_level *)(void *)base,
-	              (struct heap_entry *)(void *)(base + wheel_bytes), world->arena->filings);
-	return 0;
+	return schedule_open(&owner->schedule, world->arena->filings, world->arena->capacity);
 }
 
 void owner_close(struct owner *owner)
 {
-	memory_release(&owner->memory);
+	schedule_close(&owner->schedule);
 }
 
 /* ---- looking at the inbox ---- */
@@ -267,8 +258,15 @@ static void owner_expire(struct owner *owner)
 {
 	uint32_t slot;
 
-	while ((slot = schedule_take(&owner->schedule, owner->now_ns)) != SLOT_NONE)
+	while ((slot = schedule_take(&owner->schedule, owner->now_ns)) != SLOT_NONE) {
+		uint32_t later = schedule_peek(&owner->schedule, OWNER_AHEAD);
+
+		if (later != SLOT_NONE) {
+			__builtin_prefetch(&owner->world.arena->hot[later], 1);
+			__builtin_prefetch(&owner->world.arena->cold[later]);
+		}
 		owner_expire_slot(owner, slot);
+	}
 	owner_publish_all(owner);
 }
 
@@ -349,20 +347,18 @@ static void owner_sleep(struct owner *owner, uint64_t until_ns)
 	uint64_t timeout_ns = UINT64_MAX;
 	int result;
 
-	if (spin_ns < OWNER_SPIN_MIN_NS)
-		spin_ns = OWNER_SPIN_MIN_NS;
 	if (until_ns > now_ns && until_ns - now_ns > spin_ns) {
 		if (until_ns != UINT64_MAX)
-			timeout_ns = until_ns - now_ns - (owner->config.spin_ns > 0 ? spin_ns : 0);
+			timeout_ns = until_ns - now_ns - spin_ns;
 		result = owner->sleeper.ops->sleep(&owner->sleeper, timeout_ns);
 		if (result < 0)
 			owner_sleep_otherwise(owner, timeout_ns, result);
 		else
 			owner->sleep_failures = 0;
 		u64_count(&owner->counts.wakeups, 1);
-		now_ns = clock_now_ns(owner->world.clock);
 	}
-	if (until_ns > now_ns && until_ns - now_ns <= spin_ns)
+	if (spin_ns > 0 &&
+	    u64_add_saturating(clock_now_ns(owner->world.clock), spin_ns) >= until_ns)
 		owner_spin(owner, until_ns);
 }
 

@@ -54,7 +54,6 @@ struct owner {
 	struct owner_world world;
 	struct schedule schedule;
 	struct timerhub_queue *unpublished; /* queues with events not yet published */
-	struct memory memory;               /* holds the wheel's levels and the heap's entries */
 	uint64_t now_ns;    /* this pass's reading of the clock: what is due by it expires */
 	uint64_t signal_ns; /* a later reading, for the lateness of what is published next */
 

@@ -1,76 +1,126 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See schedule.h. The owner calls. Invariant: what is filed in the heap is not later than the end
- * of the wheel base's finest bucket, and what is in the wheel is later; so the heap's first, if
- * there is one, is the first of all. The wheel gives the cost, the heap the order and the
- * nanosecond. tests/unit/test_schedule.c holds it against a sorted array in virtual time.
+ * See schedule.h. The owner calls. Invariant: what is in the run or the heap is not later than the
+ * end of the wheel base's finest bucket, and what is in the wheel is later; so while one of the
+ * two holds anything, the earlier of their firsts is the first of all. The wheel gives the cost,
+ * run and heap the order and the nanosecond. tests/unit/test_schedule.c holds it against a sorted
+ * array in virtual time.
  */
 #include "schedule.h"
 
-void schedule_init(struct schedule *schedule, struct wheel_level *levels,
-                   struct heap_entry *entries, struct timer_filing *filings)
+int schedule_open(struct schedule *schedule, struct timer_filing *filings, uint32_t slots)
 {
-	wheel_init(&schedule->wheel, levels, filings);
-	heap_init(&schedule->heap, entries, filings);
+	size_t levels_bytes = WHEEL_LEVELS * sizeof(struct wheel_level);
+	size_t chunks_bytes = wheel_chunks_for(slots) * sizeof(struct wheel_chunk);
+	size_t dues_bytes = slots * sizeof(struct timer_due);
+	struct memory memory = { .base = NULL };
+	int result = memory_reserve(&memory, levels_bytes + chunks_bytes + 3 * dues_bytes);
+	char *chunks = memory.base;
+	char *dues = chunks + chunks_bytes;
+	char *levels = dues + 3 * dues_bytes;
+
+	if (result < 0)
+		return result;
+	wheel_init(&schedule->wheel, (struct wheel_level *)(void *)levels,
+	           (struct wheel_chunk *)(void *)chunks, filings);
+	run_init(&schedule->run, (struct timer_due *)(void *)dues,
+	         (struct timer_due *)(void *)(dues + dues_bytes), filings);
+	heap_init(&schedule->heap, (struct timer_due *)(void *)(dues + 2 * dues_bytes), filings);
 	schedule->filings = filings;
 	schedule->cascaded = 0;
+	schedule->memory = memory;
+	return 0;
 }
 
-static void schedule_file(struct schedule *schedule, uint32_t slot)
+void schedule_close(struct schedule *schedule)
 {
-	if (wheel_covers(&schedule->wheel, schedule->filings[slot].at_ns))
-		wheel_insert(&schedule->wheel, slot);
-	else
-		heap_insert(&schedule->heap, slot);
+	memory_release(&schedule->memory);
+}
+
+static uint64_t schedule_at_ns(const struct schedule *schedule, uint32_t slot)
+{
+	switch (schedule->filings[slot].where & WHERE_MASK) {
+	case WHERE_WHEEL:
+		return wheel_at_ns(&schedule->wheel, slot);
+	case WHERE_RUN:
+		return run_at_ns(&schedule->run, slot);
+	case WHERE_HEAP:
+		return heap_at_ns(&schedule->heap, slot);
+	default:
+		return UINT64_MAX;
+	}
 }
 
 void schedule_remove(struct schedule *schedule, uint32_t slot)
 {
-	uint32_t where = schedule->filings[slot].where;
-
-	if (where == 0)
-		return;
-	if ((where & HEAP_WHERE) != 0)
-		heap_remove(&schedule->heap, slot);
-	else
+	switch (schedule->filings[slot].where & WHERE_MASK) {
+	case WHERE_WHEEL:
 		wheel_remove(&schedule->wheel, slot);
+		break;
+	case WHERE_RUN:
+		run_remove(&schedule->run, slot);
+		break;
+	case WHERE_HEAP:
+		heap_remove(&schedule->heap, slot);
+		break;
+	default:
+		break;
+	}
 }
 
 void schedule_insert(struct schedule *schedule, uint32_t slot, uint64_t at_ns)
 {
-	struct timer_filing *filing = &schedule->filings[slot];
+	uint32_t where = schedule->filings[slot].where & WHERE_MASK;
+	struct timer_due due = { .at_ns = at_ns, .slot = slot };
 
-	if (filing->where != 0) {
-		if (filing->at_ns == at_ns)
-			return;
-		if ((filing->where & HEAP_WHERE) == 0 &&
-		    wheel_move_within(&schedule->wheel, slot, at_ns))
-			return;
+	if (at_ns == UINT64_MAX) {
 		schedule_remove(schedule, slot);
-	}
-	if (at_ns == UINT64_MAX)
 		return;
-	filing->at_ns = at_ns;
-	schedule_file(schedule, slot);
+	}
+	if (where == WHERE_WHEEL && wheel_move_within(&schedule->wheel, slot, at_ns))
+		return;
+	if (schedule_at_ns(schedule, slot) == at_ns)
+		return;
+	schedule_remove(schedule, slot);
+	if (wheel_covers(&schedule->wheel, at_ns))
+		wheel_insert(&schedule->wheel, due);
+	else
+		heap_insert(&schedule->heap, due);
 }
 
-/* Move the wheel's base, and file again what that brought out. */
+/* File a chunk's slots again: what is in the base's finest bucket goes into the run. */
+static void schedule_file_chunk(struct schedule *schedule, const struct wheel_chunk *chunk)
+{
+	for (unsigned i = 0; i < chunk->count; i++)
+		__builtin_prefetch(&schedule->filings[chunk->entries[i].slot], 1);
+	for (unsigned i = 0; i < chunk->count; i++) {
+		if (wheel_covers(&schedule->wheel, chunk->entries[i].at_ns))
+			wheel_insert(&schedule->wheel, chunk->entries[i]);
+		else
+			run_add(&schedule->run, chunk->entries[i]);
+	}
+	schedule->cascaded += chunk->count;
+}
+
+/* Move the wheel's base, and file again what that brought out. The run must be empty. */
 static void schedule_enter(struct schedule *schedule, uint64_t base_ns)
 {
-	uint32_t slot = wheel_enter(&schedule->wheel, base_ns);
+	uint32_t chunk = wheel_enter(&schedule->wheel, base_ns);
 
-	while (slot != SLOT_NONE) {
-		uint32_t next = schedule->filings[slot].next;
-
-		schedule_file(schedule, slot);
-		schedule->cascaded++;
-		slot = next;
+	if (chunk == CHUNK_NONE)
+		return;
+	while (chunk != CHUNK_NONE) {
+		schedule_file_chunk(schedule, &schedule->wheel.chunks[chunk]);
+		chunk = wheel_leave_chunk(&schedule->wheel, chunk);
+		if (chunk != CHUNK_NONE)
+			__builtin_prefetch(&schedule->wheel.chunks[chunk]);
 	}
+	run_sort(&schedule->run);
 }
 
 uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns)
 {
-	while (schedule->heap.count == 0) {
+	while (run_empty(&schedule->run) && schedule->heap.count == 0) {
 		uint64_t bound_ns = wheel_bound_ns(&schedule->wheel);
 
 		if (bound_ns > now_ns) {
@@ -80,12 +130,15 @@ uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns)
 		}
 		schedule_enter(schedule, bound_ns);
 	}
+	if (run_first_ns(&schedule->run) <= heap_first_ns(&schedule->heap))
+		return run_first_ns(&schedule->run) <= now_ns ? run_take(&schedule->run)
+		                                              : SLOT_NONE;
 	return heap_first_ns(&schedule->heap) <= now_ns ? heap_take(&schedule->heap) : SLOT_NONE;
 }
 
 uint64_t schedule_next_ns(struct schedule *schedule)
 {
-	if (schedule->heap.count > 0)
-		return heap_first_ns(&schedule->heap);
-	return wheel_bound_ns(&schedule->wheel);
+	uint64_t next_ns = u64_min(run_first_ns(&schedule->run), heap_first_ns(&schedule->heap));
+
+	return next_ns == UINT64_MAX ? wheel_bound_ns(&schedule->wheel) : next_ns;
 }

@@ -1,25 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When each slot is due: the wheel for later, the heap for next. Insert and remove at any time,
- * ask for the next instant, take what is due. Single-threaded and pure: no atomics; time is an
- * argument.
+ * When each slot is due: the wheel for later, the run for the finest bucket whose turn it is, the
+ * heap for what is filed into that bucket afterwards. Insert and remove at any time, ask for the
+ * next instant, take what is due. Single-threaded and pure: no atomics; time is an argument.
  */
 #ifndef TIMERHUB_SCHEDULE_H
 #define TIMERHUB_SCHEDULE_H
 
 #include "heap.h"
+#include "memory.h"
+#include "run.h"
 #include "wheel.h"
 
 struct schedule {
 	struct wheel wheel;           /* what is due after the base's finest bucket */
-	struct heap heap;             /* what is due within it, or before */
+	struct run run;               /* what was in that bucket when the base entered it */
+	struct heap heap;             /* what was filed into it, or before it, since */
 	struct timer_filing *filings; /* one per slot, zeroed at first */
-	uint64_t cascaded;            /* slots moved to a lower level or into the heap so far */
+	uint64_t cascaded;            /* slots moved to a lower level or into the run so far */
+	struct memory memory;         /* holds all but the filings */
 };
 
-/* `levels` and `entries` as for wheel_init() and heap_init(). */
-void schedule_init(struct schedule *schedule, struct wheel_level *levels,
-                   struct heap_entry *entries, struct timer_filing *filings);
+/* Reserve memory for as many slots as there are filings. 0, or a negative errno. */
+int schedule_open(struct schedule *schedule, struct timer_filing *filings, uint32_t slots);
+void schedule_close(struct schedule *schedule);
 
 /* File the slot under this instant, wherever it was before. UINT64_MAX: file it nowhere. */
 void schedule_insert(struct schedule *schedule, uint32_t slot, uint64_t at_ns);
@@ -31,6 +35,12 @@ void schedule_remove(struct schedule *schedule, uint32_t slot);
  * Take the earliest slot filed at or before `now_ns`, or SLOT_NONE. Slots come in order of instant.
  */
 uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns);
+
+/* A slot that will be taken soon, `ahead` takes from now at most; SLOT_NONE if it is not known. */
+static inline uint32_t schedule_peek(const struct schedule *schedule, uint32_t ahead)
+{
+	return run_peek(&schedule->run, ahead);
+}
 
 /* The earliest instant (or a bound below it, see wheel_bound_ns); UINT64_MAX if there is none. */
 uint64_t schedule_next_ns(struct schedule *schedule);

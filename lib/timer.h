@@ -75,11 +75,20 @@ struct timer_cold {
 
 /* Where the owner has filed the slot. The owner's alone. */
 struct timer_filing {
-	uint64_t at_ns; /* the instant that it is filed under */
-	uint32_t prev;  /* in its wheel bucket: the slot before, or SLOT_NONE */
-	uint32_t next;  /* in its wheel bucket: the slot after, or SLOT_NONE */
-	uint32_t where; /* 0: nowhere; else a wheel bucket or a heap place, see schedule.h */
+	uint32_t where; /* 0: nowhere; else in the wheel, the run or the heap, by its top bits */
 	uint32_t place; /* low bits of the outbox place last given to it */
+};
+
+/* The top bits of timer_filing.where; the rest is where in there. */
+#define WHERE_WHEEL ((uint32_t)1 << 30)
+#define WHERE_RUN ((uint32_t)2 << 30)
+#define WHERE_HEAP ((uint32_t)3 << 30)
+#define WHERE_MASK ((uint32_t)3 << 30)
+
+/* A slot, and the instant that it is filed under. */
+struct timer_due {
+	uint64_t at_ns;
+	uint32_t slot;
 };
 
 #define TIMER_QUEUE_BITS 16

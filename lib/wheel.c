@@ -18,14 +18,20 @@
 
 #include "check.h"
 
-/* A bound that may be too low is made exact where that takes at most this many steps. */
-#define WHEEL_RESCAN_MAX 64
+/* A bound that may be too low is made exact where that takes at most this many chunks. */
+#define WHEEL_RESCAN_CHUNKS_MAX 8
+#define WHEEL_ENTRY_BITS 4
 
-void wheel_init(struct wheel *wheel, struct wheel_level *levels, struct timer_filing *filings)
+void wheel_init(struct wheel *wheel, struct wheel_level *levels, struct wheel_chunk *chunks,
+                struct timer_filing *filings)
 {
-	wheel->filings = filings;
-	wheel->base_ns = 0;
-	wheel->levels = levels;
+	*wheel = (struct wheel){
+		.filings = filings,
+		.levels = levels,
+		.chunks = chunks,
+		.chunks_used = CHUNK_NONE + 1,
+		.free_chunk = CHUNK_NONE,
+	};
 }
 
 static unsigned level_shift(unsigned level)
@@ -64,89 +70,144 @@ static uint32_t level_first(const struct wheel_level *level)
 	return word * 64 + bits_lowest(level->bitmap[word]);
 }
 
-static bool bucket_empty(const struct wheel_level *level, uint32_t digit)
+/* ---- chunks ---- */
+
+static uint32_t wheel_take_chunk(struct wheel *wheel)
 {
-	return (level->bitmap[digit / 64] >> (digit % 64) & 1) == 0;
+	uint32_t chunk = wheel->free_chunk;
+
+	if (chunk == CHUNK_NONE)
+		return wheel->chunks_used++;
+	wheel->free_chunk = wheel->chunks[chunk].next;
+	return chunk;
 }
 
-void wheel_insert(struct wheel *wheel, uint32_t slot)
+uint32_t wheel_leave_chunk(struct wheel *wheel, uint32_t chunk)
 {
-	struct timer_filing *filing = &wheel->filings[slot];
-	unsigned level_index = wheel_level_of(wheel, filing->at_ns);
-	struct wheel_level *level = &wheel->levels[level_index];
-	uint32_t digit = digit_of(filing->at_ns, level_index);
-	struct wheel_bucket *bucket = &level->buckets[digit];
+	uint32_t next = wheel->chunks[chunk].next;
 
-	check(filing->where == 0);
-	if (bucket_empty(level, digit)) {
-		*bucket = (struct wheel_bucket){ .bound_ns = UINT64_MAX, .first = SLOT_NONE };
+	wheel->chunks[chunk].next = wheel->free_chunk;
+	wheel->free_chunk = chunk;
+	return next;
+}
+
+static void wheel_set_entry(struct wheel *wheel, uint32_t chunk, unsigned entry,
+                            struct timer_due due)
+{
+	wheel->chunks[chunk].entries[entry] = due;
+	wheel->filings[due.slot].where = WHERE_WHEEL | chunk << WHEEL_ENTRY_BITS | entry;
+}
+
+/* Where a slot of the wheel lies. */
+static uint32_t wheel_find(const struct wheel *wheel, uint32_t slot, unsigned *ret_entry)
+{
+	uint32_t where = wheel->filings[slot].where;
+	uint32_t chunk = (where & ~WHERE_MASK) >> WHEEL_ENTRY_BITS;
+
+	check((where & WHERE_MASK) == WHERE_WHEEL && chunk < wheel->chunks_used);
+	*ret_entry = where & ((1u << WHEEL_ENTRY_BITS) - 1);
+	return chunk;
+}
+
+static struct wheel_bucket *wheel_bucket_of(const struct wheel *wheel, uint32_t chunk)
+{
+	uint32_t bucket = wheel->chunks[chunk].bucket;
+
+	return &wheel->levels[bucket / WHEEL_DIGITS].buckets[bucket % WHEEL_DIGITS];
+}
+
+/* ---- insert, remove, move ---- */
+
+void wheel_insert(struct wheel *wheel, struct timer_due due)
+{
+	unsigned level_index = wheel_level_of(wheel, due.at_ns);
+	struct wheel_level *level = &wheel->levels[level_index];
+	uint32_t digit = digit_of(due.at_ns, level_index);
+	struct wheel_bucket *bucket = &level->buckets[digit];
+	uint32_t chunk = bucket->first;
+
+	if (chunk == CHUNK_NONE) {
+		bucket->bound_ns = UINT64_MAX;
+		bucket->bound_old = 0;
 		level_mark(level, digit);
 	}
-	filing->prev = SLOT_NONE;
-	filing->next = bucket->first;
-	filing->where = 1 + level_index * WHEEL_DIGITS + digit;
-	if (bucket->first != SLOT_NONE)
-		wheel->filings[bucket->first].prev = slot;
-	bucket->first = slot;
-	bucket->bound_ns = u64_min(bucket->bound_ns, filing->at_ns);
+	if (chunk == CHUNK_NONE || wheel->chunks[chunk].count == WHEEL_CHUNK_ENTRIES) {
+		chunk = wheel_take_chunk(wheel);
+		wheel->chunks[chunk].next = bucket->first;
+		wheel->chunks[chunk].bucket = (uint16_t)(level_index * WHEEL_DIGITS + digit);
+		wheel->chunks[chunk].count = 0;
+		bucket->first = chunk;
+	}
+	wheel_set_entry(wheel, chunk, wheel->chunks[chunk].count++, due);
+	bucket->bound_ns = u64_min(bucket->bound_ns, due.at_ns);
 }
 
-static struct wheel_bucket *wheel_bucket_at(struct wheel *wheel, uint32_t where)
+uint64_t wheel_at_ns(const struct wheel *wheel, uint32_t slot)
 {
-	check(where > 0 && where <= WHEEL_LEVELS * WHEEL_DIGITS);
-	return &wheel->levels[(where - 1) / WHEEL_DIGITS].buckets[(where - 1) % WHEEL_DIGITS];
+	unsigned entry;
+	uint32_t chunk = wheel_find(wheel, slot, &entry);
+
+	return wheel->chunks[chunk].entries[entry].at_ns;
 }
 
 void wheel_remove(struct wheel *wheel, uint32_t slot)
 {
-	struct timer_filing *filing = &wheel->filings[slot];
-	struct wheel_bucket *bucket = wheel_bucket_at(wheel, filing->where);
+	unsigned entry;
+	uint32_t chunk = wheel_find(wheel, slot, &entry);
+	struct wheel_bucket *bucket = wheel_bucket_of(wheel, chunk);
+	struct wheel_chunk *first = &wheel->chunks[bucket->first];
+	struct timer_due last = first->entries[--first->count];
 
-	if (filing->next != SLOT_NONE)
-		wheel->filings[filing->next].prev = filing->prev;
-	if (filing->prev != SLOT_NONE)
-		wheel->filings[filing->prev].next = filing->next;
-	else
-		bucket->first = filing->next;
-	if (filing->at_ns == bucket->bound_ns)
+	if (wheel->chunks[chunk].entries[entry].at_ns == bucket->bound_ns)
 		bucket->bound_old = 1;
-	if (bucket->first == SLOT_NONE)
-		level_unmark(&wheel->levels[(filing->where - 1) / WHEEL_DIGITS],
-		             (filing->where - 1) % WHEEL_DIGITS);
-	filing->where = 0;
+	if (last.slot != slot)
+		wheel_set_entry(wheel, chunk, entry, last);
+	wheel->filings[slot].where = 0;
+	if (first->count == 0) {
+		uint32_t number = first->bucket;
+
+		bucket->first = wheel_leave_chunk(wheel, bucket->first);
+		if (bucket->first == CHUNK_NONE)
+			level_unmark(&wheel->levels[number / WHEEL_DIGITS], number % WHEEL_DIGITS);
+	}
 }
 
 bool wheel_move_within(struct wheel *wheel, uint32_t slot, uint64_t at_ns)
 {
-	struct timer_filing *filing = &wheel->filings[slot];
-	struct wheel_bucket *bucket = wheel_bucket_at(wheel, filing->where);
-	unsigned shift = level_shift((filing->where - 1) / WHEEL_DIGITS);
+	unsigned entry;
+	uint32_t chunk = wheel_find(wheel, slot, &entry);
+	struct wheel_bucket *bucket = wheel_bucket_of(wheel, chunk);
+	struct timer_due *due = &wheel->chunks[chunk].entries[entry];
+	unsigned shift = level_shift(wheel->chunks[chunk].bucket / WHEEL_DIGITS);
 
-	if (at_ns >> shift != filing->at_ns >> shift)
+	if (at_ns >> shift != due->at_ns >> shift)
 		return false;
-	if (filing->at_ns == bucket->bound_ns)
+	if (due->at_ns == bucket->bound_ns)
 		bucket->bound_old = 1;
-	filing->at_ns = at_ns;
+	due->at_ns = at_ns;
 	bucket->bound_ns = u64_min(bucket->bound_ns, at_ns);
 	return true;
 }
+
+/* ---- time ---- */
 
 /* Make the bucket's bound exact, unless the bucket is long. */
 static void wheel_rescan(const struct wheel *wheel, struct wheel_bucket *bucket)
 {
 	uint64_t bound_ns = UINT64_MAX;
-	uint32_t slot = bucket->first;
+	uint32_t chunk = bucket->first;
 
-	for (unsigned steps = 0; slot != SLOT_NONE; slot = wheel->filings[slot].next) {
-		if (++steps > WHEEL_RESCAN_MAX)
+	for (unsigned chunks = 0; chunk != CHUNK_NONE; chunk = wheel->chunks[chunk].next) {
+		if (++chunks > WHEEL_RESCAN_CHUNKS_MAX)
 			return;
-		bound_ns = u64_min(bound_ns, wheel->filings[slot].at_ns);
+		for (unsigned i = 0; i < wheel->chunks[chunk].count; i++)
+			bound_ns = u64_min(bound_ns, wheel->chunks[chunk].entries[i].at_ns);
 	}
 	bucket->bound_ns = bound_ns;
 	bucket->bound_old = 0;
 }
 
-static struct wheel_level *wheel_lowest_level(struct wheel *wheel)
+static struct wheel_level *wheel_lowest_level(const struct wheel *wheel)
 {
 	for (unsigned i = 0; i < WHEEL_LEVELS; i++)
 		if (wheel->levels[i].summary != 0)
@@ -167,35 +228,27 @@ uint64_t wheel_bound_ns(struct wheel *wheel)
 	return bucket->bound_ns;
 }
 
-static void wheel_disown(struct wheel *wheel, uint32_t slot)
-{
-	for (; slot != SLOT_NONE; slot = wheel->filings[slot].next)
-		wheel->filings[slot].where = 0;
-}
-
 uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
 {
 	struct wheel_level *level = wheel_lowest_level(wheel);
-	uint32_t digit, slots;
+	struct wheel_bucket *bucket;
+	uint32_t digit, chunk;
 	unsigned shift;
 
 	if (base_ns <= wheel->base_ns)
-		return SLOT_NONE;
-	if (!level) {
-		wheel->base_ns = base_ns;
-		return SLOT_NONE;
-	}
-	digit = level_first(level);
-	shift = level_shift((unsigned)(level - wheel->levels));
-	check(base_ns <= level->buckets[digit].bound_ns);
-	/* Only the first bucket can be entered without passing somebody's instant. */
-	if (base_ns >> shift != level->buckets[digit].bound_ns >> shift) {
-		wheel->base_ns = base_ns;
-		return SLOT_NONE;
-	}
+		return CHUNK_NONE;
 	wheel->base_ns = base_ns;
-	slots = level->buckets[digit].first;
+	if (!level)
+		return CHUNK_NONE;
+	/* Only the first bucket can be entered without passing somebody's instant. */
+	digit = level_first(level);
+	bucket = &level->buckets[digit];
+	shift = level_shift((unsigned)(level - wheel->levels));
+	check(base_ns <= bucket->bound_ns);
+	if (base_ns >> shift != bucket->bound_ns >> shift)
+		return CHUNK_NONE;
+	chunk = bucket->first;
+	bucket->first = CHUNK_NONE;
 	level_unmark(level, digit);
-	wheel_disown(wheel, slots);
-	return slots;
+	return chunk;
 }

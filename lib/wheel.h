@@ -2,8 +2,8 @@
 /*
  * The timers due later: a hierarchical timing wheel (G. Varghese and A. Lauck, "Hashed and
  * hierarchical timing wheels", 1987) of four levels with 4,096 buckets each, the finest 65.5 µs
- * wide. It never ticks: bitmaps say where the next occupied bucket is. Single-threaded and pure: no
- * atomics, no clock.
+ * wide. It never ticks: bitmaps say where the next occupied bucket is. Single-threaded and pure:
+ * no atomics, no clock.
  */
 #ifndef TIMERHUB_WHEEL_H
 #define TIMERHUB_WHEEL_H
@@ -15,10 +15,21 @@
 #define WHEEL_LEVELS 4
 #define WHEEL_DIGITS (1u << WHEEL_DIGIT_BITS)
 #define WHEEL_BITMAP_WORDS (WHEEL_DIGITS / 64)
+#define WHEEL_CHUNK_ENTRIES 15
+#define CHUNK_NONE 0 /* chunk 0 is never used, so that zeroed memory means "none" */
+
+/* Some of a bucket's timers, side by side: four cache lines. */
+struct wheel_chunk {
+	_Alignas(CACHE_LINE_BYTES)
+		uint32_t next; /* the bucket's next chunk, or the next free one; or CHUNK_NONE */
+	uint16_t bucket;       /* level << 12 | digit */
+	uint16_t count;        /* entries in use; only a bucket's first chunk is not full */
+	struct timer_due entries[WHEEL_CHUNK_ENTRIES];
+};
 
 struct wheel_bucket {
-	uint64_t bound_ns;  /* no slot in here is filed before this; UINT64_MAX if empty */
-	uint32_t first;     /* a list through timer_filing, or SLOT_NONE */
+	uint64_t bound_ns;  /* no slot in here is filed before this */
+	uint32_t first;     /* its first chunk */
 	uint32_t bound_old; /* the slot that set the bound has left: it may be too low */
 };
 
@@ -29,13 +40,29 @@ struct wheel_level {
 };
 
 struct wheel {
-	struct timer_filing *filings; /* .where of a slot in here: its bucket's number + 1 */
-	uint64_t base_ns; /* everything in the wheel is later than this one's level-0 bucket */
+	struct timer_filing
+		*filings;           /* .where of a slot in here: WHERE_WHEEL | chunk << 4 | entry */
+	uint64_t base_ns;           /* everything in here is later than this one's finest bucket */
 	struct wheel_level *levels; /* WHEEL_LEVELS of them */
+	struct wheel_chunk *chunks; /* wheel_chunks_for(slots) of them */
+	uint32_t chunks_used;       /* chunks from here on were never used */
+	uint32_t free_chunk;        /* the first free chunk below that, or CHUNK_NONE */
 };
 
-/* `levels`: WHEEL_LEVELS zeroed ones; untouched ones stay untouched. */
-void wheel_init(struct wheel *wheel, struct wheel_level *levels, struct timer_filing *filings);
+/*
+ * How many chunks a wheel for so many slots can need: each bucket may have one that is not full,
+ * one is being emptied, and one is never used.
+ */
+static inline uint32_t wheel_chunks_for(uint32_t slots)
+{
+	uint64_t buckets = u64_min(slots, WHEEL_LEVELS * WHEEL_DIGITS);
+
+	return (uint32_t)(2 + buckets + slots / WHEEL_CHUNK_ENTRIES);
+}
+
+/* `levels` and `chunks`: zeroed; untouched ones stay untouched. */
+void wheel_init(struct wheel *wheel, struct wheel_level *levels, struct wheel_chunk *chunks,
+                struct timer_filing *filings);
 
 /* Is this instant beyond the base's finest bucket, so that it belongs in the wheel? */
 static inline bool wheel_covers(const struct wheel *wheel, uint64_t at_ns)
@@ -43,11 +70,12 @@ static inline bool wheel_covers(const struct wheel *wheel, uint64_t at_ns)
 	return at_ns >> WHEEL_FINEST_SHIFT > wheel->base_ns >> WHEEL_FINEST_SHIFT;
 }
 
-/* The slot must be filed nowhere, and its at_ns covered. O(1). */
-void wheel_insert(struct wheel *wheel, uint32_t slot);
+/* The slot must be filed nowhere, and the instant covered. O(1). */
+void wheel_insert(struct wheel *wheel, struct timer_due due);
 
 /* The slot must be in the wheel. O(1). */
 void wheel_remove(struct wheel *wheel, uint32_t slot);
+uint64_t wheel_at_ns(const struct wheel *wheel, uint32_t slot);
 
 /*
  * Move a slot of the wheel to another instant. True if that was done by writing it down, because
@@ -60,9 +88,14 @@ uint64_t wheel_bound_ns(struct wheel *wheel);
 
 /*
  * Move the base forward to `base_ns`, at most wheel_bound_ns(). Where that enters a bucket, the
- * bucket is emptied: the result is the list of its slots (linked by .next, filed nowhere), which
- * the caller files again, else SLOT_NONE.
+ * bucket is emptied: the result is its first chunk, whose slots (and those of the next ones, see
+ * wheel_leave_chunk()) the caller files again; else CHUNK_NONE. Their .where is left as it was.
  */
 uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns);
+
+/*
+ * The caller has filed the chunk's slots: free it, and tell the next of its bucket or CHUNK_NONE.
+ */
+uint32_t wheel_leave_chunk(struct wheel *wheel, uint32_t chunk);
 
 #endif
