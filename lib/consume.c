@@ -66,13 +66,13 @@ static bool deliver_rearm(struct timerhub *hub, struct delivery *delivery, uint6
 
 	do {
 		before = word;
-		rearmed = word_rearmed(word, units_from_ns(next_ns)) | WORD_EXACT;
+		rearmed = word_rearmed(word, units_from_ns(next_ns));
 		if (word_phase(word) == TIMER_PARKED)
 			rearmed |= WORD_INBOX;
 		if (u64_cas_seq_cst(&delivery->hot->word, &word, rearmed)) {
 			if (word_phase(before) == TIMER_PARKED)
-				hub_submit(hub, handle_slot(delivery->event.timer),
-				           word_in_inbox(before));
+				hub_submit(hub, handle_slot(delivery->event.timer), rearmed,
+				           !word_in_inbox(before));
 			return true;
 		}
 	} while (word_was_parked(before, word));
@@ -96,9 +96,8 @@ static bool deliver_periodic(struct timerhub *hub, struct delivery *delivery)
 		next_ns = UINT64_MAX;
 	aux = aux_make(aux_generation(delivery->aux), next_ns, delivery->aux & AUX_FLAGS);
 	/*
-	 * The aux word first: the new word refers to it. It names the generation, so that a CAS
-	 * cannot hit another life. A second consumer that comes in between, by a handle left
-	 * behind by a re-arm, takes the phase for up to 63 ns later or earlier than it is, once.
+	 * The aux word first: until the state word follows, its deadline reads as rounded up. It
+	 * names the generation, so that a CAS cannot hit another life.
 	 */
 	if (!u64_cas_acq_rel(&delivery->hot->aux, &delivery->aux, aux)) {
 		delivery->word = u64_load_acquire(&delivery->hot->word); /* [armed] */

@@ -49,11 +49,10 @@ static inline bool hub_alive(const struct timerhub *hub)
 }
 
 /*
- * To be called after a CAS that put WORD_INBOX into the slot's word: pushes the slot if the word
- * had not said so before, and wakes the owner if the deadline, read anew, is earlier than its
- * promise.
+ * To be called after a CAS that left `word`, with WORD_INBOX, at the slot: pushes the slot if that
+ * CAS claimed to, and wakes the owner if the deadline, as it then is, is earlier than its promise.
  */
-void hub_submit(struct timerhub *hub, uint32_t slot, bool was_in_inbox);
+void hub_submit(struct timerhub *hub, uint32_t slot, uint64_t word, bool push);
 
 /*
  * Cancel the timer, if `only` is not NULL only if it is of that queue. Its slot must be one of the

@@ -23,8 +23,10 @@
 #define INBOX_LAP_SHIFT (INBOX_SLOT_BITS + 1)
 #define INBOX_LINE (CACHE_LINE_BYTES / sizeof(atomic_u64))
 #define INBOX_LANES_MAX 16
-/* No more lanes than leave each this many cells; no lane is smaller. */
+/* No more lanes than leave each this many cells. */
 #define INBOX_LANE_CELLS_MIN 256
+/* Threads that can be stopped between claiming a push and pushing: see submit.c. */
+#define INBOX_SPARE_CELLS 1024
 
 int inbox_open(struct inbox *inbox, uint32_t capacity)
 {
@@ -35,9 +37,7 @@ int inbox_open(struct inbox *inbox, uint32_t capacity)
 
 	while (lanes > 1 && capacity / lanes < INBOX_LANE_CELLS_MIN)
 		lanes /= 2;
-	cells = bits_power_of_two((capacity + lanes - 1) / lanes);
-	if (cells < INBOX_LANE_CELLS_MIN)
-		cells = INBOX_LANE_CELLS_MIN;
+	cells = bits_power_of_two((capacity + INBOX_SPARE_CELLS + lanes - 1) / lanes);
 	result = memory_reserve(&inbox->memory, lanes * sizeof(struct inbox_lane) +
 	                                                lanes * cells * sizeof(atomic_u64));
 	if (result < 0)

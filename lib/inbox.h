@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Callers → owner: slots to look at. Many producers, one consumer, lock-free; a slot is in here at
- * most once, and there are as many cells as slots, so that there is always room.
+ * Callers → owner: slots to look at. Many producers, one consumer, lock-free; a slot is in here
+ * once (and once more for each thread stopped while submitting it), and there are more cells than
+ * slots, so that there is always room.
  */
 #ifndef TIMERHUB_INBOX_H
 #define TIMERHUB_INBOX_H
@@ -29,7 +30,7 @@ int inbox_open(struct inbox *inbox, uint32_t capacity);
 void inbox_close(struct inbox *inbox);
 
 /*
- * Any thread, signal-safe. The slot must not be in the inbox. True now and then when a lane has
+ * Any thread, signal-safe. True now and then when a lane has
  * become half full: the owner should be told, whatever the deadline.
  */
 bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot);

@@ -64,7 +64,7 @@ static void owner_look_at(struct owner *owner, uint32_t slot)
 {
 	struct timer_hot *hot = &owner->world.arena->hot[slot];
 	/* [armed] From here on a change puts the slot into the inbox anew. */
-	uint64_t word = u64_fetch_and_seq_cst(&hot->word, ~WORD_INBOX);
+	uint64_t word = u64_fetch_and_seq_cst(&hot->word, ~WORD_INBOX_FLAGS);
 
 	switch (word_phase(word)) {
 	case TIMER_FREE:

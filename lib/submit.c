@@ -3,12 +3,15 @@
  * Arm, re-arm, cancel: what callers do to timers. Any thread, lock-free, signal-safe.
  *
  * Each is one compare-and-swap on the state word, which also claims the slot's place in the inbox
- * (WORD_INBOX). The claimant pushes, then loads the word again and decides by *that* deadline
- * whether to wake the owner: others who moved the timer meanwhile saw the claim, and did not push.
- * Moving a deadline later claims nothing: the owner finds the new one when the old one comes up.
+ * (WORD_INBOX). The claimant pushes and then says that it has (WORD_PUSHED). If that fails, the
+ * word has changed meanwhile, and the claimant decides by the deadline that is there *now* whether
+ * to wake the owner: others who moved the timer saw the claim, and did not push. Moving a deadline
+ * later claims nothing: the owner finds the new one when the old one comes up.
  *
- * A cancelled timer's slot goes straight to the free list, after the push. It may live again while
- * it is still filed or in the inbox: to the owner that is a timer that has moved.
+ * A cancelled timer's slot goes straight to the free list. It may live again while it is still
+ * filed or in the inbox: to the owner that is a timer that has moved. But a new life trusts no
+ * mere claim of a former one, whose claimant may have been stopped for ever: it pushes the slot
+ * itself. For each thread so stopped the slot may then be in the inbox once more.
  *
  * Labels: [armed] hub_arm and every other CAS on a word → whoever loads the word: carries the cold
  *         record and the aux word of that life.
@@ -19,12 +22,9 @@
 #include "cpu.h"
 #include "hub.h"
 
-/*
- * The deadline by which the owner must have looked at this slot; UINT64_MAX if there is no hurry.
- */
-static uint64_t hub_look_by_ns(const struct timerhub *hub, uint32_t slot)
+/* When the owner must have looked at this slot; UINT64_MAX if there is no hurry. */
+static uint64_t hub_look_by_ns(const struct timerhub *hub, uint32_t slot, uint64_t word)
 {
-	uint64_t word = u64_load_seq_cst(&hub->arena.hot[slot].word); /* after the push: trap 2 */
 	uint64_t deadline_ns = word_deadline_ns(word);
 	uint64_t queue_slack;
 
@@ -32,9 +32,7 @@ static uint64_t hub_look_by_ns(const struct timerhub *hub, uint32_t slot)
 		return UINT64_MAX;
 	if (!aux_has_slack(u64_load_relaxed(&hub->arena.hot[slot].aux)))
 		return deadline_ns;
-	/*
-	 * Should the slot live anew by now, then its armer looks after it, and this wake is spare.
-	 */
+	/* Should the slot live anew by now, its armer looks after it, and this wake is spare. */
 	queue_slack = u64_load_relaxed(&hub->arena.cold[slot].queue_slack);
 	return timer_slacken_ns(deadline_ns, queue_slack_slack_ns(queue_slack));
 }
@@ -47,17 +45,29 @@ static void hub_wake(struct timerhub *hub, uint64_t pass)
 	promise_record_wake(&hub->promise, pass);
 }
 
-void hub_submit(struct timerhub *hub, uint32_t slot, bool was_in_inbox)
+/* Push the slot, and say so in its word if that is still as we left it. Returns the word. */
+static uint64_t hub_push(struct timerhub *hub, uint32_t slot, uint64_t word, bool *ret_crowded)
+{
+	struct timer_hot *hot = &hub->arena.hot[slot];
+
+	test_point(TEST_POINT_SUBMIT_BEFORE_PUSH);
+	*ret_crowded = inbox_push(&hub->inbox, cpu_current(), slot);
+	test_point(TEST_POINT_SUBMIT_AFTER_PUSH);
+	if (u64_cas_seq_cst(&hot->word, &word, word | WORD_PUSHED))
+		return word;
+	/* A claim that stays unconfirmed may cost another cell: have it looked at soon. */
+	*ret_crowded |= word_in_inbox(word) && !word_pushed(word);
+	return word;
+}
+
+void hub_submit(struct timerhub *hub, uint32_t slot, uint64_t word, bool push)
 {
 	bool crowded = false;
 	uint64_t pass;
 
-	if (!was_in_inbox) {
-		test_point(TEST_POINT_SUBMIT_BEFORE_PUSH);
-		crowded = inbox_push(&hub->inbox, cpu_current(), slot);
-		test_point(TEST_POINT_SUBMIT_AFTER_PUSH);
-	}
-	if (promise_wants_wake(&hub->promise, crowded ? 0 : hub_look_by_ns(hub, slot), &pass))
+	if (push)
+		word = hub_push(hub, slot, word, &crowded);
+	if (promise_wants_wake(&hub->promise, crowded ? 0 : hub_look_by_ns(hub, slot, word), &pass))
 		hub_wake(hub, pass);
 }
 
@@ -145,11 +155,11 @@ static void hub_arm_slot(struct timerhub_queue *queue, uint32_t slot, const stru
 	if (ret_timer)
 		*ret_timer = handle_make(generation, slot);
 	test_point(TEST_POINT_ARM_BEFORE_PUBLISH);
-	armed = word_armed(units_from_ns(arming->deadline_ns), generation);
-	word = u64_load_relaxed(&hot->word); /* only the owner may change it yet: the inbox flag */
-	while (!u64_cas_seq_cst(&hot->word, &word, armed)) { /* [armed] */
-	}
-	hub_submit(hub, slot, word_in_inbox(word));
+	word = u64_load_relaxed(&hot->word); /* only the owner may change it yet: the inbox flags */
+	do {
+		armed = word_armed(word, units_from_ns(arming->deadline_ns), generation);
+	} while (!u64_cas_seq_cst(&hot->word, &word, armed)); /* [armed] */
+	hub_submit(hub, slot, armed, !word_pushed(word));
 }
 
 static int hub_arm(struct timerhub_queue *queue, const struct arming *arming,
@@ -270,6 +280,14 @@ int timerhub_arm_many(struct timerhub_queue *queue, const struct timerhub_spec *
 
 /* ---- re-arm ---- */
 
+/* Before a deadline moves: what is known of the old one's nanoseconds is not to be taken for it. */
+static void hot_forget_residue(struct timer_hot *hot, uint64_t aux)
+{
+	if (aux !=
+	    aux_rounded(aux)) /* if others change it, they do so for a deadline of their own */
+		(void)u64_cas_acq_rel(&hot->aux, &aux, aux_rounded(aux));
+}
+
 /* Whatever the case: the whole of re-arming. */
 static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_timer timer,
                                                uint64_t expires_ns, uint32_t flags)
@@ -277,6 +295,7 @@ static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_ti
 	uint32_t slot = handle_slot(timer);
 	uint64_t deadline_ns, word, rearmed;
 	struct timer_hot *hot;
+	bool submit;
 	int result;
 
 	if (!hub || (flags & ~TIMERHUB_ABSOLUTE) != 0)
@@ -295,13 +314,15 @@ static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_ti
 
 		if (!timer_is(word, aux, timer))
 			return -ENOENT;
+		hot_forget_residue(hot, aux);
 		rearmed = word_rearmed(word, units_from_ns(deadline_ns));
 		/* The owner has an armed timer filed no later than this: it need not be told. */
-		if (word_phase(word) != TIMER_ARMED || word_units(rearmed) < word_units(word))
+		submit = word_phase(word) != TIMER_ARMED || word_units(rearmed) < word_units(word);
+		if (submit)
 			rearmed |= WORD_INBOX;
 	} while (!u64_cas_seq_cst(&hot->word, &word, rearmed));
-	if (word_phase(word) != TIMER_ARMED || word_units(rearmed) < word_units(word))
-		hub_submit(hub, slot, word_in_inbox(word));
+	if (submit)
+		hub_submit(hub, slot, rearmed, !word_in_inbox(word));
 	return 0;
 }
 
@@ -325,9 +346,10 @@ int timerhub_rearm(struct timerhub *hub, timerhub_timer timer, uint64_t expires_
 	word = u64_load_acquire(&hot->word); /* [armed] */
 	rearmed = word_rearmed(word, units_from_ns(expires_ns));
 	/*
-	 * The tag need not be looked at: a handle's own life, or a later one, is in the aux word.
+	 * The aux word must be bare: no flags, no residue to forget. It names the handle's own life
+	 * or a later one, so that the tag need not be looked at.
 	 */
-	if (aux_generation(u64_load_relaxed(&hot->aux) ^ timer) == 0 &&
+	if (u64_load_relaxed(&hot->aux) == aux_make(handle_generation(timer), 0, 0) &&
 	    word_phase(word) == TIMER_ARMED && rearmed >= word &&
 	    u64_cas_seq_cst(&hot->word, &word, rearmed))
 		return 0;
@@ -363,7 +385,7 @@ int hub_cancel(struct timerhub *hub, timerhub_timer timer, const struct timerhub
 		dead = word_with_phase(word, TIMER_FREE) | (filed ? WORD_INBOX : 0);
 	} while (!u64_cas_seq_cst(&hot->word, &word, dead));
 	if (filed && !word_in_inbox(word))
-		hub_submit(hub, slot, false);
+		hub_submit(hub, slot, dead, true);
 	test_point(TEST_POINT_CANCEL_BEFORE_FREE);
 	arena_put(&hub->arena, cpu_current(), &slot, 1);
 	return 0;

@@ -7,10 +7,10 @@
  * decision about a timer is one compare-and-swap on this word. tests/unit/test_timer.c walks every
  * transition.
  *
- *   state word   63                     7 6   4   3     2    1     0
- *               | deadline, 64 ns units  | tag |exact|inbox|  phase   |
- *   aux word     63          26            7       2   1       0
- *               | generation   | unused   | residue |slack|periodic|
+ *   state word   63                     7 6   4   3      2    1     0
+ *               | deadline, 64 ns units  | tag |pushed|inbox|  phase   |
+ *   aux word     63          26 25               8 7      2   1       0
+ *               | generation   | low deadline bits| residue |slack|periodic|
  *   handle       63          26 25                           0
  *               | generation   | slot                          |
  */
@@ -34,7 +34,8 @@
 
 #define WORD_PHASE_MASK ((uint64_t)3)
 #define WORD_INBOX ((uint64_t)1 << 2)
-#define WORD_EXACT ((uint64_t)1 << 3)
+#define WORD_PUSHED ((uint64_t)1 << 3)
+#define WORD_INBOX_FLAGS (WORD_INBOX | WORD_PUSHED)
 #define WORD_TAG_SHIFT 4
 #define WORD_TAG_MASK ((uint64_t)7)
 #define WORD_DEADLINE_SHIFT 7
@@ -43,6 +44,8 @@
 #define AUX_SLACK ((uint64_t)2)
 #define AUX_FLAGS (AUX_PERIODIC | AUX_SLACK)
 #define AUX_RESIDUE_SHIFT 2
+#define AUX_LOW_SHIFT 8
+#define AUX_LOW_MASK (((uint64_t)1 << 18) - 1)
 #define AUX_GENERATION_SHIFT 26
 
 enum timer_phase {
@@ -99,9 +102,16 @@ static inline enum timer_phase word_phase(uint64_t word)
 	return (enum timer_phase)(word & WORD_PHASE_MASK);
 }
 
+/* Has somebody claimed to put the slot into the inbox (and the owner not yet looked at it)? */
 static inline bool word_in_inbox(uint64_t word)
 {
 	return (word & WORD_INBOX) != 0;
+}
+
+/* Has that been done, for certain? A thread may have been stopped between claiming and doing it. */
+static inline bool word_pushed(uint64_t word)
+{
+	return (word & WORD_PUSHED) != 0;
 }
 
 static inline uint64_t word_tag(uint64_t word)
@@ -112,12 +122,6 @@ static inline uint64_t word_tag(uint64_t word)
 static inline uint64_t word_units(uint64_t word)
 {
 	return word >> WORD_DEADLINE_SHIFT;
-}
-
-/* Is the deadline known to the nanosecond, by the aux word's residue? */
-static inline bool word_exact(uint64_t word)
-{
-	return (word & WORD_EXACT) != 0;
 }
 
 /* The deadline, rounded up to the unit; UINT64_MAX for never. */
@@ -138,18 +142,21 @@ static inline uint64_t units_from_ns(uint64_t deadline_ns)
 
 /* The transitions. Each keeps what it does not name. */
 
-/* FREE → ARMED: a new life, exact. The slot is to be in the inbox, whether or not it was. */
-static inline uint64_t word_armed(uint64_t units, uint64_t generation)
+/*
+ * FREE → ARMED: a new life. The slot is to be in the inbox; that it has been pushed is known from
+ * the free slot's word, or not at all: a claim made in a former life is worth nothing in this one.
+ */
+static inline uint64_t word_armed(uint64_t free_word, uint64_t units, uint64_t generation)
 {
 	return units << WORD_DEADLINE_SHIFT | (generation & WORD_TAG_MASK) << WORD_TAG_SHIFT |
-	       WORD_EXACT | WORD_INBOX | TIMER_ARMED;
+	       (free_word & WORD_PUSHED) | WORD_INBOX | TIMER_ARMED;
 }
 
-/* ARMED, PENDING, PARKED → ARMED with another deadline, rounded up. */
+/* ARMED, PENDING, PARKED → ARMED with another deadline. */
 static inline uint64_t word_rearmed(uint64_t word, uint64_t units)
 {
 	return units << WORD_DEADLINE_SHIFT | (word & (WORD_TAG_MASK << WORD_TAG_SHIFT)) |
-	       (word & WORD_INBOX) | TIMER_ARMED;
+	       (word & WORD_INBOX_FLAGS) | TIMER_ARMED;
 }
 
 /* ARMED → PENDING, PENDING → PARKED, any → FREE. */
@@ -174,21 +181,25 @@ static inline bool aux_has_slack(uint64_t aux)
 }
 
 /*
- * The residue is how far below the rounded deadline the exact one lies. It holds while the state
- * word says so: a re-arm, which touches the state word alone, says that it does not.
+ * The residue is how far below the rounded deadline the exact one lies. It holds for the rounded
+ * deadline whose low bits stand beside it: whoever moves the deadline clears both, or writes the
+ * new ones, before the state word; so that in between the deadline reads as rounded up.
  */
 static inline uint64_t aux_make(uint64_t generation, uint64_t deadline_ns, uint64_t flags)
 {
 	uint64_t units = units_from_ns(deadline_ns);
-	uint64_t residue =
-		units == TIMER_UNITS_NEVER ? 0 : (units << TIMER_UNIT_SHIFT) - deadline_ns;
+	uint64_t residue = (units << TIMER_UNIT_SHIFT) - deadline_ns;
 
-	return generation << AUX_GENERATION_SHIFT | residue << AUX_RESIDUE_SHIFT | flags;
+	if (units == TIMER_UNITS_NEVER || residue == 0)
+		return generation << AUX_GENERATION_SHIFT | flags;
+	return generation << AUX_GENERATION_SHIFT | (units & AUX_LOW_MASK) << AUX_LOW_SHIFT |
+	       residue << AUX_RESIDUE_SHIFT | flags;
 }
 
-static inline uint64_t aux_residue_ns(uint64_t aux)
+/* The same life and flags, and no residue. */
+static inline uint64_t aux_rounded(uint64_t aux)
 {
-	return (aux >> AUX_RESIDUE_SHIFT) & (TIMER_UNIT_NS - 1);
+	return aux & (~(((uint64_t)1 << AUX_GENERATION_SHIFT) - 1) | AUX_FLAGS);
 }
 
 /* The deadline, to the nanosecond where that is known; UINT64_MAX for never. */
@@ -196,9 +207,10 @@ static inline uint64_t timer_deadline_ns(uint64_t word, uint64_t aux)
 {
 	uint64_t deadline_ns = word_deadline_ns(word);
 
-	if (!word_exact(word) || deadline_ns == UINT64_MAX)
+	if (deadline_ns == UINT64_MAX ||
+	    ((aux >> AUX_LOW_SHIFT ^ word_units(word)) & AUX_LOW_MASK) != 0)
 		return deadline_ns;
-	return deadline_ns - aux_residue_ns(aux);
+	return deadline_ns - (aux >> AUX_RESIDUE_SHIFT & (TIMER_UNIT_NS - 1));
 }
 
 static inline uint64_t generation_next(uint64_t generation)
