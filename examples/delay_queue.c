@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shows an in-process delay queue: "cancel the order if it is not paid in time".
+ *
+ * Three shops put orders, each with a timer. Customers pay most of them, some too late: a cashier
+ * then cancels the order's timer, and the answer says which came first. Two workers block in
+ * timerhub_wait() for the orders nobody paid. Payments come by a delay queue of their own, so that
+ * the cashier too is only a thread that waits. Exit status 1 if the sums do not add up.
+ *
+ * Usage: delay_queue [ORDERS]
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <timerhub.h>
+
+#define MS UINT64_C(1000000)
+#define PAY_WITHIN_MAX_NS (600 * MS)
+#define CLOSING_TIME UINT64_MAX /* data of the event that sends a worker or the cashier home */
+
+enum { SHOPS = 3, WORKERS = 2, LINES_MAX = 40, ORDERS_DEFAULT = 24, ORDERS_MAX = 1000000 };
+
+struct order {
+	timerhub_timer timer; /* written by its shop before the cashier can hear of the order */
+	uint64_t price;       /* in cents, by its shop */
+	atomic_uint paid;     /* times that the cashier cancelled its timer: 0 or 1 */
+	atomic_uint late;     /* times that a payment found the timer gone: 0 or 1 */
+	atomic_uint dropped;  /* times that a worker was handed it: 0 or 1 */
+};
+
+static struct {
+	struct timerhub *hub;
+	struct timerhub_queue *unpaid;   /* orders whose time is over, to the workers */
+	struct timerhub_queue *payments; /* customers coming in, to the cashier */
+	struct order *orders;
+	unsigned count;
+	atomic_uint next; /* the next order a shop may put */
+} market;
+
+/* A call that fails here fails for a reason no order can answer; what follows would be wrong. */
+static void must(const char *what, int r)
+{
+	if (r >= 0)
+		return;
+	fprintf(stderr, "delay_queue: %s: %s\n", what, strerror(-r));
+	exit(1);
+}
+
+/* Uniform in [low, high): a xorshift, so that every shop has a sequence of its own. */
+static uint64_t pick(uint64_t *seed, uint64_t low, uint64_t high)
+{
+	*seed ^= *seed << 13;
+	*seed ^= *seed >> 7;
+	*seed ^= *seed << 17;
+	return low + *seed % (high - low);
+}
+
+static void expect_payment(unsigned index, uint64_t delay_ns)
+{
+	must("expect payment", timerhub_after(market.payments, delay_ns, index, NULL));
+}
+
+static void put_order(unsigned index, uint64_t *seed)
+{
+	struct order *order = &market.orders[index];
+	const uint64_t pay_within_ns = pick(seed, 100 * MS, PAY_WITHIN_MAX_NS);
+
+	order->price = pick(seed, 100, 10000);
+	must("put order", timerhub_after(market.unpaid, pay_within_ns, index, &order->timer));
+	/* Two customers of three mean to pay; of those one of six comes too late. */
+	if (pick(seed, 0, 3) > 0)
+		expect_payment(index, pick(seed, 0, pay_within_ns * 6 / 5));
+}
+
+static void *shop(void *argument)
+{
+	uint64_t seed = (uint64_t)(uintptr_t)argument * UINT64_C(0x9e3779b97f4a7c15);
+
+	for (;;) {
+		const unsigned index = atomic_fetch_add(&market.next, 1);
+		if (index >= market.count)
+			return NULL;
+		put_order(index, &seed);
+	}
+}
+
+/* One event at a time: the rest stay in the queue for whoever is free. */
+static uint64_t wait_for_one(struct timerhub_queue *queue)
+{
+	struct timerhub_event event;
+	int r;
+
+	do
+		r = timerhub_wait(queue, &event, 1, UINT64_MAX);
+	while (r == 0 || r == -ECANCELED);
+	must("wait", r);
+	return event.data;
+}
+
+static void *worker(void *argument)
+{
+	(void)argument;
+	for (;;) {
+		const uint64_t index = wait_for_one(market.unpaid);
+		if (index == CLOSING_TIME)
+			return NULL;
+		atomic_fetch_add(&market.orders[index].dropped, 1);
+	}
+}
+
+static void *cashier(void *argument)
+{
+	(void)argument;
+	for (;;) {
+		const uint64_t index = wait_for_one(market.payments);
+		if (index == CLOSING_TIME)
+			return NULL;
+		struct order *order = &market.orders[index];
+		const int r = timerhub_cancel(market.hub, order->timer);
+		if (r != -ENOENT)
+			must("cancel", r);
+		/* Never both, never neither: after 0 no worker will ever be handed this order. */
+		atomic_fetch_add(r == 0 ? &order->paid : &order->late, 1);
+	}
+}
+
+static void print_fate(unsigned index, const struct order *order)
+{
+	const char *fate = order->paid   ? "paid"
+	                   : order->late ? "dropped; a payment came too late"
+	                                 : "dropped, unpaid";
+
+	printf("order %3u %4" PRIu64 ".%02" PRIu64 "  %s\n", index, order->price / 100,
+	       order->price % 100, fate);
+}
+
+/* Every order must be paid or dropped, once; and the money must add up. */
+static int check_sums(void)
+{
+	unsigned paid = 0, dropped = 0, late = 0, wrong = 0;
+	uint64_t put_sum = 0, paid_sum = 0, dropped_sum = 0;
+
+	for (unsigned i = 0; i < market.count; i++) {
+		const struct order *order = &market.orders[i];
+		paid += order->paid;
+		dropped += order->dropped;
+		late += order->late;
+		put_sum += order->price;
+		paid_sum += order->paid * order->price;
+		dropped_sum += order->dropped * order->price;
+		wrong += order->paid + order->dropped != 1 || order->late > order->dropped;
+		if (i < LINES_MAX)
+			print_fate(i, order);
+	}
+	if (market.count > LINES_MAX)
+		printf("... and %u more\n", market.count - LINES_MAX);
+	printf("%u put = %u paid + %u dropped (%u of them paid too late); %u with a wrong fate\n",
+	       market.count, paid, dropped, late, wrong);
+	printf("%" PRIu64 " cents = %" PRIu64 " + %" PRIu64 "\n", put_sum, paid_sum, dropped_sum);
+	return wrong > 0 || paid + dropped != market.count || paid_sum + dropped_sum != put_sum;
+}
+
+static void start(pthread_t *thread, void *(*run)(void *), uintptr_t argument)
+{
+	must("start thread", -pthread_create(thread, NULL, run, (void *)argument));
+}
+
+static void join(pthread_t thread)
+{
+	must("join thread", -pthread_join(thread, NULL));
+}
+
+/*
+ * Expiries come out in order of deadline, so an event later than every order's is taken only when
+ * all orders have been: no flag and no counting is needed to know when a worker may go.
+ */
+static void run_market(void)
+{
+	pthread_t shops[SHOPS], workers[WORKERS], till;
+
+	for (uintptr_t i = 0; i < WORKERS; i++)
+		start(&workers[i], worker, i);
+	start(&till, cashier, 0);
+	for (uintptr_t i = 0; i < SHOPS; i++)
+		start(&shops[i], shop, i + 1);
+	for (unsigned i = 0; i < SHOPS; i++)
+		join(shops[i]);
+	must("close", timerhub_after(market.payments, 2 * PAY_WITHIN_MAX_NS, CLOSING_TIME, NULL));
+	for (unsigned i = 0; i < WORKERS; i++)
+		must("close", timerhub_after(market.unpaid, PAY_WITHIN_MAX_NS, CLOSING_TIME, NULL));
+	for (unsigned i = 0; i < WORKERS; i++)
+		join(workers[i]);
+	join(till);
+}
+
+int main(int argc, char **argv)
+{
+	const unsigned long count = argc > 1 ? strtoul(argv[1], NULL, 10) : ORDERS_DEFAULT;
+	/* An order may have two timers, and closing time has one for each who waits. */
+	const struct timerhub_config config = { .size = sizeof(config),
+		                                .timers_max = (uint32_t)(2 * count + WORKERS + 1) };
+
+	if (argc > 2 || count == 0 || count > ORDERS_MAX) {
+		fprintf(stderr, "usage: delay_queue [ORDERS], 1 to %d\n", ORDERS_MAX);
+		return 2;
+	}
+	market.count = (unsigned)count;
+	market.orders = calloc(count, sizeof(*market.orders));
+	must("reserve orders", market.orders == NULL ? -ENOMEM : 0);
+	must("open hub", timerhub_open(&market.hub, &config));
+	must("open queue", timerhub_queue_open(market.hub, &market.unpaid, NULL));
+	must("open queue", timerhub_queue_open(market.hub, &market.payments, NULL));
+	run_market();
+	const int wrong = check_sums();
+	timerhub_close(market.hub);
+	free(market.orders);
+	return wrong;
+}
