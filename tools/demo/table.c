@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+#include "table.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define S UINT64_C(1000000000)
+
+enum { GROUPED_BYTES = 32, GROUPED_AT_ONCE = 8 };
+
+/* 1234567 as 1,234,567. The text is good until the eighth call from here. */
+static const char *grouped(uint64_t value)
+{
+	static char texts[GROUPED_AT_ONCE][GROUPED_BYTES];
+	static unsigned next;
+	char *text = texts[next++ % GROUPED_AT_ONCE] + GROUPED_BYTES;
+
+	*--text = '\0';
+	for (unsigned digits = 0; digits == 0 || value > 0; digits++) {
+		if (digits > 0 && digits % 3 == 0)
+			*--text = ',';
+		*--text = (char)('0' + value % 10);
+		value /= 10;
+	}
+	return text;
+}
+
+static void row(const char *label, const char *value, const char *remark, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void row(const char *label, const char *value, const char *remark, ...)
+{
+	va_list arguments;
+
+	printf("  %-39s %12s  ", label, value);
+	va_start(arguments, remark);
+	vprintf(remark, arguments);
+	va_end(arguments);
+	putchar('\n');
+}
+
+static uint64_t per_s(uint64_t before, uint64_t now, uint64_t passed_ns)
+{
+	return passed_ns > 0 ? (now - before) * S / passed_ns : 0;
+}
+
+void table_live(const struct table_state *before, const struct table_state *now, uint64_t start_ns)
+{
+	const int terminal = isatty(STDOUT_FILENO);
+	const struct crowd_tally *tally = now->tally;
+	/* The server's figures are a little older than ours, and carry an instant of their own. */
+	const uint64_t said_ns = before->server.now_ns > 0
+	                                 ? now->server.now_ns - before->server.now_ns
+	                                 : now->server.now_ns - start_ns;
+
+	printf("%s%5.1f s  %7s connections", terminal ? "\r" : "",
+	       (double)(now->now_ns - start_ns) / (double)S, grouped(tally->open));
+	printf("  %7s heartbeats/s  %7s re-arms/s  %6s closed%s",
+	       grouped(per_s(before->heartbeats, now->heartbeats, now->now_ns - before->now_ns)),
+	       grouped(per_s(before->server.rearms, now->server.rearms, said_ns)),
+	       grouped(tally->connected - tally->open), terminal ? "\033[K" : "\n");
+	fflush(stdout);
+}
+
+static int compare(const void *a, const void *b)
+{
+	const uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+
+	return (left > right) - (left < right);
+}
+
+/* The nearest rank, in us, of what is sorted and not empty. */
+static const char *percentile_us(const struct crowd_tally *tally, uint32_t percent)
+{
+	const uint64_t rank = ((uint64_t)tally->lateness_count * percent + 99) / 100;
+
+	return grouped(tally->lateness_ns[rank - 1] / 1000);
+}
+
+static void print_lateness(struct crowd_tally *tally)
+{
+	if (tally->lateness_count == 0)
+		return;
+	qsort(tally->lateness_ns, tally->lateness_count, sizeof(*tally->lateness_ns), compare);
+	row("lateness p50, us", percentile_us(tally, 50), "of the server's close() against its");
+	row("lateness p99, us", percentile_us(tally, 99), "deadline: last message received");
+	row("lateness max, us", percentile_us(tally, 100), "+ timeout");
+}
+
+/*
+ * No counter of the kernel's says how many system calls a thread made, so they are added up from
+ * what the hub counts: one to sleep and wake, one to make a queue's fd readable, and, when it
+ * sleeps in ppoll, one to take a caller's wake-up. tools/run-demo --strace counts them one by one.
+ */
+static void print_owner(const struct server_figures *server)
+{
+	const uint64_t reads = strcmp(server->sleeper, "ppoll") == 0 ? server->submit_wakes : 0;
+	const uint64_t calls = server->owner_wakeups + server->queue_signals + reads;
+	const double rearms = server->rearms > 0 ? (double)server->rearms : 1;
+	char per_1000[32];
+
+	snprintf(per_1000, sizeof(per_1000), "%.1f", (double)calls * 1000 / rearms);
+	row("re-arms", grouped(server->rearms), "%s times the owner filed a moved timer anew",
+	    grouped(server->refiled));
+	row("owner wake-ups", grouped(server->owner_wakeups), "it sleeps in %s", server->sleeper);
+	row("owner's system calls per 1,000 re-arms", per_1000,
+	    "%s sleeps + %s queue signals + %s reads, by timerhub_stats",
+	    grouped(server->owner_wakeups), grouped(server->queue_signals), grouped(reads));
+}
+
+static void print_closed(const struct crowd_tally *tally, const struct crowd_plan *plan,
+                         const struct server_figures *server)
+{
+	row("closed for silence", grouped(tally->closed_silent),
+	    "%s fell silent; the server closed %s", grouped(tally->silent),
+	    grouped(server->closed_idle));
+	row("wrongly closed", grouped(tally->closed_wrongly),
+	    "heard of less than the timeout before");
+	row("missed", grouped(tally->missed), "silent, not closed %.1f s after the timeout",
+	    (double)plan->grace_ns / (double)S);
+	if (tally->closed_our_pause > 0)
+		row("closed as the load generator stalled", grouped(tally->closed_our_pause),
+		    "for a whole timeout: the server was right");
+	if (tally->refused > 0)
+		row("not connected", grouped(tally->refused), "%s", strerror(tally->refused_error));
+}
+
+void table_print(struct crowd_tally *tally, const struct crowd_plan *plan,
+                 const struct server_figures *server)
+{
+	row("connections", grouped(tally->connected), "of %s planned; the server accepted %s",
+	    grouped(plan->clients), grouped(server->accepted));
+	row("heartbeats", grouped(tally->heartbeats), "sent");
+	print_closed(tally, plan, server);
+	print_lateness(tally);
+	print_owner(server);
+	fflush(stdout);
+}

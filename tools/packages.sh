@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+# Sourced by the scripts beside it: sees to it that Debian packages are there.
+
+# Prints those of its arguments that are not installed. Asks dpkg alone, so it costs nothing when
+# all is there, and needs no network.
+packages_missing() {
+	local package
+	for package in "$@"; do
+		dpkg-query --show --showformat='${db:Status-Status}\n' "$package" 2>/dev/null |
+			grep -qx installed || echo "$package"
+	done
+}
+
+# Installs what is missing, as root; else says what to run, and ends the script.
+packages_need() {
+	local missing
+	if ! command -v dpkg-query >/dev/null; then
+		echo "No dpkg here: going on in the hope that these Debian packages' like are installed:"
+		echo "  $*"
+		return
+	fi
+	mapfile -t missing < <(packages_missing "$@")
+	if ((${#missing[@]} == 0)); then
+		return
+	fi
+	if ((EUID != 0)); then
+		echo "Packages are missing. Install them with:"
+		echo "sudo apt-get install --no-install-recommends ${missing[*]}"
+		exit 1
+	fi
+	echo "Installing: ${missing[*]}"
+	export DEBIAN_FRONTEND=noninteractive
+	if ! apt-get -q update || ! apt-get -q install -y --no-install-recommends "${missing[@]}"; then
+		echo "Could not install: ${missing[*]}" >&2
+		exit 1
+	fi
+}
+
+# What it takes to build the library, from a bare machine on. gcc only recommends libc6-dev.
+# shellcheck disable=SC2034 # for those who source this
+packages_build=(gcc libc6-dev meson ninja-build pkg-config liburing-dev)
