@@ -240,7 +240,8 @@ static void owner_expire_slot(struct owner *owner, uint32_t slot)
 				return;
 			continue;
 		}
-		if (at_ns > owner->now_ns) {
+		/* Moved later. Filed anew even if that is due by now, so that it comes in order. */
+		if (at_ns > owner->schedule.taken_ns) {
 			schedule_insert(&owner->schedule, slot, at_ns);
 			u64_count(&owner->counts.refiled, 1);
 			return;

@@ -27,6 +27,7 @@ int schedule_open(struct schedule *schedule, struct timer_filing *filings, uint3
 	         (struct timer_due *)(void *)(dues + dues_bytes), filings);
 	heap_init(&schedule->heap, (struct timer_due *)(void *)(dues + 2 * dues_bytes), filings);
 	schedule->filings = filings;
+	schedule->taken_ns = 0;
 	schedule->cascaded = 0;
 	schedule->memory = memory;
 	return 0;
@@ -130,10 +131,12 @@ uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns)
 		}
 		schedule_enter(schedule, bound_ns);
 	}
-	if (run_first_ns(&schedule->run) <= heap_first_ns(&schedule->heap))
-		return run_first_ns(&schedule->run) <= now_ns ? run_take(&schedule->run)
-		                                              : SLOT_NONE;
-	return heap_first_ns(&schedule->heap) <= now_ns ? heap_take(&schedule->heap) : SLOT_NONE;
+	schedule->taken_ns = u64_min(run_first_ns(&schedule->run), heap_first_ns(&schedule->heap));
+	if (schedule->taken_ns > now_ns)
+		return SLOT_NONE;
+	if (schedule->taken_ns == run_first_ns(&schedule->run))
+		return run_take(&schedule->run);
+	return heap_take(&schedule->heap);
 }
 
 uint64_t schedule_next_ns(struct schedule *schedule)

@@ -17,6 +17,7 @@ struct schedule {
 	struct run run;               /* what was in that bucket when the base entered it */
 	struct heap heap;             /* what was filed into it, or before it, since */
 	struct timer_filing *filings; /* one per slot, zeroed at first */
+	uint64_t taken_ns;            /* the instant that the slot last taken was filed under */
 	uint64_t cascaded;            /* slots moved to a lower level or into the run so far */
 	struct memory memory;         /* holds all but the filings */
 };

@@ -25,12 +25,13 @@
 /* When the owner must have looked at this slot; UINT64_MAX if there is no hurry. */
 static uint64_t hub_look_by_ns(const struct timerhub *hub, uint32_t slot, uint64_t word)
 {
-	uint64_t deadline_ns = word_deadline_ns(word);
+	uint64_t aux = u64_load_relaxed(&hub->arena.hot[slot].aux);
+	uint64_t deadline_ns = timer_deadline_ns(word, aux);
 	uint64_t queue_slack;
 
 	if (word_phase(word) != TIMER_ARMED)
 		return UINT64_MAX;
-	if (!aux_has_slack(u64_load_relaxed(&hub->arena.hot[slot].aux)))
+	if (!aux_has_slack(aux))
 		return deadline_ns;
 	/* Should the slot live anew by now, its armer looks after it, and this wake is spare. */
 	queue_slack = u64_load_relaxed(&hub->arena.cold[slot].queue_slack);
