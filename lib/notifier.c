@@ -121,8 +121,9 @@ void notifier_clear(struct notifier *notifier)
 	rings = u64_load_seq_cst(&notifier->rings);
 	if (rings == u64_load_relaxed(&notifier->rings_cleared))
 		return;
-	u64_store_relaxed(&notifier->rings_cleared, rings);
 	bell_clear(notifier->fd);
+	/* Afterwards: while we are held up in between, another consumer clears for itself. */
+	u64_store_relaxed(&notifier->rings_cleared, rings);
 }
 
 uint32_t notifier_wait_enter(struct notifier *notifier)

@@ -84,7 +84,7 @@ void outbox_publish(struct outbox *outbox)
 	u64_store_seq_cst(&outbox->tail, outbox->put);
 }
 
-void outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *context)
+unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *context)
 {
 	uint64_t end = outbox->put;
 	uint64_t head = u64_load_acquire(&outbox->head); /* [outbox-room] */
@@ -100,6 +100,7 @@ void outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *context)
 		if (keep(context, handle, place, outbox->put))
 			(void)outbox_put(outbox, handle);
 	}
+	return (unsigned)(outbox->put - end);
 }
 
 unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max)

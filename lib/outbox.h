@@ -42,11 +42,11 @@ void outbox_publish(struct outbox *outbox);
 
 /*
  * Owner: take out everything and put back, in order, what `keep` says is still wanted at that
- * place. `keep` is told the place it had and returns whether to put it back, which gets the place
- * told by `moved`. For a moment consumers find the outbox empty.
+ * place. `keep` is told the place that it had, and the one that it gets if `keep` returns true.
+ * For a moment consumers find the outbox empty. Returns how many were put back.
  */
 typedef bool outbox_keep_fn(void *context, uint64_t handle, uint64_t old_place, uint64_t new_place);
-void outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *context);
+unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *context);
 
 /* Any thread: take up to `max` handles, the oldest first. */
 unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max);

@@ -148,9 +148,10 @@ static void owner_put(struct owner *owner, struct timerhub_queue *queue, uint64_
 {
 	if (!outbox_has_room(&queue->outbox)) {
 		owner_publish(owner, queue);
-		outbox_compact(&queue->outbox, owner_keep, owner);
-		queue->unpublished +=
-			OWNER_PUBLISH_BATCH; /* consumers must be told of what was put back */
+		/*
+		 * Consumers may have found it empty meanwhile: they are told of what was put back.
+		 */
+		queue->unpublished += outbox_compact(&queue->outbox, owner_keep, owner);
 	}
 	owner->world.arena->filings[handle_slot(handle)].place =
 		(uint32_t)outbox_put(&queue->outbox, handle);
@@ -180,18 +181,19 @@ static void owner_file_next_period(struct owner *owner, uint32_t slot, uint64_t 
 	schedule_insert(&owner->schedule, slot, timer_slacken_ns(next_ns, slack_ns));
 }
 
-/* The timer was armed on a queue while that was being closed: it ends here. */
-static void owner_drop(struct owner *owner, uint32_t slot, uint64_t word)
+/* The timer was armed on a queue while that was being closed: its life ends here. */
+static void owner_drop(struct owner *owner, uint64_t handle)
 {
+	uint32_t slot = handle_slot(handle);
 	struct timer_hot *hot = &owner->world.arena->hot[slot];
+	uint64_t word = u64_load_acquire(&hot->word); /* [armed] */
 
 	schedule_remove(&owner->schedule, slot);
-	while (word_phase(word) != TIMER_FREE) {
-		if (!u64_cas_seq_cst(&hot->word, &word, word_with_phase(word, TIMER_FREE)))
-			continue;
-		arena_put(owner->world.arena, 0, &slot, 1);
-		return;
-	}
+	while (timer_is(word, u64_load_relaxed(&hot->aux), handle))
+		if (u64_cas_seq_cst(&hot->word, &word, word_with_phase(word, TIMER_FREE))) {
+			arena_put(owner->world.arena, 0, &slot, 1);
+			return;
+		}
 }
 
 /*
@@ -204,7 +206,7 @@ static void owner_deliver(struct owner *owner, uint32_t slot, uint64_t handle, u
 		&owner->world.queues[queue_slack_queue(queue_slack)]); /* [queue] */
 
 	if (!queue) {
-		owner_drop(owner, slot, u64_load_acquire(&owner->world.arena->hot[slot].word));
+		owner_drop(owner, handle);
 		return;
 	}
 	if (interval_ns > 0)

@@ -61,5 +61,9 @@ bool promise_wants_wake(const struct promise *promise, uint64_t deadline_ns, uin
 
 void promise_record_wake(struct promise *promise, uint64_t pass)
 {
-	u64_store_seq_cst(&promise->woken_pass, pass);
+	uint64_t before = u64_load_seq_cst(&promise->woken_pass);
+
+	/* Never back: who was held up since an earlier pass must not hide the wake of this one. */
+	while (before < pass && !u64_cas_seq_cst(&promise->woken_pass, &before, pass)) {
+	}
 }
