@@ -5,9 +5,9 @@
  * Each shard is a stack (R. K. Treiber, "Systems programming: coping with parallelism", 1986). Its
  * top counts the takes, so that a slot which came back in between is noticed (the ABA problem),
  * and so that nobody has to count arms elsewhere. A free slot's link also tells how many lie below
- * it. Taken in order: from the own stack; from slots granted to it; from another stack, several at
- * once; from slots never granted. Only when all are found empty twice over, with nothing put in
- * between, is there no slot.
+ * it. Taken in order: from the own stack; from another that holds many; from the shard's own slots
+ * never used; from others'. One at a time, so that a thread stopped anywhere has one slot in hand.
+ * Only when all are found empty twice over, with nothing put in between, is there no slot.
  *
  * Labels: [free] arena_put → arena_take: carries that the one before is done with the slot.
  */
@@ -15,12 +15,8 @@
 
 #include "cpu.h"
 
-/* Slots granted at once, so that neighbours in a cache line belong to one CPU. */
-#define ARENA_GRANT 16
-/* The last slots are granted one by one: a refusal must not be due to what somebody has in hand. */
-#define ARENA_GRANT_SINGLY 1024
-/* Slots taken from another CPU's stack at once, if it holds twice as many; else one. */
-#define ARENA_STEAL 16
+/* Another CPU's stack is taken from, rather than a slot never used, if it holds this many. */
+#define ARENA_STEAL_MIN 32
 #define ARENA_SHARDS_MAX 16
 /* No more shards than leave each this many slots. */
 #define ARENA_SHARD_SLOTS_MIN 256
@@ -86,6 +82,11 @@ static size_t align_up(size_t bytes)
 	return (bytes + 4095) & ~(size_t)4095;
 }
 
+static uint64_t fresh_make(uint64_t next, uint64_t end)
+{
+	return end << 32 | next;
+}
+
 int arena_open(struct arena *arena, uint32_t capacity)
 {
 	uint32_t shards = arena_shards_for(capacity);
@@ -110,6 +111,14 @@ int arena_open(struct arena *arena, uint32_t capacity)
 		.first_generation = arena_first_generation(),
 		.memory = memory,
 	};
+	for (uint64_t i = 0; i < shards; i++) {
+		uint64_t begin = capacity * i / shards;
+
+		arena->shards[i].begin = (uint32_t)begin;
+		/* Not yet shared. */
+		u64_store_relaxed(&arena->shards[i].fresh,
+		                  fresh_make(begin, capacity * (i + 1) / shards));
+	}
 	return 0;
 }
 
@@ -119,33 +128,23 @@ void arena_close(struct arena *arena)
 }
 
 /*
- * Take up to `max` slots off a stack. While we walk, others may take them and write over the links;
- * then the top has changed and what we read is thrown away. A link may hold anything by then, so it
- * is never followed out of the arena.
+ * Take a slot off a stack, or SLOT_NONE if it is empty. While we read the link others may take the
+ * slot and write over it; then the top has changed, and what we read is thrown away.
  */
-static unsigned shard_pop(struct arena *arena, struct arena_shard *shard, uint32_t *slots,
-                          unsigned max)
+static uint32_t shard_pop(struct arena *arena, struct arena_shard *shard)
 {
 	uint64_t top = u64_load_acquire(&shard->top); /* [free] */
 
-	for (;;) {
+	while (top_slot(top) != SLOT_NONE) {
 		uint32_t slot = top_slot(top);
-		unsigned count = 0;
+		/* Relaxed: ordered by the top, which tells whether to believe it. */
+		uint64_t link = u64_load_relaxed(&arena->cold[slot].data);
 
-		while (count < max && slot < arena->capacity) {
-			slots[count++] = slot;
-			/* Relaxed: ordered by the top, which tells whether to believe it. */
-			slot = link_below(u64_load_relaxed(&arena->cold[slot].data));
-		}
-		if (count == 0)
-			return 0;
-		if (slot != SLOT_NONE && slot >= arena->capacity) {
-			top = u64_load_acquire(&shard->top); /* a torn walk: again */
-			continue;
-		}
-		if (u64_cas_acq_rel(&shard->top, &top, top_make(top_takes(top) + 1, slot)))
-			return count;
+		if (u64_cas_acq_rel(&shard->top, &top,
+		                    top_make(top_takes(top) + 1, link_below(link))))
+			return slot;
 	}
+	return SLOT_NONE;
 }
 
 /* Put slots onto a stack, slots[0] lowest. */
@@ -169,17 +168,12 @@ static void shard_push(struct arena *arena, struct arena_shard *shard, const uin
 	} while (!u64_cas_acq_rel(&shard->top, &top, top_make(top_takes(top), slots[count - 1])));
 }
 
-static uint64_t fresh_make(uint64_t next, uint64_t end)
-{
-	return end << 32 | next;
-}
-
 static uint64_t fresh_left(uint64_t fresh)
 {
 	return (fresh >> 32) - (uint32_t)fresh;
 }
 
-/* Take a slot granted to the shard and never used. Nothing is carried: it is zeroed memory. */
+/* Take a slot of the shard that was never used. Nothing is carried: it is zeroed memory. */
 static uint32_t shard_take_fresh(struct arena_shard *shard)
 {
 	uint64_t fresh = u64_load_relaxed(&shard->fresh);
@@ -188,35 +182,6 @@ static uint32_t shard_take_fresh(struct arena_shard *shard)
 		if (u64_cas_relaxed(&shard->fresh, &fresh, fresh + 1))
 			return (uint32_t)fresh;
 	return SLOT_NONE;
-}
-
-/* Get slots granted that nobody has used, and keep them for the shard. */
-static uint32_t arena_grant(struct arena *arena, struct arena_shard *shard)
-{
-	uint64_t begin = u64_load_relaxed(&arena->granted);
-	uint64_t end, old;
-
-	do {
-		if (begin == arena->capacity)
-			return SLOT_NONE;
-		end = begin + ARENA_GRANT;
-		if (end + ARENA_GRANT_SINGLY > arena->capacity)
-			end = begin + 1;
-	} while (!u64_cas_relaxed(&arena->granted, &begin, end));
-	old = u64_load_relaxed(&shard->fresh);
-	if (begin + 1 < end &&
-	    (fresh_left(old) > 0 ||
-	     !u64_cas_relaxed(&shard->fresh, &old, fresh_make(begin + 1, end)))) {
-		/* Another thread of this CPU was quicker. Ours go on the stack, as if put back. */
-		uint32_t slots[ARENA_GRANT];
-		unsigned count = 0;
-
-		for (uint64_t slot = end - 1; slot > begin; slot--)
-			slots[count++] = (uint32_t)slot;
-		(void)u64_fetch_add_relaxed(&arena->untaken, count);
-		shard_push(arena, shard, slots, count);
-	}
-	return (uint32_t)begin;
 }
 
 /* How many slots are on the stack. Right if nobody takes or puts; else only a hint. */
@@ -232,20 +197,11 @@ static uint64_t shard_depth(const struct arena *arena, const struct arena_shard 
 
 static uint32_t arena_steal(struct arena *arena, uint32_t home)
 {
-	uint32_t slots[ARENA_STEAL];
-
 	for (uint32_t i = 1; i <= arena->shard_mask; i++) {
 		struct arena_shard *other = &arena->shards[(home + i) & arena->shard_mask];
-		uint64_t depth = shard_depth(arena, other);
-		unsigned count;
 
-		if (depth == 0)
-			continue; /* a hint: the last resort looks again */
-		count = shard_pop(arena, other, slots, depth < 2 * ARENA_STEAL ? 1 : ARENA_STEAL);
-		if (count > 1)
-			shard_push(arena, &arena->shards[home], slots + 1, count - 1);
-		if (count > 0)
-			return slots[0];
+		if (shard_depth(arena, other) >= ARENA_STEAL_MIN)
+			return shard_pop(arena, other);
 	}
 	return SLOT_NONE;
 }
@@ -266,7 +222,9 @@ static uint32_t arena_take_last(struct arena *arena, uint32_t home)
 			struct arena_shard *shard = &arena->shards[(home + i) & arena->shard_mask];
 			uint32_t slot = shard_take_fresh(shard);
 
-			if (slot != SLOT_NONE || shard_pop(arena, shard, &slot, 1) == 1)
+			if (slot == SLOT_NONE)
+				slot = shard_pop(arena, shard);
+			if (slot != SLOT_NONE)
 				return slot;
 		}
 		changed = false;
@@ -280,15 +238,12 @@ uint32_t arena_take(struct arena *arena, unsigned cpu)
 {
 	uint32_t home = cpu & arena->shard_mask;
 	struct arena_shard *shard = &arena->shards[home];
-	uint32_t slot;
+	uint32_t slot = shard_pop(arena, shard);
 
-	if (shard_pop(arena, shard, &slot, 1) == 1)
-		return slot;
-	slot = shard_take_fresh(shard);
 	if (slot == SLOT_NONE)
 		slot = arena_steal(arena, home);
 	if (slot == SLOT_NONE)
-		slot = arena_grant(arena, shard);
+		slot = shard_take_fresh(shard);
 	return slot == SLOT_NONE ? arena_take_last(arena, home) : slot;
 }
 
@@ -297,22 +252,37 @@ void arena_put(struct arena *arena, unsigned cpu, const uint32_t *slots, unsigne
 	shard_push(arena, &arena->shards[cpu & arena->shard_mask], slots, count);
 }
 
-uint32_t arena_touched(const struct arena *arena)
+/* One beyond the shard's slots that were ever used. */
+static uint32_t shard_used_end(const struct arena_shard *shard)
 {
-	return (uint32_t)u64_load_relaxed(&arena->granted); /* who armed told us of it */
+	return (uint32_t)u64_load_relaxed(&shard->fresh); /* who armed told us of it */
+}
+
+uint32_t arena_next_used(const struct arena *arena, uint32_t slot)
+{
+	for (uint32_t i = 0; i <= arena->shard_mask; i++) {
+		const struct arena_shard *shard = &arena->shards[i];
+		uint32_t end = shard_used_end(shard);
+
+		if (slot < shard->begin)
+			slot = shard->begin;
+		if (slot < end)
+			return slot;
+	}
+	return SLOT_NONE;
 }
 
 struct arena_counts arena_count(const struct arena *arena)
 {
 	/* Relaxed throughout: numbers that nobody acts on. */
-	uint64_t used = u64_load_relaxed(&arena->granted);
+	uint64_t used = 0;
 	uint64_t free_again = 0;
 	uint64_t taken = 0;
 
 	for (uint32_t i = 0; i <= arena->shard_mask; i++) {
 		const struct arena_shard *shard = &arena->shards[i];
 
-		used -= fresh_left(u64_load_relaxed(&shard->fresh));
+		used += shard_used_end(shard) - shard->begin;
 		free_again += shard_depth(arena, shard);
 		taken += top_takes(u64_load_relaxed(&shard->top));
 	}

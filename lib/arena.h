@@ -12,7 +12,8 @@
 /* Free slots that were put back by threads on the same CPUs, and slots never used yet. */
 struct arena_shard {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 top; /* [free] takes so far << 26 | first slot + 1 */
-	atomic_u64 fresh; /* slots granted but never used: end << 32 | next */
+	atomic_u64 fresh; /* slots of its own that were never used: end << 32 | next */
+	uint32_t begin;   /* its slots begin here; fixed at open */
 };
 
 struct arena {
@@ -24,8 +25,7 @@ struct arena {
 	uint32_t capacity;                             /* slots in all */
 	uint64_t first_generation;                     /* what this hub's generations start from */
 	struct memory memory;                          /* holds all of the above */
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 granted; /* slots granted to shards so far */
-	atomic_u64 untaken;                            /* slots taken for an arming given up */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 untaken; /* slots taken for an arming given up */
 };
 
 /* 0, or -ENOMEM. `capacity` is from 1 to TIMER_SLOTS_MAX. */
@@ -38,8 +38,10 @@ uint32_t arena_take(struct arena *arena, unsigned cpu);
 /* Put back slots that nobody else may use any more. `count` at least 1. */
 void arena_put(struct arena *arena, unsigned cpu, const uint32_t *slots, unsigned count);
 
-/* How many slots were ever used: the ones below this. */
-uint32_t arena_touched(const struct arena *arena);
+/*
+ * Walk the slots that were ever used: the first of them at or after `slot`, or SLOT_NONE.
+ */
+uint32_t arena_next_used(const struct arena *arena, uint32_t slot);
 
 struct arena_counts {
 	uint64_t taken;      /* slots taken so far */

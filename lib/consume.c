@@ -104,13 +104,51 @@ static bool deliver_periodic(struct timerhub *hub, struct delivery *delivery)
 		return false;
 	}
 	delivery->event.count = 1 + missed;
-	return deliver_rearm(hub, delivery, next_ns);
+	if (deliver_rearm(hub, delivery, next_ns))
+		return true;
+	/* The residue that we wrote is of a deadline that does not come to be. */
+	(void)u64_cas_acq_rel(&delivery->hot->aux, &aux, aux_rounded(aux));
+	return false;
+}
+
+/*
+ * The word had come back while we were held up: what we took is a later life's expiry, and its
+ * slot is ours. Deliver that one, if it is a one-shot of this queue.
+ */
+static bool deliver_later_life(const struct timerhub_queue *queue, struct delivery *delivery,
+                               uint32_t slot)
+{
+	const struct timer_cold *cold = &queue->hub->arena.cold[slot];
+	uint64_t queue_slack = u64_load_relaxed(&cold->queue_slack);
+	uint64_t aux = u64_load_relaxed(&delivery->hot->aux);
+
+	return queue_slack_queue(queue_slack) == queue->index && !aux_periodic(aux) &&
+	       delivery_read(queue->hub, handle_make(aux_generation(aux), slot), delivery);
+}
+
+/* From pending to free. False if the word changed meanwhile. */
+static bool deliver_one_shot(const struct timerhub_queue *queue, struct delivery *delivery)
+{
+	uint32_t slot = handle_slot(delivery->event.timer);
+	uint64_t before = delivery->word;
+	uint64_t after = word_with_phase(before, TIMER_FREE);
+
+	if (!u64_cas_seq_cst(&delivery->hot->word, &delivery->word, after))
+		return false;
+	if (hub_hit(delivery->hot, delivery->event.timer))
+		return true;
+	delivery->word = before;
+	if (deliver_later_life(queue, delivery, slot))
+		return true;
+	(void)hub_undo(queue->hub, slot, before, after);
+	return false; /* and the handle is found stale */
 }
 
 /* Deliver the handle's timer into `event`. False if it is no longer pending. */
-static bool deliver(struct timerhub *hub, uint64_t handle, struct timerhub_event *event,
-                    bool *ret_one_shot)
+static bool deliver(const struct timerhub_queue *queue, uint64_t handle,
+                    struct timerhub_event *event, bool *ret_one_shot)
 {
+	struct timerhub *hub = queue->hub;
 	struct delivery delivery = { .hot = &hub->arena.hot[handle_slot(handle)] };
 	bool delivered = false;
 
@@ -122,8 +160,7 @@ static bool deliver(struct timerhub *hub, uint64_t handle, struct timerhub_event
 		if (delivery.interval_ns > 0)
 			delivered = deliver_periodic(hub, &delivery);
 		else
-			delivered = u64_cas_seq_cst(&delivery.hot->word, &delivery.word,
-			                            word_with_phase(delivery.word, TIMER_FREE));
+			delivered = deliver_one_shot(queue, &delivery);
 	}
 	*event = delivery.event;
 	*ret_one_shot = delivery.interval_ns == 0;
@@ -154,7 +191,7 @@ static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event
 		struct timerhub_event *event = &events[*count + delivered];
 		bool one_shot;
 
-		if (!deliver(queue->hub, handles[i], event, &one_shot))
+		if (!deliver(queue, handles[i], event, &one_shot))
 			continue;
 		delivered++;
 		overruns += event->count - 1;

@@ -55,6 +55,20 @@ static inline bool hub_alive(const struct timerhub *hub)
 void hub_submit(struct timerhub *hub, uint32_t slot, uint64_t word, bool push);
 
 /*
+ * To be called after a CAS from `before` to `after`, when the slot's life is no longer the
+ * handle's: either it has ended since, or the word had come back while we were held up, and we hit
+ * a later life. In the second case that life is made what it was, but for an expiry, which will be
+ * repeated; true.
+ */
+bool hub_undo(struct timerhub *hub, uint32_t slot, uint64_t before, uint64_t after);
+
+/* Is the slot's life the handle's? To be asked after a CAS on its word. */
+static inline bool hub_hit(const struct timer_hot *hot, timerhub_timer timer)
+{
+	return aux_generation(u64_load_relaxed(&hot->aux) ^ timer) == 0;
+}
+
+/*
  * Cancel the timer, if `only` is not NULL only if it is of that queue. Its slot must be one of the
  * arena's. 0 or -ENOENT.
  */

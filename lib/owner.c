@@ -63,9 +63,11 @@ static uint64_t owner_instant_ns(const struct owner *owner, uint32_t slot, uint6
 static void owner_look_at(struct owner *owner, uint32_t slot)
 {
 	struct timer_hot *hot = &owner->world.arena->hot[slot];
-	/* [armed] From here on a change puts the slot into the inbox anew. */
-	uint64_t word = u64_fetch_and_seq_cst(&hot->word, ~WORD_INBOX_FLAGS);
+	uint64_t word = u64_load_acquire(&hot->word); /* [armed] */
 
+	/* From here on a change puts the slot into the inbox anew. */
+	while (!u64_cas_seq_cst(&hot->word, &word, word_looked_at(word))) {
+	}
 	switch (word_phase(word)) {
 	case TIMER_FREE:
 		schedule_remove(&owner->schedule, slot);
@@ -250,6 +252,14 @@ static void owner_expire_slot(struct owner *owner, uint32_t slot)
 		}
 		if (!u64_cas_seq_cst(&hot->word, &word, word_with_phase(word, TIMER_PENDING)))
 			continue;
+		if (aux_generation(u64_load_relaxed(&hot->aux) ^ aux) != 0) {
+			/* Not the life that we read of: leave it as it was, and read anew. */
+			uint64_t pending = word_with_phase(word, TIMER_PENDING);
+
+			(void)u64_cas_seq_cst(&hot->word, &pending, word);
+			word = u64_load_acquire(&hot->word); /* [armed] */
+			continue;
+		}
 		test_point(TEST_POINT_OWNER_BEFORE_PUBLISH);
 		owner_deliver(owner, slot, handle_make(aux_generation(aux), slot), deadline_ns,
 		              interval_ns, queue_slack);

@@ -72,6 +72,25 @@ void hub_submit(struct timerhub *hub, uint32_t slot, uint64_t word, bool push)
 		hub_wake(hub, pass);
 }
 
+bool hub_undo(struct timerhub *hub, uint32_t slot, uint64_t before, uint64_t after)
+{
+	struct timer_hot *hot = &hub->arena.hot[slot];
+	/* A slot that we made free is ours alone; only the owner may have looked at it. */
+	uint64_t theirs = WORD_INBOX_FLAGS;
+	uint64_t word = after;
+	uint64_t undone;
+
+	if (word_phase(after) == TIMER_FREE)
+		theirs |= WORD_TAG_MASK << WORD_TAG_SHIFT;
+	do {
+		if (((word ^ after) & ~theirs) != 0)
+			return false;
+		undone = word_rearmed(word, word_units(before)) | WORD_INBOX;
+	} while (!u64_cas_seq_cst(&hot->word, &word, undone));
+	hub_submit(hub, slot, undone, !word_pushed(word));
+	return true;
+}
+
 /* ---- arm ---- */
 
 /* A spec, checked and with its deadline worked out. */
@@ -158,7 +177,7 @@ static void hub_arm_slot(struct timerhub_queue *queue, uint32_t slot, const stru
 	test_point(TEST_POINT_ARM_BEFORE_PUBLISH);
 	word = u64_load_relaxed(&hot->word); /* only the owner may change it yet: the inbox flags */
 	do {
-		armed = word_armed(word, units_from_ns(arming->deadline_ns), generation);
+		armed = word_armed(word, units_from_ns(arming->deadline_ns));
 	} while (!u64_cas_seq_cst(&hot->word, &word, armed)); /* [armed] */
 	hub_submit(hub, slot, armed, !word_pushed(word));
 }
@@ -322,6 +341,8 @@ static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_ti
 		if (submit)
 			rearmed |= WORD_INBOX;
 	} while (!u64_cas_seq_cst(&hot->word, &word, rearmed));
+	if (!hub_hit(hot, timer) && hub_undo(hub, slot, word, rearmed))
+		return -ENOENT;
 	if (submit)
 		hub_submit(hub, slot, rearmed, !word_in_inbox(word));
 	return 0;
@@ -336,7 +357,7 @@ int timerhub_rearm(struct timerhub *hub, timerhub_timer timer, uint64_t expires_
 {
 	const struct hub_living *living;
 	struct timer_hot *hot;
-	uint64_t word, rearmed;
+	uint64_t word, rearmed, bare;
 
 	if (!hub || flags != TIMERHUB_ABSOLUTE || expires_ns > TIMER_DEADLINE_MAX_NS)
 		return hub_rearm(hub, timer, expires_ns, flags);
@@ -346,15 +367,14 @@ int timerhub_rearm(struct timerhub *hub, timerhub_timer timer, uint64_t expires_
 	hot = &living->hot[handle_slot(timer)];
 	word = u64_load_acquire(&hot->word); /* [armed] */
 	rearmed = word_rearmed(word, units_from_ns(expires_ns));
-	/*
-	 * The aux word must be bare: no flags, no residue to forget. It names the handle's own life
-	 * or a later one, so that the tag need not be looked at.
-	 */
-	if (u64_load_relaxed(&hot->aux) == aux_make(handle_generation(timer), 0, 0) &&
-	    word_phase(word) == TIMER_ARMED && rearmed >= word &&
-	    u64_cas_seq_cst(&hot->word, &word, rearmed))
+	/* The aux word must be bare: the handle's generation, no flags, no residue to forget. */
+	bare = aux_make(handle_generation(timer), 0, 0);
+	if (u64_load_relaxed(&hot->aux) != bare || word_phase(word) != TIMER_ARMED ||
+	    rearmed < word || !u64_cas_seq_cst(&hot->word, &word, rearmed))
+		return hub_rearm(hub, timer, expires_ns, TIMERHUB_ABSOLUTE);
+	if (hub_hit(hot, timer) || !hub_undo(hub, handle_slot(timer), word, rearmed))
 		return 0;
-	return hub_rearm(hub, timer, expires_ns, TIMERHUB_ABSOLUTE);
+	return -ENOENT;
 }
 
 /* ---- cancel ---- */
@@ -385,6 +405,8 @@ int hub_cancel(struct timerhub *hub, timerhub_timer timer, const struct timerhub
 		filed = word_maybe_filed(word, aux);
 		dead = word_with_phase(word, TIMER_FREE) | (filed ? WORD_INBOX : 0);
 	} while (!u64_cas_seq_cst(&hot->word, &word, dead));
+	if (!hub_hit(hot, timer) && hub_undo(hub, slot, word, dead))
+		return -ENOENT;
 	if (filed && !word_in_inbox(word))
 		hub_submit(hub, slot, dead, true);
 	test_point(TEST_POINT_CANCEL_BEFORE_FREE);

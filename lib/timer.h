@@ -143,13 +143,30 @@ static inline uint64_t units_from_ns(uint64_t deadline_ns)
 /* The transitions. Each keeps what it does not name. */
 
 /*
+ * The tag moves on with each life and with each look of the owner's, lest a word come back while a
+ * thread is held up between reading and changing it. It may, after eight such steps to the very
+ * same deadline; so who has changed a word looks at the generation once more, see hub_undo().
+ */
+static inline uint64_t word_next_tag(uint64_t word)
+{
+	return ((word_tag(word) + 1) & WORD_TAG_MASK) << WORD_TAG_SHIFT;
+}
+
+/*
  * FREE → ARMED: a new life. The slot is to be in the inbox; that it has been pushed is known from
  * the free slot's word, or not at all: a claim made in a former life is worth nothing in this one.
  */
-static inline uint64_t word_armed(uint64_t free_word, uint64_t units, uint64_t generation)
+static inline uint64_t word_armed(uint64_t free_word, uint64_t units)
 {
-	return units << WORD_DEADLINE_SHIFT | (generation & WORD_TAG_MASK) << WORD_TAG_SHIFT |
-	       (free_word & WORD_PUSHED) | WORD_INBOX | TIMER_ARMED;
+	return units << WORD_DEADLINE_SHIFT | word_next_tag(free_word) | (free_word & WORD_PUSHED) |
+	       WORD_INBOX | TIMER_ARMED;
+}
+
+/* The owner has taken the slot out of the inbox, and looks at this word. */
+static inline uint64_t word_looked_at(uint64_t word)
+{
+	return (word & ~(WORD_TAG_MASK << WORD_TAG_SHIFT) & ~WORD_INBOX_FLAGS) |
+	       word_next_tag(word);
 }
 
 /* ARMED, PENDING, PARKED → ARMED with another deadline. */
@@ -235,14 +252,13 @@ static inline uint64_t handle_generation(uint64_t handle)
 }
 
 /*
- * Does `handle` name the life that `word` and `aux` (loaded in this order) belong to? When a CAS
- * on `word` then succeeds, it did so in that life: a recycled slot has another tag or another
- * deadline.
+ * Does `handle` name the life that `word` and `aux` (loaded in this order) belong to? Who has a
+ * handle cannot read a word of an earlier life, and beside a later life's word the aux word is
+ * later too.
  */
 static inline bool timer_is(uint64_t word, uint64_t aux, uint64_t handle)
 {
-	return word_phase(word) != TIMER_FREE && aux_generation(aux) == handle_generation(handle) &&
-	       word_tag(word) == (handle_generation(handle) & WORD_TAG_MASK);
+	return word_phase(word) != TIMER_FREE && aux_generation(aux) == handle_generation(handle);
 }
 
 static inline uint64_t queue_slack_make(uint32_t queue, uint64_t slack_ns)

@@ -289,9 +289,9 @@ static void queue_send_waiters_away(struct timerhub_queue *queue)
 static void queue_drop_timers(struct timerhub_queue *queue)
 {
 	struct timerhub *hub = queue->hub;
-	uint32_t touched = arena_touched(&hub->arena);
+	uint32_t slot = arena_next_used(&hub->arena, 0);
 
-	for (uint32_t slot = 0; slot < touched; slot++) {
+	for (; slot != SLOT_NONE; slot = arena_next_used(&hub->arena, slot + 1)) {
 		uint64_t aux = u64_load_relaxed(&hub->arena.hot[slot].aux); /* verified by cancel */
 
 		if (hub_cancel(hub, handle_make(aux_generation(aux), slot), queue) == 0)

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/* See harness.h. */
+#include "harness.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SLOWDOWN 8
+#elif __has_feature(address_sanitizer)
+#define SLOWDOWN 4
+#endif
+#endif
+#if !defined(SLOWDOWN) && defined(__SANITIZE_THREAD__)
+#define SLOWDOWN 8
+#elif !defined(SLOWDOWN) && defined(__SANITIZE_ADDRESS__)
+#define SLOWDOWN 4
+#endif
+#if !defined(SLOWDOWN)
+#define SLOWDOWN 1
+#endif
+
+static struct {
+	Suite *suite;
+	const char *only; /* run the tests whose name contains this */
+	uint64_t seed;
+	unsigned length;
+} program = { .length = 1 };
+
+static _Thread_local struct {
+	const char *what;
+	uint64_t a, b;
+} context = { .what = "" };
+
+void expect_context(const char *what, uint64_t a, uint64_t b)
+{
+	context.what = what;
+	context.a = a;
+	context.b = b;
+}
+
+static void context_print(void)
+{
+	printf("seed 0x%" PRIx64 ", %s %" PRIu64 " %" PRIu64 "\n", program.seed, context.what,
+	       context.a, context.b);
+	fflush(stdout);
+}
+
+void expect_failed(const char *file, int line, const char *what)
+{
+	context_print();
+	ck_abort_msg("%s:%d: expected %s", file, line, what);
+	abort();
+}
+
+void expect_cmp_failed(const char *file, int line, const char *what, uint64_t left, uint64_t right)
+{
+	context_print();
+	ck_abort_msg("%s:%d: expected %s: %" PRIu64 " and %" PRIu64, file, line, what, left, right);
+	abort();
+}
+
+static void number_from_env(const char *name, uint64_t *number)
+{
+	const char *text = getenv(name);
+
+	if (text && *text)
+		*number = strtoull(text, NULL, 0);
+}
+
+void tests_begin(const char *name, int argc, char **argv)
+{
+	uint64_t numbers[2] = { monotonic_ns(), 1 };
+	unsigned given = 0;
+
+	number_from_env("TIMERHUB_TEST_SEED", &numbers[0]);
+	number_from_env("TIMERHUB_TEST_LENGTH", &numbers[1]);
+	for (int i = 1; i < argc; i++) {
+		if (argv[i][0] < '0' || argv[i][0] > '9')
+			program.only = argv[i];
+		else if (given < COUNT_OF(numbers))
+			numbers[given++] = strtoull(argv[i], NULL, 0);
+	}
+	program.seed = numbers[0];
+	program.length = numbers[1] > 0 ? (unsigned)numbers[1] : 1;
+	program.suite = suite_create(name);
+	printf("%s: TIMERHUB_TEST_SEED=0x%" PRIx64 " TIMERHUB_TEST_LENGTH=%u\n", name, program.seed,
+	       program.length);
+	fflush(stdout);
+}
+
+void tests_add(const TTest *test, int limit_s)
+{
+	TCase *tcase;
+
+	if (program.only && !strstr(test->name, program.only))
+		return;
+	tcase = tcase_create(test->name);
+	tcase_set_timeout(tcase, (double)limit_s * program.length);
+	tcase_add_test(tcase, test);
+	suite_add_tcase(program.suite, tcase);
+}
+
+int tests_run(void)
+{
+	SRunner *runner = srunner_create(program.suite);
+	int failed;
+
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+unsigned scaled(unsigned count)
+{
+	unsigned result = (unsigned)((uint64_t)count * program.length / SLOWDOWN);
+
+	return result > 0 ? result : 1;
+}
+
+struct dice dice_new(uint64_t salt)
+{
+	struct dice dice = { .state = program.seed + salt * UINT64_C(0xd1342543de82ef95) };
+
+	dice.state = dice_roll(&dice); /* neighbouring seeds must not share a sequence */
+	return dice;
+}
+
+/* G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", 2014. */
+uint64_t dice_roll(struct dice *dice)
+{
+	uint64_t z = dice->state += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return z ^ z >> 31;
+}
+
+uint64_t dice_below(struct dice *dice, uint64_t bound)
+{
+	return dice_roll(dice) % bound;
+}
+
+bool dice_one_in(struct dice *dice, unsigned bound)
+{
+	return dice_below(dice, bound) == 0;
+}
+
+uint64_t dice_magnitude(struct dice *dice, unsigned bits)
+{
+	unsigned used = (unsigned)dice_below(dice, bits + 1);
+
+	return used > 0 ? dice_roll(dice) >> (64 - used) : 0;
+}
+
+uint64_t dice_boundary(struct dice *dice)
+{
+	unsigned shift = dice_one_in(dice, 2) ? 16 + 12 * (unsigned)dice_below(dice, 4) : 62;
+	uint64_t edge;
+
+	if (shift == 62)
+		edge = UINT64_C(1) << dice_below(dice, 62); /* 2^k */
+	else
+		edge = (1 + dice_magnitude(dice, 61 - shift)) << shift; /* a level's digit turns */
+	return edge + dice_below(dice, 3) - 1;
+}
+
+uint64_t monotonic_ns(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * SEC + (uint64_t)now.tv_nsec;
+}
+
+void sleep_ns(uint64_t ns)
+{
+	struct timespec left = { .tv_sec = (time_t)(ns / SEC), .tv_nsec = (long)(ns % SEC) };
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) == EINTR) {
+	}
+}
+
+void thread_start(pthread_t *ret_thread, void *(*run)(void *), void *arg)
+{
+	expect_eq(pthread_create(ret_thread, NULL, run, arg), 0);
+}
+
+void thread_join(pthread_t thread)
+{
+	expect_eq(pthread_join(thread, NULL), 0);
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The free slots: each is handed out once, whoever asks from whatever CPU, none is refused while
+ * one is free, and the counts are right.
+ */
+#include "harness.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "arena.h"
+
+static const uint32_t capacities[] = { 1,   2,   3,   15,   16,   17,   255,
+	                               511, 512, 513, 1024, 1040, 1041, 5000 };
+
+/* Takes whatever there is, from all CPUs in turn. Each slot must come once. */
+static uint32_t take_all(struct arena *arena, uint32_t *slots)
+{
+	bool *taken = calloc(arena->capacity, sizeof(*taken));
+	uint32_t count = 0, slot;
+
+	expect(taken);
+	while ((slot = arena_take(arena, count % 5)) != SLOT_NONE) {
+		expect_lt(slot, arena->capacity);
+		expect(!taken[slot]);
+		taken[slot] = true;
+		slots[count++] = slot;
+	}
+	free(taken);
+	return count;
+}
+
+/* How many slots were ever used, counted by walking them. */
+static uint32_t used_slots(const struct arena *arena)
+{
+	uint32_t count = 0;
+
+	for (uint32_t slot = arena_next_used(arena, 0); slot != SLOT_NONE;
+	     slot = arena_next_used(arena, slot + 1))
+		count++;
+	return count;
+}
+
+/* How many slots were ever used, by walking them. */
+static uint32_t used_count(const struct arena *arena)
+{
+	uint32_t count = 0;
+
+	for (uint32_t slot = 0; (slot = arena_next_used(arena, slot)) != SLOT_NONE; slot++) {
+		expect_lt(slot, arena->capacity);
+		count++;
+	}
+	return count;
+}
+
+START_TEST(every_slot_is_handed_out_once_and_none_is_lost)
+{
+	uint32_t slots[5000];
+
+	for (unsigned i = 0; i < COUNT_OF(capacities); i++) {
+		struct arena arena;
+
+		expect_context("capacity", capacities[i], 0);
+		expect_eq(arena_open(&arena, capacities[i]), 0);
+		expect_eq(used_count(&arena), 0);
+		for (unsigned round = 0; round < 4; round++) {
+			expect_eq(take_all(&arena, slots), capacities[i]);
+			expect_eq(arena_take(&arena, round), SLOT_NONE);
+			expect_eq(arena_count(&arena).in_use, capacities[i]);
+			/* Back in one piece, or one by one to different CPUs. */
+			if (round % 2 == 0)
+				arena_put(&arena, round, slots, capacities[i]);
+			else
+				for (uint32_t j = 0; j < capacities[i]; j++)
+					arena_put(&arena, j, &slots[j], 1);
+			expect_eq(arena_count(&arena).in_use, 0);
+			expect_eq(arena_count(&arena).taken, (round + 1) * capacities[i]);
+		}
+		expect_eq(used_slots(&arena), capacities[i]);
+		arena_close(&arena);
+	}
+}
+END_TEST
+
+/*
+ * A slot that was put back is used before one that never was: the arena grows no more than it
+ * must.
+ */
+START_TEST(slots_put_back_are_used_again_first)
+{
+	struct arena arena;
+
+	expect_eq(arena_open(&arena, 100000), 0);
+	for (unsigned i = 0; i < 10000; i++) {
+		uint32_t slot = arena_take(&arena, 0);
+
+		expect_le(used_slots(&arena), 16);
+		arena_put(&arena, 0, &slot, 1);
+	}
+	expect_eq(arena_count(&arena).in_use_max, 1);
+	arena_close(&arena);
+}
+END_TEST
+
+#define CROWD 3000
+
+/* Random takes and puts from random CPUs against a plain count. */
+static void check_counts(struct dice *dice, uint32_t capacity)
+{
+	uint32_t held[CROWD];
+	uint32_t count = 0, most = 0;
+	uint64_t taken = 0;
+	struct arena arena;
+
+	expect_eq(arena_open(&arena, capacity), 0);
+	for (unsigned step = 0; step < 5000; step++) {
+		unsigned cpu = (unsigned)dice_below(dice, 5);
+		unsigned batch = 1 + (unsigned)dice_magnitude(dice, 5);
+		struct arena_counts counts;
+
+		if (dice_below(dice, capacity) >= count && count < CROWD) {
+			held[count] = arena_take(&arena, cpu);
+			expect_eq(held[count] == SLOT_NONE, count == capacity);
+			if (held[count] != SLOT_NONE) {
+				count++;
+				taken++;
+			}
+		} else if (batch <= count) {
+			count -= batch;
+			arena_put(&arena, cpu, held + count, batch);
+		}
+		most = count > most ? count : most;
+		counts = arena_count(&arena);
+		expect_eq(counts.in_use, count);
+		expect_eq(counts.taken, taken);
+		expect_le(most, counts.in_use_max);
+		expect_le(counts.in_use_max, capacity);
+	}
+	arena_close(&arena);
+}
+
+START_TEST(counts_are_exact)
+{
+	unsigned rounds = scaled(40);
+
+	for (unsigned round = 0; round < rounds; round++) {
+		struct dice dice = dice_new(round);
+
+		expect_context("round", round, 0);
+		check_counts(&dice, 1 + (uint32_t)dice_magnitude(&dice, 11) % CROWD);
+	}
+}
+END_TEST
+
+START_TEST(two_hubs_never_have_the_same_generation)
+{
+	struct arena arenas[8];
+
+	for (unsigned i = 0; i < COUNT_OF(arenas); i++)
+		expect_eq(arena_open(&arenas[i], 4), 0);
+	for (unsigned i = 0; i < COUNT_OF(arenas); i++)
+		for (unsigned j = 0; j < i; j++) {
+			uint64_t a = arenas[i].first_generation, b = arenas[j].first_generation;
+
+			/*
+			 * Far apart: a billion lives of one slot do not lead from one to the
+			 * other.
+			 */
+			expect_lt(UINT64_C(1) << 30, a > b ? a - b : b - a);
+		}
+	for (unsigned i = 0; i < COUNT_OF(arenas); i++)
+		arena_close(&arenas[i]);
+}
+END_TEST
+
+/* ---- threads ---- */
+
+#define THREADS 4
+
+static struct {
+	struct arena arena;
+	atomic_uint *owners; /* of each slot: 1 + who holds it, 0 nobody */
+	uint32_t share;      /* what each thread may hold: all shares together are the capacity */
+	uint32_t low;        /* down to what it puts back */
+	unsigned rounds;
+} crowd;
+
+static void crowd_take(unsigned me, struct dice *dice, uint32_t *held, uint32_t *count)
+{
+	uint32_t slot = arena_take(&crowd.arena, (unsigned)dice_below(dice, 4));
+	unsigned nobody = 0;
+
+	/* The others cannot hold more than their shares, so that one is free. */
+	expect(slot != SLOT_NONE);
+	expect_lt(slot, crowd.arena.capacity);
+	expect(atomic_compare_exchange_strong(&crowd.owners[slot], &nobody, me));
+	held[(*count)++] = slot;
+}
+
+static void *crowd_main(void *arg)
+{
+	unsigned me = *(unsigned *)arg;
+	struct dice dice = dice_new(7000 + me);
+	uint32_t *held = calloc(crowd.share, sizeof(*held));
+	uint32_t count = 0;
+
+	expect(held);
+	for (unsigned round = 0; round < crowd.rounds; round++) {
+		uint32_t keep = crowd.low + (uint32_t)dice_below(&dice, crowd.share - crowd.low);
+
+		while (count < crowd.share)
+			crowd_take(me, &dice, held, &count);
+		for (uint32_t i = keep; i < count; i++)
+			atomic_store(&crowd.owners[held[i]], 0);
+		arena_put(&crowd.arena, (unsigned)dice_below(&dice, 4), held + keep, count - keep);
+		count = keep;
+	}
+	if (count > 0) {
+		for (uint32_t i = 0; i < count; i++)
+			atomic_store(&crowd.owners[held[i]], 0);
+		arena_put(&crowd.arena, 0, held, count);
+	}
+	free(held);
+	return NULL;
+}
+
+static void check_crowd(uint32_t capacity, uint32_t low, unsigned rounds)
+{
+	unsigned numbers[THREADS];
+	pthread_t threads[THREADS];
+
+	expect_eq(arena_open(&crowd.arena, capacity), 0);
+	crowd.owners = calloc(capacity, sizeof(*crowd.owners));
+	expect(crowd.owners);
+	crowd.share = capacity / THREADS;
+	crowd.low = low;
+	crowd.rounds = rounds;
+	for (unsigned i = 0; i < THREADS; i++) {
+		numbers[i] = i + 1;
+		thread_start(&threads[i], crowd_main, &numbers[i]);
+	}
+	for (unsigned i = 0; i < THREADS; i++)
+		thread_join(threads[i]);
+	expect_eq(arena_count(&crowd.arena).in_use, 0);
+	free(crowd.owners);
+	arena_close(&crowd.arena);
+}
+
+START_TEST(four_threads_on_four_slots_are_never_refused)
+{
+	check_crowd(4, 0, scaled(300000));
+}
+END_TEST
+
+START_TEST(threads_that_share_all_slots_are_never_refused)
+{
+	check_crowd(600, 100, scaled(200000));
+}
+END_TEST
+
+/* One slot is free at any instant, now in this stack, now in that. */
+START_TEST(last_free_slot_is_found_wherever_it_moves)
+{
+	check_crowd(600, 149, scaled(200000));
+}
+END_TEST
+
+START_TEST(threads_that_share_a_growing_arena_are_never_refused)
+{
+	unsigned rounds = scaled(300);
+
+	for (unsigned i = 0; i < rounds; i++)
+		check_crowd(1200 + i % 7 * 300, 0, 3);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("arena", argc, argv);
+	tests_add(every_slot_is_handed_out_once_and_none_is_lost, 20);
+	tests_add(slots_put_back_are_used_again_first, 20);
+	tests_add(counts_are_exact, 20);
+	tests_add(two_hubs_never_have_the_same_generation, 20);
+	tests_add(four_threads_on_four_slots_are_never_refused, 60);
+	tests_add(threads_that_share_all_slots_are_never_refused, 60);
+	tests_add(last_free_slot_is_found_wherever_it_moves, 60);
+	tests_add(threads_that_share_a_growing_arena_are_never_refused, 60);
+	return tests_run();
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The inbox: what is pushed is taken once, in order within a lane, through laps and full lanes; and
+ * a look finds everything that was pushed before it began, whatever other producers do meanwhile.
+ */
+#include "harness.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "inbox.h"
+
+/* Take all that a look gives, `batch` at a time. How many. */
+static unsigned look(struct inbox *inbox, uint32_t *slots, unsigned max, unsigned batch)
+{
+	unsigned total = 0, count;
+
+	inbox_begin(inbox);
+	while (total + batch <= max && (count = inbox_take(inbox, slots + total, batch)) > 0)
+		total += count;
+	return total;
+}
+
+START_TEST(one_lane_is_first_in_first_out_through_many_laps)
+{
+	struct dice dice = dice_new(1);
+	uint32_t slots[512];
+	struct inbox inbox = { .lanes = NULL };
+
+	expect_eq(inbox_open(&inbox, 200), 0);
+	for (unsigned round = 0; round < 3000; round++) {
+		unsigned count = (unsigned)dice_below(&dice, 201);
+
+		expect_context("round, count", round, count);
+		expect(inbox_empty(&inbox));
+		for (unsigned i = 0; i < count; i++) {
+			(void)inbox_push(&inbox, 0, i);
+			expect(!inbox_empty(&inbox));
+		}
+		expect_eq(look(&inbox, slots, COUNT_OF(slots), 1 + (unsigned)dice_below(&dice, 40)),
+		          count);
+		for (unsigned i = 0; i < count; i++)
+			expect_eq(slots[i], i);
+	}
+	inbox_close(&inbox);
+}
+END_TEST
+
+/* Law 7: there is room for every slot, even if all come from one CPU. */
+START_TEST(full_lanes_give_way_to_others)
+{
+	static const uint32_t capacities[] = { 1, 255, 256, 257, 512, 700, 1024, 3000 };
+
+	for (unsigned i = 0; i < COUNT_OF(capacities); i++) {
+		uint32_t capacity = capacities[i];
+		uint32_t *slots = calloc(capacity + 64, sizeof(*slots));
+		bool *seen = calloc(capacity, sizeof(*seen));
+		struct inbox inbox = { .lanes = NULL };
+
+		expect(slots && seen);
+		expect_eq(inbox_open(&inbox, capacity), 0);
+		for (unsigned round = 0; round < 20; round++) {
+			expect_context("capacity, round", capacity, round);
+			memset(seen, 0, capacity * sizeof(*seen));
+			for (uint32_t slot = 0; slot < capacity; slot++)
+				(void)inbox_push(&inbox, round, slot);
+			expect_eq(look(&inbox, slots, capacity + 64, 32), capacity);
+			expect(inbox_empty(&inbox));
+			for (uint32_t j = 0; j < capacity; j++) {
+				expect_lt(slots[j], capacity);
+				expect(!seen[slots[j]]);
+				seen[slots[j]] = true;
+			}
+		}
+		inbox_close(&inbox);
+		free(slots);
+		free(seen);
+	}
+}
+END_TEST
+
+/*
+ * The owner is told of a lane that fills up, but rarely: a wake costs more than hundreds of
+ * pushes.
+ */
+START_TEST(half_full_lane_asks_for_the_owner)
+{
+	struct inbox inbox = { .lanes = NULL };
+	uint32_t slots[5000], half;
+	unsigned asked = 0;
+
+	expect_eq(inbox_open(&inbox, 200), 0); /* too few for a second lane */
+	expect_eq(inbox.lane_mask, 0);
+	half = 1u << (inbox.lane_shift - 1);
+	expect_lt(2 * half, COUNT_OF(slots));
+	for (uint32_t i = 0; i < half - 1; i++)
+		asked += inbox_push(&inbox, 0, i % 200);
+	expect_eq(asked, 0);
+	for (uint32_t i = half - 1; i < 2 * half; i++)
+		asked += inbox_push(&inbox, 0, i % 200);
+	expect_le(1, asked);
+	expect_le(asked, 2);
+	expect_eq(look(&inbox, slots, COUNT_OF(slots), 32), 2 * half);
+	asked = 0;
+	for (unsigned round = 0; round < 4 * half; round++) {
+		asked += inbox_push(&inbox, 0, 0);
+		expect_eq(look(&inbox, slots, COUNT_OF(slots), 32), 1);
+	}
+	expect_eq(asked, 0);
+	inbox_close(&inbox);
+}
+END_TEST
+
+/* A look has an end although somebody pushes all the time. */
+START_TEST(look_ends_although_pushes_go_on)
+{
+	struct inbox inbox = { .lanes = NULL };
+	uint32_t slot, pushed = 0;
+	unsigned taken = 0;
+
+	expect_eq(inbox_open(&inbox, 200), 0);
+	(void)inbox_push(&inbox, 0, pushed++);
+	inbox_begin(&inbox);
+	while (inbox_take(&inbox, &slot, 1) == 1) {
+		expect_lt(++taken, 100);
+		(void)inbox_push(&inbox, 0, pushed++ % 200);
+	}
+	expect(!inbox_empty(&inbox));
+	inbox_close(&inbox);
+}
+END_TEST
+
+/* ---- threads ---- */
+
+#define PRODUCERS 3
+#define SLOTS_EACH 100
+
+static struct {
+	struct inbox inbox;
+	unsigned rounds;
+	/* By slot: pushes so far; the producer writes. And of these, taken; the owner writes. */
+	atomic_uint pushed[PRODUCERS * SLOTS_EACH];
+	atomic_uint taken[PRODUCERS * SLOTS_EACH];
+	atomic_uint producers_left;
+} race;
+
+/* Each pushes its own slots, a slot again as soon as it was taken: never twice at once. */
+static void *producer_main(void *arg)
+{
+	unsigned me = *(unsigned *)arg;
+	struct dice dice = dice_new(100 + me);
+
+	for (unsigned round = 0; round < race.rounds;) {
+		uint32_t slot = me * SLOTS_EACH + (uint32_t)dice_below(&dice, SLOTS_EACH);
+		unsigned before = atomic_load(&race.pushed[slot]);
+
+		if (before != atomic_load(&race.taken[slot])) {
+			(void)sched_yield();
+			continue;
+		}
+		(void)inbox_push(&race.inbox, dice_one_in(&dice, 8) ? me + 1 : me, slot);
+		/* Only now: what the owner reads as pushed has been. */
+		atomic_store(&race.pushed[slot], before + 1);
+		round++;
+	}
+	(void)atomic_fetch_sub(&race.producers_left, 1);
+	return NULL;
+}
+
+/* One look; every push that was counted before it must be found by it, or have been before. */
+static unsigned owner_look(unsigned *before)
+{
+	uint32_t slots[32];
+	unsigned total = 0, count;
+
+	for (unsigned slot = 0; slot < PRODUCERS * SLOTS_EACH; slot++)
+		before[slot] = atomic_load(&race.pushed[slot]);
+	inbox_begin(&race.inbox);
+	while ((count = inbox_take(&race.inbox, slots, COUNT_OF(slots))) > 0) {
+		for (unsigned i = 0; i < count; i++) {
+			expect_lt(slots[i], PRODUCERS * SLOTS_EACH);
+			(void)atomic_fetch_add(&race.taken[slots[i]], 1);
+		}
+		total += count;
+	}
+	for (unsigned slot = 0; slot < PRODUCERS * SLOTS_EACH; slot++)
+		expect_le(before[slot], atomic_load(&race.taken[slot]));
+	return total;
+}
+
+START_TEST(look_finds_everything_pushed_before_it_exactly_once)
+{
+	static unsigned before[PRODUCERS * SLOTS_EACH];
+	unsigned numbers[PRODUCERS];
+	pthread_t threads[PRODUCERS];
+	uint64_t total = 0;
+
+	expect_eq(inbox_open(&race.inbox, PRODUCERS * SLOTS_EACH), 0);
+	race.rounds = scaled(100000);
+	atomic_store(&race.producers_left, PRODUCERS);
+	for (unsigned i = 0; i < PRODUCERS; i++) {
+		numbers[i] = i;
+		thread_start(&threads[i], producer_main, &numbers[i]);
+	}
+	while (atomic_load(&race.producers_left) > 0)
+		total += owner_look(before);
+	for (unsigned i = 0; i < PRODUCERS; i++)
+		thread_join(threads[i]);
+	total += owner_look(before);
+	expect(inbox_empty(&race.inbox));
+	expect_eq(total, (uint64_t)race.rounds * PRODUCERS);
+	for (unsigned slot = 0; slot < PRODUCERS * SLOTS_EACH; slot++)
+		expect_eq(atomic_load(&race.pushed[slot]), atomic_load(&race.taken[slot]));
+	inbox_close(&race.inbox);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("inbox", argc, argv);
+	tests_add(one_lane_is_first_in_first_out_through_many_laps, 20);
+	tests_add(full_lanes_give_way_to_others, 20);
+	tests_add(half_full_lane_asks_for_the_owner, 20);
+	tests_add(look_ends_although_pushes_go_on, 20);
+	tests_add(look_finds_everything_pushed_before_it_exactly_once, 60);
+	return tests_run();
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The notifier: the fd is readable when something was published, one ring per empty queue, nothing
+ * is lost between a consumer that clears or blocks and an owner that publishes.
+ */
+#include "harness.h"
+
+#include <poll.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "notifier.h"
+
+static bool fd_readable(int fd)
+{
+	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
+
+	return poll(&pollfd, 1, 0) == 1;
+}
+
+START_TEST(bell_is_sticky_until_cleared)
+{
+	int fd = bell_open();
+
+	expect_le(0, fd);
+	expect(!fd_readable(fd));
+	bell_clear(fd); /* fine, and does not block */
+	bell_ring(fd);
+	bell_ring(fd);
+	expect(fd_readable(fd));
+	expect(fd_readable(fd));
+	bell_clear(fd);
+	expect(!fd_readable(fd));
+	bell_close(fd);
+	bell_close(-1);
+}
+END_TEST
+
+START_TEST(full_bell_is_readable_as_it_is)
+{
+	int fd = bell_open();
+	uint64_t most = UINT64_MAX - 1;
+
+	expect_eq(write(fd, &most, sizeof(most)), sizeof(most));
+	bell_ring(fd); /* would block */
+	expect(fd_readable(fd));
+	bell_clear(fd);
+	expect(!fd_readable(fd));
+	bell_close(fd);
+}
+END_TEST
+
+/* Law 8: one ring for any number of signals until somebody clears. */
+START_TEST(signals_ring_once_until_cleared)
+{
+	struct notifier notifier;
+
+	expect_eq(notifier_open(&notifier), 0);
+	expect(!fd_readable(notifier.fd));
+	for (unsigned round = 0; round < 3; round++) {
+		expect(notifier_signal(&notifier, 1));
+		for (unsigned i = 0; i < 10; i++)
+			expect(!notifier_signal(&notifier, 1));
+		expect(fd_readable(notifier.fd));
+		notifier_clear(&notifier);
+		expect(!fd_readable(notifier.fd));
+		notifier_clear(&notifier); /* again: nothing to do */
+		expect(!fd_readable(notifier.fd));
+	}
+	notifier_close(&notifier);
+}
+END_TEST
+
+/*
+ * Law 9: a caller who reads the fd before draining loses nothing: the next signal after a clear
+ * rings.
+ */
+START_TEST(fd_read_by_the_caller_rings_again_after_the_next_clear)
+{
+	struct notifier notifier;
+	uint64_t count;
+
+	expect_eq(notifier_open(&notifier), 0);
+	expect(notifier_signal(&notifier, 1));
+	expect_eq(read(notifier.fd, &count, sizeof(count)), sizeof(count));
+	expect(!fd_readable(notifier.fd));
+	notifier_signal_again(&notifier); /* what a drain does that leaves something behind */
+	expect(fd_readable(notifier.fd));
+	notifier_clear(&notifier);
+	expect(!fd_readable(notifier.fd));
+	expect(notifier_signal(&notifier, 1));
+	expect(fd_readable(notifier.fd));
+	notifier_close(&notifier);
+}
+END_TEST
+
+/* An edge-triggered poller gets an edge each time. */
+START_TEST(signal_again_is_a_new_edge)
+{
+	struct notifier notifier;
+	uint64_t count;
+
+	expect_eq(notifier_open(&notifier), 0);
+	expect(notifier_signal(&notifier, 1));
+	notifier_signal_again(&notifier);
+	expect_eq(read(notifier.fd, &count, sizeof(count)), sizeof(count));
+	expect_eq(count, 2);
+	notifier_close(&notifier);
+}
+END_TEST
+
+START_TEST(wait_ends_for_what_was_published_after_enter)
+{
+	struct notifier notifier;
+	uint64_t before_ns = monotonic_ns();
+	uint32_t ticket;
+
+	expect_eq(notifier_open(&notifier), 0);
+	ticket = notifier_wait_enter(&notifier);
+	(void)notifier_signal(&notifier, 1);
+	notifier_wait(&notifier, ticket, 10 * SEC);
+	notifier_wait_leave(&notifier);
+	ticket = notifier_wait_enter(&notifier);
+	notifier_wake_all(&notifier);
+	notifier_wait(&notifier, ticket, UINT64_MAX);
+	notifier_wait_leave(&notifier);
+	expect_lt(monotonic_ns(), before_ns + 5 * SEC);
+	notifier_close(&notifier);
+}
+END_TEST
+
+START_TEST(wait_ends_when_its_time_is_over_and_not_before)
+{
+	struct notifier notifier;
+	uint64_t before_ns = monotonic_ns();
+	uint32_t ticket;
+
+	expect_eq(notifier_open(&notifier), 0);
+	ticket = notifier_wait_enter(&notifier);
+	notifier_wait(&notifier, ticket, 20 * MS);
+	notifier_wait_leave(&notifier);
+	expect_le(before_ns + 20 * MS, monotonic_ns());
+	notifier_close(&notifier);
+}
+END_TEST
+
+/* ---- threads: an outbox that is two numbers ---- */
+
+#define CONSUMERS 2
+#define LOST_NS (10 * SEC)
+
+static struct {
+	struct notifier notifier;
+	atomic_ullong published; /* items put by the owner */
+	atomic_ullong taken;     /* of these, taken by whoever was quicker */
+	uint64_t items;
+	atomic_bool lost;
+} race;
+
+static bool race_over(void)
+{
+	return atomic_load(&race.taken) >= race.items || atomic_load(&race.lost);
+}
+
+static bool take_one(void)
+{
+	unsigned long long taken = atomic_load(&race.taken);
+
+	while (taken < atomic_load(&race.published))
+		if (atomic_compare_exchange_weak(&race.taken, &taken, taken + 1))
+			return true;
+	return false;
+}
+
+static bool nothing_to_take(void)
+{
+	return atomic_load(&race.taken) == atomic_load(&race.published);
+}
+
+/* As drain does it: take, and clear until nothing is found after a clear. */
+static void drain(void)
+{
+	do {
+		while (take_one()) {
+		}
+		notifier_clear(&race.notifier);
+	} while (!nothing_to_take());
+}
+
+static void *waiter_main(void *arg)
+{
+	(void)arg;
+	while (!race_over()) {
+		uint64_t before_ns = monotonic_ns();
+		uint32_t ticket;
+
+		drain();
+		ticket = notifier_wait_enter(&race.notifier);
+		if (nothing_to_take() && !race_over())
+			notifier_wait(&race.notifier, ticket, LOST_NS);
+		notifier_wait_leave(&race.notifier);
+		if (monotonic_ns() - before_ns >= LOST_NS)
+			atomic_store(&race.lost, true);
+	}
+	notifier_wake_all(&race.notifier); /* the last item is taken */
+	return NULL;
+}
+
+static void *poller_main(void *arg)
+{
+	(void)arg;
+	while (!race_over()) {
+		struct pollfd pollfd = { .fd = race.notifier.fd, .events = POLLIN };
+
+		if (poll(&pollfd, 1, (int)(LOST_NS / MS)) == 0)
+			atomic_store(&race.lost, true);
+		drain();
+	}
+	bell_ring(race.notifier.fd); /* for the others */
+	return NULL;
+}
+
+/* Publishes one item at a time: if the wake-up for it is lost, everything stops. */
+static void *owner_main(void *arg)
+{
+	struct dice dice = dice_new(3000);
+
+	(void)arg;
+	for (uint64_t item = 0; item < race.items; item++) {
+		(void)atomic_fetch_add(&race.published, 1);
+		/* It may be stopped here: a consumer can take the item before it is signalled. */
+		for (uint64_t spins = dice_below(&dice, 100); spins > 0; spins--)
+			cpu_relax();
+		(void)notifier_signal(&race.notifier, 1);
+		for (unsigned spins = 0; atomic_load(&race.taken) <= item; spins++) {
+			if (atomic_load(&race.lost))
+				return NULL;
+			if (spins % 1000 == 999)
+				sleep_ns(5 * US);
+		}
+	}
+	return NULL;
+}
+
+static void check_race(void *(*consumer_main)(void *), unsigned consumers, uint64_t items)
+{
+	pthread_t owner, threads[CONSUMERS];
+
+	expect_eq(notifier_open(&race.notifier), 0);
+	atomic_store(&race.published, 0);
+	atomic_store(&race.taken, 0);
+	race.items = items;
+	for (unsigned i = 0; i < consumers; i++)
+		thread_start(&threads[i], consumer_main, NULL);
+	thread_start(&owner, owner_main, NULL);
+	for (unsigned i = 0; i < consumers; i++)
+		thread_join(threads[i]);
+	thread_join(owner);
+	expect(!atomic_load(&race.lost));
+	notifier_close(&race.notifier);
+}
+
+START_TEST(waiters_lose_no_wakeup)
+{
+	check_race(waiter_main, 1, scaled(1500));
+	check_race(waiter_main, CONSUMERS, scaled(1500));
+}
+END_TEST
+
+START_TEST(pollers_that_drain_lose_no_wakeup)
+{
+	check_race(poller_main, 1, scaled(1500));
+	check_race(poller_main, CONSUMERS, scaled(2000));
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("notifier", argc, argv);
+	tests_add(bell_is_sticky_until_cleared, 20);
+	tests_add(full_bell_is_readable_as_it_is, 20);
+	tests_add(signals_ring_once_until_cleared, 20);
+	tests_add(fd_read_by_the_caller_rings_again_after_the_next_clear, 20);
+	tests_add(signal_again_is_a_new_edge, 20);
+	tests_add(wait_ends_for_what_was_published_after_enter, 20);
+	tests_add(wait_ends_when_its_time_is_over_and_not_before, 20);
+	tests_add(waiters_lose_no_wakeup, 60);
+	tests_add(pollers_that_drain_lose_no_wakeup, 60);
+	return tests_run();
+}

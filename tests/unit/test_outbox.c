@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The outbox: handles come out in order, once, to whichever consumer asks; through laps, restarts
+ * at the beginning of the array, and compactions.
+ */
+#include "harness.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "outbox.h"
+
+START_TEST(nothing_comes_out_before_it_is_published)
+{
+	struct outbox outbox = { .cells = NULL };
+	uint64_t handles[8];
+
+	expect_eq(outbox_open(&outbox, 3), 0);
+	expect(outbox_empty(&outbox));
+	expect(outbox_has_room(&outbox));
+	(void)outbox_put(&outbox, 41);
+	(void)outbox_put(&outbox, 42);
+	expect(outbox_empty(&outbox));
+	expect_eq(outbox_take(&outbox, handles, 8), 0);
+	outbox_publish(&outbox);
+	expect(!outbox_empty(&outbox));
+	expect_eq(outbox_take(&outbox, handles, 1), 1);
+	expect_eq(handles[0], 41);
+	expect_eq(outbox_take(&outbox, handles, 8), 1);
+	expect_eq(handles[0], 42);
+	expect(outbox_empty(&outbox));
+	outbox_close(&outbox);
+}
+END_TEST
+
+/* There is room for twice what can be pending, and a full outbox says so. */
+START_TEST(room_is_told_exactly)
+{
+	static const uint32_t capacities[] = { 1, 2, 3, 7, 8, 100, 2047, 2048, 5000 };
+
+	for (unsigned i = 0; i < COUNT_OF(capacities); i++) {
+		struct outbox outbox = { .cells = NULL };
+		uint64_t handle, count = 0, cells;
+
+		expect_context("capacity", capacities[i], 0);
+		expect_eq(outbox_open(&outbox, capacities[i]), 0);
+		cells = outbox.mask + 1;
+		expect_le(2 * capacities[i], cells);
+		for (unsigned round = 0; round < 3; round++) {
+			while (outbox_has_room(&outbox)) {
+				(void)outbox_put(&outbox, ++count);
+				outbox_publish(&outbox);
+				expect_le(count, (round + 1) * cells);
+			}
+			expect_eq(count, (round + 1) * cells);
+			for (uint64_t j = 1; j <= cells; j++) {
+				expect_eq(outbox_take(&outbox, &handle, 1), 1);
+				expect_eq(handle, round * cells + j);
+				/* One taken, room for one. */
+				if (j == 1)
+					expect(outbox_has_room(&outbox));
+			}
+			expect(outbox_empty(&outbox));
+		}
+		outbox_close(&outbox);
+	}
+}
+END_TEST
+
+/* Random puts, publishes and takes by one thread, against two counters. */
+static void check_steps(struct dice *dice, uint32_t capacity)
+{
+	uint64_t put = 0, published = 0, taken = 0;
+	uint64_t handles[64];
+	struct outbox outbox = { .cells = NULL };
+
+	expect_eq(outbox_open(&outbox, capacity), 0);
+	for (unsigned step = 0; step < 20000; step++) {
+		unsigned many = 1 + (unsigned)dice_magnitude(dice, 6) % 64;
+
+		switch (dice_below(dice, 3)) {
+		case 0:
+			for (; many > 0 && outbox_has_room(&outbox); many--)
+				(void)outbox_put(&outbox, ++put);
+			break;
+		case 1:
+			outbox_publish(&outbox);
+			published = put;
+			break;
+		default:
+			many = outbox_take(&outbox, handles, many);
+			for (unsigned i = 0; i < many; i++)
+				expect_eq(handles[i], ++taken);
+			expect_le(taken, published);
+			expect_eq(outbox_empty(&outbox), taken == published);
+		}
+		if (put - taken < 2 * capacity)
+			expect(outbox_has_room(&outbox));
+	}
+	outbox_close(&outbox);
+}
+
+START_TEST(handles_come_in_order_through_laps_and_restarts)
+{
+	unsigned rounds = scaled(50);
+
+	for (unsigned round = 0; round < rounds; round++) {
+		struct dice dice = dice_new(round);
+
+		expect_context("round", round, 0);
+		check_steps(&dice, 1 + (uint32_t)dice_magnitude(&dice, 13));
+	}
+}
+END_TEST
+
+/* In steady use it stays in the first cells. */
+START_TEST(empty_outbox_goes_back_to_the_beginning)
+{
+	struct outbox outbox = { .cells = NULL };
+	uint64_t handle, place;
+
+	expect_eq(outbox_open(&outbox, 100000), 0);
+	for (uint64_t i = 1; i < 20000; i++) {
+		expect(outbox_has_room(&outbox));
+		place = outbox_put(&outbox, i);
+		expect_le(place & outbox.mask, 4096);
+		outbox_publish(&outbox);
+		expect_eq(outbox_take(&outbox, &handle, 1), 1);
+		expect_eq(handle, i);
+	}
+	outbox_close(&outbox);
+}
+END_TEST
+
+/* ---- compaction ---- */
+
+struct keeping {
+	const bool *wanted;
+	uint64_t asked, kept;
+	uint64_t last_handle;
+	uint64_t *places; /* by handle */
+};
+
+static bool keep_wanted(void *context, uint64_t handle, uint64_t old_place, uint64_t new_place)
+{
+	struct keeping *keeping = context;
+
+	expect_lt(keeping->last_handle, handle);
+	expect_eq(keeping->places[handle], old_place);
+	keeping->last_handle = handle;
+	keeping->asked++;
+	if (!keeping->wanted[handle])
+		return false;
+	keeping->places[handle] = new_place;
+	keeping->kept++;
+	return true;
+}
+
+START_TEST(compaction_keeps_what_is_wanted_in_order)
+{
+	unsigned rounds = scaled(500);
+
+	for (unsigned round = 0; round < rounds; round++) {
+		struct dice dice = dice_new(500 + round);
+		uint32_t capacity = 1 + (uint32_t)dice_magnitude(&dice, 8);
+		struct outbox outbox = { .cells = NULL };
+		static uint64_t places[4096];
+		static bool wanted[4096];
+		struct keeping keeping = { .wanted = wanted, .places = places };
+		uint64_t handle, taken = 0, put = 0;
+
+		expect_context("round", round, 0);
+		expect_eq(outbox_open(&outbox, capacity), 0);
+		while (outbox_has_room(&outbox)) {
+			put++;
+			places[put] = outbox_put(&outbox, put);
+			wanted[put] = dice_one_in(&dice, 3);
+		}
+		outbox_publish(&outbox);
+		for (uint64_t i = dice_below(&dice, put); i > 0; i--)
+			taken += outbox_take(&outbox, &handle, 1);
+		expect_eq(outbox_compact(&outbox, keep_wanted, &keeping), keeping.kept);
+		expect_eq(keeping.asked, put - taken);
+		expect(outbox_empty(&outbox)); /* until it is published again */
+		outbox_publish(&outbox);
+		for (uint64_t i = taken + 1; i <= put; i++) {
+			if (!wanted[i])
+				continue;
+			expect_eq(outbox_take(&outbox, &handle, 1), 1);
+			expect_eq(handle, i);
+		}
+		expect(outbox_empty(&outbox));
+		outbox_close(&outbox);
+	}
+}
+END_TEST
+
+/* ---- threads ---- */
+
+#define CONSUMERS 2
+
+static struct {
+	struct outbox outbox;
+	uint64_t handles;
+	atomic_uchar *states; /* by handle: 0 out, 1 in, 2 withdrawn, 3 delivered */
+	atomic_bool over;
+	atomic_ullong delivered;
+} race;
+
+/* Handles come to one consumer in order, and each that was not withdrawn to one consumer only. */
+static void *consumer_main(void *arg)
+{
+	struct dice dice = dice_new(1000 + *(unsigned *)arg);
+	uint64_t last = 0, delivered = 0;
+	bool over;
+
+	do {
+		uint64_t handles[32];
+		unsigned count;
+
+		over = atomic_load(&race.over);
+		count = outbox_take(&race.outbox, handles,
+		                    1 + (unsigned)dice_magnitude(&dice, 5) % 32);
+		for (unsigned i = 0; i < count; i++) {
+			unsigned char state = 1;
+
+			expect_lt(last, handles[i]);
+			last = handles[i];
+			expect_le(handles[i], race.handles);
+			if (atomic_compare_exchange_strong(&race.states[last], &state, 3))
+				delivered++;
+			else
+				expect_eq(state, 2);
+		}
+		if (count == 0 && dice_one_in(&dice, 100))
+			(void)sched_yield();
+	} while (!over || !outbox_empty(&race.outbox));
+	(void)atomic_fetch_add(&race.delivered, delivered);
+	return NULL;
+}
+
+static bool keep_in(void *context, uint64_t handle, uint64_t old_place, uint64_t new_place)
+{
+	(void)context;
+	(void)old_place;
+	(void)new_place;
+	return atomic_load(&race.states[handle]) == 1;
+}
+
+/*
+ * The owner withdraws some, so that compactions make room, and puts the others as fast as it can.
+ */
+static uint64_t owner_puts(void)
+{
+	struct dice dice = dice_new(2000);
+	uint64_t withdrawn = 0;
+
+	for (uint64_t handle = 1; handle <= race.handles; handle++) {
+		unsigned char state = 1;
+
+		if (!outbox_has_room(&race.outbox)) {
+			(void)outbox_compact(&race.outbox, keep_in, NULL);
+			outbox_publish(&race.outbox);
+		}
+		while (!outbox_has_room(&race.outbox))
+			(void)sched_yield();
+		atomic_store(&race.states[handle], 1);
+		(void)outbox_put(&race.outbox, handle);
+		if (dice_one_in(&dice, 8))
+			outbox_publish(&race.outbox);
+		if (dice_one_in(&dice, 2) &&
+		    atomic_compare_exchange_strong(&race.states[handle], &state, 2))
+			withdrawn++;
+		if (dice_one_in(&dice, 2000))
+			(void)sched_yield(); /* let them find it empty now and then */
+	}
+	outbox_publish(&race.outbox);
+	return withdrawn;
+}
+
+static void check_race(uint32_t capacity, uint64_t handles)
+{
+	unsigned numbers[CONSUMERS];
+	pthread_t threads[CONSUMERS];
+	uint64_t withdrawn;
+
+	race.handles = handles;
+	race.states = calloc(handles + 1, sizeof(*race.states));
+	expect(race.states);
+	expect_eq(outbox_open(&race.outbox, capacity), 0);
+	atomic_store(&race.over, false);
+	atomic_store(&race.delivered, 0);
+	for (unsigned i = 0; i < CONSUMERS; i++) {
+		numbers[i] = i;
+		thread_start(&threads[i], consumer_main, &numbers[i]);
+	}
+	withdrawn = owner_puts();
+	atomic_store(&race.over, true);
+	for (unsigned i = 0; i < CONSUMERS; i++)
+		thread_join(threads[i]);
+	expect_eq(atomic_load(&race.delivered) + withdrawn, handles);
+	free(race.states);
+	outbox_close(&race.outbox);
+}
+
+START_TEST(consumers_share_without_loss_or_double)
+{
+	check_race(8, scaled(50000));
+	check_race(300, scaled(200000));
+	check_race(4000, scaled(200000));
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("outbox", argc, argv);
+	tests_add(nothing_comes_out_before_it_is_published, 20);
+	tests_add(room_is_told_exactly, 20);
+	tests_add(handles_come_in_order_through_laps_and_restarts, 20);
+	tests_add(empty_outbox_goes_back_to_the_beginning, 20);
+	tests_add(compaction_keeps_what_is_wanted_in_order, 20);
+	tests_add(consumers_share_without_loss_or_double, 60);
+	return tests_run();
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The promise: who must wake the owner, who need not, and that those who do not are seen.
+ */
+#include "harness.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "promise.h"
+
+START_TEST(only_an_earlier_deadline_wants_a_wake)
+{
+	struct promise promise;
+	uint64_t pass;
+
+	promise_init(&promise, 0);
+	promise_begin_pass(&promise);
+	(void)promise_make(&promise, 1000);
+	expect(promise_wants_wake(&promise, 0, &pass));
+	expect(promise_wants_wake(&promise, 999, &pass));
+	expect(!promise_wants_wake(&promise, 1000, &pass));
+	expect(!promise_wants_wake(&promise, UINT64_MAX, &pass));
+}
+END_TEST
+
+START_TEST(hub_that_waits_for_its_first_advance_wants_a_wake_but_for_never)
+{
+	struct promise promise;
+	uint64_t pass;
+
+	promise_init(&promise, UINT64_MAX);
+	expect(promise_wants_wake(&promise, UINT64_MAX - 1, &pass));
+	expect(!promise_wants_wake(&promise, UINT64_MAX, &pass));
+	promise_init(&promise, 0);
+	expect(!promise_wants_wake(&promise, 0, &pass));
+}
+END_TEST
+
+START_TEST(second_look_is_wanted_only_when_the_promise_is_raised)
+{
+	struct promise promise;
+
+	promise_init(&promise, 0);
+	expect(promise_make(&promise, 1000));
+	expect(!promise_make(&promise, 1000));
+	expect(!promise_make(&promise, 500));
+	expect(promise_make(&promise, 501));
+	expect(promise_make(&promise, UINT64_MAX));
+}
+END_TEST
+
+START_TEST(recorded_wake_spares_others_until_the_next_pass)
+{
+	struct promise promise;
+	uint64_t pass, other;
+
+	promise_init(&promise, 0);
+	promise_begin_pass(&promise);
+	(void)promise_make(&promise, 1000);
+	expect(!promise_woken(&promise));
+	expect(promise_wants_wake(&promise, 10, &pass));
+	/* Not yet recorded: a second wake is harmless, none is not. */
+	expect(promise_wants_wake(&promise, 5, &other));
+	promise_record_wake(&promise, pass);
+	expect(promise_woken(&promise));
+	expect(!promise_wants_wake(&promise, 5, &other));
+	promise_begin_pass(&promise);
+	expect(!promise_woken(&promise));
+	expect(promise_wants_wake(&promise, 5, &other));
+}
+END_TEST
+
+/* Trap 4: the record of a stopped caller comes passes later, and must not silence anybody. */
+START_TEST(record_of_an_old_pass_silences_nobody)
+{
+	struct promise promise;
+	uint64_t old, pass;
+
+	promise_init(&promise, 0);
+	promise_begin_pass(&promise);
+	(void)promise_make(&promise, 1000);
+	expect(promise_wants_wake(&promise, 10, &old));
+	promise_begin_pass(&promise);
+	(void)promise_make(&promise, 1000);
+	promise_record_wake(&promise, old);
+	expect(!promise_woken(&promise));
+	expect(promise_wants_wake(&promise, 10, &pass));
+}
+END_TEST
+
+START_TEST(record_of_an_old_pass_does_not_hide_a_newer_one)
+{
+	struct promise promise;
+	uint64_t old, pass;
+
+	promise_init(&promise, 0);
+	promise_begin_pass(&promise);
+	(void)promise_make(&promise, 1000);
+	expect(promise_wants_wake(&promise, 10, &old));
+	promise_begin_pass(&promise);
+	expect(promise_wants_wake(&promise, 10, &pass));
+	promise_record_wake(&promise, pass);
+	promise_record_wake(&promise, old);
+	expect(promise_woken(&promise));
+	expect(!promise_wants_wake(&promise, 10, &pass));
+}
+END_TEST
+
+/*
+ * The two columns of promise.c, round after round: the caller publishes and reads the promise, the
+ * owner raises the promise and looks. Of the four outcomes one must never come: the caller does not
+ * wake, and the owner has not seen the entry.
+ */
+static struct {
+	struct promise promise;
+	_Alignas(64) atomic_uint entry;
+	_Alignas(64) atomic_uint caller_at; /* the round that each is in, or has done */
+	_Alignas(64) atomic_uint owner_at;
+	bool woken; /* this round; the caller writes */
+	unsigned rounds;
+} race;
+
+/* Both begin a round together, as nearly as can be. */
+static void meet(atomic_uint *mine, const atomic_uint *other, unsigned round)
+{
+	atomic_store(mine, round);
+	for (unsigned spins = 1; atomic_load(other) < round; spins++)
+		if (spins % 1000 == 0)
+			(void)sched_yield();
+}
+
+static void *caller_main(void *arg)
+{
+	(void)arg;
+	for (unsigned round = 1; round <= race.rounds; round++) {
+		uint64_t pass;
+
+		meet(&race.caller_at, &race.owner_at, 2 * round);
+		atomic_store(&race.entry, round);
+		race.woken = promise_wants_wake(&race.promise, 10, &pass);
+		meet(&race.caller_at, &race.owner_at, 2 * round + 1);
+	}
+	return NULL;
+}
+
+START_TEST(caller_who_does_not_wake_is_seen)
+{
+	unsigned neither = 0, spared = 0;
+	pthread_t caller;
+
+	race.rounds = scaled(300000);
+	promise_init(&race.promise, 0);
+	thread_start(&caller, caller_main, NULL);
+	for (unsigned round = 1; round <= race.rounds; round++) {
+		bool raised, seen;
+
+		promise_begin_pass(&race.promise);
+		(void)promise_make(&race.promise, 5);
+		meet(&race.owner_at, &race.caller_at, 2 * round);
+		raised = promise_make(&race.promise, 100);
+		seen = atomic_load(&race.entry) == round;
+		meet(&race.owner_at, &race.caller_at, 2 * round + 1);
+		expect(raised);
+		spared += !race.woken;
+		neither += !race.woken && !seen;
+		(void)promise_make(&race.promise, 0);
+	}
+	thread_join(caller);
+	expect_eq(neither, 0);
+	printf("the caller did not wake in %u of %u rounds\n", spared, race.rounds);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("promise", argc, argv);
+	tests_add(only_an_earlier_deadline_wants_a_wake, 10);
+	tests_add(hub_that_waits_for_its_first_advance_wants_a_wake_but_for_never, 10);
+	tests_add(second_look_is_wanted_only_when_the_promise_is_raised, 10);
+	tests_add(recorded_wake_spares_others_until_the_next_pass, 10);
+	tests_add(record_of_an_old_pass_silences_nobody, 10);
+	tests_add(record_of_an_old_pass_does_not_hide_a_newer_one, 10);
+	tests_add(caller_who_does_not_wake_is_seen, 60);
+	return tests_run();
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The schedule against an array of instants that is searched from end to end, in virtual time: what
+ * is due comes out, in order of instant, nothing else does, and the next instant is never told too
+ * late. With the clock at every edge of the wheel's levels and at values up to 2^62.
+ */
+#include "harness.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "schedule.h"
+
+#define SLOTS 200
+#define NOWHERE UINT64_MAX
+#define EXACT_UP_TO                                                                                \
+	64 /* a wheel bucket with more slots than this may tell a bound that is too low */
+
+struct bench {
+	struct schedule schedule;
+	struct timer_filing filings[SLOTS];
+	uint64_t at_ns[SLOTS]; /* the model: under which instant each slot is filed */
+	uint64_t now_ns;
+};
+
+static struct bench *bench_new(void)
+{
+	struct bench *bench = calloc(1, sizeof(*bench));
+
+	expect(bench);
+	memset(bench->at_ns, 0xff, sizeof(bench->at_ns));
+	expect_eq(schedule_open(&bench->schedule, bench->filings, SLOTS), 0);
+	return bench;
+}
+
+static void bench_free(struct bench *bench)
+{
+	schedule_close(&bench->schedule);
+	free(bench);
+}
+
+/* Do two slots lie in the same bucket of the wheel? */
+static bool bench_beside(const struct bench *bench, uint32_t a, uint32_t b)
+{
+	const struct wheel_chunk *chunks = bench->schedule.wheel.chunks;
+	uint32_t where_a = bench->filings[a].where;
+	uint32_t where_b = bench->filings[b].where;
+
+	return (where_a & WHERE_MASK) == WHERE_WHEEL && (where_b & WHERE_MASK) == WHERE_WHEEL &&
+	       chunks[(where_a & ~WHERE_MASK) / 16].bucket ==
+	               chunks[(where_b & ~WHERE_MASK) / 16].bucket;
+}
+
+static uint32_t model_first(const struct bench *bench)
+{
+	uint32_t first = 0;
+
+	for (uint32_t slot = 1; slot < SLOTS; slot++)
+		if (bench->at_ns[slot] < bench->at_ns[first])
+			first = slot;
+	return first;
+}
+
+static void bench_insert(struct bench *bench, uint32_t slot, uint64_t at_ns)
+{
+	schedule_insert(&bench->schedule, slot, at_ns);
+	bench->at_ns[slot] = at_ns;
+}
+
+static void bench_remove(struct bench *bench, uint32_t slot)
+{
+	schedule_remove(&bench->schedule, slot);
+	bench->at_ns[slot] = NOWHERE;
+}
+
+/* Take one; it must be the model's first, or none if that is not due. */
+static uint32_t bench_take(struct bench *bench)
+{
+	uint64_t first_ns = bench->at_ns[model_first(bench)];
+	uint32_t slot = schedule_take(&bench->schedule, bench->now_ns);
+
+	if (slot == SLOT_NONE) {
+		expect(first_ns > bench->now_ns || first_ns == NOWHERE);
+		return SLOT_NONE;
+	}
+	expect_lt(slot, SLOTS);
+	expect_eq(bench->at_ns[slot], first_ns);
+	expect_le(first_ns, bench->now_ns);
+	expect_eq(bench->filings[slot].where, 0);
+	bench->at_ns[slot] = NOWHERE;
+	return slot;
+}
+
+static unsigned bench_take_all(struct bench *bench)
+{
+	unsigned count = 0;
+
+	while (bench_take(bench) != SLOT_NONE)
+		count++;
+	return count;
+}
+
+/* The next instant is never later than the first's, and exactly that if its bucket is short. */
+static uint64_t bench_next_ns(struct bench *bench)
+{
+	uint64_t next_ns = schedule_next_ns(&bench->schedule);
+	uint32_t first = model_first(bench);
+	unsigned beside = 0;
+
+	expect_le(next_ns, bench->at_ns[first]);
+	for (uint32_t slot = 0; slot < SLOTS; slot++)
+		beside += bench_beside(bench, slot, first);
+	if (beside <= EXACT_UP_TO)
+		expect_eq(next_ns, bench->at_ns[first]);
+	return next_ns;
+}
+
+static uint64_t random_instant_ns(const struct bench *bench, struct dice *dice)
+{
+	uint64_t at_ns;
+
+	switch (dice_below(dice, 8)) {
+	case 0:
+		return NOWHERE;
+	case 1:
+		return dice_boundary(dice);
+	case 2: /* equal to another's, or beside it */
+		at_ns = bench->at_ns[dice_below(dice, SLOTS)];
+		return at_ns == NOWHERE ? bench->now_ns : at_ns + dice_below(dice, 2);
+	case 3: /* due already */
+		return bench->now_ns - dice_magnitude(dice, 62) % (bench->now_ns + 1);
+	case 4: /* at the end of the clock's bucket on some level */
+		return (bench->now_ns | ((UINT64_C(1) << (16 + 12 * dice_below(dice, 4))) - 1)) +
+		       dice_below(dice, 3);
+	default:
+		return bench->now_ns + dice_magnitude(dice, 62);
+	}
+}
+
+static void random_advance(struct bench *bench, struct dice *dice)
+{
+	uint64_t next_ns = bench_next_ns(bench);
+	uint64_t to_ns = bench->now_ns;
+
+	switch (dice_below(dice, 4)) {
+	case 0:
+		to_ns += dice_magnitude(dice, 45);
+		break;
+	case 1:
+		to_ns = dice_boundary(dice);
+		/* Now and then only, lest the clock be at 2^62 soon. */
+		if (!dice_one_in(dice, 50) && to_ns > bench->now_ns + HOUR)
+			to_ns = bench->now_ns;
+		break;
+	default:
+		if (next_ns < UINT64_C(1) << 62 &&
+		    (next_ns < bench->now_ns + HOUR || dice_one_in(dice, 20)))
+			to_ns = next_ns - dice_below(dice, 2);
+	}
+	if (to_ns > bench->now_ns && to_ns < UINT64_C(1) << 62)
+		bench->now_ns = to_ns;
+	(void)bench_take_all(bench);
+}
+
+static void random_step(struct bench *bench, struct dice *dice, uint32_t slots)
+{
+	uint32_t slot = (uint32_t)dice_below(dice, slots);
+
+	switch (dice_below(dice, 8)) {
+	case 0:
+		random_advance(bench, dice);
+		break;
+	case 1:
+		bench_remove(bench, slot); /* filed or not */
+		break;
+	case 2:
+		if (bench->at_ns[slot] != NOWHERE) {
+			bench_insert(bench, slot, bench->at_ns[slot] + dice_magnitude(dice, 20));
+			break;
+		}
+		/* fall through */
+	case 3:
+		(void)bench_take(bench);
+		break;
+	default:
+		bench_insert(bench, slot, random_instant_ns(bench, dice));
+	}
+}
+
+START_TEST(random_operations_agree_with_the_model)
+{
+	unsigned rounds = scaled(800);
+
+	for (unsigned round = 0; round < rounds; round++) {
+		struct dice dice = dice_new(round);
+		struct bench *bench = bench_new();
+		uint32_t slots = 1 + (uint32_t)dice_magnitude(&dice, 8) % SLOTS;
+
+		bench->now_ns = dice_one_in(&dice, 4) ? 0 : dice_boundary(&dice);
+		(void)bench_take_all(bench);
+		for (unsigned step = 0; step < 1000; step++) {
+			expect_context("round, step", round, step);
+			random_step(bench, &dice, slots);
+			(void)bench_next_ns(bench);
+		}
+		bench_free(bench);
+	}
+}
+END_TEST
+
+/* A slot far away costs one wake: whatever the clock, the next instant told is the slot's own. */
+static void check_lone(struct bench *bench, struct dice *dice, uint64_t now_ns, uint64_t at_ns)
+{
+	expect_context("clock, instant", now_ns, at_ns);
+	bench->schedule.wheel.base_ns = 0; /* as if new: it holds nothing */
+	bench->now_ns = now_ns;
+	expect_eq(bench_take(bench), SLOT_NONE);
+	bench_insert(bench, 7, at_ns);
+	expect_eq(schedule_next_ns(&bench->schedule), at_ns);
+	/* Woken for other reasons in between, the owner hears the same. */
+	for (unsigned i = 0; i < 3; i++) {
+		bench->now_ns += dice_below(dice, at_ns - bench->now_ns);
+		expect_eq(bench_take(bench), SLOT_NONE);
+		expect_eq(schedule_next_ns(&bench->schedule), at_ns);
+	}
+	bench->now_ns = at_ns - 1;
+	expect_eq(bench_take(bench), SLOT_NONE);
+	expect_eq(schedule_next_ns(&bench->schedule), at_ns);
+	bench->now_ns = at_ns;
+	expect_eq(bench_take(bench), 7);
+	expect_eq(schedule_next_ns(&bench->schedule), UINT64_MAX);
+}
+
+START_TEST(lone_distant_slot_needs_one_take_from_every_boundary)
+{
+	struct dice dice = dice_new(5000);
+	struct bench *bench = bench_new();
+
+	for (unsigned k = 0; k <= 62; k++) {
+		for (unsigned j = 0; j <= 62; j++) {
+			uint64_t now_ns = (UINT64_C(1) << k) - 1;
+
+			check_lone(bench, &dice, now_ns, now_ns + (UINT64_C(1) << j));
+			check_lone(bench, &dice, now_ns, now_ns + 1 + dice_magnitude(&dice, 62));
+			if (j > k)
+				check_lone(bench, &dice, now_ns, UINT64_C(1) << j);
+		}
+	}
+	for (unsigned i = 0; i < 20000; i++) {
+		uint64_t now_ns = dice_boundary(&dice);
+
+		check_lone(bench, &dice, now_ns, now_ns + 1 + dice_magnitude(&dice, 62));
+	}
+	bench_free(bench);
+}
+END_TEST
+
+/* Law 8: as many wakes as distinct instants, when nothing was moved. */
+START_TEST(one_wake_per_distinct_instant)
+{
+	unsigned rounds = scaled(300);
+
+	for (unsigned round = 0; round < rounds; round++) {
+		struct dice dice = dice_new(10000 + round);
+		struct bench *bench = bench_new();
+		uint32_t slots = 1 + (uint32_t)dice_below(&dice, SLOTS);
+		unsigned bits = (unsigned)dice_below(&dice, 63);
+		uint64_t next_ns;
+		unsigned taken = 0;
+
+		expect_context("round", round, 0);
+		bench->now_ns = dice_boundary(&dice);
+		(void)bench_take_all(bench);
+		for (uint32_t slot = 0; slot < slots; slot++)
+			bench_insert(bench, slot, bench->now_ns + 1 + dice_magnitude(&dice, bits));
+		while ((next_ns = schedule_next_ns(&bench->schedule)) != UINT64_MAX) {
+			unsigned here;
+
+			bench->now_ns = next_ns;
+			here = bench_take_all(bench);
+			expect_lt(0, here);
+			taken += here;
+		}
+		expect_eq(taken, slots);
+		bench_free(bench);
+	}
+}
+END_TEST
+
+/* A slot goes down at most one level at a time, so at most four times in all. */
+START_TEST(slots_cascade_at_most_once_per_level)
+{
+	struct dice dice = dice_new(20000);
+	struct bench *bench = bench_new();
+
+	for (uint32_t slot = 0; slot < SLOTS; slot++)
+		bench_insert(bench, slot, 1 + dice_magnitude(&dice, 62));
+	while (bench->now_ns != UINT64_MAX) {
+		(void)bench_take_all(bench);
+		bench->now_ns = schedule_next_ns(&bench->schedule);
+	}
+	expect_le(bench->schedule.cascaded, (uint64_t)SLOTS * WHEEL_LEVELS);
+	bench_free(bench);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("schedule", argc, argv);
+	tests_add(random_operations_agree_with_the_model, 60);
+	tests_add(lone_distant_slot_needs_one_take_from_every_boundary, 20);
+	tests_add(one_wake_per_distinct_instant, 20);
+	tests_add(slots_cascade_at_most_once_per_level, 20);
+	return tests_run();
+}

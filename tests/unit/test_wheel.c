@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The wheel against a list of instants, in virtual time: every slot lies in the bucket that the
+ * definition gives it, whatever was inserted, removed, moved or entered, at the edges of every
+ * level and at clock values up to 2^62.
+ */
+#include "harness.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "wheel.h"
+
+#define SLOTS 200
+#define ABSENT UINT64_MAX
+#define EXACT_UP_TO 105 /* a bucket of more slots may tell a bound that is too low */
+
+struct bench {
+	struct wheel wheel;
+	struct wheel_level *levels;
+	struct wheel_chunk *chunks; /* exactly as many as are said to be enough */
+	struct timer_filing filings[SLOTS];
+	uint64_t at_ns[SLOTS]; /* of the slots that are in the wheel, ABSENT else */
+};
+
+static struct bench *bench_new(void)
+{
+	struct bench *bench = calloc(1, sizeof(*bench));
+	size_t chunks_bytes = wheel_chunks_for(SLOTS) * sizeof(*bench->chunks);
+
+	expect(bench);
+	bench->levels = calloc(WHEEL_LEVELS, sizeof(*bench->levels));
+	bench->chunks = aligned_alloc(CACHE_LINE_BYTES, chunks_bytes);
+	expect(bench->levels && bench->chunks);
+	memset(bench->chunks, 0, chunks_bytes);
+	memset(bench->at_ns, 0xff, sizeof(bench->at_ns));
+	wheel_init(&bench->wheel, bench->levels, bench->chunks, bench->filings);
+	return bench;
+}
+
+static void bench_free(struct bench *bench)
+{
+	free(bench->levels);
+	free(bench->chunks);
+	free(bench);
+}
+
+/* A 64-bit instant as the wheel sees it: 16 bits, then four digits of 12. */
+static uint32_t slow_digit(uint64_t at_ns, unsigned level)
+{
+	at_ns /= 65536;
+	while (level-- > 0)
+		at_ns /= 4096;
+	return (uint32_t)(at_ns % 4096);
+}
+
+#define NO_BUCKET UINT32_MAX
+
+/* Where a slot belongs, by the definition: the highest digit that differs from the base's. */
+static uint32_t slow_bucket(uint64_t base_ns, uint64_t at_ns)
+{
+	for (unsigned level = 4; level-- > 0;)
+		if (slow_digit(at_ns, level) != slow_digit(base_ns, level))
+			return level * 4096 + slow_digit(at_ns, level);
+	return NO_BUCKET;
+}
+
+static uint32_t chunk_of(const struct bench *bench, uint32_t slot)
+{
+	expect_eq(bench->filings[slot].where & WHERE_MASK, WHERE_WHEEL);
+	return (bench->filings[slot].where & ~WHERE_MASK) / 16;
+}
+
+static uint32_t bucket_of(const struct bench *bench, uint32_t slot)
+{
+	return bench->at_ns[slot] == ABSENT ? NO_BUCKET
+	                                    : bench->chunks[chunk_of(bench, slot)].bucket;
+}
+
+static void bench_verify_slots(const struct bench *bench)
+{
+	for (uint32_t slot = 0; slot < SLOTS; slot++) {
+		const struct wheel_chunk *chunk;
+		uint32_t entry = bench->filings[slot].where % 16;
+
+		if (bench->at_ns[slot] == ABSENT) {
+			expect_eq(bench->filings[slot].where, 0);
+			continue;
+		}
+		chunk = &bench->chunks[chunk_of(bench, slot)];
+		expect_lt(entry, chunk->count);
+		expect_eq(chunk->entries[entry].slot, slot);
+		expect_eq(chunk->entries[entry].at_ns, bench->at_ns[slot]);
+		expect_eq(wheel_at_ns(&bench->wheel, slot), bench->at_ns[slot]);
+		expect_eq(chunk->bucket, slow_bucket(bench->wheel.base_ns, bench->at_ns[slot]));
+	}
+}
+
+/* All of a bucket's chunks but the first are full, and hold no more slots than there are. */
+static uint32_t bucket_count(const struct bench *bench, uint32_t bucket)
+{
+	uint32_t chunk = bench->levels[bucket / 4096].buckets[bucket % 4096].first;
+	uint32_t count = 0;
+
+	for (bool first = true; chunk != CHUNK_NONE; chunk = bench->chunks[chunk].next) {
+		expect_eq(bench->chunks[chunk].bucket, bucket);
+		expect_le(first ? 1 : WHEEL_CHUNK_ENTRIES, bench->chunks[chunk].count);
+		expect_le(bench->chunks[chunk].count, WHEEL_CHUNK_ENTRIES);
+		count += bench->chunks[chunk].count;
+		expect_le(count, SLOTS);
+		first = false;
+	}
+	return count;
+}
+
+/* The bitmaps say which buckets have a slot, no more and no less; the buckets hold them all. */
+static void bench_verify_buckets(const struct bench *bench)
+{
+	static uint32_t want[WHEEL_LEVELS * WHEEL_DIGITS];
+
+	memset(want, 0, sizeof(want));
+	for (uint32_t slot = 0; slot < SLOTS; slot++)
+		if (bench->at_ns[slot] != ABSENT)
+			want[bucket_of(bench, slot)]++;
+	for (uint32_t bucket = 0; bucket < WHEEL_LEVELS * WHEEL_DIGITS; bucket++) {
+		const struct wheel_level *level = &bench->levels[bucket / 4096];
+		uint32_t digit = bucket % 4096;
+
+		expect_eq(level->bitmap[digit / 64] >> (digit % 64) & 1, want[bucket] > 0);
+		expect_eq(bucket_count(bench, bucket), want[bucket]);
+		if (digit % 64 == 0)
+			expect_eq(level->summary >> (digit / 64) & 1,
+			          level->bitmap[digit / 64] != 0);
+	}
+	expect_le(bench->wheel.chunks_used, wheel_chunks_for(SLOTS));
+}
+
+/*
+ * The bound is never later than the earliest slot, and that slot's instant if its bucket is
+ * short.
+ */
+static void bench_verify_bound(struct bench *bench)
+{
+	uint64_t bound_ns = wheel_bound_ns(&bench->wheel);
+	uint32_t first = SLOT_NONE;
+	unsigned beside = 0;
+
+	for (uint32_t slot = 0; slot < SLOTS; slot++)
+		if (bench->at_ns[slot] != ABSENT &&
+		    (first == SLOT_NONE || bench->at_ns[slot] < bench->at_ns[first]))
+			first = slot;
+	if (first == SLOT_NONE) {
+		expect_eq(bound_ns, UINT64_MAX);
+		return;
+	}
+	expect_le(bound_ns, bench->at_ns[first]);
+	expect_lt(bench->wheel.base_ns, bound_ns);
+	for (uint32_t slot = 0; slot < SLOTS; slot++)
+		beside += bucket_of(bench, slot) == bucket_of(bench, first);
+	if (beside <= EXACT_UP_TO)
+		expect_eq(bound_ns, bench->at_ns[first]);
+}
+
+static void bench_insert(struct bench *bench, uint32_t slot, uint64_t at_ns)
+{
+	bool covered = slow_bucket(bench->wheel.base_ns, at_ns) != NO_BUCKET &&
+	               at_ns > bench->wheel.base_ns;
+
+	expect_eq(wheel_covers(&bench->wheel, at_ns), covered);
+	if (!covered)
+		return;
+	wheel_insert(&bench->wheel, (struct timer_due){ .at_ns = at_ns, .slot = slot });
+	bench->at_ns[slot] = at_ns;
+}
+
+/* File a chunk's slots again; each must have been in the wheel, under this instant. */
+static void bench_file_chunk(struct bench *bench, const struct wheel_chunk *chunk)
+{
+	for (unsigned i = 0; i < chunk->count; i++) {
+		struct timer_due due = chunk->entries[i];
+
+		expect_lt(due.slot, SLOTS);
+		expect_eq(due.at_ns, bench->at_ns[due.slot]);
+		bench->at_ns[due.slot] = ABSENT;
+		bench->filings[due.slot].where = 0;
+		/* Else it is in the base's own bucket: the run's from now on. */
+		bench_insert(bench, due.slot, due.at_ns);
+	}
+}
+
+/* Enter, and file again what comes out. */
+static void bench_enter(struct bench *bench, uint64_t base_ns)
+{
+	uint32_t chunk = wheel_enter(&bench->wheel, base_ns);
+
+	expect_eq(bench->wheel.base_ns, base_ns);
+	while (chunk != CHUNK_NONE) {
+		bench_file_chunk(bench, &bench->chunks[chunk]);
+		chunk = wheel_leave_chunk(&bench->wheel, chunk);
+	}
+}
+
+static uint64_t bench_instant_ns(struct bench *bench, struct dice *dice)
+{
+	uint64_t base_ns = bench->wheel.base_ns;
+
+	switch (dice_below(dice, 5)) {
+	case 0:
+		return dice_boundary(dice);
+	case 1: /* beside another slot, or equal to it */
+		base_ns = bench->at_ns[dice_below(dice, SLOTS)];
+		return base_ns < UINT64_MAX - 2 ? base_ns + dice_below(dice, 3) : 0;
+	case 2: /* at the end of the base's bucket on some level */
+		return (base_ns | ((UINT64_C(1) << (16 + 12 * dice_below(dice, 4))) - 1)) +
+		       dice_below(dice, 3);
+	default:
+		return base_ns + dice_magnitude(dice, 62);
+	}
+}
+
+static void bench_move(struct bench *bench, uint32_t slot, uint64_t at_ns)
+{
+	bool within = slow_bucket(bench->wheel.base_ns, at_ns) == bucket_of(bench, slot) &&
+	              at_ns > bench->wheel.base_ns;
+
+	expect_eq(wheel_move_within(&bench->wheel, slot, at_ns), within);
+	if (within)
+		bench->at_ns[slot] = at_ns;
+}
+
+static void bench_step(struct bench *bench, struct dice *dice, uint32_t slots)
+{
+	uint32_t slot = (uint32_t)dice_below(dice, slots);
+	uint64_t bound_ns = wheel_bound_ns(&bench->wheel);
+
+	if (dice_one_in(dice, 6) && bound_ns != UINT64_MAX) {
+		uint64_t base_ns = bench->wheel.base_ns;
+
+		bench_enter(bench, dice_one_in(dice, 2)
+		                           ? bound_ns
+		                           : base_ns + dice_below(dice, bound_ns - base_ns) + 1);
+	} else if (bench->at_ns[slot] == ABSENT) {
+		bench_insert(bench, slot, bench_instant_ns(bench, dice));
+	} else if (dice_one_in(dice, 3)) {
+		wheel_remove(&bench->wheel, slot);
+		bench->at_ns[slot] = ABSENT;
+	} else if (dice_one_in(dice, 2)) {
+		bench_move(bench, slot, bench->at_ns[slot] + dice_magnitude(dice, 40));
+	} else {
+		bench_move(bench, slot, bench->at_ns[slot] - dice_magnitude(dice, 30));
+	}
+}
+
+START_TEST(random_operations_keep_every_slot_where_it_belongs)
+{
+	unsigned rounds = scaled(150);
+
+	for (unsigned round = 0; round < rounds; round++) {
+		struct dice dice = dice_new(round);
+		struct bench *bench = bench_new();
+		uint32_t slots = 1 + (uint32_t)dice_below(&dice, SLOTS);
+
+		(void)wheel_enter(&bench->wheel, dice_boundary(&dice));
+		for (unsigned step = 0; step < 600; step++) {
+			expect_context("round, step", round, step);
+			bench_step(bench, &dice, slots);
+			bench_verify_bound(bench);
+			if (step % 8 == 0) {
+				bench_verify_slots(bench);
+				if (step % 64 == 0)
+					bench_verify_buckets(bench);
+			}
+		}
+		bench_free(bench);
+	}
+}
+END_TEST
+
+/* One bucket with more slots than are counted: the bound may be low, but it is never late. */
+START_TEST(bound_of_a_long_bucket_is_never_late)
+{
+	struct dice dice = dice_new(1000);
+	struct bench *bench = bench_new();
+
+	for (uint32_t slot = 0; slot < SLOTS; slot++)
+		bench_insert(bench, slot, (UINT64_C(5) << 40) + dice_below(&dice, 1 << 20));
+	for (unsigned step = 0; step < 3000; step++) {
+		uint32_t slot = (uint32_t)dice_below(&dice, SLOTS);
+
+		if (bench->at_ns[slot] == ABSENT) {
+			bench_insert(bench, slot, (UINT64_C(5) << 40) + dice_below(&dice, 1 << 20));
+		} else if (dice_one_in(&dice, 2)) {
+			wheel_remove(&bench->wheel, slot);
+			bench->at_ns[slot] = ABSENT;
+		} else {
+			bench_move(bench, slot, (UINT64_C(5) << 40) + dice_below(&dice, 1 << 20));
+		}
+		bench_verify_bound(bench);
+	}
+	bench_verify_slots(bench);
+	bench_verify_buckets(bench);
+	bench_free(bench);
+}
+END_TEST
+
+/* Chunks are enough however the slots are spread: one to a bucket, then all in one. */
+START_TEST(chunks_are_enough_for_any_spread)
+{
+	struct bench *bench = bench_new();
+
+	for (unsigned round = 0; round < 20; round++) {
+		for (uint32_t slot = 0; slot < SLOTS; slot++)
+			bench_insert(bench, slot,
+			             (slot + 1 + round) * (UINT64_C(1) << (16 + 12 * (slot % 4))));
+		bench_verify_buckets(bench);
+		for (uint32_t slot = 0; slot < SLOTS; slot++)
+			if (bench->at_ns[slot] != ABSENT) {
+				wheel_remove(&bench->wheel, slot);
+				bench_insert(bench, slot, (UINT64_C(7) << 40) + slot);
+			}
+		bench_verify_buckets(bench);
+		for (uint32_t slot = 0; slot < SLOTS; slot++) {
+			wheel_remove(&bench->wheel, slot);
+			bench->at_ns[slot] = ABSENT;
+		}
+		bench_verify_slots(bench);
+	}
+	bench_free(bench);
+}
+END_TEST
+
+/* From a clock just before every edge, to every distance around an edge. */
+START_TEST(lone_slot_comes_out_at_every_level_boundary_and_power_of_two)
+{
+	struct bench *bench = bench_new();
+
+	for (unsigned k = 0; k <= 62; k++) {
+		for (unsigned j = 16; j <= 63; j++) {
+			uint64_t base_ns = (UINT64_C(1) << k) - 1;
+			uint64_t at_ns = base_ns + (UINT64_C(1) << j);
+
+			expect_context("clock before 2^, distance 2^", k, j);
+			bench->wheel.base_ns = 0; /* as if new: it holds nothing */
+			(void)wheel_enter(&bench->wheel, base_ns);
+			bench_insert(bench, 0, at_ns);
+			bench_verify_bound(bench);
+			expect_eq(wheel_bound_ns(&bench->wheel), at_ns);
+			/* Straight to the instant: out it comes, and lies in the base's bucket. */
+			bench_enter(bench, at_ns);
+			expect_eq(bench->at_ns[0], ABSENT);
+			expect_eq(wheel_bound_ns(&bench->wheel), UINT64_MAX);
+		}
+	}
+	bench_free(bench);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("wheel", argc, argv);
+	tests_add(random_operations_keep_every_slot_where_it_belongs, 60);
+	tests_add(bound_of_a_long_bucket_is_never_late, 20);
+	tests_add(chunks_are_enough_for_any_spread, 20);
+	tests_add(lone_slot_comes_out_at_every_level_boundary_and_power_of_two, 20);
+	return tests_run();
+}
