@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Law 7: bounded. Exactly timers_max timers, never one less; what is cancelled or delivered gives
+ * its place back at once. The periodic half of the law is in test_periodic.c.
+ */
+#include "hub.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+/* Arms far timers until refused, and returns how many it could. */
+static unsigned fill(struct timerhub_queue *queue, timerhub_timer *timers, unsigned max)
+{
+	unsigned count = 0;
+	int result = 0;
+
+	while (count <= max) {
+		timerhub_timer timer = UINT64_MAX;
+
+		result = timerhub_after(queue, HOUR + count, count, &timer);
+		if (result < 0) {
+			expect(timer == UINT64_MAX);
+			break;
+		}
+		if (count < max)
+			timers[count] = timer;
+		count++;
+	}
+	expect_eq(result, -EAGAIN);
+	return count;
+}
+
+static const unsigned sizes[] = { 1, 2, 3, 4, 5, 63, 64, 65, 127, 1000, 4096, 5001 };
+
+static struct rig open_one(bool manual, uint32_t timers_max)
+{
+	return manual ? rig_manual(timers_max) : rig_open(timers_max);
+}
+
+START_TEST(capacity_is_exactly_timers_max)
+{
+	for (unsigned i = 0; i < COUNT_OF(sizes) * 2; i++) {
+		unsigned max = sizes[i / 2];
+		timerhub_timer *timers = calloc(max, sizeof(*timers));
+		struct rig rig = open_one(i % 2, max);
+
+		expect_eq(fill(rig.queue, timers, max), max);
+		expect_eq(stats_of(rig.hub).live, max);
+		expect_eq(stats_of(rig.hub).live_max, max);
+		expect_eq(stats_of(rig.hub).armed, max);
+		rig_close(&rig);
+		free(timers);
+	}
+}
+END_TEST
+
+/* Also on a manual hub that nobody advances: no owner needs to look first. */
+START_TEST(capacity_is_back_after_cancel)
+{
+	for (unsigned i = 0; i < COUNT_OF(sizes) * 2; i++) {
+		unsigned max = sizes[i / 2];
+		timerhub_timer *timers = calloc(max, sizeof(*timers));
+		struct rig rig = open_one(i % 2, max);
+
+		for (unsigned round = 0; round < 3; round++) {
+			expect_eq(fill(rig.queue, timers, max), max);
+			for (unsigned j = 0; j < max; j += round + 1)
+				expect_eq(timerhub_cancel(rig.hub, timers[j]), 0);
+			expect_eq(fill(rig.queue, timers, max), (max + round) / (round + 1));
+			timerhub_queue_close(rig.queue);
+			rig.queue = queue_open(rig.hub);
+			expect_eq(stats_of(rig.hub).live, 0);
+		}
+		rig_close(&rig);
+		free(timers);
+	}
+}
+END_TEST
+
+START_TEST(capacity_is_back_after_delivery)
+{
+	for (unsigned i = 0; i < COUNT_OF(sizes); i++) {
+		struct rig rig = rig_manual(sizes[i]);
+		uint64_t now_ns = 0;
+
+		for (unsigned round = 0; round < 3; round++) {
+			timerhub_timer *timers = calloc(sizes[i], sizeof(*timers));
+
+			expect_eq(fill(rig.queue, timers, sizes[i]), sizes[i]);
+			now_ns += 2 * HOUR;
+			advance(rig.hub, now_ns);
+			expect_eq(timerhub_after(rig.queue, 1, 0, NULL), -EAGAIN);
+			expect_eq(drain_all(rig.queue), sizes[i]);
+			free(timers);
+		}
+		rig_close(&rig);
+	}
+}
+END_TEST
+
+/* Nobody drains: a withdrawn expiry gives its place back all the same. */
+START_TEST(capacity_is_back_after_cancel_of_an_expiry_in_the_queue)
+{
+	for (unsigned i = 0; i < COUNT_OF(sizes); i++) {
+		unsigned max = sizes[i];
+		timerhub_timer *timers = calloc(max, sizeof(*timers));
+		struct rig rig = rig_manual(max);
+
+		for (unsigned round = 1; round < 6; round++) {
+			expect_eq(fill(rig.queue, timers, max), max);
+			advance(rig.hub, 2 * HOUR * round);
+			expect_eq(timerhub_cancel_many(rig.hub, timers, max), max);
+		}
+		expect_eq(fill(rig.queue, timers, max), max);
+		expect_empty(rig.queue);
+		advance(rig.hub, 100 * HOUR);
+		expect_eq(drain_all(rig.queue), max);
+		rig_close(&rig);
+		free(timers);
+	}
+}
+END_TEST
+
+START_TEST(capacity_of_one_arms_again_at_once)
+{
+	for (unsigned manual = 0; manual < 2; manual++) {
+		struct rig rig = open_one(manual, 1);
+
+		for (unsigned i = 0; i < scaled(200000); i++)
+			expect_eq(timerhub_cancel(rig.hub, arm_after(rig.queue, 10 * HOUR, i)), 0);
+		expect_eq(stats_of(rig.hub).live_max, 1);
+		rig_close(&rig);
+	}
+}
+END_TEST
+
+START_TEST(capacity_refuses_a_batch_as_a_whole)
+{
+	struct rig rig = rig_manual(10);
+	struct timerhub_spec specs[10];
+	timerhub_timer handles[10];
+	timerhub_timer more[10];
+
+	for (unsigned i = 0; i < COUNT_OF(specs); i++) {
+		specs[i] = SPEC(.expires_ns = HOUR, .data = i);
+		handles[i] = 4711;
+	}
+	arm_after(rig.queue, HOUR, 0);
+	for (unsigned i = 0; i < 20; i++)
+		expect_eq(timerhub_arm_many(rig.queue, specs, 10, handles), -EAGAIN);
+	for (unsigned i = 0; i < COUNT_OF(specs); i++)
+		expect_eq(handles[i], 4711);
+	expect_eq(stats_of(rig.hub).live, 1);
+	expect_eq(timerhub_arm_many(rig.queue, specs, 9, handles), 9);
+	expect_eq(fill(rig.queue, more, 10), 0);
+	advance(rig.hub, HOUR);
+	expect_eq(drain_all(rig.queue), 10);
+	rig_close(&rig);
+}
+END_TEST
+
+struct tenant {
+	struct rig *rig;
+	unsigned rounds;
+	uint64_t salt;
+};
+
+/* Never holds more than one timer. */
+static void *hold_one(void *arg)
+{
+	const struct tenant *me = arg;
+	struct dice dice = dice_new(me->salt);
+
+	for (unsigned i = 0; i < me->rounds; i++) {
+		timerhub_timer timer = arm_after(me->rig->queue, 10 * HOUR, i);
+
+		if (dice_below(&dice, 4) == 0)
+			expect_eq(timerhub_rearm(me->rig->hub, timer, 5 * HOUR, 0), 0);
+		expect_eq(timerhub_cancel(me->rig->hub, timer), 0);
+	}
+	return NULL;
+}
+
+START_TEST(capacity_of_four_is_enough_for_four_threads)
+{
+	struct rig rig = rig_open(4);
+	struct tenant tenants[4];
+	pthread_t threads[COUNT_OF(tenants)];
+
+	for (unsigned i = 0; i < COUNT_OF(tenants); i++) {
+		tenants[i] = (struct tenant){ &rig, scaled(100000), i };
+		thread_start(&threads[i], hold_one, &tenants[i]);
+	}
+	for (unsigned i = 0; i < COUNT_OF(tenants); i++)
+		thread_join(threads[i]);
+	expect_cmp(stats_of(rig.hub).live_max, <=, 4);
+	rig_close(&rig);
+}
+END_TEST
+
+/* As above, but each waits for its timer in a queue of its own. */
+static void *hold_one_to_the_end(void *arg)
+{
+	const struct tenant *me = arg;
+	struct dice dice = dice_new(me->salt);
+	struct timerhub_queue *queue = queue_open(me->rig->hub);
+
+	for (unsigned i = 0; i < me->rounds; i++) {
+		timerhub_timer timer = arm_after(queue, dice_magnitude(&dice, 16), i);
+
+		if (dice_below(&dice, 4) || timerhub_cancel(me->rig->hub, timer) == -ENOENT)
+			expect_eq(take_one(queue).data, i);
+	}
+	return NULL;
+}
+
+START_TEST(capacity_of_four_is_enough_for_four_threads_that_deliver)
+{
+	struct rig rig = rig_open(4);
+	struct tenant tenants[4];
+	pthread_t threads[COUNT_OF(tenants)];
+
+	for (unsigned i = 0; i < COUNT_OF(tenants); i++) {
+		tenants[i] = (struct tenant){ &rig, scaled(2500), i };
+		thread_start(&threads[i], hold_one_to_the_end, &tenants[i]);
+	}
+	for (unsigned i = 0; i < COUNT_OF(tenants); i++)
+		thread_join(threads[i]);
+	rig_close(&rig);
+}
+END_TEST
+
+/* The default hub, one live timer, ten-hour timers armed and cancelled at full speed. */
+START_TEST(capacity_under_churn_costs_no_memory)
+{
+	struct rig rig = rig_open(0);
+	uint64_t rss_bytes = 0;
+
+	arm_after(rig.queue, 10 * HOUR, 0);
+	for (unsigned i = 0; i < scaled(1500000); i++) {
+		if (i == scaled(1500000) / 10)
+			rss_bytes = process_rss_bytes();
+		expect_eq(timerhub_cancel(rig.hub, arm_after(rig.queue, 10 * HOUR, i)), 0);
+	}
+	expect_cmp(process_rss_bytes(), <, rss_bytes + (1 << 20));
+	expect_eq(stats_of(rig.hub).live, 1);
+	expect_cmp(stats_of(rig.hub).live_max, <=, 2);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Expired, withdrawn, armed again, with nobody draining: the queue does not fill up with ghosts. */
+START_TEST(capacity_under_withdrawn_expiries)
+{
+	struct rig rig = rig_manual(3);
+	timerhub_timer keeper = arm_after(rig.queue, 0, 99);
+	uint64_t now_ns = 0;
+
+	for (unsigned i = 0; i < scaled(100000); i++) {
+		timerhub_timer timer = arm_after(rig.queue, 1, i);
+
+		now_ns += 64;
+		advance(rig.hub, now_ns);
+		if (i % 2)
+			expect_eq(timerhub_rearm(rig.hub, keeper, 64, 0), 0);
+		expect_eq(timerhub_cancel(rig.hub, timer), 0);
+	}
+	advance(rig.hub, now_ns + 64);
+	expect_eq(drain_all(rig.queue), 1);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(capacity_is_reserved_at_open)
+{
+	struct rig rig = rig_open(20000);
+	unsigned mappings;
+
+	arm_after(rig.queue, 0, 1);
+	take_one(rig.queue);
+	mappings = process_mapping_count();
+	for (unsigned i = 0; i < 20000; i++)
+		arm_after(rig.queue, i % 2 ? i * US : HOUR, i);
+	for (unsigned i = 0; i < 10000; i++)
+		take_one(rig.queue);
+	if (!sanitized()) /* whose own memory grows as it likes */
+		expect_eq(process_mapping_count(), mappings);
+	else
+		expect_cmp(process_mapping_count(), <, mappings + 100);
+	rig_close(&rig);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("capacity", argc, argv);
+	tests_add(capacity_is_exactly_timers_max, 30);
+	tests_add(capacity_is_back_after_cancel, 30);
+	tests_add(capacity_is_back_after_delivery, 30);
+	tests_add(capacity_is_back_after_cancel_of_an_expiry_in_the_queue, 30);
+	tests_add(capacity_of_one_arms_again_at_once, 60);
+	tests_add(capacity_refuses_a_batch_as_a_whole, 30);
+	tests_add(capacity_of_four_is_enough_for_four_threads, 60);
+	tests_add(capacity_of_four_is_enough_for_four_threads_that_deliver, 60);
+	tests_add(capacity_under_churn_costs_no_memory, 60);
+	tests_add(capacity_under_withdrawn_expiries, 60);
+	tests_add(capacity_is_reserved_at_open, 60);
+	return tests_run();
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Law 11: degrades in the open. What the kernel refuses is arranged with seccomp and rlimits, each
+ * in a process of its own (libcheck forks). Also: an open that fails half-way leaves nothing
+ * behind.
+ */
+#include "hub.h"
+
+#include <seccomp.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static void deny(int call, int error)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+
+	expect(filter);
+	expect_eq(seccomp_rule_add(filter, SCMP_ACT_ERRNO((uint32_t)error), call, 0), 0);
+	expect_eq(seccomp_load(filter), 0);
+	seccomp_release(filter);
+}
+
+static int open_sleeper(uint32_t sleeper, struct timerhub **ret_hub)
+{
+	struct timerhub_config config = { .size = sizeof(config),
+		                          .sleeper = sleeper,
+		                          .timers_max = 64 };
+
+	return timerhub_open(ret_hub, &config);
+}
+
+static void expect_works_with(uint32_t asked, uint32_t used)
+{
+	struct rig rig = { NULL, NULL };
+
+	expect_eq(open_sleeper(asked, &rig.hub), 0);
+	rig.queue = queue_open(rig.hub);
+	expect_eq(stats_of(rig.hub).sleeper, used);
+	for (unsigned i = 0; i < 50; i++) {
+		timerhub_timer timer = arm_after(rig.queue, HOUR, i);
+
+		expect_eq(timerhub_rearm(rig.hub, timer, i * 10 * US, 0), 0);
+		expect_eq(take_one(rig.queue).data, i);
+	}
+	rig_close(&rig);
+}
+
+static const int refusals[] = { EPERM, ENOSYS, ENOMEM, EMFILE };
+
+START_TEST(denied_io_uring_setup_falls_back_when_not_insisted_on)
+{
+	int error = refusals[_i];
+	unsigned fds = process_fd_count();
+	unsigned threads = process_threads_at_rest();
+	struct timerhub *hub = NULL;
+
+	deny(SCMP_SYS(io_uring_setup), error);
+	expect_works_with(TIMERHUB_SLEEPER_AUTO, TIMERHUB_SLEEPER_POLL);
+	expect_works_with(TIMERHUB_SLEEPER_POLL, TIMERHUB_SLEEPER_POLL);
+	expect_eq(open_sleeper(TIMERHUB_SLEEPER_URING, &hub), -error);
+	expect(!hub);
+	expect_eq(process_fd_count(), fds);
+	process_settles_at_threads(threads);
+}
+END_TEST
+
+/* As Docker's default profile does it: the whole of io_uring. */
+START_TEST(denied_io_uring_altogether_falls_back)
+{
+	int error = refusals[_i];
+
+	deny(SCMP_SYS(io_uring_setup), error);
+	deny(SCMP_SYS(io_uring_enter), error);
+	deny(SCMP_SYS(io_uring_register), error);
+	expect_works_with(TIMERHUB_SLEEPER_AUTO, TIMERHUB_SLEEPER_POLL);
+}
+END_TEST
+
+/* A filter that knows only some of the calls: whatever AUTO then takes, it works. */
+START_TEST(denied_half_of_io_uring_still_works)
+{
+	static const int calls[] = { SCMP_SYS(io_uring_enter), SCMP_SYS(io_uring_register) };
+	struct rig rig = { NULL, NULL };
+
+	deny(calls[_i], EPERM);
+	expect_eq(open_sleeper(TIMERHUB_SLEEPER_AUTO, &rig.hub), 0);
+	rig.queue = queue_open(rig.hub);
+	for (unsigned i = 0; i < 20; i++) {
+		arm_after(rig.queue, i * 100 * US, i);
+		expect_eq(take_one(rig.queue).data, i);
+	}
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(denied_nothing_the_sleeper_is_the_one_asked_for)
+{
+	expect_works_with(TIMERHUB_SLEEPER_POLL, TIMERHUB_SLEEPER_POLL);
+	if (uring_refused()) {
+		struct timerhub *hub = NULL;
+
+		expect_works_with(TIMERHUB_SLEEPER_AUTO, TIMERHUB_SLEEPER_POLL);
+		expect_eq(open_sleeper(TIMERHUB_SLEEPER_URING, &hub), -uring_refused());
+	} else {
+		expect_works_with(TIMERHUB_SLEEPER_AUTO, TIMERHUB_SLEEPER_URING);
+		expect_works_with(TIMERHUB_SLEEPER_URING, TIMERHUB_SLEEPER_URING);
+	}
+}
+END_TEST
+
+static const struct refused_call {
+	int call;
+	int error;
+} refused_calls[] = { { SCMP_SYS(eventfd2), EMFILE }, { SCMP_SYS(clone3), EAGAIN } };
+
+static void open_in_vain(const struct refused_call *refused)
+{
+	unsigned fds = process_fd_count();
+	unsigned threads = process_threads_at_rest();
+	struct timerhub *hub = NULL;
+
+	if (refused->call == SCMP_SYS(clone3))
+		deny(SCMP_SYS(clone), EAGAIN);
+	deny(refused->call, refused->error);
+	expect_eq(open_sleeper(sleeper_asked(), &hub), -refused->error);
+	expect(!hub);
+	expect_eq(process_fd_count(), fds);
+	expect_eq(process_thread_count(), threads);
+}
+
+/* In a child: without clone a leak checker could not run at exit. */
+START_TEST(denied_resources_fail_open_and_leave_nothing)
+{
+	pid_t child = fork();
+
+	if (child == 0) {
+		open_in_vain(&refused_calls[_i]);
+		_exit(EXIT_SUCCESS);
+	}
+	child_ends_well(child);
+}
+END_TEST
+
+START_TEST(denied_queue_leaves_the_hub_alone)
+{
+	struct rig rig = rig_open(4);
+	struct timerhub_queue *queue = NULL;
+	unsigned fds = process_fd_count();
+
+	deny(SCMP_SYS(eventfd2), ENFILE);
+	expect_eq(timerhub_queue_open(rig.hub, &queue, NULL), -ENFILE);
+	expect(!queue);
+	expect_eq(process_fd_count(), fds);
+	arm_after(rig.queue, 0, 1);
+	expect_eq(take_one(rig.queue).data, 1);
+	rig_close(&rig);
+}
+END_TEST
+
+/* File descriptors run out one earlier each time, until open no longer gets its first. */
+START_TEST(denied_file_descriptors_fail_open_and_leave_nothing)
+{
+	unsigned threads = process_threads_at_rest();
+	unsigned fds = process_fd_count();
+	bool opened = true;
+
+	for (unsigned spare = 16; spare-- > 0;) {
+		struct rlimit limit = { 0 };
+		struct rig rig = { NULL, NULL };
+		int result;
+
+		/* Descriptors are dense here but for those libcheck holds: count from the top. */
+		expect_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+		limit.rlim_cur = fds + spare;
+		expect_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+		result = open_sleeper(sleeper_asked(), &rig.hub);
+		if (result == 0) {
+			expect(opened); /* it had failed with more of them */
+			result = timerhub_queue_open(rig.hub, &rig.queue, NULL);
+			rig_close(&rig);
+		}
+		expect(result == 0 || result == -EMFILE);
+		opened = result == 0;
+		limit.rlim_cur = limit.rlim_max;
+		expect_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+		expect_eq(process_fd_count(), fds);
+		process_settles_at_threads(threads);
+	}
+	expect(!opened);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("denied", argc, argv);
+	tests_add_loop(denied_io_uring_setup_falls_back_when_not_insisted_on, 30,
+	               COUNT_OF(refusals));
+	tests_add_loop(denied_io_uring_altogether_falls_back, 30, COUNT_OF(refusals));
+	tests_add_loop(denied_half_of_io_uring_still_works, 30, 2);
+	tests_add(denied_nothing_the_sleeper_is_the_one_asked_for, 30);
+	tests_add_loop(denied_resources_fail_open_and_leave_nothing, 30, COUNT_OF(refused_calls));
+	tests_add(denied_queue_leaves_the_hub_alone, 30);
+	tests_add(denied_file_descriptors_fail_open_and_leave_nothing, 30);
+	return tests_run();
+}

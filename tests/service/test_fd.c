@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Law 9: the fd tells the truth, to level- and edge-triggered pollers and to who reads it himself.
+ */
+#include "hub.h"
+
+#include <stdatomic.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+static uint64_t now_ns; /* of the manual hub of this test */
+
+static void expire(struct rig *rig, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		arm_after(rig->queue, 1 + i, i);
+	now_ns += 1000;
+	advance(rig->hub, now_ns);
+}
+
+static int take(struct rig *rig, unsigned max)
+{
+	struct timerhub_event events[64];
+
+	return timerhub_drain(rig->queue, events, max);
+}
+
+START_TEST(fd_is_readable_while_events_wait)
+{
+	struct rig rig = rig_manual(64);
+	int fd = timerhub_queue_fd(rig.queue);
+
+	expect_cmp(fd, >=, 0);
+	expect(!fd_readable(fd));
+	arm_after(rig.queue, 100, 0);
+	advance(rig.hub, 99);
+	expect(!fd_readable(fd));
+	now_ns = 99;
+	for (unsigned i = 0; i < 3; i++) {
+		expire(&rig, 5);
+		expect(fd_readable(fd));
+		expect_eq(take(&rig, 64), i ? 5 : 6);
+		expect(!fd_readable(fd));
+	}
+	expect_eq(timerhub_queue_fd(rig.queue), fd);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(fd_stays_readable_after_a_partial_drain)
+{
+	struct rig rig = rig_manual(64);
+	int fd = timerhub_queue_fd(rig.queue);
+
+	expire(&rig, 6);
+	for (unsigned i = 0; i < 3; i++) {
+		expect(fd_readable(fd));
+		expect_eq(take(&rig, 2), 2);
+	}
+	expect_eq(take(&rig, 2), 0);
+	expect(!fd_readable(fd));
+	expire(&rig, 1);
+	expect(fd_readable(fd));
+	expect_eq(timerhub_drain(rig.queue, NULL, 0), 0);
+	expect(fd_readable(fd));
+	expect_eq(take(&rig, 2), 1);
+	expect(!fd_readable(fd));
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(fd_is_cleared_by_wait_and_by_dispatch)
+{
+	struct rig rig = rig_manual(64);
+	int fd = timerhub_queue_fd(rig.queue);
+	struct timerhub_event events[8];
+
+	expire(&rig, 3);
+	expect_eq(timerhub_wait(rig.queue, events, 8, 0), 3);
+	expect(!fd_readable(fd));
+	expire(&rig, 3);
+	expect_eq(timerhub_dispatch(rig.queue, 2), 2);
+	expect(fd_readable(fd));
+	expect_eq(timerhub_dispatch(rig.queue, 2), 1);
+	expect(!fd_readable(fd));
+	expect_eq(timerhub_wait(rig.queue, events, 8, 0), 0);
+	rig_close(&rig);
+}
+END_TEST
+
+static int edge_open(int fd)
+{
+	int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
+
+	expect(epoll_fd >= 0);
+	expect_eq(epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event), 0);
+	return epoll_fd;
+}
+
+static bool edge_seen(int epoll_fd, int timeout_ms)
+{
+	struct epoll_event event;
+	int count;
+
+	do
+		count = epoll_wait(epoll_fd, &event, 1, timeout_ms);
+	while (count < 0 && errno == EINTR);
+	expect(count >= 0);
+	return count == 1;
+}
+
+START_TEST(fd_gives_an_edge_for_what_comes_after_empty)
+{
+	struct rig rig = rig_manual(64);
+	int epoll_fd = edge_open(timerhub_queue_fd(rig.queue));
+
+	for (unsigned i = 0; i < 5; i++) {
+		expire(&rig, 3);
+		expect(edge_seen(epoll_fd, 0));
+		expect(!edge_seen(epoll_fd, 0));
+		expect_eq(take(&rig, 64), 3);
+		expect(!edge_seen(epoll_fd, 0));
+	}
+	close(epoll_fd);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(fd_gives_a_new_edge_after_a_partial_drain)
+{
+	struct rig rig = rig_manual(64);
+	int epoll_fd = edge_open(timerhub_queue_fd(rig.queue));
+
+	expire(&rig, 10);
+	for (unsigned i = 0; i < 5; i++) {
+		expect(edge_seen(epoll_fd, 0));
+		expect_eq(take(&rig, 2), 2);
+	}
+	if (edge_seen(epoll_fd, 0)) /* the last batch was full: it may not know that it was last */
+		expect_eq(take(&rig, 2), 0);
+	expect(!fd_readable(timerhub_queue_fd(rig.queue)) || take(&rig, 1) == 0);
+	expire(&rig, 4);
+	expect(edge_seen(epoll_fd, 0));
+	expect_eq(timerhub_dispatch(rig.queue, 3), 3);
+	expect(edge_seen(epoll_fd, 0));
+	expect_eq(timerhub_dispatch(rig.queue, 3), 1);
+	expect(!edge_seen(epoll_fd, 0));
+	close(epoll_fd);
+	rig_close(&rig);
+}
+END_TEST
+
+static void read_fd(int fd)
+{
+	uint64_t value;
+
+	expect(fd_readable(fd));
+	expect_eq(read(fd, &value, sizeof(value)), sizeof(value));
+}
+
+START_TEST(fd_read_by_the_caller_loses_nothing)
+{
+	struct rig rig = rig_manual(64);
+	int fd = timerhub_queue_fd(rig.queue);
+	int epoll_fd = edge_open(fd);
+
+	for (unsigned i = 0; i < 5; i++) {
+		expire(&rig, 3);
+		expect(edge_seen(epoll_fd, 0));
+		read_fd(fd);
+		expect_eq(take(&rig, 64), 3);
+		expect(!fd_readable(fd));
+	}
+	expire(&rig, 4);
+	read_fd(fd);
+	edge_seen(epoll_fd, 0);
+	expect_eq(take(&rig, 1), 1); /* partial: readable again, and an edge */
+	expect(fd_readable(fd));
+	expect(edge_seen(epoll_fd, 0));
+	read_fd(fd);
+	expect_eq(take(&rig, 64), 3);
+	expire(&rig, 1);
+	expect(edge_seen(epoll_fd, 0));
+	expect_eq(take(&rig, 64), 1);
+	close(epoll_fd);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Readable for nothing, perhaps; the next drain says 0 and clears it, and the next event shows. */
+START_TEST(fd_of_a_withdrawn_expiry_is_cleared)
+{
+	struct rig rig = rig_manual(64);
+	int fd = timerhub_queue_fd(rig.queue);
+	int epoll_fd = edge_open(fd);
+
+	for (unsigned i = 0; i < 6; i++) {
+		timerhub_timer timer = arm_after(rig.queue, 10, 99);
+
+		now_ns += 1000;
+		advance(rig.hub, now_ns);
+		expect(fd_readable(fd));
+		if (i % 2)
+			expect_eq(timerhub_cancel(rig.hub, timer), 0);
+		else
+			expect_eq(timerhub_rearm(rig.hub, timer, TIMERHUB_NEVER, 0), 0);
+		edge_seen(epoll_fd, 0);
+		if (i % 3 == 0)
+			expect_eq(timerhub_dispatch(rig.queue, 5), 0);
+		else
+			expect_eq(take(&rig, 5), 0);
+		expect(!fd_readable(fd));
+		expire(&rig, 1);
+		expect(fd_readable(fd));
+		expect(edge_seen(epoll_fd, 0));
+		expect_eq(take(&rig, 64), 1);
+		expect(!fd_readable(fd));
+	}
+	close(epoll_fd);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Withdrawn without a drain, then another expires: whatever happened between, the fd shows it. */
+START_TEST(fd_shows_what_expires_after_a_withdrawal)
+{
+	struct rig rig = rig_manual(64);
+	int fd = timerhub_queue_fd(rig.queue);
+
+	for (unsigned i = 0; i < 4; i++) {
+		timerhub_timer timer = arm_after(rig.queue, 10, 99);
+
+		now_ns += 1000;
+		advance(rig.hub, now_ns);
+		if (i % 2)
+			read_fd(fd);
+		expect_eq(timerhub_cancel(rig.hub, timer), 0);
+		if (i % 2)
+			expect_eq(take(&rig, 5), 0);
+		expire(&rig, 1);
+		expect(fd_readable(fd));
+		expect_eq(take(&rig, 64), 1);
+	}
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(fd_of_each_queue_is_its_own)
+{
+	struct rig rig = rig_manual(64);
+	struct timerhub_queue *other = queue_open(rig.hub);
+
+	expect(timerhub_queue_fd(other) != timerhub_queue_fd(rig.queue));
+	expire(&rig, 2);
+	expect(fd_readable(timerhub_queue_fd(rig.queue)));
+	expect(!fd_readable(timerhub_queue_fd(other)));
+	expect_empty(other);
+	expect(fd_readable(timerhub_queue_fd(rig.queue)));
+	rig_close(&rig);
+}
+END_TEST
+
+/*
+ * Several consumers share the fd, each polling in its own way; nothing is taken twice or
+ * forgotten.
+ */
+static atomic_uint crowd_taken;
+static unsigned crowd_wanted;
+
+struct poller {
+	struct rig *rig;
+	bool edge;
+	bool reads;
+	unsigned max;
+};
+
+static void *poll_and_drain(void *arg)
+{
+	const struct poller *me = arg;
+	int fd = timerhub_queue_fd(me->rig->queue);
+	int epoll_fd = edge_open(fd);
+
+	while (atomic_load(&crowd_taken) < crowd_wanted) {
+		int count;
+
+		if (me->edge ? !edge_seen(epoll_fd, 20) : !fd_readable_within(fd, 20 * MS))
+			continue;
+		if (me->reads) {
+			uint64_t value;
+			ssize_t size = read(fd, &value, sizeof(value));
+
+			expect(size == sizeof(value) || errno == EAGAIN);
+		}
+		do {
+			count = take(me->rig, me->max);
+			expect(count >= 0);
+			atomic_fetch_add(&crowd_taken, (unsigned)count);
+		} while (me->edge && count);
+	}
+	close(epoll_fd);
+	return NULL;
+}
+
+static void *arm_singly(void *arg)
+{
+	struct rig *rig = arg;
+	struct dice dice = dice_new(1);
+
+	for (unsigned i = 0; i < crowd_wanted; i++) {
+		arm_after(rig->queue, dice_magnitude(&dice, 18), i);
+		if (dice_below(&dice, 8) == 0)
+			clock_sleep_ns(dice_magnitude(&dice, 18));
+	}
+	return NULL;
+}
+
+START_TEST(fd_serves_several_consumers)
+{
+	struct rig rig = rig_open(0);
+	struct poller pollers[] = { { &rig, false, false, 1 },
+		                    { &rig, true, false, 2 },
+		                    { &rig, true, true, 1 },
+		                    { &rig, false, false, 8 } };
+	pthread_t threads[COUNT_OF(pollers)];
+	pthread_t armer;
+
+	crowd_wanted = scaled(8000);
+	thread_start(&armer, arm_singly, &rig);
+	for (unsigned i = 0; i < COUNT_OF(pollers); i++)
+		thread_start(&threads[i], poll_and_drain, &pollers[i]);
+	for (unsigned i = 0; i < COUNT_OF(pollers); i++)
+		thread_join(threads[i]);
+	thread_join(armer);
+	expect_eq(atomic_load(&crowd_taken), crowd_wanted);
+	expect_empty(rig.queue);
+	expect(!fd_readable(timerhub_queue_fd(rig.queue)));
+	rig_close(&rig);
+}
+END_TEST
+
+/* One consumer that sleeps for ever until the fd wakes it: a lost edge or level is a hang. */
+static void run_single(bool edge, bool reads, unsigned max)
+{
+	struct rig rig = rig_open(0);
+	int fd = timerhub_queue_fd(rig.queue);
+	int epoll_fd = edge_open(fd);
+	pthread_t armer;
+
+	crowd_wanted = scaled(3000);
+	thread_start(&armer, arm_singly, &rig);
+	for (unsigned taken = 0; taken < crowd_wanted;) {
+		int count;
+
+		if (edge)
+			expect(edge_seen(epoll_fd, (int)(ARRIVES / MS)));
+		else
+			expect(fd_readable_within(fd, ARRIVES));
+		if (reads)
+			read_fd(fd);
+		count = take(&rig, max);
+		expect(count >= 0);
+		taken += (unsigned)count;
+	}
+	thread_join(armer);
+	close(epoll_fd);
+	rig_close(&rig);
+}
+
+START_TEST(fd_wakes_a_level_triggered_poller)
+{
+	run_single(false, _i % 2, _i < 2 ? 64 : 1);
+}
+END_TEST
+
+START_TEST(fd_wakes_an_edge_triggered_poller)
+{
+	run_single(true, _i % 2, _i < 2 ? 64 : 1);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("fd", argc, argv);
+	tests_add(fd_is_readable_while_events_wait, 30);
+	tests_add(fd_stays_readable_after_a_partial_drain, 30);
+	tests_add(fd_is_cleared_by_wait_and_by_dispatch, 30);
+	tests_add(fd_gives_an_edge_for_what_comes_after_empty, 30);
+	tests_add(fd_gives_a_new_edge_after_a_partial_drain, 30);
+	tests_add(fd_read_by_the_caller_loses_nothing, 30);
+	tests_add(fd_of_a_withdrawn_expiry_is_cleared, 30);
+	tests_add(fd_shows_what_expires_after_a_withdrawal, 30);
+	tests_add(fd_of_each_queue_is_its_own, 30);
+	tests_add(fd_serves_several_consumers, 60);
+	tests_add_loop(fd_wakes_a_level_triggered_poller, 60, 4);
+	tests_add_loop(fd_wakes_an_edge_triggered_poller, 60, 4);
+	return tests_run();
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+/* Law 10, after a fork: the child is told, may close, and may open a hub of its own. */
+#include "hub.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void expect_told(const struct rig *rig, timerhub_timer timer)
+{
+	struct timerhub_spec spec = SPEC(.expires_ns = 1);
+	struct timerhub_queue *queue = NULL;
+	timerhub_timer handle = 0;
+	struct timerhub_event event;
+	uint64_t left_ns = 4711;
+
+	memset(&event, 0x5a, sizeof(event));
+	expect_eq(timerhub_arm(rig->queue, &spec, &handle), -EOWNERDEAD);
+	expect_eq(timerhub_after(rig->queue, 1, 0, &handle), -EOWNERDEAD);
+	expect_eq(timerhub_arm_many(rig->queue, &spec, 1, &handle), -EOWNERDEAD);
+	expect_eq(timerhub_rearm(rig->hub, timer, 1, 0), -EOWNERDEAD);
+	expect_eq(timerhub_cancel(rig->hub, timer), -EOWNERDEAD);
+	expect_eq(timerhub_cancel_many(rig->hub, &timer, 1), -EOWNERDEAD);
+	expect_eq(timerhub_remaining(rig->hub, timer, &left_ns), -EOWNERDEAD);
+	expect_eq(timerhub_drain(rig->queue, &event, 1), -EOWNERDEAD);
+	expect_eq(timerhub_wait(rig->queue, &event, 1, 0), -EOWNERDEAD);
+	expect_eq(timerhub_wait(rig->queue, &event, 1, UINT64_MAX), -EOWNERDEAD);
+	expect_eq(timerhub_dispatch(rig->queue, 1), -EOWNERDEAD);
+	expect_eq(timerhub_queue_open(rig->hub, &queue, NULL), -EOWNERDEAD);
+	timerhub_interrupt(rig->queue);
+	expect(handle == 0 && !queue && left_ns == 4711);
+	for (unsigned i = 0; i < sizeof(event); i++)
+		expect_eq(((unsigned char *)&event)[i], 0x5a);
+}
+
+/*
+ * ThreadSanitizer knows a thread by where its stack is, and believes the parent's threads still
+ * alive in the child: larger stacks do not fit where theirs were.
+ */
+static void take_other_stacks(void)
+{
+	pthread_attr_t attributes;
+
+	expect_eq(pthread_attr_init(&attributes), 0);
+	expect_eq(pthread_attr_setstacksize(&attributes, 32u << 20), 0);
+	expect_eq(pthread_setattr_default_np(&attributes), 0);
+	expect_eq(pthread_attr_destroy(&attributes), 0);
+}
+
+/* In a child. */
+static void live_a_little(void)
+{
+	struct rig rig;
+
+	take_other_stacks();
+	rig = rig_open(100);
+	for (unsigned i = 0; i < 50; i++) {
+		arm_after(rig.queue, i * 10 * US, i);
+		expect_eq(take_one(rig.queue).data, i);
+	}
+	rig_close(&rig);
+}
+
+/*
+ * Timers waiting and due, events undelivered, in the parent; it must not notice what children do.
+ */
+static void run_with_child(void (*child_main)(const struct rig *rig, timerhub_timer timer))
+{
+	struct rig rig = rig_open(1000);
+	struct timerhub_queue *other = queue_open(rig.hub);
+	timerhub_timer far = arm_after(rig.queue, HOUR, 999);
+	unsigned taken = 0;
+	pid_t child;
+
+	for (unsigned i = 0; i < 100; i++)
+		arm_after(rig.queue, i * 300 * US, i);
+	arm_after(other, 0, 1);
+	expect(fd_readable_within(timerhub_queue_fd(other), ARRIVES));
+	child = fork();
+	if (child == 0) {
+		child_main(&rig, far);
+		_exit(EXIT_SUCCESS);
+	}
+	for (; taken < 100; taken++)
+		expect_cmp(take_one(rig.queue).data, <, 100);
+	child_ends_well(child);
+	expect(fd_readable(timerhub_queue_fd(other)));
+	expect_eq(drain_all(other), 1);
+	expect_eq(timerhub_rearm(rig.hub, far, 0, 0), 0);
+	expect_eq(take_one(rig.queue).data, 999);
+	expect_empty(rig.queue);
+	rig_close(&rig);
+}
+
+START_TEST(fork_child_is_told)
+{
+	run_with_child(expect_told);
+}
+END_TEST
+
+static void child_closes(const struct rig *rig, timerhub_timer timer)
+{
+	struct rig mine = *rig;
+	unsigned fds = process_fd_count();
+	unsigned threads = process_thread_count();
+
+	timerhub_queue_close(mine.queue);
+	expect_eq(process_fd_count(), fds - 1);
+	expect_eq(timerhub_cancel(mine.hub, timer), -EOWNERDEAD);
+	rig_close(&mine);
+	expect_eq(process_thread_count(), threads);
+}
+
+START_TEST(fork_child_may_close)
+{
+	run_with_child(child_closes);
+}
+END_TEST
+
+static void child_opens(const struct rig *rig, timerhub_timer timer)
+{
+	struct rig mine = *rig;
+
+	live_a_little();
+	expect_told(rig, timer);
+	rig_close(&mine);
+	live_a_little();
+}
+
+START_TEST(fork_child_may_open_a_hub_of_its_own)
+{
+	run_with_child(child_opens);
+}
+END_TEST
+
+static void child_leaves(const struct rig *rig, timerhub_timer timer)
+{
+	(void)rig;
+	(void)timer;
+}
+
+START_TEST(fork_child_may_just_leave)
+{
+	run_with_child(child_leaves);
+}
+END_TEST
+
+/* In a child the fds of the parent's hub are all gone with close: none is left, none is twice. */
+START_TEST(fork_child_close_leaves_no_fd)
+{
+	unsigned fds = process_fd_count();
+	struct rig rig = rig_open(100);
+	pid_t child = fork();
+
+	if (child == 0) {
+		rig_close(&rig);
+		expect_eq(process_fd_count(), fds);
+		_exit(EXIT_SUCCESS);
+	}
+	child_ends_well(child);
+	rig_close(&rig);
+	expect_eq(process_fd_count(), fds);
+}
+END_TEST
+
+static atomic_bool crowd_stop;
+
+static void *arm_and_take(void *arg)
+{
+	struct timerhub_queue *queue = queue_open(arg);
+
+	for (unsigned i = 0; !atomic_load(&crowd_stop); i++) {
+		arm_after(queue, i % 50 * US, i);
+		expect_eq(take_one(queue).data, i);
+	}
+	timerhub_queue_close(queue);
+	return NULL;
+}
+
+/* Forked in the middle of other threads' calls, whatever they had in their hands. */
+START_TEST(fork_in_the_middle_of_others_calls)
+{
+	struct rig rig = rig_open(1000);
+	pthread_t threads[2];
+
+	for (unsigned i = 0; i < COUNT_OF(threads); i++)
+		thread_start(&threads[i], arm_and_take, rig.hub);
+	for (unsigned i = 0; i < 20; i++) {
+		pid_t child = fork();
+
+		if (child == 0) {
+			expect_eq(timerhub_after(rig.queue, 1, 0, NULL), -EOWNERDEAD);
+			rig_close(&rig);
+			if (i % 4 == 0 && !sanitized()) /* whose locks other threads may hold */
+				live_a_little();
+			_exit(EXIT_SUCCESS);
+		}
+		child_ends_well(child);
+	}
+	atomic_store(&crowd_stop, true);
+	for (unsigned i = 0; i < COUNT_OF(threads); i++)
+		thread_join(threads[i]);
+	rig_close(&rig);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("fork", argc, argv);
+	tests_add(fork_child_is_told, 60);
+	tests_add(fork_child_may_close, 60);
+	tests_add(fork_child_may_open_a_hub_of_its_own, 60);
+	tests_add(fork_child_may_just_leave, 60);
+	tests_add(fork_child_close_leaves_no_fd, 60);
+	tests_add(fork_in_the_middle_of_others_calls, 60);
+	return tests_run();
+}

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: MIT */
+/* Opening, closing, waiting, being interrupted and shut down; many queues; nothing left behind. */
+#include "hub.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#define WAITERS 12
+
+/* One call of timerhub_wait() on a thread of its own. */
+struct waiter {
+	pthread_t thread;
+	struct timerhub_queue *queue;
+	struct timerhub_event event;
+	int result;
+	atomic_int tid; /* 0 until it is about to wait */
+	atomic_bool done;
+};
+
+static void *wait_once(void *arg)
+{
+	struct waiter *me = arg;
+
+	atomic_store(&me->tid, gettid());
+	me->result = timerhub_wait(me->queue, &me->event, 1, UINT64_MAX);
+	atomic_store(&me->done, true);
+	return NULL;
+}
+
+static void waiters_start(struct waiter *waiters, struct timerhub_queue *queue)
+{
+	for (unsigned i = 0; i < WAITERS; i++) {
+		memset(&waiters[i], 0, sizeof(waiters[i]));
+		waiters[i].queue = queue;
+		thread_start(&waiters[i].thread, wait_once, &waiters[i]);
+	}
+}
+
+static void waiters_block(const struct waiter *waiters)
+{
+	for (unsigned i = 0; i < WAITERS; i++) {
+		while (!atomic_load(&waiters[i].tid))
+			clock_sleep_ns(10 * US);
+		thread_blocks(atomic_load(&waiters[i].tid));
+	}
+}
+
+static unsigned waiters_done(const struct waiter *waiters)
+{
+	unsigned done = 0;
+
+	for (unsigned i = 0; i < WAITERS; i++)
+		done += atomic_load(&waiters[i].done);
+	return done;
+}
+
+static void expect_waiters_told(struct waiter *waiters, int result)
+{
+	for (unsigned i = 0; i < WAITERS; i++) {
+		thread_join(waiters[i].thread);
+		expect_eq(waiters[i].result, result);
+	}
+}
+
+START_TEST(wait_returns_when_a_timer_comes)
+{
+	struct rig rig = rig_open(8);
+
+	for (unsigned i = 0; i < 100; i++) {
+		struct timerhub_event events[4];
+
+		arm_after(rig.queue, i * 10 * US, i);
+		expect_eq(timerhub_wait(rig.queue, events, 4, ARRIVES), 1);
+		expect_eq(events[0].data, i);
+	}
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(wait_returns_what_is_there_already)
+{
+	struct rig rig = rig_manual(8);
+	struct timerhub_event events[3];
+
+	for (unsigned i = 0; i < 5; i++)
+		arm_after(rig.queue, 64 * i, i);
+	advance(rig.hub, 1000);
+	expect_eq(timerhub_wait(rig.queue, events, 3, UINT64_MAX), 3);
+	expect_eq(timerhub_wait(rig.queue, events, 3, UINT64_MAX), 2);
+	expect_eq(events[1].data, 4);
+	expect_eq(timerhub_wait(rig.queue, events, 3, 0), 0);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(wait_times_out_and_not_before)
+{
+	static const uint64_t timeouts_ns[] = { 0, 1, US, 100 * US, 5 * MS, 20 * MS };
+
+	for (unsigned manual = 0; manual < 2; manual++) {
+		struct rig rig = manual ? rig_manual(8) : rig_open(8);
+
+		arm_after(rig.queue, HOUR, 0);
+		for (unsigned i = 0; i < COUNT_OF(timeouts_ns); i++) {
+			uint64_t start_ns = clock_now_ns();
+			struct timerhub_event event;
+
+			expect_eq(timerhub_wait(rig.queue, &event, 1, timeouts_ns[i]), 0);
+			expect_cmp(clock_now_ns() - start_ns, >=, timeouts_ns[i]);
+		}
+		rig_close(&rig);
+	}
+}
+END_TEST
+
+static void ignore_signal(int signal)
+{
+	(void)signal;
+}
+
+START_TEST(wait_is_not_cut_short_by_signals)
+{
+	struct sigaction action = { .sa_handler = ignore_signal };
+	struct itimerval storm = { .it_interval = { 0, 500 }, .it_value = { 0, 500 } };
+	struct rig rig = rig_open(8);
+	uint64_t start_ns = clock_now_ns();
+	struct timerhub_event event;
+
+	expect_eq(sigaction(SIGALRM, &action, NULL), 0);
+	expect_eq(setitimer(ITIMER_REAL, &storm, NULL), 0);
+	expect_eq(timerhub_wait(rig.queue, &event, 1, 30 * MS), 0);
+	expect_cmp(clock_now_ns() - start_ns, >=, 30 * MS);
+	arm_after(rig.queue, 10 * MS, 3);
+	expect_eq(timerhub_wait(rig.queue, &event, 1, UINT64_MAX), 1);
+	storm = (struct itimerval){ 0 };
+	expect_eq(setitimer(ITIMER_REAL, &storm, NULL), 0);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(wait_is_interrupted)
+{
+	struct rig rig = rig_open(8);
+	struct waiter waiters[WAITERS];
+	uint64_t until_ns = clock_now_ns() + ARRIVES;
+
+	waiters_start(waiters, rig.queue);
+	while (waiters_done(waiters) < WAITERS) {
+		expect(clock_now_ns() < until_ns);
+		timerhub_interrupt(rig.queue);
+		clock_sleep_ns(MS);
+	}
+	expect_waiters_told(waiters, -ECANCELED);
+	rig_close(&rig);
+}
+END_TEST
+
+/* All who are blocked, by one call. */
+START_TEST(wait_is_interrupted_by_one_call)
+{
+	struct rig rig = rig_open(8);
+
+	for (unsigned round = 0; round < 20; round++) {
+		struct waiter waiters[WAITERS];
+
+		waiters_start(waiters, rig.queue);
+		waiters_block(waiters);
+		timerhub_interrupt(rig.queue);
+		expect_waiters_told(waiters, -ECANCELED);
+	}
+	rig_close(&rig);
+}
+END_TEST
+
+/* It is for those blocked now: who comes later is not concerned. */
+START_TEST(wait_is_not_interrupted_beforehand)
+{
+	struct rig rig = rig_open(8);
+	struct timerhub_event event;
+
+	for (unsigned i = 0; i < 3; i++) {
+		timerhub_interrupt(rig.queue);
+		expect_eq(timerhub_wait(rig.queue, &event, 1, MS), 0);
+		timerhub_interrupt(rig.queue);
+		arm_after(rig.queue, MS, i);
+		expect_eq(timerhub_wait(rig.queue, &event, 1, ARRIVES), 1);
+	}
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(wait_is_shut_down_by_queue_close)
+{
+	struct rig rig = rig_open(8);
+	struct timerhub_queue *other = queue_open(rig.hub);
+
+	for (unsigned round = 0; round < 5; round++) {
+		struct waiter waiters[WAITERS];
+		struct timerhub_queue *queue = queue_open(rig.hub);
+
+		waiters_start(waiters, queue);
+		waiters_block(waiters);
+		timerhub_queue_close(queue);
+		expect_waiters_told(waiters, -ESHUTDOWN);
+	}
+	arm_after(other, 0, 1);
+	expect_eq(take_one(other).data, 1);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(wait_is_shut_down_by_hub_close)
+{
+	for (unsigned manual = 0; manual < 2; manual++) {
+		struct rig rig = manual ? rig_manual(8) : rig_open(8);
+		struct waiter waiters[WAITERS];
+		struct waiter others[WAITERS];
+
+		waiters_start(waiters, rig.queue);
+		waiters_start(others, queue_open(rig.hub));
+		waiters_block(waiters);
+		waiters_block(others);
+		rig_close(&rig);
+		expect_waiters_told(waiters, -ESHUTDOWN);
+		expect_waiters_told(others, -ESHUTDOWN);
+	}
+}
+END_TEST
+
+/* As many waiters as events, one each: none may sleep on while its event lies there. */
+START_TEST(wait_by_many_gives_one_event_each)
+{
+	struct rig rig = rig_open(WAITERS);
+
+	for (unsigned round = 0; round < 30; round++) {
+		struct waiter waiters[WAITERS];
+		uint64_t seen = 0;
+
+		waiters_start(waiters, rig.queue);
+		for (unsigned i = 0; i < WAITERS; i++)
+			arm_after(rig.queue, round % 3 ? round * 20 * US : i * 30 * US, i);
+		expect_waiters_told(waiters, 1);
+		for (unsigned i = 0; i < WAITERS; i++)
+			seen |= UINT64_C(1) << waiters[i].event.data;
+		expect_eq(seen, (1 << WAITERS) - 1);
+	}
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(close_drops_a_queues_timers_and_no_others)
+{
+	struct rig rig = rig_manual(30);
+	struct timerhub_queue *doomed = queue_open(rig.hub);
+	timerhub_timer timers[20];
+
+	for (unsigned i = 0; i < COUNT_OF(timers); i++)
+		timers[i] =
+			arm(doomed, SPEC(.expires_ns = 100 * i, .interval_ns = i % 3 ? 0 : 500));
+	for (unsigned i = 0; i < 10; i++)
+		arm_after(rig.queue, 100 * i, i);
+	advance(rig.hub, 1000);
+	timerhub_queue_close(doomed);
+	for (unsigned i = 0; i < COUNT_OF(timers); i++)
+		expect_eq(timerhub_cancel(rig.hub, timers[i]), -ENOENT);
+	expect_eq(stats_of(rig.hub).live, 10);
+	for (unsigned i = 0; i < 20; i++)
+		arm_after(rig.queue, 5000, i);
+	expect_eq(timerhub_after(rig.queue, 1, 0, NULL), -EAGAIN);
+	advance(rig.hub, 100000);
+	expect_eq(drain_all(rig.queue), 30);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(close_on_a_real_hub_drops_a_queues_timers)
+{
+	struct rig rig = rig_open(1000);
+	struct dice dice = dice_new(0);
+
+	for (unsigned round = 0; round < 50; round++) {
+		struct timerhub_queue *queue = queue_open(rig.hub);
+
+		for (unsigned i = 0; i < 900; i++)
+			arm(queue, SPEC(.expires_ns = dice_magnitude(&dice, 22),
+			                .interval_ns = i % 4 ? 0 : 30 * US));
+		clock_sleep_ns(dice_magnitude(&dice, 20));
+		timerhub_queue_close(queue);
+		expect_eq(stats_of(rig.hub).live, 0);
+	}
+	for (unsigned i = 0; i < 1000; i++)
+		arm_after(rig.queue, 0, i);
+	for (unsigned i = 0; i < 1000; i++)
+		take_one(rig.queue);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(many_queues_each_with_its_own)
+{
+	struct rig rig = rig_open(4000);
+	struct timerhub_queue *queues[400];
+
+	for (unsigned i = 0; i < COUNT_OF(queues); i++) {
+		queues[i] = queue_open(rig.hub);
+		arm_after(queues[i], i % 7 * 100 * US, i);
+	}
+	for (unsigned i = 0; i < COUNT_OF(queues); i += 3)
+		timerhub_queue_close(queues[i]);
+	for (unsigned i = 0; i < COUNT_OF(queues); i += 3) {
+		queues[i] = queue_open(rig.hub);
+		arm_after(queues[i], 0, i);
+	}
+	for (unsigned i = 0; i < COUNT_OF(queues); i++) {
+		expect(fd_readable_within(timerhub_queue_fd(queues[i]), ARRIVES));
+		expect_eq(take_one(queues[i]).data, i);
+		expect_empty(queues[i]);
+	}
+	rig_close(&rig);
+}
+END_TEST
+
+#define QUEUES_MAX 65535
+
+/*
+ * Every queue has a file descriptor: where the limit cannot be raised so far, EMFILE comes first.
+ */
+START_TEST(many_queues_end_at_their_number)
+{
+	struct rlimit limit = { .rlim_cur = 70000, .rlim_max = 70000 };
+	struct rig rig = rig_open(4);
+	struct timerhub_queue *queue = NULL;
+	unsigned count = 1;
+	int result;
+
+	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+		limit.rlim_cur = 0;
+	while ((result = timerhub_queue_open(rig.hub, &queue, NULL)) == 0) {
+		expect_cmp(++count, <=, QUEUES_MAX);
+		if (count % 8192 == 0) {
+			arm_after(queue, 0, count);
+			expect_eq(take_one(queue).data, count);
+		}
+	}
+	expect_eq(result, limit.rlim_cur ? -ENOSPC : -EMFILE);
+	expect(!limit.rlim_cur || count == QUEUES_MAX);
+	timerhub_queue_close(queue);
+	expect_eq(timerhub_queue_open(rig.hub, &queue, NULL), 0);
+	arm_after(queue, 0, 1);
+	expect_eq(take_one(queue).data, 1);
+	rig_close(&rig);
+}
+END_TEST
+
+static void open_and_close(unsigned round)
+{
+	struct rig rig = round % 5 == 4 ? rig_manual(100) : rig_open(100);
+	struct timerhub_queue *second = queue_open(rig.hub);
+
+	for (unsigned i = 0; i < 20; i++)
+		arm(i % 2 ? rig.queue : second,
+		    SPEC(.expires_ns = i % 3 * 30 * US, .interval_ns = i % 5 ? 0 : MS));
+	if (round % 5 == 0)
+		take_one(second);
+	if (round % 2)
+		timerhub_queue_close(second);
+	if (round % 4 == 0)
+		timerhub_queue_close(rig.queue);
+	rig_close(&rig);
+}
+
+START_TEST(a_thousand_cycles_leave_nothing)
+{
+	unsigned threads = process_threads_at_rest();
+	unsigned fds;
+	unsigned mappings;
+
+	for (unsigned i = 0; i < 20; i++)
+		open_and_close(i);
+	process_settles_at_threads(threads);
+	fds = process_fd_count();
+	mappings = process_mapping_count();
+	for (unsigned i = 0; i < 1000; i++)
+		open_and_close(i);
+	process_settles_at_threads(threads);
+	expect_eq(process_fd_count(), fds);
+	if (!sanitized())
+		expect_cmp(process_mapping_count(), <=, mappings + 2); /* the heap's own moods */
+	else
+		expect_cmp(process_mapping_count(), <, mappings + 500);
+}
+END_TEST
+
+START_TEST(several_hubs_live_side_by_side)
+{
+	struct rig rigs[5];
+
+	for (unsigned i = 0; i < COUNT_OF(rigs); i++)
+		rigs[i] = rig_open(64);
+	for (unsigned i = 0; i < 100; i++)
+		arm_after(rigs[i % COUNT_OF(rigs)].queue, i % 10 * 100 * US, i);
+	for (unsigned i = 0; i < 100; i++)
+		expect_eq(take_one(rigs[i % COUNT_OF(rigs)].queue).data % COUNT_OF(rigs),
+		          i % COUNT_OF(rigs));
+	for (unsigned i = 0; i < COUNT_OF(rigs); i++)
+		rig_close(&rigs[i]);
+}
+END_TEST
+
+START_TEST(defaults_are_enough)
+{
+	struct timerhub *hub = NULL;
+	struct timerhub_queue *queue;
+	struct timerhub_queue_config config = { .size = sizeof(config) };
+	const char *version = timerhub_version();
+
+	expect_eq(timerhub_open(&hub, NULL), 0);
+	expect_eq(timerhub_queue_open(hub, &queue, &config), 0);
+	arm_after(queue, 0, 9);
+	expect_eq(take_one(queue).data, 9);
+	timerhub_close(hub);
+	expect(version[0] >= '0' && version[0] <= '9' && strchr(version, '.'));
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("lifecycle", argc, argv);
+	tests_add(wait_returns_when_a_timer_comes, 60);
+	tests_add(wait_returns_what_is_there_already, 30);
+	tests_add(wait_times_out_and_not_before, 30);
+	tests_add(wait_is_not_cut_short_by_signals, 30);
+	tests_add(wait_is_interrupted, 60);
+	tests_add(wait_is_interrupted_by_one_call, 60);
+	tests_add(wait_is_not_interrupted_beforehand, 60);
+	tests_add(wait_is_shut_down_by_queue_close, 60);
+	tests_add(wait_is_shut_down_by_hub_close, 60);
+	tests_add(wait_by_many_gives_one_event_each, 60);
+	tests_add(close_drops_a_queues_timers_and_no_others, 30);
+	tests_add(close_on_a_real_hub_drops_a_queues_timers, 60);
+	tests_add(many_queues_each_with_its_own, 60);
+	tests_add(many_queues_end_at_their_number, 120);
+	tests_add(a_thousand_cycles_leave_nothing, 120);
+	tests_add(several_hubs_live_side_by_side, 60);
+	tests_add(defaults_are_enough, 30);
+	return tests_run();
+}

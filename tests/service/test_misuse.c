@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Law 10: misuse is answered, not punished, and a call that fails writes nothing. Forks have a file
+ * of their own, test_fork.c.
+ */
+#include "hub.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define UNTOUCHED UINT64_C(0x5ca1ab1e0ddba11)
+
+static void *const untouched = (void *)&untouched;
+
+static int open_with(struct timerhub_config config)
+{
+	struct timerhub *hub = untouched;
+	int result;
+
+	if (!config.size)
+		config.size = sizeof(config);
+	result = timerhub_open(&hub, &config);
+	expect((result < 0) == (hub == untouched));
+	if (result == 0)
+		timerhub_close(hub);
+	return result;
+}
+
+START_TEST(misuse_of_open)
+{
+	static const struct {
+		struct timerhub_config config;
+		int result;
+	} cases[] = {
+		{ { .flags = TIMERHUB_MANUAL }, 0 },
+		{ { .size = 0x7fffffff }, -E2BIG },
+		{ { .size = 4 }, -EINVAL },
+		{ { .size = sizeof(struct timerhub_config) - 1 }, -EINVAL },
+		{ { .flags = 1u << 1 }, -EINVAL },
+		{ { .flags = 1u << 31 }, -EINVAL },
+		{ { .timers_max = 67108863 }, -EINVAL },
+		{ { .timers_max = UINT32_MAX }, -EINVAL },
+		{ { .clock = TIMERHUB_CLOCK_BOOTTIME }, -EOPNOTSUPP },
+		{ { .clock = TIMERHUB_CLOCK_REALTIME }, -EOPNOTSUPP },
+		{ { .clock = 3 }, -EINVAL },
+		{ { .sleeper = 3 }, -EINVAL },
+		{ { .sleeper = UINT32_MAX }, -EINVAL },
+		{ { .cpu_plus_one = 100000 }, -EINVAL },
+		{ { .cpu_plus_one = UINT32_MAX }, -EINVAL },
+		{ { .thread_name = "" }, 0 },
+		{ { .thread_name = "longer than fifteen bytes" }, 0 },
+	};
+	struct timerhub_config no_size = { .size = 0 };
+	struct timerhub *hub = untouched;
+	unsigned fds = process_fd_count();
+	unsigned threads = process_threads_at_rest();
+
+	for (unsigned i = 0; i < COUNT_OF(cases); i++)
+		expect_eq(open_with(cases[i].config), cases[i].result);
+	expect_eq(timerhub_open(&hub, &no_size), -EINVAL);
+	expect(hub == untouched);
+	expect_eq(timerhub_open(NULL, NULL), -EINVAL);
+	expect_eq(process_fd_count(), fds);
+	process_settles_at_threads(threads);
+}
+END_TEST
+
+/* A struct of a later version: what we know, and more. */
+struct grown_config {
+	struct timerhub_config known;
+	uint64_t more[9];
+};
+
+struct grown_spec {
+	struct timerhub_spec known;
+	uint64_t more[3];
+};
+
+START_TEST(misuse_of_sizes)
+{
+	struct grown_config config = { .known = { .size = sizeof(config),
+		                                  .flags = TIMERHUB_MANUAL } };
+	struct grown_spec spec = { .known = { .size = sizeof(spec), .expires_ns = 10 } };
+	struct grown_spec pair[2] = { spec, spec };
+	struct {
+		struct timerhub_queue_config known;
+		uint8_t more[5];
+	} queue_config = { .known = { .size = sizeof(queue_config) } };
+	struct timerhub *hub = NULL;
+	struct timerhub_queue *queue = NULL;
+	struct timerhub_queue *no_queue = untouched;
+	timerhub_timer timers[2] = { UNTOUCHED, UNTOUCHED };
+
+	expect_eq(timerhub_open(&hub, &config.known), 0);
+	expect_eq(timerhub_queue_open(hub, &queue, &queue_config.known), 0);
+	expect_eq(timerhub_arm(queue, &spec.known, NULL), 0);
+	expect_eq(timerhub_arm_many(queue, &pair[0].known, 2, NULL), 2);
+	advance(hub, 10);
+	expect_eq(drain_all(queue), 3);
+
+	((unsigned char *)&pair[1])[sizeof(spec) - 1] = 1;
+	expect_eq(timerhub_arm(queue, &pair[1].known, timers), -E2BIG);
+	expect_eq(timerhub_arm_many(queue, &pair[0].known, 2, timers), -E2BIG);
+	expect(timers[0] == UNTOUCHED && timers[1] == UNTOUCHED);
+	queue_config.more[4] = 1;
+	expect_eq(timerhub_queue_open(hub, &no_queue, &queue_config.known), -E2BIG);
+	expect(no_queue == untouched);
+	timerhub_close(hub);
+	hub = untouched;
+	config.more[8] = UINT64_C(1) << 63;
+	expect_eq(timerhub_open(&hub, &config.known), -E2BIG);
+	expect(hub == untouched);
+}
+END_TEST
+
+START_TEST(misuse_of_queue_open)
+{
+	struct rig rig = rig_manual(4);
+	struct timerhub_queue *queue = untouched;
+	struct timerhub_queue_config bad_flags = { .size = sizeof(bad_flags), .flags = 1 };
+	struct timerhub_queue_config bad_size = { .size = 4 };
+	struct timerhub_queue_config no_size = { .size = 0 };
+	unsigned fds = process_fd_count();
+
+	expect_eq(timerhub_queue_open(NULL, &queue, NULL), -EINVAL);
+	expect_eq(timerhub_queue_open(rig.hub, NULL, NULL), -EINVAL);
+	expect_eq(timerhub_queue_open(rig.hub, &queue, &bad_flags), -EINVAL);
+	expect_eq(timerhub_queue_open(rig.hub, &queue, &bad_size), -EINVAL);
+	expect_eq(timerhub_queue_open(rig.hub, &queue, &no_size), -EINVAL);
+	expect(queue == untouched);
+	expect_eq(process_fd_count(), fds);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(misuse_of_arm)
+{
+	static const struct {
+		struct timerhub_spec spec;
+		int result;
+	} cases[] = {
+		{ { .size = 0 }, -EINVAL },
+		{ { .size = 8 }, -EINVAL },
+		{ { .size = sizeof(struct timerhub_spec) - 1 }, -EINVAL },
+		{ { .size = sizeof(struct timerhub_spec), .flags = 2 }, -EINVAL },
+		{ { .size = sizeof(struct timerhub_spec), .flags = 1u << 31 }, -EINVAL },
+		{ { .size = sizeof(struct timerhub_spec), .expires_ns = UINT64_MAX - 1 }, -ERANGE },
+		{ { .size = sizeof(struct timerhub_spec), .expires_ns = UINT64_C(1) << 63 },
+		  -ERANGE },
+		/* the clock stands at 1000 */
+		{ { .size = sizeof(struct timerhub_spec),
+		    .expires_ns = (UINT64_C(1) << 63) - 128 - 999 },
+		  -ERANGE },
+		{ { .size = sizeof(struct timerhub_spec),
+		    .flags = TIMERHUB_ABSOLUTE,
+		    .expires_ns = (UINT64_C(1) << 63) - 127 },
+		  -ERANGE },
+		{ { .size = sizeof(struct timerhub_spec),
+		    .flags = TIMERHUB_ABSOLUTE,
+		    .expires_ns = UINT64_MAX - 1 },
+		  -ERANGE },
+	};
+	struct rig rig = rig_manual(4);
+	struct timerhub_spec good = SPEC(.expires_ns = 10);
+	timerhub_timer timer = UNTOUCHED;
+
+	advance(rig.hub, 1000);
+	for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+		expect_eq(timerhub_arm(rig.queue, &cases[i].spec, &timer), cases[i].result);
+		expect_eq(timerhub_arm_many(rig.queue, &cases[i].spec, 1, &timer), cases[i].result);
+		expect(timer == UNTOUCHED);
+	}
+	expect_eq(timerhub_arm(NULL, &good, &timer), -EINVAL);
+	expect_eq(timerhub_arm(rig.queue, NULL, &timer), -EINVAL);
+	expect_eq(timerhub_arm_many(NULL, &good, 1, &timer), -EINVAL);
+	expect_eq(timerhub_arm_many(rig.queue, NULL, 1, &timer), -EINVAL);
+	expect_eq(timerhub_after(NULL, 10, 0, &timer), -EINVAL);
+	expect_eq(timerhub_after(rig.queue, UINT64_MAX - 1, 0, &timer), -ERANGE);
+	expect_eq(timerhub_after(rig.queue, (UINT64_C(1) << 63) - 128 - 999, 0, &timer), -ERANGE);
+	expect(timer == UNTOUCHED);
+	expect_eq(stats_of(rig.hub).armed, 0);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(misuse_begins_only_beyond_the_last_deadline)
+{
+	struct rig rig = rig_manual(4);
+	uint64_t last_ns = (UINT64_C(1) << 63) - 128;
+	timerhub_timer timer;
+	uint64_t left_ns;
+
+	advance(rig.hub, 1000);
+	timer = arm_at(rig.queue, last_ns, 1);
+	arm_after(rig.queue, last_ns - 1000, 2);
+	expect_eq(timerhub_rearm(rig.hub, timer, last_ns, TIMERHUB_ABSOLUTE), 0);
+	expect_eq(timerhub_rearm(rig.hub, timer, last_ns + 1, TIMERHUB_ABSOLUTE), -ERANGE);
+	expect_eq(timerhub_rearm(rig.hub, timer, last_ns - 1000, 0), 0);
+	expect_eq(timerhub_rearm(rig.hub, timer, last_ns - 999, 0), -ERANGE);
+	expect_eq(timerhub_remaining(rig.hub, timer, &left_ns), 0);
+	expect_eq(left_ns, last_ns - 1000);
+	expect_eq(advance(rig.hub, 2000), last_ns);
+	advance(rig.hub, last_ns - 1);
+	expect_empty(rig.queue);
+	advance(rig.hub, last_ns);
+	expect_eq(drain_all(rig.queue), 2);
+	rig_close(&rig);
+}
+END_TEST
+
+/* One bad spec among good ones, at every place: none is armed, nothing is written. */
+START_TEST(misuse_in_a_batch_arms_none)
+{
+	struct rig rig = rig_manual(16);
+
+	for (unsigned bad = 0; bad < 8; bad++) {
+		struct timerhub_spec specs[8];
+		timerhub_timer timers[8];
+
+		for (unsigned i = 0; i < COUNT_OF(specs); i++) {
+			specs[i] = SPEC(.expires_ns = 10);
+			timers[i] = UNTOUCHED;
+		}
+		specs[bad].flags = 64;
+		expect_eq(timerhub_arm_many(rig.queue, specs, 8, timers), -EINVAL);
+		specs[bad] = SPEC(.expires_ns = UINT64_MAX - 5);
+		expect_eq(timerhub_arm_many(rig.queue, specs, 8, timers), -ERANGE);
+		for (unsigned i = 0; i < COUNT_OF(timers); i++)
+			expect(timers[i] == UNTOUCHED);
+	}
+	expect_eq(stats_of(rig.hub).live, 0);
+	advance(rig.hub, 1000);
+	expect_empty(rig.queue);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(misuse_of_rearm_cancel_and_remaining)
+{
+	struct rig rig = rig_manual(4);
+	timerhub_timer timer = arm_after(rig.queue, 640, 0);
+	uint64_t left_ns = UNTOUCHED;
+
+	expect_eq(timerhub_rearm(NULL, timer, 1, 0), -EINVAL);
+	expect_eq(timerhub_rearm(rig.hub, timer, 1, 2), -EINVAL);
+	expect_eq(timerhub_rearm(rig.hub, timer, 1, 1u << 31), -EINVAL);
+	expect_eq(timerhub_rearm(rig.hub, timer, UINT64_MAX - 1, 0), -ERANGE);
+	expect_eq(timerhub_rearm(rig.hub, timer, UINT64_MAX - 1, TIMERHUB_ABSOLUTE), -ERANGE);
+	expect_eq(timerhub_cancel(NULL, timer), -EINVAL);
+	expect_eq(timerhub_cancel_many(NULL, &timer, 1), -EINVAL);
+	expect_eq(timerhub_cancel_many(rig.hub, NULL, 1), -EINVAL);
+	expect_eq(timerhub_remaining(NULL, timer, &left_ns), -EINVAL);
+	expect_eq(timerhub_remaining(rig.hub, timer, NULL), -EINVAL);
+	expect(left_ns == UNTOUCHED);
+	expect_eq(timerhub_remaining(rig.hub, timer, &left_ns), 0);
+	expect_eq(left_ns, 640); /* none of that moved it */
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(misuse_of_the_consumers_side)
+{
+	struct rig rig = rig_manual(4);
+	struct timerhub_event event;
+
+	memset(&event, 0x5a, sizeof(event));
+	expect_eq(timerhub_drain(NULL, &event, 1), -EINVAL);
+	expect_eq(timerhub_drain(rig.queue, NULL, 1), -EINVAL);
+	expect_eq(timerhub_drain(rig.queue, &event, 0), 0);
+	expect_eq(timerhub_drain(rig.queue, NULL, 0), 0);
+	expect_eq(timerhub_wait(NULL, &event, 1, 0), -EINVAL);
+	expect_eq(timerhub_wait(rig.queue, NULL, 1, 0), -EINVAL);
+	expect_eq(timerhub_wait(rig.queue, &event, 0, 0), -EINVAL);
+	expect_eq(timerhub_wait(rig.queue, &event, 0, UINT64_MAX), -EINVAL);
+	expect_eq(timerhub_dispatch(NULL, 1), -EINVAL);
+	expect_eq(timerhub_dispatch(rig.queue, 0), 0);
+	expect_eq(timerhub_queue_fd(NULL), -EINVAL);
+	for (unsigned i = 0; i < sizeof(event); i++)
+		expect_eq(((unsigned char *)&event)[i], 0x5a);
+	timerhub_interrupt(NULL);
+	timerhub_queue_close(NULL);
+	timerhub_close(NULL);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(misuse_of_stats_and_of_what_is_not_there_yet)
+{
+	struct rig rig = rig_manual(4);
+	struct timerhub_stats stats;
+
+	expect_eq(timerhub_stats(NULL, &stats), -EINVAL);
+	expect_eq(timerhub_stats(rig.hub, NULL), -EINVAL);
+	expect_eq(timerhub_queue_attach_uring(rig.queue, 0, 0), -EOPNOTSUPP);
+	expect_eq(timerhub_queue_detach_uring(rig.queue), -EOPNOTSUPP);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(misuse_of_manual_calls)
+{
+	struct rig real = rig_open(4);
+	struct rig manual = rig_manual(4);
+	uint64_t next_ns = UNTOUCHED;
+
+	expect_eq(timerhub_advance(NULL, 1, &next_ns), -EINVAL);
+	expect_eq(timerhub_advance(real.hub, UINT64_C(1) << 62, &next_ns), -EINVAL);
+	expect_eq(timerhub_wake_fd(real.hub), -EINVAL);
+	expect_eq(timerhub_wake_fd(NULL), -EINVAL);
+	expect_eq(timerhub_now(manual.hub), 0);
+	expect_eq(timerhub_advance(manual.hub, 1000, NULL), 0);
+	expect_eq(timerhub_advance(manual.hub, 999, &next_ns), -EINVAL);
+	expect(next_ns == UNTOUCHED);
+	expect_eq(timerhub_now(manual.hub), 1000);
+	expect_eq(timerhub_advance(manual.hub, 1000, &next_ns), 0);
+	expect(next_ns == UINT64_MAX);
+	rig_close(&real);
+	rig_close(&manual);
+}
+END_TEST
+
+static atomic_bool advancing;
+
+static void *advance_again(void *arg)
+{
+	struct rig *rig = arg;
+	unsigned busy = 0;
+
+	while (atomic_load(&advancing)) {
+		uint64_t next_ns = UNTOUCHED;
+		int result = timerhub_advance(rig->hub, 0, &next_ns);
+
+		expect(result == 0 || result == -EBUSY || result == -EINVAL);
+		expect((result < 0) == (next_ns == UNTOUCHED));
+		busy += result == -EBUSY;
+	}
+	return (void *)(uintptr_t)busy;
+}
+
+/* Two threads advance one hub: one of them may be told so, and nothing is lost. */
+START_TEST(misuse_by_concurrent_advance)
+{
+	uint64_t until_ns = clock_now_ns() + ARRIVES;
+	void *busy = NULL;
+
+	while (!busy) {
+		struct rig rig = rig_manual(50000);
+		pthread_t other;
+		int result;
+
+		expect(clock_now_ns() < until_ns);
+		for (unsigned i = 0; i < 50000; i++)
+			arm_after(rig.queue, 1 + i % 1000, i);
+		atomic_store(&advancing, true);
+		thread_start(&other, advance_again, &rig);
+		do
+			result = timerhub_advance(rig.hub, 1000, NULL);
+		while (result == -EBUSY);
+		expect_eq(result, 0);
+		atomic_store(&advancing, false);
+		expect_eq(pthread_join(other, &busy), 0);
+		expect_eq(drain_all(rig.queue), 50000);
+		rig_close(&rig);
+	}
+}
+END_TEST
+
+static void expect_stale(struct timerhub *hub, timerhub_timer timer)
+{
+	uint64_t left_ns = UNTOUCHED;
+
+	expect_eq(timerhub_cancel(hub, timer), -ENOENT);
+	expect_eq(timerhub_rearm(hub, timer, 1, 0), -ENOENT);
+	expect_eq(timerhub_rearm(hub, timer, UINT64_MAX, 0), -ENOENT);
+	expect_eq(timerhub_remaining(hub, timer, &left_ns), -ENOENT);
+	expect(left_ns == UNTOUCHED);
+}
+
+/* Ten thousand lives of a few slots; every old handle is told apart from the one that lives. */
+START_TEST(stale_handles_over_ten_thousand_lives_are_told)
+{
+	static timerhub_timer old[10000];
+	struct rig rig = rig_manual(3);
+	timerhub_timer living = arm_after(rig.queue, HOUR, 77);
+	uint64_t now_ns = 0;
+	uint64_t left_ns;
+
+	for (unsigned i = 0; i < COUNT_OF(old); i++) {
+		old[i] = arm_after(rig.queue, i % 2 ? HOUR : 1, i);
+		expect(old[i] != living);
+		if (i % 2) {
+			expect_eq(timerhub_cancel(rig.hub, old[i]), 0);
+		} else {
+			now_ns += 10;
+			advance(rig.hub, now_ns);
+			expect_eq(drain_all(rig.queue), 1);
+		}
+		expect_stale(rig.hub, old[i]);
+		expect_stale(rig.hub, old[i / 2]);
+	}
+	arm_after(rig.queue, HOUR, 78);
+	arm_after(rig.queue, HOUR, 79);
+	for (unsigned i = 0; i < COUNT_OF(old); i++)
+		expect_stale(rig.hub, old[i]);
+	expect_eq(timerhub_cancel_many(rig.hub, old, COUNT_OF(old)), 0);
+	expect_eq(timerhub_remaining(rig.hub, living, &left_ns), 0);
+	advance(rig.hub, now_ns + HOUR);
+	expect_eq(drain_all(rig.queue), 3);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(stale_handles_that_never_were_are_told)
+{
+	struct dice dice = dice_new(0);
+	struct rig rig = rig_manual(64);
+
+	expect_stale(rig.hub, 0);
+	expect_stale(rig.hub, UINT64_MAX);
+	for (unsigned bit = 0; bit < 64; bit++)
+		expect_stale(rig.hub, UINT64_C(1) << bit);
+	for (unsigned i = 0; i < 64; i++)
+		arm_after(rig.queue, HOUR, i);
+	for (unsigned i = 0; i < 100000; i++)
+		expect_stale(rig.hub, dice_roll(&dice));
+	advance(rig.hub, HOUR);
+	expect_eq(drain_all(rig.queue), 64);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Alive, but in another hub, in the same place and as the same life. */
+START_TEST(stale_handles_of_another_hub_are_told)
+{
+	struct rig home = rig_manual(1000);
+	struct rig abroad = rig_manual(1000);
+	timerhub_timer timers[1000];
+
+	for (unsigned i = 0; i < COUNT_OF(timers); i++) {
+		timers[i] = arm_after(home.queue, 640, i);
+		arm_after(abroad.queue, 640, i);
+	}
+	for (unsigned i = 0; i < COUNT_OF(timers); i++)
+		expect_stale(abroad.hub, timers[i]);
+	expect_eq(timerhub_cancel_many(abroad.hub, timers, COUNT_OF(timers)), 0);
+	advance(home.hub, 640);
+	advance(abroad.hub, 640);
+	expect_eq(drain_all(home.queue), COUNT_OF(timers));
+	expect_eq(drain_all(abroad.queue), COUNT_OF(timers));
+	rig_close(&home);
+	rig_close(&abroad);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("misuse", argc, argv);
+	tests_add(misuse_of_open, 30);
+	tests_add(misuse_of_sizes, 30);
+	tests_add(misuse_of_queue_open, 30);
+	tests_add(misuse_of_arm, 30);
+	tests_add(misuse_begins_only_beyond_the_last_deadline, 30);
+	tests_add(misuse_in_a_batch_arms_none, 30);
+	tests_add(misuse_of_rearm_cancel_and_remaining, 30);
+	tests_add(misuse_of_the_consumers_side, 30);
+	tests_add(misuse_of_stats_and_of_what_is_not_there_yet, 30);
+	tests_add(misuse_of_manual_calls, 30);
+	tests_add(misuse_by_concurrent_advance, 60);
+	tests_add(stale_handles_over_ten_thousand_lives_are_told, 30);
+	tests_add(stale_handles_that_never_were_are_told, 30);
+	tests_add(stale_handles_of_another_hub_are_told, 30);
+	return tests_run();
+}

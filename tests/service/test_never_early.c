@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+/* Law 1: no event is returned before its deadline has passed on the hub's clock. */
+#include "hub.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define TIMERS 4000
+
+static struct {
+	uint64_t deadline_ns;
+	uint64_t latest_ns; /* deadline and slack */
+	bool seen;
+} timers[TIMERS];
+
+static unsigned take_due(const struct rig *rig, uint64_t now_ns)
+{
+	struct timerhub_event event;
+	unsigned taken = 0;
+
+	while (timerhub_drain(rig->queue, &event, 1) == 1) {
+		expect(event.data < TIMERS);
+		expect(!timers[event.data].seen);
+		expect_cmp(timers[event.data].deadline_ns, <=, now_ns);
+		expect_cmp(event.expires_ns, >=, timers[event.data].deadline_ns);
+		expect_cmp(event.expires_ns, <=, timers[event.data].latest_ns);
+		expect_eq(event.count, 1);
+		timers[event.data].seen = true;
+		taken++;
+	}
+	return taken;
+}
+
+static void expect_none_overdue(uint64_t now_ns)
+{
+	for (unsigned i = 0; i < TIMERS; i++)
+		expect(timers[i].seen || timers[i].latest_ns > now_ns);
+}
+
+START_TEST(never_early_manual)
+{
+	struct dice dice = dice_new(0);
+	struct rig rig = rig_manual(TIMERS);
+	uint64_t now_ns = 0;
+	unsigned left = TIMERS;
+
+	for (unsigned i = 0; i < TIMERS; i++) {
+		uint64_t slack_ns = dice_below(&dice, 2) ? dice_magnitude(&dice, 30) : 0;
+
+		timers[i].deadline_ns = now_ns + dice_magnitude(&dice, 40);
+		timers[i].latest_ns = timers[i].deadline_ns + slack_ns;
+		timers[i].seen = false;
+		arm(rig.queue, SPEC(.expires_ns = timers[i].deadline_ns - now_ns,
+		                    .slack_ns = slack_ns, .data = i));
+		if (dice_below(&dice, 64) == 0) {
+			now_ns += dice_magnitude(&dice, 20);
+			advance(rig.hub, now_ns);
+			left -= take_due(&rig, now_ns);
+		}
+	}
+	while (left) {
+		now_ns += dice_magnitude(&dice, 36);
+		advance(rig.hub, now_ns);
+		left -= take_due(&rig, now_ns);
+		expect_none_overdue(now_ns);
+	}
+	rig_close(&rig);
+}
+END_TEST
+
+/* Every deadline to the nanosecond, around every power of two that a clock can reach. */
+START_TEST(never_early_at_clock_boundaries)
+{
+	static const int64_t offsets[] = { -4097, -65, -64, -63, -1, 0, 1, 63, 64, 65, 4097 };
+
+	for (unsigned bit = 13; bit <= 62; bit++) {
+		struct rig rig = rig_manual(64);
+		uint64_t edge_ns = UINT64_C(1) << bit;
+
+		advance(rig.hub, edge_ns - 5000);
+		for (unsigned i = 0; i < COUNT_OF(offsets); i++)
+			arm_at(rig.queue, edge_ns + (uint64_t)offsets[i], i);
+		for (unsigned i = 0; i < COUNT_OF(offsets); i++) {
+			uint64_t deadline_ns = edge_ns + (uint64_t)offsets[i];
+			struct timerhub_event event;
+
+			advance(rig.hub, deadline_ns - 1);
+			expect_empty(rig.queue);
+			advance(rig.hub, deadline_ns);
+			expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
+			expect_eq(event.data, i);
+			expect_eq(event.expires_ns, deadline_ns);
+		}
+		rig_close(&rig);
+	}
+}
+END_TEST
+
+/*
+ * Whoever calls again when advance says so is never late, and is not called for nothing for ever.
+ */
+START_TEST(never_early_nor_late_following_next)
+{
+	struct dice dice = dice_new(0);
+
+	for (unsigned round = 0; round < scaled(60); round++) {
+		struct rig rig = rig_manual(64);
+		uint64_t now_ns = dice_magnitude(&dice, 61);
+		uint64_t next_ns;
+		unsigned left = 50;
+		unsigned calls = 0;
+
+		advance(rig.hub, now_ns);
+		for (unsigned i = 0; i < left; i++)
+			arm_after(rig.queue, dice_magnitude(&dice, 60), i);
+		for (next_ns = now_ns; left; calls++) {
+			struct timerhub_event event;
+
+			expect_cmp(calls, <, 1000);
+			expect(next_ns != UINT64_MAX);
+			now_ns = next_ns;
+			next_ns = advance(rig.hub, now_ns);
+			expect(next_ns > now_ns);
+			for (; timerhub_drain(rig.queue, &event, 1) == 1; left--)
+				expect_eq(event.expires_ns, now_ns);
+		}
+		rig_close(&rig);
+	}
+}
+END_TEST
+
+START_TEST(never_early_after_rearm)
+{
+	struct dice dice = dice_new(0);
+	struct rig rig = rig_manual(4);
+	uint64_t now_ns = 12345;
+
+	advance(rig.hub, now_ns);
+	for (unsigned i = 0; i < 3000; i++) {
+		timerhub_timer timer = arm_after(rig.queue, dice_magnitude(&dice, 30), i);
+		uint64_t deadline_ns = now_ns + 100 + dice_magnitude(&dice, 30);
+		uint64_t rounded_ns = (deadline_ns + 63) / 64 * 64;
+		struct timerhub_event event;
+
+		if (dice_below(&dice, 2))
+			advance(rig.hub, now_ns);
+		expect_eq(timerhub_rearm(rig.hub, timer, deadline_ns, TIMERHUB_ABSOLUTE), 0);
+		advance(rig.hub, deadline_ns - 1);
+		expect_empty(rig.queue);
+		now_ns = rounded_ns;
+		advance(rig.hub, now_ns);
+		expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
+		expect_eq(event.data, i);
+		expect_eq(event.expires_ns, rounded_ns);
+	}
+	rig_close(&rig);
+}
+END_TEST
+
+/* The hub's clock is the system's. */
+START_TEST(never_early_by_another_clock)
+{
+	struct rig rig = rig_open(4);
+
+	for (unsigned i = 0; i < 1000; i++) {
+		uint64_t before_ns = clock_now_ns();
+		uint64_t now_ns = timerhub_now(rig.hub);
+
+		expect(before_ns <= now_ns);
+		expect(now_ns <= clock_now_ns());
+	}
+	rig_close(&rig);
+}
+END_TEST
+
+/* Arms timers of every kind, and takes them, until `count` have come. */
+static void run_real(struct rig *rig, unsigned count, uint64_t delay_max_ns)
+{
+	struct dice dice = dice_new(1);
+	static uint64_t earliest_ns[TIMERS];
+	unsigned armed = 0;
+
+	for (unsigned taken = 0; taken < count; taken++) {
+		struct timerhub_event event;
+
+		while (armed < count && armed < taken + 50) {
+			uint64_t delay_ns = dice_below(&dice, delay_max_ns);
+			struct timerhub_spec spec = SPEC(.expires_ns = delay_ns, .data = armed);
+
+			earliest_ns[armed] = clock_now_ns() + delay_ns;
+			if (armed % 3 == 1)
+				spec.slack_ns = dice_below(&dice, delay_max_ns);
+			if (armed % 3 == 2) {
+				spec.flags = TIMERHUB_ABSOLUTE;
+				spec.expires_ns = earliest_ns[armed];
+			}
+			arm(rig->queue, spec);
+			armed++;
+		}
+		event = take_one(rig->queue);
+		expect_cmp(clock_now_ns(), >=, event.expires_ns);
+		expect(event.data < armed);
+		expect_cmp(event.expires_ns, >=, earliest_ns[event.data]);
+		if (event.data % 3 == 2) /* was absolute */
+			expect_eq(event.expires_ns, earliest_ns[event.data]);
+		earliest_ns[event.data] = UINT64_MAX;
+	}
+	expect_empty(rig->queue);
+}
+
+START_TEST(never_early_real)
+{
+	struct rig rig = rig_open(TIMERS);
+
+	run_real(&rig, scaled(1500) < TIMERS ? scaled(1500) : TIMERS, 20 * MS);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(never_early_with_spin)
+{
+	struct rig rig =
+		rig_open_config((struct timerhub_config){ .timers_max = 64, .spin_ns = 100 * US });
+
+	run_real(&rig, scaled(300) < TIMERS ? scaled(300) : TIMERS, 5 * MS);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(never_early_periodic_real)
+{
+	struct rig rig = rig_open(4);
+	uint64_t first_ns = clock_now_ns() + MS;
+	uint64_t periods = 0;
+
+	arm(rig.queue,
+	    SPEC(.flags = TIMERHUB_ABSOLUTE, .expires_ns = first_ns, .interval_ns = 300 * US + 1));
+	while (periods < 300) {
+		struct timerhub_event event = take_one(rig.queue);
+
+		periods += event.count;
+		expect_cmp(clock_now_ns(), >=, first_ns + (periods - 1) * (300 * US + 1));
+	}
+	rig_close(&rig);
+}
+END_TEST
+
+static void ignore_signal(int signal)
+{
+	(void)signal;
+}
+
+/* Waits cut short by signals: the reason for waking is no evidence, only the clock is. */
+START_TEST(never_early_under_signals)
+{
+	struct sigaction action = { .sa_handler = ignore_signal };
+	struct itimerval storm = { .it_interval = { 0, 300 }, .it_value = { 0, 300 } };
+	struct rig rig = rig_open(64);
+
+	expect_eq(sigaction(SIGALRM, &action, NULL), 0);
+	expect_eq(setitimer(ITIMER_REAL, &storm, NULL), 0);
+	run_real(&rig, scaled(500) < TIMERS ? scaled(500) : TIMERS, 5 * MS);
+	storm = (struct itimerval){ 0 };
+	expect_eq(setitimer(ITIMER_REAL, &storm, NULL), 0);
+	rig_close(&rig);
+}
+END_TEST
+
+/* SIGCONT interrupts even a wait with all signals masked. */
+START_TEST(never_early_through_stop_and_continue)
+{
+	pid_t child = fork();
+	struct dice dice = dice_new(0);
+
+	if (child == 0) {
+		struct rig rig = rig_open(64);
+
+		run_real(&rig, 300, 10 * MS);
+		rig_close(&rig);
+		_exit(EXIT_SUCCESS);
+	}
+	for (unsigned i = 0; i < 60; i++) {
+		clock_sleep_ns(dice_below(&dice, 2 * MS));
+		kill(child, SIGSTOP);
+		clock_sleep_ns(dice_below(&dice, 2 * MS));
+		kill(child, SIGCONT);
+	}
+	child_ends_well(child);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("never_early", argc, argv);
+	tests_add(never_early_manual, 30);
+	tests_add(never_early_at_clock_boundaries, 30);
+	tests_add(never_early_nor_late_following_next, 30);
+	tests_add(never_early_after_rearm, 30);
+	tests_add(never_early_by_another_clock, 30);
+	tests_add(never_early_real, 60);
+	tests_add(never_early_with_spin, 60);
+	tests_add(never_early_periodic_real, 60);
+	tests_add(never_early_under_signals, 60);
+	tests_add(never_early_through_stop_and_continue, 60);
+	return tests_run();
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Law 5: one consumer receives events in order of deadline, to 64 ns, among all timers whose arming
+ * returned before the earlier deadline.
+ */
+#include "hub.h"
+
+#include <stdatomic.h>
+
+#define RESOLUTION_NS 64
+#define TIMERS_MAX 8192
+
+static void expect_not_before(uint64_t expires_ns, uint64_t last_ns)
+{
+	expect_cmp(expires_ns + RESOLUTION_NS, >, last_ns);
+}
+
+/* Deadlines some nanoseconds apart, and far apart, expired in one go and drained in bits. */
+START_TEST(in_order_manual)
+{
+	struct dice dice = dice_new(0);
+
+	for (unsigned round = 0; round < scaled(60); round++) {
+		struct rig rig = rig_manual(TIMERS_MAX);
+		unsigned bits = 4 + (unsigned)dice_below(&dice, 44);
+		uint64_t start_ns = dice_magnitude(&dice, 60);
+		uint64_t last_ns = 0;
+		unsigned left = 2000;
+
+		advance(rig.hub, start_ns);
+		for (unsigned i = 0; i < left; i++)
+			arm_after(rig.queue, dice_magnitude(&dice, bits), i);
+		advance(rig.hub, start_ns + (UINT64_C(1) << bits));
+		while (left) {
+			struct timerhub_event events[10];
+			unsigned max = 1 + (unsigned)dice_below(&dice, COUNT_OF(events));
+			int count = timerhub_drain(rig.queue, events, max);
+
+			expect_cmp(count, >, 0);
+			for (int i = 0; i < count; i++) {
+				expect_not_before(events[i].expires_ns, last_ns);
+				last_ns = events[i].expires_ns;
+			}
+			left -= (unsigned)count;
+		}
+		rig_close(&rig);
+	}
+}
+END_TEST
+
+/* Armed between the steps of the clock, each before its deadline; drained at the very end. */
+START_TEST(in_order_over_many_steps)
+{
+	struct dice dice = dice_new(0);
+	struct rig rig = rig_manual(TIMERS_MAX);
+	struct timerhub_event event;
+	uint64_t now_ns = 0;
+	uint64_t last_ns = 0;
+	unsigned taken = 0;
+
+	for (unsigned i = 0; i < 5000; i++) {
+		arm_after(rig.queue, 1 + dice_magnitude(&dice, 24), i);
+		if (dice_below(&dice, 8) == 0) {
+			now_ns += dice_magnitude(&dice, 16);
+			advance(rig.hub, now_ns);
+		}
+	}
+	advance(rig.hub, now_ns + (UINT64_C(1) << 24));
+	for (; timerhub_drain(rig.queue, &event, 1) == 1; taken++) {
+		expect_not_before(event.expires_ns, last_ns);
+		last_ns = event.expires_ns;
+	}
+	expect_eq(taken, 5000);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Re-armed while waiting, earlier and later: the new deadline is what counts. */
+START_TEST(in_order_after_rearm)
+{
+	struct dice dice = dice_new(0);
+	struct rig rig = rig_manual(TIMERS_MAX);
+	timerhub_timer timers[1000];
+	struct timerhub_event event;
+	uint64_t last_ns = 0;
+	unsigned taken = 0;
+
+	for (unsigned i = 0; i < COUNT_OF(timers); i++)
+		timers[i] = arm_after(rig.queue, 1000 + dice_magnitude(&dice, 26), i);
+	for (unsigned i = 0; i < 3000; i++) {
+		if (i % 100 == 0)
+			advance(rig.hub, i / 100);
+		expect_eq(timerhub_rearm(rig.hub, timers[dice_below(&dice, COUNT_OF(timers))],
+		                         1000 + dice_magnitude(&dice, 26), 0),
+		          0);
+	}
+	advance(rig.hub, UINT64_C(1) << 27);
+	for (; timerhub_drain(rig.queue, &event, 1) == 1; taken++) {
+		expect_not_before(event.expires_ns, last_ns);
+		last_ns = event.expires_ns;
+	}
+	expect_eq(taken, COUNT_OF(timers));
+	rig_close(&rig);
+}
+END_TEST
+
+static uint64_t dispatched_last_ns;
+
+static void note_dispatched(const struct timerhub_event *event)
+{
+	expect_not_before(event->expires_ns, dispatched_last_ns);
+	dispatched_last_ns = event->expires_ns;
+}
+
+START_TEST(in_order_by_dispatch)
+{
+	struct dice dice = dice_new(0);
+	struct rig rig = rig_manual(TIMERS_MAX);
+
+	for (unsigned i = 0; i < 1000; i++)
+		arm(rig.queue,
+		    SPEC(.expires_ns = dice_magnitude(&dice, 20), .fn = note_dispatched));
+	advance(rig.hub, UINT64_C(1) << 20);
+	expect_eq(timerhub_dispatch(rig.queue, 300), 300);
+	expect_eq(timerhub_dispatch(rig.queue, INT32_MAX), 700);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Several threads arm while the owner expires. */
+static uint64_t armed_by_ns[TIMERS_MAX]; /* when arming had returned */
+static struct timerhub_event came[TIMERS_MAX];
+
+struct armer {
+	struct timerhub_queue *queue;
+	unsigned first;
+	unsigned count;
+	uint64_t salt;
+};
+
+static void *arm_some(void *arg)
+{
+	const struct armer *me = arg;
+	struct dice dice = dice_new(me->salt);
+
+	for (unsigned i = me->first; i < me->first + me->count; i++) {
+		arm_after(me->queue, dice_below(&dice, 10 * MS), i);
+		armed_by_ns[i] = clock_now_ns();
+		if (i % 16 == 0)
+			clock_sleep_ns(50 * US);
+	}
+	return NULL;
+}
+
+/* Which pairs came in the wrong order although both had been armed before the earlier deadline? */
+static void expect_came_in_order(unsigned count)
+{
+	for (unsigned later = 1; later < count; later++)
+		for (unsigned sooner = 0; sooner < later; sooner++) {
+			uint64_t deadline_ns = came[later].expires_ns;
+
+			if (came[sooner].expires_ns >= deadline_ns + RESOLUTION_NS)
+				expect(armed_by_ns[came[sooner].data] > deadline_ns ||
+				       armed_by_ns[came[later].data] > deadline_ns);
+		}
+}
+
+static void run_armers(uint64_t salt)
+{
+	struct rig rig = rig_open(TIMERS_MAX);
+	struct armer armers[3];
+	pthread_t threads[COUNT_OF(armers)];
+	unsigned each = sanitized() ? 500 : 1500;
+	unsigned taken = 0;
+
+	for (unsigned i = 0; i < COUNT_OF(armers); i++) {
+		armers[i] = (struct armer){ rig.queue, i * each, each, salt + i };
+		thread_start(&threads[i], arm_some, &armers[i]);
+	}
+	while (taken < each * COUNT_OF(armers)) {
+		int count = timerhub_wait(rig.queue, &came[taken], TIMERS_MAX - taken, ARRIVES);
+
+		expect_cmp(count, >, 0);
+		taken += (unsigned)count;
+	}
+	for (unsigned i = 0; i < COUNT_OF(armers); i++)
+		thread_join(threads[i]);
+	expect_came_in_order(taken);
+	rig_close(&rig);
+}
+
+START_TEST(in_order_real)
+{
+	for (unsigned round = 0; round < scaled(4); round++)
+		run_armers(round * 10);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("order", argc, argv);
+	tests_add(in_order_manual, 60);
+	tests_add(in_order_over_many_steps, 30);
+	tests_add(in_order_after_rearm, 30);
+	tests_add(in_order_by_dispatch, 30);
+	tests_add(in_order_real, 60);
+	return tests_run();
+}

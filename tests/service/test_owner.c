@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/* Law 12: the owner is named, blocks all signals, and leaves the process's alone; its options. */
+#include "hub.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/time.h>
+
+static struct rig open_named(const char *name)
+{
+	return rig_open_config((struct timerhub_config){ .timers_max = 64, .thread_name = name });
+}
+
+START_TEST(owner_is_named)
+{
+	static const struct {
+		const char *asked;
+		const char *got;
+	} cases[] = { { NULL, "timerhub" },
+		      { "clockwork", "clockwork" },
+		      { "exactly-fifteen", "exactly-fifteen" },
+		      { "more-than-fifteen-bytes", "more-than-fiftee" } };
+
+	unsigned threads = process_threads_at_rest();
+
+	for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+		char got[16] = "";
+		struct rig rig;
+
+		strncpy(got, cases[i].got, sizeof(got) - 1);
+		expect_eq(thread_find(got), 0);
+		rig = open_named(cases[i].asked);
+		expect(thread_find(got) != 0);
+		expect_eq(process_thread_count(), threads + 1);
+		rig_close(&rig);
+		process_settles_at_threads(threads);
+	}
+}
+END_TEST
+
+START_TEST(owner_is_not_there_on_a_manual_hub)
+{
+	unsigned threads = process_threads_at_rest();
+	struct rig rig = rig_manual(4);
+
+	expect_eq(process_thread_count(), threads);
+	expect_eq(stats_of(rig.hub).sleeper, TIMERHUB_SLEEPER_AUTO);
+	expect_eq(stats_of(rig.hub).owner_wakeups, 0);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(owner_blocks_all_signals)
+{
+	struct rig rig = open_named("deaf");
+	uint64_t blocked = thread_status(thread_find("deaf"), "SigBlk:", 16);
+
+	for (int signal = 1; signal <= 64; signal++) {
+		bool reserved = signal == SIGKILL || signal == SIGSTOP ||
+		                (signal > SIGSYS && signal < SIGRTMIN); /* of the C library */
+
+		expect(reserved || (blocked >> (signal - 1) & 1));
+	}
+	rig_close(&rig);
+}
+END_TEST
+
+struct signal_state {
+	struct sigaction actions[65];
+	sigset_t mask;
+	sigset_t pending;
+};
+
+static void signal_state_read(struct signal_state *state)
+{
+	memset(state, 0, sizeof(*state));
+	for (int signal = 1; signal <= 64; signal++)
+		(void)sigaction(signal, NULL, &state->actions[signal]);
+	expect_eq(pthread_sigmask(SIG_BLOCK, NULL, &state->mask), 0);
+	expect_eq(sigpending(&state->pending), 0);
+}
+
+static void expect_signals_as(const struct signal_state *before)
+{
+	struct signal_state now;
+
+	signal_state_read(&now);
+	for (int signal = 1; signal <= 64; signal++) {
+		expect(now.actions[signal].sa_handler == before->actions[signal].sa_handler);
+		expect_eq(now.actions[signal].sa_flags, before->actions[signal].sa_flags);
+		expect_eq(sigismember(&now.mask, signal), sigismember(&before->mask, signal));
+		expect_eq(sigismember(&now.pending, signal), sigismember(&before->pending, signal));
+	}
+}
+
+START_TEST(owner_leaves_the_process_signals_alone)
+{
+	struct signal_state before;
+	sigset_t some;
+	struct rig rig;
+
+	sigemptyset(&some);
+	sigaddset(&some, SIGUSR1);
+	sigaddset(&some, SIGPIPE);
+	expect_eq(pthread_sigmask(SIG_BLOCK, &some, NULL), 0);
+	signal_state_read(&before);
+	rig = rig_open(64);
+	expect_signals_as(&before);
+	for (unsigned i = 0; i < 20; i++) {
+		arm_after(rig.queue, i * 10 * US, i);
+		take_one(rig.queue);
+	}
+	expect_signals_as(&before);
+	rig_close(&rig);
+	expect_signals_as(&before);
+}
+END_TEST
+
+static volatile sig_atomic_t alarms;
+static volatile sig_atomic_t strange_thread;
+static pthread_t main_thread;
+
+static void note_alarm(int signal)
+{
+	(void)signal;
+	alarms++;
+	if (!pthread_equal(pthread_self(), main_thread))
+		strange_thread = 1;
+}
+
+/* Signals to the process come to the program's own thread, however often the owner runs. */
+START_TEST(owner_takes_no_signal_from_the_program)
+{
+	struct sigaction action = { .sa_handler = note_alarm };
+	struct itimerval storm = { .it_interval = { 0, 500 }, .it_value = { 0, 500 } };
+	struct rig rig = rig_open(64);
+
+	main_thread = pthread_self();
+	expect_eq(sigaction(SIGALRM, &action, NULL), 0);
+	expect_eq(setitimer(ITIMER_REAL, &storm, NULL), 0);
+	for (unsigned i = 0; alarms < 50; i++) {
+		arm_after(rig.queue, i % 30 * 10 * US, i);
+		take_one(rig.queue);
+	}
+	storm = (struct itimerval){ 0 };
+	expect_eq(setitimer(ITIMER_REAL, &storm, NULL), 0);
+	expect_eq(strange_thread, 0);
+	rig_close(&rig);
+}
+END_TEST
+
+/* On every CPU that we may use; unpinned on all of them. */
+START_TEST(owner_runs_where_it_was_told)
+{
+	cpu_set_t allowed;
+	cpu_set_t got;
+	struct rig rig;
+	unsigned threads = process_threads_at_rest();
+
+	expect_eq(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+	for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (!CPU_ISSET(cpu, &allowed))
+			continue;
+		rig = rig_open_config((struct timerhub_config){
+			.timers_max = 4, .cpu_plus_one = cpu + 1, .thread_name = "pinned" });
+		expect_eq(sched_getaffinity(thread_find("pinned"), sizeof(got), &got), 0);
+		expect_eq(CPU_COUNT(&got), 1);
+		expect(CPU_ISSET(cpu, &got));
+		arm_after(rig.queue, 0, cpu);
+		expect_eq(take_one(rig.queue).data, cpu);
+		rig_close(&rig);
+		process_settles_at_threads(threads);
+	}
+	rig = open_named("free");
+	expect_eq(sched_getaffinity(thread_find("free"), sizeof(got), &got), 0);
+	expect(CPU_EQUAL(&got, &allowed));
+	expect_eq(sched_getaffinity(0, sizeof(got), &got), 0);
+	expect(CPU_EQUAL(&got, &allowed));
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(owner_sleeps_as_it_was_told)
+{
+	struct rig rig = rig_open(4);
+
+	if (sleeper_asked() != TIMERHUB_SLEEPER_AUTO)
+		expect_eq(stats_of(rig.hub).sleeper, sleeper_asked());
+	else
+		expect(stats_of(rig.hub).sleeper != TIMERHUB_SLEEPER_AUTO);
+	rig_close(&rig);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("owner", argc, argv);
+	tests_add(owner_is_named, 60);
+	tests_add(owner_is_not_there_on_a_manual_hub, 30);
+	tests_add(owner_blocks_all_signals, 30);
+	tests_add(owner_leaves_the_process_signals_alone, 30);
+	tests_add(owner_takes_no_signal_from_the_program, 60);
+	tests_add(owner_runs_where_it_was_told, 60);
+	tests_add(owner_sleeps_as_it_was_told, 30);
+	return tests_run();
+}

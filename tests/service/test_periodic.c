@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Law 7, its periodic half: a periodic timer has at most one undelivered expiry, counts further
+ * periods, keeps the phase of its first deadline, and costs nothing while nobody drains.
+ */
+#include "hub.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* What a periodic timer has told so far: always periods `0 .. told - 1`, each exactly once. */
+struct account {
+	uint64_t first_ns;
+	uint64_t interval_ns;
+	uint64_t told;
+};
+
+static void account_add(struct account *account, const struct timerhub_event *event)
+{
+	expect_eq(event->expires_ns, account->first_ns + account->told * account->interval_ns);
+	expect_cmp(event->count, >, 0);
+	account->told += event->count;
+}
+
+static uint64_t account_due(const struct account *account, uint64_t now_ns)
+{
+	return now_ns < account->first_ns ? 0
+	                                  : (now_ns - account->first_ns) / account->interval_ns + 1;
+}
+
+static void arm_account(struct rig *rig, const struct account *account)
+{
+	arm(rig->queue, SPEC(.flags = TIMERHUB_ABSOLUTE, .expires_ns = account->first_ns,
+	                     .interval_ns = account->interval_ns));
+}
+
+static const uint64_t intervals_ns[] = { 1, 63, 64, 100 * US, 1000003, 999999937, HOUR + 1 };
+
+START_TEST(periods_are_phase_locked_over_a_hundred_thousand)
+{
+	for (unsigned i = 0; i < COUNT_OF(intervals_ns); i++) {
+		struct account account = { 12345, intervals_ns[i], 0 };
+		struct rig rig = rig_manual(1);
+		uint64_t now_ns = 0;
+
+		arm_account(&rig, &account);
+		while (account.told < scaled(100000)) {
+			uint64_t next_ns = advance(rig.hub, now_ns);
+			struct timerhub_event event;
+
+			while (timerhub_drain(rig.queue, &event, 1) == 1) {
+				expect_eq(event.count, 1);
+				account_add(&account, &event);
+			}
+			expect_eq(account.told, account_due(&account, now_ns));
+			expect_cmp(next_ns, >=, now_ns);
+			now_ns = account.first_ns + account.told * account.interval_ns;
+		}
+		expect_eq(stats_of(rig.hub).overruns, 0);
+		rig_close(&rig);
+	}
+}
+END_TEST
+
+/* Drained at random moments only: whatever the silence, the sum is exact and one event tells it. */
+START_TEST(periods_are_counted_after_silence_in_virtual_time)
+{
+	struct dice dice = dice_new(0);
+
+	for (unsigned i = 0; i < COUNT_OF(intervals_ns); i++) {
+		struct account account = { 1 + dice_magnitude(&dice, 40), intervals_ns[i], 0 };
+		struct rig rig = rig_manual(1);
+		uint64_t now_ns = 0;
+		uint64_t events = 0;
+
+		arm_account(&rig, &account);
+		for (unsigned step = 0; step < 3000; step++) {
+			struct timerhub_event event;
+
+			now_ns += dice_magnitude(&dice, 45);
+			advance(rig.hub, now_ns);
+			if (dice_below(&dice, 3))
+				continue;
+			if (timerhub_drain(rig.queue, &event, 1) == 1) {
+				account_add(&account, &event);
+				events++;
+			}
+			expect_eq(account.told, account_due(&account, now_ns));
+			expect_empty(rig.queue);
+		}
+		expect_eq(stats_of(rig.hub).overruns, account.told - events);
+		expect_eq(stats_of(rig.hub).delivered, events);
+		rig_close(&rig);
+	}
+}
+END_TEST
+
+START_TEST(periods_are_not_lost_in_a_huge_jump)
+{
+	struct account account = { 1, 1, 0 };
+	struct rig rig = rig_manual(1);
+	struct timerhub_event event;
+
+	arm_account(&rig, &account);
+	advance(rig.hub, UINT64_C(1) << 62);
+	expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
+	account_add(&account, &event);
+	expect_eq(account.told, UINT64_C(1) << 62);
+	advance(rig.hub, (UINT64_C(1) << 62) + 1);
+	expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
+	account_add(&account, &event);
+	expect_eq(account.told, (UINT64_C(1) << 62) + 1);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Takes what has come until `periods` are told; none may be told before it was due. */
+static void collect(struct rig *rig, struct account *account, uint64_t periods)
+{
+	while (account->told < periods) {
+		struct timerhub_event event = take_one(rig->queue);
+
+		account_add(account, &event);
+		expect_cmp(account->told, <=, account_due(account, clock_now_ns()));
+	}
+}
+
+START_TEST(periods_are_counted_after_silence)
+{
+	struct rig rig = rig_open(4);
+	struct account account = { clock_now_ns() + MS, 1000003, 0 };
+
+	arm_account(&rig, &account);
+	for (unsigned round = 0; round < 5; round++) {
+		uint64_t due;
+		struct timerhub_event event;
+
+		clock_sleep_ns(40 * MS);
+		due = account_due(&account, clock_now_ns() - 2 * MS);
+		event = take_one(rig.queue);
+		account_add(&account, &event);
+		expect_cmp(event.count, >, 1);
+		collect(&rig, &account, due);
+	}
+	collect(&rig, &account, account.told + 20);
+	expect_cmp(stats_of(rig.hub).overruns, >=, 4);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(periods_are_counted_after_stop_and_continue)
+{
+	pid_t child = fork();
+
+	if (child == 0) {
+		struct rig rig = rig_open(4);
+		struct account account = { clock_now_ns() + MS, 700001, 0 };
+
+		arm_account(&rig, &account);
+		collect(&rig, &account, 400);
+		rig_close(&rig);
+		_exit(EXIT_SUCCESS);
+	}
+	for (unsigned i = 0; i < 5; i++) {
+		clock_sleep_ns(20 * MS);
+		kill(child, SIGSTOP);
+		clock_sleep_ns(30 * MS);
+		kill(child, SIGCONT);
+	}
+	child_ends_well(child);
+}
+END_TEST
+
+/* Three consumers share one fast timer: every period is told exactly once, by one of them. */
+#define PERIODS_MAX (1 << 22)
+
+static atomic_uchar period_told[PERIODS_MAX];
+static atomic_uint periods_told;
+
+struct shared {
+	struct rig rig;
+	uint64_t first_ns;
+	uint64_t interval_ns;
+};
+
+static void *collect_shared(void *arg)
+{
+	const struct shared *shared = arg;
+	struct timerhub_event event;
+	int result;
+
+	while ((result = timerhub_wait(shared->rig.queue, &event, 1, UINT64_MAX)) == 1) {
+		uint64_t at = (event.expires_ns - shared->first_ns) / shared->interval_ns;
+
+		expect_eq((event.expires_ns - shared->first_ns) % shared->interval_ns, 0);
+		expect_cmp(at + event.count, <=, PERIODS_MAX);
+		for (uint64_t i = at; i < at + event.count; i++)
+			expect_eq(atomic_fetch_add(&period_told[i], 1), 0);
+		atomic_fetch_add(&periods_told, (unsigned)event.count);
+	}
+	expect_eq(result, -ESHUTDOWN);
+	return NULL;
+}
+
+START_TEST(periods_add_up_over_many_consumers)
+{
+	struct shared shared = { rig_open(1), clock_now_ns(), 20 * US };
+	pthread_t threads[3];
+
+	arm(shared.rig.queue, SPEC(.flags = TIMERHUB_ABSOLUTE, .expires_ns = shared.first_ns,
+	                           .interval_ns = shared.interval_ns));
+	for (unsigned i = 0; i < COUNT_OF(threads); i++)
+		thread_start(&threads[i], collect_shared, &shared);
+	while (atomic_load(&periods_told) < 5000)
+		clock_sleep_ns(MS);
+	timerhub_queue_close(shared.rig.queue);
+	for (unsigned i = 0; i < COUNT_OF(threads); i++)
+		thread_join(threads[i]);
+	for (unsigned i = 0; i < atomic_load(&periods_told); i++)
+		expect_eq(atomic_load(&period_told[i]), 1);
+	expect_cmp(atomic_load(&periods_told), <=,
+	           (clock_now_ns() - shared.first_ns) / shared.interval_ns + 1);
+	timerhub_close(shared.rig.hub);
+}
+END_TEST
+
+#define UNDRAINED 100000
+
+/* A hundred thousand periodic timers that nobody drains, and a queue that stays punctual. */
+START_TEST(periods_that_nobody_drains_cost_nothing)
+{
+	struct rig rig = rig_open(UNDRAINED + 10);
+	struct timerhub_queue *punctual = queue_open(rig.hub);
+	struct dice dice = dice_new(0);
+	uint64_t deadline_ns = clock_now_ns() + ARRIVES;
+	struct timerhub_stats before;
+	uint64_t rss_bytes;
+
+	for (unsigned i = 0; i < UNDRAINED; i++)
+		arm(rig.queue, SPEC(.expires_ns = dice_below(&dice, 20 * MS), .data = i,
+		                    .interval_ns = MS + dice_below(&dice, 20 * MS)));
+	for (unsigned i = 0; i < 100; i++) {
+		arm_after(punctual, dice_below(&dice, 2 * MS), i);
+		expect_eq(take_one(punctual).data, i);
+	}
+	while (stats_of(rig.hub).expired < UNDRAINED + 100) {
+		expect(clock_now_ns() < deadline_ns);
+		clock_sleep_ns(MS);
+	}
+	before = stats_settled(rig.hub);
+	rss_bytes = process_rss_bytes();
+	clock_sleep_ns(100 * MS);
+	expect_eq(stats_of(rig.hub).owner_wakeups, before.owner_wakeups);
+	expect_eq(stats_of(rig.hub).expired, before.expired);
+	expect_cmp(process_rss_bytes(), <, rss_bytes + (1 << 20));
+	expect_eq(stats_of(rig.hub).live, UNDRAINED);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Each of them has exactly one event waiting, and its count is exact. */
+START_TEST(periods_that_nobody_drained_are_told_once_each)
+{
+	struct rig rig = rig_manual(UNDRAINED);
+	struct timerhub_event event;
+	uint64_t now_ns = 0;
+	unsigned taken = 0;
+
+	for (unsigned i = 0; i < UNDRAINED; i++)
+		arm(rig.queue, SPEC(.expires_ns = 1 + i, .data = i, .interval_ns = 1000 + i));
+	for (unsigned i = 0; i < 50; i++) {
+		now_ns += MS;
+		advance(rig.hub, now_ns);
+	}
+	for (; taken < UNDRAINED; taken++) {
+		expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
+		expect_eq(event.expires_ns, 1 + event.data);
+		expect_eq(event.count, (now_ns - 1 - event.data) / (1000 + event.data) + 1);
+	}
+	expect_empty(rig.queue);
+	rig_close(&rig);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("periodic", argc, argv);
+	tests_add(periods_are_phase_locked_over_a_hundred_thousand, 60);
+	tests_add(periods_are_counted_after_silence_in_virtual_time, 30);
+	tests_add(periods_are_not_lost_in_a_huge_jump, 30);
+	tests_add(periods_are_counted_after_silence, 60);
+	tests_add(periods_are_counted_after_stop_and_continue, 60);
+	tests_add(periods_add_up_over_many_consumers, 60);
+	tests_add(periods_that_nobody_drains_cost_nothing, 60);
+	tests_add(periods_that_nobody_drained_are_told_once_each, 60);
+	return tests_run();
+}

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Law 8: quiet. The owner wakes when something is due, to re-file what was moved later, and for
+ * nothing else; submissions that are not the new earliest make no system call. Counts of wake-ups
+ * are exact in virtual time (calls that advance asks for); on a real hub they come from the
+ * counters and from the kernel's count of the owner's context switches.
+ */
+#include "hub.h"
+
+#include <seccomp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Calls of advance, each when the last one said, until nothing is due any more. */
+static unsigned advances_until_idle(struct timerhub *hub, uint64_t next_ns)
+{
+	unsigned calls = 0;
+
+	for (; next_ns != UINT64_MAX; calls++) {
+		expect_cmp(calls, <, 1000000);
+		next_ns = advance(hub, next_ns);
+	}
+	return calls;
+}
+
+START_TEST(quiet_one_wake_for_a_lone_distant_timer)
+{
+	for (unsigned bits = 0; bits <= 61; bits++)
+		for (int64_t offset = -1; offset <= 1; offset++) {
+			struct rig rig = rig_manual(1);
+			uint64_t delay_ns = (UINT64_C(1) << bits) + (uint64_t)offset;
+			uint64_t start_ns = 987654321;
+			uint64_t next_ns;
+
+			advance(rig.hub, start_ns);
+			arm_after(rig.queue, delay_ns, 0);
+			next_ns = advance(rig.hub, start_ns);
+			if (delay_ns) {
+				expect_eq(next_ns, start_ns + delay_ns);
+				expect_eq(advances_until_idle(rig.hub, next_ns), 1);
+			}
+			expect_eq(drain_all(rig.queue), 1);
+			rig_close(&rig);
+		}
+}
+END_TEST
+
+START_TEST(quiet_one_wake_per_distinct_instant)
+{
+	struct rig rig = rig_manual(0);
+
+	for (unsigned i = 0; i < 20000; i++)
+		arm_after(rig.queue, 1000000 + i % 100 * 777, i);
+	expect_cmp(advances_until_idle(rig.hub, advance(rig.hub, 0)), <=, 100);
+	expect_eq(drain_all(rig.queue), 20000);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Windows of a millisecond that overlap meet at a handful of instants. */
+START_TEST(quiet_slack_merges_wakes)
+{
+	struct dice dice = dice_new(0);
+	struct rig rig = rig_manual(0);
+
+	for (unsigned i = 0; i < 1000; i++)
+		arm(rig.queue,
+		    SPEC(.expires_ns = 50 * MS + dice_below(&dice, 10 * MS), .slack_ns = 10 * MS));
+	expect_cmp(advances_until_idle(rig.hub, advance(rig.hub, 0)), <=, 20);
+	expect_eq(drain_all(rig.queue), 1000);
+	rig_close(&rig);
+}
+END_TEST
+
+/* A hundred thousand heartbeats, a timeout of a thousand: one re-filing per timeout. */
+START_TEST(quiet_heartbeats_wake_once_per_period)
+{
+	struct rig rig = rig_manual(1);
+	timerhub_timer timer = arm_after(rig.queue, MS, 0);
+	uint64_t next_ns = advance(rig.hub, 0);
+	uint64_t now_ns = 0;
+	unsigned calls = 0;
+
+	for (unsigned i = 0; i < 100000; i++) {
+		now_ns += US;
+		expect_eq(timerhub_rearm(rig.hub, timer, now_ns + MS, TIMERHUB_ABSOLUTE), 0);
+		expect(!fd_readable(timerhub_wake_fd(rig.hub)));
+		if (now_ns >= next_ns) {
+			next_ns = advance(rig.hub, now_ns);
+			calls++;
+		}
+	}
+	expect_cmp(calls, <=, 101);
+	expect_cmp(stats_of(rig.hub).refiled, <=, 101);
+	expect_empty(rig.queue);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(quiet_cancelled_timers_wake_nobody)
+{
+	struct dice dice = dice_new(0);
+	struct rig rig = rig_manual(0);
+	timerhub_timer timers[2000];
+	uint64_t next_ns;
+
+	for (unsigned i = 0; i < COUNT_OF(timers); i++)
+		timers[i] = arm_after(rig.queue, MS + dice_magnitude(&dice, 40), i);
+	advance(rig.hub, 0);
+	expect_eq(timerhub_cancel_many(rig.hub, timers, COUNT_OF(timers)), COUNT_OF(timers));
+	next_ns = advance(rig.hub, 0);
+	expect_cmp(advances_until_idle(rig.hub, next_ns), <=, 2);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(quiet_wake_fd_speaks_only_of_earlier_deadlines)
+{
+	struct rig rig = rig_manual(100);
+	int fd = timerhub_wake_fd(rig.hub);
+	timerhub_timer timer;
+
+	expect_cmp(fd, >=, 0);
+	timer = arm_after(rig.queue, 64000, 0);
+	expect(fd_readable(fd));
+	advance(rig.hub, 0);
+	expect(!fd_readable(fd));
+	for (unsigned i = 0; i < 50; i++)
+		arm_after(rig.queue, 64001 + i, i);
+	expect_eq(timerhub_rearm(rig.hub, timer, 128000, 0), 0);
+	expect_eq(timerhub_rearm(rig.hub, timer, 64000, 0), 0);
+	expect(!fd_readable(fd));
+	expect_eq(timerhub_rearm(rig.hub, timer, 640, 0), 0);
+	expect(fd_readable(fd));
+	expect_eq(advance(rig.hub, 0), 640);
+	expect(!fd_readable(fd));
+	arm_after(rig.queue, 100, 0);
+	expect(fd_readable(fd));
+	expect_eq(advance(rig.hub, 50), 100);
+	expect(!fd_readable(fd));
+	rig_close(&rig);
+}
+END_TEST
+
+static uint64_t owner_switches(pid_t owner)
+{
+	return thread_status(owner, "voluntary_ctxt_switches:", 10);
+}
+
+struct watch {
+	struct rig *rig;
+	pid_t owner;
+	uint64_t switches;
+	struct timerhub_stats stats;
+};
+
+static struct watch watch_start(struct rig *rig)
+{
+	struct watch watch = { .rig = rig, .owner = thread_find("timerhub") };
+
+	expect(watch.owner != 0);
+	do {
+		watch.stats = stats_settled(rig->hub);
+		thread_blocks(watch.owner);
+		watch.switches = owner_switches(watch.owner);
+	} while (stats_of(rig->hub).owner_wakeups != watch.stats.owner_wakeups);
+	return watch;
+}
+
+static uint64_t watch_wakeups(const struct watch *watch)
+{
+	return stats_of(watch->rig->hub).owner_wakeups - watch->stats.owner_wakeups;
+}
+
+/* Nobody woke the owner, it did not wake by itself, and the kernel never saw it. */
+static void expect_nothing_stirred(const struct watch *watch)
+{
+	expect_eq(watch_wakeups(watch), 0);
+	expect_eq(stats_of(watch->rig->hub).submit_wakes, watch->stats.submit_wakes);
+	expect_eq(owner_switches(watch->owner), watch->switches);
+}
+
+START_TEST(quiet_with_a_million_timers_far_away)
+{
+	unsigned count = scaled(1000000) < 1000000 ? scaled(1000000) : 1000000;
+	struct dice dice = dice_new(0);
+	struct rig rig = rig_open(count);
+	struct watch watch;
+
+	for (unsigned i = 0; i < count; i++)
+		arm_after(rig.queue, HOUR + dice_magnitude(&dice, 45), i);
+	watch = watch_start(&rig);
+	clock_sleep_ns(200 * MS);
+	expect_nothing_stirred(&watch);
+	expect_eq(watch.stats.live, count);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(quiet_when_what_is_armed_is_not_the_earliest)
+{
+	struct rig rig = rig_open(0); /* so large that its inbox need not be emptied meanwhile */
+	timerhub_timer first = arm_after(rig.queue, HOUR, 0);
+	timerhub_timer timers[1000];
+	struct watch watch = watch_start(&rig);
+
+	for (unsigned i = 0; i < COUNT_OF(timers); i++)
+		timers[i] = arm_after(rig.queue, 2 * HOUR + i, i);
+	for (unsigned i = 0; i < COUNT_OF(timers); i++) {
+		uint64_t delay_ns = i % 2 ? 3 * HOUR : HOUR + HOUR / 2;
+
+		expect_eq(timerhub_rearm(rig.hub, timers[i], delay_ns, 0), 0);
+	}
+	for (unsigned i = 0; i < 100000; i++)
+		expect_eq(timerhub_rearm(rig.hub, first, HOUR + i * US, 0), 0);
+	for (unsigned i = 0; i < COUNT_OF(timers); i += 2)
+		expect_eq(timerhub_cancel(rig.hub, timers[i]), 0);
+	clock_sleep_ns(50 * MS);
+	expect_nothing_stirred(&watch);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(quiet_one_wake_for_a_lone_timer)
+{
+	struct rig rig = rig_open(8);
+	struct watch watch;
+
+	arm_after(rig.queue, 300 * MS, 1);
+	watch = watch_start(&rig);
+	take_one(rig.queue);
+	stats_settled(rig.hub);
+	expect_eq(watch_wakeups(&watch), 1);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(quiet_one_wake_for_many_timers_at_one_instant)
+{
+	struct rig rig = rig_open(4000);
+	uint64_t deadline_ns = clock_now_ns() + 300 * MS;
+	struct watch watch;
+
+	for (unsigned i = 0; i < 2000; i++)
+		arm_at(rig.queue, deadline_ns, i);
+	watch = watch_start(&rig);
+	for (unsigned taken = 0; taken < 2000; taken++)
+		take_one(rig.queue);
+	stats_settled(rig.hub);
+	expect_cmp(watch_wakeups(&watch), <=, 2);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(quiet_cancelled_timers_do_not_wake_the_owner)
+{
+	struct rig rig = rig_open(4000);
+	timerhub_timer timers[1000];
+	struct watch watch;
+
+	for (unsigned i = 0; i < COUNT_OF(timers); i++)
+		timers[i] = arm_after(rig.queue, 300 * MS + i * 100 * US, i);
+	watch = watch_start(&rig);
+	expect_eq(timerhub_cancel_many(rig.hub, timers, COUNT_OF(timers)), COUNT_OF(timers));
+	clock_sleep_ns(450 * MS);
+	expect_cmp(watch_wakeups(&watch), <=, 2);
+	expect_empty(rig.queue);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(quiet_heartbeats_on_a_real_hub)
+{
+	struct rig rig = rig_open(4);
+	uint64_t timeout_ns = ARRIVES; /* no stall may let it expire */
+	timerhub_timer timer = arm_after(rig.queue, timeout_ns, 0);
+	struct watch watch = watch_start(&rig);
+
+	for (unsigned i = 0; i < 100000; i++)
+		expect_eq(timerhub_rearm(rig.hub, timer, timeout_ns, 0), 0);
+	expect_nothing_stirred(&watch);
+	rig_close(&rig);
+}
+END_TEST
+
+/*
+ * From here on the calling thread is killed at any system call but a few; of a sanitizer's runtime,
+ * which makes its own, only at those by which the library could wake, sleep or lock.
+ */
+static void forbid_system_calls(void)
+{
+	static const int allowed[] = { SCMP_SYS(exit_group), SCMP_SYS(clock_gettime),
+		                       SCMP_SYS(getcpu) };
+	static const int forbidden[] = {
+		SCMP_SYS(write), SCMP_SYS(writev), SCMP_SYS(read),
+		SCMP_SYS(ppoll), SCMP_SYS(poll),   SCMP_SYS(io_uring_enter)
+	};
+	uint32_t kill = SCMP_ACT_KILL_PROCESS;
+	scmp_filter_ctx filter = seccomp_init(sanitized() ? SCMP_ACT_ALLOW : kill);
+
+	expect(filter);
+	for (unsigned i = 0; !sanitized() && i < COUNT_OF(allowed); i++)
+		expect_eq(seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0), 0);
+	for (unsigned i = 0; sanitized() && i < COUNT_OF(forbidden); i++)
+		expect_eq(seccomp_rule_add(filter, kill, forbidden[i], 0), 0);
+	expect_eq(seccomp_load(filter), 0);
+}
+
+static void submit_in_silence(struct rig *rig, timerhub_timer first)
+{
+	timerhub_timer timers[500];
+	uint64_t left_ns;
+
+	for (unsigned i = 0; i < COUNT_OF(timers); i++)
+		timers[i] = arm_after(rig->queue, 2 * HOUR + i, i);
+	for (unsigned i = 0; i < 10000; i++)
+		expect_eq(timerhub_rearm(rig->hub, first, HOUR + i * US, 0), 0);
+	for (unsigned i = 0; i < COUNT_OF(timers); i++) {
+		expect_eq(timerhub_rearm(rig->hub, timers[i], 3 * HOUR, 0), 0);
+		expect_eq(timerhub_remaining(rig->hub, timers[i], &left_ns), 0);
+	}
+	expect_eq(timerhub_cancel_many(rig->hub, timers, COUNT_OF(timers)), COUNT_OF(timers));
+	expect_empty(rig->queue);
+}
+
+START_TEST(quiet_submission_makes_no_system_call)
+{
+	pid_t child = fork();
+
+	if (child == 0) {
+		struct rig rig = rig_open(0);
+		timerhub_timer first = arm_after(rig.queue, HOUR, 0);
+
+		stats_settled(rig.hub);
+		forbid_system_calls();
+		submit_in_silence(&rig, first);
+		syscall(SYS_exit_group, EXIT_SUCCESS);
+	}
+	child_ends_well(child);
+}
+END_TEST
+
+/* The test of the test: arming the earliest does make one. */
+START_TEST(quiet_submission_of_the_earliest_makes_a_system_call)
+{
+	pid_t child = fork();
+	int status;
+
+	if (child == 0) {
+		struct rig rig = rig_open(0);
+
+		arm_after(rig.queue, HOUR, 0);
+		stats_settled(rig.hub);
+		forbid_system_calls();
+		arm_after(rig.queue, HOUR / 2, 0);
+		syscall(SYS_exit_group, EXIT_SUCCESS);
+	}
+	expect_eq(waitpid(child, &status, 0), child);
+	expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("quiet", argc, argv);
+	tests_add(quiet_one_wake_for_a_lone_distant_timer, 30);
+	tests_add(quiet_one_wake_per_distinct_instant, 30);
+	tests_add(quiet_slack_merges_wakes, 30);
+	tests_add(quiet_heartbeats_wake_once_per_period, 30);
+	tests_add(quiet_cancelled_timers_wake_nobody, 30);
+	tests_add(quiet_wake_fd_speaks_only_of_earlier_deadlines, 30);
+	tests_add(quiet_with_a_million_timers_far_away, 60);
+	tests_add(quiet_when_what_is_armed_is_not_the_earliest, 60);
+	tests_add(quiet_one_wake_for_a_lone_timer, 60);
+	tests_add(quiet_one_wake_for_many_timers_at_one_instant, 60);
+	tests_add(quiet_cancelled_timers_do_not_wake_the_owner, 60);
+	tests_add(quiet_heartbeats_on_a_real_hub, 60);
+	tests_add(quiet_submission_makes_no_system_call, 60);
+	tests_add(quiet_submission_of_the_earliest_makes_a_system_call, 60);
+	return tests_run();
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/* Every counter of timerhub_stats, in virtual time where it is exact. */
+#include "hub.h"
+
+#include <string.h>
+
+static uint64_t lateness_total(const struct timerhub_stats *stats)
+{
+	uint64_t total = 0;
+
+	for (unsigned i = 0; i < TIMERHUB_LATENESS_BUCKETS; i++)
+		total += stats->lateness[i];
+	return total;
+}
+
+START_TEST(stats_of_a_new_hub_are_zero)
+{
+	struct rig rig = rig_manual(4);
+	struct timerhub_stats stats;
+	struct timerhub_stats zero;
+
+	memset(&stats, 0x5a, sizeof(stats));
+	memset(&zero, 0, sizeof(zero));
+	expect_eq(timerhub_stats(rig.hub, &stats), 0);
+	expect_eq(memcmp(&stats, &zero, sizeof(zero)), 0);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(stats_count_what_happened)
+{
+	struct rig rig = rig_manual(100);
+	timerhub_timer timers[10];
+	struct timerhub_stats stats;
+
+	for (unsigned i = 0; i < COUNT_OF(timers); i++)
+		timers[i] = arm_after(rig.queue, 1000 * (i + 1), i);
+	stats = stats_of(rig.hub);
+	expect_eq(stats.armed, 10);
+	expect_eq(stats.live, 10);
+	expect_eq(stats.live_max, 10);
+	advance(rig.hub, 3000);
+	expect_eq(timerhub_cancel(rig.hub, timers[0]), 0);
+	expect_eq(timerhub_cancel(rig.hub, timers[9]), 0);
+	expect_eq(drain_all(rig.queue), 2);
+	stats = stats_of(rig.hub);
+	expect_eq(stats.expired, 3);
+	expect_eq(stats.cancelled, 2);
+	expect_eq(stats.delivered, 2);
+	expect_eq(stats.live, 6);
+	expect_eq(stats.live_max, 10);
+	expect_eq(stats.queue_signals, 1);
+	expect_cmp(stats.inbox_max, >=, 10);
+	expect_eq(stats.owner_wakeups, 0);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(stats_count_what_was_moved_later)
+{
+	struct rig rig = rig_manual(100);
+	timerhub_timer timer = arm_after(rig.queue, 6400, 0);
+
+	advance(rig.hub, 0);
+	expect_eq(timerhub_rearm(rig.hub, timer, 64000, 0), 0);
+	expect_eq(timerhub_rearm(rig.hub, timer, 640000, 0), 0);
+	expect_eq(stats_of(rig.hub).refiled, 0);
+	advance(rig.hub, 6400);
+	expect_eq(stats_of(rig.hub).refiled, 1);
+	advance(rig.hub, 640000);
+	expect_eq(stats_of(rig.hub).refiled, 1);
+	expect_eq(stats_of(rig.hub).expired, 1);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(stats_count_overruns)
+{
+	struct rig rig = rig_manual(100);
+
+	arm(rig.queue, SPEC(.expires_ns = 100, .interval_ns = 100));
+	advance(rig.hub, 100);
+	expect_eq(drain_all(rig.queue), 1);
+	advance(rig.hub, 1000);
+	expect_eq(drain_all(rig.queue), 1);
+	expect_eq(stats_of(rig.hub).overruns, 8);
+	expect_eq(stats_of(rig.hub).delivered, 2);
+	expect_eq(stats_of(rig.hub).live, 1);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(stats_of_lateness_are_of_signal_time)
+{
+	for (unsigned bit = 0; bit < 60; bit++) {
+		struct rig rig = rig_manual(4);
+		struct timerhub_stats stats;
+
+		arm_after(rig.queue, 1000, 0);
+		advance(rig.hub, 1000 + (UINT64_C(1) << bit));
+		stats = stats_of(rig.hub);
+		expect_eq(stats.lateness[bit], 1);
+		expect_eq(lateness_total(&stats), 1);
+		rig_close(&rig);
+	}
+}
+END_TEST
+
+START_TEST(stats_of_a_far_timer_show_it_cascading)
+{
+	struct rig rig = rig_manual(4);
+	uint64_t next_ns;
+
+	arm_after(rig.queue, HOUR, 0);
+	arm_after(rig.queue, HOUR + 12345, 0);
+	for (next_ns = advance(rig.hub, 0); next_ns != UINT64_MAX;)
+		next_ns = advance(rig.hub, next_ns);
+	expect_cmp(stats_of(rig.hub).cascaded, >, 0);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(stats_of_a_real_hub_add_up)
+{
+	struct rig rig = rig_open(1000);
+	struct dice dice = dice_new(0);
+	struct timerhub_stats stats = stats_settled(rig.hub); /* asleep: it needs waking */
+
+	for (unsigned i = 0; i < 1000; i++)
+		arm_after(rig.queue, dice_magnitude(&dice, 24), i);
+	for (unsigned i = 0; i < 1000; i++)
+		take_one(rig.queue);
+	stats = stats_of(rig.hub);
+	expect_eq(stats.armed, 1000);
+	expect_eq(stats.expired, 1000);
+	expect_eq(stats.delivered, 1000);
+	expect_eq(stats.cancelled, 0);
+	expect_eq(stats.live, 0);
+	expect_eq(lateness_total(&stats), 1000);
+	expect_cmp(stats.owner_wakeups, >, 0);
+	expect_cmp(stats.submit_wakes, >, 0);
+	expect_cmp(stats.queue_signals, >, 0);
+	expect_cmp(stats.queue_signals, <=, 1000);
+	rig_close(&rig);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("stats", argc, argv);
+	tests_add(stats_of_a_new_hub_are_zero, 30);
+	tests_add(stats_count_what_happened, 30);
+	tests_add(stats_count_what_was_moved_later, 30);
+	tests_add(stats_count_overruns, 30);
+	tests_add(stats_of_lateness_are_of_signal_time, 30);
+	tests_add(stats_of_a_far_timer_show_it_cascading, 30);
+	tests_add(stats_of_a_real_hub_add_up, 60);
+	return tests_run();
+}

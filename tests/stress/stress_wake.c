@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * No wake-up is lost, neither the owner's nor a consumer's: one timer at a time, and whoever armed
+ * it blocks until it comes. A lost one is a hang, which here is a failure after ARRIVES. Others
+ * move the owner's promise up and down meanwhile.
+ */
+#include "hub.h"
+
+#include <stdatomic.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+static struct rig rig;
+static atomic_bool over;
+
+enum way { BY_WAIT, BY_POLL, BY_EDGE, WAYS };
+
+static void take_blocking(struct timerhub_queue *queue, enum way way, int edge_fd, uint64_t data)
+{
+	struct timerhub_event event;
+	struct epoll_event ready;
+	int count;
+
+	if (way == BY_WAIT) {
+		expect_eq(take_one(queue).data, data);
+		return;
+	}
+	do {
+		if (way == BY_POLL)
+			expect(fd_readable_within(timerhub_queue_fd(queue), ARRIVES));
+		else
+			expect_eq(epoll_wait(edge_fd, &ready, 1, (int)(ARRIVES / MS)), 1);
+		count = timerhub_drain(queue, &event, 1);
+	} while (count == 0);
+	expect_eq(count, 1);
+	expect_eq(event.data, data);
+	if (way == BY_EDGE) /* to the end, so that the next event makes an edge */
+		expect_empty(queue);
+}
+
+static int edge_open(struct timerhub_queue *queue)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
+	int fd = epoll_create1(EPOLL_CLOEXEC);
+
+	expect_eq(epoll_ctl(fd, EPOLL_CTL_ADD, timerhub_queue_fd(queue), &event), 0);
+	return fd;
+}
+
+static void *ping(void *arg)
+{
+	enum way way = (enum way)(uintptr_t)arg;
+	struct timerhub_queue *queue = queue_open(rig.hub);
+	struct dice dice = dice_new(way);
+	int edge_fd = edge_open(queue);
+
+	for (unsigned i = 0; i < scaled(20000); i++) {
+		if (dice_below(&dice, 2)) {
+			arm_after(queue, dice_magnitude(&dice, 17), i);
+		} else {
+			timerhub_timer timer = arm_after(queue, HOUR, i);
+
+			expect_eq(timerhub_rearm(rig.hub, timer, dice_magnitude(&dice, 17), 0), 0);
+		}
+		take_blocking(queue, way, edge_fd, i);
+	}
+	close(edge_fd);
+	timerhub_queue_close(queue);
+	return NULL;
+}
+
+/* Makes the earliest deadline come and go: promises rise just when others submit. */
+static void *move_promise(void *arg)
+{
+	struct dice dice = dice_new(99);
+
+	(void)arg;
+	while (!atomic_load(&over)) {
+		timerhub_timer timer = arm_after(rig.queue, dice_magnitude(&dice, 22), 0);
+
+		if (dice_below(&dice, 2))
+			timerhub_rearm(rig.hub, timer, HOUR, 0);
+		clock_sleep_ns(dice_magnitude(&dice, 17));
+		timerhub_cancel(rig.hub, timer);
+		drain_all(rig.queue);
+	}
+	return NULL;
+}
+
+START_TEST(wake_is_never_lost)
+{
+	pthread_t pings[WAYS];
+	pthread_t mover;
+
+	rig = rig_open(64);
+	thread_start(&mover, move_promise, NULL);
+	for (uintptr_t i = 0; i < WAYS; i++)
+		thread_start(&pings[i], ping, (void *)i);
+	for (unsigned i = 0; i < WAYS; i++)
+		thread_join(pings[i]);
+	atomic_store(&over, true);
+	thread_join(mover);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Alone, so that the owner is always just falling asleep or just waking. */
+START_TEST(wake_is_never_lost_alone)
+{
+	struct dice dice = dice_new(1);
+	struct rig alone = rig_open(64);
+
+	for (unsigned i = 0; i < scaled(30000); i++) {
+		uint64_t until_ns;
+
+		arm_after(alone.queue, 0, i);
+		expect_eq(take_one(alone.queue).data, i);
+		until_ns = clock_now_ns() + dice_magnitude(&dice, 15);
+		while (clock_now_ns() < until_ns)
+			;
+	}
+	rig_close(&alone);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("stress_wake", argc, argv);
+	tests_add(wake_is_never_lost, 300);
+	tests_add(wake_is_never_lost_alone, 300);
+	return tests_run();
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/* See puppet.h. */
+#include "puppet.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NOWHERE (-1)
+#define POLL_NS (20 * US)
+
+/* The puppet that this thread is, if it is one. */
+static _Thread_local struct puppet *self;
+/*
+ * The owner of a real hub: nobody else comes to its points but puppets that advance a manual one.
+ */
+static struct puppet owner = { .stop_at = NOWHERE };
+
+static bool is_owners(enum test_point point)
+{
+	return point == TEST_POINT_OWNER_BEFORE_INBOX || point == TEST_POINT_OWNER_BEFORE_PROMISE ||
+	       point == TEST_POINT_OWNER_AFTER_PROMISE || point == TEST_POINT_OWNER_BEFORE_PUBLISH;
+}
+
+static void hook(enum test_point point)
+{
+	struct puppet *puppet = self ? self : is_owners(point) ? &owner : NULL;
+
+	if (!puppet || atomic_load(&puppet->stop_at) != (int)point ||
+	    atomic_fetch_sub(&puppet->passes, 1) > 0)
+		return;
+	atomic_store(&puppet->stop_at, NOWHERE);
+	atomic_store(&puppet->stopped, true);
+	while (!atomic_load(&puppet->released))
+		sleep_ns(POLL_NS);
+}
+
+void puppets_begin(const char *name, int argc, char **argv)
+{
+	tests_begin(name, argc, argv);
+	test_point_hook = hook;
+}
+
+static void deed_do(struct deed *deed)
+{
+	struct timerhub_spec spec = { .size = sizeof(spec),
+		                      .flags = TIMERHUB_ABSOLUTE,
+		                      .expires_ns = deed->at_ns,
+		                      .data = 'A' };
+
+	switch (deed->what) {
+	case ARM:
+		deed->result = timerhub_arm(deed->queue, &spec, &deed->timer);
+		break;
+	case REARM:
+		deed->result =
+			timerhub_rearm(deed->hub, deed->timer, deed->at_ns, TIMERHUB_ABSOLUTE);
+		break;
+	case CANCEL:
+		deed->result = timerhub_cancel(deed->hub, deed->timer);
+		break;
+	case DRAIN:
+		deed->result = timerhub_drain(deed->queue, deed->events, deed->max);
+		break;
+	case DISPATCH:
+		deed->result = timerhub_dispatch(deed->queue, deed->max);
+		break;
+	case WAIT:
+		deed->result = timerhub_wait(deed->queue, deed->events, deed->max, deed->at_ns);
+		break;
+	case ADVANCE:
+		deed->result = timerhub_advance(deed->hub, deed->at_ns, NULL);
+		break;
+	}
+}
+
+static void *puppet_main(void *arg)
+{
+	self = arg;
+	deed_do(&self->deed);
+	atomic_store(&self->over, true);
+	return NULL;
+}
+
+static void wait_stopped(struct puppet *puppet)
+{
+	uint64_t until_ns = monotonic_ns() + ARRIVES;
+
+	while (!atomic_load(&puppet->stopped)) {
+		expect(!atomic_load(&puppet->over)); /* it never was at the point */
+		expect_lt(monotonic_ns(), until_ns);
+		sleep_ns(POLL_NS);
+	}
+}
+
+void puppet_start(struct puppet *puppet, enum test_point point)
+{
+	atomic_store(&puppet->stop_at, (int)point);
+	thread_start(&puppet->thread, puppet_main, puppet);
+	wait_stopped(puppet);
+}
+
+void puppet_finish(struct puppet *puppet)
+{
+	atomic_store(&puppet->released, true);
+	thread_join(puppet->thread);
+}
+
+void owner_stop_at(enum test_point point, int nth)
+{
+	expect(is_owners(point));
+	atomic_store(&owner.passes, nth - 1);
+	atomic_store(&owner.released, false);
+	atomic_store(&owner.stopped, false);
+	atomic_store(&owner.stop_at, (int)point);
+}
+
+void owner_wait_stopped(void)
+{
+	wait_stopped(&owner);
+}
+
+void owner_release(void)
+{
+	atomic_store(&owner.released, true);
+}
+
+void owner_settles(struct timerhub *hub)
+{
+	uint64_t wakeups, until_ns = monotonic_ns() + ARRIVES;
+
+	do {
+		expect_lt(monotonic_ns(), until_ns);
+		wakeups = stats_of(hub).owner_wakeups;
+		sleep_ns(10 * MS);
+	} while (stats_of(hub).owner_wakeups != wakeups);
+}
+
+static uint32_t sleeper_asked(void)
+{
+	const char *name = getenv("TIMERHUB_TEST_SLEEPER");
+
+	if (name && strcmp(name, "uring") == 0)
+		return TIMERHUB_SLEEPER_URING;
+	return name && strcmp(name, "poll") == 0 ? TIMERHUB_SLEEPER_POLL : TIMERHUB_SLEEPER_AUTO;
+}
+
+static struct rig rig_open_config(struct timerhub_config config)
+{
+	struct rig rig = { .hub = NULL };
+
+	config.size = sizeof(config);
+	expect_eq(timerhub_open(&rig.hub, &config), 0);
+	expect_eq(timerhub_queue_open(rig.hub, &rig.queue, NULL), 0);
+	return rig;
+}
+
+struct rig rig_open(uint32_t timers_max)
+{
+	return rig_open_config(
+		(struct timerhub_config){ .timers_max = timers_max, .sleeper = sleeper_asked() });
+}
+
+struct rig rig_manual(uint32_t timers_max)
+{
+	return rig_open_config(
+		(struct timerhub_config){ .timers_max = timers_max, .flags = TIMERHUB_MANUAL });
+}
+
+void rig_close(struct rig *rig)
+{
+	timerhub_close(rig->hub);
+}
+
+struct timerhub_stats stats_of(struct timerhub *hub)
+{
+	struct timerhub_stats stats;
+
+	expect_eq(timerhub_stats(hub, &stats), 0);
+	return stats;
+}
+
+timerhub_timer arm_periodic(struct rig *rig, uint64_t at_ns, uint64_t interval_ns, uint64_t data)
+{
+	struct timerhub_spec spec = { .size = sizeof(spec),
+		                      .flags = TIMERHUB_ABSOLUTE,
+		                      .expires_ns = at_ns,
+		                      .interval_ns = interval_ns,
+		                      .data = data };
+	timerhub_timer timer = 0;
+
+	expect_eq(timerhub_arm(rig->queue, &spec, &timer), 0);
+	return timer;
+}
+
+timerhub_timer arm_at(struct rig *rig, uint64_t at_ns, uint64_t data)
+{
+	return arm_periodic(rig, at_ns, 0, data);
+}
+
+struct timerhub_event expect_event(struct rig *rig, uint64_t data)
+{
+	struct timerhub_event event = { .data = 0 };
+
+	expect_eq(timerhub_wait(rig->queue, &event, 1, ARRIVES), 1);
+	expect_eq(event.data, data);
+	return event;
+}
+
+void expect_nothing(struct rig *rig)
+{
+	struct timerhub_event event;
+
+	expect_eq(timerhub_drain(rig->queue, &event, 1), 0);
+	expect(!fd_readable(rig->queue));
+}
+
+bool fd_readable(const struct timerhub_queue *queue)
+{
+	struct pollfd pollfd = { .fd = timerhub_queue_fd(queue), .events = POLLIN };
+
+	return poll(&pollfd, 1, 0) == 1;
+}
+
+void advance(struct rig *rig, uint64_t now_ns)
+{
+	expect_eq(timerhub_advance(rig->hub, now_ns, NULL), 0);
+}

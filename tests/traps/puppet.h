@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Threads that stop at a chosen instant inside the library, and stay there until released: a
+ * preempted thread at its worst. The library, built with TIMERHUB_TEST_POINTS, calls a hook at the
+ * instants listed in lib/check.h.
+ *
+ *   TIMERHUB_TEST_SLEEPER  uring, poll or auto (default): the sleeper of every hub opened here
+ */
+#ifndef TESTS_PUPPET_H
+#define TESTS_PUPPET_H
+
+#include <harness.h>
+#include <timerhub.h>
+
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "check.h"
+
+/* "Arrives at all": longer than any noise of the machine, shorter than any far timer. */
+#define ARRIVES (5 * SEC)
+/* What an event that was hidden from the owner waits for, if nothing else wakes it. */
+#define FAR HOUR
+
+enum deed_kind { ARM, REARM, CANCEL, DRAIN, DISPATCH, WAIT, ADVANCE };
+
+/* What a puppet does: one call of the library. */
+struct deed {
+	enum deed_kind what;
+	struct timerhub_queue *queue;
+	struct timerhub *hub;
+	timerhub_timer timer; /* re-armed or cancelled; of an arm what it gave */
+	uint64_t at_ns;       /* absolute deadline; of ADVANCE the clock; of WAIT the timeout */
+	unsigned max;         /* of DRAIN, DISPATCH, WAIT */
+	int result;
+	struct timerhub_event events[8];
+};
+
+struct puppet {
+	struct deed deed; /* read the result after puppet_finish() */
+	pthread_t thread;
+	atomic_int stop_at;   /* enum test_point, or NOWHERE */
+	atomic_int passes;    /* times that it is to go on at the point before it stops */
+	atomic_bool stopped;  /* it is at the point now */
+	atomic_bool released; /* it may go on */
+	atomic_bool over;     /* the deed is done */
+};
+
+/* Let another thread do the deed, and return when it has stopped at the point. */
+void puppet_start(struct puppet *puppet, enum test_point point);
+/* Let it go on and wait until its deed is done. */
+void puppet_finish(struct puppet *puppet);
+
+/*
+ * The owner thread stops when it is at this point, which must be one of its own, for the nth
+ * time.
+ */
+void owner_stop_at(enum test_point point, int nth);
+void owner_wait_stopped(void);
+void owner_release(void);
+/* Wait until the owner has looked at everything and sleeps. */
+void owner_settles(struct timerhub *hub);
+
+/* Installs the hook. */
+void puppets_begin(const char *name, int argc, char **argv);
+
+/* A hub with one queue. */
+struct rig {
+	struct timerhub *hub;
+	struct timerhub_queue *queue;
+};
+
+struct rig rig_open(uint32_t timers_max);
+struct rig rig_manual(uint32_t timers_max);
+void rig_close(struct rig *rig);
+
+struct timerhub_stats stats_of(struct timerhub *hub);
+timerhub_timer arm_at(struct rig *rig, uint64_t at_ns, uint64_t data);
+timerhub_timer arm_periodic(struct rig *rig, uint64_t at_ns, uint64_t interval_ns, uint64_t data);
+/* The next event, which must come within ARRIVES and have this data. */
+struct timerhub_event expect_event(struct rig *rig, uint64_t data);
+void expect_nothing(struct rig *rig);
+bool fd_readable(const struct timerhub_queue *queue);
+void advance(struct rig *rig, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Traps 1 to 4: callers stopped for ever inside arm, re-arm and cancel, with a real owner. Law 6:
+ * they delay no timer but the one they were working on, and no other thread.
+ */
+#include "puppet.h"
+
+/* Everywhere that a caller can be stopped, by what it was doing. */
+static const struct {
+	enum deed_kind what;
+	enum test_point point;
+} stops[] = {
+	{ ARM, TEST_POINT_ARM_BEFORE_PUBLISH },   { ARM, TEST_POINT_SUBMIT_BEFORE_PUSH },
+	{ ARM, TEST_POINT_SUBMIT_AFTER_PUSH },    { ARM, TEST_POINT_WAKE_BEFORE_RECORD },
+	{ REARM, TEST_POINT_SUBMIT_BEFORE_PUSH }, { REARM, TEST_POINT_SUBMIT_AFTER_PUSH },
+	{ REARM, TEST_POINT_WAKE_BEFORE_RECORD }, { CANCEL, TEST_POINT_SUBMIT_BEFORE_PUSH },
+	{ CANCEL, TEST_POINT_SUBMIT_AFTER_PUSH }, { CANCEL, TEST_POINT_CANCEL_BEFORE_FREE },
+};
+
+/* Make the owner look at its inbox, and sleep again. */
+static void owner_looks(struct rig *rig)
+{
+	expect_eq(timerhub_after(rig->queue, 0, 'B', NULL), 0);
+	expect_event(rig, 'B');
+	owner_settles(rig->hub);
+}
+
+/* The puppet does its deed on a timer that is far away and stays so, and stops. */
+static void stop_caller(struct puppet *a, struct rig *rig, unsigned stop, uint64_t after_ns)
+{
+	*a = (struct puppet){ .deed = { .what = stops[stop].what,
+		                        .hub = rig->hub,
+		                        .queue = rig->queue,
+		                        .at_ns = timerhub_now(rig->hub) + after_ns } };
+	if (stops[stop].what != ARM)
+		a->deed.timer = arm_at(rig, timerhub_now(rig->hub) + FAR, 'A');
+	owner_looks(rig); /* else the timer is in the inbox already, and is not pushed again */
+	expect_context("stop", stop, 0);
+	puppet_start(a, stops[stop].point);
+}
+
+/* The puppet goes on; its own timer is as it should be. */
+static void finish_caller(struct puppet *a, struct rig *rig)
+{
+	puppet_finish(a);
+	expect_eq(a->deed.result, 0);
+	expect_nothing(rig);
+	if (a->deed.what == CANCEL) {
+		expect_eq(timerhub_rearm(rig->hub, a->deed.timer, 0, 0), -ENOENT);
+		return;
+	}
+	expect_eq(timerhub_rearm(rig->hub, a->deed.timer, 0, 0), 0);
+	expect_event(rig, 'A');
+	expect_nothing(rig);
+}
+
+/* Trap 1: B submits round the whole inbox while A is stopped, and waits for each of them. */
+START_TEST(trap_1_stopped_caller_hides_nobody)
+{
+	for (unsigned stop = 0; stop < COUNT_OF(stops); stop++) {
+		struct rig rig = rig_open(200);
+		unsigned rounds = scaled(700); /* the inbox has 256 cells */
+		struct puppet a;
+
+		stop_caller(&a, &rig, stop, FAR / 2);
+		for (unsigned i = 0; i < rounds; i++) {
+			expect_eq(timerhub_after(rig.queue, i % 4 * 10 * US, 'B', NULL), 0);
+			expect_event(&rig, 'B');
+		}
+		finish_caller(&a, &rig);
+		rig_close(&rig);
+	}
+}
+END_TEST
+
+START_TEST(trap_1_stopped_caller_hides_no_cancel_and_no_rearm)
+{
+	for (unsigned stop = 0; stop < COUNT_OF(stops); stop++) {
+		struct rig rig = rig_open(200);
+		timerhub_timer moved = arm_at(&rig, timerhub_now(rig.hub) + FAR, 'B');
+		timerhub_timer gone = arm_at(&rig, timerhub_now(rig.hub) + FAR, 'C');
+		struct puppet a;
+
+		stop_caller(&a, &rig, stop, FAR / 2);
+		expect_eq(timerhub_cancel(rig.hub, gone), 0);
+		expect_eq(timerhub_rearm(rig.hub, moved, 0, 0), 0);
+		expect_event(&rig, 'B');
+		finish_caller(&a, &rig);
+		rig_close(&rig);
+	}
+}
+END_TEST
+
+/*
+ * Trap 2: A has claimed the inbox for its timer and is stopped before the push. B moves the same
+ * timer earlier, finds it claimed, and does not push. A, going on, must act on B's deadline: its
+ * own would not have woken the owner.
+ */
+static void check_trap_2(enum test_point point)
+{
+	struct rig rig = rig_open(8);
+	uint64_t now_ns = timerhub_now(rig.hub);
+	timerhub_timer shared = arm_at(&rig, now_ns + FAR, 'S');
+	struct puppet a = { .deed = { .what = REARM, .hub = rig.hub, .timer = shared } };
+	uint64_t b_ns;
+
+	(void)arm_at(&rig, now_ns + FAR / 4, 'U'); /* what the owner has promised */
+	owner_settles(rig.hub);
+	a.deed.at_ns = now_ns + FAR / 2;
+	puppet_start(&a, point);
+	b_ns = timerhub_now(rig.hub) + 2 * MS;
+	expect_eq(timerhub_rearm(rig.hub, shared, b_ns, TIMERHUB_ABSOLUTE), 0);
+	owner_settles(rig.hub); /* B has woken it; it found nothing, or else delivered already */
+	puppet_finish(&a);
+	expect_eq(a.deed.result, 0);
+	expect_eq(expect_event(&rig, 'S').expires_ns, (b_ns + 63) / 64 * 64);
+	expect_nothing(&rig);
+	rig_close(&rig);
+}
+
+START_TEST(trap_2_stopped_claimant_acts_on_the_latest_deadline)
+{
+	check_trap_2(TEST_POINT_SUBMIT_BEFORE_PUSH);
+	check_trap_2(TEST_POINT_SUBMIT_AFTER_PUSH);
+}
+END_TEST
+
+/* Arm until there is no slot, all due at once. How many. */
+static unsigned arm_all(struct rig *rig)
+{
+	unsigned count = 0;
+
+	while (timerhub_after(rig->queue, 0, 'B', NULL) == 0)
+		count++;
+	return count;
+}
+
+static void expect_all(struct rig *rig, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		expect_event(rig, 'B');
+}
+
+#define FEW 4
+
+/*
+ * Trap 3: whatever A was stopped at, the slots that B can get are really free: B's timers come
+ * while A is stopped, and none of them waits for A's push.
+ */
+static void fill_and_empty(struct rig *rig, unsigned at_least)
+{
+	for (unsigned round = 0; round < 3; round++) {
+		unsigned armed = arm_all(rig);
+
+		expect_le(at_least, armed);
+		expect_all(rig, armed);
+	}
+}
+
+START_TEST(trap_3_slot_of_a_stopped_caller_is_not_recycled_too_early)
+{
+	for (unsigned stop = 0; stop < COUNT_OF(stops); stop++) {
+		struct rig rig = rig_open(FEW);
+		struct puppet a;
+
+		stop_caller(&a, &rig, stop, FAR / 2);
+		fill_and_empty(&rig, FEW - 1);
+		finish_caller(&a, &rig);
+		fill_and_empty(&rig, FEW);
+		rig_close(&rig);
+	}
+}
+END_TEST
+
+/*
+ * The same with the timer ended under A's hands. A has claimed the inbox and not pushed; the timer
+ * is cancelled by another thread; its slot must not live again as long as A's push is to come.
+ */
+START_TEST(trap_3_timer_cancelled_under_a_stopped_claimant)
+{
+	static const enum deed_kind whats[] = { ARM, REARM };
+
+	for (unsigned i = 0; i < COUNT_OF(whats); i++) {
+		struct rig rig = rig_open(FEW);
+		struct puppet a = {
+			.deed = { .what = whats[i], .hub = rig.hub, .queue = rig.queue }
+		};
+
+		expect_context("what", i, 0);
+		if (whats[i] == REARM)
+			a.deed.timer = arm_at(&rig, timerhub_now(rig.hub) + 2 * FAR, 'A');
+		owner_settles(rig.hub);
+		a.deed.at_ns = timerhub_now(rig.hub) + FAR;
+		puppet_start(&a, TEST_POINT_SUBMIT_BEFORE_PUSH);
+		expect_eq(timerhub_cancel(rig.hub, a.deed.timer), 0);
+		fill_and_empty(&rig, FEW - 1);
+		puppet_finish(&a);
+		owner_settles(rig.hub);
+		fill_and_empty(&rig, FEW);
+		expect_nothing(&rig);
+		rig_close(&rig);
+	}
+}
+END_TEST
+
+/*
+ * And with the timer delivered under A's hands: it was filed for its old deadline, which has
+ * come.
+ */
+START_TEST(trap_3_timer_delivered_under_a_stopped_claimant)
+{
+	struct rig rig = rig_open(FEW);
+	uint64_t now_ns = timerhub_now(rig.hub);
+	struct puppet a = { .deed = { .what = REARM,
+		                      .hub = rig.hub,
+		                      .timer = arm_at(&rig, now_ns + 60 * MS, 'A'),
+		                      .at_ns = now_ns + 50 * MS } };
+
+	owner_settles(rig.hub);
+	puppet_start(&a, TEST_POINT_SUBMIT_BEFORE_PUSH);
+	expect_event(&rig, 'A');
+	fill_and_empty(&rig, FEW - 1);
+	puppet_finish(&a);
+	expect_eq(a.deed.result, 0);
+	owner_settles(rig.hub);
+	fill_and_empty(&rig, FEW);
+	expect_nothing(&rig);
+	rig_close(&rig);
+}
+END_TEST
+
+/*
+ * What A says after its push must be of its own claim. A is stopped after the push; the owner takes
+ * the entry; B moves the timer away and back, which makes the same word with a new claim, and is
+ * stopped before the push. A goes on. If it now confirms B's claim, a new life will trust that.
+ */
+START_TEST(trap_3_push_is_confirmed_for_the_own_claim_only)
+{
+	struct rig rig = rig_open(FEW);
+	uint64_t at_ns = timerhub_now(rig.hub) + FAR;
+	timerhub_timer timer = arm_at(&rig, at_ns + FAR, 'A');
+	struct puppet a = {
+		.deed = { .what = REARM, .hub = rig.hub, .timer = timer, .at_ns = at_ns }
+	};
+	struct puppet b = a;
+
+	owner_looks(&rig);
+	puppet_start(&a, TEST_POINT_SUBMIT_AFTER_PUSH);
+	owner_looks(&rig);
+	expect_eq(timerhub_rearm(rig.hub, timer, at_ns + FAR, TIMERHUB_ABSOLUTE), 0);
+	puppet_start(&b, TEST_POINT_SUBMIT_BEFORE_PUSH);
+	puppet_finish(&a);
+	expect_eq(timerhub_cancel(rig.hub, timer), 0);
+	fill_and_empty(&rig, FEW - 1);
+	puppet_finish(&b);
+	rig_close(&rig);
+}
+END_TEST
+
+/*
+ * Trap 4: A has woken the owner and is stopped before it records that. The owner wakes, finds A's
+ * timer gone, and sleeps towards the same deadline as before. A goes on: what it records must not
+ * keep anybody from waking this later sleep.
+ */
+static void check_trap_4(bool cancelled)
+{
+	struct rig rig = rig_open(8);
+	uint64_t now_ns = timerhub_now(rig.hub);
+	struct puppet a = { .deed = { .what = ARM, .queue = rig.queue } };
+	uint64_t wakes;
+
+	(void)arm_at(&rig, now_ns + FAR, 'U');
+	owner_settles(rig.hub);
+	a.deed.at_ns = timerhub_now(rig.hub) + (cancelled ? FAR / 2 : 0);
+	puppet_start(&a, TEST_POINT_WAKE_BEFORE_RECORD);
+	if (cancelled)
+		expect_eq(timerhub_cancel(rig.hub, a.deed.timer), 0);
+	else
+		expect_event(&rig, 'A');
+	owner_settles(rig.hub);
+	/* Another wake makes the owner file what it found, and sleep towards FAR again. */
+	(void)arm_at(&rig, timerhub_now(rig.hub) + MS, 'B');
+	expect_event(&rig, 'B');
+	owner_settles(rig.hub);
+	puppet_finish(&a);
+	wakes = stats_of(rig.hub).submit_wakes;
+	for (unsigned i = 0; i < 3; i++) {
+		(void)arm_at(&rig, timerhub_now(rig.hub) + MS, 'B');
+		expect_event(&rig, 'B');
+		owner_settles(rig.hub);
+	}
+	expect_eq(stats_of(rig.hub).submit_wakes, wakes + 3);
+	expect_nothing(&rig);
+	rig_close(&rig);
+}
+
+START_TEST(trap_4_late_record_of_a_wake_silences_nobody)
+{
+	check_trap_4(false);
+	check_trap_4(true);
+}
+END_TEST
+
+/* All of them at once, one stopped at every point there is, for ever as far as B can tell. */
+START_TEST(callers_stopped_everywhere_delay_nobody)
+{
+	struct rig rig = rig_open(64);
+	struct puppet stopped[COUNT_OF(stops)];
+	unsigned rounds = scaled(400);
+
+	for (unsigned stop = 0; stop < COUNT_OF(stops); stop++)
+		stop_caller(&stopped[stop], &rig, stop, FAR / (2 + stop));
+	for (unsigned i = 0; i < rounds; i++) {
+		timerhub_timer timer;
+
+		expect_eq(timerhub_after(rig.queue, FAR, 'B', &timer), 0);
+		expect_eq(timerhub_rearm(rig.hub, timer, i % 3 * 10 * US, 0), 0);
+		expect_event(&rig, 'B');
+	}
+	for (unsigned stop = 0; stop < COUNT_OF(stops); stop++)
+		puppet_finish(&stopped[stop]);
+	expect_nothing(&rig);
+	rig_close(&rig);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	puppets_begin("traps of callers", argc, argv);
+	tests_add(trap_1_stopped_caller_hides_nobody, 30);
+	tests_add(trap_1_stopped_caller_hides_no_cancel_and_no_rearm, 30);
+	tests_add(trap_2_stopped_claimant_acts_on_the_latest_deadline, 30);
+	tests_add(trap_3_slot_of_a_stopped_caller_is_not_recycled_too_early, 30);
+	tests_add(trap_3_timer_cancelled_under_a_stopped_claimant, 30);
+	tests_add(trap_3_timer_delivered_under_a_stopped_claimant, 30);
+	tests_add(trap_3_push_is_confirmed_for_the_own_claim_only, 30);
+	tests_add(trap_4_late_record_of_a_wake_silences_nobody, 30);
+	tests_add(callers_stopped_everywhere_delay_nobody, 30);
+	return tests_run();
+}

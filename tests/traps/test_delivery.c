@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Consumers, and the owner on the way to them, stopped between the steps of a delivery. Hubs moved
+ * by hand: whoever advances is the owner.
+ */
+#include "puppet.h"
+
+static struct puppet puppet_of(struct rig *rig, enum deed_kind what)
+{
+	return (struct puppet){ .deed = { .what = what,
+		                          .hub = rig->hub,
+		                          .queue = rig->queue,
+		                          .max = 8,
+		                          .at_ns = ARRIVES } };
+}
+
+static void expect_events(const struct puppet *puppet, unsigned count, const char *data)
+{
+	expect_eq(puppet->deed.result, count);
+	for (unsigned i = 0; i < count; i++)
+		expect_eq(puppet->deed.events[i].data, data[i]);
+}
+
+/* ---- law 9: the fd, while a consumer clears it ---- */
+
+/*
+ * Published after the queue was found empty and before the signal is cleared: found by looking
+ * again.
+ */
+START_TEST(law_9_expiry_before_the_clear_is_found)
+{
+	struct rig rig = rig_manual(8);
+	struct puppet drainer = puppet_of(&rig, DRAIN);
+
+	(void)arm_at(&rig, 100, 'X');
+	(void)arm_at(&rig, 200, 'Y');
+	advance(&rig, 100);
+	puppet_start(&drainer, TEST_POINT_CONSUME_BEFORE_CLEAR);
+	advance(&rig, 200);
+	puppet_finish(&drainer);
+	expect_events(&drainer, 2, "XY");
+	expect_nothing(&rig);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(law_9_expiry_after_the_clear_is_found_and_the_fd_is_cleared_again)
+{
+	struct rig rig = rig_manual(8);
+	struct puppet drainer = puppet_of(&rig, DRAIN);
+
+	(void)arm_at(&rig, 100, 'X');
+	(void)arm_at(&rig, 200, 'Y');
+	advance(&rig, 100);
+	puppet_start(&drainer, TEST_POINT_CONSUME_AFTER_CLEAR);
+	expect(!fd_readable(rig.queue));
+	advance(&rig, 200);
+	expect(fd_readable(rig.queue));
+	puppet_finish(&drainer);
+	expect_events(&drainer, 2, "XY");
+	expect(!fd_readable(rig.queue));
+	expect_nothing(&rig);
+	rig_close(&rig);
+}
+END_TEST
+
+/* A stopped drain does not keep another from taking, and must not clear what belongs to a third. */
+START_TEST(law_9_second_consumer_is_served_while_the_first_is_stopped)
+{
+	static const enum test_point points[] = { TEST_POINT_CONSUME_BEFORE_CLEAR,
+		                                  TEST_POINT_CONSUME_AFTER_CLEAR };
+
+	for (unsigned i = 0; i < COUNT_OF(points); i++) {
+		struct rig rig = rig_manual(8);
+		struct puppet drainer = puppet_of(&rig, DRAIN);
+
+		(void)arm_at(&rig, 100, 'X');
+		(void)arm_at(&rig, 200, 'Y');
+		(void)arm_at(&rig, 300, 'Z');
+		advance(&rig, 100);
+		puppet_start(&drainer, points[i]);
+		advance(&rig, 200);
+		expect(fd_readable(rig.queue));
+		expect_event(&rig, 'Y');
+		advance(&rig, 300);
+		expect(fd_readable(rig.queue));
+		puppet_finish(&drainer);
+		expect_events(&drainer, 2, "XZ");
+		expect_nothing(&rig);
+		rig_close(&rig);
+	}
+}
+END_TEST
+
+/* One that stops at its maximum has to tell whether there is more. */
+START_TEST(law_9_partial_drain_tells_of_what_came_meanwhile)
+{
+	static const enum test_point points[] = { TEST_POINT_CONSUME_BEFORE_CLEAR,
+		                                  TEST_POINT_CONSUME_AFTER_CLEAR };
+
+	for (unsigned i = 0; i < COUNT_OF(points); i++) {
+		struct rig rig = rig_manual(8);
+		struct puppet drainer = puppet_of(&rig, i == 0 ? DRAIN : DISPATCH);
+
+		drainer.deed.max = 1;
+		(void)arm_at(&rig, 100, 'X');
+		(void)arm_at(&rig, 200, 'Y');
+		advance(&rig, 100);
+		puppet_start(&drainer, points[i]);
+		advance(&rig, 200);
+		puppet_finish(&drainer);
+		expect_eq(drainer.deed.result, 1);
+		expect(fd_readable(rig.queue));
+		expect_event(&rig, 'Y');
+		expect_nothing(&rig);
+		rig_close(&rig);
+	}
+}
+END_TEST
+
+/* ---- wait: between looking and blocking ---- */
+
+START_TEST(waiter_about_to_block_does_not_miss_an_expiry)
+{
+	struct rig rig = rig_manual(8);
+	struct puppet waiter = puppet_of(&rig, WAIT);
+	uint64_t before_ns = monotonic_ns();
+
+	(void)arm_at(&rig, 100, 'X');
+	puppet_start(&waiter, TEST_POINT_WAIT_BEFORE_SLEEP);
+	advance(&rig, 100);
+	puppet_finish(&waiter);
+	expect_events(&waiter, 1, "X");
+	expect_lt(monotonic_ns(), before_ns + ARRIVES);
+	expect_nothing(&rig);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(waiter_about_to_block_does_not_miss_an_interrupt)
+{
+	struct rig rig = rig_manual(8);
+	struct puppet waiter = puppet_of(&rig, WAIT);
+	uint64_t before_ns = monotonic_ns();
+
+	puppet_start(&waiter, TEST_POINT_WAIT_BEFORE_SLEEP);
+	timerhub_interrupt(rig.queue);
+	puppet_finish(&waiter);
+	expect_eq(waiter.deed.result, -ECANCELED);
+	expect_lt(monotonic_ns(), before_ns + ARRIVES);
+	rig_close(&rig);
+}
+END_TEST
+
+static void *close_queue(void *arg)
+{
+	timerhub_queue_close(arg);
+	return NULL;
+}
+
+START_TEST(waiter_about_to_block_does_not_miss_the_closing_which_waits_for_it)
+{
+	struct rig rig = rig_manual(8);
+	struct puppet waiter = puppet_of(&rig, WAIT);
+	uint64_t before_ns = monotonic_ns();
+	pthread_t closer;
+
+	puppet_start(&waiter, TEST_POINT_WAIT_BEFORE_SLEEP);
+	thread_start(&closer, close_queue, rig.queue);
+	sleep_ns(5 * MS);
+	puppet_finish(&waiter);
+	thread_join(closer);
+	expect_eq(waiter.deed.result, -ESHUTDOWN);
+	expect_lt(monotonic_ns(), before_ns + ARRIVES);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Two waiters, one stopped; what is published for both reaches the other. */
+START_TEST(stopped_waiter_does_not_take_the_wake_of_another)
+{
+	struct rig rig = rig_manual(8);
+	struct puppet stopped = puppet_of(&rig, WAIT);
+	struct puppet other = puppet_of(&rig, WAIT);
+	uint64_t before_ns = monotonic_ns();
+
+	other.deed.max = 1;
+	(void)arm_at(&rig, 100, 'X');
+	(void)arm_at(&rig, 200, 'Y');
+	puppet_start(&stopped, TEST_POINT_WAIT_BEFORE_SLEEP);
+	puppet_start(&other, TEST_POINT_WAIT_BEFORE_SLEEP);
+	atomic_store(&other.released, true);
+	sleep_ns(5 * MS); /* it blocks by now, most likely */
+	advance(&rig, 100);
+	puppet_finish(&other);
+	expect_events(&other, 1, "X");
+	expect_lt(monotonic_ns(), before_ns + ARRIVES); /* woken, and not by its timeout */
+	advance(&rig, 200);
+	puppet_finish(&stopped);
+	expect_events(&stopped, 1, "Y");
+	expect_nothing(&rig);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- laws 2, 3, 4: a delivery against cancel and re-arm ---- */
+
+START_TEST(law_3_cancel_wins_over_a_stopped_delivery)
+{
+	struct rig rig = rig_manual(1);
+	struct puppet drainer = puppet_of(&rig, DRAIN);
+	timerhub_timer timer = arm_at(&rig, 100, 'X');
+
+	advance(&rig, 100);
+	puppet_start(&drainer, TEST_POINT_CONSUME_BEFORE_CAS);
+	expect_eq(timerhub_cancel(rig.hub, timer), 0);
+	expect_eq(timerhub_cancel(rig.hub, timer), -ENOENT);
+	/*
+	 * The slot lives again, pending like before, while the delivery has the old life in hand.
+	 */
+	(void)arm_at(&rig, 100, 'Y');
+	advance(&rig, 100);
+	puppet_finish(&drainer);
+	expect_events(&drainer, 1, "Y");
+	expect_nothing(&rig);
+	expect_eq(stats_of(rig.hub).delivered, 1);
+	expect_eq(stats_of(rig.hub).cancelled, 1);
+	expect_eq(stats_of(rig.hub).live, 0);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(law_4_rearm_wins_over_a_stopped_delivery)
+{
+	struct rig rig = rig_manual(1);
+	struct puppet drainer = puppet_of(&rig, DRAIN);
+	timerhub_timer timer = arm_at(&rig, 100, 'X');
+
+	advance(&rig, 100);
+	puppet_start(&drainer, TEST_POINT_CONSUME_BEFORE_CAS);
+	expect_eq(timerhub_rearm(rig.hub, timer, 640, TIMERHUB_ABSOLUTE), 0);
+	puppet_finish(&drainer);
+	expect_events(&drainer, 0, "");
+	advance(&rig, 639);
+	expect_nothing(&rig);
+	advance(&rig, 640);
+	expect_eq(expect_event(&rig, 'X').expires_ns, 640);
+	expect_nothing(&rig);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Re-armed and expired again, the timer is delivered once, for its new deadline. */
+START_TEST(law_2_expiry_renewed_under_a_stopped_delivery_comes_once)
+{
+	struct rig rig = rig_manual(1);
+	struct puppet drainer = puppet_of(&rig, DRAIN);
+	timerhub_timer timer = arm_at(&rig, 100, 'X');
+
+	advance(&rig, 100);
+	puppet_start(&drainer, TEST_POINT_CONSUME_BEFORE_CAS);
+	expect_eq(timerhub_rearm(rig.hub, timer, 640, TIMERHUB_ABSOLUTE), 0);
+	advance(&rig, 640);
+	puppet_finish(&drainer);
+	expect_events(&drainer, 1, "X");
+	expect_eq(drainer.deed.events[0].expires_ns, 640);
+	expect_nothing(&rig);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Law 3: however often the slot is used again meanwhile, with the same deadline each time. */
+START_TEST(law_3_stopped_delivery_does_not_hit_a_later_life_of_the_slot)
+{
+	for (unsigned lives = 1; lives <= 300; lives++) {
+		struct rig rig = rig_manual(1);
+		struct puppet drainer = puppet_of(&rig, DRAIN);
+		timerhub_timer timer = arm_at(&rig, 100, 0);
+
+		expect_context("lives", lives, 0);
+		advance(&rig, 100);
+		puppet_start(&drainer, TEST_POINT_CONSUME_BEFORE_CAS);
+		for (unsigned life = 1; life <= lives; life++) {
+			expect_eq(timerhub_cancel(rig.hub, timer), 0);
+			timer = arm_at(&rig, 100, life);
+			advance(&rig, 100);
+		}
+		puppet_finish(&drainer);
+		/* The last life's own expiry, and nothing of a cancelled one. */
+		expect_eq(drainer.deed.result, 1);
+		expect_eq(drainer.deed.events[0].data, lives);
+		expect_eq(drainer.deed.events[0].timer, timer);
+		expect_nothing(&rig);
+		rig_close(&rig);
+		lives += lives > 40 ? 51 : 0;
+	}
+}
+END_TEST
+
+/* ---- periodic timers ---- */
+
+START_TEST(periodic_delivery_survives_being_parked_under_its_hands)
+{
+	struct rig rig = rig_manual(1);
+	struct puppet drainer = puppet_of(&rig, DRAIN);
+	struct timerhub_event event;
+
+	(void)arm_periodic(&rig, 100, 1000, 'P');
+	advance(&rig, 100);
+	puppet_start(&drainer, TEST_POINT_CONSUME_BEFORE_CAS);
+	advance(&rig, 5500); /* falls due again, and is parked */
+	puppet_finish(&drainer);
+	expect_events(&drainer, 1, "P");
+	expect_eq(drainer.deed.events[0].expires_ns, 100);
+	expect_eq(drainer.deed.events[0].count, 6); /* 100, 1100 … 5100 */
+	advance(&rig, 6099);
+	expect_nothing(&rig);
+	advance(&rig, 6100);
+	event = expect_event(&rig, 'P');
+	expect_eq(event.expires_ns, 6100);
+	expect_eq(event.count, 1);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(periodic_cancelled_under_a_stopped_delivery_is_gone)
+{
+	struct rig rig = rig_manual(1);
+	struct puppet drainer = puppet_of(&rig, DRAIN);
+	timerhub_timer timer = arm_periodic(&rig, 100, 1000, 'P');
+
+	advance(&rig, 100);
+	puppet_start(&drainer, TEST_POINT_CONSUME_BEFORE_CAS);
+	expect_eq(timerhub_cancel(rig.hub, timer), 0);
+	(void)arm_at(&rig, 2000, 'X');
+	puppet_finish(&drainer);
+	expect_events(&drainer, 0, "");
+	advance(&rig, 1999);
+	expect_nothing(&rig);
+	advance(&rig, 2000);
+	expect_event(&rig, 'X');
+	advance(&rig, 20000);
+	expect_nothing(&rig);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Re-armed to whatever instant around its next period, it does not come before that. */
+static void check_rearm_under_delivery(uint64_t first_ns, uint64_t at_ns)
+{
+	struct rig rig = rig_manual(1);
+	struct puppet drainer = puppet_of(&rig, DRAIN);
+	timerhub_timer timer = arm_periodic(&rig, first_ns, 1000, 'P');
+	struct timerhub_event event;
+
+	expect_context("first, re-armed to", first_ns, at_ns);
+	advance(&rig, first_ns);
+	puppet_start(&drainer, TEST_POINT_CONSUME_BEFORE_CAS);
+	expect_eq(timerhub_rearm(rig.hub, timer, at_ns, TIMERHUB_ABSOLUTE), 0);
+	puppet_finish(&drainer);
+	expect_events(&drainer, 0, "");
+	advance(&rig, at_ns - 1);
+	expect_nothing(&rig);
+	advance(&rig, at_ns + 63);
+	event = expect_event(&rig, 'P');
+	expect_le(at_ns, event.expires_ns);
+	expect_eq(event.count, 1);
+	/* The phase is the new deadline's from now on. */
+	advance(&rig, event.expires_ns + 999);
+	expect_nothing(&rig);
+	advance(&rig, event.expires_ns + 1000);
+	expect_eq(expect_event(&rig, 'P').expires_ns, event.expires_ns + 1000);
+	rig_close(&rig);
+}
+
+START_TEST(law_1_periodic_rearmed_under_a_stopped_delivery_is_not_early)
+{
+	for (uint64_t first_ns = 100; first_ns <= 128; first_ns += 28)
+		for (uint64_t offset = 0; offset < 200; offset += 7)
+			check_rearm_under_delivery(first_ns, first_ns + 900 + offset);
+}
+END_TEST
+
+/* ---- the owner between word and outbox ---- */
+
+/* The timer is pending, and in no queue yet. Cancelled, its slot lives again at once. */
+START_TEST(law_3_cancel_before_the_owner_publishes)
+{
+	for (uint64_t interval_ns = 0; interval_ns <= 1000; interval_ns += 1000) {
+		struct rig rig = rig_manual(1);
+		struct puppet owner = puppet_of(&rig, ADVANCE);
+		timerhub_timer timer = arm_periodic(&rig, 100, interval_ns, 'X');
+
+		expect_context("interval", interval_ns, 0);
+		owner.deed.at_ns = 100;
+		puppet_start(&owner, TEST_POINT_OWNER_BEFORE_PUBLISH);
+		expect_eq(timerhub_cancel(rig.hub, timer), 0);
+		(void)arm_at(&rig, 500, 'Y');
+		puppet_finish(&owner);
+		expect_nothing(&rig);
+		advance(&rig, 499);
+		expect_nothing(&rig);
+		advance(&rig, 500);
+		expect_event(&rig, 'Y');
+		advance(&rig, 10000);
+		expect_nothing(&rig);
+		rig_close(&rig);
+	}
+}
+END_TEST
+
+START_TEST(law_4_rearm_before_the_owner_publishes)
+{
+	for (uint64_t interval_ns = 0; interval_ns <= 1000; interval_ns += 1000) {
+		struct rig rig = rig_manual(1);
+		struct puppet owner = puppet_of(&rig, ADVANCE);
+		timerhub_timer timer = arm_periodic(&rig, 100, interval_ns, 'X');
+
+		expect_context("interval", interval_ns, 0);
+		owner.deed.at_ns = 100;
+		puppet_start(&owner, TEST_POINT_OWNER_BEFORE_PUBLISH);
+		expect_eq(timerhub_rearm(rig.hub, timer, 640, TIMERHUB_ABSOLUTE), 0);
+		puppet_finish(&owner);
+		expect_nothing(&rig);
+		advance(&rig, 639);
+		expect_nothing(&rig);
+		advance(&rig, 640);
+		expect_eq(expect_event(&rig, 'X').expires_ns, 640);
+		expect_nothing(&rig);
+		advance(&rig, 1640);
+		if (interval_ns > 0)
+			expect_eq(expect_event(&rig, 'X').expires_ns, 1640);
+		expect_nothing(&rig);
+		rig_close(&rig);
+	}
+}
+END_TEST
+
+/* Nothing is promised of the instant between, but a second thread may not advance. */
+START_TEST(second_thread_is_not_let_into_advance)
+{
+	struct rig rig = rig_manual(1);
+	struct puppet owner = puppet_of(&rig, ADVANCE);
+
+	(void)arm_at(&rig, 100, 'X');
+	owner.deed.at_ns = 100;
+	puppet_start(&owner, TEST_POINT_OWNER_BEFORE_INBOX);
+	expect_eq(timerhub_advance(rig.hub, 200, NULL), -EBUSY);
+	puppet_finish(&owner);
+	expect_eq(timerhub_now(rig.hub), 100);
+	expect_event(&rig, 'X');
+	rig_close(&rig);
+}
+END_TEST
+
+static void add_consumer_tests(void)
+{
+	tests_add(law_9_expiry_before_the_clear_is_found, 20);
+	tests_add(law_9_expiry_after_the_clear_is_found_and_the_fd_is_cleared_again, 20);
+	tests_add(law_9_second_consumer_is_served_while_the_first_is_stopped, 20);
+	tests_add(law_9_partial_drain_tells_of_what_came_meanwhile, 20);
+	tests_add(waiter_about_to_block_does_not_miss_an_expiry, 20);
+	tests_add(waiter_about_to_block_does_not_miss_an_interrupt, 20);
+	tests_add(waiter_about_to_block_does_not_miss_the_closing_which_waits_for_it, 20);
+	tests_add(stopped_waiter_does_not_take_the_wake_of_another, 20);
+}
+
+int main(int argc, char **argv)
+{
+	puppets_begin("traps of delivery", argc, argv);
+	add_consumer_tests();
+	tests_add(law_3_cancel_wins_over_a_stopped_delivery, 20);
+	tests_add(law_4_rearm_wins_over_a_stopped_delivery, 20);
+	tests_add(law_2_expiry_renewed_under_a_stopped_delivery_comes_once, 20);
+	tests_add(law_3_stopped_delivery_does_not_hit_a_later_life_of_the_slot, 20);
+	tests_add(periodic_delivery_survives_being_parked_under_its_hands, 20);
+	tests_add(periodic_cancelled_under_a_stopped_delivery_is_gone, 20);
+	tests_add(law_1_periodic_rearmed_under_a_stopped_delivery_is_not_early, 20);
+	tests_add(law_3_cancel_before_the_owner_publishes, 20);
+	tests_add(law_4_rearm_before_the_owner_publishes, 20);
+	tests_add(second_thread_is_not_let_into_advance, 20);
+	return tests_run();
+}
