@@ -16,7 +16,7 @@ packages_missing() {
 packages_need() {
 	local missing
 	if ! command -v dpkg-query >/dev/null; then
-		echo "No dpkg here: going on in the hope that these Debian packages' like are installed:"
+		echo "No dpkg here: going on in the hope that the like of these is installed:"
 		echo "  $*"
 		return
 	fi
@@ -31,7 +31,8 @@ packages_need() {
 	fi
 	echo "Installing: ${missing[*]}"
 	export DEBIAN_FRONTEND=noninteractive
-	if ! apt-get -q update || ! apt-get -q install -y --no-install-recommends "${missing[@]}"; then
+	if ! apt-get -q update ||
+		! apt-get -q install -y --no-install-recommends "${missing[@]}"; then
 		echo "Could not install: ${missing[*]}" >&2
 		exit 1
 	fi

@@ -1,0 +1,380 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Holds the source to what CONTRIBUTING.md says of it, as far as a program can tell.
+
+Usage: check_style.py ROOT [SHARED_LIBRARY]
+
+Prints one line per complaint, "path:line: what", and exits with status 1 if there is any. The
+layers are read from the table in lib/README.md. Without SHARED_LIBRARY its symbols are not looked
+at. test_check_style.py plants a fault for every check.
+"""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+FOLDERS = ("lib", "include", "examples", "tools", "tests", ".ci")
+COLUMNS = 100
+FUNCTION_LINES = 70
+CLANG_FORMAT = 14
+
+# Each foreign header has one home, or the few that are named here.
+HOMES = {
+    "liburing.h": {"sleeper_uring.c"},
+    "linux/futex.h": {"futex.c"},
+    "pthread.h": {"owner.c", "owner.h"},
+    "sched.h": {"cpu.c", "owner.c", "timerhub.c"},
+    "stdatomic.h": {"atomic.h"},
+    "sys/eventfd.h": {"notifier.c"},
+    "sys/mman.h": {"memory.c"},
+    "time.h": {"clock.c"},
+    "timerhub.h": {"hub.h"},
+}
+
+# What may include a header of its own layer, beside a .c file its own .h.
+SIDEWAYS = {
+    "sleeper_uring.c": {"sleeper.h", "notifier.h"},
+    "sleeper_poll.c": {"sleeper.h", "notifier.h"},
+    "timerhub.c": {"hub.h"},
+    "submit.c": {"hub.h"},
+    "consume.c": {"hub.h"},
+}
+
+FORBIDDEN_IN_LIB = {
+    r"\batomic_thread_fence\b": "a free-standing fence: ThreadSanitizer does not see it",
+    r"\bpthread_(mutex|cond|rwlock|spin|barrier)": "a lock",
+    r"\b(mtx|cnd)_": "a lock",
+    r"\b(printf|fprintf|perror|puts)\(": "the library never prints",
+    r"\b(exit|_exit|abort)\(": "the library never ends the process by itself",
+}
+
+LABEL = re.compile(r"(?<![\w)\]])\[[a-z][a-z-]*\]")  # not an index
+RELEASES = re.compile(r"_(store_release|store_seq_cst|cas_acq_rel|cas_seq_cst|fetch_\w+_seq_cst|"
+                      r"exchange_seq_cst)\(")
+ACQUIRES = re.compile(r"_(load_acquire|load_seq_cst|cas_acq_rel|cas_seq_cst|fetch_\w+_seq_cst|"
+                      r"exchange_seq_cst)\(")
+PUBLIC = re.compile(r"^TIMERHUB_API\b[^(]*?\b(timerhub_\w+)\(", re.MULTILINE)
+
+
+class Source:
+    """A file: its path from the root, and its lines."""
+
+    def __init__(self, root, path):
+        self.path = path
+        self.name = path.name
+        self.lines = (root / path).read_text(encoding="utf-8").splitlines()
+
+    def at(self, index, what):
+        return f"{self.path}:{index + 1}: {what}"
+
+    @property
+    def is_c(self):
+        return self.path.suffix in (".c", ".h", ".cc")
+
+
+def is_source(path):
+    if path.suffix in (".c", ".h", ".cc", ".py", ".sh") or path.name == "meson.build":
+        return True
+    if path.suffix or path.name.startswith("."):
+        return False
+    with open(path, "rb") as file:
+        return file.read(2) == b"#!"
+
+
+def read_sources(root):
+    paths = [root / "meson.build"]
+    for folder in FOLDERS:
+        paths += sorted((root / folder).rglob("*"))
+    return [Source(root, path.relative_to(root)) for path in paths
+            if path.is_file() and "__pycache__" not in path.parts and is_source(path)]
+
+
+def in_lib(sources):
+    return [source for source in sources if source.path.parts[0] == "lib" and source.is_c]
+
+
+# ---- includes ----
+
+
+def read_layers(root):
+    """The table of lib/README.md: file name -> layer. Returns it, and complaints."""
+    layers, complaints = {}, []
+    readme = root / "lib" / "README.md"
+    if not readme.exists():
+        return layers, ["lib/README.md: missing, and with it the table of layers"]
+    for line in readme.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.split("|")]
+        if len(cells) < 4 or not cells[1].isdigit():
+            continue
+        for name in re.findall(r"`([\w.]+)`", cells[2]):
+            names = [name] if "." in name else [name + ".c", name + ".h"]
+            for file in names:
+                if file in layers:
+                    complaints.append(f"lib/README.md: {file} is in two layers")
+                layers[file] = int(cells[1])
+    if not layers:
+        complaints.append("lib/README.md: no table of layers")
+    return layers, complaints
+
+
+def check_include(source, index, name, layers):
+    if name not in layers:
+        return [source.at(index, f"{name} is in no layer of lib/README.md")]
+    mine, theirs = layers[source.name], layers[name]
+    if theirs < mine or name in SIDEWAYS.get(source.name, ()):
+        return []
+    if theirs == mine and pathlib.Path(name).stem == pathlib.Path(source.name).stem:
+        return []
+    return [source.at(index, f"includes {name}: from layer {mine} to layer {theirs}")]
+
+
+def check_includes(sources, layers):
+    """Includes go down the layers, never round, and each foreign header has its home."""
+    complaints = []
+    for source in in_lib(sources):
+        if source.name not in layers:
+            complaints.append(source.at(0, "is in no layer of lib/README.md"))
+            continue
+        for index, line in enumerate(source.lines):
+            match = re.match(r'\s*#\s*include\s*([<"])([^>"]+)[>"]', line)
+            if not match:
+                continue
+            if match[1] == '"':
+                complaints += check_include(source, index, match[2], layers)
+            elif source.name not in HOMES.get(match[2], {source.name}):
+                homes = ", ".join(sorted(HOMES[match[2]]))
+                complaints.append(source.at(index, f"{match[2]} is at home in {homes}"))
+    return complaints
+
+
+# ---- the interface ----
+
+
+def header_functions(root):
+    return PUBLIC.findall((root / "include" / "timerhub.h").read_text(encoding="utf-8"))
+
+
+def map_symbols(root):
+    text = (root / "lib" / "timerhub.map").read_text(encoding="utf-8")
+    exported = re.search(r"global:(.*?)local:", text, re.DOTALL)
+    return re.findall(r"(\w+);", exported[1] if exported else "")
+
+
+def library_symbols(library):
+    output = subprocess.run(["nm", "-D", "--defined-only", library], check=True,
+                            capture_output=True, text=True).stdout
+    names = []
+    for line in output.splitlines():
+        _, kind, name = line.rsplit(maxsplit=2)
+        if kind != "A":  # the version itself
+            names.append(name.split("@")[0])
+    return names
+
+
+def compare(what, names, wanted):
+    complaints = [f"{what}: {name} is missing" for name in sorted(set(wanted) - set(names))]
+    complaints += [f"{what}: {name} is not in include/timerhub.h"
+                   for name in sorted(set(names) - set(wanted))]
+    return complaints
+
+
+def check_symbols(root, library):
+    """What the header declares, the map lists, and the library exports, is the same."""
+    wanted = header_functions(root)
+    complaints = compare("lib/timerhub.map", map_symbols(root), wanted)
+    if library:
+        complaints += compare(pathlib.Path(library).name, library_symbols(library), wanted)
+    return complaints
+
+
+def check_docstrings(sources):
+    """Every public function has a comment; those that follow each other directly share one."""
+    complaints = []
+    for source in sources:
+        if source.path.as_posix() != "include/timerhub.h":
+            continue
+        for index, line in enumerate(source.lines):
+            if not line.startswith("TIMERHUB_API"):
+                continue
+            before = source.lines[index - 1].rstrip()
+            if not before.endswith("*/") and not before.endswith(";"):
+                complaints.append(source.at(index, "a public function without a comment"))
+    return complaints
+
+
+# ---- memory order ----
+
+
+def comments_of(source):
+    """(index, text) of every comment line, but for the file's overview; and the overview."""
+    overview, rest, inside = [], [], False
+    code_begins = next((i for i, line in enumerate(source.lines) if line.startswith("#")), 0)
+    for index, line in enumerate(source.lines):
+        text = ""
+        while line:
+            if inside:
+                end = line.find("*/")
+                text += line if end < 0 else line[:end]
+                line, inside = ("", True) if end < 0 else (line[end + 2:], False)
+            else:
+                begin = line.find("/*")
+                line, inside = ("", False) if begin < 0 else (line[begin + 2:], True)
+        (overview if index < code_begins else rest).append((index, text))
+    return overview, rest
+
+
+def listed_labels(overview):
+    """The labels that stand first on a line from "Labels:" on."""
+    labels, listing = set(), False
+    for _, text in overview:
+        listing |= "Labels:" in text
+        match = re.match(r"[\s*]*(?:Labels:)?\s*(\[[a-z][a-z-]*\])", text)
+        if listing and match:
+            labels.add(match[1])
+    return labels
+
+
+def ends_at(source, index):
+    """Which ends of an edge the statement is that a label stands at: after it, or before."""
+    window = source.lines[index:index + 4]
+    for line in window:
+        release, acquire = RELEASES.search(line), ACQUIRES.search(line)
+        if release or acquire:
+            return (1 if release else 0), (1 if acquire else 0)
+    return 0, 0
+
+
+def check_labels(sources):
+    """A label names one edge: both its ends are marked, and an overview lists it."""
+    listed, seen = {}, {}
+    for source in in_lib(sources):
+        overview, rest = comments_of(source)
+        for label in listed_labels(overview):
+            listed.setdefault(label, source)
+        for index, text in rest:
+            for label in LABEL.findall(text):
+                seen.setdefault(label, []).append((source, index))
+    complaints = []
+    for label, places in sorted(seen.items()):
+        source, index = places[0]
+        if label not in listed:
+            complaints.append(source.at(index, f"{label} is in no overview's list of labels"))
+        ends = [ends_at(*place) for place in places]
+        if len(places) < 2 or not any(end[0] for end in ends) or not any(end[1] for end in ends):
+            complaints.append(source.at(index, f"{label} has only one end"))
+    for label in sorted(set(listed) - set(seen)):
+        complaints.append(listed[label].at(0, f"{label} is listed, and used nowhere"))
+    return complaints
+
+
+def check_forbidden(sources):
+    complaints = []
+    for source in in_lib(sources):
+        comments = dict(comments_of(source)[0] + comments_of(source)[1])
+        for index, line in enumerate(source.lines):
+            for pattern, why in FORBIDDEN_IN_LIB.items():
+                match = re.search(pattern, line)
+                if match and match[0] not in comments[index]:
+                    complaints.append(source.at(index, f"{match[0]}: {why}"))
+    return complaints
+
+
+# ---- shape ----
+
+
+def check_functions(sources):
+    """A function begins with a brace of its own at the margin and ends with another."""
+    complaints = []
+    for source in sources:
+        begin = None
+        for index, line in enumerate(source.lines):
+            if source.is_c and line == "{":
+                begin = index
+            elif source.is_c and line.startswith("}") and begin is not None:
+                # The line with the name counts too.
+                if index - begin + 2 >= FUNCTION_LINES:
+                    complaints.append(source.at(begin, f"a function of {index - begin + 2} lines"))
+                begin = None
+    return complaints
+
+
+def check_lines(sources):
+    # In two halves, lest this file complain of itself.
+    unfinished = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
+    complaints = []
+    for source in sources:
+        for index, line in enumerate(source.lines):
+            columns = len(line.expandtabs(8))
+            if columns > COLUMNS:
+                complaints.append(source.at(index, f"{columns} columns"))
+            if line != line.rstrip():
+                complaints.append(source.at(index, "blanks at the end"))
+            if unfinished.search(line):
+                complaints.append(source.at(index, "unfinished"))
+    return complaints
+
+
+def check_licence(sources):
+    complaints = []
+    for source in sources:
+        first = source.lines[0] if source.lines else ""
+        if first.startswith("#!"):
+            first = source.lines[1] if len(source.lines) > 1 else ""
+        if "SPDX-License-Identifier: MIT" not in first:
+            complaints.append(source.at(0, "does not begin with an SPDX line"))
+    return complaints
+
+
+def clang_format():
+    """The program that decides, if it is the version that we agreed on; else None."""
+    for name in (f"clang-format-{CLANG_FORMAT}", "clang-format"):
+        path = shutil.which(name)
+        if path:
+            output = subprocess.run([path, "--version"], capture_output=True, text=True,
+                                    check=True).stdout
+            if f"version {CLANG_FORMAT}." in output:
+                return path
+    return None
+
+
+def check_format(root, sources, program):
+    paths = [str(source.path) for source in sources if source.is_c]
+    if not program or not paths:
+        return []
+    output = subprocess.run([program, "--dry-run", "--ferror-limit=1", *paths], cwd=root,
+                            capture_output=True, text=True, check=False).stderr
+    complaints = re.findall(r"^(\S+?:\d+):\d+: \w+: (code should be clang-formatted)", output,
+                            re.MULTILINE)
+    return [f"{place}: {what}" for place, what in complaints]
+
+
+def check_all(root, library=None, format_program=None):
+    sources = read_sources(root)
+    layers, complaints = read_layers(root)
+    complaints += check_includes(sources, layers)
+    complaints += check_symbols(root, library)
+    complaints += check_docstrings(sources)
+    complaints += check_labels(sources)
+    complaints += check_forbidden(sources)
+    complaints += check_functions(sources)
+    complaints += check_lines(sources)
+    complaints += check_licence(sources)
+    complaints += check_format(root, sources, format_program)
+    return complaints
+
+
+def main(arguments):
+    if len(arguments) not in (2, 3):
+        print(__doc__, file=sys.stderr)
+        return 2
+    library = arguments[2] if len(arguments) > 2 else None
+    complaints = check_all(pathlib.Path(arguments[1]), library, clang_format())
+    for complaint in complaints:
+        print(complaint)
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

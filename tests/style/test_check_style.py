@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""A check that cannot fail is a defect: for each check of check_style.py, a tree with one fault."""
+
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import check_style
+
+SPDX = "/* SPDX-License-Identifier: MIT */\n"
+
+# The smallest tree without a fault.
+GOOD = {
+    ".clang-format": "DisableFormat: true\nSortIncludes: Never\n",
+    "meson.build": "# SPDX-License-Identifier: MIT\n",
+    "lib/README.md": """
+| layer | files | only home of |
+|---|---|---|
+| 5 | `hub.h` `timerhub.c` (open) | `timerhub.h` |
+| 2 | `wheel` (far) `heap` `notifier` `sleeper.h` `sleeper_poll.c` | |
+| 1 | `clock` | `time.h` |
+| 0 | `atomic.h` | `stdatomic.h` |
+""",
+    "lib/timerhub.map": "T_0 {\n\tglobal:\n\t\ttimerhub_open;\n\tlocal:\n\t\t*;\n};\n",
+    "lib/timerhub.c": SPDX + '#include "hub.h"\n',
+    "lib/hub.h": SPDX + '#include <timerhub.h>\n\n#include "wheel.h"\n',
+    "lib/wheel.h": SPDX + '#include "atomic.h"\n\n/* bitmap[w] is not a label */\n',
+    "lib/wheel.c": SPDX + '/*\n * Wheel.\n *\n * Labels: [ready] put to take.\n */\n'
+                          '#include "wheel.h"\n\n#include "clock.h"\n\n'
+                          'int put(void)\n{\n\tu64_store_release(&word, 1); /* [ready] */\n}\n\n'
+                          'int take(void)\n{\n\t/* [ready] then what it carries */\n'
+                          '\treturn u64_load_acquire(&word);\n}\n',
+    "lib/heap.h": SPDX,
+    "lib/notifier.h": SPDX,
+    "lib/sleeper.h": SPDX,
+    "lib/sleeper_poll.c": SPDX + '#include "notifier.h"\n#include "sleeper.h"\n',
+    "lib/clock.h": SPDX,
+    "lib/clock.c": SPDX + '#include "clock.h"\n\n#include <time.h>\n',
+    "lib/atomic.h": SPDX + "#include <stdatomic.h>\n",
+    "include/timerhub.h": SPDX + "\n/* Open. */\nTIMERHUB_API int timerhub_open(void);\n",
+    "tools/run": "#!/bin/sh\n# SPDX-License-Identifier: MIT\n",
+    "examples/meson.build": "# SPDX-License-Identifier: MIT\n",
+}
+
+
+def complaints_of(changes, format_program=None):
+    """What is said of the good tree with these files put in, or, where None, taken out."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        for name, text in {**GOOD, **changes}.items():
+            if text is None:
+                continue
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        return check_style.check_all(root, format_program=format_program)
+
+
+class Planted(unittest.TestCase):
+    def fault(self, changes, expected, **options):
+        """Exactly one kind of complaint, the expected one."""
+        complaints = complaints_of(changes, **options)
+        self.assertTrue(complaints, "not noticed")
+        for complaint in complaints:
+            self.assertIn(expected, complaint)
+
+    def fine(self, changes):
+        self.assertEqual(complaints_of(changes), [])
+
+    def test_good_tree_is_fine(self):
+        self.fine({})
+
+    # ---- includes ----
+
+    def test_include_upwards(self):
+        self.fault({"lib/clock.h": SPDX + '#include "wheel.h"\n'}, "from layer 1 to layer 2")
+
+    def test_include_sideways(self):
+        self.fault({"lib/heap.h": SPDX + '#include "wheel.h"\n'}, "from layer 2 to layer 2")
+
+    def test_bell_is_for_the_sleepers_alone(self):
+        self.fault({"lib/heap.h": SPDX + '#include "notifier.h"\n'}, "from layer 2 to layer 2")
+
+    def test_include_of_an_unknown_file(self):
+        self.fault({"lib/heap.h": SPDX + '#include "util.h"\n'}, "util.h is in no layer")
+
+    def test_file_in_no_layer(self):
+        self.fault({"lib/util.c": SPDX}, "is in no layer")
+
+    def test_file_in_two_layers(self):
+        twice = GOOD["lib/README.md"] + "| 3 | `heap` | |\n"
+        self.fault({"lib/README.md": twice}, "is in two layers")
+
+    def test_table_of_layers_missing(self):
+        self.assertIn("lib/README.md: no table of layers",
+                      complaints_of({"lib/README.md": "nothing\n"}))
+        self.assertIn("lib/README.md: missing, and with it the table of layers",
+                      complaints_of({"lib/README.md": None}))
+
+    def test_foreign_header_away_from_home(self):
+        for header in sorted(check_style.HOMES):
+            self.fault({"lib/heap.h": SPDX + f"#include <{header}>\n"}, f"{header} is at home in")
+
+    # ---- interface ----
+
+    def test_function_missing_in_the_map(self):
+        more = GOOD["include/timerhub.h"] + "\n/* Close. */\nTIMERHUB_API void timerhub_close();\n"
+        self.fault({"include/timerhub.h": more}, "lib/timerhub.map: timerhub_close is missing")
+
+    def test_symbol_missing_in_the_header(self):
+        more = GOOD["lib/timerhub.map"].replace("open;", "open;\n\t\ttimerhub_close;")
+        self.fault({"lib/timerhub.map": more}, "timerhub_close is not in include/timerhub.h")
+
+    def test_exports_of_the_library(self):
+        names = ["timerhub_open", "timerhub_inner"]
+        self.assertEqual(check_style.compare("so", names, ["timerhub_open", "timerhub_close"]),
+                         ["so: timerhub_close is missing",
+                          "so: timerhub_inner is not in include/timerhub.h"])
+
+    def test_public_function_without_comment(self):
+        bare = SPDX + "\nTIMERHUB_API int timerhub_open(void);\n"
+        self.fault({"include/timerhub.h": bare}, "without a comment")
+
+    def test_two_functions_may_share_a_comment(self):
+        pair = GOOD["include/timerhub.h"] + "TIMERHUB_API int timerhub_close(void);\n"
+        both = GOOD["lib/timerhub.map"].replace("open;", "open;\n\t\ttimerhub_close;")
+        self.fine({"include/timerhub.h": pair, "lib/timerhub.map": both})
+
+    # ---- memory order ----
+
+    def wheel(self, old, new):
+        self.assertIn(old, GOOD["lib/wheel.c"])
+        return {"lib/wheel.c": GOOD["lib/wheel.c"].replace(old, new)}
+
+    def test_label_used_once(self):
+        self.fault(self.wheel(" /* [ready] */", ""), "[ready] has only one end")
+
+    def test_label_with_two_releases(self):
+        self.fault(self.wheel("u64_load_acquire(&word)", "u64_store_release(&word, 2)"),
+                   "[ready] has only one end")
+
+    def test_label_with_two_acquires(self):
+        self.fault(self.wheel("u64_store_release(&word, 1)", "u64_load_acquire(&word)"),
+                   "[ready] has only one end")
+
+    def test_label_not_listed(self):
+        self.fault(self.wheel(" * Labels: [ready] put to take.\n", ""), "no overview's list")
+
+    def test_label_listed_and_not_used(self):
+        more = self.wheel("to take.\n", "to take.\n *         [gone] nowhere.\n")
+        self.fault(more, "[gone] is listed, and used nowhere")
+
+    # ---- what must not be in lib ----
+
+    def test_forbidden_in_lib(self):
+        for bad in ("atomic_thread_fence(order)", "pthread_mutex_lock(&m)", "pthread_cond_wait(&c)",
+                    "mtx_lock(&m)", "printf(text)", "exit(1)"):
+            self.fault({"lib/heap.h": SPDX + f"\nvoid f(void)\n{{\n\t{bad};\n}}\n"},
+                       "lib/heap.h:5: ")
+
+    def test_forbidden_words_may_be_talked_of(self):
+        self.fine({"lib/heap.h": SPDX + "/* pthread_mutex_lock() is not for us. */\n"})
+
+    # ---- shape ----
+
+    def function(self, body_lines):
+        return SPDX + "\nint f(void)\n{\n" + "\tg();\n" * body_lines + "}\n"
+
+    def test_long_function(self):
+        self.fine({"tests/a.c": self.function(66)})  # 69 lines with name and braces
+        for folder in ("lib", "include", "examples", "tools", "tests"):
+            name = "heap.h" if folder == "lib" else "a.h"
+            self.fault({f"{folder}/{name}": self.function(67)}, "a function of 70 lines")
+
+    def test_long_line(self):
+        for folder in ("lib", "include", "examples", "tools", "tests"):
+            name = "heap.h" if folder == "lib" else "a.h"
+            line = "/* " + "x" * 94 + " */"
+            self.assertEqual(len(line), 100)
+            self.fine({f"{folder}/{name}": SPDX + line + "\n"})
+            self.fault({f"{folder}/{name}": SPDX + line.replace("x ", "xx ") + "\n"},
+                       "101 columns")
+
+    def test_tab_counts_as_eight_columns(self):
+        text = GOOD["tools/run"] + "\t# " + "x" * 91 + "\n"
+        self.fault({"tools/run": text}, "101 columns")
+
+    def test_blanks_at_the_end(self):
+        self.fault({"tools/run": GOOD["tools/run"] + "true \n"}, "blanks at the end")
+
+    def test_unfinished(self):
+        for word in ("TO" "DO", "FIX" "ME"):
+            self.fault({"examples/a.h": SPDX + f"/* {word}: later */\n"}, "unfinished")
+
+    def test_licence(self):
+        for name, text in (("lib/heap.h", "/* Mine. */\n"), ("examples/meson.build", "\n"),
+                           ("tools/a.py", "#!/usr/bin/env python3\npass\n"),
+                           ("tools/a.sh", "true\n"), ("tools/run", "#!/bin/sh\ntrue\n"),
+                           ("tests/a.c", "")):
+            self.fault({name: text}, "SPDX")
+
+    @unittest.skipUnless(check_style.clang_format(), "no clang-format of the right version")
+    def test_format(self):
+        self.fault({".clang-format": "BasedOnStyle: LLVM\n",
+                    "tests/a.c": SPDX + "int  f( void ) ;\n"},
+                   "code should be clang-formatted", format_program=check_style.clang_format())
+
+
+class Program(unittest.TestCase):
+    """The program itself: what it prints, and its exit status."""
+
+    def run_on(self, changes):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in {**GOOD, **changes}.items():
+                path = pathlib.Path(folder) / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+            program = os.path.join(os.path.dirname(__file__), "check_style.py")
+            return subprocess.run([program, folder], capture_output=True, text=True, check=False)
+
+    def test_exit_status(self):
+        self.assertEqual(self.run_on({}).returncode, 0)
+        bad = self.run_on({"tools/run": "#!/bin/sh\n"})
+        self.assertEqual(bad.returncode, 1)
+        self.assertEqual(bad.stdout, "tools/run:1: does not begin with an SPDX line\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
