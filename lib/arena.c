@@ -15,8 +15,12 @@
 
 #include "cpu.h"
 
-/* Another CPU's stack is taken from, rather than a slot never used, if it holds this many. */
+/*
+ * Another CPU's stack is taken from, rather than a slot never used, if it holds this many: taking
+ * the last few to and fro would cost more than the few slots. Not so where few were ever used.
+ */
 #define ARENA_STEAL_MIN 32
+#define ARENA_FEW 512
 #define ARENA_SHARDS_MAX 16
 /* No more shards than leave each this many slots. */
 #define ARENA_SHARD_SLOTS_MIN 256
@@ -195,12 +199,21 @@ static uint64_t shard_depth(const struct arena *arena, const struct arena_shard 
 	return 1 + link_depth_below(u64_load_relaxed(&arena->cold[slot].data));
 }
 
+/* One beyond the shard's slots that were ever used. */
+static uint32_t shard_used_end(const struct arena_shard *shard)
+{
+	return (uint32_t)u64_load_relaxed(&shard->fresh); /* who armed told us of it */
+}
+
 static uint32_t arena_steal(struct arena *arena, uint32_t home)
 {
+	const struct arena_shard *shard = &arena->shards[home];
+	uint64_t enough = shard_used_end(shard) - shard->begin < ARENA_FEW ? 1 : ARENA_STEAL_MIN;
+
 	for (uint32_t i = 1; i <= arena->shard_mask; i++) {
 		struct arena_shard *other = &arena->shards[(home + i) & arena->shard_mask];
 
-		if (shard_depth(arena, other) >= ARENA_STEAL_MIN)
+		if (shard_depth(arena, other) >= enough)
 			return shard_pop(arena, other);
 	}
 	return SLOT_NONE;
@@ -250,12 +263,6 @@ uint32_t arena_take(struct arena *arena, unsigned cpu)
 void arena_put(struct arena *arena, unsigned cpu, const uint32_t *slots, unsigned count)
 {
 	shard_push(arena, &arena->shards[cpu & arena->shard_mask], slots, count);
-}
-
-/* One beyond the shard's slots that were ever used. */
-static uint32_t shard_used_end(const struct arena_shard *shard)
-{
-	return (uint32_t)u64_load_relaxed(&shard->fresh); /* who armed told us of it */
 }
 
 uint32_t arena_next_used(const struct arena *arena, uint32_t slot)

@@ -345,10 +345,21 @@ END_TEST
  */
 #define SLOTS 2048
 
-static void call_arm_here(timerhub_timer timer)
+/* One for each victim, which stays inside it for ever; named by the number that prepare returns. */
+static struct rig arming_rigs[VICTIMS_MAX + 2];
+static unsigned arming_rigs_count;
+
+static timerhub_timer open_arming_rig(void)
 {
-	(void)timer;
-	timerhub_after(rig.queue, HOUR, 0, NULL);
+	expect_cmp(arming_rigs_count, <, COUNT_OF(arming_rigs));
+	rig = rig_manual(SLOTS);
+	arming_rigs[arming_rigs_count] = rig;
+	return arming_rigs_count++;
+}
+
+static void call_arm_here(timerhub_timer number)
+{
+	timerhub_after(arming_rigs[number].queue, HOUR, 0, NULL);
 }
 
 static unsigned fill(void)
@@ -364,22 +375,22 @@ static unsigned fill(void)
 static timerhub_timer open_untouched(const struct scene *scene)
 {
 	(void)scene;
-	rig = rig_manual(SLOTS);
-	return 0;
+	return open_arming_rig();
 }
 
 static timerhub_timer open_used_by_another_cpu(const struct scene *scene)
 {
 	static timerhub_timer timers[SLOTS];
+	timerhub_timer number;
 
 	(void)scene;
 	thread_pin(1);
-	rig = rig_manual(SLOTS);
+	number = open_arming_rig();
 	for (unsigned i = 0; i < SLOTS; i++)
 		timers[i] = arm_after(rig.queue, HOUR, i);
 	expect_eq(timerhub_cancel_many(rig.hub, timers, SLOTS), SLOTS);
 	thread_pin(0);
-	return 0;
+	return number;
 }
 
 static void others_have_the_rest(void)

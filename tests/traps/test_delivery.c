@@ -286,11 +286,21 @@ START_TEST(law_3_stopped_delivery_does_not_hit_a_later_life_of_the_slot)
 			advance(&rig, 100);
 		}
 		puppet_finish(&drainer);
-		/* The last life's own expiry, and nothing of a cancelled one. */
-		expect_eq(drainer.deed.result, 1);
+		/*
+		 * The last life's own expiry, and nothing of a cancelled one; from this drain or,
+		 * where that hit the last life and undid it, from the one after the next pass.
+		 */
+		if (drainer.deed.result == 0) {
+			advance(&rig, 100);
+			drainer.deed.events[0] = expect_event(&rig, lives);
+		}
 		expect_eq(drainer.deed.events[0].data, lives);
 		expect_eq(drainer.deed.events[0].timer, timer);
+		expect_le(drainer.deed.result, 1);
+		advance(&rig, 100);
 		expect_nothing(&rig);
+		expect_eq(stats_of(rig.hub).delivered, 1);
+		expect_eq(stats_of(rig.hub).live, 0);
 		rig_close(&rig);
 		lives += lives > 40 ? 51 : 0;
 	}
