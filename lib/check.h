@@ -27,6 +27,7 @@ enum test_point {
 	TEST_POINT_OWNER_BEFORE_PUBLISH, /* word says pending, outbox does not yet */
 	TEST_POINT_CONSUME_BEFORE_CAS,   /* taken from the outbox, word not yet changed */
 	TEST_POINT_CONSUME_BEFORE_CLEAR, /* outbox found empty, signal not yet cleared */
+	TEST_POINT_CONSUME_IN_CLEAR,     /* bell cleared, the flag that it was rung not yet */
 	TEST_POINT_CONSUME_AFTER_CLEAR,  /* signal cleared, outbox not yet looked at again */
 	TEST_POINT_WAIT_BEFORE_SLEEP,    /* waiter registered and about to block */
 };

@@ -3,16 +3,18 @@
  * See notifier.h. The only home of sys/eventfd.h. The owner signals, consumers clear and wait.
  *
  *   owner                                consumer
- *   publish in the outbox                signalled := 0, clear the bell
+ *   publish in the outbox                clear the bell, signalled := 0
  *   exchange signalled with 1: was 0?    look at the outbox once more
  *   ring the bell
  *
  * seq_cst on both sides. Impossible thereby: the owner finds signalled still 1 and does not ring,
  * and the consumer's second look misses what was published.
  *
- * A ring can land after the clear that it should have preceded, when the owner was stopped between
- * the exchange and the ring. The fd is then readable for nothing; `rings`, counted after the ring,
- * shows the next consumer that there is something to clear.
+ * The bell before the flag: a consumer that had already taken the event of a late signal, and
+ * cleared the flag first, would swallow the ring with the flag left at 1; nobody would ever ring
+ * again (found by tests/models/notifier.pml). Now whoever clears the bell clears the flag
+ * afterwards. If the ring comes in between, the fd is readable for nothing; `rings`, counted after
+ * the ring, shows the next consumer that there is something to clear.
  *
  *   owner                                waiter
  *   publish in the outbox                waiters += 1
@@ -28,6 +30,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "check.h"
 #include "futex.h"
 
 int bell_open(void)
@@ -111,19 +114,19 @@ void notifier_signal_again(struct notifier *notifier)
 
 void notifier_clear(struct notifier *notifier)
 {
-	uint64_t rings;
+	uint64_t rings = u64_load_seq_cst(&notifier->rings);
 
-	if (u32_load_seq_cst(&notifier->signalled) != 0)
-		u32_store_seq_cst(&notifier->signalled, 0);
 	/*
 	 * Relaxed: if two consumers write it, the older value only costs one more read of the fd.
 	 */
-	rings = u64_load_seq_cst(&notifier->rings);
-	if (rings == u64_load_relaxed(&notifier->rings_cleared))
-		return;
-	bell_clear(notifier->fd);
-	/* Afterwards: while we are held up in between, another consumer clears for itself. */
-	u64_store_relaxed(&notifier->rings_cleared, rings);
+	if (rings != u64_load_relaxed(&notifier->rings_cleared)) {
+		bell_clear(notifier->fd);
+		/* Afterwards: while we are held up in between, another clears for itself. */
+		u64_store_relaxed(&notifier->rings_cleared, rings);
+	}
+	test_point(TEST_POINT_CONSUME_IN_CLEAR);
+	if (u32_load_seq_cst(&notifier->signalled) != 0)
+		u32_store_seq_cst(&notifier->signalled, 0);
 }
 
 uint32_t notifier_wait_enter(struct notifier *notifier)

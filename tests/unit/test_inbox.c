@@ -135,7 +135,7 @@ END_TEST
 /* ---- threads ---- */
 
 #define PRODUCERS 3
-#define SLOTS_EACH 100
+#define SLOTS_EACH 40
 
 static struct {
 	struct inbox inbox;
@@ -198,7 +198,7 @@ START_TEST(look_finds_everything_pushed_before_it_exactly_once)
 	uint64_t total = 0;
 
 	expect_eq(inbox_open(&race.inbox, PRODUCERS * SLOTS_EACH), 0);
-	race.rounds = scaled(100000);
+	race.rounds = scaled(40000);
 	atomic_store(&race.producers_left, PRODUCERS);
 	for (unsigned i = 0; i < PRODUCERS; i++) {
 		numbers[i] = i;

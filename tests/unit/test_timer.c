@@ -270,6 +270,27 @@ START_TEST(rearming_to_never_is_never)
 }
 END_TEST
 
+/*
+ * The aux word of another deadline, written a moment before the word: then it reads as rounded
+ * up.
+ */
+START_TEST(residue_of_another_deadline_is_not_applied)
+{
+	struct dice dice = dice_new(9);
+
+	for (unsigned i = 0; i < 100000; i++) {
+		uint64_t this_ns = some_deadline_ns(&dice);
+		uint64_t other_ns = some_deadline_ns(&dice);
+		uint64_t word = word_armed(0, units_from_ns(this_ns));
+
+		if ((units_from_ns(this_ns) ^ units_from_ns(other_ns)) << 46 == 0)
+			continue; /* the low 18 bits agree */
+		expect_eq(timer_deadline_ns(word, aux_make(1, other_ns, 0)),
+		          word_deadline_ns(word));
+	}
+}
+END_TEST
+
 START_TEST(generations_go_round_without_zero)
 {
 	expect_eq(generation_next(0), 1);
@@ -416,6 +437,7 @@ int main(int argc, char **argv)
 	tests_add(rearmed_deadlines_are_never_early_and_less_than_a_unit_late, 20);
 	tests_add(rearming_to_the_first_and_the_last_deadline_is_not_never, 20);
 	tests_add(rearming_to_never_is_never, 20);
+	tests_add(residue_of_another_deadline_is_not_applied, 20);
 	tests_add(generations_go_round_without_zero, 20);
 	tests_add(handles_hold_slot_and_generation_and_are_never_zero, 20);
 	tests_add(handles_of_another_life_are_told_apart, 20);
