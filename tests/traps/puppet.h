@@ -58,8 +58,16 @@ void puppet_finish(struct puppet *puppet);
 void owner_stop_at(enum test_point point, int nth);
 void owner_wait_stopped(void);
 void owner_release(void);
+/* It need not stop after all. */
+void owner_stop_at_nothing(void);
 /* Wait until the owner has looked at everything and sleeps. */
 void owner_settles(struct timerhub *hub);
+
+/*
+ * For what must be prepared before a deadline comes: calls `attempt` with a longer and longer
+ * margin until it says that it was in time. A machine may stand still for a moment.
+ */
+void until_in_time(bool (*attempt)(uint64_t margin_ns));
 
 /* Installs the hook. */
 void puppets_begin(const char *name, int argc, char **argv);
@@ -80,6 +88,8 @@ timerhub_timer arm_periodic(struct rig *rig, uint64_t at_ns, uint64_t interval_n
 /* The next event, which must come within ARRIVES and have this data. */
 struct timerhub_event expect_event(struct rig *rig, uint64_t data);
 void expect_nothing(struct rig *rig);
+/* Make the owner look at its inbox, and sleep again. */
+void owner_looks(struct rig *rig);
 bool fd_readable(const struct timerhub_queue *queue);
 void advance(struct rig *rig, uint64_t now_ns);
 

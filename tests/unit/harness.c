@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,4 +196,12 @@ void thread_start(pthread_t *ret_thread, void *(*run)(void *), void *arg)
 void thread_join(pthread_t thread)
 {
 	expect_eq(pthread_join(thread, NULL), 0);
+}
+
+void threads_meet(atomic_uint *mine, const atomic_uint *other, unsigned round)
+{
+	atomic_store(mine, round);
+	for (unsigned spins = 1; atomic_load(other) < round; spins++)
+		if (spins % 1000 == 0)
+			(void)sched_yield();
 }

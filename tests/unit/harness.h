@@ -14,6 +14,7 @@
 
 #include <check.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -81,5 +82,11 @@ void sleep_ns(uint64_t ns);
 
 void thread_start(pthread_t *ret_thread, void *(*run)(void *), void *arg);
 void thread_join(pthread_t thread);
+
+/*
+ * Two threads begin a round together, as nearly as can be: each calls with its own word, the
+ * other's, and a number that grows.
+ */
+void threads_meet(atomic_uint *mine, const atomic_uint *other, unsigned round);
 
 #endif

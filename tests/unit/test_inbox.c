@@ -217,6 +217,53 @@ START_TEST(look_finds_everything_pushed_before_it_exactly_once)
 }
 END_TEST
 
+/* Two producers fill the same cells at the same moment, with nobody taking meanwhile. */
+#define BURST 16
+
+static struct {
+	struct inbox inbox;
+	_Alignas(64) atomic_uint at[2];
+	unsigned rounds;
+} clash;
+
+static void clash_push(unsigned me, unsigned round)
+{
+	threads_meet(&clash.at[me], &clash.at[1 - me], 2 * round);
+	for (uint32_t i = 0; i < BURST; i++)
+		(void)inbox_push(&clash.inbox, 0, me * BURST + i);
+	threads_meet(&clash.at[me], &clash.at[1 - me], 2 * round + 1);
+}
+
+static void *clash_main(void *arg)
+{
+	(void)arg;
+	for (unsigned round = 1; round <= clash.rounds; round++)
+		clash_push(1, round);
+	return NULL;
+}
+
+START_TEST(two_producers_at_the_same_cells_lose_nothing)
+{
+	pthread_t other;
+
+	expect_eq(inbox_open(&clash.inbox, 2 * BURST), 0);
+	clash.rounds = scaled(20000);
+	thread_start(&other, clash_main, NULL);
+	for (unsigned round = 1; round <= clash.rounds; round++) {
+		uint32_t slots[4 * BURST];
+		uint64_t seen = 0;
+
+		clash_push(0, round);
+		expect_eq(look(&clash.inbox, slots, COUNT_OF(slots), BURST), 2 * BURST);
+		for (unsigned i = 0; i < 2 * BURST; i++)
+			seen |= UINT64_C(1) << slots[i];
+		expect_eq(seen, (UINT64_C(1) << 2 * BURST) - 1);
+	}
+	thread_join(other);
+	inbox_close(&clash.inbox);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	tests_begin("inbox", argc, argv);
@@ -224,6 +271,7 @@ int main(int argc, char **argv)
 	tests_add(full_lanes_give_way_to_others, 20);
 	tests_add(half_full_lane_asks_for_the_owner, 20);
 	tests_add(look_ends_although_pushes_go_on, 20);
+	tests_add(two_producers_at_the_same_cells_lose_nothing, 60);
 	tests_add(look_finds_everything_pushed_before_it_exactly_once, 60);
 	return tests_run();
 }

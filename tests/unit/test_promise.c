@@ -4,7 +4,6 @@
  */
 #include "harness.h"
 
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -122,25 +121,16 @@ static struct {
 	unsigned rounds;
 } race;
 
-/* Both begin a round together, as nearly as can be. */
-static void meet(atomic_uint *mine, const atomic_uint *other, unsigned round)
-{
-	atomic_store(mine, round);
-	for (unsigned spins = 1; atomic_load(other) < round; spins++)
-		if (spins % 1000 == 0)
-			(void)sched_yield();
-}
-
 static void *caller_main(void *arg)
 {
 	(void)arg;
 	for (unsigned round = 1; round <= race.rounds; round++) {
 		uint64_t pass;
 
-		meet(&race.caller_at, &race.owner_at, 2 * round);
+		threads_meet(&race.caller_at, &race.owner_at, 2 * round);
 		atomic_store(&race.entry, round);
 		race.woken = promise_wants_wake(&race.promise, 10, &pass);
-		meet(&race.caller_at, &race.owner_at, 2 * round + 1);
+		threads_meet(&race.caller_at, &race.owner_at, 2 * round + 1);
 	}
 	return NULL;
 }
@@ -150,7 +140,7 @@ START_TEST(caller_who_does_not_wake_is_seen)
 	unsigned neither = 0, spared = 0;
 	pthread_t caller;
 
-	race.rounds = scaled(300000);
+	race.rounds = scaled(150000);
 	promise_init(&race.promise, 0);
 	thread_start(&caller, caller_main, NULL);
 	for (unsigned round = 1; round <= race.rounds; round++) {
@@ -158,10 +148,10 @@ START_TEST(caller_who_does_not_wake_is_seen)
 
 		promise_begin_pass(&race.promise);
 		(void)promise_make(&race.promise, 5);
-		meet(&race.owner_at, &race.caller_at, 2 * round);
+		threads_meet(&race.owner_at, &race.caller_at, 2 * round);
 		raised = promise_make(&race.promise, 100);
 		seen = atomic_load(&race.entry) == round;
-		meet(&race.owner_at, &race.caller_at, 2 * round + 1);
+		threads_meet(&race.owner_at, &race.caller_at, 2 * round + 1);
 		expect(raised);
 		spared += !race.woken;
 		neither += !race.woken && !seen;
