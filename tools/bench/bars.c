@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The bars that timerhub set itself on two cores: each compares a value of timerhub's with a limit,
+ * or with a factor times another value of the same run.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "report.h"
+
+enum bar_kind { AT_MOST, AT_LEAST };
+
+/* Names a value of the table. */
+struct point {
+	const char *workload;
+	const char *subject; /* "best": the best of all but timerhub's variants and the floor */
+	uint32_t timers;
+	unsigned threads;
+	const char *value;
+};
+
+struct bar {
+	const char *says;
+	struct point ours;
+	struct point theirs; /* no workload: the limit is absolute */
+	enum bar_kind kind;
+	double limit;
+};
+
+#define TENK 10000
+#define MILLION 1000000
+#define BUSY 4000000
+#define OURS(workload, timers, threads, value)                                                     \
+	{                                                                                          \
+		workload, "timerhub", timers, threads, value                                       \
+	}
+#define THEIRS(workload, subject, timers, threads, value)                                          \
+	{                                                                                          \
+		workload, subject, timers, threads, value                                          \
+	}
+#define NOBODY                                                                                     \
+	{                                                                                          \
+		NULL, NULL, 0, 0, NULL                                                             \
+	}
+
+#define REFRESH_FLOOR(n)                                                                           \
+	{                                                                                          \
+		"refresh " #n ", against the floor", OURS("refresh", n, 1, "ns_per_op"),           \
+			THEIRS("refresh", "floor", n, 1, "ns_per_op"), AT_MOST, 1.2                \
+	}
+#define REFRESH_PEER(peer, times)                                                                  \
+	{                                                                                          \
+		"refresh 1000000, " peer "'s time against ours",                                   \
+			THEIRS("refresh", peer, MILLION, 1, "ns_per_op"),                          \
+			OURS("refresh", MILLION, 1, "ns_per_op"), AT_LEAST, times                  \
+	}
+#define CROSS_BEST(name, n, threads)                                                               \
+	{                                                                                          \
+		name ", " #threads " threads, rate against the best other's",                      \
+			OURS(name, n, threads, "mops"), THEIRS(name, "best", n, threads, "mops"),  \
+			AT_LEAST, 1.5                                                              \
+	}
+#define EXPIRE(name, subject)                                                                      \
+	{                                                                                          \
+		name ", CPU of " subject " against libev's",                                       \
+			THEIRS(name, subject, MILLION, 1, "cpu_ns_per_op"),                        \
+			THEIRS(name, "libev", MILLION, 1, "cpu_ns_per_op"), AT_MOST, 0.55          \
+	}
+#define LATE_AGAINST(value, limit)                                                                 \
+	{                                                                                          \
+		"lateness, " value " against timerfd-loop's", OURS("lateness", TENK, 1, value),    \
+			THEIRS("lateness", "timerfd-loop", TENK, 1, value), AT_MOST, limit         \
+	}
+
+static const struct bar bars[] = {
+	REFRESH_FLOOR(10000),
+	REFRESH_FLOOR(1000000),
+	REFRESH_FLOOR(10000000),
+	REFRESH_PEER("libev", 2.5),
+	REFRESH_PEER("libuv", 10),
+	REFRESH_PEER("libevent", 10),
+	{ "refresh 1000000, 2 threads, rate against one's",
+	  OURS("refresh", MILLION, 1, "ns_per_op"), OURS("refresh", MILLION, 2, "ns_per_op"),
+	  AT_LEAST, 1.8 },
+	{ "neighbours 1000000, against the floor", OURS("neighbours", MILLION, 2, "ns_per_op"),
+	  THEIRS("neighbours", "floor", MILLION, 2, "ns_per_op"), AT_MOST, 1.2 },
+	{ "churn 1000000, CPU against the heap's", OURS("churn", MILLION, 1, "cpu_ns_per_op"),
+	  THEIRS("churn", "heap", MILLION, 1, "cpu_ns_per_op"), AT_MOST, 1.6 },
+	{ "churn 1000000, the caller's against the heap's", OURS("churn", MILLION, 1, "caller_ns"),
+	  THEIRS("churn", "heap", MILLION, 1, "caller_ns"), AT_MOST, 1.0 },
+	{ "request, the caller's ns a pair", OURS("request", TENK, 1, "caller_ns"), NOBODY, AT_MOST,
+	  90 },
+	{ "request, 2 threads, the caller's ns a pair", OURS("request", TENK, 2, "caller_ns"),
+	  NOBODY, AT_MOST, 90 },
+	{ "request, 2 threads, the heap's time against ours",
+	  THEIRS("request", "heap", TENK, 2, "ns_per_op"), OURS("request", TENK, 2, "ns_per_op"),
+	  AT_LEAST, 1.5 },
+	{ "request, wakes in a million pairs", OURS("request", TENK, 1, "wakes_per_million"),
+	  NOBODY, AT_MOST, 0 },
+	EXPIRE("burst", "timerhub"),
+	EXPIRE("stream", "timerhub"),
+	EXPIRE("stream", "timerhub-slack"),
+	{ "push-and-take, against the heap's", OURS("push-and-take", MILLION, 1, "ns_per_op"),
+	  THEIRS("push-and-take", "heap", MILLION, 1, "ns_per_op"), AT_MOST, 0.6 },
+	{ "push-and-take, allocations", OURS("push-and-take", MILLION, 1, "allocations_per_op"),
+	  NOBODY, AT_MOST, 0 },
+	CROSS_BEST("cross", MILLION, 2),
+	CROSS_BEST("cross", MILLION, 4),
+	{ "cross, rate of 16 threads against 2's", OURS("cross", MILLION, 16, "mops"),
+	  OURS("cross", MILLION, 2, "mops"), AT_LEAST, 0.8 },
+	CROSS_BEST("cross-busy", BUSY, 2),
+	CROSS_BEST("cross-busy", BUSY, 4),
+	{ "tail, p99.9 against the heap's", OURS("tail", BUSY, 2, "p99.9_ns"),
+	  THEIRS("tail", "heap", BUSY, 2, "p99.9_ns"), AT_MOST, 0.1 },
+	{ "tail, p99.9 against the best other's", OURS("tail", BUSY, 2, "p99.9_ns"),
+	  THEIRS("tail", "best", BUSY, 2, "p99.9_ns"), AT_MOST, 1.0 },
+	{ "lateness, timers early", OURS("lateness", TENK, 1, "early"), NOBODY, AT_MOST, 0 },
+	LATE_AGAINST("p50_us", 1.2),
+	LATE_AGAINST("p99_us", 1.3),
+	{ "lateness with spin_ns, p50 against timerfd-loop's",
+	  THEIRS("lateness", "timerhub-spin", TENK, 1, "p50_us"),
+	  THEIRS("lateness", "timerfd-loop", TENK, 1, "p50_us"), AT_MOST, 0.5 },
+	{ "memory 1000000, bytes a timer", OURS("memory", MILLION, 1, "bytes"), NOBODY, AT_MOST,
+	  84 },
+	{ "memory 10000000, bytes a timer", OURS("memory", 10 * MILLION, 1, "bytes"), NOBODY,
+	  AT_MOST, 84 },
+	{ "idle, system calls", OURS("idle", MILLION, 1, "system_calls"), NOBODY, AT_MOST, 0 },
+	{ "idle, context switches", OURS("idle", MILLION, 1, "switches"), NOBODY, AT_MOST, 0 },
+	{ "wakes by submitters", OURS("wakes", 20000, 1, "submit_wakes"), NOBODY, AT_MOST, 20 },
+	{ "open and close, ns", OURS("open", 10 * MILLION, 1, "ns_per_op"), NOBODY, AT_MOST, 2e6 },
+};
+
+static bool rate(const char *value)
+{
+	return strcmp(value, "mops") == 0;
+}
+
+static bool counts_as_other(const struct subject *subject)
+{
+	return strncmp(subject->name, "timerhub", 8) != 0 && strcmp(subject->name, "floor") != 0;
+}
+
+static bool find_best(const struct table *table, const struct point *point, double *ret_value,
+                      const char **ret_subject)
+{
+	bool found = false;
+
+	for (unsigned i = 0; subjects[i]; i++) {
+		const struct cell *cell = table_find(table, point->workload, subjects[i]->name,
+		                                     point->timers, point->threads);
+		struct spread spread;
+
+		if (!cell || !counts_as_other(subjects[i]) ||
+		    !cell_spread(cell, point->value, &spread))
+			continue;
+		if (found && (rate(point->value) ? spread.median <= *ret_value
+		                                 : spread.median >= *ret_value))
+			continue;
+		*ret_value = spread.median;
+		*ret_subject = subjects[i]->name;
+		found = true;
+	}
+	return found;
+}
+
+static bool find_value(const struct table *table, const struct point *point, double *ret_value,
+                       const char **ret_subject)
+{
+	const struct cell *cell;
+	struct spread spread;
+
+	if (strcmp(point->subject, "best") == 0)
+		return find_best(table, point, ret_value, ret_subject);
+	cell = table_find(table, point->workload, point->subject, point->timers, point->threads);
+	if (!cell || !cell_spread(cell, point->value, &spread))
+		return false;
+	*ret_value = spread.median;
+	*ret_subject = point->subject;
+	return true;
+}
+
+static void report_bar(const struct table *table, const struct bar *bar, bool *printed_head)
+{
+	double ours, theirs = 1, ratio;
+	const char *subject = "";
+	bool met;
+
+	if (!find_value(table, &bar->ours, &ours, &subject))
+		return;
+	subject = "";
+	if (bar->theirs.workload && !find_value(table, &bar->theirs, &theirs, &subject))
+		return;
+	if (!*printed_head)
+		(void)printf("\n%-56s%12s%14s\n", "bar", "measured", "wanted");
+	*printed_head = true;
+	ratio = ours / theirs;
+	met = bar->kind == AT_MOST ? ratio <= bar->limit : ratio >= bar->limit;
+	(void)printf("%-56s%12.4g  %s %8.4g  %s", bar->says, ratio,
+	             bar->kind == AT_MOST ? "<=" : ">=", bar->limit, met ? "met" : "NOT MET");
+	if (bar->theirs.workload && strcmp(bar->theirs.subject, "best") == 0)
+		(void)printf(" (%s)", subject);
+	(void)printf("\n");
+}
+
+void report_bars(const struct table *table)
+{
+	bool printed_head = false;
+
+	for (unsigned i = 0; i < sizeof(bars) / sizeof(bars[0]); i++)
+		report_bar(table, &bars[i], &printed_head);
+}

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: MIT
+
+// The workloads of timerhub-bench on Go's runtime timers: time.AfterFunc, Timer.Reset and
+// Timer.Stop, which any goroutine may call. Prints "name value" lines for subject_go.c. See the
+// workload_*.c files for what each measures; names and numbers are the same.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"sort"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+const (
+	turnOps   = 64
+	inFlight  = 64
+	cancelLag = 64
+	armingNs  = 4000
+)
+
+type randoms uint64
+
+func (r *randoms) below(limit int) int {
+	x := uint64(*r)
+	x ^= x >> 12
+	x ^= x << 25
+	x ^= x >> 27
+	*r = randoms(x)
+	return int((x * 0x2545f4914f6cdd1d >> 32) * uint64(limit) >> 32)
+}
+
+func (r *randoms) between(from, to time.Duration) time.Duration {
+	return from + time.Duration(float64(to-from)*float64(r.below(1<<31))/float64(1<<31))
+}
+
+func randomsFrom(seed int) randoms {
+	return randoms(uint64(seed+1) * 0x9e3779b97f4a7c15)
+}
+
+var (
+	timers    = flag.Int("timers", 10000, "")
+	threads   = flag.Int("threads", 1, "")
+	seed      = flag.Int("seed", 0, "")
+	workload  = flag.String("workload", "refresh", "")
+	duration  = flag.Duration("duration", 0, "")
+	list      []*time.Timer
+	delivered int64
+)
+
+func cpu() time.Duration {
+	var usage syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage)
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+func show(name string, value float64) {
+	fmt.Println(name, value)
+}
+
+func arm(timer int, delay time.Duration) {
+	list[timer] = time.AfterFunc(delay, func() { atomic.AddInt64(&delivered, 1) })
+}
+
+func armAll(count int, from, to time.Duration) {
+	r := randomsFrom(*seed)
+	list = make([]*time.Timer, count+*threads*inFlight)
+	for i := 0; i < count; i++ {
+		arm(i, r.between(from, to))
+	}
+}
+
+// team calls body in so many goroutines, and returns when they started.
+func team(members int, body func(member int)) time.Time {
+	var wait sync.WaitGroup
+	start := time.Now()
+	for i := 0; i < members; i++ {
+		wait.Add(1)
+		go func(member int) {
+			defer wait.Done()
+			body(member)
+		}(i)
+	}
+	wait.Wait()
+	return start
+}
+
+// timed repeats turn in each goroutine for the duration, and shows the cost of an operation.
+func timed(opsPerTurn int, turn func(member int, r *randoms)) {
+	var ops int64
+	run := func(length time.Duration) time.Time {
+		atomic.StoreInt64(&ops, 0)
+		until := time.Now().Add(length)
+		return team(*threads, func(member int) {
+			r := randomsFrom(*seed + member)
+			mine := int64(0)
+			for {
+				turn(member, &r)
+				mine += int64(opsPerTurn)
+				if !time.Now().Before(until) {
+					break
+				}
+			}
+			atomic.AddInt64(&ops, mine)
+		})
+	}
+	run(*duration / 4)
+	cpuStart := cpu()
+	start := run(*duration)
+	wall := float64(time.Since(start))
+	show("ns_per_op", wall/float64(ops))
+	show("cpu_ns_per_op", float64(cpu()-cpuStart)/float64(ops))
+	show("mops", float64(ops)*1e3/wall)
+	if *threads == 1 {
+		show("caller_ns", wall/float64(ops))
+	}
+}
+
+func refresh(stride bool) {
+	armAll(*timers, time.Minute, time.Minute)
+	each := *timers / *threads
+	timed(turnOps, func(member int, r *randoms) {
+		for i := 0; i < turnOps; i++ {
+			timer := member*each + r.below(each)
+			if stride {
+				timer = member + r.below(each)**threads
+			}
+			list[timer].Reset(time.Minute)
+		}
+	})
+}
+
+func churn() {
+	armAll(*timers, time.Minute, 2*time.Minute)
+	timed(turnOps, func(_ int, r *randoms) {
+		for i := 0; i < turnOps; i++ {
+			timer := r.below(*timers)
+			list[timer].Stop()
+			arm(timer, r.between(time.Minute, 2*time.Minute))
+		}
+	})
+}
+
+func request() {
+	armAll(*timers, time.Minute, 2*time.Minute)
+	for i := *timers; i < len(list); i++ {
+		arm(i, 30*time.Second)
+	}
+	timed(inFlight, func(member int, _ *randoms) {
+		first := *timers + member*inFlight
+		for i := 0; i < inFlight; i++ {
+			list[first+i].Stop()
+			arm(first+i, 30*time.Second)
+		}
+	})
+}
+
+func waitDelivered(count int) {
+	for atomic.LoadInt64(&delivered) < int64(count) {
+		time.Sleep(200 * time.Microsecond)
+	}
+}
+
+func expire(width time.Duration) {
+	r := randomsFrom(*seed)
+	ahead := time.Duration(*timers) * armingNs
+	if ahead < 200*time.Millisecond {
+		ahead = 200 * time.Millisecond
+	}
+	first := time.Now().Add(ahead)
+	list = make([]*time.Timer, *timers)
+	for i := range list {
+		arm(i, time.Until(first)+r.between(0, width))
+	}
+	runtime.GC()
+	cpuStart := cpu()
+	time.Sleep(time.Until(first))
+	waitDelivered(*timers)
+	show("ns_per_op", float64(time.Since(first))/float64(*timers))
+	show("cpu_ns_per_op", float64(cpu()-cpuStart)/float64(*timers))
+}
+
+func pushTake() {
+	var before, after runtime.MemStats
+	list = make([]*time.Timer, *timers)
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	cpuStart, start := cpu(), time.Now()
+	for i := range list {
+		arm(i, time.Duration(i))
+	}
+	waitDelivered(*timers)
+	show("ns_per_op", float64(time.Since(start))/float64(*timers))
+	show("cpu_ns_per_op", float64(cpu()-cpuStart)/float64(*timers))
+	runtime.ReadMemStats(&after)
+	show("allocations_per_op", float64(after.Mallocs-before.Mallocs)/float64(*timers))
+}
+
+func cross() {
+	list = make([]*time.Timer, *timers)
+	each := *timers / *threads
+	ops, wall, cpuTotal := 0.0, time.Duration(0), time.Duration(0)
+	for pass := 0; pass == 0 || wall < *duration; pass++ {
+		cpuStart := cpu()
+		start := team(*threads, func(member int) {
+			r := randomsFrom(*seed + member + pass)
+			first := member * each
+			for i := 0; i < each; i++ {
+				arm(first+i, r.between(time.Second, time.Minute))
+				if i%2 == 0 && i >= cancelLag {
+					list[first+i-cancelLag].Stop()
+				}
+			}
+		})
+		if pass > 0 { // the first warms up
+			wall += time.Since(start)
+			cpuTotal += cpu() - cpuStart
+			ops += float64(each**threads) * 3 / 2
+		}
+		for _, timer := range list {
+			if timer != nil {
+				timer.Stop()
+			}
+		}
+	}
+	show("ns_per_op", float64(wall)/ops)
+	show("cpu_ns_per_op", float64(cpuTotal)/ops)
+	show("mops", ops*1e3/float64(wall))
+}
+
+func busy(tail bool) {
+	list = make([]*time.Timer, *timers)
+	each := *timers / *threads
+	next := make([]int, *threads*turnOps)
+	times := make([][]uint32, *threads)
+	timed(turnOps*3/2, func(member int, r *randoms) {
+		first := member * each
+		for turn := 0; turn < turnOps; turn++ {
+			i := next[member*turnOps]
+			delay := r.between(time.Millisecond, 100*time.Millisecond)
+			if tail {
+				start := time.Now()
+				arm(first+i, delay)
+				times[member] = append(times[member], uint32(time.Since(start)))
+			} else {
+				arm(first+i, delay)
+			}
+			if other := list[first+(i+each-cancelLag)%each]; i%2 == 0 && other != nil {
+				other.Stop()
+			}
+			next[member*turnOps] = (i + 1) % each
+		}
+	})
+	if !tail {
+		return
+	}
+	all := []uint32{}
+	for _, part := range times {
+		all = append(all, part...)
+	}
+	sort.Slice(all, func(a, b int) bool { return all[a] < all[b] })
+	show("p50_ns", float64(all[len(all)/2]))
+	show("p99_ns", float64(all[len(all)*99/100]))
+	show("p99.9_ns", float64(all[len(all)*999/1000]))
+	show("max_us", float64(all[len(all)-1])*1e-3)
+}
+
+func lateness() {
+	r := randomsFrom(*seed)
+	late := make([]time.Duration, *timers)
+	cpuStart := cpu()
+	for i := range late {
+		delay := r.between(100*time.Millisecond, 1100*time.Millisecond)
+		i, deadline := i, time.Now().Add(delay)
+		time.AfterFunc(delay, func() {
+			late[i] = time.Since(deadline)
+			atomic.AddInt64(&delivered, 1)
+		})
+	}
+	waitDelivered(*timers)
+	sort.Slice(late, func(a, b int) bool { return late[a] < late[b] })
+	early := sort.Search(len(late), func(i int) bool { return late[i] >= 0 })
+	at := func(share float64) float64 {
+		return float64(late[int(share*float64(len(late)))]) * 1e-3
+	}
+	show("ns_per_op", at(0.5)*1e3)
+	show("cpu_ns_per_op", float64(cpu()-cpuStart)/float64(*timers))
+	show("p10_us", at(0.1))
+	show("p50_us", at(0.5))
+	show("p90_us", at(0.9))
+	show("p99_us", at(0.99))
+	show("p99.9_us", at(0.999))
+	show("max_us", float64(late[len(late)-1])*1e-3)
+	show("early", float64(early))
+	show("earliest_us", -float64(late[0])*1e-3)
+}
+
+func resident() float64 {
+	var total, pages int64
+	text, _ := os.ReadFile("/proc/self/statm")
+	_, _ = fmt.Sscan(string(text), &total, &pages)
+	return float64(pages * int64(os.Getpagesize()))
+}
+
+func memory() {
+	before, cpuStart, start := resident(), cpu(), time.Now()
+	armAll(*timers, time.Minute, 2*time.Minute)
+	show("ns_per_op", float64(time.Since(start))/float64(*timers))
+	show("cpu_ns_per_op", float64(cpu()-cpuStart)/float64(*timers))
+	show("bytes", (resident()-before)/float64(*timers))
+}
+
+func main() {
+	flag.Parse()
+	run, known := map[string]func(){
+		"refresh":       func() { refresh(false) },
+		"neighbours":    func() { refresh(true) },
+		"churn":         churn,
+		"request":       request,
+		"burst":         func() { expire(time.Millisecond) },
+		"stream":        func() { expire(time.Second) },
+		"push-and-take": pushTake,
+		"cross":         cross,
+		"cross-busy":    func() { busy(false) },
+		"tail":          func() { busy(true) },
+		"lateness":      lateness,
+		"memory":        memory,
+	}[*workload]
+	if !known {
+		fmt.Fprintln(os.Stderr, "no such workload:", *workload)
+		os.Exit(2)
+	}
+	run()
+}

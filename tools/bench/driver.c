@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/* See driver.h. */
+#include "driver.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+
+#include "mailbox.h"
+#include "randoms.h"
+
+static const struct subject *opened; /* as calls see it */
+static struct subject_setup setup;
+static void (*hook)(uint32_t timer); /* the workload's, or NULL */
+static bool settled;                 /* without a consumer thread */
+static sem_t settlings;              /* with one */
+
+static void driver_expired(uint32_t timer)
+{
+	if (timer != setup.timers) {
+		if (hook)
+			hook(timer);
+	} else if (setup.cross) {
+		(void)sem_post(&settlings);
+	} else {
+		__atomic_store_n(&settled, true, __ATOMIC_RELEASE); /* maybe the owner's thread */
+	}
+}
+
+static bool driver_never(void)
+{
+	return false;
+}
+
+static bool driver_settled(void)
+{
+	return __atomic_load_n(&settled, __ATOMIC_ACQUIRE);
+}
+
+static void *driver_consume(void *argument)
+{
+	(void)argument;
+	opened->run(driver_never);
+	return NULL;
+}
+
+const struct subject *driver_open(const struct run *run, const struct subject_setup *wanted,
+                                  void (*on_expiry)(uint32_t timer))
+{
+	bool wrap = wanted->cross && (run->subject->can & CAN_ANY_THREAD) == 0;
+	pthread_t consumer;
+
+	setup = *wanted;
+	hook = on_expiry;
+	subject_expired = driver_expired;
+	(void)sem_init(&settlings, 0, 0);
+	run->subject->open(&setup);
+	opened = wrap ? mailbox_wrap(run->subject) : run->subject;
+	if (setup.cross && opened->run && (opened->can & CAN_SERVE_ITSELF) == 0 &&
+	    pthread_create(&consumer, NULL, driver_consume, NULL) != 0)
+		subject_fail("pthread_create", 0);
+	return opened;
+}
+
+void driver_settle(void)
+{
+	if ((opened->can & CAN_EXPIRE) == 0 || (!setup.cross && (opened->can & HAS_OWNER) == 0))
+		return; /* it has applied all at once */
+	settled = false;
+	opened->tick();
+	subject_must(opened->arm(setup.timers, 0));
+	if (setup.cross) {
+		while (sem_wait(&settlings) != 0) {
+		}
+	} else {
+		opened->run(driver_settled);
+	}
+}
+
+void driver_run(bool (*done)(void))
+{
+	opened->run(done);
+}
+
+void driver_within(void (*body)(void *), void *context)
+{
+	if (opened->within && !setup.cross)
+		opened->within(body, context);
+	else
+		body(context);
+}
+
+void driver_arm_all(uint32_t timers, uint64_t from_ns, uint64_t to_ns, uint64_t seed)
+{
+	struct randoms randoms = randoms_from(seed);
+
+	for (uint32_t i = 0; i < timers; i++) {
+		if (i % TURN_OPS == 0)
+			opened->tick();
+		subject_must(opened->arm(i, randoms_between(&randoms, from_ns, to_ns)));
+	}
+}

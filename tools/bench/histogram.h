@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* Counts of nanoseconds in buckets less than 2 % wide: 64 to each power of two. */
+#ifndef BENCH_HISTOGRAM_H
+#define BENCH_HISTOGRAM_H
+
+#include <stdint.h>
+
+#define HISTOGRAM_SUB_BITS 6
+#define HISTOGRAM_BUCKETS ((64 - HISTOGRAM_SUB_BITS + 1) << HISTOGRAM_SUB_BITS)
+
+struct histogram {
+	uint64_t count;
+	uint64_t max_ns;
+	uint32_t buckets[HISTOGRAM_BUCKETS];
+};
+
+static inline unsigned histogram_bucket(uint64_t ns)
+{
+	unsigned shift;
+
+	if (ns < 1u << HISTOGRAM_SUB_BITS)
+		return (unsigned)ns;
+	shift = 63u - (unsigned)__builtin_clzll(ns) - HISTOGRAM_SUB_BITS;
+	return ((shift + 1) << HISTOGRAM_SUB_BITS) +
+	       (unsigned)((ns >> shift) & ((1u << HISTOGRAM_SUB_BITS) - 1));
+}
+
+static inline void histogram_add(struct histogram *histogram, uint64_t ns)
+{
+	histogram->count++;
+	histogram->buckets[histogram_bucket(ns)]++;
+	if (ns > histogram->max_ns)
+		histogram->max_ns = ns;
+}
+
+void histogram_merge(struct histogram *into, const struct histogram *from);
+
+/* The least value that at least this share of what was counted does not exceed. */
+double histogram_quantile_ns(const struct histogram *histogram, double share);
+
+#endif

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * timerhub-bench: timerhub and its peers, side by side. Options choose workloads, subjects and
+ * sizes; every group (a workload at one size) is measured in rounds that interleave the subjects,
+ * and printed when it is done. At the end: the bars.
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clocks.h"
+#include "measure.h"
+#include "plot.h"
+#include "report.h"
+
+#define LIST_MAX 32
+#define GROWTH_SIZES 4
+
+static const char usage[] =
+	"usage: timerhub-bench [options]\n"
+	"  --workload A,B     only these workloads\n"
+	"  --subjects A,B     only these subjects\n"
+	"  --timers N,M       instead of each workload's own numbers\n"
+	"  --threads N,M      likewise\n"
+	"  --growth           10^4, 10^5, 10^6 and 10^7 timers, where a workload can grow\n"
+	"  --rounds N         measurements of each; medians are printed (5)\n"
+	"  --duration MS      how long one measures, where that is free (300)\n"
+	"  --json             a line of JSON for each result, and no tables\n"
+	"  --plot DIR         curves as SVG, by gnuplot\n"
+	"  --list             the workloads and subjects of this build\n";
+
+struct options {
+	const char *workloads[LIST_MAX];
+	unsigned workloads_count;
+	const char *subjects[LIST_MAX];
+	unsigned subjects_count;
+	unsigned long timers[LIST_MAX];
+	unsigned timers_count;
+	unsigned long threads[LIST_MAX];
+	unsigned threads_count;
+	unsigned long rounds;
+	unsigned long duration_ms;
+	const char *plot_dir;
+	bool growth, json;
+};
+
+/* ---- options ---- */
+
+_Noreturn static void usage_error(const char *what, const char *argument)
+{
+	(void)fprintf(stderr, "timerhub-bench: %s: %s\n%s", what, argument, usage);
+	exit(2);
+}
+
+static unsigned split(char *text, const char **words)
+{
+	unsigned count = 0;
+
+	for (char *word = strtok(text, ","); word; word = strtok(NULL, ",")) {
+		if (count == LIST_MAX)
+			usage_error("too many", word);
+		words[count++] = word;
+	}
+	return count;
+}
+
+static unsigned long number(const char *text, unsigned long max)
+{
+	char *end;
+	double value = strtod(text, &end); /* so that 1e6 can be written */
+
+	if (*end != '\0' || value < 1 || value > (double)max)
+		usage_error("not a number in range", text);
+	return (unsigned long)value;
+}
+
+static unsigned numbers(char *text, unsigned long *values, unsigned long max)
+{
+	const char *words[LIST_MAX];
+	unsigned count = split(text, words);
+
+	for (unsigned i = 0; i < count; i++)
+		values[i] = number(words[i], max);
+	return count;
+}
+
+static void list_and_exit(void)
+{
+	(void)printf("workloads:\n");
+	for (unsigned i = 0; workloads[i]; i++)
+		(void)printf("  %-16s%s\n", workloads[i]->name, workloads[i]->what);
+	(void)printf("subjects:\n");
+	for (unsigned i = 0; subjects[i]; i++)
+		(void)printf("  %-16s%s\n", subjects[i]->name, subjects[i]->how);
+	exit(0);
+}
+
+static void check_names(const struct options *options)
+{
+	for (unsigned i = 0; i < options->workloads_count; i++)
+		if (!workload_find(options->workloads[i]))
+			usage_error("no such workload", options->workloads[i]);
+	for (unsigned i = 0; i < options->subjects_count; i++)
+		if (!subject_find(options->subjects[i]))
+			usage_error("no such subject, or built without it", options->subjects[i]);
+}
+
+static void options_set(struct options *options, int option)
+{
+	switch (option) {
+	case 'w':
+		options->workloads_count = split(optarg, options->workloads);
+		break;
+	case 's':
+		options->subjects_count = split(optarg, options->subjects);
+		break;
+	case 'n':
+		options->timers_count = numbers(optarg, options->timers, 60000000);
+		break;
+	case 't':
+		options->threads_count = numbers(optarg, options->threads, 64);
+		break;
+	case 'g':
+		options->growth = true;
+		break;
+	case 'r':
+		options->rounds = number(optarg, ROUNDS_MAX);
+		break;
+	case 'd':
+		options->duration_ms = number(optarg, 60000);
+		break;
+	case 'j':
+		options->json = true;
+		break;
+	case 'p':
+		options->plot_dir = optarg;
+		break;
+	case 'l':
+		list_and_exit();
+		break;
+	case 'h':
+		(void)fputs(usage, stdout);
+		exit(0);
+	default:
+		(void)fputs(usage, stderr);
+		exit(2);
+	}
+}
+
+static struct options options_from(int argc, char **argv)
+{
+	static const struct option names[] = {
+		{ "workload", required_argument, NULL, 'w' },
+		{ "subjects", required_argument, NULL, 's' },
+		{ "timers", required_argument, NULL, 'n' },
+		{ "threads", required_argument, NULL, 't' },
+		{ "growth", no_argument, NULL, 'g' },
+		{ "rounds", required_argument, NULL, 'r' },
+		{ "duration", required_argument, NULL, 'd' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "plot", required_argument, NULL, 'p' },
+		{ "list", no_argument, NULL, 'l' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
+	};
+	struct options options = { .rounds = 5, .duration_ms = 300 };
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", names, NULL)) != -1)
+		options_set(&options, option);
+	if (optind < argc)
+		usage_error("unexpected argument", argv[optind]);
+	check_names(&options);
+	return options;
+}
+
+/* ---- the plan ---- */
+
+static bool named(const char *const *names, unsigned count, const char *name)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (strcmp(names[i], name) == 0)
+			return true;
+	return count == 0;
+}
+
+static unsigned sizes_of(const struct options *options, const struct workload *workload,
+                         unsigned long *sizes)
+{
+	unsigned count = 0;
+
+	if (options->timers_count > 0) {
+		memcpy(sizes, options->timers, sizeof(options->timers));
+		return options->timers_count;
+	}
+	if (options->growth && workload->grows) {
+		for (unsigned long size = 10000; count < GROWTH_SIZES; size *= 10)
+			sizes[count++] = size;
+		return count;
+	}
+	while (count < WORKLOAD_SIZES_MAX && workload->timers[count] > 0) {
+		sizes[count] = workload->timers[count];
+		count++;
+	}
+	return count;
+}
+
+static bool workload_has_threads(const struct workload *workload)
+{
+	return workload->threads[0] > 1 || workload->threads[1] > 0;
+}
+
+static unsigned threads_of(const struct options *options, const struct workload *workload,
+                           unsigned long *threads)
+{
+	unsigned count = 0;
+
+	if (options->threads_count > 0 && workload_has_threads(workload)) {
+		memcpy(threads, options->threads, sizeof(options->threads));
+		return options->threads_count;
+	}
+	while (count < WORKLOAD_SIZES_MAX && workload->threads[count] > 0) {
+		threads[count] = workload->threads[count];
+		count++;
+	}
+	return count;
+}
+
+static bool suits(const struct subject *subject, const struct workload *workload, uint32_t timers,
+                  unsigned threads)
+{
+	if ((subject->can & workload->needs) != workload->needs)
+		return false;
+	if (threads > 1 && (subject->can & CAN_CROSS) == 0)
+		return false;
+	return subject->timers_max == 0 || timers <= subject->timers_max;
+}
+
+static void plan_group(struct table *table, const struct options *options,
+                       const struct workload *workload, uint32_t timers, unsigned threads)
+{
+	for (unsigned i = 0; subjects[i]; i++)
+		if (named(options->subjects, options->subjects_count, subjects[i]->name) &&
+		    suits(subjects[i], workload, timers, threads))
+			(void)table_add(table, workload, subjects[i], timers, threads);
+}
+
+static void plan(struct table *table, const struct options *options)
+{
+	for (unsigned w = 0; workloads[w]; w++) {
+		unsigned long sizes[LIST_MAX], threads[LIST_MAX];
+		unsigned sizes_count = sizes_of(options, workloads[w], sizes);
+		unsigned threads_count = threads_of(options, workloads[w], threads);
+
+		if (!named(options->workloads, options->workloads_count, workloads[w]->name))
+			continue;
+		for (unsigned n = 0; n < sizes_count; n++)
+			for (unsigned t = 0; t < threads_count; t++)
+				plan_group(table, options, workloads[w], (uint32_t)sizes[n],
+				           (unsigned)threads[t]);
+	}
+}
+
+/* ---- carrying it out ---- */
+
+static void progress(const struct table *table, const struct cell *cell, unsigned round)
+{
+	if (!isatty(STDERR_FILENO))
+		return;
+	(void)fprintf(stderr, "\r\033[K[%u/%u] %s, %u timers, %u threads: %s, round %u",
+	              (unsigned)(cell - table->cells) + 1, table->count, cell->workload->name,
+	              cell->timers, cell->threads, cell->subject->name, round + 1);
+}
+
+static void progress_clear(void)
+{
+	if (isatty(STDERR_FILENO))
+		(void)fputs("\r\033[K", stderr);
+}
+
+static void measure_cell(const struct options *options, struct cell *cell, unsigned round)
+{
+	struct run run = {
+		.subject = cell->subject,
+		.timers = cell->timers,
+		.threads = cell->threads,
+		.duration_ns = options->duration_ms * NS_PER_MS,
+		.seed = round,
+	};
+
+	/* One that failed is not tried again. */
+	if (cell->rounds == round && measure(cell->workload, &run, &cell->results[round]))
+		cell->rounds++;
+}
+
+static void measure_group(const struct options *options, struct table *table, unsigned from,
+                          unsigned to)
+{
+	unsigned rounds = (unsigned)options->rounds;
+	unsigned rounds_max = table->cells[from].workload->rounds_max;
+
+	if (rounds_max > 0 && rounds > rounds_max)
+		rounds = rounds_max;
+	for (unsigned round = 0; round < rounds; round++)
+		for (unsigned i = from; i < to; i++) {
+			progress(table, &table->cells[i], round);
+			measure_cell(options, &table->cells[i], round);
+		}
+	progress_clear();
+	if (!options->json)
+		report_group(table, from, to);
+	for (unsigned i = from; options->json && i < to; i++)
+		report_json(&table->cells[i]);
+}
+
+static bool same_group(const struct cell *a, const struct cell *b)
+{
+	return a->workload == b->workload && a->timers == b->timers && a->threads == b->threads;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options = options_from(argc, argv);
+	struct table table = { 0 };
+
+	plan(&table, &options);
+	for (unsigned from = 0, to; from < table.count; from = to) {
+		for (to = from + 1; to < table.count; to++)
+			if (!same_group(&table.cells[from], &table.cells[to]))
+				break;
+		measure_group(&options, &table, from, to);
+	}
+	if (!options.json)
+		report_bars(&table);
+	if (options.plot_dir && !plot_all(&table, options.plot_dir))
+		return 1;
+	return 0;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See measure.h. A process each, so that its CPU time and memory are the subject's alone, nothing
+ * is left over for the next, and a subject that hangs or dies takes nobody along.
+ */
+#include "measure.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "subject_go.h"
+
+#define MEASURE_SECONDS_MAX 600
+
+static void measure_inside(const struct workload *workload, const struct run *run, int out)
+{
+	static struct result result;
+
+	(void)alarm(MEASURE_SECONDS_MAX);
+#ifdef HAVE_GO
+	if ((run->subject->can & CAN_RUN_APART) != 0)
+		subject_go_measure(workload, run, &result);
+	else
+#endif
+		workload->measure(run, &result);
+	_exit(write(out, &result, sizeof(result)) == sizeof(result) ? 0 : 1);
+}
+
+bool measure(const struct workload *workload, const struct run *run, struct result *ret_result)
+{
+	int fds[2], status = 1;
+	ssize_t got;
+	pid_t child;
+
+	if (pipe(fds) < 0)
+		return false;
+	child = fork();
+	if (child == 0)
+		measure_inside(workload, run, fds[1]);
+	(void)close(fds[1]);
+	got = read(fds[0], ret_result, sizeof(*ret_result));
+	(void)close(fds[0]);
+	return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) &&
+	       WEXITSTATUS(status) == 0 && got == sizeof(*ret_result);
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* Makes one measurement, in a process of its own. */
+#ifndef BENCH_MEASURE_H
+#define BENCH_MEASURE_H
+
+#include "bench.h"
+
+/* False if it failed or took too long; the process has said why. */
+bool measure(const struct workload *workload, const struct run *run, struct result *ret_result);
+
+#endif

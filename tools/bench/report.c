@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* See report.h; the bars are in bars.c. */
+#include "report.h"
+
+#include <stdio.h>
+
+/* "12.3", "1234", "1.2e9": four figures or so. */
+static void print_number(double value, int width)
+{
+	if (value < 0 || value >= 1e9)
+		(void)printf("%*.2e", width, value);
+	else if (value == (double)(long long)value || value >= 1000)
+		(void)printf("%*.0f", width, value);
+	else
+		(void)printf("%*.*f", width, value < 10 ? 2 : 1, value);
+}
+
+static void print_cell(const struct cell *cell)
+{
+	struct spread spread;
+
+	(void)printf("  %-16s", cell->subject->name);
+	if (!cell_spread(cell, "ns_per_op", &spread)) {
+		(void)printf("%10s\n", "failed");
+		return;
+	}
+	print_number(spread.median, 10);
+	print_number(spread.min, 10);
+	print_number(spread.max, 10);
+	(void)cell_spread(cell, "cpu_ns_per_op", &spread);
+	print_number(spread.median, 10);
+	for (unsigned i = 0; i < cell->results[0].extras_count; i++) {
+		const char *name = cell->results[0].extras[i].name;
+
+		if (!cell_spread(cell, name, &spread))
+			continue;
+		(void)printf("  %s ", name);
+		print_number(spread.median, 0);
+	}
+	(void)printf("\n");
+}
+
+void report_group(const struct table *table, unsigned from, unsigned to)
+{
+	const struct cell *first = &table->cells[from];
+
+	(void)printf("\n%s: %s\n  %u timers, %u thread%s, median of %u\n", first->workload->name,
+	             first->workload->what, first->timers, first->threads,
+	             first->threads == 1 ? "" : "s", first->rounds);
+	(void)printf("  %-16s%10s%10s%10s%10s\n", "", "ns/op", "min", "max", "CPU ns/op");
+	for (unsigned i = from; i < to; i++)
+		print_cell(&table->cells[i]);
+	(void)fflush(stdout);
+}
+
+void report_json(const struct cell *cell)
+{
+	struct spread wall, cpu, spread;
+
+	if (!cell_spread(cell, "ns_per_op", &wall) || !cell_spread(cell, "cpu_ns_per_op", &cpu))
+		return;
+	(void)printf("{\"workload\":\"%s\",\"subject\":\"%s\",\"timers\":%u,\"threads\":%u,"
+	             "\"ns_per_op\":%.4g,\"cpu_ns_per_op\":%.4g,\"rounds\":%u,"
+	             "\"ns_per_op_min\":%.4g,\"ns_per_op_max\":%.4g",
+	             cell->workload->name, cell->subject->name, cell->timers, cell->threads,
+	             wall.median, cpu.median, cell->rounds, wall.min, wall.max);
+	for (unsigned i = 0; i < cell->results[0].extras_count; i++)
+		if (cell_spread(cell, cell->results[0].extras[i].name, &spread))
+			(void)printf(",\"%s\":%.6g", cell->results[0].extras[i].name,
+			             spread.median);
+	(void)printf("}\n");
+	(void)fflush(stdout);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Boost.Asio: one steady_timer each on one io_context. expires_at cancels the pending wait, and
+ * async_wait starts a new one: its documentation's way to change an active timer's expiry.
+ * Different timers of an io_context may be used from different threads, so all call directly.
+ */
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <chrono>
+#include <vector>
+
+#include "subject_list.h"
+
+namespace
+{
+using boost::asio::io_context;
+using boost::asio::steady_timer;
+
+io_context *context;
+boost::asio::executor_work_guard<io_context::executor_type> *guard;
+std::vector<steady_timer> *timers;
+bool alone; // no other thread runs the loop
+thread_local steady_timer::time_point cached;
+
+void asio_open(const struct subject_setup *setup)
+{
+	alone = !setup->cross;
+	context = new io_context(setup->cross ? BOOST_ASIO_CONCURRENCY_HINT_SAFE : 1);
+	guard = new boost::asio::executor_work_guard<io_context::executor_type>(
+		context->get_executor());
+	timers = new std::vector<steady_timer>;
+	timers->reserve(setup->timers + 1u);
+	for (uint32_t i = 0; i <= setup->timers; i++)
+		timers->emplace_back(*context);
+}
+
+int asio_arm(uint32_t timer, uint64_t delay_ns)
+{
+	steady_timer &self = (*timers)[timer];
+
+	self.expires_at(cached + std::chrono::nanoseconds(delay_ns));
+	self.async_wait([timer](const boost::system::error_code &error) {
+		if (!error)
+			subject_expired(timer);
+	});
+	return 0;
+}
+
+void asio_cancel(uint32_t timer)
+{
+	(*timers)[timer].cancel();
+}
+
+/*
+ * Cancelled waits are completed by the loop too, so a caller that owns the loop lets it turn here.
+ */
+void asio_tick()
+{
+	if (alone)
+		context->poll();
+	cached = steady_timer::clock_type::now();
+}
+
+void asio_run(bool (*done)())
+{
+	while (!done())
+		context->run_one();
+}
+
+struct subject asio_subject()
+{
+	struct subject subject = {};
+
+	subject.name = "asio";
+	subject.how = "a steady_timer each, expires_at and async_wait, from any thread";
+	subject.can = CAN_REARM | CAN_CANCEL | CAN_EXPIRE | CAN_CROSS | CAN_ANY_THREAD |
+	              CAN_PUSH_TAKE | CAN_BE_LATE;
+	subject.timers_max = 1000000;
+	subject.open = asio_open;
+	subject.tick = asio_tick;
+	subject.arm = asio_arm;
+	subject.rearm = asio_arm;
+	subject.cancel = asio_cancel;
+	subject.run = asio_run;
+	return subject;
+}
+} // namespace
+
+extern "C" {
+extern const struct subject subject_asio;
+const struct subject subject_asio = asio_subject();
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The floor: no timer service at all, only what memory makes one pay. A re-arm picks the handle
+ * from an array of N and does a load and a compare-and-swap on the timer's own 64-byte record.
+ */
+#include "clocks.h"
+#include "subject_list.h"
+
+#include <stdatomic.h>
+
+struct record {
+	_Alignas(64) _Atomic(uint64_t) word;
+};
+
+static uint64_t *handles;
+static struct record *records;
+static _Thread_local uint64_t cached_ns;
+
+static void floor_open(const struct subject_setup *setup)
+{
+	handles = subject_allocate(setup->timers + 1, sizeof(*handles));
+	records = subject_allocate(setup->timers + 1, sizeof(*records));
+}
+
+static void floor_tick(void)
+{
+	cached_ns = now_ns();
+}
+
+static int floor_arm(uint32_t timer, uint64_t delay_ns)
+{
+	handles[timer] = timer;
+	atomic_store_explicit(&records[timer].word, cached_ns + delay_ns, memory_order_relaxed);
+	return 0;
+}
+
+static int floor_rearm(uint32_t timer, uint64_t delay_ns)
+{
+	_Atomic(uint64_t) *word = &records[handles[timer]].word;
+	uint64_t before = atomic_load_explicit(word, memory_order_relaxed);
+
+	while (!atomic_compare_exchange_weak(word, &before, cached_ns + delay_ns)) {
+	}
+	return 0;
+}
+
+const struct subject subject_floor = {
+	.name = "floor",
+	.how = "a load and a compare-and-swap on a 64-byte record named by a random handle",
+	.can = CAN_REARM | CAN_ANY_THREAD | CAN_CROSS,
+	.handle_bytes = sizeof(uint64_t),
+	.open = floor_open,
+	.tick = floor_tick,
+	.arm = floor_arm,
+	.rearm = floor_rearm,
+};

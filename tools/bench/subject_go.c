@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Go's runtime timers, in a Go program of their own (bench.go), since a runtime can't be one
+ * subject among others in a C process. It does the same workloads and prints "name value" lines.
+ */
+#include "subject_go.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "subject_list.h"
+
+static void go_read(FILE *output, struct result *result)
+{
+	char name[24];
+	double value;
+
+	while (fscanf(output, "%23s %lf", name, &value) == 2) {
+		if (strcmp(name, "ns_per_op") == 0)
+			result->ns_per_op = value;
+		else if (strcmp(name, "cpu_ns_per_op") == 0)
+			result->cpu_ns_per_op = value;
+		else
+			result_add(result, name, value);
+	}
+}
+
+void subject_go_measure(const struct workload *workload, const struct run *run,
+                        struct result *result)
+{
+	char command[512];
+	FILE *output;
+
+	(void)snprintf(command, sizeof(command),
+	               "exec '%s' -workload %s -timers %u -threads %u -duration %lluns -seed %llu",
+	               GO_PROGRAM, workload->name, run->timers, run->threads,
+	               (unsigned long long)run->duration_ns, (unsigned long long)run->seed);
+	output = popen(command, "r");
+	if (!output)
+		subject_fail("popen", 0);
+	go_read(output, result);
+	if (pclose(output) != 0 || result->ns_per_op <= 0)
+		subject_fail("the Go program", 0);
+}
+
+const struct subject subject_go = {
+	.name = "go",
+	.how = "time.AfterFunc, Reset and Stop in goroutines, a program of its own",
+	.can = CAN_REARM | CAN_CANCEL | CAN_EXPIRE | CAN_CROSS | CAN_ANY_THREAD | CAN_PUSH_TAKE |
+	       CAN_BE_LATE | CAN_RUN_APART,
+	.timers_max = 4000000,
+};

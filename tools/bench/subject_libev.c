@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libev, by ev(3): one embedded ev_timer each; activity timeouts by the manual's way 2, `repeat`
+ * and ev_timer_again, which counts from the loop's cached time; ev_now_update where a loop would
+ * have turned. Other threads reach the loop by a locked list and ev_async_send.
+ */
+#include <ev.h>
+
+#include "clocks.h"
+#include "mailbox.h"
+#include "subject_list.h"
+
+static struct ev_loop *loop;
+static ev_timer *timers;
+static ev_async async;
+
+static void libev_expired(struct ev_loop *owner, ev_timer *timer, int events)
+{
+	(void)events;
+	ev_timer_stop(owner, timer); /* they repeat, for ev_timer_again; ours are one-shots */
+	subject_expired((uint32_t)(timer - timers));
+}
+
+static void libev_woken(struct ev_loop *owner, ev_async *watcher, int events)
+{
+	(void)owner;
+	(void)watcher;
+	(void)events;
+	mailbox_apply();
+}
+
+static void libev_open(const struct subject_setup *setup)
+{
+	loop = ev_loop_new(EVFLAG_AUTO);
+	if (!loop)
+		subject_fail("ev_loop_new", 0);
+	timers = subject_allocate((uint64_t)setup->timers + 1, sizeof(*timers));
+	for (uint32_t i = 0; i <= setup->timers; i++)
+		ev_timer_init(&timers[i], libev_expired, 0., 0.);
+	if (setup->cross) {
+		ev_async_init(&async, libev_woken);
+		ev_async_start(loop, &async);
+	}
+}
+
+static void libev_tick(void)
+{
+	ev_now_update(loop);
+}
+
+static int libev_arm(uint32_t timer, uint64_t delay_ns)
+{
+	ev_timer_set(&timers[timer], (double)delay_ns * 1e-9, 0.);
+	ev_timer_start(loop, &timers[timer]);
+	return 0;
+}
+
+/* The first re-arm of a timer sets `repeat`; later ones find it there. */
+static int libev_rearm(uint32_t timer, uint64_t delay_ns)
+{
+	timers[timer].repeat = (double)delay_ns * 1e-9;
+	ev_timer_again(loop, &timers[timer]);
+	return 0;
+}
+
+static void libev_cancel(uint32_t timer)
+{
+	ev_timer_stop(loop, &timers[timer]);
+}
+
+static void libev_run(bool (*done)(void))
+{
+	while (!done())
+		(void)ev_run(loop, EVRUN_ONCE);
+}
+
+static void libev_wake(void)
+{
+	ev_async_send(loop, &async);
+}
+
+const struct subject subject_libev = {
+	.name = "libev",
+	.how = "embedded ev_timer, ev_timer_again; across threads a locked list and ev_async",
+	.can = CAN_REARM | CAN_CANCEL | CAN_EXPIRE | CAN_CROSS | CAN_PUSH_TAKE | CAN_BE_LATE |
+	       CAN_COUNT_WAKES,
+	.open = libev_open,
+	.tick = libev_tick,
+	.arm = libev_arm,
+	.rearm = libev_rearm,
+	.cancel = libev_cancel,
+	.run = libev_run,
+	.wake = libev_wake,
+};

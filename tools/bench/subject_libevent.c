@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libevent 2.1: one struct event each, assigned in place; evtimer_add re-arms. The single-threaded
+ * workloads run inside a callback of the loop, where its time is cached, with
+ * event_base_update_cache_time, as its header advises for long callbacks. Other threads call it
+ * directly: evthread_use_pthreads gives the base a lock and a way to wake it. Timers are precise
+ * (EVENT_BASE_FLAG_PRECISE_TIMER).
+ *
+ * "libevent-common" arms with event_base_init_common_timeout: one queue for timers of the same
+ * duration, so it takes any delay for its one minute.
+ */
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <event2/thread.h>
+
+#include "clocks.h"
+#include "subject_list.h"
+
+#define COMMON_SECONDS 60
+
+static struct event_base *base;
+static struct event *timers;
+static const struct timeval *common; /* NULL: plain timeouts */
+
+static void libevent_expired(evutil_socket_t fd, short what, void *argument)
+{
+	(void)fd;
+	(void)what;
+	subject_expired((uint32_t)((struct event *)argument - timers));
+}
+
+static void libevent_open(const struct subject_setup *setup)
+{
+	struct event_config *config;
+
+	if (setup->cross && evthread_use_pthreads() < 0)
+		subject_fail("evthread_use_pthreads", 0);
+	config = event_config_new();
+	if (!config)
+		subject_fail("event_config_new", 0);
+	(void)event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER);
+	base = event_base_new_with_config(config);
+	if (!base)
+		subject_fail("event_base_new", 0);
+	event_config_free(config);
+	timers = subject_allocate((uint64_t)setup->timers + 1, sizeof(*timers));
+	for (uint32_t i = 0; i <= setup->timers; i++)
+		(void)evtimer_assign(&timers[i], base, libevent_expired, &timers[i]);
+}
+
+static void libevent_open_common(const struct subject_setup *setup)
+{
+	const struct timeval minute = { .tv_sec = COMMON_SECONDS };
+
+	libevent_open(setup);
+	common = event_base_init_common_timeout(base, &minute);
+	if (!common)
+		subject_fail("event_base_init_common_timeout", 0);
+}
+
+static void libevent_tick(void)
+{
+	(void)event_base_update_cache_time(
+		base); /* outside the loop: fails, and nothing is cached */
+}
+
+static int libevent_arm(uint32_t timer, uint64_t delay_ns)
+{
+	struct timeval delay = {
+		.tv_sec = (time_t)(delay_ns / NS_PER_SECOND),
+		.tv_usec = (suseconds_t)(delay_ns % NS_PER_SECOND / NS_PER_US),
+	};
+
+	return evtimer_add(&timers[timer], common ? common : &delay);
+}
+
+static void libevent_cancel(uint32_t timer)
+{
+	(void)evtimer_del(&timers[timer]);
+}
+
+static void libevent_run(bool (*done)(void))
+{
+	while (!done())
+		(void)event_base_loop(base, EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY);
+}
+
+struct within {
+	void (*body)(void *);
+	void *context;
+};
+
+static void libevent_call(evutil_socket_t fd, short what, void *argument)
+{
+	const struct within *within = argument;
+
+	(void)fd;
+	(void)what;
+	within->body(within->context);
+}
+
+static void libevent_within(void (*body)(void *), void *context)
+{
+	struct within within = { body, context };
+	struct event call;
+
+	(void)event_assign(&call, base, -1, 0, libevent_call, &within);
+	event_active(&call, 0, 0);
+	(void)event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+}
+
+const struct subject subject_libevent = {
+	.name = "libevent",
+	.how = "evtimer_add inside a callback, cached time; across threads its own lock (evthread)",
+	.can = CAN_REARM | CAN_CANCEL | CAN_EXPIRE | CAN_CROSS | CAN_ANY_THREAD | CAN_PUSH_TAKE |
+	       CAN_BE_LATE,
+	.open = libevent_open,
+	.tick = libevent_tick,
+	.arm = libevent_arm,
+	.rearm = libevent_arm,
+	.cancel = libevent_cancel,
+	.run = libevent_run,
+	.within = libevent_within,
+};
+
+const struct subject subject_libevent_common = {
+	.name = "libevent-common",
+	.how = "libevent with a common timeout of one minute",
+	.can = CAN_REARM | CAN_CANCEL | CAN_ANY_THREAD,
+	.open = libevent_open_common,
+	.tick = libevent_tick,
+	.arm = libevent_arm,
+	.rearm = libevent_arm,
+	.cancel = libevent_cancel,
+	.run = libevent_run,
+	.within = libevent_within,
+};

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libuv: one embedded uv_timer_t each; re-armed by uv_timer_again with `repeat` set, which counts
+ * from the loop's cached time (uv_update_time where a loop would have turned). Milliseconds,
+ * rounded up. Other threads reach the loop by a locked list and uv_async_send, its one thread-safe
+ * call.
+ */
+#include <uv.h>
+
+#include "clocks.h"
+#include "mailbox.h"
+#include "subject_list.h"
+
+static uv_loop_t loop;
+static uv_timer_t *timers;
+static uv_async_t async;
+static bool has_async;
+
+static void libuv_expired(uv_timer_t *timer)
+{
+	(void)uv_timer_stop(timer); /* they repeat, for uv_timer_again; ours are one-shots */
+	subject_expired((uint32_t)(timer - timers));
+}
+
+static void libuv_woken(uv_async_t *handle)
+{
+	(void)handle;
+	mailbox_apply();
+}
+
+static void libuv_open(const struct subject_setup *setup)
+{
+	if (uv_loop_init(&loop) < 0)
+		subject_fail("uv_loop_init", 0);
+	timers = subject_allocate((uint64_t)setup->timers + 1, sizeof(*timers));
+	for (uint32_t i = 0; i <= setup->timers; i++)
+		(void)uv_timer_init(&loop, &timers[i]);
+	has_async = setup->cross;
+	if (has_async && uv_async_init(&loop, &async, libuv_woken) < 0)
+		subject_fail("uv_async_init", 0);
+}
+
+static void libuv_tick(void)
+{
+	uv_update_time(&loop);
+}
+
+static uint64_t ms_from_ns(uint64_t ns)
+{
+	return (ns + NS_PER_MS - 1) / NS_PER_MS;
+}
+
+static int libuv_arm(uint32_t timer, uint64_t delay_ns)
+{
+	return uv_timer_start(&timers[timer], libuv_expired, ms_from_ns(delay_ns), 0);
+}
+
+static int libuv_rearm(uint32_t timer, uint64_t delay_ns)
+{
+	uv_timer_set_repeat(&timers[timer], ms_from_ns(delay_ns));
+	return uv_timer_again(&timers[timer]);
+}
+
+static void libuv_cancel(uint32_t timer)
+{
+	(void)uv_timer_stop(&timers[timer]);
+}
+
+static void libuv_run(bool (*done)(void))
+{
+	while (!done())
+		(void)uv_run(&loop, UV_RUN_ONCE);
+}
+
+static void libuv_wake(void)
+{
+	(void)uv_async_send(&async);
+}
+
+const struct subject subject_libuv = {
+	.name = "libuv",
+	.how = "embedded uv_timer_t, uv_timer_again; across threads a locked list and uv_async",
+	.can = CAN_REARM | CAN_CANCEL | CAN_EXPIRE | CAN_CROSS | CAN_PUSH_TAKE | CAN_BE_LATE |
+	       CAN_COUNT_WAKES,
+	.open = libuv_open,
+	.tick = libuv_tick,
+	.arm = libuv_arm,
+	.rearm = libuv_rearm,
+	.cancel = libuv_cancel,
+	.run = libuv_run,
+	.wake = libuv_wake,
+};

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* Every subject's definition. Those of libraries that were not found do not exist. */
+#ifndef BENCH_SUBJECT_LIST_H
+#define BENCH_SUBJECT_LIST_H
+
+#include "subject.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+extern const struct subject subject_floor;
+extern const struct subject subject_timerhub;
+extern const struct subject subject_timerhub_slack;
+extern const struct subject subject_timerhub_spin;
+extern const struct subject subject_timerhub_huge;
+extern const struct subject subject_heap;
+extern const struct subject subject_libev;
+extern const struct subject subject_libuv;
+extern const struct subject subject_libevent;
+extern const struct subject subject_libevent_common;
+extern const struct subject subject_sdevent;
+extern const struct subject subject_glib;
+extern const struct subject subject_asio;
+extern const struct subject subject_timerfd;
+extern const struct subject subject_timerfd_loop;
+extern const struct subject subject_nanosleep;
+extern const struct subject subject_uring;
+extern const struct subject subject_go;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * timerhub, driven as its header says: from any thread, with deadlines worked out from the time
+ * that the caller's loop has cached (TIMERHUB_ABSOLUTE). One consumer, in timerhub_wait, or in
+ * epoll on the queue's fd. The caller keeps an array of handles, as the floor does.
+ *
+ * Variants: "-slack" lets each timer be a millisecond late, which is what loops that count in
+ * milliseconds do unasked; "-spin" wakes 60 us early and spins; "-huge" asks for transparent huge
+ * pages for all that timerhub_open() mapped.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "clocks.h"
+#include "subject_list.h"
+#include "timerhub.h"
+
+#define EVENTS_MAX 256
+#define HUGE_PAGE_BYTES (2ul << 20)
+#define MAPPINGS_MAX 512
+
+static struct timerhub *hub;
+static struct timerhub_queue *queue;
+static timerhub_timer *handles;
+static int epoll_fd;
+static uint64_t slack_ns;
+static _Thread_local uint64_t cached_ns;
+
+static void timerhub_start(const struct subject_setup *setup, uint64_t spin_ns)
+{
+	struct timerhub_config config = {
+		.size = sizeof(config),
+		.timers_max = setup->timers + setup->spare + 1,
+		.spin_ns = spin_ns,
+	};
+	struct epoll_event event = { .events = EPOLLIN };
+	int result = timerhub_open(&hub, &config);
+
+	if (result == 0)
+		result = timerhub_queue_open(hub, &queue, NULL);
+	if (result < 0)
+		subject_fail("timerhub_open", -result);
+	handles = subject_allocate((uint64_t)setup->timers + setup->spare + 1, sizeof(*handles));
+	epoll_fd = -1;
+	if (!setup->epoll)
+		return;
+	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (epoll_fd < 0 ||
+	    epoll_ctl(epoll_fd, EPOLL_CTL_ADD, timerhub_queue_fd(queue), &event) < 0)
+		subject_fail("epoll", errno);
+}
+
+static void subject_open(const struct subject_setup *setup)
+{
+	timerhub_start(setup, 0);
+}
+
+static void subject_open_slack(const struct subject_setup *setup)
+{
+	slack_ns = NS_PER_MS;
+	timerhub_start(setup, 0);
+}
+
+static void subject_open_spin(const struct subject_setup *setup)
+{
+	timerhub_start(setup, 60 * NS_PER_US);
+}
+
+struct mapping {
+	unsigned long start, end;
+};
+
+static unsigned mappings_read(struct mapping *mappings)
+{
+	FILE *file = fopen("/proc/self/maps", "re");
+	unsigned count = 0;
+	char line[512];
+
+	while (file && count < MAPPINGS_MAX && fgets(line, sizeof(line), file))
+		if (sscanf(line, "%lx-%lx", &mappings[count].start, &mappings[count].end) == 2)
+			count++;
+	if (file)
+		(void)fclose(file);
+	return count;
+}
+
+static bool mapping_known(const struct mapping *mappings, unsigned count, struct mapping mapping)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (mappings[i].start == mapping.start && mappings[i].end == mapping.end)
+			return true;
+	return false;
+}
+
+static void subject_open_huge(const struct subject_setup *setup)
+{
+	static struct mapping before[MAPPINGS_MAX], after[MAPPINGS_MAX];
+	unsigned before_count = mappings_read(before), after_count;
+
+	timerhub_start(setup, 0);
+	after_count = mappings_read(after);
+	for (unsigned i = 0; i < after_count; i++)
+		if (!mapping_known(before, before_count, after[i]) &&
+		    after[i].end - after[i].start >= HUGE_PAGE_BYTES)
+			(void)madvise((void *)after[i].start, after[i].end - after[i].start,
+			              MADV_HUGEPAGE);
+}
+
+static void subject_close(void)
+{
+	if (epoll_fd >= 0)
+		(void)close(epoll_fd);
+	timerhub_queue_close(queue);
+	timerhub_close(hub);
+}
+
+static void subject_tick(void)
+{
+	cached_ns = timerhub_now(hub);
+}
+
+static int subject_arm(uint32_t timer, uint64_t delay_ns)
+{
+	struct timerhub_spec spec = {
+		.size = sizeof(spec),
+		.flags = TIMERHUB_ABSOLUTE,
+		.expires_ns = cached_ns + delay_ns,
+		.slack_ns = slack_ns,
+		.data = timer,
+	};
+
+	return timerhub_arm(queue, &spec, &handles[timer]);
+}
+
+static int subject_rearm(uint32_t timer, uint64_t delay_ns)
+{
+	return timerhub_rearm(hub, handles[timer], cached_ns + delay_ns, TIMERHUB_ABSOLUTE);
+}
+
+static void subject_cancel(uint32_t timer)
+{
+	(void)timerhub_cancel(hub, handles[timer]); /* -ENOENT: it has expired */
+}
+
+static void subject_run(bool (*done)(void))
+{
+	struct timerhub_event events[EVENTS_MAX];
+	struct epoll_event ready;
+	int count;
+
+	while (!done()) {
+		if (epoll_fd >= 0 && epoll_wait(epoll_fd, &ready, 1, -1) < 0 && errno != EINTR)
+			subject_fail("epoll_wait", errno);
+		count = epoll_fd >= 0 ? timerhub_drain(queue, events, EVENTS_MAX)
+		                      : timerhub_wait(queue, events, EVENTS_MAX, UINT64_MAX);
+		for (int i = 0; i < count; i++)
+			subject_expired((uint32_t)events[i].data);
+	}
+}
+
+static void subject_counts(struct subject_counts *ret_counts)
+{
+	struct timerhub_stats stats;
+
+	(void)timerhub_stats(hub, &stats);
+	*ret_counts = (struct subject_counts){
+		.owner_wakeups = stats.owner_wakeups,
+		.submit_wakes = stats.submit_wakes,
+		.inbox_max = stats.inbox_max,
+	};
+}
+
+/* clang-format off */
+#define TIMERHUB_OPS \
+	.close = subject_close, .tick = subject_tick, .arm = subject_arm, \
+	.rearm = subject_rearm, .cancel = subject_cancel, .run = subject_run, \
+	.handle_bytes = sizeof(timerhub_timer), .counts = subject_counts
+/* clang-format on */
+
+const struct subject subject_timerhub = {
+	.name = "timerhub",
+	.how = "absolute deadlines from a cached now, one consumer in timerhub_wait or epoll",
+	.can = CAN_REARM | CAN_CANCEL | CAN_EXPIRE | CAN_CROSS | CAN_ANY_THREAD | CAN_PUSH_TAKE |
+	       CAN_BE_LATE | CAN_COUNT_WAKES | CAN_OPEN_LARGE | HAS_OWNER,
+	.open = subject_open,
+	TIMERHUB_OPS,
+};
+
+const struct subject subject_timerhub_slack = {
+	.name = "timerhub-slack",
+	.how = "timerhub, each timer allowed to be 1 ms late",
+	.can = CAN_EXPIRE | CAN_CROSS | CAN_ANY_THREAD | CAN_PUSH_TAKE | CAN_BE_LATE |
+	       CAN_COUNT_WAKES | HAS_OWNER,
+	.open = subject_open_slack,
+	TIMERHUB_OPS,
+};
+
+const struct subject subject_timerhub_spin = {
+	.name = "timerhub-spin",
+	.how = "timerhub with spin_ns of 60 us",
+	.can = CAN_BE_LATE | HAS_OWNER,
+	.open = subject_open_spin,
+	TIMERHUB_OPS,
+};
+
+const struct subject subject_timerhub_huge = {
+	.name = "timerhub-huge",
+	.how = "timerhub with transparent huge pages for its memory",
+	.can = CAN_REARM | CAN_CANCEL | CAN_EXPIRE | CAN_ANY_THREAD | CAN_CROSS | HAS_OWNER,
+	.open = subject_open_huge,
+	TIMERHUB_OPS,
+};

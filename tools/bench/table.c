@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/* See table.h. */
+#include "table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct cell *table_add(struct table *table, const struct workload *workload,
+                       const struct subject *subject, uint32_t timers, unsigned threads)
+{
+	struct cell *cell;
+
+	if (table->count == table->room) {
+		table->room = table->room > 0 ? table->room * 2 : 64;
+		table->cells = realloc(table->cells, table->room * sizeof(*table->cells));
+		if (!table->cells)
+			subject_fail("table", 0);
+	}
+	cell = &table->cells[table->count++];
+	cell->workload = workload;
+	cell->subject = subject;
+	cell->timers = timers;
+	cell->threads = threads;
+	cell->rounds = 0;
+	return cell;
+}
+
+const struct cell *table_find(const struct table *table, const char *workload, const char *subject,
+                              uint32_t timers, unsigned threads)
+{
+	for (unsigned i = 0; i < table->count; i++) {
+		const struct cell *cell = &table->cells[i];
+
+		if (cell->rounds > 0 && strcmp(cell->workload->name, workload) == 0 &&
+		    strcmp(cell->subject->name, subject) == 0 && cell->timers == timers &&
+		    cell->threads == threads)
+			return cell;
+	}
+	return NULL;
+}
+
+static bool result_value(const struct result *result, const char *name, double *ret_value)
+{
+	if (strcmp(name, "ns_per_op") == 0) {
+		*ret_value = result->ns_per_op;
+		return true;
+	}
+	if (strcmp(name, "cpu_ns_per_op") == 0) {
+		*ret_value = result->cpu_ns_per_op;
+		return true;
+	}
+	for (unsigned i = 0; i < result->extras_count; i++)
+		if (strcmp(name, result->extras[i].name) == 0) {
+			*ret_value = result->extras[i].value;
+			return true;
+		}
+	return false;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+	double left = *(const double *)a, right = *(const double *)b;
+
+	return (left > right) - (left < right);
+}
+
+bool cell_spread(const struct cell *cell, const char *value, struct spread *ret_spread)
+{
+	double values[ROUNDS_MAX];
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < cell->rounds; i++)
+		if (result_value(&cell->results[i], value, &values[count]))
+			count++;
+	if (count == 0)
+		return false;
+	qsort(values, count, sizeof(values[0]), compare_doubles);
+	*ret_spread = (struct spread){
+		.median = (values[(count - 1) / 2] + values[count / 2]) / 2,
+		.min = values[0],
+		.max = values[count - 1],
+	};
+	return true;
+}

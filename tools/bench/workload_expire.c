@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * N timers expire and are delivered to one consumer: "burst", all due within a millisecond, and
+ * "stream", evenly over a second. An operation is a delivery; what arming cost is not counted. CPU
+ * time is the whole process's, owner and consumer together.
+ */
+#include "clocks.h"
+#include "driver.h"
+#include "randoms.h"
+#include "workload_list.h"
+
+/* Arming must be over before the first is due; slow peers take two microseconds an arm. */
+#define ARMING_NS_PER_TIMER 4000
+#define ARMING_MIN_NS (200 * NS_PER_MS)
+#define ARMING_MAX_NS (5 * NS_PER_SECOND)
+
+static uint32_t expected;
+static uint32_t delivered; /* by whichever thread calls back */
+
+static void expire_count(uint32_t timer)
+{
+	(void)timer;
+	__atomic_store_n(&delivered, delivered + 1, __ATOMIC_RELEASE); /* one thread at a time */
+}
+
+static bool expire_done(void)
+{
+	return __atomic_load_n(&delivered, __ATOMIC_ACQUIRE) >= expected;
+}
+
+static void expire_measure(const struct run *run, struct result *result, uint64_t width_ns)
+{
+	struct subject_setup setup = { .timers = run->timers };
+	struct randoms randoms = randoms_from(run->seed);
+	const struct subject *subject = driver_open(run, &setup, expire_count);
+	uint64_t arming_ns = run->timers * (uint64_t)ARMING_NS_PER_TIMER;
+	uint64_t first_ns, cpu_ns, now;
+
+	if (arming_ns < ARMING_MIN_NS)
+		arming_ns = ARMING_MIN_NS;
+	if (arming_ns > ARMING_MAX_NS)
+		arming_ns = ARMING_MAX_NS;
+	expected = run->timers;
+	first_ns = now_ns() + arming_ns;
+	for (uint32_t i = 0; i < run->timers; i++) {
+		if (i % TURN_OPS == 0)
+			subject->tick();
+		now = now_ns();
+		if (now > first_ns)
+			subject_fail("arming took longer than the first timer's delay", 0);
+		subject_must(
+			subject->arm(i, first_ns + randoms_between(&randoms, 0, width_ns) - now));
+	}
+	driver_settle();
+	cpu_ns = process_cpu_ns();
+	driver_run(expire_done);
+	now = now_ns();
+	result->cpu_ns_per_op = (double)(process_cpu_ns() - cpu_ns) / run->timers;
+	result->ns_per_op = (double)(now - first_ns) / run->timers;
+}
+
+static void burst_measure(const struct run *run, struct result *result)
+{
+	expire_measure(run, result, NS_PER_MS);
+}
+
+static void stream_measure(const struct run *run, struct result *result)
+{
+	expire_measure(run, result, NS_PER_SECOND);
+}
+
+const struct workload workload_burst = {
+	.name = "burst",
+	.what = "deliver a timer, all due within a millisecond",
+	.needs = CAN_EXPIRE,
+	.timers = { 1000000 },
+	.threads = { 1 },
+	.grows = true,
+	.measure = burst_measure,
+};
+
+const struct workload workload_stream = {
+	.name = "stream",
+	.what = "deliver a timer, spread over a second",
+	.needs = CAN_EXPIRE,
+	.timers = { 1000000 },
+	.threads = { 1 },
+	.grows = true,
+	.measure = stream_measure,
+};

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Idle: N timers a minute away and more, for 5 s, then 10^5 arms that are not the earliest. Counts
+ * the context switches of every thread but the caller's; and, where strace is installed, their
+ * system calls, in a second run of this program under `strace -f`. Two writes to nowhere mark the
+ * stretch in strace's output.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "clocks.h"
+#include "driver.h"
+#include "process.h"
+#include "workload_list.h"
+
+#define DELAY_FROM_NS (60 * NS_PER_SECOND)
+#define DELAY_TO_NS (120 * NS_PER_SECOND)
+#define IDLE_NS (5 * NS_PER_SECOND)
+#define LATER_TIMERS 100000
+#define TRACED_VARIABLE "TIMERHUB_BENCH_TRACED"
+#define MARK_BEGIN "timerhub-bench idle begins"
+#define MARK_END "timerhub-bench idle ends"
+
+static void idle_mark(const char *mark)
+{
+	ssize_t written = write(-1, mark, strlen(mark)); /* fails: only strace is to see it */
+
+	(void)written;
+}
+
+static void idle_run(const struct run *run, struct result *result)
+{
+	struct subject_setup setup = { .timers = run->timers + LATER_TIMERS, .cross = true };
+	const struct subject *subject = driver_open(run, &setup, NULL);
+	uint64_t switches, start_ns, cpu_ns;
+
+	driver_arm_all(run->timers, DELAY_FROM_NS, DELAY_TO_NS, run->seed);
+	driver_settle();
+	sleep_until_ns(now_ns() + 100 * NS_PER_MS); /* until it has gone to sleep */
+	switches = process_others_switches();
+	idle_mark(MARK_BEGIN);
+	sleep_until_ns(now_ns() + IDLE_NS);
+	cpu_ns = process_cpu_ns();
+	start_ns = now_ns();
+	subject->tick();
+	for (uint32_t i = 0; i < LATER_TIMERS; i++)
+		subject_must(subject->arm(run->timers + i, DELAY_TO_NS + i));
+	result->ns_per_op = (double)(now_ns() - start_ns) / LATER_TIMERS;
+	result->cpu_ns_per_op = (double)(process_cpu_ns() - cpu_ns) / LATER_TIMERS;
+	idle_mark(MARK_END);
+	result_add(result, "switches", (double)(process_others_switches() - switches));
+}
+
+/* Counts calls begun between the marks by any thread but the one that made these. */
+static double idle_count_calls(FILE *trace)
+{
+	int marker = 0, thread;
+	char line[512], rest[400];
+	bool inside = false;
+	double calls = 0;
+
+	while (fgets(line, sizeof(line), trace)) {
+		if (sscanf(line, "%d %399[^\n]", &thread, rest) != 2)
+			continue;
+		if (strstr(rest, MARK_BEGIN)) {
+			inside = true;
+			marker = thread;
+		} else if (strstr(rest, MARK_END)) {
+			inside = false;
+		} else if (inside && thread != marker && rest[0] != '<' && rest[0] != '+' &&
+		           rest[0] != '-') {
+			calls++;
+		}
+	}
+	return marker != 0 ? calls : -1;
+}
+
+static void idle_exec_traced(const struct run *run, const char *trace_path)
+{
+	char program[512], timers[16];
+	ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
+
+	if (length < 0 || !freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr))
+		_exit(1);
+	program[length] = '\0';
+	(void)snprintf(timers, sizeof(timers), "%u", run->timers);
+	(void)setenv(TRACED_VARIABLE, "1", 1);
+	(void)execlp("strace", "strace", "-f", "-s", "64", "-o", trace_path, program, "--workload",
+	             "idle", "--rounds", "1", "--timers", timers, "--subjects", run->subject->name,
+	             (char *)NULL);
+	_exit(1);
+}
+
+/* The system calls of other threads; -1 if strace can't be had. */
+static double idle_trace(const struct run *run)
+{
+	char path[] = "/tmp/timerhub-bench-XXXXXX";
+	int fd = mkstemp(path);
+	double calls = -1;
+	FILE *trace;
+	pid_t child;
+
+	if (fd < 0)
+		return -1;
+	child = fork();
+	if (child == 0)
+		idle_exec_traced(run, path);
+	if (child > 0 && waitpid(child, NULL, 0) == child) {
+		trace = fdopen(fd, "r");
+		if (trace)
+			calls = idle_count_calls(trace);
+	}
+	(void)unlink(path);
+	return calls;
+}
+
+static void idle_measure(const struct run *run, struct result *result)
+{
+	double calls = getenv(TRACED_VARIABLE) ? -1 : idle_trace(run);
+
+	idle_run(run, result);
+	if (calls >= 0)
+		result_add(result, "system_calls", calls);
+}
+
+const struct workload workload_idle = {
+	.name = "idle",
+	.what = "5 s with all timers a minute away, then 10^5 arms of later ones",
+	.needs = CAN_EXPIRE | CAN_CROSS | CAN_COUNT_WAKES,
+	.shows = "system_calls",
+	.timers = { 1000000 },
+	.threads = { 1 },
+	.rounds_max = 1,
+	.measure = idle_measure,
+};

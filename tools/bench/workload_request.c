@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A timeout for each request: arm for 30 seconds, and cancel 64 arms later, beside N timers that
+ * stay. Counts how often the sleeping owner was woken.
+ */
+#include "clocks.h"
+#include "driver.h"
+#include "randoms.h"
+#include "team.h"
+#include "workload_list.h"
+
+#define TIMEOUT_NS (30 * NS_PER_SECOND)
+#define IN_FLIGHT 64
+
+struct request_run {
+	const struct subject *subject;
+	uint32_t first; /* the first timer that is not one of the N */
+	uint64_t until_ns;
+	struct {
+		_Alignas(64) uint64_t ops;
+	} members[TEAM_MAX];
+};
+
+/* The timers of a thread's requests go round, 64 and one more, so that no two share a record. */
+static void requester_run(unsigned member, void *context)
+{
+	struct request_run *requests = context;
+	const struct subject *subject = requests->subject;
+	uint32_t first = requests->first + member * IN_FLIGHT;
+	uint64_t ops = 0;
+
+	do {
+		subject->tick();
+		for (uint32_t i = 0; i < IN_FLIGHT; i++) {
+			subject->cancel(first + i);
+			subject_must(subject->arm(first + i, TIMEOUT_NS));
+		}
+		ops += IN_FLIGHT;
+	} while (now_ns() < requests->until_ns);
+	requests->members[member].ops = ops;
+}
+
+static void requester_arm(unsigned member, void *context)
+{
+	struct request_run *requests = context;
+
+	requests->subject->tick();
+	for (uint32_t i = 0; i < IN_FLIGHT; i++)
+		subject_must(requests->subject->arm(requests->first + member * IN_FLIGHT + i,
+		                                    TIMEOUT_NS));
+}
+
+static void request_alone(void *context)
+{
+	requester_run(0, context);
+}
+
+/* Returns the CPU time of the callers. */
+static uint64_t request_for(struct request_run *requests, unsigned threads, uint64_t duration_ns)
+{
+	uint64_t cpu_ns = thread_cpu_ns();
+
+	requests->until_ns = now_ns() + duration_ns;
+	if (threads > 1)
+		return team_run(threads, requester_run, requests).cpu_ns;
+	driver_within(request_alone, requests);
+	return thread_cpu_ns() - cpu_ns;
+}
+
+static void request_measure(const struct run *run, struct result *result)
+{
+	static struct request_run requests;
+	struct subject_setup setup = { .timers = run->timers + run->threads * IN_FLIGHT,
+		                       .cross = run->threads > 1 };
+	struct subject_counts before = { 0 }, after = { 0 };
+	uint64_t start_ns, cpu_ns, callers_ns, ops = 0;
+
+	requests.subject = driver_open(run, &setup, NULL);
+	requests.first = run->timers;
+	driver_arm_all(run->timers, 2 * TIMEOUT_NS, 4 * TIMEOUT_NS, run->seed);
+	(void)team_run(run->threads, requester_arm, &requests);
+	driver_settle();
+	(void)request_for(&requests, run->threads, run->duration_ns / 4); /* warm up */
+	driver_settle();
+	if (requests.subject->counts)
+		requests.subject->counts(&before);
+	cpu_ns = process_cpu_ns();
+	start_ns = now_ns();
+	callers_ns = request_for(&requests, run->threads, run->duration_ns);
+	if (requests.subject->counts)
+		requests.subject->counts(&after);
+	if (run->threads > 1 && (requests.subject->can & CAN_ANY_THREAD) == 0)
+		driver_settle(); /* nothing is done until the loop has */
+	for (unsigned i = 0; i < run->threads; i++)
+		ops += requests.members[i].ops;
+	result->ns_per_op = (double)(now_ns() - start_ns) / (double)ops;
+	driver_settle();
+	result->cpu_ns_per_op = (double)(process_cpu_ns() - cpu_ns) / (double)ops;
+	result_add(result, "caller_ns", (double)callers_ns / (double)ops);
+	result_add(result, "wakes_per_million",
+	           (double)(after.submit_wakes - before.submit_wakes) * 1e6 / (double)ops);
+}
+
+const struct workload workload_request = {
+	.name = "request",
+	.what = "arm a timeout, and cancel it 64 arms later",
+	.needs = CAN_CANCEL | CAN_CROSS,
+	.shows = "caller_ns",
+	.timers = { 10000 },
+	.threads = { 1, 2 },
+	.grows = true,
+	.measure = request_measure,
+};
