@@ -121,7 +121,7 @@ struct timerhub_stats {
 	uint64_t delivered;     /* events returned by drain and wait or handed to a callback */
 	uint64_t overruns;      /* periods that were folded into the count of another's event */
 	uint64_t live;          /* timers live now: armed, not yet delivered or cancelled */
-	uint64_t live_max;      /* most live at once */
+	uint64_t live_max;      /* most live at once; up to 32 a CPU too many if threads moved */
 	uint64_t inbox_max;     /* most submissions that the owner found waiting in one pass */
 	uint64_t owner_wakeups; /* times that the owner slept and woke */
 	uint64_t submit_wakes;  /* times that a caller woke the owner */
