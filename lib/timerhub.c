@@ -14,17 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
 #include "futex.h"
 #include "hub.h"
 
 #define HUB_TIMERS_DEFAULT (1u << 20)
 /* How long a closer sleeps between two looks whether waiters have left. */
 #define HUB_CLOSE_POLL_NS 1000000
-
-#ifdef TIMERHUB_TEST_POINTS
-void (*test_point_hook)(enum test_point point);
-#endif
 
 const char *timerhub_version(void)
 {
