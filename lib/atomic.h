@@ -143,6 +143,11 @@ static inline void ptr_store_release(atomic_ptr *word, void *value)
 	atomic_store_explicit(word, value, memory_order_release);
 }
 
+static inline void *ptr_exchange_acq_rel(atomic_ptr *word, void *value)
+{
+	return atomic_exchange_explicit(word, value, memory_order_acq_rel);
+}
+
 static inline bool ptr_cas_acq_rel(atomic_ptr *word, void **expected, void *value)
 {
 	return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_acq_rel,

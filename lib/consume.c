@@ -347,15 +347,21 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events, unsigned max,
                   uint64_t timeout_ns)
 {
-	int result = max == 0 ? -EINVAL : queue_check(queue, events, max);
 	uint64_t until_ns;
+	int result;
 
-	if (result < 0)
-		return result;
+	if (!queue || max == 0)
+		return -EINVAL;
+	/* Before the first look at the hub: whoever closes the queue waits for those inside. */
 	(void)u32_fetch_add_seq_cst(&queue->inside, 1);
-	until_ns = timeout_ns == UINT64_MAX ? UINT64_MAX
-	                                    : u64_add_saturating(clock_monotonic_ns(), timeout_ns);
-	result = queue_wait(queue, events, max, until_ns);
+	result = u32_load_seq_cst(&queue->closing) != 0 ? -ESHUTDOWN
+	                                                : queue_check(queue, events, max);
+	if (result == 0) {
+		until_ns = timeout_ns == UINT64_MAX
+		                   ? UINT64_MAX
+		                   : u64_add_saturating(clock_monotonic_ns(), timeout_ns);
+		result = queue_wait(queue, events, max, until_ns);
+	}
 	(void)u32_fetch_add_seq_cst(&queue->inside, UINT32_MAX);
 	return result;
 }

@@ -219,11 +219,23 @@ static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 	return -ENOSPC;
 }
 
+/*
+ * The structs of queues closed lately, of the whole process. A worker that loops over
+ * timerhub_wait() may be between two calls when its queue is closed: its next call then still
+ * finds -ESHUTDOWN.
+ */
+#define GRAVES 64
+static atomic_ptr graves[GRAVES];
+static atomic_u32 graves_dug;
+
 static void queue_free(struct timerhub_queue *queue)
 {
+	uint32_t grave = u32_fetch_add_seq_cst(&graves_dug, 1) % GRAVES;
+
 	outbox_close(&queue->outbox);
 	notifier_close(&queue->notifier);
-	free(queue);
+	u32_store_seq_cst(&queue->closing, 1);
+	free(ptr_exchange_acq_rel(&graves[grave], queue));
 }
 
 static int queue_open(struct timerhub *hub, struct timerhub_queue *queue)
