@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How consumers learn of events: outbox, signalled flag, eventfd, futex.
+ *
+ * Models lib/notifier.c, all of it; lib/outbox.c outbox_publish(), outbox_take(), outbox_empty(),
+ * outbox_compact(); lib/owner.c owner_publish(), owner_put(); lib/consume.c queue_take(),
+ * queue_take_batch(), queue_settle(), queue_leave(), queue_wait(), queue_block(), queue_verdict(),
+ * timerhub_interrupt(). The owner publishes one event and then two; two consumers, each of a kind,
+ * take one event a call and may go away after any call.
+ *
+ * LEVEL polls the eventfd as poll(2) does, EDGE is told of writes to it (EPOLLET) and takes one event
+ * each time, WAIT calls timerhub_wait(). Stores go through a buffer for each thread, first in first
+ * out (TSO); a seq_cst store waits until it is empty, and so do locked instructions and the kernel.
+ *
+ * Laws:
+ *   not_lost   when all has come to rest and there are events, then the eventfd is readable, and
+ *              nobody is blocked
+ *   fd_tells   a call that ends having found nothing leaves the eventfd unreadable, unless somebody
+ *              is about to write it, or has done so since (law 9)
+ *   fd_quiet   when all has come to rest, one more call makes it unreadable if it finds nothing
+ *
+ *   true -DFIRST=LEVEL -DSECOND=LEVEL -DTHRICE
+ *   true -DFIRST=LEVEL -DSECOND=EDGE
+ *   true -DFIRST=LEVEL -DSECOND=WAIT
+ *   true -DFIRST=WAIT -DSECOND=WAIT -DINTERRUPT
+ *   true -DFIRST=LEVEL -DSECOND=LEVEL -DCOMPACT
+ *   bug OWNER_NO_BARRIER    not_lost  the events may be seen after the flag was found set
+ *   bug CONSUMER_NO_BARRIER not_lost  the cleared flag may be seen after the second look
+ *   bug CLEAR_AFTER_LOOK    not_lost  the flag is cleared after the second look
+ *   bug NO_SECOND_LOOK      not_lost  no second look
+ *   bug FLAG_BEFORE_FD      not_lost  -DTHRICE the flag is cleared, then the eventfd: swallows the ring
+ *                                     for what was taken before it was signalled, and the flag stays
+ *   bug NO_SIGNAL_AGAIN     not_lost  a call that leaves events behind does not say so
+ *   bug AGAIN_RINGS_FIRST   not_lost  -DTHRICE it writes the eventfd, then sets the flag
+ *   bug COUNT_BEFORE_RING   fd_quiet  a ring is counted, then done
+ *   bug CLEARED_BEFORE_READ fd_tells  a clear is counted, then done
+ *   bug TICKET_AFTER_LOOK   not_lost  -DSECOND=WAIT the ticket is read after the look
+ *   bug WAITER_AFTER_LOOK   not_lost  -DSECOND=WAIT the waiter is counted after the look
+ *   bug NO_TICKET           not_lost  -DSECOND=WAIT who is not yet blocked is not turned away
+ *   bug WAITER_NO_BARRIER   not_lost  -DSECOND=WAIT the waiter's count may be seen after its look
+ *   bug WAKES_ONE           not_lost  -DFIRST=WAIT -DSECOND=WAIT one wake for two events
+ */
+#define LEVEL 0
+#define EDGE 1
+#define WAIT 2
+#ifndef FIRST
+#define FIRST LEVEL
+#endif
+#ifndef SECOND
+#define SECOND LEVEL
+#endif
+
+byte head, tail;
+bool signalled;
+byte rings, cleared;
+byte fd;
+byte waiters, ticket;
+byte interrupts;
+
+/* The kernel: who has not been told of the last write, who sleeps on the futex. */
+bool edge[2];
+bool blocked[2];
+
+/* Threads that have set the flag and are yet to write the eventfd, or to count that. */
+byte ringing;
+/* Has that been so, or has somebody written, since the consumer began to settle? */
+bool told[2];
+
+/* The store buffers, of the owner's tail and of what consumers store; only planted bugs leave
+ * anything in them. 0: nothing. */
+byte tail_buffer;
+bool signalled_buffer[2];
+bool waiters_buffer[2];
+
+#define EMPTY (head >= tail)
+
+bool not_lost = true;
+bool fd_tells = true;
+bool fd_quiet = true;
+
+#if defined(OWNER_NO_BARRIER) || defined(CONSUMER_NO_BARRIER) || defined(WAITER_NO_BARRIER)
+#define BUFFERS
+proctype memory()
+{
+end:
+	do
+	:: atomic { tail_buffer > 0 -> tail = tail_buffer; tail_buffer = 0 }
+	:: atomic { signalled_buffer[0] -> signalled = false; signalled_buffer[0] = false }
+	:: atomic { signalled_buffer[1] -> signalled = false; signalled_buffer[1] = false }
+	:: atomic { waiters_buffer[0] -> waiters++; waiters_buffer[0] = false }
+	:: atomic { waiters_buffer[1] -> waiters++; waiters_buffer[1] = false }
+	od
+}
+#endif
+
+#define DRAINED (!signalled_buffer[me] && !waiters_buffer[me])
+
+/* notifier_ring(); whoever calls has counted itself in `ringing`. */
+inline ring()
+{
+#ifdef COUNT_BEFORE_RING
+	rings++;
+#endif
+	atomic {
+		fd = 1;
+		edge[0] = true;
+		edge[1] = true;
+		told[0] = true;
+		told[1] = true
+	}
+	atomic {
+#ifndef COUNT_BEFORE_RING
+		rings++;
+#endif
+		ringing--
+	}
+}
+
+/* futex_wake(), after the ticket was changed: one or both of two. */
+inline wake(count)
+{
+	atomic {
+		if
+		:: count > 1 -> blocked[0] = false; blocked[1] = false
+		:: count == 1 && blocked[0] -> blocked[0] = false
+		:: count == 1 && blocked[1] -> blocked[1] = false
+		:: count == 1 && !blocked[0] && !blocked[1]
+		fi
+	}
+}
+
+/* owner_publish(): outbox_publish(), notifier_signal(). */
+inline publish(count)
+{
+#ifdef OWNER_NO_BARRIER
+	tail_buffer = put;
+#else
+	tail = put;
+#endif
+	if
+	:: !signalled ->
+		atomic {
+			tail_buffer == 0 ->
+			if
+			:: !signalled -> signalled = true; ringing++
+			:: else -> goto signalled_already
+			fi
+		}
+		ring()
+	:: else
+	fi;
+signalled_already:
+	if
+	:: waiters > 0 ->
+#ifndef NO_TICKET
+		atomic { tail_buffer == 0 -> ticket++ }
+#endif
+#ifdef WAKES_ONE
+		wake(1)
+#else
+		wake(count)
+#endif
+	:: else
+	fi;
+	/* Whatever it does next, the buffer drains in the end. */
+	tail_buffer == 0
+}
+
+proctype owner()
+{
+	byte put, back;
+
+#ifdef THRICE
+	put++;
+	publish(1);
+#endif
+	put++;
+	publish(1);
+#if !defined(INTERRUPT) && !defined(COMPACT)
+	put = put + 2;
+	publish(2);
+#endif
+#ifdef COMPACT
+	put++;
+	publish(1);
+	/* No room for the next: owner_put(), outbox_compact(). */
+	atomic { back = put - head; head = put; put = put + back }
+	put++;
+	publish(back + 1);
+#endif
+	skip
+}
+
+/* outbox_take() of one. `got` tells how many. */
+inline take()
+{
+	do
+	:: atomic {
+		seen = head;
+		if
+		:: seen >= tail -> got = 0; seen = 0; break
+		:: else
+		fi }
+	   atomic {
+		DRAINED ->
+		if
+		:: head == seen -> head++; got = 1; seen = 0; break
+		:: else
+		fi }
+	od
+}
+
+/* outbox_empty(). Head and tail at once: the head only grows, and an older one would only make it
+ * seem less empty. */
+#define LOOK nothing = EMPTY
+
+inline clear_flag()
+{
+	if
+#ifdef CONSUMER_NO_BARRIER
+	:: signalled -> signalled_buffer[me] = true
+#else
+	:: signalled -> signalled = false
+#endif
+	:: else
+	fi
+}
+
+/* queue_settle(): notifier_clear() and the second look. */
+inline settle()
+{
+#ifdef CLEAR_AFTER_LOOK
+	LOOK;
+#endif
+	told[me] = (ringing > 0);
+#ifdef FLAG_BEFORE_FD
+	clear_flag();
+#endif
+	atomic {
+		seen = rings;
+		if
+		:: seen == cleared -> goto unrung
+		:: else
+		fi
+	}
+#ifdef CLEARED_BEFORE_READ
+	cleared = seen;
+#endif
+	atomic { DRAINED -> fd = 0 }
+#ifndef CLEARED_BEFORE_READ
+	cleared = seen;
+#endif
+unrung:
+	seen = 0;
+#ifndef FLAG_BEFORE_FD
+	clear_flag();
+#endif
+#ifdef NO_SECOND_LOOK
+	nothing = true
+#elif defined(CLEAR_AFTER_LOOK)
+	skip
+#else
+	LOOK
+#endif
+}
+
+inline check_fd()
+{
+	fd_tells = (fd == 0 || told[me]);
+	assert(fd_tells)
+}
+
+/* queue_take() with room for one. */
+inline queue_take()
+{
+	do
+	:: take();
+	   if
+	   :: got == 1 -> break
+	   :: else
+	   fi;
+	   settle();
+	   if
+	   :: nothing -> atomic { check_fd() }; break
+	   :: else
+	   fi
+	od;
+	/* queue_leave() */
+	if
+	:: got == 1 ->
+		LOOK;
+		if
+		:: nothing -> settle()
+		:: else
+		fi;
+		if
+#ifdef NO_SIGNAL_AGAIN
+		:: !nothing
+#elif defined(AGAIN_RINGS_FIRST)
+		:: !nothing ->
+			atomic { DRAINED -> ringing++ }
+			ring();
+			signalled = true
+#else
+		:: !nothing ->
+			atomic { DRAINED -> signalled = true; ringing++ }
+			ring()
+#endif
+		:: else -> atomic { check_fd() }
+		fi
+	:: else
+	fi;
+	nothing = false
+}
+
+inline queue_block()
+{
+#ifdef WAITER_NO_BARRIER
+	waiters_buffer[me] = true;
+#elif !defined(WAITER_AFTER_LOOK)
+	atomic { DRAINED -> waiters++ }
+#endif
+#ifndef TICKET_AFTER_LOOK
+	number = ticket;
+#endif
+	LOOK;
+#ifdef WAITER_AFTER_LOOK
+	atomic { DRAINED -> waiters++ }
+#endif
+#ifdef TICKET_AFTER_LOOK
+	number = ticket;
+#endif
+	if
+	:: nothing && interrupts == before ->
+		atomic {
+			DRAINED ->
+			if
+			:: ticket == number -> blocked[me] = true
+			:: else
+			fi
+		}
+endwait:
+		!blocked[me]
+	:: else
+	fi;
+	atomic { DRAINED -> waiters--; number = 0; nothing = false }
+}
+
+proctype consumer(byte me; byte kind)
+{
+	byte seen, number, before, got;
+	bool nothing;
+
+	do
+	:: true -> break /* goes away */
+	:: kind == LEVEL ->
+endlevel:
+		fd > 0;
+		queue_take()
+	:: kind == EDGE ->
+endedge:
+		atomic { edge[me] -> edge[me] = false }
+		queue_take()
+	:: kind == WAIT ->
+		before = interrupts;
+		do
+		:: if
+		   :: interrupts != before -> break
+		   :: else
+		   fi;
+		   queue_take();
+		   if
+		   :: got > 0 -> break
+		   :: else
+		   fi;
+		   queue_block()
+		od;
+		before = 0
+	od;
+	/* Whatever it does next, the buffer drains in the end. */
+	atomic { DRAINED -> edge[me] = true }
+}
+
+#ifdef INTERRUPT
+proctype interrupter()
+{
+	interrupts++;
+	ticket++;
+	wake(2)
+}
+#endif
+
+#define POLLS(who, kind) (kind == EDGE && !edge[who])
+
+proctype judge()
+{
+	byte me = 0, seen;
+	bool nothing;
+
+	timeout;
+	not_lost = (EMPTY || (fd > 0 && !blocked[0] && !blocked[1] && !POLLS(0, FIRST) && !POLLS(1, SECOND)));
+	assert(not_lost);
+	if
+	:: EMPTY ->
+		settle();
+		fd_quiet = (fd == 0);
+		assert(fd_quiet)
+	:: else
+	fi
+}
+
+init {
+	atomic {
+#ifdef BUFFERS
+		run memory();
+#endif
+		run owner();
+		run consumer(0, FIRST);
+		run consumer(1, SECOND);
+#ifdef INTERRUPT
+		run interrupter();
+#endif
+		run judge()
+	}
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The promise and its passes: who wakes the owner, and when it may sleep.
+ *
+ * Models lib/promise.c, all of it; lib/submit.c hub_submit(), hub_wake(); lib/owner.c owner_pass(),
+ * owner_run_passes(), owner_sleep(), owner_spin(); lib/sleeper_poll.c poll_sleep(). Two callers, who
+ * each arm a timer with a deadline of any kind; somebody who cancels one of these before the owner
+ * has seen it; a timer that was there before; the owner; the clock.
+ *
+ * Stores go through a buffer for each thread, first in first out (TSO). A seq_cst store waits until
+ * it is empty, and so does who enters the kernel. The inbox is a flag for each caller: inbox.pml has
+ * it in full.
+ *
+ * Laws:
+ *   never_late  no armed timer whose arming has returned is due before the end of the owner's sleep
+ *               (or spin), is unseen by the owner, and no wake is pending
+ *   in_order    no timer expires while one lies unseen that is due earlier and whose arming returned
+ *               before that deadline (law 5)
+ *
+ *   true
+ *   bug CALLER_NO_BARRIER     never_late  the push may be seen after the promise was read
+ *   bug OWNER_NO_BARRIER      never_late  the raised promise may be seen after the second look
+ *   bug PASS_NO_BARRIER       never_late  the pass number may be seen after the look at the inbox
+ *   bug NO_SECOND_LOOK        never_late  the promise is raised, and that is that (trap 5)
+ *   bug LOOK_BEFORE_RAISE     never_late  the second look comes before the promise is raised
+ *   bug WAKE_IF_ASLEEP        never_late  no wake for an owner that is not asleep
+ *   bug CLAIM_BEFORE_WAKE     never_late  the wake is recorded, then sent
+ *   bug WAKE_BY_DEADLINE      never_late  recorded by the promise that was found too late, not by pass
+ *   bug RECORD_CURRENT_PASS   never_late  recorded by the pass after the wake, not the one before
+ *   bug RECORD_GOES_BACK      never_late  a late record of an older pass hides that of a newer one
+ *   bug CALLER_LOWERS_PROMISE never_late  the promise is ended on the owner's behalf (trap 4)
+ *   bug BELL_CLEARED_LATE     never_late  the bell is cleared after the look, not before
+ *   bug CLOCK_AFTER_INBOX     in_order    the inbox is emptied, then the clock is read
+ */
+#define NEVER 9
+/* The clock goes so far; a deadline behind that is in the future for ever. */
+#define LAST 2
+/* The owner wakes so early and spins: owner_config.spin_ns, or OWNER_SPIN_MIN_NS. */
+#define SPIN 1
+
+#define AWAKE 0
+#define ASLEEP 1
+#define SPINNING 2
+
+byte now;
+byte look_by = 2;
+byte pass = 1;
+byte woken;
+bool bell;
+bool entry[2];     /* in the inbox */
+byte deadline[2];  /* the callers' timers' words */
+bool unseen[2];    /* armed, and not yet seen by the owner */
+bool returned[2];  /* the arming has returned */
+bool in_time[2];   /* and it did so before the deadline */
+byte filed[3];     /* the callers' timers, and the old one */
+byte mode = AWAKE;
+byte until;
+
+bool never_late = true;
+bool in_order = true;
+
+/* The store buffers: what is to be stored where. */
+#define PASS 0
+#define LOOK_BY 1
+byte owner_count, owner_what[2], owner_value[2];
+bool caller_entry[2];
+
+proctype memory()
+{
+end:
+	do
+	:: atomic {
+		owner_count > 0 ->
+		if
+		:: owner_what[0] == PASS -> pass = owner_value[0]
+		:: else -> look_by = owner_value[0]
+		fi;
+		owner_what[0] = owner_what[1];
+		owner_value[0] = owner_value[1];
+		owner_what[1] = 0;
+		owner_value[1] = 0;
+		owner_count-- }
+	:: atomic { caller_entry[0] -> caller_entry[0] = false; entry[0] = true }
+	:: atomic { caller_entry[1] -> caller_entry[1] = false; entry[1] = true }
+	od
+}
+
+/* Inside an atomic. */
+inline owner_store(what, value)
+{
+	owner_count < 2;
+	owner_what[owner_count] = what;
+	owner_value[owner_count] = value;
+	owner_count++
+}
+
+#define LATE(k) (unseen[k] && returned[k] && deadline[k] < until)
+#define SLEEPS ((mode == ASLEEP && !bell && now + SPIN < until) || \
+	(mode == SPINNING && woken != pass && now < until))
+
+/* To be asked whenever the owner begins to sleep or to spin, or a caller returns. */
+inline check_late()
+{
+	never_late = !(SLEEPS && (LATE(0) || LATE(1)));
+	assert(never_late)
+}
+
+proctype clock()
+{
+end:
+	do
+	:: now < LAST -> now++
+	od
+}
+
+proctype canceller()
+{
+end:
+	if
+	:: atomic { entry[0] && unseen[0] -> deadline[0] = NEVER }
+	:: atomic { entry[1] && unseen[1] -> deadline[1] = NEVER }
+	fi
+}
+
+proctype caller(byte me)
+{
+	byte seen_pass, seen_look_by;
+
+	atomic { unseen[me] = true; caller_entry[me] = true }
+#ifndef CALLER_NO_BARRIER
+	!caller_entry[me];
+#endif
+	seen_pass = pass;
+	atomic {
+		seen_look_by = look_by;
+		if
+		:: deadline[me] >= seen_look_by -> goto done
+		:: else
+		fi
+	}
+#ifdef WAKE_IF_ASLEEP
+	if
+	:: mode == AWAKE -> goto done
+	:: else
+	fi;
+#endif
+	if
+#ifdef WAKE_BY_DEADLINE
+	:: woken == seen_look_by + 1 -> goto done
+#else
+	:: woken == seen_pass -> goto done
+#endif
+	:: else
+	fi;
+#ifdef CLAIM_BEFORE_WAKE
+	woken = seen_pass;
+#endif
+	atomic { !caller_entry[me] -> bell = true }
+#ifdef CALLER_LOWERS_PROMISE
+	atomic {
+		if
+		:: look_by == seen_look_by -> look_by = 0
+		:: else
+		fi
+	}
+#else
+#ifdef RECORD_CURRENT_PASS
+	seen_pass = pass;
+#endif
+	atomic {
+		if
+#ifdef RECORD_GOES_BACK
+		:: true -> woken = seen_pass
+#elif defined(WAKE_BY_DEADLINE)
+		:: true -> woken = seen_look_by + 1
+#else
+		:: woken < seen_pass -> woken = seen_pass
+#endif
+		:: else
+		fi
+	}
+#endif
+done:
+	atomic {
+		returned[me] = true;
+		in_time[me] = (now < deadline[me]);
+		seen_pass = 0;
+		seen_look_by = 0;
+		check_late()
+	}
+}
+
+inline take(k)
+{
+	atomic {
+		if
+		:: entry[k] -> entry[k] = false; unseen[k] = false; filed[k] = deadline[k]
+		:: else
+		fi
+	}
+}
+
+/* Is it unseen although an event with this deadline must not come before it? */
+#define PASSED_OVER(k, at) (unseen[k] && returned[k] && in_time[k] && deadline[k] < at)
+
+/* Expire what is due by `time`; what remains tells `next`. */
+inline expire()
+{
+	do
+	:: next = (filed[0] < filed[1] -> filed[0] : filed[1]);
+	   next = (filed[2] < next -> filed[2] : next);
+	   if
+	   :: next > time -> break
+	   :: else
+	   fi;
+	   in_order = !(PASSED_OVER(0, next) || PASSED_OVER(1, next));
+	   assert(in_order);
+	   filed[0] = (filed[0] == next -> NEVER : filed[0]);
+	   filed[1] = (filed[1] == next -> NEVER : filed[1]);
+	   filed[2] = (filed[2] == next -> NEVER : filed[2])
+	od
+}
+
+proctype owner()
+{
+	byte number = 1, promised = 2, time, next;
+	bool raised;
+
+	do
+	::
+		atomic { number++; owner_store(PASS, number) }
+#ifndef PASS_NO_BARRIER
+		owner_count == 0;
+#endif
+#ifndef CLOCK_AFTER_INBOX
+		time = now;
+#endif
+		take(0);
+		take(1);
+#ifdef CLOCK_AFTER_INBOX
+		time = now;
+#endif
+#ifdef BELL_CLEARED_LATE
+		bell = false;
+#endif
+		atomic { expire(); time = 0; raised = next > promised }
+#ifdef LOOK_BEFORE_RAISE
+		if
+		:: raised && (entry[0] || entry[1]) -> goto around
+		:: else -> raised = false
+		fi;
+#endif
+		atomic {
+			if
+			:: next != promised -> owner_store(LOOK_BY, next)
+			:: else
+			fi;
+			promised = next
+		}
+#ifndef OWNER_NO_BARRIER
+		owner_count == 0;
+#endif
+#ifndef NO_SECOND_LOOK
+		if
+		:: raised ->
+			if
+			:: entry[0] -> goto around
+			:: else
+			fi;
+			if
+			:: entry[1] -> goto around
+			:: else
+			fi
+		:: else
+		fi;
+#endif
+		atomic {
+			until = next;
+			if
+			:: now + SPIN < until -> owner_count == 0; mode = ASLEEP; check_late()
+			:: else -> goto spin
+			fi
+		}
+endsleep:
+		atomic {
+			if
+#ifdef BELL_CLEARED_LATE
+			:: bell
+#else
+			:: bell -> bell = false
+#endif
+			:: until != NEVER && until - SPIN <= now
+			fi;
+			mode = AWAKE
+		}
+spin:
+		atomic {
+			if
+			:: now < until && now + SPIN >= until -> mode = SPINNING; check_late()
+			:: else -> goto around
+			fi
+		}
+endspin:
+		atomic { (now >= until || woken == pass) -> mode = AWAKE }
+around:
+		atomic { until = 0; raised = false; next = 0 }
+	od
+}
+
+init {
+	atomic {
+		filed[0] = NEVER;
+		filed[1] = NEVER;
+		filed[2] = 2;
+		if
+		:: deadline[0] = 1
+		:: deadline[0] = 3
+		fi;
+		if
+		:: deadline[1] = 1
+		:: deadline[1] = 3
+		fi;
+		run memory();
+		run clock();
+		run canceller();
+		run owner();
+		run caller(0);
+		run caller(1)
+	}
+}
