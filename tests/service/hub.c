@@ -255,6 +255,17 @@ uint64_t process_rss_bytes(void)
 	return thread_status(getpid(), "VmRSS:", 10) * 1024;
 }
 
+/*
+ * A sanitizer keeps shadow and history of its own beside each page, and takes them when it likes:
+ * ThreadSanitizer 5 MB at once, some seconds in.  A slot lost for each of a million timers is 64 MB.
+ */
+void process_rss_is_still(uint64_t before_bytes)
+{
+	uint64_t noise_bytes = UINT64_C(1) << (sanitized() ? 24 : 20);
+
+	expect_cmp(process_rss_bytes(), <, before_bytes + noise_bytes);
+}
+
 void process_settles_at_threads(unsigned count)
 {
 	uint64_t until_ns = clock_now_ns() + ARRIVES;

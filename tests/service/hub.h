@@ -96,6 +96,8 @@ unsigned process_thread_count(void);
 unsigned process_threads_at_rest(void);
 unsigned process_mapping_count(void);
 uint64_t process_rss_bytes(void);
+/* Fails where the process has grown since it had that many bytes resident. */
+void process_rss_is_still(uint64_t before_bytes);
 /* Waits until the process has `count` threads: a joined thread lingers for a moment. */
 void process_settles_at_threads(unsigned count);
 
