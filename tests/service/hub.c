@@ -257,7 +257,7 @@ uint64_t process_rss_bytes(void)
 
 /*
  * A sanitizer keeps shadow and history of its own beside each page, and takes them when it likes:
- * ThreadSanitizer 5 MB at once, some seconds in.  A slot lost for each of a million timers is 64 MB.
+ * ThreadSanitizer 5 MB at once, some seconds in. A slot lost for each of a million timers is 64 MB.
  */
 void process_rss_is_still(uint64_t before_bytes)
 {
