@@ -56,6 +56,10 @@ struct owner {
 	struct timerhub_queue *unpublished; /* queues with events not yet published */
 	uint64_t now_ns;    /* this pass's reading of the clock: what is due by it expires */
 	uint64_t signal_ns; /* a later reading, for the lateness of what is published next */
+	uint64_t crowd_ns;  /* when crowd_count was last 0; like the next two, see owner_gather() */
+	uint64_t crowd_count; /* expiries since */
+	bool crowded;
+	bool gathers; /* may be late for a crowd; fixed before the thread starts */
 
 	struct sleeper sleeper;
 	struct owner_config config;

@@ -29,6 +29,13 @@ void schedule_close(struct schedule *schedule);
 /* File the slot under this instant, wherever it was before. UINT64_MAX: file it nowhere. */
 void schedule_insert(struct schedule *schedule, uint32_t slot, uint64_t at_ns);
 
+/* Have the memory fetched that filing the slot elsewhere will touch. A hint, worth many in a row. */
+static inline void schedule_fetch(const struct schedule *schedule, uint32_t slot)
+{
+	if ((schedule->filings[slot].where & WHERE_MASK) == WHERE_WHEEL)
+		wheel_fetch(&schedule->wheel, slot);
+}
+
 /* File the slot nowhere; fine if it is not filed. */
 void schedule_remove(struct schedule *schedule, uint32_t slot);
 
@@ -41,6 +48,12 @@ uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns);
 static inline uint32_t schedule_peek(const struct schedule *schedule, uint32_t ahead)
 {
 	return run_peek(&schedule->run, ahead);
+}
+
+/* Was the slot last taken the first of many that came to be known together? */
+static inline bool schedule_at_front(const struct schedule *schedule)
+{
+	return schedule->run.begin == 1;
 }
 
 /* The earliest instant (or a bound below it, see wheel_bound_ns); UINT64_MAX if there is none. */

@@ -390,10 +390,11 @@ int hub_cancel(struct timerhub *hub, timerhub_timer timer, const struct timerhub
 {
 	uint32_t slot = handle_slot(timer);
 	struct timer_hot *hot = &hub->arena.hot[slot];
-	uint64_t word = u64_load_acquire(&hot->word); /* [armed] */
-	uint64_t dead;
+	uint64_t word, dead;
 	bool filed;
 
+	__builtin_prefetch(&hub->arena.cold[slot], 1); /* to be written when it is put back */
+	word = u64_load_acquire(&hot->word);           /* [armed] */
 	do {
 		uint64_t aux = u64_load_relaxed(&hot->aux);
 		uint64_t queue_slack =

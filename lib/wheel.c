@@ -20,7 +20,6 @@
 
 /* A bound that may be too low is made exact where that takes at most this many chunks. */
 #define WHEEL_RESCAN_CHUNKS_MAX 8
-#define WHEEL_ENTRY_BITS 4
 
 void wheel_init(struct wheel *wheel, struct wheel_level *levels, struct wheel_chunk *chunks,
                 struct timer_filing *filings)

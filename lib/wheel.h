@@ -16,6 +16,7 @@
 #define WHEEL_DIGITS (1u << WHEEL_DIGIT_BITS)
 #define WHEEL_BITMAP_WORDS (WHEEL_DIGITS / 64)
 #define WHEEL_CHUNK_ENTRIES 15
+#define WHEEL_ENTRY_BITS 4
 #define CHUNK_NONE 0 /* chunk 0 is never used, so that zeroed memory means "none" */
 
 /* Some of a bucket's timers, side by side: four cache lines. */
@@ -72,6 +73,16 @@ static inline bool wheel_covers(const struct wheel *wheel, uint64_t at_ns)
 
 /* The slot must be filed nowhere, and the instant covered. O(1). */
 void wheel_insert(struct wheel *wheel, struct timer_due due);
+
+/* The slot must be in the wheel: have the memory fetched that moving it will touch. */
+static inline void wheel_fetch(const struct wheel *wheel, uint32_t slot)
+{
+	uint32_t where = wheel->filings[slot].where & ~WHERE_MASK;
+	const struct wheel_chunk *chunk = &wheel->chunks[where >> WHEEL_ENTRY_BITS];
+
+	__builtin_prefetch(chunk, 1);
+	__builtin_prefetch(&chunk->entries[where & ((1u << WHEEL_ENTRY_BITS) - 1)], 1);
+}
 
 /* The slot must be in the wheel. O(1). */
 void wheel_remove(struct wheel *wheel, uint32_t slot);
