@@ -11,7 +11,9 @@
 #include "hub.h"
 
 #include <link.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +27,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define WAY_MAX 100000
 #define DEBUG_REGISTER(n) offsetof(struct user, u_debugreg[n])
 #define REGISTER(name) offsetof(struct user, regs.name)
 
@@ -33,34 +34,34 @@ enum what { ATTACH, LEARN, STOP_AT, FINISH };
 
 struct order {
 	enum what what;
-	unsigned instruction;
+	unsigned times; /* stop when the victim comes there for the how-manieth time */
+	uintptr_t at;
 };
 
-static struct way {
+static struct shared {
 	uintptr_t begin; /* the library's code */
 	uintptr_t end;
 	pid_t victim;
-	unsigned length;
-	uintptr_t instructions[WAY_MAX];
-} * way;
+	struct tracer_way way;
+} *shared;
 
 /* ---- the tracer's process ---- */
 
 static bool in_library(uintptr_t at)
 {
-	return at >= way->begin && at < way->end;
+	return at >= shared->begin && at < shared->end;
 }
 
 static uintptr_t peek_register(size_t offset)
 {
-	return (uintptr_t)ptrace(PTRACE_PEEKUSER, way->victim, offset, 0);
+	return (uintptr_t)ptrace(PTRACE_PEEKUSER, shared->victim, offset, 0);
 }
 
 /* Before the instruction there, 0: none. 0 or an errno. */
 static int set_breakpoint(uintptr_t at)
 {
-	if (ptrace(PTRACE_POKEUSER, way->victim, DEBUG_REGISTER(0), at) < 0 ||
-	    ptrace(PTRACE_POKEUSER, way->victim, DEBUG_REGISTER(7), at ? 1 : 0) < 0)
+	if (ptrace(PTRACE_POKEUSER, shared->victim, DEBUG_REGISTER(0), at) < 0 ||
+	    ptrace(PTRACE_POKEUSER, shared->victim, DEBUG_REGISTER(7), at ? 1 : 0) < 0)
 		return errno;
 	return 0;
 }
@@ -71,19 +72,19 @@ static bool await_stop(void)
 	siginfo_t info;
 	int status;
 
-	if (waitpid(way->victim, &status, __WALL) != way->victim || !WIFSTOPPED(status) ||
-	    WSTOPSIG(status) != SIGTRAP || ptrace(PTRACE_GETSIGINFO, way->victim, 0, &info) < 0)
+	if (waitpid(shared->victim, &status, __WALL) != shared->victim || !WIFSTOPPED(status) ||
+	    WSTOPSIG(status) != SIGTRAP || ptrace(PTRACE_GETSIGINFO, shared->victim, 0, &info) < 0)
 		_exit(EXIT_FAILURE);
 	return info.si_code == TRAP_TRACE || info.si_code == TRAP_HWBKPT;
 }
 
-static void let_go(int request)
+static void let_go(enum __ptrace_request request)
 {
-	if (ptrace(request, way->victim, 0, 0) < 0)
+	if (ptrace(request, shared->victim, 0, 0) < 0)
 		_exit(EXIT_FAILURE);
 }
 
-static bool go_on(int request)
+static bool go_on(enum __ptrace_request request)
 {
 	let_go(request);
 	return await_stop();
@@ -106,7 +107,7 @@ static bool step(void)
 	bool going = go_on(PTRACE_SINGLESTEP);
 
 	while (going && !in_library(peek_register(REGISTER(rip)))) {
-		uintptr_t back = (uintptr_t)ptrace(PTRACE_PEEKDATA, way->victim,
+		uintptr_t back = (uintptr_t)ptrace(PTRACE_PEEKDATA, shared->victim,
 		                                   peek_register(REGISTER(rsp)), 0);
 
 		if (inside && in_library(back))
@@ -119,23 +120,20 @@ static bool step(void)
 
 static void learn(void)
 {
+	struct tracer_way *way = &shared->way;
+
 	way->length = 0;
 	while (step())
-		if (way->length < WAY_MAX)
+		if (way->length < TRACER_WAY_MAX)
 			way->instructions[way->length++] = peek_register(REGISTER(rip));
 }
 
-/* The way may lead through the same instruction several times. */
-static bool run_to(unsigned instruction)
+static bool run_to(const struct order *order)
 {
-	uintptr_t at = way->instructions[instruction];
-	unsigned times = 0;
 	bool going = true;
 
-	for (unsigned i = 0; i <= instruction; i++)
-		times += way->instructions[i] == at;
-	(void)set_breakpoint(at);
-	for (; going && times > 0; times--)
+	(void)set_breakpoint(order->at);
+	for (unsigned i = 0; going && i < order->times; i++)
 		going = go_on(PTRACE_CONT);
 	(void)set_breakpoint(0);
 	return going;
@@ -147,11 +145,11 @@ static int attach(void)
 	int status;
 	int error;
 
-	if (ptrace(PTRACE_SEIZE, way->victim, 0, 0) < 0 ||
-	    ptrace(PTRACE_INTERRUPT, way->victim, 0, 0) < 0 ||
-	    waitpid(way->victim, &status, __WALL) != way->victim)
+	if (ptrace(PTRACE_SEIZE, shared->victim, 0, 0) < 0 ||
+	    ptrace(PTRACE_INTERRUPT, shared->victim, 0, 0) < 0 ||
+	    waitpid(shared->victim, &status, __WALL) != shared->victim)
 		return errno;
-	error = set_breakpoint(way->begin);
+	error = set_breakpoint(shared->begin);
 	if (error == 0)
 		error = set_breakpoint(0);
 	let_go(PTRACE_CONT);
@@ -172,7 +170,7 @@ static int obey(const struct order *order)
 		if (order->what == LEARN)
 			learn();
 		else
-			going = run_to(order->instruction);
+			going = run_to(order);
 	}
 	if (!going)
 		let_go(PTRACE_CONT);
@@ -198,15 +196,16 @@ static pid_t tracer;
 static int tracer_socket;
 static int victim_pipe[2];
 static pthread_t victim_thread;
+static atomic_uint calls_begun;
+static atomic_uint calls_ended; /* also carries what the victim did to those who wait for it */
 
 struct job {
 	void (*call)(void *);
 	void *argument;
 };
 
-static int order(enum what what, unsigned instruction)
+static int send_order(struct order order)
 {
-	struct order order = { what, instruction };
 	int answer = 0;
 
 	expect_eq(write(tracer_socket, &order, sizeof(order)), sizeof(order));
@@ -222,11 +221,12 @@ static void *run_victim(void *arg)
 
 	(void)arg;
 	thread_pin(0); /* so that victim and others share what is split by CPU */
-	__atomic_store_n(&way->victim, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
+	__atomic_store_n(&shared->victim, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
 	while (read(victim_pipe[0], &job, sizeof(job)) == sizeof(job)) {
 		MARK();
 		job.call(job.argument);
 		MARK();
+		atomic_fetch_add(&calls_ended, 1);
 	}
 	return NULL;
 }
@@ -240,8 +240,8 @@ static int find_code(struct dl_phdr_info *info, size_t size, void *symbol)
 
 		if (info->dlpi_phdr[i].p_type == PT_LOAD && (uintptr_t)symbol >= begin &&
 		    (uintptr_t)symbol < end) {
-			way->begin = begin;
-			way->end = end;
+			shared->begin = begin;
+			shared->end = end;
 			return 1;
 		}
 	}
@@ -267,15 +267,16 @@ bool tracer_open(void)
 {
 	int refused;
 
-	way = mmap(NULL, sizeof(*way), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	expect(way != MAP_FAILED);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+	              0);
+	expect(shared != MAP_FAILED);
 	expect(dl_iterate_phdr(find_code, (void *)(uintptr_t)timerhub_arm));
 	start_tracer();
 	expect_eq(pipe(victim_pipe), 0);
 	thread_start(&victim_thread, run_victim, NULL);
-	while (__atomic_load_n(&way->victim, __ATOMIC_ACQUIRE) == 0)
+	while (__atomic_load_n(&shared->victim, __ATOMIC_ACQUIRE) == 0)
 		clock_sleep_ns(100 * US);
-	refused = order(ATTACH, 0);
+	refused = send_order((struct order){ .what = ATTACH });
 	if (refused) {
 		printf("skipped: ptrace: %s\n", strerror(refused));
 		tracer_close();
@@ -290,31 +291,49 @@ void tracer_close(void)
 	close(victim_pipe[1]);
 	thread_join(victim_thread);
 	close(victim_pipe[0]);
-	expect_eq(munmap(way, sizeof(*way)), 0);
+	expect_eq(munmap(shared, sizeof(*shared)), 0);
 }
 
 void tracer_call(void (*call)(void *), void *argument)
 {
 	struct job job = { call, argument };
 
+	atomic_fetch_add(&calls_begun, 1);
 	expect_eq(write(victim_pipe[1], &job, sizeof(job)), sizeof(job));
 }
 
-unsigned tracer_learn(void)
+static void await_end(void)
 {
-	order(LEARN, 0);
-	expect_cmp(way->length, <, WAY_MAX);
-	return way->length;
+	while (atomic_load(&calls_ended) != atomic_load(&calls_begun))
+		(void)sched_yield();
 }
 
-bool tracer_stop_at(unsigned instruction)
+const struct tracer_way *tracer_learn(void)
 {
-	return order(STOP_AT, instruction);
+	send_order((struct order){ .what = LEARN });
+	await_end();
+	expect_cmp(shared->way.length, <, TRACER_WAY_MAX);
+	return &shared->way;
+}
+
+bool tracer_stop_at(const struct tracer_way *way, unsigned instruction)
+{
+	struct order order = { .what = STOP_AT, .at = way->instructions[instruction] };
+	bool stopped;
+
+	/* The way may lead through the same instruction several times. */
+	for (unsigned i = 0; i <= instruction; i++)
+		order.times += way->instructions[i] == order.at;
+	stopped = send_order(order);
+	if (!stopped)
+		await_end();
+	return stopped;
 }
 
 void tracer_finish(void)
 {
-	order(FINISH, 0);
+	send_order((struct order){ .what = FINISH });
+	await_end();
 }
 
 #endif
