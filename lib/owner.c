@@ -376,7 +376,7 @@ static void owner_use_poll(struct owner *owner)
 static void owner_sleep_otherwise(struct owner *owner, uint64_t timeout_ns, int error)
 {
 	struct sleeper otherwise;
-	bool transient = error == -EAGAIN || error == -EBUSY || error == -ENOMEM;
+	bool transient = error == -EAGAIN || error == -EBUSY || error == -ENOMEM || error == -EINTR;
 
 	if (!transient || ++owner->sleep_failures >= OWNER_SLEEP_FAILURES_MAX)
 		owner_use_poll(owner);

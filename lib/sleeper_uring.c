@@ -23,6 +23,8 @@
 #define URING_ENTER_NO_IOWAIT (1u << 7)
 
 #define URING_ENTRIES 8
+/* An interrupted submission is made again; not for ever, for who knows what a sandbox answers. */
+#define URING_SUBMIT_TRIES 16
 
 struct sleeper_uring {
 	struct io_uring ring;
@@ -60,7 +62,16 @@ static int uring_create(struct io_uring *ring)
 	return result;
 }
 
-/* Put the poll of the bell into the ring, if it is not there; submitted with the next enter. */
+static int uring_submit(struct sleeper_uring *uring)
+{
+	int result = -EINTR;
+
+	for (unsigned i = 0; i < URING_SUBMIT_TRIES && result == -EINTR; i++)
+		result = io_uring_submit(&uring->ring);
+	return result;
+}
+
+/* Put the poll of the bell into the ring, if it is not there. */
 static int uring_poll_bell(struct sleeper *sleeper, struct sleeper_uring *uring)
 {
 	int result;
@@ -76,7 +87,7 @@ static int uring_poll_bell(struct sleeper *sleeper, struct sleeper_uring *uring)
 		io_uring_sqe_set_data64(sqe, 0);
 		uring->prepared = true;
 	}
-	result = io_uring_submit(&uring->ring);
+	result = uring_submit(uring);
 	if (result < 1)
 		return result < 0 ? result : -EAGAIN;
 	uring->prepared = false;
