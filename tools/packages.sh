@@ -46,3 +46,7 @@ packages_build=(gcc libc6-dev meson ninja-build pkg-config liburing-dev)
 # shellcheck disable=SC2034
 packages_loops=(libuv1-dev libevent-dev libev-dev libglib2.0-dev libsystemd-dev libboost-dev g++
 	python3)
+
+# What the packaging suite builds with, and what looks at the ABI.
+# shellcheck disable=SC2034
+packages_packaging=(binutils cmake abigail-tools musl-tools)
