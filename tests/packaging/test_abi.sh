@@ -34,18 +34,22 @@ falsified() {
 	fi
 }
 
+event="class-decl name='timerhub_event'"
+config="class-decl name='timerhub_config'"
+member="/offset-in-bits='256'/,/<\/data-member>/d"
+
 # A function that was there, by its symbol alone.
 falsified bad -e "s/\(<elf-symbol name='timerhub_\)now\('.*\)/&\n\1lost\2/"
 # A member that was 32 bits further.
-falsified bad -e "/class-decl name='timerhub_event'/,/<\/class-decl>/s/bits='128'/bits='160'/"
+falsified bad -e "/$event/,/<\/class-decl>/s/bits='128'/bits='160'/"
 # A struct without a size member that was shorter.
-falsified bad -e "/class-decl name='timerhub_event'/s/size-in-bits='320'/size-in-bits='256'/" \
-	-e "/class-decl name='timerhub_event'/,/<\/class-decl>/{/offset-in-bits='256'/,/<\/data-member>/d}"
+falsified bad -e "/$event/s/size-in-bits='320'/size-in-bits='256'/" \
+	-e "/$event/,/<\/class-decl>/{$member}"
 # A parameter that was not there.
 falsified bad -e "/function-decl name='timerhub_dispatch'/,/<\/function-decl>/{/name='max'/d}"
 # An option struct that was shorter: it may grow.
-falsified good -e "/class-decl name='timerhub_config'/s/size-in-bits='320'/size-in-bits='256'/" \
-	-e "/class-decl name='timerhub_config'/,/<\/class-decl>/{/offset-in-bits='256'/,/<\/data-member>/d}"
+falsified good -e "/$config/s/size-in-bits='320'/size-in-bits='256'/" \
+	-e "/$config/,/<\/class-decl>/{$member}"
 # No description at all.
 falsified bad -e '20,$d'
 # A function that was not there.
