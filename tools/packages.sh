@@ -41,3 +41,12 @@ packages_need() {
 # What it takes to build the library, from a bare machine on. gcc only recommends libc6-dev.
 # shellcheck disable=SC2034 # for those who source this
 packages_build=(gcc libc6-dev meson ninja-build pkg-config liburing-dev)
+
+# The event loops of examples/loops.
+# shellcheck disable=SC2034
+packages_loops=(libuv1-dev libevent-dev libev-dev libglib2.0-dev libsystemd-dev libboost-dev g++
+	python3)
+
+# What the packaging suite builds with, and what looks at the ABI.
+# shellcheck disable=SC2034
+packages_packaging=(binutils cmake abigail-tools musl-tools)

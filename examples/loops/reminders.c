@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the loops have in common, see reminders.h: threads that read and arm, callbacks that print.
+ * The callbacks run where timerhub_dispatch() is called, on the loop's thread, and need no lock.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reminders.h"
+
+struct reader {
+	pthread_t thread;
+	const char *path;
+	timerhub_timer over; /* armed for never; the reader lets it come when its file has ended */
+	int64_t armed;       /* by the reader; read by the loop's thread when `over` has come */
+};
+
+static struct {
+	struct timerhub *hub;
+	struct timerhub_queue *queue;
+	struct reader *readers;
+	int reader_count;
+	int running;  /* readers whose end the loop has not seen */
+	int64_t left; /* armed by readers that have ended, minus printed: below 0 meanwhile */
+} job;
+
+/* Ends the program if there is an error: a reminder lost in silence would be worse. */
+static void must(const char *what, int error)
+{
+	if (error == 0)
+		return;
+	fprintf(stderr, "reminders: %s: %s\n", what, strerror(error));
+	exit(1);
+}
+
+static void reminder_due(const struct timerhub_event *event)
+{
+	puts((char *)(uintptr_t)event->data);
+	must("standard output", fflush(stdout) == 0 ? 0 : errno);
+	free((char *)(uintptr_t)event->data);
+	job.left--;
+}
+
+static void reader_over(const struct timerhub_event *event)
+{
+	job.left += job.readers[event->data].armed;
+	job.running--;
+}
+
+/* "MS TEXT" becomes a timer that owns a copy of TEXT. */
+static void remind(const char *line)
+{
+	struct timerhub_spec spec = { .size = sizeof(spec), .fn = reminder_due };
+	uint64_t delay_ms;
+	int text = 0;
+
+	must(line, sscanf(line, "%9" SCNu64 " %n", &delay_ms, &text) == 1 && text > 0 ? 0 : EINVAL);
+	char *copy = strndup(line + text, strcspn(line + text, "\n"));
+	must("strndup", copy == NULL ? errno : 0);
+	spec.expires_ns = delay_ms * 1000000;
+	spec.data = (uint64_t)(uintptr_t)copy;
+	must("arm", -timerhub_arm(job.queue, &spec, NULL));
+}
+
+static void *reader_run(void *argument)
+{
+	struct reader *reader = argument;
+	FILE *file = fopen(reader->path, "re");
+	char *line = NULL;
+	size_t size = 0;
+
+	must(reader->path, file == NULL ? errno : 0);
+	for (; getline(&line, &size, file) >= 0; reader->armed++)
+		remind(line);
+	free(line);
+	fclose(file);
+	/* Unlike arming, this cannot be refused: the loop is sure to hear of our end. */
+	must("rearm", -timerhub_rearm(job.hub, reader->over, 0, 0));
+	return NULL;
+}
+
+struct timerhub_queue *reminders_open(int file_count, char **files)
+{
+	struct timerhub_spec over = { .size = sizeof(over), .fn = reader_over };
+
+	must("hub", -timerhub_open(&job.hub, NULL));
+	must("queue", -timerhub_queue_open(job.hub, &job.queue, NULL));
+	job.running = job.reader_count = file_count > 0 ? file_count : 1;
+	job.readers = calloc((size_t)job.reader_count, sizeof(*job.readers));
+	must("calloc", job.readers == NULL ? errno : 0);
+	over.expires_ns = TIMERHUB_NEVER;
+	for (; over.data < (uint64_t)job.reader_count; over.data++) {
+		struct reader *reader = &job.readers[over.data];
+		reader->path = file_count > 0 ? files[over.data] : "/dev/stdin";
+		must("arm", -timerhub_arm(job.queue, &over, &reader->over));
+		must("thread", pthread_create(&reader->thread, NULL, reader_run, reader));
+	}
+	return job.queue;
+}
+
+bool reminders_left(void)
+{
+	return job.running > 0 || job.left > 0;
+}
+
+int reminders_close(void)
+{
+	if (reminders_left()) /* the loop broke off, and a thread may sit in a read for ever */
+		return 1;
+	/* The loop saw `over`, but the reader may still be inside the call that moved it. */
+	for (int i = 0; i < job.reader_count; i++)
+		pthread_join(job.readers[i].thread, NULL);
+	timerhub_close(job.hub);
+	free(job.readers);
+	return 0;
+}

@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Holds an example of examples/loops to its job, from outside.
+
+Usage: test_loop.py [--seed N] COMMAND...
+
+Starts COMMAND with three fifos, writes reminders into them from three threads, and looks at what it
+prints and when: each text once, none early by the clock of this process, in order for each fifo, as
+many at one instant as take several turns of the loop. Then: it uses no CPU while nothing is due, it
+goes on while a fifo is open, and it ends, with status 0, when all have ended. A bad line or file
+ends it with status 1.
+"""
+
+import collections
+import itertools
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+READERS = 3
+BURST = 400           # more than several batches of a loop
+IDLE_S = 1.0
+IDLE_TICKS_MAX = 20   # of 10 ms: a loop that spins takes five times as many on a free CPU
+HANG_S = 60           # "for ever"
+
+
+class Lost(Exception):
+    """What the program did wrong."""
+
+
+class Reminders:
+    """What was asked for: text -> when it was written, and the delay; and what was printed."""
+
+    def __init__(self):
+        self.asked = {}
+        self.printed = []
+        self.all_printed = threading.Semaphore(0)
+
+    def write(self, fifo, reminders):
+        """Writes (text, delay in ms) in one go; no deadline can be earlier than now + delay."""
+        now_ns = time.monotonic_ns()
+        for text, delay_ms in reminders:
+            self.asked[text] = (now_ns, delay_ms)
+        fifo.write("".join(f"{delay_ms} {text}\n" for text, delay_ms in reminders))
+        fifo.flush()
+
+    def read(self, pipe):
+        for line in pipe:
+            self.printed.append((line.rstrip("\n"), time.monotonic_ns()))
+            self.all_printed.release()
+
+    def wait_for(self, count):
+        for _ in range(count):
+            if not self.all_printed.acquire(timeout=HANG_S):
+                raise Lost(f"{len(self.printed)} reminders came, of {len(self.asked)}")
+
+    def check(self):
+        counts = collections.Counter(text for text, _ in self.printed)
+        if counts != collections.Counter(self.asked.keys()):
+            raise Lost(f"not each once: {counts - collections.Counter(self.asked.keys())} too many,"
+                       f" {collections.Counter(self.asked.keys()) - counts} missing")
+        for text, printed_ns in self.printed:
+            written_ns, delay_ms = self.asked[text]
+            early_ns = written_ns + delay_ms * 1_000_000 - printed_ns
+            if early_ns > 0:
+                raise Lost(f"{text} came {early_ns} ns early")
+        self.check_order()
+
+    def check_order(self):
+        """Of one fifo's lines, one written later with a longer delay comes later."""
+        of_fifo = collections.defaultdict(list)
+        for text, _ in self.printed:
+            reader, number = text.split(" ")[0].split("-")
+            of_fifo[reader].append((int(number), self.asked[text][1], text))
+        for lines in of_fifo.values():
+            for (number, delay, text), later in itertools.combinations(lines, 2):
+                if later[0] < number and later[1] < delay:
+                    raise Lost(f"{later[2]} came after {text}")
+
+
+def cpu_ticks(pid):
+    """User and system time of a process, in clock ticks."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def feed(reminders, fifo, reader, dice):
+    """Scattered delays, with pauses; then many at one instant."""
+    number = 0
+    for _ in range(10):
+        batch = [(f"{reader}-{number + i}", dice.randrange(300)) for i in range(20)]
+        number += len(batch)
+        reminders.write(fifo, batch)
+        time.sleep(dice.random() / 50)
+    reminders.write(fifo, [(f"{reader}-{number + i} all at once", 200) for i in range(BURST)])
+
+
+def serve(process, reminders, fifos, dice):
+    """The whole job, from the first reminder to the exit status."""
+    threads = [threading.Thread(target=feed,
+                                args=(reminders, fifo, i, random.Random(dice.random())))
+               for i, fifo in enumerate(fifos)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    reminders.wait_for(len(reminders.asked))
+
+    ticks = cpu_ticks(process.pid)
+    time.sleep(IDLE_S)
+    ticks = cpu_ticks(process.pid) - ticks
+    if ticks > IDLE_TICKS_MAX:
+        raise Lost(f"{ticks} ticks of CPU in {IDLE_S} s with nothing due")
+
+    # All but one end; the loop must go on for that one, and for what is armed when it ends.
+    for fifo in fifos[1:]:
+        fifo.close()
+    time.sleep(0.05)
+    if process.poll() is not None:
+        raise Lost("it ended while a file was open")
+    reminders.write(fifos[0], [("0-100000 last but one", 1), ("0-100001 last", 150)])
+    fifos[0].close()
+    reminders.wait_for(2)
+    if process.wait(timeout=HANG_S) != 0:
+        raise Lost(f"exit status {process.returncode}")
+
+
+def test_job(command, directory, seed):
+    paths = [str(pathlib.Path(directory) / f"fifo{i}") for i in range(READERS)]
+    for path in paths:
+        os.mkfifo(path)
+    reminders = Reminders()
+    with subprocess.Popen([*command, *paths], stdout=subprocess.PIPE, text=True) as process:
+        watchdog = threading.Timer(2 * HANG_S, process.kill)
+        watchdog.start()
+        try:
+            fifos = [open(path, "w", encoding="utf-8") for path in paths]
+            printing = threading.Thread(target=reminders.read, args=(process.stdout,))
+            printing.start()
+            serve(process, reminders, fifos, random.Random(seed))
+            printing.join()
+        finally:
+            process.kill()
+            watchdog.cancel()
+    reminders.check()
+
+
+def test_refusal(command, arguments, text):
+    """Standard input if there are no files; what cannot be read ends the program, and is said."""
+    done = subprocess.run([*command, *arguments], input=text, capture_output=True, text=True,
+                          timeout=HANG_S, check=False)
+    if done.returncode != 1 or not done.stderr:
+        raise Lost(f"{arguments} {text!r}: exit status {done.returncode}, {done.stderr!r}")
+
+
+def main(arguments):
+    seed = int.from_bytes(os.urandom(4), "little")
+    if arguments[:1] == ["--seed"]:
+        seed, arguments = int(arguments[1], 0), arguments[2:]
+    print(f"--seed {seed:#x}")
+    try:
+        with tempfile.TemporaryDirectory() as directory:
+            test_job(arguments, directory, seed)
+        test_refusal(arguments, [], "soon a line without a number\n")
+        test_refusal(arguments, ["/nonexistent/file"], "")
+    except Lost as lost:
+        print(lost, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

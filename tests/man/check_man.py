@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Holds the manual pages to the library.
+
+Usage: check_man.py pages SOURCE-ROOT          each exported symbol has a page, each page its parts
+       check_man.py lint FOLDER                mandoc has nothing to warn of
+       check_man.py program PAGE FILE          writes the program of a page's EXAMPLES into FILE
+       check_man.py run PAGE PROGRAM           runs that program: does it print what the page says?
+
+Prints complaints, and exits with status 1 if there are any.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+SECTIONS = ["NAME", "LIBRARY", "SYNOPSIS", "DESCRIPTION", "RETURN VALUES", "EXAMPLES", "ERRORS",
+            "ATTRIBUTES", "SEE ALSO"]
+SAFETY = {"Thread safety": r"MT-(Safe|Unsafe)", "Async-signal safety": r"AS-(Safe|Unsafe)|as the"}
+TOPICS = ["DESCRIPTION", "LAWS", "THREADS", "SIGNALS", "FORK", "LIMITS", "MEMORY", "CONTAINERS",
+          "ERROR CODES"]
+
+
+def section(text, name):
+    """The lines of a section, without its heading; empty if there is none."""
+    match = re.search(rf"^\.Sh {name}\n(.*?)(?=^\.Sh |\Z)", text, re.MULTILINE | re.DOTALL)
+    return match[1] if match else ""
+
+
+def names_of(text):
+    return re.findall(r"^\.Nm (\w+)", section(text, "NAME"), re.MULTILINE)
+
+
+def plain(text):
+    """What the reader sees of literal text."""
+    for escape, character in ((r"\-", "-"), (r"\(aq", "'"), (r"\&", ""), (r"\e", "\\")):
+        text = text.replace(escape, character)
+    return text
+
+
+def literal_blocks(text):
+    blocks = re.findall(r"^\.Bd -literal.*?\n(.*?)^\.Ed", section(text, "EXAMPLES"),
+                        re.MULTILINE | re.DOTALL)
+    return [plain(block) for block in blocks]
+
+
+def program_and_output(path):
+    """A page has one program, and after it what that prints."""
+    blocks = literal_blocks(path.read_text(encoding="utf-8"))
+    if len(blocks) != 2 or "int main(" not in blocks[0] or "int main(" in blocks[1]:
+        raise ValueError(f"{path.name}: EXAMPLES is not one program and what it prints")
+    return blocks
+
+
+# ---- pages ----
+
+
+def exported(root):
+    return re.findall(r"^\t\t(\w+);", (root / "lib/timerhub.map").read_text(encoding="utf-8"),
+                      re.MULTILINE)
+
+
+def prototypes(root):
+    """name -> names of its parameters, from the header."""
+    text = (root / "include/timerhub.h").read_text(encoding="utf-8")
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+    found = re.findall(r"^TIMERHUB_API\b[^(;]*?\b(\w+)\(([^)]*)\)", text, re.MULTILINE)
+    return {name: [re.sub(r"\s+", " ", part).strip() for part in parameters.split(",")]
+            for name, parameters in found}
+
+
+def check_synopsis(page, text, header):
+    """The page shows the prototypes of the header."""
+    complaints = []
+    calls = re.findall(r"^\.Fo (\w+)\n((?:\.Fa .*\n)*)\.Fc", section(text, "SYNOPSIS"),
+                       re.MULTILINE)
+    shown = {name: re.findall(r'^\.Fa "(.*)"$', arguments, re.MULTILINE)
+             for name, arguments in calls}
+    for name in names_of(text):
+        if shown.get(name) != header.get(name):
+            complaints.append(f"{page}: {name}({shown.get(name)}) is {name}({header.get(name)})")
+    return complaints
+
+
+def check_safety(page, text):
+    """Each call of the page says whether threads and signal handlers may make it."""
+    complaints = []
+    table = re.sub(r"\n\.It Ta ", " Ta ", section(text, "ATTRIBUTES"))
+    for name in names_of(text):
+        row = re.search(rf"^\.It Fn {name} (.*)$", table, re.MULTILINE)
+        for attribute, value in SAFETY.items():
+            if not row or not re.search(rf"Ta {attribute} Ta ({value})", row[1]):
+                complaints.append(f"{page}: ATTRIBUTES has no {attribute.lower()} of {name}")
+    return complaints
+
+
+def check_page(path, header):
+    text = path.read_text(encoding="utf-8")
+    sections = re.findall(r"^\.Sh (.*)$", text, re.MULTILINE)
+    complaints = []
+    if sections != SECTIONS:
+        complaints.append(f"{path.name}: its sections are {sections}")
+    if not names_of(text) or names_of(text)[0] != path.stem:
+        complaints.append(f"{path.name}: its first name is not {path.stem}")
+    complaints += check_synopsis(path.name, text, header) + check_safety(path.name, text)
+    try:
+        program_and_output(path)
+    except ValueError as wrong:
+        complaints.append(str(wrong))
+    return complaints
+
+
+def check_overview(path):
+    text = path.read_text(encoding="utf-8")
+    complaints = [f"{path.name}: no section {topic}" for topic in TOPICS
+                  if not section(text, topic)]
+    laws = len(re.findall(r"^\.It$", section(text, "LAWS"), re.MULTILINE))
+    if laws != 12:
+        complaints.append(f"{path.name}: {laws} laws, not 12")
+    return complaints
+
+
+def check_pages(root):
+    folder, header = root / "man", prototypes(root)
+    pages = {path: names_of(path.read_text(encoding="utf-8"))
+             for path in sorted(folder.glob("timerhub_*.3"))}
+    named = [name for names in pages.values() for name in names]
+    complaints = [f"{name} has no page" for name in sorted(set(exported(root)) - set(named))]
+    complaints += [f"{name} has a page, and is not exported"
+                   for name in sorted(set(named) - set(exported(root)))]
+    complaints += [f"{name} has {named.count(name)} pages" for name in sorted(set(named))
+                   if named.count(name) > 1]
+    for path in pages:
+        complaints += check_page(path, header)
+    complaints += check_overview(folder / "timerhub.7")
+    # The links that are installed.
+    listed = (folder / "meson.build").read_text(encoding="utf-8")
+    for path, names in pages.items():
+        aliases = ", ".join(f"'{name}'" for name in names[1:])
+        if f"  '{path.stem}': [{aliases}],\n" not in listed:
+            complaints.append(f"man/meson.build: not '{path.stem}': [{aliases}]")
+    return complaints
+
+
+# ---- lint, program, run ----
+
+
+def check_lint(folder):
+    pages = [str(path) for path in sorted(folder.glob("*.[1-8]"))]
+    done = subprocess.run(["mandoc", "-Tlint", "-Wwarning", *pages], stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, text=True, check=False)
+    complaints = done.stdout.splitlines()
+    return complaints or ([f"mandoc: status {done.returncode}"] if done.returncode else [])
+
+
+def write_program(page, target):
+    target.write_text(program_and_output(page)[0], encoding="utf-8")
+    return []
+
+
+def check_run(page, program):
+    wanted = program_and_output(page)[1]
+    done = subprocess.run([str(program)], stdout=subprocess.PIPE, text=True, timeout=60,
+                          check=False)
+    if done.returncode != 0 or done.stdout != wanted:
+        return [f"{page.name}: its program ended with {done.returncode} and printed",
+                done.stdout, "not", wanted]
+    return []
+
+
+COMMANDS = {"pages": (1, check_pages), "lint": (1, check_lint), "program": (2, write_program),
+            "run": (2, check_run)}
+
+
+def main(arguments):
+    count, function = COMMANDS.get(arguments[0] if arguments else "", (None, None))
+    if len(arguments) - 1 != count:
+        print(__doc__, file=sys.stderr)
+        return 2
+    complaints = function(*map(pathlib.Path, arguments[1:]))
+    for complaint in complaints:
+        print(complaint)
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

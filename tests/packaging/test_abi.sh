@@ -1,0 +1,57 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Usage: test_abi.sh SOURCE-ROOT LIBRARY
+# The ABI is what lib/abi says; and tools/abi would notice. For that the description is falsified in
+# a copy, as if the library had since lost a function, moved a member, changed a parameter, gained a
+# function (allowed), or a member at the end of an option struct (allowed).
+set -euo pipefail
+
+root=$1
+library=$2
+copy=$(mktemp -d)
+trap 'rm -rf "$copy"' EXIT
+mkdir -p "$copy"/{tools,lib/abi,include}
+cp "$root/tools/abi" "$copy/tools/"
+cp "$root/lib/abi/grow.suppr" "$copy/lib/abi/"
+cp "$root/include/timerhub.h" "$copy/include/"
+
+"$root/tools/abi" "$library"
+
+# falsified WANTED SED-COMMAND...: compares with a changed description; WANTED is good or bad.
+falsified() {
+	local wanted=$1 got=good
+	shift
+	sed "$@" "$root/lib/abi/timerhub.abi" >"$copy/lib/abi/timerhub.abi"
+	if cmp -s "$root/lib/abi/timerhub.abi" "$copy/lib/abi/timerhub.abi"; then
+		echo "nothing was falsified by $*"
+		exit 1
+	fi
+	"$copy/tools/abi" "$library" >"$copy/log" 2>&1 || got=bad
+	if [[ $got != "$wanted" ]]; then
+		cat "$copy/log"
+		echo "tools/abi says $got of: $*"
+		exit 1
+	fi
+}
+
+event="class-decl name='timerhub_event'"
+config="class-decl name='timerhub_config'"
+member="/offset-in-bits='256'/,/<\/data-member>/d"
+
+# A function that was there, by its symbol alone.
+falsified bad -e "s/\(<elf-symbol name='timerhub_\)now\('.*\)/&\n\1lost\2/"
+# A member that was 32 bits further.
+falsified bad -e "/$event/,/<\/class-decl>/s/bits='128'/bits='160'/"
+# A struct without a size member that was shorter.
+falsified bad -e "/$event/s/size-in-bits='320'/size-in-bits='256'/" \
+	-e "/$event/,/<\/class-decl>/{$member}"
+# A parameter that was not there.
+falsified bad -e "/function-decl name='timerhub_dispatch'/,/<\/function-decl>/{/name='max'/d}"
+# An option struct that was shorter: it may grow.
+falsified good -e "/$config/s/size-in-bits='320'/size-in-bits='256'/" \
+	-e "/$config/,/<\/class-decl>/{$member}"
+# No description at all.
+falsified bad -e '20,$d'
+# A function that was not there.
+falsified good -e "/function-decl name='timerhub_wait'/,/<\/function-decl>/d" \
+	-e "/elf-symbol name='timerhub_wait'/d"
