@@ -68,6 +68,8 @@ struct board_callers {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 submit_wakes; /* rings of the bell */
 	atomic_u64 dropped; /* timers dropped with their queue; the closer writes */
 	atomic_u64 untaken; /* slots taken for an arming given up */
+	/* No queue was ever at this index or above: memory beyond was never touched. */
+	atomic_u64 queues_end;
 };
 
 /*

@@ -233,7 +233,11 @@ static void hub_raise_queues_end(struct timerhub *hub, uint32_t end)
 static void queue_announce(struct timerhub_queue *queue)
 {
 	struct board_queue *counts = queue->counts;
+	atomic_u64 *end = &queue->hub->board->callers.queues_end;
+	uint64_t before = u64_load_relaxed(end);
 
+	while (before <= queue->index && !u64_cas_relaxed(end, &before, queue->index + 1)) {
+	}
 	u64_store_relaxed(&counts->put, u64_load_relaxed(&counts->delivered) +
 	                                        u64_load_relaxed(&counts->passed_over));
 	u64_store_relaxed(&counts->fd_plus_one, (uint64_t)queue->notifier.fd + 1);
