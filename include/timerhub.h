@@ -144,7 +144,8 @@ struct timerhub_stats {
  * enum value, size too small, no such CPU; -E2BIG: a non-zero byte past what this version knows;
  * -EOPNOTSUPP: a clock not supported yet; -ENOMEM, -EMFILE, -EAGAIN …: from the kernel; with
  * TIMERHUB_SLEEPER_URING also the errno with which it refused io_uring. With TIMERHUB_OBSERVABLE
- * the hub's counters lie in a memfd, one fd more; -ENOSPC: 256 such hubs are open.
+ * the hub's counters lie in a memfd, one fd more; -ENOSPC: 256 such hubs are open; -EFBIG: more
+ * than RLIMIT_FSIZE allows.
  */
 TIMERHUB_API int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *config);
 

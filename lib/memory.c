@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #ifndef MFD_NOEXEC_SEAL
@@ -50,6 +51,16 @@ static int memory_open_shown(const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
+/* The limit on file sizes holds for memfds too, and going beyond it comes with a deadly signal. */
+static int memory_resize_shown(int fd, size_t bytes)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
+		return -EFBIG;
+	return ftruncate(fd, (off_t)bytes) < 0 ? -errno : 0;
+}
+
 /* Our own mapping stays writable. 0, or a negative errno. */
 static int memory_seal(int fd)
 {
@@ -66,8 +77,8 @@ int memory_reserve_shown(struct memory *memory, size_t bytes, const char *name, 
 	int fd = memory_open_shown(name);
 	int result = fd < 0 ? fd : 0;
 
-	if (result == 0 && ftruncate(fd, (off_t)bytes) < 0)
-		result = -errno;
+	if (result == 0)
+		result = memory_resize_shown(fd, bytes);
 	if (result == 0) {
 		reserved.base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 		if (reserved.base == MAP_FAILED) {
