@@ -333,6 +333,7 @@ static int open_tables(void)
 static int open_hub(void)
 {
 	const struct timerhub_config config = { .size = sizeof(config),
+		                                .flags = TIMERHUB_OBSERVABLE, /* timerhub-top */
 		                                .timers_max = server.connections_max + 2 };
 	const struct timerhub_spec status = { .size = sizeof(status),
 		                              .expires_ns = server.status_ns,

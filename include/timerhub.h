@@ -64,7 +64,8 @@ enum timerhub_sleeper {
 #define TIMERHUB_ABSOLUTE (1u << 0) /* expires_ns is a point on the hub's clock, not a delay */
 
 /* Flags of timerhub_config. */
-#define TIMERHUB_MANUAL (1u << 0) /* no owner thread: time moves by timerhub_advance() alone */
+#define TIMERHUB_MANUAL (1u << 0)     /* no owner thread: time moves by timerhub_advance() alone */
+#define TIMERHUB_OBSERVABLE (1u << 1) /* timerhub-top can watch: timerhub-top(1) */
 
 /* A deadline that never comes, until the timer is re-armed. */
 #define TIMERHUB_NEVER UINT64_MAX
@@ -92,7 +93,7 @@ struct timerhub_event {
 /* How to open a hub. Zeroed fields mean the default. */
 struct timerhub_config {
 	uint32_t size;           /* sizeof(struct timerhub_config) */
-	uint32_t flags;          /* TIMERHUB_MANUAL or 0 */
+	uint32_t flags;          /* TIMERHUB_MANUAL, TIMERHUB_OBSERVABLE or 0 */
 	uint32_t timers_max;     /* most timers live at once; 0: 1,048,576; at most 67,108,862 */
 	uint32_t clock;          /* enum timerhub_clock */
 	uint32_t sleeper;        /* enum timerhub_sleeper */
@@ -142,7 +143,9 @@ struct timerhub_stats {
  * thread, unless TIMERHUB_MANUAL. Any thread. `config` may be NULL. -EINVAL: NULL, unknown flag or
  * enum value, size too small, no such CPU; -E2BIG: a non-zero byte past what this version knows;
  * -EOPNOTSUPP: a clock not supported yet; -ENOMEM, -EMFILE, -EAGAIN …: from the kernel; with
- * TIMERHUB_SLEEPER_URING also the errno with which it refused io_uring.
+ * TIMERHUB_SLEEPER_URING also the errno with which it refused io_uring. With TIMERHUB_OBSERVABLE
+ * the hub's counters lie in a memfd, one fd more; -ENOSPC: 256 such hubs are open; -EFBIG: more
+ * than RLIMIT_FSIZE allows.
  */
 TIMERHUB_API int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *config);
 

@@ -21,7 +21,7 @@
  */
 #define ARENA_STEAL_MIN 32
 #define ARENA_FEW 512
-#define ARENA_SHARDS_MAX 16
+#define ARENA_SHARDS_MAX BOARD_SHARDS_MAX
 /* No more shards than leave each this many slots. */
 #define ARENA_SHARD_SLOTS_MIN 256
 
@@ -131,6 +131,20 @@ void arena_close(struct arena *arena)
 	memory_release(&arena->memory);
 }
 
+void arena_observe(struct arena *arena, struct board_shard *notes)
+{
+	for (uint32_t i = 0; i <= arena->shard_mask; i++)
+		arena->shards[i].notes = &notes[i];
+}
+
+/* After a change of the stack: a plain store, for the stack itself must not be shared memory. */
+static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t depth)
+{
+	if (shard->notes)
+		/* Relaxed: a number to read, right again with the next change. */
+		u64_store_relaxed(&shard->notes->stack, takes << BOARD_DEPTH_BITS | depth);
+}
+
 /*
  * Take a slot off a stack, or SLOT_NONE if it is empty. While we read the link others may take the
  * slot and write over it; then the top has changed, and what we read is thrown away.
@@ -145,8 +159,10 @@ static uint32_t shard_pop(struct arena *arena, struct arena_shard *shard)
 		uint64_t link = u64_load_relaxed(&arena->cold[slot].data);
 
 		if (u64_cas_acq_rel(&shard->top, &top,
-		                    top_make(top_takes(top) + 1, link_below(link))))
+		                    top_make(top_takes(top) + 1, link_below(link)))) {
+			shard_note(shard, top_takes(top) + 1, link_depth_below(link));
 			return slot;
+		}
 	}
 	return SLOT_NONE;
 }
@@ -156,11 +172,12 @@ static void shard_push(struct arena *arena, struct arena_shard *shard, const uin
                        unsigned count)
 {
 	uint64_t top = u64_load_acquire(&shard->top);
+	uint32_t depth;
 
 	do {
 		uint32_t below = top_slot(top);
-		uint32_t depth = 0;
 
+		depth = 0;
 		/* A racing take makes this depth wrong, and then our CAS fails. */
 		if (below < arena->capacity)
 			depth = 1 + link_depth_below(u64_load_relaxed(&arena->cold[below].data));
@@ -170,6 +187,7 @@ static void shard_push(struct arena *arena, struct arena_shard *shard, const uin
 		}
 		/* [free] */
 	} while (!u64_cas_acq_rel(&shard->top, &top, top_make(top_takes(top), slots[count - 1])));
+	shard_note(shard, top_takes(top), depth);
 }
 
 static uint64_t fresh_left(uint64_t fresh)
@@ -183,8 +201,11 @@ static uint32_t shard_take_fresh(struct arena_shard *shard)
 	uint64_t fresh = u64_load_relaxed(&shard->fresh);
 
 	while (fresh_left(fresh) > 0)
-		if (u64_cas_relaxed(&shard->fresh, &fresh, fresh + 1))
+		if (u64_cas_relaxed(&shard->fresh, &fresh, fresh + 1)) {
+			if (shard->notes)
+				(void)u64_fetch_add_relaxed(&shard->notes->used, 1);
 			return (uint32_t)fresh;
+		}
 	return SLOT_NONE;
 }
 
@@ -294,7 +315,7 @@ struct arena_counts arena_count(const struct arena *arena)
 		taken += top_takes(u64_load_relaxed(&shard->top));
 	}
 	return (struct arena_counts){
-		.taken = taken + used - u64_load_relaxed(&arena->untaken),
+		.taken = taken + used,
 		.in_use = free_again < used ? used - free_again : 0,
 		.in_use_max = used,
 	};

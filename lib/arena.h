@@ -6,31 +6,35 @@
 #ifndef TIMERHUB_ARENA_H
 #define TIMERHUB_ARENA_H
 
+#include "board.h"
 #include "memory.h"
 #include "timer.h"
 
 /* Free slots that were put back by threads on the same CPUs, and slots never used yet. */
 struct arena_shard {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 top; /* [free] takes so far << 26 | first slot + 1 */
-	atomic_u64 fresh; /* slots of its own that were never used: end << 32 | next */
-	uint32_t begin;   /* its slots begin here; fixed at open */
+	atomic_u64 fresh;          /* slots of its own that were never used: end << 32 | next */
+	uint32_t begin;            /* its slots begin here; fixed at open */
+	struct board_shard *notes; /* for who looks from outside; NULL: nobody */
 };
 
 struct arena {
-	struct timer_hot *hot;                         /* one per slot: state word and generation */
-	struct timer_cold *cold;                       /* one per slot: what the caller gave */
-	struct timer_filing *filings;                  /* one per slot: the owner's */
-	struct arena_shard *shards;                    /* shard_mask + 1 of them */
-	uint32_t shard_mask;                           /* a power of two less one */
-	uint32_t capacity;                             /* slots in all */
-	uint64_t first_generation;                     /* what this hub's generations start from */
-	struct memory memory;                          /* holds all of the above */
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 untaken; /* slots taken for an arming given up */
+	struct timer_hot *hot;        /* one per slot: state word and generation */
+	struct timer_cold *cold;      /* one per slot: what the caller gave */
+	struct timer_filing *filings; /* one per slot: the owner's */
+	struct arena_shard *shards;   /* shard_mask + 1 of them */
+	uint32_t shard_mask;          /* a power of two less one */
+	uint32_t capacity;            /* slots in all */
+	uint64_t first_generation;    /* what this hub's generations start from */
+	struct memory memory;         /* holds all of the above */
 };
 
 /* 0, or -ENOMEM. `capacity` is from 1 to TIMER_SLOTS_MAX. */
 int arena_open(struct arena *arena, uint32_t capacity);
 void arena_close(struct arena *arena);
+
+/* Leave notes, BOARD_SHARDS_MAX of them, from now on. Before the first slot is taken. */
+void arena_observe(struct arena *arena, struct board_shard *notes);
 
 /* Take a free slot, near this CPU's; SLOT_NONE only if at one instant none was free. */
 uint32_t arena_take(struct arena *arena, unsigned cpu);

@@ -201,6 +201,8 @@ static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event
 	/* Relaxed: numbers to read. The line is the consumers' own. */
 	if (delivered > 0)
 		(void)u64_fetch_add_relaxed(&queue->counts->delivered, delivered);
+	if (taken > delivered)
+		(void)u64_fetch_add_relaxed(&queue->counts->passed_over, taken - delivered);
 	if (retired_count > 0)
 		(void)u64_fetch_add_relaxed(&queue->counts->retired, retired_count);
 	if (overruns > 0)

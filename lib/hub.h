@@ -9,6 +9,7 @@
 #include <timerhub.h>
 
 #include "arena.h"
+#include "board.h"
 #include "clock.h"
 #include "inbox.h"
 #include "owner.h"
@@ -28,18 +29,17 @@ struct timerhub {
 	struct arena arena;
 	struct inbox inbox;
 	struct clock clock;
-	struct hub_living *living;         /* zeroed by the kernel in a forked child */
-	atomic_ptr *queues;                /* OWNER_QUEUES_MAX queues by index, or NULL */
-	struct queue_counts *queue_counts; /* by index, and outliving the queues */
+	struct hub_living *living; /* zeroed by the kernel in a forked child */
+	atomic_ptr *queues;        /* OWNER_QUEUES_MAX queues by index, or NULL */
+	struct board *board;       /* the counters of all the others */
 	struct memory living_memory;
-	struct memory queues_memory; /* holds both tables */
+	struct memory queues_memory; /* holds the table */
+	int board_fd;                /* an observable hub's board; else -1 */
 	int bell;                    /* wakes the owner; a manual hub's timerhub_wake_fd */
 	struct promise promise;
 	struct owner owner;
-	atomic_u64 submit_wakes; /* rings of the bell by callers; written next to a system call */
-	atomic_u64 dropped;      /* timers dropped with their queue; the closer writes */
-	atomic_u32 queues_end;   /* no queue was ever at this index or above */
-	atomic_u32 advancing;    /* manual: 1 while a thread is inside advance, or closes a queue */
+	atomic_u32 queues_end; /* no queue was ever at this index or above */
+	atomic_u32 advancing;  /* manual: 1 while a thread is inside advance, or closes a queue */
 };
 
 /* Is the owner (or, of a manual hub, this process) still there? */

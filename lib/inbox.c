@@ -22,7 +22,7 @@
 #define INBOX_FILLED ((uint64_t)1 << INBOX_SLOT_BITS)
 #define INBOX_LAP_SHIFT (INBOX_SLOT_BITS + 1)
 #define INBOX_LINE (CACHE_LINE_BYTES / sizeof(atomic_u64))
-#define INBOX_LANES_MAX 16
+#define INBOX_LANES_MAX BOARD_LANES_MAX
 /* No more lanes than leave each this many cells. */
 #define INBOX_LANE_CELLS_MIN 256
 /* Threads that can be stopped between claiming a push and pushing: see submit.c. */
@@ -56,6 +56,12 @@ int inbox_open(struct inbox *inbox, uint32_t capacity)
 void inbox_close(struct inbox *inbox)
 {
 	memory_release(&inbox->memory);
+}
+
+void inbox_observe(struct inbox *inbox, struct board_lane *notes)
+{
+	for (uint32_t i = 0; i <= inbox->lane_mask; i++)
+		inbox->lanes[i].notes = &notes[i];
 }
 
 static atomic_u64 *lane_cell(const struct inbox *inbox, const struct inbox_lane *lane,
@@ -100,6 +106,8 @@ static bool lane_push(struct inbox *inbox, struct inbox_lane *lane, uint32_t slo
 			lane_advance_tail(lane, place);
 		/* [entry] seq_cst: before the promise is read. */
 		if (seen == empty && u64_cas_seq_cst(cell, &seen, empty | INBOX_FILLED | slot)) {
+			if (lane->notes) /* relaxed: a number to read */
+				u64_store_relaxed(&lane->notes->tail, place + 1);
 			*ret_place = place;
 			return true;
 		}
@@ -152,6 +160,8 @@ static unsigned lane_take(const struct inbox *inbox, struct inbox_lane *lane, ui
 	}
 	if (count > 0)
 		u64_store_relaxed(&lane->head, head);
+	if (count > 0 && lane->notes)
+		u64_store_relaxed(&lane->notes->head, head);
 	return count;
 }
 

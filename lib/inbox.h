@@ -8,6 +8,7 @@
 #define TIMERHUB_INBOX_H
 
 #include "atomic.h"
+#include "board.h"
 #include "memory.h"
 
 /* One lane: a ring of cells for the threads on some of the CPUs. */
@@ -16,6 +17,7 @@ struct inbox_lane {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 head; /* next place to take; the owner writes */
 	uint64_t end;                               /* where this look ends; the owner's alone */
 	atomic_u64 *cells;
+	struct board_lane *notes; /* for who looks from outside; NULL: nobody */
 };
 
 struct inbox {
@@ -28,6 +30,9 @@ struct inbox {
 /* 0, or -ENOMEM. Room for `capacity` slots. */
 int inbox_open(struct inbox *inbox, uint32_t capacity);
 void inbox_close(struct inbox *inbox);
+
+/* Leave notes, BOARD_LANES_MAX of them, from now on. Before the first push. */
+void inbox_observe(struct inbox *inbox, struct board_lane *notes);
 
 /*
  * Any thread, signal-safe. True now and then when a lane has

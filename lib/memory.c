@@ -4,7 +4,17 @@
 #include "memory.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8u /* Linux 6.3 */
+#endif
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 16 /* Linux 5.1 */
+#endif
 
 int memory_reserve(struct memory *memory, size_t bytes)
 {
@@ -29,6 +39,71 @@ int memory_reserve_wiped_on_fork(struct memory *memory, size_t bytes)
 	if (result == 0)
 		*memory = reserved;
 	return result;
+}
+
+/* A memfd, or a negative errno. Newer kernels like to hear that nobody wants to execute it. */
+static int memory_open_shown(const char *name)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+
+	if (fd < 0 && errno == EINVAL)
+		fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	return fd < 0 ? -errno : fd;
+}
+
+/* The limit on file sizes holds for memfds too, and going beyond it comes with a deadly signal. */
+static int memory_resize_shown(int fd, size_t bytes)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
+		return -EFBIG;
+	return ftruncate(fd, (off_t)bytes) < 0 ? -errno : 0;
+}
+
+/* Our own mapping stays writable. 0, or a negative errno. */
+static int memory_seal(int fd)
+{
+	int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+	if (fcntl(fd, F_ADD_SEALS, seals | F_SEAL_FUTURE_WRITE) == 0)
+		return 0;
+	return errno == EINVAL && fcntl(fd, F_ADD_SEALS, seals) == 0 ? 0 : -errno;
+}
+
+int memory_reserve_shown(struct memory *memory, size_t bytes, const char *name, int *ret_fd)
+{
+	struct memory reserved = { .bytes = bytes };
+	int fd = memory_open_shown(name);
+	int result = fd < 0 ? fd : 0;
+
+	if (result == 0)
+		result = memory_resize_shown(fd, bytes);
+	if (result == 0) {
+		reserved.base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		if (reserved.base == MAP_FAILED) {
+			reserved.base = NULL;
+			result = -errno;
+		}
+	}
+	if (result == 0)
+		result = memory_seal(fd);
+	if (result < 0) {
+		memory_release(&reserved);
+		if (fd >= 0)
+			(void)close(fd);
+		return result;
+	}
+	*memory = reserved;
+	*ret_fd = fd;
+	return 0;
+}
+
+void memory_unshare(const struct memory *memory)
+{
+	/* Should it fail, there is nobody to tell, and what is lost is a number to look at. */
+	(void)mmap(memory->base, memory->bytes, PROT_READ | PROT_WRITE,
+	           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
 void memory_release(struct memory *memory)

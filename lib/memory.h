@@ -20,6 +20,15 @@ int memory_reserve(struct memory *memory, size_t bytes);
 /* As memory_reserve(), and in a forked child it is zeroed again. */
 int memory_reserve_wiped_on_fork(struct memory *memory, size_t bytes);
 
+/*
+ * As memory_reserve(), but of a memfd of this name, close-on-exec, whose fd is told: others may map
+ * it to read. It keeps its size, and where the kernel can (5.1) nobody else can write to it.
+ */
+int memory_reserve_shown(struct memory *memory, size_t bytes, const char *name, int *ret_fd);
+
+/* Put zeroed memory of our own in its place. Signal-safe; for a forked child. */
+void memory_unshare(const struct memory *memory);
+
 /* Fine if there is none. */
 void memory_release(struct memory *memory);
 

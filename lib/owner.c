@@ -41,6 +41,7 @@
 int owner_open(struct owner *owner, const struct owner_world *world)
 {
 	owner->world = *world;
+	owner->counts = world->counts;
 	return schedule_open(&owner->schedule, world->arena->filings, world->arena->capacity);
 }
 
@@ -105,8 +106,8 @@ static void owner_empty_inbox(struct owner *owner)
 			owner_look_at(owner, slots[i]);
 		total += count;
 	}
-	if (total > u64_load_relaxed(&owner->counts.inbox_max))
-		u64_store_relaxed(&owner->counts.inbox_max, total);
+	if (total > u64_load_relaxed(&owner->counts->inbox_max))
+		u64_store_relaxed(&owner->counts->inbox_max, total);
 }
 
 /* ---- expiring ---- */
@@ -115,9 +116,10 @@ static void owner_publish(struct owner *owner, struct timerhub_queue *queue)
 {
 	if (queue->unpublished == 0)
 		return;
+	u64_count(&queue->counts->put, queue->unpublished);
 	outbox_publish(&queue->outbox);
 	if (notifier_signal(&queue->notifier, queue->unpublished))
-		u64_count(&owner->counts.queue_signals, 1);
+		u64_count(&owner->counts->queue_signals, 1);
 	queue->unpublished = 0;
 	owner->signal_ns = clock_now_ns(owner->world.clock);
 }
@@ -145,6 +147,7 @@ static bool owner_keep(void *context, uint64_t handle, uint64_t old_place, uint6
 	struct timer_filing *filing = &owner->world.arena->filings[slot];
 	uint64_t word = u64_load_acquire(&hot->word); /* [armed] */
 
+	owner->swept++;
 	if (!timer_is(word, u64_load_relaxed(&hot->aux), handle) ||
 	    word_phase(word) == TIMER_ARMED || filing->place != (uint32_t)old_place)
 		return false;
@@ -156,10 +159,12 @@ static void owner_put(struct owner *owner, struct timerhub_queue *queue, uint64_
 {
 	if (!outbox_has_room(&queue->outbox)) {
 		owner_publish(owner, queue);
+		owner->swept = 0;
 		/*
 		 * Consumers may have found it empty meanwhile: they are told of what was put back.
 		 */
 		queue->unpublished += outbox_compact(&queue->outbox, owner_keep, owner);
+		u64_count(&queue->counts->put, -owner->swept);
 	}
 	owner->world.arena->filings[handle_slot(handle)].place =
 		(uint32_t)outbox_put(&queue->outbox, handle);
@@ -176,8 +181,8 @@ static void owner_count_expiry(struct owner *owner, uint64_t deadline_ns)
 	uint64_t late_ns = owner->signal_ns - deadline_ns;
 
 	owner->crowd_count++;
-	u64_count(&owner->counts.expired, 1);
-	u64_count(&owner->counts.lateness[late_ns == 0 ? 0 : bits_highest(late_ns)], 1);
+	u64_count(&owner->counts->expired, 1);
+	u64_count(&owner->counts->lateness[late_ns == 0 ? 0 : bits_highest(late_ns)], 1);
 }
 
 /* File a periodic timer, whose deadline has just passed, for its first period that has not. */
@@ -254,7 +259,7 @@ static void owner_expire_slot(struct owner *owner, uint32_t slot)
 		/* Moved later. Filed anew even if that is due by now, so that it comes in order. */
 		if (at_ns > owner->schedule.taken_ns) {
 			schedule_insert(&owner->schedule, slot, at_ns);
-			u64_count(&owner->counts.refiled, 1);
+			u64_count(&owner->counts->refiled, 1);
 			return;
 		}
 		if (!u64_cas_seq_cst(&hot->word, &word, word_with_phase(word, TIMER_PENDING)))
@@ -342,7 +347,7 @@ static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
 	owner_empty_inbox(owner);
 	owner_expire(owner);
 	*ret_promise_ns = owner_gather(owner, schedule_next_ns(&owner->schedule));
-	u64_store_relaxed(&owner->counts.cascaded, owner->schedule.cascaded);
+	u64_store_relaxed(&owner->counts->cascaded, owner->schedule.cascaded);
 	test_point(TEST_POINT_OWNER_BEFORE_PROMISE);
 	if (!promise_make(owner->world.promise, *ret_promise_ns))
 		return false;
@@ -366,7 +371,7 @@ static void owner_use_poll(struct owner *owner)
 	owner->sleeper.ops->close(&owner->sleeper);
 	sleeper_open_poll(&owner->sleeper, owner->world.bell);
 	(void)owner->sleeper.ops->start(&owner->sleeper);
-	u32_store_relaxed(&owner->sleeper_kind, OWNER_SLEEPER_POLL); /* a number to read */
+	u64_store_relaxed(&owner->counts->sleeper, OWNER_SLEEPER_POLL); /* a number to read */
 }
 
 /*
@@ -407,7 +412,7 @@ static void owner_sleep(struct owner *owner, uint64_t until_ns)
 			owner_sleep_otherwise(owner, timeout_ns, result);
 		else
 			owner->sleep_failures = 0;
-		u64_count(&owner->counts.wakeups, 1);
+		u64_count(&owner->counts->wakeups, 1);
 	}
 	if (spin_ns > 0 &&
 	    u64_add_saturating(clock_now_ns(owner->world.clock), spin_ns) >= until_ns)
@@ -485,7 +490,7 @@ static int owner_open_sleeper(struct owner *owner)
 		return result;
 	if (result < 0)
 		sleeper_open_poll(&owner->sleeper, owner->world.bell);
-	u32_store_relaxed(&owner->sleeper_kind,
+	u64_store_relaxed(&owner->counts->sleeper,
 	                  result < 0 ? OWNER_SLEEPER_POLL : OWNER_SLEEPER_URING);
 	return 0;
 }

@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "arena.h"
+#include "board.h"
 #include "clock.h"
 #include "inbox.h"
 #include "promise.h"
@@ -16,9 +17,8 @@
 #include "schedule.h"
 #include "sleeper.h"
 
-#define OWNER_QUEUES_MAX 65535
+#define OWNER_QUEUES_MAX BOARD_QUEUES_MAX
 #define OWNER_NAME_MAX 16
-#define OWNER_LATENESS_BUCKETS 64
 
 /* What the owner shares with callers. Set up by the hub. */
 struct owner_world {
@@ -28,6 +28,7 @@ struct owner_world {
 	struct clock *clock;
 	atomic_ptr *queues; /* OWNER_QUEUES_MAX queues by index, or NULL */
 	int bell;           /* the eventfd that wakes the owner */
+	struct board_owner *counts;
 };
 
 enum owner_sleeper { OWNER_SLEEPER_AUTO, OWNER_SLEEPER_URING, OWNER_SLEEPER_POLL };
@@ -39,19 +40,9 @@ struct owner_config {
 	const char *name;
 };
 
-/* Counters, written by the owner alone, read by anyone. */
-struct owner_counts {
-	atomic_u64 refiled;
-	atomic_u64 expired;
-	atomic_u64 inbox_max;
-	atomic_u64 wakeups;
-	atomic_u64 queue_signals;
-	atomic_u64 cascaded;
-	atomic_u64 lateness[OWNER_LATENESS_BUCKETS];
-};
-
 struct owner {
 	struct owner_world world;
+	struct board_owner *counts; /* on the board; written by the owner alone */
 	struct schedule schedule;
 	struct timerhub_queue *unpublished; /* queues with events not yet published */
 	uint64_t now_ns;    /* this pass's reading of the clock: what is due by it expires */
@@ -66,15 +57,14 @@ struct owner {
 	char name[OWNER_NAME_MAX];
 	unsigned sleep_failures; /* in a row */
 	pthread_t thread;
-	bool running;            /* there is a thread to join */
-	atomic_u32 started;      /* futex: 1 when the thread has told start_result */
-	int start_result;        /* 0, or why the thread could not start */
-	atomic_u32 stop;         /* 1: the thread is to end */
-	atomic_u32 sleeper_kind; /* enum owner_sleeper in use; AUTO: none */
+	bool running;       /* there is a thread to join */
+	atomic_u32 started; /* futex: 1 when the thread has told start_result */
+	int start_result;   /* 0, or why the thread could not start */
+	atomic_u32 stop;    /* 1: the thread is to end */
 
 	_Alignas(CACHE_LINE_BYTES) atomic_u32 passes_begun; /* futex: low bits of the pass number */
 	atomic_u32 pass_waiters;                            /* threads in owner_wait_pass() */
-	struct owner_counts counts;
+	uint64_t swept; /* handles looked at by this compaction of an outbox; the owner's alone */
 };
 
 /* Reserve the schedule's memory. 0, or -ENOMEM. */

@@ -6,21 +6,15 @@
 #ifndef TIMERHUB_QUEUE_H
 #define TIMERHUB_QUEUE_H
 
+#include "board.h"
 #include "notifier.h"
 #include "outbox.h"
 
 struct timerhub;
 
-/* What the consumers of a queue have done; they write, anyone reads. One line, their own. */
-struct queue_counts {
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 delivered; /* events delivered */
-	atomic_u64 retired;  /* of these, one-shots, whose timer ended */
-	atomic_u64 overruns; /* periods folded into counts */
-};
-
 struct timerhub_queue {
-	struct timerhub *hub;        /* fixed at open, like the next two */
-	struct queue_counts *counts; /* the hub keeps them, for when the queue is gone */
+	struct timerhub *hub;       /* fixed at open, like the next two */
+	struct board_queue *counts; /* on the board, for when the queue is gone */
 	uint32_t index; /* its place in the hub's table, and in timer_cold.queue_slack */
 	struct outbox outbox;
 	struct notifier notifier;

@@ -29,7 +29,7 @@ void schedule_close(struct schedule *schedule);
 /* File the slot under this instant, wherever it was before. UINT64_MAX: file it nowhere. */
 void schedule_insert(struct schedule *schedule, uint32_t slot, uint64_t at_ns);
 
-/* Have the memory fetched that filing the slot elsewhere will touch. A hint, worth many in a row. */
+/* Have the memory fetched that filing the slot elsewhere will touch. Only a hint. */
 static inline void schedule_fetch(const struct schedule *schedule, uint32_t slot)
 {
 	if ((schedule->filings[slot].where & WHERE_MASK) == WHERE_WHEEL)

@@ -41,7 +41,8 @@ static uint64_t hub_look_by_ns(const struct timerhub *hub, uint32_t slot, uint64
 static void hub_wake(struct timerhub *hub, uint64_t pass)
 {
 	bell_ring(hub->bell);
-	(void)u64_fetch_add_relaxed(&hub->submit_wakes, 1); /* next to a system call */
+	(void)u64_fetch_add_relaxed(&hub->board->callers.submit_wakes,
+	                            1); /* next to a system call */
 	test_point(TEST_POINT_WAKE_BEFORE_RECORD);
 	promise_record_wake(&hub->promise, pass);
 }
@@ -253,7 +254,8 @@ static uint32_t hub_take_slots(struct timerhub *hub, unsigned count)
 		uint32_t slot = arena_take(&hub->arena, cpu_current());
 
 		if (slot == SLOT_NONE) {
-			(void)u64_fetch_add_relaxed(&hub->arena.untaken, i); /* a number to read */
+			(void)u64_fetch_add_relaxed(&hub->board->callers.untaken,
+			                            i); /* a number to read */
 			while (list != SLOT_NONE) {
 				slot = list;
 				list = (uint32_t)u64_load_relaxed(&hub->arena.cold[slot].data);

@@ -50,8 +50,9 @@ static int options_read(void *ours, size_t ours_bytes, const void *theirs)
 
 static int config_check(const struct timerhub_config *config)
 {
-	if ((config->flags & ~TIMERHUB_MANUAL) != 0 || config->timers_max > TIMER_SLOTS_MAX ||
-	    config->clock > TIMERHUB_CLOCK_REALTIME || config->sleeper > TIMERHUB_SLEEPER_POLL)
+	if ((config->flags & ~(TIMERHUB_MANUAL | TIMERHUB_OBSERVABLE)) != 0 ||
+	    config->timers_max > TIMER_SLOTS_MAX || config->clock > TIMERHUB_CLOCK_REALTIME ||
+	    config->sleeper > TIMERHUB_SLEEPER_POLL)
 		return -EINVAL;
 	return config->clock == TIMERHUB_CLOCK_MONOTONIC ? 0 : -EOPNOTSUPP;
 }
@@ -84,16 +85,11 @@ static int hub_open_living(struct timerhub *hub)
 
 static int hub_open_queues(struct timerhub *hub)
 {
-	size_t counts_bytes = OWNER_QUEUES_MAX * sizeof(struct queue_counts);
-	size_t table_bytes = OWNER_QUEUES_MAX * sizeof(atomic_ptr);
-	int result = memory_reserve(&hub->queues_memory, counts_bytes + table_bytes);
-	char *base = hub->queues_memory.base;
+	int result = memory_reserve(&hub->queues_memory, OWNER_QUEUES_MAX * sizeof(atomic_ptr));
 
-	if (result < 0)
-		return result;
-	hub->queue_counts = (struct queue_counts *)(void *)base;
-	hub->queues = (atomic_ptr *)(void *)(base + counts_bytes);
-	return 0;
+	if (result == 0)
+		hub->queues = hub->queues_memory.base;
+	return result;
 }
 
 static int hub_open_bell(struct timerhub *hub)
@@ -111,9 +107,34 @@ static int hub_open_owner(struct timerhub *hub)
 		.clock = &hub->clock,
 		.queues = hub->queues,
 		.bell = hub->bell,
+		.counts = &hub->board->owner,
 	};
 
 	return owner_open(&hub->owner, &world);
+}
+
+static const char *hub_thread_name(const struct timerhub_config *config)
+{
+	return config->thread_name ? config->thread_name : "timerhub";
+}
+
+static int hub_open_board(struct timerhub *hub, const struct timerhub_config *config)
+{
+	struct board_about about = {
+		.thread_name = hub_thread_name(config),
+		.timers_max = hub->arena.capacity,
+		.opened_ns = clock_monotonic_ns(),
+		.clock = config->clock,
+		.manual = hub->clock.manual,
+		.observable = (config->flags & TIMERHUB_OBSERVABLE) != 0,
+	};
+	int result = board_open(&hub->board, &hub->board_fd, &about);
+
+	if (result == 0 && about.observable) {
+		arena_observe(&hub->arena, hub->board->shards);
+		inbox_observe(&hub->inbox, hub->board->lanes);
+	}
+	return result;
 }
 
 static int hub_start_owner(struct timerhub *hub, const struct timerhub_config *config)
@@ -122,7 +143,7 @@ static int hub_start_owner(struct timerhub *hub, const struct timerhub_config *c
 		.sleeper = (enum owner_sleeper)config->sleeper,
 		.cpu_plus_one = config->cpu_plus_one,
 		.spin_ns = config->spin_ns,
-		.name = config->thread_name ? config->thread_name : "timerhub",
+		.name = hub_thread_name(config),
 	};
 
 	return owner_start(&hub->owner, &owner_config);
@@ -137,6 +158,7 @@ static void hub_free(struct timerhub *hub)
 	memory_release(&hub->living_memory);
 	inbox_close(&hub->inbox);
 	arena_close(&hub->arena);
+	board_close(hub->board, hub->board_fd);
 	free(hub);
 }
 
@@ -150,9 +172,12 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 	/* A manual hub's first advance is asked for by the bell; an owner starts with a pass. */
 	promise_init(&hub->promise, manual ? UINT64_MAX : 0);
 	hub->bell = -1;
+	hub->board_fd = -1;
 	result = arena_open(&hub->arena, capacity);
 	if (result == 0)
 		result = inbox_open(&hub->inbox, capacity);
+	if (result == 0)
+		result = hub_open_board(hub, config);
 	if (result == 0)
 		result = hub_open_living(hub);
 	if (result == 0)
@@ -163,6 +188,8 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 		result = hub_open_owner(hub);
 	if (result == 0 && !manual)
 		result = hub_start_owner(hub, config);
+	if (result == 0)
+		board_announce(hub->board, true);
 	return result;
 }
 
@@ -202,6 +229,20 @@ static void hub_raise_queues_end(struct timerhub *hub, uint32_t end)
 	}
 }
 
+/* Tell who looks at the board; the index is ours, and nothing waits in the new outbox. */
+static void queue_announce(struct timerhub_queue *queue)
+{
+	struct board_queue *counts = queue->counts;
+	atomic_u64 *end = &queue->hub->board->callers.queues_end;
+	uint64_t before = u64_load_relaxed(end);
+
+	while (before <= queue->index && !u64_cas_relaxed(end, &before, queue->index + 1)) {
+	}
+	u64_store_relaxed(&counts->put, u64_load_relaxed(&counts->delivered) +
+	                                        u64_load_relaxed(&counts->passed_over));
+	u64_store_relaxed(&counts->fd_plus_one, (uint64_t)queue->notifier.fd + 1);
+}
+
 /* Put the queue into the hub's table. */
 static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 {
@@ -211,10 +252,12 @@ static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 		if (ptr_load_acquire(&hub->queues[i]) != NULL)
 			continue;
 		queue->index = i;
-		queue->counts = &hub->queue_counts[i];
+		queue->counts = &hub->board->queues[i];
 		hub_raise_queues_end(hub, i + 1);
-		if (ptr_cas_acq_rel(&hub->queues[i], &nobody, queue)) /* [queue] */
+		if (ptr_cas_acq_rel(&hub->queues[i], &nobody, queue)) { /* [queue] */
+			queue_announce(queue);
 			return 0;
+		}
 	}
 	return -ENOSPC;
 }
@@ -302,7 +345,8 @@ static void queue_drop_timers(struct timerhub_queue *queue)
 		uint64_t aux = u64_load_relaxed(&hub->arena.hot[slot].aux); /* verified by cancel */
 
 		if (hub_cancel(hub, handle_make(aux_generation(aux), slot), queue) == 0)
-			(void)u64_fetch_add_relaxed(&hub->dropped, 1); /* a number to read */
+			(void)u64_fetch_add_relaxed(&hub->board->callers.dropped,
+			                            1); /* a number to read */
 	}
 }
 
@@ -340,6 +384,7 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 		queue_send_waiters_away(queue);
 		queue_drop_timers(queue);
 		hub_wait_pass(hub);
+		u64_store_relaxed(&queue->counts->fd_plus_one, 0);
 	}
 	ptr_store_release(&hub->queues[queue->index], NULL); /* nothing is read of what was there */
 	queue_free(queue);
@@ -382,6 +427,8 @@ void timerhub_close(struct timerhub *hub)
 	if (!hub)
 		return;
 	owner_stop(&hub->owner, hub_alive(hub));
+	if (hub_alive(hub))
+		board_announce(hub->board, false);
 	hub_close_queues(hub);
 	hub_free(hub);
 }
@@ -431,7 +478,7 @@ static uint64_t stats_add_queues(const struct timerhub *hub, struct timerhub_sta
 	uint64_t retired = 0;
 
 	for (uint32_t i = 0; i < u32_load_relaxed(&hub->queues_end); i++) {
-		const struct queue_counts *counts = &hub->queue_counts[i];
+		const struct board_queue *counts = &hub->board->queues[i];
 
 		stats->delivered += u64_load_relaxed(&counts->delivered);
 		stats->overruns += u64_load_relaxed(&counts->overruns);
@@ -442,7 +489,7 @@ static uint64_t stats_add_queues(const struct timerhub *hub, struct timerhub_sta
 
 static void stats_add_owner(const struct owner *owner, struct timerhub_stats *stats)
 {
-	const struct owner_counts *counts = &owner->counts;
+	const struct board_owner *counts = owner->counts;
 
 	stats->refiled = u64_load_relaxed(&counts->refiled);
 	stats->expired = u64_load_relaxed(&counts->expired);
@@ -450,7 +497,7 @@ static void stats_add_owner(const struct owner *owner, struct timerhub_stats *st
 	stats->owner_wakeups = u64_load_relaxed(&counts->wakeups);
 	stats->queue_signals = u64_load_relaxed(&counts->queue_signals);
 	stats->cascaded = u64_load_relaxed(&counts->cascaded);
-	stats->sleeper = u32_load_relaxed(&owner->sleeper_kind);
+	stats->sleeper = (uint32_t)u64_load_relaxed(&counts->sleeper);
 	for (unsigned i = 0; i < TIMERHUB_LATENESS_BUCKETS; i++)
 		stats->lateness[i] = u64_load_relaxed(&counts->lateness[i]);
 }
@@ -458,6 +505,7 @@ static void stats_add_owner(const struct owner *owner, struct timerhub_stats *st
 int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 {
 	struct timerhub_stats stats = { .armed = 0 };
+	const struct board_callers *callers;
 	struct arena_counts arena;
 	uint64_t ended;
 
@@ -465,14 +513,15 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 		return -EINVAL;
 	if (!hub_alive(hub))
 		return -EOWNERDEAD;
+	callers = &hub->board->callers;
 	arena = arena_count(&hub->arena); /* first: what it shows as ended has been counted */
 	ended = stats_add_queues(hub, &stats);
 	stats_add_owner(&hub->owner, &stats);
-	stats.armed = arena.taken;
+	stats.armed = arena.taken - u64_load_relaxed(&callers->untaken);
 	stats.live = arena.in_use;
 	stats.live_max = arena.in_use_max;
-	stats.submit_wakes = u64_load_relaxed(&hub->submit_wakes);
-	ended += u64_load_relaxed(&hub->dropped) + arena.in_use;
+	stats.submit_wakes = u64_load_relaxed(&callers->submit_wakes);
+	ended += u64_load_relaxed(&callers->dropped) + arena.in_use;
 	/* What was armed and is neither live, delivered nor dropped has been cancelled. */
 	stats.cancelled = stats.armed > ended ? stats.armed - ended : 0;
 	*ret_stats = stats;

@@ -422,6 +422,8 @@ struct rig rig_open_config(struct timerhub_config config)
 	config.size = sizeof(config);
 	if (!(config.flags & TIMERHUB_MANUAL))
 		config.sleeper = sleeper_asked();
+	if (getenv("TIMERHUB_TEST_OBSERVABLE"))
+		config.flags |= TIMERHUB_OBSERVABLE;
 	expect_eq(timerhub_open(&rig.hub, &config), 0);
 	rig.queue = queue_open(rig.hub);
 	return rig;

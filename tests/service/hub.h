@@ -5,6 +5,7 @@
  * header of the library is used here.
  *
  *   TIMERHUB_TEST_SLEEPER  uring, poll or auto (default): the sleeper of every hub opened here
+ *   TIMERHUB_TEST_OBSERVABLE  if set: every hub opened here is observable
  *   TIMERHUB_TEST_SEED     seed of every random choice; printed by every run
  *   TIMERHUB_TEST_LENGTH   how many times longer than in CI (default 1)
  *

@@ -24,7 +24,7 @@ CLANG_FORMAT = 14
 HOMES = {
     "liburing.h": {"sleeper_uring.c"},
     "linux/futex.h": {"futex.c"},
-    "pthread.h": {"owner.c", "owner.h"},
+    "pthread.h": {"board.c", "owner.c", "owner.h"},
     "sched.h": {"cpu.c", "owner.c", "timerhub.c"},
     "stdatomic.h": {"atomic.h"},
     "sys/eventfd.h": {"notifier.c"},

@@ -1,0 +1,512 @@
+# SPDX-License-Identifier: MIT
+"""timerhub-top from outside: what it shows is what timerhub_stats() says, and it takes no harm.
+
+Usage: test_top.py TIMERHUB_TOP WATCHED [TEST]
+
+A process that does as it is told (watched.c) is watched by the real tool. Nothing is timed; what
+another thread has yet to do is waited for, up to a minute. The live view runs in a terminal of
+tmux, and is left out where there is none.
+"""
+
+import fcntl
+import json
+import mmap
+import os
+import random
+import resource
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+TOP, WATCHED = sys.argv[1:3]
+MANUAL, OBSERVABLE = 1, 2
+HOUR = 3600 * 10**9
+F_ADD_SEALS, F_SEAL_SHRINK, F_SEAL_GROW = 1033, 2, 4
+F_GET_SEALS, F_SEAL_SEAL, F_SEAL_FUTURE_WRITE = 1034, 1, 16
+BOARD_NAME = "timerhub"
+SEED = random.getrandbits(32)
+
+COUNTERS = ("armed", "refiled", "cancelled", "expired", "delivered", "overruns", "live", "live_max",
+            "inbox_max", "owner_wakeups", "submit_wakes", "queue_signals", "cascaded")
+
+
+class Watched:
+    """The process that does as it is told; ends with the block."""
+
+    def __enter__(self):
+        self.process = subprocess.Popen([WATCHED], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True, bufsize=1)
+        self.pid = self.process.pid
+        self.children = []
+        return self
+
+    def __exit__(self, *_):
+        for child in self.children:
+            os.kill(child, 9)
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+
+    def do(self, command):
+        self.process.stdin.write(command + "\n")
+        return self.process.stdout.readline().strip()
+
+    def ok(self, *commands):
+        for command in commands:
+            answer = self.do(command)
+            assert answer == "ok", f"{command}: {answer}"
+
+    def fork(self, hub, queue):
+        self.children.append(int(self.do(f"fork {hub} {queue}")))
+        return self.children[-1]
+
+    def stats(self, hub):
+        return json.loads(self.do(f"stats {hub}"))
+
+    def boards(self):
+        """The numbers of its fds that are boards."""
+        return sorted(int(name) for name in os.listdir(f"/proc/{self.pid}/fd")
+                      if os.readlink(f"/proc/{self.pid}/fd/{name}").startswith("/memfd:"))
+
+
+def top(*arguments, **how):
+    return subprocess.run([how.pop("program", TOP), *map(str, arguments)], capture_output=True,
+                          text=True, check=False, timeout=60, **how)
+
+
+def once(pid, *arguments):
+    result = top("--once", "--json", *arguments, pid)
+    assert result.returncode == 0 and result.stderr == "", result
+    return json.loads(result.stdout)
+
+
+def as_stats(hub):
+    """What the tool says, in the shape of what the process says of itself."""
+    stats = {name: hub[name] for name in COUNTERS}
+    stats["sleeper"] = {"none": 0, "io_uring": 1, "ppoll": 2}[hub["sleeper"]]
+    stats["lateness"] = [0] * 64
+    for below_ns, count in hub["lateness"]["buckets"]:
+        stats["lateness"][63 if below_ns is None else below_ns.bit_length() - 2] = count
+    return stats
+
+
+def eventually(holds):
+    """What `holds` returns, once that is true."""
+    for _ in range(600):
+        result = holds()
+        if result:
+            return result
+        time.sleep(0.1)
+    raise AssertionError("never came")
+
+
+class Json(unittest.TestCase):
+    def test_counters_are_those_of_stats(self):
+        with Watched() as watched:
+            watched.ok(f"hub m {MANUAL | OBSERVABLE} 1000", "queue 0", "queue 0",
+                       "arm 0 0 100 300", "arm 0 1 10000 50", f"arm 0 0 {HOUR} 100", "advance 0 0")
+            self.assertEqual(watched.do(f"rearm 0 {2 * HOUR} 10"), "10")
+            self.assertEqual(watched.do("cancel 0 30"), "30")
+            self.check(watched, live=420, inbox=30, outbox=[0, 0])
+            watched.ok("advance 0 2000")
+            self.check(watched, live=420, inbox=0, outbox=[300, 0])
+            self.assertEqual(watched.do("drain 0 0 120"), "120")
+            self.check(watched, live=300, inbox=0, outbox=[180, 0])
+            watched.ok(f"advance 0 {HOUR}")
+            self.check(watched, live=300, inbox=0, outbox=[250, 50])
+            # The first of the 70 that are left from the hour, and 180 from before.
+            self.assertEqual(watched.do("drain 0 0 1000"), "250")
+            self.assertEqual(watched.do("drain 0 1 1000"), "50")
+            self.check(watched, live=0, inbox=0, outbox=[0, 0])
+            self.assertEqual(once(watched.pid)["hubs"][0]["lateness"]["count"], 420)
+
+    def check(self, watched, live, inbox, outbox):
+        hub = once(watched.pid)["hubs"][0]
+        self.assertEqual(as_stats(hub), watched.stats(0))
+        self.assertEqual((hub["live"], hub["inbox"], hub["outbox"]), (live, inbox, sum(outbox)))
+        self.assertEqual([queue["outbox"] for queue in hub["queues"]], outbox)
+
+    def test_counters_of_a_hub_with_a_thread(self):
+        with Watched() as watched:
+            watched.ok(f"hub t {OBSERVABLE} 5000", "queue 0")
+            for delay_ns in (0, 1000, 300000, 1000000):
+                watched.ok(f"arm 0 0 {delay_ns} 1000")
+            watched.ok(f"arm 0 0 {HOUR} 500", "wait 0 0 4000")
+            self.assertEqual(watched.do("cancel 0 200"), "200")
+            # The owner may be awake still.
+            hub = eventually(lambda: self.agree(watched))
+            self.assertEqual((hub["live"], hub["delivered"], hub["cancelled"]), (300, 4000, 200))
+            self.assertGreater(hub["owner_wakeups"], 0)
+
+    def agree(self, watched):
+        hub = once(watched.pid)["hubs"][0]
+        return hub if as_stats(hub) == watched.stats(0) else None
+
+    def test_withdrawn_expiries_and_reopened_queues(self):
+        with Watched() as watched:
+            watched.ok(f"hub m {MANUAL | OBSERVABLE} 100", "queue 0")
+            for step in range(1, 30):  # through compactions of the outbox
+                watched.ok("arm 0 0 10 40", f"advance 0 {100 * step}")
+                self.assertEqual(watched.do("cancel 0 39"), "39")
+                self.assertEqual(once(watched.pid)["hubs"][0]["live"], step)
+            self.check_outbox(watched, 29, 256)
+            self.assertEqual(watched.do("drain 0 0 100"), "29")
+            self.check_outbox(watched, 0, 0)
+            watched.ok("arm 0 0 10 5", "advance 0 5000", "close_queue 0 0")
+            self.assertEqual(once(watched.pid)["hubs"][0]["queues"], [])
+            watched.ok("queue 0")
+            self.check_outbox(watched, 0, 0)
+            watched.ok("arm 0 1 10 7", "advance 0 6000")
+            self.check_outbox(watched, 7, 7)
+
+    def check_outbox(self, watched, least, most):
+        hub = once(watched.pid)["hubs"][0]
+        self.assertEqual(as_stats(hub), watched.stats(0))
+        self.assertEqual(len(hub["queues"]), 1)
+        self.assertTrue(least <= hub["outbox"] <= most, hub["outbox"])
+
+    def test_hubs_are_told_apart(self):
+        with Watched() as watched:
+            watched.ok(f"hub first {OBSERVABLE} 10", "hub hidden 0 20",
+                       f'hub thi"r\\d {MANUAL | OBSERVABLE} 30', "queue 0", "queue 2", "queue 2",
+                       f"arm 2 1 {HOUR} 3", f"arm 0 0 {HOUR} 1")
+            said = once(watched.pid)
+            self.assertEqual(said["pid"], watched.pid)
+            hubs = said["hubs"]
+            self.assertEqual([hub["thread"] for hub in hubs], ["first", 'thi"r\\d'])
+            self.assertEqual([hub["clock"] for hub in hubs], ["monotonic", "manual"])
+            self.assertEqual([hub["live"] for hub in hubs], [1, 3])
+            self.assertEqual([hub["queue_count"] for hub in hubs], [1, 2])
+            self.assertEqual([hub["timers_max"] for hub in hubs], [10, 30])
+            fds = {os.readlink(f"/proc/{watched.pid}/fd/{queue['fd']}")
+                   for hub in hubs for queue in hub["queues"]}
+            self.assertEqual(fds, {"anon_inode:[eventfd]"})
+            watched.ok("close 0")
+            self.assertEqual([hub["thread"] for hub in once(watched.pid)["hubs"]], ['thi"r\\d'])
+
+    def test_rates_with_an_interval(self):
+        with Watched() as watched:
+            watched.ok(f"hub m {MANUAL | OBSERVABLE} 5000", "queue 0")
+            self.assertNotIn("per_second", once(watched.pid)["hubs"][0])
+            tool = subprocess.Popen([TOP, "-j", "-i", "0.1", str(watched.pid)], text=True,
+                                    stdout=subprocess.PIPE)
+            self.assertNotIn("per_second", json.loads(tool.stdout.readline())["hubs"][0])
+            watched.ok("arm 0 0 100 1234")
+            armed = 0
+            for line in tool.stdout:
+                hub = json.loads(line)["hubs"][0]
+                armed += hub["per_second"]["armed"] * hub["elapsed_ns"] / 1e9
+                if armed > 1233:
+                    break
+            self.assertAlmostEqual(armed, 1234, places=0)
+            tool.terminate()
+            tool.communicate()
+            self.assertEqual(tool.returncode, 0)
+
+    def test_text(self):
+        with Watched() as watched:
+            watched.ok(f"hub m {MANUAL | OBSERVABLE} 5000", "queue 0", "arm 0 0 100 1234")
+            result = top("-1", watched.pid)
+            self.assertEqual(result.returncode, 0)
+            self.assertRegex(result.stdout, r"live timers +1,234 ")
+            self.assertRegex(result.stdout, r"in the inbox +1,234 ")
+            self.assertTrue(all(len(line) <= 80 for line in result.stdout.splitlines()))
+
+
+class Process(unittest.TestCase):
+    """What being observable means for the process."""
+
+    def test_the_board_is_read_only_and_keeps_its_size(self):
+        with Watched() as watched:
+            watched.ok(f"hub m {OBSERVABLE} 100", "hub n 0 100")
+            self.assertEqual(len(watched.boards()), 1)
+            path = f"/proc/{watched.pid}/fd/{watched.boards()[0]}"
+            with open(path.replace("/fd/", "/fdinfo/"), encoding="ascii") as info:
+                flags = next(line for line in info if line.startswith("flags:"))
+            self.assertTrue(int(flags.split()[1], 8) & os.O_CLOEXEC)
+            fd = os.open(path, os.O_RDWR)
+            seals = fcntl.fcntl(fd, F_GET_SEALS)
+            wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL
+            self.assertEqual(seals & wanted, wanted)
+            with self.assertRaises(OSError):
+                os.ftruncate(fd, 0)
+            if self.kernel_can_forbid_writing():
+                with self.assertRaises(OSError):
+                    os.pwrite(fd, b"x", 0)
+                with self.assertRaises(OSError):
+                    mmap.mmap(fd, 4096)
+            os.close(fd)
+            watched.ok("close 0")
+            self.assertEqual(watched.boards(), [])
+
+    def kernel_can_forbid_writing(self):
+        with Fake(b"", 0) as fake:
+            try:
+                fcntl.fcntl(fake.fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE)
+            except OSError:
+                return False
+        return True
+
+    def test_a_child_does_not_count_on_its_parents_board(self):
+        with Watched() as watched:
+            watched.ok(f"hub m {MANUAL | OBSERVABLE} 100", "queue 0")
+            child = watched.fork(0, 0)
+            self.assertEqual(watched.stats(0)["delivered"], 3)
+            self.assertEqual(once(watched.pid)["hubs"][0]["delivered"], 3)
+            result = top("-1", child)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn("forked", result.stderr)
+            watched.ok("arm 0 0 1 10", "advance 0 10")
+            self.assertEqual(as_stats(once(watched.pid)["hubs"][0]), watched.stats(0))
+
+    def test_a_limit_on_file_sizes(self):
+        with Watched() as watched:
+            resource.prlimit(watched.pid, resource.RLIMIT_FSIZE, (100000, 100000))
+            self.assertEqual(watched.do(f"hub m {OBSERVABLE} 1"), "File too large")
+            self.assertEqual(watched.boards(), [])
+            watched.ok("hub m 0 1")
+
+    def test_no_more_than_256_observable_hubs(self):
+        with Watched() as watched:
+            for _ in range(256):
+                watched.ok(f"hub m {MANUAL | OBSERVABLE} 1")
+            self.assertEqual(len(once(watched.pid)["hubs"]), 256)
+            self.assertEqual(watched.do(f"hub m {MANUAL | OBSERVABLE} 1"),
+                             "No space left on device")
+            self.assertEqual(len(watched.boards()), 256)
+            watched.ok("close 3", f"hub m {MANUAL | OBSERVABLE} 1")
+
+
+class Refusals(unittest.TestCase):
+    def refused(self, why, *arguments, **how):
+        result = top(*arguments, **how)
+        self.assertEqual(result.returncode, 1, result)
+        self.assertIn(why, result.stderr)
+        self.assertEqual(result.stdout, "")
+        self.assertEqual(result.stderr.count("\n"), 1)
+
+    def test_no_such_process(self):
+        with Watched() as watched:
+            watched.ok(f"hub m {OBSERVABLE} 100")
+        self.refused(f"there is no process {watched.pid}", "-1", watched.pid)
+
+    def test_no_observable_hub(self):
+        with Watched() as watched:
+            watched.ok("hub m 0 100")
+            self.refused("no hub opened with TIMERHUB_OBSERVABLE", "-1", watched.pid)
+            watched.ok(f"hub m {OBSERVABLE} 100", "close 1")
+            self.refused("no hub opened with TIMERHUB_OBSERVABLE", "-1", watched.pid)
+
+    def test_a_process_that_lingers(self):
+        process = subprocess.Popen(["true"])
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        self.refused(f"process {process.pid} has ended", "-1", process.pid)
+        process.wait()
+
+    def test_the_process_of_another_user(self):
+        if os.geteuid() != 0:
+            if os.stat("/proc/1").st_uid == os.geteuid():
+                self.skipTest("no process of another user is known")
+            self.refused("may not be looked at", "-1", 1)
+            return
+        with Watched() as watched, tempfile.TemporaryDirectory() as folder:
+            watched.ok(f"hub m {OBSERVABLE} 100")
+            os.chmod(folder, 0o755)
+            shutil.copy(TOP, folder)
+            self.refused("may not be looked at", "-1", watched.pid, user=65534, group=65534,
+                         extra_groups=[], cwd="/",
+                         program=os.path.join(folder, os.path.basename(TOP)))
+
+    def test_no_terminal(self):
+        with Watched() as watched:
+            watched.ok(f"hub m {OBSERVABLE} 100")
+            self.refused("this is no terminal", watched.pid, stdin=subprocess.DEVNULL)
+
+    def test_usage(self):
+        for arguments in ([], ["x"], ["0"], ["-5"], ["1", "2"], ["99999999999999999999"], ["1x"],
+                          ["-i", "0", "1"], ["-i", "nan", "1"], ["-i", "1e9", "1"], ["-q", "1"]):
+            result = top(*arguments)
+            self.assertEqual(result.returncode, 2, arguments)
+            self.assertIn("Usage:", result.stderr)
+        self.assertEqual(top("--help").returncode, 0)
+        self.assertRegex(top("--version").stdout, r"^timerhub-top \d+\.\d+\.\d+\n$")
+
+    def test_memfds_that_are_no_boards(self):
+        board, size = a_board(os.getpid())
+        foreign, version = "not a hub's board", "another version"
+        for why, content, size_bytes, seals in (
+                (foreign, b"", 0, F_SEAL_SHRINK),
+                (foreign, b"x", 1, F_SEAL_SHRINK),
+                (foreign, random.Random(SEED).randbytes(len(board)), size, F_SEAL_SHRINK),
+                (foreign, board, size, 0),
+                (foreign, board, size - 1, F_SEAL_SHRINK),
+                (version, board[:40], 40, F_SEAL_SHRINK),
+                (version, board[:8] + struct.pack("=I", 2) + board[12:], size, F_SEAL_SHRINK),
+                (version, board[:24] + struct.pack("=I", 4) + board[28:], size, F_SEAL_SHRINK),
+                ("forked", a_board(1)[0], size, F_SEAL_SHRINK)):
+            with Fake(content, size_bytes, seals):
+                self.refused(why, "-1", os.getpid())
+        with Fake(board, size):
+            self.assertEqual(once(os.getpid())["hubs"][0]["thread"], "m")
+
+    def test_garbage_does_no_harm(self):
+        dice = random.Random(SEED)
+        board, size = a_board(os.getpid())
+        about_bytes = struct.unpack_from("=I", board, 12)[0]
+        for run in range(40):
+            content = bytearray(board)
+            if run % 2 == 0:  # any byte of the header
+                for _ in range(1 + run // 4):
+                    content[dice.randrange(about_bytes)] = dice.randrange(256)
+            else:  # all counters; names and numbers too
+                content[88:about_bytes - 8] = dice.randbytes(about_bytes - 8 - 88)
+                content[about_bytes:] = dice.randbytes(len(content) - about_bytes)
+            with Fake(bytes(content), size):
+                for arguments in (("-1",), ("-1", "-j"), ("-1", "-i", "0.05")):
+                    result = top(*arguments, os.getpid())
+                    self.assertIn(result.returncode, (0, 1) if run % 2 == 0 else (0,), SEED)
+                    self.assertTrue(result.stdout.isascii() and result.stderr.isascii(), SEED)
+                    if "-j" in arguments and result.returncode == 0:
+                        json.loads(result.stdout)
+
+
+def a_board(pid):
+    """The beginning of a real one, up to its queues, made to look like that process's; its size."""
+    with Watched() as watched:
+        watched.ok(f"hub m {MANUAL | OBSERVABLE} 100", "queue 0", "arm 0 0 1 10", "advance 0 5")
+        with open(f"/proc/{watched.pid}/fd/{watched.boards()[0]}", "rb") as file:
+            board = bytearray(file.read(65536))
+            size = os.fstat(file.fileno()).st_size
+    queues = struct.unpack_from("=I", board, 24 + 4 * 12)[0]
+    struct.pack_into("=I", board, 84, pid)
+    return bytes(board[:queues]), size
+
+
+class Fake:
+    """A memfd of this process that has the name of a board, while the block lasts."""
+
+    def __init__(self, content, size, seals=F_SEAL_SHRINK):
+        self.fd = os.memfd_create(BOARD_NAME, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.pwrite(self.fd, content, 0)
+        os.ftruncate(self.fd, size)
+        fcntl.fcntl(self.fd, F_ADD_SEALS, seals)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        os.close(self.fd)
+
+
+class Terminal:
+    """The tool in a terminal of tmux; afterwards the terminal shows how it ended."""
+
+    def __init__(self, pid, columns, lines, *options):
+        self.folder = tempfile.TemporaryDirectory()
+        command = (f"'{TOP}' {' '.join(options)} {pid}; echo ended with $?; exec sleep 1000")
+        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(lines),
+                  command, ";", "set", "status", "off")
+
+    def tmux(self, *arguments):
+        socket = os.path.join(self.folder.name, "tmux")
+        return subprocess.run(["tmux", "-S", socket, *arguments], capture_output=True, text=True,
+                              check=True, timeout=60,
+                              env=dict(os.environ, TERM="xterm", LC_ALL="C.UTF-8")).stdout
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.tmux("kill-server")
+        self.folder.cleanup()
+
+    def lines(self):
+        return self.tmux("capture-pane", "-p").splitlines()
+
+    def shows(self, *texts):
+        """Waits until all of them are on the screen; returns its lines."""
+        def look():
+            lines = self.lines()
+            screen = "\n".join(lines)
+            return lines if all(text in screen for text in texts) else None
+        return eventually(look)
+
+    def fits(self, columns, lines, last):
+        """Is the screen that small, and filled to the last line?"""
+        shown = self.lines()
+        return (len(shown) <= lines and all(len(line) <= columns for line in shown) and
+                shown[-1].startswith(last))
+
+    def press(self, *keys):
+        self.tmux("send-keys", *keys)
+
+    def resize(self, columns, lines):
+        self.tmux("resize-window", "-x", str(columns), "-y", str(lines))
+
+
+@unittest.skipUnless(shutil.which("tmux"), "no tmux")
+class View(unittest.TestCase):
+    def test_live_and_resized(self):
+        with Watched() as watched:
+            watched.ok(f"hub m {MANUAL | OBSERVABLE} 5000", "queue 0", "arm 0 0 100 1234")
+            with Terminal(watched.pid, 80, 30, "-i", "0.1") as terminal:
+                terminal.shows('thread "m"', "1,234", "lateness", "q quit")
+                watched.ok("arm 0 0 100 1111", "advance 0 300")
+                lines = terminal.shows("2,345", "<   256 ns")
+                self.assertTrue(any(line.startswith("live timers") and "2,345" in line
+                                    for line in lines))
+                terminal.resize(40, 9)
+                eventually(lambda: terminal.fits(40, 9, " q quit"))
+                self.assertTrue(terminal.lines()[3].startswith("live timers"))
+                terminal.resize(5, 2)
+                eventually(lambda: terminal.fits(5, 2, " q q"))
+                terminal.resize(120, 50)
+                terminal.shows("lateness", "itself not counted", "q quit  space pause")
+                terminal.press("Space")
+                terminal.shows("(paused)")
+                watched.ok(f"arm 0 0 {HOUR} 1")
+                terminal.press("Space")
+                terminal.shows("2,346")
+                terminal.press("q")
+                terminal.shows("ended with 0")
+
+    def test_several_hubs(self):
+        with Watched() as watched:
+            watched.ok(f"hub one {MANUAL | OBSERVABLE} 10", f"hub two {MANUAL | OBSERVABLE} 10")
+            with Terminal(watched.pid, 100, 30, "-i", "0.1") as terminal:
+                terminal.shows('hub 1 of 2: thread "one"', "tab next hub")
+                terminal.press("Tab")
+                terminal.shows('hub 2 of 2: thread "two"')
+                terminal.press("Tab")
+                terminal.shows('hub 1 of 2: thread "one"')
+                watched.ok(f"hub three {MANUAL | OBSERVABLE} 10")
+                terminal.shows("hub 1 of 3:")
+                watched.ok("close 0")
+                terminal.shows('hub 1 of 2: thread "two"')
+                watched.ok("close 1", "close 2")
+                terminal.shows("no hub opened with TIMERHUB_OBSERVABLE", "ended with 1")
+
+    def test_the_process_ends(self):
+        with Watched() as watched:
+            watched.ok(f"hub m {OBSERVABLE} 10")
+            with Terminal(watched.pid, 80, 24, "-i", "0.1") as terminal:
+                terminal.shows('thread "m"')
+                watched.process.kill()
+                terminal.shows(f"process {watched.pid} has ended", "ended with 1")
+
+    def test_interrupted(self):
+        with Watched() as watched:
+            watched.ok(f"hub m {OBSERVABLE} 10")
+            with Terminal(watched.pid, 80, 24) as terminal:
+                terminal.shows('thread "m"')
+                terminal.press("C-c")
+                terminal.shows("ended with 0")
+
+
+if __name__ == "__main__":
+    print(f"top: seed {SEED}")
+    unittest.main(argv=[sys.argv[0]] + sys.argv[3:])

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A process to be watched: it does what it reads, a command a line, and answers each with a line.
+ * Hubs and queues are named by small numbers, in the order in which they were opened.
+ *
+ *   hub THREAD_NAME FLAGS TIMERS_MAX    -> ok
+ *   queue HUB                           -> ok
+ *   arm HUB QUEUE DELAY_NS COUNT        -> ok
+ *   rearm HUB DELAY_NS COUNT            -> how many of the timers armed last were moved
+ *   cancel HUB COUNT                    -> how many of the timers armed last were cancelled
+ *   advance HUB NOW_NS                  -> ok
+ *   drain HUB QUEUE COUNT               -> how many events came at once
+ *   wait HUB QUEUE COUNT                -> that many events have come
+ *   fork HUB QUEUE                      -> the child's pid: see there
+ *   stats HUB                           -> timerhub_stats() as JSON
+ *   close_queue HUB QUEUE, close HUB    -> ok
+ */
+#define _GNU_SOURCE
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <timerhub.h>
+#include <unistd.h>
+
+enum { HUBS_MAX = 300, QUEUES_MAX = 100, TIMERS_MAX = 20000 };
+
+struct hub {
+	struct timerhub *hub;
+	struct timerhub_queue *queues[QUEUES_MAX];
+	unsigned queue_count;
+	timerhub_timer timers[TIMERS_MAX];
+	unsigned timer_count;
+};
+
+static struct hub hubs[HUBS_MAX];
+static unsigned hub_count;
+
+static void must(bool holds, const char *what)
+{
+	if (holds)
+		return;
+	fprintf(stderr, "watched: %s\n", what);
+	exit(EXIT_FAILURE);
+}
+
+static void answer(uint64_t value)
+{
+	printf("%" PRIu64 "\n", value);
+}
+
+static void answer_ok(int result)
+{
+	if (result < 0)
+		printf("%s\n", strerror(-result));
+	else
+		puts("ok");
+}
+
+static struct hub *hub_at(uint64_t index)
+{
+	must(index < hub_count, "no such hub");
+	return &hubs[index];
+}
+
+static struct timerhub_queue *queue_at(const struct hub *hub, uint64_t index)
+{
+	must(index < hub->queue_count, "no such queue");
+	return hub->queues[index];
+}
+
+static void open_hub(const char *name, uint64_t flags, uint64_t timers_max)
+{
+	struct timerhub_config config = {
+		.size = sizeof(config),
+		.flags = (uint32_t)flags,
+		.timers_max = (uint32_t)timers_max,
+		.thread_name = name,
+	};
+	int result;
+
+	must(hub_count < HUBS_MAX, "too many hubs");
+	result = timerhub_open(&hubs[hub_count].hub, &config);
+	hub_count += result == 0;
+	answer_ok(result);
+}
+
+static void open_queue(struct hub *hub)
+{
+	int result = timerhub_queue_open(hub->hub, &hub->queues[hub->queue_count], NULL);
+
+	hub->queue_count += result == 0;
+	answer_ok(result);
+}
+
+static void arm(struct hub *hub, struct timerhub_queue *queue, uint64_t delay_ns, uint64_t count)
+{
+	int result = 0;
+
+	must(hub->timer_count + count <= TIMERS_MAX, "too many timers");
+	for (uint64_t i = 0; i < count && result == 0; i++)
+		result = timerhub_after(queue, delay_ns, i, &hub->timers[hub->timer_count++]);
+	answer_ok(result);
+}
+
+static void rearm(struct hub *hub, uint64_t delay_ns, uint64_t count)
+{
+	uint64_t moved = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		moved += timerhub_rearm(hub->hub, hub->timers[hub->timer_count - 1 - i], delay_ns,
+		                        0) == 0;
+	answer(moved);
+}
+
+static void cancel(struct hub *hub, uint64_t count)
+{
+	uint64_t cancelled = 0;
+
+	while (count-- > 0)
+		cancelled += timerhub_cancel(hub->hub, hub->timers[--hub->timer_count]) == 0;
+	answer(cancelled);
+}
+
+static uint64_t drain(struct timerhub_queue *queue, uint64_t count)
+{
+	struct timerhub_event events[64];
+	uint64_t drained = 0;
+	int result = 1;
+
+	while (drained < count && result > 0) {
+		uint64_t left = count - drained;
+
+		result = timerhub_drain(queue, events, left < 64 ? (unsigned)left : 64);
+		must(result >= 0, "drain");
+		drained += (uint64_t)result;
+	}
+	return drained;
+}
+
+static void wait_for(struct timerhub_queue *queue, uint64_t count)
+{
+	struct timerhub_event events[64];
+
+	while (count > 0) {
+		int result =
+			timerhub_wait(queue, events, count < 64 ? (unsigned)count : 64, UINT64_MAX);
+
+		must(result > 0, "wait");
+		count -= (uint64_t)result;
+	}
+	puts("ok");
+}
+
+static pid_t forked = -1;
+
+static void fork_once(const struct timerhub_event *event)
+{
+	(void)event;
+	if (forked == -1)
+		forked = fork();
+}
+
+/*
+ * Arms three timers that are due at once, of a manual hub, and forks in the first one's callback.
+ * The child goes on in the very call, as the parent does, and then lives until it is killed.
+ */
+static void fork_inside(const struct hub *hub, struct timerhub_queue *queue)
+{
+	struct timerhub_spec spec = { .size = sizeof(spec), .fn = fork_once };
+	char byte = 0;
+	int pipe_fds[2];
+
+	must(pipe(pipe_fds) == 0, "pipe");
+	for (unsigned i = 0; i < 3; i++)
+		must(timerhub_arm(queue, &spec, NULL) == 0, "arm");
+	must(timerhub_advance(hub->hub, timerhub_now(hub->hub), NULL) == 0, "advance");
+	must(timerhub_dispatch(queue, 3) > 0, "dispatch");
+	if (forked == 0) {
+		must(write(pipe_fds[1], &byte, 1) == 1, "write");
+		for (;;)
+			(void)pause();
+	}
+	must(read(pipe_fds[0], &byte, 1) == 1, "read");
+	answer((uint64_t)forked);
+}
+
+static void print_stats(const struct hub *hub)
+{
+	struct timerhub_stats stats;
+
+	must(timerhub_stats(hub->hub, &stats) == 0, "stats");
+#define FIELD(name) printf("\"" #name "\":%" PRIu64 ",", stats.name)
+	putchar('{');
+	FIELD(armed);
+	FIELD(refiled);
+	FIELD(cancelled);
+	FIELD(expired);
+	FIELD(delivered);
+	FIELD(overruns);
+	FIELD(live);
+	FIELD(live_max);
+	FIELD(inbox_max);
+	FIELD(owner_wakeups);
+	FIELD(submit_wakes);
+	FIELD(queue_signals);
+	FIELD(cascaded);
+#undef FIELD
+	printf("\"sleeper\":%" PRIu32 ",\"lateness\":[", stats.sleeper);
+	for (unsigned i = 0; i < TIMERHUB_LATENESS_BUCKETS; i++)
+		printf("%s%" PRIu64, i > 0 ? "," : "", stats.lateness[i]);
+	puts("]}");
+}
+
+static void close_queue(struct hub *hub, uint64_t index)
+{
+	timerhub_queue_close(queue_at(hub, index));
+	hub->queues[index] = NULL;
+	puts("ok");
+}
+
+static void close_hub(struct hub *hub)
+{
+	timerhub_close(hub->hub);
+	hub->hub = NULL;
+	puts("ok");
+}
+
+static void obey(const char *verb, const uint64_t *numbers)
+{
+	struct hub *hub = hub_at(numbers[0]);
+
+	if (strcmp(verb, "queue") == 0)
+		open_queue(hub);
+	else if (strcmp(verb, "arm") == 0)
+		arm(hub, queue_at(hub, numbers[1]), numbers[2], numbers[3]);
+	else if (strcmp(verb, "rearm") == 0)
+		rearm(hub, numbers[1], numbers[2]);
+	else if (strcmp(verb, "cancel") == 0)
+		cancel(hub, numbers[1]);
+	else if (strcmp(verb, "advance") == 0)
+		answer_ok(timerhub_advance(hub->hub, numbers[1], NULL));
+	else if (strcmp(verb, "drain") == 0)
+		answer(drain(queue_at(hub, numbers[1]), numbers[2]));
+	else if (strcmp(verb, "wait") == 0)
+		wait_for(queue_at(hub, numbers[1]), numbers[2]);
+	else if (strcmp(verb, "fork") == 0)
+		fork_inside(hub, queue_at(hub, numbers[1]));
+	else if (strcmp(verb, "stats") == 0)
+		print_stats(hub);
+	else if (strcmp(verb, "close_queue") == 0)
+		close_queue(hub, numbers[1]);
+	else if (strcmp(verb, "close") == 0)
+		close_hub(hub);
+	else
+		must(false, "no such command");
+}
+
+int main(void)
+{
+	char line[256];
+
+	while (fgets(line, sizeof(line), stdin)) {
+		char verb[32], name[64];
+		uint64_t numbers[4] = { 0 };
+
+		if (sscanf(line, "hub %63s %" SCNu64 " %" SCNu64, name, &numbers[0], &numbers[1]) ==
+		    3) {
+			open_hub(name, numbers[0], numbers[1]);
+		} else {
+			must(sscanf(line, "%31s %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, verb,
+			            &numbers[0], &numbers[1], &numbers[2], &numbers[3]) >= 2,
+			     "no command");
+			obey(verb, numbers);
+		}
+		(void)fflush(stdout);
+	}
+	return EXIT_SUCCESS;
+}

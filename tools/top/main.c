@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * timerhub-top: watch the hubs of a process that opened them with TIMERHUB_OBSERVABLE. It maps the
+ * counters read-only, and never stops, signals or writes to the process. See man/timerhub-top.1.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "json.h"
+#include "page.h"
+#include "screen.h"
+#include "watch.h"
+
+#define INTERVAL_MIN_S 0.05
+#define INTERVAL_MAX_S 3600.0
+#define PRINTED_COLUMNS 80
+
+enum { EXIT_REFUSED = 1, EXIT_USAGE = 2 };
+
+struct options {
+	pid_t pid;
+	double interval_s;
+	bool interval_given;
+	bool once;
+	bool json;
+};
+
+static volatile sig_atomic_t stopped;
+
+static void stop(int number)
+{
+	(void)number;
+	stopped = 1;
+}
+
+static void usage(FILE *out)
+{
+	fputs("Usage: timerhub-top [-1] [-j] [-i SECONDS] PID\n"
+	      "\n"
+	      "Watches the timerhub hubs of a process that opened them with TIMERHUB_OBSERVABLE.\n"
+	      "\n"
+	      "  -1, --once              print one reading and end; with -i, two, for rates\n"
+	      "  -j, --json              print JSON, one object on a line for each reading\n"
+	      "  -i, --interval SECONDS  between readings, 0.05 to 3600; default 1\n"
+	      "  -h, --help              this\n"
+	      "  -V, --version           the version\n",
+	      out);
+}
+
+static int complain(const char *what)
+{
+	fprintf(stderr, "timerhub-top: %s\n", what);
+	return -1;
+}
+
+static int parse_interval(const char *text, struct options *options)
+{
+	char *end;
+
+	options->interval_s = strtod(text, &end);
+	options->interval_given = true;
+	/* Written so that what is not a number fails too. */
+	if (end == text || *end != 0 ||
+	    !(options->interval_s >= INTERVAL_MIN_S && options->interval_s <= INTERVAL_MAX_S))
+		return complain("the interval is 0.05 to 3600 seconds");
+	return 0;
+}
+
+static int parse_pid(const char *text, struct options *options)
+{
+	char *end;
+	long pid;
+
+	errno = 0;
+	pid = strtol(text, &end, 10);
+	if (end == text || *end != 0 || errno != 0 || pid < 1 || pid > INT_MAX)
+		return complain("PID is the number of a process");
+	options->pid = (pid_t)pid;
+	return 0;
+}
+
+/* 0; -1: wrong; 1: all is done. */
+static int parse(int argc, char **argv, struct options *options)
+{
+	static const struct option names[] = {
+		{ "once", no_argument, NULL, '1' },           { "json", no_argument, NULL, 'j' },
+		{ "interval", required_argument, NULL, 'i' }, { "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' },        { NULL, 0, NULL, 0 },
+	};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "1ji:hV", names, NULL)) != -1) {
+		if (option == '1') {
+			options->once = true;
+		} else if (option == 'j') {
+			options->json = true;
+		} else if (option == 'h') {
+			usage(stdout);
+			return 1;
+		} else if (option == 'V') {
+			puts("timerhub-top " TIMERHUB_VERSION);
+			return 1;
+		} else if (option != 'i' || parse_interval(optarg, options) < 0) {
+			return -1;
+		}
+	}
+	if (argc - optind != 1)
+		return complain("tell me one process: timerhub-top PID");
+	return parse_pid(argv[optind], options);
+}
+
+/* Signals end a pause early; those at the terminal too. */
+static void catch_signals(void)
+{
+	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction action = { .sa_handler = stop };
+
+	for (unsigned i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		(void)sigaction(numbers[i], &action, NULL);
+}
+
+static void pause_for(double seconds)
+{
+	struct timespec time = { .tv_sec = (time_t)seconds };
+
+	time.tv_nsec = (long)((seconds - (double)time.tv_sec) * 1e9);
+	(void)nanosleep(&time, NULL);
+}
+
+static void print_pages(const struct watch *watch)
+{
+	struct page page;
+
+	for (unsigned i = 0; i < watch->target.hub_count; i++) {
+		page_fill(&page, &watch->target, i, &watch->now[i], watch_before(watch, i),
+		          PRINTED_COLUMNS);
+		for (unsigned line = 0; line < page.count; line++)
+			puts(page.lines[line]);
+		if (i + 1 < watch->target.hub_count)
+			puts("");
+	}
+}
+
+/* One reading after the other, or one alone, to standard output. */
+static int print(struct watch *watch, const struct options *options)
+{
+	bool want = !options->once || !options->interval_given;
+
+	for (;;) {
+		if (want && options->json)
+			json_print(stdout, &watch->target, watch->now, watch->before);
+		else if (want)
+			print_pages(watch);
+		if (fflush(stdout) != 0)
+			return complain(strerror(errno));
+		if ((want && options->once) || stopped)
+			return 0;
+		want = true;
+		pause_for(options->interval_s);
+		if (stopped)
+			return 0;
+		if (watch_read(watch) < 0)
+			return -1;
+	}
+}
+
+static int show(struct watch *watch, const struct options *options)
+{
+	if (options->once || options->json)
+		return print(watch, options);
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+		return complain("this is no terminal: use --once or --json");
+	if (screen_run(watch, (uint64_t)(options->interval_s * 1e9), &stopped) == 0)
+		return 0;
+	if (watch->target.refusal[0] == 0)
+		return complain("this terminal is not known: see TERM; or use --once or --json");
+	return -1;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options = { .interval_s = 1 };
+	struct watch watch;
+	int result = parse(argc, argv, &options);
+
+	if (result != 0) {
+		if (result < 0)
+			usage(stderr);
+		return result < 0 ? EXIT_USAGE : 0;
+	}
+	(void)setlocale(LC_CTYPE, "");
+	catch_signals();
+	result = watch_open(&watch, options.pid);
+	if (result == 0)
+		result = show(&watch, &options);
+	if (result < 0 && watch.target.refusal[0] != 0)
+		(void)complain(watch.target.refusal);
+	watch_close(&watch);
+	return result < 0 ? EXIT_REFUSED : 0;
+}

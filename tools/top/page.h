@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* What people see of one hub, as lines of text: on a screen, or printed once. */
+#ifndef TOP_PAGE_H
+#define TOP_PAGE_H
+
+#include "reading.h"
+#include "target.h"
+
+#define PAGE_LINES_MAX 128
+#define PAGE_COLUMNS_MAX 160
+
+struct page {
+	unsigned count;
+	char lines[PAGE_LINES_MAX][PAGE_COLUMNS_MAX + 1];
+};
+
+/*
+ * Fill the page for hub number `index` of the target. `before` is NULL if there are no rates to
+ * tell. `columns`: how wide it may become; wide ones have the lateness beside the counters.
+ */
+void page_fill(struct page *page, const struct target *target, unsigned index,
+               const struct reading *now, const struct reading *before, unsigned columns);
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See reading.h. The same sums as timerhub_stats() in lib/timerhub.c, from outside; nothing read
+ * here is used as an index or a size before it has been bounded.
+ */
+#define _GNU_SOURCE
+#include "reading.h"
+
+#include <string.h>
+#include <time.h>
+#include <timerhub.h>
+
+#define DEPTH_MASK (((uint64_t)1 << BOARD_DEPTH_BITS) - 1)
+
+uint64_t reading_clock_ns(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t reading_more(uint64_t now, uint64_t before)
+{
+	return now > before ? now - before : 0;
+}
+
+double reading_rate(uint64_t now, uint64_t before, uint64_t elapsed_ns)
+{
+	return elapsed_ns == 0 ? 0 : (double)reading_more(now, before) * 1e9 / (double)elapsed_ns;
+}
+
+static void read_owner(const struct board_owner *owner, struct reading *reading)
+{
+	reading->refiled = u64_load_relaxed(&owner->refiled);
+	reading->expired = u64_load_relaxed(&owner->expired);
+	reading->inbox_max = u64_load_relaxed(&owner->inbox_max);
+	reading->owner_wakeups = u64_load_relaxed(&owner->wakeups);
+	reading->queue_signals = u64_load_relaxed(&owner->queue_signals);
+	reading->cascaded = u64_load_relaxed(&owner->cascaded);
+	reading->sleeper = u64_load_relaxed(&owner->sleeper);
+	for (unsigned i = 0; i < BOARD_LATENESS_BUCKETS; i++)
+		reading->lateness[i] = u64_load_relaxed(&owner->lateness[i]);
+}
+
+static void read_slots(const struct board *board, struct reading *reading)
+{
+	uint64_t takes = 0, used = 0, free_again = 0;
+
+	for (unsigned i = 0; i < BOARD_SHARDS_MAX; i++) {
+		uint64_t stack = u64_load_relaxed(&board->shards[i].stack);
+
+		takes += stack >> BOARD_DEPTH_BITS;
+		free_again += stack & DEPTH_MASK;
+		used += u64_load_relaxed(&board->shards[i].used);
+	}
+	reading->armed = reading_more(takes + used, u64_load_relaxed(&board->callers.untaken));
+	reading->live = reading_more(used, free_again);
+	reading->live_max = used;
+}
+
+static void read_inbox(const struct board *board, struct reading *reading)
+{
+	for (unsigned i = 0; i < BOARD_LANES_MAX; i++) {
+		uint64_t head = u64_load_relaxed(&board->lanes[i].head);
+
+		reading->inbox += reading_more(u64_load_relaxed(&board->lanes[i].tail), head);
+	}
+}
+
+/* Returns how many one-shots ended by delivery. */
+static uint64_t read_queue(const struct board_queue *queue, uint32_t index, struct reading *reading)
+{
+	uint64_t fd_plus_one = u64_load_relaxed(&queue->fd_plus_one);
+	struct queue_reading one = {
+		.index = index,
+		.fd = (int)(fd_plus_one - 1),
+		.overruns = u64_load_relaxed(&queue->overruns),
+	};
+	uint64_t put = u64_load_relaxed(&queue->put);
+
+	one.delivered = u64_load_relaxed(&queue->delivered);
+	one.waiting = reading_more(put, one.delivered + u64_load_relaxed(&queue->passed_over));
+	reading->delivered += one.delivered;
+	reading->overruns += one.overruns;
+	if (fd_plus_one != 0) {
+		reading->outbox += one.waiting;
+		if (reading->queue_count < READING_QUEUES_MAX)
+			reading->queues[reading->queue_count] = one;
+		reading->queue_count++;
+	}
+	return u64_load_relaxed(&queue->retired);
+}
+
+void reading_take(const struct board *board, struct reading *ret_reading)
+{
+	uint64_t queues_end = u64_load_relaxed(&board->callers.queues_end);
+	uint64_t ended = 0;
+
+	memset(ret_reading, 0, sizeof(*ret_reading));
+	ret_reading->at_ns = reading_clock_ns();
+	read_slots(board, ret_reading); /* first: what it shows as ended has been counted */
+	/* Beyond lies memory that the other process would have to pay for. */
+	for (uint32_t i = 0; i < queues_end && i < BOARD_QUEUES_MAX; i++)
+		ended += read_queue(&board->queues[i], i, ret_reading);
+	read_inbox(board, ret_reading);
+	read_owner(&board->owner, ret_reading);
+	ret_reading->submit_wakes = u64_load_relaxed(&board->callers.submit_wakes);
+	ended += u64_load_relaxed(&board->callers.dropped) + ret_reading->live;
+	ret_reading->cancelled = reading_more(ret_reading->armed, ended);
+}
+
+uint64_t lateness_below_ns(unsigned bucket)
+{
+	return bucket >= BOARD_LATENESS_BUCKETS - 1 ? UINT64_MAX : (uint64_t)2 << bucket;
+}
+
+/* The bound below which at least `wanted` of the events lay. */
+static uint64_t lateness_quantile_ns(const struct lateness *lateness, uint64_t wanted)
+{
+	uint64_t seen = 0;
+
+	for (unsigned i = 0; i < BOARD_LATENESS_BUCKETS; i++) {
+		seen += lateness->buckets[i];
+		if (seen >= wanted && seen > 0)
+			return lateness_below_ns(i);
+	}
+	return 0;
+}
+
+struct lateness lateness_between(const struct reading *now, const struct reading *before)
+{
+	struct lateness lateness = { .count = 0 };
+
+	for (unsigned i = 0; i < BOARD_LATENESS_BUCKETS; i++) {
+		uint64_t earlier = before ? before->lateness[i] : 0;
+
+		lateness.buckets[i] = reading_more(now->lateness[i], earlier);
+		lateness.count += lateness.buckets[i];
+	}
+	lateness.p50_below_ns = lateness_quantile_ns(&lateness, (lateness.count + 1) / 2);
+	lateness.p99_below_ns =
+		lateness_quantile_ns(&lateness, lateness.count - lateness.count / 100);
+	lateness.max_below_ns = lateness_quantile_ns(&lateness, lateness.count);
+	return lateness;
+}
+
+const char *clock_name(uint32_t clock, bool manual)
+{
+	static const char *const names[] = { "monotonic", "boottime", "realtime" };
+
+	if (manual)
+		return "manual";
+	return clock < sizeof(names) / sizeof(names[0]) ? names[clock] : "unknown";
+}
+
+const char *sleeper_name(uint64_t sleeper)
+{
+	switch (sleeper) {
+	case TIMERHUB_SLEEPER_AUTO:
+		return "none";
+	case TIMERHUB_SLEEPER_URING:
+		return "io_uring";
+	case TIMERHUB_SLEEPER_POLL:
+		return "ppoll";
+	default:
+		return "unknown";
+	}
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See screen.h. One thread: it waits for keys no longer than until the next reading is due. What
+ * does not fit is cut off at the right and at the bottom; the keys stay.
+ */
+#include "screen.h"
+
+#include <curses.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "page.h"
+
+#define KEY_ESCAPE 27
+
+struct screen {
+	struct watch *watch;
+	uint64_t interval_ns;
+	uint64_t next_ns; /* when to read again */
+	uint64_t serial;  /* of the hub that is shown */
+	bool paused;
+	bool quit;
+};
+
+/* Where the hub shown is by now; if it is gone, the first. */
+static unsigned screen_index(struct screen *screen)
+{
+	const struct target *target = &screen->watch->target;
+
+	for (unsigned i = 0; i < target->hub_count; i++)
+		if (target->hubs[i].about.serial == screen->serial)
+			return i;
+	screen->serial = target->hubs[0].about.serial;
+	return 0;
+}
+
+static void screen_turn(struct screen *screen, unsigned by)
+{
+	const struct target *target = &screen->watch->target;
+
+	screen->serial = target->hubs[(screen_index(screen) + by) % target->hub_count].about.serial;
+}
+
+static void screen_draw(struct screen *screen)
+{
+	struct watch *watch = screen->watch;
+	unsigned index = screen_index(screen);
+	int rows = LINES, columns = COLS;
+	char keys[PAGE_COLUMNS_MAX + 1];
+	struct page page;
+
+	page_fill(&page, &watch->target, index, &watch->now[index], watch_before(watch, index),
+	          (unsigned)columns);
+	(void)erase();
+	for (int i = 0; i < rows - 1 && i < (int)page.count; i++) {
+		(void)attrset(i == 0 ? A_BOLD : A_NORMAL);
+		(void)mvaddnstr(i, 0, page.lines[i], columns);
+	}
+	(void)snprintf(keys, sizeof(keys), " q quit  space %s%s  every %.3g s %s",
+	               screen->paused ? "go on" : "pause",
+	               watch->target.hub_count > 1 ? "  tab next hub" : "",
+	               (double)screen->interval_ns / 1e9, screen->paused ? "(paused)" : "");
+	(void)attrset(A_REVERSE);
+	/* The last column of the last row scrolls some terminals: stay clear of it. */
+	(void)mvaddnstr(rows - 1, 0, keys, columns - 1);
+	(void)attrset(A_NORMAL);
+	(void)refresh();
+}
+
+static void screen_key(struct screen *screen, int key)
+{
+	switch (key) {
+	case 'q':
+	case 'Q':
+	case KEY_ESCAPE:
+		screen->quit = true;
+		break;
+	case ' ':
+		screen->paused = !screen->paused;
+		break;
+	case '\t':
+	case 'n':
+	case KEY_RIGHT:
+		screen_turn(screen, 1);
+		break;
+	case KEY_BTAB:
+	case 'p':
+	case KEY_LEFT:
+		screen_turn(screen, screen->watch->target.hub_count - 1);
+		break;
+	default: /* KEY_RESIZE among them: all that it takes is to draw anew */
+		break;
+	}
+}
+
+/* Wait for a key, not beyond the next reading. */
+static void screen_wait(struct screen *screen)
+{
+	uint64_t left_ns = reading_more(screen->next_ns, reading_clock_ns());
+	int key;
+
+	timeout((int)((left_ns + 999999) / 1000000));
+	key = getch();
+	if (key != ERR)
+		screen_key(screen, key);
+}
+
+static int screen_loop(struct screen *screen, const volatile sig_atomic_t *stop)
+{
+	while (!screen->quit && !*stop) {
+		screen_draw(screen);
+		screen_wait(screen);
+		if (reading_clock_ns() < screen->next_ns)
+			continue;
+		screen->next_ns = reading_clock_ns() + screen->interval_ns;
+		/* A paused view still notices when there is nothing left. */
+		if (screen->paused ? target_check(&screen->watch->target) < 0
+		                   : watch_read(screen->watch) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int screen_run(struct watch *watch, uint64_t interval_ns, const volatile sig_atomic_t *stop)
+{
+	struct screen screen = {
+		.watch = watch,
+		.interval_ns = interval_ns,
+		.next_ns = reading_clock_ns() + interval_ns,
+		.serial = watch->target.hubs[0].about.serial,
+	};
+	/* Unlike initscr() it returns where the terminal is unknown. */
+	SCREEN *terminal = newterm(NULL, stdout, stdin);
+	int result;
+
+	if (!terminal) {
+		watch->target.refusal[0] = 0;
+		return -1;
+	}
+	(void)cbreak();
+	(void)noecho();
+	(void)keypad(stdscr, TRUE);
+	(void)curs_set(0);
+	(void)set_escdelay(25);
+	result = screen_loop(&screen, stop);
+	(void)endwin();
+	delscreen(terminal);
+	return result;
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See target.h. A board is believed if it is a memfd of its name that cannot shrink under us (or
+ * reading it could kill us), with the magic and the layout of this very version, written by this
+ * process and not by the one that it was forked from. Tested by tests/tools/test_top.py.
+ */
+#define _GNU_SOURCE
+#include "target.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifndef F_SEAL_SHRINK
+#define F_SEAL_SHRINK 2
+#endif
+
+#define MEMFD_LINK "/memfd:" BOARD_NAME " (deleted)"
+
+/* What came of looking at one fd. */
+enum verdict {
+	VERDICT_HUB,     /* a hub to watch */
+	VERDICT_NOTHING, /* not ours to look at, or not yet, or no more */
+	VERDICT_FORKED,  /* the hub of the process that this one was forked from */
+	VERDICT_FOREIGN, /* has the name, but is no board */
+	VERDICT_VERSION, /* a board of another version */
+	VERDICTS
+};
+
+static __attribute__((format(printf, 2, 3))) int refuse(struct target *target, const char *format,
+                                                        ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	(void)vsnprintf(target->refusal, sizeof(target->refusal), format, arguments);
+	va_end(arguments);
+	return -1;
+}
+
+/* What is not plain text must not reach a terminal or a script. */
+static void make_printable(char *text, size_t bytes)
+{
+	text[bytes - 1] = 0;
+	for (char *c = text; *c; c++)
+		if (!isascii(*c) || !isprint(*c))
+			*c = '?';
+}
+
+/* The beginning of a file in /proc/PID; false if it cannot be had. */
+static bool proc_read(const struct target *target, const char *name, char *text, size_t bytes)
+{
+	int fd = openat(target->proc, name, O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd < 0 ? -1 : read(fd, text, bytes - 1);
+
+	if (fd >= 0)
+		(void)close(fd);
+	if (length < 0)
+		return false;
+	text[length] = 0;
+	return true;
+}
+
+/* One that has ended may linger, for its parent to ask after it. */
+static bool target_alive(const struct target *target)
+{
+	char stat[512];
+	const char *state;
+
+	if (!proc_read(target, "stat", stat, sizeof(stat)))
+		return false;
+	state = strrchr(stat, ')'); /* the name before may have any character in it */
+	return state && strncmp(state, ") Z", 3) != 0 && strncmp(state, ") X", 3) != 0;
+}
+
+/* Its number as it sees itself, in the innermost namespace of process numbers. */
+static uint32_t target_own_pid(const struct target *target)
+{
+	char status[4096];
+	const char *line, *number, *end;
+
+	if (!proc_read(target, "status", status, sizeof(status)))
+		return 0;
+	line = strstr(status, "\nNStgid:");
+	if (!line) /* Linux before 4.1 */
+		return (uint32_t)target->pid;
+	end = line + 1 + strcspn(line + 1, "\n");
+	number = end;
+	while (number > line && isdigit((unsigned char)number[-1]))
+		number--;
+	return (uint32_t)strtoul(number, NULL, 10);
+}
+
+int target_open(struct target *target, pid_t pid)
+{
+	char path[32];
+
+	memset(target, 0, sizeof(*target));
+	target->pid = pid;
+	(void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	target->proc = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (target->proc < 0)
+		return errno == ENOENT || errno == ESRCH
+		               ? refuse(target, "there is no process %d", (int)pid)
+		               : refuse(target, "%s: %s", path, strerror(errno));
+	(void)proc_read(target, "comm", target->command, sizeof(target->command));
+	target->command[strcspn(target->command, "\n")] = 0;
+	make_printable(target->command, sizeof(target->command));
+	return target_find_hubs(target);
+}
+
+static void hub_forget(struct hub *hub)
+{
+	(void)munmap((void *)(uintptr_t)hub->board, sizeof(*hub->board));
+}
+
+void target_close(struct target *target)
+{
+	for (unsigned i = 0; i < target->hub_count; i++)
+		hub_forget(&target->hubs[i]);
+	target->hub_count = 0;
+	if (target->proc >= 0)
+		(void)close(target->proc);
+	target->proc = -1;
+}
+
+static bool section_is(struct board_section section, size_t offset, size_t stride, uint32_t count)
+{
+	return section.offset == offset && section.stride == stride && section.count == count;
+}
+
+/* A version names its layout; still, see whether they were compiled to the same. */
+static bool layout_is_ours(const struct board_header *about)
+{
+	const struct board *board = NULL;
+
+	return about->header_bytes == sizeof(*about) && about->board_bytes == sizeof(*board) &&
+	       section_is(about->owner, offsetof(struct board, owner), sizeof(board->owner), 1) &&
+	       section_is(about->callers, offsetof(struct board, callers), sizeof(board->callers),
+	                  1) &&
+	       section_is(about->shards, offsetof(struct board, shards), sizeof(board->shards[0]),
+	                  BOARD_SHARDS_MAX) &&
+	       section_is(about->lanes, offsetof(struct board, lanes), sizeof(board->lanes[0]),
+	                  BOARD_LANES_MAX) &&
+	       section_is(about->queues, offsetof(struct board, queues), sizeof(board->queues[0]),
+	                  BOARD_QUEUES_MAX);
+}
+
+/* Can it be read as a board? Fills `about`. */
+static enum verdict board_trusted(int fd, uint32_t own_pid, struct board_header *about)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct stat stat;
+
+	if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || fstat(fd, &stat) < 0)
+		return VERDICT_FOREIGN;
+	memset(about, 0, sizeof(*about));
+	if (pread(fd, about, sizeof(*about), 0) < (ssize_t)offsetof(struct board_header, owner) ||
+	    about->magic != BOARD_MAGIC)
+		return VERDICT_FOREIGN;
+	if (about->version != BOARD_VERSION || !layout_is_ours(about))
+		return VERDICT_VERSION;
+	if ((uint64_t)stat.st_size < about->board_bytes)
+		return VERDICT_FOREIGN;
+	make_printable(about->thread_name, sizeof(about->thread_name));
+	make_printable(about->library_version, sizeof(about->library_version));
+	return about->pid == own_pid ? VERDICT_HUB : VERDICT_FORKED;
+}
+
+static bool hub_known(const struct target *target, const struct stat *stat)
+{
+	for (unsigned i = 0; i < target->hub_count; i++)
+		if (target->hubs[i].inode == stat->st_ino && target->hubs[i].device == stat->st_dev)
+			return true;
+	return false;
+}
+
+/* Into its place by age. */
+static void target_insert(struct target *target, const struct hub *hub)
+{
+	unsigned place = target->hub_count++;
+
+	for (; place > 0 && target->hubs[place - 1].about.serial > hub->about.serial; place--)
+		target->hubs[place] = target->hubs[place - 1];
+	target->hubs[place] = *hub;
+}
+
+static enum verdict target_add(struct target *target, int fd, int number, uint32_t own_pid)
+{
+	struct hub hub = { .fd = number };
+	enum verdict verdict;
+	struct stat stat;
+	void *map;
+
+	if (fstat(fd, &stat) < 0 || hub_known(target, &stat) ||
+	    target->hub_count == TARGET_HUBS_MAX)
+		return VERDICT_NOTHING;
+	verdict = board_trusted(fd, own_pid, &hub.about);
+	if (verdict != VERDICT_HUB)
+		return verdict;
+	map = mmap(NULL, sizeof(struct board), PROT_READ, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		return VERDICT_FOREIGN;
+	hub.board = map;
+	hub.inode = stat.st_ino;
+	hub.device = stat.st_dev;
+	if (u32_load_acquire(&hub.board->header.state) != BOARD_OPEN) {
+		hub_forget(&hub);
+		return VERDICT_NOTHING;
+	}
+	target_insert(target, &hub);
+	return VERDICT_HUB;
+}
+
+/* Look at one entry of /proc/PID/fd, which may be gone by now. */
+static enum verdict target_look_at(struct target *target, int folder, const char *name,
+                                   uint32_t own_pid)
+{
+	char link[sizeof(MEMFD_LINK) + 1] = "";
+	enum verdict verdict;
+	int fd;
+
+	if (readlinkat(folder, name, link, sizeof(link) - 1) < 0 || strcmp(link, MEMFD_LINK) != 0)
+		return VERDICT_NOTHING;
+	fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		return VERDICT_NOTHING;
+	verdict = target_add(target, fd, atoi(name), own_pid);
+	(void)close(fd);
+	return verdict;
+}
+
+static bool hub_there(const struct target *target, const struct hub *hub)
+{
+	char path[32];
+	struct stat stat;
+
+	/* Its process may run another program by now. */
+	(void)snprintf(path, sizeof(path), "fd/%d", hub->fd);
+	return u32_load_acquire(&hub->board->header.state) == BOARD_OPEN &&
+	       fstatat(target->proc, path, &stat, 0) == 0 && stat.st_ino == hub->inode &&
+	       stat.st_dev == hub->device;
+}
+
+static void target_forget_closed(struct target *target)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < target->hub_count; i++) {
+		if (hub_there(target, &target->hubs[i]))
+			target->hubs[kept++] = target->hubs[i];
+		else
+			hub_forget(&target->hubs[i]);
+	}
+	target->hub_count = kept;
+}
+
+static int target_explain(struct target *target, const bool *found)
+{
+	if (!target_alive(target))
+		return refuse(target, "process %d has ended", (int)target->pid);
+	if (found[VERDICT_VERSION])
+		return refuse(target,
+		              "process %d (%s) uses another version of timerhub than this tool",
+		              (int)target->pid, target->command);
+	if (found[VERDICT_FORKED])
+		return refuse(target,
+		              "process %d (%s) only inherited the hub of the process that it was "
+		              "forked from",
+		              (int)target->pid, target->command);
+	if (found[VERDICT_FOREIGN])
+		return refuse(target,
+		              "process %d (%s) has a memfd named " BOARD_NAME
+		              " that is not a hub's board",
+		              (int)target->pid, target->command);
+	return refuse(target, "process %d (%s) has no hub opened with TIMERHUB_OBSERVABLE",
+	              (int)target->pid, target->command);
+}
+
+int target_find_hubs(struct target *target)
+{
+	bool found[VERDICTS] = { false };
+	uint32_t own_pid = target_own_pid(target);
+	struct dirent *entry;
+	DIR *folder;
+	int fd;
+
+	target_forget_closed(target);
+	fd = openat(target->proc, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	folder = fd < 0 ? NULL : fdopendir(fd);
+	if (!folder) {
+		int error = errno;
+
+		if (fd >= 0)
+			(void)close(fd);
+		if (!target_alive(target))
+			return refuse(target, "process %d has ended", (int)target->pid);
+		return refuse(target, "process %d (%s) may not be looked at: %s", (int)target->pid,
+		              target->command, strerror(error));
+	}
+	while ((entry = readdir(folder)))
+		if (isdigit((unsigned char)entry->d_name[0]))
+			found[target_look_at(target, dirfd(folder), entry->d_name, own_pid)] = true;
+	(void)closedir(folder);
+	return target->hub_count > 0 ? 0 : target_explain(target, found);
+}
+
+int target_check(struct target *target)
+{
+	unsigned there = 0;
+
+	if (!target_alive(target))
+		return refuse(target, "process %d has ended", (int)target->pid);
+	for (unsigned i = 0; i < target->hub_count; i++)
+		there += hub_there(target, &target->hubs[i]);
+	return there == target->hub_count ? 0 : target_find_hubs(target);
+}
