@@ -43,7 +43,7 @@ static struct shared {
 	uintptr_t end;
 	pid_t victim;
 	struct tracer_way way;
-} *shared;
+} * shared;
 
 /* ---- the tracer's process ---- */
 

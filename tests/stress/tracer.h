@@ -29,7 +29,7 @@ void tracer_close(void);
 /* What the victim is to do next. */
 void tracer_call(void (*call)(void *), void *argument);
 
-/* Plays the call to its end, instruction by instruction. The way learnt is overwritten next time. */
+/* Plays the call to its end, instruction by instruction. The next one overwrites the way learnt. */
 const struct tracer_way *tracer_learn(void);
 
 /*
