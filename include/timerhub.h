@@ -98,7 +98,8 @@ struct timerhub_config {
 	uint32_t clock;          /* enum timerhub_clock */
 	uint32_t sleeper;        /* enum timerhub_sleeper */
 	uint32_t cpu_plus_one;   /* run the owner on CPU cpu_plus_one - 1; 0: not pinned */
-	uint64_t spin_ns;        /* wake this much before a deadline and spin up to it */
+	uint64_t spin_ns;        /* wake this much before a deadline and spin up to it; then
+	                          * a stream of expiries is never gathered either */
 	const char *thread_name; /* the owner's name, cut to 15 bytes; NULL: "timerhub" */
 };
 

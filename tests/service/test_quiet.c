@@ -272,6 +272,29 @@ START_TEST(quiet_cancelled_timers_do_not_wake_the_owner)
 }
 END_TEST
 
+/* Timers 5 us apart, and a consumer asleep on another CPU: not a wake for each. */
+START_TEST(quiet_in_a_stream)
+{
+	struct rig rig = rig_open(40000);
+	uint64_t first_ns = timerhub_now(rig.hub) + 200 * MS;
+	uint64_t wakeups = stats_of(rig.hub).owner_wakeups;
+	struct timerhub_event events[64];
+	unsigned delivered = 0;
+
+	for (unsigned i = 0; i < 40000; i++)
+		arm_at(rig.queue, first_ns + i * 5 * US, i);
+	while (delivered < 40000) {
+		int count = timerhub_wait(rig.queue, events, COUNT_OF(events), ARRIVES);
+
+		expect_cmp(count, >, 0);
+		delivered += (unsigned)count;
+	}
+	wakeups = stats_of(rig.hub).owner_wakeups - wakeups;
+	expect_cmp(wakeups, <, 40000 / 10);
+	rig_close(&rig);
+}
+END_TEST
+
 START_TEST(quiet_heartbeats_on_a_real_hub)
 {
 	struct rig rig = rig_open(4);
@@ -377,6 +400,7 @@ int main(int argc, char **argv)
 	tests_add(quiet_one_wake_for_a_lone_timer, 60);
 	tests_add(quiet_one_wake_for_many_timers_at_one_instant, 60);
 	tests_add(quiet_cancelled_timers_do_not_wake_the_owner, 60);
+	tests_add(quiet_in_a_stream, 60);
 	tests_add(quiet_heartbeats_on_a_real_hub, 60);
 	tests_add(quiet_submission_makes_no_system_call, 60);
 	tests_add(quiet_submission_of_the_earliest_makes_a_system_call, 60);
