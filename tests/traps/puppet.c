@@ -174,7 +174,7 @@ void puppets_begin(const char *name, int argc, char **argv)
 
 static struct rig rig_open_config(struct timerhub_config config)
 {
-	struct rig rig = { .hub = NULL };
+	struct rig rig = { .has_owner = !(config.flags & TIMERHUB_MANUAL) };
 
 	config.size = sizeof(config);
 	expect_eq(timerhub_open(&rig.hub, &config), 0);
@@ -239,6 +239,11 @@ void expect_nothing(struct rig *rig)
 	struct timerhub_event event;
 
 	expect_eq(timerhub_drain(rig->queue, &event, 1), 0);
+	if (rig->has_owner && fd_readable(rig->queue)) {
+		/* The owner rings after it has published: what it rang for may be taken by then. */
+		owner_settles(rig->hub);
+		expect_eq(timerhub_drain(rig->queue, &event, 1), 0);
+	}
 	expect(!fd_readable(rig->queue));
 }
 

@@ -76,6 +76,7 @@ void puppets_begin(const char *name, int argc, char **argv);
 struct rig {
 	struct timerhub *hub;
 	struct timerhub_queue *queue;
+	bool has_owner; /* a thread, not the test that advances it */
 };
 
 struct rig rig_open(uint32_t timers_max);
