@@ -5,7 +5,8 @@
  * Each shard is a stack (R. K. Treiber, "Systems programming: coping with parallelism", 1986). Its
  * top counts the takes, so that a slot which came back in between is noticed (the ABA problem),
  * and so that nobody has to count arms elsewhere. A free slot's link also tells how many lie below
- * it. Taken in order: from the own stack; from another that holds many; from the shard's own slots
+ * it. A slot is put to the stack of this CPU, or where that is deep to the shard that it came from.
+ * Taken in order: from the own stack; from another that holds many; from the shard's own slots
  * never used; from others'. One at a time, so that a thread stopped anywhere has one slot in hand.
  * Only when all are found empty twice over, with nothing put in between, is there no slot.
  *
@@ -21,6 +22,11 @@
  */
 #define ARENA_STEAL_MIN 32
 #define ARENA_FEW 512
+/*
+ * What was put last is taken first, while it is in this CPU's cache. But a stack keeps no more than
+ * this many that are not its own: else after one thread's cancels the others find nothing near.
+ */
+#define ARENA_KEEP 256
 #define ARENA_SHARDS_MAX BOARD_SHARDS_MAX
 /* No more shards than leave each this many slots. */
 #define ARENA_SHARD_SLOTS_MIN 256
@@ -94,6 +100,7 @@ static uint64_t fresh_make(uint64_t next, uint64_t end)
 int arena_open(struct arena *arena, uint32_t capacity)
 {
 	uint32_t shards = arena_shards_for(capacity);
+	uint32_t shard_slots = (capacity + shards - 1) / shards;
 	size_t hot_bytes = align_up(capacity * sizeof(struct timer_hot));
 	size_t cold_bytes = align_up(capacity * sizeof(struct timer_cold));
 	size_t filing_bytes = align_up(capacity * sizeof(struct timer_filing));
@@ -111,17 +118,18 @@ int arena_open(struct arena *arena, uint32_t capacity)
 		.shards = (struct arena_shard *)(void *)(base + hot_bytes + cold_bytes +
 		                                         filing_bytes),
 		.shard_mask = shards - 1,
+		.shard_slots = shard_slots,
 		.capacity = capacity,
 		.first_generation = arena_first_generation(),
 		.memory = memory,
 	};
-	for (uint64_t i = 0; i < shards; i++) {
-		uint64_t begin = capacity * i / shards;
+	for (uint32_t i = 0; i < shards; i++) {
+		uint64_t begin = u64_min((uint64_t)i * shard_slots, capacity);
+		uint64_t end = u64_min(begin + shard_slots, capacity);
 
 		arena->shards[i].begin = (uint32_t)begin;
 		/* Not yet shared. */
-		u64_store_relaxed(&arena->shards[i].fresh,
-		                  fresh_make(begin, capacity * (i + 1) / shards));
+		u64_store_relaxed(&arena->shards[i].fresh, fresh_make(begin, end));
 	}
 	return 0;
 }
@@ -145,6 +153,15 @@ static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t
 		u64_store_relaxed(&shard->notes->stack, takes << BOARD_DEPTH_BITS | depth);
 }
 
+/* Fetch what the next take of the stack will read, and its arm write. */
+static void shard_expect_pop(const struct arena *arena, uint32_t slot)
+{
+	if (slot >= arena->capacity)
+		return;
+	__builtin_prefetch(&arena->cold[slot], 1);
+	__builtin_prefetch(&arena->hot[slot], 1);
+}
+
 /*
  * Take a slot off a stack, or SLOT_NONE if it is empty. While we read the link others may take the
  * slot and write over it; then the top has changed, and what we read is thrown away.
@@ -161,15 +178,16 @@ static uint32_t shard_pop(struct arena *arena, struct arena_shard *shard)
 		if (u64_cas_acq_rel(&shard->top, &top,
 		                    top_make(top_takes(top) + 1, link_below(link)))) {
 			shard_note(shard, top_takes(top) + 1, link_depth_below(link));
+			shard_expect_pop(arena, link_below(link));
 			return slot;
 		}
 	}
 	return SLOT_NONE;
 }
 
-/* Put slots onto a stack, slots[0] lowest. */
-static void shard_push(struct arena *arena, struct arena_shard *shard, const uint32_t *slots,
-                       unsigned count)
+/* Put slots onto a stack, slots[0] lowest, unless it holds `depth_max` or more. */
+static bool shard_push(struct arena *arena, struct arena_shard *shard, const uint32_t *slots,
+                       unsigned count, uint32_t depth_max)
 {
 	uint64_t top = u64_load_acquire(&shard->top);
 	uint32_t depth;
@@ -181,6 +199,8 @@ static void shard_push(struct arena *arena, struct arena_shard *shard, const uin
 		/* A racing take makes this depth wrong, and then our CAS fails. */
 		if (below < arena->capacity)
 			depth = 1 + link_depth_below(u64_load_relaxed(&arena->cold[below].data));
+		if (depth >= depth_max)
+			return false;
 		for (unsigned i = 0; i < count; i++) {
 			u64_store_relaxed(&arena->cold[slots[i]].data, link_make(below, depth++));
 			below = slots[i];
@@ -188,6 +208,7 @@ static void shard_push(struct arena *arena, struct arena_shard *shard, const uin
 		/* [free] */
 	} while (!u64_cas_acq_rel(&shard->top, &top, top_make(top_takes(top), slots[count - 1])));
 	shard_note(shard, top_takes(top), depth);
+	return true;
 }
 
 static uint64_t fresh_left(uint64_t fresh)
@@ -281,9 +302,17 @@ uint32_t arena_take(struct arena *arena, unsigned cpu)
 	return slot == SLOT_NONE ? arena_take_last(arena, home) : slot;
 }
 
-void arena_put(struct arena *arena, unsigned cpu, const uint32_t *slots, unsigned count)
+void arena_put(struct arena *arena, unsigned cpu, uint32_t slot)
 {
-	shard_push(arena, &arena->shards[cpu & arena->shard_mask], slots, count);
+	struct arena_shard *own = &arena->shards[slot / arena->shard_slots];
+
+	if (!shard_push(arena, &arena->shards[cpu & arena->shard_mask], &slot, 1, ARENA_KEEP))
+		(void)shard_push(arena, own, &slot, 1, UINT32_MAX);
+}
+
+void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, unsigned count)
+{
+	(void)shard_push(arena, &arena->shards[cpu & arena->shard_mask], slots, count, UINT32_MAX);
 }
 
 uint32_t arena_next_used(const struct arena *arena, uint32_t slot)

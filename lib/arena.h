@@ -24,6 +24,7 @@ struct arena {
 	struct timer_filing *filings; /* one per slot: the owner's */
 	struct arena_shard *shards;   /* shard_mask + 1 of them */
 	uint32_t shard_mask;          /* a power of two less one */
+	uint32_t shard_slots;         /* each shard's own, the last one's may be fewer */
 	uint32_t capacity;            /* slots in all */
 	uint64_t first_generation;    /* what this hub's generations start from */
 	struct memory memory;         /* holds all of the above */
@@ -39,8 +40,11 @@ void arena_observe(struct arena *arena, struct board_shard *notes);
 /* Take a free slot, near this CPU's; SLOT_NONE only if at one instant none was free. */
 uint32_t arena_take(struct arena *arena, unsigned cpu);
 
-/* Put back slots that nobody else may use any more. `count` at least 1. */
-void arena_put(struct arena *arena, unsigned cpu, const uint32_t *slots, unsigned count);
+/* Put back a slot that nobody else may use any more. */
+void arena_put(struct arena *arena, unsigned cpu, uint32_t slot);
+
+/* The same of many in one step, all to this CPU's stack. `count` at least 1. */
+void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, unsigned count);
 
 /*
  * Walk the slots that were ever used: the first of them at or after `slot`, or SLOT_NONE.

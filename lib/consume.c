@@ -209,7 +209,7 @@ static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event
 		(void)u64_fetch_add_relaxed(&queue->counts->overruns, overruns);
 	/* Last, so that who sees the slots free sees the counts too. */
 	if (retired_count > 0)
-		arena_put(&queue->hub->arena, cpu_current(), retired, retired_count);
+		arena_put_many(&queue->hub->arena, cpu_current(), retired, retired_count);
 	*count += delivered;
 	return taken > 0;
 }

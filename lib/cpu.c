@@ -6,7 +6,7 @@
 #include <sched.h>
 #include <unistd.h>
 
-unsigned cpu_current(void)
+unsigned cpu_ask(void)
 {
 	int cpu = sched_getcpu();
 

@@ -1,10 +1,38 @@
 /* SPDX-License-Identifier: MIT */
-/* Which CPU a thread happens to run on. A hint: correctness never depends on it. */
+/*
+ * Which CPU a thread happens to run on. A hint: correctness never depends on it.
+ *
+ * Asked once or twice in every arm and cancel, so it is read where the kernel itself leaves it
+ * whenever it moves a thread (restartable sequences, Linux 4.18), if the C library has registered
+ * that place and tells where it is.
+ */
 #ifndef TIMERHUB_CPU_H
 #define TIMERHUB_CPU_H
 
-/* The CPU that we run on now; 0 where the kernel does not say. Any thread, signal-safe. */
-unsigned cpu_current(void);
+#if defined(__has_include)
+#if __has_include(<sys/rseq.h>)
+#include <sys/rseq.h>
+#define CPU_HAS_RSEQ 1
+#endif
+#endif
+
+/* Ask the kernel; 0 where it does not say. */
+unsigned cpu_ask(void);
+
+/* The CPU that we run on now. Any thread, signal-safe. */
+static inline unsigned cpu_current(void)
+{
+#ifdef CPU_HAS_RSEQ
+	const char *thread = __builtin_thread_pointer();
+	const volatile struct rseq *rseq =
+		(const volatile struct rseq *)(const volatile void *)(thread + __rseq_offset);
+	int cpu = (int)rseq->cpu_id; /* the kernel writes it; negative: not registered */
+
+	if (cpu >= 0)
+		return (unsigned)cpu;
+#endif
+	return cpu_ask();
+}
 
 /* How many CPUs the machine may have. For sizing at open. */
 unsigned cpu_count(void);

@@ -25,6 +25,8 @@
 #define INBOX_LANES_MAX BOARD_LANES_MAX
 /* No more lanes than leave each this many cells. */
 #define INBOX_LANE_CELLS_MIN 256
+/* The owner is to look at this many though nothing is due: soon they would be in no cache. */
+#define INBOX_MANY 32768
 /* Threads that can be stopped between claiming a push and pushing: see submit.c. */
 #define INBOX_SPARE_CELLS 1024
 
@@ -102,8 +104,11 @@ static bool lane_push(struct inbox *inbox, struct inbox_lane *lane, uint32_t slo
 		uint64_t empty = cell_empty_at(inbox, place);
 		uint64_t seen = u64_load_acquire(cell); /* [cell-free] */
 
-		if (place % INBOX_LINE == 0)
+		if (place % INBOX_LINE == 0) {
 			lane_advance_tail(lane, place);
+			/* The owner wrote it last: it is far away. */
+			__builtin_prefetch(lane_cell(inbox, lane, place + 2 * INBOX_LINE), 1);
+		}
 		/* [entry] seq_cst: before the promise is read. */
 		if (seen == empty && u64_cas_seq_cst(cell, &seen, empty | INBOX_FILLED | slot)) {
 			if (lane->notes) /* relaxed: a number to read */
@@ -118,17 +123,17 @@ static bool lane_push(struct inbox *inbox, struct inbox_lane *lane, uint32_t slo
 
 bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot)
 {
-	uint64_t half = (uint64_t)1 << (inbox->lane_shift - 1);
+	uint64_t many = u64_min((uint64_t)1 << (inbox->lane_shift - 1), INBOX_MANY);
 	struct inbox_lane *lane = &inbox->lanes[cpu & inbox->lane_mask];
 	uint64_t place;
 
 	/* There is a cell for every slot, so a full lane means that another has room. */
 	while (!lane_push(inbox, lane, slot, &place))
 		lane = &inbox->lanes[++cpu & inbox->lane_mask];
-	if ((place + 1) % half != 0)
+	if ((place + 1) % many != 0)
 		return false;
 	/* Relaxed: too old a head only makes us ask in vain. */
-	return place + 1 - u64_load_relaxed(&lane->head) >= half;
+	return place + 1 - u64_load_relaxed(&lane->head) >= many;
 }
 
 void inbox_begin(struct inbox *inbox)

@@ -13,11 +13,11 @@
 
 /* One lane: a ring of cells for the threads on some of the CPUs. */
 struct inbox_lane {
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 *cells; /* fixed at open, on a line of their own */
+	struct board_lane *notes;                     /* for who looks from outside; NULL: nobody */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail; /* a place not behind the first unfilled line */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 head; /* next place to take; the owner writes */
 	uint64_t end;                               /* where this look ends; the owner's alone */
-	atomic_u64 *cells;
-	struct board_lane *notes; /* for who looks from outside; NULL: nobody */
 };
 
 struct inbox {
@@ -35,8 +35,8 @@ void inbox_close(struct inbox *inbox);
 void inbox_observe(struct inbox *inbox, struct board_lane *notes);
 
 /*
- * Any thread, signal-safe. True now and then when a lane has
- * become half full: the owner should be told, whatever the deadline.
+ * Any thread, signal-safe. True now and then when a lane holds many, or is half full: the owner
+ * should be told, whatever the deadline.
  */
 bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot);
 

@@ -205,7 +205,7 @@ static void owner_drop(struct owner *owner, uint64_t handle)
 	schedule_remove(&owner->schedule, slot);
 	while (timer_is(word, u64_load_relaxed(&hot->aux), handle))
 		if (u64_cas_seq_cst(&hot->word, &word, word_with_phase(word, TIMER_FREE))) {
-			arena_put(owner->world.arena, 0, &slot, 1);
+			arena_put(owner->world.arena, 0, slot);
 			return;
 		}
 }

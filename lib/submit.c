@@ -259,7 +259,7 @@ static uint32_t hub_take_slots(struct timerhub *hub, unsigned count)
 			while (list != SLOT_NONE) {
 				slot = list;
 				list = (uint32_t)u64_load_relaxed(&hub->arena.cold[slot].data);
-				arena_put(&hub->arena, cpu_current(), &slot, 1);
+				arena_put(&hub->arena, cpu_current(), slot);
 			}
 			return SLOT_NONE;
 		}
@@ -413,7 +413,7 @@ int hub_cancel(struct timerhub *hub, timerhub_timer timer, const struct timerhub
 	if (filed && !word_in_inbox(word))
 		hub_submit(hub, slot, dead, true);
 	test_point(TEST_POINT_CANCEL_BEFORE_FREE);
-	arena_put(&hub->arena, cpu_current(), &slot, 1);
+	arena_put(&hub->arena, cpu_current(), slot);
 	return 0;
 }
 

@@ -58,10 +58,10 @@ START_TEST(every_slot_is_handed_out_once_and_none_is_lost)
 			expect_eq(arena_count(&arena).in_use, capacities[i]);
 			/* Back in one piece, or one by one to different CPUs. */
 			if (round % 2 == 0)
-				arena_put(&arena, round, slots, capacities[i]);
+				arena_put_many(&arena, round, slots, capacities[i]);
 			else
 				for (uint32_t j = 0; j < capacities[i]; j++)
-					arena_put(&arena, j, &slots[j], 1);
+					arena_put(&arena, j, slots[j]);
 			expect_eq(arena_count(&arena).in_use, 0);
 			expect_eq(arena_count(&arena).taken, (round + 1) * capacities[i]);
 		}
@@ -84,7 +84,7 @@ START_TEST(slots_put_back_are_used_again_first)
 		uint32_t slot = arena_take(&arena, 0);
 
 		expect_le(used_slots(&arena), 16);
-		arena_put(&arena, 0, &slot, 1);
+		arena_put(&arena, 0, slot);
 	}
 	expect_eq(arena_count(&arena).in_use_max, 1);
 	arena_close(&arena);
@@ -92,6 +92,57 @@ START_TEST(slots_put_back_are_used_again_first)
 END_TEST
 
 #define CROWD 3000
+
+/*
+ * One thread takes all, on any CPU, and puts all back on one. Then each CPU finds its share near:
+ * its takes leave the others' stacks alone.
+ */
+START_TEST(slots_put_by_one_come_home)
+{
+	enum { SLOTS = 4096 };
+	uint32_t slots[SLOTS];
+	struct arena arena;
+	uint32_t shards;
+
+	expect_eq(arena_open(&arena, SLOTS), 0);
+	shards = arena.shard_mask + 1;
+	for (uint32_t i = 0; i < SLOTS; i++)
+		slots[i] = arena_take(&arena, i % 5);
+	for (uint32_t i = 0; i < SLOTS; i++)
+		arena_put(&arena, 0, slots[i]);
+	for (uint32_t shard = 0; shard < shards; shard++) {
+		uint32_t own = SLOTS / shards - 256; /* that many may be elsewhere */
+		uint64_t top = u64_load_relaxed(&arena.shards[(shard + 1) % shards].top);
+
+		for (uint32_t i = 0; i < own; i++)
+			expect_lt(arena_take(&arena, shard), SLOTS);
+		if (shards > 1)
+			expect_eq(u64_load_relaxed(&arena.shards[(shard + 1) % shards].top), top);
+	}
+	arena_close(&arena);
+}
+END_TEST
+
+/* What was put last is taken first: it is in this CPU's cache. */
+START_TEST(slot_put_is_taken_again_on_that_cpu)
+{
+	uint32_t slots[100];
+	struct arena arena;
+	uint64_t top;
+
+	expect_eq(arena_open(&arena, 4096), 0);
+	for (unsigned i = 0; i < COUNT_OF(slots); i++)
+		slots[i] = arena_take(&arena, 0);
+	top = u64_load_relaxed(&arena.shards[0].top);
+	for (unsigned i = 0; i < COUNT_OF(slots) && arena.shard_mask > 0; i++) {
+		arena_put(&arena, 1, slots[i]);
+		expect_eq(arena_take(&arena, 1), slots[i]);
+	}
+	if (arena.shard_mask > 0)
+		expect_eq(u64_load_relaxed(&arena.shards[0].top), top);
+	arena_close(&arena);
+}
+END_TEST
 
 /* Random takes and puts from random CPUs against a plain count. */
 static void check_counts(struct dice *dice, uint32_t capacity)
@@ -116,7 +167,10 @@ static void check_counts(struct dice *dice, uint32_t capacity)
 			}
 		} else if (batch <= count) {
 			count -= batch;
-			arena_put(&arena, cpu, held + count, batch);
+			if (batch == 1)
+				arena_put(&arena, cpu, held[count]);
+			else
+				arena_put_many(&arena, cpu, held + count, batch);
 		}
 		most = count > most ? count : most;
 		counts = arena_count(&arena);
@@ -201,13 +255,14 @@ static void *crowd_main(void *arg)
 			crowd_take(me, &dice, held, &count);
 		for (uint32_t i = keep; i < count; i++)
 			atomic_store(&crowd.owners[held[i]], 0);
-		arena_put(&crowd.arena, (unsigned)dice_below(&dice, 4), held + keep, count - keep);
+		arena_put_many(&crowd.arena, (unsigned)dice_below(&dice, 4), held + keep,
+		               count - keep);
 		count = keep;
 	}
 	if (count > 0) {
 		for (uint32_t i = 0; i < count; i++)
 			atomic_store(&crowd.owners[held[i]], 0);
-		arena_put(&crowd.arena, 0, held, count);
+		arena_put_many(&crowd.arena, 0, held, count);
 	}
 	free(held);
 	return NULL;
@@ -266,6 +321,8 @@ END_TEST
 int main(int argc, char **argv)
 {
 	tests_begin("arena", argc, argv);
+	tests_add(slots_put_by_one_come_home, 20);
+	tests_add(slot_put_is_taken_again_on_that_cpu, 20);
 	tests_add(every_slot_is_handed_out_once_and_none_is_lost, 20);
 	tests_add(slots_put_back_are_used_again_first, 20);
 	tests_add(counts_are_exact, 20);

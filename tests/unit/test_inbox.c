@@ -113,6 +113,31 @@ START_TEST(half_full_lane_asks_for_the_owner)
 }
 END_TEST
 
+/* And of one that is large and holds many, long before it is half full. */
+START_TEST(lane_of_many_asks_for_the_owner)
+{
+	enum { MANY = 32768 };
+	struct inbox inbox = { .lanes = NULL };
+	static uint32_t slots[4 * MANY];
+	unsigned asked = 0;
+
+	expect_eq(inbox_open(&inbox, 1 << 20), 0);
+	expect_lt(4 * MANY, 1u << inbox.lane_shift);
+	for (uint32_t i = 0; i < 4 * MANY; i++) {
+		expect_eq(asked, i / MANY);
+		asked += inbox_push(&inbox, 0, i);
+	}
+	expect_eq(look(&inbox, slots, COUNT_OF(slots), 64), 4 * MANY);
+	for (uint32_t i = 0; i < 4 * MANY; i++) {
+		asked += inbox_push(&inbox, 0, i);
+		if (i % (MANY / 2) == 0)
+			(void)look(&inbox, slots, COUNT_OF(slots), 64);
+	}
+	expect_eq(asked, 4); /* who keeps up is not asked */
+	inbox_close(&inbox);
+}
+END_TEST
+
 /* A look has an end although somebody pushes all the time. */
 START_TEST(look_ends_although_pushes_go_on)
 {
@@ -270,6 +295,7 @@ int main(int argc, char **argv)
 	tests_add(one_lane_is_first_in_first_out_through_many_laps, 20);
 	tests_add(full_lanes_give_way_to_others, 20);
 	tests_add(half_full_lane_asks_for_the_owner, 20);
+	tests_add(lane_of_many_asks_for_the_owner, 20);
 	tests_add(look_ends_although_pushes_go_on, 20);
 	tests_add(two_producers_at_the_same_cells_lose_nothing, 60);
 	tests_add(look_finds_everything_pushed_before_it_exactly_once, 60);
