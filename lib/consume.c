@@ -163,7 +163,10 @@ static bool deliver_one_shot(const struct timerhub_queue *queue, struct delivery
 	return false; /* and the handle is found stale */
 }
 
-/* Deliver the handle's timer into `event`. False if it is no longer pending. */
+/*
+ * Deliver the handle's timer into `event`. False if it is no longer pending.
+ * Model: tests/models/word.pml.
+ */
 static bool deliver(const struct timerhub_queue *queue, uint64_t handle,
                     struct timerhub_event *event, bool *ret_one_shot)
 {
@@ -233,7 +236,10 @@ static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event
 	return taken > 0;
 }
 
-/* The outbox was found empty: make the fd say so. False if there is something after all. */
+/*
+ * The outbox was found empty: make the fd say so. False if there is something after all.
+ * Model: tests/models/notifier.pml.
+ */
 static bool queue_settle(struct timerhub_queue *queue)
 {
 	test_point(TEST_POINT_CONSUME_BEFORE_CLEAR);
@@ -365,6 +371,7 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 	}
 }
 
+/* Model, against the queue's closing: tests/models/close.pml. */
 int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events, unsigned max,
                   uint64_t timeout_ns)
 {

@@ -2,20 +2,27 @@
 /*
  * The promise and its passes: who wakes the owner, and when it may sleep.
  *
- * Models lib/promise.c, all of it; lib/submit.c hub_submit(), hub_wake(); lib/owner.c owner_pass(),
- * owner_run_passes(), owner_sleep(), owner_spin(); lib/sleeper_poll.c poll_sleep(). Two callers, who
- * each arm a timer with a deadline of any kind; somebody who cancels one of these before the owner
- * has seen it; a timer that was there before; the owner; the clock.
+ * Two callers, who each arm a timer with a deadline of any kind; somebody who cancels one of these
+ * before the owner has seen it; a timer that was there before; the owner; the clock.
  *
  * Stores go through a buffer for each thread, first in first out (TSO). A seq_cst store waits until
- * it is empty, and so does who enters the kernel. The inbox is a flag for each caller: inbox.pml has
- * it in full.
+ * it is empty, and so does who enters the kernel. The inbox is a flag for each caller: inbox.pml
+ * has it in full.
+ *
+ * Models:
+ *   lib/promise.c       promise_begin_pass() promise_make() promise_woken() promise_wants_wake()
+ *                       promise_record_wake()
+ *   lib/submit.c        hub_submit() hub_wake()
+ *   lib/owner.c         owner_pass() owner_run_passes() owner_expire() owner_sleep() owner_spin()
+ *                       owner_main()
+ *   lib/sleeper_poll.c  poll_sleep()
+ *   lib/sleeper_uring.c uring_sleep() uring_reap()
  *
  * Laws:
  *   never_late  no armed timer whose arming has returned is due before the end of the owner's sleep
  *               (or spin), is unseen by the owner, and no wake is pending
- *   in_order    no timer expires while one lies unseen that is due earlier and whose arming returned
- *               before that deadline (law 5)
+ *   in_order    no timer expires while one lies unseen that is due earlier and whose arming
+ *               returned before that deadline (law 5)
  *
  *   true
  *   bug CALLER_NO_BARRIER     never_late  the push may be seen after the promise was read
@@ -25,7 +32,7 @@
  *   bug LOOK_BEFORE_RAISE     never_late  the second look comes before the promise is raised
  *   bug WAKE_IF_ASLEEP        never_late  no wake for an owner that is not asleep
  *   bug CLAIM_BEFORE_WAKE     never_late  the wake is recorded, then sent
- *   bug WAKE_BY_DEADLINE      never_late  recorded by the promise that was found too late, not by pass
+ *   bug WAKE_BY_DEADLINE      never_late  recorded by the promise found too late, not by pass
  *   bug RECORD_CURRENT_PASS   never_late  recorded by the pass after the wake, not the one before
  *   bug RECORD_GOES_BACK      never_late  a late record of an older pass hides that of a newer one
  *   bug CALLER_LOWERS_PROMISE never_late  the promise is ended on the owner's behalf (trap 4)
