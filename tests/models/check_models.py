@@ -182,11 +182,11 @@ def call(folder, *command):
 def search(folder, path, run):
     """Have Spin make the search program, run it, and return what it says."""
     call(folder, "spin", "-a", *run.defines, str(path.resolve()))
-    # A planted bug is found sooner than the compiler can optimize.
-    optimize = "-O0" if run.law else "-O1"
-    call(folder, "gcc", optimize, "-w", "-DSAFETY", "-o", "pan", "pan.c")
+    # A planted bug is found sooner than gcc can read the program, let alone optimize it.
+    compiler = ["tcc"] if run.law else ["gcc", "-O1"]
+    call(folder, *compiler, "-w", "-DSAFETY", "-o", "pan", "pan.c")
     # The hash table's size, as a power of two, has to do with speed alone.
-    return call(folder, "./pan", f"-m{DEPTH_MAX}", "-w16" if run.law else "-w22")
+    return call(folder, "./pan", f"-m{DEPTH_MAX}", "-w16" if run.law else "-w24")
 
 
 def states_of(output):

@@ -6,9 +6,9 @@
  * and may go away after any call.
  *
  * LEVEL polls the eventfd as poll(2) does, EDGE is told of writes to it (EPOLLET) and takes one
- * event each time, WAIT calls timerhub_wait(). Stores go through a buffer for each thread, first in
- * first out (TSO); a seq_cst store waits until it is empty, and so do locked instructions and the
- * kernel.
+ * event each time, READER reads it himself before he drains, WAIT calls timerhub_wait(). Stores go
+ * through a buffer for each thread, first in first out (TSO); a seq_cst store waits until it is
+ * empty, and so do locked instructions and the kernel.
  *
  * Models:
  *   lib/notifier.c notifier_signal() notifier_signal_again() notifier_clear() notifier_ring()
@@ -29,6 +29,7 @@
  *   true -DFIRST=LEVEL -DSECOND=LEVEL -DTHRICE
  *   true -DFIRST=LEVEL -DSECOND=EDGE
  *   true -DFIRST=LEVEL -DSECOND=WAIT
+ *   true -DFIRST=LEVEL -DSECOND=READER
  *   true -DFIRST=WAIT -DSECOND=WAIT -DINTERRUPT
  *   true -DFIRST=LEVEL -DSECOND=LEVEL -DCOMPACT
  *   bug OWNER_NO_BARRIER    not_lost  the events may be seen after the flag was found set
@@ -50,6 +51,7 @@
 #define LEVEL 0
 #define EDGE 1
 #define WAIT 2
+#define READER 3
 #ifndef FIRST
 #define FIRST LEVEL
 #endif
@@ -367,6 +369,10 @@ endlevel:
 	:: kind == EDGE ->
 endedge:
 		atomic { edge[me] -> edge[me] = false }
+		queue_take()
+	:: kind == READER ->
+endread:
+		atomic { fd > 0 -> fd = 0 }
 		queue_take()
 	:: kind == WAIT ->
 		before = interrupts;

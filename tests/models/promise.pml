@@ -7,14 +7,16 @@
  *
  * Stores go through a buffer for each thread, first in first out (TSO). A seq_cst store waits until
  * it is empty, and so does who enters the kernel. The inbox is a flag for each caller: inbox.pml
- * has it in full.
+ * has it in full. The owner's sleep may end once for no reason, as a signal ends one (EINTR). With
+ * -DGATHERS the owner may let what is filed wait for more (and then it does not spin). Left out:
+ * system calls that are refused.
  *
  * Models:
  *   lib/promise.c       promise_begin_pass() promise_make() promise_woken() promise_wants_wake()
  *                       promise_record_wake()
  *   lib/submit.c        hub_submit() hub_wake()
- *   lib/owner.c         owner_pass() owner_run_passes() owner_expire() owner_sleep() owner_spin()
- *                       owner_main()
+ *   lib/owner.c         owner_pass() owner_run_passes() owner_expire() owner_gather() owner_sleep()
+ *                       owner_spin() owner_main()
  *   lib/sleeper_poll.c  poll_sleep()
  *   lib/sleeper_uring.c uring_sleep() uring_reap()
  *
@@ -25,6 +27,7 @@
  *               returned before that deadline (law 5)
  *
  *   true
+ *   true -DGATHERS
  *   bug CALLER_NO_BARRIER     never_late  the push may be seen after the promise was read
  *   bug OWNER_NO_BARRIER      never_late  the raised promise may be seen after the second look
  *   bug PASS_NO_BARRIER       never_late  the pass number may be seen after the look at the inbox
@@ -37,13 +40,19 @@
  *   bug RECORD_GOES_BACK      never_late  a late record of an older pass hides that of a newer one
  *   bug CALLER_LOWERS_PROMISE never_late  the promise is ended on the owner's behalf (trap 4)
  *   bug BELL_CLEARED_LATE     never_late  the bell is cleared after the look, not before
+ *   bug GATHERS_UNTOLD        never_late  -DGATHERS it promises one thing, and sleeps for another
  *   bug CLOCK_AFTER_INBOX     in_order    the inbox is emptied, then the clock is read
  */
 #define NEVER 9
 /* The clock goes so far; a deadline behind that is in the future for ever. */
 #define LAST 2
-/* The owner wakes so early and spins: owner_config.spin_ns, or OWNER_SPIN_MIN_NS. */
+/* The owner wakes so early and spins: owner_config.spin_ns. */
+#ifdef GATHERS
+#define SPIN 0
+#else
 #define SPIN 1
+#endif
+#define GATHER 2
 
 #define AWAKE 0
 #define ASLEEP 1
@@ -231,7 +240,7 @@ inline expire()
 proctype owner()
 {
 	byte number = 1, promised = 2, time, next;
-	bool raised;
+	bool raised, interrupted;
 
 	do
 	::
@@ -250,7 +259,18 @@ proctype owner()
 #ifdef BELL_CLEARED_LATE
 		bell = false;
 #endif
-		atomic { expire(); time = 0; raised = next > promised }
+		atomic {
+			expire();
+			until = next;
+#ifdef GATHERS
+			until = (until < time + GATHER -> time + GATHER : until);
+#endif
+#ifndef GATHERS_UNTOLD
+			next = until;
+#endif
+			time = 0;
+			raised = next > promised
+		}
 #ifdef LOOK_BEFORE_RAISE
 		if
 		:: raised && (entry[0] || entry[1]) -> goto around
@@ -282,7 +302,6 @@ proctype owner()
 		fi;
 #endif
 		atomic {
-			until = next;
 			if
 			:: now + SPIN < until -> owner_count == 0; mode = ASLEEP; check_late()
 			:: else -> goto spin
@@ -295,6 +314,9 @@ endsleep:
 			:: bell
 #else
 			:: bell -> bell = false
+#endif
+#ifndef GATHERS
+			:: !interrupted -> interrupted = true
 #endif
 			:: until != NEVER && until - SPIN <= now
 			fi;
