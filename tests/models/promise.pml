@@ -7,9 +7,9 @@
  *
  * Stores go through a buffer for each thread, first in first out (TSO). A seq_cst store waits until
  * it is empty, and so does who enters the kernel. The inbox is a flag for each caller: inbox.pml
- * has it in full. The owner's sleep may end once for no reason, as a signal ends one (EINTR). With
- * -DGATHERS the owner may let what is filed wait for more (and then it does not spin). Left out:
- * system calls that are refused.
+ * has it in full. The first sleep may end for no reason, as a signal ends one (EINTR). With
+ * -DGATHERS the owner lets what is filed wait for more (and does not spin). Left out: system calls
+ * that are refused.
  *
  * Models:
  *   lib/promise.c       promise_begin_pass() promise_make() promise_woken() promise_wants_wake()
@@ -53,6 +53,8 @@
 #define SPIN 1
 #endif
 #define GATHER 2
+/* A sleep before this pass may be interrupted. */
+#define EINTR_BEFORE 3
 
 #define AWAKE 0
 #define ASLEEP 1
@@ -240,7 +242,7 @@ inline expire()
 proctype owner()
 {
 	byte number = 1, promised = 2, time, next;
-	bool raised, interrupted;
+	bool raised;
 
 	do
 	::
@@ -316,7 +318,7 @@ endsleep:
 			:: bell -> bell = false
 #endif
 #ifndef GATHERS
-			:: !interrupted -> interrupted = true
+			:: number < EINTR_BEFORE /* EINTR */
 #endif
 			:: until != NEVER && until - SPIN <= now
 			fi;
@@ -341,13 +343,12 @@ init {
 		filed[0] = NEVER;
 		filed[1] = NEVER;
 		filed[2] = 2;
+		/* Callers are alike, but that the owner takes the first one's entry first: what
+		 * could hurt is that it misses the earlier deadline and sees the later. */
 		if
-		:: deadline[0] = 1
-		:: deadline[0] = 3
-		fi;
-		if
-		:: deadline[1] = 1
-		:: deadline[1] = 3
+		:: deadline[0] = 1; deadline[1] = 1
+		:: deadline[0] = 1; deadline[1] = 3
+		:: deadline[0] = 3; deadline[1] = 3
 		fi;
 		run memory();
 		run clock();
