@@ -56,6 +56,24 @@ static bool word_was_parked(uint64_t before, uint64_t now)
 }
 
 /*
+ * The word of a periodic timer has been changed from `before` to `rearmed`. False if the slot's
+ * life is another by now: then the handle's was cancelled, before or after, and is not to be
+ * returned. If it was before, what was hit is made what it was.
+ */
+static bool deliver_confirm(struct timerhub *hub, const struct delivery *delivery, uint64_t before,
+                            uint64_t rearmed)
+{
+	uint32_t slot = handle_slot(delivery->event.timer);
+	bool hit = hub_hit(delivery->hot, delivery->event.timer);
+
+	if (!hit && hub_undo(hub, slot, before, rearmed))
+		return false;
+	if (word_phase(before) == TIMER_PARKED)
+		hub_submit(hub, slot, rearmed, !word_in_inbox(before));
+	return hit;
+}
+
+/*
  * From pending to armed for its next period. The owner has the timer filed for a period not later,
  * unless it is parked. False if somebody else was quicker.
  */
@@ -64,17 +82,18 @@ static bool deliver_rearm(struct timerhub *hub, struct delivery *delivery, uint6
 	uint64_t word = delivery->word;
 	uint64_t before, rearmed;
 
+	test_point(TEST_POINT_CONSUME_BEFORE_REARM);
 	do {
 		before = word;
 		rearmed = word_rearmed(word, units_from_ns(next_ns));
 		if (word_phase(word) == TIMER_PARKED)
 			rearmed |= WORD_INBOX;
-		if (u64_cas_seq_cst(&delivery->hot->word, &word, rearmed)) {
-			if (word_phase(before) == TIMER_PARKED)
-				hub_submit(hub, handle_slot(delivery->event.timer), rearmed,
-				           !word_in_inbox(before));
+		if (!u64_cas_seq_cst(&delivery->hot->word, &word, rearmed))
+			continue;
+		if (deliver_confirm(hub, delivery, before, rearmed))
 			return true;
-		}
+		word = u64_load_acquire(&delivery->hot->word); /* [armed] */
+		break;
 	} while (word_was_parked(before, word));
 	delivery->word = word;
 	return false;
@@ -97,7 +116,7 @@ static bool deliver_periodic(struct timerhub *hub, struct delivery *delivery)
 	aux = aux_make(aux_generation(delivery->aux), next_ns, delivery->aux & AUX_FLAGS);
 	/*
 	 * The aux word first: until the state word follows, its deadline reads as rounded up. It
-	 * names the generation, so that a CAS cannot hit another life.
+	 * names the generation, so that this CAS cannot hit another life.
 	 */
 	if (!u64_cas_acq_rel(&delivery->hot->aux, &delivery->aux, aux)) {
 		delivery->word = u64_load_acquire(&delivery->hot->word); /* [armed] */
@@ -144,7 +163,10 @@ static bool deliver_one_shot(const struct timerhub_queue *queue, struct delivery
 	return false; /* and the handle is found stale */
 }
 
-/* Deliver the handle's timer into `event`. False if it is no longer pending. */
+/*
+ * Deliver the handle's timer into `event`. False if it is no longer pending.
+ * Model: tests/models/word.pml.
+ */
 static bool deliver(const struct timerhub_queue *queue, uint64_t handle,
                     struct timerhub_event *event, bool *ret_one_shot)
 {
@@ -214,7 +236,10 @@ static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event
 	return taken > 0;
 }
 
-/* The outbox was found empty: make the fd say so. False if there is something after all. */
+/*
+ * The outbox was found empty: make the fd say so. False if there is something after all.
+ * Model: tests/models/notifier.pml.
+ */
 static bool queue_settle(struct timerhub_queue *queue)
 {
 	test_point(TEST_POINT_CONSUME_BEFORE_CLEAR);
@@ -346,6 +371,7 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 	}
 }
 
+/* Model, against the queue's closing: tests/models/close.pml. */
 int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events, unsigned max,
                   uint64_t timeout_ns)
 {

@@ -62,7 +62,10 @@ void hub_submit(struct timerhub *hub, uint32_t slot, uint64_t word, bool push);
  */
 bool hub_undo(struct timerhub *hub, uint32_t slot, uint64_t before, uint64_t after);
 
-/* Is the slot's life the handle's? To be asked after a CAS on its word. */
+/*
+ * Is the slot's life the handle's? To be asked after a CAS on its word.
+ * Model: tests/models/word.pml, with -DTAGS=1.
+ */
 static inline bool hub_hit(const struct timer_hot *hot, timerhub_timer timer)
 {
 	return aux_generation(u64_load_relaxed(&hot->aux) ^ timer) == 0;

@@ -9,6 +9,7 @@
  * owner empties a cell into the next lap.
  *
  * Order between entries does not matter (an entry only says "look at slot i"), hence the lanes.
+ * Model: tests/models/inbox.pml.
  *
  * Labels: [entry] inbox_push → inbox_take: carries what was written to the slot's word before.
  *         [cell-free] inbox_take → inbox_push: carries that the cell's old slot was read.

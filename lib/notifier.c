@@ -12,15 +12,17 @@
  *
  * The bell before the flag: a consumer that had already taken the event of a late signal, and
  * cleared the flag first, would swallow the ring with the flag left at 1; nobody would ever ring
- * again (found by tests/models/notifier.pml). Now whoever clears the bell clears the flag
- * afterwards. If the ring comes in between, the fd is readable for nothing; `rings`, counted after
- * the ring, shows the next consumer that there is something to clear.
+ * again (found by the model). Now whoever clears the bell clears the flag afterwards. If the ring
+ * comes in between, the fd is readable for nothing; `rings`, counted after the ring, shows the next
+ * consumer that there is something to clear.
  *
  *   owner                                waiter
  *   publish in the outbox                waiters += 1
  *   waiters > 0: ticket += 1, wake       look at the outbox, block while ticket is unchanged
  *
  * seq_cst again: the owner sees no waiter only if the waiter sees what was published.
+ *
+ * Model: tests/models/notifier.pml.
  */
 #include "notifier.h"
 

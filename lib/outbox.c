@@ -5,7 +5,7 @@
  * A consumer copies what lies between head and tail and then moves the head by compare-and-swap;
  * the head only grows, so that success proves that the copied cells had not been filled anew. When
  * the owner finds the outbox empty it goes on at the beginning of the array, so that one in steady
- * use stays in a few cache lines.
+ * use stays in a few cache lines. Model: tests/models/notifier.pml.
  *
  * Labels: [outbox] outbox_publish → outbox_take: carries the handles, and the timers' state before.
  *         [outbox-room] outbox_take → outbox_has_room: carries that the cells have been copied.

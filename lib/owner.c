@@ -65,6 +65,7 @@ static uint64_t owner_instant_ns(const struct owner *owner, uint32_t slot, uint6
 	return timer_slacken_ns(deadline_ns, queue_slack_slack_ns(queue_slack));
 }
 
+/* Model: tests/models/inbox.pml. */
 static void owner_look_at(struct owner *owner, uint32_t slot)
 {
 	struct timer_hot *hot = &owner->world.arena->hot[slot];
@@ -112,6 +113,7 @@ static void owner_empty_inbox(struct owner *owner)
 
 /* ---- expiring ---- */
 
+/* Model: tests/models/notifier.pml. */
 static void owner_publish(struct owner *owner, struct timerhub_queue *queue)
 {
 	if (queue->unpublished == 0)
@@ -232,7 +234,7 @@ static void owner_deliver(struct owner *owner, uint32_t slot, uint64_t handle, u
 
 /*
  * The slot's instant has come, and it is filed nowhere. What is read of the caller's before the CAS
- * is of the same life if the CAS succeeds.
+ * is of the same life if the CAS succeeds. Model: tests/models/word.pml.
  */
 static void owner_expire_slot(struct owner *owner, uint32_t slot)
 {
@@ -337,7 +339,10 @@ static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 	                                                 : next_ns;
 }
 
-/* True if there must be another: the promise was raised over something in the inbox. */
+/*
+ * True if there must be another: the promise was raised over something in the inbox.
+ * Model: tests/models/promise.pml.
+ */
 static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
 {
 	owner_begin_pass(owner);
@@ -533,6 +538,7 @@ void owner_stop(struct owner *owner, bool alive)
 	owner->sleeper.ops->close(&owner->sleeper);
 }
 
+/* Model: tests/models/close.pml. */
 void owner_wait_pass(struct owner *owner)
 {
 	uint32_t begun = u32_load_seq_cst(&owner->passes_begun);

@@ -16,6 +16,8 @@
  * may hit a later sleep than the one that was ended. Who finds the current pass recorded knows
  * that a wake was sent after this pass was numbered, so that the next pass, which empties the
  * inbox, is certain. Two wakes are harmless, none is not.
+ *
+ * Model: tests/models/promise.pml.
  */
 #include "promise.h"
 

@@ -123,6 +123,7 @@ static int uring_reap(struct sleeper_uring *uring)
 	return result;
 }
 
+/* Model of the bell: tests/models/promise.pml. */
 static int uring_sleep(struct sleeper *sleeper, uint64_t timeout_ns)
 {
 	struct sleeper_uring *uring = sleeper->state;

@@ -47,7 +47,10 @@ static void hub_wake(struct timerhub *hub, uint64_t pass)
 	promise_record_wake(&hub->promise, pass);
 }
 
-/* Push the slot, and say so in its word if that is still as we left it. Returns the word. */
+/*
+ * Push the slot, and say so in its word if that is still as we left it. Returns the word.
+ * Model: tests/models/inbox.pml.
+ */
 static uint64_t hub_push(struct timerhub *hub, uint32_t slot, uint64_t word, bool *ret_crowded)
 {
 	struct timer_hot *hot = &hub->arena.hot[slot];
@@ -62,6 +65,7 @@ static uint64_t hub_push(struct timerhub *hub, uint32_t slot, uint64_t word, boo
 	return word;
 }
 
+/* Model: tests/models/promise.pml. */
 void hub_submit(struct timerhub *hub, uint32_t slot, uint64_t word, bool push)
 {
 	bool crowded = false;
@@ -154,7 +158,10 @@ static int arming_from(const struct timerhub_spec *spec, uint64_t now_ns, struct
 	return deadline_from(spec->expires_ns, spec->flags, now_ns, &ret_arming->deadline_ns);
 }
 
-/* Give the slot, which is ours alone, a new life. The handle is told before that can be over. */
+/*
+ * Give the slot, which is ours alone, a new life. The handle is told before that can be over.
+ * Model: tests/models/word.pml.
+ */
 static void hub_arm_slot(struct timerhub_queue *queue, uint32_t slot, const struct arming *arming,
                          timerhub_timer *ret_timer)
 {
@@ -310,7 +317,7 @@ static void hot_forget_residue(struct timer_hot *hot, uint64_t aux)
 		(void)u64_cas_acq_rel(&hot->aux, &aux, aux_rounded(aux));
 }
 
-/* Whatever the case: the whole of re-arming. */
+/* Whatever the case: the whole of re-arming. Model: tests/models/word.pml. */
 static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_timer timer,
                                                uint64_t expires_ns, uint32_t flags)
 {
@@ -388,6 +395,7 @@ static bool word_maybe_filed(uint64_t word, uint64_t aux)
 	       (word_phase(word) == TIMER_PENDING && aux_periodic(aux));
 }
 
+/* Models: tests/models/word.pml; for a queue that closes, tests/models/close.pml. */
 int hub_cancel(struct timerhub *hub, timerhub_timer timer, const struct timerhub_queue *only)
 {
 	uint32_t slot = handle_slot(timer);

@@ -140,7 +140,10 @@ static inline uint64_t units_from_ns(uint64_t deadline_ns)
 	return (deadline_ns + TIMER_UNIT_NS - 1) >> TIMER_UNIT_SHIFT;
 }
 
-/* The transitions. Each keeps what it does not name. */
+/*
+ * The transitions. Each keeps what it does not name. Models: tests/models/word.pml,
+ * tests/models/inbox.pml.
+ */
 
 /*
  * The tag moves on with each life and with each look of the owner's, lest a word come back while a

@@ -373,6 +373,7 @@ static void hub_wait_pass(struct timerhub *hub)
 	hub_leave(hub);
 }
 
+/* Model: tests/models/close.pml. */
 void timerhub_queue_close(struct timerhub_queue *queue)
 {
 	struct timerhub *hub;

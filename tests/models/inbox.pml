@@ -2,16 +2,22 @@
 /*
  * The inbox: coalescing by flags in the state word, cells with laps, slots that live again.
  *
- * Models lib/submit.c hub_arm_slot(), hub_rearm(), hub_cancel(), hub_submit(), hub_push();
- * lib/inbox.c lane_push(), lane_advance_tail(), inbox_begin(), lane_take(), inbox_empty();
- * lib/owner.c owner_empty_inbox(), owner_look_at(), owner_pass(); lib/timer.h word_armed(),
- * word_rearmed(), word_looked_at(). Three callers, each with one of arm, re-arm and cancel
- * on two slots, and the owner.
+ * Three callers, each with one of arm, re-arm and cancel on two slots, and the owner.
  *
  * A thread stopped for ever at any instruction is one that is not scheduled any more, so the laws
- * are asked of every reachable state, not of the end. Left out: time (every deadline lies ahead, so
- * that only a wake ends a sleep), the recording of wakes (promise.pml), lanes (each is a ring like
- * this one, and the second look asks all of them), batches.
+ * are asked of every reachable state, not of the end. There are no store buffers: every store here
+ * is a locked instruction, or one of the owner's that it follows with a locked one before it
+ * matters (a cell emptied: then the slot's word; the promise: promise.pml has that). A walk along
+ * filled cells is one step: what was filled once is not empty again for that place. Left out: time
+ * (every deadline lies ahead, so that only a wake ends a sleep), the recording of wakes
+ * (promise.pml), lanes (each is a ring like this one, and the second look asks all of them),
+ * batches, hub_undo() (word.pml).
+ *
+ * Models:
+ *   lib/submit.c hub_arm_slot() hub_rearm() hub_cancel() hub_submit() hub_push() hub_look_by_ns()
+ *   lib/inbox.c  lane_push() lane_advance_tail() inbox_begin() lane_take() inbox_empty()
+ *   lib/owner.c  owner_empty_inbox() owner_look_at() owner_pass()
+ *   lib/timer.h  word_armed() word_rearmed() word_looked_at()
  *
  * Laws:
  *   never_late   no armed timer, but one that a thread is at work on, is due before the end of a
@@ -31,6 +37,7 @@
  *   bug LOOK_ENDS_AT_TAIL    never_late   a look does not go past the line of the tail
  *   bug NO_SECOND_LOOK       never_late   the promise is raised, and that is that (trap 5)
  *   bug NO_COALESCING        always_room  every submission pushes
+ *   bug EMPTIED_LATE         always_room  the word says that it is out, then the cell is emptied
  */
 #define SLOTS 2
 #define CELLS 2
@@ -125,7 +132,8 @@ endnone:
 	do
 	:: atomic {
 		if
-		:: what != ARM && (PHASE(w) == FREE || TIMER(slot, life[slot]) != work[me]) -> goto done
+		:: what != ARM && PHASE(w) == FREE -> goto done
+		:: what != ARM && TIMER(slot, life[slot]) != work[me] -> goto done
 		:: else
 		fi;
 		if
@@ -252,7 +260,8 @@ put:
 		fi;
 done:
 		work[me] = 0;
-		w = 0; n = 0; slot = 0; deadline = 0; place = 0; seen = 0; push = false; submit = false;
+		w = 0; n = 0; slot = 0; deadline = 0; place = 0; seen = 0;
+		push = false; submit = false;
 		check_late()
 	}
 }
@@ -297,8 +306,13 @@ proctype owner()
 			:: seen & FILLED
 			:: else -> break
 			fi }
+#ifdef EMPTIED_LATE
+		   look_at((seen & 1));
+#endif
 		   atomic { cell[head % CELLS] = EMPTY(head + CELLS); head++ }
+#ifndef EMPTIED_LATE
 		   look_at((seen & 1))
+#endif
 		od;
 		atomic {
 			end = 0;

@@ -2,15 +2,22 @@
 /*
  * How consumers learn of events: outbox, signalled flag, eventfd, futex.
  *
- * Models lib/notifier.c, all of it; lib/outbox.c outbox_publish(), outbox_take(), outbox_empty(),
- * outbox_compact(); lib/owner.c owner_publish(), owner_put(); lib/consume.c queue_take(),
- * queue_take_batch(), queue_settle(), queue_leave(), queue_wait(), queue_block(), queue_verdict(),
- * timerhub_interrupt(). The owner publishes one event and then two; two consumers, each of a kind,
- * take one event a call and may go away after any call.
+ * The owner publishes one event and then two; two consumers, each of a kind, take one event a call
+ * and may go away after any call.
  *
- * LEVEL polls the eventfd as poll(2) does, EDGE is told of writes to it (EPOLLET) and takes one event
- * each time, WAIT calls timerhub_wait(). Stores go through a buffer for each thread, first in first
- * out (TSO); a seq_cst store waits until it is empty, and so do locked instructions and the kernel.
+ * LEVEL polls the eventfd as poll(2) does, EDGE is told of writes to it (EPOLLET) and takes one
+ * event each time, READER reads it himself before he drains, WAIT calls timerhub_wait(). Stores go
+ * through a buffer for each thread, first in first out (TSO); a seq_cst store waits until it is
+ * empty, and so do locked instructions and the kernel.
+ *
+ * Models:
+ *   lib/notifier.c notifier_signal() notifier_signal_again() notifier_clear() notifier_ring()
+ *                  notifier_wake() notifier_wake_all() notifier_wait_enter() notifier_wait()
+ *                  notifier_wait_leave() bell_ring() bell_clear()
+ *   lib/outbox.c   outbox_publish() outbox_take() outbox_empty() outbox_compact()
+ *   lib/owner.c    owner_publish() owner_put()
+ *   lib/consume.c  queue_take() queue_take_batch() queue_settle() queue_leave() queue_wait()
+ *                  queue_block() queue_verdict() timerhub_interrupt()
  *
  * Laws:
  *   not_lost   when all has come to rest and there are events, then the eventfd is readable, and
@@ -22,14 +29,15 @@
  *   true -DFIRST=LEVEL -DSECOND=LEVEL -DTHRICE
  *   true -DFIRST=LEVEL -DSECOND=EDGE
  *   true -DFIRST=LEVEL -DSECOND=WAIT
+ *   true -DFIRST=LEVEL -DSECOND=READER
  *   true -DFIRST=WAIT -DSECOND=WAIT -DINTERRUPT
  *   true -DFIRST=LEVEL -DSECOND=LEVEL -DCOMPACT
  *   bug OWNER_NO_BARRIER    not_lost  the events may be seen after the flag was found set
  *   bug CONSUMER_NO_BARRIER not_lost  the cleared flag may be seen after the second look
  *   bug CLEAR_AFTER_LOOK    not_lost  the flag is cleared after the second look
  *   bug NO_SECOND_LOOK      not_lost  no second look
- *   bug FLAG_BEFORE_FD      not_lost  -DTHRICE the flag is cleared, then the eventfd: swallows the ring
- *                                     for what was taken before it was signalled, and the flag stays
+ *   bug FLAG_BEFORE_FD      not_lost  -DTHRICE the flag is cleared, then the eventfd: swallows the
+ *                                     ring for what was taken before it was signalled
  *   bug NO_SIGNAL_AGAIN     not_lost  a call that leaves events behind does not say so
  *   bug AGAIN_RINGS_FIRST   not_lost  -DTHRICE it writes the eventfd, then sets the flag
  *   bug COUNT_BEFORE_RING   fd_quiet  a ring is counted, then done
@@ -43,6 +51,7 @@
 #define LEVEL 0
 #define EDGE 1
 #define WAIT 2
+#define READER 3
 #ifndef FIRST
 #define FIRST LEVEL
 #endif
@@ -361,6 +370,10 @@ endlevel:
 endedge:
 		atomic { edge[me] -> edge[me] = false }
 		queue_take()
+	:: kind == READER ->
+endread:
+		atomic { fd > 0 -> fd = 0 }
+		queue_take()
 	:: kind == WAIT ->
 		before = interrupts;
 		do
@@ -398,7 +411,8 @@ proctype judge()
 	bool nothing;
 
 	timeout;
-	not_lost = (EMPTY || (fd > 0 && !blocked[0] && !blocked[1] && !POLLS(0, FIRST) && !POLLS(1, SECOND)));
+	not_lost = (EMPTY || (fd > 0 && !blocked[0] && !blocked[1] &&
+		!POLLS(0, FIRST) && !POLLS(1, SECOND)));
 	assert(not_lost);
 	if
 	:: EMPTY ->

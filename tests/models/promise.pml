@@ -2,22 +2,32 @@
 /*
  * The promise and its passes: who wakes the owner, and when it may sleep.
  *
- * Models lib/promise.c, all of it; lib/submit.c hub_submit(), hub_wake(); lib/owner.c owner_pass(),
- * owner_run_passes(), owner_sleep(), owner_spin(); lib/sleeper_poll.c poll_sleep(). Two callers, who
- * each arm a timer with a deadline of any kind; somebody who cancels one of these before the owner
- * has seen it; a timer that was there before; the owner; the clock.
+ * Two callers, who each arm a timer with a deadline of any kind; somebody who cancels one of these
+ * before the owner has seen it; a timer that was there before; the owner; the clock.
  *
  * Stores go through a buffer for each thread, first in first out (TSO). A seq_cst store waits until
- * it is empty, and so does who enters the kernel. The inbox is a flag for each caller: inbox.pml has
- * it in full.
+ * it is empty, and so does who enters the kernel. The inbox is a flag for each caller: inbox.pml
+ * has it in full. The first sleep may end for no reason, as a signal ends one (EINTR). With
+ * -DGATHERS the owner lets what is filed wait for more (and does not spin). Left out: system calls
+ * that are refused.
+ *
+ * Models:
+ *   lib/promise.c       promise_begin_pass() promise_make() promise_woken() promise_wants_wake()
+ *                       promise_record_wake()
+ *   lib/submit.c        hub_submit() hub_wake()
+ *   lib/owner.c         owner_pass() owner_run_passes() owner_expire() owner_gather() owner_sleep()
+ *                       owner_spin() owner_main()
+ *   lib/sleeper_poll.c  poll_sleep()
+ *   lib/sleeper_uring.c uring_sleep() uring_reap()
  *
  * Laws:
  *   never_late  no armed timer whose arming has returned is due before the end of the owner's sleep
  *               (or spin), is unseen by the owner, and no wake is pending
- *   in_order    no timer expires while one lies unseen that is due earlier and whose arming returned
- *               before that deadline (law 5)
+ *   in_order    no timer expires while one lies unseen that is due earlier and whose arming
+ *               returned before that deadline (law 5)
  *
  *   true
+ *   true -DGATHERS
  *   bug CALLER_NO_BARRIER     never_late  the push may be seen after the promise was read
  *   bug OWNER_NO_BARRIER      never_late  the raised promise may be seen after the second look
  *   bug PASS_NO_BARRIER       never_late  the pass number may be seen after the look at the inbox
@@ -25,18 +35,26 @@
  *   bug LOOK_BEFORE_RAISE     never_late  the second look comes before the promise is raised
  *   bug WAKE_IF_ASLEEP        never_late  no wake for an owner that is not asleep
  *   bug CLAIM_BEFORE_WAKE     never_late  the wake is recorded, then sent
- *   bug WAKE_BY_DEADLINE      never_late  recorded by the promise that was found too late, not by pass
+ *   bug WAKE_BY_DEADLINE      never_late  recorded by the promise found too late, not by pass
  *   bug RECORD_CURRENT_PASS   never_late  recorded by the pass after the wake, not the one before
  *   bug RECORD_GOES_BACK      never_late  a late record of an older pass hides that of a newer one
  *   bug CALLER_LOWERS_PROMISE never_late  the promise is ended on the owner's behalf (trap 4)
  *   bug BELL_CLEARED_LATE     never_late  the bell is cleared after the look, not before
+ *   bug GATHERS_UNTOLD        never_late  -DGATHERS it promises one thing, and sleeps for another
  *   bug CLOCK_AFTER_INBOX     in_order    the inbox is emptied, then the clock is read
  */
 #define NEVER 9
 /* The clock goes so far; a deadline behind that is in the future for ever. */
 #define LAST 2
-/* The owner wakes so early and spins: owner_config.spin_ns, or OWNER_SPIN_MIN_NS. */
+/* The owner wakes so early and spins: owner_config.spin_ns. */
+#ifdef GATHERS
+#define SPIN 0
+#else
 #define SPIN 1
+#endif
+#define GATHER 2
+/* A sleep before this pass may be interrupted. */
+#define EINTR_BEFORE 3
 
 #define AWAKE 0
 #define ASLEEP 1
@@ -243,7 +261,18 @@ proctype owner()
 #ifdef BELL_CLEARED_LATE
 		bell = false;
 #endif
-		atomic { expire(); time = 0; raised = next > promised }
+		atomic {
+			expire();
+			until = next;
+#ifdef GATHERS
+			until = (until < time + GATHER -> time + GATHER : until);
+#endif
+#ifndef GATHERS_UNTOLD
+			next = until;
+#endif
+			time = 0;
+			raised = next > promised
+		}
 #ifdef LOOK_BEFORE_RAISE
 		if
 		:: raised && (entry[0] || entry[1]) -> goto around
@@ -275,7 +304,6 @@ proctype owner()
 		fi;
 #endif
 		atomic {
-			until = next;
 			if
 			:: now + SPIN < until -> owner_count == 0; mode = ASLEEP; check_late()
 			:: else -> goto spin
@@ -288,6 +316,9 @@ endsleep:
 			:: bell
 #else
 			:: bell -> bell = false
+#endif
+#ifndef GATHERS
+			:: number < EINTR_BEFORE /* EINTR */
 #endif
 			:: until != NEVER && until - SPIN <= now
 			fi;
@@ -312,13 +343,12 @@ init {
 		filed[0] = NEVER;
 		filed[1] = NEVER;
 		filed[2] = 2;
+		/* Callers are alike, but that the owner takes the first one's entry first: what
+		 * could hurt is that it misses the earlier deadline and sees the later. */
 		if
-		:: deadline[0] = 1
-		:: deadline[0] = 3
-		fi;
-		if
-		:: deadline[1] = 1
-		:: deadline[1] = 3
+		:: deadline[0] = 1; deadline[1] = 1
+		:: deadline[0] = 1; deadline[1] = 3
+		:: deadline[0] = 3; deadline[1] = 3
 		fi;
 		run memory();
 		run clock();

@@ -2,18 +2,29 @@
 /*
  * The state word: expire, cancel, re-arm, deliver, recycle.
  *
- * Models lib/submit.c hub_arm_slot(), hub_rearm(), hub_cancel(), hub_push(); lib/owner.c
- * owner_look_at(), owner_expire_slot(), owner_deliver(); lib/consume.c delivery_read(), deliver(),
- * deliver_one_shot(), deliver_periodic(), deliver_rearm(); lib/timer.h timer_is() and the words. One
- * slot that lives twice; one caller who re-arms or cancels, one who does so and then arms the slot
- * anew; the owner; two consumers; the clock.
+ * One slot that lives twice; one caller who re-arms or cancels, one who does so and then arms the
+ * slot anew; the owner; two consumers; the clock.
  *
  * Left out: the ring (the slot is in it or not: inbox.pml), wakes (the owner comes by itself:
  * promise.pml), the outbox's cells and the notifier (notifier.pml), nanoseconds below the word's
  * unit, slack. Word and aux word are read at once: a later aux word could only make a handle look
- * stale, and then the compare-and-swap would have failed. The tag has as many values as in lib/, too
- * many to come round here: so hub_hit() always confirms what the compare-and-swap said, and
- * hub_undo() is not reached.
+ * stale, and then the compare-and-swap would have failed.
+ *
+ * The tag has as many values as in lib/, too many to come round here. With -DTAGS=1 -DNO_REARM it
+ * has one only, so that a word comes back all the time, and hub_hit() and hub_undo() must make up
+ * for it. They do so for one-shots that are cancelled and delivered: who has freed a slot has it
+ * for himself. Who has re-armed a later life, or a periodic one's delivery that has, may be too
+ * late to make that good (eight steps of the tag, to the very same deadline, between two
+ * instructions); what is promised then is that no cancelled timer is returned.
+ *
+ * Models:
+ *   lib/submit.c  hub_arm_slot() hub_rearm() hub_cancel() hub_push() hub_undo()
+ *                 word_maybe_filed()
+ *   lib/hub.h     hub_hit()
+ *   lib/owner.c   owner_look_at() owner_expire_slot() owner_file_next_period() owner_deliver()
+ *   lib/consume.c delivery_read() deliver() deliver_one_shot() deliver_periodic() deliver_rearm()
+ *                 deliver_confirm() deliver_later_life() word_was_parked()
+ *   lib/timer.h   timer_is() word_armed() word_looked_at() word_rearmed() word_with_phase()
  *
  * Laws:
  *   exactly_once  who delivers, cancels or re-arms a timer finds it alive, and there is one end
@@ -26,9 +37,14 @@
  *
  *   true
  *   true -DINTERVAL=1
- *   bug NO_GENERATION      exactly_once  the handle's generation is not compared
- *   bug NO_TAG             not_lost      the tag does not move on with a new life
- *   bug NO_TAG_LOOK        not_lost      -DINTERVAL=1 the tag does not move on with the owner's look
+ *   true -DTAGS=1 -DNO_REARM
+ *   bug NO_HIT             not_lost      -DTAGS=1 -DNO_REARM cancel trusts its compare-and-swap
+ *   bug UNDONE_UNTOLD      not_lost      -DTAGS=1 -DNO_REARM what is made good is not pushed
+ *   bug NO_LATER_LIFE      own_data      -DTAGS=1 -DNO_REARM delivery trusts its own
+ *   bug EXPIRES_UNREAD     not_lost      -DTAGS=1 -DNO_REARM the owner trusts its own
+ *   bug NO_GENERATION      own_data      the handle's generation is not compared
+ *   bug NO_TAG             exactly_once  the tag does not move on with a new life
+ *   bug NO_TAG_LOOK        not_lost      -DINTERVAL=1 nor with the owner's look
  *   bug CANCEL_BY_STORE    exactly_once  cancel decides, then stores
  *   bug DELIVER_BY_STORE   not_lost      delivery decides, then stores
  *   bug AUX_AFTER_WORD     not_lost      arm publishes the word before the generation
@@ -37,6 +53,8 @@
  *   bug EXPIRE_GIVES_UP    not_lost      the owner's lost compare-and-swap is not tried again
  *   bug EXPIRE_BY_STORE    never_early   the owner decides, then stores
  *   bug EXPIRE_UNSEEN      never_early   the owner goes by the instant that it filed
+ *   bug LOST_IS_DEAD       honest        a lost compare-and-swap is taken for the timer's end
+ *   bug PUSHED_ANYWAY      once_inside   arm does not go by the push that is confirmed
  *   bug FREED_TWICE        freed_once    cancel frees the slot even if it lost the race
  *   bug PARKED_NOT_PUSHED  not_lost      -DINTERVAL=1 a parked one, delivered, is not refiled
  *   bug PARK_BY_STORE      not_lost      -DINTERVAL=1 the owner parks without comparing
@@ -71,10 +89,18 @@
 #define FLAGS (INBOX | PUSHED)
 #define DEADLINE(w) (((w) >> 4) & 7)
 #define TAG(w) ((w) >> 7)
-#define NEXT_TAG(w) ((TAG(w) + 1) & 7)
+#ifndef TAGS
+#define TAGS 8
+#endif
+#define NEXT_TAG(w) ((TAG(w) + 1) % TAGS)
 #define WORD(phase, deadline, tag) ((phase) | ((deadline) << 4) | ((tag) << 7))
+#define NEXT_PERIOD(w, time) \
+	(DEADLINE(w) + (((time) - DEADLINE(w)) / INTERVAL + 1) * INTERVAL)
 #define WITH_PHASE(w, phase) (((w) & ~3) | (phase))
 #define REARMED(w, deadline) (((w) & ~(3 | 7 << 4)) | ((deadline) << 4) | ARMED)
+
+#define WAS_PARKED(before, now) \
+	(PHASE(now) == PARKED && ((now) & ~(3 | INBOX)) == ((before) & ~(3 | INBOX)))
 
 /* An aux word: the life, and the deadline of which it knows more (0: none). */
 #define AUX(life, deadline) (((life) << 3) | (deadline))
@@ -82,7 +108,9 @@
 
 #ifdef NO_GENERATION
 #define TIMER_IS(w, aux, handle) (PHASE(w) != FREE)
+#define HIT(handle) true
 #else
+#define HIT(handle) (LIFE(aux) == (handle))
 #define TIMER_IS(w, aux, handle) (PHASE(w) != FREE && LIFE(aux) == (handle))
 #endif
 
@@ -100,6 +128,8 @@ byte known = 1; /* the newest handle that has been told */
 /* What the laws say of each life. */
 bool alive[LIVES + 1];
 byte asked[LIVES + 1];
+
+byte undoing; /* who has changed a life that was not meant, and is about to make it good */
 
 bool exactly_once = true;
 bool never_early = true;
@@ -127,7 +157,11 @@ inline check_delivery(handle)
 {
 	must_live(handle);
 	never_early = (asked[handle] == DEADLINE(w) && asked[handle] <= now);
-	assert(never_early);
+	assert(never_early)
+}
+
+inline check_data(handle)
+{
 	own_data = (event_data == handle);
 	assert(own_data)
 }
@@ -144,6 +178,36 @@ inline submit()
 	}
 }
 
+/* hub_undo(), if we were `wrong`; if not, the life that we hit has ended since, as it may. */
+#define THEIRS(w) (FLAGS | (PHASE(w) == FREE -> 7 << 7 : 0))
+inline undo(before)
+{
+	atomic {
+		if
+		:: (word ^ n) & ~THEIRS(n) ->
+			exactly_once = !wrong;
+			assert(exactly_once);
+			push = push && (n & INBOX)
+		:: else ->
+			exactly_once = wrong;
+			assert(exactly_once);
+			undoing--;
+#ifdef UNDONE_UNTOLD
+			push = false;
+			n = REARMED(word, DEADLINE(before)) | (word & FLAGS);
+#else
+			push = !(word & PUSHED);
+			n = REARMED(word, DEADLINE(before)) | INBOX;
+#endif
+			word = n
+		fi;
+		wrong = false;
+		handle = 0;
+		before = 0;
+		n = (push -> n : 0)
+	}
+}
+
 inline change(moved)
 {
 	atomic {
@@ -152,7 +216,9 @@ inline change(moved)
 		:: known > 1 -> handle = known
 		fi;
 		if
+#ifndef NO_REARM
 		:: deadline = moved
+#endif
 		:: deadline = 0 /* cancel */
 		fi
 	}
@@ -162,7 +228,7 @@ inline change(moved)
 		a = aux;
 		if
 		:: !TIMER_IS(w, a, handle) ->
-			honest = !alive[handle];
+			honest = !alive[handle] || undoing > 0;
 			assert(honest);
 			goto missed
 		:: else
@@ -192,24 +258,46 @@ inline change(moved)
 		:: word == w ->
 #endif
 			word = n;
-			must_live(handle);
 			if
-			:: deadline == 0 -> alive[handle] = false
-			:: else -> asked[handle] = deadline
+			:: HIT(handle) ->
+				must_live(handle);
+				if
+				:: deadline == 0 -> alive[handle] = false
+				:: else -> asked[handle] = deadline
+				fi
+			:: else -> wrong = true; undoing++
 			fi;
-			w = 0;
-			handle = 0;
-			n = (push -> n : 0);
 			break
+#ifdef LOST_IS_DEAD
+		:: else ->
+			honest = !alive[handle];
+			assert(honest);
+			goto missed
+#else
 		:: else
+#endif
 		fi }
 	od;
+	if
+#ifdef NO_HIT
+	:: atomic { true -> w = 0; handle = 0; n = (push -> n : 0) }
+#else
+	:: atomic { HIT(handle) -> w = 0; handle = 0; n = (push -> n : 0) }
+	:: else -> undo(w); goto undone
+#endif
+	fi;
 	if
 	:: push -> submit()
 	:: else
 	fi;
 	if
 	:: deadline == 0 -> atomic { put_free() }
+	:: else
+	fi;
+	goto changed;
+undone:
+	if
+	:: push -> submit()
 	:: else
 	fi;
 	goto changed;
@@ -222,14 +310,14 @@ missed:
 #endif
 	skip;
 changed:
-	atomic { w = 0; n = 0; a = 0; handle = 0; deadline = 0; push = false }
+	atomic { w = 0; n = 0; a = 0; handle = 0; deadline = 0; push = false; wrong = false }
 }
 
 proctype changer()
 {
 	short w, n;
 	byte a, handle, deadline;
-	bool push;
+	bool push, wrong;
 
 	change(MOVED)
 }
@@ -238,7 +326,7 @@ proctype armer()
 {
 	short w, n;
 	byte a, handle, deadline;
-	bool push;
+	bool push, wrong;
 
 	change(MOVED_BY_ARMER);
 endfull:
@@ -284,8 +372,12 @@ endfull:
 	data = handle;
 #endif
 	if
+#ifdef PUSHED_ANYWAY
+	:: true -> submit()
+#else
 	:: !(w & PUSHED) -> submit()
 	:: else
+#endif
 	fi
 }
 
@@ -314,6 +406,7 @@ end:
 		w = 0 }
 	:: atomic { filed <= now -> filed = NEVER; time = now }
 		/* owner_expire_slot() */
+again:
 		do
 		:: atomic {
 			w = word;
@@ -325,8 +418,8 @@ end:
 			fi;
 #endif
 			if
-			:: PHASE(w) == FREE || PHASE(w) == PARKED || (PHASE(w) == PENDING && INTERVAL == 0) ->
-				goto next
+			:: PHASE(w) == FREE || PHASE(w) == PARKED -> goto next
+			:: PHASE(w) == PENDING && INTERVAL == 0 -> goto next
 			:: else
 			fi }
 		   if
@@ -350,11 +443,6 @@ end:
 				:: word == w ->
 #endif
 					word = WITH_PHASE(w, PENDING);
-#if INTERVAL > 0
-					filed = DEADLINE(w) + ((time - DEADLINE(w)) / INTERVAL + 1) * INTERVAL;
-#endif
-					w = 0;
-					time = 0;
 					break
 #ifdef EXPIRE_GIVES_UP
 				:: else -> goto next
@@ -365,7 +453,27 @@ end:
 			}
 		   fi
 		od;
-		atomic { outbox[outbox_count] = LIFE(a); outbox_count++ }
+		if
+#ifdef EXPIRES_UNREAD
+		:: atomic { true ->
+#else
+		:: atomic { HIT(LIFE(a)) ->
+#endif
+			outbox[outbox_count] = LIFE(a);
+			outbox_count++;
+#if INTERVAL > 0
+			filed = NEXT_PERIOD(w, time);
+#endif
+			goto next }
+		:: else ->
+			atomic {
+				if
+				:: word == WITH_PHASE(w, PENDING) -> word = w
+				:: else
+				fi;
+				goto again
+			}
+		fi;
 next:
 		atomic { w = 0; a = 0; time = 0 }
 	od
@@ -376,6 +484,7 @@ proctype consumer()
 {
 	short w, n;
 	byte handle, a, event_data, fresh;
+	bool push, wrong;
 
 end:
 	do
@@ -407,17 +516,31 @@ read:
 			:: word == w ->
 #endif
 				word = WITH_PHASE(w, FREE);
-				check_delivery(handle);
-				alive[handle] = false
+				check_delivery(LIFE(aux));
+				if
+				:: HIT(handle) -> check_data(handle)
+				:: else
+				fi;
+				alive[LIFE(aux)] = false
 			:: else -> goto read
 			fi
 		}
+		if
+#ifdef NO_LATER_LIFE
+		:: true -> atomic { check_data(LIFE(aux)) }
+#else
+		:: HIT(handle)
+		:: else ->
+			/* deliver_later_life() */
+			atomic { event_data = data; check_data(LIFE(aux)) }
+#endif
+		fi;
 		atomic { put_free() }
 #else
 		atomic {
 			if
 			:: aux == a ->
-				fresh = DEADLINE(w) + ((now - DEADLINE(w)) / INTERVAL + 1) * INTERVAL;
+				fresh = NEXT_PERIOD(w, now);
 				aux = AUX(LIFE(a), fresh);
 				a = 0
 			:: else -> goto read
@@ -432,33 +555,48 @@ read:
 			if
 			:: word == w ->
 				word = n;
+				push = (n & INBOX) && !(w & INBOX);
 				check_delivery(handle);
+				check_data(handle);
 				asked[handle] = fresh;
-				handle = 0;
 				event_data = 0;
 				fresh = 0;
-				n = ((n & INBOX) && !(w & INBOX) -> n : 0);
 				w = 0;
 				break
 #ifdef PARKED_GIVES_UP
 			:: word != w -> goto done
 #else
-			:: word != w && PHASE(word) == PARKED && (word & ~(3 | INBOX)) == (w & ~(3 | INBOX)) ->
+			:: word != w && WAS_PARKED(w, word) ->
 				w = word
-			:: word != w && !(PHASE(word) == PARKED && (word & ~(3 | INBOX)) == (w & ~(3 | INBOX))) ->
+			:: word != w && !WAS_PARKED(w, word) ->
 				n = 0;
-				fresh = 0;
-				goto read
+				goto unsaid
 #endif
 			fi }
 		od;
+		/* deliver_confirm(): if it has been cancelled since, it is not returned. */
 		if
-		:: n != 0 -> submit()
+		:: atomic { HIT(handle) -> handle = 0; n = (push -> n : 0) }
+		:: else -> undo(w)
+		fi;
+		if
+		:: push -> submit()
 		:: else
 		fi;
+		goto done;
+unsaid:
+		/* The residue of a deadline that does not come to be. */
+		atomic {
+			if
+			:: aux == AUX(handle, fresh) -> aux = AUX(handle, 0)
+			:: else
+			fi;
+			fresh = 0;
+			goto read
+		}
 #endif
 done:
-		atomic { w = 0; n = 0; handle = 0; a = 0; event_data = 0; fresh = 0 }
+		atomic { w = 0; n = 0; handle = 0; a = 0; event_data = 0; fresh = 0; push = false }
 	od
 }
 
@@ -485,6 +623,13 @@ init {
 		aux = AUX(1, FIRST);
 		data = 1;
 		filed = FIRST;
+#if TAGS == 1
+		/* Or armed just now, and still filed from a former life. */
+		if
+		:: true
+		:: word = word | FLAGS; in_ring = 1
+		fi;
+#endif
 		alive[1] = true;
 		asked[1] = FIRST;
 		run owner();

@@ -75,7 +75,7 @@ class Source:
 
 
 def is_source(path):
-    if path.suffix in (".c", ".h", ".cc", ".py", ".sh") or path.name == "meson.build":
+    if path.suffix in (".c", ".h", ".cc", ".py", ".sh", ".pml") or path.name == "meson.build":
         return True
     if path.suffix or path.name.startswith("."):
         return False

@@ -309,6 +309,41 @@ END_TEST
 
 /* ---- periodic timers ---- */
 
+/* Law 3, as above: the word comes back between the two steps of a periodic delivery. */
+START_TEST(law_3_stopped_periodic_delivery_does_not_return_a_cancelled_timer)
+{
+	for (unsigned lives = 1; lives <= 40; lives++) {
+		struct rig rig = rig_manual(1);
+		struct puppet drainer = puppet_of(&rig, DRAIN);
+		timerhub_timer timer = arm_periodic(&rig, 100, 1000, 0);
+
+		expect_context("lives", lives, 0);
+		advance(&rig, 100);
+		puppet_start(&drainer, TEST_POINT_CONSUME_BEFORE_REARM);
+		for (unsigned life = 1; life <= lives; life++) {
+			expect_eq(timerhub_cancel(rig.hub, timer), 0);
+			timer = arm_periodic(&rig, 100, 1000, life);
+			advance(&rig, 100);
+		}
+		puppet_finish(&drainer);
+		/* The last life's expiry, from this drain or from the one after the next pass. */
+		if (drainer.deed.result == 0) {
+			advance(&rig, 100);
+			drainer.deed.events[0] = expect_event(&rig, lives);
+		}
+		expect_eq(drainer.deed.events[0].data, lives);
+		expect_eq(drainer.deed.events[0].timer, timer);
+		expect_eq(drainer.deed.events[0].expires_ns, 100);
+		expect_le(drainer.deed.result, 1);
+		expect_nothing(&rig);
+		expect_eq(stats_of(rig.hub).delivered, 1);
+		advance(&rig, 1100);
+		expect_eq(expect_event(&rig, lives).expires_ns, 1100);
+		rig_close(&rig);
+	}
+}
+END_TEST
+
 START_TEST(periodic_delivery_survives_being_parked_under_its_hands)
 {
 	struct rig rig = rig_manual(1);
@@ -483,6 +518,7 @@ int main(int argc, char **argv)
 	tests_add(law_4_rearm_wins_over_a_stopped_delivery, 20);
 	tests_add(law_2_expiry_renewed_under_a_stopped_delivery_comes_once, 20);
 	tests_add(law_3_stopped_delivery_does_not_hit_a_later_life_of_the_slot, 20);
+	tests_add(law_3_stopped_periodic_delivery_does_not_return_a_cancelled_timer, 20);
 	tests_add(periodic_delivery_survives_being_parked_under_its_hands, 20);
 	tests_add(periodic_cancelled_under_a_stopped_delivery_is_gone, 20);
 	tests_add(law_1_periodic_rearmed_under_a_stopped_delivery_is_not_early, 20);

@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Closing a queue, against everything else.
+ *
+ * Two timers on the queue, both due; the closer; the owner, anywhere in a pass; a worker who loops
+ * over timerhub_wait(); a caller who cancels or re-arms one of the timers; and one who arms the
+ * first free slot on another queue.
+ *
+ * The closer's "closing" and, where that is planted, the worker's "inside" go through a store
+ * buffer. Every other store here is a locked instruction, a system call, or read by nobody else.
+ *
+ * Left out: the schedule (the owner looks at every slot, being told what is due by the words
+ * alone), the inbox, and so the owner's sleep but for the bell; the eventfd. Word, aux word and
+ * cold record are one (word.pml has them apart): what is compared of the life or the queue comes
+ * with the word. The closer wakes the worker once: lib/ does so every millisecond, and does not
+ * need to. The struct of the closed queue is kept for a while (graves), so "inside" and "closing"
+ * may be touched after the end, and nothing else. timerhub_close() ends the owner first: then there
+ * is nobody to race with but waiters, who are sent away as here.
+ *
+ * Models:
+ *   lib/timerhub.c  timerhub_queue_close() queue_send_waiters_away() queue_drop_timers()
+ *                   hub_wait_pass() hub_try_enter() hub_leave() queue_free() timerhub_advance()
+ *   lib/owner.c     owner_wait_pass() owner_begin_pass() owner_expire_slot() owner_deliver()
+ *                   owner_put() owner_publish() owner_publish_all()
+ *   lib/submit.c    hub_cancel() hub_rearm() hub_arm_slot()
+ *   lib/consume.c   timerhub_wait() queue_wait() queue_block() queue_verdict() deliver_one_shot()
+ *
+ * Laws:
+ *   untouched   nobody touches the queue when it is no more
+ *   all_gone    when it is no more, no timer of it is alive
+ *   others_live a timer of another queue is not dropped
+ *   freed_once  no slot is put back twice
+ *   closes      the closer gets through, and the worker out
+ *
+ *   true
+ *   true -DMANUAL
+ *   bug NO_PASS            untouched   the closer does not wait for the owner's pass
+ *   bug NO_PASS            untouched   -DMANUAL nor for that of timerhub_advance()
+ *   bug PASS_BEFORE_DROP   untouched   it notes the pass, then drops the timers
+ *   bug PASS_KEPT_OPEN     untouched   the owner tells consumers in its next pass
+ *   bug INSIDE_LATE        untouched   a waiter looks whether the queue closes, then counts itself
+ *   bug INSIDE_NO_BARRIER  untouched   its count may be seen after it has looked
+ *   bug CLOSER_NO_BARRIER  closes      what it says may be seen after the closer saw nobody inside
+ *   bug DROPS_OTHERS       others_live the queue of the timer is not compared
+ *   bug DROPS_ONCE         all_gone    a lost compare-and-swap is not tried again
+ *   bug DROPS_BY_STORE     freed_once  the closer decides, then stores
+ *   bug NO_BELL            closes      the closer waits for a pass, and nobody rings
+ *   bug RINGS_FIRST        closes      it rings, then notes the pass
+ *   bug NO_WAKE            closes      it waits for those inside, and wakes nobody
+ *   bug WAKE_FIRST         closes      it wakes them, then says that the queue closes
+ *   bug VERDICT_EARLY      closes      whether the queue closes is read before the ticket
+ *   bug PASS_UNTOLD        closes      the owner looks for closers, then numbers the pass
+ */
+#define SLOTS 2
+
+/* A state word: phase, due, life. The first life is on the queue that closes, the second is not. */
+#define FREE 0
+#define ARMED 1
+#define PENDING 2
+#define PHASE(w) ((w) & 3)
+#define DUE 4
+#define LIFE(w) ((w) >> 3)
+#define OTHERS(w) (LIFE(w) > 1)
+#define WORD(phase, life) ((phase) | DUE | ((life) << 3))
+#define IS_DUE(w) (PHASE(w) == ARMED && ((w) & DUE))
+
+byte word[SLOTS];
+bool is_free[SLOTS];
+byte outbox[SLOTS]; /* of the queue; each slot expires on it once */
+byte put, tail, head;
+
+bool gone; /* the queue */
+bool closing, closing_buffer;
+byte inside;
+bool inside_buffer;
+byte waiters, ticket;
+bool waiter_blocked;
+
+byte passes_begun;
+byte pass_waiters;
+bool closer_blocked;
+bool advancing; /* MANUAL */
+bool bell;
+bool worker_out, closer_out;
+
+bool untouched = true;
+bool all_gone = true;
+bool others_live = true;
+bool freed_once = true;
+bool closes = true;
+
+proctype memory()
+{
+end:
+	do
+	:: atomic { closing_buffer -> closing = true; closing_buffer = false }
+#ifdef INSIDE_NO_BARRIER
+	:: atomic { inside_buffer -> inside++; inside_buffer = false }
+#endif
+	od
+}
+
+/* Inside an atomic. */
+inline touch()
+{
+	untouched = !gone;
+	assert(untouched)
+}
+
+inline put_free(slot)
+{
+	freed_once = !is_free[slot];
+	assert(freed_once);
+	is_free[slot] = true
+}
+
+/* ---- owner ---- */
+
+inline wake_closer()
+{
+	if
+	:: pass_waiters > 0 -> closer_blocked = false
+	:: else
+	fi
+}
+
+inline begin_pass()
+{
+#ifdef MANUAL
+	atomic { !advancing -> advancing = true }
+#elif defined(PASS_UNTOLD)
+	wake_closer();
+	passes_begun++
+#else
+	passes_begun++;
+	wake_closer()
+#endif
+}
+
+inline end_pass()
+{
+#ifdef MANUAL
+	advancing = false
+#else
+	skip
+#endif
+}
+
+inline expire(slot)
+{
+	w = word[slot];
+	do
+	:: IS_DUE(w) ->
+		atomic {
+			if
+			:: word[slot] == w -> word[slot] = WORD(PENDING, LIFE(w)); break
+			:: else -> w = word[slot]
+			fi
+		}
+	:: else -> goto next
+	od;
+	if
+	:: !OTHERS(w) -> atomic { touch(); outbox[put] = slot; put++ }
+	:: else
+	fi;
+next:
+	w = 0
+}
+
+inline publish()
+{
+	if
+	:: tail != put ->
+		atomic { touch(); tail = put }
+		atomic {
+			touch();
+			if
+			:: waiters > 0 -> ticket++
+			:: else -> goto told
+			fi
+		}
+		waiter_blocked = false;
+told:
+		atomic { touch() }
+	:: else
+	fi
+}
+
+proctype owner()
+{
+	byte w;
+
+	do
+	::
+		begin_pass();
+#ifdef PASS_KEPT_OPEN
+		publish();
+#endif
+		expire(0);
+		expire(1);
+#ifndef PASS_KEPT_OPEN
+		publish();
+#endif
+		end_pass();
+end:
+		atomic {
+			if
+			:: bell -> bell = false
+			:: IS_DUE(word[0]) || IS_DUE(word[1])
+			fi
+		}
+	od
+}
+
+/* ---- callers ---- */
+
+/* What the closer changes to: FREE, as anybody, but that bugs may be planted here alone. */
+#define DROPPED 3
+#ifdef DROPS_BY_STORE
+#define STORES(to) (to == DROPPED)
+#else
+#define STORES(to) false
+#endif
+#ifdef DROPS_ONCE
+#define LOST_RACE w = (to == DROPPED -> WORD(FREE, 1) : word[slot])
+#else
+#define LOST_RACE w = word[slot]
+#endif
+#ifdef DROPS_OTHERS
+#define NOT_MINE false
+#else
+#define NOT_MINE OTHERS(w)
+#endif
+
+/* hub_cancel(), hub_rearm(); `spare` tells whether to leave this word alone. */
+inline change(slot, spare, to)
+{
+	w = word[slot];
+	do
+	:: PHASE(w) == FREE || spare -> goto changed
+	:: else ->
+		atomic {
+			if
+			:: word[slot] == w || STORES(to) ->
+				others_live = !OTHERS(w);
+				assert(others_live);
+				word[slot] = WORD((to == ARMED -> ARMED : FREE), LIFE(w));
+				word[slot] = (to == ARMED -> word[slot] & ~DUE : word[slot]);
+				break
+			:: else -> LOST_RACE
+			fi
+		}
+	od;
+	if
+	:: to != ARMED -> atomic { put_free(slot) }
+	:: else
+	fi;
+changed:
+	w = 0
+}
+
+proctype caller()
+{
+	byte w;
+
+	if
+	:: change(0, OTHERS(w), FREE)
+	:: change(0, OTHERS(w), ARMED)
+	fi
+}
+
+proctype armer()
+{
+endfull:
+	if
+	:: atomic { is_free[0] -> is_free[0] = false }
+		word[0] = WORD(ARMED, 2)
+	:: atomic { is_free[1] -> is_free[1] = false }
+		word[1] = WORD(ARMED, 2)
+	fi
+}
+
+/* ---- worker ---- */
+
+/* outbox_take() of one, deliver_one_shot() */
+inline queue_take()
+{
+	do
+	:: atomic {
+		touch();
+		if
+		:: head < tail -> slot = outbox[head]; head++
+		:: else -> break
+		fi }
+		w = word[slot];
+		if
+		:: PHASE(w) == PENDING && !OTHERS(w) ->
+			atomic {
+				if
+				:: word[slot] == w -> word[slot] = WORD(FREE, LIFE(w)); got = true
+				:: else
+				fi
+			}
+			if
+			:: got -> atomic { put_free(slot) }; break
+			:: else
+			fi
+		:: else
+		fi;
+	od;
+	atomic { w = 0; slot = 0 }
+}
+
+inline queue_block()
+{
+	atomic { touch(); waiters++ }
+#ifdef VERDICT_EARLY
+	verdict = closing;
+#endif
+	atomic { touch(); number = ticket }
+	atomic { touch(); nothing = (head >= tail) }
+#ifndef VERDICT_EARLY
+	verdict = closing;
+#endif
+	if
+	:: nothing && !verdict ->
+		atomic {
+			touch();
+			if
+			:: ticket == number -> waiter_blocked = true
+			:: else
+			fi
+		}
+endwait:
+		!waiter_blocked
+	:: else
+	fi;
+	atomic { touch(); waiters--; number = 0; nothing = false; verdict = false }
+}
+
+proctype worker()
+{
+	byte w, slot, number;
+	bool got, nothing, verdict;
+
+	do
+	::
+#ifdef INSIDE_LATE
+		if
+		:: closing -> break
+		:: else -> inside++
+		fi;
+#elif defined(INSIDE_NO_BARRIER)
+		inside_buffer = true;
+		if
+		:: closing -> atomic { !inside_buffer -> inside-- }; break
+		:: else -> !inside_buffer
+		fi;
+#else
+		inside++;
+		if
+		:: closing -> inside--; break
+		:: else
+		fi;
+#endif
+		/* queue_wait(): until there are events, or it is sent away. */
+		do
+		:: closing -> break
+		:: !closing ->
+			queue_take();
+			if
+			:: got -> got = false; break
+			:: else
+			fi;
+			queue_block()
+		od;
+		atomic { touch(); inside-- }
+	od;
+	worker_out = true
+}
+
+/* ---- closer ---- */
+
+/* notifier_wake_all() */
+inline send_away()
+{
+#ifndef NO_WAKE
+	atomic { !closing_buffer -> ticket++ }
+	waiter_blocked = false
+#else
+	skip
+#endif
+}
+
+/* owner_wait_pass(), but for the reading of the pass */
+inline wait_pass()
+{
+	pass_waiters++;
+#if !defined(NO_BELL) && !defined(RINGS_FIRST)
+	bell = true;
+#endif
+	do
+	:: atomic {
+		if
+		:: passes_begun == begun -> closer_blocked = true
+		:: else -> break
+		fi }
+		!closer_blocked
+	od;
+	pass_waiters--
+}
+
+proctype closer()
+{
+	byte w, begun;
+
+#ifdef WAKE_FIRST
+	if
+	:: inside > 0 -> send_away()
+	:: else
+	fi;
+#endif
+	closing_buffer = true;
+#ifndef CLOSER_NO_BARRIER
+	!closing_buffer;
+#endif
+	if
+	:: inside > 0 ->
+#ifndef WAKE_FIRST
+		send_away();
+#endif
+		inside == 0
+	:: else
+	fi;
+	!closing_buffer; /* locked instructions from here on */
+#ifdef PASS_BEFORE_DROP
+	begun = passes_begun;
+#endif
+	change(0, NOT_MINE, DROPPED);
+	change(1, NOT_MINE, DROPPED);
+#ifdef NO_PASS
+	skip;
+#elif defined(MANUAL)
+	atomic { !advancing -> advancing = true }
+	advancing = false;
+#else
+#ifdef RINGS_FIRST
+	bell = true;
+#endif
+#ifndef PASS_BEFORE_DROP
+	begun = passes_begun;
+#endif
+	wait_pass();
+#endif
+	atomic {
+		gone = true;
+		all_gone = !((PHASE(word[0]) != FREE && !OTHERS(word[0])) ||
+			(PHASE(word[1]) != FREE && !OTHERS(word[1])));
+		assert(all_gone);
+		closer_out = true
+	}
+}
+
+proctype judge()
+{
+	timeout;
+	closes = closer_out && worker_out;
+	assert(closes)
+}
+
+init {
+	atomic {
+		word[0] = WORD(ARMED, 1);
+		word[1] = WORD(ARMED, 1);
+		run memory();
+		run owner();
+		run worker();
+		run caller();
+		run armer();
+		run closer();
+		run judge()
+	}
+}
