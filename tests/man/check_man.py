@@ -10,8 +10,10 @@ Usage: check_man.py pages SOURCE-ROOT          each exported symbol has a page, 
 Prints complaints, and exits with status 1 if there are any.
 """
 
+import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 
@@ -161,7 +163,8 @@ def write_program(page, target):
 
 def check_run(page, program):
     wanted = program_and_output(page)[1]
-    done = subprocess.run([str(program)], stdout=subprocess.PIPE, text=True, timeout=60,
+    emulator = shlex.split(os.environ.get("MESON_EXE_WRAPPER", ""))  # set if cross-compiled
+    done = subprocess.run([*emulator, str(program)], stdout=subprocess.PIPE, text=True, timeout=60,
                           check=False)
     if done.returncode != 0 or done.stdout != wanted:
         return [f"{page.name}: its program ended with {done.returncode} and printed",
