@@ -50,3 +50,7 @@ packages_loops=(libuv1-dev libevent-dev libev-dev libglib2.0-dev libsystemd-dev 
 # What the packaging suite builds with, and what looks at the ABI.
 # shellcheck disable=SC2034
 packages_packaging=(binutils cmake abigail-tools musl-tools)
+
+# The compiler for aarch64, and what runs its programs.
+# shellcheck disable=SC2034
+packages_aarch64=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user util-linux)

@@ -16,6 +16,7 @@ import itertools
 import os
 import pathlib
 import random
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -162,6 +163,8 @@ def main(arguments):
     seed = int.from_bytes(os.urandom(4), "little")
     if arguments[:1] == ["--seed"]:
         seed, arguments = int(arguments[1], 0), arguments[2:]
+    emulator = shlex.split(os.environ.get("MESON_EXE_WRAPPER", ""))  # set if cross-compiled
+    arguments = emulator + arguments
     print(f"--seed {seed:#x}")
     try:
         with tempfile.TemporaryDirectory() as directory:

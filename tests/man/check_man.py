@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Holds the manual pages to the library.
 
-Usage: check_man.py pages SOURCE-ROOT          each exported symbol has a page, each page its parts
+Usage: check_man.py pages SOURCE-ROOT          symbols and constants have pages, these their parts
        check_man.py lint FOLDER                mandoc has nothing to warn of
        check_man.py program PAGE FILE          writes the program of a page's EXAMPLES into FILE
        check_man.py run PAGE PROGRAM           runs that program: does it print what the page says?
@@ -10,16 +10,18 @@ Usage: check_man.py pages SOURCE-ROOT          each exported symbol has a page, 
 Prints complaints, and exits with status 1 if there are any.
 """
 
+import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 
 SECTIONS = ["NAME", "LIBRARY", "SYNOPSIS", "DESCRIPTION", "RETURN VALUES", "EXAMPLES", "ERRORS",
             "ATTRIBUTES", "SEE ALSO"]
 SAFETY = {"Thread safety": r"MT-(Safe|Unsafe)", "Async-signal safety": r"AS-(Safe|Unsafe)|as the"}
-TOPICS = ["DESCRIPTION", "LAWS", "THREADS", "SIGNALS", "FORK", "LIMITS", "MEMORY", "CONTAINERS",
-          "ERROR CODES"]
+TOPICS = ["DESCRIPTION", "MODEL", "LAWS", "THREADS", "SIGNALS", "FORK", "LIMITS", "MEMORY",
+          "CONTAINERS", "ERROR CODES"]
 
 
 def section(text, name):
@@ -68,6 +70,12 @@ def prototypes(root):
     found = re.findall(r"^TIMERHUB_API\b[^(;]*?\b(\w+)\(([^)]*)\)", text, re.MULTILINE)
     return {name: [re.sub(r"\s+", " ", part).strip() for part in parameters.split(",")]
             for name, parameters in found}
+
+
+def constants(root):
+    """The flags, enumerators and other numbers of the header."""
+    text = (root / "include/timerhub.h").read_text(encoding="utf-8")
+    return re.findall(r"^(?:#define |\t)(TIMERHUB_\w+)(?: = | \(|  *[0-9U])", text, re.MULTILINE)
 
 
 def check_synopsis(page, text, header):
@@ -131,6 +139,9 @@ def check_pages(root):
                    for name in sorted(set(named) - set(exported(root)))]
     complaints += [f"{name} has {named.count(name)} pages" for name in sorted(set(named))
                    if named.count(name) > 1]
+    texts = " ".join(path.read_text(encoding="utf-8") for path in pages)
+    complaints += [f"{name} is in no page" for name in constants(root)
+                   if not re.search(rf"\b{name}\b", texts)]
     for path in pages:
         complaints += check_page(path, header)
     complaints += check_overview(folder / "timerhub.7")
@@ -161,7 +172,8 @@ def write_program(page, target):
 
 def check_run(page, program):
     wanted = program_and_output(page)[1]
-    done = subprocess.run([str(program)], stdout=subprocess.PIPE, text=True, timeout=60,
+    emulator = shlex.split(os.environ.get("MESON_EXE_WRAPPER", ""))  # set if cross-compiled
+    done = subprocess.run([*emulator, str(program)], stdout=subprocess.PIPE, text=True, timeout=60,
                           check=False)
     if done.returncode != 0 or done.stdout != wanted:
         return [f"{page.name}: its program ended with {done.returncode} and printed",

@@ -3,7 +3,8 @@
 # Usage: test_abi.sh SOURCE-ROOT LIBRARY
 # The ABI is what lib/abi says; and tools/abi would notice. For that the description is falsified in
 # a copy, as if the library had since lost a function, moved a member, changed a parameter, gained a
-# function (allowed), or a member at the end of an option struct (allowed).
+# function (allowed), or a member at the end of an option struct (allowed). Likewise the description
+# of the last release, which a tag of git's leads to.
 set -euo pipefail
 
 root=$1
@@ -51,7 +52,36 @@ falsified bad -e "/function-decl name='timerhub_dispatch'/,/<\/function-decl>/{/
 falsified good -e "/$config/s/size-in-bits='320'/size-in-bits='256'/" \
 	-e "/$config/,/<\/class-decl>/{$member}"
 # No description at all.
-falsified bad -e '20,$d'
+falsified bad -e "20,\$d"
 # A function that was not there.
 falsified good -e "/function-decl name='timerhub_wait'/,/<\/function-decl>/d" \
 	-e "/elf-symbol name='timerhub_wait'/d"
+
+# tagged TAG SED-COMMAND: as if the release of that name had kept the description so.
+tagged() {
+	local git=(git -C "$copy" -c user.name=test -c user.email=test@localhost)
+	sed -e "$2" "$root/lib/abi/timerhub.abi" >"$copy/lib/abi/timerhub.abi"
+	"${git[@]}" add lib/abi/timerhub.abi
+	"${git[@]}" commit --quiet --allow-empty --message "$1"
+	"${git[@]}" tag "$1"
+	cp "$root/lib/abi/timerhub.abi" "$copy/lib/abi/timerhub.abi"
+}
+
+# told WANTED TAG: what comes of comparing, and that it was with that release.
+told() {
+	local got=good
+	"$copy/tools/abi" "$library" >"$copy/log" 2>&1 || got=bad
+	if [[ $got != "$1" ]] || ! grep -qx "== against $2" "$copy/log"; then
+		cat "$copy/log"
+		echo "tools/abi says $got, for a release $2"
+		exit 1
+	fi
+}
+
+if command -v git >/dev/null; then
+	git -C "$copy" init --quiet --template=
+	tagged v1 "s/\(<elf-symbol name='timerhub_\)now\('.*\)/&\n\1lost\2/"
+	told bad v1
+	tagged v2 ''
+	told good v2
+fi

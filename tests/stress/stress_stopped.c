@@ -20,8 +20,6 @@
 #define TRIES 6 /* to take the same way again */
 #define BATCH 3 /* timers armed by one call */
 
-#if defined(__x86_64__)
-
 static struct rig rig;
 static struct timerhub_queue *victims_queue;
 
@@ -462,15 +460,11 @@ START_TEST(stopped_while_arming_it_keeps_one_slot)
 }
 END_TEST
 
-#endif
-
 int main(int argc, char **argv)
 {
 	tests_begin("stress_stopped", argc, argv);
-#if defined(__x86_64__)
 	tests_add_loop(stopped_while_submitting_it_delays_nobody, 120, COUNT_OF(submissions));
 	tests_add_loop(stopped_while_consuming_it_delays_nobody, 120, COUNT_OF(consumptions));
 	tests_add_loop(stopped_while_arming_it_keeps_one_slot, 120, COUNT_OF(armings));
-#endif
 	return tests_run();
 }

@@ -6,8 +6,6 @@
  */
 #include "tracer.h"
 
-#if defined(__x86_64__)
-
 #include "hub.h"
 
 #include <link.h>
@@ -335,5 +333,3 @@ void tracer_finish(void)
 	send_order((struct order){ .what = FINISH });
 	await_end();
 }
-
-#endif

@@ -15,6 +15,7 @@ import os
 import random
 import resource
 import shutil
+import socket
 import struct
 import subprocess
 import sys
@@ -37,9 +38,12 @@ COUNTERS = ("armed", "refiled", "cancelled", "expired", "delivered", "overruns",
 class Watched:
     """The process that does as it is told; ends with the block."""
 
+    def __init__(self, fds=()):
+        self.fds = fds
+
     def __enter__(self):
         self.process = subprocess.Popen([WATCHED], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        text=True, bufsize=1)
+                                        text=True, bufsize=1, pass_fds=self.fds)
         self.pid = self.process.pid
         self.children = []
         return self
@@ -307,6 +311,26 @@ class Refusals(unittest.TestCase):
         self.refused(f"process {process.pid} has ended", "-1", process.pid)
         process.wait()
 
+    def test_a_process_that_takes_its_time_to_end(self):
+        """Its files are gone before it says that it has ended; with many that takes a while."""
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limits[1], limits[1]))
+        for _ in range(2):
+            sockets = [end for _ in range(min(4000, limits[1] // 4)) for end in socket.socketpair()]
+            with Watched([end.fileno() for end in sockets]) as watched:
+                for end in sockets:
+                    end.close()
+                watched.ok(f"hub m {OBSERVABLE} 100")
+                tools = [subprocess.Popen([TOP, "-j", "-i", "0.05", str(watched.pid)], text=True,
+                                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                         for _ in range(8)]
+                for tool in tools:
+                    tool.stdout.readline()
+                watched.process.kill()
+                for tool in tools:
+                    self.assertIn(f"process {watched.pid} has ended", tool.communicate()[1])
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
     def test_the_process_of_another_user(self):
         if os.geteuid() != 0:
             if os.stat("/proc/1").st_uid == os.geteuid():
@@ -433,7 +457,10 @@ class Terminal:
             lines = self.lines()
             screen = "\n".join(lines)
             return lines if all(text in screen for text in texts) else None
-        return eventually(look)
+        try:
+            return eventually(look)
+        except AssertionError:
+            raise AssertionError("\n".join([f"not on the screen: {texts}"] + self.lines()))
 
     def fits(self, columns, lines, last):
         """Is the screen that small, and filled to the last line?"""

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * See calendar.h. The one thread of the load generator calls. Invariant: a client is in one slot at
+ * most, and no slot before the cursor holds any.
+ */
 #include "calendar.h"
 
 #include <errno.h>

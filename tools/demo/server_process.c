@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * See server_process.h. The one thread of the load generator calls. It believes only whole lines;
+ * who prints something else, or nothing for long, is taken for broken.
+ */
 #include "server_process.h"
 
 #include <errno.h>

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* The server's own words; the meaning is in examples/heartbeat_server.c. */
+/* The server's own words; the meaning is in examples/heartbeat_process.h. */
 struct server_figures {
 	uint64_t now_ns; /* when it said this; 0: it has not said anything yet */
 	uint64_t accepted;

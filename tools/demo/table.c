@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* See table.h. Everything goes to standard output; a live line is rewritten on a terminal only. */
 #include "table.h"
 
 #include <inttypes.h>

@@ -24,6 +24,9 @@
 #define F_SEAL_SHRINK 2
 #endif
 
+/* Of the flags in /proc/PID/stat: PF_EXITING in the kernel's include/linux/sched.h. */
+#define FLAG_EXITING 4u
+
 #define MEMFD_LINK "/memfd:" BOARD_NAME " (deleted)"
 
 /* What came of looking at one fd. */
@@ -70,16 +73,23 @@ static bool proc_read(const struct target *target, const char *name, char *text,
 	return true;
 }
 
-/* One that has ended may linger, for its parent to ask after it. */
+/*
+ * One that has ended may linger, for its parent to ask after it; one that is just ending has closed
+ * its files before it says so in its state.
+ */
 static bool target_alive(const struct target *target)
 {
 	char stat[512];
-	const char *state;
+	const char *after_name;
+	unsigned flags;
+	char state;
 
 	if (!proc_read(target, "stat", stat, sizeof(stat)))
 		return false;
-	state = strrchr(stat, ')'); /* the name before may have any character in it */
-	return state && strncmp(state, ") Z", 3) != 0 && strncmp(state, ") X", 3) != 0;
+	after_name = strrchr(stat, ')'); /* the name may have any character in it */
+	if (!after_name || sscanf(after_name, ") %c %*d %*d %*d %*d %*d %u", &state, &flags) != 2)
+		return false;
+	return state != 'Z' && state != 'X' && (flags & FLAG_EXITING) == 0;
 }
 
 /* Its number as it sees itself, in the innermost namespace of process numbers. */
