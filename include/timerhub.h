@@ -206,6 +206,22 @@ TIMERHUB_API int timerhub_rearm(struct timerhub *hub, timerhub_timer timer, uint
 TIMERHUB_API int timerhub_cancel(struct timerhub *hub, timerhub_timer timer);
 
 /*
+ * As timerhub_cancel(), and does not return while a callback of this timer runs inside
+ * timerhub_dispatch() on another thread: afterwards, whatever the result, none runs and none will,
+ * and what they wrote can be read; what the timer's data points at may be freed.
+ * 0: cancelled, and never to be delivered (again: a callback of an earlier period of a periodic
+ * timer may have run, and was waited for). -ENOENT as for timerhub_cancel(), after having waited.
+ * -EDEADLK: the calling thread is inside a callback of this timer, also further down, beneath
+ * another timer's callback that it has dispatched from there; nothing was done, timerhub_cancel()
+ * would do. Threads whose callbacks wait for each other's wait for ever, as does who waits for a
+ * callback that does not return (but leaves by longjmp, or ends its thread).
+ * Events that drain or wait have returned are not waited for: the library cannot see their end.
+ * Any thread, but not in a signal handler. Blocks on a futex; lock-free if no such callback runs
+ * or is about to begin.
+ */
+TIMERHUB_API int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer);
+
+/*
  * Arm `count` timers, all or none; returns `count`. All specs must have the same `size`, which is
  * also the stride of the array. `ret_timers` may be NULL. Any thread, lock-free. Errors as
  * timerhub_arm(): any of them means that none was armed.

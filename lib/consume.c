@@ -4,7 +4,8 @@
  *
  * A handle from the outbox is a hint; delivering is the compare-and-swap of the state word from
  * pending to free (or, periodic, to armed). Who wins it delivers; cancel and re-arm compete for the
- * same word. The slot of a delivered one-shot goes straight to the free list.
+ * same word. The slot of a delivered one-shot goes straight to the free list. A thread that
+ * dispatches says in a cell which timer's callback it runs, for timerhub_cancel_sync().
  *
  * Labels: [armed] see submit.c.
  */
@@ -144,9 +145,14 @@ static bool deliver_one_shot(const struct timerhub_queue *queue, struct delivery
 	return false; /* and the handle is found stale */
 }
 
-/* Deliver the handle's timer into `event`. False if it is no longer pending. */
-static bool deliver(const struct timerhub_queue *queue, uint64_t handle,
-                    struct timerhub_event *event, bool *ret_one_shot)
+/*
+ * Deliver the handle's timer into `event`. False if it is no longer pending. Inline in both of its
+ * callers: 12 instructions an event.
+ */
+static inline __attribute__((always_inline)) bool deliver(const struct timerhub_queue *queue,
+                                                          uint64_t handle,
+                                                          struct timerhub_event *event,
+                                                          bool *ret_one_shot)
 {
 	struct timerhub *hub = queue->hub;
 	struct delivery delivery = { .hot = &hub->arena.hot[handle_slot(handle)] };
@@ -175,6 +181,24 @@ static void prefetch_timers(const struct timerhub *hub, const uint64_t *handles,
 	}
 }
 
+/* Count what was taken and delivered, and free the slots of the one-shots among it. */
+static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned delivered,
+                         uint64_t overruns, const uint32_t *retired, unsigned retired_count)
+{
+	/* Relaxed: numbers to read. The line is the consumers' own. */
+	if (delivered > 0)
+		(void)u64_fetch_add_relaxed(&queue->counts->delivered, delivered);
+	if (taken > delivered)
+		(void)u64_fetch_add_relaxed(&queue->counts->passed_over, taken - delivered);
+	if (retired_count > 0)
+		(void)u64_fetch_add_relaxed(&queue->counts->retired, retired_count);
+	if (overruns > 0)
+		(void)u64_fetch_add_relaxed(&queue->counts->overruns, overruns);
+	/* Last, so that who sees the slots free sees the counts too. */
+	if (retired_count > 0)
+		arena_put(&queue->hub->arena, cpu_current(), retired, retired_count);
+}
+
 /* Deliver one batch of the outbox. Adds the events to `events`; false if the outbox was empty. */
 static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event *events,
                              unsigned max, unsigned *count)
@@ -198,20 +222,29 @@ static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event
 		if (one_shot)
 			retired[retired_count++] = handle_slot(handles[i]);
 	}
-	/* Relaxed: numbers to read. The line is the consumers' own. */
-	if (delivered > 0)
-		(void)u64_fetch_add_relaxed(&queue->counts->delivered, delivered);
-	if (taken > delivered)
-		(void)u64_fetch_add_relaxed(&queue->counts->passed_over, taken - delivered);
-	if (retired_count > 0)
-		(void)u64_fetch_add_relaxed(&queue->counts->retired, retired_count);
-	if (overruns > 0)
-		(void)u64_fetch_add_relaxed(&queue->counts->overruns, overruns);
-	/* Last, so that who sees the slots free sees the counts too. */
-	if (retired_count > 0)
-		arena_put(&queue->hub->arena, cpu_current(), retired, retired_count);
+	queue_retire(queue, taken, delivered, overruns, retired, retired_count);
 	*count += delivered;
 	return taken > 0;
+}
+
+/* Deliver one event to a thread that will call its callback. False if the outbox was empty. */
+static bool queue_take_one(struct timerhub_queue *queue, struct timerhub_event *event,
+                           struct callback *callback)
+{
+	bool one_shot = false, delivered = false;
+	unsigned taken = 0;
+	uint64_t handle;
+	uint32_t slot = SLOT_NONE;
+
+	while (!delivered && outbox_take(&queue->outbox, &handle, 1) > 0) {
+		taken++;
+		slot = handle_slot(handle);
+		callback_consider(callback, handle);
+		delivered = deliver(queue, handle, event, &one_shot);
+	}
+	queue_retire(queue, taken, delivered ? 1 : 0, delivered ? event->count - 1 : 0, &slot,
+	             one_shot ? 1 : 0);
+	return delivered;
 }
 
 /* The outbox was found empty: make the fd say so. False if there is something after all. */
@@ -260,36 +293,74 @@ int timerhub_drain(struct timerhub_queue *queue, struct timerhub_event *events, 
 	return (int)queue_take(queue, events, max);
 }
 
-/* Deliver one event and call its callback. False if the outbox was empty. */
-static bool queue_dispatch_one(struct timerhub_queue *queue, unsigned *count)
+/*
+ * Deliver one event and call its callback. False if the outbox was empty. `*callback`: this
+ * thread's cell, NULL before the first event.
+ */
+static bool queue_dispatch_one(struct timerhub_queue *queue, struct callback **callback,
+                               unsigned *count)
 {
 	struct timerhub_event event;
-	unsigned delivered = 0;
 
-	while (delivered == 0)
-		if (!queue_take_batch(queue, &event, 1, &delivered))
+	if (!*callback) {
+		if (outbox_empty(&queue->outbox))
 			return false;
+		*callback = callbacks_enter(&queue->hub->callbacks, cpu_current());
+	}
+	if (!queue_take_one(queue, &event, *callback))
+		return false;
 	++*count;
-	if (event.fn)
-		event.fn(&event);
+	if (!event.fn)
+		return true;
+	test_point(TEST_POINT_DISPATCH_BEFORE_BEGIN);
+	callback_begin(*callback, event.timer);
+	event.fn(&event);
+	callback_end(*callback);
 	return true;
 }
 
 int timerhub_dispatch(struct timerhub_queue *queue, unsigned max)
 {
 	int result = queue_check(queue, queue, max);
+	struct callback *callback = NULL;
 	unsigned count = 0;
 
 	if (result < 0 || max == 0)
 		return result;
 	/* One at a time: a callback may cancel what would come next. */
 	do {
-		while (count < max && queue_dispatch_one(queue, &count)) {
+		while (count < max && queue_dispatch_one(queue, &callback, &count)) {
 		}
 	} while (count < max && !queue_settle(queue));
+	if (callback)
+		callbacks_leave(callback);
 	if (count == max)
 		queue_leave(queue);
 	return (int)count;
+}
+
+int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
+{
+	bool again;
+	int result;
+
+	if (!hub)
+		return -EINVAL;
+	if (!hub_alive(hub))
+		return -EOWNERDEAD;
+	if (handle_slot(timer) >= hub->arena.capacity)
+		return -ENOENT;
+	if (callbacks_inside(&hub->callbacks, timer))
+		return -EDEADLK;
+	/*
+	 * Who was still deciding what of the slot he delivers may have taken this timer by mistake
+	 * and have put it back (see hub_undo()): ask again.
+	 */
+	do {
+		result = hub_cancel(hub, timer, NULL);
+		again = callbacks_wait(&hub->callbacks, timer);
+	} while (again && result < 0);
+	return result;
 }
 
 /* ---- wait ---- */

@@ -154,6 +154,7 @@ static void hub_free(struct timerhub *hub)
 {
 	owner_close(&hub->owner);
 	bell_close(hub->bell);
+	callbacks_close(&hub->callbacks);
 	memory_release(&hub->queues_memory);
 	memory_release(&hub->living_memory);
 	inbox_close(&hub->inbox);
@@ -182,6 +183,8 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 		result = hub_open_living(hub);
 	if (result == 0)
 		result = hub_open_queues(hub);
+	if (result == 0)
+		result = callbacks_open(&hub->callbacks);
 	if (result == 0)
 		result = hub_open_bell(hub);
 	if (result == 0)

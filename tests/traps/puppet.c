@@ -54,6 +54,9 @@ static void deed_do(struct deed *deed)
 	case CANCEL:
 		deed->result = timerhub_cancel(deed->hub, deed->timer);
 		break;
+	case CANCEL_SYNC:
+		deed->result = timerhub_cancel_sync(deed->hub, deed->timer);
+		break;
 	case DRAIN:
 		deed->result = timerhub_drain(deed->queue, deed->events, deed->max);
 		break;
