@@ -48,10 +48,20 @@ struct timerhub_event;
 /* What timerhub_dispatch() calls for an event, on the thread that dispatches. */
 typedef void timerhub_fn(const struct timerhub_event *event);
 
+/*
+ * The clock of a hub; a manual hub's is moved by timerhub_advance() alone, whatever is asked for.
+ *
+ * The wall clock can be set. All deadlines are points on it, also those given as a delay. When it
+ * is set forward, what has fallen due expires at once; when it is set back, timers wait. What had
+ * expired but was not yet delivered waits too: at the time of its delivery the deadline has passed.
+ * A periodic timer stays on the phase of the wall clock: periods that were jumped over are in
+ * `count`, and after a jump back none is delivered twice, the next is the one after the last
+ * delivered. While the clock is behind where it once was, timers cost O(log n) instead of O(1).
+ */
 enum timerhub_clock {
 	TIMERHUB_CLOCK_MONOTONIC = 0, /* stands still while the machine is suspended */
-	TIMERHUB_CLOCK_BOOTTIME = 1,  /* counts suspended time too; -EOPNOTSUPP for now */
-	TIMERHUB_CLOCK_REALTIME = 2,  /* wall clock; -EOPNOTSUPP for now */
+	TIMERHUB_CLOCK_BOOTTIME = 1,  /* counts suspended time too, and what fell due expires then */
+	TIMERHUB_CLOCK_REALTIME = 2,  /* the wall clock, ns since 1970 */
 };
 
 enum timerhub_sleeper {
@@ -136,16 +146,16 @@ struct timerhub_stats {
 	 * ns.
 	 */
 	uint64_t lateness[TIMERHUB_LATENESS_BUCKETS];
-	uint64_t reserved[16];
+	uint64_t clock_jumps; /* times that the owner was told of the wall clock being set */
+	uint64_t reserved[15];
 };
 
 /*
  * Open a hub: reserve its memory (timers_max timers; committed as touched) and start its owner
  * thread, unless TIMERHUB_MANUAL. Any thread. `config` may be NULL. -EINVAL: NULL, unknown flag or
  * enum value, size too small, no such CPU; -E2BIG: a non-zero byte past what this version knows;
- * -EOPNOTSUPP: a clock not supported yet; -ENOMEM, -EMFILE, -EAGAIN …: from the kernel; with
- * TIMERHUB_SLEEPER_URING also the errno with which it refused io_uring. With TIMERHUB_OBSERVABLE
- * the hub's counters lie in a memfd, one fd more; -ENOSPC: 256 such hubs are open; -EFBIG: more
+ * -ENOMEM, -EMFILE, -EAGAIN …: from the kernel; with TIMERHUB_SLEEPER_URING also the errno with
+ * which it refused io_uring. With TIMERHUB_OBSERVABLE the hub's counters lie in a memfd, one fd more; -ENOSPC: 256 such hubs are open; -EFBIG: more
  * than RLIMIT_FSIZE allows.
  */
 TIMERHUB_API int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *config);

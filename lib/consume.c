@@ -58,20 +58,22 @@ static bool word_was_parked(uint64_t before, uint64_t now)
 
 /*
  * From pending to armed for its next period. The owner has the timer filed for a period not later,
- * unless it is parked. False if somebody else was quicker.
+ * unless it is parked, or the clock was set back since. False if somebody else was quicker.
  */
 static bool deliver_rearm(struct timerhub *hub, struct delivery *delivery, uint64_t next_ns)
 {
 	uint64_t word = delivery->word;
 	uint64_t before, rearmed;
+	bool submit;
 
 	do {
 		before = word;
 		rearmed = word_rearmed(word, units_from_ns(next_ns));
-		if (word_phase(word) == TIMER_PARKED)
+		submit = hub->clock.goes_back || word_phase(word) == TIMER_PARKED;
+		if (submit)
 			rearmed |= WORD_INBOX;
 		if (u64_cas_seq_cst(&delivery->hot->word, &word, rearmed)) {
-			if (word_phase(before) == TIMER_PARKED)
+			if (submit)
 				hub_submit(hub, handle_slot(delivery->event.timer), rearmed,
 				           !word_in_inbox(before));
 			return true;
@@ -88,7 +90,9 @@ static bool deliver_rearm(struct timerhub *hub, struct delivery *delivery, uint6
 static bool deliver_periodic(struct timerhub *hub, struct delivery *delivery)
 {
 	uint64_t due_ns = delivery->event.expires_ns;
-	uint64_t missed = (clock_now_ns(&hub->clock) - due_ns) / delivery->interval_ns;
+	uint64_t now_ns = clock_now_ns(&hub->clock);
+	/* Not passed only if the clock was set back this very moment. */
+	uint64_t missed = now_ns > due_ns ? (now_ns - due_ns) / delivery->interval_ns : 0;
 	uint64_t next_ns =
 		u64_add_saturating(due_ns + missed * delivery->interval_ns, delivery->interval_ns);
 	uint64_t aux;
@@ -145,6 +149,29 @@ static bool deliver_one_shot(const struct timerhub_queue *queue, struct delivery
 	return false; /* and the handle is found stale */
 }
 
+/* Has the clock been set back since the timer expired, so that its deadline is yet to come? */
+static bool delivery_too_early(const struct timerhub *hub, const struct delivery *delivery)
+{
+	return hub->clock.goes_back && delivery->event.expires_ns > clock_now_ns(&hub->clock);
+}
+
+/*
+ * From pending back to armed, with the deadline that it has, to the nanosecond. False if the word
+ * changed meanwhile.
+ */
+static bool deliver_back(struct timerhub *hub, struct delivery *delivery)
+{
+	uint32_t slot = handle_slot(delivery->event.timer);
+	uint64_t before = delivery->word;
+	uint64_t rearmed = word_rearmed(before, word_units(before)) | WORD_INBOX;
+
+	if (!u64_cas_seq_cst(&delivery->hot->word, &delivery->word, rearmed))
+		return false;
+	if (hub_hit(delivery->hot, delivery->event.timer) || !hub_undo(hub, slot, before, rearmed))
+		hub_submit(hub, slot, rearmed, !word_in_inbox(before));
+	return true;
+}
+
 /*
  * Deliver the handle's timer into `event`. False if it is no longer pending. Inline in both of its
  * callers: 12 instructions an event.
@@ -163,6 +190,11 @@ static inline __attribute__((always_inline)) bool deliver(const struct timerhub_
 		if (!delivery_read(hub, handle, &delivery))
 			return false;
 		test_point(TEST_POINT_CONSUME_BEFORE_CAS);
+		if (delivery_too_early(hub, &delivery)) {
+			if (deliver_back(hub, &delivery))
+				return false;
+			continue;
+		}
 		if (delivery.interval_ns > 0)
 			delivered = deliver_periodic(hub, &delivery);
 		else

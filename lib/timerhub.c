@@ -54,7 +54,7 @@ static int config_check(const struct timerhub_config *config)
 	    config->timers_max > TIMER_SLOTS_MAX || config->clock > TIMERHUB_CLOCK_REALTIME ||
 	    config->sleeper > TIMERHUB_SLEEPER_POLL)
 		return -EINVAL;
-	return config->clock == TIMERHUB_CLOCK_MONOTONIC ? 0 : -EOPNOTSUPP;
+	return 0;
 }
 
 /* ---- open ---- */
@@ -169,7 +169,7 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 	bool manual = (config->flags & TIMERHUB_MANUAL) != 0;
 	int result;
 
-	clock_init(&hub->clock, manual);
+	clock_init(&hub->clock, manual ? CLOCK_KIND_MANUAL : (enum clock_kind)config->clock);
 	/* A manual hub's first advance is asked for by the bell; an owner starts with a pass. */
 	promise_init(&hub->promise, manual ? UINT64_MAX : 0);
 	hub->bell = -1;
@@ -500,6 +500,7 @@ static void stats_add_owner(const struct owner *owner, struct timerhub_stats *st
 	stats->owner_wakeups = u64_load_relaxed(&counts->wakeups);
 	stats->queue_signals = u64_load_relaxed(&counts->queue_signals);
 	stats->cascaded = u64_load_relaxed(&counts->cascaded);
+	stats->clock_jumps = u64_load_relaxed(&counts->clock_jumps);
 	stats->sleeper = (uint32_t)u64_load_relaxed(&counts->sleeper);
 	for (unsigned i = 0; i < TIMERHUB_LATENESS_BUCKETS; i++)
 		stats->lateness[i] = u64_load_relaxed(&counts->lateness[i]);

@@ -29,6 +29,7 @@ HOMES = {
     "stdatomic.h": {"atomic.h"},
     "sys/eventfd.h": {"notifier.c"},
     "sys/mman.h": {"memory.c"},
+    "sys/timerfd.h": {"alarm.c"},
     "time.h": {"clock.c"},
     "timerhub.h": {"hub.h"},
 }

@@ -151,7 +151,7 @@ void owner_settles(struct timerhub *hub)
 	} while (stats_of(hub).owner_wakeups != wakeups);
 }
 
-static uint32_t sleeper_asked(void)
+uint32_t rig_sleeper(void)
 {
 	const char *name = getenv("TIMERHUB_TEST_SLEEPER");
 
@@ -162,7 +162,7 @@ static uint32_t sleeper_asked(void)
 
 void puppets_begin(const char *name, int argc, char **argv)
 {
-	struct timerhub_config config = { .size = sizeof(config), .sleeper = sleeper_asked() };
+	struct timerhub_config config = { .size = sizeof(config), .sleeper = rig_sleeper() };
 	struct timerhub *hub;
 	int result = timerhub_open(&hub, &config);
 
@@ -188,7 +188,7 @@ static struct rig rig_open_config(struct timerhub_config config)
 struct rig rig_open(uint32_t timers_max)
 {
 	return rig_open_config(
-		(struct timerhub_config){ .timers_max = timers_max, .sleeper = sleeper_asked() });
+		(struct timerhub_config){ .timers_max = timers_max, .sleeper = rig_sleeper() });
 }
 
 struct rig rig_manual(uint32_t timers_max)

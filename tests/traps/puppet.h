@@ -79,6 +79,8 @@ struct rig {
 	bool has_owner; /* a thread, not the test that advances it */
 };
 
+/* The sleeper that the environment asks for. */
+uint32_t rig_sleeper(void);
 struct rig rig_open(uint32_t timers_max);
 struct rig rig_manual(uint32_t timers_max);
 void rig_close(struct rig *rig);

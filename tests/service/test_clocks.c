@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Hubs on the boot clock and on the wall clock: which clock it is, what the owner sleeps on, never
+ * early by it, also inside a time namespace where the boot clock is days away from the kernel's.
+ * What happens when the wall clock is set is in ../traps/test_clocks.c.
+ */
+#include "hub.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define REFUSED 77 /* the kernel makes no time namespace for us */
+
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME 0x00000080
+#endif
+
+static const struct {
+	uint32_t clock;
+	clockid_t id;
+	unsigned settime_flags; /* of the timerfd */
+} clocks[] = {
+	{ TIMERHUB_CLOCK_MONOTONIC, CLOCK_MONOTONIC, 0 },
+	{ TIMERHUB_CLOCK_BOOTTIME, CLOCK_BOOTTIME, TFD_TIMER_ABSTIME },
+	{ TIMERHUB_CLOCK_REALTIME, CLOCK_REALTIME, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET },
+};
+
+static uint64_t kernel_ns(clockid_t id)
+{
+	struct timespec now;
+
+	clock_gettime(id, &now);
+	return (uint64_t)now.tv_sec * SEC + (uint64_t)now.tv_nsec;
+}
+
+static struct rig rig_clock(uint32_t clock)
+{
+	return rig_open_config((struct timerhub_config){ .clock = clock, .timers_max = 1000 });
+}
+
+/* Arms on the clock by delay and by point in time, and takes what comes. */
+static void expire_some(struct rig *rig, clockid_t id)
+{
+	struct dice dice = dice_new((uint64_t)id);
+	unsigned count = scaled(200);
+
+	for (unsigned i = 0; i < count; i++) {
+		uint64_t delay_ns = dice_magnitude(&dice, 25);
+
+		if (i % 2)
+			arm_after(rig->queue, delay_ns, i);
+		else
+			arm_at(rig->queue, kernel_ns(id) + delay_ns, i);
+	}
+	for (unsigned i = 0; i < count; i++) {
+		struct timerhub_event event = take_one(rig->queue);
+
+		expect_cmp(event.expires_ns, <=, kernel_ns(id));
+	}
+	expect_empty(rig->queue);
+}
+
+START_TEST(clock_of_the_hub_is_the_one_asked_for)
+{
+	struct rig rig = rig_clock(clocks[_i].clock);
+
+	for (unsigned i = 0; i < 1000; i++) {
+		uint64_t before_ns = kernel_ns(clocks[_i].id);
+		uint64_t now_ns = timerhub_now(rig.hub);
+
+		expect_cmp(before_ns, <=, now_ns);
+		expect_cmp(now_ns, <=, kernel_ns(clocks[_i].id));
+	}
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(never_early_by_the_clock_of_the_hub)
+{
+	struct rig rig = rig_clock(clocks[_i].clock);
+
+	expire_some(&rig, clocks[_i].id);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(never_early_by_the_clock_of_the_hub_with_spin)
+{
+	struct rig rig = rig_open_config((struct timerhub_config){
+		.clock = clocks[_i].clock, .timers_max = 1000, .spin_ns = 100 * US });
+
+	expire_some(&rig, clocks[_i].id);
+	rig_close(&rig);
+}
+END_TEST
+
+/* The line "KEY: value" of the descriptor, or -1. */
+static long fdinfo(int fd, const char *key)
+{
+	char path[64], line[128];
+	long value = -1;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	file = fopen(path, "re");
+	while (file && value < 0 && fgets(line, sizeof(line), file))
+		if (!strncmp(line, key, strlen(key)) && line[strlen(key)] == ':')
+			value = strtol(line + strlen(key) + 1, NULL, strstr(key, "flags") ? 8 : 10);
+	if (file)
+		fclose(file);
+	return value;
+}
+
+/* The descriptor of the only timerfd that there is, or -1. */
+static int timerfd_find(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int found = -1;
+
+	expect(dir);
+	for (struct dirent *entry; (entry = readdir(dir));) {
+		int fd = atoi(entry->d_name);
+
+		if (entry->d_name[0] == '.' || fdinfo(fd, "clockid") < 0)
+			continue;
+		expect_eq(found, -1);
+		found = fd;
+	}
+	closedir(dir);
+	return found;
+}
+
+/* A relative sleep stands still during suspend, and nobody tells it that the clock was set. */
+START_TEST(owner_sleeps_on_a_timer_of_the_clock)
+{
+	struct rig rig = rig_clock(clocks[_i].clock);
+	uint64_t wakeups;
+	int fd;
+
+	for (unsigned armed = 0; armed < 2; armed++) {
+		if (armed)
+			arm_after(rig.queue, HOUR, 0);
+		wakeups = stats_settled(rig.hub).owner_wakeups;
+		fd = timerfd_find();
+		if (clocks[_i].settime_flags == 0) {
+			expect_eq(fd, -1);
+			continue;
+		}
+		expect_cmp(fd, >=, 0);
+		expect_eq(fdinfo(fd, "clockid"), clocks[_i].id);
+		expect_eq(fdinfo(fd, "settime flags"), clocks[_i].settime_flags);
+		expect(!fd_readable(fd));
+		expect_eq(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+		expect_eq(stats_of(rig.hub).owner_wakeups, wakeups);
+	}
+	rig_close(&rig);
+	expect_eq(timerfd_find(), -1);
+}
+END_TEST
+
+/* Law 8: with far timers and a clock that nobody sets, the owner sleeps. */
+START_TEST(quiet_on_every_clock)
+{
+	struct rig rig = rig_clock(clocks[_i].clock);
+	uint64_t wakeups;
+
+	arm_after(rig.queue, HOUR, 0);
+	wakeups = stats_settled(rig.hub).owner_wakeups;
+	for (unsigned i = 0; i < 100; i++)
+		arm_after(rig.queue, 2 * HOUR, 0);
+	clock_sleep_ns(100 * MS);
+	expect_eq(stats_of(rig.hub).owner_wakeups, wakeups);
+	expect_eq(stats_of(rig.hub).clock_jumps, 0);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- a time namespace ---- */
+
+/* False if the child says that it could not even try. */
+static bool child_tried(pid_t child)
+{
+	int status;
+
+	while (waitpid(child, &status, 0) < 0)
+		expect_eq(errno, EINTR);
+	expect(WIFEXITED(status));
+	if (WEXITSTATUS(status) == REFUSED)
+		return false;
+	expect_eq(WEXITSTATUS(status), 0);
+	return true;
+}
+
+/* The child of ours that runs `within` has a boot clock days ahead. False if that is refused. */
+static bool in_namespace(const char *offset, void (*within)(void))
+{
+	pid_t parent = fork();
+
+	if (parent == 0) {
+		int fd;
+		pid_t child;
+
+		if (unshare(CLONE_NEWTIME) < 0)
+			_exit(REFUSED);
+		fd = open("/proc/self/timens_offsets", O_WRONLY | O_CLOEXEC);
+		if (fd < 0 || write(fd, offset, strlen(offset)) != (ssize_t)strlen(offset))
+			_exit(REFUSED);
+		close(fd);
+		child = fork(); /* the first to be inside */
+		if (child == 0) {
+			within();
+			_exit(0);
+		}
+		child_ends_well(child);
+		_exit(0);
+	}
+	return child_tried(parent);
+}
+
+#define NAMESPACE_AHEAD_S UINT64_C(300000)
+
+static uint64_t boottime_outside_ns;
+
+static void within_namespace(void)
+{
+	struct rig rig = rig_clock(TIMERHUB_CLOCK_BOOTTIME);
+	struct timerhub_event event;
+	uint64_t start_ns;
+
+	expect_cmp(timerhub_now(rig.hub), >=, boottime_outside_ns + NAMESPACE_AHEAD_S * SEC);
+	expire_some(&rig, CLOCK_BOOTTIME);
+	start_ns = clock_now_ns();
+	arm_after(rig.queue, 200 * MS, 'X');
+	expect_eq(timerhub_wait(rig.queue, &event, 1, ARRIVES), 1);
+	expect_cmp(clock_now_ns() - start_ns, >=, 200 * MS);
+	rig_close(&rig);
+}
+
+START_TEST(boottime_is_right_in_a_time_namespace)
+{
+	char offset[64];
+
+	boottime_outside_ns = kernel_ns(CLOCK_BOOTTIME);
+	snprintf(offset, sizeof(offset), "boottime %llu 0\n",
+	         (unsigned long long)NAMESPACE_AHEAD_S);
+	if (!in_namespace(offset, within_namespace))
+		printf("skipped: no time namespace may be made here\n");
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("clocks", argc, argv);
+	tests_add_loop(clock_of_the_hub_is_the_one_asked_for, 30, COUNT_OF(clocks));
+	tests_add_loop(never_early_by_the_clock_of_the_hub, 60, COUNT_OF(clocks));
+	tests_add_loop(never_early_by_the_clock_of_the_hub_with_spin, 60, COUNT_OF(clocks));
+	tests_add_loop(owner_sleeps_on_a_timer_of_the_clock, 60, COUNT_OF(clocks));
+	tests_add_loop(quiet_on_every_clock, 60, COUNT_OF(clocks));
+	tests_add(boottime_is_right_in_a_time_namespace, 60);
+	return tests_run();
+}
