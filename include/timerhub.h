@@ -60,8 +60,8 @@ typedef void timerhub_fn(const struct timerhub_event *event);
  */
 enum timerhub_clock {
 	TIMERHUB_CLOCK_MONOTONIC = 0, /* stands still while the machine is suspended */
-	TIMERHUB_CLOCK_BOOTTIME = 1,  /* counts suspended time too, and what fell due expires then */
-	TIMERHUB_CLOCK_REALTIME = 2,  /* the wall clock, ns since 1970 */
+	TIMERHUB_CLOCK_BOOTTIME = 1, /* counts suspended time too, and what fell due expires then */
+	TIMERHUB_CLOCK_REALTIME = 2, /* the wall clock, ns since 1970 */
 };
 
 enum timerhub_sleeper {
@@ -274,9 +274,30 @@ TIMERHUB_API int timerhub_dispatch(struct timerhub_queue *queue, unsigned max);
 /* Make every thread now blocked in timerhub_wait() return -ECANCELED. Any thread, lock-free. */
 TIMERHUB_API void timerhub_interrupt(struct timerhub_queue *queue);
 
-/* Announce expiries as completions in the caller's own io_uring. -EOPNOTSUPP for now. */
+/*
+ * Announce expiries in an io_uring of the caller's, of any kind, as a completion with this user
+ * data whose res is a hint of how many there are, 1 at least. It comes whenever the eventfd is made
+ * readable: once when the empty queue has got events, and again when a drain or dispatch stopped at
+ * its `max` and left some; at once if there are some already. Then drain. As with the eventfd it
+ * may be for nothing. The eventfd is served as before, so if the ring has lost the completion
+ * (a kernel out of memory), or is not entered, nothing is lost.
+ *
+ * The ring must be enabled, and its descriptor stay open as long as it is attached: detach before
+ * closing it. If it is closed all the same it lives on until detached or the queue is closed, and
+ * no more is posted; whoever gets its number is not touched. Completions beyond the ring's size
+ * are kept by the kernel, as all completions are.
+ *
+ * Any thread; opens a small io_uring of its own. -EBADF: no descriptor; -EINVAL: NULL, or not an
+ * io_uring; -EBUSY: attached already, detach first; -EOPNOTSUPP: the kernel cannot post to another
+ * ring (IORING_OP_MSG_RING, 5.18); -EPERM, -ENOSYS, -ENOMEM, -EMFILE …: from the kernel.
+ */
 TIMERHUB_API int timerhub_queue_attach_uring(struct timerhub_queue *queue, int ring_fd,
                                              uint64_t user_data);
+
+/*
+ * Announce no more. When it returns no further completion will be posted; one posted before may
+ * still lie in the ring. Any thread. -EINVAL: NULL; -ENOENT: not attached.
+ */
 TIMERHUB_API int timerhub_queue_detach_uring(struct timerhub_queue *queue);
 
 /*

@@ -143,6 +143,11 @@ static inline void *ptr_load_relaxed(const atomic_ptr *word)
 	return atomic_load_explicit(word, memory_order_relaxed);
 }
 
+static inline void *ptr_load_seq_cst(const atomic_ptr *word)
+{
+	return atomic_load_explicit(word, memory_order_seq_cst);
+}
+
 static inline void *ptr_load_acquire(const atomic_ptr *word)
 {
 	return atomic_load_explicit(word, memory_order_acquire);
@@ -156,6 +161,17 @@ static inline void ptr_store_release(atomic_ptr *word, void *value)
 static inline void *ptr_exchange_acq_rel(atomic_ptr *word, void *value)
 {
 	return atomic_exchange_explicit(word, value, memory_order_acq_rel);
+}
+
+static inline void *ptr_exchange_seq_cst(atomic_ptr *word, void *value)
+{
+	return atomic_exchange_explicit(word, value, memory_order_seq_cst);
+}
+
+static inline bool ptr_cas_seq_cst(atomic_ptr *word, void **expected, void *value)
+{
+	return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_seq_cst,
+	                                               memory_order_seq_cst);
 }
 
 static inline bool ptr_cas_acq_rel(atomic_ptr *word, void **expected, void *value)

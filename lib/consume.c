@@ -10,6 +10,7 @@
  * Labels: [armed] see submit.c.
  */
 #include <errno.h>
+#include <limits.h>
 
 #include "check.h"
 #include "cpu.h"
@@ -291,8 +292,12 @@ static bool queue_settle(struct timerhub_queue *queue)
 /* We stop although there may be more: make the fd say which. */
 static void queue_leave(struct timerhub_queue *queue)
 {
-	if (!outbox_empty(&queue->outbox) || !queue_settle(queue))
-		notifier_signal_again(&queue->notifier);
+	uint64_t left = outbox_count(&queue->outbox);
+
+	if (left == 0 && !queue_settle(queue))
+		left = 1; /* at least */
+	if (left > 0)
+		notifier_signal_again(&queue->notifier, left < INT_MAX ? (unsigned)left : INT_MAX);
 }
 
 static unsigned queue_take(struct timerhub_queue *queue, struct timerhub_event *events,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The io_uring sleeper, and the only home of liburing.h. The owner calls, but for open and close.
+ * The io_uring sleeper. The owner calls, but for open and close.
  *
  * The ring holds a multishot poll of the bell, and of the alarm if there is one; whenever one of
  * them rings, that is a completion. The wait itself is io_uring_enter with a relative timeout: no

@@ -10,6 +10,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -400,14 +401,36 @@ int timerhub_queue_fd(const struct timerhub_queue *queue)
 
 int timerhub_queue_attach_uring(struct timerhub_queue *queue, int ring_fd, uint64_t user_data)
 {
-	(void)ring_fd;
-	(void)user_data;
-	return queue ? -EOPNOTSUPP : -EINVAL;
+	struct announcer *announcer;
+	uint64_t waiting;
+	int result;
+
+	if (!queue)
+		return -EINVAL;
+	if (!hub_alive(queue->hub))
+		return -EOWNERDEAD;
+	result = announcer_open(&announcer, ring_fd, user_data);
+	if (result < 0)
+		return result;
+	result = notifier_attach(&queue->notifier, announcer);
+	if (result < 0) {
+		announcer_close(announcer);
+		return result;
+	}
+	waiting = outbox_count(&queue->outbox);
+	if (waiting > 0)
+		notifier_announce(&queue->notifier,
+		                  waiting < INT_MAX ? (unsigned)waiting : INT_MAX);
+	return 0;
 }
 
 int timerhub_queue_detach_uring(struct timerhub_queue *queue)
 {
-	return queue ? -EOPNOTSUPP : -EINVAL;
+	if (!queue)
+		return -EINVAL;
+	if (!hub_alive(queue->hub))
+		return -EOWNERDEAD;
+	return notifier_detach(&queue->notifier);
 }
 
 /* ---- close ---- */
