@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How one thread tells another that there is something to look at: an eventfd for those who poll,
- * a futex for those who block, a completion for those who sleep in io_uring. Two uses: a queue's notifier, and the bell that wakes the owner.
+ * a futex for those who block, a completion for those who sleep in io_uring. Two uses: a queue's
+ * notifier, and the bell that wakes the owner.
  */
 #ifndef TIMERHUB_NOTIFIER_H
 #define TIMERHUB_NOTIFIER_H
