@@ -155,8 +155,8 @@ struct timerhub_stats {
  * thread, unless TIMERHUB_MANUAL. Any thread. `config` may be NULL. -EINVAL: NULL, unknown flag or
  * enum value, size too small, no such CPU; -E2BIG: a non-zero byte past what this version knows;
  * -ENOMEM, -EMFILE, -EAGAIN …: from the kernel; with TIMERHUB_SLEEPER_URING also the errno with
- * which it refused io_uring. With TIMERHUB_OBSERVABLE the hub's counters lie in a memfd, one fd more; -ENOSPC: 256 such hubs are open; -EFBIG: more
- * than RLIMIT_FSIZE allows.
+ * which it refused io_uring. With TIMERHUB_OBSERVABLE the hub's counters lie in a memfd, one fd
+ * more; -ENOSPC: 256 such hubs are open; -EFBIG: more than RLIMIT_FSIZE allows.
  */
 TIMERHUB_API int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *config);
 
