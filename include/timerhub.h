@@ -283,9 +283,9 @@ TIMERHUB_API void timerhub_interrupt(struct timerhub_queue *queue);
  * (a kernel out of memory), or is not entered, nothing is lost.
  *
  * The ring must be enabled, and its descriptor stay open as long as it is attached: detach before
- * closing it. If it is closed all the same it lives on until detached or the queue is closed, and
- * no more is posted; whoever gets its number is not touched. Completions beyond the ring's size
- * are kept by the kernel, as all completions are.
+ * closing it. If it is closed all the same it lives on until detached or the queue is closed;
+ * whoever gets its number is not touched, and no more is posted, if kcmp(2) can tell. Completions
+ * beyond the ring's size are kept by the kernel, as all completions are.
  *
  * Any thread; opens a small io_uring of its own. -EBADF: no descriptor; -EINVAL: NULL, or not an
  * io_uring; -EBUSY: attached already, detach first; -EOPNOTSUPP: the kernel cannot post to another

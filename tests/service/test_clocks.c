@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Hubs on the boot clock and on the wall clock: which clock it is, what the owner sleeps on, never
- * early by it, also inside a time namespace where the boot clock is days away from the kernel's.
+ * early by it, also inside time namespaces where the clocks are days away from the kernel's.
  * What happens when the wall clock is set is in ../traps/test_clocks.c.
  */
 #include "hub.h"
@@ -199,24 +199,41 @@ static bool child_tried(pid_t child)
 	return true;
 }
 
-/* The child of ours that runs `within` has a boot clock days ahead. False if that is refused. */
-static bool in_namespace(const char *offset, void (*within)(void))
+/* Ours, or as anybody in a user namespace. */
+static int namespace_make(void)
+{
+	return unshare(CLONE_NEWTIME) < 0 ? unshare(CLONE_NEWUSER | CLONE_NEWTIME) : 0;
+}
+
+static void namespace_set(const char *clock, int64_t ahead_s)
+{
+	char offset[64];
+	int length = snprintf(offset, sizeof(offset), "%s %lld 0\n", clock, (long long)ahead_s);
+	int fd = open("/proc/self/timens_offsets", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, offset, (size_t)length) != length)
+		_exit(REFUSED);
+	close(fd);
+}
+
+/*
+ * Run `within` in a child of ours whose clocks are that far ahead, the wall clock excepted, of
+ * which there is but one. False if that is refused.
+ */
+static bool in_namespace(int64_t ahead_s, void (*within)(int64_t ahead_s))
 {
 	pid_t parent = fork();
 
 	if (parent == 0) {
-		int fd;
 		pid_t child;
 
-		if (unshare(CLONE_NEWTIME) < 0)
+		if (namespace_make() < 0)
 			_exit(REFUSED);
-		fd = open("/proc/self/timens_offsets", O_WRONLY | O_CLOEXEC);
-		if (fd < 0 || write(fd, offset, strlen(offset)) != (ssize_t)strlen(offset))
-			_exit(REFUSED);
-		close(fd);
+		namespace_set("boottime", ahead_s);
+		namespace_set("monotonic", ahead_s);
 		child = fork(); /* the first to be inside */
 		if (child == 0) {
-			within();
+			within(ahead_s);
 			_exit(0);
 		}
 		child_ends_well(child);
@@ -225,33 +242,41 @@ static bool in_namespace(const char *offset, void (*within)(void))
 	return child_tried(parent);
 }
 
-#define NAMESPACE_AHEAD_S UINT64_C(300000)
+static uint64_t outside_ns[COUNT_OF(clocks)];
 
-static uint64_t boottime_outside_ns;
-
-static void within_namespace(void)
+static void within_namespace_by(unsigned clock, int64_t ahead_s)
 {
-	struct rig rig = rig_clock(TIMERHUB_CLOCK_BOOTTIME);
+	struct rig rig = rig_clock(clocks[clock].clock);
 	struct timerhub_event event;
 	uint64_t start_ns;
 
-	expect_cmp(timerhub_now(rig.hub), >=, boottime_outside_ns + NAMESPACE_AHEAD_S * SEC);
-	expire_some(&rig, CLOCK_BOOTTIME);
+	if (clocks[clock].id == CLOCK_REALTIME)
+		ahead_s = 0;
+	expect_cmp(timerhub_now(rig.hub), >=, outside_ns[clock] + (uint64_t)ahead_s * SEC);
+	/* Not the clock outside: HOUR is more than this test ever takes. */
+	expect_cmp(timerhub_now(rig.hub), <, outside_ns[clock] + (uint64_t)ahead_s * SEC + HOUR);
+	expire_some(&rig, clocks[clock].id);
 	start_ns = clock_now_ns();
-	arm_after(rig.queue, 200 * MS, 'X');
+	arm_after(rig.queue, 100 * MS, 'X');
 	expect_eq(timerhub_wait(rig.queue, &event, 1, ARRIVES), 1);
-	expect_cmp(clock_now_ns() - start_ns, >=, 200 * MS);
+	expect_cmp(clock_now_ns() - start_ns, >=, 100 * MS);
 	rig_close(&rig);
 }
 
-START_TEST(boottime_is_right_in_a_time_namespace)
+static void within_namespace(int64_t ahead_s)
 {
-	char offset[64];
+	for (unsigned i = 0; i < COUNT_OF(clocks); i++)
+		within_namespace_by(i, ahead_s);
+}
 
-	boottime_outside_ns = kernel_ns(CLOCK_BOOTTIME);
-	snprintf(offset, sizeof(offset), "boottime %llu 0\n",
-	         (unsigned long long)NAMESPACE_AHEAD_S);
-	if (!in_namespace(offset, within_namespace))
+/* Forward, and back by half of what the machine has been up for: a clock cannot be below 0. */
+START_TEST(every_clock_is_right_in_a_time_namespace)
+{
+	int64_t ahead_s = _i == 0 ? 300000 : -(int64_t)(kernel_ns(CLOCK_MONOTONIC) / SEC / 2);
+
+	for (unsigned i = 0; i < COUNT_OF(clocks); i++)
+		outside_ns[i] = kernel_ns(clocks[i].id);
+	if (!in_namespace(ahead_s, within_namespace))
 		printf("skipped: no time namespace may be made here\n");
 }
 END_TEST
@@ -264,6 +289,6 @@ int main(int argc, char **argv)
 	tests_add_loop(never_early_by_the_clock_of_the_hub_with_spin, 60, COUNT_OF(clocks));
 	tests_add_loop(owner_sleeps_on_a_timer_of_the_clock, 60, COUNT_OF(clocks));
 	tests_add_loop(quiet_on_every_clock, 60, COUNT_OF(clocks));
-	tests_add(boottime_is_right_in_a_time_namespace, 60);
+	tests_add_loop(every_clock_is_right_in_a_time_namespace, 60, 2);
 	return tests_run();
 }
