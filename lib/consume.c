@@ -25,6 +25,7 @@ struct delivery {
 	uint64_t word; /* pending or parked */
 	uint64_t aux;
 	uint64_t interval_ns; /* 0: one-shot */
+	uint64_t now_ns;      /* the clock, where it decides: see deliver() */
 	struct timerhub_event event;
 };
 
@@ -91,9 +92,7 @@ static bool deliver_rearm(struct timerhub *hub, struct delivery *delivery, uint6
 static bool deliver_periodic(struct timerhub *hub, struct delivery *delivery)
 {
 	uint64_t due_ns = delivery->event.expires_ns;
-	uint64_t now_ns = clock_now_ns(&hub->clock);
-	/* Not passed only if the clock was set back this very moment. */
-	uint64_t missed = now_ns > due_ns ? (now_ns - due_ns) / delivery->interval_ns : 0;
+	uint64_t missed = (delivery->now_ns - due_ns) / delivery->interval_ns;
 	uint64_t next_ns =
 		u64_add_saturating(due_ns + missed * delivery->interval_ns, delivery->interval_ns);
 	uint64_t aux;
@@ -153,7 +152,7 @@ static bool deliver_one_shot(const struct timerhub_queue *queue, struct delivery
 /* Has the clock been set back since the timer expired, so that its deadline is yet to come? */
 static bool delivery_too_early(const struct timerhub *hub, const struct delivery *delivery)
 {
-	return hub->clock.goes_back && delivery->event.expires_ns > clock_now_ns(&hub->clock);
+	return hub->clock.goes_back && delivery->event.expires_ns > delivery->now_ns;
 }
 
 /*
@@ -191,6 +190,9 @@ static inline __attribute__((always_inline)) bool deliver(const struct timerhub_
 		if (!delivery_read(hub, handle, &delivery))
 			return false;
 		test_point(TEST_POINT_CONSUME_BEFORE_CAS);
+		/* Once, for a clock that goes back must not do so between two readings. */
+		if (hub->clock.goes_back || delivery.interval_ns > 0)
+			delivery.now_ns = clock_now_ns(&hub->clock);
 		if (delivery_too_early(hub, &delivery)) {
 			if (deliver_back(hub, &delivery))
 				return false;

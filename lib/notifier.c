@@ -100,10 +100,11 @@ void notifier_announce(struct notifier *notifier, unsigned count)
 	struct announcer *announcer;
 
 	(void)u32_fetch_add_seq_cst(&notifier->announcing, 1);
-	test_point(TEST_POINT_ANNOUNCE_BEFORE_LOOK);
 	announcer = ptr_load_seq_cst(&notifier->announcer);
-	if (announcer)
+	if (announcer) {
+		test_point(TEST_POINT_ANNOUNCE_BEFORE_POST);
 		announcer_post(announcer, count);
+	}
 	(void)u32_fetch_add_seq_cst(&notifier->announcing, UINT32_MAX);
 }
 
@@ -130,8 +131,10 @@ int notifier_detach(struct notifier *notifier)
 	if (!announcer)
 		return -ENOENT;
 	/* They post and leave, and do not wait for anybody. */
-	while ((announcing = u32_load_seq_cst(&notifier->announcing)) > 0)
+	while ((announcing = u32_load_seq_cst(&notifier->announcing)) > 0) {
+		test_point(TEST_POINT_DETACH_BEFORE_NAP);
 		futex_wait(&notifier->announcing, announcing, NOTIFIER_NAP_NS);
+	}
 	announcer_close(announcer);
 	return 0;
 }

@@ -7,12 +7,14 @@
  */
 #include "hub.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <liburing.h>
 #include <limits.h>
 #include <seccomp.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -191,17 +193,45 @@ START_TEST(detached_ring_gets_nothing_and_the_fd_goes_on)
 }
 END_TEST
 
+/* The kernel's count of all completions ever posted to our io_urings, but for that of `but_fd`. */
+static uint64_t process_posted(int but_fd)
+{
+	DIR *dir = opendir("/proc/self/fdinfo");
+	uint64_t posted = 0;
+
+	expect(dir);
+	for (struct dirent *entry; (entry = readdir(dir));) {
+		char path[300], line[128];
+		unsigned tail;
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/proc/self/fdinfo/%s", entry->d_name);
+		file = atoi(entry->d_name) == but_fd ? NULL : fopen(path, "re");
+		while (file && fgets(line, sizeof(line), file))
+			if (sscanf(line, "CqTail: %u", &tail) == 1)
+				posted += tail;
+		if (file)
+			fclose(file);
+	}
+	closedir(dir);
+	return posted;
+}
+
 /* The descriptor is closed without detaching, and its number goes to a ring that never asked. */
 START_TEST(ring_closed_under_us_loses_nothing_and_hits_no_stranger)
 {
 	struct io_uring ring, stranger;
 	struct rig rig = rig_attached(&ring, _i);
 	int fd = ring.ring_fd;
+	uint64_t posted;
 
 	expire(&rig, 1);
 	expect_eq(ring_take(&ring), 1);
 	expect_eq(take(&rig, 64), 1);
+	expect_cmp(process_posted(-1), >=, 2); /* it is looked at by both of its descriptors */
 	io_uring_queue_exit(&ring);
+	posted = process_posted(-1);
+	expect_cmp(posted, >=, 1); /* ours is still there */
 	for (unsigned i = 0; i < 100; i++) {
 		if (i == 50) {
 			ring_open(&stranger, _i);
@@ -215,6 +245,7 @@ START_TEST(ring_closed_under_us_loses_nothing_and_hits_no_stranger)
 		expect(!fd_readable(timerhub_queue_fd(rig.queue)));
 	}
 	expect_eq(ring_take(&stranger), 0);
+	expect_eq(process_posted(fd), posted);
 	expect_eq(timerhub_queue_detach_uring(rig.queue), 0);
 	expect_eq(timerhub_queue_attach_uring(rig.queue, stranger.ring_fd, USER_DATA), 0);
 	expire(&rig, 1);

@@ -66,6 +66,9 @@ static void deed_do(struct deed *deed)
 	case WAIT:
 		deed->result = timerhub_wait(deed->queue, deed->events, deed->max, deed->at_ns);
 		break;
+	case DETACH:
+		deed->result = timerhub_queue_detach_uring(deed->queue);
+		break;
 	case ADVANCE:
 		deed->result = timerhub_advance(deed->hub, deed->at_ns, NULL);
 		break;
