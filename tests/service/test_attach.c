@@ -330,7 +330,7 @@ static void deny(int call, int error, unsigned index, uint64_t argument)
 
 	expect(filter);
 	expect_eq(seccomp_rule_add(filter, SCMP_ACT_ERRNO((unsigned)error), call, 1,
-	                           SCMP_CMP(index, SCMP_CMP_EQ, argument)),
+	                           SCMP_CMP(index, SCMP_CMP_EQ, argument, 0)),
 	          0);
 	expect_eq(seccomp_load(filter), 0);
 	seccomp_release(filter);
