@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <liburing.h>
 #include <limits.h>
+#include <linux/kcmp.h>
 #include <seccomp.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -356,6 +357,32 @@ START_TEST(denied_attaching_says_why)
 }
 END_TEST
 
+/* Nobody tells whose the number is now; but we hold the ring by one of our own. */
+START_TEST(denied_kcmp_hits_no_stranger)
+{
+	struct io_uring ring, stranger;
+	struct rig rig = rig_attached(&ring, _i);
+	int fd = ring.ring_fd;
+
+	deny(SCMP_SYS(kcmp), EPERM, 2, KCMP_FILE);
+	expire(&rig, 1);
+	expect_eq(ring_take(&ring), 1);
+	expect_eq(take(&rig, 64), 1);
+	io_uring_queue_exit(&ring);
+	ring_open(&stranger, _i);
+	expect_eq(stranger.ring_fd, fd);
+	for (unsigned i = 0; i < 100; i++) {
+		expire(&rig, 2);
+		expect(fd_readable(timerhub_queue_fd(rig.queue)));
+		expect_eq(take(&rig, 64), 2);
+		expect(!fd_readable(timerhub_queue_fd(rig.queue)));
+	}
+	expect_eq(ring_take(&stranger), 0);
+	rig_close(&rig);
+	io_uring_queue_exit(&stranger);
+}
+END_TEST
+
 /* Refused later on: no completions, and the fd tells all. */
 START_TEST(denied_posting_leaves_the_fd_true)
 {
@@ -540,6 +567,7 @@ int main(int argc, char **argv)
 	tests_add_loop(misuse_of_attach_is_answered, 30, KINDS);
 	tests_add_loop(attached_queue_in_a_forked_child_is_the_parents, 30, KINDS);
 	tests_add_loop(denied_attaching_says_why, 30, KINDS);
+	tests_add_loop(denied_kcmp_hits_no_stranger, 30, KINDS);
 	tests_add_loop(denied_posting_leaves_the_fd_true, 30, KINDS);
 	tests_add_loop(attached_ring_wakes_its_thread, 60, KINDS);
 	tests_add_loop(attached_ring_wakes_its_thread_for_what_it_left, 60, KINDS);

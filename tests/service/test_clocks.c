@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <seccomp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,6 +120,23 @@ static long fdinfo(int fd, const char *key)
 	return value;
 }
 
+/* Whether the timerfd has an instant to come; without, the kernel does not tell of jumps. */
+static bool timerfd_is_set(int fd)
+{
+	char path[64], line[128];
+	unsigned long long s, ns;
+	bool set = false;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	file = fopen(path, "re");
+	expect(file);
+	while (fgets(line, sizeof(line), file))
+		set |= sscanf(line, "it_value: (%llu, %llu)", &s, &ns) == 2 && s + ns > 0;
+	fclose(file);
+	return set;
+}
+
 /* The descriptor of the only timerfd that there is, or -1. */
 static int timerfd_find(void)
 {
@@ -157,6 +175,7 @@ START_TEST(owner_sleeps_on_a_timer_of_the_clock)
 		expect_cmp(fd, >=, 0);
 		expect_eq(fdinfo(fd, "clockid"), clocks[_i].id);
 		expect_eq(fdinfo(fd, "settime flags"), clocks[_i].settime_flags);
+		expect(timerfd_is_set(fd));
 		expect(!fd_readable(fd));
 		expect_eq(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
 		expect_eq(stats_of(rig.hub).owner_wakeups, wakeups);
@@ -179,6 +198,47 @@ START_TEST(quiet_on_every_clock)
 	clock_sleep_ns(100 * MS);
 	expect_eq(stats_of(rig.hub).owner_wakeups, wakeups);
 	expect_eq(stats_of(rig.hub).clock_jumps, 0);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- without timerfds ---- */
+
+static void deny(int call)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+
+	expect(filter);
+	expect_eq(seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), call, 0), 0);
+	expect_eq(seccomp_load(filter), 0);
+	seccomp_release(filter);
+}
+
+START_TEST(denied_timerfd_is_told_at_open)
+{
+	struct timerhub_config config = { .size = sizeof(config),
+		                          .clock = clocks[_i].clock,
+		                          .sleeper = sleeper_asked() };
+	bool wanted = clocks[_i].settime_flags != 0;
+	unsigned fds = process_fd_count();
+	struct timerhub *hub = NULL;
+
+	deny(SCMP_SYS(timerfd_create));
+	expect_eq(timerhub_open(&hub, &config), wanted ? -EPERM : 0);
+	expect_eq(hub == NULL, wanted);
+	timerhub_close(hub);
+	expect_eq(process_fd_count(), fds);
+}
+END_TEST
+
+/* Refused only later: the owner then sleeps by the relative time, and looks at the clock. */
+START_TEST(denied_setting_of_the_timerfd_loses_nothing)
+{
+	struct rig rig;
+
+	deny(SCMP_SYS(timerfd_settime));
+	rig = rig_clock(clocks[_i].clock);
+	expire_some(&rig, clocks[_i].id);
 	rig_close(&rig);
 }
 END_TEST
@@ -289,6 +349,8 @@ int main(int argc, char **argv)
 	tests_add_loop(never_early_by_the_clock_of_the_hub_with_spin, 60, COUNT_OF(clocks));
 	tests_add_loop(owner_sleeps_on_a_timer_of_the_clock, 60, COUNT_OF(clocks));
 	tests_add_loop(quiet_on_every_clock, 60, COUNT_OF(clocks));
+	tests_add_loop(denied_timerfd_is_told_at_open, 30, COUNT_OF(clocks));
+	tests_add_loop(denied_setting_of_the_timerfd_loses_nothing, 60, COUNT_OF(clocks));
 	tests_add_loop(every_clock_is_right_in_a_time_namespace, 60, 2);
 	return tests_run();
 }
