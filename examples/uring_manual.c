@@ -30,7 +30,7 @@
 /* user data of the wake fd's poll; other completions are reads, with the file's address */
 #define ON_WAKE 1
 
-enum { RING_ENTRIES = 64, BATCH = 64, LINE_BYTES = 4096 };
+enum { RING_ENTRIES = 64, BATCH = 16, LINE_BYTES = 4096 };
 
 struct file {
 	const char *path;

@@ -79,9 +79,12 @@ void alarm_close(struct alarm *alarm)
 
 int alarm_set(struct alarm *alarm, uint64_t at_ns)
 {
-	/* An instant of 0 would disarm it, and with that the telling of the clock being set. */
+	/*
+	 * Never is far away, and not 0, which would disarm it, and with that the telling of the
+	 * clock being set.
+	 */
 	uint64_t kernel_ns =
-		at_ns >= ALARM_NEVER_NS ? ALARM_NEVER_NS : clock_kernel_ns(alarm->clock, at_ns) | 1;
+		at_ns >= ALARM_NEVER_NS ? ALARM_NEVER_NS : clock_kernel_ns(alarm->clock, at_ns);
 	struct itimerspec at = {
 		.it_value = {
 			.tv_sec = (time_t)(kernel_ns / 1000000000u),

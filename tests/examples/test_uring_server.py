@@ -24,12 +24,12 @@ import threading
 import time
 
 HANG_S = 60           # "for ever"
-IDLE_MS = 300
+IDLE_MS = 200
 CLIENTS = 6
 BYTES = 200_000       # each: many times a server's buffer
 SILENT = 60
 FEW_DESCRIPTORS = 24
-MANY_CONNECTIONS = 30
+MANY_CONNECTIONS = 42
 IDLE_S = 0.5
 IDLE_TICKS_MAX = 10   # of 10 ms: a server that spins takes five times as many on a free CPU
 
@@ -226,6 +226,9 @@ def test_descriptors(command, seed):
                 raise Lost("bytes that nobody sent")
             connection.close()
             server.idle += 1
+        ticks = cpu_ticks(server.process.pid)
+        if ticks > IDLE_TICKS_MAX:
+            raise Lost(f"{ticks} ticks of CPU, for want of descriptors")
         server.stop(signal.SIGTERM)
 
 
