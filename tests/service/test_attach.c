@@ -520,7 +520,8 @@ START_TEST(attached_ring_hears_of_what_others_leave)
 }
 END_TEST
 
-static atomic_bool told; /* to arm no more */
+static atomic_bool told;      /* to arm no more */
+static atomic_bool all_armed; /* nobody does */
 static atomic_uint crowd_armed;
 
 /* A few are always on their way. */
@@ -540,11 +541,11 @@ static void *arm_until_told(void *arg)
 	return NULL;
 }
 
-static void *drain_until_told(void *arg)
+static void *drain_until_all_taken(void *arg)
 {
 	struct rig *rig = arg;
 
-	while (!atomic_load(&told) || atomic_load(&crowd_taken) != atomic_load(&crowd_armed)) {
+	while (!atomic_load(&all_armed) || atomic_load(&crowd_taken) != atomic_load(&crowd_armed)) {
 		int count = 0;
 
 		if (fd_readable_within(timerhub_queue_fd(rig->queue), MS))
@@ -565,7 +566,7 @@ START_TEST(detaching_while_others_post)
 
 	ring_open(&ring, _i);
 	thread_start(&armer, arm_until_told, &rig);
-	thread_start(&drainer, drain_until_told, &rig);
+	thread_start(&drainer, drain_until_all_taken, &rig);
 	/* Until it was seen to work while they post, however slow they are. */
 	for (unsigned i = 0; i < rounds || posted == 0; i++) {
 		expect_eq(timerhub_queue_attach_uring(rig.queue, ring.ring_fd, USER_DATA), 0);
@@ -577,6 +578,7 @@ START_TEST(detaching_while_others_post)
 	}
 	atomic_store(&told, true);
 	thread_join(armer);
+	atomic_store(&all_armed, true);
 	thread_join(drainer);
 	expect_empty(rig.queue);
 	expect_eq(process_fd_count(), fds + 1);
