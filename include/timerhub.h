@@ -48,10 +48,20 @@ struct timerhub_event;
 /* What timerhub_dispatch() calls for an event, on the thread that dispatches. */
 typedef void timerhub_fn(const struct timerhub_event *event);
 
+/*
+ * The clock of a hub; a manual hub's is moved by timerhub_advance() alone, whatever is asked for.
+ *
+ * The wall clock can be set. All deadlines are points on it, also those given as a delay. When it
+ * is set forward, what has fallen due expires at once; when it is set back, timers wait. What had
+ * expired but was not yet delivered waits too: at the time of its delivery the deadline has passed.
+ * A periodic timer stays on the phase of the wall clock: periods that were jumped over are in
+ * `count`, and after a jump back none is delivered twice, the next is the one after the last
+ * delivered. While the clock is behind where it once was, timers cost O(log n) instead of O(1).
+ */
 enum timerhub_clock {
 	TIMERHUB_CLOCK_MONOTONIC = 0, /* stands still while the machine is suspended */
-	TIMERHUB_CLOCK_BOOTTIME = 1,  /* counts suspended time too; -EOPNOTSUPP for now */
-	TIMERHUB_CLOCK_REALTIME = 2,  /* wall clock; -EOPNOTSUPP for now */
+	TIMERHUB_CLOCK_BOOTTIME = 1, /* counts suspended time too, and what fell due expires then */
+	TIMERHUB_CLOCK_REALTIME = 2, /* the wall clock, ns since 1970 */
 };
 
 enum timerhub_sleeper {
@@ -136,17 +146,17 @@ struct timerhub_stats {
 	 * ns.
 	 */
 	uint64_t lateness[TIMERHUB_LATENESS_BUCKETS];
-	uint64_t reserved[16];
+	uint64_t clock_jumps; /* times that the owner was told of the wall clock being set */
+	uint64_t reserved[15];
 };
 
 /*
  * Open a hub: reserve its memory (timers_max timers; committed as touched) and start its owner
  * thread, unless TIMERHUB_MANUAL. Any thread. `config` may be NULL. -EINVAL: NULL, unknown flag or
  * enum value, size too small, no such CPU; -E2BIG: a non-zero byte past what this version knows;
- * -EOPNOTSUPP: a clock not supported yet; -ENOMEM, -EMFILE, -EAGAIN …: from the kernel; with
- * TIMERHUB_SLEEPER_URING also the errno with which it refused io_uring. With TIMERHUB_OBSERVABLE
- * the hub's counters lie in a memfd, one fd more; -ENOSPC: 256 such hubs are open; -EFBIG: more
- * than RLIMIT_FSIZE allows.
+ * -ENOMEM, -EMFILE, -EAGAIN …: from the kernel; with TIMERHUB_SLEEPER_URING also the errno with
+ * which it refused io_uring. With TIMERHUB_OBSERVABLE the hub's counters lie in a memfd, one fd
+ * more; -ENOSPC: 256 such hubs are open; -EFBIG: more than RLIMIT_FSIZE allows.
  */
 TIMERHUB_API int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *config);
 
@@ -206,6 +216,22 @@ TIMERHUB_API int timerhub_rearm(struct timerhub *hub, timerhub_timer timer, uint
 TIMERHUB_API int timerhub_cancel(struct timerhub *hub, timerhub_timer timer);
 
 /*
+ * As timerhub_cancel(), and does not return while a callback of this timer runs inside
+ * timerhub_dispatch() on another thread: afterwards, whatever the result, none runs and none will,
+ * and what they wrote can be read; what the timer's data points at may be freed.
+ * 0: cancelled, and never to be delivered (again: a callback of an earlier period of a periodic
+ * timer may have run, and was waited for). -ENOENT as for timerhub_cancel(), after having waited.
+ * -EDEADLK: the calling thread is inside a callback of this timer, also further down, beneath
+ * another timer's callback that it has dispatched from there; nothing was done, timerhub_cancel()
+ * would do. Threads whose callbacks wait for each other's wait for ever, as does who waits for a
+ * callback that does not return (but leaves by longjmp, or ends its thread).
+ * Events that drain or wait have returned are not waited for: the library cannot see their end.
+ * Any thread, but not in a signal handler. Blocks on a futex; lock-free if no such callback runs
+ * or is about to begin.
+ */
+TIMERHUB_API int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer);
+
+/*
  * Arm `count` timers, all or none; returns `count`. All specs must have the same `size`, which is
  * also the stride of the array. `ret_timers` may be NULL. Any thread, lock-free. Errors as
  * timerhub_arm(): any of them means that none was armed.
@@ -248,9 +274,30 @@ TIMERHUB_API int timerhub_dispatch(struct timerhub_queue *queue, unsigned max);
 /* Make every thread now blocked in timerhub_wait() return -ECANCELED. Any thread, lock-free. */
 TIMERHUB_API void timerhub_interrupt(struct timerhub_queue *queue);
 
-/* Announce expiries as completions in the caller's own io_uring. -EOPNOTSUPP for now. */
+/*
+ * Announce expiries in an io_uring of the caller's, of any kind, as a completion with this user
+ * data whose res is a hint of how many there are, 1 at least. It comes whenever the eventfd is made
+ * readable: once when the empty queue has got events, and again when a drain or dispatch stopped at
+ * its `max` and left some; at once if there are some already. Then drain. As with the eventfd it
+ * may be for nothing. The eventfd is served as before, so if the ring has lost the completion
+ * (a kernel out of memory), or is not entered, nothing is lost.
+ *
+ * The ring must be enabled, and its descriptor stay open as long as it is attached: detach before
+ * closing it. If it is closed all the same it lives on until detached or the queue is closed;
+ * whoever gets its number is not touched, and no more is posted, if kcmp(2) can tell. Completions
+ * beyond the ring's size are kept by the kernel, as all completions are.
+ *
+ * Any thread; opens a small io_uring of its own. -EBADF: no descriptor; -EINVAL: NULL, or not an
+ * io_uring; -EBUSY: attached already, detach first; -EOPNOTSUPP: the kernel cannot post to another
+ * ring (IORING_OP_MSG_RING, 5.18); -EPERM, -ENOSYS, -ENOMEM, -EMFILE …: from the kernel.
+ */
 TIMERHUB_API int timerhub_queue_attach_uring(struct timerhub_queue *queue, int ring_fd,
                                              uint64_t user_data);
+
+/*
+ * Announce no more. When it returns no further completion will be posted; one posted before may
+ * still lie in the ring. Any thread. -EINVAL: NULL; -ENOENT: not attached.
+ */
 TIMERHUB_API int timerhub_queue_detach_uring(struct timerhub_queue *queue);
 
 /*

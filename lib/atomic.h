@@ -66,6 +66,11 @@ static inline bool u64_cas_seq_cst(atomic_u64 *word, uint64_t *expected, uint64_
 	                                               memory_order_seq_cst);
 }
 
+static inline uint64_t u64_exchange_acq_rel(atomic_u64 *word, uint64_t value)
+{
+	return atomic_exchange_explicit(word, value, memory_order_acq_rel);
+}
+
 static inline uint64_t u64_fetch_add_relaxed(atomic_u64 *word, uint64_t value)
 {
 	return atomic_fetch_add_explicit(word, value, memory_order_relaxed);
@@ -133,6 +138,16 @@ static inline uint32_t u32_exchange_seq_cst(atomic_u32 *word, uint32_t value)
 	return atomic_exchange_explicit(word, value, memory_order_seq_cst);
 }
 
+static inline void *ptr_load_relaxed(const atomic_ptr *word)
+{
+	return atomic_load_explicit(word, memory_order_relaxed);
+}
+
+static inline void *ptr_load_seq_cst(const atomic_ptr *word)
+{
+	return atomic_load_explicit(word, memory_order_seq_cst);
+}
+
 static inline void *ptr_load_acquire(const atomic_ptr *word)
 {
 	return atomic_load_explicit(word, memory_order_acquire);
@@ -146,6 +161,17 @@ static inline void ptr_store_release(atomic_ptr *word, void *value)
 static inline void *ptr_exchange_acq_rel(atomic_ptr *word, void *value)
 {
 	return atomic_exchange_explicit(word, value, memory_order_acq_rel);
+}
+
+static inline void *ptr_exchange_seq_cst(atomic_ptr *word, void *value)
+{
+	return atomic_exchange_explicit(word, value, memory_order_seq_cst);
+}
+
+static inline bool ptr_cas_seq_cst(atomic_ptr *word, void **expected, void *value)
+{
+	return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_seq_cst,
+	                                               memory_order_seq_cst);
 }
 
 static inline bool ptr_cas_acq_rel(atomic_ptr *word, void **expected, void *value)

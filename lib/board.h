@@ -15,7 +15,7 @@
 
 #define BOARD_NAME "timerhub" /* of the memfd */
 #define BOARD_MAGIC UINT64_C(0x62756872656d6974)
-#define BOARD_VERSION 1u
+#define BOARD_VERSION 2u
 #define BOARD_SHARDS_MAX 16
 #define BOARD_LANES_MAX 16
 #define BOARD_QUEUES_MAX 65535
@@ -61,6 +61,7 @@ struct board_owner {
 	atomic_u64 sleeper; /* enum timerhub_sleeper in use; AUTO: none */
 	/* Signal time minus deadline, in ns: bucket 0 below 2, bucket i from 2^i to 2^(i+1) - 1. */
 	atomic_u64 lateness[BOARD_LATENESS_BUCKETS];
+	atomic_u64 clock_jumps; /* times that it was told of the wall clock being set */
 };
 
 /* Written by callers, next to something much dearer. */

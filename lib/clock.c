@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The hub's clock, the only home of time.h. Any thread reads it; a manual one has one mover at a
- * time. It never goes backwards.
+ * time. It never goes backwards, but for the wall clock, which others set as they like.
  *
  * Labels: [time] clock_set → clock_now_ns: carries what the mover did before it moved the clock.
  */
@@ -9,18 +9,47 @@
 
 #include <time.h>
 
-uint64_t clock_monotonic_ns(void)
+#ifdef TIMERHUB_TEST_POINTS
+atomic_u64 clock_test_ahead_ns;
+
+static uint64_t clock_ahead_ns(const struct clock *clock)
+{
+	return clock->goes_back ? u64_load_seq_cst(&clock_test_ahead_ns) : 0;
+}
+#else
+static uint64_t clock_ahead_ns(const struct clock *clock)
+{
+	(void)clock;
+	return 0;
+}
+#endif
+
+static uint64_t clock_read_ns(clockid_t id)
 {
 	struct timespec ts;
 
 	/* Cannot fail: the clock exists on every kernel that runs us, and the address is ours. */
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
+	(void)clock_gettime(id, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-void clock_init(struct clock *clock, bool manual)
+uint64_t clock_monotonic_ns(void)
 {
-	clock->manual = manual;
+	return clock_read_ns(CLOCK_MONOTONIC);
+}
+
+void clock_init(struct clock *clock, enum clock_kind kind)
+{
+	static const clockid_t ids[] = {
+		[CLOCK_KIND_MONOTONIC] = CLOCK_MONOTONIC,
+		[CLOCK_KIND_BOOTTIME] = CLOCK_BOOTTIME,
+		[CLOCK_KIND_REALTIME] = CLOCK_REALTIME,
+		[CLOCK_KIND_MANUAL] = CLOCK_MONOTONIC, /* never asked */
+	};
+
+	clock->manual = kind == CLOCK_KIND_MANUAL;
+	clock->goes_back = kind == CLOCK_KIND_REALTIME;
+	clock->id = ids[kind];
 	u64_store_relaxed(&clock->manual_ns, 0); /* not yet shared */
 }
 
@@ -28,7 +57,17 @@ uint64_t clock_now_ns(const struct clock *clock)
 {
 	if (clock->manual)
 		return u64_load_acquire(&clock->manual_ns); /* [time] */
-	return clock_monotonic_ns();
+	return clock_read_ns(clock->id) + clock_ahead_ns(clock);
+}
+
+bool clock_needs_alarm(const struct clock *clock)
+{
+	return !clock->manual && clock->id != CLOCK_MONOTONIC;
+}
+
+uint64_t clock_kernel_ns(const struct clock *clock, uint64_t at_ns)
+{
+	return at_ns - clock_ahead_ns(clock);
 }
 
 bool clock_set(struct clock *clock, uint64_t now_ns)

@@ -4,11 +4,13 @@
  *
  * A handle from the outbox is a hint; delivering is the compare-and-swap of the state word from
  * pending to free (or, periodic, to armed). Who wins it delivers; cancel and re-arm compete for the
- * same word. The slot of a delivered one-shot goes straight to the free list.
+ * same word. The slot of a delivered one-shot goes straight to the free list. A thread that
+ * dispatches says in a cell which timer's callback it runs, for timerhub_cancel_sync().
  *
  * Labels: [armed] see submit.c.
  */
 #include <errno.h>
+#include <limits.h>
 
 #include "check.h"
 #include "cpu.h"
@@ -23,6 +25,7 @@ struct delivery {
 	uint64_t word; /* pending or parked */
 	uint64_t aux;
 	uint64_t interval_ns; /* 0: one-shot */
+	uint64_t now_ns;      /* the clock, where it decides: see deliver() */
 	struct timerhub_event event;
 };
 
@@ -61,36 +64,38 @@ static bool word_was_parked(uint64_t before, uint64_t now)
  * returned. If it was before, what was hit is made what it was.
  */
 static bool deliver_confirm(struct timerhub *hub, const struct delivery *delivery, uint64_t before,
-                            uint64_t rearmed)
+                            uint64_t rearmed, bool submit)
 {
 	uint32_t slot = handle_slot(delivery->event.timer);
 	bool hit = hub_hit(delivery->hot, delivery->event.timer);
 
 	if (!hit && hub_undo(hub, slot, before, rearmed))
 		return false;
-	if (word_phase(before) == TIMER_PARKED)
+	if (submit)
 		hub_submit(hub, slot, rearmed, !word_in_inbox(before));
 	return hit;
 }
 
 /*
  * From pending to armed for its next period. The owner has the timer filed for a period not later,
- * unless it is parked. False if somebody else was quicker.
+ * unless it is parked, or the clock was set back since. False if somebody else was quicker.
  */
 static bool deliver_rearm(struct timerhub *hub, struct delivery *delivery, uint64_t next_ns)
 {
 	uint64_t word = delivery->word;
 	uint64_t before, rearmed;
+	bool submit;
 
 	test_point(TEST_POINT_CONSUME_BEFORE_REARM);
 	do {
 		before = word;
 		rearmed = word_rearmed(word, units_from_ns(next_ns));
-		if (word_phase(word) == TIMER_PARKED)
+		submit = hub->clock.goes_back || word_phase(word) == TIMER_PARKED;
+		if (submit)
 			rearmed |= WORD_INBOX;
 		if (!u64_cas_seq_cst(&delivery->hot->word, &word, rearmed))
 			continue;
-		if (deliver_confirm(hub, delivery, before, rearmed))
+		if (deliver_confirm(hub, delivery, before, rearmed, submit))
 			return true;
 		word = u64_load_acquire(&delivery->hot->word); /* [armed] */
 		break;
@@ -106,7 +111,7 @@ static bool deliver_rearm(struct timerhub *hub, struct delivery *delivery, uint6
 static bool deliver_periodic(struct timerhub *hub, struct delivery *delivery)
 {
 	uint64_t due_ns = delivery->event.expires_ns;
-	uint64_t missed = (clock_now_ns(&hub->clock) - due_ns) / delivery->interval_ns;
+	uint64_t missed = (delivery->now_ns - due_ns) / delivery->interval_ns;
 	uint64_t next_ns =
 		u64_add_saturating(due_ns + missed * delivery->interval_ns, delivery->interval_ns);
 	uint64_t aux;
@@ -163,12 +168,39 @@ static bool deliver_one_shot(const struct timerhub_queue *queue, struct delivery
 	return false; /* and the handle is found stale */
 }
 
+/* Has the clock been set back since the timer expired, so that its deadline is yet to come? */
+static bool delivery_too_early(const struct timerhub *hub, const struct delivery *delivery)
+{
+	return hub->clock.goes_back && delivery->event.expires_ns > delivery->now_ns;
+}
+
 /*
- * Deliver the handle's timer into `event`. False if it is no longer pending.
+ * From pending back to armed, with the deadline that it has, to the nanosecond. False if the word
+ * changed meanwhile.
+ */
+static bool deliver_back(struct timerhub *hub, struct delivery *delivery)
+{
+	uint32_t slot = handle_slot(delivery->event.timer);
+	uint64_t before = delivery->word;
+	uint64_t rearmed = word_rearmed(before, word_units(before)) | WORD_INBOX;
+
+	if (!u64_cas_seq_cst(&delivery->hot->word, &delivery->word, rearmed))
+		return false;
+	if (hub_hit(delivery->hot, delivery->event.timer) || !hub_undo(hub, slot, before, rearmed))
+		hub_submit(hub, slot, rearmed, !word_in_inbox(before));
+	return true;
+}
+
+/*
+ * Deliver the handle's timer into `event`. False if it is no longer pending. Inline in both of its
+ * callers: 12 instructions an event.
+ *
  * Model: tests/models/word.pml.
  */
-static bool deliver(const struct timerhub_queue *queue, uint64_t handle,
-                    struct timerhub_event *event, bool *ret_one_shot)
+static inline __attribute__((always_inline)) bool deliver(const struct timerhub_queue *queue,
+                                                          uint64_t handle,
+                                                          struct timerhub_event *event,
+                                                          bool *ret_one_shot)
 {
 	struct timerhub *hub = queue->hub;
 	struct delivery delivery = { .hot = &hub->arena.hot[handle_slot(handle)] };
@@ -179,6 +211,14 @@ static bool deliver(const struct timerhub_queue *queue, uint64_t handle,
 		if (!delivery_read(hub, handle, &delivery))
 			return false;
 		test_point(TEST_POINT_CONSUME_BEFORE_CAS);
+		/* Once, for a clock that goes back must not do so between two readings. */
+		if (hub->clock.goes_back || delivery.interval_ns > 0)
+			delivery.now_ns = clock_now_ns(&hub->clock);
+		if (delivery_too_early(hub, &delivery)) {
+			if (deliver_back(hub, &delivery))
+				return false;
+			continue;
+		}
 		if (delivery.interval_ns > 0)
 			delivered = deliver_periodic(hub, &delivery);
 		else
@@ -195,6 +235,24 @@ static void prefetch_timers(const struct timerhub *hub, const uint64_t *handles,
 		__builtin_prefetch(&hub->arena.hot[handle_slot(handles[i])], 1);
 		__builtin_prefetch(&hub->arena.cold[handle_slot(handles[i])], 1);
 	}
+}
+
+/* Count what was taken and delivered, and free the slots of the one-shots among it. */
+static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned delivered,
+                         uint64_t overruns, const uint32_t *retired, unsigned retired_count)
+{
+	/* Relaxed: numbers to read. The line is the consumers' own. */
+	if (delivered > 0)
+		(void)u64_fetch_add_relaxed(&queue->counts->delivered, delivered);
+	if (taken > delivered)
+		(void)u64_fetch_add_relaxed(&queue->counts->passed_over, taken - delivered);
+	if (retired_count > 0)
+		(void)u64_fetch_add_relaxed(&queue->counts->retired, retired_count);
+	if (overruns > 0)
+		(void)u64_fetch_add_relaxed(&queue->counts->overruns, overruns);
+	/* Last, so that who sees the slots free sees the counts too. */
+	if (retired_count > 0)
+		arena_put_many(&queue->hub->arena, cpu_current(), retired, retired_count);
 }
 
 /* Deliver one batch of the outbox. Adds the events to `events`; false if the outbox was empty. */
@@ -220,20 +278,29 @@ static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event
 		if (one_shot)
 			retired[retired_count++] = handle_slot(handles[i]);
 	}
-	/* Relaxed: numbers to read. The line is the consumers' own. */
-	if (delivered > 0)
-		(void)u64_fetch_add_relaxed(&queue->counts->delivered, delivered);
-	if (taken > delivered)
-		(void)u64_fetch_add_relaxed(&queue->counts->passed_over, taken - delivered);
-	if (retired_count > 0)
-		(void)u64_fetch_add_relaxed(&queue->counts->retired, retired_count);
-	if (overruns > 0)
-		(void)u64_fetch_add_relaxed(&queue->counts->overruns, overruns);
-	/* Last, so that who sees the slots free sees the counts too. */
-	if (retired_count > 0)
-		arena_put_many(&queue->hub->arena, cpu_current(), retired, retired_count);
+	queue_retire(queue, taken, delivered, overruns, retired, retired_count);
 	*count += delivered;
 	return taken > 0;
+}
+
+/* Deliver one event to a thread that will call its callback. False if the outbox was empty. */
+static bool queue_take_one(struct timerhub_queue *queue, struct timerhub_event *event,
+                           struct callback *callback)
+{
+	bool one_shot = false, delivered = false;
+	unsigned taken = 0;
+	uint64_t handle;
+	uint32_t slot = SLOT_NONE;
+
+	while (!delivered && outbox_take(&queue->outbox, &handle, 1) > 0) {
+		taken++;
+		slot = handle_slot(handle);
+		callback_consider(callback, handle);
+		delivered = deliver(queue, handle, event, &one_shot);
+	}
+	queue_retire(queue, taken, delivered ? 1 : 0, delivered ? event->count - 1 : 0, &slot,
+	             one_shot ? 1 : 0);
+	return delivered;
 }
 
 /*
@@ -251,8 +318,12 @@ static bool queue_settle(struct timerhub_queue *queue)
 /* We stop although there may be more: make the fd say which. */
 static void queue_leave(struct timerhub_queue *queue)
 {
-	if (!outbox_empty(&queue->outbox) || !queue_settle(queue))
-		notifier_signal_again(&queue->notifier);
+	uint64_t left = outbox_count(&queue->outbox);
+
+	if (left == 0 && !queue_settle(queue))
+		left = 1; /* at least */
+	if (left > 0)
+		notifier_signal_again(&queue->notifier, left < INT_MAX ? (unsigned)left : INT_MAX);
 }
 
 static unsigned queue_take(struct timerhub_queue *queue, struct timerhub_event *events,
@@ -285,36 +356,74 @@ int timerhub_drain(struct timerhub_queue *queue, struct timerhub_event *events, 
 	return (int)queue_take(queue, events, max);
 }
 
-/* Deliver one event and call its callback. False if the outbox was empty. */
-static bool queue_dispatch_one(struct timerhub_queue *queue, unsigned *count)
+/*
+ * Deliver one event and call its callback. False if the outbox was empty. `*callback`: this
+ * thread's cell, NULL before the first event.
+ */
+static bool queue_dispatch_one(struct timerhub_queue *queue, struct callback **callback,
+                               unsigned *count)
 {
 	struct timerhub_event event;
-	unsigned delivered = 0;
 
-	while (delivered == 0)
-		if (!queue_take_batch(queue, &event, 1, &delivered))
+	if (!*callback) {
+		if (outbox_empty(&queue->outbox))
 			return false;
+		*callback = callbacks_enter(&queue->hub->callbacks, cpu_current());
+	}
+	if (!queue_take_one(queue, &event, *callback))
+		return false;
 	++*count;
-	if (event.fn)
-		event.fn(&event);
+	if (!event.fn)
+		return true;
+	test_point(TEST_POINT_DISPATCH_BEFORE_BEGIN);
+	callback_begin(*callback, event.timer);
+	event.fn(&event);
+	callback_end(*callback);
 	return true;
 }
 
 int timerhub_dispatch(struct timerhub_queue *queue, unsigned max)
 {
 	int result = queue_check(queue, queue, max);
+	struct callback *callback = NULL;
 	unsigned count = 0;
 
 	if (result < 0 || max == 0)
 		return result;
 	/* One at a time: a callback may cancel what would come next. */
 	do {
-		while (count < max && queue_dispatch_one(queue, &count)) {
+		while (count < max && queue_dispatch_one(queue, &callback, &count)) {
 		}
 	} while (count < max && !queue_settle(queue));
+	if (callback)
+		callbacks_leave(callback);
 	if (count == max)
 		queue_leave(queue);
 	return (int)count;
+}
+
+int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
+{
+	bool again;
+	int result;
+
+	if (!hub)
+		return -EINVAL;
+	if (!hub_alive(hub))
+		return -EOWNERDEAD;
+	if (handle_slot(timer) >= hub->arena.capacity)
+		return -ENOENT;
+	if (callbacks_inside(&hub->callbacks, timer))
+		return -EDEADLK;
+	/*
+	 * Who was still deciding what of the slot he delivers may have taken this timer by mistake
+	 * and have put it back (see hub_undo()): ask again.
+	 */
+	do {
+		result = hub_cancel(hub, timer, NULL);
+		again = callbacks_wait(&hub->callbacks, timer);
+	} while (again && result < 0);
+	return result;
 }
 
 /* ---- wait ---- */

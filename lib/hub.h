@@ -10,6 +10,7 @@
 
 #include "arena.h"
 #include "board.h"
+#include "callback.h"
 #include "clock.h"
 #include "inbox.h"
 #include "owner.h"
@@ -29,9 +30,10 @@ struct timerhub {
 	struct arena arena;
 	struct inbox inbox;
 	struct clock clock;
-	struct hub_living *living; /* zeroed by the kernel in a forked child */
-	atomic_ptr *queues;        /* OWNER_QUEUES_MAX queues by index, or NULL */
-	struct board *board;       /* the counters of all the others */
+	struct callbacks callbacks; /* that dispatching threads run now */
+	struct hub_living *living;  /* zeroed by the kernel in a forked child */
+	atomic_ptr *queues;         /* OWNER_QUEUES_MAX queues by index, or NULL */
+	struct board *board;        /* the counters of all the others */
 	struct memory living_memory;
 	struct memory queues_memory; /* holds the table */
 	int board_fd;                /* an observable hub's board; else -1 */

@@ -22,6 +22,14 @@
  *
  * seq_cst again: the owner sees no waiter only if the waiter sees what was published.
  *
+ *   owner                                attach                  detach
+ *   publish in the outbox                announcer := ours       announcer := NULL
+ *   announcing += 1, announcer there?    look at the outbox      wait for announcing = 0, close
+ *   post, announcing -= 1
+ *
+ * And again: what the owner did not post is seen by who attaches, and who detaches sees whoever may
+ * post.
+ *
  * Model: tests/models/notifier.pml.
  */
 #include "notifier.h"
@@ -34,6 +42,9 @@
 
 #include "check.h"
 #include "futex.h"
+
+/* How long who detaches sleeps between two looks whether somebody still posts. */
+#define NOTIFIER_NAP_NS 100000
 
 int bell_open(void)
 {
@@ -80,14 +91,54 @@ int notifier_open(struct notifier *notifier)
 
 void notifier_close(struct notifier *notifier)
 {
+	/* Nobody posts any more. In a forked child some may seem to, for ever. */
+	announcer_close(ptr_exchange_seq_cst(&notifier->announcer, NULL));
 	bell_close(notifier->fd);
 	notifier->fd = -1;
 }
 
-static void notifier_ring(struct notifier *notifier)
+void notifier_announce(struct notifier *notifier, unsigned count)
+{
+	struct announcer *announcer;
+
+	(void)u32_fetch_add_seq_cst(&notifier->announcing, 1);
+	announcer = ptr_load_seq_cst(&notifier->announcer);
+	if (announcer) {
+		test_point(TEST_POINT_ANNOUNCE_BEFORE_POST);
+		announcer_post(announcer, count);
+	}
+	(void)u32_fetch_add_seq_cst(&notifier->announcing, UINT32_MAX);
+}
+
+static void notifier_ring(struct notifier *notifier, unsigned count)
 {
 	bell_ring(notifier->fd);
 	(void)u64_fetch_add_seq_cst(&notifier->rings, 1);
+	if (ptr_load_seq_cst(&notifier->announcer))
+		notifier_announce(notifier, count);
+}
+
+int notifier_attach(struct notifier *notifier, struct announcer *announcer)
+{
+	void *nobody = NULL;
+
+	return ptr_cas_seq_cst(&notifier->announcer, &nobody, announcer) ? 0 : -EBUSY;
+}
+
+int notifier_detach(struct notifier *notifier)
+{
+	struct announcer *announcer = ptr_exchange_seq_cst(&notifier->announcer, NULL);
+	uint32_t announcing;
+
+	if (!announcer)
+		return -ENOENT;
+	/* They post and leave, and do not wait for anybody. */
+	while ((announcing = u32_load_seq_cst(&notifier->announcing)) > 0) {
+		test_point(TEST_POINT_DETACH_BEFORE_NAP);
+		futex_wait(&notifier->announcing, announcing, NOTIFIER_NAP_NS);
+	}
+	announcer_close(announcer);
+	return 0;
 }
 
 static void notifier_wake(struct notifier *notifier, unsigned count)
@@ -102,16 +153,16 @@ bool notifier_signal(struct notifier *notifier, unsigned count)
 	            u32_exchange_seq_cst(&notifier->signalled, 1) == 0;
 
 	if (ring)
-		notifier_ring(notifier);
+		notifier_ring(notifier, count);
 	if (u32_load_seq_cst(&notifier->waiters) > 0)
 		notifier_wake(notifier, count);
 	return ring;
 }
 
-void notifier_signal_again(struct notifier *notifier)
+void notifier_signal_again(struct notifier *notifier, unsigned count)
 {
 	u32_store_seq_cst(&notifier->signalled, 1);
-	notifier_ring(notifier);
+	notifier_ring(notifier, count);
 }
 
 void notifier_clear(struct notifier *notifier)

@@ -123,9 +123,15 @@ unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max)
 	}
 }
 
-bool outbox_empty(const struct outbox *outbox)
+uint64_t outbox_count(const struct outbox *outbox)
 {
 	uint64_t head = u64_load_acquire(&outbox->head);
+	uint64_t tail = u64_load_seq_cst(&outbox->tail);
 
-	return head >= u64_load_seq_cst(&outbox->tail);
+	return head < tail ? tail - head : 0;
+}
+
+bool outbox_empty(const struct outbox *outbox)
+{
+	return outbox_count(outbox) == 0;
 }

@@ -51,6 +51,9 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 /* Any thread: take up to `max` handles, the oldest first. */
 unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max);
 
+/* Any thread: how many there are to take, about; 0 only if there is nothing. */
+uint64_t outbox_count(const struct outbox *outbox);
+
 /* Any thread: is there nothing to take? */
 bool outbox_empty(const struct outbox *outbox);
 

@@ -37,6 +37,8 @@
 #define OWNER_CROWD 128
 #define OWNER_CROWD_NS 1000000
 #define OWNER_GATHER_NS 250000
+/* How often to look at a clock that may be set without our being told. */
+#define OWNER_ALARM_REFUSED_NS 1000000000u
 
 int owner_open(struct owner *owner, const struct owner_world *world)
 {
@@ -180,7 +182,8 @@ static void owner_put(struct owner *owner, struct timerhub_queue *queue, uint64_
 
 static void owner_count_expiry(struct owner *owner, uint64_t deadline_ns)
 {
-	uint64_t late_ns = owner->signal_ns - deadline_ns;
+	/* Earlier than the deadline only if the clock was set back since the pass began. */
+	uint64_t late_ns = owner->signal_ns > deadline_ns ? owner->signal_ns - deadline_ns : 0;
 
 	owner->crowd_count++;
 	u64_count(&owner->counts->expired, 1);
@@ -374,7 +377,7 @@ uint64_t owner_run_passes(struct owner *owner)
 static void owner_use_poll(struct owner *owner)
 {
 	owner->sleeper.ops->close(&owner->sleeper);
-	sleeper_open_poll(&owner->sleeper, owner->world.bell);
+	sleeper_open_poll(&owner->sleeper, owner->world.bell, owner->alarm.fd);
 	(void)owner->sleeper.ops->start(&owner->sleeper);
 	u64_store_relaxed(&owner->counts->sleeper, OWNER_SLEEPER_POLL); /* a number to read */
 }
@@ -390,37 +393,66 @@ static void owner_sleep_otherwise(struct owner *owner, uint64_t timeout_ns, int 
 
 	if (!transient || ++owner->sleep_failures >= OWNER_SLEEP_FAILURES_MAX)
 		owner_use_poll(owner);
-	sleeper_open_poll(&otherwise, owner->world.bell);
+	sleeper_open_poll(&otherwise, owner->world.bell, owner->alarm.fd);
 	(void)otherwise.ops->start(&otherwise);
 	(void)otherwise.ops->sleep(&otherwise, timeout_ns);
 }
 
-/* Spin up to the instant, or until somebody wants us to look before. */
+/*
+ * Spin up to the instant, or until somebody wants us to look before, or the clock is set back.
+ */
 static void owner_spin(struct owner *owner, uint64_t until_ns)
 {
-	while (clock_now_ns(owner->world.clock) < until_ns && !promise_woken(owner->world.promise))
+	uint64_t now_ns = clock_now_ns(owner->world.clock);
+
+	while (now_ns < until_ns && until_ns - now_ns <= owner->config.spin_ns &&
+	       !promise_woken(owner->world.promise)) {
 		cpu_relax();
+		now_ns = clock_now_ns(owner->world.clock);
+	}
+}
+
+/*
+ * Have the alarm end the sleep at this instant, in place of the timeout. False if the clock was
+ * set meanwhile: there may be something due.
+ */
+static bool owner_set_alarm(struct owner *owner, uint64_t at_ns, uint64_t *timeout_ns)
+{
+	int result = alarm_set(&owner->alarm, at_ns);
+
+	if (result == -ECANCELED) {
+		u64_count(&owner->counts->clock_jumps, 1);
+		return false;
+	}
+	/* Refused (a filter put on us): then nobody tells us of the clock, and we ask. */
+	*timeout_ns = result < 0 ? u64_min(*timeout_ns, OWNER_ALARM_REFUSED_NS) : UINT64_MAX;
+	return true;
+}
+
+static void owner_sleep_for(struct owner *owner, uint64_t until_ns, uint64_t timeout_ns)
+{
+	int result;
+
+	if (owner->alarm.fd >= 0 && !owner_set_alarm(owner, until_ns, &timeout_ns))
+		return;
+	result = owner->sleeper.ops->sleep(&owner->sleeper, timeout_ns);
+	if (result < 0)
+		owner_sleep_otherwise(owner, timeout_ns, result);
+	else
+		owner->sleep_failures = 0;
+	u64_count(&owner->counts->wakeups, 1);
 }
 
 static void owner_sleep(struct owner *owner, uint64_t until_ns)
 {
 	uint64_t spin_ns = owner->config.spin_ns;
 	uint64_t now_ns = clock_now_ns(owner->world.clock);
-	uint64_t timeout_ns = UINT64_MAX;
-	int result;
 
-	if (until_ns > now_ns && until_ns - now_ns > spin_ns) {
-		if (until_ns != UINT64_MAX)
-			timeout_ns = until_ns - now_ns - spin_ns;
-		result = owner->sleeper.ops->sleep(&owner->sleeper, timeout_ns);
-		if (result < 0)
-			owner_sleep_otherwise(owner, timeout_ns, result);
-		else
-			owner->sleep_failures = 0;
-		u64_count(&owner->counts->wakeups, 1);
-	}
-	if (spin_ns > 0 &&
-	    u64_add_saturating(clock_now_ns(owner->world.clock), spin_ns) >= until_ns)
+	if (until_ns == UINT64_MAX)
+		owner_sleep_for(owner, UINT64_MAX, UINT64_MAX);
+	else if (until_ns > now_ns && until_ns - now_ns > spin_ns)
+		owner_sleep_for(owner, until_ns - spin_ns, until_ns - spin_ns - now_ns);
+	if (spin_ns > 0)
 		owner_spin(owner, until_ns);
 }
 
@@ -490,11 +522,11 @@ static int owner_open_sleeper(struct owner *owner)
 	int result = -ENOSYS;
 
 	if (owner->config.sleeper != OWNER_SLEEPER_POLL)
-		result = sleeper_open_uring(&owner->sleeper, owner->world.bell);
+		result = sleeper_open_uring(&owner->sleeper, owner->world.bell, owner->alarm.fd);
 	if (result < 0 && owner->config.sleeper == OWNER_SLEEPER_URING)
 		return result;
 	if (result < 0)
-		sleeper_open_poll(&owner->sleeper, owner->world.bell);
+		sleeper_open_poll(&owner->sleeper, owner->world.bell, owner->alarm.fd);
 	u64_store_relaxed(&owner->counts->sleeper,
 	                  result < 0 ? OWNER_SLEEPER_POLL : OWNER_SLEEPER_URING);
 	return 0;
@@ -507,12 +539,18 @@ int owner_start(struct owner *owner, const struct owner_config *config)
 	owner->config = *config;
 	owner->gathers = config->spin_ns == 0;
 	(void)strncpy(owner->name, config->name, OWNER_NAME_MAX - 1);
-	result = owner_open_sleeper(owner);
+	result = alarm_open(&owner->alarm, owner->world.clock);
 	if (result < 0)
 		return result;
+	result = owner_open_sleeper(owner);
+	if (result < 0) {
+		alarm_close(&owner->alarm);
+		return result;
+	}
 	result = owner_create_thread(owner);
 	if (result < 0) {
 		owner->sleeper.ops->close(&owner->sleeper);
+		alarm_close(&owner->alarm);
 		return result;
 	}
 	owner->running = true;
@@ -536,6 +574,7 @@ void owner_stop(struct owner *owner, bool alive)
 	}
 	owner->running = false;
 	owner->sleeper.ops->close(&owner->sleeper);
+	alarm_close(&owner->alarm);
 }
 
 /* Model: tests/models/close.pml. */

@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 
+#include "alarm.h"
 #include "arena.h"
 #include "board.h"
 #include "clock.h"
@@ -53,6 +54,7 @@ struct owner {
 	bool gathers; /* may be late for a crowd; fixed before the thread starts */
 
 	struct sleeper sleeper;
+	struct alarm alarm; /* what it sleeps on, beside the bell, if the clock is not monotonic */
 	struct owner_config config;
 	char name[OWNER_NAME_MAX];
 	unsigned sleep_failures; /* in a row */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How the owner sleeps: until a time is over or its bell is rung, whichever is first. Two ways, one
- * behaviour; sleeper_uring.c is the better one, sleeper_poll.c works everywhere.
+ * How the owner sleeps: until a time is over, its bell is rung or its alarm goes off, whichever is
+ * first. Two ways, one behaviour; sleeper_uring.c is the better one, sleeper_poll.c works
+ * everywhere.
  */
 #ifndef TIMERHUB_SLEEPER_H
 #define TIMERHUB_SLEEPER_H
@@ -25,14 +26,15 @@ struct sleeper_ops {
 
 struct sleeper {
 	const struct sleeper_ops *ops;
-	int bell;    /* the eventfd that ends a sleep; not ours to close */
+	int bell;  /* the eventfd that ends a sleep; not ours to close */
+	int alarm; /* another fd that does when it is readable, or -1; not ours to close or clear */
 	void *state; /* the way's own */
 };
 
 /* 0, or the negative errno with which the kernel refused. */
-int sleeper_open_uring(struct sleeper *sleeper, int bell);
+int sleeper_open_uring(struct sleeper *sleeper, int bell, int alarm);
 
 /* Cannot fail. */
-void sleeper_open_poll(struct sleeper *sleeper, int bell);
+void sleeper_open_poll(struct sleeper *sleeper, int bell, int alarm);
 
 #endif

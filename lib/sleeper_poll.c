@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The sleeper that works everywhere: ppoll(2) on the bell. The owner calls. Timer slack is set to
- * 1 ns on the owner's thread, without which every ppoll would be 50 µs late.
+ * The sleeper that works everywhere: ppoll(2) on the bell and the alarm. The owner calls. Timer
+ * slack is set to 1 ns on the owner's thread, without which every ppoll would be 50 µs late.
  *
  * Where even ppoll is refused (it is with RLIMIT_NOFILE at 0, as sandboxes have it, or by a filter)
  * the owner naps on a futex that nobody wakes, deaf to the bell, and looks again: callers are
@@ -37,16 +37,18 @@ static void poll_nap(uint64_t timeout_ns)
 /* Model of the bell: tests/models/promise.pml. */
 static int poll_sleep(struct sleeper *sleeper, uint64_t timeout_ns)
 {
-	struct pollfd pollfd = { .fd = sleeper->bell, .events = POLLIN };
+	/* An alarm of -1 is passed over. */
+	struct pollfd fds[] = { { .fd = sleeper->bell, .events = POLLIN },
+		                { .fd = sleeper->alarm, .events = POLLIN } };
 	struct timespec timeout = {
 		.tv_sec = (long)(timeout_ns / 1000000000u),
 		.tv_nsec = (long)(timeout_ns % 1000000000u),
 	};
-	int ready = ppoll(&pollfd, 1, timeout_ns == UINT64_MAX ? NULL : &timeout, NULL);
+	int ready = ppoll(fds, 2, timeout_ns == UINT64_MAX ? NULL : &timeout, NULL);
 
 	if (ready < 0 && errno != EINTR)
 		poll_nap(timeout_ns);
-	if (ready > 0)
+	if (ready > 0 && fds[0].revents != 0)
 		bell_clear(sleeper->bell);
 	return 0;
 }
@@ -62,7 +64,7 @@ static const struct sleeper_ops sleeper_poll_ops = {
 	.close = poll_close,
 };
 
-void sleeper_open_poll(struct sleeper *sleeper, int bell)
+void sleeper_open_poll(struct sleeper *sleeper, int bell, int alarm)
 {
-	*sleeper = (struct sleeper){ .ops = &sleeper_poll_ops, .bell = bell };
+	*sleeper = (struct sleeper){ .ops = &sleeper_poll_ops, .bell = bell, .alarm = alarm };
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The io_uring sleeper, and the only home of liburing.h. The owner calls, but for open and close.
+ * The io_uring sleeper. The owner calls, but for open and close.
  *
- * The ring holds one request, a multishot poll of the bell; each ring of the bell is a completion.
- * The wait itself is io_uring_enter with a relative timeout: no request, nothing to cancel.
- * Relative because the kernel gets absolute ones wrong inside time namespaces. The ring is created
- * disabled, so that open can report errors, and enabled by the owner, to whom it then belongs.
+ * The ring holds a multishot poll of the bell, and of the alarm if there is one; whenever one of
+ * them rings, that is a completion. The wait itself is io_uring_enter with a relative timeout: no
+ * request, nothing to cancel. Relative because the kernel gets absolute ones wrong inside time
+ * namespaces. The ring is created disabled, so that open can report errors, and enabled by the
+ * owner, to whom it then belongs.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,10 +27,18 @@
 /* An interrupted submission is made again; not for ever, for who knows what a sandbox answers. */
 #define URING_SUBMIT_TRIES 16
 
+struct uring_poll {
+	int fd;        /* -1: none */
+	bool prepared; /* its request is written, but not submitted */
+	bool polling;  /* its request is in the ring */
+};
+
+/* Their place among the polls is the user data of their completions. */
+enum { URING_BELL, URING_ALARM, URING_POLLS };
+
 struct sleeper_uring {
 	struct io_uring ring;
-	bool prepared;        /* the poll request is written, but not submitted */
-	bool polling;         /* the poll request is in the ring */
+	struct uring_poll polls[URING_POLLS];
 	unsigned enter_flags; /* what every wait is entered with */
 };
 
@@ -71,28 +80,38 @@ static int uring_submit(struct sleeper_uring *uring)
 	return result;
 }
 
-/* Put the poll of the bell into the ring, if it is not there. */
-static int uring_poll_bell(struct sleeper *sleeper, struct sleeper_uring *uring)
+/* Put the poll into the ring, if it is not there. */
+static int uring_poll_fd(struct sleeper_uring *uring, unsigned index)
 {
+	struct uring_poll *poll = &uring->polls[index];
 	int result;
 
-	if (uring->polling)
+	if (poll->fd < 0 || poll->polling)
 		return 0;
-	if (!uring->prepared) {
+	if (!poll->prepared) {
 		struct io_uring_sqe *sqe = io_uring_get_sqe(&uring->ring);
 
 		if (!sqe)
 			return -EBUSY;
-		io_uring_prep_poll_multishot(sqe, sleeper->bell, POLLIN);
-		io_uring_sqe_set_data64(sqe, 0);
-		uring->prepared = true;
+		io_uring_prep_poll_multishot(sqe, poll->fd, POLLIN);
+		io_uring_sqe_set_data64(sqe, index);
+		poll->prepared = true;
 	}
 	result = uring_submit(uring);
 	if (result < 1)
 		return result < 0 ? result : -EAGAIN;
-	uring->prepared = false;
-	uring->polling = true;
+	poll->prepared = false;
+	poll->polling = true;
 	return 0;
+}
+
+static int uring_poll_fds(struct sleeper_uring *uring)
+{
+	int result = 0;
+
+	for (unsigned i = 0; i < URING_POLLS && result == 0; i++)
+		result = uring_poll_fd(uring, i);
+	return result;
 }
 
 static int uring_start(struct sleeper *sleeper)
@@ -102,10 +121,10 @@ static int uring_start(struct sleeper *sleeper)
 	int result = io_uring_register((unsigned)uring->ring.ring_fd, IORING_REGISTER_ENABLE_RINGS,
 	                               NULL, 0);
 
-	return result < 0 ? result : uring_poll_bell(sleeper, uring);
+	return result < 0 ? result : uring_poll_fds(uring);
 }
 
-/* Take the completions; each says that the bell was rung, or that polling it has ended. */
+/* Take the completions; each says that an fd became readable, or that polling it has ended. */
 static int uring_reap(struct sleeper_uring *uring)
 {
 	struct io_uring_cqe *cqe;
@@ -114,7 +133,7 @@ static int uring_reap(struct sleeper_uring *uring)
 
 	io_uring_for_each_cqe (&uring->ring, head, cqe) {
 		if ((cqe->flags & IORING_CQE_F_MORE) == 0)
-			uring->polling = false;
+			uring->polls[cqe->user_data % URING_POLLS].polling = false;
 		if (cqe->res < 0)
 			result = cqe->res;
 		count++;
@@ -134,7 +153,7 @@ static int uring_sleep(struct sleeper *sleeper, uint64_t timeout_ns)
 	struct io_uring_getevents_arg arg = {
 		.ts = timeout_ns == UINT64_MAX ? 0 : (uint64_t)(uintptr_t)&timeout,
 	};
-	int result = uring_poll_bell(sleeper, uring);
+	int result = uring_poll_fds(uring);
 
 	if (result < 0)
 		return result;
@@ -160,7 +179,7 @@ static const struct sleeper_ops sleeper_uring_ops = {
 	.close = uring_close,
 };
 
-int sleeper_open_uring(struct sleeper *sleeper, int bell)
+int sleeper_open_uring(struct sleeper *sleeper, int bell, int alarm)
 {
 	struct sleeper_uring *uring = calloc(1, sizeof(*uring));
 	int result;
@@ -175,6 +194,10 @@ int sleeper_open_uring(struct sleeper *sleeper, int bell)
 	uring->enter_flags = IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG;
 	if ((uring->ring.features & URING_FEAT_NO_IOWAIT) != 0)
 		uring->enter_flags |= URING_ENTER_NO_IOWAIT;
-	*sleeper = (struct sleeper){ .ops = &sleeper_uring_ops, .bell = bell, .state = uring };
+	uring->polls[URING_BELL].fd = bell;
+	uring->polls[URING_ALARM].fd = alarm;
+	*sleeper = (struct sleeper){
+		.ops = &sleeper_uring_ops, .bell = bell, .alarm = alarm, .state = uring
+	};
 	return 0;
 }

@@ -466,9 +466,8 @@ int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, uint64_t *ret
 		return -ENOENT;
 	deadline_ns = timer_deadline_ns(word, aux);
 	now_ns = clock_now_ns(&hub->clock);
-	if (word_phase(word) != TIMER_ARMED)
-		*ret_ns = 0;
-	else if (deadline_ns == UINT64_MAX)
+	/* One that has expired too: the wall clock may have been set back since. */
+	if (deadline_ns == UINT64_MAX)
 		*ret_ns = UINT64_MAX;
 	else
 		*ret_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;

@@ -10,6 +10,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +55,7 @@ static int config_check(const struct timerhub_config *config)
 	    config->timers_max > TIMER_SLOTS_MAX || config->clock > TIMERHUB_CLOCK_REALTIME ||
 	    config->sleeper > TIMERHUB_SLEEPER_POLL)
 		return -EINVAL;
-	return config->clock == TIMERHUB_CLOCK_MONOTONIC ? 0 : -EOPNOTSUPP;
+	return 0;
 }
 
 /* ---- open ---- */
@@ -154,6 +155,7 @@ static void hub_free(struct timerhub *hub)
 {
 	owner_close(&hub->owner);
 	bell_close(hub->bell);
+	callbacks_close(&hub->callbacks);
 	memory_release(&hub->queues_memory);
 	memory_release(&hub->living_memory);
 	inbox_close(&hub->inbox);
@@ -168,7 +170,7 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 	bool manual = (config->flags & TIMERHUB_MANUAL) != 0;
 	int result;
 
-	clock_init(&hub->clock, manual);
+	clock_init(&hub->clock, manual ? CLOCK_KIND_MANUAL : (enum clock_kind)config->clock);
 	/* A manual hub's first advance is asked for by the bell; an owner starts with a pass. */
 	promise_init(&hub->promise, manual ? UINT64_MAX : 0);
 	hub->bell = -1;
@@ -182,6 +184,8 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 		result = hub_open_living(hub);
 	if (result == 0)
 		result = hub_open_queues(hub);
+	if (result == 0)
+		result = callbacks_open(&hub->callbacks);
 	if (result == 0)
 		result = hub_open_bell(hub);
 	if (result == 0)
@@ -398,14 +402,36 @@ int timerhub_queue_fd(const struct timerhub_queue *queue)
 
 int timerhub_queue_attach_uring(struct timerhub_queue *queue, int ring_fd, uint64_t user_data)
 {
-	(void)ring_fd;
-	(void)user_data;
-	return queue ? -EOPNOTSUPP : -EINVAL;
+	struct announcer *announcer;
+	uint64_t waiting;
+	int result;
+
+	if (!queue)
+		return -EINVAL;
+	if (!hub_alive(queue->hub))
+		return -EOWNERDEAD;
+	result = announcer_open(&announcer, ring_fd, user_data);
+	if (result < 0)
+		return result;
+	result = notifier_attach(&queue->notifier, announcer);
+	if (result < 0) {
+		announcer_close(announcer);
+		return result;
+	}
+	waiting = outbox_count(&queue->outbox);
+	if (waiting > 0)
+		notifier_announce(&queue->notifier,
+		                  waiting < INT_MAX ? (unsigned)waiting : INT_MAX);
+	return 0;
 }
 
 int timerhub_queue_detach_uring(struct timerhub_queue *queue)
 {
-	return queue ? -EOPNOTSUPP : -EINVAL;
+	if (!queue)
+		return -EINVAL;
+	if (!hub_alive(queue->hub))
+		return -EOWNERDEAD;
+	return notifier_detach(&queue->notifier);
 }
 
 /* ---- close ---- */
@@ -498,6 +524,7 @@ static void stats_add_owner(const struct owner *owner, struct timerhub_stats *st
 	stats->owner_wakeups = u64_load_relaxed(&counts->wakeups);
 	stats->queue_signals = u64_load_relaxed(&counts->queue_signals);
 	stats->cascaded = u64_load_relaxed(&counts->cascaded);
+	stats->clock_jumps = u64_load_relaxed(&counts->clock_jumps);
 	stats->sleeper = (uint32_t)u64_load_relaxed(&counts->sleeper);
 	for (unsigned i = 0; i < TIMERHUB_LATENESS_BUCKETS; i++)
 		stats->lateness[i] = u64_load_relaxed(&counts->lateness[i]);

@@ -234,7 +234,7 @@ uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
 	uint32_t digit, chunk;
 	unsigned shift;
 
-	if (base_ns <= wheel->base_ns)
+	if (base_ns <= wheel->base_ns && level)
 		return CHUNK_NONE;
 	wheel->base_ns = base_ns;
 	if (!level)

@@ -98,9 +98,10 @@ bool wheel_move_within(struct wheel *wheel, uint32_t slot, uint64_t at_ns);
 uint64_t wheel_bound_ns(struct wheel *wheel);
 
 /*
- * Move the base forward to `base_ns`, at most wheel_bound_ns(). Where that enters a bucket, the
- * bucket is emptied: the result is its first chunk, whose slots (and those of the next ones, see
- * wheel_leave_chunk()) the caller files again; else CHUNK_NONE. Their .where is left as it was.
+ * Move the base to `base_ns`, at most wheel_bound_ns(): forward, or while the wheel is empty also
+ * back, after the wall clock was. Where that enters a bucket, the bucket is emptied: the result is
+ * its first chunk, whose slots (and those of the next ones, see wheel_leave_chunk()) the caller
+ * files again; else CHUNK_NONE. Their .where is left as it was.
  */
 uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns);
 

@@ -22,13 +22,14 @@ CLANG_FORMAT = 14
 
 # Each foreign header has one home, or the few that are named here.
 HOMES = {
-    "liburing.h": {"sleeper_uring.c"},
+    "liburing.h": {"announcer.c", "sleeper_uring.c"},
     "linux/futex.h": {"futex.c"},
     "pthread.h": {"board.c", "owner.c", "owner.h"},
     "sched.h": {"cpu.c", "owner.c", "timerhub.c"},
     "stdatomic.h": {"atomic.h"},
     "sys/eventfd.h": {"notifier.c"},
     "sys/mman.h": {"memory.c"},
+    "sys/timerfd.h": {"alarm.c"},
     "time.h": {"clock.c"},
     "timerhub.h": {"hub.h"},
 }

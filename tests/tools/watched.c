@@ -206,6 +206,7 @@ static void print_stats(const struct hub *hub)
 	FIELD(submit_wakes);
 	FIELD(queue_signals);
 	FIELD(cascaded);
+	FIELD(clock_jumps);
 #undef FIELD
 	printf("\"sleeper\":%" PRIu32 ",\"lateness\":[", stats.sleeper);
 	for (unsigned i = 0; i < TIMERHUB_LATENESS_BUCKETS; i++)

@@ -54,6 +54,9 @@ static void deed_do(struct deed *deed)
 	case CANCEL:
 		deed->result = timerhub_cancel(deed->hub, deed->timer);
 		break;
+	case CANCEL_SYNC:
+		deed->result = timerhub_cancel_sync(deed->hub, deed->timer);
+		break;
 	case DRAIN:
 		deed->result = timerhub_drain(deed->queue, deed->events, deed->max);
 		break;
@@ -62,6 +65,9 @@ static void deed_do(struct deed *deed)
 		break;
 	case WAIT:
 		deed->result = timerhub_wait(deed->queue, deed->events, deed->max, deed->at_ns);
+		break;
+	case DETACH:
+		deed->result = timerhub_queue_detach_uring(deed->queue);
 		break;
 	case ADVANCE:
 		deed->result = timerhub_advance(deed->hub, deed->at_ns, NULL);
@@ -148,7 +154,7 @@ void owner_settles(struct timerhub *hub)
 	} while (stats_of(hub).owner_wakeups != wakeups);
 }
 
-static uint32_t sleeper_asked(void)
+uint32_t rig_sleeper(void)
 {
 	const char *name = getenv("TIMERHUB_TEST_SLEEPER");
 
@@ -159,7 +165,7 @@ static uint32_t sleeper_asked(void)
 
 void puppets_begin(const char *name, int argc, char **argv)
 {
-	struct timerhub_config config = { .size = sizeof(config), .sleeper = sleeper_asked() };
+	struct timerhub_config config = { .size = sizeof(config), .sleeper = rig_sleeper() };
 	struct timerhub *hub;
 	int result = timerhub_open(&hub, &config);
 
@@ -185,7 +191,7 @@ static struct rig rig_open_config(struct timerhub_config config)
 struct rig rig_open(uint32_t timers_max)
 {
 	return rig_open_config(
-		(struct timerhub_config){ .timers_max = timers_max, .sleeper = sleeper_asked() });
+		(struct timerhub_config){ .timers_max = timers_max, .sleeper = rig_sleeper() });
 }
 
 struct rig rig_manual(uint32_t timers_max)

@@ -22,7 +22,7 @@
 /* What an event that was hidden from the owner waits for, if nothing else wakes it. */
 #define FAR HOUR
 
-enum deed_kind { ARM, REARM, CANCEL, DRAIN, DISPATCH, WAIT, ADVANCE };
+enum deed_kind { ARM, REARM, CANCEL, CANCEL_SYNC, DRAIN, DISPATCH, WAIT, ADVANCE, DETACH };
 
 /* What a puppet does: one call of the library. */
 struct deed {
@@ -79,6 +79,8 @@ struct rig {
 	bool has_owner; /* a thread, not the test that advances it */
 };
 
+/* The sleeper that the environment asks for. */
+uint32_t rig_sleeper(void);
 struct rig rig_open(uint32_t timers_max);
 struct rig rig_manual(uint32_t timers_max);
 void rig_close(struct rig *rig);

@@ -5,6 +5,10 @@
  */
 #include "puppet.h"
 
+#include <liburing.h>
+#include <stdio.h>
+#include <string.h>
+
 static struct puppet puppet_of(struct rig *rig, enum deed_kind what)
 {
 	return (struct puppet){ .deed = { .what = what,
@@ -113,6 +117,89 @@ START_TEST(law_9_partial_drain_tells_of_what_came_meanwhile)
 		expect(fd_readable(rig.queue));
 		expect_event(&rig, 'Y');
 		expect_nothing(&rig);
+		rig_close(&rig);
+	}
+}
+END_TEST
+
+/* ---- detaching an io_uring, while somebody is about to post to it ---- */
+
+static unsigned completions_take(struct io_uring *ring)
+{
+	struct io_uring_cqe *cqe;
+	unsigned count = 0;
+
+	for (; io_uring_peek_cqe(ring, &cqe) == 0; count++)
+		io_uring_cqe_seen(ring, cqe);
+	return count;
+}
+
+START_TEST(detach_waits_for_who_is_about_to_post)
+{
+	struct rig rig = rig_manual(8);
+	struct puppet drainer = puppet_of(&rig, DRAIN);
+	struct puppet detacher = puppet_of(&rig, DETACH);
+	struct io_uring ring;
+	int refused = io_uring_queue_init(8, &ring, 0);
+
+	if (refused < 0) {
+		printf("skipped: io_uring: %s\n", strerror(-refused));
+		return;
+	}
+	expect_eq(timerhub_queue_attach_uring(rig.queue, ring.ring_fd, 7), 0);
+	(void)arm_at(&rig, 100, 'X');
+	(void)arm_at(&rig, 100, 'Y');
+	advance(&rig, 100);
+	drainer.deed.max = 1;
+	puppet_start(&drainer, TEST_POINT_ANNOUNCE_BEFORE_POST);
+	puppet_start(&detacher, TEST_POINT_DETACH_BEFORE_NAP);
+	expect_eq(completions_take(&ring), 1);
+	atomic_store(&detacher.released, true);
+	sleep_ns(20 * MS);
+	expect(!atomic_load(&detacher.over));
+	puppet_finish(&drainer);
+	puppet_finish(&detacher);
+	expect_eq(detacher.deed.result, 0);
+	expect_eq(completions_take(&ring), 1);
+	rig_close(&rig);
+	io_uring_queue_exit(&ring);
+}
+END_TEST
+
+/* ---- cancel_sync: between delivering and saying that the callback runs ---- */
+
+static atomic_uint called;
+
+static void count_call(const struct timerhub_event *event)
+{
+	atomic_fetch_add(&called, (unsigned)event->count);
+}
+
+/* Not in the callback yet, and no longer to be stopped: it has to be waited for all the same. */
+START_TEST(cancel_sync_waits_for_a_callback_about_to_begin)
+{
+	for (unsigned interval_ns = 0; interval_ns <= 100; interval_ns += 100) {
+		struct rig rig = rig_manual(8);
+		struct puppet dispatcher = puppet_of(&rig, DISPATCH);
+		struct puppet canceller = puppet_of(&rig, CANCEL_SYNC);
+		struct timerhub_spec spec = { .size = sizeof(spec),
+			                      .expires_ns = 100,
+			                      .interval_ns = interval_ns,
+			                      .fn = count_call };
+
+		atomic_store(&called, 0);
+		expect_eq(timerhub_arm(rig.queue, &spec, &canceller.deed.timer), 0);
+		advance(&rig, 100);
+		puppet_start(&dispatcher, TEST_POINT_DISPATCH_BEFORE_BEGIN);
+		puppet_start(&canceller, TEST_POINT_CALLBACK_BEFORE_NAP);
+		expect_eq(atomic_load(&called), 0);
+		atomic_store(&canceller.released, true);
+		sleep_ns(20 * MS);
+		expect(!atomic_load(&canceller.over));
+		puppet_finish(&dispatcher);
+		puppet_finish(&canceller);
+		expect_eq(atomic_load(&called), 1);
+		expect_eq(canceller.deed.result, interval_ns > 0 ? 0 : -ENOENT);
 		rig_close(&rig);
 	}
 }
@@ -504,6 +591,8 @@ static void add_consumer_tests(void)
 	tests_add(law_9_expiry_after_the_clear_is_found_and_the_fd_is_cleared_again, 20);
 	tests_add(law_9_second_consumer_is_served_while_the_first_is_stopped, 20);
 	tests_add(law_9_partial_drain_tells_of_what_came_meanwhile, 20);
+	tests_add(detach_waits_for_who_is_about_to_post, 30);
+	tests_add(cancel_sync_waits_for_a_callback_about_to_begin, 30);
 	tests_add(waiter_about_to_block_does_not_miss_an_expiry, 20);
 	tests_add(waiter_about_to_block_does_not_miss_an_interrupt, 20);
 	tests_add(waiter_about_to_block_does_not_miss_the_closing_which_waits_for_it, 20);

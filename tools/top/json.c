@@ -54,6 +54,7 @@ static void json_counters(FILE *out, const struct reading *now)
 	json_number(out, "submit_wakes", now->submit_wakes);
 	json_number(out, "queue_signals", now->queue_signals);
 	json_number(out, "cascaded", now->cascaded);
+	json_number(out, "clock_jumps", now->clock_jumps);
 }
 
 static void json_rates(FILE *out, const struct reading *now, const struct reading *before)

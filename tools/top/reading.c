@@ -38,6 +38,7 @@ static void read_owner(const struct board_owner *owner, struct reading *reading)
 	reading->owner_wakeups = u64_load_relaxed(&owner->wakeups);
 	reading->queue_signals = u64_load_relaxed(&owner->queue_signals);
 	reading->cascaded = u64_load_relaxed(&owner->cascaded);
+	reading->clock_jumps = u64_load_relaxed(&owner->clock_jumps);
 	reading->sleeper = u64_load_relaxed(&owner->sleeper);
 	for (unsigned i = 0; i < BOARD_LATENESS_BUCKETS; i++)
 		reading->lateness[i] = u64_load_relaxed(&owner->lateness[i]);

@@ -23,7 +23,7 @@ struct reading {
 	uint64_t live, live_max;
 	uint64_t inbox, inbox_max;
 	uint64_t outbox; /* of all queues */
-	uint64_t owner_wakeups, submit_wakes, queue_signals, cascaded;
+	uint64_t owner_wakeups, submit_wakes, queue_signals, cascaded, clock_jumps;
 	uint64_t sleeper;
 	uint64_t lateness[BOARD_LATENESS_BUCKETS];
 	uint32_t queue_count; /* open now */

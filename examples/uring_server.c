@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shows timerhub in a program that lives in io_uring: connections, bytes and expiries are all
+ * completions of one ring. Instead of a kernel timeout for each request, each connection has one
+ * timer, which every sign of life moves. When it comes the connection is shut down, and its request
+ * ends by itself.
+ *
+ * It is an echo server on 127.0.0.1. SIGINT and SIGTERM end it, and it says what it has done.
+ *
+ * Usage: uring_server [-p PORT] [-t IDLE_MS] [-P]
+ * PORT 0 (default): any, it is printed. IDLE_MS: 3000. -P: a plain ring, also where the kernel has
+ * deferred ones.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <liburing.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <timerhub.h>
+#include <unistd.h>
+
+#define MS UINT64_C(1000000)
+#define ACCEPT_RETRY_NS (100 * MS)
+
+/* user data of the requests that belong to no connection; a connection's is its address */
+enum { ON_TIMERS, ON_ACCEPT, ON_SIGNAL };
+
+enum { RING_ENTRIES = 256, BATCH = 64, BUFFER_BYTES = 4096 };
+
+/* It has one request in the ring at any time: either it receives, or it sends what it received. */
+struct connection {
+	struct connection *next, *previous; /* in a circle with server.connections */
+	timerhub_timer timer;               /* its data is our address; comes when we are silent */
+	int fd;
+	unsigned length; /* of what was received; 0: receiving */
+	unsigned sent;
+	char bytes[BUFFER_BYTES];
+};
+
+static struct {
+	struct io_uring ring;
+	struct timerhub *hub;
+	struct timerhub_queue *queue;
+	struct connection connections; /* the circle's head, not itself a connection */
+	uint64_t idle_ns;
+	uint16_t port;
+	int listen_fd, signal_fd;
+	bool accepting; /* a request to accept is in the ring */
+	bool stopping;  /* only what is in the ring is still waited for */
+	struct signalfd_siginfo signal;
+	uint64_t accepted, idle, echoed_bytes;
+} server = { .idle_ns = 3000 * MS, .listen_fd = -1, .signal_fd = -1 };
+
+/* Ends the program: what is checked so cannot fail but for want of memory or by a mistake. */
+static int must(const char *what, int result)
+{
+	if (result >= 0)
+		return result;
+	fprintf(stderr, "uring_server: %s: %s\n", what, strerror(-result));
+	exit(1);
+}
+
+static struct io_uring_sqe *request_new(void)
+{
+	struct io_uring_sqe *sqe;
+
+	/* There is room as soon as the kernel has taken what was written before. */
+	while ((sqe = io_uring_get_sqe(&server.ring)) == NULL)
+		must("submit", io_uring_submit(&server.ring));
+	return sqe;
+}
+
+/* ---- connections ---- */
+
+static void connection_receive(struct connection *connection)
+{
+	struct io_uring_sqe *sqe = request_new();
+
+	connection->length = 0;
+	connection->sent = 0;
+	io_uring_prep_recv(sqe, connection->fd, connection->bytes, BUFFER_BYTES, 0);
+	io_uring_sqe_set_data(sqe, connection);
+}
+
+static void connection_send(struct connection *connection)
+{
+	struct io_uring_sqe *sqe = request_new();
+
+	io_uring_prep_send(sqe, connection->fd, connection->bytes + connection->sent,
+	                   connection->length - connection->sent, MSG_NOSIGNAL);
+	io_uring_sqe_set_data(sqe, connection);
+}
+
+/* It has no request in the ring. */
+static void connection_close(struct connection *connection)
+{
+	/*
+	 * 0: the timer will never come. -ENOENT: it has come, and what a drain returned is dealt
+	 * with before the next completion. Either way nobody knows our address any more.
+	 */
+	timerhub_cancel(server.hub, connection->timer);
+	connection->previous->next = connection->next;
+	connection->next->previous = connection->previous;
+	close(connection->fd);
+	free(connection);
+}
+
+static void connection_open(int fd)
+{
+	struct connection *connection = calloc(1, sizeof(*connection));
+	struct timerhub_spec spec = { .size = sizeof(spec), .expires_ns = server.idle_ns };
+
+	spec.data = (uintptr_t)connection;
+	if (connection == NULL || timerhub_arm(server.queue, &spec, &connection->timer) < 0) {
+		free(connection);
+		close(fd);
+		return;
+	}
+	connection->fd = fd;
+	connection->next = &server.connections;
+	connection->previous = server.connections.previous;
+	connection->previous->next = connection->next->previous = connection;
+	server.accepted++;
+	connection_receive(connection);
+}
+
+static void connection_done(struct connection *connection, int result)
+{
+	if (result <= 0) {
+		connection_close(connection);
+		return;
+	}
+	/* Nothing to do if it came already: then the connection is shut down, and ends soon. */
+	timerhub_rearm(server.hub, connection->timer, server.idle_ns, 0);
+	if (connection->length == 0) {
+		connection->length = (unsigned)result;
+	} else {
+		connection->sent += (unsigned)result;
+		server.echoed_bytes += (unsigned)result;
+	}
+	if (connection->sent < connection->length)
+		connection_send(connection);
+	else
+		connection_receive(connection);
+}
+
+/* ---- what else completes ---- */
+
+static void accept_next(void)
+{
+	struct io_uring_sqe *sqe = request_new();
+
+	io_uring_prep_accept(sqe, server.listen_fd, NULL, NULL, SOCK_CLOEXEC);
+	io_uring_sqe_set_data64(sqe, ON_ACCEPT);
+	server.accepting = true;
+}
+
+static void accept_done(int result)
+{
+	server.accepting = false;
+	if (result >= 0)
+		connection_open(result);
+	if (server.stopping)
+		return;
+	/* With no descriptor to spare it would fail again at once, and again. */
+	if (result == -EMFILE || result == -ENFILE || result == -ENOBUFS || result == -ENOMEM)
+		must("after", timerhub_after(server.queue, ACCEPT_RETRY_NS, 0, NULL));
+	else
+		accept_next();
+}
+
+static void timer_due(const struct timerhub_event *event)
+{
+	struct connection *connection = (struct connection *)(uintptr_t)event->data;
+
+	if (connection != NULL) {
+		server.idle++;
+		shutdown(connection->fd, SHUT_RDWR);
+	} else if (!server.stopping) {
+		accept_next();
+	}
+}
+
+/* Once for each completion: if this stops at BATCH, there is another. */
+static void timers_due(void)
+{
+	struct timerhub_event events[BATCH];
+	int count = must("drain", timerhub_drain(server.queue, events, BATCH));
+
+	for (int i = 0; i < count; i++)
+		timer_due(&events[i]);
+}
+
+static void stop(void)
+{
+	server.stopping = true;
+	shutdown(server.listen_fd, SHUT_RDWR);
+	for (struct connection *connection = server.connections.next;
+	     connection != &server.connections; connection = connection->next)
+		shutdown(connection->fd, SHUT_RDWR);
+}
+
+/* ---- the loop ---- */
+
+/* Returns whether there are expiries. */
+static bool completed(const struct io_uring_cqe *cqe)
+{
+	switch (cqe->user_data) {
+	case ON_TIMERS:
+		return true;
+	case ON_ACCEPT:
+		accept_done(cqe->res);
+		return false;
+	case ON_SIGNAL:
+		stop();
+		return false;
+	default:
+		connection_done(io_uring_cqe_get_data(cqe), cqe->res);
+		return false;
+	}
+}
+
+static void run(void)
+{
+	while (!server.stopping || server.accepting ||
+	       server.connections.next != &server.connections) {
+		struct io_uring_cqe *cqe;
+		unsigned head, count = 0;
+		bool due = false;
+		int result = io_uring_submit_and_wait(&server.ring, 1);
+
+		if (result != -EINTR)
+			must("wait", result);
+		io_uring_for_each_cqe (&server.ring, head, cqe) {
+			due |= completed(cqe);
+			count++;
+		}
+		io_uring_cq_advance(&server.ring, count);
+		/* Last, so that bytes that came in time withdraw the expiry. */
+		if (due)
+			timers_due();
+	}
+}
+
+/* ---- open ---- */
+
+static void open_ring(bool plain)
+{
+	int result = -EINVAL;
+
+	if (!plain)
+		result = io_uring_queue_init(RING_ENTRIES, &server.ring,
+		                             IORING_SETUP_SINGLE_ISSUER |
+		                                     IORING_SETUP_DEFER_TASKRUN);
+	if (result == -EINVAL) /* so it is, or the kernel is older than 6.1 */
+		result = io_uring_queue_init(RING_ENTRIES, &server.ring, 0);
+	must("io_uring", result);
+}
+
+static void open_hub(void)
+{
+	must("hub", timerhub_open(&server.hub, NULL));
+	must("queue", timerhub_queue_open(server.hub, &server.queue, NULL));
+	/* From now on an expiry is a completion. */
+	must("attach", timerhub_queue_attach_uring(server.queue, server.ring.ring_fd, ON_TIMERS));
+}
+
+static void open_listener(void)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET,
+		                       .sin_port = htons(server.port),
+		                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr *any = (struct sockaddr *)&address;
+	socklen_t size = sizeof(address);
+	const int yes = 1;
+
+	server.listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (server.listen_fd < 0 ||
+	    setsockopt(server.listen_fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) < 0 ||
+	    bind(server.listen_fd, any, size) < 0 || listen(server.listen_fd, SOMAXCONN) < 0 ||
+	    getsockname(server.listen_fd, any, &size) < 0)
+		must("listen", -errno);
+	printf("listening on 127.0.0.1:%u\n", ntohs(address.sin_port));
+	fflush(stdout);
+}
+
+static void open_signals(void)
+{
+	struct io_uring_sqe *sqe = request_new();
+	sigset_t signals;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	server.signal_fd = signalfd(-1, &signals, SFD_CLOEXEC);
+	if (server.signal_fd < 0)
+		must("signalfd", -errno);
+	io_uring_prep_read(sqe, server.signal_fd, &server.signal, sizeof(server.signal), 0);
+	io_uring_sqe_set_data64(sqe, ON_SIGNAL);
+}
+
+/* The queue lets go of the ring first. */
+static void close_all(void)
+{
+	timerhub_close(server.hub);
+	io_uring_queue_exit(&server.ring);
+	close(server.signal_fd);
+	close(server.listen_fd);
+}
+
+/* In [0, max]; else it says so and exits. */
+static unsigned long number(const char *text, unsigned long max)
+{
+	char *end;
+	unsigned long value = strtoul(text, &end, 10);
+
+	if (end == text || *end != '\0' || *text == '-' || value > max) {
+		fprintf(stderr, "uring_server: %s: not a number up to %lu\n", text, max);
+		exit(2);
+	}
+	return value;
+}
+
+int main(int argc, char **argv)
+{
+	bool plain = false;
+	int option;
+
+	while ((option = getopt(argc, argv, "p:t:P")) != -1) {
+		if (option == 'p') {
+			server.port = (uint16_t)number(optarg, UINT16_MAX);
+		} else if (option == 't') {
+			server.idle_ns = number(optarg, 1000000000) * MS;
+		} else if (option == 'P') {
+			plain = true;
+		} else {
+			fprintf(stderr, "Usage: uring_server [-p PORT] [-t IDLE_MS] [-P]\n");
+			return 2;
+		}
+	}
+	server.connections.next = server.connections.previous = &server.connections;
+	open_ring(plain);
+	open_hub();
+	open_signals();
+	open_listener();
+	accept_next();
+	run();
+	close_all();
+	printf("accepted=%" PRIu64 " idle=%" PRIu64 " echoed_bytes=%" PRIu64 "\n", server.accepted,
+	       server.idle, server.echoed_bytes);
+	return 0;
+}

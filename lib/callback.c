@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See callback.h. Dispatching threads write, timerhub_cancel_sync() reads.
+ *
+ * A cell says which handle its thread considers before the CAS that delivers it. So who finds the
+ * state word changed by that CAS finds the cell too: each change of a word is a read-modify-write,
+ * and the CAS carries what was stored before it. Tested by tests/service/test_cancel_sync.c.
+ *
+ * Labels: [callback-end] callback_end → callback_wait: carries what the callback did.
+ */
+#include "callback.h"
+
+#include "check.h"
+#include "futex.h"
+
+#define CALLBACKS_MAX 16384
+
+#define NOW_RUNNING ((uint64_t)1) /* decided: the callback runs, or is about to */
+#define NOW_WAITED ((uint64_t)2)  /* somebody waits for its end */
+#define NOW_FLAGS (NOW_RUNNING | NOW_WAITED)
+#define NOW_SHIFT 2
+
+/* How long to sleep until a thread has decided what it delivers, or a cell may be free. */
+#define CALLBACK_NAP_NS 50000
+
+/* Its address names the thread. It is reached without a call, so without allocating it. */
+static _Thread_local char this_thread __attribute__((tls_model("initial-exec")));
+
+int callbacks_open(struct callbacks *callbacks)
+{
+	int result = memory_reserve(&callbacks->memory, CALLBACKS_MAX * sizeof(struct callback));
+
+	callbacks->cells = callbacks->memory.base;
+	return result;
+}
+
+void callbacks_close(struct callbacks *callbacks)
+{
+	memory_release(&callbacks->memory);
+}
+
+/* ---- who dispatches ---- */
+
+static bool callback_claim(struct callback *callback)
+{
+	void *nobody = NULL;
+
+	return ptr_load_acquire(&callback->thread) == NULL &&
+	       ptr_cas_acq_rel(&callback->thread, &nobody, &this_thread);
+}
+
+static void callbacks_raise_end(struct callbacks *callbacks, uint32_t end)
+{
+	uint32_t before = u32_load_relaxed(&callbacks->end);
+
+	/* Relaxed: carried to who waits by the CAS that delivers, like the cell. */
+	while (before < end && !u32_cas_relaxed(&callbacks->end, &before, end)) {
+	}
+}
+
+struct callback *callbacks_enter(struct callbacks *callbacks, unsigned cpu)
+{
+	/* Near the front, where who waits will search, and apart from those on other CPUs. */
+	for (uint32_t i = cpu % CALLBACKS_MAX;; i = (i + 1) % CALLBACKS_MAX) {
+		if (callback_claim(&callbacks->cells[i])) {
+			callbacks_raise_end(callbacks, i + 1);
+			return &callbacks->cells[i];
+		}
+		/* All taken, by as many threads: one will leave. */
+		if ((i + 1) % CALLBACKS_MAX == cpu % CALLBACKS_MAX)
+			futex_wait(&callbacks->end, CALLBACKS_MAX, CALLBACK_NAP_NS);
+	}
+}
+
+void callbacks_leave(struct callback *callback)
+{
+	u64_store_release(&callback->now, 0); /* [callback-end] */
+	ptr_store_release(&callback->thread, NULL);
+}
+
+void callback_consider(struct callback *callback, uint64_t handle)
+{
+	/* Release although it says nothing of its own: the end of the last callback came before. */
+	u64_store_release(&callback->now, handle << NOW_SHIFT); /* [callback-end] */
+}
+
+void callback_begin(struct callback *callback, uint64_t handle)
+{
+	u64_store_release(&callback->now, handle << NOW_SHIFT | NOW_RUNNING); /* [callback-end] */
+}
+
+void callback_end(struct callback *callback)
+{
+	/* [callback-end] */
+	if ((u64_exchange_acq_rel(&callback->now, 0) & NOW_WAITED) == 0)
+		return;
+	(void)u32_fetch_add_seq_cst(&callback->ended, 1);
+	futex_wake(&callback->ended, UINT32_MAX);
+}
+
+/* ---- who waits ---- */
+
+static bool now_is_of_slot(uint64_t now, uint64_t handle)
+{
+	return now != 0 && handle_slot(now >> NOW_SHIFT) == handle_slot(handle);
+}
+
+/* But for the top bits of the generation: as many lives apart, two do not meet in a cell. */
+static bool now_runs(uint64_t now, uint64_t handle)
+{
+	return (now | NOW_WAITED) == (handle << NOW_SHIFT | NOW_FLAGS);
+}
+
+bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle)
+{
+	uint32_t end = u32_load_relaxed(&callbacks->end); /* our own cells are below it */
+
+	for (uint32_t i = 0; i < end; i++) {
+		const struct callback *callback = &callbacks->cells[i];
+		uint64_t now;
+
+		/* Relaxed, both: only what this thread itself has written counts. */
+		if (ptr_load_relaxed(&callback->thread) != &this_thread)
+			continue;
+		now = u64_load_relaxed(&callback->now);
+		/* Undecided: we are in a signal handler, and would wait for ourselves. */
+		if (now_is_of_slot(now, handle) &&
+		    ((now & NOW_RUNNING) == 0 || now_runs(now, handle)))
+			return true;
+	}
+	return false;
+}
+
+static bool callback_wait(struct callback *callback, uint64_t handle)
+{
+	bool found = false;
+
+	for (;;) {
+		uint32_t ended = u32_load_acquire(&callback->ended); /* before the look */
+		uint64_t now = u64_load_acquire(&callback->now);     /* [callback-end] */
+
+		if (now_is_of_slot(now, handle) && (now & NOW_RUNNING) == 0) {
+			found = true;
+			test_point(TEST_POINT_CALLBACK_BEFORE_NAP);
+			futex_wait(&callback->ended, ended, CALLBACK_NAP_NS);
+			continue;
+		}
+		if (!now_runs(now, handle))
+			return found;
+		if ((now & NOW_WAITED) != 0 ||
+		    u64_cas_acq_rel(&callback->now, &now, now | NOW_WAITED))
+			futex_wait(&callback->ended, ended, UINT64_MAX);
+	}
+}
+
+bool callbacks_wait(const struct callbacks *callbacks, uint64_t handle)
+{
+	uint32_t end = u32_load_relaxed(&callbacks->end); /* see callbacks_raise_end() */
+	bool found = false;
+
+	for (uint32_t i = 0; i < end; i++)
+		found |= callback_wait(&callbacks->cells[i], handle);
+	return found;
+}

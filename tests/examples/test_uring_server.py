@@ -1,0 +1,252 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Holds examples/uring_server to its job, from outside.
+
+Usage: test_uring_server.py [--seed N] COMMAND...
+
+Every byte comes back, to many at once; no connection is closed before it was silent for the idle
+time, by the clock of this process, and every silent one is, also one that takes nothing back, and
+also where the server ran out of descriptors; its counts are exact; it ends when told to, with
+connections open. Exit status 77 if the kernel refuses io_uring.
+"""
+
+import os
+import pathlib
+import random
+import resource
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+HANG_S = 60           # "for ever"
+IDLE_MS = 200
+CLIENTS = 6
+BYTES = 200_000       # each: many times a server's buffer
+SILENT = 60
+FEW_DESCRIPTORS = 24
+MANY_CONNECTIONS = 42
+IDLE_S = 0.5
+IDLE_TICKS_MAX = 10   # of 10 ms: a server that spins takes five times as many on a free CPU
+
+
+class Lost(Exception):
+    """What the program did wrong."""
+
+
+class Server:
+    """The program, and what this process knows that it must have counted."""
+
+    def __init__(self, command, idle_ms, descriptors=None):
+        limit = None if descriptors is None else (lambda: resource.setrlimit(
+            resource.RLIMIT_NOFILE, (descriptors, descriptors)))
+        # pylint: disable-next=subprocess-popen-preexec-fn # no thread of ours runs yet
+        self.process = subprocess.Popen([*command, "-t", str(idle_ms)], stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True, preexec_fn=limit)
+        self.watchdog = threading.Timer(2 * HANG_S, self.process.kill)
+        self.watchdog.start()
+        self.idle_ns = idle_ms * 1_000_000
+        self.accepted = self.echoed = self.idle = 0
+        self.lock = threading.Lock()
+        line = self.process.stdout.readline()
+        match = re.fullmatch(r"listening on 127\.0\.0\.1:(\d+)\n", line)
+        if not match:
+            self.refused(line)
+        self.port = int(match[1])
+
+    def refused(self, line):
+        self.watchdog.cancel()
+        error = self.process.communicate()[1]
+        if self.process.returncode == 1 and re.search("io_uring: (Operation not permitted|Function "
+                                                      "not implemented)", error):
+            print("skipped: " + error)
+            sys.exit(77)
+        raise Lost(f"it says {line!r}, {error!r}")
+
+    def connect(self):
+        connection = socket.create_connection(("127.0.0.1", self.port), timeout=HANG_S)
+        with self.lock:
+            self.accepted += 1
+        return connection
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.watchdog.cancel()
+        self.process.kill()
+        self.process.communicate()
+
+    def stop(self, how):
+        self.process.send_signal(how)
+        out, error = self.process.communicate(timeout=HANG_S)
+        if self.process.returncode != 0 or error:
+            raise Lost(f"exit status {self.process.returncode}, {error!r}")
+        wanted = f"accepted={self.accepted} idle={self.idle} echoed_bytes={self.echoed}\n"
+        if out != wanted:
+            raise Lost(f"it says {out!r}, not {wanted!r}")
+
+
+def in_threads(count, function, *arguments):
+    """Calls function(index, *arguments) in threads; what one of them raises is raised."""
+    raised = []
+
+    def run(index):
+        try:
+            function(index, *arguments)
+        except (Lost, OSError) as error:
+            raised.append(error)
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if raised:
+        raise raised[0]
+
+
+def cpu_ticks(pid):
+    """User and system time of a process, in clock ticks."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def receive_all(connection, count):
+    received = bytearray()
+    while len(received) < count:
+        more = connection.recv(65536)
+        if not more:
+            raise Lost(f"closed after {len(received)} bytes of {count}")
+        received += more
+    return bytes(received)
+
+
+def echo(index, server, seed):
+    """One direction in another thread, or both sides would wait for the other to read."""
+    payload = random.Random(seed + index).randbytes(BYTES)
+    with server.connect() as connection:
+        writer = threading.Thread(target=connection.sendall, args=(payload,))
+        writer.start()
+        received = receive_all(connection, BYTES)
+        writer.join()
+    if received != payload:
+        raise Lost("other bytes came back")
+    with server.lock:
+        server.echoed += BYTES
+
+
+def test_echo(command, seed):
+    # So long that a machine that hangs for a while does not end a connection.
+    with Server(command, 1000 * HANG_S) as server:
+        in_threads(CLIENTS, echo, server, seed)
+        left = [server.connect() for _ in range(10)]
+        for connection in left:
+            connection.sendall(b"x")
+            receive_all(connection, 1)
+            server.echoed += 1
+        ticks = cpu_ticks(server.process.pid)
+        time.sleep(IDLE_S)
+        ticks = cpu_ticks(server.process.pid) - ticks
+        if ticks > IDLE_TICKS_MAX:
+            raise Lost(f"{ticks} ticks of CPU in {IDLE_S} s with nothing to do")
+        server.stop(signal.SIGTERM)
+        for connection in left:
+            if connection.recv(1) != b"":
+                raise Lost("bytes after the end")
+            connection.close()
+
+
+def fall_silent(index, server, seed):
+    """A few signs of life, then none."""
+    dice = random.Random(seed + index)
+    last_ns = time.monotonic_ns()
+    with server.connect() as connection:
+        for _ in range(dice.randrange(5)):
+            time.sleep(dice.random() * 0.8 * IDLE_MS / 1000)
+            sign_ns = time.monotonic_ns()
+            try:
+                connection.sendall(b"alive")
+                answer = connection.recv(5, socket.MSG_WAITALL)
+            except ConnectionError:
+                answer = b""
+            if not answer: # this process was stopped for so long; the end is checked below
+                break
+            last_ns = sign_ns
+            with server.lock:
+                server.echoed += 5
+        else:
+            if connection.recv(1) != b"":
+                raise Lost("bytes that nobody sent")
+        early_ns = last_ns + server.idle_ns - time.monotonic_ns()
+    if early_ns > 0:
+        raise Lost(f"a connection was closed {early_ns} ns early")
+    with server.lock:
+        server.idle += 1
+
+
+def test_silent(command, seed):
+    with Server(command, IDLE_MS) as server:
+        in_threads(SILENT, fall_silent, server, seed)
+        server.stop(signal.SIGINT)
+
+
+def test_glutton(command):
+    """It sends for ever, and reads nothing: the server's send waits, until the timer comes."""
+    with Server(command, IDLE_MS) as server, server.connect() as connection:
+        connection.setblocking(False)
+        watch = select.poll()
+        watch.register(connection, select.POLLOUT)
+        try:
+            while True:
+                while watch.poll(10 * IDLE_MS):
+                    connection.send(bytes(65536))
+                if any(event & select.POLLHUP for _, event in watch.poll(0)):
+                    break
+        except ConnectionError:
+            pass
+        server.process.send_signal(signal.SIGTERM)
+        out = server.process.communicate(timeout=HANG_S)[0]
+        if not out.startswith("accepted=1 idle=1 "):
+            raise Lost(f"it says {out!r}")
+
+
+def test_descriptors(command, seed):
+    """More connections than it has descriptors: the others wait until there are some again."""
+    with Server(command, IDLE_MS, FEW_DESCRIPTORS) as server:
+        connections = [server.connect() for _ in range(MANY_CONNECTIONS)]
+        dice = random.Random(seed)
+        dice.shuffle(connections)
+        for connection in connections:
+            if connection.recv(1) != b"":
+                raise Lost("bytes that nobody sent")
+            connection.close()
+            server.idle += 1
+        ticks = cpu_ticks(server.process.pid)
+        if ticks > IDLE_TICKS_MAX:
+            raise Lost(f"{ticks} ticks of CPU, for want of descriptors")
+        server.stop(signal.SIGTERM)
+
+
+def main(arguments):
+    seed = int.from_bytes(os.urandom(4), "little")
+    if arguments[:1] == ["--seed"]:
+        seed, arguments = int(arguments[1], 0), arguments[2:]
+    print(f"--seed {seed:#x}")
+    try:
+        test_echo(arguments, seed)
+        test_silent(arguments, seed)
+        test_glutton(arguments)
+        test_descriptors(arguments, seed)
+    except Lost as lost:
+        print(lost, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * timerhub_cancel_sync(): as cancel, and when it returns no callback of the timer runs. Callbacks
+ * here stay inside until they are let out, so that "returned too early" is seen every time.
+ */
+#include "hub.h"
+
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* A callback's stay: the event's data points here. */
+struct stay {
+	atomic_bool inside;
+	atomic_bool let_out;
+	atomic_bool left;
+};
+
+static void stay_inside(const struct timerhub_event *event)
+{
+	struct stay *stay = (struct stay *)(uintptr_t)event->data;
+
+	atomic_store(&stay->inside, true);
+	while (!atomic_load(&stay->let_out))
+		clock_sleep_ns(100 * US);
+	atomic_store(&stay->left, true);
+}
+
+static void stay_wait_inside(struct stay *stay)
+{
+	uint64_t until_ns = clock_now_ns() + ARRIVES;
+
+	while (!atomic_load(&stay->inside)) {
+		expect(clock_now_ns() < until_ns);
+		clock_sleep_ns(100 * US);
+	}
+}
+
+static timerhub_timer arm_stay(struct rig *rig, struct stay *stay, uint64_t interval_ns)
+{
+	return arm(rig->queue, SPEC(.expires_ns = 1, .interval_ns = interval_ns,
+	                            .data = (uintptr_t)stay, .fn = stay_inside));
+}
+
+static void *dispatch_one(void *arg)
+{
+	struct rig *rig = arg;
+
+	expect_eq(timerhub_dispatch(rig->queue, 1), 1);
+	return NULL;
+}
+
+/* Somebody who cancels, and when he is back sees whether the callbacks were over. */
+struct canceller {
+	struct rig *rig;
+	timerhub_timer timer;
+	struct stay *stays[2]; /* or NULL */
+	int wanted;
+	atomic_int tid;
+	atomic_bool back;
+	pthread_t thread;
+};
+
+static void *cancel_and_see(void *arg)
+{
+	struct canceller *me = arg;
+
+	atomic_store(&me->tid, (int)syscall(SYS_gettid));
+	expect_eq(timerhub_cancel_sync(me->rig->hub, me->timer), me->wanted);
+	for (unsigned i = 0; i < COUNT_OF(me->stays); i++)
+		expect(!me->stays[i] || atomic_load(&me->stays[i]->left));
+	atomic_store(&me->back, true);
+	return NULL;
+}
+
+static void canceller_start(struct canceller *canceller)
+{
+	thread_start(&canceller->thread, cancel_and_see, canceller);
+	while (atomic_load(&canceller->tid) == 0)
+		clock_sleep_ns(100 * US);
+	thread_blocks(atomic_load(&canceller->tid));
+	expect(!atomic_load(&canceller->back));
+}
+
+START_TEST(cancel_sync_is_a_cancel)
+{
+	struct rig rig = rig_manual(8);
+	timerhub_timer timer = arm_after(rig.queue, 100, 1);
+
+	expect_eq(timerhub_cancel_sync(NULL, timer), -EINVAL);
+	expect_eq(timerhub_cancel_sync(rig.hub, 0), -ENOENT);
+	expect_eq(timerhub_cancel_sync(rig.hub, UINT64_MAX), -ENOENT);
+	expect_eq(timerhub_cancel_sync(rig.hub, timer + ((timerhub_timer)1 << 26)), -ENOENT);
+	expect_eq(timerhub_cancel_sync(rig.hub, timer), 0);
+	expect_eq(timerhub_cancel_sync(rig.hub, timer), -ENOENT);
+	timer = arm_after(rig.queue, 100, 2);
+	advance(rig.hub, 100);
+	expect_eq(timerhub_cancel_sync(rig.hub, timer), 0); /* expired, not delivered */
+	expect_empty(rig.queue);
+	timer = arm_after(rig.queue, 100, 3);
+	advance(rig.hub, 200);
+	expect_eq(drain_all(rig.queue), 1);
+	expect_eq(timerhub_cancel_sync(rig.hub, timer), -ENOENT);
+	expect_eq(stats_of(rig.hub).live, 0);
+	rig_close(&rig);
+}
+END_TEST
+
+/* One-shot: it was delivered, but what it works on may be freed when we are back. */
+START_TEST(cancel_sync_waits_for_the_callback)
+{
+	struct rig rig = rig_manual(8);
+	bool periodic = _i == 1;
+	struct stay stay = { false };
+	struct canceller cancellers[3];
+	timerhub_timer timer = arm_stay(&rig, &stay, periodic ? 10 : 0);
+	pthread_t dispatcher;
+
+	advance(rig.hub, 5);
+	thread_start(&dispatcher, dispatch_one, &rig);
+	stay_wait_inside(&stay);
+	for (unsigned i = 0; i < COUNT_OF(cancellers); i++) {
+		cancellers[i] = (struct canceller){ .rig = &rig,
+			                            .timer = timer,
+			                            .stays = { &stay },
+			                            .wanted = periodic && i == 0 ? 0 : -ENOENT };
+		canceller_start(&cancellers[i]);
+	}
+	clock_sleep_ns(20 * MS);
+	for (unsigned i = 0; i < COUNT_OF(cancellers); i++)
+		expect(!atomic_load(&cancellers[i].back));
+	atomic_store(&stay.let_out, true);
+	for (unsigned i = 0; i < COUNT_OF(cancellers); i++)
+		thread_join(cancellers[i].thread);
+	thread_join(dispatcher);
+	advance(rig.hub, 100);
+	expect_eq(timerhub_dispatch(rig.queue, 8), 0);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Two periods of one timer, in two threads at once: both are waited for. */
+static struct stay periods[2];
+static atomic_uint period_next;
+
+static void stay_inside_by_period(const struct timerhub_event *event)
+{
+	struct timerhub_event mine = *event;
+
+	mine.data = (uintptr_t)&periods[atomic_fetch_add(&period_next, 1)];
+	stay_inside(&mine);
+}
+
+START_TEST(cancel_sync_waits_for_every_callback_of_the_timer)
+{
+	struct rig rig = rig_manual(8);
+	struct canceller canceller = { .rig = &rig, .stays = { &periods[0], &periods[1] } };
+	pthread_t dispatchers[2];
+
+	canceller.timer = arm(
+		rig.queue, SPEC(.expires_ns = 1, .interval_ns = 10, .fn = stay_inside_by_period));
+	for (unsigned i = 0; i < 2; i++) {
+		advance(rig.hub, 5 + 10 * i);
+		thread_start(&dispatchers[i], dispatch_one, &rig);
+		stay_wait_inside(&periods[i]);
+	}
+	canceller_start(&canceller);
+	/* Once the later first, once the earlier: whichever cell is searched first. */
+	atomic_store(&periods[_i].let_out, true);
+	clock_sleep_ns(20 * MS);
+	expect(!atomic_load(&canceller.back));
+	atomic_store(&periods[1 - _i].let_out, true);
+	thread_join(canceller.thread);
+	thread_join(dispatchers[0]);
+	thread_join(dispatchers[1]);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(cancel_sync_waits_for_nobody_else)
+{
+	struct rig rig = rig_manual(1); /* one slot, so that the next timer lives in it too */
+	struct stay stay = { false };
+	timerhub_timer before = arm_after(rig.queue, 1, 0);
+	timerhub_timer timer, next;
+	pthread_t dispatcher;
+
+	advance(rig.hub, 1);
+	expect_eq(drain_all(rig.queue), 1);
+	timer = arm_stay(&rig, &stay, 0);
+	advance(rig.hub, 5);
+	thread_start(&dispatcher, dispatch_one, &rig);
+	stay_wait_inside(&stay);
+	expect_eq(timerhub_cancel_sync(rig.hub, before), -ENOENT);
+	next = arm_after(rig.queue, 100, 0);
+	expect_eq(next & 0x3ffffff, timer & 0x3ffffff);
+	expect_eq(timerhub_cancel_sync(rig.hub, next), 0);
+	next = arm_after(rig.queue, 1, 0);
+	advance(rig.hub, 10);
+	expect_eq(drain_all(rig.queue), 1);
+	expect_eq(timerhub_cancel_sync(rig.hub, next), -ENOENT);
+	expect(!atomic_load(&stay.left));
+	atomic_store(&stay.let_out, true);
+	thread_join(dispatcher);
+	expect_eq(timerhub_cancel_sync(rig.hub, timer), -ENOENT);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- from inside ---- */
+
+static struct rig inside_rig;
+static timerhub_timer inside_timer;
+static unsigned inside_calls;
+
+static void cancel_oneself(const struct timerhub_event *event)
+{
+	timerhub_timer other = arm_after(inside_rig.queue, 100, 0);
+
+	inside_calls++;
+	expect_eq(timerhub_cancel_sync(inside_rig.hub, event->timer), -EDEADLK);
+	expect_eq(timerhub_cancel_sync(inside_rig.hub, other), 0);
+	expect_eq(timerhub_cancel_sync(inside_rig.hub, other), -ENOENT);
+}
+
+/* The first dispatches the second, which finds the first running beneath it. */
+static void dispatch_more(const struct timerhub_event *event)
+{
+	if (event->data == 0) {
+		inside_timer = event->timer;
+		expect_eq(timerhub_dispatch(inside_rig.queue, 1), 1);
+	} else {
+		expect_eq(timerhub_cancel_sync(inside_rig.hub, inside_timer), -EDEADLK);
+	}
+	expect_eq(timerhub_cancel_sync(inside_rig.hub, event->timer), -EDEADLK);
+	inside_calls++;
+}
+
+START_TEST(cancel_sync_from_inside_is_refused_and_does_nothing)
+{
+	timerhub_timer timer;
+
+	inside_rig = rig_manual(8);
+	for (unsigned interval_ns = 0; interval_ns <= 10; interval_ns += 10) {
+		uint64_t now_ns = timerhub_now(inside_rig.hub);
+
+		inside_calls = 0;
+		timer = arm(inside_rig.queue, SPEC(.expires_ns = 5, .interval_ns = interval_ns,
+		                                   .fn = cancel_oneself));
+		advance(inside_rig.hub, now_ns + 5);
+		expect_eq(timerhub_dispatch(inside_rig.queue, 8), 1);
+		advance(inside_rig.hub, now_ns + 15);
+		expect_eq(timerhub_dispatch(inside_rig.queue, 8), interval_ns ? 1 : 0);
+		expect_eq(inside_calls, interval_ns ? 2 : 1);
+		expect_eq(timerhub_cancel_sync(inside_rig.hub, timer), interval_ns ? 0 : -ENOENT);
+	}
+	rig_close(&inside_rig);
+}
+END_TEST
+
+START_TEST(cancel_sync_from_a_callback_within_is_refused)
+{
+	inside_rig = rig_manual(8);
+	inside_calls = 0;
+	arm(inside_rig.queue, SPEC(.expires_ns = 1, .data = 0, .fn = dispatch_more));
+	arm(inside_rig.queue, SPEC(.expires_ns = 2, .data = 1, .fn = dispatch_more));
+	advance(inside_rig.hub, 10);
+	expect_eq(timerhub_dispatch(inside_rig.queue, 1), 1);
+	expect_eq(inside_calls, 2);
+	expect_eq(timerhub_cancel_sync(inside_rig.hub, inside_timer), -ENOENT);
+	rig_close(&inside_rig);
+}
+END_TEST
+
+START_TEST(cancel_sync_in_a_forked_child_is_answered)
+{
+	struct rig rig = rig_open(8);
+	timerhub_timer timer = arm_after(rig.queue, HOUR, 0);
+	pid_t child = fork();
+
+	if (child == 0)
+		_exit(timerhub_cancel_sync(rig.hub, timer) == -EOWNERDEAD ? 0 : 1);
+	child_ends_well(child);
+	expect_eq(timerhub_cancel_sync(rig.hub, timer), 0);
+	rig_close(&rig);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("cancel_sync", argc, argv);
+	tests_add(cancel_sync_is_a_cancel, 30);
+	tests_add_loop(cancel_sync_waits_for_the_callback, 60, 2);
+	tests_add_loop(cancel_sync_waits_for_every_callback_of_the_timer, 60, 2);
+	tests_add(cancel_sync_waits_for_nobody_else, 60);
+	tests_add(cancel_sync_from_inside_is_refused_and_does_nothing, 30);
+	tests_add(cancel_sync_from_a_callback_within_is_refused, 30);
+	tests_add(cancel_sync_in_a_forked_child_is_answered, 30);
+	return tests_run();
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Hubs on the boot clock and on the wall clock: which clock it is, what the owner sleeps on, never
+ * early by it, also inside time namespaces where the clocks are days away from the kernel's.
+ * What happens when the wall clock is set is in ../traps/test_clocks.c.
+ */
+#include "hub.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define REFUSED 77 /* the kernel makes no time namespace for us */
+
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME 0x00000080
+#endif
+
+static const struct {
+	uint32_t clock;
+	clockid_t id;
+	unsigned settime_flags; /* of the timerfd */
+} clocks[] = {
+	{ TIMERHUB_CLOCK_MONOTONIC, CLOCK_MONOTONIC, 0 },
+	{ TIMERHUB_CLOCK_BOOTTIME, CLOCK_BOOTTIME, TFD_TIMER_ABSTIME },
+	{ TIMERHUB_CLOCK_REALTIME, CLOCK_REALTIME, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET },
+};
+
+static uint64_t kernel_ns(clockid_t id)
+{
+	struct timespec now;
+
+	clock_gettime(id, &now);
+	return (uint64_t)now.tv_sec * SEC + (uint64_t)now.tv_nsec;
+}
+
+static struct rig rig_clock(uint32_t clock)
+{
+	return rig_open_config((struct timerhub_config){ .clock = clock, .timers_max = 1000 });
+}
+
+/* Arms on the clock by delay and by point in time, and takes what comes. */
+static void expire_some(struct rig *rig, clockid_t id)
+{
+	struct dice dice = dice_new((uint64_t)id);
+	unsigned count = scaled(200);
+
+	for (unsigned i = 0; i < count; i++) {
+		uint64_t delay_ns = dice_magnitude(&dice, 25);
+
+		if (i % 2)
+			arm_after(rig->queue, delay_ns, i);
+		else
+			arm_at(rig->queue, kernel_ns(id) + delay_ns, i);
+	}
+	for (unsigned i = 0; i < count; i++) {
+		struct timerhub_event event = take_one(rig->queue);
+
+		expect_cmp(event.expires_ns, <=, kernel_ns(id));
+	}
+	expect_empty(rig->queue);
+}
+
+START_TEST(clock_of_the_hub_is_the_one_asked_for)
+{
+	struct rig rig = rig_clock(clocks[_i].clock);
+
+	for (unsigned i = 0; i < 1000; i++) {
+		uint64_t before_ns = kernel_ns(clocks[_i].id);
+		uint64_t now_ns = timerhub_now(rig.hub);
+
+		expect_cmp(before_ns, <=, now_ns);
+		expect_cmp(now_ns, <=, kernel_ns(clocks[_i].id));
+	}
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(never_early_by_the_clock_of_the_hub)
+{
+	struct rig rig = rig_clock(clocks[_i].clock);
+
+	expire_some(&rig, clocks[_i].id);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(never_early_by_the_clock_of_the_hub_with_spin)
+{
+	struct rig rig = rig_open_config((struct timerhub_config){
+		.clock = clocks[_i].clock, .timers_max = 1000, .spin_ns = 100 * US });
+
+	expire_some(&rig, clocks[_i].id);
+	rig_close(&rig);
+}
+END_TEST
+
+/* The line "KEY: value" of the descriptor, or -1. */
+static long fdinfo(int fd, const char *key)
+{
+	char path[64], line[128];
+	long value = -1;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	file = fopen(path, "re");
+	while (file && value < 0 && fgets(line, sizeof(line), file))
+		if (!strncmp(line, key, strlen(key)) && line[strlen(key)] == ':')
+			value = strtol(line + strlen(key) + 1, NULL, strstr(key, "flags") ? 8 : 10);
+	if (file)
+		fclose(file);
+	return value;
+}
+
+/* Whether the timerfd has an instant to come; without, the kernel does not tell of jumps. */
+static bool timerfd_is_set(int fd)
+{
+	char path[64], line[128];
+	unsigned long long s, ns;
+	bool set = false;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	file = fopen(path, "re");
+	expect(file);
+	while (fgets(line, sizeof(line), file))
+		set |= sscanf(line, "it_value: (%llu, %llu)", &s, &ns) == 2 && s + ns > 0;
+	fclose(file);
+	return set;
+}
+
+/* The descriptor of the only timerfd that there is, or -1. */
+static int timerfd_find(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int found = -1;
+
+	expect(dir);
+	for (struct dirent *entry; (entry = readdir(dir));) {
+		int fd = atoi(entry->d_name);
+
+		if (entry->d_name[0] == '.' || fdinfo(fd, "clockid") < 0)
+			continue;
+		expect_eq(found, -1);
+		found = fd;
+	}
+	closedir(dir);
+	return found;
+}
+
+/* A relative sleep stands still during suspend, and nobody tells it that the clock was set. */
+START_TEST(owner_sleeps_on_a_timer_of_the_clock)
+{
+	struct rig rig = rig_clock(clocks[_i].clock);
+	uint64_t wakeups;
+	int fd;
+
+	for (unsigned armed = 0; armed < 2; armed++) {
+		if (armed)
+			arm_after(rig.queue, HOUR, 0);
+		wakeups = stats_settled(rig.hub).owner_wakeups;
+		fd = timerfd_find();
+		if (clocks[_i].settime_flags == 0) {
+			expect_eq(fd, -1);
+			continue;
+		}
+		expect_cmp(fd, >=, 0);
+		expect_eq(fdinfo(fd, "clockid"), clocks[_i].id);
+		expect_eq(fdinfo(fd, "settime flags"), clocks[_i].settime_flags);
+		expect(timerfd_is_set(fd));
+		expect(!fd_readable(fd));
+		expect_eq(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+		expect_eq(stats_of(rig.hub).owner_wakeups, wakeups);
+	}
+	rig_close(&rig);
+	expect_eq(timerfd_find(), -1);
+}
+END_TEST
+
+/* Law 8: with far timers and a clock that nobody sets, the owner sleeps. */
+START_TEST(quiet_on_every_clock)
+{
+	struct rig rig = rig_clock(clocks[_i].clock);
+	uint64_t wakeups;
+
+	arm_after(rig.queue, HOUR, 0);
+	wakeups = stats_settled(rig.hub).owner_wakeups;
+	for (unsigned i = 0; i < 100; i++)
+		arm_after(rig.queue, 2 * HOUR, 0);
+	clock_sleep_ns(100 * MS);
+	expect_eq(stats_of(rig.hub).owner_wakeups, wakeups);
+	expect_eq(stats_of(rig.hub).clock_jumps, 0);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- without timerfds ---- */
+
+static void deny(int call)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+
+	expect(filter);
+	expect_eq(seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), call, 0), 0);
+	expect_eq(seccomp_load(filter), 0);
+	seccomp_release(filter);
+}
+
+START_TEST(denied_timerfd_is_told_at_open)
+{
+	struct timerhub_config config = { .size = sizeof(config),
+		                          .clock = clocks[_i].clock,
+		                          .sleeper = sleeper_asked() };
+	bool wanted = clocks[_i].settime_flags != 0;
+	unsigned fds = process_fd_count();
+	struct timerhub *hub = NULL;
+
+	deny(SCMP_SYS(timerfd_create));
+	expect_eq(timerhub_open(&hub, &config), wanted ? -EPERM : 0);
+	expect_eq(hub == NULL, wanted);
+	timerhub_close(hub);
+	expect_eq(process_fd_count(), fds);
+}
+END_TEST
+
+/* Refused only later: the owner then sleeps by the relative time, and looks at the clock. */
+START_TEST(denied_setting_of_the_timerfd_loses_nothing)
+{
+	struct rig rig;
+
+	deny(SCMP_SYS(timerfd_settime));
+	rig = rig_clock(clocks[_i].clock);
+	expire_some(&rig, clocks[_i].id);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- a time namespace ---- */
+
+/* False if the child says that it could not even try. */
+static bool child_tried(pid_t child)
+{
+	int status;
+
+	while (waitpid(child, &status, 0) < 0)
+		expect_eq(errno, EINTR);
+	expect(WIFEXITED(status));
+	if (WEXITSTATUS(status) == REFUSED)
+		return false;
+	expect_eq(WEXITSTATUS(status), 0);
+	return true;
+}
+
+/* Ours, or as anybody in a user namespace. */
+static int namespace_make(void)
+{
+	return unshare(CLONE_NEWTIME) < 0 ? unshare(CLONE_NEWUSER | CLONE_NEWTIME) : 0;
+}
+
+static void namespace_set(const char *clock, int64_t ahead_s)
+{
+	char offset[64];
+	int length = snprintf(offset, sizeof(offset), "%s %lld 0\n", clock, (long long)ahead_s);
+	int fd = open("/proc/self/timens_offsets", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, offset, (size_t)length) != length)
+		_exit(REFUSED);
+	close(fd);
+}
+
+/*
+ * Run `within` in a child of ours whose clocks are that far ahead, the wall clock excepted, of
+ * which there is but one. False if that is refused.
+ */
+static bool in_namespace(int64_t ahead_s, void (*within)(int64_t ahead_s))
+{
+	pid_t parent = fork();
+
+	if (parent == 0) {
+		pid_t child;
+
+		if (namespace_make() < 0)
+			_exit(REFUSED);
+		namespace_set("boottime", ahead_s);
+		namespace_set("monotonic", ahead_s);
+		child = fork(); /* the first to be inside */
+		if (child == 0) {
+			within(ahead_s);
+			_exit(0);
+		}
+		child_ends_well(child);
+		_exit(0);
+	}
+	return child_tried(parent);
+}
+
+static uint64_t outside_ns[COUNT_OF(clocks)];
+
+static void within_namespace_by(unsigned clock, int64_t ahead_s)
+{
+	struct rig rig = rig_clock(clocks[clock].clock);
+	struct timerhub_event event;
+	uint64_t start_ns;
+
+	if (clocks[clock].id == CLOCK_REALTIME)
+		ahead_s = 0;
+	expect_cmp(timerhub_now(rig.hub), >=, outside_ns[clock] + (uint64_t)ahead_s * SEC);
+	/* Not the clock outside: HOUR is more than this test ever takes. */
+	expect_cmp(timerhub_now(rig.hub), <, outside_ns[clock] + (uint64_t)ahead_s * SEC + HOUR);
+	expire_some(&rig, clocks[clock].id);
+	start_ns = clock_now_ns();
+	arm_after(rig.queue, 100 * MS, 'X');
+	expect_eq(timerhub_wait(rig.queue, &event, 1, ARRIVES), 1);
+	expect_cmp(clock_now_ns() - start_ns, >=, 100 * MS);
+	rig_close(&rig);
+}
+
+static void within_namespace(int64_t ahead_s)
+{
+	for (unsigned i = 0; i < COUNT_OF(clocks); i++)
+		within_namespace_by(i, ahead_s);
+}
+
+/* Forward, and back by half of what the machine has been up for: a clock cannot be below 0. */
+START_TEST(every_clock_is_right_in_a_time_namespace)
+{
+	int64_t ahead_s = _i == 0 ? 300000 : -(int64_t)(kernel_ns(CLOCK_MONOTONIC) / SEC / 2);
+
+	for (unsigned i = 0; i < COUNT_OF(clocks); i++)
+		outside_ns[i] = kernel_ns(clocks[i].id);
+	if (!in_namespace(ahead_s, within_namespace))
+		printf("skipped: no time namespace may be made here\n");
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("clocks", argc, argv);
+	tests_add_loop(clock_of_the_hub_is_the_one_asked_for, 30, COUNT_OF(clocks));
+	tests_add_loop(never_early_by_the_clock_of_the_hub, 60, COUNT_OF(clocks));
+	tests_add_loop(never_early_by_the_clock_of_the_hub_with_spin, 60, COUNT_OF(clocks));
+	tests_add_loop(owner_sleeps_on_a_timer_of_the_clock, 60, COUNT_OF(clocks));
+	tests_add_loop(quiet_on_every_clock, 60, COUNT_OF(clocks));
+	tests_add_loop(denied_timerfd_is_told_at_open, 30, COUNT_OF(clocks));
+	tests_add_loop(denied_setting_of_the_timerfd_loses_nothing, 60, COUNT_OF(clocks));
+	tests_add_loop(every_clock_is_right_in_a_time_namespace, 60, 2);
+	return tests_run();
+}

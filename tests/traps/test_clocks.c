@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The wall clock set under a hub, forward and back, while the owner sleeps or works and while
+ * expiries wait to be taken. The hub's wall clock is set apart from the kernel's (lib/alarm.h), so
+ * the machine's is left alone.
+ */
+#include "puppet.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "alarm.h"
+
+static uint64_t ahead_ns; /* of the kernel's wall clock, modulo 2^64 */
+
+static void clock_jump(int64_t ns)
+{
+	ahead_ns += (uint64_t)ns;
+	alarm_test_set_clock(ahead_ns);
+}
+
+static struct rig rig_realtime(uint64_t spin_ns)
+{
+	struct rig rig = { .hub = NULL };
+	struct timerhub_config config = { .size = sizeof(config),
+		                          .timers_max = 4096,
+		                          .clock = TIMERHUB_CLOCK_REALTIME,
+		                          .sleeper = rig_sleeper(),
+		                          .spin_ns = spin_ns };
+
+	expect_eq(timerhub_open(&rig.hub, &config), 0);
+	expect_eq(timerhub_queue_open(rig.hub, &rig.queue, NULL), 0);
+	return rig;
+}
+
+static uint64_t now_of(const struct rig *rig)
+{
+	return timerhub_now(rig->hub);
+}
+
+static uint64_t remaining(const struct rig *rig, timerhub_timer timer)
+{
+	uint64_t left_ns = 0;
+
+	expect_eq(timerhub_remaining(rig->hub, timer, &left_ns), 0);
+	return left_ns;
+}
+
+/* Returns when the owner has put that many expiries into queues. */
+static void wait_expired(const struct rig *rig, uint64_t count)
+{
+	uint64_t until_ns = monotonic_ns() + ARRIVES;
+
+	while (stats_of(rig->hub).expired < count) {
+		expect_lt(monotonic_ns(), until_ns);
+		sleep_ns(100 * US);
+	}
+}
+
+/* Returns when the owner has been told of that many settings of the clock. */
+static void wait_jumps(const struct rig *rig, uint64_t count)
+{
+	uint64_t until_ns = monotonic_ns() + ARRIVES;
+
+	while (stats_of(rig->hub).clock_jumps < count) {
+		expect_lt(monotonic_ns(), until_ns);
+		sleep_ns(100 * US);
+	}
+}
+
+START_TEST(forward_delivers_what_is_due_at_once_and_in_order)
+{
+	struct rig rig = rig_realtime(0);
+	uint64_t now_ns = now_of(&rig);
+
+	for (unsigned i = 0; i < 10; i++)
+		(void)arm_at(&rig, now_ns + HOUR + (i * 7 % 10) * SEC, i * 7 % 10);
+	(void)arm_at(&rig, now_ns + 3 * HOUR, 99);
+	owner_settles(rig.hub);
+	clock_jump((int64_t)(2 * HOUR));
+	for (unsigned i = 0; i < 10; i++) {
+		struct timerhub_event event = expect_event(&rig, i);
+
+		expect_eq(event.expires_ns, now_ns + HOUR + i * SEC);
+		expect_le(event.expires_ns, now_of(&rig));
+	}
+	expect_nothing(&rig);
+	wait_jumps(&rig, 1);
+	owner_settles(rig.hub);
+	expect_eq(stats_of(rig.hub).clock_jumps, 1);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(back_makes_timers_wait)
+{
+	struct rig rig = rig_realtime(0);
+	uint64_t at_ns = now_of(&rig) + 300 * MS;
+	timerhub_timer timer = arm_at(&rig, at_ns, 'X');
+
+	owner_settles(rig.hub);
+	clock_jump(-(int64_t)HOUR);
+	wait_jumps(&rig, 1);
+	sleep_ns(400 * MS);
+	expect_nothing(&rig);
+	expect_lt(HOUR / 2, remaining(&rig, timer));
+	clock_jump((int64_t)HOUR);
+	expect_eq(expect_event(&rig, 'X').expires_ns, at_ns);
+	wait_jumps(&rig, 2);
+	rig_close(&rig);
+}
+END_TEST
+
+/* What is armed now is earlier than what the owner promised, and than all that it ever saw. */
+START_TEST(back_leaves_new_timers_in_time_and_in_order)
+{
+	struct rig rig = rig_realtime(0);
+	uint64_t now_ns = now_of(&rig);
+
+	(void)arm_at(&rig, now_ns + HOUR, 'Z');
+	(void)arm_at(&rig, now_ns + 1, 'A');
+	expect_event(&rig, 'A');
+	owner_settles(rig.hub);
+	clock_jump(-2 * (int64_t)HOUR);
+	wait_jumps(&rig, 1);
+	now_ns = now_of(&rig);
+	(void)arm_at(&rig, now_ns + 60 * MS, 'D');
+	(void)arm_at(&rig, now_ns + 20 * MS, 'B');
+	(void)arm_at(&rig, now_ns + 40 * MS, 'C');
+	for (uint64_t data = 'B'; data <= 'D'; data++)
+		expect_le(expect_event(&rig, data).expires_ns, now_of(&rig));
+	clock_jump(3 * (int64_t)HOUR);
+	expect_event(&rig, 'Z');
+	rig_close(&rig);
+}
+END_TEST
+
+/* Law 1 by the clock at the time of delivery: what had expired has not, if the clock says so. */
+START_TEST(back_withdraws_what_was_not_yet_delivered)
+{
+	for (unsigned how = 0; how < 3; how++) {
+		struct rig rig = rig_realtime(0);
+		uint64_t at_ns = now_of(&rig) - 77;
+		timerhub_timer timer = arm_at(&rig, at_ns, 'X');
+		struct timerhub_event event;
+
+		wait_expired(&rig, 1);
+		expect_eq(remaining(&rig, timer), 0);
+		clock_jump(-(int64_t)HOUR);
+		expect_lt(HOUR / 2, remaining(&rig, timer));
+		if (how == 0)
+			expect_eq(timerhub_drain(rig.queue, &event, 1), 0);
+		else if (how == 1)
+			expect_eq(timerhub_dispatch(rig.queue, 5), 0);
+		else
+			expect_eq(timerhub_wait(rig.queue, &event, 1, 10 * MS), 0);
+		expect(!fd_readable(rig.queue));
+		expect_lt(HOUR / 2, remaining(&rig, timer));
+		clock_jump((int64_t)HOUR);
+		expect_eq(expect_event(&rig, 'X').expires_ns, at_ns); /* to the nanosecond */
+		expect_nothing(&rig);
+		expect_eq(stats_of(rig.hub).delivered, 1);
+		rig_close(&rig);
+	}
+}
+END_TEST
+
+START_TEST(back_leaves_a_withdrawn_expiry_to_be_cancelled_and_moved)
+{
+	struct rig rig = rig_realtime(0);
+	timerhub_timer moved = arm_at(&rig, now_of(&rig), 'M');
+	timerhub_timer cancelled = arm_at(&rig, now_of(&rig), 'C');
+
+	wait_expired(&rig, 2);
+	clock_jump(-(int64_t)HOUR);
+	expect_nothing(&rig);
+	expect_eq(timerhub_cancel(rig.hub, cancelled), 0);
+	expect_eq(timerhub_rearm(rig.hub, moved, 10 * MS, 0), 0);
+	expect_event(&rig, 'M');
+	clock_jump(2 * (int64_t)HOUR);
+	owner_settles(rig.hub);
+	expect_nothing(&rig);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- periodic timers ---- */
+
+START_TEST(forward_counts_the_periods_that_were_jumped_over)
+{
+	struct rig rig = rig_realtime(0);
+	uint64_t first_ns = now_of(&rig) + HOUR;
+	timerhub_timer timer = arm_periodic(&rig, first_ns, HOUR, 'P');
+	struct timerhub_event event;
+
+	owner_settles(rig.hub);
+	clock_jump(5 * (int64_t)HOUR + (int64_t)HOUR / 2);
+	event = expect_event(&rig, 'P');
+	expect_eq(event.expires_ns, first_ns);
+	expect_eq(event.count, 5);
+	expect_nothing(&rig);
+	clock_jump((int64_t)HOUR);
+	event = expect_event(&rig, 'P');
+	expect_eq(event.expires_ns, first_ns + 5 * HOUR);
+	expect_eq(event.count, 1);
+	expect_eq(timerhub_cancel(rig.hub, timer), 0);
+	rig_close(&rig);
+}
+END_TEST
+
+/* The next period is the one after the last delivered: none is delivered twice. */
+START_TEST(back_repeats_no_period)
+{
+	struct rig rig = rig_realtime(0);
+	uint64_t first_ns = now_of(&rig);
+	struct timerhub_event event;
+
+	(void)arm_periodic(&rig, first_ns, HOUR, 'P');
+	expect_eq(expect_event(&rig, 'P').expires_ns, first_ns);
+	clock_jump(-3 * (int64_t)HOUR);
+	wait_jumps(&rig, 1);
+	for (unsigned i = 0; i < 3; i++) {
+		clock_jump((int64_t)HOUR);
+		wait_jumps(&rig, 2 + i);
+		owner_settles(rig.hub);
+		expect_nothing(&rig);
+	}
+	clock_jump((int64_t)HOUR);
+	event = expect_event(&rig, 'P');
+	expect_eq(event.expires_ns, first_ns + HOUR);
+	expect_eq(event.count, 1);
+	rig_close(&rig);
+}
+END_TEST
+
+/*
+ * The owner had filed a far period, or none, when the clock went back beneath the delivery: every
+ * phase from the one that is delivered on must come all the same.
+ */
+START_TEST(back_beneath_an_undelivered_period_skips_none)
+{
+	for (unsigned parked = 0; parked < 2; parked++) {
+		struct rig rig = rig_realtime(0);
+		uint64_t first_ns = now_of(&rig) - 10 * HOUR;
+		struct timerhub_event event;
+
+		(void)arm_periodic(&rig, first_ns, HOUR, 'P');
+		wait_expired(&rig, 1); /* filed for the eleventh hour */
+		if (parked == 1)
+			clock_jump(2 * (int64_t)HOUR);
+		owner_settles(rig.hub);
+		clock_jump(parked ? -10 * (int64_t)HOUR : -8 * (int64_t)HOUR);
+		event = expect_event(&rig, 'P');
+		expect_eq(event.expires_ns, first_ns);
+		expect_eq(event.count, 3);
+		for (uint64_t hour = 3; hour < 6; hour++) {
+			owner_settles(rig.hub);
+			expect_nothing(&rig);
+			clock_jump((int64_t)HOUR);
+			event = expect_event(&rig, 'P');
+			expect_eq(event.expires_ns, first_ns + hour * HOUR);
+			expect_eq(event.count, 1);
+		}
+		clock_jump(-24 * (int64_t)HOUR);
+		owner_settles(rig.hub);
+		expect_nothing(&rig);
+		rig_close(&rig);
+	}
+}
+END_TEST
+
+/* ---- the owner at work ---- */
+
+START_TEST(set_while_the_owner_works_is_noticed)
+{
+	static const enum test_point points[] = { TEST_POINT_OWNER_BEFORE_INBOX,
+		                                  TEST_POINT_OWNER_BEFORE_PROMISE };
+
+	for (unsigned i = 0; i < COUNT_OF(points); i++) {
+		struct rig rig = rig_realtime(0);
+
+		(void)arm_at(&rig, now_of(&rig) + HOUR, 'X');
+		owner_settles(rig.hub);
+		owner_stop_at(points[i], 1);
+		(void)arm_at(&rig, now_of(&rig), 'W');
+		owner_wait_stopped();
+		clock_jump(2 * (int64_t)HOUR);
+		owner_release();
+		expect_event(&rig, 'W');
+		expect_event(&rig, 'X');
+		rig_close(&rig);
+	}
+}
+END_TEST
+
+/* The deadline was an instant away, and the owner spins; now it is an hour away, and it sleeps. */
+START_TEST(back_ends_a_spin)
+{
+	struct rig rig = rig_realtime(10 * SEC);
+	uint64_t wakeups, until_ns = monotonic_ns() + ARRIVES;
+
+	(void)arm_at(&rig, now_of(&rig) + 8 * SEC, 'X');
+	sleep_ns(50 * MS);
+	wakeups = stats_of(rig.hub).owner_wakeups;
+	clock_jump(-(int64_t)HOUR);
+	/* Only who sleeps can be told of the clock. */
+	while (stats_of(rig.hub).clock_jumps == 0) {
+		expect_lt(monotonic_ns(), until_ns);
+		sleep_ns(MS);
+	}
+	clock_jump(2 * (int64_t)HOUR);
+	expect_event(&rig, 'X');
+	expect_lt(wakeups, stats_of(rig.hub).owner_wakeups);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(set_while_nothing_is_armed_is_counted)
+{
+	struct rig rig = rig_realtime(0);
+
+	for (unsigned i = 1; i <= 5; i++) {
+		clock_jump(i % 2 ? (int64_t)HOUR : -(int64_t)HOUR);
+		wait_jumps(&rig, i);
+		owner_settles(rig.hub);
+		expect_eq(stats_of(rig.hub).clock_jumps, i);
+	}
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- at random, against a table ---- */
+
+#define TIMERS 64
+
+struct model_timer {
+	timerhub_timer timer; /* 0: not live */
+	uint64_t at_ns;
+	bool rounded; /* re-armed: to the next 64 ns */
+};
+
+static struct model_timer model[TIMERS];
+
+static void model_take(struct rig *rig)
+{
+	struct timerhub_event events[8];
+	int count;
+
+	while ((count = timerhub_drain(rig->queue, events, COUNT_OF(events))) > 0) {
+		uint64_t now_ns = now_of(rig);
+
+		for (int i = 0; i < count; i++) {
+			struct model_timer *timer = &model[events[i].data];
+
+			expect_eq(timer->timer, events[i].timer);
+			expect_le(timer->at_ns, events[i].expires_ns);
+			expect_lt(events[i].expires_ns, timer->at_ns + (timer->rounded ? 64 : 1));
+			expect_le(events[i].expires_ns, now_ns); /* nobody set it since */
+			timer->timer = 0;
+		}
+	}
+	expect_eq(count, 0);
+}
+
+static void model_touch(struct rig *rig, struct dice *dice, unsigned index)
+{
+	struct model_timer *timer = &model[index];
+	uint64_t at_ns = now_of(rig) + dice_magnitude(dice, 43);
+
+	if (dice_one_in(dice, 8))
+		at_ns -= dice_magnitude(dice, 40);
+	if (timer->timer == 0) {
+		timer->timer = arm_at(rig, at_ns, index);
+		timer->rounded = false;
+		timer->at_ns = at_ns;
+	} else if (dice_one_in(dice, 2)) {
+		expect_eq(timerhub_rearm(rig->hub, timer->timer, at_ns, TIMERHUB_ABSOLUTE), 0);
+		timer->rounded = true;
+		timer->at_ns = at_ns;
+	} else {
+		expect_eq(timerhub_cancel(rig->hub, timer->timer), 0);
+		timer->timer = 0;
+	}
+}
+
+/* All that is due by the clock as it stands arrives, and nothing else. */
+static void model_settle(struct rig *rig)
+{
+	uint64_t until_ns = monotonic_ns() + ARRIVES;
+	uint64_t now_ns = now_of(rig);
+
+	for (unsigned i = 0; i < TIMERS; i++)
+		while (model[i].timer != 0 && model[i].at_ns + 64 <= now_ns) {
+			expect_lt(monotonic_ns(), until_ns);
+			sleep_ns(20 * US);
+			model_take(rig);
+		}
+}
+
+START_TEST(set_at_random_loses_nothing_and_is_never_early)
+{
+	struct rig rig = rig_realtime(0);
+	struct dice dice = dice_new(1);
+	unsigned steps = scaled(4000);
+
+	memset(model, 0, sizeof(model));
+	for (unsigned step = 0; step < steps; step++) {
+		expect_context("step", step, 0);
+		for (unsigned i = 0; i < 4; i++)
+			model_touch(&rig, &dice, (unsigned)dice_below(&dice, TIMERS));
+		if (dice_one_in(&dice, 4)) {
+			int64_t jump_ns = (int64_t)dice_magnitude(&dice, 43);
+
+			clock_jump(dice_one_in(&dice, 2) ? jump_ns : -jump_ns);
+		}
+		if (dice_one_in(&dice, 2))
+			model_take(&rig);
+		if (dice_one_in(&dice, 16))
+			model_settle(&rig);
+	}
+	clock_jump((int64_t)1 << 44);
+	clock_jump((int64_t)1 << 44);
+	model_settle(&rig);
+	for (unsigned i = 0; i < TIMERS; i++)
+		expect_eq(model[i].timer, 0);
+	expect_eq(stats_of(rig.hub).live, 0);
+	rig_close(&rig);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	puppets_begin("clocks", argc, argv);
+	tests_add(forward_delivers_what_is_due_at_once_and_in_order, 30);
+	tests_add(back_makes_timers_wait, 30);
+	tests_add(back_leaves_new_timers_in_time_and_in_order, 30);
+	tests_add(back_withdraws_what_was_not_yet_delivered, 30);
+	tests_add(back_leaves_a_withdrawn_expiry_to_be_cancelled_and_moved, 30);
+	tests_add(forward_counts_the_periods_that_were_jumped_over, 30);
+	tests_add(back_repeats_no_period, 30);
+	tests_add(back_beneath_an_undelivered_period_skips_none, 60);
+	tests_add(set_while_the_owner_works_is_noticed, 30);
+	tests_add(back_ends_a_spin, 60);
+	tests_add(set_while_nothing_is_armed_is_counted, 30);
+	tests_add(set_at_random_loses_nothing_and_is_never_early, 120);
+	return tests_run();
+}
