@@ -9,8 +9,10 @@
 #ifndef TIMERHUB_CPU_H
 #define TIMERHUB_CPU_H
 
-#if defined(__has_include)
-#if __has_include(<sys/rseq.h>)
+#include <stdint.h>
+
+#if defined(__GLIBC__)
+#if __GLIBC_PREREQ(2, 35)
 #include <sys/rseq.h>
 #define CPU_HAS_RSEQ 1
 #endif
