@@ -19,11 +19,13 @@ enum test_point {
 	TEST_POINT_ARM_BEFORE_PUBLISH,   /* slot taken, word not yet written */
 	TEST_POINT_SUBMIT_BEFORE_PUSH,   /* the word says "in the inbox", the inbox does not */
 	TEST_POINT_SUBMIT_AFTER_PUSH,    /* pushed, the promise not yet read */
+	TEST_POINT_REARM_BEFORE_CAS,     /* nanoseconds forgotten, word not yet changed */
 	TEST_POINT_CANCEL_BEFORE_FREE,   /* dead and pushed, slot not yet in the free list */
 	TEST_POINT_WAKE_BEFORE_RECORD,   /* owner woken, pass not yet recorded */
 	TEST_POINT_OWNER_BEFORE_INBOX,   /* pass numbered, clock read, inbox not yet looked at */
 	TEST_POINT_OWNER_BEFORE_PROMISE, /* expired, next deadline known, promise not yet changed */
 	TEST_POINT_OWNER_AFTER_PROMISE,  /* promise raised, second look not yet taken */
+	TEST_POINT_OWNER_BEFORE_CAS,     /* found due, word not yet changed */
 	TEST_POINT_OWNER_BEFORE_PUBLISH, /* word says pending, outbox does not yet */
 	TEST_POINT_CONSUME_BEFORE_CAS,   /* taken from the outbox, word not yet changed */
 	TEST_POINT_CONSUME_BEFORE_REARM, /* aux word of a periodic one written, word not yet */

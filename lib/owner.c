@@ -267,6 +267,7 @@ static void owner_expire_slot(struct owner *owner, uint32_t slot)
 			u64_count(&owner->counts->refiled, 1);
 			return;
 		}
+		test_point(TEST_POINT_OWNER_BEFORE_CAS);
 		if (!u64_cas_seq_cst(&hot->word, &word, word_with_phase(word, TIMER_PENDING)))
 			continue;
 		if (aux_generation(u64_load_relaxed(&hot->aux) ^ aux) != 0) {

@@ -344,11 +344,16 @@ static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_ti
 		if (!timer_is(word, aux, timer))
 			return -ENOENT;
 		hot_forget_residue(hot, aux);
-		rearmed = word_rearmed(word, units_from_ns(deadline_ns));
+		/*
+		 * Touched: who has read the word, and the nanoseconds that are now forgotten, must
+		 * not find it unchanged, nor come back.
+		 */
+		rearmed = word_rearmed(word_touched(word), units_from_ns(deadline_ns));
 		/* The owner has an armed timer filed no later than this: it need not be told. */
 		submit = word_phase(word) != TIMER_ARMED || word_units(rearmed) < word_units(word);
 		if (submit)
 			rearmed |= WORD_INBOX;
+		test_point(TEST_POINT_REARM_BEFORE_CAS);
 	} while (!u64_cas_seq_cst(&hot->word, &word, rearmed));
 	if (!hub_hit(hot, timer) && hub_undo(hub, slot, word, rearmed))
 		return -ENOENT;
@@ -379,7 +384,7 @@ int timerhub_rearm(struct timerhub *hub, timerhub_timer timer, uint64_t expires_
 	/* The aux word must be bare: the handle's generation, no flags, no residue to forget. */
 	bare = aux_make(handle_generation(timer), 0, 0);
 	if (u64_load_relaxed(&hot->aux) != bare || word_phase(word) != TIMER_ARMED ||
-	    rearmed < word || !u64_cas_seq_cst(&hot->word, &word, rearmed))
+	    rearmed <= word || !u64_cas_seq_cst(&hot->word, &word, rearmed))
 		return hub_rearm(hub, timer, expires_ns, TIMERHUB_ABSOLUTE);
 	if (hub_hit(hot, timer) || !hub_undo(hub, handle_slot(timer), word, rearmed))
 		return 0;

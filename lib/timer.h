@@ -146,9 +146,10 @@ static inline uint64_t units_from_ns(uint64_t deadline_ns)
  */
 
 /*
- * The tag moves on with each life and with each look of the owner's, lest a word come back while a
- * thread is held up between reading and changing it. It may, after eight such steps to the very
- * same deadline; so who has changed a word looks at the generation once more, see hub_undo().
+ * The tag moves on with each life, with each look of the owner's and with each re-arm but the plain
+ * one to a later deadline, lest a word come back while a thread is held up between reading and
+ * changing it. It may, after eight such steps to the very same deadline; so who has changed a word
+ * looks at the generation once more, see hub_undo().
  */
 static inline uint64_t word_next_tag(uint64_t word)
 {
@@ -165,11 +166,16 @@ static inline uint64_t word_armed(uint64_t free_word, uint64_t units)
 	       WORD_INBOX | TIMER_ARMED;
 }
 
+/* The same, but to who compares. */
+static inline uint64_t word_touched(uint64_t word)
+{
+	return (word & ~(WORD_TAG_MASK << WORD_TAG_SHIFT)) | word_next_tag(word);
+}
+
 /* The owner has taken the slot out of the inbox, and looks at this word. */
 static inline uint64_t word_looked_at(uint64_t word)
 {
-	return (word & ~(WORD_TAG_MASK << WORD_TAG_SHIFT) & ~WORD_INBOX_FLAGS) |
-	       word_next_tag(word);
+	return word_touched(word) & ~WORD_INBOX_FLAGS;
 }
 
 /* ARMED, PENDING, PARKED → ARMED with another deadline. */

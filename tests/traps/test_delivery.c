@@ -513,6 +513,54 @@ START_TEST(law_1_periodic_rearmed_under_a_stopped_delivery_is_not_early)
 }
 END_TEST
 
+/* ---- the nanoseconds of a deadline, which are kept beside the word ---- */
+
+/* The deadline moves within its 64 ns: the owner, who has read the old nanoseconds, must notice. */
+START_TEST(law_4_rearm_to_the_same_unit_wins_over_a_stopped_owner)
+{
+	struct rig rig = rig_manual(1);
+	struct puppet owner = puppet_of(&rig, ADVANCE);
+	timerhub_timer timer = arm_at(&rig, 100, 'X');
+
+	owner.deed.at_ns = 100;
+	puppet_start(&owner, TEST_POINT_OWNER_BEFORE_CAS);
+	expect_eq(timerhub_rearm(rig.hub, timer, 128, TIMERHUB_ABSOLUTE), 0);
+	puppet_finish(&owner);
+	expect_nothing(&rig);
+	advance(&rig, 127);
+	expect_nothing(&rig);
+	advance(&rig, 128);
+	expect_eq(expect_event(&rig, 'X').expires_ns, 128);
+	rig_close(&rig);
+}
+END_TEST
+
+/* The same, when another re-arm, which goes no further, has made the nanoseconds forgotten. */
+START_TEST(law_4_rearm_to_the_same_unit_wins_beside_another_rearm)
+{
+	struct rig rig = rig_manual(1);
+	struct puppet owner = puppet_of(&rig, ADVANCE);
+	struct puppet other = puppet_of(&rig, REARM);
+	timerhub_timer timer = arm_at(&rig, 100, 'X');
+
+	owner.deed.at_ns = 100;
+	puppet_start(&owner, TEST_POINT_OWNER_BEFORE_CAS);
+	other.deed.timer = timer;
+	other.deed.at_ns = 640;
+	puppet_start(&other, TEST_POINT_REARM_BEFORE_CAS);
+	expect_eq(timerhub_rearm(rig.hub, timer, 128, TIMERHUB_ABSOLUTE), 0);
+	puppet_finish(&owner);
+	expect_nothing(&rig);
+	puppet_finish(&other);
+	expect_eq(other.deed.result, 0);
+	advance(&rig, 639);
+	expect_nothing(&rig);
+	advance(&rig, 640);
+	expect_eq(expect_event(&rig, 'X').expires_ns, 640);
+	rig_close(&rig);
+}
+END_TEST
+
 /* ---- the owner between word and outbox ---- */
 
 /* The timer is pending, and in no queue yet. Cancelled, its slot lives again at once. */
@@ -611,6 +659,8 @@ int main(int argc, char **argv)
 	tests_add(periodic_delivery_survives_being_parked_under_its_hands, 20);
 	tests_add(periodic_cancelled_under_a_stopped_delivery_is_gone, 20);
 	tests_add(law_1_periodic_rearmed_under_a_stopped_delivery_is_not_early, 20);
+	tests_add(law_4_rearm_to_the_same_unit_wins_over_a_stopped_owner, 20);
+	tests_add(law_4_rearm_to_the_same_unit_wins_beside_another_rearm, 20);
 	tests_add(law_3_cancel_before_the_owner_publishes, 20);
 	tests_add(law_4_rearm_before_the_owner_publishes, 20);
 	tests_add(second_thread_is_not_let_into_advance, 20);
