@@ -105,33 +105,56 @@ static bool deliver_rearm(struct timerhub *hub, struct delivery *delivery, uint6
 }
 
 /*
+ * Write the next deadline's nanoseconds, before the word is moved to it; until then its deadline
+ * reads as rounded up. Returns false if somebody was quicker. The aux word names the generation, so
+ * that this cannot hit another life.
+ *
+ * A re-arm that read the word before us, and has forgotten the nanoseconds, would not see ours, and
+ * may move to the very unit that they are of. So the word is touched first: that re-arm has to
+ * begin anew. One that reads the word after us finds our nanoseconds, or makes us fail here.
+ */
+static bool delivery_write_aux(struct delivery *delivery, uint64_t aux)
+{
+	uint64_t touched = word_touched(delivery->word);
+	uint64_t before = delivery->aux;
+
+	if (aux != aux_rounded(aux)) {
+		if (!u64_cas_seq_cst(&delivery->hot->word, &delivery->word, touched))
+			return false;
+		delivery->word = touched;
+		test_point(TEST_POINT_CONSUME_TOUCHED);
+	}
+	if (u64_cas_acq_rel(&delivery->hot->aux, &before, aux))
+		return true;
+	delivery->word = u64_load_acquire(&delivery->hot->word); /* [armed] */
+	return false;
+}
+
+/*
  * Deliver a periodic timer: count the periods that have passed, and arm it for the next on the
  * original phase. False if its words changed meanwhile.
  */
 static bool deliver_periodic(struct timerhub *hub, struct delivery *delivery)
 {
 	uint64_t due_ns = delivery->event.expires_ns;
-	uint64_t missed = (delivery->now_ns - due_ns) / delivery->interval_ns;
+	/* If not yet due: a re-arm has begun, and the deadline reads as rounded up. */
+	uint64_t now_ns = delivery->now_ns > due_ns ? delivery->now_ns : due_ns;
+	uint64_t missed = (now_ns - due_ns) / delivery->interval_ns;
 	uint64_t next_ns =
 		u64_add_saturating(due_ns + missed * delivery->interval_ns, delivery->interval_ns);
 	uint64_t aux;
 
 	if (next_ns > TIMER_DEADLINE_MAX_NS)
 		next_ns = UINT64_MAX;
-	aux = aux_make(aux_generation(delivery->aux), next_ns, delivery->aux & AUX_FLAGS);
-	/*
-	 * The aux word first: until the state word follows, its deadline reads as rounded up. It
-	 * names the generation, so that this CAS cannot hit another life.
-	 */
-	if (!u64_cas_acq_rel(&delivery->hot->aux, &delivery->aux, aux)) {
-		delivery->word = u64_load_acquire(&delivery->hot->word); /* [armed] */
+	aux = aux_next(delivery->aux, next_ns);
+	if (aux != delivery->aux && !delivery_write_aux(delivery, aux))
 		return false;
-	}
 	delivery->event.count = 1 + missed;
 	if (deliver_rearm(hub, delivery, next_ns))
 		return true;
-	/* The residue that we wrote is of a deadline that does not come to be. */
-	(void)u64_cas_acq_rel(&delivery->hot->aux, &aux, aux_rounded(aux));
+	/* That deadline does not come to be. The one that it still has may keep its own. */
+	if (aux != delivery->aux)
+		(void)u64_cas_acq_rel(&delivery->hot->aux, &aux, delivery->aux);
 	return false;
 }
 

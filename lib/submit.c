@@ -309,12 +309,17 @@ int timerhub_arm_many(struct timerhub_queue *queue, const struct timerhub_spec *
 
 /* ---- re-arm ---- */
 
-/* Before a deadline moves: what is known of the old one's nanoseconds is not to be taken for it. */
+/*
+ * Before a deadline moves: what is known of the old one's nanoseconds is not to be taken for it.
+ * Not given up until it is done, or the life over: a delivery may write some meanwhile.
+ */
 static void hot_forget_residue(struct timer_hot *hot, uint64_t aux)
 {
-	if (aux !=
-	    aux_rounded(aux)) /* if others change it, they do so for a deadline of their own */
-		(void)u64_cas_acq_rel(&hot->aux, &aux, aux_rounded(aux));
+	uint64_t generation = aux_generation(aux);
+
+	while (aux_generation(aux) == generation && aux != aux_forgotten(aux))
+		if (u64_cas_acq_rel(&hot->aux, &aux, aux_forgotten(aux)))
+			return;
 }
 
 /* Whatever the case: the whole of re-arming. Model: tests/models/word.pml. */

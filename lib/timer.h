@@ -9,8 +9,8 @@
  *
  *   state word   63                     7 6   4   3      2    1     0
  *               | deadline, 64 ns units  | tag |pushed|inbox|  phase   |
- *   aux word     63          26 25               8 7      2   1       0
- *               | generation   | low deadline bits| residue |slack|periodic|
+ *   aux word     63        26 25 22 21               8 7      2   1       0
+ *               | generation |moves| low deadline bits| residue |slack|periodic|
  *   handle       63          26 25                           0
  *               | generation   | slot                          |
  */
@@ -45,7 +45,9 @@
 #define AUX_FLAGS (AUX_PERIODIC | AUX_SLACK)
 #define AUX_RESIDUE_SHIFT 2
 #define AUX_LOW_SHIFT 8
-#define AUX_LOW_MASK (((uint64_t)1 << 18) - 1)
+#define AUX_LOW_MASK (((uint64_t)1 << 14) - 1)
+#define AUX_MOVES_SHIFT 22
+#define AUX_MOVES_MASK ((uint64_t)15 << AUX_MOVES_SHIFT)
 #define AUX_GENERATION_SHIFT 26
 
 enum timer_phase {
@@ -225,7 +227,36 @@ static inline uint64_t aux_make(uint64_t generation, uint64_t deadline_ns, uint6
 /* The same life and flags, and no residue. */
 static inline uint64_t aux_rounded(uint64_t aux)
 {
-	return aux & (~(((uint64_t)1 << AUX_GENERATION_SHIFT) - 1) | AUX_FLAGS);
+	return aux & (~(((uint64_t)1 << AUX_GENERATION_SHIFT) - 1) | AUX_MOVES_MASK | AUX_FLAGS);
+}
+
+/* Another than before, to who compares. */
+static inline uint64_t aux_touched(uint64_t aux)
+{
+	return (aux & ~AUX_MOVES_MASK) |
+	       ((aux + ((uint64_t)1 << AUX_MOVES_SHIFT)) & AUX_MOVES_MASK);
+}
+
+/*
+ * What a re-arm makes of it: no residue. That of a periodic timer is another than before in any
+ * case, so that whoever is about to write a residue for an earlier deadline is stopped; one that
+ * is delivered once gets none, and stays as bare as timerhub_rearm() likes it.
+ */
+static inline uint64_t aux_forgotten(uint64_t aux)
+{
+	return aux_periodic(aux) ? aux_touched(aux_rounded(aux)) : aux_rounded(aux);
+}
+
+/*
+ * What the delivery of a periodic timer makes of it: another than before, lest two deliveries take
+ * the one's for the other's. Only where there never was a residue it stays the same.
+ */
+static inline uint64_t aux_next(uint64_t aux, uint64_t deadline_ns)
+{
+	uint64_t flags = aux & (AUX_MOVES_MASK | AUX_FLAGS);
+	uint64_t next = aux_make(aux_generation(aux), deadline_ns, flags);
+
+	return next == aux && next == aux_rounded(aux) ? aux : aux_touched(next);
 }
 
 /* The deadline, to the nanosecond where that is known; UINT64_MAX for never. */

@@ -35,6 +35,7 @@ static void hook(enum test_point point)
 	atomic_store(&puppet->stopped, true);
 	while (!atomic_load(&puppet->released))
 		sleep_ns(POLL_NS);
+	atomic_store(&puppet->released, false);
 }
 
 static void deed_do(struct deed *deed)
@@ -99,6 +100,14 @@ void puppet_start(struct puppet *puppet, enum test_point point)
 {
 	atomic_store(&puppet->stop_at, (int)point);
 	thread_start(&puppet->thread, puppet_main, puppet);
+	wait_stopped(puppet);
+}
+
+void puppet_go_on(struct puppet *puppet, enum test_point point)
+{
+	atomic_store(&puppet->stopped, false);
+	atomic_store(&puppet->stop_at, (int)point);
+	atomic_store(&puppet->released, true);
 	wait_stopped(puppet);
 }
 

@@ -48,6 +48,8 @@ struct puppet {
 
 /* Let another thread do the deed, and return when it has stopped at the point. */
 void puppet_start(struct puppet *puppet, enum test_point point);
+/* Let it go on, and return when it has stopped at this point. */
+void puppet_go_on(struct puppet *puppet, enum test_point point);
 /* Let it go on and wait until its deed is done. */
 void puppet_finish(struct puppet *puppet);
 

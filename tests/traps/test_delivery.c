@@ -561,6 +561,154 @@ START_TEST(law_4_rearm_to_the_same_unit_wins_beside_another_rearm)
 }
 END_TEST
 
+/* Delivered while a re-arm has begun, it stands for the one period that has passed. */
+START_TEST(periodic_delivered_under_a_stopped_rearm_counts_right)
+{
+	struct rig rig = rig_manual(1);
+	struct puppet rearmer = puppet_of(&rig, REARM);
+
+	rearmer.deed.timer = arm_periodic(&rig, 100, 1000, 'P');
+	rearmer.deed.at_ns = 6400;
+	advance(&rig, 100);
+	puppet_start(&rearmer, TEST_POINT_REARM_BEFORE_CAS);
+	expect_eq(expect_event(&rig, 'P').count, 1);
+	puppet_finish(&rearmer);
+	expect_eq(rearmer.deed.result, 0);
+	advance(&rig, 6399);
+	expect_nothing(&rig);
+	advance(&rig, 6400);
+	expect_eq(expect_event(&rig, 'P').expires_ns, 6400);
+	rig_close(&rig);
+}
+END_TEST
+
+/*
+ * The owner takes the slot out of the inbox, where a thread stopped in its former life has put it
+ * late, while it is being delivered: that must not cost its phase some nanoseconds.
+ */
+static void check_look_under_delivery(enum test_point point)
+{
+	struct rig rig = rig_manual(1);
+	struct puppet drainer = puppet_of(&rig, DRAIN);
+	struct puppet rearmer = puppet_of(&rig, REARM);
+	timerhub_timer former = arm_at(&rig, 1000000, 'F');
+
+	expect_context("point", point, 0);
+	advance(&rig, 10);
+	rearmer.deed.timer = former;
+	rearmer.deed.at_ns = 6400;
+	puppet_start(&rearmer, TEST_POINT_SUBMIT_BEFORE_PUSH);
+	expect_eq(timerhub_cancel(rig.hub, former), 0);
+	(void)arm_periodic(&rig, 100, 1000, 'P');
+	advance(&rig, 100);
+	puppet_start(&drainer, point);
+	puppet_finish(&rearmer);
+	advance(&rig, 200);
+	puppet_finish(&drainer);
+	expect_events(&drainer, 1, "P");
+	expect_eq(drainer.deed.events[0].expires_ns, 100);
+	advance(&rig, 1099);
+	expect_nothing(&rig);
+	advance(&rig, 1100);
+	expect_eq(expect_event(&rig, 'P').expires_ns, 1100);
+	rig_close(&rig);
+}
+
+START_TEST(periods_keep_their_phase_when_looked_at_under_a_stopped_delivery)
+{
+	check_look_under_delivery(TEST_POINT_CONSUME_BEFORE_CAS);
+	check_look_under_delivery(TEST_POINT_CONSUME_TOUCHED);
+	check_look_under_delivery(TEST_POINT_CONSUME_BEFORE_REARM);
+}
+END_TEST
+
+/*
+ * Re-armed to the very 64 ns in which the next period lies, by a thread stopped before the delivery
+ * or by another one after it: the nanoseconds of that period are not taken for the new deadline's.
+ */
+static void check_rearm_to_the_next_period(uint64_t first_ns, bool stopped)
+{
+	struct rig rig = rig_manual(1);
+	struct puppet drainer = puppet_of(&rig, DRAIN);
+	struct puppet rearmer = puppet_of(&rig, REARM);
+	timerhub_timer timer = arm_periodic(&rig, first_ns, 1000, 'P');
+	uint64_t next_ns = first_ns + 1000, at_ns = (next_ns | 63) + 1;
+
+	expect_context("first, stopped", first_ns, stopped);
+	rearmer.deed.timer = timer;
+	rearmer.deed.at_ns = at_ns;
+	advance(&rig, first_ns);
+	if (stopped)
+		puppet_start(&rearmer, TEST_POINT_REARM_BEFORE_CAS);
+	puppet_start(&drainer, TEST_POINT_CONSUME_BEFORE_REARM);
+	if (stopped)
+		puppet_finish(&rearmer);
+	else
+		expect_eq(timerhub_rearm(rig.hub, timer, at_ns, TIMERHUB_ABSOLUTE), 0);
+	advance(&rig, next_ns);
+	expect_nothing(&rig);
+	puppet_finish(&drainer);
+	advance(&rig, at_ns - 1);
+	expect_nothing(&rig);
+	advance(&rig, at_ns);
+	expect_eq(expect_event(&rig, 'P').expires_ns, at_ns);
+	rig_close(&rig);
+}
+
+/* The same where the re-arm begins while the delivery is about to write the nanoseconds. */
+static void check_rearm_beside_a_delivery(uint64_t first_ns)
+{
+	struct rig rig = rig_manual(1);
+	struct puppet drainer = puppet_of(&rig, DRAIN);
+	struct puppet rearmer = puppet_of(&rig, REARM);
+	uint64_t next_ns = first_ns + 1000, at_ns = (next_ns | 63) + 1;
+
+	expect_context("first", first_ns, 0);
+	rearmer.deed.timer = arm_periodic(&rig, first_ns, 1000, 'P');
+	rearmer.deed.at_ns = at_ns;
+	advance(&rig, first_ns);
+	puppet_start(&drainer, TEST_POINT_CONSUME_TOUCHED);
+	puppet_start(&rearmer, TEST_POINT_REARM_BEFORE_CAS);
+	puppet_go_on(&drainer, TEST_POINT_CONSUME_BEFORE_REARM);
+	puppet_finish(&rearmer);
+	advance(&rig, next_ns);
+	expect_nothing(&rig);
+	puppet_finish(&drainer);
+	advance(&rig, at_ns);
+	expect_eq(expect_event(&rig, 'P').expires_ns, at_ns);
+	rig_close(&rig);
+}
+
+START_TEST(law_1_periodic_rearmed_to_its_next_period_is_not_early)
+{
+	for (uint64_t first_ns = 100; first_ns <= 128; first_ns += 28) {
+		check_rearm_to_the_next_period(first_ns, false);
+		check_rearm_to_the_next_period(first_ns, true);
+		check_rearm_beside_a_delivery(first_ns);
+	}
+}
+END_TEST
+
+/* The next period, 2^20 ns later and ten more, looks like this one but for its nanoseconds. */
+START_TEST(law_1_next_period_does_not_take_the_nanoseconds_of_this_one)
+{
+	struct rig rig = rig_manual(1);
+	struct puppet drainer = puppet_of(&rig, DRAIN);
+	uint64_t next_ns = 100 + (1 << 20) + 10;
+
+	(void)arm_periodic(&rig, 100, (1 << 20) + 10, 'P');
+	advance(&rig, 100);
+	puppet_start(&drainer, TEST_POINT_CONSUME_BEFORE_REARM);
+	advance(&rig, next_ns - 1);
+	expect_nothing(&rig);
+	puppet_finish(&drainer);
+	expect_events(&drainer, 1, "P");
+	advance(&rig, next_ns);
+	expect_eq(expect_event(&rig, 'P').expires_ns, next_ns);
+	rig_close(&rig);
+}
+END_TEST
+
 /* ---- the owner between word and outbox ---- */
 
 /* The timer is pending, and in no queue yet. Cancelled, its slot lives again at once. */
@@ -661,6 +809,10 @@ int main(int argc, char **argv)
 	tests_add(law_1_periodic_rearmed_under_a_stopped_delivery_is_not_early, 20);
 	tests_add(law_4_rearm_to_the_same_unit_wins_over_a_stopped_owner, 20);
 	tests_add(law_4_rearm_to_the_same_unit_wins_beside_another_rearm, 20);
+	tests_add(periodic_delivered_under_a_stopped_rearm_counts_right, 20);
+	tests_add(periods_keep_their_phase_when_looked_at_under_a_stopped_delivery, 20);
+	tests_add(law_1_periodic_rearmed_to_its_next_period_is_not_early, 20);
+	tests_add(law_1_next_period_does_not_take_the_nanoseconds_of_this_one, 20);
 	tests_add(law_3_cancel_before_the_owner_publishes, 20);
 	tests_add(law_4_rearm_before_the_owner_publishes, 20);
 	tests_add(second_thread_is_not_let_into_advance, 20);
