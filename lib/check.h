@@ -33,6 +33,7 @@ enum test_point {
 	TEST_POINT_CONSUME_BEFORE_CLEAR, /* outbox found empty, signal not yet cleared */
 	TEST_POINT_CONSUME_IN_CLEAR,     /* bell cleared, the flag that it was rung not yet */
 	TEST_POINT_CONSUME_AFTER_CLEAR,  /* signal cleared, outbox not yet looked at again */
+	TEST_POINT_INTERRUPT_HALFWAY,    /* waiters are to leave, and not yet woken */
 	TEST_POINT_WAIT_BEFORE_SLEEP,    /* waiter registered and about to block */
 	TEST_POINT_ANNOUNCE_BEFORE_POST, /* found an io_uring, not yet posted to it */
 	TEST_POINT_DETACH_BEFORE_NAP,    /* found somebody who may be posting */

@@ -491,8 +491,12 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 		uint64_t timeout_ns;
 		unsigned count;
 
-		if (result < 0)
+		if (result < 0) {
+			/* What we were woken by may be an event: let another waiter have it. */
+			if (!outbox_empty(&queue->outbox))
+				notifier_wake_all(&queue->notifier);
 			return result;
+		}
 		count = queue_take(queue, events, max);
 		if (count > 0)
 			return (int)count;
@@ -531,5 +535,6 @@ void timerhub_interrupt(struct timerhub_queue *queue)
 	if (!queue || !hub_alive(queue->hub))
 		return;
 	(void)u32_fetch_add_seq_cst(&queue->interrupts, 1);
+	test_point(TEST_POINT_INTERRUPT_HALFWAY);
 	notifier_wake_all(&queue->notifier);
 }

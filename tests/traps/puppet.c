@@ -71,6 +71,9 @@ static void deed_do(struct deed *deed)
 	case DETACH:
 		deed->result = timerhub_queue_detach_uring(deed->queue);
 		break;
+	case INTERRUPT:
+		timerhub_interrupt(deed->queue);
+		break;
 	case ADVANCE:
 		deed->result = timerhub_advance(deed->hub, deed->at_ns, NULL);
 		break;

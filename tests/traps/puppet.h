@@ -22,7 +22,18 @@
 /* What an event that was hidden from the owner waits for, if nothing else wakes it. */
 #define FAR HOUR
 
-enum deed_kind { ARM, REARM, CANCEL, CANCEL_SYNC, DRAIN, DISPATCH, WAIT, ADVANCE, DETACH };
+enum deed_kind {
+	ARM,
+	REARM,
+	CANCEL,
+	CANCEL_SYNC,
+	DRAIN,
+	DISPATCH,
+	WAIT,
+	INTERRUPT,
+	ADVANCE,
+	DETACH
+};
 
 /* What a puppet does: one call of the library. */
 struct deed {

@@ -239,6 +239,37 @@ START_TEST(waiter_about_to_block_does_not_miss_an_interrupt)
 }
 END_TEST
 
+/*
+ * A waiter that is to leave may be the one that an expiry has woken, of several: another gets it,
+ * even if the thread that interrupts is stopped before it has woken anybody.
+ */
+START_TEST(interrupted_waiter_passes_the_wake_on)
+{
+	struct rig rig = rig_manual(8);
+	struct puppet former = puppet_of(&rig, WAIT);
+	struct puppet interrupter = puppet_of(&rig, INTERRUPT);
+	struct puppet latter = puppet_of(&rig, WAIT);
+	uint64_t before_ns = monotonic_ns();
+
+	(void)arm_at(&rig, 100, 'X');
+	puppet_start(&former, TEST_POINT_WAIT_BEFORE_SLEEP);
+	atomic_store(&former.released, true);
+	sleep_ns(5 * MS); /* it blocks by now, most likely */
+	puppet_start(&interrupter, TEST_POINT_INTERRUPT_HALFWAY);
+	puppet_start(&latter, TEST_POINT_WAIT_BEFORE_SLEEP);
+	atomic_store(&latter.released, true);
+	sleep_ns(5 * MS);
+	advance(&rig, 100);
+	puppet_finish(&latter);
+	expect_events(&latter, 1, "X");
+	expect_lt(monotonic_ns(), before_ns + ARRIVES); /* woken, and not by its timeout */
+	puppet_finish(&interrupter);
+	puppet_finish(&former);
+	expect_eq(former.deed.result, -ECANCELED);
+	rig_close(&rig);
+}
+END_TEST
+
 static void *close_queue(void *arg)
 {
 	timerhub_queue_close(arg);
@@ -792,6 +823,7 @@ static void add_consumer_tests(void)
 	tests_add(waiter_about_to_block_does_not_miss_an_expiry, 20);
 	tests_add(waiter_about_to_block_does_not_miss_an_interrupt, 20);
 	tests_add(waiter_about_to_block_does_not_miss_the_closing_which_waits_for_it, 20);
+	tests_add(interrupted_waiter_passes_the_wake_on, 20);
 	tests_add(stopped_waiter_does_not_take_the_wake_of_another, 20);
 }
 
