@@ -367,10 +367,22 @@ static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_ti
 	return 0;
 }
 
+/* A plain re-arm changed `word` to `rearmed`, and then the aux word was not the handle's any more. */
+static __attribute__((noinline)) int hub_rearmed_other(struct timerhub *hub, timerhub_timer timer,
+                                                       uint64_t word, uint64_t rearmed)
+{
+	uint32_t slot = handle_slot(timer);
+
+	if (!hub_hit(&hub->arena.hot[slot], timer) && hub_undo(hub, slot, word, rearmed))
+		return -ENOENT;
+	return 0;
+}
+
 /*
  * The case that counts, an armed timer to a later point in time, without a call and hence without a
- * store to the stack: the locked instruction waits for every store before it. Everything else is
- * hub_rearm()'s.
+ * store to the stack: the locked instruction waits for every store before it. And in few
+ * instructions: the processor looks ahead by a number of them, and the fewer there are, the more
+ * callers' cache misses it waits for at once. Everything else is hub_rearm()'s.
  */
 int timerhub_rearm(struct timerhub *hub, timerhub_timer timer, uint64_t expires_ns, uint32_t flags)
 {
@@ -385,15 +397,15 @@ int timerhub_rearm(struct timerhub *hub, timerhub_timer timer, uint64_t expires_
 		return hub_rearm(hub, timer, expires_ns, TIMERHUB_ABSOLUTE);
 	hot = &living->hot[handle_slot(timer)];
 	word = u64_load_acquire(&hot->word); /* [armed] */
-	rearmed = word_rearmed(word, units_from_ns(expires_ns));
+	rearmed = word_moved(word, units_from_ns(expires_ns));
 	/* The aux word must be bare: the handle's generation, no flags, no residue to forget. */
 	bare = aux_make(handle_generation(timer), 0, 0);
 	if (u64_load_relaxed(&hot->aux) != bare || word_phase(word) != TIMER_ARMED ||
 	    rearmed <= word || !u64_cas_seq_cst(&hot->word, &word, rearmed))
 		return hub_rearm(hub, timer, expires_ns, TIMERHUB_ABSOLUTE);
-	if (hub_hit(hot, timer) || !hub_undo(hub, handle_slot(timer), word, rearmed))
-		return 0;
-	return -ENOENT;
+	if (u64_load_relaxed(&hot->aux) != bare)
+		return hub_rearmed_other(hub, timer, word, rearmed);
+	return 0;
 }
 
 /* ---- cancel ---- */

@@ -187,6 +187,12 @@ static inline uint64_t word_rearmed(uint64_t word, uint64_t units)
 	       (word & WORD_INBOX_FLAGS) | TIMER_ARMED;
 }
 
+/* ARMED → ARMED with another deadline, and nothing else. */
+static inline uint64_t word_moved(uint64_t word, uint64_t units)
+{
+	return units << WORD_DEADLINE_SHIFT | (word & (((uint64_t)1 << WORD_DEADLINE_SHIFT) - 1));
+}
+
 /* ARMED → PENDING, PENDING → PARKED, any → FREE. */
 static inline uint64_t word_with_phase(uint64_t word, enum timer_phase phase)
 {
