@@ -233,8 +233,8 @@ TIMERHUB_API int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer
 
 /*
  * Arm `count` timers, all or none; returns `count`. All specs must have the same `size`, which is
- * also the stride of the array. `ret_timers` may be NULL. Any thread, lock-free. Errors as
- * timerhub_arm(): any of them means that none was armed.
+ * also the stride of the array and so a multiple of 8. `ret_timers` may be NULL. Any thread,
+ * lock-free. Errors as timerhub_arm(): any of them means that none was armed.
  */
 TIMERHUB_API int timerhub_arm_many(struct timerhub_queue *queue, const struct timerhub_spec *specs,
                                    unsigned count, timerhub_timer *ret_timers);

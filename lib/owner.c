@@ -399,15 +399,21 @@ static void owner_sleep_otherwise(struct owner *owner, uint64_t timeout_ns, int 
 	(void)otherwise.ops->sleep(&otherwise, timeout_ns);
 }
 
-/*
- * Spin up to the instant, or until somebody wants us to look before, or the clock is set back.
- */
+/* Does somebody want us to look before, or to come round, or to stop? */
+static bool owner_wanted(const struct owner *owner)
+{
+	/* Relaxed: a stale answer costs the spinner one more turn. */
+	return promise_woken(owner->world.promise) || u32_load_relaxed(&owner->pass_waiters) > 0 ||
+	       u32_load_relaxed(&owner->stop) != 0;
+}
+
+/* Spin up to the instant, or until somebody wants us, or the clock is set back. */
 static void owner_spin(struct owner *owner, uint64_t until_ns)
 {
 	uint64_t now_ns = clock_now_ns(owner->world.clock);
 
 	while (now_ns < until_ns && until_ns - now_ns <= owner->config.spin_ns &&
-	       !promise_woken(owner->world.promise)) {
+	       !owner_wanted(owner)) {
 		cpu_relax();
 		now_ns = clock_now_ns(owner->world.clock);
 	}
@@ -453,7 +459,7 @@ static void owner_sleep(struct owner *owner, uint64_t until_ns)
 		owner_sleep_for(owner, UINT64_MAX, UINT64_MAX);
 	else if (until_ns > now_ns && until_ns - now_ns > spin_ns)
 		owner_sleep_for(owner, until_ns - spin_ns, until_ns - spin_ns - now_ns);
-	if (spin_ns > 0)
+	if (spin_ns > 0 && until_ns != UINT64_MAX)
 		owner_spin(owner, until_ns);
 }
 

@@ -141,12 +141,9 @@ static int spec_check(const struct timerhub_spec *spec)
 	return 0;
 }
 
+/* Of a spec that has been checked. */
 static int arming_from(const struct timerhub_spec *spec, uint64_t now_ns, struct arming *ret_arming)
 {
-	int result = spec_check(spec);
-
-	if (result < 0)
-		return result;
 	if (spec->interval_ns > TIMER_DEADLINE_MAX_NS)
 		return -ERANGE;
 	*ret_arming = (struct arming){
@@ -211,7 +208,9 @@ int timerhub_arm(struct timerhub_queue *queue, const struct timerhub_spec *spec,
 		return -EINVAL;
 	if (!hub_alive(queue->hub))
 		return -EOWNERDEAD;
-	result = arming_from(spec, now_if_relative(queue->hub, spec->flags), &arming);
+	result = spec_check(spec);
+	if (result == 0)
+		result = arming_from(spec, now_if_relative(queue->hub, spec->flags), &arming);
 	return result < 0 ? result : hub_arm(queue, &arming, ret_timer);
 }
 
@@ -237,14 +236,18 @@ static const struct timerhub_spec *spec_at(const struct timerhub_spec *specs, un
 
 static int specs_check(const struct timerhub_spec *specs, unsigned count, uint64_t now_ns)
 {
+	if (count > 1 && specs->size % _Alignof(struct timerhub_spec) != 0)
+		return -EINVAL;
 	for (unsigned i = 0; i < count; i++) {
+		const struct timerhub_spec *spec = spec_at(specs, i);
 		struct arming arming;
-		int result = arming_from(spec_at(specs, i), now_ns, &arming);
+		/* First of all: the array need not go on for as long as a larger one says. */
+		int result = spec->size == specs->size ? spec_check(spec) : -EINVAL;
 
+		if (result == 0)
+			result = arming_from(spec, now_ns, &arming);
 		if (result < 0)
 			return result;
-		if (spec_at(specs, i)->size != specs->size)
-			return -EINVAL;
 	}
 	return 0;
 }

@@ -277,6 +277,29 @@ START_TEST(close_drops_a_queues_timers_and_no_others)
 }
 END_TEST
 
+/* An owner that spins up to a far deadline stops when it is asked to; for none it does not spin. */
+START_TEST(close_ends_a_spin)
+{
+	static const uint64_t spins_ns[] = { HOUR, UINT64_MAX };
+
+	for (unsigned i = 0; i < COUNT_OF(spins_ns); i++) {
+		struct timerhub_config config = { .timers_max = 4, .spin_ns = spins_ns[i] };
+		struct rig rig = rig_open_config(config);
+
+		thread_blocks(thread_find("timerhub"));
+		arm_after(rig.queue, HOUR / 2, 0);
+		clock_sleep_ns(10 * MS); /* until it spins */
+		timerhub_queue_close(rig.queue);
+		thread_blocks(thread_find("timerhub"));
+		rig_close(&rig);
+		rig = rig_open_config(config);
+		arm_after(rig.queue, HOUR / 2, 0);
+		clock_sleep_ns(10 * MS);
+		rig_close(&rig);
+	}
+}
+END_TEST
+
 START_TEST(close_on_a_real_hub_drops_a_queues_timers)
 {
 	struct rig rig = rig_open(1000);
@@ -441,6 +464,7 @@ int main(int argc, char **argv)
 	tests_add(wait_is_shut_down_by_hub_close, 60);
 	tests_add(wait_by_many_gives_one_event_each, 60);
 	tests_add(close_drops_a_queues_timers_and_no_others, 30);
+	tests_add(close_ends_a_spin, 60);
 	tests_add(close_on_a_real_hub_drops_a_queues_timers, 60);
 	tests_add(many_queues_each_with_its_own, 60);
 	tests_add(many_queues_end_at_their_number, 120);

@@ -8,6 +8,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define UNTOUCHED UINT64_C(0x5ca1ab1e0ddba11)
 
@@ -113,6 +115,55 @@ START_TEST(misuse_of_sizes)
 	config.more[8] = UINT64_C(1) << 63;
 	expect_eq(timerhub_open(&hub, &config.known), -E2BIG);
 	expect(hub == untouched);
+}
+END_TEST
+
+/* The last `bytes` before memory that must not be touched. */
+static void *before_an_abyss(size_t bytes)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	unsigned char *pages =
+		mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	expect(pages != MAP_FAILED);
+	expect_eq(mprotect(pages + page, page, PROT_NONE), 0);
+	return pages + page - bytes;
+}
+
+/* A struct is read no further than it says, and one of an array no further than the array goes. */
+START_TEST(misuse_of_sizes_reads_nothing_beyond)
+{
+	struct rig rig = rig_manual(4);
+	uint32_t *small = malloc(sizeof(*small)); /* whose end the address sanitizer sees */
+	struct timerhub_spec *pair = before_an_abyss(2 * sizeof(*pair));
+	timerhub_timer timer = UNTOUCHED;
+
+	expect(small);
+	*small = sizeof(*small);
+	expect_eq(timerhub_arm(rig.queue, (struct timerhub_spec *)small, &timer), -EINVAL);
+	expect_eq(timerhub_arm_many(rig.queue, (struct timerhub_spec *)small, 1, &timer), -EINVAL);
+	pair[0] = SPEC(.expires_ns = 10);
+	pair[1] = pair[0];
+	pair[1].size = 4096;
+	expect_eq(timerhub_arm_many(rig.queue, pair, 2, &timer), -EINVAL);
+	expect(timer == UNTOUCHED);
+	free(small);
+	rig_close(&rig);
+}
+END_TEST
+
+/* By such a stride the second one could not be where it may be read. */
+START_TEST(misuse_of_a_stride_is_told)
+{
+	struct rig rig = rig_manual(4);
+	struct timerhub_spec specs[3] = { SPEC(.expires_ns = 10) };
+	timerhub_timer timers[2] = { UNTOUCHED, UNTOUCHED };
+
+	specs[0].size++;
+	memcpy((unsigned char *)specs + specs[0].size, &specs[0], sizeof(specs[0]));
+	expect_eq(timerhub_arm_many(rig.queue, specs, 2, timers), -EINVAL);
+	expect(timers[0] == UNTOUCHED && timers[1] == UNTOUCHED);
+	rig_close(&rig);
 }
 END_TEST
 
@@ -458,6 +509,8 @@ int main(int argc, char **argv)
 	tests_begin("misuse", argc, argv);
 	tests_add(misuse_of_open, 30);
 	tests_add(misuse_of_sizes, 30);
+	tests_add(misuse_of_sizes_reads_nothing_beyond, 30);
+	tests_add(misuse_of_a_stride_is_told, 30);
 	tests_add(misuse_of_queue_open, 30);
 	tests_add(misuse_of_arm, 30);
 	tests_add(misuse_begins_only_beyond_the_last_deadline, 30);

@@ -52,18 +52,32 @@ static void context_print(void)
 	fflush(stdout);
 }
 
-void expect_failed(const char *file, int line, const char *what)
+/* In a test of libcheck that test has failed; in a fuzzer, which has none, the process. */
+static _Noreturn void test_failed(const char *message)
 {
 	context_print();
-	ck_abort_msg("%s:%d: expected %s", file, line, what);
+	if (program.suite)
+		ck_abort_msg("%s", message);
+	printf("%s\n", message);
+	fflush(stdout);
 	abort();
+}
+
+void expect_failed(const char *file, int line, const char *what)
+{
+	char message[512];
+
+	(void)snprintf(message, sizeof(message), "%s:%d: expected %s", file, line, what);
+	test_failed(message);
 }
 
 void expect_cmp_failed(const char *file, int line, const char *what, uint64_t left, uint64_t right)
 {
-	context_print();
-	ck_abort_msg("%s:%d: expected %s: %" PRIu64 " and %" PRIu64, file, line, what, left, right);
-	abort();
+	char message[512];
+
+	(void)snprintf(message, sizeof(message), "%s:%d: expected %s: %" PRIu64 " and %" PRIu64,
+	               file, line, what, left, right);
+	test_failed(message);
 }
 
 static void number_from_env(const char *name, uint64_t *number)
