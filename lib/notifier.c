@@ -13,8 +13,9 @@
  * The bell before the flag: a consumer that had already taken the event of a late signal, and
  * cleared the flag first, would swallow the ring with the flag left at 1; nobody would ever ring
  * again (found by the model). Now whoever clears the bell clears the flag afterwards. If the ring
- * comes in between, the fd is readable for nothing; `rings`, counted after the ring, shows the next
- * consumer that there is something to clear.
+ * comes in between, the fd is readable for nothing; `rings` shows the next consumer that there is
+ * something to clear. It tells of a ring from before it begins, for the consumer that it wakes may
+ * get the owner's CPU before the owner can say another word, and would poll in vain until it may.
  *
  *   owner                                waiter
  *   publish in the outbox                waiters += 1
@@ -42,6 +43,10 @@
 
 #include "check.h"
 #include "futex.h"
+
+/* In notifier.rings: a ring that has begun, and one that is over. */
+#define RINGS_MIDWAY ((uint64_t)1)
+#define RINGS_DONE ((uint64_t)1 << 16)
 
 /* How long who detaches sleeps between two looks whether somebody still posts. */
 #define NOTIFIER_NAP_NS 100000
@@ -112,8 +117,10 @@ void notifier_announce(struct notifier *notifier, unsigned count)
 
 static void notifier_ring(struct notifier *notifier, unsigned count)
 {
+	(void)u64_fetch_add_seq_cst(&notifier->rings, RINGS_MIDWAY);
 	bell_ring(notifier->fd);
-	(void)u64_fetch_add_seq_cst(&notifier->rings, 1);
+	test_point(TEST_POINT_RING_BEFORE_COUNT);
+	(void)u64_fetch_add_seq_cst(&notifier->rings, RINGS_DONE - RINGS_MIDWAY);
 	if (ptr_load_seq_cst(&notifier->announcer))
 		notifier_announce(notifier, count);
 }
@@ -174,8 +181,11 @@ void notifier_clear(struct notifier *notifier)
 	 */
 	if (rings != u64_load_relaxed(&notifier->rings_cleared)) {
 		bell_clear(notifier->fd);
-		/* Afterwards: while we are held up in between, another clears for itself. */
-		u64_store_relaxed(&notifier->rings_cleared, rings);
+		/*
+		 * Afterwards: while we are held up in between, another clears for itself. Those
+		 * midway may yet ring, and are left to be cleared again.
+		 */
+		u64_store_relaxed(&notifier->rings_cleared, rings & ~(RINGS_DONE - 1));
 	}
 	test_point(TEST_POINT_CONSUME_IN_CLEAR);
 	if (u32_load_seq_cst(&notifier->signalled) != 0)

@@ -24,8 +24,8 @@ struct notifier {
 	int fd; /* the eventfd; fixed at open */
 	_Alignas(CACHE_LINE_BYTES)
 		atomic_u32 signalled; /* 1: readable, or somebody is about to look */
-	atomic_u64 rings;             /* rings of the bell so far; who has rung it */
-	atomic_u64 rings_cleared;     /* rings when the bell was last cleared; who clears */
+	atomic_u64 rings;             /* rings done << 16 | begun and not done; who rings */
+	atomic_u64 rings_cleared;     /* rings done when it was last cleared; who clears */
 	atomic_ptr announcer;         /* the caller's io_uring, or NULL; attach, detach */
 	atomic_u32 announcing;        /* threads that may be posting to it */
 	atomic_u32 waiters;           /* threads in notifier_wait() or about to be */

@@ -370,7 +370,9 @@ static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_ti
 	return 0;
 }
 
-/* A plain re-arm changed `word` to `rearmed`, and then the aux word was not the handle's any more. */
+/*
+ * A plain re-arm changed `word` to `rearmed`, and then the aux word was not the handle's any more.
+ */
 static __attribute__((noinline)) int hub_rearmed_other(struct timerhub *hub, timerhub_timer timer,
                                                        uint64_t word, uint64_t rearmed)
 {

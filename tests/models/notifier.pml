@@ -41,6 +41,8 @@
  *   bug NO_SIGNAL_AGAIN     not_lost  a call that leaves events behind does not say so
  *   bug AGAIN_RINGS_FIRST   not_lost  -DTHRICE it writes the eventfd, then sets the flag
  *   bug COUNT_BEFORE_RING   fd_quiet  a ring is counted, then done
+ *   bug COUNT_AFTER_RING    fd_tells  a ring is counted when done, and not noted before
+ *   bug CLEARED_MIDWAY      fd_tells  -DTHRICE a clear takes those midway for done
  *   bug CLEARED_BEFORE_READ fd_tells  a clear is counted, then done
  *   bug TICKET_AFTER_LOOK   not_lost  -DSECOND=WAIT the ticket is read after the look
  *   bug WAITER_AFTER_LOOK   not_lost  -DSECOND=WAIT the waiter is counted after the look
@@ -61,7 +63,14 @@
 
 byte head, tail;
 bool signalled;
-byte rings, cleared;
+/* One word in the code: rings done, and those that have begun and are not. */
+byte rings, midway, cleared;
+#ifdef CLEARED_MIDWAY
+byte cleared_midway;
+#define NONE_MIDWAY (midway == cleared_midway)
+#else
+#define NONE_MIDWAY (midway == 0)
+#endif
 byte fd;
 byte waiters, ticket;
 byte interrupts;
@@ -70,7 +79,7 @@ byte interrupts;
 bool edge[2];
 bool blocked[2];
 
-/* Threads that have set the flag and are yet to write the eventfd, or to count that. */
+/* Threads that have set the flag and are yet to write the eventfd. */
 byte ringing;
 /* Has that been so, or has somebody written, since the consumer began to settle? */
 bool told[2];
@@ -109,20 +118,24 @@ inline ring()
 {
 #ifdef COUNT_BEFORE_RING
 	rings++;
+#elif !defined(COUNT_AFTER_RING)
+	midway++;
 #endif
 	atomic {
 		fd = 1;
 		edge[0] = true;
 		edge[1] = true;
 		told[0] = true;
-		told[1] = true
-	}
-	atomic {
-#ifndef COUNT_BEFORE_RING
-		rings++;
-#endif
+		told[1] = true;
 		ringing--
 	}
+#ifdef COUNT_AFTER_RING
+	rings++
+#elif !defined(COUNT_BEFORE_RING)
+	atomic { rings++; midway-- }
+#else
+	skip
+#endif
 }
 
 /* futex_wake(), after the ticket was changed: one or both of two. */
@@ -247,8 +260,11 @@ inline settle()
 #endif
 	atomic {
 		seen = rings;
+#ifdef CLEARED_MIDWAY
+		half = midway;
+#endif
 		if
-		:: seen == cleared -> goto unrung
+		:: seen == cleared && NONE_MIDWAY -> goto unrung
 		:: else
 		fi
 	}
@@ -258,6 +274,9 @@ inline settle()
 	atomic { DRAINED -> fd = 0 }
 #ifndef CLEARED_BEFORE_READ
 	cleared = seen;
+#endif
+#ifdef CLEARED_MIDWAY
+	cleared_midway = half;
 #endif
 unrung:
 	seen = 0;
@@ -357,7 +376,7 @@ endwait:
 
 proctype consumer(byte me; byte kind)
 {
-	byte seen, number, before, got;
+	byte seen, half, number, before, got;
 	bool nothing;
 
 	do
@@ -407,7 +426,7 @@ proctype interrupter()
 
 proctype judge()
 {
-	byte me = 0, seen;
+	byte me = 0, seen, half;
 	bool nothing;
 
 	timeout;

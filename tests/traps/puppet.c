@@ -21,7 +21,7 @@ static bool is_owners(enum test_point point)
 {
 	return point == TEST_POINT_OWNER_BEFORE_INBOX || point == TEST_POINT_OWNER_BEFORE_PROMISE ||
 	       point == TEST_POINT_OWNER_AFTER_PROMISE || point == TEST_POINT_OWNER_BEFORE_CAS ||
-	       point == TEST_POINT_OWNER_BEFORE_PUBLISH;
+	       point == TEST_POINT_OWNER_BEFORE_PUBLISH || point == TEST_POINT_RING_BEFORE_COUNT;
 }
 
 static void hook(enum test_point point)

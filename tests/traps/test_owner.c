@@ -173,12 +173,48 @@ START_TEST(queue_closes_under_a_stopped_owner)
 }
 END_TEST
 
+/*
+ * Law 9: a drain that finds nothing makes the fd unreadable, although the owner that has made it
+ * readable was stopped before it could say so; as it is where the consumer that it wakes gets its
+ * CPU.
+ */
+static bool check_cleared(uint64_t margin_ns)
+{
+	struct rig rig = rig_open(8);
+	uint64_t at_ns = timerhub_now(rig.hub) + margin_ns;
+	struct timerhub_event event;
+
+	(void)arm_at(&rig, at_ns, 'X');
+	if (!owner_stops_before(&rig, TEST_POINT_RING_BEFORE_COUNT, 1, at_ns))
+		return false;
+	owner_wait_stopped();
+	expect(fd_readable(rig.queue));
+	expect_event(&rig, 'X');
+	expect_eq(timerhub_drain(rig.queue, &event, 1), 0);
+	expect(!fd_readable(rig.queue));
+	owner_release();
+	expect_eq(timerhub_after(rig.queue, 0, 'Y', NULL), 0);
+	owner_settles(rig.hub);
+	expect(fd_readable(rig.queue));
+	expect_event(&rig, 'Y');
+	expect_nothing(&rig);
+	rig_close(&rig);
+	return true;
+}
+
+START_TEST(law_9_drain_clears_what_a_stopped_owner_has_rung)
+{
+	until_in_time(check_cleared);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	puppets_begin("traps of the owner", argc, argv);
 	tests_add(trap_5_entry_under_the_old_promise_is_found_by_the_second_look, 60);
 	tests_add(trap_5_whatever_is_submitted_to_a_stopped_owner_is_found, 60);
 	tests_add(law_5_timers_armed_between_the_clock_and_the_inbox_come_in_order, 60);
+	tests_add(law_9_drain_clears_what_a_stopped_owner_has_rung, 30);
 	tests_add(queue_closes_under_a_stopped_owner, 60);
 	return tests_run();
 }
