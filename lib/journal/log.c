@@ -83,7 +83,8 @@ static int publish(struct log *log, int file, const struct segment_header *heade
 	if (result < 0) {
 		log->count--;
 		log->bytes -= SEGMENT_HEADER_BYTES;
-		return result;
+		/* A name that is there after all, with records going elsewhere, would be a gap. */
+		return result == -EIO ? fail(log) : result;
 	}
 	if (log->file >= 0)
 		ops->close(log->disk, log->file);

@@ -95,6 +95,7 @@ int model_open(struct model *model)
 
 	if (result < 0)
 		model->journal = NULL;
+	model->delivered_due_ns = 0;
 	for (unsigned i = 0; i < model->count; i++)
 		model->facts[i].taken = false;
 	return result;
@@ -129,7 +130,8 @@ static struct fact *any_fact(struct model *model)
 }
 
 /* What a call that ended like this leaves in doubt: -EIO may have happened or not. */
-static void note(struct fact *fact, int result, bool live, uint64_t due_ns)
+static void note(const struct model *model, struct fact *fact, int result, bool live,
+                 uint64_t due_ns)
 {
 	if (result == 0) {
 		fact->live = live;
@@ -137,7 +139,8 @@ static void note(struct fact *fact, int result, bool live, uint64_t due_ns)
 		fact->taken = false;
 		return;
 	}
-	if (result != -EIO)
+	/* Once it has failed it does nothing more: no doubt then. */
+	if (result != -EIO || model->failed)
 		return;
 	fact->unsure = true;
 	fact->unsure_live = live;
@@ -180,9 +183,9 @@ static void step_put(struct model *model)
 	expect(is_clean(result));
 	expect_eq(id, result == 0 ? fact->id : 0);
 	model->delivered_due_ns = 0;
-	if (result == 0 || result == -EIO)
+	if (result == 0 || (result == -EIO && !model->failed))
 		model->count++;
-	note(fact, result, true, fact->due_ns);
+	note(model, fact, result, true, fact->due_ns);
 }
 
 void model_put_many(struct model *model, unsigned count)
@@ -215,7 +218,7 @@ void model_put_many(struct model *model, unsigned count)
 	model->delivered_due_ns = 0;
 	for (unsigned i = 0; i < count; i++) {
 		expect(is_clean(requests[i].result));
-		note(&model->facts[first + i], requests[i].result, true,
+		note(model, &model->facts[first + i], requests[i].result, true,
 		     model->facts[first + i].due_ns);
 		if (requests[i].result < 0)
 			free(requests[i].task);
@@ -233,7 +236,7 @@ static void step_cancel(struct model *model)
 	wanted = !fact->live ? -ENOENT : fact->taken ? -EBUSY : 0;
 	expect(result == wanted || (wanted == 0 && is_clean(result)) || result == -EIO);
 	if (wanted == 0)
-		note(fact, result, false, 0);
+		note(model, fact, result, false, 0);
 }
 
 static void step_move(struct model *model)
@@ -249,7 +252,7 @@ static void step_move(struct model *model)
 	expect(result == wanted || (wanted == 0 && is_clean(result)) || result == -EIO);
 	model->delivered_due_ns = 0;
 	if (wanted == 0)
-		note(fact, result, true, due_ns);
+		note(model, fact, result, true, due_ns);
 }
 
 static void step_done(struct model *model)
@@ -262,7 +265,7 @@ static void step_done(struct model *model)
 	result = timerhub_journal_done(model->journal, fact->id);
 	expect(fact->live ? is_clean(result) : result == -ENOENT);
 	if (fact->live)
-		note(fact, result, false, 0);
+		note(model, fact, result, false, 0);
 }
 
 static void step_retry(struct model *model)
@@ -278,7 +281,7 @@ static void step_retry(struct model *model)
 	if (!fact->live || !fact->taken)
 		expect(result == -ENOENT || result == -EIO);
 	else
-		note(fact, result, true, model->alarm.wall_ns + delay_ns);
+		note(model, fact, result, true, model->alarm.wall_ns + delay_ns);
 }
 
 static void check_delivery(struct model *model, const struct timerhub_task *task)
@@ -333,6 +336,7 @@ static void end_leases(struct model *model)
 
 void model_step(struct model *model)
 {
+	model->failed = model->journal->failed < 0;
 	switch (dice_below(&model->dice, 16)) {
 	case 0 ... 4:
 		step_put(model);

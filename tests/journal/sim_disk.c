@@ -52,8 +52,12 @@ static void change_names(struct sim_disk *sim, const char *to, const char *from,
 
 	(void)strcpy(change.to, to);
 	(void)strcpy(change.from, from);
+	if (sim->changes_count == SIM_CHANGES) {
+		/* The kernel writes names back some time by itself. */
+		memcpy(sim->stable_names, sim->names, sizeof(sim->names));
+		sim->changes_count = 0;
+	}
 	apply_change(sim->names, &change);
-	expect(sim->changes_count < SIM_CHANGES);
 	sim->changes[sim->changes_count++] = change;
 }
 
@@ -204,11 +208,14 @@ static int64_t sim_write(struct disk *disk, int number, const void *bytes, size_
 {
 	struct sim_disk *sim = sim_of(disk);
 	struct sim_file *file = &sim->files[number];
-	int result = operate(sim);
 	uint64_t used = sim_bytes(sim), end = offset + count;
 	uint64_t growth = end > file->size ? end - file->size : 0;
 	size_t able = count;
+	int result;
 
+	if (sim->dead)
+		return -EIO;
+	result = operate(sim);
 	if (result < 0)
 		able = (size_t)dice_below(&sim->dice, count + 1);
 	else if (used + growth > sim->space)

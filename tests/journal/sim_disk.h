@@ -14,7 +14,7 @@
 #define SIM_FILE_BYTES 16384
 #define SIM_SECTORS (SIM_FILE_BYTES / SIM_SECTOR)
 #define SIM_FILES 24
-#define SIM_CHANGES 24
+#define SIM_CHANGES 12
 
 struct sim_file {
 	bool used;

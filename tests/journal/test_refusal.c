@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A disk that refuses: a full one, one that fails a sync, any call of it failing once. And that the
+ * journal keeps its disk small. Random calls, held to the model, on the simulated disk.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "model.h"
+
+struct scene {
+	struct sim_disk disk, image;
+	struct model model;
+};
+
+static struct scene *scene_new(uint64_t seed)
+{
+	struct scene *scene = calloc(1, sizeof(*scene));
+
+	expect(scene);
+	sim_open(&scene->disk, seed);
+	sim_open(&scene->image, seed);
+	if (seed % 2 == 0)
+		sim_link_syncs(&scene->disk);
+	model_init(&scene->model, &scene->disk, seed);
+	return scene;
+}
+
+static void scene_free(struct scene *scene)
+{
+	scene->model.disk = &scene->disk;
+	model_close(&scene->model);
+	sim_close(&scene->disk);
+	sim_close(&scene->image);
+	free(scene);
+}
+
+static void steps(struct model *model, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		if (model->count > MODEL_TASKS - 10)
+			return;
+		model_step(model);
+	}
+}
+
+/* Close and open on the machine as it is. */
+static void reopen_and_verify(struct scene *scene)
+{
+	struct model *model = &scene->model;
+
+	model_close(model);
+	sim_copy(&scene->image, &scene->disk);
+	scene->disk.locked = false;
+	model->disk = &scene->image;
+	expect_eq(model_open(model), 0);
+	model_verify(model);
+	model_close(model);
+	model->disk = &scene->disk;
+}
+
+/* Any one call fails once with this. After a clean refusal the journal goes on as before. */
+static void fail_everywhere(uint64_t seed, int error)
+{
+	bool reached = true;
+
+	for (unsigned fail_at = 1; reached; fail_at++) {
+		struct scene *scene = scene_new(seed);
+
+		expect_context("seed, operation that fails", seed, fail_at);
+		scene->disk.fail_at = fail_at;
+		scene->disk.error = error;
+		if (model_open(&scene->model) < 0) {
+			scene->disk.locked = false;
+			expect_eq(model_open(&scene->model), 0);
+		}
+		steps(&scene->model, 60);
+		reached = scene->disk.operations >= fail_at;
+		if (scene->model.journal->failed == 0)
+			model_verify(&scene->model);
+		reopen_and_verify(scene);
+		scene_free(scene);
+	}
+}
+
+START_TEST(any_call_refused_changes_nothing)
+{
+	struct dice dice = dice_new(1);
+
+	for (unsigned round = 0; round < scaled(40); round++) {
+		fail_everywhere(dice_roll(&dice), -ENOSPC);
+		fail_everywhere(dice_roll(&dice), -EIO);
+	}
+}
+END_TEST
+
+START_TEST(kth_sync_that_fails_is_final)
+{
+	struct dice dice = dice_new(2);
+	bool reached = true;
+	uint64_t seed = dice_roll(&dice);
+
+	/* Not the one in open, for the first journal; that is in the test above. */
+	for (unsigned k = 2; reached; k++) {
+		struct scene *scene = scene_new(seed);
+		struct model *model = &scene->model;
+		struct timerhub_task task;
+		uint64_t id = 0;
+
+		expect_eq(model_open(model), 0);
+		expect_eq(timerhub_journal_put(model->journal, 0, 0, "now", 3, NULL), 0);
+		scene->disk.sync_fails = k + scene->disk.syncs - 1;
+		for (unsigned i = 0; i < 60 && model->journal->failed == 0; i++)
+			expect(timerhub_journal_put(model->journal, SEC, 0, NULL, 0, NULL) <= 0);
+		reached = model->journal->failed < 0;
+		if (reached) {
+			expect(model->journal->failed == -EIO);
+			expect(timerhub_journal_put(model->journal, 0, 0, NULL, 0, &id) == -EIO);
+			expect(timerhub_journal_cancel(model->journal, 1) == -EIO);
+			/* Nothing is written any more, and what is in memory is delivered. */
+			expect_eq(scene->disk.syncs, scene->disk.sync_fails);
+			expect_eq(timerhub_journal_take(model->journal, &task, 0), 1);
+			expect_eq(task.id, 1);
+			expect(timerhub_journal_done(model->journal, 1) == -EIO);
+			expect(timerhub_journal_retry(model->journal, 1, 0) == -EIO);
+			expect_eq(id, 0);
+		}
+		scene_free(scene);
+	}
+}
+END_TEST
+
+START_TEST(full_disk_refuses_cleanly_and_serves_when_there_is_room)
+{
+	struct dice dice = dice_new(3);
+
+	for (unsigned round = 0; round < scaled(600); round++) {
+		struct scene *scene = scene_new(dice_roll(&dice));
+
+		expect_context("round", round, 0);
+		expect_eq(model_open(&scene->model), 0);
+		steps(&scene->model, 20);
+		scene->disk.space = sim_bytes(&scene->disk) + dice_below(&dice, 2000);
+		steps(&scene->model, 30);
+		expect_eq(scene->model.journal->failed, 0);
+		model_verify(&scene->model);
+		/* What may be left if the machine dies while the disk is full. */
+		sim_crash(&scene->image, &scene->disk, &dice);
+		scene->disk.space = UINT64_MAX / 2;
+		steps(&scene->model, 20);
+		model_verify(&scene->model);
+		reopen_and_verify(scene);
+		scene_free(scene);
+	}
+}
+END_TEST
+
+/* Nothing comes back that was refused, not even if the machine dies right then. */
+START_TEST(refused_put_does_not_come_back_after_a_crash)
+{
+	struct dice dice = dice_new(4);
+
+	for (unsigned round = 0; round < scaled(3000); round++) {
+		struct scene *scene = scene_new(dice_roll(&dice));
+		uint8_t data[900] = { 1 };
+		int result;
+
+		expect_eq(model_open(&scene->model), 0);
+		expect_eq(timerhub_journal_put(scene->model.journal, SEC, 0, data, 10, NULL), 0);
+		scene->disk.space = sim_bytes(&scene->disk) + dice_below(&dice, 1100);
+		result = timerhub_journal_put(scene->model.journal, SEC, 0, data, 900, NULL);
+		expect(result == 0 || result == -ENOSPC);
+		timerhub_journal_close(scene->model.journal);
+		scene->model.journal = NULL;
+		sim_crash(&scene->image, &scene->disk, &dice);
+		scene->model.disk = &scene->image;
+		expect_eq(model_open(&scene->model), 0);
+		expect_eq(scene->model.journal->tasks.count, result == 0 ? 2 : 1);
+		scene_free(scene);
+	}
+}
+END_TEST
+
+/* ---- compaction ---- */
+
+static void check_bound(const struct timerhub_journal *journal, const struct sim_disk *disk)
+{
+	expect_le(sim_bytes(disk), 2 * journal->tasks.live_bytes + 2 * journal->log.segment_bytes);
+	expect_eq(sim_bytes(disk), journal->log.bytes);
+}
+
+START_TEST(disk_stays_within_twice_the_live_data_and_two_segments)
+{
+	struct dice dice = dice_new(5);
+
+	for (unsigned round = 0; round < scaled(20); round++) {
+		struct scene *scene = scene_new(dice_roll(&dice));
+		struct timerhub_journal *journal;
+		uint64_t ids[MODEL_TASKS / 4] = { 0 };
+		uint8_t data[1000] = { 0 };
+
+		scene->model.config.tasks_max = COUNT_OF(ids);
+		expect_eq(model_open(&scene->model), 0);
+		journal = scene->model.journal;
+		for (unsigned i = 0; i < 3000; i++) {
+			unsigned at = (unsigned)dice_below(&dice, COUNT_OF(ids));
+
+			if (ids[at] != 0) {
+				expect_eq(timerhub_journal_done(journal, ids[at]), 0);
+				ids[at] = 0;
+			} else {
+				expect_eq(timerhub_journal_put(journal, SEC, 0, data,
+				                               dice_magnitude(&dice, 9), &ids[at]),
+				          0);
+			}
+			check_bound(journal, &scene->disk);
+		}
+		expect_lt(0, journal->stats.segments_dropped);
+		scene_free(scene);
+	}
+}
+END_TEST
+
+START_TEST(compaction_costs_no_task_and_no_attempt)
+{
+	struct dice dice = dice_new(6);
+
+	for (unsigned round = 0; round < scaled(60); round++) {
+		struct scene *scene = scene_new(dice_roll(&dice));
+
+		expect_eq(model_open(&scene->model), 0);
+		while (scene->model.count < MODEL_TASKS - 10)
+			model_step(&scene->model);
+		/* Much is written that lives for a moment only. */
+		for (unsigned i = 0; i < 400; i++) {
+			uint64_t id = 0;
+
+			expect_eq(timerhub_journal_put(scene->model.journal, HOUR, 0, NULL, 0, &id),
+			          0);
+			expect_eq(timerhub_journal_cancel(scene->model.journal, id), 0);
+		}
+		expect_lt(0, scene->model.journal->stats.segments_dropped);
+		check_bound(scene->model.journal, &scene->disk);
+		model_verify(&scene->model);
+		reopen_and_verify(scene);
+		scene_free(scene);
+	}
+}
+END_TEST
+
+START_TEST(ids_are_never_used_again)
+{
+	struct scene *scene = scene_new(7);
+	uint64_t last = 0;
+
+	for (unsigned run = 0; run < 20; run++) {
+		expect_eq(model_open(&scene->model), 0);
+		for (unsigned i = 0; i < 60; i++) {
+			uint64_t id = 0;
+
+			expect_eq(timerhub_journal_put(scene->model.journal, HOUR, 0, NULL, 0, &id),
+			          0);
+			expect_lt(last, id);
+			last = id;
+			expect_eq(timerhub_journal_done(scene->model.journal, id), 0);
+		}
+		model_close(&scene->model);
+	}
+	scene_free(scene);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("refusal", argc, argv);
+	tests_add(any_call_refused_changes_nothing, 120);
+	tests_add(kth_sync_that_fails_is_final, 60);
+	tests_add(full_disk_refuses_cleanly_and_serves_when_there_is_room, 120);
+	tests_add(refused_put_does_not_come_back_after_a_crash, 120);
+	tests_add(disk_stays_within_twice_the_live_data_and_two_segments, 120);
+	tests_add(compaction_costs_no_task_and_no_attempt, 120);
+	tests_add(ids_are_never_used_again, 60);
+	return tests_run();
+}
