@@ -44,6 +44,7 @@ struct model {
 	struct dice dice;
 	struct fact facts[MODEL_TASKS];
 	unsigned count;
+	bool churns;               /* few tasks live at once */
 	bool failed;               /* the journal had failed before the call now made */
 	uint64_t delivered_due_ns; /* of the last task taken since something was put */
 };

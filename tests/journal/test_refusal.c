@@ -88,7 +88,7 @@ START_TEST(any_call_refused_changes_nothing)
 {
 	struct dice dice = dice_new(1);
 
-	for (unsigned round = 0; round < scaled(40); round++) {
+	for (unsigned round = 0; round < scaled(16); round++) {
 		fail_everywhere(dice_roll(&dice), -ENOSPC);
 		fail_everywhere(dice_roll(&dice), -EIO);
 	}
@@ -161,7 +161,7 @@ START_TEST(refused_put_does_not_come_back_after_a_crash)
 {
 	struct dice dice = dice_new(4);
 
-	for (unsigned round = 0; round < scaled(3000); round++) {
+	for (unsigned round = 0; round < scaled(1000); round++) {
 		struct scene *scene = scene_new(dice_roll(&dice));
 		uint8_t data[900] = { 1 };
 		int result;
