@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * See alarm.h: the real alarm, and the only file that calls the timer service. One queue, and one
- * timer, which is armed for ever: its expiry is never taken out of the queue while a task is due, so
- * that the queue's fd is readable just then; re-arming withdraws it.
+ * timer, which is armed for ever: its expiry is never taken out of the queue while a task is due,
+ * so that the queue's fd is readable just then; re-arming withdraws it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -85,7 +85,7 @@ static void hub_set(struct alarm *alarm, uint64_t due_ns)
 	hub->due_ns = due_ns;
 	if (timerhub_rearm(hub->hub, hub->timer, delay_ns, 0) < 0)
 		arm(hub, delay_ns);
-	/* The fd may still be readable for what was withdrawn; finding the queue empty clears it. */
+	/* It may still be readable for what was withdrawn; finding the queue empty clears it. */
 	if (rang && timerhub_drain(hub->queue, &event, 1) == 1)
 		arm(hub, 0); /* the new time has come meanwhile */
 }

@@ -3,7 +3,8 @@
  * See crc32c.h. Eight bytes a step by eight tables, without the instructions that some processors
  * have for it: about 2 GB/s, where the disk takes half of that (Kounavis and Berry, "A systematic
  * approach to building high performance software-based CRC generators", 2005). The tables are
- * filled before main() and only read afterwards. Held to the bit-by-bit definition by tests/journal.
+ * filled before main() and only read afterwards. Held to the definition, bit by bit, by
+ * tests/journal.
  */
 #include "crc32c.h"
 

@@ -25,8 +25,11 @@ int disk_uring_open(struct disk_uring **ret_uring)
 	if (!uring)
 		return -ENOMEM;
 	result = io_uring_queue_init(ENTRIES, &uring->ring, 0);
-	/* A worker that does the sync keeps its ring's write unless the kernel is this new (5.17). */
-	if (result == 0 && (uring->ring.features & IORING_FEAT_CQE_SKIP) == 0) {
+	/*
+	 * The workers must be threads of this process (5.12): so they have its files, and when it
+	 * is killed the lock is not free before the last of them has stopped writing.
+	 */
+	if (result == 0 && (uring->ring.features & IORING_FEAT_NATIVE_WORKERS) == 0) {
 		io_uring_queue_exit(&uring->ring);
 		result = -ENOSYS;
 	}

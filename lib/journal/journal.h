@@ -28,7 +28,7 @@
 #define JOURNAL_BATCHES 2
 #define JOURNAL_FINISHED 4
 
-/* A change that a caller waits for: on his stack, his until it is submitted, and when it is done. */
+/* A change that a caller waits for, on his stack; his again when it is done. */
 struct request {
 	struct request *next;
 	struct task *task;

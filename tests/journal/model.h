@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A journal on a simulated disk and under a clock that tests set, driven by seeded random calls from
- * one thread, and beside it what must be true of it: an array, searched.
+ * A journal on a simulated disk and under a clock that tests set, driven by seeded random calls
+ * from one thread, and beside it what must be true of it: an array, searched.
  */
 #ifndef JOURNAL_MODEL_H
 #define JOURNAL_MODEL_H

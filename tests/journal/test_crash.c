@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The promise itself: whatever was acknowledged is there after a crash, whatever was not is there or
- * not but nothing else, wherever the machine dies and whatever it forgets. The real code, on a disk
- * that loses and tears; more than 100,000 different crashes.
+ * The promise itself: whatever was acknowledged is there after a crash, whatever was not is there
+ * or not but nothing else, wherever the machine dies and whatever it forgets. The real code, on a
+ * disk that loses and tears; more than 100,000 different crashes.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What kill_test.py kills: a fixed sequence of calls on a real directory, one thread, no io_uring, so
- * that strace can count its system calls. Says what it is about to do, and what came of it.
+ * What kill_test.py kills: a fixed sequence of calls on a real directory, one thread, no io_uring,
+ * so that strace can count its system calls. Says what it is about to do, and what came of it.
  *
  *   victim run DIR      the sequence: "? CALL ID" and then "= RESULT" for each call
  *   victim show DIR     open, and print each live task: "ID LENGTH"

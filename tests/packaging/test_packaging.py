@@ -87,6 +87,10 @@ def check_tree(prefix, root, version):
     wanted = {"include/timerhub.h", f"{libraries}/libtimerhub.a", f"{libraries}/libtimerhub.so",
               f"{libraries}/libtimerhub.so.0", f"{libraries}/libtimerhub.so.{version}",
               f"{libraries}/pkgconfig/timerhub.pc", "share/man/man7/timerhub.7"}
+    wanted |= {"include/timerhub_journal.h", f"{libraries}/pkgconfig/timerhub-journal.pc",
+               f"{libraries}/libtimerhub-journal.a", f"{libraries}/libtimerhub-journal.so",
+               f"{libraries}/libtimerhub-journal.so.0",
+               f"{libraries}/libtimerhub-journal.so.{version}"}
     wanted |= {f"share/man/man3/{name}.3" for name in exported(root)}
     expect(wanted <= files, f"not installed: {sorted(wanted - files)}")
     extra = {name for name in files - wanted
@@ -168,12 +172,13 @@ def copy_sources(root, target):
 
 
 def check_targets(build):
-    """Of timerhub nothing but the library is built by default, and nothing of it is a test."""
+    """Of timerhub nothing but the libraries is built by default, and nothing of it is a test."""
     def ask(what):
         return json.loads(run("meson", "introspect", build, what))
 
     names = {target["name"] for target in ask("--targets") if target["build_by_default"]}
-    expect(names == {"timerhub", "client_c", "client_cc"}, f"built by default: {sorted(names)}")
+    expect(names == {"timerhub", "timerhub-journal", "client_c", "client_cc"},
+           f"built by default: {sorted(names)}")
     tests = [test["name"] for test in ask("--tests")]
     expect(not tests, f"tests: {tests}")
     installed = [path for path in ask("--installed").values() if "/man/" in path]

@@ -76,7 +76,8 @@ static int copy_all(struct log *log, const struct replay *replay)
 
 /*
  * First a segment that continues the old ones and takes the copies: until the next step recovery
- * would still find the damage. Then an empty one whose header lets the journal begin with the first.
+ * would still find the damage. Then an empty one, whose header lets the journal begin with the
+ * first.
  */
 static int write_anew(struct disk *disk, struct replay *replay)
 {
