@@ -18,6 +18,7 @@
 /* Salvage: how many ids may have been given out in records that are lost. */
 #define IDS_LOST_MAX (UINT64_C(1) << 20)
 #define NAME_DIGITS 16
+#define WRITE_AGAIN_BYTES 4096
 
 static int faulty(struct replay *replay, const struct reader *reader, int result, const char *what)
 {
@@ -153,6 +154,16 @@ static void replay_due(struct replay *replay, struct task *task, uint64_t due_ns
 	agenda_insert(&replay->agenda, task, due_ns);
 }
 
+/* `stable` goes up with the first record behind what it says; so the doubt begins with that one. */
+static void note_doubt(struct replay *replay, const struct record *record, uint64_t offset)
+{
+	if (record->stable <= replay->vouched)
+		return;
+	replay->vouched = record->stable;
+	if (record->sequence == record->stable + 1)
+		replay->doubt_offset = offset;
+}
+
 /* A record of a task not known is about one whose end is known, and its beginning dropped. */
 static int replay_record(struct replay *replay, const struct record *record,
                          const struct log_place *place)
@@ -160,6 +171,7 @@ static int replay_record(struct replay *replay, const struct record *record,
 	struct task *task;
 
 	replay->records++;
+	note_doubt(replay, record, place->offset);
 	if (record->id >= replay->log.next_id)
 		replay->log.next_id = record->id + 1;
 	if (record->type == RECORD_PUT || record->type == RECORD_COPY)
@@ -267,12 +279,38 @@ static int cut(struct replay *replay, struct reader *reader)
 	return reader->disk->ops->truncate(reader->disk, reader->file, reader->offset);
 }
 
+/*
+ * Write again what nobody vouches for. A sync may have failed before, and after that what is read
+ * need not be on the disk, nor will the next sync write it.
+ */
+static int write_again(struct replay *replay, struct reader *reader)
+{
+	const struct disk_ops *ops = reader->disk->ops;
+	uint8_t bytes[WRITE_AGAIN_BYTES];
+	uint64_t at = replay->doubt_offset;
+
+	while (at < reader->offset) {
+		uint64_t left = reader->offset - at;
+		size_t want = left < sizeof(bytes) ? (size_t)left : sizeof(bytes);
+		int64_t done = ops->read(reader->disk, reader->file, bytes, want, at);
+
+		if (done > 0)
+			done = ops->write(reader->disk, reader->file, bytes, (size_t)done, at);
+		if (done <= 0)
+			return done < 0 ? (int)done : -EIO;
+		at += (uint64_t)done;
+	}
+	return 0;
+}
+
 /* The last segment becomes the log's file. What it holds may not have been synced so far. */
 static int adopt(struct replay *replay, struct reader *reader)
 {
 	struct log *log = &replay->log;
 	int result = cut(replay, reader);
 
+	if (result == 0)
+		result = write_again(replay, reader);
 	if (result < 0)
 		return result;
 	log->salt = reader->header.salt;
@@ -290,6 +328,7 @@ static int replay_reader(struct replay *replay, struct reader *reader, struct se
 	bool last = segment == log_last(&replay->log);
 	int result = check_header(replay, reader, mode);
 
+	replay->doubt_offset = SEGMENT_HEADER_BYTES;
 	if (result == 0)
 		result = replay_records(replay, reader, mode);
 	if (result == 0 && reader->offset < reader->end)

@@ -232,6 +232,26 @@ static int64_t sim_write(struct disk *disk, int number, const void *bytes, size_
 	return able > 0 || count == 0 ? (int64_t)able : -ENOSPC;
 }
 
+/*
+ * What a failed sync leaves: some sectors written, some not, and of those some that the next sync
+ * will not write either, though they read as if they were there (Linux calls their pages clean).
+ */
+static void sync_badly(struct sim_disk *sim, struct sim_file *file)
+{
+	for (size_t i = 0; i < SIM_SECTORS; i++) {
+		uint64_t roll = dice_below(&sim->dice, 3);
+
+		if (!file->dirty[i] || roll == 0)
+			continue;
+		if (roll == 1)
+			memcpy(file->stable + i * SIM_SECTOR, file->now + i * SIM_SECTOR,
+			       SIM_SECTOR);
+		file->dirty[i] = false;
+	}
+	if (dice_one_in(&sim->dice, 2))
+		file->stable_size = file->size;
+}
+
 static int sim_sync(struct disk *disk, int number)
 {
 	struct sim_disk *sim = sim_of(disk);
@@ -240,10 +260,16 @@ static int sim_sync(struct disk *disk, int number)
 
 	if (result == 0 && ++sim->syncs == sim->sync_fails)
 		result = -EIO;
-	/* What a failed sync has done nobody knows: the sectors stay dirty. */
-	if (result < 0 || sim->dead)
-		return result < 0 ? result : -EIO;
-	memcpy(file->stable, file->now, SIM_FILE_BYTES);
+	if (sim->dead)
+		return -EIO;
+	if (result < 0) {
+		sync_badly(sim, file);
+		return result;
+	}
+	for (size_t i = 0; i < SIM_SECTORS; i++)
+		if (file->dirty[i])
+			memcpy(file->stable + i * SIM_SECTOR, file->now + i * SIM_SECTOR,
+			       SIM_SECTOR);
 	memset(file->dirty, 0, sizeof(file->dirty));
 	file->stable_size = file->size;
 	return 0;
