@@ -181,16 +181,13 @@ static struct fact *new_fact(struct model *model)
 	return fact;
 }
 
-static void step_put(struct model *model)
+/* Put what new_fact() made up. */
+static int put_fact(struct model *model, struct fact *fact)
 {
 	uint8_t data[DATA_MAX];
-	struct fact *fact;
 	uint64_t id = 0;
 	int result;
 
-	if (model->count == MODEL_TASKS)
-		return;
-	fact = new_fact(model);
 	model_data(fact, data);
 	result = timerhub_journal_put(model->journal, fact->due_ns, TIMERHUB_ABSOLUTE, data,
 	                              fact->data_len, &id);
@@ -200,6 +197,25 @@ static void step_put(struct model *model)
 	if (result == 0 || (result == -EIO && !model->failed))
 		model->count++;
 	note(model, fact, result, true, fact->due_ns);
+	return result;
+}
+
+static void step_put(struct model *model)
+{
+	if (model->count < MODEL_TASKS)
+		(void)put_fact(model, new_fact(model));
+}
+
+void model_churn(struct model *model)
+{
+	struct fact *fact;
+
+	if (model->count == MODEL_TASKS)
+		return;
+	fact = new_fact(model);
+	fact->data_len = DATA_MAX / 2 + (uint32_t)dice_below(&model->dice, DATA_MAX / 2);
+	if (put_fact(model, fact) == 0)
+		note(model, fact, timerhub_journal_done(model->journal, fact->id), false, 0);
 }
 
 void model_put_many(struct model *model, unsigned count)

@@ -59,6 +59,9 @@ void model_close(struct model *model);
 /* One random call, and what it answers held to the model. */
 void model_step(struct model *model);
 
+/* A large task put and acknowledged, so that there soon is something to compact. */
+void model_churn(struct model *model);
+
 /* Several puts in one batch. */
 void model_put_many(struct model *model, unsigned count);
 

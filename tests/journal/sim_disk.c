@@ -67,8 +67,10 @@ static int operate(struct sim_disk *sim)
 	if (sim->dead)
 		return -EIO;
 	sim->operations++;
-	if (sim->operations == sim->crash_at)
+	if (sim->operations == sim->crash_at) {
 		sim->dead = true;
+		sim->watched = sim->watch && *sim->watch;
+	}
 	return sim->operations == sim->fail_at ? sim->error : 0;
 }
 

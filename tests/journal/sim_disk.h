@@ -51,6 +51,8 @@ struct sim_disk {
 	int error;
 	uint64_t space; /* bytes that files may have in all */
 	bool dead;
+	const bool *watch; /* NULL, or what `watched` is a copy of, taken as the machine died */
+	bool watched;
 	bool locked;
 	struct dice dice;
 };

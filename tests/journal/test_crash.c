@@ -12,7 +12,7 @@
 #define STEPS 60
 #define IMAGES 24
 
-static unsigned long states;
+static unsigned long states, cleaning, recovering;
 
 /* Run the same random calls again, on a machine that dies at the given operation. */
 static bool run_until(struct model *model, struct sim_disk *disk, uint64_t seed, unsigned crash_at)
@@ -23,8 +23,13 @@ static bool run_until(struct model *model, struct sim_disk *disk, uint64_t seed,
 	model_init(model, disk, seed);
 	disk->crash_at = crash_at;
 	if (model_open(model) == 0) {
-		for (unsigned i = 0; i < STEPS && !disk->dead; i++)
-			model_step(model);
+		disk->watch = &model->journal->cleaner.reading;
+		for (unsigned i = 0; i < STEPS && !disk->dead; i++) {
+			if (seed % 4 < 2)
+				model_churn(model);
+			if (!disk->dead)
+				model_step(model);
+		}
 		model_close(model);
 	}
 	return disk->dead;
@@ -43,6 +48,7 @@ static void open_again(struct model *model, struct sim_disk *image, struct sim_d
 		sim_crash(other, image, dice);
 		sim_copy(image, other);
 		states++;
+		recovering++;
 		image->crash_at = dice_one_in(dice, 2) ? 1 + (unsigned)dice_below(dice, 4) : 0;
 	}
 	image->crash_at = 0;
@@ -90,6 +96,7 @@ static void crash_everywhere(uint64_t seed, unsigned images)
 			sim_crash(&image, &disk, &dice);
 			check_image(model, &image, &other, &dice);
 		}
+		cleaning += disk.watched ? images : 0;
 		sim_close(&disk);
 	}
 	sim_close(&image);
@@ -104,7 +111,10 @@ START_TEST(crash_loses_nothing_acknowledged)
 
 	for (unsigned round = 0; states < wanted; round++)
 		crash_everywhere(dice_roll(&dice) + round, IMAGES);
-	printf("%lu crash states\n", states);
+	printf("%lu crash states, %lu of them while compacting, %lu while recovering\n", states,
+	       cleaning, recovering);
+	expect_le(states / 100, cleaning);
+	expect_le(states / 100, recovering);
 }
 END_TEST
 
