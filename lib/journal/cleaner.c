@@ -157,11 +157,17 @@ static void settle(struct timerhub_journal *journal, const struct log_place *pla
 	cleaner->used = 0;
 }
 
-/* Everything live has been copied: make that stable, and drop the segment. */
+/* Everything live has been copied: say so, make it stable, and drop the segment. */
 static bool drop(struct timerhub_journal *journal)
 {
+	struct record record = { .type = RECORD_DROP, .id = journal->log.segments[1].number };
+	uint8_t bytes[RECORD_HEADER_BYTES];
+	struct log_place place;
+
 	stop_reading(&journal->cleaner);
-	if (log_sync(&journal->log) < 0 || log_drop_first(&journal->log) < 0)
+	record_encode(bytes, &record);
+	if (log_append(&journal->log, bytes, sizeof(bytes), true, &place) < 0 ||
+	    log_drop_first(&journal->log) < 0)
 		return give_up(&journal->cleaner);
 	lock_take(&journal->lock);
 	journal->stats.segments_dropped++;

@@ -95,7 +95,7 @@ bool record_decode_header(const uint8_t *from, uint32_t salt, struct record *ret
 	};
 
 	/* What is cheap to see comes first: the search behind damage asks at every eighth byte. */
-	if (type < RECORD_PUT || type > RECORD_CLOSE || record.stable >= record.sequence ||
+	if (type < RECORD_PUT || type > RECORD_DROP || record.stable >= record.sequence ||
 	    record.data_len > (has_data(type) ? RECORD_DATA_MAX_BYTES : 0) ||
 	    header_crc(from, salt) != little_get32(from + AT_CRC))
 		return false;

@@ -29,6 +29,7 @@ enum record_type {
 	RECORD_TAKE = 6,   /* delivered: attempts */
 	RECORD_COPY = 7,   /* a task as it was when compaction met it: id, due, attempts, data */
 	RECORD_CLOSE = 8,  /* closed in order; makes damage of what is before it certain */
+	RECORD_DROP = 9,   /* segments before number `id` no longer count, and may be gone */
 };
 
 struct record {

@@ -78,6 +78,7 @@ static int find_oldest(struct replay *replay, enum replay_mode mode)
 	int result = reader_open(&reader, log->disk, number, false);
 
 	if (result == 0) {
+		replay->oldest = reader.header.oldest;
 		replay->leftovers = log->count;
 		forget_before(log, reader.header.oldest);
 		replay->leftovers -= log->count;
@@ -172,6 +173,10 @@ static int replay_record(struct replay *replay, const struct record *record,
 
 	replay->records++;
 	note_doubt(replay, record, place->offset);
+	if (record->type == RECORD_DROP) {
+		replay->oldest = record->id > replay->oldest ? record->id : replay->oldest;
+		return 0;
+	}
 	if (record->id >= replay->log.next_id)
 		replay->log.next_id = record->id + 1;
 	if (record->type == RECORD_PUT || record->type == RECORD_COPY)
@@ -366,6 +371,25 @@ static int replay_segment(struct replay *replay, struct segment *segment, enum r
 
 /* ---- all of it ---- */
 
+static int refuse_gap(struct replay *replay, uint64_t number, const char *what)
+{
+	replay->fault = what;
+	replay->fault_segment = number;
+	replay->fault_offset = 0;
+	return -EBADMSG;
+}
+
+/* Is every segment that counts there, from the first one on? */
+static int check_first(struct replay *replay, enum replay_mode mode)
+{
+	struct log *log = &replay->log;
+
+	if (log->count == 0 || mode == REPLAY_SALVAGE ||
+	    log->segments[0].number <= replay->oldest)
+		return 0;
+	return refuse_gap(replay, log->segments[0].number, "the segments before it are missing");
+}
+
 static int replay_segments(struct replay *replay, enum replay_mode mode)
 {
 	struct log *log = &replay->log;
@@ -374,17 +398,13 @@ static int replay_segments(struct replay *replay, enum replay_mode mode)
 		uint64_t number = log->segments[i].number;
 		int result;
 
-		if (i > 0 && number != log->segments[i - 1].number + 1 && mode != REPLAY_SALVAGE) {
-			replay->fault = "the segment before it is missing";
-			replay->fault_segment = number;
-			replay->fault_offset = 0;
-			return -EBADMSG;
-		}
+		if (i > 0 && number != log->segments[i - 1].number + 1 && mode != REPLAY_SALVAGE)
+			return refuse_gap(replay, number, "the segment before it is missing");
 		result = replay_segment(replay, &log->segments[i], mode);
 		if (result < 0)
 			return result;
 	}
-	return 0;
+	return check_first(replay, mode);
 }
 
 struct leftovers {

@@ -21,6 +21,7 @@ struct replay {
 	struct tasks tasks;
 	struct agenda agenda;   /* of all tasks, by due_ns */
 	uint64_t records;       /* good ones */
+	uint64_t oldest;        /* the segments before this number no longer count */
 	uint64_t vouched;       /* up to this sequence a good record says that it was stable */
 	uint64_t doubt_offset;  /* in the segment being read: the records before it are vouched for */
 	uint64_t torn_bytes;    /* behind the last good record of the last segment */

@@ -43,7 +43,7 @@ static void mend(uint8_t *bytes, size_t count)
 		uint32_t crc;
 
 		memset(bytes + at + 9, 0, 3);
-		bytes[at + 12] = (uint8_t)(1 + bytes[at + 12] % 8);
+		bytes[at + 12] = (uint8_t)(1 + bytes[at + 12] % RECORD_DROP);
 		memset(bytes + at + 13, 0, 3);
 		if (bytes[at + 12] != RECORD_PUT && bytes[at + 12] != RECORD_COPY)
 			length = bytes[at + 8] = 0;

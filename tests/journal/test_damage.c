@@ -173,6 +173,33 @@ START_TEST(sealed_segments_must_be_whole_and_all_there)
 }
 END_TEST
 
+START_TEST(first_segment_may_be_missing_if_it_was_dropped)
+{
+	struct bench *bench = bench_new(1);
+	struct timerhub_journal *journal = bench->model.journal;
+	struct replay replay;
+	char name[DISK_NAME_MAX];
+
+	fill(bench, 30);
+	/* So many of them end that some segments go. */
+	for (uint64_t id = 2; id <= 25; id++)
+		expect_eq(timerhub_journal_cancel(journal, id), 0);
+	fill(bench, 10);
+	expect_lt(1, journal->log.segments[0].number);
+	sim_copy(&bench->image, &bench->disk);
+	expect_eq(replay_image(bench, &replay, REPLAY_LOOK), 0);
+	replay_fini(&replay);
+	/* The first that is left was not. */
+	segment_name(name, journal->log.segments[0].number);
+	expect_eq(bench->image.disk.ops->unlink(&bench->image.disk, name), 0);
+	expect(replay_image(bench, &replay, REPLAY_LOOK) == -EBADMSG);
+	expect_eq(replay.fault_segment, journal->log.segments[1].number);
+	expect_eq(replay.fault_offset, 0);
+	replay_fini(&replay);
+	bench_free(bench);
+}
+END_TEST
+
 START_TEST(a_later_version_is_refused_as_such)
 {
 	struct bench *bench = bench_new(3);
@@ -255,6 +282,7 @@ int main(int argc, char **argv)
 	tests_add(every_bit_of_a_record_flipped_is_refused_at_its_place, 60);
 	tests_add(last_record_of_a_closed_journal_is_vouched_for, 60);
 	tests_add(sealed_segments_must_be_whole_and_all_there, 60);
+	tests_add(first_segment_may_be_missing_if_it_was_dropped, 60);
 	tests_add(a_later_version_is_refused_as_such, 60);
 	tests_add(no_damage_makes_up_a_task, 120);
 	tests_add(wall_clock_moved_a_day_between_runs, 60);
