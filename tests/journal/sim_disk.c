@@ -429,8 +429,6 @@ static void crash_file(struct sim_file *to, const struct sim_file *from, struct 
 
 static void revive(struct sim_disk *image)
 {
-	memcpy(image->stable_names, image->names, sizeof(image->names));
-	image->changes_count = 0;
 	image->operations = image->crash_at = 0;
 	image->syncs = image->sync_fails = image->fail_at = 0;
 	image->space = UINT64_MAX / 2;
@@ -447,6 +445,18 @@ void sim_crash(struct sim_disk *image, const struct sim_disk *sim, struct dice *
 	for (unsigned i = 0; i < sim->changes_count; i++)
 		if (is_new(dice, mood))
 			apply_change(image->names, &sim->changes[i]);
+	memcpy(image->stable_names, image->names, sizeof(image->names));
+	image->changes_count = 0;
+	revive(image);
+}
+
+void sim_survive(struct sim_disk *image, const struct sim_disk *sim)
+{
+	memcpy(image->files, sim->files, SIM_FILES * sizeof(struct sim_file));
+	memcpy(image->names, sim->names, sizeof(image->names));
+	memcpy(image->stable_names, sim->stable_names, sizeof(image->names));
+	memcpy(image->changes, sim->changes, sizeof(image->changes));
+	image->changes_count = sim->changes_count;
 	revive(image);
 }
 
@@ -461,6 +471,8 @@ void sim_copy(struct sim_disk *image, const struct sim_disk *sim)
 		memset(file->dirty, 0, sizeof(file->dirty));
 		file->stable_size = file->size;
 	}
+	memcpy(image->stable_names, image->names, sizeof(image->names));
+	image->changes_count = 0;
 	revive(image);
 }
 

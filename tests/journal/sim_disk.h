@@ -66,6 +66,9 @@ void sim_link_syncs(struct sim_disk *sim);
 /* What may be left after a crash now. `image` is open, and is overwritten; it is alive. */
 void sim_crash(struct sim_disk *image, const struct sim_disk *sim, struct dice *dice);
 
+/* What is left if the process died and the machine goes on: nothing lost, nothing stable by it. */
+void sim_survive(struct sim_disk *image, const struct sim_disk *sim);
+
 /* An exact copy, everything stable. */
 void sim_copy(struct sim_disk *image, const struct sim_disk *sim);
 

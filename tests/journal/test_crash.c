@@ -79,6 +79,30 @@ static void check_image(const struct model *before, struct sim_disk *image, stru
 	states++;
 }
 
+/* The process dies, another opens on the same machine and goes on, and then the machine dies. */
+static void check_survivor(const struct model *before, const struct sim_disk *disk,
+                           struct sim_disk *image, struct sim_disk *other, struct dice *dice)
+{
+	struct model *model = malloc(sizeof(*model));
+
+	expect(model);
+	*model = *before;
+	sim_survive(image, disk);
+	model->disk = image;
+	expect_eq(model_open(model), 0);
+	model_verify(model);
+	for (uint64_t n = dice_below(dice, 6); n > 0; n--)
+		model_step(model);
+	model_close(model);
+	sim_crash(other, image, dice);
+	model->disk = other;
+	expect_eq(model_open(model), 0);
+	model_verify(model);
+	model_close(model);
+	free(model);
+	states++;
+}
+
 static void crash_everywhere(uint64_t seed, unsigned images)
 {
 	struct sim_disk disk, image, other;
@@ -96,6 +120,7 @@ static void crash_everywhere(uint64_t seed, unsigned images)
 			sim_crash(&image, &disk, &dice);
 			check_image(model, &image, &other, &dice);
 		}
+		check_survivor(model, &disk, &image, &other, &dice);
 		cleaning += disk.watched ? images : 0;
 		sim_close(&disk);
 	}

@@ -60,6 +60,21 @@ static void reopen_and_verify(struct scene *scene)
 	model->disk = &scene->disk;
 }
 
+/* What may be left if the machine dies now. */
+static void check_crash(struct scene *scene, struct dice *dice)
+{
+	struct model *model = malloc(sizeof(*model));
+
+	expect(model);
+	*model = scene->model;
+	sim_crash(&scene->image, &scene->disk, dice);
+	model->disk = &scene->image;
+	expect_eq(model_open(model), 0);
+	model_verify(model);
+	model_close(model);
+	free(model);
+}
+
 /* Any one call fails once with this. After a clean refusal the journal goes on as before. */
 static void fail_everywhere(uint64_t seed, int error)
 {
@@ -181,8 +196,7 @@ START_TEST(full_disk_refuses_cleanly_and_serves_when_there_is_room)
 		steps(&scene->model, 30);
 		expect_eq(scene->model.journal->failed, 0);
 		model_verify(&scene->model);
-		/* What may be left if the machine dies while the disk is full. */
-		sim_crash(&scene->image, &scene->disk, &dice);
+		check_crash(scene, &dice);
 		scene->disk.space = UINT64_MAX / 2;
 		steps(&scene->model, 20);
 		model_verify(&scene->model);
@@ -307,6 +321,26 @@ START_TEST(ids_are_never_used_again)
 }
 END_TEST
 
+/* No record is left that names the highest id: a segment's header has to remember it. */
+START_TEST(ids_are_remembered_when_their_records_are_gone)
+{
+	struct scene *scene = scene_new(8);
+	uint64_t kept = 0, last = 0, id = 0;
+
+	expect_eq(model_open(&scene->model), 0);
+	expect_eq(timerhub_journal_put(scene->model.journal, HOUR, 0, NULL, 0, &kept), 0);
+	expect_eq(timerhub_journal_put(scene->model.journal, HOUR, 0, NULL, 0, &last), 0);
+	expect_eq(timerhub_journal_cancel(scene->model.journal, last), 0);
+	for (unsigned i = 0; scene->model.journal->stats.segments_dropped == 0; i++)
+		expect_eq(timerhub_journal_move(scene->model.journal, kept, HOUR + i, 0), 0);
+	model_close(&scene->model);
+	expect_eq(model_open(&scene->model), 0);
+	expect_eq(timerhub_journal_put(scene->model.journal, HOUR, 0, NULL, 0, &id), 0);
+	expect_lt(last, id);
+	scene_free(scene);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	tests_begin("refusal", argc, argv);
@@ -318,5 +352,6 @@ int main(int argc, char **argv)
 	tests_add(disk_stays_within_twice_the_live_data_and_two_segments, 120);
 	tests_add(compaction_costs_no_task_and_no_attempt, 120);
 	tests_add(ids_are_never_used_again, 60);
+	tests_add(ids_are_remembered_when_their_records_are_gone, 60);
 	return tests_run();
 }

@@ -81,7 +81,9 @@ static void dump_record(const struct reader *reader, uint64_t offset, const stru
 {
 	(void)printf("%016" PRIx64 " %8" PRIu64 " seq %" PRIu64 " %-6s", reader->header.number,
 	             offset, record->sequence, type_name(record->type));
-	if (record->type != RECORD_CLOSE)
+	if (record->type == RECORD_DROP)
+		(void)printf(" before %016" PRIx64, record->id);
+	else if (record->type != RECORD_CLOSE)
 		(void)printf(" id %" PRIu64, record->id);
 	if (record->type == RECORD_PUT || record->type == RECORD_COPY ||
 	    record->type == RECORD_MOVE || record->type == RECORD_RETRY)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See repair.h. The tasks found are copied into one new segment, whose header says that all before
- * it no longer counts: the moment it gets its name the journal is whole. Then the old segments are
- * renamed, for whoever wants to look at them. Killed at any point, it can be run again.
+ * See repair.h. The tasks found are copied into one new segment behind the old ones; when it is
+ * stable those are renamed, for whoever wants to look at them, one after the other from the first;
+ * then another segment says that the journal begins with the new one. Killed at any point it can be
+ * run again, with the same outcome: of what is left, the later records always decide.
  */
 #include "repair.h"
 
@@ -48,7 +49,8 @@ static int set_aside(struct disk *disk, uint64_t number)
 	segment_name(name, number);
 	(void)snprintf(bad, sizeof(bad), "%s.bad", name);
 	result = disk->ops->rename(disk, name, bad);
-	return result == -ENOENT ? 0 : result;
+	/* Each before the next: a later one alone is consistent, an earlier one is not. */
+	return result == 0 ? disk->ops->sync_dir(disk) : result;
 }
 
 static int set_all_aside(struct disk *disk, const struct log *old)
@@ -57,14 +59,10 @@ static int set_all_aside(struct disk *disk, const struct log *old)
 
 	for (uint32_t i = 0; result == 0 && i < old->count; i++)
 		result = set_aside(disk, old->segments[i].number);
-	return result == 0 ? disk->ops->sync_dir(disk) : result;
+	return result;
 }
 
-/*
- * One segment for all, however large: readers do not mind, and compaction will divide it. It is
- * written under its final number's name only when all tasks are in it, by way of a second segment:
- * see write_anew().
- */
+/* One segment for all, however large: readers do not mind, and compaction will divide it. */
 static int copy_all(struct log *log, const struct replay *replay)
 {
 	int result = 0;
@@ -74,11 +72,6 @@ static int copy_all(struct log *log, const struct replay *replay)
 	return result == 0 ? log_sync(log) : result;
 }
 
-/*
- * First a segment that continues the old ones and takes the copies: until the next step recovery
- * would still find the damage. Then an empty one, whose header lets the journal begin with the
- * first.
- */
 static int write_anew(struct disk *disk, struct replay *replay)
 {
 	uint64_t number = replay->log.segments[replay->log.count - 1].number + 1;
@@ -95,9 +88,11 @@ static int write_anew(struct disk *disk, struct replay *replay)
 	if (result == 0)
 		result = copy_all(&log, replay);
 	if (result == 0)
+		result = set_all_aside(disk, &replay->log);
+	if (result == 0)
 		result = log_begin_segment(&log, number + 1, number);
 	log_close(&log);
-	return result == 0 ? set_all_aside(disk, &replay->log) : result;
+	return result;
 }
 
 static int salvage(struct disk *disk, struct repair_report *report)
