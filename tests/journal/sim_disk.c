@@ -227,6 +227,8 @@ static int64_t sim_write(struct disk *disk, int number, const void *bytes, size_
 	else if (count > 1 && dice_one_in(&sim->dice, 16))
 		able = 1 + (size_t)dice_below(&sim->dice, count - 1); /* short for no reason */
 	put_bytes(file, bytes, able, offset);
+	used = sim_bytes(sim);
+	sim->peak = used > sim->peak ? used : sim->peak;
 	if (sim->dead)
 		return -EIO;
 	if (result < 0)

@@ -50,6 +50,7 @@ struct sim_disk {
 	unsigned fail_at;    /* the number of the operation that fails with `error`; 0: none */
 	int error;
 	uint64_t space; /* bytes that files may have in all */
+	uint64_t peak;  /* most bytes that files had in all, at any write */
 	bool dead;
 	const bool *watch; /* NULL, or what `watched` is a copy of, taken as the machine died */
 	bool watched;

@@ -249,6 +249,7 @@ START_TEST(disk_stays_within_twice_the_live_data_and_two_segments)
 		struct timerhub_journal *journal;
 		uint64_t ids[MODEL_TASKS / 4] = { 0 };
 		uint8_t data[1000] = { 0 };
+		uint64_t live = 0;
 
 		scene->model.config.tasks_max = COUNT_OF(ids);
 		expect_eq(model_open(&scene->model), 0);
@@ -265,10 +266,51 @@ START_TEST(disk_stays_within_twice_the_live_data_and_two_segments)
 				          0);
 			}
 			check_bound(journal, &scene->disk);
+			/* Not in between either, while there are two copies of a task. */
+			live = live > journal->tasks.live_bytes ? live
+			                                        : journal->tasks.live_bytes;
+			expect_le(scene->disk.peak, 2 * live + 2 * journal->log.segment_bytes);
+			scene->disk.peak = 0;
+			live = journal->tasks.live_bytes;
 		}
 		expect_lt(0, journal->stats.segments_dropped);
 		scene_free(scene);
 	}
+}
+END_TEST
+
+/* Acknowledge all these in one batch. */
+static void end_at_once(struct timerhub_journal *journal, const uint64_t *ids,
+                        struct request *requests, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		struct task *task = tasks_find(&journal->tasks, ids[i]);
+		struct record record = { .type = RECORD_DONE, .id = ids[i] };
+
+		(void)agenda_remove(&journal->agenda, task);
+		task->changing = 1;
+		requests[i] = (struct request){ .type = RECORD_DONE, .task = task };
+		(void)journal_gather(journal, &requests[i], &record);
+	}
+	(void)journal_pass(journal);
+}
+
+START_TEST(disk_stays_within_the_bound_when_much_ends_at_once)
+{
+	struct scene *scene = scene_new(9);
+	struct request requests[60];
+	uint64_t ids[COUNT_OF(requests)];
+	uint8_t data[900] = { 0 };
+
+	expect_eq(model_open(&scene->model), 0);
+	for (unsigned i = 0; i < COUNT_OF(ids); i++)
+		expect_eq(timerhub_journal_put(scene->model.journal, HOUR, 0, data, sizeof(data),
+		                               &ids[i]),
+		          0);
+	end_at_once(scene->model.journal, ids, requests, COUNT_OF(ids));
+	expect_eq(scene->model.journal->tasks.count, 0);
+	check_bound(scene->model.journal, &scene->disk);
+	scene_free(scene);
 }
 END_TEST
 
@@ -350,6 +392,7 @@ int main(int argc, char **argv)
 	tests_add(full_disk_refuses_cleanly_and_serves_when_there_is_room, 120);
 	tests_add(refused_put_does_not_come_back_after_a_crash, 120);
 	tests_add(disk_stays_within_twice_the_live_data_and_two_segments, 120);
+	tests_add(disk_stays_within_the_bound_when_much_ends_at_once, 60);
 	tests_add(compaction_costs_no_task_and_no_attempt, 120);
 	tests_add(ids_are_never_used_again, 60);
 	tests_add(ids_are_remembered_when_their_records_are_gone, 60);
