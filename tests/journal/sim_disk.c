@@ -126,7 +126,8 @@ static int new_file(struct sim_disk *sim)
 			sim->files[i].used = true;
 			return i;
 		}
-	expect(!"room for another file");
+	expect_context("no room for another file", SIM_FILES, 0);
+	expect(false);
 	return -1;
 }
 
