@@ -384,8 +384,7 @@ static int check_first(struct replay *replay, enum replay_mode mode)
 {
 	struct log *log = &replay->log;
 
-	if (log->count == 0 || mode == REPLAY_SALVAGE ||
-	    log->segments[0].number <= replay->oldest)
+	if (log->count == 0 || mode == REPLAY_SALVAGE || log->segments[0].number <= replay->oldest)
 		return 0;
 	return refuse_gap(replay, log->segments[0].number, "the segments before it are missing");
 }

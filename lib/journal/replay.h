@@ -19,14 +19,15 @@ enum replay_mode {
 struct replay {
 	struct log log;
 	struct tasks tasks;
-	struct agenda agenda;   /* of all tasks, by due_ns */
-	uint64_t records;       /* good ones */
-	uint64_t oldest;        /* the segments before this number no longer count */
-	uint64_t vouched;       /* up to this sequence a good record says that it was stable */
-	uint64_t doubt_offset;  /* in the segment being read: the records before it are vouched for */
-	uint64_t torn_bytes;    /* behind the last good record of the last segment */
-	uint64_t lost_bytes;    /* salvage: bytes passed over, the torn ones included */
-	uint64_t leftovers;     /* segments that no longer count */
+	struct agenda agenda; /* of all tasks, by due_ns */
+	uint64_t records;     /* good ones */
+	uint64_t oldest;      /* the segments before this number no longer count */
+	uint64_t vouched;     /* up to this sequence a good record says that it was stable */
+	uint64_t
+		doubt_offset; /* in the segment being read: the records before it are vouched for */
+	uint64_t torn_bytes;  /* behind the last good record of the last segment */
+	uint64_t lost_bytes;  /* salvage: bytes passed over, the torn ones included */
+	uint64_t leftovers;   /* segments that no longer count */
 	uint64_t fault_segment; /* where the first fault is, or the last segment ... */
 	uint64_t fault_offset;  /* ... and the end of its last good record */
 	const char *fault;      /* what is wrong there; NULL: nothing */

@@ -41,8 +41,8 @@ def strace(options, command):
 
 def inject(call, fault, k, command):
     """Runs the command with a fault at its k-th such call; returns how it ended, and its output."""
-    done = strace(["-o", os.devnull, "-e", f"trace={call}", "-e", f"inject={call}:{fault}:when={k}"],
-                  command)
+    done = strace(["-o", os.devnull, "-e", f"trace={call}",
+                   "-e", f"inject={call}:{fault}:when={k}"], command)
     return done.returncode in (-9, 137), done.stdout.splitlines()
 
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A million tasks: they are all found again, in order, and take no more memory than is promised. How
- * long it took is printed; that it is less than two seconds is for timerhub-bench to show, on a
+ * A million tasks: they are all found again, in order, and take no more memory than is promised.
+ * How long it took is printed; that it is less than two seconds is for timerhub-bench to show, on a
  * machine that does nothing else.
  */
 #include <crc32c.h>

@@ -267,8 +267,7 @@ START_TEST(disk_stays_within_twice_the_live_data_and_two_segments)
 			}
 			check_bound(journal, &scene->disk);
 			/* Not in between either, while there are two copies of a task. */
-			live = live > journal->tasks.live_bytes ? live
-			                                        : journal->tasks.live_bytes;
+			live = live > journal->tasks.live_bytes ? live : journal->tasks.live_bytes;
 			expect_le(scene->disk.peak, 2 * live + 2 * journal->log.segment_bytes);
 			scene->disk.peak = 0;
 			live = journal->tasks.live_bytes;

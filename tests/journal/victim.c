@@ -77,9 +77,9 @@ static void *work(void *argument)
 	for (unsigned i = 0; i < 24; i++) {
 		uint64_t id = 0;
 
-		expect_eq(timerhub_journal_put(journal, HOUR, 0, data, (number + i) * 37 % 400,
-		                               &id),
-		          0);
+		expect_eq(
+			timerhub_journal_put(journal, HOUR, 0, data, (number + i) * 37 % 400, &id),
+			0);
 		tell('+', id);
 		if (i % 4 == 0)
 			continue;

@@ -72,7 +72,7 @@ static int check(struct disk *disk, const char *dir)
 static const char *type_name(enum record_type type)
 {
 	static const char *const names[] = { "?",     "put",  "move", "cancel", "done",
-		                             "retry", "take", "copy", "close", "drop" };
+		                             "retry", "take", "copy", "close",  "drop" };
 
 	return names[type];
 }
