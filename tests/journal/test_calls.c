@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <timerhub_journal.h>
@@ -98,6 +99,18 @@ static bool is_readable(void)
 	struct pollfd fd = { .fd = timerhub_journal_fd(journal), .events = POLLIN };
 
 	return poll(&fd, 1, 0) == 1;
+}
+
+/* Nothing is due. The fd may have rung late for what is gone; who looks silences it. */
+static void expect_silence(void)
+{
+	uint64_t until_ns = monotonic_ns() + ARRIVES;
+	struct timerhub_task task;
+
+	do {
+		expect_eq(timerhub_journal_take(journal, &task, 0), 0);
+		expect_lt(monotonic_ns(), until_ns);
+	} while (is_readable());
 }
 
 START_TEST(tasks_come_in_order_and_not_before_their_time)
@@ -211,16 +224,14 @@ START_TEST(fd_is_readable_just_while_a_task_is_due)
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
 	expect(is_readable());
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
-	expect_eq(timerhub_journal_take(journal, &task, 0), 0);
-	expect(!is_readable());
+	expect_silence();
 	expect_eq(timerhub_journal_move(journal, id, 0, 0), 0);
 	expect_eq(poll(&fd, 1, 20000), 1);
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
 	expect_eq(timerhub_journal_retry(journal, id, 30 * MS), 0);
 	expect_eq(poll(&fd, 1, 20000), 1);
 	expect_eq(timerhub_journal_cancel(journal, id), 0);
-	expect_eq(timerhub_journal_take(journal, &task, 0), 0);
-	expect(!is_readable());
+	expect_silence();
 	end();
 }
 END_TEST
@@ -415,6 +426,17 @@ static void run_threads(unsigned puts)
 	expect_eq(stats().tasks, 0);
 }
 
+/* Is io_uring_setup() refused here, as in many containers? */
+static bool is_uring_refused(void)
+{
+	char parameters[120] = { 0 };
+	long ring = syscall(425, 1, parameters);
+
+	if (ring >= 0)
+		(void)close((int)ring);
+	return ring < 0;
+}
+
 START_TEST(every_task_ends_once_under_many_threads)
 {
 	struct timerhub_journal_stats now;
@@ -423,6 +445,7 @@ START_TEST(every_task_ends_once_under_many_threads)
 	run_threads(scaled(4000));
 	now = stats();
 	expect_eq(now.put, now.done + now.cancelled);
+	expect_eq(now.writer, is_uring_refused() ? TIMERHUB_JOURNAL_PLAIN : TIMERHUB_JOURNAL_URING);
 	expect_lt(now.syncs, now.put + now.done + now.cancelled + now.retried);
 	expect_le(now.disk_bytes, 2 * now.live_bytes + 2 * small.segment_bytes);
 	timerhub_journal_close(journal);
