@@ -79,14 +79,18 @@ static void hub_set(struct alarm *alarm, uint64_t due_ns)
 	bool rang = has_rung(hub);
 	struct timerhub_event event;
 
-	/* Rings and has to, or is set to that time and has not rung before it. */
-	if (rang ? delay_ns == 0 : due_ns == hub->due_ns)
+	/* It rings for another that is due, and goes on: no need to trouble the hub. */
+	if (rang && delay_ns == 0)
 		return;
-	hub->due_ns = due_ns;
-	if (timerhub_rearm(hub->hub, hub->timer, delay_ns, 0) < 0)
+	if ((rang || due_ns != hub->due_ns) &&
+	    timerhub_rearm(hub->hub, hub->timer, delay_ns, 0) < 0)
 		arm(hub, delay_ns);
-	/* It may still be readable for what was withdrawn; finding the queue empty clears it. */
-	if (rang && timerhub_drain(hub->queue, &event, 1) == 1)
+	hub->due_ns = due_ns;
+	/*
+	 * The fd may be readable for what was withdrawn, just now or long ago: an owner may ring
+	 * late. Finding the queue empty clears it.
+	 */
+	if (delay_ns > 0 && timerhub_drain(hub->queue, &event, 1) == 1)
 		arm(hub, 0); /* the new time has come meanwhile */
 }
 
