@@ -16,7 +16,7 @@
 struct disk;
 
 struct disk_ops {
-	/* 0, or -EBUSY: another has it. */
+	/* 0, now or before; or -EBUSY: another has it. */
 	int (*lock)(struct disk *disk);
 	/* Call `found` for every name; stops at the first that returns not 0, and returns that. */
 	int (*list)(struct disk *disk, int (*found)(void *context, const char *name),

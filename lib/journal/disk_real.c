@@ -45,9 +45,11 @@ static int or_errno(int result)
 static int real_lock(struct disk *disk)
 {
 	struct disk_real *real = real_of(disk);
-	int file = openat(real->dir, LOCK_NAME, O_RDWR | O_CREAT | O_CLOEXEC, FILE_MODE);
-	int result;
+	int file, result;
 
+	if (real->lock >= 0)
+		return 0;
+	file = openat(real->dir, LOCK_NAME, O_RDWR | O_CREAT | O_CLOEXEC, FILE_MODE);
 	if (file < 0)
 		return -errno;
 	/* Belongs to the open file: a second open in this process finds it taken too. */

@@ -203,7 +203,10 @@ int timerhub_journal_open(struct timerhub_journal **ret_journal, const char *dir
 		result = disk_real_open(&disk, dir, false);
 	if (result < 0)
 		return result;
-	result = alarm_hub_open(&alarm);
+	/* First of all: who finds the journal busy has started no thread for it. */
+	result = disk->ops->lock(disk);
+	if (result == 0)
+		result = alarm_hub_open(&alarm);
 	if (result < 0) {
 		disk_real_close(disk);
 		return result;
