@@ -110,8 +110,8 @@ TIMERHUB_API int timerhub_journal_open(struct timerhub_journal **ret_journal, co
 TIMERHUB_API void timerhub_journal_close(struct timerhub_journal *journal);
 
 /*
- * Readable when take would not block. After a task was cancelled, moved or taken elsewhere it may be
- * readable for nothing; the next take returns 0 and clears it. Poll it, never read or close it.
+ * Readable when take would not block. After a task was cancelled, moved or taken elsewhere it may
+ * be readable for nothing; the next take returns 0 and clears it. Poll it, never read or close it.
  * -EINVAL, -EOWNERDEAD.
  */
 TIMERHUB_API int timerhub_journal_fd(const struct timerhub_journal *journal);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See alarm.h: the real alarm, and the only file that calls the timer service. One queue, and one
- * timer, which is armed for ever: its expiry is never taken out of the queue while a task is due,
- * so that the queue's fd is readable just then; re-arming withdraws it.
+ * See alarm.h: the real alarm, and the only file that calls the timer service. A hub on the wall
+ * clock with one queue and one timer, which is armed for ever: its expiry is never taken out of the
+ * queue while a task is due, so that the queue's fd is readable just then. The hub sees to it that
+ * this holds when the clock is set. Tests set it: tests/journal/test_clock.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,6 +17,8 @@
 
 #define TIMERS_MAX 64
 #define NS_PER_S UINT64_C(1000000000)
+/* A little less than 2^63, in the year 2262: the hub takes no deadlines beyond. */
+#define REACH_NS ((UINT64_C(1) << 63) - 4096)
 
 struct alarm_hub {
 	struct alarm alarm;
@@ -30,38 +33,42 @@ static struct alarm_hub *hub_of(struct alarm *alarm)
 	return (struct alarm_hub *)(void *)alarm;
 }
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	(void)clock_gettime(clock, &now); /* these clocks exist everywhere */
-	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-}
-
 static uint64_t hub_wall_ns(struct alarm *alarm)
 {
-	(void)alarm;
-	return clock_ns(CLOCK_REALTIME);
+	return timerhub_now(hub_of(alarm)->hub);
 }
 
 static uint64_t hub_monotonic_ns(struct alarm *alarm)
 {
+	struct timespec now;
+
 	(void)alarm;
-	return clock_ns(CLOCK_MONOTONIC);
+	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* it exists everywhere */
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
-/* How the hub's clock calls a time of the wall clock. */
-static uint64_t delay_to(uint64_t due_ns, uint64_t now_ns)
+/* What the hub is told instead of a time; "never" as it is. */
+static uint64_t within_reach(uint64_t due_ns)
 {
-	if (due_ns == UINT64_MAX)
-		return TIMERHUB_NEVER;
-	return due_ns > now_ns ? due_ns - now_ns : 0;
+	return due_ns > REACH_NS && due_ns != UINT64_MAX ? REACH_NS : due_ns;
 }
 
-static void arm(struct alarm_hub *hub, uint64_t delay_ns)
+static void arm(struct alarm_hub *hub, uint64_t expires_ns)
 {
+	struct timerhub_spec spec = {
+		.size = sizeof(spec),
+		.flags = TIMERHUB_ABSOLUTE,
+		.expires_ns = expires_ns,
+	};
+
 	/* Cannot be refused: there is room, and only one lives at a time. */
-	(void)timerhub_after(hub->queue, delay_ns, 0, &hub->timer);
+	(void)timerhub_arm(hub->queue, &spec, &hub->timer);
+}
+
+static void rearm(struct alarm_hub *hub, uint64_t expires_ns)
+{
+	if (timerhub_rearm(hub->hub, hub->timer, expires_ns, TIMERHUB_ABSOLUTE) < 0)
+		arm(hub, expires_ns);
 }
 
 /* May be true a moment before the fd is readable. */
@@ -69,29 +76,27 @@ static bool has_rung(const struct alarm_hub *hub)
 {
 	uint64_t left_ns = 0;
 
-	return timerhub_remaining(hub->hub, hub->timer, &left_ns) < 0 || left_ns == 0;
+	return timerhub_remaining(hub->hub, hub->timer, &left_ns) == 0 && left_ns == 0;
 }
 
 static void hub_set(struct alarm *alarm, uint64_t due_ns)
 {
 	struct alarm_hub *hub = hub_of(alarm);
-	uint64_t delay_ns = delay_to(due_ns, hub_wall_ns(alarm));
-	bool rang = has_rung(hub);
+	uint64_t now_ns = hub_wall_ns(alarm);
 	struct timerhub_event event;
 
 	/* It rings for another that is due, and goes on: no need to trouble the hub. */
-	if (rang && delay_ns == 0)
+	if (due_ns <= now_ns && has_rung(hub))
 		return;
-	if ((rang || due_ns != hub->due_ns) &&
-	    timerhub_rearm(hub->hub, hub->timer, delay_ns, 0) < 0)
-		arm(hub, delay_ns);
+	if (due_ns != hub->due_ns)
+		rearm(hub, within_reach(due_ns));
 	hub->due_ns = due_ns;
 	/*
 	 * The fd may be readable for what was withdrawn, just now or long ago: an owner may ring
 	 * late. Finding the queue empty clears it.
 	 */
-	if (delay_ns > 0 && timerhub_drain(hub->queue, &event, 1) == 1)
-		arm(hub, 0); /* the new time has come meanwhile */
+	if (due_ns > now_ns && timerhub_drain(hub->queue, &event, 1) == 1)
+		arm(hub, within_reach(due_ns)); /* it has come meanwhile */
 }
 
 static int hub_fd(struct alarm *alarm)
@@ -132,6 +137,7 @@ static int open_hub(struct alarm_hub *hub)
 	struct timerhub_config config = {
 		.size = sizeof(config),
 		.timers_max = TIMERS_MAX,
+		.clock = TIMERHUB_CLOCK_REALTIME,
 		.thread_name = "timerhub-alarm",
 	};
 	int result = timerhub_open(&hub->hub, &config);
