@@ -205,6 +205,19 @@ static void put_bytes(struct sim_file *file, const void *bytes, size_t count, ui
 		file->size = (uint32_t)(offset + count);
 }
 
+/* The kernel writes back when it likes: some of what is dirty is on the disk before any sync. */
+static void write_back(struct sim_disk *sim, struct sim_file *file)
+{
+	if (!dice_one_in(&sim->dice, 4))
+		return;
+	for (size_t i = 0; i < SIM_SECTORS; i++)
+		if (file->dirty[i] && dice_one_in(&sim->dice, 2))
+			memcpy(file->stable + i * SIM_SECTOR, file->now + i * SIM_SECTOR,
+			       SIM_SECTOR);
+	if (dice_one_in(&sim->dice, 2))
+		file->stable_size = file->size;
+}
+
 /* A disk that is almost full writes what has room; one that refuses may have written some. */
 static int64_t sim_write(struct disk *disk, int number, const void *bytes, size_t count,
                          uint64_t offset)
@@ -228,6 +241,7 @@ static int64_t sim_write(struct disk *disk, int number, const void *bytes, size_
 	else if (count > 1 && dice_one_in(&sim->dice, 16))
 		able = 1 + (size_t)dice_below(&sim->dice, count - 1); /* short for no reason */
 	put_bytes(file, bytes, able, offset);
+	write_back(sim, file);
 	used = sim_bytes(sim);
 	sim->peak = used > sim->peak ? used : sim->peak;
 	if (sim->dead)

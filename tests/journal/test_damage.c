@@ -170,6 +170,16 @@ START_TEST(sealed_segments_must_be_whole_and_all_there)
 	expect(replay_image(bench, &replay, REPLAY_OPEN) == -EBADMSG);
 	expect_eq(replay.fault_segment, 3);
 	replay_fini(&replay);
+	/* Even if the next one has no record yet. */
+	sim_copy(&bench->image, &bench->disk);
+	segment_name(name, bench->model.journal->log.count - 1);
+	sim_find(&bench->image, name)->size -= (uint32_t)record_bytes(500);
+	segment_name(name, bench->model.journal->log.count);
+	sim_find(&bench->image, name)->size = SEGMENT_HEADER_BYTES;
+	expect(replay_image(bench, &replay, REPLAY_OPEN) == -EBADMSG);
+	expect_eq(replay.fault_segment, bench->model.journal->log.count);
+	replay_fini(&replay);
+	segment_name(name, 2);
 	sim_copy(&bench->image, &bench->disk);
 	expect_eq(bench->image.disk.ops->unlink(&bench->image.disk, name), 0);
 	expect(replay_image(bench, &replay, REPLAY_OPEN) == -EBADMSG);
