@@ -135,12 +135,12 @@ START_TEST(crash_loses_nothing_acknowledged)
 	unsigned long wanted = scaled(100000) / (scaled(8) == 1 ? 8 : 1);
 	struct dice dice = dice_new(1);
 
-	for (unsigned round = 0; states < wanted; round++)
-		crash_everywhere(dice_roll(&dice) + round, IMAGES);
+	/* Until there are enough of each kind. Every other pair of seeds has much to compact. */
+	for (unsigned round = 0;
+	     states < wanted || cleaning < wanted / 100 || recovering < wanted / 100; round++)
+		crash_everywhere((dice_roll(&dice) & ~UINT64_C(3)) + round % 4, IMAGES);
 	printf("%lu crash states, %lu of them while compacting, %lu while recovering\n", states,
 	       cleaning, recovering);
-	expect_le(states / 100, cleaning);
-	expect_le(states / 100, recovering);
 }
 END_TEST
 
