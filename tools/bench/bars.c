@@ -72,6 +72,14 @@ struct bar {
 			THEIRS("lateness", "timerfd-loop", TENK, 1, value), AT_MOST, limit         \
 	}
 
+#define DURABLE(subject, threads, value) THEIRS("durable", subject, MILLION, threads, value)
+#define JOURNAL_LATE(value)                                                                        \
+	{                                                                                          \
+		"lateness, " value " of the journal against timers'",                              \
+			THEIRS("lateness", "journal-take", TENK, 1, value),                        \
+			OURS("lateness", TENK, 1, value), AT_MOST, 1.3                             \
+	}
+
 static const struct bar bars[] = {
 	REFRESH_FLOOR(10000),
 	REFRESH_FLOOR(1000000),
@@ -127,6 +135,20 @@ static const struct bar bars[] = {
 	{ "idle, system calls", OURS("idle", MILLION, 1, "system_calls"), NOBODY, AT_MOST, 0 },
 	{ "idle, context switches", OURS("idle", MILLION, 1, "switches"), NOBODY, AT_MOST, 0 },
 	{ "wakes by submitters", OURS("wakes", 20000, 1, "submit_wakes"), NOBODY, AT_MOST, 20 },
+	{ "durable, 64 threads, puts a second against beanstalkd's",
+	  DURABLE("journal", 64, "puts_per_s"), DURABLE("beanstalkd", 64, "puts_per_s"), AT_LEAST,
+	  5 },
+	{ "durable, 64 threads, puts a second against syncs x batch",
+	  DURABLE("journal", 64, "syncs_per_s"), DURABLE("sync-append", 1, "syncs_per_s"), AT_LEAST,
+	  0.7 },
+	{ "recover 1000000, seconds with nothing cached",
+	  THEIRS("recover", "journal", MILLION, 1, "cold_s"), NOBODY, AT_MOST, 2 },
+	{ "recover 1000000, bytes a task beside its data",
+	  THEIRS("recover", "journal", MILLION, 1, "bytes"), NOBODY, AT_MOST, 128 },
+	{ "lateness, tasks of the journal early",
+	  THEIRS("lateness", "journal-take", TENK, 1, "early"), NOBODY, AT_MOST, 0 },
+	JOURNAL_LATE("p50_us"),
+	JOURNAL_LATE("p99_us"),
 	{ "open and close, ns", OURS("open", 10 * MILLION, 1, "ns_per_op"), NOBODY, AT_MOST, 2e6 },
 };
 
