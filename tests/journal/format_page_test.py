@@ -40,7 +40,7 @@ def read_page(path):
                             re.MULTILINE | re.DOTALL))
     records = parts["Records"]
     types = re.findall(r"^\.It (\d+) Ta ([a-z]+) Ta ([a-z, ]*?) ?Ta ", records, re.MULTILINE)
-    expect([int(number) for number, _, _ in types] == list(range(1, 9)), f"types {types}")
+    expect([int(number) for number, _, _ in types] == list(range(1, 10)), f"types {types}")
     return (read_table(parts["Header of a segment"], HEADER_BYTES),
             read_table(records, RECORD_BYTES),
             {int(number): (name, set(re.split(", ", has)) - {""}) for number, name, has in types})
@@ -101,7 +101,9 @@ def read_journal(folder, page):
             record, length = read_record(data[at:], page, header["salt"])
             expect(record["sequence"] == sequence, "sequence of records")
             records.append(record)
-            sequence, at, ids = sequence + 1, at + length, max(ids, record["id"])
+            sequence, at = sequence + 1, at + length
+            if record["name"] != "drop":
+                ids = max(ids, record["id"])
     return records
 
 
@@ -123,6 +125,8 @@ def main(arguments):
         records = read_journal(second, page)
         expect(lines[-1].startswith("copy ") and lines[-1] in map(said, records),
                f"{lines[-1]} is not there")
+        dropped = max(record["id"] for record in records if record["name"] == "drop")
+        expect(dropped == int(min(pathlib.Path(second).glob("*.seg")).stem, 16), dropped)
     return 0
 
 

@@ -78,10 +78,10 @@ static uint64_t each_type(void)
 
 static void churn(void)
 {
-	struct timerhub_journal_stats stats = { .copied_bytes = 0 };
+	struct timerhub_journal_stats stats = { .segments_dropped = 0 };
 	uint64_t id;
 
-	for (unsigned i = 0; i < CHURN && stats.copied_bytes == 0; i++) {
+	for (unsigned i = 0; i < CHURN && stats.segments_dropped == 0; i++) {
 		must(timerhub_journal_put(journal, FAR_NS, TIMERHUB_ABSOLUTE, text, sizeof(text),
 		                          &id));
 		must(timerhub_journal_cancel(journal, id));
