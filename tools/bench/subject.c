@@ -51,6 +51,7 @@ const struct subject *const subjects[] = {
 	&subject_journal_take,
 	&subject_beanstalkd,
 	&subject_sync_append,
+	&subject_sync_batch,
 	&subject_sync_overwrite,
 	NULL,
 };

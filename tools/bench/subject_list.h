@@ -31,6 +31,7 @@ extern const struct subject subject_journal;
 extern const struct subject subject_journal_take;
 extern const struct subject subject_beanstalkd;
 extern const struct subject subject_sync_append;
+extern const struct subject subject_sync_batch;
 extern const struct subject subject_sync_overwrite;
 
 #ifdef __cplusplus
