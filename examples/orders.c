@@ -216,7 +216,7 @@ static void judge_drop(struct verdict *verdict, const struct fate *fate, uint64_
 	verdict->after_acknowledgement += fate->events[ACKNOWLEDGED] > 0;
 }
 
-/* Who was killed between asking and hearing does not know: those orders may have gone either way. */
+/* Who was killed between asking and hearing does not know: such orders went either way. */
 static void judge_end(struct verdict *verdict, const struct fate *fate)
 {
 	const unsigned *events = fate->events;

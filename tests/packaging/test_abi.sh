@@ -92,11 +92,12 @@ fi
 library=$journal
 description=lib/abi/timerhub-journal.abi
 task="class-decl name='timerhub_task'"
+retry="function-decl name='timerhub_journal_retry'"
 config="class-decl name='timerhub_journal_config'"
 
 falsified bad -e "s/\(<elf-symbol name='timerhub_journal_\)put\('.*\)/&\n\1lost\2/"
 falsified bad -e "/$task/,/<\/class-decl>/s/bits='128'/bits='160'/"
-falsified bad -e "/function-decl name='timerhub_journal_retry'/,/<\/function-decl>/{/name='delay_ns'/d}"
+falsified bad -e "/$retry/,/<\/function-decl>/{/name='delay_ns'/d}"
 # It ends with data_max.
 falsified good -e "/$config/s/size-in-bits='256'/size-in-bits='224'/" \
 	-e "/$config/,/<\/class-decl>/{/offset-in-bits='224'/,/<\/data-member>/d}"

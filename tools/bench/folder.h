@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A directory on a real disk for each measurement: in $TMPDIR, or /var/tmp, which outlives a boot. */
+/* A directory on a real disk for each measurement: in $TMPDIR, or in /var/tmp. */
 #ifndef BENCH_FOLDER_H
 #define BENCH_FOLDER_H
 

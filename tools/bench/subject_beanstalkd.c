@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * beanstalkd with its log synced at every put (-f 0), a process of its own, found when the benchmark
- * runs. A connection to its Unix socket for each thread, which is the cheapest it offers.
+ * beanstalkd with its log synced at every put (-f 0), a process of its own, found when the
+ * benchmark runs. A connection to its Unix socket for each thread, which is the cheapest it offers.
  */
 #include <errno.h>
 #include <signal.h>
