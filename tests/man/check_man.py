@@ -16,12 +16,20 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 
 SECTIONS = ["NAME", "LIBRARY", "SYNOPSIS", "DESCRIPTION", "RETURN VALUES", "EXAMPLES", "ERRORS",
             "ATTRIBUTES", "SEE ALSO"]
 SAFETY = {"Thread safety": r"MT-(Safe|Unsafe)", "Async-signal safety": r"AS-(Safe|Unsafe)|as the"}
-TOPICS = ["DESCRIPTION", "MODEL", "LAWS", "THREADS", "SIGNALS", "FORK", "LIMITS", "MEMORY",
-          "CONTAINERS", "ERROR CODES"]
+# The overviews: what they must tell of, and how many laws or promises they must have.
+OVERVIEWS = {
+    "timerhub.7": (["DESCRIPTION", "MODEL", "LAWS", "THREADS", "SIGNALS", "FORK", "LIMITS",
+                    "MEMORY", "CONTAINERS", "ERROR CODES"], "LAWS", 12),
+    "timerhub-journal.7": (["DESCRIPTION", "PROMISES", "THREADS", "FORK", "MEMORY", "DISK"],
+                           "PROMISES", 9),
+}
+MAPS = ["lib/timerhub.map", "lib/journal/timerhub_journal.map"]
+HEADERS = ["include/timerhub.h", "include/timerhub_journal.h"]
 
 
 def section(text, name):
@@ -59,13 +67,13 @@ def program_and_output(path):
 
 
 def exported(root):
-    return re.findall(r"^\t\t(\w+);", (root / "lib/timerhub.map").read_text(encoding="utf-8"),
-                      re.MULTILINE)
+    text = "".join((root / name).read_text(encoding="utf-8") for name in MAPS)
+    return re.findall(r"^\t\t(\w+);", text, re.MULTILINE)
 
 
 def prototypes(root):
-    """name -> names of its parameters, from the header."""
-    text = (root / "include/timerhub.h").read_text(encoding="utf-8")
+    """name -> names of its parameters, from the headers."""
+    text = "".join((root / name).read_text(encoding="utf-8") for name in HEADERS)
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     found = re.findall(r"^TIMERHUB_API\b[^(;]*?\b(\w+)\(([^)]*)\)", text, re.MULTILINE)
     return {name: [re.sub(r"\s+", " ", part).strip() for part in parameters.split(",")]
@@ -119,13 +127,13 @@ def check_page(path, header):
     return complaints
 
 
-def check_overview(path):
+def check_overview(path, topics, listing, wanted):
     text = path.read_text(encoding="utf-8")
-    complaints = [f"{path.name}: no section {topic}" for topic in TOPICS
+    complaints = [f"{path.name}: no section {topic}" for topic in topics
                   if not section(text, topic)]
-    laws = len(re.findall(r"^\.It$", section(text, "LAWS"), re.MULTILINE))
-    if laws != 12:
-        complaints.append(f"{path.name}: {laws} laws, not 12")
+    laws = len(re.findall(r"^\.It$", section(text, listing), re.MULTILINE))
+    if laws != wanted:
+        complaints.append(f"{path.name}: {laws} {listing}, not {wanted}")
     return complaints
 
 
@@ -144,7 +152,8 @@ def check_pages(root):
                    if not re.search(rf"\b{name}\b", texts)]
     for path in pages:
         complaints += check_page(path, header)
-    complaints += check_overview(folder / "timerhub.7")
+    for name, wanted in OVERVIEWS.items():
+        complaints += check_overview(folder / name, *wanted)
     # The links that are installed.
     listed = (folder / "meson.build").read_text(encoding="utf-8")
     for path, names in pages.items():
@@ -173,8 +182,10 @@ def write_program(page, target):
 def check_run(page, program):
     wanted = program_and_output(page)[1]
     emulator = shlex.split(os.environ.get("MESON_EXE_WRAPPER", ""))  # set if cross-compiled
-    done = subprocess.run([*emulator, str(program)], stdout=subprocess.PIPE, text=True, timeout=60,
-                          check=False)
+    # In a directory of its own: some put files into the current one.
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run([*emulator, str(program.resolve())], stdout=subprocess.PIPE,
+                              text=True, timeout=60, check=False, cwd=folder)
     if done.returncode != 0 or done.stdout != wanted:
         return [f"{page.name}: its program ended with {done.returncode} and printed",
                 done.stdout, "not", wanted]

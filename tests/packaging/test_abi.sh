@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Usage: test_abi.sh SOURCE-ROOT LIBRARY
+# Usage: test_abi.sh SOURCE-ROOT LIBRARY JOURNAL-LIBRARY
 # The ABI is what lib/abi says; and tools/abi would notice. For that the description is falsified in
 # a copy, as if the library had since lost a function, moved a member, changed a parameter, gained a
 # function (allowed), or a member at the end of an option struct (allowed). Likewise the description
@@ -9,21 +9,24 @@ set -euo pipefail
 
 root=$1
 library=$2
+journal=$3
+description=lib/abi/timerhub.abi
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 mkdir -p "$copy"/{tools,lib/abi,include}
 cp "$root/tools/abi" "$copy/tools/"
 cp "$root/lib/abi/grow.suppr" "$copy/lib/abi/"
-cp "$root/include/timerhub.h" "$copy/include/"
+cp "$root"/include/*.h "$copy/include/"
 
 "$root/tools/abi" "$library"
+"$root/tools/abi" "$journal"
 
 # falsified WANTED SED-COMMAND...: compares with a changed description; WANTED is good or bad.
 falsified() {
 	local wanted=$1 got=good
 	shift
-	sed "$@" "$root/lib/abi/timerhub.abi" >"$copy/lib/abi/timerhub.abi"
-	if cmp -s "$root/lib/abi/timerhub.abi" "$copy/lib/abi/timerhub.abi"; then
+	sed "$@" "$root/$description" >"$copy/$description"
+	if cmp -s "$root/$description" "$copy/$description"; then
 		echo "nothing was falsified by $*"
 		exit 1
 	fi
@@ -85,3 +88,18 @@ if command -v git >/dev/null; then
 	tagged v2 ''
 	told good v2
 fi
+
+library=$journal
+description=lib/abi/timerhub-journal.abi
+task="class-decl name='timerhub_task'"
+retry="function-decl name='timerhub_journal_retry'"
+config="class-decl name='timerhub_journal_config'"
+
+falsified bad -e "s/\(<elf-symbol name='timerhub_journal_\)put\('.*\)/&\n\1lost\2/"
+falsified bad -e "/$task/,/<\/class-decl>/s/bits='128'/bits='160'/"
+falsified bad -e "/$retry/,/<\/function-decl>/{/name='delay_ns'/d}"
+# It ends with data_max.
+falsified good -e "/$config/s/size-in-bits='256'/size-in-bits='224'/" \
+	-e "/$config/,/<\/class-decl>/{/offset-in-bits='224'/,/<\/data-member>/d}"
+falsified good -e "/function-decl name='timerhub_journal_check'/,/<\/function-decl>/d" \
+	-e "/elf-symbol name='timerhub_journal_check'/d"

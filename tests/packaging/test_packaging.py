@@ -4,11 +4,12 @@
 
 Usage: test_packaging.py installed|subproject|musl SOURCE-ROOT
 
-installed   installs into a prefix of its own and checks what is there; then compiles client.c and
-            client.cc against it through pkg-config, and through CMake, each shared and static.
+installed   installs into a prefix of its own and checks what is there; then compiles client.c,
+            client.cc, and the same of the journal, against it through pkg-config, and through
+            CMake, each shared and static.
 subproject  the same programs in a meson project with timerhub in its subprojects/, each shared and
             static; by default nothing but the library is built there.
-musl        the library by musl-gcc, and client.c against it, static.
+musl        the libraries by musl-gcc, and the C clients against them, static.
 """
 
 import contextlib
@@ -21,7 +22,10 @@ import subprocess
 import sys
 import tempfile
 
-CLIENTS = {"client.c": ["gcc", "-std=c11"], "client.cc": ["g++", "-std=c++17"]}
+COMPILERS = {"c": ["gcc", "-std=c11"], "cc": ["g++", "-std=c++17"]}
+# By the names of their sources and programs: the package that each uses.
+CLIENTS = {"client": "timerhub", "journal_client": "timerhub-journal"}
+MAPS = ["lib/timerhub.map", "lib/journal/timerhub_journal.map"]
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 PARTS = ("tests", "examples", "tools", "man")
 
@@ -52,8 +56,13 @@ def project_version(root):
 
 
 def exported(root):
-    return re.findall(r"^\t\t(\w+);", (root / "lib/timerhub.map").read_text(encoding="utf-8"),
-                      re.MULTILINE)
+    text = "".join((root / name).read_text(encoding="utf-8") for name in MAPS)
+    return re.findall(r"^\t\t(\w+);", text, re.MULTILINE)
+
+
+def client_programs():
+    return {f"{client}_{language}": package for client, package in CLIENTS.items()
+            for language in COMPILERS}
 
 
 def needed(program):
@@ -61,15 +70,17 @@ def needed(program):
     return re.findall(r"\(NEEDED\).*\[(.*)\]", run("readelf", "--dynamic", program))
 
 
-def check_client(program, version, static, env=None):
+def check_client(program, package, version, static, env=None):
     libraries = needed(program)
     if static:
         expect(not [name for name in libraries if "timerhub" in name],
                f"{program} is linked with {libraries}")
     else:
-        expect("libtimerhub.so.0" in libraries, f"{program} is linked with {libraries}")
+        expect(f"lib{package}.so.0" in libraries, f"{program} is linked with {libraries}")
         expect("liburing.so.2" not in libraries, f"{program} is linked with {libraries}")
-    printed = run(program, env=env, timeout=60).strip()
+    # The journal's puts its files where it is run.
+    with tempfile.TemporaryDirectory() as folder:
+        printed = run(program, env=env, timeout=60, cwd=folder).strip()
     expect(printed == version, f"{program} printed {printed}, not {version}")
 
 
@@ -86,7 +97,12 @@ def check_tree(prefix, root, version):
     libraries = library_folder(prefix).relative_to(prefix).as_posix()
     wanted = {"include/timerhub.h", f"{libraries}/libtimerhub.a", f"{libraries}/libtimerhub.so",
               f"{libraries}/libtimerhub.so.0", f"{libraries}/libtimerhub.so.{version}",
-              f"{libraries}/pkgconfig/timerhub.pc", "share/man/man7/timerhub.7"}
+              f"{libraries}/pkgconfig/timerhub.pc", "share/man/man7/timerhub.7",
+              "share/man/man7/timerhub-journal.7", "share/man/man5/timerhub-journal.5"}
+    wanted |= {"include/timerhub_journal.h", f"{libraries}/pkgconfig/timerhub-journal.pc",
+               f"{libraries}/libtimerhub-journal.a", f"{libraries}/libtimerhub-journal.so",
+               f"{libraries}/libtimerhub-journal.so.0",
+               f"{libraries}/libtimerhub-journal.so.{version}"}
     wanted |= {f"share/man/man3/{name}.3" for name in exported(root)}
     expect(wanted <= files, f"not installed: {sorted(wanted - files)}")
     extra = {name for name in files - wanted
@@ -97,38 +113,41 @@ def check_tree(prefix, root, version):
 
 
 def check_shared_library(prefix):
-    dynamic = run("readelf", "--dynamic", library_folder(prefix) / "libtimerhub.so")
-    expect("[libtimerhub.so.0]" in dynamic, f"no soname 0:\n{dynamic}")
-    expect("RPATH" not in dynamic and "RUNPATH" not in dynamic, f"a path is built in:\n{dynamic}")
+    for package in CLIENTS.values():
+        dynamic = run("readelf", "--dynamic", library_folder(prefix) / f"lib{package}.so")
+        expect(f"[lib{package}.so.0]" in dynamic, f"no soname 0:\n{dynamic}")
+        expect("RPATH" not in dynamic and "RUNPATH" not in dynamic,
+               f"a path is built in:\n{dynamic}")
 
 
 def check_pkg_config(env):
-    def ask(*options):
-        return run("pkg-config", *options, "timerhub", env=env).split()
-
-    expect("-ltimerhub" in ask("--libs"), "no -ltimerhub")
-    expect("-luring" not in ask("--libs"), "liburing is for static programs only")
-    expect("-luring" in ask("--static", "--libs"), "a static program is not told of liburing")
+    for package in CLIENTS.values():
+        shared = run("pkg-config", "--libs", package, env=env).split()
+        static = run("pkg-config", "--static", "--libs", package, env=env).split()
+        expect(f"-l{package}" in shared and "-ltimerhub" in shared, f"not all in {shared}")
+        expect("-luring" not in shared, "liburing is for static programs only")
+        expect("-luring" in static, "a static program is not told of liburing")
 
 
 def build_clients(directory, here, version, env):
     """Compiles and runs the clients by hand, as the README says."""
-    for source, compiler in CLIENTS.items():
+    for name, package in client_programs().items():
+        client, language = name.rsplit("_", 1)
         for static in (False, True):
             options = ["--cflags", "--libs"] + (["--static"] if static else [])
-            flags = run("pkg-config", *options, "timerhub", env=env).split()
-            program = directory / f"{source.replace('.', '_')}{'_static' if static else ''}"
-            run(*compiler, *WARNINGS, here / source, "-o", program,
+            flags = run("pkg-config", *options, package, env=env).split()
+            program = directory / f"{name}{'_static' if static else ''}"
+            run(*COMPILERS[language], *WARNINGS, here / f"{client}.{language}", "-o", program,
                 *(["-static"] if static else []), *flags)
-            check_client(program, version, static, env)
+            check_client(program, package, version, static, env)
 
 
 def build_with_cmake(directory, here, version, env):
     run("cmake", "-S", here / "cmake", "-B", directory, env=env)
     run("cmake", "--build", directory, env=env)
-    for name in ("client_c", "client_cc"):
-        check_client(directory / name, version, False, env)
-        check_client(directory / f"{name}_static", version, True, env)
+    for name, package in client_programs().items():
+        check_client(directory / name, package, version, False, env)
+        check_client(directory / f"{name}_static", package, version, True, env)
 
 
 def test_installed(root, directory):
@@ -168,12 +187,13 @@ def copy_sources(root, target):
 
 
 def check_targets(build):
-    """Of timerhub nothing but the library is built by default, and nothing of it is a test."""
+    """Of timerhub nothing but the libraries is built by default, and nothing of it is a test."""
     def ask(what):
         return json.loads(run("meson", "introspect", build, what))
 
     names = {target["name"] for target in ask("--targets") if target["build_by_default"]}
-    expect(names == {"timerhub", "client_c", "client_cc"}, f"built by default: {sorted(names)}")
+    expect(names == set(CLIENTS.values()) | set(client_programs()),
+           f"built by default: {sorted(names)}")
     tests = [test["name"] for test in ask("--tests")]
     expect(not tests, f"tests: {tests}")
     installed = [path for path in ask("--installed").values() if "/man/" in path]
@@ -183,8 +203,9 @@ def check_targets(build):
 def test_subproject(root, directory):
     version, project = project_version(root), directory / "project"
     shutil.copytree(root / "tests/packaging/subproject", project)
-    for source in CLIENTS:
-        shutil.copy(root / "tests/packaging" / source, project)
+    for client in CLIENTS:
+        for language in COMPILERS:
+            shutil.copy(root / "tests/packaging" / f"{client}.{language}", project)
     copy_sources(root, project / "subprojects/timerhub")
     for library in ("shared", "static"):
         build = project / f"build-{library}"
@@ -195,8 +216,8 @@ def test_subproject(root, directory):
                    f"the summary does not say that {part} is off:\n{printed}")
         check_targets(build)
         run("ninja", "-C", build)
-        for name in ("client_c", "client_cc"):
-            check_client(build / name, version, library == "static")
+        for name, package in client_programs().items():
+            check_client(build / name, package, version, library == "static")
     # Who asks for more gets it.
     run("meson", "setup", project / "build-more", project, "-Dtimerhub:examples=true")
     run("ninja", "-C", project / "build-more", "subprojects/timerhub/examples/hello_timer")
@@ -220,11 +241,13 @@ def test_musl(root, directory):
         env={"CC": "musl-gcc"})
     run("meson", "install", "-C", directory / "build", "--quiet")
     uring = run("gcc", "-print-file-name=liburing.a").strip()
-    program = directory / "client"
-    run("musl-gcc", "-std=c11", *WARNINGS, "-static", f"-I{prefix / 'include'}",
-        root / "tests/packaging/client.c", library_folder(prefix) / "libtimerhub.a", uring,
-        "-o", program)
-    check_client(program, version, static=True)
+    archives = [library_folder(prefix) / f"lib{package}.a"
+                for package in reversed(CLIENTS.values())]
+    for client, package in CLIENTS.items():
+        program = directory / client
+        run("musl-gcc", "-std=c11", *WARNINGS, "-static", f"-I{prefix / 'include'}",
+            root / f"tests/packaging/{client}.c", *archives, uring, "-o", program)
+        check_client(program, package, version, static=True)
 
 
 TESTS = {"installed": test_installed, "subproject": test_subproject, "musl": test_musl}

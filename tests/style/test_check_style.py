@@ -41,6 +41,21 @@ GOOD = {
     "lib/clock.c": SPDX + '#include "clock.h"\n\n#include <time.h>\n',
     "lib/atomic.h": SPDX + "#include <stdatomic.h>\n",
     "include/timerhub.h": SPDX + "\n/* Open. */\nTIMERHUB_API int timerhub_open(void);\n",
+    "include/timerhub_journal.h": SPDX + "\n/* Put. */\nTIMERHUB_API int timerhub_journal_put();\n",
+    "lib/journal/README.md": """
+| layer | files | only home of |
+|---|---|---|
+| 2 | `journal.h` `writer.c` | `timerhub_journal.h` |
+| 1 | `log` | |
+| 0 | `lock.h` | `pthread.h` |
+""",
+    "lib/journal/timerhub_journal.map":
+        "T_0 {\n\tglobal:\n\t\ttimerhub_journal_put;\n\tlocal:\n\t\t*;\n};\n",
+    "lib/journal/journal.h": SPDX + '#include <timerhub_journal.h>\n\n#include "lock.h"\n',
+    "lib/journal/writer.c": SPDX + '#include "journal.h"\n',
+    "lib/journal/log.h": SPDX,
+    "lib/journal/lock.h": SPDX + "#include <pthread.h>\n\nvoid f(void)\n{\n"
+                                 "\tpthread_mutex_lock(&mutex);\n}\n",
     "tools/run": "#!/bin/sh\n# SPDX-License-Identifier: MIT\n",
     "examples/meson.build": "# SPDX-License-Identifier: MIT\n",
 }
@@ -99,10 +114,23 @@ class Planted(unittest.TestCase):
                       complaints_of({"lib/README.md": "nothing\n"}))
         self.assertIn("lib/README.md: missing, and with it the table of layers",
                       complaints_of({"lib/README.md": None}))
+        self.assertIn("lib/journal/README.md: no table of layers",
+                      complaints_of({"lib/journal/README.md": "nothing\n"}))
 
     def test_foreign_header_away_from_home(self):
         for header in sorted(check_style.HOMES):
             self.fault({"lib/heap.h": SPDX + f"#include <{header}>\n"}, f"{header} is at home in")
+        for header in sorted(check_style.JOURNAL_HOMES):
+            self.fault({"lib/journal/log.h": SPDX + f"#include <{header}>\n"},
+                       f"{header} is at home in")
+
+    def test_the_two_libraries_do_not_look_into_each_other(self):
+        self.fault({"lib/heap.h": SPDX + '#include "lock.h"\n'},
+                   "lock.h is in no layer of lib/README.md")
+        self.fault({"lib/journal/log.h": SPDX + '#include "atomic.h"\n'},
+                   "atomic.h is in no layer of lib/journal/README.md")
+        self.fault({"lib/journal/log.h": SPDX + '#include "journal.h"\n'},
+                   "from layer 1 to layer 2")
 
     # ---- interface ----
 
@@ -114,6 +142,12 @@ class Planted(unittest.TestCase):
         more = GOOD["lib/timerhub.map"].replace("open;", "open;\n\t\ttimerhub_close;")
         self.fault({"lib/timerhub.map": more}, "timerhub_close is not in include/timerhub.h")
 
+    def test_maps_are_held_to_their_own_header(self):
+        more = GOOD["lib/timerhub.map"].replace("open;", "open;\n\t\ttimerhub_journal_put;")
+        self.fault({"lib/timerhub.map": more}, "is not in include/timerhub.h")
+        none = GOOD["lib/journal/timerhub_journal.map"].replace("timerhub_journal_put;", "")
+        self.fault({"lib/journal/timerhub_journal.map": none}, "timerhub_journal_put is missing")
+
     def test_exports_of_the_library(self):
         names = ["timerhub_open", "timerhub_inner"]
         self.assertEqual(check_style.compare("so", names, ["timerhub_open", "timerhub_close"]),
@@ -123,6 +157,8 @@ class Planted(unittest.TestCase):
     def test_public_function_without_comment(self):
         bare = SPDX + "\nTIMERHUB_API int timerhub_open(void);\n"
         self.fault({"include/timerhub.h": bare}, "without a comment")
+        bare = bare.replace("open(void)", "journal_put()")
+        self.fault({"include/timerhub_journal.h": bare}, "without a comment")
 
     def test_two_functions_may_share_a_comment(self):
         pair = GOOD["include/timerhub.h"] + "TIMERHUB_API int timerhub_close(void);\n"
@@ -158,8 +194,13 @@ class Planted(unittest.TestCase):
     def test_forbidden_in_lib(self):
         for bad in ("atomic_thread_fence(order)", "pthread_mutex_lock(&m)", "pthread_cond_wait(&c)",
                     "mtx_lock(&m)", "printf(text)", "exit(1)"):
-            self.fault({"lib/heap.h": SPDX + f"\nvoid f(void)\n{{\n\t{bad};\n}}\n"},
-                       "lib/heap.h:5: ")
+            text = SPDX + f"\nvoid f(void)\n{{\n\t{bad};\n}}\n"
+            self.fault({"lib/heap.h": text}, "lib/heap.h:5: ")
+            self.fault({"lib/journal/log.h": text}, "lib/journal/log.h:5: ")
+
+    def test_lock_is_at_home_in_one_file(self):
+        self.fault({"lib/journal/lock.h": SPDX + "\nvoid f(void)\n{\n\tpthread_cond_wait();\n}\n"},
+                   "lib/journal/lock.h:5: pthread_cond: a lock")
 
     def test_forbidden_words_may_be_talked_of(self):
         self.fine({"lib/heap.h": SPDX + "/* pthread_mutex_lock() is not for us. */\n"})

@@ -233,6 +233,8 @@ static bool suits(const struct subject *subject, const struct workload *workload
 {
 	if ((subject->can & workload->needs) != workload->needs)
 		return false;
+	if (subject->there && !subject->there())
+		return false;
 	if (threads > 1 && (subject->can & CAN_CROSS) == 0)
 		return false;
 	return subject->timers_max == 0 || timers <= subject->timers_max;

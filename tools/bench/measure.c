@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "folder.h"
 #include "subject_go.h"
 
 #define MEASURE_SECONDS_MAX 600
@@ -40,6 +41,8 @@ bool measure(const struct workload *workload, const struct run *run, struct resu
 	(void)close(fds[1]);
 	got = read(fds[0], ret_result, sizeof(*ret_result));
 	(void)close(fds[0]);
-	return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) &&
-	       WEXITSTATUS(status) == 0 && got == sizeof(*ret_result);
+	if (child < 0 || waitpid(child, &status, 0) != child)
+		return false;
+	folder_remove(child);
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0 && got == sizeof(*ret_result);
 }

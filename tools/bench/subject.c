@@ -47,6 +47,12 @@ const struct subject *const subjects[] = {
 #ifdef HAVE_GO
 	&subject_go,
 #endif
+	&subject_journal,
+	&subject_journal_take,
+	&subject_beanstalkd,
+	&subject_sync_append,
+	&subject_sync_batch,
+	&subject_sync_overwrite,
 	NULL,
 };
 

@@ -34,6 +34,10 @@ extern "C" {
 #define CAN_SERVE_ITSELF (1u << 9) /* calls back on a thread of its own; needs no consumer */
 #define HAS_OWNER (1u << 10)       /* applies what it is told on a thread of its own */
 #define CAN_RUN_APART (1u << 11)   /* a program of its own, see subject_go.c */
+#define CAN_PUT_DURABLY (1u << 12) /* arm() returns when the task is on stable storage */
+#define CAN_RECOVER (1u << 13)
+
+#define DURABLE_BYTES 100 /* of data in a durable task */
 
 struct subject_setup {
 	uint32_t timers;  /* how many numbers are used */
@@ -47,6 +51,8 @@ struct subject_counts {
 	uint64_t owner_wakeups; /* times that the owner slept and woke */
 	uint64_t submit_wakes;  /* times that an arm, re-arm or cancel woke it */
 	uint64_t inbox_max;     /* most requests found waiting at once; 0: has no inbox */
+	uint64_t syncs;         /* of a log; 0: it does not tell */
+	uint64_t other_cpu_ns;  /* of a process that serves us */
 };
 
 struct subject {
@@ -55,6 +61,7 @@ struct subject {
 	unsigned can;          /* CAN_… */
 	uint32_t timers_max;   /* more take too long to set up, or do not fit; 0: no limit */
 	uint32_t handle_bytes; /* what the caller has to keep for each timer; not its memory */
+	bool (*there)(void);   /* can it run here? NULL: always */
 	void (*open)(const struct subject_setup *setup);
 	void (*close)(void); /* or NULL: a measurement's process ends without it */
 	void (*tick)(void);  /* cache the time for this thread's next delays */
@@ -65,7 +72,7 @@ struct subject {
 	void (*run)(bool (*done)(void)); /* deliver until done(), which expiries alone change */
 	void (*wake)(void);              /* make the loop call mailbox_apply(); from any thread */
 	void (*within)(void (*body)(void *), void *context); /* call it inside the loop, or NULL */
-	void (*counts)(struct subject_counts *ret_counts);   /* with CAN_COUNT_WAKES */
+	void (*counts)(struct subject_counts *ret_counts);   /* with CAN_COUNT_WAKES; or NULL */
 };
 
 /* What a subject calls for each expiry, from within run() or on a thread of its own. */

@@ -27,6 +27,12 @@ extern const struct subject subject_timerfd_loop;
 extern const struct subject subject_nanosleep;
 extern const struct subject subject_uring;
 extern const struct subject subject_go;
+extern const struct subject subject_journal;
+extern const struct subject subject_journal_take;
+extern const struct subject subject_beanstalkd;
+extern const struct subject subject_sync_append;
+extern const struct subject subject_sync_batch;
+extern const struct subject subject_sync_overwrite;
 
 #ifdef __cplusplus
 }

@@ -20,5 +20,7 @@ extern const struct workload workload_memory;
 extern const struct workload workload_idle;
 extern const struct workload workload_wakes;
 extern const struct workload workload_open;
+extern const struct workload workload_durable;
+extern const struct workload workload_recover;
 
 #endif

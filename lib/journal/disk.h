@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The one directory that a journal lives in, as a table of calls: the real one (disk_real.c), or a
+ * simulated one in tests that loses and tears what was not synced. One thread at a time, the
+ * journal's writer after open. Files are named by small numbers, never negative.
+ */
+#ifndef JOURNAL_DISK_H
+#define JOURNAL_DISK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define DISK_NAME_MAX 32 /* with its final 0 */
+
+struct disk;
+
+struct disk_ops {
+	/* 0, now or before; or -EBUSY: another has it. */
+	int (*lock)(struct disk *disk);
+	/* Call `found` for every name; stops at the first that returns not 0, and returns that. */
+	int (*list)(struct disk *disk, int (*found)(void *context, const char *name),
+	            void *context);
+	/* A new, empty file, whatever was there. */
+	int (*create)(struct disk *disk, const char *name);
+	/* `ret_bytes`: its size. */
+	int (*open)(struct disk *disk, const char *name, bool write, uint64_t *ret_bytes);
+	void (*close)(struct disk *disk, int file);
+	/* As pread(2) and pwrite(2), with -errno: may do less than asked for, and then not 0. */
+	int64_t (*read)(struct disk *disk, int file, void *bytes, size_t count, uint64_t offset);
+	int64_t (*write)(struct disk *disk, int file, const void *bytes, size_t count,
+	                 uint64_t offset);
+	/*
+	 * Write and sync in one go, if the disk can (else NULL, or -EOPNOTSUPP with nothing done).
+	 * Returns as write does; `*ret_synced`: 0, -errno, or -ECANCELED if the write fell short
+	 * and the sync was not tried.
+	 */
+	int64_t (*write_sync)(struct disk *disk, int file, const void *bytes, size_t count,
+	                      uint64_t offset, int *ret_synced);
+	int (*sync)(struct disk *disk, int file);
+	int (*truncate)(struct disk *disk, int file, uint64_t bytes);
+	int (*rename)(struct disk *disk, const char *from, const char *to);
+	int (*unlink)(struct disk *disk, const char *name);
+	int (*sync_dir)(struct disk *disk);
+	/* A number hard to guess, to seed checksums with. */
+	uint32_t (*random)(struct disk *disk);
+};
+
+struct disk {
+	const struct disk_ops *ops;
+};
+
+/* The directory `dir`. `read_only`: for looking, without the lock. Free with disk_real_close(). */
+int disk_real_open(struct disk **ret_disk, const char *dir, bool read_only);
+
+/* Never through io_uring from now on. */
+void disk_real_be_plain(struct disk *disk);
+
+/* Does it write through io_uring? Known after its first write_sync. Any thread. */
+bool disk_real_has_ring(const struct disk *disk);
+
+void disk_real_close(struct disk *disk);
+
+#endif

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See disk.h: the real directory. Held to the journal's promises by strace fault injection in
+ * tests/journal, where every call of this file is refused or is the last one made.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "disk.h"
+#include "disk_uring.h"
+
+#define LOCK_NAME "lock"
+#define FILE_MODE 0600
+/* One system call moves no more than this on Linux. */
+#define MOVE_MAX_BYTES 0x7ffff000u
+
+struct disk_real {
+	struct disk disk;
+	struct disk_uring *uring; /* NULL: none yet, or refused */
+	bool plain;               /* io_uring is not wanted, or was refused */
+	atomic_bool has_ring;     /* uring is not NULL, for other threads to read */
+	int dir;
+	int lock; /* -1: not locked */
+};
+
+static struct disk_real *real_of(struct disk *disk)
+{
+	return (struct disk_real *)(void *)disk;
+}
+
+static int or_errno(int result)
+{
+	return result < 0 ? -errno : result;
+}
+
+static int real_lock(struct disk *disk)
+{
+	struct disk_real *real = real_of(disk);
+	int file, result;
+
+	if (real->lock >= 0)
+		return 0;
+	file = openat(real->dir, LOCK_NAME, O_RDWR | O_CREAT | O_CLOEXEC, FILE_MODE);
+	if (file < 0)
+		return -errno;
+	/* Belongs to the open file: a second open in this process finds it taken too. */
+	if (flock(file, LOCK_EX | LOCK_NB) < 0) {
+		result = errno == EWOULDBLOCK ? -EBUSY : -errno;
+		(void)close(file);
+		return result;
+	}
+	real->lock = file;
+	return 0;
+}
+
+static int real_list(struct disk *disk, int (*found)(void *context, const char *name),
+                     void *context)
+{
+	int dir = openat(real_of(disk)->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const struct dirent *entry;
+	int result = 0;
+	DIR *stream;
+
+	if (dir < 0)
+		return -errno;
+	stream = fdopendir(dir);
+	if (!stream) {
+		result = -errno;
+		(void)close(dir);
+		return result;
+	}
+	do {
+		errno = 0;
+		entry = readdir(stream);
+		if (entry)
+			result = found(context, entry->d_name);
+		else if (errno != 0)
+			result = -errno;
+	} while (entry && result == 0);
+	(void)closedir(stream);
+	return result;
+}
+
+static int real_create(struct disk *disk, const char *name)
+{
+	return or_errno(openat(real_of(disk)->dir, name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC,
+	                       FILE_MODE));
+}
+
+static int real_open(struct disk *disk, const char *name, bool write, uint64_t *ret_bytes)
+{
+	int file = openat(real_of(disk)->dir, name, (write ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+	struct stat status;
+
+	if (file < 0)
+		return -errno;
+	if (fstat(file, &status) < 0) {
+		int result = -errno;
+
+		(void)close(file);
+		return result;
+	}
+	*ret_bytes = (uint64_t)status.st_size;
+	return file;
+}
+
+static void real_close(struct disk *disk, int file)
+{
+	(void)disk;
+	(void)close(file);
+}
+
+static int64_t real_read(struct disk *disk, int file, void *bytes, size_t count, uint64_t offset)
+{
+	int64_t result;
+
+	(void)disk;
+	do
+		result = pread(file, bytes, count < MOVE_MAX_BYTES ? count : MOVE_MAX_BYTES,
+		               (off_t)offset);
+	while (result < 0 && errno == EINTR);
+	return result < 0 ? -errno : result;
+}
+
+static int64_t real_write(struct disk *disk, int file, const void *bytes, size_t count,
+                          uint64_t offset)
+{
+	int64_t result;
+
+	(void)disk;
+	do
+		result = pwrite(file, bytes, count < MOVE_MAX_BYTES ? count : MOVE_MAX_BYTES,
+		                (off_t)offset);
+	while (result < 0 && errno == EINTR);
+	return result < 0 ? -errno : result;
+}
+
+/* The ring belongs to the thread that writes, so it is made at the first write. */
+static int64_t real_write_sync(struct disk *disk, int file, const void *bytes, size_t count,
+                               uint64_t offset, int *ret_synced)
+{
+	struct disk_real *real = real_of(disk);
+	int64_t result;
+
+	if (!real->plain && !real->uring) {
+		real->plain = disk_uring_open(&real->uring) < 0;
+		/* Relaxed: a number for statistics. */
+		atomic_store_explicit(&real->has_ring, !real->plain, memory_order_relaxed);
+	}
+	if (real->plain || count > MOVE_MAX_BYTES)
+		return -EOPNOTSUPP;
+	result = disk_uring_write_sync(real->uring, file, bytes, count, offset, ret_synced);
+	if (result == -EOPNOTSUPP)
+		disk_real_be_plain(disk);
+	return result;
+}
+
+static int real_sync(struct disk *disk, int file)
+{
+	(void)disk;
+	return or_errno(fdatasync(file));
+}
+
+static int real_truncate(struct disk *disk, int file, uint64_t bytes)
+{
+	(void)disk;
+	return or_errno(ftruncate(file, (off_t)bytes));
+}
+
+static int real_rename(struct disk *disk, const char *from, const char *to)
+{
+	struct disk_real *real = real_of(disk);
+
+	return or_errno(renameat(real->dir, from, real->dir, to));
+}
+
+static int real_unlink(struct disk *disk, const char *name)
+{
+	return or_errno(unlinkat(real_of(disk)->dir, name, 0));
+}
+
+static int real_sync_dir(struct disk *disk)
+{
+	return or_errno(fsync(real_of(disk)->dir));
+}
+
+static uint32_t real_random(struct disk *disk)
+{
+	uint32_t number = 0;
+
+	(void)disk;
+	/* If it fails all the same, checksums are seeded with 0: weaker against stale bytes. */
+	(void)!getrandom(&number, sizeof(number), GRND_NONBLOCK);
+	return number;
+}
+
+static const struct disk_ops disk_real_ops = {
+	.lock = real_lock,
+	.list = real_list,
+	.create = real_create,
+	.open = real_open,
+	.close = real_close,
+	.read = real_read,
+	.write = real_write,
+	.write_sync = real_write_sync,
+	.sync = real_sync,
+	.truncate = real_truncate,
+	.rename = real_rename,
+	.unlink = real_unlink,
+	.sync_dir = real_sync_dir,
+	.random = real_random,
+};
+
+int disk_real_open(struct disk **ret_disk, const char *dir, bool read_only)
+{
+	struct disk_real *real = calloc(1, sizeof(*real));
+	int result;
+
+	if (!real)
+		return -ENOMEM;
+	real->disk.ops = &disk_real_ops;
+	real->plain = read_only;
+	real->lock = -1;
+	real->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (real->dir < 0) {
+		result = -errno;
+		free(real);
+		return result;
+	}
+	*ret_disk = &real->disk;
+	return 0;
+}
+
+void disk_real_be_plain(struct disk *disk)
+{
+	struct disk_real *real = real_of(disk);
+
+	disk_uring_close(real->uring);
+	real->uring = NULL;
+	real->plain = true;
+	atomic_store_explicit(&real->has_ring, false, memory_order_relaxed); /* as above */
+}
+
+bool disk_real_has_ring(const struct disk *disk)
+{
+	const struct disk_real *real = (const struct disk_real *)(const void *)disk;
+
+	return atomic_load_explicit(&real->has_ring, memory_order_relaxed); /* as above */
+}
+
+void disk_real_close(struct disk *disk)
+{
+	struct disk_real *real;
+
+	if (!disk)
+		return;
+	real = real_of(disk);
+	disk_uring_close(real->uring);
+	/* No unlock: in a forked child that would unlock the parent's. The last close does. */
+	if (real->lock >= 0)
+		(void)close(real->lock);
+	(void)close(real->dir);
+	free(real);
+}

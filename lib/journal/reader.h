@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads a segment from its beginning, record by record. For recovery, compaction and the tool; one
+ * thread at a time.
+ */
+#ifndef JOURNAL_READER_H
+#define JOURNAL_READER_H
+
+#include "disk.h"
+#include "record.h"
+
+struct reader {
+	struct disk *disk;
+	int file;
+	struct segment_header header;
+	uint64_t end;    /* the file's size at open */
+	uint64_t offset; /* of the record that comes next */
+	uint8_t *buffer;
+	size_t capacity;
+	uint64_t buffer_offset; /* where in the file the buffer begins */
+	size_t buffer_bytes;    /* so many of it are filled */
+};
+
+/* "0123456789abcdef.seg" */
+void segment_name(char name[DISK_NAME_MAX], uint64_t number);
+
+/*
+ * 0; -EBADMSG or -EOPNOTSUPP: no good header, or of another segment; else from the disk. `write`:
+ * reader_release() will hand the file on.
+ */
+int reader_open(struct reader *reader, struct disk *disk, uint64_t number, bool write);
+
+void reader_close(struct reader *reader); /* fine if open failed, or on one that is all zero */
+
+/* The file is the caller's from now on; close the reader all the same. */
+int reader_release(struct reader *reader);
+
+/*
+ * 1: the next record, whose data is good until the next call; 0: the end; -EBADMSG: no good record
+ * at reader->offset, which stays there; else from the disk.
+ */
+int reader_next(struct reader *reader, struct record *ret_record);
+
+/*
+ * From the bad place on, look for a good header with a sequence of at least `from` and `stable` of
+ * at least `stable_from`, and go there. 1: found; 0: there is none; else from the disk.
+ */
+int reader_search(struct reader *reader, uint64_t from, uint64_t stable_from);
+
+#endif

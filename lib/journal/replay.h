@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Recovery: reads all segments in order and leaves the log ready to be written to and the tasks as
+ * they were. At open, and for the tool.
+ */
+#ifndef JOURNAL_REPLAY_H
+#define JOURNAL_REPLAY_H
+
+#include "agenda.h"
+#include "log.h"
+#include "tasks.h"
+
+enum replay_mode {
+	REPLAY_OPEN,   /* repairs a torn end, removes leftovers; refuses damage */
+	REPLAY_LOOK,   /* changes nothing; refuses damage */
+	REPLAY_SALVAGE /* changes nothing, and goes on behind damage */
+};
+
+struct replay {
+	struct log log;
+	struct tasks tasks;
+	struct agenda agenda; /* of all tasks, by due_ns */
+	uint64_t records;     /* good ones */
+	uint64_t oldest;      /* the segments before this number no longer count */
+	uint64_t vouched;     /* up to this sequence a good record says that it was stable */
+	uint64_t
+		doubt_offset; /* in the segment being read: the records before it are vouched for */
+	uint64_t torn_bytes;  /* behind the last good record of the last segment */
+	uint64_t lost_bytes;  /* salvage: bytes passed over, the torn ones included */
+	uint64_t leftovers;   /* segments that no longer count */
+	uint64_t fault_segment; /* where the first fault is, or the last segment ... */
+	uint64_t fault_offset;  /* ... and the end of its last good record */
+	const char *fault;      /* what is wrong there; NULL: nothing */
+};
+
+/*
+ * `replay` must be zero but for log.disk and log.segment_bytes; it holds what was found also when
+ * this fails. 0; -EBADMSG, -EOPNOTSUPP; -ENOMEM; else from the disk. An empty directory has no
+ * segment, and REPLAY_OPEN begins one.
+ */
+int replay_run(struct replay *replay, enum replay_mode mode);
+
+void replay_fini(struct replay *replay);
+
+#endif

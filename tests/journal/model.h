@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A journal on a simulated disk and under a clock that tests set, driven by seeded random calls
+ * from one thread, and beside it what must be true of it: an array, searched.
+ */
+#ifndef JOURNAL_MODEL_H
+#define JOURNAL_MODEL_H
+
+#include <journal.h>
+
+#include "sim_disk.h"
+
+#define MODEL_TASKS 256
+
+struct test_alarm {
+	struct alarm alarm;
+	uint64_t wall_ns;
+	uint64_t monotonic_ns;
+	uint64_t set_ns; /* what it rings at */
+};
+
+void test_alarm_open(struct test_alarm *alarm, uint64_t wall_ns);
+void test_alarm_pass(struct test_alarm *alarm, uint64_t ns);
+
+/* A task that put has answered for, or may have put. */
+struct fact {
+	uint64_t id;
+	uint64_t due_ns;
+	uint64_t attempts; /* deliveries */
+	uint64_t seed;     /* of its data */
+	uint32_t data_len;
+	bool live; /* as far as was acknowledged */
+	bool taken;
+	bool unsure;      /* the last call on it was not answered with 0 or a clean refusal */
+	bool unsure_live; /* what it would be if that call was done after all ... */
+	uint64_t unsure_due_ns;
+};
+
+struct model {
+	struct sim_disk *disk;
+	struct test_alarm alarm;
+	struct timerhub_journal *journal; /* NULL: closed */
+	struct timerhub_journal_config config;
+	struct dice dice;
+	struct fact facts[MODEL_TASKS];
+	unsigned count;
+	bool churns;               /* few tasks live at once */
+	bool failed;               /* the journal had failed before the call now made */
+	uint64_t delivered_due_ns; /* of the last task taken since something was put */
+};
+
+/* Segments of 4 KiB, tasks of up to 1000 bytes. */
+void model_init(struct model *model, struct sim_disk *disk, uint64_t seed);
+
+/* Opens; the result of journal_open(). */
+int model_open(struct model *model);
+void model_close(struct model *model);
+
+/* One random call, and what it answers held to the model. */
+void model_step(struct model *model);
+
+/* A large task put and acknowledged, so that there soon is something to compact. */
+void model_churn(struct model *model);
+
+/* Several puts in one batch. */
+void model_put_many(struct model *model, unsigned count);
+
+/* All that is in memory of the open journal is just what it must be. */
+void model_verify(struct model *model);
+
+/* Take what is due until nothing is, with order and time checked; acknowledge all of it. */
+void model_take_all(struct model *model);
+
+struct fact *model_find(struct model *model, uint64_t id);
+
+/* The data of a fact. */
+void model_data(const struct fact *fact, uint8_t *data);
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Makes two journals for format_page_test.py to read by the manual page alone: one with records of
+ * every type that callers cause, and one where compaction copies. Prints a line for each record of
+ * the first, "NAME ID DUE ATTEMPTS LENGTH", the same for the second, and what was copied there.
+ *
+ *   scribe DIR OTHER-DIR
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <timerhub_journal.h>
+
+#define FAR_NS (UINT64_C(1) << 62)
+#define CHURN 2000
+
+static const char text[] = "what a task has to say, for as long as it takes";
+static struct timerhub_journal *journal;
+
+static void must(int result)
+{
+	if (result >= 0)
+		return;
+	fprintf(stderr, "scribe: %s\n", strerror(-result));
+	exit(1);
+}
+
+static void say(const char *name, uint64_t id, uint64_t due_ns, uint64_t attempts, size_t length)
+{
+	printf("%s %" PRIu64 " %" PRIu64 " %" PRIu64 " %zu\n", name, id, due_ns, attempts, length);
+}
+
+static uint64_t put(uint64_t due_ns, size_t length)
+{
+	uint64_t id = 0;
+
+	must(timerhub_journal_put(journal, due_ns, TIMERHUB_ABSOLUTE, text, length, &id));
+	say("put", id, due_ns, 0, length);
+	return id;
+}
+
+static void move(uint64_t id, uint64_t due_ns)
+{
+	must(timerhub_journal_move(journal, id, due_ns, TIMERHUB_ABSOLUTE));
+	say("move", id, due_ns, 0, 0);
+}
+
+static void take(uint64_t wanted, uint64_t attempts)
+{
+	struct timerhub_task task;
+
+	must(timerhub_journal_take(journal, &task, UINT64_MAX));
+	if (task.id != wanted || task.attempts != attempts)
+		must(-ENOENT);
+	say("take", task.id, 0, task.attempts, 0);
+}
+
+/* In an order that leaves no doubt which record comes before which. */
+static uint64_t each_type(void)
+{
+	uint64_t kept = put(1, 11), ended, cancelled;
+
+	take(kept, 1);
+	must(timerhub_journal_retry(journal, kept, TIMERHUB_NEVER));
+	say("retry", kept, TIMERHUB_NEVER, 0, 0);
+	ended = put(FAR_NS, 0);
+	move(ended, 2);
+	take(ended, 1);
+	must(timerhub_journal_done(journal, ended));
+	say("done", ended, 0, 0, 0);
+	cancelled = put(FAR_NS, 8);
+	must(timerhub_journal_cancel(journal, cancelled));
+	say("cancel", cancelled, 0, 0, 0);
+	return kept;
+}
+
+static void churn(void)
+{
+	struct timerhub_journal_stats stats = { .segments_dropped = 0 };
+	uint64_t id;
+
+	for (unsigned i = 0; i < CHURN && stats.segments_dropped == 0; i++) {
+		must(timerhub_journal_put(journal, FAR_NS, TIMERHUB_ABSOLUTE, text, sizeof(text),
+		                          &id));
+		must(timerhub_journal_cancel(journal, id));
+		must(timerhub_journal_stats(journal, &stats));
+	}
+}
+
+static void open_journal(const char *dir)
+{
+	struct timerhub_journal_config config = { .size = sizeof(config),
+		                                  .segment_bytes = 4096,
+		                                  .data_max = sizeof(text),
+		                                  .tasks_max = 9 };
+
+	must(timerhub_journal_open(&journal, dir, &config));
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t kept;
+
+	if (argc != 3)
+		return 2;
+	open_journal(argv[1]);
+	(void)each_type();
+	timerhub_journal_close(journal);
+	say("close", 0, 0, 0, 0);
+	open_journal(argv[2]);
+	kept = each_type();
+	churn();
+	timerhub_journal_close(journal);
+	say("copy", kept, TIMERHUB_NEVER, 1, 11);
+	return 0;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A directory in memory that forgets. What is written is dirty until it is synced; a crash keeps of
+ * every dirty sector the old bytes, the new ones, or the new ones up to some byte; of a file's size
+ * the old, the new or one between; of every change of a name not yet synced the change or not.
+ */
+#ifndef JOURNAL_SIM_DISK_H
+#define JOURNAL_SIM_DISK_H
+
+#include <disk.h>
+#include <harness.h>
+
+#define SIM_SECTOR 512
+#define SIM_FILE_BYTES 16384
+#define SIM_SECTORS (SIM_FILE_BYTES / SIM_SECTOR)
+#define SIM_FILES 24
+#define SIM_CHANGES 12
+
+struct sim_file {
+	bool used;
+	uint32_t size, stable_size;
+	bool dirty[SIM_SECTORS];
+	uint8_t now[SIM_FILE_BYTES];
+	uint8_t stable[SIM_FILE_BYTES];
+};
+
+struct sim_name {
+	char name[DISK_NAME_MAX]; /* "": none */
+	int file;
+};
+
+/* A change of names that is not stable: `to` now names the file (if any), `from` no longer does. */
+struct sim_change {
+	char to[DISK_NAME_MAX];
+	char from[DISK_NAME_MAX];
+	int file;
+};
+
+struct sim_disk {
+	struct disk disk;
+	struct sim_file *files;
+	struct sim_name names[SIM_FILES]; /* as seen */
+	struct sim_name stable_names[SIM_FILES];
+	struct sim_change changes[SIM_CHANGES];
+	unsigned changes_count;
+	unsigned operations; /* those that change something, so far */
+	unsigned crash_at;   /* the number of the one at which the machine dies; 0: none */
+	unsigned syncs;      /* of files, so far */
+	unsigned sync_fails; /* the number of the one that fails with EIO; 0: none */
+	unsigned fail_at;    /* the number of the operation that fails with `error`; 0: none */
+	int error;
+	uint64_t space; /* bytes that files may have in all */
+	uint64_t peak;  /* most bytes that files had in all, at any write */
+	bool dead;
+	const bool *watch; /* NULL, or what `watched` is a copy of, taken as the machine died */
+	bool watched;
+	bool locked;
+	struct dice dice;
+};
+
+void sim_open(struct sim_disk *sim, uint64_t seed);
+void sim_close(struct sim_disk *sim);
+
+/* Write and sync in one call from now on. */
+void sim_link_syncs(struct sim_disk *sim);
+
+/* What may be left after a crash now. `image` is open, and is overwritten; it is alive. */
+void sim_crash(struct sim_disk *image, const struct sim_disk *sim, struct dice *dice);
+
+/* What is left if the process died and the machine goes on: nothing lost, nothing stable by it. */
+void sim_survive(struct sim_disk *image, const struct sim_disk *sim);
+
+/* An exact copy, everything stable. */
+void sim_copy(struct sim_disk *image, const struct sim_disk *sim);
+
+/* The file of that name, NULL: none. */
+struct sim_file *sim_find(struct sim_disk *sim, const char *name);
+
+/* Bytes of all files. */
+uint64_t sim_bytes(const struct sim_disk *sim);
+
+/* A file with those bytes, stable. */
+void sim_plant(struct sim_disk *sim, const char *name, const void *bytes, size_t count);
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A million tasks: they are all found again, in order, and take no more memory than is promised.
+ * How long it took is printed; that it is less than two seconds is for timerhub-bench to show, on a
+ * machine that does nothing else.
+ */
+#include <crc32c.h>
+#include <disk.h>
+#include <errno.h>
+#include <log.h>
+#include <record.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <timerhub_journal.h>
+#include <unistd.h>
+
+#include <harness.h>
+
+#define DATA_LEN 16
+#define CHUNK 4096 /* records written at once */
+#define SEGMENT_BYTES (UINT64_C(16) << 20)
+#define TASK_BYTES 128 /* and its data: what is promised */
+#define FIXED_BYTES (UINT64_C(4) << 20)
+
+static char dir[64];
+
+static uint64_t resident_bytes(void)
+{
+	FILE *file = fopen("/proc/self/statm", "r");
+	unsigned long pages = 0;
+
+	expect(file != NULL);
+	expect_eq(fscanf(file, "%*u %lu", &pages), 1);
+	(void)fclose(file);
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static size_t encode(uint8_t *to, uint64_t id, struct dice *dice)
+{
+	uint8_t data[DATA_LEN];
+	struct record record = {
+		.type = RECORD_PUT,
+		.id = id,
+		.due_ns = SEC + dice_below(dice, SEC),
+		.data = data,
+		.data_len = DATA_LEN,
+	};
+
+	memcpy(data, &record.id, 8);
+	memcpy(data + 8, &record.due_ns, 8);
+	record.data_crc = crc32c(0, data, DATA_LEN);
+	record_encode(to, &record);
+	return record_bytes(DATA_LEN);
+}
+
+/* What so many puts would have left, without a sync for each. */
+static void write_log(unsigned count)
+{
+	struct disk *disk;
+	struct log log = { .segment_bytes = SEGMENT_BYTES, .file = -1, .next_id = 1 };
+	uint8_t *bytes = malloc(CHUNK * record_bytes(DATA_LEN));
+	struct dice dice = dice_new(1);
+	struct log_place place;
+	uint64_t id = 1;
+
+	expect(bytes);
+	expect_eq(disk_real_open(&disk, dir, false), 0);
+	log.disk = disk;
+	expect_eq(log_begin_segment(&log, 1, 1), 0);
+	while (id <= count) {
+		size_t used = 0;
+
+		for (unsigned i = 0; i < CHUNK && id <= count; i++, id++)
+			used += encode(bytes + used, id, &dice);
+		expect_eq(log_append(&log, bytes, used, false, &place), 0);
+	}
+	expect_eq(log_sync(&log), 0);
+	log_close(&log);
+	disk_real_close(disk);
+	free(bytes);
+}
+
+static void check_task(const struct timerhub_task *task, uint64_t *last_due_ns)
+{
+	expect_eq(task->data_len, DATA_LEN);
+	expect(memcmp(task->data, &task->id, 8) == 0);
+	expect(memcmp((const uint8_t *)task->data + 8, &task->due_ns, 8) == 0);
+	expect_le(*last_due_ns, task->due_ns);
+	*last_due_ns = task->due_ns;
+}
+
+static void check_journal(unsigned count, bool exact)
+{
+	struct timerhub_journal_config config = { .size = sizeof(config), .tasks_max = count };
+	uint64_t before = resident_bytes(), after, last_due_ns = 0;
+	struct timerhub_journal_stats stats;
+	struct timerhub_journal *journal;
+	struct timerhub_task task;
+
+	config.segment_bytes = SEGMENT_BYTES;
+	config.lease_ns = HOUR;
+	expect_eq(timerhub_journal_open(&journal, dir, &config), 0);
+	after = resident_bytes();
+	expect_eq(timerhub_journal_stats(journal, &stats), 0);
+	expect_eq(stats.recovered, count);
+	expect(timerhub_journal_put(journal, 0, 0, NULL, 0, NULL) == -EAGAIN);
+	for (unsigned i = 0; i < count; i++) {
+		expect_eq(timerhub_journal_take(journal, &task, 0), 1);
+		check_task(&task, &last_due_ns);
+	}
+	expect_eq(timerhub_journal_take(journal, &task, 0), 0);
+	timerhub_journal_close(journal);
+	printf("%u tasks: %.2f s, %.1f bytes each and their data\n", count,
+	       (double)stats.recovery_ns / 1e9, (double)(after - before) / count - DATA_LEN);
+	if (exact)
+		expect_le(after - before, count * (uint64_t)(TASK_BYTES + DATA_LEN) + FIXED_BYTES);
+}
+
+START_TEST(a_million_tasks_are_found_again_in_little_memory)
+{
+	unsigned count = scaled(1000000);
+	const char *base = getenv("TMPDIR");
+	char command[128];
+
+	(void)snprintf(dir, sizeof(dir), "%.30s/journal-XXXXXX", base ? base : "/tmp");
+	expect(mkdtemp(dir) != NULL);
+	write_log(count);
+	/* A sanitizer's own memory is not the journal's. */
+	check_journal(count, count >= 1000000);
+	(void)snprintf(command, sizeof(command), "rm -rf '%s'", dir);
+	expect_eq(system(command), 0);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("bulk", argc, argv);
+	tests_add(a_million_tasks_are_found_again_in_little_memory, 120);
+	return tests_run();
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The wall clock set while the journal is open, forward and back, seconds to years: what has
+ * fallen due comes at once, what is no longer due waits, and the fd says the same. The real alarm,
+ * on a hub whose wall clock is set apart from the kernel's, and the simulated disk.
+ */
+#include <errno.h>
+#include <journal.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model.h"
+
+#define DAY (24 * HOUR)
+#define ARRIVES (20 * SEC)
+
+/* Of lib/alarm.h, a name of ours too: how far every hub is ahead of the kernel. */
+void alarm_test_set_clock(uint64_t ahead_ns);
+
+static uint64_t ahead_ns;
+static struct sim_disk disk;
+static struct alarm *alarm_of_hub;
+static struct timerhub_journal *journal;
+
+static void jump(int64_t ns)
+{
+	ahead_ns += (uint64_t)ns;
+	alarm_test_set_clock(ahead_ns);
+}
+
+static uint64_t wall_ns(void)
+{
+	return alarm_of_hub->ops->wall_ns(alarm_of_hub);
+}
+
+static void begin(void)
+{
+	struct timerhub_journal_config config = {
+		.size = sizeof(config), .segment_bytes = 4096, .data_max = 100, .tasks_max = 100
+	};
+
+	sim_open(&disk, 1);
+	expect_eq(alarm_hub_open(&alarm_of_hub), 0);
+	expect_eq(journal_open(&journal, &disk.disk, alarm_of_hub, &config, true), 0);
+}
+
+static void end(void)
+{
+	timerhub_journal_close(journal);
+	alarm_of_hub->ops->close(alarm_of_hub);
+	sim_close(&disk);
+	jump(-(int64_t)ahead_ns);
+}
+
+static uint64_t put(uint64_t delay_ns)
+{
+	uint64_t id = 0;
+
+	expect_eq(timerhub_journal_put(journal, delay_ns, 0, NULL, 0, &id), 0);
+	return id;
+}
+
+static bool is_readable(int timeout_ms)
+{
+	struct pollfd fd = { .fd = timerhub_journal_fd(journal), .events = POLLIN };
+
+	return poll(&fd, 1, timeout_ms) == 1;
+}
+
+/* Nothing is due. The fd may have rung before, or rings late; who looks silences it. */
+static void expect_none(void)
+{
+	uint64_t until_ns = monotonic_ns() + ARRIVES;
+	struct timerhub_task task;
+
+	do {
+		expect_eq(timerhub_journal_take(journal, &task, 0), 0);
+		expect_lt(monotonic_ns(), until_ns);
+	} while (is_readable(0));
+}
+
+static void expect_task(uint64_t id)
+{
+	struct timerhub_task task;
+
+	expect(is_readable((int)(ARRIVES / MS)));
+	expect_eq(timerhub_journal_take(journal, &task, ARRIVES), 1);
+	expect_eq(task.id, id);
+	expect_le(task.due_ns, wall_ns());
+	expect_eq(timerhub_journal_done(journal, id), 0);
+}
+
+START_TEST(set_forward_what_fell_due_comes_at_once)
+{
+	uint64_t first, second;
+
+	begin();
+	first = put(DAY - HOUR);
+	second = put(DAY - SEC);
+	put(2 * DAY);
+	expect_none();
+	jump((int64_t)DAY);
+	expect_task(first);
+	expect_task(second);
+	expect_none();
+	end();
+}
+END_TEST
+
+static void *late_taker(void *argument)
+{
+	uint64_t *id = argument;
+	struct timerhub_task task;
+
+	expect_eq(timerhub_journal_take(journal, &task, 10 * ARRIVES), 1);
+	expect_le(task.due_ns, wall_ns());
+	*id = task.id;
+	return NULL;
+}
+
+START_TEST(set_forward_a_blocked_taker_gets_it)
+{
+	uint64_t wanted, got = 0;
+	pthread_t thread;
+
+	begin();
+	wanted = put(HOUR);
+	thread_start(&thread, late_taker, &got);
+	sleep_ns(20 * MS);
+	jump((int64_t)HOUR);
+	thread_join(thread);
+	expect_eq(got, wanted);
+	end();
+}
+END_TEST
+
+START_TEST(set_back_what_was_due_waits)
+{
+	uint64_t first, second, third;
+
+	begin();
+	first = put(0);
+	second = put(10 * SEC);
+	expect(is_readable((int)(ARRIVES / MS)));
+	jump(-(int64_t)DAY);
+	expect_none();
+	/* A task put now is due earlier than those. */
+	third = put(0);
+	expect_task(third);
+	expect_none();
+	jump((int64_t)DAY);
+	expect_task(first);
+	expect_none();
+	jump((int64_t)(10 * SEC));
+	expect_task(second);
+	end();
+}
+END_TEST
+
+START_TEST(set_back_while_others_are_due)
+{
+	uint64_t early, late;
+
+	begin();
+	late = put(0);
+	expect(is_readable((int)(ARRIVES / MS)));
+	jump(-(int64_t)HOUR);
+	early = put(30 * MS);
+	/* What rang was for the later one; the earlier must not wait for it. */
+	jump((int64_t)(30 * SEC));
+	expect_task(early);
+	expect_none();
+	jump((int64_t)HOUR);
+	expect_task(late);
+	end();
+}
+END_TEST
+
+START_TEST(random_jumps_never_early_never_forgotten)
+{
+	struct dice dice = dice_new(1);
+	struct timerhub_task task;
+	uint64_t put_count = 0, taken = 0;
+
+	begin();
+	for (unsigned i = 0; i < scaled(2000); i++) {
+		if (dice_one_in(&dice, 2) && put_count - taken < 90) {
+			put(dice_magnitude(&dice, 42));
+			put_count++;
+		}
+		if (dice_one_in(&dice, 3))
+			jump((int64_t)dice_magnitude(&dice, 43) -
+			     (int64_t)dice_magnitude(&dice, 43));
+		while (timerhub_journal_take(journal, &task, 0) == 1) {
+			expect_le(task.due_ns, wall_ns());
+			expect_eq(timerhub_journal_done(journal, task.id), 0);
+			taken++;
+		}
+	}
+	jump((int64_t)DAY * 365);
+	for (; taken < put_count; taken++) {
+		expect_eq(timerhub_journal_take(journal, &task, ARRIVES), 1);
+		expect_eq(timerhub_journal_done(journal, task.id), 0);
+	}
+	end();
+}
+END_TEST
+
+START_TEST(far_away_is_no_error)
+{
+	uint64_t far = 0, id = 0;
+
+	begin();
+	expect_eq(timerhub_journal_put(journal, (UINT64_C(1) << 63) - 1, TIMERHUB_ABSOLUTE, NULL, 0,
+	                               &far),
+	          0);
+	expect_eq(timerhub_journal_put(journal, TIMERHUB_NEVER, 0, NULL, 0, &id), 0);
+	expect_none();
+	/* The year for which the hub was told is over, and nothing is due. */
+	jump((int64_t)DAY * 366);
+	expect_none();
+	expect_eq(timerhub_journal_move(journal, id, HOUR, 0), 0);
+	expect_none();
+	jump((int64_t)HOUR);
+	expect_task(id);
+	end();
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("clock", argc, argv);
+	tests_add(set_forward_what_fell_due_comes_at_once, 60);
+	tests_add(set_forward_a_blocked_taker_gets_it, 60);
+	tests_add(set_back_what_was_due_waits, 60);
+	tests_add(set_back_while_others_are_due, 60);
+	tests_add(random_jumps_never_early_never_forgotten, 120);
+	tests_add(far_away_is_no_error, 60);
+	return tests_run();
+}

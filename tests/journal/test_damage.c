@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Recovery of damaged files: what was torn is cut, what was damaged before the end is refused, with
+ * its place; nothing is ever made up. And a journal moved in time.
+ */
+#include <errno.h>
+#include <reader.h>
+#include <replay.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model.h"
+
+#define SEGMENT "0000000000000001.seg"
+#define RECORDS 20
+
+struct bench {
+	struct sim_disk disk, image;
+	struct model model;
+	uint64_t offsets[RECORDS + 2]; /* of each record, and the end */
+	unsigned count;
+};
+
+/* A journal of puts, one a batch, not closed in order; and where its records are. */
+static struct bench *bench_new(unsigned puts)
+{
+	struct bench *bench = calloc(1, sizeof(*bench));
+	struct reader reader;
+	struct record record;
+
+	expect(bench);
+	sim_open(&bench->disk, 1);
+	sim_open(&bench->image, 2);
+	model_init(&bench->model, &bench->disk, 3);
+	expect_eq(model_open(&bench->model), 0);
+	for (unsigned i = 0; i < puts; i++) {
+		uint64_t when_ns = (i + 1) * SEC;
+
+		expect_eq(timerhub_journal_put(bench->model.journal, when_ns, 0, "some data",
+		                               i % 10, NULL),
+		          0);
+	}
+	expect_eq(reader_open(&reader, &bench->disk.disk, 1, false), 0);
+	do
+		bench->offsets[bench->count++] = reader.offset;
+	while (reader_next(&reader, &record) == 1);
+	bench->count--;
+	expect_eq(bench->count, puts);
+	reader_close(&reader);
+	return bench;
+}
+
+static void bench_free(struct bench *bench)
+{
+	bench->model.disk = &bench->disk;
+	model_close(&bench->model);
+	sim_close(&bench->disk);
+	sim_close(&bench->image);
+	free(bench);
+}
+
+static int replay_image(struct bench *bench, struct replay *replay, enum replay_mode mode)
+{
+	*replay = (struct replay){
+		.log = { .disk = &bench->image.disk, .segment_bytes = 4096, .file = -1 },
+	};
+	return replay_run(replay, mode);
+}
+
+START_TEST(every_byte_of_the_last_three_records_cut)
+{
+	struct bench *bench = bench_new(RECORDS);
+	uint64_t end = bench->offsets[bench->count];
+
+	for (uint64_t size = bench->offsets[bench->count - 3]; size <= end; size++) {
+		struct replay replay;
+		unsigned whole = 0;
+
+		while (whole < bench->count && bench->offsets[whole + 1] <= size)
+			whole++;
+		sim_copy(&bench->image, &bench->disk);
+		sim_find(&bench->image, SEGMENT)->size = (uint32_t)size;
+		expect_eq(replay_image(bench, &replay, REPLAY_OPEN), 0);
+		expect_context("size", size, whole);
+		expect_eq(replay.tasks.count, whole);
+		expect_eq(replay.torn_bytes, size - bench->offsets[whole]);
+		expect_eq(sim_find(&bench->image, SEGMENT)->size, bench->offsets[whole]);
+		replay_fini(&replay);
+	}
+	bench_free(bench);
+}
+END_TEST
+
+START_TEST(every_bit_of_a_record_flipped_is_refused_at_its_place)
+{
+	struct bench *bench = bench_new(RECORDS);
+	uint64_t from = bench->offsets[9], to = bench->offsets[10];
+
+	for (uint64_t bit = from * 8; bit < to * 8; bit++) {
+		struct replay replay;
+
+		sim_copy(&bench->image, &bench->disk);
+		sim_find(&bench->image, SEGMENT)->now[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		expect_context("bit", bit, from);
+		expect(replay_image(bench, &replay, REPLAY_OPEN) == -EBADMSG);
+		expect(replay.fault != NULL);
+		expect_eq(replay.fault_segment, 1);
+		expect_eq(replay.fault_offset, from);
+		replay_fini(&replay);
+		/* All others can be saved. */
+		expect_eq(replay_image(bench, &replay, REPLAY_SALVAGE), 0);
+		expect_eq(replay.tasks.count, RECORDS - 1);
+		expect_eq(replay.lost_bytes, to - from);
+		replay_fini(&replay);
+	}
+	bench_free(bench);
+}
+END_TEST
+
+START_TEST(last_record_of_a_closed_journal_is_vouched_for)
+{
+	struct bench *bench = bench_new(RECORDS);
+	uint64_t from = bench->offsets[RECORDS - 1], to = bench->offsets[RECORDS];
+
+	model_close(&bench->model);
+	for (uint64_t bit = from * 8; bit < to * 8; bit++) {
+		struct replay replay;
+
+		sim_copy(&bench->image, &bench->disk);
+		sim_find(&bench->image, SEGMENT)->now[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		expect(replay_image(bench, &replay, REPLAY_LOOK) == -EBADMSG);
+		expect_eq(replay.fault_offset, from);
+		replay_fini(&replay);
+	}
+	bench_free(bench);
+}
+END_TEST
+
+/* Fill several segments. */
+static void fill(struct bench *bench, unsigned puts)
+{
+	static const uint8_t data[500];
+
+	for (unsigned i = 0; i < puts; i++)
+		expect_eq(timerhub_journal_put(bench->model.journal, SEC, 0, data, sizeof(data),
+		                               NULL),
+		          0);
+}
+
+START_TEST(sealed_segments_must_be_whole_and_all_there)
+{
+	struct bench *bench = bench_new(1);
+	struct replay replay;
+	char name[DISK_NAME_MAX];
+
+	fill(bench, 30);
+	expect_le(4, bench->model.journal->log.count);
+	segment_name(name, 2);
+	/* One byte less, one sector less, all of it but the header. */
+	for (unsigned less = 1; less < 2000; less += 499) {
+		sim_copy(&bench->image, &bench->disk);
+		sim_find(&bench->image, name)->size -= less;
+		expect(replay_image(bench, &replay, REPLAY_OPEN) == -EBADMSG);
+		expect(replay.fault != NULL);
+		replay_fini(&replay);
+	}
+	/* Just its last record: what is left is good, and the next segment shows the gap. */
+	sim_copy(&bench->image, &bench->disk);
+	sim_find(&bench->image, name)->size -= (uint32_t)record_bytes(500);
+	expect(replay_image(bench, &replay, REPLAY_OPEN) == -EBADMSG);
+	expect_eq(replay.fault_segment, 3);
+	replay_fini(&replay);
+	/* Even if the next one has no record yet. */
+	sim_copy(&bench->image, &bench->disk);
+	segment_name(name, bench->model.journal->log.count - 1);
+	sim_find(&bench->image, name)->size -= (uint32_t)record_bytes(500);
+	segment_name(name, bench->model.journal->log.count);
+	sim_find(&bench->image, name)->size = SEGMENT_HEADER_BYTES;
+	expect(replay_image(bench, &replay, REPLAY_OPEN) == -EBADMSG);
+	expect_eq(replay.fault_segment, bench->model.journal->log.count);
+	replay_fini(&replay);
+	segment_name(name, 2);
+	sim_copy(&bench->image, &bench->disk);
+	expect_eq(bench->image.disk.ops->unlink(&bench->image.disk, name), 0);
+	expect(replay_image(bench, &replay, REPLAY_OPEN) == -EBADMSG);
+	expect_eq(replay.fault_segment, 3);
+	replay_fini(&replay);
+	bench_free(bench);
+}
+END_TEST
+
+START_TEST(first_segment_may_be_missing_if_it_was_dropped)
+{
+	struct bench *bench = bench_new(1);
+	struct timerhub_journal *journal = bench->model.journal;
+	struct replay replay;
+	char name[DISK_NAME_MAX];
+
+	fill(bench, 30);
+	/* So many of them end that some segments go. */
+	for (uint64_t id = 2; id <= 25; id++)
+		expect_eq(timerhub_journal_cancel(journal, id), 0);
+	fill(bench, 10);
+	expect_lt(1, journal->log.segments[0].number);
+	sim_copy(&bench->image, &bench->disk);
+	expect_eq(replay_image(bench, &replay, REPLAY_LOOK), 0);
+	replay_fini(&replay);
+	/* The first that is left was not. */
+	segment_name(name, journal->log.segments[0].number);
+	expect_eq(bench->image.disk.ops->unlink(&bench->image.disk, name), 0);
+	expect(replay_image(bench, &replay, REPLAY_LOOK) == -EBADMSG);
+	expect_eq(replay.fault_segment, journal->log.segments[1].number);
+	expect_eq(replay.fault_offset, 0);
+	replay_fini(&replay);
+	bench_free(bench);
+}
+END_TEST
+
+START_TEST(a_later_version_is_refused_as_such)
+{
+	struct bench *bench = bench_new(3);
+	struct segment_header header = { FORMAT_VERSION + 1, 0, 1, 1, 1, 1 };
+	struct replay replay;
+
+	sim_copy(&bench->image, &bench->disk);
+	segment_header_encode(sim_find(&bench->image, SEGMENT)->now, &header);
+	expect(replay_image(bench, &replay, REPLAY_OPEN) == -EOPNOTSUPP);
+	replay_fini(&replay);
+	bench_free(bench);
+}
+END_TEST
+
+/* Random damage to random journals: refused, or a subset of the truth. */
+START_TEST(no_damage_makes_up_a_task)
+{
+	struct bench *bench = bench_new(0);
+	struct dice dice = dice_new(4);
+
+	for (unsigned i = 0; i < 200; i++)
+		model_step(&bench->model);
+	for (unsigned round = 0; round < scaled(20000); round++) {
+		struct sim_file *file;
+		struct replay replay;
+
+		sim_copy(&bench->image, &bench->disk);
+		do
+			file = &bench->image.files[dice_below(&dice, SIM_FILES)];
+		while (!file->used || file->size == 0);
+		for (uint64_t n = 1 + dice_below(&dice, 3); n > 0; n--)
+			file->now[dice_below(&dice, file->size)] ^=
+				(uint8_t)(1 + dice_below(&dice, 255));
+		if (replay_image(bench, &replay, round % 2 ? REPLAY_OPEN : REPLAY_SALVAGE) == 0)
+			for (uint32_t i = 0; i < replay.agenda.count; i++)
+				expect(model_find(&bench->model, replay.agenda.cells[i].task->id));
+		replay_fini(&replay);
+	}
+	bench_free(bench);
+}
+END_TEST
+
+START_TEST(wall_clock_moved_a_day_between_runs)
+{
+	static const uint64_t day_ns = 24 * HOUR;
+
+	for (unsigned back = 0; back < 2; back++) {
+		struct bench *bench = bench_new(RECORDS);
+		struct model *model = &bench->model;
+		struct timerhub_task task;
+		unsigned early = 0;
+
+		model_close(model);
+		model->alarm.wall_ns += back ? -day_ns : day_ns;
+		expect_eq(model_open(model), 0);
+		while (timerhub_journal_take(model->journal, &task, 0) == 1) {
+			early += task.due_ns > model->alarm.wall_ns;
+			expect_eq(timerhub_journal_done(model->journal, task.id), 0);
+		}
+		expect_eq(early, 0);
+		expect_eq(model->journal->tasks.count, back ? RECORDS : 0);
+		/* And a day later all is delivered, none before its time. */
+		for (unsigned i = 1; back && i <= RECORDS; i++) {
+			model->alarm.wall_ns = model->alarm.set_ns - 1;
+			expect_eq(timerhub_journal_take(model->journal, &task, 0), 0);
+			model->alarm.wall_ns++;
+			expect_eq(timerhub_journal_take(model->journal, &task, 0), 1);
+			expect_eq(task.id, i);
+			expect_eq(task.due_ns, model->alarm.wall_ns);
+		}
+		bench_free(bench);
+	}
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("damage", argc, argv);
+	tests_add(every_byte_of_the_last_three_records_cut, 60);
+	tests_add(every_bit_of_a_record_flipped_is_refused_at_its_place, 60);
+	tests_add(last_record_of_a_closed_journal_is_vouched_for, 60);
+	tests_add(sealed_segments_must_be_whole_and_all_there, 60);
+	tests_add(first_segment_may_be_missing_if_it_was_dropped, 60);
+	tests_add(a_later_version_is_refused_as_such, 60);
+	tests_add(no_damage_makes_up_a_task, 120);
+	tests_add(wall_clock_moved_a_day_between_runs, 60);
+	return tests_run();
+}

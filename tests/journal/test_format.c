@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/* The file format, bit by bit; and the agenda, against a searched array. */
+#include <agenda.h>
+#include <crc32c.h>
+#include <errno.h>
+#include <harness.h>
+#include <record.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The definition: a polynomial division, one bit at a time. */
+static uint32_t crc_by_bits(const uint8_t *bytes, size_t count)
+{
+	uint32_t crc = UINT32_MAX;
+
+	for (size_t i = 0; i < count; i++)
+		for (int bit = 0; bit < 8; bit++) {
+			uint32_t out = (crc ^ (uint32_t)(bytes[i] >> bit)) & 1;
+
+			crc = (crc >> 1) ^ (out ? UINT32_C(0x82f63b78) : 0);
+		}
+	return ~crc;
+}
+
+START_TEST(crc_is_that_of_rfc_3720)
+{
+	uint8_t bytes[32];
+
+	memset(bytes, 0, sizeof(bytes));
+	expect_eq(crc32c(0, bytes, sizeof(bytes)), 0x8a9136aa);
+	memset(bytes, 0xff, sizeof(bytes));
+	expect_eq(crc32c(0, bytes, sizeof(bytes)), 0x62a8ab43);
+	expect_eq(crc32c(0, "123456789", 9), 0xe3069283);
+}
+END_TEST
+
+START_TEST(crc_is_its_definition_in_any_pieces)
+{
+	struct dice dice = dice_new(1);
+	uint8_t bytes[300];
+
+	for (unsigned round = 0; round < scaled(2000); round++) {
+		size_t count = (size_t)dice_below(&dice, sizeof(bytes));
+		size_t cut = (size_t)dice_below(&dice, count + 1);
+
+		for (size_t i = 0; i < count; i++)
+			bytes[i] = (uint8_t)dice_roll(&dice);
+		expect_eq(crc32c(0, bytes, count), crc_by_bits(bytes, count));
+		expect_eq(crc32c(crc32c(0, bytes, cut), bytes + cut, count - cut),
+		          crc32c(0, bytes, count));
+	}
+}
+END_TEST
+
+#define SALT 0x1234567
+
+static size_t make_record(uint8_t *to, const char *data)
+{
+	struct record record = {
+		.type = RECORD_PUT,
+		.id = 77,
+		.due_ns = 1234567890123,
+		.attempts = 3,
+		.data = data,
+		.data_len = (uint32_t)strlen(data),
+		.data_crc = crc32c(0, data, strlen(data)),
+	};
+
+	record_encode(to, &record);
+	return record_seal(to, SALT, 42, 40);
+}
+
+START_TEST(record_comes_back_as_it_was)
+{
+	uint8_t bytes[256];
+	size_t size = make_record(bytes, "pay or go"), found;
+	struct record record;
+
+	expect_eq(size, RECORD_HEADER_BYTES + 16);
+	expect_eq(record_decode(bytes, size, SALT, &record, &found), RECORD_GOOD);
+	expect_eq(found, size);
+	expect(record.type == RECORD_PUT && record.id == 77 && record.attempts == 3);
+	expect(record.sequence == 42 && record.stable == 40 && record.due_ns == 1234567890123);
+	expect(record.data_len == 9 && memcmp(record.data, "pay or go", 9) == 0);
+	expect_eq(record_decode(bytes, size, SALT + 1, &record, &found), RECORD_BAD);
+	/* Little-endian, whatever the machine: the type and the sequence, by hand. */
+	expect(bytes[12] == RECORD_PUT && bytes[13] == 0 && bytes[16] == 42 && bytes[23] == 0);
+}
+END_TEST
+
+START_TEST(record_with_any_bit_flipped_is_bad)
+{
+	uint8_t bytes[256];
+	size_t size = make_record(bytes, "any bit of it"), found;
+	struct record record;
+
+	for (size_t bit = 0; bit < size * 8; bit++) {
+		bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		expect_context("bit", bit, 0);
+		expect(record_decode(bytes, size, SALT, &record, &found) != RECORD_GOOD);
+		bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+}
+END_TEST
+
+START_TEST(record_cut_anywhere_is_not_good)
+{
+	uint8_t bytes[256];
+	size_t size = make_record(bytes, "cut"), found;
+	struct record record;
+
+	for (size_t available = 0; available < size; available++) {
+		expect_eq(record_decode(bytes, available, SALT, &record, &found), RECORD_SHORT);
+		expect_lt(available, found);
+	}
+}
+END_TEST
+
+START_TEST(segment_header_with_any_bit_flipped_is_bad)
+{
+	struct segment_header header = { FORMAT_VERSION, 5, 6, 7, 8, 9 }, found;
+	uint8_t bytes[SEGMENT_HEADER_BYTES];
+
+	segment_header_encode(bytes, &header);
+	expect_eq(segment_header_decode(bytes, &found), 0);
+	expect(memcmp(&header, &found, sizeof(header)) == 0);
+	for (size_t bit = 0; bit < SEGMENT_HEADER_BYTES * 8; bit++) {
+		bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		expect(segment_header_decode(bytes, &found) == -EBADMSG);
+		bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+	header.version = FORMAT_VERSION + 1;
+	segment_header_encode(bytes, &header);
+	expect(segment_header_decode(bytes, &found) == -EOPNOTSUPP);
+}
+END_TEST
+
+#define TASKS 64
+
+static struct task *earliest(struct task *tasks, const uint64_t *times)
+{
+	struct task *best = NULL;
+
+	for (unsigned i = 0; i < TASKS; i++)
+		if (tasks[i].agenda_index != TASK_NOWHERE &&
+		    (!best || times[i] < times[best - tasks]))
+			best = &tasks[i];
+	return best;
+}
+
+START_TEST(agenda_is_in_order_of_time_then_id)
+{
+	struct task *tasks = calloc(TASKS, sizeof(*tasks));
+	struct agenda agenda = { .cells = NULL };
+	struct dice dice = dice_new(2);
+	uint64_t times[TASKS];
+
+	expect_eq(agenda_reserve(&agenda, TASKS), 0);
+	for (unsigned i = 0; i < TASKS; i++)
+		tasks[i] = (struct task){ .id = i, .agenda_index = TASK_NOWHERE };
+	for (unsigned round = 0; round < scaled(200000); round++) {
+		unsigned i = (unsigned)dice_below(&dice, TASKS);
+
+		if (tasks[i].agenda_index == TASK_NOWHERE) {
+			times[i] = dice_below(&dice, 20);
+			agenda_insert(&agenda, &tasks[i], times[i]);
+		} else {
+			expect_eq(agenda_remove(&agenda, &tasks[i]), times[i]);
+		}
+		expect(agenda_first(&agenda) == earliest(tasks, times));
+	}
+	agenda_fini(&agenda);
+	free(tasks);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("format", argc, argv);
+	tests_add(crc_is_that_of_rfc_3720, 30);
+	tests_add(crc_is_its_definition_in_any_pieces, 30);
+	tests_add(record_comes_back_as_it_was, 30);
+	tests_add(record_with_any_bit_flipped_is_bad, 30);
+	tests_add(record_cut_anywhere_is_not_good, 30);
+	tests_add(segment_header_with_any_bit_flipped_is_bad, 30);
+	tests_add(agenda_is_in_order_of_time_then_id, 60);
+	return tests_run();
+}

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Holds timerhub-journal to what its page says, on journals that victim has written.
+
+Usage: tool_test.py TOOL VICTIM
+"""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+
+def run(*command):
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def expect(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+def shown(victim, folder):
+    result = run(victim, "show", folder)
+    return set(result.stdout.split("\n")[:-1]) if result.returncode == 0 else None
+
+
+def flip(path, offset):
+    data = bytearray(path.read_bytes())
+    data[offset] ^= 1
+    path.write_bytes(data)
+
+
+def check_whole(tool, folder):
+    result = run(tool, "check", folder)
+    expect(result.returncode == 0 and result.stdout.startswith("whole: "), result)
+    result = run(tool, "stat", folder)
+    numbers = dict(line.split() for line in result.stdout.splitlines())
+    dump = run(tool, "dump", folder).stdout.splitlines()
+    expect(len(dump) == int(numbers["records"]), "dump and stat differ")
+    sizes = sum(file.stat().st_size for file in pathlib.Path(folder).glob("*.seg"))
+    expect(sizes == int(numbers["disk"]), "stat does not know the size")
+    return numbers
+
+
+def check_torn(tool, victim, folder):
+    before = shown(victim, folder)
+    last = max(pathlib.Path(folder).glob("*.seg"))
+    with open(last, "ab") as file:
+        file.write(b"torn")
+    result = run(tool, "check", folder)
+    expect(result.returncode == 0 and "torn: 4 bytes" in result.stdout, result)
+    expect("4 bytes are no good record" in run(tool, "dump", folder).stdout, "dump hides it")
+    result = run(tool, "repair", folder)
+    expect(result.returncode == 0 and "4 torn bytes cut" in result.stdout, result)
+    expect(shown(victim, folder) == before, "repair of a torn end")
+
+
+def check_damage(tool, victim, folder, offset):
+    before = shown(victim, folder)
+    first = min(pathlib.Path(folder).glob("*.seg"))
+    flip(first, offset)
+    expect(shown(victim, folder) is None, f"damage at {offset} was not noticed")
+    result = run(tool, "check", folder)
+    expect(result.returncode == 1 and first.name in result.stdout, result)
+    result = run(tool, "repair", folder)
+    expect(result.returncode == 0 and result.stdout.startswith("repaired: "), result)
+    expect(list(pathlib.Path(folder).glob("*.bad")), "nothing was set aside")
+    after = shown(victim, folder)
+    check_whole(tool, folder)
+    return before, after
+
+
+def main(arguments):
+    tool, victim = arguments[1:]
+    expect(run(tool).returncode == 2, "use")
+    expect(run(tool, "check", "/nonexistent").returncode == 3, "no directory")
+    with tempfile.TemporaryDirectory() as base:
+        whole = str(pathlib.Path(base, "whole"))
+        pathlib.Path(whole).mkdir()
+        run(victim, "run", whole)
+        numbers = check_whole(tool, whole)
+        expect(len(shown(victim, whole)) == int(numbers["tasks"]), "stat counts other tasks")
+        torn = shutil.copytree(whole, str(pathlib.Path(base, "torn")))
+        check_torn(tool, victim, torn)
+        # A record: one task at most is lost, or comes back. A header: what is in that file.
+        for offset in (64 + 20, 64 + 60, 500, 1500):
+            folder = shutil.copytree(whole, str(pathlib.Path(base, str(offset))))
+            before, after = check_damage(tool, victim, folder, offset)
+            expect(len(before ^ after) <= 1, f"{offset}: {before ^ after}")
+        folder = shutil.copytree(whole, str(pathlib.Path(base, "header")))
+        before, after = check_damage(tool, victim, folder, 20)
+        expect(after is not None, "header")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The least that a user of the journal needs, in C11 and in C++17: a task is put into a journal in
+ * the current directory, and taken by the next one that opens it. Prints the version.
+ */
+#include <stdio.h>
+#include <timerhub_journal.h>
+
+static int task_is_put(void)
+{
+	struct timerhub_journal *journal;
+
+	if (timerhub_journal_open(&journal, ".", NULL) < 0)
+		return 0;
+	const int put = timerhub_journal_put(journal, 0, 0, "order", 6, NULL);
+	timerhub_journal_close(journal);
+	return put == 0;
+}
+
+static int task_comes(void)
+{
+	struct timerhub_journal *journal;
+	struct timerhub_task task;
+
+	if (timerhub_journal_open(&journal, ".", NULL) < 0)
+		return 0;
+	const int good = timerhub_journal_take(journal, &task, UINT64_MAX) == 1 &&
+	                 task.data_len == 6 && timerhub_journal_done(journal, task.id) == 0;
+	timerhub_journal_close(journal);
+	return good;
+}
+
+int main(void)
+{
+	const int good = task_is_put() && task_comes();
+
+	puts(good ? timerhub_version() : "failed");
+	return good ? 0 : 1;
+}

@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT */
+/* The same source as C++17. */
+#include "journal_client.c"

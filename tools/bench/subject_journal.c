@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * timerhub's journal. "journal": puts that return when they are on disk, by any number of threads.
+ * "journal-take": tasks that are on disk already when it is opened, taken when its fd, polled with
+ * epoll, says so; it is opened by the first run(), since a deadline of the lateness workload cannot
+ * wait for a disk.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <timerhub_journal.h>
+#include <unistd.h>
+
+#include "clocks.h"
+#include "deposit.h"
+#include "folder.h"
+#include "subject_list.h"
+
+static const char *folder;
+static struct timerhub_journal *journal;
+static uint32_t timers_max;
+static uint64_t cached_ns; /* CLOCK_REALTIME */
+
+static void journal_start(void)
+{
+	struct timerhub_journal_config config = {
+		.size = sizeof(config),
+		.tasks_max = timers_max,
+	};
+	int result = timerhub_journal_open(&journal, folder, &config);
+
+	if (result < 0)
+		subject_fail("timerhub_journal_open", -result);
+}
+
+/* ---- journal ---- */
+
+static void subject_open(const struct subject_setup *setup)
+{
+	(void)folder_is_memory();
+	folder = folder_make();
+	timers_max = setup->timers;
+	journal_start();
+}
+
+static void subject_close(void)
+{
+	timerhub_journal_close(journal);
+}
+
+static int subject_arm(uint32_t timer, uint64_t delay_ns)
+{
+	static const char order[DURABLE_BYTES] = "an order";
+
+	(void)timer;
+	return timerhub_journal_put(journal, delay_ns, 0, order, sizeof(order), NULL);
+}
+
+static void subject_counts(struct subject_counts *ret_counts)
+{
+	struct timerhub_journal_stats stats;
+
+	subject_must(timerhub_journal_stats(journal, &stats));
+	*ret_counts = (struct subject_counts){ .syncs = stats.syncs };
+}
+
+const struct subject subject_journal = {
+	.name = "journal",
+	.how = "timerhub_journal_put, each call until the task is on disk",
+	.can = CAN_PUT_DURABLY | CAN_RECOVER | CAN_ANY_THREAD | CAN_CROSS,
+	.open = subject_open,
+	.close = subject_close,
+	.arm = subject_arm,
+	.counts = subject_counts,
+};
+
+/* ---- journal-take ---- */
+
+static void take_open(const struct subject_setup *setup)
+{
+	folder = folder_make();
+	timers_max = setup->timers;
+	deposit_open(folder);
+}
+
+static void take_tick(void)
+{
+	cached_ns = clock_read_ns(CLOCK_REALTIME);
+}
+
+static int take_arm(uint32_t timer, uint64_t delay_ns)
+{
+	deposit_put(cached_ns + delay_ns, &timer, sizeof(timer));
+	return 0;
+}
+
+static int open_epoll(void)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+
+	if (epoll_fd < 0 ||
+	    epoll_ctl(epoll_fd, EPOLL_CTL_ADD, timerhub_journal_fd(journal), &event) < 0)
+		subject_fail("epoll", errno);
+	return epoll_fd;
+}
+
+static void take_run(bool (*done)(void))
+{
+	struct epoll_event event;
+	struct timerhub_task task;
+	uint32_t timer;
+	int epoll_fd, result = 0;
+
+	deposit_close();
+	journal_start();
+	epoll_fd = open_epoll();
+	while (!done()) {
+		if (epoll_wait(epoll_fd, &event, 1, -1) < 0 && errno != EINTR)
+			subject_fail("epoll_wait", errno);
+		while ((result = timerhub_journal_take(journal, &task, 0)) == 1) {
+			memcpy(&timer, task.data, sizeof(timer));
+			subject_expired(timer);
+		}
+		subject_must(result);
+	}
+	(void)close(epoll_fd);
+}
+
+const struct subject subject_journal_take = {
+	.name = "journal-take",
+	.how = "timerhub_journal_take of tasks on disk, polled with epoll",
+	.can = CAN_BE_LATE,
+	.open = take_open,
+	.tick = take_tick,
+	.arm = take_arm,
+	.run = take_run,
+};

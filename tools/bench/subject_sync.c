@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a disk makes one pay, whoever asks: one thread that writes what a durable task takes at
+ * least, and syncs it, over and over. "sync-append" grows a file, as a log does; "sync-batch" does
+ * it with as many bytes as the tasks have that half of 64 threads put; "sync-overwrite" writes to a
+ * file whose blocks are there and were written before.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "clocks.h"
+#include "folder.h"
+#include "subject_list.h"
+
+#define FILE_BYTES (16 << 20)
+#define CHUNK_BYTES 65536
+#define RECORD_BYTES 160 /* a record of the journal with DURABLE_BYTES of data */
+#define BATCH_RECORDS 32
+
+static int file;
+static off_t offset;
+static off_t end; /* begin again here; 0: never */
+static size_t bytes = RECORD_BYTES;
+static char zeros[CHUNK_BYTES];
+
+static void sync_open(const struct subject_setup *setup)
+{
+	(void)setup;
+	if (chdir(folder_make()) < 0)
+		subject_fail("chdir", errno);
+	file = open("log", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (file < 0)
+		subject_fail("open", errno);
+}
+
+static void batch_open(const struct subject_setup *setup)
+{
+	bytes = (size_t)RECORD_BYTES * BATCH_RECORDS;
+	sync_open(setup);
+}
+
+static void overwrite_open(const struct subject_setup *setup)
+{
+	sync_open(setup);
+	for (end = 0; end < FILE_BYTES; end += CHUNK_BYTES)
+		if (pwrite(file, zeros, CHUNK_BYTES, end) != CHUNK_BYTES)
+			subject_fail("pwrite", errno);
+	if (fsync(file) < 0)
+		subject_fail("fsync", errno);
+}
+
+static int sync_arm(uint32_t timer, uint64_t delay_ns)
+{
+	(void)timer;
+	(void)delay_ns;
+	if (end > 0 && offset + (off_t)bytes > end)
+		offset = 0;
+	if (pwrite(file, zeros, bytes, offset) != (ssize_t)bytes || fdatasync(file) < 0)
+		return -errno;
+	offset += (off_t)bytes;
+	return 0;
+}
+
+const struct subject subject_sync_append = {
+	.name = "sync-append",
+	.how = "pwrite at the end of a file, and fdatasync",
+	.can = CAN_PUT_DURABLY,
+	.open = sync_open,
+	.arm = sync_arm,
+};
+
+const struct subject subject_sync_batch = {
+	.name = "sync-batch",
+	.how = "pwrite of 32 times as much at the end of a file, and fdatasync",
+	.can = CAN_PUT_DURABLY,
+	.open = batch_open,
+	.arm = sync_arm,
+};
+
+const struct subject subject_sync_overwrite = {
+	.name = "sync-overwrite",
+	.how = "pwrite over what a file has, and fdatasync",
+	.can = CAN_PUT_DURABLY,
+	.open = overwrite_open,
+	.arm = sync_arm,
+};

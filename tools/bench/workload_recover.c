@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Open a journal of N tasks that live, as after a crash: first with nothing of it in the kernel's
+ * cache, as after a boot, then with all of it. And what a task takes in memory beside its data.
+ */
+#include <timerhub_journal.h>
+
+#include "clocks.h"
+#include "deposit.h"
+#include "folder.h"
+#include "process.h"
+#include "workload_list.h"
+
+#define DELAY_NS (3600 * NS_PER_SECOND)
+
+static void fill(const char *folder, uint32_t tasks)
+{
+	static const char order[DURABLE_BYTES] = "an order";
+	uint64_t due_ns = clock_read_ns(CLOCK_REALTIME) + DELAY_NS;
+
+	deposit_open(folder);
+	for (uint32_t i = 0; i < tasks; i++)
+		deposit_put(due_ns + i, order, sizeof(order));
+	deposit_close();
+}
+
+static struct timerhub_journal *open_full(const char *folder, uint32_t tasks)
+{
+	struct timerhub_journal_config config = { .size = sizeof(config), .tasks_max = tasks };
+	struct timerhub_journal_stats stats;
+	struct timerhub_journal *journal;
+	int result = timerhub_journal_open(&journal, folder, &config);
+
+	if (result == 0)
+		result = timerhub_journal_stats(journal, &stats);
+	if (result < 0 || stats.recovered != tasks)
+		subject_fail("timerhub_journal_open", -result);
+	return journal;
+}
+
+static void recover_measure(const struct run *run, struct result *result)
+{
+	const char *folder = folder_make();
+	uint64_t start_ns, cpu_ns, cold_ns, resident;
+	struct timerhub_journal *journal;
+
+	fill(folder, run->timers);
+	folder_drop_caches();
+	resident = process_resident_bytes();
+	start_ns = now_ns();
+	journal = open_full(folder, run->timers);
+	cold_ns = now_ns() - start_ns;
+	resident = process_resident_bytes() - resident;
+	timerhub_journal_close(journal);
+	start_ns = now_ns();
+	cpu_ns = process_cpu_ns();
+	journal = open_full(folder, run->timers);
+	result->ns_per_op = (double)(now_ns() - start_ns) / run->timers;
+	result->cpu_ns_per_op = (double)(process_cpu_ns() - cpu_ns) / run->timers;
+	timerhub_journal_close(journal);
+	result_add(result, "cold_s", (double)cold_ns * 1e-9);
+	result_add(result, "warm_s", result->ns_per_op * run->timers * 1e-9);
+	result_add(result, "bytes", (double)resident / run->timers - DURABLE_BYTES);
+}
+
+const struct workload workload_recover = {
+	.name = "recover",
+	.what = "open a journal that holds N tasks; bytes a task beside its data",
+	.needs = CAN_RECOVER,
+	.shows = "cold_s",
+	.timers = { 1000000 },
+	.threads = { 1 },
+	.grows = true,
+	.measure = recover_measure,
+};

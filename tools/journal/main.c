@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * timerhub-journal: looks into a journal's directory, and saves what can be read of a damaged one.
+ * check, dump and stat change nothing and need no lock; of a journal in use they see what was on
+ * disk at that moment. Tested by tests/journal/tool_test.py.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <reader.h>
+#include <replay.h>
+
+#include "repair.h"
+
+enum { GOOD = 0, DAMAGED = 1, WRONG_USE = 2, FAILED = 3 };
+
+static const char usage[] =
+	"usage: timerhub-journal check|repair|dump|stat DIR\n"
+	"  check   is it whole? Exit status 0: yes, or only torn at its end, which the next\n"
+	"          open cuts; 1: damaged, with the place; 3: it could not be read\n"
+	"  repair  if it is damaged, begin it anew with every task that can still be read;\n"
+	"          the damaged files are kept as *.bad\n"
+	"  dump    every record, a line each\n"
+	"  stat    what is in it, in numbers\n";
+
+static int complain(const char *what, int error)
+{
+	(void)fprintf(stderr, "timerhub-journal: %s: %s\n", what, strerror(-error));
+	return FAILED;
+}
+
+/* ---- check ---- */
+
+static void print_fault(const struct replay *replay)
+{
+	char name[DISK_NAME_MAX];
+
+	segment_name(name, replay->fault_segment);
+	(void)printf("damaged: %s at offset %" PRIu64 ": %s\n", name, replay->fault_offset,
+	             replay->fault);
+}
+
+static int check(struct disk *disk, const char *dir)
+{
+	struct replay replay = { .log = { .disk = disk, .file = -1 } };
+	int result = replay_run(&replay, REPLAY_LOOK);
+	int status = GOOD;
+
+	if (result == 0) {
+		(void)printf("whole: %" PRIu32 " segments, %" PRIu64 " records, %" PRIu32
+		             " tasks live\n",
+		             replay.log.count, replay.records, replay.tasks.count);
+		if (replay.torn_bytes > 0)
+			(void)printf("torn: %" PRIu64
+			             " bytes at the end, which the next open cuts\n",
+			             replay.torn_bytes);
+	} else if (result == -EBADMSG) {
+		print_fault(&replay);
+		status = DAMAGED;
+	} else {
+		status = complain(dir, result);
+	}
+	replay_fini(&replay);
+	return status;
+}
+
+/* ---- dump ---- */
+
+static const char *type_name(enum record_type type)
+{
+	static const char *const names[] = { "?",     "put",  "move", "cancel", "done",
+		                             "retry", "take", "copy", "close",  "drop" };
+
+	return names[type];
+}
+
+static void dump_record(const struct reader *reader, uint64_t offset, const struct record *record)
+{
+	(void)printf("%016" PRIx64 " %8" PRIu64 " seq %" PRIu64 " %-6s", reader->header.number,
+	             offset, record->sequence, type_name(record->type));
+	if (record->type == RECORD_DROP)
+		(void)printf(" before %016" PRIx64, record->id);
+	else if (record->type != RECORD_CLOSE)
+		(void)printf(" id %" PRIu64, record->id);
+	if (record->type == RECORD_PUT || record->type == RECORD_COPY ||
+	    record->type == RECORD_MOVE || record->type == RECORD_RETRY)
+		(void)printf(" due %" PRIu64, record->due_ns);
+	if (record->attempts > 0)
+		(void)printf(" attempts %" PRIu64, record->attempts);
+	if (record->data_len > 0)
+		(void)printf(" data %" PRIu32, record->data_len);
+	(void)printf("\n");
+}
+
+/* Goes on behind what is damaged, and says so. */
+static int dump_records(struct reader *reader)
+{
+	uint64_t sequence = 0;
+
+	for (;;) {
+		uint64_t offset = reader->offset;
+		struct record record;
+		int result = reader_next(reader, &record);
+
+		if (result == 0)
+			return 0;
+		if (result == 1) {
+			sequence = record.sequence;
+			dump_record(reader, offset, &record);
+			continue;
+		}
+		if (result != -EBADMSG)
+			return result;
+		result = reader_search(reader, sequence + 1, 0);
+		if (result == 0)
+			reader->offset = reader->end;
+		(void)printf("%016" PRIx64 " %8" PRIu64 " %" PRIu64 " bytes are no good record\n",
+		             reader->header.number, offset, reader->offset - offset);
+		if (result <= 0)
+			return result;
+	}
+}
+
+/* The names only: which segments there are, in order. */
+static int dump(struct disk *disk, const char *dir)
+{
+	struct replay replay = { .log = { .disk = disk, .file = -1 } };
+	int result = replay_run(&replay, REPLAY_SALVAGE);
+
+	for (uint32_t i = 0; result == 0 && i < replay.log.count; i++) {
+		uint64_t number = replay.log.segments[i].number;
+		struct reader reader;
+
+		result = reader_open(&reader, disk, number, false);
+		if (result == 0)
+			result = dump_records(&reader);
+		if (result == -EBADMSG || result == -EOPNOTSUPP) {
+			(void)printf("%016" PRIx64 "        0 has no good header\n", number);
+			result = 0;
+		}
+		reader_close(&reader);
+	}
+	replay_fini(&replay);
+	return result < 0 ? complain(dir, result) : GOOD;
+}
+
+/* ---- stat ---- */
+
+static void print_number(const char *name, uint64_t number)
+{
+	(void)printf("%-12s%" PRIu64 "\n", name, number);
+}
+
+static int stat_journal(struct disk *disk, const char *dir)
+{
+	struct replay replay = { .log = { .disk = disk, .file = -1 } };
+	int result = replay_run(&replay, REPLAY_LOOK);
+
+	if (result == -EBADMSG)
+		print_fault(&replay);
+	else if (result < 0)
+		(void)complain(dir, result);
+	if (result == 0) {
+		print_number("tasks", replay.tasks.count);
+		print_number("data", replay.tasks.data_bytes);
+		print_number("live", replay.tasks.live_bytes);
+		print_number("disk", replay.log.bytes + replay.torn_bytes);
+		print_number("torn", replay.torn_bytes);
+		print_number("segments", replay.log.count);
+		print_number("records", replay.records);
+		print_number("sequence", replay.log.sequence);
+		print_number("next_id", replay.log.next_id);
+		if (replay.agenda.count > 0)
+			print_number("first_due", agenda_first_ns(&replay.agenda));
+	}
+	replay_fini(&replay);
+	return result == 0 ? GOOD : result == -EBADMSG ? DAMAGED : FAILED;
+}
+
+/* ---- repair ---- */
+
+static int repair(struct disk *disk, const char *dir)
+{
+	struct repair_report report;
+	int result = repair_run(disk, &report);
+
+	if (result == -EBUSY) {
+		(void)fprintf(stderr, "timerhub-journal: %s is in use\n", dir);
+		return FAILED;
+	}
+	if (result < 0)
+		return complain(dir, result);
+	if (report.was_whole)
+		(void)printf("whole: %" PRIu32 " tasks live; nothing to repair, %" PRIu64
+		             " torn bytes cut\n",
+		             report.tasks, report.lost_bytes);
+	else
+		(void)printf("repaired: %" PRIu32 " tasks saved, %" PRIu64
+		             " bytes could not be read; the old files are *.bad\n",
+		             report.tasks, report.lost_bytes);
+	return GOOD;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		int (*run)(struct disk *disk, const char *dir);
+	} commands[] = {
+		{ "check", check }, { "repair", repair }, { "dump", dump }, { "stat", stat_journal }
+	};
+	struct disk *disk;
+	int result;
+
+	if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+		(void)fputs(usage, stdout);
+		return GOOD;
+	}
+	for (unsigned i = 0; argc == 3 && i < sizeof(commands) / sizeof(commands[0]); i++) {
+		if (strcmp(argv[1], commands[i].name) != 0)
+			continue;
+		result = disk_real_open(&disk, argv[2], true);
+		if (result < 0)
+			return complain(argv[2], result);
+		result = commands[i].run(disk, argv[2]);
+		disk_real_close(disk);
+		return result;
+	}
+	(void)fputs(usage, stderr);
+	return WRONG_USE;
+}
