@@ -138,7 +138,7 @@ START_TEST(crash_loses_nothing_acknowledged)
 	/* Until there are enough of each kind. Every other pair of seeds has much to compact. */
 	for (unsigned round = 0;
 	     states < wanted || cleaning < wanted / 100 || recovering < wanted / 100; round++)
-		crash_everywhere((dice_roll(&dice) & ~UINT64_C(3)) + round % 4, IMAGES);
+		crash_everywhere((dice_roll(&dice) & ~UINT64_C(3)) + round % 4, scaled(IMAGES));
 	printf("%lu crash states, %lu of them while compacting, %lu while recovering\n", states,
 	       cleaning, recovering);
 }
