@@ -17,7 +17,7 @@ void faults_skip(const char *what, const char *reason);
 /* Waits until the owner sleeps, with nothing to do, and expects that it goes on sleeping. */
 void owner_rests(struct timerhub *hub);
 
-/* The owner may look every now and then, since it is not let sleep, but does not turn in circles. */
+/* The owner, not let sleep, may look every now and then, but does not turn in circles. */
 void owner_only_naps(struct timerhub *hub, pid_t owner);
 
 #endif

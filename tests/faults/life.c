@@ -9,7 +9,7 @@
 struct fate {
 	timerhub_timer timer;
 	uint64_t deadline_ns;
-	bool rearmed; /* then its deadline was rounded up */
+	bool rearmed; /* in time or too late: its deadline was rounded up */
 	bool cancelled;
 	unsigned delivered;
 	uint64_t delivered_ns; /* the deadline that the event named */
@@ -36,10 +36,9 @@ static void move(struct life *life, struct fate *fate, struct dice *dice)
 	int result = timerhub_rearm(life->rig.hub, fate->timer, deadline_ns, TIMERHUB_ABSOLUTE);
 
 	expect(result == 0 || result == -ENOENT);
-	if (result == 0) {
+	fate->rearmed = true;
+	if (result == 0)
 		fate->deadline_ns = deadline_ns;
-		fate->rearmed = true;
-	}
 }
 
 static void cancel(struct life *life, struct fate *fate)

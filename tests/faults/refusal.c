@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define RANGES_MAX 64
 
@@ -23,6 +25,9 @@ static struct {
 } plan = { .call = -1 };
 
 static atomic_int notify_fd = -1;
+static atomic_bool over;
+static pthread_t watcher;
+static int any_call; /* one of those that are watched */
 
 /* Code whose calls count: not a sanitizer's runtime, which would end the process. */
 static struct {
@@ -84,37 +89,39 @@ static void *watch(void *arg)
 {
 	struct seccomp_notif *request = NULL;
 	struct seccomp_notif_resp *response = NULL;
+	bool ended = false;
 
 	(void)arg;
 	while (atomic_load(&notify_fd) < 0)
 		clock_sleep_ns(50 * US);
 	expect_eq(seccomp_notify_alloc(&request, &response), 0);
-	for (;;) {
+	while (!ended) {
 		memset(request, 0, sizeof(*request));
 		/* A caller that was interrupted, or has ended, is not there any more. */
 		if (seccomp_notify_receive(atomic_load(&notify_fd), request) != 0)
 			continue;
+		ended = atomic_load(&over); /* and not before the call that is made after that */
 		memset(response, 0, sizeof(*response));
 		response->id = request->id;
-		response->error = -judge(&request->data);
+		response->error = ended ? -ECANCELED : -judge(&request->data);
 		if (response->error == 0)
 			response->flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
 		(void)seccomp_notify_respond(atomic_load(&notify_fd), response);
 	}
+	seccomp_notify_free(request, response);
 	return NULL;
 }
 
 bool refusals_open(const int *calls, unsigned count)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
-	pthread_t watcher;
 	int result = 0;
 
 	expect(filter);
 	expect_eq(dl_iterate_phdr(note_ranges, NULL), 0);
 	expect_cmp(ranges_count, >, 0);
 	thread_start(&watcher, watch, NULL);
-	expect_eq(pthread_detach(watcher), 0);
+	any_call = calls[0];
 	for (unsigned i = 0; i < count && result == 0; i++)
 		result = seccomp_rule_add(filter, SCMP_ACT_NOTIFY, calls[i], 0);
 	if (result == 0)
@@ -125,6 +132,16 @@ bool refusals_open(const int *calls, unsigned count)
 		faults_skip("seccomp notifications", strerror(-result));
 	seccomp_release(filter);
 	return result == 0;
+}
+
+void refusals_close(void)
+{
+	atomic_store(&over, true);
+	/* The watcher looks up, and answers in the kernel's place. */
+	expect_eq(syscall(any_call, -1L, -1L, -1L, -1L, -1L, -1L), -1);
+	expect_eq(errno, ECANCELED);
+	thread_join(watcher);
+	expect_eq(close(atomic_load(&notify_fd)), 0);
 }
 
 void refuse(int call, int error, unsigned k, unsigned times)

@@ -19,6 +19,12 @@
  */
 bool refusals_open(const int *calls, unsigned count);
 
+/*
+ * When all hubs are closed: the watching thread ends (ThreadSanitizer lets a process with threads
+ * linger for a second). The kernel then refuses such calls with ENOSYS.
+ */
+void refusals_close(void);
+
 /* Refuse the k-th such call from now on (k from 1), and those that follow: `times` in all. */
 void refuse(int call, int error, unsigned k, unsigned times);
 

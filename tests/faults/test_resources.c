@@ -23,13 +23,13 @@
 struct leftovers {
 	unsigned fds;
 	unsigned threads;
-	unsigned mappings;
+	uint64_t mapped_kib;
 };
 
 static struct leftovers leftovers_now(void)
 {
 	return (struct leftovers){ process_fd_count(), process_thread_count(),
-		                   process_mapping_count() };
+		                   thread_status(getpid(), "VmSize:", 10) };
 }
 
 /* A sanitizer maps when it likes. */
@@ -38,7 +38,7 @@ static void expect_nothing_left(const struct leftovers *before)
 	expect_eq(process_fd_count(), before->fds);
 	process_settles_at_threads(before->threads);
 	if (!sanitized())
-		expect_cmp(process_mapping_count(), <=, before->mappings);
+		expect_cmp(thread_status(getpid(), "VmSize:", 10), <=, before->mapped_kib);
 }
 
 static unsigned first_cpu(void)
@@ -52,9 +52,10 @@ static unsigned first_cpu(void)
 	return cpu;
 }
 
-static int open_rig(struct rig *ret_rig)
+static int open_rig(struct rig *ret_rig, uint32_t flags)
 {
 	struct timerhub_config config = { .size = sizeof(config),
+		                          .flags = flags,
 		                          .sleeper = sleeper_asked(),
 		                          .cpu_plus_one = first_cpu() + 1,
 		                          .timers_max = 256 };
@@ -74,25 +75,31 @@ static int open_rig(struct rig *ret_rig)
 	return result;
 }
 
-/* Which call, with which errno, and what open makes of it where it cannot do without. */
+/* Which call is refused with which errno; open tells it where it cannot do without. */
 struct shortage {
 	int call;
 	int error;
-	int told;
-	bool fatal; /* there is a k at which open fails */
+	bool fatal;     /* there is a k at which open fails */
+	uint32_t flags; /* of the hub */
 };
 
 static const struct shortage shortages[] = {
-	{ SCMP_SYS(mmap), ENOMEM, ENOMEM, true },
-	{ SCMP_SYS(madvise), ENOMEM, ENOMEM, true },
-	{ SCMP_SYS(eventfd2), EMFILE, EMFILE, true },
-	{ SCMP_SYS(eventfd2), ENFILE, ENFILE, true },
-	{ SCMP_SYS(eventfd2), ENOMEM, ENOMEM, true },
-	{ SCMP_SYS(clone3), EAGAIN, EAGAIN, true },
-	{ SCMP_SYS(mprotect), ENOMEM, ENOMEM, false }, /* a new stack's guard, or the heap's */
-	{ SCMP_SYS(sched_setaffinity), EPERM, EPERM, true },
-	{ SCMP_SYS(prctl), EPERM, EPERM, false }, /* name and slack: we can do without */
-	{ SCMP_SYS(brk), ENOMEM, ENOMEM, false },
+	{ SCMP_SYS(mmap), ENOMEM, true, 0 },
+	{ SCMP_SYS(madvise), ENOMEM, true, 0 },
+	{ SCMP_SYS(eventfd2), EMFILE, true, 0 },
+	{ SCMP_SYS(eventfd2), ENFILE, true, 0 },
+	{ SCMP_SYS(eventfd2), ENOMEM, true, 0 },
+	{ SCMP_SYS(clone3), EAGAIN, true, 0 },
+	{ SCMP_SYS(mprotect), ENOMEM, false, 0 }, /* a new stack's guard, or the heap's */
+	{ SCMP_SYS(sched_setaffinity), EPERM, true, 0 },
+	{ SCMP_SYS(prctl), EPERM, false, 0 }, /* name and slack: we can do without */
+	{ SCMP_SYS(brk), ENOMEM, false, 0 },
+	/* The board that timerhub-top is to see. */
+	{ SCMP_SYS(mmap), ENOMEM, true, TIMERHUB_OBSERVABLE },
+	{ SCMP_SYS(memfd_create), EMFILE, true, TIMERHUB_OBSERVABLE },
+	{ SCMP_SYS(ftruncate), ENOSPC, true, TIMERHUB_OBSERVABLE },
+	{ SCMP_SYS(fallocate), ENOSPC, true, TIMERHUB_OBSERVABLE },
+	{ SCMP_SYS(fcntl), EPERM, true, TIMERHUB_OBSERVABLE },
 };
 
 static bool open_with_one_refusal(const struct shortage *shortage, unsigned k, bool *failed)
@@ -103,15 +110,15 @@ static bool open_with_one_refusal(const struct shortage *shortage, unsigned k, b
 	int result;
 
 	refuse(shortage->call, shortage->error, k, 1);
-	result = open_rig(&rig);
+	result = open_rig(&rig, shortage->flags);
 	fired = refuse_no_more();
 	if (result == 0) {
 		life_live(&rig, 12, 2 * MS);
 		rig_close(&rig);
 	} else {
 		/* glibc says EAGAIN for a thread whose stack it cannot have. */
-		expect(result == -shortage->told ||
-		       (shortage->told == ENOMEM && result == -EAGAIN));
+		expect(result == -shortage->error ||
+		       (shortage->error == ENOMEM && result == -EAGAIN));
 		*failed = true;
 	}
 	expect_nothing_left(&before);
@@ -119,12 +126,12 @@ static bool open_with_one_refusal(const struct shortage *shortage, unsigned k, b
 }
 
 /* A first life maps what stays: a thread's stack, the C library's heaps, a sanitizer's thread. */
-static void warm_up(void)
+static void warm_up(uint32_t flags)
 {
 	for (unsigned i = 0; i < 3; i++) {
 		struct rig rig;
 
-		expect_eq(open_rig(&rig), 0);
+		expect_eq(open_rig(&rig, flags), 0);
 		life_live(&rig, 12, 2 * MS);
 		rig_close(&rig);
 	}
@@ -139,10 +146,11 @@ static void refuse_each(const struct shortage *shortage)
 
 	if (!refusals_open(calls, COUNT_OF(calls)))
 		return;
-	warm_up();
+	warm_up(shortage->flags);
 	while (k <= K_MAX && open_with_one_refusal(shortage, k, &failed))
 		k++;
 	expect_eq(failed, shortage->fatal);
+	refusals_close();
 }
 
 /* In a child: what a sanitizer does at exit is its own affair. */
@@ -190,7 +198,7 @@ static void live_without_locked_memory(void)
 		return;
 	expect_eq(setrlimit(RLIMIT_MEMLOCK, &(struct rlimit){ 0, 0 }), 0);
 	faults_count(1);
-	result = open_rig(&rig);
+	result = open_rig(&rig, 0);
 	if (result == 0) {
 		life_live(&rig, 100, 10 * MS);
 		owner_rests(rig.hub);
@@ -202,6 +210,7 @@ static void live_without_locked_memory(void)
 	expect_eq(setenv("TIMERHUB_TEST_SLEEPER", "auto", 1), 0);
 	rig = rig_open(256);
 	life_live(&rig, 100, 10 * MS);
+	owner_rests(rig.hub);
 	rig_close(&rig);
 }
 
@@ -242,6 +251,7 @@ START_TEST(without_descriptors_left_life_goes_on)
 		close(taken[--count]);
 	timerhub_queue_close(queue_open(rig.hub));
 	life_live(&rig, 100, 10 * MS);
+	owner_rests(rig.hub);
 	rig_close(&rig);
 }
 END_TEST

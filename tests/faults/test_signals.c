@@ -109,6 +109,7 @@ START_TEST(stop_and_continue_storms_make_nothing_early_or_lost)
 		struct rig rig = rig_open(2048);
 
 		life_live(&rig, scaled(1500), 200 * MS);
+		expect_eq(stats_of(rig.hub).sleeper, sleeper_asked());
 		owner_rests(rig.hub);
 		rig_close(&rig);
 		_exit(EXIT_SUCCESS);
