@@ -10,7 +10,8 @@
  * written. The library never prints and never sets errno on purpose. All times are uint64_t
  * nanoseconds on the hub's clock; a deadline is a point in time, a delay or timeout is a distance.
  * Deadlines up to 2^63 - 128 ns can be kept. `arm` keeps a deadline to the nanosecond, `rearm`
- * rounds it up to the next multiple of 64 ns.
+ * rounds it up to the next multiple of 64 ns; so may one that comes too late, and fails, round the
+ * old deadline.
  *
  * Threads. "Any thread" means: any number of threads at once, without outside locking. Calls marked
  * lock-free take no lock, allocate nothing, are async-signal-safe, and are never delayed by another

@@ -64,13 +64,26 @@ void bell_close(int fd)
 		(void)close(fd);
 }
 
+static bool bell_write(int fd)
+{
+	uint64_t one = 1;
+
+	return syscall(SYS_write, fd, &one, sizeof(one)) == sizeof(one);
+}
+
 void bell_ring(int fd)
 {
 	int saved_errno = errno;
-	uint64_t one = 1;
 
-	/* EAGAIN: somebody has filled the counter, so that it is readable as it is. */
-	(void)syscall(SYS_write, fd, &one, sizeof(one));
+	/*
+	 * EAGAIN: somebody has filled the counter. It is readable, but an edge-triggered poller
+	 * gets no edge from what we could not write: make room. If it is full again by now, that
+	 * was the edge.
+	 */
+	if (!bell_write(fd) && errno == EAGAIN) {
+		bell_clear(fd);
+		(void)bell_write(fd);
+	}
 	errno = saved_errno;
 }
 

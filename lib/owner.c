@@ -200,7 +200,7 @@ static void owner_file_next_period(struct owner *owner, uint32_t slot, uint64_t 
 	schedule_insert(&owner->schedule, slot, timer_slacken_ns(next_ns, slack_ns));
 }
 
-/* The timer was armed on a queue while that was being closed: its life ends here. */
+/* The timer was armed on a queue that was being closed: its life ends here. */
 static void owner_drop(struct owner *owner, uint64_t handle)
 {
 	uint32_t slot = handle_slot(handle);
@@ -224,7 +224,7 @@ static void owner_deliver(struct owner *owner, uint32_t slot, uint64_t handle, u
 	struct timerhub_queue *queue = ptr_load_acquire(
 		&owner->world.queues[queue_slack_queue(queue_slack)]); /* [queue] */
 
-	if (!queue) {
+	if (!queue || queue == QUEUE_GONE) {
 		owner_drop(owner, handle);
 		return;
 	}

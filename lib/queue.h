@@ -12,6 +12,9 @@
 
 struct timerhub;
 
+/* In the hub's table: the queue is as good as gone, but the owner may not have noticed yet. */
+#define QUEUE_GONE ((void *)(uintptr_t)1)
+
 struct timerhub_queue {
 	struct timerhub *hub;       /* fixed at open, like the next two */
 	struct board_queue *counts; /* on the board, for when the queue is gone */

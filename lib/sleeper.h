@@ -9,6 +9,12 @@
 
 #include <stdint.h>
 
+/*
+ * Interruptions in a row that are taken for what they are. A kernel or filter that says nothing
+ * else does not let us sleep, and the CPU is not to burn for it.
+ */
+#define SLEEPER_INTERRUPTIONS_MAX 16
+
 struct sleeper;
 
 struct sleeper_ops {
@@ -28,7 +34,8 @@ struct sleeper {
 	const struct sleeper_ops *ops;
 	int bell;  /* the eventfd that ends a sleep; not ours to close */
 	int alarm; /* another fd that does when it is readable, or -1; not ours to close or clear */
-	void *state; /* the way's own */
+	void *state;            /* the way's own */
+	unsigned interruptions; /* in a row; the way's own, too */
 };
 
 /* 0, or the negative errno with which the kernel refused. */

@@ -4,8 +4,8 @@
  * slack is set to 1 ns on the owner's thread, without which every ppoll would be 50 µs late.
  *
  * Where even ppoll is refused (it is with RLIMIT_NOFILE at 0, as sandboxes have it, or by a filter)
- * the owner naps on a futex that nobody wakes, deaf to the bell, and looks again: callers are
- * served up to a nap late, and no CPU is burnt. tests/faults/ refuses all of it.
+ * or interrupted each time, the owner naps on a futex that nobody wakes, deaf to the bell, and
+ * looks again: callers are served up to a nap late. tests/faults/ refuses all of it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -46,7 +46,9 @@ static int poll_sleep(struct sleeper *sleeper, uint64_t timeout_ns)
 	};
 	int ready = ppoll(fds, 2, timeout_ns == UINT64_MAX ? NULL : &timeout, NULL);
 
-	if (ready < 0 && errno != EINTR)
+	if (ready >= 0)
+		sleeper->interruptions = 0;
+	else if (errno != EINTR || ++sleeper->interruptions > SLEEPER_INTERRUPTIONS_MAX)
 		poll_nap(timeout_ns);
 	if (ready > 0 && fds[0].revents != 0)
 		bell_clear(sleeper->bell);

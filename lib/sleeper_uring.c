@@ -142,6 +142,19 @@ static int uring_reap(struct sleeper_uring *uring)
 	return result;
 }
 
+/* The wait itself: 0, also if it was interrupted, but for too often in a row. */
+static int uring_wait(struct sleeper *sleeper, const struct io_uring_getevents_arg *arg)
+{
+	struct sleeper_uring *uring = sleeper->state;
+	int result = io_uring_enter2((unsigned)uring->ring.ring_fd, 0, 1, uring->enter_flags,
+	                             (sigset_t *)(void *)arg, sizeof(*arg));
+
+	if (result == -EINTR && ++sleeper->interruptions < SLEEPER_INTERRUPTIONS_MAX)
+		return 0;
+	sleeper->interruptions = 0;
+	return result == -ETIME || result > 0 ? 0 : result;
+}
+
 /* Model of the bell: tests/models/promise.pml. */
 static int uring_sleep(struct sleeper *sleeper, uint64_t timeout_ns)
 {
@@ -157,11 +170,8 @@ static int uring_sleep(struct sleeper *sleeper, uint64_t timeout_ns)
 
 	if (result < 0)
 		return result;
-	result = io_uring_enter2((unsigned)uring->ring.ring_fd, 0, 1, uring->enter_flags,
-	                         (sigset_t *)(void *)&arg, sizeof(arg));
-	if (result < 0 && result != -ETIME && result != -EINTR)
-		return result;
-	return uring_reap(uring);
+	result = uring_wait(sleeper, &arg);
+	return result < 0 ? result : uring_reap(uring);
 }
 
 static void uring_close(struct sleeper *sleeper)

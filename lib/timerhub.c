@@ -339,6 +339,13 @@ static void queue_send_waiters_away(struct timerhub_queue *queue)
 	}
 }
 
+static void queue_drop_timer(struct timerhub_queue *queue, timerhub_timer timer)
+{
+	if (hub_cancel(queue->hub, timer, queue) == 0)
+		(void)u64_fetch_add_relaxed(&queue->hub->board->callers.dropped,
+		                            1); /* a number to read */
+}
+
 /* Cancel every timer of the queue: the one place that walks all slots. */
 static void queue_drop_timers(struct timerhub_queue *queue)
 {
@@ -348,10 +355,20 @@ static void queue_drop_timers(struct timerhub_queue *queue)
 	for (; slot != SLOT_NONE; slot = arena_next_used(&hub->arena, slot + 1)) {
 		uint64_t aux = u64_load_relaxed(&hub->arena.hot[slot].aux); /* verified by cancel */
 
-		if (hub_cancel(hub, handle_make(aux_generation(aux), slot), queue) == 0)
-			(void)u64_fetch_add_relaxed(&hub->board->callers.dropped,
-			                            1); /* a number to read */
+		queue_drop_timer(queue, handle_make(aux_generation(aux), slot));
 	}
+}
+
+/*
+ * Against the contract a thread was still arming on the queue: what has expired since we walked the
+ * slots would keep them for ever. The rest is the owner's to drop.
+ */
+static void queue_drop_late_expiries(struct timerhub_queue *queue)
+{
+	uint64_t handle;
+
+	while (outbox_take(&queue->outbox, &handle, 1) > 0)
+		queue_drop_timer(queue, handle);
 }
 
 /* A manual hub's pass runs in whatever thread advances; two must not. */
@@ -388,7 +405,9 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 	if (hub_alive(hub)) {
 		queue_send_waiters_away(queue);
 		queue_drop_timers(queue);
+		ptr_store_release(&hub->queues[queue->index], QUEUE_GONE); /* it tells nothing */
 		hub_wait_pass(hub);
+		queue_drop_late_expiries(queue);
 		u64_store_relaxed(&queue->counts->fd_plus_one, 0);
 	}
 	ptr_store_release(&hub->queues[queue->index], NULL); /* nothing is read of what was there */
@@ -441,7 +460,7 @@ static void hub_close_queues(struct timerhub *hub)
 	for (uint32_t i = 0; i < u32_load_relaxed(&hub->queues_end); i++) {
 		struct timerhub_queue *queue = ptr_load_acquire(&hub->queues[i]); /* [queue] */
 
-		if (!queue)
+		if (!queue || queue == QUEUE_GONE) /* this in a child forked in the middle */
 			continue;
 		if (hub_alive(hub))
 			queue_send_waiters_away(queue);

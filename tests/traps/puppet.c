@@ -77,6 +77,9 @@ static void deed_do(struct deed *deed)
 	case ADVANCE:
 		deed->result = timerhub_advance(deed->hub, deed->at_ns, NULL);
 		break;
+	case CLOSE_QUEUE:
+		timerhub_queue_close(deed->queue);
+		break;
 	}
 }
 

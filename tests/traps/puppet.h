@@ -32,7 +32,8 @@ enum deed_kind {
 	WAIT,
 	INTERRUPT,
 	ADVANCE,
-	DETACH
+	DETACH,
+	CLOSE_QUEUE
 };
 
 /* What a puppet does: one call of the library. */

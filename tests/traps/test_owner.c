@@ -4,6 +4,8 @@
  */
 #include "puppet.h"
 
+#include "timer.h"
+
 /* From now on the owner stops at the point; false if an instant that was to come after has come. */
 static bool owner_stops_before(struct rig *rig, enum test_point point, int nth, uint64_t at_ns)
 {
@@ -208,6 +210,48 @@ START_TEST(law_9_drain_clears_what_a_stopped_owner_has_rung)
 }
 END_TEST
 
+static void owner_expires(struct timerhub *hub, uint64_t count)
+{
+	uint64_t until_ns = timerhub_now(hub) + ARRIVES;
+
+	while (stats_of(hub).expired < count) {
+		expect(timerhub_now(hub) < until_ns);
+		sleep_ns(MS);
+	}
+}
+
+/*
+ * Against the contract a queue is armed on while it is being closed, in a slot that the closer has
+ * passed by, and the timer expires at once. Nothing breaks, and the slot comes back.
+ */
+START_TEST(queue_closes_under_a_late_producer)
+{
+	struct rig rig = rig_open(8);
+	struct rig other = { .hub = rig.hub };
+	struct puppet closer = { .deed = { .what = CLOSE_QUEUE } };
+	timerhub_timer timers[8];
+	unsigned lowest = 0, highest = 0;
+
+	expect_eq(timerhub_queue_open(rig.hub, &other.queue, NULL), 0);
+	for (unsigned i = 0; i < COUNT_OF(timers); i++) {
+		timers[i] = arm_at(&rig, timerhub_now(rig.hub) + FAR, 'R');
+		lowest = handle_slot(timers[i]) < handle_slot(timers[lowest]) ? i : lowest;
+		highest = handle_slot(timers[i]) > handle_slot(timers[highest]) ? i : highest;
+	}
+	expect_eq(timerhub_cancel(rig.hub, timers[highest]), 0);
+	(void)arm_at(&other, timerhub_now(rig.hub) + FAR, 'L');
+	expect_eq(timerhub_cancel(rig.hub, timers[lowest]), 0);
+	closer.deed.queue = other.queue;
+	puppet_start(&closer, TEST_POINT_CANCEL_BEFORE_FREE);
+	(void)arm_at(&other, timerhub_now(rig.hub), 'P');
+	owner_expires(rig.hub, 1);
+	puppet_finish(&closer);
+	expect_eq(stats_of(rig.hub).live, COUNT_OF(timers) - 2);
+	expect_nothing(&rig);
+	rig_close(&rig);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	puppets_begin("traps of the owner", argc, argv);
@@ -216,5 +260,6 @@ int main(int argc, char **argv)
 	tests_add(law_5_timers_armed_between_the_clock_and_the_inbox_come_in_order, 60);
 	tests_add(law_9_drain_clears_what_a_stopped_owner_has_rung, 30);
 	tests_add(queue_closes_under_a_stopped_owner, 60);
+	tests_add(queue_closes_under_a_late_producer, 60);
 	return tests_run();
 }

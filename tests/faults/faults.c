@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/* See faults.h. */
+#include "faults.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <time.h>
+
+static atomic_uint *injected; /* shared with the tests' processes */
+static const char *program_name;
+
+void faults_begin(const char *name, int argc, char **argv)
+{
+	tests_begin(name, argc, argv);
+	program_name = name;
+	injected = mmap(NULL, sizeof(*injected), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+	                -1, 0);
+	expect(injected != MAP_FAILED);
+}
+
+int faults_run(void)
+{
+	int result = tests_run();
+
+	printf("%s: %u faults injected\n", program_name, atomic_load(injected));
+	return result;
+}
+
+void faults_count(unsigned count)
+{
+	atomic_fetch_add(injected, count);
+}
+
+void faults_skip(const char *what, const char *reason)
+{
+	printf("skipped: %s: %s\n", what, reason);
+	fflush(stdout);
+}
+
+/* The kernel's way to name the CPU clock of a thread by its id. */
+static uint64_t thread_cpu_ns(pid_t tid)
+{
+	struct timespec used;
+
+	expect_eq(clock_gettime((clockid_t)(~(unsigned)tid << 3 | 6), &used), 0);
+	return (uint64_t)used.tv_sec * SEC + (uint64_t)used.tv_nsec;
+}
+
+/* How often the owner may wake in a window of a loaded machine, napping a millisecond each time. */
+static uint64_t naps_max(uint64_t window_ns)
+{
+	return 10 + 2 * window_ns / MS;
+}
+
+/*
+ * Watches the owner for a while. A loop without sleep takes tens of thousands of turns, and all the
+ * CPU time that there is.
+ */
+static void watch_owner(struct timerhub *hub, pid_t owner, bool may_nap)
+{
+	uint64_t begun_ns = clock_now_ns();
+	uint64_t used_ns = thread_cpu_ns(owner);
+	uint64_t wakeups = stats_of(hub).owner_wakeups;
+	uint64_t window_ns;
+
+	clock_sleep_ns(60 * MS);
+	wakeups = stats_of(hub).owner_wakeups - wakeups;
+	used_ns = thread_cpu_ns(owner) - used_ns;
+	window_ns = clock_now_ns() - begun_ns;
+	expect_cmp(wakeups, <=, may_nap ? naps_max(window_ns) : 0);
+	expect_cmp(used_ns, <, window_ns / 2);
+}
+
+void owner_rests(struct timerhub *hub)
+{
+	(void)stats_settled(hub);
+	watch_owner(hub, thread_find("timerhub"), false);
+}
+
+void owner_only_naps(struct timerhub *hub, pid_t owner)
+{
+	watch_owner(hub, owner, true);
+}

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The program itself as the fault: it writes and reads a queue's eventfd, forks at random instants,
+ * and closes queues and hubs while others wait and call; of what the contract forbids meanwhile,
+ * a producer that arms on a queue as it is closed.
+ */
+#include "faults.h"
+#include "life.h"
+
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#define FULL (UINT64_MAX - 1) /* an eventfd's highest count */
+
+static atomic_bool over;
+
+/* ---- the eventfd in strange hands ---- */
+
+/* Up to where it takes no more; again if the owner has rung in between. */
+static void fill_up(int fd)
+{
+	uint64_t most = FULL;
+	uint64_t count;
+
+	do
+		(void)!read(fd, &count, sizeof(count));
+	while (write(fd, &most, sizeof(most)) != sizeof(most));
+	faults_count(1);
+}
+
+static void *fill_and_read(void *arg)
+{
+	struct timerhub_queue *queue = arg;
+	struct dice dice = dice_new(3);
+	uint64_t count;
+
+	while (!atomic_load(&over)) {
+		if (dice_below(&dice, 3) > 0)
+			fill_up(timerhub_queue_fd(queue));
+		else
+			(void)!read(timerhub_queue_fd(queue), &count, sizeof(count));
+		clock_sleep_ns(dice_below(&dice, 300 * US));
+	}
+	return NULL;
+}
+
+START_TEST(a_strangers_eventfd_writes_harm_no_waiter)
+{
+	struct rig rig = rig_open(512);
+	pthread_t stranger;
+
+	thread_start(&stranger, fill_and_read, rig.queue);
+	life_live(&rig, scaled(600), 100 * MS);
+	atomic_store(&over, true);
+	thread_join(stranger);
+	owner_rests(rig.hub);
+	rig_close(&rig);
+}
+END_TEST
+
+/*
+ * Readable, or an edge. What is readable in one instant need not be in the next: the owner makes
+ * room in the full eventfd, and then rings.
+ */
+static void await(const struct rig *rig, int poll_fd)
+{
+	struct epoll_event edge;
+
+	if (poll_fd == timerhub_queue_fd(rig->queue))
+		expect(fd_readable_within(poll_fd, ARRIVES));
+	else
+		expect_eq(epoll_wait(poll_fd, &edge, 1, (int)(ARRIVES / MS)), 1);
+}
+
+/* Of timers that wait, one event each by poll and drain, the fd filled before each. */
+static void take_polled(struct rig *rig, int poll_fd)
+{
+	struct timerhub_event events[4];
+
+	for (unsigned i = 0; i < scaled(400); i++) {
+		unsigned taken = 0;
+
+		fill_up(timerhub_queue_fd(rig->queue));
+		if (i % 2)
+			expect_empty(rig->queue);
+		arm_after(rig->queue, i % 5 * 50 * US, i);
+		while (taken == 0) {
+			await(rig, poll_fd);
+			for (int count; (count = timerhub_drain(rig->queue, events, 4)) > 0;)
+				taken += (unsigned)count;
+		}
+		expect_eq(taken, 1);
+		expect_eq(events[0].data, i);
+	}
+}
+
+START_TEST(a_full_eventfd_still_wakes_a_level_triggered_poller)
+{
+	struct rig rig = rig_open(4);
+
+	take_polled(&rig, timerhub_queue_fd(rig.queue));
+	owner_rests(rig.hub);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(a_full_eventfd_still_gives_an_edge)
+{
+	struct rig rig = rig_open(4);
+	struct epoll_event edge = { .events = EPOLLIN | EPOLLET };
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+
+	expect_eq(epoll_ctl(epoll, EPOLL_CTL_ADD, timerhub_queue_fd(rig.queue), &edge), 0);
+	take_polled(&rig, epoll);
+	owner_rests(rig.hub);
+	close(epoll);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Once the queue has been rung since, whatever was written is cleared with it. */
+START_TEST(a_full_eventfd_is_cleared_by_the_next_drain_of_an_event)
+{
+	struct rig rig = rig_manual(4);
+	int fd = timerhub_queue_fd(rig.queue);
+
+	for (unsigned i = 1; i <= 100; i++) {
+		fill_up(fd);
+		arm_after(rig.queue, US, i);
+		advance(rig.hub, i * MS);
+		expect(fd_readable(fd));
+		expect_eq(drain_all(rig.queue), 1);
+		expect(!fd_readable(fd));
+	}
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(a_full_wake_fd_still_speaks)
+{
+	struct rig rig = rig_manual(256);
+	struct epoll_event edge = { .events = EPOLLIN | EPOLLET };
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+
+	expect_eq(epoll_ctl(epoll, EPOLL_CTL_ADD, timerhub_wake_fd(rig.hub), &edge), 0);
+	for (unsigned i = 1; i <= 100; i++) {
+		advance(rig.hub, i * MS);
+		expect(!fd_readable(timerhub_wake_fd(rig.hub)));
+		fill_up(timerhub_wake_fd(rig.hub));
+		expect_eq(epoll_wait(epoll, &edge, 1, 0), 1);
+		arm_after(rig.queue, HOUR - i * SEC, i);
+		expect_eq(epoll_wait(epoll, &edge, 1, 0), 1);
+		expect(fd_readable(timerhub_wake_fd(rig.hub)));
+	}
+	close(epoll);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- forks at random instants ---- */
+
+static void be_a_child(struct rig *rig, unsigned i)
+{
+	timerhub_timer timer = 0;
+	struct timerhub_event event;
+
+	expect_eq(timerhub_after(rig->queue, 1, 0, &timer), -EOWNERDEAD);
+	expect_eq(timerhub_cancel(rig->hub, 1), -EOWNERDEAD);
+	expect_eq(timerhub_drain(rig->queue, &event, 1), -EOWNERDEAD);
+	if (i % 2)
+		timerhub_queue_close(rig->queue);
+	if (i % 4)
+		rig_close(rig);
+	_exit(EXIT_SUCCESS);
+}
+
+START_TEST(forks_at_random_instants_disturb_no_life)
+{
+	struct rig rig = rig_open(1024);
+	struct life *life = life_begin(&rig, scaled(1000), 150 * MS);
+	unsigned forks = sanitized() ? 10 : 60; /* a sanitizer's memory takes long to copy */
+	struct dice dice = dice_new(4);
+
+	for (unsigned i = 0; i < forks; i++) {
+		pid_t child = fork();
+
+		if (child == 0)
+			be_a_child(&rig, i);
+		clock_sleep_ns(dice_below(&dice, 2 * MS));
+		child_ends_well(child);
+	}
+	faults_count(forks);
+	life_end(life);
+	owner_rests(rig.hub);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- closing among others ---- */
+
+#define WAITERS 3
+#define TIMERS 64
+
+static atomic_uint waiters_told;
+static timerhub_timer shared_timers[TIMERS];
+
+static void *wait_for_the_end(void *arg)
+{
+	struct timerhub_event events[4];
+	int count;
+
+	while ((count = timerhub_wait(arg, events, COUNT_OF(events), UINT64_MAX)) > 0)
+		for (int i = 0; i < count; i++)
+			expect_cmp(events[i].expires_ns, <=, clock_now_ns());
+	expect_eq(count, -ESHUTDOWN);
+	atomic_fetch_add(&waiters_told, 1);
+	return NULL;
+}
+
+/*
+ * Calls on the hub, about timers of the queue that is being closed, and on a queue of one's own:
+ * all of them allowed.
+ */
+static void *call_meanwhile(void *arg)
+{
+	struct timerhub *hub = arg;
+	struct rig mine = { hub, queue_open(hub) };
+	struct dice dice = dice_new(5);
+
+	while (!atomic_load(&over)) {
+		timerhub_timer timer = shared_timers[dice_below(&dice, TIMERS)];
+		uint64_t left_ns;
+		int result;
+
+		if (dice_below(&dice, 2))
+			result = timerhub_rearm(hub, timer, dice_below(&dice, 2 * MS), 0);
+		else if (dice_below(&dice, 2))
+			result = timerhub_cancel(hub, timer);
+		else
+			result = timerhub_remaining(hub, timer, &left_ns);
+		expect(result == 0 || result == -ENOENT);
+		arm_after(mine.queue, dice_below(&dice, 100 * US), 7);
+		expect_eq(take_one(mine.queue).data, 7);
+	}
+	expect_empty(mine.queue);
+	timerhub_queue_close(mine.queue);
+	return NULL;
+}
+
+/*
+ * In the middle of a call on the queue itself when that is closed: against the contract, and where
+ * the timer goes is not told. It goes, and nothing breaks.
+ */
+static void *arm_too_long(void *arg)
+{
+	struct dice dice = dice_new(8);
+
+	while (!atomic_load(&over)) {
+		expect_eq(timerhub_after(arg, dice_below(&dice, 20 * US), 0, NULL), 0);
+		clock_sleep_ns(dice_below(&dice, 20 * US));
+	}
+	return NULL;
+}
+
+struct crowd {
+	pthread_t waiters[WAITERS];
+	pthread_t callers[2];
+	pthread_t producer;
+};
+
+static void crowd_start(struct crowd *crowd, struct timerhub *hub, struct timerhub_queue *queue)
+{
+	atomic_store(&over, false);
+	for (unsigned w = 0; w < WAITERS; w++)
+		thread_start(&crowd->waiters[w], wait_for_the_end, queue);
+	for (unsigned c = 0; c < COUNT_OF(crowd->callers); c++)
+		thread_start(&crowd->callers[c], call_meanwhile, hub);
+	thread_start(&crowd->producer, arm_too_long, queue);
+}
+
+static void crowd_end(const struct crowd *crowd)
+{
+	atomic_store(&over, true);
+	for (unsigned w = 0; w < WAITERS; w++)
+		thread_join(crowd->waiters[w]);
+	for (unsigned c = 0; c < COUNT_OF(crowd->callers); c++)
+		thread_join(crowd->callers[c]);
+	thread_join(crowd->producer);
+}
+
+static void all_timers_end(struct timerhub *hub)
+{
+	uint64_t until_ns = clock_now_ns() + ARRIVES;
+
+	while (stats_of(hub).live > 0) {
+		expect(clock_now_ns() < until_ns);
+		clock_sleep_ns(100 * US);
+	}
+}
+
+START_TEST(queues_close_among_waiters_and_callers)
+{
+	struct rig rig = rig_open(8192);
+	struct dice dice = dice_new(6);
+	unsigned rounds = scaled(40);
+
+	for (unsigned i = 0; i < rounds; i++) {
+		struct timerhub_queue *queue = queue_open(rig.hub);
+		struct crowd crowd;
+
+		for (unsigned t = 0; t < TIMERS; t++)
+			shared_timers[t] = arm_after(queue, dice_below(&dice, 3 * MS), t);
+		crowd_start(&crowd, rig.hub, queue);
+		clock_sleep_ns(dice_below(&dice, 3 * MS));
+		timerhub_queue_close(queue);
+		for (unsigned t = 0; t < TIMERS; t++)
+			expect_eq(timerhub_cancel(rig.hub, shared_timers[t]), -ENOENT);
+		crowd_end(&crowd);
+		all_timers_end(rig.hub);
+	}
+	faults_count(rounds);
+	expect_eq(atomic_load(&waiters_told), rounds * WAITERS);
+	life_live(&rig, 50, 5 * MS);
+	owner_rests(rig.hub);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Of the hub itself only the waits may still be under way. */
+START_TEST(hubs_close_under_waiters_in_many_queues)
+{
+	struct dice dice = dice_new(7);
+	unsigned fds = process_fd_count();
+	unsigned threads = process_threads_at_rest();
+	unsigned rounds = scaled(60);
+
+	for (unsigned i = 0; i < rounds; i++) {
+		struct rig rig = rig_open(256);
+		pthread_t waiters[WAITERS];
+
+		for (unsigned w = 0; w < WAITERS; w++) {
+			struct timerhub_queue *queue = w ? queue_open(rig.hub) : rig.queue;
+
+			for (unsigned t = 0; t < 20; t++)
+				arm_after(queue, dice_below(&dice, MS), t);
+			thread_start(&waiters[w], wait_for_the_end, queue);
+		}
+		clock_sleep_ns(dice_below(&dice, MS));
+		rig_close(&rig);
+		for (unsigned w = 0; w < WAITERS; w++)
+			thread_join(waiters[w]);
+	}
+	faults_count(rounds);
+	expect_eq(atomic_load(&waiters_told), rounds * WAITERS);
+	expect_eq(process_fd_count(), fds);
+	process_settles_at_threads(threads);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	faults_begin("faults of callers", argc, argv);
+	tests_add(a_strangers_eventfd_writes_harm_no_waiter, 60);
+	tests_add(a_full_eventfd_still_wakes_a_level_triggered_poller, 60);
+	tests_add(a_full_eventfd_still_gives_an_edge, 60);
+	tests_add(a_full_eventfd_is_cleared_by_the_next_drain_of_an_event, 60);
+	tests_add(a_full_wake_fd_still_speaks, 60);
+	tests_add(forks_at_random_instants_disturb_no_life, 60);
+	tests_add(queues_close_among_waiters_and_callers, 60);
+	tests_add(hubs_close_under_waiters_in_many_queues, 60);
+	return faults_run();
+}

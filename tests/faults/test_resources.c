@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a hub is made of runs out: every call of open refused at its k-th time, for every k; memory
+ * to lock; descriptors, taken away while it runs. Open fails cleanly or does without; nothing is
+ * left behind; who lives already goes on. Descriptors short at open: tests/service/test_denied.c.
+ */
+#include "faults.h"
+#include "life.h"
+#include "refusal.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define K_MAX 60
+
+struct leftovers {
+	unsigned fds;
+	unsigned threads;
+	uint64_t mapped_kib;
+};
+
+static struct leftovers leftovers_now(void)
+{
+	return (struct leftovers){ process_fd_count(), process_thread_count(),
+		                   thread_status(getpid(), "VmSize:", 10) };
+}
+
+/* A sanitizer maps when it likes. */
+static void expect_nothing_left(const struct leftovers *before)
+{
+	expect_eq(process_fd_count(), before->fds);
+	process_settles_at_threads(before->threads);
+	if (!sanitized())
+		expect_cmp(thread_status(getpid(), "VmSize:", 10), <=, before->mapped_kib);
+}
+
+static unsigned first_cpu(void)
+{
+	cpu_set_t allowed;
+	unsigned cpu = 0;
+
+	expect_eq(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+	while (!CPU_ISSET(cpu, &allowed))
+		cpu++;
+	return cpu;
+}
+
+static int open_rig(struct rig *ret_rig, uint32_t flags)
+{
+	struct timerhub_config config = { .size = sizeof(config),
+		                          .flags = flags,
+		                          .sleeper = sleeper_asked(),
+		                          .cpu_plus_one = first_cpu() + 1,
+		                          .timers_max = 256 };
+	int result;
+
+	*ret_rig = (struct rig){ NULL, NULL };
+	result = timerhub_open(&ret_rig->hub, &config);
+	if (result < 0) {
+		expect(!ret_rig->hub);
+		return result;
+	}
+	result = timerhub_queue_open(ret_rig->hub, &ret_rig->queue, NULL);
+	if (result < 0) {
+		expect(!ret_rig->queue);
+		rig_close(ret_rig);
+	}
+	return result;
+}
+
+/* Which call is refused with which errno; open tells it where it cannot do without. */
+struct shortage {
+	int call;
+	int error;
+	bool fatal;     /* there is a k at which open fails */
+	uint32_t flags; /* of the hub */
+};
+
+static const struct shortage shortages[] = {
+	{ SCMP_SYS(mmap), ENOMEM, true, 0 },
+	{ SCMP_SYS(madvise), ENOMEM, true, 0 },
+	{ SCMP_SYS(eventfd2), EMFILE, true, 0 },
+	{ SCMP_SYS(eventfd2), ENFILE, true, 0 },
+	{ SCMP_SYS(eventfd2), ENOMEM, true, 0 },
+	{ SCMP_SYS(clone3), EAGAIN, true, 0 },
+	{ SCMP_SYS(mprotect), ENOMEM, false, 0 }, /* a new stack's guard, or the heap's */
+	{ SCMP_SYS(sched_setaffinity), EPERM, true, 0 },
+	{ SCMP_SYS(prctl), EPERM, false, 0 }, /* name and slack: we can do without */
+	{ SCMP_SYS(brk), ENOMEM, false, 0 },
+	/* The board that timerhub-top is to see. */
+	{ SCMP_SYS(mmap), ENOMEM, true, TIMERHUB_OBSERVABLE },
+	{ SCMP_SYS(memfd_create), EMFILE, true, TIMERHUB_OBSERVABLE },
+	{ SCMP_SYS(ftruncate), ENOSPC, true, TIMERHUB_OBSERVABLE },
+	{ SCMP_SYS(fallocate), ENOSPC, true, TIMERHUB_OBSERVABLE },
+	{ SCMP_SYS(fcntl), EPERM, true, TIMERHUB_OBSERVABLE },
+};
+
+static bool open_with_one_refusal(const struct shortage *shortage, unsigned k, bool *failed)
+{
+	struct leftovers before = leftovers_now();
+	struct rig rig;
+	unsigned fired;
+	int result;
+
+	refuse(shortage->call, shortage->error, k, 1);
+	result = open_rig(&rig, shortage->flags);
+	fired = refuse_no_more();
+	if (result == 0) {
+		life_live(&rig, 12, 2 * MS);
+		rig_close(&rig);
+	} else {
+		/* glibc says EAGAIN for a thread whose stack it cannot have. */
+		expect(result == -shortage->error ||
+		       (shortage->error == ENOMEM && result == -EAGAIN));
+		*failed = true;
+	}
+	expect_nothing_left(&before);
+	return fired > 0;
+}
+
+/* A first life maps what stays: a thread's stack, the C library's heaps, a sanitizer's thread. */
+static void warm_up(uint32_t flags)
+{
+	for (unsigned i = 0; i < 3; i++) {
+		struct rig rig;
+
+		expect_eq(open_rig(&rig, flags), 0);
+		life_live(&rig, 12, 2 * MS);
+		rig_close(&rig);
+	}
+	(void)process_threads_at_rest();
+}
+
+static void refuse_each(const struct shortage *shortage)
+{
+	int calls[] = { shortage->call };
+	bool failed = false;
+	unsigned k = 1;
+
+	if (!refusals_open(calls, COUNT_OF(calls)))
+		return;
+	warm_up(shortage->flags);
+	while (k <= K_MAX && open_with_one_refusal(shortage, k, &failed))
+		k++;
+	expect_eq(failed, shortage->fatal);
+	refusals_close();
+}
+
+/* In a child: what a sanitizer does at exit is its own affair. */
+START_TEST(refused_at_the_kth_call_open_leaves_nothing)
+{
+	pid_t child = fork();
+
+	if (child == 0) {
+		refuse_each(&shortages[_i]);
+		_exit(EXIT_SUCCESS);
+	}
+	child_ends_well(child);
+}
+END_TEST
+
+static void limit_descriptors(rlim_t most)
+{
+	struct rlimit limit;
+
+	expect_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = most;
+	expect_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	faults_count(1);
+}
+
+/* Root may lock what it likes: be somebody else. False if that is refused. */
+static bool become_nobody(void)
+{
+	if (geteuid() != 0)
+		return true;
+	if (setgroups(0, NULL) < 0 || setgid(65534) < 0 || setuid(65534) < 0) {
+		faults_skip("memory to lock", "cannot leave root");
+		return false;
+	}
+	expect_eq(prctl(PR_SET_DUMPABLE, 1), 0); /* /proc/self stays ours */
+	return true;
+}
+
+static void live_without_locked_memory(void)
+{
+	struct rig rig;
+	int result;
+
+	if (!become_nobody())
+		return;
+	expect_eq(setrlimit(RLIMIT_MEMLOCK, &(struct rlimit){ 0, 0 }), 0);
+	faults_count(1);
+	result = open_rig(&rig, 0);
+	if (result == 0) {
+		life_live(&rig, 100, 10 * MS);
+		owner_rests(rig.hub);
+		rig_close(&rig);
+	} else {
+		expect_eq(sleeper_asked(), TIMERHUB_SLEEPER_URING);
+		expect_eq(result, -ENOMEM);
+	}
+	expect_eq(setenv("TIMERHUB_TEST_SLEEPER", "auto", 1), 0);
+	rig = rig_open(256);
+	life_live(&rig, 100, 10 * MS);
+	owner_rests(rig.hub);
+	rig_close(&rig);
+}
+
+START_TEST(without_memory_to_lock_auto_still_works)
+{
+	pid_t child = fork();
+
+	if (child == 0) {
+		live_without_locked_memory();
+		_exit(EXIT_SUCCESS);
+	}
+	child_ends_well(child);
+}
+END_TEST
+
+static void expect_no_queue(struct timerhub *hub)
+{
+	struct timerhub_queue *queue = NULL;
+
+	expect_eq(timerhub_queue_open(hub, &queue, NULL), -EMFILE);
+	expect(!queue);
+}
+
+/* All descriptors are taken while the hub lives. */
+START_TEST(without_descriptors_left_life_goes_on)
+{
+	struct rig rig = rig_open(256);
+	int taken[64];
+	unsigned count = 0;
+
+	limit_descriptors(64);
+	while (count < COUNT_OF(taken) && (taken[count] = open("/dev/null", O_RDONLY)) >= 0)
+		count++;
+	expect_eq(errno, EMFILE);
+	life_live(&rig, 100, 10 * MS);
+	expect_no_queue(rig.hub);
+	while (count > 0)
+		close(taken[--count]);
+	timerhub_queue_close(queue_open(rig.hub));
+	life_live(&rig, 100, 10 * MS);
+	owner_rests(rig.hub);
+	rig_close(&rig);
+}
+END_TEST
+
+/* As a sandbox does it, when all is open: ppoll then refuses to wait for even one descriptor. */
+START_TEST(without_any_descriptor_allowed_life_goes_on)
+{
+	struct rig rig = rig_open(256);
+	pid_t owner = thread_find("timerhub");
+	struct rlimit before;
+
+	expect_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+	limit_descriptors(0);
+	life_live(&rig, 100, 10 * MS);
+	owner_only_naps(rig.hub, owner);
+	expect_no_queue(rig.hub);
+	expect_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+	life_live(&rig, 50, 5 * MS);
+	owner_rests(rig.hub);
+	rig_close(&rig);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	faults_begin("faults of resources", argc, argv);
+	tests_add_loop(refused_at_the_kth_call_open_leaves_nothing, 60, COUNT_OF(shortages));
+	tests_add(without_memory_to_lock_auto_still_works, 60);
+	tests_add(without_descriptors_left_life_goes_on, 60);
+	tests_add(without_any_descriptor_allowed_life_goes_on, 60);
+	return faults_run();
+}

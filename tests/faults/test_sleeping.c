@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The owner's way to sleep is refused: once at the k-th call, for every k until there are no more,
+ * from the k-th on, and by a filter that comes when the hub is open. Law 11, and 1, 2 and 8 under
+ * it. What is refused before open is in tests/service/test_denied.c.
+ */
+#include "faults.h"
+#include "life.h"
+#include "refusal.h"
+
+#include <seccomp.h>
+#include <stdlib.h>
+
+#define K_MAX 40
+#define FROM_MAX 3
+
+static const int transient_errors[] = { EINTR, EAGAIN, EBUSY, ENOMEM };
+static const int lasting_errors[] = { EPERM, ENOSYS, EACCES, EAGAIN, EBUSY, ENOMEM };
+
+/* By which the owner sleeps, and by which it gets there. */
+static const int uring_calls[] = { SCMP_SYS(io_uring_enter), SCMP_SYS(io_uring_setup),
+	                           SCMP_SYS(io_uring_register) };
+static const int poll_calls[] = { SCMP_SYS(ppoll) };
+
+static bool asked_for_uring(void)
+{
+	return sleeper_asked() == TIMERHUB_SLEEPER_URING;
+}
+
+static int sleeping_call(void)
+{
+	return asked_for_uring() ? uring_calls[0] : poll_calls[0];
+}
+
+static bool watch_sleeping_calls(void)
+{
+	return asked_for_uring() ? refusals_open(uring_calls, COUNT_OF(uring_calls))
+	                         : refusals_open(poll_calls, COUNT_OF(poll_calls));
+}
+
+/* Refused io_uring it has ppoll; refused that it can only look now and then. */
+static void owner_copes(struct timerhub *hub)
+{
+	if (asked_for_uring())
+		owner_rests(hub);
+	else
+		owner_only_naps(hub, thread_find("timerhub"));
+}
+
+static int open_sleeper(uint32_t sleeper, struct rig *ret_rig)
+{
+	struct timerhub_config config = { .size = sizeof(config),
+		                          .sleeper = sleeper,
+		                          .timers_max = 256 };
+	int result = timerhub_open(&ret_rig->hub, &config);
+
+	if (result == 0)
+		ret_rig->queue = queue_open(ret_rig->hub);
+	return result;
+}
+
+/*
+ * One life with one refusal in it. An interrupted call is made again; what the kernel refused open
+ * is told to who insisted on io_uring, and to nobody else. False if it came to no k-th call.
+ */
+static bool live_with_one_refusal(uint32_t sleeper, int call, int error, unsigned k)
+{
+	bool may_fail = sleeper == TIMERHUB_SLEEPER_URING &&
+	                !(call == SCMP_SYS(io_uring_enter) && error == EINTR);
+	unsigned fds = process_fd_count();
+	struct rig rig = { NULL, NULL };
+	int result;
+
+	refuse(call, error, k, 1);
+	result = open_sleeper(sleeper, &rig);
+	if (result == 0) {
+		life_live(&rig, 12, 2 * MS);
+		rig_close(&rig);
+	} else {
+		expect(may_fail);
+		expect_eq(result, -error);
+		expect(!rig.hub);
+	}
+	expect_eq(process_fd_count(), fds);
+	return refuse_no_more() > 0;
+}
+
+static void live_with_each_refusal(uint32_t sleeper, int call, int error)
+{
+	unsigned k = 1;
+
+	while (k <= K_MAX && live_with_one_refusal(sleeper, call, error, k))
+		k++;
+	expect_cmp(k, >, 1);
+}
+
+START_TEST(refused_once_at_the_kth_call)
+{
+	int error = transient_errors[_i];
+
+	if (!watch_sleeping_calls())
+		return;
+	if (!asked_for_uring())
+		live_with_each_refusal(TIMERHUB_SLEEPER_POLL, SCMP_SYS(ppoll), error);
+	for (unsigned i = 0; asked_for_uring() && i < COUNT_OF(uring_calls); i++) {
+		live_with_each_refusal(TIMERHUB_SLEEPER_URING, uring_calls[i], error);
+		live_with_each_refusal(TIMERHUB_SLEEPER_AUTO, uring_calls[i], error);
+	}
+	refusals_close();
+}
+END_TEST
+
+/* One refusal, however early, is no reason to leave io_uring, if it says "again". */
+START_TEST(refused_once_the_owner_keeps_its_sleeper)
+{
+	int error = transient_errors[_i];
+	uint64_t until_ns = clock_now_ns() + ARRIVES;
+	struct rig rig;
+
+	if (!watch_sleeping_calls())
+		return;
+	rig = rig_open(256);
+	for (unsigned k = 1; k <= 4; k++) {
+		refuse(sleeping_call(), error, k, 1);
+		while (refused() == 0) {
+			/* Again where a busy machine made all of it late at once. */
+			life_live(&rig, 12, 2 * MS);
+			expect(clock_now_ns() < until_ns);
+		}
+	}
+	expect_eq(stats_of(rig.hub).sleeper, sleeper_asked());
+	owner_rests(rig.hub);
+	rig_close(&rig);
+	refusals_close();
+}
+END_TEST
+
+/* From the k-th call on, for good: the owner goes over to the other sleeper, and says so. */
+static void live_from_then_on_without(int error, unsigned k)
+{
+	struct rig rig = rig_open(256);
+	uint64_t until_ns = clock_now_ns() + ARRIVES;
+	timerhub_timer far = arm_after(rig.queue, HOUR, 0);
+
+	refuse(sleeping_call(), error, k, REFUSE_ALWAYS);
+	do {
+		life_live(&rig, 24, 3 * MS);
+		expect(clock_now_ns() < until_ns);
+	} while (refused() == 0);
+	if (asked_for_uring())
+		while (stats_of(rig.hub).sleeper != TIMERHUB_SLEEPER_POLL) {
+			life_live(&rig, 4, MS);
+			expect(clock_now_ns() < until_ns);
+		}
+	life_live(&rig, 12, 2 * MS);
+	expect_eq(timerhub_cancel(rig.hub, far), 0);
+	if (k == FROM_MAX)
+		owner_copes(rig.hub);
+	rig_close(&rig);
+	expect_cmp(refuse_no_more(), >, 0);
+}
+
+START_TEST(refused_from_the_kth_call_on)
+{
+	if (!watch_sleeping_calls())
+		return;
+	for (unsigned k = 1; k <= FROM_MAX; k++)
+		live_from_then_on_without(lasting_errors[_i], k);
+	refusals_close();
+}
+END_TEST
+
+/* Then nothing is wrong with the sleeper; and yet no CPU is burnt. */
+START_TEST(interrupted_each_time_the_owner_comes_to_rest)
+{
+	struct rig rig;
+
+	if (!watch_sleeping_calls())
+		return;
+	rig = rig_open(256);
+	arm_after(rig.queue, HOUR, 0);
+	refuse(sleeping_call(), EINTR, 1, REFUSE_ALWAYS);
+	for (unsigned i = 0; i < 4; i++)
+		life_live(&rig, 24, 3 * MS);
+	expect_eq(stats_of(rig.hub).sleeper, sleeper_asked());
+	owner_copes(rig.hub);
+	expect_cmp(refuse_no_more(), >, 0);
+	life_live(&rig, 24, 3 * MS);
+	owner_rests(rig.hub);
+	rig_close(&rig);
+	refusals_close();
+}
+END_TEST
+
+/*
+ * A filter comes over the whole process while the owner sleeps: it learns of it when it wakes, and
+ * the ring's descriptor is given back.
+ */
+START_TEST(denied_after_open_pending_timers_are_delivered_within_a_second)
+{
+	int error = lasting_errors[_i];
+	struct rig rig = rig_open(256);
+	unsigned fds = process_fd_count();
+	struct timerhub_event event;
+
+	arm_after(rig.queue, HOUR, 0);
+	arm_after(rig.queue, 30 * MS, 1);
+	arm_after(rig.queue, 40 * MS, 2);
+	thread_blocks(thread_find("timerhub"));
+	deny_everywhere(sleeping_call(), error);
+	for (unsigned i = 1; i <= 2; i++) {
+		/* A machine that stands still is not held against the owner. */
+		clock_sleep_ns(30 * MS);
+		expect_eq(timerhub_wait(rig.queue, &event, 1, SEC), 1);
+		expect_eq(event.data, i);
+	}
+	arm_after(rig.queue, 0, 3);
+	expect_eq(take_one(rig.queue).data, 3);
+	for (unsigned i = 0; i < 4; i++)
+		life_live(&rig, 24, 3 * MS);
+	expect_eq(stats_of(rig.hub).sleeper, TIMERHUB_SLEEPER_POLL);
+	if (asked_for_uring())
+		expect_eq(process_fd_count(), fds - 1);
+	owner_copes(rig.hub);
+	rig_close(&rig);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	faults_begin("faults of sleeping", argc, argv);
+	tests_add_loop(refused_once_at_the_kth_call, 60, COUNT_OF(transient_errors));
+	tests_add_loop(refused_once_the_owner_keeps_its_sleeper, 60, COUNT_OF(transient_errors));
+	tests_add_loop(refused_from_the_kth_call_on, 60, COUNT_OF(lasting_errors));
+	tests_add(interrupted_each_time_the_owner_comes_to_rest, 60);
+	tests_add_loop(denied_after_open_pending_timers_are_delivered_within_a_second, 60,
+	               COUNT_OF(lasting_errors));
+	return faults_run();
+}
