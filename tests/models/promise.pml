@@ -200,8 +200,9 @@ proctype caller(byte me)
 #endif
 done:
 	atomic {
-		returned[me] = true;
-		in_time[me] = (now < deadline[me]);
+		returned[me] = unseen[me];
+		in_time[me] = (unseen[me] && now < deadline[me]);
+		deadline[me] = (unseen[me] -> deadline[me] : 0);
 		seen_pass = 0;
 		seen_look_by = 0;
 		check_late()
@@ -212,7 +213,14 @@ inline take(k)
 {
 	atomic {
 		if
-		:: entry[k] -> entry[k] = false; unseen[k] = false; filed[k] = deadline[k]
+		:: entry[k] ->
+			entry[k] = false;
+			unseen[k] = false;
+			filed[k] = deadline[k];
+			/* Of no more use, and so not to be told apart. */
+			deadline[k] = (returned[k] -> 0 : deadline[k]);
+			returned[k] = false;
+			in_time[k] = false
 		:: else
 		fi
 	}

@@ -348,20 +348,23 @@ START_TEST(many_queues_each_with_its_own)
 END_TEST
 
 #define QUEUES_MAX 65535
+#define FDS 70000
 
 /*
  * Every queue has a file descriptor: where the limit cannot be raised so far, EMFILE comes first.
+ * So it does under a sanitizer, which takes up to ten seconds for all of them.
  */
 START_TEST(many_queues_end_at_their_number)
 {
-	struct rlimit limit = { .rlim_cur = 70000, .rlim_max = 70000 };
+	rlim_t fds = scaled(FDS) < FDS ? scaled(FDS) : FDS;
+	struct rlimit limit = { .rlim_cur = fds, .rlim_max = fds };
 	struct rig rig = rig_open(4);
 	struct timerhub_queue *queue = NULL;
 	unsigned count = 1;
+	bool all;
 	int result;
 
-	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
-		limit.rlim_cur = 0;
+	all = setrlimit(RLIMIT_NOFILE, &limit) == 0 && fds == FDS;
 	while ((result = timerhub_queue_open(rig.hub, &queue, NULL)) == 0) {
 		expect_cmp(++count, <=, QUEUES_MAX);
 		if (count % 8192 == 0) {
@@ -369,8 +372,8 @@ START_TEST(many_queues_end_at_their_number)
 			expect_eq(take_one(queue).data, count);
 		}
 	}
-	expect_eq(result, limit.rlim_cur ? -ENOSPC : -EMFILE);
-	expect(!limit.rlim_cur || count == QUEUES_MAX);
+	expect_eq(result, all ? -ENOSPC : -EMFILE);
+	expect(!all || count == QUEUES_MAX);
 	timerhub_queue_close(queue);
 	expect_eq(timerhub_queue_open(rig.hub, &queue, NULL), 0);
 	arm_after(queue, 0, 1);

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define STOPS_SANITIZED 400 /* per scene; a sanitizer multiplies the instructions */
+#define STOPS_SANITIZED 200 /* per scene; a sanitizer multiplies the instructions */
 #define OTHERS 8            /* timers of those who are not stopped */
 #define LEARNINGS 10
 #define TRIES 6 /* to take the same way again */
