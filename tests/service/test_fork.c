@@ -14,6 +14,7 @@ static void expect_told(const struct rig *rig, timerhub_timer timer)
 	timerhub_timer handle = 0;
 	struct timerhub_event event;
 	uint64_t left_ns = 4711;
+	struct timerhub_stats stats;
 
 	memset(&event, 0x5a, sizeof(event));
 	expect_eq(timerhub_arm(rig->queue, &spec, &handle), -EOWNERDEAD);
@@ -28,6 +29,9 @@ static void expect_told(const struct rig *rig, timerhub_timer timer)
 	expect_eq(timerhub_wait(rig->queue, &event, 1, UINT64_MAX), -EOWNERDEAD);
 	expect_eq(timerhub_dispatch(rig->queue, 1), -EOWNERDEAD);
 	expect_eq(timerhub_queue_open(rig->hub, &queue, NULL), -EOWNERDEAD);
+	expect_eq(timerhub_queue_attach_uring(rig->queue, 0, 0), -EOWNERDEAD);
+	expect_eq(timerhub_queue_detach_uring(rig->queue), -EOWNERDEAD);
+	expect_eq(timerhub_stats(rig->hub, &stats), -EOWNERDEAD);
 	timerhub_interrupt(rig->queue);
 	expect(handle == 0 && !queue && left_ns == 4711);
 	for (unsigned i = 0; i < sizeof(event); i++)
@@ -164,6 +168,27 @@ START_TEST(fork_child_close_leaves_no_fd)
 }
 END_TEST
 
+/* Nor may a child move the time of a manual hub, whose words it does not share. */
+START_TEST(fork_child_of_a_manual_hub_is_told)
+{
+	struct rig rig = rig_manual(4);
+	timerhub_timer timer = arm_after(rig.queue, 10, 1);
+	pid_t child = fork();
+
+	if (child == 0) {
+		expect_eq(timerhub_advance(rig.hub, 20, NULL), -EOWNERDEAD);
+		expect_told(&rig, timer);
+		rig_close(&rig);
+		_exit(EXIT_SUCCESS);
+	}
+	child_ends_well(child);
+	expect_empty(rig.queue);
+	advance(rig.hub, 20);
+	expect_eq(take_one(rig.queue).data, 1);
+	rig_close(&rig);
+}
+END_TEST
+
 static atomic_bool crowd_stop;
 
 static void *arm_and_take(void *arg)
@@ -212,6 +237,7 @@ int main(int argc, char **argv)
 	tests_add(fork_child_may_close, 60);
 	tests_add(fork_child_may_open_a_hub_of_its_own, 60);
 	tests_add(fork_child_may_just_leave, 60);
+	tests_add(fork_child_of_a_manual_hub_is_told, 60);
 	tests_add(fork_child_close_leaves_no_fd, 60);
 	tests_add(fork_in_the_middle_of_others_calls, 60);
 	return tests_run();

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define UNTOUCHED UINT64_C(0x5ca1ab1e0ddba11)
@@ -67,6 +68,53 @@ START_TEST(misuse_of_open)
 	expect_eq(timerhub_open(NULL, NULL), -EINVAL);
 	expect_eq(process_fd_count(), fds);
 	process_settles_at_threads(threads);
+}
+END_TEST
+
+/* So many hubs of a process can be observable at a time; one more is refused, and costs nothing. */
+#define OBSERVABLE_MAX 256
+
+START_TEST(misuse_by_too_many_observable_hubs)
+{
+	struct timerhub_config config = { .size = sizeof(config),
+		                          .flags = TIMERHUB_MANUAL | TIMERHUB_OBSERVABLE,
+		                          .timers_max = 1 };
+	struct timerhub *hubs[OBSERVABLE_MAX];
+	struct timerhub *hub = untouched;
+	unsigned fds;
+
+	for (unsigned i = 0; i < OBSERVABLE_MAX; i++)
+		expect_eq(timerhub_open(&hubs[i], &config), 0);
+	fds = process_fd_count();
+	expect_eq(timerhub_open(&hub, &config), -ENOSPC);
+	expect(hub == untouched);
+	expect_eq(process_fd_count(), fds);
+	timerhub_close(hubs[7]);
+	expect_eq(timerhub_open(&hubs[7], &config), 0);
+	for (unsigned i = 0; i < OBSERVABLE_MAX; i++)
+		timerhub_close(hubs[i]);
+}
+END_TEST
+
+/* The board is a file to the kernel: one that is too large is refused, without a signal. */
+START_TEST(misuse_by_observable_beyond_the_file_size_limit)
+{
+	struct timerhub_config config = { .size = sizeof(config),
+		                          .flags = TIMERHUB_MANUAL | TIMERHUB_OBSERVABLE,
+		                          .timers_max = 1 };
+	struct timerhub *hub = untouched;
+	struct rlimit before, small;
+	unsigned fds = process_fd_count();
+	int result;
+
+	expect_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
+	small = (struct rlimit){ .rlim_cur = 4096, .rlim_max = before.rlim_max };
+	expect_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
+	result = timerhub_open(&hub, &config);
+	expect_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
+	expect_eq(result, -EFBIG);
+	expect(hub == untouched);
+	expect_eq(process_fd_count(), fds);
 }
 END_TEST
 
@@ -146,6 +194,8 @@ START_TEST(misuse_of_sizes_reads_nothing_beyond)
 	pair[1] = pair[0];
 	pair[1].size = 4096;
 	expect_eq(timerhub_arm_many(rig.queue, pair, 2, &timer), -EINVAL);
+	pair[1].size = 0x7fffffff;
+	expect_eq(timerhub_arm(rig.queue, &pair[1], &timer), -E2BIG);
 	expect(timer == UNTOUCHED);
 	free(small);
 	rig_close(&rig);
@@ -212,6 +262,8 @@ START_TEST(misuse_of_arm)
 		{ { .size = sizeof(struct timerhub_spec),
 		    .flags = TIMERHUB_ABSOLUTE,
 		    .expires_ns = UINT64_MAX - 1 },
+		  -ERANGE },
+		{ { .size = sizeof(struct timerhub_spec), .interval_ns = UINT64_C(1) << 63 },
 		  -ERANGE },
 	};
 	struct rig rig = rig_manual(4);
@@ -508,6 +560,8 @@ int main(int argc, char **argv)
 {
 	tests_begin("misuse", argc, argv);
 	tests_add(misuse_of_open, 30);
+	tests_add(misuse_by_too_many_observable_hubs, 60);
+	tests_add(misuse_by_observable_beyond_the_file_size_limit, 30);
 	tests_add(misuse_of_sizes, 30);
 	tests_add(misuse_of_sizes_reads_nothing_beyond, 30);
 	tests_add(misuse_of_a_stride_is_told, 30);

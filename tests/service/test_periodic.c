@@ -127,6 +127,35 @@ static void collect(struct rig *rig, struct account *account, uint64_t periods)
 	}
 }
 
+/* The last deadline that there is. */
+#define LAST_NS ((UINT64_C(1) << 63) - 128)
+
+/* A period that would begin beyond the last deadline never comes; the timer lives. */
+START_TEST(periods_end_with_the_last_deadline)
+{
+	struct rig rig = rig_manual(1);
+	timerhub_timer timer = arm(rig.queue, SPEC(.flags = TIMERHUB_ABSOLUTE, .expires_ns = 64,
+	                                           .interval_ns = LAST_NS - 64));
+	struct timerhub_event event;
+	uint64_t left_ns = 0;
+
+	advance(rig.hub, 64);
+	expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
+	expect(event.expires_ns == 64 && event.count == 1);
+	expect_eq(timerhub_remaining(rig.hub, timer, &left_ns), 0);
+	expect_eq(left_ns, LAST_NS - 64);
+	advance(rig.hub, LAST_NS - 1);
+	expect_empty(rig.queue);
+	advance(rig.hub, LAST_NS);
+	expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
+	expect(event.expires_ns == LAST_NS && event.count == 1);
+	expect_eq(timerhub_remaining(rig.hub, timer, &left_ns), 0);
+	expect(left_ns == UINT64_MAX);
+	expect_eq(timerhub_cancel(rig.hub, timer), 0);
+	rig_close(&rig);
+}
+END_TEST
+
 START_TEST(periods_are_counted_after_silence)
 {
 	struct rig rig = rig_open(4);
@@ -290,6 +319,7 @@ int main(int argc, char **argv)
 	tests_add(periods_are_phase_locked_over_a_hundred_thousand, 60);
 	tests_add(periods_are_counted_after_silence_in_virtual_time, 30);
 	tests_add(periods_are_not_lost_in_a_huge_jump, 30);
+	tests_add(periods_end_with_the_last_deadline, 30);
 	tests_add(periods_are_counted_after_silence, 60);
 	tests_add(periods_are_counted_after_stop_and_continue, 60);
 	tests_add(periods_add_up_over_many_consumers, 60);

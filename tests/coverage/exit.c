@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * For tools/run-coverage: a forked child that calls _exit() writes down what it reached.
+ *
+ * Compiled twice. Into each program and library: it tells of its own way to write, for each has
+ * counters of its own. With PRELOADED, as a library to be preloaded: it keeps these, and calls them
+ * before the process ends. tools/run-coverage fails to reach what only children do without it.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+typedef void coverage_dump(void);
+
+#ifdef PRELOADED
+void coverage_at_exit(coverage_dump *dump);
+
+static coverage_dump *dumps[8];
+static unsigned dumps_count;
+
+void coverage_at_exit(coverage_dump *dump)
+{
+	if (dumps_count < sizeof(dumps) / sizeof(dumps[0]))
+		dumps[dumps_count++] = dump;
+}
+
+void _exit(int status)
+{
+	while (dumps_count > 0)
+		dumps[--dumps_count]();
+	for (;;)
+		(void)syscall(SYS_exit_group, status);
+}
+#else
+void __gcov_dump(void);
+
+static __attribute__((constructor)) void coverage_enlist(void)
+{
+	void (*enlist)(coverage_dump *) =
+		(void (*)(coverage_dump *))dlsym(RTLD_DEFAULT, "coverage_at_exit");
+
+	if (enlist)
+		enlist(__gcov_dump);
+}
+#endif
