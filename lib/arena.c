@@ -20,16 +20,24 @@
  * Another CPU's stack is taken from, rather than a slot never used, if it holds this many: taking
  * the last few to and fro would cost more than the few slots. Not so where few were ever used.
  */
+#ifndef ARENA_STEAL_MIN
 #define ARENA_STEAL_MIN 32
+#endif
+#ifndef ARENA_FEW
 #define ARENA_FEW 512
+#endif
 /*
  * What was put last is taken first, while it is in this CPU's cache. But a stack keeps no more than
  * this many that are not its own: else after one thread's cancels the others find nothing near.
  */
+#ifndef ARENA_KEEP
 #define ARENA_KEEP 256
+#endif
 #define ARENA_SHARDS_MAX BOARD_SHARDS_MAX
 /* No more shards than leave each this many slots. */
+#ifndef ARENA_SHARD_SLOTS_MIN
 #define ARENA_SHARD_SLOTS_MIN 256
+#endif
 
 /* The link of a free slot: the slot below it, and how many there are from there down. */
 static uint64_t link_make(uint32_t below, uint32_t depth_below)

@@ -18,71 +18,103 @@ typedef _Atomic(uint32_t) atomic_u32;
 typedef _Atomic(uint64_t) atomic_u64;
 typedef _Atomic(void *) atomic_ptr;
 
+/*
+ * Called before each atomic step. Built for the simulation, the library may there be made to wait
+ * while other actors run (tests/simulation/scheduler.h); else this is nothing.
+ */
+#ifdef TIMERHUB_SIMULATION
+extern int simulation_steps_left;
+void simulation_switch(void);
+void simulation_relax(void); /* in place of a processor's pause: let others run, or time pass */
+static inline void atomic_step(void)
+{
+	if (--simulation_steps_left < 0)
+		simulation_switch();
+}
+#else
+static inline void atomic_step(void)
+{
+}
+#endif
+
 static inline uint64_t u64_load_relaxed(const atomic_u64 *word)
 {
+	atomic_step();
 	return atomic_load_explicit(word, memory_order_relaxed);
 }
 
 static inline uint64_t u64_load_acquire(const atomic_u64 *word)
 {
+	atomic_step();
 	return atomic_load_explicit(word, memory_order_acquire);
 }
 
 static inline uint64_t u64_load_seq_cst(const atomic_u64 *word)
 {
+	atomic_step();
 	return atomic_load_explicit(word, memory_order_seq_cst);
 }
 
 static inline void u64_store_relaxed(atomic_u64 *word, uint64_t value)
 {
+	atomic_step();
 	atomic_store_explicit(word, value, memory_order_relaxed);
 }
 
 static inline void u64_store_release(atomic_u64 *word, uint64_t value)
 {
+	atomic_step();
 	atomic_store_explicit(word, value, memory_order_release);
 }
 
 static inline void u64_store_seq_cst(atomic_u64 *word, uint64_t value)
 {
+	atomic_step();
 	atomic_store_explicit(word, value, memory_order_seq_cst);
 }
 
 static inline bool u64_cas_relaxed(atomic_u64 *word, uint64_t *expected, uint64_t value)
 {
+	atomic_step();
 	return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_relaxed,
 	                                               memory_order_relaxed);
 }
 
 static inline bool u64_cas_acq_rel(atomic_u64 *word, uint64_t *expected, uint64_t value)
 {
+	atomic_step();
 	return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_acq_rel,
 	                                               memory_order_acquire);
 }
 
 static inline bool u64_cas_seq_cst(atomic_u64 *word, uint64_t *expected, uint64_t value)
 {
+	atomic_step();
 	return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_seq_cst,
 	                                               memory_order_seq_cst);
 }
 
 static inline uint64_t u64_exchange_acq_rel(atomic_u64 *word, uint64_t value)
 {
+	atomic_step();
 	return atomic_exchange_explicit(word, value, memory_order_acq_rel);
 }
 
 static inline uint64_t u64_fetch_add_relaxed(atomic_u64 *word, uint64_t value)
 {
+	atomic_step();
 	return atomic_fetch_add_explicit(word, value, memory_order_relaxed);
 }
 
 static inline uint64_t u64_fetch_add_seq_cst(atomic_u64 *word, uint64_t value)
 {
+	atomic_step();
 	return atomic_fetch_add_explicit(word, value, memory_order_seq_cst);
 }
 
 static inline uint64_t u64_fetch_and_seq_cst(atomic_u64 *word, uint64_t value)
 {
+	atomic_step();
 	return atomic_fetch_and_explicit(word, value, memory_order_seq_cst);
 }
 
@@ -94,88 +126,105 @@ static inline void u64_count(atomic_u64 *counter, uint64_t more)
 
 static inline uint32_t u32_load_relaxed(const atomic_u32 *word)
 {
+	atomic_step();
 	return atomic_load_explicit(word, memory_order_relaxed);
 }
 
 static inline uint32_t u32_load_acquire(const atomic_u32 *word)
 {
+	atomic_step();
 	return atomic_load_explicit(word, memory_order_acquire);
 }
 
 static inline uint32_t u32_load_seq_cst(const atomic_u32 *word)
 {
+	atomic_step();
 	return atomic_load_explicit(word, memory_order_seq_cst);
 }
 
 static inline void u32_store_relaxed(atomic_u32 *word, uint32_t value)
 {
+	atomic_step();
 	atomic_store_explicit(word, value, memory_order_relaxed);
 }
 
 static inline void u32_store_release(atomic_u32 *word, uint32_t value)
 {
+	atomic_step();
 	atomic_store_explicit(word, value, memory_order_release);
 }
 
 static inline void u32_store_seq_cst(atomic_u32 *word, uint32_t value)
 {
+	atomic_step();
 	atomic_store_explicit(word, value, memory_order_seq_cst);
 }
 
 static inline bool u32_cas_relaxed(atomic_u32 *word, uint32_t *expected, uint32_t value)
 {
+	atomic_step();
 	return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_relaxed,
 	                                               memory_order_relaxed);
 }
 
 static inline uint32_t u32_fetch_add_seq_cst(atomic_u32 *word, uint32_t value)
 {
+	atomic_step();
 	return atomic_fetch_add_explicit(word, value, memory_order_seq_cst);
 }
 
 static inline uint32_t u32_exchange_seq_cst(atomic_u32 *word, uint32_t value)
 {
+	atomic_step();
 	return atomic_exchange_explicit(word, value, memory_order_seq_cst);
 }
 
 static inline void *ptr_load_relaxed(const atomic_ptr *word)
 {
+	atomic_step();
 	return atomic_load_explicit(word, memory_order_relaxed);
 }
 
 static inline void *ptr_load_seq_cst(const atomic_ptr *word)
 {
+	atomic_step();
 	return atomic_load_explicit(word, memory_order_seq_cst);
 }
 
 static inline void *ptr_load_acquire(const atomic_ptr *word)
 {
+	atomic_step();
 	return atomic_load_explicit(word, memory_order_acquire);
 }
 
 static inline void ptr_store_release(atomic_ptr *word, void *value)
 {
+	atomic_step();
 	atomic_store_explicit(word, value, memory_order_release);
 }
 
 static inline void *ptr_exchange_acq_rel(atomic_ptr *word, void *value)
 {
+	atomic_step();
 	return atomic_exchange_explicit(word, value, memory_order_acq_rel);
 }
 
 static inline void *ptr_exchange_seq_cst(atomic_ptr *word, void *value)
 {
+	atomic_step();
 	return atomic_exchange_explicit(word, value, memory_order_seq_cst);
 }
 
 static inline bool ptr_cas_seq_cst(atomic_ptr *word, void **expected, void *value)
 {
+	atomic_step();
 	return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_seq_cst,
 	                                               memory_order_seq_cst);
 }
 
 static inline bool ptr_cas_acq_rel(atomic_ptr *word, void **expected, void *value)
 {
+	atomic_step();
 	return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_acq_rel,
 	                                               memory_order_acquire);
 }
@@ -183,7 +232,9 @@ static inline bool ptr_cas_acq_rel(atomic_ptr *word, void **expected, void *valu
 /* Tell the processor that this is a spin loop. */
 static inline void cpu_relax(void)
 {
-#if defined(__x86_64__) || defined(__i386__)
+#if defined(TIMERHUB_SIMULATION)
+	simulation_relax();
+#elif defined(__x86_64__) || defined(__i386__)
 	__builtin_ia32_pause();
 #elif defined(__aarch64__)
 	__asm__ __volatile__("yield");

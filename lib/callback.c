@@ -13,7 +13,9 @@
 #include "check.h"
 #include "futex.h"
 
+#ifndef CALLBACKS_MAX
 #define CALLBACKS_MAX 16384
+#endif
 
 #define NOW_RUNNING ((uint64_t)1) /* decided: the callback runs, or is about to */
 #define NOW_WAITED ((uint64_t)2)  /* somebody waits for its end */
@@ -23,8 +25,21 @@
 /* How long to sleep until a thread has decided what it delivers, or a cell may be free. */
 #define CALLBACK_NAP_NS 50000
 
+#ifdef TIMERHUB_SIMULATION
+void *simulation_thread(void);
+static void *thread_self(void)
+{
+	return simulation_thread();
+}
+#else
 /* Its address names the thread. It is reached without a call, so without allocating it. */
 static _Thread_local char this_thread __attribute__((tls_model("initial-exec")));
+
+static void *thread_self(void)
+{
+	return &this_thread;
+}
+#endif
 
 int callbacks_open(struct callbacks *callbacks)
 {
@@ -46,7 +61,7 @@ static bool callback_claim(struct callback *callback)
 	void *nobody = NULL;
 
 	return ptr_load_acquire(&callback->thread) == NULL &&
-	       ptr_cas_acq_rel(&callback->thread, &nobody, &this_thread);
+	       ptr_cas_acq_rel(&callback->thread, &nobody, thread_self());
 }
 
 static void callbacks_raise_end(struct callbacks *callbacks, uint32_t end)
@@ -120,7 +135,7 @@ bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle)
 		uint64_t now;
 
 		/* Relaxed, both: only what this thread itself has written counts. */
-		if (ptr_load_relaxed(&callback->thread) != &this_thread)
+		if (ptr_load_relaxed(&callback->thread) != thread_self())
 			continue;
 		now = u64_load_relaxed(&callback->now);
 		/* Undecided: we are in a signal handler, and would wait for ourselves. */

@@ -4,14 +4,14 @@
  *
  * Asked once or twice in every arm and cancel, so it is read where the kernel itself leaves it
  * whenever it moves a thread (restartable sequences, Linux 4.18), if the C library has registered
- * that place and tells where it is.
+ * that place and tells where it is. Not in the simulation, where nothing may come from the machine.
  */
 #ifndef TIMERHUB_CPU_H
 #define TIMERHUB_CPU_H
 
 #include <stdint.h>
 
-#if defined(__GLIBC__)
+#if defined(__GLIBC__) && !defined(TIMERHUB_SIMULATION)
 #if __GLIBC_PREREQ(2, 35)
 #include <sys/rseq.h>
 #define CPU_HAS_RSEQ 1

@@ -25,11 +25,17 @@
 #define INBOX_LINE (CACHE_LINE_BYTES / sizeof(atomic_u64))
 #define INBOX_LANES_MAX BOARD_LANES_MAX
 /* No more lanes than leave each this many cells. */
+#ifndef INBOX_LANE_CELLS_MIN
 #define INBOX_LANE_CELLS_MIN 256
+#endif
 /* The owner is to look at this many though nothing is due: soon they would be in no cache. */
+#ifndef INBOX_MANY
 #define INBOX_MANY 32768
+#endif
 /* Threads that can be stopped between claiming a push and pushing: see submit.c. */
+#ifndef INBOX_SPARE_CELLS
 #define INBOX_SPARE_CELLS 1024
+#endif
 
 int inbox_open(struct inbox *inbox, uint32_t capacity)
 {

@@ -16,7 +16,9 @@
 #include "check.h"
 
 /* Do not go back to the beginning for less than this many cells (32 KiB). */
+#ifndef OUTBOX_RESTART
 #define OUTBOX_RESTART 4096
+#endif
 
 int outbox_open(struct outbox *outbox, uint32_t capacity)
 {

@@ -30,11 +30,15 @@
 /* How many expiries ahead their memory is fetched. */
 #define OWNER_AHEAD 12
 /* Events put into a queue before consumers are let at them. */
+#ifndef OWNER_PUBLISH_BATCH
 #define OWNER_PUBLISH_BATCH 64
+#endif
 /* After so many refusals in a row to sleep in io_uring, use the other sleeper for good. */
 #define OWNER_SLEEP_FAILURES_MAX 3
 /* More expiries than this in a millisecond are a crowd: then the owner looks only so often. */
+#ifndef OWNER_CROWD
 #define OWNER_CROWD 128
+#endif
 #define OWNER_CROWD_NS 1000000
 #define OWNER_GATHER_NS 250000
 /* How often to look at a clock that may be set without our being told. */

@@ -11,7 +11,9 @@
 #define RUN_DIGIT_BITS 8
 #define RUN_DIGITS (1u << RUN_DIGIT_BITS)
 /* Below this many, sorting by insertion is quicker than counting digits. */
+#ifndef RUN_INSERTION_MAX
 #define RUN_INSERTION_MAX 24
+#endif
 /* How far ahead filings are fetched while they are written. */
 #define RUN_AHEAD 16
 

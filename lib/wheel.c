@@ -19,7 +19,9 @@
 #include "check.h"
 
 /* A bound that may be too low is made exact where that takes at most this many chunks. */
+#ifndef WHEEL_RESCAN_CHUNKS_MAX
 #define WHEEL_RESCAN_CHUNKS_MAX 8
+#endif
 
 void wheel_init(struct wheel *wheel, struct wheel_level *levels, struct wheel_chunk *chunks,
                 struct timer_filing *filings)

@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See kernel.h. Memory comes from a pool, because a thousand mappings a second cost more than what
+ * is done in them; it is zeroed when released, and poisoned for AddressSanitizer.
+ */
+#include "kernel.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "report.h"
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define WITH_ASAN 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define WITH_ASAN 1
+#endif
+#ifdef WITH_ASAN
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(begin, bytes) ((void)(begin), (void)(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(begin, bytes) ((void)(begin), (void)(bytes))
+#endif
+
+#define BELL_FIRST_FD 1000
+#define BELLS_MAX 32
+#define REGIONS_MAX 64
+#define POOL_BYTES ((size_t)256 << 20)
+/* Regions larger than this are mostly untouched: the real kernel zeroes them page by page. */
+#define REGION_LARGE_BYTES ((size_t)1 << 20)
+
+struct kernel kernel;
+static struct bell bells[BELLS_MAX];
+
+/* What was ever given out; sizes are powers of two, so that they are used again. */
+static struct region {
+	char *base;
+	size_t bytes; /* of the region */
+	size_t asked; /* of it, in use; 0: free */
+} regions[REGIONS_MAX];
+static unsigned regions_made;
+static char *pool;
+static size_t pool_used;
+
+static struct {
+	void *(*start)(void *argument);
+	void *argument;
+} thread_born;
+
+void kernel_begin(struct dice dice)
+{
+	kernel = (struct kernel){ .dice = dice };
+	kernel.fail_one_in = dice_one_in(&kernel.dice, 2) ? 0 : 4;
+	kernel.refuse_one_in = dice_one_in(&kernel.dice, 4) ? 8 : 0;
+	kernel.ring_refused = dice_one_in(&kernel.dice, 4);
+	kernel.cpus = 1u << dice_below(&kernel.dice, 3);
+	kernel.clock = CLOCK_MONOTONIC;
+	ring_begin();
+	timerfd_begin();
+}
+
+bool kernel_refuses(void)
+{
+	return kernel.refuse_after > 0 && --kernel.refuse_after == 0;
+}
+
+bool kernel_interrupts(void)
+{
+	return kernel.fail_one_in > 0 && dice_one_in(&kernel.dice, kernel.fail_one_in);
+}
+
+bool kernel_denies(void)
+{
+	return kernel.refuse_one_in > 0 && dice_one_in(&kernel.dice, kernel.refuse_one_in);
+}
+
+/* ---- processors ---- */
+
+int __wrap_sched_yield(void);
+int __wrap_sched_getcpu(void);
+long __wrap_sysconf(int name);
+long __real_sysconf(int name);
+int __wrap_prctl(int option, ...);
+
+int __wrap_sched_yield(void)
+{
+	scheduler_yield();
+	return 0;
+}
+
+int __wrap_sched_getcpu(void)
+{
+	unsigned home = (unsigned)(scheduler.current - scheduler.actors);
+
+	if ((scheduler.switches & 15) == 0)
+		home++;
+	return (int)(home & (kernel.cpus - 1));
+}
+
+long __wrap_sysconf(int name)
+{
+	/* The rest is asked by a sanitizer that is linked in. */
+	return name == _SC_NPROCESSORS_CONF ? (long)kernel.cpus : __real_sysconf(name);
+}
+
+int __wrap_prctl(int option, ...)
+{
+	(void)option;
+	return 0;
+}
+
+/* ---- eventfds ---- */
+
+int __wrap_eventfd(unsigned count, int flags);
+int __wrap_close(int fd);
+int __wrap_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
+                 const sigset_t *mask);
+
+struct bell *kernel_bell(int fd)
+{
+	struct bell *bell = &bells[fd - BELL_FIRST_FD];
+
+	if (fd < BELL_FIRST_FD || fd >= BELL_FIRST_FD + BELLS_MAX || !bell->open)
+		report_failure("descriptor %d is not open", fd);
+	return bell;
+}
+
+bool kernel_readable(int fd)
+{
+	return fd == TIMERFD_FD ? timerfd_readable() : kernel_bell(fd)->count > 0;
+}
+
+int __wrap_eventfd(unsigned count, int flags)
+{
+	(void)flags;
+	scheduler_step();
+	if (kernel_refuses()) {
+		errno = EMFILE;
+		return -1;
+	}
+	for (int i = 0; i < BELLS_MAX; i++)
+		if (!bells[i].open) {
+			bells[i] = (struct bell){ .open = true, .count = count };
+			kernel.bells++;
+			return BELL_FIRST_FD + i;
+		}
+	report_failure("too many descriptors");
+}
+
+int __wrap_close(int fd)
+{
+	scheduler_step();
+	if (fd == TIMERFD_FD) {
+		timerfd_close();
+		return 0;
+	}
+	kernel_bell(fd)->open = false;
+	kernel.bells--;
+	return 0;
+}
+
+static long bell_write(int fd, uint64_t more)
+{
+	struct bell *bell = kernel_bell(fd);
+
+	if (bell->count > UINT64_MAX - 1 - more) {
+		errno = EAGAIN;
+		return -1;
+	}
+	report_tell("  ring %d", fd);
+	bell->count += more;
+	bell->edges++;
+	scheduler_wake(bell, UINT_MAX);
+	ring_notice(fd);
+	return sizeof(more);
+}
+
+static long bell_read(int fd, uint64_t *ret_count)
+{
+	struct bell *bell = kernel_bell(fd);
+
+	if (bell->count == 0) {
+		errno = EAGAIN;
+		return -1;
+	}
+	*ret_count = bell->count;
+	bell->count = 0;
+	return sizeof(*ret_count);
+}
+
+void kernel_read(int fd)
+{
+	uint64_t count;
+
+	scheduler_step();
+	(void)bell_read(fd, &count);
+}
+
+void kernel_poll_level(int fd, uint64_t until_ns)
+{
+	struct bell *bell = kernel_bell(fd);
+
+	scheduler_step();
+	while (bell->count == 0 && scheduler.now_ns < until_ns)
+		scheduler_block(bell, until_ns);
+}
+
+void kernel_poll_edge(int fd, uint64_t edges, uint64_t until_ns)
+{
+	struct bell *bell = kernel_bell(fd);
+
+	scheduler_step();
+	while (bell->edges == edges && scheduler.now_ns < until_ns)
+		scheduler_block(bell, until_ns);
+}
+
+void kernel_owner_sleeps(const void *on, uint64_t timeout_ns)
+{
+	uint64_t until_ns = UINT64_MAX, alarm_ns = timerfd_at_ns();
+
+	kernel.owner_until_ns = timerfd_at_clock_ns();
+	if (timeout_ns != UINT64_MAX) {
+		uint64_t by_reading_ns = kernel.owner_read_ns + timeout_ns + kernel.ahead_ns;
+
+		until_ns = scheduler.now_ns + timeout_ns;
+		if (by_reading_ns < kernel.owner_until_ns)
+			kernel.owner_until_ns = by_reading_ns;
+	}
+	report_tell("  owner sleeps until %" PRIu64, kernel.owner_until_ns);
+	kernel.owner_sleeps = true;
+	scheduler_block(on, alarm_ns < until_ns ? alarm_ns : until_ns);
+	kernel.owner_sleeps = false;
+	kernel.owner_latest_ns = 0;
+	timerfd_look();
+}
+
+static uint64_t timeout_of(const struct timespec *timeout)
+{
+	uint64_t ns;
+
+	if (!timeout)
+		return UINT64_MAX;
+	if (timeout->tv_sec < 0 || timeout->tv_nsec < 0 || timeout->tv_nsec > 999999999)
+		report_failure("a timeout that the kernel would refuse");
+	ns = (uint64_t)timeout->tv_sec * 1000000000u + (uint64_t)timeout->tv_nsec;
+	/* As the kernel: what lies too far is at the end of time. */
+	return ns > UINT64_MAX - 1 - scheduler.now_ns ? UINT64_MAX - 1 - scheduler.now_ns : ns;
+}
+
+/* How many are readable; says which. */
+static int poll_look(struct pollfd *fds, nfds_t count)
+{
+	int ready = 0;
+
+	timerfd_look();
+	for (nfds_t i = 0; i < count; i++) {
+		fds[i].revents = fds[i].fd >= 0 && kernel_readable(fds[i].fd) ? POLLIN : 0;
+		ready += fds[i].revents != 0;
+	}
+	return ready;
+}
+
+/* The first is the bell, the second the timerfd or none. */
+int __wrap_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
+                 const sigset_t *mask)
+{
+	uint64_t timeout_ns = timeout_of(timeout), begin_ns;
+	int ready;
+
+	scheduler_step();
+	begin_ns = scheduler.now_ns;
+	if (count != 2 || mask || (fds[1].fd >= 0 && fds[1].fd != TIMERFD_FD))
+		report_failure("this kind of poll is not simulated");
+	if (kernel_denies()) {
+		errno = ENOMEM;
+		return -1;
+	}
+	ready = poll_look(fds, count);
+	if (ready == 0 && timeout_ns > 0 && !kernel_interrupts()) {
+		kernel_owner_sleeps(kernel_bell(fds[0].fd), timeout_ns);
+		ready = poll_look(fds, count);
+	}
+	if (ready > 0)
+		return ready;
+	if (timeout_ns != UINT64_MAX && scheduler.now_ns - begin_ns >= timeout_ns)
+		return 0;
+	errno = EINTR;
+	return -1;
+}
+
+/* ---- futex; read and write, which the library calls by number ---- */
+
+long __wrap_syscall(long number, ...);
+
+static long futex(const uint32_t *word, int operation, uint32_t value,
+                  const struct timespec *timeout)
+{
+	uint64_t timeout_ns;
+
+	if (operation == FUTEX_WAKE_PRIVATE) {
+		scheduler_wake(word, value);
+		return 0;
+	}
+	if (operation != FUTEX_WAIT_PRIVATE)
+		report_failure("futex operation %d is not simulated", operation);
+	timeout_ns = timeout_of(timeout);
+	errno = EAGAIN;
+	if (__atomic_load_n(word, __ATOMIC_SEQ_CST) == value && !kernel_interrupts())
+		scheduler_block(word, timeout ? scheduler.now_ns + timeout_ns : UINT64_MAX);
+	return -1;
+}
+
+long __wrap_syscall(long number, ...)
+{
+	va_list arguments;
+	long result = -1;
+
+	scheduler_step();
+	va_start(arguments, number);
+	if (number == SYS_futex) {
+		const uint32_t *word = va_arg(arguments, const uint32_t *);
+		int operation = va_arg(arguments, int);
+		uint32_t value = va_arg(arguments, uint32_t);
+
+		result = futex(word, operation, value, va_arg(arguments, const struct timespec *));
+	} else if (number == SYS_write || number == SYS_read) {
+		int fd = va_arg(arguments, int);
+		uint64_t *value = va_arg(arguments, uint64_t *);
+
+		result = number == SYS_write ? bell_write(fd, *value) : bell_read(fd, value);
+	} else {
+		report_failure("system call %ld is not simulated", number);
+	}
+	va_end(arguments);
+	return result;
+}
+
+/* ---- memory ---- */
+
+void *__real_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
+int __real_madvise(void *address, size_t bytes, int advice);
+int __real_posix_memalign(void **ret_memory, size_t alignment, size_t bytes);
+void *__wrap_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
+void *__wrap_mmap64(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
+int __wrap_munmap(void *address, size_t bytes);
+int __wrap_madvise(void *address, size_t bytes, int advice);
+int __wrap_posix_memalign(void **ret_memory, size_t alignment, size_t bytes);
+
+/* A free region of this size, made if there is none. */
+static struct region *region_find(size_t bytes)
+{
+	struct region *region = regions;
+
+	for (; region < regions + regions_made; region++)
+		if (region->asked == 0 && region->bytes == bytes)
+			return region;
+	if (!pool)
+		pool = __real_mmap(NULL, POOL_BYTES, PROT_READ | PROT_WRITE,
+		                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (regions_made == REGIONS_MAX || pool_used + bytes > POOL_BYTES)
+		report_failure("the simulated kernel is out of memory");
+	*region = (struct region){ .base = pool + pool_used, .bytes = bytes };
+	pool_used += bytes;
+	regions_made++;
+	return region;
+}
+
+void *__wrap_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+	size_t rounded = (size_t)1 << (64 - __builtin_clzll(bytes - 1));
+	struct region *region;
+
+	if (address || fd != -1 || offset != 0 || (flags & MAP_ANONYMOUS) == 0 ||
+	    protection != (PROT_READ | PROT_WRITE))
+		report_failure("this kind of mapping is not simulated");
+	scheduler_step();
+	if (kernel_refuses()) {
+		errno = ENOMEM;
+		return MAP_FAILED;
+	}
+	region = region_find(rounded < 4096 ? 4096 : rounded);
+	region->asked = bytes;
+	ASAN_UNPOISON_MEMORY_REGION(region->base, (bytes + 4095) & ~(size_t)4095);
+	kernel.regions++;
+	return region->base;
+}
+
+/* What mmap() is called where offsets have 64 bits by request. */
+void *__wrap_mmap64(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+	return __wrap_mmap(address, bytes, protection, flags, fd, offset);
+}
+
+int __wrap_munmap(void *address, size_t bytes)
+{
+	struct region *region = regions;
+
+	scheduler_step();
+	while (region < regions + regions_made && region->base != address)
+		region++;
+	if (region == regions + regions_made || region->asked != bytes)
+		report_failure("what is unmapped was not mapped");
+	bytes = (bytes + 4095) & ~(size_t)4095;
+	if (bytes > REGION_LARGE_BYTES) {
+		(void)__real_madvise(region->base, bytes, MADV_DONTNEED);
+	} else {
+		memset(region->base, 0, bytes);
+		ASAN_POISON_MEMORY_REGION(region->base, bytes);
+	}
+	region->asked = 0;
+	kernel.regions--;
+	return 0;
+}
+
+int __wrap_madvise(void *address, size_t bytes, int advice)
+{
+	(void)address;
+	(void)bytes;
+	(void)advice;
+	if (!kernel_refuses())
+		return 0;
+	errno = EINVAL;
+	return -1;
+}
+
+int __wrap_posix_memalign(void **ret_memory, size_t alignment, size_t bytes)
+{
+	return kernel_refuses() ? ENOMEM : __real_posix_memalign(ret_memory, alignment, bytes);
+}
+
+/* ---- threads ---- */
+
+int __wrap_pthread_create(pthread_t *ret_thread, const pthread_attr_t *attributes,
+                          void *(*start)(void *argument), void *argument);
+int __wrap_pthread_join(pthread_t thread, void **ret_result);
+int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *ret_before);
+
+static void thread_main(void *unused)
+{
+	(void)unused;
+	(void)thread_born.start(thread_born.argument);
+	kernel.threads--;
+}
+
+int __wrap_pthread_create(pthread_t *ret_thread, const pthread_attr_t *attributes,
+                          void *(*start)(void *argument), void *argument)
+{
+	(void)attributes;
+	if (kernel_refuses())
+		return EAGAIN;
+	thread_born.start = start;
+	thread_born.argument = argument;
+	kernel.threads++;
+	kernel.owner = scheduler_spawn(thread_main, NULL);
+	*ret_thread = (pthread_t)(kernel.owner - scheduler.actors);
+	scheduler_step();
+	return 0;
+}
+
+int __wrap_pthread_join(pthread_t thread, void **ret_result)
+{
+	struct actor *actor = &scheduler.actors[thread];
+
+	(void)ret_result;
+	while (!actor->over)
+		scheduler_block(actor, UINT64_MAX);
+	kernel.owner = NULL;
+	return 0;
+}
+
+int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *ret_before)
+{
+	(void)how;
+	(void)set;
+	(void)ret_before;
+	return 0;
+}

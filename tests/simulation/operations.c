@@ -1,0 +1,696 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What workers do: one call of the library, told to the oracle before and after. An operation is a
+ * number; with the seed it says who does what. What it is done to depends on what there is by then,
+ * so that a run from which operations were dropped still makes sense.
+ */
+#include "world.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "report.h"
+
+#define MANY_MAX 6
+#define EVENTS_MAX 40
+/* The clock is not set forward when it is beyond this. */
+#define CLOCK_SET_MAX_NS (UINT64_C(1) << 61)
+/* Dice of operations have this salt and their number. */
+#define OPERATION_SALT UINT64_C(0x100)
+
+/* ---- choices ---- */
+
+/* Where a level of the wheel, or a power of two, begins next; or one nanosecond beside it. */
+static uint64_t instant_at_edge(struct dice *dice, uint64_t now_ns)
+{
+	static const unsigned shifts[] = { 6, 6, 16, 16, 16, 28, 28, 40, 52 };
+	unsigned shift = shifts[dice_below(dice, 9)];
+	uint64_t edge = (now_ns >> shift) + 1 + dice_magnitude(dice, 4);
+
+	return (edge << shift) + dice_below(dice, 3) - 1;
+}
+
+/* A point in time; at most as far as can be kept, mostly. */
+static uint64_t random_instant(struct dice *dice)
+{
+	uint64_t now_ns = oracle_now_ns();
+	uint64_t ns = now_ns;
+
+	switch (dice_below(dice, 12) + 2 * world.deadline_style) {
+	case 0:
+		if (dice_one_in(dice, 8))
+			return NEVER;
+		ns += dice_magnitude(dice, 62);
+		break;
+	case 1:
+		ns -= ns > 1000 ? dice_magnitude(dice, 9) : 0;
+		break;
+	case 2:
+	case 3:
+	case 4:
+		ns += dice_magnitude(dice, 18);
+		break;
+	case 5:
+	case 6:
+		ns += dice_magnitude(dice, 36);
+		break;
+	case 7:
+	case 8:
+	case 9:
+		ns = instant_at_edge(dice, ns);
+		break;
+	case 10:
+	case 11:
+		if (oracle.active_count > 0 && dice_one_in(dice, 2)) {
+			const struct life *other =
+				oracle.active[dice_below(dice, oracle.active_count)];
+
+			if (other->writes_count > 0)
+				return other->writes[0].first_ns;
+		}
+		ns = world.instants[dice_below(dice, 4)];
+		if (ns < now_ns)
+			world.instants[dice_below(dice, 4)] = now_ns + dice_magnitude(dice, 30);
+		break;
+	case 12:
+		ns = now_ns + 64 * dice_below(dice, 4);
+		break;
+	default:
+		ns = now_ns + dice_below(dice, 300);
+		break;
+	}
+	return ns > DEADLINE_MAX_NS ? DEADLINE_MAX_NS : ns;
+}
+
+/* A timer: mostly a live one, else any that ever was; NULL if there never was one. */
+static struct life *random_life(struct dice *dice)
+{
+	if (oracle.lives_count == 0)
+		return NULL;
+	if (oracle.active_count > 0 && !dice_one_in(dice, 8))
+		return oracle.active[dice_below(dice, oracle.active_count)];
+	return &oracle.lives[oracle.lives_count - 1 -
+	                     dice_below(dice, oracle.lives_count < 64 ? oracle.lives_count : 64)];
+}
+
+/* A queue that is open and stays so until queue_leave(); -1 if there is none. */
+static int queue_enter(struct dice *dice, const struct worker *consumer)
+{
+	int index = (int)dice_below(dice, world.queues_count);
+	struct world_queue *queue = &world.queues[index];
+
+	if (!queue->queue || queue->closing ||
+	    (consumer && queue->consumer >= 0 && queue->consumer != (int)consumer->index))
+		return -1;
+	queue->users++;
+	return index;
+}
+
+static void queue_leave(int index)
+{
+	if (--world.queues[index].users == 0)
+		scheduler_wake(&world.queues[index], 1);
+}
+
+/* ---- arm ---- */
+
+static void on_event(const struct timerhub_event *event);
+
+static struct timerhub_spec random_spec(struct dice *dice, unsigned queue)
+{
+	struct timerhub_spec spec = { .size = sizeof(spec), .expires_ns = random_instant(dice) };
+	unsigned kind = dice_below(dice, 8);
+
+	if (kind == 0)
+		spec.interval_ns = 1 + dice_magnitude(dice, dice_one_in(dice, 8) ? 62 : 26);
+	if (kind == 1)
+		spec.slack_ns = dice_magnitude(dice, 30);
+	if (world.queues[queue].dispatched || dice_one_in(dice, 4))
+		spec.fn = on_event;
+	if (spec.interval_ns > 0 || spec.expires_ns <= oracle_now_ns() || dice_one_in(dice, 2))
+		spec.flags = TIMERHUB_ABSOLUTE;
+	else if (spec.expires_ns != NEVER)
+		spec.expires_ns -= oracle_now_ns();
+	return spec;
+}
+
+/* What the spec's deadline is if the clock is read now. */
+static uint64_t spec_deadline_ns(const struct timerhub_spec *spec)
+{
+	if ((spec->flags & TIMERHUB_ABSOLUTE) != 0 || spec->expires_ns == NEVER)
+		return spec->expires_ns;
+	return spec->expires_ns + oracle_now_ns();
+}
+
+/* May this be refused because the clock has moved on since it was chosen? */
+static bool refusal_is_right(int result, uint64_t deadline_ns, uint64_t later_ns)
+{
+	return result == -EAGAIN || (result == -ERANGE && deadline_ns != NEVER &&
+	                             deadline_ns + later_ns > DEADLINE_MAX_NS);
+}
+
+static void operation_arm(struct worker *worker)
+{
+	struct dice *dice = &worker->dice;
+	int index = queue_enter(dice, NULL);
+	struct timerhub_spec spec;
+	struct life *life;
+	uint64_t begin_ns = oracle_now_ns(), later_ns, first_ns;
+	bool silent = dice_one_in(dice, 16);
+	int result;
+
+	if (index < 0)
+		return;
+	spec = random_spec(dice, (unsigned)index);
+	first_ns = spec_deadline_ns(&spec);
+	life = oracle_arm_begin((unsigned)index, &spec, first_ns);
+	spec.data = (uint64_t)(life - oracle.lives);
+	report_tell("arm %" PRIu64 " queue %d at %" PRIu64 " interval %" PRIu64 " slack %" PRIu64
+	            " flags %u",
+	            spec.data, index, first_ns, spec.interval_ns, spec.slack_ns, spec.flags);
+	world.relative += (spec.flags & TIMERHUB_ABSOLUTE) == 0;
+	if ((spec.flags & TIMERHUB_ABSOLUTE) == 0 && !spec.fn && spec.slack_ns == 0)
+		result = timerhub_after(world.queues[index].queue, spec.expires_ns, spec.data,
+		                        silent ? NULL : &life->handle);
+	else
+		result = timerhub_arm(world.queues[index].queue, &spec,
+		                      silent ? NULL : &life->handle);
+	world.relative -= (spec.flags & TIMERHUB_ABSOLUTE) == 0;
+	later_ns = (spec.flags & TIMERHUB_ABSOLUTE) != 0 ? 0 : oracle_now_ns() - begin_ns;
+	if (result != 0 && !refusal_is_right(result, first_ns, later_ns))
+		report_failure("arm returned %d", result);
+	oracle_arm_end(life, result, later_ns);
+	report_tell("arm %" PRIu64 " = %d", spec.data, result);
+	queue_leave(index);
+}
+
+static void operation_arm_many(struct worker *worker)
+{
+	struct dice *dice = &worker->dice;
+	unsigned count = 1 + dice_below(dice, MANY_MAX);
+	int index = queue_enter(dice, NULL);
+	struct timerhub_spec specs[MANY_MAX];
+	timerhub_timer timers[MANY_MAX] = { 0 };
+	struct life *lives[MANY_MAX];
+	uint64_t begin_ns = oracle_now_ns();
+	bool refusable = false;
+	int result;
+
+	if (index < 0)
+		return;
+	for (unsigned i = 0; i < count; i++) {
+		uint64_t first_ns;
+
+		specs[i] = random_spec(dice, (unsigned)index);
+		first_ns = spec_deadline_ns(&specs[i]);
+		lives[i] = oracle_arm_begin((unsigned)index, &specs[i], first_ns);
+		specs[i].data = (uint64_t)(lives[i] - oracle.lives);
+		refusable |= first_ns != NEVER && first_ns > DEADLINE_MAX_NS / 2;
+		report_tell("arm_many %" PRIu64 " queue %d at %" PRIu64 " interval %" PRIu64
+		            " slack %" PRIu64,
+		            specs[i].data, index, first_ns, specs[i].interval_ns,
+		            specs[i].slack_ns);
+	}
+	world.relative++;
+	result = timerhub_arm_many(world.queues[index].queue, specs, count, timers);
+	world.relative--;
+	if (result != (int)count && result != -EAGAIN && !(result == -ERANGE && refusable))
+		report_failure("arm_many returned %d", result);
+	for (unsigned i = 0; i < count; i++) {
+		uint64_t later_ns = oracle_now_ns() - begin_ns;
+
+		if (lives[i]->handle == 0)
+			lives[i]->handle = timers[i];
+		if (result >= 0 && lives[i]->handle != timers[i])
+			report_failure("arm_many told another handle than the event");
+		if ((specs[i].flags & TIMERHUB_ABSOLUTE) != 0)
+			later_ns = 0;
+		oracle_arm_end(lives[i], result < 0 ? result : 0, later_ns);
+	}
+	report_tell("arm_many = %d", result);
+	queue_leave(index);
+}
+
+/* ---- re-arm, cancel, remaining ---- */
+
+static void operation_rearm(struct worker *worker)
+{
+	struct dice *dice = &worker->dice;
+	struct life *life = random_life(dice);
+	uint64_t expires_ns = random_instant(dice);
+	uint64_t begin_ns = oracle_now_ns(), first_ns = expires_ns, begin, later_ns;
+	uint32_t flags = TIMERHUB_ABSOLUTE;
+	int result;
+
+	if (!life || life->handle == 0)
+		return;
+	/* Within the unit of the deadline that it has. */
+	if (dice_one_in(dice, 8) && life->writes_count > 0 && life->writes[0].first_ns != NEVER)
+		first_ns = expires_ns = (life->writes[0].first_ns | 63) - dice_below(dice, 64);
+	if (expires_ns > DEADLINE_MAX_NS && expires_ns != NEVER)
+		first_ns = expires_ns = DEADLINE_MAX_NS;
+	if (life->interval_ns == 0 && expires_ns != NEVER && expires_ns > begin_ns &&
+	    dice_one_in(dice, 3)) {
+		flags = 0;
+		expires_ns -= begin_ns;
+	}
+	begin = oracle_rearm_begin(life, first_ns)->begin;
+	report_tell("rearm %td to %" PRIu64 " flags %u", life - oracle.lives, first_ns, flags);
+	world.relative += flags == 0;
+	result = timerhub_rearm(world.hub, life->handle, expires_ns, flags);
+	world.relative -= flags == 0;
+	report_tell("rearm %td = %d", life - oracle.lives, result);
+	later_ns = flags == 0 ? oracle_now_ns() - begin_ns : 0;
+	if (result != 0 && result != -ENOENT &&
+	    (result == -EAGAIN || !refusal_is_right(result, first_ns, later_ns)))
+		report_failure("rearm returned %d", result);
+	oracle_rearm_end(life, begin, result, later_ns);
+}
+
+/* No callback of this timer runs any more, nor will, if it was armed before. */
+static void check_silent(struct life *life, uint64_t begin)
+{
+	for (unsigned i = 0; i < world.workers_count; i++)
+		if (world.workers[i].inside == life)
+			report_failure("timer %td was cancelled, and its callback still runs",
+			               life - oracle.lives);
+	life->silent |= life->armed < begin;
+}
+
+static void operation_cancel(struct worker *worker)
+{
+	struct dice *dice = &worker->dice;
+	struct life *life = random_life(dice);
+	timerhub_timer handle = 0;
+	/* From a callback it could wait for one that waits for this one. */
+	bool wait = dice_one_in(dice, 3) && !worker->inside && !worker->actor->in_signal;
+	uint64_t begin;
+	int result;
+
+	if (dice_one_in(dice, 64)) {
+		life = NULL;
+		handle = dice_one_in(dice, 2) ? 0 : dice_magnitude(dice, 25);
+	} else if (!life || life->handle == 0) {
+		return;
+	} else {
+		handle = life->handle;
+	}
+	oracle_call_begin(life);
+	begin = oracle_stamp();
+	report_tell("cancel%s %td", wait ? "_sync" : "", life ? life - oracle.lives : -1);
+	if (wait) {
+		result = timerhub_cancel_sync(world.hub, handle);
+		if (life)
+			check_silent(life, begin);
+	} else {
+		result = timerhub_cancel(world.hub, handle);
+	}
+	report_tell("cancel %td = %d", life ? life - oracle.lives : -1, result);
+	oracle_cancel_end(life, begin, result);
+}
+
+/*
+ * All at one instant, and of timers that nobody else has in hand: else nobody could tell which of
+ * them the count counts.
+ */
+static void operation_cancel_many(struct worker *worker)
+{
+	struct life *lives[MANY_MAX];
+	timerhub_timer timers[MANY_MAX];
+	unsigned count = 0;
+	uint64_t begin;
+	int result, live = 0;
+
+	for (unsigned i = 0; i < MANY_MAX; i++) {
+		struct life *life = random_life(&worker->dice);
+		bool unfit = !life || life->handle == 0 || life->calls > 0 ||
+		             oracle_taking(life->queue) || world.queues[life->queue].closing;
+
+		for (unsigned j = 0; j < count && !unfit; j++)
+			unfit = lives[j] == life;
+		if (unfit)
+			continue;
+		timers[count] = life->handle;
+		lives[count++] = life;
+		live += life->state == LIFE_LIVE;
+	}
+	begin = oracle_stamp();
+	scheduler_hold();
+	result = timerhub_cancel_many(world.hub, timers, count);
+	scheduler_release();
+	report_tell("cancel_many of %u = %d", count, result);
+	if (result != live)
+		report_failure("cancel_many returned %d for %d", result, live);
+	for (unsigned i = 0; i < count; i++) {
+		int each = lives[i]->state == LIFE_LIVE ? 0 : -ENOENT;
+
+		oracle_call_begin(lives[i]);
+		oracle_cancel_end(lives[i], begin, each);
+	}
+}
+
+static void operation_remaining(struct worker *worker)
+{
+	struct life *life = random_life(&worker->dice);
+	uint64_t remaining_ns = 0, begin, begin_ns = oracle_now_ns();
+	int result;
+
+	if (!life || life->handle == 0)
+		return;
+	oracle_call_begin(life);
+	begin = oracle_stamp();
+	result = timerhub_remaining(world.hub, life->handle, &remaining_ns);
+	oracle_remaining_end(life, begin, begin_ns, result, remaining_ns);
+}
+
+void operation_nested(void *argument)
+{
+	struct worker *worker = argument;
+	struct dice before = worker->dice;
+
+	report_tell("(in between)");
+	switch (dice_below(&worker->dice, 8)) {
+	case 0:
+	case 1:
+		if (!oracle_full())
+			operation_arm(worker);
+		break;
+	case 2:
+	case 3:
+	case 4:
+		operation_rearm(worker);
+		break;
+	case 5:
+	case 6:
+		operation_cancel(worker);
+		break;
+	default:
+		operation_remaining(worker);
+		break;
+	}
+	worker->dice = before;
+	(void)dice_roll(&worker->dice);
+}
+
+/* ---- drain, wait, dispatch ---- */
+
+static struct worker *current_worker(void)
+{
+	return scheduler.current->argument;
+}
+
+static void tell_event(const struct timerhub_event *event)
+{
+	report_tell("  event %" PRIu64 " due %" PRIu64 " count %" PRIu64, event->data,
+	            event->expires_ns, event->count);
+}
+
+static void on_event(const struct timerhub_event *event)
+{
+	struct worker *worker = current_worker();
+	struct life *life = &oracle.lives[event->data];
+
+	tell_event(event);
+	oracle_taken(worker->taking, event);
+	if (life->silent)
+		report_failure("timer %" PRIu64 " was cancelled, and its callback runs",
+		               event->data);
+	worker->inside = life;
+	if (dice_one_in(&worker->dice, 8) &&
+	    timerhub_cancel_sync(world.hub, event->timer) != -EDEADLK)
+		report_failure("who waits for himself is not told so");
+	if (dice_one_in(&worker->dice, 2) && !worker->actor->in_signal)
+		operation_nested(worker);
+	scheduler_step();
+	worker->inside = NULL;
+}
+
+static void take_events(const struct taking *taking, const struct timerhub_event *events, int count)
+{
+	for (int i = 0; i < count; i++) {
+		tell_event(&events[i]);
+		oracle_taken(taking, &events[i]);
+	}
+}
+
+static unsigned random_max(struct dice *dice)
+{
+	return dice_one_in(dice, 2) ? EVENTS_MAX : 1 + dice_below(dice, 4);
+}
+
+/*
+ * What a taking ends with. Alone, and empty: then the descriptor says so; unless the owner is just
+ * ringing, for what was taken already.
+ */
+static void take_end(struct taking *taking, int index, bool empty)
+{
+	bool undisturbed = scheduler.changes == taking->changes && taking->owner_slept &&
+	                   oracle.queues[index].takings == taking && !taking->next;
+
+	if (empty && undisturbed && kernel_readable(timerhub_queue_fd(world.queues[index].queue)))
+		report_failure("queue %d was found empty, and its descriptor is readable", index);
+	oracle_take_end(taking, empty);
+}
+
+static void queue_drain(struct worker *worker, int index, bool read_first)
+{
+	struct timerhub_queue *queue = world.queues[index].queue;
+	unsigned max = random_max(&worker->dice);
+	struct timerhub_event events[EVENTS_MAX];
+	struct taking taking;
+	int count;
+
+	oracle_take_begin(&taking, (unsigned)index);
+	if (read_first)
+		kernel_read(timerhub_queue_fd(queue));
+	report_tell("%s queue %d max %u", world.queues[index].dispatched ? "dispatch" : "drain",
+	            index, max);
+	if (world.queues[index].dispatched) {
+		worker->taking = &taking;
+		count = timerhub_dispatch(queue, max);
+		worker->taking = NULL;
+	} else {
+		count = timerhub_drain(queue, events, max);
+		if (count <= (int)max)
+			take_events(&taking, events, count);
+	}
+	report_tell("taken %d", count);
+	if (count < 0 || count > (int)max)
+		report_failure("drain returned %d", count);
+	take_end(&taking, index, count < (int)max);
+}
+
+static void operation_drain(struct worker *worker)
+{
+	int index = queue_enter(&worker->dice, worker);
+
+	if (index < 0)
+		return;
+	queue_drain(worker, index, false);
+	queue_leave(index);
+}
+
+/* As an event loop would: poll, perhaps read, drain. */
+static void operation_poll(struct worker *worker)
+{
+	struct dice *dice = &worker->dice;
+	int index = queue_enter(dice, worker);
+	uint64_t until_ns = scheduler.now_ns + dice_magnitude(dice, 30);
+	int fd;
+
+	if (index < 0)
+		return;
+	fd = timerhub_queue_fd(world.queues[index].queue);
+	report_tell("poll queue %d until %" PRIu64, index, until_ns);
+	if (world.queues[index].consumer >= 0 && dice_one_in(dice, 2)) {
+		worker->polls_edge = index;
+		kernel_poll_edge(fd, worker->edges[index], until_ns);
+		worker->polls_edge = -1;
+		worker->edges[index] = kernel_bell(fd)->edges;
+	} else {
+		kernel_poll_level(fd, until_ns);
+	}
+	if (kernel_readable(fd))
+		queue_drain(worker, index, dice_one_in(dice, 4));
+	queue_leave(index);
+}
+
+static void check_wait(int index, const struct taking *taking, int result, uint64_t until_ns)
+{
+	const struct world_queue *queue = &world.queues[index];
+
+	if (result > 0)
+		return;
+	if (result == 0 && scheduler.now_ns < until_ns)
+		report_failure("a wait ended before its time was over");
+	if (result == -ECANCELED && queue->interrupted < taking->begin)
+		report_failure("a wait was interrupted by nobody");
+	if (result == -ESHUTDOWN && !queue->closing && queue->closed < taking->begin)
+		report_failure("a wait was shut down on an open queue");
+	if (result < 0 && result != -ECANCELED && result != -ESHUTDOWN)
+		report_failure("wait returned %d", result);
+}
+
+static void operation_wait(struct worker *worker)
+{
+	struct dice *dice = &worker->dice;
+	int index = queue_enter(dice, worker);
+	uint64_t timeout_ns = dice_one_in(dice, 4) ? UINT64_MAX : dice_magnitude(dice, 34);
+	uint64_t until_ns = timeout_ns == UINT64_MAX ? UINT64_MAX : scheduler.now_ns + timeout_ns;
+	struct timerhub_event events[EVENTS_MAX];
+	unsigned max = random_max(dice);
+	struct taking taking;
+	int count;
+
+	if (index < 0)
+		return;
+	queue_leave(index); /* a wait may overlap the close */
+	oracle_take_begin(&taking, (unsigned)index);
+	worker->blocked_on = index;
+	worker->must_leave = false;
+	report_tell("wait queue %d max %u until %" PRIu64, index, max, until_ns);
+	count = timerhub_wait(world.queues[index].queue, events, max, timeout_ns);
+	report_tell("wait = %d", count);
+	worker->blocked_on = -1;
+	worker->must_leave = false;
+	if (count > (int)max)
+		report_failure("wait returned %d", count);
+	check_wait(index, &taking, count, until_ns);
+	take_events(&taking, events, count);
+	oracle_take_end(&taking, count == 0);
+}
+
+static void operation_interrupt(struct worker *worker)
+{
+	int index = queue_enter(&worker->dice, NULL);
+
+	if (index < 0)
+		return;
+	report_tell("interrupt queue %d", index);
+	for (unsigned i = 0; i < world.workers_count; i++)
+		if (world.workers[i].blocked_on == index && world.workers[i].actor->waits_on &&
+		    !world.workers[i].actor->in_signal)
+			world.workers[i].must_leave = true;
+	world.queues[index].interrupted = STAMP_NONE;
+	timerhub_interrupt(world.queues[index].queue);
+	world.queues[index].interrupted = oracle_stamp();
+	queue_leave(index);
+}
+
+/* ---- the rest ---- */
+
+static void operation_sleep(struct worker *worker)
+{
+	struct dice *dice = &worker->dice;
+	uint64_t until_ns = scheduler.now_ns + dice_magnitude(dice, 28);
+	uint64_t next_ns = oracle_next_ns();
+
+	if (dice_one_in(dice, 2) && next_ns != NEVER && next_ns < UINT64_C(5) << 60)
+		until_ns = next_ns + dice_below(dice, 3) - 1;
+	if (until_ns > scheduler.now_ns)
+		scheduler_block(NULL, until_ns);
+}
+
+/* Somebody sets the wall clock, forward or back; or the machine sleeps for a while. */
+static void operation_set_clock(struct worker *worker)
+{
+	struct dice *dice = &worker->dice;
+	uint64_t before_ns = kernel_clock_ns(), now_ns = before_ns, by_ns;
+
+	/* What a call in progress adds to would not be known. */
+	if (kernel.clock == CLOCK_MONOTONIC || world.relative > 0)
+		return;
+	by_ns = dice_magnitude(dice, dice_one_in(dice, 8) ? 60 : 36);
+	if (before_ns < CLOCK_SET_MAX_NS &&
+	    (kernel.clock != CLOCK_REALTIME || dice_one_in(dice, 2)))
+		now_ns += by_ns;
+	else if (kernel.clock == CLOCK_REALTIME)
+		now_ns -= by_ns < before_ns ? by_ns : before_ns - 1;
+	report_tell("clock set from %" PRIu64 " to %" PRIu64, before_ns, now_ns);
+	kernel_set_clock(now_ns);
+	oracle_clock_set(before_ns);
+}
+
+static void operation_reopen(struct worker *worker)
+{
+	int index = queue_enter(&worker->dice, NULL);
+	struct world_queue *queue;
+	uint64_t begin;
+
+	if (index < 0)
+		return;
+	queue = &world.queues[index];
+	queue->closing = true;
+	queue->users--;
+	while (queue->users > 0)
+		scheduler_block(queue, UINT64_MAX);
+	begin = oracle_drop_begin((unsigned)index);
+	report_tell("close queue %d", index);
+	timerhub_queue_close(queue->queue);
+	report_tell("closed queue %d", index);
+	queue->queue = NULL;
+	oracle_drop_end((unsigned)index, begin);
+	queue->closed = oracle_stamp();
+	scheduler_step();
+	world_open_queue((unsigned)index, &worker->dice);
+	queue->closing = false;
+}
+
+static void operation_do(struct worker *worker, unsigned kind)
+{
+	if (kind < 24)
+		operation_arm(worker);
+	else if (kind < 30)
+		operation_arm_many(worker);
+	else if (kind < 50)
+		operation_rearm(worker);
+	else if (kind < 62)
+		operation_cancel(worker);
+	else if (kind < 64)
+		operation_cancel_many(worker);
+	else if (kind < 67)
+		operation_remaining(worker);
+	else if (kind < 79)
+		operation_drain(worker);
+	else if (kind < 84)
+		operation_wait(worker);
+	else if (kind < 88)
+		operation_poll(worker);
+	else if (kind < 89)
+		operation_interrupt(worker);
+	else if (kind < 90)
+		operation_set_clock(worker);
+	else
+		operation_sleep(worker);
+}
+
+unsigned operation_worker(uint64_t seed, unsigned number, unsigned workers)
+{
+	struct dice dice = dice_new(seed, OPERATION_SALT + number);
+
+	return dice_below(&dice, workers);
+}
+
+void operation_run(struct worker *worker, unsigned number)
+{
+	struct dice dice = dice_new(world.plan->seed, OPERATION_SALT + number);
+	unsigned kind;
+
+	(void)dice_roll(&dice); /* who: see above */
+	kind = dice_below(&dice, 100);
+	worker->dice = dice;
+	worker->operation = number;
+	if (oracle.lives_count + 64 > LIVES_MAX)
+		return;
+	worker->actor->signal = operation_nested;
+	if (kind == 99 && dice_one_in(&dice, 4)) {
+		worker->actor->signal = NULL;
+		operation_reopen(worker);
+	} else {
+		operation_do(worker, kind);
+	}
+	worker->actor->signal = NULL;
+	if ((number & 3) == 0)
+		world_conserve();
+}

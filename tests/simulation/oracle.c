@@ -1,0 +1,824 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See oracle.h. Whoever is current calls, in between two steps of the library. Call A is before
+ * call B if A's end stamp is lower than B's begin stamp; else either order must do.
+ */
+#include "oracle.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "kernel.h"
+#include "report.h"
+
+struct oracle oracle;
+
+#define fail(...) report_failure(__VA_ARGS__)
+
+/* Which timer, in messages. */
+static unsigned life_number(const struct life *life)
+{
+	return (unsigned)(life - oracle.lives);
+}
+
+static _Noreturn void fail_early(const struct life *life, uint64_t deadline_ns)
+{
+	fail("timer %u, due at %" PRIu64 ", came early, at %" PRIu64, life_number(life),
+	     deadline_ns, oracle_now_ns());
+}
+
+/* Deadlines are kept in units of 64 ns; one that was moved has no nanoseconds below. */
+static uint64_t round_up(uint64_t ns)
+{
+	return ns == NEVER ? NEVER : (ns + 63) / 64 * 64;
+}
+
+void oracle_begin(unsigned capacity)
+{
+	oracle.lives_count = 0;
+	oracle.lingering = 0;
+	oracle.active_count = oracle.arming_count = oracle.occupancy_peak = 0;
+	oracle.capacity = capacity;
+	oracle.calls = 0;
+	oracle.stamp = oracle.clock_set = 0;
+	memset(oracle.queues, 0, sizeof(oracle.queues));
+	oracle.armed = oracle.delivered = oracle.retired = 0;
+	oracle.cancelled = oracle.dropped = oracle.overruns = 0;
+	oracle.manual_hub = NULL;
+	oracle.mover = NULL;
+	oracle.mover_sleeps = false;
+}
+
+uint64_t oracle_now_ns(void)
+{
+	uint64_t now_ns;
+
+	if (!oracle.manual_hub)
+		return kernel_clock_ns();
+	scheduler_hold();
+	now_ns = timerhub_now(oracle.manual_hub);
+	scheduler_release();
+	return now_ns;
+}
+
+uint64_t oracle_stamp(void)
+{
+	return ++oracle.stamp;
+}
+
+bool oracle_full(void)
+{
+	return oracle.lives_count == LIVES_MAX;
+}
+
+static bool life_active(const struct life *life)
+{
+	return life->state <= LIFE_LIVE;
+}
+
+/* Does the owner sleep, of its own will? */
+static bool oracle_mover_sleeps(void)
+{
+	return oracle.mover && oracle.mover->waits_on &&
+	       (oracle.mover_sleeps || kernel.owner_sleeps);
+}
+
+/* ---- lives ---- */
+
+static void life_activate(struct life *life)
+{
+	life->index = oracle.active_count;
+	oracle.active[oracle.active_count++] = life;
+}
+
+static void life_leave(struct life *life)
+{
+	struct life *last = oracle.active[--oracle.active_count];
+
+	oracle.active[life->index] = last;
+	last->index = life->index;
+}
+
+static void life_end(struct life *life, enum life_state state, uint64_t begin)
+{
+	if (life->missed < begin)
+		fail("timer %u was said to be no more before the call began that ended it",
+		     life_number(life));
+	if (life->state == LIFE_ARMING) { /* its arm has not returned yet */
+		oracle.armed++;
+		oracle.arming_count--;
+	}
+	life_leave(life);
+	life->state = state;
+	life->end_begin = begin;
+	life->end_end = oracle_stamp();
+}
+
+static struct write *life_write(struct life *life, uint64_t first_ns, uint64_t begin)
+{
+	struct write *write;
+
+	if (life->writes_count == WRITES_MAX) {
+		/* Somebody may have a period of the oldest in hand all the same. */
+		life->ahead_lost |= life->interval_ns > 0;
+		memmove(life->writes, life->writes + 1, (WRITES_MAX - 1) * sizeof(*write));
+		life->writes_count--;
+	}
+	/* Who reads the clock before it is set back may act on that after it. */
+	if (kernel.owner_latest_ns > oracle_now_ns()) {
+		if (first_ns <= kernel.owner_latest_ns)
+			life->was_due = oracle_stamp();
+		life->loose = true;
+	}
+	write = &life->writes[life->writes_count++];
+	*write = (struct write){ .first_ns = first_ns,
+		                 .last_ns = first_ns,
+		                 .begin = begin,
+		                 .end = STAMP_NONE,
+		                 .closed = STAMP_NONE };
+	return write;
+}
+
+static struct write *life_find_write(struct life *life, uint64_t begin)
+{
+	for (unsigned i = 0; i < life->writes_count; i++)
+		if (life->writes[i].begin == begin)
+			return &life->writes[i];
+	return NULL;
+}
+
+static void life_remove_write(struct life *life, struct write *write)
+{
+	struct write *end = life->writes + --life->writes_count;
+
+	memmove(write, write + 1, (size_t)((char *)end - (char *)write));
+}
+
+/* A call on the timer has returned. */
+static void life_call_end(struct life *life)
+{
+	if (--life->calls == 0 && life->lingers) {
+		life->lingers = false;
+		oracle.lingering--;
+	}
+	life->settled_ns = oracle_now_ns();
+}
+
+/* By when it must have expired; NEVER if that is not known now. */
+static uint64_t life_due_ns(const struct life *life)
+{
+	uint64_t due_ns = 0;
+
+	if (life->ahead_lost)
+		return NEVER;
+	for (unsigned i = 0; i < life->writes_count; i++) {
+		const struct write *write = &life->writes[i];
+		uint64_t ns = write->known ? write->first_ns : round_up(write->last_ns);
+
+		if (write->closed != STAMP_NONE)
+			continue;
+		if (ns == NEVER || ns > UINT64_MAX - life->slack_ns)
+			return NEVER;
+		if (ns + life->slack_ns > due_ns)
+			due_ns = ns + life->slack_ns;
+	}
+	if (life->residue_unsure)
+		due_ns = round_up(due_ns);
+	return life->writes_count == 0 ? NEVER : due_ns;
+}
+
+/* May it have expired? */
+static bool life_maybe_expired(const struct life *life)
+{
+	if (life->was_due != 0)
+		return true;
+	for (unsigned i = 0; i < life->writes_count; i++)
+		if (life->writes[i].first_ns <= oracle_now_ns())
+			return true;
+	return false;
+}
+
+/* ---- arm ---- */
+
+struct life *oracle_arm_begin(unsigned queue, const struct timerhub_spec *spec, uint64_t first_ns)
+{
+	struct life *life = &oracle.lives[oracle.lives_count++];
+
+	*life = (struct life){ .interval_ns = spec->interval_ns,
+		               .slack_ns = spec->slack_ns,
+		               .queue = queue,
+		               .queue_life = oracle.queues[queue].life,
+		               .has_fn = spec->fn != NULL,
+		               .calls = 1,
+		               .armed = STAMP_NONE,
+		               .missed = STAMP_NONE,
+		               .end_end = STAMP_NONE };
+	(void)life_write(life, first_ns, oracle_stamp());
+	if (oracle.arming_count == 0)
+		oracle.occupancy_peak = 0;
+	life_activate(life);
+	oracle.arming_count++;
+	oracle.calls++;
+	if (oracle.active_count + oracle.lingering > oracle.occupancy_peak)
+		oracle.occupancy_peak = oracle.active_count + oracle.lingering;
+	return life;
+}
+
+void oracle_arm_end(struct life *life, int result, uint64_t later_ns)
+{
+	struct write *write = &life->writes[0];
+	uint64_t begin = write->begin;
+
+	oracle.calls--;
+	life_call_end(life);
+	if (result < 0) {
+		if (life->state != LIFE_ARMING)
+			fail("timer %u was refused and came all the same", life_number(life));
+		if (result == -EAGAIN && oracle.occupancy_peak <= oracle.capacity)
+			fail("timer %u was refused while at most %u of %u were live",
+			     life_number(life), oracle.occupancy_peak - 1, oracle.capacity);
+		oracle.arming_count--;
+		life_leave(life);
+		life->state = LIFE_REFUSED;
+		return;
+	}
+	life->armed = oracle_stamp();
+	if (life->state == LIFE_ARMING) {
+		life->state = LIFE_LIVE;
+		oracle.arming_count--;
+		oracle.armed++;
+	}
+	write = life_find_write(life, begin);
+	if (!write)
+		return; /* moved meanwhile by somebody who had read the handle */
+	write->end = oracle_stamp();
+	if (write->first_ns != NEVER && !write->known)
+		write->last_ns = write->first_ns + later_ns;
+}
+
+/* ---- re-arm, cancel, remaining ---- */
+
+void oracle_call_begin(struct life *life)
+{
+	oracle.calls++;
+	if (life)
+		life->calls++;
+}
+
+/* A call said that the timer is no more: then it is, or somebody is about to return it. */
+static void life_missed(struct life *life, uint64_t begin)
+{
+	/* While it is being armed it may not be there yet. */
+	if (life_active(life) && life->armed < begin && life->missed == STAMP_NONE)
+		life->missed = oracle_stamp();
+}
+
+struct write *oracle_rearm_begin(struct life *life, uint64_t first_ns)
+{
+	struct write *write;
+
+	oracle_call_begin(life);
+	life->rearming++;
+	life->residue_unsure = true;
+	life->must = false;
+	write = life_write(life, first_ns, oracle_stamp());
+	write->moved = true;
+	return write;
+}
+
+/* What was given strictly before is not to be delivered any more. */
+static void life_close_writes(struct life *life, uint64_t begin)
+{
+	for (unsigned i = 0; i < life->writes_count;) {
+		struct write *write = &life->writes[i];
+
+		if (oracle_now_ns() >= write->first_ns && write->begin != begin)
+			life->loose = true;
+		if (write->end >= begin || write->closed != STAMP_NONE) {
+			i++;
+		} else if (life->interval_ns == 0) {
+			life_remove_write(life, write);
+		} else {
+			/* Whoever took one before may return it later, and in any order. */
+			write->closed = oracle_stamp();
+			write->known = write->moved = false;
+			write->last_ns = NEVER;
+			i++;
+		}
+	}
+}
+
+/*
+ * What was delivered was not of the write that it was taken for. Of which other one, of those that
+ * were not over by then, if any?
+ */
+static bool life_match_anew(struct life *life, uint64_t begin)
+{
+	for (unsigned i = 0; i < life->writes_count; i++) {
+		const struct write *write = &life->writes[i];
+
+		if (write->end < begin || life->matched_ns < write->first_ns ||
+		    (write->end != STAMP_NONE && life->matched_ns > round_up(write->last_ns)))
+			continue;
+		life->matched_begin = write->begin;
+		life->matched_end = write->end;
+		return true;
+	}
+	return false;
+}
+
+static void life_rearmed(struct life *life, uint64_t begin, uint64_t later_ns)
+{
+	struct write *write;
+
+	if (!life_active(life) && life->end_end < begin)
+		fail("timer %u was over, and could be re-armed", life_number(life));
+	write = life_find_write(life, begin);
+	if (write && write->first_ns != NEVER && !write->known)
+		write->last_ns = round_up(write->first_ns + later_ns);
+	if (life->state == LIFE_DELIVERED && life->matched_end < begin &&
+	    !life_match_anew(life, begin))
+		fail("timer %u was re-armed, and its old deadline was delivered",
+		     life_number(life));
+	life->ahead_count = 0;
+	/* Nor is it known by then who has found it too early, and is about to tell the owner. */
+	if (life->was_due < begin && !oracle.queues[life->queue].takings)
+		life->was_due = 0;
+	/* Who has begun to take may have any period of before in hand. */
+	if (life->taken < begin && !oracle.queues[life->queue].takings)
+		life->ahead_lost = false;
+	life_close_writes(life, begin);
+	write = life_find_write(life, begin);
+	if (!write)
+		return;
+	write->end = oracle_stamp();
+}
+
+void oracle_rearm_end(struct life *life, uint64_t begin, int result, uint64_t later_ns)
+{
+	struct write *write;
+
+	oracle.calls--;
+	life->rearming--;
+	life_call_end(life);
+	if (result == 0) {
+		life_rearmed(life, begin, later_ns);
+		return;
+	}
+	write = life_find_write(life, begin);
+	if (write)
+		life_remove_write(life, write);
+	if (life->matched_begin == begin && !life_match_anew(life, 0))
+		fail("timer %u was delivered at a deadline that was refused", life_number(life));
+	if (result == -ENOENT)
+		life_missed(life, begin);
+}
+
+void oracle_cancel_end(struct life *life, uint64_t begin, int result)
+{
+	oracle.calls--;
+	if (!life) {
+		if (result != -ENOENT)
+			fail("what is no timer was cancelled: %d", result);
+		return;
+	}
+	life_call_end(life);
+	if (result == -ENOENT) {
+		life_missed(life, begin);
+		return;
+	}
+	if (result != 0)
+		fail("cancel returned %d", result);
+	if (life->state == LIFE_DROPPED && life->end_end > begin) {
+		life->state = LIFE_CANCELLED; /* just before its queue was closed */
+		oracle.dropped--;
+		oracle.cancelled++;
+		return;
+	}
+	if (!life_active(life))
+		fail("timer %u was cancelled after it was over (%d)", life_number(life),
+		     (int)life->state);
+	life_end(life, LIFE_CANCELLED, begin);
+	oracle.cancelled++;
+}
+
+void oracle_remaining_end(struct life *life, uint64_t begin, uint64_t begin_ns, int result,
+                          uint64_t remaining_ns)
+{
+	const struct write *write = life->writes;
+
+	oracle.calls--;
+	life_call_end(life);
+	if (result == -ENOENT) {
+		life_missed(life, begin);
+		return;
+	}
+	if (result != 0)
+		fail("remaining returned %d", result);
+	if (!life_active(life) && life->end_end < begin)
+		fail("timer %u was over, and had time left", life_number(life));
+	if (life->calls > 0 || life->interval_ns > 0 || life->writes_count != 1 ||
+	    write->end > begin || oracle.clock_set > begin)
+		return;
+	if ((remaining_ns == NEVER) != (write->first_ns == NEVER))
+		fail("timer %u: never is not what was asked for", life_number(life));
+	if (write->first_ns == NEVER)
+		return;
+	if (remaining_ns > 0 ? begin_ns + remaining_ns > round_up(write->last_ns) ||
+	                               oracle_now_ns() + remaining_ns < write->first_ns
+	                     : oracle_now_ns() < write->first_ns)
+		fail("timer %u: %" PRIu64 " ns remain, which cannot be", life_number(life),
+		     remaining_ns);
+}
+
+/* ---- deliveries ---- */
+
+void oracle_take_begin(struct taking *taking, unsigned queue)
+{
+	struct oracle_queue *oq = &oracle.queues[queue];
+
+	*taking = (struct taking){
+		.queue = queue,
+		.begin = oracle_stamp(),
+		.earliest_ns = oracle_now_ns(),
+		.actor = scheduler.current,
+		.owner_runs = oracle.mover ? oracle.mover->runs : 0,
+		.changes = scheduler.changes,
+		.owner_slept = oracle_mover_sleeps(),
+		.next = oq->takings,
+	};
+	oq->takings = taking;
+}
+
+bool oracle_taking(unsigned queue)
+{
+	const struct taking *taking = oracle.queues[queue].takings;
+
+	for (; taking; taking = taking->next)
+		if (!taking->actor->waits_on)
+			return true;
+	return false;
+}
+
+/* The latest that the clock was while this call went on. */
+static uint64_t taking_latest_ns(const struct taking *taking)
+{
+	uint64_t now_ns = oracle_now_ns();
+
+	return taking->latest_ns > now_ns ? taking->latest_ns : now_ns;
+}
+
+/* Does this deadline follow from what somebody gave? */
+static bool write_matches(const struct life *life, const struct write *write,
+                          const struct taking *taking, uint64_t expires_ns)
+{
+	uint64_t last_ns = write->last_ns;
+
+	if (write->closed != STAMP_NONE && taking->begin > write->closed)
+		return false;
+	/*
+	 * The call goes on, and what it added to may be any reading of the clock until now. Of
+	 * periodic timers all deadlines are absolute here.
+	 */
+	if (write->end == STAMP_NONE && life->interval_ns == 0)
+		last_ns = NEVER;
+	if (write->known)
+		last_ns = write->first_ns;
+	else if (write->moved && expires_ns % 64 != 0)
+		return false;
+	if (life->residue_unsure)
+		last_ns = round_up(last_ns);
+	return expires_ns >= write->first_ns && expires_ns <= last_ns;
+}
+
+static struct write *life_match(struct life *life, const struct taking *taking, uint64_t expires_ns)
+{
+	struct write *found = NULL;
+
+	/* Rather one that rules than one that is going on, and may yet be refused, or is over. */
+	for (unsigned i = 0; i < life->writes_count; i++) {
+		struct write *write = &life->writes[i];
+
+		if (!write_matches(life, write, taking, expires_ns))
+			continue;
+		if (write->end != STAMP_NONE && write->closed == STAMP_NONE)
+			return write;
+		if (!found || found->closed != STAMP_NONE)
+			found = write;
+	}
+	return found;
+}
+
+/* The next deadline of a periodic timer, when that many periods have been delivered. */
+static void write_advance(const struct life *life, struct write *write, uint64_t expires_ns,
+                          uint64_t count)
+{
+	uint64_t next_ns;
+
+	if (__builtin_mul_overflow(life->interval_ns, count, &next_ns) ||
+	    __builtin_add_overflow(expires_ns, next_ns, &next_ns) || next_ns > DEADLINE_MAX_NS)
+		next_ns = NEVER;
+	write->first_ns = write->last_ns = next_ns;
+	write->known = true;
+}
+
+static void life_catch_up(struct life *life, struct write *write)
+{
+	for (unsigned i = 0; i < life->ahead_count; i++) {
+		struct ahead ahead = life->ahead[i];
+
+		if (ahead.expires_ns != write->first_ns)
+			continue;
+		write_advance(life, write, ahead.expires_ns, ahead.count);
+		life->ahead[i] = life->ahead[--life->ahead_count];
+		i = UINT32_MAX; /* from the front again */
+	}
+}
+
+/* Was there a re-arm to the very same instant meanwhile? Which one this is of is never known. */
+static bool life_rearmed_alike(const struct life *life, const struct write *write,
+                               const struct taking *taking, uint64_t expires_ns)
+{
+	for (unsigned i = 0; i < life->writes_count; i++)
+		if (&life->writes[i] != write &&
+		    write_matches(life, &life->writes[i], taking, expires_ns))
+			return true;
+	return false;
+}
+
+static void life_delivered_periods(struct life *life, const struct taking *taking,
+                                   const struct timerhub_event *event)
+{
+	uint64_t now_ns = taking_latest_ns(taking);
+	uint64_t at_most = 1;
+	uint64_t at_least = 1;
+	struct write *write = life->ahead_lost ? NULL : life_match(life, taking, event->expires_ns);
+
+	if (now_ns > event->expires_ns)
+		at_most += (now_ns - event->expires_ns) / life->interval_ns;
+	if (taking->earliest_ns > event->expires_ns)
+		at_least += (taking->earliest_ns - event->expires_ns) / life->interval_ns;
+	if (event->count < at_least || event->count > at_most)
+		fail("timer %u stands for %" PRIu64 " periods, not %" PRIu64 " to %" PRIu64,
+		     life_number(life), event->count, at_least, at_most);
+	if (write && write->first_ns > now_ns)
+		fail_early(life, write->first_ns);
+	life->must = false;
+	if (write && write->closed != STAMP_NONE) {
+		/* Of before the re-arm, or a later period of after it: that is not known. */
+		life->ahead_lost = true;
+	} else if (write) {
+		life->ahead_lost = life_rearmed_alike(life, write, taking, event->expires_ns);
+		write_advance(life, write, event->expires_ns, event->count);
+		life->matched_begin = write->begin;
+		life->matched_ns = event->expires_ns;
+		life_catch_up(life, write);
+		life->residue_unsure = life->rearming > 0;
+	} else if (!oracle.queues[life->queue].takings->next && !life->ahead_lost) {
+		fail("timer %u came at %" PRIu64 ", not at a period of its own", life_number(life),
+		     event->expires_ns);
+	} else if (life->ahead_count < AHEAD_MAX) {
+		/* Another consumer has the period before it in hand. */
+		life->ahead[life->ahead_count++] =
+			(struct ahead){ .expires_ns = event->expires_ns, .count = event->count };
+	} else {
+		life->ahead_lost = true;
+	}
+	life->settled_ns = oracle_now_ns();
+	life->taken = oracle_stamp();
+}
+
+static void life_delivered_once(struct life *life, const struct taking *taking,
+                                const struct timerhub_event *event)
+{
+	const struct write *write;
+
+	if (life->state == LIFE_DELIVERED)
+		fail("timer %u was delivered twice", life_number(life));
+	write = life_match(life, taking, event->expires_ns);
+	if (!write)
+		fail("timer %u came at %" PRIu64 ", for which nobody asked", life_number(life),
+		     event->expires_ns);
+	if (write->first_ns > taking_latest_ns(taking))
+		fail_early(life, write->first_ns);
+	if (event->count != 1)
+		fail("timer %u counts %" PRIu64, life_number(life), event->count);
+	life->matched_begin = write->begin;
+	life->matched_end = write->end;
+	life->matched_ns = event->expires_ns;
+	life_end(life, LIFE_DELIVERED, taking->begin);
+	oracle.retired++;
+}
+
+/* In order of deadline, among those whose arming had returned before the earlier of the two. */
+static void oracle_order(struct oracle_queue *oq, const struct life *life, uint64_t expires_ns)
+{
+	bool firm = life->calls == 0 && !life->loose && life->slack_ns == 0;
+	unsigned at = oq->order_count++ % ORDER_EVENTS;
+
+	if (!firm) {
+		oq->order[at].expires_ns = 0;
+		return;
+	}
+	for (unsigned i = 0; i < ORDER_EVENTS; i++)
+		if (round_up(oq->order[i].expires_ns) > round_up(expires_ns) &&
+		    oq->order[i].settled_ns < expires_ns && life->settled_ns < expires_ns)
+			fail("timer %u, due at %" PRIu64 ", came after one due at %" PRIu64,
+			     life_number(life), expires_ns, oq->order[i].expires_ns);
+	oq->order[at].expires_ns = expires_ns;
+	oq->order[at].settled_ns = life->settled_ns;
+}
+
+void oracle_taken(const struct taking *taking, const struct timerhub_event *event)
+{
+	struct oracle_queue *oq = &oracle.queues[taking->queue];
+	struct life *life = &oracle.lives[event->data];
+
+	if (event->data >= oracle.lives_count)
+		fail("an event of no timer: %" PRIu64, event->data);
+	if (life->handle == 0)
+		life->handle = event->timer;
+	if (event->timer != life->handle || life->queue != taking->queue ||
+	    life->queue_life != oq->life || (event->fn != NULL) != life->has_fn)
+		fail("timer %u came with what is another's", life_number(life));
+	/*
+	 * While a re-arm goes on the old deadline may be told rounded up; what was asked for is
+	 * held against the clock below.
+	 */
+	if (event->expires_ns > taking_latest_ns(taking) + (life->residue_unsure ? 63 : 0))
+		fail_early(life, event->expires_ns);
+	if (life->state == LIFE_REFUSED)
+		fail("timer %u was refused and came all the same", life_number(life));
+	if (!life_active(life) && (life->interval_ns == 0 || life->end_end < taking->begin) &&
+	    life->state != LIFE_DELIVERED)
+		fail("timer %u was delivered after it was over (%d)", life_number(life),
+		     (int)life->state);
+	if (oq->sole_consumer)
+		oracle_order(oq, life, event->expires_ns);
+	oracle.delivered++;
+	oracle.overruns += event->count - 1;
+	if (life->interval_ns > 0)
+		life_delivered_periods(life, taking, event);
+	else
+		life_delivered_once(life, taking, event);
+}
+
+/* The queue was found empty, and the owner slept all the while: nothing may be missing. */
+static void oracle_found_empty(const struct taking *taking)
+{
+	for (unsigned i = 0; i < oracle.active_count; i++) {
+		struct life *life = oracle.active[i];
+
+		if (life->queue != taking->queue || life->calls > 0)
+			continue;
+		if (life->must)
+			fail("timer %u is due, but not in its queue", life_number(life));
+		life->loose = false;
+	}
+}
+
+/* Nobody has a period in hand: then none is missing. */
+static void oracle_no_gaps(unsigned queue)
+{
+	for (unsigned i = 0; i < oracle.active_count; i++) {
+		const struct life *life = oracle.active[i];
+
+		if (life->queue == queue && life->ahead_count > 0 && !life->ahead_lost &&
+		    life->calls == 0)
+			fail("timer %u came at %" PRIu64 ", and a period before that is missing",
+			     life_number(life), life->ahead[0].expires_ns);
+	}
+}
+
+void oracle_take_end(struct taking *taking, bool empty)
+{
+	struct oracle_queue *oq = &oracle.queues[taking->queue];
+	bool alone = oq->takings == taking && !taking->next;
+
+	for (struct taking **at = &oq->takings; *at; at = &(*at)->next)
+		if (*at == taking) {
+			*at = taking->next;
+			break;
+		}
+	if (alone)
+		oracle_no_gaps(taking->queue);
+	if (empty && alone && taking->owner_slept && taking->owner_runs == oracle.mover->runs)
+		oracle_found_empty(taking);
+}
+
+uint64_t oracle_drop_begin(unsigned queue)
+{
+	oracle.queues[queue].closing = true;
+	return oracle_stamp();
+}
+
+void oracle_drop_end(unsigned queue, uint64_t begin)
+{
+	oracle.queues[queue].closing = false;
+	for (unsigned i = oracle.active_count; i-- > 0;) {
+		struct life *life = oracle.active[i];
+
+		if (life->queue != queue)
+			continue;
+		life->missed = STAMP_NONE; /* it may have been said while they were dropped */
+		life_end(life, LIFE_DROPPED, begin);
+		life->lingers = life->calls > 0;
+		oracle.lingering += life->lingers;
+		oracle.dropped++;
+	}
+	oracle.queues[queue].order_count = 0;
+	memset(oracle.queues[queue].order, 0, sizeof(oracle.queues[queue].order));
+	oracle.queues[queue].life++;
+}
+
+/* ---- looking at the whole ---- */
+
+unsigned oracle_quiet(void)
+{
+	uint64_t now_ns = oracle_now_ns();
+	unsigned queues = 0;
+
+	if (!oracle_mover_sleeps())
+		return 0;
+	for (unsigned i = 0; i < oracle.active_count; i++) {
+		struct life *life = oracle.active[i];
+		uint64_t due_ns = life_due_ns(life);
+
+		if (life->calls > 0 || due_ns == NEVER || oracle.queues[life->queue].closing)
+			continue;
+		due_ns += oracle.gather_ns;
+		if (due_ns > now_ns && due_ns < kernel.owner_until_ns && !life_maybe_expired(life))
+			fail("timer %u is due at %" PRIu64 ", but the owner sleeps until %" PRIu64,
+			     life_number(life), due_ns, kernel.owner_until_ns);
+		/* Time may have passed between its last look at the clock and its sleep. */
+		if (due_ns > now_ns || due_ns >= kernel.owner_until_ns)
+			continue;
+		life->must = true;
+		oracle.queues[life->queue].due = life_number(life);
+		queues |= 1u << life->queue;
+	}
+	return queues;
+}
+
+uint64_t oracle_next_ns(void)
+{
+	uint64_t now_ns = kernel_clock_ns();
+	uint64_t next_ns = NEVER;
+
+	for (unsigned i = 0; i < oracle.active_count; i++) {
+		uint64_t due_ns = life_due_ns(oracle.active[i]);
+
+		if (due_ns > now_ns && due_ns < next_ns)
+			next_ns = due_ns;
+	}
+	return next_ns == NEVER ? NEVER : scheduler.now_ns + (next_ns - now_ns);
+}
+
+/*
+ * What was due may be so no longer, or again: it comes when it is due by the clock of that time, at
+ * an older place perhaps.
+ */
+void oracle_clock_set(uint64_t before_ns)
+{
+	uint64_t now_ns = oracle_now_ns();
+
+	oracle.clock_set = oracle_stamp();
+	for (unsigned i = 0; i < QUEUES_MAX; i++) {
+		struct oracle_queue *oq = &oracle.queues[i];
+
+		if (now_ns < before_ns)
+			memset(oq->order, 0, sizeof(oq->order));
+		for (struct taking *taking = oq->takings; taking; taking = taking->next) {
+			if (taking->latest_ns < before_ns)
+				taking->latest_ns = before_ns;
+			if (taking->earliest_ns > now_ns)
+				taking->earliest_ns = now_ns;
+		}
+	}
+	for (unsigned i = 0; i < oracle.active_count && now_ns < before_ns; i++) {
+		struct life *life = oracle.active[i];
+
+		life->loose = true;
+		life->must = false;
+		for (unsigned j = 0; j < life->writes_count; j++)
+			if (life->writes[j].first_ns <= before_ns)
+				life->was_due = oracle_stamp();
+	}
+}
+
+void oracle_conserve(const struct timerhub_stats *stats)
+{
+	if (oracle.armed !=
+	    oracle.retired + oracle.cancelled + oracle.dropped + oracle.active_count)
+		fail("the oracle itself has lost count");
+	if (oracle.active_count > oracle.capacity)
+		fail("%u timers are live", oracle.active_count);
+	if (stats->armed != oracle.armed || stats->live != oracle.active_count ||
+	    stats->cancelled != oracle.cancelled || stats->delivered != oracle.delivered ||
+	    stats->overruns != oracle.overruns)
+		fail("the counts: armed %" PRIu64 " of %" PRIu64 ", live %" PRIu64 " of %u, "
+		     "cancelled %" PRIu64 " of %" PRIu64 ", delivered %" PRIu64 " of %" PRIu64,
+		     stats->armed, oracle.armed, stats->live, oracle.active_count, stats->cancelled,
+		     oracle.cancelled, stats->delivered, oracle.delivered);
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The program: runs seeds on all processors, and when one fails finds the fewest operations with
+ * which it still does, tells them, and says how to see it again. Each attempt is a process of its
+ * own, since a failure ends the process.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "report.h"
+#include "world.h"
+
+#define JOBS_MAX 256
+/* An attempt, and some hundred seeds, that take longer than this hang. */
+#define ATTEMPT_HANG_S 10
+#define HANG_S 120
+#define SHRINK_S 60
+
+struct options {
+	uint64_t first, last; /* seeds */
+	unsigned operations, jobs;
+	double minutes; /* > 0: go on from `first` for so long */
+	bool replay;
+	bool dropped[OPERATIONS_MAX];
+};
+
+/* Between this process and those that run seeds. */
+static struct shared {
+	_Atomic(uint64_t) next; /* the next seed to be run */
+	struct {
+		uint64_t seed; /* now being run */
+		char text[REPORT_BYTES];
+	} jobs[JOBS_MAX];
+} * shared;
+
+void *__real_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
+int __real_clock_gettime(clockid_t clock, struct timespec *ret_time);
+long __real_sysconf(int name);
+
+static double seconds(void)
+{
+	struct timespec now;
+
+	(void)__real_clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void usage(void)
+{
+	fputs("Usage: simulation [--seeds FIRST-LAST] [--operations N] [--jobs N] [--minutes M]\n"
+	      "       simulation --seed S [--operations N] [--keep I,J-K,...]\n"
+	      "Runs the library under a seeded scheduler; exit status 1 if a law was broken.\n"
+	      "  --minutes M  from FIRST on, for so long\n"
+	      "  --seed S     one seed, telling each operation\n"
+	      "  --keep LIST  of its operations only these\n",
+	      stderr);
+	exit(2);
+}
+
+/* ---- one attempt ---- */
+
+static bool attempt(const struct plan *plan, bool telling)
+{
+	int status = 0;
+	pid_t pid;
+
+	shared->jobs[0].text[0] = '\0';
+	(void)fflush(stdout);
+	pid = fork();
+	if (pid == 0) {
+		(void)alarm(ATTEMPT_HANG_S);
+		report_text = shared->jobs[0].text;
+		report_telling = telling;
+		if (!telling && !freopen("/dev/null", "w", stderr))
+			_exit(EXIT_FAILURE);
+		world_run(plan);
+		(void)fflush(stdout);
+		_exit(EXIT_SUCCESS);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid) {
+		perror("simulation");
+		exit(EXIT_FAILURE);
+	}
+	return status == 0;
+}
+
+/* Drop what can be dropped: halves first, then ever smaller pieces. */
+static void shrink(struct plan *plan, bool *dropped)
+{
+	bool tried[OPERATIONS_MAX];
+	struct plan trial = { .seed = plan->seed,
+		              .operations = plan->operations,
+		              .dropped = tried };
+	double until = seconds() + SHRINK_S;
+
+	for (unsigned piece = plan->operations / 2; piece > 0;) {
+		bool shrunk = false;
+
+		for (unsigned at = 0; at < plan->operations && seconds() < until; at += piece) {
+			bool changed = false;
+
+			memcpy(tried, dropped, sizeof(tried));
+			for (unsigned i = at; i < at + piece && i < plan->operations; i++) {
+				changed |= !tried[i];
+				tried[i] = true;
+			}
+			if (!changed || attempt(&trial, false))
+				continue;
+			memcpy(dropped, tried, sizeof(tried));
+			shrunk = true;
+		}
+		if (!shrunk || piece > 1)
+			piece /= 2;
+	}
+}
+
+static void print_kept(const bool *dropped, unsigned operations)
+{
+	const char *comma = "";
+
+	for (unsigned i = 0; i < operations; i++) {
+		unsigned end = i;
+
+		if (dropped[i])
+			continue;
+		while (end + 1 < operations && !dropped[end + 1])
+			end++;
+		if (end == i)
+			printf("%s%u", comma, i);
+		else
+			printf("%s%u-%u", comma, i, end);
+		comma = ",";
+		i = end;
+	}
+}
+
+static void tell_failure(const char *program, const struct options *options, uint64_t seed)
+{
+	static bool dropped[OPERATIONS_MAX];
+	struct plan plan = { .seed = seed, .operations = options->operations, .dropped = dropped };
+	unsigned kept = 0;
+
+	if (attempt(&plan, false)) {
+		printf("seed %" PRIu64 " fails only after the seeds before it\n", seed);
+		return;
+	}
+	printf("seed %" PRIu64 " fails; looking for the fewest operations that do\n", seed);
+	shrink(&plan, dropped);
+	(void)attempt(&plan, true);
+	for (unsigned i = 0; i < plan.operations; i++)
+		kept += !dropped[i];
+	printf("%u operations left. To see this again:\n  %s --seed %" PRIu64
+	       " --operations %u --keep ",
+	       kept, program, seed, plan.operations);
+	print_kept(dropped, plan.operations);
+	printf("\n");
+}
+
+/* ---- many seeds ---- */
+
+static void job_run(const struct options *options, unsigned job)
+{
+	struct plan plan = { .operations = options->operations };
+	double until = seconds() + options->minutes * 60;
+
+	report_text = shared->jobs[job].text;
+	for (unsigned count = 0;; count++) {
+		plan.seed = atomic_fetch_add(&shared->next, 1);
+		if (options->minutes > 0 ? seconds() > until : plan.seed > options->last)
+			exit(EXIT_SUCCESS); /* with a look for leaks, under AddressSanitizer */
+		shared->jobs[job].seed = plan.seed;
+		if (count % 256 == 0)
+			(void)alarm(HANG_S);
+		world_run(&plan);
+	}
+}
+
+static unsigned job_of(const pid_t *pids, unsigned jobs, pid_t pid)
+{
+	for (unsigned i = 0; i < jobs; i++)
+		if (pids[i] == pid)
+			return i;
+	return jobs;
+}
+
+/* Run all. Returns the job that failed, or `jobs`. */
+static unsigned run_jobs(const struct options *options)
+{
+	pid_t pids[JOBS_MAX];
+	unsigned failed = options->jobs;
+
+	for (unsigned i = 0; i < options->jobs; i++) {
+		pids[i] = fork();
+		if (pids[i] == 0)
+			job_run(options, i);
+	}
+	for (unsigned left = options->jobs; left > 0; left--) {
+		int status;
+		pid_t pid = wait(&status);
+
+		if (status == 0 || failed < options->jobs)
+			continue;
+		failed = job_of(pids, options->jobs, pid);
+		for (unsigned i = 0; i < options->jobs; i++)
+			if (i != failed)
+				(void)kill(pids[i], SIGKILL); /* our own, and not yet waited for */
+	}
+	return failed;
+}
+
+static int run_seeds(const char *program, const struct options *options)
+{
+	double begin = seconds();
+	unsigned failed;
+	uint64_t count;
+	double took;
+
+	atomic_store(&shared->next, options->first);
+	failed = run_jobs(options);
+	took = seconds() - begin;
+	count = atomic_load(&shared->next) - options->first;
+	count -= count < options->jobs ? count : options->jobs; /* each took one too many */
+	printf("%" PRIu64
+	       " seeds of %u operations in %.1f s: %.0f seeds a second on %u processors\n",
+	       count, options->operations, took, (double)count / took, options->jobs);
+	if (failed == options->jobs)
+		return EXIT_SUCCESS;
+	printf("FAILED: %s\n", shared->jobs[failed].text);
+	tell_failure(program, options, shared->jobs[failed].seed);
+	return EXIT_FAILURE;
+}
+
+/* ---- the command line ---- */
+
+static void keep(struct options *options, const char *list)
+{
+	char *end;
+
+	memset(options->dropped, 1, sizeof(options->dropped));
+	while (*list != '\0') {
+		unsigned long first = strtoul(list, &end, 10), last = first;
+
+		if (*end == '-')
+			last = strtoul(end + 1, &end, 10);
+		if (end == list || last >= OPERATIONS_MAX)
+			usage();
+		for (; first <= last; first++)
+			options->dropped[first] = false;
+		list = *end == ',' ? end + 1 : end;
+	}
+}
+
+static void option(struct options *options, const char *name, const char *value)
+{
+	char *end = NULL;
+
+	if (strcmp(name, "--seeds") == 0) {
+		options->first = strtoull(value, &end, 0);
+		options->last = *end == '-' ? strtoull(end + 1, &end, 0) : UINT64_MAX;
+	} else if (strcmp(name, "--seed") == 0) {
+		options->replay = true;
+		options->first = strtoull(value, &end, 0);
+	} else if (strcmp(name, "--operations") == 0) {
+		options->operations = (unsigned)strtoul(value, &end, 0);
+	} else if (strcmp(name, "--jobs") == 0) {
+		options->jobs = (unsigned)strtoul(value, &end, 0);
+	} else if (strcmp(name, "--minutes") == 0) {
+		options->minutes = strtod(value, &end);
+	} else if (strcmp(name, "--keep") == 0) {
+		keep(options, value);
+	} else {
+		usage();
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static struct options options = { .first = 1, .last = 1000, .operations = 1000 };
+	struct plan plan;
+
+	options.jobs = (unsigned)__real_sysconf(_SC_NPROCESSORS_ONLN);
+	for (int i = 1; i < argc; i += 2) {
+		if (i + 1 == argc)
+			usage();
+		option(&options, argv[i], argv[i + 1]);
+	}
+	if (options.operations == 0 || options.operations > OPERATIONS_MAX || options.jobs == 0 ||
+	    options.jobs > JOBS_MAX)
+		usage();
+	shared = __real_mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+	                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		return EXIT_FAILURE;
+	if (!options.replay)
+		return run_seeds(argv[0], &options);
+	plan = (struct plan){ .seed = options.first,
+		              .operations = options.operations,
+		              .dropped = options.dropped };
+	return attempt(&plan, true) ? EXIT_SUCCESS : EXIT_FAILURE;
+}

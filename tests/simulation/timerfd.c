@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The simulated kernel's clocks, which others may set, and its timerfd, which is told of that. The
+ * hub has one clock; it is ahead of CLOCK_MONOTONIC, which is virtual time, by a number that
+ * kernel_set_clock() changes.
+ */
+#include <sys/timerfd.h>
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "kernel.h"
+#include "report.h"
+
+static struct {
+	bool open, armed;
+	bool readable; /* has gone off since it was set */
+	bool was_set;  /* the clock was, since it was last asked */
+	bool cancels;  /* asked to be told of that */
+	uint64_t at_ns;
+} timerfd;
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time);
+int __wrap_timerfd_create(int clock, int flags);
+int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *new,
+                           struct itimerspec *ret_old);
+
+uint64_t kernel_clock_ns(void)
+{
+	return scheduler.now_ns + kernel.ahead_ns;
+}
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time)
+{
+	uint64_t now_ns;
+
+	scheduler_step();
+	if (clock != CLOCK_MONOTONIC && clock != kernel.clock)
+		report_failure("clock %d is not the hub's", (int)clock);
+	now_ns = clock == CLOCK_MONOTONIC ? scheduler.now_ns : kernel_clock_ns();
+	if (scheduler.current == kernel.owner) {
+		kernel.owner_read_ns = scheduler.now_ns;
+		if (now_ns > kernel.owner_latest_ns)
+			kernel.owner_latest_ns = now_ns;
+	}
+	ret_time->tv_sec = (time_t)(now_ns / 1000000000u);
+	ret_time->tv_nsec = (long)(now_ns % 1000000000u);
+	return 0;
+}
+
+void timerfd_begin(void)
+{
+	timerfd.open = false;
+}
+
+uint64_t timerfd_at_clock_ns(void)
+{
+	return timerfd.open && timerfd.armed && !timerfd.readable ? timerfd.at_ns : UINT64_MAX;
+}
+
+uint64_t timerfd_at_ns(void)
+{
+	uint64_t at_ns = timerfd_at_clock_ns(), now_ns = kernel_clock_ns();
+
+	if (at_ns == UINT64_MAX)
+		return UINT64_MAX;
+	return scheduler.now_ns + (at_ns > now_ns ? at_ns - now_ns : 0);
+}
+
+static void timerfd_go_off(void)
+{
+	timerfd.readable = true;
+	ring_notice(TIMERFD_FD);
+}
+
+void timerfd_look(void)
+{
+	if (timerfd_at_clock_ns() <= kernel_clock_ns())
+		timerfd_go_off();
+}
+
+bool timerfd_readable(void)
+{
+	return timerfd.readable;
+}
+
+/* Who sleeps goes by the new clock; only what is due, or who asked to be told, wakes. */
+void kernel_set_clock(uint64_t now_ns)
+{
+	struct actor *owner = kernel.owner;
+
+	kernel.ahead_ns = now_ns - scheduler.now_ns;
+	if (!timerfd.open)
+		return;
+	timerfd.was_set = kernel.clock == CLOCK_REALTIME;
+	if (timerfd.was_set && timerfd.cancels)
+		timerfd_go_off();
+	else
+		timerfd_look();
+	if (kernel.owner_sleeps && owner->waits_on && timerfd.readable)
+		scheduler_wake(owner->waits_on, 1);
+	else if (kernel.owner_sleeps && owner->waits_on)
+		scheduler_hasten(owner, timerfd_at_ns());
+}
+
+int __wrap_timerfd_create(int clock, int flags)
+{
+	(void)flags;
+	scheduler_step();
+	if (clock != kernel.clock || timerfd.open)
+		report_failure("this timerfd is not simulated");
+	if (kernel_refuses()) {
+		errno = EMFILE;
+		return -1;
+	}
+	timerfd.open = true;
+	timerfd.armed = timerfd.readable = timerfd.was_set = timerfd.cancels = false;
+	kernel.bells++;
+	return TIMERFD_FD;
+}
+
+void timerfd_close(void)
+{
+	if (!timerfd.open)
+		report_failure("the timerfd is closed twice");
+	timerfd.open = false;
+	kernel.bells--;
+}
+
+int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *new,
+                           struct itimerspec *ret_old)
+{
+	bool told;
+
+	scheduler_step();
+	if (fd != TIMERFD_FD || ret_old || (flags & TFD_TIMER_ABSTIME) == 0 ||
+	    new->it_value.tv_sec < 0 || new->it_value.tv_nsec > 999999999 ||
+	    (new->it_value.tv_sec | new->it_value.tv_nsec) == 0 || new->it_interval.tv_nsec != 0)
+		report_failure("this setting of the timerfd is not simulated");
+	if (kernel_denies()) {
+		errno = EPERM;
+		return -1;
+	}
+	timerfd.at_ns =
+		(uint64_t) new->it_value.tv_sec * 1000000000u + (uint64_t) new->it_value.tv_nsec;
+	report_tell("  alarm at %" PRIu64, timerfd.at_ns);
+	timerfd.armed = timerfd.at_ns < INT64_MAX;
+	timerfd.readable = false;
+	timerfd.cancels = (flags & TFD_TIMER_CANCEL_ON_SET) != 0;
+	told = timerfd.cancels && timerfd.was_set;
+	timerfd.was_set = false;
+	timerfd_look();
+	if (!told)
+		return 0;
+	errno = ECANCELED;
+	return -1;
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See world.h. The first actor opens the hub, waits until the workers have done their operations,
+ * and closes it; then nothing may be left of it in the simulated kernel.
+ */
+#include "world.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "report.h"
+
+/* OWNER_GATHER_NS of lib/owner.c; a hub that spins does not gather. */
+#define GATHER_NS 250000
+
+struct world world;
+
+/* Just under a power of two, at an edge of a level of the wheel, or anywhere; below 2^62. */
+static uint64_t first_instant(struct dice *dice)
+{
+	unsigned shift = dice_below(dice, 3) == 0 ? 16 + 12 * dice_below(dice, 4) : 0;
+
+	if (shift > 0)
+		return ((1 + dice_magnitude(dice, 61 - shift)) << shift) -
+		       dice_magnitude(dice, shift);
+	if (dice_one_in(dice, 2))
+		return (UINT64_C(1) << (6 + dice_below(dice, 57))) - dice_magnitude(dice, 6);
+	return dice_magnitude(dice, 62);
+}
+
+/* ---- open ---- */
+
+/* Which clock, and how far it is from virtual time; one that may be set has some room above. */
+static uint32_t world_choose_clock(struct dice *dice)
+{
+	unsigned choice = world.manual ? 2 : dice_below(dice, 6);
+
+	if (choice > 1)
+		return TIMERHUB_CLOCK_MONOTONIC;
+	kernel.clock = choice == 0 ? CLOCK_REALTIME : CLOCK_BOOTTIME;
+	kernel.ahead_ns = first_instant(dice) - scheduler.now_ns;
+	return choice == 0 ? TIMERHUB_CLOCK_REALTIME : TIMERHUB_CLOCK_BOOTTIME;
+}
+
+static void world_open_hub(struct dice *dice)
+{
+	static const uint32_t capacities[] = { 1, 2, 3, 4, 6, 8, 16, 24, 48, 64 };
+	struct timerhub_config config = {
+		.size = sizeof(config),
+		.flags = world.manual ? TIMERHUB_MANUAL : 0,
+		.timers_max = capacities[dice_below(dice, 10)],
+		.clock = world_choose_clock(dice),
+		.sleeper = dice_one_in(dice, 3) ? TIMERHUB_SLEEPER_POLL : TIMERHUB_SLEEPER_AUTO,
+		.spin_ns = dice_magnitude(dice, 20),
+	};
+	int result = -1;
+
+	if (dice_one_in(dice, 3))
+		config.spin_ns = dice_below(dice, 2);
+	oracle_begin(config.timers_max);
+	oracle.gather_ns = !world.manual && config.spin_ns == 0 ? GATHER_NS : 0;
+	/* Refused at the first, at the second … reservation; then not. */
+	for (unsigned k = dice_one_in(dice, 4) ? 1 : 12; result < 0; k++) {
+		kernel.refuse_after = k <= 12 ? k : 0;
+		result = timerhub_open(&world.hub, &config);
+		if (result < 0 && k > 12)
+			report_failure("open was refused, %d, for no reason", result);
+		if (result < 0 && (kernel.bells | kernel.regions | kernel.threads | kernel.rings))
+			report_failure("a refused open left something behind");
+	}
+	kernel.refuse_after = 0;
+	oracle.manual_hub = world.manual ? world.hub : NULL;
+	report_tell("open: %s, for %u timers, spin %" PRIu64 " ns, %u processors, clock %u",
+	            world.manual ? "manual" : "with an owner", config.timers_max, config.spin_ns,
+	            kernel.cpus, config.clock);
+}
+
+void world_open_queue(unsigned index, struct dice *dice)
+{
+	struct world_queue *queue = &world.queues[index];
+	int result = -1;
+
+	kernel.refuse_after = dice_one_in(dice, 4) ? 1 + dice_below(dice, 3) : 0;
+	while (result < 0) {
+		unsigned refuse = kernel.refuse_after;
+		struct timerhub_queue *opened = NULL;
+
+		result = timerhub_queue_open(world.hub, &opened, NULL);
+		if (result < 0 && (refuse == 0 || opened))
+			report_failure("a queue was refused, %d, for no reason", result);
+		kernel.refuse_after = 0;
+		queue->queue = opened;
+	}
+	for (unsigned i = 0; i < world.workers_count; i++)
+		world.workers[i].edges[index] = 0;
+}
+
+static void world_open_queues(struct dice *dice)
+{
+	world.queues_count = 1 + dice_below(dice, QUEUES_MAX);
+	for (unsigned i = 0; i < world.queues_count; i++) {
+		struct world_queue *queue = &world.queues[i];
+
+		queue->dispatched = dice_one_in(dice, 3);
+		queue->consumer =
+			dice_one_in(dice, 3) ? -1 : (int)dice_below(dice, world.workers_count);
+		oracle.queues[i].sole_consumer = queue->consumer >= 0;
+		world_open_queue(i, dice);
+	}
+}
+
+/* ---- actors ---- */
+
+static void worker_run(void *argument)
+{
+	struct worker *worker = argument;
+
+	for (unsigned i = 0; i < world.plan->operations; i++)
+		if (world.doers[i] == worker->index)
+			operation_run(worker, i);
+	world.workers_over++;
+	scheduler_wake(&world.workers_over, 1);
+}
+
+/* Moves a manual hub as its owner would move itself. */
+static void mover_run(void *unused)
+{
+	uint64_t next_ns;
+
+	(void)unused;
+	while (!world.over) {
+		uint64_t now_ns = scheduler.now_ns;
+		int result;
+
+		next_ns = 0;
+		report_tell("  advance");
+		result = timerhub_advance(world.hub, now_ns, &next_ns);
+		if (result == -EBUSY) {
+			scheduler_yield();
+			continue;
+		}
+		if (result < 0)
+			report_failure("advance returned %d", result);
+		if (next_ns <= now_ns)
+			report_failure("advance is to be called again at once");
+		report_tell("  advance = %d, next %" PRIu64, result, next_ns);
+		if (world.over)
+			return;
+		kernel.owner_until_ns = next_ns;
+		oracle.mover_sleeps = true;
+		kernel_poll_level(timerhub_wake_fd(world.hub), next_ns);
+		oracle.mover_sleeps = false;
+	}
+}
+
+static void world_spawn(struct dice *dice)
+{
+	world.workers_count = 1 + dice_below(dice, WORKERS_MAX);
+	for (unsigned i = 0; i < world.plan->operations; i++) {
+		bool dropped = world.plan->dropped && world.plan->dropped[i];
+
+		world.doers[i] = dropped ? NOBODY
+		                         : (uint8_t)operation_worker(world.plan->seed, i,
+		                                                     world.workers_count);
+	}
+	for (unsigned i = 0; i < world.workers_count; i++) {
+		struct worker *worker = &world.workers[i];
+
+		*worker = (struct worker){ .index = i, .blocked_on = -1, .polls_edge = -1 };
+		worker->actor = scheduler_spawn(worker_run, worker);
+	}
+	oracle.mover = kernel.owner;
+	if (world.manual)
+		oracle.mover = scheduler_spawn(mover_run, NULL);
+}
+
+/* ---- when nobody can run ---- */
+
+/* Who is told that there are events, or that he is to leave, does not go on sleeping. */
+static void worker_quiet(const struct worker *worker, unsigned due)
+{
+	int index = worker->blocked_on >= 0 ? worker->blocked_on : worker->polls_edge;
+
+	if (index < 0 || !worker->actor->waits_on)
+		return;
+	if ((due >> index & 1) != 0 && !oracle_taking((unsigned)index))
+		report_failure("worker %u waits for queue %d, which has timer %u", worker->index,
+		               index, oracle.queues[index].due);
+	if (worker->must_leave && world.queues[index].interrupted != STAMP_NONE)
+		report_failure("worker %u waits on, and was interrupted", worker->index);
+}
+
+static void world_quiet(void)
+{
+	unsigned due;
+
+	if (!world.hub || world.over)
+		return;
+	due = oracle_quiet();
+	for (unsigned i = 0; i < world.queues_count; i++) {
+		const struct world_queue *queue = &world.queues[i];
+
+		if (queue->queue && !queue->closing && (due >> i & 1) != 0 && !oracle_taking(i) &&
+		    !kernel_readable(timerhub_queue_fd(queue->queue)))
+			report_failure("queue %u has timer %u, and its descriptor does not say so",
+			               i, oracle.queues[i].due);
+	}
+	for (unsigned i = 0; i < world.workers_count; i++)
+		worker_quiet(&world.workers[i], due);
+	world_conserve();
+}
+
+static void world_stuck(void)
+{
+	if (world.stuck || world.workers_over == world.workers_count)
+		report_failure("nobody can run, and nobody ever will");
+	world.stuck = true;
+	scheduler_wake(&world.workers_over, 1);
+}
+
+void world_conserve(void)
+{
+	struct timerhub_stats stats;
+
+	if (oracle.calls > 0)
+		return;
+	for (unsigned i = 0; i < world.queues_count; i++)
+		if (oracle_taking(i) || world.queues[i].closing)
+			return;
+	scheduler_hold();
+	if (timerhub_stats(world.hub, &stats) < 0)
+		report_failure("stats");
+	scheduler_release();
+	oracle_conserve(&stats);
+}
+
+/* ---- the run ---- */
+
+/* Waits that nothing will ever end are interrupted; otherwise the workers need no help. */
+static void world_wait_for_workers(void)
+{
+	while (world.workers_over < world.workers_count) {
+		world.stuck = false;
+		scheduler_block(&world.workers_over, UINT64_MAX);
+		if (!world.stuck)
+			continue;
+		for (unsigned i = 0; i < world.queues_count; i++) {
+			world.queues[i].interrupted = STAMP_NONE;
+			timerhub_interrupt(world.queues[i].queue);
+			world.queues[i].interrupted = oracle_stamp();
+		}
+	}
+}
+
+static void world_close(struct dice *dice)
+{
+	world.over = true;
+	if (world.manual) {
+		scheduler_calm();
+		kernel_bell(timerhub_wake_fd(world.hub))->count = 1;
+		scheduler_wake(kernel_bell(timerhub_wake_fd(world.hub)), 1);
+		while (!oracle.mover->over)
+			scheduler_block(oracle.mover, UINT64_MAX);
+	}
+	for (unsigned i = 0; i < world.queues_count; i++)
+		if (dice_one_in(dice, 2)) {
+			timerhub_queue_close(world.queues[i].queue);
+			world.queues[i].queue = NULL;
+		}
+	timerhub_close(world.hub);
+	world.hub = NULL;
+	if (kernel.bells | kernel.regions | kernel.threads | kernel.rings)
+		report_failure("close left something behind: %u descriptors, %u regions, "
+		               "%u threads, %u rings",
+		               kernel.bells, kernel.regions, kernel.threads, kernel.rings);
+}
+
+void world_run(const struct plan *plan)
+{
+	struct dice dice = dice_new(plan->seed, 1);
+	uint64_t now_ns;
+
+	memset(&world, 0, sizeof(world));
+	world.plan = plan;
+	world.manual = dice_one_in(&dice, 4);
+	now_ns = first_instant(&dice);
+	scheduler_begin(dice_new(plan->seed, 2), now_ns);
+	scheduler.quiet = world_quiet;
+	scheduler.stuck = world_stuck;
+	kernel_begin(dice_new(plan->seed, 3));
+	world.deadline_style = dice_below(&dice, 4);
+	for (unsigned i = 0; i < 4; i++)
+		world.instants[i] = dice_magnitude(&dice, 40);
+	world_open_hub(&dice);
+	for (unsigned i = 0; i < 4; i++)
+		world.instants[i] += oracle_now_ns();
+	world.workers_count = WORKERS_MAX;
+	world_open_queues(&dice);
+	world_spawn(&dice);
+	world_wait_for_workers();
+	scheduler_calm();
+	scheduler_block(NULL, scheduler.now_ns + 1); /* one more look when all is quiet */
+	world_close(&dice);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One run: a hub, its queues, the workers that call it, and who moves it. What a seed chooses once
+ * is chosen here; what each operation does is in operations.c.
+ */
+#ifndef SIMULATION_WORLD_H
+#define SIMULATION_WORLD_H
+
+#include "kernel.h"
+#include "oracle.h"
+
+#define WORKERS_MAX 5
+#define OPERATIONS_MAX 4096
+#define NOBODY UINT8_MAX
+
+/* What to run. */
+struct plan {
+	uint64_t seed;
+	unsigned operations;
+	const bool *dropped; /* operations to be left out; or NULL */
+};
+
+struct world_queue {
+	struct timerhub_queue *queue; /* NULL while closed */
+	unsigned users;               /* calls in progress that must not overlap its close */
+	bool closing;
+	bool dispatched;      /* its events go to their callbacks, so each must have one */
+	int consumer;         /* the one worker that takes events; -1: all do */
+	uint64_t closed;      /* stamp of the last close's return */
+	uint64_t interrupted; /* stamp of the last interrupt's return; STAMP_NONE: in progress */
+};
+
+struct worker {
+	struct actor *actor;
+	unsigned index;
+	struct dice dice;           /* of the operation in progress */
+	unsigned operation;         /* its number */
+	uint64_t edges[QUEUES_MAX]; /* what an edge-triggered poll has told of */
+	struct taking *taking;      /* by dispatch, in progress */
+	int blocked_on, polls_edge; /* the queue that it waits for; -1 */
+	const struct life *inside;  /* the timer whose callback it runs; or NULL */
+	bool must_leave;            /* it was in a wait when somebody interrupted that */
+};
+
+struct world {
+	struct timerhub *hub;
+	bool manual, over;
+	struct world_queue queues[QUEUES_MAX];
+	unsigned queues_count;
+	struct worker workers[WORKERS_MAX];
+	unsigned workers_count, workers_over;
+	unsigned deadline_style; /* which deadlines this seed likes */
+	uint64_t instants[4];    /* deadlines that are given again and again */
+	unsigned relative;       /* calls in progress that add to the clock, whatever that may be */
+	bool stuck;              /* nobody could run, and nobody ever would have */
+	const struct plan *plan;
+	uint8_t doers[OPERATIONS_MAX]; /* worker of each operation; NOBODY: dropped */
+};
+
+extern struct world world;
+
+/* Run it. Returns if every law held. */
+void world_run(const struct plan *plan);
+
+/* Open a queue, at times after a refusal. */
+void world_open_queue(unsigned index, struct dice *dice);
+
+/* The counts, if no call is in progress but waits. */
+void world_conserve(void);
+
+/* Which of so many workers is to do the operation of this number? */
+unsigned operation_worker(uint64_t seed, unsigned number, unsigned workers);
+/* The operation of this number, by that worker. */
+void operation_run(struct worker *worker, unsigned number);
+/* What a signal handler or a callback does. */
+void operation_nested(void *worker);
+
+#endif
