@@ -216,10 +216,15 @@ static bool check_delivered_under_a_claimant(uint64_t margin_ns)
 	}
 	puppet_start(&a, TEST_POINT_SUBMIT_BEFORE_PUSH);
 	in_time = timerhub_now(rig.hub) < at_ns;
-	expect_event(&rig, 'A');
-	fill_and_empty(&rig, FEW - 1);
+	/* If it had expired before A moved it, it is A's, who is stopped. */
+	if (in_time) {
+		expect_event(&rig, 'A');
+		fill_and_empty(&rig, FEW - 1);
+	}
 	puppet_finish(&a);
 	expect_eq(a.deed.result, 0);
+	if (!in_time)
+		expect_event(&rig, 'A');
 	owner_settles(rig.hub);
 	fill_and_empty(&rig, FEW);
 	expect_nothing(&rig);
