@@ -28,13 +28,17 @@ static struct {
 	int64_t left; /* armed by readers that have ended, minus printed: below 0 meanwhile */
 } job;
 
-/* Ends the program if there is an error: a reminder lost in silence would be worse. */
+/*
+ * Ends the program if there is an error: a reminder lost in silence would be worse. Not by exit(),
+ * for it may be a reader's, and what the loop's library cleans up then may be in use.
+ */
 static void must(const char *what, int error)
 {
 	if (error == 0)
 		return;
 	fprintf(stderr, "reminders: %s: %s\n", what, strerror(error));
-	exit(1);
+	fflush(stdout);
+	_Exit(1);
 }
 
 static void reminder_due(const struct timerhub_event *event)
