@@ -22,19 +22,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "asan.h"
 #include "report.h"
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define WITH_ASAN 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__)
-#define WITH_ASAN 1
-#endif
-#ifdef WITH_ASAN
-#include <sanitizer/asan_interface.h>
-#else
+#ifndef WITH_ASAN
 #define ASAN_POISON_MEMORY_REGION(begin, bytes) ((void)(begin), (void)(bytes))
 #define ASAN_UNPOISON_MEMORY_REGION(begin, bytes) ((void)(begin), (void)(bytes))
 #endif

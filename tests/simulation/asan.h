@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* Is this built with the address sanitizer (WITH_ASAN)? gcc and clang say so differently. */
+#ifndef TIMERHUB_SIMULATION_ASAN_H
+#define TIMERHUB_SIMULATION_ASAN_H
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define WITH_ASAN 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define WITH_ASAN 1
+#endif
+#ifdef WITH_ASAN
+#include <sanitizer/asan_interface.h>
+#endif
+
+#endif
