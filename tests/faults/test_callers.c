@@ -226,8 +226,8 @@ static void *wait_for_the_end(void *arg)
  */
 static void *call_meanwhile(void *arg)
 {
-	struct timerhub *hub = arg;
-	struct rig mine = { hub, queue_open(hub) };
+	const struct rig *mine = arg;
+	struct timerhub *hub = mine->hub;
 	struct dice dice = dice_new(5);
 
 	while (!atomic_load(&over)) {
@@ -242,11 +242,11 @@ static void *call_meanwhile(void *arg)
 		else
 			result = timerhub_remaining(hub, timer, &left_ns);
 		expect(result == 0 || result == -ENOENT);
-		arm_after(mine.queue, dice_below(&dice, 100 * US), 7);
-		expect_eq(take_one(mine.queue).data, 7);
+		arm_after(mine->queue, dice_below(&dice, 100 * US), 7);
+		expect_eq(take_one(mine->queue).data, 7);
 	}
-	expect_empty(mine.queue);
-	timerhub_queue_close(mine.queue);
+	expect_empty(mine->queue);
+	timerhub_queue_close(mine->queue);
 	return NULL;
 }
 
@@ -268,16 +268,20 @@ static void *arm_too_long(void *arg)
 struct crowd {
 	pthread_t waiters[WAITERS];
 	pthread_t callers[2];
+	struct rig theirs[2];
 	pthread_t producer;
 };
 
+/* No queue is opened once this one is closed: it might be what the late producer arms on. */
 static void crowd_start(struct crowd *crowd, struct timerhub *hub, struct timerhub_queue *queue)
 {
 	atomic_store(&over, false);
 	for (unsigned w = 0; w < WAITERS; w++)
 		thread_start(&crowd->waiters[w], wait_for_the_end, queue);
-	for (unsigned c = 0; c < COUNT_OF(crowd->callers); c++)
-		thread_start(&crowd->callers[c], call_meanwhile, hub);
+	for (unsigned c = 0; c < COUNT_OF(crowd->callers); c++) {
+		crowd->theirs[c] = (struct rig){ hub, queue_open(hub) };
+		thread_start(&crowd->callers[c], call_meanwhile, &crowd->theirs[c]);
+	}
 	thread_start(&crowd->producer, arm_too_long, queue);
 }
 
