@@ -18,8 +18,8 @@
 #define OTHERS 8            /* timers of those who are not stopped */
 #define LEARNINGS 10
 #define LESSONS 5 /* to learn a way that is taken again */
-#define TRIES 6 /* to take the same way again */
-#define BATCH 3 /* timers armed by one call */
+#define TRIES 6   /* to take the same way again */
+#define BATCH 3   /* timers armed by one call */
 
 static struct rig rig;
 static struct timerhub_queue *victims_queue;
