@@ -224,8 +224,12 @@ static uint64_t fresh_left(uint64_t fresh)
 	return (fresh >> 32) - (uint32_t)fresh;
 }
 
-/* Take a slot of the shard that was never used. Nothing is carried: it is zeroed memory. */
-static uint32_t shard_take_fresh(struct arena_shard *shard)
+/*
+ * Take a slot of the shard that was never used. Nothing is carried: it is zeroed memory, to which
+ * we write first. Were it read first, the kernel would show a page of zeros, and have to take it
+ * away from every CPU with the first write.
+ */
+static uint32_t shard_take_fresh(const struct arena *arena, struct arena_shard *shard)
 {
 	uint64_t fresh = u64_load_relaxed(&shard->fresh);
 
@@ -233,6 +237,7 @@ static uint32_t shard_take_fresh(struct arena_shard *shard)
 		if (u64_cas_relaxed(&shard->fresh, &fresh, fresh + 1)) {
 			if (shard->notes)
 				(void)u64_fetch_add_relaxed(&shard->notes->used, 1);
+			u64_store_relaxed(&arena->hot[(uint32_t)fresh].aux, 0);
 			return (uint32_t)fresh;
 		}
 	return SLOT_NONE;
@@ -283,7 +288,7 @@ static uint32_t arena_take_last(struct arena *arena, uint32_t home)
 			tops[i] = u64_load_seq_cst(&arena->shards[i].top);
 		for (uint32_t i = 0; i <= arena->shard_mask; i++) {
 			struct arena_shard *shard = &arena->shards[(home + i) & arena->shard_mask];
-			uint32_t slot = shard_take_fresh(shard);
+			uint32_t slot = shard_take_fresh(arena, shard);
 
 			if (slot == SLOT_NONE)
 				slot = shard_pop(arena, shard);
@@ -306,7 +311,7 @@ uint32_t arena_take(struct arena *arena, unsigned cpu)
 	if (slot == SLOT_NONE)
 		slot = arena_steal(arena, home);
 	if (slot == SLOT_NONE)
-		slot = shard_take_fresh(shard);
+		slot = shard_take_fresh(arena, shard);
 	return slot == SLOT_NONE ? arena_take_last(arena, home) : slot;
 }
 

@@ -32,6 +32,8 @@
 #ifndef INBOX_MANY
 #define INBOX_MANY 32768
 #endif
+/* The kernel gives memory by so much. Where it gives more, some touches are to no purpose. */
+#define INBOX_TOUCH_BYTES 4096
 /* Threads that can be stopped between claiming a push and pushing: see submit.c. */
 #ifndef INBOX_SPARE_CELLS
 #define INBOX_SPARE_CELLS 1024
@@ -100,6 +102,21 @@ static void lane_advance_tail(struct inbox_lane *lane, uint64_t place)
 	}
 }
 
+/*
+ * Fetch a cell that is soon to be filled: the owner wrote it last, and it is far away. Memory never
+ * used is written to, not read: after a read the kernel has to take the page of zeros that it
+ * showed away again, from every CPU.
+ */
+static void lane_expect(const struct inbox *inbox, const struct inbox_lane *lane, uint64_t place)
+{
+	atomic_u64 *cell = lane_cell(inbox, lane, place);
+
+	if ((uintptr_t)cell % INBOX_TOUCH_BYTES == 0 && cell_empty_at(inbox, place) == 0)
+		(void)u64_fetch_add_relaxed(cell, 0); /* whatever it holds by now, it stays */
+	else
+		__builtin_prefetch(cell, 1);
+}
+
 /* True if the slot was put at a place, which is told; false if the lane is full. */
 static bool lane_push(struct inbox *inbox, struct inbox_lane *lane, uint32_t slot,
                       uint64_t *ret_place)
@@ -113,8 +130,7 @@ static bool lane_push(struct inbox *inbox, struct inbox_lane *lane, uint32_t slo
 
 		if (place % INBOX_LINE == 0) {
 			lane_advance_tail(lane, place);
-			/* The owner wrote it last: it is far away. */
-			__builtin_prefetch(lane_cell(inbox, lane, place + 2 * INBOX_LINE), 1);
+			lane_expect(inbox, lane, place + 2 * INBOX_LINE);
 		}
 		/* [entry] seq_cst: before the promise is read. */
 		if (seen == empty && u64_cas_seq_cst(cell, &seen, empty | INBOX_FILLED | slot)) {
