@@ -162,7 +162,7 @@ static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t
 }
 
 /* Fetch what the next take of the stack will read, and its arm write. */
-static void shard_expect_pop(const struct arena *arena, uint32_t slot)
+CPU_FETCHES void shard_expect_pop(const struct arena *arena, uint32_t slot)
 {
 	if (slot >= arena->capacity)
 		return;

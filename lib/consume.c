@@ -252,7 +252,8 @@ static inline __attribute__((always_inline)) bool deliver(const struct timerhub_
 	return true;
 }
 
-static void prefetch_timers(const struct timerhub *hub, const uint64_t *handles, unsigned count)
+CPU_FETCHES void prefetch_timers(const struct timerhub *hub, const uint64_t *handles,
+                                 unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
 		__builtin_prefetch(&hub->arena.hot[handle_slot(handles[i])], 1);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which CPU a thread happens to run on. A hint: correctness never depends on it.
+ * Which CPU a thread happens to run on, and what that is to fetch ahead. Hints: correctness never
+ * depends on them.
  *
- * Asked once or twice in every arm and cancel, so it is read where the kernel itself leaves it
- * whenever it moves a thread (restartable sequences, Linux 4.18), if the C library has registered
- * that place and tells where it is. Not in the simulation, where nothing may come from the machine.
+ * The CPU is asked once or twice in every arm and cancel, so it is read where the kernel itself
+ * leaves it whenever it moves a thread (restartable sequences, Linux 4.18), if the C library has
+ * registered that place and tells where it is. Not in the simulation, where nothing may come from
+ * the machine.
  */
 #ifndef TIMERHUB_CPU_H
 #define TIMERHUB_CPU_H
@@ -35,6 +37,12 @@ static inline unsigned cpu_current(void)
 #endif
 	return cpu_ask();
 }
+
+/*
+ * For a function that only prefetches: gcc takes it for one without effect, and leaves calls to it
+ * out, if it is not inlined first.
+ */
+#define CPU_FETCHES static inline __attribute__((always_inline))
 
 /* How many CPUs the machine may have. For sizing at open. */
 unsigned cpu_count(void);

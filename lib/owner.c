@@ -23,6 +23,7 @@
 #include <sys/prctl.h>
 
 #include "check.h"
+#include "cpu.h"
 #include "futex.h"
 
 /* Slots taken from the inbox at once, so that their memory can be fetched side by side. */
@@ -290,7 +291,7 @@ static void owner_expire_slot(struct owner *owner, uint32_t slot)
 }
 
 /* Fetch what will be needed of the slot that comes up `ahead` takes from now. */
-static void owner_fetch(const struct owner *owner, uint32_t ahead)
+CPU_FETCHES void owner_fetch(const struct owner *owner, uint32_t ahead)
 {
 	uint32_t slot = schedule_peek(&owner->schedule, ahead);
 

@@ -7,6 +7,7 @@
 #ifndef TIMERHUB_SCHEDULE_H
 #define TIMERHUB_SCHEDULE_H
 
+#include "cpu.h"
 #include "heap.h"
 #include "memory.h"
 #include "run.h"
@@ -30,7 +31,7 @@ void schedule_close(struct schedule *schedule);
 void schedule_insert(struct schedule *schedule, uint32_t slot, uint64_t at_ns);
 
 /* Have the memory fetched that filing the slot elsewhere will touch. Only a hint. */
-static inline void schedule_fetch(const struct schedule *schedule, uint32_t slot)
+CPU_FETCHES void schedule_fetch(const struct schedule *schedule, uint32_t slot)
 {
 	if ((schedule->filings[slot].where & WHERE_MASK) == WHERE_WHEEL)
 		wheel_fetch(&schedule->wheel, slot);

@@ -8,6 +8,7 @@
 #ifndef TIMERHUB_WHEEL_H
 #define TIMERHUB_WHEEL_H
 
+#include "cpu.h"
 #include "timer.h"
 
 #define WHEEL_FINEST_SHIFT 16 /* a bucket of level 0 is 2^16 ns wide */
@@ -75,7 +76,7 @@ static inline bool wheel_covers(const struct wheel *wheel, uint64_t at_ns)
 void wheel_insert(struct wheel *wheel, struct timer_due due);
 
 /* The slot must be in the wheel: have the memory fetched that moving it will touch. */
-static inline void wheel_fetch(const struct wheel *wheel, uint32_t slot)
+CPU_FETCHES void wheel_fetch(const struct wheel *wheel, uint32_t slot)
 {
 	uint32_t where = wheel->filings[slot].where & ~WHERE_MASK;
 	const struct wheel_chunk *chunk = &wheel->chunks[where >> WHEEL_ENTRY_BITS];
