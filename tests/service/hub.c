@@ -487,12 +487,28 @@ uint64_t advance(struct timerhub *hub, uint64_t now_ns)
 	return next_ns;
 }
 
+void arm_and_expire(struct rig *rig, uint64_t *now_ns, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		arm_after(rig->queue, 1 + i, i);
+	*now_ns += US;
+	advance(rig->hub, *now_ns);
+}
+
 struct timerhub_event take_one(struct timerhub_queue *queue)
 {
 	struct timerhub_event event = { 0 };
 
 	expect_eq(timerhub_wait(queue, &event, 1, ARRIVES), 1);
 	return event;
+}
+
+int take_up_to(struct timerhub_queue *queue, unsigned max)
+{
+	struct timerhub_event events[64];
+
+	expect_cmp(max, <=, COUNT_OF(events));
+	return timerhub_drain(queue, events, max);
 }
 
 unsigned drain_all(struct timerhub_queue *queue)

@@ -140,8 +140,12 @@ timerhub_timer arm_at(struct timerhub_queue *queue, uint64_t expires_ns, uint64_
 
 /* Moves a manual hub and returns its next instant. */
 uint64_t advance(struct timerhub *hub, uint64_t now_ns);
+/* Arms so many timers of a manual hub, and moves it a microsecond on, when all have expired. */
+void arm_and_expire(struct rig *rig, uint64_t *now_ns, unsigned count);
 /* Takes one event, which must come within ARRIVES. */
 struct timerhub_event take_one(struct timerhub_queue *queue);
+/* Drains at most so many, 64 or fewer, and returns what that returned. */
+int take_up_to(struct timerhub_queue *queue, unsigned max);
 /* Drains all there is, and returns how many. */
 unsigned drain_all(struct timerhub_queue *queue);
 void expect_empty(struct timerhub_queue *queue);

@@ -52,21 +52,6 @@ static unsigned ring_take(struct io_uring *ring)
 
 static uint64_t now_ns; /* of the manual hub of this test */
 
-static void expire(struct rig *rig, unsigned count)
-{
-	for (unsigned i = 0; i < count; i++)
-		arm_after(rig->queue, 1 + i, i);
-	now_ns += 1000;
-	advance(rig->hub, now_ns);
-}
-
-static int take(struct rig *rig, unsigned max)
-{
-	struct timerhub_event events[64];
-
-	return timerhub_drain(rig->queue, events, max);
-}
-
 static struct rig rig_attached(struct io_uring *ring, int kind)
 {
 	struct rig rig = rig_manual(4096);
@@ -85,15 +70,15 @@ START_TEST(attached_ring_gets_one_completion_for_each_time_that_events_come)
 
 	expect_eq(ring_take(&ring), 0);
 	for (unsigned i = 0; i < 5; i++) {
-		expire(&rig, 5);
-		expire(&rig, 3);
+		arm_and_expire(&rig, &now_ns, 5);
+		arm_and_expire(&rig, &now_ns, 3);
 		expect_eq(ring_take(&ring), 1);
 		expect(fd_readable(fd));
-		expire(&rig, 1);
+		arm_and_expire(&rig, &now_ns, 1);
 		expect_eq(ring_take(&ring), 0);
-		expect_eq(take(&rig, 64), 9);
+		expect_eq(take_up_to(rig.queue, 64), 9);
 		expect(!fd_readable(fd));
-		expect_eq(take(&rig, 64), 0);
+		expect_eq(take_up_to(rig.queue, 64), 0);
 		expect_eq(ring_take(&ring), 0);
 	}
 	rig_close(&rig);
@@ -108,11 +93,11 @@ START_TEST(attached_ring_is_told_how_many_wait)
 	struct rig rig = rig_attached(&ring, _i);
 	struct io_uring_cqe *cqe;
 
-	expire(&rig, 7);
+	arm_and_expire(&rig, &now_ns, 7);
 	expect_eq(io_uring_wait_cqe(&ring, &cqe), 0);
 	expect_eq(cqe->res, 7);
 	io_uring_cqe_seen(&ring, cqe);
-	expect_eq(take(&rig, 5), 5);
+	expect_eq(take_up_to(rig.queue, 5), 5);
 	expect_eq(io_uring_wait_cqe(&ring, &cqe), 0);
 	expect_eq(cqe->res, 2);
 	io_uring_cqe_seen(&ring, cqe);
@@ -126,18 +111,18 @@ START_TEST(attached_ring_gets_another_completion_when_some_are_left)
 	struct io_uring ring;
 	struct rig rig = rig_attached(&ring, _i);
 
-	expire(&rig, 10);
+	arm_and_expire(&rig, &now_ns, 10);
 	for (unsigned i = 0; i < 4; i++) {
 		expect_eq(ring_take(&ring), 1);
 		if (i % 2)
 			expect_eq(timerhub_dispatch(rig.queue, 2), 2);
 		else
-			expect_eq(take(&rig, 2), 2);
+			expect_eq(take_up_to(rig.queue, 2), 2);
 	}
 	expect_eq(ring_take(&ring), 1);
-	expect_eq(take(&rig, 64), 2);
+	expect_eq(take_up_to(rig.queue, 64), 2);
 	expect_eq(ring_take(&ring), 0);
-	expire(&rig, 1);
+	arm_and_expire(&rig, &now_ns, 1);
 	expect_eq(ring_take(&ring), 1);
 	rig_close(&rig);
 	io_uring_queue_exit(&ring);
@@ -151,10 +136,10 @@ START_TEST(attaching_announces_what_waits_already)
 
 	now_ns = 0;
 	ring_open(&ring, _i);
-	expire(&rig, 3);
+	arm_and_expire(&rig, &now_ns, 3);
 	expect_eq(timerhub_queue_attach_uring(rig.queue, ring.ring_fd, USER_DATA), 0);
 	expect_eq(ring_take(&ring), 1);
-	expect_eq(take(&rig, 64), 3);
+	expect_eq(take_up_to(rig.queue, 64), 3);
 	expect_eq(ring_take(&ring), 0);
 	rig_close(&rig);
 	io_uring_queue_exit(&ring);
@@ -172,20 +157,20 @@ START_TEST(detached_ring_gets_nothing_and_the_fd_goes_on)
 		expect_eq(timerhub_queue_attach_uring(rig.queue, other.ring_fd, 1), -EBUSY);
 		expect_eq(timerhub_queue_detach_uring(rig.queue), 0);
 		expect_eq(timerhub_queue_detach_uring(rig.queue), -ENOENT);
-		expire(&rig, 2);
+		arm_and_expire(&rig, &now_ns, 2);
 		expect_eq(ring_take(&ring), 0);
 		expect(fd_readable(timerhub_queue_fd(rig.queue)));
-		expect_eq(take(&rig, 64), 2);
+		expect_eq(take_up_to(rig.queue, 64), 2);
 		expect_eq(timerhub_queue_attach_uring(rig.queue, other.ring_fd, USER_DATA), 0);
-		expire(&rig, 2);
+		arm_and_expire(&rig, &now_ns, 2);
 		expect_eq(ring_take(&other), 1);
-		expect_eq(take(&rig, 64), 2);
+		expect_eq(take_up_to(rig.queue, 64), 2);
 		expect_eq(timerhub_queue_detach_uring(rig.queue), 0);
 		expect_eq(timerhub_queue_attach_uring(rig.queue, ring.ring_fd, USER_DATA), 0);
-		expire(&rig, 1);
+		arm_and_expire(&rig, &now_ns, 1);
 		expect_eq(ring_take(&ring), 1);
 		expect_eq(ring_take(&other), 0);
-		expect_eq(take(&rig, 64), 1);
+		expect_eq(take_up_to(rig.queue, 64), 1);
 	}
 	expect_eq(process_fd_count(), fds + 1); /* that of the other ring */
 	rig_close(&rig);
@@ -226,9 +211,9 @@ START_TEST(ring_closed_under_us_loses_nothing_and_hits_no_stranger)
 	int fd = ring.ring_fd;
 	uint64_t posted;
 
-	expire(&rig, 1);
+	arm_and_expire(&rig, &now_ns, 1);
 	expect_eq(ring_take(&ring), 1);
-	expect_eq(take(&rig, 64), 1);
+	expect_eq(take_up_to(rig.queue, 64), 1);
 	expect_cmp(process_posted(-1), >=, 2); /* it is looked at by both of its descriptors */
 	io_uring_queue_exit(&ring);
 	posted = process_posted(-1);
@@ -238,18 +223,18 @@ START_TEST(ring_closed_under_us_loses_nothing_and_hits_no_stranger)
 			ring_open(&stranger, _i);
 			expect_eq(stranger.ring_fd, fd);
 		}
-		expire(&rig, 2);
+		arm_and_expire(&rig, &now_ns, 2);
 		expect(fd_readable(timerhub_queue_fd(rig.queue)));
-		expect_eq(take(&rig, 1), 1);
+		expect_eq(take_up_to(rig.queue, 1), 1);
 		expect(fd_readable(timerhub_queue_fd(rig.queue)));
-		expect_eq(take(&rig, 64), 1);
+		expect_eq(take_up_to(rig.queue, 64), 1);
 		expect(!fd_readable(timerhub_queue_fd(rig.queue)));
 	}
 	expect_eq(ring_take(&stranger), 0);
 	expect_eq(process_posted(fd), posted);
 	expect_eq(timerhub_queue_detach_uring(rig.queue), 0);
 	expect_eq(timerhub_queue_attach_uring(rig.queue, stranger.ring_fd, USER_DATA), 0);
-	expire(&rig, 1);
+	arm_and_expire(&rig, &now_ns, 1);
 	expect_eq(ring_take(&stranger), 1);
 	rig_close(&rig);
 	io_uring_queue_exit(&stranger);
@@ -263,13 +248,13 @@ START_TEST(full_ring_loses_nothing)
 	unsigned rounds = 100;
 
 	for (unsigned i = 0; i < rounds; i++) {
-		expire(&rig, 3);
+		arm_and_expire(&rig, &now_ns, 3);
 		expect(fd_readable(timerhub_queue_fd(rig.queue)));
-		expect_eq(take(&rig, 64), 3);
+		expect_eq(take_up_to(rig.queue, 64), 3);
 		expect(!fd_readable(timerhub_queue_fd(rig.queue)));
 	}
 	expect_eq(ring_take(&ring), rounds);
-	expire(&rig, 3);
+	arm_and_expire(&rig, &now_ns, 3);
 	expect_eq(ring_take(&ring), 1);
 	rig_close(&rig);
 	io_uring_queue_exit(&ring);
@@ -306,7 +291,7 @@ START_TEST(attached_queue_in_a_forked_child_is_the_parents)
 	struct rig rig = rig_attached(&ring, _i);
 	pid_t child;
 
-	expire(&rig, 1);
+	arm_and_expire(&rig, &now_ns, 1);
 	expect_eq(ring_take(&ring), 1);
 	child = fork();
 	if (child == 0) {
@@ -317,8 +302,8 @@ START_TEST(attached_queue_in_a_forked_child_is_the_parents)
 	}
 	child_ends_well(child);
 	expect_eq(ring_take(&ring), 0);
-	expect_eq(take(&rig, 64), 1);
-	expire(&rig, 1);
+	expect_eq(take_up_to(rig.queue, 64), 1);
+	arm_and_expire(&rig, &now_ns, 1);
 	expect_eq(ring_take(&ring), 1);
 	rig_close(&rig);
 	io_uring_queue_exit(&ring);
@@ -365,16 +350,16 @@ START_TEST(denied_kcmp_hits_no_stranger)
 	int fd = ring.ring_fd;
 
 	deny(SCMP_SYS(kcmp), EPERM, 2, KCMP_FILE);
-	expire(&rig, 1);
+	arm_and_expire(&rig, &now_ns, 1);
 	expect_eq(ring_take(&ring), 1);
-	expect_eq(take(&rig, 64), 1);
+	expect_eq(take_up_to(rig.queue, 64), 1);
 	io_uring_queue_exit(&ring);
 	ring_open(&stranger, _i);
 	expect_eq(stranger.ring_fd, fd);
 	for (unsigned i = 0; i < 100; i++) {
-		expire(&rig, 2);
+		arm_and_expire(&rig, &now_ns, 2);
 		expect(fd_readable(timerhub_queue_fd(rig.queue)));
-		expect_eq(take(&rig, 64), 2);
+		expect_eq(take_up_to(rig.queue, 64), 2);
 		expect(!fd_readable(timerhub_queue_fd(rig.queue)));
 	}
 	expect_eq(ring_take(&stranger), 0);
@@ -391,11 +376,11 @@ START_TEST(denied_posting_leaves_the_fd_true)
 
 	deny(SCMP_SYS(io_uring_enter), EPERM, 1, 1);
 	for (unsigned i = 0; i < 3; i++) {
-		expire(&rig, 2);
+		arm_and_expire(&rig, &now_ns, 2);
 		expect(fd_readable(timerhub_queue_fd(rig.queue)));
-		expect_eq(take(&rig, 1), 1);
+		expect_eq(take_up_to(rig.queue, 1), 1);
 		expect(fd_readable(timerhub_queue_fd(rig.queue)));
-		expect_eq(take(&rig, 2), 1);
+		expect_eq(take_up_to(rig.queue, 2), 1);
 		expect(!fd_readable(timerhub_queue_fd(rig.queue)));
 	}
 	rig_close(&rig);
@@ -449,7 +434,7 @@ static void run_single(int kind, unsigned max)
 		int count;
 
 		ring_sleep(&ring);
-		count = take(&rig, max);
+		count = take_up_to(rig.queue, max);
 		expect(count >= 0);
 		taken += (unsigned)count;
 	}
@@ -482,7 +467,7 @@ static void *drain_singly(void *arg)
 
 		if (!fd_readable_within(timerhub_queue_fd(rig->queue), MS))
 			continue;
-		count = take(rig, 1);
+		count = take_up_to(rig->queue, 1);
 		expect(count >= 0);
 		atomic_fetch_add(&crowd_taken, (unsigned)count);
 	}
@@ -507,7 +492,7 @@ START_TEST(attached_ring_hears_of_what_others_leave)
 
 		if (io_uring_wait_cqe_timeout(&ring, &cqe, &while_) == 0) {
 			io_uring_cqe_seen(&ring, cqe);
-			atomic_fetch_add(&crowd_taken, (unsigned)take(&rig, 2));
+			atomic_fetch_add(&crowd_taken, (unsigned)take_up_to(rig.queue, 2));
 		}
 	}
 	thread_join(armer);
@@ -549,7 +534,7 @@ static void *drain_until_all_taken(void *arg)
 		int count = 0;
 
 		if (fd_readable_within(timerhub_queue_fd(rig->queue), MS))
-			count = take(rig, 1);
+			count = take_up_to(rig->queue, 1);
 		expect(count >= 0);
 		atomic_fetch_add(&crowd_taken, (unsigned)count);
 	}

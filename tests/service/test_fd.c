@@ -10,21 +10,6 @@
 
 static uint64_t now_ns; /* of the manual hub of this test */
 
-static void expire(struct rig *rig, unsigned count)
-{
-	for (unsigned i = 0; i < count; i++)
-		arm_after(rig->queue, 1 + i, i);
-	now_ns += 1000;
-	advance(rig->hub, now_ns);
-}
-
-static int take(struct rig *rig, unsigned max)
-{
-	struct timerhub_event events[64];
-
-	return timerhub_drain(rig->queue, events, max);
-}
-
 START_TEST(fd_is_readable_while_events_wait)
 {
 	struct rig rig = rig_manual(64);
@@ -37,9 +22,9 @@ START_TEST(fd_is_readable_while_events_wait)
 	expect(!fd_readable(fd));
 	now_ns = 99;
 	for (unsigned i = 0; i < 3; i++) {
-		expire(&rig, 5);
+		arm_and_expire(&rig, &now_ns, 5);
 		expect(fd_readable(fd));
-		expect_eq(take(&rig, 64), i ? 5 : 6);
+		expect_eq(take_up_to(rig.queue, 64), i ? 5 : 6);
 		expect(!fd_readable(fd));
 	}
 	expect_eq(timerhub_queue_fd(rig.queue), fd);
@@ -52,18 +37,18 @@ START_TEST(fd_stays_readable_after_a_partial_drain)
 	struct rig rig = rig_manual(64);
 	int fd = timerhub_queue_fd(rig.queue);
 
-	expire(&rig, 6);
+	arm_and_expire(&rig, &now_ns, 6);
 	for (unsigned i = 0; i < 3; i++) {
 		expect(fd_readable(fd));
-		expect_eq(take(&rig, 2), 2);
+		expect_eq(take_up_to(rig.queue, 2), 2);
 	}
-	expect_eq(take(&rig, 2), 0);
+	expect_eq(take_up_to(rig.queue, 2), 0);
 	expect(!fd_readable(fd));
-	expire(&rig, 1);
+	arm_and_expire(&rig, &now_ns, 1);
 	expect(fd_readable(fd));
 	expect_eq(timerhub_drain(rig.queue, NULL, 0), 0);
 	expect(fd_readable(fd));
-	expect_eq(take(&rig, 2), 1);
+	expect_eq(take_up_to(rig.queue, 2), 1);
 	expect(!fd_readable(fd));
 	rig_close(&rig);
 }
@@ -75,10 +60,10 @@ START_TEST(fd_is_cleared_by_wait_and_by_dispatch)
 	int fd = timerhub_queue_fd(rig.queue);
 	struct timerhub_event events[8];
 
-	expire(&rig, 3);
+	arm_and_expire(&rig, &now_ns, 3);
 	expect_eq(timerhub_wait(rig.queue, events, 8, 0), 3);
 	expect(!fd_readable(fd));
-	expire(&rig, 3);
+	arm_and_expire(&rig, &now_ns, 3);
 	expect_eq(timerhub_dispatch(rig.queue, 2), 2);
 	expect(fd_readable(fd));
 	expect_eq(timerhub_dispatch(rig.queue, 2), 1);
@@ -116,10 +101,10 @@ START_TEST(fd_gives_an_edge_for_what_comes_after_empty)
 	int epoll_fd = edge_open(timerhub_queue_fd(rig.queue));
 
 	for (unsigned i = 0; i < 5; i++) {
-		expire(&rig, 3);
+		arm_and_expire(&rig, &now_ns, 3);
 		expect(edge_seen(epoll_fd, 0));
 		expect(!edge_seen(epoll_fd, 0));
-		expect_eq(take(&rig, 64), 3);
+		expect_eq(take_up_to(rig.queue, 64), 3);
 		expect(!edge_seen(epoll_fd, 0));
 	}
 	close(epoll_fd);
@@ -132,15 +117,15 @@ START_TEST(fd_gives_a_new_edge_after_a_partial_drain)
 	struct rig rig = rig_manual(64);
 	int epoll_fd = edge_open(timerhub_queue_fd(rig.queue));
 
-	expire(&rig, 10);
+	arm_and_expire(&rig, &now_ns, 10);
 	for (unsigned i = 0; i < 5; i++) {
 		expect(edge_seen(epoll_fd, 0));
-		expect_eq(take(&rig, 2), 2);
+		expect_eq(take_up_to(rig.queue, 2), 2);
 	}
 	if (edge_seen(epoll_fd, 0)) /* the last batch was full: it may not know that it was last */
-		expect_eq(take(&rig, 2), 0);
-	expect(!fd_readable(timerhub_queue_fd(rig.queue)) || take(&rig, 1) == 0);
-	expire(&rig, 4);
+		expect_eq(take_up_to(rig.queue, 2), 0);
+	expect(!fd_readable(timerhub_queue_fd(rig.queue)) || take_up_to(rig.queue, 1) == 0);
+	arm_and_expire(&rig, &now_ns, 4);
 	expect(edge_seen(epoll_fd, 0));
 	expect_eq(timerhub_dispatch(rig.queue, 3), 3);
 	expect(edge_seen(epoll_fd, 0));
@@ -166,23 +151,23 @@ START_TEST(fd_read_by_the_caller_loses_nothing)
 	int epoll_fd = edge_open(fd);
 
 	for (unsigned i = 0; i < 5; i++) {
-		expire(&rig, 3);
+		arm_and_expire(&rig, &now_ns, 3);
 		expect(edge_seen(epoll_fd, 0));
 		read_fd(fd);
-		expect_eq(take(&rig, 64), 3);
+		expect_eq(take_up_to(rig.queue, 64), 3);
 		expect(!fd_readable(fd));
 	}
-	expire(&rig, 4);
+	arm_and_expire(&rig, &now_ns, 4);
 	read_fd(fd);
 	edge_seen(epoll_fd, 0);
-	expect_eq(take(&rig, 1), 1); /* partial: readable again, and an edge */
+	expect_eq(take_up_to(rig.queue, 1), 1); /* partial: readable again, and an edge */
 	expect(fd_readable(fd));
 	expect(edge_seen(epoll_fd, 0));
 	read_fd(fd);
-	expect_eq(take(&rig, 64), 3);
-	expire(&rig, 1);
+	expect_eq(take_up_to(rig.queue, 64), 3);
+	arm_and_expire(&rig, &now_ns, 1);
 	expect(edge_seen(epoll_fd, 0));
-	expect_eq(take(&rig, 64), 1);
+	expect_eq(take_up_to(rig.queue, 64), 1);
 	close(epoll_fd);
 	rig_close(&rig);
 }
@@ -209,12 +194,12 @@ START_TEST(fd_of_a_withdrawn_expiry_is_cleared)
 		if (i % 3 == 0)
 			expect_eq(timerhub_dispatch(rig.queue, 5), 0);
 		else
-			expect_eq(take(&rig, 5), 0);
+			expect_eq(take_up_to(rig.queue, 5), 0);
 		expect(!fd_readable(fd));
-		expire(&rig, 1);
+		arm_and_expire(&rig, &now_ns, 1);
 		expect(fd_readable(fd));
 		expect(edge_seen(epoll_fd, 0));
-		expect_eq(take(&rig, 64), 1);
+		expect_eq(take_up_to(rig.queue, 64), 1);
 		expect(!fd_readable(fd));
 	}
 	close(epoll_fd);
@@ -237,10 +222,10 @@ START_TEST(fd_shows_what_expires_after_a_withdrawal)
 			read_fd(fd);
 		expect_eq(timerhub_cancel(rig.hub, timer), 0);
 		if (i % 2)
-			expect_eq(take(&rig, 5), 0);
-		expire(&rig, 1);
+			expect_eq(take_up_to(rig.queue, 5), 0);
+		arm_and_expire(&rig, &now_ns, 1);
 		expect(fd_readable(fd));
-		expect_eq(take(&rig, 64), 1);
+		expect_eq(take_up_to(rig.queue, 64), 1);
 	}
 	rig_close(&rig);
 }
@@ -252,7 +237,7 @@ START_TEST(fd_of_each_queue_is_its_own)
 	struct timerhub_queue *other = queue_open(rig.hub);
 
 	expect(timerhub_queue_fd(other) != timerhub_queue_fd(rig.queue));
-	expire(&rig, 2);
+	arm_and_expire(&rig, &now_ns, 2);
 	expect(fd_readable(timerhub_queue_fd(rig.queue)));
 	expect(!fd_readable(timerhub_queue_fd(other)));
 	expect_empty(other);
@@ -293,7 +278,7 @@ static void *poll_and_drain(void *arg)
 			expect(size == sizeof(value) || errno == EAGAIN);
 		}
 		do {
-			count = take(me->rig, me->max);
+			count = take_up_to(me->rig->queue, me->max);
 			expect(count >= 0);
 			atomic_fetch_add(&crowd_taken, (unsigned)count);
 		} while (me->edge && count);
@@ -358,7 +343,7 @@ static void run_single(bool edge, bool reads, unsigned max)
 			expect(fd_readable_within(fd, ARRIVES));
 		if (reads)
 			read_fd(fd);
-		count = take(&rig, max);
+		count = take_up_to(rig.queue, max);
 		expect(count >= 0);
 		taken += (unsigned)count;
 	}
