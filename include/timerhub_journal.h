@@ -58,7 +58,7 @@ struct timerhub_journal_stats {
 	uint64_t taken;       /* of those, in somebody's hands */
 	uint64_t data_bytes;  /* data of live tasks */
 	uint64_t live_bytes;  /* what the live tasks take on disk if nothing else were there */
-	uint64_t disk_bytes;  /* what is on disk */
+	uint64_t disk_bytes;  /* what is on disk, zeros written ahead included */
 	uint64_t segments;    /* in so many files */
 	uint64_t recovered;   /* tasks found at open */
 	uint64_t recovery_ns; /* how long finding them took */

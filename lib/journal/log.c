@@ -10,6 +10,9 @@
 
 /* A segment being made; becomes a segment by being renamed when its header is stable. */
 #define NEW_NAME "segment.new"
+#define ZEROS_BYTES ((size_t)64 << 10)
+
+static const uint8_t zeros[ZEROS_BYTES];
 
 struct segment *log_last(struct log *log)
 {
@@ -54,6 +57,61 @@ static int write_all(struct log *log, int file, const uint8_t *bytes, size_t cou
 	return 0;
 }
 
+/* ---- zeros ahead ---- */
+
+/* The last segment ends with its records again. 0 or an error; not synced. */
+static int take_back_ahead(struct log *log)
+{
+	int result = log->disk->ops->truncate(log->disk, log->file, log_last(log)->bytes);
+
+	if (result < 0)
+		return result;
+	log->bytes -= log->ahead;
+	log->ahead = 0;
+	return 0;
+}
+
+static int write_zeros(struct log *log, uint64_t from, uint64_t to)
+{
+	int result = 0;
+
+	while (result == 0 && from < to) {
+		size_t count = to - from < ZEROS_BYTES ? (size_t)(to - from) : ZEROS_BYTES;
+
+		result = write_all(log, log->file, zeros, count, from);
+		from += count;
+	}
+	return result;
+}
+
+/*
+ * See to it that so many bytes of records have zeros to be written over, and some more that will
+ * come. They become stable with those records. Nobody asked for them: if the disk refuses them it
+ * is given back what it took, and asked again after a while. Whether there is room for the records
+ * is seen when they are written.
+ */
+static void stretch(struct log *log, size_t bytes)
+{
+	uint64_t from = log_last(log)->bytes + log->ahead;
+	uint64_t end = log_last(log)->bytes + bytes;
+	uint64_t to;
+
+	if (log->stretch_bytes == 0 || end <= from || end < log->plain_to)
+		return;
+	to = (end / log->stretch_bytes + 1) * log->stretch_bytes;
+	if (to > log->segment_bytes)
+		to = log->segment_bytes;
+	if (to <= from)
+		return;
+	log->ahead += to - from;
+	log->bytes += to - from;
+	if (write_zeros(log, from, to) == 0)
+		return;
+	log->plain_to = to;
+	/* If this fails too, less is ahead than we think: then records make the file grow. */
+	(void)take_back_ahead(log);
+}
+
 /* ---- a new segment ---- */
 
 static int write_header(struct log *log, int file, const struct segment_header *header)
@@ -90,6 +148,7 @@ static int publish(struct log *log, int file, const struct segment_header *heade
 		ops->close(log->disk, log->file);
 	log->file = file;
 	log->salt = header->salt;
+	log->plain_to = 0;
 	/* Before it is known that the name is stable nothing may be put under it. */
 	return ops->sync_dir(log->disk) < 0 ? fail(log) : 0;
 }
@@ -122,10 +181,21 @@ int log_begin_segment(struct log *log, uint64_t number, uint64_t oldest)
 
 /* ---- append ---- */
 
-/* The last segment's records must be stable before there is a next one: recovery relies on it. */
+static int sync_now(struct log *log)
+{
+	if (log->disk->ops->sync(log->disk, log->file) < 0)
+		return fail(log);
+	log->stable = log->sequence;
+	return 0;
+}
+
+/*
+ * The last segment's records must be stable before there is a next one, with nothing behind them:
+ * recovery relies on it.
+ */
 static int rotate(struct log *log)
 {
-	int result = log_sync(log);
+	int result = log_trim(log);
 
 	if (result < 0)
 		return result;
@@ -148,12 +218,10 @@ static uint64_t seal(const struct log *log, uint8_t *records, size_t bytes)
  */
 static int cut_back(struct log *log, int refusal)
 {
-	const struct disk_ops *ops = log->disk->ops;
-
-	if (ops->truncate(log->disk, log->file, log_last(log)->bytes) < 0 ||
-	    ops->sync(log->disk, log->file) < 0)
+	/* A file system that never writes in place may want the room that the zeros took. */
+	log->plain_to = log_last(log)->bytes + log->stretch_bytes;
+	if (take_back_ahead(log) < 0 || sync_now(log) < 0)
 		return fail(log);
-	log->stable = log->sequence;
 	return refusal;
 }
 
@@ -186,6 +254,16 @@ static int write_out(struct log *log, const uint8_t *bytes, size_t count, uint64
 	return write_then_sync(log, bytes, count, offset, sync);
 }
 
+/* The last segment's records are so much longer, and what is ahead of them so much shorter. */
+static void take_in(struct log *log, size_t bytes)
+{
+	uint64_t over = bytes < log->ahead ? bytes : log->ahead;
+
+	log_last(log)->bytes += bytes;
+	log->ahead -= over;
+	log->bytes += bytes - over;
+}
+
 int log_append(struct log *log, uint8_t *records, size_t bytes, bool sync,
                struct log_place *ret_place)
 {
@@ -199,13 +277,13 @@ int log_append(struct log *log, uint8_t *records, size_t bytes, bool sync,
 	if (result < 0)
 		return result;
 	last = log_last(log);
+	stretch(log, bytes);
 	count = seal(log, records, bytes);
 	result = write_out(log, records, bytes, last->bytes, sync);
 	if (result < 0)
 		return result;
 	*ret_place = (struct log_place){ .segment = last->number, .offset = last->bytes };
-	last->bytes += bytes;
-	log->bytes += bytes;
+	take_in(log, bytes);
 	log->sequence += count;
 	if (sync) {
 		log->stable = log->sequence;
@@ -218,12 +296,17 @@ int log_sync(struct log *log)
 {
 	if (log->failed < 0)
 		return log->failed;
-	if (log->stable == log->sequence)
-		return 0;
-	if (log->disk->ops->sync(log->disk, log->file) < 0)
-		return fail(log);
-	log->stable = log->sequence;
-	return 0;
+	return log->stable == log->sequence ? 0 : sync_now(log);
+}
+
+int log_trim(struct log *log)
+{
+	int result = log->failed;
+
+	if (result < 0 || log->ahead == 0)
+		return result < 0 ? result : log_sync(log);
+	result = take_back_ahead(log);
+	return result < 0 ? result : sync_now(log);
 }
 
 /* ---- drop ---- */

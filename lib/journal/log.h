@@ -5,6 +5,9 @@
  *
  * A write that the disk refuses leaves no trace: its bytes are cut off again before anybody is
  * told. A sync that fails is final: nobody can say what the disk holds, so nothing more is written.
+ *
+ * Zeros are written ahead of the records: a sync of bytes written over others has no new size and
+ * no new blocks of the file to bring to the disk with them.
  */
 #ifndef JOURNAL_LOG_H
 #define JOURNAL_LOG_H
@@ -19,6 +22,7 @@ struct segment {
 struct log {
 	struct disk *disk;
 	uint64_t segment_bytes;   /* a segment does not grow beyond this */
+	uint64_t stretch_bytes;   /* zeros are written ahead up to multiples of this; 0: none are */
 	struct segment *segments; /* by number, without gaps; the last one is written to */
 	uint32_t count;
 	uint32_t capacity;
@@ -27,7 +31,9 @@ struct log {
 	uint64_t sequence; /* of the last record; the first has 1 */
 	uint64_t stable;   /* of the last record known to be on stable storage */
 	uint64_t next_id;  /* the next task's */
-	uint64_t bytes;    /* of all segments */
+	uint64_t bytes;    /* of all segments, and what is ahead */
+	uint64_t ahead;    /* zeros in the last segment, behind its records */
+	uint64_t plain_to; /* the disk refused zeros: none before the last segment is so large */
 	uint64_t syncs;    /* of the last segment, with or after a write */
 	int failed;        /* 0 or -EIO: a sync failed */
 };
@@ -59,6 +65,12 @@ int log_append(struct log *log, uint8_t *records, size_t bytes, bool sync,
 
 /* Everything written becomes stable. 0; -EIO and failed. */
 int log_sync(struct log *log);
+
+/*
+ * The same, and nothing is ahead: for the end of a segment, and of the log. 0; -EIO and failed;
+ * else from the disk, with nothing changed.
+ */
+int log_trim(struct log *log);
 
 /* Remove the first segment; there must be another. 0; -EIO and failed; else from the disk. */
 int log_drop_first(struct log *log);

@@ -41,7 +41,8 @@ static int fill(struct reader *reader, size_t count)
 {
 	int result;
 
-	if (reader->offset + count <= reader->buffer_offset + reader->buffer_bytes)
+	if (reader->offset >= reader->buffer_offset &&
+	    reader->offset + count <= reader->buffer_offset + reader->buffer_bytes)
 		return 0;
 	result = make_room(reader, count);
 	while (result == 0 && reader->buffer_bytes < count) {
@@ -169,4 +170,28 @@ int reader_search(struct reader *reader, uint64_t from, uint64_t stable_from)
 	}
 	reader->offset = bad;
 	return 0;
+}
+
+int reader_find_zeros(struct reader *reader, uint64_t *ret_offset)
+{
+	uint64_t begin = reader->offset, offset = begin;
+	int result = 0;
+
+	while (reader->offset < reader->end) {
+		const uint8_t *from;
+		size_t available;
+
+		result = fill(reader, 1);
+		if (result < 0)
+			break;
+		from = here(reader, &available);
+		for (size_t i = 0; i < available; i++)
+			if (from[i] != 0)
+				offset = reader->offset + i + 1;
+		reader->offset += available;
+	}
+	reader->offset = begin;
+	if (result == 0)
+		*ret_offset = offset;
+	return result;
 }

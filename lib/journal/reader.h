@@ -47,4 +47,10 @@ int reader_next(struct reader *reader, struct record *ret_record);
  */
 int reader_search(struct reader *reader, uint64_t from, uint64_t stable_from);
 
+/*
+ * From reader->offset on, which stays, where is there nothing but zeros to the end of the file?
+ * 0 or an error.
+ */
+int reader_find_zeros(struct reader *reader, uint64_t *ret_offset);
+
 #endif

@@ -4,7 +4,10 @@
  * was stable when it was written. If a record behind the bad place says that the bad place had been
  * stable, acknowledged facts are damaged, and we refuse. If none does, the bad place is where a
  * crash interrupted writes that nobody was told of, and it is the end. All segments but the last
- * were stable before the next was begun: there is nothing torn in them.
+ * were stable before the next was begun: there is nothing torn in them, and nothing ahead.
+ *
+ * Zeros written ahead are judged like anything torn: they are the end only if nothing behind them
+ * says that there was something in their place.
  */
 #include "replay.h"
 
@@ -216,18 +219,36 @@ static int judge(struct replay *replay, struct reader *reader, bool last)
 	return faulty(replay, reader, -EBADMSG, "a damaged record, with good ones behind it");
 }
 
+static bool is_last(const struct replay *replay, const struct reader *reader)
+{
+	return reader->header.number == replay->log.segments[replay->log.count - 1].number;
+}
+
+/* Salvage: where does what is bad here end? 1: at a good record; 0: at zeros ahead, or the end. */
+static int find_end_of_bad(struct replay *replay, struct reader *reader, uint64_t *ret_end)
+{
+	uint64_t from = reader->offset;
+	int result = reader_search(reader, replay->log.sequence + 1, 0);
+
+	*ret_end = result == 1 ? reader->offset : reader->end;
+	reader->offset = from;
+	if (result == 0 && is_last(replay, reader))
+		result = reader_find_zeros(reader, ret_end);
+	return result;
+}
+
 /* Salvage: on to the next good record, whatever was before it. 1; 0: there is none. */
 static int skip(struct replay *replay, struct reader *reader)
 {
-	uint64_t from = reader->offset;
-	int result;
+	uint64_t end;
+	int result = find_end_of_bad(replay, reader, &end);
 
-	if (!replay->fault)
+	if (result < 0)
+		return result;
+	if (end > reader->offset && !replay->fault)
 		(void)faulty(replay, reader, 0, "a damaged record");
-	result = reader_search(reader, replay->log.sequence + 1, 0);
-	if (result == 0)
-		reader->offset = reader->end;
-	replay->lost_bytes += reader->offset - from;
+	replay->lost_bytes += end - reader->offset;
+	reader->offset = result == 1 ? end : reader->end;
 	return result;
 }
 
@@ -276,10 +297,14 @@ static int check_header(struct replay *replay, const struct reader *reader, enum
 	return 0;
 }
 
-/* A last segment that was torn: cut, so that what comes next follows the last good record. */
-static int cut(struct replay *replay, struct reader *reader)
+/*
+ * What is torn is cut, so that what comes next follows the last good record; and zeros too: whether
+ * they are on the disk nobody knows, and behind the next records there must not be what was there
+ * before.
+ */
+static int cut(struct reader *reader)
 {
-	if (replay->torn_bytes == 0)
+	if (reader->offset == reader->end)
 		return 0;
 	return reader->disk->ops->truncate(reader->disk, reader->file, reader->offset);
 }
@@ -312,7 +337,7 @@ static int write_again(struct replay *replay, struct reader *reader)
 static int adopt(struct replay *replay, struct reader *reader)
 {
 	struct log *log = &replay->log;
-	int result = cut(replay, reader);
+	int result = cut(reader);
 
 	if (result == 0)
 		result = write_again(replay, reader);
@@ -327,10 +352,23 @@ static int adopt(struct replay *replay, struct reader *reader)
 	return result;
 }
 
+/* Of what is behind the last good record, which is torn, and what was written ahead of it? */
+static int measure_end(struct replay *replay, struct reader *reader)
+{
+	uint64_t zeros_from;
+	int result = reader_find_zeros(reader, &zeros_from);
+
+	if (result < 0)
+		return result;
+	replay->torn_bytes = zeros_from - reader->offset;
+	replay->ahead_bytes = reader->end - zeros_from;
+	return 0;
+}
+
 static int replay_reader(struct replay *replay, struct reader *reader, struct segment *segment,
                          enum replay_mode mode)
 {
-	bool last = segment == log_last(&replay->log);
+	bool last = is_last(replay, reader);
 	int result = check_header(replay, reader, mode);
 
 	replay->doubt_offset = SEGMENT_HEADER_BYTES;
@@ -344,10 +382,10 @@ static int replay_reader(struct replay *replay, struct reader *reader, struct se
 	replay->log.bytes += segment->bytes;
 	if (!last)
 		return 0;
-	replay->torn_bytes = reader->end - reader->offset;
 	if (!replay->fault)
 		(void)faulty(replay, reader, 0, NULL);
-	return mode == REPLAY_OPEN ? adopt(replay, reader) : 0;
+	result = measure_end(replay, reader);
+	return result == 0 && mode == REPLAY_OPEN ? adopt(replay, reader) : result;
 }
 
 static int replay_segment(struct replay *replay, struct segment *segment, enum replay_mode mode)

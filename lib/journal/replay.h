@@ -25,7 +25,8 @@ struct replay {
 	uint64_t vouched;     /* up to this sequence a good record says that it was stable */
 	uint64_t
 		doubt_offset; /* in the segment being read: the records before it are vouched for */
-	uint64_t torn_bytes;  /* behind the last good record of the last segment */
+	uint64_t torn_bytes;  /* behind the last good record of the last segment, but ... */
+	uint64_t ahead_bytes; /* ... for the zeros at its end */
 	uint64_t lost_bytes;  /* salvage: bytes passed over, the torn ones included */
 	uint64_t leftovers;   /* segments that no longer count */
 	uint64_t fault_segment; /* where the first fault is, or the last segment ... */

@@ -89,22 +89,24 @@ def read_record(data, page, salt):
 
 
 def read_journal(folder, page):
-    """All records, in order."""
-    records, ids = [], 0
-    for path in sorted(pathlib.Path(folder).glob("*.seg")):
+    """All records, in order; and how many zeros are ahead."""
+    records, ids, ahead = [], 0, 0
+    paths = sorted(pathlib.Path(folder).glob("*.seg"))
+    for path in paths:
         data = path.read_bytes()
         header = read_header(data[:HEADER_BYTES], page[0], path)
         expect(header["oldest"] <= header["number"] and header["next_id"] > ids, header)
         at, sequence = HEADER_BYTES, header["first_sequence"]
         expect(not records or sequence == records[-1]["sequence"] + 1, "sequence of segments")
-        while at < len(data):
+        while at < len(data) and (any(data[at:]) or path != paths[-1]):
             record, length = read_record(data[at:], page, header["salt"])
             expect(record["sequence"] == sequence, "sequence of records")
             records.append(record)
             sequence, at = sequence + 1, at + length
             if record["name"] != "drop":
                 ids = max(ids, record["id"])
-    return records
+        ahead = len(data) - at
+    return records, ahead
 
 
 def said(record):
@@ -118,11 +120,13 @@ def main(arguments):
                               check=True, timeout=100)
         lines = done.stdout.splitlines()
         end = lines.index("close 0 0 0 0") + 1
-        records = read_journal(first, page)
+        records, ahead = read_journal(first, page)
+        expect(ahead == 0, f"closed with {ahead} bytes at its end")
         expect([said(record) for record in records] == lines[:end],
                f"{[said(record) for record in records]} is not {lines[:end]}")
         expect(records[0]["sequence"] == 1 and records[0]["id"] == 1, records[0])
-        records = read_journal(second, page)
+        records, ahead = read_journal(second, page)
+        expect(ahead > 0, "open without zeros ahead")
         expect(lines[-1].startswith("copy ") and lines[-1] in map(said, records),
                f"{lines[-1]} is not there")
         dropped = max(record["id"] for record in records if record["name"] == "drop")

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libFuzzer on recovery: any bytes as one or two segments. It must end, leak nothing, and what it
- * accepts it must accept again. Built with clang's -fsanitize=fuzzer it fuzzes; else main() below
- * runs it over random damage to good segments, as a test.
+ * libFuzzer on recovery: any bytes as one or two segments, the first with zeros ahead or without.
+ * It must end, leak nothing, and what it accepts it must accept again. Built with clang's
+ * -fsanitize=fuzzer it fuzzes; else main() below runs it over random damage to good segments.
  */
 #include <errno.h>
 #include <replay.h>
@@ -61,18 +61,20 @@ static void mend(uint8_t *bytes, size_t count)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
-	uint8_t copy[SIM_FILE_BYTES];
+	uint8_t copy[SIM_FILE_BYTES] = { 0 };
 	uint32_t tasks, again;
+	size_t ahead;
 
-	if (count == 0 || count > SIM_FILE_BYTES)
+	if (count == 0 || count > SIM_FILE_BYTES / 2)
 		return 0;
+	ahead = (bytes[0] & 4) != 0 ? SIM_FILE_BYTES / 2 : 0;
 	disk = calloc(1, sizeof(*disk));
 	expect(disk);
 	sim_open(disk, 1);
 	memcpy(copy, bytes + 1, count - 1);
 	if ((bytes[0] & 1) != 0)
 		mend(copy, count - 1);
-	sim_plant(disk, "0000000000000001.seg", copy, count - 1);
+	sim_plant(disk, "0000000000000001.seg", copy, count - 1 + ahead);
 	if ((bytes[0] & 2) != 0)
 		sim_plant(disk, "0000000000000002.seg", copy, (count - 1) / 2);
 	(void)recover(&tasks, REPLAY_SALVAGE);

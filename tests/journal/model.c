@@ -72,12 +72,16 @@ void test_alarm_pass(struct test_alarm *alarm, uint64_t ns)
 
 /* ---- the model ---- */
 
+/* None, less than some records, in no relation to sectors, and all of a segment. */
+static const uint64_t stretches[] = { SEGMENT_BYTES, 0, 300, 1536 };
+
 void model_init(struct model *model, struct sim_disk *disk, uint64_t seed)
 {
 	*model = (struct model){
 		.disk = disk,
 		.dice = dice_new(seed),
 		.churns = seed % 4 < 2,
+		.stretch_bytes = stretches[seed / 4 % COUNT_OF(stretches)],
 		.config = {
 			.size = sizeof(model->config),
 			.lease_ns = LEASE_NS,
@@ -96,6 +100,8 @@ int model_open(struct model *model)
 
 	if (result < 0)
 		model->journal = NULL;
+	else
+		model->journal->log.stretch_bytes = model->stretch_bytes;
 	model->delivered_due_ns = 0;
 	for (unsigned i = 0; i < model->count; i++)
 		model->facts[i].taken = false;

@@ -41,6 +41,7 @@ struct model {
 	struct test_alarm alarm;
 	struct timerhub_journal *journal; /* NULL: closed */
 	struct timerhub_journal_config config;
+	uint64_t stretch_bytes; /* of zeros ahead, instead of the journal's own */
 	struct dice dice;
 	struct fact facts[MODEL_TASKS];
 	unsigned count;

@@ -67,29 +67,183 @@ static int replay_image(struct bench *bench, struct replay *replay, enum replay_
 	return replay_run(replay, mode);
 }
 
+/* On the image, a copy of what there is, to be damaged. */
+static struct sim_file *damaged_file(struct bench *bench)
+{
+	sim_copy(&bench->image, &bench->disk);
+	return sim_find(&bench->image, SEGMENT);
+}
+
+/* Where zeros begin that go on to the end of the file; not before `from`. */
+static uint64_t zeros_from(const struct sim_file *file, uint64_t from)
+{
+	uint64_t at = file->size;
+
+	while (at > from && file->now[at - 1] == 0)
+		at--;
+	return at;
+}
+
 START_TEST(every_byte_of_the_last_three_records_cut)
 {
 	struct bench *bench = bench_new(RECORDS);
 	uint64_t end = bench->offsets[bench->count];
 
 	for (uint64_t size = bench->offsets[bench->count - 3]; size <= end; size++) {
+		struct sim_file *file = damaged_file(bench);
 		struct replay replay;
+		uint64_t torn_to;
 		unsigned whole = 0;
 
 		while (whole < bench->count && bench->offsets[whole + 1] <= size)
 			whole++;
-		sim_copy(&bench->image, &bench->disk);
-		sim_find(&bench->image, SEGMENT)->size = (uint32_t)size;
+		file->size = (uint32_t)size;
+		torn_to = zeros_from(file, bench->offsets[whole]);
 		expect_eq(replay_image(bench, &replay, REPLAY_OPEN), 0);
 		expect_context("size", size, whole);
 		expect_eq(replay.tasks.count, whole);
-		expect_eq(replay.torn_bytes, size - bench->offsets[whole]);
-		expect_eq(sim_find(&bench->image, SEGMENT)->size, bench->offsets[whole]);
+		expect_eq(replay.torn_bytes, torn_to - bench->offsets[whole]);
+		expect_eq(file->size, bench->offsets[whole]);
 		replay_fini(&replay);
 	}
 	bench_free(bench);
 }
 END_TEST
+
+/* ---- zeros ahead ---- */
+
+START_TEST(zeros_ahead_are_the_end_and_nothing_torn)
+{
+	static const enum replay_mode modes[] = { REPLAY_LOOK, REPLAY_SALVAGE, REPLAY_OPEN };
+	struct bench *bench = bench_new(RECORDS);
+	uint64_t end = bench->offsets[RECORDS];
+	struct sim_file *file = damaged_file(bench);
+	uint64_t size = file->size;
+
+	expect_lt(end, size);
+	for (unsigned i = 0; i < COUNT_OF(modes); i++) {
+		struct replay replay;
+
+		expect_eq(replay_image(bench, &replay, modes[i]), 0);
+		expect_eq(replay.tasks.count, RECORDS);
+		expect_eq(replay.torn_bytes + replay.lost_bytes, 0);
+		expect(replay.fault == NULL);
+		expect_eq(replay.ahead_bytes, modes[i] == REPLAY_SALVAGE ? 0 : size - end);
+		replay_fini(&replay);
+	}
+	/* Open cuts them: nobody knows whether they are on the disk. */
+	expect_eq(file->size, end);
+	bench_free(bench);
+}
+END_TEST
+
+START_TEST(last_records_zeroed_from_any_byte_are_torn)
+{
+	struct bench *bench = bench_new(RECORDS);
+	uint64_t end = bench->offsets[RECORDS];
+
+	for (uint64_t from = bench->offsets[RECORDS - 3]; from <= end; from++) {
+		struct sim_file *file = damaged_file(bench);
+		const uint8_t *was = sim_find(&bench->disk, SEGMENT)->now;
+		struct replay replay;
+		unsigned whole = 0;
+		uint64_t torn_to;
+
+		memset(file->now + from, 0, end - from);
+		while (whole < RECORDS &&
+		       memcmp(file->now, was, (size_t)bench->offsets[whole + 1]) == 0)
+			whole++;
+		torn_to = zeros_from(file, bench->offsets[whole]);
+		expect_context("from", from, whole);
+		expect_eq(replay_image(bench, &replay, REPLAY_OPEN), 0);
+		expect_eq(replay.tasks.count, whole);
+		expect_eq(replay.torn_bytes, torn_to - bench->offsets[whole]);
+		expect_eq(file->size, bench->offsets[whole]);
+		replay_fini(&replay);
+	}
+	bench_free(bench);
+}
+END_TEST
+
+START_TEST(any_byte_among_zeros_ahead_is_torn_and_cut)
+{
+	struct bench *bench = bench_new(RECORDS);
+	uint64_t end = bench->offsets[RECORDS];
+
+	for (uint64_t at = end; at < sim_find(&bench->disk, SEGMENT)->size; at++) {
+		struct sim_file *file = damaged_file(bench);
+		struct replay replay;
+
+		file->now[at] = (uint8_t)(1 + at % 255);
+		expect_context("at", at, end);
+		expect_eq(replay_image(bench, &replay, REPLAY_LOOK), 0);
+		expect_eq(replay.torn_bytes, at + 1 - end);
+		expect_eq(replay.ahead_bytes, file->size - at - 1);
+		replay_fini(&replay);
+		expect_eq(replay_image(bench, &replay, REPLAY_OPEN), 0);
+		expect_eq(replay.tasks.count, RECORDS);
+		expect_eq(file->size, end);
+		replay_fini(&replay);
+	}
+	bench_free(bench);
+}
+END_TEST
+
+/* A sector that reads as zeros looks like the end. What is behind it knows better. */
+START_TEST(record_zeroed_is_damage_if_one_behind_it_was_stable_later)
+{
+	struct bench *bench = bench_new(RECORDS);
+
+	for (unsigned i = 0; i < RECORDS - 1; i++) {
+		uint64_t from = bench->offsets[i], to = bench->offsets[i + 1];
+		struct sim_file *file = damaged_file(bench);
+		struct replay replay;
+
+		memset(file->now + from, 0, to - from);
+		expect_context("record", i, 0);
+		expect(replay_image(bench, &replay, REPLAY_OPEN) == -EBADMSG);
+		expect_eq(replay.fault_offset, from);
+		replay_fini(&replay);
+		expect_eq(replay_image(bench, &replay, REPLAY_SALVAGE), 0);
+		expect_eq(replay.tasks.count, RECORDS - 1);
+		expect_eq(replay.lost_bytes, to - from);
+		replay_fini(&replay);
+	}
+	bench_free(bench);
+}
+END_TEST
+
+START_TEST(record_zeroed_is_torn_if_it_and_all_behind_it_are_of_one_batch)
+{
+	struct bench *bench = bench_new(RECORDS);
+	struct reader reader;
+	struct record record;
+	uint64_t offsets[9] = { 0 };
+
+	model_put_many(&bench->model, COUNT_OF(offsets) - 1);
+	expect_eq(reader_open(&reader, &bench->disk.disk, 1, false), 0);
+	reader.offset = bench->offsets[RECORDS];
+	for (unsigned i = 0; i < COUNT_OF(offsets); i++) {
+		offsets[i] = reader.offset;
+		expect_eq(reader_next(&reader, &record) == 1, i < COUNT_OF(offsets) - 1);
+	}
+	reader_close(&reader);
+	for (unsigned i = 0; i < COUNT_OF(offsets) - 1; i++) {
+		struct sim_file *file = damaged_file(bench);
+		struct replay replay;
+
+		memset(file->now + offsets[i], 0, offsets[i + 1] - offsets[i]);
+		expect_context("record of the batch", i, offsets[i]);
+		expect_eq(replay_image(bench, &replay, REPLAY_OPEN), 0);
+		expect_eq(replay.tasks.count, RECORDS + i);
+		expect_eq(file->size, offsets[i]);
+		replay_fini(&replay);
+	}
+	bench_free(bench);
+}
+END_TEST
+
+/* ---- damage before the end ---- */
 
 START_TEST(every_bit_of_a_record_flipped_is_refused_at_its_place)
 {
@@ -152,10 +306,19 @@ START_TEST(sealed_segments_must_be_whole_and_all_there)
 	struct bench *bench = bench_new(1);
 	struct replay replay;
 	char name[DISK_NAME_MAX];
+	uint64_t size;
 
 	fill(bench, 30);
 	expect_le(4, bench->model.journal->log.count);
 	segment_name(name, 2);
+	/* Zeros are ahead in the last segment only. */
+	sim_copy(&bench->image, &bench->disk);
+	size = sim_find(&bench->image, name)->size;
+	sim_find(&bench->image, name)->size += 8;
+	expect(replay_image(bench, &replay, REPLAY_OPEN) == -EBADMSG);
+	expect_eq(replay.fault_segment, 2);
+	expect_eq(replay.fault_offset, size);
+	replay_fini(&replay);
 	/* One byte less, one sector less, all of it but the header. */
 	for (unsigned less = 1; less < 2000; less += 499) {
 		sim_copy(&bench->image, &bench->disk);
@@ -295,6 +458,11 @@ int main(int argc, char **argv)
 {
 	tests_begin("damage", argc, argv);
 	tests_add(every_byte_of_the_last_three_records_cut, 60);
+	tests_add(zeros_ahead_are_the_end_and_nothing_torn, 60);
+	tests_add(last_records_zeroed_from_any_byte_are_torn, 60);
+	tests_add(any_byte_among_zeros_ahead_is_torn_and_cut, 60);
+	tests_add(record_zeroed_is_damage_if_one_behind_it_was_stable_later, 60);
+	tests_add(record_zeroed_is_torn_if_it_and_all_behind_it_are_of_one_batch, 60);
 	tests_add(every_bit_of_a_record_flipped_is_refused_at_its_place, 60);
 	tests_add(last_record_of_a_closed_journal_is_vouched_for, 60);
 	tests_add(sealed_segments_must_be_whole_and_all_there, 60);

@@ -206,6 +206,106 @@ START_TEST(full_disk_refuses_cleanly_and_serves_when_there_is_room)
 }
 END_TEST
 
+/* ---- zeros ahead ---- */
+
+static void put_bytes(struct timerhub_journal *journal, size_t count, int wanted)
+{
+	static const uint8_t data[1000] = { 1 };
+
+	expect_eq(timerhub_journal_put(journal, HOUR, 0, data, count, NULL) == wanted, true);
+}
+
+/* What the zeros are for: a record changes neither the size of a file nor where it is. */
+START_TEST(records_are_written_over_zeros_that_are_stable)
+{
+	struct scene *scene = scene_new(1);
+	struct timerhub_journal *journal;
+	unsigned grown = 0;
+
+	scene->model.stretch_bytes = 1024;
+	expect_eq(model_open(&scene->model), 0);
+	journal = scene->model.journal;
+	for (unsigned i = 0; i < 62; i++) {
+		struct sim_file *file = &scene->disk.files[journal->log.file];
+		uint64_t size = file->stable_size;
+
+		put_bytes(journal, 4, 0);
+		expect_eq(file->size, file->stable_size);
+		expect_eq(file->size, log_last(&journal->log)->bytes + journal->log.ahead);
+		grown += file->size > size;
+	}
+	/* 64 bytes each, and a header: all but 64 bytes of four stretches. */
+	expect_eq(grown, 4);
+	expect_eq(journal->log.ahead, 64);
+	scene_free(scene);
+}
+END_TEST
+
+START_TEST(disk_with_room_for_records_but_not_for_zeros_takes_the_records)
+{
+	struct scene *scene = scene_new(1);
+	struct timerhub_journal *journal;
+	struct sim_disk *disk = &scene->disk;
+
+	scene->model.stretch_bytes = 1024;
+	expect_eq(model_open(&scene->model), 0);
+	journal = scene->model.journal;
+	disk->space = sim_bytes(disk) + record_bytes(100);
+	put_bytes(journal, 100, 0);
+	expect_eq(sim_bytes(disk), disk->space);
+	expect_eq(journal->log.ahead, 0);
+	expect_eq(journal->log.bytes, disk->space);
+	/* Now it is full; and when it no longer is, there are zeros again after a while. */
+	put_bytes(journal, 100, -ENOSPC);
+	disk->space += 2 * 1024;
+	for (unsigned i = 0; i < 20; i++)
+		put_bytes(journal, 8, 0);
+	expect_lt(0, journal->log.ahead);
+	expect_eq(journal->log.bytes, sim_bytes(disk));
+	model_close(&scene->model);
+	expect_eq(model_open(&scene->model), 0);
+	expect_eq(scene->model.journal->tasks.count, 21);
+	scene_free(scene);
+}
+END_TEST
+
+/* A disk that writes nothing in place may refuse what goes over zeros. They are no loss then. */
+START_TEST(write_over_zeros_that_is_refused_gives_their_room_back)
+{
+	struct scene *scene = scene_new(1);
+	struct timerhub_journal *journal;
+
+	expect_eq(model_open(&scene->model), 0);
+	journal = scene->model.journal;
+	put_bytes(journal, 10, 0);
+	expect_lt(1000, journal->log.ahead);
+	scene->disk.fail_at = scene->disk.operations + 1;
+	scene->disk.error = -ENOSPC;
+	put_bytes(journal, 1000, -ENOSPC);
+	expect_eq(journal->log.ahead, 0);
+	expect_eq(journal->log.bytes, sim_bytes(&scene->disk));
+	put_bytes(journal, 1000, 0);
+	expect_eq(journal->log.ahead, 0);
+	scene_free(scene);
+}
+END_TEST
+
+START_TEST(closed_journal_keeps_no_zeros)
+{
+	struct scene *scene = scene_new(1);
+	uint64_t bytes;
+
+	expect_eq(model_open(&scene->model), 0);
+	put_bytes(scene->model.journal, 10, 0);
+	bytes = sim_bytes(&scene->disk) - scene->model.journal->log.ahead;
+	model_close(&scene->model);
+	expect_eq(sim_bytes(&scene->disk), bytes + RECORD_HEADER_BYTES);
+	scene_free(scene);
+}
+END_TEST
+
+/* ---- a refused put ---- */
+
 /* Nothing comes back that was refused, not even if the machine dies right then. */
 START_TEST(refused_put_does_not_come_back_after_a_crash)
 {
@@ -389,6 +489,10 @@ int main(int argc, char **argv)
 	tests_add(kth_sync_that_fails_is_final, 60);
 	tests_add(fresh_open_after_a_failed_sync_does_not_build_on_what_it_left, 120);
 	tests_add(full_disk_refuses_cleanly_and_serves_when_there_is_room, 120);
+	tests_add(records_are_written_over_zeros_that_are_stable, 60);
+	tests_add(disk_with_room_for_records_but_not_for_zeros_takes_the_records, 60);
+	tests_add(write_over_zeros_that_is_refused_gives_their_room_back, 60);
+	tests_add(closed_journal_keeps_no_zeros, 60);
 	tests_add(refused_put_does_not_come_back_after_a_crash, 120);
 	tests_add(disk_stays_within_twice_the_live_data_and_two_segments, 120);
 	tests_add(disk_stays_within_the_bound_when_much_ends_at_once, 60);

@@ -32,16 +32,31 @@ def flip(path, offset):
     path.write_bytes(data)
 
 
-def check_whole(tool, folder):
+def check_whole(tool, folder, lines_more=0):
     result = run(tool, "check", folder)
     expect(result.returncode == 0 and result.stdout.startswith("whole: "), result)
     result = run(tool, "stat", folder)
     numbers = dict(line.split() for line in result.stdout.splitlines())
     dump = run(tool, "dump", folder).stdout.splitlines()
-    expect(len(dump) == int(numbers["records"]), "dump and stat differ")
+    expect(len(dump) == int(numbers["records"]) + lines_more, "dump and stat differ")
     sizes = sum(file.stat().st_size for file in pathlib.Path(folder).glob("*.seg"))
     expect(sizes == int(numbers["disk"]), "stat does not know the size")
     return numbers
+
+
+def check_ahead(tool, victim, folder):
+    """What a process leaves that is killed: zeros behind the last record."""
+    before = shown(victim, folder)
+    with open(max(pathlib.Path(folder).glob("*.seg")), "ab") as file:
+        file.write(bytes(1000))
+    numbers = check_whole(tool, folder, 1)
+    expect(numbers["ahead"] == "1000" and numbers["torn"] == "0", numbers)
+    expect("torn" not in run(tool, "check", folder).stdout, "zeros are called torn")
+    expect("1000 bytes are zeros" in run(tool, "dump", folder).stdout, "dump hides zeros")
+    result = run(tool, "repair", folder)
+    expect(result.returncode == 0 and "0 torn bytes cut" in result.stdout, result)
+    expect(check_whole(tool, folder)["ahead"] == "0", "repair keeps zeros")
+    expect(shown(victim, folder) == before, "repair of what ends with zeros")
 
 
 def check_torn(tool, victim, folder):
@@ -82,6 +97,8 @@ def main(arguments):
         run(victim, "run", whole)
         numbers = check_whole(tool, whole)
         expect(len(shown(victim, whole)) == int(numbers["tasks"]), "stat counts other tasks")
+        ahead = shutil.copytree(whole, str(pathlib.Path(base, "ahead")))
+        check_ahead(tool, victim, ahead)
         torn = shutil.copytree(whole, str(pathlib.Path(base, "torn")))
         check_torn(tool, victim, torn)
         # A record: one task at most is lost, or comes back. A header: what is in that file.

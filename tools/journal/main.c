@@ -95,6 +95,32 @@ static void dump_record(const struct reader *reader, uint64_t offset, const stru
 	(void)printf("\n");
 }
 
+static void dump_bytes(const struct reader *reader, uint64_t from, uint64_t to, const char *what)
+{
+	if (from < to)
+		(void)printf("%016" PRIx64 " %8" PRIu64 " %" PRIu64 " bytes are %s\n",
+		             reader->header.number, from, to - from, what);
+}
+
+/* On to the next good record, or the end. 1, 0, or an error. */
+static int dump_bad(struct reader *reader, uint64_t sequence)
+{
+	uint64_t from = reader->offset, zeros_from;
+	int result = reader_search(reader, sequence + 1, 0);
+
+	if (result == 1)
+		dump_bytes(reader, from, reader->offset, "no good record");
+	if (result != 0)
+		return result;
+	result = reader_find_zeros(reader, &zeros_from);
+	if (result < 0)
+		return result;
+	dump_bytes(reader, from, zeros_from, "no good record");
+	dump_bytes(reader, zeros_from, reader->end, "zeros to the end");
+	reader->offset = reader->end;
+	return 0;
+}
+
 /* Goes on behind what is damaged, and says so. */
 static int dump_records(struct reader *reader)
 {
@@ -114,11 +140,7 @@ static int dump_records(struct reader *reader)
 		}
 		if (result != -EBADMSG)
 			return result;
-		result = reader_search(reader, sequence + 1, 0);
-		if (result == 0)
-			reader->offset = reader->end;
-		(void)printf("%016" PRIx64 " %8" PRIu64 " %" PRIu64 " bytes are no good record\n",
-		             reader->header.number, offset, reader->offset - offset);
+		result = dump_bad(reader, sequence);
 		if (result <= 0)
 			return result;
 	}
@@ -167,8 +189,9 @@ static int stat_journal(struct disk *disk, const char *dir)
 		print_number("tasks", replay.tasks.count);
 		print_number("data", replay.tasks.data_bytes);
 		print_number("live", replay.tasks.live_bytes);
-		print_number("disk", replay.log.bytes + replay.torn_bytes);
+		print_number("disk", replay.log.bytes + replay.torn_bytes + replay.ahead_bytes);
 		print_number("torn", replay.torn_bytes);
+		print_number("ahead", replay.ahead_bytes);
 		print_number("segments", replay.log.count);
 		print_number("records", replay.records);
 		print_number("sequence", replay.log.sequence);
