@@ -10,13 +10,13 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "disk.h"
 #include "disk_uring.h"
+#include "hold.h"
 
 #define LOCK_NAME "lock"
 #define FILE_MODE 0600
@@ -29,7 +29,7 @@ struct disk_real {
 	bool plain;               /* io_uring is not wanted, or was refused */
 	atomic_bool has_ring;     /* uring is not NULL, for other threads to read */
 	int dir;
-	int lock; /* -1: not locked */
+	struct hold lock;
 };
 
 static struct disk_real *real_of(struct disk *disk)
@@ -45,21 +45,8 @@ static int or_errno(int result)
 static int real_lock(struct disk *disk)
 {
 	struct disk_real *real = real_of(disk);
-	int file, result;
 
-	if (real->lock >= 0)
-		return 0;
-	file = openat(real->dir, LOCK_NAME, O_RDWR | O_CREAT | O_CLOEXEC, FILE_MODE);
-	if (file < 0)
-		return -errno;
-	/* Belongs to the open file: a second open in this process finds it taken too. */
-	if (flock(file, LOCK_EX | LOCK_NB) < 0) {
-		result = errno == EWOULDBLOCK ? -EBUSY : -errno;
-		(void)close(file);
-		return result;
-	}
-	real->lock = file;
-	return 0;
+	return real->lock.file >= 0 ? 0 : hold_take(&real->lock, real->dir, LOCK_NAME);
 }
 
 static int real_list(struct disk *disk, int (*found)(void *context, const char *name),
@@ -229,7 +216,7 @@ int disk_real_open(struct disk **ret_disk, const char *dir, bool read_only)
 		return -ENOMEM;
 	real->disk.ops = &disk_real_ops;
 	real->plain = read_only;
-	real->lock = -1;
+	real->lock.file = -1;
 	real->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (real->dir < 0) {
 		result = -errno;
@@ -265,9 +252,7 @@ void disk_real_close(struct disk *disk)
 		return;
 	real = real_of(disk);
 	disk_uring_close(real->uring);
-	/* No unlock: in a forked child that would unlock the parent's. The last close does. */
-	if (real->lock >= 0)
-		(void)close(real->lock);
+	hold_give(&real->lock);
 	(void)close(real->dir);
 	free(real);
 }

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -355,6 +356,64 @@ START_TEST(child_of_fork_is_told_and_harms_nothing)
 }
 END_TEST
 
+static pid_t fork_idle_child(void)
+{
+	pid_t child = fork();
+
+	if (child == 0)
+		for (;;)
+			(void)pause();
+	expect_lt(0, child);
+	return child;
+}
+
+static void kill_child(pid_t child)
+{
+	expect_eq(kill(child, SIGKILL), 0);
+	expect_eq(waitpid(child, NULL, 0), child);
+}
+
+START_TEST(child_that_lives_on_does_not_keep_the_journal_busy)
+{
+	pid_t child;
+
+	begin(NULL);
+	(void)put(HOUR, "kept");
+	child = fork_idle_child();
+	timerhub_journal_close(journal);
+	expect_eq(timerhub_journal_open(&journal, dir, NULL), 0);
+	expect_eq(stats().tasks, 1);
+	kill_child(child);
+	end();
+}
+END_TEST
+
+START_TEST(child_that_lives_on_does_not_keep_the_journal_of_a_killed_parent_busy)
+{
+	pid_t parent, child = 0;
+	int tell[2], status;
+
+	new_dir();
+	expect_eq(pipe(tell), 0);
+	parent = fork();
+	if (parent == 0) {
+		expect_eq(timerhub_journal_open(&journal, dir, NULL), 0);
+		(void)put(HOUR, "kept");
+		child = fork_idle_child();
+		expect_eq(write(tell[1], &child, sizeof(child)), sizeof(child));
+		(void)raise(SIGKILL);
+	}
+	expect_eq(waitpid(parent, &status, 0), parent);
+	expect_eq(read(tell[0], &child, sizeof(child)), sizeof(child));
+	/* Not before the child has run: then it closes what it inherited. */
+	while (timerhub_journal_open(&journal, dir, NULL) == -EBUSY)
+		sleep_ns(MS);
+	expect_eq(stats().tasks, 1);
+	expect_eq(kill(child, SIGKILL), 0);
+	end();
+}
+END_TEST
+
 /* ---- threads ---- */
 
 #define PUTTERS 8
@@ -586,6 +645,8 @@ int main(int argc, char **argv)
 	tests_add(misuse_is_answered, 60);
 	tests_add(check_looks_and_changes_nothing, 60);
 	tests_add(child_of_fork_is_told_and_harms_nothing, 60);
+	tests_add(child_that_lives_on_does_not_keep_the_journal_busy, 60);
+	tests_add(child_that_lives_on_does_not_keep_the_journal_of_a_killed_parent_busy, 60);
 	tests_add(every_task_ends_once_under_many_threads, 120);
 	tests_add(plain_calls_serve_where_io_uring_is_refused, 120);
 	tests_add(close_sends_blocked_takers_away, 60);

@@ -255,7 +255,12 @@ START_TEST(disk_with_room_for_records_but_not_for_zeros_takes_the_records)
 	expect_eq(sim_bytes(disk), disk->space);
 	expect_eq(journal->log.ahead, 0);
 	expect_eq(journal->log.bytes, disk->space);
+	/* It is not asked again at once. */
+	disk->space += 1024;
+	put_bytes(journal, 8, 0);
+	expect_eq(journal->log.ahead, 0);
 	/* Now it is full; and when it no longer is, there are zeros again after a while. */
+	disk->space = sim_bytes(disk);
 	put_bytes(journal, 100, -ENOSPC);
 	disk->space += 2 * 1024;
 	for (unsigned i = 0; i < 20; i++)
@@ -264,7 +269,7 @@ START_TEST(disk_with_room_for_records_but_not_for_zeros_takes_the_records)
 	expect_eq(journal->log.bytes, sim_bytes(disk));
 	model_close(&scene->model);
 	expect_eq(model_open(&scene->model), 0);
-	expect_eq(scene->model.journal->tasks.count, 21);
+	expect_eq(scene->model.journal->tasks.count, 22);
 	scene_free(scene);
 }
 END_TEST

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The lock of a directory, and forks: it is there as long as its holder, and not a moment longer,
+ * although children that never exec outlive him.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <hold.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <harness.h>
+
+#define NAME "lock"
+#define ARRIVES (20 * SEC)
+
+static char path[] = "/tmp/hold-XXXXXX";
+static int dir;
+static int alive[2]; /* children end when nobody can write to it any more */
+
+static void (*after_flock)(void); /* called once */
+static unsigned waits;
+
+/* In place of the C library's, to be in between. */
+int flock(int file, int operation)
+{
+	void (*hook)(void) = after_flock;
+	int result = (int)syscall(SYS_flock, file, operation);
+
+	if (hook && (operation & LOCK_EX) != 0) {
+		after_flock = NULL;
+		hook();
+	}
+	return result;
+}
+
+int poll(struct pollfd *files, nfds_t count, int timeout_ms)
+{
+	(void)files;
+	(void)count;
+	waits++;
+	sleep_ns((uint64_t)timeout_ms * MS);
+	return 0;
+}
+
+static void begin(void)
+{
+	expect(mkdtemp(path) != NULL);
+	dir = open(path, O_RDONLY | O_DIRECTORY);
+	expect_le(0, dir);
+	expect_eq(pipe(alive), 0);
+}
+
+static void end(void)
+{
+	(void)close(alive[1]);
+	expect_eq(unlinkat(dir, NAME, 0), 0);
+	expect_eq(rmdir(path), 0);
+}
+
+/* In every process but the test's. Once: the number may be another file's then. */
+static void do_not_keep_alive(void)
+{
+	if (alive[1] >= 0)
+		(void)close(alive[1]);
+	alive[1] = -1;
+}
+
+static void live_on(void)
+{
+	char byte;
+
+	do_not_keep_alive();
+	(void)!read(alive[0], &byte, 1);
+	_exit(0);
+}
+
+static void fork_child(void)
+{
+	pid_t child = fork();
+
+	if (child == 0)
+		live_on();
+	expect_lt(0, child);
+}
+
+/* Another process may lock it now, or not. */
+static void expect_lock(int wanted)
+{
+	pid_t child = fork();
+	int status = 0;
+
+	if (child == 0) {
+		struct hold hold;
+
+		_exit(hold_take(&hold, dir, NAME) == wanted ? 0 : 1);
+	}
+	expect_eq(waitpid(child, &status, 0), child);
+	expect_eq(status, 0);
+}
+
+/* A child that has not run yet still has what it inherited; the others live until the end. */
+static void expect_free_soon(void)
+{
+	uint64_t until_ns = monotonic_ns() + ARRIVES;
+	struct hold hold;
+
+	while (hold_take(&hold, dir, NAME) < 0) {
+		expect_lt(monotonic_ns(), until_ns);
+		sleep_ns(MS);
+	}
+	hold_give(&hold);
+}
+
+/* Ends by a signal if `killed`. */
+static void expect_end(pid_t process, bool killed)
+{
+	int status = 0;
+
+	expect_eq(waitpid(process, &status, 0), process);
+	expect_eq(status, killed ? SIGKILL : 0);
+}
+
+START_TEST(lock_is_exclusive_in_and_outside_the_process)
+{
+	struct hold first, second;
+
+	begin();
+	expect_eq(hold_take(&first, dir, NAME), 0);
+	expect(hold_take(&second, dir, NAME) == -EBUSY);
+	expect_lock(-EBUSY);
+	hold_give(&first);
+	hold_give(&first);
+	expect_lock(0);
+	expect_eq(hold_take(&second, dir, NAME), 0);
+	hold_give(&second);
+	end();
+}
+END_TEST
+
+START_TEST(lock_is_free_when_its_holder_is_killed_and_his_child_lives)
+{
+	struct hold hold;
+	pid_t holder;
+
+	begin();
+	holder = fork();
+	if (holder == 0) {
+		expect_eq(hold_take(&hold, dir, NAME), 0);
+		do_not_keep_alive();
+		fork_child();
+		(void)raise(SIGKILL);
+	}
+	expect_end(holder, true);
+	expect_free_soon();
+	end();
+}
+END_TEST
+
+START_TEST(lock_is_free_when_it_was_given_back_and_a_child_lives)
+{
+	struct hold hold;
+	pid_t child;
+
+	begin();
+	expect_eq(hold_take(&hold, dir, NAME), 0);
+	/* Without fork()'s handlers: it keeps the file. */
+	child = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+	if (child == 0)
+		live_on();
+	expect_lt(0, child);
+	hold_give(&hold);
+	expect_lock(0);
+	end();
+}
+END_TEST
+
+/* It closes nothing of its own either that has the number of the file which it had inherited. */
+START_TEST(child_that_gives_back_what_it_inherited_takes_nothing_away)
+{
+	struct hold hold, own;
+	pid_t child;
+	int number;
+
+	begin();
+	expect_eq(hold_take(&hold, dir, NAME), 0);
+	number = hold.file;
+	child = fork();
+	if (child == 0) {
+		expect(fcntl(number, F_GETFD) < 0);
+		expect_eq(hold_take(&own, dir, "other"), 0);
+		expect_eq(waits, 0);
+		expect_eq(own.file, number);
+		hold_give(&hold);
+		expect_lock(-EBUSY);
+		expect_eq(fcntl(number, F_GETFD), FD_CLOEXEC);
+		hold_give(&own);
+		_exit(unlinkat(dir, "other", 0) == 0 ? 0 : 1);
+	}
+	expect_end(child, false);
+	expect_lock(-EBUSY);
+	hold_give(&hold);
+	end();
+}
+END_TEST
+
+/* ---- a fork between opening the file and noting it ---- */
+
+/* In a child, as in the parent when it is over, nothing is waited for. */
+static void expect_at_once(struct hold *hold)
+{
+	unsigned before = waits;
+
+	expect_eq(hold_take(hold, dir, NAME), 0);
+	expect_eq(waits, before);
+	hold_give(hold);
+}
+
+/* As a signal handler might. */
+START_TEST(child_of_a_fork_inside_taking_does_not_keep_the_lock)
+{
+	struct hold hold;
+	pid_t holder;
+
+	begin();
+	holder = fork();
+	if (holder == 0) {
+		do_not_keep_alive();
+		after_flock = fork_child;
+		expect_eq(hold_take(&hold, dir, NAME), 0);
+		_exit(after_flock == NULL ? 0 : 1);
+	}
+	expect_end(holder, false);
+	expect_free_soon();
+	expect_at_once(&hold);
+	end();
+}
+END_TEST
+
+static atomic_bool slow, begun, go_on, ended;
+
+/* Registered before the lock's own handlers, hence called when the first of those has been. */
+static void in_fork(void)
+{
+	begun = slow;
+	while (slow && !go_on)
+		sleep_ns(MS);
+}
+
+static void *fork_slowly(void *argument)
+{
+	(void)argument;
+	slow = true;
+	fork_child();
+	ended = true;
+	return NULL;
+}
+
+static void let_it_fork(void)
+{
+	go_on = true;
+	while (!ended)
+		sleep_ns(MS);
+}
+
+START_TEST(child_of_a_fork_begun_before_taking_does_not_keep_the_lock)
+{
+	pthread_t forker;
+	struct hold hold;
+	pid_t holder;
+
+	begin();
+	/* So that the handlers are there. */
+	expect_lock(0);
+	expect_at_once(&hold);
+	holder = fork();
+	if (holder == 0) {
+		do_not_keep_alive();
+		thread_start(&forker, fork_slowly, NULL);
+		while (!begun)
+			sleep_ns(MS);
+		after_flock = let_it_fork;
+		expect_eq(hold_take(&hold, dir, NAME), 0);
+		_exit(0);
+	}
+	expect_end(holder, false);
+	expect_free_soon();
+	end();
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	expect_eq(pthread_atfork(in_fork, NULL, NULL), 0);
+	tests_begin("hold", argc, argv);
+	tests_add(lock_is_exclusive_in_and_outside_the_process, 60);
+	tests_add(lock_is_free_when_its_holder_is_killed_and_his_child_lives, 60);
+	tests_add(lock_is_free_when_it_was_given_back_and_a_child_lives, 60);
+	tests_add(child_that_gives_back_what_it_inherited_takes_nothing_away, 60);
+	tests_add(child_of_a_fork_inside_taking_does_not_keep_the_lock, 60);
+	tests_add(child_of_a_fork_begun_before_taking_does_not_keep_the_lock, 60);
+	return tests_run();
+}
