@@ -21,6 +21,8 @@
 /* Salvage: how many ids may have been given out in records that are lost. */
 #define IDS_LOST_MAX (UINT64_C(1) << 20)
 #define NAME_DIGITS 16
+/* Empty. It is there since the first segment is: a directory without any has lost them. */
+#define BEGUN_NAME "begun"
 #define WRITE_AGAIN_BYTES 4096
 
 static int faulty(struct replay *replay, const struct reader *reader, int result, const char *what)
@@ -51,6 +53,7 @@ static int found_name(void *context, const char *name)
 	struct replay *replay = context;
 	uint64_t number;
 
+	replay->has_begun = replay->has_begun || strcmp(name, BEGUN_NAME) == 0;
 	return parse_name(name, &number) ? log_add_segment(&replay->log, number, 0) : 0;
 }
 
@@ -96,13 +99,25 @@ static int find_oldest(struct replay *replay, enum replay_mode mode)
 	return result;
 }
 
+static int refuse_gap(struct replay *replay, uint64_t number, const char *what)
+{
+	replay->fault = what;
+	replay->fault_segment = number;
+	replay->fault_offset = 0;
+	return -EBADMSG;
+}
+
 static int find_segments(struct replay *replay, enum replay_mode mode)
 {
 	struct log *log = &replay->log;
 	int result = log->disk->ops->list(log->disk, found_name, replay);
 
-	if (result < 0 || log->count == 0)
+	if (result < 0)
 		return result;
+	if (log->count == 0)
+		return replay->has_begun && mode != REPLAY_SALVAGE
+		               ? refuse_gap(replay, 1, "all segments are missing")
+		               : 0;
 	qsort(log->segments, log->count, sizeof(*log->segments), compare_numbers);
 	return find_oldest(replay, mode);
 }
@@ -409,14 +424,6 @@ static int replay_segment(struct replay *replay, struct segment *segment, enum r
 
 /* ---- all of it ---- */
 
-static int refuse_gap(struct replay *replay, uint64_t number, const char *what)
-{
-	replay->fault = what;
-	replay->fault_segment = number;
-	replay->fault_offset = 0;
-	return -EBADMSG;
-}
-
 /* Is every segment that counts there, from the first one on? */
 static int check_first(struct replay *replay, enum replay_mode mode)
 {
@@ -472,6 +479,21 @@ static int clean_up(struct replay *replay)
 	return leftovers.disk->ops->list(leftovers.disk, remove_leftover, &leftovers);
 }
 
+/* The first segment's name is stable before this one is; so if this is there, that was. */
+static int note_begin(struct replay *replay)
+{
+	struct disk *disk = replay->log.disk;
+	int file;
+
+	if (replay->has_begun)
+		return 0;
+	file = disk->ops->create(disk, BEGUN_NAME);
+	if (file < 0)
+		return file;
+	disk->ops->close(disk, file);
+	return disk->ops->sync_dir(disk);
+}
+
 int replay_run(struct replay *replay, enum replay_mode mode)
 {
 	struct log *log = &replay->log;
@@ -488,6 +510,8 @@ int replay_run(struct replay *replay, enum replay_mode mode)
 		return result;
 	if (log->count == 0)
 		result = log_begin_segment(log, 1, 1);
+	if (result == 0)
+		result = note_begin(replay);
 	return result == 0 ? clean_up(replay) : result;
 }
 

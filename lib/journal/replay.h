@@ -21,6 +21,7 @@ struct replay {
 	struct tasks tasks;
 	struct agenda agenda; /* of all tasks, by due_ns */
 	uint64_t records;     /* good ones */
+	bool has_begun;       /* it says of itself that there are, or were, segments */
 	uint64_t oldest;      /* the segments before this number no longer count */
 	uint64_t vouched;     /* up to this sequence a good record says that it was stable */
 	uint64_t
@@ -36,8 +37,8 @@ struct replay {
 
 /*
  * `replay` must be zero but for log.disk and log.segment_bytes; it holds what was found also when
- * this fails. 0; -EBADMSG, -EOPNOTSUPP; -ENOMEM; else from the disk. An empty directory has no
- * segment, and REPLAY_OPEN begins one.
+ * this fails. 0; -EBADMSG, -EOPNOTSUPP; -ENOMEM; else from the disk. A directory that is no journal
+ * yet has no segment, and REPLAY_OPEN begins one.
  */
 int replay_run(struct replay *replay, enum replay_mode mode);
 

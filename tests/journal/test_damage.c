@@ -12,6 +12,7 @@
 #include "model.h"
 
 #define SEGMENT "0000000000000001.seg"
+#define BEGUN "begun"
 #define RECORDS 20
 
 struct bench {
@@ -379,6 +380,41 @@ START_TEST(first_segment_may_be_missing_if_it_was_dropped)
 }
 END_TEST
 
+START_TEST(all_segments_missing_is_no_new_journal)
+{
+	struct bench *bench = bench_new(1);
+	struct sim_disk *image = &bench->image;
+	struct dice dice = dice_new(5);
+	struct replay replay;
+
+	/* It is on the disk since open returned. */
+	for (unsigned i = 0; i < 50; i++) {
+		sim_crash(image, &bench->disk, &dice);
+		expect(sim_find(image, BEGUN) != NULL);
+	}
+	expect_eq(image->disk.ops->unlink(&image->disk, SEGMENT), 0);
+	expect(replay_image(bench, &replay, REPLAY_LOOK) == -EBADMSG);
+	expect(replay.fault != NULL);
+	replay_fini(&replay);
+	expect(replay_image(bench, &replay, REPLAY_OPEN) == -EBADMSG);
+	expect(sim_find(image, SEGMENT) == NULL);
+	replay_fini(&replay);
+	expect_eq(replay_image(bench, &replay, REPLAY_SALVAGE), 0);
+	replay_fini(&replay);
+	/* Who wants a new one says so. */
+	expect_eq(image->disk.ops->unlink(&image->disk, BEGUN), 0);
+	expect_eq(replay_image(bench, &replay, REPLAY_OPEN), 0);
+	expect(sim_find(image, SEGMENT) && sim_find(image, BEGUN));
+	replay_fini(&replay);
+	/* A crash may come between the two. */
+	expect_eq(image->disk.ops->unlink(&image->disk, BEGUN), 0);
+	expect_eq(replay_image(bench, &replay, REPLAY_OPEN), 0);
+	expect(sim_find(image, BEGUN) != NULL);
+	replay_fini(&replay);
+	bench_free(bench);
+}
+END_TEST
+
 START_TEST(a_later_version_is_refused_as_such)
 {
 	struct bench *bench = bench_new(3);
@@ -467,6 +503,7 @@ int main(int argc, char **argv)
 	tests_add(last_record_of_a_closed_journal_is_vouched_for, 60);
 	tests_add(sealed_segments_must_be_whole_and_all_there, 60);
 	tests_add(first_segment_may_be_missing_if_it_was_dropped, 60);
+	tests_add(all_segments_missing_is_no_new_journal, 60);
 	tests_add(a_later_version_is_refused_as_such, 60);
 	tests_add(no_damage_makes_up_a_task, 120);
 	tests_add(wall_clock_moved_a_day_between_runs, 60);

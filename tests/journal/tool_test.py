@@ -87,6 +87,18 @@ def check_damage(tool, victim, folder, offset):
     return before, after
 
 
+def check_none_left(tool, victim, folder):
+    for file in pathlib.Path(folder).glob("*.seg"):
+        file.unlink()
+    expect(shown(victim, folder) is None, "a journal without segments was taken for a new one")
+    result = run(tool, "check", folder)
+    expect(result.returncode == 1 and "all segments are missing" in result.stdout, result)
+    expect(run(tool, "dump", folder).stdout == "", "dump of nothing")
+    result = run(tool, "repair", folder)
+    expect(result.returncode == 0 and result.stdout.startswith("repaired: 0 tasks"), result)
+    expect(shown(victim, folder) == set(), "repair of nothing")
+
+
 def main(arguments):
     tool, victim = arguments[1:]
     expect(run(tool).returncode == 2, "use")
@@ -101,6 +113,7 @@ def main(arguments):
         check_ahead(tool, victim, ahead)
         torn = shutil.copytree(whole, str(pathlib.Path(base, "torn")))
         check_torn(tool, victim, torn)
+        check_none_left(tool, victim, shutil.copytree(whole, str(pathlib.Path(base, "none"))))
         # A record: one task at most is lost, or comes back. A header: what is in that file.
         for offset in (64 + 20, 64 + 60, 500, 1500):
             folder = shutil.copytree(whole, str(pathlib.Path(base, str(offset))))

@@ -74,21 +74,23 @@ static int copy_all(struct log *log, const struct replay *replay)
 
 static int write_anew(struct disk *disk, struct replay *replay)
 {
-	uint64_t number = replay->log.segments[replay->log.count - 1].number + 1;
+	const struct log *old = &replay->log;
+	uint64_t oldest = old->count > 0 ? old->segments[0].number : 1;
+	uint64_t number = old->count > 0 ? old->segments[old->count - 1].number + 1 : 1;
 	struct log log = {
 		.disk = disk,
 		.segment_bytes = UINT64_MAX,
 		.file = -1,
-		.sequence = replay->log.sequence,
-		.stable = replay->log.sequence,
-		.next_id = replay->log.next_id,
+		.sequence = old->sequence,
+		.stable = old->sequence,
+		.next_id = old->next_id,
 	};
-	int result = log_begin_segment(&log, number, replay->log.segments[0].number);
+	int result = log_begin_segment(&log, number, oldest);
 
 	if (result == 0)
 		result = copy_all(&log, replay);
 	if (result == 0)
-		result = set_all_aside(disk, &replay->log);
+		result = set_all_aside(disk, old);
 	if (result == 0)
 		result = log_begin_segment(&log, number + 1, number);
 	log_close(&log);
