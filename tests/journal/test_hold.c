@@ -286,6 +286,7 @@ START_TEST(child_of_a_fork_begun_before_taking_does_not_keep_the_lock)
 			sleep_ns(MS);
 		after_flock = let_it_fork;
 		expect_eq(hold_take(&hold, dir, NAME), 0);
+		thread_join(forker);
 		_exit(0);
 	}
 	expect_end(holder, false);
