@@ -84,6 +84,7 @@ bool kernel_denies(void)
 
 /* ---- processors ---- */
 
+void simulation_relax(void);
 int __wrap_sched_yield(void);
 int __wrap_sched_getcpu(void);
 long __wrap_sysconf(int name);
@@ -92,7 +93,7 @@ int __wrap_prctl(int option, ...);
 
 int __wrap_sched_yield(void)
 {
-	scheduler_yield();
+	simulation_relax();
 	return 0;
 }
 
