@@ -305,10 +305,10 @@ START_TEST(slots_cascade_at_most_once_per_level)
 END_TEST
 
 /*
- * As many as there is room for: while thousands of one bucket are sorted, as many others lie in the
- * wheel, and nobody writes into another's memory.
+ * So many that the wheel's memory is in use up to its end: while thousands of one bucket are sorted
+ * beside it, nobody writes into another's.
  */
-#define MANY 20000
+#define MANY 300000
 #define NEAR 5000
 
 START_TEST(many_at_once_come_out_in_order)
@@ -316,13 +316,14 @@ START_TEST(many_at_once_come_out_in_order)
 	struct dice dice = dice_new(7);
 	struct timer_filing *filings = calloc(MANY, sizeof(*filings));
 	uint64_t *at_ns = calloc(MANY, sizeof(*at_ns));
+	uint64_t bucket_ns = 5 * SEC >> WHEEL_FINEST_SHIFT << WHEEL_FINEST_SHIFT;
 	struct schedule schedule;
 	uint64_t last_ns = 0;
 
 	expect(filings && at_ns);
 	expect_eq(schedule_open(&schedule, filings, MANY), 0);
 	for (uint32_t slot = 0; slot < MANY; slot++) {
-		at_ns[slot] = slot < NEAR ? 5 * SEC + dice_below(&dice, MS)
+		at_ns[slot] = slot < NEAR ? bucket_ns + dice_below(&dice, 1u << WHEEL_FINEST_SHIFT)
 		                          : 10 * SEC + dice_below(&dice, HOUR);
 		schedule_insert(&schedule, slot, at_ns[slot]);
 	}
