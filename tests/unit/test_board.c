@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The board: its header tells where everything lies, of an observable hub a second mapping of the
- * memfd shows the same, a forked child counts for itself alone, and places for boards come back.
+ * memfd shows the same, a forked child counts for itself alone, places for boards come back, and
+ * free stacks and lanes leave their notes.
  */
 #include "harness.h"
 
@@ -12,7 +13,7 @@
 #include <timerhub.h>
 #include <unistd.h>
 
-#include "board.h"
+#include "hub.h"
 
 #define BOARDS_MAX 256
 
@@ -166,6 +167,72 @@ START_TEST(places_of_boards_come_back)
 }
 END_TEST
 
+struct notes {
+	uint64_t armed, live; /* by the notes of the free stacks */
+	uint64_t waiting;     /* by those of the inbox's lanes */
+};
+
+static struct notes notes_of(const struct board *board)
+{
+	struct notes notes = { .armed = 0 };
+
+	for (unsigned i = 0; i < BOARD_SHARDS_MAX; i++) {
+		uint64_t stack = u64_load_relaxed(&board->shards[i].stack);
+		uint64_t used = u64_load_relaxed(&board->shards[i].used);
+
+		notes.armed += (stack >> BOARD_DEPTH_BITS) + used;
+		notes.live += used - (stack & ((1u << BOARD_DEPTH_BITS) - 1));
+	}
+	for (unsigned i = 0; i < BOARD_LANES_MAX; i++)
+		notes.waiting += u64_load_relaxed(&board->lanes[i].tail) -
+		                 u64_load_relaxed(&board->lanes[i].head);
+	return notes;
+}
+
+static void expect_notes(const struct timerhub *hub, uint64_t armed, uint64_t live,
+                         uint64_t waiting)
+{
+	struct notes notes = notes_of(hub->board);
+	bool shown = hub->board_fd >= 0;
+
+	expect_eq(notes.armed, shown ? armed : 0);
+	expect_eq(notes.live, shown ? live : 0);
+	expect_eq(notes.waiting, shown ? waiting : 0);
+}
+
+static void check_notes(uint32_t flags)
+{
+	struct timerhub_config config = { .size = sizeof(config),
+		                          .flags = TIMERHUB_MANUAL | flags,
+		                          .timers_max = 64 };
+	struct timerhub *hub;
+	struct timerhub_queue *queue;
+	timerhub_timer timers[10];
+
+	expect_eq(timerhub_open(&hub, &config), 0);
+	expect_eq(timerhub_queue_open(hub, &queue, NULL), 0);
+	expect_notes(hub, 0, 0, 0);
+	for (unsigned i = 0; i < 10; i++)
+		expect_eq(timerhub_after(queue, SEC, i, &timers[i]), 0);
+	expect_notes(hub, 10, 10, 10);
+	expect_eq(timerhub_advance(hub, 1, NULL), 0);
+	expect_notes(hub, 10, 10, 0);
+	expect_eq(timerhub_cancel_many(hub, timers, 4), 4);
+	expect_notes(hub, 10, 6, 4);
+	expect_eq(timerhub_advance(hub, 2, NULL), 0);
+	for (unsigned i = 0; i < 2; i++)
+		expect_eq(timerhub_after(queue, SEC, i, NULL), 0);
+	expect_notes(hub, 12, 8, 2);
+	timerhub_close(hub);
+}
+
+START_TEST(notes_are_left_for_who_looks_and_nobody_else)
+{
+	check_notes(TIMERHUB_OBSERVABLE);
+	check_notes(0);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	tests_begin("board", argc, argv);
@@ -175,5 +242,6 @@ int main(int argc, char **argv)
 	tests_add(only_an_observable_board_has_a_file, 20);
 	tests_add(forked_child_counts_for_itself, 20);
 	tests_add(places_of_boards_come_back, 20);
+	tests_add(notes_are_left_for_who_looks_and_nobody_else, 20);
 	return tests_run();
 }
