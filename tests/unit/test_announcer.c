@@ -134,6 +134,20 @@ START_TEST(closed_ring_gets_nothing_more)
 }
 END_TEST
 
+START_TEST(no_descriptor_is_left)
+{
+	int before = dup(0);
+	struct rig rig;
+
+	expect_eq(close(before), 0);
+	if (!rig_open(&rig, 0))
+		return;
+	rig_close(&rig);
+	for (int i = 0; i < 4; i++)
+		expect_eq(dup(0), before + i);
+}
+END_TEST
+
 START_TEST(what_is_no_ring_is_refused)
 {
 	struct announcer *announcer = NULL;
@@ -158,6 +172,7 @@ int main(int argc, char **argv)
 	tests_add(errno_of_before_is_neither_read_nor_changed, 20);
 	tests_add(full_completion_queue_hurts_nobody, 20);
 	tests_add(closed_ring_gets_nothing_more, 20);
+	tests_add(no_descriptor_is_left, 20);
 	tests_add(what_is_no_ring_is_refused, 20);
 	return tests_run();
 }
