@@ -180,6 +180,21 @@ START_TEST(moved_later_is_found_when_its_old_instant_comes)
 }
 END_TEST
 
+/* Closing it again, as who opens halfway may, closes nobody's descriptor. */
+START_TEST(closed_alarm_has_no_descriptor)
+{
+	struct clock clock;
+	struct alarm alarm;
+
+	clock_init(&clock, CLOCK_KIND_REALTIME);
+	expect_eq(alarm_open(&alarm, &clock), 0);
+	expect_le(0, alarm.fd);
+	alarm_close(&alarm);
+	expect(alarm.fd == -1);
+	alarm_close(&alarm);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	tests_begin("owner", argc, argv);
@@ -188,5 +203,6 @@ int main(int argc, char **argv)
 	tests_add(after_a_crowd_there_may_be_nothing, 20);
 	tests_add(one_shot_in_whole_units_has_a_bare_aux_word, 20);
 	tests_add(moved_later_is_found_when_its_old_instant_comes, 20);
+	tests_add(closed_alarm_has_no_descriptor, 20);
 	return tests_run();
 }
