@@ -185,7 +185,7 @@ def search(folder, path, run):
     # Half as fast as what gcc makes of it, and there before gcc has read the program.
     call(folder, "tcc", "-w", "-DSAFETY", "-o", "pan", "pan.c")
     # The hash table's size, as a power of two, has to do with speed alone.
-    return call(folder, "./pan", f"-m{DEPTH_MAX}", "-w16" if run.law else "-w24")
+    return call(folder, "./pan", f"-m{DEPTH_MAX}", "-w21" if run.law else "-w24")
 
 
 def states_of(output):

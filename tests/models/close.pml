@@ -4,7 +4,8 @@
  *
  * Two timers on the queue, both due; the closer; the owner, anywhere in a pass; a worker who loops
  * over timerhub_wait(); a caller who cancels or re-arms one of the timers; and one who arms the
- * first free slot on another queue.
+ * first free slot on another queue or, with -DLATE and against the contract, on this one, whenever
+ * that is (in the middle of timerhub_arm(): what it has read of the queue does not change).
  *
  * The closer's "closing" and, where that is planted, the worker's "inside" go through a store
  * buffer. Every other store here is a locked instruction, a system call, or read by nobody else.
@@ -19,9 +20,10 @@
  *
  * Models:
  *   lib/timerhub.c  timerhub_queue_close() queue_send_waiters_away() queue_drop_timers()
- *                   hub_wait_pass() hub_try_enter() hub_leave() queue_free() timerhub_advance()
+ *                   queue_drop_timer() queue_drop_late_expiries() hub_wait_pass()
+ *                   hub_try_enter() hub_leave() queue_free() timerhub_advance()
  *   lib/owner.c     owner_wait_pass() owner_begin_pass() owner_expire_slot() owner_deliver()
- *                   owner_put() owner_publish() owner_publish_all()
+ *                   owner_drop() owner_put() owner_publish() owner_publish_all()
  *   lib/submit.c    hub_cancel() hub_rearm() hub_arm_slot()
  *   lib/consume.c   timerhub_wait() queue_wait() queue_block() queue_verdict() deliver_one_shot()
  *
@@ -29,11 +31,13 @@
  *   untouched   nobody touches the queue when it is no more
  *   all_gone    when it is no more, no timer of it is alive
  *   others_live a timer of another queue is not dropped
+ *   none_kept   when all has come to rest, no slot is held by a timer of it that has expired
  *   freed_once  no slot is put back twice
  *   closes      the closer gets through, and the worker out
  *
  *   true
  *   true -DMANUAL
+ *   true -DLATE
  *   bug NO_PASS            untouched   the closer does not wait for the owner's pass
  *   bug NO_PASS            untouched   -DMANUAL nor for that of timerhub_advance()
  *   bug PASS_BEFORE_DROP   untouched   it notes the pass, then drops the timers
@@ -50,6 +54,14 @@
  *   bug WAKE_FIRST         closes      it wakes them, then says that the queue closes
  *   bug VERDICT_EARLY      closes      whether the queue closes is read before the ticket
  *   bug PASS_UNTOLD        closes      the owner looks for closers, then numbers the pass
+ *   bug GONE_UNSAID        untouched   -DLATE the closer does not say before it waits for the pass
+ *                                      that the queue is gone; lib/ did not, once, and
+ *   bug LATE_LEFT          none_kept   -DLATE left in the outbox what has expired since the walk
+ *   bug GONE_AFTER_PASS    untouched   -DLATE it says so when it has waited
+ *   bug LATE_BEFORE_PASS   none_kept   -DLATE it is taken out, then the pass waited for
+ *   bug LATE_UNSEEN        untouched   -DLATE the owner does not look whether the queue is there
+ *   bug LATE_KEPT          none_kept   -DLATE it does, and drops only the handle
+ *   bug LATE_BY_STORE      freed_once  -DLATE it decides whether the timer lives, then stores
  */
 #define SLOTS 2
 
@@ -60,16 +72,28 @@
 #define PHASE(w) ((w) & 3)
 #define DUE 4
 #define LIFE(w) ((w) >> 3)
+#ifdef LATE
+#define OTHERS(w) false
+#else
 #define OTHERS(w) (LIFE(w) > 1)
+#endif
 #define WORD(phase, life) ((phase) | DUE | ((life) << 3))
 #define IS_DUE(w) (PHASE(w) == ARMED && ((w) & DUE))
 
 byte word[SLOTS];
 bool is_free[SLOTS];
-byte outbox[SLOTS]; /* of the queue; each slot expires on it once */
+byte outbox[2 * SLOTS]; /* of the queue: handles; each life expires on it once */
+#define HANDLE(slot, life) ((slot) | ((life) << 1))
+#define SLOT_OF(handle) ((handle) & 1)
+#define LIFE_OF(handle) ((handle) >> 1)
 byte put, tail, head;
 
 bool gone; /* the queue */
+/* Its place in the hub's table: there it is, QUEUE_GONE, nothing. */
+#define THERE 0
+#define GONE 1
+#define NOTHING 2
+byte place;
 bool closing, closing_buffer;
 byte inside;
 bool inside_buffer;
@@ -85,6 +109,7 @@ bool worker_out, closer_out;
 
 bool untouched = true;
 bool all_gone = true;
+bool none_kept = true;
 bool others_live = true;
 bool freed_once = true;
 bool closes = true;
@@ -159,12 +184,47 @@ inline expire(slot)
 		}
 	:: else -> goto next
 	od;
+	/* owner_deliver() */
+#ifdef LATE_UNSEEN
 	if
-	:: !OTHERS(w) -> atomic { touch(); outbox[put] = slot; put++ }
+	:: OTHERS(w) -> goto next
 	:: else
 	fi;
+#else
+	if
+	:: OTHERS(w) -> goto next
+	:: !OTHERS(w) && place != THERE -> goto drop
+	:: else
+	fi;
+#endif
+	atomic { touch(); outbox[put] = HANDLE(slot, LIFE(w)); put++; goto next }
+drop:
+	/* owner_drop() */
+#ifndef LATE_KEPT
+	atomic {
+		life = LIFE(w);
+		w = word[slot]
+	}
+	do
+	:: atomic { PHASE(w) == FREE || LIFE(w) != life -> break }
+	:: else ->
+		atomic {
+			if
+#ifdef LATE_BY_STORE
+			:: true ->
+#else
+			:: word[slot] == w ->
+#endif
+				word[slot] = WORD(FREE, life);
+				put_free(slot);
+				break
+			:: else -> w = word[slot]
+			fi
+		}
+	od;
+#endif
 next:
-	w = 0
+	atomic { w = 0; life = 0 }
 }
 
 inline publish()
@@ -188,7 +248,7 @@ told:
 
 proctype owner()
 {
-	byte w;
+	byte w, life;
 
 	do
 	::
@@ -289,12 +349,12 @@ inline queue_take()
 	:: atomic {
 		touch();
 		if
-		:: head < tail -> slot = outbox[head]; head++
+		:: head < tail -> handle = outbox[head]; slot = SLOT_OF(handle); head++
 		:: else -> break
 		fi }
 		w = word[slot];
 		if
-		:: PHASE(w) == PENDING && !OTHERS(w) ->
+		:: PHASE(w) == PENDING && LIFE(w) == LIFE_OF(handle) ->
 			atomic {
 				if
 				:: word[slot] == w -> word[slot] = WORD(FREE, LIFE(w)); got = true
@@ -308,7 +368,7 @@ inline queue_take()
 		:: else
 		fi;
 	od;
-	atomic { w = 0; slot = 0 }
+	atomic { w = 0; slot = 0; handle = 0 }
 }
 
 inline queue_block()
@@ -340,7 +400,7 @@ endwait:
 
 proctype worker()
 {
-	byte w, slot, number;
+	byte w, slot, handle, number;
 	bool got, nothing, verdict;
 
 	do
@@ -410,9 +470,23 @@ inline wait_pass()
 	pass_waiters--
 }
 
+/* queue_drop_late_expiries() */
+inline drop_late()
+{
+	do
+	:: atomic {
+		if
+		:: head < tail -> handle = outbox[head]; slot = SLOT_OF(handle); head++
+		:: else -> break
+		fi }
+		change(slot, LIFE(w) != LIFE_OF(handle), DROPPED)
+	od;
+	atomic { slot = 0; handle = 0 }
+}
+
 proctype closer()
 {
-	byte w, begun;
+	byte w, begun, slot, handle;
 
 #ifdef WAKE_FIRST
 	if
@@ -438,6 +512,12 @@ proctype closer()
 #endif
 	change(0, NOT_MINE, DROPPED);
 	change(1, NOT_MINE, DROPPED);
+#if !defined(GONE_UNSAID) && !defined(GONE_AFTER_PASS)
+	place = GONE;
+#endif
+#ifdef LATE_BEFORE_PASS
+	drop_late();
+#endif
 #ifdef NO_PASS
 	skip;
 #elif defined(MANUAL)
@@ -452,10 +532,17 @@ proctype closer()
 #endif
 	wait_pass();
 #endif
+#ifdef GONE_AFTER_PASS
+	place = GONE;
+#endif
+#if !defined(LATE_LEFT) && !defined(LATE_BEFORE_PASS)
+	drop_late();
+#endif
+	place = NOTHING;
 	atomic {
 		gone = true;
-		all_gone = !((PHASE(word[0]) != FREE && !OTHERS(word[0])) ||
-			(PHASE(word[1]) != FREE && !OTHERS(word[1])));
+		all_gone = !((PHASE(word[0]) != FREE && LIFE(word[0]) == 1) ||
+			(PHASE(word[1]) != FREE && LIFE(word[1]) == 1));
 		assert(all_gone);
 		closer_out = true
 	}
@@ -465,7 +552,10 @@ proctype judge()
 {
 	timeout;
 	closes = closer_out && worker_out;
-	assert(closes)
+	assert(closes);
+	none_kept = !((PHASE(word[0]) == PENDING && !OTHERS(word[0])) ||
+		(PHASE(word[1]) == PENDING && !OTHERS(word[1])));
+	assert(none_kept)
 }
 
 init {

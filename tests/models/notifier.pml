@@ -82,7 +82,7 @@ bool blocked[2];
 /* Threads that have set the flag and are yet to write the eventfd. */
 byte ringing;
 /* Has that been so, or has somebody written, since the consumer began to settle? */
-bool told[2];
+bool told[2] = true;
 
 /* The store buffers, of the owner's tail and of what consumers store; only planted bugs leave
  * anything in them. 0: nothing. */
@@ -123,8 +123,8 @@ inline ring()
 #endif
 	atomic {
 		fd = 1;
-		edge[0] = true;
-		edge[1] = true;
+		edge[0] = (FIRST == EDGE);
+		edge[1] = (SECOND == EDGE);
 		told[0] = true;
 		told[1] = true;
 		ringing--
@@ -183,9 +183,11 @@ signalled_already:
 		wake(count)
 #endif
 	:: else
-	fi;
-	/* Whatever it does next, the buffer drains in the end. */
+	fi
+#ifdef BUFFERS
+	; /* Whatever it does next, the buffer drains in the end. */
 	tail_buffer == 0
+#endif
 }
 
 proctype owner()
@@ -213,29 +215,6 @@ proctype owner()
 	skip
 }
 
-/* outbox_take() of one. `got` tells how many. */
-inline take()
-{
-	do
-	:: atomic {
-		seen = head;
-		if
-		:: seen >= tail -> got = 0; seen = 0; break
-		:: else
-		fi }
-	   atomic {
-		DRAINED ->
-		if
-		:: head == seen -> head++; got = 1; seen = 0; break
-		:: else
-		fi }
-	od
-}
-
-/* outbox_empty(). Head and tail at once: the head only grows, and an older one would only make it
- * seem less empty. */
-#define LOOK nothing = EMPTY
-
 inline clear_flag()
 {
 	if
@@ -248,23 +227,26 @@ inline clear_flag()
 	fi
 }
 
-/* queue_settle(): notifier_clear() and the second look. */
-inline settle()
+/* notifier_clear() */
+inline clear()
 {
 #ifdef CLEAR_AFTER_LOOK
-	LOOK;
+	nothing = EMPTY;
 #endif
-	told[me] = (ringing > 0);
 #ifdef FLAG_BEFORE_FD
+	told[me] = (ringing > 0);
 	clear_flag();
 #endif
 	atomic {
+#ifndef FLAG_BEFORE_FD
+		told[me] = (ringing > 0);
+#endif
 		seen = rings;
 #ifdef CLEARED_MIDWAY
 		half = midway;
 #endif
 		if
-		:: seen == cleared && NONE_MIDWAY -> goto unrung
+		:: seen == cleared && NONE_MIDWAY -> seen = 0; goto unrung
 		:: else
 		fi
 	}
@@ -272,73 +254,44 @@ inline settle()
 	cleared = seen;
 #endif
 	atomic { DRAINED -> fd = 0 }
+	atomic {
 #ifndef CLEARED_BEFORE_READ
-	cleared = seen;
+		cleared = seen;
 #endif
 #ifdef CLEARED_MIDWAY
-	cleared_midway = half;
+		cleared_midway = half;
+		half = 0;
 #endif
+		seen = 0
+	}
 unrung:
-	seen = 0;
-#ifndef FLAG_BEFORE_FD
-	clear_flag();
-#endif
-#ifdef NO_SECOND_LOOK
-	nothing = true
-#elif defined(CLEAR_AFTER_LOOK)
+#ifdef FLAG_BEFORE_FD
 	skip
 #else
-	LOOK
+	clear_flag()
 #endif
 }
 
+/*
+ * The second look of queue_settle(), in an atomic. Head and tail at once: the head only grows, and
+ * an older one would only make it seem less empty.
+ */
+inline look()
+{
+#ifdef NO_SECOND_LOOK
+	nothing = true
+#elif !defined(CLEAR_AFTER_LOOK)
+	nothing = EMPTY
+#else
+	skip
+#endif
+}
+
+/* A call ends that has left nothing. */
 inline check_fd()
 {
 	fd_tells = (fd == 0 || told[me]);
 	assert(fd_tells)
-}
-
-/* queue_take() with room for one. */
-inline queue_take()
-{
-	do
-	:: take();
-	   if
-	   :: got == 1 -> break
-	   :: else
-	   fi;
-	   settle();
-	   if
-	   :: nothing -> atomic { check_fd() }; break
-	   :: else
-	   fi
-	od;
-	/* queue_leave() */
-	if
-	:: got == 1 ->
-		LOOK;
-		if
-		:: nothing -> settle()
-		:: else
-		fi;
-		if
-#ifdef NO_SIGNAL_AGAIN
-		:: !nothing
-#elif defined(AGAIN_RINGS_FIRST)
-		:: !nothing ->
-			atomic { DRAINED -> ringing++ }
-			ring();
-			signalled = true
-#else
-		:: !nothing ->
-			atomic { DRAINED -> signalled = true; ringing++ }
-			ring()
-#endif
-		:: else -> atomic { check_fd() }
-		fi
-	:: else
-	fi;
-	nothing = false
 }
 
 inline queue_block()
@@ -348,69 +301,122 @@ inline queue_block()
 #elif !defined(WAITER_AFTER_LOOK)
 	atomic { DRAINED -> waiters++ }
 #endif
-#ifndef TICKET_AFTER_LOOK
-	number = ticket;
-#endif
-	LOOK;
-#ifdef WAITER_AFTER_LOOK
-	atomic { DRAINED -> waiters++ }
-#endif
 #ifdef TICKET_AFTER_LOOK
+	nothing = EMPTY;
 	number = ticket;
+#elif defined(WAITER_AFTER_LOOK)
+	number = ticket;
+	nothing = EMPTY;
+	atomic { DRAINED -> waiters++ }
+#else
+	number = ticket;
+	atomic {
+		nothing = EMPTY;
+		if
+		:: !nothing -> goto unblocked
+		:: else
+		fi
+	}
 #endif
+#ifdef INTERRUPT
+	/* queue_verdict() */
 	if
-	:: nothing && interrupts == before ->
-		atomic {
-			DRAINED ->
-			if
-			:: ticket == number -> blocked[me] = true
-			:: else
-			fi
-		}
-endwait:
-		!blocked[me]
+	:: interrupts != before -> goto unblocked
 	:: else
 	fi;
-	atomic { DRAINED -> waiters--; number = 0; nothing = false }
+#endif
+	atomic {
+		DRAINED ->
+		blocked[me] = (nothing && ticket == number);
+		number = 0
+	}
+unblocked:
+endwait:
+	atomic { !blocked[me] && DRAINED -> waiters--; number = 0; nothing = false }
 }
 
+/* Calls, until he goes away after any call. */
 proctype consumer(byte me; byte kind)
 {
-	byte seen, half, number, before, got;
-	bool nothing;
+	byte seen, half, number, before;
+	bool nothing, got;
 
-	do
-	:: true -> break /* goes away */
-	:: kind == LEVEL ->
-endlevel:
-		fd > 0;
-		queue_take()
-	:: kind == EDGE ->
-endedge:
-		atomic { edge[me] -> edge[me] = false }
-		queue_take()
-	:: kind == READER ->
-endread:
-		atomic { fd > 0 -> fd = 0 }
-		queue_take()
-	:: kind == WAIT ->
-		before = interrupts;
-		do
-		:: if
-		   :: interrupts != before -> break
-		   :: else
-		   fi;
-		   queue_take();
-		   if
-		   :: got > 0 -> break
-		   :: else
-		   fi;
-		   queue_block()
-		od;
-		before = 0
-	od;
-	/* Whatever it does next, the buffer drains in the end. */
-	atomic { DRAINED -> edge[me] = true }
+	goto returned;
+endidle:
+	atomic {
+		if
+		:: kind == LEVEL && fd > 0
+		:: kind == EDGE && edge[me] -> edge[me] = false
+		:: kind == READER && fd > 0 -> fd = 0
+		:: kind == WAIT -> before = interrupts
+		fi
+	}
+waiting:
+#ifdef INTERRUPT
+	/* queue_verdict() */
+	if
+	:: kind == WAIT && interrupts != before -> goto returned
+	:: else
+	fi;
+#endif
+taking:
+	/* queue_take() with room for one: outbox_take() */
+	atomic {
+		if
+		:: EMPTY -> goto settling
+		:: else -> seen = head
+		fi
+	}
+	atomic {
+		DRAINED ->
+		if
+		:: head == seen -> seen = 0; head++; got = true
+		:: else -> seen = 0; goto taking
+		fi
+	}
+	/* queue_leave() */
+	if
+	:: EMPTY
+	:: else -> goto leaving
+	fi;
+settling:
+	clear();
+	atomic {
+		look();
+		if
+		:: nothing -> check_fd()
+		:: else
+		fi;
+		told[me] = true; /* of no more use, and so not to be told apart */
+		if
+		:: nothing && (got || kind != WAIT) -> goto returned
+		:: nothing && !got && kind == WAIT
+		:: !nothing && got -> goto leaving
+		:: !nothing && !got -> goto taking
+		fi
+	}
+	queue_block();
+	goto waiting;
+leaving:
+	/* notifier_signal_again() */
+#ifdef AGAIN_RINGS_FIRST
+	atomic { DRAINED -> ringing++ }
+	ring();
+	signalled = true;
+#elif !defined(NO_SIGNAL_AGAIN)
+	atomic { DRAINED -> signalled = true; ringing++ }
+	ring();
+#endif
+returned:
+	atomic {
+		got = false;
+		before = 0;
+		nothing = false;
+		if
+		:: edge[me] = (kind == EDGE) /* goes away */
+		:: goto endidle
+		fi
+	}
 }
 
 #ifdef INTERRUPT
@@ -435,7 +441,7 @@ proctype judge()
 	assert(not_lost);
 	if
 	:: EMPTY ->
-		settle();
+		clear();
 		fd_quiet = (fd == 0);
 		assert(fd_quiet)
 	:: else

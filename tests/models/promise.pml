@@ -140,54 +140,71 @@ end:
 	fi
 }
 
+/*
+ * The call returns, no later than its last step: what it saw and, if the owner has seen the entry,
+ * what it had armed is of no more use, and so not to be told apart. In an atomic.
+ */
+inline leave()
+{
+	returned[me] = unseen[me];
+	in_time[me] = (unseen[me] && now < deadline[me]);
+	deadline[me] = (unseen[me] -> deadline[me] : 0);
+	seen_pass = 0;
+	seen_look_by = 0;
+	check_late();
+	goto done
+}
+
 proctype caller(byte me)
 {
 	byte seen_pass, seen_look_by;
 
 	atomic { unseen[me] = true; caller_entry[me] = true }
-#ifndef CALLER_NO_BARRIER
-	!caller_entry[me];
-#endif
+#ifdef CALLER_NO_BARRIER
 	seen_pass = pass;
+#else
+	atomic { !caller_entry[me] -> seen_pass = pass }
+#endif
 	atomic {
 		seen_look_by = look_by;
 		if
-		:: deadline[me] >= seen_look_by -> goto done
+		:: deadline[me] >= seen_look_by -> leave()
+		:: else
+		fi;
+#if !defined(CALLER_LOWERS_PROMISE) && !defined(WAKE_BY_DEADLINE)
+		seen_look_by = 0
+#endif
+	}
+#ifdef WAKE_IF_ASLEEP
+	atomic {
+		if
+		:: mode == AWAKE -> leave()
 		:: else
 		fi
 	}
-#ifdef WAKE_IF_ASLEEP
-	if
-	:: mode == AWAKE -> goto done
-	:: else
-	fi;
 #endif
-	if
+	atomic {
+		if
 #ifdef WAKE_BY_DEADLINE
-	:: woken == seen_look_by + 1 -> goto done
+		:: woken == seen_look_by + 1 -> leave()
 #else
-	:: woken == seen_pass -> goto done
+		:: woken == seen_pass -> leave()
 #endif
-	:: else
-	fi;
+		:: else
+		fi
+	}
 #ifdef CLAIM_BEFORE_WAKE
 	woken = seen_pass;
 #endif
 	atomic { !caller_entry[me] -> bell = true }
-#ifdef CALLER_LOWERS_PROMISE
-	atomic {
-		if
-		:: look_by == seen_look_by -> look_by = 0
-		:: else
-		fi
-	}
-#else
 #ifdef RECORD_CURRENT_PASS
 	seen_pass = pass;
 #endif
 	atomic {
 		if
-#ifdef RECORD_GOES_BACK
+#ifdef CALLER_LOWERS_PROMISE
+		:: look_by == seen_look_by -> look_by = 0
+#elif defined(RECORD_GOES_BACK)
 		:: true -> woken = seen_pass
 #elif defined(WAKE_BY_DEADLINE)
 		:: true -> woken = seen_look_by + 1
@@ -195,18 +212,11 @@ proctype caller(byte me)
 		:: woken < seen_pass -> woken = seen_pass
 #endif
 		:: else
-		fi
+		fi;
+		leave()
 	}
-#endif
 done:
-	atomic {
-		returned[me] = unseen[me];
-		in_time[me] = (unseen[me] && now < deadline[me]);
-		deadline[me] = (unseen[me] -> deadline[me] : 0);
-		seen_pass = 0;
-		seen_look_by = 0;
-		check_late()
-	}
+	skip
 }
 
 inline take(k)
@@ -254,22 +264,31 @@ proctype owner()
 
 	do
 	::
-		atomic { number++; owner_store(PASS, number) }
-#ifndef PASS_NO_BARRIER
+around:
+		atomic {
+			until = 0;
+			raised = false;
+			next = 0;
+			number++;
+			owner_store(PASS, number)
+		}
+#ifdef CLOCK_AFTER_INBOX
 		owner_count == 0;
-#endif
-#ifndef CLOCK_AFTER_INBOX
+#elif defined(PASS_NO_BARRIER)
 		time = now;
+#else
+		atomic { owner_count == 0 -> time = now }
 #endif
 		take(0);
-		take(1);
+		/* The rest of this up to the store into the buffer is to itself. */
+		atomic {
+			take(1);
 #ifdef CLOCK_AFTER_INBOX
-		time = now;
+			time = now;
 #endif
 #ifdef BELL_CLEARED_LATE
-		bell = false;
+			bell = false;
 #endif
-		atomic {
 			expire();
 			until = next;
 #ifdef GATHERS
@@ -279,38 +298,40 @@ proctype owner()
 			next = until;
 #endif
 			time = 0;
-			raised = next > promised
-		}
+			raised = next > promised;
 #ifdef LOOK_BEFORE_RAISE
-		if
-		:: raised && (entry[0] || entry[1]) -> goto around
-		:: else -> raised = false
-		fi;
+			if
+			:: raised && (entry[0] || entry[1]) -> goto around
+			:: else -> raised = false
+			fi;
 #endif
-		atomic {
 			if
 			:: next != promised -> owner_store(LOOK_BY, next)
 			:: else
 			fi;
-			promised = next
+			promised = next;
+			next = 0
 		}
+		atomic {
 #ifndef OWNER_NO_BARRIER
-		owner_count == 0;
+			owner_count == 0 ->
 #endif
-#ifndef NO_SECOND_LOOK
-		if
-		:: raised ->
 			if
-			:: entry[0] -> goto around
-			:: else
-			fi;
+#ifndef NO_SECOND_LOOK
+			:: raised && entry[0] -> goto around
+			:: raised && !entry[0]
+#endif
+			:: else -> raised = false; goto sleep
+			fi
+		}
+		atomic {
+			raised = false;
 			if
 			:: entry[1] -> goto around
 			:: else
 			fi
-		:: else
-		fi;
-#endif
+		}
+sleep:
 		atomic {
 			if
 			:: now + SPIN < until -> owner_count == 0; mode = ASLEEP; check_late()
@@ -330,7 +351,10 @@ endsleep:
 #endif
 			:: until != NEVER && until - SPIN <= now
 			fi;
-			mode = AWAKE
+			mode = AWAKE;
+#ifdef GATHERS
+			goto around
+#endif
 		}
 spin:
 		atomic {
@@ -341,8 +365,6 @@ spin:
 		}
 endspin:
 		atomic { (now >= until || woken == pass) -> mode = AWAKE }
-around:
-		atomic { until = 0; raised = false; next = 0 }
 	od
 }
 

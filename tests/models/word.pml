@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state word: expire, cancel, re-arm, deliver, recycle.
+ * The state word and the aux word beside it: expire, cancel, re-arm, deliver, recycle.
  *
  * One slot that lives twice; one caller who re-arms or cancels, one who does so and then arms the
  * slot anew; the owner; two consumers; the clock.
  *
+ * A deadline is a unit in the state word and, if it lies half a unit earlier, a note of that in the
+ * aux word. One-shots have such deadlines, and with -DINTERVAL=1 (of half a unit) periodic timers,
+ * that live once, with -DAGAIN so that one may be delivered by two at a time; with -DINTERVAL=2
+ * periodic ones live twice, and have whole units.
+ *
  * Left out: the ring (the slot is in it or not: inbox.pml), wakes (the owner comes by itself:
- * promise.pml), the outbox's cells and the notifier (notifier.pml), nanoseconds below the word's
- * unit, slack. Word and aux word are read at once: a later aux word could only make a handle look
- * stale, and then the compare-and-swap would have failed.
+ * promise.pml), the outbox's cells and the notifier (notifier.pml), slack, clocks that go back.
+ * Word and aux word are read at once but where a consumer reads them of a periodic timer with
+ * halves: if the word has changed in between, the compare-and-swap fails, or the owner is told to
+ * look anew. Where no deadline has a half nobody compares the aux word, and the count of moves in
+ * it stands still. Not promised, and out of reach of the clock here: if two consumers deliver one
+ * expiry, of which one holds a handle from before a re-arm, the next period may be told rounded up
+ * to the unit, and the phase with it (with -DAGAIN and LAST 5 Spin shows how).
  *
  * The tag has as many values as in lib/, too many to come round here. With -DTAGS=1 -DNO_REARM it
  * has one only, so that a word comes back all the time, and hub_hit() and hub_undo() must make up
@@ -18,17 +27,21 @@
  * instructions); what is promised then is that no cancelled timer is returned.
  *
  * Models:
- *   lib/submit.c  hub_arm_slot() hub_rearm() hub_cancel() hub_push() hub_undo()
- *                 word_maybe_filed()
+ *   lib/submit.c  hub_arm_slot() timerhub_rearm() hub_rearmed_other() hub_rearm() hub_cancel()
+ *                 hub_push() hub_undo() hot_forget_residue() word_maybe_filed()
  *   lib/hub.h     hub_hit()
  *   lib/owner.c   owner_look_at() owner_expire_slot() owner_file_next_period() owner_deliver()
  *   lib/consume.c delivery_read() deliver() deliver_one_shot() deliver_periodic() deliver_rearm()
- *                 deliver_confirm() deliver_later_life() word_was_parked()
- *   lib/timer.h   timer_is() word_armed() word_looked_at() word_rearmed() word_with_phase()
+ *                 delivery_write_aux() deliver_confirm() deliver_later_life() word_was_parked()
+ *   lib/timer.h   timer_is() word_armed() word_touched() word_looked_at() word_rearmed()
+ *                 word_moved() word_with_phase() aux_make() aux_rounded() aux_touched()
+ *                 aux_forgotten() aux_next() timer_deadline_ns()
  *
  * Laws:
  *   exactly_once  who delivers, cancels or re-arms a timer finds it alive, and there is one end
  *   never_early   what is delivered is due, at the deadline last asked for (laws 1 and 4)
+ *   in_phase      the deadline told is the one asked for, to the half unit, unless read while a
+ *                 re-arm was under way; at rest it reads so
  *   own_data      what is delivered is what its armer gave
  *   honest        -ENOENT is told of dead timers only (law 3)
  *   not_lost      when all has come to rest, no timer alive is due, and those to come are filed
@@ -36,15 +49,18 @@
  *   freed_once    no slot is put back twice
  *
  *   true
+ *   true -DINTERVAL=2
  *   true -DINTERVAL=1
+ *   true -DINTERVAL=1 -DAGAIN -DCOUNTS=8
  *   true -DTAGS=1 -DNO_REARM
  *   bug NO_HIT             not_lost      -DTAGS=1 -DNO_REARM cancel trusts its compare-and-swap
  *   bug UNDONE_UNTOLD      not_lost      -DTAGS=1 -DNO_REARM what is made good is not pushed
  *   bug NO_LATER_LIFE      own_data      -DTAGS=1 -DNO_REARM delivery trusts its own
  *   bug EXPIRES_UNREAD     not_lost      -DTAGS=1 -DNO_REARM the owner trusts its own
- *   bug NO_GENERATION      own_data      the handle's generation is not compared
+ *   bug NO_GENERATION      exactly_once  the handle's generation is not compared
  *   bug NO_TAG             exactly_once  the tag does not move on with a new life
- *   bug NO_TAG_LOOK        not_lost      -DINTERVAL=1 nor with the owner's look
+ *   bug NO_TAG_LOOK        not_lost      -DINTERVAL=2 -DREARMED_ALIKE nor with the owner's look,
+ *                                       nor with a re-arm
  *   bug CANCEL_BY_STORE    exactly_once  cancel decides, then stores
  *   bug DELIVER_BY_STORE   not_lost      delivery decides, then stores
  *   bug AUX_AFTER_WORD     not_lost      arm publishes the word before the generation
@@ -56,73 +72,111 @@
  *   bug LOST_IS_DEAD       honest        a lost compare-and-swap is taken for the timer's end
  *   bug PUSHED_ANYWAY      once_inside   arm does not go by the push that is confirmed
  *   bug FREED_TWICE        freed_once    cancel frees the slot even if it lost the race
- *   bug PARKED_NOT_PUSHED  not_lost      -DINTERVAL=1 a parked one, delivered, is not refiled
- *   bug PARK_BY_STORE      not_lost      -DINTERVAL=1 the owner parks without comparing
- *   bug PARKED_GIVES_UP    not_lost      -DINTERVAL=1 a delivery that finds it parked gives up
+ *   bug PARKED_NOT_PUSHED  not_lost      -DINTERVAL=2 a parked one, delivered, is not refiled
+ *   bug PARK_BY_STORE      not_lost      -DINTERVAL=2 the owner parks without comparing
+ *   bug PARKED_GIVES_UP    not_lost      -DINTERVAL=2 a delivery that finds it parked gives up
+ *   bug REARMED_ALIKE      never_early   a re-arm within the unit leaves the word as it was
+ *   bug PLAIN_IN_UNIT      never_early   so does a plain one, beside another that has forgotten
+ *   bug NO_TOUCH           never_early   -DINTERVAL=1 the next half is written, no touch before
+ *   bug MOVES_ANEW         never_early   -DINTERVAL=1 the count of moves is taken from the aux word
+ *                                       as it is when written, not as the deadline was read
+ *   bug FORGOTTEN_ALIKE    never_early   -DINTERVAL=1 a re-arm with nothing to forget moves nothing
+ *   bug NEXT_ALIKE         in_phase      -DINTERVAL=1 -DAGAIN -DCOUNTS=8 nor does a delivery
+ *   bug PUT_BACK_ROUNDED   in_phase      -DINTERVAL=1 -DAGAIN -DCOUNTS=8 who loses puts none back
  */
-#define LAST 2
-#define NEVER 7
+/* Instants, in halves of the word's unit: an odd one is known to the nanosecond by the aux word. */
+#define NEVER 15
 #ifndef INTERVAL
 #define INTERVAL 0
 #endif
 #define LIVES 2
-/* The first deadline, and what the two callers move it to. */
+/* How the clock goes on; the first deadline, and what the two callers move it to. */
 #if INTERVAL == 0
-#define FIRST 2
-#define MOVED 1
-#define MOVED_BY_ARMER 3
+#define LAST 3
+#define TICK 1
+#define FIRST 3
+#define MOVED 2
+#define MOVED_BY_ARMER 4
+#elif INTERVAL == 1
+#define TICK 1
+#ifdef AGAIN
+#define LAST 4
+#define FIRST 3
+#define BEGIN FIRST
 #else
-#define FIRST 1
-#define MOVED 1
+#define LAST 3
+#define FIRST 2
+#endif
+#define MOVED 4
+#else
+#define LAST 4
+#define TICK 2
+#define FIRST 2
+#define MOVED 2
 #define MOVED_BY_ARMER 0
 #endif
 #define OUTBOX 6
 
-/* A state word: phase, flags, deadline, tag. */
+/* A state word: phase, flags, deadline in units, tag. */
 #define FREE 0
 #define ARMED 1
 #define PENDING 2
 #define PARKED 3
-#define PHASE(w) ((w) & 3)
+#define PHASE(x) ((x) & 3)
 #define INBOX 4
 #define PUSHED 8
 #define FLAGS (INBOX | PUSHED)
-#define DEADLINE(w) (((w) >> 4) & 7)
-#define TAG(w) ((w) >> 7)
+#define UNITS(x) (((x) >> 4) & 7)
+#define TAG(x) ((x) >> 7)
 #ifndef TAGS
 #define TAGS 8
 #endif
-#define NEXT_TAG(w) ((TAG(w) + 1) % TAGS)
-#define WORD(phase, deadline, tag) ((phase) | ((deadline) << 4) | ((tag) << 7))
-#define NEXT_PERIOD(w, time) \
-	(DEADLINE(w) + (((time) - DEADLINE(w)) / INTERVAL + 1) * INTERVAL)
-#define WITH_PHASE(w, phase) (((w) & ~3) | (phase))
-#define REARMED(w, deadline) (((w) & ~(3 | 7 << 4)) | ((deadline) << 4) | ARMED)
+#define UNITS_FROM(instant) (((instant) + 1) >> 1)
+#define WORD(phase, units, tag) ((phase) | ((units) << 4) | ((tag) << 7))
+#define TOUCHED(x) (((x) & 127) | (NEXT_TAG(x) << 7))
+#define NEXT_TAG(x) ((TAG(x) + 1) % TAGS)
+#define WITH_PHASE(x, phase) (((x) & ~3) | (phase))
+#define REARMED(x, units) (((x) & ~(3 | 7 << 4)) | ((units) << 4) | ARMED)
 
 #define WAS_PARKED(before, now) \
 	(PHASE(now) == PARKED && ((now) & ~(3 | INBOX)) == ((before) & ~(3 | INBOX)))
 
-/* An aux word: the life, and the deadline of which it knows more (0: none). */
-#define AUX(life, deadline) (((life) << 3) | (deadline))
-#define LIFE(aux) ((aux) >> 3)
+/* An aux word: the life, the moves of a periodic timer, and the unit that the deadline lies half a
+ * unit before the end of (0: none). */
+#define AUX(life, moves, known) (((life) << 7) | ((moves) << 3) | (known))
+#define LIFE(aux) ((aux) >> 7)
+#define MOVES(aux) (((aux) >> 3) & 15)
+#ifndef COUNTS
+#define COUNTS 16
+#endif
+#define MORE_MOVES(aux) ((MOVES(aux) + 1) % COUNTS)
+#define KNOWN(aux) ((aux) & 7)
+#define KNOWN_OF(instant) ((instant) & 1 -> UNITS_FROM(instant) : 0)
+/* timer_deadline_ns() */
+#define DEADLINE(x, aux) (2 * UNITS(x) - (KNOWN(aux) == UNITS(x)))
+#define NEXT_PERIOD(due, time) \
+	((due) + (((time) > (due) -> (time) - (due) : 0) / INTERVAL + 1) * INTERVAL)
 
 #ifdef NO_GENERATION
-#define TIMER_IS(w, aux, handle) (PHASE(w) != FREE)
+#define TIMER_IS(x, aux, handle) (PHASE(x) != FREE)
 #define HIT(handle) true
 #else
 #define HIT(handle) (LIFE(aux) == (handle))
-#define TIMER_IS(w, aux, handle) (PHASE(w) != FREE && LIFE(aux) == (handle))
+#define TIMER_IS(x, aux, handle) (PHASE(x) != FREE && LIFE(aux) == (handle))
 #endif
 
 short word;
-byte aux;
+short aux;
 byte data;
 bool is_free;
 byte in_ring;
 byte filed;
 byte outbox[OUTBOX];
 byte outbox_count;
-byte now = FIRST - 1;
+#ifndef BEGIN
+#define BEGIN (FIRST - TICK)
+#endif
+byte now = BEGIN;
 byte known = 1; /* the newest handle that has been told */
 
 /* What the laws say of each life. */
@@ -130,9 +184,11 @@ bool alive[LIVES + 1];
 byte asked[LIVES + 1];
 
 byte undoing; /* who has changed a life that was not meant, and is about to make it good */
+byte moving;  /* who has forgotten the half of a deadline, and is about to move it */
 
 bool exactly_once = true;
 bool never_early = true;
+bool in_phase = true;
 bool own_data = true;
 bool honest = true;
 bool not_lost = true;
@@ -153,33 +209,38 @@ inline must_live(handle)
 	assert(exactly_once)
 }
 
-inline check_delivery(handle)
+inline check_event(handle)
 {
-	must_live(handle);
-	never_early = (asked[handle] == DEADLINE(w) && asked[handle] <= now);
-	assert(never_early)
-}
-
-inline check_data(handle)
-{
+	never_early = (asked[handle] <= now && asked[handle] <= due);
+	assert(never_early);
+	in_phase = (asked[handle] == due || rough);
+	assert(in_phase);
 	own_data = (event_data == handle);
 	assert(own_data)
+}
+
+inline put_inside()
+{
+	once_inside = !(n & PUSHED);
+	assert(once_inside);
+	in_ring++
 }
 
 /* hub_push(): `n` is what the word was left as. */
 inline submit()
 {
-	atomic { once_inside = !(n & PUSHED); assert(once_inside); in_ring++ }
+	atomic { put_inside() }
 	atomic {
 		if
 		:: word == n -> word = n | PUSHED
 		:: else
-		fi
+		fi;
+		n = 0
 	}
 }
 
 /* hub_undo(), if we were `wrong`; if not, the life that we hit has ended since, as it may. */
-#define THEIRS(w) (FLAGS | (PHASE(w) == FREE -> 7 << 7 : 0))
+#define THEIRS(x) (FLAGS | (PHASE(x) == FREE -> 31 << 7 : 0))
 inline undo(before)
 {
 	atomic {
@@ -194,10 +255,10 @@ inline undo(before)
 			undoing--;
 #ifdef UNDONE_UNTOLD
 			push = false;
-			n = REARMED(word, DEADLINE(before)) | (word & FLAGS);
+			n = REARMED(word, UNITS(before)) | (word & FLAGS);
 #else
 			push = !(word & PUSHED);
-			n = REARMED(word, DEADLINE(before)) | INBOX;
+			n = REARMED(word, UNITS(before)) | INBOX;
 #endif
 			word = n
 		fi;
@@ -207,6 +268,24 @@ inline undo(before)
 		n = (push -> n : 0)
 	}
 }
+
+/* Re-arming: what is known of the old deadline's half unit is forgotten, before it moves. */
+inline forget()
+{
+	moving = moving + !begun;
+	begun = true;
+#if INTERVAL == 0 || defined(FORGOTTEN_ALIKE)
+	aux = (HIT(handle) -> aux & ~7 : aux)
+#else
+		aux = (HIT(handle) -> AUX(LIFE(aux), MORE_MOVES(aux), 0) : aux)
+#endif
+}
+
+#ifdef PLAIN_IN_UNIT
+#define LATER(x) (UNITS(x) <= UNITS_FROM(deadline))
+#else
+#define LATER(x) (UNITS(x) < UNITS_FROM(deadline))
+#endif
 
 inline change(moved)
 {
@@ -219,37 +298,46 @@ inline change(moved)
 #ifndef NO_REARM
 		:: deadline = moved
 #endif
+#ifndef AGAIN
 		:: deadline = 0 /* cancel */
+#endif
+		fi;
+		if
+		:: deadline == 0 || INTERVAL > 0 -> goto anyhow
+		:: else
 		fi
 	}
+	/* timerhub_rearm(): the plain case */
+	atomic {
+		w = word;
+		if
+		:: aux == AUX(handle, 0, 0) && PHASE(w) == ARMED && LATER(w)
+		:: else -> w = 0; goto anyhow
+		fi
+	}
+	atomic {
+		if
+		:: word == w ->
+			n = REARMED(w, UNITS_FROM(deadline));
+			word = n;
+			goto landed
+		:: else -> w = 0
+		fi
+	}
+anyhow:
 	do
 	:: atomic {
 		w = word;
-		a = aux;
 		if
-		:: !TIMER_IS(w, a, handle) ->
+		:: !TIMER_IS(w, aux, handle) ->
 			honest = !alive[handle] || undoing > 0;
 			assert(honest);
 			goto missed
-		:: else
-		fi;
-		if
-		:: deadline == 0 ->
-			n = WITH_PHASE(w, FREE);
-			push = (PHASE(w) == ARMED || (PHASE(w) == PENDING && INTERVAL > 0))
-		:: else ->
-			/* hot_forget_residue() */
-			aux = AUX(LIFE(a), 0);
-			n = REARMED(w, deadline);
-#ifdef REARM_PENDING_LAZY
-			push = deadline < DEADLINE(w)
-#else
-			push = (PHASE(w) != ARMED || deadline < DEADLINE(w))
-#endif
-		fi;
-		n = (push -> n | INBOX : n);
-		push = push && !(w & INBOX);
-		a = 0 }
+		:: deadline > 0 && TIMER_IS(w, aux, handle) && (INTERVAL == 1 || KNOWN(aux) > 0)
+		:: else -> goto forgotten
+		fi }
+	   atomic { forget() }
+forgotten:
 	   atomic {
 		if
 #ifdef CANCEL_BY_STORE
@@ -257,14 +345,31 @@ inline change(moved)
 #else
 		:: word == w ->
 #endif
+			if
+			:: deadline == 0 ->
+				n = WITH_PHASE(w, FREE);
+				push = (PHASE(w) == ARMED || (PHASE(w) == PENDING && INTERVAL > 0))
+			:: else ->
+#ifdef REARMED_ALIKE
+				n = REARMED(w, UNITS_FROM(deadline));
+#else
+				n = REARMED(TOUCHED(w), UNITS_FROM(deadline));
+#endif
+#ifdef REARM_PENDING_LAZY
+				push = UNITS(n) < UNITS(w)
+#else
+				push = (PHASE(w) != ARMED || UNITS(n) < UNITS(w))
+#endif
+			fi;
+			n = (push -> n | INBOX : n);
+			push = push && !(w & INBOX);
 			word = n;
+landed:
 			if
 			:: HIT(handle) ->
 				must_live(handle);
-				if
-				:: deadline == 0 -> alive[handle] = false
-				:: else -> asked[handle] = deadline
-				fi
+				asked[handle] = deadline;
+				alive[handle] = (deadline > 0)
 			:: else -> wrong = true; undoing++
 			fi;
 			break
@@ -310,23 +415,33 @@ missed:
 #endif
 	skip;
 changed:
-	atomic { w = 0; n = 0; a = 0; handle = 0; deadline = 0; push = false; wrong = false }
+	atomic {
+		moving = moving - begun;
+		begun = false;
+		w = 0;
+		n = 0;
+		handle = 0;
+		deadline = 0;
+		push = false;
+		wrong = false
+	}
 }
 
 proctype changer()
 {
 	short w, n;
-	byte a, handle, deadline;
-	bool push, wrong;
+	byte handle, deadline;
+	bool push, wrong, begun;
 
 	change(MOVED)
 }
 
+#if INTERVAL != 1
 proctype armer()
 {
 	short w, n;
-	byte a, handle, deadline;
-	bool push, wrong;
+	byte handle, deadline;
+	bool push, wrong, begun;
 
 	change(MOVED_BY_ARMER);
 endfull:
@@ -344,19 +459,19 @@ endfull:
 		data = handle;
 #endif
 #ifndef AUX_AFTER_WORD
-		aux = AUX(handle, deadline);
+		aux = AUX(handle, 0, KNOWN_OF(deadline));
 #endif
+		w = word
 	}
-	w = word;
 	do
 	:: atomic {
-#ifdef NO_TAG
-		n = WORD(ARMED, deadline, TAG(w)) | (w & PUSHED) | INBOX;
-#else
-		n = WORD(ARMED, deadline, NEXT_TAG(w)) | (w & PUSHED) | INBOX;
-#endif
 		if
 		:: word == w ->
+#ifdef NO_TAG
+			n = WORD(ARMED, UNITS_FROM(deadline), TAG(w)) | (w & PUSHED) | INBOX;
+#else
+			n = WORD(ARMED, UNITS_FROM(deadline), NEXT_TAG(w)) | (w & PUSHED) | INBOX;
+#endif
 			word = n;
 			alive[handle] = true;
 			asked[handle] = deadline;
@@ -366,7 +481,7 @@ endfull:
 		fi }
 	od;
 #ifdef AUX_AFTER_WORD
-	aux = AUX(handle, deadline);
+	aux = AUX(handle, 0, KNOWN_OF(deadline));
 #endif
 #ifdef DATA_AFTER_WORD
 	data = handle;
@@ -378,13 +493,15 @@ endfull:
 	:: !(w & PUSHED) -> submit()
 	:: else
 #endif
-	fi
+	fi;
+	atomic { w = 0; n = 0; handle = 0; deadline = 0 }
 }
+#endif
 
 proctype owner()
 {
-	short w;
-	byte a, time;
+	short w, seen;
+	byte time;
 
 end:
 	do
@@ -396,11 +513,11 @@ end:
 #ifdef NO_TAG_LOOK
 		word = w & ~FLAGS;
 #else
-		word = WORD(PHASE(w), DEADLINE(w), NEXT_TAG(w));
+		word = TOUCHED(w) & ~FLAGS;
 #endif
 		if
 		:: PHASE(w) == FREE -> filed = NEVER
-		:: PHASE(w) == ARMED -> filed = DEADLINE(w)
+		:: PHASE(w) == ARMED -> filed = DEADLINE(w, aux)
 		:: else
 		fi;
 		w = 0 }
@@ -410,10 +527,12 @@ again:
 		do
 		:: atomic {
 			w = word;
-			a = aux;
+			seen = aux;
 #ifndef EXPIRE_UNSEEN
 			if
-			:: PHASE(w) == ARMED && DEADLINE(w) > time -> filed = DEADLINE(w); goto next
+			:: PHASE(w) == ARMED && DEADLINE(w, seen) > time ->
+				filed = DEADLINE(w, seen);
+				goto next
 			:: else
 			fi;
 #endif
@@ -457,12 +576,12 @@ again:
 #ifdef EXPIRES_UNREAD
 		:: atomic { true ->
 #else
-		:: atomic { HIT(LIFE(a)) ->
+		:: atomic { HIT(LIFE(seen)) ->
 #endif
-			outbox[outbox_count] = LIFE(a);
+			outbox[outbox_count] = LIFE(seen);
 			outbox_count++;
 #if INTERVAL > 0
-			filed = NEXT_PERIOD(w, time);
+			filed = NEXT_PERIOD(DEADLINE(w, seen), time);
 #endif
 			goto next }
 		:: else ->
@@ -475,16 +594,16 @@ again:
 			}
 		fi;
 next:
-		atomic { w = 0; a = 0; time = 0 }
+		atomic { w = 0; seen = 0; time = 0 }
 	od
 }
 
 /* Once more, from delivery_read() on: the word has been loaded anew. */
 proctype consumer()
 {
-	short w, n;
-	byte handle, a, event_data, fresh;
-	bool push, wrong;
+	short w, n, a, own;
+	byte handle, event_data, due, fresh;
+	bool push, wrong, rough;
 
 end:
 	do
@@ -498,16 +617,18 @@ end:
 		outbox[4] = outbox[5];
 		outbox[5] = 0;
 		outbox_count-- }
+#if INTERVAL == 0
 read:
 		atomic {
 			w = word;
-			a = aux;
 			if
-			:: !TIMER_IS(w, a, handle) || PHASE(w) == ARMED -> goto done
-			:: else -> event_data = data
-			fi
+			:: !TIMER_IS(w, aux, handle) || PHASE(w) == ARMED -> goto done
+			:: else
+			fi;
+			event_data = data;
+			due = DEADLINE(w, aux);
+			rough = (moving > 0)
 		}
-#if INTERVAL == 0
 		atomic {
 			if
 #ifdef DELIVER_BY_STORE
@@ -516,39 +637,85 @@ read:
 			:: word == w ->
 #endif
 				word = WITH_PHASE(w, FREE);
-				check_delivery(LIFE(aux));
-				if
-				:: HIT(handle) -> check_data(handle)
-				:: else
-				fi;
+				must_live(LIFE(aux));
 				alive[LIFE(aux)] = false
 			:: else -> goto read
 			fi
 		}
 		if
 #ifdef NO_LATER_LIFE
-		:: true -> atomic { check_data(LIFE(aux)) }
+		:: true
 #else
 		:: HIT(handle)
 		:: else ->
 			/* deliver_later_life() */
-			atomic { event_data = data; check_data(LIFE(aux)) }
+			atomic { event_data = data; due = DEADLINE(w, aux); rough = (moving > 0) }
 #endif
 		fi;
-		atomic { put_free() }
+		atomic { check_event(LIFE(aux)); put_free() }
 #else
+read:
+#if INTERVAL == 1
+		w = word;
+#endif
+read_on:
+		atomic {
+#if INTERVAL != 1
+			w = word;
+#endif
+			a = aux;
+			if
+			:: !TIMER_IS(w, a, handle) || PHASE(w) == ARMED -> goto done
+			:: else
+			fi;
+			event_data = data;
+			due = DEADLINE(w, a);
+			rough = (moving > 0);
+			fresh = NEXT_PERIOD(due, now);
+			/* aux_next() */
+			if
+			:: KNOWN(a) == 0 && KNOWN_OF(fresh) == 0 -> goto written
+			:: else
+			fi;
+#ifdef NEXT_ALIKE
+			own = AUX(LIFE(a), MOVES(a), KNOWN_OF(fresh));
+#else
+			own = AUX(LIFE(a), MORE_MOVES(a), KNOWN_OF(fresh));
+#endif
+#ifdef NO_TOUCH
+			goto touched
+#else
+			if
+			:: KNOWN(own) > 0
+			:: else -> goto touched
+			fi
+#endif
+		}
+		/* delivery_write_aux() */
 		atomic {
 			if
-			:: aux == a ->
-				fresh = NEXT_PERIOD(w, now);
-				aux = AUX(LIFE(a), fresh);
-				a = 0
-			:: else -> goto read
+			:: word == w -> word = TOUCHED(w); w = word
+			:: else -> w = word; own = 0; goto read_on
 			fi
 		}
+touched:
+		atomic {
+			if
+#ifdef MOVES_ANEW
+			:: LIFE(aux) == LIFE(a) ->
+				a = aux;
+				own = AUX(LIFE(a), MORE_MOVES(a), KNOWN_OF(fresh));
+#else
+			:: aux == a ->
+#endif
+				aux = own
+			:: else -> own = 0; goto read
+			fi
+		}
+written:
 		do
 		:: atomic {
-			n = REARMED(w, fresh);
+			n = REARMED(w, UNITS_FROM(fresh));
 #ifndef PARKED_NOT_PUSHED
 			n = (PHASE(w) == PARKED -> n | INBOX : n);
 #endif
@@ -556,12 +723,15 @@ read:
 			:: word == w ->
 				word = n;
 				push = (n & INBOX) && !(w & INBOX);
-				check_delivery(handle);
-				check_data(handle);
+				must_live(handle);
+				check_event(handle);
 				asked[handle] = fresh;
-				event_data = 0;
+					event_data = 0;
+				due = 0;
+				rough = false;
 				fresh = 0;
-				w = 0;
+				a = 0;
+				own = 0;
 				break
 #ifdef PARKED_GIVES_UP
 			:: word != w -> goto done
@@ -570,13 +740,14 @@ read:
 				w = word
 			:: word != w && !WAS_PARKED(w, word) ->
 				n = 0;
+				w = word;
 				goto unsaid
 #endif
 			fi }
 		od;
 		/* deliver_confirm(): if it has been cancelled since, it is not returned. */
 		if
-		:: atomic { HIT(handle) -> handle = 0; n = (push -> n : 0) }
+		:: atomic { HIT(handle) -> handle = 0; w = 0; n = (push -> n : 0) }
 		:: else -> undo(w)
 		fi;
 		if
@@ -585,18 +756,36 @@ read:
 		fi;
 		goto done;
 unsaid:
-		/* The residue of a deadline that does not come to be. */
+		/* That deadline does not come to be: what was there is put back. */
 		atomic {
 			if
-			:: aux == AUX(handle, fresh) -> aux = AUX(handle, 0)
-			:: else
+			:: own == 0 || aux != own
+#ifdef PUT_BACK_ROUNDED
+			:: own != 0 && aux == own -> aux = a & ~7
+#else
+			:: own != 0 && aux == own -> aux = a
+#endif
 			fi;
-			fresh = 0;
-			goto read
+			a = 0;
+			own = 0;
+			goto read_on
 		}
 #endif
 done:
-		atomic { w = 0; n = 0; handle = 0; a = 0; event_data = 0; fresh = 0; push = false }
+		atomic {
+			w = 0;
+			n = 0;
+			handle = 0;
+			event_data = 0;
+			due = 0;
+			fresh = 0;
+			rough = false;
+			push = false;
+#if INTERVAL > 0
+			a = 0;
+			own = 0
+#endif
+		}
 	od
 }
 
@@ -604,23 +793,26 @@ proctype clock()
 {
 end:
 	do
-	:: now < LAST -> now++
+	:: now < LAST -> now = now + TICK
 	od
 }
 
 #define LOST(life) (alive[life] && (asked[life] <= now || filed > asked[life]))
+#define OFF(life) (alive[life] && HIT(life) && asked[life] != DEADLINE(word, aux))
 
 proctype judge()
 {
 	timeout;
 	not_lost = !(LOST(1) || LOST(2));
-	assert(not_lost)
+	assert(not_lost);
+	in_phase = !(OFF(1) || OFF(2));
+	assert(in_phase)
 }
 
 init {
 	atomic {
-		word = WORD(ARMED, FIRST, 0);
-		aux = AUX(1, FIRST);
+		word = WORD(ARMED, UNITS_FROM(FIRST), 0);
+		aux = AUX(1, 0, KNOWN_OF(FIRST));
 		data = 1;
 		filed = FIRST;
 #if TAGS == 1
@@ -637,7 +829,9 @@ init {
 		run consumer();
 		run consumer();
 		run changer();
+#if INTERVAL != 1
 		run armer();
+#endif
 		run judge()
 	}
 }

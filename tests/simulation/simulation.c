@@ -28,7 +28,8 @@
 struct options {
 	uint64_t first, last; /* seeds */
 	unsigned operations, jobs;
-	double minutes; /* > 0: go on from `first` for so long */
+	double minutes;  /* > 0: go on from `first` for so long */
+	double shrink_s; /* look no longer for the fewest operations that fail */
 	bool replay;
 	bool dropped[OPERATIONS_MAX];
 };
@@ -57,9 +58,11 @@ static double seconds(void)
 static void usage(void)
 {
 	fputs("Usage: simulation [--seeds FIRST-LAST] [--operations N] [--jobs N] [--minutes M]\n"
+	      "                  [--shrink T]\n"
 	      "       simulation --seed S [--operations N] [--keep I,J-K,...]\n"
 	      "Runs the library under a seeded scheduler; exit status 1 if a law was broken.\n"
 	      "  --minutes M  from FIRST on, for so long\n"
+	      "  --shrink T   look for the fewest operations that fail for T seconds at most (60)\n"
 	      "  --seed S     one seed, telling each operation\n"
 	      "  --keep LIST  of its operations only these\n",
 	      stderr);
@@ -94,13 +97,13 @@ static bool attempt(const struct plan *plan, bool telling)
 }
 
 /* Drop what can be dropped: halves first, then ever smaller pieces. */
-static void shrink(struct plan *plan, bool *dropped)
+static void shrink(struct plan *plan, bool *dropped, double limit_s)
 {
 	bool tried[OPERATIONS_MAX];
 	struct plan trial = { .seed = plan->seed,
 		              .operations = plan->operations,
 		              .dropped = tried };
-	double until = seconds() + SHRINK_S;
+	double until = seconds() + limit_s;
 
 	for (unsigned piece = plan->operations / 2; piece > 0;) {
 		bool shrunk = false;
@@ -154,7 +157,7 @@ static void tell_failure(const char *program, const struct options *options, uin
 		return;
 	}
 	printf("seed %" PRIu64 " fails; looking for the fewest operations that do\n", seed);
-	shrink(&plan, dropped);
+	shrink(&plan, dropped, options->shrink_s);
 	(void)attempt(&plan, true);
 	for (unsigned i = 0; i < plan.operations; i++)
 		kept += !dropped[i];
@@ -275,6 +278,8 @@ static void option(struct options *options, const char *name, const char *value)
 		options->jobs = (unsigned)strtoul(value, &end, 0);
 	} else if (strcmp(name, "--minutes") == 0) {
 		options->minutes = strtod(value, &end);
+	} else if (strcmp(name, "--shrink") == 0) {
+		options->shrink_s = strtod(value, &end);
 	} else if (strcmp(name, "--keep") == 0) {
 		keep(options, value);
 	} else {
@@ -284,7 +289,12 @@ static void option(struct options *options, const char *name, const char *value)
 
 int main(int argc, char **argv)
 {
-	static struct options options = { .first = 1, .last = 1000, .operations = 1000 };
+	static struct options options = {
+		.first = 1,
+		.last = 1000,
+		.operations = 1000,
+		.shrink_s = SHRINK_S,
+	};
 	struct plan plan;
 
 	options.jobs = (unsigned)__real_sysconf(_SC_NPROCESSORS_ONLN);

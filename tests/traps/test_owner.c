@@ -252,6 +252,49 @@ START_TEST(queue_closes_under_a_late_producer)
 }
 END_TEST
 
+/*
+ * The counters: what is told after others of its pass is as late as it is then, not as the pass was
+ * when it began. The owner stops between its clock and the first of more than it publishes at once.
+ */
+#define CROWD 70
+#define PUBLISHED_AT_ONCE 64
+#define STOPPED_BITS 25 /* stopped for twice 2^25 ns */
+
+static bool check_lateness(uint64_t margin_ns)
+{
+	struct rig rig = rig_open(2 * CROWD);
+	uint64_t at_ns = timerhub_now(rig.hub) + margin_ns;
+	struct timerhub_stats stats;
+	uint64_t late = 0;
+
+	for (unsigned i = 0; i < CROWD; i++)
+		(void)arm_at(&rig, at_ns, i);
+	if (!owner_stops_before(&rig, TEST_POINT_OWNER_BEFORE_PUBLISH, 1, at_ns))
+		return false;
+	owner_wait_stopped();
+	sleep_ns(UINT64_C(2) << STOPPED_BITS);
+	owner_release();
+	for (unsigned taken = 0; taken < CROWD;) {
+		struct timerhub_event events[CROWD];
+		int count = timerhub_wait(rig.queue, events, CROWD, ARRIVES);
+
+		expect_cmp(count, >, 0);
+		taken += (unsigned)count;
+	}
+	stats = stats_of(rig.hub);
+	for (unsigned i = STOPPED_BITS; i < TIMERHUB_LATENESS_BUCKETS; i++)
+		late += stats.lateness[i];
+	expect_le(CROWD - PUBLISHED_AT_ONCE, late);
+	rig_close(&rig);
+	return true;
+}
+
+START_TEST(lateness_is_that_of_the_telling)
+{
+	until_in_time(check_lateness);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	puppets_begin("traps of the owner", argc, argv);
@@ -261,5 +304,6 @@ int main(int argc, char **argv)
 	tests_add(law_9_drain_clears_what_a_stopped_owner_has_rung, 30);
 	tests_add(queue_closes_under_a_stopped_owner, 60);
 	tests_add(queue_closes_under_a_late_producer, 60);
+	tests_add(lateness_is_that_of_the_telling, 60);
 	return tests_run();
 }

@@ -72,6 +72,25 @@ START_TEST(signals_ring_once_until_cleared)
 }
 END_TEST
 
+/* Law 8: a clear after nothing was rung makes no system call: what a stranger wrote stays there. */
+START_TEST(clear_reads_only_what_was_rung)
+{
+	struct notifier notifier;
+
+	expect_eq(notifier_open(&notifier), 0);
+	for (unsigned round = 0; round < 3; round++) {
+		expect(notifier_signal(&notifier, 1));
+		notifier_clear(&notifier);
+		expect(!fd_readable(notifier.fd));
+		bell_ring(notifier.fd);
+		notifier_clear(&notifier);
+		expect(fd_readable(notifier.fd));
+		bell_clear(notifier.fd);
+	}
+	notifier_close(&notifier);
+}
+END_TEST
+
 /*
  * Law 9: a caller who reads the fd before draining loses nothing: the next signal after a clear
  * rings.
@@ -310,6 +329,7 @@ int main(int argc, char **argv)
 	tests_add(bell_is_sticky_until_cleared, 20);
 	tests_add(full_bell_is_readable_as_it_is, 20);
 	tests_add(signals_ring_once_until_cleared, 20);
+	tests_add(clear_reads_only_what_was_rung, 20);
 	tests_add(fd_read_by_the_caller_rings_again_after_the_next_clear, 20);
 	tests_add(signal_again_is_a_new_edge, 20);
 	tests_add(late_signal_in_the_middle_of_a_clear_silences_nobody, 20);

@@ -304,6 +304,46 @@ START_TEST(slots_cascade_at_most_once_per_level)
 }
 END_TEST
 
+/*
+ * So many that the wheel's memory is in use up to its end: while thousands of one bucket are sorted
+ * beside it, nobody writes into another's.
+ */
+#define MANY 300000
+#define NEAR 5000
+
+START_TEST(many_at_once_come_out_in_order)
+{
+	struct dice dice = dice_new(7);
+	struct timer_filing *filings = calloc(MANY, sizeof(*filings));
+	uint64_t *at_ns = calloc(MANY, sizeof(*at_ns));
+	uint64_t bucket_ns = 5 * SEC >> WHEEL_FINEST_SHIFT << WHEEL_FINEST_SHIFT;
+	struct schedule schedule;
+	uint64_t last_ns = 0;
+
+	expect(filings && at_ns);
+	expect_eq(schedule_open(&schedule, filings, MANY), 0);
+	for (uint32_t slot = 0; slot < MANY; slot++) {
+		at_ns[slot] = slot < NEAR ? bucket_ns + dice_below(&dice, 1u << WHEEL_FINEST_SHIFT)
+		                          : 10 * SEC + dice_below(&dice, HOUR);
+		schedule_insert(&schedule, slot, at_ns[slot]);
+	}
+	for (uint32_t taken = 0; taken < MANY; taken++) {
+		uint32_t slot = schedule_take(&schedule, taken < NEAR ? 6 * SEC : 2 * HOUR);
+
+		expect_context("taken", taken, slot);
+		expect_lt(slot, MANY);
+		expect_le(last_ns, at_ns[slot]);
+		expect_eq(at_ns[slot] < 10 * SEC, taken < NEAR);
+		last_ns = at_ns[slot];
+		at_ns[slot] = 0; /* not again */
+	}
+	expect_eq(schedule_take(&schedule, 2 * HOUR), SLOT_NONE);
+	schedule_close(&schedule);
+	free(at_ns);
+	free(filings);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	tests_begin("schedule", argc, argv);
@@ -311,5 +351,6 @@ int main(int argc, char **argv)
 	tests_add(lone_distant_slot_needs_one_take_from_every_boundary, 20);
 	tests_add(one_wake_per_distinct_instant, 20);
 	tests_add(slots_cascade_at_most_once_per_level, 20);
+	tests_add(many_at_once_come_out_in_order, 60);
 	return tests_run();
 }

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The board: its header tells where everything lies, of an observable hub a second mapping of the
+ * memfd shows the same, a forked child counts for itself alone, places for boards come back, and
+ * free stacks and lanes leave their notes.
+ */
+#include "harness.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <timerhub.h>
+#include <unistd.h>
+
+#include "hub.h"
+
+#define BOARDS_MAX 256
+
+static const struct board_about about = {
+	.thread_name = "a name of more than sixteen bytes",
+	.timers_max = 12345,
+	.opened_ns = 67890,
+	.clock = 2,
+	.manual = true,
+	.observable = true,
+};
+
+static void expect_section(const struct board *board, const struct board_section *section,
+                           const void *first, size_t stride, uint32_t count)
+{
+	expect_eq(section->offset, (const char *)first - (const char *)board);
+	expect_eq(section->stride, stride);
+	expect_eq(section->count, count);
+	expect_le(section->offset + (uint64_t)stride * count, sizeof(*board));
+}
+
+START_TEST(header_tells_where_everything_lies)
+{
+	const struct board_header *header;
+	struct board *board;
+	int fd;
+
+	expect_eq(board_open(&board, &fd, &about), 0);
+	header = &board->header;
+	expect_eq(header->magic, BOARD_MAGIC);
+	expect_eq(header->version, BOARD_VERSION);
+	expect_eq(header->header_bytes, sizeof(*header));
+	expect_eq(header->board_bytes, sizeof(*board));
+	expect_section(board, &header->owner, &board->owner, sizeof(board->owner), 1);
+	expect_section(board, &header->callers, &board->callers, sizeof(board->callers), 1);
+	expect_section(board, &header->shards, board->shards, sizeof(struct board_shard),
+	               BOARD_SHARDS_MAX);
+	expect_section(board, &header->lanes, board->lanes, sizeof(struct board_lane),
+	               BOARD_LANES_MAX);
+	expect_section(board, &header->queues, board->queues, sizeof(struct board_queue),
+	               BOARD_QUEUES_MAX);
+	expect_eq(header->pid, getpid());
+	expect_eq(header->clock, about.clock);
+	expect_eq(header->manual, 1);
+	expect_eq(header->timers_max, about.timers_max);
+	expect_eq(header->opened_ns, about.opened_ns);
+	expect_eq(strncmp(header->thread_name, about.thread_name, BOARD_TEXT_BYTES - 1), 0);
+	expect_eq(header->thread_name[BOARD_TEXT_BYTES - 1], '\0');
+	expect_eq(strcmp(header->library_version, timerhub_version()), 0);
+	board_close(board, fd);
+}
+END_TEST
+
+START_TEST(state_follows_the_hub)
+{
+	struct board *board;
+	int fd;
+
+	expect_eq(board_open(&board, &fd, &about), 0);
+	expect_eq(u32_load_acquire(&board->header.state), BOARD_OPENING);
+	board_announce(board, true);
+	expect_eq(u32_load_acquire(&board->header.state), BOARD_OPEN);
+	board_announce(board, false);
+	expect_eq(u32_load_acquire(&board->header.state), BOARD_CLOSED);
+	board_close(board, fd);
+}
+END_TEST
+
+START_TEST(each_board_has_a_serial_of_its_own)
+{
+	struct board *first, *second;
+	int first_fd, second_fd;
+
+	expect_eq(board_open(&first, &first_fd, &about), 0);
+	expect_eq(board_open(&second, &second_fd, &about), 0);
+	expect_eq(second->header.serial, first->header.serial + 1);
+	board_close(first, first_fd);
+	board_close(second, second_fd);
+}
+END_TEST
+
+START_TEST(only_an_observable_board_has_a_file)
+{
+	struct board_about hidden = about;
+	struct board *board, *shown;
+	int fd;
+
+	hidden.observable = false;
+	expect_eq(board_open(&board, &fd, &hidden), 0);
+	expect_eq(fd, UINT64_MAX);
+	expect_eq(board->header.magic, BOARD_MAGIC);
+	board_close(board, fd);
+
+	expect_eq(board_open(&board, &fd, &about), 0);
+	shown = mmap(NULL, sizeof(*shown), PROT_READ, MAP_SHARED, fd, 0);
+	expect(shown != MAP_FAILED);
+	u64_store_relaxed(&board->queues[BOARD_QUEUES_MAX - 1].put, 42);
+	expect_eq(u64_load_relaxed(&shown->queues[BOARD_QUEUES_MAX - 1].put), 42);
+	board_close(board, fd);
+	expect_eq(munmap(shown, sizeof(*shown)), 0);
+}
+END_TEST
+
+/* Its counts are its own, of every board; the parent's stay as they are. */
+START_TEST(forked_child_counts_for_itself)
+{
+	struct board *boards[3];
+	int fds[3], status;
+	pid_t pid;
+
+	for (unsigned i = 0; i < 3; i++) {
+		expect_eq(board_open(&boards[i], &fds[i], &about), 0);
+		u64_store_relaxed(&boards[i]->owner.expired, 1);
+	}
+	pid = fork();
+	if (pid == 0) {
+		for (unsigned i = 0; i < 3; i++)
+			u64_store_relaxed(&boards[i]->owner.expired, 2);
+		_exit(0);
+	}
+	expect_eq(waitpid(pid, &status, 0), pid);
+	expect_eq(status, 0);
+	for (unsigned i = 0; i < 3; i++) {
+		expect_eq(u64_load_relaxed(&boards[i]->owner.expired), 1);
+		board_close(boards[i], fds[i]);
+	}
+}
+END_TEST
+
+START_TEST(places_of_boards_come_back)
+{
+	struct board *boards[BOARDS_MAX], *another = NULL;
+	int fds[BOARDS_MAX], fd = -2;
+	struct board_about hidden = about;
+
+	hidden.observable = false;
+	for (unsigned i = 0; i < BOARDS_MAX; i++)
+		expect_eq(board_open(&boards[i], &fds[i], &about), 0);
+	expect_eq(board_open(&another, &fd, &about), -ENOSPC);
+	expect(!another);
+	expect_eq(fd, -2);
+	expect_eq(board_open(&another, &fd, &hidden), 0); /* needs none */
+	board_close(another, fd);
+	board_close(boards[100], fds[100]);
+	expect_eq(board_open(&boards[100], &fds[100], &about), 0);
+	expect_eq(board_open(&another, &fd, &about), -ENOSPC);
+	for (unsigned i = 0; i < BOARDS_MAX; i++)
+		board_close(boards[i], fds[i]);
+	expect_eq(board_open(&another, &fd, &about), 0);
+	board_close(another, fd);
+}
+END_TEST
+
+struct notes {
+	uint64_t armed, live; /* by the notes of the free stacks */
+	uint64_t waiting;     /* by those of the inbox's lanes */
+};
+
+static struct notes notes_of(const struct board *board)
+{
+	struct notes notes = { .armed = 0 };
+
+	for (unsigned i = 0; i < BOARD_SHARDS_MAX; i++) {
+		uint64_t stack = u64_load_relaxed(&board->shards[i].stack);
+		uint64_t used = u64_load_relaxed(&board->shards[i].used);
+
+		notes.armed += (stack >> BOARD_DEPTH_BITS) + used;
+		notes.live += used - (stack & ((1u << BOARD_DEPTH_BITS) - 1));
+	}
+	for (unsigned i = 0; i < BOARD_LANES_MAX; i++)
+		notes.waiting += u64_load_relaxed(&board->lanes[i].tail) -
+		                 u64_load_relaxed(&board->lanes[i].head);
+	return notes;
+}
+
+static void expect_notes(const struct timerhub *hub, uint64_t armed, uint64_t live,
+                         uint64_t waiting)
+{
+	struct notes notes = notes_of(hub->board);
+	bool shown = hub->board_fd >= 0;
+
+	expect_eq(notes.armed, shown ? armed : 0);
+	expect_eq(notes.live, shown ? live : 0);
+	expect_eq(notes.waiting, shown ? waiting : 0);
+}
+
+static void check_notes(uint32_t flags)
+{
+	struct timerhub_config config = { .size = sizeof(config),
+		                          .flags = TIMERHUB_MANUAL | flags,
+		                          .timers_max = 64 };
+	struct timerhub *hub;
+	struct timerhub_queue *queue;
+	timerhub_timer timers[10];
+
+	expect_eq(timerhub_open(&hub, &config), 0);
+	expect_eq(timerhub_queue_open(hub, &queue, NULL), 0);
+	expect_notes(hub, 0, 0, 0);
+	for (unsigned i = 0; i < 10; i++)
+		expect_eq(timerhub_after(queue, SEC, i, &timers[i]), 0);
+	expect_notes(hub, 10, 10, 10);
+	expect_eq(timerhub_advance(hub, 1, NULL), 0);
+	expect_notes(hub, 10, 10, 0);
+	expect_eq(timerhub_cancel_many(hub, timers, 4), 4);
+	expect_notes(hub, 10, 6, 4);
+	expect_eq(timerhub_advance(hub, 2, NULL), 0);
+	for (unsigned i = 0; i < 2; i++)
+		expect_eq(timerhub_after(queue, SEC, i, NULL), 0);
+	expect_notes(hub, 12, 8, 2);
+	timerhub_close(hub);
+}
+
+START_TEST(notes_are_left_for_who_looks_and_nobody_else)
+{
+	check_notes(TIMERHUB_OBSERVABLE);
+	check_notes(0);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("board", argc, argv);
+	tests_add(header_tells_where_everything_lies, 20);
+	tests_add(state_follows_the_hub, 20);
+	tests_add(each_board_has_a_serial_of_its_own, 20);
+	tests_add(only_an_observable_board_has_a_file, 20);
+	tests_add(forked_child_counts_for_itself, 20);
+	tests_add(places_of_boards_come_back, 20);
+	tests_add(notes_are_left_for_who_looks_and_nobody_else, 20);
+	return tests_run();
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Both sleepers: a sleep lasts for its time unless the bell or the alarm ends it, before or
+ * meanwhile; again and again. A kernel that refuses io_uring is reported as such.
+ */
+#include "harness.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "notifier.h"
+#include "sleeper.h"
+
+struct rig {
+	struct sleeper sleeper;
+	int bell, alarm;
+};
+
+enum way { BY_URING, BY_POLL };
+
+/* False if it cannot be had. */
+static bool rig_open(struct rig *rig, enum way way)
+{
+	int result = 0;
+
+	rig->bell = bell_open();
+	rig->alarm = bell_open();
+	expect_le(0, rig->bell);
+	expect_le(0, rig->alarm);
+	if (way == BY_POLL)
+		sleeper_open_poll(&rig->sleeper, rig->bell, rig->alarm);
+	else
+		result = sleeper_open_uring(&rig->sleeper, rig->bell, rig->alarm);
+	if (result < 0) {
+		expect(result == -EPERM || result == -ENOSYS || result == -EINVAL);
+		printf("skipped: io_uring refused, %d\n", result);
+		return false;
+	}
+	expect_eq(rig->sleeper.ops->start(&rig->sleeper), 0);
+	return true;
+}
+
+static void rig_close(struct rig *rig)
+{
+	rig->sleeper.ops->close(&rig->sleeper);
+	bell_close(rig->bell);
+	bell_close(rig->alarm);
+}
+
+static void with_both(void (*check)(struct rig *rig))
+{
+	for (enum way way = BY_URING; way <= BY_POLL; way++) {
+		struct rig rig;
+
+		if (!rig_open(&rig, way))
+			continue;
+		check(&rig);
+		rig_close(&rig);
+	}
+}
+
+/* How long it slept: until something ended it, which may be nothing at all. */
+static uint64_t rig_sleep(struct rig *rig, uint64_t timeout_ns)
+{
+	uint64_t begin_ns = monotonic_ns();
+
+	expect_eq(rig->sleeper.ops->sleep(&rig->sleeper, timeout_ns), 0);
+	return monotonic_ns() - begin_ns;
+}
+
+/* It may end for no reason, but not for ever: then nobody would be asleep. */
+static void check_sleep(struct rig *rig)
+{
+	static const uint64_t timeouts_ns[] = { 0, 1, 50 * US, 3 * MS, 20 * MS };
+
+	for (unsigned i = 0; i < COUNT_OF(timeouts_ns); i++) {
+		unsigned tries = 0;
+
+		while (rig_sleep(rig, timeouts_ns[i]) < timeouts_ns[i])
+			expect_lt(++tries, 10);
+	}
+}
+
+START_TEST(sleep_lasts_for_its_time)
+{
+	with_both(check_sleep);
+}
+END_TEST
+
+static void check_bell_rung_before(struct rig *rig)
+{
+	for (unsigned i = 0; i < 100; i++) {
+		bell_ring(rig->bell);
+		(void)rig_sleep(rig, UINT64_MAX);
+		/* And only once. */
+		while (rig_sleep(rig, 100 * US) < 100 * US) {
+		}
+	}
+}
+
+START_TEST(bell_rung_before_ends_it)
+{
+	with_both(check_bell_rung_before);
+}
+END_TEST
+
+/* Rings after a while, having said so. */
+struct ringer {
+	int fd;
+	atomic_bool rung;
+};
+
+static void *ringer_main(void *argument)
+{
+	struct ringer *ringer = argument;
+
+	sleep_ns(5 * MS);
+	atomic_store(&ringer->rung, true);
+	bell_ring(ringer->fd);
+	return NULL;
+}
+
+static void check_bell_or_alarm_rung_meanwhile(struct rig *rig)
+{
+	for (unsigned i = 0; i < 10; i++) {
+		struct ringer ringer = { .fd = i % 2 == 0 ? rig->bell : rig->alarm };
+		pthread_t thread;
+
+		thread_start(&thread, ringer_main, &ringer);
+		do /* it may wake for no reason */
+			(void)rig_sleep(rig, i % 4 < 2 ? UINT64_MAX : HOUR);
+		while (!atomic_load(&ringer.rung));
+		thread_join(thread);
+		bell_clear(rig->bell);
+		bell_clear(rig->alarm);
+	}
+}
+
+START_TEST(bell_or_alarm_rung_meanwhile_ends_it)
+{
+	with_both(check_bell_or_alarm_rung_meanwhile);
+}
+END_TEST
+
+START_TEST(no_descriptor_is_left)
+{
+	for (enum way way = BY_URING; way <= BY_POLL; way++) {
+		int before = dup(0);
+		struct rig rig;
+
+		expect_eq(close(before), 0);
+		if (!rig_open(&rig, way))
+			continue;
+		rig_close(&rig);
+		for (int i = 0; i < 4; i++)
+			expect_eq(dup(0), before + i);
+		for (int i = 0; i < 4; i++)
+			expect_eq(close(before + i), 0);
+	}
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("sleeper", argc, argv);
+	tests_add(sleep_lasts_for_its_time, 20);
+	tests_add(bell_rung_before_ends_it, 20);
+	tests_add(bell_or_alarm_rung_meanwhile_ends_it, 20);
+	tests_add(no_descriptor_is_left, 20);
+	return tests_run();
+}
