@@ -229,7 +229,7 @@ void kernel_owner_sleeps(const void *on, uint64_t timeout_ns)
 
 	kernel.owner_until_ns = timerfd_at_clock_ns();
 	if (timeout_ns != UINT64_MAX) {
-		uint64_t by_reading_ns = kernel.owner_read_ns + timeout_ns + kernel.ahead_ns;
+		uint64_t by_reading_ns = kernel.owner_read_ns + timeout_ns;
 
 		until_ns = scheduler.now_ns + timeout_ns;
 		if (by_reading_ns < kernel.owner_until_ns)

@@ -29,7 +29,7 @@ struct kernel {
 	unsigned regions, bells, threads, rings; /* in use */
 	struct actor *owner;                     /* the thread that the library created */
 	bool owner_sleeps;                       /* it is in a wait that it chose itself */
-	uint64_t owner_read_ns;                  /* the time when it last looked at a clock */
+	uint64_t owner_read_ns;                  /* the hub's clock when it last looked at one */
 	uint64_t owner_latest_ns;                /* its latest reading since it last slept */
 	uint64_t owner_until_ns; /* what it wants to sleep until, by the clock of then */
 	clockid_t clock;         /* the hub's */

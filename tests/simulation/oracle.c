@@ -614,7 +614,9 @@ static void life_delivered_once(struct life *life, const struct taking *taking,
 /* In order of deadline, among those whose arming had returned before the earlier of the two. */
 static void oracle_order(struct oracle_queue *oq, const struct life *life, uint64_t expires_ns)
 {
-	bool firm = life->calls == 0 && !life->loose && life->slack_ns == 0;
+	/* What is due later than now was in a taker's hands when the clock was set back. */
+	bool firm = life->calls == 0 && !life->loose && life->slack_ns == 0 &&
+	            expires_ns <= oracle_now_ns();
 	unsigned at = oq->order_count++ % ORDER_EVENTS;
 
 	if (!firm) {

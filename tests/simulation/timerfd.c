@@ -39,7 +39,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time)
 		report_failure("clock %d is not the hub's", (int)clock);
 	now_ns = clock == CLOCK_MONOTONIC ? scheduler.now_ns : kernel_clock_ns();
 	if (scheduler.current == kernel.owner) {
-		kernel.owner_read_ns = scheduler.now_ns;
+		kernel.owner_read_ns = kernel_clock_ns();
 		if (now_ns > kernel.owner_latest_ns)
 			kernel.owner_latest_ns = now_ns;
 	}
