@@ -58,7 +58,7 @@ struct life {
 	unsigned index;      /* in oracle.active, while ARMING or LIVE */
 	unsigned calls;      /* in progress on this timer */
 	unsigned rearming;   /* of these, re-arms */
-	bool residue_unsure; /* a re-arm may have made the deadline read as rounded up */
+	bool residue_unsure; /* the deadline may read as rounded up, see oracle.c */
 	bool must;           /* must be in the queue */
 	bool lingers;        /* dropped while a call on it, which may have the slot, goes on */
 	/* Re-armed when due, or the clock was set back: may come at its older place. */
@@ -85,6 +85,7 @@ struct taking {
 	const struct actor *actor;
 	uint64_t owner_runs, changes;
 	bool owner_slept;
+	bool crowded; /* another such call went on at some time of this one */
 	struct taking *next;
 };
 
