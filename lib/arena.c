@@ -193,7 +193,7 @@ static uint32_t shard_pop(struct arena *arena, struct arena_shard *shard)
 	return SLOT_NONE;
 }
 
-/* Put slots onto a stack, slots[0] lowest, unless it holds `depth_max` or more. */
+/* Put slots onto a stack, slots[0] lowest, unless it holds more than `depth_max`. */
 static bool shard_push(struct arena *arena, struct arena_shard *shard, const uint32_t *slots,
                        unsigned count, uint32_t depth_max)
 {
@@ -204,10 +204,13 @@ static bool shard_push(struct arena *arena, struct arena_shard *shard, const uin
 		uint32_t below = top_slot(top);
 
 		depth = 0;
-		/* A racing take makes this depth wrong, and then our CAS fails. */
+		/*
+		 * A racing take makes this depth anything at all, what a caller gave included, and
+		 * then our CAS fails; so nothing may be beyond a `depth_max` of UINT32_MAX.
+		 */
 		if (below < arena->capacity)
 			depth = 1 + link_depth_below(u64_load_relaxed(&arena->cold[below].data));
-		if (depth >= depth_max)
+		if (depth > depth_max)
 			return false;
 		for (unsigned i = 0; i < count; i++) {
 			u64_store_relaxed(&arena->cold[slots[i]].data, link_make(below, depth++));
@@ -319,7 +322,7 @@ void arena_put(struct arena *arena, unsigned cpu, uint32_t slot)
 {
 	struct arena_shard *own = &arena->shards[slot / arena->shard_slots];
 
-	if (!shard_push(arena, &arena->shards[cpu & arena->shard_mask], &slot, 1, ARENA_KEEP))
+	if (!shard_push(arena, &arena->shards[cpu & arena->shard_mask], &slot, 1, ARENA_KEEP - 1))
 		(void)shard_push(arena, own, &slot, 1, UINT32_MAX);
 }
 

@@ -195,6 +195,34 @@ START_TEST(counts_are_exact)
 }
 END_TEST
 
+/*
+ * A thread that puts may read the link of a slot that another has taken meanwhile, and given a
+ * caller's data: whatever that is, the slot put is not lost.
+ */
+START_TEST(slot_put_is_not_lost_whatever_lies_below)
+{
+	for (uint64_t depth = 0; depth <= UINT32_MAX; depth = depth * 2 + 1) {
+		for (uint64_t way = 0; way < 6; way++) {
+			struct arena arena;
+			uint32_t slots[2];
+
+			expect_context("depth, way", depth, way);
+			expect_eq(arena_open(&arena, 2), 0);
+			slots[0] = arena_take(&arena, 0);
+			slots[1] = arena_take(&arena, 0);
+			arena_put(&arena, 0, slots[0]);
+			u64_store_relaxed(&arena.cold[slots[0]].data, (depth - way / 2) << 32);
+			if (way % 2)
+				arena_put(&arena, 0, slots[1]);
+			else
+				arena_put_many(&arena, 0, &slots[1], 1);
+			expect_eq(arena_take(&arena, 0), slots[1]);
+			arena_close(&arena);
+		}
+	}
+}
+END_TEST
+
 START_TEST(two_hubs_never_have_the_same_generation)
 {
 	struct arena arenas[8];
@@ -326,6 +354,7 @@ int main(int argc, char **argv)
 	tests_add(every_slot_is_handed_out_once_and_none_is_lost, 20);
 	tests_add(slots_put_back_are_used_again_first, 20);
 	tests_add(counts_are_exact, 20);
+	tests_add(slot_put_is_not_lost_whatever_lies_below, 20);
 	tests_add(two_hubs_never_have_the_same_generation, 20);
 	tests_add(four_threads_on_four_slots_are_never_refused, 60);
 	tests_add(threads_that_share_all_slots_are_never_refused, 60);
