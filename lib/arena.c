@@ -246,7 +246,7 @@ static uint32_t shard_take_fresh(const struct arena *arena, struct arena_shard *
 	return SLOT_NONE;
 }
 
-/* How many slots are on the stack. Right if nobody takes or puts; else only a hint. */
+/* How many slots are on the stack. If others take and put meanwhile, only a hint. */
 static uint64_t shard_depth(const struct arena *arena, const struct arena_shard *shard)
 {
 	uint64_t top = u64_load_acquire(&shard->top); /* [free] */
@@ -345,19 +345,38 @@ uint32_t arena_next_used(const struct arena *arena, uint32_t slot)
 	return SLOT_NONE;
 }
 
+/* The stack's top, and how many slots were on it at that instant. */
+static uint64_t shard_look(const struct arena *arena, struct arena_shard *shard,
+                           uint64_t *ret_depth)
+{
+	uint64_t top = u64_load_acquire(&shard->top); /* [free] */
+
+	do {
+		uint32_t slot = top_slot(top);
+
+		*ret_depth = 0;
+		if (slot < arena->capacity)
+			*ret_depth =
+				1 + link_depth_below(u64_load_relaxed(&arena->cold[slot].data));
+		/* Changes nothing, but fails if a take has let others write over the link. */
+	} while (!u64_cas_acq_rel(&shard->top, &top, top));
+	return top;
+}
+
 struct arena_counts arena_count(const struct arena *arena)
 {
-	/* Relaxed throughout: numbers that nobody acts on. */
+	/* Those of a stack belong together; all else is numbers that nobody acts on. */
 	uint64_t used = 0;
 	uint64_t free_again = 0;
 	uint64_t taken = 0;
 
 	for (uint32_t i = 0; i <= arena->shard_mask; i++) {
-		const struct arena_shard *shard = &arena->shards[i];
+		struct arena_shard *shard = &arena->shards[i];
+		uint64_t depth;
 
+		taken += top_takes(shard_look(arena, shard, &depth));
+		free_again += depth;
 		used += shard_used_end(shard) - shard->begin;
-		free_again += shard_depth(arena, shard);
-		taken += top_takes(u64_load_relaxed(&shard->top));
 	}
 	return (struct arena_counts){
 		.taken = taken + used,
