@@ -193,7 +193,7 @@ static uint32_t shard_pop(struct arena *arena, struct arena_shard *shard)
 	return SLOT_NONE;
 }
 
-/* Put slots onto a stack, slots[0] lowest, unless it holds `depth_max` or more. */
+/* Put slots onto a stack, slots[0] lowest, unless it holds more than `depth_max`. */
 static bool shard_push(struct arena *arena, struct arena_shard *shard, const uint32_t *slots,
                        unsigned count, uint32_t depth_max)
 {
@@ -204,10 +204,13 @@ static bool shard_push(struct arena *arena, struct arena_shard *shard, const uin
 		uint32_t below = top_slot(top);
 
 		depth = 0;
-		/* A racing take makes this depth wrong, and then our CAS fails. */
+		/*
+		 * A racing take makes this depth anything at all, what a caller gave included, and
+		 * then our CAS fails; so nothing may be beyond a `depth_max` of UINT32_MAX.
+		 */
 		if (below < arena->capacity)
 			depth = 1 + link_depth_below(u64_load_relaxed(&arena->cold[below].data));
-		if (depth >= depth_max)
+		if (depth > depth_max)
 			return false;
 		for (unsigned i = 0; i < count; i++) {
 			u64_store_relaxed(&arena->cold[slots[i]].data, link_make(below, depth++));
@@ -243,7 +246,7 @@ static uint32_t shard_take_fresh(const struct arena *arena, struct arena_shard *
 	return SLOT_NONE;
 }
 
-/* How many slots are on the stack. Right if nobody takes or puts; else only a hint. */
+/* How many slots are on the stack. If others take and put meanwhile, only a hint. */
 static uint64_t shard_depth(const struct arena *arena, const struct arena_shard *shard)
 {
 	uint64_t top = u64_load_acquire(&shard->top); /* [free] */
@@ -319,7 +322,7 @@ void arena_put(struct arena *arena, unsigned cpu, uint32_t slot)
 {
 	struct arena_shard *own = &arena->shards[slot / arena->shard_slots];
 
-	if (!shard_push(arena, &arena->shards[cpu & arena->shard_mask], &slot, 1, ARENA_KEEP))
+	if (!shard_push(arena, &arena->shards[cpu & arena->shard_mask], &slot, 1, ARENA_KEEP - 1))
 		(void)shard_push(arena, own, &slot, 1, UINT32_MAX);
 }
 
@@ -342,19 +345,38 @@ uint32_t arena_next_used(const struct arena *arena, uint32_t slot)
 	return SLOT_NONE;
 }
 
+/* The stack's top, and how many slots were on it at that instant. */
+static uint64_t shard_look(const struct arena *arena, struct arena_shard *shard,
+                           uint64_t *ret_depth)
+{
+	uint64_t top = u64_load_acquire(&shard->top); /* [free] */
+
+	do {
+		uint32_t slot = top_slot(top);
+
+		*ret_depth = 0;
+		if (slot < arena->capacity)
+			*ret_depth =
+				1 + link_depth_below(u64_load_relaxed(&arena->cold[slot].data));
+		/* Changes nothing, but fails if a take has let others write over the link. */
+	} while (!u64_cas_acq_rel(&shard->top, &top, top));
+	return top;
+}
+
 struct arena_counts arena_count(const struct arena *arena)
 {
-	/* Relaxed throughout: numbers that nobody acts on. */
+	/* Those of a stack belong together; all else is numbers that nobody acts on. */
 	uint64_t used = 0;
 	uint64_t free_again = 0;
 	uint64_t taken = 0;
 
 	for (uint32_t i = 0; i <= arena->shard_mask; i++) {
-		const struct arena_shard *shard = &arena->shards[i];
+		struct arena_shard *shard = &arena->shards[i];
+		uint64_t depth;
 
+		taken += top_takes(shard_look(arena, shard, &depth));
+		free_again += depth;
 		used += shard_used_end(shard) - shard->begin;
-		free_again += shard_depth(arena, shard);
-		taken += top_takes(u64_load_relaxed(&shard->top));
 	}
 	return (struct arena_counts){
 		.taken = taken + used,

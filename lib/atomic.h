@@ -167,6 +167,13 @@ static inline bool u32_cas_relaxed(atomic_u32 *word, uint32_t *expected, uint32_
 	                                               memory_order_relaxed);
 }
 
+static inline bool u32_cas_seq_cst(atomic_u32 *word, uint32_t *expected, uint32_t value)
+{
+	atomic_step();
+	return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_seq_cst,
+	                                               memory_order_seq_cst);
+}
+
 static inline uint32_t u32_fetch_add_seq_cst(atomic_u32 *word, uint32_t value)
 {
 	atomic_step();

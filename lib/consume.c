@@ -149,7 +149,7 @@ static bool deliver_periodic(struct timerhub *hub, struct delivery *delivery)
 	aux = aux_next(delivery->aux, next_ns);
 	if (aux != delivery->aux && !delivery_write_aux(delivery, aux))
 		return false;
-	delivery->event.count = 1 + missed;
+	delivery->event.count = u64_add_saturating(missed, 1);
 	if (deliver_rearm(hub, delivery, next_ns))
 		return true;
 	/* That deadline does not come to be. The one that it still has may keep its own. */

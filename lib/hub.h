@@ -41,7 +41,7 @@ struct timerhub {
 	struct promise promise;
 	struct owner owner;
 	atomic_u32 queues_end; /* no queue was ever at this index or above */
-	atomic_u32 advancing;  /* manual: 1 while a thread is inside advance, or closes a queue */
+	atomic_u32 advancing;  /* manual: odd while a thread is inside advance */
 };
 
 /* Is the owner (or, of a manual hub, this process) still there? */

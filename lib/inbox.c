@@ -144,7 +144,7 @@ static bool lane_push(struct inbox *inbox, struct inbox_lane *lane, uint32_t slo
 	}
 }
 
-bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot)
+bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot, struct inbox_entry *ret_entry)
 {
 	uint64_t many = u64_min((uint64_t)1 << (inbox->lane_shift - 1), INBOX_MANY);
 	struct inbox_lane *lane = &inbox->lanes[cpu & inbox->lane_mask];
@@ -153,10 +153,18 @@ bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot)
 	/* There is a cell for every slot, so a full lane means that another has room. */
 	while (!lane_push(inbox, lane, slot, &place))
 		lane = &inbox->lanes[++cpu & inbox->lane_mask];
+	ret_entry->cell = lane_cell(inbox, lane, place);
+	ret_entry->filled = cell_empty_at(inbox, place) | INBOX_FILLED | slot;
 	if ((place + 1) % many != 0)
 		return false;
 	/* Relaxed: too old a head only makes us ask in vain. */
 	return place + 1 - u64_load_relaxed(&lane->head) >= many;
+}
+
+bool inbox_holds(const struct inbox_entry *entry)
+{
+	/* [cell-free] and a lap never comes again. */
+	return u64_load_acquire(entry->cell) == entry->filled;
 }
 
 void inbox_begin(struct inbox *inbox)

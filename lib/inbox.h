@@ -34,11 +34,20 @@ void inbox_close(struct inbox *inbox);
 /* Leave notes, BOARD_LANES_MAX of them, from now on. Before the first push. */
 void inbox_observe(struct inbox *inbox, struct board_lane *notes);
 
+/* What a push has left: the cell, and what it holds until the owner takes that. */
+struct inbox_entry {
+	const atomic_u64 *cell;
+	uint64_t filled;
+};
+
 /*
  * Any thread, signal-safe. True now and then when a lane holds many, or is half full: the owner
  * should be told, whatever the deadline.
  */
-bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot);
+bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot, struct inbox_entry *ret_entry);
+
+/* Any thread: is the entry still there? If so, the owner has yet to look at the slot. */
+bool inbox_holds(const struct inbox_entry *entry);
 
 /* Owner: begin a look. What was pushed before this is found by inbox_take(). */
 void inbox_begin(struct inbox *inbox);

@@ -125,7 +125,8 @@ uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns)
 	while (run_empty(&schedule->run) && schedule->heap.count == 0) {
 		uint64_t bound_ns = wheel_bound_ns(&schedule->wheel);
 
-		if (bound_ns > now_ns) {
+		/* UINT64_MAX: the wheel is empty. A manual clock can stand there. */
+		if (bound_ns > now_ns || bound_ns == UINT64_MAX) {
 			/* Nothing is due. Keep the base near, so that new slots are filed low. */
 			schedule_enter(schedule, now_ns);
 			return SLOT_NONE;

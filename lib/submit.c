@@ -3,9 +3,9 @@
  * Arm, re-arm, cancel: what callers do to timers. Any thread, lock-free, signal-safe.
  *
  * Each is one compare-and-swap on the state word, which also claims the slot's place in the inbox
- * (WORD_INBOX). The claimant pushes and then says that it has (WORD_PUSHED). If that fails, the
- * word has changed meanwhile, and the claimant decides by the deadline that is there *now* whether
- * to wake the owner: others who moved the timer saw the claim, and did not push. Moving a deadline
+ * (WORD_INBOX). The claimant pushes and then says that it has (WORD_PUSHED). If the word has
+ * changed meanwhile, the claimant decides by the deadline that is there *now* whether to wake the
+ * owner: others who moved the timer saw the claim, and did not push. Moving a deadline
  * later claims nothing: the owner finds the new one when the old one comes up.
  *
  * A cancelled timer's slot goes straight to the free list. It may live again while it is still
@@ -48,20 +48,22 @@ static void hub_wake(struct timerhub *hub, uint64_t pass)
 }
 
 /*
- * Push the slot, and say so in its word if that is still as we left it. Returns the word.
+ * Push the slot, and say so in its word, unless the owner has looked at it by then: the slot would
+ * cost another cell in its next life. If the word is not as we left it, but has been loaded before
+ * the entry is found where we put it, the owner is yet to come. Returns the word as it then was.
  * Model: tests/models/inbox.pml.
  */
 static uint64_t hub_push(struct timerhub *hub, uint32_t slot, uint64_t word, bool *ret_crowded)
 {
 	struct timer_hot *hot = &hub->arena.hot[slot];
+	struct inbox_entry entry;
 
 	test_point(TEST_POINT_SUBMIT_BEFORE_PUSH);
-	*ret_crowded = inbox_push(&hub->inbox, cpu_current(), slot);
+	*ret_crowded = inbox_push(&hub->inbox, cpu_current(), slot, &entry);
 	test_point(TEST_POINT_SUBMIT_AFTER_PUSH);
-	if (u64_cas_seq_cst(&hot->word, &word, word | WORD_PUSHED))
-		return word;
-	/* A claim that stays unconfirmed may cost another cell: have it looked at soon. */
-	*ret_crowded |= word_in_inbox(word) && !word_pushed(word);
+	while (!u64_cas_seq_cst(&hot->word, &word, word | WORD_PUSHED))
+		if (!word_in_inbox(word) || word_pushed(word) || !inbox_holds(&entry))
+			break;
 	return word;
 }
 

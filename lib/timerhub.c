@@ -11,7 +11,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +18,7 @@
 #include "hub.h"
 
 #define HUB_TIMERS_DEFAULT (1u << 20)
-/* How long a closer sleeps between two looks whether waiters have left. */
+/* How long a closer sleeps between two looks whether waiters, or who advances, have left. */
 #define HUB_CLOSE_POLL_NS 1000000
 
 const char *timerhub_version(void)
@@ -374,24 +373,29 @@ static void queue_drop_late_expiries(struct timerhub_queue *queue)
 /* A manual hub's pass runs in whatever thread advances; two must not. */
 static bool hub_try_enter(struct timerhub *hub)
 {
-	return u32_exchange_seq_cst(&hub->advancing, 1) == 0;
+	uint32_t advancing = u32_load_seq_cst(&hub->advancing);
+
+	return advancing % 2 == 0 && u32_cas_seq_cst(&hub->advancing, &advancing, advancing + 1);
 }
 
 static void hub_leave(struct timerhub *hub)
 {
-	u32_store_seq_cst(&hub->advancing, 0);
+	(void)u32_fetch_add_seq_cst(&hub->advancing, 1);
 }
 
 /* Wait until the owner's pass in progress is over: what it read before is no longer used. */
 static void hub_wait_pass(struct timerhub *hub)
 {
+	uint32_t advancing;
+
 	if (!hub->clock.manual) {
 		owner_wait_pass(&hub->owner);
 		return;
 	}
-	while (!hub_try_enter(hub))
-		(void)sched_yield();
-	hub_leave(hub);
+	/* Changes nothing, but whoever enters after it, by its own change, knows what we did. */
+	advancing = u32_fetch_add_seq_cst(&hub->advancing, 0);
+	while (advancing % 2 != 0 && u32_load_seq_cst(&hub->advancing) == advancing)
+		futex_wait(&hub->advancing, advancing, HUB_CLOSE_POLL_NS);
 }
 
 /* Model: tests/models/close.pml. */

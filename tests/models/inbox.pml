@@ -11,11 +11,13 @@
  * filled cells is one step: what was filled once is not empty again for that place. Left out: time
  * (every deadline lies ahead, so that only a wake ends a sleep), the recording of wakes
  * (promise.pml), lanes (each is a ring like this one, and the second look asks all of them),
- * batches, hub_undo() (word.pml).
+ * batches, hub_undo() (word.pml); and a fourth caller, who could be misled by a claim that is
+ * confirmed without a look at the cell (tests/traps/test_callers.c).
  *
  * Models:
  *   lib/submit.c hub_arm_slot() hub_rearm() hub_cancel() hub_submit() hub_push() hub_look_by_ns()
- *   lib/inbox.c  lane_push() lane_advance_tail() inbox_begin() lane_take() inbox_empty()
+ *   lib/inbox.c  lane_push() lane_advance_tail() inbox_holds() inbox_begin() lane_take()
+ *                inbox_empty()
  *   lib/owner.c  owner_empty_inbox() owner_look_at() owner_pass()
  *   lib/timer.h  word_armed() word_rearmed() word_looked_at()
  *
@@ -230,20 +232,34 @@ endnone:
 		fi }
 	od;
 #endif
-	/* Confirm; or else learn what the word is now. */
-	atomic {
-		place = 0;
-		seen = 0;
+	/* Confirm; or else learn what the word is now, and confirm that if the entry is there. */
+	do
+	:: atomic {
+		if
+		:: word[slot] == n -> word[slot] = n | PUSHED; w = n; break
+		:: else
+		fi;
 #ifdef NO_RELOAD
 		w = n;
+		break
 #else
-		w = word[slot];
-#endif
+		n = word[slot];
+		w = n;
 		if
-		:: word[slot] == n -> word[slot] = n | PUSHED
+		:: !(n & INBOX) || (n & PUSHED) -> break
 		:: else
 		fi
-	}
+#endif
+	   }
+	   atomic {
+		if
+		:: cell[place % CELLS] != (EMPTY(place) | FILLED | slot) -> break
+		:: else
+		fi
+	   }
+	od;
+	place = 0;
+	seen = 0;
 wake:
 	atomic {
 		if

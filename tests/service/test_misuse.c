@@ -425,6 +425,34 @@ END_TEST
 
 static atomic_bool advancing;
 
+static void *open_and_close_queues(void *arg)
+{
+	const struct rig *rig = arg;
+
+	while (atomic_load(&advancing))
+		timerhub_queue_close(queue_open(rig->hub));
+	return NULL;
+}
+
+/* Only who advances keeps others from advancing: whoever closes a queue does not. */
+START_TEST(misuse_is_not_to_advance_while_queues_close)
+{
+	struct rig rig = rig_manual(10);
+	unsigned rounds = scaled(300000);
+	pthread_t closers[2];
+
+	atomic_store(&advancing, true);
+	for (unsigned i = 0; i < COUNT_OF(closers); i++)
+		thread_start(&closers[i], open_and_close_queues, &rig);
+	for (unsigned i = 0; i < rounds; i++)
+		expect_eq(timerhub_advance(rig.hub, i, NULL), 0);
+	atomic_store(&advancing, false);
+	for (unsigned i = 0; i < COUNT_OF(closers); i++)
+		thread_join(closers[i]);
+	rig_close(&rig);
+}
+END_TEST
+
 static void *advance_again(void *arg)
 {
 	struct rig *rig = arg;
@@ -573,6 +601,7 @@ int main(int argc, char **argv)
 	tests_add(misuse_of_the_consumers_side, 30);
 	tests_add(misuse_of_stats, 30);
 	tests_add(misuse_of_manual_calls, 30);
+	tests_add(misuse_is_not_to_advance_while_queues_close, 60);
 	tests_add(misuse_by_concurrent_advance, 60);
 	tests_add(stale_handles_over_ten_thousand_lives_are_told, 30);
 	tests_add(stale_handles_that_never_were_are_told, 30);

@@ -313,6 +313,28 @@ START_TEST(periods_that_nobody_drained_are_told_once_each)
 }
 END_TEST
 
+/* A loop that advances to what the last call said gets there when nothing is armed any more. */
+START_TEST(periods_until_the_end_of_time)
+{
+	struct rig rig = rig_manual(4);
+	struct timerhub_event event;
+
+	arm(rig.queue, SPEC(.flags = TIMERHUB_ABSOLUTE, .interval_ns = 1));
+	for (unsigned i = 0; i < 2; i++)
+		expect(advance(rig.hub, UINT64_MAX) == UINT64_MAX);
+	expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
+	expect_eq(event.expires_ns, 0);
+	expect(event.count == UINT64_MAX); /* one too few: it cannot be said */
+	expect_empty(rig.queue);
+	arm(rig.queue, SPEC(.flags = TIMERHUB_ABSOLUTE, .expires_ns = 7, .data = 7));
+	arm(rig.queue, SPEC(.expires_ns = UINT64_MAX));
+	expect_eq(timerhub_after(rig.queue, 0, 0, NULL), -ERANGE);
+	expect(advance(rig.hub, UINT64_MAX) == UINT64_MAX);
+	expect_eq(take_one(rig.queue).data, 7);
+	rig_close(&rig);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	tests_begin("periodic", argc, argv);
@@ -320,6 +342,7 @@ int main(int argc, char **argv)
 	tests_add(periods_are_counted_after_silence_in_virtual_time, 30);
 	tests_add(periods_are_not_lost_in_a_huge_jump, 30);
 	tests_add(periods_end_with_the_last_deadline, 30);
+	tests_add(periods_until_the_end_of_time, 20);
 	tests_add(periods_are_counted_after_silence, 60);
 	tests_add(periods_are_counted_after_stop_and_continue, 60);
 	tests_add(periods_add_up_over_many_consumers, 60);

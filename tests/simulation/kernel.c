@@ -84,18 +84,10 @@ bool kernel_denies(void)
 
 /* ---- processors ---- */
 
-void simulation_relax(void);
-int __wrap_sched_yield(void);
 int __wrap_sched_getcpu(void);
 long __wrap_sysconf(int name);
 long __real_sysconf(int name);
 int __wrap_prctl(int option, ...);
-
-int __wrap_sched_yield(void)
-{
-	simulation_relax();
-	return 0;
-}
 
 int __wrap_sched_getcpu(void)
 {

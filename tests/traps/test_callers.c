@@ -333,6 +333,51 @@ START_TEST(callers_stopped_everywhere_delay_nobody)
 }
 END_TEST
 
+static struct {
+	struct rig rig;
+	timerhub_timer timer;
+	uint64_t at_ns;
+} nudge;
+
+/* Moves the timer that the caller is about to push, as another thread might. */
+static void nudge_before_push(enum test_point point)
+{
+	if (point != TEST_POINT_SUBMIT_BEFORE_PUSH || nudge.timer == 0)
+		return;
+	expect_eq(timerhub_rearm(nudge.rig.hub, nudge.timer, nudge.at_ns, TIMERHUB_ABSOLUTE), 0);
+}
+
+/*
+ * Every push meets a re-arm, and nobody empties the inbox: there is a cell for each life that
+ * follows. It has 4,096 cells; without what is tested 6,144 would be needed, and an arm hangs.
+ */
+START_TEST(law_7_inbox_has_room_whatever_moves_under_a_push)
+{
+	enum { TIMERS = 3072 };
+	static timerhub_timer timers[TIMERS];
+	void (*hook)(enum test_point point) = test_point_hook;
+
+	nudge.rig = rig_manual(TIMERS);
+	nudge.at_ns = FAR / 4;
+	for (unsigned i = 0; i < TIMERS; i++)
+		timers[i] = arm_at(&nudge.rig, FAR, i);
+	advance(&nudge.rig, 1);
+	test_point_hook = nudge_before_push;
+	for (unsigned i = 0; i < TIMERS; i++) {
+		nudge.timer = timers[i];
+		expect_eq(timerhub_rearm(nudge.rig.hub, timers[i], FAR / 2, TIMERHUB_ABSOLUTE), 0);
+	}
+	test_point_hook = hook;
+	for (unsigned i = 0; i < TIMERS; i++)
+		expect_eq(timerhub_cancel(nudge.rig.hub, timers[i]), 0);
+	for (unsigned i = 0; i < TIMERS; i++)
+		timers[i] = arm_at(&nudge.rig, 2, i);
+	advance(&nudge.rig, 2);
+	expect_eq(stats_of(nudge.rig.hub).expired, TIMERS);
+	rig_close(&nudge.rig);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	puppets_begin("traps of callers", argc, argv);
@@ -345,5 +390,6 @@ int main(int argc, char **argv)
 	tests_add(trap_3_push_is_confirmed_for_the_own_claim_only, 30);
 	tests_add(trap_4_late_record_of_a_wake_silences_nobody, 30);
 	tests_add(callers_stopped_everywhere_delay_nobody, 30);
+	tests_add(law_7_inbox_has_room_whatever_moves_under_a_push, 20);
 	return tests_run();
 }

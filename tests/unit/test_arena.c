@@ -195,6 +195,34 @@ START_TEST(counts_are_exact)
 }
 END_TEST
 
+/*
+ * A thread that puts may read the link of a slot that another has taken meanwhile, and given a
+ * caller's data: whatever that is, the slot put is not lost.
+ */
+START_TEST(slot_put_is_not_lost_whatever_lies_below)
+{
+	for (uint64_t depth = 0; depth <= UINT32_MAX; depth = depth * 2 + 1) {
+		for (uint64_t way = 0; way < 6; way++) {
+			struct arena arena;
+			uint32_t slots[2];
+
+			expect_context("depth, way", depth, way);
+			expect_eq(arena_open(&arena, 2), 0);
+			slots[0] = arena_take(&arena, 0);
+			slots[1] = arena_take(&arena, 0);
+			arena_put(&arena, 0, slots[0]);
+			u64_store_relaxed(&arena.cold[slots[0]].data, (depth - way / 2) << 32);
+			if (way % 2)
+				arena_put(&arena, 0, slots[1]);
+			else
+				arena_put_many(&arena, 0, &slots[1], 1);
+			expect_eq(arena_take(&arena, 0), slots[1]);
+			arena_close(&arena);
+		}
+	}
+}
+END_TEST
+
 START_TEST(two_hubs_never_have_the_same_generation)
 {
 	struct arena arenas[8];
@@ -318,6 +346,50 @@ START_TEST(threads_that_share_a_growing_arena_are_never_refused)
 }
 END_TEST
 
+static atomic_bool counting;
+
+/* Takes a slot, arms it, as it were, with data that looks like a deep stack, and puts it back. */
+static void *take_and_put(void *arg)
+{
+	struct arena *arena = arg;
+
+	while (atomic_load(&counting)) {
+		uint32_t slot = arena_take(arena, 0);
+
+		expect(slot != SLOT_NONE);
+		u64_store_relaxed(&arena->cold[slot].data, UINT64_C(90) << 32);
+		arena_put(arena, 0, slot);
+	}
+	return NULL;
+}
+
+/* What has long been in use is counted, whatever comes and goes meanwhile. */
+START_TEST(counts_hold_while_another_takes_and_puts)
+{
+	unsigned rounds = scaled(3000000);
+	uint64_t taken = 0;
+	struct arena arena;
+	pthread_t thread;
+
+	expect_eq(arena_open(&arena, 200), 0);
+	for (unsigned i = 0; i < 100; i++)
+		expect(arena_take(&arena, 0) != SLOT_NONE);
+	atomic_store(&counting, true);
+	thread_start(&thread, take_and_put, &arena);
+	for (unsigned i = 0; i < rounds; i++) {
+		struct arena_counts counts = arena_count(&arena);
+
+		expect_le(100, counts.in_use);
+		expect_le(counts.in_use, 101);
+		expect_le(taken, counts.taken);
+		taken = counts.taken;
+	}
+	atomic_store(&counting, false);
+	thread_join(thread);
+	arena_close(&arena);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	tests_begin("arena", argc, argv);
@@ -326,7 +398,9 @@ int main(int argc, char **argv)
 	tests_add(every_slot_is_handed_out_once_and_none_is_lost, 20);
 	tests_add(slots_put_back_are_used_again_first, 20);
 	tests_add(counts_are_exact, 20);
+	tests_add(slot_put_is_not_lost_whatever_lies_below, 20);
 	tests_add(two_hubs_never_have_the_same_generation, 20);
+	tests_add(counts_hold_while_another_takes_and_puts, 60);
 	tests_add(four_threads_on_four_slots_are_never_refused, 60);
 	tests_add(threads_that_share_all_slots_are_never_refused, 60);
 	tests_add(last_free_slot_is_found_wherever_it_moves, 60);

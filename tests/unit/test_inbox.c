@@ -12,6 +12,9 @@
 
 #include "inbox.h"
 
+/* What pushes leave, where that is not what is tested. */
+static _Thread_local struct inbox_entry entry;
+
 /* Take all that a look gives, `batch` at a time. How many. */
 static unsigned look(struct inbox *inbox, uint32_t *slots, unsigned max, unsigned batch)
 {
@@ -36,7 +39,7 @@ START_TEST(one_lane_is_first_in_first_out_through_many_laps)
 		expect_context("round, count", round, count);
 		expect(inbox_empty(&inbox));
 		for (unsigned i = 0; i < count; i++) {
-			(void)inbox_push(&inbox, 0, i);
+			(void)inbox_push(&inbox, 0, i, &entry);
 			expect(!inbox_empty(&inbox));
 		}
 		expect_eq(look(&inbox, slots, COUNT_OF(slots), 1 + (unsigned)dice_below(&dice, 40)),
@@ -65,7 +68,7 @@ START_TEST(full_lanes_give_way_to_others)
 			expect_context("capacity, round", capacity, round);
 			memset(seen, 0, capacity * sizeof(*seen));
 			for (uint32_t slot = 0; slot < capacity; slot++)
-				(void)inbox_push(&inbox, round, slot);
+				(void)inbox_push(&inbox, round, slot, &entry);
 			expect_eq(look(&inbox, slots, capacity + 64, 32), capacity);
 			expect(inbox_empty(&inbox));
 			for (uint32_t j = 0; j < capacity; j++) {
@@ -78,6 +81,32 @@ START_TEST(full_lanes_give_way_to_others)
 		free(slots);
 		free(seen);
 	}
+}
+END_TEST
+
+/* Who has pushed can see whether it was taken: also when the cell holds the same slot again. */
+START_TEST(entry_is_held_until_it_is_taken)
+{
+	struct inbox inbox = { .lanes = NULL };
+	struct inbox_entry entries[7];
+	uint32_t slots[64];
+
+	expect_eq(inbox_open(&inbox, 200), 0);
+	for (unsigned round = 0; round < 1000; round++) {
+		struct inbox_entry before = entries[0];
+
+		for (uint32_t i = 0; i < COUNT_OF(entries); i++)
+			(void)inbox_push(&inbox, 0, i, &entries[i]);
+		expect(round == 0 || !inbox_holds(&before));
+		inbox_begin(&inbox);
+		for (unsigned taken = 0; taken < COUNT_OF(entries); taken++) {
+			for (unsigned i = 0; i < COUNT_OF(entries); i++)
+				expect_eq(inbox_holds(&entries[i]), i >= taken);
+			expect_eq(inbox_take(&inbox, slots, 1), 1);
+		}
+		expect(!inbox_holds(&entries[COUNT_OF(entries) - 1]));
+	}
+	inbox_close(&inbox);
 }
 END_TEST
 
@@ -96,16 +125,16 @@ START_TEST(half_full_lane_asks_for_the_owner)
 	half = 1u << (inbox.lane_shift - 1);
 	expect_lt(2 * half, COUNT_OF(slots));
 	for (uint32_t i = 0; i < half - 1; i++)
-		asked += inbox_push(&inbox, 0, i % 200);
+		asked += inbox_push(&inbox, 0, i % 200, &entry);
 	expect_eq(asked, 0);
 	for (uint32_t i = half - 1; i < 2 * half; i++)
-		asked += inbox_push(&inbox, 0, i % 200);
+		asked += inbox_push(&inbox, 0, i % 200, &entry);
 	expect_le(1, asked);
 	expect_le(asked, 2);
 	expect_eq(look(&inbox, slots, COUNT_OF(slots), 32), 2 * half);
 	asked = 0;
 	for (unsigned round = 0; round < 4 * half; round++) {
-		asked += inbox_push(&inbox, 0, 0);
+		asked += inbox_push(&inbox, 0, 0, &entry);
 		expect_eq(look(&inbox, slots, COUNT_OF(slots), 32), 1);
 	}
 	expect_eq(asked, 0);
@@ -125,11 +154,11 @@ START_TEST(lane_of_many_asks_for_the_owner)
 	expect_lt(4 * MANY, 1u << inbox.lane_shift);
 	for (uint32_t i = 0; i < 4 * MANY; i++) {
 		expect_eq(asked, i / MANY);
-		asked += inbox_push(&inbox, 0, i);
+		asked += inbox_push(&inbox, 0, i, &entry);
 	}
 	expect_eq(look(&inbox, slots, COUNT_OF(slots), 64), 4 * MANY);
 	for (uint32_t i = 0; i < 4 * MANY; i++) {
-		asked += inbox_push(&inbox, 0, i);
+		asked += inbox_push(&inbox, 0, i, &entry);
 		if (i % (MANY / 2) == 0)
 			(void)look(&inbox, slots, COUNT_OF(slots), 64);
 	}
@@ -146,11 +175,11 @@ START_TEST(look_ends_although_pushes_go_on)
 	unsigned taken = 0;
 
 	expect_eq(inbox_open(&inbox, 200), 0);
-	(void)inbox_push(&inbox, 0, pushed++);
+	(void)inbox_push(&inbox, 0, pushed++, &entry);
 	inbox_begin(&inbox);
 	while (inbox_take(&inbox, &slot, 1) == 1) {
 		expect_lt(++taken, 100);
-		(void)inbox_push(&inbox, 0, pushed++ % 200);
+		(void)inbox_push(&inbox, 0, pushed++ % 200, &entry);
 	}
 	expect(!inbox_empty(&inbox));
 	inbox_close(&inbox);
@@ -185,7 +214,7 @@ static void *producer_main(void *arg)
 			(void)sched_yield();
 			continue;
 		}
-		(void)inbox_push(&race.inbox, dice_one_in(&dice, 8) ? me + 1 : me, slot);
+		(void)inbox_push(&race.inbox, dice_one_in(&dice, 8) ? me + 1 : me, slot, &entry);
 		/* Only now: what the owner reads as pushed has been. */
 		atomic_store(&race.pushed[slot], before + 1);
 		round++;
@@ -255,7 +284,7 @@ static void clash_push(unsigned me, unsigned round)
 {
 	threads_meet(&clash.at[me], &clash.at[1 - me], 2 * round);
 	for (uint32_t i = 0; i < BURST; i++)
-		(void)inbox_push(&clash.inbox, 0, me * BURST + i);
+		(void)inbox_push(&clash.inbox, 0, me * BURST + i, &entry);
 	threads_meet(&clash.at[me], &clash.at[1 - me], 2 * round + 1);
 }
 
@@ -294,6 +323,7 @@ int main(int argc, char **argv)
 	tests_begin("inbox", argc, argv);
 	tests_add(one_lane_is_first_in_first_out_through_many_laps, 20);
 	tests_add(full_lanes_give_way_to_others, 20);
+	tests_add(entry_is_held_until_it_is_taken, 20);
 	tests_add(half_full_lane_asks_for_the_owner, 20);
 	tests_add(lane_of_many_asks_for_the_owner, 20);
 	tests_add(look_ends_although_pushes_go_on, 20);
