@@ -472,6 +472,14 @@ static uint64_t taking_latest_ns(const struct taking *taking)
 	return taking->latest_ns > now_ns ? taking->latest_ns : now_ns;
 }
 
+static bool life_was_moved(const struct life *life)
+{
+	for (unsigned i = 0; i < life->writes_count; i++)
+		if (life->writes[i].moved)
+			return true;
+	return false;
+}
+
 /*
  * A re-arm that goes on makes the deadline of a periodic timer read as rounded up. So may another
  * consumer that holds the same handle, from before a re-arm: tests/models/word.pml tells of it.
@@ -566,8 +574,11 @@ static void life_delivered_periods(struct life *life, const struct taking *takin
 	uint64_t now_ns = taking_latest_ns(taking);
 	uint64_t at_most = 1;
 	uint64_t at_least = 1;
-	struct write *write = life->ahead_lost ? NULL : life_match(life, taking, event->expires_ns);
+	struct write *write;
 
+	/* Rounded up, one period cannot be told from the next but one. */
+	life->ahead_lost |= life->interval_ns < 64 && taking->crowded && life_was_moved(life);
+	write = life->ahead_lost ? NULL : life_match(life, taking, event->expires_ns);
 	if (now_ns > event->expires_ns)
 		at_most += (now_ns - event->expires_ns) / life->interval_ns;
 	if (taking->earliest_ns > event->expires_ns)
