@@ -568,6 +568,21 @@ static bool life_rearmed_alike(const struct life *life, const struct write *writ
 	return false;
 }
 
+/* The period from which a re-arm has moved it, within the unit to which it reads as rounded up? */
+static bool life_came_before_move(const struct life *life, const struct taking *taking,
+                                  uint64_t expires_ns)
+{
+	for (unsigned i = 0; i < life->writes_count; i++) {
+		const struct write *write = &life->writes[i];
+
+		if (write->closed != STAMP_NONE && taking->begin <= write->closed &&
+		    write->first_ns <= taking_latest_ns(taking) &&
+		    round_up(write->first_ns) == expires_ns)
+			return true;
+	}
+	return false;
+}
+
 static void life_delivered_periods(struct life *life, const struct taking *taking,
                                    const struct timerhub_event *event)
 {
@@ -575,6 +590,7 @@ static void life_delivered_periods(struct life *life, const struct taking *takin
 	uint64_t at_most = 1;
 	uint64_t at_least = 1;
 	struct write *write;
+	bool before_move;
 
 	/* Rounded up, one period cannot be told from the next but one. */
 	life->ahead_lost |= life->interval_ns < 64 && taking->crowded && life_was_moved(life);
@@ -586,10 +602,12 @@ static void life_delivered_periods(struct life *life, const struct taking *takin
 	if (event->count < at_least || event->count > at_most)
 		fail("timer %u stands for %" PRIu64 " periods, not %" PRIu64 " to %" PRIu64,
 		     life_number(life), event->count, at_least, at_most);
-	if (write && write->first_ns > now_ns)
+	before_move = write && write->first_ns > now_ns &&
+	              life_came_before_move(life, taking, event->expires_ns);
+	if (write && write->first_ns > now_ns && !before_move)
 		fail_early(life, write->first_ns);
 	life->must = false;
-	if (write && write->closed != STAMP_NONE) {
+	if (before_move || (write && write->closed != STAMP_NONE)) {
 		/* Of before the re-arm, or a later period of after it: that is not known. */
 		life->ahead_lost = true;
 	} else if (write) {
