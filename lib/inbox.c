@@ -30,7 +30,7 @@
 #endif
 /* The owner is to look at this many though nothing is due: soon they would be in no cache. */
 #ifndef INBOX_MANY
-#define INBOX_MANY 32768
+#define INBOX_MANY 131072
 #endif
 /* The kernel gives memory by so much. Where it gives more, some touches are to no purpose. */
 #define INBOX_TOUCH_BYTES 4096

@@ -145,12 +145,12 @@ END_TEST
 /* And of one that is large and holds many, long before it is half full. */
 START_TEST(lane_of_many_asks_for_the_owner)
 {
-	enum { MANY = 32768 };
+	enum { MANY = 131072 };
 	struct inbox inbox = { .lanes = NULL };
 	static uint32_t slots[4 * MANY];
 	unsigned asked = 0;
 
-	expect_eq(inbox_open(&inbox, 1 << 20), 0);
+	expect_eq(inbox_open(&inbox, 1 << 25), 0);
 	expect_lt(4 * MANY, 1u << inbox.lane_shift);
 	for (uint32_t i = 0; i < 4 * MANY; i++) {
 		expect_eq(asked, i / MANY);
