@@ -45,6 +45,7 @@ struct subject_setup {
 	bool cross;       /* several threads arm, and one thread is in run() */
 	bool epoll;       /* the consumer polls with epoll, where it has a choice */
 	bool delay_queue; /* the consumer may take from the structure itself */
+	bool bare;        /* opened to be closed: no timer is armed */
 };
 
 struct subject_counts {

@@ -43,8 +43,10 @@ static void timerhub_start(const struct subject_setup *setup, uint64_t spin_ns)
 		result = timerhub_queue_open(hub, &queue, NULL);
 	if (result < 0)
 		subject_fail("timerhub_open", -result);
-	handles = subject_allocate((uint64_t)setup->timers + setup->spare + 1, sizeof(*handles));
 	epoll_fd = -1;
+	if (setup->bare)
+		return;
+	handles = subject_allocate((uint64_t)setup->timers + setup->spare + 1, sizeof(*handles));
 	if (!setup->epoll)
 		return;
 	epoll_fd = epoll_create1(EPOLL_CLOEXEC);

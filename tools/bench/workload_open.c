@@ -9,7 +9,7 @@
 
 static void open_measure(const struct run *run, struct result *result)
 {
-	struct subject_setup setup = { .timers = run->timers };
+	struct subject_setup setup = { .timers = run->timers, .bare = true };
 	uint64_t start_ns, cpu_ns, resident;
 
 	run->subject->open(&setup); /* warm up: code pages, the thread's stack */
