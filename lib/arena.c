@@ -193,6 +193,19 @@ static uint32_t shard_pop(struct arena *arena, struct arena_shard *shard)
 	return SLOT_NONE;
 }
 
+/*
+ * How many slots are on the stack with this top. If it has been taken from since, anything at all,
+ * what a caller gave included; a CAS of the top then fails.
+ */
+static uint32_t stack_depth(const struct arena *arena, uint64_t top)
+{
+	uint32_t slot = top_slot(top);
+
+	if (slot >= arena->capacity)
+		return 0;
+	return 1 + link_depth_below(u64_load_relaxed(&arena->cold[slot].data));
+}
+
 /* Put slots onto a stack, slots[0] lowest, unless it holds more than `depth_max`. */
 static bool shard_push(struct arena *arena, struct arena_shard *shard, const uint32_t *slots,
                        unsigned count, uint32_t depth_max)
@@ -203,13 +216,8 @@ static bool shard_push(struct arena *arena, struct arena_shard *shard, const uin
 	do {
 		uint32_t below = top_slot(top);
 
-		depth = 0;
-		/*
-		 * A racing take makes this depth anything at all, what a caller gave included, and
-		 * then our CAS fails; so nothing may be beyond a `depth_max` of UINT32_MAX.
-		 */
-		if (below < arena->capacity)
-			depth = 1 + link_depth_below(u64_load_relaxed(&arena->cold[below].data));
+		/* Whatever it is, it is not beyond a `depth_max` of UINT32_MAX. */
+		depth = stack_depth(arena, top);
 		if (depth > depth_max)
 			return false;
 		for (unsigned i = 0; i < count; i++) {
@@ -249,12 +257,7 @@ static uint32_t shard_take_fresh(const struct arena *arena, struct arena_shard *
 /* How many slots are on the stack. If others take and put meanwhile, only a hint. */
 static uint64_t shard_depth(const struct arena *arena, const struct arena_shard *shard)
 {
-	uint64_t top = u64_load_acquire(&shard->top); /* [free] */
-	uint32_t slot = top_slot(top);
-
-	if (slot >= arena->capacity)
-		return 0;
-	return 1 + link_depth_below(u64_load_relaxed(&arena->cold[slot].data));
+	return stack_depth(arena, u64_load_acquire(&shard->top)); /* [free] */
 }
 
 /* One beyond the shard's slots that were ever used. */
@@ -352,12 +355,7 @@ static uint64_t shard_look(const struct arena *arena, struct arena_shard *shard,
 	uint64_t top = u64_load_acquire(&shard->top); /* [free] */
 
 	do {
-		uint32_t slot = top_slot(top);
-
-		*ret_depth = 0;
-		if (slot < arena->capacity)
-			*ret_depth =
-				1 + link_depth_below(u64_load_relaxed(&arena->cold[slot].data));
+		*ret_depth = stack_depth(arena, top);
 		/* Changes nothing, but fails if a take has let others write over the link. */
 	} while (!u64_cas_acq_rel(&shard->top, &top, top));
 	return top;
