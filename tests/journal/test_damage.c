@@ -190,6 +190,22 @@ START_TEST(any_byte_among_zeros_ahead_is_torn_and_cut)
 }
 END_TEST
 
+/* One record is damaged, which is refused at its place, and all others can be saved. */
+static void expect_only_that_is_lost(struct bench *bench, uint64_t from, uint64_t to)
+{
+	struct replay replay;
+
+	expect(replay_image(bench, &replay, REPLAY_OPEN) == -EBADMSG);
+	expect(replay.fault != NULL);
+	expect_eq(replay.fault_segment, 1);
+	expect_eq(replay.fault_offset, from);
+	replay_fini(&replay);
+	expect_eq(replay_image(bench, &replay, REPLAY_SALVAGE), 0);
+	expect_eq(replay.tasks.count, RECORDS - 1);
+	expect_eq(replay.lost_bytes, to - from);
+	replay_fini(&replay);
+}
+
 /* A sector that reads as zeros looks like the end. What is behind it knows better. */
 START_TEST(record_zeroed_is_damage_if_one_behind_it_was_stable_later)
 {
@@ -198,17 +214,10 @@ START_TEST(record_zeroed_is_damage_if_one_behind_it_was_stable_later)
 	for (unsigned i = 0; i < RECORDS - 1; i++) {
 		uint64_t from = bench->offsets[i], to = bench->offsets[i + 1];
 		struct sim_file *file = damaged_file(bench);
-		struct replay replay;
 
 		memset(file->now + from, 0, to - from);
 		expect_context("record", i, 0);
-		expect(replay_image(bench, &replay, REPLAY_OPEN) == -EBADMSG);
-		expect_eq(replay.fault_offset, from);
-		replay_fini(&replay);
-		expect_eq(replay_image(bench, &replay, REPLAY_SALVAGE), 0);
-		expect_eq(replay.tasks.count, RECORDS - 1);
-		expect_eq(replay.lost_bytes, to - from);
-		replay_fini(&replay);
+		expect_only_that_is_lost(bench, from, to);
 	}
 	bench_free(bench);
 }
@@ -252,21 +261,9 @@ START_TEST(every_bit_of_a_record_flipped_is_refused_at_its_place)
 	uint64_t from = bench->offsets[9], to = bench->offsets[10];
 
 	for (uint64_t bit = from * 8; bit < to * 8; bit++) {
-		struct replay replay;
-
-		sim_copy(&bench->image, &bench->disk);
-		sim_find(&bench->image, SEGMENT)->now[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		damaged_file(bench)->now[bit / 8] ^= (uint8_t)(1 << bit % 8);
 		expect_context("bit", bit, from);
-		expect(replay_image(bench, &replay, REPLAY_OPEN) == -EBADMSG);
-		expect(replay.fault != NULL);
-		expect_eq(replay.fault_segment, 1);
-		expect_eq(replay.fault_offset, from);
-		replay_fini(&replay);
-		/* All others can be saved. */
-		expect_eq(replay_image(bench, &replay, REPLAY_SALVAGE), 0);
-		expect_eq(replay.tasks.count, RECORDS - 1);
-		expect_eq(replay.lost_bytes, to - from);
-		replay_fini(&replay);
+		expect_only_that_is_lost(bench, from, to);
 	}
 	bench_free(bench);
 }
