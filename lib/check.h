@@ -31,6 +31,7 @@ enum test_point {
 	TEST_POINT_CONSUME_BEFORE_CAS,   /* taken from the outbox, word not yet changed */
 	TEST_POINT_CONSUME_TOUCHED,      /* next period's aux word not yet written */
 	TEST_POINT_CONSUME_BEFORE_REARM, /* aux word of a periodic one written, word not yet */
+	TEST_POINT_CONSUME_AHEAD,        /* both written, the aux word perhaps still ahead */
 	TEST_POINT_CONSUME_BEFORE_CLEAR, /* outbox found empty, signal not yet cleared */
 	TEST_POINT_CONSUME_IN_CLEAR,     /* bell cleared, the flag that it was rung not yet */
 	TEST_POINT_CONSUME_AFTER_CLEAR,  /* signal cleared, outbox not yet looked at again */

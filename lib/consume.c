@@ -147,11 +147,17 @@ static bool deliver_periodic(struct timerhub *hub, struct delivery *delivery)
 	if (next_ns > TIMER_DEADLINE_MAX_NS)
 		next_ns = UINT64_MAX;
 	aux = aux_next(delivery->aux, next_ns);
+	if (timer_deadline_ns(delivery->word, aux) < due_ns)
+		aux = aux_ahead(aux);
 	if (aux != delivery->aux && !delivery_write_aux(delivery, aux))
 		return false;
 	delivery->event.count = u64_add_saturating(missed, 1);
-	if (deliver_rearm(hub, delivery, next_ns))
+	if (deliver_rearm(hub, delivery, next_ns)) {
+		test_point(TEST_POINT_CONSUME_AHEAD);
+		if (aux_is_ahead(aux)) /* still, or the owner was quicker, or a re-arm */
+			(void)u64_cas_acq_rel(&delivery->hot->aux, &aux, aux_arrived(aux));
 		return true;
+	}
 	/* That deadline does not come to be. The one that it still has may keep its own. */
 	if (aux != delivery->aux)
 		(void)u64_cas_acq_rel(&delivery->hot->aux, &aux, delivery->aux);
@@ -207,6 +213,14 @@ static bool deliver_back(struct timerhub *hub, struct delivery *delivery)
 	uint64_t before = delivery->word;
 	uint64_t rearmed = word_rearmed(before, word_units(before)) | WORD_INBOX;
 
+	/* What another delivery says, or will, of the next deadline is not for this one. */
+	if (aux_periodic(delivery->aux)) {
+		uint64_t aux = aux_is_ahead(delivery->aux) ? aux_forgotten(delivery->aux)
+		                                           : aux_touched(delivery->aux);
+
+		if (!u64_cas_acq_rel(&delivery->hot->aux, &delivery->aux, aux))
+			return false;
+	}
 	if (!u64_cas_seq_cst(&delivery->hot->word, &delivery->word, rearmed))
 		return false;
 	if (hub_hit(delivery->hot, delivery->event.timer) || !hub_undo(hub, slot, before, rearmed))

@@ -272,6 +272,12 @@ static void owner_expire_slot(struct owner *owner, uint32_t slot)
 			u64_count(&owner->counts->refiled, 1);
 			return;
 		}
+		if (aux_is_ahead(aux)) {
+			/* The delivery before is under way yet, or was stopped. */
+			(void)u64_cas_acq_rel(&hot->aux, &aux, aux_arrived(aux));
+			word = u64_load_acquire(&hot->word); /* [armed] */
+			continue;
+		}
 		test_point(TEST_POINT_OWNER_BEFORE_CAS);
 		if (!u64_cas_seq_cst(&hot->word, &word, word_with_phase(word, TIMER_PENDING)))
 			continue;

@@ -9,8 +9,8 @@
  *
  *   state word   63                     7 6   4   3      2    1     0
  *               | deadline, 64 ns units  | tag |pushed|inbox|  phase   |
- *   aux word     63        26 25 22 21               8 7      2   1       0
- *               | generation |moves| low deadline bits| residue |slack|periodic|
+ *   aux word     63        26 25 22   21     20    19               7    6    5     0
+ *               | generation |moves|slack|periodic| low deadline bits|ahead| residue |
  *   handle       63          26 25                           0
  *               | generation   | slot                          |
  */
@@ -40,12 +40,16 @@
 #define WORD_TAG_MASK ((uint64_t)7)
 #define WORD_DEADLINE_SHIFT 7
 
-#define AUX_PERIODIC ((uint64_t)1)
-#define AUX_SLACK ((uint64_t)2)
+/* Low bits of the deadline, as many as there is room for, lie where they lie in the state word. */
+#ifndef AUX_LOW_BITS
+#define AUX_LOW_BITS 13
+#endif
+#define AUX_RESIDUE_MASK (TIMER_UNIT_NS - 1)
+#define AUX_LOW_MASK ((((uint64_t)1 << AUX_LOW_BITS) - 1) << WORD_DEADLINE_SHIFT)
+#define AUX_AHEAD ((uint64_t)1 << 6)
+#define AUX_PERIODIC ((uint64_t)1 << 20)
+#define AUX_SLACK ((uint64_t)1 << 21)
 #define AUX_FLAGS (AUX_PERIODIC | AUX_SLACK)
-#define AUX_RESIDUE_SHIFT 2
-#define AUX_LOW_SHIFT 8
-#define AUX_LOW_MASK (((uint64_t)1 << 14) - 1)
 #define AUX_MOVES_SHIFT 22
 #define AUX_MOVES_MASK ((uint64_t)15 << AUX_MOVES_SHIFT)
 #define AUX_GENERATION_SHIFT 26
@@ -215,9 +219,10 @@ static inline bool aux_has_slack(uint64_t aux)
 }
 
 /*
- * The residue is how far below the rounded deadline the exact one lies. It holds for the rounded
- * deadline whose low bits stand beside it: whoever moves the deadline clears both, or writes the
- * new ones, before the state word; so that in between the deadline reads as rounded up.
+ * The residue is how far below the rounded deadline the exact one lies. It holds for a rounded
+ * deadline with the low bits that stand beside it: whoever moves the deadline to such a one clears
+ * both, or writes the new ones, before the state word; so that in between the deadline reads as
+ * rounded up.
  */
 static inline uint64_t aux_make(uint64_t generation, uint64_t deadline_ns, uint64_t flags)
 {
@@ -226,14 +231,26 @@ static inline uint64_t aux_make(uint64_t generation, uint64_t deadline_ns, uint6
 
 	if (units == TIMER_UNITS_NEVER || residue == 0)
 		return generation << AUX_GENERATION_SHIFT | flags;
-	return generation << AUX_GENERATION_SHIFT | (units & AUX_LOW_MASK) << AUX_LOW_SHIFT |
-	       residue << AUX_RESIDUE_SHIFT | flags;
+	return generation << AUX_GENERATION_SHIFT | (units << WORD_DEADLINE_SHIFT & AUX_LOW_MASK) |
+	       residue | flags;
+}
+
+/* Is a residue in it that of this word's deadline, as far as their low bits tell? */
+static inline bool aux_speaks_of(uint64_t aux, uint64_t word)
+{
+	return ((aux ^ word) & AUX_LOW_MASK) == 0;
+}
+
+/* Is it not yet, if the word is of one that has expired? */
+static inline bool aux_is_ahead(uint64_t aux)
+{
+	return (aux & AUX_AHEAD) != 0;
 }
 
 /* The same life and flags, and no residue. */
 static inline uint64_t aux_rounded(uint64_t aux)
 {
-	return aux & (~(((uint64_t)1 << AUX_GENERATION_SHIFT) - 1) | AUX_MOVES_MASK | AUX_FLAGS);
+	return aux & ~(AUX_LOW_MASK | AUX_AHEAD | AUX_RESIDUE_MASK);
 }
 
 /* Another than before, to who compares. */
@@ -270,10 +287,25 @@ static inline uint64_t timer_deadline_ns(uint64_t word, uint64_t aux)
 {
 	uint64_t deadline_ns = word_deadline_ns(word);
 
-	if (deadline_ns == UINT64_MAX ||
-	    ((aux >> AUX_LOW_SHIFT ^ word_units(word)) & AUX_LOW_MASK) != 0)
+	if (deadline_ns == UINT64_MAX || !aux_speaks_of(aux, word) ||
+	    (aux_is_ahead(aux) && word_phase(word) != TIMER_ARMED))
 		return deadline_ns;
-	return deadline_ns - (aux >> AUX_RESIDUE_SHIFT & (TIMER_UNIT_NS - 1));
+	return deadline_ns - (aux & AUX_RESIDUE_MASK);
+}
+
+/*
+ * What a delivery writes before it moves the word, if the residue would be taken for that of the
+ * deadline that the word still has, and that one be early: until it is armed again it has none.
+ */
+static inline uint64_t aux_ahead(uint64_t aux)
+{
+	return aux | AUX_AHEAD;
+}
+
+/* And what is to be made of that before the timer expires again. */
+static inline uint64_t aux_arrived(uint64_t aux)
+{
+	return aux_touched(aux & ~AUX_AHEAD);
 }
 
 static inline uint64_t generation_next(uint64_t generation)

@@ -8,7 +8,8 @@
  * A deadline is a unit in the state word and, if it lies half a unit earlier, a note of that in the
  * aux word. One-shots have such deadlines, and with -DINTERVAL=1 (of half a unit) periodic timers,
  * that live once, with -DAGAIN so that one may be delivered by two at a time; with -DINTERVAL=2
- * periodic ones live twice, and have whole units.
+ * periodic ones live twice, and have whole units. With -DLOWS=2 one-shots move on and on, and every
+ * second unit looks alike to the aux word; with -DLOWS=1 periodic timers, and every one does.
  *
  * Left out: the ring (the slot is in it or not: inbox.pml), wakes (the owner comes by itself:
  * promise.pml), the outbox's cells and the notifier (notifier.pml), slack, clocks that go back.
@@ -34,8 +35,9 @@
  *   lib/consume.c delivery_read() deliver() deliver_one_shot() deliver_periodic() deliver_rearm()
  *                 delivery_write_aux() deliver_confirm() deliver_later_life() word_was_parked()
  *   lib/timer.h   timer_is() word_armed() word_touched() word_looked_at() word_rearmed()
- *                 word_moved() word_with_phase() aux_make() aux_rounded() aux_touched()
- *                 aux_forgotten() aux_next() timer_deadline_ns()
+ *                 word_moved() word_with_phase() aux_make() aux_speaks_of() aux_rounded()
+ *                 aux_touched() aux_forgotten() aux_next() aux_ahead() aux_arrived()
+ *                 timer_deadline_ns()
  *
  * Laws:
  *   exactly_once  who delivers, cancels or re-arms a timer finds it alive, and there is one end
@@ -52,6 +54,9 @@
  *   true -DINTERVAL=2
  *   true -DINTERVAL=1
  *   true -DINTERVAL=1 -DAGAIN -DCOUNTS=8
+ *   true -DINTERVAL=1 -DAGAIN -DCOUNTS=8 -DLOWS=1
+ *   true -DINTERVAL=1 -DLOWS=1
+ *   true -DLOWS=2
  *   true -DTAGS=1 -DNO_REARM
  *   bug NO_HIT             not_lost      -DTAGS=1 -DNO_REARM cancel trusts its compare-and-swap
  *   bug UNDONE_UNTOLD      not_lost      -DTAGS=1 -DNO_REARM what is made good is not pushed
@@ -77,10 +82,15 @@
  *   bug PARKED_GIVES_UP    not_lost      -DINTERVAL=2 a delivery that finds it parked gives up
  *   bug REARMED_ALIKE      never_early   a re-arm within the unit leaves the word as it was
  *   bug PLAIN_IN_UNIT      never_early   so does a plain one, beside another that has forgotten
+ *   bug LEFT_UNSEEN        never_early   -DLOWS=2 a plain one leaves the half whatever it speaks of
  *   bug NO_TOUCH           never_early   -DINTERVAL=1 the next half is written, no touch before
  *   bug MOVES_ANEW         never_early   -DINTERVAL=1 the count of moves is taken from the aux word
  *                                       as it is when written, not as the deadline was read
  *   bug FORGOTTEN_ALIKE    never_early   -DINTERVAL=1 a re-arm with nothing to forget moves nothing
+ *   bug NEXT_AT_ONCE       never_early   -DINTERVAL=1 -DAGAIN -DCOUNTS=8 -DLOWS=1 the next half is
+ *                                       written at once, though it speaks of this unit too
+ *   bug NOT_ARRIVED        in_phase      -DINTERVAL=1 -DLOWS=1 the owner expires it while the half
+ *                                       is still ahead
  *   bug NEXT_ALIKE         in_phase      -DINTERVAL=1 -DAGAIN -DCOUNTS=8 nor does a delivery
  *   bug PUT_BACK_ROUNDED   in_phase      -DINTERVAL=1 -DAGAIN -DCOUNTS=8 who loses puts none back
  */
@@ -91,7 +101,13 @@
 #endif
 #define LIVES 2
 /* How the clock goes on; the first deadline, and what the two callers move it to. */
-#if INTERVAL == 0
+#if INTERVAL == 0 && defined(LOWS)
+#define LAST 5
+#define TICK 1
+#define FIRST 1
+#define MOVED 4
+#define MOVED_BY_ARMER 6
+#elif INTERVAL == 0
 #define LAST 3
 #define TICK 1
 #define FIRST 3
@@ -152,8 +168,18 @@
 #define MORE_MOVES(aux) ((MOVES(aux) + 1) % COUNTS)
 #define KNOWN(aux) ((aux) & 7)
 #define KNOWN_OF(instant) ((instant) & 1 -> UNITS_FROM(instant) : 0)
+/* Of the unit the aux word has a few low bits. */
+#ifndef LOWS
+#define LOWS 8
+#endif
+#define LOW(aux) (KNOWN(aux) & 3)
+#define SPEAKS_OF(aux, units) (LOW(aux) > 0 && LOW(aux) % LOWS == (units) % LOWS)
+/* aux_ahead(): it speaks of an armed word only. */
+#define AHEAD 4
+#define SPEAKS_NOW(x, aux) (SPEAKS_OF(aux, UNITS(x)) && (!((aux) & AHEAD) || PHASE(x) == ARMED))
+#define ARRIVED(aux) AUX(LIFE(aux), MORE_MOVES(aux), LOW(aux))
 /* timer_deadline_ns() */
-#define DEADLINE(x, aux) (2 * UNITS(x) - (KNOWN(aux) == UNITS(x)))
+#define DEADLINE(x, aux) (2 * UNITS(x) - SPEAKS_NOW(x, aux))
 #define NEXT_PERIOD(due, time) \
 	((due) + (((time) > (due) -> (time) - (due) : 0) / INTERVAL + 1) * INTERVAL)
 
@@ -281,6 +307,13 @@ inline forget()
 #endif
 }
 
+#define WITHOUT_KNOWN(aux) ((aux) & ~7)
+#ifdef LEFT_UNSEEN
+#define MUST_FORGET(units) false
+#else
+#define MUST_FORGET(units) SPEAKS_OF(aux, units)
+#endif
+
 #ifdef PLAIN_IN_UNIT
 #define LATER(x) (UNITS(x) <= UNITS_FROM(deadline))
 #else
@@ -311,7 +344,8 @@ inline change(moved)
 	atomic {
 		w = word;
 		if
-		:: aux == AUX(handle, 0, 0) && PHASE(w) == ARMED && LATER(w)
+		:: WITHOUT_KNOWN(aux) == AUX(handle, 0, 0) && !MUST_FORGET(UNITS_FROM(deadline)) &&
+		   PHASE(w) == ARMED && LATER(w)
 		:: else -> w = 0; goto anyhow
 		fi
 	}
@@ -540,7 +574,14 @@ again:
 			:: PHASE(w) == FREE || PHASE(w) == PARKED -> goto next
 			:: PHASE(w) == PENDING && INTERVAL == 0 -> goto next
 			:: else
-			fi }
+			fi;
+#ifndef NOT_ARRIVED
+			if
+			:: PHASE(w) == ARMED && (seen & AHEAD) -> goto arrive
+			:: else
+			fi
+#endif
+			}
 		   if
 		   :: PHASE(w) == PENDING ->
 			atomic {
@@ -594,7 +635,17 @@ again:
 			}
 		fi;
 next:
-		atomic { w = 0; seen = 0; time = 0 }
+		atomic { w = 0; seen = 0; time = 0; goto over }
+arrive:
+		atomic {
+			if
+			:: aux == seen -> aux = ARRIVED(seen)
+			:: else
+			fi;
+			goto again
+		}
+over:
+		skip
 	od
 }
 
@@ -682,6 +733,12 @@ read_on:
 #else
 			own = AUX(LIFE(a), MORE_MOVES(a), KNOWN_OF(fresh));
 #endif
+#ifndef NEXT_AT_ONCE
+			if
+			:: DEADLINE(w, own) < due -> own = own | AHEAD
+			:: else
+			fi;
+#endif
 #ifdef NO_TOUCH
 			goto touched
 #else
@@ -704,7 +761,7 @@ touched:
 #ifdef MOVES_ANEW
 			:: LIFE(aux) == LIFE(a) ->
 				a = aux;
-				own = AUX(LIFE(a), MORE_MOVES(a), KNOWN_OF(fresh));
+				own = AUX(LIFE(a), MORE_MOVES(a), KNOWN(own));
 #else
 			:: aux == a ->
 #endif
@@ -726,12 +783,12 @@ written:
 				must_live(handle);
 				check_event(handle);
 				asked[handle] = fresh;
-					event_data = 0;
+				event_data = 0;
 				due = 0;
 				rough = false;
 				fresh = 0;
+				own = (own & AHEAD -> own : 0);
 				a = 0;
-				own = 0;
 				break
 #ifdef PARKED_GIVES_UP
 			:: word != w -> goto done
@@ -754,7 +811,13 @@ written:
 		:: push -> submit()
 		:: else
 		fi;
-		goto done;
+		atomic {
+			if
+			:: own != 0 && aux == own -> aux = ARRIVED(own)
+			:: else
+			fi;
+			goto done
+		}
 unsaid:
 		/* That deadline does not come to be: what was there is put back. */
 		atomic {

@@ -546,6 +546,7 @@ END_TEST
 
 /* ---- the nanoseconds of a deadline, which are kept beside the word ---- */
 
+
 /* The deadline moves within its 64 ns: the owner, who has read the old nanoseconds, must notice. */
 START_TEST(law_4_rearm_to_the_same_unit_wins_over_a_stopped_owner)
 {
@@ -577,17 +578,88 @@ START_TEST(law_4_rearm_to_the_same_unit_wins_beside_another_rearm)
 	owner.deed.at_ns = 100;
 	puppet_start(&owner, TEST_POINT_OWNER_BEFORE_CAS);
 	other.deed.timer = timer;
-	other.deed.at_ns = 640;
+	/* To where the old nanoseconds would be taken for the new deadline's. */
+	other.deed.at_ns = 128 + ALIKE_NS;
 	puppet_start(&other, TEST_POINT_REARM_BEFORE_CAS);
 	expect_eq(timerhub_rearm(rig.hub, timer, 128, TIMERHUB_ABSOLUTE), 0);
 	puppet_finish(&owner);
 	expect_nothing(&rig);
 	puppet_finish(&other);
 	expect_eq(other.deed.result, 0);
-	advance(&rig, 639);
+	advance(&rig, 127 + ALIKE_NS);
 	expect_nothing(&rig);
-	advance(&rig, 640);
-	expect_eq(expect_event(&rig, 'X').expires_ns, 640);
+	advance(&rig, 128 + ALIKE_NS);
+	expect_eq(expect_event(&rig, 'X').expires_ns, 128 + ALIKE_NS);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Nanoseconds that were left, for they said nothing of the deadline, must not come to say it. */
+START_TEST(law_1_nanoseconds_left_by_a_rearm_are_not_taken_for_a_later_one)
+{
+	struct rig rig = rig_manual(1);
+	timerhub_timer timer = arm_at(&rig, 100, 'X');
+
+	expect_eq(timerhub_rearm(rig.hub, timer, 640, TIMERHUB_ABSOLUTE), 0);
+	expect_eq(timerhub_rearm(rig.hub, timer, 128 + ALIKE_NS, TIMERHUB_ABSOLUTE), 0);
+	advance(&rig, 127 + ALIKE_NS);
+	expect_nothing(&rig);
+	advance(&rig, 128 + ALIKE_NS);
+	expect_eq(expect_event(&rig, 'X').expires_ns, 128 + ALIKE_NS);
+	rig_close(&rig);
+}
+END_TEST
+
+/*
+ * The next period looks like this one, but for its nanoseconds: those are not told of this one, to
+ * a consumer who has held the handle since before a re-arm, while a delivery has written them.
+ */
+START_TEST(law_1_next_period_alike_does_not_make_this_one_early)
+{
+	struct rig rig = rig_manual(1);
+	struct puppet drainer = puppet_of(&rig, DRAIN);
+	timerhub_timer timer = arm_periodic(&rig, 64, ALIKE_NS - 3, 'P');
+	struct timerhub_event event;
+
+	drainer.deed.max = 1;
+	advance(&rig, 64);
+	expect_eq(timerhub_rearm(rig.hub, timer, 6400, TIMERHUB_ABSOLUTE), 0);
+	advance(&rig, 6400);
+	puppet_start(&drainer, TEST_POINT_CONSUME_BEFORE_REARM);
+	event = expect_event(&rig, 'P');
+	expect_eq(event.expires_ns, 6400);
+	expect_eq(event.count, 1);
+	puppet_finish(&drainer);
+	expect_eq(drainer.deed.result, 0);
+	advance(&rig, 6396 + ALIKE_NS);
+	expect_nothing(&rig);
+	advance(&rig, 6397 + ALIKE_NS);
+	expect_eq(expect_event(&rig, 'P').expires_ns, 6397 + ALIKE_NS);
+	rig_close(&rig);
+}
+END_TEST
+
+/* And they are told of the next one, should the thread that wrote them be stopped for ever. */
+START_TEST(law_7_period_alike_keeps_its_phase_under_a_stopped_delivery)
+{
+	struct rig rig = rig_manual(1);
+	struct puppet drainer = puppet_of(&rig, DRAIN);
+	uint64_t next_ns = 64;
+
+	(void)arm_periodic(&rig, next_ns, ALIKE_NS - 3, 'P');
+	advance(&rig, next_ns);
+	puppet_start(&drainer, TEST_POINT_CONSUME_AHEAD);
+	for (unsigned i = 0; i < 70; i++) {
+		next_ns += ALIKE_NS - 3;
+		advance(&rig, next_ns - 1);
+		expect_nothing(&rig);
+		advance(&rig, next_ns);
+		expect_eq(expect_event(&rig, 'P').expires_ns, next_ns);
+	}
+	puppet_finish(&drainer);
+	expect_events(&drainer, 1, "P");
+	advance(&rig, next_ns + ALIKE_NS - 3);
+	expect_eq(expect_event(&rig, 'P').expires_ns, next_ns + ALIKE_NS - 3);
 	rig_close(&rig);
 }
 END_TEST
@@ -841,6 +913,9 @@ int main(int argc, char **argv)
 	tests_add(law_1_periodic_rearmed_under_a_stopped_delivery_is_not_early, 20);
 	tests_add(law_4_rearm_to_the_same_unit_wins_over_a_stopped_owner, 20);
 	tests_add(law_4_rearm_to_the_same_unit_wins_beside_another_rearm, 20);
+	tests_add(law_1_nanoseconds_left_by_a_rearm_are_not_taken_for_a_later_one, 20);
+	tests_add(law_1_next_period_alike_does_not_make_this_one_early, 20);
+	tests_add(law_7_period_alike_keeps_its_phase_under_a_stopped_delivery, 20);
 	tests_add(periodic_delivered_under_a_stopped_rearm_counts_right, 20);
 	tests_add(periods_keep_their_phase_when_looked_at_under_a_stopped_delivery, 20);
 	tests_add(law_1_periodic_rearmed_to_its_next_period_is_not_early, 20);

@@ -179,22 +179,24 @@ static uint64_t some_deadline_ns(struct dice *dice)
 
 START_TEST(armed_deadlines_are_exact_to_the_nanosecond)
 {
+	static const uint64_t some_flags[] = { 0, AUX_PERIODIC, AUX_SLACK, AUX_FLAGS };
 	struct dice dice = dice_new(2);
 
 	for (unsigned i = 0; i < 300000; i++) {
 		uint64_t deadline_ns = some_deadline_ns(&dice);
 		uint64_t generation = dice_roll(&dice) & TIMER_GENERATION_MASK;
-		uint64_t flags = dice_below(&dice, 4);
+		uint64_t flags = some_flags[dice_below(&dice, 4)];
 		uint64_t aux = aux_make(generation, deadline_ns, flags);
 		uint64_t word = word_armed(0, units_from_ns(deadline_ns));
 
 		expect_eq(timer_deadline_ns(word, aux), deadline_ns);
 		expect_eq(aux_generation(aux), generation);
-		expect_eq(aux_periodic(aux), (flags & 1) == 1);
-		expect_eq(aux_has_slack(aux), (flags & 2) == 2);
+		expect_eq(aux & AUX_FLAGS, flags);
+		expect_eq(aux_periodic(aux), (flags & AUX_PERIODIC) != 0);
+		expect_eq(aux_has_slack(aux), (flags & AUX_SLACK) != 0);
 	}
-	for (uint64_t flags = 0; flags < 4; flags++) {
-		uint64_t aux = aux_make(TIMER_GENERATION_MASK, UINT64_MAX, flags);
+	for (unsigned i = 0; i < COUNT_OF(some_flags); i++) {
+		uint64_t aux = aux_make(TIMER_GENERATION_MASK, UINT64_MAX, some_flags[i]);
 
 		expect_eq(timer_deadline_ns(word_armed(0, TIMER_UNITS_NEVER), aux), UINT64_MAX);
 		expect_eq(aux_generation(aux), TIMER_GENERATION_MASK);
@@ -204,11 +206,12 @@ END_TEST
 
 /*
  * Armed for one deadline, re-armed for another: first the residue is forgotten, then the word
- * changes. In between the first deadline reads as rounded up.
+ * changes. In between the first deadline reads as rounded up. If the residue does not speak of the
+ * other deadline it may as well stay.
  */
 static void check_rearmed_deadline(uint64_t armed_ns, uint64_t rearmed_ns)
 {
-	uint64_t aux = aux_make(7, armed_ns, AUX_SLACK);
+	uint64_t aux = aux_make(7, armed_ns, AUX_SLACK), left = aux;
 	uint64_t word = word_armed(0, units_from_ns(armed_ns));
 	uint64_t got_ns;
 
@@ -223,6 +226,8 @@ static void check_rearmed_deadline(uint64_t armed_ns, uint64_t rearmed_ns)
 	expect_lt(got_ns - rearmed_ns, TIMER_UNIT_NS);
 	/* A caller who decides by the word alone decides the same. */
 	expect_eq(got_ns, word_deadline_ns(word));
+	if (!aux_speaks_of(left, word))
+		expect_eq(timer_deadline_ns(word, left), got_ns);
 }
 
 START_TEST(rearmed_deadlines_are_never_early_and_less_than_a_unit_late)
@@ -234,7 +239,7 @@ START_TEST(rearmed_deadlines_are_never_early_and_less_than_a_unit_late)
 
 		check_rearmed_deadline(armed_ns, some_deadline_ns(&dice));
 		/* In the same unit, beside it, or where the units' low bits are the same. */
-		check_rearmed_deadline(armed_ns, (armed_ns + (dice_below(&dice, 9) << 24) +
+		check_rearmed_deadline(armed_ns, (armed_ns + (dice_below(&dice, 9) << 19) +
 		                                  dice_below(&dice, 200)) %
 		                                         (TIMER_DEADLINE_MAX_NS + 1));
 	}
@@ -283,8 +288,8 @@ START_TEST(residue_of_another_deadline_is_not_applied)
 		uint64_t other_ns = some_deadline_ns(&dice);
 		uint64_t word = word_armed(0, units_from_ns(this_ns));
 
-		if ((units_from_ns(this_ns) ^ units_from_ns(other_ns)) << 50 == 0)
-			continue; /* the low 14 bits agree */
+		if ((units_from_ns(this_ns) ^ units_from_ns(other_ns)) << 51 == 0)
+			continue; /* the low 13 bits agree */
 		expect_eq(timer_deadline_ns(word, aux_make(1, other_ns, 0)),
 		          word_deadline_ns(word));
 	}
