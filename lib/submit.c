@@ -387,30 +387,38 @@ static __attribute__((noinline)) int hub_rearmed_other(struct timerhub *hub, tim
 
 /*
  * The case that counts, an armed timer to a later point in time, without a call and hence without a
- * store to the stack: the locked instruction waits for every store before it. And in few
- * instructions: the processor looks ahead by a number of them, and the fewer there are, the more
- * callers' cache misses it waits for at once. Everything else is hub_rearm()'s.
+ * store to the stack: the locked instruction waits for every store before it. And with few results:
+ * the processor has so many registers for those under way, and the fewer a re-arm takes, the more
+ * callers' cache misses it waits for at once. So refusals are branches, and what is known of the
+ * old deadline's nanoseconds may stay if it would not be taken for that of the new one. Everything
+ * else is hub_rearm()'s.
  */
 int timerhub_rearm(struct timerhub *hub, timerhub_timer timer, uint64_t expires_ns, uint32_t flags)
 {
+	uint32_t slot = handle_slot(timer);
+	uint64_t bare = aux_make(handle_generation(timer), 0, 0);
 	const struct hub_living *living;
 	struct timer_hot *hot;
-	uint64_t word, rearmed, bare;
+	uint64_t word, aux, rearmed;
 
-	if (!hub || flags != TIMERHUB_ABSOLUTE || expires_ns > TIMER_DEADLINE_MAX_NS)
+	if (!hub || flags != TIMERHUB_ABSOLUTE)
 		return hub_rearm(hub, timer, expires_ns, flags);
+	if (__builtin_expect(expires_ns > TIMER_DEADLINE_MAX_NS, 0))
+		return hub_rearm(hub, timer, expires_ns, TIMERHUB_ABSOLUTE);
 	living = hub->living;
-	if (handle_slot(timer) >= living->capacity) /* none in a forked child */
+	if (slot >= living->capacity) /* none in a forked child */
 		return hub_rearm(hub, timer, expires_ns, TIMERHUB_ABSOLUTE);
-	hot = &living->hot[handle_slot(timer)];
+	hot = &living->hot[slot];
 	word = u64_load_acquire(&hot->word); /* [armed] */
+	aux = u64_load_relaxed(&hot->aux);
 	rearmed = word_moved(word, units_from_ns(expires_ns));
-	/* The aux word must be bare: the handle's generation, no flags, no residue to forget. */
-	bare = aux_make(handle_generation(timer), 0, 0);
-	if (u64_load_relaxed(&hot->aux) != bare || word_phase(word) != TIMER_ARMED ||
-	    rearmed <= word || !u64_cas_seq_cst(&hot->word, &word, rearmed))
+	/* The handle's generation, no flags, and no residue that must be forgotten before. */
+	if (aux != bare && (aux_rounded(aux) != bare || aux_speaks_of(aux, rearmed)))
 		return hub_rearm(hub, timer, expires_ns, TIMERHUB_ABSOLUTE);
-	if (u64_load_relaxed(&hot->aux) != bare)
+	if (word_phase(word) != TIMER_ARMED || rearmed <= word ||
+	    !u64_cas_seq_cst(&hot->word, &word, rearmed))
+		return hub_rearm(hub, timer, expires_ns, TIMERHUB_ABSOLUTE);
+	if (u64_load_relaxed(&hot->aux) != aux)
 		return hub_rearmed_other(hub, timer, word, rearmed);
 	return 0;
 }

@@ -148,13 +148,19 @@ START_TEST(one_shot_in_whole_units_has_a_bare_aux_word)
 	struct rig rig = rig_open(false);
 	timerhub_timer timer = rig_arm(&rig, 64 * TIMER_UNIT_NS);
 	const struct timer_hot *hot = &rig.hub->arena.hot[handle_slot(timer)];
+	uint64_t aux, alike_ns;
 
 	expect_eq(u64_load_relaxed(&hot->aux), aux_make(handle_generation(timer), 0, 0));
-	/* One with nanoseconds gets bare by its first re-arm. */
+	/* One with nanoseconds keeps them when it moves later, until they would say something. */
 	timer = rig_arm(&rig, 64 * TIMER_UNIT_NS + 1);
 	hot = &rig.hub->arena.hot[handle_slot(timer)];
-	expect(u64_load_relaxed(&hot->aux) != aux_make(handle_generation(timer), 0, 0));
-	expect_eq(timerhub_rearm(rig.hub, timer, SEC, TIMERHUB_ABSOLUTE), 0);
+	aux = u64_load_relaxed(&hot->aux);
+	expect(aux != aux_make(handle_generation(timer), 0, 0));
+	expect_eq(timerhub_rearm(rig.hub, timer, 66 * TIMER_UNIT_NS, TIMERHUB_ABSOLUTE), 0);
+	expect_eq(u64_load_relaxed(&hot->aux), aux);
+	alike_ns = (AUX_LOW_MASK >> 1) + 66 * TIMER_UNIT_NS;
+	expect(aux_speaks_of(aux, word_armed(0, units_from_ns(alike_ns))));
+	expect_eq(timerhub_rearm(rig.hub, timer, alike_ns, TIMERHUB_ABSOLUTE), 0);
 	expect_eq(u64_load_relaxed(&hot->aux), aux_make(handle_generation(timer), 0, 0));
 	timerhub_close(rig.hub);
 }
