@@ -546,7 +546,6 @@ END_TEST
 
 /* ---- the nanoseconds of a deadline, which are kept beside the word ---- */
 
-
 /* The deadline moves within its 64 ns: the owner, who has read the old nanoseconds, must notice. */
 START_TEST(law_4_rearm_to_the_same_unit_wins_over_a_stopped_owner)
 {
