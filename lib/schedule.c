@@ -8,6 +8,8 @@
  */
 #include "schedule.h"
 
+#include "cpu.h"
+
 int schedule_open(struct schedule *schedule, struct timer_filing *filings, uint32_t slots)
 {
 	size_t levels_bytes = WHEEL_LEVELS * sizeof(struct wheel_level);
@@ -90,11 +92,24 @@ void schedule_insert(struct schedule *schedule, uint32_t slot, uint64_t at_ns)
 		heap_insert(&schedule->heap, due);
 }
 
+/*
+ * Fetch what filing a chunk's slots will touch, and the chunk after it: both were last touched when
+ * they were filed here, and there is time until the chunk before this one is done.
+ */
+CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t number)
+{
+	const struct wheel_chunk *chunk = &schedule->wheel.chunks[number];
+	const char *next = (const char *)&schedule->wheel.chunks[chunk->next];
+
+	for (unsigned i = 0; i < chunk->count; i++)
+		__builtin_prefetch(&schedule->filings[chunk->entries[i].slot], 1);
+	for (unsigned i = 0; i < sizeof(*chunk) && chunk->next != CHUNK_NONE; i += CACHE_LINE_BYTES)
+		__builtin_prefetch(next + i);
+}
+
 /* File a chunk's slots again: what is in the base's finest bucket goes into the run. */
 static void schedule_file_chunk(struct schedule *schedule, const struct wheel_chunk *chunk)
 {
-	for (unsigned i = 0; i < chunk->count; i++)
-		__builtin_prefetch(&schedule->filings[chunk->entries[i].slot], 1);
 	for (unsigned i = 0; i < chunk->count; i++) {
 		if (wheel_covers(&schedule->wheel, chunk->entries[i].at_ns))
 			wheel_insert(&schedule->wheel, chunk->entries[i]);
@@ -111,11 +126,14 @@ static void schedule_enter(struct schedule *schedule, uint64_t base_ns)
 
 	if (chunk == CHUNK_NONE)
 		return;
+	schedule_fetch_chunk(schedule, chunk);
 	while (chunk != CHUNK_NONE) {
+		uint32_t next = schedule->wheel.chunks[chunk].next;
+
+		if (next != CHUNK_NONE)
+			schedule_fetch_chunk(schedule, next);
 		schedule_file_chunk(schedule, &schedule->wheel.chunks[chunk]);
 		chunk = wheel_leave_chunk(&schedule->wheel, chunk);
-		if (chunk != CHUNK_NONE)
-			__builtin_prefetch(&schedule->wheel.chunks[chunk]);
 	}
 	run_sort(&schedule->run);
 }
