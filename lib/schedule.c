@@ -8,8 +8,6 @@
  */
 #include "schedule.h"
 
-#include "cpu.h"
-
 int schedule_open(struct schedule *schedule, struct timer_filing *filings, uint32_t slots)
 {
 	size_t levels_bytes = WHEEL_LEVELS * sizeof(struct wheel_level);
@@ -99,12 +97,11 @@ void schedule_insert(struct schedule *schedule, uint32_t slot, uint64_t at_ns)
 CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t number)
 {
 	const struct wheel_chunk *chunk = &schedule->wheel.chunks[number];
-	const char *next = (const char *)&schedule->wheel.chunks[chunk->next];
 
 	for (unsigned i = 0; i < chunk->count; i++)
 		__builtin_prefetch(&schedule->filings[chunk->entries[i].slot], 1);
-	for (unsigned i = 0; i < sizeof(*chunk) && chunk->next != CHUNK_NONE; i += CACHE_LINE_BYTES)
-		__builtin_prefetch(next + i);
+	if (chunk->next != CHUNK_NONE)
+		wheel_fetch_chunk(&schedule->wheel, chunk->next);
 }
 
 /* File a chunk's slots again: what is in the base's finest bucket goes into the run. */

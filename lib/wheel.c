@@ -251,5 +251,7 @@ uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
 	chunk = bucket->first;
 	bucket->first = CHUNK_NONE;
 	level_unmark(level, digit);
+	if (level->summary != 0) /* for the next time */
+		wheel_fetch_chunk(wheel, level->buckets[level_first(level)].first);
 	return chunk;
 }

@@ -85,6 +85,15 @@ CPU_FETCHES void wheel_fetch(const struct wheel *wheel, uint32_t slot)
 	__builtin_prefetch(&chunk->entries[where & ((1u << WHEEL_ENTRY_BITS) - 1)], 1);
 }
 
+/* Have a chunk fetched, to be read soon. */
+CPU_FETCHES void wheel_fetch_chunk(const struct wheel *wheel, uint32_t chunk)
+{
+	const char *lines = (const char *)&wheel->chunks[chunk];
+
+	for (unsigned i = 0; i < sizeof(*wheel->chunks); i += CACHE_LINE_BYTES)
+		__builtin_prefetch(lines + i);
+}
+
 /* The slot must be in the wheel. O(1). */
 void wheel_remove(struct wheel *wheel, uint32_t slot);
 uint64_t wheel_at_ns(const struct wheel *wheel, uint32_t slot);
