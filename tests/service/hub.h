@@ -90,6 +90,7 @@ bool fd_readable(int fd);
 bool fd_readable_within(int fd, uint64_t timeout_ns);
 
 unsigned process_fd_count(void);
+/* Without those that are leaving: a joined thread lingers for a moment. */
 unsigned process_thread_count(void);
 /*
  * The same before any hub is open: a sanitizer's own thread included, which comes with the first.
@@ -99,7 +100,7 @@ unsigned process_mapping_count(void);
 uint64_t process_rss_bytes(void);
 /* Fails where the process has grown since it had that many bytes resident. */
 void process_rss_is_still(uint64_t before_bytes);
-/* Waits until the process has `count` threads: a joined thread lingers for a moment. */
+/* Waits until the process has `count` threads. */
 void process_settles_at_threads(unsigned count);
 
 /* The thread with this name, or 0. */
@@ -151,7 +152,10 @@ unsigned drain_all(struct timerhub_queue *queue);
 void expect_empty(struct timerhub_queue *queue);
 
 struct timerhub_stats stats_of(struct timerhub *hub);
-/* Waits until the owner has stayed asleep for a while, and returns the counters then. */
+/*
+ * Waits until the owner has done all that it was told, and has stayed asleep for a while; returns
+ * the counters then. Every owner of the process must come to rest, but for those with names.
+ */
 struct timerhub_stats stats_settled(struct timerhub *hub);
 
 #endif
