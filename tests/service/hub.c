@@ -180,6 +180,14 @@ void clock_sleep_ns(uint64_t ns)
 		;
 }
 
+void until_in_time(bool (*attempt)(uint64_t margin_ns), uint64_t margin_ns)
+{
+	while (!attempt(margin_ns)) {
+		margin_ns *= 2;
+		expect_cmp(margin_ns, <, ARRIVES);
+	}
+}
+
 bool fd_readable(int fd)
 {
 	return fd_readable_within(fd, 0);

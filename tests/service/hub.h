@@ -85,6 +85,11 @@ uint64_t dice_magnitude(struct dice *dice, unsigned bits);
 /* CLOCK_MONOTONIC. */
 uint64_t clock_now_ns(void);
 void clock_sleep_ns(uint64_t ns);
+/*
+ * For what must be prepared before a deadline comes: calls `attempt` with a longer and longer
+ * margin, at first this one, until it says that it was in time. A machine may stand still.
+ */
+void until_in_time(bool (*attempt)(uint64_t margin_ns), uint64_t margin_ns);
 
 bool fd_readable(int fd);
 bool fd_readable_within(int fd, uint64_t timeout_ns);
