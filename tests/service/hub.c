@@ -370,7 +370,7 @@ uint64_t thread_status(pid_t tid, const char *key, int base)
  * Not only about to, nor woken already and waiting for a processor: of one that is not off its
  * processor the kernel says "running" in place of the system call.
  */
-static bool thread_is_blocked(pid_t tid)
+bool thread_is_blocked(pid_t tid)
 {
 	char path[64];
 	char line[256];

@@ -113,7 +113,9 @@ pid_t thread_find(const char *name);
 /* The value of a line such as "SigBlk:" in the thread's status file. */
 uint64_t thread_status(pid_t tid, const char *key, int base);
 
-/* Waits until the thread sleeps in the kernel. */
+/* Does the thread sleep in the kernel? */
+bool thread_is_blocked(pid_t tid);
+/* Waits until it does. */
 void thread_blocks(pid_t tid);
 
 void thread_start(pthread_t *ret_thread, void *(*run)(void *), void *arg);
