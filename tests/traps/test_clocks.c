@@ -305,7 +305,7 @@ START_TEST(back_ends_a_spin)
 	(void)arm_at(&rig, now_of(&rig) + 8 * SEC, 'X');
 	sleep_ns(50 * MS);
 	clock_jump(-(int64_t)HOUR);
-	/* Set again between the count and the sleep, it would be noticed before the sleep begins. */
+	/* Set again before the sleep it would be noticed without one, and no wake-up be counted. */
 	wait_jumps(&rig, 1);
 	owner_settles(rig.hub);
 	wakeups = stats_of(rig.hub).owner_wakeups;
