@@ -326,7 +326,7 @@ static bool watch_a_stream(uint64_t margin_ns)
 	}
 	wakeups = stats_of(rig.hub).owner_wakeups - wakeups;
 	if (in_time)
-		expect_cmp(wakeups, <, STREAM / 10);
+		expect_cmp(wakeups, <, STREAM / 16);
 	rig_close(&rig);
 	return in_time;
 }
