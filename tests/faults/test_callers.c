@@ -49,7 +49,7 @@ static void *fill_and_read(void *arg)
 
 START_TEST(a_strangers_eventfd_writes_harm_no_waiter)
 {
-	struct rig rig = rig_open(512);
+	struct rig rig = rig_open(1024); /* for the whole of life, if nobody takes any meanwhile */
 	pthread_t stranger;
 
 	thread_start(&stranger, fill_and_read, rig.queue);
