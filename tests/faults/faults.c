@@ -74,6 +74,8 @@ static void watch_owner(struct timerhub *hub, pid_t owner, bool may_nap)
 
 void owner_rests(struct timerhub *hub)
 {
+	/* What was cancelled last it may have filed: for that it would wake once. Now it looks. */
+	timerhub_queue_close(queue_open(hub));
 	(void)stats_settled(hub);
 	watch_owner(hub, thread_find("timerhub"), false);
 }

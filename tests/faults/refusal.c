@@ -15,13 +15,14 @@
 
 #define RANGES_MAX 64
 
-/* Written while no counted call is under way, or by the watcher. */
-static struct {
-	atomic_int call;
-	atomic_int error;
-	atomic_uint to_let_pass;
-	atomic_uint to_refuse;
-	atomic_uint refused;
+static pthread_mutex_t plan_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct plan {
+	int call;
+	int error;
+	unsigned to_let_pass;
+	unsigned to_refuse;
+	unsigned refused;
+	unsigned number; /* of this plan: the next has another */
 } plan = { .call = -1 };
 
 static atomic_int notify_fd = -1;
@@ -58,7 +59,7 @@ static int note_ranges(struct dl_phdr_info *info, size_t size, void *unused)
 
 static bool counts(const struct seccomp_data *data)
 {
-	if (data->nr != atomic_load(&plan.call))
+	if (data->nr != plan.call)
 		return false;
 	for (unsigned i = 0; i < ranges_count; i++)
 		if (data->instruction_pointer >= ranges[i].begin &&
@@ -67,22 +68,57 @@ static bool counts(const struct seccomp_data *data)
 	return false;
 }
 
-/* The errno to answer with, or 0 to let it pass. */
+/* The errno to answer with, or 0 to let it pass. Under the lock. */
 static int judge(const struct seccomp_data *data)
 {
 	if (!counts(data))
 		return 0;
-	if (atomic_load(&plan.to_let_pass) > 0) {
-		atomic_fetch_sub(&plan.to_let_pass, 1);
+	if (plan.to_let_pass > 0) {
+		plan.to_let_pass--;
 		return 0;
 	}
-	if (atomic_load(&plan.to_refuse) == 0)
+	if (plan.to_refuse == 0)
 		return 0;
-	if (atomic_load(&plan.to_refuse) != REFUSE_ALWAYS)
-		atomic_fetch_sub(&plan.to_refuse, 1);
-	atomic_fetch_add(&plan.refused, 1);
-	faults_count(1);
-	return atomic_load(&plan.error);
+	if (plan.to_refuse != REFUSE_ALWAYS)
+		plan.to_refuse--;
+	plan.refused++;
+	return plan.error;
+}
+
+/*
+ * False if nobody waited for the answer: who is interrupted, as by the kernel's tidying up after an
+ * io_uring of his, makes the call anew, and what was decided of it has not come to be.
+ */
+static bool answer(const struct seccomp_notif *request, struct seccomp_notif_resp *response,
+                   int error)
+{
+	memset(response, 0, sizeof(*response));
+	response->id = request->id;
+	response->error = -error;
+	if (error == 0)
+		response->flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+	return seccomp_notify_respond(atomic_load(&notify_fd), response) == 0;
+}
+
+/* Decided before the answer, so that whoever was answered finds it counted. */
+static void judge_and_answer(const struct seccomp_notif *request,
+                             struct seccomp_notif_resp *response)
+{
+	struct plan before;
+	int error;
+
+	pthread_mutex_lock(&plan_lock);
+	before = plan;
+	error = judge(&request->data);
+	pthread_mutex_unlock(&plan_lock);
+	if (answer(request, response, error)) {
+		faults_count(error != 0);
+		return;
+	}
+	pthread_mutex_lock(&plan_lock);
+	if (plan.number == before.number)
+		plan = before;
+	pthread_mutex_unlock(&plan_lock);
 }
 
 static void *watch(void *arg)
@@ -100,13 +136,11 @@ static void *watch(void *arg)
 		/* A caller that was interrupted, or has ended, is not there any more. */
 		if (seccomp_notify_receive(atomic_load(&notify_fd), request) != 0)
 			continue;
-		ended = atomic_load(&over); /* and not before the call that is made after that */
-		memset(response, 0, sizeof(*response));
-		response->id = request->id;
-		response->error = ended ? -ECANCELED : -judge(&request->data);
-		if (response->error == 0)
-			response->flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
-		(void)seccomp_notify_respond(atomic_load(&notify_fd), response);
+		/* Ended not before the call that is made after that was answered. */
+		if (atomic_load(&over))
+			ended = answer(request, response, ECANCELED);
+		else
+			judge_and_answer(request, response);
 	}
 	seccomp_notify_free(request, response);
 	return NULL;
@@ -146,23 +180,35 @@ void refusals_close(void)
 
 void refuse(int call, int error, unsigned k, unsigned times)
 {
-	atomic_store(&plan.to_refuse, 0);
-	atomic_store(&plan.refused, 0);
-	atomic_store(&plan.error, error);
-	atomic_store(&plan.call, call);
-	atomic_store(&plan.to_let_pass, k - 1);
-	atomic_store(&plan.to_refuse, times);
+	pthread_mutex_lock(&plan_lock);
+	plan = (struct plan){ .call = call,
+		              .error = error,
+		              .to_let_pass = k - 1,
+		              .to_refuse = times,
+		              .number = plan.number + 1 };
+	pthread_mutex_unlock(&plan_lock);
 }
 
 unsigned refuse_no_more(void)
 {
-	atomic_store(&plan.to_refuse, 0);
-	return refused();
+	unsigned count;
+
+	pthread_mutex_lock(&plan_lock);
+	plan.to_refuse = 0;
+	plan.number++;
+	count = plan.refused;
+	pthread_mutex_unlock(&plan_lock);
+	return count;
 }
 
 unsigned refused(void)
 {
-	return atomic_load(&plan.refused);
+	unsigned count;
+
+	pthread_mutex_lock(&plan_lock);
+	count = plan.refused;
+	pthread_mutex_unlock(&plan_lock);
+	return count;
 }
 
 void deny_everywhere(int call, int error)

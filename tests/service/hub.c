@@ -31,7 +31,8 @@
 #define SLOWDOWN 1
 #endif
 
-#define EXIT_SKIPPED 77 /* what meson takes for "skipped" */
+#define EXIT_SKIPPED 77     /* what meson takes for "skipped" */
+#define KERNEL_PF_EXITING 4 /* among a thread's flags in /proc */
 
 /* A fork with threads alive, and threads in the child, are what some of these tests are about. */
 const char *__tsan_default_options(void);
@@ -179,6 +180,14 @@ void clock_sleep_ns(uint64_t ns)
 		;
 }
 
+void until_in_time(bool (*attempt)(uint64_t margin_ns), uint64_t margin_ns)
+{
+	while (!attempt(margin_ns)) {
+		margin_ns *= 2;
+		expect_cmp(margin_ns, <, ARRIVES);
+	}
+}
+
 bool fd_readable(int fd)
 {
 	return fd_readable_within(fd, 0);
@@ -214,9 +223,54 @@ unsigned process_fd_count(void)
 	return dir_count("/proc/self/fd") - 1; /* the one that is counting */
 }
 
+static bool file_first_line(const char *path, char *line, int size)
+{
+	FILE *file = fopen(path, "re");
+	bool found = file && fgets(line, size, file);
+
+	if (file)
+		fclose(file);
+	line[found ? strcspn(line, "\n") : 0] = '\0';
+	return found;
+}
+
+/* The field in this place of the thread's stat file, after its name: 0 is its state. */
+static bool thread_stat(pid_t tid, unsigned place, char *field, size_t size)
+{
+	char path[64];
+	char line[512];
+	const char *at;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
+	if (!file_first_line(path, line, sizeof(line)))
+		return false;
+	at = strrchr(line, ')');
+	for (unsigned i = 0; at && i <= place; i++)
+		at = strchr(at + 1, ' ');
+	if (at)
+		snprintf(field, size, "%.*s", (int)strcspn(at + 1, " "), at + 1);
+	return at;
+}
+
+/* Joined, or about to be: the kernel has yet to tidy up after it. */
+static bool thread_is_leaving(pid_t tid)
+{
+	char flags[32];
+
+	return !thread_stat(tid, 6, flags, sizeof(flags)) ||
+	       strtoul(flags, NULL, 10) & KERNEL_PF_EXITING;
+}
+
 unsigned process_thread_count(void)
 {
-	return dir_count("/proc/self/task");
+	DIR *dir = opendir("/proc/self/task");
+	unsigned count = 0;
+
+	expect(dir);
+	for (struct dirent *entry; (entry = readdir(dir));)
+		count += entry->d_name[0] != '.' && !thread_is_leaving(atoi(entry->d_name));
+	closedir(dir);
+	return count;
 }
 
 static void *do_nothing(void *arg)
@@ -226,15 +280,10 @@ static void *do_nothing(void *arg)
 
 unsigned process_threads_at_rest(void)
 {
-	unsigned count = process_thread_count();
 	pthread_t thread;
 
 	thread_start(&thread, do_nothing, NULL);
 	thread_join(thread);
-	if (!sanitized())
-		process_settles_at_threads(count);
-	else
-		clock_sleep_ns(100 * MS);
 	return process_thread_count();
 }
 
@@ -275,15 +324,13 @@ void process_settles_at_threads(unsigned count)
 	expect_eq(process_thread_count(), count);
 }
 
-static bool file_first_line(const char *path, char *line, int size)
+static bool thread_is_named(const char *tid, const char *name)
 {
-	FILE *file = fopen(path, "re");
-	bool found = file && fgets(line, size, file);
+	char path[300];
+	char comm[32];
 
-	if (file)
-		fclose(file);
-	line[found ? strcspn(line, "\n") : 0] = '\0';
-	return found;
+	snprintf(path, sizeof(path), "/proc/self/task/%s/comm", tid);
+	return file_first_line(path, comm, sizeof(comm)) && !strcmp(comm, name);
 }
 
 pid_t thread_find(const char *name)
@@ -292,14 +339,9 @@ pid_t thread_find(const char *name)
 	pid_t found = 0;
 
 	expect(dir);
-	for (struct dirent *entry; !found && (entry = readdir(dir));) {
-		char path[300];
-		char comm[32];
-
-		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", entry->d_name);
-		if (file_first_line(path, comm, sizeof(comm)) && !strcmp(comm, name))
+	for (struct dirent *entry; !found && (entry = readdir(dir));)
+		if (thread_is_named(entry->d_name, name))
 			found = (pid_t)atoi(entry->d_name);
-	}
 	closedir(dir);
 	return found;
 }
@@ -324,24 +366,26 @@ uint64_t thread_status(pid_t tid, const char *key, int base)
 	return value;
 }
 
-static char thread_state(pid_t tid)
+/*
+ * Not only about to, nor woken already and waiting for a processor: of one that is not off its
+ * processor the kernel says "running" in place of the system call.
+ */
+bool thread_is_blocked(pid_t tid)
 {
 	char path[64];
 	char line[256];
-	const char *after_name;
 
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
-	if (!file_first_line(path, line, sizeof(line)))
-		return '?';
-	after_name = strrchr(line, ')');
-	return after_name ? after_name[2] : '?';
+	if (!thread_stat(tid, 0, line, sizeof(line)) || line[0] != 'S')
+		return false;
+	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)tid);
+	return !file_first_line(path, line, sizeof(line)) || (line[0] >= '0' && line[0] <= '9');
 }
 
 void thread_blocks(pid_t tid)
 {
 	uint64_t until_ns = clock_now_ns() + ARRIVES;
 
-	while (thread_state(tid) != 'S') {
+	while (!thread_is_blocked(tid)) {
 		expect(clock_now_ns() < until_ns);
 		clock_sleep_ns(100 * US);
 	}
@@ -538,17 +582,34 @@ struct timerhub_stats stats_of(struct timerhub *hub)
 	return stats;
 }
 
+static bool owners_are_blocked(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	bool blocked = true;
+
+	expect(dir);
+	for (struct dirent *entry; blocked && (entry = readdir(dir));)
+		if (thread_is_named(entry->d_name, "timerhub"))
+			blocked = thread_is_blocked(atoi(entry->d_name));
+	closedir(dir);
+	return blocked;
+}
+
 struct timerhub_stats stats_settled(struct timerhub *hub)
 {
 	uint64_t until_ns = clock_now_ns() + ARRIVES;
 	struct timerhub_stats before;
-	struct timerhub_stats after = stats_of(hub);
+	struct timerhub_stats after;
+	bool blocked;
 
 	do {
 		expect(clock_now_ns() < until_ns);
-		before = after;
+		before = stats_of(hub);
+		/* That it has not woken proves nothing: it may wait for a processor. */
+		blocked = owners_are_blocked();
 		clock_sleep_ns(50 * MS);
+		blocked = owners_are_blocked() && blocked;
 		after = stats_of(hub);
-	} while (before.owner_wakeups != after.owner_wakeups);
+	} while (!blocked || before.owner_wakeups != after.owner_wakeups);
 	return after;
 }

@@ -85,11 +85,17 @@ uint64_t dice_magnitude(struct dice *dice, unsigned bits);
 /* CLOCK_MONOTONIC. */
 uint64_t clock_now_ns(void);
 void clock_sleep_ns(uint64_t ns);
+/*
+ * For what must be prepared before a deadline comes: calls `attempt` with a longer and longer
+ * margin, at first this one, until it says that it was in time. A machine may stand still.
+ */
+void until_in_time(bool (*attempt)(uint64_t margin_ns), uint64_t margin_ns);
 
 bool fd_readable(int fd);
 bool fd_readable_within(int fd, uint64_t timeout_ns);
 
 unsigned process_fd_count(void);
+/* Without those that are leaving: a joined thread lingers for a moment. */
 unsigned process_thread_count(void);
 /*
  * The same before any hub is open: a sanitizer's own thread included, which comes with the first.
@@ -99,7 +105,7 @@ unsigned process_mapping_count(void);
 uint64_t process_rss_bytes(void);
 /* Fails where the process has grown since it had that many bytes resident. */
 void process_rss_is_still(uint64_t before_bytes);
-/* Waits until the process has `count` threads: a joined thread lingers for a moment. */
+/* Waits until the process has `count` threads. */
 void process_settles_at_threads(unsigned count);
 
 /* The thread with this name, or 0. */
@@ -107,7 +113,9 @@ pid_t thread_find(const char *name);
 /* The value of a line such as "SigBlk:" in the thread's status file. */
 uint64_t thread_status(pid_t tid, const char *key, int base);
 
-/* Waits until the thread sleeps in the kernel. */
+/* Does the thread sleep in the kernel? */
+bool thread_is_blocked(pid_t tid);
+/* Waits until it does. */
 void thread_blocks(pid_t tid);
 
 void thread_start(pthread_t *ret_thread, void *(*run)(void *), void *arg);
@@ -151,7 +159,10 @@ unsigned drain_all(struct timerhub_queue *queue);
 void expect_empty(struct timerhub_queue *queue);
 
 struct timerhub_stats stats_of(struct timerhub *hub);
-/* Waits until the owner has stayed asleep for a while, and returns the counters then. */
+/*
+ * Waits until the owner has done all that it was told, and has stayed asleep for a while; returns
+ * the counters then. Every owner of the process must come to rest, but for those with names.
+ */
 struct timerhub_stats stats_settled(struct timerhub *hub);
 
 #endif

@@ -247,13 +247,14 @@ START_TEST(cancel_is_final_so_the_data_may_be_freed)
 	struct timerhub *hub = rig.hub;
 	struct dice dice = dice_new(0);
 	unsigned count = scaled(8000);
-	uint64_t until_ns = clock_now_ns() + ARRIVES;
+	uint64_t until_ns;
 	pthread_t consumers[2];
 
 	for (unsigned i = 0; i < COUNT_OF(consumers); i++)
 		thread_start(&consumers[i], consume_orders, &rig);
 	for (unsigned i = 0; i < count; i++)
 		race_one_order(&rig, &dice, i);
+	until_ns = clock_now_ns() + ARRIVES;
 	while (atomic_load(&orders_ended) < count) {
 		expect(clock_now_ns() < until_ns);
 		clock_sleep_ns(MS);

@@ -82,6 +82,18 @@ static void canceller_start(struct canceller *canceller)
 	expect(!atomic_load(&canceller->back));
 }
 
+/* Until the timer is no more: who blocked may have done so before he cancelled it. */
+static void wait_cancelled(const struct rig *rig, timerhub_timer timer)
+{
+	uint64_t until_ns = clock_now_ns() + ARRIVES;
+	uint64_t left_ns;
+
+	while (timerhub_remaining(rig->hub, timer, &left_ns) != -ENOENT) {
+		expect(clock_now_ns() < until_ns);
+		clock_sleep_ns(100 * US);
+	}
+}
+
 START_TEST(cancel_sync_is_a_cancel)
 {
 	struct rig rig = rig_manual(8);
@@ -125,6 +137,7 @@ START_TEST(cancel_sync_waits_for_the_callback)
 			                            .stays = { &stay },
 			                            .wanted = periodic && i == 0 ? 0 : -ENOENT };
 		canceller_start(&cancellers[i]);
+		wait_cancelled(&rig, timer);
 	}
 	clock_sleep_ns(20 * MS);
 	for (unsigned i = 0; i < COUNT_OF(cancellers); i++)

@@ -224,74 +224,116 @@ START_TEST(quiet_when_what_is_armed_is_not_the_earliest)
 }
 END_TEST
 
-START_TEST(quiet_one_wake_for_a_lone_timer)
+static bool watch_a_lone_timer(uint64_t margin_ns)
 {
 	struct rig rig = rig_open(8);
+	uint64_t deadline_ns = clock_now_ns() + margin_ns;
 	struct watch watch;
+	bool in_time;
 
-	arm_after(rig.queue, 300 * MS, 1);
+	arm_at(rig.queue, deadline_ns, 1);
 	watch = watch_start(&rig);
-	take_one(rig.queue);
-	stats_settled(rig.hub);
-	expect_eq(watch_wakeups(&watch), 1);
+	in_time = clock_now_ns() < deadline_ns;
+	if (in_time) {
+		take_one(rig.queue);
+		stats_settled(rig.hub);
+		expect_eq(watch_wakeups(&watch), 1);
+	}
 	rig_close(&rig);
+	return in_time;
+}
+
+START_TEST(quiet_one_wake_for_a_lone_timer)
+{
+	until_in_time(watch_a_lone_timer, 300 * MS);
 }
 END_TEST
 
-START_TEST(quiet_one_wake_for_many_timers_at_one_instant)
+static bool watch_many_timers_at_one_instant(uint64_t margin_ns)
 {
 	struct rig rig = rig_open(4000);
-	uint64_t deadline_ns = clock_now_ns() + 300 * MS;
+	uint64_t deadline_ns = clock_now_ns() + margin_ns;
 	struct watch watch;
+	bool in_time;
 
 	for (unsigned i = 0; i < 2000; i++)
 		arm_at(rig.queue, deadline_ns, i);
 	watch = watch_start(&rig);
-	for (unsigned taken = 0; taken < 2000; taken++)
-		take_one(rig.queue);
-	stats_settled(rig.hub);
-	expect_cmp(watch_wakeups(&watch), <=, 2);
+	in_time = clock_now_ns() < deadline_ns;
+	if (in_time) {
+		for (unsigned taken = 0; taken < 2000; taken++)
+			take_one(rig.queue);
+		stats_settled(rig.hub);
+		expect_cmp(watch_wakeups(&watch), <=, 2);
+	}
 	rig_close(&rig);
+	return in_time;
+}
+
+START_TEST(quiet_one_wake_for_many_timers_at_one_instant)
+{
+	until_in_time(watch_many_timers_at_one_instant, 300 * MS);
 }
 END_TEST
 
-START_TEST(quiet_cancelled_timers_do_not_wake_the_owner)
+static bool watch_cancelled_timers(uint64_t margin_ns)
 {
 	struct rig rig = rig_open(4000);
+	uint64_t first_ns = clock_now_ns() + margin_ns;
 	timerhub_timer timers[1000];
 	struct watch watch;
+	bool in_time;
 
 	for (unsigned i = 0; i < COUNT_OF(timers); i++)
-		timers[i] = arm_after(rig.queue, 300 * MS + i * 100 * US, i);
+		timers[i] = arm_at(rig.queue, first_ns + i * 100 * US, i);
 	watch = watch_start(&rig);
 	expect_eq(timerhub_cancel_many(rig.hub, timers, COUNT_OF(timers)), COUNT_OF(timers));
-	clock_sleep_ns(450 * MS);
-	expect_cmp(watch_wakeups(&watch), <=, 2);
+	in_time = clock_now_ns() < first_ns; /* else some had expired */
+	if (in_time) {
+		clock_sleep_ns(margin_ns + 150 * MS);
+		expect_cmp(watch_wakeups(&watch), <=, 2);
+	}
 	expect_empty(rig.queue);
 	rig_close(&rig);
+	return in_time;
+}
+
+START_TEST(quiet_cancelled_timers_do_not_wake_the_owner)
+{
+	until_in_time(watch_cancelled_timers, 300 * MS);
 }
 END_TEST
 
 /* Timers 5 us apart, and a consumer asleep on another CPU: not a wake for each. */
-START_TEST(quiet_in_a_stream)
+#define STREAM 40000
+
+static bool watch_a_stream(uint64_t margin_ns)
 {
-	struct rig rig = rig_open(40000);
-	uint64_t first_ns = timerhub_now(rig.hub) + 200 * MS;
+	struct rig rig = rig_open(STREAM);
+	uint64_t first_ns = timerhub_now(rig.hub) + margin_ns;
 	uint64_t wakeups = stats_of(rig.hub).owner_wakeups;
 	struct timerhub_event events[64];
-	unsigned delivered = 0;
+	bool in_time;
 
-	for (unsigned i = 0; i < 40000; i++)
+	for (unsigned i = 0; i < STREAM; i++)
 		arm_at(rig.queue, first_ns + i * 5 * US, i);
-	while (delivered < 40000) {
+	in_time = timerhub_now(rig.hub) < first_ns; /* else arming wakes the owner, and may */
+	for (unsigned delivered = 0; in_time && delivered < STREAM;) {
 		int count = timerhub_wait(rig.queue, events, COUNT_OF(events), ARRIVES);
 
 		expect_cmp(count, >, 0);
 		delivered += (unsigned)count;
 	}
 	wakeups = stats_of(rig.hub).owner_wakeups - wakeups;
-	expect_cmp(wakeups, <, 40000 / 10);
+	if (in_time)
+		expect_cmp(wakeups, <, STREAM / 16);
 	rig_close(&rig);
+	return in_time;
+}
+
+START_TEST(quiet_in_a_stream)
+{
+	until_in_time(watch_a_stream, 200 * MS);
 }
 END_TEST
 

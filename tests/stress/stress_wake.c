@@ -15,10 +15,20 @@ static atomic_bool over;
 
 enum way { BY_WAIT, BY_POLL, BY_EDGE, WAYS };
 
+static void await_edge(int edge_fd)
+{
+	struct epoll_event ready;
+	int count;
+
+	do
+		count = epoll_wait(edge_fd, &ready, 1, (int)(ARRIVES / MS));
+	while (count < 0 && errno == EINTR);
+	expect_eq(count, 1);
+}
+
 static void take_blocking(struct timerhub_queue *queue, enum way way, int edge_fd, uint64_t data)
 {
 	struct timerhub_event event;
-	struct epoll_event ready;
 	int count;
 
 	if (way == BY_WAIT) {
@@ -29,7 +39,7 @@ static void take_blocking(struct timerhub_queue *queue, enum way way, int edge_f
 		if (way == BY_POLL)
 			expect(fd_readable_within(timerhub_queue_fd(queue), ARRIVES));
 		else
-			expect_eq(epoll_wait(edge_fd, &ready, 1, (int)(ARRIVES / MS)), 1);
+			await_edge(edge_fd);
 		count = timerhub_drain(queue, &event, 1);
 	} while (count == 0);
 	expect_eq(count, 1);

@@ -381,15 +381,15 @@ END_TEST
 int main(int argc, char **argv)
 {
 	puppets_begin("traps of callers", argc, argv);
-	tests_add(trap_1_stopped_caller_hides_nobody, 30);
-	tests_add(trap_1_stopped_caller_hides_no_cancel_and_no_rearm, 30);
-	tests_add(trap_2_stopped_claimant_acts_on_the_latest_deadline, 30);
-	tests_add(trap_3_slot_of_a_stopped_caller_is_not_recycled_too_early, 30);
-	tests_add(trap_3_timer_cancelled_under_a_stopped_claimant, 30);
-	tests_add(trap_3_timer_delivered_under_a_stopped_claimant, 30);
-	tests_add(trap_3_push_is_confirmed_for_the_own_claim_only, 30);
-	tests_add(trap_4_late_record_of_a_wake_silences_nobody, 30);
-	tests_add(callers_stopped_everywhere_delay_nobody, 30);
-	tests_add(law_7_inbox_has_room_whatever_moves_under_a_push, 20);
+	tests_add(trap_1_stopped_caller_hides_nobody, 60);
+	tests_add(trap_1_stopped_caller_hides_no_cancel_and_no_rearm, 60);
+	tests_add(trap_2_stopped_claimant_acts_on_the_latest_deadline, 60);
+	tests_add(trap_3_slot_of_a_stopped_caller_is_not_recycled_too_early, 60);
+	tests_add(trap_3_timer_cancelled_under_a_stopped_claimant, 60);
+	tests_add(trap_3_timer_delivered_under_a_stopped_claimant, 60);
+	tests_add(trap_3_push_is_confirmed_for_the_own_claim_only, 60);
+	tests_add(trap_4_late_record_of_a_wake_silences_nobody, 60);
+	tests_add(callers_stopped_everywhere_delay_nobody, 60);
+	tests_add(law_7_inbox_has_room_whatever_moves_under_a_push, 60);
 	return tests_run();
 }

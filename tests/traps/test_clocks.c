@@ -21,16 +21,8 @@ static void clock_jump(int64_t ns)
 
 static struct rig rig_realtime(uint64_t spin_ns)
 {
-	struct rig rig = { .hub = NULL };
-	struct timerhub_config config = { .size = sizeof(config),
-		                          .timers_max = 4096,
-		                          .clock = TIMERHUB_CLOCK_REALTIME,
-		                          .sleeper = rig_sleeper(),
-		                          .spin_ns = spin_ns };
-
-	expect_eq(timerhub_open(&rig.hub, &config), 0);
-	expect_eq(timerhub_queue_open(rig.hub, &rig.queue, NULL), 0);
-	return rig;
+	return rig_open_config((struct timerhub_config){
+		.timers_max = 4096, .clock = TIMERHUB_CLOCK_REALTIME, .spin_ns = spin_ns });
 }
 
 static uint64_t now_of(const struct rig *rig)
@@ -46,7 +38,7 @@ static uint64_t remaining(const struct rig *rig, timerhub_timer timer)
 	return left_ns;
 }
 
-/* Returns when the owner has put that many expiries into queues. */
+/* Returns when the owner has put that many expiries into queues, has told of them, and sleeps. */
 static void wait_expired(const struct rig *rig, uint64_t count)
 {
 	uint64_t until_ns = monotonic_ns() + ARRIVES;
@@ -55,6 +47,7 @@ static void wait_expired(const struct rig *rig, uint64_t count)
 		expect_lt(monotonic_ns(), until_ns);
 		sleep_ns(100 * US);
 	}
+	owner_settles(rig->hub);
 }
 
 /* Returns when the owner has been told of that many settings of the clock. */
@@ -112,10 +105,11 @@ START_TEST(back_makes_timers_wait)
 END_TEST
 
 /* What is armed now is earlier than what the owner promised, and than all that it ever saw. */
-START_TEST(back_leaves_new_timers_in_time_and_in_order)
+static bool check_armed_after_back(uint64_t margin_ns)
 {
 	struct rig rig = rig_realtime(0);
 	uint64_t now_ns = now_of(&rig);
+	bool in_time;
 
 	(void)arm_at(&rig, now_ns + HOUR, 'Z');
 	(void)arm_at(&rig, now_ns + 1, 'A');
@@ -124,14 +118,23 @@ START_TEST(back_leaves_new_timers_in_time_and_in_order)
 	clock_jump(-2 * (int64_t)HOUR);
 	wait_jumps(&rig, 1);
 	now_ns = now_of(&rig);
-	(void)arm_at(&rig, now_ns + 60 * MS, 'D');
-	(void)arm_at(&rig, now_ns + 20 * MS, 'B');
-	(void)arm_at(&rig, now_ns + 40 * MS, 'C');
-	for (uint64_t data = 'B'; data <= 'D'; data++)
+	(void)arm_at(&rig, now_ns + 3 * margin_ns, 'D');
+	(void)arm_at(&rig, now_ns + margin_ns, 'B');
+	(void)arm_at(&rig, now_ns + 2 * margin_ns, 'C');
+	in_time = now_of(&rig) < now_ns + margin_ns; /* else the law does not speak of them */
+	for (uint64_t data = 'B'; in_time && data <= 'D'; data++)
 		expect_le(expect_event(&rig, data).expires_ns, now_of(&rig));
 	clock_jump(3 * (int64_t)HOUR);
-	expect_event(&rig, 'Z');
+	wait_jumps(&rig, 2);
+	if (in_time)
+		expect_event(&rig, 'Z');
 	rig_close(&rig);
+	return in_time;
+}
+
+START_TEST(back_leaves_new_timers_in_time_and_in_order)
+{
+	until_in_time(check_armed_after_back);
 }
 END_TEST
 
@@ -327,7 +330,7 @@ START_TEST(back_ends_a_spin)
 	(void)arm_at(&rig, now_of(&rig) + 8 * SEC, 'X');
 	sleep_ns(50 * MS);
 	clock_jump(-(int64_t)HOUR);
-	/* Set again between that count and the sleep, it would be noticed before the sleep. */
+	/* Set again before the sleep it would be noticed without one, and no wake-up be counted. */
 	wait_jumps(&rig, 1);
 	owner_settles(rig.hub);
 	wakeups = stats_of(rig.hub).owner_wakeups;
@@ -454,18 +457,18 @@ END_TEST
 int main(int argc, char **argv)
 {
 	puppets_begin("clocks", argc, argv);
-	tests_add(forward_delivers_what_is_due_at_once_and_in_order, 30);
-	tests_add(back_makes_timers_wait, 30);
-	tests_add(back_leaves_new_timers_in_time_and_in_order, 30);
-	tests_add(back_withdraws_what_was_not_yet_delivered, 30);
-	tests_add(back_leaves_a_withdrawn_expiry_to_be_cancelled_and_moved, 30);
-	tests_add(forward_counts_the_periods_that_were_jumped_over, 30);
-	tests_add(back_repeats_no_period, 30);
-	tests_add(back_beneath_an_undelivered_period_skips_none, 60);
-	tests_add(put_back_beside_a_delivery_of_a_period_alike_is_not_early, 20);
-	tests_add(set_while_the_owner_works_is_noticed, 30);
-	tests_add(back_ends_a_spin, 60);
-	tests_add(set_while_nothing_is_armed_is_counted, 30);
-	tests_add(set_at_random_loses_nothing_and_is_never_early, 120);
+	tests_add(forward_delivers_what_is_due_at_once_and_in_order, 60);
+	tests_add(back_makes_timers_wait, 60);
+	tests_add(back_leaves_new_timers_in_time_and_in_order, 60);
+	tests_add(back_withdraws_what_was_not_yet_delivered, 60);
+	tests_add(back_leaves_a_withdrawn_expiry_to_be_cancelled_and_moved, 60);
+	tests_add(forward_counts_the_periods_that_were_jumped_over, 60);
+	tests_add(back_repeats_no_period, 60);
+	tests_add(back_beneath_an_undelivered_period_skips_none, 120);
+	tests_add(put_back_beside_a_delivery_of_a_period_alike_is_not_early, 60);
+	tests_add(set_while_the_owner_works_is_noticed, 60);
+	tests_add(back_ends_a_spin, 120);
+	tests_add(set_while_nothing_is_armed_is_counted, 60);
+	tests_add(set_at_random_loses_nothing_and_is_never_early, 240);
 	return tests_run();
 }

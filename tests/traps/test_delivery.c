@@ -885,42 +885,42 @@ END_TEST
 
 static void add_consumer_tests(void)
 {
-	tests_add(law_9_expiry_before_the_clear_is_found, 20);
-	tests_add(law_9_expiry_after_the_clear_is_found_and_the_fd_is_cleared_again, 20);
-	tests_add(law_9_second_consumer_is_served_while_the_first_is_stopped, 20);
-	tests_add(law_9_partial_drain_tells_of_what_came_meanwhile, 20);
-	tests_add(detach_waits_for_who_is_about_to_post, 30);
-	tests_add(cancel_sync_waits_for_a_callback_about_to_begin, 30);
-	tests_add(waiter_about_to_block_does_not_miss_an_expiry, 20);
-	tests_add(waiter_about_to_block_does_not_miss_an_interrupt, 20);
-	tests_add(waiter_about_to_block_does_not_miss_the_closing_which_waits_for_it, 20);
-	tests_add(interrupted_waiter_passes_the_wake_on, 20);
-	tests_add(stopped_waiter_does_not_take_the_wake_of_another, 20);
+	tests_add(law_9_expiry_before_the_clear_is_found, 60);
+	tests_add(law_9_expiry_after_the_clear_is_found_and_the_fd_is_cleared_again, 60);
+	tests_add(law_9_second_consumer_is_served_while_the_first_is_stopped, 60);
+	tests_add(law_9_partial_drain_tells_of_what_came_meanwhile, 60);
+	tests_add(detach_waits_for_who_is_about_to_post, 60);
+	tests_add(cancel_sync_waits_for_a_callback_about_to_begin, 60);
+	tests_add(waiter_about_to_block_does_not_miss_an_expiry, 60);
+	tests_add(waiter_about_to_block_does_not_miss_an_interrupt, 60);
+	tests_add(waiter_about_to_block_does_not_miss_the_closing_which_waits_for_it, 60);
+	tests_add(interrupted_waiter_passes_the_wake_on, 60);
+	tests_add(stopped_waiter_does_not_take_the_wake_of_another, 60);
 }
 
 int main(int argc, char **argv)
 {
 	puppets_begin("traps of delivery", argc, argv);
 	add_consumer_tests();
-	tests_add(law_3_cancel_wins_over_a_stopped_delivery, 20);
-	tests_add(law_4_rearm_wins_over_a_stopped_delivery, 20);
-	tests_add(law_2_expiry_renewed_under_a_stopped_delivery_comes_once, 20);
-	tests_add(law_3_stopped_delivery_does_not_hit_a_later_life_of_the_slot, 20);
-	tests_add(law_3_stopped_periodic_delivery_does_not_return_a_cancelled_timer, 20);
-	tests_add(periodic_delivery_survives_being_parked_under_its_hands, 20);
-	tests_add(periodic_cancelled_under_a_stopped_delivery_is_gone, 20);
-	tests_add(law_1_periodic_rearmed_under_a_stopped_delivery_is_not_early, 20);
-	tests_add(law_4_rearm_to_the_same_unit_wins_over_a_stopped_owner, 20);
-	tests_add(law_4_rearm_to_the_same_unit_wins_beside_another_rearm, 20);
-	tests_add(law_1_nanoseconds_left_by_a_rearm_are_not_taken_for_a_later_one, 20);
-	tests_add(law_1_next_period_alike_does_not_make_this_one_early, 20);
-	tests_add(law_7_period_alike_keeps_its_phase_under_a_stopped_delivery, 20);
-	tests_add(periodic_delivered_under_a_stopped_rearm_counts_right, 20);
-	tests_add(periods_keep_their_phase_when_looked_at_under_a_stopped_delivery, 20);
-	tests_add(law_1_periodic_rearmed_to_its_next_period_is_not_early, 20);
-	tests_add(law_1_next_period_does_not_take_the_nanoseconds_of_this_one, 20);
-	tests_add(law_3_cancel_before_the_owner_publishes, 20);
-	tests_add(law_4_rearm_before_the_owner_publishes, 20);
-	tests_add(second_thread_is_not_let_into_advance, 20);
+	tests_add(law_3_cancel_wins_over_a_stopped_delivery, 60);
+	tests_add(law_4_rearm_wins_over_a_stopped_delivery, 60);
+	tests_add(law_2_expiry_renewed_under_a_stopped_delivery_comes_once, 60);
+	tests_add(law_3_stopped_delivery_does_not_hit_a_later_life_of_the_slot, 60);
+	tests_add(law_3_stopped_periodic_delivery_does_not_return_a_cancelled_timer, 60);
+	tests_add(periodic_delivery_survives_being_parked_under_its_hands, 60);
+	tests_add(periodic_cancelled_under_a_stopped_delivery_is_gone, 60);
+	tests_add(law_1_periodic_rearmed_under_a_stopped_delivery_is_not_early, 60);
+	tests_add(law_4_rearm_to_the_same_unit_wins_over_a_stopped_owner, 60);
+	tests_add(law_4_rearm_to_the_same_unit_wins_beside_another_rearm, 60);
+	tests_add(law_1_nanoseconds_left_by_a_rearm_are_not_taken_for_a_later_one, 60);
+	tests_add(law_1_next_period_alike_does_not_make_this_one_early, 60);
+	tests_add(law_7_period_alike_keeps_its_phase_under_a_stopped_delivery, 60);
+	tests_add(periodic_delivered_under_a_stopped_rearm_counts_right, 60);
+	tests_add(periods_keep_their_phase_when_looked_at_under_a_stopped_delivery, 60);
+	tests_add(law_1_periodic_rearmed_to_its_next_period_is_not_early, 60);
+	tests_add(law_1_next_period_does_not_take_the_nanoseconds_of_this_one, 60);
+	tests_add(law_3_cancel_before_the_owner_publishes, 60);
+	tests_add(law_4_rearm_before_the_owner_publishes, 60);
+	tests_add(second_thread_is_not_let_into_advance, 60);
 	return tests_run();
 }

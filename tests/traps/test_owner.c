@@ -298,12 +298,12 @@ END_TEST
 int main(int argc, char **argv)
 {
 	puppets_begin("traps of the owner", argc, argv);
-	tests_add(trap_5_entry_under_the_old_promise_is_found_by_the_second_look, 60);
-	tests_add(trap_5_whatever_is_submitted_to_a_stopped_owner_is_found, 60);
-	tests_add(law_5_timers_armed_between_the_clock_and_the_inbox_come_in_order, 60);
-	tests_add(law_9_drain_clears_what_a_stopped_owner_has_rung, 30);
-	tests_add(queue_closes_under_a_stopped_owner, 60);
-	tests_add(queue_closes_under_a_late_producer, 60);
-	tests_add(lateness_is_that_of_the_telling, 60);
+	tests_add(trap_5_entry_under_the_old_promise_is_found_by_the_second_look, 120);
+	tests_add(trap_5_whatever_is_submitted_to_a_stopped_owner_is_found, 120);
+	tests_add(law_5_timers_armed_between_the_clock_and_the_inbox_come_in_order, 120);
+	tests_add(law_9_drain_clears_what_a_stopped_owner_has_rung, 60);
+	tests_add(queue_closes_under_a_stopped_owner, 120);
+	tests_add(queue_closes_under_a_late_producer, 120);
+	tests_add(lateness_is_that_of_the_telling, 120);
 	return tests_run();
 }
