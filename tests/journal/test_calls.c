@@ -189,20 +189,23 @@ END_TEST
 START_TEST(a_lease_that_is_over_gives_the_task_back)
 {
 	struct timerhub_journal_config config = small;
-	uint64_t begin_ns, id;
+	uint64_t begin_ns, leases_over, id;
 
 	config.lease_ns = 50 * MS;
 	begin(&config);
 	id = put(0, "slow");
 	begin_ns = monotonic_ns();
-	expect_eq(take().attempts, 1);
-	expect_eq(take().attempts, 2);
-	expect_le(config.lease_ns, monotonic_ns() - begin_ns);
-	expect_eq(stats().leases_over, 1);
+	for (unsigned attempt = 1; attempt <= 3; attempt++)
+		expect_eq(take().attempts, attempt);
+	expect_le(2 * config.lease_ns, monotonic_ns() - begin_ns);
+	/* Two for sure, each counted once; this thread may have stalled beyond the third. */
+	leases_over = stats().leases_over;
+	expect(leases_over == 2 || leases_over == 3);
 	/* Who comes too late may still say that it is done. */
-	while (stats().leases_over < 2)
+	while (stats().leases_over < 3)
 		sleep_ns(MS);
 	expect_eq(timerhub_journal_done(journal, id), 0);
+	expect_eq(stats().leases_over, 3);
 	expect_eq(stats().tasks, 0);
 	end();
 }
