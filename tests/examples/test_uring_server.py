@@ -23,6 +23,7 @@ import threading
 import time
 
 sys.dont_write_bytecode = True  # the sources may be read-only, or be copied just now
+from refusal import SKIP, Refused, check_uring  # pylint: disable=wrong-import-position
 from rest import rests  # pylint: disable=wrong-import-position
 
 HANG_S = 60           # "for ever"
@@ -57,16 +58,13 @@ class Server:
         line = self.process.stdout.readline()
         match = re.fullmatch(r"listening on 127\.0\.0\.1:(\d+)\n", line)
         if not match:
-            self.refused(line)
+            self.ended(line)
         self.port = int(match[1])
 
-    def refused(self, line):
+    def ended(self, line):
         self.watchdog.cancel()
         error = self.process.communicate()[1]
-        if self.process.returncode == 1 and re.search("io_uring: (Operation not permitted|Function "
-                                                      "not implemented)", error):
-            print("skipped: " + error)
-            sys.exit(77)
+        check_uring(self.process.returncode, error)
         raise Lost(f"it says {line!r}, {error!r}")
 
     def connect(self):
@@ -247,6 +245,9 @@ def main(arguments):
         test_glutton(arguments)
         test_descriptors(arguments, seed)
         test_want(arguments)
+    except Refused as refused:
+        print(f"skipped: {refused}")
+        return SKIP
     except Lost as lost:
         print(lost, file=sys.stderr)
         return 1
