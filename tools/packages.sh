@@ -12,6 +12,19 @@ packages_missing() {
 	done
 }
 
+# A mirror may be in trouble for a moment, and a new machine may be installing by itself.
+packages_install() {
+	local apt=(apt-get -q -o Acquire::Retries=5 -o DPkg::Lock::Timeout=300) pause_s
+	export DEBIAN_FRONTEND=noninteractive
+	for pause_s in 10 30 0; do
+		if "${apt[@]}" update && "${apt[@]}" install -y --no-install-recommends "$@"; then
+			return 0
+		fi
+		sleep "$pause_s"
+	done
+	return 1
+}
+
 # Installs what is missing, as root; else says what to run, and ends the script.
 packages_need() {
 	local missing
@@ -30,9 +43,7 @@ packages_need() {
 		exit 1
 	fi
 	echo "Installing: ${missing[*]}"
-	export DEBIAN_FRONTEND=noninteractive
-	if ! apt-get -q update ||
-		! apt-get -q install -y --no-install-recommends "${missing[@]}"; then
+	if ! packages_install "${missing[@]}"; then
 		echo "Could not install: ${missing[*]}" >&2
 		exit 1
 	fi

@@ -21,6 +21,7 @@ import tempfile
 CALLS = ("pwrite64", "fdatasync", "renameat", "ftruncate", "unlinkat", "fsync")
 ERRORS = (("fdatasync", "EIO"), ("pwrite64", "ENOSPC"), ("pwrite64", "EIO"),
           ("renameat", "ENOSPC"), ("unlinkat", "EIO"), ("fsync", "EIO"))
+SHM_BYTES = 16 << 20  # many times what all runs at a time need
 THREADS = 4
 THREADED_KILLS = {"io_uring_enter": (1, 2, 5, 12, 25), "fdatasync": (3, 4), "pwrite64": (3, 4)}
 TORN = b"torn" * 10
@@ -216,8 +217,9 @@ def main(arguments):
     if strace(["-o", os.devnull], ["true"]).returncode != 0:
         print("strace cannot trace here")
         return SKIP
-    # Only processes die here: what the disk itself forgets is crash's to test. This one is fast.
-    if os.access("/dev/shm", os.W_OK):
+    # Only processes die here: what the disk itself forgets is crash's to test. This one is fast;
+    # but a container may have a tiny one.
+    if os.access("/dev/shm", os.W_OK) and shutil.disk_usage("/dev/shm").free > SHM_BYTES:
         tempfile.tempdir = "/dev/shm"
     with tempfile.TemporaryDirectory() as base, \
             concurrent.futures.ThreadPoolExecutor(max_workers=4) as pool:

@@ -142,7 +142,7 @@ START_TEST(set_back_what_was_due_waits)
 
 	begin();
 	first = put(0);
-	second = put(10 * SEC);
+	second = put(HOUR);
 	expect(is_readable((int)(ARRIVES / MS)));
 	jump(-(int64_t)DAY);
 	expect_none();
@@ -153,7 +153,7 @@ START_TEST(set_back_what_was_due_waits)
 	jump((int64_t)DAY);
 	expect_task(first);
 	expect_none();
-	jump((int64_t)(10 * SEC));
+	jump((int64_t)HOUR);
 	expect_task(second);
 	end();
 }

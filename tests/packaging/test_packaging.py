@@ -143,7 +143,8 @@ def build_clients(directory, here, version, env):
 
 
 def build_with_cmake(directory, here, version, env):
-    run("cmake", "-S", here / "cmake", "-B", directory, env=env)
+    # Debian's cmake does not bring make, its default; ninja is there for meson.
+    run("cmake", "-G", "Ninja", "-S", here / "cmake", "-B", directory, env=env)
     run("cmake", "--build", directory, env=env)
     for name, package in client_programs().items():
         check_client(directory / name, package, version, False, env)

@@ -298,6 +298,7 @@ int main(int argc, char **argv)
 	struct plan plan;
 
 	options.jobs = (unsigned)__real_sysconf(_SC_NPROCESSORS_ONLN);
+	options.jobs = options.jobs < JOBS_MAX ? options.jobs : JOBS_MAX;
 	for (int i = 1; i < argc; i += 2) {
 		if (i + 1 == argc)
 			usage();

@@ -26,6 +26,9 @@
 #define SLOWDOWN 1
 #endif
 
+/* Of the shortest limit of a race, a third. */
+#define ENOUGH_NS (20 * SEC)
+
 static struct {
 	Suite *suite;
 	const char *only; /* run the tests whose name contains this */
@@ -137,6 +140,11 @@ unsigned scaled(unsigned count)
 	unsigned result = (unsigned)((uint64_t)count * program.length / SLOWDOWN);
 
 	return result > 0 ? result : 1;
+}
+
+bool is_enough(uint64_t begin_ns)
+{
+	return monotonic_ns() - begin_ns > ENOUGH_NS * program.length;
 }
 
 struct dice dice_new(uint64_t salt)

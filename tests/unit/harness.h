@@ -60,6 +60,12 @@ int tests_run(void);
 /* `count` times the length asked for, divided by what a sanitizer slows down; at least 1. */
 unsigned scaled(unsigned count);
 
+/*
+ * Is it enough for a race that began then? Its rounds are an effort, not a law: where two threads
+ * hardly ever have a processor at the same time, fewer must do.
+ */
+bool is_enough(uint64_t begin_ns);
+
 struct dice {
 	uint64_t state;
 };

@@ -109,7 +109,7 @@ static void client_connect(struct crowd *crowd, uint32_t index)
 		return;
 	}
 	client->fd = fd;
-	client->last_sent_ns = client->previous_sent_ns = now_ns;
+	client->last_sent_ns = client->previous_sent_ns = client->last_gone_ns = now_ns;
 	if (index % SILENT_ONE_IN == 0)
 		client->silent_from_ns = pick(crowd, now_ns + 1, crowd->plan.silent_by_ns);
 	crowd->tally.connected++;
@@ -144,6 +144,7 @@ static void client_beat(struct crowd *crowd, uint32_t index)
 	if (send(client->fd, beat, sizeof(beat), MSG_DONTWAIT | MSG_NOSIGNAL) == BEAT_BYTES) {
 		client->previous_sent_ns = client->last_sent_ns;
 		client->last_sent_ns = now_ns;
+		client->last_gone_ns = clock_now();
 		crowd->tally.heartbeats++;
 	}
 	plan_beat(crowd, index, now_ns);
@@ -171,11 +172,12 @@ void crowd_advance(struct crowd *crowd, uint64_t now_ns)
 
 /*
  * Right if the deadline that the server named had passed, and was no earlier than the last
- * heartbeat before it allows. One sent after the deadline came too late to save anything.
+ * heartbeat before it allows. One that was not yet gone at the deadline may have come too late to
+ * save anything: this process can stall just before it sends.
  */
 static bool closed_rightly(const struct client *client, uint64_t idle_ns)
 {
-	const uint64_t counts_ns = client->last_sent_ns < client->deadline_ns
+	const uint64_t counts_ns = client->last_gone_ns < client->deadline_ns
 	                                   ? client->last_sent_ns
 	                                   : client->previous_sent_ns;
 

@@ -45,6 +45,7 @@ struct client {
 	uint64_t silent_from_ns;   /* the first heartbeat due after this is not sent; 0: never */
 	uint64_t previous_sent_ns; /* the heartbeat before the last */
 	uint64_t last_sent_ns;     /* read just before send(); at first, the instant of connect() */
+	uint64_t last_gone_ns;     /* read just after it: by then it was with the server */
 	uint64_t deadline_ns;      /* from the server's farewell; 0: none came */
 	uint64_t closed_ns;        /* likewise */
 };

@@ -35,7 +35,7 @@ enum {
 	FDS_MAX = 1 << 20,
 	ARGUMENTS_MAX = 32,
 	RAMP_S = 2,
-	GRACE_S = 2,
+	GRACE_S = 20, /* "never"; how late they were is in the table */
 	SETTLE_S = 1, /* from the last silent client's deadline to the planned end */
 };
 
@@ -198,25 +198,38 @@ static void handle(const struct epoll_event *event)
 		crowd_hear(&demo.crowd, event->data.u64);
 }
 
+/* How many there were to handle, BATCH at most; -1 when something is wrong. */
+static int hear(int timeout_ms)
+{
+	struct epoll_event events[BATCH];
+	const int count = epoll_wait(demo.epoll_fd, events, BATCH, timeout_ms);
+
+	if (count < 0)
+		return errno == EINTR ? 0 : failed("epoll_wait", errno);
+	for (int i = 0; i < count; i++)
+		handle(&events[i]);
+	return count;
+}
+
 /* A millisecond at a time, as fine as heartbeats are planned. */
 static int run(void)
 {
-	struct epoll_event events[BATCH];
 	uint64_t now_ns = clock_now();
+	int heard = 0;
 
 	demo.shown = state_now(demo.crowd.plan.start_ns);
-	while (!over(now_ns)) {
-		const int count = epoll_wait(demo.epoll_fd, events, BATCH, 1);
-		if (count < 0 && errno != EINTR)
-			return failed("epoll_wait", errno);
-		for (int i = 0; i < count; i++)
-			handle(&events[i]);
+	while (!over(now_ns) && heard >= 0) {
+		heard = hear(1);
 		now_ns = clock_now();
 		crowd_advance(&demo.crowd, now_ns);
 		show_progress(now_ns);
 	}
+	/* What the server had closed by then was not missed, if this process has yet to hear it. */
+	do
+		heard = heard < 0 ? heard : hear(0);
+	while (heard == BATCH);
 	crowd_finish(&demo.crowd, now_ns);
-	return 0;
+	return heard < 0 ? heard : 0;
 }
 
 /* 0: nothing to blame the server or the run for. */

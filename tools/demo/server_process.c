@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 10000 };
+enum { PATIENCE_MS = 60000 };
 
 /*
  * A process group of its own: Ctrl-C is for us, and we end it when we are done with it. Should we

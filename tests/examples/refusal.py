@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: MIT
+"""Has the kernel refused io_uring to a program that cannot do without? By what it said as it ended.
+"""
+
+import re
+
+SKIP = 77  # the exit status of a test that could not be made
+
+
+class Refused(Exception):
+    """What the program said."""
+
+
+def check_uring(status, said):
+    if status == 1 and re.search("io_uring: (Operation not permitted|Function not implemented)",
+                                 said):
+        raise Refused(said)
