@@ -146,7 +146,7 @@ static bool deliver_periodic(struct timerhub *hub, struct delivery *delivery)
 
 	if (next_ns > TIMER_DEADLINE_MAX_NS)
 		next_ns = UINT64_MAX;
-	aux = aux_next(delivery->aux, next_ns);
+	aux = aux_next(delivery->aux, next_ns, delivery->interval_ns);
 	if (timer_deadline_ns(delivery->word, aux) < due_ns)
 		aux = aux_ahead(aux);
 	if (aux != delivery->aux && !delivery_write_aux(delivery, aux))

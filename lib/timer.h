@@ -272,14 +272,16 @@ static inline uint64_t aux_forgotten(uint64_t aux)
 
 /*
  * What the delivery of a periodic timer makes of it: another than before, lest two deliveries take
- * the one's for the other's. Only where there never was a residue it stays the same.
+ * the one's for the other's. Only where there is no residue, nor will be, it stays the same.
  */
-static inline uint64_t aux_next(uint64_t aux, uint64_t deadline_ns)
+static inline uint64_t aux_next(uint64_t aux, uint64_t deadline_ns, uint64_t interval_ns)
 {
 	uint64_t flags = aux & (AUX_MOVES_MASK | AUX_FLAGS);
 	uint64_t next = aux_make(aux_generation(aux), deadline_ns, flags);
 
-	return next == aux && next == aux_rounded(aux) ? aux : aux_touched(next);
+	if (aux == aux_rounded(aux) && interval_ns % TIMER_UNIT_NS == 0)
+		return aux;
+	return aux_touched(next);
 }
 
 /* The deadline, to the nanosecond where that is known; UINT64_MAX for never. */

@@ -725,7 +725,7 @@ read_on:
 			fresh = NEXT_PERIOD(due, now);
 			/* aux_next() */
 			if
-			:: KNOWN(a) == 0 && KNOWN_OF(fresh) == 0 -> goto written
+			:: INTERVAL % 2 == 0 && KNOWN(a) == 0 -> goto written
 			:: else
 			fi;
 #ifdef NEXT_ALIKE

@@ -663,6 +663,41 @@ START_TEST(law_7_period_alike_keeps_its_phase_under_a_stopped_delivery)
 }
 END_TEST
 
+/*
+ * Two deliver one expiry, of which one has held the handle since before a re-arm. The one that wins
+ * finds no nanoseconds, nor has its next deadline any. Those that the other was about to write, of
+ * a period less, are not taken for that deadline's.
+ */
+START_TEST(law_1_nanoseconds_of_a_delivery_that_lost_are_not_taken_for_another_period)
+{
+	struct rig rig = rig_manual(1);
+	struct puppet drainer = puppet_of(&rig, DRAIN);
+	uint64_t interval_ns = ALIKE_NS + TIMER_UNIT_NS / 2;
+	timerhub_timer timer = arm_periodic(&rig, 64, interval_ns, 'P');
+
+	drainer.deed.max = 1;
+	advance(&rig, 64);
+	expect_eq(timerhub_rearm(rig.hub, timer, 6400, TIMERHUB_ABSOLUTE), 0);
+	advance(&rig, 6400);
+	puppet_start(&drainer, TEST_POINT_CONSUME_TOUCHED);
+	advance(&rig, 6400 + interval_ns);
+	expect_eq(expect_event(&rig, 'P').count, 2);
+	/* It stops there only if it could write them. */
+	atomic_store(&drainer.stopped, false);
+	atomic_store(&drainer.stop_at, (int)TEST_POINT_CONSUME_BEFORE_REARM);
+	atomic_store(&drainer.released, true);
+	while (!atomic_load(&drainer.stopped) && !atomic_load(&drainer.over))
+		sleep_ns(20 * US);
+	advance(&rig, 6400 + 2 * interval_ns - 1);
+	expect_nothing(&rig);
+	advance(&rig, 6400 + 2 * interval_ns);
+	expect_eq(expect_event(&rig, 'P').expires_ns, 6400 + 2 * interval_ns);
+	puppet_finish(&drainer);
+	expect_eq(drainer.deed.result, 0);
+	rig_close(&rig);
+}
+END_TEST
+
 /* Delivered while a re-arm has begun, it stands for the one period that has passed. */
 START_TEST(periodic_delivered_under_a_stopped_rearm_counts_right)
 {
@@ -915,6 +950,7 @@ int main(int argc, char **argv)
 	tests_add(law_1_nanoseconds_left_by_a_rearm_are_not_taken_for_a_later_one, 60);
 	tests_add(law_1_next_period_alike_does_not_make_this_one_early, 60);
 	tests_add(law_7_period_alike_keeps_its_phase_under_a_stopped_delivery, 60);
+	tests_add(law_1_nanoseconds_of_a_delivery_that_lost_are_not_taken_for_another_period, 60);
 	tests_add(periodic_delivered_under_a_stopped_rearm_counts_right, 60);
 	tests_add(periods_keep_their_phase_when_looked_at_under_a_stopped_delivery, 60);
 	tests_add(law_1_periodic_rearmed_to_its_next_period_is_not_early, 60);
