@@ -218,8 +218,10 @@ static bool deliver_back(struct timerhub *hub, struct delivery *delivery)
 		uint64_t aux = aux_is_ahead(delivery->aux) ? aux_forgotten(delivery->aux)
 		                                           : aux_touched(delivery->aux);
 
-		if (!u64_cas_acq_rel(&delivery->hot->aux, &delivery->aux, aux))
+		if (!u64_cas_acq_rel(&delivery->hot->aux, &delivery->aux, aux)) {
+			delivery->word = u64_load_acquire(&delivery->hot->word); /* [armed] */
 			return false;
+		}
 	}
 	if (!u64_cas_seq_cst(&delivery->hot->word, &delivery->word, rearmed))
 		return false;

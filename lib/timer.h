@@ -48,6 +48,7 @@
 #define AUX_LOW_MASK ((((uint64_t)1 << AUX_LOW_BITS) - 1) << WORD_DEADLINE_SHIFT)
 #define AUX_AHEAD ((uint64_t)1 << 6)
 #define AUX_PERIODIC ((uint64_t)1 << 20)
+_Static_assert(AUX_LOW_MASK < AUX_PERIODIC, "the low bits run into the flags");
 #define AUX_SLACK ((uint64_t)1 << 21)
 #define AUX_FLAGS (AUX_PERIODIC | AUX_SLACK)
 #define AUX_MOVES_SHIFT 22

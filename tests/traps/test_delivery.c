@@ -617,7 +617,7 @@ START_TEST(law_1_next_period_alike_does_not_make_this_one_early)
 {
 	struct rig rig = rig_manual(1);
 	struct puppet drainer = puppet_of(&rig, DRAIN);
-	timerhub_timer timer = arm_periodic(&rig, 64, ALIKE_NS - 3, 'P');
+	timerhub_timer timer = arm_periodic(&rig, 64, ALIKE_NS - 1, 'P');
 	struct timerhub_event event;
 
 	drainer.deed.max = 1;
@@ -630,10 +630,10 @@ START_TEST(law_1_next_period_alike_does_not_make_this_one_early)
 	expect_eq(event.count, 1);
 	puppet_finish(&drainer);
 	expect_eq(drainer.deed.result, 0);
-	advance(&rig, 6396 + ALIKE_NS);
+	advance(&rig, 6398 + ALIKE_NS);
 	expect_nothing(&rig);
-	advance(&rig, 6397 + ALIKE_NS);
-	expect_eq(expect_event(&rig, 'P').expires_ns, 6397 + ALIKE_NS);
+	advance(&rig, 6399 + ALIKE_NS);
+	expect_eq(expect_event(&rig, 'P').expires_ns, 6399 + ALIKE_NS);
 	rig_close(&rig);
 }
 END_TEST
@@ -645,11 +645,11 @@ START_TEST(law_7_period_alike_keeps_its_phase_under_a_stopped_delivery)
 	struct puppet drainer = puppet_of(&rig, DRAIN);
 	uint64_t next_ns = 64;
 
-	(void)arm_periodic(&rig, next_ns, ALIKE_NS - 3, 'P');
+	(void)arm_periodic(&rig, next_ns, ALIKE_NS - 1, 'P');
 	advance(&rig, next_ns);
 	puppet_start(&drainer, TEST_POINT_CONSUME_AHEAD);
 	for (unsigned i = 0; i < 70; i++) {
-		next_ns += ALIKE_NS - 3;
+		next_ns += ALIKE_NS - 1;
 		advance(&rig, next_ns - 1);
 		expect_nothing(&rig);
 		advance(&rig, next_ns);
@@ -657,8 +657,8 @@ START_TEST(law_7_period_alike_keeps_its_phase_under_a_stopped_delivery)
 	}
 	puppet_finish(&drainer);
 	expect_events(&drainer, 1, "P");
-	advance(&rig, next_ns + ALIKE_NS - 3);
-	expect_eq(expect_event(&rig, 'P').expires_ns, next_ns + ALIKE_NS - 3);
+	advance(&rig, next_ns + ALIKE_NS - 1);
+	expect_eq(expect_event(&rig, 'P').expires_ns, next_ns + ALIKE_NS - 1);
 	rig_close(&rig);
 }
 END_TEST
