@@ -9,7 +9,8 @@
  * aux word. One-shots have such deadlines, and with -DINTERVAL=1 (of half a unit) periodic timers,
  * that live once, with -DAGAIN so that one may be delivered by two at a time; with -DINTERVAL=2
  * periodic ones live twice, and have whole units. With -DLOWS=2 one-shots move on and on, and every
- * second unit looks alike to the aux word; with -DLOWS=1 periodic timers, and every one does.
+ * second unit looks alike to the aux word; with -DLOWS=1 periodic timers, and every one does (with
+ * -DNO_CHANGER long enough to expire twice, and left alone).
  *
  * Left out: the ring (the slot is in it or not: inbox.pml), wakes (the owner comes by itself:
  * promise.pml), the outbox's cells and the notifier (notifier.pml), slack, clocks that go back.
@@ -55,7 +56,7 @@
  *   true -DINTERVAL=1
  *   true -DINTERVAL=1 -DAGAIN -DCOUNTS=8
  *   true -DINTERVAL=1 -DAGAIN -DCOUNTS=8 -DLOWS=1
- *   true -DINTERVAL=1 -DLOWS=1
+ *   true -DINTERVAL=1 -DLOWS=1 -DNO_CHANGER
  *   true -DLOWS=2
  *   true -DTAGS=1 -DNO_REARM
  *   bug NO_HIT             not_lost      -DTAGS=1 -DNO_REARM cancel trusts its compare-and-swap
@@ -89,8 +90,8 @@
  *   bug FORGOTTEN_ALIKE    never_early   -DINTERVAL=1 a re-arm with nothing to forget moves nothing
  *   bug NEXT_AT_ONCE       never_early   -DINTERVAL=1 -DAGAIN -DCOUNTS=8 -DLOWS=1 the next half is
  *                                       written at once, though it speaks of this unit too
- *   bug NOT_ARRIVED        in_phase      -DINTERVAL=1 -DLOWS=1 the owner expires it while the half
- *                                       is still ahead
+ *   bug NOT_ARRIVED        in_phase      -DINTERVAL=1 -DLOWS=1 -DNO_CHANGER the owner expires it
+ *                                       while the half is still ahead
  *   bug NEXT_ALIKE         in_phase      -DINTERVAL=1 -DAGAIN -DCOUNTS=8 nor does a delivery
  *   bug PUT_BACK_ROUNDED   in_phase      -DINTERVAL=1 -DAGAIN -DCOUNTS=8 who loses puts none back
  */
@@ -891,7 +892,9 @@ init {
 		run clock();
 		run consumer();
 		run consumer();
+#ifndef NO_CHANGER
 		run changer();
+#endif
 #if INTERVAL != 1
 		run armer();
 #endif
