@@ -104,6 +104,17 @@ static bool deliver_rearm(struct timerhub *hub, struct delivery *delivery, uint6
 	return false;
 }
 
+/* From what was read of it. False if somebody was quicker: then all is to be read anew. */
+static bool delivery_change_aux(struct delivery *delivery, uint64_t aux)
+{
+	uint64_t before = delivery->aux;
+
+	if (u64_cas_acq_rel(&delivery->hot->aux, &before, aux))
+		return true;
+	delivery->word = u64_load_acquire(&delivery->hot->word); /* [armed] */
+	return false;
+}
+
 /*
  * Write the next deadline's nanoseconds, before the word is moved to it; until then its deadline
  * reads as rounded up. Returns false if somebody was quicker. The aux word names the generation, so
@@ -116,7 +127,6 @@ static bool deliver_rearm(struct timerhub *hub, struct delivery *delivery, uint6
 static bool delivery_write_aux(struct delivery *delivery, uint64_t aux)
 {
 	uint64_t touched = word_touched(delivery->word);
-	uint64_t before = delivery->aux;
 
 	if (aux != aux_rounded(aux)) {
 		if (!u64_cas_seq_cst(&delivery->hot->word, &delivery->word, touched))
@@ -124,10 +134,7 @@ static bool delivery_write_aux(struct delivery *delivery, uint64_t aux)
 		delivery->word = touched;
 		test_point(TEST_POINT_CONSUME_TOUCHED);
 	}
-	if (u64_cas_acq_rel(&delivery->hot->aux, &before, aux))
-		return true;
-	delivery->word = u64_load_acquire(&delivery->hot->word); /* [armed] */
-	return false;
+	return delivery_change_aux(delivery, aux);
 }
 
 /*
@@ -218,10 +225,8 @@ static bool deliver_back(struct timerhub *hub, struct delivery *delivery)
 		uint64_t aux = aux_is_ahead(delivery->aux) ? aux_forgotten(delivery->aux)
 		                                           : aux_touched(delivery->aux);
 
-		if (!u64_cas_acq_rel(&delivery->hot->aux, &delivery->aux, aux)) {
-			delivery->word = u64_load_acquire(&delivery->hot->word); /* [armed] */
+		if (!delivery_change_aux(delivery, aux))
 			return false;
-		}
 	}
 	if (!u64_cas_seq_cst(&delivery->hot->word, &delivery->word, rearmed))
 		return false;
