@@ -93,15 +93,21 @@ static void *puppet_main(void *arg)
 	return NULL;
 }
 
-static void wait_stopped(struct puppet *puppet)
+/* At its point, or over. */
+static void wait_stopped_or_over(const struct puppet *puppet)
 {
 	uint64_t until_ns = monotonic_ns() + ARRIVES;
 
-	while (!atomic_load(&puppet->stopped)) {
-		expect(!atomic_load(&puppet->over)); /* it never was at the point */
+	while (!atomic_load(&puppet->stopped) && !atomic_load(&puppet->over)) {
 		expect_lt(monotonic_ns(), until_ns);
 		sleep_ns(POLL_NS);
 	}
+}
+
+static void wait_stopped(const struct puppet *puppet)
+{
+	wait_stopped_or_over(puppet);
+	expect(atomic_load(&puppet->stopped)); /* else it never was at the point */
 }
 
 void puppet_start(struct puppet *puppet, enum test_point point)
@@ -111,12 +117,18 @@ void puppet_start(struct puppet *puppet, enum test_point point)
 	wait_stopped(puppet);
 }
 
-void puppet_go_on(struct puppet *puppet, enum test_point point)
+void puppet_go_on_if_it_comes(struct puppet *puppet, enum test_point point)
 {
 	atomic_store(&puppet->stopped, false);
 	atomic_store(&puppet->stop_at, (int)point);
 	atomic_store(&puppet->released, true);
-	wait_stopped(puppet);
+	wait_stopped_or_over(puppet);
+}
+
+void puppet_go_on(struct puppet *puppet, enum test_point point)
+{
+	puppet_go_on_if_it_comes(puppet, point);
+	expect(atomic_load(&puppet->stopped));
 }
 
 void puppet_finish(struct puppet *puppet)
@@ -327,6 +339,14 @@ bool fd_readable(const struct timerhub_queue *queue)
 void advance(struct rig *rig, uint64_t now_ns)
 {
 	expect_eq(timerhub_advance(rig->hub, now_ns, NULL), 0);
+}
+
+void expect_at(struct rig *rig, uint64_t data, uint64_t at_ns)
+{
+	advance(rig, at_ns - 1);
+	expect_nothing(rig);
+	advance(rig, at_ns);
+	expect_eq(expect_event(rig, data).expires_ns, at_ns);
 }
 
 void owner_looks(struct rig *rig)

@@ -67,6 +67,8 @@ void puppet_start(struct puppet *puppet, enum test_point point);
 /* Let it go on, and return when it has stopped at this point. */
 void puppet_go_on(struct puppet *puppet, enum test_point point);
 /* Let it go on and wait until its deed is done. */
+/* The same, if it comes to that point at all; else it is over. */
+void puppet_go_on_if_it_comes(struct puppet *puppet, enum test_point point);
 void puppet_finish(struct puppet *puppet);
 
 /*
@@ -111,6 +113,8 @@ timerhub_timer arm_periodic(struct rig *rig, uint64_t at_ns, uint64_t interval_n
 /* The next event, which must come within ARRIVES and have this data. */
 struct timerhub_event expect_event(struct rig *rig, uint64_t data);
 void expect_nothing(struct rig *rig);
+/* On a hub that is moved by hand: the event comes at that instant, told so, and not before. */
+void expect_at(struct rig *rig, uint64_t data, uint64_t at_ns);
 /* Make the owner look at its inbox, and sleep again. */
 void owner_looks(struct rig *rig);
 bool fd_readable(const struct timerhub_queue *queue);

@@ -359,10 +359,7 @@ START_TEST(law_4_rearm_wins_over_a_stopped_delivery)
 	expect_eq(timerhub_rearm(rig.hub, timer, 640, TIMERHUB_ABSOLUTE), 0);
 	puppet_finish(&drainer);
 	expect_events(&drainer, 0, "");
-	advance(&rig, 639);
-	expect_nothing(&rig);
-	advance(&rig, 640);
-	expect_eq(expect_event(&rig, 'X').expires_ns, 640);
+	expect_at(&rig, 'X', 640);
 	expect_nothing(&rig);
 	rig_close(&rig);
 }
@@ -558,10 +555,7 @@ START_TEST(law_4_rearm_to_the_same_unit_wins_over_a_stopped_owner)
 	expect_eq(timerhub_rearm(rig.hub, timer, 128, TIMERHUB_ABSOLUTE), 0);
 	puppet_finish(&owner);
 	expect_nothing(&rig);
-	advance(&rig, 127);
-	expect_nothing(&rig);
-	advance(&rig, 128);
-	expect_eq(expect_event(&rig, 'X').expires_ns, 128);
+	expect_at(&rig, 'X', 128);
 	rig_close(&rig);
 }
 END_TEST
@@ -585,10 +579,7 @@ START_TEST(law_4_rearm_to_the_same_unit_wins_beside_another_rearm)
 	expect_nothing(&rig);
 	puppet_finish(&other);
 	expect_eq(other.deed.result, 0);
-	advance(&rig, 127 + ALIKE_NS);
-	expect_nothing(&rig);
-	advance(&rig, 128 + ALIKE_NS);
-	expect_eq(expect_event(&rig, 'X').expires_ns, 128 + ALIKE_NS);
+	expect_at(&rig, 'X', 128 + ALIKE_NS);
 	rig_close(&rig);
 }
 END_TEST
@@ -601,13 +592,23 @@ START_TEST(law_1_nanoseconds_left_by_a_rearm_are_not_taken_for_a_later_one)
 
 	expect_eq(timerhub_rearm(rig.hub, timer, 640, TIMERHUB_ABSOLUTE), 0);
 	expect_eq(timerhub_rearm(rig.hub, timer, 128 + ALIKE_NS, TIMERHUB_ABSOLUTE), 0);
-	advance(&rig, 127 + ALIKE_NS);
-	expect_nothing(&rig);
-	advance(&rig, 128 + ALIKE_NS);
-	expect_eq(expect_event(&rig, 'X').expires_ns, 128 + ALIKE_NS);
+	expect_at(&rig, 'X', 128 + ALIKE_NS);
 	rig_close(&rig);
 }
 END_TEST
+
+/*
+ * A periodic timer has expired, was re-armed with nobody having looked, and has expired anew: its
+ * handle is there for two consumers.
+ */
+static void expire_twice_by(struct rig *rig, uint64_t interval_ns, uint64_t at_ns)
+{
+	timerhub_timer timer = arm_periodic(rig, 64, interval_ns, 'P');
+
+	advance(rig, 64);
+	expect_eq(timerhub_rearm(rig->hub, timer, at_ns, TIMERHUB_ABSOLUTE), 0);
+	advance(rig, at_ns);
+}
 
 /*
  * The next period looks like this one, but for its nanoseconds: those are not told of this one, to
@@ -617,23 +618,17 @@ START_TEST(law_1_next_period_alike_does_not_make_this_one_early)
 {
 	struct rig rig = rig_manual(1);
 	struct puppet drainer = puppet_of(&rig, DRAIN);
-	timerhub_timer timer = arm_periodic(&rig, 64, ALIKE_NS - 1, 'P');
 	struct timerhub_event event;
 
+	expire_twice_by(&rig, ALIKE_NS - 1, 6400);
 	drainer.deed.max = 1;
-	advance(&rig, 64);
-	expect_eq(timerhub_rearm(rig.hub, timer, 6400, TIMERHUB_ABSOLUTE), 0);
-	advance(&rig, 6400);
 	puppet_start(&drainer, TEST_POINT_CONSUME_BEFORE_REARM);
 	event = expect_event(&rig, 'P');
 	expect_eq(event.expires_ns, 6400);
 	expect_eq(event.count, 1);
 	puppet_finish(&drainer);
 	expect_eq(drainer.deed.result, 0);
-	advance(&rig, 6398 + ALIKE_NS);
-	expect_nothing(&rig);
-	advance(&rig, 6399 + ALIKE_NS);
-	expect_eq(expect_event(&rig, 'P').expires_ns, 6399 + ALIKE_NS);
+	expect_at(&rig, 'P', 6399 + ALIKE_NS);
 	rig_close(&rig);
 }
 END_TEST
@@ -650,10 +645,7 @@ START_TEST(law_7_period_alike_keeps_its_phase_under_a_stopped_delivery)
 	puppet_start(&drainer, TEST_POINT_CONSUME_AHEAD);
 	for (unsigned i = 0; i < 70; i++) {
 		next_ns += ALIKE_NS - 1;
-		advance(&rig, next_ns - 1);
-		expect_nothing(&rig);
-		advance(&rig, next_ns);
-		expect_eq(expect_event(&rig, 'P').expires_ns, next_ns);
+		expect_at(&rig, 'P', next_ns);
 	}
 	puppet_finish(&drainer);
 	expect_events(&drainer, 1, "P");
@@ -673,25 +665,15 @@ START_TEST(law_1_nanoseconds_of_a_delivery_that_lost_are_not_taken_for_another_p
 	struct rig rig = rig_manual(1);
 	struct puppet drainer = puppet_of(&rig, DRAIN);
 	uint64_t interval_ns = ALIKE_NS + TIMER_UNIT_NS / 2;
-	timerhub_timer timer = arm_periodic(&rig, 64, interval_ns, 'P');
 
+	expire_twice_by(&rig, interval_ns, 6400);
 	drainer.deed.max = 1;
-	advance(&rig, 64);
-	expect_eq(timerhub_rearm(rig.hub, timer, 6400, TIMERHUB_ABSOLUTE), 0);
-	advance(&rig, 6400);
 	puppet_start(&drainer, TEST_POINT_CONSUME_TOUCHED);
 	advance(&rig, 6400 + interval_ns);
 	expect_eq(expect_event(&rig, 'P').count, 2);
-	/* It stops there only if it could write them. */
-	atomic_store(&drainer.stopped, false);
-	atomic_store(&drainer.stop_at, (int)TEST_POINT_CONSUME_BEFORE_REARM);
-	atomic_store(&drainer.released, true);
-	while (!atomic_load(&drainer.stopped) && !atomic_load(&drainer.over))
-		sleep_ns(20 * US);
-	advance(&rig, 6400 + 2 * interval_ns - 1);
-	expect_nothing(&rig);
-	advance(&rig, 6400 + 2 * interval_ns);
-	expect_eq(expect_event(&rig, 'P').expires_ns, 6400 + 2 * interval_ns);
+	/* It comes there only if it could write them. */
+	puppet_go_on_if_it_comes(&drainer, TEST_POINT_CONSUME_BEFORE_REARM);
+	expect_at(&rig, 'P', 6400 + 2 * interval_ns);
 	puppet_finish(&drainer);
 	expect_eq(drainer.deed.result, 0);
 	rig_close(&rig);
@@ -711,10 +693,7 @@ START_TEST(periodic_delivered_under_a_stopped_rearm_counts_right)
 	expect_eq(expect_event(&rig, 'P').count, 1);
 	puppet_finish(&rearmer);
 	expect_eq(rearmer.deed.result, 0);
-	advance(&rig, 6399);
-	expect_nothing(&rig);
-	advance(&rig, 6400);
-	expect_eq(expect_event(&rig, 'P').expires_ns, 6400);
+	expect_at(&rig, 'P', 6400);
 	rig_close(&rig);
 }
 END_TEST
@@ -744,10 +723,7 @@ static void check_look_under_delivery(enum test_point point)
 	puppet_finish(&drainer);
 	expect_events(&drainer, 1, "P");
 	expect_eq(drainer.deed.events[0].expires_ns, 100);
-	advance(&rig, 1099);
-	expect_nothing(&rig);
-	advance(&rig, 1100);
-	expect_eq(expect_event(&rig, 'P').expires_ns, 1100);
+	expect_at(&rig, 'P', 1100);
 	rig_close(&rig);
 }
 
@@ -887,10 +863,7 @@ START_TEST(law_4_rearm_before_the_owner_publishes)
 		expect_eq(timerhub_rearm(rig.hub, timer, 640, TIMERHUB_ABSOLUTE), 0);
 		puppet_finish(&owner);
 		expect_nothing(&rig);
-		advance(&rig, 639);
-		expect_nothing(&rig);
-		advance(&rig, 640);
-		expect_eq(expect_event(&rig, 'X').expires_ns, 640);
+		expect_at(&rig, 'X', 640);
 		expect_nothing(&rig);
 		advance(&rig, 1640);
 		if (interval_ns > 0)
