@@ -4,7 +4,7 @@
  *
  * Three shops put orders, each with a timer. Customers pay most of them, some too late: a cashier
  * then cancels the order's timer, and the answer says which came first. Two workers block in
- * timerhub_wait() for the orders nobody paid. Payments come by a delay queue of their own, so that
+ * timerhub_wait() for the unpaid orders. Payments come by a delay queue of their own, so that
  * the cashier too is only a thread that waits. Exit status 1 if the sums do not add up.
  *
  * Usage: delay_queue [ORDERS]
@@ -41,7 +41,7 @@ static struct {
 	atomic_uint next; /* the next order a shop may put */
 } market;
 
-/* A call that fails here fails for a reason no order can answer; what follows would be wrong. */
+/* Ends the program if a call failed: the sums would be wrong. */
 static void must(const char *what, int r)
 {
 	if (r >= 0)
@@ -88,7 +88,7 @@ static void *shop(void *argument)
 	}
 }
 
-/* One event at a time: the rest stay in the queue for whoever is free. */
+/* One event at a time: the rest stay in the queue for another thread. */
 static uint64_t wait_for_one(struct timerhub_queue *queue)
 {
 	struct timerhub_event event;
@@ -123,7 +123,7 @@ static void *cashier(void *argument)
 		const int r = timerhub_cancel(market.hub, order->timer);
 		if (r != -ENOENT)
 			must("cancel", r);
-		/* Never both, never neither: after 0 no worker will ever be handed this order. */
+		/* Never both, never neither: after 0 no worker is ever handed this order. */
 		atomic_fetch_add(r == 0 ? &order->paid : &order->late, 1);
 	}
 }
@@ -200,7 +200,7 @@ static void run_market(void)
 int main(int argc, char **argv)
 {
 	const unsigned long count = argc > 1 ? strtoul(argv[1], NULL, 10) : ORDERS_DEFAULT;
-	/* An order may have two timers, and closing time has one for each who waits. */
+	/* An order may have two timers, and closing time has one for each waiting thread. */
 	const struct timerhub_config config = { .size = sizeof(config),
 		                                .timers_max = (uint32_t)(2 * count + WORKERS + 1) };
 

@@ -40,7 +40,7 @@ void process_close(struct process *process);
 
 int process_watch(const struct process *process, int op, int fd, uint32_t events);
 
-/* Prints where it listens, for whoever started us. */
+/* Prints the port at which it listens, for the program that started us. */
 int process_announce(const struct process *process);
 
 /* Prints a line of figures: "status ..." or "report ...". */

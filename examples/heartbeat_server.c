@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows a TCP server that closes silent connections: one epoll loop holds its sockets and the
- * hub's queue, one timer per connection is moved by timerhub_rearm() at each message, and when the
- * timer comes the connection is closed. Moving a timer later is one atomic exchange, so a heartbeat
- * costs next to nothing, however many connections there are. What any server needs besides is in
+ * Shows a TCP server that closes silent connections: one epoll loop holds its sockets and the hub's
+ * queue, and each connection has one kept timer, which timerhub_rearm() moves at each message. When
+ * the timer comes the connection is closed, unless a message waits unread: then the same timer is
+ * re-armed once more. Moving a timer later is one atomic exchange, so a heartbeat costs next to
+ * nothing, however many connections there are. The parts that any server needs besides are in
  * heartbeat_process.c.
  *
- * Whatever arrives is a heartbeat. Before it closes a silent connection the server sends
+ * Every message is a heartbeat. Before it closes a silent connection the server sends
  * "idle DEADLINE_NS CLOSED_NS\n", both on CLOCK_MONOTONIC. SIGINT and SIGTERM end it.
  *
  * Usage: heartbeat_server [-p PORT] [-t IDLE_MS] [-s STATUS_MS]
@@ -36,7 +37,7 @@ enum { BATCH = 256 };
 
 /* Named by its fd: a connection is the entry of that number in a table. */
 struct connection {
-	timerhub_timer timer; /* 0 before the first; else compared with an event's: stale or ours */
+	timerhub_timer timer; /* kept, from open to close; 0 if closed; compared with an event's */
 	uint64_t deadline_ns; /* last message + idle timeout, on the hub's clock */
 };
 
@@ -53,7 +54,7 @@ static int connection_close(int fd, uint64_t *count)
 {
 	struct connection *connection = &server.connections[fd];
 
-	/* -ENOENT is fine: the timer was delivered, which may be why we are here. */
+	/* -ENOENT: there is none, because it could not be armed. */
 	timerhub_cancel(server.hub, connection->timer);
 	connection->timer = 0;
 	server.figures.live--;
@@ -61,24 +62,32 @@ static int connection_close(int fd, uint64_t *count)
 	return close(fd) == 0 ? 0 : process_failed("close", errno);
 }
 
-/* The connection was heard of now: its timer moves. If it has none, or it came, one is armed. */
-static int connection_alive(int fd)
+/* The connection is new: arm its timer, which is kept until the connection is closed. */
+static int connection_watch(int fd)
 {
 	struct connection *connection = &server.connections[fd];
 	struct timerhub_spec spec = {
 		.size = sizeof(spec),
-		.flags = TIMERHUB_ABSOLUTE,
+		.flags = TIMERHUB_ABSOLUTE | TIMERHUB_KEEP,
 		.expires_ns = timerhub_now(server.hub) + server.options.idle_ns,
 		.data = (uint64_t)fd,
 	};
-	int r = timerhub_rearm(server.hub, connection->timer, spec.expires_ns, TIMERHUB_ABSOLUTE);
+	const int r = timerhub_arm(server.queue, &spec, &connection->timer);
 
-	if (r == 0)
-		server.figures.rearms++;
-	else if (r == -ENOENT)
-		r = timerhub_arm(server.queue, &spec, &connection->timer);
 	connection->deadline_ns = spec.expires_ns;
 	return r == 0 ? 0 : process_failed("arm", r);
+}
+
+/* The connection was heard of now: move its timer, or start it again if it has just come. */
+static int connection_alive(int fd)
+{
+	struct connection *connection = &server.connections[fd];
+	const uint64_t deadline_ns = timerhub_now(server.hub) + server.options.idle_ns;
+	const int r = timerhub_rearm(server.hub, connection->timer, deadline_ns, TIMERHUB_ABSOLUTE);
+
+	connection->deadline_ns = deadline_ns;
+	server.figures.rearms++;
+	return r >= 0 ? 0 : process_failed("rearm", r);
 }
 
 /* 1: the connection is alive; 0: nothing came; -1: it is over. */
@@ -101,7 +110,7 @@ static int connection_readable(int fd)
 	return connection_close(fd, &server.figures.closed_peer);
 }
 
-/* Its timer came. A message may still wait unread, if we are late: then it is not silent at all. */
+/* Its timer came. If we are late a message may wait unread: then the connection is not silent. */
 static int connection_silent(int fd)
 {
 	const uint64_t deadline_ns = server.connections[fd].deadline_ns;
@@ -114,19 +123,19 @@ static int connection_silent(int fd)
 		return connection_close(fd, &server.figures.closed_peer);
 	const int length = snprintf(farewell, sizeof(farewell), "idle %" PRIu64 " %" PRIu64 "\n",
 	                            deadline_ns, timerhub_now(server.hub));
-	/* Only politeness: a peer that takes nothing is closed all the same. */
+	/* Only politeness: a peer that takes nothing is closed too. */
 	(void)send(fd, farewell, (size_t)length, MSG_DONTWAIT | MSG_NOSIGNAL);
 	return connection_close(fd, &server.figures.closed_idle);
 }
 
 static int connection_open(int fd)
 {
-	if ((uint32_t)fd >= server.process.fds_max) /* somebody raised our limit from outside */
+	if ((uint32_t)fd >= server.process.fds_max) /* our limit was raised from outside */
 		return close(fd);
 	server.connections[fd] = (struct connection){ 0 };
 	server.figures.accepted++;
 	server.figures.live++;
-	if (connection_alive(fd) == 0 &&
+	if (connection_watch(fd) == 0 &&
 	    process_watch(&server.process, EPOLL_CTL_ADD, fd, EPOLLIN) == 0)
 		return 0;
 	return connection_close(fd, &server.figures.closed_peer);
@@ -149,7 +158,7 @@ static int accept_failed(void)
 {
 	if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
 		return accept_later();
-	return 0; /* there was nobody left, or something was wrong with that one alone */
+	return 0; /* no connection was left, or only that one had failed */
 }
 
 static int accept_all(void)
@@ -170,7 +179,7 @@ static int timer_due(const struct timerhub_event *event)
 		return process_report("status", server.hub, &server.figures);
 	if (event->data == ACCEPT_AGAIN)
 		return listener_watch(EPOLLIN);
-	/* No handle is used twice: that of a connection closed since is not the entry's. */
+	/* If the connection was closed since, the entry has no timer, or that of its successor. */
 	if (server.connections[event->data].timer != event->timer)
 		return 0;
 	return connection_silent((int)event->data);

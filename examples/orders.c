@@ -3,13 +3,14 @@
  * Shows a delay queue that survives crashes: "cancel the order if it is not paid in time", although
  * the process died in between.
  *
- * Shops put orders, with a time by which they must be paid; customers pay some; workers are handed
- * the others when their time is over, and drop them. With --crash the process kills itself at some
- * moment in the middle of that. The next run finds every order again and finishes the job.
+ * Shops put orders, with a time by which they must be paid; customers pay some, by their numbers,
+ * also those of a run before; workers are handed the others when their time is over, and drop them.
+ * With --crash the process kills itself at some moment in the middle of that. The next run finds
+ * every order again and finishes the job.
  *
  * Beside the journal it keeps a book: what it is about to do, and what it was told. From the book
  * every run that is not killed checks all runs so far: no order lost, none dropped early, none
- * dropped that was paid, and none dropped twice but those that were not acknowledged when the
+ * dropped that was paid, and none dropped twice except those that were not acknowledged when the
  * process died. Exit status 1 if it is otherwise.
  *
  * Usage: orders [--crash] DIR [ORDERS]
@@ -36,7 +37,14 @@
 #define CRASH_MAX_NS (500 * MS)
 #define LOOK_NS (50 * MS) /* how often an idle worker asks whether to go home */
 
-enum { SHOPS = 4, WORKERS = 2, ORDERS_DEFAULT = 500, ORDERS_MAX = 1000000, RECENT = 32 };
+enum {
+	SHOPS = 4,
+	WORKERS = 2,
+	ORDERS_DEFAULT = 500,
+	ORDERS_MAX = 1000000,
+	RECENT = 32,
+	KEY_BYTES = 24
+};
 
 enum event { OPENED, PUTTING, PUT, PAYING, PAID, TOO_LATE, DROPPED, ACKNOWLEDGED };
 
@@ -59,9 +67,11 @@ struct order {
 static struct {
 	struct timerhub_journal *journal;
 	int book;
-	atomic_uint next;   /* the next order's number */
-	unsigned end;       /* none from here on */
-	atomic_bool closed; /* all shops have put all their orders */
+	unsigned begin;         /* the first order of this run */
+	atomic_uint next;       /* the next order's number */
+	unsigned end;           /* none from here on */
+	atomic_uint paid_later; /* paid in this run, put in one before */
+	atomic_bool closed;     /* all shops have put all their orders */
 } market;
 
 /* A call that fails here fails for a reason no order can answer; what follows would be wrong. */
@@ -100,50 +110,52 @@ static void note(enum event event, uint32_t order, uint64_t time_ns)
 
 /* ---- the market ---- */
 
-struct unpaid {
-	uint32_t number;
-	uint64_t id; /* 0: none */
-};
+/* The order's key: its number, as text. By it the order is found in any run. */
+static size_t key_of(uint32_t number, char key[KEY_BYTES])
+{
+	return (size_t)snprintf(key, KEY_BYTES, "order %" PRIu32, number);
+}
 
-/* The order's number is ours to choose; its id is the journal's. */
-static struct unpaid put_order(uint32_t number, uint64_t *seed)
+static void put_order(uint32_t number, uint64_t *seed)
 {
 	const struct order order = { .number = number, .cents = (uint32_t)pick(seed, 100, 10000) };
 	const uint64_t pay_by_ns =
 		clock_ns(CLOCK_REALTIME) + pick(seed, PAY_WITHIN_MIN_NS, PAY_WITHIN_MAX_NS);
-	struct unpaid unpaid = { .number = number };
+	char key[KEY_BYTES];
 
 	note(PUTTING, number, pay_by_ns);
-	must("put", timerhub_journal_put(market.journal, pay_by_ns, TIMERHUB_ABSOLUTE, &order,
-	                                 sizeof(order), &unpaid.id));
+	must("put", timerhub_journal_put_key(market.journal, key, key_of(number, key), pay_by_ns,
+	                                     TIMERHUB_ABSOLUTE, &order, sizeof(order), NULL));
 	note(PUT, number, 0);
-	return unpaid;
 }
 
 /* Never both: after 0 no worker will ever be handed this order, in this run or a later one. */
-static void pay(struct unpaid *unpaid)
+static void pay(uint32_t number)
 {
-	note(PAYING, unpaid->number, 0);
-	const int r = timerhub_journal_cancel(market.journal, unpaid->id);
+	char key[KEY_BYTES];
+
+	note(PAYING, number, 0);
+	const int r = timerhub_journal_cancel_key(market.journal, key, key_of(number, key));
 	if (r != -ENOENT && r != -EBUSY)
 		must("cancel", r);
-	note(r == 0 ? PAID : TOO_LATE, unpaid->number, 0);
-	unpaid->id = 0;
+	note(r == 0 ? PAID : TOO_LATE, number, 0);
+	if (r == 0 && number < market.begin)
+		atomic_fetch_add(&market.paid_later, 1);
 }
 
+/* Customers pay some of the last orders; the first of them, orders of the run before this one. */
 static void *shop(void *argument)
 {
 	uint64_t seed = clock_ns(CLOCK_MONOTONIC) ^ ((uint64_t)(uintptr_t)argument << 56);
-	struct unpaid recent[RECENT] = { { 0, 0 } };
 
 	for (;;) {
 		const uint32_t number = atomic_fetch_add(&market.next, 1);
 		if (number >= market.end)
 			return NULL;
-		recent[number % RECENT] = put_order(number, &seed);
-		struct unpaid *unpaid = &recent[pick(&seed, 0, RECENT)];
-		if (unpaid->id != 0)
-			pay(unpaid);
+		put_order(number, &seed);
+		const uint32_t back = (uint32_t)pick(&seed, 0, RECENT);
+		if (back <= number)
+			pay(number - back);
 	}
 }
 
@@ -162,7 +174,7 @@ static void drop(const struct timerhub_task *task)
 
 	memcpy(&order, task->data, sizeof(order));
 	note(DROPPED, order.number, clock_ns(CLOCK_REALTIME));
-	must("done", timerhub_journal_done(market.journal, task->id));
+	must("done", timerhub_journal_done(market.journal, task));
 	note(ACKNOWLEDGED, order.number, 0);
 }
 
@@ -216,7 +228,7 @@ static void judge_drop(struct verdict *verdict, const struct fate *fate, uint64_
 	verdict->after_acknowledgement += fate->events[ACKNOWLEDGED] > 0;
 }
 
-/* Who was killed between asking and hearing does not know: such orders went either way. */
+/* A process killed between asking and hearing does not know: such orders went either way. */
 static void judge_end(struct verdict *verdict, const struct fate *fate)
 {
 	const unsigned *events = fate->events;
@@ -262,6 +274,7 @@ static int check_book(void)
 			sums[event] += fates[i].events[event] > 0;
 	}
 	free(fates);
+	printf("%u orders paid that an earlier run had put\n", atomic_load(&market.paid_later));
 	printf("%u orders put, %u paid, %u dropped, %u of them again: not acknowledged before\n",
 	       sums[PUT], sums[PAID], sums[DROPPED], verdict.again);
 	printf("%u lost, %u early, %u paid and dropped, %u twice in a run, "
@@ -287,6 +300,7 @@ static void open_book(unsigned orders)
 			next = entry.order + 1;
 		at += ENTRY_BYTES;
 	}
+	market.begin = next;
 	market.next = next;
 	market.end = next + orders;
 	note(OPENED, 0, 0);

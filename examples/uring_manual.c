@@ -80,12 +80,12 @@ static uint64_t clock_ns(void)
  * Any thread. As a point in time: a delay would count from when the loop last told the hub the
  * time, which may have been long ago.
  */
-static void arm(uint64_t delay_ms, timerhub_fn *fn, const void *data)
+static void arm(uint64_t delay_ms, timerhub_fn *fn, void *data)
 {
 	struct timerhub_spec spec = { .size = sizeof(spec),
 		                      .flags = TIMERHUB_ABSOLUTE,
 		                      .expires_ns = clock_ns() + delay_ms * NS_PER_MS,
-		                      .data = (uint64_t)(uintptr_t)data,
+		                      .ptr = data,
 		                      .fn = fn };
 
 	must("arm", timerhub_arm(loop.queue, &spec, NULL));
@@ -95,7 +95,7 @@ static void arm(uint64_t delay_ms, timerhub_fn *fn, const void *data)
 
 static void line_due(const struct timerhub_event *event)
 {
-	char *text = (char *)(uintptr_t)event->data;
+	char *text = event->ptr;
 
 	puts(text);
 	must("standard output", fflush(stdout) == 0 ? 0 : -errno);
@@ -105,7 +105,7 @@ static void line_due(const struct timerhub_event *event)
 
 static void file_over(const struct timerhub_event *event)
 {
-	const struct file *file = (const struct file *)(uintptr_t)event->data;
+	const struct file *file = event->ptr;
 
 	loop.left += file->lines;
 	loop.files_open--;

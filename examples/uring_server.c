@@ -58,7 +58,7 @@ static struct {
 	uint64_t accepted, idle, echoed_bytes;
 } server = { .idle_ns = 3000 * MS, .listen_fd = -1, .signal_fd = -1 };
 
-/* Ends the program: what is checked so cannot fail but for want of memory or by a mistake. */
+/* Ends the program: calls checked by it fail only for want of memory or by a mistake. */
 static int must(const char *what, int result)
 {
 	if (result >= 0)
@@ -102,8 +102,8 @@ static void connection_send(struct connection *connection)
 static void connection_close(struct connection *connection)
 {
 	/*
-	 * 0: the timer will never come. -ENOENT: it has come, and what a drain returned is dealt
-	 * with before the next completion. Either way nobody knows our address any more.
+	 * 0: the timer never comes. -ENOENT: it has come, and drained events are all handled before
+	 * the next completion. Either way no event has our address any more.
 	 */
 	timerhub_cancel(server.hub, connection->timer);
 	connection->previous->next = connection->next;
@@ -115,9 +115,10 @@ static void connection_close(struct connection *connection)
 static void connection_open(int fd)
 {
 	struct connection *connection = calloc(1, sizeof(*connection));
-	struct timerhub_spec spec = { .size = sizeof(spec), .expires_ns = server.idle_ns };
+	const struct timerhub_spec spec = { .size = sizeof(spec),
+		                            .expires_ns = server.idle_ns,
+		                            .ptr = connection };
 
-	spec.data = (uintptr_t)connection;
 	if (connection == NULL || timerhub_arm(server.queue, &spec, &connection->timer) < 0) {
 		free(connection);
 		close(fd);
@@ -178,7 +179,7 @@ static void accept_done(int result)
 
 static void timer_due(const struct timerhub_event *event)
 {
-	struct connection *connection = (struct connection *)(uintptr_t)event->data;
+	struct connection *connection = event->ptr;
 
 	if (connection != NULL) {
 		server.idle++;

@@ -59,7 +59,7 @@ struct board_owner {
 	atomic_u64 queue_signals;
 	atomic_u64 cascaded;
 	atomic_u64 sleeper; /* enum timerhub_sleeper in use; AUTO: none */
-	/* Signal time minus deadline, in ns: bucket 0 below 2, bucket i from 2^i to 2^(i+1) - 1. */
+	/* Telling minus deadline, in ns: bucket 0 below 2, bucket i from 2^i to 2^(i+1) - 1. */
 	atomic_u64 lateness[BOARD_LATENESS_BUCKETS];
 	atomic_u64 clock_jumps; /* times that it was told of the wall clock being set */
 };
@@ -95,7 +95,7 @@ struct board_lane {
 struct board_queue {
 	/* Written by the consumers. */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 delivered; /* events delivered */
-	atomic_u64 retired;     /* of these, one-shots, whose timer ended */
+	atomic_u64 retired;     /* of these, of timers that ended with it */
 	atomic_u64 overruns;    /* periods folded into counts */
 	atomic_u64 passed_over; /* handles taken of expiries that had been withdrawn */
 	/* Written by the owner, and at open by the opener. */

@@ -126,27 +126,28 @@ static bool now_runs(uint64_t now, uint64_t handle)
 	return (now | NOW_WAITED) == (handle << NOW_SHIFT | NOW_FLAGS);
 }
 
+static bool callback_is_ours(const struct callback *callback)
+{
+	return ptr_load_relaxed(&callback->thread) == thread_self();
+}
+
 bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle)
 {
 	uint32_t end = u32_load_relaxed(&callbacks->end); /* our own cells are below it */
 
 	for (uint32_t i = 0; i < end; i++) {
 		const struct callback *callback = &callbacks->cells[i];
-		uint64_t now;
 
 		/* Relaxed, both: only what this thread itself has written counts. */
-		if (ptr_load_relaxed(&callback->thread) != thread_self())
-			continue;
-		now = u64_load_relaxed(&callback->now);
-		/* Undecided: we are in a signal handler, and would wait for ourselves. */
-		if (now_is_of_slot(now, handle) &&
-		    ((now & NOW_RUNNING) == 0 || now_runs(now, handle)))
+		if (callback_is_ours(callback) &&
+		    now_runs(u64_load_relaxed(&callback->now), handle))
 			return true;
 	}
 	return false;
 }
 
-static bool callback_wait(struct callback *callback, uint64_t handle)
+/* `running`: wait for a callback of the timer too. True if the thread had not decided. */
+static bool callback_wait(struct callback *callback, uint64_t handle, bool running)
 {
 	bool found = false;
 
@@ -160,7 +161,7 @@ static bool callback_wait(struct callback *callback, uint64_t handle)
 			futex_wait(&callback->ended, ended, CALLBACK_NAP_NS);
 			continue;
 		}
-		if (!now_runs(now, handle))
+		if (!running || !now_runs(now, handle))
 			return found;
 		if ((now & NOW_WAITED) != 0 ||
 		    u64_cas_acq_rel(&callback->now, &now, now | NOW_WAITED))
@@ -168,12 +169,14 @@ static bool callback_wait(struct callback *callback, uint64_t handle)
 	}
 }
 
-bool callbacks_wait(const struct callbacks *callbacks, uint64_t handle)
+bool callbacks_wait(const struct callbacks *callbacks, uint64_t handle, bool running)
 {
 	uint32_t end = u32_load_relaxed(&callbacks->end); /* see callbacks_raise_end() */
 	bool found = false;
 
 	for (uint32_t i = 0; i < end; i++)
-		found |= callback_wait(&callbacks->cells[i], handle);
+		/* A wait of ours does not end our own callbacks. */
+		if (!callback_is_ours(&callbacks->cells[i]))
+			found |= callback_wait(&callbacks->cells[i], handle, running);
 	return found;
 }

@@ -44,10 +44,10 @@ void callback_end(struct callback *callback);
 bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle);
 
 /*
- * Wait until nobody runs this timer's callback; no new one may begin. Waits also for those who are
- * about to deliver something of the timer's slot, since that may turn out to be this timer; true if
- * there was one.
+ * Wait, if `running`, until no other thread runs this timer's callback; no new one may begin. Wait
+ * in any case for threads that are about to deliver something of the timer's slot, since that may
+ * turn out to be this timer; true if there was one.
  */
-bool callbacks_wait(const struct callbacks *callbacks, uint64_t handle);
+bool callbacks_wait(const struct callbacks *callbacks, uint64_t handle, bool running);
 
 #endif

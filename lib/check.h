@@ -18,6 +18,7 @@
 enum test_point {
 	TEST_POINT_ARM_BEFORE_PUBLISH,   /* slot taken, word not yet written */
 	TEST_POINT_SUBMIT_BEFORE_PUSH,   /* the word says "in the inbox", the inbox does not */
+	TEST_POINT_PUSH_AT_CELL,         /* a place chosen, its cell not yet looked at */
 	TEST_POINT_SUBMIT_AFTER_PUSH,    /* pushed, the promise not yet read */
 	TEST_POINT_REARM_BEFORE_CAS,     /* nanoseconds forgotten, word not yet changed */
 	TEST_POINT_CANCEL_BEFORE_FREE,   /* dead and pushed, slot not yet in the free list */
@@ -36,10 +37,12 @@ enum test_point {
 	TEST_POINT_CONSUME_IN_CLEAR,     /* bell cleared, the flag that it was rung not yet */
 	TEST_POINT_CONSUME_AFTER_CLEAR,  /* signal cleared, outbox not yet looked at again */
 	TEST_POINT_INTERRUPT_HALFWAY,    /* waiters are to leave, and not yet woken */
+	TEST_POINT_WAIT_FOUND_NOTHING,   /* found the queue empty, and is not yet a waiter */
 	TEST_POINT_WAIT_BEFORE_SLEEP,    /* waiter registered and about to block */
 	TEST_POINT_ANNOUNCE_BEFORE_POST, /* found an io_uring, not yet posted to it */
 	TEST_POINT_DETACH_BEFORE_NAP,    /* found somebody who may be posting */
 	TEST_POINT_CALLBACK_BEFORE_NAP,  /* found a dispatcher that has not yet decided */
+	TEST_POINT_EACH_BEFORE_CAS,      /* a timer was read, and may be another by now */
 	TEST_POINT_DISPATCH_BEFORE_BEGIN, /* delivered, not yet said that the callback runs */
 };
 

@@ -3,11 +3,13 @@
  * Drain, wait, dispatch: how expiries reach their consumers. Any thread.
  *
  * A handle from the outbox is a hint; delivering is the compare-and-swap of the state word from
- * pending to free (or, periodic, to armed). Who wins it delivers; cancel and re-arm compete for the
- * same word. The slot of a delivered one-shot goes straight to the free list. A thread that
- * dispatches says in a cell which timer's callback it runs, for timerhub_cancel_sync().
+ * pending to free (periodic: to armed; kept: to idle). The thread that wins it delivers; cancel and
+ * re-arm compete for the same word. The slot of a delivered one-shot goes straight to the free
+ * list. A thread that dispatches says in a cell which timer's callback it runs, for
+ * timerhub_cancel_sync(); it gives the cell back also when an exception, or the end of the thread,
+ * unwinds it out of a callback.
  *
- * Labels: [armed] see submit.c.
+ * Labels: [armed], [life] see submit.c.
  */
 #include <errno.h>
 #include <limits.h>
@@ -15,6 +17,7 @@
 #include "check.h"
 #include "cpu.h"
 #include "hub.h"
+#include "probe.h"
 
 /* Handles taken from the outbox at once, so that their memory can be fetched side by side. */
 #define CONSUME_BATCH 32
@@ -29,14 +32,13 @@ struct delivery {
 	struct timerhub_event event;
 };
 
-/* False if the handle's timer is no longer pending. */
-static bool delivery_read(const struct timerhub *hub, uint64_t handle, struct delivery *delivery)
+/* False if the handle's timer has no expiry to deliver. */
+static bool delivery_read(struct timerhub_queue *queue, uint64_t handle, struct delivery *delivery)
 {
-	const struct timer_cold *cold = &hub->arena.cold[handle_slot(handle)];
+	const struct timer_cold *cold = &queue->hub->arena.cold[handle_slot(handle)];
 
 	delivery->aux = u64_load_relaxed(&delivery->hot->aux);
-	if (!timer_is(delivery->word, delivery->aux, handle) ||
-	    word_phase(delivery->word) == TIMER_ARMED)
+	if (!timer_is(delivery->word, delivery->aux, handle) || !word_undelivered(delivery->word))
 		return false;
 	delivery->interval_ns = u64_load_relaxed(&cold->interval_ns);
 	delivery->event = (struct timerhub_event){
@@ -45,6 +47,7 @@ static bool delivery_read(const struct timerhub *hub, uint64_t handle, struct de
 		.expires_ns = timer_deadline_ns(delivery->word, delivery->aux),
 		.count = 1,
 		.fn = (timerhub_fn *)(uintptr_t)u64_load_relaxed(&cold->fn),
+		.queue = queue,
 	};
 	return true;
 }
@@ -173,32 +176,34 @@ static bool deliver_periodic(struct timerhub *hub, struct delivery *delivery)
 
 /*
  * The word had come back while we were held up: what we took is a later life's expiry, and its
- * slot is ours. Deliver that one, if it is a one-shot of this queue.
+ * slot is ours. Deliver that one, if it is a one-shot of this queue, not kept.
  */
-static bool deliver_later_life(const struct timerhub_queue *queue, struct delivery *delivery,
+static bool deliver_later_life(struct timerhub_queue *queue, struct delivery *delivery,
                                uint32_t slot)
 {
 	const struct timer_cold *cold = &queue->hub->arena.cold[slot];
 	uint64_t queue_slack = u64_load_relaxed(&cold->queue_slack);
 	uint64_t aux = u64_load_relaxed(&delivery->hot->aux);
+	uint64_t handle = handle_make(aux_generation(aux), slot);
 
 	return queue_slack_queue(queue_slack) == queue->index && !aux_periodic(aux) &&
-	       delivery_read(queue->hub, handle_make(aux_generation(aux), slot), delivery);
+	       !handle_kept(handle) && delivery_read(queue, handle, delivery);
 }
 
-/* From pending to free. False if the word changed meanwhile. */
-static bool deliver_one_shot(const struct timerhub_queue *queue, struct delivery *delivery)
+/* From pending to free, or if the timer is kept to idle. False if the word changed meanwhile. */
+static bool deliver_one_shot(struct timerhub_queue *queue, struct delivery *delivery)
 {
 	uint32_t slot = handle_slot(delivery->event.timer);
+	bool kept = handle_kept(delivery->event.timer);
 	uint64_t before = delivery->word;
-	uint64_t after = word_with_phase(before, TIMER_FREE);
+	uint64_t after = kept ? word_idle(before) : word_with_phase(before, TIMER_FREE);
 
 	if (!u64_cas_seq_cst(&delivery->hot->word, &delivery->word, after))
 		return false;
 	if (hub_hit(delivery->hot, delivery->event.timer))
 		return true;
 	delivery->word = before;
-	if (deliver_later_life(queue, delivery, slot))
+	if (!kept && deliver_later_life(queue, delivery, slot))
 		return true;
 	(void)hub_undo(queue->hub, slot, before, after);
 	return false; /* and the handle is found stale */
@@ -237,14 +242,15 @@ static bool deliver_back(struct timerhub *hub, struct delivery *delivery)
 
 /*
  * Deliver the handle's timer into `event`. False if it is no longer pending. Inline in both of its
- * callers: 12 instructions an event.
+ * callers: 12 instructions an event. `*ret_ended`: the timer's life is over, its slot is the
+ * caller's to free.
  *
  * Model: tests/models/word.pml.
  */
-static inline __attribute__((always_inline)) bool deliver(const struct timerhub_queue *queue,
+static inline __attribute__((always_inline)) bool deliver(struct timerhub_queue *queue,
                                                           uint64_t handle,
                                                           struct timerhub_event *event,
-                                                          bool *ret_one_shot)
+                                                          bool *ret_ended)
 {
 	struct timerhub *hub = queue->hub;
 	struct delivery delivery = { .hot = &hub->arena.hot[handle_slot(handle)] };
@@ -252,7 +258,7 @@ static inline __attribute__((always_inline)) bool deliver(const struct timerhub_
 
 	delivery.word = u64_load_acquire(&delivery.hot->word); /* [armed] */
 	while (!delivered) {
-		if (!delivery_read(hub, handle, &delivery))
+		if (!delivery_read(queue, handle, &delivery))
 			return false;
 		test_point(TEST_POINT_CONSUME_BEFORE_CAS);
 		/* Once, for a clock that goes back must not do so between two readings. */
@@ -269,7 +275,8 @@ static inline __attribute__((always_inline)) bool deliver(const struct timerhub_
 			delivered = deliver_one_shot(queue, &delivery);
 	}
 	*event = delivery.event;
-	*ret_one_shot = delivery.interval_ns == 0;
+	probe3(deliver, event->timer, event->expires_ns, event->count);
+	*ret_ended = delivery.interval_ns == 0 && !handle_kept(event->timer);
 	return true;
 }
 
@@ -282,7 +289,7 @@ CPU_FETCHES void prefetch_timers(const struct timerhub *hub, const uint64_t *han
 	}
 }
 
-/* Count what was taken and delivered, and free the slots of the one-shots among it. */
+/* Count what was taken and delivered, and free the slots of the timers that it has ended. */
 static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned delivered,
                          uint64_t overruns, const uint32_t *retired, unsigned retired_count)
 {
@@ -314,13 +321,13 @@ static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event
 	prefetch_timers(queue->hub, handles, taken);
 	for (unsigned i = 0; i < taken; i++) {
 		struct timerhub_event *event = &events[*count + delivered];
-		bool one_shot;
+		bool ended;
 
-		if (!deliver(queue, handles[i], event, &one_shot))
+		if (!deliver(queue, handles[i], event, &ended))
 			continue;
 		delivered++;
 		overruns += event->count - 1;
-		if (one_shot)
+		if (ended)
 			retired[retired_count++] = handle_slot(handles[i]);
 	}
 	queue_retire(queue, taken, delivered, overruns, retired, retired_count);
@@ -332,7 +339,7 @@ static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event
 static bool queue_take_one(struct timerhub_queue *queue, struct timerhub_event *event,
                            struct callback *callback)
 {
-	bool one_shot = false, delivered = false;
+	bool ended = false, delivered = false;
 	unsigned taken = 0;
 	uint64_t handle;
 	uint32_t slot = SLOT_NONE;
@@ -341,10 +348,10 @@ static bool queue_take_one(struct timerhub_queue *queue, struct timerhub_event *
 		taken++;
 		slot = handle_slot(handle);
 		callback_consider(callback, handle);
-		delivered = deliver(queue, handle, event, &one_shot);
+		delivered = deliver(queue, handle, event, &ended);
 	}
 	queue_retire(queue, taken, delivered ? 1 : 0, delivered ? event->count - 1 : 0, &slot,
-	             one_shot ? 1 : 0);
+	             ended ? 1 : 0);
 	return delivered;
 }
 
@@ -401,55 +408,104 @@ int timerhub_drain(struct timerhub_queue *queue, struct timerhub_event *events, 
 	return (int)queue_take(queue, events, max);
 }
 
-/*
- * Deliver one event and call its callback. False if the outbox was empty. `*callback`: this
- * thread's cell, NULL before the first event.
- */
-static bool queue_dispatch_one(struct timerhub_queue *queue, struct callback **callback,
-                               unsigned *count)
+/* One call of timerhub_dispatch(). */
+struct dispatching {
+	struct timerhub_queue *queue;
+	struct callback *callback; /* this thread's cell; NULL before the first event */
+	unsigned count;            /* events taken so far */
+	bool running;              /* inside a callback */
+	bool settled;              /* the queue was found empty, and the fd says so */
+};
+
+/* Deliver one event and call its callback. False if the outbox was empty. */
+static bool queue_dispatch_one(struct dispatching *dispatching)
 {
+	struct timerhub_queue *queue = dispatching->queue;
 	struct timerhub_event event;
 
-	if (!*callback) {
+	if (!dispatching->callback) {
 		if (outbox_empty(&queue->outbox))
 			return false;
-		*callback = callbacks_enter(&queue->hub->callbacks, cpu_current());
+		dispatching->callback = callbacks_enter(&queue->hub->callbacks, cpu_current());
 	}
-	if (!queue_take_one(queue, &event, *callback))
+	if (!queue_take_one(queue, &event, dispatching->callback))
 		return false;
-	++*count;
+	dispatching->count++;
 	if (!event.fn)
 		return true;
 	test_point(TEST_POINT_DISPATCH_BEFORE_BEGIN);
-	callback_begin(*callback, event.timer);
+	callback_begin(dispatching->callback, event.timer);
+	dispatching->running = true;
 	event.fn(&event);
-	callback_end(*callback);
+	dispatching->running = false;
+	callback_end(dispatching->callback);
 	return true;
+}
+
+/* Is there to be no next event? In a child that a callback has forked they are the parent's. */
+static bool dispatching_is_over(const struct dispatching *dispatching, unsigned max)
+{
+	return dispatching->count >= max || !hub_alive(dispatching->queue->hub);
+}
+
+/*
+ * The end of a dispatch: it returns, or a callback is left by an exception or by the end of its
+ * thread (which glibc turns into an exception), and the stack is unwound.
+ */
+static void dispatching_end(struct dispatching *dispatching)
+{
+	if (dispatching->running)
+		callback_end(dispatching->callback);
+	if (dispatching->callback)
+		callbacks_leave(dispatching->callback);
+	/* In a child that the callback has forked the fd is the parent's. */
+	if (!dispatching->settled && hub_alive(dispatching->queue->hub))
+		queue_leave(dispatching->queue);
+}
+
+/* Built with -fexceptions, so that unwinding runs the cleanup. */
+static unsigned queue_dispatch(struct timerhub_queue *queue, unsigned max)
+{
+	__attribute__((cleanup(dispatching_end))) struct dispatching dispatching = {
+		.queue = queue,
+	};
+
+	/* One at a time: a callback may cancel what would come next. */
+	do {
+		while (!dispatching_is_over(&dispatching, max) &&
+		       queue_dispatch_one(&dispatching)) {
+		}
+		dispatching.settled =
+			!dispatching_is_over(&dispatching, max) && queue_settle(queue);
+	} while (!dispatching.settled && !dispatching_is_over(&dispatching, max));
+	return dispatching.count;
 }
 
 int timerhub_dispatch(struct timerhub_queue *queue, unsigned max)
 {
 	int result = queue_check(queue, queue, max);
-	struct callback *callback = NULL;
-	unsigned count = 0;
 
 	if (result < 0 || max == 0)
 		return result;
-	/* One at a time: a callback may cancel what would come next. */
-	do {
-		while (count < max && queue_dispatch_one(queue, &callback, &count)) {
-		}
-	} while (count < max && !queue_settle(queue));
-	if (callback)
-		callbacks_leave(callback);
-	if (count == max)
-		queue_leave(queue);
-	return (int)count;
+	return (int)queue_dispatch(queue, max);
+}
+
+/*
+ * As timerhub_cancel(). If the timer was found to be over because its slot lives again, then the
+ * cell of the thread that delivered it must be seen: the new life's armer knew of that delivery.
+ */
+static int hub_cancel_seeing_end(struct timerhub *hub, timerhub_timer timer)
+{
+	int result = hub_cancel(hub, timer, NULL);
+
+	if (result < 0) /* the generation that was found, or a later one */
+		(void)u64_load_acquire(&hub->arena.hot[handle_slot(timer)].aux); /* [life] */
+	return result;
 }
 
 int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 {
-	bool again;
+	bool inside, undecided;
 	int result;
 
 	if (!hub)
@@ -458,16 +514,16 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 		return -EOWNERDEAD;
 	if (handle_slot(timer) >= hub->arena.capacity)
 		return -ENOENT;
-	if (callbacks_inside(&hub->callbacks, timer))
-		return -EDEADLK;
+	inside = callbacks_inside(&hub->callbacks, timer);
 	/*
-	 * Who was still deciding what of the slot he delivers may have taken this timer by mistake
-	 * and have put it back (see hub_undo()): ask again.
+	 * A dispatcher that was still deciding what of the slot it delivers may have taken this
+	 * timer by mistake and have put it back (see hub_undo()): ask again. Inside a callback of
+	 * the timer, -ENOENT says that another caller has cancelled it, and may be waiting for us.
 	 */
 	do {
-		result = hub_cancel(hub, timer, NULL);
-		again = callbacks_wait(&hub->callbacks, timer);
-	} while (again && result < 0);
+		result = hub_cancel_seeing_end(hub, timer);
+		undecided = callbacks_wait(&hub->callbacks, timer, result == 0 || !inside);
+	} while (undecided && result < 0);
 	return result;
 }
 
@@ -492,13 +548,19 @@ static uint64_t left_ns(uint64_t until_ns)
 	return now_ns < until_ns ? until_ns - now_ns : 0;
 }
 
+static bool queue_stopped(const struct timerhub_queue *queue)
+{
+	return u32_load_seq_cst(&queue->stopped) != 0;
+}
+
 /* Block until there may be events, or a reason to leave. */
 static void queue_block(struct timerhub_queue *queue, uint32_t interrupts, uint64_t timeout_ns)
 {
 	uint32_t ticket = notifier_wait_enter(&queue->notifier);
 
 	test_point(TEST_POINT_WAIT_BEFORE_SLEEP);
-	if (outbox_empty(&queue->outbox) && queue_verdict(queue, interrupts) == 0)
+	if (outbox_empty(&queue->outbox) && queue_verdict(queue, interrupts) == 0 &&
+	    !queue_stopped(queue))
 		notifier_wait(&queue->notifier, ticket, timeout_ns);
 	notifier_wait_leave(&queue->notifier);
 }
@@ -510,6 +572,8 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 
 	for (;;) {
 		int result = queue_verdict(queue, interrupts);
+		/* Before the take, which then finds all that had expired before the stop. */
+		bool stopped = queue_stopped(queue);
 		uint64_t timeout_ns;
 		unsigned count;
 
@@ -522,6 +586,9 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 		count = queue_take(queue, events, max);
 		if (count > 0)
 			return (int)count;
+		test_point(TEST_POINT_WAIT_FOUND_NOTHING);
+		if (stopped)
+			return -ESHUTDOWN;
 		timeout_ns = left_ns(until_ns);
 		if (timeout_ns == 0)
 			return 0;
@@ -557,6 +624,15 @@ void timerhub_interrupt(struct timerhub_queue *queue)
 	if (!queue || !hub_alive(queue->hub))
 		return;
 	(void)u32_fetch_add_seq_cst(&queue->interrupts, 1);
+	test_point(TEST_POINT_INTERRUPT_HALFWAY);
+	notifier_wake_all(&queue->notifier);
+}
+
+void timerhub_queue_stop(struct timerhub_queue *queue)
+{
+	if (!queue || !hub_alive(queue->hub))
+		return;
+	u32_store_seq_cst(&queue->stopped, 1);
 	test_point(TEST_POINT_INTERRUPT_HALFWAY);
 	notifier_wake_all(&queue->notifier);
 }

@@ -4,9 +4,22 @@
  *
  * A cell is {lap, filled, slot}: empty cells of lap L are filled in order, and filling one claims
  * and publishes it in the same compare-and-swap. So there are no holes: a thread stopped anywhere
- * hides nobody's entry. The tail counts whole cache lines of cells; a producer starts at the
- * tail's line, fills the first empty cell, and whoever finds the line full moves the tail on. The
+ * hides no other entry. The tail counts whole cache lines of cells. A producer starts at the tail's
+ * line and fills the first empty cell. A producer that finds the line full moves the tail on, and
+ * goes on at today's tail: while the producer was held up, others may have filled many lines. The
  * owner empties a cell into the next lap.
+ *
+ * The tail says where a look ends, so a wake-up hangs on it as it does on the cells:
+ *
+ *   producer                             owner
+ *   move the tail, or find it moved      make a promise, begin a pass
+ *   fill the cell                        load the tail: the look's end
+ *   load the promise, the pass           load the cells before that end
+ *
+ * All of these are seq_cst. Impossible thereby: the producer reads a promise or a pass of before,
+ * and does not wake, and the look of the pass ends before the cell, or finds it empty. The same for
+ * a producer that finds a cell filled and fills the next: the load of the filled cell is seq_cst
+ * too, so the look that reaches the second cell finds the first one filled.
  *
  * Order between entries does not matter (an entry only says "look at slot i"), hence the lanes.
  * Model: tests/models/inbox.pml.
@@ -17,6 +30,7 @@
 #include "inbox.h"
 
 #include "bits.h"
+#include "check.h"
 #include "cpu.h"
 
 #define INBOX_SLOT_BITS 26
@@ -28,10 +42,15 @@
 #ifndef INBOX_LANE_CELLS_MIN
 #define INBOX_LANE_CELLS_MIN 256
 #endif
-/* The owner is to look at this many though nothing is due: soon they would be in no cache. */
+/*
+ * The owner is to look when so many wait, though nothing is due. What waits when something falls
+ * due is filed before that is told: 8,192 take some 0.3 ms. A wake-up is 14 us: 2 ns a push.
+ */
 #ifndef INBOX_MANY
-#define INBOX_MANY 131072
+#define INBOX_MANY 8192
 #endif
+/* After so many pushes into a lane, at least, it is asked whether there are many. */
+#define INBOX_ASK_MIN 512
 /* The kernel gives memory by so much. Where it gives more, some touches are to no purpose. */
 #define INBOX_TOUCH_BYTES 4096
 /* Threads that can be stopped between claiming a push and pushing: see submit.c. */
@@ -87,19 +106,27 @@ static uint64_t cell_empty_at(const struct inbox *inbox, uint64_t place)
 	return place >> inbox->lane_shift << INBOX_LAP_SHIFT;
 }
 
-static uint64_t cell_lap(uint64_t cell)
+/*
+ * Does the cell, found where this empty one should be, still hold an entry of an earlier lap? The
+ * difference is signed, since laps come round.
+ */
+static bool cell_is_behind(uint64_t seen, uint64_t empty)
 {
-	return cell >> INBOX_LAP_SHIFT;
+	return (int64_t)(seen - empty) < 0;
 }
 
-/* Everything before `place` is filled: let the next producer start there. */
-static void lane_advance_tail(struct inbox_lane *lane, uint64_t place)
+/*
+ * Everything before `place` is filled: let the next producer start there. Returns the tail of now,
+ * `place` or a later line.
+ */
+static uint64_t lane_advance_tail(struct inbox_lane *lane, uint64_t place)
 {
-	/* Relaxed: a hint; who starts too early walks on. */
-	uint64_t tail = u64_load_relaxed(&lane->tail);
+	uint64_t tail = u64_load_seq_cst(&lane->tail);
 
-	while (tail < place && !u64_cas_relaxed(&lane->tail, &tail, place)) {
-	}
+	while (tail < place)
+		if (u64_cas_seq_cst(&lane->tail, &tail, place))
+			return place;
+	return tail;
 }
 
 /*
@@ -121,17 +148,15 @@ static void lane_expect(const struct inbox *inbox, const struct inbox_lane *lane
 static bool lane_push(struct inbox *inbox, struct inbox_lane *lane, uint32_t slot,
                       uint64_t *ret_place)
 {
-	uint64_t place = u64_load_relaxed(&lane->tail);
+	uint64_t place = u64_load_seq_cst(&lane->tail);
 
-	for (;; place++) {
+	for (;;) {
 		atomic_u64 *cell = lane_cell(inbox, lane, place);
 		uint64_t empty = cell_empty_at(inbox, place);
-		uint64_t seen = u64_load_acquire(cell); /* [cell-free] */
+		uint64_t seen;
 
-		if (place % INBOX_LINE == 0) {
-			lane_advance_tail(lane, place);
-			lane_expect(inbox, lane, place + 2 * INBOX_LINE);
-		}
+		test_point(TEST_POINT_PUSH_AT_CELL);
+		seen = u64_load_seq_cst(cell); /* [cell-free] */
 		/* [entry] seq_cst: before the promise is read. */
 		if (seen == empty && u64_cas_seq_cst(cell, &seen, empty | INBOX_FILLED | slot)) {
 			if (lane->notes) /* relaxed: a number to read */
@@ -139,14 +164,48 @@ static bool lane_push(struct inbox *inbox, struct inbox_lane *lane, uint32_t slo
 			*ret_place = place;
 			return true;
 		}
-		if (cell_lap(seen) < cell_lap(empty))
-			return false; /* still holds an entry of the lap before */
+		if (cell_is_behind(seen, empty))
+			return false;
+		if (++place % INBOX_LINE == 0) {
+			place = lane_advance_tail(lane, place);
+			lane_expect(inbox, lane, place + 2 * INBOX_LINE);
+		}
 	}
+}
+
+/* Entries in the lane, but for those of the tail's line; a hint. */
+static uint64_t lane_count(const struct inbox_lane *lane)
+{
+	/* Relaxed: a head too old, or a tail, makes us ask in vain, or a little later. */
+	uint64_t head = u64_load_relaxed(&lane->head);
+	uint64_t tail = u64_load_relaxed(&lane->tail);
+
+	return tail > head ? tail - head : 0;
+}
+
+/*
+ * After a push at this place: should the owner be told of how much there is? Asked at some places
+ * only: so rarely that a look at every lane does not count, so often that no lane can hide many.
+ */
+static bool inbox_is_crowded(const struct inbox *inbox, const struct inbox_lane *lane,
+                             uint64_t place)
+{
+	uint64_t half = (uint64_t)1 << (inbox->lane_shift - 1);
+	uint64_t share = INBOX_MANY / 4 / (inbox->lane_mask + 1);
+	uint64_t total = 0;
+
+	if ((place + 1) % u64_min(half, share > INBOX_ASK_MIN ? share : INBOX_ASK_MIN) != 0)
+		return false;
+	/* Relaxed: see lane_count(). Signed: the owner may have taken this entry, and more. */
+	if ((int64_t)(place + 1 - u64_load_relaxed(&lane->head)) >= (int64_t)half)
+		return true;
+	for (uint32_t i = 0; i <= inbox->lane_mask; i++)
+		total += lane_count(&inbox->lanes[i]);
+	return total + INBOX_LINE >= INBOX_MANY;
 }
 
 bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot, struct inbox_entry *ret_entry)
 {
-	uint64_t many = u64_min((uint64_t)1 << (inbox->lane_shift - 1), INBOX_MANY);
 	struct inbox_lane *lane = &inbox->lanes[cpu & inbox->lane_mask];
 	uint64_t place;
 
@@ -155,15 +214,12 @@ bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot, struct inbox_e
 		lane = &inbox->lanes[++cpu & inbox->lane_mask];
 	ret_entry->cell = lane_cell(inbox, lane, place);
 	ret_entry->filled = cell_empty_at(inbox, place) | INBOX_FILLED | slot;
-	if ((place + 1) % many != 0)
-		return false;
-	/* Relaxed: too old a head only makes us ask in vain. */
-	return place + 1 - u64_load_relaxed(&lane->head) >= many;
+	return inbox_is_crowded(inbox, lane, place);
 }
 
 bool inbox_holds(const struct inbox_entry *entry)
 {
-	/* [cell-free] and a lap never comes again. */
+	/* [cell-free] and a lap comes again only after 2^37 others. */
 	return u64_load_acquire(entry->cell) == entry->filled;
 }
 
@@ -171,7 +227,8 @@ void inbox_begin(struct inbox *inbox)
 {
 	/*
 	 * A look has an end, lest quick producers keep the owner from expiring. What was pushed
-	 * before this lies before the tail's line and the one after it.
+	 * before this lies before the tail's line and the one after it. seq_cst: after the
+	 * promise was made, like the cells.
 	 */
 	for (uint32_t i = 0; i <= inbox->lane_mask; i++)
 		inbox->lanes[i].end = u64_load_seq_cst(&inbox->lanes[i].tail) + 2 * INBOX_LINE;

@@ -41,8 +41,8 @@ struct inbox_entry {
 };
 
 /*
- * Any thread, signal-safe. True now and then when a lane holds many, or is half full: the owner
- * should be told, whatever the deadline.
+ * Any thread, signal-safe. True now and then while many entries wait, or a lane is half full: the
+ * owner should be told, whatever the deadline.
  */
 bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot, struct inbox_entry *ret_entry);
 

@@ -27,6 +27,11 @@ int memory_reserve(struct memory *memory, size_t bytes)
 	return 0;
 }
 
+void memory_advise_huge(const struct memory *memory)
+{
+	(void)madvise(memory->base, memory->bytes, MADV_HUGEPAGE);
+}
+
 int memory_reserve_wiped_on_fork(struct memory *memory, size_t bytes)
 {
 	struct memory reserved = { .base = NULL };

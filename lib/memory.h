@@ -17,6 +17,9 @@ struct memory {
 /* 0, or a negative errno. Page aligned. */
 int memory_reserve(struct memory *memory, size_t bytes);
 
+/* Ask the kernel to back it with huge pages. If the kernel refuses, nothing is lost. */
+void memory_advise_huge(const struct memory *memory);
+
 /* As memory_reserve(), and in a forked child it is zeroed again. */
 int memory_reserve_wiped_on_fork(struct memory *memory, size_t bytes);
 

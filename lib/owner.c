@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See owner.h; control flow only. The only home of pthread.h.
+ * See owner.h; control flow only.
  *
  * A pass: number it; read the clock, then look at the inbox (the other way round a timer armed in
- * between, with the earlier deadline, would come out second); expire up to that reading; publish;
- * promise. What is filed in the schedule is a hint like everything else: the state word decides.
- * Invariant: a timer that is armed and not in the inbox is filed no later than it may expire.
+ * between, with the earlier deadline, would come out second); expire up to that reading, telling
+ * queues as it goes; promise. What is filed in the schedule is a hint like everything else: the
+ * state word decides. Invariant: a timer that is armed and not in the inbox is filed no later than
+ * it may expire.
  *
- * Labels: [started] owner_main → owner_start: carries start_result and the sleeper.
+ * Labels: [started] owner_main → owner_start: carries start_result, the tid and the sleeper.
  *         [armed] whoever changes a state word → owner_look_at, owner_expire_slot: carries the cold
  *         record and the aux word of that life.
  *         [queue] timerhub_queue_open → owner_deliver: carries the queue.
@@ -21,19 +22,17 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include "check.h"
 #include "cpu.h"
 #include "futex.h"
+#include "probe.h"
 
 /* Slots taken from the inbox at once, so that their memory can be fetched side by side. */
 #define OWNER_BATCH 32
 /* How many expiries ahead their memory is fetched. */
 #define OWNER_AHEAD 12
-/* Events put into a queue before consumers are let at them. */
-#ifndef OWNER_PUBLISH_BATCH
-#define OWNER_PUBLISH_BATCH 64
-#endif
 /* After so many refusals in a row to sleep in io_uring, use the other sleeper for good. */
 #define OWNER_SLEEP_FAILURES_MAX 3
 /* More expiries than this in a millisecond are a crowd: then the owner looks only so often. */
@@ -49,6 +48,7 @@ int owner_open(struct owner *owner, const struct owner_world *world)
 {
 	owner->world = *world;
 	owner->counts = world->counts;
+	teller_init(&owner->teller, world->clock, world->counts);
 	return schedule_open(&owner->schedule, world->arena->filings, world->arena->capacity);
 }
 
@@ -120,33 +120,6 @@ static void owner_empty_inbox(struct owner *owner)
 
 /* ---- expiring ---- */
 
-/* Model: tests/models/notifier.pml. */
-static void owner_publish(struct owner *owner, struct timerhub_queue *queue)
-{
-	if (queue->unpublished == 0)
-		return;
-	u64_count(&queue->counts->put, queue->unpublished);
-	outbox_publish(&queue->outbox);
-	if (notifier_signal(&queue->notifier, queue->unpublished))
-		u64_count(&owner->counts->queue_signals, 1);
-	queue->unpublished = 0;
-	owner->signal_ns = clock_now_ns(owner->world.clock);
-}
-
-static void owner_publish_all(struct owner *owner)
-{
-	struct timerhub_queue *queue = owner->unpublished;
-
-	while (queue) {
-		struct timerhub_queue *next = queue->next_unpublished;
-
-		owner_publish(owner, queue);
-		queue->next_unpublished = NULL;
-		queue = next == queue ? NULL : next; /* the last points to itself */
-	}
-	owner->unpublished = NULL;
-}
-
 /* Is the handle still that of an undelivered expiry, and this its latest place? */
 static bool owner_keep(void *context, uint64_t handle, uint64_t old_place, uint64_t new_place)
 {
@@ -157,42 +130,31 @@ static bool owner_keep(void *context, uint64_t handle, uint64_t old_place, uint6
 	uint64_t word = u64_load_acquire(&hot->word); /* [armed] */
 
 	owner->swept++;
-	if (!timer_is(word, u64_load_relaxed(&hot->aux), handle) ||
-	    word_phase(word) == TIMER_ARMED || filing->place != (uint32_t)old_place)
+	if (!timer_is(word, u64_load_relaxed(&hot->aux), handle) || !word_undelivered(word) ||
+	    filing->place != (uint32_t)old_place)
 		return false;
 	filing->place = (uint32_t)new_place;
 	return true;
 }
 
-static void owner_put(struct owner *owner, struct timerhub_queue *queue, uint64_t handle)
+/* Make room in the queue's outbox. */
+static void owner_compact(struct owner *owner, struct timerhub_queue *queue)
 {
-	if (!outbox_has_room(&queue->outbox)) {
-		owner_publish(owner, queue);
-		owner->swept = 0;
-		/*
-		 * Consumers may have found it empty meanwhile: they are told of what was put back.
-		 */
-		queue->unpublished += outbox_compact(&queue->outbox, owner_keep, owner);
-		u64_count(&queue->counts->put, -owner->swept);
-	}
-	owner->world.arena->filings[handle_slot(handle)].place =
-		(uint32_t)outbox_put(&queue->outbox, handle);
-	if (!queue->next_unpublished) {
-		queue->next_unpublished = owner->unpublished ? owner->unpublished : queue;
-		owner->unpublished = queue;
-	}
-	if (++queue->unpublished >= OWNER_PUBLISH_BATCH)
-		owner_publish(owner, queue);
+	teller_tell(&owner->teller);
+	owner->swept = 0;
+	teller_put_back(&owner->teller, queue, outbox_compact(&queue->outbox, owner_keep, owner));
+	u64_count(&queue->counts->put, -owner->swept);
 }
 
-static void owner_count_expiry(struct owner *owner, uint64_t deadline_ns)
+/* Models: tests/models/notifier.pml, tests/models/close.pml. */
+static void owner_put(struct owner *owner, struct timerhub_queue *queue, uint64_t handle,
+                      uint64_t deadline_ns)
 {
-	/* Earlier than the deadline only if the clock was set back since the pass began. */
-	uint64_t late_ns = owner->signal_ns > deadline_ns ? owner->signal_ns - deadline_ns : 0;
-
-	owner->crowd_count++;
-	u64_count(&owner->counts->expired, 1);
-	u64_count(&owner->counts->lateness[late_ns == 0 ? 0 : bits_highest(late_ns)], 1);
+	if (!outbox_has_room(&queue->outbox))
+		owner_compact(owner, queue);
+	owner->world.arena->filings[handle_slot(handle)].place =
+		(uint32_t)outbox_put(&queue->outbox, handle);
+	teller_put(&owner->teller, queue, deadline_ns);
 }
 
 /* File a periodic timer, whose deadline has just passed, for its first period that has not. */
@@ -236,8 +198,8 @@ static void owner_deliver(struct owner *owner, uint32_t slot, uint64_t handle, u
 	if (interval_ns > 0)
 		owner_file_next_period(owner, slot, deadline_ns, interval_ns,
 		                       queue_slack_slack_ns(queue_slack));
-	owner_count_expiry(owner, deadline_ns);
-	owner_put(owner, queue, handle);
+	probe3(expire, handle, deadline_ns, owner->now_ns - deadline_ns);
+	owner_put(owner, queue, handle, deadline_ns);
 }
 
 /*
@@ -307,18 +269,26 @@ CPU_FETCHES void owner_fetch(const struct owner *owner, uint32_t ahead)
 	__builtin_prefetch(&owner->world.arena->cold[slot]);
 }
 
+static uint32_t owner_take(struct owner *owner)
+{
+	if (teller_has_untold(&owner->teller) && schedule_next_is_dear(&owner->schedule))
+		teller_tell(&owner->teller);
+	return schedule_take(&owner->schedule, owner->now_ns);
+}
+
 static void owner_expire(struct owner *owner)
 {
 	uint32_t slot;
 
-	while ((slot = schedule_take(&owner->schedule, owner->now_ns)) != SLOT_NONE) {
+	while ((slot = owner_take(owner)) != SLOT_NONE) {
 		if (schedule_at_front(&owner->schedule))
 			for (uint32_t ahead = 0; ahead < OWNER_AHEAD; ahead++)
 				owner_fetch(owner, ahead);
 		owner_fetch(owner, OWNER_AHEAD);
 		owner_expire_slot(owner, slot);
+		teller_took_slot(&owner->teller);
 	}
-	owner_publish_all(owner);
+	teller_tell(&owner->teller);
 }
 
 /* ---- the pass ---- */
@@ -343,10 +313,10 @@ static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 	uint64_t elapsed_ns = owner->now_ns - owner->crowd_ns;
 
 	if (elapsed_ns >= OWNER_CROWD_NS) {
-		owner->crowded = owner->crowd_count >= OWNER_CROWD &&
+		owner->crowded = owner->teller.told - owner->crowd_told >= OWNER_CROWD &&
 		                 elapsed_ns < 2 * OWNER_CROWD_NS && owner->gathers;
 		owner->crowd_ns = owner->now_ns;
-		owner->crowd_count = 0;
+		owner->crowd_told = owner->teller.told;
 	}
 	if (!owner->crowded || next_ns == UINT64_MAX)
 		return next_ns;
@@ -362,7 +332,6 @@ static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
 {
 	owner_begin_pass(owner);
 	owner->now_ns = clock_now_ns(owner->world.clock);
-	owner->signal_ns = owner->now_ns;
 	test_point(TEST_POINT_OWNER_BEFORE_INBOX);
 	owner_empty_inbox(owner);
 	owner_expire(owner);
@@ -389,7 +358,7 @@ uint64_t owner_run_passes(struct owner *owner)
 static void owner_use_poll(struct owner *owner)
 {
 	owner->sleeper.ops->close(&owner->sleeper);
-	sleeper_open_poll(&owner->sleeper, owner->world.bell, owner->alarm.fd);
+	sleeper_open_poll(&owner->sleeper, owner->world.bell, owner->sleeper.alarm);
 	(void)owner->sleeper.ops->start(&owner->sleeper);
 	u64_store_relaxed(&owner->counts->sleeper, OWNER_SLEEPER_POLL); /* a number to read */
 }
@@ -405,7 +374,7 @@ static void owner_sleep_otherwise(struct owner *owner, uint64_t timeout_ns, int 
 
 	if (!transient || ++owner->sleep_failures >= OWNER_SLEEP_FAILURES_MAX)
 		owner_use_poll(owner);
-	sleeper_open_poll(&otherwise, owner->world.bell, owner->alarm.fd);
+	sleeper_open_poll(&otherwise, owner->world.bell, owner->sleeper.alarm);
 	(void)otherwise.ops->start(&otherwise);
 	(void)otherwise.ops->sleep(&otherwise, timeout_ns);
 }
@@ -442,8 +411,12 @@ static bool owner_set_alarm(struct owner *owner, uint64_t at_ns, uint64_t *timeo
 		u64_count(&owner->counts->clock_jumps, 1);
 		return false;
 	}
-	/* Refused (a filter put on us): then nobody tells us of the clock, and we ask. */
+	/*
+	 * Refused (a filter put on us): the owner asks the clock itself, now and then. An alarm set
+	 * before may have gone off, or will, and then stays readable: it is not to be polled.
+	 */
 	*timeout_ns = result < 0 ? u64_min(*timeout_ns, OWNER_ALARM_REFUSED_NS) : UINT64_MAX;
+	owner->sleeper.alarm = result < 0 ? -1 : owner->alarm.fd;
 	return true;
 }
 
@@ -510,6 +483,7 @@ static void *owner_main(void *argument)
 	struct owner *owner = argument;
 	int result = owner_settle(owner);
 
+	owner->tid = gettid();
 	owner->start_result = result;
 	u32_store_release(&owner->started, 1); /* [started] */
 	futex_wake(&owner->started, 1);
@@ -581,6 +555,11 @@ int owner_start(struct owner *owner, const struct owner_config *config)
 	return result;
 }
 
+int owner_tid(const struct owner *owner)
+{
+	return owner->running ? owner->tid : 0;
+}
+
 void owner_stop(struct owner *owner, bool alive)
 {
 	if (!owner->running)
@@ -598,7 +577,12 @@ void owner_stop(struct owner *owner, bool alive)
 /* Model: tests/models/close.pml. */
 void owner_wait_pass(struct owner *owner)
 {
-	uint32_t begun = u32_load_seq_cst(&owner->passes_begun);
+	/*
+	 * Adds nothing, and is a read-modify-write all the same: the closer's store that the queue
+	 * is gone must be seen by any pass that begins after this. A load, even a seq_cst one, may
+	 * be done before an earlier release store leaves the store buffer.
+	 */
+	uint32_t begun = u32_fetch_add_seq_cst(&owner->passes_begun, 0);
 
 	if (!owner->running)
 		return;

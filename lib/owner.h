@@ -14,9 +14,9 @@
 #include "clock.h"
 #include "inbox.h"
 #include "promise.h"
-#include "queue.h"
 #include "schedule.h"
 #include "sleeper.h"
+#include "teller.h"
 
 #define OWNER_QUEUES_MAX BOARD_QUEUES_MAX
 #define OWNER_NAME_MAX 16
@@ -45,11 +45,9 @@ struct owner {
 	struct owner_world world;
 	struct board_owner *counts; /* on the board; written by the owner alone */
 	struct schedule schedule;
-	struct timerhub_queue *unpublished; /* queues with events not yet published */
-	uint64_t now_ns;    /* this pass's reading of the clock: what is due by it expires */
-	uint64_t signal_ns; /* a later reading, for the lateness of what is published next */
-	uint64_t crowd_ns;  /* when crowd_count was last 0; like the next two, see owner_gather() */
-	uint64_t crowd_count; /* expiries since */
+	uint64_t now_ns;     /* this pass's reading of the clock: what is due by it expires */
+	uint64_t crowd_ns;   /* when crowd_told was last set; see owner_gather() */
+	uint64_t crowd_told; /* events told by then */
 	bool crowded;
 	bool gathers; /* may be late for a crowd; fixed before the thread starts */
 
@@ -60,13 +58,16 @@ struct owner {
 	unsigned sleep_failures; /* in a row */
 	pthread_t thread;
 	bool running;       /* there is a thread to join */
+	int tid;            /* its id, as gettid(2) tells; with start_result */
 	atomic_u32 started; /* futex: 1 when the thread has told start_result */
 	int start_result;   /* 0, or why the thread could not start */
 	atomic_u32 stop;    /* 1: the thread is to end */
 
 	_Alignas(CACHE_LINE_BYTES) atomic_u32 passes_begun; /* futex: low bits of the pass number */
 	atomic_u32 pass_waiters;                            /* threads in owner_wait_pass() */
-	uint64_t swept; /* handles looked at by this compaction of an outbox; the owner's alone */
+	/* The owner's alone. */
+	uint64_t swept; /* handles looked at by this compaction of an outbox */
+	struct teller teller;
 };
 
 /* Reserve the schedule's memory. 0, or -ENOMEM. */
@@ -75,6 +76,9 @@ void owner_close(struct owner *owner);
 
 /* Start the thread and wait until it sleeps soundly. 0, or a negative errno. */
 int owner_start(struct owner *owner, const struct owner_config *config);
+
+/* The thread's id, as gettid(2) tells; 0 if there is none. Any thread, while the owner runs. */
+int owner_tid(const struct owner *owner);
 
 /* End the thread. `alive` is false in a forked child, which has none. */
 void owner_stop(struct owner *owner, bool alive);

@@ -22,11 +22,14 @@ struct timerhub_queue {
 	struct outbox outbox;
 	struct notifier notifier;
 
-	_Alignas(CACHE_LINE_BYTES) struct timerhub_queue *next_unpublished; /* the owner's list */
-	unsigned unpublished; /* events put since the last publish; the owner's alone */
+	/* The owner's alone. */
+	_Alignas(CACHE_LINE_BYTES) struct timerhub_queue *next_unpublished; /* in its list */
+	unsigned unpublished; /* events put since the last publish; 0: not in the list */
+	unsigned untold; /* the last of them, but for events put back: see struct teller_untold */
 
 	_Alignas(CACHE_LINE_BYTES) atomic_u32 interrupts; /* calls of timerhub_interrupt */
 	atomic_u32 inside;                                /* threads inside timerhub_wait */
+	atomic_u32 stopped; /* 1: none of them blocks any more; timerhub_queue_stop writes */
 	atomic_u32 closing; /* 1: those threads are to leave; the closer writes */
 };
 

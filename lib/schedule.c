@@ -135,10 +135,23 @@ static void schedule_enter(struct schedule *schedule, uint64_t base_ns)
 	run_sort(&schedule->run);
 }
 
+/* The first slot of a long bucket, ahead of the work of putting that in order; or SLOT_NONE. */
+static uint32_t schedule_take_first(struct schedule *schedule, uint64_t at_ns)
+{
+	uint32_t slot;
+
+	if (!wheel_first_among_many(&schedule->wheel, &slot) || slot == SLOT_NONE)
+		return SLOT_NONE;
+	wheel_remove(&schedule->wheel, slot);
+	schedule->taken_ns = at_ns;
+	return slot;
+}
+
 uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns)
 {
 	while (run_empty(&schedule->run) && schedule->heap.count == 0) {
 		uint64_t bound_ns = wheel_bound_ns(&schedule->wheel);
+		uint32_t slot;
 
 		/* UINT64_MAX: the wheel is empty. A manual clock can stand there. */
 		if (bound_ns > now_ns || bound_ns == UINT64_MAX) {
@@ -146,6 +159,9 @@ uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns)
 			schedule_enter(schedule, now_ns);
 			return SLOT_NONE;
 		}
+		slot = schedule_take_first(schedule, bound_ns);
+		if (slot != SLOT_NONE)
+			return slot;
 		schedule_enter(schedule, bound_ns);
 	}
 	schedule->taken_ns = u64_min(run_first_ns(&schedule->run), heap_first_ns(&schedule->heap));

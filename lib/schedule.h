@@ -45,6 +45,18 @@ void schedule_remove(struct schedule *schedule, uint32_t slot);
  */
 uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns);
 
+/*
+ * Will the next take be as much work as thousands of others, since many slots must be put in order
+ * for it? The first of these, if it is known, is taken before.
+ */
+static inline bool schedule_next_is_dear(const struct schedule *schedule)
+{
+	uint32_t slot;
+
+	return run_empty(&schedule->run) && schedule->heap.count == 0 &&
+	       wheel_first_among_many(&schedule->wheel, &slot) && slot == SLOT_NONE;
+}
+
 /* A slot that will be taken soon, `ahead` takes from now at most; SLOT_NONE if it is not known. */
 static inline uint32_t schedule_peek(const struct schedule *schedule, uint32_t ahead)
 {

@@ -32,8 +32,13 @@ struct sleeper_ops {
 
 struct sleeper {
 	const struct sleeper_ops *ops;
-	int bell;  /* the eventfd that ends a sleep; not ours to close */
-	int alarm; /* another fd that does when it is readable, or -1; not ours to close or clear */
+	int bell; /* the eventfd that ends a sleep; not ours to close */
+	/*
+	 * Another fd that does when it is readable, or -1; not ours to close or clear. The owner
+	 * changes it between sleeps; the io_uring way polls the one of its open for edges, and
+	 * takes no notice.
+	 */
+	int alarm;
 	void *state;            /* the way's own */
 	unsigned interruptions; /* in a row; the way's own, too */
 };

@@ -15,12 +15,15 @@
  *
  * Labels: [armed] hub_arm and every other CAS on a word → whoever loads the word: carries the cold
  *         record and the aux word of that life.
+ *         [life] hub_arm_slot → timerhub_cancel_sync: carries that the life before is over, and
+ *         which thread delivered it.
  */
 #include <errno.h>
 
 #include "check.h"
 #include "cpu.h"
 #include "hub.h"
+#include "probe.h"
 
 /* When the owner must have looked at this slot; UINT64_MAX if there is no hurry. */
 static uint64_t hub_look_by_ns(const struct timerhub *hub, uint32_t slot, uint64_t word)
@@ -40,6 +43,7 @@ static uint64_t hub_look_by_ns(const struct timerhub *hub, uint32_t slot, uint64
 
 static void hub_wake(struct timerhub *hub, uint64_t pass)
 {
+	probe1(wake, hub);
 	bell_ring(hub->bell);
 	(void)u64_fetch_add_relaxed(&hub->board->callers.submit_wakes,
 	                            1); /* next to a system call */
@@ -92,7 +96,7 @@ bool hub_undo(struct timerhub *hub, uint32_t slot, uint64_t before, uint64_t aft
 	do {
 		if (((word ^ after) & ~theirs) != 0)
 			return false;
-		undone = word_rearmed(word, word_units(before)) | WORD_INBOX;
+		undone = word_restored(word, before);
 	} while (!u64_cas_seq_cst(&hot->word, &word, undone));
 	hub_submit(hub, slot, undone, !word_pushed(word));
 	return true;
@@ -107,6 +111,7 @@ struct arming {
 	uint64_t slack_ns;
 	uint64_t data;
 	timerhub_fn *fn;
+	uint64_t kept; /* 0 or 1 */
 };
 
 /* A delay or a point in time to a deadline. 0 or -ERANGE. */
@@ -133,7 +138,9 @@ static int spec_check(const struct timerhub_spec *spec)
 {
 	const unsigned char *bytes = (const unsigned char *)spec;
 
-	if (spec->size < sizeof(*spec) || (spec->flags & ~TIMERHUB_ABSOLUTE) != 0)
+	if (spec->size < sizeof(*spec) ||
+	    (spec->flags & ~(TIMERHUB_ABSOLUTE | TIMERHUB_KEEP)) != 0 ||
+	    ((spec->flags & TIMERHUB_KEEP) != 0 && spec->interval_ns > 0))
 		return -EINVAL;
 	if (spec->size > TIMERHUB_OPTIONS_MAX_BYTES)
 		return -E2BIG;
@@ -153,6 +160,7 @@ static int arming_from(const struct timerhub_spec *spec, uint64_t now_ns, struct
 		.slack_ns = spec->slack_ns,
 		.data = spec->data,
 		.fn = spec->fn,
+		.kept = spec->flags / TIMERHUB_KEEP % 2,
 	};
 	return deadline_from(spec->expires_ns, spec->flags, now_ns, &ret_arming->deadline_ns);
 }
@@ -168,8 +176,8 @@ static void hub_arm_slot(struct timerhub_queue *queue, uint32_t slot, const stru
 	struct timer_hot *hot = &hub->arena.hot[slot];
 	struct timer_cold *cold = &hub->arena.cold[slot];
 	uint64_t aux = u64_load_relaxed(&hot->aux); /* ours alone, like the stores below */
-	uint64_t generation =
-		generation_next(aux == 0 ? hub->arena.first_generation : aux_generation(aux));
+	uint64_t generation = generation_next(
+		aux == 0 ? hub->arena.first_generation : aux_generation(aux), arming->kept);
 	uint64_t flags = (arming->interval_ns > 0 ? AUX_PERIODIC : 0) |
 	                 (arming->slack_ns > 0 ? AUX_SLACK : 0);
 	uint64_t word, armed;
@@ -178,9 +186,10 @@ static void hub_arm_slot(struct timerhub_queue *queue, uint32_t slot, const stru
 	u64_store_relaxed(&cold->fn, (uint64_t)(uintptr_t)arming->fn);
 	u64_store_relaxed(&cold->interval_ns, arming->interval_ns);
 	u64_store_relaxed(&cold->queue_slack, queue_slack_make(queue->index, arming->slack_ns));
-	u64_store_relaxed(&hot->aux, aux_make(generation, arming->deadline_ns, flags));
+	u64_store_release(&hot->aux, aux_make(generation, arming->deadline_ns, flags)); /* [life] */
 	if (ret_timer)
 		*ret_timer = handle_make(generation, slot);
+	probe3(arm, handle_make(generation, slot), arming->deadline_ns, arming->interval_ns);
 	test_point(TEST_POINT_ARM_BEFORE_PUBLISH);
 	word = u64_load_relaxed(&hot->word); /* only the owner may change it yet: the inbox flags */
 	do {
@@ -216,10 +225,11 @@ int timerhub_arm(struct timerhub_queue *queue, const struct timerhub_spec *spec,
 	return result < 0 ? result : hub_arm(queue, &arming, ret_timer);
 }
 
-int timerhub_after(struct timerhub_queue *queue, uint64_t delay_ns, uint64_t data,
-                   timerhub_timer *ret_timer)
+/* Arm a one-shot with these data and this callback. */
+static int hub_arm_after(struct timerhub_queue *queue, uint64_t delay_ns, uint64_t data,
+                         timerhub_fn *fn, timerhub_timer *ret_timer)
 {
-	struct arming arming = { .data = data };
+	struct arming arming = { .data = data, .fn = fn };
 	int result;
 
 	if (!queue)
@@ -228,6 +238,19 @@ int timerhub_after(struct timerhub_queue *queue, uint64_t delay_ns, uint64_t dat
 		return -EOWNERDEAD;
 	result = deadline_from(delay_ns, 0, clock_now_ns(&queue->hub->clock), &arming.deadline_ns);
 	return result < 0 ? result : hub_arm(queue, &arming, ret_timer);
+}
+
+int timerhub_after(struct timerhub_queue *queue, uint64_t delay_ns, uint64_t data,
+                   timerhub_timer *ret_timer)
+{
+	return hub_arm_after(queue, delay_ns, data, NULL, ret_timer);
+}
+
+int timerhub_call(struct timerhub_queue *queue, uint64_t delay_ns, timerhub_fn *fn, void *ptr,
+                  timerhub_timer *ret_timer)
+{
+	return fn ? hub_arm_after(queue, delay_ns, (uint64_t)(uintptr_t)ptr, fn, ret_timer)
+	          : -EINVAL;
 }
 
 static const struct timerhub_spec *spec_at(const struct timerhub_spec *specs, unsigned index)
@@ -367,9 +390,10 @@ static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_ti
 	} while (!u64_cas_seq_cst(&hot->word, &word, rearmed));
 	if (!hub_hit(hot, timer) && hub_undo(hub, slot, word, rearmed))
 		return -ENOENT;
+	probe2(rearm, timer, deadline_ns);
 	if (submit)
 		hub_submit(hub, slot, rearmed, !word_in_inbox(word));
-	return 0;
+	return word_idles(word) && handle_kept(timer) ? 1 : 0;
 }
 
 /*
@@ -423,6 +447,26 @@ int timerhub_rearm(struct timerhub *hub, timerhub_timer timer, uint64_t expires_
 	return 0;
 }
 
+int timerhub_rearm_many(struct timerhub *hub, const timerhub_timer *timers, unsigned count,
+                        uint64_t expires_ns, uint32_t flags)
+{
+	uint64_t deadline_ns;
+	int live = 0;
+	int result;
+
+	if (!hub || (!timers && count > 0) || count > INT32_MAX ||
+	    (flags & ~TIMERHUB_ABSOLUTE) != 0)
+		return -EINVAL;
+	if (!hub_alive(hub))
+		return -EOWNERDEAD;
+	result = deadline_from(expires_ns, flags, now_if_relative(hub, flags), &deadline_ns);
+	if (result < 0)
+		return result;
+	for (unsigned i = 0; i < count; i++)
+		live += timerhub_rearm(hub, timers[i], deadline_ns, TIMERHUB_ABSOLUTE) >= 0;
+	return live;
+}
+
 /* ---- cancel ---- */
 
 /* Must the owner be told that this timer is no more? Only if it may have it filed. */
@@ -455,6 +499,7 @@ int hub_cancel(struct timerhub *hub, timerhub_timer timer, const struct timerhub
 	} while (!u64_cas_seq_cst(&hot->word, &word, dead));
 	if (!hub_hit(hot, timer) && hub_undo(hub, slot, word, dead))
 		return -ENOENT;
+	probe1(cancel, timer);
 	if (filed && !word_in_inbox(word))
 		hub_submit(hub, slot, dead, true);
 	test_point(TEST_POINT_CANCEL_BEFORE_FREE);
@@ -509,4 +554,58 @@ int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, uint64_t *ret
 	else
 		*ret_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
 	return 0;
+}
+
+/*
+ * Read what is known of the slot's timer. False if there is none. As with a delivery, what was read
+ * is of one life if the word is then unchanged and the generation the same; the compare-and-swap
+ * that finds it so changes nothing. Model: tests/models/word.pml.
+ */
+static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_event *timer,
+                     uint64_t *ret_interval_ns)
+{
+	struct timer_hot *hot = &hub->arena.hot[slot];
+	const struct timer_cold *cold = &hub->arena.cold[slot];
+	uint64_t word = u64_load_acquire(&hot->word); /* [armed] */
+	uint64_t queue_slack;
+
+	do {
+		uint64_t aux = u64_load_relaxed(&hot->aux);
+
+		if (word_phase(word) == TIMER_FREE)
+			return false;
+		*timer = (struct timerhub_event){
+			.data = u64_load_relaxed(&cold->data),
+			.timer = handle_make(aux_generation(aux), slot),
+			.expires_ns = timer_deadline_ns(word, aux),
+			.count = word_undelivered(word) ? 1 : 0,
+			.fn = (timerhub_fn *)(uintptr_t)u64_load_relaxed(&cold->fn),
+		};
+		*ret_interval_ns = u64_load_relaxed(&cold->interval_ns);
+		queue_slack = u64_load_relaxed(&cold->queue_slack);
+		timer->queue = ptr_load_acquire(
+			&hub->queues[queue_slack_queue(queue_slack)]); /* [queue] */
+		test_point(TEST_POINT_EACH_BEFORE_CAS);
+	} while (!u64_cas_seq_cst(&hot->word, &word, word) || !hub_hit(hot, timer->timer));
+	return timer->queue && timer->queue != QUEUE_GONE;
+}
+
+int timerhub_each(struct timerhub *hub, timerhub_each_fn *fn, void *context)
+{
+	uint32_t slot;
+	int result = 0;
+
+	if (!hub || !fn)
+		return -EINVAL;
+	if (!hub_alive(hub))
+		return -EOWNERDEAD;
+	slot = arena_next_used(&hub->arena, 0);
+	for (; slot != SLOT_NONE && result == 0; slot = arena_next_used(&hub->arena, slot + 1)) {
+		struct timerhub_event timer;
+		uint64_t interval_ns;
+
+		if (hub_look(hub, slot, &timer, &interval_ns))
+			result = fn(&timer, interval_ns, context);
+	}
+	return result;
 }

@@ -13,6 +13,9 @@
  *               | generation |moves|slack|periodic| low deadline bits|ahead| residue |
  *   handle       63          26 25                           0
  *               | generation   | slot                          |
+ *
+ * The lowest bit of a generation says whether its timer is kept. So the handle and the aux word
+ * both say it, and comparing generations compares it too.
  */
 #ifndef TIMERHUB_TIMER_H
 #define TIMERHUB_TIMER_H
@@ -59,7 +62,11 @@ enum timer_phase {
 	TIMER_FREE = 0,    /* nobody's; may still be filed with the owner, or lie in the inbox */
 	TIMER_ARMED = 1,   /* waits for its deadline */
 	TIMER_PENDING = 2, /* expired, not delivered; a periodic one is filed for its next period */
-	TIMER_PARKED = 3,  /* periodic, expired, its next period fell due too; filed nowhere */
+	/*
+	 * Filed nowhere. Periodic: expired, and its next period fell due too. Kept: delivered, and
+	 * idle, with a deadline of never; see word_idles().
+	 */
+	TIMER_PARKED = 3,
 };
 
 /*
@@ -139,6 +146,21 @@ static inline uint64_t word_deadline_ns(uint64_t word)
 	return units == TIMER_UNITS_NEVER ? UINT64_MAX : units << TIMER_UNIT_SHIFT;
 }
 
+#define WORD_IDLE (TIMER_UNITS_NEVER << WORD_DEADLINE_SHIFT | TIMER_PARKED)
+
+/* Is this a kept timer whose last expiry has been delivered? A periodic one never expires so. */
+static inline bool word_idles(uint64_t word)
+{
+	return (word & WORD_IDLE) == WORD_IDLE;
+}
+
+/* Has the timer an expiry that waits to be delivered? */
+static inline bool word_undelivered(uint64_t word)
+{
+	return word_phase(word) == TIMER_PENDING ||
+	       (word_phase(word) == TIMER_PARKED && !word_idles(word));
+}
+
 /* UINT64_MAX is never; everything else must be at most TIMER_DEADLINE_MAX_NS. */
 static inline uint64_t units_from_ns(uint64_t deadline_ns)
 {
@@ -202,6 +224,24 @@ static inline uint64_t word_moved(uint64_t word, uint64_t units)
 static inline uint64_t word_with_phase(uint64_t word, enum timer_phase phase)
 {
 	return (word & ~WORD_PHASE_MASK) | phase;
+}
+
+/* PENDING → PARKED with a deadline of never: a kept timer has been delivered. All ones, both. */
+static inline uint64_t word_idle(uint64_t word)
+{
+	return word | WORD_IDLE;
+}
+
+/*
+ * The slot's word is to be as `before` again, whatever was made of it. An expiry is repeated: it
+ * becomes ARMED, and the owner looks at it.
+ */
+static inline uint64_t word_restored(uint64_t word, uint64_t before)
+{
+	uint64_t restored =
+		word_idles(before) ? word_idle(word) : word_rearmed(word, word_units(before));
+
+	return restored | WORD_INBOX;
 }
 
 static inline uint64_t aux_generation(uint64_t aux)
@@ -311,10 +351,11 @@ static inline uint64_t aux_arrived(uint64_t aux)
 	return aux_touched(aux & ~AUX_AHEAD);
 }
 
-static inline uint64_t generation_next(uint64_t generation)
+/* Returns the generation of the next life, which is kept (1) or not (0). It is never 0. */
+static inline uint64_t generation_next(uint64_t generation, uint64_t kept)
 {
-	generation = (generation + 1) & TIMER_GENERATION_MASK;
-	return generation == 0 ? 1 : generation;
+	generation = ((generation | 1) + 1 + kept) & TIMER_GENERATION_MASK;
+	return generation == 0 ? 2 : generation;
 }
 
 static inline uint64_t handle_make(uint64_t generation, uint32_t slot)
@@ -330,6 +371,12 @@ static inline uint32_t handle_slot(uint64_t handle)
 static inline uint64_t handle_generation(uint64_t handle)
 {
 	return handle >> TIMER_SLOT_BITS;
+}
+
+/* Does the timer outlive its expiry? */
+static inline bool handle_kept(uint64_t handle)
+{
+	return (handle >> TIMER_SLOT_BITS & 1) != 0;
 }
 
 /*

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cancellation.h"
 #include "futex.h"
 #include "hub.h"
 
@@ -50,11 +51,23 @@ static int options_read(void *ours, size_t ours_bytes, const void *theirs)
 
 static int config_check(const struct timerhub_config *config)
 {
-	if ((config->flags & ~(TIMERHUB_MANUAL | TIMERHUB_OBSERVABLE)) != 0 ||
+	if ((config->flags & ~(TIMERHUB_MANUAL | TIMERHUB_OBSERVABLE | TIMERHUB_HUGE_PAGES)) != 0 ||
 	    config->timers_max > TIMER_SLOTS_MAX || config->clock > TIMERHUB_CLOCK_REALTIME ||
 	    config->sleeper > TIMERHUB_SLEEPER_POLL)
 		return -EINVAL;
 	return 0;
+}
+
+/* What the environment says, where the config leaves it open. */
+static enum owner_sleeper hub_sleeper(const struct timerhub_config *config)
+{
+	const char *wanted = secure_getenv("TIMERHUB_SLEEPER");
+
+	if (config->sleeper != TIMERHUB_SLEEPER_AUTO || !wanted)
+		return (enum owner_sleeper)config->sleeper;
+	if (strcmp(wanted, "poll") == 0)
+		return OWNER_SLEEPER_POLL;
+	return strcmp(wanted, "uring") == 0 ? OWNER_SLEEPER_URING : OWNER_SLEEPER_AUTO;
 }
 
 /* ---- open ---- */
@@ -140,7 +153,7 @@ static int hub_open_board(struct timerhub *hub, const struct timerhub_config *co
 static int hub_start_owner(struct timerhub *hub, const struct timerhub_config *config)
 {
 	struct owner_config owner_config = {
-		.sleeper = (enum owner_sleeper)config->sleeper,
+		.sleeper = hub_sleeper(config),
 		.cpu_plus_one = config->cpu_plus_one,
 		.spin_ns = config->spin_ns,
 		.name = hub_thread_name(config),
@@ -189,6 +202,10 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 		result = hub_open_bell(hub);
 	if (result == 0)
 		result = hub_open_owner(hub);
+	if (result == 0 && (config->flags & TIMERHUB_HUGE_PAGES) != 0) {
+		memory_advise_huge(&hub->arena.memory);
+		memory_advise_huge(&hub->owner.schedule.memory);
+	}
 	if (result == 0 && !manual)
 		result = hub_start_owner(hub, config);
 	if (result == 0)
@@ -198,6 +215,7 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 
 int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *config)
 {
+	CANCELLATION_HELD;
 	struct timerhub_config known = { .size = sizeof(known) };
 	struct timerhub *hub;
 	int result;
@@ -299,6 +317,7 @@ static int queue_open(struct timerhub *hub, struct timerhub_queue *queue)
 int timerhub_queue_open(struct timerhub *hub, struct timerhub_queue **ret_queue,
                         const struct timerhub_queue_config *config)
 {
+	CANCELLATION_HELD;
 	struct timerhub_queue_config known = { .size = sizeof(known) };
 	struct timerhub_queue *queue;
 	int result;
@@ -401,6 +420,7 @@ static void hub_wait_pass(struct timerhub *hub)
 /* Model: tests/models/close.pml. */
 void timerhub_queue_close(struct timerhub_queue *queue)
 {
+	CANCELLATION_HELD;
 	struct timerhub *hub;
 
 	if (!queue)
@@ -423,8 +443,14 @@ int timerhub_queue_fd(const struct timerhub_queue *queue)
 	return queue ? queue->notifier.fd : -EINVAL;
 }
 
+struct timerhub *timerhub_queue_hub(const struct timerhub_queue *queue)
+{
+	return queue ? queue->hub : NULL;
+}
+
 int timerhub_queue_attach_uring(struct timerhub_queue *queue, int ring_fd, uint64_t user_data)
 {
+	CANCELLATION_HELD;
 	struct announcer *announcer;
 	uint64_t waiting;
 	int result;
@@ -450,6 +476,8 @@ int timerhub_queue_attach_uring(struct timerhub_queue *queue, int ring_fd, uint6
 
 int timerhub_queue_detach_uring(struct timerhub_queue *queue)
 {
+	CANCELLATION_HELD;
+
 	if (!queue)
 		return -EINVAL;
 	if (!hub_alive(queue->hub))
@@ -474,6 +502,8 @@ static void hub_close_queues(struct timerhub *hub)
 
 void timerhub_close(struct timerhub *hub)
 {
+	CANCELLATION_HELD;
+
 	if (!hub)
 		return;
 	owner_stop(&hub->owner, hub_alive(hub));
@@ -522,7 +552,14 @@ uint64_t timerhub_now(const struct timerhub *hub)
 	return hub ? clock_now_ns(&hub->clock) : 0;
 }
 
-/* Relaxed throughout: numbers to read, each exact by itself. Returns how many one-shots ended. */
+int timerhub_owner_tid(const struct timerhub *hub)
+{
+	if (!hub || hub->clock.manual)
+		return -EINVAL;
+	return hub_alive(hub) ? owner_tid(&hub->owner) : -EOWNERDEAD;
+}
+
+/* Relaxed throughout: numbers to read, each exact by itself. Returns how many timers they ended. */
 static uint64_t stats_add_queues(const struct timerhub *hub, struct timerhub_stats *stats)
 {
 	uint64_t retired = 0;

@@ -119,6 +119,14 @@ static struct wheel_bucket *wheel_bucket_of(const struct wheel *wheel, uint32_t 
 
 /* ---- insert, remove, move ---- */
 
+static void bucket_lower_bound(struct wheel_bucket *bucket, struct timer_due due)
+{
+	if (due.at_ns > bucket->bound_ns)
+		return;
+	bucket->bound_ns = due.at_ns;
+	bucket->bound_slot = due.slot;
+}
+
 void wheel_insert(struct wheel *wheel, struct timer_due due)
 {
 	unsigned level_index = wheel_level_of(wheel, due.at_ns);
@@ -129,7 +137,6 @@ void wheel_insert(struct wheel *wheel, struct timer_due due)
 
 	if (chunk == CHUNK_NONE) {
 		bucket->bound_ns = UINT64_MAX;
-		bucket->bound_old = 0;
 		level_mark(level, digit);
 	}
 	if (chunk == CHUNK_NONE || wheel->chunks[chunk].count == WHEEL_CHUNK_ENTRIES) {
@@ -140,7 +147,7 @@ void wheel_insert(struct wheel *wheel, struct timer_due due)
 		bucket->first = chunk;
 	}
 	wheel_set_entry(wheel, chunk, wheel->chunks[chunk].count++, due);
-	bucket->bound_ns = u64_min(bucket->bound_ns, due.at_ns);
+	bucket_lower_bound(bucket, due);
 }
 
 uint64_t wheel_at_ns(const struct wheel *wheel, uint32_t slot)
@@ -159,8 +166,8 @@ void wheel_remove(struct wheel *wheel, uint32_t slot)
 	struct wheel_chunk *first = &wheel->chunks[bucket->first];
 	struct timer_due last = first->entries[--first->count];
 
-	if (wheel->chunks[chunk].entries[entry].at_ns == bucket->bound_ns)
-		bucket->bound_old = 1;
+	if (bucket->bound_slot == slot)
+		bucket->bound_slot = SLOT_NONE;
 	if (last.slot != slot)
 		wheel_set_entry(wheel, chunk, entry, last);
 	wheel->filings[slot].where = 0;
@@ -183,29 +190,37 @@ bool wheel_move_within(struct wheel *wheel, uint32_t slot, uint64_t at_ns)
 
 	if (at_ns >> shift != due->at_ns >> shift)
 		return false;
-	if (due->at_ns == bucket->bound_ns)
-		bucket->bound_old = 1;
+	if (bucket->bound_slot == slot)
+		bucket->bound_slot = SLOT_NONE;
 	due->at_ns = at_ns;
-	bucket->bound_ns = u64_min(bucket->bound_ns, at_ns);
+	bucket_lower_bound(bucket, *due);
 	return true;
 }
 
 /* ---- time ---- */
 
+static bool wheel_bucket_is_long(const struct wheel *wheel, const struct wheel_bucket *bucket)
+{
+	uint32_t chunk = bucket->first;
+	unsigned chunks = 0;
+
+	for (; chunk != CHUNK_NONE; chunk = wheel->chunks[chunk].next)
+		if (++chunks > WHEEL_RESCAN_CHUNKS_MAX)
+			return true;
+	return false;
+}
+
 /* Make the bucket's bound exact, unless the bucket is long. */
 static void wheel_rescan(const struct wheel *wheel, struct wheel_bucket *bucket)
 {
-	uint64_t bound_ns = UINT64_MAX;
 	uint32_t chunk = bucket->first;
 
-	for (unsigned chunks = 0; chunk != CHUNK_NONE; chunk = wheel->chunks[chunk].next) {
-		if (++chunks > WHEEL_RESCAN_CHUNKS_MAX)
-			return;
+	if (wheel_bucket_is_long(wheel, bucket))
+		return;
+	bucket->bound_ns = UINT64_MAX;
+	for (; chunk != CHUNK_NONE; chunk = wheel->chunks[chunk].next)
 		for (unsigned i = 0; i < wheel->chunks[chunk].count; i++)
-			bound_ns = u64_min(bound_ns, wheel->chunks[chunk].entries[i].at_ns);
-	}
-	bucket->bound_ns = bound_ns;
-	bucket->bound_old = 0;
+			bucket_lower_bound(bucket, wheel->chunks[chunk].entries[i]);
 }
 
 static struct wheel_level *wheel_lowest_level(const struct wheel *wheel)
@@ -224,9 +239,21 @@ uint64_t wheel_bound_ns(struct wheel *wheel)
 	if (!level)
 		return UINT64_MAX;
 	bucket = &level->buckets[level_first(level)];
-	if (bucket->bound_old)
+	if (bucket->bound_slot == SLOT_NONE)
 		wheel_rescan(wheel, bucket);
 	return bucket->bound_ns;
+}
+
+bool wheel_first_among_many(const struct wheel *wheel, uint32_t *ret_slot)
+{
+	const struct wheel_level *level = wheel_lowest_level(wheel);
+	const struct wheel_bucket *bucket;
+
+	if (!level)
+		return false;
+	bucket = &level->buckets[level_first(level)];
+	*ret_slot = bucket->bound_slot;
+	return wheel_bucket_is_long(wheel, bucket);
 }
 
 uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)

@@ -30,9 +30,9 @@ struct wheel_chunk {
 };
 
 struct wheel_bucket {
-	uint64_t bound_ns;  /* no slot in here is filed before this */
-	uint32_t first;     /* its first chunk */
-	uint32_t bound_old; /* the slot that set the bound has left: it may be too low */
+	uint64_t bound_ns;   /* no slot in here is filed before this */
+	uint32_t first;      /* its first chunk */
+	uint32_t bound_slot; /* filed at the bound; SLOT_NONE: it has left, the bound may be low */
 };
 
 struct wheel_level {
@@ -106,6 +106,12 @@ bool wheel_move_within(struct wheel *wheel, uint32_t slot, uint64_t at_ns);
 
 /* No slot in the wheel is filed before this; exact but where a long bucket lost its first. */
 uint64_t wheel_bound_ns(struct wheel *wheel);
+
+/*
+ * Does the first of all lie in a bucket of many slots, so that entering it is much work? If so, and
+ * if the first slot is known, `*ret_slot` is that slot, filed at the bound; else SLOT_NONE.
+ */
+bool wheel_first_among_many(const struct wheel *wheel, uint32_t *ret_slot);
 
 /*
  * Move the base to `base_ns`, at most wheel_bound_ns(): forward, or while the wheel is empty also

@@ -1,47 +1,182 @@
 /* SPDX-License-Identifier: MIT */
-/* timerhub in a Boost.Asio loop (C++17): reminders, see reminders.h. Usage: asio [FILE...] */
+/*
+ * timerhub in a Boost.Asio loop (C++17): the job of reminders.h, here with timerhub.hpp. Usage:
+ * asio [FILE...]
+ */
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <deque>
+#include <fstream>
 #include <iostream>
-
-#include "reminders.h"
+#include <memory>
+#include <sstream>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <timerhub.hpp>
 
 namespace
 {
 
 using boost::asio::posix::stream_descriptor;
 
-/* Borrows the queue's fd: a stream_descriptor closes what it was not told to release. */
-class Watch
+/* Expiries for one turn of the loop; the rest wait for the next, and other sources get theirs. */
+constexpr unsigned batch = 64;
+
+/*
+ * Ends the program: a reminder lost in silence would be worse. Not by exit(), because a reader may
+ * call this, and what exit() cleans up may be in use.
+ */
+void must(const std::string &what, const std::error_code &error)
+{
+	if (!error)
+		return;
+	std::cerr << "asio: " << what << ": " << error.message() << std::endl;
+	std::_Exit(1);
+}
+
+void must(const std::string &what, bool good)
+{
+	must(what, good ? std::error_code() : std::make_error_code(std::errc::io_error));
+}
+
+/* The readers are threads. All else is the loop's. */
+class reminders
 {
       public:
-	Watch(boost::asio::io_context &context, timerhub_queue *queue)
-	    : queue_(queue), descriptor_(context, timerhub_queue_fd(queue))
+	reminders(int file_count, char **files)
+	{
+		must("hub", hub_.open());
+		must("queue", queue_.open(hub_));
+		for (int i = 0; i < file_count; i++)
+			start(files[i]);
+		if (file_count == 0)
+			start("/dev/stdin");
+	}
+
+	~reminders()
+	{
+		for (reader &one : readers_)
+			one.thread.join();
+	}
+
+	reminders(const reminders &) = delete;
+	reminders &operator=(const reminders &) = delete;
+
+	const timerhub::queue &queue() const
+	{
+		return queue_;
+	}
+
+	/* Whether the loop has to go on. */
+	bool left() const
+	{
+		return running_ > 0 || left_ > 0;
+	}
+
+      private:
+	struct reader {
+		std::string path;
+		std::int64_t armed = 0; /* by its thread; read by the loop when `over` has come */
+		std::thread thread;
+		timerhub::timer over; /* moved by the thread when its file has ended */
+	};
+
+	void start(const std::string &path)
+	{
+		reader &one = readers_.emplace_back();
+
+		one.path = path;
+		running_++;
+		must("arm", one.over.arm_never(queue_, [this, &one] {
+			left_ += one.armed;
+			running_--;
+		}));
+		one.thread = std::thread([this, &one] { read(one); });
+	}
+
+	void read(reader &one)
+	{
+		std::ifstream file(one.path);
+		std::string line;
+
+		must(one.path, file.is_open());
+		for (; std::getline(file, line); one.armed++)
+			remind(line);
+		/* Unlike arming, this cannot be refused: the loop is sure to hear of our end. */
+		must("over", one.over.expires_after(std::chrono::seconds(0)));
+	}
+
+	/* "MS TEXT". The callback is a pointer to a reminder, which it frees. */
+	void remind(const std::string &line)
+	{
+		struct reminder {
+			reminders *job;
+			std::string text;
+		};
+		auto made = std::make_unique<reminder>();
+		std::istringstream words(line);
+		std::int64_t delay_ms;
+
+		must(line, bool(words >> delay_ms >> std::ws));
+		std::getline(words, made->text);
+		made->job = this;
+		must("arm",
+		     queue_.call_after(std::chrono::milliseconds(delay_ms), [come = made.get()] {
+			     const std::unique_ptr<reminder> due(come);
+			     due->job->print(due->text);
+		     }));
+		static_cast<void>(made.release()); /* the callback's now */
+	}
+
+	void print(const std::string &text)
+	{
+		std::cout << text << std::endl;
+		must("standard output", std::cout.good());
+		left_--;
+	}
+
+	timerhub::hub hub_;
+	timerhub::queue queue_;
+	int running_ = 0;       /* readers whose end the loop has not seen */
+	std::int64_t left_ = 0; /* armed by those that have ended, minus printed: or below 0 */
+	std::deque<reader> readers_;
+};
+
+/* Borrows the queue's fd: a stream_descriptor closes it unless it is told to release it. */
+class watch
+{
+      public:
+	watch(boost::asio::io_context &context, reminders &job)
+	    : job_(job), descriptor_(context, job.queue().fd())
 	{
 	}
 
-	~Watch()
+	~watch()
 	{
 		descriptor_.release();
 	}
 
-	Watch(const Watch &) = delete;
-	Watch &operator=(const Watch &) = delete;
+	watch(const watch &) = delete;
+	watch &operator=(const watch &) = delete;
 
-	/* The context runs out of work, and ends, when nobody waits any more. */
+	/* If this is not called again the context runs out of work, and run() returns. */
 	void wait()
 	{
 		descriptor_.async_wait(stream_descriptor::wait_read, [this](const auto &error) {
-			if (error)
-				std::cerr << "asio: " << error.message() << '\n';
-			else if (timerhub_dispatch(queue_, REMINDERS_BATCH) >= 0 &&
-			         reminders_left())
+			must("wait", error);
+			must("dispatch", job_.queue().dispatch(batch));
+			if (job_.left())
 				wait();
 		});
 	}
 
       private:
-	timerhub_queue *queue_;
+	reminders &job_;
 	stream_descriptor descriptor_;
 };
 
@@ -49,13 +184,11 @@ class Watch
 
 int main(int argc, char **argv)
 {
-	timerhub_queue *queue = reminders_open(argc - 1, argv + 1);
+	reminders job(argc - 1, argv + 1);
 	boost::asio::io_context context;
+	watch watch(context, job);
 
-	{
-		Watch watch(context, queue);
-		watch.wait();
-		context.run();
-	}
-	return reminders_close();
+	watch.wait();
+	context.run();
+	return 0;
 }

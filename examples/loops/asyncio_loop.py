@@ -19,7 +19,7 @@ class Event(ctypes.Structure):
     """struct timerhub_event"""
     _fields_ = [("data", ctypes.c_uint64), ("timer", ctypes.c_uint64),
                 ("expires_ns", ctypes.c_uint64), ("count", ctypes.c_uint64),
-                ("fn", ctypes.c_void_p)]
+                ("fn", ctypes.c_void_p), ("queue", ctypes.c_void_p)]
 
 
 def checked(result, function, _arguments):
@@ -33,7 +33,7 @@ class Hub:
     """A hub and one queue, whose callbacks run in the asyncio loop that it was made in."""
 
     def __init__(self):
-        library = self._library = ctypes.CDLL("libtimerhub.so.0")
+        library = self._library = ctypes.CDLL("libtimerhub.so.0.2")
         for name in ("open", "queue_open", "queue_fd", "after", "cancel", "drain"):
             getattr(library, "timerhub_" + name).errcheck = checked
         self._hub, self._queue = ctypes.c_void_p(), ctypes.c_void_p()

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub in a GLib main loop (hence GTK, GStreamer, …): reminders, see reminders.h.
+ * timerhub in a GLib main loop (and so in GTK, GStreamer, …): reminders, see reminders.h.
  * Usage: glib [FILE...]
  */
 #include <glib-unix.h>

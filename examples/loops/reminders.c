@@ -43,31 +43,30 @@ static void must(const char *what, int error)
 
 static void reminder_due(const struct timerhub_event *event)
 {
-	puts((char *)(uintptr_t)event->data);
+	puts(event->ptr);
 	must("standard output", fflush(stdout) == 0 ? 0 : errno);
-	free((char *)(uintptr_t)event->data);
+	free(event->ptr);
 	job.left--;
 }
 
 static void reader_over(const struct timerhub_event *event)
 {
-	job.left += job.readers[event->data].armed;
+	const struct reader *reader = event->ptr;
+
+	job.left += reader->armed;
 	job.running--;
 }
 
 /* "MS TEXT" becomes a timer that owns a copy of TEXT. */
 static void remind(const char *line)
 {
-	struct timerhub_spec spec = { .size = sizeof(spec), .fn = reminder_due };
 	uint64_t delay_ms;
 	int text = 0;
 
 	must(line, sscanf(line, "%9" SCNu64 " %n", &delay_ms, &text) == 1 && text > 0 ? 0 : EINVAL);
 	char *copy = strndup(line + text, strcspn(line + text, "\n"));
 	must("strndup", copy == NULL ? errno : 0);
-	spec.expires_ns = delay_ms * 1000000;
-	spec.data = (uint64_t)(uintptr_t)copy;
-	must("arm", -timerhub_arm(job.queue, &spec, NULL));
+	must("arm", -timerhub_call(job.queue, delay_ms * 1000000, reminder_due, copy, NULL));
 }
 
 static void *reader_run(void *argument)
@@ -82,25 +81,23 @@ static void *reader_run(void *argument)
 		remind(line);
 	free(line);
 	fclose(file);
-	/* Unlike arming, this cannot be refused: the loop is sure to hear of our end. */
+	/* Unlike arming, re-arming is not refused: the loop is sure to hear of our end. */
 	must("rearm", -timerhub_rearm(job.hub, reader->over, 0, 0));
 	return NULL;
 }
 
 struct timerhub_queue *reminders_open(int file_count, char **files)
 {
-	struct timerhub_spec over = { .size = sizeof(over), .fn = reader_over };
-
 	must("hub", -timerhub_open(&job.hub, NULL));
 	must("queue", -timerhub_queue_open(job.hub, &job.queue, NULL));
 	job.running = job.reader_count = file_count > 0 ? file_count : 1;
 	job.readers = calloc((size_t)job.reader_count, sizeof(*job.readers));
 	must("calloc", job.readers == NULL ? errno : 0);
-	over.expires_ns = TIMERHUB_NEVER;
-	for (; over.data < (uint64_t)job.reader_count; over.data++) {
-		struct reader *reader = &job.readers[over.data];
-		reader->path = file_count > 0 ? files[over.data] : "/dev/stdin";
-		must("arm", -timerhub_arm(job.queue, &over, &reader->over));
+	for (int i = 0; i < job.reader_count; i++) {
+		struct reader *reader = &job.readers[i];
+		reader->path = file_count > 0 ? files[i] : "/dev/stdin";
+		must("arm",
+		     -timerhub_call(job.queue, TIMERHUB_NEVER, reader_over, reader, &reader->over));
 		must("thread", pthread_create(&reader->thread, NULL, reader_run, reader));
 	}
 	return job.queue;

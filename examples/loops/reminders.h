@@ -13,10 +13,6 @@
 #include <stdbool.h>
 #include <timerhub.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Events for one turn of the loop; the rest wait for the next, and other sources get theirs. */
 #define REMINDERS_BATCH 64
 
@@ -31,9 +27,5 @@ bool reminders_left(void);
 
 /* Returns the exit status: 1 if the loop broke off and reminders are left. */
 int reminders_close(void);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

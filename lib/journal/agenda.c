@@ -31,58 +31,59 @@ void agenda_fini(struct agenda *agenda)
 	*agenda = (struct agenda){ .cells = NULL };
 }
 
-static bool before(struct agenda_cell a, struct agenda_cell b)
+static bool agenda_before(struct agenda_cell a, struct agenda_cell b)
 {
 	return a.time_ns != b.time_ns ? a.time_ns < b.time_ns : a.task->id < b.task->id;
 }
 
-static void place(struct agenda *agenda, uint32_t index, struct agenda_cell cell)
+static void agenda_place(struct agenda *agenda, uint32_t index, struct agenda_cell cell)
 {
 	agenda->cells[index] = cell;
 	cell.task->agenda_index = index;
 }
 
-static void rise(struct agenda *agenda, uint32_t index, struct agenda_cell cell)
+static void agenda_rise(struct agenda *agenda, uint32_t index, struct agenda_cell cell)
 {
 	while (index > 0) {
 		uint32_t parent = (index - 1) / ARITY;
 
-		if (!before(cell, agenda->cells[parent]))
+		if (!agenda_before(cell, agenda->cells[parent]))
 			break;
-		place(agenda, index, agenda->cells[parent]);
+		agenda_place(agenda, index, agenda->cells[parent]);
 		index = parent;
 	}
-	place(agenda, index, cell);
+	agenda_place(agenda, index, cell);
 }
 
-static uint32_t earliest_child(const struct agenda *agenda, uint32_t index)
+static uint32_t agenda_earliest_child(const struct agenda *agenda, uint32_t index)
 {
 	uint64_t first = (uint64_t)index * ARITY + 1;
 	uint64_t end = first + ARITY < agenda->count ? first + ARITY : agenda->count;
 	uint32_t best = (uint32_t)first;
 
 	for (uint32_t child = best + 1; child < end; child++)
-		if (before(agenda->cells[child], agenda->cells[best]))
+		if (agenda_before(agenda->cells[child], agenda->cells[best]))
 			best = child;
 	return best;
 }
 
-static void sink(struct agenda *agenda, uint32_t index, struct agenda_cell cell)
+static void agenda_sink(struct agenda *agenda, uint32_t index, struct agenda_cell cell)
 {
 	while ((uint64_t)index * ARITY + 1 < agenda->count) {
-		uint32_t child = earliest_child(agenda, index);
+		uint32_t child = agenda_earliest_child(agenda, index);
 
-		if (!before(agenda->cells[child], cell))
+		if (!agenda_before(agenda->cells[child], cell))
 			break;
-		place(agenda, index, agenda->cells[child]);
+		agenda_place(agenda, index, agenda->cells[child]);
 		index = child;
 	}
-	place(agenda, index, cell);
+	agenda_place(agenda, index, cell);
 }
 
 void agenda_insert(struct agenda *agenda, struct task *task, uint64_t time_ns)
 {
-	rise(agenda, agenda->count++, (struct agenda_cell){ .time_ns = time_ns, .task = task });
+	agenda_rise(agenda, agenda->count++,
+	            (struct agenda_cell){ .time_ns = time_ns, .task = task });
 }
 
 uint64_t agenda_remove(struct agenda *agenda, struct task *task)
@@ -94,10 +95,10 @@ uint64_t agenda_remove(struct agenda *agenda, struct task *task)
 	task->agenda_index = TASK_NOWHERE;
 	if (index == agenda->count)
 		return time_ns;
-	if (index > 0 && before(last, agenda->cells[(index - 1) / ARITY]))
-		rise(agenda, index, last);
+	if (index > 0 && agenda_before(last, agenda->cells[(index - 1) / ARITY]))
+		agenda_rise(agenda, index, last);
 	else
-		sink(agenda, index, last);
+		agenda_sink(agenda, index, last);
 	return time_ns;
 }
 

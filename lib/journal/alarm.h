@@ -2,7 +2,7 @@
 /*
  * The journal's clocks, and the one bell that tells of the next task, as a table of calls: the real
  * one is a hub of timerhub with one timer (alarm_hub.c), tests have one whose time they set. Under
- * the journal's lock, but for the clocks and the fd.
+ * the journal's lock, except the clocks and the fd.
  */
 #ifndef JOURNAL_ALARM_H
 #define JOURNAL_ALARM_H

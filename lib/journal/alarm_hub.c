@@ -48,12 +48,12 @@ static uint64_t hub_monotonic_ns(struct alarm *alarm)
 }
 
 /* What the hub is told instead of a time; "never" as it is. */
-static uint64_t within_reach(uint64_t due_ns)
+static uint64_t hub_within_reach(uint64_t due_ns)
 {
 	return due_ns > REACH_NS && due_ns != UINT64_MAX ? REACH_NS : due_ns;
 }
 
-static void arm(struct alarm_hub *hub, uint64_t expires_ns)
+static void hub_arm(struct alarm_hub *hub, uint64_t expires_ns)
 {
 	struct timerhub_spec spec = {
 		.size = sizeof(spec),
@@ -65,14 +65,14 @@ static void arm(struct alarm_hub *hub, uint64_t expires_ns)
 	(void)timerhub_arm(hub->queue, &spec, &hub->timer);
 }
 
-static void rearm(struct alarm_hub *hub, uint64_t expires_ns)
+static void hub_rearm(struct alarm_hub *hub, uint64_t expires_ns)
 {
 	if (timerhub_rearm(hub->hub, hub->timer, expires_ns, TIMERHUB_ABSOLUTE) < 0)
-		arm(hub, expires_ns);
+		hub_arm(hub, expires_ns);
 }
 
 /* May be true a moment before the fd is readable. */
-static bool has_rung(const struct alarm_hub *hub)
+static bool hub_has_rung(const struct alarm_hub *hub)
 {
 	uint64_t left_ns = 0;
 
@@ -86,17 +86,17 @@ static void hub_set(struct alarm *alarm, uint64_t due_ns)
 	struct timerhub_event event;
 
 	/* It rings for another that is due, and goes on: no need to trouble the hub. */
-	if (due_ns <= now_ns && has_rung(hub))
+	if (due_ns <= now_ns && hub_has_rung(hub))
 		return;
 	if (due_ns != hub->due_ns)
-		rearm(hub, within_reach(due_ns));
+		hub_rearm(hub, hub_within_reach(due_ns));
 	hub->due_ns = due_ns;
 	/*
 	 * The fd may be readable for what was withdrawn, just now or long ago: an owner may ring
 	 * late. Finding the queue empty clears it.
 	 */
 	if (due_ns > now_ns && timerhub_drain(hub->queue, &event, 1) == 1)
-		arm(hub, within_reach(due_ns)); /* it has come meanwhile */
+		hub_arm(hub, hub_within_reach(due_ns)); /* it has come meanwhile */
 }
 
 static int hub_fd(struct alarm *alarm)
@@ -132,7 +132,7 @@ static const struct alarm_ops alarm_hub_ops = {
 	.close = hub_close,
 };
 
-static int open_hub(struct alarm_hub *hub)
+static int hub_open(struct alarm_hub *hub)
 {
 	struct timerhub_config config = {
 		.size = sizeof(config),
@@ -158,7 +158,7 @@ int alarm_hub_open(struct alarm **ret_alarm)
 		return -ENOMEM;
 	hub->alarm.ops = &alarm_hub_ops;
 	hub->due_ns = UINT64_MAX;
-	result = open_hub(hub);
+	result = hub_open(hub);
 	if (result < 0) {
 		hub_close(&hub->alarm);
 		return result;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * put, cancel, move, done, retry. Any thread; each waits for the disk. While a change of a task is
- * on its way, the task is in no agenda, so it is not delivered, and other changes of it wait to see
- * how it ends. tests/journal holds them to a model, with the disk failing and crashing everywhere.
+ * put, cancel, move, done, retry, park, revive, several of them as one, and without waiting: from
+ * what callers say to a request (request.c), and from its outcome to what they are told. Any
+ * thread; each but submit waits for the disk. tests/journal holds them to a model, with the disk
+ * failing and crashing everywhere.
  */
 #include <errno.h>
 #include <stdlib.h>
 
-#include "crc32c.h"
 #include "journal.h"
 
-#define DUE_MAX_NS (UINT64_C(1) << 63) /* times from here on cannot be kept, but for "never" */
+#define DUE_MAX_NS (UINT64_C(1) << 63) /* times from here on cannot be kept, except "never" */
 
-static int find_due(struct timerhub_journal *journal, uint64_t when_ns, uint32_t flags,
-                    uint64_t *ret_due_ns)
+static int change_find_due(struct timerhub_journal *journal, uint64_t when_ns, uint32_t flags,
+                           uint64_t *ret_due_ns)
 {
 	uint64_t due_ns = when_ns;
 
@@ -31,188 +31,350 @@ static int find_due(struct timerhub_journal *journal, uint64_t when_ns, uint32_t
 	return 0;
 }
 
-/* The lock is held, and is given away: gather, wait, and tell how it went. */
-static int submit(struct timerhub_journal *journal, struct request *request,
-                  const struct record *record)
+/* ---- from what callers say; the lock is not held ---- */
+
+/* The checksum before the lock is taken, so that callers compute theirs side by side. */
+static int change_prepare_put(struct timerhub_journal *journal,
+                              const struct timerhub_journal_change *asked, struct change *change)
 {
-	uint32_t number = journal_gather(journal, request, record);
-	bool wake = journal_kick(journal);
-
-	if (request->task->changing != 0)
-		request->task->agenda_index = number;
-	lock_give(&journal->lock);
-	if (wake)
-		ticket_wake(&journal->work, 1);
-	journal_await(journal, number);
-	return request->result;
-}
-
-/* ---- put ---- */
-
-/* Once it is stable the task may be taken, and gone, before we look again: hence `ret_id`. */
-static int put_task(struct timerhub_journal *journal, struct task *task, uint32_t data_crc,
-                    uint64_t *ret_id)
-{
-	struct request request = { .type = RECORD_PUT, .task = task };
 	struct record record = {
 		.type = RECORD_PUT,
-		.due_ns = task->due_ns,
-		.data = task->data,
-		.data_len = task->data_len,
-		.data_crc = data_crc,
+		.due_ns = change->due_ns,
+		.interval_ns = asked->interval_ns,
+		.key = asked->key,
+		.key_len = (uint32_t)asked->key_len,
+		.data = asked->data,
+		.data_len = (uint32_t)asked->data_len,
 	};
+
+	if (!asked->data && asked->data_len > 0)
+		return -EINVAL;
+	if (asked->data_len > journal->data_max)
+		return -EMSGSIZE;
+	if (asked->interval_ns >= DUE_MAX_NS)
+		return -ERANGE;
+	change->type = RECORD_PUT;
+	change->task = task_new(&record);
+	if (!change->task)
+		return -ENOMEM;
+	change->body_crc = record_body_crc(&record);
+	return 0;
+}
+
+static int change_prepare_handed(const struct timerhub_journal_change *asked, struct change *change)
+{
+	if (!asked->task || asked->key_len > 0)
+		return -EINVAL;
+	change->id = asked->task->id;
+	change->delivery = asked->task->delivery;
+	change->reason = asked->reason;
+	return change->delivery != 0 ? 0 : -EINVAL;
+}
+
+static int change_prepare(struct timerhub_journal *journal,
+                          const struct timerhub_journal_change *asked, struct change *change)
+{
+	static const enum record_type types[] = {
+		[TIMERHUB_JOURNAL_CANCEL] = RECORD_CANCEL, [TIMERHUB_JOURNAL_MOVE] = RECORD_MOVE,
+		[TIMERHUB_JOURNAL_DONE] = RECORD_DONE,     [TIMERHUB_JOURNAL_RETRY] = RECORD_RETRY,
+		[TIMERHUB_JOURNAL_PARK] = RECORD_PARK,     [TIMERHUB_JOURNAL_REVIVE] = RECORD_RENEW,
+	};
+	uint32_t op = asked->op;
 	int result = 0;
 
-	lock_take(&journal->lock);
-	if (journal->failed < 0)
-		result = journal->failed;
-	else if (journal->tasks.count + journal->reserved >= journal->tasks_max)
-		result = -EAGAIN;
-	if (result < 0) {
-		lock_give(&journal->lock);
+	*change = (struct change){ .id = asked->id, .key = asked->key, .key_len = asked->key_len };
+	if (asked->key_len > TIMERHUB_JOURNAL_KEY_MAX || (!asked->key && asked->key_len > 0))
+		return -EINVAL;
+	if (op < TIMERHUB_JOURNAL_PUT || op > TIMERHUB_JOURNAL_REVIVE)
+		return -EINVAL;
+	if (op != TIMERHUB_JOURNAL_CANCEL && op != TIMERHUB_JOURNAL_DONE &&
+	    op != TIMERHUB_JOURNAL_PARK)
+		result = change_find_due(journal, asked->when_ns, asked->flags, &change->due_ns);
+	if (result < 0)
 		return result;
+	if (op == TIMERHUB_JOURNAL_PUT)
+		return change_prepare_put(journal, asked, change);
+	change->type = types[op];
+	if (op == TIMERHUB_JOURNAL_DONE || op == TIMERHUB_JOURNAL_RETRY ||
+	    op == TIMERHUB_JOURNAL_PARK)
+		return change_prepare_handed(asked, change);
+	return 0;
+}
+
+/* ---- the calls ---- */
+
+/* From what callers say; `*ret_index`: which one is wrong. What was prepared is freed then. */
+static int request_prepare(struct timerhub_journal *journal, struct request *request,
+                           const struct timerhub_journal_change *changes, unsigned count,
+                           unsigned *ret_index)
+{
+	int result = 0;
+
+	while (request->count < count && result == 0) {
+		*ret_index = request->count;
+		result = change_prepare(journal, &changes[request->count],
+		                        &request->changes[request->count]);
+		request->count += result == 0;
 	}
-	journal->reserved++;
-	task->id = journal->next_id++;
-	record.id = task->id;
-	*ret_id = task->id;
-	return submit(journal, &request, &record);
+	return result == 0 && request_bytes(request) > journal->batch_bytes ? -EMSGSIZE : result;
+}
+
+/* Free the tasks of puts that were refused before they were gathered. */
+static void request_free_tasks(struct request *request)
+{
+	for (unsigned i = 0; i < request->count; i++)
+		if (request->changes[i].type == RECORD_PUT)
+			free(request->changes[i].task);
+}
+
+/* Returns `result`, which is the index-th change's. */
+static int request_refuse(struct request *request, struct timerhub_journal_change *changes,
+                          unsigned index, int result)
+{
+	request_free_tasks(request);
+	changes[index].result = result;
+	if (result == -EEXIST)
+		changes[index].id = request->changes[index].id;
+	return result;
+}
+
+static void request_tell(const struct request *request, struct timerhub_journal_change *changes)
+{
+	for (unsigned i = 0; i < request->count; i++) {
+		changes[i].result = 0;
+		if (changes[i].op == TIMERHUB_JOURNAL_PUT)
+			changes[i].id = request->changes[i].id;
+	}
+}
+
+static int request_may_begin(struct timerhub_journal *journal,
+                             const struct timerhub_journal_change *changes, unsigned count)
+{
+	if (!journal || (!changes && count > 0))
+		return -EINVAL;
+	if (!life_goes_on(&journal->life))
+		return -EOWNERDEAD;
+	return count <= TIMERHUB_JOURNAL_CHANGES_MAX ? 0 : -E2BIG;
+}
+
+int timerhub_journal_commit(struct timerhub_journal *journal,
+                            struct timerhub_journal_change *changes, unsigned count)
+{
+	struct change ours[TIMERHUB_JOURNAL_CHANGES_MAX];
+	struct request request = { .changes = ours };
+	int result = request_may_begin(journal, changes, count);
+	unsigned index = 0;
+	uint32_t number;
+
+	if (result < 0 || count == 0)
+		return result;
+	result = request_prepare(journal, &request, changes, count, &index);
+	if (result == 0)
+		result = request_start(journal, &request, true, &index, &number);
+	if (result == 0) {
+		journal_await(journal, number);
+		result = request.result;
+	}
+	if (result < 0)
+		return request_refuse(&request, changes, index, result);
+	request_tell(&request, changes);
+	return 0;
+}
+
+int timerhub_journal_submit(struct timerhub_journal *journal,
+                            struct timerhub_journal_change *changes, unsigned count, uint64_t tag)
+{
+	int result = request_may_begin(journal, changes, count);
+	struct request *request;
+	unsigned index = 0;
+	uint32_t number;
+
+	if (result < 0 || count == 0)
+		return result < 0 ? result : -EINVAL;
+	request = malloc(sizeof(*request) + count * sizeof(struct change));
+	if (!request)
+		return -ENOMEM;
+	*request = (struct request){ .async = true, .tag = tag };
+	request->changes = (struct change *)(request + 1);
+	result = request_prepare(journal, request, changes, count, &index);
+	if (result == 0)
+		result = request_start(journal, request, false, &index, &number);
+	if (result < 0) {
+		(void)request_refuse(request, changes, index, result);
+		free(request);
+	}
+	return result;
+}
+
+int timerhub_journal_completions(struct timerhub_journal *journal,
+                                 struct timerhub_journal_completion *completions, unsigned max)
+{
+	unsigned count = 0;
+
+	if (!journal || (!completions && max > 0))
+		return -EINVAL;
+	if (!life_goes_on(&journal->life))
+		return -EOWNERDEAD;
+	lock_take(&journal->lock);
+	while (count < max) {
+		struct request *request = completions_take(&journal->completions);
+
+		if (!request)
+			break;
+		completions[count++] = (struct timerhub_journal_completion){
+			.tag = request->tag,
+			.id = request->changes[0].id,
+			.result = request->result,
+		};
+		free(request);
+	}
+	lock_give(&journal->lock);
+	return (int)count;
+}
+
+int timerhub_journal_completion_fd(struct timerhub_journal *journal)
+{
+	bool ring;
+	int fd;
+
+	if (!journal)
+		return -EINVAL;
+	if (!life_goes_on(&journal->life))
+		return -EOWNERDEAD;
+	lock_take(&journal->lock);
+	fd = completions_fd(&journal->completions);
+	ring = completions_must_ring(&journal->completions);
+	lock_give(&journal->lock);
+	if (ring)
+		completions_ring(&journal->completions);
+	return fd;
 }
 
 int timerhub_journal_put(struct timerhub_journal *journal, uint64_t when_ns, uint32_t flags,
                          const void *data, size_t data_len, uint64_t *ret_id)
 {
-	uint64_t due_ns, id;
-	struct task *task;
+	struct timerhub_journal_change change = {
+		.op = TIMERHUB_JOURNAL_PUT,
+		.flags = flags,
+		.when_ns = when_ns,
+		.data = data,
+		.data_len = data_len,
+	};
+	int result = timerhub_journal_commit(journal, &change, 1);
+
+	if (result == 0 && ret_id)
+		*ret_id = change.id;
+	return result;
+}
+
+int timerhub_journal_put_key(struct timerhub_journal *journal, const void *key, size_t key_len,
+                             uint64_t when_ns, uint32_t flags, const void *data, size_t data_len,
+                             uint64_t *ret_id)
+{
+	struct timerhub_journal_change change = {
+		.op = TIMERHUB_JOURNAL_PUT,
+		.flags = flags,
+		.key = key,
+		.key_len = key_len,
+		.when_ns = when_ns,
+		.data = data,
+		.data_len = data_len,
+	};
 	int result;
 
-	if (!journal || (!data && data_len > 0))
+	if (key_len == 0)
 		return -EINVAL;
-	if (!life_goes_on(&journal->life))
-		return -EOWNERDEAD;
-	result = find_due(journal, when_ns, flags, &due_ns);
-	if (result < 0)
-		return result;
-	if (data_len > journal->data_max)
-		return -EMSGSIZE;
-	task = task_new(due_ns, data, (uint32_t)data_len);
-	if (!task)
-		return -ENOMEM;
-	/* The checksum before the lock is taken, so that callers compute theirs side by side. */
-	result = put_task(journal, task, crc32c(0, data, data_len), &id);
-	if (result < 0) {
-		free(task);
-		return result;
-	}
-	if (ret_id)
-		*ret_id = id;
-	return 0;
-}
-
-/* ---- changes of a task ---- */
-
-/*
- * The task, when no other change of it is on its way; NULL: there is none. The lock is held; it is
- * given away while waiting.
- */
-static struct task *find_settled(struct timerhub_journal *journal, uint64_t id)
-{
-	struct task *task = tasks_find(&journal->tasks, id);
-
-	while (task && task->changing != 0) {
-		uint32_t number = task->agenda_index; /* of the batch, see begin_change() */
-
-		lock_give(&journal->lock);
-		journal_await(journal, number);
-		lock_take(&journal->lock);
-		task = tasks_find(&journal->tasks, id);
-	}
-	return task;
-}
-
-/* Nobody is handed the task, and its lease does not end, until the change is applied. */
-static void begin_change(struct timerhub_journal *journal, struct request *request)
-{
-	struct task *task = request->task;
-
-	if (task->state == TASK_PENDING)
-		(void)agenda_remove(&journal->agenda, task);
-	else if (journal->lease_ns > 0)
-		request->lease_end_ns = agenda_remove(&journal->leases, task);
-	task->changing = 1;
-	/* In no agenda, it can say instead which batch to wait for. */
-	task->agenda_index = journal->batches[journal->gathering].number;
-}
-
-/* 0, or why this change cannot be made to the task as it is. */
-static int may_change(const struct timerhub_journal *journal, const struct task *task,
-                      enum record_type type)
-{
-	if (!task)
-		return -ENOENT;
-	if (journal->failed < 0)
-		return journal->failed;
-	if (task->state == TASK_TAKEN)
-		return type == RECORD_CANCEL || type == RECORD_MOVE ? -EBUSY : 0;
-	return type == RECORD_RETRY ? -ENOENT : 0;
-}
-
-static int change(struct timerhub_journal *journal, uint64_t id, enum record_type type,
-                  uint64_t due_ns)
-{
-	struct request request = { .type = type, .due_ns = due_ns };
-	struct record record = { .type = type, .id = id, .due_ns = due_ns };
-	int result;
-
-	lock_take(&journal->lock);
-	request.task = find_settled(journal, id);
-	result = may_change(journal, request.task, type);
-	if (result < 0) {
-		lock_give(&journal->lock);
-		return result;
-	}
-	begin_change(journal, &request);
-	return submit(journal, &request, &record);
-}
-
-static int change_due(struct timerhub_journal *journal, uint64_t id, enum record_type type,
-                      uint64_t when_ns, uint32_t flags)
-{
-	uint64_t due_ns;
-	int result;
-
-	if (!journal)
-		return -EINVAL;
-	if (!life_goes_on(&journal->life))
-		return -EOWNERDEAD;
-	result = find_due(journal, when_ns, flags, &due_ns);
-	return result < 0 ? result : change(journal, id, type, due_ns);
-}
-
-static int change_end(struct timerhub_journal *journal, uint64_t id, enum record_type type)
-{
-	if (!journal)
-		return -EINVAL;
-	return life_goes_on(&journal->life) ? change(journal, id, type, 0) : -EOWNERDEAD;
+	result = timerhub_journal_commit(journal, &change, 1);
+	if ((result == 0 || result == -EEXIST) && ret_id)
+		*ret_id = change.id;
+	return result;
 }
 
 int timerhub_journal_cancel(struct timerhub_journal *journal, uint64_t id)
 {
-	return change_end(journal, id, RECORD_CANCEL);
+	struct timerhub_journal_change change = { .op = TIMERHUB_JOURNAL_CANCEL, .id = id };
+
+	return timerhub_journal_commit(journal, &change, 1);
+}
+
+int timerhub_journal_cancel_key(struct timerhub_journal *journal, const void *key, size_t key_len)
+{
+	struct timerhub_journal_change change = {
+		.op = TIMERHUB_JOURNAL_CANCEL,
+		.key = key,
+		.key_len = key_len,
+	};
+
+	return key_len > 0 ? timerhub_journal_commit(journal, &change, 1) : -EINVAL;
 }
 
 int timerhub_journal_move(struct timerhub_journal *journal, uint64_t id, uint64_t when_ns,
                           uint32_t flags)
 {
-	return change_due(journal, id, RECORD_MOVE, when_ns, flags);
+	struct timerhub_journal_change change = {
+		.op = TIMERHUB_JOURNAL_MOVE,
+		.flags = flags,
+		.id = id,
+		.when_ns = when_ns,
+	};
+
+	return timerhub_journal_commit(journal, &change, 1);
 }
 
-int timerhub_journal_done(struct timerhub_journal *journal, uint64_t id)
+int timerhub_journal_move_key(struct timerhub_journal *journal, const void *key, size_t key_len,
+                              uint64_t when_ns, uint32_t flags)
 {
-	return change_end(journal, id, RECORD_DONE);
+	struct timerhub_journal_change change = {
+		.op = TIMERHUB_JOURNAL_MOVE,
+		.flags = flags,
+		.key = key,
+		.key_len = key_len,
+		.when_ns = when_ns,
+	};
+
+	return key_len > 0 ? timerhub_journal_commit(journal, &change, 1) : -EINVAL;
 }
 
-int timerhub_journal_retry(struct timerhub_journal *journal, uint64_t id, uint64_t delay_ns)
+int timerhub_journal_done(struct timerhub_journal *journal, const struct timerhub_task *task)
 {
-	return change_due(journal, id, RECORD_RETRY, delay_ns, 0);
+	struct timerhub_journal_change change = { .op = TIMERHUB_JOURNAL_DONE, .task = task };
+
+	return timerhub_journal_commit(journal, &change, 1);
+}
+
+int timerhub_journal_retry(struct timerhub_journal *journal, const struct timerhub_task *task,
+                           uint64_t delay_ns)
+{
+	struct timerhub_journal_change change = {
+		.op = TIMERHUB_JOURNAL_RETRY,
+		.when_ns = delay_ns,
+		.task = task,
+	};
+
+	return timerhub_journal_commit(journal, &change, 1);
+}
+
+int timerhub_journal_park(struct timerhub_journal *journal, const struct timerhub_task *task,
+                          uint32_t reason)
+{
+	struct timerhub_journal_change change = {
+		.op = TIMERHUB_JOURNAL_PARK,
+		.task = task,
+		.reason = reason,
+	};
+
+	return timerhub_journal_commit(journal, &change, 1);
+}
+
+int timerhub_journal_revive(struct timerhub_journal *journal, uint64_t id, uint64_t when_ns,
+                            uint32_t flags)
+{
+	struct timerhub_journal_change change = {
+		.op = TIMERHUB_JOURNAL_REVIVE,
+		.flags = flags,
+		.id = id,
+		.when_ns = when_ns,
+	};
+
+	return timerhub_journal_commit(journal, &change, 1);
 }

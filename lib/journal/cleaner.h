@@ -3,30 +3,55 @@
  * Compaction: copies what is live in the first segment to the end of the log, and drops that
  * segment; so on round the log. The writer's.
  *
- * With L the bytes of live tasks and S a segment's: cleaning begins when the log is larger than
+ * With L the bytes of live tasks and S a segment's: cleaning begins when the disk holds more than
  * 1.5 L + S, a little with every batch; beyond 2 L + S changes wait for it. As a segment is written
- * before one is dropped, the log stays within 2 L + 2 S. One round copies L and gains at least L/2.
+ * before one is dropped, the disk holds at most 2 L + 2 S. One round copies L and gains at least
+ * L/2.
+ *
+ * The first segment is read for the ids in it only; what is copied comes from memory. If it cannot
+ * be read, all tasks are asked whether they are there: so a bad sector goes with its segment.
  */
 #ifndef JOURNAL_CLEANER_H
 #define JOURNAL_CLEANER_H
 
 #include <stdbool.h>
 
+#include "lock.h"
+#include "log.h"
 #include "reader.h"
+#include "tasks.h"
 
-struct timerhub_journal;
-
-struct cleaner {
-	struct reader reader; /* of the log's first segment */
-	bool reading;         /* the reader is open */
-	bool blocked;         /* it failed; not again before a batch has been written well */
-	uint8_t *buffer;      /* copies on their way */
-	size_t used;
-	size_t capacity;
+enum cleaner_state {
+	CLEANER_RESTS,
+	CLEANER_READS, /* the reader is open */
+	CLEANER_ASKS,  /* the segment cannot be read: bucket by bucket */
 };
 
-/* Clean a little if it is wanted, or as much as is needed. Was anything done? */
-bool cleaner_work(struct timerhub_journal *journal, size_t batch_bytes);
+struct cleaner {
+	struct log *log;
+	struct lock *lock; /* of the tasks */
+	struct tasks *tasks;
+	unsigned state;       /* enum cleaner_state */
+	unsigned pauses;      /* a backup reads the segments: none is dropped. Under the lock */
+	bool wanted;          /* there was something to gain, when it was last asked to work */
+	bool blocked;         /* the log refused; not again before a batch has been written well */
+	struct reader reader; /* of the log's first segment */
+	uint32_t bucket;      /* of the tasks, the next one to ask */
+	uint8_t *buffer;      /* copies not yet written */
+	size_t used;
+	size_t capacity;
+	uint64_t copied_bytes;
+	uint64_t dropped; /* segments */
+	uint64_t healed;  /* of those, dropped though they could not be read */
+};
+
+void cleaner_init(struct cleaner *cleaner, struct log *log, struct lock *lock, struct tasks *tasks);
+
+/*
+ * Clean a little if that is due, or as much as the bound needs, after a batch of so many bytes. Was
+ * anything done?
+ */
+bool cleaner_work(struct cleaner *cleaner, size_t batch_bytes);
 
 void cleaner_fini(struct cleaner *cleaner);
 

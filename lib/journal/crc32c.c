@@ -13,33 +13,34 @@
 #define POLYNOMIAL_REVERSED UINT32_C(0x82f63b78)
 #define STEP_BYTES 8
 
-/* tables[k][b]: the CRC of byte b followed by k zero bytes. */
-static uint32_t tables[STEP_BYTES][256];
+/* crc32c_tables[k][b]: the CRC of byte b followed by k zero bytes. */
+static uint32_t crc32c_tables[STEP_BYTES][256];
 
-__attribute__((constructor)) static void fill_tables(void)
+__attribute__((constructor)) static void crc32c_fill_tables(void)
 {
 	for (uint32_t byte = 0; byte < 256; byte++) {
 		uint32_t crc = byte;
 
 		for (int bit = 0; bit < 8; bit++)
 			crc = (crc >> 1) ^ ((crc & 1) != 0 ? POLYNOMIAL_REVERSED : 0);
-		tables[0][byte] = crc;
+		crc32c_tables[0][byte] = crc;
 	}
 	for (int zeros = 1; zeros < STEP_BYTES; zeros++)
 		for (uint32_t byte = 0; byte < 256; byte++) {
-			uint32_t crc = tables[zeros - 1][byte];
+			uint32_t crc = crc32c_tables[zeros - 1][byte];
 
-			tables[zeros][byte] = (crc >> 8) ^ tables[0][crc & 0xff];
+			crc32c_tables[zeros][byte] = (crc >> 8) ^ crc32c_tables[0][crc & 0xff];
 		}
 }
 
-static uint32_t step(uint32_t crc, const uint8_t *at)
+static uint32_t crc32c_step(uint32_t crc, const uint8_t *at)
 {
 	uint64_t word = little_get64(at) ^ crc;
 
-	return tables[7][word & 0xff] ^ tables[6][word >> 8 & 0xff] ^ tables[5][word >> 16 & 0xff] ^
-	       tables[4][word >> 24 & 0xff] ^ tables[3][word >> 32 & 0xff] ^
-	       tables[2][word >> 40 & 0xff] ^ tables[1][word >> 48 & 0xff] ^ tables[0][word >> 56];
+	return crc32c_tables[7][word & 0xff] ^ crc32c_tables[6][word >> 8 & 0xff] ^
+	       crc32c_tables[5][word >> 16 & 0xff] ^ crc32c_tables[4][word >> 24 & 0xff] ^
+	       crc32c_tables[3][word >> 32 & 0xff] ^ crc32c_tables[2][word >> 40 & 0xff] ^
+	       crc32c_tables[1][word >> 48 & 0xff] ^ crc32c_tables[0][word >> 56];
 }
 
 uint32_t crc32c(uint32_t before, const void *bytes, size_t count)
@@ -48,8 +49,24 @@ uint32_t crc32c(uint32_t before, const void *bytes, size_t count)
 	uint32_t crc = ~before;
 
 	for (; count >= STEP_BYTES; count -= STEP_BYTES, at += STEP_BYTES)
-		crc = step(crc, at);
+		crc = crc32c_step(crc, at);
 	for (; count > 0; count--, at++)
-		crc = (crc >> 8) ^ tables[0][(crc ^ *at) & 0xff];
+		crc = (crc >> 8) ^ crc32c_tables[0][(crc ^ *at) & 0xff];
+	return ~crc;
+}
+
+uint32_t crc32c_before(uint32_t after, const void *bytes, size_t count)
+{
+	const uint8_t *begin = bytes;
+	uint32_t crc = ~after;
+
+	while (count-- > 0) {
+		/*
+		 * The polynomial has its highest bit, so the bit that was shifted out can be read.
+		 */
+		for (int bit = 0; bit < 8; bit++)
+			crc = crc >> 31 != 0 ? (crc ^ POLYNOMIAL_REVERSED) << 1 | 1 : crc << 1;
+		crc ^= begin[count];
+	}
 	return ~crc;
 }

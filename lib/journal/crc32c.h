@@ -12,4 +12,10 @@
 /* The CRC of what `before` is the CRC of (0: nothing), followed by these bytes. */
 uint32_t crc32c(uint32_t before, const void *bytes, size_t count);
 
+/*
+ * The inverse: the CRC of what came before these bytes, if `after` is the CRC of all. For a fixed
+ * number of bytes a CRC is a bijection of what it goes on from. Slow.
+ */
+uint32_t crc32c_before(uint32_t after, const void *bytes, size_t count);
+
 #endif

@@ -16,14 +16,14 @@
 struct disk;
 
 struct disk_ops {
-	/* 0, now or before; or -EBUSY: another has it. */
+	/* 0, now or before; -EBUSY: another process, or another open of this one, has it. */
 	int (*lock)(struct disk *disk);
 	/* Call `found` for every name; stops at the first that returns not 0, and returns that. */
 	int (*list)(struct disk *disk, int (*found)(void *context, const char *name),
 	            void *context);
-	/* A new, empty file, whatever was there. */
+	/* A new, empty file in place of what was there. */
 	int (*create)(struct disk *disk, const char *name);
-	/* `ret_bytes`: its size. */
+	/* `ret_bytes`: its size. -EBADMSG: it is no regular file. */
 	int (*open)(struct disk *disk, const char *name, bool write, uint64_t *ret_bytes);
 	void (*close)(struct disk *disk, int file);
 	/* As pread(2) and pwrite(2), with -errno: may do less than asked for, and then not 0. */
@@ -38,6 +38,8 @@ struct disk_ops {
 	int64_t (*write_sync)(struct disk *disk, int file, const void *bytes, size_t count,
 	                      uint64_t offset, int *ret_synced);
 	int (*sync)(struct disk *disk, int file);
+	/* 0; -EIO: the file has no name any more, so what is in it is lost when it is closed. */
+	int (*check)(struct disk *disk, int file);
 	int (*truncate)(struct disk *disk, int file, uint64_t bytes);
 	int (*rename)(struct disk *disk, const char *from, const char *to);
 	int (*unlink)(struct disk *disk, const char *name);
@@ -52,6 +54,9 @@ struct disk {
 
 /* The directory `dir`. `read_only`: for looking, without the lock. Free with disk_real_close(). */
 int disk_real_open(struct disk **ret_disk, const char *dir, bool read_only);
+
+/* The same directory once more, for looking, whatever its name is now. */
+int disk_real_open_again(struct disk **ret_disk, const struct disk *disk);
 
 /* Never through io_uring from now on. */
 void disk_real_be_plain(struct disk *disk);

@@ -26,10 +26,12 @@
 struct disk_real {
 	struct disk disk;
 	struct disk_uring *uring; /* NULL: none yet, or refused */
+	bool counts_links;        /* the file system tells how many names a file has */
 	bool plain;               /* io_uring is not wanted, or was refused */
 	atomic_bool has_ring;     /* uring is not NULL, for other threads to read */
 	int dir;
-	struct hold lock;
+	struct hold lock;     /* of the file of that name, which earlier versions lock too */
+	struct hold dir_lock; /* of the directory itself: its name may go, it does not */
 };
 
 static struct disk_real *real_of(struct disk *disk)
@@ -37,7 +39,7 @@ static struct disk_real *real_of(struct disk *disk)
 	return (struct disk_real *)(void *)disk;
 }
 
-static int or_errno(int result)
+static int real_or_errno(int result)
 {
 	return result < 0 ? -errno : result;
 }
@@ -45,8 +47,16 @@ static int or_errno(int result)
 static int real_lock(struct disk *disk)
 {
 	struct disk_real *real = real_of(disk);
+	int result;
 
-	return real->lock.file >= 0 ? 0 : hold_take(&real->lock, real->dir, LOCK_NAME);
+	if (real->dir_lock.file >= 0)
+		return 0;
+	result = hold_take(&real->lock, real->dir, LOCK_NAME);
+	if (result == 0)
+		result = hold_take(&real->dir_lock, real->dir, ".");
+	if (result < 0)
+		hold_give(&real->lock);
+	return result;
 }
 
 static int real_list(struct disk *disk, int (*found)(void *context, const char *name),
@@ -79,23 +89,40 @@ static int real_list(struct disk *disk, int (*found)(void *context, const char *
 
 static int real_create(struct disk *disk, const char *name)
 {
-	return or_errno(openat(real_of(disk)->dir, name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC,
-	                       FILE_MODE));
+	struct disk_real *real = real_of(disk);
+	struct stat status;
+	int file;
+
+	/* Another may have put a link there: neither followed nor written to. */
+	if (unlinkat(real->dir, name, 0) < 0 && errno != ENOENT)
+		return -errno;
+	file = openat(real->dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+	              FILE_MODE);
+	if (file >= 0 && fstat(file, &status) == 0 && status.st_nlink > 0)
+		real->counts_links = true;
+	return real_or_errno(file);
 }
 
 static int real_open(struct disk *disk, const char *name, bool write, uint64_t *ret_bytes)
 {
-	int file = openat(real_of(disk)->dir, name, (write ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+	/* O_NONBLOCK: a FIFO of that name must not keep us. */
+	int file = openat(real_of(disk)->dir, name,
+	                  (write ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct stat status;
+	int result = 0;
 
 	if (file < 0)
-		return -errno;
-	if (fstat(file, &status) < 0) {
-		int result = -errno;
-
+		return errno == ELOOP ? -EBADMSG : -errno;
+	if (fstat(file, &status) < 0)
+		result = -errno;
+	else if (!S_ISREG(status.st_mode))
+		result = -EBADMSG;
+	if (result < 0) {
 		(void)close(file);
 		return result;
 	}
+	if (status.st_nlink > 0)
+		real_of(disk)->counts_links = true;
 	*ret_bytes = (uint64_t)status.st_size;
 	return file;
 }
@@ -154,30 +181,39 @@ static int64_t real_write_sync(struct disk *disk, int file, const void *bytes, s
 static int real_sync(struct disk *disk, int file)
 {
 	(void)disk;
-	return or_errno(fdatasync(file));
+	return real_or_errno(fdatasync(file));
+}
+
+static int real_check(struct disk *disk, int file)
+{
+	struct stat status;
+
+	if (fstat(file, &status) < 0)
+		return -EIO;
+	return status.st_nlink > 0 || !real_of(disk)->counts_links ? 0 : -EIO;
 }
 
 static int real_truncate(struct disk *disk, int file, uint64_t bytes)
 {
 	(void)disk;
-	return or_errno(ftruncate(file, (off_t)bytes));
+	return real_or_errno(ftruncate(file, (off_t)bytes));
 }
 
 static int real_rename(struct disk *disk, const char *from, const char *to)
 {
 	struct disk_real *real = real_of(disk);
 
-	return or_errno(renameat(real->dir, from, real->dir, to));
+	return real_or_errno(renameat(real->dir, from, real->dir, to));
 }
 
 static int real_unlink(struct disk *disk, const char *name)
 {
-	return or_errno(unlinkat(real_of(disk)->dir, name, 0));
+	return real_or_errno(unlinkat(real_of(disk)->dir, name, 0));
 }
 
 static int real_sync_dir(struct disk *disk)
 {
-	return or_errno(fsync(real_of(disk)->dir));
+	return real_or_errno(fsync(real_of(disk)->dir));
 }
 
 static uint32_t real_random(struct disk *disk)
@@ -200,6 +236,7 @@ static const struct disk_ops disk_real_ops = {
 	.write = real_write,
 	.write_sync = real_write_sync,
 	.sync = real_sync,
+	.check = real_check,
 	.truncate = real_truncate,
 	.rename = real_rename,
 	.unlink = real_unlink,
@@ -207,24 +244,36 @@ static const struct disk_ops disk_real_ops = {
 	.random = real_random,
 };
 
-int disk_real_open(struct disk **ret_disk, const char *dir, bool read_only)
+/* `dir`: an open directory, the disk's from now on, or -1 and errno. */
+static int real_new(struct disk **ret_disk, int dir, bool read_only)
 {
-	struct disk_real *real = calloc(1, sizeof(*real));
-	int result;
+	int result = dir < 0 ? -errno : 0;
+	struct disk_real *real = result == 0 ? calloc(1, sizeof(*real)) : NULL;
 
-	if (!real)
+	if (result < 0)
+		return result;
+	if (!real) {
+		(void)close(dir);
 		return -ENOMEM;
+	}
 	real->disk.ops = &disk_real_ops;
 	real->plain = read_only;
-	real->lock.file = -1;
-	real->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (real->dir < 0) {
-		result = -errno;
-		free(real);
-		return result;
-	}
+	real->lock.file = real->dir_lock.file = -1;
+	real->dir = dir;
 	*ret_disk = &real->disk;
 	return 0;
+}
+
+int disk_real_open(struct disk **ret_disk, const char *dir, bool read_only)
+{
+	return real_new(ret_disk, open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), read_only);
+}
+
+int disk_real_open_again(struct disk **ret_disk, const struct disk *disk)
+{
+	const struct disk_real *real = (const struct disk_real *)(const void *)disk;
+
+	return real_new(ret_disk, openat(real->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), true);
 }
 
 void disk_real_be_plain(struct disk *disk)
@@ -252,6 +301,7 @@ void disk_real_close(struct disk *disk)
 		return;
 	real = real_of(disk);
 	disk_uring_close(real->uring);
+	hold_give(&real->dir_lock);
 	hold_give(&real->lock);
 	(void)close(real->dir);
 	free(real);

@@ -42,8 +42,8 @@ int disk_uring_open(struct disk_uring **ret_uring)
 }
 
 /* 0; -EOPNOTSUPP: nothing was submitted; -EIO: half of it was. */
-static int submit(struct disk_uring *uring, int file, const void *bytes, size_t count,
-                  uint64_t offset)
+static int uring_submit(struct disk_uring *uring, int file, const void *bytes, size_t count,
+                        uint64_t offset)
 {
 	struct io_uring_sqe *write = io_uring_get_sqe(&uring->ring);
 	struct io_uring_sqe *sync = io_uring_get_sqe(&uring->ring);
@@ -57,7 +57,7 @@ static int submit(struct disk_uring *uring, int file, const void *bytes, size_t 
 	io_uring_prep_fsync(sync, file, IORING_FSYNC_DATASYNC);
 	io_uring_sqe_set_data64(sync, TAG_SYNC);
 	do
-		submitted = io_uring_submit(&uring->ring);
+		submitted = io_uring_submit_and_wait(&uring->ring, 2);
 	while (submitted == -EINTR);
 	if (submitted == 2)
 		return 0;
@@ -68,7 +68,7 @@ int64_t disk_uring_write_sync(struct disk_uring *uring, int file, const void *by
                               uint64_t offset, int *ret_synced)
 {
 	int64_t written = -EIO;
-	int result = submit(uring, file, bytes, count, offset);
+	int result = uring_submit(uring, file, bytes, count, offset);
 
 	if (result == -EOPNOTSUPP)
 		return result;

@@ -12,10 +12,13 @@
 struct hold {
 	int file; /* -1: none */
 	unsigned place;
-	pid_t process; /* who took it */
+	pid_t process; /* that took it */
 };
 
-/* Lock the file of that name, made if it is not there. 0; -EBUSY: somebody has it; or an error. */
+/*
+ * Lock the file of that name, made if it is not there, or "." for the directory itself. 0; -EBUSY:
+ * another open file holds the lock; or an error.
+ */
 int hold_take(struct hold *ret_hold, int dir, const char *name);
 
 /* Fine if there is none, and in a forked child, where it does nothing. */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Open, close, ask. One thread opens, one closes; see journal.h for what is in between.
- */
+/* Open and close. One thread opens, one closes; see journal.h for what is in between. */
 #include "journal.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +14,10 @@
 #define SEGMENT_BYTES_MAX (UINT64_C(4) << 30)
 #define TASKS_MAX_DEFAULT (UINT32_C(1) << 20)
 #define DATA_MAX_DEFAULT (UINT32_C(64) << 10)
-/* What callers can gather in one batch, unless a segment or a record bids otherwise. */
+#define DATA_BYTES_MAX_DEFAULT (UINT64_C(1) << 30)
+/* The config of version 0.1 ended before data_bytes_max. */
+#define CONFIG_BYTES_MIN offsetof(struct timerhub_journal_config, data_bytes_max)
+/* What callers can gather in one batch, unless a segment is smaller or a record larger. */
 #define BATCH_BYTES ((size_t)1 << 20)
 /*
  * Zeros ahead of the records, in such pieces. Four times as much was no faster, and the one batch
@@ -28,29 +30,35 @@
 
 /* ---- config ---- */
 
-static int read_options(struct timerhub_journal_config *known,
-                        const struct timerhub_journal_config *config)
+/* Returns the bytes of the largest record: with an interval and the longest key. */
+static size_t journal_record_max(uint32_t data_max)
+{
+	return record_bytes(1, RECORD_KEY_MAX_BYTES, data_max);
+}
+
+static int journal_read_options(struct timerhub_journal_config *known,
+                                const struct timerhub_journal_config *config)
 {
 	const unsigned char *bytes = (const unsigned char *)config;
 
 	if (!config)
 		return 0;
-	if (config->size < sizeof(*known))
+	if (config->size < CONFIG_BYTES_MIN)
 		return -EINVAL;
 	if (config->size > OPTIONS_MAX_BYTES)
 		return -E2BIG;
 	for (size_t i = sizeof(*known); i < config->size; i++)
 		if (bytes[i] != 0)
 			return -E2BIG;
-	*known = *config;
-	return 0;
+	memcpy(known, config, config->size < sizeof(*known) ? config->size : sizeof(*known));
+	return known->reserved == 0 ? 0 : -EINVAL;
 }
 
 int journal_read_config(struct timerhub_journal_config *ret_known,
                         const struct timerhub_journal_config *config)
 {
 	struct timerhub_journal_config known = { .size = sizeof(known) };
-	int result = read_options(&known, config);
+	int result = journal_read_options(&known, config);
 
 	if (result < 0)
 		return result;
@@ -60,9 +68,11 @@ int journal_read_config(struct timerhub_journal_config *ret_known,
 		known.tasks_max = TASKS_MAX_DEFAULT;
 	if (known.data_max == 0)
 		known.data_max = DATA_MAX_DEFAULT;
+	if (known.data_bytes_max == 0)
+		known.data_bytes_max = DATA_BYTES_MAX_DEFAULT;
 	if (known.flags != 0 || known.data_max > RECORD_DATA_MAX_BYTES ||
 	    known.segment_bytes < SEGMENT_BYTES_MIN || known.segment_bytes > SEGMENT_BYTES_MAX ||
-	    known.segment_bytes < SEGMENT_HEADER_BYTES + record_bytes(known.data_max))
+	    known.segment_bytes < SEGMENT_HEADER_BYTES + journal_record_max(known.data_max))
 		return -EINVAL;
 	*ret_known = known;
 	return 0;
@@ -70,47 +80,64 @@ int journal_read_config(struct timerhub_journal_config *ret_known,
 
 /* ---- open ---- */
 
-static void take_over(struct timerhub_journal *journal, struct replay *replay)
+static void journal_take_over(struct timerhub_journal *journal, struct replay *replay)
 {
 	journal->log = replay->log;
 	journal->tasks = replay->tasks;
 	journal->agenda = replay->agenda;
+	journal->parked = replay->tasks.count - replay->agenda.count;
 	journal->next_id = replay->log.next_id;
 	journal->stats.recovered = replay->tasks.count;
 	journal->stats.cut_bytes = replay->torn_bytes;
-	journal->stats.disk_bytes = replay->log.bytes;
+	journal->stats.disk_bytes = log_disk_bytes(&replay->log);
 	journal->stats.segments = replay->log.count;
 }
 
+/* A task that was delivered too often, by a process that has died since, is not delivered again. */
+static void journal_park_exhausted(void *context, struct task *task)
+{
+	struct timerhub_journal *journal = context;
+
+	if (task->state != TASK_PENDING || task->attempts < journal->attempts_max)
+		return;
+	(void)agenda_remove(&journal->agenda, task);
+	journal_let_come(journal, task);
+}
+
 /* Room for as many tasks as put will let in, so that nothing on the way in can fail for it. */
-static int reserve(struct timerhub_journal *journal, struct replay *replay)
+static int journal_reserve(struct timerhub_journal *journal, struct replay *replay)
 {
 	int result = tasks_reserve(&replay->tasks, journal->tasks_max);
 
 	return result == 0 ? agenda_reserve(&replay->agenda, journal->tasks_max) : result;
 }
 
-static int recover(struct timerhub_journal *journal, uint64_t segment_bytes)
+static uint64_t journal_random(struct disk *disk)
 {
-	struct replay replay = {
-		.log = {
-			.disk = journal->disk,
-			.file = -1,
-			.segment_bytes = segment_bytes,
-			.stretch_bytes = STRETCH_BYTES,
-		},
-	};
+	return (uint64_t)disk->ops->random(disk) << 32 | disk->ops->random(disk);
+}
+
+static int journal_recover(struct timerhub_journal *journal, uint64_t segment_bytes)
+{
 	const struct alarm_ops *ops = journal->alarm->ops;
 	uint64_t begin_ns = ops->monotonic_ns(journal->alarm);
-	int result = reserve(journal, &replay);
+	struct replay replay;
+	int result;
 
+	replay_init(&replay, journal->disk, segment_bytes);
+	replay.log.stretch_bytes = STRETCH_BYTES;
+	replay.tasks.seed[0] = journal_random(journal->disk);
+	replay.tasks.seed[1] = journal_random(journal->disk);
+	result = journal_reserve(journal, &replay);
 	if (result == 0)
 		result = replay_run(&replay, REPLAY_OPEN);
 	if (result < 0) {
 		replay_fini(&replay);
 		return result;
 	}
-	take_over(journal, &replay);
+	journal_take_over(journal, &replay);
+	if (journal->attempts_max > 0)
+		tasks_each(&journal->tasks, journal_park_exhausted, journal);
 	journal->stats.recovery_ns = ops->monotonic_ns(journal->alarm) - begin_ns;
 	/* There may be more tasks than put would have let in. */
 	if (journal->lease_ns > 0)
@@ -118,34 +145,34 @@ static int recover(struct timerhub_journal *journal, uint64_t segment_bytes)
 	return result;
 }
 
-static int open_batches(struct timerhub_journal *journal, uint64_t segment_bytes)
+static int journal_open_batches(struct timerhub_journal *journal, uint64_t segment_bytes)
 {
 	size_t bytes = BATCH_BYTES;
 
-	if (bytes < record_bytes(journal->data_max))
-		bytes = record_bytes(journal->data_max);
+	if (bytes < journal_record_max(journal->data_max))
+		bytes = journal_record_max(journal->data_max);
 	if (bytes > segment_bytes - SEGMENT_HEADER_BYTES)
 		bytes = (size_t)segment_bytes - SEGMENT_HEADER_BYTES;
 	journal->batch_bytes = bytes;
-	for (unsigned i = 0; i < JOURNAL_BATCHES; i++) {
-		journal->batches[i].bytes = malloc(bytes);
-		if (!journal->batches[i].bytes)
+	for (unsigned i = 0; i < JOURNAL_BATCHES; i++)
+		if (batch_init(&journal->batches[i], bytes) < 0)
 			return -ENOMEM;
-	}
-	journal->batches[0].number = 1;
+	batch_begin(&journal->batches[0], 1);
 	return 0;
 }
 
 /* What open has made so far; fine on a journal opened halfway, and in a forked child. */
-static void free_journal(struct timerhub_journal *journal)
+static void journal_free(struct timerhub_journal *journal)
 {
 	cleaner_fini(&journal->cleaner);
 	log_close(&journal->log);
+	completions_fini(&journal->completions);
+	hands_fini(&journal->hands, &journal->tasks);
 	tasks_fini(&journal->tasks);
 	agenda_fini(&journal->agenda);
 	agenda_fini(&journal->leases);
 	for (unsigned i = 0; i < JOURNAL_BATCHES; i++)
-		free(journal->batches[i].bytes);
+		batch_fini(&journal->batches[i]);
 	lock_fini(&journal->lock);
 	life_close(&journal->life);
 	if (journal->owns) {
@@ -155,20 +182,19 @@ static void free_journal(struct timerhub_journal *journal)
 	free(journal);
 }
 
-static int open_parts(struct timerhub_journal *journal,
-                      const struct timerhub_journal_config *config)
+static int journal_open_parts(struct timerhub_journal *journal,
+                              const struct timerhub_journal_config *config)
 {
 	int result = life_open(&journal->life);
 
 	if (result == 0)
-		result = open_batches(journal, config->segment_bytes);
+		result = journal_open_batches(journal, config->segment_bytes);
 	if (result == 0)
 		result = journal->disk->ops->lock(journal->disk);
 	if (result == 0)
-		result = recover(journal, config->segment_bytes);
+		result = journal_recover(journal, config->segment_bytes);
 	if (result < 0)
 		return result;
-	journal_set_alarm(journal);
 	return journal->threaded ? journal_start_writer(journal) : 0;
 }
 
@@ -186,12 +212,15 @@ int journal_open(struct timerhub_journal **ret_journal, struct disk *disk, struc
 	journal->lease_ns = config->lease_ns;
 	journal->tasks_max = config->tasks_max;
 	journal->data_max = config->data_max;
-	journal->log.file = -1;
-	journal->cleaner.reader.file = -1;
+	journal->data_bytes_max = config->data_bytes_max;
+	journal->attempts_max = config->attempts_max;
 	lock_init(&journal->lock);
-	result = open_parts(journal, config);
+	log_init(&journal->log, disk, config->segment_bytes);
+	completions_init(&journal->completions);
+	cleaner_init(&journal->cleaner, &journal->log, &journal->lock, &journal->tasks);
+	result = journal_open_parts(journal, config);
 	if (result < 0) {
-		free_journal(journal);
+		journal_free(journal);
 		return result;
 	}
 	*ret_journal = journal;
@@ -213,7 +242,7 @@ int timerhub_journal_open(struct timerhub_journal **ret_journal, const char *dir
 		result = disk_real_open(&disk, dir, false);
 	if (result < 0)
 		return result;
-	/* First of all: who finds the journal busy has started no thread for it. */
+	/* First of all: a caller that finds the journal busy has started no thread for it. */
 	result = disk->ops->lock(disk);
 	if (result == 0)
 		result = alarm_hub_open(&alarm);
@@ -233,12 +262,12 @@ int timerhub_journal_open(struct timerhub_journal **ret_journal, const char *dir
 
 /* ---- close ---- */
 
-static void send_takers_away(struct timerhub_journal *journal)
+static void journal_send_takers_away(struct timerhub_journal *journal)
 {
 	lock_take(&journal->lock);
 	journal->closing = true;
-	journal_set_alarm(journal);
 	while (journal->inside > 0) {
+		journal_set_alarm(journal);
 		ticket_set(&journal->takers, ticket_number(&journal->takers) + 1);
 		lock_give(&journal->lock);
 		ticket_wake(&journal->takers, UINT32_MAX);
@@ -249,7 +278,7 @@ static void send_takers_away(struct timerhub_journal *journal)
 }
 
 /* Says to the next open that everything before it was stable, so that damage there is damage. */
-static void sign_off(struct timerhub_journal *journal)
+static void journal_sign_off(struct timerhub_journal *journal)
 {
 	struct record record = { .type = RECORD_CLOSE };
 	uint8_t bytes[RECORD_HEADER_BYTES];
@@ -259,7 +288,8 @@ static void sign_off(struct timerhub_journal *journal)
 	if (log_trim(&journal->log) < 0)
 		return;
 	record_encode(bytes, &record);
-	(void)log_append(&journal->log, bytes, sizeof(bytes), true, &place);
+	if (log_append(&journal->log, bytes, sizeof(bytes), LOG_SYNC | LOG_SPARE, &place) == 0)
+		(void)log_trim(&journal->log);
 }
 
 void timerhub_journal_close(struct timerhub_journal *journal)
@@ -267,61 +297,12 @@ void timerhub_journal_close(struct timerhub_journal *journal)
 	if (!journal)
 		return;
 	if (life_goes_on(&journal->life)) {
-		send_takers_away(journal);
+		journal_send_takers_away(journal);
 		if (journal->threaded)
 			journal_stop_writer(journal);
 		else
 			(void)journal_pass(journal);
-		sign_off(journal);
+		journal_sign_off(journal);
 	}
-	free_journal(journal);
-}
-
-/* ---- ask ---- */
-
-int timerhub_journal_stats(struct timerhub_journal *journal,
-                           struct timerhub_journal_stats *ret_stats)
-{
-	if (!journal || !ret_stats)
-		return -EINVAL;
-	if (!life_goes_on(&journal->life))
-		return -EOWNERDEAD;
-	lock_take(&journal->lock);
-	*ret_stats = journal->stats;
-	ret_stats->tasks = journal->tasks.count;
-	ret_stats->data_bytes = journal->tasks.data_bytes;
-	ret_stats->live_bytes = journal->tasks.live_bytes;
-	ret_stats->failed = journal->failed;
-	lock_give(&journal->lock);
-	if (journal->owns && disk_real_has_ring(journal->disk))
-		ret_stats->writer = TIMERHUB_JOURNAL_URING;
-	return 0;
-}
-
-int timerhub_journal_check(const char *dir, struct timerhub_journal_report *ret_report)
-{
-	struct replay replay = { .log = { .file = -1 } };
-	struct disk *disk;
-	int result;
-
-	if (!dir || !ret_report)
-		return -EINVAL;
-	result = disk_real_open(&disk, dir, true);
-	if (result < 0)
-		return result;
-	replay.log.disk = disk;
-	result = replay_run(&replay, REPLAY_LOOK);
-	if (result == 0 || result == -EBADMSG || result == -EOPNOTSUPP)
-		*ret_report = (struct timerhub_journal_report){
-			.segments = replay.log.count,
-			.records = replay.records,
-			.tasks = replay.tasks.count,
-			.torn_bytes = replay.torn_bytes,
-			.segment = replay.fault_segment,
-			.offset = replay.fault_offset,
-			.fault = replay.fault,
-		};
-	replay_fini(&replay);
-	disk_real_close(disk);
-	return result;
+	journal_free(journal);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The journal: everything put together, and what the files of the calls need of each other.
- * journal.c opens and closes, change.c puts, cancels, moves, acknowledges and gives back, take.c
- * delivers, writer.c brings changes to the disk, cleaner.c keeps the disk small.
+ * journal.c opens and closes, change.c and request.c change tasks, take.c delivers them, ask.c
+ * tells of them, writer.c brings changes to the disk, and cleaner.c keeps the disk small.
  *
- * A change is a request. Its caller puts it, and its record, into the batch that is being gathered;
- * the writer writes that batch out and syncs it, applies all its requests to the tasks in memory,
- * and then wakes their callers, while the next batch has been gathering. So nothing is delivered
- * that is not stable, and a change that the disk refused has never happened.
+ * Changes that count together are a request. Its caller puts it, and its records, into the batch
+ * that is gathering; the writer writes that batch out and syncs it, applies all its requests to the
+ * tasks in memory, and then wakes their callers, while the next batch gathers. So nothing is
+ * delivered that is not stable, and a change that the disk refused has never happened.
  */
 #ifndef JOURNAL_JOURNAL_H
 #define JOURNAL_JOURNAL_H
@@ -17,36 +17,18 @@
 
 #include "agenda.h"
 #include "alarm.h"
+#include "batch.h"
 #include "cleaner.h"
+#include "completions.h"
+#include "hands.h"
 #include "life.h"
 #include "lock.h"
 #include "log.h"
-#include "record.h"
 #include "tasks.h"
 #include "ticket.h"
 
 #define JOURNAL_BATCHES 2
 #define JOURNAL_FINISHED 4
-
-/* A change that a caller waits for, on his stack; his again when it is done. */
-struct request {
-	struct request *next;
-	struct task *task;
-	enum record_type type;
-	uint64_t due_ns;       /* the new one: put, move, retry */
-	uint64_t lease_end_ns; /* where the task goes back to if the change is refused */
-	size_t at;             /* its record in the batch */
-	int result;            /* by the writer */
-};
-
-struct batch {
-	uint8_t *bytes;
-	size_t used;
-	uint32_t records;
-	uint32_t number;
-	struct request *first; /* NULL: nobody waits for it, so it need not be synced */
-	struct request *last;
-};
 
 struct timerhub_journal {
 	struct disk *disk;
@@ -55,8 +37,10 @@ struct timerhub_journal {
 	bool threaded; /* else every change writes out for itself: tests */
 	struct life life;
 	uint64_t lease_ns;
+	uint64_t data_bytes_max;
 	uint32_t tasks_max;
 	uint32_t data_max;
+	uint32_t attempts_max;
 	size_t batch_bytes;
 
 	/* The writer's alone, after open. */
@@ -64,21 +48,25 @@ struct timerhub_journal {
 	struct cleaner cleaner;
 	pthread_t thread;
 
-	/* Everything below: under the lock, but for the tickets' numbers. */
+	/* Everything below: under the lock, except the tickets' numbers. */
 	struct lock lock;
 	struct tasks tasks;
-	struct agenda agenda; /* pending, by due_ns, but those on their way to the disk */
+	struct hands hands;
+	struct agenda agenda; /* pending, by due_ns, but those with a change in flight */
 	struct agenda leases; /* taken, by the end of the lease, likewise */
-	uint32_t reserved;    /* tasks on their way in */
+	uint32_t arriving;    /* tasks whose put is in flight */
+	uint32_t parked;
 	uint64_t next_id;
 	struct batch batches[JOURNAL_BATCHES];
 	unsigned gathering;                       /* which of them callers write to */
 	struct ticket finished[JOURNAL_FINISHED]; /* by number modulo: the last one finished */
+	struct completions completions;           /* of requests that no thread waits for */
 	struct ticket work;                       /* what an idle writer waits for */
 	bool idle;                                /* the writer waits, or is about to */
 	bool stopping;                            /* the writer ends when all is written */
-	struct ticket takers; /* what takers wait for, but for the one who leads */
+	struct ticket takers; /* what takers wait for, except the one that leads */
 	bool led;             /* a taker waits for the alarm, for all of them */
+	bool polled;          /* a caller has asked for the fd: the alarm is always set */
 	bool closing;         /* takers are sent away */
 	uint32_t waiting;     /* takers waiting for the ticket */
 	uint32_t inside;      /* takers inside take */
@@ -94,28 +82,58 @@ int journal_read_config(struct timerhub_journal_config *ret_known,
 int journal_open(struct timerhub_journal **ret_journal, struct disk *disk, struct alarm *alarm,
                  const struct timerhub_journal_config *config, bool threaded);
 
-/* ---- for callers; the lock is held ---- */
+/* ---- for all calls; the lock is held ---- */
 
-/*
- * Put a record into the batch that is being gathered, for a request or (NULL) for nobody. If there
- * is no room, a request waits for the next batch, giving the lock away meanwhile; nobody's record
- * is dropped. Returns the batch's number.
- */
-uint32_t journal_gather(struct timerhub_journal *journal, struct request *request,
-                        const struct record *record);
+/* Returns the batch that is gathering. */
+struct batch *journal_gathering(struct timerhub_journal *journal);
+
+/* Returns the bucket of a duration in a histogram. */
+static inline unsigned journal_bucket(uint64_t ns)
+{
+	return ns > 1 ? 63 - (unsigned)__builtin_clzll(ns) : 0;
+}
 
 /* Must the writer be woken for what was gathered? Then ticket_wake(&journal->work, 1), unlocked. */
 bool journal_kick(struct timerhub_journal *journal);
 
-/* Let the alarm ring for what is now the first task. */
+/*
+ * If the fd is polled or a taker waits, let the alarm ring for what is now the first task, or
+ * lease.
+ */
 void journal_set_alarm(struct timerhub_journal *journal);
 
-/* ---- for callers; the lock is not held ---- */
+/* ---- take.c; the lock is held ---- */
 
-/* Wait until the batch of that number is finished. */
-void journal_await(struct timerhub_journal *journal, uint32_t number);
+/* Let a task be delivered at its time; or, after too many attempts, park it. */
+void journal_let_come(struct timerhub_journal *journal, struct task *task);
+
+/* Give back every task whose lease is over. */
+void journal_end_leases(struct timerhub_journal *journal);
+
+/* ---- request.c ---- */
+
+/*
+ * Find a delivery that may change its task. The lock is held. 0, with no change of the task in
+ * flight; -ENOENT, -ESTALE: see timerhub_journal_done(), and the hand is let go. 1: a change of the
+ * task is in flight, in the batch `*ret_batch`.
+ */
+int change_find_hand(struct timerhub_journal *journal, uint64_t id, uint64_t delivery,
+                     struct hand **ret_hand, uint32_t *ret_batch);
+
+/* Returns the bytes of all of a request's records. */
+size_t request_bytes(const struct request *request);
+
+/*
+ * Let the changes gather. The lock is not held. 0, and the number of their batch; or why not, and
+ * which one is refused. -EAGAIN: they would have to wait, and may not.
+ */
+int request_start(struct timerhub_journal *journal, struct request *request, bool may_wait,
+                  unsigned *ret_index, uint32_t *ret_number);
 
 /* ---- writer.c ---- */
+
+/* Wait until the batch of that number is finished. The lock is not held. */
+void journal_await(struct timerhub_journal *journal, uint32_t number);
 
 /* Give back what leases are over for, write out what was gathered, clean. Was there anything? */
 bool journal_pass(struct timerhub_journal *journal);

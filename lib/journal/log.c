@@ -5,24 +5,70 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "mark.h"
 #include "reader.h"
 #include "record.h"
 
-/* A segment being made; becomes a segment by being renamed when its header is stable. */
-#define NEW_NAME "segment.new"
 #define ZEROS_BYTES ((size_t)64 << 10)
+/*
+ * The spare is given back in such pieces, and has one more: a file system gives blocks, not bytes.
+ */
+#define SPARE_STEP_BYTES (UINT64_C(64) << 10)
 
-static const uint8_t zeros[ZEROS_BYTES];
+static const uint8_t log_zeros[ZEROS_BYTES];
+
+void log_init(struct log *log, struct disk *disk, uint64_t segment_bytes)
+{
+	*log = (struct log){
+		.disk = disk,
+		.segment_bytes = segment_bytes,
+		.file = -1,
+		.mark = -1,
+		.next_id = 1,
+		.spare = { .file = -1 },
+	};
+}
 
 struct segment *log_last(struct log *log)
 {
 	return &log->segments[log->count - 1];
 }
 
-static int fail(struct log *log)
+static int log_fail(struct log *log)
 {
 	log->failed = -EIO;
 	return -EIO;
+}
+
+bool log_is_full(int result)
+{
+	return result == -ENOSPC || result == -EDQUOT;
+}
+
+/*
+ * A caller is told of a lack of room, memory or descriptors as such. Any other answer of the disk
+ * means something else to a caller, or that the disk is not to be written on.
+ */
+static int log_answer(struct log *log, int result)
+{
+	switch (result) {
+	case 0:
+	case -ENOSPC:
+	case -EDQUOT:
+	case -EFBIG:
+	case -ENOMEM:
+	case -EMFILE:
+	case -ENFILE:
+	case -EROFS:
+		return result;
+	default:
+		return log_fail(log);
+	}
+}
+
+uint64_t log_disk_bytes(const struct log *log)
+{
+	return log->bytes + log->spare.bytes + (log->mark >= 0 ? MARK_BYTES : 0);
 }
 
 int log_add_segment(struct log *log, uint64_t number, uint64_t bytes)
@@ -41,7 +87,8 @@ int log_add_segment(struct log *log, uint64_t number, uint64_t bytes)
 	return 0;
 }
 
-static int write_all(struct log *log, int file, const uint8_t *bytes, size_t count, uint64_t offset)
+static int log_write_all(struct log *log, int file, const uint8_t *bytes, size_t count,
+                         uint64_t offset)
 {
 	while (count > 0) {
 		int64_t written = log->disk->ops->write(log->disk, file, bytes, count, offset);
@@ -60,7 +107,7 @@ static int write_all(struct log *log, int file, const uint8_t *bytes, size_t cou
 /* ---- zeros ahead ---- */
 
 /* The last segment ends with its records again. 0 or an error; not synced. */
-static int take_back_ahead(struct log *log)
+static int log_take_back_ahead(struct log *log)
 {
 	int result = log->disk->ops->truncate(log->disk, log->file, log_last(log)->bytes);
 
@@ -71,14 +118,14 @@ static int take_back_ahead(struct log *log)
 	return 0;
 }
 
-static int write_zeros(struct log *log, uint64_t from, uint64_t to)
+static int log_write_zeros(struct log *log, uint64_t from, uint64_t to)
 {
 	int result = 0;
 
 	while (result == 0 && from < to) {
 		size_t count = to - from < ZEROS_BYTES ? (size_t)(to - from) : ZEROS_BYTES;
 
-		result = write_all(log, log->file, zeros, count, from);
+		result = log_write_all(log, log->file, log_zeros, count, from);
 		from += count;
 	}
 	return result;
@@ -86,11 +133,11 @@ static int write_zeros(struct log *log, uint64_t from, uint64_t to)
 
 /*
  * See to it that so many bytes of records have zeros to be written over, and some more that will
- * come. They become stable with those records. Nobody asked for them: if the disk refuses them it
- * is given back what it took, and asked again after a while. Whether there is room for the records
- * is seen when they are written.
+ * come. They become stable with those records. No caller asked for them: if the disk refuses them
+ * it is given back what it took, and asked again after a while. Whether there is room for the
+ * records is seen when they are written.
  */
-static void stretch(struct log *log, size_t bytes)
+static void log_stretch(struct log *log, size_t bytes)
 {
 	uint64_t from = log_last(log)->bytes + log->ahead;
 	uint64_t end = log_last(log)->bytes + bytes;
@@ -105,29 +152,29 @@ static void stretch(struct log *log, size_t bytes)
 		return;
 	log->ahead += to - from;
 	log->bytes += to - from;
-	if (write_zeros(log, from, to) == 0)
+	if (log_write_zeros(log, from, to) == 0)
 		return;
 	log->plain_to = to;
 	/* If this fails too, less is ahead than we think: then records make the file grow. */
-	(void)take_back_ahead(log);
+	(void)log_take_back_ahead(log);
 }
 
 /* ---- a new segment ---- */
 
-static int write_header(struct log *log, int file, const struct segment_header *header)
+static int log_write_header(struct log *log, int file, const struct segment_header *header)
 {
 	uint8_t bytes[SEGMENT_HEADER_BYTES];
 	int result;
 
 	segment_header_encode(bytes, header);
-	result = write_all(log, file, bytes, sizeof(bytes), 0);
+	result = log_write_all(log, file, bytes, sizeof(bytes), 0);
 	if (result == 0 && log->disk->ops->sync(log->disk, file) < 0)
-		result = fail(log);
+		result = log_fail(log);
 	return result;
 }
 
 /* The new file takes its name; from then on it is the last segment. */
-static int publish(struct log *log, int file, const struct segment_header *header)
+static int log_publish(struct log *log, int file, const struct segment_header *header)
 {
 	const struct disk_ops *ops = log->disk->ops;
 	char name[DISK_NAME_MAX];
@@ -137,20 +184,21 @@ static int publish(struct log *log, int file, const struct segment_header *heade
 	result = log_add_segment(log, header->number, SEGMENT_HEADER_BYTES);
 	if (result < 0)
 		return result;
-	result = ops->rename(log->disk, NEW_NAME, name);
+	result = ops->rename(log->disk, LOG_NEW_NAME, name);
 	if (result < 0) {
 		log->count--;
 		log->bytes -= SEGMENT_HEADER_BYTES;
 		/* A name that is there after all, with records going elsewhere, would be a gap. */
-		return result == -EIO ? fail(log) : result;
+		return result == -EIO ? log_fail(log) : result;
 	}
 	if (log->file >= 0)
 		ops->close(log->disk, log->file);
 	log->file = file;
+	log->version = header->version;
 	log->salt = header->salt;
 	log->plain_to = 0;
 	/* Before it is known that the name is stable nothing may be put under it. */
-	return ops->sync_dir(log->disk) < 0 ? fail(log) : 0;
+	return ops->sync_dir(log->disk) < 0 ? log_fail(log) : 0;
 }
 
 int log_begin_segment(struct log *log, uint64_t number, uint64_t oldest)
@@ -164,27 +212,27 @@ int log_begin_segment(struct log *log, uint64_t number, uint64_t oldest)
 		.first_sequence = log->sequence + 1,
 		.next_id = log->next_id,
 	};
-	int file = ops->create(log->disk, NEW_NAME);
+	int file = ops->create(log->disk, LOG_NEW_NAME);
 	int result;
 
 	if (file < 0)
 		return file;
-	result = write_header(log, file, &header);
+	result = log_write_header(log, file, &header);
 	if (result == 0)
-		result = publish(log, file, &header);
+		result = log_publish(log, file, &header);
 	if (log->file != file) {
 		ops->close(log->disk, file);
-		(void)ops->unlink(log->disk, NEW_NAME); /* else the next open does it */
+		(void)ops->unlink(log->disk, LOG_NEW_NAME); /* else the next open does it */
 	}
 	return result;
 }
 
 /* ---- append ---- */
 
-static int sync_now(struct log *log)
+static int log_sync_now(struct log *log)
 {
 	if (log->disk->ops->sync(log->disk, log->file) < 0)
-		return fail(log);
+		return log_fail(log);
 	log->stable = log->sequence;
 	return 0;
 }
@@ -193,7 +241,7 @@ static int sync_now(struct log *log)
  * The last segment's records must be stable before there is a next one, with nothing behind them:
  * recovery relies on it.
  */
-static int rotate(struct log *log)
+static int log_rotate(struct log *log)
 {
 	int result = log_trim(log);
 
@@ -203,7 +251,7 @@ static int rotate(struct log *log)
 }
 
 /* Returns how many records there are. */
-static uint64_t seal(const struct log *log, uint8_t *records, size_t bytes)
+static uint64_t log_seal(const struct log *log, uint8_t *records, size_t bytes)
 {
 	uint64_t sequence = log->sequence;
 
@@ -213,32 +261,32 @@ static uint64_t seal(const struct log *log, uint8_t *records, size_t bytes)
 }
 
 /*
- * Take back what a refused write has left behind the last good record. Stable, too: who was told
- * that his task was refused must not see it come after a crash.
+ * Take back what a refused write has left behind the last good record. Stable, too: a task whose
+ * put was refused must not come after a crash.
  */
-static int cut_back(struct log *log, int refusal)
+static int log_cut_back(struct log *log, int refusal)
 {
 	/* A file system that never writes in place may want the room that the zeros took. */
 	log->plain_to = log_last(log)->bytes + log->stretch_bytes;
-	if (take_back_ahead(log) < 0 || sync_now(log) < 0)
-		return fail(log);
+	if (log_take_back_ahead(log) < 0 || log_sync_now(log) < 0)
+		return log_fail(log);
 	return refusal;
 }
 
-static int write_then_sync(struct log *log, const uint8_t *bytes, size_t count, uint64_t offset,
-                           bool sync)
+static int log_write_then_sync(struct log *log, const uint8_t *bytes, size_t count, uint64_t offset,
+                               bool sync)
 {
-	int result = write_all(log, log->file, bytes, count, offset);
+	int result = log_write_all(log, log->file, bytes, count, offset);
 
 	if (result < 0)
-		return cut_back(log, result);
+		return log_cut_back(log, result);
 	if (sync && log->disk->ops->sync(log->disk, log->file) < 0)
-		return fail(log);
+		return log_fail(log);
 	return 0;
 }
 
-static int write_out(struct log *log, const uint8_t *bytes, size_t count, uint64_t offset,
-                     bool sync)
+static int log_write_out(struct log *log, const uint8_t *bytes, size_t count, uint64_t offset,
+                         bool sync)
 {
 	const struct disk_ops *ops = log->disk->ops;
 	int synced = -ECANCELED;
@@ -247,15 +295,15 @@ static int write_out(struct log *log, const uint8_t *bytes, size_t count, uint64
 	if (sync && ops->write_sync)
 		written = ops->write_sync(log->disk, log->file, bytes, count, offset, &synced);
 	if (written == -EOPNOTSUPP)
-		return write_then_sync(log, bytes, count, offset, sync);
+		return log_write_then_sync(log, bytes, count, offset, sync);
 	if (written == (int64_t)count)
-		return synced < 0 ? fail(log) : 0;
+		return synced < 0 ? log_fail(log) : 0;
 	/* Short or refused: the plain calls either finish it, or say why not. */
-	return write_then_sync(log, bytes, count, offset, sync);
+	return log_write_then_sync(log, bytes, count, offset, sync);
 }
 
 /* The last segment's records are so much longer, and what is ahead of them so much shorter. */
-static void take_in(struct log *log, size_t bytes)
+static void log_take_in(struct log *log, size_t bytes)
 {
 	uint64_t over = bytes < log->ahead ? bytes : log->ahead;
 
@@ -264,49 +312,107 @@ static void take_in(struct log *log, size_t bytes)
 	log->bytes += bytes - over;
 }
 
-int log_append(struct log *log, uint8_t *records, size_t bytes, bool sync,
-               struct log_place *ret_place)
+/*
+ * What was written is stable: say so beside the log. A mark that is refused stays behind, and true.
+ */
+static int log_note_stable(struct log *log)
+{
+	log->stable = log->sequence;
+	log->syncs++;
+	if (log->disk->ops->check(log->disk, log->file) < 0)
+		return log_fail(log);
+	if (log->mark >= 0)
+		(void)mark_write(log->disk, log->mark, log->stable);
+	return 0;
+}
+
+/* Records of our format are not put under the header of an earlier one. */
+static bool log_must_rotate(struct log *log, size_t bytes)
+{
+	const struct segment *last = log_last(log);
+
+	return log->version != FORMAT_VERSION ||
+	       (last->bytes + bytes > log->segment_bytes && last->bytes > SEGMENT_HEADER_BYTES);
+}
+
+static int log_append_once(struct log *log, uint8_t *records, size_t bytes, bool sync,
+                           struct log_place *ret_place)
 {
 	struct segment *last = log_last(log);
 	uint64_t count;
 	int result = log->failed;
 
-	if (result == 0 && last->bytes + bytes > log->segment_bytes &&
-	    last->bytes > SEGMENT_HEADER_BYTES)
-		result = rotate(log);
+	if (result == 0 && log_must_rotate(log, bytes))
+		result = log_rotate(log);
 	if (result < 0)
 		return result;
 	last = log_last(log);
-	stretch(log, bytes);
-	count = seal(log, records, bytes);
-	result = write_out(log, records, bytes, last->bytes, sync);
+	log_stretch(log, bytes);
+	count = log_seal(log, records, bytes);
+	if (log->sequence + count >= RECORD_NUMBER_END)
+		return log_fail(log);
+	result = log_write_out(log, records, bytes, last->bytes, sync);
 	if (result < 0)
 		return result;
 	*ret_place = (struct log_place){ .segment = last->number, .offset = last->bytes };
-	take_in(log, bytes);
+	log_take_in(log, bytes);
 	log->sequence += count;
-	if (sync) {
-		log->stable = log->sequence;
-		log->syncs++;
+	return sync ? log_note_stable(log) : 0;
+}
+
+int log_append(struct log *log, uint8_t *records, size_t bytes, unsigned how,
+               struct log_place *ret_place)
+{
+	for (;;) {
+		int result = log_append_once(log, records, bytes, (how & LOG_SYNC) != 0, ret_place);
+		uint64_t room = bytes > SPARE_STEP_BYTES ? bytes : SPARE_STEP_BYTES;
+
+		if (!log_is_full(result) || (how & LOG_SPARE) == 0 ||
+		    !spare_give(&log->spare, room))
+			return log_answer(log, result);
 	}
-	return 0;
+}
+
+int log_reserve(struct log *log, uint64_t bytes)
+{
+	uint64_t step = SPARE_STEP_BYTES;
+
+	if (step > log->segment_bytes / 8)
+		step = log->segment_bytes / 8;
+	bytes = bytes > 0 ? bytes + step : 0;
+	if (log->spare.bytes > 2 * bytes + 4 * step)
+		(void)spare_give(&log->spare, log->spare.bytes - bytes);
+	return log_answer(log, spare_grow(&log->spare, bytes, bytes + bytes / 4 + step));
 }
 
 int log_sync(struct log *log)
 {
 	if (log->failed < 0)
 		return log->failed;
-	return log->stable == log->sequence ? 0 : sync_now(log);
+	return log->stable == log->sequence ? 0 : log_sync_now(log);
+}
+
+/* The mark may be synced here, where the log waits anyway. Without it an older one counts. */
+static void log_sync_mark(struct log *log)
+{
+	if (log->mark >= 0 && mark_write(log->disk, log->mark, log->stable) == 0)
+		(void)log->disk->ops->sync(log->disk, log->mark);
 }
 
 int log_trim(struct log *log)
 {
 	int result = log->failed;
 
-	if (result < 0 || log->ahead == 0)
-		return result < 0 ? result : log_sync(log);
-	result = take_back_ahead(log);
-	return result < 0 ? result : sync_now(log);
+	if (result == 0 && log->ahead > 0) {
+		result = log_take_back_ahead(log);
+		if (result == 0)
+			result = log_sync_now(log);
+	} else if (result == 0) {
+		result = log_sync(log);
+	}
+	if (result == 0)
+		log_sync_mark(log);
+	return result;
 }
 
 /* ---- drop ---- */
@@ -325,13 +431,16 @@ int log_drop_first(struct log *log)
 	for (uint32_t i = 0; i < log->count; i++)
 		log->segments[i] = log->segments[i + 1];
 	/* Before the next one goes: recovery wants them without gaps. */
-	return log->disk->ops->sync_dir(log->disk) < 0 ? fail(log) : 0;
+	return log->disk->ops->sync_dir(log->disk) < 0 ? log_fail(log) : 0;
 }
 
 void log_close(struct log *log)
 {
 	if (log->file >= 0)
 		log->disk->ops->close(log->disk, log->file);
+	if (log->mark >= 0)
+		log->disk->ops->close(log->disk, log->mark);
+	spare_close(&log->spare);
 	free(log->segments);
-	*log = (struct log){ .file = -1 };
+	log_init(log, log->disk, log->segment_bytes);
 }

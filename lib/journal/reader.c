@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define BUFFER_BYTES ((size_t)256 << 10)
+#define SECTOR_BYTES 512u /* of a disk; more is lost at once if it has larger ones */
 
 void segment_name(char name[DISK_NAME_MAX], uint64_t number)
 {
@@ -16,7 +17,7 @@ void segment_name(char name[DISK_NAME_MAX], uint64_t number)
 }
 
 /* Make room for `count` bytes from reader->offset on, keeping those that are there. */
-static int make_room(struct reader *reader, size_t count)
+static int reader_make_room(struct reader *reader, size_t count)
 {
 	size_t skip = (size_t)(reader->offset - reader->buffer_offset);
 	size_t kept = skip < reader->buffer_bytes ? reader->buffer_bytes - skip : 0;
@@ -36,15 +37,33 @@ static int make_room(struct reader *reader, size_t count)
 	return 0;
 }
 
+/* Read into the buffer. A disk that cannot read one sector may still read its neighbours. */
+static int64_t reader_read(struct reader *reader, size_t count, uint64_t at)
+{
+	const struct disk_ops *ops = reader->disk->ops;
+	uint8_t *to = reader->buffer + reader->buffer_bytes;
+	size_t left = SECTOR_BYTES - (size_t)(at % SECTOR_BYTES);
+	int64_t got = ops->read(reader->disk, reader->file, to, count, at);
+
+	if (got >= 0 || !reader->forgiving)
+		return got;
+	count = count < left ? count : left;
+	got = ops->read(reader->disk, reader->file, to, count, at);
+	if (got >= 0)
+		return got;
+	memset(to, 0, count);
+	return (int64_t)count;
+}
+
 /* See to it that `count` bytes from reader->offset on are in the buffer, or all there are. */
-static int fill(struct reader *reader, size_t count)
+static int reader_fill(struct reader *reader, size_t count)
 {
 	int result;
 
 	if (reader->offset >= reader->buffer_offset &&
 	    reader->offset + count <= reader->buffer_offset + reader->buffer_bytes)
 		return 0;
-	result = make_room(reader, count);
+	result = reader_make_room(reader, count);
 	while (result == 0 && reader->buffer_bytes < count) {
 		uint64_t at = reader->buffer_offset + reader->buffer_bytes;
 		uint64_t want = reader->capacity - reader->buffer_bytes;
@@ -54,9 +73,7 @@ static int fill(struct reader *reader, size_t count)
 			break;
 		if (want > reader->end - at)
 			want = reader->end - at;
-		got = reader->disk->ops->read(reader->disk, reader->file,
-		                              reader->buffer + reader->buffer_bytes, (size_t)want,
-		                              at);
+		got = reader_read(reader, (size_t)want, at);
 		if (got <= 0)
 			return got < 0 ? (int)got : -EIO; /* it has shrunk under our hands */
 		reader->buffer_bytes += (size_t)got;
@@ -65,7 +82,7 @@ static int fill(struct reader *reader, size_t count)
 }
 
 /* What is in the buffer from reader->offset on. */
-static const uint8_t *here(const struct reader *reader, size_t *ret_bytes)
+static const uint8_t *reader_here(const struct reader *reader, size_t *ret_bytes)
 {
 	size_t skip = (size_t)(reader->offset - reader->buffer_offset);
 
@@ -73,16 +90,16 @@ static const uint8_t *here(const struct reader *reader, size_t *ret_bytes)
 	return reader->buffer + skip;
 }
 
-static int read_header(struct reader *reader, uint64_t number)
+static int reader_read_header(struct reader *reader, uint64_t number)
 {
 	size_t bytes;
-	int result = fill(reader, SEGMENT_HEADER_BYTES);
+	int result = reader_fill(reader, SEGMENT_HEADER_BYTES);
 
 	if (result < 0)
 		return result;
 	if (reader->buffer_bytes < SEGMENT_HEADER_BYTES)
 		return -EBADMSG;
-	result = segment_header_decode(here(reader, &bytes), &reader->header);
+	result = segment_header_decode(reader_here(reader, &bytes), &reader->header);
 	if (result == 0 && reader->header.number != number)
 		result = -EBADMSG;
 	if (result == 0)
@@ -90,12 +107,13 @@ static int read_header(struct reader *reader, uint64_t number)
 	return result;
 }
 
-int reader_open(struct reader *reader, struct disk *disk, uint64_t number, bool write)
+int reader_open(struct reader *reader, struct disk *disk, uint64_t number, bool write,
+                bool forgiving)
 {
 	char name[DISK_NAME_MAX];
 	int result;
 
-	*reader = (struct reader){ .disk = disk, .file = -1 };
+	*reader = (struct reader){ .disk = disk, .file = -1, .forgiving = forgiving };
 	segment_name(name, number);
 	result = disk->ops->open(disk, name, write, &reader->end);
 	if (result < 0)
@@ -105,7 +123,68 @@ int reader_open(struct reader *reader, struct disk *disk, uint64_t number, bool 
 	if (reader->capacity < SEGMENT_HEADER_BYTES)
 		reader->capacity = SEGMENT_HEADER_BYTES;
 	reader->buffer = malloc(reader->capacity);
-	return reader->buffer ? read_header(reader, number) : -ENOMEM;
+	return reader->buffer ? reader_read_header(reader, number) : -ENOMEM;
+}
+
+/* ---- a header that is damaged ---- */
+
+/*
+ * Was this salt used here? 1: a record is good with it, and if the salt was derived from that
+ * record, the next one too; 0: no; else from the disk.
+ */
+static int reader_try_salt(struct reader *reader, uint32_t salt, bool derived,
+                           struct record *ret_record)
+{
+	struct record next;
+	size_t available, bytes;
+	int result = reader_fill(reader, RECORD_HEADER_BYTES);
+	const uint8_t *from = reader_here(reader, &available);
+
+	if (result < 0 || record_decode(from, available, salt, ret_record, &bytes) == RECORD_BAD)
+		return result;
+	result = reader_fill(reader, bytes + RECORD_HEADER_BYTES);
+	from = reader_here(reader, &available);
+	if (result < 0 || record_decode(from, available, salt, ret_record, &bytes) != RECORD_GOOD)
+		return result;
+	if (!derived)
+		return 1;
+	return available >= bytes + RECORD_HEADER_BYTES &&
+	       record_decode_header(from + bytes, salt, &next) &&
+	       next.sequence == ret_record->sequence + 1;
+}
+
+int reader_guess_header(struct reader *reader, uint64_t number)
+{
+	uint32_t said, salt;
+	size_t available;
+	int result;
+
+	reader->offset = 0;
+	result = reader_fill(reader, SEGMENT_HEADER_BYTES);
+	if (result < 0 || reader->buffer_bytes < SEGMENT_HEADER_BYTES)
+		return result;
+	said = segment_header_salt(reader_here(reader, &available));
+	for (reader->offset = SEGMENT_HEADER_BYTES;
+	     result == 0 && reader->offset + RECORD_HEADER_BYTES <= reader->end;
+	     reader->offset += RECORD_ALIGN_BYTES) {
+		struct record record;
+
+		result = reader_fill(reader, RECORD_HEADER_BYTES);
+		salt = said;
+		if (result == 0)
+			result = reader_try_salt(reader, salt, false, &record);
+		if (result == 0 && record_guess_salt(reader_here(reader, &available), &salt))
+			result = reader_try_salt(reader, salt, true, &record);
+		if (result == 1)
+			reader->header = (struct segment_header){
+				.version = FORMAT_VERSION,
+				.salt = salt,
+				.number = number,
+				.first_sequence = record.sequence,
+			};
+	}
+	reader->offset = SEGMENT_HEADER_BYTES;
+	return result;
 }
 
 void reader_close(struct reader *reader)
@@ -134,11 +213,11 @@ int reader_next(struct reader *reader, struct record *ret_record)
 		enum record_verdict verdict;
 		size_t available, bytes;
 		const uint8_t *from;
-		int result = fill(reader, want);
+		int result = reader_fill(reader, want);
 
 		if (result < 0)
 			return result;
-		from = here(reader, &available);
+		from = reader_here(reader, &available);
 		verdict = record_decode(from, available, reader->header.salt, ret_record, &bytes);
 		if (verdict == RECORD_GOOD) {
 			reader->offset += bytes;
@@ -160,11 +239,12 @@ int reader_search(struct reader *reader, uint64_t from, uint64_t stable_from)
 	     reader->offset += RECORD_ALIGN_BYTES) {
 		struct record record;
 		size_t available;
-		int result = fill(reader, RECORD_HEADER_BYTES);
+		int result = reader_fill(reader, RECORD_HEADER_BYTES);
 
 		if (result < 0)
 			return result;
-		if (record_decode_header(here(reader, &available), reader->header.salt, &record) &&
+		if (record_decode_header(reader_here(reader, &available), reader->header.salt,
+		                         &record) &&
 		    record.sequence >= from && record.stable >= stable_from)
 			return 1;
 	}
@@ -181,10 +261,10 @@ int reader_find_zeros(struct reader *reader, uint64_t *ret_offset)
 		const uint8_t *from;
 		size_t available;
 
-		result = fill(reader, 1);
+		result = reader_fill(reader, 1);
 		if (result < 0)
 			break;
-		from = here(reader, &available);
+		from = reader_here(reader, &available);
 		for (size_t i = 0; i < available; i++)
 			if (from[i] != 0)
 				offset = reader->offset + i + 1;

@@ -13,6 +13,7 @@ struct reader {
 	struct disk *disk;
 	int file;
 	struct segment_header header;
+	bool forgiving;  /* what cannot be read is zeros */
 	uint64_t end;    /* the file's size at open */
 	uint64_t offset; /* of the record that comes next */
 	uint8_t *buffer;
@@ -26,9 +27,16 @@ void segment_name(char name[DISK_NAME_MAX], uint64_t number);
 
 /*
  * 0; -EBADMSG or -EOPNOTSUPP: no good header, or of another segment; else from the disk. `write`:
- * reader_release() will hand the file on.
+ * reader_release() will hand the file on. `forgiving`: what cannot be read is zeros.
  */
-int reader_open(struct reader *reader, struct disk *disk, uint64_t number, bool write);
+int reader_open(struct reader *reader, struct disk *disk, uint64_t number, bool write,
+                bool forgiving);
+
+/*
+ * After an open that said -EBADMSG: learn from the records with what salt they were written, and
+ * when. 1: `header` says as much, and reading can begin; 0: no; else from the disk.
+ */
+int reader_guess_header(struct reader *reader, uint64_t number);
 
 void reader_close(struct reader *reader); /* fine if open failed, or on one that is all zero */
 

@@ -3,9 +3,12 @@
  * The file format: what a record and a segment's header look like, as bytes. man/timerhub-journal.5
  * is the same for readers. Pure functions of bytes.
  *
- * A record is written in two steps: record_encode() by the caller who has the data, in parallel
- * with others, and record_seal() by the writer, who knows its place in the log. Hence two
- * checksums, of the data and of the header, which holds the first.
+ * A record is written in two steps: record_encode() by the caller that has the data, and
+ * record_seal() by the writer, which knows the record's place in the log. Therefore it has two
+ * checksums: one of the body (interval, key, data), and one of the header, which holds the first.
+ *
+ * Version 1 has no keys, no flags and no types after RECORD_DROP; a record of version 1 is a record
+ * of version 2.
  */
 #ifndef JOURNAL_RECORD_H
 #define JOURNAL_RECORD_H
@@ -18,7 +21,12 @@
 #define RECORD_HEADER_BYTES 56u
 #define RECORD_ALIGN_BYTES 8u
 #define RECORD_DATA_MAX_BYTES (16u << 20)
-#define FORMAT_VERSION 1u
+#define RECORD_KEY_MAX_BYTES 255u
+#define RECORD_INTERVAL_BYTES 8u /* before the key, if the task is periodic */
+/* No id, sequence or number of a segment reaches this: the sum of two of them does not overflow. */
+#define RECORD_NUMBER_END (UINT64_C(1) << 63)
+#define FORMAT_VERSION 2u
+#define FORMAT_VERSION_FIRST 1u
 
 enum record_type {
 	RECORD_PUT = 1,    /* a task: id, due, data */
@@ -30,18 +38,30 @@ enum record_type {
 	RECORD_COPY = 7,   /* a task as it was when compaction met it: id, due, attempts, data */
 	RECORD_CLOSE = 8,  /* closed in order; makes damage of what is before it certain */
 	RECORD_DROP = 9,   /* segments before number `id` no longer count, and may be gone */
+	RECORD_PARK = 10,  /* not delivered until it is renewed: due, attempts, reason */
+	RECORD_RENEW = 11, /* a new due and no attempts: the next period, or no longer parked */
+	RECORD_TYPE_END = 12,
+};
+
+enum record_flags {
+	RECORD_MORE = 1,   /* the next record belongs to the same fact: both count, or neither */
+	RECORD_PARKED = 2, /* of COPY: the task is parked */
 };
 
 struct record {
 	enum record_type type;
-	uint32_t data_len; /* only of PUT and COPY */
-	uint32_t data_crc; /* of the data */
-	uint64_t sequence; /* one more than the record's before it */
-	uint64_t
-		stable; /* records up to this sequence were on stable storage when it was written */
+	uint32_t flags;    /* enum record_flags */
+	uint32_t data_len; /* only of PUT and COPY, like key, interval and data */
+	uint32_t key_len;
+	uint32_t body_crc; /* record_body_crc() */
+	uint32_t attempts; /* saturates */
+	uint32_t reason;   /* why it is parked: of PARK, and of COPY with RECORD_PARKED */
+	uint64_t sequence; /* one more than that of the record before it */
+	uint64_t stable;   /* up to this sequence the log was stable when this was written */
 	uint64_t id;
 	uint64_t due_ns;
-	uint64_t attempts;
+	uint64_t interval_ns; /* 0: not periodic */
+	const void *key;
 	const void *data;
 };
 
@@ -54,13 +74,20 @@ struct segment_header {
 	uint64_t next_id;        /* no task put before has this id or a higher one */
 };
 
-/* Header, data and padding. */
-size_t record_bytes(uint32_t data_len);
+/* Returns the bytes of a record: header, body and padding. */
+size_t record_bytes(uint64_t interval_ns, uint32_t key_len, uint32_t data_len);
+size_t record_size(const struct record *record);
 
-/* Everything but sequence, stable and the header's checksum, into record_bytes(data_len) bytes. */
+/* Returns the checksum of a record's interval, key and data. */
+uint32_t record_body_crc(const struct record *record);
+
+/* Write all but sequence, stable and the header's checksum into record_size() bytes. */
 void record_encode(uint8_t *to, const struct record *record);
 
-/* Put in what was left out. Returns the record's size. */
+/* Returns the size of a record that record_encode() has written. */
+size_t record_size_at(const uint8_t *at);
+
+/* Write what record_encode() left out. Returns the record's size. */
 size_t record_seal(uint8_t *at, uint32_t salt, uint64_t sequence, uint64_t stable);
 
 enum record_verdict {
@@ -76,12 +103,21 @@ enum record_verdict {
 enum record_verdict record_decode(const uint8_t *from, size_t available, uint32_t salt,
                                   struct record *ret_record, size_t *ret_bytes);
 
-/* Is there a good header of a record, whatever follows it? For the search behind damage. */
+/*
+ * Is there a good header of a record, whatever follows it? For the search behind damage. Key, data
+ * and interval are left out.
+ */
 bool record_decode_header(const uint8_t *from, uint32_t salt, struct record *ret_record);
+
+/* If there can be a header of a record here, with what salt would it be good? */
+bool record_guess_salt(const uint8_t *from, uint32_t *ret_salt);
 
 void segment_header_encode(uint8_t *to, const struct segment_header *header);
 
-/* 0, -EBADMSG, or -EOPNOTSUPP: a version that is not ours. */
+/* Returns what stands in the place of the salt, whether the header is good or not. */
+uint32_t segment_header_salt(const uint8_t *from);
+
+/* 0, -EBADMSG, or -EOPNOTSUPP: a later version. */
 int segment_header_decode(const uint8_t *from, struct segment_header *ret_header);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * See replay.h. What makes a torn end different from damage: every record says up to where the log
- * was stable when it was written. If a record behind the bad place says that the bad place had been
- * stable, acknowledged facts are damaged, and we refuse. If none does, the bad place is where a
- * crash interrupted writes that nobody was told of, and it is the end. All segments but the last
- * were stable before the next was begun: there is nothing torn in them, and nothing ahead.
+ * was stable when it was written, and the mark beside the log says so of its end. If the mark, or a
+ * record behind the bad place, says that the bad place had been stable, acknowledged facts are
+ * damaged, and open refuses. If none does, the bad place is where a crash interrupted a write of
+ * which no caller was told, and it is the end. All segments but the last were stable before the
+ * next was begun: there is nothing torn in them, and nothing ahead.
  *
  * Zeros written ahead are judged like anything torn: they are the end only if nothing behind them
  * says that there was something in their place.
@@ -16,16 +17,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mark.h"
 #include "reader.h"
 
 /* Salvage: how many ids may have been given out in records that are lost. */
 #define IDS_LOST_MAX (UINT64_C(1) << 20)
 #define NAME_DIGITS 16
-/* Empty. It is there since the first segment is: a directory without any has lost them. */
-#define BEGUN_NAME "begun"
+/* How often a journal in use is looked at before what it shows is believed to be its state. */
+#define LOOKS_MAX 100
 #define WRITE_AGAIN_BYTES 4096
 
-static int faulty(struct replay *replay, const struct reader *reader, int result, const char *what)
+static int replay_faulty(struct replay *replay, const struct reader *reader, int result,
+                         const char *what)
 {
 	replay->fault = what;
 	replay->fault_segment = reader->header.number;
@@ -36,7 +39,7 @@ static int faulty(struct replay *replay, const struct reader *reader, int result
 /* ---- which segments there are ---- */
 
 /* Is this the name of a segment? */
-static bool parse_name(const char *name, uint64_t *ret_number)
+static bool replay_parse_name(const char *name, uint64_t *ret_number)
 {
 	char expected[DISK_NAME_MAX];
 	char *end;
@@ -45,19 +48,18 @@ static bool parse_name(const char *name, uint64_t *ret_number)
 		return false;
 	*ret_number = strtoull(name, &end, 16);
 	segment_name(expected, *ret_number);
-	return strcmp(name, expected) == 0;
+	return strcmp(name, expected) == 0 && *ret_number < RECORD_NUMBER_END;
 }
 
-static int found_name(void *context, const char *name)
+static int replay_found_name(void *context, const char *name)
 {
 	struct replay *replay = context;
 	uint64_t number;
 
-	replay->has_begun = replay->has_begun || strcmp(name, BEGUN_NAME) == 0;
-	return parse_name(name, &number) ? log_add_segment(&replay->log, number, 0) : 0;
+	return replay_parse_name(name, &number) ? log_add_segment(&replay->log, number, 0) : 0;
 }
 
-static int compare_numbers(const void *a, const void *b)
+static int replay_compare_numbers(const void *a, const void *b)
 {
 	uint64_t left = ((const struct segment *)a)->number;
 	uint64_t right = ((const struct segment *)b)->number;
@@ -65,7 +67,7 @@ static int compare_numbers(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-static void forget_before(struct log *log, uint64_t oldest)
+static void replay_forget_before(struct log *log, uint64_t oldest)
 {
 	uint32_t gone = 0;
 
@@ -76,22 +78,22 @@ static void forget_before(struct log *log, uint64_t oldest)
 }
 
 /* The last segment's header says which ones count. In salvage, if it is readable. */
-static int find_oldest(struct replay *replay, enum replay_mode mode)
+static int replay_find_oldest(struct replay *replay, enum replay_mode mode)
 {
 	struct log *log = &replay->log;
 	uint64_t number = log_last(log)->number;
 	struct reader reader;
-	int result = reader_open(&reader, log->disk, number, false);
+	int result = reader_open(&reader, log->disk, number, false, mode == REPLAY_SALVAGE);
 
 	if (result == 0) {
 		replay->oldest = reader.header.oldest;
 		replay->leftovers = log->count;
-		forget_before(log, reader.header.oldest);
+		replay_forget_before(log, reader.header.oldest);
 		replay->leftovers -= log->count;
 	} else if (result == -EBADMSG || result == -EOPNOTSUPP) {
 		reader.header.number = number;
 		reader.offset = 0;
-		result = faulty(replay, &reader, result, "no good header");
+		result = replay_faulty(replay, &reader, result, "no good header");
 		if (mode == REPLAY_SALVAGE)
 			result = 0;
 	}
@@ -99,7 +101,7 @@ static int find_oldest(struct replay *replay, enum replay_mode mode)
 	return result;
 }
 
-static int refuse_gap(struct replay *replay, uint64_t number, const char *what)
+static int replay_refuse_gap(struct replay *replay, uint64_t number, const char *what)
 {
 	replay->fault = what;
 	replay->fault_segment = number;
@@ -107,74 +109,92 @@ static int refuse_gap(struct replay *replay, uint64_t number, const char *what)
 	return -EBADMSG;
 }
 
-static int find_segments(struct replay *replay, enum replay_mode mode)
+static int replay_find_segments(struct replay *replay, enum replay_mode mode)
 {
 	struct log *log = &replay->log;
-	int result = log->disk->ops->list(log->disk, found_name, replay);
+	/* The mark first: a process that has the journal open may go on writing behind us. */
+	int result = mark_read(log->disk, &replay->has_mark, &replay->marked);
 
+	if (result == 0)
+		result = log->disk->ops->list(log->disk, replay_found_name, replay);
 	if (result < 0)
 		return result;
 	if (log->count == 0)
-		return replay->has_begun && mode != REPLAY_SALVAGE
-		               ? refuse_gap(replay, 1, "all segments are missing")
+		return replay->has_mark && mode != REPLAY_SALVAGE
+		               ? replay_refuse_gap(replay, 1, "all segments are missing")
 		               : 0;
-	qsort(log->segments, log->count, sizeof(*log->segments), compare_numbers);
-	return find_oldest(replay, mode);
+	qsort(log->segments, log->count, sizeof(*log->segments), replay_compare_numbers);
+	return replay_find_oldest(replay, mode);
 }
 
 /* ---- what the records say ---- */
 
 /* 0 or -ENOMEM. Room for one more task, in tables that grow by doubling. */
-static int make_room(struct replay *replay)
+static int replay_make_room(struct replay *replay)
 {
 	int result = tasks_reserve(&replay->tasks, replay->tasks.count + 1);
 
 	return result == 0 ? agenda_reserve(&replay->agenda, replay->tasks.count + 1) : result;
 }
 
-static void remove_task(struct replay *replay, struct task *task)
+static void replay_unfile(struct replay *replay, struct task *task)
 {
-	(void)agenda_remove(&replay->agenda, task);
-	tasks_remove(&replay->tasks, task);
+	if (task->state == TASK_PENDING)
+		(void)agenda_remove(&replay->agenda, task);
 }
 
-static uint32_t saturated(uint64_t attempts)
+static void replay_file(struct replay *replay, struct task *task, enum task_state state)
 {
-	return attempts < UINT32_MAX ? (uint32_t)attempts : UINT32_MAX;
+	task->state = (uint8_t)state;
+	if (state == TASK_PENDING)
+		agenda_insert(&replay->agenda, task, task->due_ns);
+}
+
+static void replay_remove_task(struct replay *replay, struct task *task)
+{
+	replay_unfile(replay, task);
+	tasks_remove(&replay->tasks, task);
 }
 
 static int replay_put(struct replay *replay, const struct record *record,
                       const struct log_place *place)
 {
 	struct task *old = tasks_find(&replay->tasks, record->id);
-	struct task *task = task_new(record->due_ns, record->data, record->data_len);
-	int result = task ? make_room(replay) : -ENOMEM;
+	struct task *task = task_new(record);
+	int result = task ? replay_make_room(replay) : -ENOMEM;
 
+	if (result == 0 && task->key_len > 0)
+		result = tasks_reserve_keys(&replay->tasks);
 	if (result < 0) {
 		free(task);
 		return result;
 	}
+	/* Compaction copied it, and could not drop the original. */
 	if (old)
-		remove_task(replay,
-		            old); /* compaction copied it, and could not drop the original */
-	task->id = record->id;
-	task->attempts = saturated(record->attempts);
+		replay_remove_task(replay, old);
 	task->segment = (uint32_t)place->segment;
 	task->offset8 = (uint32_t)(place->offset / RECORD_ALIGN_BYTES);
 	tasks_insert(&replay->tasks, task);
-	agenda_insert(&replay->agenda, task, task->due_ns);
+	replay_file(replay, task,
+	            (record->flags & RECORD_PARKED) != 0 ? TASK_PARKED : TASK_PENDING);
 	return 0;
 }
 
-static void replay_due(struct replay *replay, struct task *task, uint64_t due_ns)
+static void replay_change(struct replay *replay, struct task *task, const struct record *record)
 {
-	(void)agenda_remove(&replay->agenda, task);
-	task->due_ns = due_ns;
-	agenda_insert(&replay->agenda, task, due_ns);
+	replay_unfile(replay, task);
+	task->due_ns = record->due_ns;
+	if (record->type == RECORD_RENEW)
+		task->attempts = 0;
+	if (record->type == RECORD_PARK) {
+		task->attempts = record->attempts;
+		task->reason = record->reason;
+	}
+	replay_file(replay, task, record->type == RECORD_PARK ? TASK_PARKED : TASK_PENDING);
 }
 
 /* `stable` goes up with the first record behind what it says; so the doubt begins with that one. */
-static void note_doubt(struct replay *replay, const struct record *record, uint64_t offset)
+static void replay_note_doubt(struct replay *replay, const struct record *record, uint64_t offset)
 {
 	if (record->stable <= replay->vouched)
 		return;
@@ -190,7 +210,7 @@ static int replay_record(struct replay *replay, const struct record *record,
 	struct task *task;
 
 	replay->records++;
-	note_doubt(replay, record, place->offset);
+	replay_note_doubt(replay, record, place->offset);
 	if (record->type == RECORD_DROP) {
 		replay->oldest = record->id > replay->oldest ? record->id : replay->oldest;
 		return 0;
@@ -202,12 +222,12 @@ static int replay_record(struct replay *replay, const struct record *record,
 	task = tasks_find(&replay->tasks, record->id);
 	if (!task)
 		return 0;
-	if (record->type == RECORD_MOVE || record->type == RECORD_RETRY)
-		replay_due(replay, task, record->due_ns);
-	else if (record->type == RECORD_TAKE)
-		task->attempts = saturated(record->attempts);
+	if (record->type == RECORD_TAKE)
+		task->attempts = record->attempts;
 	else if (record->type == RECORD_CANCEL || record->type == RECORD_DONE)
-		remove_task(replay, task);
+		replay_remove_task(replay, task);
+	else if (record->type != RECORD_CLOSE)
+		replay_change(replay, task, record);
 	return 0;
 }
 
@@ -217,7 +237,7 @@ static int replay_record(struct replay *replay, const struct record *record,
  * There is no record with the expected sequence here. In the last segment that may be where a crash
  * tore it: 0 then, and the segment ends here.
  */
-static int judge(struct replay *replay, struct reader *reader, bool last)
+static int replay_judge(struct replay *replay, struct reader *reader, bool last)
 {
 	uint64_t expected = replay->log.sequence + 1;
 	uint64_t at = reader->offset;
@@ -231,40 +251,99 @@ static int judge(struct replay *replay, struct reader *reader, bool last)
 	}
 	if (result <= 0)
 		return result;
-	return faulty(replay, reader, -EBADMSG, "a damaged record, with good ones behind it");
+	return replay_faulty(replay, reader, -EBADMSG,
+	                     "a damaged record, with good ones behind it");
 }
 
-static bool is_last(const struct replay *replay, const struct reader *reader)
+static bool replay_is_last(const struct replay *replay, const struct reader *reader)
 {
 	return reader->header.number == replay->log.segments[replay->log.count - 1].number;
 }
 
 /* Salvage: where does what is bad here end? 1: at a good record; 0: at zeros ahead, or the end. */
-static int find_end_of_bad(struct replay *replay, struct reader *reader, uint64_t *ret_end)
+static int replay_find_end_of_bad(struct replay *replay, struct reader *reader, uint64_t *ret_end)
 {
 	uint64_t from = reader->offset;
 	int result = reader_search(reader, replay->log.sequence + 1, 0);
 
 	*ret_end = result == 1 ? reader->offset : reader->end;
 	reader->offset = from;
-	if (result == 0 && is_last(replay, reader))
+	if (result == 0 && replay_is_last(replay, reader))
 		result = reader_find_zeros(reader, ret_end);
 	return result;
 }
 
 /* Salvage: on to the next good record, whatever was before it. 1; 0: there is none. */
-static int skip(struct replay *replay, struct reader *reader)
+static int replay_skip(struct replay *replay, struct reader *reader)
 {
 	uint64_t end;
-	int result = find_end_of_bad(replay, reader, &end);
+	int result = replay_find_end_of_bad(replay, reader, &end);
 
 	if (result < 0)
 		return result;
 	if (end > reader->offset && !replay->fault)
-		(void)faulty(replay, reader, 0, "a damaged record");
+		(void)replay_faulty(replay, reader, 0, "a damaged record");
 	replay->lost_bytes += end - reader->offset;
 	reader->offset = result == 1 ? end : reader->end;
 	return result;
+}
+
+/*
+ * Is the fact whole that begins with this record, the next one in order? Salvage takes records one
+ * by one. 1 or 0; else from the disk. Reading goes on behind the fact, or where it breaks off.
+ */
+static int replay_is_whole(struct replay *replay, struct reader *reader, const struct record *first,
+                           enum replay_mode mode)
+{
+	struct record record = *first;
+	int result = 1;
+
+	if (first->sequence <= replay->whole_to || mode == REPLAY_SALVAGE)
+		return 1;
+	while ((record.flags & RECORD_MORE) != 0) {
+		uint64_t sequence = record.sequence + 1;
+
+		result = reader_next(reader, &record);
+		if (result < 0 && result != -EBADMSG)
+			return result;
+		if (result <= 0 || record.sequence != sequence)
+			return 0;
+	}
+	replay->whole_to = record.sequence;
+	return result;
+}
+
+/* May this record be the next one? */
+static bool replay_is_next(const struct replay *replay, const struct record *record,
+                           enum replay_mode mode)
+{
+	uint64_t last = replay->log.sequence;
+
+	return mode == REPLAY_SALVAGE ? record->sequence > last : record->sequence == last + 1;
+}
+
+/*
+ * 1: the next record; 0: the segment ends here; -EBADMSG: no good record is here, or the first of a
+ * fact that is not whole; else from the disk.
+ */
+static int replay_next(struct replay *replay, struct reader *reader, enum replay_mode mode,
+                       struct record *ret_record)
+{
+	uint64_t offset = reader->offset;
+	int result = reader_next(reader, ret_record);
+
+	if (result <= 0)
+		return result;
+	if (!replay_is_next(replay, ret_record, mode))
+		return -EBADMSG;
+	if ((ret_record->flags & RECORD_MORE) == 0)
+		return 1;
+	result = replay_is_whole(replay, reader, ret_record, mode);
+	if (result <= 0)
+		return result < 0 ? result : -EBADMSG;
+	/* Back to the first one, whose data was in the buffer. */
+	reader->offset = offset;
+	return reader_next(reader, ret_record);
 }
 
 /* Ends at the first record that is not good, reader->offset before it. 0 or an error. */
@@ -273,13 +352,11 @@ static int replay_records(struct replay *replay, struct reader *reader, enum rep
 	for (;;) {
 		struct log_place place = { reader->header.number, reader->offset };
 		struct record record;
-		int result = reader_next(reader, &record);
+		int result = replay_next(replay, reader, mode, &record);
 
 		if (result == 0)
 			return 0;
-		if (result == 1 &&
-		    (record.sequence == replay->log.sequence + 1 ||
-		     (mode == REPLAY_SALVAGE && record.sequence > replay->log.sequence))) {
+		if (result == 1) {
 			replay->log.sequence = record.sequence;
 			result = replay_record(replay, &record, &place);
 			if (result < 0)
@@ -287,18 +364,19 @@ static int replay_records(struct replay *replay, struct reader *reader, enum rep
 			continue;
 		}
 		reader->offset = place.offset;
-		if (result < 0 && result != -EBADMSG)
+		if (result != -EBADMSG)
 			return result;
 		if (mode != REPLAY_SALVAGE)
 			return 0;
-		result = skip(replay, reader);
+		result = replay_skip(replay, reader);
 		if (result <= 0)
 			return result;
 	}
 }
 
 /* Does the segment follow the one before it? */
-static int check_header(struct replay *replay, const struct reader *reader, enum replay_mode mode)
+static int replay_check_header(struct replay *replay, const struct reader *reader,
+                               enum replay_mode mode)
 {
 	struct log *log = &replay->log;
 	uint64_t first = reader->header.first_sequence;
@@ -306,18 +384,18 @@ static int check_header(struct replay *replay, const struct reader *reader, enum
 	if (log->sequence == 0 || (mode == REPLAY_SALVAGE && first > log->sequence))
 		log->sequence = first - 1;
 	else if (first != log->sequence + 1 && mode != REPLAY_SALVAGE)
-		return faulty(replay, reader, -EBADMSG, "records before it are missing");
+		return replay_faulty(replay, reader, -EBADMSG, "records before it are missing");
 	if (reader->header.next_id > log->next_id)
 		log->next_id = reader->header.next_id;
 	return 0;
 }
 
 /*
- * What is torn is cut, so that what comes next follows the last good record; and zeros too: whether
- * they are on the disk nobody knows, and behind the next records there must not be what was there
+ * Cut what is torn, so that what comes next follows the last good record; and zeros too: it is not
+ * known whether they are on the disk, and behind the next records there must not be what was there
  * before.
  */
-static int cut(struct reader *reader)
+static int replay_cut(struct reader *reader)
 {
 	if (reader->offset == reader->end)
 		return 0;
@@ -325,10 +403,10 @@ static int cut(struct reader *reader)
 }
 
 /*
- * Write again what nobody vouches for. A sync may have failed before, and after that what is read
- * need not be on the disk, nor will the next sync write it.
+ * Write again what no record vouches for. A sync may have failed before, and after that what is
+ * read need not be on the disk, nor will the next sync write it.
  */
-static int write_again(struct replay *replay, struct reader *reader)
+static int replay_write_again(struct replay *replay, struct reader *reader)
 {
 	const struct disk_ops *ops = reader->disk->ops;
 	uint8_t bytes[WRITE_AGAIN_BYTES];
@@ -349,15 +427,16 @@ static int write_again(struct replay *replay, struct reader *reader)
 }
 
 /* The last segment becomes the log's file. What it holds may not have been synced so far. */
-static int adopt(struct replay *replay, struct reader *reader)
+static int replay_adopt(struct replay *replay, struct reader *reader)
 {
 	struct log *log = &replay->log;
-	int result = cut(reader);
+	int result = replay_cut(reader);
 
 	if (result == 0)
-		result = write_again(replay, reader);
+		result = replay_write_again(replay, reader);
 	if (result < 0)
 		return result;
+	log->version = reader->header.version;
 	log->salt = reader->header.salt;
 	log->file = reader_release(reader);
 	result = log->disk->ops->sync(log->disk, log->file);
@@ -368,7 +447,7 @@ static int adopt(struct replay *replay, struct reader *reader)
 }
 
 /* Of what is behind the last good record, which is torn, and what was written ahead of it? */
-static int measure_end(struct replay *replay, struct reader *reader)
+static int replay_measure_end(struct replay *replay, struct reader *reader)
 {
 	uint64_t zeros_from;
 	int result = reader_find_zeros(reader, &zeros_from);
@@ -383,14 +462,17 @@ static int measure_end(struct replay *replay, struct reader *reader)
 static int replay_reader(struct replay *replay, struct reader *reader, struct segment *segment,
                          enum replay_mode mode)
 {
-	bool last = is_last(replay, reader);
-	int result = check_header(replay, reader, mode);
+	bool last = replay_is_last(replay, reader);
+	int result = replay_check_header(replay, reader, mode);
 
 	replay->doubt_offset = SEGMENT_HEADER_BYTES;
 	if (result == 0)
 		result = replay_records(replay, reader, mode);
 	if (result == 0 && reader->offset < reader->end)
-		result = judge(replay, reader, last);
+		result = replay_judge(replay, reader, last);
+	if (result == 0 && last && mode != REPLAY_SALVAGE && replay->log.sequence < replay->marked)
+		result = replay_faulty(replay, reader, -EBADMSG,
+		                       "the log ends before what was acknowledged");
 	if (result < 0)
 		return result;
 	segment->bytes = reader->offset;
@@ -398,26 +480,42 @@ static int replay_reader(struct replay *replay, struct reader *reader, struct se
 	if (!last)
 		return 0;
 	if (!replay->fault)
-		(void)faulty(replay, reader, 0, NULL);
-	result = measure_end(replay, reader);
-	return result == 0 && mode == REPLAY_OPEN ? adopt(replay, reader) : result;
+		(void)replay_faulty(replay, reader, 0, NULL);
+	result = replay_measure_end(replay, reader);
+	return result == 0 && mode == REPLAY_OPEN ? replay_adopt(replay, reader) : result;
+}
+
+/* A segment whose header says nothing, and in salvage what its records say of it. */
+static int replay_headless(struct replay *replay, struct reader *reader, struct segment *segment,
+                           enum replay_mode mode, int refusal)
+{
+	int result;
+
+	reader->header.number = segment->number;
+	reader->offset = 0;
+	if (!replay->fault)
+		(void)replay_faulty(replay, reader, 0, "no good header");
+	if (mode != REPLAY_SALVAGE)
+		return refusal;
+	result = reader_guess_header(reader, segment->number);
+	if (result == 1) {
+		replay->lost_bytes += SEGMENT_HEADER_BYTES;
+		return replay_reader(replay, reader, segment, mode);
+	}
+	replay->lost_bytes += reader->end;
+	return result;
 }
 
 static int replay_segment(struct replay *replay, struct segment *segment, enum replay_mode mode)
 {
 	struct reader reader;
-	int result = reader_open(&reader, replay->log.disk, segment->number, mode == REPLAY_OPEN);
+	int result = reader_open(&reader, replay->log.disk, segment->number, mode == REPLAY_OPEN,
+	                         mode == REPLAY_SALVAGE);
 
-	if (result == 0) {
+	if (result == 0)
 		result = replay_reader(replay, &reader, segment, mode);
-	} else if (result == -EBADMSG || result == -EOPNOTSUPP) {
-		reader.header.number = segment->number;
-		if (!replay->fault)
-			(void)faulty(replay, &reader, 0, "no good header");
-		replay->lost_bytes += reader.end;
-		if (mode == REPLAY_SALVAGE)
-			result = 0;
-	}
+	else if (reader.file >= 0 && (result == -EBADMSG || result == -EOPNOTSUPP))
+		result = replay_headless(replay, &reader, segment, mode, result);
 	reader_close(&reader);
 	return result;
 }
@@ -425,13 +523,14 @@ static int replay_segment(struct replay *replay, struct segment *segment, enum r
 /* ---- all of it ---- */
 
 /* Is every segment that counts there, from the first one on? */
-static int check_first(struct replay *replay, enum replay_mode mode)
+static int replay_check_first(struct replay *replay, enum replay_mode mode)
 {
 	struct log *log = &replay->log;
 
 	if (log->count == 0 || mode == REPLAY_SALVAGE || log->segments[0].number <= replay->oldest)
 		return 0;
-	return refuse_gap(replay, log->segments[0].number, "the segments before it are missing");
+	return replay_refuse_gap(replay, log->segments[0].number,
+	                         "the segments before it are missing");
 }
 
 static int replay_segments(struct replay *replay, enum replay_mode mode)
@@ -443,12 +542,13 @@ static int replay_segments(struct replay *replay, enum replay_mode mode)
 		int result;
 
 		if (i > 0 && number != log->segments[i - 1].number + 1 && mode != REPLAY_SALVAGE)
-			return refuse_gap(replay, number, "the segment before it is missing");
+			return replay_refuse_gap(replay, number,
+			                         "the segment before it is missing");
 		result = replay_segment(replay, &log->segments[i], mode);
 		if (result < 0)
 			return result;
 	}
-	return check_first(replay, mode);
+	return replay_check_first(replay, mode);
 }
 
 struct leftovers {
@@ -456,63 +556,126 @@ struct leftovers {
 	uint64_t oldest;
 };
 
-static int remove_leftover(void *context, const char *name)
+static int replay_remove_leftover(void *context, const char *name)
 {
 	struct leftovers *leftovers = context;
-	const char *dot = strrchr(name, '.');
 	uint64_t number;
 
-	if ((dot && strcmp(dot, ".new") == 0) ||
-	    (parse_name(name, &number) && number < leftovers->oldest))
+	if (strcmp(name, LOG_NEW_NAME) == 0 ||
+	    (replay_parse_name(name, &number) && number < leftovers->oldest))
 		return leftovers->disk->ops->unlink(leftovers->disk, name);
 	return 0;
 }
 
-/* What an unfinished rotation, or repair, has left behind. */
-static int clean_up(struct replay *replay)
+/* Remove what an unfinished rotation, or repair, has left behind. */
+static int replay_clean_up(struct replay *replay)
 {
 	struct leftovers leftovers = {
 		.disk = replay->log.disk,
 		.oldest = replay->log.segments[0].number,
 	};
 
-	return leftovers.disk->ops->list(leftovers.disk, remove_leftover, &leftovers);
+	return leftovers.disk->ops->list(leftovers.disk, replay_remove_leftover, &leftovers);
 }
 
-/* The first segment's name is stable before this one is; so if this is there, that was. */
-static int note_begin(struct replay *replay)
+/* The log is there, and stable: what is beside it follows. */
+static int replay_complete(struct replay *replay)
+{
+	struct log *log = &replay->log;
+	int result = 0;
+
+	if (log->count == 0)
+		result = log_begin_segment(log, 1, 1);
+	if (result == 0)
+		result = mark_open(log->disk, replay->has_mark, log->sequence);
+	if (result >= 0) {
+		log->mark = result;
+		result = spare_open(&log->spare, log->disk);
+	}
+	return result == 0 ? replay_clean_up(replay) : result;
+}
+
+static int replay_once(struct replay *replay, enum replay_mode mode)
+{
+	struct log *log = &replay->log;
+	int result = replay_find_segments(replay, mode);
+
+	if (result == 0)
+		result = replay_segments(replay, mode);
+	if (result == 0 && mode == REPLAY_SALVAGE) {
+		log->next_id = log->next_id < RECORD_NUMBER_END - IDS_LOST_MAX
+		                       ? log->next_id + IDS_LOST_MAX
+		                       : RECORD_NUMBER_END;
+		/* The next record comes after the ones that the mark knows of. */
+		if (log->sequence < replay->marked)
+			log->sequence = replay->marked;
+	}
+	return result == 0 && mode == REPLAY_OPEN ? replay_complete(replay) : result;
+}
+
+static void replay_again(struct replay *replay)
 {
 	struct disk *disk = replay->log.disk;
-	int file;
+	uint64_t segment_bytes = replay->log.segment_bytes;
 
-	if (replay->has_begun)
-		return 0;
-	file = disk->ops->create(disk, BEGUN_NAME);
-	if (file < 0)
-		return file;
-	disk->ops->close(disk, file);
-	return disk->ops->sync_dir(disk);
+	replay_fini(replay);
+	replay_init(replay, disk, segment_bytes);
+}
+
+/*
+ * A process that has the journal open drops segments, cuts zeros off, and writes where we have read
+ * zeros a moment before. What it causes is gone at the next look; damage is there again.
+ */
+static int replay_look(struct replay *replay)
+{
+	const char *fault = NULL;
+	uint64_t segment = 0, offset = 0;
+	int before = 0;
+
+	for (unsigned i = 0;; i++) {
+		int result = replay_once(replay, REPLAY_LOOK);
+		bool again = result == before && replay->fault == fault &&
+		             replay->fault_segment == segment && replay->fault_offset == offset;
+
+		if (result == 0 || result == -EOPNOTSUPP || result == -ENOMEM || i == LOOKS_MAX ||
+		    (again && result != -ENOENT))
+			return result;
+		before = result;
+		fault = replay->fault;
+		segment = replay->fault_segment;
+		offset = replay->fault_offset;
+		replay_again(replay);
+	}
 }
 
 int replay_run(struct replay *replay, enum replay_mode mode)
 {
-	struct log *log = &replay->log;
-	int result;
+	return mode == REPLAY_LOOK ? replay_look(replay) : replay_once(replay, mode);
+}
 
-	log->file = -1;
-	log->next_id = 1;
-	result = find_segments(replay, mode);
-	if (result == 0)
-		result = replay_segments(replay, mode);
-	if (result == 0 && mode == REPLAY_SALVAGE)
-		log->next_id += IDS_LOST_MAX;
-	if (result < 0 || mode != REPLAY_OPEN)
-		return result;
-	if (log->count == 0)
-		result = log_begin_segment(log, 1, 1);
-	if (result == 0)
-		result = note_begin(replay);
-	return result == 0 ? clean_up(replay) : result;
+static int replay_found_segment(void *context, const char *name)
+{
+	uint64_t number;
+
+	(void)context;
+	return replay_parse_name(name, &number) ? 1 : 0;
+}
+
+int replay_find_journal(struct disk *disk)
+{
+	uint64_t marked;
+	bool has_mark;
+	int result = mark_read(disk, &has_mark, &marked);
+
+	if (result < 0 || has_mark)
+		return result < 0 ? result : 1;
+	return disk->ops->list(disk, replay_found_segment, NULL);
+}
+
+void replay_init(struct replay *replay, struct disk *disk, uint64_t segment_bytes)
+{
+	*replay = (struct replay){ .records = 0 };
+	log_init(&replay->log, disk, segment_bytes);
 }
 
 void replay_fini(struct replay *replay)

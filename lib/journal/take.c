@@ -1,48 +1,120 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * take: deliveries. Any thread. Of the threads that wait, one leads: it waits for the alarm; the
- * others wait for a ticket, and one of them leads next. Who leaves with a task, or without, sees to
- * it that somebody leads while anybody waits.
+ * take, touch, release: deliveries, and their leases. Any thread. Of the threads that wait, one
+ * leads: it waits for the alarm, and for the first lease to end; the others wait for a ticket, and
+ * one of them leads next. A thread that leaves, with a task or without, wakes the next leader.
  *
  * That a task was taken is recorded behind its delivery: the record goes out with the next batch,
- * and nobody waits for it. It only carries the number of attempts.
+ * and no caller waits for it. It only carries the number of attempts.
  */
 #include <errno.h>
+#include <limits.h>
 
 #include "journal.h"
 
-/* The lock is held. Hand out the first task, which is due. */
-static void deliver(struct timerhub_journal *journal, struct timerhub_task *ret_task)
+/* ---- leases; the lock is held ---- */
+
+void journal_let_come(struct timerhub_journal *journal, struct task *task)
+{
+	if (journal->attempts_max > 0 && task->attempts >= journal->attempts_max) {
+		task->state = TASK_PARKED;
+		task->reason = 0;
+		journal->parked++;
+		return;
+	}
+	task->state = TASK_PENDING;
+	agenda_insert(&journal->agenda, task, task->due_ns);
+}
+
+void journal_end_leases(struct timerhub_journal *journal)
+{
+	uint64_t now_ns;
+
+	if (journal->leases.count == 0)
+		return;
+	now_ns = journal->alarm->ops->monotonic_ns(journal->alarm);
+	while (agenda_first_ns(&journal->leases) <= now_ns) {
+		struct task *task = agenda_first(&journal->leases);
+
+		(void)agenda_remove(&journal->leases, task);
+		journal->stats.taken--;
+		journal->stats.leases_over++;
+		journal_let_come(journal, task);
+		journal_set_alarm(journal);
+	}
+}
+
+static void take_lease(struct timerhub_journal *journal, struct task *task, uint64_t lease_ns)
+{
+	uint64_t now_ns, left_ns;
+
+	if (journal->lease_ns == 0)
+		return;
+	now_ns = journal->alarm->ops->monotonic_ns(journal->alarm);
+	left_ns = UINT64_MAX - 1 - now_ns;
+	agenda_insert(&journal->leases, task, now_ns + (lease_ns < left_ns ? lease_ns : left_ns));
+}
+
+/* Returns how long the first lease still lasts; UINT64_MAX: there is none. */
+static uint64_t take_lease_left_ns(struct timerhub_journal *journal)
+{
+	uint64_t end_ns = agenda_first_ns(&journal->leases), now_ns;
+
+	if (end_ns == UINT64_MAX)
+		return UINT64_MAX;
+	now_ns = journal->alarm->ops->monotonic_ns(journal->alarm);
+	return end_ns > now_ns ? end_ns - now_ns : 0;
+}
+
+/* ---- take ---- */
+
+/* Returns how long ago a task that is due fell due. */
+static uint64_t take_late_ns(struct timerhub_journal *journal, const struct task *task)
+{
+	uint64_t now_ns = journal->alarm->ops->wall_ns(journal->alarm);
+
+	return now_ns > task->due_ns ? now_ns - task->due_ns : 0;
+}
+
+/* The lock is held. Hand out the first task, which is due. 0 or -ENOMEM. */
+static int take_deliver(struct timerhub_journal *journal, struct timerhub_task *ret_task)
 {
 	struct task *task = agenda_first(&journal->agenda);
 	struct record record = { .type = RECORD_TAKE, .id = task->id };
+	struct batch *batch = journal_gathering(journal);
+	uint64_t late_ns = take_late_ns(journal, task);
+	uint64_t periods = task->interval_ns > 0 ? late_ns / task->interval_ns + 1 : 1;
 
+	if (hands_reserve(&journal->hands) < 0)
+		return -ENOMEM;
 	(void)agenda_remove(&journal->agenda, task);
 	task->state = TASK_TAKEN;
 	if (task->attempts < UINT32_MAX)
 		task->attempts++;
-	if (journal->lease_ns > 0) {
-		uint64_t now_ns = journal->alarm->ops->monotonic_ns(journal->alarm);
-		uint64_t left_ns = UINT64_MAX - 1 - now_ns;
-
-		agenda_insert(&journal->leases, task,
-		              now_ns + (journal->lease_ns < left_ns ? journal->lease_ns : left_ns));
-	}
+	take_lease(journal, task, journal->lease_ns);
 	journal->stats.taken++;
 	journal->stats.delivered++;
+	journal->stats.lateness[journal_bucket(late_ns)]++;
 	*ret_task = (struct timerhub_task){
 		.id = task->id,
 		.due_ns = task->due_ns,
 		.attempts = task->attempts,
-		.data = task->data,
+		.data = task_data(task),
 		.data_len = task->data_len,
+		.key = task_key(task),
+		.key_len = task->key_len,
+		.delivery = hands_add(&journal->hands, task, periods),
+		.interval_ns = task->interval_ns,
+		.periods = periods,
 	};
+	/* No caller waits for it: if there is no room, it is left out. */
 	record.attempts = task->attempts;
-	if (journal->failed == 0)
-		(void)journal_gather(journal, NULL, &record);
+	if (journal->failed == 0 && batch_has_room(batch, RECORD_HEADER_BYTES))
+		(void)batch_add(batch, &record);
+	return 0;
 }
 
-static bool is_due(struct timerhub_journal *journal)
+static bool take_is_due(struct timerhub_journal *journal)
 {
 	uint64_t first_ns = agenda_first_ns(&journal->agenda);
 
@@ -50,12 +122,17 @@ static bool is_due(struct timerhub_journal *journal)
 }
 
 /* The lock is held, and given away while waiting. */
-static void await_due(struct timerhub_journal *journal, uint64_t timeout_ns)
+static void take_wait(struct timerhub_journal *journal, uint64_t timeout_ns)
 {
+	uint64_t lease_ns = take_lease_left_ns(journal);
+
 	if (!journal->led) {
 		journal->led = true;
+		/* Nothing is due: the fd must not say so, and must ring for what comes next. */
+		journal_set_alarm(journal);
 		lock_give(&journal->lock);
-		journal->alarm->ops->wait(journal->alarm, timeout_ns);
+		journal->alarm->ops->wait(journal->alarm,
+		                          timeout_ns < lease_ns ? timeout_ns : lease_ns);
 		lock_take(&journal->lock);
 		journal->led = false;
 	} else {
@@ -70,7 +147,7 @@ static void await_due(struct timerhub_journal *journal, uint64_t timeout_ns)
 }
 
 /* 1: there is a task due; 0: the time is over; -ESHUTDOWN. The lock is held. */
-static int await_task(struct timerhub_journal *journal, uint64_t timeout_ns)
+static int take_await_task(struct timerhub_journal *journal, uint64_t timeout_ns)
 {
 	const struct alarm_ops *ops = journal->alarm->ops;
 	uint64_t begin_ns = timeout_ns > 0 ? ops->monotonic_ns(journal->alarm) : 0;
@@ -80,9 +157,9 @@ static int await_task(struct timerhub_journal *journal, uint64_t timeout_ns)
 
 		if (journal->closing)
 			return -ESHUTDOWN;
-		if (is_due(journal))
+		journal_end_leases(journal);
+		if (take_is_due(journal))
 			return 1;
-		/* Nothing is due: the fd must not say so, and must ring for what comes next. */
 		journal_set_alarm(journal);
 		if (timeout_ns == 0)
 			return 0;
@@ -92,12 +169,12 @@ static int await_task(struct timerhub_journal *journal, uint64_t timeout_ns)
 				return 0;
 			left_ns -= passed_ns;
 		}
-		await_due(journal, left_ns);
+		take_wait(journal, left_ns);
 	}
 }
 
 /* The lock is held. Must a waiting thread be woken, to lead? Then ticket_wake(), unlocked. */
-static bool pass_on(struct timerhub_journal *journal)
+static bool take_pass_on(struct timerhub_journal *journal)
 {
 	if (journal->led || journal->waiting == 0)
 		return false;
@@ -105,25 +182,36 @@ static bool pass_on(struct timerhub_journal *journal)
 	return true;
 }
 
-int timerhub_journal_take(struct timerhub_journal *journal, struct timerhub_task *ret_task,
-                          uint64_t timeout_ns)
+/* The lock is held. Hand out what is due: how many, or -ENOMEM if it is not even one. */
+static int take_deliver_many(struct timerhub_journal *journal, struct timerhub_task *ret_tasks,
+                             unsigned max)
+{
+	unsigned count = 0;
+
+	do {
+		if (take_deliver(journal, &ret_tasks[count]) < 0)
+			return count > 0 ? (int)count : -ENOMEM;
+		count++;
+	} while (count < max && take_is_due(journal));
+	return (int)count;
+}
+
+static int take_run(struct timerhub_journal *journal, struct timerhub_task *ret_tasks, unsigned max,
+                    uint64_t timeout_ns)
 {
 	bool wake_taker, wake_writer = false;
 	int result;
 
-	if (!journal || !ret_task)
-		return -EINVAL;
-	if (!life_goes_on(&journal->life))
-		return -EOWNERDEAD;
 	lock_take(&journal->lock);
 	journal->inside++;
-	result = await_task(journal, timeout_ns);
-	if (result == 1) {
-		deliver(journal, ret_task);
+	result = take_await_task(journal, timeout_ns);
+	if (result == 1)
+		result = take_deliver_many(journal, ret_tasks, max);
+	if (result > 0) {
 		journal_set_alarm(journal);
 		wake_writer = journal_kick(journal);
 	}
-	wake_taker = pass_on(journal);
+	wake_taker = take_pass_on(journal);
 	journal->inside--;
 	lock_give(&journal->lock);
 	if (wake_taker)
@@ -133,11 +221,106 @@ int timerhub_journal_take(struct timerhub_journal *journal, struct timerhub_task
 	return result;
 }
 
-int timerhub_journal_fd(const struct timerhub_journal *journal)
+int timerhub_journal_take_many(struct timerhub_journal *journal, struct timerhub_task *ret_tasks,
+                               unsigned max, uint64_t timeout_ns)
+{
+	int before, result;
+
+	if (!journal || !ret_tasks || max == 0 || max > INT_MAX)
+		return -EINVAL;
+	if (!life_goes_on(&journal->life))
+		return -EOWNERDEAD;
+	/* A thread cancelled while it leads would leave the others without one. */
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	result = take_run(journal, ret_tasks, max, timeout_ns);
+	(void)pthread_setcancelstate(before, NULL);
+	return result;
+}
+
+int timerhub_journal_take(struct timerhub_journal *journal, struct timerhub_task *ret_task,
+                          uint64_t timeout_ns)
+{
+	return timerhub_journal_take_many(journal, ret_task, 1, timeout_ns);
+}
+
+/* ---- what a taker has ---- */
+
+/* As touch, with the lock, which is given away while a change of the task is in flight. */
+static int take_touch(struct timerhub_journal *journal, const struct timerhub_task *handed,
+                      uint64_t lease_ns)
+{
+	struct hand *hand = NULL;
+	struct task *task;
+	uint32_t number = 0;
+	int result;
+
+	for (;;) {
+		journal_end_leases(journal);
+		result = change_find_hand(journal, handed->id, handed->delivery, &hand, &number);
+		if (result <= 0)
+			break;
+		lock_give(&journal->lock);
+		journal_await(journal, number);
+		lock_take(&journal->lock);
+	}
+	if (result < 0 || journal->lease_ns == 0)
+		return result;
+	task = hand->task;
+	if (task->state == TASK_TAKEN) {
+		(void)agenda_remove(&journal->leases, task);
+	} else {
+		if (task->state == TASK_PENDING)
+			(void)agenda_remove(&journal->agenda, task);
+		else
+			journal->parked--;
+		task->state = TASK_TAKEN;
+		journal->stats.taken++;
+	}
+	take_lease(journal, task, lease_ns);
+	journal_set_alarm(journal);
+	return 0;
+}
+
+int timerhub_journal_touch(struct timerhub_journal *journal, const struct timerhub_task *task,
+                           uint64_t lease_ns)
+{
+	int result;
+
+	if (!journal || !task)
+		return -EINVAL;
+	if (!life_goes_on(&journal->life))
+		return -EOWNERDEAD;
+	lock_take(&journal->lock);
+	result = take_touch(journal, task, lease_ns > 0 ? lease_ns : journal->lease_ns);
+	lock_give(&journal->lock);
+	return result;
+}
+
+int timerhub_journal_release(struct timerhub_journal *journal, const struct timerhub_task *task)
+{
+	struct hand *hand;
+
+	if (!journal || !task)
+		return -EINVAL;
+	if (!life_goes_on(&journal->life))
+		return -EOWNERDEAD;
+	lock_take(&journal->lock);
+	hand = hands_find(&journal->hands, task->delivery);
+	if (hand)
+		hands_remove(&journal->hands, &journal->tasks, hand);
+	lock_give(&journal->lock);
+	return hand ? 0 : -ENOENT;
+}
+
+int timerhub_journal_fd(struct timerhub_journal *journal)
 {
 	if (!journal)
 		return -EINVAL;
 	if (!life_goes_on(&journal->life))
 		return -EOWNERDEAD;
+	lock_take(&journal->lock);
+	journal->polled = true;
+	journal_set_alarm(journal);
+	lock_give(&journal->lock);
 	return journal->alarm->ops->fd(journal->alarm);
 }

@@ -1,34 +1,58 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A task in memory: one allocation, its data behind it. 48 bytes, 16 in an agenda, 8 of the table:
- * 72 and what the allocator adds, where 128 are allowed (a timer of the hub would take 81 more;
- * README.md). Everything is written under the journal's lock, but data, id and data_len, which
- * never change.
+ * A task in memory: one allocation, with its data and its key behind it. 80 bytes, 16 in an agenda,
+ * 16 in that of the leases, 8 in each table: 128 and what the allocator adds, where 144 are
+ * allowed. Everything is written under the journal's lock. Id, interval, data and key never change.
  */
 #ifndef JOURNAL_TASK_H
 #define JOURNAL_TASK_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum task_state {
-	TASK_PENDING, /* in the agenda of what is to come, by due_ns */
-	TASK_TAKEN,   /* in somebody's hands; in the agenda of leases if leases end */
+	TASK_PENDING,  /* in the agenda of tasks to come, by due_ns */
+	TASK_TAKEN,    /* a worker has it; in the agenda of leases if leases end */
+	TASK_PARKED,   /* not delivered until it is renewed; in no agenda */
+	TASK_ARRIVING, /* its put is in flight; in no agenda */
+	TASK_ENDED, /* done or cancelled; in no table, and kept only for the hands that hold it */
 };
 
 #define TASK_NOWHERE UINT32_MAX /* agenda_index of a task in no agenda */
 
 struct task {
 	uint64_t id;
-	uint64_t due_ns;   /* CLOCK_REALTIME; UINT64_MAX: never */
-	struct task *next; /* in its bucket of the table */
+	uint64_t due_ns;          /* CLOCK_REALTIME; UINT64_MAX: never */
+	uint64_t interval_ns;     /* 0: not periodic */
+	struct task *next;        /* in its bucket of the table of ids */
+	struct task *next_by_key; /* in its bucket of the table of keys, if it has a key */
 	uint32_t segment;  /* where its data is on disk: the segment's number, cut to 32 bits */
 	uint32_t offset8;  /* and there the record's offset, by 8 bytes */
 	uint32_t attempts; /* deliveries so far; saturates */
+	uint32_t reason;   /* of a parked task */
 	uint32_t data_len;
-	uint32_t agenda_index; /* where the agenda that it is in has it, or TASK_NOWHERE */
-	uint16_t state;        /* enum task_state */
-	uint16_t changing; /* 1: a change of it is on its way to the disk; in no agenda meanwhile */
-	unsigned char data[];
+	union {
+		uint32_t agenda_index; /* where its agenda has it, or TASK_NOWHERE */
+		uint32_t batch;        /* while `changing`: the batch that its change is in */
+	};
+	uint32_t hand;    /* the latest delivery's place in the hands, plus 1; 0: it is over */
+	uint32_t holders; /* hands that hold it */
+	uint8_t state;    /* enum task_state */
+	uint8_t changing; /* 1: a change of it is in flight; in no agenda meanwhile */
+	uint8_t key_len;
+	_Alignas(16) unsigned char bytes[]; /* the data, then the key */
 };
+
+static inline const unsigned char *task_data(const struct task *task)
+{
+	return task->bytes;
+}
+
+/* NULL: it has none. */
+static inline const unsigned char *task_key(const struct task *task)
+{
+	return task->key_len > 0 ? task->bytes + task->data_len : NULL;
+}
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See tasks.h: a table of chains. Ids are given out one after the other, so the multiplier that
+ * See tasks.h: two tables of chains. Ids are given out one after the other, so the multiplier that
  * spreads them leaves chains of one or two. Tested through recovery and every call.
  */
 #include "tasks.h"
@@ -9,28 +9,52 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "record.h"
+#include "hash.h"
 
 #define BUCKETS_MIN 64u
 #define SPREAD UINT64_C(0x9e3779b97f4a7c15) /* 2^64 by the golden ratio: Knuth, volume 3, 6.4 */
 
-struct task *task_new(uint64_t due_ns, const void *data, uint32_t data_len)
+struct task *task_new(const struct record *record)
 {
-	struct task *task = malloc(sizeof(*task) + data_len);
+	struct task *task = malloc(sizeof(*task) + record->data_len + record->key_len);
 
 	if (!task)
 		return NULL;
 	*task = (struct task){
-		.due_ns = due_ns,
-		.data_len = data_len,
+		.id = record->id,
+		.due_ns = record->due_ns,
+		.interval_ns = record->interval_ns,
+		.attempts = record->attempts,
+		.reason = record->reason,
+		.data_len = record->data_len,
+		.key_len = (uint8_t)record->key_len,
 		.agenda_index = TASK_NOWHERE,
 	};
-	if (data_len > 0)
-		memcpy(task->data, data, data_len);
+	if (record->data_len > 0)
+		memcpy(task->bytes, record->data, record->data_len);
+	if (record->key_len > 0)
+		memcpy(task->bytes + record->data_len, record->key, record->key_len);
 	return task;
 }
 
-static void free_task(void *context, struct task *task)
+size_t tasks_record_bytes(const struct task *task)
+{
+	return record_bytes(task->interval_ns, task->key_len, task->data_len);
+}
+
+/* Its record, and the one that ends it: the disk must have room for both. */
+static uint64_t tasks_live_bytes(const struct task *task)
+{
+	return tasks_record_bytes(task) + RECORD_HEADER_BYTES;
+}
+
+void tasks_free(struct tasks *tasks, struct task *task)
+{
+	tasks->data_bytes -= (uint64_t)task->data_len + task->key_len;
+	free(task);
+}
+
+static void tasks_free_one(void *context, struct task *task)
 {
 	(void)context;
 	free(task);
@@ -38,27 +62,41 @@ static void free_task(void *context, struct task *task)
 
 void tasks_fini(struct tasks *tasks)
 {
-	tasks_each(tasks, free_task, NULL);
+	tasks_each(tasks, tasks_free_one, NULL);
 	free(tasks->buckets);
+	free(tasks->keys);
 	*tasks = (struct tasks){ .buckets = NULL };
 }
 
-static struct task **bucket(const struct tasks *tasks, uint64_t id)
+/* ---- the tables ---- */
+
+static struct task **tasks_bucket(const struct tasks *tasks, uint64_t id)
 {
 	return &tasks->buckets[(id * SPREAD >> 32) & (tasks->buckets_count - 1)];
 }
 
-static void chain(struct tasks *tasks, struct task *task)
+static struct task **tasks_key_bucket(const struct tasks *tasks, const void *key, size_t key_len)
 {
-	struct task **head = bucket(tasks, task->id);
+	return &tasks->keys[hash_bytes(tasks->seed, key, key_len) & (tasks->buckets_count - 1)];
+}
 
-	task->next = *head;
+static void tasks_chain_key(struct tasks *tasks, struct task *task)
+{
+	struct task **head = tasks_key_bucket(tasks, task_key(task), task->key_len);
+
+	task->next_by_key = *head;
 	*head = task;
 }
 
-static void rechain(void *context, struct task *task)
+static void tasks_chain(void *context, struct task *task)
 {
-	chain(context, task);
+	struct tasks *tasks = context;
+	struct task **head = tasks_bucket(tasks, task->id);
+
+	task->next = *head;
+	*head = task;
+	if (task->key_len > 0)
+		tasks_chain_key(tasks, task);
 }
 
 int tasks_reserve(struct tasks *tasks, uint32_t count)
@@ -72,42 +110,70 @@ int tasks_reserve(struct tasks *tasks, uint32_t count)
 	while (larger.buckets_count < count && larger.buckets_count <= UINT32_MAX / 2)
 		larger.buckets_count *= 2;
 	larger.buckets = calloc(larger.buckets_count, sizeof(struct task *));
-	if (!larger.buckets)
+	larger.keys = tasks->keys ? calloc(larger.buckets_count, sizeof(struct task *)) : NULL;
+	if (!larger.buckets || (tasks->keys && !larger.keys)) {
+		free(larger.buckets);
+		free(larger.keys);
 		return -ENOMEM;
-	tasks_each(tasks, rechain, &larger);
+	}
+	tasks_each(tasks, tasks_chain, &larger);
 	free(tasks->buckets);
+	free(tasks->keys);
 	*tasks = larger;
 	return 0;
 }
 
+int tasks_reserve_keys(struct tasks *tasks)
+{
+	if (!tasks->keys)
+		tasks->keys = calloc(tasks->buckets_count, sizeof(struct task *));
+	return tasks->keys ? 0 : -ENOMEM;
+}
+
 void tasks_insert(struct tasks *tasks, struct task *task)
 {
-	chain(tasks, task);
+	tasks_chain(tasks, task);
 	tasks->count++;
-	tasks->data_bytes += task->data_len;
-	tasks->live_bytes += record_bytes(task->data_len);
+	tasks->data_bytes += (uint64_t)task->data_len + task->key_len;
+	tasks->live_bytes += tasks_live_bytes(task);
 }
 
 struct task *tasks_find(const struct tasks *tasks, uint64_t id)
 {
-	struct task *task = tasks->buckets_count > 0 ? *bucket(tasks, id) : NULL;
+	struct task *task = tasks->buckets_count > 0 ? *tasks_bucket(tasks, id) : NULL;
 
 	while (task && task->id != id)
 		task = task->next;
 	return task;
 }
 
+struct task *tasks_find_key(const struct tasks *tasks, const void *key, size_t key_len)
+{
+	struct task *task = tasks->keys ? *tasks_key_bucket(tasks, key, key_len) : NULL;
+
+	while (task && (task->key_len != key_len || memcmp(task_key(task), key, key_len) != 0))
+		task = task->next_by_key;
+	return task;
+}
+
 void tasks_remove(struct tasks *tasks, struct task *task)
 {
-	struct task **link = bucket(tasks, task->id);
+	struct task **link = tasks_bucket(tasks, task->id);
 
 	while (*link != task)
 		link = &(*link)->next;
 	*link = task->next;
+	if (task->key_len > 0) {
+		link = tasks_key_bucket(tasks, task_key(task), task->key_len);
+		while (*link != task)
+			link = &(*link)->next_by_key;
+		*link = task->next_by_key;
+	}
 	tasks->count--;
-	tasks->data_bytes -= task->data_len;
-	tasks->live_bytes -= record_bytes(task->data_len);
-	free(task);
+	tasks->live_bytes -= tasks_live_bytes(task);
+	task->state = TASK_ENDED;
+	if (task->holders == 0)
+		tasks_free(tasks, task);
 }
 
 void tasks_each(const struct tasks *tasks, void (*visit)(void *context, struct task *task),

@@ -1,39 +1,63 @@
 /* SPDX-License-Identifier: MIT */
-/* All tasks of a journal, by id, and what they amount to. Under the journal's lock. */
+/*
+ * All tasks of a journal, by id and by key, and what they amount to. Under the journal's lock.
+ *
+ * A task whose put is in flight is in the tables too, so that a second put of its key finds it.
+ */
 #ifndef JOURNAL_TASKS_H
 #define JOURNAL_TASKS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "record.h"
 #include "task.h"
 
 struct tasks {
-	struct task **buckets;
-	uint32_t buckets_count; /* a power of two, or 0 */
+	struct task **buckets;  /* by id */
+	struct task **keys;     /* by key; NULL: no task had one yet */
+	uint32_t buckets_count; /* of each table: a power of two, or 0 */
 	uint32_t count;
-	uint64_t data_bytes; /* of all */
-	uint64_t live_bytes; /* of all, as records */
+	uint64_t seed[2];    /* of the hash of keys */
+	uint64_t data_bytes; /* data and keys in memory, those of ended tasks that are held too */
+	uint64_t live_bytes; /* of all, as records, with a record that ends each */
 };
 
-/* A task with a copy of the data, in no table; free() it. NULL: no memory. */
-struct task *task_new(uint64_t due_ns, const void *data, uint32_t data_len);
+/*
+ * Returns a task in no table, with copies of a record's id, due, attempts, interval, key and data.
+ * NULL: no memory.
+ */
+struct task *task_new(const struct record *record);
 
-void tasks_fini(struct tasks *tasks); /* frees the tasks too */
+/* Free a task that is in no table, and that no hand holds. */
+void tasks_free(struct tasks *tasks, struct task *task);
+
+/* Frees all tasks in the tables. */
+void tasks_fini(struct tasks *tasks);
 
 /* 0 or -ENOMEM: room for `count` tasks without long chains. */
 int tasks_reserve(struct tasks *tasks, uint32_t count);
 
-/* The table owns the task from now on. No task may have its id. */
+/* 0 or -ENOMEM: room for keys. Call it before a task with a key is inserted. */
+int tasks_reserve_keys(struct tasks *tasks);
+
+/* The tables own the task from now on. No task may have its id. */
 void tasks_insert(struct tasks *tasks, struct task *task);
 
 /* NULL: none. */
 struct task *tasks_find(const struct tasks *tasks, uint64_t id);
+struct task *tasks_find_key(const struct tasks *tasks, const void *key, size_t key_len);
 
-/* Out of the table and freed; it must be in no agenda. */
+/*
+ * Take a task, which must be in no agenda, out of the tables. It is freed now, or with the last
+ * hand that holds it (tasks_free()).
+ */
 void tasks_remove(struct tasks *tasks, struct task *task);
 
-/* Call `visit` for every task. */
+/* Returns the bytes of the task on disk, as one record. */
+size_t tasks_record_bytes(const struct task *task);
+
+/* Call `visit` for every task; it may remove that task. */
 void tasks_each(const struct tasks *tasks, void (*visit)(void *context, struct task *task),
                 void *context);
 

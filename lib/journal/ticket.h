@@ -16,10 +16,10 @@ struct ticket {
 
 uint32_t ticket_number(struct ticket *ticket);
 
-/* What was written before is seen by whoever then finds the number. Wakes nobody. */
+/* A thread that then finds the number sees what was written before. Wakes no thread. */
 void ticket_set(struct ticket *ticket, uint32_t number);
 
-/* Wake so many of those who wait. */
+/* Wake so many of the threads that wait. */
 void ticket_wake(struct ticket *ticket, unsigned count);
 
 /*

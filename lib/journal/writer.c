@@ -3,7 +3,8 @@
  * The writer: one thread that brings what callers gather to the disk, a batch at a time, and then
  * applies it to the tasks in memory. Its pass is journal_pass(); the rest is sleeping and waking.
  *
- * It also gives back what leases are over for: it sleeps no longer than the first lease lasts.
+ * It sleeps no longer than the first lease lasts, and gives back what leases are over for. Takers
+ * do so too, for it may be held up by the disk.
  *
  * Waking: the writer wakes two of a batch's callers, and each of them two more (journal_await), so
  * that with many callers the writer is back at the disk at once.
@@ -19,30 +20,30 @@
 
 /* ---- callers ---- */
 
-static struct batch *gathering(struct timerhub_journal *journal)
+struct batch *journal_gathering(struct timerhub_journal *journal)
 {
 	return &journal->batches[journal->gathering];
 }
 
-static struct ticket *finished_ticket(struct timerhub_journal *journal, uint32_t number)
+static struct ticket *writer_ticket(struct timerhub_journal *journal, uint32_t number)
 {
 	return &journal->finished[number % JOURNAL_FINISHED];
 }
 
-static bool is_finished(uint32_t last, uint32_t number)
+static bool writer_has_finished(uint32_t last, uint32_t number)
 {
 	return (int32_t)(last - number) >= 0;
 }
 
 void journal_await(struct timerhub_journal *journal, uint32_t number)
 {
-	struct ticket *ticket = finished_ticket(journal, number);
+	struct ticket *ticket = writer_ticket(journal, number);
 	uint32_t last = ticket_number(ticket);
 	bool waited = false;
 
 	if (!journal->threaded)
 		(void)journal_pass(journal);
-	while (journal->threaded && !is_finished(last, number)) {
+	while (journal->threaded && !writer_has_finished(last, number)) {
 		ticket_wait(ticket, last, UINT64_MAX);
 		waited = true;
 		last = ticket_number(ticket);
@@ -60,172 +61,251 @@ bool journal_kick(struct timerhub_journal *journal)
 	return true;
 }
 
-/* The lock is given away while there is no room. */
-static void await_room(struct timerhub_journal *journal, size_t bytes)
+/* Returns when the first lease ends, on the wall clock as it is now; UINT64_MAX: none does. */
+static uint64_t writer_lease_end_ns(struct timerhub_journal *journal)
 {
-	while (gathering(journal)->used + bytes > journal->batch_bytes) {
-		uint32_t number = gathering(journal)->number;
+	const struct alarm_ops *ops = journal->alarm->ops;
+	uint64_t end_ns = agenda_first_ns(&journal->leases), now_ns;
 
-		lock_give(&journal->lock);
-		journal_await(journal, number);
-		lock_take(&journal->lock);
-	}
+	if (end_ns == UINT64_MAX)
+		return UINT64_MAX;
+	now_ns = ops->monotonic_ns(journal->alarm);
+	end_ns = end_ns > now_ns ? end_ns - now_ns : 0;
+	now_ns = ops->wall_ns(journal->alarm);
+	return end_ns < UINT64_MAX - now_ns ? now_ns + end_ns : UINT64_MAX;
 }
 
-uint32_t journal_gather(struct timerhub_journal *journal, struct request *request,
-                        const struct record *record)
-{
-	size_t bytes = record_bytes(record->data_len);
-	struct batch *batch;
-
-	if (request)
-		await_room(journal, bytes);
-	batch = gathering(journal);
-	if (batch->used + bytes > journal->batch_bytes)
-		return batch->number;
-	record_encode(batch->bytes + batch->used, record);
-	if (request) {
-		request->at = batch->used;
-		request->next = NULL;
-		if (batch->last)
-			batch->last->next = request;
-		else
-			batch->first = request;
-		batch->last = request;
-	}
-	batch->used += bytes;
-	batch->records++;
-	return batch->number;
-}
-
+/*
+ * A thread in take ends leases by itself. For a caller that polls the alarm rings then: early, if
+ * the wall clock is set forward meanwhile, and its take finds nothing yet.
+ */
 void journal_set_alarm(struct timerhub_journal *journal)
 {
-	journal->alarm->ops->set(journal->alarm,
-	                         journal->closing ? 0 : agenda_first_ns(&journal->agenda));
+	uint64_t due_ns = journal->closing ? 0 : agenda_first_ns(&journal->agenda);
+
+	if (!journal->led && !journal->polled)
+		return;
+	if (journal->polled) {
+		uint64_t end_ns = writer_lease_end_ns(journal);
+
+		due_ns = due_ns < end_ns ? due_ns : end_ns;
+	}
+	journal->alarm->ops->set(journal->alarm, due_ns);
 }
 
 /* ---- applying a batch; the lock is held ---- */
 
-static void put_back(struct timerhub_journal *journal, const struct request *request)
+static void writer_put_back(struct timerhub_journal *journal, const struct change *change)
 {
-	struct task *task = request->task;
+	struct task *task = change->task;
 
+	task->agenda_index = TASK_NOWHERE;
 	if (task->state == TASK_PENDING)
 		agenda_insert(&journal->agenda, task, task->due_ns);
-	else if (journal->lease_ns > 0)
-		agenda_insert(&journal->leases, task, request->lease_end_ns);
+	else if (task->state == TASK_TAKEN && journal->lease_ns > 0)
+		agenda_insert(&journal->leases, task, change->lease_end_ns);
 }
 
-static void apply_put(struct timerhub_journal *journal, const struct request *request,
-                      const struct log_place *place)
+static void writer_apply_put(struct timerhub_journal *journal, struct change *change, int result,
+                             const struct log_place *place)
 {
-	struct task *task = request->task;
+	struct task *task = change->task;
 
-	journal->reserved--;
-	if (request->result < 0)
-		return; /* the caller frees it */
+	journal->arriving--;
+	if (result < 0) {
+		change->task = NULL;
+		tasks_remove(&journal->tasks, task);
+		return;
+	}
 	task->segment = (uint32_t)place->segment;
-	task->offset8 = (uint32_t)((place->offset + request->at) / RECORD_ALIGN_BYTES);
-	tasks_insert(&journal->tasks, task);
+	task->offset8 = (uint32_t)((place->offset + change->at) / RECORD_ALIGN_BYTES);
+	task->state = TASK_PENDING;
 	agenda_insert(&journal->agenda, task, task->due_ns);
 	journal->stats.put++;
 }
 
-static void apply_end(struct timerhub_journal *journal, const struct request *request)
+/* The state that the task had is left; the delivery, if it was answered for, is over. */
+static void writer_leave_state(struct timerhub_journal *journal, const struct change *change)
 {
-	if (request->task->state == TASK_TAKEN)
+	struct task *task = change->task;
+
+	if (task->state == TASK_TAKEN)
 		journal->stats.taken--;
-	if (request->type == RECORD_DONE)
-		journal->stats.done++;
-	else
-		journal->stats.cancelled++;
-	tasks_remove(&journal->tasks, request->task);
+	if (task->state == TASK_PARKED)
+		journal->parked--;
+	task->agenda_index = TASK_NOWHERE;
+	if (change->delivery != 0)
+		hands_remove(&journal->hands, &journal->tasks,
+		             hands_find(&journal->hands, change->delivery));
 }
 
-static void apply_due(struct timerhub_journal *journal, const struct request *request)
+static void writer_apply_due(struct timerhub_journal *journal, const struct change *change)
 {
-	struct task *task = request->task;
+	struct task *task = change->task;
 
-	if (request->type == RECORD_RETRY) {
-		journal->stats.taken--;
-		journal->stats.retried++;
-	} else {
-		journal->stats.moved++;
+	task->due_ns = change->due_ns;
+	if (change->type == RECORD_RENEW)
+		task->attempts = 0;
+	if (change->type == RECORD_PARK) {
+		task->reason = change->reason;
+		task->state = TASK_PARKED;
+		journal->parked++;
+		return;
 	}
 	task->state = TASK_PENDING;
-	task->due_ns = request->due_ns;
 	agenda_insert(&journal->agenda, task, task->due_ns);
 }
 
-static void apply(struct timerhub_journal *journal, const struct request *request,
-                  const struct log_place *place)
+static void writer_count(struct timerhub_journal *journal, const struct change *change)
 {
-	if (request->type == RECORD_PUT) {
-		apply_put(journal, request, place);
-		return;
+	switch (change->type) {
+	case RECORD_CANCEL:
+		journal->stats.cancelled++;
+		break;
+	case RECORD_DONE:
+		journal->stats.done++;
+		break;
+	case RECORD_MOVE:
+		journal->stats.moved++;
+		break;
+	case RECORD_RENEW: /* a period is done, or a parked task is moved */
+		journal->stats.done += change->delivery != 0;
+		journal->stats.moved += change->delivery == 0;
+		break;
+	default:
+		journal->stats.retried++;
+		break;
 	}
-	request->task->changing = 0;
-	if (request->result < 0)
-		put_back(journal, request);
-	else if (request->type == RECORD_MOVE || request->type == RECORD_RETRY)
-		apply_due(journal, request);
-	else
-		apply_end(journal, request);
 }
 
-static void apply_all(struct timerhub_journal *journal, struct batch *batch, int result,
-                      const struct log_place *place)
+static void writer_apply(struct timerhub_journal *journal, struct change *change, int result,
+                         const struct log_place *place)
 {
-	for (struct request *request = batch->first; request; request = request->next) {
+	change->task->changing = 0;
+	if (change->type == RECORD_PUT) {
+		writer_apply_put(journal, change, result, place);
+		return;
+	}
+	if (result < 0) {
+		writer_put_back(journal, change);
+		return;
+	}
+	writer_count(journal, change);
+	writer_leave_state(journal, change);
+	if (change->type == RECORD_DONE || change->type == RECORD_CANCEL)
+		tasks_remove(&journal->tasks, change->task);
+	else
+		writer_apply_due(journal, change);
+}
+
+static void writer_apply_all(struct timerhub_journal *journal, struct request *first, int result,
+                             const struct log_place *place)
+{
+	struct request *next;
+
+	for (struct request *request = first; request; request = next) {
+		next = request->next;
 		request->result = result;
-		apply(journal, request, place);
+		for (unsigned i = 0; i < request->count; i++)
+			writer_apply(journal, &request->changes[i], result, place);
+		if (request->async)
+			completions_add(&journal->completions, request);
 	}
-	if (result == 0) {
-		journal->stats.batches++;
-		journal->stats.records += batch->records;
-	}
-	journal_set_alarm(journal);
 }
 
 /* ---- the pass ---- */
 
-/* What others may read of the log. The lock is held. */
-static void publish(struct timerhub_journal *journal)
+/* Only where there is something to gain: as long as there is not, nothing is held up. */
+static enum timerhub_journal_held_up writer_held_up(const struct timerhub_journal *journal)
 {
-	journal->failed = journal->log.failed;
-	journal->stats.disk_bytes = journal->log.bytes;
-	journal->stats.segments = journal->log.count;
-	journal->stats.syncs = journal->log.syncs;
+	if (journal->cleaner.blocked)
+		return TIMERHUB_JOURNAL_BY_DISK;
+	if (journal->cleaner.wanted && journal->cleaner.pauses > 0)
+		return TIMERHUB_JOURNAL_BY_BACKUP;
+	return TIMERHUB_JOURNAL_NOT_HELD_UP;
 }
 
-/* The batch to write out, and callers gather in the other one from now on; NULL: nothing to do. */
-static struct batch *take_batch(struct timerhub_journal *journal)
+/* What others may read of the log. The lock is held. */
+static void writer_publish(struct timerhub_journal *journal)
 {
-	struct batch *full = gathering(journal), *empty;
+	journal->failed = journal->log.failed;
+	journal->stats.disk_bytes = log_disk_bytes(&journal->log);
+	journal->stats.segments = journal->log.count;
+	journal->stats.syncs = journal->log.syncs;
+	journal->stats.copied_bytes = journal->cleaner.copied_bytes;
+	journal->stats.segments_dropped = journal->cleaner.dropped;
+	journal->stats.healed = journal->cleaner.healed;
+	journal->stats.held_up = writer_held_up(journal);
+}
+
+/*
+ * Returns the batch to write out, while callers gather in the other one; NULL: nothing to do.
+ * `*ret_ends_bytes`: what it takes on disk to end every task.
+ */
+static struct batch *writer_take_batch(struct timerhub_journal *journal, uint64_t *ret_ends_bytes)
+{
+	struct batch *full = journal_gathering(journal);
 	uint32_t next = full->number + 1;
 
+	*ret_ends_bytes = journal->tasks.count * (uint64_t)RECORD_HEADER_BYTES;
 	if (full->used == 0)
 		return NULL;
 	/*
-	 * The next batch's ticket was an earlier one's. All of those must have left before anybody
+	 * The next batch's ticket was an earlier one's. All of those must have left before a caller
 	 * waits for the new number, or the two would swallow each other's wake-ups.
 	 */
-	ticket_wake(finished_ticket(journal, next), UINT32_MAX);
+	ticket_wake(writer_ticket(journal, next), UINT32_MAX);
 	journal->gathering ^= 1;
-	empty = gathering(journal);
-	*empty = (struct batch){ .bytes = empty->bytes, .number = next };
+	batch_begin(journal_gathering(journal), next);
 	return full;
 }
 
-static bool commit(struct timerhub_journal *journal, size_t *ret_bytes)
+/*
+ * Write a batch. What is put must leave room for its end; if the disk has none, puts are refused,
+ * and if it has not even room for the rest, all but the ends of tasks, for which there is the
+ * spare. Returns the requests that were refused so, and `*ret_refusal` why.
+ */
+static struct request *writer_write(struct timerhub_journal *journal, struct batch *batch,
+                                    uint64_t ends_bytes, int *ret_result, int *ret_refusal,
+                                    struct log_place *ret_place)
+{
+	struct log *log = &journal->log;
+	unsigned how = batch->first ? LOG_SYNC : 0;
+	int reserved = log->failed < 0 ? 0 : log_reserve(log, ends_bytes);
+	struct request *out = NULL, **end = &out;
+
+	*ret_refusal = reserved;
+	*ret_result = 0;
+	if (reserved < 0)
+		out = batch_take_out(batch, false);
+	if (batch->used > 0)
+		*ret_result = log_append(log, batch->bytes, batch->used, how, ret_place);
+	if (!log_is_full(*ret_result))
+		return out;
+	*ret_refusal = *ret_result;
+	while (*end)
+		end = &(*end)->next;
+	*end = batch_take_out(batch, true);
+	*ret_result = 0;
+	if (batch->used > 0)
+		*ret_result =
+			log_append(log, batch->bytes, batch->used, how | LOG_SPARE, ret_place);
+	return out;
+}
+
+static bool writer_commit(struct timerhub_journal *journal, size_t *ret_bytes)
 {
 	struct log_place place = { 0, 0 };
+	struct request *refused;
 	struct batch *batch;
+	uint64_t ends_bytes;
 	uint32_t number;
-	int result;
+	uint64_t begin_ns;
+	int result, refusal;
+	bool ring;
 
 	lock_take(&journal->lock);
-	batch = take_batch(journal);
+	batch = writer_take_batch(journal, &ends_bytes);
 	/* Ids given out later are in records later than a segment that now begins. */
 	journal->log.next_id = journal->next_id;
 	lock_give(&journal->lock);
@@ -233,65 +313,61 @@ static bool commit(struct timerhub_journal *journal, size_t *ret_bytes)
 		return false;
 	number = batch->number;
 	*ret_bytes = batch->used;
-	result = log_append(&journal->log, batch->bytes, batch->used, batch->first != NULL, &place);
+	begin_ns = journal->alarm->ops->monotonic_ns(journal->alarm);
+	refused = writer_write(journal, batch, ends_bytes, &result, &refusal, &place);
 	lock_take(&journal->lock);
-	apply_all(journal, batch, result, &place);
-	publish(journal);
+	writer_apply_all(journal, batch->first, result, &place);
+	writer_apply_all(journal, refused, refusal, &place);
+	if (result == 0 && batch->used > 0) {
+		journal->stats.batches++;
+		journal->stats.records += batch->records;
+	}
+	if (result == 0 && batch->first)
+		journal->stats.sync_ns[journal_bucket(
+			journal->alarm->ops->monotonic_ns(journal->alarm) - begin_ns)]++;
+	journal->stats.disk_full += refused || log_is_full(result);
+	journal_set_alarm(journal);
+	writer_publish(journal);
+	ring = completions_must_ring(&journal->completions);
 	lock_give(&journal->lock);
-	ticket_set(finished_ticket(journal, number), number);
-	ticket_wake(finished_ticket(journal, number), WAKE_FEW);
+	if (ring)
+		completions_ring(&journal->completions);
+	ticket_set(writer_ticket(journal, number), number);
+	ticket_wake(writer_ticket(journal, number), WAKE_FEW);
 	if (result == 0)
 		journal->cleaner.blocked = false;
 	return true;
 }
 
-/* What was taken, and not acknowledged in time, is due again. */
-static void end_leases(struct timerhub_journal *journal)
-{
-	uint64_t now_ns;
-
-	lock_take(&journal->lock);
-	now_ns = journal->leases.count > 0 ? journal->alarm->ops->monotonic_ns(journal->alarm) : 0;
-	while (journal->leases.count > 0 && agenda_first_ns(&journal->leases) <= now_ns) {
-		struct task *task = agenda_first(&journal->leases);
-
-		(void)agenda_remove(&journal->leases, task);
-		task->state = TASK_PENDING;
-		agenda_insert(&journal->agenda, task, task->due_ns);
-		journal->stats.taken--;
-		journal->stats.leases_over++;
-		journal_set_alarm(journal);
-	}
-	lock_give(&journal->lock);
-}
-
 bool journal_pass(struct timerhub_journal *journal)
 {
 	size_t bytes = 0;
-	bool worked;
+	bool worked, cleaned;
 
-	end_leases(journal);
-	worked = commit(journal, &bytes);
-	if (cleaner_work(journal, bytes)) {
-		worked = true;
+	lock_take(&journal->lock);
+	journal_end_leases(journal);
+	lock_give(&journal->lock);
+	worked = writer_commit(journal, &bytes);
+	cleaned = cleaner_work(&journal->cleaner, bytes);
+	if (cleaned || journal->cleaner.wanted) {
 		lock_take(&journal->lock);
-		publish(journal);
+		writer_publish(journal);
 		lock_give(&journal->lock);
 	}
-	return worked;
+	return worked || cleaned;
 }
 
 /* ---- the thread ---- */
 
 /* Sleep until there is something to do. False: there is nothing, and the journal is closing. */
-static bool rest(struct timerhub_journal *journal)
+static bool writer_rest(struct timerhub_journal *journal)
 {
 	uint64_t now_ns, first_ns, timeout_ns;
 	uint32_t number;
 	bool stop;
 
 	lock_take(&journal->lock);
-	if (gathering(journal)->used > 0) {
+	if (journal_gathering(journal)->used > 0) {
 		lock_give(&journal->lock);
 		return true;
 	}
@@ -322,7 +398,7 @@ static void *writer_main(void *argument)
 	do
 		while (journal_pass(journal)) {
 		}
-	while (rest(journal));
+	while (writer_rest(journal));
 	return NULL;
 }
 

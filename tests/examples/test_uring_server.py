@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Holds examples/uring_server to its job, from outside.
+"""Holds examples/uring_server and examples/session_server to their job, from outside.
 
 Usage: test_uring_server.py [--seed N] COMMAND...
 

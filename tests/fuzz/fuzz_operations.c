@@ -12,6 +12,7 @@
 #define CALL_ABSOLUTE 16 /* a point in time rather than a delay */
 #define CALL_FROM_NOW 32 /* of a point in time: counted from now */
 #define CALL_NEVER 32    /* of a delay: never */
+#define CALL_OTHER 64    /* the other call of two, or a kept timer */
 #define CALL_QUEUE 128
 
 enum {
@@ -63,6 +64,8 @@ static struct timerhub_spec input_spec(struct input *input, struct model *model,
 		spec.interval_ns = input_ns(input);
 		spec.slack_ns = input_ns(input);
 	}
+	if ((call & CALL_OTHER) != 0)
+		spec.flags |= TIMERHUB_KEEP;
 	return spec;
 }
 
@@ -76,14 +79,21 @@ static void call_arm_many(struct input *input, struct model *model, uint8_t call
 	model_arm_many(model, queue, specs, count);
 }
 
-static void call_cancel_many(struct input *input, struct model *model)
+static void call_many(struct input *input, struct model *model, uint8_t call)
 {
 	timerhub_timer handles[MODEL_BATCH];
 	unsigned count = input_byte(input) % (MODEL_BATCH + 1);
+	uint64_t expires_ns;
+	uint32_t flags;
 
 	for (unsigned i = 0; i < count; i++)
 		handles[i] = input_handle(input, model);
-	model_cancel_many(model, handles, count);
+	if ((call & CALL_OTHER) == 0) {
+		model_cancel_many(model, handles, count);
+		return;
+	}
+	expires_ns = input_expires(input, model, call, &flags);
+	model_rearm_many(model, handles, count, expires_ns, flags);
 }
 
 static void call_rearm(struct input *input, struct model *model, uint8_t call)
@@ -120,7 +130,10 @@ static void make_call(struct input *input, struct model *model)
 		call_arm(input, model, call, queue);
 		break;
 	case AFTER:
-		model_after(model, queue, input_ns(input));
+		if ((call & CALL_OTHER) != 0)
+			model_call(model, queue, input_ns(input));
+		else
+			model_after(model, queue, input_ns(input));
 		break;
 	case ARM_MANY:
 		call_arm_many(input, model, call, queue);
@@ -131,8 +144,8 @@ static void make_call(struct input *input, struct model *model)
 	case CANCEL:
 		model_cancel(model, input_handle(input, model));
 		break;
-	case CANCEL_MANY:
-		call_cancel_many(input, model);
+	case CANCEL_MANY: /* or re-arm many */
+		call_many(input, model, call);
 		break;
 	case ADVANCE_BY:
 		model_advance(model, model->now_ns + input_ns(input));
@@ -152,10 +165,14 @@ static void make_call(struct input *input, struct model *model)
 		model_read_fd(model, queue);
 		break;
 	case REOPEN:
-		model_reopen_queue(model, queue);
+		if ((call & CALL_OTHER) != 0)
+			model_stop_queue(model, queue);
+		else
+			model_reopen_queue(model, queue);
 		break;
 	case STATS:
 		model_verify_stats(model);
+		model_verify_each(model);
 		break;
 	}
 }
@@ -174,6 +191,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 	model_advance(&model, MODEL_NOW_MAX_NS);
 	for (unsigned i = 0; i < MODEL_QUEUES; i++)
 		model_take(&model, i, MODEL_DRAIN, MODEL_TIMERS_MAX);
+	model_verify_each(&model);
 	model_close(&model);
 	return 0;
 }

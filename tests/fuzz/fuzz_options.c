@@ -105,7 +105,8 @@ static struct faults config_faults(const unsigned char *bytes)
 	if (!check_size(bytes, size_in(bytes), sizeof(config), &faults))
 		return faults;
 	memcpy(&config, bytes, sizeof(config));
-	faults.invalid |= (config.flags & ~(TIMERHUB_MANUAL | TIMERHUB_OBSERVABLE)) != 0;
+	faults.invalid |= (config.flags &
+	                   ~(TIMERHUB_MANUAL | TIMERHUB_OBSERVABLE | TIMERHUB_HUGE_PAGES)) != 0;
 	faults.invalid |= config.timers_max > TIMERS_MAX_MAX;
 	faults.invalid |= config.clock > TIMERHUB_CLOCK_REALTIME;
 	faults.invalid |= config.sleeper > TIMERHUB_SLEEPER_POLL;
@@ -229,7 +230,8 @@ static void spec_faults(const unsigned char *bytes, uint32_t size, uint64_t now_
 	if (!check_size(bytes, size, sizeof(spec), faults))
 		return;
 	memcpy(&spec, bytes, sizeof(spec));
-	faults->invalid |= (spec.flags & ~TIMERHUB_ABSOLUTE) != 0;
+	faults->invalid |= (spec.flags & ~(TIMERHUB_ABSOLUTE | TIMERHUB_KEEP)) != 0;
+	faults->invalid |= (spec.flags & TIMERHUB_KEEP) != 0 && spec.interval_ns > 0;
 	faults->out_of_range |= spec.interval_ns > LAST_NS;
 	faults->out_of_range |= !deadline_of(&spec, now_ns, &deadline_ns);
 }
@@ -241,6 +243,7 @@ static void timer_comes(struct timerhub_queue *queue, struct timerhub *hub, time
 	struct timerhub_event event;
 	uint64_t now_ns = timerhub_now(hub);
 	uint64_t deadline_ns, last_ns, left_ns;
+	bool outlives;
 
 	expect(deadline_of(spec, now_ns, &deadline_ns));
 	expect_eq(timerhub_remaining(hub, timer, &left_ns), 0);
@@ -266,7 +269,8 @@ static void timer_comes(struct timerhub_queue *queue, struct timerhub *hub, time
 	expect_eq((uintptr_t)event.fn, (uintptr_t)spec->fn);
 	expect_eq(event.count,
 	          1 + (spec->interval_ns > 0 ? (now_ns - deadline_ns) / spec->interval_ns : 0));
-	expect_eq(timerhub_cancel(hub, timer), spec->interval_ns > 0 ? 0 : -ENOENT);
+	outlives = spec->interval_ns > 0 || (spec->flags & TIMERHUB_KEEP) != 0;
+	expect_eq(timerhub_cancel(hub, timer), outlives ? 0 : -ENOENT);
 }
 
 static void fuzz_spec(struct input *input, struct timerhub *hub, struct timerhub_queue *queue)

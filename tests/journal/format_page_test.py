@@ -14,7 +14,8 @@ import subprocess
 import sys
 import tempfile
 
-HEADER_BYTES, RECORD_BYTES, ALIGN = 64, 56, 8
+HEADER_BYTES, RECORD_BYTES, MARK_BYTES, ALIGN = 64, 56, 24, 8
+MORE, PARKED, PERIODIC = 1, 2, 4
 
 
 def expect(condition, what):
@@ -40,9 +41,9 @@ def read_page(path):
                             re.MULTILINE | re.DOTALL))
     records = parts["Records"]
     types = re.findall(r"^\.It (\d+) Ta ([a-z]+) Ta ([a-z, ]*?) ?Ta ", records, re.MULTILINE)
-    expect([int(number) for number, _, _ in types] == list(range(1, 10)), f"types {types}")
+    expect([int(number) for number, _, _ in types] == list(range(1, 12)), f"types {types}")
     return (read_table(parts["Header of a segment"], HEADER_BYTES),
-            read_table(records, RECORD_BYTES),
+            read_table(records, RECORD_BYTES), read_table(parts["Mark"], MARK_BYTES),
             {int(number): (name, set(re.split(", ", has)) - {""}) for number, name, has in types})
 
 
@@ -64,25 +65,34 @@ def read_header(data, fields, path):
     header = decode(data, fields)
     expect(data[:8] == b"thubjnl\n", "magic")
     expect(header["crc"] == crc32c(crc32c(0, data[:8]), data[12:64]), "crc of a header")
-    expect(header["version"] == 1 and header["unused"] == 0, header)
+    expect(header["version"] == 2 and header["unused"] == 0, header)
     expect(f"{header['number']:016x}.seg" == path.name, header)
     return header
 
 
 def read_record(data, page, salt):
     """The record at the beginning of data, with its name, and how long it is."""
-    _, fields, types = page
+    _, fields, _, types = page
     record = decode(data, fields)
-    end = RECORD_BYTES + record["data_len"]
+    flags = record["flags"]
+    key_at = RECORD_BYTES + (8 if flags & PERIODIC else 0)
+    data_at = key_at + record["key_len"]
+    end = data_at + record["data_len"]
     length = -(-end // ALIGN) * ALIGN
     expect(len(data) >= length, "a record goes beyond its file")
     expect(record["crc"] == crc32c(salt, data[4:RECORD_BYTES]), "crc of a record")
-    expect(record["data_crc"] == crc32c(0, data[RECORD_BYTES:end]), "crc of data")
+    expect(record["body_crc"] == crc32c(0, data[RECORD_BYTES:end]), "crc of a body")
+    expect(record["unused"] == 0 and flags < 8, record)
+    record["interval"] = int.from_bytes(data[RECORD_BYTES:key_at], "little")
+    record["key"] = data[key_at:data_at].decode() or "-"
+    record["more"] = flags & MORE
     expect(not any(data[end:length]), "not padded with zeros")
     expect(record["stable"] < record["sequence"], record)
     record["name"], has = types[record["type"]]
     named = {"id": "id" in has, "due": "due" in has, "attempts": "attempts" in has,
+             "reason": "reason" in has, "key_len": "key" in has, "interval": "interval" in has,
              "data_len": "data" in has}
+    expect(record["name"] == "copy" or not flags & PARKED, record)
     for field, may in named.items():
         expect(may or record[field] == 0, f"{record['name']} has {field}: {record}")
     return record, length
@@ -109,8 +119,18 @@ def read_journal(folder, page):
     return records, ahead
 
 
+def read_mark(folder, page):
+    data = pathlib.Path(folder, "begun").read_bytes()
+    expect(len(data) == MARK_BYTES, f"a mark of {len(data)} bytes")
+    mark = decode(data, page[2])
+    expect(data[:8] == b"thubmark" and mark["crc"] == crc32c(0, data[:16]), mark)
+    expect(mark["unused"] == 0, mark)
+    return mark["sequence"]
+
+
 def said(record):
-    return " ".join(str(record[field]) for field in ("name", "id", "due", "attempts", "data_len"))
+    return " ".join(str(record[field]) for field in ("name", "id", "due", "attempts", "data_len",
+                                                     "reason", "interval", "key", "more"))
 
 
 def main(arguments):
@@ -119,11 +139,13 @@ def main(arguments):
         done = subprocess.run([arguments[2], first, second], stdout=subprocess.PIPE, text=True,
                               check=True, timeout=100)
         lines = done.stdout.splitlines()
-        end = lines.index("close 0 0 0 0") + 1
+        end = lines.index("close 0 0 0 0 0 0 - 0") + 1
         records, ahead = read_journal(first, page)
         expect(ahead == 0, f"closed with {ahead} bytes at its end")
         expect([said(record) for record in records] == lines[:end],
                f"{[said(record) for record in records]} is not {lines[:end]}")
+        expect(read_mark(first, page) == records[-1]["sequence"], "the mark of a closed journal")
+        expect({record["type"] for record in records} == set(range(1, 12)) - {7, 9}, "types")
         expect(records[0]["sequence"] == 1 and records[0]["id"] == 1, records[0])
         records, ahead = read_journal(second, page)
         expect(ahead > 0, "open without zeros ahead")

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "crc32c.h"
+#include "little.h"
+#include "mark.h"
 #include "record.h"
 #include "sim_disk.h"
 
@@ -19,41 +20,62 @@ static struct sim_disk *disk;
 
 static int recover(uint32_t *ret_tasks, enum replay_mode mode)
 {
-	struct replay replay = {
-		.log = { .disk = &disk->disk, .segment_bytes = 4096, .file = -1 },
-	};
-	int result = replay_run(&replay, mode);
+	struct replay replay;
+	int result;
 
+	replay_init(&replay, &disk->disk, 4096);
+	result = replay_run(&replay, mode);
 	*ret_tasks = replay.tasks.count;
 	replay_fini(&replay);
 	return result;
+}
+
+/* What record_encode() could have written of these bytes: types, lengths and flags in bounds. */
+static struct record tame(const uint8_t *at)
+{
+	struct record record = {
+		.type = (enum record_type)(1 + at[12] % (RECORD_TYPE_END - 1)),
+		.id = at[32] % 32u,
+		.due_ns = little_get64(at + 40),
+		.attempts = at[48],
+		.data = at + RECORD_HEADER_BYTES,
+		.key = at + RECORD_HEADER_BYTES,
+	};
+
+	if (record.type == RECORD_PUT || record.type == RECORD_COPY) {
+		record.data_len = at[8];
+		record.key_len = at[13] % 32u;
+		record.interval_ns = at[14] % 4u;
+	}
+	if (record.type == RECORD_COPY && at[15] % 2 == 1)
+		record.flags = RECORD_PARKED;
+	if (record.type != RECORD_TAKE && record.type != RECORD_COPY &&
+	    record.type < RECORD_CLOSE && at[15] % 4 == 3)
+		record.flags = RECORD_MORE;
+	if (record.type == RECORD_PARK || record.flags == RECORD_PARKED)
+		record.reason = at[52];
+	return record;
 }
 
 /* Checksums mended, so that what is fuzzed is not only whether they match. */
 static void mend(uint8_t *bytes, size_t count)
 {
 	struct segment_header header = { FORMAT_VERSION, 7, 1, 1, 1, 1 };
+	uint8_t encoded[RECORD_HEADER_BYTES + 8 + 2 * 256];
 	uint64_t sequence = 0;
 
 	if (count < SEGMENT_HEADER_BYTES)
 		return;
+	header.version = 1 + bytes[0] % FORMAT_VERSION;
 	segment_header_encode(bytes, &header);
 	for (size_t at = SEGMENT_HEADER_BYTES; at + RECORD_HEADER_BYTES <= count;) {
-		uint32_t length = (uint32_t)bytes[at + 8];
-		uint32_t crc;
+		struct record record = tame(bytes + at);
 
-		memset(bytes + at + 9, 0, 3);
-		bytes[at + 12] = (uint8_t)(1 + bytes[at + 12] % RECORD_DROP);
-		memset(bytes + at + 13, 0, 3);
-		if (bytes[at + 12] != RECORD_PUT && bytes[at + 12] != RECORD_COPY)
-			length = bytes[at + 8] = 0;
-		if (at + record_bytes(length) > count)
+		if (at + record_size(&record) > count)
 			return;
-		memset(bytes + at + RECORD_HEADER_BYTES + length, 0,
-		       record_bytes(length) - RECORD_HEADER_BYTES - length);
-		crc = crc32c(0, bytes + at + RECORD_HEADER_BYTES, length);
-		for (unsigned i = 0; i < 4; i++)
-			bytes[at + 4 + i] = (uint8_t)(crc >> 8 * i);
+		record.body_crc = record_body_crc(&record);
+		record_encode(encoded, &record);
+		memcpy(bytes + at, encoded, record_size(&record));
 		sequence++;
 		at += record_seal(bytes + at, 7, sequence, sequence - 1);
 	}
@@ -77,6 +99,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 	sim_plant(disk, "0000000000000001.seg", copy, count - 1 + ahead);
 	if ((bytes[0] & 2) != 0)
 		sim_plant(disk, "0000000000000002.seg", copy, (count - 1) / 2);
+	/* A mark of any kind, too. */
+	if ((bytes[0] & 8) != 0)
+		sim_plant(disk, MARK_NAME, copy, count - 1 < MARK_BYTES ? count - 1 : MARK_BYTES);
 	(void)recover(&tasks, REPLAY_SALVAGE);
 	if (recover(&tasks, REPLAY_OPEN) == 0) {
 		expect_eq(recover(&again, REPLAY_OPEN), 0);

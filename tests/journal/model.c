@@ -2,13 +2,14 @@
 /* See model.h. */
 #include "model.h"
 
-#include <crc32c.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define SEGMENT_BYTES 4096
 #define DATA_MAX 1000
+#define ATTEMPTS_MAX 2
 #define LEASE_NS (10 * SEC)
 #define EPOCH_NS (UINT64_C(1700000000) * SEC)
 
@@ -88,6 +89,8 @@ void model_init(struct model *model, struct sim_disk *disk, uint64_t seed)
 			.segment_bytes = SEGMENT_BYTES,
 			.tasks_max = MODEL_TASKS,
 			.data_max = DATA_MAX,
+			.data_bytes_max = UINT64_MAX,
+			.attempts_max = seed / 16 % 2 == 0 ? 0 : ATTEMPTS_MAX,
 		},
 	};
 	test_alarm_open(&model->alarm, EPOCH_NS);
@@ -103,8 +106,12 @@ int model_open(struct model *model)
 	else
 		model->journal->log.stretch_bytes = model->stretch_bytes;
 	model->delivered_due_ns = 0;
-	for (unsigned i = 0; i < model->count; i++)
-		model->facts[i].taken = false;
+	for (unsigned i = 0; i < model->count; i++) {
+		struct fact *fact = &model->facts[i];
+
+		fact->taken = fact->held = fact->has_stale = false;
+		fact->parked = fact->parked_for_good;
+	}
 	return result;
 }
 
@@ -147,14 +154,28 @@ static struct fact *any_fact(struct model *model)
 	return &model->facts[start];
 }
 
+static size_t key_of(const struct fact *fact, char key[32])
+{
+	return fact->key == 0 ? 0 : (size_t)snprintf(key, 32, "key %u", fact->key);
+}
+
+static struct fact *find_key(struct model *model, unsigned key)
+{
+	for (unsigned i = 0; i < model->count; i++)
+		if (model->facts[i].live && model->facts[i].key == key)
+			return &model->facts[i];
+	return NULL;
+}
+
 /* What a call that ended like this leaves in doubt: -EIO may have happened or not. */
 static void note(const struct model *model, struct fact *fact, int result, bool live,
-                 uint64_t due_ns)
+                 uint64_t due_ns, bool parked)
 {
 	if (result == 0) {
 		fact->live = live;
 		fact->due_ns = due_ns;
 		fact->taken = false;
+		fact->parked = fact->parked_for_good = parked;
 		return;
 	}
 	/* Once it has failed it does nothing more: no doubt then. */
@@ -163,6 +184,8 @@ static void note(const struct model *model, struct fact *fact, int result, bool 
 	fact->unsure = true;
 	fact->unsure_live = live;
 	fact->unsure_due_ns = due_ns;
+	fact->unsure_parked = parked;
+	fact->pair = 0;
 }
 
 /* A refusal that changes nothing. */
@@ -171,7 +194,7 @@ static bool is_clean(int result)
 	return result == 0 || result == -EIO || result == -ENOSPC || result == -EMFILE;
 }
 
-/* Ids go up by one from call to call, refused ones included. */
+/* Ids go up by one from put to put, those refused by the disk included. */
 static struct fact *new_fact(struct model *model)
 {
 	struct fact *fact = &model->facts[model->count];
@@ -179,30 +202,54 @@ static struct fact *new_fact(struct model *model)
 	*fact = (struct fact){
 		.id = model->journal->next_id,
 		.due_ns = model->alarm.wall_ns + dice_magnitude(&model->dice, 36),
+		.interval_ns =
+			dice_one_in(&model->dice, 6) ? SEC + dice_below(&model->dice, HOUR) : 0,
 		.seed = dice_roll(&model->dice),
 		.data_len = (uint32_t)(model->churns ? dice_below(&model->dice, DATA_MAX)
 		                                     : dice_magnitude(&model->dice, 10)) %
 		            (DATA_MAX + 1),
+		.key = dice_one_in(&model->dice, 3)
+		               ? 1 + (unsigned)dice_below(&model->dice, MODEL_KEYS)
+		               : 0,
 	};
 	return fact;
+}
+
+static struct timerhub_journal_change change_of(const struct fact *fact, uint8_t *data, char *key)
+{
+	model_data(fact, data);
+	return (struct timerhub_journal_change){
+		.op = TIMERHUB_JOURNAL_PUT,
+		.flags = TIMERHUB_ABSOLUTE,
+		.key = key,
+		.key_len = key_of(fact, key),
+		.when_ns = fact->due_ns,
+		.interval_ns = fact->interval_ns,
+		.data = data,
+		.data_len = fact->data_len,
+	};
 }
 
 /* Put what new_fact() made up. */
 static int put_fact(struct model *model, struct fact *fact)
 {
+	const struct fact *other = fact->key != 0 ? find_key(model, fact->key) : NULL;
 	uint8_t data[DATA_MAX];
-	uint64_t id = 0;
-	int result;
+	char key[32];
+	struct timerhub_journal_change change = change_of(fact, data, key);
+	int result = timerhub_journal_commit(model->journal, &change, 1);
 
-	model_data(fact, data);
-	result = timerhub_journal_put(model->journal, fact->due_ns, TIMERHUB_ABSOLUTE, data,
-	                              fact->data_len, &id);
+	if (other) {
+		expect(result == -EEXIST);
+		expect_eq(change.id, other->id);
+		return result;
+	}
 	expect(is_clean(result));
-	expect_eq(id, result == 0 ? fact->id : 0);
+	expect_eq(change.id, result == 0 ? fact->id : 0);
 	model->delivered_due_ns = 0;
 	if (result == 0 || (result == -EIO && !model->failed))
 		model->count++;
-	note(model, fact, result, true, fact->due_ns);
+	note(model, fact, result, true, fact->due_ns, false);
 	return result;
 }
 
@@ -219,45 +266,62 @@ void model_churn(struct model *model)
 	if (model->count == MODEL_TASKS)
 		return;
 	fact = new_fact(model);
+	fact->key = 0;
 	fact->data_len = DATA_MAX / 2 + (uint32_t)dice_below(&model->dice, DATA_MAX / 2);
 	if (put_fact(model, fact) == 0)
-		note(model, fact, timerhub_journal_done(model->journal, fact->id), false, 0);
+		note(model, fact, timerhub_journal_cancel(model->journal, fact->id), false, 0,
+		     false);
+}
+
+void model_gather(struct timerhub_journal *journal, struct model_put *put, struct task *task)
+{
+	struct batch *batch = journal_gathering(journal);
+	struct record record = { .type = RECORD_PUT, .due_ns = task->due_ns };
+
+	put->change = (struct change){ .type = RECORD_PUT, .task = task, .due_ns = task->due_ns };
+	put->request = (struct request){ .changes = &put->change, .count = 1 };
+	record.id = task->id = journal->next_id++;
+	record.data = task->bytes;
+	record.data_len = task->data_len;
+	record.key = task_key(task);
+	record.key_len = task->key_len;
+	record.body_crc = record_body_crc(&record);
+	task->state = TASK_ARRIVING;
+	task->changing = 1;
+	task->batch = batch->number;
+	tasks_insert(&journal->tasks, task);
+	journal->arriving++;
+	put->change.at = batch_add(batch, &record);
+	batch_add_request(batch, &put->request);
 }
 
 void model_put_many(struct model *model, unsigned count)
 {
 	struct timerhub_journal *journal = model->journal;
-	struct request requests[8] = { 0 };
+	struct model_put puts[8] = { 0 };
 	uint8_t data[DATA_MAX];
 	unsigned first = model->count;
 
-	if (count > COUNT_OF(requests) || model->count + count > MODEL_TASKS || journal->failed < 0)
+	if (count > COUNT_OF(puts) || model->count + count > MODEL_TASKS || journal->failed < 0)
 		return;
 	for (unsigned i = 0; i < count; i++) {
 		struct fact *fact = new_fact(model);
-		struct record record = { .type = RECORD_PUT };
+		struct record record = { .due_ns = fact->due_ns, .data = data };
 
+		fact->key = 0;
+		fact->interval_ns = 0;
 		fact->data_len %= 400; /* so that they fit in one batch */
 		model_data(fact, data);
-		requests[i].type = RECORD_PUT;
-		requests[i].task = task_new(fact->due_ns, data, fact->data_len);
-		journal->reserved++;
-		record.id = requests[i].task->id = journal->next_id++;
-		record.due_ns = fact->due_ns;
-		record.data = data;
 		record.data_len = fact->data_len;
-		record.data_crc = crc32c(0, data, fact->data_len);
-		(void)journal_gather(journal, &requests[i], &record);
+		model_gather(journal, &puts[i], task_new(&record));
 		model->count++;
 	}
 	(void)journal_pass(journal);
 	model->delivered_due_ns = 0;
 	for (unsigned i = 0; i < count; i++) {
-		expect(is_clean(requests[i].result));
-		note(model, &model->facts[first + i], requests[i].result, true,
-		     model->facts[first + i].due_ns);
-		if (requests[i].result < 0)
-			free(requests[i].task);
+		expect(is_clean(puts[i].request.result));
+		note(model, &model->facts[first + i], puts[i].request.result, true,
+		     model->facts[first + i].due_ns, false);
 	}
 }
 
@@ -265,14 +329,18 @@ static void step_cancel(struct model *model)
 {
 	struct fact *fact = any_fact(model);
 	int result, wanted;
+	char key[32];
 
 	if (!fact)
 		return;
-	result = timerhub_journal_cancel(model->journal, fact->id);
+	if (fact->live && fact->key != 0)
+		result = timerhub_journal_cancel_key(model->journal, key, key_of(fact, key));
+	else
+		result = timerhub_journal_cancel(model->journal, fact->id);
 	wanted = !fact->live ? -ENOENT : fact->taken ? -EBUSY : 0;
 	expect(result == wanted || (wanted == 0 && is_clean(result)) || result == -EIO);
 	if (wanted == 0)
-		note(model, fact, result, false, 0);
+		note(model, fact, result, false, 0, false);
 }
 
 static void step_move(struct model *model)
@@ -280,71 +348,220 @@ static void step_move(struct model *model)
 	struct fact *fact = any_fact(model);
 	uint64_t due_ns = model->alarm.wall_ns + dice_magnitude(&model->dice, 36);
 	int result, wanted;
+	char key[32];
 
 	if (!fact)
 		return;
-	result = timerhub_journal_move(model->journal, fact->id, due_ns, TIMERHUB_ABSOLUTE);
-	wanted = !fact->live ? -ENOENT : fact->taken ? -EBUSY : 0;
+	if (fact->live && fact->key != 0)
+		result = timerhub_journal_move_key(model->journal, key, key_of(fact, key), due_ns,
+		                                   TIMERHUB_ABSOLUTE);
+	else
+		result = timerhub_journal_move(model->journal, fact->id, due_ns, TIMERHUB_ABSOLUTE);
+	wanted = !fact->live ? -ENOENT : fact->taken || fact->parked ? -EBUSY : 0;
 	expect(result == wanted || (wanted == 0 && is_clean(result)) || result == -EIO);
 	model->delivered_due_ns = 0;
 	if (wanted == 0)
-		note(model, fact, result, true, due_ns);
+		note(model, fact, result, true, due_ns, false);
+}
+
+static void step_revive(struct model *model)
+{
+	uint64_t due_ns = model->alarm.wall_ns + dice_magnitude(&model->dice, 36);
+	struct fact *fact = any_fact(model);
+	int result;
+
+	for (unsigned i = 0; fact && !fact->parked && i < model->count; i++)
+		if (model->facts[i].live && model->facts[i].parked)
+			fact = &model->facts[i];
+	if (!fact)
+		return;
+	result = timerhub_journal_revive(model->journal, fact->id, due_ns, TIMERHUB_ABSOLUTE);
+	if (!fact->live || !fact->parked) {
+		expect(result == -ENOENT);
+		return;
+	}
+	expect(is_clean(result));
+	model->delivered_due_ns = 0;
+	note(model, fact, result, true, due_ns, false);
+	if (result == 0)
+		fact->attempts = 0;
+}
+
+/* One whose latest delivery is not answered for, if there is any. */
+static struct fact *held_fact(struct model *model)
+{
+	unsigned start = (unsigned)dice_below(&model->dice, model->count + 1);
+
+	for (unsigned i = 0; i < model->count; i++)
+		if (model->facts[(start + i) % model->count].held)
+			return &model->facts[(start + i) % model->count];
+	return NULL;
+}
+
+/* What was handed out is as it was, whatever became of the task. */
+static void check_held(struct fact *fact)
+{
+	uint8_t data[DATA_MAX];
+
+	model_data(fact, data);
+	expect(memcmp(fact->handed.data, data, fact->data_len) == 0);
+	if (fact->has_stale)
+		expect(memcmp(fact->stale.data, data, fact->data_len) == 0);
+}
+
+/* A delivery that is not the latest ends nothing. */
+static void step_stale(struct model *model)
+{
+	for (unsigned i = 0; i < model->count; i++) {
+		struct fact *fact = &model->facts[i];
+
+		if (!fact->has_stale)
+			continue;
+		expect(timerhub_journal_done(model->journal, &fact->stale) == -ESTALE);
+		expect(timerhub_journal_retry(model->journal, &fact->stale, 0) == -ENOENT);
+		fact->has_stale = false;
+	}
+}
+
+static void end_hold(struct fact *fact, int result)
+{
+	if (result == 0 || result == -ENOENT || result == -ESTALE)
+		fact->held = false;
 }
 
 static void step_done(struct model *model)
 {
-	struct fact *fact = any_fact(model);
+	struct fact *fact = held_fact(model);
+	uint64_t due_ns;
 	int result;
 
 	if (!fact)
 		return;
-	result = timerhub_journal_done(model->journal, fact->id);
-	expect(fact->live ? is_clean(result) : result == -ENOENT);
-	if (fact->live)
-		note(model, fact, result, false, 0);
+	check_held(fact);
+	result = timerhub_journal_done(model->journal, &fact->handed);
+	end_hold(fact, result);
+	if (!fact->live) {
+		expect(result == -ENOENT);
+		return;
+	}
+	expect(is_clean(result));
+	due_ns = fact->due_ns + fact->handed.periods * fact->interval_ns;
+	note(model, fact, result, fact->interval_ns > 0, due_ns, false);
+	if (result == 0)
+		fact->attempts = 0;
+	model->delivered_due_ns = 0;
 }
 
 static void step_retry(struct model *model)
 {
-	struct fact *fact = any_fact(model);
+	struct fact *fact = held_fact(model);
 	uint64_t delay_ns = dice_magnitude(&model->dice, 36);
+	bool park = dice_one_in(&model->dice, 4);
+	uint32_t attempts_max = model->config.attempts_max;
 	int result;
 
 	if (!fact)
 		return;
-	result = timerhub_journal_retry(model->journal, fact->id, delay_ns);
-	model->delivered_due_ns = 0;
-	if (!fact->live || !fact->taken)
-		expect(result == -ENOENT || result == -EIO);
+	check_held(fact);
+	if (park)
+		result = timerhub_journal_park(model->journal, &fact->handed, 7);
 	else
-		note(model, fact, result, true, model->alarm.wall_ns + delay_ns);
+		result = timerhub_journal_retry(model->journal, &fact->handed, delay_ns);
+	end_hold(fact, result);
+	model->delivered_due_ns = 0;
+	if (!fact->live) {
+		expect(result == -ENOENT);
+		return;
+	}
+	expect(is_clean(result));
+	if (park || (attempts_max > 0 && fact->attempts >= attempts_max))
+		note(model, fact, result, true, fact->due_ns, true);
+	else
+		note(model, fact, result, true, model->alarm.wall_ns + delay_ns, false);
+}
+
+/* A lease is prolonged, or begun again if it was over and no other delivery was made. */
+static void step_touch(struct model *model)
+{
+	struct fact *fact = held_fact(model);
+	int result;
+
+	if (!fact)
+		return;
+	check_held(fact);
+	result = timerhub_journal_touch(model->journal, &fact->handed,
+	                                dice_one_in(&model->dice, 2) ? 0 : LEASE_NS);
+	end_hold(fact, result < 0 ? result : 1);
+	expect(result == (fact->live ? 0 : -ENOENT));
+	if (!fact->live)
+		return;
+	fact->taken = true;
+	fact->parked = false;
+	model->delivered_due_ns = 0;
+}
+
+/* End one and put another, or neither. */
+static void step_commit(struct model *model)
+{
+	struct fact *ended = any_fact(model), *fact;
+	struct timerhub_journal_change changes[2] = { { .op = TIMERHUB_JOURNAL_CANCEL } };
+	uint8_t data[DATA_MAX];
+	char key[32];
+	int result;
+
+	if (!ended || !ended->live || ended->taken || model->count == MODEL_TASKS)
+		return;
+	fact = new_fact(model);
+	if (fact->key != 0 && find_key(model, fact->key))
+		fact->key = ended->key;
+	changes[0].id = ended->id;
+	changes[1] = change_of(fact, data, key);
+	result = timerhub_journal_commit(model->journal, changes, 2);
+	expect(is_clean(result));
+	model->delivered_due_ns = 0;
+	if (result == 0 || (result == -EIO && !model->failed))
+		model->count++;
+	note(model, fact, result, true, fact->due_ns, false);
+	note(model, ended, result, false, 0, false);
+	if (fact->unsure)
+		fact->pair = 1 + (unsigned)(ended - model->facts);
 }
 
 static void check_delivery(struct model *model, const struct timerhub_task *task)
 {
 	struct fact *fact = model_find(model, task->id);
 	uint8_t data[DATA_MAX];
+	char key[32];
 
-	expect(fact && fact->live && !fact->taken);
+	expect(fact && fact->live && !fact->taken && !fact->parked);
 	expect_eq(task->due_ns, fact->due_ns);
 	expect_le(task->due_ns, model->alarm.wall_ns);
 	expect_le(model->delivered_due_ns, task->due_ns);
 	expect_eq(task->data_len, fact->data_len);
 	model_data(fact, data);
 	expect(memcmp(data, task->data, fact->data_len) == 0);
+	expect_eq(task->key_len, key_of(fact, key));
+	expect(task->key_len == 0 || memcmp(task->key, key, task->key_len) == 0);
+	expect_eq(task->interval_ns, fact->interval_ns);
 	for (unsigned i = 0; i < model->count; i++)
-		expect(!model->facts[i].live || model->facts[i].taken ||
+		expect(!model->facts[i].live || model->facts[i].taken || model->facts[i].parked ||
 		       model->facts[i].due_ns >= task->due_ns);
 	fact->attempts++;
 	expect_eq(task->attempts, fact->attempts);
 	fact->taken = true;
+	if (fact->has_stale)
+		expect_eq(timerhub_journal_release(model->journal, &fact->stale), 0);
+	fact->has_stale = fact->held;
+	fact->stale = fact->handed;
+	fact->held = true;
+	fact->handed = *task;
 	model->delivered_due_ns = task->due_ns;
 }
 
 static bool any_due(const struct model *model)
 {
 	for (unsigned i = 0; i < model->count; i++)
-		if (model->facts[i].live && !model->facts[i].taken &&
+		if (model->facts[i].live && !model->facts[i].taken && !model->facts[i].parked &&
 		    model->facts[i].due_ns <= model->alarm.wall_ns)
 			return true;
 	return false;
@@ -361,12 +578,22 @@ static void step_take(struct model *model)
 		check_delivery(model, &task);
 }
 
+static void lease_is_over(const struct model *model, struct fact *fact)
+{
+	uint32_t attempts_max = model->config.attempts_max;
+
+	if (!fact->live || !fact->taken)
+		return;
+	fact->taken = false;
+	fact->parked = attempts_max > 0 && fact->attempts >= attempts_max;
+}
+
 static void end_leases(struct model *model)
 {
 	test_alarm_pass(&model->alarm, LEASE_NS);
 	(void)journal_pass(model->journal);
 	for (unsigned i = 0; i < model->count; i++)
-		model->facts[i].taken = false;
+		lease_is_over(model, &model->facts[i]);
 	model->delivered_due_ns = 0;
 }
 
@@ -380,32 +607,49 @@ void model_step(struct model *model)
 {
 	model->failed = model->journal->failed < 0;
 	if (has_enough(model)) {
-		step_done(model);
+		if (dice_one_in(&model->dice, 3))
+			step_take(model);
+		else if (dice_one_in(&model->dice, 3))
+			step_done(model);
+		else
+			step_cancel(model);
 		return;
 	}
-	switch (dice_below(&model->dice, 16)) {
-	case 0 ... 4:
+	switch (dice_below(&model->dice, 20)) {
+	case 0 ... 3:
 		step_put(model);
 		break;
-	case 5:
+	case 4:
 		model_put_many(model, 1 + (unsigned)dice_below(&model->dice, 8));
 		break;
-	case 6:
+	case 5:
 		step_cancel(model);
 		break;
-	case 7:
+	case 6:
 		step_move(model);
 		break;
-	case 8 ... 9:
+	case 7 ... 8:
 		step_done(model);
 		break;
-	case 10:
+	case 9:
 		step_retry(model);
 		break;
-	case 11 ... 13:
+	case 10:
+		step_revive(model);
+		break;
+	case 11 ... 12:
+		step_commit(model);
+		break;
+	case 13 ... 15:
 		step_take(model);
 		break;
-	case 14:
+	case 16:
+		step_touch(model);
+		break;
+	case 17:
+		step_stale(model);
+		break;
+	case 18:
 		/* Never so far that a lease ends by it. */
 		model->alarm.wall_ns += dice_magnitude(&model->dice, 35);
 		/* What was taken goes out by itself, and unsynced. */
@@ -422,16 +666,22 @@ void model_step(struct model *model)
 static void verify_fact(struct model *model, struct fact *fact)
 {
 	struct task *task = tasks_find(&model->journal->tasks, fact->id);
+	uint32_t attempts_max = model->config.attempts_max;
 	uint8_t data[DATA_MAX];
 
 	if (fact->unsure) {
-		/* Now it is known which of the two is true. An id nobody was told is used again. */
+		/*
+		 * Now it is known which of the two is true. An id that no caller was told is used
+		 * again.
+		 */
 		if (!fact->live && !task)
 			fact->id = 0;
 		if (fact->live != fact->unsure_live)
 			fact->live = task != NULL;
 		if (fact->live && task && task->due_ns == fact->unsure_due_ns)
 			fact->due_ns = fact->unsure_due_ns;
+		if (fact->parked != fact->unsure_parked && task)
+			fact->parked = fact->parked_for_good = task->state == TASK_PARKED;
 		fact->unsure = false;
 	}
 	expect_eq(task != NULL, fact->live);
@@ -441,33 +691,52 @@ static void verify_fact(struct model *model, struct fact *fact)
 	/* Counted behind the delivery: the last ones may be missing, none is invented. */
 	expect_le(task->attempts, fact->attempts);
 	fact->attempts = task->attempts;
+	if (!fact->parked && task->state == TASK_PARKED) {
+		expect(attempts_max > 0 && task->attempts >= attempts_max);
+		fact->parked = true;
+	}
+	expect(attempts_max == 0 || task->attempts < attempts_max || task->state != TASK_PENDING);
+	expect_eq(task->state == TASK_PARKED, fact->parked);
+	expect_eq(task->interval_ns, fact->interval_ns);
 	expect_eq(task->data_len, fact->data_len);
 	model_data(fact, data);
-	expect(memcmp(task->data, data, fact->data_len) == 0);
+	expect(memcmp(task_data(task), data, fact->data_len) == 0);
+}
+
+static void verify_key(struct model *model, struct fact *fact)
+{
+	uint64_t id = 0;
+	char key[32];
+
+	if (fact->key == 0 || !fact->live)
+		return;
+	expect_eq(timerhub_journal_find(model->journal, key, key_of(fact, key), &id), 0);
+	expect_eq(id, fact->id);
 }
 
 void model_verify(struct model *model)
 {
-	unsigned live = 0;
+	unsigned live = 0, parked = 0, taken = 0;
 
 	for (unsigned i = 0; i < model->count; i++) {
-		verify_fact(model, &model->facts[i]);
-		live += model->facts[i].live;
+		struct fact *fact = &model->facts[i];
+
+		verify_fact(model, fact);
+		live += fact->live;
+		parked += fact->live && fact->parked;
+		taken += fact->live && fact->taken;
+	}
+	for (unsigned i = 0; i < model->count; i++) {
+		struct fact *fact = &model->facts[i];
+
+		verify_key(model, fact);
+		/* What one commit put and ended: both, or neither. */
+		if (fact->pair != 0)
+			expect_eq(fact->live, !model->facts[fact->pair - 1].live);
+		fact->pair = 0;
 	}
 	expect_eq(model->journal->tasks.count, live);
-	expect_eq(model->journal->agenda.count + model->journal->leases.count, live);
-}
-
-void model_take_all(struct model *model)
-{
-	model->delivered_due_ns = 0;
-	while (any_due(model)) {
-		struct timerhub_task task;
-
-		expect_eq(timerhub_journal_take(model->journal, &task, 0), 1);
-		check_delivery(model, &task);
-		expect_eq(timerhub_journal_done(model->journal, task.id), 0);
-		model_find(model, task.id)->live = false;
-	}
-	step_take(model);
+	expect_eq(model->journal->parked, parked);
+	expect_eq(model->journal->stats.taken, taken);
+	expect_eq(model->journal->agenda.count + model->journal->leases.count + parked, live);
 }

@@ -11,6 +11,7 @@
 #include "sim_disk.h"
 
 #define MODEL_TASKS 256
+#define MODEL_KEYS 8
 
 struct test_alarm {
 	struct alarm alarm;
@@ -26,14 +27,23 @@ void test_alarm_pass(struct test_alarm *alarm, uint64_t ns);
 struct fact {
 	uint64_t id;
 	uint64_t due_ns;
+	uint64_t interval_ns;
 	uint64_t attempts; /* deliveries */
 	uint64_t seed;     /* of its data */
 	uint32_t data_len;
-	bool live; /* as far as was acknowledged */
+	unsigned key; /* 0: none; else its number */
+	bool live;    /* as far as was acknowledged */
 	bool taken;
-	bool unsure;      /* the last call on it was not answered with 0 or a clean refusal */
-	bool unsure_live; /* what it would be if that call was done after all ... */
+	bool parked;
+	bool parked_for_good; /* on disk, whatever attempts are on record */
+	bool unsure;          /* the last call on it was answered with -EIO */
+	bool unsure_live;     /* what it would be if that call was done after all ... */
+	bool unsure_parked;
 	uint64_t unsure_due_ns;
+	unsigned pair; /* unsure: 1 and the index of what the same commit changed; 0: none */
+	bool held, has_stale;
+	struct timerhub_task handed; /* if held: its latest delivery */
+	struct timerhub_task stale;  /* if has_stale: one before it, not answered for either */
 };
 
 struct model {
@@ -60,17 +70,21 @@ void model_close(struct model *model);
 /* One random call, and what it answers held to the model. */
 void model_step(struct model *model);
 
-/* A large task put and acknowledged, so that there soon is something to compact. */
+/* A large task put and cancelled, so that there soon is something to compact. */
 void model_churn(struct model *model);
+
+/* Let a put gather, as a thread that has not yet woken the writer; then journal_pass(). */
+struct model_put {
+	struct request request;
+	struct change change;
+};
+void model_gather(struct timerhub_journal *journal, struct model_put *put, struct task *task);
 
 /* Several puts in one batch. */
 void model_put_many(struct model *model, unsigned count);
 
 /* All that is in memory of the open journal is just what it must be. */
 void model_verify(struct model *model);
-
-/* Take what is due until nothing is, with order and time checked; acknowledge all of it. */
-void model_take_all(struct model *model);
 
 struct fact *model_find(struct model *model, uint64_t id);
 

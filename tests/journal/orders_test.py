@@ -45,7 +45,7 @@ def main(arguments):
         expect(result.returncode == 0, "its book does not add up")
         put, paid, dropped = map(int, re.search(r"(\d+) orders put, (\d+) paid, (\d+) dropped",
                                                 result.stdout).groups())
-        expect(put >= 500 and paid > 0 and dropped > 0, "nobody came to the market")
+        expect(put >= 500 and paid > 0 and dropped > 0, "no customer came to the market")
         # Finished is finished: nothing comes again.
         result = run(orders, folder, "1")
         expect(result.returncode == 0 and found(result) == 0, result)

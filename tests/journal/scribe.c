@@ -2,8 +2,8 @@
 /*
  * Makes two journals for format_page_test.py to read by the manual page alone: one with records of
  * every type that callers cause, and one where compaction copies, and that is not closed. Prints a
- * line for each record of the first, "NAME ID DUE ATTEMPTS LENGTH", the same for the second, and
- * what was copied there.
+ * line for each record of the first, "NAME ID DUE ATTEMPTS LENGTH REASON INTERVAL KEY MORE", the
+ * same for the second, and what was copied there.
  *
  *   scribe DIR OTHER-DIR
  */
@@ -31,7 +31,8 @@ static void must(int result)
 
 static void say(const char *name, uint64_t id, uint64_t due_ns, uint64_t attempts, size_t length)
 {
-	printf("%s %" PRIu64 " %" PRIu64 " %" PRIu64 " %zu\n", name, id, due_ns, attempts, length);
+	printf("%s %" PRIu64 " %" PRIu64 " %" PRIu64 " %zu 0 0 - 0\n", name, id, due_ns, attempts,
+	       length);
 }
 
 static uint64_t put(uint64_t due_ns, size_t length)
@@ -49,7 +50,7 @@ static void move(uint64_t id, uint64_t due_ns)
 	say("move", id, due_ns, 0, 0);
 }
 
-static void take(uint64_t wanted, uint64_t attempts)
+static struct timerhub_task take(uint64_t wanted, uint64_t attempts)
 {
 	struct timerhub_task task;
 
@@ -57,24 +58,54 @@ static void take(uint64_t wanted, uint64_t attempts)
 	if (task.id != wanted || task.attempts != attempts)
 		must(-ENOENT);
 	say("take", task.id, 0, task.attempts, 0);
+	return task;
+}
+
+/* One fact of two records: a periodic task with a key, and another. Then a period is done. */
+static void commit(void)
+{
+	struct timerhub_journal_change changes[2] = {
+		{ .op = TIMERHUB_JOURNAL_PUT,
+		  .flags = TIMERHUB_ABSOLUTE,
+		  .when_ns = 3,
+		  .interval_ns = FAR_NS,
+		  .key = "every",
+		  .key_len = 5,
+		  .data = text,
+		  .data_len = 3 },
+		{ .op = TIMERHUB_JOURNAL_PUT, .flags = TIMERHUB_ABSOLUTE, .when_ns = FAR_NS },
+	};
+	struct timerhub_task task;
+
+	must(timerhub_journal_commit(journal, changes, 2));
+	printf("put %" PRIu64 " 3 0 3 0 %" PRIu64 " every 1\n", changes[0].id, FAR_NS);
+	say("put", changes[1].id, FAR_NS, 0, 0);
+	task = take(changes[0].id, 1);
+	must(timerhub_journal_done(journal, &task));
+	say("renew", task.id, 3 + FAR_NS, 0, 0);
 }
 
 /* In an order that leaves no doubt which record comes before which. */
 static uint64_t each_type(void)
 {
 	uint64_t kept = put(1, 11), ended, cancelled;
+	struct timerhub_task task = take(kept, 1);
 
-	take(kept, 1);
-	must(timerhub_journal_retry(journal, kept, TIMERHUB_NEVER));
+	must(timerhub_journal_retry(journal, &task, TIMERHUB_NEVER));
 	say("retry", kept, TIMERHUB_NEVER, 0, 0);
 	ended = put(FAR_NS, 0);
 	move(ended, 2);
-	take(ended, 1);
-	must(timerhub_journal_done(journal, ended));
+	task = take(ended, 1);
+	must(timerhub_journal_done(journal, &task));
 	say("done", ended, 0, 0, 0);
 	cancelled = put(FAR_NS, 8);
 	must(timerhub_journal_cancel(journal, cancelled));
 	say("cancel", cancelled, 0, 0, 0);
+	commit();
+	move(kept, 4);
+	task = take(kept, 2);
+	must(timerhub_journal_park(journal, &task, 77));
+	printf("park %" PRIu64 " 4 2 0 77 0 - 0\n", kept);
 	return kept;
 }
 
@@ -114,7 +145,7 @@ int main(int argc, char **argv)
 	open_journal(argv[2]);
 	kept = each_type();
 	churn();
-	say("copy", kept, TIMERHUB_NEVER, 1, 11);
+	printf("copy %" PRIu64 " 4 2 11 77 0 - 0\n", kept);
 	(void)fflush(stdout);
 	/* Not closed: so that zeros are ahead. */
 	_exit(0);

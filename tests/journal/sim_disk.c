@@ -153,6 +153,7 @@ static int sim_open_file(struct disk *disk, const char *name, bool write, uint64
 		return -EIO;
 	if (!entry)
 		return -ENOENT;
+	sim->zero_opens -= sim->zero_opens > 0;
 	*ret_bytes = sim->files[entry->file].size;
 	return entry->file;
 }
@@ -176,7 +177,12 @@ static int64_t sim_read(struct disk *disk, int number, void *bytes, size_t count
 		count = (size_t)(file->size - offset);
 	if (count > 1 && dice_one_in(&sim->dice, 4))
 		count = 1 + (size_t)dice_below(&sim->dice, count - 1);
+	if (offset < sim->bad_to && offset + count > sim->bad_from)
+		return -EIO;
 	memcpy(bytes, file->now + offset, count);
+	for (uint64_t at = sim->zero_from; sim->zero_opens > 0 && at < sim->zero_to; at++)
+		if (at >= offset && at < offset + count)
+			((uint8_t *)bytes)[at - offset] = 0;
 	return (int64_t)count;
 }
 
@@ -303,6 +309,17 @@ static int64_t sim_write_sync(struct disk *disk, int number, const void *bytes, 
 	return written;
 }
 
+/* A file whose segment was unlinked is gone when it is closed. */
+static int sim_check(struct disk *disk, int number)
+{
+	struct sim_disk *sim = sim_of(disk);
+
+	for (unsigned i = 0; i < SIM_FILES; i++)
+		if (sim->names[i].name[0] != '\0' && sim->names[i].file == number)
+			return sim->dead ? -EIO : 0;
+	return -EIO;
+}
+
 static int sim_truncate(struct disk *disk, int number, uint64_t bytes)
 {
 	struct sim_disk *sim = sim_of(disk);
@@ -367,7 +384,7 @@ static uint32_t sim_random(struct disk *disk)
 #define SIM_OPS                                                                                    \
 	.lock = sim_lock, .list = sim_list, .create = sim_create, .open = sim_open_file,           \
 	.close = sim_close_file, .read = sim_read, .write = sim_write, .sync = sim_sync,           \
-	.truncate = sim_truncate, .rename = sim_rename, .unlink = sim_unlink,                      \
+	.check = sim_check, .truncate = sim_truncate, .rename = sim_rename, .unlink = sim_unlink,  \
 	.sync_dir = sim_sync_dir, .random = sim_random
 
 static const struct disk_ops plain_ops = { SIM_OPS };

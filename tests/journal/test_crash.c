@@ -2,7 +2,7 @@
 /*
  * The promise itself: whatever was acknowledged is there after a crash, whatever was not is there
  * or not but nothing else, wherever the machine dies and whatever it forgets. The real code, on a
- * disk that loses and tears; more than 100,000 different crashes.
+ * disk that loses and tears; more than 150,000 different crashes.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static bool run_until(struct model *model, struct sim_disk *disk, uint64_t seed,
 	model_init(model, disk, seed);
 	disk->crash_at = crash_at;
 	if (model_open(model) == 0) {
-		disk->watch = &model->journal->cleaner.reading;
+		disk->watch = &model->journal->cleaner.state;
 		for (unsigned i = 0; i < STEPS && !disk->dead; i++) {
 			if (seed % 4 < 2)
 				model_churn(model);
@@ -132,7 +132,7 @@ static void crash_everywhere(uint64_t seed, unsigned images)
 START_TEST(crash_loses_nothing_acknowledged)
 {
 	/* One thread: a thread sanitizer has little to see here, and needs its time elsewhere. */
-	unsigned long wanted = scaled(100000) / (scaled(8) == 1 ? 8 : 1);
+	unsigned long wanted = scaled(150000) / (scaled(8) == 1 ? 8 : 1);
 	struct dice dice = dice_new(1);
 
 	/* Until there are enough of each kind. Every other pair of seeds has much to compact. */

@@ -4,6 +4,7 @@
  * its place; nothing is ever made up. And a journal moved in time.
  */
 #include <errno.h>
+#include <mark.h>
 #include <reader.h>
 #include <replay.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 #include "model.h"
 
 #define SEGMENT "0000000000000001.seg"
-#define BEGUN "begun"
+#define BEGUN MARK_NAME
 #define RECORDS 20
 
 struct bench {
@@ -41,7 +42,7 @@ static struct bench *bench_new(unsigned puts)
 		                               i % 10, NULL),
 		          0);
 	}
-	expect_eq(reader_open(&reader, &bench->disk.disk, 1, false), 0);
+	expect_eq(reader_open(&reader, &bench->disk.disk, 1, false, false), 0);
 	do
 		bench->offsets[bench->count++] = reader.offset;
 	while (reader_next(&reader, &record) == 1);
@@ -62,9 +63,7 @@ static void bench_free(struct bench *bench)
 
 static int replay_image(struct bench *bench, struct replay *replay, enum replay_mode mode)
 {
-	*replay = (struct replay){
-		.log = { .disk = &bench->image.disk, .segment_bytes = 4096, .file = -1 },
-	};
+	replay_init(replay, &bench->image.disk, 4096);
 	return replay_run(replay, mode);
 }
 
@@ -73,6 +72,17 @@ static struct sim_file *damaged_file(struct bench *bench)
 {
 	sim_copy(&bench->image, &bench->disk);
 	return sim_find(&bench->image, SEGMENT);
+}
+
+/* As if a later mark had not come to the disk: it is synced only now and then. */
+static void set_mark(struct bench *bench, uint64_t sequence)
+{
+	struct disk *disk = &bench->image.disk;
+	uint64_t bytes = 0;
+	int file = disk->ops->open(disk, MARK_NAME, true, &bytes);
+
+	expect_le(0, file);
+	expect_eq(mark_write(disk, file, sequence), 0);
 }
 
 /* Where zeros begin that go on to the end of the file; not before `from`. */
@@ -98,6 +108,7 @@ START_TEST(every_byte_of_the_last_three_records_cut)
 
 		while (whole < bench->count && bench->offsets[whole + 1] <= size)
 			whole++;
+		set_mark(bench, RECORDS - 3);
 		file->size = (uint32_t)size;
 		torn_to = zeros_from(file, bench->offsets[whole]);
 		expect_eq(replay_image(bench, &replay, REPLAY_OPEN), 0);
@@ -132,7 +143,7 @@ START_TEST(zeros_ahead_are_the_end_and_nothing_torn)
 		expect_eq(replay.ahead_bytes, modes[i] == REPLAY_SALVAGE ? 0 : size - end);
 		replay_fini(&replay);
 	}
-	/* Open cuts them: nobody knows whether they are on the disk. */
+	/* Open cuts them: it is not known whether they are on the disk. */
 	expect_eq(file->size, end);
 	bench_free(bench);
 }
@@ -150,6 +161,7 @@ START_TEST(last_records_zeroed_from_any_byte_are_torn)
 		unsigned whole = 0;
 		uint64_t torn_to;
 
+		set_mark(bench, RECORDS - 3);
 		memset(file->now + from, 0, end - from);
 		while (whole < RECORDS &&
 		       memcmp(file->now, was, (size_t)bench->offsets[whole + 1]) == 0)
@@ -231,7 +243,7 @@ START_TEST(record_zeroed_is_torn_if_it_and_all_behind_it_are_of_one_batch)
 	uint64_t offsets[9] = { 0 };
 
 	model_put_many(&bench->model, COUNT_OF(offsets) - 1);
-	expect_eq(reader_open(&reader, &bench->disk.disk, 1, false), 0);
+	expect_eq(reader_open(&reader, &bench->disk.disk, 1, false, false), 0);
 	reader.offset = bench->offsets[RECORDS];
 	for (unsigned i = 0; i < COUNT_OF(offsets); i++) {
 		offsets[i] = reader.offset;
@@ -242,6 +254,7 @@ START_TEST(record_zeroed_is_torn_if_it_and_all_behind_it_are_of_one_batch)
 		struct sim_file *file = damaged_file(bench);
 		struct replay replay;
 
+		set_mark(bench, RECORDS);
 		memset(file->now + offsets[i], 0, offsets[i + 1] - offsets[i]);
 		expect_context("record of the batch", i, offsets[i]);
 		expect_eq(replay_image(bench, &replay, REPLAY_OPEN), 0);
@@ -288,6 +301,265 @@ START_TEST(last_record_of_a_closed_journal_is_vouched_for)
 }
 END_TEST
 
+/* ---- the mark ---- */
+
+/* Refused, at the place where the log breaks off, and with nothing changed. */
+static void expect_short(struct bench *bench, unsigned whole)
+{
+	const struct sim_file *file = sim_find(&bench->image, SEGMENT);
+	uint32_t size = file->size;
+	struct replay replay;
+
+	expect(replay_image(bench, &replay, REPLAY_LOOK) == -EBADMSG);
+	expect_eq(replay.fault_offset, bench->offsets[whole]);
+	expect(replay.fault != NULL);
+	replay_fini(&replay);
+	expect(replay_image(bench, &replay, REPLAY_OPEN) == -EBADMSG);
+	expect_eq(file->size, size);
+	replay_fini(&replay);
+	expect_eq(replay_image(bench, &replay, REPLAY_SALVAGE), 0);
+	expect_eq(replay.tasks.count, whole);
+	expect_le(RECORDS, replay.log.sequence);
+	replay_fini(&replay);
+}
+
+START_TEST(log_that_ends_before_its_mark_is_refused)
+{
+	struct bench *bench = bench_new(RECORDS);
+	uint64_t end = bench->offsets[RECORDS];
+
+	for (uint64_t size = bench->offsets[RECORDS - 3]; size < end; size++) {
+		struct sim_file *file = damaged_file(bench);
+		unsigned whole = 0;
+
+		while (bench->offsets[whole + 1] <= size)
+			whole++;
+		expect_context("size", size, whole);
+		file->size = (uint32_t)size;
+		expect_short(bench, whole);
+		file = damaged_file(bench);
+		memset(file->now + size, 0, file->size - size);
+		/* A record whose end is zeros anyway is not damaged by zeros. */
+		while (memcmp(file->now, sim_find(&bench->disk, SEGMENT)->now,
+		              (size_t)bench->offsets[whole + 1]) == 0 &&
+		       whole < RECORDS)
+			whole++;
+		if (whole < RECORDS)
+			expect_short(bench, whole);
+	}
+	bench_free(bench);
+}
+END_TEST
+
+START_TEST(last_record_is_vouched_for_though_the_process_was_killed)
+{
+	struct bench *bench = bench_new(RECORDS);
+	uint64_t from = bench->offsets[RECORDS - 1], to = bench->offsets[RECORDS];
+
+	for (uint64_t bit = from * 8; bit < to * 8; bit++) {
+		damaged_file(bench)->now[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		expect_context("bit", bit, from);
+		expect_short(bench, RECORDS - 1);
+	}
+	bench_free(bench);
+}
+END_TEST
+
+/* No mark, or one that is damaged itself, says nothing; the log is judged alone. */
+START_TEST(mark_that_is_damaged_refuses_nothing)
+{
+	struct bench *bench = bench_new(RECORDS);
+
+	for (unsigned bit = 0; bit < MARK_BYTES * 8; bit++) {
+		struct replay replay;
+
+		damaged_file(bench)->size = (uint32_t)bench->offsets[RECORDS - 1];
+		sim_find(&bench->image, MARK_NAME)->now[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		expect_context("bit", bit, 0);
+		expect_eq(replay_image(bench, &replay, REPLAY_LOOK), 0);
+		expect_eq(replay.tasks.count, RECORDS - 1);
+		replay_fini(&replay);
+	}
+	bench_free(bench);
+}
+END_TEST
+
+/* ---- headers, sectors, numbers ---- */
+
+START_TEST(header_with_any_bit_flipped_costs_no_task_but_is_refused)
+{
+	struct bench *bench = bench_new(RECORDS);
+
+	for (unsigned bit = 0; bit < SEGMENT_HEADER_BYTES * 8; bit++) {
+		struct replay replay;
+		int result;
+
+		damaged_file(bench)->now[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		expect_context("bit", bit, 0);
+		result = replay_image(bench, &replay, REPLAY_OPEN);
+		expect(result == -EBADMSG || result == -EOPNOTSUPP);
+		replay_fini(&replay);
+		expect_eq(replay_image(bench, &replay, REPLAY_SALVAGE), 0);
+		expect_eq(replay.tasks.count, RECORDS);
+		expect_eq(replay.lost_bytes, SEGMENT_HEADER_BYTES);
+		replay_fini(&replay);
+	}
+	/* All of it, and the first record. */
+	memset(damaged_file(bench)->now, 0xaa, (size_t)bench->offsets[1]);
+	{
+		struct replay replay;
+
+		expect_eq(replay_image(bench, &replay, REPLAY_SALVAGE), 0);
+		expect_eq(replay.tasks.count, RECORDS - 1);
+		replay_fini(&replay);
+	}
+	bench_free(bench);
+}
+END_TEST
+
+START_TEST(sector_that_cannot_be_read_costs_the_tasks_in_it)
+{
+	struct bench *bench = bench_new(RECORDS);
+	struct replay replay;
+	unsigned kept = 0;
+
+	(void)damaged_file(bench);
+	bench->image.bad_from = 2 * SIM_SECTOR + 100;
+	bench->image.bad_to = bench->image.bad_from + 1;
+	for (unsigned i = 0; i < RECORDS; i++)
+		kept += bench->offsets[i + 1] <= 2 * SIM_SECTOR ||
+		        bench->offsets[i] >= 3 * SIM_SECTOR;
+	expect_lt(kept, RECORDS);
+	expect(replay_image(bench, &replay, REPLAY_LOOK) == -EIO);
+	replay_fini(&replay);
+	expect_eq(replay_image(bench, &replay, REPLAY_SALVAGE), 0);
+	expect_eq(replay.tasks.count, kept);
+	replay_fini(&replay);
+	bench_free(bench);
+}
+END_TEST
+
+/* What a process that has it open is just writing looks like damage, once. */
+START_TEST(journal_in_use_is_looked_at_again)
+{
+	struct bench *bench = bench_new(RECORDS);
+	struct replay replay;
+
+	for (unsigned opens = 1; opens < 30; opens++) {
+		(void)damaged_file(bench);
+		bench->image.zero_from = bench->offsets[4];
+		bench->image.zero_to = bench->offsets[5];
+		bench->image.zero_opens = opens;
+		expect_context("opens", opens, 0);
+		/* It is believed when two looks, of three opens each, have shown the same. */
+		expect_eq(replay_image(bench, &replay, REPLAY_LOOK) == 0, opens < 7);
+		replay_fini(&replay);
+	}
+	bench_free(bench);
+}
+END_TEST
+
+START_TEST(numbers_beyond_2_to_the_63_are_not_believed)
+{
+	static const struct record records[] = {
+		{ .type = RECORD_PUT, .id = RECORD_NUMBER_END, .due_ns = 1, .sequence = 1 },
+		{ .type = RECORD_PUT, .id = UINT64_MAX, .due_ns = 1, .sequence = 1 },
+		{ .type = RECORD_PUT, .id = 1, .due_ns = 1, .sequence = RECORD_NUMBER_END },
+		{ .type = RECORD_PUT, .id = 1, .due_ns = 1, .sequence = UINT64_MAX },
+	};
+
+	for (unsigned i = 0; i < COUNT_OF(records); i++) {
+		uint8_t bytes[RECORD_HEADER_BYTES];
+		struct record found;
+		size_t size;
+
+		record_encode(bytes, &records[i]);
+		(void)record_seal(bytes, 7, records[i].sequence, records[i].sequence - 1);
+		expect_eq(record_decode(bytes, sizeof(bytes), 7, &found, &size), RECORD_BAD);
+	}
+	for (unsigned field = 0; field < 4; field++) {
+		uint64_t large = RECORD_NUMBER_END + 1;
+		struct segment_header header = { FORMAT_VERSION, 1, 1, 1, 1, 1 };
+		uint8_t bytes[SEGMENT_HEADER_BYTES];
+
+		*(uint64_t *[]){ &header.number, &header.oldest, &header.first_sequence,
+			         &header.next_id }[field] = large;
+		segment_header_encode(bytes, &header);
+		expect(segment_header_decode(bytes, &header) == -EBADMSG);
+	}
+}
+END_TEST
+
+/* The last id there is, and the last sequence but one: refused, and nothing is used again. */
+START_TEST(ids_that_are_used_up_are_refused)
+{
+	struct bench *bench = bench_new(0);
+	struct timerhub_journal *journal = bench->model.journal;
+	uint64_t id = 0;
+
+	journal->next_id = RECORD_NUMBER_END - 1;
+	expect_eq(timerhub_journal_put(journal, SEC, 0, NULL, 0, &id), 0);
+	expect_eq(id, RECORD_NUMBER_END - 1);
+	expect(timerhub_journal_put(journal, SEC, 0, NULL, 0, &id) == -EOVERFLOW);
+	model_close(&bench->model);
+	expect_eq(model_open(&bench->model), 0);
+	journal = bench->model.journal;
+	expect(timerhub_journal_put(journal, SEC, 0, NULL, 0, &id) == -EOVERFLOW);
+	journal->log.sequence = RECORD_NUMBER_END - 2;
+	expect(timerhub_journal_cancel(journal, id) == 0);
+	expect(journal->log.sequence == RECORD_NUMBER_END - 1);
+	bench_free(bench);
+}
+END_TEST
+
+/* ---- version 1 ---- */
+
+/* As 0.1 left it: no keys, and an empty file where the mark is. */
+static void make_version_1(struct bench *bench)
+{
+	struct segment_header header;
+	struct sim_file *file;
+
+	sim_copy(&bench->image, &bench->disk);
+	file = sim_find(&bench->image, SEGMENT);
+	expect_eq(segment_header_decode(file->now, &header), 0);
+	header.version = 1;
+	segment_header_encode(file->now, &header);
+	sim_find(&bench->image, MARK_NAME)->size = 0;
+	sim_copy(&bench->image, &bench->image);
+}
+
+START_TEST(journal_of_version_1_is_opened_and_written_on_in_another_segment)
+{
+	struct bench *bench = bench_new(RECORDS);
+	struct model *model = &bench->model;
+	struct timerhub_journal_info info;
+	struct segment_header header;
+	uint64_t id = 0, size;
+	char name[DISK_NAME_MAX];
+
+	model_close(model);
+	make_version_1(bench);
+	size = sim_find(&bench->image, SEGMENT)->size;
+	model->disk = &bench->image;
+	expect_eq(model_open(model), 0);
+	expect_eq(model->journal->tasks.count, RECORDS);
+	expect_eq(timerhub_journal_put_key(model->journal, "key", 3, HOUR, 0, NULL, 0, &id), 0);
+	expect_eq(id, RECORDS + 1);
+	expect_eq(sim_find(&bench->image, SEGMENT)->size, size);
+	segment_name(name, 2);
+	expect_eq(segment_header_decode(sim_find(&bench->image, name)->now, &header), 0);
+	expect_eq(header.version, FORMAT_VERSION);
+	model_close(model);
+	expect_eq(model_open(model), 0);
+	expect_eq(model->journal->tasks.count, RECORDS + 1);
+	for (id = 1; id <= RECORDS; id++)
+		expect_eq(timerhub_journal_peek(model->journal, id, &info, NULL, 0), 0);
+	model_close(model);
+	bench_free(bench);
+}
+END_TEST
+
 /* Fill several segments. */
 static void fill(struct bench *bench, unsigned puts)
 {
@@ -327,14 +599,14 @@ START_TEST(sealed_segments_must_be_whole_and_all_there)
 	}
 	/* Just its last record: what is left is good, and the next segment shows the gap. */
 	sim_copy(&bench->image, &bench->disk);
-	sim_find(&bench->image, name)->size -= (uint32_t)record_bytes(500);
+	sim_find(&bench->image, name)->size -= (uint32_t)record_bytes(0, 0, 500);
 	expect(replay_image(bench, &replay, REPLAY_OPEN) == -EBADMSG);
 	expect_eq(replay.fault_segment, 3);
 	replay_fini(&replay);
 	/* Even if the next one has no record yet. */
 	sim_copy(&bench->image, &bench->disk);
 	segment_name(name, bench->model.journal->log.count - 1);
-	sim_find(&bench->image, name)->size -= (uint32_t)record_bytes(500);
+	sim_find(&bench->image, name)->size -= (uint32_t)record_bytes(0, 0, 500);
 	segment_name(name, bench->model.journal->log.count);
 	sim_find(&bench->image, name)->size = SEGMENT_HEADER_BYTES;
 	expect(replay_image(bench, &replay, REPLAY_OPEN) == -EBADMSG);
@@ -398,7 +670,7 @@ START_TEST(all_segments_missing_is_no_new_journal)
 	replay_fini(&replay);
 	expect_eq(replay_image(bench, &replay, REPLAY_SALVAGE), 0);
 	replay_fini(&replay);
-	/* Who wants a new one says so. */
+	/* A new one is begun when the mark is removed too. */
 	expect_eq(image->disk.ops->unlink(&image->disk, BEGUN), 0);
 	expect_eq(replay_image(bench, &replay, REPLAY_OPEN), 0);
 	expect(sim_find(image, SEGMENT) && sim_find(image, BEGUN));
@@ -474,11 +746,12 @@ START_TEST(wall_clock_moved_a_day_between_runs)
 		expect_eq(model_open(model), 0);
 		while (timerhub_journal_take(model->journal, &task, 0) == 1) {
 			early += task.due_ns > model->alarm.wall_ns;
-			expect_eq(timerhub_journal_done(model->journal, task.id), 0);
+			expect_eq(timerhub_journal_done(model->journal, &task), 0);
 		}
 		expect_eq(early, 0);
 		expect_eq(model->journal->tasks.count, back ? RECORDS : 0);
 		/* And a day later all is delivered, none before its time. */
+		(void)timerhub_journal_fd(model->journal);
 		for (unsigned i = 1; back && i <= RECORDS; i++) {
 			model->alarm.wall_ns = model->alarm.set_ns - 1;
 			expect_eq(timerhub_journal_take(model->journal, &task, 0), 0);
@@ -503,6 +776,15 @@ int main(int argc, char **argv)
 	tests_add(record_zeroed_is_torn_if_it_and_all_behind_it_are_of_one_batch, 60);
 	tests_add(every_bit_of_a_record_flipped_is_refused_at_its_place, 60);
 	tests_add(last_record_of_a_closed_journal_is_vouched_for, 60);
+	tests_add(log_that_ends_before_its_mark_is_refused, 60);
+	tests_add(last_record_is_vouched_for_though_the_process_was_killed, 60);
+	tests_add(mark_that_is_damaged_refuses_nothing, 60);
+	tests_add(header_with_any_bit_flipped_costs_no_task_but_is_refused, 60);
+	tests_add(sector_that_cannot_be_read_costs_the_tasks_in_it, 60);
+	tests_add(journal_in_use_is_looked_at_again, 60);
+	tests_add(numbers_beyond_2_to_the_63_are_not_believed, 60);
+	tests_add(ids_that_are_used_up_are_refused, 60);
+	tests_add(journal_of_version_1_is_opened_and_written_on_in_another_segment, 60);
 	tests_add(sealed_segments_must_be_whole_and_all_there, 60);
 	tests_add(first_segment_may_be_missing_if_it_was_dropped, 60);
 	tests_add(all_segments_missing_is_no_new_journal, 60);

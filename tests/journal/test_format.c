@@ -4,6 +4,7 @@
 #include <crc32c.h>
 #include <errno.h>
 #include <harness.h>
+#include <hash.h>
 #include <record.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +49,56 @@ START_TEST(crc_is_its_definition_in_any_pieces)
 		expect_eq(crc32c(0, bytes, count), crc_by_bits(bytes, count));
 		expect_eq(crc32c(crc32c(0, bytes, cut), bytes + cut, count - cut),
 		          crc32c(0, bytes, count));
+		expect_eq(crc32c_before(crc32c(0, bytes, count), bytes + cut, count - cut),
+		          crc32c(0, bytes, cut));
 	}
+}
+END_TEST
+
+/* The paper's SipHash-c-d, as it is written there. */
+static uint64_t sip_by_the_paper(unsigned c, unsigned d, const uint64_t k[2], const uint8_t *m,
+                                 size_t b)
+{
+	uint64_t v0 = k[0] ^ 0x736f6d6570736575, v1 = k[1] ^ 0x646f72616e646f6d;
+	uint64_t v2 = k[0] ^ 0x6c7967656e657261, v3 = k[1] ^ 0x7465646279746573;
+
+#define ROTL(x, n) (((x) << (n)) | ((x) >> (64 - (n))))
+	for (size_t i = 0; i <= b / 8 + 1; i++) {
+		bool last = i == b / 8 + 1;
+		uint64_t word = 0;
+
+		for (size_t j = 8 * i; j < 8 * i + 8 && j < b; j++)
+			word |= (uint64_t)m[j] << (8 * (j % 8));
+		if (i == b / 8)
+			word |= (uint64_t)(b % 256) << 56;
+		if (last)
+			v2 ^= 0xff;
+		else
+			v3 ^= word;
+		for (unsigned round = 0; round < (last ? d : c); round++) {
+			v0 += v1, v1 = ROTL(v1, 13), v1 ^= v0, v0 = ROTL(v0, 32);
+			v2 += v3, v3 = ROTL(v3, 16), v3 ^= v2;
+			v0 += v3, v3 = ROTL(v3, 21), v3 ^= v0;
+			v2 += v1, v1 = ROTL(v1, 17), v1 ^= v2, v2 = ROTL(v2, 32);
+		}
+		if (!last)
+			v0 ^= word;
+	}
+#undef ROTL
+	return v0 ^ v1 ^ v2 ^ v3;
+}
+
+START_TEST(hash_is_siphash_1_3)
+{
+	static const uint64_t key[2] = { 0x0706050403020100, 0x0f0e0d0c0b0a0908 };
+	uint8_t bytes[RECORD_KEY_MAX_BYTES];
+
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)i;
+	/* The paper's example, of 2-4. */
+	expect_eq(sip_by_the_paper(2, 4, key, bytes, 15), 0xa129ca6149be45e5);
+	for (size_t count = 0; count <= sizeof(bytes); count++)
+		expect_eq(hash_bytes(key, bytes, count), sip_by_the_paper(1, 3, key, bytes, count));
 }
 END_TEST
 
@@ -60,12 +110,15 @@ static size_t make_record(uint8_t *to, const char *data)
 		.type = RECORD_PUT,
 		.id = 77,
 		.due_ns = 1234567890123,
+		.interval_ns = 77000,
 		.attempts = 3,
+		.key = "a key",
+		.key_len = 5,
 		.data = data,
 		.data_len = (uint32_t)strlen(data),
-		.data_crc = crc32c(0, data, strlen(data)),
 	};
 
+	record.body_crc = record_body_crc(&record);
 	record_encode(to, &record);
 	return record_seal(to, SALT, 42, 40);
 }
@@ -76,15 +129,17 @@ START_TEST(record_comes_back_as_it_was)
 	size_t size = make_record(bytes, "pay or go"), found;
 	struct record record;
 
-	expect_eq(size, RECORD_HEADER_BYTES + 16);
+	expect_eq(size, RECORD_HEADER_BYTES + 8 + 16);
 	expect_eq(record_decode(bytes, size, SALT, &record, &found), RECORD_GOOD);
 	expect_eq(found, size);
 	expect(record.type == RECORD_PUT && record.id == 77 && record.attempts == 3);
 	expect(record.sequence == 42 && record.stable == 40 && record.due_ns == 1234567890123);
+	expect(record.interval_ns == 77000);
+	expect(record.key_len == 5 && memcmp(record.key, "a key", 5) == 0);
 	expect(record.data_len == 9 && memcmp(record.data, "pay or go", 9) == 0);
 	expect_eq(record_decode(bytes, size, SALT + 1, &record, &found), RECORD_BAD);
 	/* Little-endian, whatever the machine: the type and the sequence, by hand. */
-	expect(bytes[12] == RECORD_PUT && bytes[13] == 0 && bytes[16] == 42 && bytes[23] == 0);
+	expect(bytes[12] == RECORD_PUT && bytes[13] == 5 && bytes[16] == 42 && bytes[23] == 0);
 }
 END_TEST
 
@@ -118,7 +173,7 @@ END_TEST
 
 START_TEST(segment_header_with_any_bit_flipped_is_bad)
 {
-	struct segment_header header = { FORMAT_VERSION, 5, 6, 7, 8, 9 }, found;
+	struct segment_header header = { FORMAT_VERSION, 5, 7, 6, 8, 9 }, found;
 	uint8_t bytes[SEGMENT_HEADER_BYTES];
 
 	segment_header_encode(bytes, &header);
@@ -179,6 +234,7 @@ int main(int argc, char **argv)
 	tests_begin("format", argc, argv);
 	tests_add(crc_is_that_of_rfc_3720, 30);
 	tests_add(crc_is_its_definition_in_any_pieces, 30);
+	tests_add(hash_is_siphash_1_3, 30);
 	tests_add(record_comes_back_as_it_was, 30);
 	tests_add(record_with_any_bit_flipped_is_bad, 30);
 	tests_add(record_cut_anywhere_is_not_good, 30);

@@ -14,7 +14,7 @@ static bool task_comes(timerhub_journal *journal)
 	return timerhub_journal_put(journal, 0, 0, "data", 4, &id) == 0 &&
 	       timerhub_journal_take(journal, &task, UINT64_MAX) == 1 && task.id == id &&
 	       std::string(static_cast<const char *>(task.data), task.data_len) == "data" &&
-	       timerhub_journal_done(journal, id) == 0;
+	       timerhub_journal_done(journal, &task) == 0;
 }
 
 int main()

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The lock of a directory, and forks: it is there as long as its holder, and not a moment longer,
- * although children that never exec outlive him.
+ * although children that never exec outlive it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 
 static char path[] = "/tmp/hold-XXXXXX";
 static int dir;
-static int alive[2]; /* children end when nobody can write to it any more */
+static int alive[2]; /* children end when no process can write to it any more */
 
 static void (*after_flock)(void); /* called once */
 static unsigned waits;
@@ -244,7 +244,7 @@ END_TEST
 
 static atomic_bool slow, begun, go_on, ended;
 
-/* Registered before the lock's own handlers, hence called when the first of those has been. */
+/* Registered before the lock's own handlers, so called when the first of those has been. */
 static void in_fork(void)
 {
 	begun = slow;

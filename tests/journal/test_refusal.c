@@ -4,6 +4,7 @@
  * journal keeps its disk small. Random calls, held to the model, on the simulated disk.
  */
 #include <errno.h>
+#include <reader.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -137,8 +138,8 @@ START_TEST(kth_sync_that_fails_is_final)
 			expect_eq(scene->disk.syncs, scene->disk.sync_fails);
 			expect_eq(timerhub_journal_take(model->journal, &task, 0), 1);
 			expect_eq(task.id, 1);
-			expect(timerhub_journal_done(model->journal, 1) == -EIO);
-			expect(timerhub_journal_retry(model->journal, 1, 0) == -EIO);
+			expect(timerhub_journal_done(model->journal, &task) == -EIO);
+			expect(timerhub_journal_retry(model->journal, &task, 0) == -EIO);
 			expect_eq(id, 0);
 		}
 		scene_free(scene);
@@ -250,11 +251,12 @@ START_TEST(disk_with_room_for_records_but_not_for_zeros_takes_the_records)
 	scene->model.stretch_bytes = 1024;
 	expect_eq(model_open(&scene->model), 0);
 	journal = scene->model.journal;
-	disk->space = sim_bytes(disk) + record_bytes(100);
+	/* And for the record that ends it, and a step of the spare. */
+	disk->space = sim_bytes(disk) + record_bytes(0, 0, 100) + RECORD_HEADER_BYTES + 4096 / 8;
 	put_bytes(journal, 100, 0);
 	expect_eq(sim_bytes(disk), disk->space);
 	expect_eq(journal->log.ahead, 0);
-	expect_eq(journal->log.bytes, disk->space);
+	expect_eq(log_disk_bytes(&journal->log), disk->space);
 	/* It is not asked again at once. */
 	disk->space += 1024;
 	put_bytes(journal, 8, 0);
@@ -262,11 +264,11 @@ START_TEST(disk_with_room_for_records_but_not_for_zeros_takes_the_records)
 	/* Now it is full; and when it no longer is, there are zeros again after a while. */
 	disk->space = sim_bytes(disk);
 	put_bytes(journal, 100, -ENOSPC);
-	disk->space += 2 * 1024;
+	disk->space += 4 * 1024;
 	for (unsigned i = 0; i < 20; i++)
 		put_bytes(journal, 8, 0);
 	expect_lt(0, journal->log.ahead);
-	expect_eq(journal->log.bytes, sim_bytes(disk));
+	expect_eq(log_disk_bytes(&journal->log), sim_bytes(disk));
 	model_close(&scene->model);
 	expect_eq(model_open(&scene->model), 0);
 	expect_eq(scene->model.journal->tasks.count, 22);
@@ -288,7 +290,7 @@ START_TEST(write_over_zeros_that_is_refused_gives_their_room_back)
 	scene->disk.error = -ENOSPC;
 	put_bytes(journal, 1000, -ENOSPC);
 	expect_eq(journal->log.ahead, 0);
-	expect_eq(journal->log.bytes, sim_bytes(&scene->disk));
+	expect_eq(log_disk_bytes(&journal->log), sim_bytes(&scene->disk));
 	put_bytes(journal, 1000, 0);
 	expect_eq(journal->log.ahead, 0);
 	scene_free(scene);
@@ -306,6 +308,95 @@ START_TEST(closed_journal_keeps_no_zeros)
 	model_close(&scene->model);
 	expect_eq(sim_bytes(&scene->disk), bytes + RECORD_HEADER_BYTES);
 	scene_free(scene);
+}
+END_TEST
+
+/* ---- a full disk ---- */
+
+/* Only a task's end gives room again, so the disk must always take that. */
+START_TEST(every_task_can_be_ended_on_a_full_disk)
+{
+	struct dice dice = dice_new(11);
+
+	for (unsigned round = 0; round < scaled(100); round++) {
+		struct scene *scene = scene_new(dice_roll(&dice));
+		struct timerhub_journal *journal;
+		struct timerhub_journal_stats stats;
+		uint8_t data[300] = { 0 };
+		uint64_t id = 0, last = 0;
+		int result;
+
+		expect_eq(model_open(&scene->model), 0);
+		journal = scene->model.journal;
+		scene->disk.space = sim_bytes(&scene->disk) + 9000 + dice_below(&dice, 20000);
+		do {
+			last = id > 0 ? id : last;
+			result = timerhub_journal_put(journal, HOUR, 0, data,
+			                              (size_t)dice_below(&dice, 300), &id);
+		} while (result == 0 && id < MODEL_TASKS);
+		expect(result == -ENOSPC || id == MODEL_TASKS);
+		for (id = 1; id <= last; id++) {
+			expect_context("round, id", round, id);
+			expect_eq(timerhub_journal_cancel(journal, id), 0);
+		}
+		expect_eq(timerhub_journal_stats(journal, &stats), 0);
+		expect_eq(stats.tasks, 0);
+		expect_eq(stats.disk_full > 0, result == -ENOSPC);
+		/* And then it serves again. */
+		expect_eq(timerhub_journal_put(journal, HOUR, 0, data, 10, NULL), 0);
+		scene_free(scene);
+	}
+}
+END_TEST
+
+/*
+ * What is in a file without a name is lost; so nothing more is accepted, and -ENOENT keeps its
+ * sense.
+ */
+START_TEST(journal_whose_files_are_gone_says_so)
+{
+	struct scene *scene = scene_new(1);
+	struct timerhub_journal *journal;
+	char name[DISK_NAME_MAX];
+
+	expect_eq(model_open(&scene->model), 0);
+	journal = scene->model.journal;
+	put_bytes(journal, 10, 0);
+	segment_name(name, 1);
+	expect_eq(scene->disk.disk.ops->unlink(&scene->disk.disk, name), 0);
+	put_bytes(journal, 10, -EIO);
+	expect(timerhub_journal_cancel(journal, 1) == -EIO);
+	scene_free(scene);
+}
+END_TEST
+
+/* Answers of the disk that mean something else to a caller. */
+START_TEST(no_answer_of_the_disk_is_taken_for_one_of_the_journal)
+{
+	static const int errors[] = { -ENOENT, -EBUSY,  -EAGAIN, -EINVAL, -EMSGSIZE,
+		                      -ERANGE, -EEXIST, -ESTALE, -EIO };
+
+	for (unsigned i = 0; i < COUNT_OF(errors); i++)
+		for (unsigned after = 1; after <= 12; after++) {
+			struct scene *scene = scene_new(1);
+			struct timerhub_journal *journal;
+			uint8_t data[1000] = { 0 };
+			int result = 0;
+
+			scene->model.stretch_bytes = 0;
+			expect_eq(model_open(&scene->model), 0);
+			journal = scene->model.journal;
+			expect_eq(timerhub_journal_put(journal, HOUR, 0, data, 1000, NULL), 0);
+			scene->disk.fail_at = scene->disk.operations + after;
+			scene->disk.error = errors[i];
+			for (unsigned n = 0; n < 6 && result == 0; n++)
+				result = timerhub_journal_put(journal, HOUR, 0, data, 1000, NULL);
+			expect_context("error, operation", (uint64_t)-errors[i], after);
+			/* Where only a mark or the spare is refused, all goes on. */
+			expect(result == 0 || result == -EIO);
+			expect_eq(journal->failed < 0, result < 0);
+			scene_free(scene);
+		}
 }
 END_TEST
 
@@ -337,12 +428,90 @@ START_TEST(refused_put_does_not_come_back_after_a_crash)
 }
 END_TEST
 
+/* ---- keys ---- */
+
+/* A put of its key waits: only when the first one is stable does the key exist. */
+START_TEST(key_of_a_put_in_flight_is_not_taken_before_that_is_stable)
+{
+	struct scene *scene = scene_new(1);
+	struct record record = { .due_ns = HOUR, .key = "key", .key_len = 3 };
+	struct model_put first = { .change = { .at = 0 } };
+	struct timerhub_journal_info info;
+	struct timerhub_journal_change again = {
+		.op = TIMERHUB_JOURNAL_PUT,
+		.key = "key",
+		.key_len = 3,
+	};
+	struct timerhub_journal *journal;
+	uint64_t id = 0;
+
+	scene->model.stretch_bytes = 0;
+	expect_eq(model_open(&scene->model), 0);
+	journal = scene->model.journal;
+	put_bytes(journal, 10, 0); /* the spare has room now */
+	expect_eq(tasks_reserve_keys(&journal->tasks), 0);
+	/* The first one is refused, so the second one is made. */
+	model_gather(journal, &first, task_new(&record));
+	/* No caller is told of it yet. */
+	expect(timerhub_journal_find(journal, "key", 3, &id) == -ENOENT);
+	expect(timerhub_journal_peek(journal, 2, &info, NULL, 0) == -ENOENT);
+	/* A submit does not wait for it. */
+	expect(timerhub_journal_submit(journal, &again, 1, 7) == -EAGAIN);
+	expect_eq(journal->arriving, 1);
+	scene->disk.fail_at = scene->disk.operations + 1;
+	scene->disk.error = -ENOSPC;
+	expect_eq(timerhub_journal_put_key(journal, "key", 3, HOUR, 0, NULL, 0, &id), 0);
+	expect(first.request.result == -ENOSPC);
+	expect_eq(id, 3);
+	/* It is stable, so a third one is refused. */
+	expect_eq(timerhub_journal_cancel(journal, id), 0);
+	model_gather(journal, &first, task_new(&record));
+	expect(timerhub_journal_put_key(journal, "key", 3, HOUR, 0, NULL, 0, &id) == -EEXIST);
+	expect_eq(first.request.result, 0);
+	expect_eq(id, 4);
+	scene_free(scene);
+}
+END_TEST
+
+/* ---- leases ---- */
+
+/* A writer that sits in a sync ends no lease: the thread that takes does. */
+START_TEST(lease_ends_for_a_taker_though_the_writer_does_nothing)
+{
+	struct scene *scene = scene_new(1);
+	struct timerhub_journal *journal;
+	struct timerhub_task task;
+
+	expect_eq(model_open(&scene->model), 0);
+	journal = scene->model.journal;
+	expect_eq(timerhub_journal_put(journal, 0, 0, NULL, 0, NULL), 0);
+	for (uint64_t attempt = 1; attempt <= 3; attempt++) {
+		expect_eq(timerhub_journal_take(journal, &task, 0), 1);
+		expect_eq(task.attempts, attempt);
+		expect_eq(timerhub_journal_take(journal, &task, 0), 0);
+		test_alarm_pass(&scene->model.alarm, scene->model.config.lease_ns);
+	}
+	/* A caller that polls is told of the end of the lease. */
+	expect_eq(timerhub_journal_fd(journal), -1); /* there is none here */
+	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
+	expect_eq(scene->model.alarm.set_ns,
+	          scene->model.alarm.wall_ns + scene->model.config.lease_ns);
+	expect_eq(timerhub_journal_touch(journal, &task, HOUR), 0);
+	expect_eq(scene->model.alarm.set_ns, scene->model.alarm.wall_ns + HOUR);
+	test_alarm_pass(&scene->model.alarm, HOUR);
+	/* Waiting, too: the alarm is waited for no longer than the lease lasts. */
+	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
+	expect_eq(timerhub_journal_take(journal, &task, HOUR), 1);
+	scene_free(scene);
+}
+END_TEST
+
 /* ---- compaction ---- */
 
 static void check_bound(const struct timerhub_journal *journal, const struct sim_disk *disk)
 {
 	expect_le(sim_bytes(disk), 2 * journal->tasks.live_bytes + 2 * journal->log.segment_bytes);
-	expect_eq(sim_bytes(disk), journal->log.bytes);
+	expect_eq(sim_bytes(disk), log_disk_bytes(&journal->log));
 }
 
 START_TEST(disk_stays_within_twice_the_live_data_and_two_segments)
@@ -363,7 +532,7 @@ START_TEST(disk_stays_within_twice_the_live_data_and_two_segments)
 			unsigned at = (unsigned)dice_below(&dice, COUNT_OF(ids));
 
 			if (ids[at] != 0) {
-				expect_eq(timerhub_journal_done(journal, ids[at]), 0);
+				expect_eq(timerhub_journal_cancel(journal, ids[at]), 0);
 				ids[at] = 0;
 			} else {
 				expect_eq(timerhub_journal_put(journal, SEC, 0, data,
@@ -383,27 +552,23 @@ START_TEST(disk_stays_within_twice_the_live_data_and_two_segments)
 }
 END_TEST
 
-/* Acknowledge all these in one batch. */
-static void end_at_once(struct timerhub_journal *journal, const uint64_t *ids,
-                        struct request *requests, unsigned count)
+/* End all these in one batch. */
+static void end_at_once(struct timerhub_journal *journal, const uint64_t *ids, unsigned count)
 {
-	for (unsigned i = 0; i < count; i++) {
-		struct task *task = tasks_find(&journal->tasks, ids[i]);
-		struct record record = { .type = RECORD_DONE, .id = ids[i] };
+	struct timerhub_journal_change changes[TIMERHUB_JOURNAL_CHANGES_MAX] = { 0 };
 
-		(void)agenda_remove(&journal->agenda, task);
-		task->changing = 1;
-		requests[i] = (struct request){ .type = RECORD_DONE, .task = task };
-		(void)journal_gather(journal, &requests[i], &record);
+	expect_le(count, COUNT_OF(changes));
+	for (unsigned i = 0; i < count; i++) {
+		changes[i].op = TIMERHUB_JOURNAL_CANCEL;
+		changes[i].id = ids[i];
 	}
-	(void)journal_pass(journal);
+	expect_eq(timerhub_journal_commit(journal, changes, count), 0);
 }
 
 START_TEST(disk_stays_within_the_bound_when_much_ends_at_once)
 {
 	struct scene *scene = scene_new(9);
-	struct request requests[60];
-	uint64_t ids[COUNT_OF(requests)];
+	uint64_t ids[60];
 	uint8_t data[900] = { 0 };
 
 	expect_eq(model_open(&scene->model), 0);
@@ -411,9 +576,74 @@ START_TEST(disk_stays_within_the_bound_when_much_ends_at_once)
 		expect_eq(timerhub_journal_put(scene->model.journal, HOUR, 0, data, sizeof(data),
 		                               &ids[i]),
 		          0);
-	end_at_once(scene->model.journal, ids, requests, COUNT_OF(ids));
+	end_at_once(scene->model.journal, ids, COUNT_OF(ids));
 	expect_eq(scene->model.journal->tasks.count, 0);
 	check_bound(scene->model.journal, &scene->disk);
+	scene_free(scene);
+}
+END_TEST
+
+/* Every byte of the first segment goes bad under an open journal: memory has what it held. */
+START_TEST(segment_that_cannot_be_read_is_written_from_memory)
+{
+	struct dice dice = dice_new(12);
+	unsigned healed = 0;
+
+	for (unsigned round = 0; round < scaled(200); round++) {
+		struct scene *scene = scene_new(dice_roll(&dice) | 2); /* much is live */
+		struct model *model = &scene->model;
+		struct sim_file *file;
+		char name[DISK_NAME_MAX];
+
+		expect_context("round", round, 0);
+		expect_eq(model_open(model), 0);
+		steps(model, 300);
+		if (model->journal->log.count < 3) {
+			scene_free(scene);
+			continue;
+		}
+		segment_name(name, model->journal->log.segments[0].number);
+		file = sim_find(&scene->disk, name);
+		file->now[dice_below(&dice, file->size)] ^= 1;
+		file->now[SEGMENT_HEADER_BYTES] ^= 2; /* may be the same byte */
+		for (unsigned i = 0; i < 1000 && model->journal->stats.healed == 0; i++) {
+			uint64_t id = 0;
+
+			expect_eq(timerhub_journal_put(model->journal, HOUR, 0, name, 10, &id), 0);
+			expect_eq(timerhub_journal_cancel(model->journal, id), 0);
+		}
+		expect_lt(0, model->journal->stats.healed);
+		healed++;
+		check_bound(model->journal, &scene->disk);
+		model_verify(model);
+		reopen_and_verify(scene);
+		scene_free(scene);
+	}
+	expect_lt(scaled(20), healed);
+}
+END_TEST
+
+START_TEST(compaction_that_is_held_up_says_why)
+{
+	struct scene *scene = scene_new(2);
+	struct timerhub_journal *journal;
+	uint8_t data[900] = { 0 };
+	uint64_t id = 0;
+
+	expect_eq(model_open(&scene->model), 0);
+	journal = scene->model.journal;
+	journal->cleaner.pauses = 1;
+	for (unsigned i = 0; i < 12; i++) {
+		expect_eq(timerhub_journal_put(journal, HOUR, 0, data, sizeof(data), &id), 0);
+		expect_eq(timerhub_journal_cancel(journal, id), 0);
+	}
+	expect_eq(journal->stats.segments_dropped, 0);
+	expect_eq(journal->stats.held_up, TIMERHUB_JOURNAL_BY_BACKUP);
+	journal->cleaner.pauses = 0;
+	expect_eq(timerhub_journal_put(journal, HOUR, 0, data, sizeof(data), &id), 0);
+	expect_eq(journal->stats.held_up, TIMERHUB_JOURNAL_NOT_HELD_UP);
+	expect_lt(0, journal->stats.segments_dropped);
+	check_bound(journal, &scene->disk);
 	scene_free(scene);
 }
 END_TEST
@@ -459,7 +689,7 @@ START_TEST(ids_are_never_used_again)
 			          0);
 			expect_lt(last, id);
 			last = id;
-			expect_eq(timerhub_journal_done(scene->model.journal, id), 0);
+			expect_eq(timerhub_journal_cancel(scene->model.journal, id), 0);
 		}
 		model_close(&scene->model);
 	}
@@ -498,9 +728,16 @@ int main(int argc, char **argv)
 	tests_add(disk_with_room_for_records_but_not_for_zeros_takes_the_records, 60);
 	tests_add(write_over_zeros_that_is_refused_gives_their_room_back, 60);
 	tests_add(closed_journal_keeps_no_zeros, 60);
+	tests_add(every_task_can_be_ended_on_a_full_disk, 120);
+	tests_add(journal_whose_files_are_gone_says_so, 60);
+	tests_add(no_answer_of_the_disk_is_taken_for_one_of_the_journal, 60);
 	tests_add(refused_put_does_not_come_back_after_a_crash, 120);
+	tests_add(key_of_a_put_in_flight_is_not_taken_before_that_is_stable, 60);
+	tests_add(lease_ends_for_a_taker_though_the_writer_does_nothing, 60);
 	tests_add(disk_stays_within_twice_the_live_data_and_two_segments, 120);
 	tests_add(disk_stays_within_the_bound_when_much_ends_at_once, 60);
+	tests_add(segment_that_cannot_be_read_is_written_from_memory, 120);
+	tests_add(compaction_that_is_held_up_says_why, 60);
 	tests_add(compaction_costs_no_task_and_no_attempt, 120);
 	tests_add(ids_are_never_used_again, 60);
 	tests_add(ids_are_remembered_when_their_records_are_gone, 60);

@@ -99,6 +99,51 @@ def check_none_left(tool, victim, folder):
     expect(shown(victim, folder) == set(), "repair of nothing")
 
 
+def listed(tool, folder):
+    """id -> the words of its line, in the order of the lines."""
+    result = run(tool, "list", folder)
+    expect(result.returncode == 0, result)
+    return {line.split()[0]: line.split() for line in result.stdout.splitlines()}
+
+
+def check_tasks(tool, victim, folder, base):
+    tasks = listed(tool, folder)
+    expect({f"{task} {words[6]}" for task, words in tasks.items()} == shown(victim, folder), tasks)
+    keys = {task: words[-1] for task, words in tasks.items() if words[-1].startswith("=")}
+    expect(keys, "victim puts keys")
+    with_key, key = next(iter(keys.items()))
+    other = next(task for task in tasks if task not in keys)
+    result = run(tool, "show", folder, other)
+    expect(result.returncode == 0 and len(result.stdout) == int(tasks[other][6]), result)
+    expect(run(tool, "move", folder, key, "5").returncode == 0, "move by key")
+    expect(next(iter(listed(tool, folder))) == with_key, "it is the first now")
+    expect(listed(tool, folder)[with_key][2] == "5", "at that time")
+    expect(run(tool, "move", folder, other, "+1.5").returncode == 0, "move from now")
+    expect(run(tool, "cancel", folder, key).returncode == 0, "cancel by key")
+    expect(run(tool, "cancel", folder, key).returncode == 3, "cancelled twice")
+    expect(run(tool, "revive", folder, other, "+1").returncode == 3, "not parked")
+    expect(set(listed(tool, folder)) == set(tasks) - {with_key}, "what is left")
+    for wrong in (("move", folder, other, "soon"), ("move", folder, other, "+-1"),
+                  ("cancel", folder, "seven"), ("cancel", folder, "="), ("show", folder),
+                  ("cancel", folder, "=a\\xg0")):
+        expect(run(tool, *wrong).returncode == 2, wrong)
+    copy = pathlib.Path(base, "copy")
+    expect(run(tool, "backup", folder, copy).returncode == 3, "backup to nowhere")
+    copy.mkdir()
+    expect(run(tool, "backup", folder, copy).returncode == 0, "backup")
+    expect(listed(tool, copy) == listed(tool, folder), "the copy differs")
+    expect(run(tool, "backup", folder, copy).returncode == 3, "backup over another")
+
+
+def check_no_journal(tool, base):
+    folder = pathlib.Path(base, "no-journal")
+    folder.mkdir()
+    for command in ("check", "stat", "dump", "list", "repair"):
+        result = run(tool, command, folder)
+        expect(result.returncode == 3 and "not a journal" in result.stderr, result)
+    expect(not list(folder.iterdir()), "something was made in it")
+
+
 def main(arguments):
     tool, victim = arguments[1:]
     expect(run(tool).returncode == 2, "use")
@@ -109,6 +154,8 @@ def main(arguments):
         run(victim, "run", whole)
         numbers = check_whole(tool, whole)
         expect(len(shown(victim, whole)) == int(numbers["tasks"]), "stat counts other tasks")
+        check_tasks(tool, victim, shutil.copytree(whole, str(pathlib.Path(base, "tasks"))), base)
+        check_no_journal(tool, base)
         ahead = shutil.copytree(whole, str(pathlib.Path(base, "ahead")))
         check_ahead(tool, victim, ahead)
         torn = shutil.copytree(whole, str(pathlib.Path(base, "torn")))
@@ -121,7 +168,7 @@ def main(arguments):
             expect(len(before ^ after) <= 1, f"{offset}: {before ^ after}")
         folder = shutil.copytree(whole, str(pathlib.Path(base, "header")))
         before, after = check_damage(tool, victim, folder, 20)
-        expect(after is not None, "header")
+        expect(after == before, f"header: {before ^ after}")
     return 0
 
 

@@ -41,11 +41,22 @@ static void put(uint64_t number)
 	say("", 0, result);
 }
 
-static void end(bool cancel, uint64_t id)
+static void end(uint64_t id)
 {
-	say(cancel ? "cancel" : "done", id, 0);
-	say("", 0,
-	    cancel ? timerhub_journal_cancel(journal, id) : timerhub_journal_done(journal, id));
+	say("cancel", id, 0);
+	say("", 0, timerhub_journal_cancel(journal, id));
+}
+
+/* Another is put in place of this one, or neither. */
+static void replace(uint64_t id)
+{
+	struct timerhub_journal_change changes[2] = {
+		{ .op = TIMERHUB_JOURNAL_CANCEL, .id = id },
+		{ .op = TIMERHUB_JOURNAL_PUT, .when_ns = HOUR, .key = &id, .key_len = sizeof(id) },
+	};
+
+	say("replace", id, 0);
+	say("", 0, timerhub_journal_commit(journal, changes, 2));
 }
 
 /* Enough for some rotations and some compaction. */
@@ -53,8 +64,10 @@ static void run(void)
 {
 	for (uint64_t i = 0; i < 24; i++) {
 		put(i);
-		if (i % 4 != 0)
-			end(i % 2 == 0, journal->next_id - 1);
+		if (i % 8 == 7)
+			replace(journal->next_id - 1);
+		else if (i % 4 != 0)
+			end(journal->next_id - 1);
 	}
 }
 
@@ -84,7 +97,7 @@ static void *work(void *argument)
 		if (i % 4 == 0)
 			continue;
 		tell('?', id);
-		expect_eq(timerhub_journal_done(journal, id), 0);
+		expect_eq(timerhub_journal_cancel(journal, id), 0);
 		tell('-', id);
 	}
 	return NULL;
@@ -121,7 +134,7 @@ int main(int argc, char **argv)
 	struct disk *disk;
 	int result;
 
-	if (argc != 3)
+	if (argc != 3 || journal_read_config(&config, &config) < 0)
 		return 2;
 	if (strcmp(argv[1], "threads") == 0)
 		return run_threads(argv[2], &config);

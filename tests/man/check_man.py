@@ -24,12 +24,21 @@ SAFETY = {"Thread safety": r"MT-(Safe|Unsafe)", "Async-signal safety": r"AS-(Saf
 # The overviews: what they must tell of, and how many laws or promises they must have.
 OVERVIEWS = {
     "timerhub.7": (["DESCRIPTION", "MODEL", "LAWS", "THREADS", "SIGNALS", "FORK", "LIMITS",
-                    "MEMORY", "CONTAINERS", "ERROR CODES"], "LAWS", 12),
+                    "MEMORY", "CONTAINERS", "ERROR CODES"], "LAWS", 13),
     "timerhub-journal.7": (["DESCRIPTION", "PROMISES", "THREADS", "FORK", "MEMORY", "DISK"],
                            "PROMISES", 9),
+    "timerhub-relay.7": (["DESCRIPTION", "PROMISES", "GUARANTEES", "THREADS", "FORK", "MEMORY",
+                          "NETWORK"], "PROMISES", 7),
 }
-MAPS = ["lib/timerhub.map", "lib/journal/timerhub_journal.map"]
-HEADERS = ["include/timerhub.h", "include/timerhub_journal.h"]
+# The page of tools and error numbers: what it must tell of.
+DEBUGGING = "timerhub-debugging.7"
+DEBUGGING_TOPICS = ["VALGRIND", "THREADSANITIZER", "GDB", "TIMERHUB-TOP", "PROBES", "ERRNO"]
+# The header for C++ and its page.
+CPP_HEADER, CPP_PAGE = "include/timerhub.hpp", "timerhub_hpp.7"
+CPP_SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "WHO MAY FREE WHEN", "THREADS", "EXAMPLES",
+                "ERROR CODES", "SEE ALSO"]
+MAPS = ["lib/timerhub.map", "lib/journal/timerhub_journal.map", "lib/relay/timerhub_relay.map"]
+HEADERS = ["include/timerhub.h", "include/timerhub_journal.h", "include/timerhub_relay.h"]
 
 
 def section(text, name):
@@ -100,8 +109,12 @@ def check_synopsis(page, text, header):
 
 
 def check_safety(page, text):
-    """Each call of the page says whether threads and signal handlers may make it."""
+    """Each call of the page says whether threads and signal handlers may make it, and the page that
+    no call is a cancellation point (tests/service/test_cancellation.c holds the core to it)."""
     complaints = []
+    if not re.search("journal|relay", page) and "No call here is a cancellation point" not in \
+            section(text, "ATTRIBUTES"):
+        complaints.append(f"{page}: ATTRIBUTES does not say that no call is a cancellation point")
     table = re.sub(r"\n\.It Ta ", " Ta ", section(text, "ATTRIBUTES"))
     for name in names_of(text):
         row = re.search(rf"^\.It Fn {name} (.*)$", table, re.MULTILINE)
@@ -137,6 +150,60 @@ def check_overview(path, topics, listing, wanted):
     return complaints
 
 
+def errors_of(listing):
+    """The error numbers that a list has items of."""
+    items = re.findall(r"^\.It Er (.*)$", listing, re.MULTILINE)
+    return set(re.findall(r"\bE[A-Z0-9]+\b", " ".join(items)))
+
+
+def check_probes(root, table):
+    """The table has each probe of the source, with as many arguments."""
+    shown = {name: len(arguments.split(",")) for name, arguments in
+             re.findall(r"^\.It Li (\w+) Ta (.*?) Ta ", table, re.MULTILINE)}
+    there = {name: int(count) for path in sorted((root / "lib").glob("*.c"))
+             for count, name in re.findall(r"^\t+probe(\d)\((\w+),",
+                                           path.read_text(encoding="utf-8"), re.MULTILINE)}
+    return [] if shown == there else [f"{DEBUGGING}: probes {shown}, in the source {there}"]
+
+
+def check_debugging(root, pages):
+    """It has all its topics, every error number of the other pages and no other, every probe."""
+    text = (root / "man" / DEBUGGING).read_text(encoding="utf-8")
+    complaints = [f"{DEBUGGING}: no section {topic}" for topic in DEBUGGING_TOPICS
+                  if not section(text, topic)]
+    told = errors_of(section(text, "ERRNO"))
+    returned = set().union(*(errors_of(section(path.read_text(encoding="utf-8"), "ERRORS"))
+                             for path in pages))
+    complaints += [f"{DEBUGGING}: nothing about {name}" for name in sorted(returned - told)]
+    complaints += [f"{DEBUGGING}: {name}, which no call returns"
+                   for name in sorted(told - returned)]
+    return complaints + check_probes(root, section(text, "PROBES"))
+def methods(root):
+    """class::method for the public methods of the header for C++."""
+    text = (root / CPP_HEADER).read_text(encoding="utf-8")
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+    found = set()
+    for name, body in re.findall(r"^class (hub|queue|timer)\n\{(.*?)^ +private:", text,
+                                 re.MULTILINE | re.DOTALL):
+        found |= {f"{name}::{method}" for method in
+                  re.findall(r"^\t(?:[\w:\[\]]+ )+[*&]*(\w+)\(", body, re.MULTILINE)}
+    return found
+
+
+def check_cpp(root):
+    """The page of the header for C++ tells of each public method, and of no other."""
+    text = (root / "man" / CPP_PAGE).read_text(encoding="utf-8")
+    sections, wanted = re.findall(r"^\.Sh (.*)$", text, re.MULTILINE), methods(root)
+    named = set(re.findall(r"^\.Fn ((?:hub|queue|timer)::\w+)", text, re.MULTILINE))
+    complaints = [f"{CPP_PAGE}: {name} is missing" for name in sorted(wanted - named)]
+    complaints += [f"{CPP_PAGE}: there is no {name}" for name in sorted(named - wanted)]
+    if sections != CPP_SECTIONS:
+        complaints.append(f"{CPP_PAGE}: its sections are {sections}")
+    if not wanted:
+        complaints.append(f"{CPP_HEADER}: no methods were found")
+    return complaints
+
+
 def check_pages(root):
     folder, header = root / "man", prototypes(root)
     pages = {path: names_of(path.read_text(encoding="utf-8"))
@@ -154,6 +221,8 @@ def check_pages(root):
         complaints += check_page(path, header)
     for name, wanted in OVERVIEWS.items():
         complaints += check_overview(folder / name, *wanted)
+    complaints += check_debugging(root, pages)
+    complaints += check_cpp(root)
     # The links that are installed.
     listed = (folder / "meson.build").read_text(encoding="utf-8")
     for path, names in pages.items():

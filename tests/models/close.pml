@@ -7,8 +7,9 @@
  * first free slot on another queue or, with -DLATE and against the contract, on this one, whenever
  * that is (in the middle of timerhub_arm(): what it has read of the queue does not change).
  *
- * The closer's "closing" and, where that is planted, the worker's "inside" go through a store
- * buffer. Every other store here is a locked instruction, a system call, or read by nobody else.
+ * The closer's "closing" and "gone" and, where that is planted, the worker's "inside" go through a
+ * store buffer. Every other store here is a locked instruction, a system call, or of a word that no
+ * other thread reads.
  *
  * Left out: the schedule (the owner looks at every slot, being told what is due by the words
  * alone), the inbox, and so the owner's sleep but for the bell; the eventfd. Word, aux word and
@@ -23,7 +24,8 @@
  *                   queue_drop_timer() queue_drop_late_expiries() hub_wait_pass()
  *                   hub_try_enter() hub_leave() queue_free() timerhub_advance()
  *   lib/owner.c     owner_wait_pass() owner_begin_pass() owner_expire_slot() owner_deliver()
- *                   owner_drop() owner_put() owner_publish() owner_publish_all()
+ *                   owner_drop() owner_put()
+ *   lib/teller.c    teller_publish() teller_tell()
  *   lib/submit.c    hub_cancel() hub_rearm() hub_arm_slot()
  *   lib/consume.c   timerhub_wait() queue_wait() queue_block() queue_verdict() deliver_one_shot()
  *
@@ -57,6 +59,7 @@
  *   bug GONE_UNSAID        untouched   -DLATE the closer does not say before it waits for the pass
  *                                      that the queue is gone; lib/ did not, once, and
  *   bug LATE_LEFT          none_kept   -DLATE left in the outbox what has expired since the walk
+ *   bug GONE_NO_BARRIER    untouched   -DLATE what it says may be seen after it noted the pass
  *   bug GONE_AFTER_PASS    untouched   -DLATE it says so when it has waited
  *   bug LATE_BEFORE_PASS   none_kept   -DLATE it is taken out, then the pass waited for
  *   bug LATE_UNSEEN        untouched   -DLATE the owner does not look whether the queue is there
@@ -94,6 +97,7 @@ bool gone; /* the queue */
 #define GONE 1
 #define NOTHING 2
 byte place;
+bool gone_buffer;
 bool closing, closing_buffer;
 byte inside;
 bool inside_buffer;
@@ -119,6 +123,7 @@ proctype memory()
 end:
 	do
 	:: atomic { closing_buffer -> closing = true; closing_buffer = false }
+	:: atomic { gone_buffer -> place = GONE; gone_buffer = false }
 #ifdef INSIDE_NO_BARRIER
 	:: atomic { inside_buffer -> inside++; inside_buffer = false }
 #endif
@@ -455,7 +460,7 @@ inline send_away()
 /* owner_wait_pass(), but for the reading of the pass */
 inline wait_pass()
 {
-	pass_waiters++;
+	atomic { !gone_buffer -> pass_waiters++ }
 #if !defined(NO_BELL) && !defined(RINGS_FIRST)
 	bell = true;
 #endif
@@ -513,7 +518,7 @@ proctype closer()
 	change(0, NOT_MINE, DROPPED);
 	change(1, NOT_MINE, DROPPED);
 #if !defined(GONE_UNSAID) && !defined(GONE_AFTER_PASS)
-	place = GONE;
+	gone_buffer = true;
 #endif
 #ifdef LATE_BEFORE_PASS
 	drop_late();
@@ -521,14 +526,16 @@ proctype closer()
 #ifdef NO_PASS
 	skip;
 #elif defined(MANUAL)
-	atomic { !advancing -> advancing = true }
+	atomic { !gone_buffer && !advancing -> advancing = true }
 	advancing = false;
 #else
 #ifdef RINGS_FIRST
 	bell = true;
 #endif
-#ifndef PASS_BEFORE_DROP
+#if defined(GONE_NO_BARRIER)
 	begun = passes_begun;
+#elif !defined(PASS_BEFORE_DROP)
+	atomic { !gone_buffer -> begun = passes_begun }
 #endif
 	wait_pass();
 #endif
@@ -538,7 +545,7 @@ proctype closer()
 #if !defined(LATE_LEFT) && !defined(LATE_BEFORE_PASS)
 	drop_late();
 #endif
-	place = NOTHING;
+	atomic { !gone_buffer -> place = NOTHING }
 	atomic {
 		gone = true;
 		all_gone = !((PHASE(word[0]) != FREE && LIFE(word[0]) == 1) ||

@@ -8,8 +8,9 @@
  * are asked of every reachable state, not of the end. There are no store buffers: every store here
  * is a locked instruction, or one of the owner's that it follows with a locked one before it
  * matters (a cell emptied: then the slot's word; the promise: promise.pml has that). A walk along
- * filled cells is one step: what was filled once is not empty again for that place. Left out: time
- * (every deadline lies ahead, so that only a wake ends a sleep), the recording of wakes
+ * filled cells is one step: what was filled once is not empty again for that place. A caller may be
+ * held up before its walk, while others move the tail and the owner empties the cell. Left out:
+ * time (every deadline lies ahead, so that only a wake ends a sleep), the recording of wakes
  * (promise.pml), lanes (each is a ring like this one, and the second look asks all of them),
  * batches, hub_undo() (word.pml); and a fourth caller, who could be misled by a claim that is
  * confirmed without a look at the cell (tests/traps/test_callers.c).
@@ -36,6 +37,7 @@
  *   bug FLAG_AFTER_STATE     never_late   the owner reads the state, then clears the flag
  *   bug RESERVE_THEN_PUBLISH never_late   a ring with holes: the tail first, then the cell (trap 1)
  *   bug NO_LAP               never_late   an empty cell looks the same in every lap
+ *   bug TAIL_LEFT            never_late   a full line leaves the tail where it is
  *   bug LOOK_ENDS_AT_TAIL    never_late   a look does not go past the line of the tail
  *   bug NO_SECOND_LOOK       never_late   the promise is raised, and that is that (trap 5)
  *   bug NO_COALESCING        always_room  every submission pushes
@@ -207,9 +209,9 @@ endnone:
 		cell[place % CELLS] = EMPTY(place) | FILLED | slot
 	}
 #else
+	place = tail;
 	do
 	:: atomic {
-		place = tail;
 		do
 		:: seen = cell[place % CELLS];
 #ifndef NO_LAP
@@ -217,13 +219,16 @@ endnone:
 		   assert(always_room);
 #endif
 		   if
-		   :: place > tail -> tail = place
-		   :: else
-		   fi;
-		   if
 		   :: seen == EMPTY(place) -> break
 		   :: else -> place++
+		   fi;
+#ifndef TAIL_LEFT
+		   /* lane_advance_tail(): move it on, or go on where others have moved it. */
+		   if
+		   :: place > tail -> tail = place
+		   :: else -> place = tail
 		   fi
+#endif
 		od }
 	   atomic {
 		if

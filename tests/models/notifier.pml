@@ -15,9 +15,11 @@
  *                  notifier_wake() notifier_wake_all() notifier_wait_enter() notifier_wait()
  *                  notifier_wait_leave() bell_ring() bell_clear()
  *   lib/outbox.c   outbox_publish() outbox_take() outbox_empty() outbox_compact()
- *   lib/owner.c    owner_publish() owner_put()
+ *   lib/owner.c    owner_put()
+ *   lib/teller.c   teller_publish()
  *   lib/consume.c  queue_take() queue_take_batch() queue_settle() queue_leave() queue_wait()
- *                  queue_block() queue_verdict() timerhub_interrupt()
+ *                  queue_block() queue_verdict() queue_stopped() timerhub_interrupt()
+ *                  timerhub_queue_stop()
  *
  * Laws:
  *   not_lost   when all has come to rest and there are events, then the eventfd is readable, and
@@ -25,12 +27,15 @@
  *   fd_tells   a call that ends having found nothing leaves the eventfd unreadable, unless somebody
  *              is about to write it, or has done so since (law 9)
  *   fd_quiet   when all has come to rest, one more call makes it unreadable if it finds nothing
+ *   home       when all has come to rest, nobody is blocked on a queue that is stopped
+ *   handed_out a wait that ends because the queue is stopped leaves nothing published before
  *
  *   true -DFIRST=LEVEL -DSECOND=LEVEL -DTHRICE
  *   true -DFIRST=LEVEL -DSECOND=EDGE
  *   true -DFIRST=LEVEL -DSECOND=WAIT
  *   true -DFIRST=LEVEL -DSECOND=READER
  *   true -DFIRST=WAIT -DSECOND=WAIT -DINTERRUPT
+ *   true -DFIRST=WAIT -DSECOND=WAIT -DSTOP
  *   true -DFIRST=LEVEL -DSECOND=LEVEL -DCOMPACT
  *   bug OWNER_NO_BARRIER    not_lost  the events may be seen after the flag was found set
  *   bug CONSUMER_NO_BARRIER not_lost  the cleared flag may be seen after the second look
@@ -48,6 +53,11 @@
  *   bug WAITER_AFTER_LOOK   not_lost  -DSECOND=WAIT the waiter is counted after the look
  *   bug NO_TICKET           not_lost  -DSECOND=WAIT who is not yet blocked is not turned away
  *   bug WAITER_NO_BARRIER   not_lost  -DSECOND=WAIT the waiter's count may be seen after its look
+ *   bug STOP_NO_TICKET      home       -DFIRST=WAIT -DSECOND=WAIT -DSTOP a stop wakes nobody
+ *   bug STOP_UNSEEN         home       -DFIRST=WAIT -DSECOND=WAIT -DSTOP a waiter about to block
+ *                                      does not look for a stop
+ *   bug STOP_READ_LATE      handed_out -DFIRST=WAIT -DSECOND=WAIT -DSTOP it looks after it found
+ *                                      the queue empty
  *   bug WAKES_ONE           not_lost  -DFIRST=WAIT -DSECOND=WAIT one wake for two events
  */
 #define LEVEL 0
@@ -74,6 +84,8 @@ byte cleared_midway;
 byte fd;
 byte waiters, ticket;
 byte interrupts;
+bool stopped;
+byte stop_tail; /* what was published when it was stopped */
 
 /* The kernel: who has not been told of the last write, who sleeps on the futex. */
 bool edge[2];
@@ -95,6 +107,8 @@ bool waiters_buffer[2];
 bool not_lost = true;
 bool fd_tells = true;
 bool fd_quiet = true;
+bool home = true;
+bool handed_out = true;
 
 #if defined(OWNER_NO_BARRIER) || defined(CONSUMER_NO_BARRIER) || defined(WAITER_NO_BARRIER)
 #define BUFFERS
@@ -151,7 +165,7 @@ inline wake(count)
 	}
 }
 
-/* owner_publish(): outbox_publish(), notifier_signal(). */
+/* teller_publish(): outbox_publish(), notifier_signal(). */
 inline publish(count)
 {
 #ifdef OWNER_NO_BARRIER
@@ -200,7 +214,7 @@ proctype owner()
 #endif
 	put++;
 	publish(1);
-#if !defined(INTERRUPT) && !defined(COMPACT)
+#if !defined(INTERRUPT) && !defined(COMPACT) && !defined(STOP)
 	put = put + 2;
 	publish(2);
 #endif
@@ -325,6 +339,12 @@ inline queue_block()
 	:: else
 	fi;
 #endif
+#if defined(STOP) && !defined(STOP_UNSEEN)
+	if
+	:: stopped -> goto unblocked
+	:: else
+	fi;
+#endif
 	atomic {
 		DRAINED ->
 		blocked[me] = (nothing && ticket == number);
@@ -340,6 +360,9 @@ proctype consumer(byte me; byte kind)
 {
 	byte seen, half, number, before;
 	bool nothing, got;
+#ifdef STOP
+	bool stopping;
+#endif
 
 	goto returned;
 endidle:
@@ -358,6 +381,9 @@ waiting:
 	:: kind == WAIT && interrupts != before -> goto returned
 	:: else
 	fi;
+#endif
+#ifdef STOP
+	stopping = stopped;
 #endif
 taking:
 	/* queue_take() with room for one: outbox_take() */
@@ -395,6 +421,20 @@ settling:
 		:: !nothing && !got -> goto taking
 		fi
 	}
+#ifdef STOP
+#ifdef STOP_READ_LATE
+	stopping = stopped;
+#endif
+	atomic {
+		if
+		:: stopping ->
+			handed_out = (head >= stop_tail);
+			assert(handed_out);
+			goto returned
+		:: else
+		fi
+	}
+#endif
 	queue_block();
 	goto waiting;
 leaving:
@@ -412,6 +452,9 @@ returned:
 		got = false;
 		before = 0;
 		nothing = false;
+#ifdef STOP
+		stopping = false;
+#endif
 		if
 		:: edge[me] = (kind == EDGE) /* goes away */
 		:: goto endidle
@@ -428,6 +471,17 @@ proctype interrupter()
 }
 #endif
 
+#ifdef STOP
+proctype stopper()
+{
+	atomic { stopped = true; stop_tail = tail }
+#ifndef STOP_NO_TICKET
+	ticket++;
+	wake(2)
+#endif
+}
+#endif
+
 #define POLLS(who, kind) (kind == EDGE && !edge[who])
 
 proctype judge()
@@ -436,6 +490,8 @@ proctype judge()
 	bool nothing;
 
 	timeout;
+	home = !stopped || (!blocked[0] && !blocked[1]);
+	assert(home);
 	not_lost = (EMPTY || (fd > 0 && !blocked[0] && !blocked[1] &&
 		!POLLS(0, FIRST) && !POLLS(1, SECOND)));
 	assert(not_lost);
@@ -458,6 +514,9 @@ init {
 		run consumer(1, SECOND);
 #ifdef INTERRUPT
 		run interrupter();
+#endif
+#ifdef STOP
+		run stopper();
 #endif
 		run judge()
 	}

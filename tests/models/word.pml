@@ -10,7 +10,8 @@
  * that live once, with -DAGAIN so that one may be delivered by two at a time; with -DINTERVAL=2
  * periodic ones live twice, and have whole units. With -DLOWS=2 one-shots move on and on, and every
  * second unit looks alike to the aux word; with -DLOWS=1 periodic timers, and every one does (with
- * -DNO_CHANGER long enough to expire twice, and left alone).
+ * -DNO_CHANGER long enough to expire twice, and left alone). With -DKEPT=3 one-shots are kept: they
+ * idle once they are delivered, until they are re-armed; with -DKEPT=2 that of the second life is.
  *
  * Left out: the ring (the slot is in it or not: inbox.pml), wakes (the owner comes by itself:
  * promise.pml), the outbox's cells and the notifier (notifier.pml), slack, clocks that go back.
@@ -26,18 +27,20 @@
  * for it. They do so for one-shots that are cancelled and delivered: who has freed a slot has it
  * for himself. Who has re-armed a later life, or a periodic one's delivery that has, may be too
  * late to make that good (eight steps of the tag, to the very same deadline, between two
- * instructions); what is promised then is that no cancelled timer is returned.
+ * instructions); what is promised then is that no cancelled timer is returned. A delivery that has
+ * made a later life idle makes it good, unless that life is over by then.
  *
  * Models:
  *   lib/submit.c  hub_arm_slot() timerhub_rearm() hub_rearmed_other() hub_rearm() hub_cancel()
- *                 hub_push() hub_undo() hot_forget_residue() word_maybe_filed()
+ *                 hub_look() hub_push() hub_undo() hot_forget_residue() word_maybe_filed()
  *   lib/hub.h     hub_hit()
  *   lib/owner.c   owner_look_at() owner_expire_slot() owner_file_next_period() owner_deliver()
  *   lib/consume.c delivery_read() deliver() deliver_one_shot() deliver_periodic() deliver_rearm()
  *                 delivery_change_aux() delivery_write_aux() deliver_confirm()
  *                 deliver_later_life() word_was_parked()
  *   lib/timer.h   timer_is() word_armed() word_touched() word_looked_at() word_rearmed()
- *                 word_moved() word_with_phase() aux_make() aux_speaks_of() aux_rounded()
+ *                 word_moved() word_with_phase() word_idles() word_idle() word_undelivered()
+ *                 word_restored() aux_make() aux_speaks_of() aux_rounded()
  *                 aux_touched() aux_forgotten() aux_next() aux_ahead() aux_arrived()
  *                 timer_deadline_ns()
  *
@@ -46,8 +49,9 @@
  *   never_early   what is delivered is due, at the deadline last asked for (laws 1 and 4)
  *   in_phase      the deadline told is the one asked for, to the half unit, unless read while a
  *                 re-arm was under way; at rest it reads so
- *   own_data      what is delivered is what its armer gave
+ *   own_data      what is delivered, or shown, is what its armer gave
  *   honest        -ENOENT is told of dead timers only (law 3)
+ *   idle_told     a re-arm tells whether the timer had idled; at rest the word says so
  *   not_lost      when all has come to rest, no timer alive is due, and those to come are filed
  *   once_inside   a slot whose push is confirmed is pushed no more
  *   freed_once    no slot is put back twice
@@ -60,10 +64,24 @@
  *   true -DINTERVAL=1 -DLOWS=1 -DNO_CHANGER
  *   true -DLOWS=2
  *   true -DTAGS=1 -DNO_REARM
+ *   true -DLOOKER -DNO_REARM -DNO_CHANGER
+ *   true -DKEPT=3
+ *   true -DKEPT=2 -DTAGS=1 -DNO_REARM
+ *   true -DKEPT=3 -DTAGS=1 -DNO_REARM
  *   bug NO_HIT             not_lost      -DTAGS=1 -DNO_REARM cancel trusts its compare-and-swap
  *   bug UNDONE_UNTOLD      not_lost      -DTAGS=1 -DNO_REARM what is made good is not pushed
  *   bug NO_LATER_LIFE      own_data      -DTAGS=1 -DNO_REARM delivery trusts its own
  *   bug EXPIRES_UNREAD     not_lost      -DTAGS=1 -DNO_REARM the owner trusts its own
+ *   bug LOOKED_ONCE        own_data      -DLOOKER -DNO_REARM -DNO_CHANGER there is no second look
+ *   bug KEPT_ENDS          idle_told     -DKEPT=3 a kept timer that is delivered is no more
+ *   bug IDLE_DELIVERED     exactly_once  -DKEPT=3 a second handle of one expiry is delivered too
+ *   bug IDLE_UNPUSHED      not_lost      -DKEPT=3 a re-arm of an idle timer claims no push
+ *   bug IDLE_BY_PHASE      idle_told     -DKEPT=3 what is delivered keeps its deadline
+ *   bug IDLE_LEFT_KNOWN    never_early   -DKEPT=3 a re-arm of an idle timer forgets no half
+ *   bug IDLE_RESTORED      idle_told     -DKEPT=3 -DTAGS=1 -DNO_REARM an idle timer is made good as
+ *                                       an armed one
+ *   bug KEPT_LATER_LIFE    exactly_once  -DKEPT=2 -DTAGS=1 -DNO_REARM a later life that is kept is
+ *                                       delivered as a one-shot
  *   bug NO_GENERATION      exactly_once  the handle's generation is not compared
  *   bug NO_TAG             exactly_once  the tag does not move on with a new life
  *   bug NO_TAG_LOOK        not_lost      -DINTERVAL=2 -DREARMED_ALIKE nor with the owner's look,
@@ -156,6 +174,30 @@
 #define WITH_PHASE(x, phase) (((x) & ~3) | (phase))
 #define REARMED(x, units) (((x) & ~(3 | 7 << 4)) | ((units) << 4) | ARMED)
 
+/* Parked, for never: a kept timer that has been delivered. */
+#define UNITS_NEVER 7
+#define IDLE (PARKED | UNITS_NEVER << 4)
+#ifdef IDLE_BY_PHASE
+#define IDLES(x) (PHASE(x) == PARKED && UNITS(x) == UNITS_NEVER)
+#define MADE_IDLE(x) ((x) | PARKED)
+#else
+#define IDLES(x) (((x) & IDLE) == IDLE)
+#define MADE_IDLE(x) ((x) | IDLE)
+#endif
+#ifndef KEPT
+#define IS_KEPT(life) false
+#elif KEPT == 2
+#define IS_KEPT(life) ((life) == 2)
+#else
+#define IS_KEPT(life) true
+#endif
+#if defined(KEPT) && !defined(IDLE_RESTORED)
+#define RESTORED(x, before) \
+	(IDLES(before) -> MADE_IDLE(x) | INBOX : REARMED(x, UNITS(before)) | INBOX)
+#else
+#define RESTORED(x, before) (REARMED(x, UNITS(before)) | INBOX)
+#endif
+
 #define WAS_PARKED(before, now) \
 	(PHASE(now) == PARKED && ((now) & ~(3 | INBOX)) == ((before) & ~(3 | INBOX)))
 
@@ -181,7 +223,11 @@
 #define SPEAKS_NOW(x, aux) (SPEAKS_OF(aux, UNITS(x)) && (!((aux) & AHEAD) || PHASE(x) == ARMED))
 #define ARRIVED(aux) AUX(LIFE(aux), MORE_MOVES(aux), LOW(aux))
 /* timer_deadline_ns() */
+#ifdef KEPT
+#define DEADLINE(x, aux) (UNITS(x) == UNITS_NEVER -> NEVER : 2 * UNITS(x) - SPEAKS_NOW(x, aux))
+#else
 #define DEADLINE(x, aux) (2 * UNITS(x) - SPEAKS_NOW(x, aux))
+#endif
 #define NEXT_PERIOD(due, time) \
 	((due) + (((time) > (due) -> (time) - (due) : 0) / INTERVAL + 1) * INTERVAL)
 
@@ -207,7 +253,7 @@ byte outbox_count;
 byte now = BEGIN;
 byte known = 1; /* the newest handle that has been told */
 
-/* What the laws say of each life. */
+/* What the laws say of each life. NEVER is asked of a kept one that idles, and of no other. */
 bool alive[LIVES + 1];
 byte asked[LIVES + 1];
 
@@ -219,6 +265,7 @@ bool never_early = true;
 bool in_phase = true;
 bool own_data = true;
 bool honest = true;
+bool idle_told = true;
 bool not_lost = true;
 bool once_inside = true;
 bool freed_once = true;
@@ -274,7 +321,13 @@ inline undo(before)
 	atomic {
 		if
 		:: (word ^ n) & ~THEIRS(n) ->
+#ifdef KEPT
+			/* A timer that we made idle may be cancelled by then. */
+			exactly_once = (!wrong || (IDLES(n) && !alive[LIFE(aux)]));
+			undoing = undoing - wrong;
+#else
 			exactly_once = !wrong;
+#endif
 			assert(exactly_once);
 			push = push && (n & INBOX)
 		:: else ->
@@ -286,7 +339,7 @@ inline undo(before)
 			n = REARMED(word, UNITS(before)) | (word & FLAGS);
 #else
 			push = !(word & PUSHED);
-			n = REARMED(word, UNITS(before)) | INBOX;
+			n = RESTORED(word, before);
 #endif
 			word = n
 		fi;
@@ -369,7 +422,11 @@ anyhow:
 			honest = !alive[handle] || undoing > 0;
 			assert(honest);
 			goto missed
+#ifdef IDLE_LEFT_KNOWN
+		:: deadline > 0 && TIMER_IS(w, aux, handle) && KNOWN(aux) > 0 && !IDLES(w)
+#else
 		:: deadline > 0 && TIMER_IS(w, aux, handle) && (INTERVAL == 1 || KNOWN(aux) > 0)
+#endif
 		:: else -> goto forgotten
 		fi }
 	   atomic { forget() }
@@ -391,8 +448,10 @@ forgotten:
 #else
 				n = REARMED(TOUCHED(w), UNITS_FROM(deadline));
 #endif
-#ifdef REARM_PENDING_LAZY
+#if defined(REARM_PENDING_LAZY)
 				push = UNITS(n) < UNITS(w)
+#elif defined(IDLE_UNPUSHED)
+				push = !IDLES(w) && (PHASE(w) != ARMED || UNITS(n) < UNITS(w))
 #else
 				push = (PHASE(w) != ARMED || UNITS(n) < UNITS(w))
 #endif
@@ -404,6 +463,11 @@ landed:
 			if
 			:: HIT(handle) ->
 				must_live(handle);
+#ifdef KEPT
+				idle_told = (deadline == 0 ||
+					     IDLES(w) == (asked[handle] == NEVER));
+				assert(idle_told);
+#endif
 				asked[handle] = deadline;
 				alive[handle] = (deadline > 0)
 			:: else -> wrong = true; undoing++
@@ -675,7 +739,11 @@ read:
 		atomic {
 			w = word;
 			if
+#ifdef IDLE_DELIVERED
 			:: !TIMER_IS(w, aux, handle) || PHASE(w) == ARMED -> goto done
+#else
+			:: !TIMER_IS(w, aux, handle) || PHASE(w) == ARMED || IDLES(w) -> goto done
+#endif
 			:: else
 			fi;
 			event_data = data;
@@ -689,12 +757,55 @@ read:
 #else
 			:: word == w ->
 #endif
+#ifdef KEPT
+#ifdef KEPT_ENDS
+				n = WITH_PHASE(w, FREE);
+#else
+				n = (IS_KEPT(handle) -> MADE_IDLE(w) : WITH_PHASE(w, FREE));
+#endif
+				word = n;
+				if
+				:: IS_KEPT(handle) && HIT(handle) ->
+					must_live(handle);
+					exactly_once = (asked[handle] != NEVER);
+					assert(exactly_once);
+					check_event(handle);
+					asked[handle] = NEVER;
+					goto done
+#ifdef KEPT_LATER_LIFE
+				:: !HIT(handle) && IS_KEPT(handle) ->
+#else
+				:: !HIT(handle) && (IS_KEPT(handle) || IS_KEPT(LIFE(aux))) ->
+#endif
+					wrong = true;
+					undoing++
+				:: else ->
+					n = 0;
+					must_live(LIFE(aux));
+					exactly_once = !IS_KEPT(LIFE(aux));
+					assert(exactly_once);
+					alive[LIFE(aux)] = false
+				fi
+#else
 				word = WITH_PHASE(w, FREE);
 				must_live(LIFE(aux));
 				alive[LIFE(aux)] = false
+#endif
 			:: else -> goto read
 			fi
 		}
+#ifdef KEPT
+		if
+		:: wrong ->
+			undo(w);
+			if
+			:: push -> submit()
+			:: else
+			fi;
+			goto done
+		:: else
+		fi;
+#endif
 		if
 #ifdef NO_LATER_LIFE
 		:: true
@@ -854,6 +965,35 @@ done:
 	od
 }
 
+#ifdef LOOKER
+/* hub_look(), for timerhub_each(): what is shown is of one life, and its deadline the word's. */
+proctype looker()
+{
+	short w, a;
+	byte shown;
+
+again:
+	w = word;
+	a = aux;
+	shown = data;
+	atomic {
+		if
+		:: PHASE(w) == FREE
+#ifdef LOOKED_ONCE
+		:: PHASE(w) != FREE ->
+#else
+		:: PHASE(w) != FREE && word == w && HIT(LIFE(a)) ->
+#endif
+			own_data = (shown == LIFE(a) && UNITS(w) == UNITS_FROM(asked[LIFE(a)]));
+			assert(own_data)
+#ifndef LOOKED_ONCE
+		:: PHASE(w) != FREE && (word != w || !HIT(LIFE(a))) -> goto again
+#endif
+		fi
+	}
+}
+#endif
+
 proctype clock()
 {
 end:
@@ -863,6 +1003,7 @@ end:
 }
 
 #define LOST(life) (alive[life] && (asked[life] <= now || filed > asked[life]))
+#define UNTOLD(life) (alive[life] && HIT(life) && (asked[life] == NEVER) != IDLES(word))
 #define OFF(life) (alive[life] && HIT(life) && asked[life] != DEADLINE(word, aux))
 
 proctype judge()
@@ -870,6 +1011,10 @@ proctype judge()
 	timeout;
 	not_lost = !(LOST(1) || LOST(2));
 	assert(not_lost);
+#ifdef KEPT
+	idle_told = !(UNTOLD(1) || UNTOLD(2));
+	assert(idle_told);
+#endif
 	in_phase = !(OFF(1) || OFF(2));
 	assert(in_phase)
 }
@@ -898,6 +1043,9 @@ init {
 #endif
 #if INTERVAL != 1
 		run armer();
+#endif
+#ifdef LOOKER
+		run looker();
 #endif
 		run judge()
 	}

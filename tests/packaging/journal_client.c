@@ -25,7 +25,7 @@ static int task_comes(void)
 	if (timerhub_journal_open(&journal, ".", NULL) < 0)
 		return 0;
 	const int good = timerhub_journal_take(journal, &task, UINT64_MAX) == 1 &&
-	                 task.data_len == 6 && timerhub_journal_done(journal, task.id) == 0;
+	                 task.data_len == 6 && timerhub_journal_done(journal, &task) == 0;
 	timerhub_journal_close(journal);
 	return good;
 }

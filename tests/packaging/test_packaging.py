@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: MIT
 """Builds tiny programs with timerhub as its users do, and runs them.
 
-Usage: test_packaging.py installed|subproject|musl SOURCE-ROOT
+Usage: test_packaging.py installed|subproject|no-io-uring|musl SOURCE-ROOT
 
-installed   installs into a prefix of its own and checks what is there; then compiles client.c,
-            client.cc, and the same of the journal, against it through pkg-config, and through
-            CMake, each shared and static.
-subproject  the same programs in a meson project with timerhub in its subprojects/, each shared and
-            static; by default nothing but the library is built there.
-musl        the libraries by musl-gcc, and the C clients against them, static.
+installed    installs what a plain `meson setup` builds into a prefix of its own, and checks what is
+             there; then compiles client.c, client.cc, and the same of the journal, against it
+             through pkg-config, and through CMake in both ways, each shared and static.
+subproject   the same programs in a meson project with timerhub in its subprojects/, shared or
+             static as the project is; nothing but the library is built there.
+no-io-uring  the libraries without liburing, the clients, the example, and some tests of the laws.
+musl         the libraries by musl-gcc, and the C clients against them, static.
 """
 
 import contextlib
@@ -25,9 +26,10 @@ import tempfile
 COMPILERS = {"c": ["gcc", "-std=c11"], "cc": ["g++", "-std=c++17"]}
 # By the names of their sources and programs: the package that each uses.
 CLIENTS = {"client": "timerhub", "journal_client": "timerhub-journal"}
-MAPS = ["lib/timerhub.map", "lib/journal/timerhub_journal.map"]
+MAPS = ["lib/timerhub.map", "lib/journal/timerhub_journal.map",
+        "lib/relay/timerhub_relay.map"]
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
-PARTS = ("tests", "examples", "tools", "man")
+PARTS = ("tests", "examples", "tools")
 
 
 class Wrong(Exception):
@@ -55,9 +57,32 @@ def project_version(root):
     return re.search(r"version: '([\d.]+)'", (root / "meson.build").read_text(encoding="utf-8"))[1]
 
 
+def soname(package, version):
+    """Before 1.0 a minor version may change the ABI."""
+    return f"lib{package}.so.{'.'.join(version.split('.')[:2])}"
+
+
 def exported(root):
     text = "".join((root / name).read_text(encoding="utf-8") for name in MAPS)
     return re.findall(r"^\t\t(\w+);", text, re.MULTILINE)
+
+
+def check_parts(printed, parts):
+    """The summary tells which parts are off, and how to have them."""
+    for part in parts:
+        expect(re.search(rf"^ +{part} *: no: .*-D{part}=true$", printed, re.MULTILINE),
+               f"the summary does not say that {part} is off, and why:\n{printed}")
+
+
+def check_targets(build, wanted):
+    """What is built by default, and that nothing of it is a test."""
+    def ask(what):
+        return json.loads(run("meson", "introspect", build, what))
+
+    names = {target["name"] for target in ask("--targets") if target["build_by_default"]}
+    expect(names == wanted, f"built by default: {sorted(names)}")
+    tests = [test["name"] for test in ask("--tests")]
+    expect(not tests, f"tests: {tests}")
 
 
 def client_programs():
@@ -76,7 +101,7 @@ def check_client(program, package, version, static, env=None):
         expect(not [name for name in libraries if "timerhub" in name],
                f"{program} is linked with {libraries}")
     else:
-        expect(f"lib{package}.so.0" in libraries, f"{program} is linked with {libraries}")
+        expect(soname(package, version) in libraries, f"{program} is linked with {libraries}")
         expect("liburing.so.2" not in libraries, f"{program} is linked with {libraries}")
     # The journal's puts its files where it is run.
     with tempfile.TemporaryDirectory() as folder:
@@ -95,27 +120,33 @@ def check_tree(prefix, root, version):
     """The files that an installation consists of, and no others."""
     files = {path.relative_to(prefix).as_posix() for path in prefix.rglob("*") if not path.is_dir()}
     libraries = library_folder(prefix).relative_to(prefix).as_posix()
-    wanted = {"include/timerhub.h", f"{libraries}/libtimerhub.a", f"{libraries}/libtimerhub.so",
-              f"{libraries}/libtimerhub.so.0", f"{libraries}/libtimerhub.so.{version}",
+    wanted = {f"{libraries}/libtimerhub.a", f"{libraries}/libtimerhub.so",
+              f"{libraries}/{soname('timerhub', version)}", f"{libraries}/libtimerhub.so.{version}",
               f"{libraries}/pkgconfig/timerhub.pc", "share/man/man7/timerhub.7",
+              "share/man/man7/timerhub-debugging.7", "share/man/man7/timerhub_hpp.7",
               "share/man/man7/timerhub-journal.7", "share/man/man5/timerhub-journal.5"}
-    wanted |= {"include/timerhub_journal.h", f"{libraries}/pkgconfig/timerhub-journal.pc",
+    wanted |= {f"{libraries}/pkgconfig/timerhub-journal.pc",
                f"{libraries}/libtimerhub-journal.a", f"{libraries}/libtimerhub-journal.so",
-               f"{libraries}/libtimerhub-journal.so.0",
+               f"{libraries}/{soname('timerhub-journal', version)}",
                f"{libraries}/libtimerhub-journal.so.{version}"}
+    wanted |= {f"{libraries}/pkgconfig/timerhub-relay.pc", "share/timerhub/timerhub.lua",
+               f"{libraries}/libtimerhub-relay.a", f"{libraries}/libtimerhub-relay.so",
+               f"{libraries}/{soname('timerhub-relay', version)}",
+               f"{libraries}/libtimerhub-relay.so.{version}",
+               "share/man/man7/timerhub-relay.7", "share/man/man5/timerhub-relay.5"}
     wanted |= {f"share/man/man3/{name}.3" for name in exported(root)}
+    wanted |= {f"{libraries}/cmake/timerhub/timerhubConfig{name}.cmake" for name in ("", "Version")}
+    wanted |= {f"include/{path.name}" for path in (root / "include").iterdir()}
     expect(wanted <= files, f"not installed: {sorted(wanted - files)}")
-    extra = {name for name in files - wanted
-             if not re.match(r"bin/timerhub-\w+$|share/man/man[18]/timerhub-", name)}
-    expect(not extra, f"installed too: {sorted(extra)}")
+    expect(files <= wanted, f"installed too: {sorted(files - wanted)}")
     for name in wanted:
         expect((prefix / name).exists(), f"{name} leads nowhere")
 
 
-def check_shared_library(prefix):
+def check_shared_library(prefix, version):
     for package in CLIENTS.values():
         dynamic = run("readelf", "--dynamic", library_folder(prefix) / f"lib{package}.so")
-        expect(f"[lib{package}.so.0]" in dynamic, f"no soname 0:\n{dynamic}")
+        expect(f"[{soname(package, version)}]" in dynamic, f"another soname:\n{dynamic}")
         expect("RPATH" not in dynamic and "RUNPATH" not in dynamic,
                f"a path is built in:\n{dynamic}")
 
@@ -142,9 +173,22 @@ def build_clients(directory, here, version, env):
             check_client(program, package, version, static, env)
 
 
-def build_with_cmake(directory, here, version, env):
+def build_relay_clients(directory, here, version, env):
+    """The relay's client is C that is C++ too."""
+    for language in COMPILERS:
+        for static in (False, True):
+            options = ["--cflags", "--libs"] + (["--static"] if static else [])
+            flags = run("pkg-config", *options, "timerhub-relay", env=env).split()
+            program = directory / f"relay_client_{language}{'_static' if static else ''}"
+            run(*COMPILERS[language], *WARNINGS, *(["-x", "c++"] if language == "cc" else []),
+                here / "relay_client.c", "-x", "none", "-o", program,
+                *(["-static"] if static else []), *flags)
+            check_client(program, "timerhub-relay", version, static, env)
+
+
+def build_with_cmake(directory, source, version, env):
     # Debian's cmake does not bring make, its default; ninja is there for meson.
-    run("cmake", "-G", "Ninja", "-S", here / "cmake", "-B", directory, env=env)
+    run("cmake", "-G", "Ninja", "-S", source, "-B", directory, env=env)
     run("cmake", "--build", directory, env=env)
     for name, package in client_programs().items():
         check_client(directory / name, package, version, False, env)
@@ -153,16 +197,22 @@ def build_with_cmake(directory, here, version, env):
 
 def test_installed(root, directory):
     here, version, prefix = root / "tests/packaging", project_version(root), directory / "prefix"
-    run("meson", "setup", directory / "build", root, f"--prefix={prefix}", "-Dbuildtype=debug",
-        "-Dtests=false", "-Dexamples=false", "-Dtools=false")
+    printed = run("meson", "setup", directory / "build", root, f"--prefix={prefix}",
+                  "-Drelay=enabled")
+    check_parts(printed, PARTS)
+    check_targets(directory / "build",
+                  set(CLIENTS.values()) | {"timerhub-relay"})
     run("meson", "install", "-C", directory / "build", "--quiet")
     check_tree(prefix, root, version)
-    check_shared_library(prefix)
+    check_shared_library(prefix, version)
     env = {"PKG_CONFIG_PATH": str(library_folder(prefix) / "pkgconfig"),
            "LD_LIBRARY_PATH": str(library_folder(prefix))}
     check_pkg_config(env)
     build_clients(directory, here, version, env)
-    build_with_cmake(directory / "cmake", here, version, env)
+    build_relay_clients(directory, here, version, env)
+    build_with_cmake(directory / "cmake", here / "cmake", version, env)
+    paths = {"CMAKE_PREFIX_PATH": str(prefix), "LD_LIBRARY_PATH": env["LD_LIBRARY_PATH"]}
+    build_with_cmake(directory / "cmake_package", here / "cmake_package", version, paths)
     # A packager stages elsewhere; pkg-config finds it through a sysroot.
     stage = directory / "stage"
     run("meson", "install", "-C", directory / "build", "--quiet", "--no-rebuild",
@@ -173,6 +223,8 @@ def test_installed(root, directory):
            "PKG_CONFIG_SYSROOT_DIR": str(stage), "LD_LIBRARY_PATH": str(library_folder(staged))}
     shutil.rmtree(prefix)  # nothing may be found there
     build_clients(directory, here, version, env)
+    paths = {"CMAKE_PREFIX_PATH": str(staged), "LD_LIBRARY_PATH": env["LD_LIBRARY_PATH"]}
+    build_with_cmake(directory / "cmake_staged", here / "cmake_package", version, paths)
 
 
 # ---- subproject ----
@@ -187,20 +239,6 @@ def copy_sources(root, target):
     shutil.copytree(root, target, ignore=builds, symlinks=True)
 
 
-def check_targets(build):
-    """Of timerhub nothing but the libraries is built by default, and nothing of it is a test."""
-    def ask(what):
-        return json.loads(run("meson", "introspect", build, what))
-
-    names = {target["name"] for target in ask("--targets") if target["build_by_default"]}
-    expect(names == set(CLIENTS.values()) | set(client_programs()),
-           f"built by default: {sorted(names)}")
-    tests = [test["name"] for test in ask("--tests")]
-    expect(not tests, f"tests: {tests}")
-    installed = [path for path in ask("--installed").values() if "/man/" in path]
-    expect(not installed, f"installed: {installed}")
-
-
 def test_subproject(root, directory):
     version, project = project_version(root), directory / "project"
     shutil.copytree(root / "tests/packaging/subproject", project)
@@ -210,18 +248,59 @@ def test_subproject(root, directory):
     copy_sources(root, project / "subprojects/timerhub")
     for library in ("shared", "static"):
         build = project / f"build-{library}"
-        printed = run("meson", "setup", build, project, f"-Dtimerhub:default_library={library}",
-                      "-Dbuildtype=debug")
-        for part in PARTS:
-            expect(re.search(rf"^ +{part} *: NO$", printed, re.MULTILINE),
-                   f"the summary does not say that {part} is off:\n{printed}")
-        check_targets(build)
+        # The parent's choice alone: timerhub is to follow it.
+        printed = run("meson", "setup", build, project, f"-Ddefault_library={library}",
+                      "-Dbuildtype=debug", "-Dtimerhub:relay=disabled")
+        check_parts(printed, PARTS + ("man",))
+        check_targets(build, set(CLIENTS.values()) | set(client_programs()))
+        files = json.loads(run("meson", "introspect", build, "--installed")).values()
+        expect(not [path for path in files if "/man/" in path], f"installed: {files}")
+        other = "a" if library == "shared" else "so"
+        expect(not [path for path in files if path.endswith(f".{other}")],
+               f"not {library} alone is installed: {files}")
         run("ninja", "-C", build)
         for name, package in client_programs().items():
             check_client(build / name, package, version, library == "static")
     # Who asks for more gets it.
     run("meson", "setup", project / "build-more", project, "-Dtimerhub:examples=true")
     run("ninja", "-C", project / "build-more", "subprojects/timerhub/examples/hello_timer")
+
+
+# ---- no-io-uring ----
+
+
+def test_no_io_uring(root, directory):
+    """Where liburing.h is not to be had, as a header that must not be included tells."""
+    version, build, forbidden = project_version(root), directory / "build", directory / "forbidden"
+    forbidden.mkdir()
+    (forbidden / "liburing.h").write_text("#error not to be included\n", encoding="utf-8")
+    printed = run("meson", "setup", build, root, "-Dio_uring=disabled", "-Dbuildtype=debug",
+                  "-Dprobes=disabled", f"-Dc_args=-I{forbidden}", "-Dtests=true", "-Dexamples=true")
+    expect(re.search(r"^ +io_uring *: no: -Dio_uring=disabled", printed, re.MULTILINE),
+           f"the summary does not say that io_uring is off:\n{printed}")
+    tests = ["calls", "never_early (poll)", "exactly_once (poll)", "denied (poll)",
+             "journal calls"]
+    programs = ["examples/hello_timer", "examples/delay_queue"]
+    programs += ["tests/unit/test_unit_calls", "tests/journal/test_journal_calls"]
+    programs += [f"tests/service/test_service_{name.split()[0]}" for name in tests if "(" in name]
+    libraries = [f"lib/libtimerhub.so.{version}", "lib/libtimerhub.a",
+                 f"lib/journal/libtimerhub-journal.so.{version}"]
+    run("ninja", "-C", build, *programs, *libraries)
+    for library in libraries:
+        symbols = run("nm", *(["-D"] if ".so" in library else []), build / library)
+        expect("io_uring" not in symbols.replace("_queue_attach_uring", ""),
+               f"{library} has to do with liburing:\n{symbols}")
+    run(root / "tests/packaging/test_probes.py", "no", build / libraries[0], os.devnull)
+    run(build / "examples/hello_timer", timeout=60)
+    run("meson", "test", "-C", build, "--no-rebuild", "--print-errorlogs",
+        "--timeout-multiplier=5", *tests)
+    # Never chosen silently.
+    try:
+        run("meson", "setup", directory / "none", root, env={"PKG_CONFIG_LIBDIR": str(forbidden)})
+    except Wrong as wrong:
+        expect("-Dio_uring=disabled builds without it" in str(wrong), f"{wrong}")
+    else:
+        raise Wrong("without liburing it is built all the same")
 
 
 # ---- musl ----
@@ -237,8 +316,8 @@ def test_musl(root, directory):
     triplet = run("gcc", "-print-multiarch").strip()
     headers = ["-idirafter/usr/include", f"-idirafter/usr/include/{triplet}"]
     run("meson", "setup", directory / "build", root, f"--prefix={prefix}", "-Dbuildtype=debug",
-        "-Ddefault_library=static", "-Dprefer_static=true", "-Dwerror=true", "-Dtests=false",
-        "-Dexamples=false", "-Dtools=false", f"-Dc_args={' '.join(headers)}",
+        "-Ddefault_library=static", "-Dprefer_static=true", "-Dwerror=true",
+        "-Drelay=disabled", f"-Dc_args={' '.join(headers)}",
         env={"CC": "musl-gcc"})
     run("meson", "install", "-C", directory / "build", "--quiet")
     uring = run("gcc", "-print-file-name=liburing.a").strip()
@@ -251,7 +330,8 @@ def test_musl(root, directory):
         check_client(program, package, version, static=True)
 
 
-TESTS = {"installed": test_installed, "subproject": test_subproject, "musl": test_musl}
+TESTS = {"installed": test_installed, "subproject": test_subproject,
+         "no-io-uring": test_no_io_uring, "musl": test_musl}
 
 
 def main(arguments):

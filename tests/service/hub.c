@@ -396,6 +396,24 @@ void thread_start(pthread_t *ret_thread, void *(*run)(void *), void *arg)
 	expect_eq(pthread_create(ret_thread, NULL, run, arg), 0);
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+#define ADDRESS_SANITIZED 1
+#elif defined(__has_feature)
+#define ADDRESS_SANITIZED __has_feature(address_sanitizer)
+#else
+#define ADDRESS_SANITIZED 0
+#endif
+#if ADDRESS_SANITIZED
+void __asan_handle_no_return(void);
+#endif
+
+void thread_ends_here(void)
+{
+#if ADDRESS_SANITIZED
+	__asan_handle_no_return();
+#endif
+}
+
 void thread_join(pthread_t thread)
 {
 	expect_eq(pthread_join(thread, NULL), 0);
@@ -436,6 +454,9 @@ void child_ends_well(pid_t child)
 
 int uring_refused(void)
 {
+#ifdef TIMERHUB_WITHOUT_IO_URING
+	return ENOSYS;
+#else
 	struct io_uring_params params = { 0 };
 	long fd = syscall(SYS_io_uring_setup, 4, &params);
 
@@ -443,6 +464,7 @@ int uring_refused(void)
 		return errno;
 	close((int)fd);
 	return 0;
+#endif
 }
 
 enum timerhub_sleeper sleeper_asked(void)

@@ -120,13 +120,21 @@ void thread_blocks(pid_t tid);
 
 void thread_start(pthread_t *ret_thread, void *(*run)(void *), void *arg);
 void thread_join(pthread_t thread);
+/*
+ * The calling thread is about to be cancelled: AddressSanitizer does not see those frames go which
+ * are unwound by that.
+ */
+void thread_ends_here(void);
 /* Keep the calling thread on the CPU with this index, modulo those that the process may use. */
 void thread_pin(unsigned index);
 
 /* Waits for a child of ours and expects it to have ended with status 0. */
 void child_ends_well(pid_t child);
 
-/* Tells why io_uring cannot be had here: 0 if it can, else an errno. Does not ask the library. */
+/*
+ * Tells why io_uring cannot be had here: 0 if it can, else an errno. Asks the kernel, not the
+ * library; ENOSYS is the answer of a library that was built without.
+ */
 int uring_refused(void);
 enum timerhub_sleeper sleeper_asked(void);
 

@@ -204,11 +204,13 @@ END_TEST
 
 /* ---- without timerfds ---- */
 
+/* For every thread of the process, those that run already too. */
 static void deny(int call)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
 
 	expect(filter);
+	expect_eq(seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1), 0);
 	expect_eq(seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), call, 0), 0);
 	expect_eq(seccomp_load(filter), 0);
 	seccomp_release(filter);
@@ -238,6 +240,30 @@ START_TEST(denied_setting_of_the_timerfd_loses_nothing)
 
 	deny(SCMP_SYS(timerfd_settime));
 	rig = rig_clock(clocks[_i].clock);
+	expire_some(&rig, clocks[_i].id);
+	rig_close(&rig);
+}
+END_TEST
+
+/*
+ * Refused while the owner sleeps on it: what was set goes off, and nothing can set it again. The
+ * owner rests all the same, but for a look at the clock now and then.
+ */
+START_TEST(denied_setting_of_the_timerfd_under_way_burns_nothing)
+{
+	struct rig rig = rig_clock(clocks[_i].clock);
+	uint64_t wakeups, begin_ns;
+
+	arm_after(rig.queue, 200 * MS, 0);
+	arm_after(rig.queue, HOUR, 1);
+	(void)stats_settled(rig.hub);
+	deny(SCMP_SYS(timerfd_settime));
+	expect_eq(take_one(rig.queue).data, 0);
+	begin_ns = clock_now_ns();
+	wakeups = stats_of(rig.hub).owner_wakeups;
+	clock_sleep_ns(500 * MS);
+	wakeups = stats_of(rig.hub).owner_wakeups - wakeups;
+	expect_cmp(wakeups, <=, 5 + (clock_now_ns() - begin_ns) / SEC);
 	expire_some(&rig, clocks[_i].id);
 	rig_close(&rig);
 }
@@ -350,6 +376,7 @@ int main(int argc, char **argv)
 	tests_add_loop(owner_sleeps_on_a_timer_of_the_clock, 60, COUNT_OF(clocks));
 	tests_add_loop(quiet_on_every_clock, 60, COUNT_OF(clocks));
 	tests_add_loop(denied_timerfd_is_told_at_open, 30, COUNT_OF(clocks));
+	tests_add_loop(denied_setting_of_the_timerfd_under_way_burns_nothing, 60, COUNT_OF(clocks));
 	tests_add_loop(denied_setting_of_the_timerfd_loses_nothing, 60, COUNT_OF(clocks));
 	tests_add_loop(every_clock_is_right_in_a_time_namespace, 60, 2);
 	return tests_run();

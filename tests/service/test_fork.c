@@ -230,6 +230,52 @@ START_TEST(fork_in_the_middle_of_others_calls)
 }
 END_TEST
 
+/* ---- a callback that forks ---- */
+
+static int go_on[2]; /* a pipe: the child leaves its callback when it can read */
+static pid_t forked;
+
+static void fork_once(const struct timerhub_event *event)
+{
+	char byte;
+
+	(void)event;
+	if (forked != 0)
+		return;
+	forked = fork();
+	expect(forked >= 0);
+	if (forked == 0) {
+		forked = -1;
+		expect_eq(read(go_on[0], &byte, 1), 1);
+	}
+}
+
+/* The child's dispatch ends with that callback: what is next, and the fd, are the parent's. */
+START_TEST(fork_in_a_callback_leaves_the_parent_its_events)
+{
+	struct rig rig = rig_manual(10);
+	int count;
+
+	expect_eq(pipe(go_on), 0);
+	for (unsigned i = 0; i < 2; i++)
+		expect_eq(timerhub_call(rig.queue, 1, fork_once, NULL, NULL), 0);
+	advance(rig.hub, 10);
+	count = timerhub_dispatch(rig.queue, 4);
+	if (forked == -1)
+		_exit(count == 1 && timerhub_dispatch(rig.queue, 4) == -EOWNERDEAD ? EXIT_SUCCESS
+		                                                                   : EXIT_FAILURE);
+	expect_eq(count, 2);
+	arm_after(rig.queue, 1, 7);
+	advance(rig.hub, 20);
+	expect_eq(write(go_on[1], "", 1), 1);
+	child_ends_well(forked);
+	expect(fd_readable(timerhub_queue_fd(rig.queue)));
+	expect_eq(take_one(rig.queue).data, 7);
+	expect_empty(rig.queue);
+	rig_close(&rig);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	tests_begin("fork", argc, argv);
@@ -239,6 +285,7 @@ int main(int argc, char **argv)
 	tests_add(fork_child_may_just_leave, 60);
 	tests_add(fork_child_of_a_manual_hub_is_told, 60);
 	tests_add(fork_child_close_leaves_no_fd, 60);
+	tests_add(fork_in_a_callback_leaves_the_parent_its_events, 20);
 	tests_add(fork_in_the_middle_of_others_calls, 60);
 	return tests_run();
 }

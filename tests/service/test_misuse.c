@@ -42,7 +42,8 @@ START_TEST(misuse_of_open)
 		{ { .size = sizeof(struct timerhub_config) - 1 }, -EINVAL },
 		{ { .flags = TIMERHUB_OBSERVABLE }, 0 },
 		{ { .flags = TIMERHUB_MANUAL | TIMERHUB_OBSERVABLE }, 0 },
-		{ { .flags = 1u << 2 }, -EINVAL },
+		{ { .flags = TIMERHUB_HUGE_PAGES }, 0 },
+		{ { .flags = 1u << 3 }, -EINVAL },
 		{ { .flags = 1u << 31 }, -EINVAL },
 		{ { .timers_max = 67108863 }, -EINVAL },
 		{ { .timers_max = UINT32_MAX }, -EINVAL },
@@ -237,6 +238,12 @@ START_TEST(misuse_of_queue_open)
 }
 END_TEST
 
+static void no_callback(const struct timerhub_event *event)
+{
+	(void)event;
+	expect(false);
+}
+
 START_TEST(misuse_of_arm)
 {
 	static const struct {
@@ -246,7 +253,11 @@ START_TEST(misuse_of_arm)
 		{ { .size = 0 }, -EINVAL },
 		{ { .size = 8 }, -EINVAL },
 		{ { .size = sizeof(struct timerhub_spec) - 1 }, -EINVAL },
-		{ { .size = sizeof(struct timerhub_spec), .flags = 2 }, -EINVAL },
+		{ { .size = sizeof(struct timerhub_spec), .flags = 4 }, -EINVAL },
+		{ { .size = sizeof(struct timerhub_spec),
+		    .flags = TIMERHUB_KEEP,
+		    .interval_ns = 1 },
+		  -EINVAL },
 		{ { .size = sizeof(struct timerhub_spec), .flags = 1u << 31 }, -EINVAL },
 		{ { .size = sizeof(struct timerhub_spec), .expires_ns = UINT64_MAX - 1 }, -ERANGE },
 		{ { .size = sizeof(struct timerhub_spec), .expires_ns = UINT64_C(1) << 63 },
@@ -281,6 +292,9 @@ START_TEST(misuse_of_arm)
 	expect_eq(timerhub_arm_many(NULL, &good, 1, &timer), -EINVAL);
 	expect_eq(timerhub_arm_many(rig.queue, NULL, 1, &timer), -EINVAL);
 	expect_eq(timerhub_after(NULL, 10, 0, &timer), -EINVAL);
+	expect_eq(timerhub_call(NULL, 10, no_callback, NULL, &timer), -EINVAL);
+	expect_eq(timerhub_call(rig.queue, 10, NULL, NULL, &timer), -EINVAL);
+	expect_eq(timerhub_call(rig.queue, UINT64_MAX - 1, no_callback, NULL, &timer), -ERANGE);
 	expect_eq(timerhub_after(rig.queue, UINT64_MAX - 1, 0, &timer), -ERANGE);
 	expect_eq(timerhub_after(rig.queue, (UINT64_C(1) << 63) - 128 - 999, 0, &timer), -ERANGE);
 	expect(timer == UNTOUCHED);

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -39,6 +40,8 @@
 
 struct kernel kernel;
 static struct bell bells[BELLS_MAX];
+static struct memory_view mappings_view;           /* of the lock of the address space */
+static struct memory_view woken_views[ACTORS_MAX]; /* what each was told with its last wake */
 
 /* What was ever given out; sizes are powers of two, so that they are used again. */
 static struct region {
@@ -63,7 +66,9 @@ void kernel_begin(struct dice dice)
 	kernel.ring_refused = dice_one_in(&kernel.dice, 4);
 	kernel.cpus = 1u << dice_below(&kernel.dice, 3);
 	kernel.clock = CLOCK_MONOTONIC;
+	memset(&mappings_view, 0, sizeof(mappings_view));
 	ring_begin();
+	posters_begin();
 	timerfd_begin();
 }
 
@@ -151,6 +156,8 @@ int __wrap_eventfd(unsigned count, int flags)
 int __wrap_close(int fd)
 {
 	scheduler_step();
+	if (poster_close_duplicate(fd))
+		return 0;
 	if (fd == TIMERFD_FD) {
 		timerfd_close();
 		return 0;
@@ -169,6 +176,7 @@ static long bell_write(int fd, uint64_t more)
 		return -1;
 	}
 	report_tell("  ring %d", fd);
+	memory_lock(&bell->view);
 	bell->count += more;
 	bell->edges++;
 	scheduler_wake(bell, UINT_MAX);
@@ -180,6 +188,7 @@ static long bell_read(int fd, uint64_t *ret_count)
 {
 	struct bell *bell = kernel_bell(fd);
 
+	memory_lock(&bell->view);
 	if (bell->count == 0) {
 		errno = EAGAIN;
 		return -1;
@@ -204,6 +213,7 @@ void kernel_poll_level(int fd, uint64_t until_ns)
 	scheduler_step();
 	while (bell->count == 0 && scheduler.now_ns < until_ns)
 		scheduler_block(bell, until_ns);
+	memory_lock(&bell->view);
 }
 
 void kernel_poll_edge(int fd, uint64_t edges, uint64_t until_ns)
@@ -213,6 +223,7 @@ void kernel_poll_edge(int fd, uint64_t edges, uint64_t until_ns)
 	scheduler_step();
 	while (bell->edges == edges && scheduler.now_ns < until_ns)
 		scheduler_block(bell, until_ns);
+	memory_lock(&bell->view);
 }
 
 void kernel_owner_sleeps(const void *on, uint64_t timeout_ns)
@@ -255,6 +266,8 @@ static int poll_look(struct pollfd *fds, nfds_t count)
 
 	timerfd_look();
 	for (nfds_t i = 0; i < count; i++) {
+		if (fds[i].fd >= 0 && fds[i].fd != TIMERFD_FD)
+			memory_lock(&kernel_bell(fds[i].fd)->view);
 		fds[i].revents = fds[i].fd >= 0 && kernel_readable(fds[i].fd) ? POLLIN : 0;
 		ready += fds[i].revents != 0;
 	}
@@ -289,16 +302,20 @@ int __wrap_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeou
 	return -1;
 }
 
-/* ---- futex; read and write, which the library calls by number ---- */
+/* ---- futex; read, write and gettid, which the library calls by number ---- */
 
 long __wrap_syscall(long number, ...);
 
 static long futex(const uint32_t *word, int operation, uint32_t value,
                   const struct timespec *timeout)
 {
+	uint32_t now = memory_newest(word);
 	uint64_t timeout_ns;
 
 	if (operation == FUTEX_WAKE_PRIVATE) {
+		for (unsigned i = 0; i < scheduler.count; i++)
+			if (scheduler.actors[i].waits_on == word)
+				memory_publish(&woken_views[i]);
 		scheduler_wake(word, value);
 		return 0;
 	}
@@ -306,8 +323,13 @@ static long futex(const uint32_t *word, int operation, uint32_t value,
 		report_failure("futex operation %d is not simulated", operation);
 	timeout_ns = timeout_of(timeout);
 	errno = EAGAIN;
-	if (__atomic_load_n(word, __ATOMIC_SEQ_CST) == value && !kernel_interrupts())
+	if (now == value && !kernel_interrupts()) {
+		struct memory_view *woken = &woken_views[scheduler.current - scheduler.actors];
+
+		memset(woken, 0, sizeof(*woken));
 		scheduler_block(word, timeout ? scheduler.now_ns + timeout_ns : UINT64_MAX);
+		memory_acquire(woken);
+	}
 	return -1;
 }
 
@@ -324,11 +346,15 @@ long __wrap_syscall(long number, ...)
 		uint32_t value = va_arg(arguments, uint32_t);
 
 		result = futex(word, operation, value, va_arg(arguments, const struct timespec *));
+	} else if (number == SYS_getpid || number == SYS_kcmp) {
+		result = number == SYS_getpid; /* the caller's ring is what it was */
 	} else if (number == SYS_write || number == SYS_read) {
 		int fd = va_arg(arguments, int);
 		uint64_t *value = va_arg(arguments, uint64_t *);
 
 		result = number == SYS_write ? bell_write(fd, *value) : bell_read(fd, value);
+	} else if (number == SYS_gettid) {
+		result = 1;
 	} else {
 		report_failure("system call %ld is not simulated", number);
 	}
@@ -383,6 +409,8 @@ void *__wrap_mmap(void *address, size_t bytes, int protection, int flags, int fd
 	region->asked = bytes;
 	ASAN_UNPOISON_MEMORY_REGION(region->base, (bytes + 4095) & ~(size_t)4095);
 	kernel.regions++;
+	memory_lock(&mappings_view);
+	memory_allocated(region->base, bytes);
 	return region->base;
 }
 
@@ -401,6 +429,8 @@ int __wrap_munmap(void *address, size_t bytes)
 		region++;
 	if (region == regions + regions_made || region->asked != bytes)
 		report_failure("what is unmapped was not mapped");
+	memory_lock(&mappings_view);
+	memory_freed(region->base, bytes);
 	bytes = (bytes + 4095) & ~(size_t)4095;
 	if (bytes > REGION_LARGE_BYTES) {
 		(void)__real_madvise(region->base, bytes, MADV_DONTNEED);
@@ -415,18 +445,51 @@ int __wrap_munmap(void *address, size_t bytes)
 
 int __wrap_madvise(void *address, size_t bytes, int advice)
 {
-	(void)address;
-	(void)bytes;
-	(void)advice;
-	if (!kernel_refuses())
+	if (!kernel_refuses()) {
+		if (advice == MADV_WIPEONFORK)
+			kernel.wiped_on_fork = (struct wiped){ .base = address, .bytes = bytes };
 		return 0;
+	}
 	errno = EINVAL;
 	return -1;
 }
 
+void kernel_forked(void)
+{
+	memset(kernel.wiped_on_fork.base, 0, kernel.wiped_on_fork.bytes);
+}
+
 int __wrap_posix_memalign(void **ret_memory, size_t alignment, size_t bytes)
 {
-	return kernel_refuses() ? ENOMEM : __real_posix_memalign(ret_memory, alignment, bytes);
+	int result =
+		kernel_refuses() ? ENOMEM : __real_posix_memalign(ret_memory, alignment, bytes);
+
+	if (result == 0)
+		memory_allocated(*ret_memory, bytes);
+	return result;
+}
+
+/* ---- allocation ---- */
+
+void *__real_calloc(size_t count, size_t bytes);
+void __real_free(void *allocated);
+void *__wrap_calloc(size_t count, size_t bytes);
+void __wrap_free(void *allocated);
+
+void *__wrap_calloc(size_t count, size_t bytes)
+{
+	void *allocated = __real_calloc(count, bytes);
+
+	if (allocated)
+		memory_allocated(allocated, count * bytes);
+	return allocated;
+}
+
+void __wrap_free(void *allocated)
+{
+	if (allocated)
+		memory_freed(allocated, malloc_usable_size(allocated));
+	__real_free(allocated);
 }
 
 /* ---- threads ---- */
@@ -465,6 +528,7 @@ int __wrap_pthread_join(pthread_t thread, void **ret_result)
 	(void)ret_result;
 	while (!actor->over)
 		scheduler_block(actor, UINT64_MAX);
+	memory_join((unsigned)thread);
 	kernel.owner = NULL;
 	return 0;
 }

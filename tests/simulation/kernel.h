@@ -10,13 +10,20 @@
 
 #include <time.h>
 
+#include "memory.h"
 #include "scheduler.h"
 
 /* An eventfd. */
 struct bell {
 	bool open;
 	uint64_t count;
-	uint64_t edges; /* writes so far: what an edge-triggered poller is told of */
+	uint64_t edges;          /* writes so far: what an edge-triggered poller is told of */
+	struct memory_view view; /* of its lock */
+};
+
+struct wiped {
+	void *base;
+	size_t bytes;
 };
 
 struct kernel {
@@ -31,9 +38,10 @@ struct kernel {
 	bool owner_sleeps;                       /* it is in a wait that it chose itself */
 	uint64_t owner_read_ns;                  /* the hub's clock when it last looked at one */
 	uint64_t owner_latest_ns;                /* its latest reading since it last slept */
-	uint64_t owner_until_ns; /* what it wants to sleep until, by the clock of then */
-	clockid_t clock;         /* the hub's */
-	uint64_t ahead_ns;       /* of CLOCK_MONOTONIC, modulo 2^64 */
+	uint64_t owner_until_ns;    /* what it wants to sleep until, by the clock of then */
+	struct wiped wiped_on_fork; /* what a forked child finds zeroed */
+	clockid_t clock;            /* the hub's */
+	uint64_t ahead_ns;          /* of CLOCK_MONOTONIC, modulo 2^64 */
 };
 
 extern struct kernel kernel;
@@ -53,6 +61,9 @@ bool kernel_denies(void);
  * timerfd goes off.
  */
 void kernel_owner_sleeps(const void *on, uint64_t timeout_ns);
+
+/* This process is a child that was forked just now: of all actors only the current one is in it. */
+void kernel_forked(void);
 
 /* The hub's clock, of a hub that is not moved by hand. */
 uint64_t kernel_clock_ns(void);
@@ -79,6 +90,23 @@ void kernel_read(int fd);
 /* As epoll_wait(2): until readable, or edges is no longer this; or until that instant. */
 void kernel_poll_level(int fd, uint64_t until_ns);
 void kernel_poll_edge(int fd, uint64_t edges, uint64_t until_ns);
+
+/* The callers' own rings, one for each queue, which have these descriptors. */
+#define CALLER_RING_FD 3000
+#define CALLER_RINGS 8
+struct caller_ring {
+	uint64_t posts; /* completions so far */
+	bool detached;  /* none may be posted now */
+};
+extern struct caller_ring caller_rings[CALLER_RINGS];
+
+/* The rings from which the library posts to them; and its own descriptors of those. */
+struct io_uring;
+void posters_begin(void);
+int poster_open(struct io_uring *ret_ring);
+/* False: the descriptor is something else. */
+bool poster_close(int fd);
+bool poster_close_duplicate(int fd);
 
 /* The descriptor became readable: rings that poll it post a completion. */
 void ring_notice(int fd);

@@ -8,11 +8,19 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "report.h"
 
 #define MANY_MAX 6
+/* A fork costs as much as a thousand operations. */
+#define FORK_ONE_IN 16384
+#define ATTACH_ONE_IN 32
+#define LATE_DATA UINT64_MAX /* of timers that the oracle does not know */
 #define EVENTS_MAX 40
 /* The clock is not set forward when it is beyond this. */
 #define CLOCK_SET_MAX_NS (UINT64_C(1) << 61)
@@ -104,11 +112,13 @@ static int queue_enter(struct dice *dice, const struct worker *consumer)
 	    (consumer && queue->consumer >= 0 && queue->consumer != (int)consumer->index))
 		return -1;
 	queue->users++;
+	memory_acquire(&queue->opened);
 	return index;
 }
 
 static void queue_leave(int index)
 {
+	memory_publish(&world.queues[index].left);
 	if (--world.queues[index].users == 0)
 		scheduler_wake(&world.queues[index], 1);
 }
@@ -126,10 +136,12 @@ static struct timerhub_spec random_spec(struct dice *dice, unsigned queue)
 		spec.interval_ns = 1 + dice_magnitude(dice, dice_one_in(dice, 8) ? 62 : 26);
 	if (kind == 1)
 		spec.slack_ns = dice_magnitude(dice, 30);
+	if (kind != 0 && dice_one_in(dice, 3))
+		spec.flags = TIMERHUB_KEEP;
 	if (world.queues[queue].dispatched || dice_one_in(dice, 4))
 		spec.fn = on_event;
 	if (spec.interval_ns > 0 || spec.expires_ns <= oracle_now_ns() || dice_one_in(dice, 2))
-		spec.flags = TIMERHUB_ABSOLUTE;
+		spec.flags |= TIMERHUB_ABSOLUTE;
 	else if (spec.expires_ns != NEVER)
 		spec.expires_ns -= oracle_now_ns();
 	return spec;
@@ -148,6 +160,16 @@ static bool refusal_is_right(int result, uint64_t deadline_ns, uint64_t later_ns
 {
 	return result == -EAGAIN || (result == -ERANGE && deadline_ns != NEVER &&
 	                             deadline_ns + later_ns > DEADLINE_MAX_NS);
+}
+
+static int arm_by_some_call(struct timerhub_queue *queue, const struct timerhub_spec *spec,
+                            timerhub_timer *ret_timer)
+{
+	if (spec->flags != 0 || spec->slack_ns > 0)
+		return timerhub_arm(queue, spec, ret_timer);
+	if (spec->fn)
+		return timerhub_call(queue, spec->expires_ns, spec->fn, spec->ptr, ret_timer);
+	return timerhub_after(queue, spec->expires_ns, spec->data, ret_timer);
 }
 
 static void operation_arm(struct worker *worker)
@@ -170,12 +192,7 @@ static void operation_arm(struct worker *worker)
 	            " flags %u",
 	            spec.data, index, first_ns, spec.interval_ns, spec.slack_ns, spec.flags);
 	world.relative += (spec.flags & TIMERHUB_ABSOLUTE) == 0;
-	if ((spec.flags & TIMERHUB_ABSOLUTE) == 0 && !spec.fn && spec.slack_ns == 0)
-		result = timerhub_after(world.queues[index].queue, spec.expires_ns, spec.data,
-		                        silent ? NULL : &life->handle);
-	else
-		result = timerhub_arm(world.queues[index].queue, &spec,
-		                      silent ? NULL : &life->handle);
+	result = arm_by_some_call(world.queues[index].queue, &spec, silent ? NULL : &life->handle);
 	world.relative -= (spec.flags & TIMERHUB_ABSOLUTE) == 0;
 	later_ns = (spec.flags & TIMERHUB_ABSOLUTE) != 0 ? 0 : oracle_now_ns() - begin_ns;
 	if (result != 0 && !refusal_is_right(result, first_ns, later_ns))
@@ -183,6 +200,26 @@ static void operation_arm(struct worker *worker)
 	oracle_arm_end(life, result, later_ns);
 	report_tell("arm %" PRIu64 " = %d", spec.data, result);
 	queue_leave(index);
+}
+
+/*
+ * The queue's closer does not wait for this call, which is against the contract. The timer may be
+ * refused, dropped, or handed to a later queue; but nothing may be touched that was freed.
+ */
+static void operation_arm_late(unsigned index)
+{
+	const struct world_queue *queue = &world.queues[index];
+	struct timerhub_spec spec = { .size = sizeof(spec),
+		                      .flags = TIMERHUB_ABSOLUTE,
+		                      .expires_ns = oracle_now_ns(),
+		                      .data = LATE_DATA };
+	int result;
+
+	memory_acquire(&queue->opened);
+	report_tell("arm on queue %u, which closes", index);
+	result = timerhub_arm(queue->queue, &spec, NULL);
+	if (result != 0 && result != -EAGAIN)
+		report_failure("late arm returned %d", result);
 }
 
 static void operation_arm_many(struct worker *worker)
@@ -243,7 +280,7 @@ static void operation_rearm(struct worker *worker)
 	uint32_t flags = TIMERHUB_ABSOLUTE;
 	int result;
 
-	if (!life || life->handle == 0)
+	if (!life || !oracle_knows(life))
 		return;
 	/* Within the unit of the deadline that it has. */
 	if (dice_one_in(dice, 8) && life->writes_count > 0 && life->writes[0].first_ns != NEVER)
@@ -262,20 +299,78 @@ static void operation_rearm(struct worker *worker)
 	world.relative -= flags == 0;
 	report_tell("rearm %td = %d", life - oracle.lives, result);
 	later_ns = flags == 0 ? oracle_now_ns() - begin_ns : 0;
-	if (result != 0 && result != -ENOENT &&
+	if (result != 0 && result != -ENOENT && !(result == 1 && life->kept) &&
 	    (result == -EAGAIN || !refusal_is_right(result, first_ns, later_ns)))
 		report_failure("rearm returned %d", result);
 	oracle_rearm_end(life, begin, result, later_ns);
 }
 
-/* No callback of this timer runs any more, nor will, if it was armed before. */
-static void check_silent(struct life *life, uint64_t begin)
+/* Timers that nobody has in hand, each once. Returns how many. */
+static unsigned random_lives_at_rest(struct worker *worker, struct life **lives,
+                                     timerhub_timer *timers)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < MANY_MAX; i++) {
+		struct life *life = random_life(&worker->dice);
+		bool unfit = !life || !oracle_knows(life) || life->calls > 0 ||
+		             oracle_taking(life->queue) || world.queues[life->queue].closing;
+
+		for (unsigned j = 0; j < count && !unfit; j++)
+			unfit = lives[j] == life;
+		if (unfit)
+			continue;
+		timers[count] = life->handle;
+		lives[count++] = life;
+	}
+	return count;
+}
+
+/*
+ * All at one instant, and of timers that nobody else has in hand: else nobody could tell which of
+ * them the count counts.
+ */
+static void operation_rearm_many(struct worker *worker)
+{
+	struct life *lives[MANY_MAX];
+	timerhub_timer timers[MANY_MAX];
+	uint64_t begins[MANY_MAX];
+	bool idle[MANY_MAX];
+	unsigned count = random_lives_at_rest(worker, lives, timers);
+	uint64_t first_ns = random_instant(&worker->dice);
+	int result, live = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		live += lives[i]->state == LIFE_LIVE;
+		idle[i] = oracle_idles(lives[i]);
+		if (lives[i]->kept && oracle_unsure(lives[i]))
+			return;
+	}
+	for (unsigned i = 0; i < count; i++)
+		begins[i] = oracle_rearm_begin(lives[i], first_ns)->begin;
+	scheduler_hold();
+	result = timerhub_rearm_many(world.hub, timers, count, first_ns, TIMERHUB_ABSOLUTE);
+	scheduler_release();
+	report_tell("rearm_many of %u to %" PRIu64 " = %d", count, first_ns, result);
+	if (result != live)
+		report_failure("rearm_many returned %d for %d", result, live);
+	for (unsigned i = 0; i < count; i++)
+		oracle_rearm_end(lives[i], begins[i],
+		                 lives[i]->state == LIFE_LIVE ? idle[i] : -ENOENT, 0);
+}
+
+/*
+ * No callback of this timer runs any more on another thread, nor will, if it was armed before.
+ */
+static void check_silent(const struct worker *worker, struct life *life, uint64_t begin)
 {
 	for (unsigned i = 0; i < world.workers_count; i++)
-		if (world.workers[i].inside == life)
+		if (&world.workers[i] != worker && world.workers[i].inside == life)
 			report_failure("timer %td was cancelled, and its callback still runs",
 			               life - oracle.lives);
 	life->silent |= life->armed < begin;
+	if (life->silent)
+		oracle_silenced(life);
 }
 
 static void operation_cancel(struct worker *worker)
@@ -284,14 +379,15 @@ static void operation_cancel(struct worker *worker)
 	struct life *life = random_life(dice);
 	timerhub_timer handle = 0;
 	/* From a callback it could wait for one that waits for this one. */
-	bool wait = dice_one_in(dice, 3) && !worker->inside && !worker->actor->in_signal;
+	bool wait = (dice_one_in(dice, 3) || world.waits) && !worker->inside &&
+	            !worker->actor->in_signal;
 	uint64_t begin;
 	int result;
 
 	if (dice_one_in(dice, 64)) {
 		life = NULL;
 		handle = dice_one_in(dice, 2) ? 0 : dice_magnitude(dice, 25);
-	} else if (!life || life->handle == 0) {
+	} else if (!life || !oracle_knows(life)) {
 		return;
 	} else {
 		handle = life->handle;
@@ -302,7 +398,7 @@ static void operation_cancel(struct worker *worker)
 	if (wait) {
 		result = timerhub_cancel_sync(world.hub, handle);
 		if (life)
-			check_silent(life, begin);
+			check_silent(worker, life, begin);
 	} else {
 		result = timerhub_cancel(world.hub, handle);
 	}
@@ -310,32 +406,20 @@ static void operation_cancel(struct worker *worker)
 	oracle_cancel_end(life, begin, result);
 }
 
-/*
- * All at one instant, and of timers that nobody else has in hand: else nobody could tell which of
- * them the count counts.
- */
+/* Likewise. */
 static void operation_cancel_many(struct worker *worker)
 {
 	struct life *lives[MANY_MAX];
 	timerhub_timer timers[MANY_MAX];
-	unsigned count = 0;
+	unsigned count = random_lives_at_rest(worker, lives, timers);
 	uint64_t begin;
 	int result, live = 0;
 
-	for (unsigned i = 0; i < MANY_MAX; i++) {
-		struct life *life = random_life(&worker->dice);
-		bool unfit = !life || life->handle == 0 || life->calls > 0 ||
-		             oracle_taking(life->queue) || world.queues[life->queue].closing;
-
-		for (unsigned j = 0; j < count && !unfit; j++)
-			unfit = lives[j] == life;
-		if (unfit)
-			continue;
-		timers[count] = life->handle;
-		lives[count++] = life;
-		live += life->state == LIFE_LIVE;
-	}
+	for (unsigned i = 0; i < count; i++)
+		live += lives[i]->state == LIFE_LIVE;
 	begin = oracle_stamp();
+	for (unsigned i = 0; i < count; i++)
+		oracle_call_begin(lives[i]);
 	scheduler_hold();
 	result = timerhub_cancel_many(world.hub, timers, count);
 	scheduler_release();
@@ -345,7 +429,6 @@ static void operation_cancel_many(struct worker *worker)
 	for (unsigned i = 0; i < count; i++) {
 		int each = lives[i]->state == LIFE_LIVE ? 0 : -ENOENT;
 
-		oracle_call_begin(lives[i]);
 		oracle_cancel_end(lives[i], begin, each);
 	}
 }
@@ -356,12 +439,32 @@ static void operation_remaining(struct worker *worker)
 	uint64_t remaining_ns = 0, begin, begin_ns = oracle_now_ns();
 	int result;
 
-	if (!life || life->handle == 0)
+	if (!life || !oracle_knows(life))
 		return;
 	oracle_call_begin(life);
 	begin = oracle_stamp();
 	result = timerhub_remaining(world.hub, life->handle, &remaining_ns);
 	oracle_remaining_end(life, begin, begin_ns, result, remaining_ns);
+}
+
+static int on_shown(const struct timerhub_event *timer, uint64_t interval_ns, void *context)
+{
+	struct worker *worker = context;
+
+	if (!world.late || timer->data != LATE_DATA)
+		oracle_shown(&worker->walk, timer, interval_ns);
+	if (dice_one_in(&worker->dice, 8))
+		operation_nested(worker);
+	return 0;
+}
+
+static void operation_each(struct worker *worker)
+{
+	report_tell("each");
+	oracle_walk_begin(&worker->walk);
+	if (timerhub_each(world.hub, on_shown, worker) != 0)
+		report_failure("each was ended by nobody");
+	oracle_walk_end(&worker->walk);
 }
 
 void operation_nested(void *argument)
@@ -406,6 +509,22 @@ static void tell_event(const struct timerhub_event *event)
 	            event->expires_ns, event->count);
 }
 
+/* Of threads that are inside callbacks of one timer one at most is told 0, and is then alone. */
+static void cancel_from_inside(struct worker *worker, struct life *life)
+{
+	uint64_t begin;
+	int result;
+
+	oracle_call_begin(life);
+	begin = oracle_stamp();
+	report_tell("cancel_sync %td from inside", life - oracle.lives);
+	result = timerhub_cancel_sync(world.hub, life->handle);
+	report_tell("cancel %td = %d", life - oracle.lives, result);
+	if (result == 0)
+		check_silent(worker, life, begin);
+	oracle_cancel_end(life, begin, result);
+}
+
 static void on_event(const struct timerhub_event *event)
 {
 	struct worker *worker = current_worker();
@@ -417,12 +536,15 @@ static void on_event(const struct timerhub_event *event)
 		report_failure("timer %" PRIu64 " was cancelled, and its callback runs",
 		               event->data);
 	worker->inside = life;
-	if (dice_one_in(&worker->dice, 8) &&
-	    timerhub_cancel_sync(world.hub, event->timer) != -EDEADLK)
-		report_failure("who waits for himself is not told so");
+	if (dice_one_in(&worker->dice, 8))
+		cancel_from_inside(worker, life);
 	if (dice_one_in(&worker->dice, 2) && !worker->actor->in_signal)
 		operation_nested(worker);
 	scheduler_step();
+	/* A callback may take its time. */
+	for (unsigned i = dice_below(&memory.dice, 4); memory.mode != MEMORY_SC && i > 0; i--)
+		scheduler_yield();
+	plain_read(&life->data);
 	worker->inside = NULL;
 }
 
@@ -430,7 +552,8 @@ static void take_events(const struct taking *taking, const struct timerhub_event
 {
 	for (int i = 0; i < count; i++) {
 		tell_event(&events[i]);
-		oracle_taken(taking, &events[i]);
+		if (!world.late || events[i].data != LATE_DATA)
+			oracle_taken(taking, &events[i]);
 	}
 }
 
@@ -462,6 +585,7 @@ static void queue_drain(struct worker *worker, int index, bool read_first)
 	int count;
 
 	oracle_take_begin(&taking, (unsigned)index);
+	taking.by_hand = !world.queues[index].dispatched;
 	if (read_first)
 		kernel_read(timerhub_queue_fd(queue));
 	report_tell("%s queue %d max %u", world.queues[index].dispatched ? "dispatch" : "drain",
@@ -522,14 +646,25 @@ static void check_wait(int index, const struct taking *taking, int result, uint6
 
 	if (result > 0)
 		return;
+	if (result == 0 && queue->stopped && queue->stopped_at < taking->begin)
+		report_failure("a wait on a stopped queue ended with its time");
 	if (result == 0 && scheduler.now_ns < until_ns)
 		report_failure("a wait ended before its time was over");
-	if (result == -ECANCELED && queue->interrupted < taking->begin)
+	if (result == -ECANCELED && queue->interrupting == 0 && queue->interrupted < taking->begin)
 		report_failure("a wait was interrupted by nobody");
-	if (result == -ESHUTDOWN && !queue->closing && queue->closed < taking->begin)
+	if (result == -ESHUTDOWN && !queue->closing && queue->closed < taking->begin &&
+	    !queue->stopping)
 		report_failure("a wait was shut down on an open queue");
 	if (result < 0 && result != -ECANCELED && result != -ESHUTDOWN)
 		report_failure("wait returned %d", result);
+}
+
+/* Had the wait no other reason to say that the queue is shut down? Then it has found it empty. */
+static bool stopped(int index, const struct taking *taking)
+{
+	const struct world_queue *queue = &world.queues[index];
+
+	return queue->stopping && !queue->closing && queue->closed < taking->begin;
 }
 
 static void operation_wait(struct worker *worker)
@@ -547,6 +682,7 @@ static void operation_wait(struct worker *worker)
 		return;
 	queue_leave(index); /* a wait may overlap the close */
 	oracle_take_begin(&taking, (unsigned)index);
+	taking.by_hand = true;
 	worker->blocked_on = index;
 	worker->must_leave = false;
 	report_tell("wait queue %d max %u until %" PRIu64, index, max, until_ns);
@@ -558,7 +694,7 @@ static void operation_wait(struct worker *worker)
 		report_failure("wait returned %d", count);
 	check_wait(index, &taking, count, until_ns);
 	take_events(&taking, events, count);
-	oracle_take_end(&taking, count == 0);
+	oracle_take_end(&taking, count == 0 || (count == -ESHUTDOWN && stopped(index, &taking)));
 }
 
 static void operation_interrupt(struct worker *worker)
@@ -572,9 +708,24 @@ static void operation_interrupt(struct worker *worker)
 		if (world.workers[i].blocked_on == index && world.workers[i].actor->waits_on &&
 		    !world.workers[i].actor->in_signal)
 			world.workers[i].must_leave = true;
-	world.queues[index].interrupted = STAMP_NONE;
+	world.queues[index].interrupting++;
 	timerhub_interrupt(world.queues[index].queue);
+	world.queues[index].interrupting--;
 	world.queues[index].interrupted = oracle_stamp();
+	queue_leave(index);
+}
+
+static void operation_stop(struct worker *worker)
+{
+	int index = queue_enter(&worker->dice, NULL);
+
+	if (index < 0)
+		return;
+	report_tell("stop queue %d", index);
+	world.queues[index].stopping = true;
+	timerhub_queue_stop(world.queues[index].queue);
+	world.queues[index].stopped = true;
+	world.queues[index].stopped_at = oracle_stamp();
 	queue_leave(index);
 }
 
@@ -625,11 +776,13 @@ static void operation_reopen(struct worker *worker)
 	queue->users--;
 	while (queue->users > 0)
 		scheduler_block(queue, UINT64_MAX);
+	memory_acquire(&queue->left);
 	begin = oracle_drop_begin((unsigned)index);
 	report_tell("close queue %d", index);
 	timerhub_queue_close(queue->queue);
 	report_tell("closed queue %d", index);
 	queue->queue = NULL;
+	queue->attached = false;
 	oracle_drop_end((unsigned)index, begin);
 	queue->closed = oracle_stamp();
 	scheduler_step();
@@ -637,14 +790,114 @@ static void operation_reopen(struct worker *worker)
 	queue->closing = false;
 }
 
+/* ---- attach ---- */
+
+/* Attach a queue to its caller's ring, or detach it: one such call at a time. */
+static void operation_attach(struct dice *dice)
+{
+	int index = queue_enter(dice, NULL);
+	struct world_queue *queue = &world.queues[index < 0 ? 0 : index];
+	int result;
+
+	if (index < 0)
+		return;
+	if (queue->attaching) {
+		queue_leave(index);
+		return;
+	}
+	queue->attaching = true;
+	if (queue->attached) {
+		result = timerhub_queue_detach_uring(queue->queue);
+		if (result != 0)
+			report_failure("detach returned %d", result);
+		queue->attached = false;
+		caller_rings[index].detached = true;
+	} else {
+		caller_rings[index].detached = false;
+		result = timerhub_queue_attach_uring(queue->queue, CALLER_RING_FD + index, 1);
+		if (result != 0 && result != -EMFILE && result != -ENOMEM)
+			report_failure("attach returned %d", result);
+		queue->attached = result == 0;
+		queue->posts_at = caller_rings[index].posts;
+		queue->edges_at = kernel_bell(timerhub_queue_fd(queue->queue))->edges;
+	}
+	report_tell("%s queue %d = %d", queue->attached ? "attach" : "detach", index, result);
+	queue->attaching = false;
+	queue_leave(index);
+}
+
+/* ---- a forked child ---- */
+
+static void check_dead(int result)
+{
+	if (result != -EOWNERDEAD)
+		report_failure("a call in a forked child returned %d", result);
+}
+
+/* The library in a child that was forked while other threads were anywhere in it. */
+static _Noreturn void child_run(const struct life *life)
+{
+	struct timerhub_event event;
+	struct timerhub_stats stats;
+	uint64_t remaining_ns;
+	timerhub_timer timer = life ? life->handle : 1;
+
+	kernel_forked();
+	memory.mode = MEMORY_SC;
+	scheduler_hold();
+	check_dead(timerhub_cancel(world.hub, timer));
+	check_dead(timerhub_cancel_sync(world.hub, timer));
+	check_dead(timerhub_rearm(world.hub, timer, 1, TIMERHUB_ABSOLUTE));
+	check_dead(timerhub_remaining(world.hub, timer, &remaining_ns));
+	check_dead(timerhub_stats(world.hub, &stats));
+	for (unsigned i = 0; i < world.queues_count; i++) {
+		struct timerhub_queue *queue = world.queues[i].queue;
+
+		if (!queue || world.queues[i].closing)
+			continue;
+		check_dead(timerhub_after(queue, 1, 1, NULL));
+		check_dead(timerhub_drain(queue, &event, 1));
+		check_dead(timerhub_dispatch(queue, 1));
+		check_dead(timerhub_wait(queue, &event, 1, UINT64_MAX));
+		check_dead(timerhub_queue_attach_uring(queue, CALLER_RING_FD, 1));
+		check_dead(timerhub_queue_detach_uring(queue));
+		timerhub_interrupt(queue);
+		if (i == 0)
+			timerhub_queue_close(queue);
+	}
+	timerhub_close(world.hub);
+	_exit(EXIT_SUCCESS);
+}
+
+static void operation_fork(void)
+{
+	const struct life *life = random_life(&memory.dice);
+	int status = 0;
+	pid_t pid;
+
+	(void)fflush(stdout);
+	pid = fork();
+	if (pid == 0)
+		child_run(life);
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
+		report_failure("in a forked child: %s",
+		               report_text && *report_text ? report_text : "it died");
+}
+
 static void operation_do(struct worker *worker, unsigned kind)
 {
-	if (kind < 24)
+	unsigned index = world.late ? dice_below(&worker->dice, world.queues_count) : 0;
+
+	if (world.late && world.queues[index].queue && world.queues[index].closing)
+		operation_arm_late(index);
+	else if (kind < 24)
 		operation_arm(worker);
 	else if (kind < 30)
 		operation_arm_many(worker);
-	else if (kind < 50)
+	else if (kind < 48)
 		operation_rearm(worker);
+	else if (kind < 50)
+		operation_rearm_many(worker);
 	else if (kind < 62)
 		operation_cancel(worker);
 	else if (kind < 64)
@@ -665,6 +918,38 @@ static void operation_do(struct worker *worker, unsigned kind)
 		operation_sleep(worker);
 }
 
+/*
+ * With a memory that is weak, few operations after each other matter, of the right kinds: most runs
+ * have their favourites.
+ */
+void operations_begin(struct dice *dice)
+{
+	static const uint8_t firsts[] = {
+		0, 0, 24, 30, 50, 50, 62, 64, 67, 79, 84, 88, 89, 90, 99
+	};
+	uint8_t favourites[] = { 0, 67, 0, 0 };
+	const uint8_t closing = 99, cancelling = 50;
+
+	for (unsigned i = 0; i < OPERATION_KINDS; i++)
+		world.kinds[i] = (uint8_t)i;
+	if (memory.mode == MEMORY_SC || dice_one_in(dice, 4))
+		return;
+	world.late = dice_one_in(dice, 8);
+	if (world.late) {
+		oracle.apart = true;
+		favourites[1] = closing;
+	}
+	world.dispatches = dice_one_in(dice, 2);
+	world.waits = world.dispatches && dice_one_in(dice, 2);
+	if (world.waits)
+		favourites[2] = favourites[3] = cancelling;
+	for (unsigned i = 2; i < sizeof(favourites); i++)
+		favourites[i] = firsts[dice_below(dice, sizeof(firsts))];
+	for (unsigned i = 0; i < OPERATION_KINDS; i++)
+		if (!dice_one_in(dice, 8))
+			world.kinds[i] = favourites[dice_below(dice, sizeof(favourites))];
+}
+
 unsigned operation_worker(uint64_t seed, unsigned number, unsigned workers)
 {
 	struct dice dice = dice_new(seed, OPERATION_SALT + number);
@@ -678,16 +963,24 @@ void operation_run(struct worker *worker, unsigned number)
 	unsigned kind;
 
 	(void)dice_roll(&dice); /* who: see above */
-	kind = dice_below(&dice, 100);
+	kind = world.kinds[dice_below(&dice, OPERATION_KINDS)];
 	worker->dice = dice;
 	worker->operation = number;
 	if (oracle.lives_count + 64 > LIVES_MAX)
 		return;
+	if (dice_one_in(&memory.dice, FORK_ONE_IN))
+		operation_fork();
 	worker->actor->signal = operation_nested;
-	if (kind == 99 && dice_one_in(&dice, 4)) {
+	if (kind == 99 && (world.late || dice_one_in(&dice, 4))) {
 		worker->actor->signal = NULL;
 		operation_reopen(worker);
+	} else if (kind == 98) {
+		operation_each(worker);
+	} else if (kind == 97 && dice_one_in(&dice, 4)) {
+		operation_stop(worker);
 	} else {
+		if (memory.mode != MEMORY_SC && dice_one_in(&memory.dice, ATTACH_ONE_IN))
+			operation_attach(&memory.dice);
 		operation_do(worker, kind);
 	}
 	worker->actor->signal = NULL;

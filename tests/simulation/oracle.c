@@ -48,6 +48,8 @@ void oracle_begin(unsigned capacity)
 	oracle.manual_hub = NULL;
 	oracle.mover = NULL;
 	oracle.mover_sleeps = false;
+	oracle.apart = memory.mode != MEMORY_SC && dice_one_in(&memory.dice, 2);
+	memset(&oracle.places_view, 0, sizeof(oracle.places_view));
 }
 
 uint64_t oracle_now_ns(void)
@@ -121,7 +123,7 @@ static struct write *life_write(struct life *life, uint64_t first_ns, uint64_t b
 
 	if (life->writes_count == WRITES_MAX) {
 		/* Somebody may have a period of the oldest in hand all the same. */
-		life->ahead_lost |= life->interval_ns > 0;
+		life->ahead_lost |= life->interval_ns > 0 || life->kept;
 		memmove(life->writes, life->writes + 1, (WRITES_MAX - 1) * sizeof(*write));
 		life->writes_count--;
 	}
@@ -155,20 +157,26 @@ static void life_remove_write(struct life *life, struct write *write)
 	memmove(write, write + 1, (size_t)((char *)end - (char *)write));
 }
 
-/* A call on the timer has returned. */
-static void life_call_end(struct life *life)
+/* A call on the timer has returned. False if others overlapped it. */
+static bool life_call_end(struct life *life)
 {
-	if (--life->calls == 0 && life->lingers) {
+	bool alone = !life->crowded;
+
+	memory_publish(&life->view);
+	if (--life->calls == 0) {
+		life->crowded = false;
+		oracle.lingering -= life->lingers;
 		life->lingers = false;
-		oracle.lingering--;
 	}
 	life->settled_ns = oracle_now_ns();
+	return alone;
 }
 
 /* By when it must have expired; NEVER if that is not known now. */
 static uint64_t life_due_ns(const struct life *life)
 {
 	uint64_t due_ns = 0;
+	unsigned open = 0;
 
 	if (life->ahead_lost)
 		return NEVER;
@@ -178,6 +186,9 @@ static uint64_t life_due_ns(const struct life *life)
 
 		if (write->closed != STAMP_NONE)
 			continue;
+		open++;
+		if (write->maybe)
+			return NEVER;
 		if (ns == NEVER || ns > UINT64_MAX - life->slack_ns)
 			return NEVER;
 		if (ns + life->slack_ns > due_ns)
@@ -185,7 +196,7 @@ static uint64_t life_due_ns(const struct life *life)
 	}
 	if (life->residue_unsure)
 		due_ns = round_up(due_ns);
-	return life->writes_count == 0 ? NEVER : due_ns;
+	return open == 0 ? NEVER : due_ns;
 }
 
 /* May it have expired? */
@@ -209,12 +220,20 @@ struct life *oracle_arm_begin(unsigned queue, const struct timerhub_spec *spec, 
 		               .slack_ns = spec->slack_ns,
 		               .queue = queue,
 		               .queue_life = oracle.queues[queue].life,
+		               .fn = spec->fn,
+		               .armer = scheduler.current,
 		               .has_fn = spec->fn != NULL,
+		               .kept = (spec->flags & TIMERHUB_KEEP) != 0,
 		               .calls = 1,
 		               .armed = STAMP_NONE,
 		               .missed = STAMP_NONE,
 		               .end_end = STAMP_NONE };
-	(void)life_write(life, first_ns, oracle_stamp());
+	life->arm_begin = oracle_stamp();
+	(void)life_write(life, first_ns, life->arm_begin);
+	memory_call();
+	plain_write(&life->data);
+	if (!oracle.apart)
+		memory_acquire(&oracle.places_view);
 	if (oracle.arming_count == 0)
 		oracle.occupancy_peak = 0;
 	life_activate(life);
@@ -227,15 +246,15 @@ struct life *oracle_arm_begin(unsigned queue, const struct timerhub_spec *spec, 
 
 void oracle_arm_end(struct life *life, int result, uint64_t later_ns)
 {
-	struct write *write = &life->writes[0];
-	uint64_t begin = write->begin;
+	struct write *write;
 
 	oracle.calls--;
-	life_call_end(life);
+	(void)life_call_end(life);
+	memory_publish(&oracle.places_view);
 	if (result < 0) {
 		if (life->state != LIFE_ARMING)
 			fail("timer %u was refused and came all the same", life_number(life));
-		if (result == -EAGAIN && oracle.occupancy_peak <= oracle.capacity)
+		if (result == -EAGAIN && !oracle.apart && oracle.occupancy_peak <= oracle.capacity)
 			fail("timer %u was refused while at most %u of %u were live",
 			     life_number(life), oracle.occupancy_peak - 1, oracle.capacity);
 		oracle.arming_count--;
@@ -244,14 +263,15 @@ void oracle_arm_end(struct life *life, int result, uint64_t later_ns)
 		return;
 	}
 	life->armed = oracle_stamp();
+	life->told = true;
 	if (life->state == LIFE_ARMING) {
 		life->state = LIFE_LIVE;
 		oracle.arming_count--;
 		oracle.armed++;
 	}
-	write = life_find_write(life, begin);
+	write = life_find_write(life, life->arm_begin);
 	if (!write)
-		return; /* moved meanwhile by somebody who had read the handle */
+		return; /* moved meanwhile by somebody who had read the handle; or delivered */
 	write->end = oracle_stamp();
 	if (write->first_ns != NEVER && !write->known)
 		write->last_ns = write->first_ns + later_ns;
@@ -262,13 +282,25 @@ void oracle_arm_end(struct life *life, int result, uint64_t later_ns)
 void oracle_call_begin(struct life *life)
 {
 	oracle.calls++;
-	if (life)
-		life->calls++;
+	if (!life)
+		return;
+	if (life->calls++ > 0)
+		life->crowded = true;
+	memory_acquire(&life->view);
+}
+
+bool oracle_knows(const struct life *life)
+{
+	return life->handle != 0 &&
+	       (memory.mode == MEMORY_SC || life->told || life->armer == scheduler.current);
 }
 
 /* A call said that the timer is no more: then it is, or somebody is about to return it. */
-static void life_missed(struct life *life, uint64_t begin)
+static void life_missed(struct life *life, uint64_t begin, bool alone)
 {
+	if (life->kept && alone && life_active(life) && life->armed < begin &&
+	    !oracle.queues[life->queue].closing)
+		fail("timer %u is kept, and was said to be no more", life_number(life));
 	/* While it is being armed it may not be there yet. */
 	if (life_active(life) && life->armed < begin && life->missed == STAMP_NONE)
 		life->missed = oracle_stamp();
@@ -287,8 +319,11 @@ struct write *oracle_rearm_begin(struct life *life, uint64_t first_ns)
 	return write;
 }
 
-/* What was given strictly before is not to be delivered any more. */
-static void life_close_writes(struct life *life, uint64_t begin)
+/*
+ * What was given strictly before is not to be delivered any more. That of a kept timer may be in
+ * the hands of a consumer that has begun to take, unless it was `withdrawn`.
+ */
+static void life_close_writes(struct life *life, uint64_t begin, bool withdrawn)
 {
 	for (unsigned i = 0; i < life->writes_count;) {
 		struct write *write = &life->writes[i];
@@ -297,8 +332,11 @@ static void life_close_writes(struct life *life, uint64_t begin)
 			life->loose = true;
 		if (write->end >= begin || write->closed != STAMP_NONE) {
 			i++;
-		} else if (life->interval_ns == 0) {
+		} else if (withdrawn) {
 			life_remove_write(life, write);
+		} else if (life->kept) {
+			write->closed = oracle_stamp();
+			i++;
 		} else {
 			/* Whoever took one before may return it later, and in any order. */
 			write->closed = oracle_stamp();
@@ -328,7 +366,74 @@ static bool life_match_anew(struct life *life, uint64_t begin)
 	return false;
 }
 
-static void life_rearmed(struct life *life, uint64_t begin, uint64_t later_ns)
+/* A write of before that still rules; but for those that may not, if `sure`. */
+static bool life_rules(const struct life *life, uint64_t begin, bool sure)
+{
+	for (unsigned i = 0; i < life->writes_count; i++) {
+		const struct write *write = &life->writes[i];
+
+		if (write->begin != begin && write->closed == STAMP_NONE &&
+		    (!sure || (write->end < begin && !write->maybe)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A kept timer was re-armed, by this call alone: 0 if a deadline was moved that had not been
+ * delivered, 1 if it had idled. Nobody tells of what he has taken before he has returned.
+ */
+static void life_idle_told(const struct life *life, uint64_t begin, int result)
+{
+	if (life->ahead_lost)
+		return;
+	if (result == 0 && !life_rules(life, begin, false))
+		fail("timer %u had idled, and its re-arm says that it had not", life_number(life));
+	if (result == 1 && life_rules(life, begin, true) && !oracle.queues[life->queue].takings)
+		fail("timer %u had a deadline to come, and its re-arm says that it had idled",
+		     life_number(life));
+}
+
+/* What no consumer can have in hand any more. */
+static void life_forget_closed(struct life *life)
+{
+	for (unsigned i = 0; i < life->writes_count;)
+		if (life->writes[i].closed != STAMP_NONE)
+			life_remove_write(life, &life->writes[i]);
+		else
+			i++;
+}
+
+/* How many writes of before may rule. */
+static unsigned life_writes_open(const struct life *life, uint64_t begin)
+{
+	unsigned open = 0;
+
+	for (unsigned i = 0; i < life->writes_count; i++)
+		open += life->writes[i].begin != begin && life->writes[i].closed == STAMP_NONE;
+	return open;
+}
+
+static void life_rearmed_kept(struct life *life, uint64_t begin, int result, bool alone)
+{
+	struct write *write = life_find_write(life, begin);
+	bool taken = oracle.queues[life->queue].takings != NULL;
+	/* Of several, another than the one that was moved may be in a consumer's hands. */
+	bool withdrawn = result == 0 && alone && (!taken || life_writes_open(life, begin) <= 1);
+
+	if (alone && write)
+		life_idle_told(life, begin, result);
+	if (alone && write)
+		write->maybe = false;
+	if (alone && !taken && life->taken < begin)
+		life->ahead_lost = false;
+	life_close_writes(life, begin, withdrawn);
+	if (!taken)
+		life_forget_closed(life);
+}
+
+static void life_rearmed(struct life *life, uint64_t begin, int result, bool alone,
+                         uint64_t later_ns)
 {
 	struct write *write;
 
@@ -345,10 +450,14 @@ static void life_rearmed(struct life *life, uint64_t begin, uint64_t later_ns)
 	/* Nor is it known by then who has found it too early, and is about to tell the owner. */
 	if (life->was_due < begin && !oracle.queues[life->queue].takings)
 		life->was_due = 0;
-	/* Who has begun to take may have any period of before in hand. */
-	if (life->taken < begin && !oracle.queues[life->queue].takings)
-		life->ahead_lost = false;
-	life_close_writes(life, begin);
+	if (life->kept) {
+		life_rearmed_kept(life, begin, result, alone);
+	} else {
+		/* Who has begun to take may have any period of before in hand. */
+		if (life->taken < begin && !oracle.queues[life->queue].takings)
+			life->ahead_lost = false;
+		life_close_writes(life, begin, life->interval_ns == 0);
+	}
 	write = life_find_write(life, begin);
 	if (!write)
 		return;
@@ -358,38 +467,67 @@ static void life_rearmed(struct life *life, uint64_t begin, uint64_t later_ns)
 void oracle_rearm_end(struct life *life, uint64_t begin, int result, uint64_t later_ns)
 {
 	struct write *write;
+	bool alone;
 
 	oracle.calls--;
 	life->rearming--;
-	life_call_end(life);
-	if (result == 0) {
-		life_rearmed(life, begin, later_ns);
+	alone = life_call_end(life);
+	if (result == 0 || (result == 1 && life->kept)) {
+		life_rearmed(life, begin, result, alone, later_ns);
 		return;
 	}
 	write = life_find_write(life, begin);
 	if (write)
 		life_remove_write(life, write);
-	if (life->matched_begin == begin && !life_match_anew(life, 0))
+	if (!life->kept && life->matched_begin == begin && !life_match_anew(life, 0))
 		fail("timer %u was delivered at a deadline that was refused", life_number(life));
 	if (result == -ENOENT)
-		life_missed(life, begin);
+		life_missed(life, begin, alone);
+}
+
+bool oracle_unsure(const struct life *life)
+{
+	bool unsure = life->ahead_lost || life->calls > 0;
+
+	for (unsigned i = 0; i < life->writes_count; i++)
+		unsure |= life->writes[i].maybe;
+	return unsure || oracle.queues[life->queue].takings;
+}
+
+bool oracle_idles(const struct life *life)
+{
+	return life->kept && !life_rules(life, 0, false);
+}
+
+/* What the timer's data points at is freed by the first caller that may. */
+static void life_free_data(struct life *life)
+{
+	if (!life->freed)
+		plain_write(&life->data);
+	life->freed = true;
 }
 
 void oracle_cancel_end(struct life *life, uint64_t begin, int result)
 {
+	bool alone;
+
 	oracle.calls--;
 	if (!life) {
 		if (result != -ENOENT)
 			fail("what is no timer was cancelled: %d", result);
 		return;
 	}
-	life_call_end(life);
+	alone = life_call_end(life);
 	if (result == -ENOENT) {
-		life_missed(life, begin);
+		life_missed(life, begin, alone);
 		return;
 	}
 	if (result != 0)
 		fail("cancel returned %d", result);
+	memory_publish(&oracle.places_view);
+	/* Never delivered, nor will be. */
+	if (life->interval_ns == 0 && !life->kept)
+		life_free_data(life);
 	if (life->state == LIFE_DROPPED && life->end_end > begin) {
 		life->state = LIFE_CANCELLED; /* just before its queue was closed */
 		oracle.dropped--;
@@ -403,21 +541,42 @@ void oracle_cancel_end(struct life *life, uint64_t begin, int result)
 	oracle.cancelled++;
 }
 
+/* Then its data may be freed, unless some event of it is in the hands of who takes them. */
+void oracle_silenced(struct life *life)
+{
+	const struct taking *taking = oracle.queues[life->queue].takings;
+
+	for (; taking; taking = taking->next)
+		if (taking->by_hand)
+			return;
+	if (!life->by_hand)
+		life_free_data(life);
+}
+
 void oracle_remaining_end(struct life *life, uint64_t begin, uint64_t begin_ns, int result,
                           uint64_t remaining_ns)
 {
 	const struct write *write = life->writes;
+	bool alone;
 
 	oracle.calls--;
-	life_call_end(life);
+	alone = life_call_end(life);
 	if (result == -ENOENT) {
-		life_missed(life, begin);
+		life_missed(life, begin, alone);
 		return;
 	}
 	if (result != 0)
 		fail("remaining returned %d", result);
 	if (!life_active(life) && life->end_end < begin)
 		fail("timer %u was over, and had time left", life_number(life));
+	if (life->kept && (oracle_unsure(life) || !alone || life->taken > begin ||
+	                   oracle.queues[life->queue].last_taking > begin))
+		return;
+	if (oracle_idles(life) && remaining_ns != NEVER)
+		fail("timer %u idles, and has %" PRIu64 " ns left", life_number(life),
+		     remaining_ns);
+	if (oracle_idles(life))
+		return;
 	if (life->calls > 0 || life->interval_ns > 0 || life->writes_count != 1 ||
 	    write->end > begin || oracle.clock_set > begin)
 		return;
@@ -438,6 +597,7 @@ void oracle_take_begin(struct taking *taking, unsigned queue)
 {
 	struct oracle_queue *oq = &oracle.queues[queue];
 
+	memory_call();
 	*taking = (struct taking){
 		.queue = queue,
 		.begin = oracle_stamp(),
@@ -452,6 +612,7 @@ void oracle_take_begin(struct taking *taking, unsigned queue)
 	for (struct taking *other = oq->takings; other; other = other->next)
 		other->crowded = true;
 	oq->takings = taking;
+	oq->last_taking = taking->begin;
 }
 
 bool oracle_taking(unsigned queue)
@@ -653,6 +814,54 @@ static void life_delivered_once(struct life *life, const struct taking *taking,
 	oracle.retired++;
 }
 
+/*
+ * This write's expiry was delivered, and the timer idles. Those that were over before the call that
+ * delivered it are so for good; of those that overlap it that is not known.
+ */
+static void life_consume(struct life *life, struct write *write, const struct taking *taking)
+{
+	uint64_t begin = write->begin;
+
+	if (write->closed == STAMP_NONE)
+		for (unsigned i = 0; i < life->writes_count;) {
+			struct write *other = &life->writes[i];
+
+			if (other->begin == begin || other->closed != STAMP_NONE) {
+				i++;
+			} else if (other->end < taking->begin && taking->crowded) {
+				other->closed = oracle_stamp(); /* another may have taken it */
+				i++;
+			} else if (other->end < taking->begin) {
+				life_remove_write(life, other);
+			} else {
+				other->maybe = true;
+				i++;
+			}
+		}
+	life_remove_write(life, life_find_write(life, begin));
+}
+
+static void life_delivered_kept(struct life *life, const struct taking *taking,
+                                const struct timerhub_event *event)
+{
+	struct write *write = life->ahead_lost ? NULL : life_match(life, taking, event->expires_ns);
+
+	if (!write && !life->ahead_lost)
+		fail("timer %u came at %" PRIu64 ", for which nobody asked", life_number(life),
+		     event->expires_ns);
+	if (write && write->first_ns > taking_latest_ns(taking))
+		fail_early(life, write->first_ns);
+	if (event->count != 1)
+		fail("timer %u counts %" PRIu64, life_number(life), event->count);
+	life->must = false;
+	life->taken = oracle_stamp();
+	life->settled_ns = oracle_now_ns();
+	if (!write || life_rearmed_alike(life, write, taking, event->expires_ns))
+		life->ahead_lost = true;
+	else
+		life_consume(life, write, taking);
+}
+
 /* In order of deadline, among those whose arming had returned before the earlier of the two. */
 static void oracle_order(struct oracle_queue *oq, const struct life *life, uint64_t expires_ns)
 {
@@ -694,16 +903,29 @@ void oracle_taken(const struct taking *taking, const struct timerhub_event *even
 		fail_early(life, event->expires_ns);
 	if (life->state == LIFE_REFUSED)
 		fail("timer %u was refused and came all the same", life_number(life));
-	if (!life_active(life) && (life->interval_ns == 0 || life->end_end < taking->begin) &&
+	if (!life_active(life) &&
+	    ((life->interval_ns == 0 && !life->kept) || life->end_end < taking->begin) &&
 	    life->state != LIFE_DELIVERED)
 		fail("timer %u was delivered after it was over (%d)", life_number(life),
 		     (int)life->state);
+	life->told = true;
+	life->by_hand |= taking->by_hand;
+	if (life->interval_ns > 0 || life->kept)
+		plain_read(&life->data);
+	else
+		plain_write(&life->data);
+	memory_publish(&life->view);
+	memory_publish(&oracle.places_view);
 	if (oq->sole_consumer)
 		oracle_order(oq, life, event->expires_ns);
 	oracle.delivered++;
 	oracle.overruns += event->count - 1;
+	if (event->queue != oq->queue)
+		fail("timer %u came with another queue", life_number(life));
 	if (life->interval_ns > 0)
 		life_delivered_periods(life, taking, event);
+	else if (life->kept)
+		life_delivered_kept(life, taking, event);
 	else
 		life_delivered_once(life, taking, event);
 }
@@ -740,6 +962,7 @@ void oracle_take_end(struct taking *taking, bool empty)
 	struct oracle_queue *oq = &oracle.queues[taking->queue];
 	bool alone = oq->takings == taking && !taking->next;
 
+	memory_publish(&oracle.places_view);
 	for (struct taking **at = &oq->takings; *at; at = &(*at)->next)
 		if (*at == taking) {
 			*at = taking->next;
@@ -751,6 +974,46 @@ void oracle_take_end(struct taking *taking, bool empty)
 		oracle_found_empty(taking);
 }
 
+/* ---- the walk ---- */
+
+void oracle_walk_begin(struct walk *walk)
+{
+	memset(walk, 0, sizeof(*walk));
+	walk->begin = oracle_stamp();
+}
+
+void oracle_shown(struct walk *walk, const struct timerhub_event *timer, uint64_t interval_ns)
+{
+	const struct life *life = &oracle.lives[timer->data];
+
+	if (timer->data >= oracle.lives_count)
+		fail("no timer is shown: %" PRIu64, timer->data);
+	if ((life->handle != 0 && life->handle != timer->timer) || life->fn != timer->fn ||
+	    life->interval_ns != interval_ns || timer->count > 1)
+		fail("timer %u is shown with what is another's", life_number(life));
+	if (!life_active(life) && life->end_end < walk->begin)
+		fail("timer %u was over, and is shown (%d)", life_number(life), (int)life->state);
+	if (walk->shown[timer->data])
+		fail("timer %u is shown twice", life_number(life));
+	walk->shown[timer->data] = true;
+}
+
+void oracle_walk_end(const struct walk *walk)
+{
+	/* A thread that has not synchronized with the armer need not see the timer. */
+	if (memory.mode == MEMORY_C11)
+		return;
+	for (unsigned i = 0; i < oracle.active_count; i++) {
+		const struct life *life = oracle.active[i];
+		const struct oracle_queue *oq = &oracle.queues[life->queue];
+
+		/* Who has taken it, or ends it, has not said so yet. */
+		if (life->armed < walk->begin && !walk->shown[life_number(life)] &&
+		    life->calls == 0 && !oq->takings && !oq->closing)
+			fail("timer %u lives, and is not shown", life_number(life));
+	}
+}
+
 uint64_t oracle_drop_begin(unsigned queue)
 {
 	oracle.queues[queue].closing = true;
@@ -760,6 +1023,7 @@ uint64_t oracle_drop_begin(unsigned queue)
 void oracle_drop_end(unsigned queue, uint64_t begin)
 {
 	oracle.queues[queue].closing = false;
+	memory_publish(&oracle.places_view);
 	for (unsigned i = oracle.active_count; i-- > 0;) {
 		struct life *life = oracle.active[i];
 
@@ -767,6 +1031,7 @@ void oracle_drop_end(unsigned queue, uint64_t begin)
 			continue;
 		life->missed = STAMP_NONE; /* it may have been said while they were dropped */
 		life_end(life, LIFE_DROPPED, begin);
+		memory_publish(&life->view);
 		life->lingers = life->calls > 0;
 		oracle.lingering += life->lingers;
 		oracle.dropped++;

@@ -10,6 +10,7 @@
 
 #include <timerhub.h>
 
+#include "races.h"
 #include "scheduler.h"
 
 #define LIVES_MAX 8192
@@ -37,8 +38,10 @@ struct write {
 	uint64_t first_ns, last_ns;
 	bool moved;          /* by a re-arm: then it is a whole number of units */
 	bool known;          /* periodic: first_ns is the next deadline, to the nanosecond */
+	bool maybe;          /* kept: a delivery may have come after it, and of another */
 	uint64_t begin, end; /* stamps of the call; end STAMP_NONE while it goes on */
-	uint64_t closed;     /* periodic: stamp from which on a later write rules; or STAMP_NONE */
+	/* Periodic, kept: stamp from which on a later write rules; or STAMP_NONE. */
+	uint64_t closed;
 };
 
 /* Periods that were delivered ahead of their turn, by another consumer. */
@@ -53,7 +56,11 @@ struct life {
 	struct write writes[WRITES_MAX];
 	unsigned writes_count;
 	unsigned queue, queue_life;
+	timerhub_fn *fn;
 	bool has_fn, wants_handle;
+	bool kept;
+	bool crowded;       /* calls on it overlap, or did when there was last none */
+	uint64_t arm_begin; /* stamp */
 	enum life_state state;
 	unsigned index;      /* in oracle.active, while ARMING or LIVE */
 	unsigned calls;      /* in progress on this timer */
@@ -73,8 +80,14 @@ struct life {
 	uint64_t matched_ns;                 /* the deadline that was */
 	struct ahead ahead[AHEAD_MAX];
 	unsigned ahead_count;
-	bool ahead_lost; /* more than we can keep: no period is expected any more */
-	uint64_t taken;  /* periodic: stamp of its last delivery */
+	bool ahead_lost;           /* more than we can keep: no period is expected any more */
+	uint64_t taken;            /* periodic: stamp of its last delivery */
+	struct plain data;         /* that its data points at */
+	struct memory_view view;   /* of the lock that guards the handle in a program */
+	const struct actor *armer; /* knows the handle before the arm has returned */
+	bool told;    /* the handle is known to all: the arm or a delivery has returned */
+	bool freed;   /* the data */
+	bool by_hand; /* some of its events were not delivered to a callback */
 };
 
 /* A call that takes events, in progress. */
@@ -86,14 +99,23 @@ struct taking {
 	uint64_t owner_runs, changes;
 	bool owner_slept;
 	bool crowded; /* another such call went on at some time of this one */
+	bool by_hand; /* it returns its events, and calls no callback */
 	struct taking *next;
 };
 
+/* A walk over all timers, in progress. */
+struct walk {
+	uint64_t begin;        /* stamp */
+	bool shown[LIVES_MAX]; /* by timerhub_event.data */
+};
+
 struct oracle_queue {
+	const struct timerhub_queue *queue;
 	struct taking *takings;
 	bool sole_consumer, closing;
-	unsigned life; /* counts openings */
-	unsigned due;  /* a timer that must be in it */
+	unsigned life;        /* counts openings */
+	uint64_t last_taking; /* stamp of its begin */
+	unsigned due;         /* a timer that must be in it */
 	struct {
 		uint64_t expires_ns, settled_ns;
 	} order[ORDER_EVENTS]; /* the last events of a sole consumer */
@@ -115,6 +137,12 @@ struct oracle {
 	struct oracle_queue queues[QUEUES_MAX];
 	uint64_t armed, delivered, retired, cancelled, dropped, overruns;
 	const struct timerhub *manual_hub; /* whose clock is moved by hand; or NULL */
+	/*
+	 * What callers know of each other. The next arm knows of every place given back; unless the
+	 * callers are `apart`, and then an arm may be refused a place that it does not know of.
+	 */
+	bool apart;
+	struct memory_view places_view;
 	/* Who expires: the library's owner, or who moves the manual hub; and whether he sleeps. */
 	const struct actor *mover;
 	bool mover_sleeps;
@@ -138,9 +166,23 @@ void oracle_arm_end(struct life *life, int result, uint64_t later_ns);
 void oracle_call_begin(struct life *life);
 struct write *oracle_rearm_begin(struct life *life, uint64_t first_ns);
 void oracle_rearm_end(struct life *life, uint64_t begin, int result, uint64_t later_ns);
+/* Kept, nobody has it in hand, and its last expiry was delivered? */
+bool oracle_idles(const struct life *life);
+/* Is that not known? */
+bool oracle_unsure(const struct life *life);
 void oracle_cancel_end(struct life *life, uint64_t begin, int result);
 void oracle_remaining_end(struct life *life, uint64_t begin, uint64_t begin_ns, int result,
                           uint64_t remaining_ns);
+
+/* A walk over all timers begins, shows one, and is over. */
+void oracle_walk_begin(struct walk *walk);
+void oracle_shown(struct walk *walk, const struct timerhub_event *timer, uint64_t interval_ns);
+void oracle_walk_end(const struct walk *walk);
+
+/* May the current actor use this timer's handle? */
+bool oracle_knows(const struct life *life);
+/* It has been said that no callback of the timer runs, nor will. */
+void oracle_silenced(struct life *life);
 
 void oracle_take_begin(struct taking *taking, unsigned queue);
 void oracle_taken(const struct taking *taking, const struct timerhub_event *event);

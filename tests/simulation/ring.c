@@ -20,10 +20,12 @@
 static struct {
 	bool open, enabled;
 	unsigned sq_head, sq_tail, sq_flags;
-	unsigned cq_head, cq_tail;
+	unsigned cq_head;
+	uint32_t cq_tail;
 	struct io_uring_sqe sqes[SQES];
 	struct io_uring_cqe cqes[CQES];
-	int polled_fds[POLLS]; /* by user data; -1: no such poll is in the ring */
+	int polled_fds[POLLS];   /* by user data; -1: no such poll is in the ring */
+	struct memory_view view; /* of its lock */
 } ring;
 
 int __wrap_io_uring_queue_init(unsigned entries, struct io_uring *ret_ring, unsigned flags);
@@ -53,7 +55,8 @@ static int ring_error(void)
 int __wrap_io_uring_queue_init(unsigned entries, struct io_uring *ret_ring, unsigned flags)
 {
 	scheduler_step();
-	/* A queue's announcer has another kind, and the descriptor of somebody else's. */
+	if (entries == 1 && flags == 0)
+		return poster_open(ret_ring);
 	if (entries != SQES || (flags & IORING_SETUP_R_DISABLED) == 0)
 		report_failure("this kind of ring is not simulated");
 	if (kernel.ring_refused)
@@ -86,8 +89,9 @@ int __wrap_io_uring_queue_init(unsigned entries, struct io_uring *ret_ring, unsi
 
 void __wrap_io_uring_queue_exit(struct io_uring *theirs)
 {
-	(void)theirs;
 	scheduler_step();
+	if (poster_close(theirs->ring_fd))
+		return;
 	if (!ring.open)
 		report_failure("a ring was closed twice");
 	ring_begin();
@@ -96,11 +100,14 @@ void __wrap_io_uring_queue_exit(struct io_uring *theirs)
 
 int __wrap_io_uring_register(unsigned fd, unsigned opcode, const void *argument, unsigned count)
 {
-	int error = ring_error();
+	int error;
 
 	(void)argument;
 	(void)count;
 	scheduler_step();
+	if (opcode == IORING_REGISTER_PROBE)
+		return 0;
+	error = ring_error();
 	if (fd != RING_FD || opcode != IORING_REGISTER_ENABLE_RINGS)
 		report_failure("this registration is not simulated");
 	ring.enabled = error == 0;
@@ -118,9 +125,11 @@ static void ring_post(unsigned poll)
 	*cqe = (struct io_uring_cqe){ .user_data = poll,
 		                      .res = POLLIN,
 		                      .flags = last ? 0 : IORING_CQE_F_MORE };
-	ring.cq_tail++;
+	memory_tell(&ring.cq_tail, ring.cq_tail + 1);
 	if (last)
 		ring.polled_fds[poll] = -1;
+	report_tell("  completion of poll %u%s", poll, last ? ", its last" : "");
+	memory_publish(&ring.view);
 	scheduler_wake(&ring, UINT_MAX);
 }
 
@@ -151,6 +160,8 @@ int __wrap_io_uring_submit(struct io_uring *theirs)
 	if (ring.polled_fds[sqe->user_data] != -1)
 		report_failure("descriptor %d is polled twice", sqe->fd);
 	ring.polled_fds[sqe->user_data] = sqe->fd;
+	if (sqe->fd != TIMERFD_FD)
+		memory_lock(&kernel_bell(sqe->fd)->view);
 	if (kernel_readable(sqe->fd))
 		ring_post((unsigned)sqe->user_data);
 	return 1;
@@ -174,6 +185,7 @@ int __wrap_io_uring_enter2(unsigned fd, unsigned to_submit, unsigned min_complet
 	if (error < 0)
 		return error;
 	timerfd_look();
+	memory_lock(&ring.view);
 	if (ring.cq_tail != ring.cq_head)
 		return 0;
 	if (kernel_interrupts())
@@ -181,6 +193,7 @@ int __wrap_io_uring_enter2(unsigned fd, unsigned to_submit, unsigned min_complet
 	begin_ns = scheduler.now_ns;
 	if (timeout_ns > 0)
 		kernel_owner_sleeps(&ring, timeout_ns);
+	memory_lock(&ring.view);
 	if (ring.cq_tail != ring.cq_head)
 		return 0;
 	return scheduler.now_ns - begin_ns >= timeout_ns ? -ETIME : -EINTR;

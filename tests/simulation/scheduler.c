@@ -8,6 +8,8 @@
 #include <limits.h>
 #include <stddef.h>
 
+#include "hooks.h"
+#include "memory.h"
 #include "report.h"
 
 #define STACK_BYTES ((size_t)128 << 10)
@@ -21,8 +23,6 @@ int simulation_steps_left;
 
 static _Alignas(4096) char stacks[ACTORS_MAX][STACK_BYTES];
 
-void simulation_switch(void);
-void simulation_relax(void);
 void *simulation_thread(void);
 
 static unsigned actor_index(const struct actor *actor)
@@ -171,6 +171,7 @@ static void scheduler_stall(void)
 void simulation_switch(void)
 {
 	struct actor *self = scheduler.current;
+	struct place place = simulation_place;
 	uint32_t roll;
 
 	if (scheduler.held > 0) {
@@ -189,6 +190,7 @@ void simulation_switch(void)
 		scheduler_stall();
 	else
 		scheduler_go_on(roll);
+	simulation_place = place;
 }
 
 void scheduler_step(void)
@@ -301,6 +303,7 @@ struct actor *scheduler_spawn(void (*run)(void *argument), void *argument)
 	*actor = (struct actor){ .run = run, .argument = argument, .wake_ns = UINT64_MAX };
 	coroutine_init(&actor->coroutine, stacks[scheduler.count], STACK_BYTES, actor_main);
 	scheduler.runnable |= actor_bit(actor);
+	memory_born(scheduler.count);
 	scheduler.count++;
 	return actor;
 }

@@ -57,6 +57,12 @@ struct scheduler {
 
 extern struct scheduler scheduler;
 
+/* The number of the current actor. */
+static inline unsigned scheduler_self(void)
+{
+	return (unsigned)(scheduler.current - scheduler.actors);
+}
+
 /* Begin with the calling thread as the only actor. The knobs are set to what `dice` say. */
 void scheduler_begin(struct dice dice, uint64_t now_ns);
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "report.h"
+#include "weaken.h"
 #include "world.h"
 
 #define JOBS_MAX 256
@@ -30,13 +31,16 @@ struct options {
 	unsigned operations, jobs;
 	double minutes;  /* > 0: go on from `first` for so long */
 	double shrink_s; /* look no longer for the fewest operations that fail */
+	enum memory_mode memory;
+	const char *weaken; /* see weaken_parse(); or NULL */
 	bool replay;
 	bool dropped[OPERATIONS_MAX];
 };
 
 /* Between this process and those that run seeds. */
 static struct shared {
-	_Atomic(uint64_t) next; /* the next seed to be run */
+	_Atomic(uint64_t) next;     /* the next seed to be run */
+	_Atomic(uint64_t) weakened; /* how often the access was made that is weaker */
 	struct {
 		uint64_t seed; /* now being run */
 		char text[REPORT_BYTES];
@@ -58,13 +62,16 @@ static double seconds(void)
 static void usage(void)
 {
 	fputs("Usage: simulation [--seeds FIRST-LAST] [--operations N] [--jobs N] [--minutes M]\n"
-	      "                  [--shrink T]\n"
-	      "       simulation --seed S [--operations N] [--keep I,J-K,...]\n"
+	      "                  [--shrink T] [--memory sc|tso|c11] [--weaken FILE:LINE:ORDER]\n"
+	      "       simulation --seed S [--operations N] [--keep I,J-K,...] [--memory M]\n"
 	      "Runs the library under a seeded scheduler; exit status 1 if a law was broken.\n"
 	      "  --minutes M  from FIRST on, for so long\n"
 	      "  --shrink T   look for the fewest operations that fail for T seconds at most (60)\n"
 	      "  --seed S     one seed, telling each operation\n"
-	      "  --keep LIST  of its operations only these\n",
+	      "  --keep LIST  of its operations only these\n"
+	      "  --memory M   what loads see: sc (what was stored last), tso, c11\n"
+	      "  --weaken W   make an atomic access of lib/ weaker: relaxed, acquire, release,\n"
+	      "               acq_rel, load\n",
 	      stderr);
 	exit(2);
 }
@@ -102,7 +109,8 @@ static void shrink(struct plan *plan, bool *dropped, double limit_s)
 	bool tried[OPERATIONS_MAX];
 	struct plan trial = { .seed = plan->seed,
 		              .operations = plan->operations,
-		              .dropped = tried };
+		              .dropped = tried,
+		              .memory = plan->memory };
 	double until = seconds() + limit_s;
 
 	for (unsigned piece = plan->operations / 2; piece > 0;) {
@@ -146,10 +154,18 @@ static void print_kept(const bool *dropped, unsigned operations)
 	}
 }
 
+static const char *memory_name(enum memory_mode mode)
+{
+	return mode == MEMORY_SC ? "sc" : mode == MEMORY_TSO ? "tso" : "c11";
+}
+
 static void tell_failure(const char *program, const struct options *options, uint64_t seed)
 {
 	static bool dropped[OPERATIONS_MAX];
-	struct plan plan = { .seed = seed, .operations = options->operations, .dropped = dropped };
+	struct plan plan = { .seed = seed,
+		             .operations = options->operations,
+		             .dropped = dropped,
+		             .memory = options->memory };
 	unsigned kept = 0;
 
 	if (attempt(&plan, false)) {
@@ -165,21 +181,24 @@ static void tell_failure(const char *program, const struct options *options, uin
 	       " --operations %u --keep ",
 	       kept, program, seed, plan.operations);
 	print_kept(dropped, plan.operations);
-	printf("\n");
+	printf(" --memory %s%s%s\n", memory_name(options->memory),
+	       options->weaken ? " --weaken " : "", options->weaken ? options->weaken : "");
 }
 
 /* ---- many seeds ---- */
 
 static void job_run(const struct options *options, unsigned job)
 {
-	struct plan plan = { .operations = options->operations };
+	struct plan plan = { .operations = options->operations, .memory = options->memory };
 	double until = seconds() + options->minutes * 60;
 
 	report_text = shared->jobs[job].text;
 	for (unsigned count = 0;; count++) {
 		plan.seed = atomic_fetch_add(&shared->next, 1);
-		if (options->minutes > 0 ? seconds() > until : plan.seed > options->last)
+		if (options->minutes > 0 ? seconds() > until : plan.seed > options->last) {
+			atomic_fetch_add(&shared->weakened, weaken_times());
 			exit(EXIT_SUCCESS); /* with a look for leaks, under AddressSanitizer */
+		}
 		shared->jobs[job].seed = plan.seed;
 		if (count % 256 == 0)
 			(void)alarm(HANG_S);
@@ -235,6 +254,9 @@ static int run_seeds(const char *program, const struct options *options)
 	printf("%" PRIu64
 	       " seeds of %u operations in %.1f s: %.0f seeds a second on %u processors\n",
 	       count, options->operations, took, (double)count / took, options->jobs);
+	if (options->weaken && failed == options->jobs)
+		printf("the access that was made weaker was made %" PRIu64 " times\n",
+		       atomic_load(&shared->weakened));
 	if (failed == options->jobs)
 		return EXIT_SUCCESS;
 	printf("FAILED: %s\n", shared->jobs[failed].text);
@@ -262,6 +284,16 @@ static void keep(struct options *options, const char *list)
 	}
 }
 
+static void choose_memory(struct options *options, const char *name)
+{
+	if (strcmp(name, "tso") == 0)
+		options->memory = MEMORY_TSO;
+	else if (strcmp(name, "c11") == 0)
+		options->memory = MEMORY_C11;
+	else if (strcmp(name, "sc") != 0)
+		usage();
+}
+
 static void option(struct options *options, const char *name, const char *value)
 {
 	char *end = NULL;
@@ -280,6 +312,12 @@ static void option(struct options *options, const char *name, const char *value)
 		options->minutes = strtod(value, &end);
 	} else if (strcmp(name, "--shrink") == 0) {
 		options->shrink_s = strtod(value, &end);
+	} else if (strcmp(name, "--memory") == 0) {
+		choose_memory(options, value);
+	} else if (strcmp(name, "--weaken") == 0) {
+		if (!weaken_parse(value))
+			usage();
+		options->weaken = value;
 	} else if (strcmp(name, "--keep") == 0) {
 		keep(options, value);
 	} else {
@@ -315,6 +353,7 @@ int main(int argc, char **argv)
 		return run_seeds(argv[0], &options);
 	plan = (struct plan){ .seed = options.first,
 		              .operations = options.operations,
-		              .dropped = options.dropped };
+		              .dropped = options.dropped,
+		              .memory = options.memory };
 	return attempt(&plan, true) ? EXIT_SUCCESS : EXIT_FAILURE;
 }

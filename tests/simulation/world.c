@@ -83,15 +83,25 @@ void world_open_queue(unsigned index, struct dice *dice)
 
 	kernel.refuse_after = dice_one_in(dice, 4) ? 1 + dice_below(dice, 3) : 0;
 	while (result < 0) {
-		unsigned refuse = kernel.refuse_after;
+		bool refuse = kernel.refuse_after > 0;
+		uint64_t begin = oracle_stamp();
 		struct timerhub_queue *opened = NULL;
 
+		world.refusing += refuse;
 		result = timerhub_queue_open(world.hub, &opened, NULL);
-		if (result < 0 && (refuse == 0 || opened))
+		world.refusing -= refuse;
+		/* What was to refuse another queue that is opened may have met this one. */
+		if (result < 0 &&
+		    ((!refuse && world.refusing == 0 && world.refused < begin) || opened))
 			report_failure("a queue was refused, %d, for no reason", result);
 		kernel.refuse_after = 0;
+		if (refuse)
+			world.refused = oracle_stamp();
 		queue->queue = opened;
 	}
+	queue->stopping = queue->stopped = false;
+	oracle.queues[index].queue = queue->queue;
+	memory_publish(&queue->opened);
 	for (unsigned i = 0; i < world.workers_count; i++)
 		world.workers[i].edges[index] = 0;
 }
@@ -102,7 +112,7 @@ static void world_open_queues(struct dice *dice)
 	for (unsigned i = 0; i < world.queues_count; i++) {
 		struct world_queue *queue = &world.queues[i];
 
-		queue->dispatched = dice_one_in(dice, 3);
+		queue->dispatched = dice_one_in(dice, 3) || world.dispatches;
 		queue->consumer =
 			dice_one_in(dice, 3) ? -1 : (int)dice_below(dice, world.workers_count);
 		oracle.queues[i].sole_consumer = queue->consumer >= 0;
@@ -187,8 +197,23 @@ static void worker_quiet(const struct worker *worker, unsigned due)
 	if ((due >> index & 1) != 0 && !oracle_taking((unsigned)index))
 		report_failure("worker %u waits for queue %d, which has timer %u", worker->index,
 		               index, oracle.queues[index].due);
-	if (worker->must_leave && world.queues[index].interrupted != STAMP_NONE)
+	if (worker->must_leave && world.queues[index].interrupting == 0)
 		report_failure("worker %u waits on, and was interrupted", worker->index);
+	if (worker->blocked_on >= 0 && world.queues[index].stopped)
+		report_failure("worker %u waits on, and the queue is stopped", worker->index);
+}
+
+/* Each time that its descriptor was rung, since it was attached, a completion was posted. */
+static void queue_announced(unsigned index)
+{
+	const struct world_queue *queue = &world.queues[index];
+	const struct bell *bell;
+
+	if (!queue->queue || !queue->attached || queue->attaching || queue->closing)
+		return;
+	bell = kernel_bell(timerhub_queue_fd(queue->queue));
+	if (caller_rings[index].posts - queue->posts_at < bell->edges - queue->edges_at)
+		report_failure("queue %u was rung, and its ring not told", index);
 }
 
 static void world_quiet(void)
@@ -206,6 +231,9 @@ static void world_quiet(void)
 			report_failure("queue %u has timer %u, and its descriptor does not say so",
 			               i, oracle.queues[i].due);
 	}
+	for (unsigned i = 0; i < world.queues_count; i++)
+		if ((due >> i & 1) != 0 && !oracle_taking(i))
+			queue_announced(i);
 	for (unsigned i = 0; i < world.workers_count; i++)
 		worker_quiet(&world.workers[i], due);
 	world_conserve();
@@ -223,14 +251,16 @@ void world_conserve(void)
 {
 	struct timerhub_stats stats;
 
-	if (oracle.calls > 0)
+	if (oracle.calls > 0 || world.late)
 		return;
 	for (unsigned i = 0; i < world.queues_count; i++)
 		if (oracle_taking(i) || world.queues[i].closing)
 			return;
 	scheduler_hold();
+	memory.peeking++;
 	if (timerhub_stats(world.hub, &stats) < 0)
 		report_failure("stats");
+	memory.peeking--;
 	scheduler_release();
 	oracle_conserve(&stats);
 }
@@ -246,11 +276,15 @@ static void world_wait_for_workers(void)
 		if (!world.stuck)
 			continue;
 		for (unsigned i = 0; i < world.queues_count; i++) {
-			world.queues[i].interrupted = STAMP_NONE;
+			world.queues[i].interrupting++;
 			timerhub_interrupt(world.queues[i].queue);
+			memory_publish(&world.queues[i].left);
+			world.queues[i].interrupting--;
 			world.queues[i].interrupted = oracle_stamp();
 		}
 	}
+	for (unsigned i = 0; i < world.workers_count; i++)
+		memory_join((unsigned)(world.workers[i].actor - scheduler.actors));
 }
 
 static void world_close(struct dice *dice)
@@ -262,6 +296,7 @@ static void world_close(struct dice *dice)
 		scheduler_wake(kernel_bell(timerhub_wake_fd(world.hub)), 1);
 		while (!oracle.mover->over)
 			scheduler_block(oracle.mover, UINT64_MAX);
+		memory_join((unsigned)(oracle.mover - scheduler.actors));
 	}
 	for (unsigned i = 0; i < world.queues_count; i++)
 		if (dice_one_in(dice, 2)) {
@@ -286,6 +321,7 @@ void world_run(const struct plan *plan)
 	world.manual = dice_one_in(&dice, 4);
 	now_ns = first_instant(&dice);
 	scheduler_begin(dice_new(plan->seed, 2), now_ns);
+	memory_begin(plan->memory, dice_new(plan->seed, 4));
 	scheduler.quiet = world_quiet;
 	scheduler.stuck = world_stuck;
 	kernel_begin(dice_new(plan->seed, 3));
@@ -293,6 +329,7 @@ void world_run(const struct plan *plan)
 	for (unsigned i = 0; i < 4; i++)
 		world.instants[i] = dice_magnitude(&dice, 40);
 	world_open_hub(&dice);
+	operations_begin(&memory.dice);
 	for (unsigned i = 0; i < 4; i++)
 		world.instants[i] += oracle_now_ns();
 	world.workers_count = WORKERS_MAX;

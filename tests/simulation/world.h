@@ -12,22 +12,32 @@
 #define WORKERS_MAX 5
 #define OPERATIONS_MAX 4096
 #define NOBODY UINT8_MAX
+#define OPERATION_KINDS 100
 
 /* What to run. */
 struct plan {
 	uint64_t seed;
 	unsigned operations;
 	const bool *dropped; /* operations to be left out; or NULL */
+	enum memory_mode memory;
 };
 
 struct world_queue {
 	struct timerhub_queue *queue; /* NULL while closed */
 	unsigned users;               /* calls in progress that must not overlap its close */
 	bool closing;
-	bool dispatched;      /* its events go to their callbacks, so each must have one */
-	int consumer;         /* the one worker that takes events; -1: all do */
-	uint64_t closed;      /* stamp of the last close's return */
-	uint64_t interrupted; /* stamp of the last interrupt's return; STAMP_NONE: in progress */
+	bool attached, attaching;    /* to its caller's ring; a call about that is in progress */
+	uint64_t posts_at, edges_at; /* of ring and descriptor, when it was attached */
+	bool dispatched;             /* its events go to their callbacks, so each must have one */
+	int consumer;                /* the one worker that takes events; -1: all do */
+	uint64_t closed;             /* stamp of the last close's return */
+	uint64_t interrupted;        /* stamp of the last interrupt's return */
+	unsigned interrupting;       /* interrupts in progress */
+	struct memory_view opened,
+		left;        /* what its opener tells its callers, and they its closer */
+	bool stopping;       /* a stop has begun, since it was opened */
+	bool stopped;        /* and has returned */
+	uint64_t stopped_at; /* stamp of that */
 };
 
 struct worker {
@@ -38,6 +48,7 @@ struct worker {
 	uint64_t edges[QUEUES_MAX]; /* what an edge-triggered poll has told of */
 	struct taking *taking;      /* by dispatch, in progress */
 	int blocked_on, polls_edge; /* the queue that it waits for; -1 */
+	struct walk walk;           /* over all timers, in progress */
 	const struct life *inside;  /* the timer whose callback it runs; or NULL */
 	bool must_leave;            /* it was in a wait when somebody interrupted that */
 };
@@ -54,6 +65,12 @@ struct world {
 	unsigned relative;       /* calls in progress that add to the clock, whatever that may be */
 	bool stuck;              /* nobody could run, and nobody ever would have */
 	const struct plan *plan;
+	uint8_t kinds[OPERATION_KINDS]; /* what an operation that rolls this number is */
+	unsigned refusing; /* queues being opened, a reservation of which is to be refused */
+	uint64_t refused;  /* stamp at which the last of these was open */
+	bool late;         /* against the contract, timers are armed on queues that are closing */
+	bool waits;        /* cancel_sync, whenever that can be, in place of cancel */
+	bool dispatches;   /* every queue's events go to callbacks */
 	uint8_t doers[OPERATIONS_MAX]; /* worker of each operation; NOBODY: dropped */
 };
 
@@ -70,6 +87,8 @@ void world_conserve(void);
 
 /* Which of so many workers is to do the operation of this number? */
 unsigned operation_worker(uint64_t seed, unsigned number, unsigned workers);
+/* Which operations this run has; some of them more often than others. */
+void operations_begin(struct dice *dice);
 /* The operation of this number, by that worker. */
 void operation_run(struct worker *worker, unsigned number);
 /* What a signal handler or a callback does. */

@@ -5,8 +5,8 @@
 Usage: check_style.py ROOT [SHARED_LIBRARY...]
 
 Prints one line per complaint, "path:line: what", and exits with status 1 if there is any. The
-layers are read from the tables in lib/README.md and lib/journal/README.md. The symbols of a library
-are looked at if it is named. test_check_style.py plants a fault for every check.
+layers are read from the tables in lib/README.md and in those of the folders in it. The symbols of a
+library are looked at if it is named. test_check_style.py plants a fault for every check.
 """
 
 import pathlib
@@ -24,14 +24,15 @@ CLANG_FORMAT = 14
 HOMES = {
     "liburing.h": {"announcer.c", "sleeper_uring.c"},
     "linux/futex.h": {"futex.c"},
-    "pthread.h": {"board.c", "owner.c", "owner.h"},
+    "pthread.h": {"board.c", "cancellation.h", "owner.c", "owner.h"},
     "sched.h": {"cpu.c", "owner.c", "timerhub.c"},
     "stdatomic.h": {"atomic.h"},
     "sys/eventfd.h": {"notifier.c"},
     "sys/mman.h": {"memory.c"},
+    "sys/sdt.h": {"probe.h"},
     "sys/timerfd.h": {"alarm.c"},
     "time.h": {"clock.c"},
-    "timerhub.h": {"hub.h"},
+    "timerhub.h": {"hub.h", "stats_text.c"},
 }
 
 # The same in the journal, which is a library of its own.
@@ -40,6 +41,7 @@ JOURNAL_HOMES = {
     "linux/futex.h": {"ticket.c"},
     "pthread.h": {"lock.h"},
     "stdatomic.h": {"disk_real.c", "hold.c", "ticket.h"},
+    "sys/eventfd.h": {"completions.c"},
     "sys/file.h": {"hold.c"},
     "sys/mman.h": {"life.c"},
     "time.h": {"alarm_hub.c"},
@@ -47,16 +49,33 @@ JOURNAL_HOMES = {
     "timerhub_journal.h": {"journal.h"},
 }
 
+# The same in the relay, which shares lock, ticket and life with the journal.
+RELAY_HOMES = {
+    "hiredis/hiredis.h": {"wire.c"},
+    "netdb.h": {"wire.c"},
+    "sys/eventfd.h": {"flag.c"},
+    "sys/socket.h": {"wire.c"},
+    "time.h": {"wire.c"},
+    "timerhub.h": {"nap.c"},
+    "timerhub_relay.h": {"check.c", "delivery.h", "relay.h"},
+}
+
 # What may include a header of its own layer, beside a .c file its own .h.
 SIDEWAYS = {
     "sleeper_uring.c": {"sleeper.h", "notifier.h"},
     "sleeper_poll.c": {"sleeper.h", "notifier.h"},
+    "no_uring.c": {"sleeper.h"},
+    "teller.h": {"queue.h"},
     "timerhub.c": {"hub.h"},
     "submit.c": {"hub.h"},
     "consume.c": {"hub.h"},
 }
 JOURNAL_SIDEWAYS = {name: {"journal.h"} for name in
-                    ("journal.c", "change.c", "take.c", "writer.c", "cleaner.c")}
+                    ("journal.c", "change.c", "request.c", "take.c", "ask.c", "writer.c",
+                     "backup.c")}
+JOURNAL_SIDEWAYS["disk_no_uring.c"] = {"disk_uring.h"}
+RELAY_SIDEWAYS = {name: {"relay.h"} for name in
+                  ("relay.c", "change.c", "take.c", "loop.c", "serve.c", "request.c")}
 # Where something that is forbidden else is at home.
 ALLOWED = {"lib/journal/lock.h": "pthread_mutex"}
 
@@ -89,7 +108,8 @@ class Library:
 
 
 LIBRARIES = (Library("lib", "timerhub", HOMES, SIDEWAYS),
-             Library("lib/journal", "timerhub_journal", JOURNAL_HOMES, JOURNAL_SIDEWAYS))
+             Library("lib/journal", "timerhub_journal", JOURNAL_HOMES, JOURNAL_SIDEWAYS),
+             Library("lib/relay", "timerhub_relay", RELAY_HOMES, RELAY_SIDEWAYS))
 
 
 class Source:
@@ -105,11 +125,13 @@ class Source:
 
     @property
     def is_c(self):
-        return self.path.suffix in (".c", ".h", ".cc")
+        return self.path.suffix in (".c", ".h", ".cc", ".hpp")
 
 
 def is_source(path):
-    if path.suffix in (".c", ".h", ".cc", ".py", ".sh", ".pml") or path.name == "meson.build":
+    if path.suffix in (".c", ".h", ".cc", ".hpp", ".py", ".sh", ".pml"):
+        return True
+    if path.name == "meson.build":
         return True
     if path.suffix or path.name.startswith("."):
         return False
@@ -328,19 +350,27 @@ def check_forbidden(sources):
 # ---- shape ----
 
 
+def is_scope(line):
+    """Does this line head a class or a namespace, which may be as long as it needs?"""
+    line = re.sub(r"^template <.*?> (?=class|struct|union)", "", line.strip())
+    return re.match(r"(class|struct|union|enum|namespace)\b[^()]*$", line) is not None
+
+
 def check_functions(sources):
-    """A function begins with a brace of its own at the margin and ends with another."""
+    """A function begins with a brace on a line of its own and ends with another below it."""
     complaints = []
     for source in sources:
-        begin = None
-        for index, line in enumerate(source.lines):
-            if source.is_c and line == "{":
-                begin = index
-            elif source.is_c and line.startswith("}") and begin is not None:
+        begins = {}  # by what stands before the brace: in C++ functions stand in classes
+        for index, line in enumerate(source.lines if source.is_c else []):
+            indent = line[:len(line) - len(line.lstrip())]
+            begin = begins.get(indent)
+            if line.strip() == "{" and not is_scope(source.lines[index - 1]):
+                begins[indent] = index
+            elif line[len(indent):].startswith("}") and begin is not None:
                 # The line with the name counts too.
                 if index - begin + 2 >= FUNCTION_LINES:
                     complaints.append(source.at(begin, f"a function of {index - begin + 2} lines"))
-                begin = None
+                begins[indent] = None
     return complaints
 
 

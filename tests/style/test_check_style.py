@@ -56,6 +56,18 @@ GOOD = {
     "lib/journal/log.h": SPDX,
     "lib/journal/lock.h": SPDX + "#include <pthread.h>\n\nvoid f(void)\n{\n"
                                  "\tpthread_mutex_lock(&mutex);\n}\n",
+    "include/timerhub_relay.h": SPDX + "\n/* Put. */\nTIMERHUB_API int timerhub_relay_put();\n",
+    "lib/relay/README.md": """
+| layer | files | only home of |
+|---|---|---|
+| 1 | `relay.h` `loop.c` | `timerhub_relay.h` |
+| 0 | `seat` `lock.h` (the journal's) | |
+""",
+    "lib/relay/timerhub_relay.map":
+        "T_0 {\n\tglobal:\n\t\ttimerhub_relay_put;\n\tlocal:\n\t\t*;\n};\n",
+    "lib/relay/relay.h": SPDX + '#include <timerhub_relay.h>\n\n#include "lock.h"\n',
+    "lib/relay/loop.c": SPDX + '#include "relay.h"\n',
+    "lib/relay/seat.h": SPDX,
     "tools/run": "#!/bin/sh\n# SPDX-License-Identifier: MIT\n",
     "examples/meson.build": "# SPDX-License-Identifier: MIT\n",
 }
@@ -122,6 +134,9 @@ class Planted(unittest.TestCase):
             self.fault({"lib/heap.h": SPDX + f"#include <{header}>\n"}, f"{header} is at home in")
         for header in sorted(check_style.JOURNAL_HOMES):
             self.fault({"lib/journal/log.h": SPDX + f"#include <{header}>\n"},
+                       f"{header} is at home in")
+        for header in sorted(check_style.RELAY_HOMES):
+            self.fault({"lib/relay/seat.h": SPDX + f"#include <{header}>\n"},
                        f"{header} is at home in")
 
     def test_the_two_libraries_do_not_look_into_each_other(self):
@@ -215,6 +230,15 @@ class Planted(unittest.TestCase):
         for folder in ("lib", "include", "examples", "tools", "tests"):
             name = "heap.h" if folder == "lib" else "a.h"
             self.fault({f"{folder}/{name}": self.function(67)}, "a function of 70 lines")
+
+    def method(self, body_lines):
+        return (SPDX + "namespace a\n{\ntemplate <class T> class B\n{\n\ttemplate <class U>\n"
+                "\tvoid f()\n\t{\n" + "\t\tg();\n" * body_lines + "\t}\n};\n} // namespace a\n")
+
+    def test_long_method(self):
+        for name in ("include/a.hpp", "tests/a.cc"):
+            self.fine({name: self.method(66)})  # class and namespace are longer
+            self.fault({name: self.method(67)}, "a function of 70 lines")
 
     def test_long_line(self):
         for folder in ("lib", "include", "examples", "tools", "tests"):

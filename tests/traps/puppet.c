@@ -82,6 +82,12 @@ static void deed_do(struct deed *deed)
 	case CLOSE_QUEUE:
 		timerhub_queue_close(deed->queue);
 		break;
+	case EACH:
+		(void)timerhub_each(deed->hub, deed->each, deed);
+		break;
+	case STOP:
+		timerhub_queue_stop(deed->queue);
+		break;
 	}
 }
 

@@ -37,7 +37,9 @@ enum deed_kind {
 	INTERRUPT,
 	ADVANCE,
 	DETACH,
-	CLOSE_QUEUE
+	CLOSE_QUEUE,
+	EACH,
+	STOP
 };
 
 /* What a puppet does: one call of the library. */
@@ -45,9 +47,10 @@ struct deed {
 	enum deed_kind what;
 	struct timerhub_queue *queue;
 	struct timerhub *hub;
-	timerhub_timer timer; /* re-armed or cancelled; of an arm what it gave */
-	uint64_t at_ns;       /* absolute deadline; of ADVANCE the clock; of WAIT the timeout */
-	unsigned max;         /* of DRAIN, DISPATCH, WAIT */
+	timerhub_timer timer;   /* re-armed or cancelled; of an arm what it gave */
+	uint64_t at_ns;         /* absolute deadline; of ADVANCE the clock; of WAIT the timeout */
+	unsigned max;           /* of DRAIN, DISPATCH, WAIT */
+	timerhub_each_fn *each; /* of EACH, called with this deed, and may count in its result */
 	int result;
 	struct timerhub_event events[8];
 };

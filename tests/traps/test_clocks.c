@@ -189,6 +189,40 @@ END_TEST
 
 /* ---- periodic timers ---- */
 
+/* A kept timer that had expired is armed again, and one that idles is left in peace. */
+START_TEST(back_makes_kept_timers_wait_again)
+{
+	struct rig rig = rig_realtime(0);
+	struct timerhub_spec spec = { .size = sizeof(spec),
+		                      .flags = TIMERHUB_KEEP | TIMERHUB_ABSOLUTE,
+		                      .expires_ns = now_of(&rig) };
+	timerhub_timer timers[3];
+	struct timerhub_event events[4];
+
+	for (unsigned i = 0; i < 3; i++) {
+		spec.data = 'A' + i;
+		expect_eq(timerhub_arm(rig.queue, &spec, &timers[i]), 0);
+	}
+	wait_expired(&rig, 3);
+	expect_eq(timerhub_drain(rig.queue, events, 1), 1);
+	expect_eq(events[0].data, 'A');
+	clock_jump(-(int64_t)HOUR);
+	wait_jumps(&rig, 1);
+	expect_nothing(&rig);
+	expect_lt(HOUR / 2, remaining(&rig, timers[1]));
+	expect_eq(remaining(&rig, timers[0]), UINT64_MAX);
+	expect_eq(timerhub_rearm(rig.hub, timers[1], 1, 0), 0);
+	expect_event(&rig, 'B');
+	expect_eq(timerhub_rearm(rig.hub, timers[0], 1, 0), 1);
+	expect_event(&rig, 'A');
+	clock_jump((int64_t)HOUR);
+	expect_eq(expect_event(&rig, 'C').expires_ns, spec.expires_ns);
+	for (unsigned i = 0; i < 3; i++)
+		expect_eq(timerhub_rearm(rig.hub, timers[i], HOUR, 0), 1);
+	rig_close(&rig);
+}
+END_TEST
+
 START_TEST(forward_counts_the_periods_that_were_jumped_over)
 {
 	struct rig rig = rig_realtime(0);
@@ -462,6 +496,7 @@ int main(int argc, char **argv)
 	tests_add(back_leaves_new_timers_in_time_and_in_order, 60);
 	tests_add(back_withdraws_what_was_not_yet_delivered, 60);
 	tests_add(back_leaves_a_withdrawn_expiry_to_be_cancelled_and_moved, 60);
+	tests_add(back_makes_kept_timers_wait_again, 60);
 	tests_add(forward_counts_the_periods_that_were_jumped_over, 60);
 	tests_add(back_repeats_no_period, 60);
 	tests_add(back_beneath_an_undelivered_period_skips_none, 120);

@@ -5,7 +5,9 @@
  */
 #include "puppet.h"
 
+#ifndef TIMERHUB_WITHOUT_IO_URING
 #include <liburing.h>
+#endif
 #include <stdio.h>
 #include <string.h>
 
@@ -124,6 +126,7 @@ END_TEST
 
 /* ---- detaching an io_uring, while somebody is about to post to it ---- */
 
+#ifndef TIMERHUB_WITHOUT_IO_URING
 static unsigned completions_take(struct io_uring *ring)
 {
 	struct io_uring_cqe *cqe;
@@ -165,6 +168,7 @@ START_TEST(detach_waits_for_who_is_about_to_post)
 	io_uring_queue_exit(&ring);
 }
 END_TEST
+#endif
 
 /* ---- cancel_sync: between delivering and saying that the callback runs ---- */
 
@@ -897,7 +901,9 @@ static void add_consumer_tests(void)
 	tests_add(law_9_expiry_after_the_clear_is_found_and_the_fd_is_cleared_again, 60);
 	tests_add(law_9_second_consumer_is_served_while_the_first_is_stopped, 60);
 	tests_add(law_9_partial_drain_tells_of_what_came_meanwhile, 60);
+#ifndef TIMERHUB_WITHOUT_IO_URING
 	tests_add(detach_waits_for_who_is_about_to_post, 60);
+#endif
 	tests_add(cancel_sync_waits_for_a_callback_about_to_begin, 60);
 	tests_add(waiter_about_to_block_does_not_miss_an_expiry, 60);
 	tests_add(waiter_about_to_block_does_not_miss_an_interrupt, 60);

@@ -61,8 +61,7 @@ static unsigned model_count(const struct model *model, enum model_state state, u
 
 static unsigned model_live(const struct model *model)
 {
-	return model_count(model, MODEL_ARMED, MODEL_QUEUES) +
-	       model_count(model, MODEL_PENDING, MODEL_QUEUES);
+	return model->capacity - model_count(model, MODEL_GONE, MODEL_QUEUES);
 }
 
 static struct model_timer *model_find(struct model *model, timerhub_timer handle)
@@ -128,10 +127,10 @@ static void verify_remaining(struct model *model, timerhub_timer handle)
 		return;
 	}
 	expect_eq(result, 0);
-	if (timer->state == MODEL_PENDING || timer->deadline_ns <= model->now_ns)
-		expect_eq(remaining_ns, 0);
-	else if (timer->deadline_ns == MODEL_NEVER)
+	if (timer->state == MODEL_IDLE || timer->deadline_ns == MODEL_NEVER)
 		expect_eq(remaining_ns, MODEL_NEVER);
+	else if (timer->state == MODEL_PENDING || timer->deadline_ns <= model->now_ns)
+		expect_eq(remaining_ns, 0);
 	else
 		expect_eq(remaining_ns, timer->deadline_ns - model->now_ns);
 }
@@ -151,6 +150,35 @@ void model_verify_stats(const struct model *model)
 	expect_le(stats.delivered, stats.expired);
 }
 
+struct walk {
+	struct model *model;
+	unsigned shown;
+};
+
+static int verify_shown(const struct timerhub_event *shown, uint64_t interval_ns, void *context)
+{
+	struct walk *walk = context;
+	const struct model_timer *timer = model_find(walk->model, shown->timer);
+
+	expect(timer);
+	expect_eq(shown->data, timer->data);
+	expect_eq(interval_ns, timer->interval_ns);
+	expect_eq(shown->expires_ns, timer->state == MODEL_IDLE ? MODEL_NEVER : timer->deadline_ns);
+	expect_eq(shown->count, timer->state == MODEL_PENDING);
+	expect_eq(shown->fn != NULL, timer->has_fn);
+	expect(shown->queue == walk->model->queues[timer->queue]);
+	walk->shown++;
+	return 0;
+}
+
+void model_verify_each(struct model *model)
+{
+	struct walk walk = { .model = model };
+
+	expect_eq(timerhub_each(model->hub, verify_shown, &walk), 0);
+	expect_eq(walk.shown, model_live(model));
+}
+
 /* ---- arm ---- */
 
 /* The deadline that the hub must make of it; false for -ERANGE. */
@@ -162,17 +190,22 @@ static bool deadline_of(const struct model *model, uint64_t expires_ns, uint32_t
 		return true;
 	if (expires_ns > MODEL_LAST_NS)
 		return false;
-	if (flags == 0)
+	if ((flags & TIMERHUB_ABSOLUTE) == 0)
 		*ret_ns += model->now_ns;
 	return *ret_ns <= MODEL_LAST_NS;
 }
 
-static bool spec_fits(const struct model *model, const struct timerhub_spec *spec)
+/* 0, or why the hub must refuse it. */
+static int spec_fits(const struct model *model, const struct timerhub_spec *spec)
 {
 	uint64_t deadline_ns;
 
-	return spec->interval_ns <= MODEL_LAST_NS &&
-	       deadline_of(model, spec->expires_ns, spec->flags, &deadline_ns);
+	if ((spec->flags & TIMERHUB_KEEP) != 0 && spec->interval_ns > 0)
+		return -EINVAL;
+	if (spec->interval_ns > MODEL_LAST_NS ||
+	    !deadline_of(model, spec->expires_ns, spec->flags, &deadline_ns))
+		return -ERANGE;
+	return 0;
 }
 
 struct timerhub_spec model_spec(struct model *model)
@@ -196,7 +229,8 @@ static void model_armed(struct model *model, unsigned queue, const struct timerh
 		                       .interval_ns = spec->interval_ns,
 		                       .slack_ns = spec->slack_ns,
 		                       .queue = queue,
-		                       .has_fn = spec->fn != NULL };
+		                       .has_fn = spec->fn != NULL,
+		                       .kept = (spec->flags & TIMERHUB_KEEP) != 0 };
 	expect(deadline_of(model, spec->expires_ns, spec->flags, &timer->deadline_ns));
 	model->armed++;
 	model_submitted(model, timer);
@@ -206,8 +240,10 @@ static void model_armed(struct model *model, unsigned queue, const struct timerh
 static void verify_arm(struct model *model, unsigned queue, const struct timerhub_spec *spec,
                        int result, timerhub_timer handle)
 {
-	if (!spec_fits(model, spec)) {
-		expect_eq(result, -ERANGE);
+	int unfit = spec_fits(model, spec);
+
+	if (unfit != 0) {
+		expect_eq(result, unfit);
 		expect_eq(handle, 77);
 	} else if (model_live(model) == model->capacity) {
 		expect_eq(result, -EAGAIN);
@@ -235,20 +271,31 @@ void model_after(struct model *model, unsigned queue, uint64_t delay_ns)
 	verify_arm(model, queue, &spec, result, handle);
 }
 
+void model_call(struct model *model, unsigned queue, uint64_t delay_ns)
+{
+	struct timerhub_spec spec = { .expires_ns = delay_ns,
+		                      .data = ++model->serial,
+		                      .fn = record_call };
+	timerhub_timer handle = 77;
+	int result = timerhub_call(model->queues[queue], delay_ns, spec.fn, spec.ptr, &handle);
+
+	verify_arm(model, queue, &spec, result, handle);
+}
+
 void model_arm_many(struct model *model, unsigned queue, const struct timerhub_spec *specs,
                     unsigned count)
 {
 	timerhub_timer handles[MODEL_BATCH];
-	bool fit = true;
+	int unfit = 0; /* of the first that is */
 	int result;
 
 	for (unsigned i = 0; i < count; i++) {
-		fit &= spec_fits(model, &specs[i]);
+		unfit = unfit != 0 ? unfit : spec_fits(model, &specs[i]);
 		handles[i] = 77;
 	}
 	result = timerhub_arm_many(model->queues[queue], specs, count, handles);
-	if (!fit)
-		expect_eq(result, -ERANGE);
+	if (unfit != 0)
+		expect_eq(result, unfit);
 	else if (model_live(model) + count > model->capacity)
 		expect_eq(result, -EAGAIN);
 	else
@@ -262,6 +309,14 @@ void model_arm_many(struct model *model, unsigned queue, const struct timerhub_s
 
 /* ---- re-arm, cancel, close ---- */
 
+static void model_moved(struct model *model, struct model_timer *timer, uint64_t deadline_ns)
+{
+	timer->loose |= timer->state == MODEL_PENDING;
+	timer->state = MODEL_ARMED;
+	timer->deadline_ns = round_up(deadline_ns);
+	model_submitted(model, timer);
+}
+
 void model_rearm(struct model *model, timerhub_timer handle, uint64_t expires_ns, uint32_t flags)
 {
 	struct model_timer *timer = model_find(model, handle);
@@ -273,13 +328,33 @@ void model_rearm(struct model *model, timerhub_timer handle, uint64_t expires_ns
 	} else if (!timer) {
 		expect_eq(result, -ENOENT);
 	} else {
-		expect_eq(result, 0);
-		timer->loose |= timer->state == MODEL_PENDING;
-		timer->state = MODEL_ARMED;
-		timer->deadline_ns = round_up(deadline_ns);
-		model_submitted(model, timer);
+		expect_eq(result, timer->state == MODEL_IDLE);
+		model_moved(model, timer, deadline_ns);
 	}
 	verify_remaining(model, handle);
+}
+
+void model_rearm_many(struct model *model, const timerhub_timer *handles, unsigned count,
+                      uint64_t expires_ns, uint32_t flags)
+{
+	int result = timerhub_rearm_many(model->hub, handles, count, expires_ns, flags);
+	unsigned found = 0;
+	uint64_t deadline_ns;
+
+	if (!deadline_of(model, expires_ns, flags, &deadline_ns)) {
+		expect_eq(result, -ERANGE);
+		return;
+	}
+	for (unsigned i = 0; i < count; i++) {
+		struct model_timer *timer = model_find(model, handles[i]);
+
+		found += timer != NULL;
+		if (timer)
+			model_moved(model, timer, deadline_ns);
+	}
+	expect_eq(result, found);
+	for (unsigned i = 0; i < count; i++)
+		verify_remaining(model, handles[i]);
 }
 
 static bool model_cancelled(struct model *model, timerhub_timer handle)
@@ -316,6 +391,13 @@ static void open_queue(struct model *model, unsigned queue)
 {
 	expect_eq(timerhub_queue_open(model->hub, &model->queues[queue], NULL), 0);
 	model->fd_was_read[queue] = false;
+	model->stopped[queue] = false;
+}
+
+void model_stop_queue(struct model *model, unsigned queue)
+{
+	timerhub_queue_stop(model->queues[queue]);
+	model->stopped[queue] = true;
 }
 
 void model_reopen_queue(struct model *model, unsigned queue)
@@ -431,7 +513,10 @@ static void model_deliver(struct model *model, const struct timerhub_event *even
 		if (other->state == MODEL_PENDING && other->queue == queue && !other->loose)
 			expect(!event_earlier(other, timer));
 	}
-	if (timer->interval_ns == 0) {
+	expect(event->queue == model->queues[queue]);
+	if (timer->kept) {
+		timer->state = MODEL_IDLE;
+	} else if (timer->interval_ns == 0) {
 		model_end(model, timer);
 	} else {
 		count += (model->now_ns - timer->deadline_ns) / timer->interval_ns;
@@ -489,6 +574,10 @@ void model_take(struct model *model, unsigned queue, enum model_taking taking, u
 	if (max > MODEL_TIMERS_MAX)
 		max = MODEL_TIMERS_MAX;
 	count = take(model, queue, taking, events, max);
+	if (taking == MODEL_WAIT && pending == 0 && model->stopped[queue]) {
+		expect_eq(count, -ESHUTDOWN);
+		count = 0;
+	}
 	expect_eq(count, pending < max ? pending : max);
 	for (int i = 0; i < count; i++)
 		model_deliver(model, &events[i], queue);

@@ -18,7 +18,8 @@
 #define MODEL_LAST_NS ((UINT64_C(1) << 63) - 128) /* the latest deadline that can be kept */
 #define MODEL_NOW_MAX_NS (UINT64_C(1) << 62)      /* advance no further */
 
-enum model_state { MODEL_GONE, MODEL_ARMED, MODEL_PENDING };
+/* MODEL_IDLE: kept and delivered. */
+enum model_state { MODEL_GONE, MODEL_ARMED, MODEL_PENDING, MODEL_IDLE };
 
 struct model_timer {
 	enum model_state state;
@@ -28,6 +29,7 @@ struct model_timer {
 	unsigned queue;
 	uint64_t expired_by; /* MODEL_PENDING: by the how manieth advance */
 	bool has_fn;
+	bool kept;
 	bool loose; /* re-armed while undelivered: may come at an older place */
 };
 
@@ -35,6 +37,7 @@ struct model {
 	struct timerhub *hub;
 	struct timerhub_queue *queues[MODEL_QUEUES];
 	bool fd_was_read[MODEL_QUEUES]; /* by the caller, since it was last drained */
+	bool stopped[MODEL_QUEUES];
 	struct model_timer timers[MODEL_TIMERS_MAX];
 	unsigned capacity;
 	uint64_t advances;
@@ -57,6 +60,7 @@ void model_close(struct model *model);
 struct timerhub_spec model_spec(struct model *model);
 void model_arm(struct model *model, unsigned queue, const struct timerhub_spec *spec);
 void model_after(struct model *model, unsigned queue, uint64_t delay_ns);
+void model_call(struct model *model, unsigned queue, uint64_t delay_ns);
 /* At most MODEL_BATCH. */
 #define MODEL_BATCH 8
 void model_arm_many(struct model *model, unsigned queue, const struct timerhub_spec *specs,
@@ -64,10 +68,14 @@ void model_arm_many(struct model *model, unsigned queue, const struct timerhub_s
 
 /* Handles of any kind will do. */
 void model_rearm(struct model *model, timerhub_timer handle, uint64_t expires_ns, uint32_t flags);
+void model_rearm_many(struct model *model, const timerhub_timer *handles, unsigned count,
+                      uint64_t expires_ns, uint32_t flags);
 void model_cancel(struct model *model, timerhub_timer handle);
 void model_cancel_many(struct model *model, const timerhub_timer *handles, unsigned count);
 
-/* Close a queue, and open it anew. */
+/* No wait on the queue blocks until it is opened again. */
+void model_stop_queue(struct model *model, unsigned queue);
+/* Close a queue, and open another in its place. */
 void model_reopen_queue(struct model *model, unsigned queue);
 
 /* To any instant: one that is past is refused, one beyond MODEL_NOW_MAX_NS not tried. */
@@ -83,5 +91,7 @@ void model_take(struct model *model, unsigned queue, enum model_taking taking, u
 /* After every call: what the fds say; and whenever one likes, what the counters say. */
 void model_verify_fds(const struct model *model);
 void model_verify_stats(const struct model *model);
+/* And what the walk over all timers shows. */
+void model_verify_each(struct model *model);
 
 #endif

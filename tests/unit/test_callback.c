@@ -6,6 +6,7 @@
 #include "harness.h"
 
 #include "callback.h"
+#include "check.h"
 #include "timer.h"
 
 #define GENERATION 77
@@ -26,6 +27,7 @@ static void setup(void)
 struct waiter {
 	pthread_t thread;
 	uint64_t handle;
+	bool running; /* waits for what runs too */
 	bool found;
 	atomic_bool over;
 };
@@ -34,14 +36,14 @@ static void *waiter_main(void *argument)
 {
 	struct waiter *waiter = argument;
 
-	waiter->found = callbacks_wait(&callbacks, waiter->handle);
+	waiter->found = callbacks_wait(&callbacks, waiter->handle, waiter->running);
 	atomic_store(&waiter->over, true);
 	return NULL;
 }
 
 static void waiter_start(struct waiter *waiter, uint64_t of)
 {
-	*waiter = (struct waiter){ .handle = of };
+	*waiter = (struct waiter){ .handle = of, .running = true };
 	thread_start(&waiter->thread, waiter_main, waiter);
 }
 
@@ -50,17 +52,17 @@ START_TEST(nobody_inside_is_waited_for_by_nobody)
 	struct callback *callback;
 
 	setup();
-	expect(!callbacks_wait(&callbacks, handle));
+	expect(!callbacks_wait(&callbacks, handle, true));
 	expect(!callbacks_inside(&callbacks, handle));
 	callback = callbacks_enter(&callbacks, 0);
-	expect(!callbacks_wait(&callbacks, handle));
+	expect(!callbacks_wait(&callbacks, handle, true));
 	callback_begin(callback, other_slot);
-	expect(!callbacks_wait(&callbacks, handle));
+	expect(!callbacks_wait(&callbacks, handle, true));
 	callback_begin(callback, other_life);
-	expect(!callbacks_wait(&callbacks, handle));
+	expect(!callbacks_wait(&callbacks, handle, true));
 	callback_begin(callback, handle);
 	callback_end(callback);
-	expect(!callbacks_wait(&callbacks, handle));
+	expect(!callbacks_wait(&callbacks, handle, true));
 	callbacks_leave(callback);
 	callbacks_close(&callbacks);
 }
@@ -81,8 +83,12 @@ START_TEST(thread_knows_of_its_own)
 	expect(inner != outer);
 	callback_consider(inner, other_slot);
 	expect(callbacks_inside(&callbacks, handle));
-	expect(callbacks_inside(&callbacks, other_slot)); /* or what is to come in its place */
+	expect(!callbacks_inside(&callbacks, other_slot));     /* not yet */
+	expect(!callbacks_wait(&callbacks, other_slot, true)); /* not for itself */
 	callback_begin(inner, other_slot);
+	expect(callbacks_inside(&callbacks, other_slot));
+	expect(!callbacks_wait(&callbacks, other_slot, true));
+	expect(!callbacks_wait(&callbacks, handle, true));
 	callback_end(inner);
 	callbacks_leave(inner);
 	expect(!callbacks_inside(&callbacks, other_slot));
@@ -153,6 +159,43 @@ START_TEST(who_waits_does_so_until_it_is_over)
 }
 END_TEST
 
+static atomic_bool napping;
+
+static void see_nap(enum test_point point)
+{
+	if (point == TEST_POINT_CALLBACK_BEFORE_NAP)
+		atomic_store(&napping, true);
+}
+
+/* Inside a callback: what runs is not waited for, what is being decided is. */
+START_TEST(not_waiting_for_what_runs_still_waits_for_what_is_decided)
+{
+	struct waiter waiter = { .handle = handle_make(GENERATION, SLOT) };
+	struct callback *callback;
+
+	setup();
+	callback = callbacks_enter(&callbacks, 3);
+	callback_begin(callback, handle);
+	thread_start(&waiter.thread, waiter_main, &waiter);
+	thread_join(waiter.thread);
+	expect(!waiter.found);
+	callback_end(callback);
+	callback_consider(callback, handle);
+	waiter.over = false;
+	test_point_hook = see_nap;
+	thread_start(&waiter.thread, waiter_main, &waiter);
+	while (!atomic_load(&napping))
+		sleep_ns(MS);
+	expect(!atomic_load(&waiter.over));
+	callback_begin(callback, handle);
+	thread_join(waiter.thread);
+	expect(waiter.found);
+	callback_end(callback);
+	callbacks_leave(callback);
+	callbacks_close(&callbacks);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	tests_begin("callback", argc, argv);
@@ -160,5 +203,6 @@ int main(int argc, char **argv)
 	tests_add(thread_knows_of_its_own, 20);
 	tests_add(thread_is_not_inside_anothers, 20);
 	tests_add(who_waits_does_so_until_it_is_over, 60);
+	tests_add(not_waiting_for_what_runs_still_waits_for_what_is_decided, 60);
 	return tests_run();
 }

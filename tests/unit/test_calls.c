@@ -111,6 +111,21 @@ START_TEST(options_of_a_later_version_are_known_by_their_zeroes)
 }
 END_TEST
 
+static void no_callback(const struct timerhub_event *event)
+{
+	(void)event;
+	expect(false);
+}
+
+static int no_timer(const struct timerhub_event *timer, uint64_t interval_ns, void *context)
+{
+	(void)timer;
+	(void)interval_ns;
+	(void)context;
+	expect(false);
+	return 0;
+}
+
 START_TEST(null_is_refused_by_every_call)
 {
 	struct timerhub_spec spec = { .size = sizeof(spec) };
@@ -129,10 +144,16 @@ START_TEST(null_is_refused_by_every_call)
 	expect_eq(timerhub_arm(NULL, &spec, &timer), -EINVAL);
 	expect_eq(timerhub_arm(queue, NULL, &timer), -EINVAL);
 	expect_eq(timerhub_after(NULL, 0, 0, &timer), -EINVAL);
+	expect_eq(timerhub_call(NULL, 0, no_callback, NULL, &timer), -EINVAL);
+	expect_eq(timerhub_call(queue, 0, NULL, NULL, &timer), -EINVAL);
 	expect_eq(timerhub_arm_many(NULL, &spec, 1, &timer), -EINVAL);
 	expect_eq(timerhub_arm_many(queue, NULL, 1, &timer), -EINVAL);
 	expect_eq(timerhub_arm_many(queue, NULL, 0, &timer), 0);
 	expect_eq(timerhub_rearm(NULL, 1, 0, 0), -EINVAL);
+	expect_eq(timerhub_rearm_many(NULL, &timer, 1, 0, 0), -EINVAL);
+	expect_eq(timerhub_rearm_many(hub, NULL, 1, 0, 0), -EINVAL);
+	expect_eq(timerhub_rearm_many(hub, NULL, 0, 0, 0), 0);
+	expect_eq(timerhub_rearm_many(hub, &timer, UINT32_MAX, 0, 0), -EINVAL);
 	expect_eq(timerhub_cancel(NULL, 1), -EINVAL);
 	expect_eq(timerhub_cancel_sync(NULL, 1), -EINVAL);
 	expect_eq(timerhub_cancel_many(NULL, &timer, 1), -EINVAL);
@@ -141,6 +162,12 @@ START_TEST(null_is_refused_by_every_call)
 	expect_eq(timerhub_cancel_many(hub, &timer, UINT32_MAX), -EINVAL);
 	expect_eq(timerhub_remaining(NULL, 1, &ns), -EINVAL);
 	expect_eq(timerhub_remaining(hub, 1, NULL), -EINVAL);
+	expect_eq(timerhub_each(NULL, no_timer, NULL), -EINVAL);
+	expect_eq(timerhub_each(hub, NULL, NULL), -EINVAL);
+	expect_eq(timerhub_owner_tid(NULL), -EINVAL);
+	expect_eq(timerhub_owner_tid(hub), -EINVAL); /* it has none */
+	expect(!timerhub_queue_hub(NULL));
+	expect(timerhub_queue_hub(queue) == hub);
 	expect_eq(timerhub_drain(NULL, &event, 1), -EINVAL);
 	expect_eq(timerhub_drain(queue, NULL, 1), -EINVAL);
 	expect_eq(timerhub_drain(queue, NULL, 0), 0);
@@ -155,6 +182,7 @@ START_TEST(null_is_refused_by_every_call)
 	expect_eq(timerhub_stats(hub, NULL), -EINVAL);
 	expect_eq(timerhub_now(NULL), 0);
 	timerhub_interrupt(NULL);
+	timerhub_queue_stop(NULL);
 	timerhub_queue_close(NULL);
 	timerhub_close(NULL);
 	expect_eq(timer, NOTHING);
@@ -183,9 +211,13 @@ START_TEST(bad_values_are_refused)
 	expect_eq(timerhub_open(&another, &config), -EINVAL);
 	expect(!another);
 
-	specs[1].flags = 2;
+	specs[1].flags = 4;
+	expect_eq(timerhub_arm_many(queue, specs, 2, timers), -EINVAL);
+	specs[1].flags = TIMERHUB_KEEP;
+	specs[1].interval_ns = 1;
 	expect_eq(timerhub_arm_many(queue, specs, 2, timers), -EINVAL);
 	specs[1].flags = 0;
+	specs[1].interval_ns = 0;
 	specs[1].expires_ns = UINT64_MAX - 1;
 	expect_eq(timerhub_arm_many(queue, specs, 2, timers), -ERANGE);
 	expect_eq(timerhub_arm(queue, &specs[1], timers), -ERANGE);
@@ -200,14 +232,22 @@ START_TEST(bad_values_are_refused)
 
 	expect_eq(timerhub_after(queue, UINT64_MAX - 1, 0, timers), -ERANGE);
 	expect_eq(timerhub_after(queue, SEC, 0, &timer), 0);
+	expect_eq(timerhub_call(queue, UINT64_MAX - 1, no_callback, NULL, timers), -ERANGE);
+	expect_eq(timers[0], NOTHING);
 	expect_eq(timerhub_rearm(hub, timer, 0, 2), -EINVAL);
+	expect_eq(timerhub_rearm_many(hub, &timer, 1, 0, 2), -EINVAL);
+	expect_eq(timerhub_rearm_many(hub, &timer, 1, UINT64_MAX - 1, 0), -ERANGE);
 	expect_eq(timerhub_rearm(hub, timer, UINT64_MAX - 1, 0), -ERANGE);
 	expect_eq(timerhub_remaining(hub, timer, &ns), 0);
 	expect_eq(ns, SEC); /* as it was */
 	expect_eq(timerhub_advance(hub, 5, NULL), 0);
 	expect_eq(timerhub_advance(hub, 4, NULL), -EINVAL);
 	expect_eq(timerhub_now(hub), 5);
+#ifdef TIMERHUB_WITHOUT_IO_URING
+	expect_eq(timerhub_queue_attach_uring(queue, -1, 0), -EOPNOTSUPP);
+#else
 	expect_eq(timerhub_queue_attach_uring(queue, -1, 0), -EBADF);
+#endif
 	expect_eq(timerhub_queue_detach_uring(queue), -ENOENT);
 	timerhub_close(hub);
 }
@@ -238,6 +278,8 @@ START_TEST(handles_that_name_nothing_are_not_found)
 		expect_eq(timerhub_remaining(hub, handles[i], &ns), -ENOENT);
 	}
 	expect_eq(timerhub_cancel_many(hub, handles, 4), 0);
+	expect_eq(timerhub_rearm_many(hub, handles, 4, 2 * SEC, 0), 0);
+	expect_eq(timerhub_each(hub, no_timer, NULL), 0);
 	expect_eq(ns, NOTHING);
 	timerhub_close(hub);
 	timerhub_close(first);
@@ -257,9 +299,12 @@ static void call_all_in_the_child(timerhub_timer timer)
 	expect_eq(timerhub_queue_open(hub, &another, NULL), -EOWNERDEAD);
 	expect_eq(timerhub_arm(queue, &spec, &armed), -EOWNERDEAD);
 	expect_eq(timerhub_after(queue, 0, 0, &armed), -EOWNERDEAD);
+	expect_eq(timerhub_call(queue, 0, no_callback, NULL, &armed), -EOWNERDEAD);
 	expect_eq(timerhub_arm_many(queue, &spec, 1, &armed), -EOWNERDEAD);
 	expect_eq(timerhub_rearm(hub, timer, 0, 0), -EOWNERDEAD);
 	expect_eq(timerhub_rearm(hub, timer, SEC, TIMERHUB_ABSOLUTE), -EOWNERDEAD);
+	expect_eq(timerhub_rearm_many(hub, &timer, 1, SEC, 0), -EOWNERDEAD);
+	expect_eq(timerhub_each(hub, no_timer, NULL), -EOWNERDEAD);
 	expect_eq(timerhub_cancel(hub, timer), -EOWNERDEAD);
 	expect_eq(timerhub_cancel_sync(hub, timer), -EOWNERDEAD);
 	expect_eq(timerhub_cancel_many(hub, &timer, 1), -EOWNERDEAD);
@@ -272,6 +317,7 @@ static void call_all_in_the_child(timerhub_timer timer)
 	expect_eq(timerhub_advance(hub, 1, &ns), -EOWNERDEAD);
 	expect_eq(timerhub_stats(hub, &stats), -EOWNERDEAD);
 	timerhub_interrupt(queue);
+	timerhub_queue_stop(queue);
 	expect(!another);
 	expect_eq(armed, NOTHING);
 	expect_eq(ns, NOTHING);

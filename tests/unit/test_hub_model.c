@@ -57,6 +57,8 @@ static struct timerhub_spec random_spec(struct player *player)
 	spec.expires_ns = random_expires(player, &spec.flags);
 	if (dice_one_in(dice, 4))
 		spec.interval_ns = 1 + dice_magnitude(dice, 40);
+	if (spec.interval_ns == 0 ? dice_one_in(dice, 2) : dice_one_in(dice, 64))
+		spec.flags |= TIMERHUB_KEEP;
 	if (dice_one_in(dice, 4))
 		spec.slack_ns = dice_magnitude(dice, 40);
 	return spec;
@@ -66,9 +68,11 @@ static void do_arm(struct player *player)
 {
 	struct timerhub_spec spec = random_spec(player);
 
-	if (dice_one_in(&player->dice, 4))
+	if (dice_one_in(&player->dice, 6))
 		model_after(&player->model, random_queue(player),
 		            dice_magnitude(&player->dice, 45));
+	else if (dice_one_in(&player->dice, 6))
+		model_call(&player->model, random_queue(player), dice_magnitude(&player->dice, 45));
 	else
 		model_arm(&player->model, random_queue(player), &spec);
 }
@@ -87,8 +91,16 @@ static void do_rearm(struct player *player)
 {
 	uint32_t flags;
 	uint64_t expires_ns = random_expires(player, &flags);
+	timerhub_timer handles[3];
 
-	model_rearm(&player->model, random_handle(player), expires_ns, flags);
+	for (unsigned i = 0; i < COUNT_OF(handles); i++)
+		handles[i] = random_handle(player);
+	if (dice_one_in(&player->dice, 4))
+		model_rearm_many(&player->model, handles,
+		                 (unsigned)dice_below(&player->dice, COUNT_OF(handles) + 1),
+		                 expires_ns, flags);
+	else
+		model_rearm(&player->model, handles[0], expires_ns, flags);
 }
 
 static void do_cancel(struct player *player)
@@ -151,10 +163,13 @@ static void step(struct player *player)
 		break;
 	case 26:
 		model_verify_stats(&player->model);
+		model_verify_each(&player->model);
 		break;
 	case 27:
 		if (dice_one_in(dice, 20))
 			model_reopen_queue(&player->model, random_queue(player));
+		else if (dice_one_in(dice, 20))
+			model_stop_queue(&player->model, random_queue(player));
 		break;
 	default:
 		do_take(player);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "inbox.h"
 
 /* What pushes leave, where that is not what is tested. */
@@ -142,28 +143,144 @@ START_TEST(half_full_lane_asks_for_the_owner)
 }
 END_TEST
 
-/* And of one that is large and holds many, long before it is half full. */
-START_TEST(lane_of_many_asks_for_the_owner)
+/*
+ * And of many that wait, long before a lane is half full, in whichever lanes they are: once they
+ * are so many, and then rarely.
+ */
+START_TEST(many_that_wait_ask_for_the_owner)
 {
-	enum { MANY = 131072 };
-	struct inbox inbox = { .lanes = NULL };
+	enum { MANY = 8192 };
 	static uint32_t slots[4 * MANY];
-	unsigned asked = 0;
 
-	expect_eq(inbox_open(&inbox, 1 << 25), 0);
-	expect_lt(4 * MANY, 1u << inbox.lane_shift);
-	for (uint32_t i = 0; i < 4 * MANY; i++) {
-		expect_eq(asked, i / MANY);
-		asked += inbox_push(&inbox, 0, i, &entry);
+	for (unsigned lanes = 1; lanes <= 2; lanes++) {
+		struct inbox inbox = { .lanes = NULL };
+		unsigned asked = 0, stride;
+
+		expect_context("lanes used", lanes, 0);
+		expect_eq(inbox_open(&inbox, 1 << 25), 0);
+		expect_lt(4 * MANY, 1u << inbox.lane_shift);
+		stride = MANY / 4 / (inbox.lane_mask + 1);
+		stride = stride > 512 ? stride : 512;
+		/* Not where asking begins: what was taken before does not put it off. */
+		for (uint32_t i = 0; i < stride / 2; i++)
+			(void)inbox_push(&inbox, i % lanes, i, &entry);
+		expect_eq(look(&inbox, slots, COUNT_OF(slots), 64), stride / 2);
+		for (uint32_t i = 0; i < 4 * MANY; i++) {
+			asked += inbox_push(&inbox, i % lanes, i, &entry);
+			expect(asked == 0 || i >= MANY - 16); /* the tails count lines */
+			expect(asked > 0 || i < MANY + 2 * stride);
+			expect_le(asked, i / stride + 1);
+		}
+		expect_eq(look(&inbox, slots, COUNT_OF(slots), 64), 4 * MANY);
+		asked = 0;
+		for (uint32_t i = 0; i < 4 * MANY; i++) {
+			asked += inbox_push(&inbox, i % lanes, i, &entry);
+			if (i % (MANY / 2) == 0)
+				(void)look(&inbox, slots, COUNT_OF(slots), 64);
+		}
+		expect_eq(asked, 0); /* an owner that keeps up is not asked */
+		inbox_close(&inbox);
 	}
-	expect_eq(look(&inbox, slots, COUNT_OF(slots), 64), 4 * MANY);
-	for (uint32_t i = 0; i < 4 * MANY; i++) {
-		asked += inbox_push(&inbox, 0, i, &entry);
-		if (i % (MANY / 2) == 0)
-			(void)look(&inbox, slots, COUNT_OF(slots), 64);
+}
+END_TEST
+
+/* ---- placed by hand ---- */
+
+/* Two lanes of cells, all of them empty, that begin at a place of the test's choice. */
+#define HAND_SHIFT 6
+#define HAND_CELLS (UINT64_C(1) << HAND_SHIFT)
+#define HAND_LAP_SHIFT 27
+
+static struct inbox_lane hand_lanes[2];
+static _Alignas(CACHE_LINE_BYTES) atomic_u64 hand_cells[2][HAND_CELLS];
+
+static struct inbox hand_inbox(uint64_t place)
+{
+	expect_eq(place % HAND_CELLS, 0);
+	memset(hand_lanes, 0, sizeof(hand_lanes));
+	for (unsigned i = 0; i < 2; i++) {
+		hand_lanes[i].cells = hand_cells[i];
+		u64_store_relaxed(&hand_lanes[i].head, place);
+		u64_store_relaxed(&hand_lanes[i].tail, place);
+		for (unsigned j = 0; j < HAND_CELLS; j++)
+			u64_store_relaxed(&hand_cells[i][j], place >> HAND_SHIFT << HAND_LAP_SHIFT);
 	}
-	expect_eq(asked, 4); /* who keeps up is not asked */
-	inbox_close(&inbox);
+	return (struct inbox){ .lanes = hand_lanes, .lane_mask = 1, .lane_shift = HAND_SHIFT };
+}
+
+/* The lap of a cell is 37 bits of it: that it comes round is nothing to a lane, full or not. */
+START_TEST(laps_that_come_round_are_laps_like_others)
+{
+	uint64_t laps = UINT64_C(1) << (64 - HAND_LAP_SHIFT);
+
+	for (uint64_t lap = laps - 3; lap <= laps + 1; lap++) {
+		struct inbox inbox = hand_inbox(lap << HAND_SHIFT);
+		uint32_t slots[4 * HAND_CELLS];
+
+		expect_context("laps before they come round", laps - lap, 0);
+		for (unsigned round = 0; round < 4; round++) {
+			/* The last of them find their lane full, and go to the other. */
+			for (uint32_t slot = 0; slot < HAND_CELLS + 10; slot++)
+				(void)inbox_push(&inbox, 0, slot, &entry);
+			expect_eq(look(&inbox, slots, COUNT_OF(slots), 32), HAND_CELLS + 10);
+			for (uint32_t i = 0; i < HAND_CELLS + 10; i++)
+				expect_eq(slots[i], i);
+			expect(inbox_empty(&inbox));
+		}
+	}
+}
+END_TEST
+
+/*
+ * Law 6: a producer that was held up before its cell, while others pushed, finds today's tail when
+ * it comes to the end of a line. It does not walk over all that was pushed meanwhile.
+ */
+static struct {
+	struct inbox inbox;
+	unsigned pushes; /* by others, while the producer is held up; 0 once they are done */
+	unsigned cells;  /* that it looked at since */
+} held;
+
+static void hold_up(enum test_point point)
+{
+	unsigned pushes = held.pushes;
+	uint32_t slots[HAND_CELLS];
+
+	if (point != TEST_POINT_PUSH_AT_CELL)
+		return;
+	held.cells++;
+	held.pushes = 0;
+	for (unsigned i = 0; i < pushes; i++) {
+		(void)inbox_push(&held.inbox, 0, i, &entry);
+		if (i % (HAND_CELLS / 2) == 0)
+			(void)look(&held.inbox, slots, COUNT_OF(slots), 1);
+	}
+	if (pushes > 0)
+		held.cells = 1;
+}
+
+START_TEST(producer_that_was_held_up_finds_the_tail_of_today)
+{
+	static const unsigned pushes[] = { 1, 7, 8, 9, 40, 1000, 100001 };
+	unsigned line = CACHE_LINE_BYTES / sizeof(atomic_u64);
+
+	for (unsigned i = 0; i < COUNT_OF(pushes); i++) {
+		uint32_t slots[HAND_CELLS], last = 0;
+		unsigned taken;
+
+		expect_context("pushes by others", pushes[i], 0);
+		held.inbox = hand_inbox(0);
+		held.pushes = pushes[i];
+		test_point_hook = hold_up;
+		(void)inbox_push(&held.inbox, 0, HAND_CELLS, &entry);
+		test_point_hook = NULL;
+		/* The line that it was at, the tail's, and if that was full a cell of the next. */
+		expect_le(held.cells, 2 * line + 1);
+		while ((taken = look(&held.inbox, slots, COUNT_OF(slots), 1)) > 0)
+			last = slots[taken - 1];
+		expect_eq(last, HAND_CELLS);
+		expect(inbox_empty(&held.inbox));
+	}
 }
 END_TEST
 
@@ -332,7 +449,9 @@ int main(int argc, char **argv)
 	tests_add(full_lanes_give_way_to_others, 20);
 	tests_add(entry_is_held_until_it_is_taken, 20);
 	tests_add(half_full_lane_asks_for_the_owner, 20);
-	tests_add(lane_of_many_asks_for_the_owner, 20);
+	tests_add(many_that_wait_ask_for_the_owner, 20);
+	tests_add(laps_that_come_round_are_laps_like_others, 20);
+	tests_add(producer_that_was_held_up_finds_the_tail_of_today, 20);
 	tests_add(look_ends_although_pushes_go_on, 20);
 	tests_add(two_producers_at_the_same_cells_lose_nothing, 60);
 	tests_add(look_finds_everything_pushed_before_it_exactly_once, 60);

@@ -8,6 +8,11 @@
 
 #include <timerhub.h>
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
 #include "hub.h"
 
 #define GATHER_NS (250 * US)
@@ -186,6 +191,203 @@ START_TEST(moved_later_is_found_when_its_old_instant_comes)
 }
 END_TEST
 
+/* ---- law 13: fair ---- */
+
+/* Slots that the owner may take between an expiry and its telling: TELLER_UNTOLD_MAX. */
+#define UNTOLD_MAX 1024
+#define PUBLISH_BATCH 64 /* events of one queue that are told at once: TELLER_BATCH */
+#define QUEUES_MAX 900   /* fewer than descriptors are allowed by default */
+
+/* What a hook sees of a pass: the order in which queues are told, and the work done meanwhile. */
+static struct {
+	struct timerhub *hub;
+	struct timerhub_queue *queues[QUEUES_MAX];
+	unsigned count;
+	unsigned told[QUEUES_MAX]; /* by number of the queue, in the order of their rings */
+	unsigned told_count;
+	uint64_t work[QUEUES_MAX];   /* by queue: slots expired, or found moved, before its ring */
+	uint64_t sorted[QUEUES_MAX]; /* by queue: slots put in order before its ring */
+	uint64_t cascaded;           /* slots put in order before the pass */
+	uint64_t works;              /* slots expired so far */
+	uint64_t ring_ns;            /* what a ring takes, on the hub's clock */
+} fair;
+
+/* The queue that is being rung for: a ring of its notifier has begun, and is not done. */
+static unsigned fair_rung(void)
+{
+	for (unsigned i = 0; i < fair.count; i++)
+		if ((u64_load_relaxed(&fair.queues[i]->notifier.rings) & UINT16_MAX) != 0)
+			return i;
+	expect(false); /* a ring of no queue */
+	return 0;
+}
+
+static void fair_hook(enum test_point point)
+{
+	const struct owner *owner = &fair.hub->owner;
+	unsigned rung;
+
+	if (point == TEST_POINT_OWNER_BEFORE_PUBLISH)
+		fair.works++;
+	if (point != TEST_POINT_RING_BEFORE_COUNT)
+		return;
+	/* A ring takes that long; nothing else moves the clock. */
+	expect(clock_set(&fair.hub->clock, timerhub_now(fair.hub) + fair.ring_ns));
+	rung = fair_rung();
+	fair.work[rung] = fair.works + u64_load_relaxed(&owner->counts->refiled);
+	fair.sorted[rung] = owner->schedule.cascaded - fair.cascaded;
+	/* No consumer clears it: each is rung once. */
+	expect_lt(fair.told_count, fair.count);
+	fair.told[fair.told_count++] = rung;
+}
+
+static void fair_open(unsigned queues, uint32_t timers)
+{
+	struct timerhub_config config = { .size = sizeof(config),
+		                          .flags = TIMERHUB_MANUAL,
+		                          .timers_max = timers };
+
+	expect_eq(timerhub_open(&fair.hub, &config), 0);
+	for (unsigned i = 0; i < queues; i++)
+		expect_eq(timerhub_queue_open(fair.hub, &fair.queues[i], NULL), 0);
+	fair.count = queues;
+	fair.told_count = 0;
+	fair.works = fair.ring_ns = 0;
+}
+
+static timerhub_timer fair_arm(unsigned queue, uint64_t at_ns)
+{
+	struct rig rig = { .queue = fair.queues[queue] };
+
+	return rig_arm(&rig, at_ns);
+}
+
+static void fair_advance(uint64_t now_ns)
+{
+	test_point_hook = fair_hook;
+	fair.cascaded = fair.hub->owner.schedule.cascaded;
+	expect_eq(timerhub_advance(fair.hub, now_ns, NULL), 0);
+	test_point_hook = NULL;
+	expect_eq(fair.told_count, fair.count);
+	timerhub_close(fair.hub);
+}
+
+START_TEST(fair_first_come_first_told)
+{
+	enum { QUEUES = 300 };
+
+	fair_open(QUEUES, 20 * QUEUES);
+	/* The first of each in the order of the queues, and others, of any, between. */
+	for (unsigned i = 0; i < QUEUES; i++)
+		for (unsigned j = 0; j < 20; j++)
+			fair_arm(j == 0 ? i : i * j % (i + 1), SEC + i * US + j);
+	fair_advance(2 * SEC);
+	for (unsigned i = 0; i < QUEUES; i++)
+		expect_eq(fair.told[i], i);
+}
+END_TEST
+
+/* An event of the first queue, due before all others. */
+START_TEST(fair_beside_a_storm_of_one_queue)
+{
+	fair_open(2, 20001);
+	for (unsigned i = 0; i < 20000; i++)
+		fair_arm(1, SEC);
+	fair_arm(0, SEC - US);
+	fair_advance(2 * SEC);
+	expect_eq(fair.told[0], 0);
+	expect_eq(fair.work[0], 1);
+	expect_eq(fair.sorted[0], 0);
+	/* The storm's consumers too are let at it early. */
+	expect_eq(fair.work[1], 1 + PUBLISH_BATCH);
+}
+END_TEST
+
+START_TEST(fair_beside_many_queues)
+{
+	fair_open(QUEUES_MAX, 30 * QUEUES_MAX);
+	for (unsigned i = 0; i < 30 * (QUEUES_MAX - 1); i++)
+		fair_arm(1 + i % (QUEUES_MAX - 1), SEC);
+	fair_arm(0, SEC - US);
+	fair_advance(2 * SEC);
+	expect_eq(fair.told[0], 0);
+	expect_eq(fair.work[0], 1);
+	expect_eq(fair.sorted[0], 0);
+}
+END_TEST
+
+/* Not only expiries are work: what was moved later is looked at too. */
+START_TEST(fair_beside_timers_that_were_moved)
+{
+	enum { MOVED = 20000 };
+	timerhub_timer *timers = calloc(MOVED, sizeof(*timers));
+
+	expect(timers);
+	fair_open(2, MOVED + 2);
+	for (unsigned i = 0; i < MOVED; i++)
+		timers[i] = fair_arm(0, SEC);
+	fair_arm(1, SEC - US);
+	fair_arm(0, SEC - 2 * US); /* the first of all: told before the others are put in order */
+	expect_eq(timerhub_advance(fair.hub, MS, NULL), 0);
+	for (unsigned i = 0; i < MOVED; i++)
+		expect_eq(timerhub_rearm(fair.hub, timers[i], HOUR, TIMERHUB_ABSOLUTE), 0);
+	fair_advance(2 * SEC);
+	expect_eq(fair.work[0], 1);
+	expect_eq(fair.sorted[0], 0);
+	expect_le(fair.work[1], 1 + UNTOLD_MAX);
+	free(timers);
+}
+END_TEST
+
+/*
+ * The counters: how late an event is is known when its queue is told, not when the pass begins or
+ * the event is put. Here each ring takes a millisecond.
+ */
+START_TEST(lateness_is_from_the_deadline_to_the_telling)
+{
+	enum { QUEUES = 200 };
+	uint64_t expected[TIMERHUB_LATENESS_BUCKETS] = { 0 };
+	struct board_owner *counts;
+
+	fair_open(QUEUES, 5 * QUEUES);
+	fair.ring_ns = MS;
+	for (unsigned i = 0; i < QUEUES; i++)
+		for (unsigned j = 0; j < 5; j++)
+			fair_arm(i, SEC + i * 1024 + j * 64);
+	for (unsigned i = 0; i < QUEUES; i++)
+		for (unsigned j = 0; j < 5; j++)
+			expected[bits_highest(SEC + i * MS - (i * 1024 + j * 64))]++;
+	test_point_hook = fair_hook;
+	expect_eq(timerhub_advance(fair.hub, 2 * SEC, NULL), 0);
+	test_point_hook = NULL;
+	counts = fair.hub->owner.counts;
+	for (unsigned i = 0; i < TIMERHUB_LATENESS_BUCKETS; i++)
+		expect_eq(u64_load_relaxed(&counts->lateness[i]), expected[i]);
+	timerhub_close(fair.hub);
+}
+END_TEST
+
+/* The owner is a thread of the process by that id, and its name says whose; no thread, no id. */
+START_TEST(tid_is_that_of_the_thread)
+{
+	struct timerhub_config config = { .size = sizeof(config), .thread_name = "of this test" };
+	struct rig rig = rig_open(false);
+	char path[64], name[64] = "";
+	struct timerhub *hub;
+	FILE *file;
+
+	expect_eq(owner_tid(&rig.hub->owner), 0);
+	timerhub_close(rig.hub);
+	expect_eq(timerhub_open(&hub, &config), 0);
+	(void)snprintf(path, sizeof(path), "/proc/self/task/%d/comm", owner_tid(&hub->owner));
+	file = fopen(path, "r");
+	expect(file && fgets(name, sizeof(name), file));
+	(void)fclose(file);
+	expect(strcmp(name, "of this test\n") == 0);
+	timerhub_close(hub);
+}
+END_TEST
+
 /* Closing it again, as who opens halfway may, closes nobody's descriptor. */
 START_TEST(closed_alarm_has_no_descriptor)
 {
@@ -209,6 +411,12 @@ int main(int argc, char **argv)
 	tests_add(after_a_crowd_there_may_be_nothing, 20);
 	tests_add(one_shot_in_whole_units_has_a_bare_aux_word, 20);
 	tests_add(moved_later_is_found_when_its_old_instant_comes, 20);
+	tests_add(fair_first_come_first_told, 20);
+	tests_add(fair_beside_a_storm_of_one_queue, 20);
+	tests_add(fair_beside_many_queues, 60);
+	tests_add(fair_beside_timers_that_were_moved, 20);
+	tests_add(lateness_is_from_the_deadline_to_the_telling, 20);
+	tests_add(tid_is_that_of_the_thread, 20);
 	tests_add(closed_alarm_has_no_descriptor, 20);
 	return tests_run();
 }

@@ -311,6 +311,38 @@ END_TEST
 #define MANY 300000
 #define NEAR 5000
 
+/*
+ * Law 13: the first of a bucket of many is taken before the others are put in order, and so is one
+ * that comes before it; then there is word of what the next take costs.
+ */
+START_TEST(first_of_many_does_not_wait_for_the_others)
+{
+	struct bench *bench = bench_new();
+
+	bench_insert(bench, 0, SEC - 1);
+	for (uint32_t slot = 2; slot < SLOTS; slot++)
+		bench_insert(bench, slot, SEC + slot % 3);
+	bench_insert(bench, 1, SEC - 2);
+	bench->now_ns = SEC + 2;
+	expect(!schedule_next_is_dear(&bench->schedule));
+	expect_eq(bench_take(bench), 1);
+	expect_eq(bench->schedule.cascaded, 0);
+	expect(schedule_next_is_dear(&bench->schedule));
+	/* One that is filed now is the first, and known. */
+	bench_insert(bench, 1, SEC - 2);
+	expect(!schedule_next_is_dear(&bench->schedule));
+	expect_eq(bench_take(bench), 1);
+	expect_eq(bench->schedule.cascaded, 0);
+	expect_eq(bench_take(bench), 0);
+	expect_eq(bench->schedule.cascaded, SLOTS - 1);
+	expect(!schedule_next_is_dear(&bench->schedule));
+	for (uint32_t slot = 2; slot < SLOTS; slot++)
+		expect(bench_take(bench) != SLOT_NONE);
+	expect_eq(bench_take(bench), SLOT_NONE);
+	bench_free(bench);
+}
+END_TEST
+
 START_TEST(many_at_once_come_out_in_order)
 {
 	struct dice dice = dice_new(7);
@@ -351,6 +383,7 @@ int main(int argc, char **argv)
 	tests_add(lone_distant_slot_needs_one_take_from_every_boundary, 20);
 	tests_add(one_wake_per_distinct_instant, 20);
 	tests_add(slots_cascade_at_most_once_per_level, 20);
+	tests_add(first_of_many_does_not_wait_for_the_others, 20);
 	tests_add(many_at_once_come_out_in_order, 60);
 	return tests_run();
 }

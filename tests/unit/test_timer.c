@@ -121,6 +121,47 @@ START_TEST(armed_is_a_new_life_in_the_inbox)
 }
 END_TEST
 
+/* Delivered and kept: parked for never, as no periodic timer is. */
+static void check_idle(uint64_t word)
+{
+	struct parts parts = parts_of(word);
+	bool idles = parts.phase == TIMER_PARKED && parts.units == TIMER_UNITS_NEVER;
+
+	expect_eq(word_idles(word), idles);
+	expect_eq(word_undelivered(word),
+	          parts.phase == TIMER_PENDING || (parts.phase == TIMER_PARKED && !idles));
+	parts.phase = TIMER_PARKED;
+	parts.units = TIMER_UNITS_NEVER;
+	expect_parts(word_idle(word), parts);
+	expect(word_idles(word_idle(word)));
+}
+
+START_TEST(idle_is_parked_for_never)
+{
+	for_every_word(check_idle);
+}
+END_TEST
+
+/* The tag and the push stay, the owner is to look, and what had expired is armed. */
+static void check_restored(uint64_t before)
+{
+	for (unsigned low = 0; low < 128; low++) {
+		uint64_t word = some_units[low % COUNT_OF(some_units)] * 128 + low;
+		struct parts parts = parts_of(word);
+
+		parts.units = word_units(before);
+		parts.phase = word_idles(before) ? TIMER_PARKED : TIMER_ARMED;
+		parts.inbox = 1;
+		expect_parts(word_restored(word, before), parts);
+	}
+}
+
+START_TEST(restored_is_as_before_and_looked_at)
+{
+	for_every_word(check_restored);
+}
+END_TEST
+
 static void check_looked_at(uint64_t word)
 {
 	struct parts parts = { .units = word_units(word),
@@ -298,10 +339,14 @@ END_TEST
 
 START_TEST(generations_go_round_without_zero)
 {
-	expect_eq(generation_next(0), 1);
-	expect_eq(generation_next(1), 2);
-	expect_eq(generation_next(TIMER_GENERATION_MASK - 1), TIMER_GENERATION_MASK);
-	expect_eq(generation_next(TIMER_GENERATION_MASK), 1);
+	expect_eq(generation_next(0, false), 2);
+	expect_eq(generation_next(0, true), 3);
+	expect_eq(generation_next(2, false), 4);
+	expect_eq(generation_next(3, true), 5);
+	expect_eq(generation_next(TIMER_GENERATION_MASK - 2, true), TIMER_GENERATION_MASK);
+	expect_eq(generation_next(TIMER_GENERATION_MASK - 1, false), 2);
+	expect_eq(generation_next(TIMER_GENERATION_MASK, true), 1);
+	expect_eq(generation_next(TIMER_GENERATION_MASK, false), 2);
 }
 END_TEST
 
@@ -311,11 +356,13 @@ START_TEST(handles_hold_slot_and_generation_and_are_never_zero)
 
 	for (unsigned i = 0; i < 100000; i++) {
 		uint32_t slot = (uint32_t)(dice_magnitude(&dice, 26) % TIMER_SLOTS_MAX);
-		uint64_t generation = generation_next(dice_magnitude(&dice, 38));
+		bool kept = dice_below(&dice, 2) == 0;
+		uint64_t generation = generation_next(dice_magnitude(&dice, 38), kept);
 		uint64_t handle = handle_make(generation, slot);
 
 		expect_eq(handle_slot(handle), slot);
 		expect_eq(handle_generation(handle), generation);
+		expect_eq(handle_kept(handle), kept);
 		expect(handle != 0);
 	}
 }
@@ -436,6 +483,8 @@ int main(int argc, char **argv)
 	tests_add(rearmed_changes_deadline_and_phase_alone, 20);
 	tests_add(with_phase_changes_the_phase_alone, 20);
 	tests_add(armed_is_a_new_life_in_the_inbox, 20);
+	tests_add(idle_is_parked_for_never, 60);
+	tests_add(restored_is_as_before_and_looked_at, 60);
 	tests_add(looked_at_is_out_of_the_inbox_and_no_word_seen_before, 20);
 	tests_add(deadlines_are_rounded_up_to_the_unit_and_never_is_never, 20);
 	tests_add(armed_deadlines_are_exact_to_the_nanosecond, 20);

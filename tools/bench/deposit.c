@@ -2,7 +2,6 @@
 /* See deposit.h. Uses the journal's own log and records, so that the files are the real thing. */
 #include "deposit.h"
 
-#include <crc32c.h>
 #include <errno.h>
 #include <log.h>
 #include <record.h>
@@ -26,12 +25,7 @@ static void must(int result)
 void deposit_open(const char *folder)
 {
 	must(disk_real_open(&disk, folder, false));
-	records_log = (struct log){
-		.disk = disk,
-		.segment_bytes = SEGMENT_BYTES,
-		.file = -1,
-		.next_id = 1,
-	};
+	log_init(&records_log, disk, SEGMENT_BYTES);
 	must(log_begin_segment(&records_log, 1, 1));
 }
 
@@ -40,7 +34,7 @@ static void write_batch(void)
 	struct log_place place;
 
 	if (used > 0)
-		must(log_append(&records_log, batch, used, false, &place));
+		must(log_append(&records_log, batch, used, 0, &place));
 	used = 0;
 }
 
@@ -52,14 +46,14 @@ void deposit_put(uint64_t due_ns, const void *data, uint32_t data_bytes)
 		.due_ns = due_ns,
 		.data = data,
 		.data_len = data_bytes,
-		.data_crc = crc32c(0, data, data_bytes),
 	};
-	size_t bytes = record_bytes(data_bytes);
+	size_t bytes = record_size(&record);
 
 	if (bytes > BATCH_BYTES)
 		subject_fail("deposit_put", EMSGSIZE);
 	if (used + bytes > BATCH_BYTES)
 		write_batch();
+	record.body_crc = record_body_crc(&record);
 	record_encode(batch + used, &record);
 	used += bytes;
 	records_log.next_id++;

@@ -7,28 +7,35 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <reader.h>
 #include <replay.h>
 
 #include "repair.h"
-
-enum { GOOD = 0, DAMAGED = 1, WRONG_USE = 2, FAILED = 3 };
+#include "tasks_tool.h"
 
 static const char usage[] =
-	"usage: timerhub-journal check|repair|dump|stat DIR\n"
+	"usage: timerhub-journal check|repair|dump|stat|list DIR\n"
+	"       timerhub-journal show|cancel DIR TASK\n"
+	"       timerhub-journal move|revive DIR TASK WHEN\n"
+	"       timerhub-journal backup DIR TO\n"
 	"  check   is it whole? Exit status 0: yes, or only torn at its end, which the next\n"
 	"          open cuts; 1: damaged, with the place; 3: it could not be read\n"
-	"  repair  if it is damaged, begin it anew with every task that can still be read;\n"
+	"  repair  if it is damaged, begin it again with every task that can still be read;\n"
 	"          the damaged files are kept as *.bad\n"
 	"  dump    every record, a line each\n"
-	"  stat    what is in it, in numbers\n";
+	"  stat    what is in it, in numbers\n"
+	"  list    every live task, a line each, in order of time\n"
+	"  show    a task's data\n"
+	"  cancel, move, revive: of a journal that no process has open\n"
+	"  backup  copy it to the empty directory TO, also while it is in use\n"
+	"TASK is an id, or = and a key as list prints it. WHEN is +SECONDS from now, or\n"
+	"nanoseconds on CLOCK_REALTIME.\n";
 
-static int complain(const char *what, int error)
+static int no_journal(const char *dir)
 {
-	(void)fprintf(stderr, "timerhub-journal: %s: %s\n", what, strerror(-error));
+	(void)fprintf(stderr, "timerhub-journal: %s: not a journal\n", dir);
 	return FAILED;
 }
 
@@ -43,12 +50,14 @@ static void print_fault(const struct replay *replay)
 	             replay->fault);
 }
 
-static int check(struct disk *disk, const char *dir)
+static int check(struct disk *disk, char **arguments)
 {
-	struct replay replay = { .log = { .disk = disk, .file = -1 } };
-	int result = replay_run(&replay, REPLAY_LOOK);
-	int status = GOOD;
+	const char *dir = arguments[0];
+	struct replay replay;
+	int result, status = GOOD;
 
+	replay_init(&replay, disk, 0);
+	result = replay_run(&replay, REPLAY_LOOK);
 	if (result == 0) {
 		(void)printf("whole: %" PRIu32 " segments, %" PRIu64 " records, %" PRIu32
 		             " tasks live\n",
@@ -61,7 +70,7 @@ static int check(struct disk *disk, const char *dir)
 		print_fault(&replay);
 		status = DAMAGED;
 	} else {
-		status = complain(dir, result);
+		status = tool_complain(dir, result);
 	}
 	replay_fini(&replay);
 	return status;
@@ -86,10 +95,21 @@ static void dump_record(const struct reader *reader, uint64_t offset, const stru
 	else if (record->type != RECORD_CLOSE)
 		(void)printf(" id %" PRIu64, record->id);
 	if (record->type == RECORD_PUT || record->type == RECORD_COPY ||
-	    record->type == RECORD_MOVE || record->type == RECORD_RETRY)
+	    record->type == RECORD_MOVE || record->type == RECORD_RETRY ||
+	    record->type == RECORD_PARK || record->type == RECORD_RENEW)
 		(void)printf(" due %" PRIu64, record->due_ns);
 	if (record->attempts > 0)
-		(void)printf(" attempts %" PRIu64, record->attempts);
+		(void)printf(" attempts %" PRIu32, record->attempts);
+	if (record->interval_ns > 0)
+		(void)printf(" interval %" PRIu64, record->interval_ns);
+	if (record->reason > 0)
+		(void)printf(" reason %" PRIu32, record->reason);
+	if (record->key_len > 0)
+		tool_print_key(" key ", record->key, record->key_len);
+	if ((record->flags & RECORD_PARKED) != 0)
+		(void)printf(" parked");
+	if ((record->flags & RECORD_MORE) != 0)
+		(void)printf(" more");
 	if (record->data_len > 0)
 		(void)printf(" data %" PRIu32, record->data_len);
 	(void)printf("\n");
@@ -147,16 +167,19 @@ static int dump_records(struct reader *reader)
 }
 
 /* The names only: which segments there are, in order. */
-static int dump(struct disk *disk, const char *dir)
+static int dump(struct disk *disk, char **arguments)
 {
-	struct replay replay = { .log = { .disk = disk, .file = -1 } };
-	int result = replay_run(&replay, REPLAY_SALVAGE);
+	const char *dir = arguments[0];
+	struct replay replay;
+	int result;
 
+	replay_init(&replay, disk, 0);
+	result = replay_run(&replay, REPLAY_SALVAGE);
 	for (uint32_t i = 0; result == 0 && i < replay.log.count; i++) {
 		uint64_t number = replay.log.segments[i].number;
 		struct reader reader;
 
-		result = reader_open(&reader, disk, number, false);
+		result = reader_open(&reader, disk, number, false, true);
 		if (result == 0)
 			result = dump_records(&reader);
 		if (result == -EBADMSG || result == -EOPNOTSUPP) {
@@ -166,7 +189,7 @@ static int dump(struct disk *disk, const char *dir)
 		reader_close(&reader);
 	}
 	replay_fini(&replay);
-	return result < 0 ? complain(dir, result) : GOOD;
+	return result < 0 ? tool_complain(dir, result) : GOOD;
 }
 
 /* ---- stat ---- */
@@ -176,15 +199,18 @@ static void print_number(const char *name, uint64_t number)
 	(void)printf("%-12s%" PRIu64 "\n", name, number);
 }
 
-static int stat_journal(struct disk *disk, const char *dir)
+static int stat_journal(struct disk *disk, char **arguments)
 {
-	struct replay replay = { .log = { .disk = disk, .file = -1 } };
-	int result = replay_run(&replay, REPLAY_LOOK);
+	const char *dir = arguments[0];
+	struct replay replay;
+	int result;
 
+	replay_init(&replay, disk, 0);
+	result = replay_run(&replay, REPLAY_LOOK);
 	if (result == -EBADMSG)
 		print_fault(&replay);
 	else if (result < 0)
-		(void)complain(dir, result);
+		(void)tool_complain(dir, result);
 	if (result == 0) {
 		print_number("tasks", replay.tasks.count);
 		print_number("data", replay.tasks.data_bytes);
@@ -205,8 +231,9 @@ static int stat_journal(struct disk *disk, const char *dir)
 
 /* ---- repair ---- */
 
-static int repair(struct disk *disk, const char *dir)
+static int repair(struct disk *disk, char **arguments)
 {
+	const char *dir = arguments[0];
 	struct repair_report report;
 	int result = repair_run(disk, &report);
 
@@ -215,7 +242,7 @@ static int repair(struct disk *disk, const char *dir)
 		return FAILED;
 	}
 	if (result < 0)
-		return complain(dir, result);
+		return tool_complain(dir, result);
 	if (report.was_whole)
 		(void)printf("whole: %" PRIu32 " tasks live; nothing to repair, %" PRIu64
 		             " torn bytes cut\n",
@@ -227,31 +254,45 @@ static int repair(struct disk *disk, const char *dir)
 	return GOOD;
 }
 
+struct command {
+	const char *name;
+	int arguments; /* the directory among them */
+	int (*run)(struct disk *disk, char **arguments);
+};
+
+static const struct command commands[] = {
+	{ "check", 1, check },        { "repair", 1, repair },  { "dump", 1, dump },
+	{ "stat", 1, stat_journal },  { "list", 1, tool_list }, { "show", 2, tool_show },
+	{ "cancel", 2, tool_cancel }, { "move", 3, tool_move }, { "revive", 3, tool_revive },
+	{ "backup", 2, tool_backup },
+};
+
+static int run(const struct command *command, char **arguments)
+{
+	struct disk *disk;
+	int result = disk_real_open(&disk, arguments[0], true);
+
+	if (result < 0)
+		return tool_complain(arguments[0], result);
+	result = replay_find_journal(disk);
+	if (result == 1)
+		result = command->run(disk, arguments);
+	else
+		result =
+			result < 0 ? tool_complain(arguments[0], result) : no_journal(arguments[0]);
+	disk_real_close(disk);
+	return result;
+}
+
 int main(int argc, char **argv)
 {
-	static const struct {
-		const char *name;
-		int (*run)(struct disk *disk, const char *dir);
-	} commands[] = {
-		{ "check", check }, { "repair", repair }, { "dump", dump }, { "stat", stat_journal }
-	};
-	struct disk *disk;
-	int result;
-
 	if (argc == 2 && strcmp(argv[1], "--help") == 0) {
 		(void)fputs(usage, stdout);
 		return GOOD;
 	}
-	for (unsigned i = 0; argc == 3 && i < sizeof(commands) / sizeof(commands[0]); i++) {
-		if (strcmp(argv[1], commands[i].name) != 0)
-			continue;
-		result = disk_real_open(&disk, argv[2], true);
-		if (result < 0)
-			return complain(argv[2], result);
-		result = commands[i].run(disk, argv[2]);
-		disk_real_close(disk);
-		return result;
-	}
+	for (unsigned i = 0; argc > 2 && i < sizeof(commands) / sizeof(commands[0]); i++)
+		if (strcmp(argv[1], commands[i].name) == 0 && argc - 2 == commands[i].arguments)
+			return run(&commands[i], argv + 2);
 	(void)fputs(usage, stderr);
 	return WRONG_USE;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See repair.h. The tasks found are copied into one new segment behind the old ones; when it is
- * stable those are renamed, for whoever wants to look at them, one after the other from the first;
- * then another segment says that the journal begins with the new one. Killed at any point it can be
- * run again, with the same outcome: of what is left, the later records always decide.
+ * See repair.h. The tasks found are copied into one new segment behind the old ones; when that is
+ * stable the old ones are renamed, one after the other from the first, and kept; then another
+ * segment says that the journal begins with the new one. Killed at any point it can be run again,
+ * with the same outcome: of what is left, the later records always decide. In the end the journal
+ * is looked at as open would.
  */
 #include "repair.h"
 
@@ -12,36 +13,40 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <crc32c.h>
 #include <reader.h>
 #include <replay.h>
 
-static int copy_task(struct log *log, const struct task *task)
+static int repair_copy(struct log *log, const struct task *task)
 {
-	size_t bytes = record_bytes(task->data_len);
+	size_t bytes = tasks_record_bytes(task);
 	uint8_t *record_at = malloc(bytes);
 	struct record record = {
 		.type = RECORD_COPY,
+		.flags = task->state == TASK_PARKED ? RECORD_PARKED : 0,
 		.id = task->id,
 		.due_ns = task->due_ns,
+		.interval_ns = task->interval_ns,
 		.attempts = task->attempts,
-		.data = task->data,
+		.reason = task->state == TASK_PARKED ? task->reason : 0,
+		.key = task_key(task),
+		.key_len = task->key_len,
+		.data = task_data(task),
 		.data_len = task->data_len,
-		.data_crc = crc32c(0, task->data, task->data_len),
 	};
 	struct log_place place;
 	int result;
 
 	if (!record_at)
 		return -ENOMEM;
+	record.body_crc = record_body_crc(&record);
 	record_encode(record_at, &record);
-	result = log_append(log, record_at, bytes, false, &place);
+	result = log_append(log, record_at, bytes, 0, &place);
 	free(record_at);
 	return result;
 }
 
 /* Out of the way, under a name that says what it is. */
-static int set_aside(struct disk *disk, uint64_t number)
+static int repair_set_aside(struct disk *disk, uint64_t number)
 {
 	char name[DISK_NAME_MAX], bad[DISK_NAME_MAX + 4];
 	int result;
@@ -53,78 +58,102 @@ static int set_aside(struct disk *disk, uint64_t number)
 	return result == 0 ? disk->ops->sync_dir(disk) : result;
 }
 
-static int set_all_aside(struct disk *disk, const struct log *old)
+static int repair_set_all_aside(struct disk *disk, const struct log *old)
 {
 	int result = 0;
 
 	for (uint32_t i = 0; result == 0 && i < old->count; i++)
-		result = set_aside(disk, old->segments[i].number);
+		result = repair_set_aside(disk, old->segments[i].number);
 	return result;
 }
 
-/* One segment for all, however large: readers do not mind, and compaction will divide it. */
-static int copy_all(struct log *log, const struct replay *replay)
-{
-	int result = 0;
+struct copying {
+	struct log *log;
+	int result;
+};
 
-	for (uint32_t i = 0; result == 0 && i < replay->agenda.count; i++)
-		result = copy_task(log, replay->agenda.cells[i].task);
-	return result == 0 ? log_sync(log) : result;
+static void repair_copy_one(void *context, struct task *task)
+{
+	struct copying *copying = context;
+
+	if (copying->result == 0)
+		copying->result = repair_copy(copying->log, task);
 }
 
-static int write_anew(struct disk *disk, struct replay *replay)
+/* One segment for all, however large: readers do not mind, and compaction will divide it. */
+static int repair_copy_all(struct log *log, const struct replay *replay)
+{
+	struct copying copying = { .log = log };
+
+	tasks_each(&replay->tasks, repair_copy_one, &copying);
+	return copying.result == 0 ? log_sync(log) : copying.result;
+}
+
+static int repair_write_anew(struct disk *disk, struct replay *replay)
 {
 	const struct log *old = &replay->log;
 	uint64_t oldest = old->count > 0 ? old->segments[0].number : 1;
 	uint64_t number = old->count > 0 ? old->segments[old->count - 1].number + 1 : 1;
-	struct log log = {
-		.disk = disk,
-		.segment_bytes = UINT64_MAX,
-		.file = -1,
-		.sequence = old->sequence,
-		.stable = old->sequence,
-		.next_id = old->next_id,
-	};
-	int result = log_begin_segment(&log, number, oldest);
+	struct log log;
+	int result;
 
+	log_init(&log, disk, UINT64_MAX);
+	log.sequence = log.stable = old->sequence;
+	log.next_id = old->next_id;
+	result = log_begin_segment(&log, number, oldest);
 	if (result == 0)
-		result = copy_all(&log, replay);
+		result = repair_copy_all(&log, replay);
 	if (result == 0)
-		result = set_all_aside(disk, old);
+		result = repair_set_all_aside(disk, old);
 	if (result == 0)
 		result = log_begin_segment(&log, number + 1, number);
 	log_close(&log);
 	return result;
 }
 
-static int salvage(struct disk *disk, struct repair_report *report)
+/* Would the journal open now? */
+static int repair_check(struct disk *disk)
 {
-	struct replay replay = { .log = { .disk = disk, .file = -1 } };
-	int result = replay_run(&replay, REPLAY_SALVAGE);
+	struct replay replay;
+	int result;
 
-	report->tasks = replay.tasks.count;
-	report->lost_bytes = replay.lost_bytes;
-	if (result == 0)
-		result = write_anew(disk, &replay);
+	replay_init(&replay, disk, 0);
+	result = replay_run(&replay, REPLAY_LOOK);
 	replay_fini(&replay);
 	return result;
 }
 
+static int repair_salvage(struct disk *disk, struct repair_report *report)
+{
+	struct replay replay;
+	int result;
+
+	replay_init(&replay, disk, 0);
+	result = replay_run(&replay, REPLAY_SALVAGE);
+	report->tasks = replay.tasks.count;
+	report->lost_bytes = replay.lost_bytes;
+	if (result == 0)
+		result = repair_write_anew(disk, &replay);
+	replay_fini(&replay);
+	return result == 0 ? repair_check(disk) : result;
+}
+
 int repair_run(struct disk *disk, struct repair_report *ret_report)
 {
-	struct replay replay = { .log = { .disk = disk, .file = -1 } };
 	struct repair_report report = { .was_whole = true };
+	struct replay replay;
 	int result = disk->ops->lock(disk);
 
 	if (result < 0)
 		return result;
+	replay_init(&replay, disk, 0);
 	result = replay_run(&replay, REPLAY_OPEN);
 	report.tasks = replay.tasks.count;
 	report.lost_bytes = replay.torn_bytes;
 	replay_fini(&replay);
 	if (result == -EBADMSG) {
 		report.was_whole = false;
-		result = salvage(disk, &report);
+		result = repair_salvage(disk, &report);
 	}
 	if (result == 0)
 		*ret_report = report;

@@ -1,0 +1,856 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * timerhub for C++17: hub, queue and timer as objects that close themselves, std::chrono for times,
+ * any callable as a callback, std::error_code for errors. Everything is in this header; link with
+ * libtimerhub. It is a layer on timerhub.h, which says what each call promises, which threads may
+ * make it and which errors it returns; this header says only what the layer adds. native() and
+ * handle() lead to the calls of timerhub.h that have no method here.
+ *
+ * Errors. A call that can fail returns a std::error_code: empty, or the errno of the C call in
+ * std::system_category(), so that it compares with std::errc (std::errc::result_out_of_range for
+ * ERANGE). On failure no output is written. The header throws nothing itself, and compiles with
+ * -fno-exceptions and -fno-rtti. An exception out of a callable leaves dispatch(); one out of a
+ * callable's constructor leaves the arm call that copies it, and the timer is as it was. In a
+ * program built with -fno-exceptions, or with musl, a callable must not end its thread
+ * (pthread_exit(3)).
+ *
+ * Times. A delay is any std::chrono::duration, a deadline any time_point of timerhub::clock. Both
+ * are rounded up to nanoseconds. A negative one counts as 0, so it is due at once. One that is too
+ * large, or not a number, gives ERANGE.
+ *
+ * Memory. A callable of at most 8 bytes that is trivially copyable and has a const operator()
+ * travels in the timer's data: arming allocates nothing, and each call gets a copy. A lambda that
+ * captures `this` is one, so is a function pointer; timerhub::is_small_v tells. Any other callable
+ * lives in one block of the heap, at one address until it is destroyed.
+ *
+ * Threads. Calls that are const may be made by any number of threads at once. The others change the
+ * object: one thread at a time, and no const call meanwhile. One const call is allowed even so: a
+ * callback may move its own timer while another thread cancels or destroys it.
+ *
+ * Who may free when. When a timer has been destroyed, or cancel() has returned, its callable runs
+ * on no other thread and will not run again, so what the callable refers to may be freed. Inside
+ * the timer's own callback that holds too. The callable itself then stays valid until the callback
+ * returns; the callback must not touch what it has freed.
+ *
+ *   - A timer's callback may run on another thread until the timer is destroyed. So declare the
+ *     timer as the last member of its class, or call cancel() first in the destructor.
+ *   - Destroying a timer waits for its callback on another thread. Do not hold a mutex that the
+ *     callback locks, and do not destroy two timers in each other's callbacks.
+ *   - If several threads dispatch one queue, callbacks of one periodic timer can overlap, as can
+ *     those of a timer that is moved in its callback. If one of them destroys the timer, the
+ *     program must see to it that only one does.
+ *   - A hub outlives its queues and timers. A timer may outlive its queue: it never expires then,
+ *     and expires_after() returns ENOENT. Members declared in the order hub, queue, timers are
+ *     destroyed in a right order.
+ *   - Callables are called by dispatch() alone. drain() and wait() return events, of which the
+ *     destructor of a timer knows nothing: never call the fn of such an event.
+ *
+ * Tested by tests/cpp.
+ */
+#ifndef TIMERHUB_HPP
+#define TIMERHUB_HPP
+
+#if __cplusplus < 201703L
+#error "timerhub.hpp needs C++17"
+#endif
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <ratio>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+#include "timerhub.h"
+
+/* What follows is used as timerhub::hub and so on: see the end of this header. */
+namespace timerhub_cpp
+{
+
+/* Returns the error of a call of timerhub.h: empty unless `result` is a negative errno. */
+inline std::error_code error(int result) noexcept
+{
+	return result < 0 ? std::error_code(-result, std::system_category()) : std::error_code();
+}
+
+/*
+ * The clock of a hub, as a type. Which clock that is (timerhub_config.clock; a manual hub has one
+ * of its own) is known at run time alone, so now() is the hub's. The conversions copy the count of
+ * time units: those of steady_clock are right for a hub on TIMERHUB_CLOCK_MONOTONIC, those of
+ * system_clock for one on TIMERHUB_CLOCK_REALTIME.
+ */
+struct clock {
+	using duration = std::chrono::nanoseconds;
+	using rep = duration::rep;
+	using period = duration::period;
+	using time_point = std::chrono::time_point<clock>;
+	static constexpr bool is_steady = false;
+
+	template <class Duration> using point = std::chrono::time_point<clock, Duration>;
+	template <class Duration>
+	using steady = std::chrono::time_point<std::chrono::steady_clock, Duration>;
+	template <class Duration>
+	using system = std::chrono::time_point<std::chrono::system_clock, Duration>;
+
+	template <class Duration>
+	static constexpr point<Duration> from_steady(steady<Duration> when)
+	{
+		return point<Duration>(when.time_since_epoch());
+	}
+
+	template <class Duration> static constexpr steady<Duration> to_steady(point<Duration> when)
+	{
+		return steady<Duration>(when.time_since_epoch());
+	}
+
+	template <class Duration>
+	static constexpr point<Duration> from_system(system<Duration> when)
+	{
+		return point<Duration>(when.time_since_epoch());
+	}
+
+	template <class Duration> static constexpr system<Duration> to_system(point<Duration> when)
+	{
+		return system<Duration>(when.time_since_epoch());
+	}
+};
+
+using time_point = clock::time_point;
+
+namespace detail
+{
+
+/* In place of a time that does not fit: no hub can keep it, so timerhub.h answers -ERANGE. */
+inline constexpr std::uint64_t out_of_range = UINT64_MAX - 1;
+
+/* Multiply by num / den, rounding up; num * den fits, see below. */
+constexpr std::uint64_t scale(std::uint64_t count, std::uint64_t num, std::uint64_t den) noexcept
+{
+	const std::uint64_t whole = count / den;
+	const std::uint64_t part = (count % den * num + den - 1) / den;
+
+	if (whole > (out_of_range - part) / num)
+		return out_of_range;
+	return whole * num + part;
+}
+
+/* Nanoseconds, rounded up; 0 if negative. */
+template <class Rep, class Period>
+constexpr std::uint64_t to_ns(const std::chrono::duration<Rep, Period> &distance) noexcept
+{
+	using ratio = std::ratio_divide<Period, std::nano>;
+	constexpr auto num = static_cast<std::uint64_t>(ratio::num);
+	constexpr auto den = static_cast<std::uint64_t>(ratio::den);
+
+	static_assert(std::is_arithmetic_v<Rep>, "a duration of integers or floating point");
+	static_assert(num <= (out_of_range - den) / den, "a period that is too odd");
+	if (distance.count() <= 0)
+		return 0;
+	if constexpr (std::is_floating_point_v<Rep>) {
+		using real = std::common_type_t<Rep, double>;
+		constexpr real factor = static_cast<real>(num) / static_cast<real>(den);
+		const real count = distance.count();
+
+		/* Half of the range is more than a hub can keep. Not a number is not below it. */
+		if (!(count < static_cast<real>(out_of_range / 2) / factor))
+			return out_of_range;
+		const auto whole = static_cast<std::uint64_t>(count * factor);
+		return static_cast<real>(whole) < count * factor ? whole + 1 : whole;
+	} else {
+		return scale(static_cast<std::uint64_t>(distance.count()), num, den);
+	}
+}
+
+/* The reverse, of what the library returns: never is the largest. */
+constexpr clock::duration from_ns(std::uint64_t ns) noexcept
+{
+	const auto max = static_cast<std::uint64_t>(clock::duration::max().count());
+
+	return clock::duration(static_cast<clock::rep>(ns < max ? ns : max));
+}
+
+} // namespace detail
+
+/* A delay, interval or timeout. Any std::chrono::duration converts. */
+class delay
+{
+      public:
+	constexpr delay() noexcept = default;
+
+	template <class Rep, class Period>
+	constexpr delay(const std::chrono::duration<Rep, Period> &distance) noexcept
+	    : ns_(detail::to_ns(distance))
+	{
+	}
+
+	/* In ns; above 2^63: out of range. */
+	constexpr std::uint64_t ns() const noexcept
+	{
+		return ns_;
+	}
+
+      private:
+	std::uint64_t ns_ = 0;
+};
+
+/* A point on a hub's clock. Any time_point of timerhub::clock converts. */
+class deadline
+{
+      public:
+	template <class Duration>
+	constexpr deadline(const std::chrono::time_point<clock, Duration> &when) noexcept
+	    : ns_(detail::to_ns(when.time_since_epoch()))
+	{
+	}
+
+	/* In ns; above 2^63: out of range. */
+	constexpr std::uint64_t ns() const noexcept
+	{
+		return ns_;
+	}
+
+      private:
+	std::uint64_t ns_;
+};
+
+/* What a callable is told, if it takes an argument. */
+struct expiry {
+	time_point due;      /* the deadline, that of the first period if there are several */
+	std::uint64_t count; /* periods that this call stands for; 1 unless periodic */
+};
+
+/*
+ * Whether a callable of this type travels in the timer's data, so that arming does not allocate.
+ * What has state of its own (a mutable lambda) does not: each call would begin with a fresh copy.
+ */
+template <class Callable>
+inline constexpr bool is_small_v =
+	sizeof(Callable) <= sizeof(std::uint64_t) && alignof(Callable) <= alignof(std::uint64_t) &&
+	std::is_trivially_copyable_v<Callable> &&std::is_trivially_destructible_v<Callable> &&
+	(std::is_invocable_v<const Callable &> || std::is_invocable_v<const Callable &, expiry>);
+
+namespace detail
+{
+
+template <class Callable> void invoke(Callable &callable, const timerhub_event &event)
+{
+	if constexpr (std::is_invocable_v<Callable &, expiry>)
+		static_cast<void>(
+			callable(expiry{ time_point(from_ns(event.expires_ns)), event.count }));
+	else
+		static_cast<void>(callable());
+}
+
+/* ---- a small callable: its bytes are the timer's data ---- */
+
+template <class Callable> std::uint64_t pack(const Callable &callable) noexcept
+{
+	std::uint64_t data = 0;
+
+	if constexpr (!std::is_empty_v<Callable>) /* else its one byte has no value */
+		std::memcpy(&data, &callable, sizeof(callable));
+	return data;
+}
+
+/* The fn of such a timer. The copy is the dispatching thread's own, so nothing can free it. */
+template <class Callable> void call_small(const timerhub_event *event)
+{
+	alignas(Callable) unsigned char bytes[sizeof(Callable)];
+
+	std::memcpy(bytes, &event->data, sizeof(bytes));
+	invoke(*std::launder(reinterpret_cast<const Callable *>(bytes)), *event);
+}
+
+/* ---- any other: it lives in a block of its own ---- */
+
+/*
+ * Counts the timer object as one user, and each callback that runs. timerhub_cancel_sync() waits
+ * for the callbacks on other threads, so when it has returned and the timer object lets go, the
+ * only other users are callbacks further out on the same thread: the last of them frees.
+ */
+class block
+{
+      public:
+	block() = default;
+	virtual ~block() = default;
+	block(const block &) = delete;
+	block &operator=(const block &) = delete;
+
+	/* Relaxed: the caller is a user already, or its callback is one that is waited for. */
+	void use() noexcept
+	{
+		users_.fetch_add(1, std::memory_order_relaxed);
+	}
+
+	/*
+	 * Acquire and release: the last user destroys what all of them have touched. Those on other
+	 * threads are ordered by timerhub_cancel_sync() as well.
+	 */
+	void leave() noexcept
+	{
+		if (users_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+			delete this;
+	}
+
+      private:
+	std::atomic<unsigned> users_{ 1 };
+};
+
+template <class Callable> class block_of final : public block
+{
+      public:
+	template <class From> explicit block_of(From &&from) : callable(std::forward<From>(from))
+	{
+	}
+
+	Callable callable;
+};
+
+/* Keeps a block while its callable runs, however that ends. */
+class block_user
+{
+      public:
+	explicit block_user(block &used) noexcept : used_(used)
+	{
+		used_.use();
+	}
+
+	~block_user()
+	{
+		used_.leave();
+	}
+
+	block_user(const block_user &) = delete;
+	block_user &operator=(const block_user &) = delete;
+
+      private:
+	block &used_;
+};
+
+/* The fn of such a timer. */
+template <class Callable> void call_block(const timerhub_event *event)
+{
+	auto &home = *static_cast<block_of<Callable> *>(event->ptr);
+	const block_user user(home);
+
+	invoke(home.callable, *event);
+}
+
+/* A function pointer may be null, as it may be for timerhub_call(). */
+template <class Callable> constexpr bool is_callable(const Callable &callable) noexcept
+{
+	if constexpr (std::is_pointer_v<Callable>)
+		return callable != nullptr;
+	else
+		return static_cast<void>(callable), true;
+}
+
+} // namespace detail
+
+/*
+ * The service: owns a struct timerhub. Moves; the queues and timers of a hub that was moved are
+ * still its own.
+ */
+class hub
+{
+      public:
+	hub() noexcept = default;
+
+	hub(hub &&other) noexcept : hub_(std::exchange(other.hub_, nullptr))
+	{
+	}
+
+	hub &operator=(hub &&other) noexcept
+	{
+		if (this != &other) {
+			close();
+			hub_ = std::exchange(other.hub_, nullptr);
+		}
+		return *this;
+	}
+
+	~hub()
+	{
+		close();
+	}
+
+	/*
+	 * timerhub_open(); a zero `size` is filled in. EBUSY: it is open already.
+	 */
+	[[nodiscard]] std::error_code open(timerhub_config config = {}) noexcept
+	{
+		if (hub_)
+			return error(-EBUSY);
+		if (config.size == 0)
+			config.size = sizeof(config);
+		return error(timerhub_open(&hub_, &config));
+	}
+
+	/* timerhub_close(), after its queues and timers. Not open is fine. */
+	void close() noexcept
+	{
+		timerhub_close(std::exchange(hub_, nullptr));
+	}
+
+	/* timerhub_now(). It must be open. */
+	time_point now() const noexcept
+	{
+		return time_point(detail::from_ns(timerhub_now(hub_)));
+	}
+
+	/*
+	 * timerhub_advance(), of a manual hub. `*ret_next` (may be NULL): when to call again;
+	 * time_point::max() for never.
+	 */
+	std::error_code advance(deadline now, time_point *ret_next = nullptr) const noexcept
+	{
+		std::uint64_t next_ns;
+		int result = -ERANGE;
+
+		if (now.ns() <= static_cast<std::uint64_t>(clock::duration::max().count()))
+			result = timerhub_advance(hub_, now.ns(), &next_ns);
+		if (result == 0 && ret_next)
+			*ret_next = time_point(detail::from_ns(next_ns));
+		return error(result);
+	}
+
+	/* timerhub_wake_fd(): a descriptor or a negative errno. */
+	int wake_fd() const noexcept
+	{
+		return timerhub_wake_fd(hub_);
+	}
+
+	/* timerhub_owner_tid(): a thread id or a negative errno. */
+	int owner_tid() const noexcept
+	{
+		return timerhub_owner_tid(hub_);
+	}
+
+	/* timerhub_stats(). */
+	std::error_code stats(struct timerhub_stats &ret_stats) const noexcept
+	{
+		return error(timerhub_stats(hub_, &ret_stats));
+	}
+
+	/* For the calls of timerhub.h; nullptr: not open. */
+	timerhub *native() const noexcept
+	{
+		return hub_;
+	}
+
+      private:
+	timerhub *hub_ = nullptr;
+};
+
+/*
+ * Where expiries wait: owns a struct timerhub_queue. Moves; the timers of a queue that was moved
+ * are still its own.
+ */
+class queue
+{
+      public:
+	queue() noexcept = default;
+
+	queue(queue &&other) noexcept : queue_(std::exchange(other.queue_, nullptr))
+	{
+	}
+
+	queue &operator=(queue &&other) noexcept
+	{
+		if (this != &other) {
+			close();
+			queue_ = std::exchange(other.queue_, nullptr);
+		}
+		return *this;
+	}
+
+	~queue()
+	{
+		close();
+	}
+
+	/* timerhub_queue_open(). EBUSY: it is open already. */
+	[[nodiscard]] std::error_code open(const hub &of) noexcept
+	{
+		return queue_ ? error(-EBUSY)
+		              : error(timerhub_queue_open(of.native(), &queue_, nullptr));
+	}
+
+	/*
+	 * timerhub_queue_close(): not from a callback of this queue, and when other threads have
+	 * left their calls; to end workers stop() it and join them first. Not open is fine.
+	 */
+	void close() noexcept
+	{
+		timerhub_queue_close(std::exchange(queue_, nullptr));
+	}
+
+	/* timerhub_queue_fd(): the eventfd to poll, never to close, or a negative errno. */
+	int fd() const noexcept
+	{
+		return timerhub_queue_fd(queue_);
+	}
+
+	/*
+	 * timerhub_dispatch(): call up to `max` callables on this thread; `*ret_count` (may be
+	 * NULL) is how many. What a callable throws leaves this call; its event counts as
+	 * delivered, the others stay in the queue.
+	 */
+	std::error_code dispatch(unsigned max = 64, unsigned *ret_count = nullptr) const
+	{
+		return counted(timerhub_dispatch(queue_, max), ret_count);
+	}
+
+	/*
+	 * timerhub_drain(): for timers that were armed by the calls of timerhub.h with a number as
+	 * their data. Never call the fn of what it returned.
+	 */
+	std::error_code drain(timerhub_event *events, unsigned max,
+	                      unsigned &ret_count) const noexcept
+	{
+		return counted(timerhub_drain(queue_, events, max), &ret_count);
+	}
+
+	/*
+	 * timerhub_wait(), for such timers too: block for the first event, without end or up to
+	 * `timeout`. A timeout that does not fit is without end too.
+	 */
+	std::error_code wait(timerhub_event *events, unsigned max,
+	                     unsigned &ret_count) const noexcept
+	{
+		return counted(timerhub_wait(queue_, events, max, UINT64_MAX), &ret_count);
+	}
+
+	std::error_code wait(timerhub_event *events, unsigned max, delay timeout,
+	                     unsigned &ret_count) const noexcept
+	{
+		return counted(timerhub_wait(queue_, events, max, timeout.ns()), &ret_count);
+	}
+
+	/* timerhub_queue_stop(): no wait() blocks any more. */
+	void stop() const noexcept
+	{
+		timerhub_queue_stop(queue_);
+	}
+
+	/* timerhub_interrupt(): every wait() that now blocks returns ECANCELED. */
+	void interrupt() const noexcept
+	{
+		timerhub_interrupt(queue_);
+	}
+
+	/*
+	 * timerhub_call(): call a small callable once, `after` from now, without an object that
+	 * owns it. `*ret_timer` (may be NULL) is for the calls of timerhub.h. ERANGE; EINVAL: a
+	 * null function pointer.
+	 */
+	template <class Callable>
+	[[nodiscard]] std::error_code call_after(delay after, const Callable &callable,
+	                                         timerhub_timer *ret_timer = nullptr) const noexcept
+	{
+		using stored = std::decay_t<const Callable &>;
+
+		static_assert(is_small_v<stored>, "no object would free it; arm a timer");
+		return call_small(after, stored(callable), ret_timer);
+	}
+
+	/* For the calls of timerhub.h; nullptr: not open. */
+	timerhub_queue *native() const noexcept
+	{
+		return queue_;
+	}
+
+      private:
+	static std::error_code counted(int result, unsigned *ret_count) noexcept
+	{
+		if (result >= 0 && ret_count)
+			*ret_count = static_cast<unsigned>(result);
+		return error(result);
+	}
+
+	template <class Callable>
+	std::error_code call_small(delay after, const Callable &callable,
+	                           timerhub_timer *ret_timer) const noexcept
+	{
+		timerhub_spec spec{};
+
+		if (!detail::is_callable(callable))
+			return error(-EINVAL);
+		spec.size = sizeof(spec);
+		spec.expires_ns = after.ns();
+		spec.data = detail::pack(callable);
+		spec.fn = detail::call_small<Callable>;
+		return error(timerhub_arm(queue_, &spec, ret_timer));
+	}
+
+	timerhub_queue *queue_ = nullptr;
+};
+
+/*
+ * A timer and its callable. dispatch() on its queue calls the callable at the deadline, with a
+ * timerhub::expiry if it takes one. An armed timer keeps its place in the hub until it is cancelled
+ * or destroyed: after its expiry it idles (TIMERHUB_KEEP) until expires_after() or expires_at()
+ * moves it. So an idle timeout is a member that is armed once, and moved at each sign of life.
+ *
+ * A timer may be moved to another object while it is armed, also inside its own callback. Its
+ * callable stays where it is: if it refers to the object that was moved from, it must not run.
+ *
+ * The arm calls cancel() what was armed before. They return EAGAIN, EINVAL or ERANGE as
+ * timerhub_arm() does, or ENOMEM; then the timer is not armed. With `slack` the timer may expire
+ * anywhere in [deadline, deadline + slack].
+ *
+ * An arm call does not touch the object once the timer can expire, so the callback may destroy it
+ * even if the arm call has not yet returned on its thread.
+ */
+class timer
+{
+      public:
+	timer() noexcept = default;
+
+	timer(timer &&other) noexcept
+	{
+		swap(other);
+	}
+
+	/* Cancel what was armed here before. */
+	timer &operator=(timer &&other) noexcept
+	{
+		timer(std::move(other)).swap(*this);
+		return *this;
+	}
+
+	/* As cancel(). */
+	~timer()
+	{
+		cancel();
+	}
+
+	void swap(timer &other) noexcept
+	{
+		std::swap(hub_, other.hub_);
+		std::swap(handle_, other.handle_);
+		std::swap(block_, other.block_);
+	}
+
+	/* Arm it for `after` from now. */
+	template <class Callable>
+	[[nodiscard]] std::error_code arm_after(const queue &on, delay after, Callable &&callable,
+	                                        delay slack = {})
+	{
+		return arm(on, spec_of(after.ns(), TIMERHUB_KEEP, slack),
+		           std::forward<Callable>(callable));
+	}
+
+	/* Arm it for a point on the hub's clock. */
+	template <class Callable>
+	[[nodiscard]] std::error_code arm_at(const queue &on, deadline at, Callable &&callable,
+	                                     delay slack = {})
+	{
+		return arm(on, spec_of(at.ns(), TIMERHUB_KEEP | TIMERHUB_ABSOLUTE, slack),
+		           std::forward<Callable>(callable));
+	}
+
+	/* Arm it without a deadline: it waits for expires_after() or expires_at(). */
+	template <class Callable>
+	[[nodiscard]] std::error_code arm_never(const queue &on, Callable &&callable,
+	                                        delay slack = {})
+	{
+		return arm(on, spec_of(TIMERHUB_NEVER, TIMERHUB_KEEP, slack),
+		           std::forward<Callable>(callable));
+	}
+
+	/*
+	 * Arm it for one interval from now and every further one; expires_after() and expires_at()
+	 * give it another phase. EINVAL also: the interval is not above 0.
+	 */
+	template <class Callable>
+	[[nodiscard]] std::error_code arm_every(const queue &on, delay interval,
+	                                        Callable &&callable, delay slack = {})
+	{
+		timerhub_spec spec = spec_of(interval.ns(), 0, slack);
+
+		spec.interval_ns = interval.ns();
+		if (spec.interval_ns == 0) {
+			cancel();
+			return error(-EINVAL);
+		}
+		return arm(on, spec, std::forward<Callable>(callable));
+	}
+
+	/*
+	 * timerhub_rearm(): move it to `after` from now; an expiry not yet delivered is withdrawn.
+	 * Any thread, lock-free; also from its own callback. `*ret_idled` (may be NULL): whether
+	 * its last expiry had been delivered. ENOENT: not armed, or the queue is closed; ERANGE.
+	 */
+	std::error_code expires_after(delay after, bool *ret_idled = nullptr) const noexcept
+	{
+		return rearm(after.ns(), 0, ret_idled);
+	}
+
+	/* As expires_after(), to a point on the hub's clock. */
+	std::error_code expires_at(deadline at, bool *ret_idled = nullptr) const noexcept
+	{
+		return rearm(at.ns(), TIMERHUB_ABSOLUTE, ret_idled);
+	}
+
+	/*
+	 * As expires_after(), but without a deadline. It stays armed; a callback that runs now is
+	 * not waited for.
+	 */
+	std::error_code expires_never(bool *ret_idled = nullptr) const noexcept
+	{
+		return rearm(TIMERHUB_NEVER, 0, ret_idled);
+	}
+
+	/*
+	 * timerhub_remaining(): how long until its deadline; clock::duration::max() for never and
+	 * while it idles. ENOENT as for expires_after().
+	 */
+	std::error_code remaining(clock::duration &ret_remaining) const noexcept
+	{
+		std::uint64_t ns;
+		const int result = handle_ ? timerhub_remaining(hub_, handle_, &ns) : -ENOENT;
+
+		if (result == 0)
+			ret_remaining = detail::from_ns(ns);
+		return error(result);
+	}
+
+	/*
+	 * timerhub_cancel_sync(): afterwards, whatever it returns, the callable runs on no other
+	 * thread and will not run again. The callable is destroyed before cancel() returns, or,
+	 * inside the timer's own callback, when that returns. Blocks while the callback runs on
+	 * another thread. ENOENT: not armed, or the queue is closed; EOWNERDEAD.
+	 */
+	std::error_code cancel() noexcept
+	{
+		if (!handle_)
+			return error(-ENOENT);
+		/* A callback that is waited for may read the handle: change it afterwards. */
+		const int result = timerhub_cancel_sync(hub_, handle_);
+
+		handle_ = 0;
+		/* Last: what the callable owns may in turn own this timer. */
+		if (block_)
+			block_->leave();
+		return error(result);
+	}
+
+	/*
+	 * For timerhub_rearm_many() and the like; 0: not armed. Cancel by cancel() alone: the
+	 * object cannot see another canceller.
+	 */
+	timerhub_timer handle() const noexcept
+	{
+		return handle_;
+	}
+
+      private:
+	static timerhub_spec spec_of(std::uint64_t expires_ns, std::uint32_t flags,
+	                             delay slack) noexcept
+	{
+		timerhub_spec spec{};
+
+		spec.size = sizeof(spec);
+		spec.flags = flags;
+		spec.expires_ns = expires_ns;
+		spec.slack_ns = slack.ns();
+		return spec;
+	}
+
+	/* Take over the callable first: it may be part of what cancel() destroys, or throw. */
+	template <class Callable>
+	std::error_code arm(const queue &on, timerhub_spec spec, Callable &&callable)
+	{
+		using stored = std::decay_t<Callable>;
+
+		static_assert(std::is_invocable_v<stored &> ||
+		                      std::is_invocable_v<stored &, expiry>,
+		              "a callable takes no argument, or a timerhub::expiry");
+		if constexpr (is_small_v<stored>) {
+			const stored copy(std::forward<Callable>(callable));
+
+			spec.data = detail::pack(copy);
+			spec.fn = detail::call_small<stored>;
+			cancel();
+			return detail::is_callable(copy) ? begin(on, spec, nullptr)
+			                                 : error(-EINVAL);
+		} else {
+			auto *const home = new (std::nothrow)
+				detail::block_of<stored>(std::forward<Callable>(callable));
+
+			spec.ptr = home;
+			spec.fn = detail::call_block<stored>;
+			cancel();
+			return home ? begin(on, spec, home) : error(-ENOMEM);
+		}
+	}
+
+	/*
+	 * The callback may run on another thread before timerhub_arm() returns, and look at the
+	 * members: they are set before, the handle by timerhub_arm() itself.
+	 */
+	std::error_code begin(const queue &on, const timerhub_spec &spec,
+	                      detail::block *home) noexcept
+	{
+		hub_ = timerhub_queue_hub(on.native());
+		block_ = home;
+		const int result = timerhub_arm(on.native(), &spec, &handle_);
+
+		if (result < 0 && home)
+			home->leave();
+		return error(result);
+	}
+
+	std::error_code rearm(std::uint64_t expires_ns, std::uint32_t flags,
+	                      bool *ret_idled) const noexcept
+	{
+		const int result =
+			handle_ ? timerhub_rearm(hub_, handle_, expires_ns, flags) : -ENOENT;
+
+		if (result >= 0 && ret_idled)
+			*ret_idled = result > 0;
+		return error(result);
+	}
+
+	timerhub_timer handle_ = 0;      /* 0: not armed, and the others mean nothing */
+	timerhub *hub_ = nullptr;        /* of the queue that it was armed on */
+	detail::block *block_ = nullptr; /* where the callable lives; NULL: it is small */
+};
+
+} // namespace timerhub_cpp
+
+/*
+ * The names for programs. A namespace cannot have the name of a struct, so the struct of the C
+ * header, which has no members outside the library, is their scope. No object of it can be made:
+ * pointers to it come from timerhub_open() alone.
+ */
+struct timerhub {
+	using clock = timerhub_cpp::clock;
+	using time_point = timerhub_cpp::time_point;
+	using delay = timerhub_cpp::delay;
+	using deadline = timerhub_cpp::deadline;
+	using expiry = timerhub_cpp::expiry;
+	using hub = timerhub_cpp::hub;
+	using queue = timerhub_cpp::queue;
+	using timer = timerhub_cpp::timer;
+
+	template <class Callable>
+	static constexpr bool is_small_v = timerhub_cpp::is_small_v<Callable>;
+
+	/* The error of a call of timerhub.h: empty unless `result` is a negative errno. */
+	static std::error_code error(int result) noexcept
+	{
+		return timerhub_cpp::error(result);
+	}
+
+	timerhub() = delete;
+	~timerhub() = delete;
+};
+
+#endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * find, peek, each, stats, check: calls that change nothing. Any thread. What callers are told is
+ * copied under the lock, and told without it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "journal.h"
+#include "replay.h"
+
+static int ask_begin(struct timerhub_journal *journal)
+{
+	if (!journal)
+		return -EINVAL;
+	return life_goes_on(&journal->life) ? 0 : -EOWNERDEAD;
+}
+
+/* A task of which a caller may know: put, and not ended. The lock is held. */
+static const struct task *ask_live(const struct task *task)
+{
+	return task && task->state != TASK_ARRIVING ? task : NULL;
+}
+
+int timerhub_journal_find(struct timerhub_journal *journal, const void *key, size_t key_len,
+                          uint64_t *ret_id)
+{
+	int result = ask_begin(journal);
+	const struct task *task;
+
+	if (result < 0)
+		return result;
+	if (!key || key_len == 0 || !ret_id)
+		return -EINVAL;
+	lock_take(&journal->lock);
+	task = ask_live(tasks_find_key(&journal->tasks, key, key_len));
+	if (task)
+		*ret_id = task->id;
+	lock_give(&journal->lock);
+	return task ? 0 : -ENOENT;
+}
+
+static enum timerhub_journal_state ask_state(const struct task *task)
+{
+	switch (task->state) {
+	case TASK_TAKEN:
+		return TIMERHUB_JOURNAL_TAKEN;
+	case TASK_PARKED:
+		return TIMERHUB_JOURNAL_PARKED;
+	default:
+		return TIMERHUB_JOURNAL_PENDING;
+	}
+}
+
+static void ask_describe(const struct task *task, struct timerhub_journal_info *ret_info)
+{
+	*ret_info = (struct timerhub_journal_info){
+		.id = task->id,
+		.due_ns = task->due_ns,
+		.interval_ns = task->interval_ns,
+		.attempts = task->attempts,
+		.data_len = task->data_len,
+		.state = ask_state(task),
+		.reason = task->state == TASK_PARKED ? task->reason : 0,
+		.key_len = task->key_len,
+	};
+	if (task->key_len > 0)
+		memcpy(ret_info->key, task_key(task), task->key_len);
+}
+
+int timerhub_journal_peek(struct timerhub_journal *journal, uint64_t id,
+                          struct timerhub_journal_info *ret_info, void *data, size_t data_size)
+{
+	int result = ask_begin(journal);
+	const struct task *task;
+
+	if (result < 0)
+		return result;
+	if (!ret_info || (!data && data_size > 0))
+		return -EINVAL;
+	lock_take(&journal->lock);
+	journal_end_leases(journal);
+	task = ask_live(tasks_find(&journal->tasks, id));
+	if (task) {
+		size_t count = task->data_len < data_size ? task->data_len : data_size;
+
+		ask_describe(task, ret_info);
+		if (count > 0)
+			memcpy(data, task_data(task), count);
+	}
+	lock_give(&journal->lock);
+	return task ? 0 : -ENOENT;
+}
+
+/* ---- each ---- */
+
+struct ask_entry {
+	uint64_t due_ns;
+	uint64_t id;
+};
+
+struct ask_list {
+	struct ask_entry *entries;
+	size_t count;
+};
+
+static void ask_note(void *context, struct task *task)
+{
+	struct ask_list *list = context;
+
+	if (ask_live(task))
+		list->entries[list->count++] =
+			(struct ask_entry){ .due_ns = task->due_ns, .id = task->id };
+}
+
+static int ask_compare(const void *a, const void *b)
+{
+	const struct ask_entry *left = a, *right = b;
+
+	if (left->due_ns != right->due_ns)
+		return left->due_ns < right->due_ns ? -1 : 1;
+	return left->id < right->id ? -1 : left->id > right->id;
+}
+
+/* Only times and ids are copied under the lock; each task is then looked up by its id. */
+static int ask_list(struct timerhub_journal *journal, struct ask_list *ret_list)
+{
+	struct ask_list list = { .count = 0 };
+
+	lock_take(&journal->lock);
+	journal_end_leases(journal);
+	list.entries = malloc((journal->tasks.count + (size_t)1) * sizeof(*list.entries));
+	if (list.entries)
+		tasks_each(&journal->tasks, ask_note, &list);
+	lock_give(&journal->lock);
+	if (!list.entries)
+		return -ENOMEM;
+	qsort(list.entries, list.count, sizeof(*list.entries), ask_compare);
+	*ret_list = list;
+	return 0;
+}
+
+int timerhub_journal_each(struct timerhub_journal *journal, timerhub_journal_visit *visit,
+                          void *context)
+{
+	struct timerhub_journal_info info;
+	struct ask_list list = { .count = 0 };
+	int result = ask_begin(journal);
+
+	if (result < 0)
+		return result;
+	if (!visit)
+		return -EINVAL;
+	result = ask_list(journal, &list);
+	for (size_t i = 0; result == 0 && i < list.count; i++)
+		if (timerhub_journal_peek(journal, list.entries[i].id, &info, NULL, 0) == 0)
+			result = visit(context, &info);
+	free(list.entries);
+	return result;
+}
+
+/* ---- stats and check ---- */
+
+int timerhub_journal_stats(struct timerhub_journal *journal,
+                           struct timerhub_journal_stats *ret_stats)
+{
+	int result = ask_begin(journal);
+
+	if (result < 0)
+		return result;
+	if (!ret_stats)
+		return -EINVAL;
+	lock_take(&journal->lock);
+	journal_end_leases(journal);
+	*ret_stats = journal->stats;
+	ret_stats->tasks = journal->tasks.count - journal->arriving;
+	ret_stats->data_bytes = journal->tasks.data_bytes;
+	ret_stats->live_bytes = journal->tasks.live_bytes;
+	ret_stats->failed = journal->failed;
+	ret_stats->held = journal->hands.count;
+	ret_stats->parked = journal->parked;
+	ret_stats->oldest_due_ns = agenda_first_ns(&journal->agenda);
+	lock_give(&journal->lock);
+	if (journal->owns && disk_real_has_ring(journal->disk))
+		ret_stats->writer = TIMERHUB_JOURNAL_URING;
+	return 0;
+}
+
+int timerhub_journal_check(const char *dir, struct timerhub_journal_report *ret_report)
+{
+	struct replay replay;
+	struct disk *disk;
+	int result;
+
+	if (!dir || !ret_report)
+		return -EINVAL;
+	result = disk_real_open(&disk, dir, true);
+	if (result < 0)
+		return result;
+	replay_init(&replay, disk, 0);
+	result = replay_run(&replay, REPLAY_LOOK);
+	if (result == 0 || result == -EBADMSG || result == -EOPNOTSUPP)
+		*ret_report = (struct timerhub_journal_report){
+			.segments = replay.log.count,
+			.records = replay.records,
+			.tasks = replay.tasks.count,
+			.torn_bytes = replay.torn_bytes,
+			.segment = replay.fault_segment,
+			.offset = replay.fault_offset,
+			.fault = replay.fault,
+		};
+	replay_fini(&replay);
+	disk_real_close(disk);
+	return result;
+}

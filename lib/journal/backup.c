@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See backup.h. Any thread; it reads the files through a disk of its own, as check does. The mark
+ * is written first: until the last segment is there, the copy is a log that ends before its mark.
+ * Tested by tests/journal/test_calls.c, which puts and ends tasks meanwhile, and by tool_test.py.
+ */
+#include "backup.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "journal.h"
+#include "mark.h"
+#include "reader.h"
+#include "replay.h"
+
+#define COPY_BYTES ((size_t)256 << 10)
+#define TRIES_MAX 100
+
+static int backup_found_name(void *context, const char *name)
+{
+	(void)context;
+	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ? 0 : -ENOTEMPTY;
+}
+
+static int backup_write_all(struct disk *to, int file, const uint8_t *bytes, size_t count,
+                            uint64_t at)
+{
+	while (count > 0) {
+		int64_t written = to->ops->write(to, file, bytes, count, at);
+
+		if (written <= 0)
+			return written < 0 ? (int)written : -ENOSPC;
+		bytes += written;
+		at += (uint64_t)written;
+		count -= (size_t)written;
+	}
+	return 0;
+}
+
+static int backup_copy_bytes(struct disk *from, int source, struct disk *to, int target,
+                             uint64_t bytes)
+{
+	uint8_t *buffer = malloc(COPY_BYTES);
+	int result = buffer ? 0 : -ENOMEM;
+
+	for (uint64_t at = 0; result == 0 && at < bytes;) {
+		size_t want = bytes - at < COPY_BYTES ? (size_t)(bytes - at) : COPY_BYTES;
+		int64_t got = from->ops->read(from, source, buffer, want, at);
+
+		if (got <= 0)
+			result = got < 0 ? (int)got : -EIO;
+		else
+			result = backup_write_all(to, target, buffer, (size_t)got, at);
+		at += got > 0 ? (uint64_t)got : 0;
+	}
+	free(buffer);
+	return result == 0 ? to->ops->sync(to, target) : result;
+}
+
+static int backup_copy_segment(struct disk *from, struct disk *to, const struct segment *segment)
+{
+	char name[DISK_NAME_MAX];
+	int source, target, result;
+	uint64_t size;
+
+	segment_name(name, segment->number);
+	source = from->ops->open(from, name, false, &size);
+	if (source < 0)
+		return source;
+	target = to->ops->create(to, name);
+	result = target < 0 ? target : backup_copy_bytes(from, source, to, target, segment->bytes);
+	if (target >= 0)
+		to->ops->close(to, target);
+	from->ops->close(from, source);
+	return result;
+}
+
+static int backup_write(const struct replay *replay, struct disk *to)
+{
+	const struct log *log = &replay->log;
+	int result = mark_open(to, false, log->sequence);
+
+	if (result < 0)
+		return result;
+	to->ops->close(to, result);
+	result = 0;
+	for (uint32_t i = 0; result == 0 && i < log->count; i++)
+		result = backup_copy_segment(log->disk, to, &log->segments[i]);
+	return result == 0 ? to->ops->sync_dir(to) : result;
+}
+
+/* What was copied is removed, for another try. */
+static void backup_clear(const struct replay *replay, struct disk *to)
+{
+	char name[DISK_NAME_MAX];
+
+	for (uint32_t i = 0; i < replay->log.count; i++) {
+		segment_name(name, replay->log.segments[i].number);
+		(void)to->ops->unlink(to, name);
+	}
+	(void)to->ops->unlink(to, MARK_NAME);
+}
+
+static int backup_once(struct disk *from, struct disk *to)
+{
+	struct replay replay;
+	int result;
+
+	replay_init(&replay, from, 0);
+	result = replay_run(&replay, REPLAY_LOOK);
+	if (result == 0)
+		result = backup_write(&replay, to);
+	if (result == -ENOENT)
+		backup_clear(&replay, to);
+	replay_fini(&replay);
+	return result;
+}
+
+/* Would open find a whole journal there? */
+static int backup_check(struct disk *to)
+{
+	struct replay replay;
+	int result;
+
+	replay_init(&replay, to, 0);
+	result = replay_run(&replay, REPLAY_LOOK);
+	replay_fini(&replay);
+	return result;
+}
+
+int backup_copy(struct disk *from, const char *to_dir)
+{
+	struct disk *to;
+	int result = disk_real_open(&to, to_dir, false);
+
+	if (result < 0)
+		return result;
+	result = to->ops->list(to, backup_found_name, NULL);
+	if (result == 0)
+		result = -ENOENT;
+	for (unsigned i = 0; i < TRIES_MAX && result == -ENOENT; i++)
+		result = backup_once(from, to);
+	if (result == 0)
+		result = backup_check(to);
+	disk_real_close(to);
+	return result == -ENOENT ? -EBUSY : result;
+}
+
+int timerhub_journal_backup(struct timerhub_journal *journal, const char *to)
+{
+	struct disk *from;
+	int result;
+
+	if (!journal || !to || !journal->owns)
+		return -EINVAL;
+	if (!life_goes_on(&journal->life))
+		return -EOWNERDEAD;
+	result = disk_real_open_again(&from, journal->disk);
+	if (result < 0)
+		return result;
+	lock_take(&journal->lock);
+	journal->cleaner.pauses++;
+	lock_give(&journal->lock);
+	result = backup_copy(from, to);
+	lock_take(&journal->lock);
+	journal->cleaner.pauses--;
+	lock_give(&journal->lock);
+	disk_real_close(from);
+	return result;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Requests that no thread waits for, and that are done: a list, and an eventfd that says that it is
+ * not empty. Under the journal's lock.
+ */
+#ifndef JOURNAL_COMPLETIONS_H
+#define JOURNAL_COMPLETIONS_H
+
+#include "batch.h"
+
+struct completions {
+	struct request *first;
+	struct request *last;
+	int fd;    /* -1: no caller has asked for it */
+	bool rung; /* the fd has been, or is about to be, made readable */
+};
+
+void completions_init(struct completions *completions);
+
+/* Free the requests that no caller has taken. */
+void completions_fini(struct completions *completions);
+
+/* Returns the fd, made at the first call; or an error. */
+int completions_fd(struct completions *completions);
+
+/* Add a request that is done. */
+void completions_add(struct completions *completions, struct request *request);
+
+/* Must the fd be made readable? Then completions_ring(), without the lock. */
+bool completions_must_ring(struct completions *completions);
+
+void completions_ring(const struct completions *completions);
+
+/*
+ * Returns the first request, which is the caller's to free; NULL: there is none, and the fd is
+ * clear.
+ */
+struct request *completions_take(struct completions *completions);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* See mark.h. The writer's, or during open that thread's. Held to crashes by tests/journal. */
+#include "mark.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "crc32c.h"
+#include "little.h"
+#include "record.h"
+
+enum {
+	AT_MAGIC = 0,
+	AT_SEQUENCE = 8,
+	AT_CRC = 16, /* of the bytes before it */
+	AT_ZEROS = 20,
+};
+
+#define MAGIC_BYTES 8
+static const uint8_t mark_magic[MAGIC_BYTES] = { 't', 'h', 'u', 'b', 'm', 'a', 'r', 'k' };
+
+static void mark_encode(uint8_t *to, uint64_t sequence)
+{
+	memset(to, 0, MARK_BYTES);
+	memcpy(to + AT_MAGIC, mark_magic, MAGIC_BYTES);
+	little_put64(to + AT_SEQUENCE, sequence);
+	little_put32(to + AT_CRC, crc32c(0, to, AT_CRC));
+}
+
+int mark_read(struct disk *disk, bool *ret_is_there, uint64_t *ret_sequence)
+{
+	uint8_t bytes[MARK_BYTES], expected[MARK_BYTES];
+	uint64_t size;
+	int file = disk->ops->open(disk, MARK_NAME, false, &size);
+	size_t count = 0;
+
+	*ret_is_there = file >= 0;
+	*ret_sequence = 0;
+	if (file < 0)
+		return file == -ENOENT ? 0 : file;
+	while (count < MARK_BYTES) {
+		int64_t got = disk->ops->read(disk, file, bytes + count, MARK_BYTES - count, count);
+
+		if (got <= 0)
+			break; /* a mark that cannot be read says nothing */
+		count += (size_t)got;
+	}
+	disk->ops->close(disk, file);
+	if (count < MARK_BYTES)
+		return 0;
+	mark_encode(expected, little_get64(bytes + AT_SEQUENCE));
+	if (memcmp(bytes, expected, MARK_BYTES) == 0 &&
+	    little_get64(bytes + AT_SEQUENCE) < RECORD_NUMBER_END)
+		*ret_sequence = little_get64(bytes + AT_SEQUENCE);
+	return 0;
+}
+
+int mark_write(struct disk *disk, int file, uint64_t sequence)
+{
+	uint8_t bytes[MARK_BYTES];
+	size_t count = 0;
+
+	mark_encode(bytes, sequence);
+	while (count < MARK_BYTES) {
+		int64_t written =
+			disk->ops->write(disk, file, bytes + count, MARK_BYTES - count, count);
+
+		if (written <= 0)
+			return written < 0 ? (int)written : -ENOSPC;
+		count += (size_t)written;
+	}
+	return 0;
+}
+
+int mark_open(struct disk *disk, bool is_there, uint64_t sequence)
+{
+	uint64_t size;
+	int file = is_there ? disk->ops->open(disk, MARK_NAME, true, &size)
+	                    : disk->ops->create(disk, MARK_NAME);
+	int result;
+
+	if (file < 0)
+		return file;
+	result = mark_write(disk, file, sequence);
+	if (result == 0)
+		result = disk->ops->sync(disk, file);
+	if (result == 0)
+		result = disk->ops->sync_dir(disk);
+	if (result == 0)
+		return file;
+	disk->ops->close(disk, file);
+	return result;
+}

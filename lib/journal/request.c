@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a request goes through before the writer has it. Any thread. While a change of a task is in
+ * flight, the task is in no agenda, so it is not delivered, and other changes of it wait to see how
+ * the first one ends.
+ *
+ * A request is checked until all that it names is settled and its batch has room; only then,
+ * without giving the lock away in between, is anything changed. Held to a model by tests/journal,
+ * like all calls.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "journal.h"
+
+/* ---- may it be? The lock is held ---- */
+
+/* 1: a change of the task is in flight. */
+static int change_is_settled(const struct task *task, uint32_t *ret_batch)
+{
+	if (!task)
+		return -ENOENT;
+	if (task->changing == 0)
+		return 0;
+	*ret_batch = task->batch;
+	return 1;
+}
+
+int change_find_hand(struct timerhub_journal *journal, uint64_t id, uint64_t delivery,
+                     struct hand **ret_hand, uint32_t *ret_batch)
+{
+	struct hand *hand = hands_find(&journal->hands, delivery);
+	int result;
+
+	if (!hand || hand->task->id != id)
+		return -ENOENT;
+	if (hands_is_latest(&journal->hands, hand)) {
+		result = hand->task->state == TASK_ENDED ? -ENOENT
+		                                         : change_is_settled(hand->task, ret_batch);
+	} else {
+		result = -ESTALE;
+	}
+	/* A refusal ends the hold, too. */
+	if (result < 0)
+		hands_remove(&journal->hands, &journal->tasks, hand);
+	else
+		*ret_hand = hand;
+	return result;
+}
+
+static int change_check_put(struct timerhub_journal *journal, struct change *change,
+                            uint32_t *ret_batch)
+{
+	const struct task *other;
+
+	if (change->key_len > 0) {
+		if (tasks_reserve_keys(&journal->tasks) < 0)
+			return -ENOMEM;
+		other = tasks_find_key(&journal->tasks, change->key, change->key_len);
+		if (other && other->changing != 0)
+			return change_is_settled(other, ret_batch);
+		if (other) {
+			change->id = other->id;
+			return -EEXIST;
+		}
+	}
+	return journal->next_id < RECORD_NUMBER_END ? 0 : -EOVERFLOW;
+}
+
+static int change_check_handed(struct timerhub_journal *journal, struct change *change,
+                               uint32_t *ret_batch)
+{
+	struct hand *hand = NULL;
+	int result = change_find_hand(journal, change->id, change->delivery, &hand, ret_batch);
+
+	if (result == 0)
+		change->task = hand->task;
+	return result;
+}
+
+static int change_check_named(struct timerhub_journal *journal, struct change *change,
+                              uint32_t *ret_batch)
+{
+	struct task *task = change->key_len > 0
+	                            ? tasks_find_key(&journal->tasks, change->key, change->key_len)
+	                            : tasks_find(&journal->tasks, change->id);
+	int result = change_is_settled(task, ret_batch);
+
+	if (result != 0)
+		return result;
+	change->task = task;
+	if (task->state == TASK_TAKEN)
+		return change->type == RECORD_RENEW ? -ENOENT : -EBUSY;
+	if (change->type == RECORD_RENEW)
+		return task->state == TASK_PARKED ? 0 : -ENOENT;
+	return change->type == RECORD_MOVE && task->state == TASK_PARKED ? -EBUSY : 0;
+}
+
+/* 0; 1: it must wait for `*ret_batch`; or why it cannot be made to the task as it is. */
+static int change_check(struct timerhub_journal *journal, struct change *change,
+                        uint32_t *ret_batch)
+{
+	if (change->type == RECORD_PUT)
+		return change_check_put(journal, change, ret_batch);
+	if (change->delivery != 0)
+		return change_check_handed(journal, change, ret_batch);
+	return change_check_named(journal, change, ret_batch);
+}
+
+/* Does an earlier change of the request end the task that has this one's key? */
+static bool request_frees_key(const struct request *request, unsigned index, uint64_t id)
+{
+	for (unsigned i = 0; i < index; i++) {
+		const struct change *before = &request->changes[i];
+
+		if (before->type == RECORD_PUT || before->task->id != id)
+			continue;
+		if (before->type == RECORD_CANCEL ||
+		    (before->type == RECORD_DONE && before->task->interval_ns == 0))
+			return true;
+	}
+	return false;
+}
+
+/* Two changes of one task, or two puts of one key, do not count together. */
+static bool request_has_twice(const struct request *request, unsigned index)
+{
+	const struct change *change = &request->changes[index];
+
+	for (unsigned i = 0; i < index; i++) {
+		const struct change *before = &request->changes[i];
+
+		if (change->type != RECORD_PUT && before->task == change->task)
+			return true;
+		if (change->type == RECORD_PUT && before->type == RECORD_PUT &&
+		    change->key_len > 0 && before->key_len == change->key_len &&
+		    memcmp(before->key, change->key, change->key_len) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Is there room in memory for what the request puts? */
+static bool request_fits(const struct timerhub_journal *journal, const struct request *request)
+{
+	uint64_t bytes = journal->tasks.data_bytes;
+	uint64_t count = journal->tasks.count;
+	bool puts = false;
+
+	for (unsigned i = 0; i < request->count; i++) {
+		const struct change *change = &request->changes[i];
+
+		if (change->type != RECORD_PUT)
+			continue;
+		puts = true;
+		count++;
+		bytes += (uint64_t)change->task->data_len + change->task->key_len;
+	}
+	return !puts || (count <= journal->tasks_max && bytes <= journal->data_bytes_max);
+}
+
+size_t request_bytes(const struct request *request)
+{
+	size_t bytes = 0;
+
+	for (unsigned i = 0; i < request->count; i++) {
+		const struct change *change = &request->changes[i];
+
+		bytes += change->type == RECORD_PUT ? tasks_record_bytes(change->task)
+		                                    : RECORD_HEADER_BYTES;
+	}
+	return bytes;
+}
+
+/* As change_check(), for all of them; `*ret_index`: which one is refused. */
+static int request_check(struct timerhub_journal *journal, struct request *request,
+                         uint32_t *ret_batch, unsigned *ret_index)
+{
+	const struct batch *batch = journal_gathering(journal);
+
+	for (unsigned i = 0; i < request->count; i++) {
+		int result = change_check(journal, &request->changes[i], ret_batch);
+
+		*ret_index = i;
+		if (result == -EEXIST && request_frees_key(request, i, request->changes[i].id))
+			result = 0;
+		if (result == 0 && request_has_twice(request, i))
+			result = -EINVAL;
+		if (result != 0)
+			return result;
+	}
+	if (journal->failed < 0)
+		return journal->failed;
+	if (!request_fits(journal, request))
+		return -EAGAIN;
+	if (batch_has_room(batch, request_bytes(request)))
+		return 0;
+	*ret_batch = batch->number;
+	return 1;
+}
+
+/* ---- make it; the lock is held ---- */
+
+static void change_begin_put(struct timerhub_journal *journal, struct task *task)
+{
+	task->id = journal->next_id++;
+	task->state = TASK_ARRIVING;
+	tasks_insert(&journal->tasks, task);
+	journal->arriving++;
+}
+
+/* What a worker says of its delivery may mean another thing to the task. */
+static void change_begin_handed(struct timerhub_journal *journal, struct change *change)
+{
+	const struct task *task = change->task;
+	const struct hand *hand = hands_find(&journal->hands, change->delivery);
+
+	if (change->type == RECORD_RETRY && journal->attempts_max > 0 &&
+	    task->attempts >= journal->attempts_max)
+		change->type = RECORD_PARK;
+	if (change->type == RECORD_PARK)
+		change->due_ns = task->due_ns;
+	if (change->type == RECORD_DONE && task->interval_ns > 0 &&
+	    hand->periods <= (RECORD_NUMBER_END - 1 - task->due_ns) / task->interval_ns) {
+		change->type = RECORD_RENEW;
+		change->due_ns = task->due_ns + hand->periods * task->interval_ns;
+	}
+}
+
+/* The task is handed to no worker, and its lease does not end, until the change is applied. */
+static void change_begin(struct timerhub_journal *journal, struct change *change)
+{
+	struct task *task = change->task;
+
+	if (change->type == RECORD_PUT)
+		change_begin_put(journal, task);
+	else if (task->state == TASK_PENDING)
+		(void)agenda_remove(&journal->agenda, task);
+	else if (task->state == TASK_TAKEN && journal->lease_ns > 0)
+		change->lease_end_ns = agenda_remove(&journal->leases, task);
+	if (change->delivery != 0)
+		change_begin_handed(journal, change);
+	task->changing = 1;
+	task->batch = journal_gathering(journal)->number;
+}
+
+static struct record change_record(const struct change *change)
+{
+	const struct task *task = change->task;
+	struct record record = {
+		.type = change->type,
+		.id = task->id,
+		.due_ns = change->due_ns,
+	};
+
+	if (change->type == RECORD_DONE || change->type == RECORD_CANCEL)
+		record.due_ns = 0;
+	if (change->type == RECORD_PARK) {
+		record.attempts = task->attempts;
+		record.reason = change->reason;
+	}
+	if (change->type == RECORD_PUT) {
+		record.interval_ns = task->interval_ns;
+		record.key = task_key(task);
+		record.key_len = task->key_len;
+		record.data = task_data(task);
+		record.data_len = task->data_len;
+		record.body_crc = change->body_crc;
+	}
+	return record;
+}
+
+static void request_gather(struct timerhub_journal *journal, struct request *request)
+{
+	struct batch *batch = journal_gathering(journal);
+
+	for (unsigned i = 0; i < request->count; i++) {
+		struct change *change = &request->changes[i];
+		struct record record;
+
+		change_begin(journal, change);
+		record = change_record(change);
+		record.flags = i + 1 < request->count ? RECORD_MORE : 0;
+		change->at = batch_add(batch, &record);
+		/* Once it is stable a task may be gone before its caller looks again. */
+		change->id = change->task->id;
+	}
+	batch_add_request(batch, request);
+}
+
+/* ---- start ---- */
+
+int request_start(struct timerhub_journal *journal, struct request *request, bool may_wait,
+                  unsigned *ret_index, uint32_t *ret_number)
+{
+	uint32_t number = 0;
+	bool wake = false;
+	int result;
+
+	lock_take(&journal->lock);
+	for (;;) {
+		journal_end_leases(journal);
+		result = request_check(journal, request, &number, ret_index);
+		if (result <= 0 || !may_wait)
+			break;
+		lock_give(&journal->lock);
+		journal_await(journal, number);
+		lock_take(&journal->lock);
+	}
+	if (result == 0) {
+		*ret_number = journal_gathering(journal)->number;
+		request_gather(journal, request);
+		wake = journal_kick(journal);
+	}
+	lock_give(&journal->lock);
+	if (wake)
+		ticket_wake(&journal->work, 1);
+	return result > 0 ? -EAGAIN : result;
+}

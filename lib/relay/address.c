@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/* See address.h. Pure. Tested by tests/relay/test_parts.c. */
+#include "address.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DATABASE_MAX 1000000u
+#define PORT_MAX 65535u
+
+/* A part of the text that is being read. */
+struct part {
+	const char *at;
+	size_t len;
+};
+
+static bool begins(const struct part *part, const char *word)
+{
+	size_t len = strlen(word);
+
+	return part->len >= len && memcmp(part->at, word, len) == 0;
+}
+
+static void skip(struct part *part, size_t len)
+{
+	part->at += len;
+	part->len -= len;
+}
+
+static int hex_digit(char digit)
+{
+	static const char digits[] = "0123456789abcdefABCDEF";
+	const char *found = digit ? strchr(digits, digit) : NULL;
+	int value = found ? (int)(found - digits) : -1;
+
+	return value > 15 ? value - 6 : value;
+}
+
+/* Copy a part, with its escapes resolved if it may have some. */
+static int copy(char *to, const struct part *part, bool escaped)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < part->len; i++) {
+		char byte = part->at[i];
+
+		if (used + 1 >= ADDRESS_TEXT_BYTES)
+			return -EINVAL;
+		if (escaped && byte == '%') {
+			int high = i + 2 < part->len ? hex_digit(part->at[i + 1]) : -1;
+			int low = high >= 0 ? hex_digit(part->at[i + 2]) : -1;
+
+			if (low < 0)
+				return -EINVAL;
+			byte = (char)(16 * high + low);
+			i += 2;
+		}
+		if (byte == '\0')
+			return -EINVAL;
+		to[used++] = byte;
+	}
+	to[used] = '\0';
+	return 0;
+}
+
+static int read_number(uint32_t *ret_number, const struct part *part, uint32_t most)
+{
+	uint32_t number = 0;
+
+	if (part->len == 0 || part->len > 9)
+		return -EINVAL;
+	for (size_t i = 0; i < part->len; i++) {
+		if (part->at[i] < '0' || part->at[i] > '9')
+			return -EINVAL;
+		number = 10 * number + (uint32_t)(part->at[i] - '0');
+	}
+	if (number > most)
+		return -EINVAL;
+	*ret_number = number;
+	return 0;
+}
+
+/* Take off what is before the first, or last, `mark`; the mark goes. False: there is none. */
+static bool split(struct part *ret_head, struct part *part, char mark, bool last)
+{
+	const char *found = NULL;
+
+	for (size_t i = 0; i < part->len && (!found || last); i++)
+		if (part->at[i] == mark)
+			found = part->at + i;
+	if (!found)
+		return false;
+	*ret_head = (struct part){ .at = part->at, .len = (size_t)(found - part->at) };
+	skip(part, ret_head->len + 1);
+	return true;
+}
+
+static int read_login(struct address *address, struct part *part)
+{
+	struct part login, user;
+	int result;
+
+	if (!split(&login, part, '@', true))
+		return 0;
+	if (!split(&user, &login, ':', false))
+		return copy(address->user, &login, true);
+	result = copy(address->user, &user, true);
+	return result == 0 ? copy(address->password, &login, true) : result;
+}
+
+static int read_port(struct address *address, const struct part *part)
+{
+	uint32_t port;
+
+	if (read_number(&port, part, PORT_MAX) < 0 || port == 0 || part->len >= ADDRESS_PORT_BYTES)
+		return -EINVAL;
+	memcpy(address->port, part->at, part->len);
+	address->port[part->len] = '\0';
+	return 0;
+}
+
+static int read_host(struct address *address, struct part part)
+{
+	struct part host = part;
+
+	memcpy(address->port, "6379", sizeof("6379"));
+	if (begins(&part, "[")) { /* an IPv6 address */
+		skip(&part, 1);
+		if (!split(&host, &part, ']', false))
+			return -EINVAL;
+		if (part.len > 0 && part.at[0] != ':')
+			return -EINVAL;
+		if (part.len > 0) {
+			skip(&part, 1);
+			if (read_port(address, &part) < 0)
+				return -EINVAL;
+		}
+	} else if (split(&host, &part, ':', false) && read_port(address, &part) < 0) {
+		return -EINVAL;
+	}
+	if (host.len == 0)
+		return -EINVAL;
+	return copy(address->host, &host, false);
+}
+
+static int read_redis(struct address *address, struct part part)
+{
+	struct part database = part, host;
+	int result = read_login(address, &part);
+
+	if (result < 0)
+		return result;
+	database = part;
+	if (split(&host, &database, '/', false)) {
+		part = host;
+		if (database.len > 0 &&
+		    read_number(&address->database, &database, DATABASE_MAX) < 0)
+			return -EINVAL;
+	}
+	return read_host(address, part);
+}
+
+static int read_unix(struct address *address, struct part part)
+{
+	struct part path = part;
+
+	if (split(&path, &part, '?', false)) {
+		if (!begins(&part, "db="))
+			return -EINVAL;
+		skip(&part, 3);
+		if (read_number(&address->database, &part, DATABASE_MAX) < 0)
+			return -EINVAL;
+	}
+	if (path.len == 0)
+		return -EINVAL;
+	return copy(address->path, &path, false);
+}
+
+int address_read(struct address *ret_address, const char **text)
+{
+	struct address address = { .database = 0 };
+	const char *comma = *text ? strchr(*text, ',') : NULL;
+	struct part part = { .at = *text ? *text : "redis://127.0.0.1" };
+	int result = -EINVAL;
+
+	part.len = comma ? (size_t)(comma - part.at) : strlen(part.at);
+	if (begins(&part, "redis://")) {
+		skip(&part, strlen("redis://"));
+		result = read_redis(&address, part);
+	} else if (begins(&part, "unix:")) {
+		skip(&part, strlen("unix:"));
+		result = read_unix(&address, part);
+	} else if (begins(&part, "rediss://")) {
+		result = -EOPNOTSUPP;
+	}
+	if (result < 0)
+		return result;
+	*ret_address = address;
+	*text = comma ? comma + 1 : NULL;
+	return 0;
+}

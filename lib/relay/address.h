@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where a Redis server is, as its user writes it: "redis://[user[:password]@]host[:port][/db]",
+ * "unix:/path[?db=N]"; several by commas. Percent signs in user and password escape a byte.
+ */
+#ifndef RELAY_ADDRESS_H
+#define RELAY_ADDRESS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define ADDRESS_TEXT_BYTES 256
+#define ADDRESS_PORT_BYTES 6
+
+struct address {
+	char host[ADDRESS_TEXT_BYTES]; /* empty: path is used */
+	char port[ADDRESS_PORT_BYTES];
+	char path[ADDRESS_TEXT_BYTES]; /* of a unix socket */
+	char user[ADDRESS_TEXT_BYTES]; /* empty: none */
+	char password[ADDRESS_TEXT_BYTES];
+	uint32_t database;
+};
+
+/*
+ * Read the address that `*text` begins with, and move `*text` behind it and its comma; it is NULL
+ * then if there is no other. NULL is redis://127.0.0.1. -EINVAL; -EOPNOTSUPP: rediss://.
+ */
+int address_read(struct address *ret_address, const char **text);
+
+#endif

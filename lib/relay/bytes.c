@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* See bytes.h. Tested by tests/relay/test_parts.c. */
+#include "bytes.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_CAPACITY 1024u
+#define NUMBER_BYTES 32
+
+void bytes_fini(struct bytes *bytes)
+{
+	free(bytes->data);
+	*bytes = (struct bytes){ .data = NULL };
+}
+
+void bytes_consume(struct bytes *bytes, size_t count)
+{
+	if (count < bytes->len)
+		memmove(bytes->data, bytes->data + count, bytes->len - count);
+	bytes->len -= count;
+}
+
+void bytes_truncate(struct bytes *bytes, size_t len)
+{
+	bytes->len = len;
+	bytes->failed = false;
+}
+
+static bool has_room(struct bytes *bytes, size_t len)
+{
+	size_t capacity = bytes->capacity ? bytes->capacity : FIRST_CAPACITY;
+	char *data;
+
+	if (bytes->failed || len > SIZE_MAX / 4 - bytes->len) {
+		bytes->failed = true;
+		return false;
+	}
+	while (capacity < bytes->len + len)
+		capacity *= 2;
+	if (capacity == bytes->capacity)
+		return true;
+	data = realloc(bytes->data, capacity);
+	if (!data) {
+		bytes->failed = true;
+		return false;
+	}
+	bytes->data = data;
+	bytes->capacity = capacity;
+	return true;
+}
+
+void bytes_add(struct bytes *bytes, const void *data, size_t len)
+{
+	if (len == 0 || !has_room(bytes, len))
+		return;
+	memcpy(bytes->data + bytes->len, data, len);
+	bytes->len += len;
+}
+
+static void add_header(struct bytes *bytes, char kind, size_t number)
+{
+	char line[NUMBER_BYTES];
+	int len = snprintf(line, sizeof(line), "%c%zu\r\n", kind, number);
+
+	bytes_add(bytes, line, (size_t)len);
+}
+
+void bytes_command(struct bytes *bytes, unsigned words)
+{
+	add_header(bytes, '*', words);
+}
+
+void bytes_word(struct bytes *bytes, const void *word, size_t len)
+{
+	add_header(bytes, '$', len);
+	bytes_add(bytes, word, len);
+	bytes_add(bytes, "\r\n", 2);
+}
+
+void bytes_text(struct bytes *bytes, const char *text)
+{
+	bytes_word(bytes, text, strlen(text));
+}
+
+void bytes_number(struct bytes *bytes, uint64_t number)
+{
+	char text[NUMBER_BYTES];
+
+	(void)snprintf(text, sizeof(text), "%" PRIu64, number);
+	bytes_text(bytes, text);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Bytes on their way to a server: a buffer that grows, and commands encoded into it as arrays of
+ * bulk strings. Memory that cannot be had is remembered and told once, at the end, so that the
+ * encoders need not look: a buffer that has failed must not be sent.
+ */
+#ifndef RELAY_BYTES_H
+#define RELAY_BYTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct bytes {
+	char *data;
+	size_t len;
+	size_t capacity;
+	bool failed; /* memory was short: what is in it is incomplete */
+};
+
+void bytes_fini(struct bytes *bytes);
+
+/* Drop the first `count` bytes. */
+void bytes_consume(struct bytes *bytes, size_t count);
+
+/* Cut off what is behind the first `len` bytes, a failed addition too. */
+void bytes_truncate(struct bytes *bytes, size_t len);
+
+void bytes_add(struct bytes *bytes, const void *data, size_t len);
+
+/* Begin a command of `words` words; the words follow. */
+void bytes_command(struct bytes *bytes, unsigned words);
+void bytes_word(struct bytes *bytes, const void *word, size_t len);
+void bytes_text(struct bytes *bytes, const char *text);
+void bytes_number(struct bytes *bytes, uint64_t number);
+
+#endif

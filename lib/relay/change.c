@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/* put, cancel, move, done, retry. Any thread; each waits for Redis. Replies: request.c. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cancellation.h"
+#include "relay.h"
+
+#define NS_PER_US UINT64_C(1000)
+/* The last time that a double, which Redis has, holds to the microsecond. */
+#define LAST_US ((UINT64_C(1) << 53) - 1)
+
+static bool is_id(const char *id)
+{
+	size_t len = id ? strnlen(id, TIMERHUB_RELAY_ID_BYTES) : 0;
+
+	return len > 0 && len < TIMERHUB_RELAY_ID_BYTES;
+}
+
+/* As the functions take it, in whole microseconds, rounded up. -ERANGE. */
+static int write_when(char when[RELAY_WHEN_BYTES], uint64_t when_ns)
+{
+	uint64_t when_us = when_ns / NS_PER_US + (when_ns % NS_PER_US != 0);
+
+	if (when_ns == TIMERHUB_NEVER) {
+		(void)snprintf(when, RELAY_WHEN_BYTES, "never");
+		return 0;
+	}
+	if (when_us > LAST_US)
+		return -ERANGE;
+	(void)snprintf(when, RELAY_WHEN_BYTES, "%" PRIu64, when_us);
+	return 0;
+}
+
+/* An id that no other process makes: the seed is random. */
+static void make_id(struct timerhub_relay *relay, char id[TIMERHUB_RELAY_ID_BYTES])
+{
+	uint64_t number;
+
+	lock_take(&relay->lock);
+	number = relay->ids++;
+	lock_give(&relay->lock);
+	(void)snprintf(id, TIMERHUB_RELAY_ID_BYTES, "%016" PRIx64 "-%" PRIu64, relay->seed, number);
+}
+
+int timerhub_relay_put(struct timerhub_relay *relay, const char *id, uint64_t when_ns,
+                       uint32_t flags, const void *data, size_t data_len, char *ret_id)
+{
+	CANCELLATION_HELD;
+	static const char *const words[] = { "", "a", "r", "ar" };
+	char made[TIMERHUB_RELAY_ID_BYTES];
+	struct request request = {
+		.kind = REQUEST_PUT,
+		.data = data_len > 0 ? data : "",
+		.data_len = data_len,
+		.made_id = !id,
+	};
+	int result = relay_check(relay);
+
+	if (result < 0)
+		return result;
+	if ((id && !is_id(id)) || (!data && data_len > 0) ||
+	    (flags & ~(TIMERHUB_ABSOLUTE | TIMERHUB_RELAY_REPLACE)) != 0)
+		return -EINVAL;
+	if (data_len > RELAY_DATA_MAX)
+		return -EMSGSIZE;
+	if (!id)
+		make_id(relay, made);
+	request.id = id ? id : made;
+	request.flags = words[(flags & TIMERHUB_ABSOLUTE ? 1 : 0) +
+	                      (flags & TIMERHUB_RELAY_REPLACE ? 2 : 0)];
+	result = write_when(request.when, when_ns);
+	if (result == 0)
+		result = relay_ask(relay, &request);
+	if (result == 0 && ret_id)
+		memmove(ret_id, request.id, strlen(request.id) + 1);
+	return result;
+}
+
+int timerhub_relay_cancel(struct timerhub_relay *relay, const char *id)
+{
+	CANCELLATION_HELD;
+	struct request request = { .kind = REQUEST_CANCEL, .id = id };
+	int result = relay_check(relay);
+
+	if (result < 0)
+		return result;
+	return is_id(id) ? relay_ask(relay, &request) : -EINVAL;
+}
+
+int timerhub_relay_move(struct timerhub_relay *relay, const char *id, uint64_t when_ns,
+                        uint32_t flags)
+{
+	CANCELLATION_HELD;
+	struct request request = {
+		.kind = REQUEST_MOVE,
+		.id = id,
+		.flags = flags & TIMERHUB_ABSOLUTE ? "a" : "",
+	};
+	int result = relay_check(relay);
+
+	if (result < 0)
+		return result;
+	if (!is_id(id) || (flags & ~TIMERHUB_ABSOLUTE) != 0)
+		return -EINVAL;
+	result = write_when(request.when, when_ns);
+	return result == 0 ? relay_ask(relay, &request) : result;
+}
+
+/* The delivery is over, whatever becomes of the task: its data goes. */
+static void let_go(struct timerhub_relay *relay, const char *delivery)
+{
+	lock_take(&relay->lock);
+	deliveries_drop(&relay->deliveries, delivery);
+	lock_give(&relay->lock);
+}
+
+static bool is_delivery(const struct timerhub_relay_task *task)
+{
+	return task && is_id(task->id) &&
+	       strnlen(task->delivery, TIMERHUB_RELAY_DELIVERY_BYTES) <
+	               TIMERHUB_RELAY_DELIVERY_BYTES;
+}
+
+int timerhub_relay_done(struct timerhub_relay *relay, const struct timerhub_relay_task *task)
+{
+	CANCELLATION_HELD;
+	/* The id alone: one that comes after its lease may still say so. */
+	struct request request = { .kind = REQUEST_DONE, .id = task ? task->id : NULL };
+	int result = relay_check(relay);
+
+	if (result < 0)
+		return result;
+	if (!is_delivery(task))
+		return -EINVAL;
+	result = relay_ask(relay, &request);
+	if (result == 0 || result == -ENOENT)
+		let_go(relay, task->delivery);
+	return result;
+}
+
+int timerhub_relay_retry(struct timerhub_relay *relay, const struct timerhub_relay_task *task,
+                         uint64_t delay_ns)
+{
+	CANCELLATION_HELD;
+	struct request request = {
+		.kind = REQUEST_RETRY,
+		.id = task ? task->id : NULL,
+		.delivery = task ? task->delivery : NULL,
+	};
+	int result = relay_check(relay);
+
+	if (result < 0)
+		return result;
+	if (!is_delivery(task))
+		return -EINVAL;
+	result = write_when(request.when, delay_ns);
+	if (result == 0)
+		result = relay_ask(relay, &request);
+	if (result == 0 || result == -ENOENT || result == -ESTALE)
+		let_go(relay, task->delivery);
+	return result;
+}

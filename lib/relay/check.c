@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/* What a server keeps, by its configuration, and whether a queue's keys agree. Any thread. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <timerhub_relay.h>
+
+#include "cancellation.h"
+#include "greet.h"
+
+#define STEP_NS UINT64_C(2000000000)
+#define ROUNDS 5
+
+/* A field of INFO, or the value of CONFIG GET, as a number. */
+static uint64_t number_of(const char *text, const char *name)
+{
+	const char *found = strstr(text, name);
+
+	return found ? strtoull(found + strlen(name), NULL, 10) : 0;
+}
+
+static void say(struct wire *wire, const char *a, const char *b, const char *c)
+{
+	bytes_command(wire_output(wire), c ? 3 : b ? 2 : 1);
+	bytes_text(wire_output(wire), a);
+	if (b)
+		bytes_text(wire_output(wire), b);
+	if (c)
+		bytes_text(wire_output(wire), c);
+}
+
+/* The value of a setting, to be freed; NULL in it: the server does not tell. */
+static int ask_config(struct wire *wire, const char *name, struct reply **ret_reply)
+{
+	int result;
+
+	say(wire, "CONFIG", "GET", name);
+	result = greet_call(wire, ret_reply, STEP_NS);
+	if (result == -EACCES || result == -EOPNOTSUPP) {
+		*ret_reply = NULL;
+		result = 0;
+	}
+	return result;
+}
+
+static int ask_persistence(struct wire *wire, struct timerhub_relay_report *report)
+{
+	static const char *const names[] = { "appendonly", "appendfsync", "save",
+		                             "maxmemory-policy", "min-replicas-to-write" };
+	enum { AOF, FSYNC, SAVE, POLICY, REPLICAS, COUNT };
+	struct reply *values[COUNT] = { NULL };
+	int result = 0;
+
+	for (unsigned i = 0; i < COUNT && result == 0; i++)
+		result = ask_config(wire, names[i], &values[i]);
+	if (result == 0 && values[AOF] && reply_count(values[AOF]) == 2) {
+		report->keeps = TIMERHUB_RELAY_KEEPS_NOTHING;
+		if (reply_len(reply_at(values[SAVE], 1)) > 0)
+			report->keeps = TIMERHUB_RELAY_KEEPS_SNAPSHOT;
+		if (reply_is(values[AOF], 1, "yes"))
+			report->keeps = reply_is(values[FSYNC], 1, "always")
+			                        ? TIMERHUB_RELAY_KEEPS_ALL
+			                        : TIMERHUB_RELAY_KEEPS_SECONDS;
+		report->evicts = !reply_is(values[POLICY], 1, "noeviction");
+		report->replicas_min = (uint32_t)reply_integer_at(values[REPLICAS], 1);
+	}
+	for (unsigned i = 0; i < COUNT; i++)
+		reply_free(values[i]);
+	return result;
+}
+
+static int ask_replication(struct wire *wire, struct timerhub_relay_report *report)
+{
+	struct reply *reply;
+	int result;
+
+	say(wire, "INFO", "replication", NULL);
+	result = greet_call(wire, &reply, STEP_NS);
+	if (result < 0)
+		return result;
+	report->replicas = (uint32_t)number_of(reply_text(reply), "connected_slaves:");
+	if (strstr(reply_text(reply), "role:slave"))
+		report->fault = "it is a replica, and takes no changes";
+	reply_free(reply);
+	return 0;
+}
+
+static int ask_stat(struct wire *wire, const struct keys *keys,
+                    struct timerhub_relay_report *report)
+{
+	struct reply *reply;
+	int result;
+
+	keys_call(keys, wire_output(wire), "stat", "due task ready dead past state seats seen", 0);
+	result = greet_call(wire, &reply, STEP_NS);
+	if (result < 0)
+		return result;
+	for (size_t i = 1; i + 1 < reply_count(reply); i += 2) {
+		uint64_t value = (uint64_t)reply_integer_at(reply, i + 1);
+
+		if (reply_is(reply, i, "tasks"))
+			report->tasks = value;
+		else if (reply_is(reply, i, "due") || reply_is(reply, i, "ready"))
+			report->placed += value;
+	}
+	reply_free(reply);
+	return 0;
+}
+
+static int ask_queue(struct wire *wire, const struct keys *keys)
+{
+	char name[KEYS_NAME_BYTES];
+	struct reply *reply;
+	int result;
+
+	keys_name(keys, name, "state");
+	say(wire, "EXISTS", name, NULL);
+	result = greet_call(wire, &reply, STEP_NS);
+	if (result < 0)
+		return result;
+	result = reply_integer(reply) == 1 ? 0 : -ENOENT;
+	reply_free(reply);
+	return result;
+}
+
+static int ask_round_trip(struct wire *wire, uint64_t *ret_ns)
+{
+	*ret_ns = UINT64_MAX;
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		uint64_t begin_ns = wire_now_ns(), passed_ns;
+		struct reply *reply;
+		int result;
+
+		say(wire, "PING", NULL, NULL);
+		result = greet_call(wire, &reply, STEP_NS);
+		if (result < 0)
+			return result;
+		reply_free(reply);
+		passed_ns = wire_now_ns() - begin_ns;
+		*ret_ns = passed_ns < *ret_ns ? passed_ns : *ret_ns;
+	}
+	return 0;
+}
+
+static const char *find_fault(const struct timerhub_relay_report *report)
+{
+	if (report->fault)
+		return report->fault;
+	if (report->evicts)
+		return "maxmemory-policy is not noeviction: tasks may vanish";
+	if (report->tasks > report->placed)
+		return "records without an id that waits or an entry: entries were deleted by hand";
+	if (report->tasks < report->placed)
+		return "ids or entries without a record: another program has written the keys";
+	return NULL;
+}
+
+int timerhub_relay_check(const char *redis, const char *queue,
+                         struct timerhub_relay_report *ret_report)
+{
+	CANCELLATION_HELD;
+	struct timerhub_relay_report report = { .keeps = TIMERHUB_RELAY_KEEPS_UNKNOWN };
+	struct address address;
+	struct wire *wire;
+	struct keys keys;
+	int result;
+
+	if (!queue || !ret_report)
+		return -EINVAL;
+	result = keys_init(&keys, queue);
+	if (result == 0)
+		result = address_read(&address, &redis);
+	if (result == 0 && redis)
+		result = -EOPNOTSUPP;
+	if (result == 0)
+		result = wire_open(&wire, &address);
+	if (result < 0)
+		return result;
+	result = greet(wire, &address, STEP_NS);
+	if (result == 0)
+		result = ask_persistence(wire, &report);
+	if (result == 0)
+		result = ask_replication(wire, &report);
+	if (result == 0)
+		result = ask_queue(wire, &keys);
+	if (result == 0)
+		result = ask_stat(wire, &keys, &report);
+	if (result == 0)
+		result = ask_round_trip(wire, &report.round_trip_ns);
+	wire_close(wire);
+	if (result < 0)
+		return result;
+	report.fault = find_fault(&report);
+	*ret_report = report;
+	return 0;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/* See delivery.h. Tested through take, done and retry: tests/relay/test_calls.c. */
+#include "delivery.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire.h"
+
+#define ENTRY_FIELDS 8u
+
+static struct delivery **bucket_of(struct deliveries *all, const char *entry)
+{
+	uint32_t hash = 2166136261u; /* FNV-1a */
+
+	for (; *entry; entry++)
+		hash = (hash ^ (unsigned char)*entry) * 16777619u;
+	return &all->buckets[hash % DELIVERY_BUCKETS];
+}
+
+static struct delivery *find(struct deliveries *all, const char *entry)
+{
+	struct delivery *one = *bucket_of(all, entry);
+
+	while (one && strcmp(one->entry, entry) != 0)
+		one = one->next;
+	return one;
+}
+
+static bool is_known(struct deliveries *all, const char *entry)
+{
+	for (const struct delivery *one = all->first; one; one = one->next)
+		if (strcmp(one->entry, entry) == 0)
+			return true;
+	return find(all, entry) != NULL;
+}
+
+/* ---- from Redis ---- */
+
+/* Is it one of ours: id, due, n and data, as timerhub.lua writes them? */
+static bool is_ours(const struct reply *entry)
+{
+	const struct reply *fields = reply_at(entry, 1), *id = reply_at(fields, 1);
+
+	return reply_count(fields) == ENTRY_FIELDS && reply_is(fields, 0, "id") &&
+	       reply_is(fields, 2, "due") && reply_is(fields, 4, "n") &&
+	       reply_is(fields, 6, "data") && reply_len(id) < TIMERHUB_RELAY_ID_BYTES &&
+	       strlen(reply_text(id)) == reply_len(id) &&
+	       reply_len(reply_at(entry, 0)) < TIMERHUB_RELAY_DELIVERY_BYTES;
+}
+
+static int add(struct deliveries *all, const struct reply *entry, uint64_t now_ns)
+{
+	const struct reply *fields = reply_at(entry, 1), *data = reply_at(fields, 7);
+	struct delivery *one = malloc(sizeof(*one) + reply_len(data) + 1);
+
+	if (!one)
+		return -ENOMEM;
+	*one = (struct delivery){
+		.begin_ns = now_ns,
+		.due_us = (uint64_t)reply_integer_at(fields, 3),
+		.attempts = (uint64_t)reply_integer_at(fields, 5),
+		.data_len = reply_len(data),
+	};
+	memcpy(one->id, reply_text(reply_at(fields, 1)), reply_len(reply_at(fields, 1)) + 1);
+	memcpy(one->entry, reply_text(reply_at(entry, 0)), reply_len(reply_at(entry, 0)) + 1);
+	memcpy(one->data, reply_text(data), reply_len(data) + 1);
+	if (all->last)
+		all->last->next = one;
+	else
+		all->first = one;
+	all->last = one;
+	all->in_hand++;
+	return 0;
+}
+
+int deliveries_read(struct deliveries *all, const struct reply *reply, uint64_t now_ns)
+{
+	const struct reply *entries = reply_at(reply_at(reply, 0), 1);
+	int count = 0;
+
+	for (size_t i = 0; i < reply_count(entries); i++) {
+		const struct reply *entry = reply_at(entries, i);
+		int result;
+
+		if (!is_ours(entry) || is_known(all, reply_text(reply_at(entry, 0))))
+			continue;
+		result = add(all, entry, now_ns);
+		if (result < 0)
+			return result;
+		count++;
+	}
+	return count;
+}
+
+/* ---- to callers ---- */
+
+static struct delivery *take_out(struct deliveries *all)
+{
+	struct delivery *one = all->first;
+
+	if (!one)
+		return NULL;
+	all->first = one->next;
+	if (!all->first)
+		all->last = NULL;
+	all->in_hand--;
+	return one;
+}
+
+struct delivery *deliveries_take(struct deliveries *all)
+{
+	struct delivery *one = take_out(all), **bucket;
+
+	if (!one)
+		return NULL;
+	bucket = bucket_of(all, one->entry);
+	one->next = *bucket;
+	*bucket = one;
+	one->older = all->youngest;
+	if (all->youngest)
+		all->youngest->younger = one;
+	else
+		all->oldest = one;
+	all->youngest = one;
+	all->held++;
+	return one;
+}
+
+static void drop(struct deliveries *all, struct delivery *one)
+{
+	struct delivery **at = bucket_of(all, one->entry);
+
+	while (*at != one)
+		at = &(*at)->next;
+	*at = one->next;
+	if (one->older)
+		one->older->younger = one->younger;
+	else
+		all->oldest = one->younger;
+	if (one->younger)
+		one->younger->older = one->older;
+	else
+		all->youngest = one->older;
+	all->held--;
+	free(one);
+}
+
+void deliveries_drop(struct deliveries *all, const char *entry)
+{
+	struct delivery *one = find(all, entry);
+
+	if (one)
+		drop(all, one);
+}
+
+void deliveries_expire(struct deliveries *all, uint64_t before_ns)
+{
+	while (all->first && all->first->begin_ns < before_ns)
+		free(take_out(all));
+	while (all->oldest && all->oldest->begin_ns < before_ns)
+		drop(all, all->oldest);
+}
+
+void deliveries_fini(struct deliveries *all)
+{
+	deliveries_expire(all, UINT64_MAX);
+}

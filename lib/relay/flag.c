@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* See flag.h. */
+#include "flag.h"
+
+#include <errno.h>
+#include <sys/eventfd.h>
+
+int flag_open(void)
+{
+	int flag = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+	return flag < 0 ? -errno : flag;
+}
+
+void flag_raise(int flag)
+{
+	(void)eventfd_write(flag, 1); /* fails only when it is up by far */
+}
+
+void flag_lower(int flag)
+{
+	eventfd_t count;
+
+	(void)eventfd_read(flag, &count); /* fails only when it is down */
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* See keys.h. Tested by tests/relay/test_parts.c. */
+#include "keys.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
+
+int keys_init(struct keys *keys, const char *queue)
+{
+	size_t len = strlen(queue);
+
+	if (len == 0 || len > KEYS_QUEUE_MAX || strspn(queue, allowed) != len)
+		return -EINVAL;
+	(void)snprintf(keys->prefix, sizeof(keys->prefix), "timerhub:{%s}:", queue);
+	return 0;
+}
+
+void keys_name(const struct keys *keys, char name[KEYS_NAME_BYTES], const char *part)
+{
+	(void)snprintf(name, KEYS_NAME_BYTES, "%s%s", keys->prefix, part);
+}
+
+static unsigned count_parts(const char *parts)
+{
+	unsigned count = parts[0] ? 1 : 0;
+
+	for (; *parts; parts++)
+		count += *parts == ' ';
+	return count;
+}
+
+void keys_call(const struct keys *keys, struct bytes *bytes, const char *function,
+               const char *parts, unsigned arguments)
+{
+	unsigned count = count_parts(parts);
+	char name[KEYS_NAME_BYTES];
+
+	bytes_command(bytes, 3 + count + arguments);
+	bytes_text(bytes, "FCALL");
+	(void)snprintf(name, sizeof(name), "timerhub_%s", function);
+	bytes_text(bytes, name);
+	bytes_number(bytes, count);
+	while (*parts) {
+		size_t len = strcspn(parts, " ");
+
+		(void)snprintf(name, sizeof(name), "%s%.*s", keys->prefix, (int)len, parts);
+		bytes_text(bytes, name);
+		parts += len + (parts[len] == ' ');
+	}
+}

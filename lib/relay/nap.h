@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How the relay's thread sleeps: a hub of timerhub with one timer, beside the descriptors of its
+ * connections and an eventfd by which callers wake it. nap.c is the only home of timerhub.h.
+ */
+#ifndef RELAY_NAP_H
+#define RELAY_NAP_H
+
+#include <stdint.h>
+
+struct nap;
+struct pollfd;
+
+int nap_open(struct nap **ret_nap);
+void nap_close(struct nap *nap); /* NULL is fine */
+
+/* CLOCK_BOOTTIME: a machine that was suspended looks at once. */
+uint64_t nap_now_ns(const struct nap *nap);
+
+/*
+ * Sleep until that time, until a descriptor is ready (`revents` say which), or until nap_wake() was
+ * called, also if before. Room for two more must be behind the last of the `count` descriptors.
+ */
+void nap_sleep(struct nap *nap, struct pollfd *fds, unsigned count, uint64_t until_ns);
+
+/* Any thread. */
+void nap_wake(struct nap *nap);
+
+#endif

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The relay: everything put together, and what the files of the calls need of each other. relay.c
+ * opens and closes, change.c puts, cancels, moves, acknowledges and gives back, take.c delivers,
+ * loop.c is the thread that has the connections, serve.c is its part as an alarm clock.
+ *
+ * A call is a request on its caller's stack. Under the lock the caller appends it to the requests
+ * that are gathered; the thread writes all of them out at once, in order, and answers them as the
+ * replies come, while the next ones gather. A connection that is lost gives the requests on it back
+ * to be sent again: whether they had happened is then in doubt.
+ */
+#ifndef RELAY_RELAY_H
+#define RELAY_RELAY_H
+
+#include <stdbool.h>
+#include <timerhub_relay.h>
+
+#include "address.h"
+#include "delivery.h"
+#include "greet.h"
+#include "keys.h"
+#include "life.h"
+#include "lock.h"
+#include "nap.h"
+#include "seat.h"
+#include "ticket.h"
+#include "wire.h"
+
+#define RELAY_WHEN_BYTES 24
+#define RELAY_CONSUMER_BYTES 128
+#define RELAY_DATA_MAX (UINT32_C(1) << 20) /* as in timerhub.lua */
+
+enum request_kind {
+	REQUEST_PUT,
+	REQUEST_CANCEL,
+	REQUEST_MOVE,
+	REQUEST_DONE,
+	REQUEST_RETRY,
+	REQUEST_READ,    /* what is due already, into the hand */
+	REQUEST_RECOVER, /* what Redis has given this consumer, and a lost connection has not */
+	REQUEST_STAT,
+	REQUEST_LOOK,
+	REQUEST_LEAVE,
+};
+
+/* A call that its caller waits for; or one of the thread's own. */
+struct request {
+	struct request *next;
+	enum request_kind kind;
+	const char *id;
+	char when[RELAY_WHEN_BYTES]; /* put, move, retry: as the functions take it */
+	const char *flags;           /* put, move */
+	const void *data;            /* put */
+	size_t data_len;
+	const char *delivery; /* retry: the stream's entry */
+	bool made_id;         /* put: the id is none of the caller's */
+	struct timerhub_relay_stats *stats;
+	uint64_t deadline_ns; /* on the nap's clock */
+	uint64_t sent_ns;     /* by the thread, as all that follow */
+	bool in_doubt;        /* it was on a connection that was lost */
+	int result;
+	struct ticket finished; /* 0, then 1: the request is the caller's again */
+};
+
+struct requests {
+	struct request *first;
+	struct request *last;
+};
+
+/* A connection and its back-off. The thread's alone. */
+struct link {
+	struct wire *wire;     /* NULL: there is none */
+	uint64_t retry_ns;     /* not to be opened again before */
+	uint64_t backoff_ns;   /* grows with each failure */
+	uint64_t answer_by_ns; /* lost if it has not answered by then; UINT64_MAX: it owes none */
+};
+
+struct timerhub_relay {
+	struct address address;
+	struct keys keys;
+	char consumer[RELAY_CONSUMER_BYTES];
+	char name[TIMERHUB_RELAY_ID_BYTES]; /* of the alarm clock: unlike any other's */
+	bool serves;
+	uint64_t timeout_ns;
+	uint64_t horizon_us;
+	uint64_t grace_us;
+	uint32_t batch;
+	uint64_t seed; /* of ids that are made */
+	struct life life;
+	struct nap *nap;
+	int ready_fd;
+	pthread_t thread;
+	bool has_thread;
+
+	/* The thread's alone, after open. */
+	struct link command;
+	struct link taker;
+	struct link bells;
+	struct requests sent;  /* on the command connection, in order */
+	struct requests again; /* answered "not now", to be sent once more */
+	int later;             /* why not now; 0: nothing of the kind */
+	struct request look;
+	struct request leave;
+	struct request recover;
+	struct seat seat;
+	bool looking;           /* the look is among those sent */
+	uint64_t look_pause_ns; /* a look was refused: how long the next one waits */
+	unsigned confirmed;     /* subscriptions */
+	bool pinged;
+	uint64_t ping_ns; /* the next one */
+	bool reading;     /* the taker's connection has a read outstanding */
+	bool must_recover;
+	uint64_t anchor_ns; /* here, when ... */
+	uint64_t anchor_us; /* ... it was this there */
+	uint64_t random;
+
+	/* Everything below: under the lock, but for the tickets' numbers. */
+	struct lock lock;
+	struct requests gathered;
+	struct deliveries deliveries;
+	struct ticket takers;   /* what takers wait for */
+	uint64_t lease_ns;      /* by the server, at the last connection */
+	uint64_t ids;           /* made so far */
+	uint32_t waiting;       /* takers waiting */
+	uint32_t inside;        /* takers inside take */
+	uint64_t wait_until_ns; /* the latest that one of them waits */
+	bool watched;           /* the fd was asked for: read ahead */
+	bool news;              /* a caller wants something of the thread */
+	bool idle;              /* the thread sleeps, or is about to */
+	bool closing;           /* takers are sent away, and the thread ends */
+	int why;                /* what kept the last connection from being made, or used */
+	struct timerhub_relay_stats stats;
+};
+
+/* ---- for callers; the lock is not held ---- */
+
+/* Hand a request over, and wait until it is answered. Returns its result. */
+int relay_ask(struct timerhub_relay *relay, struct request *request);
+
+/* -EINVAL, -EOWNERDEAD, or 0: it may be called. */
+int relay_check(const struct timerhub_relay *relay);
+
+/* ---- the thread: loop.c ---- */
+
+/* Encode a request of the thread's own, and append it to those sent. The connection is there. */
+void relay_send(struct timerhub_relay *relay, struct request *request, uint64_t now_ns);
+
+/* Let takers know of what is in the hand. The lock is held. */
+void relay_show_hand(struct timerhub_relay *relay);
+
+/* Open a link if it is time to. True: it is there. */
+bool link_open(struct timerhub_relay *relay, struct link *link, uint64_t now_ns);
+
+/* Close, and open again after the back-off. */
+void link_lose(struct timerhub_relay *relay, struct link *link, int why, uint64_t now_ns);
+
+int relay_start(struct timerhub_relay *relay);
+
+/* Ends the thread, which first gives back the deliveries that no caller has taken. */
+void relay_stop(struct timerhub_relay *relay);
+
+/* Let the thread look once more, and wake it if it sleeps. The lock is held. */
+void relay_wake(struct timerhub_relay *relay);
+
+/* ---- the alarm clock's part: serve.c ---- */
+
+/* Listen, look, ping. Returns when to come again. */
+uint64_t serve_pass(struct timerhub_relay *relay, uint64_t now_ns);
+
+/* Read what has come over the connection of the bells. */
+void serve_read(struct timerhub_relay *relay, uint64_t now_ns);
+
+/* A look was answered. */
+void serve_answered(struct timerhub_relay *relay, const struct reply *reply, uint64_t now_ns);
+
+/* The command connection is lost, and a look with it. */
+void serve_lost(struct timerhub_relay *relay, uint64_t now_ns);
+
+/* ---- requests: request.c ---- */
+
+/* Write a request as a command. */
+void request_encode(const struct timerhub_relay *relay, const struct request *request,
+                    struct bytes *bytes);
+
+/* What a reply means to its request; writes its result. False: it must be sent again. */
+bool request_answer(struct timerhub_relay *relay, struct request *request,
+                    const struct reply *reply, uint64_t now_ns);
+
+void requests_append(struct requests *requests, struct request *request);
+struct request *requests_take(struct requests *requests);
+
+#endif

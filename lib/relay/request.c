@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What each kind of request is to Redis, and what Redis's replies are to it. The thread; under the
+ * lock where it writes deliveries and counters. Tested by tests/relay/test_calls.c, and with every
+ * answer lost by wire_test.py.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "relay.h"
+
+#define NS_PER_US UINT64_C(1000)
+/* Entries that are asked for again after a connection was lost. */
+#define RECOVER_COUNT 1000u
+
+void requests_append(struct requests *requests, struct request *request)
+{
+	request->next = NULL;
+	if (requests->last)
+		requests->last->next = request;
+	else
+		requests->first = request;
+	requests->last = request;
+}
+
+struct request *requests_take(struct requests *requests)
+{
+	struct request *request = requests->first;
+
+	if (request) {
+		requests->first = request->next;
+		if (!requests->first)
+			requests->last = NULL;
+	}
+	return request;
+}
+
+/* ---- to Redis ---- */
+
+static const char *const functions[] = {
+	[REQUEST_PUT] = "put",    [REQUEST_CANCEL] = "cancel", [REQUEST_MOVE] = "move",
+	[REQUEST_DONE] = "done",  [REQUEST_RETRY] = "retry",   [REQUEST_STAT] = "stat",
+	[REQUEST_LOOK] = "look",  [REQUEST_LEAVE] = "leave",   [REQUEST_READ] = NULL,
+	[REQUEST_RECOVER] = NULL,
+};
+
+static const char *const key_parts[] = {
+	[REQUEST_PUT] = "due task state seats past",
+	[REQUEST_CANCEL] = "due task ready state past",
+	[REQUEST_MOVE] = "due task ready state past seats",
+	[REQUEST_DONE] = "due task ready state past",
+	[REQUEST_RETRY] = "due task ready state past seats dead",
+	[REQUEST_STAT] = "due task ready dead past state seats seen",
+	[REQUEST_LOOK] = "due task ready dead past state seats seen",
+	[REQUEST_LEAVE] = "seats seen state",
+};
+
+/* Redis's time when the caller gives up: a put held up on the way until then is refused. */
+static uint64_t until_us(const struct timerhub_relay *relay, const struct request *request)
+{
+	return relay->anchor_us + (request->deadline_ns - relay->anchor_ns) / NS_PER_US;
+}
+
+static void encode_read(const struct timerhub_relay *relay, const struct request *request,
+                        struct bytes *bytes)
+{
+	bool recovers = request->kind == REQUEST_RECOVER;
+	char name[KEYS_NAME_BYTES];
+
+	keys_name(&relay->keys, name, "ready");
+	bytes_command(bytes, 9);
+	bytes_text(bytes, "XREADGROUP");
+	bytes_text(bytes, "GROUP");
+	bytes_text(bytes, "timerhub");
+	bytes_text(bytes, relay->consumer);
+	bytes_text(bytes, "COUNT");
+	bytes_number(bytes, recovers ? RECOVER_COUNT : 1);
+	bytes_text(bytes, "STREAMS");
+	bytes_text(bytes, name);
+	bytes_text(bytes, recovers ? "0" : ">");
+}
+
+static void encode_look(const struct timerhub_relay *relay, struct bytes *bytes)
+{
+	keys_call(&relay->keys, bytes, "look", key_parts[REQUEST_LOOK], 5);
+	bytes_text(bytes, relay->name);
+	bytes_number(bytes, relay->batch);
+	bytes_number(bytes, relay->horizon_us);
+	bytes_number(bytes, relay->grace_us);
+	bytes_text(bytes, relay->consumer);
+}
+
+void request_encode(const struct timerhub_relay *relay, const struct request *request,
+                    struct bytes *bytes)
+{
+	static const unsigned arguments[] = {
+		[REQUEST_PUT] = 5,   [REQUEST_CANCEL] = 1, [REQUEST_MOVE] = 3,  [REQUEST_DONE] = 1,
+		[REQUEST_RETRY] = 3, [REQUEST_STAT] = 0,   [REQUEST_LEAVE] = 1,
+	};
+	enum request_kind kind = request->kind;
+
+	if (kind == REQUEST_READ || kind == REQUEST_RECOVER) {
+		encode_read(relay, request, bytes);
+		return;
+	}
+	if (kind == REQUEST_LOOK) {
+		encode_look(relay, bytes);
+		return;
+	}
+	keys_call(&relay->keys, bytes, functions[kind], key_parts[kind], arguments[kind]);
+	if (kind == REQUEST_STAT)
+		return;
+	bytes_text(bytes, kind == REQUEST_LEAVE ? relay->name : request->id);
+	if (kind == REQUEST_PUT || kind == REQUEST_MOVE || kind == REQUEST_RETRY)
+		bytes_text(bytes, request->when);
+	if (kind == REQUEST_PUT || kind == REQUEST_MOVE)
+		bytes_text(bytes, request->flags);
+	if (kind == REQUEST_PUT) {
+		bytes_word(bytes, request->data, request->data_len);
+		bytes_number(bytes, until_us(relay, request));
+	}
+	if (kind == REQUEST_RETRY)
+		bytes_text(bytes, request->delivery);
+}
+
+/* ---- from Redis ---- */
+
+static void read_stats(struct timerhub_relay_stats *stats, const struct reply *reply)
+{
+	static const struct {
+		const char *name;
+		size_t at;
+	} fields[] = {
+		{ "due", offsetof(struct timerhub_relay_stats, due) },
+		{ "ready", offsetof(struct timerhub_relay_stats, ready) },
+		{ "taken", offsetof(struct timerhub_relay_stats, taken) },
+		{ "dead", offsetof(struct timerhub_relay_stats, dead) },
+		{ "past", offsetof(struct timerhub_relay_stats, past) },
+		{ "relays", offsetof(struct timerhub_relay_stats, relays) },
+		{ "promoted", offsetof(struct timerhub_relay_stats, promoted) },
+		{ "leases_over", offsetof(struct timerhub_relay_stats, leases_over) },
+		{ "buried", offsetof(struct timerhub_relay_stats, buried) },
+		{ "orphans", offsetof(struct timerhub_relay_stats, orphans) },
+	};
+
+	for (size_t i = 1; i + 1 < reply_count(reply); i += 2)
+		for (size_t j = 0; j < sizeof(fields) / sizeof(fields[0]); j++)
+			if (reply_is(reply, i, fields[j].name))
+				*(uint64_t *)(void *)((char *)stats + fields[j].at) =
+					(uint64_t)reply_integer_at(reply, i + 1);
+}
+
+/* Returns the answer to a caller whose request may have taken effect when it was sent before. */
+static int in_doubt(const struct request *request, int result)
+{
+	switch (request->kind) {
+	case REQUEST_PUT:
+		return result == -EEXIST && request->made_id ? 0 : result;
+	case REQUEST_DONE:
+		return result == -ENOENT ? 0 : result;
+	case REQUEST_CANCEL:
+	case REQUEST_MOVE:
+	case REQUEST_RETRY:
+		return result == -ENOENT || result == -EBUSY || result == -ESTALE ? -ETIMEDOUT
+		                                                                  : result;
+	default:
+		return result;
+	}
+}
+
+static void count(struct timerhub_relay *relay, enum request_kind kind)
+{
+	switch (kind) {
+	case REQUEST_PUT:
+		relay->stats.put++;
+		break;
+	case REQUEST_CANCEL:
+		relay->stats.cancelled++;
+		break;
+	case REQUEST_MOVE:
+		relay->stats.moved++;
+		break;
+	case REQUEST_DONE:
+		relay->stats.done++;
+		break;
+	case REQUEST_RETRY:
+		relay->stats.retried++;
+		break;
+	default:
+		break;
+	}
+}
+
+/* Entries into the hand. 1: there are some. */
+static int answer_read(struct timerhub_relay *relay, const struct reply *reply, uint64_t now_ns)
+{
+	int result = deliveries_read(&relay->deliveries, reply, now_ns);
+
+	if (result < 0)
+		return result;
+	return relay->deliveries.in_hand > 0;
+}
+
+bool request_answer(struct timerhub_relay *relay, struct request *request,
+                    const struct reply *reply, uint64_t now_ns)
+{
+	int result;
+
+	if (request->kind == REQUEST_READ || request->kind == REQUEST_RECOVER) {
+		request->result = answer_read(relay, reply, now_ns);
+		return true;
+	}
+	if (reply_type(reply) != REPLY_ARRAY || reply_type(reply_at(reply, 0)) != REPLY_INTEGER) {
+		request->result = -EPROTO;
+		return true;
+	}
+	result = (int)reply_integer_at(reply, 0);
+	if (request->kind == REQUEST_PUT && result == -ETIME) {
+		/* Redis's clock was set: what we took for the caller's time is not. */
+		relay->anchor_ns = request->sent_ns;
+		relay->anchor_us = (uint64_t)reply_integer_at(reply, 1);
+		return false;
+	}
+	if (request->kind == REQUEST_PUT && result == 0) {
+		relay->anchor_ns = request->sent_ns;
+		relay->anchor_us = (uint64_t)reply_integer_at(reply, 2);
+	}
+	if (result == 0) {
+		count(relay, request->kind);
+		if (request->kind == REQUEST_STAT)
+			read_stats(request->stats, reply);
+	}
+	request->result = request->in_doubt ? in_doubt(request, result) : result;
+	return true;
+}

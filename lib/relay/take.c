@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * take, and the fd. Takers wait for the hand, into which the thread reads as many tasks as takers
+ * wait, and one more if the fd was asked for. Any thread.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "cancellation.h"
+#include "flag.h"
+#include "relay.h"
+
+#define NS_PER_US UINT64_C(1000)
+
+/* Take one out of the hand. The lock is held. */
+static bool take_from_hand(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
+{
+	const struct delivery *one = deliveries_take(&relay->deliveries);
+
+	if (relay->deliveries.in_hand == 0) {
+		if (!relay->closing)
+			flag_lower(relay->ready_fd);
+		if (relay->watched)
+			relay_wake(relay); /* read ahead */
+	}
+	if (!one)
+		return false;
+	*ret_task = (struct timerhub_relay_task){
+		.due_ns = one->due_us * NS_PER_US,
+		.attempts = one->attempts,
+		.data = one->data,
+		.data_len = one->data_len,
+	};
+	memcpy(ret_task->id, one->id, sizeof(ret_task->id));
+	memcpy(ret_task->delivery, one->entry, sizeof(ret_task->delivery));
+	relay->stats.delivered++;
+	return true;
+}
+
+/* One turn of a taker that waits. The lock is held, and given away meanwhile. */
+static void wait_for_hand(struct timerhub_relay *relay, uint64_t left_ns, uint64_t until_ns)
+{
+	uint32_t number = ticket_number(&relay->takers);
+
+	relay->waiting++;
+	if (until_ns > relay->wait_until_ns)
+		relay->wait_until_ns = until_ns;
+	relay_wake(relay);
+	lock_give(&relay->lock);
+	ticket_wait(&relay->takers, number, left_ns);
+	lock_take(&relay->lock);
+	relay->waiting--;
+	if (relay->waiting == 0)
+		relay->wait_until_ns = 0;
+}
+
+/* 1, 0, -ESHUTDOWN. The lock is held. */
+static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task,
+                        uint64_t timeout_ns)
+{
+	uint64_t begin_ns = nap_now_ns(relay->nap);
+	uint64_t until_ns = timeout_ns < UINT64_MAX - begin_ns ? begin_ns + timeout_ns : UINT64_MAX;
+
+	for (;;) {
+		uint64_t now_ns = nap_now_ns(relay->nap);
+
+		if (relay->closing)
+			return -ESHUTDOWN;
+		if (take_from_hand(relay, ret_task))
+			return 1;
+		if (now_ns >= until_ns)
+			return 0;
+		wait_for_hand(relay, until_ns == UINT64_MAX ? UINT64_MAX : until_ns - now_ns,
+		              until_ns);
+	}
+}
+
+/* One question to Redis, and no more. The lock is held, and given away meanwhile. */
+static int take_at_once(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
+{
+	struct request request = { .kind = REQUEST_READ };
+	int result;
+
+	if (relay->closing)
+		return -ESHUTDOWN;
+	if (take_from_hand(relay, ret_task))
+		return 1;
+	lock_give(&relay->lock);
+	result = relay_ask(relay, &request);
+	lock_take(&relay->lock);
+	if (take_from_hand(relay, ret_task))
+		return 1;
+	return result < 0 ? result : 0;
+}
+
+int timerhub_relay_take(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task,
+                        uint64_t timeout_ns)
+{
+	CANCELLATION_HELD;
+	int result = relay_check(relay);
+
+	if (result < 0)
+		return result;
+	if (!ret_task)
+		return -EINVAL;
+	lock_take(&relay->lock);
+	relay->inside++;
+	result = timeout_ns == 0 ? take_at_once(relay, ret_task)
+	                         : take_waiting(relay, ret_task, timeout_ns);
+	relay->inside--;
+	lock_give(&relay->lock);
+	return result;
+}
+
+int timerhub_relay_fd(struct timerhub_relay *relay)
+{
+	CANCELLATION_HELD;
+	int result = relay_check(relay);
+
+	if (result < 0)
+		return result;
+	lock_take(&relay->lock);
+	relay->watched = true;
+	relay_wake(relay);
+	lock_give(&relay->lock);
+	return relay->ready_fd;
+}

@@ -1,0 +1,984 @@
+#!lua name=timerhub
+-- SPDX-License-Identifier: MIT
+-- Delayed tasks kept in Redis: the protocol of timerhub-relay(5), as a library of Redis functions.
+--
+-- A queue is eight keys under one hash tag, all given in KEYS, each function's in its own order.
+-- Every reply begins with 0 or a negative errno. A function makes every check, and every read that
+-- fails on a key of the wrong type, before its first effect: Redis keeps what a failed one did.
+-- Times are whole microseconds of Redis's clock since 1970, exact in a double until 2255.
+-- No function works in proportion to the tasks: each has a bound. tests/relay has a model of them.
+
+local VERSION = 1  -- of this text; a relay replaces an older one
+local LAYOUT = 1  -- of the keys
+local GROUP = 'timerhub'
+
+local ENOENT, EAGAIN, EBUSY, EEXIST, EINVAL = -2, -11, -16, -17, -22
+local ERANGE, ETIME, EMSGSIZE, EOPNOTSUPP, ESTALE = -34, -62, -90, -95, -116
+
+local ID_MAX = 64
+local LAST_US = 9007199254740991  -- 2^53 - 1
+local PUT_OFF_US = 300000000  -- the longest that the ladder lets a relay sleep, beside its grace
+local CHUNK = 16  -- records read at a time: a look's data is bounded by bytes too
+local LOOK_BYTES = 1048576
+local FORGET_PAST, FORGET_SEEN, SWEEP, ACKED = 1000, 16, 512, 256  -- how many a look takes on
+local CONSUMER_IDLE_MS, CONSUMERS_EVERY_US = 86400000, 3600000000
+local SEATS_RUNG = 8
+
+local DEFAULTS = {
+    {name = 'tasks_max', value = 1048576, least = 1, most = 1073741824},
+    {name = 'data_max', value = 65536, least = 0, most = 1048576},
+    {name = 'attempts_max', value = 0, least = 0, most = 1000000},
+    {name = 'lease_us', value = 30000000, least = 1000, most = 31536000000000},
+    {name = 'past_us', value = 60000000, least = 0, most = 31536000000000},
+    {name = 'dead_max', value = 10000, least = 0, most = 1073741824},
+    {name = 'shards', value = 1, least = 1, most = 1024},
+}
+
+local function now_us()
+    local time = redis.call('TIME')
+    return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+
+-- tostring() writes large numbers with an exponent, and loses digits. Arguments of redis.call need
+-- no text: Redis itself writes them with 17 digits.
+local function text(number)
+    return string.format('%.0f', number)
+end
+
+local function whole(word)
+    if word and #word <= 16 and string.find(word, '^%d+$') then
+        return tonumber(word)
+    end
+end
+
+local function is_id(id)
+    return id and #id >= 1 and #id <= ID_MAX
+end
+
+-- A record: its stage (w: waiting, r: in the stream), attempts, put time (as text: that is twice as
+-- fast), and the rest: data that waits, or the entry's id.
+local function parse(record)
+    local stage, attempts, put, rest = string.match(record or '', '^([wr])(%d+):(%d+):()')
+    if stage then
+        return stage, tonumber(attempts), put, string.sub(record, rest)
+    end
+end
+
+local function record_of(stage, attempts, put, rest)
+    return stage .. attempts .. ':' .. put .. ':' .. rest
+end
+
+local function settings(state)
+    local names = {'version'}
+    for index, setting in ipairs(DEFAULTS) do
+        names[index + 1] = setting.name
+    end
+    local values = redis.call('HMGET', state, unpack(names))
+    local found = {version = tonumber(values[1] or nil)}
+    for index, setting in ipairs(DEFAULTS) do
+        found[setting.name] = tonumber(values[index + 1] or setting.value) or setting.value
+    end
+    return found
+end
+
+-- When a task is due that is put off by `when`, a delay, or with the flag a a time: nil if `when`
+-- is no time, false if it is out of range.
+local function due_of(when, flags, now)
+    if when == 'never' then
+        return math.huge
+    end
+    if not when or not string.find(when, '^%d+$') then
+        return nil
+    end
+    local due = tonumber(when)
+    if flags == '' or not string.find(flags, 'a', 1, true) then
+        due = now + due
+    end
+    return due <= LAST_US and due
+end
+
+-- -1 stands for never in a reply.
+local function reply_of(due)
+    return due == math.huge and -1 or due
+end
+
+-- ---- ring: tell of a task that is earlier than what has been promised ----
+
+-- The seats to ring, in order; nil if the relays look in time anyway. Absent, nothing is promised.
+-- All reads that a ring needs, so that ring() itself cannot fail.
+local function find_seats(look_by, seats, due)
+    if due < (tonumber(look_by or nil) or math.huge) then
+        return redis.call('ZRANGE', seats, 0, SEATS_RUNG - 1)
+    end
+end
+
+local function look_by_of(state)
+    return redis.call('HGET', state, 'look_by')
+end
+
+-- What all names of the queue begin with.
+local function prefix(state)
+    return string.sub(state, 1, -6)
+end
+
+-- Ring the first two of the seats that hear. A seat that does not hear is removed: its relay's
+-- connection is closed.
+local function ring_seats(state, seats, found, due)
+    local place = 0
+    for _, relay in ipairs(found) do
+        local bell = prefix(state) .. 'bell:' .. relay
+        if redis.call('PUBLISH', bell, text(due) .. ' ' .. place) > 0 then
+            place = place + 1
+        else
+            redis.call('ZREM', seats, relay)
+        end
+        if place == 2 then
+            break
+        end
+    end
+    return place
+end
+
+local function ring(state, seats, found, due)
+    if found then
+        redis.call('HSET', state, 'look_by', text(due))
+        if ring_seats(state, seats, found, due) == 0 then
+            redis.call('PUBLISH', prefix(state) .. 'bell', text(due))
+        end
+    end
+end
+
+-- ---- where a task of the stream is ----
+
+-- Entry ids compare as pairs of numbers, which may be larger than a double holds.
+local function is_below(a, b)
+    local a_ms, a_seq = string.match(a, '^0*(%d-)%-0*(%d-)$')
+    local b_ms, b_seq = string.match(b, '^0*(%d-)%-0*(%d-)$')
+    if a_ms ~= b_ms then
+        return #a_ms < #b_ms or (#a_ms == #b_ms and a_ms < b_ms)
+    end
+    return #a_seq < #b_seq or (#a_seq == #b_seq and a_seq < b_seq)
+end
+
+-- The last entry that the group has delivered; nil without a group.
+local function last_delivered(ready)
+    if redis.call('EXISTS', ready) == 0 then
+        return nil
+    end
+    for _, group in ipairs(redis.call('XINFO', 'GROUPS', ready)) do
+        if group[2] == GROUP then
+            return group[8]
+        end
+    end
+end
+
+local function pending_of(ready, entry)
+    return redis.call('XPENDING', ready, GROUP, entry, entry, 1)[1]
+end
+
+-- 'undelivered', 'taken', 'finished' (acknowledged with a plain XACK).
+local function find_entry(ready, entry)
+    local last = last_delivered(ready)
+    if last and pending_of(ready, entry) then
+        return 'taken'
+    end
+    if last and not is_below(last, entry) then
+        return 'finished'
+    end
+    return 'undelivered'
+end
+
+-- The fields of an entry of ours: id, due (as text), n, data; nothing if it is foreign or gone.
+local function entry_fields(entry)
+    local fields = entry and entry[2]
+    if fields and #fields == 8 and fields[1] == 'id' and fields[3] == 'due' and
+        fields[5] == 'n' and fields[7] == 'data' then
+        return fields[2], fields[4], tonumber(fields[6]), fields[8]
+    end
+end
+
+local function read_entry(ready, entry)
+    return redis.call('XRANGE', ready, entry, entry)[1]
+end
+
+local function add_entry(ready, id, due, attempts, data)
+    return redis.pcall('XADD', ready, '*', 'id', id, 'due', due, 'n', attempts, 'data', data)
+end
+
+-- Returns an error, a table, if dead cannot be written to.
+local function bury(dead, most, id, due, attempts, why, data)
+    return redis.pcall('XADD', dead, 'MAXLEN', '~', text(most), '*', 'id', id, 'due', due,
+        'n', text(attempts), 'why', why, 'data', data)
+end
+
+-- An id is refused until past_us after its put, so that a put repeated in doubt changes nothing.
+local function remember(past, id, put, past_us, now)
+    local refused_until = tonumber(put) + past_us
+    if refused_until > now then
+        redis.call('ZADD', past, text(refused_until), id)
+    end
+end
+
+-- ---- functions of producers ----
+
+-- due task state seats
+local function insert(keys, id, due, flags, data, now, look_by)
+    local due_key, task, state, seats = keys[1], keys[2], keys[3], keys[4]
+    local found = find_seats(look_by, seats, due)
+    local value = record_of('w', 0, text(now), data)
+    if redis.call('HSETNX', task, id, value) == 0 then
+        if not string.find(flags, 'r', 1, true) or
+            parse(redis.call('HGET', task, id) or nil) ~= 'w' then
+            return {EEXIST}
+        end
+        redis.call('ZADD', due_key, due, id)
+        redis.call('HSET', task, id, value)
+    else
+        local added = redis.pcall('ZADD', due_key, due, id)
+        if type(added) == 'table' then
+            redis.call('HDEL', task, id)
+            return added
+        end
+    end
+    ring(state, seats, found, due)
+    return {0, reply_of(due), now}
+end
+
+-- due task state seats past; id when flags data [until]
+local function put(keys, args)
+    local id, when, flags, data = args[1], args[2], args[3], args[4]
+    if not is_id(id) or not data or (flags ~= '' and string.find(flags, '[^ar]')) then
+        return {EINVAL}
+    end
+    local now = now_us()
+    if args[5] and now > (whole(args[5]) or -1) then
+        return {ETIME, now}
+    end
+    local due = due_of(when, flags, now)
+    if not due then
+        return {due == nil and EINVAL or ERANGE}
+    end
+    local conf = redis.call('HMGET', keys[3], 'tasks_max', 'data_max', 'look_by')
+    local past_count = redis.call('ZCARD', keys[5])
+    if past_count > 0 then
+        local refused_until = tonumber(redis.call('ZSCORE', keys[5], id) or nil)
+        if refused_until and refused_until > now then
+            return {EEXIST}
+        end
+    end
+    if #data > (tonumber(conf[2] or nil) or DEFAULTS[2].value) then
+        return {EMSGSIZE}
+    end
+    local count = redis.call('HLEN', keys[2])
+    if count + past_count >= (tonumber(conf[1] or nil) or DEFAULTS[1].value) then
+        local known = redis.call('HEXISTS', keys[2], id) == 1
+        if not known or not string.find(flags, 'r', 1, true) then
+            return {known and EEXIST or EAGAIN}
+        end
+    end
+    return insert(keys, id, due, flags, data, now, conf[3])
+end
+
+-- due task ready state past; id
+local function cancel(keys, args)
+    local due_key, task, ready, state, past = keys[1], keys[2], keys[3], keys[4], keys[5]
+    local id = args[1]
+    if not is_id(id) then
+        return {EINVAL}
+    end
+    local stage, _, put_us, entry = parse(redis.call('HGET', task, id) or nil)
+    if not stage then
+        return {ENOENT}
+    end
+    local now, past_us, result = now_us(), settings(state).past_us, 0
+    redis.call('ZCARD', past)
+    if stage == 'w' then
+        redis.call('ZREM', due_key, id)
+    else
+        local where = find_entry(ready, entry)
+        if where == 'taken' then
+            return {EBUSY}
+        end
+        redis.call('XDEL', ready, entry)
+        result = where == 'finished' and ENOENT or 0
+    end
+    redis.call('HDEL', task, id)
+    remember(past, id, put_us, past_us, now)
+    return {result}
+end
+
+-- Whether an entry can be withdrawn: 0, its attempts and data, if it was not delivered.
+local function find_undelivered(ready, entry)
+    local where = find_entry(ready, entry)
+    if where == 'taken' then
+        return EBUSY
+    end
+    local _, _, attempts, data = entry_fields(read_entry(ready, entry))
+    if where == 'finished' or not attempts then
+        return ENOENT
+    end
+    return 0, attempts, data
+end
+
+-- due task ready state past seats; id when flags
+local function move(keys, args)
+    local due_key, task, ready, state, seats = keys[1], keys[2], keys[3], keys[4], keys[6]
+    local id, when, flags = args[1], args[2], args[3]
+    if not is_id(id) or not flags or string.find(flags, '[^a]') then
+        return {EINVAL}
+    end
+    local now = now_us()
+    local due = due_of(when, flags, now)
+    if not due then
+        return {due == nil and EINVAL or ERANGE}
+    end
+    local stage, _, put_us, entry = parse(redis.call('HGET', task, id) or nil)
+    if not stage then
+        return {ENOENT}
+    end
+    local found = find_seats(look_by_of(state), seats, due)
+    if stage == 'r' then
+        local result, attempts, data = find_undelivered(ready, entry)
+        if result ~= 0 then
+            return {result}
+        end
+        redis.call('ZADD', due_key, due, id)
+        redis.call('HSET', task, id, record_of('w', attempts - 1, put_us, data))
+        redis.call('XDEL', ready, entry)
+    else
+        redis.call('ZADD', due_key, due, id)
+    end
+    ring(state, seats, found, due)
+    return {0, reply_of(due), now}
+end
+
+-- ---- functions of consumers ----
+
+local function acknowledge(ready, entry)
+    if redis.call('EXISTS', ready) == 1 then
+        redis.call('XACK', ready, GROUP, entry)
+        redis.call('XDEL', ready, entry)
+    end
+end
+
+-- due task ready state past; id [entry]
+local function done(keys, args)
+    local due_key, task, ready, state, past = keys[1], keys[2], keys[3], keys[4], keys[5]
+    local id, delivery = args[1], args[2]
+    if not is_id(id) then
+        return {EINVAL}
+    end
+    local stage, _, put_us, entry = parse(redis.call('HGET', task, id) or nil)
+    if not stage then
+        return {ENOENT}
+    end
+    if delivery and (stage == 'w' or delivery ~= entry) then
+        return {ESTALE}
+    end
+    local now, past_us = now_us(), settings(state).past_us
+    redis.call('ZCARD', past)
+    if stage == 'w' then
+        redis.call('ZREM', due_key, id)
+    else
+        acknowledge(ready, entry)
+    end
+    redis.call('HDEL', task, id)
+    remember(past, id, put_us, past_us, now)
+    return {0}
+end
+
+-- due task ready state past seats dead; id delay [entry]
+local function retry(keys, args)
+    local due_key, task, ready, state, past = keys[1], keys[2], keys[3], keys[4], keys[5]
+    local seats, dead, id, delivery = keys[6], keys[7], args[1], args[3]
+    if not is_id(id) then
+        return {EINVAL}
+    end
+    local now = now_us()
+    local due = due_of(args[2], '', now)
+    if not due then
+        return {due == nil and EINVAL or ERANGE}
+    end
+    local stage, _, put_us, entry = parse(redis.call('HGET', task, id) or nil)
+    if not stage then
+        return {ENOENT}
+    end
+    if delivery and (stage == 'w' or delivery ~= entry) then
+        return {ESTALE}
+    end
+    if stage == 'w' or find_entry(ready, entry) ~= 'taken' then
+        return {ENOENT}
+    end
+    local _, was_due, attempts, data = entry_fields(read_entry(ready, entry))
+    if not attempts then
+        return {ENOENT}
+    end
+    local conf, found = settings(state), find_seats(look_by_of(state), seats, due)
+    redis.call('ZCARD', past)
+    if conf.attempts_max > 0 and attempts >= conf.attempts_max then
+        local buried = bury(dead, conf.dead_max, id, was_due, attempts, 'attempts', data)
+        if type(buried) == 'table' then
+            return buried
+        end
+        redis.call('HDEL', task, id)
+        redis.call('HINCRBY', state, 'buried', 1)
+        remember(past, id, put_us, conf.past_us, now)
+        acknowledge(ready, entry)
+        return {0, -1, now, 1}
+    end
+    redis.call('ZADD', due_key, due, id)
+    redis.call('HSET', task, id, record_of('w', attempts, put_us, data))
+    acknowledge(ready, entry)
+    ring(state, seats, found, due)
+    return {0, reply_of(due), now, 0}
+end
+
+-- ---- look: what a relay does when it wakes ----
+
+-- due task ready dead past state seats seen
+local function names(keys)
+    return {due = keys[1], task = keys[2], ready = keys[3], dead = keys[4], past = keys[5],
+        state = keys[6], seats = keys[7], seen = keys[8]}
+end
+
+-- A queue that was never made, or wiped: make it. Without effect on one that is there.
+local function begin(ready, state, conf)
+    if not conf.version then
+        redis.pcall('XGROUP', 'CREATE', ready, GROUP, '0', 'MKSTREAM')
+        redis.call('HSET', state, 'version', LAYOUT)
+    end
+end
+
+-- Drop what is outdated. Returns whether there is more of it.
+local function forget(q, now)
+    local count = redis.call('ZCOUNT', q.past, '-inf', text(now))
+    if count > 0 then
+        redis.call('ZREMRANGEBYRANK', q.past, 0, math.min(count, FORGET_PAST) - 1)
+    end
+    local relays = redis.call('ZRANGEBYSCORE', q.seen, '-inf', text(now), 'LIMIT', 0, FORGET_SEEN)
+    for _, relay in ipairs(relays) do
+        redis.call('ZREM', q.seen, relay)
+        redis.call('ZREM', q.seats, relay)
+        redis.call('HDEL', q.state, 'relay:' .. relay)
+    end
+    return count > FORGET_PAST
+end
+
+-- An id in due that another program has put there, with a record that cannot be read or is of a task
+-- in the stream: into dead, or out of due, so that those behind it go on. If dead cannot be written
+-- to, what there is of the task is kept, and never due.
+local function set_aside(q, conf, id, due, record, stage)
+    redis.call('HINCRBY', q.state, 'orphans', 1)
+    if stage == 'r' then
+        redis.call('ZREM', q.due, id)
+        return
+    end
+    local buried = bury(q.dead, conf.dead_max, id, due, 0, 'record', record or '')
+    if record and type(buried) == 'table' then
+        redis.call('ZADD', q.due, '+inf', id)
+        return
+    end
+    redis.call('ZREM', q.due, id)
+    redis.call('HDEL', q.task, id)
+end
+
+-- Note how late a task is. Bucket i counts 2^i to 2^(i+1) - 1 ns, bucket 0 from 0 on.
+local function note_late(sum, late_us)
+    sum.total = sum.total + late_us
+    sum.most = math.max(sum.most, late_us)
+    local _, exponent = math.frexp(late_us * 1000)
+    local bucket = math.max(exponent - 1, 0)
+    sum.buckets[bucket] = (sum.buckets[bucket] or 0) + 1
+end
+
+-- A few tasks into the stream, of these ids and due times, as text. Returns how many bytes they
+-- have, nothing if the stream takes no more.
+local function promote_chunk(q, conf, now, sum, ids, dues)
+    local records, promoted, values, bytes = redis.call('HMGET', q.task, unpack(ids)), {}, {}, 0
+    for index, id in ipairs(ids) do
+        local stage, attempts, put_us, data = parse(records[index] or nil)
+        if stage == 'w' then
+            local entry = add_entry(q.ready, id, dues[index], attempts + 1, data)
+            if type(entry) == 'table' then
+                sum.refusal = entry
+                break
+            end
+            promoted[#promoted + 1] = id
+            values[#values + 1] = id
+            values[#values + 1] = record_of('r', attempts + 1, put_us, entry)
+            note_late(sum, math.max(0, now - math.max(tonumber(dues[index]), tonumber(put_us))))
+            bytes = bytes + #data
+        else
+            set_aside(q, conf, id, dues[index], records[index] or nil, stage)
+        end
+    end
+    if #promoted > 0 then
+        redis.call('HSET', q.task, unpack(values))
+        redis.call('ZREM', q.due, unpack(promoted))
+    end
+    sum.moved = sum.moved + #promoted
+    return bytes
+end
+
+-- What is due into the stream, at most `batch` tasks, and hardly more than LOOK_BYTES. Returns
+-- whether there may be more.
+local function promote(q, conf, now, batch, sum)
+    local heads = redis.call('ZRANGEBYSCORE', q.due, '-inf', text(now), 'WITHSCORES', 'LIMIT', 0,
+        batch)
+    local bytes = 0
+    for from = 1, #heads, 2 * CHUNK do
+        local ids, dues = {}, {}
+        for index = from, math.min(from + 2 * CHUNK - 2, #heads - 1), 2 do
+            ids[#ids + 1] = heads[index]
+            dues[#dues + 1] = heads[index + 1]
+        end
+        bytes = bytes + promote_chunk(q, conf, now, sum, ids, dues)
+        if sum.refusal then
+            return false
+        end
+        if bytes >= LOOK_BYTES then
+            return true
+        end
+    end
+    return #heads == 2 * batch
+end
+
+-- ---- leases, and what plain XACK has left ----
+
+-- An entry whose lease is over, in the stream once more, behind what is there; or buried, but if
+-- dead cannot be written to. Returns whether the old entry is of no use any more.
+local function give_again(q, conf, now, sum, entry, id, due, attempts, data)
+    local stage, _, put_us, current = parse(redis.call('HGET', q.task, id) or nil)
+    if stage ~= 'r' or current ~= entry then
+        redis.call('HINCRBY', q.state, 'orphans', 1)
+        return type(bury(q.dead, conf.dead_max, id, due, attempts, 'record', data)) ~= 'table'
+    end
+    if conf.attempts_max > 0 and attempts >= conf.attempts_max and
+        type(bury(q.dead, conf.dead_max, id, due, attempts, 'attempts', data)) ~= 'table' then
+        redis.call('HDEL', q.task, id)
+        remember(q.past, id, put_us, conf.past_us, now)
+        sum.dead = sum.dead + 1
+        return true
+    end
+    local again = add_entry(q.ready, id, due, attempts + 1, data)
+    if type(again) == 'table' then
+        sum.refusal = again
+        return false
+    end
+    redis.call('HSET', q.task, id, record_of('r', attempts + 1, put_us, again))
+    sum.again = sum.again + 1
+    return true
+end
+
+local function end_lease(q, conf, now, sum, entry)
+    local found = read_entry(q.ready, entry)
+    local id, due, attempts, data = entry_fields(found)
+    local useless = true
+    if attempts then
+        useless = give_again(q, conf, now, sum, entry, id, due, attempts, data)
+    elseif found then
+        -- Another program's entry: kept for that program's author to see, out of the way.
+        local fields = table.concat(found[2], ' ')
+        useless = type(bury(q.dead, conf.dead_max, '', '0', 0, 'entry', fields)) ~= 'table'
+        redis.call('HINCRBY', q.state, 'orphans', 1)
+    end
+    if useless then
+        redis.call('XACK', q.ready, GROUP, entry)
+        redis.call('XDEL', q.ready, entry)
+    end
+end
+
+-- Walk the pending entries from where the last look stopped. Returns where to go on, or nil at the
+-- end. Consumers may extend a lease, so that a later entry's may be over before an earlier one's.
+local function sweep_pending(q, conf, now, sum, from)
+    local lease_ms = math.ceil(conf.lease_us / 1000)
+    local pending = redis.call('XPENDING', q.ready, GROUP, from, '+', SWEEP)
+    for _, one in ipairs(pending) do
+        if one[3] >= lease_ms and not sum.refusal then
+            end_lease(q, conf, now, sum, one[1])
+        end
+    end
+    return #pending == SWEEP and not sum.refusal and '(' .. pending[SWEEP][1] or nil
+end
+
+-- Entries that were acknowledged with XACK alone stay in the stream, and their records with them:
+-- drop those before the first that is pending. Returns whether there may be more.
+local function sweep_acked(q, conf, now, sum)
+    local last = last_delivered(q.ready)
+    local first = redis.call('XPENDING', q.ready, GROUP)[2]
+    local entries = last and redis.call('XRANGE', q.ready, '-', '+', 'COUNT', ACKED) or {}
+    for _, entry in ipairs(entries) do
+        if is_below(last, entry[1]) or (first and not is_below(entry[1], first)) then
+            return false
+        end
+        local id = entry_fields(entry)
+        local stage, _, put_us, current = parse(id and redis.call('HGET', q.task, id) or nil)
+        if stage == 'r' and current == entry[1] then
+            redis.call('HDEL', q.task, id)
+            remember(q.past, id, put_us, conf.past_us, now)
+        end
+        redis.call('XDEL', q.ready, entry[1])
+        sum.swept = sum.swept + 1
+    end
+    return #entries == ACKED
+end
+
+-- Consumers that have come no more for a day, and hold nothing. Those that hold something stay, or
+-- what they hold would be lost.
+local function sweep_consumers(q, now)
+    local next_at = tonumber(redis.call('HGET', q.state, 'consumers_at') or nil)
+    if next_at and next_at > now and next_at <= now + CONSUMERS_EVERY_US then
+        return
+    end
+    redis.call('HSET', q.state, 'consumers_at', text(now + CONSUMERS_EVERY_US))
+    for _, one in ipairs(redis.call('XINFO', 'CONSUMERS', q.ready, GROUP)) do
+        if one[4] == 0 and one[6] > CONSUMER_IDLE_MS then
+            redis.call('XGROUP', 'DELCONSUMER', q.ready, GROUP, one[2])
+        end
+    end
+end
+
+-- Returns when to sweep again, nil: not before something is promoted.
+local function sweep(q, conf, now, sum, sweep_at, from)
+    if not last_delivered(q.ready) then
+        redis.pcall('XGROUP', 'CREATE', q.ready, GROUP, '0', 'MKSTREAM')
+    end
+    local go_on = sweep_pending(q, conf, now, sum, from or '-')
+    if go_on then
+        redis.call('HSET', q.state, 'sweep_from', go_on)
+        return now
+    end
+    if from then
+        redis.call('HDEL', q.state, 'sweep_from')
+    end
+    if sweep_acked(q, conf, now, sum) then
+        return now
+    end
+    sweep_consumers(q, now)
+    return redis.call('XLEN', q.ready) > 0 and now + math.ceil(conf.lease_us / 8) or nil
+end
+
+-- ---- seats ----
+
+-- A relay's place in the order before it has broken a promise: other relays lead in other queues.
+local function own_order(q, relay)
+    return tonumber(string.sub(redis.sha1hex(q.state .. relay), 1, 8), 16) / 4294967296
+end
+
+local function ladder(rank, grace)
+    return math.min(grace * 2 ^ math.min(rank - 1, 40), PUT_OFF_US + rank * grace)
+end
+
+-- Sit down, and move to the front if the relays there have broken their promise. Returns the rank.
+local function sit(q, now, look_by, relay, horizon, grace)
+    local rank = redis.call('ZRANK', q.seats, relay)
+    if not rank then
+        redis.call('ZADD', q.seats, string.format('%.17g', own_order(q, relay)), relay)
+        rank = redis.call('ZRANK', q.seats, relay)
+    end
+    local broken = not look_by or now >= look_by + grace or look_by > now + horizon
+    if rank > 0 and broken then
+        for _, other in ipairs(redis.call('ZRANGE', q.seats, 0, rank - 1)) do
+            redis.call('ZINCRBY', q.seats, 1, other)
+        end
+        rank = redis.call('ZRANK', q.seats, relay)
+    end
+    return rank
+end
+
+-- Be remembered for four times as long as a relay may sleep; renewed at half of that.
+local function be_seen(q, now, relay, rank, horizon, grace, info, seen_until)
+    local life = 4 * (horizon + PUT_OFF_US + rank * grace)
+    if not seen_until or seen_until - now < life / 2 or seen_until - now > life then
+        redis.call('ZADD', q.seen, text(now + life), relay)
+        redis.call('HSET', q.state, 'relay:' .. relay, text(now) .. ' ' .. info)
+    end
+end
+
+-- Rank 0 promises when it looks next; the others wait for longer, each behind the one before it.
+local function promise(q, now, rank, look_by, sweep_at, horizon, grace)
+    if rank > 0 then
+        local steps = ladder(rank, grace)
+        return math.max(0, math.min(look_by, now + horizon) + steps - now)
+    end
+    local head = redis.call('ZRANGE', q.due, 0, 0, 'WITHSCORES')[2]
+    local first = math.min(tonumber(head or nil) or math.huge, now + horizon, sweep_at or math.huge)
+    first = math.max(first, now)
+    if first ~= look_by then
+        redis.call('HSET', q.state, 'look_by', text(first))
+    end
+    return first - now
+end
+
+-- The reads that a key of the wrong type fails.
+local function check_types(q)
+    redis.call('ZCARD', q.due)
+    redis.call('HLEN', q.task)
+    redis.call('ZCARD', q.seats)
+    redis.call('ZCARD', q.past)
+    return redis.call('XLEN', q.ready)
+end
+
+local function count_up(q, sum)
+    local counters = {promoted = sum.moved, leases_over = sum.again, buried = sum.dead,
+        swept = sum.swept}
+    for _, name in ipairs({'promoted', 'leases_over', 'buried', 'swept'}) do
+        if counters[name] > 0 then
+            redis.call('HINCRBY', q.state, name, counters[name])
+        end
+    end
+end
+
+local function set_sweep(q, was, sweep_at)
+    if sweep_at and sweep_at ~= was then
+        redis.call('HSET', q.state, 'sweep_at', text(sweep_at))
+    elseif was and not sweep_at then
+        redis.call('HDEL', q.state, 'sweep_at')
+    end
+end
+
+-- Move what is due, end leases. Returns when to sweep next and whether there is more to move.
+local function work(q, conf, now, batch, sum, length, sweep_at, from)
+    local more = promote(q, conf, now, batch, sum)
+    local next_at = sweep_at
+    if sweep_at and (now >= sweep_at or sweep_at > now + conf.lease_us) then
+        next_at = sweep(q, conf, now, sum, sweep_at, from)
+    elseif not sweep_at and (sum.moved > 0 or length > 0) then
+        next_at = now + math.ceil(conf.lease_us / 8)
+    end
+    set_sweep(q, sweep_at, next_at)
+    count_up(q, sum)
+    return next_at, more
+end
+
+-- due task ready dead past state seats seen; relay batch horizon grace info
+local function look(keys, args)
+    local q, relay = names(keys), args[1]
+    local batch, horizon, grace = whole(args[2]), whole(args[3]), whole(args[4])
+    if not is_id(relay) or not batch or batch < 1 or batch > 1000 or not horizon or
+        not grace or horizon < 1 or grace < 1 then
+        return {EINVAL}
+    end
+    local now, conf = now_us(), settings(q.state)
+    if conf.version and conf.version > LAYOUT then
+        return {EOPNOTSUPP}
+    end
+    local length = check_types(q)
+    local seen_until = tonumber(redis.call('ZSCORE', q.seen, relay) or nil)
+    local told = redis.call('HMGET', q.state, 'sweep_at', 'sweep_from')
+    local sum = {moved = 0, again = 0, dead = 0, swept = 0, total = 0, most = 0, buckets = {}}
+    begin(q.ready, q.state, conf)
+    local outdated = forget(q, now)
+    local sweep_at, more = work(q, conf, now, batch, sum, length, tonumber(told[1] or nil),
+        told[2] or nil)
+    if sum.refusal and sum.moved + sum.again == 0 then
+        return sum.refusal
+    end
+    local look_by = tonumber(redis.call('HGET', q.state, 'look_by') or nil)
+    local rank = sit(q, now, look_by, relay, horizon, grace)
+    be_seen(q, now, relay, rank, horizon, grace, args[5] or '', seen_until)
+    local wait = promise(q, now, rank, look_by, sweep_at, horizon, grace)
+    more = rank == 0 and (more or outdated or (sweep_at or math.huge) <= now)
+    local reply = {0, sum.moved, wait, rank, now, more and 1 or 0, sum.total, sum.most, sum.again,
+        sum.dead}
+    for bucket = 0, 63 do
+        if sum.buckets[bucket] then
+            reply[#reply + 1] = bucket
+            reply[#reply + 1] = sum.buckets[bucket]
+        end
+    end
+    return reply
+end
+
+-- seats seen state; relay
+local function leave(keys, args)
+    local seats, seen, state, relay = keys[1], keys[2], keys[3], args[1]
+    local rank = relay and redis.call('ZRANK', seats, relay)
+    redis.call('ZCARD', seen)
+    local look_by = tonumber(redis.call('HGET', state, 'look_by') or nil)
+    if not rank then
+        return {ENOENT}
+    end
+    redis.call('ZREM', seats, relay)
+    redis.call('ZREM', seen, relay)
+    redis.call('HDEL', state, 'relay:' .. relay)
+    if rank < 2 and look_by then
+        ring_seats(state, seats, redis.call('ZRANGE', seats, 0, SEATS_RUNG - 1), look_by)
+    end
+    return {0}
+end
+
+-- ---- functions of operators ----
+
+-- due task ready dead past state seats seen
+local function stat(keys)
+    local q = names(keys)
+    local reply = {0}
+    local function say(name, value)
+        reply[#reply + 1] = name
+        reply[#reply + 1] = tostring(value)
+    end
+    local tasks, due = redis.call('HLEN', q.task), redis.call('ZCARD', q.due)
+    say('now', text(now_us()))
+    say('tasks', tasks)
+    say('due', due)
+    local length, taken = redis.call('XLEN', q.ready), 0
+    if last_delivered(q.ready) then
+        taken = redis.call('XPENDING', q.ready, GROUP)[1]
+    end
+    say('ready', length)
+    say('taken', taken)
+    say('dead', redis.call('XLEN', q.dead))
+    say('past', redis.call('ZCARD', q.past))
+    say('relays', redis.call('ZCARD', q.seats))
+    local conf = settings(q.state)
+    for _, setting in ipairs(DEFAULTS) do
+        say(setting.name, text(conf[setting.name]))
+    end
+    local counters = {'look_by', 'sweep_at', 'promoted', 'leases_over', 'buried', 'orphans',
+        'swept'}
+    local values = redis.call('HMGET', q.state, unpack(counters))
+    for index, name in ipairs(counters) do
+        say(name, values[index] or '0')
+    end
+    for rank, relay in ipairs(redis.call('ZRANGE', q.seats, 0, 99)) do
+        local info = redis.call('HGET', q.state, 'relay:' .. relay)
+        say('relay:' .. relay, (rank - 1) .. ' ' .. (info or '0 '))
+    end
+    return reply
+end
+
+-- due task; from count. Five for each task: id, due (-1: never), attempts, put, bytes of data.
+local function list(keys, args)
+    local from, count = whole(args[1]), whole(args[2])
+    if not from or not count or count < 1 or count > 1000 then
+        return {EINVAL}
+    end
+    local heads = redis.call('ZRANGE', keys[1], args[1], text(from + count - 1), 'WITHSCORES')
+    local reply = {0}
+    for index = 1, #heads, 2 do
+        local record = redis.call('HGET', keys[2], heads[index]) or nil
+        local stage, attempts, put_us, data = parse(record)
+        local is_ours = stage == 'w'
+        reply[#reply + 1] = heads[index]
+        reply[#reply + 1] = reply_of(tonumber(heads[index + 1]))
+        reply[#reply + 1] = is_ours and attempts or -1
+        reply[#reply + 1] = is_ours and tonumber(put_us) or -1
+        reply[#reply + 1] = is_ours and #data or -1
+    end
+    return reply
+end
+
+-- due task ready; id. Where it is, due, attempts, put, data, entry.
+local function peek(keys, args)
+    if not is_id(args[1]) then
+        return {EINVAL}
+    end
+    local stage, attempts, put_us, rest = parse(redis.call('HGET', keys[2], args[1]) or nil)
+    if not stage then
+        return {ENOENT}
+    end
+    if stage == 'w' then
+        local due = tonumber(redis.call('ZSCORE', keys[1], args[1]) or nil) or math.huge
+        return {0, 'waiting', reply_of(due), attempts, tonumber(put_us), rest, ''}
+    end
+    local _, due, _, data = entry_fields(read_entry(keys[3], rest))
+    local where = find_entry(keys[3], rest)
+    return {0, where, tonumber(due) or -1, attempts, tonumber(put_us), data or '', rest}
+end
+
+-- dead due task state seats past; entry
+local function revive(keys, args)
+    local dead, due_key, task, state = keys[1], keys[2], keys[3], keys[4]
+    local seats, past = keys[5], keys[6]
+    if not args[1] or not string.find(args[1], '^%d+%-%d+$') then
+        return {EINVAL}
+    end
+    local found = redis.call('XRANGE', dead, args[1], args[1])[1]
+    if not found then
+        return {ENOENT}
+    end
+    local fields = found[2]
+    if #fields ~= 10 or fields[1] ~= 'id' or fields[9] ~= 'data' or not is_id(fields[2]) then
+        return {EINVAL}
+    end
+    redis.call('ZCARD', past)
+    local now = now_us()
+    local result = insert({due_key, task, state, seats}, fields[2], now, '', fields[10], now,
+        look_by_of(state))
+    if result[1] == 0 then
+        redis.call('XDEL', dead, args[1])
+        redis.call('ZREM', past, fields[2])
+    end
+    return result
+end
+
+-- The settings that `args` name, in pairs, as pairs to be written; nil if one is wrong.
+local function wanted_settings(args)
+    local wanted = {}
+    for index = 1, #args, 2 do
+        local value, known = whole(args[index + 1]), false
+        for _, setting in ipairs(DEFAULTS) do
+            known = known or (setting.name == args[index] and value and value >= setting.least and
+                value <= setting.most)
+        end
+        if not known then
+            return nil
+        end
+        wanted[args[index]] = value
+    end
+    return wanted
+end
+
+-- ready state; [name value]... Makes the queue if it is not there, and changes what is named.
+-- shards is for the queue's life: -EEXIST if it is another.
+local function create(keys, args)
+    local ready, state = keys[1], keys[2]
+    local wanted, conf = wanted_settings(args), settings(state)
+    if not wanted then
+        return {EINVAL}
+    end
+    if conf.version and conf.version > LAYOUT then
+        return {EOPNOTSUPP}
+    end
+    if conf.version and wanted.shards and wanted.shards ~= conf.shards then
+        return {EEXIST}
+    end
+    if not last_delivered(ready) then
+        redis.call('XGROUP', 'CREATE', ready, GROUP, '0', 'MKSTREAM')
+    end
+    redis.call('HSET', state, 'version', LAYOUT)
+    for name, value in pairs(wanted) do
+        redis.call('HSET', state, name, text(value))
+    end
+    local reply = {0, conf.version and 0 or 1, now_us()}
+    conf = settings(state)
+    for _, setting in ipairs(DEFAULTS) do
+        reply[#reply + 1] = setting.name
+        reply[#reply + 1] = conf[setting.name]
+    end
+    return reply
+end
+
+local function version()
+    return {0, VERSION}
+end
+
+local function register(name, callback, ...)
+    redis.register_function{function_name = 'timerhub_' .. name, callback = callback, flags = {...}}
+end
+
+-- What frees memory, or needs hardly any, goes on in a Redis that is full: put alone does not.
+register('put', put)
+register('cancel', cancel, 'allow-oom')
+register('move', move, 'allow-oom')
+register('done', done, 'allow-oom')
+register('retry', retry, 'allow-oom')
+register('look', look, 'allow-oom')
+register('leave', leave, 'allow-oom')
+register('revive', revive, 'allow-oom')
+register('create', create, 'allow-oom')
+register('stat', stat, 'no-writes')
+register('list', list, 'no-writes')
+register('peek', peek, 'no-writes')
+register('version', version, 'no-writes')

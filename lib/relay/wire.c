@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See wire.h. The relay's only home of sockets, and of hiredis: its reader alone is used, since its
+ * connections raise SIGPIPE. Tested through every call, over a proxy: tests/relay.
+ */
+#define _GNU_SOURCE
+#include "wire.h"
+
+#include <errno.h>
+#include <hiredis/hiredis.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#define READ_BYTES 65536u
+#define NS_PER_S UINT64_C(1000000000)
+#define NS_PER_MS UINT64_C(1000000)
+
+struct wire {
+	int fd;
+	bool open;
+	redisReader *reader;
+	struct bytes output;
+};
+
+/* ---- connect ---- */
+
+/* What connect says, in words that no function of a queue has: -ENOENT is a task that is not. */
+static int refusal(int error)
+{
+	return error == ENOENT || error == EAGAIN ? -ECONNREFUSED : -error;
+}
+
+static int connect_socket(int family, const struct sockaddr *to, socklen_t len, int *ret_fd)
+{
+	int one = 1, fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int result = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (family != AF_UNIX) {
+		(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+		(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	}
+	if (connect(fd, to, len) < 0 && errno != EINPROGRESS)
+		result = refusal(errno);
+	if (result < 0) {
+		(void)close(fd);
+		return result;
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+static int connect_unix(const char *path, int *ret_fd)
+{
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+
+	if (strlen(path) >= sizeof(to.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(to.sun_path, path, strlen(path) + 1);
+	return connect_socket(AF_UNIX, (const struct sockaddr *)&to, sizeof(to), ret_fd);
+}
+
+static int connect_host(const struct address *address, int *ret_fd)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found;
+	int result = -EHOSTUNREACH;
+
+	if (getaddrinfo(address->host, address->port, &hints, &found) != 0)
+		return -EHOSTUNREACH;
+	for (struct addrinfo *one = found; one && result < 0; one = one->ai_next)
+		result = connect_socket(one->ai_family, one->ai_addr, one->ai_addrlen, ret_fd);
+	freeaddrinfo(found);
+	return result;
+}
+
+int wire_open(struct wire **ret_wire, const struct address *address)
+{
+	struct wire *wire = calloc(1, sizeof(*wire));
+	int result;
+
+	if (!wire)
+		return -ENOMEM;
+	wire->fd = -1;
+	wire->reader = redisReaderCreate();
+	if (!wire->reader)
+		result = -ENOMEM;
+	else if (address->host[0])
+		result = connect_host(address, &wire->fd);
+	else
+		result = connect_unix(address->path, &wire->fd);
+	if (result < 0) {
+		wire_close(wire);
+		return result;
+	}
+	*ret_wire = wire;
+	return 0;
+}
+
+void wire_close(struct wire *wire)
+{
+	if (!wire)
+		return;
+	if (wire->reader)
+		redisReaderFree(wire->reader);
+	if (wire->fd >= 0)
+		(void)close(wire->fd);
+	bytes_fini(&wire->output);
+	free(wire);
+}
+
+int wire_fd(const struct wire *wire)
+{
+	return wire->fd;
+}
+
+bool wire_is_open(const struct wire *wire)
+{
+	return wire->open;
+}
+
+bool wire_has_output(const struct wire *wire)
+{
+	return wire->output.len > 0;
+}
+
+struct bytes *wire_output(struct wire *wire)
+{
+	return &wire->output;
+}
+
+/* ---- bytes ---- */
+
+static bool is_for_later(int error)
+{
+	return error == EAGAIN || error == EINTR || error == ENOTCONN;
+}
+
+int wire_flush(struct wire *wire)
+{
+	struct bytes *output = &wire->output;
+	size_t sent = 0;
+	int result = 0;
+
+	if (output->failed)
+		return -ENOMEM;
+	while (sent < output->len && result == 0) {
+		ssize_t count = send(wire->fd, output->data + sent, output->len - sent,
+		                     MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (count >= 0) {
+			wire->open = true;
+			sent += (size_t)count;
+		} else if (is_for_later(errno)) {
+			break;
+		} else {
+			/* A connection that never was is told by what became of connect. */
+			result = errno == ETIMEDOUT ? -EHOSTUNREACH : -errno;
+		}
+	}
+	bytes_consume(output, sent);
+	return result;
+}
+
+int wire_fill(struct wire *wire)
+{
+	char bytes[READ_BYTES];
+
+	for (;;) {
+		ssize_t count = recv(wire->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+
+		if (count < 0 && is_for_later(errno))
+			return 0;
+		if (count < 0)
+			return errno == ETIMEDOUT ? -EHOSTUNREACH : -errno;
+		if (count == 0)
+			return -ECONNRESET;
+		if (redisReaderFeed(wire->reader, bytes, (size_t)count) != REDIS_OK)
+			return wire->reader->err == REDIS_ERR_OOM ? -ENOMEM : -EPROTO;
+		if ((size_t)count < sizeof(bytes))
+			return 0;
+	}
+}
+
+int wire_next(struct wire *wire, struct reply **ret_reply)
+{
+	void *reply = NULL;
+
+	if (redisReaderGetReply(wire->reader, &reply) != REDIS_OK)
+		return wire->reader->err == REDIS_ERR_OOM ? -ENOMEM : -EPROTO;
+	if (!reply)
+		return 0;
+	*ret_reply = reply;
+	return 1;
+}
+
+uint64_t wire_now_ns(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* it exists everywhere */
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+int wire_call(struct wire *wire, struct reply **ret_reply, uint64_t timeout_ns)
+{
+	uint64_t begin_ns = wire_now_ns();
+
+	for (;;) {
+		struct pollfd poll_fd = { .fd = wire->fd, .events = POLLIN };
+		uint64_t passed_ns = wire_now_ns() - begin_ns;
+		int result = wire_flush(wire);
+
+		if (result == 0)
+			result = wire_fill(wire);
+		if (result >= 0) {
+			int found = wire_next(wire, ret_reply);
+
+			if (found != 0)
+				return found < 0 ? found : 0;
+		}
+		if (result < 0)
+			return result;
+		if (passed_ns >= timeout_ns)
+			return wire->open ? -ETIMEDOUT : -EHOSTUNREACH;
+		if (wire->output.len > 0)
+			poll_fd.events |= POLLOUT;
+		(void)poll(&poll_fd, 1, (int)((timeout_ns - passed_ns) / NS_PER_MS) + 1);
+	}
+}
+
+/* ---- replies ---- */
+
+static const redisReply *inside(const struct reply *reply)
+{
+	return (const redisReply *)(const void *)reply;
+}
+
+void reply_free(struct reply *reply)
+{
+	if (reply)
+		freeReplyObject(reply);
+}
+
+enum reply_type reply_type(const struct reply *reply)
+{
+	switch (reply ? inside(reply)->type : REDIS_REPLY_NIL) {
+	case REDIS_REPLY_ERROR:
+		return REPLY_ERROR;
+	case REDIS_REPLY_STATUS:
+	case REDIS_REPLY_STRING:
+		return REPLY_TEXT;
+	case REDIS_REPLY_INTEGER:
+		return REPLY_INTEGER;
+	case REDIS_REPLY_ARRAY:
+		return REPLY_ARRAY;
+	default:
+		return REPLY_NIL;
+	}
+}
+
+const char *reply_text(const struct reply *reply)
+{
+	enum reply_type type = reply_type(reply);
+
+	return type == REPLY_TEXT || type == REPLY_ERROR ? inside(reply)->str : "";
+}
+
+size_t reply_len(const struct reply *reply)
+{
+	enum reply_type type = reply_type(reply);
+
+	return type == REPLY_TEXT || type == REPLY_ERROR ? (size_t)inside(reply)->len : 0;
+}
+
+int64_t reply_integer(const struct reply *reply)
+{
+	if (reply_type(reply) == REPLY_INTEGER)
+		return inside(reply)->integer;
+	return strtoll(reply_text(reply), NULL, 10);
+}
+
+size_t reply_count(const struct reply *reply)
+{
+	return reply_type(reply) == REPLY_ARRAY ? inside(reply)->elements : 0;
+}
+
+const struct reply *reply_at(const struct reply *reply, size_t index)
+{
+	if (index >= reply_count(reply))
+		return NULL;
+	return (const struct reply *)(const void *)inside(reply)->element[index];
+}
+
+int64_t reply_integer_at(const struct reply *reply, size_t index)
+{
+	return reply_integer(reply_at(reply, index));
+}
+
+bool reply_is(const struct reply *reply, size_t index, const char *text)
+{
+	return strcmp(reply_text(reply_at(reply, index)), text) == 0;
+}

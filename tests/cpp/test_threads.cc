@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * timerhub.hpp under threads: several dispatch one queue, while others arm, move and destroy. What
+ * a callable points at is freed as soon as the header says that it may be, for the address and the
+ * thread sanitizer to see. Usage: test_threads [NAME [LENGTH]]
+ */
+#include <timerhub.hpp>
+
+#include <poll.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <random>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "expect.hpp"
+
+using namespace std::chrono_literals;
+
+namespace
+{
+
+unsigned length = 1;
+
+/* A hub with one queue, and threads that dispatch it until stopped. */
+class crew
+{
+      public:
+	explicit crew(unsigned count)
+	{
+		expect(!hub.open() && !queue.open(hub));
+		for (unsigned i = 0; i < count; i++)
+			threads_.emplace_back([this] { run(); });
+	}
+
+	~crew()
+	{
+		stopping_ = true;
+		for (std::thread &thread : threads_)
+			thread.join();
+	}
+
+	crew(const crew &) = delete;
+	crew &operator=(const crew &) = delete;
+
+	timerhub::hub hub;
+	timerhub::queue queue;
+	std::atomic<unsigned> thrown{ 0 }; /* callables that were left by an exception */
+
+      private:
+	void run()
+	{
+		pollfd ready{};
+
+		ready.fd = queue.fd();
+		ready.events = POLLIN;
+		while (!stopping_) {
+			if (poll(&ready, 1, 10) > 0)
+				turn();
+		}
+	}
+
+	void turn()
+	{
+#if defined(__cpp_exceptions)
+		try {
+			expect(!queue.dispatch(8));
+		} catch (const int) {
+			thrown++;
+		}
+#else
+		expect(!queue.dispatch(8));
+#endif
+	}
+
+	std::atomic<bool> stopping_{ false };
+	std::vector<std::thread> threads_;
+};
+
+template <class Condition> void await(Condition condition)
+{
+	while (!condition())
+		std::this_thread::sleep_for(50us);
+}
+
+/* ---- one callback and one destroyer ---- */
+
+struct shared {
+	std::atomic<bool> started{ false }, destroying{ false };
+	bool finished = false; /* not atomic: the destructor carries it */
+
+	void callback()
+	{
+		started = true;
+		await([this] { return destroying.load(); });
+		std::this_thread::sleep_for(20ms);
+		finished = true;
+	}
+};
+
+template <class Callable> void destructor_waits(crew &crew, shared &shared, Callable callable)
+{
+	auto timer = std::make_unique<timerhub::timer>();
+
+	expect(!timer->arm_every(crew.queue, 1ms, callable));
+	await([&shared] { return shared.started.load(); });
+	shared.destroying = true;
+	timer.reset();
+	expect(shared.finished);
+}
+
+void destructor_waits_for_the_callback_on_another_thread()
+{
+	crew crew(2);
+
+	for (unsigned i = 0; i < 3 * length; i++) {
+		shared small, large;
+
+		destructor_waits(crew, small, [at = &small] { at->callback(); });
+		destructor_waits(crew, large, [at = &large, guard = std::vector<int>(9, 7)] {
+			at->callback();
+			expect(guard.at(8) == 7);
+		});
+	}
+}
+
+/* The callable is destroyed once, by the last that uses it, before cancel() returns. */
+void cancelled_callable_is_gone()
+{
+	crew crew(2);
+
+	for (unsigned i = 0; i < 200 * length; i++) {
+		auto token = std::make_shared<int>(7);
+		std::atomic<unsigned> calls{ 0 };
+		timerhub::timer timer;
+
+		expect(!timer.arm_every(crew.queue, 10us, [token, &calls] {
+			expect(*token == 7);
+			calls++;
+		}));
+		await([&calls] { return calls > 2; });
+		expect(!timer.cancel() && token.use_count() == 1);
+	}
+}
+
+/* What a thread of its own throws or ends by does not hold up a destructor on another. */
+void destructor_does_not_wait_for_a_callback_that_was_left()
+{
+	timerhub::hub hub;
+	timerhub::queue queue;
+	auto token = std::make_shared<int>(7);
+	timerhub::timer timer;
+
+	expect(!hub.open() && !queue.open(hub));
+#if defined(__cpp_exceptions)
+	expect(!timer.arm_after(queue, 0s, [token] { throw *token; }));
+	std::thread thrower([&queue] {
+		for (;;) {
+			try {
+				expect(!queue.dispatch());
+			} catch (const int) {
+				return;
+			}
+		}
+	});
+	timerhub::timer ender;
+	expect(!ender.arm_after(queue, 1h, [token] { pthread_exit(nullptr); }));
+	thrower.join();
+	expect(!ender.expires_after(0s));
+	std::thread([&queue] {
+		for (;;)
+			expect(!queue.dispatch());
+	}).join();
+	expect(!ender.cancel());
+#endif
+	/* This thread has called neither. */
+	timer.cancel();
+	expect(token.use_count() == 1);
+}
+
+/* ---- many ---- */
+
+std::atomic<int> sessions;
+std::atomic<unsigned> session_calls;
+
+/* Its callback moves the timer too, and works for a while with what the destructor frees. */
+struct session {
+	explicit session(std::uint64_t seed) : numbers(64, seed)
+	{
+		sessions++;
+	}
+
+	~session()
+	{
+		timer.cancel();
+		for (std::uint64_t &number : numbers)
+			number = 0;
+		sessions--;
+	}
+
+	session(const session &) = delete;
+	session &operator=(const session &) = delete;
+
+	void come()
+	{
+		std::uint64_t sum = 0;
+
+		for (const std::uint64_t number : numbers)
+			sum += number;
+		expect(sum == 64 * numbers[0] && sum != 0);
+		session_calls.fetch_add(1, std::memory_order_relaxed);
+		timer.expires_after(20us);
+	}
+
+	std::vector<std::uint64_t> numbers;
+	timerhub::timer timer; /* last: destroyed first, if the destructor did not cancel */
+};
+
+using random = std::minstd_rand;
+
+std::unique_ptr<session> begin(crew &crew, random &dice)
+{
+	auto made = std::make_unique<session>(dice());
+	session *const at = made.get();
+	const auto delay = std::chrono::microseconds(dice() % 100);
+
+	switch (dice() % 4) {
+	case 0:
+		expect(!at->timer.arm_after(crew.queue, delay, [at] { at->come(); }));
+		break;
+	case 1:
+		expect(!at->timer.arm_every(crew.queue, delay + 1us, [at] { at->come(); }));
+		break;
+	case 2:
+		expect(!at->timer.arm_after(
+			crew.queue, delay,
+			[at, guard = std::make_unique<int>(7)](timerhub::expiry expiry) {
+				at->come();
+				expect(*guard == 7 && expiry.count == 1);
+			}));
+		break;
+	default:
+		expect(!at->timer.arm_every(crew.queue, delay + 1us,
+		                            [at, guard = std::make_unique<int>(7)] {
+						    at->come();
+						    expect(*guard == 7);
+					    }));
+		break;
+	}
+	return made;
+}
+
+void leave_by_exception([[maybe_unused]] bool really)
+{
+#if defined(__cpp_exceptions)
+	if (really)
+		throw 1;
+#endif
+}
+
+/* Nothing else knows it: it deletes itself, and maybe throws. */
+void begin_alone(crew &crew, random &dice)
+{
+	session *const alone = new session(dice());
+	const bool throws = dice() % 4 == 0;
+
+	expect(!alone->timer.arm_after(crew.queue, std::chrono::microseconds(dice() % 100),
+	                               [alone, throws, guard = std::make_unique<int>(7)] {
+					       delete alone;
+					       expect(*guard == 7);
+					       leave_by_exception(throws);
+				       }));
+}
+
+void churn(crew &crew, unsigned seed)
+{
+	std::vector<std::unique_ptr<session>> mine(32);
+	random dice(seed);
+
+	while (session_calls < 100000 * length) {
+		std::unique_ptr<session> &one = mine[dice() % mine.size()];
+
+		if (!one || dice() % 4 == 0)
+			one = begin(crew, dice);
+		else if (dice() % 2 == 0)
+			one->timer.expires_after(std::chrono::microseconds(dice() % 50));
+		else
+			one->timer.expires_never();
+		if (dice() % 8 == 0)
+			begin_alone(crew, dice);
+		if (dice() % 32 == 0)
+			std::this_thread::yield();
+	}
+}
+
+void sessions_come_and_go_while_callbacks_run()
+{
+	crew crew(3);
+	std::vector<std::thread> threads;
+
+	for (unsigned i = 1; i <= 2; i++)
+		threads.emplace_back([&crew, i] { churn(crew, i); });
+	for (std::thread &thread : threads)
+		thread.join();
+	await([] { return sessions == 0; }); /* those that end by themselves */
+#if defined(__cpp_exceptions)
+	expect(crew.thrown > 0);
+#endif
+}
+
+} // namespace
+
+static const test tests[] = {
+	{ "destructor_waits_for_the_callback_on_another_thread",
+	  destructor_waits_for_the_callback_on_another_thread },
+	{ "cancelled_callable_is_gone", cancelled_callable_is_gone },
+	{ "destructor_does_not_wait_for_a_callback_that_was_left",
+	  destructor_does_not_wait_for_a_callback_that_was_left },
+	{ "sessions_come_and_go_while_callbacks_run", sessions_come_and_go_while_callbacks_run },
+};
+
+int main(int argc, char **argv)
+{
+	if (argc > 2)
+		length = static_cast<unsigned>(std::strtoul(argv[2], nullptr, 10));
+	return tests_run(tests, argc, argv);
+}

@@ -1,0 +1,891 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * timerhub.hpp on manual hubs, in virtual time and one thread: what a timer object does when it is
+ * moved, destroyed, armed again, thrown out of; times; errors; every method. Built a second time
+ * with -fno-exceptions -fno-rtti.
+ */
+#include <timerhub.hpp>
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <ratio>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "expect.hpp"
+#include "heap.hpp"
+
+using namespace std::chrono_literals;
+using std::errc;
+
+/* ---- a hub whose time is moved by hand ---- */
+
+namespace
+{
+
+timerhub_config manual_config()
+{
+	timerhub_config config{};
+
+	config.flags = TIMERHUB_MANUAL;
+	config.timers_max = 64;
+	return config;
+}
+
+struct rig {
+	timerhub::hub hub;
+	timerhub::queue queue;
+
+	rig()
+	{
+		expect(!hub.open(manual_config()));
+		expect(!queue.open(hub));
+	}
+
+	/* Moves the clock and calls what is due; returns how many. */
+	unsigned go(timerhub::delay to)
+	{
+		unsigned count = 0;
+
+		expect(!hub.advance(at(to)));
+		expect(!queue.dispatch(1000, &count));
+		return count;
+	}
+
+	static timerhub::time_point at(timerhub::delay since_start)
+	{
+		return timerhub::time_point(std::chrono::nanoseconds(since_start.ns()));
+	}
+
+	unsigned live() const
+	{
+		struct timerhub_stats stats {
+		};
+
+		expect(!hub.stats(stats));
+		return static_cast<unsigned>(stats.live);
+	}
+};
+
+/* A callable too large for a timer's data, which counts its living copies. */
+struct counted {
+	int *calls;
+	int *living;
+
+	counted(int *calls_at, int *living_at) : calls(calls_at), living(living_at)
+	{
+		++*living;
+	}
+
+	counted(const counted &other) : counted(other.calls, other.living)
+	{
+	}
+
+	counted &operator=(const counted &) = delete;
+
+	~counted()
+	{
+		--*living;
+	}
+
+	void operator()() const
+	{
+		++*calls;
+	}
+};
+
+/* ---- what is due is called ---- */
+
+void timer_comes_at_its_deadline()
+{
+	rig rig;
+	int calls = 0;
+	timerhub::timer timer;
+
+	expect(!timer.arm_after(rig.queue, 30s, [&calls] { calls++; }));
+	expect(rig.go(30s - 64ns) == 0 && calls == 0);
+	expect(rig.go(30s) == 1 && calls == 1);
+	expect(rig.go(1h) == 0 && calls == 1);
+}
+
+void timer_comes_again_after_each_move()
+{
+	rig rig;
+	int calls = 0;
+	bool idled = true;
+	timerhub::timer timer;
+
+	expect(!timer.arm_after(rig.queue, 30s, [&calls] { calls++; }));
+	const timerhub_timer handle = timer.handle();
+	expect(rig.go(20s) == 0);
+	expect(!timer.expires_after(30s, &idled) && !idled); /* a sign of life */
+	expect(rig.go(49s) == 0 && rig.go(51s) == 1);
+	for (int i = 1; i <= 100; i++) {
+		expect(!timer.expires_after(30s, &idled) && idled);
+		expect(!timer.expires_at(rig.at(51s + i * 1min), &idled) && !idled);
+		expect(rig.go(51s + i * 1min) == 1 && calls == i + 1);
+	}
+	expect(timer.handle() == handle && rig.live() == 1);
+}
+
+void expiry_is_withdrawn_by_each_move()
+{
+	rig rig;
+	bool idled = true;
+	timerhub::timer timer;
+
+	expect(!timer.arm_at(rig.queue, rig.at(1s), [] { expect(false); }));
+	expect(!rig.hub.advance(rig.at(2s)));
+	expect(!timer.expires_after(1s, &idled) && !idled);
+	expect(rig.go(2s) == 0);
+	expect(!rig.hub.advance(rig.at(4s)));
+	expect(!timer.expires_never(&idled) && !idled);
+	expect(rig.go(1h) == 0);
+}
+
+void timer_without_a_deadline_waits_for_one()
+{
+	rig rig;
+	int calls = 0;
+	std::chrono::nanoseconds left{};
+	timerhub::timer timer;
+
+	expect(!timer.arm_never(rig.queue, [&calls] { calls++; }));
+	expect(!timer.remaining(left) && left == left.max());
+	expect(rig.go(24h) == 0);
+	expect(!timer.expires_after(1s));
+	expect(!timer.remaining(left) && left >= 1s && left < 1s + 64ns);
+	expect(rig.go(24h + 2s) == 1 && calls == 1);
+	expect(!timer.remaining(left) && left == left.max());
+}
+
+void periodic_timer_counts_and_keeps_its_phase()
+{
+	rig rig;
+	timerhub::expiry last{};
+	timerhub::timer timer;
+
+	expect(!timer.arm_every(rig.queue, 10ms,
+	                        [&last](timerhub::expiry expiry) { last = expiry; }));
+	expect(rig.go(10ms) == 1 && last.count == 1 && last.due == rig.at(10ms));
+	expect(rig.go(45ms) == 1 && last.count == 3 && last.due == rig.at(20ms));
+	expect(!timer.expires_at(rig.at(64ms))); /* a multiple of 64 ns */
+	expect(rig.go(63ms) == 0);
+	expect(rig.go(84ms) == 1 && last.count == 3 && last.due == rig.at(64ms));
+	expect(!timer.expires_never());
+	expect(rig.go(1h) == 0);
+}
+
+void slack_is_passed_on()
+{
+	rig rig;
+	timerhub::timer early, late;
+	timerhub::time_point next;
+
+	expect(!early.arm_after(
+		rig.queue, 1s, [] {}, 1s));
+	expect(!rig.hub.advance(rig.at(1us), &next));
+	expect(next > rig.at(1s) && next <= rig.at(2s));
+	early.cancel();
+	expect(!early.arm_after(rig.queue, 1s, [] {}));
+	expect(!rig.hub.advance(rig.at(2us), &next));
+	expect(next <= rig.at(1s + 2us));
+	expect(early.expires_never() == std::error_code());
+	expect(!rig.hub.advance(rig.at(3s), &next));
+	expect(next == next.max());
+}
+
+/* ---- destroyed and moved ---- */
+
+template <class Callable> void destroyed_timer_is_silent(rig &rig, Callable callable)
+{
+	{
+		timerhub::timer timer;
+
+		expect(!timer.arm_after(rig.queue, 1ms, callable));
+	}
+	expect(rig.live() == 0);
+	{
+		timerhub::timer timer;
+
+		expect(!timer.arm_after(rig.queue, 1ms, callable));
+		expect(!rig.hub.advance(rig.hub.now() + 1s)); /* its expiry waits */
+	}
+	expect(rig.go(rig.hub.now().time_since_epoch() + 1s) == 0 && rig.live() == 0);
+}
+
+void destroyed_timer_never_calls()
+{
+	rig rig;
+	int calls = 0, living = 0;
+
+	destroyed_timer_is_silent(rig, [&calls] { calls++; });
+	destroyed_timer_is_silent(rig, counted(&calls, &living));
+	expect(calls == 0 && living == 0);
+}
+
+void cancelled_timer_never_calls_and_may_be_armed_again()
+{
+	rig rig;
+	int calls = 0, living = 0;
+	timerhub::timer timer;
+
+	expect(timer.cancel() == errc::no_such_file_or_directory);
+	expect(!timer.arm_after(rig.queue, 1s, counted(&calls, &living)));
+	expect(timer.handle() != 0 && living == 1);
+	expect(!timer.cancel());
+	expect(timer.handle() == 0 && living == 0);
+	expect(timer.cancel() == errc::no_such_file_or_directory);
+	expect(rig.go(2s) == 0);
+	expect(!timer.arm_after(rig.queue, 1s, counted(&calls, &living)));
+	expect(rig.go(3s) == 1 && calls == 1);
+}
+
+void arming_cancels_what_was_armed()
+{
+	rig rig;
+	int first = 0, second = 0, living = 0;
+	timerhub::timer timer;
+
+	expect(!timer.arm_after(rig.queue, 1s, counted(&first, &living)));
+	expect(!timer.arm_after(rig.queue, 2s, counted(&second, &living)));
+	expect(living == 1 && rig.live() == 1);
+	expect(rig.go(3s) == 1 && first == 0 && second == 1);
+	/* Also where it fails. */
+	expect(timer.arm_after(rig.queue, std::chrono::hours::max(), [] {}) ==
+	       errc::result_out_of_range);
+	expect(living == 0 && rig.live() == 0 && timer.handle() == 0);
+}
+
+void callable_may_come_from_what_arming_destroys()
+{
+	rig rig;
+	int calls = 0;
+	timerhub::timer timer;
+	const std::function<void()> *inside = nullptr;
+
+	struct first {
+		std::function<void()> next;
+		const std::function<void()> **inside;
+
+		void operator()() const
+		{
+			*inside = &next;
+		}
+	};
+	expect(!timer.arm_after(rig.queue, 1s, first{ [&calls] { calls++; }, &inside }));
+	expect(rig.go(1s) == 1 && inside);
+	expect(!timer.arm_after(rig.queue, 1s, *inside));
+	expect(rig.go(3s) == 1 && calls == 1);
+}
+
+template <class Callable> void moved_timer_still_calls(Callable callable, const int &calls)
+{
+	rig rig;
+	const int before = calls;
+	timerhub::timer first;
+
+	expect(!first.arm_after(rig.queue, 1s, callable));
+	timerhub::timer second(std::move(first));
+	expect(first.handle() == 0 && second.handle() != 0);
+	expect(first.expires_after(1s) == errc::no_such_file_or_directory);
+	timerhub::timer third;
+	expect(!third.arm_after(rig.queue, 1s, [] { expect(false); }));
+	third = std::move(second);
+	expect(rig.live() == 1);
+	std::vector<timerhub::timer> many;
+	many.push_back(std::move(third));
+	for (int i = 0; i < 20; i++)
+		many.emplace_back(); /* moves them all, several times */
+	expect(rig.go(2s) == 1 && calls == before + 1);
+	expect(!many.front().expires_after(1s));
+	many.front().swap(many.back());
+	expect(rig.go(4s) == 1 && calls == before + 2);
+	expect(!many.back().expires_after(1s));
+	timerhub::timer &self = many.back();
+	self = std::move(many.back());
+	expect(rig.go(6s) == 1 && calls == before + 3);
+}
+
+void timer_is_moved_while_armed()
+{
+	int calls = 0, living = 0;
+
+	moved_timer_still_calls([&calls] { calls++; }, calls);
+	moved_timer_still_calls(counted(&calls, &living), calls);
+	expect(living == 0);
+}
+
+void hub_and_queue_are_moved_while_timers_are_armed()
+{
+	rig rig;
+	int calls = 0;
+	timerhub::timer timer;
+
+	expect(!timer.arm_after(rig.queue, 1s, [&calls] { calls++; }));
+	timerhub::hub hub(std::move(rig.hub));
+	timerhub::queue queue(std::move(rig.queue));
+	expect(!rig.hub.native() && !rig.queue.native());
+	rig.hub = std::move(hub);
+	rig.queue = std::move(queue);
+	timerhub::hub &hub_self = rig.hub;
+	timerhub::queue &queue_self = rig.queue;
+	hub_self = std::move(rig.hub);
+	queue_self = std::move(rig.queue);
+	expect(rig.go(2s) == 1 && calls == 1);
+	expect(!timer.expires_after(1s) && rig.go(4s) == 1);
+	/* What they owned is closed. */
+	const int queue_fd = rig.queue.fd(), hub_fd = rig.hub.wake_fd();
+	timer.cancel();
+	rig.queue = timerhub::queue();
+	expect(!rig.queue.native() && fcntl(queue_fd, F_GETFD) < 0);
+	rig.hub = timerhub::hub();
+	expect(!rig.hub.native() && fcntl(hub_fd, F_GETFD) < 0);
+}
+
+void timer_outlives_its_queue()
+{
+	rig rig;
+	int calls = 0, living = 0;
+	timerhub::timer timer;
+	std::chrono::nanoseconds left{};
+
+	expect(!timer.arm_after(rig.queue, 1s, counted(&calls, &living)));
+	rig.queue.close();
+	rig.queue.close();
+	expect(timer.expires_after(1s) == errc::no_such_file_or_directory);
+	expect(timer.remaining(left) == errc::no_such_file_or_directory);
+	expect(living == 1);
+	expect(timer.cancel() == errc::no_such_file_or_directory);
+	expect(living == 0 && calls == 0);
+}
+
+/* ---- in callbacks ---- */
+
+struct session {
+	std::vector<int> log{ 1, 2, 3 };
+	timerhub::timer timer;
+};
+
+void timer_is_destroyed_in_its_own_callback()
+{
+	rig rig;
+	int calls = 0, living = 0;
+	auto *small = new session;
+	auto owned = std::make_unique<session>();
+	session *const large = owned.get();
+
+	expect(!small->timer.arm_after(rig.queue, 1s, [small] { delete small; }));
+	expect(rig.go(1s) == 1 && rig.live() == 0);
+
+	/* The callable owns the session that owns the timer: neither is freed under its feet. */
+	auto callable = [seen = counted(&calls, &living), owned = std::move(owned),
+	                 guard = std::vector<int>(100, 7)]() mutable {
+		seen();
+		owned.reset();
+		for (const int value : guard)
+			expect(value == 7);
+		expect(*seen.living == 2); /* one is outside */
+	};
+	static_assert(!timerhub::is_small_v<decltype(callable)>);
+	expect(!large->timer.arm_every(rig.queue, 1s, std::move(callable)));
+	expect(living == 2 && rig.live() == 1);
+	expect(rig.go(5s) == 1 && calls == 1 && living == 1 && rig.live() == 0);
+}
+
+/* Cancelling destroys the callable, and with it the session and the timer being cancelled. */
+void callable_may_own_its_timer()
+{
+	rig rig;
+	std::shared_ptr<session> owned(
+		new session); /* apart from its counts, which `watch` keeps */
+	session *const at = owned.get();
+	const std::weak_ptr<session> watch = owned;
+
+	expect(!at->timer.arm_after(rig.queue, 1s, [owned = std::move(owned)] {}));
+	expect(!watch.expired());
+	expect(!at->timer.cancel());
+	expect(watch.expired() && rig.live() == 0);
+}
+
+/* A callable that runs twice on one stack is destroyed when the outer one returns. */
+void timer_is_destroyed_in_a_nested_callback()
+{
+	rig rig;
+	int calls = 0, living = 0;
+	auto *one = new session;
+
+	expect(!one->timer.arm_after(rig.queue, 1s, [&, one, seen = counted(&calls, &living)] {
+		seen();
+		if (calls == 2) {
+			delete one;
+			expect(living == 1);
+			return;
+		}
+		expect(!one->timer.expires_after(1s));
+		expect(rig.go(3s) == 1); /* calls us */
+		expect(calls == 2 && living == 1);
+	}));
+	expect(rig.go(1s) == 1 && calls == 2 && living == 0 && rig.live() == 0);
+}
+
+void timer_is_armed_moved_and_cancelled_in_its_own_callback()
+{
+	rig rig;
+	int first = 0, second = 0, living = 0;
+	timerhub::timer timer, other;
+
+	expect(!timer.arm_after(rig.queue, 1s, [&, seen = counted(&first, &living)] {
+		seen();
+		expect(!timer.arm_after(rig.queue, 1s, counted(&second, &living)));
+		expect(living == 2); /* ours too */
+	}));
+	expect(rig.go(1s) == 1 && living == 1);
+	expect(rig.go(2s + 1us) == 1 && first == 1 && second == 1);
+
+	expect(!timer.arm_after(rig.queue, 1s, [&, seen = counted(&first, &living)] {
+		seen();
+		other = std::move(timer);
+	}));
+	expect(rig.go(4s) == 1 && first == 2 && timer.handle() == 0);
+	expect(!other.expires_never());
+
+	expect(!timer.arm_every(rig.queue, 1s, [&, seen = counted(&first, &living)] {
+		seen();
+		expect(!timer.cancel());
+		expect(living > 0);
+	}));
+	expect(rig.go(10s) == 1 && first == 3 && rig.go(20s) == 0);
+	other.cancel();
+	expect(living == 0 && rig.live() == 0);
+}
+
+/* An event of the same batch: cancelled, so not called. */
+void timer_is_destroyed_in_anothers_callback()
+{
+	rig rig;
+	int calls = 0, living = 0;
+	auto one = std::make_unique<session>(), two = std::make_unique<session>();
+
+	expect(!one->timer.arm_after(rig.queue, 1s, [&two] { two.reset(); }));
+	expect(!two->timer.arm_after(rig.queue, 2s, counted(&calls, &living)));
+	expect(rig.go(3s) == 1 && calls == 0 && living == 0);
+}
+
+#if defined(__cpp_exceptions)
+void exception_leaves_dispatch_and_everything_goes_on()
+{
+	rig rig;
+	int calls = 0, living = 0;
+	timerhub::timer small, large, after;
+
+	expect(!small.arm_after(rig.queue, 1s, [&calls] { throw ++calls; }));
+	expect(!large.arm_after(rig.queue, 2s, [&, seen = counted(&calls, &living)] {
+		seen();
+		large = timerhub::timer(); /* and destroyed in its own callback as well */
+		throw calls;
+	}));
+	expect(!after.arm_after(rig.queue, 3s, [&calls] { calls++; }));
+	expect(!rig.hub.advance(rig.at(1min)));
+	for (int i = 1; i <= 2; i++) {
+		try {
+			static_cast<void>(rig.queue.dispatch());
+			expect(false);
+		} catch (const int thrown) {
+			expect(thrown == i);
+		}
+	}
+	expect(living == 0 && large.handle() == 0);
+	expect(rig.go(1min) == 1 && calls == 3);
+	expect(!small.expires_after(1s)); /* it idles, as after any callback */
+	expect(!small.cancel());
+}
+
+void exception_of_a_copy_changes_nothing()
+{
+	rig rig;
+	int calls = 0, living = 0;
+	timerhub::timer timer;
+
+	struct thrower : counted {
+		using counted::counted;
+		thrower(const thrower &other) : counted(other)
+		{
+			throw 7;
+		}
+	};
+	const thrower callable(&calls, &living);
+	expect(!timer.arm_after(rig.queue, 1s, [&calls] { calls += 10; }));
+	try {
+		static_cast<void>(timer.arm_after(rig.queue, 1s, callable));
+		expect(false);
+	} catch (const int thrown) {
+		expect(thrown == 7);
+	}
+	expect(rig.live() == 1 && living == 1);
+	expect(rig.go(2s) == 1 && calls == 10);
+}
+#endif
+
+/* ---- callables and memory ---- */
+
+int plain_calls;
+
+void plain_function()
+{
+	plain_calls++;
+}
+
+void small_callables_allocate_nothing()
+{
+	rig rig;
+	int calls = 0;
+	std::array<timerhub::timer, 4> timers;
+	const unsigned before = heap_allocated;
+	int *const at = &calls;
+	const auto by_pointer = [at](const timerhub::expiry &) { ++*at; };
+
+	static_assert(timerhub::is_small_v<void (*)()>);
+	static_assert(timerhub::is_small_v<decltype(by_pointer)>);
+	static_assert(!timerhub::is_small_v<std::function<void()>>);
+	static_assert(!timerhub::is_small_v<counted>);
+	expect(!timers[0].arm_after(rig.queue, 1s, by_pointer));
+	expect(!timers[1].arm_after(rig.queue, 1s, plain_function));
+	expect(!timers[2].arm_after(rig.queue, 1s, [] { plain_calls += 10; }));
+	expect(!timers[3].arm_after(rig.queue, 1s, [half = 5] { plain_calls += 20 * half; }));
+	expect(!rig.queue.call_after(1s, by_pointer));
+	timers[0].swap(timers[1]);
+	expect(rig.go(1s) == 5);
+	timers = {};
+	expect(calls == 2 && plain_calls == 111 && heap_allocated == before);
+	expect(!timers[0].arm_after(rig.queue, 1s, [at, one = 1] { *at += one; }));
+	expect(rig.go(2s) == 1 && calls == 3 && heap_allocated == before + 1);
+}
+
+/* Its state would be lost with each call's copy, so it does not travel in the data. */
+void mutable_callable_keeps_its_state()
+{
+	rig rig;
+	static int last;
+	timerhub::timer timer;
+	auto callable = [count = 0]() mutable { last = ++count; };
+
+	static_assert(!timerhub::is_small_v<decltype(callable)>);
+	expect(!timer.arm_every(rig.queue, 1s, callable));
+	expect(rig.go(1s) == 1 && rig.go(2s) == 1 && rig.go(3s) == 1 && last == 3);
+}
+
+void callable_that_cannot_be_copied_is_moved_in()
+{
+	rig rig;
+	int sum = 0;
+	timerhub::timer timer;
+	auto owned = std::make_unique<int>(5);
+
+	expect(!timer.arm_after(rig.queue, 1s,
+	                        [&sum, owned = std::move(owned)] { sum += *owned; }));
+	expect(rig.go(1s) == 1 && sum == 5);
+}
+
+void memory_is_refused()
+{
+	rig rig;
+	int calls = 0, living = 0;
+	timerhub::timer timer;
+	const counted callable(&calls, &living);
+
+	expect(!timer.arm_after(rig.queue, 1s, callable));
+	heap_refuses = true;
+	const std::error_code refused = timer.arm_after(rig.queue, 1s, callable);
+	heap_refuses = false;
+	expect(refused == errc::not_enough_memory);
+	expect(timer.handle() == 0 && rig.live() == 0 && living == 1);
+}
+
+/* ---- times ---- */
+
+using rarely = std::chrono::duration<int, std::ratio<1001, 30000>>; /* frames of video */
+using picoseconds = std::chrono::duration<std::int64_t, std::pico>;
+using real = std::chrono::duration<double>;
+
+constexpr bool out_of_range(timerhub::delay delay)
+{
+	return delay.ns() > std::uint64_t{ 1 } << 63;
+}
+
+static_assert(timerhub::delay().ns() == 0 && timerhub::delay(-5s).ns() == 0);
+static_assert(timerhub::delay(3ns).ns() == 3 && timerhub::delay(2h).ns() == 7200000000000);
+static_assert(timerhub::delay(picoseconds(1)).ns() == 1);
+static_assert(timerhub::delay(picoseconds(1000)).ns() == 1);
+static_assert(timerhub::delay(picoseconds(1001)).ns() == 2);
+static_assert(timerhub::delay(rarely(3)).ns() == 100100000);
+static_assert(timerhub::delay(rarely(1)).ns() == 33366667); /* 33,366,666.67 */
+static_assert(timerhub::delay(real(0.1)).ns() == 100000000);
+static_assert(timerhub::delay(real(1.5e-9)).ns() == 2);
+static_assert(timerhub::delay(real(-1)).ns() == 0);
+static_assert(timerhub::delay(std::chrono::duration<float>(0.5f)).ns() == 500000000);
+static_assert(timerhub::delay(std::chrono::duration<unsigned char>(200)).ns() == 200000000000);
+static_assert(timerhub::delay(std::chrono::nanoseconds::max()).ns() == INT64_MAX);
+static_assert(timerhub::delay(std::chrono::duration<std::uint64_t, std::nano>(UINT64_MAX)).ns() ==
+              UINT64_MAX - 1);
+static_assert(out_of_range(std::chrono::seconds::max()) && out_of_range(10000000h));
+static_assert(out_of_range(std::chrono::hours::max()) && !out_of_range(2000000h));
+static_assert(out_of_range(real(1e300)) && !out_of_range(real(4e9)));
+static_assert(out_of_range(real(std::numeric_limits<double>::infinity())));
+static_assert(out_of_range(real(std::numeric_limits<double>::quiet_NaN())));
+static_assert(timerhub::deadline(timerhub::time_point(-1ns)).ns() == 0);
+
+void what_does_not_fit_is_refused()
+{
+	rig rig;
+	timerhub::timer timer;
+	const auto refused = errc::result_out_of_range;
+	const auto nothing = [] {};
+
+	expect(!rig.hub.advance(rig.at(1s)));
+	for (const timerhub::delay far :
+	     { timerhub::delay(std::chrono::nanoseconds::max()),
+	       timerhub::delay(std::chrono::seconds::max()),
+	       timerhub::delay(std::chrono::duration<std::uint64_t, std::nano>(UINT64_MAX)),
+	       timerhub::delay(real(std::numeric_limits<double>::quiet_NaN())) }) {
+		expect(timer.arm_after(rig.queue, far, nothing) == refused);
+		expect(timer.arm_every(rig.queue, far, nothing) == refused);
+		expect(rig.queue.call_after(far, nothing) == refused);
+		expect(!timer.arm_after(rig.queue, 1s, nothing));
+		expect(timer.expires_after(far) == refused);
+	}
+	using hours = std::chrono::time_point<timerhub::clock, std::chrono::hours>;
+	const hours never(std::chrono::hours::max());
+	expect(timer.expires_at(never) == refused);
+	expect(timer.expires_at(timerhub::time_point::max()) == refused);
+	expect(rig.hub.advance(never) == refused);
+	expect(timer.arm_at(rig.queue, never, nothing) == refused);
+	/* The last that fits. */
+	const timerhub::time_point last(std::chrono::nanoseconds(INT64_MAX - 127));
+	expect(!timer.arm_at(rig.queue, last, nothing) && !timer.expires_at(last));
+	expect(timer.expires_at(last + 1ns) == refused);
+	/* A past one is due. */
+	expect(!timer.expires_at(timerhub::time_point(-1h)) && rig.go(1s) == 1);
+	expect(!timer.expires_after(-1h) && rig.go(1s) == 1);
+	expect(timer.arm_every(rig.queue, 0s, nothing) == errc::invalid_argument);
+	expect(timer.arm_every(rig.queue, -1s, nothing) == errc::invalid_argument);
+	expect(timer.handle() == 0);
+}
+
+void points_of_other_clocks_convert()
+{
+	using namespace std::chrono;
+	const time_point<system_clock, seconds> date(1700000000s);
+	const steady_clock::time_point steady(77ns);
+	timerhub_config config{};
+	timerhub::hub wall, monotonic;
+
+	const auto point = timerhub::clock::from_system(date);
+	expect(timerhub::deadline(point).ns() == 1700000000000000000);
+	expect(timerhub::clock::to_system(point) == date);
+	expect(timerhub::clock::from_steady(steady) == timerhub::time_point(77ns));
+	expect(timerhub::clock::to_steady(timerhub::time_point(77ns)) == steady);
+
+	config.clock = TIMERHUB_CLOCK_REALTIME;
+	expect(!wall.open(config) && !monotonic.open());
+	const auto before = steady_clock::now();
+	const auto now = timerhub::clock::to_steady(monotonic.now());
+	expect(before <= now && now <= steady_clock::now());
+	/* Not exactly: it may be set meanwhile. */
+	const auto difference = timerhub::clock::to_system(wall.now()) - system_clock::now();
+	expect(difference > -1h && difference < 1h);
+}
+
+/* ---- errors ---- */
+
+void errors_are_those_of_the_c_calls()
+{
+	rig rig;
+	timerhub::timer timer;
+	timerhub::queue queue;
+	timerhub_config wrong{};
+	void (*const null)() = nullptr;
+	std::chrono::nanoseconds left{};
+	timerhub_event event{};
+	unsigned count = 7;
+	struct timerhub_stats stats {
+	};
+
+	expect(!timerhub::error(0) && !timerhub::error(5));
+	expect(timerhub::error(-ESHUTDOWN).value() == ESHUTDOWN);
+	expect(timerhub::error(-ENOENT).category() == std::system_category());
+	wrong.flags = ~0u;
+	timerhub::hub closed;
+	expect(closed.open(wrong) == errc::invalid_argument && !closed.native());
+	expect(closed.stats(stats) == errc::invalid_argument);
+	expect(closed.advance(rig.at(1s)) == errc::invalid_argument);
+	expect(rig.hub.open() == errc::device_or_resource_busy);
+	expect(rig.queue.open(rig.hub) == errc::device_or_resource_busy);
+	expect(queue.open(closed) == errc::invalid_argument && !queue.native());
+	expect(queue.dispatch() == errc::invalid_argument);
+	expect(queue.drain(&event, 1, count) == errc::invalid_argument && count == 7);
+	expect(queue.fd() == -EINVAL && closed.wake_fd() == -EINVAL);
+	expect(closed.owner_tid() == -EINVAL && rig.hub.owner_tid() == -EINVAL);
+	expect(timer.arm_after(queue, 1s, [] {}) == errc::invalid_argument);
+	expect(timer.arm_after(rig.queue, 1s, null) == errc::invalid_argument);
+	expect(rig.queue.call_after(1s, null) == errc::invalid_argument);
+	expect(timer.expires_after(1s) == errc::no_such_file_or_directory);
+	expect(timer.expires_never() == errc::no_such_file_or_directory);
+	expect(timer.remaining(left) == errc::no_such_file_or_directory);
+	expect(rig.hub.advance(rig.at(1s)) == std::error_code());
+	expect(rig.hub.advance(rig.at(0s)) == errc::invalid_argument);
+	expect(rig.queue.wait(&event, 0, count) == errc::invalid_argument);
+}
+
+void full_hub_refuses_and_nothing_leaks()
+{
+	rig rig;
+	int calls = 0, living = 0;
+	std::vector<timerhub::timer> timers(64);
+	timerhub::timer extra;
+	const counted callable(&calls, &living);
+
+	for (timerhub::timer &timer : timers)
+		expect(!timer.arm_after(rig.queue, 1s, callable));
+	expect(living == 65);
+	expect(extra.arm_after(rig.queue, 1s, callable) == errc::resource_unavailable_try_again);
+	expect(living == 65 && extra.handle() == 0);
+	expect(rig.queue.call_after(1s, [] {}) == errc::resource_unavailable_try_again);
+	timers.pop_back();
+	expect(!extra.arm_after(rig.queue, 1s, callable) && living == 65);
+	expect(rig.go(1s) == 64 && calls == 64);
+	timers.clear();
+	expect(living == 2);
+}
+
+/* ---- the rest of the calls ---- */
+
+void detached_call_comes_once_and_may_be_cancelled()
+{
+	rig rig;
+	int calls = 0;
+	timerhub_timer first = 0, second = 0;
+
+	expect(!rig.queue.call_after(
+		1s, [&calls] { calls++; }, &first));
+	expect(!rig.queue.call_after(
+		1s, [&calls] { calls += 100; }, &second));
+	expect(timerhub_cancel(rig.hub.native(), second) == 0);
+	expect(rig.go(1min) == 1 && calls == 1 && rig.live() == 0);
+	expect(timerhub_cancel(rig.hub.native(), first) == -ENOENT);
+}
+
+void numbers_are_drained()
+{
+	rig rig;
+	std::array<timerhub_event, 4> events{};
+	unsigned count = 0;
+
+	for (std::uint64_t data = 1; data <= 3; data++)
+		expect(timerhub_after(rig.queue.native(), 1000 * data, data, nullptr) == 0);
+	expect(!rig.hub.advance(rig.at(1ms)));
+	expect(!rig.queue.drain(events.data(), 2, count) && count == 2);
+	expect(events[0].data == 1 && events[1].data == 2);
+	expect(!rig.queue.wait(events.data(), 4, count) && count == 1 && events[0].data == 3);
+	const auto before = std::chrono::steady_clock::now();
+	expect(!rig.queue.wait(events.data(), 4, 1ms, count) && count == 0);
+	expect(std::chrono::steady_clock::now() - before >= 1ms);
+	rig.queue.interrupt(); /* nothing waits */
+	expect(!rig.queue.wait(events.data(), 4, -1s, count) && count == 0);
+	rig.queue.stop();
+	expect(rig.queue.wait(events.data(), 4, count).value() == ESHUTDOWN);
+}
+
+void handles_are_moved_together()
+{
+	rig rig;
+	int calls = 0;
+	std::array<timerhub::timer, 3> timers;
+	std::array<timerhub_timer, 3> handles{};
+
+	for (std::size_t i = 0; i < timers.size(); i++) {
+		expect(!timers[i].arm_after(rig.queue, 1s, [&calls] { calls++; }));
+		handles[i] = timers[i].handle();
+	}
+	expect(timerhub_rearm_many(rig.hub.native(), handles.data(), 3, 5000000000, 0) == 3);
+	expect(rig.go(4s) == 0 && rig.go(6s) == 3 && calls == 3);
+}
+
+void descriptors_become_readable()
+{
+	rig rig;
+	timerhub::timer timer;
+	const int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	epoll_event event{}, ready{};
+
+	event.events = EPOLLIN;
+	expect(epoll_ctl(epoll_fd, EPOLL_CTL_ADD, rig.queue.fd(), &event) == 0);
+	expect(!timer.arm_after(rig.queue, 1s, [] {}));
+	expect(epoll_wait(epoll_fd, &ready, 1, 0) == 0);
+	expect(!rig.hub.advance(rig.at(1s)));
+	expect(epoll_wait(epoll_fd, &ready, 1, 0) == 1);
+	expect(!rig.queue.dispatch());
+	expect(epoll_wait(epoll_fd, &ready, 1, 0) == 0);
+	expect(epoll_ctl(epoll_fd, EPOLL_CTL_ADD, rig.hub.wake_fd(), &event) == 0);
+	expect(!timer.expires_after(1ms));
+	expect(epoll_wait(epoll_fd, &ready, 1, 0) == 1);
+	close(epoll_fd);
+}
+
+} // namespace
+
+#define TEST(name)                                                                                 \
+	{                                                                                          \
+#name, name                                                                        \
+	}
+
+static const test tests[] = {
+	TEST(timer_comes_at_its_deadline),
+	TEST(timer_comes_again_after_each_move),
+	TEST(expiry_is_withdrawn_by_each_move),
+	TEST(timer_without_a_deadline_waits_for_one),
+	TEST(periodic_timer_counts_and_keeps_its_phase),
+	TEST(slack_is_passed_on),
+	TEST(destroyed_timer_never_calls),
+	TEST(cancelled_timer_never_calls_and_may_be_armed_again),
+	TEST(arming_cancels_what_was_armed),
+	TEST(callable_may_come_from_what_arming_destroys),
+	TEST(timer_is_moved_while_armed),
+	TEST(hub_and_queue_are_moved_while_timers_are_armed),
+	TEST(timer_outlives_its_queue),
+	TEST(timer_is_destroyed_in_its_own_callback),
+	TEST(callable_may_own_its_timer),
+	TEST(timer_is_destroyed_in_a_nested_callback),
+	TEST(timer_is_armed_moved_and_cancelled_in_its_own_callback),
+	TEST(timer_is_destroyed_in_anothers_callback),
+#if defined(__cpp_exceptions)
+	TEST(exception_leaves_dispatch_and_everything_goes_on),
+	TEST(exception_of_a_copy_changes_nothing),
+#endif
+	TEST(small_callables_allocate_nothing),
+	TEST(mutable_callable_keeps_its_state),
+	TEST(callable_that_cannot_be_copied_is_moved_in),
+	TEST(memory_is_refused),
+	TEST(what_does_not_fit_is_refused),
+	TEST(points_of_other_clocks_convert),
+	TEST(errors_are_those_of_the_c_calls),
+	TEST(full_hub_refuses_and_nothing_leaks),
+	TEST(detached_call_comes_once_and_may_be_cancelled),
+	TEST(numbers_are_drained),
+	TEST(handles_are_moved_together),
+	TEST(descriptors_become_readable),
+};
+
+int main(int argc, char **argv)
+{
+	return tests_run(tests, argc, argv);
+}

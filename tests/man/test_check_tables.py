@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Plants a fault wherever check_tables.py holds a table to one text, and expects its complaint."""
+
+import pathlib
+import tempfile
+import unittest
+
+import check_tables
+
+FREE = """the call returned  one-shot    periodic
+-----------------  ----------  --------
+dispatch, alone:
+cancel: 0          free        free [1]
+cancel: -ENOENT    free after  do not
+                   the batch   free
+
+[1] Inside the callback
+    too.
+[2] Another note.
+"""
+MODE = """the program has  it opens
+---------------  ---------
+one loop         one queue
+workers          one for
+                 all
+"""
+MARKDOWN = """# timerhub
+
+| the program has | it opens |
+|---|---|
+| one loop | `one queue` |
+| workers | one for all |
+
+| the call returned | one-shot | periodic |
+|---|---|---|
+| **dispatch, alone** | | |
+| `cancel`: 0 | free | free [1] |
+| cancel: -ENOENT | free after the batch | do not free |
+
+- [1] Inside the callback
+  too.
+- [2] Another note.
+
+| the end | of it |
+"""
+
+
+def commented(text):
+    return "".join(" *   " + line + "\n" if line else " *\n" for line in text.splitlines())
+
+
+GOOD = {
+    "include/timerhub.h": "/*\n * Before.\n *\n" + commented(FREE) + " *\n * After.\n */\n",
+    "man/timerhub.7": ".Bd -literal\n" + MODE + ".Ed\n.Bd -literal\n" +
+                      FREE.replace("-E", r"\-E") + ".Ed\n.Pp\nAfter.\n",
+    "README.md": MARKDOWN,
+}
+
+
+class Planted(unittest.TestCase):
+    def complaints(self, name=None, old="", new=""):
+        with tempfile.TemporaryDirectory() as folder:
+            for path, text in GOOD.items():
+                if path == name:
+                    self.assertIn(old, text)
+                    text = text.replace(old, new)
+                (pathlib.Path(folder) / path).parent.mkdir(exist_ok=True)
+                (pathlib.Path(folder) / path).write_text(text, encoding="utf-8")
+            return check_tables.check_all(pathlib.Path(folder))
+
+    def fault(self, expected, *change):
+        complaints = self.complaints(*change)
+        self.assertEqual(len(complaints), 1, complaints)
+        self.assertIn(expected, complaints[0])
+
+    def test_good_is_fine(self):
+        self.assertEqual(self.complaints(), [])
+
+    def test_a_word_differs(self):
+        self.fault("man/timerhub.7: row 3", "man/timerhub.7", "the batch", "the loop")
+        self.fault("README.md: row 3", "README.md", "do not free", "free")
+        self.fault("README.md: row 1", "README.md", "one queue", "two queues")
+
+    def test_the_header_differs_from_both(self):
+        self.assertEqual(len(self.complaints("include/timerhub.h", "cancel: 0 ", "cancel: 1 ")), 2)
+
+    def test_a_row_or_a_group_is_missing(self):
+        self.fault("README.md: row 2", "README.md", "| `cancel`: 0 | free | free [1] |\n", "")
+        self.fault("man/timerhub.7: row 1", "man/timerhub.7", "dispatch, alone:\n", "")
+        self.fault("README.md: row 2", "README.md", "| workers | one for all |\n", "")
+
+    def test_a_cell_is_under_another_column(self):
+        self.fault("README.md: row 2", "README.md", "| free | free [1] |", "| free [1] | free |")
+
+    def test_a_note_differs_or_is_missing(self):
+        self.fault("README.md: note 0", "README.md", "  too.\n", "  also.\n")
+        self.fault("README.md: note 1", "README.md", "- [2] Another note.\n", "")
+        self.fault("man/timerhub.7: note 1", "man/timerhub.7", "Another", "One")
+
+    def test_a_table_is_missing(self):
+        for name, text in GOOD.items():
+            with self.subTest(name):
+                self.assertIn(f'{name}: no table "the call returned"',
+                              self.complaints(name, text, "nothing\n"))
+
+
+if __name__ == "__main__":
+    unittest.main()

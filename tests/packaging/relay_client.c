@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The least that a user of the relay needs, in C11 and in C++17: without a server, the library says
+ * so. Prints the version.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <timerhub_relay.h>
+
+int main(void)
+{
+	static struct timerhub_relay_config config;
+	struct timerhub_relay *relay = NULL;
+
+	config.size = sizeof(config);
+	config.redis = "unix:no-server-here";
+	config.timeout_ns = 1000000;
+	const int good = timerhub_relay_open(&relay, "orders", &config) == -ECONNREFUSED;
+
+	timerhub_relay_close(relay);
+	puts(good ? timerhub_version() : "failed");
+	return good ? 0 : 1;
+}

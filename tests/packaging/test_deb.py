@@ -1,0 +1,261 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Makes the Debian packages, and uses them where nothing else of timerhub is.
+
+Usage: test_deb.py SOURCE-ROOT
+
+Runs tools/build-deb --lintian. Then makes a root of its own in a temporary folder: the essential
+packages of this machine, its C compiler, pkg-config, and what the new packages depend on by their
+own words, with a dpkg database of these and no others. In there dpkg installs the packages, the
+twenty lines of README.md are compiled as it says, shared and static, and run; then dpkg removes the
+packages.
+Exit status 77, and the reason, if this machine lacks a package, or does not permit another root.
+"""
+
+import contextlib
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SKIPPED = 77
+WANTED = {"libtimerhub0", "libtimerhub-dev", "libtimerhub-journal0", "libtimerhub-journal-dev",
+          "timerhub-tools"}
+USERS = ["gcc", "libc6-dev", "pkg-config"]
+DPKG = pathlib.Path("/var/lib/dpkg")
+# What a small root leaves out.
+UNWANTED = re.compile(r"/usr/share/(doc|info|locale|man|lintian)/")
+
+
+class Wrong(Exception):
+    """What is not as a user may expect it."""
+
+
+class Skipped(Exception):
+    """Why it cannot be tried here."""
+
+
+def run(*command, **options):
+    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, check=False,
+                          stderr=subprocess.STDOUT, text=True, **options)
+    if done.returncode != 0:
+        words = " ".join(str(word) for word in command)
+        raise Wrong(f"{words}: status {done.returncode}\n{done.stdout}")
+    return done.stdout
+
+
+# ---- what must be there ----
+
+
+def check_machine(root):
+    """build-deb would install what is missing; a test must not."""
+    for program in ("dpkg-query", "unshare", "chroot"):
+        if not shutil.which(program):
+            raise Skipped(f"there is no {program} here")
+    script = f'. {shlex.quote(str(root / "tools/packages.sh"))}; ' \
+             'packages_missing "${packages_build[@]}" "${packages_deb[@]}" lintian'
+    missing = run("bash", "-c", script).split()
+    if missing:
+        raise Skipped(f"not installed: {' '.join(missing)}")
+
+
+def in_new_root(root, command):
+    """A shell in that root, as its superuser; this machine's root is out of its reach."""
+    mine = [] if os.geteuid() == 0 else ["--map-root-user"]
+    mounts = "".join(f"mount --rbind /{name} {shlex.quote(str(root / name))} && "
+                     for name in ("dev", "proc"))
+    return run("unshare", *mine, "--mount", "sh", "-c",
+               f'{mounts} exec chroot {shlex.quote(str(root))} sh -c "$1"', "sh", command,
+               env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"})
+
+
+# ---- Debian's packages ----
+
+
+def stanzas(text):
+    """The fields of each stanza, by lower-case names; "text" is the whole."""
+    for stanza in re.split(r"\n\n+", text.strip()):
+        fields = re.findall(r"^([\w-]+): *(.*(?:\n[ \t].*)*)", stanza, re.MULTILINE)
+        yield {name.lower(): value for name, value in fields} | {"text": stanza}
+
+
+class Installed:
+    """The packages of this machine, by name and by what they provide."""
+
+    def __init__(self):
+        self.packages, self.provided = {}, {}
+        for package in stanzas((DPKG / "status").read_text(encoding="utf-8")):
+            if package["status"] != "install ok installed":
+                continue
+            self.packages.setdefault(package["package"], package)
+            for name in re.findall(r"([\w.+-]+)(?: \(.*?\))?(?:,|$)", package.get("provides", "")):
+                self.provided.setdefault(name, package["package"])
+
+    def find(self, alternatives):
+        """The first of "a (>= 1) | b" that is installed; none if a new package is to be it."""
+        names = [re.match(r"\s*([\w.+-]+)", alternative)[1]
+                 for alternative in alternatives.split("|")]
+        for name in names:
+            if name in self.packages or name in self.provided:
+                return name if name in self.packages else self.provided[name]
+        if not any(name.startswith(tuple(WANTED)) for name in names):
+            raise Skipped(f"not installed: {alternatives}")
+        return None
+
+    def closure(self, names):
+        """These, and all that they depend on."""
+        found, open_names = set(), list(names)
+        while open_names:
+            name = open_names.pop()
+            if name in found:
+                continue
+            found.add(name)
+            open_names += self.depends(self.packages[name])
+        return found
+
+    def depends(self, package):
+        fields = ", ".join(package[field] for field in ("pre-depends", "depends")
+                           if field in package)
+        return [name for name in map(self.find, filter(None, fields.split(","))) if name]
+
+
+def info_files(package):
+    """Its files in dpkg's database; those of Multi-Arch: same are named by architecture too."""
+    for stem in (package["package"], f"{package['package']}:{package['architecture']}"):
+        yield from (DPKG / "info").glob(f"{stem}.*")
+
+
+def copy_file(path, root):
+    """To the same place, which is where the links of this machine lead to."""
+    if UNWANTED.match(path) or not os.path.lexists(path):
+        return
+    target = pathlib.Path(f"{root}{os.path.realpath(os.path.dirname(path))}") / \
+        os.path.basename(path)
+    if os.path.isdir(path) and not os.path.islink(path):
+        target.mkdir(parents=True, exist_ok=True)
+    elif not os.path.lexists(target) and (os.path.islink(path) or os.access(path, os.R_OK)):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, target, follow_symlinks=False)
+
+
+def make_root(root, installed, names):
+    for link in pathlib.Path("/").iterdir():
+        if link.is_symlink() and not os.readlink(link).startswith("/"):
+            (root / link.name).symlink_to(os.readlink(link))
+    database = root / str(DPKG)[1:]
+    for folder in ("dev", "proc", "tmp", "root"):
+        (root / folder).mkdir()
+    for folder in ("info", "updates", "triggers"):
+        (database / folder).mkdir(parents=True)
+    for name in names:
+        for info in info_files(installed.packages[name]):
+            shutil.copy(info, database / "info")
+            if info.suffix == ".list":
+                for path in info.read_text(encoding="utf-8").splitlines()[1:]:
+                    copy_file(path, root)
+    status = "\n\n".join(installed.packages[name]["text"] for name in sorted(names))
+    (database / "status").write_text(status + "\n", encoding="utf-8")
+    for path in (DPKG / "triggers").iterdir():
+        if path.name != "Lock":
+            shutil.copy(path, database / "triggers")
+    (root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\n", encoding="utf-8")
+    (root / "etc/group").write_text("root:x:0:\n", encoding="utf-8")
+    # As the compiler's package does when it is configured.
+    in_new_root(root, "ldconfig && "
+                "update-alternatives --quiet --install /usr/bin/cc cc /usr/bin/gcc 20")
+
+
+# ---- what the packages are for ----
+
+
+def readme_program(root):
+    """README's twenty lines, and how they are compiled."""
+    text = (root / "README.md").read_text(encoding="utf-8")
+    program = re.search(r"^## Twenty lines\n.*?^```c\n(.*?)^```\n", text,
+                        re.MULTILINE | re.DOTALL)[1]
+    return program, re.search(r"`(cc hello\.c \$\(pkg-config [^`]*\))`", text)[1]
+
+
+def files_of_timerhub(root):
+    return sorted(str(path) for path in root.rglob("*timerhub*")
+                  if DPKG.name not in path.parts and "tmp" not in path.relative_to(root).parts)
+
+
+def check_packages(debs):
+    names = {path.name.split("_")[0] for path in debs}
+    if names != WANTED:
+        raise Wrong(f"build-deb made {sorted(names)}")
+    # The soname's package is what programs depend on, so that the next soname's is not taken.
+    journal = next(path for path in debs if path.name.startswith("libtimerhub-journal0_"))
+    depends = run("dpkg-deb", "--field", journal, "Depends")
+    if "libtimerhub0.2 (" not in depends:
+        raise Wrong(f"{journal.name} depends on {depends}")
+
+
+def use_packages(root, new_root, debs):
+    program, compile_command = readme_program(root)
+    for path in debs:
+        shutil.copy(path, new_root / "tmp")
+    in_new_root(new_root, "dpkg --install /tmp/*.deb && dpkg --audit")
+    (new_root / "root/hello.c").write_text(program, encoding="utf-8")
+    shutil.copy(root / "tests/packaging/journal_client.c", new_root / "root")
+    static = compile_command.replace("cc ", "cc -static ").replace("-config", "-config --static")
+    for command in (compile_command, static):
+        printed = in_new_root(new_root, f"cd /root && {command} && ./a.out")
+        if printed != "timer 2\ntimer 1\n":
+            raise Wrong(f"{command}: it printed\n{printed}")
+    journal = "$(pkg-config --cflags --libs timerhub-journal)"
+    in_new_root(new_root, f"cd /root && cc journal_client.c {journal} && ./a.out")
+    in_new_root(new_root, "timerhub-top --help && timerhub-journal --help")
+    if not files_of_timerhub(new_root):
+        raise Wrong("nothing was installed")
+    in_new_root(new_root, f"dpkg --purge {' '.join(sorted(WANTED))}")
+    left = files_of_timerhub(new_root)
+    if left:
+        raise Wrong(f"left behind: {left}")
+
+
+def test_deb(root, scratch):
+    check_machine(root)
+    debs, new_root = scratch / "debs", scratch / "root"
+    print(run(root / "tools/build-deb", "--lintian", debs))
+    debs = sorted(debs.glob("*.deb"))
+    check_packages(debs)
+    new_root.mkdir()
+    try:
+        run("unshare", *([] if os.geteuid() == 0 else ["--map-root-user"]), "--mount",
+            "chroot", "/", "true")
+    except Wrong as wrong:
+        raise Skipped(f"another root is not permitted here: {wrong}") from wrong
+    installed = Installed()
+    names = [name for name, package in installed.packages.items()
+             if package.get("essential") == "yes"] + USERS
+    for path in debs:
+        names += installed.depends(next(stanzas(run("dpkg-deb", "--field", path))))
+    make_root(new_root, installed, installed.closure(names))
+    use_packages(root, new_root, debs)
+
+
+def main(arguments):
+    if len(arguments) != 1:
+        print(__doc__, file=sys.stderr)
+        return 2
+    with contextlib.ExitStack() as stack:
+        scratch = stack.enter_context(tempfile.TemporaryDirectory())
+        try:
+            test_deb(pathlib.Path(arguments[0]).resolve(), pathlib.Path(scratch))
+        except Skipped as why:
+            print(f"skipped: {why}")
+            return SKIPPED
+        except Wrong as wrong:
+            print(wrong, file=sys.stderr)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,390 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Holds timerhub.lua to the model of model.py, step by step, on a real Redis.
+
+Usage: functions_test.py TIMERHUB_LUA STEPS [SEED]
+
+A step is a random call, by a random relay, producer or consumer, or the passing of time, which is a
+key here. Its answer must be the model's; after each step the keys must agree with each other, and
+every fiftieth time with everything that the model has. Exits with status 1 at the first difference.
+"""
+
+import collections
+import random
+import re
+import select
+import sys
+import time
+
+from model import SMALL, Model, NEVER
+from redis_server import Server, library
+
+QUEUE = "timerhub:{model}:"
+KEYS = {
+    "put": "due task state seats past", "cancel": "due task ready state past",
+    "move": "due task ready state past seats", "done": "due task ready state past",
+    "retry": "due task ready state past seats dead",
+    "look": "due task ready dead past state seats seen", "leave": "seats seen state",
+    "stat": "due task ready dead past state seats seen", "list": "due task",
+    "peek": "due task ready", "revive": "dead due task state seats past", "create": "ready state",
+}
+RELAYS = [f"relay-{number}" for number in range(5)]
+NAMES = [f"id-{number}" for number in range(24)]
+HORIZON, GRACE = 10_000_000, 100_000
+
+
+class Difference(Exception):
+    """The functions and the model disagree."""
+
+
+def expect(condition, *what):
+    if not condition:
+        raise Difference(" ".join(map(str, what)))
+
+
+def small_library(path):
+    """The text with the model's bounds, and a clock that is a key."""
+    text = library(path, QUEUE + "clock")
+    for name, value in SMALL.items():
+        line = next(line for line in text.splitlines()
+                    if re.match(rf"local [\w, ]*\b{name}\b", line))
+        names, values = line[len("local "):].split("--")[0].split("=")
+        names, values = names.replace(" ", "").split(","), values.replace(" ", "").split(",")
+        values[names.index(name)] = str(value)
+        text = text.replace(line, f"local {', '.join(names)} = {', '.join(values)}")
+    return text
+
+
+class Run:
+    """One queue, in Redis and in the model."""
+
+    def __init__(self, server, seed):
+        self.redis = server.client()
+        self.bells = {relay: server.client() for relay in RELAYS + [""]}
+        self.dice = random.Random(seed)
+        self.model = Model(QUEUE)
+        self.steps = 0
+        self.calls = collections.Counter()
+        self.redis("FLUSHALL")
+        self.set_clock()
+        self.call("create")
+        self.keys = set()  # of entries of the stream that the model knows
+
+    def close(self):
+        for client in [self.redis, *self.bells.values()]:
+            client.close()
+
+    def call(self, name, *arguments):
+        keys = [QUEUE + key for key in KEYS[name].split()]
+        return self.redis("FCALL", "timerhub_" + name, len(keys), *keys, *arguments)
+
+    def set_clock(self):
+        self.redis("SET", QUEUE + "clock", self.model.now)
+
+    # ---- steps; each returns (what was answered, what the model answers) ----
+
+    def when(self):
+        """A time to give: its text, and whether it is absolute."""
+        kind = self.dice.randrange(10)
+        if kind == 0:
+            return "never", ""
+        if kind == 1:
+            return str(2**53 - 1 - self.dice.randrange(2) * 10**9), "a"
+        if kind < 5:
+            return str(max(0, self.model.now + self.dice.randrange(-10**6, 10**7))), "a"
+        if kind == 5:
+            return str(self.dice.choice((10**12, 2**53, 10**30))), ""
+        return str(self.dice.randrange(self.dice.choice((1, 1000, 10**6, 10**8)))), ""
+
+    def step_put(self):
+        name = self.dice.choice(NAMES + ["", "x" * 65])
+        when, flags = self.when()
+        if self.dice.randrange(4) == 0:
+            flags += "r"
+        data = b"d" * self.dice.choice((0, 1, 60, 120, 301))
+        more = []
+        if self.dice.randrange(3) == 0:
+            more = [self.model.now + self.dice.choice((-1, 0, 1))]
+        return (self.call("put", name, when, flags, data, *more),
+                self.model.put(name, when, flags, data, *more))
+
+    def step_cancel(self):
+        name = self.dice.choice(NAMES)
+        return self.call("cancel", name), self.model.cancel(name)
+
+    def step_move(self):
+        name = self.dice.choice(NAMES)
+        when, flags = self.when()
+        return self.call("move", name, when, flags), self.model.move(name, when, flags)
+
+    def entry_for(self, name):
+        """The delivery to name with a done: none, the true one, another."""
+        task = self.model.tasks.get(name)
+        return self.dice.choice(([], [], [task.entry.key if task and task.entry else "1-1"],
+                                 ["9-9"]))
+
+    def step_done(self):
+        name = self.dice.choice(NAMES)
+        entry = self.entry_for(name)
+        return self.call("done", name, *entry), self.model.done(name, *entry)
+
+    def step_retry(self):
+        name = self.dice.choice(NAMES)
+        entry = self.entry_for(name)
+        delay = self.dice.choice(("0", "1000", "50000000", "never"))
+        return self.call("retry", name, delay, *entry), self.model.retry(name, delay, *entry)
+
+    def step_look(self):
+        relay, batch = self.dice.choice(RELAYS), self.dice.choice((1, 2, 5, 128))
+        answer = self.call("look", relay, batch, HORIZON, GRACE, "here")
+        wanted = self.model.look(relay, batch, HORIZON, GRACE)
+        self.learn_entries()
+        return answer, wanted
+
+    def step_read(self):
+        count, consumer = self.dice.randrange(1, 5), self.dice.choice(("a", "b"))
+        reply = self.redis("XREADGROUP", "GROUP", "timerhub", consumer, "COUNT", count, "STREAMS",
+                           QUEUE + "ready", ">")
+        got = [key.decode() for key, _ in reply[0][1]] if reply else []
+        return got, [entry.key for entry in self.model.read(count)]
+
+    def step_ack(self):
+        """A plain XACK, of one that is pending or not."""
+        if not self.model.stream:
+            return None, None
+        entry = self.dice.choice(self.model.stream)
+        pending, entry.pending = entry.pending, False
+        return self.redis("XACK", QUEUE + "ready", "timerhub", entry.key), int(pending)
+
+    def step_age(self):
+        """A lease comes to its end, which is by Redis's own clock."""
+        pending = [entry for entry in self.model.stream if entry.pending]
+        if not pending:
+            return None, None
+        entry = self.dice.choice(pending)
+        entry.over = True
+        return self.redis("XCLAIM", QUEUE + "ready", "timerhub", "a", 0, entry.key, "IDLE",
+                          10**9, "JUSTID"), [entry.key.encode()]
+
+    def step_time(self):
+        ahead = self.dice.choice((1, 1000, 10**5, 10**6, 10**7, 10**8, 4 * 10**9))
+        if self.dice.randrange(20) == 0:
+            ahead = -min(ahead, 10**7)
+        heads = self.model.waiting()
+        if heads and heads[0][0] < NEVER and self.dice.randrange(2):
+            ahead = max(0, heads[0][0] - self.model.now - self.dice.randrange(2))
+        if ahead < 10**10:
+            self.model.now += ahead
+        self.set_clock()
+        return None, None
+
+    def step_leave(self):
+        relay = self.dice.choice(RELAYS)
+        return self.call("leave", relay), self.model.leave(relay)
+
+    def step_hear(self):
+        """A relay begins to listen, or its connection is gone."""
+        relay = self.dice.choice(RELAYS + [""])
+        channel = QUEUE + "bell" + (":" + relay if relay else "")
+        hears = self.model.common if relay == "" else relay in self.model.hears
+        client = self.bells[relay]
+        client("UNSUBSCRIBE" if hears else "SUBSCRIBE", channel)
+        if relay == "":
+            self.model.common = not hears
+        else:
+            self.model.hears ^= {relay}
+        return None, None
+
+    def step_set(self):
+        name, values = self.dice.choice((
+            ("tasks_max", (5, 15, 1000)), ("data_max", (60, 301, 300)), ("attempts_max", (0, 2, 3)),
+            ("past_us", (0, 1000, 60_000_000)), ("lease_us", (20_000_000, 30_000_001))))
+        value = self.dice.choice(values)
+        answer = self.call("create", name, value)
+        self.model.conf[name] = value
+        wanted = [0, 0, self.model.now]
+        for setting in self.model.conf.items():
+            wanted += setting
+        return [word.decode() if isinstance(word, bytes) else word for word in answer], wanted
+
+    def step_poison(self):
+        """Another program's doing: an id in due without a record, an entry of its own."""
+        if self.dice.randrange(2):
+            name = self.dice.choice(("poison", *NAMES))
+            due = self.model.now + self.dice.randrange(10**6)
+            self.redis("ZADD", QUEUE + "due", due, name)
+            self.model.add_poison(name, due)
+        else:
+            key = self.redis("XADD", QUEUE + "ready", "*", "foreign", "entry").decode()
+            self.model.add_foreign(key)
+            self.keys.add(key)
+        return None, None
+
+    def step_revive(self):
+        dead = self.redis("XRANGE", QUEUE + "dead", "-", "+")
+        if not dead:
+            return self.call("revive", "1-1"), [-2]
+        index = self.dice.randrange(len(dead))
+        return self.call("revive", dead[index][0]), self.model.revive(index)
+
+    def step_peek(self):
+        name = self.dice.choice(NAMES)
+        task, answer = self.model.tasks.get(name), self.call("peek", name)
+        if not task:
+            return answer, [-2]
+        entry = task.entry
+        where = "waiting"
+        if entry:
+            where = "finished" if entry.delivered else "undelivered"
+            where = "taken" if entry.pending else where
+        due = entry.due if entry else task.due
+        return answer, [0, where.encode(), -1 if due == NEVER else due, task.attempts, task.put,
+                        task.data, entry.key.encode() if entry else b""]
+
+    def step_list(self):
+        start, count = self.dice.randrange(4), self.dice.randrange(1, 9)
+        wanted = [0]
+        for due, name, text in self.model.waiting()[start:start + count]:
+            task = None if text in self.model.poison else self.model.tasks.get(text)
+            wanted += [name, -1 if due == NEVER else due]
+            wanted += [task.attempts, task.put, len(task.data)] if task else [-1, -1, -1]
+        return self.call("list", start, count), wanted
+
+    # ---- what holds after every step ----
+
+    def learn_entries(self):
+        """The entries that a look has added, by the server's names for them."""
+        fresh = [entry for entry in self.model.stream if entry.key is None]
+        added = [entry for entry in self.redis("XRANGE", QUEUE + "ready", "-", "+")
+                 if entry[0].decode() not in self.keys]
+        expect(len(fresh) == len(added), "entries added:", added, "not", len(fresh))
+        for entry, (key, fields) in zip(fresh, added):
+            entry.key = key.decode()
+            self.keys.add(entry.key)
+            wanted = [b"id", entry.name.encode(), b"due", b"%d" % entry.due, b"n",
+                      b"%d" % entry.attempts, b"data", entry.data]
+            expect(fields == wanted, "entry", fields, "not", wanted)
+
+    def check_bells(self):
+        """Messages arrive in order of ringing on each connection; a PING closes the list."""
+        wanted = collections.defaultdict(list)
+        for relay, message in self.model.rung:
+            wanted[relay].append(message)
+        self.model.rung.clear()
+        for relay, client in self.bells.items():
+            hears = self.model.common if relay == "" else relay in self.model.hears
+            told = select.select([client.socket], [], [], 0)[0]
+            if not hears or (not wanted[relay] and not told):
+                continue
+            client.send("PING")
+            got = []
+            while (reply := client.receive()) != [b"pong", b""]:
+                got.append(reply[2].decode())
+            expect(got == wanted[relay], "bells of", relay, got, "not", wanted[relay])
+
+    def check_keys(self):
+        self.redis.send("HLEN", QUEUE + "task")
+        self.redis.send("ZCARD", QUEUE + "due")
+        self.redis.send("XLEN", QUEUE + "ready")
+        self.redis.send("HMGET", QUEUE + "state", "look_by", "sweep_at")
+        tasks, due, ready, (look_by, sweep_at) = [self.redis.receive() for _ in range(4)]
+        foreign = sum(entry.name is None for entry in self.model.stream)
+        expect(tasks == len(self.model.tasks), "records:", tasks, len(self.model.tasks))
+        expect(due == len(self.model.waiting()), "due:", due, len(self.model.waiting()))
+        expect(ready == len(self.model.stream), "entries:", ready, len(self.model.stream))
+        expect(tasks + len(self.model.poison) + foreign == due + ready, "one is in both, or none")
+        wanted = None if self.model.look_by is None else b"%d" % self.model.look_by
+        expect(look_by == wanted, "look_by:", look_by, wanted)
+        wanted = None if self.model.sweep_at is None else b"%d" % self.model.sweep_at
+        expect(sweep_at == wanted, "sweep_at:", sweep_at, wanted)
+
+    def check_all(self):
+        dues = self.redis("ZRANGE", QUEUE + "due", 0, -1, "WITHSCORES")
+        wanted = [(name, due) for due, name, _ in self.model.waiting()]
+        expect(list(zip(dues[::2], map(float, dues[1::2]))) == wanted, "due:", dues, wanted)
+        past = self.redis("ZRANGE", QUEUE + "past", 0, -1, "WITHSCORES")
+        expect({name.decode(): int(float(until)) for name, until in zip(past[::2], past[1::2])} ==
+               self.model.past, "past:", past, self.model.past)
+        dead = [(fields[1].decode(), int(fields[3]), int(fields[5]), fields[7].decode(), fields[9])
+                for _, fields in self.redis("XRANGE", QUEUE + "dead", "-", "+")]
+        expect(dead == self.model.dead, "dead:", dead, self.model.dead)
+        seats = self.redis("ZRANGE", QUEUE + "seats", 0, -1, "WITHSCORES")
+        expect([name.decode() for name in seats[::2]] == self.model.in_order(), "seats:", seats)
+        seen = self.redis("ZRANGE", QUEUE + "seen", 0, -1, "WITHSCORES")
+        expect({name.decode(): int(float(until)) for name, until in zip(seen[::2], seen[1::2])} ==
+               self.model.seen, "seen:", seen, self.model.seen)
+        known = {name.decode()[6:] for name in self.redis("HKEYS", QUEUE + "state")
+                 if name.startswith(b"relay:")}
+        expect(known == set(self.model.seen), "relays told of:", known)
+        self.check_stat()
+
+    def check_stat(self):
+        words = self.call("stat")
+        stat = {words[i].decode(): words[i + 1].decode() for i in range(1, len(words), 2)}
+        model = self.model
+        wanted = {"now": model.now, "tasks": len(model.tasks), "due": len(model.waiting()),
+                  "ready": len(model.stream), "past": len(model.past), "dead": len(model.dead),
+                  "taken": sum(entry.pending for entry in model.stream),
+                  "relays": len(model.seats), "sweep_at": model.sweep_at or 0, **model.conf,
+                  **model.counters}
+        for name, value in wanted.items():
+            expect(stat[name] == str(value), name, stat[name], "not", value)
+        for rank, relay in enumerate(model.in_order()):
+            expect(stat["relay:" + relay].startswith(f"{rank} "), "rank of", relay)
+
+    def step(self):
+        weights = {self.step_put: 10, self.step_look: 10, self.step_time: 8, self.step_read: 6,
+                   self.step_done: 4, self.step_retry: 4, self.step_cancel: 4, self.step_move: 4,
+                   self.step_ack: 2, self.step_age: 4, self.step_leave: 1, self.step_hear: 2,
+                   self.step_set: 1, self.step_poison: 1, self.step_revive: 1, self.step_peek: 1,
+                   self.step_list: 1}
+        call = self.dice.choices(list(weights), list(weights.values()))[0]
+        self.steps += 1
+        answer, wanted = call()
+        self.calls[f"{call.__name__[5:]} {wanted[0] if isinstance(wanted, list) and wanted else ''}"
+                   if call.__name__ not in ("step_read", "step_age") else call.__name__[5:]] += 1
+        try:
+            expect(answer == wanted, "answered", answer, "not", wanted)
+            self.check_bells()
+            self.check_keys()
+            if self.steps % 50 == 0:
+                self.check_all()
+        except Difference as difference:
+            raise Difference(f"{call.__name__}: {difference}") from None
+
+
+def run_seed(server, seed, steps):
+    run = Run(server, seed)
+    try:
+        while run.steps < steps:
+            run.step()
+        run.check_all()
+    except Difference as difference:
+        raise Difference(f"seed {seed}, step {run.steps}: {difference}") from None
+    finally:
+        run.close()
+    return run.calls
+
+
+def main(arguments):
+    path, steps = arguments[1], int(arguments[2])
+    seed = int(arguments[3]) if len(arguments) > 3 else time.time_ns() % 2**32
+    calls, done, begin = collections.Counter(), 0, time.monotonic()
+    print(f"seed {seed}", flush=True)
+    with Server() as server:
+        server.client()("FUNCTION", "LOAD", "REPLACE", small_library(path))
+        while done < steps:
+            try:
+                calls += run_seed(server, seed, min(steps, 1000))
+            except Difference as difference:
+                print(difference)
+                return 1
+            done += 1000
+            seed += 1
+    print(f"{done} steps in {time.monotonic() - begin:.1f} s; calls and first words of answers:")
+    print(", ".join(f"{name}: {count}" for name, count in sorted(calls.items())))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

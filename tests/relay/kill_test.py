@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Relays killed at their commands, and Redis killed under everything.
+
+Usage: kill_test.py VICTIM FACTS [TIMES]
+
+relays  four relays, VICTIM --serve, each on a way of its own whose commands are counted: each is
+        killed before or after a command chosen at random, and started again, while a thousand
+        tasks become due. All come, once, none early.
+always  FACTS keeps a book of what it was told while a Redis with appendfsync always is killed and
+        started again, TIMES times.
+RDB     what is documented: a task done after the snapshot comes again.
+"""
+
+import os
+import random
+import subprocess
+import sys
+import time
+
+from redis_server import ARRIVES, Client, RedisError, Server
+from wire_proxy import Proxy
+
+QUEUE = "killed"
+PREFIX = f"timerhub:{{{QUEUE}}}:"
+TASKS = 1000
+RELAYS = 4
+
+
+def expect(condition, *what):
+    if not condition:
+        print("not so:", *what)
+        sys.exit(1)
+
+
+def call(redis, name, keys, *arguments):
+    keys = [PREFIX + key for key in keys.split()]
+    return redis("FCALL", "timerhub_" + name, len(keys), *keys, *arguments)
+
+
+# ---- relays ----
+
+
+class Doomed:
+    """A relay that is killed at a command, again and again."""
+
+    def __init__(self, victim, server, name, dice):
+        self.victim, self.server, self.dice = victim, server, dice
+        self.path = f"{server.folder}/{name}.sock"
+        self.deaths = 0
+        self.proxy = self.process = None
+        self.start()
+
+    def start(self):
+        fault = self.dice.choice(("before", "after"))
+        self.proxy = Proxy(self.path, self.server.address, fault, self.dice.randrange(1, 25))
+        self.process = subprocess.Popen([self.victim, "--serve", QUEUE],
+                                        env=os.environ | {"REDIS_URL": f"unix:{self.path}"})
+
+    def look_after(self):
+        """The proxy has cut the connection at that command: the relay dies of it."""
+        if self.proxy.commands >= self.proxy.number or self.process.poll() is not None:
+            self.end()
+            self.deaths += 1
+            self.start()
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+        self.proxy.close()
+
+
+def check_relays(victim, seed):
+    dice = random.Random(seed)
+    print(f"seed {seed}", flush=True)
+    with Server() as server:
+        subprocess.run([victim, "--make", QUEUE], check=True,
+                       env=os.environ | {"REDIS_URL": f"unix:{server.address}"})
+        redis = server.client()
+        relays = [Doomed(victim, server, f"relay-{number}", dice) for number in range(RELAYS)]
+        dues, got = {}, {}
+        deadline = time.monotonic() + 6 * ARRIVES
+        while len(got) < TASKS:
+            if len(dues) < TASKS:
+                name = f"task-{len(dues)}"
+                reply = call(redis, "put", "due task state seats past", name,
+                             dice.randrange(3_000_000), "", "")
+                dues[name] = reply[1]
+            reply = redis("XREADGROUP", "GROUP", "timerhub", "c", "COUNT", 100, "STREAMS",
+                          PREFIX + "ready", ">")
+            now = redis("TIME")
+            now = int(now[0]) * 10**6 + int(now[1])
+            for entry, fields in reply[0][1] if reply else []:
+                name = fields[1].decode()
+                expect(name not in got, name, "came twice")
+                expect(int(fields[3]) == dues[name] <= now, name, "is early")
+                expect(int(entry.split(b"-")[0]) * 1000 + 999 >= dues[name], name, "went early")
+                got[name] = now
+                expect(call(redis, "done", "due task ready state past", name) == [0], name)
+            for relay in relays:
+                relay.look_after()
+            expect(time.monotonic() < deadline, "only", len(got), "came")
+        deaths = sum(relay.deaths for relay in relays)
+        for relay in relays:
+            relay.end()
+        expect(redis("HLEN", PREFIX + "task") == 0, "records are left")
+        expect(deaths > 10, "only", deaths, "deaths")
+        print(f"{TASKS} tasks, {deaths} relays killed")
+
+
+# ---- Redis ----
+
+
+def check_always(facts, times, dice):
+    with Server("--appendonly", "yes", "--appendfsync", "always") as server:
+        environment = os.environ | {"REDIS_URL": f"unix:{server.address}"}
+        process = subprocess.Popen([facts, QUEUE], env=environment, stdin=subprocess.PIPE)
+        for _ in range(times):
+            time.sleep(dice.random() / 4)
+            expect(process.poll() is None, "it ended early")
+            server.kill()
+            time.sleep(dice.random() / 20)
+            server.start()
+        process.stdin.close()
+        expect(process.wait(6 * ARRIVES) == 0, "the book and the queue disagree")
+        redis = server.client()
+        expect(redis("HLEN", PREFIX + "task") == 0, "records are left")
+    print(f"Redis killed {times} times")
+
+
+def check_snapshot(victim):
+    """With RDB only a task that was done after the snapshot is there again."""
+    with Server("--dbfilename", "dump.rdb") as server:
+        subprocess.run([victim, "--make", QUEUE], check=True,
+                       env=os.environ | {"REDIS_URL": f"unix:{server.address}"})
+        redis = server.client()
+        call(redis, "put", "due task state seats past", "task", "never", "", "")
+        redis("SAVE")
+        expect(call(redis, "done", "due task ready state past", "task") == [0], "done")
+        server.kill()
+        server.start()
+        redis = Client(server.address)
+        try:
+            expect(call(redis, "peek", "due task ready", "task")[1] == b"waiting", "not there")
+        except RedisError as error:
+            expect(False, error)
+
+
+def main(arguments):
+    victim, facts = arguments[1:3]
+    times = int(arguments[3]) if len(arguments) > 3 else 200
+    seed = int(os.environ.get("TIMERHUB_TEST_SEED", "0"), 0) or time.time_ns() % 2**32
+    check_relays(victim, seed)
+    check_always(facts, times, random.Random(seed))
+    check_snapshot(victim)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,375 @@
+# SPDX-License-Identifier: MIT
+"""A slow, obvious model of a queue: what each function of timerhub.lua must answer and leave.
+
+Everything is searched from the beginning and sorted when looked at. The chunks are those of
+SMALL, which the tests put into the text in place of its own, so that few tasks cross every bound.
+"""
+
+import hashlib
+import math
+
+# What bounds one look, in the tests: constants of timerhub.lua, by name.
+SMALL = {"CHUNK": 3, "LOOK_BYTES": 300, "FORGET_PAST": 1, "FORGET_SEEN": 2, "SWEEP": 4, "ACKED": 3}
+NEVER = math.inf
+LAST_US = 2**53 - 1
+PUT_OFF_US = 300_000_000
+ENOENT, EAGAIN, EBUSY, EEXIST, EINVAL = -2, -11, -16, -17, -22
+ERANGE, ETIME, EMSGSIZE, ESTALE = -34, -62, -90, -116
+DEFAULTS = {"tasks_max": 1048576, "data_max": 65536, "attempts_max": 0, "lease_us": 30_000_000,
+            "past_us": 60_000_000, "dead_max": 10000, "shards": 1}
+
+
+class Task:
+    """One that lives: waiting if it has no entry."""
+
+    def __init__(self, due, put, data):
+        self.due, self.put, self.data = due, put, data
+        self.attempts = 0
+        self.entry = None
+
+
+class Entry:
+    """One of the stream. The server names it; `number` is its place among all there have been."""
+
+    def __init__(self, number, name, due, attempts, data):
+        self.number, self.name, self.due, self.attempts, self.data = (number, name, due, attempts,
+                                                                      data)
+        self.key = None  # the server's id of it
+        self.delivered = self.pending = self.over = False
+
+
+class Model:
+    """The queue. `hears` says which relays' bells are listened to; `rung` what they were told."""
+
+    def __init__(self, prefix):
+        self.prefix = prefix
+        self.now = 1_700_000_000_000_000
+        self.conf = dict(DEFAULTS)
+        self.tasks, self.stream, self.dead, self.past = {}, [], [], {}
+        self.poison = {}  # due without a record: id -> due
+        self.look_by = self.sweep_at = self.sweep_from = None
+        self.seats, self.seen = {}, {}
+        self.hears, self.common, self.rung = set(), False, []
+        self.entries = 0
+        self.counters = dict.fromkeys(("promoted", "leases_over", "buried", "orphans", "swept"), 0)
+
+    # ---- what several functions do ----
+
+    def due_of(self, when, absolute):
+        if when == "never":
+            return NEVER
+        due = int(when) if absolute else self.now + int(when)
+        return due if due <= LAST_US else None
+
+    def rank(self, relay):
+        order = sorted((order, name.encode()) for name, order in self.seats.items())
+        return [name for _, name in order].index(relay.encode())
+
+    def in_order(self):
+        return sorted(self.seats, key=lambda name: (self.seats[name], name.encode()))
+
+    def ring_seats(self, due):
+        place = 0
+        for relay in self.in_order()[:8]:
+            if relay in self.hears:
+                self.rung.append((relay, f"{due} {place}"))
+                place += 1
+                if place == 2:
+                    break
+            else:
+                del self.seats[relay]
+        return place
+
+    def ring(self, due):
+        if due >= (NEVER if self.look_by is None else self.look_by):
+            return
+        self.look_by = due
+        if self.ring_seats(due) == 0 and self.common:
+            self.rung.append(("", f"{due}"))
+
+    def remember(self, name, task):
+        if task.put + self.conf["past_us"] > self.now:
+            self.past[name] = task.put + self.conf["past_us"]
+
+    def forget_entry(self, entry):
+        if entry in self.stream:
+            self.stream.remove(entry)
+
+    def add(self, name, task, due):
+        entry = Entry(self.entries, name, due, task.attempts + 1, task.data)
+        self.entries += 1
+        self.stream.append(entry)
+        task.attempts += 1
+        task.entry = entry
+
+    def add_poison(self, name, due):
+        if name in self.tasks and not self.tasks[name].entry:
+            self.tasks[name].due = due
+        else:
+            self.poison[name] = due
+
+    def add_foreign(self, key):
+        entry = Entry(self.entries, None, 0, 0, b"foreign entry")
+        entry.key = key
+        self.entries += 1
+        self.stream.append(entry)
+
+    # ---- producers ----
+
+    def put(self, name, when, flags, data, until=None):
+        if not 1 <= len(name) <= 64:
+            return [EINVAL]
+        if until is not None and self.now > until:
+            return [ETIME, self.now]
+        due = self.due_of(when, "a" in flags)
+        if due is None:
+            return [ERANGE]
+        if self.past.get(name, 0) > self.now:
+            return [EEXIST]
+        if len(data) > self.conf["data_max"]:
+            return [EMSGSIZE]
+        task = self.tasks.get(name)
+        if task and ("r" not in flags or task.entry):
+            return [EEXIST]
+        if not task and len(self.tasks) + len(self.past) >= self.conf["tasks_max"]:
+            return [EAGAIN]
+        self.tasks[name] = Task(due, self.now, data)
+        self.poison.pop(name, None)
+        self.ring(due)
+        return [0, -1 if due == NEVER else due, self.now]
+
+    def cancel(self, name):
+        task = self.tasks.get(name)
+        if not task:
+            return [ENOENT]
+        if task.entry and task.entry.pending:
+            return [EBUSY]
+        if task.entry:
+            self.forget_entry(task.entry)
+        del self.tasks[name]
+        self.remember(name, task)
+        return [ENOENT if task.entry and task.entry.delivered else 0]
+
+    def move(self, name, when, flags):
+        due = self.due_of(when, "a" in flags)
+        if due is None:
+            return [ERANGE]
+        task = self.tasks.get(name)
+        if not task:
+            return [ENOENT]
+        if task.entry:
+            if task.entry.pending:
+                return [EBUSY]
+            if task.entry.delivered:
+                return [ENOENT]
+            self.forget_entry(task.entry)
+            task.entry = None
+            task.attempts -= 1
+        task.due = due
+        self.poison.pop(name, None)
+        self.ring(due)
+        return [0, -1 if due == NEVER else due, self.now]
+
+    # ---- consumers ----
+
+    def read(self, count):
+        """XREADGROUP: the entries handed out."""
+        given = [entry for entry in self.stream if not entry.delivered][:count]
+        for entry in given:
+            entry.delivered = entry.pending = True
+            entry.over = False
+        return given
+
+    def done(self, name, entry=None):
+        task = self.tasks.get(name)
+        if not task:
+            return [ENOENT]
+        if entry is not None and (not task.entry or task.entry.key != entry):
+            return [ESTALE]
+        if task.entry:
+            self.forget_entry(task.entry)
+        del self.tasks[name]
+        self.remember(name, task)
+        return [0]
+
+    def retry(self, name, delay, entry=None):
+        due = self.due_of(delay, False)
+        if due is None:
+            return [ERANGE]
+        task = self.tasks.get(name)
+        if not task:
+            return [ENOENT]
+        if entry is not None and (not task.entry or task.entry.key != entry):
+            return [ESTALE]
+        if not task.entry or not task.entry.pending:
+            return [ENOENT]
+        self.forget_entry(task.entry)
+        if 0 < self.conf["attempts_max"] <= task.entry.attempts:
+            self.bury(name, task)
+            return [0, -1, self.now, 1]
+        task.entry = None
+        task.due = due
+        self.poison.pop(name, None)
+        self.ring(due)
+        return [0, -1 if due == NEVER else due, self.now, 0]
+
+    def bury(self, name, task):
+        self.dead.append((name, task.entry.due, task.entry.attempts, "attempts", task.data))
+        self.counters["buried"] += 1
+        del self.tasks[name]
+        self.remember(name, task)
+
+    # ---- look ----
+
+    def forget(self):
+        outdated = sorted((until, name.encode(), name) for name, until in self.past.items()
+                          if until <= self.now)
+        for _, _, name in outdated[:SMALL["FORGET_PAST"]]:
+            del self.past[name]
+        gone = sorted((until, relay) for relay, until in self.seen.items() if until <= self.now)
+        for _, relay in gone[:SMALL["FORGET_SEEN"]]:
+            del self.seen[relay]
+            self.seats.pop(relay, None)
+        return len(outdated) > SMALL["FORGET_PAST"]
+
+    def waiting(self):
+        found = [(task.due, name.encode(), name) for name, task in self.tasks.items()
+                 if not task.entry]
+        return sorted(found + [(due, name.encode(), name) for name, due in self.poison.items()])
+
+    def promote(self, batch):
+        heads = [head for head in self.waiting() if head[0] <= self.now][:batch]
+        late, size = [], 0
+        for index, (due, _, name) in enumerate(heads):
+            if index % SMALL["CHUNK"] == 0 and size >= SMALL["LOOK_BYTES"]:
+                return late, True
+            if name in self.poison:
+                del self.poison[name]
+                if name not in self.tasks:
+                    self.dead.append((name, due, 0, "record", b""))
+                self.counters["orphans"] += 1
+                continue
+            task = self.tasks[name]
+            self.add(name, task, due)
+            size += len(task.data)
+            late.append(max(0, self.now - max(due, task.put)))
+        return late, size >= SMALL["LOOK_BYTES"] or len(heads) == batch
+
+    def sweep_pending(self):
+        """Returns how many were given again and buried, and whether there is more."""
+        again = buried = 0
+        pending = [entry for entry in self.stream if entry.pending and
+                   (self.sweep_from is None or entry.number > self.sweep_from)]
+        chunk = pending[:SMALL["SWEEP"]]
+        for entry in chunk:
+            if not entry.over:
+                continue
+            self.forget_entry(entry)
+            entry.pending = False
+            if entry.name is None:
+                self.dead.append(("", 0, 0, "entry", entry.data))
+                self.counters["orphans"] += 1
+                continue
+            task = self.tasks[entry.name]
+            if 0 < self.conf["attempts_max"] <= entry.attempts:
+                self.bury(entry.name, task)
+                buried += 1
+            else:
+                self.add(entry.name, task, entry.due)
+                again += 1
+        self.sweep_from = chunk[-1].number if len(chunk) == SMALL["SWEEP"] else None
+        return again, buried, self.sweep_from is not None
+
+    def sweep_acked(self):
+        for _ in range(SMALL["ACKED"]):
+            if not self.stream or not self.stream[0].delivered or self.stream[0].pending:
+                return False
+            entry = self.stream.pop(0)
+            task = self.tasks.get(entry.name)
+            if task:
+                del self.tasks[entry.name]
+                self.remember(entry.name, task)
+            self.counters["swept"] += 1
+        return True
+
+    def sweep(self):
+        again, buried, more = self.sweep_pending()
+        if not more:
+            more = self.sweep_acked()
+        if more:
+            self.sweep_at = self.now
+        else:
+            self.sweep_at = self.now + self.eighth() if self.stream else None
+        return again, buried
+
+    def eighth(self):
+        return math.ceil(self.conf["lease_us"] / 8)
+
+    def sit(self, relay, horizon, grace):
+        if relay not in self.seats:
+            text = f"{self.prefix}state{relay}".encode()
+            self.seats[relay] = int(hashlib.sha1(text).hexdigest()[:8], 16) / 2**32
+        broken = (self.look_by is None or self.now >= self.look_by + grace or
+                  self.look_by > self.now + horizon)
+        if self.rank(relay) > 0 and broken:
+            for other in self.in_order()[:self.rank(relay)]:
+                self.seats[other] += 1
+        return self.rank(relay)
+
+    def look(self, relay, batch, horizon, grace):
+        outdated = self.forget()
+        length = len(self.stream)
+        late, more = self.promote(batch)
+        self.counters["promoted"] += len(late)
+        again = buried = 0
+        if self.sweep_at is None:
+            if late or length > 0:
+                self.sweep_at = self.now + self.eighth()
+        elif self.now >= self.sweep_at or self.sweep_at > self.now + self.conf["lease_us"]:
+            again, buried = self.sweep()
+            self.counters["leases_over"] += again
+        rank = self.sit(relay, horizon, grace)
+        life = 4 * (horizon + PUT_OFF_US + rank * grace)
+        until = self.seen.get(relay)
+        if until is None or not life / 2 <= until - self.now <= life:
+            self.seen[relay] = self.now + life
+        if rank > 0:
+            steps = min(grace * 2 ** (rank - 1), PUT_OFF_US + rank * grace)
+            wait = max(0, min(self.look_by, self.now + horizon) + steps - self.now)
+        else:
+            waiting = self.waiting()
+            times = [waiting[0][0]] if waiting else []
+            times += [self.now + horizon] + ([self.sweep_at] if self.sweep_at else [])
+            self.look_by = max(self.now, min(times))
+            wait = self.look_by - self.now
+        more = rank == 0 and (more or outdated or
+                              (self.sweep_at is not None and self.sweep_at <= self.now))
+        reply = [0, len(late), wait, rank, self.now, int(more), sum(late), max(late, default=0),
+                 again, buried]
+        buckets = [max(0, (1000 * us).bit_length() - 1) for us in late]
+        for bucket in sorted(set(buckets)):
+            reply += [bucket, buckets.count(bucket)]
+        return reply
+
+    def leave(self, relay):
+        if relay not in self.seats:
+            return [ENOENT]
+        rank = self.rank(relay)
+        del self.seats[relay]
+        self.seen.pop(relay, None)
+        if rank < 2 and self.look_by is not None:
+            self.ring_seats(self.look_by)
+        return [0]
+
+    def revive(self, index):
+        name, _, _, _, data = self.dead[index]
+        if not 1 <= len(name) <= 64:
+            return [EINVAL]
+        if name in self.tasks:
+            return [EEXIST]
+        del self.dead[index]
+        self.tasks[name] = Task(self.now, self.now, data)
+        self.poison.pop(name, None)
+        self.ring(self.now)
+        self.past.pop(name, None)
+        return [0, self.now, self.now]

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: MIT
+"""A Redis server of the test's own, and the little of a client that the tests need.
+
+The server listens on a unix socket in a directory that is removed with it, and on no port, so that
+no test can meet a server that is in use. Debian's redis-tools holds the program under the name of
+redis-check-rdb, which is the server if it is called redis-server.
+"""
+
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+SKIP = 77
+ARRIVES = 20  # seconds within which what must come at all has come
+
+
+def program(folder):
+    """The server's program, a link in the folder if need be; ends the test as skipped without."""
+    found = shutil.which("redis-server")
+    if found:
+        return found
+    found = shutil.which("redis-check-rdb")
+    if not found:
+        print("skipped: no redis-server and no redis-check-rdb here (package redis-tools)")
+        sys.exit(SKIP)
+    link = pathlib.Path(folder) / "redis-server"
+    if not link.exists():
+        link.symlink_to(found)
+    return link
+
+
+class RedisError(Exception):
+    """An error reply."""
+
+
+class Client:
+    """One connection. Replies are int, bytes, None and lists of them; an error is raised."""
+
+    def __init__(self, address, timeout=ARRIVES):
+        family = socket.AF_INET if isinstance(address, tuple) else socket.AF_UNIX
+        self.socket = socket.socket(family)
+        self.socket.settimeout(timeout)
+        self.socket.connect(address)
+        self.file = self.socket.makefile("rb")
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+    @staticmethod
+    def encode(words):
+        parts = [b"*%d\r\n" % len(words)]
+        for word in words:
+            word = word if isinstance(word, bytes) else str(word).encode()
+            parts.append(b"$%d\r\n%s\r\n" % (len(word), word))
+        return b"".join(parts)
+
+    def send(self, *words):
+        self.socket.sendall(self.encode(words))
+
+    def receive(self):
+        reply = self._read()
+        if isinstance(reply, RedisError):
+            raise reply
+        return reply
+
+    def _read(self):
+        line = self.file.readline()
+        if not line.endswith(b"\r\n"):
+            raise ConnectionError("closed by the server")
+        kind, rest = line[:1], line[1:-2]
+        if kind == b"+":
+            return rest
+        if kind == b"-":
+            return RedisError(rest.decode(errors="replace"))
+        if kind == b":":
+            return int(rest)
+        count = int(rest)
+        if count < 0:
+            return None
+        if kind == b"$":
+            return self.file.read(count + 2)[:-2]
+        return [self._read() for _ in range(count)]
+
+    def __call__(self, *words):
+        self.send(*words)
+        return self.receive()
+
+
+class Server:
+    """Started by start(), ended by kill() or stop(); its data stays until close()."""
+
+    def __init__(self, *options):
+        self.folder = tempfile.mkdtemp(prefix="timerhub-relay-")
+        self.program = program(self.folder)
+        self.address = f"{self.folder}/redis.sock"
+        self.options = options
+        self.process = None
+        self.start()
+
+    def start(self, *more):
+        command = [self.program, "--port", "0", "--unixsocket", self.address, "--dir", self.folder,
+                   "--save", "", "--daemonize", "no", *self.options, *more]
+        with open(f"{self.folder}/log", "ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log)
+        deadline = time.monotonic() + ARRIVES
+        while True:
+            try:
+                client = self.client()
+                client("PING")
+                client.close()
+                return
+            except (OSError, RedisError):
+                if self.process.poll() is not None or time.monotonic() > deadline:
+                    print(pathlib.Path(f"{self.folder}/log").read_text(encoding="utf-8"))
+                    raise
+                time.sleep(0.01)
+
+    def client(self, timeout=ARRIVES):
+        return Client(self.address, timeout)
+
+    def kill(self, how=signal.SIGKILL):
+        self.process.send_signal(how)
+        self.process.wait()
+        if os.path.exists(self.address):
+            os.unlink(self.address)
+
+    def close(self):
+        if self.process.poll() is None:
+            self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def library(path, now_key=None):
+    """The text of timerhub.lua; with now_key its clock is that key."""
+    text = pathlib.Path(path).read_text(encoding="utf-8")
+    if now_key:
+        begin = text.index("    local time = redis.call('TIME')")
+        end = text.index("end\n", begin)
+        text = f"{text[:begin]}    return tonumber(redis.call('GET', '{now_key}'))\n{text[end:]}"
+    return text

@@ -1,0 +1,304 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Bad input, keys of the wrong type, a full Redis: answered with a clear error, without effect.
+
+Usage: refusals_test.py TIMERHUB_LUA
+
+Every function is called on every state that a task can be in while one of its keys holds another
+type: the answer is an error, and no key has changed, but where the function has a way around.
+"""
+
+import sys
+
+from functions_test import KEYS, QUEUE
+from redis_server import RedisError, Server, library
+
+ARGUMENTS = {
+    "put": ["new", "0", "", "data"], "cancel": ["task"], "move": ["task", "0", ""],
+    "done": ["task"], "retry": ["task", "0"], "look": ["relay", 128, 10**7, 10**5, ""],
+    "leave": ["relay"],
+    "stat": [], "list": [0, 10], "peek": ["task"], "revive": None, "create": [],
+}
+STATES = ("none", "waiting", "never", "undelivered", "taken", "finished", "exhausted")
+WAITS, STREAM = "none waiting never", "none undelivered taken finished exhausted"
+# Where a function has no use for a key, by the states in which that is so.
+UNUSED = {
+    ("put", "seats"): "waiting",
+    ("cancel", "due"): STREAM, ("cancel", "ready"): WAITS, ("cancel", "state"): "none",
+    ("cancel", "past"): "none",
+    ("move", "due"): "none taken finished exhausted", ("move", "ready"): WAITS,
+    ("move", "state"): "none", ("move", "past"): " ".join(STATES),
+    ("move", "seats"): "none waiting",
+    ("done", "due"): STREAM, ("done", "ready"): WAITS, ("done", "state"): "none",
+    ("done", "past"): "none",
+    ("retry", "due"): WAITS + " undelivered finished exhausted", ("retry", "ready"): WAITS,
+    ("retry", "state"): WAITS + " undelivered finished",
+    ("retry", "past"): WAITS + " undelivered finished",
+    ("retry", "seats"): WAITS + " undelivered finished",
+    ("retry", "dead"): WAITS + " undelivered taken finished",
+    ("look", "dead"): " ".join(STATES), ("stat", "seen"): " ".join(STATES),
+    ("list", "task"): STREAM, ("peek", "due"): STREAM, ("peek", "ready"): WAITS,
+    ("revive", "seats"): "waiting",
+}
+
+
+def call(redis, name, *arguments):
+    keys = [QUEUE + key for key in KEYS[name].split()]
+    return redis("FCALL", "timerhub_" + name, len(keys), *keys, *arguments)
+
+
+def expect(condition, *what):
+    if not condition:
+        print("not so:", *what)
+        sys.exit(1)
+
+
+def bring_about(redis, state):
+    """A queue with one dead task, a seat, an id in past, and a task in the state."""
+    redis("FLUSHALL")
+    call(redis, "create", "attempts_max", 1)
+    call(redis, "put", "buried", "0", "", "data")
+    call(redis, "look", "relay", 128, 10**7, 10**5, "")
+    redis("XREADGROUP", "GROUP", "timerhub", "c", "STREAMS", QUEUE + "ready", ">")
+    call(redis, "retry", "buried", 0)
+    call(redis, "create", "attempts_max", 1 if state == "exhausted" else 0)
+    redis("ZADD", QUEUE + "past", 10**15, "outdated")
+    redis("ZADD", QUEUE + "seats", 0.5, "other")
+    if state == "none":
+        return
+    call(redis, "put", "task", "never" if state == "never" else "0", "", "data")
+    if state in ("waiting", "never"):
+        return
+    call(redis, "look", "relay", 128, 10**7, 10**5, "")
+    redis("HSET", QUEUE + "state", "sweep_at", 1)
+    if state == "undelivered":
+        return
+    reply = redis("XREADGROUP", "GROUP", "timerhub", "c", "STREAMS", QUEUE + "ready", ">")
+    entry = reply[0][1][0][0]
+    if state == "finished":
+        redis("XACK", QUEUE + "ready", "timerhub", entry)
+    if state == "exhausted":
+        redis("XCLAIM", QUEUE + "ready", "timerhub", "c", 0, entry, "IDLE", 10**9, "JUSTID")
+
+
+def picture(redis):
+    """Everything there is, but for what a read of a consumer group changes by itself."""
+    return {key: redis("DUMP", key) for key in sorted(redis("KEYS", "*"))}
+
+
+def arguments_of(redis, name):
+    if ARGUMENTS[name] is None:
+        dead = redis("XRANGE", QUEUE + "dead", "-", "+")
+        return [dead[0][0]] if dead else ["1-1"]
+    return ARGUMENTS[name]
+
+
+def check_wrong_type(redis, name, state, key):
+    bring_about(redis, state)
+    arguments = arguments_of(redis, name)
+    redis("DEL", QUEUE + key)
+    redis("SET", QUEUE + key, "another program's")
+    before = picture(redis)
+    try:
+        answer = call(redis, name, *arguments)
+    except RedisError as error:
+        # The text names WRONGTYPE; in 7.0 a function's error has its place in front.
+        expect("WRONGTYPE" in str(error), name, state, key, error)
+        expect(picture(redis) == before, name, "on", state, "with a wrong", key, "had effect")
+        return 1
+    expect(redis("GET", QUEUE + key) == b"another program's", name, state, key, "overwritten")
+    expect(state in UNUSED.get((name, key), "").split(), name, "on", state, "ignored a wrong", key)
+    if key != "dead":
+        bring_about(redis, state)
+        wanted = call(redis, name, *arguments_of(redis, name))
+        expect(answer[0] == wanted[0], name, state, key, answer, wanted)
+    return 0
+
+
+def check_wrong_types(redis):
+    errors = sum(check_wrong_type(redis, name, state, key)
+                 for name in KEYS for state in STATES for key in KEYS[name].split())
+    expect(errors > 300, "only", errors, "errors met")
+    print(f"wrong types: {errors} errors, none of which changed anything")
+
+
+def check_dead_of_wrong_type(redis):
+    """Nothing is lost, and nothing behind it held up, when dead cannot be written to."""
+    bring_about(redis, "exhausted")
+    redis("DEL", QUEUE + "dead")
+    redis("SET", QUEUE + "dead", "x")
+    redis("ZADD", QUEUE + "due", 1, "poison")
+    redis("HSET", QUEUE + "task", "poison", "unreadable")
+    call(redis, "put", "behind", "0", "", "data")
+    answer = call(redis, "look", "relay", 128, 10**7, 10**5, "")
+    expect(answer[1] == 1 and answer[8] == 1 and answer[9] == 0, "look past a wrong dead", answer)
+    expect(redis("HGET", QUEUE + "task", "poison") == b"unreadable", "the poison's record is lost")
+    expect(redis("ZSCORE", QUEUE + "due", "poison") == b"inf", "the poison is due again")
+    ids = {entry[1][1] for entry in redis("XRANGE", QUEUE + "ready", "-", "+")}
+    expect(ids == {b"task", b"behind"}, "in the stream:", ids)
+
+
+def check_full(redis):
+    """Over maxmemory put is refused with nothing done, and everything else goes on."""
+    bring_about(redis, "waiting")
+    redis("CONFIG", "SET", "maxmemory", 1)
+    before = picture(redis)
+    try:
+        expect(False, "put on a full Redis:", call(redis, "put", "new", "0", "", "data"))
+    except RedisError as error:
+        expect(str(error).startswith("OOM "), error)
+    expect(picture(redis) == before, "a refused put has changed something")
+    expect(call(redis, "look", "relay", 128, 10**7, 10**5, "")[1] == 1, "look on a full Redis")
+    redis("XREADGROUP", "GROUP", "timerhub", "c", "STREAMS", QUEUE + "ready", ">")
+    expect(call(redis, "retry", "task", 0)[0] == 0, "retry on a full Redis")
+    expect(call(redis, "cancel", "task")[0] == 0, "cancel on a full Redis")
+    redis("CONFIG", "SET", "maxmemory", 0)
+
+
+def check_exhausted_stream(redis):
+    """A stream whose ids another program has used up: an error, and the tasks wait."""
+    bring_about(redis, "waiting")
+    last = f"{2**64 - 1}-{2**64 - 1}"
+    redis("XADD", QUEUE + "ready", last, "foreign", "entry")
+    try:
+        expect(False, "look:", call(redis, "look", "relay", 128, 10**7, 10**5, ""))
+    except RedisError as error:
+        expect("exhausted" in str(error), error)
+    expect(redis("ZCARD", QUEUE + "due") == 1, "the task has gone")
+    expect(call(redis, "cancel", "task")[0] == 0, "cancel")
+
+
+def check_bad_arguments(redis):
+    bring_about(redis, "waiting")
+    before = picture(redis)
+    expect(redis("FCALL_RO", "timerhub_version", 0) == [0, 1], "the version")
+    for name, arguments in (
+            ("put", []), ("put", ["id"]), ("put", ["id", "1", ""]), ("put", ["id", "-1", "", ""]),
+            ("put", ["id", "1.5", "", ""]), ("put", ["id", "", "", ""]),
+            ("put", ["id", "1", "x", ""]), ("put", ["", "1", "", ""]),
+            ("put", ["i" * 65, "1", "", ""]), ("cancel", []),
+            ("cancel", [""]), ("move", ["task"]), ("move", ["task", "1", "r"]), ("done", []),
+            ("retry", ["task"]), ("retry", ["", "0"]), ("retry", ["task", "-1"]), ("look", []),
+            ("list", []),
+            ("look", ["relay", 0, 1, 1]), ("look", ["relay", 1001, 1, 1]), ("list", [0, 1001]),
+            ("look", ["relay", 1, "x", 1]), ("look", ["r" * 65, 1, 1, 1]), ("peek", []),
+            ("revive", []), ("revive", ["-"]), ("create", ["tasks_max"]), ("create", ["what", 1]),
+            ("create", ["tasks_max", 0]), ("create", ["data_max", 1048577])):
+        answer = call(redis, name, *arguments)
+        expect(answer == [-22], name, arguments, answer)
+    expect(call(redis, "create", "shards", 2) == [-17], "another number of shards")
+    expect(call(redis, "put", "id", "9" * 40, "", "")[0] == -34, "beyond 2^53")
+    expect(call(redis, "put", "id", "1", "", "", "x")[0] == -62, "an until that is no time")
+    expect(picture(redis) == before, "bad arguments have changed something")
+
+
+def read_all(redis):
+    reply = redis("XREADGROUP", "GROUP", "timerhub", "c", "STREAMS", QUEUE + "ready", ">")
+    return [entry for entry, _ in reply[0][1]] if reply else []
+
+
+def look(redis):
+    redis("HSET", QUEUE + "state", "sweep_at", 1)
+    return call(redis, "look", "relay", 128, 10**7, 10**5, "")
+
+
+def check_foreign(redis):
+    """What other programs write, or take away, holds nothing up, and can be seen."""
+    bring_about(redis, "waiting")
+    expect(call(redis, "put", "buried", "0", "", "") == [-17], "a buried id put again at once")
+    redis("ZADD", QUEUE + "due", 1, "poison")
+    redis("HSET", QUEUE + "task", "poison", "unreadable")
+    expect(look(redis)[1] == 1, "look past what cannot be read")
+    expect(redis("HEXISTS", QUEUE + "task", "poison") == 0, "the record is left")
+    # An entry as ours, without a record; its lease is over.
+    entry = redis("XADD", QUEUE + "ready", "*", "id", "x", "due", 1, "n", 1, "data", "kept")
+    read_all(redis)
+    redis("XCLAIM", QUEUE + "ready", "timerhub", "c", 0, entry, "IDLE", 10**9, "JUSTID")
+    look(redis)
+    dead = redis("XRANGE", QUEUE + "dead", "-", "+")
+    expect([fields[7] for _, fields in dead] == [b"attempts", b"record", b"record"], "dead", dead)
+    expect(dead[2][1][9] == b"kept", "the data is lost")
+    expect(redis("HGET", QUEUE + "state", "orphans") == b"2", "orphans")
+    # An entry that was deleted while a consumer had it.
+    entry = redis("XRANGE", QUEUE + "ready", "-", "+")[0][0]
+    redis("XDEL", QUEUE + "ready", entry)
+    expect(call(redis, "retry", "task", 0) == [-2], "retry of what was deleted")
+
+
+def check_revived(redis):
+    bring_about(redis, "none")
+    expect(redis("ZSCORE", QUEUE + "past", "buried") is not None, "past without the buried")
+    entry = redis("XRANGE", QUEUE + "dead", "-", "+")[0][0]
+    expect(call(redis, "revive", entry)[0] == 0, "revive")
+    expect(redis("ZSCORE", QUEUE + "past", "buried") is None, "past with the revived")
+
+
+def check_wiped(redis):
+    """A queue, or its stream, that was deleted is made again by the next look."""
+    bring_about(redis, "taken")
+    redis("DEL", QUEUE + "ready")
+    call(redis, "put", "new", "0", "", "")
+    look(redis)
+    look(redis)
+    expect(len(read_all(redis)) == 1, "no group after the stream was deleted")
+    redis("FLUSHALL")
+    call(redis, "look", "relay", 128, 10**7, 10**5, "")
+    expect(read_all(redis) == [], "no group after FLUSHALL")
+    expect(redis("HGET", QUEUE + "state", "version") == b"1", "no version after FLUSHALL")
+
+
+def check_full_stream(redis):
+    """A stream that takes no more does not lose what a consumer has let lie."""
+    bring_about(redis, "exhausted")
+    call(redis, "create", "attempts_max", 0)
+    redis("XADD", QUEUE + "ready", f"{2**64 - 1}-{2**64 - 1}", "foreign", "entry")
+    try:
+        expect(False, "look:", look(redis))
+    except RedisError as error:
+        expect("exhausted" in str(error), error)
+    expect(call(redis, "peek", "task")[1] == b"taken", "the task is lost")
+
+
+def check_later_version(redis):
+    bring_about(redis, "waiting")
+    redis("HSET", QUEUE + "state", "version", 2)
+    expect(call(redis, "look", "relay", 128, 10**7, 10**5, "") == [-95], "look")
+    expect(call(redis, "create") == [-95], "create")
+
+
+def check_consumers(redis, path):
+    """Consumers that come no more are forgotten, but not those that hold something."""
+    text = library(path).replace("CONSUMER_IDLE_MS, CONSUMERS_EVERY_US = 86400000,",
+                                 "CONSUMER_IDLE_MS, CONSUMERS_EVERY_US = -1,")
+    redis("FUNCTION", "LOAD", "REPLACE", text)
+    bring_about(redis, "taken")
+    redis("XGROUP", "CREATECONSUMER", QUEUE + "ready", "timerhub", "idle")
+    call(redis, "look", "relay", 128, 10**7, 10**5, "")
+    names = [one[1] for one in redis("XINFO", "CONSUMERS", QUEUE + "ready", "timerhub")]
+    expect(names == [b"c"], "consumers left:", names)
+    # Not again within the hour: it asks for every consumer.
+    redis("XGROUP", "CREATECONSUMER", QUEUE + "ready", "timerhub", "idle")
+    look(redis)
+    expect(len(redis("XINFO", "CONSUMERS", QUEUE + "ready", "timerhub")) == 2, "asked again")
+
+
+def main(arguments):
+    with Server() as server:
+        redis = server.client()
+        redis("FUNCTION", "LOAD", "REPLACE", library(arguments[1]))
+        check_wrong_types(redis)
+        check_dead_of_wrong_type(redis)
+        check_full(redis)
+        check_exhausted_stream(redis)
+        check_bad_arguments(redis)
+        check_foreign(redis)
+        check_revived(redis)
+        check_wiped(redis)
+        check_full_stream(redis)
+        check_later_version(redis)
+        check_consumers(redis, arguments[1])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

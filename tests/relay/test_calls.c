@@ -1,0 +1,579 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The public calls, on a Redis server of the test's own, which with_server.py has started. What a
+ * server answers in the worst case is in wire_test.py and kill_test.py.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <timerhub_relay.h>
+#include <unistd.h>
+
+#include <harness.h>
+
+#include <answer.h>
+#include <keys.h>
+#include <wire.h>
+
+#define ARRIVES (20 * SEC)
+#define QUEUE_BYTES 32
+
+static const char *redis;
+static char queue[QUEUE_BYTES];
+static struct timerhub_relay *relay;
+static struct wire *wire; /* of the test itself */
+static struct keys keys;
+
+static uint64_t wall_ns(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * SEC + (uint64_t)now.tv_nsec;
+}
+
+/* Send what was encoded; returns the integer that the reply is, or begins with. */
+static int64_t say(void)
+{
+	struct reply *reply;
+	int64_t number;
+
+	expect_eq(wire_call(wire, &reply, ARRIVES), 0);
+	if (reply_type(reply) == REPLY_ERROR) {
+		(void)fprintf(stderr, "%s\n", reply_text(reply));
+		expect(false);
+	}
+	number = reply_type(reply) == REPLY_ARRAY ? reply_integer_at(reply, 0)
+	                                          : reply_integer(reply);
+	reply_free(reply);
+	return number;
+}
+
+static int64_t command(const char *a, const char *b, const char *c, const char *d)
+{
+	const char *const words[] = { a, b, c, d };
+	unsigned count = 0;
+
+	while (count < 4 && words[count])
+		count++;
+	bytes_command(wire_output(wire), count);
+	for (unsigned i = 0; i < count; i++)
+		bytes_text(wire_output(wire), words[i]);
+	return say();
+}
+
+static void set(const char *name, uint64_t value)
+{
+	keys_call(&keys, wire_output(wire), "create", "ready state", 2);
+	bytes_text(wire_output(wire), name);
+	bytes_number(wire_output(wire), value);
+	expect_eq(say(), 0);
+}
+
+static const char *key(const char *part)
+{
+	static char name[KEYS_NAME_BYTES];
+
+	keys_name(&keys, name, part);
+	return name;
+}
+
+static struct timerhub_relay_config config_of(uint32_t flags)
+{
+	return (struct timerhub_relay_config){
+		.size = sizeof(struct timerhub_relay_config),
+		.flags = flags,
+		.redis = redis,
+	};
+}
+
+static struct timerhub_relay *open_relay(uint32_t flags)
+{
+	struct timerhub_relay_config config = config_of(flags);
+	struct timerhub_relay *opened;
+
+	expect_eq(timerhub_relay_open(&opened, queue, &config), 0);
+	return opened;
+}
+
+static void begin(void)
+{
+	const char *text = redis = getenv("REDIS_URL");
+	struct address address;
+
+	expect(redis != NULL);
+	expect_eq(address_read(&address, &text), 0);
+	expect_eq(wire_open(&wire, &address), 0);
+	(void)snprintf(queue, sizeof(queue), "test-%d", getpid());
+	expect_eq(keys_init(&keys, queue), 0);
+	relay = open_relay(TIMERHUB_RELAY_SERVE);
+}
+
+static void end(void)
+{
+	timerhub_relay_close(relay);
+	wire_close(wire);
+}
+
+static struct timerhub_relay_stats stats(void)
+{
+	struct timerhub_relay_stats now;
+
+	expect_eq(timerhub_relay_stats(relay, &now), 0);
+	return now;
+}
+
+static void put(const char *id, uint64_t delay_ns)
+{
+	expect_eq(timerhub_relay_put(relay, id, delay_ns, 0, id, strlen(id), NULL), 0);
+}
+
+static struct timerhub_relay_task take(void)
+{
+	struct timerhub_relay_task task;
+
+	expect_eq(timerhub_relay_take(relay, &task, ARRIVES), 1);
+	return task;
+}
+
+START_TEST(tasks_come_in_order_and_not_before_their_time)
+{
+	static const char *const order[] = { "first", "second", "third", "fourth" };
+	static const unsigned puts[] = { 3, 1, 2, 0 };
+	struct timerhub_relay *clock;
+	uint64_t begin_ns;
+
+	begin();
+	timerhub_relay_close(relay);
+	relay = open_relay(0); /* nothing becomes due before all are put, be this thread stopped */
+	begin_ns = wall_ns();
+	for (unsigned i = 0; i < COUNT_OF(puts); i++)
+		expect_eq(timerhub_relay_put(
+				  relay, order[puts[i]], begin_ns + (puts[i] + 1) * 30 * MS + 1,
+				  TIMERHUB_ABSOLUTE, order[puts[i]], strlen(order[puts[i]]), NULL),
+		          0);
+	clock = open_relay(TIMERHUB_RELAY_SERVE);
+	for (unsigned i = 0; i < COUNT_OF(order); i++) {
+		struct timerhub_relay_task task = take();
+
+		expect(strcmp(task.id, order[i]) == 0);
+		expect(task.data_len == strlen(order[i]) &&
+		       memcmp(task.data, order[i], task.data_len) == 0);
+		expect_cmp(wall_ns(), >=, task.due_ns);
+		expect_eq(task.attempts, 1);
+		/* Rounded up to the microsecond. */
+		expect_eq(task.due_ns, (begin_ns + (i + 1) * 30 * MS + 1 + 999) / 1000 * 1000);
+		expect_eq(timerhub_relay_done(relay, &task), 0);
+		expect_eq(timerhub_relay_done(relay, &task), -ENOENT);
+	}
+	expect_eq(stats().done, 4);
+	expect_eq(stats().promoted, 4);
+	expect_eq(stats().due + stats().ready, 0);
+	timerhub_relay_close(clock);
+	end();
+}
+END_TEST
+
+START_TEST(an_id_is_one_task)
+{
+	char id[TIMERHUB_RELAY_ID_BYTES], other[TIMERHUB_RELAY_ID_BYTES];
+	struct timerhub_relay_task task;
+
+	begin();
+	put("id", HOUR);
+	expect_eq(timerhub_relay_put(relay, "id", 0, 0, NULL, 0, NULL), -EEXIST);
+	expect_eq(timerhub_relay_put(relay, "id", 0, TIMERHUB_RELAY_REPLACE, "new", 3, id), 0);
+	expect(strcmp(id, "id") == 0);
+	task = take();
+	expect(task.data_len == 3 && memcmp(task.data, "new", 3) == 0);
+	expect_eq(timerhub_relay_put(relay, "id", 0, TIMERHUB_RELAY_REPLACE, "x", 1, NULL),
+	          -EEXIST);
+	expect_eq(timerhub_relay_done(relay, &task), 0);
+	expect_eq(timerhub_relay_put(relay, "id", 0, 0, NULL, 0, NULL), -EEXIST); /* past_us */
+	expect_eq(timerhub_relay_put(relay, NULL, TIMERHUB_NEVER, 0, NULL, 0, id), 0);
+	expect_eq(timerhub_relay_put(relay, NULL, TIMERHUB_NEVER, 0, NULL, 0, other), 0);
+	expect(strcmp(id, other) != 0);
+	expect_eq(timerhub_relay_cancel(relay, id), 0);
+	expect_eq(timerhub_relay_cancel(relay, id), -ENOENT);
+	expect_eq(timerhub_relay_move(relay, other, 0, 0), 0);
+	task = take();
+	expect(strcmp(task.id, other) == 0 && task.data_len == 0);
+	end();
+}
+END_TEST
+
+START_TEST(cancel_is_final_until_a_taker_has_the_task)
+{
+	struct timerhub_relay_task task;
+
+	begin();
+	put("due", 0);
+	while (stats().ready == 0)
+		;
+	expect_eq(timerhub_relay_cancel(relay, "due"), 0); /* it was in the stream already */
+	expect_eq(timerhub_relay_take(relay, &task, 0), 0);
+	put("taken", 0);
+	task = take();
+	expect_eq(timerhub_relay_cancel(relay, "taken"), -EBUSY);
+	expect_eq(timerhub_relay_move(relay, "taken", 0, 0), -EBUSY);
+	expect_eq(timerhub_relay_retry(relay, &task, HOUR), 0);
+	expect_eq(timerhub_relay_retry(relay, &task, 0), -ESTALE);
+	expect_eq(timerhub_relay_move(relay, "taken", 0, 0), 0);
+	task = take();
+	expect_eq(task.attempts, 2);
+	expect_eq(timerhub_relay_done(relay, &task), 0);
+	expect_eq(stats().cancelled, 1);
+	expect_eq(stats().retried, 1);
+	expect_eq(stats().moved, 1);
+	end();
+}
+END_TEST
+
+START_TEST(a_lease_that_is_over_gives_the_task_back)
+{
+	struct timerhub_relay_task first, second;
+
+	begin();
+	set("lease_us", 300000);
+	set("attempts_max", 2);
+	put("task", 0);
+	first = take();
+	second = take();
+	expect_eq(second.attempts, 2);
+	expect(strcmp(first.id, second.id) == 0);
+	expect(strcmp(first.delivery, second.delivery) != 0);
+	expect_eq(timerhub_relay_retry(relay, &first, 0), -ESTALE);
+	while (stats().buried == 0)
+		;
+	expect_eq(stats().dead, 1);
+	expect_eq(stats().leases_over, 1);
+	expect_eq(timerhub_relay_done(relay, &second), -ENOENT);
+	end();
+}
+END_TEST
+
+START_TEST(fd_is_readable_just_while_a_task_is_due)
+{
+	struct timerhub_relay_task task;
+	struct pollfd poll_fd = { .events = POLLIN };
+
+	struct timerhub_relay *taker;
+
+	begin();
+	taker = open_relay(0); /* one that no alarm clock wakes */
+	poll_fd.fd = timerhub_relay_fd(taker);
+	expect(poll_fd.fd >= 0);
+	put("far", HOUR);
+	expect_eq(poll(&poll_fd, 1, 100), 0);
+	put("first", 0);
+	put("second", 0);
+	expect_eq(poll(&poll_fd, 1, 20000), 1);
+	expect_eq(timerhub_relay_take(taker, &task, 0), 1);
+	expect_eq(poll(&poll_fd, 1, 20000), 1);
+	expect_eq(timerhub_relay_take(taker, &task, 0), 1);
+	expect(strcmp(task.id, "second") == 0);
+	expect_eq(timerhub_relay_take(taker, &task, 0), 0);
+	expect_eq(poll(&poll_fd, 1, 100), 0);
+	timerhub_relay_close(taker);
+	end();
+}
+END_TEST
+
+START_TEST(limits_and_servers_faults_are_told_apart)
+{
+	char data[2000] = "";
+
+	begin();
+	set("data_max", 1000);
+	set("tasks_max", 2);
+	expect_eq(timerhub_relay_put(relay, "a", HOUR, 0, data, 1001, NULL), -EMSGSIZE);
+	expect_eq(timerhub_relay_put(relay, "a", HOUR, 0, data, 1000, NULL), 0);
+	put("b", HOUR);
+	expect_eq(timerhub_relay_put(relay, "c", HOUR, 0, NULL, 0, NULL), -EAGAIN);
+	expect_eq(timerhub_relay_put(relay, "c", UINT64_MAX - 1, 0, NULL, 0, NULL), -ERANGE);
+	expect_eq(timerhub_relay_move(relay, "a", UINT64_MAX - 1, 0), -ERANGE);
+	set("tasks_max", 100);
+	expect_eq(command("CONFIG", "SET", "maxmemory", "1"), 0);
+	expect_eq(timerhub_relay_put(relay, "c", 0, 0, NULL, 0, NULL), -ENOSPC);
+	expect_eq(timerhub_relay_move(relay, "a", 0, 0), 0);
+	(void)take();
+	expect_eq(command("CONFIG", "SET", "maxmemory", "0"), 0);
+	expect_eq(command("DEL", key("past"), NULL, NULL), 0);
+	expect_eq(command("SET", key("past"), "another's", NULL), 0);
+	expect_eq(timerhub_relay_put(relay, "d", 0, 0, NULL, 0, NULL), -EBADMSG);
+	expect_eq(timerhub_relay_cancel(relay, "b"), -EBADMSG);
+	expect_eq(command("DEL", key("past"), NULL, NULL), 1);
+	expect_eq(timerhub_relay_cancel(relay, "b"), 0);
+	end();
+}
+END_TEST
+
+START_TEST(a_queue_that_was_wiped_goes_on)
+{
+	struct timerhub_relay *taker;
+	struct timerhub_relay_task task;
+
+	begin();
+	taker = open_relay(0);
+	put("lost", 0);
+	(void)take();
+	expect_eq(timerhub_relay_take(taker, &task, 10 * MS), 0);
+	expect_eq(command("FLUSHALL", NULL, NULL, NULL), 0);
+	put("kept", 50 * MS);
+	expect_eq(timerhub_relay_take(taker, &task, ARRIVES), 1);
+	expect(strcmp(task.id, "kept") == 0);
+	expect_eq(command("FUNCTION", "FLUSH", NULL, NULL), 0);
+	put("after", 50 * MS);
+	expect_eq(timerhub_relay_done(taker, &task), 0);
+	expect_eq(timerhub_relay_take(taker, &task, ARRIVES), 1);
+	expect(strcmp(task.id, "after") == 0);
+	timerhub_relay_close(taker);
+	end();
+}
+END_TEST
+
+static struct timerhub_relay_report report_with(const char *name, const char *value)
+{
+	struct timerhub_relay_report report;
+
+	if (name)
+		(void)command("CONFIG", "SET", name, value);
+	expect_eq(timerhub_relay_check(redis, queue, &report), 0);
+	return report;
+}
+
+START_TEST(check_tells_what_the_server_keeps)
+{
+	struct timerhub_relay_report report;
+
+	begin();
+	put("id", HOUR);
+	report = report_with(NULL, NULL);
+	expect_eq(report.keeps, TIMERHUB_RELAY_KEEPS_NOTHING);
+	expect(!report.fault && report.tasks == 1 && report.placed == 1 && report.replicas == 0);
+	expect_cmp(report.round_trip_ns, >, 0);
+	expect_eq(report_with("save", "900 1").keeps, TIMERHUB_RELAY_KEEPS_SNAPSHOT);
+	expect_eq(report_with("appendonly", "yes").keeps, TIMERHUB_RELAY_KEEPS_SECONDS);
+	expect_eq(report_with("appendfsync", "always").keeps, TIMERHUB_RELAY_KEEPS_ALL);
+	expect_eq(report_with("appendonly", "no").keeps, TIMERHUB_RELAY_KEEPS_SNAPSHOT);
+	expect_eq(report_with("save", "").keeps, TIMERHUB_RELAY_KEEPS_NOTHING);
+	report = report_with("maxmemory-policy", "allkeys-lru");
+	expect(report.evicts == 1 && report.fault != NULL);
+	expect(!report_with("maxmemory-policy", "noeviction").fault);
+	expect_eq(command("ZADD", key("due"), "inf", "foreign"), 1);
+	expect(report_with(NULL, NULL).fault != NULL);
+	expect_eq(command("DEL", key("due"), NULL, NULL), 1);
+	expect(report_with(NULL, NULL).fault != NULL);
+	expect_eq(timerhub_relay_check(redis, "none", &report), -ENOENT);
+	expect_eq(timerhub_relay_check(redis, "no name", &report), -EINVAL);
+	expect_eq(timerhub_relay_check(redis, queue, NULL), -EINVAL);
+	expect_eq(timerhub_relay_check("redis://127.0.0.1:1", queue, &report), -ECONNREFUSED);
+	end();
+}
+END_TEST
+
+START_TEST(misuse_is_answered)
+{
+	static const char *const names[] = { "", "a b", "a}b", "a:b", NULL };
+	struct timerhub_relay_config config = config_of(0);
+	struct timerhub_relay_task task = { .id = "id" };
+	struct timerhub_relay *other = NULL;
+	char id[TIMERHUB_RELAY_ID_BYTES + 1];
+
+	begin();
+	for (unsigned i = 0; names[i]; i++)
+		expect_eq(timerhub_relay_open(&other, names[i], &config), -EINVAL);
+	expect_eq(timerhub_relay_open(&other, NULL, &config), -EINVAL);
+	expect_eq(timerhub_relay_open(NULL, queue, &config), -EINVAL);
+	config.size = 8;
+	expect_eq(timerhub_relay_open(&other, queue, &config), -EINVAL);
+	config = config_of(1u << 5);
+	expect_eq(timerhub_relay_open(&other, queue, &config), -EINVAL);
+	config = config_of(0);
+	config.batch = 1001;
+	expect_eq(timerhub_relay_open(&other, queue, &config), -EINVAL);
+	config = config_of(0);
+	config.timeout_ns = 61 * SEC; /* longer than past_us */
+	expect_eq(timerhub_relay_open(&other, queue, &config), -EINVAL);
+	config.timeout_ns = 50 * MS;
+	config.redis = "rediss://localhost";
+	expect_eq(timerhub_relay_open(&other, queue, &config), -EOPNOTSUPP);
+	config.redis = "redis://127.0.0.1,redis://127.0.0.2";
+	expect_eq(timerhub_relay_open(&other, queue, &config), -EOPNOTSUPP);
+	config.redis = "redis://127.0.0.1:1";
+	expect_eq(timerhub_relay_open(&other, queue, &config), -ECONNREFUSED);
+	config.redis = "unix:/nowhere/redis.sock";
+	expect_eq(timerhub_relay_open(&other, queue, &config), -ECONNREFUSED);
+	expect(other == NULL);
+	memset(id, 'x', sizeof(id));
+	id[TIMERHUB_RELAY_ID_BYTES] = '\0';
+	expect_eq(timerhub_relay_put(relay, id, 0, 0, NULL, 0, NULL), -EINVAL);
+	expect_eq(timerhub_relay_put(relay, "", 0, 0, NULL, 0, NULL), -EINVAL);
+	expect_eq(timerhub_relay_put(relay, "x", 0, 4, NULL, 0, NULL), -EINVAL);
+	expect_eq(timerhub_relay_put(relay, "x", 0, 0, NULL, 1, NULL), -EINVAL);
+	expect_eq(timerhub_relay_put(NULL, "x", 0, 0, NULL, 0, NULL), -EINVAL);
+	expect_eq(timerhub_relay_cancel(relay, NULL), -EINVAL);
+	expect_eq(timerhub_relay_move(relay, "x", 0, TIMERHUB_RELAY_REPLACE), -EINVAL);
+	expect_eq(timerhub_relay_take(relay, NULL, 0), -EINVAL);
+	expect_eq(timerhub_relay_done(relay, NULL), -EINVAL);
+	expect_eq(timerhub_relay_done(relay, &task), -ENOENT);
+	expect_eq(timerhub_relay_retry(relay, &task, 0), -ENOENT);
+	expect_eq(timerhub_relay_stats(relay, NULL), -EINVAL);
+	expect_eq(timerhub_relay_fd(NULL), -EINVAL);
+	timerhub_relay_close(NULL);
+	end();
+}
+END_TEST
+
+START_TEST(child_of_fork_is_told_and_harms_nothing)
+{
+	struct timerhub_relay_task task = { .id = "task" };
+	struct timerhub_relay_stats now;
+	int status;
+	pid_t child;
+
+	begin();
+	put("task", 0);
+	child = fork();
+	expect(child >= 0);
+	if (child == 0) {
+		expect_eq(timerhub_relay_put(relay, "x", 0, 0, NULL, 0, NULL), -EOWNERDEAD);
+		expect_eq(timerhub_relay_cancel(relay, "task"), -EOWNERDEAD);
+		expect_eq(timerhub_relay_move(relay, "task", 0, 0), -EOWNERDEAD);
+		expect_eq(timerhub_relay_take(relay, &task, 0), -EOWNERDEAD);
+		expect_eq(timerhub_relay_done(relay, &task), -EOWNERDEAD);
+		expect_eq(timerhub_relay_retry(relay, &task, 0), -EOWNERDEAD);
+		expect_eq(timerhub_relay_stats(relay, &now), -EOWNERDEAD);
+		expect_eq(timerhub_relay_fd(relay), -EOWNERDEAD);
+		timerhub_relay_close(relay);
+		_exit(0);
+	}
+	expect_eq(waitpid(child, &status, 0), child);
+	expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	task = take();
+	expect_eq(timerhub_relay_done(relay, &task), 0);
+	end();
+}
+END_TEST
+
+#define THREADS 8u
+#define EACH 150u
+
+static unsigned ends[THREADS * EACH]; /* times that a task was done, or cancelled */
+
+static void *live(void *arg)
+{
+	unsigned thread = (unsigned)(uintptr_t)arg, seed = thread;
+	struct timerhub_relay_task task;
+
+	for (unsigned i = 0; i < EACH; i++) {
+		unsigned number = thread * EACH + i;
+		char id[16];
+
+		(void)snprintf(id, sizeof(id), "%u", number);
+		expect_eq(timerhub_relay_put(relay, id, (unsigned)rand_r(&seed) % 50 * MS, 0,
+		                             &number, sizeof(number), NULL),
+		          0);
+		if (rand_r(&seed) % 4 == 0 && timerhub_relay_cancel(relay, id) == 0)
+			(void)__atomic_fetch_add(&ends[number], 1, __ATOMIC_RELAXED);
+		if (timerhub_relay_take(relay, &task, 0) == 1) {
+			memcpy(&number, task.data, sizeof(number));
+			expect_eq(timerhub_relay_done(relay, &task), 0);
+			(void)__atomic_fetch_add(&ends[number], 1, __ATOMIC_RELAXED);
+		}
+	}
+	while (timerhub_relay_take(relay, &task, 500 * MS) == 1) {
+		unsigned number;
+
+		memcpy(&number, task.data, sizeof(number));
+		expect_eq(timerhub_relay_done(relay, &task), 0);
+		(void)__atomic_fetch_add(&ends[number], 1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+START_TEST(every_task_ends_once_under_many_threads)
+{
+	pthread_t threads[THREADS];
+	struct timerhub_relay_task task;
+
+	begin();
+	for (unsigned i = 0; i < THREADS; i++)
+		expect_eq(pthread_create(&threads[i], NULL, live, (void *)(uintptr_t)i), 0);
+	for (unsigned i = 0; i < THREADS; i++)
+		(void)pthread_join(threads[i], NULL);
+	/* A machine that stops for half a second sends takers home early. */
+	while (stats().due + stats().ready > 0) {
+		unsigned number;
+
+		task = take();
+		memcpy(&number, task.data, sizeof(number));
+		expect_eq(timerhub_relay_done(relay, &task), 0);
+		ends[number]++;
+	}
+	for (unsigned i = 0; i < THREADS * EACH; i++)
+		expect_eq(ends[i], 1);
+	expect_eq(stats().put, THREADS * EACH);
+	end();
+}
+END_TEST
+
+static void *block(void *arg)
+{
+	struct timerhub_relay_task task;
+
+	(void)arg;
+	expect_eq(timerhub_relay_take(relay, &task, UINT64_MAX), -ESHUTDOWN);
+	return NULL;
+}
+
+START_TEST(close_sends_blocked_takers_away_and_leaves_its_seat)
+{
+	pthread_t threads[4];
+	struct timerhub_relay_task task;
+	struct pollfd poll_fd = { .events = POLLIN };
+
+	begin();
+	for (unsigned i = 0; i < COUNT_OF(threads); i++)
+		expect_eq(pthread_create(&threads[i], NULL, block, NULL), 0);
+	while (command("ZCARD", key("seats"), NULL, NULL) == 0)
+		;
+	timerhub_relay_close(relay);
+	for (unsigned i = 0; i < COUNT_OF(threads); i++)
+		(void)pthread_join(threads[i], NULL);
+	expect_eq(command("ZCARD", key("seats"), NULL, NULL), 0);
+	/* What was read ahead, and not taken, is there for the next one at once. */
+	relay = open_relay(TIMERHUB_RELAY_SERVE);
+	poll_fd.fd = timerhub_relay_fd(relay);
+	put("ahead", 0);
+	expect_eq(poll(&poll_fd, 1, 20000), 1);
+	timerhub_relay_close(relay);
+	relay = open_relay(TIMERHUB_RELAY_SERVE);
+	task = take();
+	expect(strcmp(task.id, "ahead") == 0);
+	end();
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("calls", argc, argv);
+	tests_add(tasks_come_in_order_and_not_before_their_time, 60);
+	tests_add(an_id_is_one_task, 60);
+	tests_add(cancel_is_final_until_a_taker_has_the_task, 60);
+	tests_add(a_lease_that_is_over_gives_the_task_back, 60);
+	tests_add(fd_is_readable_just_while_a_task_is_due, 60);
+	tests_add(limits_and_servers_faults_are_told_apart, 60);
+	tests_add(a_queue_that_was_wiped_goes_on, 60);
+	tests_add(check_tells_what_the_server_keeps, 60);
+	tests_add(misuse_is_answered, 60);
+	tests_add(child_of_fork_is_told_and_harms_nothing, 60);
+	tests_add(every_task_ends_once_under_many_threads, 120);
+	tests_add(close_sends_blocked_takers_away_and_leaves_its_seat, 60);
+	return tests_run();
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/* Addresses, commands, names of keys, errors of a server: what is pure in the relay. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <harness.h>
+
+#include <address.h>
+#include <answer.h>
+#include <bytes.h>
+#include <keys.h>
+
+START_TEST(addresses_are_read)
+{
+	static const struct {
+		const char *text;
+		struct address wanted;
+	} good[] = {
+		{ NULL, { .host = "127.0.0.1", .port = "6379" } },
+		{ "redis://a", { .host = "a", .port = "6379" } },
+		{ "redis://a:1", { .host = "a", .port = "1" } },
+		{ "redis://a/7", { .host = "a", .port = "6379", .database = 7 } },
+		{ "redis://a/", { .host = "a", .port = "6379" } },
+		{ "redis://u:p@a:65535/0",
+		  { .host = "a", .port = "65535", .user = "u", .password = "p" } },
+		{ "redis://:p%40%3a/@a", { .host = "a", .port = "6379", .password = "p@:/" } },
+		{ "redis://[::1]:7/3", { .host = "::1", .port = "7", .database = 3 } },
+		{ "redis://[::1]", { .host = "::1", .port = "6379" } },
+		{ "unix:/run/redis.sock", { .path = "/run/redis.sock" } },
+		{ "unix:r?db=9", { .path = "r", .database = 9 } },
+	};
+	static const char *const bad[] = {
+		"",
+		"redis:",
+		"redis://",
+		"redis://:1",
+		"redis://a:",
+		"redis://a:0",
+		"redis://a:65536",
+		"redis://a:1x",
+		"redis://a/x",
+		"redis://a/-1",
+		"redis://[::1",
+		"redis://[::1]7",
+		"redis://%zz@a",
+		"redis://:%4@a",
+		"redis://:%00@a",
+		"unix:",
+		"unix:?db=1",
+		"unix:/r?d=1",
+		"http://a",
+		"redis://a/1000001",
+	};
+
+	for (unsigned i = 0; i < COUNT_OF(good); i++) {
+		const char *text = good[i].text;
+		struct address address;
+
+		expect_eq(address_read(&address, &text), 0);
+		expect(text == NULL);
+		expect(strcmp(address.host, good[i].wanted.host) == 0);
+		expect(strcmp(address.port, good[i].wanted.port) == 0);
+		expect(strcmp(address.path, good[i].wanted.path) == 0);
+		expect(strcmp(address.user, good[i].wanted.user) == 0);
+		expect(strcmp(address.password, good[i].wanted.password) == 0);
+		expect_eq(address.database, good[i].wanted.database);
+	}
+	for (unsigned i = 0; i < COUNT_OF(bad); i++) {
+		const char *text = bad[i];
+		struct address address;
+
+		expect_eq(address_read(&address, &text), -EINVAL);
+		expect(text == bad[i]);
+	}
+}
+END_TEST
+
+START_TEST(several_addresses_are_read_one_by_one)
+{
+	const char *text = "redis://a,unix:/b,rediss://c";
+	char longer[ADDRESS_TEXT_BYTES + 16];
+	struct address address;
+
+	expect_eq(address_read(&address, &text), 0);
+	expect(strcmp(text, "unix:/b,rediss://c") == 0);
+	expect_eq(address_read(&address, &text), 0);
+	expect(strcmp(address.path, "/b") == 0);
+	expect_eq(address_read(&address, &text), -EOPNOTSUPP);
+	memset(longer, 'x', sizeof(longer));
+	memcpy(longer, "unix:", 5);
+	longer[sizeof(longer) - 1] = '\0';
+	text = longer;
+	expect_eq(address_read(&address, &text), -EINVAL);
+	longer[5 + ADDRESS_TEXT_BYTES - 1] = '\0';
+	expect_eq(address_read(&address, &text), 0);
+}
+END_TEST
+
+START_TEST(commands_are_arrays_of_bulk_strings)
+{
+	static const char wanted[] =
+		"*3\r\n$3\r\nSET\r\n$3\r\na\0b\r\n$20\r\n18446744073709551615\r\n";
+	struct bytes bytes = { .data = NULL };
+
+	bytes_command(&bytes, 3);
+	bytes_text(&bytes, "SET");
+	bytes_word(&bytes, "a\0b", 3);
+	bytes_number(&bytes, UINT64_MAX);
+	expect(!bytes.failed);
+	expect_eq(bytes.len, sizeof(wanted) - 1);
+	expect(memcmp(bytes.data, wanted, bytes.len) == 0);
+	bytes_consume(&bytes, 4);
+	expect(bytes.len == sizeof(wanted) - 5 && memcmp(bytes.data, wanted + 4, bytes.len) == 0);
+	for (unsigned i = 0; i < 10000; i++)
+		bytes_text(&bytes, "more");
+	expect_eq(bytes.len, sizeof(wanted) - 5 + 100000);
+	bytes_consume(&bytes, bytes.len);
+	expect_eq(bytes.len, 0);
+	bytes_fini(&bytes);
+}
+END_TEST
+
+START_TEST(calls_name_all_their_keys)
+{
+	static const char wanted[] =
+		"*6\r\n$5\r\nFCALL\r\n$11\r\ntimerhub_do\r\n$1\r\n2\r\n"
+		"$14\r\ntimerhub:{q}:a\r\n$14\r\ntimerhub:{q}:b\r\n$1\r\nx\r\n";
+	struct bytes bytes = { .data = NULL };
+	char name[KEYS_NAME_BYTES], longest[KEYS_QUEUE_MAX + 2];
+	struct keys keys;
+
+	expect_eq(keys_init(&keys, "q"), 0);
+	keys_call(&keys, &bytes, "do", "a b", 1);
+	bytes_text(&bytes, "x");
+	expect_eq(bytes.len, sizeof(wanted) - 1);
+	expect(memcmp(bytes.data, wanted, bytes.len) == 0);
+	bytes_fini(&bytes);
+	memset(longest, 'z', sizeof(longest));
+	longest[KEYS_QUEUE_MAX] = '\0';
+	expect_eq(keys_init(&keys, longest), 0);
+	keys_name(&keys, name, "ready");
+	expect_eq(strlen(name), strlen("timerhub:{}:ready") + KEYS_QUEUE_MAX);
+	longest[KEYS_QUEUE_MAX] = 'z';
+	longest[KEYS_QUEUE_MAX + 1] = '\0';
+	expect_eq(keys_init(&keys, longest), -EINVAL);
+}
+END_TEST
+
+START_TEST(each_error_of_a_server_has_its_meaning)
+{
+	static const struct {
+		const char *text;
+		struct answer wanted;
+	} rows[] = {
+		{ "READONLY You can't write against a read only replica.",
+		  { -EROFS, ANSWER_LATER } },
+		{ "LOADING Redis is loading the dataset in memory", { -EROFS, ANSWER_LATER } },
+		{ "MASTERDOWN Link with MASTER is down", { -EROFS, ANSWER_LATER } },
+		{ "NOREPLICAS Not enough good replicas to write.", { -EROFS, ANSWER_LATER } },
+		{ "UNBLOCKED force unblock from blocking operation", { -EROFS, ANSWER_LATER } },
+		{ "BUSY Redis is busy running a script.", { -EROFS, ANSWER_LATER } },
+		{ "NOGROUP No such key", { -EROFS, ANSWER_LATER } },
+		{ "ERR Function not found", { -EROFS, ANSWER_LATER } },
+		{ "OOM command not allowed when used memory > 'maxmemory'.",
+		  { -ENOSPC, ANSWER_REFUSAL } },
+		{ "MISCONF Redis is configured to save RDB snapshots", { -EIO, ANSWER_REFUSAL } },
+		{ "WRONGTYPE Operation against a key", { -EBADMSG, ANSWER_REFUSAL } },
+		{ "NOAUTH Authentication required.", { -EACCES, ANSWER_REFUSAL } },
+		{ "WRONGPASS invalid username-password pair", { -EACCES, ANSWER_REFUSAL } },
+		{ "NOPERM this user has no permissions", { -EACCES, ANSWER_REFUSAL } },
+		{ "ERR AUTH <password> called without any password configured",
+		  { -EACCES, ANSWER_REFUSAL } },
+		{ "ERR max number of clients reached", { -EMFILE, ANSWER_LATER } },
+		{ "ERR DB index is out of range", { -EINVAL, ANSWER_REFUSAL } },
+		{ "MOVED 3999 127.0.0.1:6381", { -EOPNOTSUPP, ANSWER_REFUSAL } },
+		{ "ASK 3999 127.0.0.1:6381", { -EOPNOTSUPP, ANSWER_REFUSAL } },
+		{ "TRYAGAIN Multiple keys request", { -EOPNOTSUPP, ANSWER_REFUSAL } },
+		{ "CROSSSLOT Keys in request", { -EOPNOTSUPP, ANSWER_REFUSAL } },
+		{ "CLUSTERDOWN Hash slot not served", { -EOPNOTSUPP, ANSWER_REFUSAL } },
+		{ "ERR unknown command 'FCALL'", { -EOPNOTSUPP, ANSWER_REFUSAL } },
+		{ "ERR something new", { -EPROTO, ANSWER_FOREIGN } },
+		{ "", { -EPROTO, ANSWER_FOREIGN } },
+	};
+
+	for (unsigned i = 0; i < COUNT_OF(rows); i++) {
+		struct answer answer = answer_of(rows[i].text);
+
+		expect_eq(answer.error, rows[i].wanted.error);
+		expect_eq(answer.kind, rows[i].wanted.kind);
+	}
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("parts", argc, argv);
+	tests_add(addresses_are_read, 20);
+	tests_add(several_addresses_are_read_one_by_one, 20);
+	tests_add(commands_are_arrays_of_bulk_strings, 20);
+	tests_add(calls_name_all_their_keys, 20);
+	tests_add(each_error_of_a_server_has_its_meaning, 20);
+	return tests_run();
+}

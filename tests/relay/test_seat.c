@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Seats in virtual time. A small Redis in memory, which decides as sit(), promise() and ring() of
+ * timerhub.lua do (functions_test.py holds those to the same rules), and up to a thousand relays
+ * with ways to it of their own: messages are late, bells and answers cross, relays die, and the
+ * clock is set.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <harness.h>
+
+#include <seat.h>
+
+#define RELAYS_MAX 1000u
+#define HORIZON_US UINT64_C(10000000)
+#define GRACE_US UINT64_C(100000)
+#define TASKS_MAX 64u
+#define NONE UINT64_MAX
+
+/* A message on its way: an answer to a relay, or a bell. */
+struct message {
+	uint64_t at_ns;
+	bool is_bell;
+	struct seat_answer answer;
+	struct seat_bell bell;
+};
+
+struct actor {
+	struct seat seat;
+	double order; /* there */
+	bool seated, alive;
+	uint64_t way_ns;             /* to Redis, one way */
+	uint64_t arrives_ns;         /* its look, NONE: none on its way */
+	struct message answer, bell; /* at_ns NONE: none on its way */
+};
+
+static struct actor actors[RELAYS_MAX];
+static unsigned actor_count;
+static uint64_t now_ns, look_by_us;
+static int64_t clock_us; /* Redis's clock, ahead of ours */
+static uint64_t dues_us[TASKS_MAX];
+static unsigned task_count;
+static uint64_t looks, latest_us, late_count;
+static struct dice dice;
+
+static uint64_t there_us(void)
+{
+	return (uint64_t)((int64_t)(now_ns / US) + clock_us);
+}
+
+/* ---- Redis ---- */
+
+static bool is_before(const struct actor *a, const struct actor *b)
+{
+	return a->order < b->order || (a->order == b->order && a < b);
+}
+
+static unsigned rank_of(const struct actor *actor)
+{
+	unsigned rank = 0;
+
+	for (unsigned i = 0; i < actor_count; i++)
+		rank += actors[i].seated && is_before(&actors[i], actor);
+	return rank;
+}
+
+static struct actor *at_rank(unsigned rank)
+{
+	struct actor *before = NULL, *found = NULL;
+
+	for (unsigned i = 0; i <= rank; i++) {
+		found = NULL;
+		for (struct actor *one = actors; one < actors + actor_count; one++)
+			if (one->seated && (!before || is_before(before, one)) &&
+			    (!found || is_before(one, found)))
+				found = one;
+		before = found;
+		if (!found)
+			return NULL;
+	}
+	return found;
+}
+
+static void ring(uint64_t due_us)
+{
+	uint64_t place = 0;
+	struct actor *actor;
+
+	if (due_us >= look_by_us)
+		return;
+	look_by_us = due_us;
+	while (place < 2 && (actor = at_rank((unsigned)place))) {
+		if (!actor->alive) {
+			actor->seated = false;
+			continue;
+		}
+		/* A second bell before the first has come: the earlier due time is what counts. */
+		if (actor->bell.at_ns == NONE || due_us < actor->bell.bell.due_us)
+			actor->bell = (struct message){
+				.at_ns = now_ns + actor->way_ns,
+				.is_bell = true,
+				.bell = { .due_us = due_us, .place = place },
+			};
+		place++;
+	}
+}
+
+static void put(uint64_t due_us)
+{
+	if (task_count < TASKS_MAX) {
+		dues_us[task_count++] = due_us;
+		ring(due_us);
+	}
+}
+
+static void promote(void)
+{
+	for (unsigned i = 0; i < task_count;) {
+		if (dues_us[i] > there_us()) {
+			i++;
+			continue;
+		}
+		if (there_us() - dues_us[i] > latest_us)
+			latest_us = there_us() - dues_us[i];
+		late_count += there_us() - dues_us[i] > 60;
+		dues_us[i] = dues_us[--task_count];
+	}
+}
+
+static void look(struct actor *actor)
+{
+	uint64_t now_us = there_us(), first_us = now_us + HORIZON_US, wait_us;
+	unsigned rank;
+
+	looks++;
+	promote();
+	actor->seated = true;
+	rank = rank_of(actor);
+	if (rank > 0 && (now_us >= look_by_us + GRACE_US || look_by_us > now_us + HORIZON_US)) {
+		for (unsigned i = 0; i < actor_count; i++)
+			if (actors[i].seated && actors[i].order < actor->order)
+				actors[i].order += 1;
+		rank = rank_of(actor);
+	}
+	if (rank == 0) {
+		for (unsigned i = 0; i < task_count; i++)
+			first_us = dues_us[i] < first_us ? dues_us[i] : first_us;
+		look_by_us = first_us;
+		wait_us = first_us - now_us;
+	} else {
+		wait_us = look_by_us < now_us + HORIZON_US ? look_by_us : now_us + HORIZON_US;
+		wait_us = wait_us + seat_ladder_us(rank, GRACE_US) - now_us;
+	}
+	actor->answer = (struct message){
+		.at_ns = now_ns + actor->way_ns,
+		.answer = { .now_us = now_us, .wait_us = wait_us, .rank = rank },
+	};
+}
+
+/* ---- relays ---- */
+
+static uint64_t next_of(const struct actor *actor)
+{
+	uint64_t next_ns = NONE;
+
+	if (!actor->alive)
+		return NONE;
+	if (actor->arrives_ns == NONE && actor->answer.at_ns == NONE)
+		next_ns = seat_due_ns(&actor->seat);
+	next_ns = actor->arrives_ns < next_ns ? actor->arrives_ns : next_ns;
+	next_ns = actor->answer.at_ns < next_ns ? actor->answer.at_ns : next_ns;
+	return actor->bell.at_ns < next_ns ? actor->bell.at_ns : next_ns;
+}
+
+static void act(struct actor *actor)
+{
+	if (actor->bell.at_ns <= now_ns) {
+		actor->bell.at_ns = NONE;
+		seat_rung(&actor->seat, &actor->bell.bell, now_ns);
+	} else if (actor->answer.at_ns <= now_ns) {
+		actor->answer.at_ns = NONE;
+		seat_answered(&actor->seat, &actor->answer.answer);
+	} else if (actor->arrives_ns <= now_ns) {
+		actor->arrives_ns = NONE;
+		look(actor);
+	} else {
+		seat_sent(&actor->seat, now_ns);
+		actor->arrives_ns = now_ns + actor->way_ns;
+	}
+}
+
+/* Let everything happen until that time. */
+static void run_until(uint64_t until_ns)
+{
+	for (;;) {
+		struct actor *first = NULL;
+		uint64_t first_ns = NONE;
+
+		for (unsigned i = 0; i < actor_count; i++) {
+			uint64_t next_ns = next_of(&actors[i]);
+
+			if (next_ns < first_ns) {
+				first_ns = next_ns;
+				first = &actors[i];
+			}
+		}
+		if (!first || first_ns > until_ns)
+			break;
+		if (first_ns > now_ns)
+			now_ns = first_ns;
+		act(first);
+	}
+	now_ns = until_ns;
+}
+
+static void begin(unsigned count)
+{
+	memset(actors, 0, sizeof(actors));
+	actor_count = count;
+	now_ns = 1000 * SEC;
+	clock_us = INT64_C(1700000000000000);
+	look_by_us = NONE;
+	task_count = 0;
+	for (unsigned i = 0; i < count; i++) {
+		seat_init(&actors[i].seat, GRACE_US);
+		actors[i].alive = true;
+		actors[i].order = (double)(dice_roll(&dice) % 1000000) / 1e6;
+		actors[i].way_ns = 50 * US + dice_roll(&dice) % (5 * MS);
+		actors[i].arrives_ns = actors[i].answer.at_ns = actors[i].bell.at_ns = NONE;
+	}
+	run_until(now_ns + SEC);
+	looks = latest_us = late_count = 0;
+}
+
+START_TEST(one_relay_looks_once_for_each_due_instant)
+{
+	begin(1);
+	for (unsigned i = 0; i < 1000; i++) {
+		put(there_us() + 20000 + dice_roll(&dice) % 5000000);
+		run_until(now_ns + 10 * SEC);
+	}
+	expect_eq(task_count, 0);
+	/* At the due time, and once a horizon: a put that is earlier rings, but needs no look. */
+	expect_cmp(looks, <=, 1000 * 2 + 10);
+	/* Due while the answer of a horizon's look is on its way: as late as that answer. */
+	expect_cmp(latest_us, <=, 10100);
+	expect_cmp(late_count, <=, 20);
+}
+END_TEST
+
+START_TEST(idle_relays_look_about_once_a_second_however_many)
+{
+	static const unsigned counts[] = { 1, 2, 10, 100, 1000 };
+
+	for (unsigned i = 0; i < COUNT_OF(counts); i++) {
+		begin(counts[i]);
+		run_until(now_ns + 20 * SEC); /* the seats find their places */
+		looks = 0;
+		run_until(now_ns + 100 * SEC);
+		/* 0.1 a second for rank 0, and a step of the ladder each: at most 1.5 in all. */
+		expect_cmp(looks, <=, counts[i] == 1 ? 20 : 150);
+		expect_cmp(looks, >=, 10);
+	}
+}
+END_TEST
+
+START_TEST(a_put_that_is_earlier_is_in_time)
+{
+	begin(50);
+	for (unsigned i = 0; i < 300; i++) {
+		uint64_t delay_us = 10000 + dice_roll(&dice) % 8000000;
+
+		put(there_us() + delay_us);
+		put(there_us() + delay_us / 2);
+		run_until(now_ns + 9 * SEC);
+	}
+	expect_eq(task_count, 0);
+	/* The margin, or a bell that is still on its way: never a grace. */
+	expect_cmp(latest_us, <, 15000);
+}
+END_TEST
+
+START_TEST(death_of_the_first_costs_a_grace)
+{
+	for (unsigned i = 0; i < 200; i++) {
+		begin(20);
+		run_until(now_ns + 30 * SEC);
+		put(there_us() + 1000000);
+		run_until(now_ns + 500 * MS);
+		at_rank(0)->alive = false;
+		latest_us = 0;
+		run_until(now_ns + 2 * SEC);
+		expect_eq(task_count, 0);
+		expect_cmp(latest_us, <=, GRACE_US + 20000);
+	}
+}
+END_TEST
+
+START_TEST(deaths_at_random_cost_no_more_than_the_ladder)
+{
+	for (unsigned i = 0; i < 20; i++) {
+		unsigned left = 1000;
+
+		begin(1000);
+		for (unsigned j = 0; j < 100; j++) {
+			for (unsigned k = 0; k < 9 && left > 1; k++) {
+				struct actor *actor = &actors[dice_roll(&dice) % actor_count];
+
+				left -= actor->alive;
+				actor->alive = false;
+				if (left == 0)
+					actor->alive = true;
+			}
+			put(there_us() + dice_roll(&dice) % 3000000);
+			run_until(now_ns + 3 * SEC);
+		}
+		/* A put may meet the seats of the dead alone, eight of which a ring removes. */
+		run_until(now_ns + 3600 * SEC);
+		expect_eq(task_count, 0);
+		expect_cmp(latest_us, <=, HORIZON_US + 300 * SEC / US + 1000 * GRACE_US);
+	}
+}
+END_TEST
+
+START_TEST(the_clock_of_redis_may_be_set)
+{
+	static const int64_t steps_us[] = { INT64_C(3600000000), INT64_C(-3600000000), 5000000,
+		                            -5000000 };
+
+	for (unsigned i = 0; i < COUNT_OF(steps_us); i++) {
+		begin(10);
+		run_until(now_ns + 20 * SEC);
+		clock_us += steps_us[i];
+		put(there_us() + 2000000);
+		run_until(now_ns + 30 * SEC);
+		expect_eq(task_count, 0);
+		/* A put after the clock was set back finds a promise that is far ahead: void. */
+		latest_us = 0;
+		for (unsigned j = 0; j < 20; j++) {
+			put(there_us() + 1000000);
+			run_until(now_ns + 2 * SEC);
+		}
+		expect_cmp(latest_us, <=, GRACE_US);
+	}
+}
+END_TEST
+
+START_TEST(a_bell_outlives_an_answer_that_is_older)
+{
+	struct seat seat;
+	struct seat_answer answer = { .now_us = 1000000, .wait_us = 5000000 };
+	struct seat_bell bell = { .due_us = 1500000, .place = 0 };
+
+	seat_init(&seat, GRACE_US);
+	expect_eq(seat_due_ns(&seat), 0);
+	seat_sent(&seat, 7 * SEC);
+	expect(seat_due_ns(&seat) == SEAT_NEVER);
+	seat_answered(&seat, &answer);
+	expect_eq(seat_due_ns(&seat), 12 * SEC + SEAT_MARGIN_NS);
+	/* It rings before the next look is answered that has not seen its put. */
+	seat_sent(&seat, 8 * SEC);
+	seat_rung(&seat, &bell, 8 * SEC);
+	answer.now_us = 1000001;
+	seat_answered(&seat, &answer);
+	expect_eq(seat_due_ns(&seat), 7 * SEC + 500 * MS + SEAT_MARGIN_NS);
+	/* Before the look was sent: the look has seen it. */
+	seat_rung(&seat, &bell, 8 * SEC);
+	seat_sent(&seat, 9 * SEC);
+	seat_answered(&seat, &answer);
+	expect_eq(seat_due_ns(&seat), 14 * SEC + SEAT_MARGIN_NS);
+	/* Rank 1 adds a grace; a common bell its own ladder. */
+	bell.place = 1;
+	seat_rung(&seat, &bell, 9 * SEC);
+	expect_eq(seat_due_ns(&seat), 9 * SEC + 499999 * US + 100 * MS + SEAT_MARGIN_NS);
+}
+END_TEST
+
+START_TEST(bells_are_read)
+{
+	static const char *const bad[] = { "",
+		                           "x",
+		                           "-1",
+		                           "1 ",
+		                           "1 2",
+		                           "1 0 ",
+		                           "1  0",
+		                           "1.5",
+		                           "9007199254740992",
+		                           "99999999999999999999999" };
+	struct seat_bell bell;
+
+	expect(seat_read_bell(&bell, "1700000000000000 1"));
+	expect(bell.due_us == 1700000000000000 && bell.place == 1 && !bell.is_common);
+	expect(seat_read_bell(&bell, "9007199254740991"));
+	expect(bell.is_common);
+	for (unsigned i = 0; i < COUNT_OF(bad); i++)
+		expect(!seat_read_bell(&bell, bad[i]));
+}
+END_TEST
+
+START_TEST(the_ladder_doubles_up_to_its_end)
+{
+	expect_eq(seat_ladder_us(0, GRACE_US), 0);
+	for (unsigned rank = 1; rank <= 11; rank++)
+		expect_eq(seat_ladder_us(rank, GRACE_US), GRACE_US << (rank - 1));
+	for (unsigned rank = 13; rank <= 2000; rank++)
+		expect_eq(seat_ladder_us(rank, GRACE_US), 300000000 + rank * GRACE_US);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("seat", argc, argv);
+	dice = dice_new(1);
+	tests_add(one_relay_looks_once_for_each_due_instant, 60);
+	tests_add(idle_relays_look_about_once_a_second_however_many, 60);
+	tests_add(a_put_that_is_earlier_is_in_time, 60);
+	tests_add(death_of_the_first_costs_a_grace, 60);
+	tests_add(deaths_at_random_cost_no_more_than_the_ladder, 120);
+	tests_add(the_clock_of_redis_may_be_set, 60);
+	tests_add(a_bell_outlives_an_answer_that_is_older, 20);
+	tests_add(bells_are_read, 20);
+	tests_add(the_ladder_doubles_up_to_its_end, 20);
+	return tests_run();
+}

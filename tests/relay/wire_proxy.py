@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: MIT
+"""A way to Redis that goes wrong at one command, by its number among all on all connections."""
+
+import os
+import socket
+import threading
+
+
+def read_raw(file):
+    """One request or reply, as it is on the wire; empty at the end."""
+    line = file.readline()
+    if not line.endswith(b"\r\n"):
+        return b""
+    kind, rest = line[:1], line[1:-2]
+    if kind == b"$" and int(rest) >= 0:
+        return line + file.read(int(rest) + 2)
+    if kind == b"*":
+        return line + b"".join(read_raw(file) for _ in range(max(int(rest), 0)))
+    return line
+
+
+class Proxy:
+    """
+    Listens on a unix socket. `fault` is one of
+      before    the command is lost, and its connection closed
+      after     the command is carried out, its answer lost, and the connection closed
+      silent    nothing comes through on that connection any more, in either direction
+      an error  is answered in place of the server
+    and None: nothing goes wrong, commands are counted.
+    """
+
+    def __init__(self, path, server, fault=None, number=0):
+        self.server, self.fault, self.number = server, fault, number
+        self.commands, self.names = 0, []
+        self.lock = threading.Lock()
+        if os.path.exists(path):
+            os.unlink(path)
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(path)
+        self.listener.listen(16)
+        self.sockets = [self.listener]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def close(self):
+        for one in self.sockets:
+            try:
+                one.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+            one.close()
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.serve, args=(client,), daemon=True).start()
+
+    def next_command(self, request):
+        """Its number, from 1."""
+        with self.lock:
+            self.commands += 1
+            words = request.split(b"\r\n")
+            self.names.append(b" ".join(words[2:5:2]).decode(errors="replace"))
+            return self.commands
+
+    def serve(self, client):
+        server = socket.socket(socket.AF_UNIX)
+        self.sockets += [client, server]
+        try:
+            server.connect(self.server)
+            self.forward(client, server)
+        except (OSError, ValueError):
+            pass
+        for one in (client, server):
+            try:
+                one.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+            one.close()
+
+    def forward(self, client, server):
+        requests, replies = client.makefile("rb"), server.makefile("rb")
+        subscribed = False
+        while request := read_raw(requests):
+            hit = self.next_command(request) == self.number
+            if hit and self.fault == "before":
+                return
+            if hit and self.fault == "silent":
+                while client.recv(65536):
+                    pass
+                return
+            if hit and self.fault != "after":
+                client.sendall(b"-" + self.fault.encode() + b"\r\n")
+                continue
+            server.sendall(request)
+            if subscribed:
+                continue
+            if b"SUBSCRIBE" in request and not hit:
+                subscribed = True
+                threading.Thread(target=self.pump, args=(server, client), daemon=True).start()
+                continue
+            reply = read_raw(replies)
+            if hit or not reply:
+                return
+            client.sendall(reply)
+
+    @staticmethod
+    def pump(source, target):
+        try:
+            while data := source.recv(65536):
+                target.sendall(data)
+        except OSError:
+            pass

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The library on a way to Redis that goes wrong at each command in turn.
+
+Usage: wire_test.py VICTIM [STRIDE]
+
+Each fault of wire_proxy.py at every STRIDE-th command of the life that VICTIM leads, handshakes and
+looks included: the calls' answers must be true, and every task comes to its one end.
+"""
+
+import os
+import subprocess
+import sys
+
+from redis_server import ARRIVES, Server
+from wire_proxy import Proxy
+
+QUEUE = "victim"
+# What a server answers that takes no changes now; the calls must wait for one that does.
+ERRORS = ("READONLY You can't write against a read only replica.",
+          "LOADING Redis is loading the dataset in memory",
+          "MASTERDOWN Link with MASTER is down", "BUSY Redis is busy running a script.",
+          "UNBLOCKED force unblock from blocking operation",
+          "NOREPLICAS Not enough good replicas to write.",
+          "NOGROUP No such key or consumer group", "ERR Function not found")
+
+
+def run(server, victim, fault=None, number=0):
+    """Returns the proxy, or None if the life ended badly."""
+    redis = server.client()
+    redis("FLUSHALL")
+    redis("FUNCTION", "FLUSH")
+    redis("HSET", f"timerhub:{{{QUEUE}}}:state", "lease_us", 300_000_000)
+    path = f"{server.folder}/proxy.sock"
+    proxy = Proxy(path, server.address, fault, number)
+    try:
+        done = subprocess.run([victim, QUEUE], env=os.environ | {"REDIS_URL": f"unix:{path}"},
+                              capture_output=True, text=True, timeout=5 * ARRIVES, check=False)
+        said, status = done.stdout + done.stderr, done.returncode
+    except subprocess.TimeoutExpired:
+        said, status = "it hangs", -1
+    proxy.close()
+    records = redis("HLEN", f"timerhub:{{{QUEUE}}}:task")
+    redis.close()
+    if status == 0 and records == 0:
+        return proxy
+    where = proxy.names[number - 1] if 0 < number <= len(proxy.names) else "?"
+    print(f"{fault} at command {number} ({where}): status {status}, {records} left: {said}")
+    return None
+
+
+def main(arguments):
+    victim, stride = arguments[1], int(arguments[2]) if len(arguments) > 2 else 1
+    runs = failures = 0
+    with Server() as server:
+        clean = run(server, victim)
+        if not clean:
+            return 1
+        order = [name.split()[-1] for name in clean.names]
+        if order.index("timerhub_look") < next(number for number, name in enumerate(clean.names)
+                                               if name.startswith("SUBSCRIBE")):
+            print("it looks before it listens:", clean.names)
+            return 1
+        # A run after a fault makes its connections once more, and so has more commands.
+        last = clean.commands + 8
+        plan = [(fault, number) for fault in ("before", "after")
+                for number in range(1, last, stride)]
+        plan += [(ERRORS[number % len(ERRORS)], number) for number in range(1, last, stride)]
+        plan += [("silent", number) for number in range(1, last, 7 * stride)]
+        for fault, number in plan:
+            runs += 1
+            failures += run(server, victim, fault, number) is None
+    print(f"{clean.commands} commands in a life; {runs} lives with a fault, {failures} bad")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

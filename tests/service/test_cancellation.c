@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * No call is a cancellation point: a thread with a request pending goes through all of them, in
+ * success and in failure, and is cancelled only where it asks to be; nothing is left behind.
+ * Asynchronous cancellation is not supported, and not tried.
+ */
+#include "hub.h"
+
+#include <liburing.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
+
+/* How far the thread came; it writes. */
+static atomic_uint came;
+static unsigned calls_made;
+
+/* The test's own code may reach cancellation points: only the call itself may be cancelled. */
+#define CALL(expression)                                                                           \
+	do {                                                                                       \
+		(void)pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);                         \
+		(void)(expression);                                                                \
+		(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);                        \
+		atomic_store(&came, ++calls_made);                                                 \
+	} while (0)
+
+/*
+ * The end of a thread with a request pending: there it is acted upon, unless a sanitizer watches,
+ * which takes the stack of a thread that was unwound for a fault.
+ */
+static void *end_cancelled(void)
+{
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	if (sanitized())
+		return PTHREAD_CANCELED;
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+	pthread_testcancel();
+	return NULL;
+}
+
+static void callback(const struct timerhub_event *event)
+{
+	(void)event;
+}
+
+static int no_more(const struct timerhub_event *timer, uint64_t interval_ns, void *context)
+{
+	(void)timer;
+	(void)interval_ns;
+	(void)context;
+	return 0;
+}
+
+static void call_timers(struct rig *rig)
+{
+	struct timerhub_spec specs[2] = { SPEC(.expires_ns = HOUR), SPEC(.fn = callback) };
+	struct timerhub_event events[4];
+	timerhub_timer timers[2], timer;
+	struct timerhub_stats stats;
+	uint64_t left_ns;
+
+	CALL(timerhub_arm(rig->queue, &specs[0], &timer));
+	CALL(timerhub_rearm(rig->hub, timer, 2 * HOUR, 0));
+	CALL(timerhub_rearm(rig->hub, timer, 0, 0)); /* wakes the owner */
+	CALL(timerhub_remaining(rig->hub, timer, &left_ns));
+	CALL(timerhub_cancel(rig->hub, timer));
+	CALL(timerhub_cancel_sync(rig->hub, timer));
+	CALL(timerhub_arm_many(rig->queue, specs, 2, timers));
+	CALL(timerhub_wait(rig->queue, events, 1, ARRIVES));
+	CALL(timerhub_cancel_many(rig->hub, timers, 2));
+	CALL(timerhub_after(rig->queue, 0, 0, NULL));
+	CALL(timerhub_call(rig->queue, 0, callback, NULL, NULL));
+	CALL(timerhub_wait(rig->queue, events, 4, ARRIVES));
+	CALL(timerhub_wait(rig->queue, events, 4, MS)); /* blocks, and in vain */
+	CALL(timerhub_drain(rig->queue, events, 4));
+	CALL(timerhub_dispatch(rig->queue, 4));
+	CALL(timerhub_interrupt(rig->queue));
+	CALL(timerhub_now(rig->hub));
+	CALL(timerhub_queue_fd(rig->queue));
+	CALL(timerhub_stats(rig->hub, &stats));
+	CALL(timerhub_rearm_many(rig->hub, timers, 2, HOUR, 0));
+	CALL(timerhub_each(rig->hub, no_more, NULL));
+	CALL(timerhub_owner_tid(rig->hub));
+	CALL(timerhub_queue_hub(rig->queue));
+	CALL(timerhub_queue_stop(rig->queue));
+	CALL(timerhub_wait(rig->queue, events, 4, ARRIVES)); /* does not block any more */
+}
+
+static void call_attach(struct timerhub_queue *queue)
+{
+	struct io_uring ring;
+
+	CALL(timerhub_queue_attach_uring(queue, 0, 0)); /* not a ring */
+	CALL(timerhub_queue_detach_uring(queue));
+	if (uring_refused())
+		return;
+	expect_eq(io_uring_queue_init(8, &ring, 0), 0);
+	CALL(timerhub_queue_attach_uring(queue, ring.ring_fd, 0));
+	CALL(timerhub_queue_attach_uring(queue, ring.ring_fd, 0)); /* there is one */
+	CALL(timerhub_queue_detach_uring(queue));
+	CALL(timerhub_queue_attach_uring(queue, ring.ring_fd, 0)); /* until it closes */
+	io_uring_queue_exit(&ring);
+}
+
+/* Of each clock, and observable, as everything is opened that a hub can have. */
+static void call_hub(uint32_t flags, uint32_t clock)
+{
+	struct timerhub_config config = { .size = sizeof(config),
+		                          .flags = flags,
+		                          .clock = clock,
+		                          .sleeper = flags & TIMERHUB_MANUAL ? 0 : sleeper_asked(),
+		                          .timers_max = 64 };
+	struct timerhub_queue *other = NULL;
+	struct rig rig = { NULL, NULL };
+	uint64_t next_ns;
+
+	CALL(timerhub_open(&rig.hub, &config));
+	CALL(timerhub_queue_open(rig.hub, &rig.queue, NULL));
+	CALL(timerhub_queue_open(rig.hub, &other, NULL));
+	if (flags & TIMERHUB_MANUAL) {
+		CALL(timerhub_after(rig.queue, 0, 0, NULL));
+		CALL(timerhub_advance(rig.hub, 1, &next_ns));
+		CALL(timerhub_wake_fd(rig.hub));
+	} else {
+		call_timers(&rig);
+	}
+	call_attach(rig.queue);
+	CALL(timerhub_queue_close(other));
+	CALL(timerhub_close(rig.hub)); /* and its queue with it */
+}
+
+/* What open gives up halfway is closed, too. */
+static void call_in_vain(void)
+{
+	struct timerhub_config config = { .size = sizeof(config),
+		                          .flags = TIMERHUB_OBSERVABLE,
+		                          .clock = TIMERHUB_CLOCK_REALTIME,
+		                          .timers_max = 64 };
+	struct rlimit limit, few;
+	struct timerhub *hub = NULL;
+
+	expect_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	for (unsigned left = 0; left < 4; left++) {
+		few = limit;
+		few.rlim_cur = process_fd_count() + left;
+		expect_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+		CALL(timerhub_open(&hub, &config));
+		expect_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+		CALL(timerhub_close(hub));
+		hub = NULL;
+	}
+}
+
+static void *call_everything(void *arg)
+{
+	(void)arg;
+	calls_made = 0;
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	expect_eq(pthread_cancel(pthread_self()), 0); /* at the next cancellation point */
+	call_hub(0, TIMERHUB_CLOCK_MONOTONIC);
+	call_hub(TIMERHUB_OBSERVABLE, TIMERHUB_CLOCK_BOOTTIME);
+	call_hub(0, TIMERHUB_CLOCK_REALTIME);
+	call_hub(TIMERHUB_MANUAL, TIMERHUB_CLOCK_MONOTONIC);
+	call_in_vain();
+	atomic_store(&came, UINT32_MAX);
+	return end_cancelled();
+}
+
+START_TEST(cancellation_comes_in_no_call)
+{
+	unsigned fds = process_fd_count();
+	unsigned threads = process_threads_at_rest();
+	pthread_t thread;
+	void *result;
+	unsigned last;
+
+	thread_start(&thread, call_everything, NULL);
+	expect_eq(pthread_join(thread, &result), 0);
+	/* Else the call after this one, counted from 1, was a cancellation point. */
+	last = atomic_load(&came);
+	expect_eq(last, UINT32_MAX);
+	expect(result == PTHREAD_CANCELED);
+	expect_eq(process_fd_count(), fds);
+	process_settles_at_threads(threads);
+}
+END_TEST
+
+/* ---- a thread that is blocked ---- */
+
+static struct rig blocked;
+
+static void *wait_then_cancelled(void *arg)
+{
+	int *count = arg;
+	struct timerhub_event event;
+
+	*count = timerhub_wait(blocked.queue, &event, 1, ARRIVES);
+	return end_cancelled();
+}
+
+/* The request is left pending: the event that ends the wait is not lost with the thread. */
+START_TEST(cancellation_does_not_end_a_wait)
+{
+	pthread_t thread;
+	void *result;
+	int count = 0;
+
+	blocked = rig_open(4);
+	thread_start(&thread, wait_then_cancelled, &count);
+	clock_sleep_ns(20 * MS);
+	expect_eq(pthread_cancel(thread), 0);
+	clock_sleep_ns(20 * MS);
+	arm_after(blocked.queue, 0, 0);
+	expect_eq(pthread_join(thread, &result), 0);
+	expect_eq(count, 1);
+	expect(result == PTHREAD_CANCELED);
+	rig_close(&blocked);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("cancellation", argc, argv);
+	tests_add(cancellation_comes_in_no_call, 60);
+	tests_add(cancellation_does_not_end_a_wait, 60);
+	return tests_run();
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * timerhub_each(): every live timer is shown once, with what its armer gave; timerhub_call() and
+ * timerhub_rearm_many(), and what an event says of queue and hub.
+ */
+#include "hub.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#define SHOWN_MAX 16
+
+struct shown {
+	struct timerhub_event timers[SHOWN_MAX]; /* by data */
+	uint64_t intervals_ns[SHOWN_MAX];
+	unsigned times[SHOWN_MAX];
+	unsigned count;
+	unsigned stop_after; /* 0: never */
+};
+
+static int show(const struct timerhub_event *timer, uint64_t interval_ns, void *context)
+{
+	struct shown *shown = context;
+
+	expect_cmp(timer->data, <, SHOWN_MAX);
+	shown->timers[timer->data] = *timer;
+	shown->intervals_ns[timer->data] = interval_ns;
+	shown->times[timer->data]++;
+	return ++shown->count == shown->stop_after ? 42 : 0;
+}
+
+static void no_callback(const struct timerhub_event *event)
+{
+	(void)event;
+	expect(false);
+}
+
+static void expect_shown(const struct shown *shown, unsigned data, timerhub_timer timer,
+                         uint64_t expires_ns, uint64_t count)
+{
+	expect_eq(shown->times[data], 1);
+	expect_eq(shown->timers[data].timer, timer);
+	expect_eq(shown->timers[data].expires_ns, expires_ns);
+	expect_eq(shown->timers[data].count, count);
+}
+
+START_TEST(each_shows_every_live_timer_once)
+{
+	struct rig rig = rig_manual(16);
+	struct timerhub_queue *other = queue_open(rig.hub);
+	struct shown shown = { .count = 0 };
+	struct timerhub_event event;
+	timerhub_timer timers[8];
+
+	expect_eq(timerhub_each(rig.hub, show, &shown), 0);
+	expect_eq(shown.count, 0);
+	timers[0] = arm_at(rig.queue, 1000, 0);
+	timers[1] = arm(other, SPEC(.expires_ns = 1001, .interval_ns = 77, .data = 1));
+	timers[2] = arm(rig.queue, SPEC(.expires_ns = TIMERHUB_NEVER, .data = 2));
+	timers[3] = arm(rig.queue, SPEC(.expires_ns = 10, .flags = TIMERHUB_KEEP, .data = 3));
+	timers[4] = arm(rig.queue, SPEC(.expires_ns = 20, .data = 4, .fn = no_callback));
+	timers[5] = arm_at(rig.queue, 1000, 5);
+	timers[6] = arm_at(rig.queue, 10, 6);
+	expect_eq(timerhub_cancel(rig.hub, timers[5]), 0);
+	advance(rig.hub, 100);
+	expect_eq(timerhub_drain(rig.queue, &event, 1), 1); /* 3 or 6 */
+	expect_eq(timerhub_each(rig.hub, show, &shown), 0);
+	expect_eq(shown.count, event.data == 3 ? 6 : 5);
+	expect_shown(&shown, 0, timers[0], 1000, 0);
+	expect_shown(&shown, 1, timers[1], 1001, 0);
+	expect_shown(&shown, 2, timers[2], UINT64_MAX, 0);
+	expect_shown(&shown, 3, timers[3], event.data == 3 ? UINT64_MAX : 10,
+	             event.data == 3 ? 0 : 1);
+	expect_shown(&shown, 4, timers[4], 20, 1);
+	expect(shown.timers[1].queue == other && shown.timers[2].queue == rig.queue);
+	expect(shown.timers[4].fn == no_callback && !shown.timers[0].fn);
+	expect_eq(shown.intervals_ns[1], 77);
+	expect_eq(shown.intervals_ns[0], 0);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(each_ends_when_it_is_told_to)
+{
+	struct rig rig = rig_manual(16);
+
+	for (unsigned i = 0; i < 10; i++)
+		arm_at(rig.queue, 1000 + i, i);
+	for (unsigned i = 1; i <= 10; i++) {
+		struct shown shown = { .stop_after = i };
+
+		expect_eq(timerhub_each(rig.hub, show, &shown), 42);
+		expect_eq(shown.count, i);
+	}
+	rig_close(&rig);
+}
+END_TEST
+
+static int cancel_shown(const struct timerhub_event *timer, uint64_t interval_ns, void *context)
+{
+	struct timerhub *hub = timerhub_queue_hub(timer->queue);
+
+	(void)interval_ns;
+	++*(unsigned *)context;
+	expect_eq(timerhub_cancel(hub, timer->timer), 0);
+	expect_eq(timerhub_cancel(hub, timer->timer), -ENOENT);
+	return 0;
+}
+
+START_TEST(each_may_cancel_what_it_is_shown)
+{
+	struct rig rig = rig_manual(64);
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < 64; i++)
+		arm_at(rig.queue, 1000 + i, i);
+	expect_eq(timerhub_each(rig.hub, cancel_shown, &count), 0);
+	expect_eq(count, 64);
+	expect_eq(stats_of(rig.hub).live, 0);
+	expect_eq(timerhub_each(rig.hub, cancel_shown, &count), 0);
+	expect_eq(count, 64);
+	rig_close(&rig);
+}
+END_TEST
+
+/*
+ * While slots live again and again, what is shown is of one life: the handle and all that was given
+ * with it belong together. One timer lives all the while, and is never missed.
+ */
+#define WITNESS UINT64_C(0xabcdef0123)
+
+static atomic_bool each_over;
+static struct rig each_rig;
+
+/* What each life gives follows from one number. */
+static struct timerhub_spec spec_of(uint64_t number)
+{
+	return SPEC(.flags = TIMERHUB_ABSOLUTE, .expires_ns = UINT64_C(1) << 60 | number << 6,
+	            .interval_ns = number, .data = number * 3,
+	            .fn = number % 2 == 0 ? no_callback : NULL);
+}
+
+static void *arm_and_cancel(void *argument)
+{
+	struct dice dice = dice_new((uintptr_t)argument);
+	uint64_t number = 1;
+
+	while (!atomic_load(&each_over)) {
+		timerhub_timer timers[3];
+
+		for (unsigned i = 0; i < 3; i++)
+			timers[i] = arm(each_rig.queue,
+			                spec_of(number = 1 + dice_magnitude(&dice, 30)));
+		for (unsigned i = 0; i < 3; i++)
+			expect_eq(timerhub_cancel(each_rig.hub, timers[i]), 0);
+	}
+	return NULL;
+}
+
+static int expect_of_one_life(const struct timerhub_event *timer, uint64_t interval_ns,
+                              void *context)
+{
+	struct timerhub_spec spec = spec_of(interval_ns);
+
+	if (timer->data == WITNESS) {
+		++*(unsigned *)context;
+		return 0;
+	}
+	expect_eq(timer->data, spec.data);
+	expect_eq(timer->expires_ns, spec.expires_ns);
+	expect(timer->fn == spec.fn);
+	expect(timer->queue == each_rig.queue);
+	return 0;
+}
+
+START_TEST(each_shows_what_belongs_together)
+{
+	pthread_t threads[2];
+	unsigned seen = 0;
+
+	each_rig = rig_open(8);
+	arm_after(each_rig.queue, HOUR, WITNESS);
+	for (unsigned i = 0; i < COUNT_OF(threads); i++)
+		thread_start(&threads[i], arm_and_cancel, (void *)(uintptr_t)i);
+	for (unsigned i = 0; i < scaled(300000); i++) {
+		expect_eq(timerhub_each(each_rig.hub, expect_of_one_life, &seen), 0);
+		expect_eq(seen, i + 1);
+	}
+	atomic_store(&each_over, true);
+	for (unsigned i = 0; i < COUNT_OF(threads); i++)
+		thread_join(threads[i]);
+	rig_close(&each_rig);
+}
+END_TEST
+
+/* ---- call, rearm_many ---- */
+
+static unsigned calls;
+
+static void count_call(const struct timerhub_event *event)
+{
+	expect(event->ptr == &calls);
+	expect_eq(event->data, (uintptr_t)&calls);
+	++*(unsigned *)event->ptr;
+}
+
+START_TEST(call_is_a_one_shot_with_a_callback)
+{
+	struct rig rig = rig_manual(2);
+	timerhub_timer timer = 0;
+
+	expect_eq(timerhub_call(rig.queue, 100, count_call, &calls, &timer), 0);
+	expect_eq(timerhub_call(rig.queue, 100, count_call, &calls, NULL), 0);
+	expect_eq(timerhub_call(rig.queue, 100, count_call, &calls, NULL), -EAGAIN);
+	advance(rig.hub, 99);
+	expect_eq(timerhub_dispatch(rig.queue, 8), 0);
+	expect_eq(timerhub_rearm(rig.hub, timer, 128, TIMERHUB_ABSOLUTE), 0);
+	advance(rig.hub, 100);
+	expect_eq(timerhub_dispatch(rig.queue, 8), 1);
+	advance(rig.hub, 128);
+	expect_eq(timerhub_dispatch(rig.queue, 8), 1);
+	expect_eq(calls, 2);
+	expect_eq(timerhub_cancel(rig.hub, timer), -ENOENT);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(rearm_many_moves_all_that_live_to_one_deadline)
+{
+	struct rig rig = rig_manual(16);
+	struct timerhub_event events[16];
+	timerhub_timer timers[6];
+
+	for (unsigned i = 0; i < 5; i++)
+		timers[i] = arm_at(rig.queue, 64 * (i + 1), i);
+	timers[5] = 0;
+	expect_eq(timerhub_cancel(rig.hub, timers[2]), 0);
+	advance(rig.hub, 64); /* one has expired, and waits */
+	expect_eq(timerhub_rearm_many(rig.hub, timers, 6, 640 - 64, 0), 4);
+	advance(rig.hub, 639);
+	expect_empty(rig.queue);
+	advance(rig.hub, 640);
+	expect_eq(timerhub_drain(rig.queue, events, 16), 4);
+	for (unsigned i = 0; i < 4; i++)
+		expect_eq(events[i].expires_ns, 640);
+	expect_eq(timerhub_rearm_many(rig.hub, timers, 6, 1000, 0), 0);
+	timers[0] = arm_at(rig.queue, 700, 1);
+	expect_eq(timerhub_rearm_many(rig.hub, timers, 1, TIMERHUB_NEVER, 0), 1);
+	expect_eq(timerhub_rearm_many(rig.hub, timers, 1, UINT64_MAX - 1, 0), -ERANGE);
+	expect_eq(timerhub_rearm_many(rig.hub, timers, 1, 1280, TIMERHUB_ABSOLUTE), 1);
+	advance(rig.hub, 1280);
+	expect_eq(timerhub_drain(rig.queue, events, 16), 1);
+	rig_close(&rig);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("each", argc, argv);
+	tests_add(each_shows_every_live_timer_once, 30);
+	tests_add(each_ends_when_it_is_told_to, 30);
+	tests_add(each_may_cancel_what_it_is_shown, 30);
+	tests_add(each_shows_what_belongs_together, 120);
+	tests_add(call_is_a_one_shot_with_a_callback, 30);
+	tests_add(rearm_many_moves_all_that_live_to_one_deadline, 30);
+	return tests_run();
+}

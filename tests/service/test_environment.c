@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * TIMERHUB_SLEEPER in the environment decides where the config says AUTO, and nowhere else; and
+ * TIMERHUB_HUGE_PAGES, which is advice.
+ */
+#include "hub.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* The sleeper that a hub opened so gets, or the errno. */
+static int sleeper_of(uint32_t asked, uint32_t flags)
+{
+	struct timerhub_config config = {
+		.size = sizeof(config), .timers_max = 4, .flags = flags, .sleeper = asked
+	};
+	struct timerhub *hub;
+	int result = timerhub_open(&hub, &config);
+
+	if (result < 0)
+		return result;
+	result = (int)stats_of(hub).sleeper;
+	timerhub_close(hub);
+	return result;
+}
+
+START_TEST(environment_decides_where_the_config_does_not)
+{
+	int refused = uring_refused();
+	int uring = refused != 0 ? -refused : TIMERHUB_SLEEPER_URING;
+	int best;
+
+	expect_eq(unsetenv("TIMERHUB_SLEEPER"), 0);
+	best = sleeper_of(TIMERHUB_SLEEPER_AUTO, 0);
+	expect_eq(best, refused != 0 ? TIMERHUB_SLEEPER_POLL : TIMERHUB_SLEEPER_URING);
+	expect_eq(setenv("TIMERHUB_SLEEPER", "poll", 1), 0);
+	expect_eq(sleeper_of(TIMERHUB_SLEEPER_AUTO, 0), TIMERHUB_SLEEPER_POLL);
+	expect_eq(sleeper_of(TIMERHUB_SLEEPER_POLL, 0), TIMERHUB_SLEEPER_POLL);
+	expect_eq(sleeper_of(TIMERHUB_SLEEPER_URING, 0), uring);
+	expect_eq(setenv("TIMERHUB_SLEEPER", "uring", 1), 0);
+	expect_eq(sleeper_of(TIMERHUB_SLEEPER_AUTO, 0), uring);
+	expect_eq(sleeper_of(TIMERHUB_SLEEPER_POLL, 0), TIMERHUB_SLEEPER_POLL);
+}
+END_TEST
+
+START_TEST(environment_of_other_values_is_ignored)
+{
+	static const char *const values[] = { "", "auto", "POLL", "poll ", "polls", "2", "urin" };
+	int best;
+
+	expect_eq(unsetenv("TIMERHUB_SLEEPER"), 0);
+	best = sleeper_of(TIMERHUB_SLEEPER_AUTO, 0);
+	for (unsigned i = 0; i < COUNT_OF(values); i++) {
+		expect_eq(setenv("TIMERHUB_SLEEPER", values[i], 1), 0);
+		expect_eq(sleeper_of(TIMERHUB_SLEEPER_AUTO, 0), best);
+	}
+	expect_eq(setenv("TIMERHUB_SLEEPER", "uring", 1), 0);
+	expect_eq(sleeper_of(TIMERHUB_SLEEPER_AUTO, TIMERHUB_MANUAL), TIMERHUB_SLEEPER_AUTO);
+}
+END_TEST
+
+/* Mappings of this process that the kernel was asked to back with huge pages. */
+static unsigned advised_count(void)
+{
+	FILE *file = fopen("/proc/self/smaps", "r");
+	char line[512];
+	unsigned count = 0;
+
+	expect(file != NULL);
+	while (fgets(line, sizeof(line), file))
+		count += strncmp(line, "VmFlags:", 8) == 0 && strstr(line, " hg") != NULL;
+	(void)fclose(file);
+	return count;
+}
+
+START_TEST(huge_pages_are_asked_for)
+{
+	unsigned before = advised_count();
+	struct rig plain = rig_open_config((struct timerhub_config){ .timers_max = 1u << 16 });
+	unsigned with_plain = advised_count();
+	struct rig huge = rig_open_config(
+		(struct timerhub_config){ .timers_max = 1u << 16, .flags = TIMERHUB_HUGE_PAGES });
+	bool supported = access("/sys/kernel/mm/transparent_hugepage/enabled", F_OK) == 0;
+
+	expect_eq(with_plain, before);
+	if (supported)
+		expect_cmp(advised_count(), >, with_plain);
+	for (unsigned i = 0; i < 1000; i++)
+		arm_after(huge.queue, 1, i);
+	for (unsigned i = 0; i < 1000; i++)
+		(void)take_one(huge.queue);
+	rig_close(&huge);
+	rig_close(&plain);
+}
+END_TEST
+
+/* ---- the owner's thread id ---- */
+
+START_TEST(owner_tid_is_that_of_the_thread)
+{
+	struct rig rig = rig_open_config(
+		(struct timerhub_config){ .timers_max = 4, .thread_name = "tid-test" });
+	struct rig manual = rig_manual(4);
+	pid_t child;
+
+	expect_eq(timerhub_owner_tid(rig.hub), thread_find("tid-test"));
+	expect_eq(timerhub_owner_tid(manual.hub), -EINVAL);
+	expect_eq(timerhub_owner_tid(NULL), -EINVAL);
+	child = fork();
+	if (child == 0)
+		_exit(timerhub_owner_tid(rig.hub) == -EOWNERDEAD ? 0 : 1);
+	child_ends_well(child);
+	rig_close(&manual);
+	rig_close(&rig);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("environment", argc, argv);
+	tests_add(environment_decides_where_the_config_does_not, 30);
+	tests_add(environment_of_other_values_is_ignored, 30);
+	tests_add(huge_pages_are_asked_for, 60);
+	tests_add(owner_tid_is_that_of_the_thread, 30);
+	return tests_run();
+}

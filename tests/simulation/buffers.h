@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * x86's store buffers, for mode tso: a thread's stores get out one after the other, some time
+ * later; until then only the thread itself sees them. Locked instructions and the kernel wait for
+ * all of them.
+ */
+#ifndef SIMULATION_BUFFERS_H
+#define SIMULATION_BUFFERS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The machine's memory. */
+static inline uint64_t word_load(const volatile void *word, unsigned bytes)
+{
+	return bytes == sizeof(uint64_t)
+	               ? __atomic_load_n((const volatile uint64_t *)word, __ATOMIC_SEQ_CST)
+	               : __atomic_load_n((const volatile uint32_t *)word, __ATOMIC_SEQ_CST);
+}
+
+static inline void word_store(volatile void *word, unsigned bytes, uint64_t value)
+{
+	if (bytes == sizeof(uint64_t))
+		__atomic_store_n((volatile uint64_t *)word, value, __ATOMIC_SEQ_CST);
+	else
+		__atomic_store_n((volatile uint32_t *)word, (uint32_t)value, __ATOMIC_SEQ_CST);
+}
+
+/* All are empty. */
+void buffers_begin(void);
+
+/* Let all stores of this thread out. */
+void buffer_drain(unsigned thread);
+/* Now and then, a store of some thread. */
+void buffers_drain_some(void);
+
+/* Store and load, as the current actor's. */
+void buffer_store(volatile void *word, unsigned bytes, uint64_t value);
+uint64_t buffer_load(const volatile void *word, unsigned bytes);
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Included before everything else in each file of lib/ that is compiled for the simulation: turns
+ * atomic accesses over to memory.c, and says which line of the source makes them. lib/atomic.h is
+ * compiled as it is.
+ */
+#ifndef SIMULATION_HOOKS_H
+#define SIMULATION_HOOKS_H
+
+/* As the files of lib/ that need it do, after this. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "place.h"
+
+/* Of the atomic access that the current actor makes next. */
+extern struct place simulation_place;
+
+static inline void simulation_at(const char *file, int line)
+{
+	simulation_place.file = file;
+	simulation_place.line = line;
+}
+
+enum simulation_change { SIMULATION_EXCHANGE, SIMULATION_ADD, SIMULATION_AND };
+
+uint64_t simulation_load(const volatile void *word, unsigned bytes, int order);
+void simulation_store(volatile void *word, unsigned bytes, uint64_t value, int order);
+uint64_t simulation_change(volatile void *word, unsigned bytes, enum simulation_change change,
+                           uint64_t operand, int order);
+bool simulation_cas(volatile void *word, unsigned bytes, void *expected, uint64_t value, int order,
+                    int order_failed);
+
+/* Bits as a value of the word's type. */
+#define simulation_as(word, bits)                                                                  \
+	_Generic(*(word), void * : (void *)(uintptr_t)(bits), uint32_t : (uint32_t)(bits), default \
+	         : (bits))
+#define simulation_bits(value) ((uint64_t)(uintptr_t)(value))
+
+#undef atomic_load_explicit
+#undef atomic_store_explicit
+#undef atomic_exchange_explicit
+#undef atomic_fetch_add_explicit
+#undef atomic_fetch_and_explicit
+#undef atomic_compare_exchange_strong_explicit
+#define atomic_load_explicit(word, order)                                                          \
+	simulation_as(word, simulation_load(word, sizeof(*(word)), order))
+#define atomic_store_explicit(word, value, order)                                                  \
+	simulation_store(word, sizeof(*(word)), simulation_bits(value), order)
+#define simulation_changed(word, change, value, order)                                             \
+	simulation_as(word, simulation_change(word, sizeof(*(word)), change,                       \
+	                                      simulation_bits(value), order))
+#define atomic_exchange_explicit(word, value, order)                                               \
+	simulation_changed(word, SIMULATION_EXCHANGE, value, order)
+#define atomic_fetch_add_explicit(word, value, order)                                              \
+	simulation_changed(word, SIMULATION_ADD, value, order)
+#define atomic_fetch_and_explicit(word, value, order)                                              \
+	simulation_changed(word, SIMULATION_AND, value, order)
+#define atomic_compare_exchange_strong_explicit(word, expected, value, order, order_failed)        \
+	simulation_cas(word, sizeof(*(word)), expected, simulation_bits(value), order, order_failed)
+
+#include "../../lib/atomic.h"
+
+/* Each name of lib/atomic.h, preceded by its place; tools/run-orders sees that none is missing. */
+#define HERE simulation_at(__FILE__, __LINE__)
+#define u64_load_relaxed(word) (HERE, u64_load_relaxed(word))
+#define u64_load_acquire(word) (HERE, u64_load_acquire(word))
+#define u64_load_seq_cst(word) (HERE, u64_load_seq_cst(word))
+#define u64_store_relaxed(word, value) (HERE, u64_store_relaxed(word, value))
+#define u64_store_release(word, value) (HERE, u64_store_release(word, value))
+#define u64_store_seq_cst(word, value) (HERE, u64_store_seq_cst(word, value))
+#define u64_cas_relaxed(word, expected, value) (HERE, u64_cas_relaxed(word, expected, value))
+#define u64_cas_acq_rel(word, expected, value) (HERE, u64_cas_acq_rel(word, expected, value))
+#define u64_cas_seq_cst(word, expected, value) (HERE, u64_cas_seq_cst(word, expected, value))
+#define u64_exchange_acq_rel(word, value) (HERE, u64_exchange_acq_rel(word, value))
+#define u64_fetch_add_relaxed(word, value) (HERE, u64_fetch_add_relaxed(word, value))
+#define u64_fetch_add_seq_cst(word, value) (HERE, u64_fetch_add_seq_cst(word, value))
+#define u64_fetch_and_seq_cst(word, value) (HERE, u64_fetch_and_seq_cst(word, value))
+#define u64_count(word, value) (HERE, u64_count(word, value))
+#define u32_load_relaxed(word) (HERE, u32_load_relaxed(word))
+#define u32_load_acquire(word) (HERE, u32_load_acquire(word))
+#define u32_load_seq_cst(word) (HERE, u32_load_seq_cst(word))
+#define u32_store_relaxed(word, value) (HERE, u32_store_relaxed(word, value))
+#define u32_store_release(word, value) (HERE, u32_store_release(word, value))
+#define u32_store_seq_cst(word, value) (HERE, u32_store_seq_cst(word, value))
+#define u32_cas_relaxed(word, expected, value) (HERE, u32_cas_relaxed(word, expected, value))
+#define u32_cas_seq_cst(word, expected, value) (HERE, u32_cas_seq_cst(word, expected, value))
+#define u32_fetch_add_seq_cst(word, value) (HERE, u32_fetch_add_seq_cst(word, value))
+#define u32_exchange_seq_cst(word, value) (HERE, u32_exchange_seq_cst(word, value))
+#define ptr_load_relaxed(word) (HERE, ptr_load_relaxed(word))
+#define ptr_load_seq_cst(word) (HERE, ptr_load_seq_cst(word))
+#define ptr_load_acquire(word) (HERE, ptr_load_acquire(word))
+#define ptr_store_release(word, value) (HERE, ptr_store_release(word, value))
+#define ptr_exchange_acq_rel(word, value) (HERE, ptr_exchange_acq_rel(word, value))
+#define ptr_exchange_seq_cst(word, value) (HERE, ptr_exchange_seq_cst(word, value))
+#define ptr_cas_seq_cst(word, expected, value) (HERE, ptr_cas_seq_cst(word, expected, value))
+#define ptr_cas_acq_rel(word, expected, value) (HERE, ptr_cas_acq_rel(word, expected, value))
+
+#endif

@@ -1,0 +1,633 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Litmus tests of the simulation's memory: small programs of two to four threads, in every
+ * combination of memory orders. What C11 allows is worked out from its axioms, by trying every
+ * reads-from relation and every modification order, apart from anything in memory.c; then the
+ * program is run many times. No outcome may be seen that the axioms forbid, and each must be seen
+ * that they allow and memory.md says is modelled.
+ *
+ * The axioms of C11 are RC11's (O. Lahav et al., "Repairing sequential consistency in C/C++11",
+ * PLDI 2017), with C11's release sequences; those of x86 are x86-TSO's (P. Sewell et al., 2010).
+ */
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hooks.h"
+#include "memory.h"
+#include "scheduler.h"
+
+#define THREADS_MAX 4
+#define EVENTS_MAX 12
+#define PLACES 3
+#define OUTCOMES_MAX 256
+
+enum kind { WRITE, READ, ADD, SWAP /* compare-and-swap: value if it was `expected` */ };
+
+struct event {
+	enum kind kind;
+	unsigned place, value, expected;
+	unsigned thread; /* 0: the initial values, at the places' own numbers */
+	int order;
+};
+
+struct program {
+	const char *name;
+	/* Threads divided by '|': Wx1 write 1 to x, Rx read, Ux add 1, Cx12 swap 1 for 2. */
+	const char *text;
+};
+
+static const struct program programs[] = {
+	{ "MP", "Wx1 Wy1|Ry Rx" },
+	{ "SB", "Wx1 Ry|Wy1 Rx" },
+	{ "SB, read-modify-writes", "Ux Ry|Uy Rx" },
+	{ "LB", "Rx Wy1|Ry Wx1" },
+	{ "S", "Wx2 Wy1|Ry Wx1" },
+	{ "R", "Wx1 Wy1|Wy2 Rx" },
+	{ "2+2W", "Wx1 Wy2|Wy1 Wx2" },
+	{ "WRC", "Wx1|Rx Wy1|Ry Rx" },
+	{ "IRIW", "Wx1|Wy1|Rx Ry|Ry Rx" },
+	{ "W+RWC", "Wx1 Wy1|Ry Rz|Wz1 Rx" },
+	{ "CoRR", "Wx1|Rx Rx" },
+	{ "CoRR, two writers", "Wx1|Wx2|Rx Rx" },
+	{ "CoWW", "Wx1 Wx2|Rx Rx" },
+	{ "CoRW", "Rx Wx1|Wx2" },
+	{ "CoWR", "Wx1 Rx|Wx2" },
+	{ "release sequence, a read-modify-write", "Wy1 Wx1|Ux|Rx Ry" },
+	{ "release sequence, the same thread", "Wy1 Wx1 Wx2|Rx Ry" },
+	{ "release sequence, another thread", "Wy1 Wx1|Wx2|Rx Ry" },
+	{ "release sequence, swap", "Wy1 Wx1|Cx12|Rx Ry" },
+	{ "swap that fails", "Wx1 Wy1|Cy23 Rx" },
+	{ "swap that may fail", "Wx1 Uy|Cy12 Rx" },
+	{ "swap of what is gone", "Ux|Cx05|Rx" },
+	{ "atomicity", "Ux|Ux|Rx Rx" },
+};
+
+static struct test {
+	struct event events[EVENTS_MAX];
+	unsigned count; /* the first PLACES are the initial values */
+	unsigned threads;
+} test;
+
+/* An outcome: what each event has read, and what each place holds at the end, four bits each. */
+struct outcomes {
+	uint64_t outcomes[OUTCOMES_MAX];
+	unsigned count;
+};
+
+static enum memory_mode mode = MEMORY_C11;
+
+static _Noreturn void stop(const char *text)
+{
+	fprintf(stderr, "%s\n", text);
+	exit(EXIT_FAILURE);
+}
+
+static bool outcomes_have(const struct outcomes *outcomes, uint64_t outcome)
+{
+	for (unsigned i = 0; i < outcomes->count; i++)
+		if (outcomes->outcomes[i] == outcome)
+			return true;
+	return false;
+}
+
+static void outcomes_add(struct outcomes *outcomes, uint64_t outcome)
+{
+	if (outcomes_have(outcomes, outcome))
+		return;
+	if (outcomes->count == OUTCOMES_MAX)
+		stop("too many outcomes");
+	outcomes->outcomes[outcomes->count++] = outcome;
+}
+
+static bool all_seen(const struct outcomes *seen, const struct outcomes *seeable)
+{
+	for (unsigned i = 0; i < seeable->count; i++)
+		if (!outcomes_have(seen, seeable->outcomes[i]))
+			return false;
+	return true;
+}
+
+/* ---- relations between events: a row of bits for each ---- */
+
+struct relation {
+	uint16_t rows[EVENTS_MAX];
+};
+
+static void relate(struct relation *relation, unsigned from, unsigned to)
+{
+	relation->rows[from] |= (uint16_t)(1u << to);
+}
+
+static bool related(const struct relation *relation, unsigned from, unsigned to)
+{
+	return (relation->rows[from] >> to & 1) != 0;
+}
+
+static void add_relation(struct relation *relation, const struct relation *other)
+{
+	for (unsigned i = 0; i < EVENTS_MAX; i++)
+		relation->rows[i] |= other->rows[i];
+}
+
+static struct relation closure(struct relation relation)
+{
+	for (unsigned via = 0; via < EVENTS_MAX; via++)
+		for (unsigned i = 0; i < EVENTS_MAX; i++)
+			if (related(&relation, i, via))
+				relation.rows[i] |= relation.rows[via];
+	return relation;
+}
+
+static bool acyclic(const struct relation *relation)
+{
+	struct relation closed = closure(*relation);
+
+	for (unsigned i = 0; i < EVENTS_MAX; i++)
+		if (related(&closed, i, i))
+			return false;
+	return true;
+}
+
+/* ---- a candidate for an execution ---- */
+
+static struct execution {
+	unsigned from[EVENTS_MAX];                    /* of a read: which write */
+	unsigned read[EVENTS_MAX], wrote[EVENTS_MAX]; /* values */
+	bool reads[EVENTS_MAX], writes[EVENTS_MAX];
+	unsigned mo[PLACES][EVENTS_MAX], mo_count[PLACES]; /* events, the initial one first */
+	struct relation sb, rf, co, fr;                    /* co: modification order */
+} run;
+
+static bool event_is_sc(unsigned i)
+{
+	return test.events[i].order == memory_order_seq_cst;
+}
+
+static bool event_releases(unsigned i)
+{
+	int order = test.events[i].order;
+
+	return run.writes[i] && (order == memory_order_release || order == memory_order_acq_rel ||
+	                         order == memory_order_seq_cst);
+}
+
+static bool event_acquires(unsigned i)
+{
+	int order = test.events[i].order;
+
+	return run.reads[i] && (order == memory_order_acquire || order == memory_order_acq_rel ||
+	                        order == memory_order_seq_cst);
+}
+
+static bool same_place(unsigned i, unsigned j)
+{
+	return test.events[i].place == test.events[j].place;
+}
+
+/* Synchronizes-with: a release, what follows it in the modification order, an acquire of that. */
+static void add_synchronizes(struct relation *hb)
+{
+	for (unsigned head = PLACES; head < test.count; head++) {
+		const struct event *event = &test.events[head];
+		bool in_sequence = false;
+
+		if (!event_releases(head))
+			continue;
+		for (unsigned n = 0; n < run.mo_count[event->place]; n++) {
+			unsigned write = run.mo[event->place][n];
+
+			in_sequence = write == head ||
+			              (in_sequence && (run.reads[write] ||
+			                               test.events[write].thread == event->thread));
+			for (unsigned read = 0; read < test.count && in_sequence; read++)
+				if (event_acquires(read) && run.from[read] == write)
+					relate(hb, head, read);
+		}
+	}
+}
+
+static bool atomic_changes(void)
+{
+	for (unsigned place = 0; place < PLACES; place++)
+		for (unsigned n = 1; n < run.mo_count[place]; n++) {
+			unsigned write = run.mo[place][n];
+
+			if (run.reads[write] && run.from[write] != run.mo[place][n - 1])
+				return false;
+		}
+	return true;
+}
+
+static bool coherent(const struct relation *hb)
+{
+	struct relation eco = run.rf;
+
+	add_relation(&eco, &run.co);
+	add_relation(&eco, &run.fr);
+	eco = closure(eco);
+	for (unsigned i = 0; i < test.count; i++)
+		for (unsigned j = 0; j < test.count; j++)
+			if (related(hb, i, j) && (i == j || related(&eco, j, i)))
+				return false;
+	return true;
+}
+
+/* sb to another place, hb, sb to another place: RC11's way round the unordered middle. */
+static bool sb_hb_sb(const struct relation *hb, unsigned i, unsigned j)
+{
+	for (unsigned k = 0; k < test.count; k++)
+		for (unsigned l = 0; l < test.count; l++)
+			if (related(&run.sb, i, k) && !same_place(i, k) && related(hb, k, l) &&
+			    related(&run.sb, l, j) && !same_place(l, j))
+				return true;
+	return false;
+}
+
+/* RC11's partial order of the seq_cst accesses; there are no fences here. */
+static bool sc_consistent(const struct relation *hb)
+{
+	struct relation psc = { { 0 } };
+
+	for (unsigned i = 0; i < test.count; i++)
+		for (unsigned j = 0; j < test.count; j++)
+			if (i != j && event_is_sc(i) && event_is_sc(j) &&
+			    (related(&run.sb, i, j) || related(&run.co, i, j) ||
+			     related(&run.fr, i, j) || (same_place(i, j) && related(hb, i, j)) ||
+			     sb_hb_sb(hb, i, j)))
+				relate(&psc, i, j);
+	return acyclic(&psc);
+}
+
+/* Can memory.c make them: each store after those before it in the modification order? */
+static bool modelled(void)
+{
+	struct relation order = run.sb;
+
+	add_relation(&order, &run.rf);
+	add_relation(&order, &run.co);
+	return acyclic(&order);
+}
+
+/* x86: everything in order, but that a plain store may get out after a later load. */
+static bool tso_consistent(void)
+{
+	struct relation order = { { 0 } }, each_place = { { 0 } };
+
+	for (unsigned i = 0; i < test.count; i++)
+		for (unsigned j = 0; j < test.count; j++) {
+			bool overtaken = run.writes[i] && !run.reads[i] && !run.writes[j] &&
+			                 test.events[i].thread != 0 && !event_is_sc(i);
+
+			if (related(&run.sb, i, j) && !overtaken && test.events[j].kind != SWAP)
+				relate(&order, i, j);
+			if (related(&run.sb, i, j) && test.events[j].kind == SWAP)
+				relate(&order, i, j); /* locked, though it fail */
+			if (related(&run.sb, i, j) && same_place(i, j))
+				relate(&each_place, i, j);
+			if (related(&run.rf, i, j) &&
+			    test.events[i].thread != test.events[j].thread)
+				relate(&order, i, j);
+		}
+	add_relation(&order, &run.co);
+	add_relation(&order, &run.fr);
+	add_relation(&each_place, &run.rf);
+	add_relation(&each_place, &run.co);
+	add_relation(&each_place, &run.fr);
+	return acyclic(&order) && acyclic(&each_place);
+}
+
+/* ---- every candidate ---- */
+
+static uint64_t run_outcome(void)
+{
+	uint64_t outcome = 0;
+
+	for (unsigned i = PLACES; i < test.count; i++)
+		outcome = outcome << 4 | (run.reads[i] ? run.read[i] : 0);
+	for (unsigned place = 0; place < PLACES; place++)
+		outcome = outcome << 4 | run.wrote[run.mo[place][run.mo_count[place] - 1]];
+	return outcome;
+}
+
+static void judge(struct outcomes *allowed, struct outcomes *seeable)
+{
+	struct relation hb = run.sb, sb_rf = run.sb;
+
+	run.co = run.fr = (struct relation){ { 0 } };
+	for (unsigned place = 0; place < PLACES; place++)
+		for (unsigned n = 0; n < run.mo_count[place]; n++)
+			for (unsigned m = n + 1; m < run.mo_count[place]; m++)
+				relate(&run.co, run.mo[place][n], run.mo[place][m]);
+	for (unsigned i = PLACES; i < test.count; i++)
+		for (unsigned j = 0; j < test.count; j++)
+			if (run.reads[i] && i != j && related(&run.co, run.from[i], j))
+				relate(&run.fr, i, j);
+	add_relation(&sb_rf, &run.rf);
+	if (!atomic_changes() || !acyclic(&sb_rf))
+		return;
+	if (mode == MEMORY_TSO) {
+		if (tso_consistent()) {
+			outcomes_add(allowed, run_outcome());
+			outcomes_add(seeable, run_outcome());
+		}
+		return;
+	}
+	add_synchronizes(&hb);
+	hb = closure(hb);
+	if (!coherent(&hb))
+		return;
+	if (!sc_consistent(&hb))
+		return;
+	outcomes_add(allowed, run_outcome());
+	if (modelled())
+		outcomes_add(seeable, run_outcome());
+}
+
+/* Every modification order of this place and the ones after it. */
+static void try_orders(unsigned place, struct outcomes *allowed, struct outcomes *seeable)
+{
+	unsigned *mo = run.mo[place % PLACES], *count = &run.mo_count[place % PLACES];
+
+	if (place == PLACES) {
+		judge(allowed, seeable);
+		return;
+	}
+	if (*count == 0)
+		mo[(*count)++] = place;
+	for (unsigned i = PLACES, left = 0;; i++) {
+		bool placed = false;
+
+		if (i == test.count) {
+			if (left == 0)
+				try_orders(place + 1, allowed, seeable);
+			break;
+		}
+		if (!run.writes[i] || test.events[i].place != place)
+			continue;
+		for (unsigned n = 0; n < *count; n++)
+			placed |= mo[n] == i;
+		if (placed)
+			continue;
+		left++;
+		mo[(*count)++] = i;
+		try_orders(place, allowed, seeable);
+		(*count)--;
+	}
+	if (*count == 1)
+		*count = 0;
+}
+
+/* What the event reads and writes, from where it reads. False: from itself, in the end. */
+static bool evaluate(unsigned i, unsigned depth)
+{
+	const struct event *event = &test.events[i];
+
+	if (depth > EVENTS_MAX)
+		return false;
+	run.reads[i] = event->kind != WRITE;
+	run.writes[i] = event->kind != READ;
+	run.wrote[i] = event->value;
+	if (event->kind == WRITE)
+		return true;
+	if (!evaluate(run.from[i], depth + 1))
+		return false;
+	run.read[i] = run.wrote[run.from[i]];
+	if (event->kind == ADD)
+		run.wrote[i] = run.read[i] + 1;
+	if (event->kind == SWAP)
+		run.writes[i] = run.read[i] == event->expected;
+	return true;
+}
+
+/* Every write that the event, and those after it, may read from. */
+static void try_reads(unsigned i, struct outcomes *allowed, struct outcomes *seeable)
+{
+	if (i < test.count && test.events[i].kind == WRITE) {
+		try_reads(i + 1, allowed, seeable);
+		return;
+	}
+	if (i < test.count) {
+		for (unsigned j = 0; j < test.count; j++)
+			if (j != i && same_place(i, j) && test.events[j].kind != READ) {
+				run.from[i] = j;
+				try_reads(i + 1, allowed, seeable);
+			}
+		return;
+	}
+	run.rf = (struct relation){ { 0 } };
+	for (unsigned k = 0; k < test.count; k++)
+		if (!evaluate(k, 0))
+			return;
+	for (unsigned k = PLACES; k < test.count; k++) {
+		if (run.reads[k] && !run.writes[run.from[k]])
+			return; /* a swap that failed has written nothing */
+		if (run.reads[k])
+			relate(&run.rf, run.from[k], k);
+	}
+	try_orders(0, allowed, seeable);
+}
+
+static void work_out(struct outcomes *allowed, struct outcomes *seeable)
+{
+	allowed->count = seeable->count = 0;
+	memset(&run, 0, sizeof(run));
+	for (unsigned i = 0; i < test.count; i++)
+		for (unsigned j = PLACES; j < test.count; j++)
+			if (i < j && (i < PLACES || test.events[i].thread == test.events[j].thread))
+				relate(&run.sb, i, j);
+	try_reads(PLACES, allowed, seeable);
+}
+
+/* ---- running it ---- */
+
+static uint32_t places[PLACES];
+
+static unsigned event_do(const struct event *event)
+{
+	uint32_t expected = event->expected;
+	uint32_t *place = &places[event->place];
+	int failed = event->order == memory_order_acq_rel   ? memory_order_acquire
+	             : event->order == memory_order_release ? memory_order_relaxed
+	                                                    : event->order;
+
+	switch (event->kind) {
+	case WRITE:
+		simulation_store(place, sizeof(*place), event->value, event->order);
+		return 0;
+	case READ:
+		return (unsigned)simulation_load(place, sizeof(*place), event->order);
+	case ADD:
+		return (unsigned)simulation_change(place, sizeof(*place), SIMULATION_ADD, 1,
+		                                   event->order);
+	default:
+		(void)simulation_cas(place, sizeof(*place), &expected, event->value, event->order,
+		                     failed);
+		return expected;
+	}
+}
+
+static uint64_t run_once(struct dice *dice)
+{
+	unsigned next[THREADS_MAX + 1], left = test.count - PLACES, reads[EVENTS_MAX];
+	uint64_t outcome = 0;
+
+	scheduler.current = &scheduler.actors[0];
+	memset(places, 0, sizeof(places));
+	memory_begin(mode, dice_new(dice_roll(dice), 1));
+	for (unsigned thread = 1; thread <= test.threads; thread++) {
+		memory_born(thread);
+		for (next[thread] = PLACES; test.events[next[thread]].thread != thread;)
+			next[thread]++;
+	}
+	while (left > 0) {
+		unsigned thread = 1 + dice_below(dice, test.threads), i = next[thread];
+
+		if (i == test.count || test.events[i].thread != thread)
+			continue;
+		scheduler.current = &scheduler.actors[thread];
+		reads[i] = event_do(&test.events[i]);
+		next[thread]++;
+		left--;
+	}
+	scheduler.current = &scheduler.actors[0];
+	for (unsigned thread = 1; thread <= test.threads; thread++)
+		memory_join(thread);
+	for (unsigned i = PLACES; i < test.count; i++)
+		outcome = outcome << 4 | reads[i];
+	for (unsigned place = 0; place < PLACES; place++)
+		outcome = outcome << 4 | places[place];
+	return outcome;
+}
+
+/* ---- programs ---- */
+
+static void parse(const char *text)
+{
+	unsigned thread = 1;
+
+	memset(&test, 0, sizeof(test));
+	for (; test.count < PLACES; test.count++)
+		test.events[test.count] = (struct event){ .kind = WRITE, .place = test.count };
+	for (; *text != '\0'; text++) {
+		struct event *event = &test.events[test.count];
+
+		if (*text == '|')
+			thread++;
+		if (*text == '|' || *text == ' ')
+			continue;
+		event->kind = *text == 'W'   ? WRITE
+		              : *text == 'R' ? READ
+		              : *text == 'U' ? ADD
+		                             : SWAP;
+		event->place = (unsigned)(*++text - 'x');
+		event->thread = thread;
+		if (event->kind == SWAP)
+			event->expected = (unsigned)(*++text - '0');
+		if (event->kind == WRITE || event->kind == SWAP)
+			event->value = (unsigned)(*++text - '0');
+		test.count++;
+	}
+	test.threads = thread;
+}
+
+/* The next combination of orders; false after the last. */
+static bool next_orders(void)
+{
+	static const int orders[] = { memory_order_relaxed, memory_order_acquire,
+		                      memory_order_release, memory_order_acq_rel,
+		                      memory_order_seq_cst };
+
+	for (unsigned i = PLACES; i < test.count; i++) {
+		struct event *event = &test.events[i];
+		unsigned n = 0;
+
+		while (orders[n] != event->order)
+			n++;
+		do {
+			n++;
+		} while (n < 5 && ((event->kind == WRITE && (n == 1 || n == 3)) ||
+		                   (event->kind == READ && (n == 2 || n == 3))));
+		event->order = orders[n % 5];
+		if (n < 5)
+			return true;
+	}
+	return false;
+}
+
+static void print_orders(uint64_t outcome)
+{
+	static const char *const names[] = { [memory_order_relaxed] = "rlx",
+		                             [memory_order_acquire] = "acq",
+		                             [memory_order_release] = "rel",
+		                             [memory_order_acq_rel] = "acq_rel",
+		                             [memory_order_seq_cst] = "sc" };
+
+	for (unsigned i = PLACES; i < test.count; i++)
+		printf(" %s", names[test.events[i].order]);
+	printf(": %" PRIx64 "\n", outcome);
+}
+
+/* All combinations of one program; returns how many failures. */
+static unsigned try_program(const struct program *program, unsigned runs, struct dice *dice)
+{
+	static struct outcomes allowed, seeable, seen;
+	unsigned combinations = 0, failures = 0, unmodelled = 0, many = 0;
+
+	parse(program->text);
+	do {
+		combinations++;
+		work_out(&allowed, &seeable);
+		seen.count = 0;
+		/* What is rare is waited for, within reason: the same for a seed in any case. */
+		for (uint64_t i = 0;
+		     i < runs || (!all_seen(&seen, &seeable) && i < UINT64_C(100) * runs); i++)
+			outcomes_add(&seen, run_once(dice));
+		many += allowed.count;
+		for (unsigned i = 0; i < seen.count; i++)
+			if (!outcomes_have(&allowed, seen.outcomes[i])) {
+				printf("%s: seen, and forbidden:", program->name);
+				print_orders(seen.outcomes[i]);
+				failures++;
+			}
+		for (unsigned i = 0; i < seeable.count; i++)
+			if (!outcomes_have(&seen, seeable.outcomes[i])) {
+				printf("%s: allowed, and not seen:", program->name);
+				print_orders(seeable.outcomes[i]);
+				failures++;
+			}
+		for (unsigned i = 0; i < allowed.count; i++)
+			unmodelled += !outcomes_have(&seeable, allowed.outcomes[i]);
+	} while (next_orders());
+	printf("%-40s %4u combinations of orders, %5u outcomes allowed, of which %4u are not "
+	       "modelled\n",
+	       program->name, combinations, many, unmodelled);
+	return failures;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned runs = 2000, failures = 0;
+	uint64_t seed = 1;
+
+	for (int i = 1; i + 1 < argc; i += 2) {
+		if (strcmp(argv[i], "--runs") == 0)
+			runs = (unsigned)strtoul(argv[i + 1], NULL, 0);
+		else if (strcmp(argv[i], "--seed") == 0)
+			seed = strtoull(argv[i + 1], NULL, 0);
+		else if (strcmp(argv[i], "--memory") == 0 && strcmp(argv[i + 1], "tso") == 0)
+			mode = MEMORY_TSO;
+		else if (strcmp(argv[i], "--memory") != 0)
+			stop("Usage: litmus [--runs OF_EACH_COMBINATION] [--seed S] [--memory "
+			     "c11|tso]");
+	}
+	for (unsigned i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
+		struct dice dice = dice_new(seed, i);
+
+		failures += try_program(&programs[i], runs, &dice);
+	}
+	printf("seed %" PRIu64 ": %u failures\n", seed, failures);
+	return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

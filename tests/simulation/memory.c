@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See memory.h and memory.md. The actor that runs calls; nothing here lets another one run.
+ *
+ * In mode c11 the modification order of a word is the order in which its stores are made. Each
+ * thread has a vector clock, its view; its own entry, its epoch, counts its releases. A store
+ * remembers, for each thread, in which epoch that thread first read or wrote it or a later one: if
+ * such an epoch is in a thread's view, that thread may read no older store. This covers
+ * happens-before and all four forms of coherence.
+ */
+#include "memory.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "buffers.h"
+#include "hooks.h"
+#include "races.h"
+#include "report.h"
+#include "sc.h"
+#include "scheduler.h"
+#include "weaken.h"
+
+#define HISTORY 8
+#define LOCATIONS_MAX 8192
+#define TABLE_BITS 15
+#define FREED_MAX 128
+#define EPOCH_NEVER INT32_MAX
+
+_Static_assert(MEMORY_THREADS >= ACTORS_MAX, "a view has an entry for each actor");
+
+struct store {
+	uint64_t value;
+	uint32_t heads;               /* bit per thread: in a release sequence of that one */
+	struct memory_view released;  /* what these carry */
+	int32_t seen[MEMORY_THREADS]; /* each thread's epoch when it first saw it or a later one */
+};
+
+/* An atomic word. */
+struct location {
+	const volatile void *word;
+	uint32_t count; /* its stores so far; store n is stores[n % HISTORY] */
+	struct sc_word sc;
+	bool freed;
+	struct accesses accesses;
+	struct store stores[HISTORY];
+};
+
+struct memory memory;
+struct place simulation_place;
+
+static struct memory_view views[MEMORY_THREADS];
+static struct location locations[LOCATIONS_MAX];
+static uint32_t locations_count;
+static struct {
+	uint32_t run, index;
+	const volatile void *word;
+} table[1 << TABLE_BITS]; /* of locations of this run, by address */
+static uint32_t run;
+
+static struct {
+	const char *base;
+	size_t bytes;
+} freed[FREED_MAX]; /* a ring */
+static unsigned freed_count;
+
+/* ---- views ---- */
+
+static void view_join(struct memory_view *view, const struct memory_view *other)
+{
+	for (unsigned i = 0; i < MEMORY_THREADS; i++)
+		if (other->epochs[i] > view->epochs[i])
+			view->epochs[i] = other->epochs[i];
+}
+
+/* Has any of these happened, for a thread with this view? */
+static bool view_covers(const struct memory_view *view, const int32_t *epochs)
+{
+	int32_t covered = 0;
+
+	for (unsigned i = 0; i < MEMORY_THREADS; i++)
+		covered |= epochs[i] <= view->epochs[i];
+	return covered != 0;
+}
+
+void memory_born(unsigned thread)
+{
+	buffer_drain(scheduler_self());
+	sc_access(&views[thread]);
+	sc_call();
+	view_join(&views[thread], &views[scheduler_self()]);
+	views[thread].epochs[thread]++;
+	views[scheduler_self()].epochs[scheduler_self()]++;
+}
+
+void memory_join(unsigned thread)
+{
+	buffer_drain(thread);
+	sc_access(&views[thread]);
+	sc_call();
+	view_join(&views[scheduler_self()], &views[thread]);
+}
+
+void memory_publish(struct memory_view *view)
+{
+	buffer_drain(scheduler_self());
+	sc_access(view);
+	sc_call();
+	view_join(view, &views[scheduler_self()]);
+	views[scheduler_self()].epochs[scheduler_self()]++;
+}
+
+void memory_acquire(const struct memory_view *view)
+{
+	buffer_drain(scheduler_self());
+	sc_access(view);
+	sc_call();
+	view_join(&views[scheduler_self()], view);
+}
+
+void memory_lock(struct memory_view *view)
+{
+	memory_acquire(view);
+	memory_publish(view);
+}
+
+void memory_call(void)
+{
+	sc_call();
+}
+
+const struct memory_view *memory_known(void)
+{
+	return &views[scheduler_self()];
+}
+
+/* ---- the kernel ---- */
+
+uint32_t memory_newest(const void *word)
+{
+	buffer_drain(scheduler_self());
+	return (uint32_t)word_load(word, sizeof(uint32_t));
+}
+
+/* ---- locations ---- */
+
+static bool inside(const volatile void *word, const void *base, size_t bytes)
+{
+	return (uintptr_t)word - (uintptr_t)base < bytes;
+}
+
+static _Noreturn void fail_freed(const volatile void *word)
+{
+	report_failure("%s:%d: memory is used that was freed, at %p", simulation_place.file,
+	               simulation_place.line, (const void *)(uintptr_t)word);
+}
+
+/* A word whose history is not known: what it holds is known to all. */
+static void location_reset(struct location *location, uint64_t value)
+{
+	location->count = 1;
+	location->sc.floor = 0;
+	location->stores[0] = (struct store){ .value = value };
+}
+
+static struct location *location_make(const volatile void *word)
+{
+	struct location *location = &locations[locations_count++];
+
+	if (locations_count == LOCATIONS_MAX)
+		report_failure("too many atomic words for the simulation");
+	for (unsigned i = 0; i < FREED_MAX && i < freed_count; i++)
+		if (inside(word, freed[i].base, freed[i].bytes))
+			fail_freed(word);
+	location->word = word;
+	location->freed = false;
+	memset(location->accesses.epochs, 0, sizeof(location->accesses.epochs));
+	location->count = 0;
+	location->sc.floor = 0;
+	return location;
+}
+
+/* The word's location, in which this access is noted. */
+static struct location *location_of(const volatile void *word, unsigned bytes)
+{
+	uint32_t at = (uint32_t)((uintptr_t)word / 4 * 0x9e3779b1u) >> (32 - TABLE_BITS);
+	struct location *location;
+	uint64_t value;
+
+	while (table[at].run == run && table[at].word != word)
+		at = (at + 1) % (1 << TABLE_BITS);
+	if (table[at].run != run) {
+		table[at].run = run;
+		table[at].word = word;
+		table[at].index = locations_count;
+		location = location_make(word);
+	} else {
+		location = &locations[table[at].index];
+	}
+	if (location->freed)
+		fail_freed(word);
+	value = word_load(word, bytes);
+	/* Written as plain memory, by its allocator, before any other thread knew of it. */
+	if (location->count == 0 ||
+	    location->stores[(location->count - 1) % HISTORY].value != value)
+		location_reset(location, value);
+	accesses_note(&location->accesses, simulation_place);
+	sc_access(&location->sc);
+	return location;
+}
+
+static struct store *location_newest(struct location *location)
+{
+	return &location->stores[(location->count - 1) % HISTORY];
+}
+
+static void store_see(struct store *store)
+{
+	int32_t epoch = views[scheduler_self()].epochs[scheduler_self()];
+
+	if (store->seen[scheduler_self()] > epoch)
+		store->seen[scheduler_self()] = epoch;
+}
+
+/* The number of a store that the current thread may read. */
+static uint32_t location_choose(struct location *location, int order)
+{
+	struct memory_view after = views[scheduler_self()];
+	uint32_t newest = location->count - 1;
+	uint32_t end = location->count > HISTORY ? location->count - HISTORY : 0;
+	uint32_t oldest = newest, chosen;
+	const struct store *store;
+
+	while (oldest > end && !view_covers(&after, location->stores[oldest % HISTORY].seen))
+		oldest--;
+	if (oldest == newest || scheduler.held > 0 ||
+	    !dice_one_in(&memory.dice, memory.stale_one_in))
+		return newest;
+	chosen = oldest + dice_below(&memory.dice, newest - oldest);
+	store = &location->stores[chosen % HISTORY];
+	if (store->heads != 0)
+		view_join(&after, &store->released);
+	if (order == memory_order_seq_cst && !sc_may_read(&location->sc, chosen, &after))
+		return newest;
+	return chosen;
+}
+
+/*
+ * A new store. A read-modify-write goes on with the release sequences of the store before it, any
+ * other with those of its own thread.
+ */
+static void location_add(struct location *location, uint64_t value, int order, bool change)
+{
+	const struct store *before = location_newest(location);
+	struct store *store = &location->stores[location->count++ % HISTORY];
+	uint32_t own = UINT32_C(1) << scheduler_self();
+	uint32_t heads = change ? before->heads : before->heads & own;
+	bool releases = order == memory_order_release || order == memory_order_acq_rel ||
+	                order == memory_order_seq_cst;
+
+	store->released = heads != 0 ? before->released : (struct memory_view){ { 0 } };
+	store->heads = heads | (releases ? own : 0);
+	if (releases)
+		view_join(&store->released, &views[scheduler_self()]);
+	store->value = value;
+	for (unsigned i = 0; i < MEMORY_THREADS; i++)
+		store->seen[i] = EPOCH_NEVER;
+	store_see(store);
+	if (order == memory_order_seq_cst)
+		sc_made(&location->sc, location->count - 1, true);
+	if (releases)
+		views[scheduler_self()].epochs[scheduler_self()]++;
+}
+
+/* Read the store of this number, as a load does. */
+static uint64_t location_read(struct location *location, uint32_t number, int order)
+{
+	struct store *store = &location->stores[number % HISTORY];
+
+	store_see(store);
+	if (store->heads != 0 && order != memory_order_relaxed && order != memory_order_release)
+		view_join(&views[scheduler_self()], &store->released);
+	if (order == memory_order_seq_cst)
+		sc_made(&location->sc, number, false);
+	return store->value;
+}
+
+/* Read the newest store, as a read-modify-write does that is about to add one. */
+static uint64_t location_take(struct location *location, int order)
+{
+	return location_read(location, location->count - 1,
+	                     order == memory_order_seq_cst ? memory_order_acq_rel : order);
+}
+
+/* ---- the accesses ---- */
+
+/* In mode tso too, what is freed must not be used. */
+static bool memory_direct(const volatile void *word, unsigned bytes)
+{
+	if (memory.mode == MEMORY_SC || memory.peeking > 0)
+		return true;
+	if (memory.mode == MEMORY_TSO) {
+		buffers_drain_some();
+		(void)location_of(word, bytes);
+		return true;
+	}
+	return false;
+}
+
+static uint64_t memory_load(const volatile void *word, unsigned bytes, int order)
+{
+	struct location *location;
+
+	if (memory_direct(word, bytes))
+		return memory.mode == MEMORY_TSO ? buffer_load(word, bytes)
+		                                 : word_load(word, bytes);
+	location = location_of(word, bytes);
+	return location_read(location, location_choose(location, order), order);
+}
+
+uint64_t simulation_load(const volatile void *word, unsigned bytes, int order)
+{
+	return memory_load(word, bytes, weaken_order(order));
+}
+
+void simulation_store(volatile void *word, unsigned bytes, uint64_t value, int order)
+{
+	order = weaken_order(order);
+	if (memory_direct(word, bytes)) {
+		if (memory.mode == MEMORY_TSO && order != memory_order_seq_cst) {
+			buffer_store(word, bytes, value);
+			return;
+		}
+		buffer_drain(scheduler_self());
+	} else {
+		location_add(location_of(word, bytes), value, order, false);
+	}
+	word_store(word, bytes, value);
+}
+
+void memory_tell(uint32_t *word, uint32_t value)
+{
+	simulation_store(word, sizeof(*word), value, memory_order_release);
+	buffer_drain(scheduler_self());
+}
+
+static uint64_t changed(uint64_t before, enum simulation_change change, uint64_t operand)
+{
+	if (change == SIMULATION_ADD)
+		return before + operand;
+	return change == SIMULATION_AND ? before & operand : operand;
+}
+
+/* A read-modify-write always reads the newest store. */
+uint64_t simulation_change(volatile void *word, unsigned bytes, enum simulation_change change,
+                           uint64_t operand, int order)
+{
+	uint64_t before, after;
+
+	order = weaken_order(order);
+	if (order == WEAKEN_LOAD)
+		return memory_load(word, bytes, memory_order_seq_cst);
+	if (memory_direct(word, bytes)) {
+		buffer_drain(scheduler_self());
+		before = word_load(word, bytes);
+		word_store(word, bytes, changed(before, change, operand));
+		return before;
+	}
+	before = location_take(location_of(word, bytes), order);
+	after = changed(before, change, operand);
+	if (bytes == sizeof(uint32_t))
+		after = (uint32_t)after;
+	location_add(location_of(word, bytes), after, order, true);
+	word_store(word, bytes, after);
+	return before;
+}
+
+/* What a compare-and-swap that fails has read need not be the newest. */
+static bool location_cas(struct location *location, uint64_t *expected, uint64_t value, int order,
+                         int order_failed)
+{
+	uint32_t number = location_choose(location, order_failed);
+
+	if (location->stores[number % HISTORY].value == *expected)
+		number = location->count - 1;
+	if (location->stores[number % HISTORY].value != *expected) {
+		*expected = location_read(location, number, order_failed);
+		return false;
+	}
+	(void)location_take(location, order);
+	location_add(location, value, order, true);
+	return true;
+}
+
+static int order_failed_of(int order)
+{
+	if (order == memory_order_acq_rel)
+		return memory_order_acquire;
+	return order == memory_order_release ? memory_order_relaxed : order;
+}
+
+bool simulation_cas(volatile void *word, unsigned bytes, void *expected, uint64_t value, int order,
+                    int order_failed)
+{
+	int here = weaken_order(order);
+	uint64_t seen = word_load(expected, bytes);
+	bool done;
+
+	if (memory_direct(word, bytes)) {
+		buffer_drain(scheduler_self());
+		done = word_load(word, bytes) == seen;
+		seen = word_load(word, bytes);
+	} else {
+		done = location_cas(location_of(word, bytes), &seen, value, here,
+		                    here == order ? order_failed : order_failed_of(here));
+	}
+	if (done)
+		word_store(word, bytes, value);
+	else
+		word_store(expected, bytes, seen);
+	return done;
+}
+
+/* ---- allocation ---- */
+
+void memory_allocated(const void *base, size_t bytes)
+{
+	if (memory.mode == MEMORY_SC)
+		return;
+	for (unsigned i = 0; i < FREED_MAX; i++)
+		if (inside(freed[i].base, base, bytes) ||
+		    inside(base, freed[i].base, freed[i].bytes))
+			freed[i].bytes = 0;
+	for (struct location *location = locations; location < locations + locations_count;
+	     location++)
+		if (inside(location->word, base, bytes)) {
+			location->freed = false;
+			location->count = 0;
+			memset(&location->accesses, 0, sizeof(location->accesses));
+		}
+}
+
+void memory_freed(const void *base, size_t bytes)
+{
+	if (memory.mode == MEMORY_SC)
+		return;
+	buffer_drain(scheduler_self());
+	for (struct location *location = locations; location < locations + locations_count;
+	     location++) {
+		if (location->freed || !inside(location->word, base, bytes))
+			continue;
+		if (memory.mode == MEMORY_C11)
+			accesses_check(&location->accesses, "the freeing of memory",
+			               simulation_place);
+		location->freed = true;
+	}
+	freed[freed_count % FREED_MAX].base = base;
+	freed[freed_count++ % FREED_MAX].bytes = bytes;
+}
+
+/* ---- a run ---- */
+
+void memory_begin(enum memory_mode mode, struct dice dice)
+{
+	memory = (struct memory){ .mode = mode, .dice = dice };
+	memory.stale_one_in = UINT32_C(2) << dice_below(&memory.dice, 5);
+	memory.drain_one_in = UINT32_C(2) << dice_below(&memory.dice, 12);
+	memset(views, 0, sizeof(views));
+	buffers_begin();
+	sc_begin();
+	views[0].epochs[0] = 1;
+	run++;
+	locations_count = 0;
+	memset(freed, 0, sizeof(freed));
+	freed_count = 0;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* See races.h. */
+#include "races.h"
+
+#include "report.h"
+#include "scheduler.h"
+
+void accesses_check(const struct accesses *accesses, const char *what, struct place place)
+{
+	for (unsigned i = 0; i < MEMORY_THREADS; i++)
+		if (accesses->epochs[i] > memory_known()->epochs[i])
+			report_failure(
+				"%s:%d: %s races with an access at %s:%d (threads %u and %u)",
+				place.file, place.line, what, accesses->places[i].file,
+				accesses->places[i].line, scheduler_self(), i);
+}
+
+void accesses_note(struct accesses *accesses, struct place place)
+{
+	accesses->epochs[scheduler_self()] = memory_known()->epochs[scheduler_self()];
+	accesses->places[scheduler_self()] = place;
+}
+
+/* ---- data that is not atomic ---- */
+
+void plain_read_at(struct plain *plain, struct place place)
+{
+	if (memory.mode != MEMORY_C11)
+		return;
+	accesses_check(&plain->writes, "a read", place);
+	accesses_note(&plain->reads, place);
+}
+
+void plain_write_at(struct plain *plain, struct place place)
+{
+	if (memory.mode != MEMORY_C11)
+		return;
+	accesses_check(&plain->writes, "a write", place);
+	accesses_check(&plain->reads, "a write", place);
+	accesses_note(&plain->writes, place);
+}

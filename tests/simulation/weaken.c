@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* See weaken.h. */
+#include "weaken.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "hooks.h"
+#include "memory.h"
+
+static struct {
+	char file[64];
+	int line, order;
+	uint64_t times;
+} weaker;
+
+/* The order of this access, after what is to be weakened. */
+int weaken_order(int order)
+{
+	const char *name;
+
+	if (weaker.line == 0 || simulation_place.line != weaker.line || memory.peeking > 0)
+		return order;
+	name = strrchr(simulation_place.file, '/');
+	if (strcmp(name ? name + 1 : simulation_place.file, weaker.file) != 0 ||
+	    order == memory_order_relaxed)
+		return order;
+	weaker.times++;
+	return weaker.order;
+}
+
+bool weaken_parse(const char *what)
+{
+	static const struct {
+		const char *name;
+		int order;
+	} orders[] = {
+		{ "relaxed", memory_order_relaxed },
+		{ "acquire", memory_order_acquire },
+		{ "release", memory_order_release },
+		{ "acq_rel", memory_order_acq_rel },
+		{ "load", WEAKEN_LOAD },
+	};
+	char name[16];
+
+	if (sscanf(what, "%63[^:]:%d:%15s", weaker.file, &weaker.line, name) != 3)
+		return false;
+	for (unsigned i = 0; i < sizeof(orders) / sizeof(orders[0]); i++)
+		if (strcmp(name, orders[i].name) == 0) {
+			weaker.order = orders[i].order;
+			return true;
+		}
+	return false;
+}
+
+uint64_t weaken_times(void)
+{
+	return weaker.times;
+}

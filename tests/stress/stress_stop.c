@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * timerhub_queue_stop() against workers that are anywhere between and inside their waits: each of
+ * them comes home, and no event that had expired before is left in the queue.
+ */
+#include "hub.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+
+#define WORKERS 2
+
+/* One queue to work on in each round; the stopper opens the next one. */
+static struct rig rig;
+static struct timerhub_queue *_Atomic queue;
+static atomic_uint home; /* workers that have left the round's queue */
+static atomic_bool over;
+
+static void *work(void *argument)
+{
+	struct timerhub_queue *last = NULL;
+	struct dice dice = dice_new((uintptr_t)argument);
+
+	while (!atomic_load(&over)) {
+		struct timerhub_queue *mine = atomic_load(&queue);
+		struct timerhub_event event;
+		int result;
+
+		if (mine == last) {
+			(void)sched_yield();
+			continue;
+		}
+		do {
+			/* Some of the time just before the wait, some of it just after. */
+			for (uint64_t i = dice_magnitude(&dice, 8); i > 0; i--)
+				(void)atomic_load(&over);
+			result = timerhub_wait(mine, &event, 1, UINT64_MAX);
+		} while (result == 1);
+		expect_eq(result, -ESHUTDOWN);
+		last = mine;
+		atomic_fetch_add(&home, 1);
+	}
+	return NULL;
+}
+
+static void wait_until_home(void)
+{
+	uint64_t until_ns = clock_now_ns() + ARRIVES;
+
+	for (unsigned i = 0; atomic_load(&home) < WORKERS; i++) {
+		if (i % 1024 == 0)
+			expect(clock_now_ns() < until_ns);
+		(void)sched_yield();
+	}
+}
+
+START_TEST(stopped_workers_come_home)
+{
+	unsigned rounds = scaled(8000);
+	struct timerhub_queue *queues[2] = { NULL, NULL };
+	struct dice dice = dice_new(77);
+	pthread_t workers[WORKERS];
+	uint64_t now_ns = 0;
+
+	rig = rig_manual(64);
+	for (unsigned i = 0; i < WORKERS; i++)
+		thread_start(&workers[i], work, (void *)(uintptr_t)i);
+	for (unsigned round = 0; round < rounds; round++) {
+		struct timerhub_queue **mine = &queues[round % 2];
+		unsigned count = (unsigned)dice_below(&dice, 4);
+
+		timerhub_queue_close(*mine); /* whose address the workers have forgotten by now */
+		*mine = queue_open(rig.hub);
+		atomic_store(&home, 0);
+		atomic_store(&queue, *mine);
+		for (unsigned i = 0; i < count; i++)
+			arm_at(*mine, now_ns + 1, i);
+		advance(rig.hub, now_ns += 2);
+		for (uint64_t i = dice_magnitude(&dice, 10); i > 0; i--)
+			(void)atomic_load(&over);
+		timerhub_queue_stop(*mine);
+		wait_until_home();
+		expect_empty(*mine);
+		expect_eq(stats_of(rig.hub).live, 0);
+	}
+	atomic_store(&over, true);
+	for (unsigned i = 0; i < WORKERS; i++)
+		thread_join(workers[i]);
+	rig_close(&rig);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("stress_stop", argc, argv);
+	tests_add(stopped_workers_come_home, 300);
+	return tests_run();
+}

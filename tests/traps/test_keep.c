@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Kept timers, the walk over timers, and the stop of a queue: threads stopped in the middle of one
+ * call while others go on. Hubs moved by hand.
+ */
+#include "puppet.h"
+
+#include "hub.h"
+
+static struct puppet puppet_of(struct rig *rig, enum deed_kind what, timerhub_timer timer,
+                               uint64_t at_ns)
+{
+	return (struct puppet){ .deed = { .what = what,
+		                          .hub = rig->hub,
+		                          .queue = rig->queue,
+		                          .timer = timer,
+		                          .max = 8,
+		                          .at_ns = at_ns } };
+}
+
+static timerhub_timer arm_kept(struct rig *rig, uint64_t at_ns, uint64_t data)
+{
+	struct timerhub_spec spec = { .size = sizeof(spec),
+		                      .flags = TIMERHUB_KEEP | TIMERHUB_ABSOLUTE,
+		                      .expires_ns = at_ns,
+		                      .data = data };
+	timerhub_timer timer = 0;
+
+	expect_eq(timerhub_arm(rig->queue, &spec, &timer), 0);
+	return timer;
+}
+
+static int move(struct rig *rig, timerhub_timer timer, uint64_t at_ns)
+{
+	return timerhub_rearm(rig->hub, timer, at_ns, TIMERHUB_ABSOLUTE);
+}
+
+/* The state word of the first slot. */
+static uint64_t word_of(const struct rig *rig)
+{
+	return u64_load_relaxed(&rig->hub->arena.hot[0].word);
+}
+
+/* The expiry that a re-arm was about to withdraw is delivered first: then it finds it idle. */
+START_TEST(law_4_delivered_under_a_rearm_is_idle_for_it)
+{
+	struct rig rig = rig_manual(8);
+	timerhub_timer timer = arm_kept(&rig, 64, 'K');
+	struct puppet mover = puppet_of(&rig, REARM, timer, 640);
+
+	advance(&rig, 64);
+	puppet_start(&mover, TEST_POINT_REARM_BEFORE_CAS);
+	expect_event(&rig, 'K');
+	puppet_finish(&mover);
+	expect_eq(mover.deed.result, 1);
+	expect_at(&rig, 'K', 640);
+	rig_close(&rig);
+}
+END_TEST
+
+/* The expiry that a consumer has in hand is withdrawn, by a re-arm that says 0. */
+START_TEST(law_4_withdrawn_under_a_delivery_is_not_delivered)
+{
+	struct rig rig = rig_manual(8);
+	timerhub_timer timer = arm_kept(&rig, 64, 'K');
+	struct puppet drainer = puppet_of(&rig, DRAIN, timer, 0);
+
+	advance(&rig, 64);
+	puppet_start(&drainer, TEST_POINT_CONSUME_BEFORE_CAS);
+	expect_eq(move(&rig, timer, 640), 0);
+	puppet_finish(&drainer);
+	expect_eq(drainer.deed.result, 0);
+	expect_at(&rig, 'K', 640);
+	rig_close(&rig);
+}
+END_TEST
+
+/* The same, and another takes it before the first goes on: what idles is not delivered. */
+START_TEST(law_2_idle_under_a_delivery_is_not_delivered)
+{
+	struct rig rig = rig_manual(8);
+	timerhub_timer timer = arm_kept(&rig, 64, 'K');
+	struct puppet drainer = puppet_of(&rig, DRAIN, timer, 0);
+
+	advance(&rig, 64);
+	puppet_start(&drainer, TEST_POINT_CONSUME_BEFORE_CAS);
+	expect_eq(move(&rig, timer, 128), 0);
+	expect_at(&rig, 'K', 128);
+	puppet_finish(&drainer);
+	expect_eq(drainer.deed.result, 0);
+	expect_eq(stats_of(rig.hub).delivered, 1);
+	expect_eq(move(&rig, timer, 640), 1);
+	expect_at(&rig, 'K', 640);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Two starts of an idle timer, one after the other: a whole turn goes by under the first. */
+START_TEST(law_4_started_and_idle_again_under_a_rearm)
+{
+	for (unsigned turns = 1; turns <= 8; turns++) {
+		struct rig rig = rig_manual(8);
+		timerhub_timer timer = arm_kept(&rig, 64, 'K');
+		struct puppet mover = puppet_of(&rig, REARM, timer, 6400);
+
+		expect_at(&rig, 'K', 64);
+		puppet_start(&mover, TEST_POINT_REARM_BEFORE_CAS);
+		for (unsigned i = 1; i <= turns; i++) {
+			expect_eq(move(&rig, timer, 64 + 64 * i), 1);
+			expect_at(&rig, 'K', 64 + 64 * i);
+		}
+		puppet_finish(&mover);
+		expect_eq(mover.deed.result, 1);
+		expect_eq(move(&rig, timer, 6464), 0);
+		expect_at(&rig, 'K', 6464);
+		expect_nothing(&rig);
+		rig_close(&rig);
+	}
+}
+END_TEST
+
+/* A later life in the slot, kept and idle, is not started by a re-arm of the one before. */
+START_TEST(law_10_rearm_of_a_timer_that_ended_starts_no_other)
+{
+	struct rig rig = rig_manual(1);
+	timerhub_timer timer = arm_kept(&rig, 64, 'K');
+	struct puppet mover = puppet_of(&rig, REARM, timer, 6400);
+	timerhub_timer next;
+
+	expect_at(&rig, 'K', 64);
+	puppet_start(&mover, TEST_POINT_REARM_BEFORE_CAS);
+	expect_eq(timerhub_cancel(rig.hub, timer), 0);
+	next = arm_kept(&rig, 128, 'N');
+	expect_at(&rig, 'N', 128);
+	puppet_finish(&mover);
+	expect_eq(mover.deed.result, -ENOENT);
+	expect_eq(move(&rig, next, 192), 1);
+	expect_at(&rig, 'N', 192);
+	rig_close(&rig);
+}
+END_TEST
+
+/*
+ * The word of the slot comes back to the bit while a re-arm is held up, in the life of another kept
+ * timer that idles: what was hit by mistake idles again, and its re-arm says so.
+ */
+START_TEST(law_10_an_idle_timer_hit_by_mistake_idles_again)
+{
+	unsigned hit = 0;
+
+	for (unsigned lives = 1; lives <= 16; lives++) {
+		struct rig rig = rig_manual(1);
+		timerhub_timer timer = arm_kept(&rig, 64, 'K');
+		struct puppet mover = puppet_of(&rig, REARM, timer, TIMERHUB_NEVER);
+		timerhub_timer next = timer;
+		uint64_t word;
+
+		expect_at(&rig, 'K', 64);
+		word = word_of(&rig);
+		puppet_start(&mover, TEST_POINT_REARM_BEFORE_CAS);
+		for (unsigned i = 0; i < lives; i++) {
+			expect_eq(timerhub_cancel(rig.hub, next), 0);
+			next = arm_kept(&rig, 128 + 64 * i, 'N');
+			expect_at(&rig, 'N', 128 + 64 * i);
+		}
+		hit += word_of(&rig) == word;
+		puppet_finish(&mover);
+		expect_eq(mover.deed.result, -ENOENT);
+		expect_eq(move(&rig, next, 6400), 1);
+		expect_at(&rig, 'N', 6400);
+		expect_eq(stats_of(rig.hub).live, 1);
+		rig_close(&rig);
+	}
+	expect(hit > 0); /* it came to that */
+}
+END_TEST
+
+/*
+ * The word of the slot comes back to the bit while a delivery is held up, as an expiry of a later
+ * life, of which one of the two is kept: it is put back, expires again, and comes once.
+ */
+static void delivery_hits_a_later_life(bool kept_before, bool kept_later, unsigned lives,
+                                       unsigned *hit)
+{
+	struct rig rig = rig_manual(1);
+	timerhub_timer timer = kept_before ? arm_kept(&rig, 64, 'A') : arm_at(&rig, 64, 'A');
+	struct puppet drainer = puppet_of(&rig, DRAIN, timer, 0);
+	uint64_t word;
+	bool alike;
+
+	advance(&rig, 64);
+	word = word_of(&rig);
+	puppet_start(&drainer, TEST_POINT_CONSUME_BEFORE_CAS);
+	for (unsigned i = 1; i <= lives; i++) {
+		expect_eq(timerhub_cancel(rig.hub, timer), 0);
+		timer = kept_later ? arm_kept(&rig, 64, 'B') : arm_at(&rig, 64, 'B');
+		advance(&rig, 64 + i);
+	}
+	alike = word_of(&rig) == word;
+	*hit += alike;
+	puppet_finish(&drainer);
+	expect_eq(drainer.deed.result, alike ? 0 : 1); /* else it goes on to the later life's */
+	advance(&rig, 128);
+	if (alike)
+		drainer.deed.events[0] = expect_event(&rig, 'B');
+	expect_eq(drainer.deed.events[0].timer, timer);
+	expect_nothing(&rig);
+	expect_eq(move(&rig, timer, 640), kept_later ? 1 : -ENOENT);
+	expect_eq(timerhub_cancel(rig.hub, timer), kept_later ? 0 : -ENOENT);
+	expect_eq(stats_of(rig.hub).live, 0);
+	rig_close(&rig);
+}
+
+START_TEST(law_2_a_later_life_hit_by_a_delivery_comes_once)
+{
+	unsigned hit[2] = { 0, 0 };
+
+	for (unsigned lives = 1; lives <= 16; lives++) {
+		delivery_hits_a_later_life(false, true, lives, &hit[0]);
+		delivery_hits_a_later_life(true, false, lives, &hit[1]);
+	}
+	expect(hit[0] > 0 && hit[1] > 0); /* it came to that */
+}
+END_TEST
+
+/* ---- the walk over timers ---- */
+
+static int count_shown(const struct timerhub_event *timer, uint64_t interval_ns, void *context)
+{
+	struct deed *deed = context;
+
+	(void)interval_ns;
+	deed->events[deed->result++] = *timer;
+	return 0;
+}
+
+START_TEST(each_shows_the_life_that_it_has_read)
+{
+	struct rig rig = rig_manual(1);
+	struct puppet walker = puppet_of(&rig, EACH, arm_kept(&rig, 64, 'K'), 0);
+	timerhub_timer next;
+
+	walker.deed.each = count_shown;
+	puppet_start(&walker, TEST_POINT_EACH_BEFORE_CAS);
+	expect_eq(timerhub_cancel(rig.hub, walker.deed.timer), 0);
+	next = arm_at(&rig, 640, 'N');
+	puppet_finish(&walker);
+	expect_eq(walker.deed.result, 1);
+	expect_eq(walker.deed.events[0].data, 'N');
+	expect_eq(walker.deed.events[0].timer, next);
+	expect_eq(walker.deed.events[0].expires_ns, 640);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Also if the word has come back to the bit in a later life. */
+START_TEST(each_shows_one_life_whatever_the_word)
+{
+	unsigned alike = 0;
+
+	for (unsigned lives = 1; lives <= 16; lives++) {
+		struct rig rig = rig_manual(1);
+		timerhub_timer timer = arm_at(&rig, TIMERHUB_NEVER, 0);
+		struct puppet walker = puppet_of(&rig, EACH, timer, 0);
+		uint64_t word;
+
+		walker.deed.each = count_shown;
+		advance(&rig, 1);
+		word = word_of(&rig);
+		puppet_start(&walker, TEST_POINT_EACH_BEFORE_CAS);
+		for (unsigned i = 1; i <= lives; i++) {
+			expect_eq(timerhub_cancel(rig.hub, timer), 0);
+			timer = arm_at(&rig, TIMERHUB_NEVER, i);
+			advance(&rig, 1 + i);
+		}
+		alike += word_of(&rig) == word;
+		puppet_finish(&walker);
+		expect_eq(walker.deed.result, 1);
+		expect_eq(walker.deed.events[0].timer, timer);
+		expect_eq(walker.deed.events[0].data, lives);
+		rig_close(&rig);
+	}
+	expect(alike > 0); /* it came to that */
+}
+END_TEST
+
+START_TEST(each_shows_no_timer_that_ended)
+{
+	struct rig rig = rig_manual(1);
+	struct puppet walker = puppet_of(&rig, EACH, arm_at(&rig, 64, 'K'), 0);
+
+	walker.deed.each = count_shown;
+	puppet_start(&walker, TEST_POINT_EACH_BEFORE_CAS);
+	expect_at(&rig, 'K', 64);
+	puppet_finish(&walker);
+	expect_eq(walker.deed.result, 0);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- the stop of a queue ---- */
+
+static const enum test_point waits[] = { TEST_POINT_WAIT_FOUND_NOTHING,
+	                                 TEST_POINT_WAIT_BEFORE_SLEEP };
+
+START_TEST(stop_is_seen_by_a_wait_about_to_block)
+{
+	for (unsigned i = 0; i < COUNT_OF(waits); i++) {
+		struct rig rig = rig_manual(8);
+		struct puppet waiter = puppet_of(&rig, WAIT, 0, TIMERHUB_NEVER);
+
+		puppet_start(&waiter, waits[i]);
+		timerhub_queue_stop(rig.queue);
+		puppet_finish(&waiter);
+		expect_eq(waiter.deed.result, -ESHUTDOWN);
+		rig_close(&rig);
+	}
+}
+END_TEST
+
+/* The waiter has found nothing, something expires, and then the queue is stopped. */
+START_TEST(stop_leaves_nothing_that_expired_before_it)
+{
+	for (unsigned i = 0; i < COUNT_OF(waits); i++) {
+		struct rig rig = rig_manual(8);
+		struct puppet waiter = puppet_of(&rig, WAIT, 0, TIMERHUB_NEVER);
+
+		(void)arm_at(&rig, 64, 'X');
+		puppet_start(&waiter, waits[i]);
+		advance(&rig, 64);
+		timerhub_queue_stop(rig.queue);
+		puppet_finish(&waiter);
+		expect_eq(waiter.deed.result, 1);
+		expect_eq(waiter.deed.events[0].data, 'X');
+		rig_close(&rig);
+	}
+}
+END_TEST
+
+/* The stop is half done: the waiter leaves by itself, and the wake is for nobody. */
+START_TEST(stop_half_done_is_a_stop)
+{
+	struct rig rig = rig_manual(8);
+	struct puppet stopper = puppet_of(&rig, STOP, 0, 0);
+	struct timerhub_event event;
+
+	puppet_start(&stopper, TEST_POINT_INTERRUPT_HALFWAY);
+	expect_eq(timerhub_wait(rig.queue, &event, 1, TIMERHUB_NEVER), -ESHUTDOWN);
+	puppet_finish(&stopper);
+	expect_eq(timerhub_wait(rig.queue, &event, 1, TIMERHUB_NEVER), -ESHUTDOWN);
+	rig_close(&rig);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	puppets_begin("traps_keep", argc, argv);
+	tests_add(law_4_delivered_under_a_rearm_is_idle_for_it, 60);
+	tests_add(law_4_withdrawn_under_a_delivery_is_not_delivered, 60);
+	tests_add(law_2_idle_under_a_delivery_is_not_delivered, 60);
+	tests_add(law_4_started_and_idle_again_under_a_rearm, 60);
+	tests_add(law_10_rearm_of_a_timer_that_ended_starts_no_other, 60);
+	tests_add(law_10_an_idle_timer_hit_by_mistake_idles_again, 60);
+	tests_add(law_2_a_later_life_hit_by_a_delivery_comes_once, 60);
+	tests_add(each_shows_the_life_that_it_has_read, 60);
+	tests_add(each_shows_one_life_whatever_the_word, 60);
+	tests_add(each_shows_no_timer_that_ended, 60);
+	tests_add(stop_is_seen_by_a_wait_about_to_block, 60);
+	tests_add(stop_leaves_nothing_that_expired_before_it, 60);
+	tests_add(stop_half_done_is_a_stop, 60);
+	return tests_run();
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/* Statistics as text: no counter is left out, cut at any length, ranks against a sorted list. */
+#include "harness.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <locale.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <timerhub.h>
+
+#define TEXT_BYTES 2048
+
+/* Returns the value of this line of the text, or fails. */
+static const char *value_of(const char *text, const char *name)
+{
+	static char value[32];
+	char start[64];
+	const char *line;
+
+	(void)snprintf(start, sizeof(start), "\n%s ", name);
+	line = strstr(text, start);
+	if (!line && strncmp(text, start + 1, strlen(start + 1)) == 0)
+		line = text - 1;
+	expect(line != NULL);
+	(void)sscanf(line + strlen(start), "%31[^\n]\n", value);
+	return value;
+}
+
+static uint64_t number_of(const char *text, const char *name)
+{
+	return strtoull(value_of(text, name), NULL, 10);
+}
+
+START_TEST(text_is_a_line_for_each_counter)
+{
+	static const char wanted[] = "armed 1\nrefiled 2\ncancelled 3\nexpired 4\ndelivered 5\n"
+				     "overruns 6\nlive 7\nlive_max 8\ninbox_max 9\n"
+				     "owner_wakeups 10\nsubmit_wakes 11\nqueue_signals 12\n"
+				     "cascaded 13\nclock_jumps 18446744073709551615\n"
+				     "sleeper io_uring\nlateness_p50_below_ns 2048\n"
+				     "lateness_p99_below_ns 4096\nlateness_max_below_ns 4096\n";
+	struct timerhub_stats stats = {
+		.armed = 1,
+		.refiled = 2,
+		.cancelled = 3,
+		.expired = 4,
+		.delivered = 5,
+		.overruns = 6,
+		.live = 7,
+		.live_max = 8,
+		.inbox_max = 9,
+		.owner_wakeups = 10,
+		.submit_wakes = 11,
+		.queue_signals = 12,
+		.cascaded = 13,
+		.clock_jumps = UINT64_MAX,
+		.sleeper = TIMERHUB_SLEEPER_URING,
+		.lateness = { [10] = 3, [11] = 2 },
+	};
+	char text[TEXT_BYTES];
+
+	(void)setlocale(LC_ALL, ""); /* no thousands' separators, whatever the locale */
+	expect_eq(timerhub_stats_text(&stats, text, sizeof(text)), strlen(wanted));
+	expect(strcmp(text, wanted) == 0);
+}
+END_TEST
+
+/* The counters are 64-bit words of the struct: each is given a number that no other has. */
+START_TEST(no_counter_is_left_out)
+{
+	const size_t sleeper = offsetof(struct timerhub_stats, sleeper) / 8;
+	const size_t lateness = offsetof(struct timerhub_stats, lateness) / 8;
+	const size_t end = offsetof(struct timerhub_stats, reserved) / 8;
+	struct timerhub_stats stats = { 0 };
+	char text[TEXT_BYTES], number[32];
+	uint64_t words[sizeof(stats) / 8];
+
+	memset(words, 0, sizeof(words));
+	for (size_t i = 0; i < end; i++)
+		if (i != sleeper && (i < lateness || i >= lateness + TIMERHUB_LATENESS_BUCKETS))
+			words[i] = 1000000 + i;
+	memcpy(&stats, words, sizeof(stats));
+	expect(timerhub_stats_text(&stats, text, sizeof(text)) > 0);
+	for (size_t i = 0; i < end; i++) {
+		(void)snprintf(number, sizeof(number), " %" PRIu64 "\n", words[i]);
+		expect(strstr(text, number) != NULL);
+	}
+}
+END_TEST
+
+START_TEST(sleeper_is_named)
+{
+	static const char *const names[] = { "none", "io_uring", "ppoll" };
+	char text[TEXT_BYTES];
+
+	for (uint32_t sleeper = 0; sleeper < COUNT_OF(names); sleeper++) {
+		struct timerhub_stats stats = { .sleeper = sleeper };
+
+		expect(timerhub_stats_text(&stats, text, sizeof(text)) > 0);
+		expect(strcmp(value_of(text, "sleeper"), names[sleeper]) == 0);
+	}
+}
+END_TEST
+
+START_TEST(text_is_cut_at_the_room_there_is)
+{
+	struct timerhub_stats stats = { .armed = UINT64_MAX, .lateness = { [63] = 1 } };
+	char whole[TEXT_BYTES], text[TEXT_BYTES];
+	int length = timerhub_stats_text(&stats, NULL, 0);
+
+	expect_lt(0, length);
+	expect_eq(timerhub_stats_text(&stats, whole, sizeof(whole)), length);
+	expect_eq(strlen(whole), length);
+	for (size_t bytes = 1; bytes <= (size_t)length + 1; bytes++) {
+		memset(text, '#', sizeof(text));
+		expect_eq(timerhub_stats_text(&stats, text, bytes), length);
+		expect_eq(strlen(text), bytes - 1);
+		expect(memcmp(text, whole, bytes - 1) == 0);
+		for (size_t i = bytes; i < sizeof(text); i++)
+			expect_eq(text[i], '#');
+	}
+	memset(text, '#', sizeof(text));
+	expect_eq(timerhub_stats_text(&stats, text, 0), length);
+	expect_eq(text[0], '#');
+}
+END_TEST
+
+START_TEST(text_of_nothing_is_refused)
+{
+	struct timerhub_stats stats = { 0 };
+	char text[8] = "as it is";
+
+	expect_eq(timerhub_stats_text(NULL, text, sizeof(text)), (uint64_t)-EINVAL);
+	expect_eq(timerhub_stats_text(&stats, NULL, 1), (uint64_t)-EINVAL);
+	expect(memcmp(text, "as it is", 8) == 0);
+}
+END_TEST
+
+START_TEST(no_expiry_is_late_by_nothing)
+{
+	struct timerhub_stats stats = { 0 };
+	char text[TEXT_BYTES];
+
+	expect(timerhub_stats_text(&stats, text, sizeof(text)) > 0);
+	expect_eq(number_of(text, "lateness_p50_below_ns"), 0);
+	expect_eq(number_of(text, "lateness_p99_below_ns"), 0);
+	expect_eq(number_of(text, "lateness_max_below_ns"), 0);
+}
+END_TEST
+
+static uint64_t bucket_end_ns(unsigned bucket)
+{
+	return bucket == 63 ? UINT64_MAX : UINT64_C(2) << bucket;
+}
+
+/* Each expiry's bucket in a list, in order; the one at a percentage of the way is the answer. */
+START_TEST(ranks_are_those_of_a_sorted_list)
+{
+	struct dice dice = dice_new(0);
+
+	for (unsigned round = 0; round < scaled(2000); round++) {
+		struct timerhub_stats stats = { 0 };
+		unsigned list[512], count = 0;
+		char text[TEXT_BYTES];
+
+		for (unsigned bucket = 0; bucket < 64; bucket++) {
+			unsigned some = (unsigned)dice_below(&dice, 2 + round % 7);
+
+			stats.lateness[bucket] = some;
+			while (some-- > 0)
+				list[count++] = bucket;
+		}
+		if (count == 0)
+			continue;
+		expect(timerhub_stats_text(&stats, text, sizeof(text)) > 0);
+		expect_eq(number_of(text, "lateness_p50_below_ns"),
+		          bucket_end_ns(list[(count * 50 + 99) / 100 - 1]));
+		expect_eq(number_of(text, "lateness_p99_below_ns"),
+		          bucket_end_ns(list[(count * 99 + 99) / 100 - 1]));
+		expect_eq(number_of(text, "lateness_max_below_ns"), bucket_end_ns(list[count - 1]));
+	}
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("stats_text", argc, argv);
+	tests_add(text_is_a_line_for_each_counter, 10);
+	tests_add(no_counter_is_left_out, 10);
+	tests_add(sleeper_is_named, 10);
+	tests_add(text_is_cut_at_the_room_there_is, 10);
+	tests_add(text_of_nothing_is_refused, 10);
+	tests_add(no_expiry_is_late_by_nothing, 10);
+	tests_add(ranks_are_those_of_a_sorted_list, 30);
+	return tests_run();
+}

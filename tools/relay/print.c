@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/* Replies as text, a line each, or as JSON. Bytes that are no plain text are escaped in both. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "tool.h"
+
+void print_text(const char *text, size_t len, bool json)
+{
+	if (json)
+		(void)putchar('"');
+	for (size_t i = 0; i < len; i++) {
+		unsigned char byte = (unsigned char)text[i];
+
+		if (byte >= ' ' && byte < 127 && byte != '"' && byte != '\\')
+			(void)putchar(byte);
+		else
+			(void)printf(json ? "\\u%04x" : "\\x%02x", byte);
+	}
+	if (json)
+		(void)putchar('"');
+}
+
+/* A number as such; a text of digits alone, as the functions reply it, too. */
+static void print_value(const struct reply *reply, bool json)
+{
+	const char *text = reply_text(reply);
+
+	if (reply_type(reply) == REPLY_INTEGER)
+		(void)printf("%" PRId64, reply_integer(reply));
+	else if (json && *text && strspn(text, "0123456789") == reply_len(reply))
+		(void)printf("%s", text);
+	else
+		print_text(text, reply_len(reply), json);
+}
+
+void print_pairs(const struct reply *reply, size_t from, bool json)
+{
+	if (json)
+		(void)printf("{");
+	for (size_t i = from; i + 1 < reply_count(reply); i += 2) {
+		const struct reply *name = reply_at(reply, i);
+
+		if (json && i > from)
+			(void)printf(", ");
+		print_text(reply_text(name), reply_len(name), json);
+		(void)printf(json ? ": " : " ");
+		print_value(reply_at(reply, i + 1), json);
+		if (!json)
+			(void)printf("\n");
+	}
+	if (json)
+		(void)printf("}\n");
+}
+
+void print_rows(const struct reply *reply, size_t from, const char *const *names, size_t columns,
+                bool json)
+{
+	if (json)
+		(void)printf("[");
+	for (size_t i = from; i + columns <= reply_count(reply); i += columns) {
+		if (json)
+			(void)printf(i > from ? ",\n {" : "{");
+		for (size_t j = 0; j < columns; j++) {
+			const struct reply *value = reply_at(reply, i + j);
+
+			if (json)
+				(void)printf(j > 0 ? ", \"%s\": " : "\"%s\": ", names[j]);
+			else if (j > 0)
+				(void)printf(" %s ", names[j]);
+			/* The first is an id, which may be of digits. */
+			if (j == 0)
+				print_text(reply_text(value), reply_len(value), json);
+			else
+				print_value(value, json);
+		}
+		(void)printf(json ? "}" : "\n");
+	}
+	if (json)
+		(void)printf("]\n");
+}
+
+void print_entries(const struct reply *reply, bool json)
+{
+	if (json)
+		(void)printf("[");
+	for (size_t i = 0; i < reply_count(reply); i++) {
+		const struct reply *entry = reply_at(reply, i), *fields = reply_at(entry, 1);
+
+		(void)printf(json ? (i > 0 ? ",\n {\"entry\": \"%s\"" : "{\"entry\": \"%s\"")
+		                  : "%s",
+		             reply_text(reply_at(entry, 0)));
+		for (size_t j = 0; j + 1 < reply_count(fields); j += 2) {
+			const struct reply *value = reply_at(fields, j + 1);
+
+			(void)printf(json ? ", " : " ");
+			print_text(reply_text(reply_at(fields, j)), reply_len(reply_at(fields, j)),
+			           json);
+			(void)printf(json ? ": " : " ");
+			print_text(reply_text(value), reply_len(value), json);
+		}
+		(void)printf(json ? "}" : "\n");
+	}
+	if (json)
+		(void)printf("]\n");
+}
