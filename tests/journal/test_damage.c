@@ -417,18 +417,34 @@ START_TEST(header_with_any_bit_flipped_costs_no_task_but_is_refused)
 }
 END_TEST
 
+/*
+ * Returns whether [from, to) has no byte in the file's sector that cannot be read, or zeros alone: a
+ * sector that cannot be read is taken for zeros, and a record's check sum is a random number, which
+ * may end with a zero.
+ */
+static bool is_spared(const struct sim_file *file, uint64_t from, uint64_t to, uint64_t sector)
+{
+	if (from < sector)
+		from = sector;
+	if (to > sector + SIM_SECTOR)
+		to = sector + SIM_SECTOR;
+	while (from < to && file->now[from] == 0)
+		from++;
+	return from >= to;
+}
+
 START_TEST(sector_that_cannot_be_read_costs_the_tasks_in_it)
 {
 	struct bench *bench = bench_new(RECORDS);
+	const struct sim_file *file = damaged_file(bench);
 	struct replay replay;
 	unsigned kept = 0;
 
-	(void)damaged_file(bench);
-	bench->image.bad_from = 2 * SIM_SECTOR + 100;
-	bench->image.bad_to = bench->image.bad_from + 1;
+	/* All of it: a disk reads whole sectors, so a short read of its good bytes fails too. */
+	bench->image.bad_from = 2 * SIM_SECTOR;
+	bench->image.bad_to = 3 * SIM_SECTOR;
 	for (unsigned i = 0; i < RECORDS; i++)
-		kept += bench->offsets[i + 1] <= 2 * SIM_SECTOR ||
-		        bench->offsets[i] >= 3 * SIM_SECTOR;
+		kept += is_spared(file, bench->offsets[i], bench->offsets[i + 1], 2 * SIM_SECTOR);
 	expect_lt(kept, RECORDS);
 	expect(replay_image(bench, &replay, REPLAY_LOOK) == -EIO);
 	replay_fini(&replay);
