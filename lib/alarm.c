@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See alarm.h. The only home of sys/timerfd.h. The owner calls, but for open and close.
+ * See alarm.h. The only home of sys/timerfd.h. The owner makes all calls except open and close.
  *
  * The timer is absolute: the kernel computes what is left, also after suspend, and inside time
- * namespaces. That the clock was set is told by the next timerfd_settime(), which sets the timer
- * anew all the same; so nobody has to read the fd.
+ * namespaces. If the clock was set, the next timerfd_settime() says so and sets the timer all the
+ * same, so the fd is never read.
  */
 #include "alarm.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The hub's clock, the only home of time.h. Any thread reads it; a manual one has one mover at a
- * time. It never goes backwards, but for the wall clock, which others set as they like.
+ * time. Only the wall clock may go backwards: other programs can set it.
  *
  * Labels: [time] clock_set → clock_now_ns: carries what the mover did before it moved the clock.
  */
