@@ -6,7 +6,7 @@
  * and may go away after any call.
  *
  * LEVEL polls the eventfd as poll(2) does, EDGE is told of writes to it (EPOLLET) and takes one
- * event each time, READER reads it himself before he drains, WAIT calls timerhub_wait(). Stores go
+ * event each time, READER reads it itself before it drains, WAIT calls timerhub_wait(). Stores go
  * through a buffer for each thread, first in first out (TSO); a seq_cst store waits until it is
  * empty, and so do locked instructions and the kernel.
  *
@@ -23,11 +23,11 @@
  *
  * Laws:
  *   not_lost   when all has come to rest and there are events, then the eventfd is readable, and
- *              nobody is blocked
- *   fd_tells   a call that ends having found nothing leaves the eventfd unreadable, unless somebody
+ *              no consumer is blocked
+ *   fd_tells   a call that ends having found nothing leaves the eventfd unreadable, unless a thread
  *              is about to write it, or has done so since (law 9)
  *   fd_quiet   when all has come to rest, one more call makes it unreadable if it finds nothing
- *   home       when all has come to rest, nobody is blocked on a queue that is stopped
+ *   home       when all has come to rest, no consumer is blocked on a queue that is stopped
  *   handed_out a wait that ends because the queue is stopped leaves nothing published before
  *
  *   true -DFIRST=LEVEL -DSECOND=LEVEL -DTHRICE
@@ -51,9 +51,9 @@
  *   bug CLEARED_BEFORE_READ fd_tells  a clear is counted, then done
  *   bug TICKET_AFTER_LOOK   not_lost  -DSECOND=WAIT the ticket is read after the look
  *   bug WAITER_AFTER_LOOK   not_lost  -DSECOND=WAIT the waiter is counted after the look
- *   bug NO_TICKET           not_lost  -DSECOND=WAIT who is not yet blocked is not turned away
+ *   bug NO_TICKET           not_lost  -DSECOND=WAIT a consumer not yet blocked is not turned away
  *   bug WAITER_NO_BARRIER   not_lost  -DSECOND=WAIT the waiter's count may be seen after its look
- *   bug STOP_NO_TICKET      home       -DFIRST=WAIT -DSECOND=WAIT -DSTOP a stop wakes nobody
+ *   bug STOP_NO_TICKET      home       -DFIRST=WAIT -DSECOND=WAIT -DSTOP a stop wakes no waiter
  *   bug STOP_UNSEEN         home       -DFIRST=WAIT -DSECOND=WAIT -DSTOP a waiter about to block
  *                                      does not look for a stop
  *   bug STOP_READ_LATE      handed_out -DFIRST=WAIT -DSECOND=WAIT -DSTOP it looks after it found
@@ -87,13 +87,13 @@ byte interrupts;
 bool stopped;
 byte stop_tail; /* what was published when it was stopped */
 
-/* The kernel: who has not been told of the last write, who sleeps on the futex. */
+/* The kernel: consumers not yet told of the last write, and those asleep on the futex. */
 bool edge[2];
 bool blocked[2];
 
 /* Threads that have set the flag and are yet to write the eventfd. */
 byte ringing;
-/* Has that been so, or has somebody written, since the consumer began to settle? */
+/* Has that been so, or has a thread written, since the consumer began to settle? */
 bool told[2] = true;
 
 /* The store buffers, of the owner's tail and of what consumers store; only planted bugs leave
@@ -127,7 +127,7 @@ end:
 
 #define DRAINED (!signalled_buffer[me] && !waiters_buffer[me])
 
-/* notifier_ring(); whoever calls has counted itself in `ringing`. */
+/* notifier_ring(); the calling thread has counted itself in `ringing`. */
 inline ring()
 {
 #ifdef COUNT_BEFORE_RING
@@ -355,7 +355,7 @@ endwait:
 	atomic { !blocked[me] && DRAINED -> waiters--; number = 0; nothing = false }
 }
 
-/* Calls, until he goes away after any call. */
+/* Calls, and may go away after any call. */
 proctype consumer(byte me; byte kind)
 {
 	byte seen, half, number, before;
