@@ -3,7 +3,7 @@
  * See outbox.h. The owner puts, any thread takes.
  *
  * A consumer copies what lies between head and tail and then moves the head by compare-and-swap;
- * the head only grows, so that success proves that the copied cells had not been filled anew. When
+ * the head only grows, so that success proves that the copied cells had not been filled again. When
  * the owner finds the outbox empty it goes on at the beginning of the array, so that one in steady
  * use stays in a few cache lines. Model: tests/models/notifier.pml.
  *
@@ -117,7 +117,7 @@ unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max)
 			return 0;
 		count = tail - head < max ? (unsigned)(tail - head) : max;
 		for (unsigned i = 0; i < count; i++)
-			/* Relaxed: if the owner has filled it anew, our CAS fails. */
+			/* Relaxed: if the owner has filled the cell again, our CAS fails. */
 			handles[i] = u64_load_relaxed(&outbox->cells[(head + i) & outbox->mask]);
 		/* [outbox-room] */
 		if (u64_cas_acq_rel(&outbox->head, &head, head + count))
