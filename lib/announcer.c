@@ -4,10 +4,11 @@
  * detaches closes.
  *
  * A message is sent from a ring of our own, whose only submission entry never changes. So posting
- * is to advance the ring's tail and to enter the kernel. If a thread is stopped in between, the next
- * thread submits its entry, and the stopped thread submits that thread's entry later. A descriptor
- * of our own holds the caller's ring: if the caller closes the ring's descriptor, and the number
- * goes to another file, that file gets no messages. Tested by tests/service/test_attach.c.
+ * is to advance the ring's tail and to enter the kernel. If a thread is stopped in between, the
+ * next thread submits its entry, and the stopped thread submits that thread's entry later. A
+ * descriptor of our own holds the caller's ring: if the caller closes the ring's descriptor, and
+ * the number goes to another file, that file gets no messages. Tested by
+ * tests/service/test_attach.c.
  */
 #define _GNU_SOURCE
 #include "announcer.h"

@@ -74,8 +74,8 @@ struct board_callers {
 };
 
 /*
- * Notes of one free stack, written by the thread that has just changed it, and only in an observable
- * hub. A delayed thread may overwrite a newer note; the next change corrects it.
+ * Notes of one free stack, written by the thread that has just changed it, and only in an
+ * observable hub. A delayed thread may overwrite a newer note; the next change corrects it.
  */
 struct board_shard {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 stack; /* takes so far << BOARD_DEPTH_BITS | depth */

@@ -147,7 +147,9 @@ bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle)
 	return false;
 }
 
-/* If `running`, wait for a callback of the timer too. Returns whether the thread had not decided. */
+/*
+ * If `running`, wait for a callback of the timer too. Returns whether the thread had not decided.
+ */
 static bool callback_wait(struct callback *callback, uint64_t handle, bool running)
 {
 	bool found = false;

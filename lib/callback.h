@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The callbacks that run now: which thread is inside which timer's callback, so that a canceller can
- * wait for its end. A dispatching thread has a cell of its own and pays two stores and one exchange
- * on it for each event; the canceller does all the searching.
+ * The callbacks that run now: which thread is inside which timer's callback, so that a canceller
+ * can wait for its end. A dispatching thread has a cell of its own and pays two stores and one
+ * exchange on it for each event; the canceller does all the searching.
  */
 #ifndef TIMERHUB_CALLBACK_H
 #define TIMERHUB_CALLBACK_H

@@ -106,7 +106,9 @@ int memory_reserve_shown(struct memory *memory, size_t bytes, const char *name, 
 
 void memory_unshare(const struct memory *memory)
 {
-	/* A failure is not reported: it costs the reader of the board some numbers, nothing else. */
+	/*
+	 * A failure is not reported: it costs the reader of the board some numbers, nothing else.
+	 */
 	(void)mmap(memory->base, memory->bytes, PROT_READ | PROT_WRITE,
 	           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }

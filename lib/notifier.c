@@ -7,15 +7,15 @@
  *   exchange signalled with 1: was 0?    look at the outbox once more
  *   ring the bell
  *
- * seq_cst on both sides makes one outcome impossible: the owner finds signalled still 1 and does not
- * ring, and the consumer's second look misses what was published.
+ * seq_cst on both sides makes one outcome impossible: the owner finds signalled still 1 and does
+ * not ring, and the consumer's second look misses what was published.
  *
- * The consumer clears the bell before the flag. In the other order a consumer that has already taken
- * the event of a late signal would clear the flag, then swallow the ring while the flag is 1 again,
- * and the owner would never ring again (found by the model). If the owner rings between the two
- * steps, the fd is readable for nothing, and `rings` shows the next consumer that there is something
- * to clear. The owner advances `rings` before it writes, too: the woken consumer may preempt the
- * owner, and must already see that there is something to clear.
+ * The consumer clears the bell before the flag. In the other order a consumer that has already
+ * taken the event of a late signal would clear the flag, then swallow the ring while the flag is 1
+ * again, and the owner would never ring again (found by the model). If the owner rings between the
+ * two steps, the fd is readable for nothing, and `rings` shows the next consumer that there is
+ * something to clear. The owner advances `rings` before it writes, too: the woken consumer may
+ * preempt the owner, and must already see that there is something to clear.
  *
  *   owner                                waiter
  *   publish in the outbox                waiters += 1
@@ -199,7 +199,8 @@ void notifier_clear(struct notifier *notifier)
 		bell_clear(notifier->fd);
 		/*
 		 * Stored after the clearing: if we are held up in between, another consumer clears
-		 * for itself. A ring that has begun may still come, and is left to be cleared later.
+		 * for itself. A ring that has begun may still come, and is left to be cleared
+		 * later.
 		 */
 		u64_store_relaxed(&notifier->rings_cleared, rings & ~(RINGS_DONE - 1));
 	}

@@ -8,14 +8,15 @@
  *   deadline < look_by: wake
  *
  * All four are seq_cst, which makes one outcome impossible: the caller reads the old, earlier
- * promise and does not wake, and the owner's second look misses the entry. Lowering the promise needs
- * no second look: a caller that read the later promise has woken the owner, and the wake is sticky.
+ * promise and does not wake, and the owner's second look misses the entry. Lowering the promise
+ * needs no second look: a caller that read the later promise has woken the owner, and the wake is
+ * sticky.
  *
- * Why a wake is recorded by pass number, and after it was sent: if a caller claimed the right to wake
- * before it wakes, a stopped claimant would silence all others; if it lowered the promise for the
- * owner, it might hit a later sleep than the one that it ended. A caller that finds the current pass
- * recorded knows that a wake was sent after this pass was numbered, so that the next pass, which
- * empties the inbox, is certain. Two wakes are harmless, a lost one is not.
+ * Why a wake is recorded by pass number, and after it was sent: if a caller claimed the right to
+ * wake before it wakes, a stopped claimant would silence all others; if it lowered the promise for
+ * the owner, it might hit a later sleep than the one that it ended. A caller that finds the current
+ * pass recorded knows that a wake was sent after this pass was numbered, so that the next pass,
+ * which empties the inbox, is certain. Two wakes are harmless, a lost one is not.
  *
  * Model: tests/models/promise.pml.
  */

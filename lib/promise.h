@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The owner's promise: "I look at the inbox no later than this instant". The promise holds while the
- * owner works as well as while it sleeps. A caller wakes the owner only for a deadline earlier than
- * the promise, so submitting nearly always needs no system call.
+ * The owner's promise: "I look at the inbox no later than this instant". The promise holds while
+ * the owner works as well as while it sleeps. A caller wakes the owner only for a deadline earlier
+ * than the promise, so submitting nearly always needs no system call.
  */
 #ifndef TIMERHUB_PROMISE_H
 #define TIMERHUB_PROMISE_H

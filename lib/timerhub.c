@@ -3,8 +3,8 @@
  * Hubs and queues: open, close, advance, ask. Any thread, unless the header says otherwise.
  *
  * A queue closes in its closer's thread: waiters are sent away, the queue's timers are cancelled
- * one by one as by timerhub_cancel(), and when the owner has finished its pass nothing refers to the
- * queue. tests/service/ holds every call to the contract.
+ * one by one as by timerhub_cancel(), and when the owner has finished its pass nothing refers to
+ * the queue. tests/service/ holds every call to the contract.
  *
  * Labels: [queue] timerhub_queue_open → owner_deliver: carries the queue.
  */
@@ -29,7 +29,9 @@ const char *timerhub_version(void)
 
 /* ---- options ---- */
 
-/* Copy what the caller's struct, of the size that it names, has of ours; the rest stays as it is. */
+/*
+ * Copy what the caller's struct, of the size that it names, has of ours; the rest stays as it is.
+ */
 static int options_read(void *ours, size_t ours_bytes, const void *theirs)
 {
 	const unsigned char *bytes = theirs;
@@ -411,7 +413,9 @@ static void hub_wait_pass(struct timerhub *hub)
 		owner_wait_pass(&hub->owner);
 		return;
 	}
-	/* Changes nothing; but a thread that enters after it, by its own change, sees our stores. */
+	/*
+	 * Changes nothing; but a thread that enters after it, by its own change, sees our stores.
+	 */
 	advancing = u32_fetch_add_seq_cst(&hub->advancing, 0);
 	while (advancing % 2 != 0 && u32_load_seq_cst(&hub->advancing) == advancing)
 		futex_wait(&hub->advancing, advancing, HUB_CLOSE_POLL_NS);

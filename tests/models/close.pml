@@ -4,8 +4,8 @@
  *
  * Two timers on the queue, both due; the closer; the owner, anywhere in a pass; a worker that loops
  * over timerhub_wait(); a caller that cancels or re-arms one of the timers; and a caller that arms
- * the first free slot on another queue or, with -DLATE and against the contract, on this one, at any
- * time (in the middle of timerhub_arm(): what it has read of the queue does not change).
+ * the first free slot on another queue or, with -DLATE and against the contract, on this one, at
+ * any time (in the middle of timerhub_arm(): what it has read of the queue does not change).
  *
  * The closer's "closing" and "gone" and, where that is planted, the worker's "inside" go through a
  * store buffer. Every other store here is a locked instruction, a system call, or of a word that no
@@ -46,7 +46,7 @@
  *   bug PASS_KEPT_OPEN     untouched   the owner tells consumers in its next pass
  *   bug INSIDE_LATE        untouched   a waiter looks whether the queue closes, then counts itself
  *   bug INSIDE_NO_BARRIER  untouched   its count may be seen after it has looked
- *   bug CLOSER_NO_BARRIER  closes      what it says may be seen after the closer saw no thread inside
+ *   bug CLOSER_NO_BARRIER  closes      what it says may be seen after the closer saw none inside
  *   bug DROPS_OTHERS       others_live the queue of the timer is not compared
  *   bug DROPS_ONCE         all_gone    a lost compare-and-swap is not tried again
  *   bug DROPS_BY_STORE     freed_once  the closer decides, then stores
