@@ -26,20 +26,10 @@
 /* How long to sleep between two looks whether a thread has decided, or a cell is free. */
 #define CALLBACK_NAP_NS 50000
 
-#ifdef TIMERHUB_SIMULATION
-void *simulation_thread(void);
-static void *thread_self(void)
-{
-	return simulation_thread();
-}
-#else
+#ifndef THREAD_SELF
 /* Its address names the thread. This TLS model needs no call, and so no allocation. */
 static _Thread_local char this_thread __attribute__((tls_model("initial-exec")));
-
-static void *thread_self(void)
-{
-	return &this_thread;
-}
+#define THREAD_SELF() ((void *)&this_thread)
 #endif
 
 int callbacks_open(struct callbacks *callbacks)
@@ -62,7 +52,7 @@ static bool callback_claim(struct callback *callback)
 	void *none = NULL;
 
 	return ptr_load_acquire(&callback->thread) == NULL &&
-	       ptr_cas_acq_rel(&callback->thread, &none, thread_self());
+	       ptr_cas_acq_rel(&callback->thread, &none, THREAD_SELF());
 }
 
 static void callbacks_raise_end(struct callbacks *callbacks, uint32_t end)
@@ -129,7 +119,7 @@ static bool now_runs(uint64_t now, uint64_t handle)
 
 static bool callback_is_ours(const struct callback *callback)
 {
-	return ptr_load_relaxed(&callback->thread) == thread_self();
+	return ptr_load_relaxed(&callback->thread) == THREAD_SELF();
 }
 
 bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Included before everything else in each file of lib/ that is compiled for the simulation: turns
- * atomic accesses over to memory.c, and says which line of the source makes them. lib/atomic.h is
- * compiled as it is.
+ * Included before everything else in each file of lib/ that is compiled for the simulation: the one
+ * door by which the simulation enters lib/. Turns atomic accesses over to memory.c, and says which
+ * line of the source makes them; lets other actors run before each; tells threads and processors
+ * apart without the machine. lib/atomic.h is compiled as it is.
  */
 #ifndef SIMULATION_HOOKS_H
 #define SIMULATION_HOOKS_H
@@ -115,6 +116,21 @@ static inline bool simulation_cas(volatile void *word, unsigned bytes, void *exp
 	simulation_change_as(word, SIMULATION_AND, value, order)
 #define atomic_compare_exchange_strong_explicit(word, expected, value, order, order_failed)        \
 	simulation_cas(word, sizeof(*(word)), expected, simulation_bits(value), order, order_failed)
+
+/* Of scheduler.c. */
+extern int simulation_steps_left;
+void simulation_switch(void);
+void simulation_relax(void); /* in place of a processor's pause: let others run, or time pass */
+void *simulation_thread(void);
+
+#define ATOMIC_STEP()                                                                              \
+	do {                                                                                       \
+		if (--simulation_steps_left < 0)                                                   \
+			simulation_switch();                                                       \
+	} while (0)
+#define CPU_RELAX() simulation_relax()
+#define THREAD_SELF() simulation_thread()
+#define CPU_HAS_RSEQ 0
 
 #include "../../lib/atomic.h"
 
