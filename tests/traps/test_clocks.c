@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The wall clock set under a hub, forward and back, while the owner sleeps or works and while
- * expiries wait to be taken. The program has a wall clock of its own (wall_clock.h), so the machine's
- * is left alone.
+ * expiries wait to be taken. The program has a wall clock of its own (wall_clock.h), so the
+ * machine's is left alone.
  */
 #include "puppet.h"
 
