@@ -29,6 +29,7 @@ enum test_point {
 	TEST_POINT_OWNER_BEFORE_CAS,     /* found due, word not yet changed */
 	TEST_POINT_OWNER_BEFORE_PUBLISH, /* word says pending, outbox does not yet */
 	TEST_POINT_RING_BEFORE_COUNT,    /* the fd is readable, and not yet said to be */
+	TEST_POINT_OUTBOX_TAKEN_OUT,     /* a full outbox taken out, and nothing put back yet */
 	TEST_POINT_CONSUME_BEFORE_CAS,   /* taken from the outbox, word not yet changed */
 	TEST_POINT_CONSUME_TOUCHED,      /* next period's aux word not yet written */
 	TEST_POINT_CONSUME_BEFORE_REARM, /* aux word of a periodic one written, word not yet */

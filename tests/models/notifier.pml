@@ -19,7 +19,7 @@
  *   lib/teller.c   teller_publish()
  *   lib/consume.c  queue_take() queue_take_batch() queue_settle() queue_leave() queue_wait()
  *                  queue_block() queue_verdict() queue_stopped() timerhub_interrupt()
- *                  timerhub_queue_stop()
+ *                  timerhub_queue_stop() outbox_exhausted()
  *
  * Laws:
  *   not_lost   when all has come to rest and there are events, then the eventfd is readable, and
@@ -37,6 +37,7 @@
  *   true -DFIRST=WAIT -DSECOND=WAIT -DINTERRUPT
  *   true -DFIRST=WAIT -DSECOND=WAIT -DSTOP
  *   true -DFIRST=LEVEL -DSECOND=LEVEL -DCOMPACT
+ *   true -DFIRST=WAIT -DSECOND=NOBODY -DSTOP -DCOMPACT
  *   bug OWNER_NO_BARRIER    not_lost  the events may be seen after the flag was found set
  *   bug CONSUMER_NO_BARRIER not_lost  the cleared flag may be seen after the second look
  *   bug CLEAR_AFTER_LOOK    not_lost  the flag is cleared after the second look
@@ -58,12 +59,17 @@
  *                                      does not look for a stop
  *   bug STOP_READ_LATE      handed_out -DFIRST=WAIT -DSECOND=WAIT -DSTOP it looks after it found
  *                                      the queue empty
+ *   bug COMPACTING_UNSEEN  handed_out -DFIRST=WAIT -DSECOND=NOBODY -DSTOP -DCOMPACT an outbox that
+ *                                     is empty is taken for exhausted
+ *   bug COMPACTING_LATE    handed_out -DFIRST=WAIT -DSECOND=NOBODY -DSTOP -DCOMPACT the owner says
+ *                                     that it compacts after it has moved the head
  *   bug WAKES_ONE           not_lost  -DFIRST=WAIT -DSECOND=WAIT one wake for two events
  */
 #define LEVEL 0
 #define EDGE 1
 #define WAIT 2
 #define READER 3
+#define NOBODY 4 /* takes nothing */
 #ifndef FIRST
 #define FIRST LEVEL
 #endif
@@ -72,6 +78,8 @@
 #endif
 
 byte head, tail;
+bool compacting; /* in the code a bit of the tail */
+byte put_back;   /* where the tail will be when the owner publishes what it took out; else 0 */
 bool signalled;
 /* One word in the code: rings done, and those that have begun and are not. */
 byte rings, midway, cleared;
@@ -103,6 +111,12 @@ bool signalled_buffer[2];
 bool waiters_buffer[2];
 
 #define EMPTY (head >= tail)
+/* outbox_exhausted() */
+#ifdef COMPACTING_UNSEEN
+#define EXHAUSTED EMPTY
+#else
+#define EXHAUSTED (EMPTY && !compacting)
+#endif
 
 bool not_lost = true;
 bool fd_tells = true;
@@ -171,7 +185,7 @@ inline publish(count)
 #ifdef OWNER_NO_BARRIER
 	tail_buffer = put;
 #else
-	tail = put;
+	atomic { tail = put; compacting = false; put_back = 0 }
 #endif
 	if
 	:: !signalled ->
@@ -219,10 +233,24 @@ proctype owner()
 	publish(2);
 #endif
 #ifdef COMPACT
+#ifndef STOP
 	put++;
 	publish(1);
+#endif
 	/* No room for the next: owner_put(), outbox_compact(). */
-	atomic { back = put - head; head = put; put = put + back }
+#ifndef COMPACTING_LATE
+	compacting = true;
+#endif
+	atomic {
+		back = put - head;
+		head = put;
+		put = put + back;
+		put_back = put;
+		stop_tail = (stopped -> put : stop_tail)
+	}
+#ifdef COMPACTING_LATE
+	compacting = true;
+#endif
 	put++;
 	publish(back + 1);
 #endif
@@ -427,7 +455,8 @@ settling:
 #endif
 	atomic {
 		if
-		:: stopping ->
+		:: stopping && !EXHAUSTED -> goto waiting /* queue_block() naps */
+		:: stopping && EXHAUSTED ->
 			handed_out = (head >= stop_tail);
 			assert(handed_out);
 			goto returned
@@ -474,7 +503,7 @@ proctype interrupter()
 #ifdef STOP
 proctype stopper()
 {
-	atomic { stopped = true; stop_tail = tail }
+	atomic { stopped = true; stop_tail = (put_back > 0 -> put_back : tail) }
 #ifndef STOP_NO_TICKET
 	ticket++;
 	wake(2)

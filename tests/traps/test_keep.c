@@ -352,6 +352,71 @@ START_TEST(stop_half_done_is_a_stop)
 }
 END_TEST
 
+/*
+ * Let the owner take everything out of the queue, which is full of withdrawn expiries, to put back
+ * the one that is not, and stop there.
+ */
+static void stop_with_all_taken_out(struct rig *rig, struct puppet *owner)
+{
+	uint64_t cells = rig->queue->outbox.mask + 1;
+
+	(void)arm_at(rig, 1, 'X');
+	for (uint64_t at_ns = 1; at_ns < cells; at_ns++) {
+		timerhub_timer timer = arm_at(rig, at_ns, 'W');
+
+		advance(rig, at_ns * 64);
+		expect_eq(timerhub_cancel(rig->hub, timer), 0);
+	}
+	expect_eq(outbox_count(&rig->queue->outbox), cells);
+	(void)arm_at(rig, 0, 'Y');
+	*owner = puppet_of(rig, ADVANCE, 0, cells * 64);
+	puppet_start(owner, TEST_POINT_OUTBOX_TAKEN_OUT);
+}
+
+/* While the owner makes room, a stopped queue is not empty, whatever the timeout. */
+START_TEST(stop_leaves_nothing_that_the_owner_puts_back)
+{
+	static const uint64_t timeouts_ns[] = { 0, TIMERHUB_NEVER };
+
+	for (unsigned i = 0; i < COUNT_OF(timeouts_ns); i++) {
+		struct rig rig = rig_manual(8);
+		struct puppet waiter = puppet_of(&rig, WAIT, 0, timeouts_ns[i]);
+		struct puppet owner;
+
+		stop_with_all_taken_out(&rig, &owner);
+		timerhub_queue_stop(rig.queue);
+		puppet_start(&waiter, TEST_POINT_WAIT_FOUND_NOTHING);
+		puppet_go_on(&waiter, TEST_POINT_WAIT_BEFORE_SLEEP);
+		puppet_go_on(&waiter, TEST_POINT_WAIT_FOUND_NOTHING); /* it looks again */
+		puppet_finish(&owner);
+		puppet_finish(&waiter);
+		expect_eq(waiter.deed.result, 2);
+		expect_eq(waiter.deed.events[0].data, 'X');
+		expect_eq(waiter.deed.events[1].data, 'Y');
+		expect_eq(timerhub_wait(rig.queue, waiter.deed.events, 8, 0), -ESHUTDOWN);
+		rig_close(&rig);
+	}
+}
+END_TEST
+
+/* A drain that falls into it finds nothing, and the fd then says that there is something. */
+START_TEST(law_9_what_the_owner_puts_back_is_told_again)
+{
+	struct rig rig = rig_manual(8);
+	struct timerhub_event events[8];
+	struct puppet owner;
+
+	stop_with_all_taken_out(&rig, &owner);
+	expect_eq(timerhub_drain(rig.queue, events, 8), 0);
+	expect(!fd_readable(rig.queue));
+	puppet_finish(&owner);
+	expect(fd_readable(rig.queue));
+	expect_eq(timerhub_drain(rig.queue, events, 8), 2);
+	expect(!fd_readable(rig.queue));
+	rig_close(&rig);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	puppets_begin("traps_keep", argc, argv);
@@ -368,5 +433,7 @@ int main(int argc, char **argv)
 	tests_add(stop_is_seen_by_a_wait_about_to_block, 60);
 	tests_add(stop_leaves_nothing_that_expired_before_it, 60);
 	tests_add(stop_half_done_is_a_stop, 60);
+	tests_add(stop_leaves_nothing_that_the_owner_puts_back, 60);
+	tests_add(law_9_what_the_owner_puts_back_is_told_again, 60);
 	return tests_run();
 }
