@@ -582,10 +582,9 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 
 	for (;;) {
 		int result = queue_verdict(queue, interrupts);
-		/* Before the take, which then finds all that had expired before the stop. */
-		bool stopped = queue_stopped(queue);
 		uint64_t timeout_ns;
 		unsigned count;
+		bool stopped;
 
 		if (result < 0) {
 			/* What we were woken by may be an event: let another waiter have it. */
@@ -597,6 +596,8 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 		if (count > 0)
 			return (int)count;
 		test_point(TEST_POINT_WAIT_FOUND_NOTHING);
+		stopped = queue_stopped(queue);
+		/* The stop before the look, which then finds all that had expired before the stop. */
 		if (stopped && outbox_exhausted(&queue->outbox))
 			return -ESHUTDOWN;
 		timeout_ns = left_ns(until_ns);

@@ -189,6 +189,7 @@ static void hub_arm_slot(struct timerhub_queue *queue, uint32_t slot, const stru
 	u64_store_release(&hot->aux, aux_make(generation, arming->deadline_ns, flags)); /* [life] */
 	if (ret_timer)
 		*ret_timer = handle_make(generation, slot);
+	/* Here, where the handle is in a register; if the caller wants none, one `or` makes it. */
 	probe3(arm, handle_make(generation, slot), arming->deadline_ns, arming->interval_ns);
 	test_point(TEST_POINT_ARM_BEFORE_PUBLISH);
 	word = u64_load_relaxed(&hot->word); /* only the owner may change it yet: the inbox flags */
@@ -497,9 +498,10 @@ int hub_cancel(struct timerhub *hub, timerhub_timer timer, const struct timerhub
 		filed = word_maybe_filed(word, aux);
 		dead = word_with_phase(word, TIMER_FREE) | (filed ? WORD_INBOX : 0);
 	} while (!u64_cas_seq_cst(&hot->word, &word, dead));
-	if (!hub_hit(hot, timer) && hub_undo(hub, slot, word, dead))
+	if (hub_hit(hot, timer))
+		probe1(cancel, timer); /* here, where the handle is in a register anyway */
+	else if (hub_undo(hub, slot, word, dead))
 		return -ENOENT;
-	probe1(cancel, timer);
 	if (filed && !word_in_inbox(word))
 		hub_submit(hub, slot, dead, true);
 	test_point(TEST_POINT_CANCEL_BEFORE_FREE);

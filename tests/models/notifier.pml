@@ -14,12 +14,13 @@
  *   lib/notifier.c notifier_signal() notifier_signal_again() notifier_clear() notifier_ring()
  *                  notifier_wake() notifier_wake_all() notifier_wait_enter() notifier_wait()
  *                  notifier_wait_leave() bell_ring() bell_clear()
- *   lib/outbox.c   outbox_publish() outbox_take() outbox_empty() outbox_compact()
+ *   lib/outbox.c   outbox_publish() outbox_take() outbox_empty() outbox_exhausted()
+ *                  outbox_compact()
  *   lib/owner.c    owner_put()
  *   lib/teller.c   teller_publish()
  *   lib/consume.c  queue_take() queue_take_batch() queue_settle() queue_leave() queue_wait()
  *                  queue_block() queue_verdict() queue_stopped() timerhub_interrupt()
- *                  timerhub_queue_stop() outbox_exhausted()
+ *                  timerhub_queue_stop()
  *
  * Laws:
  *   not_lost   when all has come to rest and there are events, then the eventfd is readable, and
@@ -57,8 +58,8 @@
  *   bug STOP_NO_TICKET      home       -DFIRST=WAIT -DSECOND=WAIT -DSTOP a stop wakes nobody
  *   bug STOP_UNSEEN         home       -DFIRST=WAIT -DSECOND=WAIT -DSTOP a waiter about to block
  *                                      does not look for a stop
- *   bug STOP_READ_LATE      handed_out -DFIRST=WAIT -DSECOND=WAIT -DSTOP it looks after it found
- *                                      the queue empty
+ *   bug STOP_NO_LOOK        handed_out -DFIRST=WAIT -DSECOND=WAIT -DSTOP it looks for a stop after
+ *                                      it found the queue empty, and no more at the queue
  *   bug COMPACTING_UNSEEN  handed_out -DFIRST=WAIT -DSECOND=NOBODY -DSTOP -DCOMPACT an outbox that
  *                                     is empty is taken for exhausted
  *   bug COMPACTING_LATE    handed_out -DFIRST=WAIT -DSECOND=NOBODY -DSTOP -DCOMPACT the owner says
@@ -112,7 +113,9 @@ bool waiters_buffer[2];
 
 #define EMPTY (head >= tail)
 /* outbox_exhausted() */
-#ifdef COMPACTING_UNSEEN
+#ifdef STOP_NO_LOOK
+#define EXHAUSTED true
+#elif defined(COMPACTING_UNSEEN)
 #define EXHAUSTED EMPTY
 #else
 #define EXHAUSTED (EMPTY && !compacting)
@@ -410,9 +413,6 @@ waiting:
 	:: else
 	fi;
 #endif
-#ifdef STOP
-	stopping = stopped;
-#endif
 taking:
 	/* queue_take() with room for one: outbox_take() */
 	atomic {
@@ -450,9 +450,8 @@ settling:
 		fi
 	}
 #ifdef STOP
-#ifdef STOP_READ_LATE
+	/* queue_stopped() */
 	stopping = stopped;
-#endif
 	atomic {
 		if
 		:: stopping && !EXHAUSTED -> goto waiting /* queue_block() naps */
