@@ -597,7 +597,7 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 			return (int)count;
 		test_point(TEST_POINT_WAIT_FOUND_NOTHING);
 		stopped = queue_stopped(queue);
-		/* The stop before the look, which then finds all that had expired before the stop. */
+		/* The look after it, which then finds all that had expired before the stop. */
 		if (stopped && outbox_exhausted(&queue->outbox))
 			return -ESHUTDOWN;
 		timeout_ns = left_ns(until_ns);
