@@ -21,6 +21,8 @@ enum test_point {
 	TEST_POINT_PUSH_AT_CELL,         /* a place chosen, its cell not yet looked at */
 	TEST_POINT_SUBMIT_AFTER_PUSH,    /* pushed, the promise not yet read */
 	TEST_POINT_REARM_BEFORE_CAS,     /* nanoseconds forgotten, word not yet changed */
+	TEST_POINT_CANCEL_BEFORE_CAS,    /* found alive, word not yet changed */
+	TEST_POINT_UNDO,                 /* a later life was hit, and is not yet made good */
 	TEST_POINT_CANCEL_BEFORE_FREE,   /* dead and pushed, slot not yet in the free list */
 	TEST_POINT_WAKE_BEFORE_RECORD,   /* owner woken, pass not yet recorded */
 	TEST_POINT_OWNER_BEFORE_INBOX,   /* pass numbered, clock read, inbox not yet looked at */
@@ -29,6 +31,7 @@ enum test_point {
 	TEST_POINT_OWNER_BEFORE_CAS,     /* found due, word not yet changed */
 	TEST_POINT_OWNER_BEFORE_PUBLISH, /* word says pending, outbox does not yet */
 	TEST_POINT_RING_BEFORE_COUNT,    /* the fd is readable, and not yet said to be */
+	TEST_POINT_OUTBOX_TAKEN_OUT,     /* a full outbox taken out, and nothing put back yet */
 	TEST_POINT_CONSUME_BEFORE_CAS,   /* taken from the outbox, word not yet changed */
 	TEST_POINT_CONSUME_TOUCHED,      /* next period's aux word not yet written */
 	TEST_POINT_CONSUME_BEFORE_REARM, /* aux word of a periodic one written, word not yet */
