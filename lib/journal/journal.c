@@ -215,6 +215,7 @@ int journal_open(struct timerhub_journal **ret_journal, struct disk *disk, struc
 	journal->data_bytes_max = config->data_bytes_max;
 	journal->attempts_max = config->attempts_max;
 	lock_init(&journal->lock);
+	journal->look_ns = UINT64_MAX;
 	log_init(&journal->log, disk, config->segment_bytes);
 	completions_init(&journal->completions);
 	cleaner_init(&journal->cleaner, &journal->log, &journal->lock, &journal->tasks);
@@ -239,7 +240,7 @@ int timerhub_journal_open(struct timerhub_journal **ret_journal, const char *dir
 		return -EINVAL;
 	result = journal_read_config(&known, config);
 	if (result == 0)
-		result = disk_real_open(&disk, dir, false);
+		result = disk_real_open(&disk, dir);
 	if (result < 0)
 		return result;
 	/* First of all: a caller that finds the journal busy has started no thread for it. */

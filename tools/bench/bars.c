@@ -79,6 +79,13 @@ struct bar {
 			DURABLE("journal", 64, "syncs_per_s"), DURABLE(loop, 1, "syncs_per_s"),    \
 			AT_LEAST, 0.7                                                              \
 	}
+#define CYCLE(threads, limit)                                                                      \
+	{                                                                                          \
+		"cycle, " #threads " threads, rate against beanstalkd's",                          \
+			THEIRS("cycle", "journal", MILLION, threads, "cycles_per_s"),              \
+			THEIRS("cycle", "beanstalkd", MILLION, threads, "cycles_per_s"), AT_LEAST, \
+			limit                                                                      \
+	}
 #define JOURNAL_LATE(value)                                                                        \
 	{                                                                                          \
 		"lateness, " value " of the journal against timers'",                              \
@@ -144,6 +151,12 @@ static const struct bar bars[] = {
 	{ "durable, 64 threads, puts a second against beanstalkd's",
 	  DURABLE("journal", 64, "puts_per_s"), DURABLE("beanstalkd", 64, "puts_per_s"), AT_LEAST,
 	  5 },
+	{ "durable, one thread's puts in flight against 64 that wait",
+	  DURABLE("journal-submit", 64, "puts_per_s"), DURABLE("journal", 64, "puts_per_s"),
+	  AT_LEAST, 0.8 },
+	CYCLE(1, 1.3),
+	CYCLE(16, 5),
+	CYCLE(64, 12),
 	DURABLE_SYNCS("sync-append", "tiny syncs"),
 	DURABLE_SYNCS("sync-batch", "syncs of as much"),
 	{ "recover 1000000, seconds with nothing cached",

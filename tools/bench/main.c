@@ -235,7 +235,7 @@ static bool suits(const struct subject *subject, const struct workload *workload
 		return false;
 	if (subject->there && !subject->there())
 		return false;
-	if (threads > 1 && (subject->can & CAN_CROSS) == 0)
+	if (threads > 1 && (subject->can & CAN_CROSS) == 0 && !subject->alone)
 		return false;
 	return subject->timers_max == 0 || timers <= subject->timers_max;
 }

@@ -48,6 +48,7 @@ const struct subject *const subjects[] = {
 	&subject_go,
 #endif
 	&subject_journal,
+	&subject_journal_submit,
 	&subject_journal_take,
 	&subject_beanstalkd,
 	&subject_sync_append,

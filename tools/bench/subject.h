@@ -36,6 +36,7 @@ extern "C" {
 #define CAN_RUN_APART (1u << 11)   /* a program of its own, see subject_go.c */
 #define CAN_PUT_DURABLY (1u << 12) /* arm() returns when the task is on stable storage */
 #define CAN_RECOVER (1u << 13)
+#define CAN_FINISH_DURABLY (1u << 14) /* and finish() */
 
 #define DURABLE_BYTES 100 /* of data in a durable task */
 
@@ -62,6 +63,7 @@ struct subject {
 	unsigned can;          /* CAN_… */
 	uint32_t timers_max;   /* more take too long to set up, or do not fit; 0: no limit */
 	uint32_t handle_bytes; /* what the caller has to keep for each timer; not its memory */
+	bool alone;            /* one thread does the work of any number of them */
 	bool (*there)(void);   /* can it run here? NULL: always */
 	void (*open)(const struct subject_setup *setup);
 	void (*close)(void); /* or NULL: a measurement's process ends without it */
@@ -69,6 +71,8 @@ struct subject {
 	/* These return a negative number if they fail, which ends the measurement. */
 	int (*arm)(uint32_t timer, uint64_t delay_ns);
 	int (*rearm)(uint32_t timer, uint64_t delay_ns);
+	int (*finish)(void);             /* take a durable task that is due, and acknowledge it */
+	int (*flush)(void);              /* wait for what arm() has only begun; or NULL */
 	void (*cancel)(uint32_t timer);  /* one that has expired too */
 	void (*run)(bool (*done)(void)); /* deliver until done(), which expiries alone change */
 	void (*wake)(void);              /* make the loop call mailbox_apply(); from any thread */

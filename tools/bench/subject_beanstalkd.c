@@ -22,6 +22,7 @@
 #define SOCKET_NAME "socket"
 #define LOOK_NS (5 * NS_PER_MS)
 #define STARTS_WITHIN_NS (10 * NS_PER_SECOND)
+#define ANSWER_BYTES (64 + DURABLE_BYTES + 3)
 
 static const char *folder;
 static pid_t server;
@@ -79,22 +80,32 @@ static void beanstalkd_open(const struct subject_setup *setup)
 	}
 }
 
-static int ask(const char *request, size_t bytes)
+/* The answer begins with `expected`, and with its data it is `more` bytes longer than a line. */
+static int ask(const char *request, size_t bytes, const char *expected, size_t more,
+               char answer[ANSWER_BYTES])
 {
-	char answer[64];
-	ssize_t got;
+	size_t got = 0;
 
 	if (write(connection, request, bytes) != (ssize_t)bytes)
 		return -EIO;
-	got = read(connection, answer, sizeof(answer));
-	return got > 2 && answer[got - 1] == '\n' && strncmp(answer, "INSERTED ", 9) == 0 ? 0
-	                                                                                  : -EIO;
+	for (;;) {
+		ssize_t count = read(connection, answer + got, ANSWER_BYTES - 1 - got);
+		const char *line;
+
+		if (count <= 0)
+			return -EIO;
+		got += (size_t)count;
+		answer[got] = '\0';
+		line = strchr(answer, '\n');
+		if (line && answer + got == line + 1 + more)
+			return strncmp(answer, expected, strlen(expected)) == 0 ? 0 : -EIO;
+	}
 }
 
 /* put PRIORITY DELAY TIME-TO-RUN BYTES; delays are whole seconds. */
 static int beanstalkd_arm(uint32_t timer, uint64_t delay_ns)
 {
-	char request[64 + DURABLE_BYTES + 2];
+	char request[64 + DURABLE_BYTES + 2], answer[ANSWER_BYTES];
 	int head = snprintf(request, sizeof(request), "put 0 %llu 60 %d\r\n",
 	                    delay_ns / NS_PER_SECOND, DURABLE_BYTES);
 	size_t bytes = (size_t)head + DURABLE_BYTES + 2;
@@ -104,7 +115,21 @@ static int beanstalkd_arm(uint32_t timer, uint64_t delay_ns)
 		connection = try_connect();
 	memset(request + head, 'o', DURABLE_BYTES);
 	memcpy(request + bytes - 2, "\r\n", 2);
-	return connection < 0 ? -ECONNREFUSED : ask(request, bytes);
+	return connection < 0 ? -ECONNREFUSED : ask(request, bytes, "INSERTED ", 0, answer);
+}
+
+static int beanstalkd_finish(void)
+{
+	static const char reserve[] = "reserve\r\n";
+	char request[64], answer[ANSWER_BYTES];
+	unsigned long long job;
+	int bytes;
+
+	if (ask(reserve, sizeof(reserve) - 1, "RESERVED ", DURABLE_BYTES + 2, answer) < 0 ||
+	    sscanf(answer, "RESERVED %llu", &job) != 1)
+		return -EIO;
+	bytes = snprintf(request, sizeof(request), "delete %llu\r\n", job);
+	return ask(request, (size_t)bytes, "DELETED", 0, answer);
 }
 
 static void beanstalkd_counts(struct subject_counts *ret_counts)
@@ -124,11 +149,12 @@ static void beanstalkd_close(void)
 
 const struct subject subject_beanstalkd = {
 	.name = "beanstalkd",
-	.how = "put, with -f 0, a Unix connection for each thread",
-	.can = CAN_PUT_DURABLY | CAN_ANY_THREAD | CAN_CROSS,
+	.how = "put, reserve, delete, with -f 0, a Unix connection for each thread",
+	.can = CAN_PUT_DURABLY | CAN_FINISH_DURABLY | CAN_ANY_THREAD | CAN_CROSS,
 	.there = there,
 	.open = beanstalkd_open,
 	.close = beanstalkd_close,
 	.arm = beanstalkd_arm,
+	.finish = beanstalkd_finish,
 	.counts = beanstalkd_counts,
 };

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * timerhub's journal. "journal": puts that return when they are on disk, by any number of threads.
+ * "journal-submit": one thread that keeps thousands of puts in flight, told of them by an fd.
  * "journal-take": tasks that are on disk already when it is opened, taken when its fd, polled with
  * epoll, says so; it is opened by the first run(), since a deadline of the lateness workload cannot
  * wait for a disk.
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -16,6 +18,9 @@
 #include "deposit.h"
 #include "folder.h"
 #include "subject_list.h"
+
+#define SUBMIT_MAX 4000u
+#define SUBMIT_TOGETHER 256u
 
 static const char *folder;
 static struct timerhub_journal *journal;
@@ -57,6 +62,14 @@ static int subject_arm(uint32_t timer, uint64_t delay_ns)
 	return timerhub_journal_put(journal, delay_ns, 0, order, sizeof(order), NULL);
 }
 
+static int subject_finish(void)
+{
+	struct timerhub_task task;
+	int result = timerhub_journal_take(journal, &task, UINT64_MAX);
+
+	return result < 0 ? result : timerhub_journal_done(journal, &task);
+}
+
 static void subject_counts(struct subject_counts *ret_counts)
 {
 	struct timerhub_journal_stats stats;
@@ -67,11 +80,76 @@ static void subject_counts(struct subject_counts *ret_counts)
 
 const struct subject subject_journal = {
 	.name = "journal",
-	.how = "timerhub_journal_put, each call until the task is on disk",
-	.can = CAN_PUT_DURABLY | CAN_RECOVER | CAN_ANY_THREAD | CAN_CROSS,
+	.how = "put, take, done, each call until it is on disk",
+	.can = CAN_PUT_DURABLY | CAN_FINISH_DURABLY | CAN_RECOVER | CAN_ANY_THREAD | CAN_CROSS,
 	.open = subject_open,
 	.close = subject_close,
 	.arm = subject_arm,
+	.finish = subject_finish,
+	.counts = subject_counts,
+};
+
+/* ---- journal-submit ---- */
+
+static unsigned in_flight;
+
+/* Wait until not more than so many puts are in flight. */
+static int submit_settle(unsigned most)
+{
+	struct pollfd poll_fd = { .events = POLLIN };
+	struct timerhub_journal_completion completions[SUBMIT_TOGETHER];
+
+	poll_fd.fd = timerhub_journal_completion_fd(journal);
+	while (in_flight > most) {
+		int count = timerhub_journal_completions(journal, completions, SUBMIT_TOGETHER);
+
+		if (count < 0)
+			return count;
+		for (int i = 0; i < count; i++)
+			if (completions[i].result < 0)
+				return completions[i].result;
+		in_flight -= (unsigned)count;
+		if (count == 0 && poll(&poll_fd, 1, -1) < 0 && errno != EINTR)
+			return -errno;
+	}
+	return 0;
+}
+
+static int submit_arm(uint32_t timer, uint64_t delay_ns)
+{
+	static const char order[DURABLE_BYTES] = "an order";
+	struct timerhub_journal_change change = {
+		.op = TIMERHUB_JOURNAL_PUT,
+		.when_ns = delay_ns,
+		.data = order,
+		.data_len = sizeof(order),
+	};
+	int result;
+
+	(void)timer;
+	do
+		result = timerhub_journal_submit(journal, &change, 1, 0);
+	while (result == -EAGAIN && submit_settle(in_flight - 1) == 0);
+	if (result < 0)
+		return result;
+	in_flight++;
+	return in_flight > SUBMIT_MAX ? submit_settle(SUBMIT_MAX - SUBMIT_TOGETHER) : 0;
+}
+
+static int submit_flush(void)
+{
+	return submit_settle(0);
+}
+
+const struct subject subject_journal_submit = {
+	.name = "journal-submit",
+	.how = "timerhub_journal_submit, 4000 in flight, polled for completions",
+	.can = CAN_PUT_DURABLY,
+	.alone = true,
+	.open = subject_open,
+	.close = subject_close,
+	.arm = submit_arm,
+	.flush = submit_flush,
 	.counts = subject_counts,
 };
 

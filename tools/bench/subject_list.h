@@ -28,6 +28,7 @@ extern const struct subject subject_nanosleep;
 extern const struct subject subject_uring;
 extern const struct subject subject_go;
 extern const struct subject subject_journal;
+extern const struct subject subject_journal_submit;
 extern const struct subject subject_journal_take;
 extern const struct subject subject_beanstalkd;
 extern const struct subject subject_sync_append;

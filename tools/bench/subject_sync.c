@@ -3,7 +3,7 @@
  * What a disk costs any program: one thread that writes what a durable task takes at
  * least, and syncs it, over and over. "sync-append" grows a file, as a log does; "sync-batch" does
  * it with as many bytes as the tasks have that half of 64 threads put; "sync-overwrite" writes to a
- * file whose blocks are there and were written before.
+ * file whose blocks are there and were written before. A task that is put and finished takes two.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -62,12 +62,18 @@ static int sync_arm(uint32_t timer, uint64_t delay_ns)
 	return 0;
 }
 
+static int sync_finish(void)
+{
+	return sync_arm(0, 0);
+}
+
 const struct subject subject_sync_append = {
 	.name = "sync-append",
 	.how = "pwrite at the end of a file, and fdatasync",
-	.can = CAN_PUT_DURABLY,
+	.can = CAN_PUT_DURABLY | CAN_FINISH_DURABLY,
 	.open = sync_open,
 	.arm = sync_arm,
+	.finish = sync_finish,
 };
 
 const struct subject subject_sync_batch = {
@@ -81,7 +87,8 @@ const struct subject subject_sync_batch = {
 const struct subject subject_sync_overwrite = {
 	.name = "sync-overwrite",
 	.how = "pwrite over what a file has, and fdatasync",
-	.can = CAN_PUT_DURABLY,
+	.can = CAN_PUT_DURABLY | CAN_FINISH_DURABLY,
 	.open = overwrite_open,
 	.arm = sync_arm,
+	.finish = sync_finish,
 };

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Durable puts: T threads put tasks for some hour to come, each call returning when the task is on
- * stable storage. Says how many puts shared a sync, where the subject can tell.
+ * stable storage; a subject that is alone keeps as many in flight as it likes, on one thread. Says
+ * how many puts shared a sync, where the subject can tell.
+ *
+ * A cycle is a task's whole life: T threads put a task that is due at once, take one, perhaps
+ * another thread's, and acknowledge it. All three return when they are durable.
  */
 #include "clocks.h"
 #include "histogram.h"
@@ -15,12 +19,26 @@
 
 struct putter {
 	_Alignas(64) uint64_t puts;
-	struct histogram waits; /* of one call each */
+	struct histogram waits; /* of one put each, or of one cycle */
 };
 
 static struct putter *putters;
 
-static void put(unsigned member, void *context)
+static int put(const struct subject *subject)
+{
+	return subject->arm(0, DELAY_NS);
+}
+
+static int cycle(const struct subject *subject)
+{
+	int result = subject->arm(0, 0);
+
+	return result < 0 ? result : subject->finish();
+}
+
+static int (*operation)(const struct subject *subject);
+
+static void work(unsigned member, void *context)
 {
 	const struct run *run = context;
 	struct putter *putter = &putters[member];
@@ -29,12 +47,14 @@ static void put(unsigned member, void *context)
 	while (before < end) {
 		uint64_t after;
 
-		subject_must(run->subject->arm(0, DELAY_NS));
+		subject_must(operation(run->subject));
 		after = now_ns();
 		histogram_add(&putter->waits, after - before);
 		before = after;
 		putter->puts++;
 	}
+	if (run->subject->flush)
+		subject_must(run->subject->flush());
 }
 
 static void read_counts(const struct run *run, struct subject_counts *ret_counts)
@@ -44,33 +64,35 @@ static void read_counts(const struct run *run, struct subject_counts *ret_counts
 		run->subject->counts(ret_counts);
 }
 
-static void durable_measure(const struct run *run, struct result *result)
+static void measure(const struct run *run, struct result *result)
 {
 	struct subject_setup setup = { .timers = run->timers };
 	struct subject_counts before, after;
 	static struct histogram waits;
 	uint64_t cpu_ns, start_ns, wall_ns, puts = 0, syncs;
+	unsigned threads = run->subject->alone ? 1 : run->threads;
 	struct run copy = *run;
 
-	putters = subject_allocate(run->threads, sizeof(*putters));
+	putters = subject_allocate(threads, sizeof(*putters));
 	run->subject->open(&setup);
 	read_counts(run, &before);
 	cpu_ns = process_cpu_ns();
-	start_ns = team_run(run->threads, put, &copy).start_ns;
+	start_ns = team_run(threads, work, &copy).start_ns;
 	wall_ns = now_ns() - start_ns;
 	cpu_ns = process_cpu_ns() - cpu_ns;
 	read_counts(run, &after);
-	for (unsigned i = 0; i < run->threads; i++) {
+	for (unsigned i = 0; i < threads; i++) {
 		puts += putters[i].puts;
 		histogram_merge(&waits, &putters[i].waits);
 	}
 	syncs = after.syncs - before.syncs;
 	if (!run->subject->counts)
-		syncs = puts;
+		syncs = operation == cycle ? 2 * puts : puts;
 	cpu_ns += after.other_cpu_ns - before.other_cpu_ns;
 	result->ns_per_op = (double)wall_ns / (double)puts;
 	result->cpu_ns_per_op = (double)cpu_ns / (double)puts;
-	result_add(result, "puts_per_s", (double)puts * 1e9 / (double)wall_ns);
+	result_add(result, operation == cycle ? "cycles_per_s" : "puts_per_s",
+	           (double)puts * 1e9 / (double)wall_ns);
 	if (syncs > 0) {
 		result_add(result, "syncs_per_s", (double)syncs * 1e9 / (double)wall_ns);
 		result_add(result, "batch", (double)puts / (double)syncs);
@@ -81,6 +103,18 @@ static void durable_measure(const struct run *run, struct result *result)
 		run->subject->close();
 }
 
+static void durable_measure(const struct run *run, struct result *result)
+{
+	operation = put;
+	measure(run, result);
+}
+
+static void cycle_measure(const struct run *run, struct result *result)
+{
+	operation = cycle;
+	measure(run, result);
+}
+
 const struct workload workload_durable = {
 	.name = "durable",
 	.what = "put a task; it is on disk when the call returns (room for N)",
@@ -89,4 +123,14 @@ const struct workload workload_durable = {
 	.timers = { 1000000 },
 	.threads = { 1, 16, 64 },
 	.measure = durable_measure,
+};
+
+const struct workload workload_cycle = {
+	.name = "cycle",
+	.what = "put a task that is due, take it, done; each durable (room for N)",
+	.needs = CAN_FINISH_DURABLY,
+	.shows = "cycles_per_s",
+	.timers = { 1000000 },
+	.threads = { 1, 16, 64 },
+	.measure = cycle_measure,
 };

@@ -21,6 +21,7 @@ extern const struct workload workload_idle;
 extern const struct workload workload_wakes;
 extern const struct workload workload_open;
 extern const struct workload workload_durable;
+extern const struct workload workload_cycle;
 extern const struct workload workload_recover;
 
 #endif
