@@ -31,7 +31,8 @@ local DEFAULTS = {
     {name = 'lease_us', value = 30000000, least = 1000, most = 31536000000000},
     {name = 'past_us', value = 60000000, least = 0, most = 31536000000000},
     {name = 'dead_max', value = 10000, least = 0, most = 1073741824},
-    {name = 'shards', value = 1, least = 1, most = 1024},
+    {name = 'shards', value = 1, least = 1, most = 64},
+    {name = 'shard', value = 0, least = 0, most = 63},
 }
 
 local function now_us()
@@ -931,7 +932,7 @@ local function wanted_settings(args)
 end
 
 -- ready state; [name value]... Makes the queue if it is not there, and changes what is named.
--- shards is for the queue's life: -EEXIST if it is another.
+-- shards, and which of them this server is, are for the queue's life: -EEXIST if another is given.
 local function create(keys, args)
     local ready, state = keys[1], keys[2]
     local wanted, conf = wanted_settings(args), settings(state)
@@ -941,8 +942,12 @@ local function create(keys, args)
     if conf.version and conf.version > LAYOUT then
         return {EOPNOTSUPP}
     end
-    if conf.version and wanted.shards and wanted.shards ~= conf.shards then
-        return {EEXIST}
+    for _, name in ipairs({'shards', 'shard'}) do
+        local stored = tonumber(redis.call('HGET', state, name) or nil)
+        if stored and wanted[name] and wanted[name] ~= stored then
+            return {EEXIST}
+        end
+        wanted[name] = wanted[name] or stored or conf[name]
     end
     if not last_delivered(ready) then
         redis.call('XGROUP', 'CREATE', ready, GROUP, '0', 'MKSTREAM')
