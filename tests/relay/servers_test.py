@@ -209,8 +209,8 @@ class Sentinel:
         path = pathlib.Path(folder) / "sentinel.conf"
         path.write_text(f"port {port}\nbind 127.0.0.1\ndir {folder}\n"
                         f"sentinel monitor main 127.0.0.1 {master_port} 1\n"
-                        "sentinel down-after-milliseconds main 300\n"
-                        "sentinel failover-timeout main 3000\n", encoding="utf-8")
+                        "sentinel down-after-milliseconds main 1500\n"
+                        "sentinel failover-timeout main 10000\n", encoding="utf-8")
         link = pathlib.Path(folder) / "redis-sentinel"
         link.symlink_to(program(folder))
         with open(f"{folder}/sentinel.log", "ab") as log:
@@ -245,21 +245,22 @@ def follow_master(url, master, replica, sentinel):
     client = Client(("127.0.0.1", sentinel.port))
     wait_until(lambda: len(client("SENTINEL", "replicas", "main")) == 1, "a replica that it knows")
     driver = Driver(url)
+    # One replica is asked for: after the failover there is none, and facts are in doubt.
     expect(driver.open(1, 1000, 1) == 0, "open by Sentinels")
     expect(driver("put", "before", 3600_000, "x") == 0, "put")
     master.kill()
 
-    def put_is_held():
-        return driver("put", "after", 3600_000, "x") in (0, -errno.EEXIST)
     # A Sentinel on a machine that stands still waits for half a minute.
     wait_until(lambda: client("SENTINEL", "get-master-addr-by-name", "main")[1] ==
                str(replica.port).encode(), "failover", 6 * ARRIVES)
+    new = replica.client()
+    wait_until(lambda: driver("put", "after", 3600_000, "x") == 0 or
+               new("HEXISTS", KEY + "task", "after") == 1, "a put at the new master")
+    sentinel.close()  # it might think of another master yet
     master.start()
-    make_replica(master, replica)  # the Sentinel would, after a while
-    # One replica is asked for, and there is none until the old master comes back as one.
-    wait_until(put_is_held, "the new master")
-    wait_until(lambda: b"state=online" in replica.client()("INFO", "replication"), "its replica")
-    expect(replica.client()("HLEN", KEY + "task") == 2, "tasks at the new master")
+    make_replica(master, replica)
+    wait_until(lambda: b"state=online" in new("INFO", "replication"), "its replica")
+    expect(new("HLEN", KEY + "task") == 2, "tasks at the new master")
     for name in ("before", "after"):
         expect(driver("move", name, 50) == 0, "move", name)
     expect(sorted(take_all(driver, 2)) == ["after", "before"], "another task came")
