@@ -44,13 +44,16 @@ struct timerhub_relay;
 #define TIMERHUB_RELAY_ID_BYTES 65 /* an id of at most 64 bytes, and its NUL */
 #define TIMERHUB_RELAY_DELIVERY_BYTES 48
 
-/* A task in a taker's hands. */
+/*
+ * A task in a taker's hands, who holds its data until done or retry of it returns 0, -ESTALE or
+ * -ENOENT, or until release; however long that takes, and whatever becomes of the task.
+ */
 struct timerhub_relay_task {
 	char id[TIMERHUB_RELAY_ID_BYTES];
 	char delivery[TIMERHUB_RELAY_DELIVERY_BYTES]; /* which one: a later one makes it stale */
 	uint64_t due_ns;                              /* CLOCK_REALTIME */
 	uint64_t attempts;                            /* deliveries so far, this one included */
-	const void *data; /* until done or retry is called, or the lease is over */
+	const void *data;
 	size_t data_len;
 };
 
@@ -64,14 +67,19 @@ struct timerhub_relay_task {
 struct timerhub_relay_config {
 	uint32_t size;  /* sizeof(struct timerhub_relay_config) */
 	uint32_t flags; /* TIMERHUB_RELAY_SERVE */
-	/* "redis://[user:password@]host[:port][/db]" or "unix:/path"; NULL: redis://127.0.0.1 */
+	/*
+	 * "redis://[user:password@]host[:port][/db]", "unix:/path" or
+	 * "sentinel://[user:password@]host[:port][+host...]/master[/db]"; several by commas, each a
+	 * master of its own: the queue is spread over them, in this order for its whole life;
+	 * NULL: redis://127.0.0.1
+	 */
 	const char *redis;
 	const char *consumer; /* its name for Redis; NULL: host, process and a random part */
 	uint64_t timeout_ns;  /* how long a call tries; 0: 5 s; at most the queue's past_us */
 	uint64_t horizon_ns;  /* serving: the longest sleep of the first relay; 0: 10 s */
 	uint64_t grace_ns;    /* serving: what a relay leaves to those before it; 0: 100 ms */
 	uint32_t batch;       /* serving: most tasks moved by one script; 0: 128; at most 1000 */
-	uint32_t reserved;
+	uint32_t replicas; /* put and the others return 0 when so many hold it too; at most 100 */
 };
 
 /* What a queue holds, by its server, and what this process has done with it since open. */
@@ -130,9 +138,10 @@ struct timerhub_relay_report {
 
 /*
  * Open a queue; the first open makes it. `queue` is 1 to 64 of A-Z, a-z, 0-9, '_', '.' and '-'.
- * `config` may be NULL. Tries for timeout_ns to find a server. -EINVAL, -E2BIG: bad config, bad
- * queue; -EOPNOTSUPP: rediss://, more than one address, a later version's queue; -EMFILE; errors of
- * the network as above.
+ * `config` may be NULL. Tries for timeout_ns to find each server. -EINVAL, -E2BIG: bad config, bad
+ * queue; -EEXIST: the queue is spread over other servers, or over these in another order;
+ * -EOPNOTSUPP: rediss://, a server before 7.0, a node of a cluster, a later version's queue;
+ * -EMFILE; errors of the network as above.
  */
 TIMERHUB_API int timerhub_relay_open(struct timerhub_relay **ret_relay, const char *queue,
                                      const struct timerhub_relay_config *config);
@@ -196,6 +205,20 @@ TIMERHUB_API int timerhub_relay_done(struct timerhub_relay *relay,
  */
 TIMERHUB_API int timerhub_relay_retry(struct timerhub_relay *relay,
                                       const struct timerhub_relay_task *task, uint64_t delay_ns);
+
+/*
+ * Prolong a delivery's lease: it begins once more. -ESTALE: the delivery is over: the task is done,
+ * or another taker has it. Errors as above.
+ */
+TIMERHUB_API int timerhub_relay_touch(struct timerhub_relay *relay,
+                                      const struct timerhub_relay_task *task);
+
+/*
+ * Let go of a delivery without an answer: its data is no longer the caller's. The task comes again
+ * when its lease is over. -ENOENT: this delivery is answered for; -EINVAL, -EOWNERDEAD.
+ */
+TIMERHUB_API int timerhub_relay_release(struct timerhub_relay *relay,
+                                        const struct timerhub_relay_task *task);
 
 /* Read the counters, those of the queue from Redis. -EINVAL, -EOWNERDEAD; errors as above. */
 TIMERHUB_API int timerhub_relay_stats(struct timerhub_relay *relay,

@@ -121,11 +121,11 @@ static int read_port(struct address *address, const struct part *part)
 	return 0;
 }
 
-static int read_host(struct address *address, struct part part)
+static int read_host(struct address *address, struct part part, const char *port)
 {
 	struct part host = part;
 
-	memcpy(address->port, "6379", sizeof("6379"));
+	memcpy(address->port, port, strlen(port) + 1);
 	if (begins(&part, "[")) { /* an IPv6 address */
 		skip(&part, 1);
 		if (!split(&host, &part, ']', false))
@@ -159,7 +159,62 @@ static int read_redis(struct address *address, struct part part)
 		    read_number(&address->database, &database, DATABASE_MAX) < 0)
 			return -EINVAL;
 	}
-	return read_host(address, part);
+	return read_host(address, part, "6379");
+}
+
+/* Every Sentinel of a list must be one. */
+static int check_sentinels(const char *text)
+{
+	int result = 0;
+
+	while (text && result == 0) {
+		struct address one;
+
+		result = address_read_sentinel(&one, &text);
+	}
+	return result;
+}
+
+static int read_sentinels(struct address *address, struct part part)
+{
+	struct part list, master;
+	int result = read_login(address, &part);
+
+	if (result < 0 || !split(&list, &part, '/', false))
+		return -EINVAL;
+	master = part;
+	if (split(&master, &part, '/', false) && part.len > 0 &&
+	    read_number(&address->database, &part, DATABASE_MAX) < 0)
+		return -EINVAL;
+	if (list.len == 0 || master.len == 0 || copy(address->sentinels, &list, false) < 0 ||
+	    copy(address->master, &master, false) < 0)
+		return -EINVAL;
+	return check_sentinels(address->sentinels);
+}
+
+int address_read_sentinel(struct address *ret_address, const char **text)
+{
+	struct address address = { .database = 0 };
+	const char *end = strchr(*text, '+');
+	struct part part = { .at = *text, .len = end ? (size_t)(end - *text) : strlen(*text) };
+	int result = read_host(&address, part, "26379");
+
+	if (result < 0)
+		return result;
+	*ret_address = address;
+	*text = end ? end + 1 : NULL;
+	return 0;
+}
+
+int address_set_server(struct address *address, const char *host, const char *port)
+{
+	struct part part = { .at = host, .len = strlen(host) };
+	struct part number = { .at = port, .len = strlen(port) };
+
+	address->sentinels[0] = '\0';
+	if (part.len == 0 || copy(address->host, &part, false) < 0)
+		return -EINVAL;
+	return read_port(address, &number);
 }
 
 static int read_unix(struct address *address, struct part part)
@@ -189,6 +244,9 @@ int address_read(struct address *ret_address, const char **text)
 	if (begins(&part, "redis://")) {
 		skip(&part, strlen("redis://"));
 		result = read_redis(&address, part);
+	} else if (begins(&part, "sentinel://")) {
+		skip(&part, strlen("sentinel://"));
+		result = read_sentinels(&address, part);
 	} else if (begins(&part, "unix:")) {
 		skip(&part, strlen("unix:"));
 		result = read_unix(&address, part);

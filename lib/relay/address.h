@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Where a Redis server is, as its user writes it: "redis://[user[:password]@]host[:port][/db]",
- * "unix:/path[?db=N]"; several by commas. Percent signs in user and password escape a byte.
+ * "unix:/path[?db=N]", or "sentinel://[user[:password]@]host[:port][+host[:port]...]/master[/db]",
+ * of which Sentinels know; several servers by commas. Percent signs in user and password escape a
+ * byte.
  */
 #ifndef RELAY_ADDRESS_H
 #define RELAY_ADDRESS_H
@@ -15,8 +17,10 @@
 struct address {
 	char host[ADDRESS_TEXT_BYTES]; /* empty: path is used */
 	char port[ADDRESS_PORT_BYTES];
-	char path[ADDRESS_TEXT_BYTES]; /* of a unix socket */
-	char user[ADDRESS_TEXT_BYTES]; /* empty: none */
+	char path[ADDRESS_TEXT_BYTES];      /* of a unix socket */
+	char sentinels[ADDRESS_TEXT_BYTES]; /* that are asked for host and port; empty: none */
+	char master[ADDRESS_TEXT_BYTES];    /* as they name it */
+	char user[ADDRESS_TEXT_BYTES];      /* empty: none */
 	char password[ADDRESS_TEXT_BYTES];
 	uint32_t database;
 };
@@ -26,5 +30,14 @@ struct address {
  * then if there is no other. NULL is redis://127.0.0.1. -EINVAL; -EOPNOTSUPP: rediss://.
  */
 int address_read(struct address *ret_address, const char **text);
+
+/*
+ * Read the Sentinel that `*text`, first `sentinels`, begins with, and move `*text` behind it; NULL
+ * then if there is no other. The password is the server's, and none of a Sentinel's.
+ */
+int address_read_sentinel(struct address *ret_address, const char **text);
+
+/* Set host and port to where a Sentinel has said that the server is. -EINVAL: no such place. */
+int address_set_server(struct address *address, const char *host, const char *port);
 
 #endif

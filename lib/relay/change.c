@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* put, cancel, move, done, retry. Any thread; each waits for Redis. Replies: request.c. */
+/* put, cancel, move, done, retry, touch, release. Any thread. Replies of Redis: request.c. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -73,7 +73,7 @@ int timerhub_relay_put(struct timerhub_relay *relay, const char *id, uint64_t wh
 	                      (flags & TIMERHUB_RELAY_REPLACE ? 2 : 0)];
 	result = write_when(request.when, when_ns);
 	if (result == 0)
-		result = relay_ask(relay, &request);
+		result = shard_ask(relay_shard_of(relay, request.id), &request);
 	if (result == 0 && ret_id)
 		memmove(ret_id, request.id, strlen(request.id) + 1);
 	return result;
@@ -87,7 +87,7 @@ int timerhub_relay_cancel(struct timerhub_relay *relay, const char *id)
 
 	if (result < 0)
 		return result;
-	return is_id(id) ? relay_ask(relay, &request) : -EINVAL;
+	return is_id(id) ? shard_ask(relay_shard_of(relay, request.id), &request) : -EINVAL;
 }
 
 int timerhub_relay_move(struct timerhub_relay *relay, const char *id, uint64_t when_ns,
@@ -106,15 +106,18 @@ int timerhub_relay_move(struct timerhub_relay *relay, const char *id, uint64_t w
 	if (!is_id(id) || (flags & ~TIMERHUB_ABSOLUTE) != 0)
 		return -EINVAL;
 	result = write_when(request.when, when_ns);
-	return result == 0 ? relay_ask(relay, &request) : result;
+	return result == 0 ? shard_ask(relay_shard_of(relay, request.id), &request) : result;
 }
 
-/* The delivery is over, whatever becomes of the task: its data goes. */
-static void let_go(struct timerhub_relay *relay, const char *delivery)
+/* The delivery is over, whatever becomes of the task: its data goes. False: it is not known. */
+static bool let_go(struct timerhub_relay *relay, const struct timerhub_relay_task *task)
 {
+	bool known;
+
 	lock_take(&relay->lock);
-	deliveries_drop(&relay->deliveries, delivery);
+	known = deliveries_drop(&relay->deliveries, task->delivery, task->id);
 	lock_give(&relay->lock);
+	return known;
 }
 
 static bool is_delivery(const struct timerhub_relay_task *task)
@@ -135,9 +138,9 @@ int timerhub_relay_done(struct timerhub_relay *relay, const struct timerhub_rela
 		return result;
 	if (!is_delivery(task))
 		return -EINVAL;
-	result = relay_ask(relay, &request);
+	result = shard_ask(relay_shard_of(relay, request.id), &request);
 	if (result == 0 || result == -ENOENT)
-		let_go(relay, task->delivery);
+		(void)let_go(relay, task);
 	return result;
 }
 
@@ -158,8 +161,37 @@ int timerhub_relay_retry(struct timerhub_relay *relay, const struct timerhub_rel
 		return -EINVAL;
 	result = write_when(request.when, delay_ns);
 	if (result == 0)
-		result = relay_ask(relay, &request);
+		result = shard_ask(relay_shard_of(relay, request.id), &request);
 	if (result == 0 || result == -ENOENT || result == -ESTALE)
-		let_go(relay, task->delivery);
+		(void)let_go(relay, task);
 	return result;
+}
+
+int timerhub_relay_touch(struct timerhub_relay *relay, const struct timerhub_relay_task *task)
+{
+	CANCELLATION_HELD;
+	struct request request = {
+		.kind = REQUEST_TOUCH,
+		.id = task ? task->id : NULL,
+		.delivery = task ? task->delivery : NULL,
+	};
+	int result = relay_check(relay);
+
+	if (result < 0)
+		return result;
+	if (!is_delivery(task))
+		return -EINVAL;
+	return shard_ask(relay_shard_of(relay, task->id), &request);
+}
+
+int timerhub_relay_release(struct timerhub_relay *relay, const struct timerhub_relay_task *task)
+{
+	CANCELLATION_HELD;
+	int result = relay_check(relay);
+
+	if (result < 0)
+		return result;
+	if (!is_delivery(task))
+		return -EINVAL;
+	return let_go(relay, task) ? 0 : -ENOENT;
 }

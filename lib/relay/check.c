@@ -79,8 +79,6 @@ static int ask_replication(struct wire *wire, struct timerhub_relay_report *repo
 	if (result < 0)
 		return result;
 	report->replicas = (uint32_t)number_of(reply_text(reply), "connected_slaves:");
-	if (strstr(reply_text(reply), "role:slave"))
-		report->fault = "it is a replica, and takes no changes";
 	reply_free(reply);
 	return 0;
 }
@@ -144,8 +142,6 @@ static int ask_round_trip(struct wire *wire, uint64_t *ret_ns)
 
 static const char *find_fault(const struct timerhub_relay_report *report)
 {
-	if (report->fault)
-		return report->fault;
 	if (report->evicts)
 		return "maxmemory-policy is not noeviction: tasks may vanish";
 	if (report->tasks > report->placed)
@@ -155,42 +151,84 @@ static const char *find_fault(const struct timerhub_relay_report *report)
 	return NULL;
 }
 
+static int ask_all(struct wire *wire, const struct keys *keys, struct timerhub_relay_report *report)
+{
+	int result = ask_persistence(wire, report);
+
+	if (result == 0)
+		result = ask_replication(wire, report);
+	if (result == 0)
+		result = ask_queue(wire, keys);
+	if (result == 0)
+		result = ask_stat(wire, keys, report);
+	if (result == 0)
+		result = ask_round_trip(wire, &report->round_trip_ns);
+	return result;
+}
+
+static int check_server(const struct address *address, const struct keys *keys,
+                        struct timerhub_relay_report *ret_report)
+{
+	struct timerhub_relay_report report = { .keeps = TIMERHUB_RELAY_KEEPS_UNKNOWN };
+	struct wire *wire;
+	int result = greet_open(&wire, address, NULL, STEP_NS);
+
+	if (result < 0)
+		return result;
+	result = ask_all(wire, keys, &report);
+	wire_close(wire);
+	report.fault = find_fault(&report);
+	if (result == 0)
+		*ret_report = report;
+	return result;
+}
+
+static uint32_t fewer(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/* A queue keeps what the least of its servers does. */
+static void add(struct timerhub_relay_report *all, const struct timerhub_relay_report *one)
+{
+	all->keeps = fewer(all->keeps, one->keeps);
+	all->replicas = fewer(all->replicas, one->replicas);
+	all->replicas_min = fewer(all->replicas_min, one->replicas_min);
+	all->evicts |= one->evicts;
+	all->tasks += one->tasks;
+	all->placed += one->placed;
+	if (one->round_trip_ns > all->round_trip_ns)
+		all->round_trip_ns = one->round_trip_ns;
+	if (!all->fault)
+		all->fault = one->fault;
+}
+
 int timerhub_relay_check(const char *redis, const char *queue,
                          struct timerhub_relay_report *ret_report)
 {
 	CANCELLATION_HELD;
-	struct timerhub_relay_report report = { .keeps = TIMERHUB_RELAY_KEEPS_UNKNOWN };
-	struct address address;
-	struct wire *wire;
+	struct timerhub_relay_report all = { .keeps = TIMERHUB_RELAY_KEEPS_ALL,
+		                             .replicas = UINT32_MAX,
+		                             .replicas_min = UINT32_MAX };
 	struct keys keys;
 	int result;
 
 	if (!queue || !ret_report)
 		return -EINVAL;
 	result = keys_init(&keys, queue);
-	if (result == 0)
+	if (result < 0)
+		return result;
+	do {
+		struct timerhub_relay_report one = { .keeps = TIMERHUB_RELAY_KEEPS_UNKNOWN };
+		struct address address;
+
 		result = address_read(&address, &redis);
-	if (result == 0 && redis)
-		result = -EOPNOTSUPP;
-	if (result == 0)
-		result = wire_open(&wire, &address);
-	if (result < 0)
-		return result;
-	result = greet(wire, &address, STEP_NS);
-	if (result == 0)
-		result = ask_persistence(wire, &report);
-	if (result == 0)
-		result = ask_replication(wire, &report);
-	if (result == 0)
-		result = ask_queue(wire, &keys);
-	if (result == 0)
-		result = ask_stat(wire, &keys, &report);
-	if (result == 0)
-		result = ask_round_trip(wire, &report.round_trip_ns);
-	wire_close(wire);
-	if (result < 0)
-		return result;
-	report.fault = find_fault(&report);
-	*ret_report = report;
+		if (result == 0)
+			result = check_server(&address, &keys, &one);
+		if (result < 0)
+			return result;
+		add(&all, &one);
+	} while (redis);
+	*ret_report = all;
 	return 0;
 }

@@ -19,21 +19,27 @@ static struct delivery **bucket_of(struct deliveries *all, const char *entry)
 	return &all->buckets[hash % DELIVERY_BUCKETS];
 }
 
-static struct delivery *find(struct deliveries *all, const char *entry)
+static bool is_it(const struct delivery *one, const char *entry, const char *id)
 {
-	struct delivery *one = *bucket_of(all, entry);
-
-	while (one && strcmp(one->entry, entry) != 0)
-		one = one->next;
-	return one;
+	return strcmp(one->entry, entry) == 0 && strcmp(one->id, id) == 0;
 }
 
-static bool is_known(struct deliveries *all, const char *entry)
+/* Where the pointer to a held one is; where one would be put if there is none such. */
+static struct delivery **find(struct deliveries *all, const char *entry, const char *id)
+{
+	struct delivery **at = bucket_of(all, entry);
+
+	while (*at && !is_it(*at, entry, id))
+		at = &(*at)->next;
+	return at;
+}
+
+static bool is_known(struct deliveries *all, const char *entry, const char *id)
 {
 	for (const struct delivery *one = all->first; one; one = one->next)
-		if (strcmp(one->entry, entry) == 0)
+		if (is_it(one, entry, id))
 			return true;
-	return find(all, entry) != NULL;
+	return *find(all, entry, id) != NULL;
 }
 
 /* ---- from Redis ---- */
@@ -50,7 +56,7 @@ static bool is_ours(const struct reply *entry)
 	       reply_len(reply_at(entry, 0)) < TIMERHUB_RELAY_DELIVERY_BYTES;
 }
 
-static int add(struct deliveries *all, const struct reply *entry, uint64_t now_ns)
+static int add(struct deliveries *all, const struct reply *entry, uint32_t shard, uint64_t now_ns)
 {
 	const struct reply *fields = reply_at(entry, 1), *data = reply_at(fields, 7);
 	struct delivery *one = malloc(sizeof(*one) + reply_len(data) + 1);
@@ -59,6 +65,7 @@ static int add(struct deliveries *all, const struct reply *entry, uint64_t now_n
 		return -ENOMEM;
 	*one = (struct delivery){
 		.begin_ns = now_ns,
+		.shard = shard,
 		.due_us = (uint64_t)reply_integer_at(fields, 3),
 		.attempts = (uint64_t)reply_integer_at(fields, 5),
 		.data_len = reply_len(data),
@@ -75,7 +82,8 @@ static int add(struct deliveries *all, const struct reply *entry, uint64_t now_n
 	return 0;
 }
 
-int deliveries_read(struct deliveries *all, const struct reply *reply, uint64_t now_ns)
+int deliveries_read(struct deliveries *all, const struct reply *reply, uint32_t shard,
+                    uint64_t now_ns)
 {
 	const struct reply *entries = reply_at(reply_at(reply, 0), 1);
 	int count = 0;
@@ -84,9 +92,10 @@ int deliveries_read(struct deliveries *all, const struct reply *reply, uint64_t 
 		const struct reply *entry = reply_at(entries, i);
 		int result;
 
-		if (!is_ours(entry) || is_known(all, reply_text(reply_at(entry, 0))))
+		if (!is_ours(entry) || is_known(all, reply_text(reply_at(entry, 0)),
+		                                reply_text(reply_at(reply_at(entry, 1), 1))))
 			continue;
-		result = add(all, entry, now_ns);
+		result = add(all, entry, shard, now_ns);
 		if (result < 0)
 			return result;
 		count++;
@@ -118,52 +127,35 @@ struct delivery *deliveries_take(struct deliveries *all)
 	bucket = bucket_of(all, one->entry);
 	one->next = *bucket;
 	*bucket = one;
-	one->older = all->youngest;
-	if (all->youngest)
-		all->youngest->younger = one;
-	else
-		all->oldest = one;
-	all->youngest = one;
-	all->held++;
 	return one;
 }
 
-static void drop(struct deliveries *all, struct delivery *one)
+bool deliveries_drop(struct deliveries *all, const char *entry, const char *id)
 {
-	struct delivery **at = bucket_of(all, one->entry);
+	struct delivery **at = find(all, entry, id), *one = *at;
 
-	while (*at != one)
-		at = &(*at)->next;
+	if (!one)
+		return false;
 	*at = one->next;
-	if (one->older)
-		one->older->younger = one->younger;
-	else
-		all->oldest = one->younger;
-	if (one->younger)
-		one->younger->older = one->older;
-	else
-		all->youngest = one->older;
-	all->held--;
 	free(one);
-}
-
-void deliveries_drop(struct deliveries *all, const char *entry)
-{
-	struct delivery *one = find(all, entry);
-
-	if (one)
-		drop(all, one);
+	return true;
 }
 
 void deliveries_expire(struct deliveries *all, uint64_t before_ns)
 {
 	while (all->first && all->first->begin_ns < before_ns)
 		free(take_out(all));
-	while (all->oldest && all->oldest->begin_ns < before_ns)
-		drop(all, all->oldest);
 }
 
 void deliveries_fini(struct deliveries *all)
 {
 	deliveries_expire(all, UINT64_MAX);
+	for (unsigned i = 0; i < DELIVERY_BUCKETS; i++) {
+		struct delivery *one;
+
+		while ((one = all->buckets[i])) {
+			all->buckets[i] = one->next;
+			free(one);
+		}
+	}
 }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* See greet.h. Blocks up to a timeout for each answer. */
+/* See greet.h. Tested by tests/relay/servers_test.py. */
 #include "greet.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "answer.h"
 #include "functions.h"
+
+#define VERSION_MIN 7 /* the first with functions */
 
 int greet_call(struct wire *wire, struct reply **ret_reply, uint64_t timeout_ns)
 {
@@ -36,7 +39,7 @@ static int say(struct wire *wire, uint64_t timeout_ns)
 	return result;
 }
 
-int greet(struct wire *wire, const struct address *address, uint64_t timeout_ns)
+static int log_in(struct wire *wire, const struct address *address, uint64_t timeout_ns)
 {
 	struct bytes *output = wire_output(wire);
 	int result = 0;
@@ -57,6 +60,125 @@ int greet(struct wire *wire, const struct address *address, uint64_t timeout_ns)
 	}
 	return result;
 }
+
+/* The value of a field of a reply that is fields and values in turn. */
+static const char *field(const struct reply *reply, const char *name)
+{
+	for (size_t i = 0; i + 1 < reply_count(reply); i += 2)
+		if (reply_is(reply, i, name))
+			return reply_text(reply_at(reply, i + 1));
+	return "";
+}
+
+/* What kind of server it is; one that does not tell its users is taken for a good one. */
+static int ask_kind(struct wire *wire, uint64_t timeout_ns)
+{
+	struct reply *reply;
+	int result;
+
+	bytes_command(wire_output(wire), 1);
+	bytes_text(wire_output(wire), "HELLO");
+	result = wire_call(wire, &reply, timeout_ns);
+	if (result < 0)
+		return result == -ETIMEDOUT ? -EHOSTUNREACH : result;
+	if (reply_type(reply) == REPLY_ERROR) {
+		if (strncmp(reply_text(reply), "NOPERM", 6) != 0)
+			result = answer_of(reply_text(reply)).error;
+	} else if (atoi(field(reply, "version")) < VERSION_MIN ||
+	           strcmp(field(reply, "mode"), "standalone") != 0) {
+		result = -EOPNOTSUPP;
+	} else if (strcmp(field(reply, "role"), "master") != 0) {
+		result = -EROFS;
+	}
+	reply_free(reply);
+	return result;
+}
+
+static int connect_to(struct wire **ret_wire, const struct address *server, uint64_t timeout_ns)
+{
+	struct wire *wire;
+	int result = wire_open(&wire, server);
+
+	if (result < 0)
+		return result;
+	result = log_in(wire, server, timeout_ns);
+	if (result == 0)
+		result = ask_kind(wire, timeout_ns);
+	if (result < 0)
+		wire_close(wire);
+	else
+		*ret_wire = wire;
+	return result;
+}
+
+/* ---- Sentinels ---- */
+
+static int ask_sentinel(const struct address *sentinel, struct address *server, uint64_t timeout_ns)
+{
+	struct reply *reply;
+	struct wire *wire;
+	int result = wire_open(&wire, sentinel);
+
+	if (result < 0)
+		return result;
+	bytes_command(wire_output(wire), 3);
+	bytes_text(wire_output(wire), "SENTINEL");
+	bytes_text(wire_output(wire), "get-master-addr-by-name");
+	bytes_text(wire_output(wire), server->master);
+	result = greet_call(wire, &reply, timeout_ns);
+	wire_close(wire);
+	if (result < 0)
+		return result;
+	if (reply_count(reply) != 2) /* it knows no such master */
+		result = -EROFS;
+	else if (address_set_server(server, reply_text(reply_at(reply, 0)),
+	                            reply_text(reply_at(reply, 1))) < 0)
+		result = -EPROTO;
+	reply_free(reply);
+	return result;
+}
+
+/*
+ * Ask one after another, and try what each of them says: one that was cut off may name a server
+ * that is no master any more. Returns why the last one was of no use.
+ */
+static int connect_by_sentinels(struct wire **ret_wire, const struct address *address,
+                                struct address *ret_server, uint64_t timeout_ns)
+{
+	const char *text = address->sentinels;
+	int result = -EHOSTUNREACH;
+
+	while (text) {
+		struct address sentinel, server = *address;
+
+		result = address_read_sentinel(&sentinel, &text);
+		if (result < 0)
+			return result;
+		result = ask_sentinel(&sentinel, &server, timeout_ns);
+		if (result == 0)
+			result = connect_to(ret_wire, &server, timeout_ns);
+		if (result == 0 && ret_server)
+			*ret_server = server;
+		if (result == 0 || result == -EACCES || result == -EOPNOTSUPP)
+			return result;
+	}
+	return result;
+}
+
+int greet_open(struct wire **ret_wire, const struct address *address, struct address *ret_server,
+               uint64_t timeout_ns)
+{
+	int result;
+
+	if (address->sentinels[0])
+		return connect_by_sentinels(ret_wire, address, ret_server, timeout_ns);
+	result = connect_to(ret_wire, address, timeout_ns);
+	if (result == 0 && ret_server)
+		*ret_server = *address;
+	return result;
+}
+
+/* ---- functions and queue ---- */
 
 /* The version of the functions there; 0: there are none. */
 static int ask_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout_ns)
@@ -95,6 +217,15 @@ int greet_load(struct wire *wire, uint64_t timeout_ns)
 	return say(wire, timeout_ns);
 }
 
+int greet_wait(struct wire *wire, uint64_t timeout_ns)
+{
+	bytes_command(wire_output(wire), 3);
+	bytes_text(wire_output(wire), "WAIT");
+	bytes_text(wire_output(wire), "0");
+	bytes_text(wire_output(wire), "1");
+	return say(wire, timeout_ns);
+}
+
 static uint64_t setting(const struct reply *reply, const char *name)
 {
 	for (size_t i = 3; i + 1 < reply_count(reply); i += 2)
@@ -103,13 +234,18 @@ static uint64_t setting(const struct reply *reply, const char *name)
 	return 0;
 }
 
-int greet_create(struct wire *wire, const struct keys *keys, struct greeting *ret_greeting,
-                 uint64_t timeout_ns)
+int greet_create(struct wire *wire, const struct keys *keys, uint32_t shards, uint32_t shard,
+                 struct greeting *ret_greeting, uint64_t timeout_ns)
 {
+	struct bytes *output = wire_output(wire);
 	struct reply *reply;
 	int result;
 
-	keys_call(keys, wire_output(wire), "create", "ready state", 0);
+	keys_call(keys, output, "create", "ready state", 4);
+	bytes_text(output, "shards");
+	bytes_number(output, shards);
+	bytes_text(output, "shard");
+	bytes_number(output, shard);
 	result = greet_call(wire, &reply, timeout_ns);
 	if (result < 0)
 		return result;
@@ -119,7 +255,6 @@ int greet_create(struct wire *wire, const struct keys *keys, struct greeting *re
 			.now_us = (uint64_t)reply_integer_at(reply, 2),
 			.lease_us = setting(reply, "lease_us"),
 			.past_us = setting(reply, "past_us"),
-			.shards = setting(reply, "shards"),
 		};
 	reply_free(reply);
 	return result > 0 ? -EPROTO : result;

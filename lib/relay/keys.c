@@ -23,6 +23,24 @@ void keys_name(const struct keys *keys, char name[KEYS_NAME_BYTES], const char *
 	(void)snprintf(name, KEYS_NAME_BYTES, "%s%s", keys->prefix, part);
 }
 
+/* The CRC-32 of zlib, which every language has. */
+static uint32_t crc32(const char *text)
+{
+	uint32_t crc = UINT32_MAX;
+
+	for (; *text; text++) {
+		crc ^= (unsigned char)*text;
+		for (int bit = 0; bit < 8; bit++)
+			crc = crc >> 1 ^ (crc & 1 ? UINT32_C(0xEDB88320) : 0);
+	}
+	return ~crc;
+}
+
+uint32_t keys_shard(const char *id, uint32_t shards)
+{
+	return shards > 1 ? crc32(id) % shards : 0;
+}
+
 static unsigned count_parts(const char *parts)
 {
 	unsigned count = parts[0] ? 1 : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The relay's thread: it alone has the connections. It sends what callers have gathered, hands out
+ * A shard's thread: it alone has the connections. It sends what callers have gathered, hands out
  * replies, reads ahead for takers, and sleeps until a reply, a caller, a bell or a time. Holds the
  * lock for memory alone. Tested by tests/relay: test_calls.c, wire_test.py, kill_test.py.
  */
@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "answer.h"
 #include "flag.h"
@@ -30,21 +31,30 @@ static uint64_t sooner(uint64_t a, uint64_t b)
 
 /* ---- callers ---- */
 
-void relay_wake(struct timerhub_relay *relay)
+/* The lock is held. */
+static void wake(struct shard *shard)
 {
-	relay->news = true;
-	if (relay->idle) {
-		relay->idle = false;
-		nap_wake(relay->nap);
+	shard->news = true;
+	if (shard->idle) {
+		shard->idle = false;
+		nap_wake(shard->nap);
 	}
 }
 
-int relay_ask(struct timerhub_relay *relay, struct request *request)
+void relay_wake(struct timerhub_relay *relay)
 {
-	request->deadline_ns = nap_now_ns(relay->nap) + relay->timeout_ns;
+	for (uint32_t i = 0; i < relay->shard_count; i++)
+		wake(&relay->shards[i]);
+}
+
+int shard_ask(struct shard *shard, struct request *request)
+{
+	struct timerhub_relay *relay = shard->relay;
+
+	request->deadline_ns = relay_now_ns(relay) + relay->timeout_ns;
 	lock_take(&relay->lock);
-	requests_append(&relay->gathered, request);
-	relay_wake(relay);
+	requests_append(&shard->gathered, request);
+	wake(shard);
 	lock_give(&relay->lock);
 	while (ticket_number(&request->finished) == 0)
 		ticket_wait(&request->finished, 0, UINT64_MAX);
@@ -62,9 +72,15 @@ void relay_show_hand(struct timerhub_relay *relay)
 	}
 }
 
-static bool is_ours(const struct timerhub_relay *relay, const struct request *request)
+static bool is_ours(const struct shard *shard, const struct request *request)
 {
-	return request == &relay->look || request == &relay->recover;
+	return request == &shard->look || request == &shard->recover || request == &shard->wait;
+}
+
+/* What replicas have to hold before its caller is told. */
+static bool is_fact(const struct shard *shard, const struct request *request)
+{
+	return shard->relay->replicas > 0 && request->kind <= REQUEST_RETRY;
 }
 
 /* The request is its caller's from then on. */
@@ -76,49 +92,63 @@ static void finish(struct request *request)
 
 /* ---- connections ---- */
 
-static uint64_t dice(struct timerhub_relay *relay)
+static uint64_t dice(struct shard *shard)
 {
 	/* xorshift64; it spreads, no more. */
-	relay->random ^= relay->random << 13;
-	relay->random ^= relay->random >> 7;
-	relay->random ^= relay->random << 17;
-	return relay->random;
+	shard->random ^= shard->random << 13;
+	shard->random ^= shard->random >> 7;
+	shard->random ^= shard->random << 17;
+	return shard->random;
 }
 
-static void back_off(struct timerhub_relay *relay, struct link *link, uint64_t now_ns)
+static void back_off(struct shard *shard, struct link *link, uint64_t now_ns)
 {
 	link->backoff_ns =
 		link->backoff_ns ? sooner(2 * link->backoff_ns, BACKOFF_MAX_NS) : BACKOFF_FIRST_NS;
-	link->retry_ns = now_ns + link->backoff_ns / 2 + dice(relay) % (link->backoff_ns / 2);
+	link->retry_ns = now_ns + link->backoff_ns / 2 + dice(shard) % (link->backoff_ns / 2);
 }
 
-static int open_command(struct timerhub_relay *relay, struct wire *wire)
+static int open_command(struct shard *shard, struct wire *wire)
 {
 	struct greeting greeting;
 	uint64_t sent_ns;
 	int result = greet_load(wire, STEP_NS);
 
+	if (result == 0 && shard->relay->replicas > 0)
+		result = greet_wait(wire, STEP_NS);
 	if (result < 0)
 		return result;
-	sent_ns = nap_now_ns(relay->nap);
-	result = greet_create(wire, &relay->keys, &greeting, STEP_NS);
+	sent_ns = nap_now_ns(shard->nap);
+	result = greet_create(wire, &shard->keys, shard->relay->shard_count, shard->index,
+	                      &greeting, STEP_NS);
 	if (result < 0)
 		return result;
-	if (greeting.shards != 1)
-		return -EOPNOTSUPP;
-	if (relay->timeout_ns / NS_PER_US > greeting.past_us)
+	if (shard->relay->timeout_ns / NS_PER_US > greeting.past_us)
 		return -EINVAL;
-	relay->anchor_ns = sent_ns;
-	relay->anchor_us = greeting.now_us;
-	lock_take(&relay->lock);
-	relay->lease_ns = greeting.lease_us * NS_PER_US;
-	relay->stats.connects++;
-	lock_give(&relay->lock);
+	shard->anchor_ns = sent_ns;
+	shard->anchor_us = greeting.now_us;
+	lock_take(&shard->relay->lock);
+	shard->relay->lease_ns = greeting.lease_us * NS_PER_US;
+	shard->relay->stats.connects++;
+	lock_give(&shard->relay->lock);
 	return 0;
 }
 
-bool link_open(struct timerhub_relay *relay, struct link *link, uint64_t now_ns)
+/*
+ * The commands go to this server now. A taker's connection to another one would wait for ever. One
+ * to this server is kept: a task that the server is sending on it would be lost until its lease.
+ */
+static void settle(struct shard *shard, const struct address *server, uint64_t now_ns)
 {
+	if (shard->taker.wire && (strcmp(shard->server.host, server->host) != 0 ||
+	                          strcmp(shard->server.port, server->port) != 0))
+		link_lose(shard, &shard->taker, -EROFS, now_ns);
+	shard->server = *server;
+}
+
+bool link_open(struct shard *shard, struct link *link, uint64_t now_ns)
+{
+	struct address server;
 	struct wire *wire = NULL;
 	int result;
 
@@ -126,198 +156,238 @@ bool link_open(struct timerhub_relay *relay, struct link *link, uint64_t now_ns)
 		return true;
 	if (now_ns < link->retry_ns)
 		return false;
-	result = wire_open(&wire, &relay->address);
-	if (result == 0)
-		result = greet(wire, &relay->address, STEP_NS);
-	if (result == 0 && link == &relay->command)
-		result = open_command(relay, wire);
+	if (link == &shard->command)
+		result = greet_open(&wire, &shard->address, &server, STEP_NS);
+	else
+		result = greet_open(&wire, &shard->server, NULL, STEP_NS);
+	if (result == 0 && link == &shard->command)
+		result = open_command(shard, wire);
 	if (result < 0) {
 		wire_close(wire);
-		lock_take(&relay->lock);
-		relay->why = result;
-		lock_give(&relay->lock);
-		back_off(relay, link, nap_now_ns(relay->nap));
+		lock_take(&shard->relay->lock);
+		shard->why = result;
+		lock_give(&shard->relay->lock);
+		back_off(shard, link, nap_now_ns(shard->nap));
 		return false;
 	}
 	link->wire = wire;
 	link->answer_by_ns = UINT64_MAX;
+	if (link == &shard->command)
+		settle(shard, &server, now_ns);
 	return true;
 }
 
 /* Requests that a lost connection has had go back, before those that have gathered since. */
-static void give_back(struct timerhub_relay *relay)
+static void give_back(struct shard *shard)
 {
-	struct requests back = relay->again;
+	struct requests back = shard->unsure;
 	struct request *request;
 
-	relay->again = (struct requests){ .first = NULL };
-	while ((request = requests_take(&relay->sent))) {
-		if (request == &relay->recover) {
-			relay->must_recover = true;
-		} else if (!is_ours(relay, request)) {
+	shard->unsure = (struct requests){ .first = NULL };
+	shard->waits = shard->must_wait = false;
+	for (request = back.first; request; request = request->next)
+		request->in_doubt = true;
+	while ((request = requests_take(&shard->again)))
+		requests_append(&back, request);
+	while ((request = requests_take(&shard->sent))) {
+		if (request == &shard->recover) {
+			shard->must_recover = true;
+		} else if (!is_ours(shard, request)) {
 			request->in_doubt = true;
-			relay->must_recover |= request->kind == REQUEST_READ;
+			shard->must_recover |= request->kind == REQUEST_READ;
 			requests_append(&back, request);
 		}
 	}
-	lock_take(&relay->lock);
+	lock_take(&shard->relay->lock);
 	for (request = back.first; request; request = request->next)
-		relay->stats.in_doubt += request->in_doubt;
-	while ((request = requests_take(&relay->gathered)))
+		shard->relay->stats.in_doubt += request->in_doubt;
+	while ((request = requests_take(&shard->gathered)))
 		requests_append(&back, request);
-	relay->gathered = back;
-	lock_give(&relay->lock);
+	shard->gathered = back;
+	lock_give(&shard->relay->lock);
 }
 
-void link_lose(struct timerhub_relay *relay, struct link *link, int why, uint64_t now_ns)
+void link_lose(struct shard *shard, struct link *link, int why, uint64_t now_ns)
 {
 	wire_close(link->wire);
 	link->wire = NULL;
 	link->answer_by_ns = UINT64_MAX;
-	back_off(relay, link, now_ns);
-	lock_take(&relay->lock);
-	relay->why = why;
-	lock_give(&relay->lock);
-	if (link == &relay->command) {
-		relay->later = 0;
-		give_back(relay);
-		serve_lost(relay, now_ns);
-	} else if (link == &relay->taker && relay->reading) {
-		relay->reading = false;
-		relay->must_recover = true;
-	} else if (link == &relay->bells) {
-		relay->confirmed = 0;
-		relay->pinged = false;
+	back_off(shard, link, now_ns);
+	lock_take(&shard->relay->lock);
+	shard->why = why;
+	lock_give(&shard->relay->lock);
+	if (link == &shard->command) {
+		shard->later = 0;
+		give_back(shard);
+		serve_lost(shard, now_ns);
+		/* The bells of a server that is no master any more are heard, and not counted. */
+		if (shard->bells.wire)
+			link_lose(shard, &shard->bells, why, now_ns);
+	} else if (link == &shard->taker && shard->reading) {
+		shard->reading = false;
+		shard->must_recover = true;
+	} else if (link == &shard->bells) {
+		shard->confirmed = 0;
+		shard->pinged = false;
 	}
 }
 
 /* ---- the command connection ---- */
 
-static void encode(struct timerhub_relay *relay, struct request *request, uint64_t now_ns)
+static void encode(struct shard *shard, struct request *request, uint64_t now_ns)
 {
-	struct bytes *output = wire_output(relay->command.wire);
+	struct bytes *output = wire_output(shard->command.wire);
 
 	request->sent_ns = now_ns;
-	request_encode(relay, request, output);
-	requests_append(&relay->sent, request);
+	shard->must_wait |= is_fact(shard, request);
+	request_encode(shard, request, output);
+	requests_append(&shard->sent, request);
 }
 
-void relay_send(struct timerhub_relay *relay, struct request *request, uint64_t now_ns)
+void shard_send(struct shard *shard, struct request *request, uint64_t now_ns)
 {
 	request->deadline_ns = now_ns + BLOCK_SLACK_NS;
-	encode(relay, request, now_ns);
+	encode(shard, request, now_ns);
 }
 
-static void send_gathered(struct timerhub_relay *relay, uint64_t now_ns)
+static void send_gathered(struct shard *shard, uint64_t now_ns)
 {
 	struct requests gathered;
 	struct request *request;
 
-	if (relay->later)
+	if (shard->later)
 		return; /* until what is on its way is answered, and the connection made again */
-	lock_take(&relay->lock);
-	gathered = relay->gathered;
-	relay->gathered = (struct requests){ .first = NULL };
-	lock_give(&relay->lock);
-	if (relay->must_recover) {
-		relay->must_recover = false;
-		relay_send(relay, &relay->recover, now_ns);
+	lock_take(&shard->relay->lock);
+	gathered = shard->gathered;
+	shard->gathered = (struct requests){ .first = NULL };
+	lock_give(&shard->relay->lock);
+	if (shard->must_recover) {
+		shard->must_recover = false;
+		shard_send(shard, &shard->recover, now_ns);
 	}
 	while ((request = requests_take(&gathered)))
-		encode(relay, request, now_ns);
+		encode(shard, request, now_ns);
 }
 
-static void answer_error(struct timerhub_relay *relay, struct request *request, const char *text)
+/* Ask how many replicas hold the facts sent so far: once for all that have gathered meanwhile. */
+static void wait_for_replicas(struct shard *shard, uint64_t now_ns)
+{
+	if (!shard->must_wait || shard->waits || shard->later)
+		return;
+	shard->must_wait = false;
+	shard->waits = true;
+	shard_send(shard, &shard->wait, now_ns);
+}
+
+/* What was answered before a WAIT was is held by all that the WAIT has counted. */
+static void answer_wait(struct shard *shard, const struct reply *reply)
+{
+	struct request *request;
+
+	shard->waits = false;
+	if (reply_integer(reply) < shard->relay->replicas) {
+		shard->must_wait = true;
+		return;
+	}
+	while ((request = requests_take(&shard->unsure)))
+		finish(request);
+}
+
+static void answer_error(struct shard *shard, struct request *request, const char *text)
 {
 	struct answer answer = answer_of(text);
 
 	request->result = answer.error;
-	if (answer.kind != ANSWER_REFUSAL)
-		relay->later = answer.error;
-	if (request == &relay->recover)
-		relay->must_recover = answer.kind == ANSWER_LATER;
-	else if (answer.kind == ANSWER_LATER && !is_ours(relay, request))
-		requests_append(&relay->again, request);
-	else if (!is_ours(relay, request))
+	if (answer.kind != ANSWER_REFUSAL || request == &shard->wait)
+		shard->later = answer.error;
+	if (request == &shard->recover)
+		shard->must_recover = answer.kind == ANSWER_LATER;
+	else if (answer.kind == ANSWER_LATER && !is_ours(shard, request))
+		requests_append(&shard->again, request);
+	else if (!is_ours(shard, request))
 		finish(request);
 }
 
 /* Hand one reply to the request that it is for. */
-static void answer(struct timerhub_relay *relay, const struct reply *reply, uint64_t now_ns)
+static void answer(struct shard *shard, const struct reply *reply, uint64_t now_ns)
 {
-	struct request *request = requests_take(&relay->sent);
+	struct request *request = requests_take(&shard->sent);
 	bool answered;
 
 	if (!request) {
-		relay->later = -EPROTO;
+		shard->later = -EPROTO;
 		return;
 	}
-	if (request == &relay->look)
-		serve_answered(relay, reply, now_ns);
+	if (request == &shard->look)
+		serve_answered(shard, reply, now_ns);
 	if (reply_type(reply) == REPLY_ERROR) {
-		answer_error(relay, request, reply_text(reply));
+		answer_error(shard, request, reply_text(reply));
 		return;
 	}
-	relay->command.backoff_ns = 0;
-	if (request == &relay->look)
+	shard->command.backoff_ns = 0;
+	if (request == &shard->wait)
+		answer_wait(shard, reply);
+	if (request == &shard->look || request == &shard->wait)
 		return;
-	lock_take(&relay->lock);
-	answered = request_answer(relay, request, reply, now_ns);
-	relay_show_hand(relay);
-	lock_give(&relay->lock);
+	lock_take(&shard->relay->lock);
+	answered = request_answer(shard, request, reply, now_ns);
+	relay_show_hand(shard->relay);
+	lock_give(&shard->relay->lock);
 	if (!answered)
-		encode(relay, request, now_ns);
-	else if (!is_ours(relay, request))
+		encode(shard, request, now_ns);
+	else if (request->result == 0 && is_fact(shard, request))
+		requests_append(&shard->unsure, request);
+	else if (!is_ours(shard, request))
 		finish(request);
 }
 
-static void read_command(struct timerhub_relay *relay, uint64_t now_ns)
+static void read_command(struct shard *shard, uint64_t now_ns)
 {
 	struct reply *reply;
-	int result = wire_fill(relay->command.wire), found;
+	int result = wire_fill(shard->command.wire), found;
 
-	while ((found = wire_next(relay->command.wire, &reply)) == 1) {
-		answer(relay, reply, now_ns);
+	while ((found = wire_next(shard->command.wire, &reply)) == 1) {
+		answer(shard, reply, now_ns);
 		reply_free(reply);
 	}
 	if (found < 0)
 		result = found;
-	if (result == 0 && relay->later && !relay->sent.first)
-		result = relay->later;
+	if (result == 0 && shard->later && !shard->sent.first)
+		result = shard->later;
 	if (result < 0)
-		link_lose(relay, &relay->command, result, now_ns);
+		link_lose(shard, &shard->command, result, now_ns);
 }
 
 /* ---- the takers' connection ---- */
 
 /* How many tasks are wanted now, and for how long Redis is to wait for them. The lock is held. */
-static uint32_t wanted(const struct timerhub_relay *relay, uint64_t now_ns, uint64_t *ret_ms)
+static uint32_t wanted(const struct shard *shard, uint64_t now_ns, uint64_t *ret_ms)
 {
-	uint32_t count = relay->waiting;
+	uint32_t count = shard->relay->waiting;
 
 	*ret_ms = BLOCK_MAX_MS;
-	if (relay->deliveries.in_hand > 0)
+	if (shard->relay->deliveries.in_hand > 0)
 		return 0;
-	if (relay->watched)
+	if (shard->relay->watched)
 		return count > 0 ? count : 1;
-	if (relay->wait_until_ns < now_ns + BLOCK_MAX_MS * NS_PER_MS)
-		*ret_ms = relay->wait_until_ns > now_ns + NS_PER_MS
-		                  ? (relay->wait_until_ns - now_ns) / NS_PER_MS
+	if (shard->relay->wait_until_ns < now_ns + BLOCK_MAX_MS * NS_PER_MS)
+		*ret_ms = shard->relay->wait_until_ns > now_ns + NS_PER_MS
+		                  ? (shard->relay->wait_until_ns - now_ns) / NS_PER_MS
 		                  : 1;
 	return count;
 }
 
-static void encode_taking(struct timerhub_relay *relay, uint32_t count, uint64_t block_ms)
+static void encode_taking(struct shard *shard, uint32_t count, uint64_t block_ms)
 {
-	struct bytes *output = wire_output(relay->taker.wire);
+	struct bytes *output = wire_output(shard->taker.wire);
 	char name[KEYS_NAME_BYTES];
 
-	keys_name(&relay->keys, name, "ready");
+	keys_name(&shard->keys, name, "ready");
 	bytes_command(output, 11);
 	bytes_text(output, "XREADGROUP");
 	bytes_text(output, "GROUP");
 	bytes_text(output, "timerhub");
-	bytes_text(output, relay->consumer);
+	bytes_text(output, shard->relay->consumer);
 	bytes_text(output, "COUNT");
 	bytes_number(output, count);
 	bytes_text(output, "BLOCK");
@@ -327,54 +397,54 @@ static void encode_taking(struct timerhub_relay *relay, uint32_t count, uint64_t
 	bytes_text(output, ">");
 }
 
-static uint64_t pass_taker(struct timerhub_relay *relay, uint64_t now_ns)
+static uint64_t pass_taker(struct shard *shard, uint64_t now_ns)
 {
 	uint64_t block_ms;
 	uint32_t count;
 
-	if (relay->reading)
-		return relay->taker.answer_by_ns;
-	lock_take(&relay->lock);
-	count = wanted(relay, now_ns, &block_ms);
-	lock_give(&relay->lock);
+	if (shard->reading)
+		return shard->taker.answer_by_ns;
+	lock_take(&shard->relay->lock);
+	count = wanted(shard, now_ns, &block_ms);
+	lock_give(&shard->relay->lock);
 	/* What was given to us and lost on the way comes first, and is told apart only by that. */
-	if (count == 0 || relay->must_recover || !relay->command.wire)
+	if (count == 0 || shard->must_recover || !shard->command.wire)
 		return UINT64_MAX;
-	for (const struct request *one = relay->sent.first; one; one = one->next)
-		if (one == &relay->recover)
+	for (const struct request *one = shard->sent.first; one; one = one->next)
+		if (one == &shard->recover)
 			return UINT64_MAX;
-	if (!link_open(relay, &relay->taker, now_ns))
-		return relay->taker.retry_ns;
-	encode_taking(relay, count, block_ms);
-	relay->reading = true;
-	relay->taker.answer_by_ns = now_ns + block_ms * NS_PER_MS + BLOCK_SLACK_NS;
-	return relay->taker.answer_by_ns;
+	if (!link_open(shard, &shard->taker, now_ns))
+		return shard->taker.retry_ns;
+	encode_taking(shard, count, block_ms);
+	shard->reading = true;
+	shard->taker.answer_by_ns = now_ns + block_ms * NS_PER_MS + BLOCK_SLACK_NS;
+	return shard->taker.answer_by_ns;
 }
 
-static int answer_taking(struct timerhub_relay *relay, const struct reply *reply, uint64_t now_ns)
+static int answer_taking(struct shard *shard, const struct reply *reply, uint64_t now_ns)
 {
 	int result;
 
 	if (reply_type(reply) == REPLY_ERROR)
 		return answer_of(reply_text(reply)).error;
-	relay->reading = false;
-	relay->taker.backoff_ns = 0;
-	relay->taker.answer_by_ns = UINT64_MAX;
-	lock_take(&relay->lock);
-	result = deliveries_read(&relay->deliveries, reply, now_ns);
-	relay_show_hand(relay);
-	lock_give(&relay->lock);
+	shard->reading = false;
+	shard->taker.backoff_ns = 0;
+	shard->taker.answer_by_ns = UINT64_MAX;
+	lock_take(&shard->relay->lock);
+	result = deliveries_read(&shard->relay->deliveries, reply, shard->index, now_ns);
+	relay_show_hand(shard->relay);
+	lock_give(&shard->relay->lock);
 	return result < 0 ? result : 0;
 }
 
-static void read_taker(struct timerhub_relay *relay, uint64_t now_ns)
+static void read_taker(struct shard *shard, uint64_t now_ns)
 {
 	struct reply *reply;
-	int result = wire_fill(relay->taker.wire), found = 0;
+	int result = wire_fill(shard->taker.wire), found = 0;
 	bool refused = false;
 
-	while (result == 0 && (found = wire_next(relay->taker.wire, &reply)) == 1) {
-		result = answer_taking(relay, reply, now_ns);
+	while (result == 0 && (found = wire_next(shard->taker.wire, &reply)) == 1) {
+		result = answer_taking(shard, reply, now_ns);
 		refused = result < 0;
 		reply_free(reply);
 	}
@@ -382,10 +452,10 @@ static void read_taker(struct timerhub_relay *relay, uint64_t now_ns)
 		result = found;
 	if (result == 0)
 		return;
-	link_lose(relay, &relay->taker, result, now_ns);
+	link_lose(shard, &shard->taker, result, now_ns);
 	/* The group is gone, or the server is no master any more: begin from the beginning. */
-	if (refused && result == -EROFS && relay->command.wire)
-		link_lose(relay, &relay->command, result, now_ns);
+	if (refused && result == -EROFS && shard->command.wire)
+		link_lose(shard, &shard->command, result, now_ns);
 }
 
 /* ---- time ---- */
@@ -401,81 +471,89 @@ static bool has_expired(const struct requests *requests, uint64_t now_ns, uint64
 	return expired;
 }
 
-/* Answer those whose time is over, and that are not on their way. The lock is held. */
-static void expire_gathered(struct timerhub_relay *relay, uint64_t now_ns)
+/* Answer those whose time is over. */
+static void expire_requests(struct shard *shard, struct requests *requests, uint64_t now_ns)
 {
 	struct requests left = { .first = NULL };
 	struct request *request;
 
-	while ((request = requests_take(&relay->gathered))) {
+	while ((request = requests_take(requests))) {
 		if (request->deadline_ns > now_ns) {
 			requests_append(&left, request);
 			continue;
 		}
-		request->result = request->in_doubt || relay->why == 0 ? -ETIMEDOUT : relay->why;
+		request->result = request->in_doubt || requests == &shard->unsure || shard->why == 0
+		                          ? -ETIMEDOUT
+		                          : shard->why;
 		finish(request);
 	}
-	relay->gathered = left;
+	*requests = left;
 }
 
 /* Returns when the next request, or an answer, is overdue. */
-static uint64_t expire(struct timerhub_relay *relay, uint64_t now_ns)
+static uint64_t expire(struct shard *shard, uint64_t now_ns)
 {
 	uint64_t next_ns = UINT64_MAX;
 
 	/* An answer is overdue: the connection is taken for dead, all that is on it is in doubt. */
-	if (relay->command.wire && has_expired(&relay->sent, now_ns, &next_ns))
-		link_lose(relay, &relay->command, -EHOSTUNREACH, now_ns);
-	if (relay->taker.wire && relay->taker.answer_by_ns <= now_ns)
-		link_lose(relay, &relay->taker, -EHOSTUNREACH, now_ns);
-	if (relay->bells.wire && relay->bells.answer_by_ns <= now_ns)
-		link_lose(relay, &relay->bells, -EHOSTUNREACH, now_ns);
-	lock_take(&relay->lock);
-	relay->news = relay->idle = false;
-	if (has_expired(&relay->gathered, now_ns, &next_ns))
-		expire_gathered(relay, now_ns);
-	if (relay->lease_ns > 0 && now_ns > relay->lease_ns)
-		deliveries_expire(&relay->deliveries, now_ns - relay->lease_ns);
-	lock_give(&relay->lock);
+	if (shard->command.wire && has_expired(&shard->sent, now_ns, &next_ns))
+		link_lose(shard, &shard->command, -EHOSTUNREACH, now_ns);
+	if (shard->taker.wire && shard->taker.answer_by_ns <= now_ns)
+		link_lose(shard, &shard->taker, -EHOSTUNREACH, now_ns);
+	if (shard->bells.wire && shard->bells.answer_by_ns <= now_ns)
+		link_lose(shard, &shard->bells, -EHOSTUNREACH, now_ns);
+	if (has_expired(&shard->unsure, now_ns, &next_ns))
+		expire_requests(shard, &shard->unsure, now_ns);
+	lock_take(&shard->relay->lock);
+	shard->news = shard->idle = false;
+	if (has_expired(&shard->gathered, now_ns, &next_ns))
+		expire_requests(shard, &shard->gathered, now_ns);
+	if (shard->relay->lease_ns > 0 && now_ns > shard->relay->lease_ns)
+		deliveries_expire(&shard->relay->deliveries, now_ns - shard->relay->lease_ns);
+	lock_give(&shard->relay->lock);
 	return next_ns > now_ns ? next_ns : now_ns;
 }
 
 /* ---- the thread ---- */
 
 /* Everything there is to do now. Returns when to come again. */
-static uint64_t pass(struct timerhub_relay *relay)
+static uint64_t pass(struct shard *shard)
 {
-	uint64_t now_ns = nap_now_ns(relay->nap);
-	uint64_t next_ns = expire(relay, now_ns);
+	uint64_t now_ns = nap_now_ns(shard->nap);
+	uint64_t next_ns = expire(shard, now_ns);
 
-	if (link_open(relay, &relay->command, now_ns))
-		send_gathered(relay, now_ns);
-	else
-		next_ns = sooner(next_ns, relay->command.retry_ns);
-	next_ns = sooner(next_ns, pass_taker(relay, now_ns));
-	if (relay->serves)
-		next_ns = sooner(next_ns, serve_pass(relay, nap_now_ns(relay->nap)));
+	if (!link_open(shard, &shard->command, now_ns))
+		return sooner(next_ns, shard->command.retry_ns);
+	send_gathered(shard, now_ns);
+	wait_for_replicas(shard, now_ns);
+	next_ns = sooner(next_ns, pass_taker(shard, now_ns));
+	if (shard->relay->serves)
+		next_ns = sooner(next_ns, serve_pass(shard, nap_now_ns(shard->nap)));
 	/* What was sent just now is overdue some day. */
-	(void)has_expired(&relay->sent, 0, &next_ns);
+	(void)has_expired(&shard->sent, 0, &next_ns);
 	return next_ns;
 }
 
-static void flush(struct timerhub_relay *relay)
+/* False: a connection was found to be lost. */
+static bool flush(struct shard *shard)
 {
-	struct link *const links[LINKS] = { &relay->command, &relay->taker, &relay->bells };
+	struct link *const links[LINKS] = { &shard->command, &shard->taker, &shard->bells };
+	bool good = true;
 
 	for (unsigned i = 0; i < LINKS; i++) {
 		int result = links[i]->wire ? wire_flush(links[i]->wire) : 0;
 
 		if (result < 0)
-			link_lose(relay, links[i], result, nap_now_ns(relay->nap));
+			link_lose(shard, links[i], result, nap_now_ns(shard->nap));
+		good &= result == 0;
 	}
+	return good;
 }
 
 /* Sleep, and read what has come. */
-static void rest(struct timerhub_relay *relay, uint64_t until_ns)
+static void rest(struct shard *shard, uint64_t until_ns)
 {
-	struct link *const links[LINKS] = { &relay->command, &relay->taker, &relay->bells };
+	struct link *const links[LINKS] = { &shard->command, &shard->taker, &shard->bells };
 	struct pollfd fds[LINKS + 2];
 	const struct wire *polled[LINKS];
 	uint64_t now_ns;
@@ -487,42 +565,45 @@ static void rest(struct timerhub_relay *relay, uint64_t until_ns)
 		if (wire && wire_has_output(wire))
 			fds[i].events |= POLLOUT;
 	}
-	nap_sleep(relay->nap, fds, LINKS, until_ns);
-	now_ns = nap_now_ns(relay->nap);
+	nap_sleep(shard->nap, fds, LINKS, until_ns);
+	now_ns = nap_now_ns(shard->nap);
 	for (unsigned i = 0; i < LINKS; i++) {
 		if (!(fds[i].revents & ~POLLOUT) || links[i]->wire != polled[i])
 			continue; /* it may have been lost with another one */
 		if (i == 0)
-			read_command(relay, now_ns);
+			read_command(shard, now_ns);
 		else if (i == 1)
-			read_taker(relay, now_ns);
+			read_taker(shard, now_ns);
 		else
-			serve_read(relay, now_ns);
+			serve_read(shard, now_ns);
 	}
 }
 
 /* Give back what no taker has, and the seat. Nothing depends on it: leases and ladder remain. */
-static void say_goodbye(struct timerhub_relay *relay)
+static void say_goodbye(struct shard *shard)
 {
-	struct wire *wire = relay->command.wire;
+	struct wire *wire = shard->command.wire;
 	struct delivery *one;
 	unsigned owed = 0;
 
-	if (!wire || relay->later)
+	if (!wire || shard->later)
 		return;
-	for (const struct request *sent = relay->sent.first; sent; sent = sent->next)
+	for (const struct request *sent = shard->sent.first; sent; sent = sent->next)
 		owed++;
-	lock_take(&relay->lock);
-	for (one = relay->deliveries.first; one; one = one->next, owed++) {
+	lock_take(&shard->relay->lock);
+	for (one = shard->relay->deliveries.first; one; one = one->next) {
 		struct request retry = {
 			.kind = REQUEST_RETRY, .id = one->id, .when = "0", .delivery = one->entry
 		};
 
-		request_encode(relay, &retry, wire_output(wire));
+		if (one->shard != shard->index)
+			continue;
+		request_encode(shard, &retry, wire_output(wire));
+		owed++;
 	}
-	lock_give(&relay->lock);
-	if (relay->serves) {
-		request_encode(relay, &relay->leave, wire_output(wire));
+	lock_give(&shard->relay->lock);
+	if (shard->relay->serves) {
+		request_encode(shard, &shard->leave, wire_output(wire));
 		owed++;
 	}
 	while (owed-- > 0) {
@@ -536,46 +617,50 @@ static void say_goodbye(struct timerhub_relay *relay)
 
 static void *run(void *arg)
 {
-	struct timerhub_relay *relay = arg;
+	struct shard *shard = arg;
 
 	for (;;) {
-		uint64_t until_ns = pass(relay);
+		uint64_t until_ns = pass(shard);
 		bool closing, idle;
 
-		flush(relay);
-		lock_take(&relay->lock);
-		closing = relay->closing;
-		idle = relay->idle = !relay->news;
-		lock_give(&relay->lock);
+		if (!flush(shard))
+			until_ns = 0;
+		lock_take(&shard->relay->lock);
+		closing = shard->relay->closing;
+		idle = shard->idle = !shard->news;
+		lock_give(&shard->relay->lock);
 		if (closing)
 			break;
-		rest(relay, idle ? until_ns : 0);
+		rest(shard, idle ? until_ns : 0);
 	}
-	say_goodbye(relay);
+	say_goodbye(shard);
 	return NULL;
 }
 
-int relay_start(struct timerhub_relay *relay)
+int shard_start(struct shard *shard)
 {
 	sigset_t all, before;
 	int result;
 
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	result = -pthread_create(&relay->thread, NULL, run, relay);
+	result = -pthread_create(&shard->thread, NULL, run, shard);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	relay->has_thread = result == 0;
+	shard->has_thread = result == 0;
 	return result;
 }
 
 void relay_stop(struct timerhub_relay *relay)
 {
-	if (!relay->has_thread)
-		return;
 	lock_take(&relay->lock);
 	relay->closing = true;
 	lock_give(&relay->lock);
-	nap_wake(relay->nap);
-	(void)pthread_join(relay->thread, NULL);
-	relay->has_thread = false;
+	for (uint32_t i = 0; i < relay->shard_count; i++)
+		if (relay->shards[i].has_thread)
+			nap_wake(relay->shards[i].nap);
+	for (uint32_t i = 0; i < relay->shard_count; i++) {
+		if (relay->shards[i].has_thread)
+			(void)pthread_join(relay->shards[i].thread, NULL);
+		relay->shards[i].has_thread = false;
+	}
 }

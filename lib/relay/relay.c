@@ -26,6 +26,7 @@
 #define GRACE_MAX_NS (10 * NS_PER_S)
 #define BATCH_DEFAULT 128u
 #define BATCH_MAX 1000u
+#define REPLICAS_MAX 100u
 /* A caller's option struct may be as large as this; a later version's will not be larger. */
 #define OPTIONS_MAX_BYTES 4096u
 #define CLOSE_LOOK_NS NS_PER_MS
@@ -66,7 +67,7 @@ static int read_config(struct timerhub_relay_config *ret_known,
 		known.grace_ns = GRACE_DEFAULT_NS;
 	if (known.batch == 0)
 		known.batch = BATCH_DEFAULT;
-	if ((known.flags & ~TIMERHUB_RELAY_SERVE) != 0 || known.reserved != 0 ||
+	if ((known.flags & ~TIMERHUB_RELAY_SERVE) != 0 || known.replicas > REPLICAS_MAX ||
 	    known.batch > BATCH_MAX || known.grace_ns < GRACE_MIN_NS ||
 	    known.grace_ns > GRACE_MAX_NS || known.horizon_ns < known.grace_ns ||
 	    known.horizon_ns > HORIZON_MAX_NS)
@@ -83,76 +84,127 @@ static int name_ourselves(struct timerhub_relay *relay, const char *consumer)
 
 	if (getrandom(&relay->seed, sizeof(relay->seed), 0) != (ssize_t)sizeof(relay->seed))
 		return -errno;
-	relay->random = relay->seed | 1;
+	if (consumer && (consumer[0] == '\0' || strlen(consumer) >= RELAY_CONSUMER_BYTES))
+		return -EINVAL;
 	if (gethostname(host, sizeof(host)) < 0)
 		(void)snprintf(host, sizeof(host), "host");
 	host[sizeof(host) - 1] = '\0';
-	(void)snprintf(relay->name, sizeof(relay->name), "%.28s-%d-%016" PRIx64, host, getpid(),
-	               relay->seed);
-	if (consumer && (consumer[0] == '\0' || strlen(consumer) >= RELAY_CONSUMER_BYTES))
-		return -EINVAL;
+	for (uint32_t i = 0; i < relay->shard_count; i++) {
+		struct shard *shard = &relay->shards[i];
+
+		/* Another name for each: then other relays lead in other shards. */
+		(void)snprintf(shard->name, sizeof(shard->name), "%.28s-%d-%016" PRIx64, host,
+		               getpid(), relay->seed + i);
+		shard->random = (relay->seed + i) | 1;
+		shard->must_recover = consumer != NULL;
+	}
 	(void)snprintf(relay->consumer, sizeof(relay->consumer), "%s",
-	               consumer ? consumer : relay->name);
-	relay->must_recover = consumer != NULL;
+	               consumer ? consumer : relay->shards[0].name);
 	return 0;
 }
 
-static int read_address(struct timerhub_relay *relay, const char *redis)
+static void init_shard(struct timerhub_relay *relay, struct shard *shard,
+                       const struct address *address, const struct keys *keys)
 {
-	int result = address_read(&relay->address, &redis);
+	*shard = (struct shard){
+		.relay = relay,
+		.index = relay->shard_count,
+		.address = *address,
+		.keys = *keys,
+		.wait = { .kind = REQUEST_WAIT },
+		.look = { .kind = REQUEST_LOOK },
+		.leave = { .kind = REQUEST_LEAVE },
+		.recover = { .kind = REQUEST_RECOVER },
+	};
+	seat_init(&shard->seat, relay->grace_us);
+}
+
+/* A shard for each address. */
+static int make_shards(struct timerhub_relay *relay, const char *queue, const char *redis)
+{
+	struct keys keys;
+	int result = keys_init(&keys, queue);
 
 	if (result < 0)
 		return result;
-	return redis ? -EOPNOTSUPP : 0;
+	relay->shards = calloc(KEYS_SHARDS_MAX, sizeof(*relay->shards));
+	if (!relay->shards)
+		return -ENOMEM;
+	do {
+		struct address address;
+
+		result = address_read(&address, &redis);
+		if (result == 0 && relay->shard_count == KEYS_SHARDS_MAX)
+			result = -EINVAL;
+		if (result < 0)
+			return result;
+		init_shard(relay, &relay->shards[relay->shard_count], &address, &keys);
+		relay->shard_count++;
+	} while (redis);
+	return 0;
 }
 
 /* Nothing that another try would cure. */
 static bool is_final(int error)
 {
 	return error == -EACCES || error == -EOPNOTSUPP || error == -EINVAL || error == -EBADMSG ||
-	       error == -ENOMEM || error == -EPROTO;
+	       error == -ENOMEM || error == -EPROTO || error == -EEXIST;
 }
 
 /* The first connection: its failure is open's. */
-static int connect_first(struct timerhub_relay *relay)
+static int connect_first(struct shard *shard)
 {
-	uint64_t begin_ns = nap_now_ns(relay->nap);
+	uint64_t begin_ns = nap_now_ns(shard->nap);
 	uint64_t now_ns = begin_ns;
 
-	while (!link_open(relay, &relay->command, now_ns)) {
+	while (!link_open(shard, &shard->command, now_ns)) {
 		struct pollfd fds[2];
 
-		if (is_final(relay->why) || now_ns - begin_ns >= relay->timeout_ns)
-			return relay->why;
-		nap_sleep(relay->nap, fds, 0, relay->command.retry_ns);
-		now_ns = nap_now_ns(relay->nap);
+		if (is_final(shard->why) || now_ns - begin_ns >= shard->relay->timeout_ns)
+			return shard->why;
+		nap_sleep(shard->nap, fds, 0, shard->command.retry_ns);
+		now_ns = nap_now_ns(shard->nap);
 	}
 	return 0;
+}
+
+static int open_shards(struct timerhub_relay *relay)
+{
+	int result = 0;
+
+	for (uint32_t i = 0; i < relay->shard_count && result == 0; i++) {
+		result = nap_open(&relay->shards[i].nap);
+		if (result == 0)
+			result = connect_first(&relay->shards[i]);
+	}
+	for (uint32_t i = 0; i < relay->shard_count && result == 0; i++)
+		result = shard_start(&relay->shards[i]);
+	return result;
 }
 
 static int open_parts(struct timerhub_relay *relay)
 {
 	int result = life_open(&relay->life);
 
-	if (result == 0)
-		result = nap_open(&relay->nap);
-	if (result == 0) {
-		relay->ready_fd = flag_open();
-		result = relay->ready_fd < 0 ? relay->ready_fd : 0;
-	}
-	if (result == 0)
-		result = connect_first(relay);
-	return result == 0 ? relay_start(relay) : result;
+	if (result < 0)
+		return result;
+	relay->ready_fd = flag_open();
+	return relay->ready_fd < 0 ? relay->ready_fd : open_shards(relay);
 }
 
 /* What open has made so far; fine on a relay opened halfway, and in a forked child. */
 static void free_relay(struct timerhub_relay *relay)
 {
-	wire_close(relay->command.wire);
-	wire_close(relay->taker.wire);
-	wire_close(relay->bells.wire);
+	for (uint32_t i = 0; i < relay->shard_count; i++) {
+		struct shard *shard = &relay->shards[i];
+
+		wire_close(shard->command.wire);
+		wire_close(shard->taker.wire);
+		wire_close(shard->bells.wire);
+		nap_close(shard->nap);
+	}
+	free(relay->shards);
 	deliveries_fini(&relay->deliveries);
-	nap_close(relay->nap);
 	if (relay->ready_fd >= 0)
 		(void)close(relay->ready_fd);
 	lock_fini(&relay->lock);
@@ -183,18 +235,14 @@ int timerhub_relay_open(struct timerhub_relay **ret_relay, const char *queue,
 	relay->horizon_us = known.horizon_ns / NS_PER_US;
 	relay->grace_us = known.grace_ns / NS_PER_US;
 	relay->batch = known.batch;
-	relay->look.kind = REQUEST_LOOK;
-	relay->leave.kind = REQUEST_LEAVE;
-	relay->recover.kind = REQUEST_RECOVER;
-	seat_init(&relay->seat, relay->grace_us);
-	result = keys_init(&relay->keys, queue);
-	if (result == 0)
-		result = read_address(relay, known.redis);
+	relay->replicas = known.replicas;
+	result = make_shards(relay, queue, known.redis);
 	if (result == 0)
 		result = name_ourselves(relay, known.consumer);
 	if (result == 0)
 		result = open_parts(relay);
 	if (result < 0) {
+		relay_stop(relay); /* the shards whose threads run already */
 		free_relay(relay);
 		return result;
 	}
@@ -242,25 +290,49 @@ int relay_check(const struct timerhub_relay *relay)
 	return life_goes_on(&relay->life) ? 0 : -EOWNERDEAD;
 }
 
+uint64_t relay_now_ns(const struct timerhub_relay *relay)
+{
+	return nap_now_ns(relay->shards[0].nap); /* the clock is the same for all */
+}
+
+struct shard *relay_shard_of(struct timerhub_relay *relay, const char *id)
+{
+	return &relay->shards[keys_shard(id, relay->shard_count)];
+}
+
+/* The part of the counters that is the servers'. */
+static int ask_shards(struct timerhub_relay *relay, struct timerhub_relay_stats *queue)
+{
+	uint64_t relays = 0;
+	int result = 0;
+
+	for (uint32_t i = 0; i < relay->shard_count && result == 0; i++) {
+		struct request request = { .kind = REQUEST_STAT, .stats = queue };
+
+		queue->relays = 0;
+		result = shard_ask(&relay->shards[i], &request);
+		relays = queue->relays > relays ? queue->relays : relays; /* each is on all */
+	}
+	queue->relays = relays;
+	return result;
+}
+
 int timerhub_relay_stats(struct timerhub_relay *relay, struct timerhub_relay_stats *ret_stats)
 {
 	CANCELLATION_HELD;
 	struct timerhub_relay_stats queue = { .due = 0 };
-	struct request request = { .kind = REQUEST_STAT, .stats = &queue };
-	struct timerhub_relay_stats *stats = &queue;
 	int result = relay_check(relay);
 
 	if (result < 0)
 		return result;
 	if (!ret_stats)
 		return -EINVAL;
-	result = relay_ask(relay, &request);
+	result = ask_shards(relay, &queue);
 	if (result < 0)
 		return result;
 	lock_take(&relay->lock);
 	*ret_stats = relay->stats;
 	lock_give(&relay->lock);
-	/* The part that is the server's. */
-	memcpy(ret_stats, stats, offsetof(struct timerhub_relay_stats, put));
+	memcpy(ret_stats, &queue, offsetof(struct timerhub_relay_stats, put));
 	return 0;
 }

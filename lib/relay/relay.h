@@ -2,12 +2,14 @@
 /*
  * The relay: everything put together, and what the files of the calls need of each other. relay.c
  * opens and closes, change.c puts, cancels, moves, acknowledges and gives back, take.c delivers,
- * loop.c is the thread that has the connections, serve.c is its part as an alarm clock.
+ * loop.c is a shard's thread, serve.c is its part as an alarm clock.
  *
- * A call is a request on its caller's stack. Under the lock the caller appends it to the requests
- * that are gathered; the thread writes all of them out at once, in order, and answers them as the
- * replies come, while the next ones gather. A connection that is lost gives the requests on it back
- * to be sent again: whether they had happened is then in doubt.
+ * A queue is spread over one or more servers, its shards. Each shard has a thread and connections
+ * of its own, so that a server that does not answer holds up no other. A call is a request on its
+ * caller's stack. Under the lock the caller appends it to the requests that its shard has gathered;
+ * the shard's thread writes all of them out at once, in order, and answers them as the replies
+ * come, while the next ones gather. A connection that is lost gives the requests on it back to be
+ * sent again: whether they had happened is then in doubt.
  */
 #ifndef RELAY_RELAY_H
 #define RELAY_RELAY_H
@@ -35,12 +37,14 @@ enum request_kind {
 	REQUEST_CANCEL,
 	REQUEST_MOVE,
 	REQUEST_DONE,
-	REQUEST_RETRY,
+	REQUEST_RETRY, /* up to here: facts, which replicas may have to hold */
+	REQUEST_TOUCH,
 	REQUEST_READ,    /* what is due already, into the hand */
 	REQUEST_RECOVER, /* what Redis has given this consumer, and a lost connection has not */
 	REQUEST_STAT,
 	REQUEST_LOOK,
 	REQUEST_LEAVE,
+	REQUEST_WAIT, /* how many replicas hold what was answered before */
 };
 
 /* A call that its caller waits for; or one of the thread's own. */
@@ -52,7 +56,7 @@ struct request {
 	const char *flags;           /* put, move */
 	const void *data;            /* put */
 	size_t data_len;
-	const char *delivery; /* retry: the stream's entry */
+	const char *delivery; /* retry, touch: the stream's entry */
 	bool made_id;         /* put: the id is none of the caller's */
 	struct timerhub_relay_stats *stats;
 	uint64_t deadline_ns; /* on the nap's clock */
@@ -75,30 +79,30 @@ struct link {
 	uint64_t answer_by_ns; /* lost if it has not answered by then; UINT64_MAX: it owes none */
 };
 
-struct timerhub_relay {
+/* One server's part of a queue. */
+struct shard {
+	struct timerhub_relay *relay;
+	uint32_t index;
 	struct address address;
 	struct keys keys;
-	char consumer[RELAY_CONSUMER_BYTES];
 	char name[TIMERHUB_RELAY_ID_BYTES]; /* of the alarm clock: unlike any other's */
-	bool serves;
-	uint64_t timeout_ns;
-	uint64_t horizon_us;
-	uint64_t grace_us;
-	uint32_t batch;
-	uint64_t seed; /* of ids that are made */
-	struct life life;
 	struct nap *nap;
-	int ready_fd;
 	pthread_t thread;
 	bool has_thread;
 
 	/* The thread's alone, after open. */
+	struct address server; /* where the command connection is: a Sentinel has said so */
 	struct link command;
 	struct link taker;
 	struct link bells;
 	struct requests sent;  /* on the command connection, in order */
 	struct requests again; /* answered "not now", to be sent once more */
-	int later;             /* why not now; 0: nothing of the kind */
+	struct requests
+		unsure; /* done by the server, and not yet by as many replicas as asked for */
+	int later;      /* why not now; 0: nothing of the kind */
+	bool must_wait; /* facts were sent after the last WAIT */
+	bool waits;     /* a WAIT is among those sent */
+	struct request wait;
 	struct request look;
 	struct request leave;
 	struct request recover;
@@ -114,77 +118,100 @@ struct timerhub_relay {
 	uint64_t anchor_us; /* ... it was this there */
 	uint64_t random;
 
+	/* Under the relay's lock. */
+	struct requests gathered;
+	bool news; /* a caller wants something of the thread */
+	bool idle; /* the thread sleeps, or is about to */
+	int why;   /* what kept the last connection from being made, or used */
+};
+
+struct timerhub_relay {
+	char consumer[RELAY_CONSUMER_BYTES];
+	bool serves;
+	uint64_t timeout_ns;
+	uint64_t horizon_us;
+	uint64_t grace_us;
+	uint32_t batch;
+	uint32_t replicas; /* that must hold a fact; 0: none need */
+	uint64_t seed;     /* of ids that are made */
+	struct life life;
+	int ready_fd;
+	uint32_t shard_count;
+	struct shard *shards;
+
 	/* Everything below: under the lock, except the tickets' numbers. */
 	struct lock lock;
-	struct requests gathered;
 	struct deliveries deliveries;
 	struct ticket takers;   /* what takers wait for */
-	uint64_t lease_ns;      /* by the server, at the last connection */
+	uint64_t lease_ns;      /* by the server that was last connected to */
 	uint64_t ids;           /* made so far */
+	uint32_t turn;          /* the shard that the next take without waiting asks first */
 	uint32_t waiting;       /* takers waiting */
 	uint32_t inside;        /* takers inside take */
 	uint64_t wait_until_ns; /* the latest that one of them waits */
 	bool watched;           /* the fd was asked for: read ahead */
-	bool news;              /* a caller wants something of the thread */
-	bool idle;              /* the thread sleeps, or is about to */
-	bool closing;           /* takers are sent away, and the thread ends */
-	int why;                /* what kept the last connection from being made, or used */
+	bool closing;           /* takers are sent away, and the threads end */
 	struct timerhub_relay_stats stats;
 };
 
 /* ---- for callers; the lock is not held ---- */
 
+/* On the clock of deadlines. */
+uint64_t relay_now_ns(const struct timerhub_relay *relay);
+
+/* The one that has a task of that id. */
+struct shard *relay_shard_of(struct timerhub_relay *relay, const char *id);
+
 /* Hand a request over, and wait until it is answered. Returns its result. */
-int relay_ask(struct timerhub_relay *relay, struct request *request);
+int shard_ask(struct shard *shard, struct request *request);
 
 /* -EINVAL, -EOWNERDEAD, or 0: it may be called. */
 int relay_check(const struct timerhub_relay *relay);
 
-/* ---- the thread: loop.c ---- */
+/* ---- the threads: loop.c ---- */
 
 /* Encode a request of the thread's own, and append it to those sent. The connection is there. */
-void relay_send(struct timerhub_relay *relay, struct request *request, uint64_t now_ns);
+void shard_send(struct shard *shard, struct request *request, uint64_t now_ns);
 
 /* Let takers know of what is in the hand. The lock is held. */
 void relay_show_hand(struct timerhub_relay *relay);
 
 /* Open a link if it is time to. True: it is there. */
-bool link_open(struct timerhub_relay *relay, struct link *link, uint64_t now_ns);
+bool link_open(struct shard *shard, struct link *link, uint64_t now_ns);
 
-/* Close, and open again after the back-off. */
-void link_lose(struct timerhub_relay *relay, struct link *link, int why, uint64_t now_ns);
+/* Close, and open again after the back-off; without commands, the bells too. */
+void link_lose(struct shard *shard, struct link *link, int why, uint64_t now_ns);
 
-int relay_start(struct timerhub_relay *relay);
+int shard_start(struct shard *shard);
 
-/* Ends the thread, which first gives back the deliveries that no caller has taken. */
+/* Ends the threads, which first give back the deliveries that no caller has taken. */
 void relay_stop(struct timerhub_relay *relay);
 
-/* Let the thread look once more, and wake it if it sleeps. The lock is held. */
+/* Let the threads look once more, and wake those that sleep. The lock is held. */
 void relay_wake(struct timerhub_relay *relay);
 
 /* ---- the alarm clock's part: serve.c ---- */
 
 /* Listen, look, ping. Returns when to come again. */
-uint64_t serve_pass(struct timerhub_relay *relay, uint64_t now_ns);
+uint64_t serve_pass(struct shard *shard, uint64_t now_ns);
 
 /* Read what has come over the connection of the bells. */
-void serve_read(struct timerhub_relay *relay, uint64_t now_ns);
+void serve_read(struct shard *shard, uint64_t now_ns);
 
 /* A look was answered. */
-void serve_answered(struct timerhub_relay *relay, const struct reply *reply, uint64_t now_ns);
+void serve_answered(struct shard *shard, const struct reply *reply, uint64_t now_ns);
 
 /* The command connection is lost, and a look with it. */
-void serve_lost(struct timerhub_relay *relay, uint64_t now_ns);
+void serve_lost(struct shard *shard, uint64_t now_ns);
 
 /* ---- requests: request.c ---- */
 
 /* Write a request as a command. */
-void request_encode(const struct timerhub_relay *relay, const struct request *request,
-                    struct bytes *bytes);
+void request_encode(const struct shard *shard, const struct request *request, struct bytes *bytes);
 
 /* What a reply means to its request; writes its result. False: it must be sent again. */
-bool request_answer(struct timerhub_relay *relay, struct request *request,
-                    const struct reply *reply, uint64_t now_ns);
+bool request_answer(struct shard *shard, struct request *request, const struct reply *reply,
+                    uint64_t now_ns);
 
 void requests_append(struct requests *requests, struct request *request);
 struct request *requests_take(struct requests *requests);

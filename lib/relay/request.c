@@ -14,6 +14,7 @@
 #define NS_PER_US UINT64_C(1000)
 /* Entries that are asked for again after a connection was lost. */
 #define RECOVER_COUNT 1000u
+#define WAIT_MS 20u /* a look sent behind a WAIT waits for so long, if replicas are missing */
 
 void requests_append(struct requests *requests, struct request *request)
 {
@@ -43,7 +44,7 @@ static const char *const functions[] = {
 	[REQUEST_PUT] = "put",    [REQUEST_CANCEL] = "cancel", [REQUEST_MOVE] = "move",
 	[REQUEST_DONE] = "done",  [REQUEST_RETRY] = "retry",   [REQUEST_STAT] = "stat",
 	[REQUEST_LOOK] = "look",  [REQUEST_LEAVE] = "leave",   [REQUEST_READ] = NULL,
-	[REQUEST_RECOVER] = NULL,
+	[REQUEST_RECOVER] = NULL, [REQUEST_WAIT] = NULL,       [REQUEST_TOUCH] = NULL,
 };
 
 static const char *const key_parts[] = {
@@ -58,23 +59,23 @@ static const char *const key_parts[] = {
 };
 
 /* Redis's time when the caller gives up: a put held up on the way until then is refused. */
-static uint64_t until_us(const struct timerhub_relay *relay, const struct request *request)
+static uint64_t until_us(const struct shard *shard, const struct request *request)
 {
-	return relay->anchor_us + (request->deadline_ns - relay->anchor_ns) / NS_PER_US;
+	return shard->anchor_us + (request->deadline_ns - shard->anchor_ns) / NS_PER_US;
 }
 
-static void encode_read(const struct timerhub_relay *relay, const struct request *request,
+static void encode_read(const struct shard *shard, const struct request *request,
                         struct bytes *bytes)
 {
 	bool recovers = request->kind == REQUEST_RECOVER;
 	char name[KEYS_NAME_BYTES];
 
-	keys_name(&relay->keys, name, "ready");
+	keys_name(&shard->keys, name, "ready");
 	bytes_command(bytes, 9);
 	bytes_text(bytes, "XREADGROUP");
 	bytes_text(bytes, "GROUP");
 	bytes_text(bytes, "timerhub");
-	bytes_text(bytes, relay->consumer);
+	bytes_text(bytes, shard->relay->consumer);
 	bytes_text(bytes, "COUNT");
 	bytes_number(bytes, recovers ? RECOVER_COUNT : 1);
 	bytes_text(bytes, "STREAMS");
@@ -82,18 +83,41 @@ static void encode_read(const struct timerhub_relay *relay, const struct request
 	bytes_text(bytes, recovers ? "0" : ">");
 }
 
-static void encode_look(const struct timerhub_relay *relay, struct bytes *bytes)
+static void encode_look(const struct shard *shard, struct bytes *bytes)
 {
-	keys_call(&relay->keys, bytes, "look", key_parts[REQUEST_LOOK], 5);
-	bytes_text(bytes, relay->name);
-	bytes_number(bytes, relay->batch);
-	bytes_number(bytes, relay->horizon_us);
-	bytes_number(bytes, relay->grace_us);
-	bytes_text(bytes, relay->consumer);
+	keys_call(&shard->keys, bytes, "look", key_parts[REQUEST_LOOK], 5);
+	bytes_text(bytes, shard->name);
+	bytes_number(bytes, shard->relay->batch);
+	bytes_number(bytes, shard->relay->horizon_us);
+	bytes_number(bytes, shard->relay->grace_us);
+	bytes_text(bytes, shard->relay->consumer);
 }
 
-void request_encode(const struct timerhub_relay *relay, const struct request *request,
-                    struct bytes *bytes)
+/* Commands that are none of the queue's functions. */
+static void encode_plain(const struct shard *shard, const struct request *request,
+                         struct bytes *bytes)
+{
+	char name[KEYS_NAME_BYTES];
+
+	if (request->kind == REQUEST_WAIT) {
+		bytes_command(bytes, 3);
+		bytes_text(bytes, "WAIT");
+		bytes_number(bytes, shard->relay->replicas);
+		bytes_number(bytes, WAIT_MS);
+		return;
+	}
+	keys_name(&shard->keys, name, "ready");
+	bytes_command(bytes, 7);
+	bytes_text(bytes, "XCLAIM");
+	bytes_text(bytes, name);
+	bytes_text(bytes, "timerhub");
+	bytes_text(bytes, shard->relay->consumer);
+	bytes_text(bytes, "0");
+	bytes_text(bytes, request->delivery);
+	bytes_text(bytes, "JUSTID");
+}
+
+void request_encode(const struct shard *shard, const struct request *request, struct bytes *bytes)
 {
 	static const unsigned arguments[] = {
 		[REQUEST_PUT] = 5,   [REQUEST_CANCEL] = 1, [REQUEST_MOVE] = 3,  [REQUEST_DONE] = 1,
@@ -102,24 +126,28 @@ void request_encode(const struct timerhub_relay *relay, const struct request *re
 	enum request_kind kind = request->kind;
 
 	if (kind == REQUEST_READ || kind == REQUEST_RECOVER) {
-		encode_read(relay, request, bytes);
+		encode_read(shard, request, bytes);
+		return;
+	}
+	if (kind == REQUEST_WAIT || kind == REQUEST_TOUCH) {
+		encode_plain(shard, request, bytes);
 		return;
 	}
 	if (kind == REQUEST_LOOK) {
-		encode_look(relay, bytes);
+		encode_look(shard, bytes);
 		return;
 	}
-	keys_call(&relay->keys, bytes, functions[kind], key_parts[kind], arguments[kind]);
+	keys_call(&shard->keys, bytes, functions[kind], key_parts[kind], arguments[kind]);
 	if (kind == REQUEST_STAT)
 		return;
-	bytes_text(bytes, kind == REQUEST_LEAVE ? relay->name : request->id);
+	bytes_text(bytes, kind == REQUEST_LEAVE ? shard->name : request->id);
 	if (kind == REQUEST_PUT || kind == REQUEST_MOVE || kind == REQUEST_RETRY)
 		bytes_text(bytes, request->when);
 	if (kind == REQUEST_PUT || kind == REQUEST_MOVE)
 		bytes_text(bytes, request->flags);
 	if (kind == REQUEST_PUT) {
 		bytes_word(bytes, request->data, request->data_len);
-		bytes_number(bytes, until_us(relay, request));
+		bytes_number(bytes, until_us(shard, request));
 	}
 	if (kind == REQUEST_RETRY)
 		bytes_text(bytes, request->delivery);
@@ -127,6 +155,7 @@ void request_encode(const struct timerhub_relay *relay, const struct request *re
 
 /* ---- from Redis ---- */
 
+/* Add what one shard has to what the others have. */
 static void read_stats(struct timerhub_relay_stats *stats, const struct reply *reply)
 {
 	static const struct {
@@ -148,7 +177,7 @@ static void read_stats(struct timerhub_relay_stats *stats, const struct reply *r
 	for (size_t i = 1; i + 1 < reply_count(reply); i += 2)
 		for (size_t j = 0; j < sizeof(fields) / sizeof(fields[0]); j++)
 			if (reply_is(reply, i, fields[j].name))
-				*(uint64_t *)(void *)((char *)stats + fields[j].at) =
+				*(uint64_t *)(void *)((char *)stats + fields[j].at) +=
 					(uint64_t)reply_integer_at(reply, i + 1);
 }
 
@@ -170,23 +199,23 @@ static int in_doubt(const struct request *request, int result)
 	}
 }
 
-static void count(struct timerhub_relay *relay, enum request_kind kind)
+static void count(struct shard *shard, enum request_kind kind)
 {
 	switch (kind) {
 	case REQUEST_PUT:
-		relay->stats.put++;
+		shard->relay->stats.put++;
 		break;
 	case REQUEST_CANCEL:
-		relay->stats.cancelled++;
+		shard->relay->stats.cancelled++;
 		break;
 	case REQUEST_MOVE:
-		relay->stats.moved++;
+		shard->relay->stats.moved++;
 		break;
 	case REQUEST_DONE:
-		relay->stats.done++;
+		shard->relay->stats.done++;
 		break;
 	case REQUEST_RETRY:
-		relay->stats.retried++;
+		shard->relay->stats.retried++;
 		break;
 	default:
 		break;
@@ -194,22 +223,26 @@ static void count(struct timerhub_relay *relay, enum request_kind kind)
 }
 
 /* Entries into the hand. 1: there are some. */
-static int answer_read(struct timerhub_relay *relay, const struct reply *reply, uint64_t now_ns)
+static int answer_read(struct shard *shard, const struct reply *reply, uint64_t now_ns)
 {
-	int result = deliveries_read(&relay->deliveries, reply, now_ns);
+	int result = deliveries_read(&shard->relay->deliveries, reply, shard->index, now_ns);
 
 	if (result < 0)
 		return result;
-	return relay->deliveries.in_hand > 0;
+	return shard->relay->deliveries.in_hand > 0;
 }
 
-bool request_answer(struct timerhub_relay *relay, struct request *request,
-                    const struct reply *reply, uint64_t now_ns)
+bool request_answer(struct shard *shard, struct request *request, const struct reply *reply,
+                    uint64_t now_ns)
 {
 	int result;
 
 	if (request->kind == REQUEST_READ || request->kind == REQUEST_RECOVER) {
-		request->result = answer_read(relay, reply, now_ns);
+		request->result = answer_read(shard, reply, now_ns);
+		return true;
+	}
+	if (request->kind == REQUEST_TOUCH) {
+		request->result = reply_count(reply) == 1 ? 0 : -ESTALE;
 		return true;
 	}
 	if (reply_type(reply) != REPLY_ARRAY || reply_type(reply_at(reply, 0)) != REPLY_INTEGER) {
@@ -219,16 +252,16 @@ bool request_answer(struct timerhub_relay *relay, struct request *request,
 	result = (int)reply_integer_at(reply, 0);
 	if (request->kind == REQUEST_PUT && result == -ETIME) {
 		/* Redis's clock was set: what we took for the caller's time is not. */
-		relay->anchor_ns = request->sent_ns;
-		relay->anchor_us = (uint64_t)reply_integer_at(reply, 1);
+		shard->anchor_ns = request->sent_ns;
+		shard->anchor_us = (uint64_t)reply_integer_at(reply, 1);
 		return false;
 	}
 	if (request->kind == REQUEST_PUT && result == 0) {
-		relay->anchor_ns = request->sent_ns;
-		relay->anchor_us = (uint64_t)reply_integer_at(reply, 2);
+		shard->anchor_ns = request->sent_ns;
+		shard->anchor_us = (uint64_t)reply_integer_at(reply, 2);
 	}
 	if (result == 0) {
-		count(relay, request->kind);
+		count(shard, request->kind);
 		if (request->kind == REQUEST_STAT)
 			read_stats(request->stats, reply);
 	}

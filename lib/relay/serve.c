@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The relay's thread as an alarm clock: it listens to its bells, and looks when its seat says so.
- * Tested by tests/relay: test_seat.c in virtual time, serve_test.py on a server.
+ * Tested by tests/relay: test_seat.c in virtual time, test_calls.c and kill_test.py on a server.
+ * Model: tests/models/relay.pml.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -30,105 +31,108 @@ enum {
 	LOOK_BUCKETS = 10
 };
 
-static void subscribe(struct timerhub_relay *relay)
+static void subscribe(struct shard *shard)
 {
-	struct bytes *output = wire_output(relay->bells.wire);
+	struct bytes *output = wire_output(shard->bells.wire);
 	char part[KEYS_NAME_BYTES / 2], name[KEYS_NAME_BYTES];
 
 	bytes_command(output, 1 + CHANNELS);
 	bytes_text(output, "SUBSCRIBE");
-	(void)snprintf(part, sizeof(part), "bell:%s", relay->name);
-	keys_name(&relay->keys, name, part);
+	(void)snprintf(part, sizeof(part), "bell:%s", shard->name);
+	keys_name(&shard->keys, name, part);
 	bytes_text(output, name);
-	keys_name(&relay->keys, name, "bell");
+	keys_name(&shard->keys, name, "bell");
 	bytes_text(output, name);
 }
 
 /* False: it does not listen yet, and is about to. A relay that cannot listen at all looks too. */
-static bool listen(struct timerhub_relay *relay, uint64_t now_ns)
+static bool listen(struct shard *shard, uint64_t now_ns)
 {
-	bool was_open = relay->bells.wire != NULL;
+	bool was_open = shard->bells.wire != NULL;
 
-	if (!link_open(relay, &relay->bells, now_ns))
+	if (!link_open(shard, &shard->bells, now_ns))
 		return true;
 	if (!was_open) {
-		subscribe(relay);
-		relay->bells.answer_by_ns = now_ns + ANSWER_NS;
-		relay->ping_ns = now_ns + relay->horizon_us * NS_PER_US;
+		subscribe(shard);
+		shard->bells.answer_by_ns = now_ns + ANSWER_NS;
+		shard->ping_ns = now_ns + shard->relay->horizon_us * NS_PER_US;
 	}
-	return relay->confirmed == CHANNELS;
+	return shard->confirmed == CHANNELS;
 }
 
 /* A connection that has died silently is found by what it does not answer. */
-static void ping(struct timerhub_relay *relay, uint64_t now_ns)
+static void ping(struct shard *shard, uint64_t now_ns)
 {
-	struct bytes *output = wire_output(relay->bells.wire);
+	struct bytes *output = wire_output(shard->bells.wire);
 
-	relay->ping_ns = now_ns + relay->horizon_us * NS_PER_US;
+	shard->ping_ns = now_ns + shard->relay->horizon_us * NS_PER_US;
 	bytes_command(output, 1);
 	bytes_text(output, "PING");
-	relay->pinged = true;
-	relay->bells.answer_by_ns = now_ns + ANSWER_NS;
+	shard->pinged = true;
+	shard->bells.answer_by_ns = now_ns + ANSWER_NS;
 }
 
-static uint64_t look(struct timerhub_relay *relay, uint64_t now_ns)
+static uint64_t look(struct shard *shard, uint64_t now_ns)
 {
-	uint64_t due_ns = seat_due_ns(&relay->seat);
+	uint64_t due_ns = seat_due_ns(&shard->seat);
 
-	if (relay->looking || !relay->command.wire || relay->later)
+	if (shard->looking || !shard->command.wire || shard->later)
 		return UINT64_MAX;
 	if (due_ns > now_ns)
 		return due_ns;
-	relay->looking = true;
-	seat_sent(&relay->seat, now_ns);
-	relay_send(relay, &relay->look, now_ns);
+	shard->looking = true;
+	seat_sent(&shard->seat, now_ns);
+	shard_send(shard, &shard->look, now_ns);
 	return UINT64_MAX;
 }
 
-uint64_t serve_pass(struct timerhub_relay *relay, uint64_t now_ns)
+uint64_t serve_pass(struct shard *shard, uint64_t now_ns)
 {
 	uint64_t next_ns = UINT64_MAX;
 
-	if (!listen(relay, now_ns))
-		return relay->bells.answer_by_ns;
-	if (!relay->bells.wire)
-		next_ns = relay->bells.retry_ns;
-	else if (!relay->pinged && relay->seat.rank < 2 && now_ns >= relay->ping_ns)
-		ping(relay, now_ns);
-	if (relay->bells.wire && relay->bells.answer_by_ns < next_ns)
-		next_ns = relay->bells.answer_by_ns;
-	if (relay->bells.wire && !relay->pinged && relay->seat.rank < 2 && relay->ping_ns < next_ns)
-		next_ns = relay->ping_ns;
-	now_ns = look(relay, now_ns);
+	if (!shard->command.wire)
+		return UINT64_MAX; /* it was lost a moment ago: there will be another pass */
+	if (!listen(shard, now_ns))
+		return shard->bells.answer_by_ns;
+	if (!shard->bells.wire)
+		next_ns = shard->bells.retry_ns;
+	else if (!shard->pinged && shard->seat.rank < 2 && now_ns >= shard->ping_ns)
+		ping(shard, now_ns);
+	if (shard->bells.wire && shard->bells.answer_by_ns < next_ns)
+		next_ns = shard->bells.answer_by_ns;
+	if (shard->bells.wire && !shard->pinged && shard->seat.rank < 2 && shard->ping_ns < next_ns)
+		next_ns = shard->ping_ns;
+	now_ns = look(shard, now_ns);
 	return now_ns < next_ns ? now_ns : next_ns;
 }
 
 /* ---- answers ---- */
 
-void serve_lost(struct timerhub_relay *relay, uint64_t now_ns)
+void serve_lost(struct shard *shard, uint64_t now_ns)
 {
-	if (relay->looking)
-		seat_put_off(&relay->seat, now_ns);
-	relay->looking = false;
+	if (shard->looking)
+		seat_put_off(&shard->seat, now_ns);
+	shard->looking = false;
 }
 
-static void pause_looks(struct timerhub_relay *relay, uint64_t now_ns)
+static void pause_looks(struct shard *shard, uint64_t now_ns)
 {
-	uint64_t pause_ns = relay->look_pause_ns ? 2 * relay->look_pause_ns : PAUSE_FIRST_NS;
+	uint64_t pause_ns = shard->look_pause_ns ? 2 * shard->look_pause_ns : PAUSE_FIRST_NS;
 
-	relay->look_pause_ns = pause_ns < PAUSE_MAX_NS ? pause_ns : PAUSE_MAX_NS;
-	seat_put_off(&relay->seat, now_ns + relay->look_pause_ns);
+	shard->look_pause_ns = pause_ns < PAUSE_MAX_NS ? pause_ns : PAUSE_MAX_NS;
+	seat_put_off(&shard->seat, now_ns + shard->look_pause_ns);
 }
 
 /* The lock is held. */
-static void count_look(struct timerhub_relay *relay, const struct reply *reply)
+static void count_look(struct shard *shard, const struct reply *reply)
 {
-	struct timerhub_relay_stats *stats = &relay->stats;
+	struct timerhub_relay_stats *stats = &shard->relay->stats;
 
 	stats->looks++;
 	if (reply_integer_at(reply, LOOK_MOVED) == 0 && reply_integer_at(reply, LOOK_AGAIN) == 0)
 		stats->looks_empty++;
-	stats->rank = relay->seat.rank;
+	if (shard->index == 0)
+		stats->rank = shard->seat.rank;
 	for (size_t i = LOOK_BUCKETS; i + 1 < reply_count(reply); i += 2) {
 		uint64_t bucket = (uint64_t)reply_integer_at(reply, i);
 
@@ -137,7 +141,7 @@ static void count_look(struct timerhub_relay *relay, const struct reply *reply)
 	}
 }
 
-void serve_answered(struct timerhub_relay *relay, const struct reply *reply, uint64_t now_ns)
+void serve_answered(struct shard *shard, const struct reply *reply, uint64_t now_ns)
 {
 	struct seat_answer answer = {
 		.now_us = (uint64_t)reply_integer_at(reply, LOOK_NOW),
@@ -146,78 +150,78 @@ void serve_answered(struct timerhub_relay *relay, const struct reply *reply, uin
 		.more = reply_integer_at(reply, LOOK_MORE) != 0,
 	};
 
-	relay->looking = false;
+	shard->looking = false;
 	if (reply_count(reply) < LOOK_BUCKETS || reply_integer_at(reply, 0) != 0) {
-		pause_looks(relay, now_ns);
+		pause_looks(shard, now_ns);
 		return;
 	}
-	relay->look_pause_ns = 0;
-	relay->anchor_ns = relay->look.sent_ns;
-	relay->anchor_us = answer.now_us;
-	seat_answered(&relay->seat, &answer);
-	lock_take(&relay->lock);
-	count_look(relay, reply);
-	lock_give(&relay->lock);
+	shard->look_pause_ns = 0;
+	shard->anchor_ns = shard->look.sent_ns;
+	shard->anchor_us = answer.now_us;
+	seat_answered(&shard->seat, &answer);
+	lock_take(&shard->relay->lock);
+	count_look(shard, reply);
+	lock_give(&shard->relay->lock);
 }
 
 /* ---- bells ---- */
 
-static void confirm(struct timerhub_relay *relay, uint64_t now_ns)
+static void confirm(struct shard *shard, uint64_t now_ns)
 {
-	uint64_t spread_ns = relay->seat.rank * SPREAD_NS;
+	uint64_t spread_ns = shard->seat.rank * SPREAD_NS;
 
-	relay->confirmed++;
-	if (relay->confirmed < CHANNELS)
+	shard->confirmed++;
+	if (shard->confirmed < CHANNELS)
 		return;
-	relay->bells.backoff_ns = 0;
-	relay->bells.answer_by_ns = UINT64_MAX;
+	shard->bells.backoff_ns = 0;
+	shard->bells.answer_by_ns = UINT64_MAX;
 	/* What has rung while it could not hear. */
-	if (!relay->looking)
-		seat_put_off(&relay->seat,
+	if (!shard->looking)
+		seat_put_off(&shard->seat,
 		             now_ns + (spread_ns < SPREAD_MAX_NS ? spread_ns : SPREAD_MAX_NS));
 	else
-		relay->seat.bell_ns = now_ns;
+		shard->seat.bell_ns = now_ns;
 }
 
 /* False: nothing that a server says to a subscriber. */
-static bool read_message(struct timerhub_relay *relay, const struct reply *reply, uint64_t now_ns)
+static bool read_message(struct shard *shard, const struct reply *reply, uint64_t now_ns)
 {
 	struct seat_bell bell;
 
 	if (reply_is(reply, 0, "subscribe")) {
-		confirm(relay, now_ns);
+		confirm(shard, now_ns);
 		return true;
 	}
 	if (reply_is(reply, 0, "pong")) {
-		relay->pinged = false;
-		relay->bells.answer_by_ns = UINT64_MAX;
+		shard->pinged = false;
+		shard->bells.answer_by_ns = UINT64_MAX;
 		return true;
 	}
 	if (!reply_is(reply, 0, "message"))
 		return false;
 	if (seat_read_bell(&bell, reply_text(reply_at(reply, 2)))) {
-		seat_rung(&relay->seat, &bell, now_ns);
-		lock_take(&relay->lock);
-		relay->stats.bells++;
-		lock_give(&relay->lock);
+		seat_rung(&shard->seat, &bell, now_ns);
+		lock_take(&shard->relay->lock);
+		shard->relay->stats.bells++;
+		lock_give(&shard->relay->lock);
 	}
 	return true;
 }
 
-void serve_read(struct timerhub_relay *relay, uint64_t now_ns)
+void serve_read(struct shard *shard, uint64_t now_ns)
 {
 	struct reply *reply;
-	int result = wire_fill(relay->bells.wire), found = 0;
+	int result = wire_fill(shard->bells.wire), found = 0;
 
-	while (result == 0 && (found = wire_next(relay->bells.wire, &reply)) == 1) {
+	while (result == 0 && (found = wire_next(shard->bells.wire, &reply)) == 1) {
 		if (reply_type(reply) == REPLY_ERROR)
 			result = answer_of(reply_text(reply)).error;
-		else if (!read_message(relay, reply, now_ns))
+		else if (!read_message(shard, reply, now_ns))
 			result = -EPROTO;
 		reply_free(reply);
 	}
 	if (found < 0)
 		result = found;
 	if (result < 0)
-		link_lose(relay, &relay->bells, result, now_ns);
+		link_lose(shard, &shard->bells, result, now_ns);
 }

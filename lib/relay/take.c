@@ -58,11 +58,11 @@ static void wait_for_hand(struct timerhub_relay *relay, uint64_t left_ns, uint64
 static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task,
                         uint64_t timeout_ns)
 {
-	uint64_t begin_ns = nap_now_ns(relay->nap);
+	uint64_t begin_ns = relay_now_ns(relay);
 	uint64_t until_ns = timeout_ns < UINT64_MAX - begin_ns ? begin_ns + timeout_ns : UINT64_MAX;
 
 	for (;;) {
-		uint64_t now_ns = nap_now_ns(relay->nap);
+		uint64_t now_ns = relay_now_ns(relay);
 
 		if (relay->closing)
 			return -ESHUTDOWN;
@@ -75,22 +75,31 @@ static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task
 	}
 }
 
-/* One question to Redis, and no more. The lock is held, and given away meanwhile. */
+/*
+ * One question to each shard, until one has a task. The lock is held, and given away meanwhile.
+ * Other shards are asked though one has failed; the first failure is told if none has a task.
+ */
 static int take_at_once(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
-	struct request request = { .kind = REQUEST_READ };
-	int result;
+	uint32_t first = relay->turn++ % relay->shard_count;
+	int failure = 0;
 
-	if (relay->closing)
-		return -ESHUTDOWN;
-	if (take_from_hand(relay, ret_task))
-		return 1;
-	lock_give(&relay->lock);
-	result = relay_ask(relay, &request);
-	lock_take(&relay->lock);
-	if (take_from_hand(relay, ret_task))
-		return 1;
-	return result < 0 ? result : 0;
+	for (uint32_t i = 0; i < relay->shard_count; i++) {
+		struct shard *shard = &relay->shards[(first + i) % relay->shard_count];
+		struct request request = { .kind = REQUEST_READ };
+		int result;
+
+		if (relay->closing)
+			return -ESHUTDOWN;
+		if (take_from_hand(relay, ret_task))
+			return 1;
+		lock_give(&relay->lock);
+		result = shard_ask(shard, &request);
+		lock_take(&relay->lock);
+		if (result < 0 && failure == 0)
+			failure = result;
+	}
+	return take_from_hand(relay, ret_task) ? 1 : failure;
 }
 
 int timerhub_relay_take(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task,

@@ -16,7 +16,7 @@ PUT_OFF_US = 300_000_000
 ENOENT, EAGAIN, EBUSY, EEXIST, EINVAL = -2, -11, -16, -17, -22
 ERANGE, ETIME, EMSGSIZE, ESTALE = -34, -62, -90, -116
 DEFAULTS = {"tasks_max": 1048576, "data_max": 65536, "attempts_max": 0, "lease_us": 30_000_000,
-            "past_us": 60_000_000, "dead_max": 10000, "shards": 1}
+            "past_us": 60_000_000, "dead_max": 10000, "shards": 1, "shard": 0}
 
 
 class Task:
@@ -81,6 +81,7 @@ class Model:
         return place
 
     def ring(self, due):
+        due = max(due, self.now)
         if due >= (NEVER if self.look_by is None else self.look_by):
             return
         self.look_by = due

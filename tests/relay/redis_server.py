@@ -104,7 +104,7 @@ class Server:
         self.process = None
         self.start()
 
-    def start(self, *more):
+    def start(self, *more, wait=True):
         command = [self.program, "--port", "0", "--unixsocket", self.address, "--dir", self.folder,
                    "--save", "", "--daemonize", "no", *self.options, *more]
         with open(f"{self.folder}/log", "ab") as log:
@@ -113,7 +113,8 @@ class Server:
         while True:
             try:
                 client = self.client()
-                client("PING")
+                if wait:
+                    client("PING")
                 client.close()
                 return
             except (OSError, RedisError):

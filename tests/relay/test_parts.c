@@ -30,8 +30,42 @@ START_TEST(addresses_are_read)
 		{ "redis://[::1]", { .host = "::1", .port = "6379" } },
 		{ "unix:/run/redis.sock", { .path = "/run/redis.sock" } },
 		{ "unix:r?db=9", { .path = "r", .database = 9 } },
+		{ "sentinel://u:p@a+b:7/main/3",
+		  { .sentinels = "a+b:7",
+		    .master = "main",
+		    .user = "u",
+		    .password = "p",
+		    .database = 3 } },
+		{ "sentinel://[::1]:1/m", { .sentinels = "[::1]:1", .master = "m" } },
 	};
+	for (unsigned i = 0; i < COUNT_OF(good); i++) {
+		const char *text = good[i].text;
+		struct address address;
+
+		expect_eq(address_read(&address, &text), 0);
+		expect(text == NULL);
+		expect(strcmp(address.host, good[i].wanted.host) == 0);
+		expect(strcmp(address.port, good[i].wanted.port) == 0);
+		expect(strcmp(address.path, good[i].wanted.path) == 0);
+		expect(strcmp(address.user, good[i].wanted.user) == 0);
+		expect(strcmp(address.password, good[i].wanted.password) == 0);
+		expect(strcmp(address.sentinels, good[i].wanted.sentinels) == 0);
+		expect(strcmp(address.master, good[i].wanted.master) == 0);
+		expect_eq(address.database, good[i].wanted.database);
+	}
+}
+END_TEST
+
+START_TEST(bad_addresses_are_refused)
+{
 	static const char *const bad[] = {
+		"sentinel://",
+		"sentinel://a",
+		"sentinel://a/",
+		"sentinel:///m",
+		"sentinel://a+/m",
+		"sentinel://a+b:x/m",
+		"sentinel://a/m/x",
 		"",
 		"redis:",
 		"redis://",
@@ -54,19 +88,6 @@ START_TEST(addresses_are_read)
 		"redis://a/1000001",
 	};
 
-	for (unsigned i = 0; i < COUNT_OF(good); i++) {
-		const char *text = good[i].text;
-		struct address address;
-
-		expect_eq(address_read(&address, &text), 0);
-		expect(text == NULL);
-		expect(strcmp(address.host, good[i].wanted.host) == 0);
-		expect(strcmp(address.port, good[i].wanted.port) == 0);
-		expect(strcmp(address.path, good[i].wanted.path) == 0);
-		expect(strcmp(address.user, good[i].wanted.user) == 0);
-		expect(strcmp(address.password, good[i].wanted.password) == 0);
-		expect_eq(address.database, good[i].wanted.database);
-	}
 	for (unsigned i = 0; i < COUNT_OF(bad); i++) {
 		const char *text = bad[i];
 		struct address address;
@@ -95,6 +116,35 @@ START_TEST(several_addresses_are_read_one_by_one)
 	expect_eq(address_read(&address, &text), -EINVAL);
 	longer[5 + ADDRESS_TEXT_BYTES - 1] = '\0';
 	expect_eq(address_read(&address, &text), 0);
+}
+END_TEST
+
+START_TEST(sentinels_are_read_and_name_a_server)
+{
+	const char *text = "sentinel://:p@a+[::1]:7/main/3";
+	struct address address, one;
+
+	expect_eq(address_read(&address, &text), 0);
+	text = address.sentinels;
+	expect_eq(address_read_sentinel(&one, &text), 0);
+	expect(strcmp(one.host, "a") == 0 && strcmp(one.port, "26379") == 0);
+	expect_eq(address_read_sentinel(&one, &text), 0);
+	expect(strcmp(one.host, "::1") == 0 && strcmp(one.port, "7") == 0 && text == NULL);
+	expect(one.password[0] == '\0');
+	expect_eq(address_set_server(&address, "", "1"), -EINVAL);
+	expect_eq(address_set_server(&address, "h", "0"), -EINVAL);
+	expect_eq(address_set_server(&address, "h", "65535"), 0);
+	expect(strcmp(address.host, "h") == 0 && strcmp(address.port, "65535") == 0);
+	expect(address.sentinels[0] == '\0' && strcmp(address.password, "p") == 0);
+	expect_eq(address.database, 3);
+}
+END_TEST
+
+START_TEST(ids_are_spread_as_zlib_does)
+{
+	expect_eq(keys_shard("123456789", 1), 0);
+	expect_eq(keys_shard("123456789", 64), 0xcbf43926 % 64); /* the check of the CRC */
+	expect_eq(keys_shard("123456789", 7), 0xcbf43926 % 7);
 }
 END_TEST
 
@@ -197,7 +247,10 @@ int main(int argc, char **argv)
 {
 	tests_begin("parts", argc, argv);
 	tests_add(addresses_are_read, 20);
+	tests_add(bad_addresses_are_refused, 20);
 	tests_add(several_addresses_are_read_one_by_one, 20);
+	tests_add(sentinels_are_read_and_name_a_server, 20);
+	tests_add(ids_are_spread_as_zlib_does, 20);
 	tests_add(commands_are_arrays_of_bulk_strings, 20);
 	tests_add(calls_name_all_their_keys, 20);
 	tests_add(each_error_of_a_server_has_its_meaning, 20);

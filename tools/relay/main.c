@@ -144,14 +144,7 @@ static int open_call(struct call *call, const struct options *options, const cha
 		result = address_read(&address, &redis);
 	if (result == 0 && redis)
 		result = -EOPNOTSUPP;
-	if (result == 0)
-		result = wire_open(&call->wire, &address);
-	if (result < 0)
-		return result;
-	result = greet(call->wire, &address, STEP_NS);
-	if (result < 0)
-		wire_close(call->wire);
-	return result;
+	return result == 0 ? greet_open(&call->wire, &address, NULL, STEP_NS) : result;
 }
 
 static void add(struct call *call, const char *word)

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The calls of the library, driven by lines on standard input: for tests in which the servers are
+ * the matter. Each line is a call and its arguments; each answer is a line: the result, and what
+ * the call has given back. The server is $REDIS_URL.
+ *
+ * open QUEUE SERVE TIMEOUT_MS REPLICAS | close | put ID MS DATA | cancel ID | move ID MS
+ * take MS | done | retry MS | touch | release: of the task taken last | stats | check QUEUE
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <timerhub_relay.h>
+
+#define MS UINT64_C(1000000)
+#define LINE_BYTES 1024
+#define WORDS 5
+
+static struct timerhub_relay *relay;
+static struct timerhub_relay_task task;
+
+static uint64_t ms(const char *text)
+{
+	return strtoull(text, NULL, 10) * MS;
+}
+
+static int open_queue(char **words)
+{
+	struct timerhub_relay_config config = {
+		.size = sizeof(config),
+		.flags = words[2][0] == '1' ? TIMERHUB_RELAY_SERVE : 0,
+		.redis = getenv("REDIS_URL"),
+		.timeout_ns = ms(words[3]),
+		.replicas = (uint32_t)strtoul(words[4], NULL, 10),
+	};
+
+	return timerhub_relay_open(&relay, words[1], &config);
+}
+
+static int take(uint64_t timeout_ns)
+{
+	int result = timerhub_relay_take(relay, &task, timeout_ns);
+
+	if (result == 1)
+		(void)printf("1 %s %" PRIu64 " %.*s\n", task.id, task.attempts, (int)task.data_len,
+		             (const char *)task.data);
+	return result;
+}
+
+static int stats(void)
+{
+	struct timerhub_relay_stats now;
+	int result = timerhub_relay_stats(relay, &now);
+
+	if (result == 0)
+		(void)printf("0 %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+		             now.due, now.ready, now.taken, now.relays, now.put);
+	return result;
+}
+
+static int check(const char *queue)
+{
+	struct timerhub_relay_report report;
+	int result = timerhub_relay_check(getenv("REDIS_URL"), queue, &report);
+
+	if (result == 0)
+		(void)printf("0 %u %u %" PRIu64 " %" PRIu64 " %s\n", report.keeps, report.replicas,
+		             report.tasks, report.placed, report.fault ? report.fault : "-");
+	return result;
+}
+
+/* Returns the result of a call that has printed nothing yet, or 1 or 0 with `*ret_told` set. */
+static int call(char **words, int *ret_told)
+{
+	const char *name = words[0];
+
+	*ret_told = strcmp(name, "stats") == 0 || strcmp(name, "check") == 0;
+	if (strcmp(name, "open") == 0)
+		return open_queue(words);
+	if (strcmp(name, "put") == 0)
+		return timerhub_relay_put(relay, words[1], ms(words[2]), 0, words[3],
+		                          strlen(words[3]), NULL);
+	if (strcmp(name, "cancel") == 0)
+		return timerhub_relay_cancel(relay, words[1]);
+	if (strcmp(name, "move") == 0)
+		return timerhub_relay_move(relay, words[1], ms(words[2]), 0);
+	if (strcmp(name, "done") == 0)
+		return timerhub_relay_done(relay, &task);
+	if (strcmp(name, "retry") == 0)
+		return timerhub_relay_retry(relay, &task, ms(words[1]));
+	if (strcmp(name, "touch") == 0)
+		return timerhub_relay_touch(relay, &task);
+	if (strcmp(name, "release") == 0)
+		return timerhub_relay_release(relay, &task);
+	if (strcmp(name, "stats") == 0)
+		return stats();
+	if (strcmp(name, "check") == 0)
+		return check(words[1]);
+	if (strcmp(name, "take") == 0) {
+		int result = take(ms(words[1]));
+
+		*ret_told = result == 1;
+		return result;
+	}
+	timerhub_relay_close(relay);
+	relay = NULL;
+	return 0;
+}
+
+int main(void)
+{
+	char line[LINE_BYTES];
+
+	while (fgets(line, sizeof(line), stdin)) {
+		char *words[WORDS] = { "", "", "", "", "" };
+		int result, told;
+
+		for (int i = 0; i < WORDS; i++) {
+			char *word = strtok(i == 0 ? line : NULL, " \n");
+
+			if (!word)
+				break;
+			words[i] = word;
+		}
+		result = call(words, &told);
+		if (!told || result < 0)
+			(void)printf("%d\n", result);
+		(void)fflush(stdout);
+	}
+	timerhub_relay_close(relay);
+	return 0;
+}

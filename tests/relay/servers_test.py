@@ -1,0 +1,447 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Many servers, and servers that are not what a relay needs.
+
+Usage: servers_test.py DRIVER
+
+DRIVER makes the calls of the library. Shards: tasks lie where their ids say, a server that is lost
+holds up no other, another order is refused. Replicas and Sentinels: a fact is told when replicas
+hold it, and the calls go on with the new master. A server that is a replica, of a cluster, a
+Sentinel, too old, behind a password, full, loading, short of replicas, that cannot persist or has
+foreign things in the keys: each has its error, and nothing is lost.
+"""
+
+import errno
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import zlib
+
+from redis_server import ARRIVES, Client, RedisError, Server, program
+
+QUEUE = "spread"
+KEY = f"timerhub:{{{QUEUE}}}:"
+# Of timerhub-relay(5).
+RIGHTS = ("+fcall", "+fcall_ro", "+hello", "+xreadgroup", "+xack", "+xclaim", "+time", "+publish",
+          "+@read", "+@write", "-@dangerous")
+
+
+def expect(condition, *what):
+    if not condition:
+        print("not so:", *what)
+        sys.exit(1)
+
+
+def wait_until(condition, what, limit=2 * ARRIVES):
+    deadline = time.monotonic() + limit
+    while not condition():
+        expect(time.monotonic() < deadline, "never:", what)
+        time.sleep(0.01)
+
+
+class Driver:
+    """A process that uses the library. A call returns its result, or the words of its answer."""
+
+    program = None
+
+    def __init__(self, url):
+        self.process = subprocess.Popen([self.program], env=os.environ | {"REDIS_URL": url},
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def __call__(self, *words):
+        self.process.stdin.write(" ".join(map(str, words)) + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline().split()
+        expect(answer, words, "ended it with", self.process.poll())
+        return int(answer[0]) if len(answer) == 1 else answer
+
+    def open(self, serve=1, timeout_ms=5000, replicas=0):
+        return self("open", QUEUE, serve, timeout_ms, replicas)
+
+    def close(self):
+        self.process.stdin.close()
+        expect(self.process.wait(3 * ARRIVES) == 0, "the driver ended badly")
+
+
+def opening(url, **how):
+    """What open returns."""
+    driver = Driver(url)
+    result = driver.open(**how)
+    driver.close()
+    return result
+
+
+def unix(server):
+    return f"unix:{server.address}"
+
+
+# ---- shards ----
+
+
+def take_all(driver, count):
+    got = []
+    while len(got) < count:
+        answer = driver("take", 1000 * ARRIVES)
+        expect(answer != 0, "only", got, "came")
+        expect(driver("done") == 0, "done of", answer)
+        got.append(answer[1])
+    return got
+
+
+def check_shards(servers):
+    clients = [server.client() for server in servers]
+    urls = [unix(server) for server in servers]
+    driver = Driver(",".join(urls))
+    expect(driver.open() == 0, "open")
+    names = [f"id-{number}" for number in range(60)]
+    for name in names:
+        expect(driver("put", name, 3600_000, name) == 0, "put", name)
+    for number, client in enumerate(clients):
+        mine = {name.encode() for name in names if zlib.crc32(name.encode()) % 3 == number}
+        expect(set(client("HKEYS", KEY + "task")) == mine, "shard", number, "has other ids")
+    expect(driver("stats")[1:5] == ["60", "0", "0", "1"], "stats", driver("stats"))
+    expect(driver("check", QUEUE)[3:5] == ["60", "60"], "check")
+    for name in names[:30]:
+        expect(driver("cancel", name) == 0, "cancel", name)
+    for name in names[30:]:
+        expect(driver("move", name, 0) == 0, "move", name)
+    expect(sorted(take_all(driver, 30)) == sorted(names[30:]), "another task came")
+    for name in names[:9]:  # also without waiting, from whatever shard
+        expect(driver("put", name + "-now", 0, name) == 0, "put", name)
+    got = []
+    while len(got) < 9:
+        answer = driver("take", 0)
+        if answer != 0:
+            expect(driver("retry", 3600_000) == 0, "retry")
+            got.append(answer[1])
+    expect(sorted(got) == sorted(name + "-now" for name in names[:9]), "came", got)
+    for wrong in (urls[::-1], urls[:2], urls[:1], urls[1:] + urls[:1]):
+        expect(opening(",".join(wrong)) == -errno.EEXIST, "open with", wrong)
+    check_lost_shard(driver, servers, clients)
+    driver.close()
+
+
+def check_lost_shard(driver, servers, clients):
+    """What the others hold comes; what the lost one holds is told to be out of reach."""
+    names = {zlib.crc32(f"n{number}".encode()) % 3: f"n{number}" for number in range(50)}
+    expect(driver("put", names[0], 100, "x") == 0, "put")
+    servers[1].process.send_signal(signal.SIGSTOP)
+    expect(driver("put", names[2], 100, "x") == 0, "put while another server stands still")
+    expect(sorted(take_all(driver, 2)) == sorted([names[0], names[2]]), "another task came")
+    servers[1].process.send_signal(signal.SIGCONT)
+    servers[1].kill()
+    driver("close")
+    expect(driver.open(1, 300) == -errno.ECONNREFUSED, "open without one of the servers")
+    servers[1].start()  # it keeps nothing: the queue is made again there
+    expect(driver.open() == 0, "open again")
+    expect(clients[0]("HGET", KEY + "state", "shard") == b"0", "shard of the first")
+    client = servers[1].client()
+    expect(client("HGET", KEY + "state", "shard") == b"1", "shard of the second")
+    # Wiped while in use, and made again by a look: not taken for another queue.
+    client("FLUSHALL")
+    expect(driver("put", names[1], 0, "x") == 0, "put on what was wiped")
+    expect(take_all(driver, 1) == [names[1]], "another task came")
+    driver("close")
+    expect(driver.open() == 0, "open after it was wiped")
+
+
+# ---- replicas ----
+
+
+def make_replica(replica, master):
+    client = replica.client()
+    client("REPLICAOF", "127.0.0.1", master.port)
+    wait_until(lambda: b"master_link_status:up" in client("INFO", "replication"), "a replica")
+    return client
+
+
+def check_replicas(master, replica):
+    follower = make_replica(replica, master)
+    driver = Driver(unix(master))
+    expect(driver.open(1, 1000, 1) == 0, "open")
+    for number in range(20):
+        expect(driver("put", f"held-{number}", 3600_000, "x") == 0, "put")
+        expect(follower("HEXISTS", KEY + "task", f"held-{number}") == 1, "told and not held")
+    replica.process.send_signal(signal.SIGSTOP)
+    expect(driver("put", "unsure", 0, "x") == -errno.ETIMEDOUT, "put without a replica")
+    # The fact stands, the alarm clock goes on, and what finds nothing changed is told at once.
+    answer = driver("take", 1000 * ARRIVES)
+    expect(answer[1] == "unsure", "take", answer)
+    expect(driver("put", "unsure", 0, "x") == -errno.EEXIST, "put once more")
+    replica.process.send_signal(signal.SIGCONT)
+    expect(driver("done") == 0, "done with the replica back")
+    expect(follower("HEXISTS", KEY + "task", "unsure") == 0, "done, told and not held")
+    driver.close()
+    check_demoted(master, replica)
+
+
+def check_demoted(master, replica):
+    """A master that becomes a replica while it is in use, and a master again."""
+    client = master.client()
+    driver = Driver(unix(master))
+    expect(driver.open(1, 500) == 0, "open")
+    follower = replica.client()
+    follower("REPLICAOF", "NO", "ONE")
+    make_replica(master, replica)
+    expect(driver("put", "refused", 0, "x") == -errno.EROFS, "put on a replica")
+    expect(opening(unix(master), timeout_ms=200) == -errno.EROFS, "open of a replica")
+    expect(driver("check", QUEUE) == -errno.EROFS, "check of a replica")
+    expect(client("HEXISTS", KEY + "task", "refused") == 0, "refused, and there")
+    client("REPLICAOF", "NO", "ONE")
+    wait_until(lambda: driver("put", "taken", 100, "x") in (0, -errno.EEXIST), "put on the master")
+    expect(take_all(driver, 1) == ["taken"], "another task came")
+    driver.close()
+
+
+# ---- Sentinels ----
+
+
+class Sentinel:
+    """One Sentinel that watches a master."""
+
+    def __init__(self, folder, port, master_port):
+        self.port = port
+        path = pathlib.Path(folder) / "sentinel.conf"
+        path.write_text(f"port {port}\nbind 127.0.0.1\ndir {folder}\n"
+                        f"sentinel monitor main 127.0.0.1 {master_port} 1\n"
+                        "sentinel down-after-milliseconds main 1500\n"
+                        "sentinel failover-timeout main 10000\n", encoding="utf-8")
+        link = pathlib.Path(folder) / "redis-sentinel"
+        link.symlink_to(program(folder))
+        with open(f"{folder}/sentinel.log", "ab") as log:
+            self.process = subprocess.Popen([link, path, "--sentinel"], stdout=log, stderr=log)
+
+        def is_up():
+            try:
+                with socket.create_connection(("127.0.0.1", port), 1):
+                    return True
+            except OSError:
+                return False
+        wait_until(is_up, "a Sentinel")
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def check_sentinel(master, replica):
+    make_replica(replica, master)
+    sentinel = Sentinel(master.folder, free_port(), master.port)
+    url = f"sentinel://127.0.0.1:{free_port()}+127.0.0.1:{sentinel.port}/main"
+    try:
+        follow_master(url, master, replica, sentinel)
+    finally:
+        sentinel.close()
+
+
+def follow_master(url, master, replica, sentinel):
+    expect(opening(f"redis://127.0.0.1:{sentinel.port}") == -errno.EOPNOTSUPP, "a Sentinel as such")
+    expect(opening(url.replace("main", "none"), timeout_ms=200) == -errno.EROFS, "no such master")
+    client = Client(("127.0.0.1", sentinel.port))
+    wait_until(lambda: len(client("SENTINEL", "replicas", "main")) == 1, "a replica that it knows")
+    driver = Driver(url)
+    # One replica is asked for: after the failover there is none, and facts are in doubt.
+    expect(driver.open(1, 1000, 1) == 0, "open by Sentinels")
+    expect(driver("put", "before", 3600_000, "x") == 0, "put")
+    master.kill()
+
+    # A Sentinel on a machine that stands still waits for half a minute.
+    wait_until(lambda: client("SENTINEL", "get-master-addr-by-name", "main")[1] ==
+               str(replica.port).encode(), "failover", 6 * ARRIVES)
+    new = replica.client()
+    wait_until(lambda: driver("put", "after", 3600_000, "x") == 0 or
+               new("HEXISTS", KEY + "task", "after") == 1, "a put at the new master")
+    sentinel.close()  # it might think of another master yet
+    master.start()
+    make_replica(master, replica)
+    wait_until(lambda: b"state=online" in new("INFO", "replication"), "its replica")
+    expect(new("HLEN", KEY + "task") == 2, "tasks at the new master")
+    for name in ("before", "after"):
+        expect(driver("move", name, 50) == 0, "move", name)
+    expect(sorted(take_all(driver, 2)) == ["after", "before"], "another task came")
+    driver.close()
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+class PortServer(Server):
+    """A server that others can reach by a port of 127.0.0.1 too."""
+
+    def __init__(self, *options):
+        self.port = free_port()
+        super().__init__("--port", str(self.port), "--bind", "127.0.0.1",
+                         "--repl-diskless-sync-delay", "0", *options)
+
+
+# ---- servers that will not do ----
+
+
+def check_cluster():
+    with Server("--cluster-enabled", "yes") as server:
+        client = server.client()
+        client("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+        expect(opening(unix(server)) == -errno.EOPNOTSUPP, "a node of a cluster")
+        expect(client("DBSIZE") == 0, "something was written")
+
+
+def check_old(folder):
+    """One that says it is of version 6.2, and one that knows no HELLO at all."""
+    hello = b"*14\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$5\r\n6.2.7\r\n" \
+            b"$5\r\nproto\r\n:2\r\n$2\r\nid\r\n:3\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n" \
+            b"$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n"
+    unknown = b"-ERR unknown command `HELLO`\r\n"
+    for number, answer in enumerate((hello, unknown, b"HTTP/1.1 4\r\n")):
+        path = f"{folder}/old-{number}.sock"
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(path)
+        listener.listen(4)
+
+        def serve(one=listener, text=answer):
+            client, _ = one.accept()
+            client.recv(1000)
+            client.sendall(text)
+            client.recv(1000)
+        threading.Thread(target=serve, daemon=True).start()
+        wanted = -errno.EPROTO if number == 2 else -errno.EOPNOTSUPP
+        expect(opening(f"unix:{path}") == wanted, "open of", answer)
+
+
+def check_password():
+    with PortServer() as server:
+        client = server.client()
+        client("CONFIG", "SET", "requirepass", "right%")
+        client("AUTH", "right%")
+        at = f"127.0.0.1:{server.port}"
+        for login, wanted in (("", -errno.EACCES), (":wrong@", -errno.EACCES), (":right%25@", 0),
+                              ("default:right%25@", 0), ("nobody:right%25@", -errno.EACCES)):
+            expect(opening(f"redis://{login}{at}") == wanted, "open with", login)
+        client("ACL", "SETUSER", "poor", "on", ">p", "+@connection", "~*", "&*", "+fcall_ro")
+        expect(opening(f"redis://poor:p@{at}") == -errno.EACCES, "open without rights")
+        # All that the manual asks for, for one that does not serve, and its own queue alone.
+        client("ACL", "SETUSER", "own", "on", ">p", *RIGHTS, f"~{KEY}*", f"&{KEY}*")
+        driver = Driver(f"redis://own:p@{at}")
+        expect(driver.open(0) == 0, "open with the rights of the manual")
+        expect(driver("put", "own", 0, "x") == 0, "put with them")
+        expect(driver("cancel", "own") == 0, "cancel with them")
+        expect(driver("take", 10) == 0, "take with them")
+        driver.close()
+
+
+def check_faults_while_in_use():
+    with PortServer("--dbfilename", "dump.rdb", "--enable-protected-configs", "yes") as server:
+        client = server.client()
+        driver = Driver(unix(server))
+        expect(driver.open(1, 300) == 0, "open")
+        expect(driver("put", "there", 3600_000, "x") == 0, "put")
+        for setting, bad, good, wanted in (("maxmemory", 1, 0, errno.ENOSPC),
+                                           ("min-replicas-to-write", 1, 0, errno.EROFS)):
+            client("CONFIG", "SET", setting, bad)
+            expect(driver("put", "refused", 3600_000, "x") == -wanted, "put with", setting)
+            client("CONFIG", "SET", setting, good)
+        # It cannot persist: its directory is not there any more.
+        place = pathlib.Path(server.folder) / "gone"
+        place.mkdir()
+        client("CONFIG", "SET", "dir", place)
+        client("CONFIG", "SET", "save", "3600 1000000")
+        place.rmdir()
+        try:
+            client("BGSAVE")
+        except RedisError:
+            pass  # it may find out at once
+        wait_until(lambda: b"bgsave_status:err" in client("INFO", "persistence"), "MISCONF")
+        expect(driver("put", "refused", 3600_000, "x") == -errno.EIO, "put that is not persisted")
+        client("CONFIG", "SET", "dir", server.folder)
+        client("SAVE")
+        check_foreign(driver, client)
+        left = client("HKEYS", KEY + "task")
+        expect(left == [b"there"], "there are", left)
+        check_loading(driver, server, client)
+
+
+def check_foreign(driver, client):
+    """Another program's entries hold up no task; another program's key is told of."""
+    client("XADD", KEY + "ready", "*", "foreign", "entry")
+    client("XADD", KEY + "ready", "*", "id", "x" * 65, "due", 1, "n", 1, "data", "")
+    # The connection may have been lost, and be opened again only after a while.
+    wait_until(lambda: driver("put", "behind", 0, "x") in (0, -errno.EEXIST), "a put")
+    expect(take_all(driver, 1) == ["behind"], "another task came")
+    expect(driver("put", "i" * 65, 0, "x") == -errno.EINVAL, "an id that is too long")
+    client("RENAME", KEY + "due", KEY + "aside")
+    client("SET", KEY + "due", "another program's")
+    expect(driver("put", "refused", 0, "x") == -errno.EBADMSG, "put with a wrong key")
+    expect(driver("cancel", "there") == -errno.EBADMSG, "cancel with a wrong key")
+    expect(driver("check", QUEUE) == -errno.EBADMSG, "check with a wrong key")
+    client("RENAME", KEY + "aside", KEY + "due")
+
+
+def check_loading(driver, server, client):
+    """A server that loads its data: the calls wait for it, and are refused if that is too long."""
+    for number in range(200):
+        client("SET", f"key-{number}", "x" * 2000)
+    client("CONFIG", "SET", "rdbcompression", "no")
+    client("SAVE")
+    for delay_us in (5000, 20000, 80000):  # on a slow machine the first may be over too soon
+        server.kill()
+        server.start("--key-load-delay", str(delay_us), "--loading-process-events-interval-bytes",
+                     "1024", wait=False)
+        if opening(unix(server), timeout_ms=100) == -errno.EROFS:
+            break
+    else:
+        expect(False, "it has always loaded too soon: nothing was tried")
+    wait_until(lambda: driver("put", "late", 0, "x") in (0, -errno.EEXIST), "a put after loading")
+    expect(take_all(driver, 1) == ["late"], "another task came")
+    expect(driver("cancel", "there") == 0, "what was there before is lost")
+    driver.close()
+
+
+def check_in_hand():
+    """A taker may read what it has taken after the lease; touch prolongs, release lets go."""
+    with Server() as server:
+        client = server.client()
+        driver = Driver(unix(server))
+        expect(driver.open() == 0, "open")
+        client("HSET", KEY + "state", "lease_us", 300_000)
+        driver("close")
+        expect(driver.open() == 0, "open")
+        expect(driver("put", "task", 0, "data") == 0, "put")
+        answer = driver("take", 1000 * ARRIVES)
+        expect(answer == ["1", "task", "1", "data"], "take", answer)
+        expect(driver("touch") == 0, "touch")
+        wait_until(lambda: client("XRANGE", KEY + "ready", "-", "+")[0][1][5] == b"2", "a repeat")
+        expect(driver("touch") == -errno.ESTALE, "touch after the lease")
+        expect(driver("release") == 0, "release: its data was gone")
+        expect(driver("release") == -errno.ENOENT, "release once more")
+        answer = driver("take", 1000 * ARRIVES)
+        expect(driver("done") == 0, "done")
+        expect(driver("touch") == -errno.ESTALE, "touch after done")
+        expect(driver("release") == -errno.ENOENT, "release after done")
+        driver.close()
+
+
+def main(arguments):
+    Driver.program = arguments[1]
+    with Server() as a, Server() as b, Server() as c:
+        check_shards([a, b, c])
+    with PortServer() as master, PortServer() as replica:
+        check_replicas(master, replica)
+    with PortServer("--dbfilename", "dump.rdb") as master, PortServer() as replica:
+        check_sentinel(master, replica)
+        check_old(master.folder)
+    check_cluster()
+    check_password()
+    check_faults_while_in_use()
+    check_in_hand()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))
