@@ -96,8 +96,8 @@ class Client:
 class Server:
     """Started by start(), ended by kill() or stop(); its data stays until close()."""
 
-    def __init__(self, *options):
-        self.folder = tempfile.mkdtemp(prefix="timerhub-relay-")
+    def __init__(self, *options, parent=None):
+        self.folder = tempfile.mkdtemp(prefix="timerhub-relay-", dir=parent)
         self.program = program(self.folder)
         self.address = f"{self.folder}/redis.sock"
         self.options = options
