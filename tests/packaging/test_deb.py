@@ -8,8 +8,8 @@ Runs tools/build-deb --lintian. Then makes a root of its own in a temporary fold
 packages of this machine, its C compiler, pkg-config, and what the new packages depend on by their
 own words, with a dpkg database of these and no others. In there dpkg installs the packages, the
 twenty lines of README.md are compiled as it says, shared and static, and run; so are the clients of
-the other libraries, and the alarm clock as its unit starts it, on a Redis server of this machine; then
-dpkg removes the packages.
+the other libraries, and the alarm clock as its unit starts it, on a Redis server of this machine;
+then dpkg removes the packages.
 Exit status 77, and the reason, if this machine lacks a package, or does not permit another root.
 """
 
