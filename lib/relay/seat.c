@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* See seat.h. Tested by tests/relay/test_seat.c: a thousand relays in virtual time. */
+/*
+ * See seat.h. Tested by tests/relay/test_seat.c: a thousand relays in virtual time. Model:
+ * tests/models/relay.pml.
+ */
 #include "seat.h"
 
 #include <errno.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The relay's thread as an alarm clock: it listens to its bells, and looks when its seat says so.
- * Tested by tests/relay: test_seat.c in virtual time, serve_test.py on a server.
+ * Tested by tests/relay: test_seat.c in virtual time, test_calls.c and kill_test.py on a server.
+ * Model: tests/models/relay.pml.
  */
 #include <errno.h>
 #include <stdio.h>

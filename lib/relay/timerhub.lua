@@ -6,7 +6,8 @@
 -- Every reply begins with 0 or a negative errno. A function makes every check, and every read that
 -- fails on a key of the wrong type, before its first effect: Redis keeps what a failed one did.
 -- Times are whole microseconds of Redis's clock since 1970, exact in a double until 2255.
--- No function works in proportion to the tasks: each has a bound. tests/relay has a model of them.
+-- No function works in proportion to the tasks: each has a bound. tests/relay has a model of them,
+-- tests/models/relay.pml one of who is rung and who comes.
 
 local VERSION = 1  -- of this text; a relay replaces an older one
 local LAYOUT = 1  -- of the keys
@@ -105,6 +106,7 @@ end
 -- ---- ring: tell of a task that is earlier than what has been promised ----
 
 -- The seats to ring, in order; nil if the relays look in time anyway. Absent, nothing is promised.
+-- What is due in the past is rung for now: a promise in the past would count as broken.
 -- All reads that a ring needs, so that ring() itself cannot fail.
 local function find_seats(look_by, seats, due)
     if due < (tonumber(look_by or nil) or math.huge) then
@@ -224,7 +226,7 @@ end
 -- due task state seats
 local function insert(keys, id, due, flags, data, now, look_by)
     local due_key, task, state, seats = keys[1], keys[2], keys[3], keys[4]
-    local found = find_seats(look_by, seats, due)
+    local found = find_seats(look_by, seats, math.max(due, now))
     local value = record_of('w', 0, text(now), data)
     if redis.call('HSETNX', task, id, value) == 0 then
         if not string.find(flags, 'r', 1, true) or
@@ -240,7 +242,7 @@ local function insert(keys, id, due, flags, data, now, look_by)
             return added
         end
     end
-    ring(state, seats, found, due)
+    ring(state, seats, found, math.max(due, now))
     return {0, reply_of(due), now}
 end
 
@@ -336,7 +338,7 @@ local function move(keys, args)
     if not stage then
         return {ENOENT}
     end
-    local found = find_seats(look_by_of(state), seats, due)
+    local found = find_seats(look_by_of(state), seats, math.max(due, now))
     if stage == 'r' then
         local result, attempts, data = find_undelivered(ready, entry)
         if result ~= 0 then
@@ -348,7 +350,7 @@ local function move(keys, args)
     else
         redis.call('ZADD', due_key, due, id)
     end
-    ring(state, seats, found, due)
+    ring(state, seats, found, math.max(due, now))
     return {0, reply_of(due), now}
 end
 

@@ -25,7 +25,7 @@ import time
 DEPTH_MAX = 200000
 
 HEADER = re.compile(r"\A/\* SPDX-License-Identifier: MIT \*/\n(/\*\n.*? \*/\n)", re.DOTALL)
-FILE = re.compile(r" \*   (lib/\w+\.[ch]) +(\S.*)")
+FILE = re.compile(r" \*   (lib/[\w/]+\.(?:[ch]|lua)) +(\S.*)")
 LAW = re.compile(r" \*   (\w+) +\S")
 TRUE = re.compile(r" \*   true((?: -D\w+(?:=\w+)?)*)")
 BUG = re.compile(r" \*   bug (\w+) +(\w+) +((?:-D\w+(?:=\w+)? )*)[^-\s].*")
@@ -97,8 +97,10 @@ class Model:
 # ---- the header ----
 
 
-def functions_of(text):
+def functions_of(path, text):
     """Those that the file defines: name and parameters at the margin, then the body."""
+    if path.suffix == ".lua":
+        return set(re.findall(r"^local function (\w+)\(", text, re.MULTILINE))
     text = re.sub(r"__attribute__\(\(.*?\)\) ", "", text)
     return set(re.findall(r"^[a-z][^;={}]*?\b(\w+)\([^;{}]*?\)\n\{", text, re.MULTILINE))
 
@@ -113,16 +115,17 @@ def check_files(model, root):
             model.complain(f"{file} is not there")
             continue
         text = path.read_text(encoding="utf-8")
-        there = functions_of(text)
+        there = functions_of(path, text)
         for name in names:
             if not name.endswith("()") or name[:-2] not in there:
                 model.complain(f"{file} has no function {name}")
         if f"tests/models/{model.name}" not in text:
             model.complain(f"{file} does not name this model")
-    for path in sorted((root / "lib").glob("*.[ch]")):
-        if f"tests/models/{model.name}" in path.read_text(encoding="utf-8") and \
-                f"lib/{path.name}" not in model.files:
-            model.complain(f"lib/{path.name} names this model, and is not modelled")
+    for path in sorted((root / "lib").rglob("*.*")):
+        file = str(path.relative_to(root))
+        if path.suffix in (".c", ".h", ".lua") and file not in model.files and \
+                f"tests/models/{model.name}" in path.read_text(encoding="utf-8"):
+            model.complain(f"{file} names this model, and is not modelled")
 
 
 def check_laws(model):

@@ -62,13 +62,18 @@ init {
 """
 
 
-def run_on(model, words=(), lib=LIB, other=""):
+LUA = "-- Model: tests/models/small.pml.\nlocal function step(by)\n    return by\nend\n"
+
+
+def run_on(model, words=(), lib=LIB, other="", lua=""):
     """The runner's exit status, and its output, on this model and this library."""
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         (root / "lib").mkdir()
         (root / "lib" / "small.c").write_text(lib, encoding="utf-8")
         (root / "lib" / "other.c").write_text(other, encoding="utf-8")
+        (root / "lib" / "relay").mkdir()
+        (root / "lib" / "relay" / "small.lua").write_text(lua, encoding="utf-8")
         path = root / "small.pml"
         path.write_text(model, encoding="utf-8")
         program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "check_models.py")
@@ -120,6 +125,14 @@ class Planted(unittest.TestCase):
     def test_code_that_does_not_name_its_model(self):
         self.failed("header", "lib/small.c does not name this model",
                     *run_on(GOOD, ["NOTHING"], lib=LIB.replace("small.pml", "large.pml")))
+
+    def test_lua_is_read_too(self):
+        listed = GOOD.replace("step()\n", "step()\n *   lib/relay/small.lua step()\n")
+        self.assertEqual(run_on(listed, ["NOTHING"], lua=LUA)[0], 0)
+        self.failed("header", "lib/relay/small.lua has no function step()",
+                    *run_on(listed, ["NOTHING"], lua=LUA.replace("local function", "function")))
+        self.failed("header", "lib/relay/small.lua names this model, and is not modelled",
+                    *run_on(GOOD, ["NOTHING"], lua=LUA))
 
     def test_code_that_is_not_modelled(self):
         self.failed("header", "lib/other.c names this model, and is not modelled",

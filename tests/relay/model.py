@@ -81,6 +81,7 @@ class Model:
         return place
 
     def ring(self, due):
+        due = max(due, self.now)
         if due >= (NEVER if self.look_by is None else self.look_by):
             return
         self.look_by = due

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The doorbell of the relays: which relay comes when a task is due, and which are rung.
+ *
+ * Relays, a Redis whose scripts run one after another, two producers, and one misfortune: a relay
+ * dies and its connection is closed, or is not (half-open); a relay leaves; a relay's subscriptions
+ * are cut; all keys are wiped. Each relay has two connections: a look, its answer and the bells are
+ * on their way for any number of steps, and cross. The clock of Redis goes on when nothing is on
+ * its way and no relay is due, so that what counts is the order of things, not how long they take.
+ * Left out: the clock set, leases, more deaths than one.
+ *
+ * Models:
+ *   lib/relay/timerhub.lua  find_seats() ring_seats() ring() insert() promote() sit() ladder()
+ *                           promise() look() leave()
+ *   lib/relay/seat.c        seat_due_ns() seat_sent() seat_answered() seat_rung() seat_ladder_us()
+ *   lib/relay/serve.c       subscribe() listen() look() confirm() serve_answered()
+ *
+ * Laws:
+ *   never_late   a task is promoted at its time, unless the first relay has died unnoticed
+ *   one_grace    after a death, a grace later
+ *   first_stays  a first relay that keeps its promise is not moved back
+ *
+ *   true
+ *   true -DRELAYS=2 -DBATCH=1
+ *   bug PUBLISH_FIRST     never_late  the bell rings, then the task is inserted
+ *   bug ANSWER_OVERWRITES never_late  an answer raises the target above a bell's
+ *   bug LOOK_FIRST        never_late  -DRELAYS=2 a relay looks, then subscribes
+ *   bug ABSENT_IS_ZERO    never_late  nothing promised is taken for a promise to come at once
+ *   bug LEAVE_SILENT      never_late  a relay leaves, and the next one is not rung
+ *   bug NO_COMMON_BELL    never_late  without seats no bell rings
+ *   bug NO_LOOK_AFTER_CUT never_late  a relay subscribes again, and does not look
+ *   bug ONE_SEAT          one_grace   a ring stops at the first seat that hears
+ *   bug NO_LADDER         one_grace   the second relay sleeps for as long as it likes
+ *   bug NOT_CLAMPED       first_stays -DRELAYS=2 -DBATCH=1 the promise may lie in the past
+ *   bug RUNG_IN_THE_PAST  first_stays a put with a time in the past promises that time
+ */
+#ifndef RELAYS
+#define RELAYS 3
+#endif
+#ifndef BATCH
+#define BATCH 2
+#endif
+#define TASKS 2
+#define HORIZON 3
+#define GRACE 1
+/* The clock goes so far. */
+#define LAST 5
+#define NEVER 15
+#define COMMON 3 /* the place that the common bell tells */
+
+/* Where a relay is. */
+#define IDLE 0
+#define SENT 1 /* its look is on its way */
+#define RAN 2  /* the look's answer is */
+#define GONE 3
+
+#define MIN(a, b) ((a) < (b) -> (a) : (b))
+#define MAX(a, b) ((a) > (b) -> (a) : (b))
+
+/* Redis. A relay's order among the seats is the promises that it has broken, then its number. */
+byte now;
+byte look_by = NEVER;
+byte due[TASKS];   /* NEVER: the task does not wait */
+byte since[TASKS]; /* when the task was due and there */
+bool seated[RELAYS], hears[RELAYS];
+byte broken[RELAYS];
+
+/* Relays. What an answer says is kept with the relay that it is for. */
+byte stage[RELAYS], target[RELAYS], rung_for[RELAYS], rank[RELAYS];
+byte told_time[RELAYS], told_rank[RELAYS];
+bool told_more[RELAYS];
+chan bell[RELAYS] = [3] of { byte, byte };
+
+bool never_late = true;
+bool one_grace = true;
+bool first_stays = true;
+
+#define ORDER(relay) (broken[relay] * RELAYS + relay)
+#define BEFORE(one, relay) (seated[one] && ORDER(one) < ORDER(relay))
+#if RELAYS == 3
+#define RANK(relay) (BEFORE(0, relay) + BEFORE(1, relay) + BEFORE(2, relay))
+#else
+#define RANK(relay) (BEFORE(0, relay) + BEFORE(1, relay))
+#endif
+#define LADDER(rank) (rank * GRACE)
+#define HEAD MIN(due[0], due[1])
+
+/* ---- Redis: parts of scripts ---- */
+
+/* Ring the first two seats that hear; `count` is how many. */
+inline ring_seats(at)
+{
+	count = 0;
+	do
+#ifdef ONE_SEAT
+	:: count == 1 -> break
+#endif
+	:: count < 2 ->
+		first = NEVER;
+		for (one : 0 .. RELAYS - 1) {
+			if
+			:: seated[one] && RANK(one) == count -> first = one
+			:: else
+			fi
+		}
+		if
+		:: first == NEVER -> break
+		:: first != NEVER && !hears[first] -> seated[first] = false
+		:: first != NEVER && hears[first] ->
+			if
+			:: stage[first] != GONE -> bell[first]!at, count
+			:: else /* half-open: the message is lost */
+			fi;
+			count++
+		fi
+	:: count == 2 -> break
+	od;
+	first = 0;
+	one = 0
+}
+
+inline ring_bells(at)
+{
+	if
+#ifdef ABSENT_IS_ZERO
+	:: at < (look_by == NEVER -> 0 : look_by) ->
+#else
+	:: at < look_by ->
+#endif
+		ring_seats(at);
+#ifndef NO_COMMON_BELL
+		for (one : 0 .. RELAYS - 1) {
+			if
+			:: count == 0 && hears[one] && stage[one] != GONE -> bell[one]!at, COMMON
+			:: else
+			fi
+		}
+#endif
+		count = 0;
+		one = 0
+	:: else
+	fi
+}
+
+inline promote()
+{
+	for (one : 0 .. TASKS - 1) {
+		if
+		:: due[one] <= now && count < BATCH ->
+			due[one] = NEVER;
+			since[one] = NEVER;
+			count++
+		:: else
+		fi
+	}
+	count = 0;
+	one = 0
+}
+
+inline sit(me)
+{
+	seated[me] = true;
+	if
+	:: RANK(me) > 0 &&
+	   (look_by == NEVER || now >= look_by + GRACE || look_by > now + HORIZON) ->
+		for (one : 0 .. RELAYS - 1) {
+			if
+			:: BEFORE(one, me) ->
+				first_stays = (RANK(one) > 0 || stage[one] == GONE ||
+					       look_by == NEVER);
+				assert(first_stays);
+				is_moved[one] = true
+			:: else
+			fi
+		}
+		for (one : 0 .. RELAYS - 1) {
+			broken[one] = broken[one] + is_moved[one];
+			is_moved[one] = false
+		}
+		one = 0
+	:: else
+	fi
+}
+
+inline promise(me)
+{
+	told_rank[me] = RANK(me);
+	if
+	:: told_rank[me] == 0 ->
+		look_by = MIN(HEAD, now + HORIZON);
+#ifndef NOT_CLAMPED
+		look_by = MAX(look_by, now);
+#endif
+		told_more[me] = (HEAD <= now);
+		told_time[me] = look_by
+	:: else ->
+#ifdef NO_LADDER
+		told_time[me] = now + HORIZON
+#else
+		told_time[me] = MIN(look_by, now + HORIZON) + LADDER(told_rank[me])
+#endif
+	fi
+}
+
+/* ---- relays ---- */
+
+/* A bell says `time` and `place`. */
+inline rung(me)
+{
+	rank[me] = (place == COMMON -> rank[me] : place);
+	time = time + LADDER(rank[me]);
+	rung_for[me] = (stage[me] == IDLE -> NEVER : MIN(rung_for[me], time));
+	target[me] = MIN(target[me], time);
+	time = 0;
+	place = 0
+}
+
+inline answered(me)
+{
+	rank[me] = told_rank[me];
+	target[me] = (told_more[me] -> now : told_time[me]);
+#ifndef ANSWER_OVERWRITES
+	target[me] = MIN(target[me], rung_for[me]);
+#endif
+	/* Of no more use, and so not to be told apart. */
+	rung_for[me] = NEVER;
+	told_time[me] = 0;
+	told_rank[me] = 0;
+	told_more[me] = false
+}
+
+proctype relay(byte me)
+{
+	byte time, place, one, count, first;
+	bool is_moved[RELAYS];
+
+end:
+	do
+	:: d_step {
+		/* The subscriptions are confirmed. */
+		!hears[me] && stage[me] != GONE ->
+			hears[me] = true;
+#if !defined(LOOK_FIRST) && !defined(NO_LOOK_AFTER_CUT)
+			rung_for[me] = (stage[me] == IDLE -> NEVER : now);
+			target[me] = now
+#endif
+	   }
+	:: d_step { stage[me] != GONE && nempty(bell[me]) -> bell[me]?time, place; rung(me) }
+	:: d_step {
+#ifdef LOOK_FIRST
+		stage[me] == IDLE && target[me] <= now ->
+#else
+		stage[me] == IDLE && target[me] <= now && hears[me] ->
+#endif
+			stage[me] = SENT;
+			target[me] = NEVER;
+			rung_for[me] = NEVER
+	   }
+	:: d_step { stage[me] == SENT -> promote(); sit(me); promise(me); stage[me] = RAN }
+	:: d_step { stage[me] == RAN -> answered(me); stage[me] = IDLE }
+	:: stage[me] == GONE -> break
+	od
+}
+
+/* ---- producers ---- */
+
+proctype producer(byte task; byte time)
+{
+	byte at, one, count, first;
+
+#ifdef PUBLISH_FIRST
+	d_step { at = MAX(time, now); ring_bells(at) }
+#endif
+	d_step {
+		at = MAX(time, now);
+		due[task] = time;
+		since[task] = at;
+#ifdef RUNG_IN_THE_PAST
+		at = time;
+#endif
+#ifndef PUBLISH_FIRST
+		ring_bells(at);
+#endif
+		look_by = MIN(look_by, at);
+		at = 0
+	}
+}
+
+/* ---- what goes wrong, and the clock ---- */
+
+inline forget_relay(me)
+{
+	stage[me] = GONE;
+	target[me] = NEVER;
+	rung_for[me] = NEVER;
+	told_time[me] = 0;
+	told_rank[me] = 0;
+	told_more[me] = false;
+	do
+	:: nempty(bell[me]) -> bell[me]?_, _
+	:: empty(bell[me]) -> break
+	od;
+	rank[me] = 0
+}
+
+proctype misfortune(byte me)
+{
+	byte one, count, first;
+
+	if
+	:: d_step { stage[me] != GONE -> forget_relay(me); hears[me] = false }
+	:: d_step { stage[me] != GONE && hears[me] -> forget_relay(me) }
+	:: d_step {
+		/* Its command connection carries the look before it carries this. */
+		stage[me] != SENT && seated[me] ->
+			count = RANK(me);
+			seated[me] = false;
+			hears[me] = false;
+			forget_relay(me);
+#ifndef LEAVE_SILENT
+			if
+			:: count < 2 && look_by != NEVER -> ring_seats(look_by)
+			:: else
+			fi;
+#endif
+			count = 0
+	   }
+	:: d_step {
+		hears[me] ->
+			do
+			:: nempty(bell[me]) -> bell[me]?_, _
+			:: empty(bell[me]) -> break
+			od;
+			hears[me] = false
+	   }
+	:: d_step {
+		look_by = NEVER;
+		for (one : 0 .. TASKS - 1) {
+			due[one] = NEVER;
+			since[one] = NEVER
+		}
+		for (one : 0 .. RELAYS - 1) {
+			seated[one] = false;
+			broken[one] = 0
+		}
+		one = 0
+	   }
+	:: true
+	fi
+}
+
+/* No message is on its way, and no relay is about to send one. */
+#define IS_QUIET(me) (stage[me] == GONE || \
+	(stage[me] == IDLE && hears[me] && target[me] > now && empty(bell[me])))
+/* The relay that is to come first is dead. */
+#define IS_DEAD_FIRST(me) (stage[me] == GONE && seated[me] && RANK(me) == 0)
+#if RELAYS == 3
+#define ALL_QUIET (IS_QUIET(0) && IS_QUIET(1) && IS_QUIET(2))
+#define DEAD_FIRST (IS_DEAD_FIRST(0) || IS_DEAD_FIRST(1) || IS_DEAD_FIRST(2))
+#else
+#define ALL_QUIET (IS_QUIET(0) && IS_QUIET(1))
+#define DEAD_FIRST (IS_DEAD_FIRST(0) || IS_DEAD_FIRST(1))
+#endif
+#define WAITS_SINCE MIN(since[0], since[1])
+
+proctype clock()
+{
+end:
+	do
+	:: d_step {
+		now < LAST && ALL_QUIET ->
+			one_grace = (WAITS_SINCE + GRACE > now);
+			assert(one_grace);
+			never_late = (WAITS_SINCE > now || DEAD_FIRST);
+			assert(never_late);
+			now++
+	   }
+	od
+}
+
+init {
+	byte one, other;
+
+	atomic {
+		for (one : 0 .. RELAYS - 1) {
+			rung_for[one] = NEVER;
+#if RELAYS > 2
+			/* They have settled. */
+			hears[one] = true;
+			seated[one] = true;
+			rank[one] = one;
+			target[one] = HORIZON + LADDER(one)
+#endif
+		}
+#if RELAYS > 2
+		look_by = HORIZON;
+#endif
+		due[0] = NEVER;
+		due[1] = NEVER;
+		since[0] = NEVER;
+		since[1] = NEVER;
+		if
+		:: one = 0; other = 0
+		:: one = 0; other = 2
+		:: one = 2; other = 4
+		:: one = 4; other = 4
+		fi;
+		run producer(0, one);
+		run producer(1, other);
+		if
+		:: other = 0
+		:: other = 1
+		:: other = RELAYS - 1
+		fi;
+		run misfortune(other);
+		for (one : 0 .. RELAYS - 1) {
+			run relay(one)
+		}
+		run clock();
+		one = 0;
+		other = 0
+	}
+}
