@@ -45,6 +45,7 @@ declare -A packages_signs=(
 	[ninja-build]=program:ninja
 	[procps]=program:ps
 	[qemu-user]=program:qemu-aarch64
+	[redis-tools]=program:redis-cli
 	[systemtap-sdt-dev]=header:sys/sdt.h
 	[util-linux]=program:setarch
 )
