@@ -34,6 +34,7 @@ declare -A packages_signs=(
 	[libev-dev]=header:ev.h
 	[libevent-dev]=library:libevent
 	[libglib2.0-dev]=library:glib-2.0
+	[libhiredis-dev]=library:hiredis
 	[libncurses-dev]=library:ncursesw
 	[libseccomp-dev]=library:libseccomp
 	[libsubunit-dev]=library:libsubunit
@@ -44,6 +45,7 @@ declare -A packages_signs=(
 	[ninja-build]=program:ninja
 	[procps]=program:ps
 	[qemu-user]=program:qemu-aarch64
+	[redis-tools]=program:redis-cli
 	[systemtap-sdt-dev]=header:sys/sdt.h
 	[util-linux]=program:setarch
 )
@@ -148,4 +150,4 @@ packages_aarch64=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user util-lin
 
 # What it takes beside that to make Debian packages.
 # shellcheck disable=SC2034
-packages_deb=(debhelper dpkg-dev fakeroot libncurses-dev systemtap-sdt-dev)
+packages_deb=(debhelper dpkg-dev fakeroot libhiredis-dev libncurses-dev systemtap-sdt-dev)

@@ -7,8 +7,9 @@ Usage: test_deb.py SOURCE-ROOT
 Runs tools/build-deb --lintian. Then makes a root of its own in a temporary folder: the essential
 packages of this machine, its C compiler, pkg-config, and what the new packages depend on by their
 own words, with a dpkg database of these and no others. In there dpkg installs the packages, the
-twenty lines of README.md are compiled as it says, shared and static, and run; then dpkg removes the
-packages.
+twenty lines of README.md are compiled as it says, shared and static, and run; so are the clients of
+the other libraries, and the alarm clock as its unit starts it, on a Redis server of this machine;
+then dpkg removes the packages.
 Exit status 77, and the reason, if this machine lacks a package, or does not permit another root.
 """
 
@@ -22,9 +23,12 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "relay"))
+from redis_server import Server  # pylint: disable=wrong-import-position
+
 SKIPPED = 77
 WANTED = {"libtimerhub0", "libtimerhub-dev", "libtimerhub-journal0", "libtimerhub-journal-dev",
-          "timerhub-tools"}
+          "libtimerhub-relay0", "libtimerhub-relay-dev", "timerhub-relay", "timerhub-tools"}
 USERS = ["gcc", "libc6-dev", "pkg-config"]
 DPKG = pathlib.Path("/var/lib/dpkg")
 # What a small root leaves out.
@@ -57,7 +61,8 @@ def check_machine(root):
         if not shutil.which(program):
             raise Skipped(f"there is no {program} here")
     script = f'. {shlex.quote(str(root / "tools/packages.sh"))}; ' \
-             'packages_missing "${packages_build[@]}" "${packages_deb[@]}" lintian'
+             'packages_missing "${packages_build[@]}" "${packages_deb[@]}" ' \
+             '"${packages_relay[@]}" lintian'
     missing = run("bash", "-c", script).split()
     if missing:
         raise Skipped(f"not installed: {' '.join(missing)}")
@@ -190,10 +195,27 @@ def check_packages(debs):
     if names != WANTED:
         raise Wrong(f"build-deb made {sorted(names)}")
     # The soname's package is what programs depend on, so that the next soname's is not taken.
-    journal = next(path for path in debs if path.name.startswith("libtimerhub-journal0_"))
-    depends = run("dpkg-deb", "--field", journal, "Depends")
-    if "libtimerhub0.2 (" not in depends:
-        raise Wrong(f"{journal.name} depends on {depends}")
+    for name in ("libtimerhub-journal0", "libtimerhub-relay0", "timerhub-relay"):
+        package = next(path for path in debs if path.name.startswith(f"{name}_"))
+        depends = run("dpkg-deb", "--field", package, "Depends")
+        if "libtimerhub0.2 (" not in depends:
+            raise Wrong(f"{package.name} depends on {depends}")
+
+
+def use_relay(new_root):
+    """The command of the unit promotes a task, and ends when it is told to."""
+    unit = (new_root / "usr/lib/systemd/system/timerhub-relay@.service").read_text("utf-8")
+    command = re.search(r"^ExecStart=(.*)$", unit, re.MULTILINE)[1].replace("%i", "orders")
+    with Server(parent=new_root / "tmp") as server:
+        in_new_root(new_root, f"""
+            export REDIS_URL=unix:{server.address.removeprefix(str(new_root))}
+            timerhub-relay create orders && timerhub-relay put orders order:1 100ms || exit
+            {command} &
+            for _ in $(seq 400); do
+                timerhub-relay peek orders order:1 | grep -q undelivered && break
+                sleep 0.05
+            done
+            kill $! && wait $! && timerhub-relay peek orders order:1 | grep undelivered""")
 
 
 def use_packages(root, new_root, debs):
@@ -202,15 +224,17 @@ def use_packages(root, new_root, debs):
         shutil.copy(path, new_root / "tmp")
     in_new_root(new_root, "dpkg --install /tmp/*.deb && dpkg --audit")
     (new_root / "root/hello.c").write_text(program, encoding="utf-8")
-    shutil.copy(root / "tests/packaging/journal_client.c", new_root / "root")
     static = compile_command.replace("cc ", "cc -static ").replace("-config", "-config --static")
     for command in (compile_command, static):
         printed = in_new_root(new_root, f"cd /root && {command} && ./a.out")
         if printed != "timer 2\ntimer 1\n":
             raise Wrong(f"{command}: it printed\n{printed}")
-    journal = "$(pkg-config --cflags --libs timerhub-journal)"
-    in_new_root(new_root, f"cd /root && cc journal_client.c {journal} && ./a.out")
+    for name in ("journal", "relay"):
+        shutil.copy(root / f"tests/packaging/{name}_client.c", new_root / "root")
+        flags = f"$(pkg-config --cflags --libs timerhub-{name})"
+        in_new_root(new_root, f"cd /root && cc {name}_client.c {flags} && ./a.out")
     in_new_root(new_root, "timerhub-top --help && timerhub-journal --help")
+    use_relay(new_root)
     if not files_of_timerhub(new_root):
         raise Wrong("nothing was installed")
     in_new_root(new_root, f"dpkg --purge {' '.join(sorted(WANTED))}")

@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: MIT
 """Relays killed at their commands, and Redis killed under everything.
 
-Usage: kill_test.py VICTIM FACTS [TIMES]
+Usage: kill_test.py VICTIM FACTS [TIMES [RELAYS]]
 
-relays  four relays, VICTIM --serve, each on a way of its own whose commands are counted: each is
-        killed before or after a command chosen at random, and started again, while a thousand
-        tasks become due. All come, once, none early.
+relays  four relays, or RELAYS, VICTIM --serve, each on a way of its own whose commands are counted:
+        each is killed before or after a command chosen at random, and started again, while a
+        thousand tasks become due. All come, once, none early.
 always  FACTS keeps a book of what it was told while a Redis with appendfsync always is killed and
         started again, TIMES times.
-RDB     what is documented: a task done after the snapshot comes again.
+everysec: what is missing after Redis was killed are the last puts, of the last two seconds, and
+        the keys agree.
+RDB     what is documented: a task done after the snapshot comes again, one put after it is gone.
 """
 
 import os
@@ -18,13 +20,13 @@ import subprocess
 import sys
 import time
 
+from protocol import make
 from redis_server import ARRIVES, Client, RedisError, Server
 from wire_proxy import Proxy
 
 QUEUE = "killed"
 PREFIX = f"timerhub:{{{QUEUE}}}:"
 TASKS = 1000
-RELAYS = 4
 
 
 def expect(condition, *what):
@@ -70,14 +72,13 @@ class Doomed:
         self.proxy.close()
 
 
-def check_relays(victim, seed):
+def check_relays(victim, count, seed):
     dice = random.Random(seed)
     print(f"seed {seed}", flush=True)
     with Server() as server:
-        subprocess.run([victim, "--make", QUEUE], check=True,
-                       env=os.environ | {"REDIS_URL": f"unix:{server.address}"})
+        make(victim, QUEUE, server.address)
         redis = server.client()
-        relays = [Doomed(victim, server, f"relay-{number}", dice) for number in range(RELAYS)]
+        relays = [Doomed(victim, server, f"relay-{number}", dice) for number in range(count)]
         dues, got = {}, {}
         deadline = time.monotonic() + 6 * ARRIVES
         while len(got) < TASKS:
@@ -128,20 +129,57 @@ def check_always(facts, times, dice):
     print(f"Redis killed {times} times")
 
 
+def put_until_killed(server, seconds):
+    """When each put was answered, and when the server was killed, which ends it."""
+    redis, answered = server.client(), []
+    begin = time.monotonic()
+    try:
+        while True:
+            if time.monotonic() > begin + seconds:
+                server.kill()
+            reply = call(redis, "put", "due task state seats past", f"task-{len(answered)}",
+                         "never", "", "data" * 50)
+            expect(reply[0] == 0, "put", reply)
+            answered.append(time.monotonic())
+    except OSError:
+        return answered, time.monotonic()
+
+
+def check_everysec(victim, times, dice):
+    """Only the last facts are missing, and only for two seconds."""
+    lost = 0
+    for _ in range(times):
+        with Server("--appendonly", "yes", "--appendfsync", "everysec") as server:
+            make(victim, QUEUE, server.address)
+            answered, killed = put_until_killed(server, 2.2 + dice.random() / 2)
+            server.start()
+            redis = server.client()
+            there = [redis("HEXISTS", PREFIX + "task", f"task-{number}")
+                     for number in range(len(answered) + 1)]
+            kept = sum(there)
+            expect(there == [1] * kept + [0] * (len(there) - kept), "not the last are missing")
+            expect(redis("ZCARD", PREFIX + "due") == kept, "half a task is there")
+            for number in range(kept, len(answered)):
+                expect(killed - answered[number] < 2, "lost after", killed - answered[number], "s")
+            lost += max(0, len(answered) - kept)
+    print(f"everysec: Redis killed {times} times, {lost} facts lost")
+
+
 def check_snapshot(victim):
     """With RDB only a task that was done after the snapshot is there again."""
     with Server("--dbfilename", "dump.rdb") as server:
-        subprocess.run([victim, "--make", QUEUE], check=True,
-                       env=os.environ | {"REDIS_URL": f"unix:{server.address}"})
+        make(victim, QUEUE, server.address)
         redis = server.client()
         call(redis, "put", "due task state seats past", "task", "never", "", "")
         redis("SAVE")
         expect(call(redis, "done", "due task ready state past", "task") == [0], "done")
+        call(redis, "put", "due task state seats past", "later", "never", "", "")
         server.kill()
         server.start()
         redis = Client(server.address)
         try:
             expect(call(redis, "peek", "due task ready", "task")[1] == b"waiting", "not there")
+            expect(call(redis, "peek", "due task ready", "later") == [-2], "kept for nothing")
         except RedisError as error:
             expect(False, error)
 
@@ -150,8 +188,9 @@ def main(arguments):
     victim, facts = arguments[1:3]
     times = int(arguments[3]) if len(arguments) > 3 else 200
     seed = int(os.environ.get("TIMERHUB_TEST_SEED", "0"), 0) or time.time_ns() % 2**32
-    check_relays(victim, seed)
+    check_relays(victim, int(arguments[4]) if len(arguments) > 4 else 4, seed)
     check_always(facts, times, random.Random(seed))
+    check_everysec(victim, max(1, times // 20), random.Random(seed))
     check_snapshot(victim)
     return 0
 

@@ -96,8 +96,9 @@ class Client:
 class Server:
     """Started by start(), ended by kill() or stop(); its data stays until close()."""
 
-    def __init__(self, *options):
-        self.folder = tempfile.mkdtemp(prefix="timerhub-relay-")
+    def __init__(self, *options, parent=None, environment=None):
+        self.environment = os.environ | (environment or {})
+        self.folder = tempfile.mkdtemp(prefix="timerhub-relay-", dir=parent)
         self.program = program(self.folder)
         self.address = f"{self.folder}/redis.sock"
         self.options = options
@@ -108,7 +109,8 @@ class Server:
         command = [self.program, "--port", "0", "--unixsocket", self.address, "--dir", self.folder,
                    "--save", "", "--daemonize", "no", *self.options, *more]
         with open(f"{self.folder}/log", "ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log)
+            self.process = subprocess.Popen(command, stdout=log, stderr=log,
+                                            env=self.environment)
         deadline = time.monotonic() + ARRIVES
         while True:
             try:

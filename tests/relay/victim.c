@@ -4,7 +4,8 @@
  * the calls return must agree with what then happens. A caller who is told -ETIMEDOUT repeats.
  *
  * usage: relay_victim QUEUE
- *        relay_victim --serve|--make QUEUE: be an alarm clock until killed; make a queue, and end
+ *        relay_victim --serve QUEUE: be an alarm clock, with a horizon of HORIZON_MS, until killed
+ *        relay_victim --make QUEUE: make a queue, and end
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -117,11 +118,14 @@ int main(int argc, char **argv)
 		.redis = getenv("REDIS_URL"),
 		.timeout_ns = SEC,
 	};
+	const char *horizon_ms = getenv("HORIZON_MS");
 	struct timerhub_relay_stats stats;
 	int result;
 
 	if (argc < 2)
 		return 2;
+	if (horizon_ms)
+		config.horizon_ns = strtoull(horizon_ms, NULL, 10) * MS;
 	do
 		result = timerhub_relay_open(&relay, argv[argc - 1], &config);
 	while (result == -EHOSTUNREACH); /* a server that is silent */

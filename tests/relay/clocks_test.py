@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Clocks that are an hour apart: Redis's alone counts.
+
+Usage: clocks_test.py VICTIM OTHER_CLOCK.so [TIMES]
+
+callers  VICTIM, which puts, moves, takes and serves, where the wall clock is an hour ahead or
+         behind, and where the clocks since boot are, in a time namespace if that is permitted: it
+         leads the life that it always leads.
+server   Redis's wall clock is set forward and back by an hour under two relays, and runs fast: what
+         is put comes when it is due by that clock, and not before. TIMES times.
+"""
+
+import os
+import random
+import struct
+import subprocess
+import sys
+import time
+
+from protocol import Queue, make
+from redis_server import ARRIVES, Server
+
+NAME = "victim"
+HOUR_US = 3_600_000_000
+
+
+def expect(condition, *what):
+    if not condition:
+        print("not so:", *what)
+        sys.exit(1)
+
+
+class OtherClock:
+    """The environment of a program whose wall clock is set by set()."""
+
+    def __init__(self, library, path):
+        self.path = path
+        self.set(0)
+        self.environment = {"LD_PRELOAD": library, "OTHER_CLOCK": path}
+
+    def set(self, ahead_us):
+        with open(self.path, "r+b" if os.path.exists(self.path) else "wb") as file:
+            file.write(struct.pack("q", ahead_us))
+
+
+def check_callers(victim, library):
+    with Server() as server:
+        queue = Queue(server.client(), NAME)
+        address = {"REDIS_URL": f"unix:{server.address}"}
+        clock = OtherClock(library, f"{server.folder}/clock")
+        lives = []
+        for sign in (1, -1):
+            clock.set(sign * HOUR_US)
+            said = subprocess.run(["date", "+%s"], env=os.environ | clock.environment, check=True,
+                                  capture_output=True, text=True).stdout
+            expect(abs(int(said) - time.time() - sign * 3600) < ARRIVES, "the clock is not set")
+            lives.append((f"wall clock {sign:+} h", [victim, NAME], clock.environment, sign))
+        space = ["unshare", *([] if os.geteuid() == 0 else ["--map-root-user"]), "--time"]
+        if subprocess.run([*space, "true"], check=False, capture_output=True).returncode == 0:
+            lives += [(f"clocks since boot {ahead:+} s",
+                       [*space, f"--monotonic={ahead}", f"--boottime={ahead}", victim, NAME], {}, 0)
+                      for ahead in (3600, 7 * 86400)]
+        else:
+            print("time namespaces are not permitted here: left out")
+        for what, command, environment, sign in lives:
+            clock.set(sign * HOUR_US)
+            queue.client("FLUSHALL")
+            done = subprocess.run(command, env=os.environ | address | environment, check=False,
+                                  capture_output=True, text=True, timeout=6 * ARRIVES)
+            expect(done.returncode == 0, what, ":", done.stderr)
+            expect(queue.count("task") == 0, what, ": records are left")
+    return len(lives)
+
+
+def put_and_take(queue, name, delay_us):
+    due = queue.put(name, delay_us)[1]
+    entries = queue.read(block_ms=1000 * ARRIVES)
+    expect([entry[1:4] for entry in entries] == [(name, due, 1)], name, due, "came as", entries)
+    expect(queue.now() >= due, name, "is early")
+    expect(queue.call("done", name) == [0], "done", name)
+
+
+def check_server(victim, library, times, dice):
+    """The tasks are put to be due before the relays would look by themselves."""
+    clock = OtherClock(library, f"/tmp/timerhub-clock-{os.getpid()}")
+    try:
+        with Server(environment=clock.environment) as server:
+            make(victim, NAME, server.address)
+            environment = os.environ | {"REDIS_URL": f"unix:{server.address}"}
+            relays = [subprocess.Popen([victim, "--serve", NAME], env=environment)
+                      for _ in range(2)]
+            queue = Queue(server.client(2 * ARRIVES), NAME)
+            ahead_us = 0
+            try:
+                for number in range(times):
+                    put_and_take(queue, f"before-{number}", dice.randrange(50_000))
+                    queue.put(f"far-{number}", HOUR_US // 2)
+                    clock.set(ahead_us + HOUR_US)
+                    # It was half an hour off, and is late now: at the next look, and no put rings.
+                    entries = queue.read(block_ms=1000 * ARRIVES)
+                    expect([entry[1] for entry in entries] == [f"far-{number}"], "came", entries)
+                    queue.call("done", f"far-{number}")
+                    put_and_take(queue, f"ahead-{number}", dice.randrange(50_000))
+                    for step in range(20):
+                        clock.set(ahead_us + HOUR_US + step * 500)
+                        put_and_take(queue, f"fast-{number}-{step}", 1000)
+                    clock.set(ahead_us)
+                    put_and_take(queue, f"back-{number}", dice.randrange(50_000))
+            finally:
+                for relay in relays:
+                    relay.kill()
+                    relay.wait()
+    finally:
+        os.unlink(clock.path)
+
+
+def main(arguments):
+    times = int(arguments[3]) if len(arguments) > 3 else 20
+    seed = int(os.environ.get("TIMERHUB_TEST_SEED", "0"), 0) or time.time_ns() % 2**32
+    print(f"seed {seed}", flush=True)
+    lives = check_callers(arguments[1], arguments[2])
+    check_server(arguments[1], arguments[2], times, random.Random(seed))
+    print(f"{lives} lives by other clocks; Redis's set {2 * times} times")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Relays on networks that go silent without closing anything, or are slow.
+
+Usage: network_test.py VICTIM [TIMES]
+
+silent  three relays, VICTIM --serve, with a horizon of a minute. Connections of the first one go
+        silent, both or one, one way or both: a task that is then put, to be due before anything
+        that was promised, comes all the same, before the horizon. Then the relay hears again; TIMES
+        times.
+slow    messages take up to 50 ms each way: tasks come, once, none early.
+"""
+
+import os
+import random
+import subprocess
+import sys
+import time
+
+from protocol import Queue, make
+from redis_server import ARRIVES, Server
+from way import Way
+
+NAME = "network"
+RELAYS = 3
+
+
+def expect(condition, *what):
+    if not condition:
+        print("not so:", *what)
+        sys.exit(1)
+
+
+class Relay:
+    """One process, and its way to the server."""
+
+    def __init__(self, victim, server, number, delay_s):
+        self.way = Way(f"{server.folder}/way-{number}.sock", server.address, delay_s)
+        self.process = subprocess.Popen(
+            [victim, "--serve", NAME],
+            env=os.environ | {"REDIS_URL": f"unix:{self.way.path}", "HORIZON_MS": "60000"})
+
+    def go_silent(self, dice):
+        """Returns what does."""
+        which = dice.choice(("both", "bells", "commands"))
+        ways = dice.choice(("up", "down", "up down"))
+        for connection in self.way.open_connections():
+            if which == "both" or (which == "bells") == connection.has_subscribed:
+                for way in ways.split():
+                    setattr(connection, way, False)
+        return f"{which} {ways}"
+
+    def go_on(self):
+        for connection in self.way.connections:
+            connection.up = connection.down = True
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+        self.way.close()
+
+
+class Scene:
+    """A server, its relays, and a producer and consumer beside it."""
+
+    def __init__(self, victim, server, delay_s=0):
+        make(victim, NAME, server.address)
+        self.queue = Queue(server.client(2 * ARRIVES), NAME)
+        # So that no relay comes to look after leases, which would do in place of a bell.
+        self.queue.call("create", "lease_us", 10**9)
+        self.relays = [Relay(victim, server, number, delay_s) for number in range(RELAYS)]
+        self.wait_until(lambda: len(self.in_order()) == RELAYS, "seats")
+
+    @staticmethod
+    def wait_until(condition, what):
+        deadline = time.monotonic() + ARRIVES
+        while not condition():
+            expect(time.monotonic() < deadline, "never:", what)
+            time.sleep(0.005)
+
+    def in_order(self):
+        """The relays by rank; a relay's name has its process in it."""
+        ranks = {}
+        for name, value in self.queue.stat().items():
+            for relay in self.relays:
+                if name.startswith("relay:") and f"{relay.process.pid}" in name.split("-"):
+                    ranks[int(value.split()[0])] = relay
+        return [ranks[rank] for rank in sorted(ranks)]
+
+    def put_and_take(self, name, delay_us):
+        """How late it came, in microseconds."""
+        due = self.queue.put(name, delay_us)[1]
+        entries = self.queue.read(block_ms=1000 * ARRIVES)
+        expect([entry[1:4] for entry in entries] == [(name, due, 1)], name, due, "came as", entries)
+        late = self.queue.now() - due
+        expect(late >= 0, name, "is early")
+        expect(self.queue.call("done", name) == [0], "done", name)
+        return late
+
+    def close(self):
+        for relay in self.relays:
+            relay.end()
+
+
+def check_silent(victim, times, dice):
+    latest = 0
+    with Server() as server:
+        scene = Scene(victim, server)
+        try:
+            for number in range(times):
+                first = scene.in_order()[0]
+                what = first.go_silent(dice)
+                late = scene.put_and_take(f"task-{number}", 50_000)
+                expect(late < ARRIVES * 10**6, what, ":", late, "us late")
+                latest = max(latest, late)
+                first.go_on()
+                scene.wait_until(lambda: len(scene.in_order()) == RELAYS, "back")
+            expect(all(relay.process.poll() is None for relay in scene.relays), "one has ended")
+        finally:
+            scene.close()
+    print(f"silent {times} times: latest {latest / 1000:.1f} ms")
+
+
+def check_slow(victim, times, dice):
+    latest = 0
+    with Server() as server:
+        scene = Scene(victim, server, 0.05)
+        try:
+            for number in range(times):
+                late = scene.put_and_take(f"task-{number}", dice.randrange(300_000))
+                latest = max(latest, late)
+        finally:
+            scene.close()
+    print(f"slow, {times} tasks: latest {latest / 1000:.1f} ms")
+
+
+def main(arguments):
+    times = int(arguments[2]) if len(arguments) > 2 else 200
+    seed = int(os.environ.get("TIMERHUB_TEST_SEED", "0"), 0) or time.time_ns() % 2**32
+    print(f"seed {seed}", flush=True)
+    check_silent(arguments[1], times, random.Random(seed))
+    check_slow(arguments[1], times, random.Random(seed))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

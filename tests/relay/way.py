@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+"""A way to Redis that is slow, goes silent, or leads to another server from now on."""
+
+import os
+import random
+import socket
+import threading
+import time
+
+
+class Way:
+    """
+    Listens on a unix socket and carries bytes. New connections go to `target`. While `up` or `down`
+    is False, nothing of that direction arrives any more on the connections that there are: no end
+    either, as when a cable is cut. `delay_s` is how long bytes take at most, each way.
+    """
+
+    def __init__(self, path, target, delay_s=0):
+        self.path, self.target, self.delay_s = path, target, delay_s
+        self.connections = []
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(path)
+        self.listener.listen(64)
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def close(self):
+        for one in [self.listener] + [end for connection in self.connections
+                                      for end in connection.ends]:
+            try:
+                one.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+        self.listener.close()
+        os.unlink(self.path)
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            try:
+                server = socket.socket(socket.AF_UNIX)
+                server.connect(self.target)
+            except OSError:
+                client.close()
+                continue
+            self.connections.append(Connection(client, server, self.delay_s))
+
+    def open_connections(self):
+        self.connections = [one for one in self.connections if one.is_open]
+        return self.connections
+
+
+class Connection:
+    """Two ends, and what is carried between them."""
+
+    def __init__(self, client, server, delay_s):
+        self.ends, self.delay_s = (client, server), delay_s
+        self.is_open = self.up = self.down = True
+        self.has_subscribed = False
+        for direction in ("up", "down"):
+            threading.Thread(target=self.carry, args=(direction,), daemon=True).start()
+
+    def carry(self, direction):
+        source, target = self.ends if direction == "up" else self.ends[::-1]
+        try:
+            while data := source.recv(65536):
+                self.has_subscribed |= b"SUBSCRIBE" in data
+                if self.delay_s:
+                    time.sleep(random.uniform(0, self.delay_s))
+                if getattr(self, direction):
+                    target.sendall(data)
+        except OSError:
+            pass
+        # What is silent does not even end.
+        while not (self.up and self.down):
+            time.sleep(0.01)
+        self.is_open = False
+        for one in self.ends:
+            try:
+                one.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass

@@ -1,0 +1,510 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Measures the relay beside its peers, on the same Redis in interleaved rounds.
+
+Usage: bench.py BUILD PEERS [--rounds N] [--only A,B] [--plot FILE.svg]
+
+BUILD is where timerhub was built, PEERS a folder with bullmq, bull and bee-queue in node_modules.
+Parts: lateness fast pollers scripts looks idle throughput always memory kill. Every figure is of
+this machine and this run; the bars are multiples of what else was measured in it.
+tools/run-bench-relay installs what this needs, and calls it.
+"""
+
+import argparse
+import collections
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent.parent.parent / "tests/relay"))
+from protocol import Queue  # pylint: disable=wrong-import-position
+from redis_server import RedisError, Server  # pylint: disable=wrong-import-position
+
+NAME = "bench"
+PYTHON = "/usr/bin/python3"  # Debian's, which has Debian's packages
+# What clients ask for, in statistics that also count what scripts call.
+ASKED = re.compile(r"cmdstat_(fcall|eval|evalsha|b\w+|xreadgroup|ping|publish):calls=(\d+)")
+
+
+def rank(values, share):
+    if not values:
+        return float("nan")
+    return sorted(values)[min(len(values) - 1, int(len(values) * share))]
+
+
+class Bench:
+    """A Redis on a port of its own, for one measurement."""
+
+    def __init__(self, build, peers, *options):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.build, self.peers = pathlib.Path(build), pathlib.Path(peers)
+        self.server = Server("--port", str(self.port), "--bind", "127.0.0.1", *options)
+        self.redis = self.server.client(120)
+        self.queue = Queue(self.redis, NAME)
+        self.url = f"redis://127.0.0.1:{self.port}"
+        self.environment = os.environ | {
+            "REDIS_URL": self.url, "PEER_PORT": str(self.port),
+            "NODE_PATH": str(self.peers / "node_modules"), "PYTHONPATH": str(HERE)}
+        self.processes = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self.processes:
+            process.terminate()
+        for process in self.processes:
+            process.wait()
+        self.server.close()
+
+    def start(self, *words, **more):
+        more = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL} | more
+        process = subprocess.Popen([str(word) for word in words], env=self.environment, **more)
+        self.processes.append(process)
+        return process
+
+    def tool(self, *words):
+        subprocess.run([self.build / "tools/relay/timerhub-relay", *words], env=self.environment,
+                       check=True, stdout=subprocess.DEVNULL)
+
+    def relays(self, count):
+        self.tool("create", NAME)
+        tool = self.build / "tools/relay/timerhub-relay"
+        relays = [self.start(tool, "run", NAME) for _ in range(count)]
+        while int(self.queue.stat()["relays"]) < count:
+            time.sleep(0.05)
+        return relays
+
+    def asked(self):
+        """How many commands of each kind clients have sent."""
+        found = ASKED.findall(self.redis("INFO", "commandstats").decode())
+        return collections.Counter({name: int(calls) for name, calls in found})
+
+
+class Taker(threading.Thread):
+    """A plain consumer of the relay's stream, in Python."""
+
+    def __init__(self, bench, number):
+        super().__init__(daemon=True)
+        self.queue = Queue(bench.server.client(120), NAME)
+        self.number, self.late, self.dues, self.ending = number, [], [], False
+        self.start()
+
+    def run(self):
+        while not self.ending:
+            for _, name, due, _, _ in self.queue.read(16, 500, f"taker-{self.number}"):
+                self.late.append(round(time.time() * 1e6) - due)
+                self.dues.append(due)
+                self.queue.call("done", name)
+
+    def end(self):
+        self.ending = True
+        self.join()
+
+
+def put_at_rate(bench, rate, count, min_ms, span_ms):
+    begin = time.monotonic()
+    for number in range(count):
+        time.sleep(max(0, begin + number / rate - time.monotonic()))
+        delay = 1000 * (min_ms + random.randrange(span_ms))
+        bench.queue.put(f"task-{number}", delay)
+
+
+class Result:
+    """Lateness in microseconds, and what was asked of Redis for it."""
+
+    def __init__(self, late, asked):
+        self.late, self.asked = late, asked
+
+    def per_task(self, *names):
+        return sum(self.asked[name] for name in names or self.asked) / max(1, len(self.late))
+
+
+def run_relay(where, relays, workers, rate, count):
+    with Bench(*where) as bench:
+        bench.relays(relays)
+        takers = [Taker(bench, number) for number in range(workers)]
+        time.sleep(1)
+        before = bench.asked()
+        put_at_rate(bench, rate, count, 500, 1000)
+        while sum(len(taker.late) for taker in takers) < count:
+            time.sleep(0.01)
+        time.sleep(0.2)
+        asked = bench.asked() - before
+        for taker in takers:
+            taker.end()
+        return Result([late for taker in takers for late in taker.late], asked)
+
+
+def run_node(where, kind, workers, rate, count):
+    with Bench(*where) as bench:
+        before = bench.asked()
+        peer = bench.start("node", HERE / "peers.js", kind, bench.port, workers, rate, count, 500,
+                           1000, stdout=subprocess.PIPE)
+        late = json.loads(peer.communicate(timeout=300)[0])
+        return Result(late, bench.asked() - before)
+
+
+def run_poller(where, worker, producer, count):
+    """RQ, Sidekiq, Celery: their workers push how late a task was onto a list."""
+    with Bench(*where) as bench:
+        bench.start(*[word.replace("PORT", str(bench.port)) for word in worker], cwd=HERE)
+        time.sleep(4)
+        peer = bench.start(*producer, bench.port, 20, count, 1000, 3000, cwd=HERE)
+        deadline = time.monotonic() + 120
+        while bench.redis("LLEN", "late") < count and time.monotonic() < deadline:
+            time.sleep(0.1)
+        peer.wait()
+        return Result([int(late) for late in bench.redis("LRANGE", "late", 0, -1)],
+                      collections.Counter())
+
+
+def run_beanstalkd(count):
+    """Its delays are whole seconds."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = subprocess.Popen(["beanstalkd", "-l", "127.0.0.1", "-p", str(port)])
+    time.sleep(0.5)
+    late = []
+
+    def take():
+        with socket.create_connection(("127.0.0.1", port)) as link:
+            file = link.makefile("rwb")
+            while len(late) < count:
+                file.write(b"reserve\r\n")
+                file.flush()
+                _, job, _ = file.readline().split()
+                due = float(file.readline())
+                late.append(round((time.time() - due) * 1e6))
+                file.write(b"delete %s\r\n" % job)
+                file.flush()
+                file.readline()
+
+    taker = threading.Thread(target=take, daemon=True)
+    taker.start()
+    with socket.create_connection(("127.0.0.1", port)) as link:
+        file = link.makefile("rwb")
+        for _ in range(count):
+            delay = random.randrange(1, 4)
+            data = b"%.6f" % (time.time() + delay)
+            file.write(b"put 0 %d 60 %d\r\n%s\r\n" % (delay, len(data), data))
+            file.flush()
+            file.readline()
+            time.sleep(0.05)
+    taker.join(60)
+    server.terminate()
+    server.wait()
+    return Result(late, collections.Counter())
+
+
+RQ = (("PYTHON", "/usr/bin/rq", "worker", "--with-scheduler", "--url", "redis://127.0.0.1:PORT"),
+      (PYTHON, HERE / "peer_rq.py"))
+CELERY = (("PYTHON", "-m", "celery", "-A", "peer_celery", "worker", "-c", "2"),
+          (PYTHON, HERE / "peer_celery.py"))
+SIDEKIQ = (("sidekiq", "-r", "./peer_sidekiq.rb", "-c", "5"), ("ruby", HERE / "peer_sidekiq.rb"))
+
+
+def late_row(name, late):
+    print(f"| {name} | {len(late)} | {rank(late, .5) / 1000:.2f} | {rank(late, .99) / 1000:.2f} | "
+          f"{max(late, default=0) / 1000:.1f} | {sum(one < 0 for one in late)} |", flush=True)
+
+
+LATE_HEAD = ("| | tasks | p50 ms | p99 ms | most ms | early |\n|---|---|---|---|---|---|")
+
+
+# ---- parts ----
+
+
+def part_lateness(where, rounds, plots, rate=20, count=150):
+    """One worker each, tasks due 0.5 to 1.5 s after their put."""
+    subjects = {
+        "timerhub, 1 relay": lambda: run_relay(where, 1, 1, rate, count),
+        "timerhub, 16 relays": lambda: run_relay(where, 16, 1, rate, count),
+        "BullMQ": lambda: run_node(where, "bullmq", 1, rate, count),
+        "Bull": lambda: run_node(where, "bull", 1, rate, count),
+        "bee-queue": lambda: run_node(where, "bee", 1, rate, count),
+    }
+    late = collections.defaultdict(list)
+    for _ in range(rounds):
+        for name, subject in subjects.items():
+            late[name] += subject().late
+    print(f"\nLateness at the consumer, {rate} tasks a second, {rounds} rounds\n\n{LATE_HEAD}")
+    for name, values in late.items():
+        late_row(name, values)
+        plots.setdefault(name, []).extend(values if rate == 20 else [])
+
+
+def part_fast(where, rounds, plots):
+    part_lateness(where, rounds, plots, 500, 1000)
+
+
+def part_pollers(where, plots):
+    print(f"\nLateness of those that poll, 20 tasks a second\n\n{LATE_HEAD}")
+    for name, (worker, producer) in {"RQ": RQ, "Celery": CELERY, "Sidekiq": SIDEKIQ}.items():
+        if name != "Sidekiq" or shutil.which("sidekiq"):
+            worker = [word.replace("PYTHON", PYTHON) for word in worker]
+            plots[name] = run_poller(where, worker, producer, 100).late
+            late_row(name, plots[name])
+    plots["beanstalkd"] = run_beanstalkd(100).late
+    late_row("beanstalkd", plots["beanstalkd"])
+
+
+def part_scripts(where):
+    """Put and finish included."""
+    print("\nScripts a task, put and finish included (and blocking reads)\n\n"
+          "| | 1 worker | 4 workers |\n|---|---|---|")
+    rows = {
+        "timerhub, 1 relay": lambda workers: run_relay(where, 1, workers, 20, 200),
+        "timerhub, 16 relays": lambda workers: run_relay(where, 16, workers, 20, 200),
+        "BullMQ": lambda workers: run_node(where, "bullmq", workers, 20, 200),
+        "Bull": lambda workers: run_node(where, "bull", workers, 20, 200),
+    }
+    scripts = ("fcall", "eval", "evalsha")
+    blocks = ("bzpopmin", "brpoplpush", "blmove", "brpop", "xreadgroup")
+    for name, run in rows.items():
+        results = [run(workers) for workers in (1, 4)]
+        print(f"| {name} | " + " | ".join(
+            f"{result.per_task(*scripts):.2f} ({result.per_task(*blocks):.2f})"
+            for result in results) + " |", flush=True)
+
+
+def part_looks(where):
+    """Tasks that are due one after another: what is asked but for puts, dones and reads."""
+    print("\nLooks a due instant, 200 instants\n")
+    for relays in (1, 16):
+        result = run_relay(where, relays, 1, 20, 200)
+        print(f"- {relays} relays: {result.per_task('fcall') - 2:.2f}", flush=True)
+
+
+def part_idle(where):
+    print("\nCommands a second of an idle queue, over 20 s\n")
+    subjects = {"timerhub, 1 relay": 1, "timerhub, 100 relays": 100, "BullMQ, 4 workers": "bullmq",
+                "Bull, 4 workers": "bull", "bee-queue, 4 workers": "bee"}
+    for name, subject in subjects.items():
+        with Bench(*where) as bench:
+            if isinstance(subject, int):
+                bench.relays(subject)
+                time.sleep(30)  # the ladder settles
+            else:
+                bench.start("node", HERE / "peers.js", subject, bench.port, 4, 1, 0, 1, 1)
+                time.sleep(10)
+            before = bench.asked()
+            time.sleep(20)
+            print(f"- {name}: {sum((bench.asked() - before).values()) / 20:.2f}", flush=True)
+
+
+class Rate:
+    """So many a second; and so many in a second of the server's processor time."""
+
+    def __init__(self, wall, busy):
+        self.wall, self.busy = wall, busy
+
+    @staticmethod
+    def together(*rates):
+        """If each takes all of these."""
+        return Rate(1 / sum(1 / rate.wall for rate in rates),
+                    1 / sum(1 / rate.busy for rate in rates))
+
+    @staticmethod
+    def median(rates):
+        return Rate(*(rank([getattr(rate, name) for rate in rates], .5)
+                      for name in ("wall", "busy")))
+
+
+def busy_s(bench):
+    found = re.findall(r"used_cpu_(?:sys|user):([\d.]+)", bench.redis("INFO", "cpu").decode())
+    return sum(map(float, found))
+
+
+def redis_benchmark(bench, *words, pipeline=64, clients=50, count=200_000):
+    before = busy_s(bench)
+    done = subprocess.run(["redis-benchmark", "-p", str(bench.port), "-q", "-P", str(pipeline),
+                           "-c", str(clients), "-n", str(count), "-r", "1000000000", "--csv",
+                           *map(str, words)], check=True, capture_output=True, text=True)
+    # "name","requests a second", and six times in milliseconds.
+    wall = float(done.stdout.splitlines()[-1].strip('"').rsplit('","', 7)[1])
+    return Rate(wall, count / (busy_s(bench) - before))
+
+
+def fill(bench, count, due_us):
+    words = bench.queue.words("put", "t:__rand_int__", due_us, "", "data")
+    return redis_benchmark(bench, *words, count=count)
+
+
+def part_throughput(where, rounds):
+    found = collections.defaultdict(list)
+    for _ in range(rounds):
+        with Bench(*where) as bench:
+            bench.tool("create", NAME, "past_us=60000000")
+            raw = [redis_benchmark(bench, *words) for words in (
+                ("XADD", "s", "*", "id", "__rand_int__", "due", "1", "n", "1", "data", "data"),
+                ("HGET", "h", "__rand_int__"), ("HSET", "h", "task:__rand_int__", "data"),
+                ("ZPOPMIN", "z"))]
+            found["promote, raw commands"].append(Rate.together(*raw))
+            zadd = redis_benchmark(bench, "ZADD", "z2", "__rand_int__", "task:__rand_int__")
+            found["put, raw ZADD and HSET, pipelined"].append(Rate.together(zadd, raw[2]))
+            found["put, pipelined"].append(fill(bench, 200_000, 3_600_000_000))
+            found["SET, one at a time"].append(
+                redis_benchmark(bench, "SET", "k:__rand_int__", "data", pipeline=1, clients=1,
+                                count=20_000))
+            words = bench.queue.words("put", "one:__rand_int__", 3_600_000_000, "", "data")
+            found["put, one at a time"].append(
+                redis_benchmark(bench, *words, pipeline=1, clients=1, count=20_000))
+        with Bench(*where) as bench:
+            bench.tool("create", NAME)
+            fill(bench, 200_000, 0)
+            tasks, before = bench.queue.count("due"), busy_s(bench)
+            begin, first = None, 0
+            bench.relays(1)
+            while (ready := bench.queue.count("ready")) < tasks:
+                if begin is None and ready > 0:
+                    begin, first = time.monotonic(), ready
+                time.sleep(0.005)
+            found["promote"].append(Rate((tasks - first) / (time.monotonic() - begin),
+                                         tasks / (busy_s(bench) - before)))
+    rates = {name: Rate.median(values) for name, values in found.items()}
+    print(f"\nThroughput, median of {rounds} rounds\n\n"
+          "| | a second | a second of the server's processor time |\n|---|---|---|")
+    for name, rate in rates.items():
+        print(f"| {name} | {rate.wall:,.0f} | {rate.busy:,.0f} |")
+    for name, raw in (("promote", "promote, raw commands"),
+                      ("put, pipelined", "put, raw ZADD and HSET, pipelined"),
+                      ("put, one at a time", "SET, one at a time")):
+        print(f"| {name}, against {raw} | {rates[name].wall / rates[raw].wall:.2f} x | "
+              f"{rates[name].busy / rates[raw].busy:.2f} x |", flush=True)
+
+
+def part_always(where, rounds):
+    library, raw = [], []
+    for _ in range(rounds):
+        for kind in ("library", "raw"):
+            with Bench(*where, "--appendonly", "yes", "--appendfsync", "always") as bench:
+                bench.tool("create", NAME)
+                if kind == "library":
+                    put = bench.build / "tools/bench/relay/relay_put"
+                    library.append(float(subprocess.run(
+                        [put, bench.url, NAME, "64", "40000"], check=True, capture_output=True,
+                        text=True).stdout))
+                else:
+                    words = bench.queue.words("put", "t:__rand_int__", 3_600_000_000, "", "data")
+                    raw.append(redis_benchmark(bench, *words, pipeline=1, clients=64,
+                                               count=40_000).wall)
+    print(f"\nPuts a second, appendfsync always: 64 threads of the library "
+          f"{rank(library, .5):,.0f}, 64 clients of redis-benchmark {rank(raw, .5):,.0f}, "
+          f"{rank(library, .5) / rank(raw, .5):.2f} x", flush=True)
+
+
+def part_memory(where):
+    with Bench(*where) as bench:
+        bench.tool("create", NAME)
+        used = r"used_memory:(\d+)"
+        before = int(re.search(used, bench.redis("INFO", "memory").decode())[1])
+        fill(bench, 200_000, 3_600_000_000)
+        after = int(re.search(used, bench.redis("INFO", "memory").decode())[1])
+        tasks = bench.queue.count("due")
+        each = (after - before) / tasks
+        print(f"\nBytes a waiting task: {each:.0f}, beside id and data "
+              f"{each - len('data') - len('t:000000000000'):.0f}", flush=True)
+
+
+def part_kill(where, rounds):
+    """The latest of the tasks that were due about when rank 0 was killed."""
+    latest = []
+    for _ in range(4 * rounds):
+        with Bench(*where) as bench:
+            relays = bench.relays(3)
+            taker = Taker(bench, 1)
+            time.sleep(1)
+            killer = threading.Timer(1.5, kill_first, (bench, relays))
+            killer.start()
+            put_at_rate(bench, 50, 100, 500, 1000)
+            while len(taker.late) < 100:
+                time.sleep(0.01)
+            taker.end()
+            killer.join()
+            latest.append(max(taker.late) / 1000)
+    print("\nRank 0 of 3 killed: latest task, ms: " + ", ".join(f"{one:.0f}" for one in latest),
+          flush=True)
+
+
+def kill_first(bench, relays):
+    queue = Queue(bench.server.client(), NAME)
+    first = next(name for name, value in queue.stat().items()
+                 if name.startswith("relay:") and value.startswith("0 "))
+    for relay in relays:
+        if str(relay.pid) in first.split("-"):
+            relay.send_signal(signal.SIGKILL)
+
+
+def plot(path, plots):
+    """The share of tasks that have come, by lateness."""
+    points = pathlib.Path(path).with_suffix(".points")
+    blocks = []
+    for name, late in plots.items():
+        late = sorted(max(one, 10) / 1000 for one in late)
+        lines = [f"{value} {(index + 1) / len(late)}" for index, value in enumerate(late)]
+        blocks.append(f'"{name}"\n' + "\n".join(lines))
+    points.write_text("\n\n\n".join(blocks), encoding="utf-8")
+    script = f"""
+        set terminal svg size 760,420 font "sans,12" background "white"
+        set output "{path}"
+        set logscale x
+        set xrange [0.1:20000]
+        set yrange [0:1]
+        set key outside right
+        set grid
+        set xlabel "late by, ms"
+        set ylabel "share of the tasks that have come"
+        plot for [i=0:{len(blocks) - 1}] "{points}" index i using 1:2 with lines lw 2 \\
+            title columnheader(1)
+        """
+    subprocess.run(["gnuplot"], input=script, text=True, check=True)
+    points.unlink()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build")
+    parser.add_argument("peers")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default="lateness,fast,pollers,scripts,looks,idle,throughput,"
+                                          "always,memory,kill")
+    parser.add_argument("--plot")
+    options = parser.parse_args()
+    where, rounds, plots = (options.build, options.peers), options.rounds, {}
+    parts = {"lateness": lambda: part_lateness(where, rounds, plots),
+             "fast": lambda: part_fast(where, rounds, {}),
+             "pollers": lambda: part_pollers(where, plots),
+             "scripts": lambda: part_scripts(where), "looks": lambda: part_looks(where),
+             "idle": lambda: part_idle(where), "throughput": lambda: part_throughput(where, rounds),
+             "always": lambda: part_always(where, rounds), "memory": lambda: part_memory(where),
+             "kill": lambda: part_kill(where, rounds)}
+    try:
+        for name in options.only.split(","):
+            parts[name]()
+    except (OSError, RedisError, subprocess.SubprocessError) as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 1
+    load = os.getloadavg()
+    print(f"\nLoad of the machine at the end: {load[0]:.1f}, {load[1]:.1f}, {load[2]:.1f}")
+    if options.plot and plots:
+        plot(options.plot, plots)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
