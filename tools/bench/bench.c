@@ -8,12 +8,12 @@
 #include "workload_list.h"
 
 const struct workload *const workloads[] = {
-	&workload_refresh,   &workload_neighbours, &workload_churn,
-	&workload_request,   &workload_burst,      &workload_stream,
-	&workload_push_take, &workload_cross,      &workload_busy,
-	&workload_tail,      &workload_lateness,   &workload_memory,
-	&workload_idle,      &workload_wakes,      &workload_open,
-	&workload_durable,   &workload_recover,    NULL,
+	&workload_refresh,     &workload_neighbours, &workload_churn,       &workload_request,
+	&workload_burst,       &workload_stream,     &workload_push_take,   &workload_cross,
+	&workload_busy,        &workload_tail,       &workload_lateness,    &workload_memory,
+	&workload_idle,        &workload_wakes,      &workload_open,        &workload_beat,
+	&workload_beat_cancel, &workload_beat_late,  &workload_batch_rearm, &workload_batch_churn,
+	&workload_server,      &workload_durable,    &workload_recover,     NULL,
 };
 
 const struct workload *workload_find(const char *name)

@@ -20,6 +20,12 @@ extern const struct workload workload_memory;
 extern const struct workload workload_idle;
 extern const struct workload workload_wakes;
 extern const struct workload workload_open;
+extern const struct workload workload_beat;
+extern const struct workload workload_beat_cancel;
+extern const struct workload workload_beat_late;
+extern const struct workload workload_batch_rearm;
+extern const struct workload workload_batch_churn;
+extern const struct workload workload_server;
 extern const struct workload workload_durable;
 extern const struct workload workload_recover;
 
