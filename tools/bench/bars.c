@@ -72,6 +72,11 @@ struct bar {
 			THEIRS("lateness", "timerfd-loop", TENK, 1, value), AT_MOST, limit         \
 	}
 
+#define BEAT(name, timers)                                                                         \
+	{                                                                                          \
+		name " " #timers ", owner's wake-ups a second",                                    \
+			OURS(name, timers, 1, "wakeups_per_s"), NOBODY, AT_MOST, 5                 \
+	}
 #define DURABLE(subject, threads, value) THEIRS("durable", subject, MILLION, threads, value)
 #define DURABLE_SYNCS(loop, name)                                                                  \
 	{                                                                                          \
@@ -148,6 +153,19 @@ static const struct bar bars[] = {
 	{ "idle, system calls", OURS("idle", MILLION, 1, "system_calls"), NOBODY, AT_MOST, 0 },
 	{ "idle, context switches", OURS("idle", MILLION, 1, "switches"), NOBODY, AT_MOST, 0 },
 	{ "wakes by submitters", OURS("wakes", 20000, 1, "submit_wakes"), NOBODY, AT_MOST, 20 },
+	BEAT("beat", 1000),
+	BEAT("beat", 10000),
+	BEAT("beat", 100000),
+	BEAT("beat-cancel", 10000),
+	{ "batch-rearm 1000000, CPU a timer against the floor's one by one",
+	  THEIRS("batch-rearm", "timerhub-many", MILLION, 1, "caller_ns"),
+	  THEIRS("batch-rearm", "floor", MILLION, 1, "caller_ns"), AT_MOST, 0.6 },
+	{ "batch-churn 1000000, the caller's against the heap's",
+	  THEIRS("batch-churn", "timerhub-many", MILLION, 1, "caller_ns"),
+	  THEIRS("batch-churn", "heap", MILLION, 1, "caller_ns"), AT_MOST, 1.0 },
+	{ "batch-churn 1000000, CPU against the heap's",
+	  THEIRS("batch-churn", "timerhub-many", MILLION, 1, "cpu_ns_per_op"),
+	  THEIRS("batch-churn", "heap", MILLION, 1, "cpu_ns_per_op"), AT_MOST, 1.6 },
 	{ "durable, 64 threads, puts a second against beanstalkd's",
 	  DURABLE("journal", 64, "puts_per_s"), DURABLE("beanstalkd", 64, "puts_per_s"), AT_LEAST,
 	  5 },

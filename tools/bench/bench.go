@@ -90,8 +90,16 @@ func team(members int, body func(member int)) time.Time {
 	return start
 }
 
-// timed repeats turn in each goroutine for the duration, and shows the cost of an operation.
-func timed(opsPerTurn int, turn func(member int, r *randoms)) {
+func timed(opsPerTurn int64, turn func(member int, r *randoms)) {
+	timedBy(func(member int, r *randoms) int64 {
+		turn(member, r)
+		return opsPerTurn
+	})
+}
+
+// timedBy repeats turn, which returns its number of operations, in each goroutine for the duration,
+// and shows the cost of an operation.
+func timedBy(turn func(member int, r *randoms) int64) {
 	var ops int64
 	run := func(length time.Duration) time.Time {
 		atomic.StoreInt64(&ops, 0)
@@ -100,8 +108,7 @@ func timed(opsPerTurn int, turn func(member int, r *randoms)) {
 			r := randomsFrom(*seed + member)
 			mine := int64(0)
 			for {
-				turn(member, &r)
-				mine += int64(opsPerTurn)
+				mine += turn(member, &r)
 				if !time.Now().Before(until) {
 					break
 				}
@@ -157,6 +164,38 @@ func request() {
 			list[first+i].Stop()
 			arm(first+i, 30*time.Second)
 		}
+	})
+}
+
+func server() {
+	const connections, requests = time.Minute, 30 * time.Second
+	const requestsEach = 256
+	armAll(*timers, connections, connections)
+	each := *timers / *threads
+	type loop struct {
+		list   [requestsEach]*time.Timer
+		oldest int
+	}
+	loops := make([]loop, *threads)
+	for member := range loops {
+		for i := range loops[member].list {
+			loops[member].list[i] = time.AfterFunc(requests, func() {})
+		}
+	}
+	timedBy(func(member int, r *randoms) int64 {
+		own, count := &loops[member], 1+r.below(turnOps)
+		for i := 0; i < count; i++ {
+			connection := member*each + r.below(each)
+			list[connection].Reset(connections)
+			own.list[own.oldest].Stop()
+			own.list[own.oldest] = time.AfterFunc(requests, func() {})
+			own.oldest = (own.oldest + 1) % requestsEach
+			if r.below(1000) == 0 {
+				list[connection].Stop()
+				arm(connection, connections)
+			}
+		}
+		return int64(count)
 	})
 }
 
@@ -322,6 +361,7 @@ func main() {
 		"neighbours":    func() { refresh(true) },
 		"churn":         churn,
 		"request":       request,
+		"server":        server,
 		"burst":         func() { expire(time.Millisecond) },
 		"stream":        func() { expire(time.Second) },
 		"push-and-take": pushTake,

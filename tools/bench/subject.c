@@ -15,6 +15,7 @@ void (*subject_expired)(uint32_t timer);
 const struct subject *const subjects[] = {
 	&subject_floor,
 	&subject_timerhub,
+	&subject_timerhub_many,
 	&subject_timerhub_slack,
 	&subject_timerhub_spin,
 	&subject_timerhub_huge,

@@ -36,9 +36,13 @@ extern "C" {
 #define CAN_RUN_APART (1u << 11)   /* a program of its own, see subject_go.c */
 #define CAN_PUT_DURABLY (1u << 12) /* arm() returns when the task is on stable storage */
 #define CAN_RECOVER (1u << 13)
-#define CAN_FINISH_DURABLY (1u << 14) /* and finish() */
+#define CAN_BATCH (1u << 14) /* worth showing by the batch */
+#define CAN_SERVE (1u << 15) /* worth showing as the timers of a server */
+#define LOOP_EACH (1u << 16) /* a server has one for each of its threads, and they share nothing */
+#define CAN_FINISH_DURABLY (1u << 17) /* and finish() */
 
 #define DURABLE_BYTES 100 /* of data in a durable task */
+#define BATCH_MAX 64      /* timers in one call of a ..._many */
 
 struct subject_setup {
 	uint32_t timers;  /* how many numbers are used */
@@ -71,9 +75,13 @@ struct subject {
 	/* These return a negative number if they fail, which ends the measurement. */
 	int (*arm)(uint32_t timer, uint64_t delay_ns);
 	int (*rearm)(uint32_t timer, uint64_t delay_ns);
-	int (*finish)(void);             /* take a durable task that is due, and acknowledge it */
-	int (*flush)(void);              /* wait for what arm() has only begun; or NULL */
-	void (*cancel)(uint32_t timer);  /* one that has expired too */
+	int (*finish)(void);            /* take a durable task that is due, and acknowledge it */
+	int (*flush)(void);             /* wait for what arm() has only begun; or NULL */
+	void (*cancel)(uint32_t timer); /* one that has expired too */
+	/* At most BATCH_MAX at once; NULL if it has no such calls. */
+	int (*rearm_many)(const uint32_t *timers, unsigned count, uint64_t delay_ns);
+	int (*arm_many)(const uint32_t *timers, const uint64_t *delays_ns, unsigned count);
+	void (*cancel_many)(const uint32_t *timers, unsigned count);
 	void (*run)(bool (*done)(void)); /* deliver until done(), which expiries alone change */
 	void (*wake)(void);              /* make the loop call mailbox_apply(); from any thread */
 	void (*within)(void (*body)(void *), void *context); /* call it inside the loop, or NULL */

@@ -47,7 +47,7 @@ static int floor_rearm(uint32_t timer, uint64_t delay_ns)
 const struct subject subject_floor = {
 	.name = "floor",
 	.how = "a load and a compare-and-swap on a 64-byte record named by a random handle",
-	.can = CAN_REARM | CAN_ANY_THREAD | CAN_CROSS,
+	.can = CAN_REARM | CAN_ANY_THREAD | CAN_CROSS | CAN_BATCH,
 	.handle_bytes = sizeof(uint64_t),
 	.open = floor_open,
 	.tick = floor_tick,

@@ -143,7 +143,7 @@ const struct subject subject_heap = {
 	.name = "heap",
 	.how = "a 4-ary heap under a mutex with a sleeping thread, woken only if earlier",
 	.can = CAN_REARM | CAN_CANCEL | CAN_EXPIRE | CAN_CROSS | CAN_ANY_THREAD | CAN_PUSH_TAKE |
-	       CAN_BE_LATE | CAN_COUNT_WAKES | CAN_SERVE_ITSELF | HAS_OWNER,
+	       CAN_BE_LATE | CAN_COUNT_WAKES | CAN_SERVE_ITSELF | HAS_OWNER | CAN_BATCH | CAN_SERVE,
 	.open = heap_open,
 	.tick = heap_tick,
 	.arm = heap_arm,

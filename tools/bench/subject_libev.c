@@ -83,7 +83,7 @@ const struct subject subject_libev = {
 	.name = "libev",
 	.how = "embedded ev_timer, ev_timer_again; across threads a locked list and ev_async",
 	.can = CAN_REARM | CAN_CANCEL | CAN_EXPIRE | CAN_CROSS | CAN_PUSH_TAKE | CAN_BE_LATE |
-	       CAN_COUNT_WAKES,
+	       CAN_COUNT_WAKES | CAN_SERVE | LOOP_EACH,
 	.open = libev_open,
 	.tick = libev_tick,
 	.arm = libev_arm,

@@ -113,7 +113,7 @@ const struct subject subject_libevent = {
 	.name = "libevent",
 	.how = "evtimer_add inside a callback, cached time; across threads its own lock (evthread)",
 	.can = CAN_REARM | CAN_CANCEL | CAN_EXPIRE | CAN_CROSS | CAN_ANY_THREAD | CAN_PUSH_TAKE |
-	       CAN_BE_LATE,
+	       CAN_BE_LATE | CAN_SERVE | LOOP_EACH,
 	.open = libevent_open,
 	.tick = libevent_tick,
 	.arm = libevent_arm,

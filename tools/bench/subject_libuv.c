@@ -81,7 +81,7 @@ const struct subject subject_libuv = {
 	.name = "libuv",
 	.how = "embedded uv_timer_t, uv_timer_again; across threads a locked list and uv_async",
 	.can = CAN_REARM | CAN_CANCEL | CAN_EXPIRE | CAN_CROSS | CAN_PUSH_TAKE | CAN_BE_LATE |
-	       CAN_COUNT_WAKES,
+	       CAN_COUNT_WAKES | CAN_SERVE | LOOP_EACH,
 	.open = libuv_open,
 	.tick = libuv_tick,
 	.arm = libuv_arm,

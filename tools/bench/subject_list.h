@@ -11,6 +11,7 @@ extern "C" {
 
 extern const struct subject subject_floor;
 extern const struct subject subject_timerhub;
+extern const struct subject subject_timerhub_many;
 extern const struct subject subject_timerhub_slack;
 extern const struct subject subject_timerhub_spin;
 extern const struct subject subject_timerhub_huge;

@@ -4,14 +4,12 @@
  * that the caller's loop has cached (TIMERHUB_ABSOLUTE). One consumer, in timerhub_wait, or in
  * epoll on the queue's fd. The caller keeps an array of handles, as the floor does.
  *
- * Variants: "-slack" lets each timer be a millisecond late, which is what loops that count in
- * milliseconds do unasked; "-spin" wakes 60 us early and spins; "-huge" asks for transparent huge
- * pages for all that timerhub_open() mapped.
+ * Variants: "-many" hands a batch of its loop over in one call; "-slack" lets each timer be a
+ * millisecond late, which is what loops that count in milliseconds do unasked; "-spin" wakes 60 us
+ * early and spins; "-huge" opens the hub with TIMERHUB_HUGE_PAGES.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "clocks.h"
@@ -19,8 +17,6 @@
 #include "timerhub.h"
 
 #define EVENTS_MAX 256
-#define HUGE_PAGE_BYTES (2ul << 20)
-#define MAPPINGS_MAX 512
 
 static struct timerhub *hub;
 static struct timerhub_queue *queue;
@@ -29,10 +25,11 @@ static int epoll_fd;
 static uint64_t slack_ns;
 static _Thread_local uint64_t cached_ns;
 
-static void timerhub_start(const struct subject_setup *setup, uint64_t spin_ns)
+static void timerhub_start(const struct subject_setup *setup, uint32_t flags, uint64_t spin_ns)
 {
 	struct timerhub_config config = {
 		.size = sizeof(config),
+		.flags = flags,
 		.timers_max = setup->timers + setup->spare + 1,
 		.spin_ns = spin_ns,
 	};
@@ -57,58 +54,23 @@ static void timerhub_start(const struct subject_setup *setup, uint64_t spin_ns)
 
 static void subject_open(const struct subject_setup *setup)
 {
-	timerhub_start(setup, 0);
+	timerhub_start(setup, 0, 0);
 }
 
 static void subject_open_slack(const struct subject_setup *setup)
 {
 	slack_ns = NS_PER_MS;
-	timerhub_start(setup, 0);
+	timerhub_start(setup, 0, 0);
 }
 
 static void subject_open_spin(const struct subject_setup *setup)
 {
-	timerhub_start(setup, 60 * NS_PER_US);
-}
-
-struct mapping {
-	unsigned long start, end;
-};
-
-static unsigned mappings_read(struct mapping *mappings)
-{
-	FILE *file = fopen("/proc/self/maps", "re");
-	unsigned count = 0;
-	char line[512];
-
-	while (file && count < MAPPINGS_MAX && fgets(line, sizeof(line), file))
-		if (sscanf(line, "%lx-%lx", &mappings[count].start, &mappings[count].end) == 2)
-			count++;
-	if (file)
-		(void)fclose(file);
-	return count;
-}
-
-static bool mapping_known(const struct mapping *mappings, unsigned count, struct mapping mapping)
-{
-	for (unsigned i = 0; i < count; i++)
-		if (mappings[i].start == mapping.start && mappings[i].end == mapping.end)
-			return true;
-	return false;
+	timerhub_start(setup, 0, 60 * NS_PER_US);
 }
 
 static void subject_open_huge(const struct subject_setup *setup)
 {
-	static struct mapping before[MAPPINGS_MAX], after[MAPPINGS_MAX];
-	unsigned before_count = mappings_read(before), after_count;
-
-	timerhub_start(setup, 0);
-	after_count = mappings_read(after);
-	for (unsigned i = 0; i < after_count; i++)
-		if (!mapping_known(before, before_count, after[i]) &&
-		    after[i].end - after[i].start >= HUGE_PAGE_BYTES)
-			(void)madvise((void *)after[i].start, after[i].end - after[i].start,
-			              MADV_HUGEPAGE);
+	timerhub_start(setup, TIMERHUB_HUGE_PAGES, 0);
 }
 
 static void subject_close(void)
@@ -145,6 +107,45 @@ static int subject_rearm(uint32_t timer, uint64_t delay_ns)
 static void subject_cancel(uint32_t timer)
 {
 	(void)timerhub_cancel(hub, handles[timer]); /* -ENOENT: it has expired */
+}
+
+static int subject_rearm_many(const uint32_t *timers, unsigned count, uint64_t delay_ns)
+{
+	timerhub_timer batch[BATCH_MAX];
+
+	for (unsigned i = 0; i < count; i++)
+		batch[i] = handles[timers[i]];
+	return timerhub_rearm_many(hub, batch, count, cached_ns + delay_ns, TIMERHUB_ABSOLUTE);
+}
+
+static int subject_arm_many(const uint32_t *timers, const uint64_t *delays_ns, unsigned count)
+{
+	static _Thread_local struct timerhub_spec specs[BATCH_MAX];
+	timerhub_timer batch[BATCH_MAX];
+	int result;
+
+	for (unsigned i = 0; i < count; i++)
+		specs[i] = (struct timerhub_spec){
+			.size = sizeof(specs[i]),
+			.flags = TIMERHUB_ABSOLUTE,
+			.expires_ns = cached_ns + delays_ns[i],
+			.data = timers[i],
+		};
+	result = timerhub_arm_many(queue, specs, count, batch);
+	if (result >= 0 && (unsigned)result < count)
+		return -EAGAIN;
+	for (unsigned i = 0; i < count; i++)
+		handles[timers[i]] = batch[i];
+	return result;
+}
+
+static void subject_cancel_many(const uint32_t *timers, unsigned count)
+{
+	timerhub_timer batch[BATCH_MAX];
+
+	for (unsigned i = 0; i < count; i++)
+		batch[i] = handles[timers[i]];
+	(void)timerhub_cancel_many(hub, batch, count);
 }
 
 static void subject_run(bool (*done)(void))
@@ -186,8 +187,20 @@ const struct subject subject_timerhub = {
 	.name = "timerhub",
 	.how = "absolute deadlines from a cached now, one consumer in timerhub_wait or epoll",
 	.can = CAN_REARM | CAN_CANCEL | CAN_EXPIRE | CAN_CROSS | CAN_ANY_THREAD | CAN_PUSH_TAKE |
-	       CAN_BE_LATE | CAN_COUNT_WAKES | CAN_OPEN_LARGE | HAS_OWNER,
+	       CAN_BE_LATE | CAN_COUNT_WAKES | CAN_OPEN_LARGE | HAS_OWNER | CAN_BATCH | CAN_SERVE,
 	.open = subject_open,
+	TIMERHUB_OPS,
+};
+
+const struct subject subject_timerhub_many = {
+	.name = "timerhub-many",
+	.how = "timerhub, a batch of the loop's in one rearm_many, cancel_many, arm_many",
+	.can = CAN_REARM | CAN_CANCEL | CAN_CROSS | CAN_ANY_THREAD | HAS_OWNER | CAN_BATCH |
+	       CAN_SERVE,
+	.open = subject_open,
+	.rearm_many = subject_rearm_many,
+	.arm_many = subject_arm_many,
+	.cancel_many = subject_cancel_many,
 	TIMERHUB_OPS,
 };
 

@@ -21,15 +21,14 @@ static pthread_barrier_t barrier;
 static void (*team_body)(unsigned member, void *context);
 static void *team_context;
 
-/* To one of the CPUs that we may use. */
-static void member_pin(unsigned number)
+void team_pin(unsigned member)
 {
 	cpu_set_t allowed, one;
 	unsigned left;
 
 	if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0)
 		return;
-	left = number % (unsigned)CPU_COUNT(&allowed);
+	left = member % (unsigned)CPU_COUNT(&allowed);
 	for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++) {
 		if (!CPU_ISSET(cpu, &allowed) || left-- > 0)
 			continue;
@@ -45,7 +44,7 @@ static void *member_main(void *argument)
 	struct member *member = argument;
 	uint64_t cpu_ns;
 
-	member_pin(member->number);
+	team_pin(member->number);
 	(void)pthread_barrier_wait(&barrier);
 	cpu_ns = thread_cpu_ns();
 	team_body(member->number, team_context);

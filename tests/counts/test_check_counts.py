@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""check_counts.py: what it adds up, and what it finds off."""
+
+import contextlib
+import io
+import pathlib
+import tempfile
+import unittest
+
+import check_counts
+
+TRACE = """\
+positions: line
+events: Ir
+
+ob=/lib/libc.so.6
+fl=clock.c
+fn=clock_gettime
+10 1000
+
+ob=/build/libtimerhub.so.1
+fl=submit.c
+fn=timerhub_arm
+20 7
+cob=/lib/libc.so.6
+cfi=clock.c
+cfn=clock_gettime
+calls=4 10
+21 1000
+fi=inbox.h
+22 5
+
+ob=/build/counted
+fl=counted.c
+fn=counted
+30 9
+cob=/build/libtimerhub.so.1
+cfn=timerhub_arm
+calls=4 20
+31 1012
+"""
+
+
+class Counting(unittest.TestCase):
+    def test_only_what_the_object_executed_itself(self):
+        self.assertEqual(check_counts.instructions_of("/build/libtimerhub.so.1",
+                                                      io.StringIO(TRACE)), 12)
+
+    def test_an_object_that_is_not_there(self):
+        self.assertEqual(check_counts.instructions_of("/build/other.so", io.StringIO(TRACE)), 0)
+
+
+class Judging(unittest.TestCase):
+    def off(self, counted):
+        with contextlib.redirect_stdout(io.StringIO()):
+            return check_counts.judge({("b", "arm"): 100.0}, "b", {"arm": counted})
+
+    def test_three_percent(self):
+        self.assertEqual([self.off(c) for c in (96.9, 97.1, 100.0, 102.9, 103.1)],
+                         [1, 0, 0, 0, 1])
+
+    def test_figures_are_written_in_place_of_those_of_the_same_build(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "figures.txt"
+            path.write_text("# a comment\nother arm 9.0\nb arm 100.0\n", encoding="utf-8")
+            check_counts.write_figures(path, "b", {"arm": 50.04})
+            figures, lines = check_counts.read_figures(path)
+        self.assertEqual(figures, {("other", "arm"): 9.0, ("b", "arm"): 50.0})
+        self.assertEqual(lines[0], "# a comment")
+
+
+if __name__ == "__main__":
+    unittest.main()
