@@ -111,7 +111,7 @@ typedef void timerhub_fn(const struct timerhub_event *event);
  * The clock of a hub. timerhub_advance() alone moves that of a manual hub, whatever is chosen here.
  *
  * The wall clock can be set. All deadlines are points on it, also those given as a delay. If it is
- * set forward, timers whose deadline is thereby passed expire at once. If it is set back, timers
+ * set forward, timers whose deadline has then passed expire at once. If it is set back, timers
  * wait, and so does an expiry not yet delivered: at its delivery the deadline has passed. A
  * periodic timer stays on the phase of the wall clock: periods that were jumped over are in
  * `count`; after a jump back none is delivered twice, the next is the one after the last delivered.

@@ -22,7 +22,8 @@
  * connection in time, never sent; -EROFS: no server that takes changes in time (a replica, loading,
  * short of replicas); -EACCES: password or rights; -EOPNOTSUPP: before 7.0, or a cluster; -ENOSPC:
  * Redis's memory is full; -EIO: Redis cannot persist; -EBADMSG: a key holds something else;
- * -EPROTO: the server's answers are not Redis's; -ENOMEM. But for -ETIMEDOUT nothing has changed.
+ * -EPROTO: the server's answers are not Redis's; -ENOMEM. Except after -ETIMEDOUT nothing has
+ * changed.
  *
  * Fork. In a child every call returns -EOWNERDEAD; timerhub_relay_close() there frees the child's
  * copy and leaves the parent's alone.

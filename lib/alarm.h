@@ -24,12 +24,4 @@ void alarm_close(struct alarm *alarm);
  */
 int alarm_set(struct alarm *alarm, uint64_t at_ns);
 
-#ifdef TIMERHUB_TEST_POINTS
-/*
- * Set the wall clock of every hub, and tell the alarm opened last for it as the kernel would. The
- * kernel's clock stays as it is.
- */
-void alarm_test_set_clock(uint64_t ahead_ns);
-#endif
-
 #endif

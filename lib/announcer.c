@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See announcer.h. Owner and consumers post; whoever attaches opens, whoever detaches closes.
+ * See announcer.h. The owner and consumers post; the thread that attaches opens, the one that
+ * detaches closes.
  *
- * A message is sent from a ring of our own, with one submission entry that always says the same. So
- * to post is to count the ring's tail up and to enter the kernel; who is stopped in between has his
- * entry submitted by the next, and submits that one's later. The caller's ring is held by a
- * descriptor of our own: should he close his, a stranger that gets the number is left alone, and
- * we fall silent. Tested by tests/service/test_attach.c.
+ * A message is sent from a ring of our own, whose only submission entry never changes. So posting
+ * is to advance the ring's tail and to enter the kernel. If a thread is stopped in between, the
+ * next thread submits its entry, and the stopped thread submits that thread's entry later. A
+ * descriptor of our own holds the caller's ring: if the caller closes the ring's descriptor, and
+ * the number goes to another file, that file gets no messages. Tested by
+ * tests/service/test_attach.c.
  */
 #define _GNU_SOURCE
 #include "announcer.h"
@@ -32,7 +34,7 @@ struct announcer {
 
 /* ---- open, close ---- */
 
-/* 0, if it is an io_uring; it may be one that answers nobody but its own thread. */
+/* Returns 0 if it is an io_uring, also one that answers only the thread which created it. */
 static int ring_check(int fd)
 {
 	struct io_uring_probe probe = { .ops_len = 0 };
@@ -65,7 +67,7 @@ static int announcer_open_ring(struct announcer *announcer, uint64_t user_data)
 	}
 	announcer->sqe = io_uring_get_sqe(&announcer->ring);
 	io_uring_prep_msg_ring(announcer->sqe, announcer->target_fd, 0, user_data, 0);
-	/* Nobody reads our completions. */
+	/* Our own completions are not read. */
 	announcer->sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
 	return 0;
 }
@@ -104,8 +106,8 @@ void announcer_close(struct announcer *announcer)
 /* ---- post ---- */
 
 /*
- * Has the caller closed his ring? We keep it alive, but nobody reads it any more, and what we post
- * would pile up. A kernel that does not tell is believed to say no.
+ * Returns whether the caller has closed the ring. Our descriptor keeps the ring alive, but its
+ * completions are no longer read, and would pile up. Returns false if the kernel cannot tell.
  */
 static bool announcer_is_orphan(const struct announcer *announcer)
 {
@@ -126,7 +128,7 @@ static void announcer_enter(struct announcer *announcer)
 		result =
 			io_uring_enter((unsigned)ring->ring_fd, 1, 0, IORING_ENTER_GETEVENTS, NULL);
 	/*
-	 * Only failures are there. There is nobody to tell: the eventfd says the same. Relaxed: no
+	 * Only failures are there, and the eventfd has said the same to the consumers. Relaxed: no
 	 * entry is read, and an older head only makes room later.
 	 */
 	u32_store_relaxed((atomic_u32 *)ring->cq.khead,

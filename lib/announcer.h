@@ -11,14 +11,15 @@
 struct announcer;
 
 /*
- * For completions with this user data in the ring that `ring_fd` names, which is kept alive. 0;
- * -EBADF; -EINVAL: not an io_uring; -EOPNOTSUPP: the kernel cannot post to another ring; or
- * another negative errno with which it refused us a ring of our own.
+ * Open an announcer that posts completions with this user data to the ring that `ring_fd` names,
+ * and keeps that ring alive. Returns 0; -EBADF; -EINVAL: not an io_uring; -EOPNOTSUPP: the kernel
+ * cannot post to another ring; or the negative errno with which the kernel refused a ring of our
+ * own.
  */
 int announcer_open(struct announcer **ret_announcer, int ring_fd, uint64_t user_data);
 void announcer_close(struct announcer *announcer);
 
-/* Post a completion whose result is `count`, or of a post at the same time. Signal-safe. */
+/* Post a completion. Its result is `count`, or that of a concurrent post. Signal-safe. */
 void announcer_post(struct announcer *announcer, unsigned count);
 
 #endif

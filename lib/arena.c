@@ -4,7 +4,7 @@
  *
  * Each shard is a stack (R. K. Treiber, "Systems programming: coping with parallelism", 1986). Its
  * top counts the takes, so that a slot which came back in between is noticed (the ABA problem),
- * and so that nobody has to count arms elsewhere. A free slot's link also tells how many lie below
+ * and so that arms need no other count. A free slot's link also tells how many lie below
  * it. A slot is put to the stack of this CPU, or where that is deep to the shard that it came from.
  * Taken in order: from the own stack; from another that holds many; from the shard's own slots
  * never used; from others'. One at a time, so that a thread stopped anywhere has one slot in hand.
@@ -267,7 +267,7 @@ static uint64_t shard_depth(const struct arena *arena, const struct arena_shard 
 /* One beyond the shard's slots that were ever used. */
 static uint32_t shard_used_end(const struct arena_shard *shard)
 {
-	return (uint32_t)u64_load_relaxed(&shard->fresh); /* who armed told us of it */
+	return (uint32_t)u64_load_relaxed(&shard->fresh); /* heard of through the slot's armer */
 }
 
 static uint32_t arena_steal(struct arena *arena, uint32_t home)
@@ -367,7 +367,7 @@ static uint64_t shard_look(const struct arena *arena, struct arena_shard *shard,
 
 struct arena_counts arena_count(const struct arena *arena)
 {
-	/* Those of a stack belong together; all else is numbers that nobody acts on. */
+	/* Those of a stack belong together; all else is numbers to read. */
 	uint64_t used = 0;
 	uint64_t free_again = 0;
 	uint64_t taken = 0;

@@ -15,7 +15,7 @@ struct arena_shard {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 top; /* [free] takes so far << 26 | first slot + 1 */
 	atomic_u64 fresh;          /* slots of its own that were never used: end << 32 | next */
 	uint32_t begin;            /* its slots begin here; fixed at open */
-	struct board_shard *notes; /* for who looks from outside; NULL: nobody */
+	struct board_shard *notes; /* on the board; NULL: not observable */
 };
 
 struct arena {
@@ -41,7 +41,7 @@ void arena_observe(struct arena *arena, struct board_shard *notes);
 /* Take a free slot, near this CPU's; SLOT_NONE only if at one instant none was free. */
 uint32_t arena_take(struct arena *arena, unsigned cpu);
 
-/* Put back a slot that nobody else may use any more. */
+/* Put back a slot that no other thread may use any more. */
 void arena_put(struct arena *arena, unsigned cpu, uint32_t slot);
 
 /* The same of many in one step, all to this CPU's stack. `count` at least 1. */
@@ -58,7 +58,7 @@ struct arena_counts {
 	uint64_t in_use_max; /* most slots in use at once */
 };
 
-/* Read the counts, which the free stacks keep anyway. Exact when nobody takes or puts. */
+/* Read the counts, which the free stacks keep anyway. Exact while no thread takes or puts. */
 struct arena_counts arena_count(const struct arena *arena);
 
 #endif

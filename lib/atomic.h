@@ -18,24 +18,14 @@ typedef _Atomic(uint32_t) atomic_u32;
 typedef _Atomic(uint64_t) atomic_u64;
 typedef _Atomic(void *) atomic_ptr;
 
-/*
- * Called before each atomic step. Built for the simulation, the library may there be made to wait
- * while other actors run (tests/simulation/scheduler.h); else this is nothing.
- */
-#ifdef TIMERHUB_SIMULATION
-extern int simulation_steps_left;
-void simulation_switch(void);
-void simulation_relax(void); /* in place of a processor's pause: let others run, or time pass */
-static inline void atomic_step(void)
-{
-	if (--simulation_steps_left < 0)
-		simulation_switch();
-}
-#else
-static inline void atomic_step(void)
-{
-}
+/* Before each atomic step. Nothing; but a simulation may define it, to let other threads run. */
+#ifndef ATOMIC_STEP
+#define ATOMIC_STEP() ((void)0)
 #endif
+static inline void atomic_step(void)
+{
+	ATOMIC_STEP();
+}
 
 static inline uint64_t u64_load_relaxed(const atomic_u64 *word)
 {
@@ -239,8 +229,8 @@ static inline bool ptr_cas_acq_rel(atomic_ptr *word, void **expected, void *valu
 /* Tell the processor that this is a spin loop. */
 static inline void cpu_relax(void)
 {
-#if defined(TIMERHUB_SIMULATION)
-	simulation_relax();
+#if defined(CPU_RELAX)
+	CPU_RELAX();
 #elif defined(__x86_64__) || defined(__i386__)
 	__builtin_ia32_pause();
 #elif defined(__aarch64__)

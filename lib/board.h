@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The board: where a hub's counters lie. Of an observable hub it is a memfd of this very layout,
- * which tools/top finds through /proc and maps read-only; this header is all that they share.
+ * The board: where a hub's counters lie. The board of an observable hub is a memfd of this layout,
+ * which tools/top finds through /proc and maps read-only; this header is all that the two share.
  *
- * Nothing in here is ever read to decide anything, by the hub least of all; that is why it may be
- * shared memory, and why what decides (free stacks, inbox) leaves notes here instead. Every word
- * may be read at any time; none belongs to another, so that sums are exact only at rest. Whoever
- * changes the layout counts BOARD_VERSION up.
+ * The hub decides nothing by what it reads here. So the board may be shared memory, and what does
+ * decide (free stacks, inbox) leaves notes here. Every word may be read at any time, but two words
+ * may be of different moments, so that sums are exact only at rest. A change of the layout must
+ * increase BOARD_VERSION.
  */
 #ifndef TIMERHUB_BOARD_H
 #define TIMERHUB_BOARD_H
@@ -32,7 +32,7 @@ struct board_section {
 	uint32_t count;
 };
 
-/* Written at open, but for `state`. */
+/* Written at open, except `state`. */
 struct board_header {
 	uint64_t magic;
 	uint32_t version;
@@ -43,11 +43,11 @@ struct board_header {
 	uint32_t clock;                         /* enum timerhub_clock */
 	uint32_t manual;                        /* 1: there is no owner thread */
 	uint64_t timers_max;                    /* most timers live at once */
-	uint64_t serial;                        /* how many hubs the process had opened before */
+	uint64_t serial;                        /* hubs that the process had opened before */
 	uint64_t opened_ns;                     /* CLOCK_MONOTONIC */
 	char thread_name[BOARD_TEXT_BYTES];     /* the owner's, ended by a zero */
 	char library_version[BOARD_TEXT_BYTES]; /* likewise */
-	atomic_u32 state; /* enum board_state; who opens and closes the hub writes */
+	atomic_u32 state; /* enum board_state; written by timerhub_open() and _close() */
 };
 
 /* Written by the owner alone. */
@@ -55,27 +55,27 @@ struct board_owner {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 refiled; /* found moved to a later deadline */
 	atomic_u64 expired;
 	atomic_u64 inbox_max; /* most submissions found in one pass */
-	atomic_u64 wakeups;   /* times that it slept and woke */
+	atomic_u64 wakeups;   /* times that the owner slept and woke */
 	atomic_u64 queue_signals;
 	atomic_u64 cascaded;
 	atomic_u64 sleeper; /* enum timerhub_sleeper in use; AUTO: none */
 	/* Telling minus deadline, in ns: bucket 0 below 2, bucket i from 2^i to 2^(i+1) - 1. */
 	atomic_u64 lateness[BOARD_LATENESS_BUCKETS];
-	atomic_u64 clock_jumps; /* times that it was told of the wall clock being set */
+	atomic_u64 clock_jumps; /* times that the wall clock was set, and the owner heard of it */
 };
 
 /* Written by callers, next to something much dearer. */
 struct board_callers {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 submit_wakes; /* rings of the bell */
 	atomic_u64 dropped; /* timers dropped with their queue; the closer writes */
-	atomic_u64 untaken; /* slots taken for an arming given up */
+	atomic_u64 untaken; /* slots taken for a timerhub_arm_many() that was refused */
 	/* No queue was ever at this index or above: memory beyond was never touched. */
 	atomic_u64 queues_end;
 };
 
 /*
- * Notes of one free stack, left by whoever has just changed it, and only in an observable hub. A
- * thread held up before it writes may leave an older note than the one it finds; the next is right.
+ * Notes of one free stack, written by the thread that has just changed it, and only in an
+ * observable hub. A delayed thread may overwrite a newer note; the next change corrects it.
  */
 struct board_shard {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 stack; /* takes so far << BOARD_DEPTH_BITS | depth */
@@ -89,15 +89,15 @@ struct board_lane {
 };
 
 /*
- * What happened to one queue; by index, and outliving the queue. In its outbox wait put - delivered
- * - passed_over handles.
+ * What happened to one queue. Found by the queue's index; it outlives the queue. put - delivered -
+ * passed_over handles wait in the queue's outbox.
  */
 struct board_queue {
 	/* Written by the consumers. */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 delivered; /* events delivered */
-	atomic_u64 retired;     /* of these, of timers that ended with it */
+	atomic_u64 retired;     /* of these, events that ended their timer */
 	atomic_u64 overruns;    /* periods folded into counts */
-	atomic_u64 passed_over; /* handles taken of expiries that had been withdrawn */
+	atomic_u64 passed_over; /* handles taken whose expiry had been withdrawn */
 	/* Written by the owner, and at open by the opener. */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 put; /* handles put into the outbox and published */
 	atomic_u64 fd_plus_one; /* the queue's eventfd; 0: there is no queue at this index */
@@ -112,7 +112,7 @@ struct board {
 	struct board_queue queues[BOARD_QUEUES_MAX];
 };
 
-/* What the opener of a board knows of its hub. */
+/* What a board says of its hub. */
 struct board_about {
 	const char *thread_name;
 	uint64_t timers_max;
@@ -123,15 +123,16 @@ struct board_about {
 };
 
 /*
- * A board of zeroes; of an observable hub a memfd, whose fd is told, else -1 is. 0, or -ENOMEM; and
- * if observable -EMFILE, -ENOSPC: too many observable hubs, and what memfd_create() says.
+ * Open a board of zeroes. If the hub is observable, the board is a memfd and `*ret_fd` its
+ * descriptor, else `*ret_fd` is -1. Returns 0 or -ENOMEM; if observable also -EMFILE, -ENOSPC: too
+ * many observable hubs, or the errors of memfd_create(2).
  */
 int board_open(struct board **ret_board, int *ret_fd, const struct board_about *about);
 
-/* The hub is there, or (false) no more: tell who looks. Not in a forked child. */
+/* Tell readers that the hub is open, or (false) closed. Not in a forked child. */
 void board_announce(struct board *board, bool open);
 
-/* Fine if there is none (NULL, -1). */
+/* Close the board. (NULL, -1) is fine. */
 void board_close(struct board *board, int fd);
 
 #endif

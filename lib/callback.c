@@ -2,9 +2,10 @@
 /*
  * See callback.h. Dispatching threads write, timerhub_cancel_sync() reads.
  *
- * A cell says which handle its thread considers before the CAS that delivers it. So who finds the
- * state word changed by that CAS finds the cell too: each change of a word is a read-modify-write,
- * and the CAS carries what was stored before it. Tested by tests/service/test_cancel_sync.c.
+ * A thread stores the handle that it considers in its cell before the CAS that delivers the handle.
+ * So a canceller that finds the state word changed by that CAS finds the cell too: each change of a
+ * word is a read-modify-write, and the CAS carries what was stored before it. Tested by
+ * tests/service/test_cancel_sync.c.
  *
  * Labels: [callback-end] callback_end → callback_wait: carries what the callback did.
  */
@@ -18,27 +19,17 @@
 #endif
 
 #define NOW_RUNNING ((uint64_t)1) /* decided: the callback runs, or is about to */
-#define NOW_WAITED ((uint64_t)2)  /* somebody waits for its end */
+#define NOW_WAITED ((uint64_t)2)  /* a canceller waits for its end */
 #define NOW_FLAGS (NOW_RUNNING | NOW_WAITED)
 #define NOW_SHIFT 2
 
-/* How long to sleep until a thread has decided what it delivers, or a cell may be free. */
+/* How long to sleep between two looks whether a thread has decided, or a cell is free. */
 #define CALLBACK_NAP_NS 50000
 
-#ifdef TIMERHUB_SIMULATION
-void *simulation_thread(void);
-static void *thread_self(void)
-{
-	return simulation_thread();
-}
-#else
-/* Its address names the thread. It is reached without a call, so without allocating it. */
+#ifndef THREAD_SELF
+/* Its address names the thread. This TLS model needs no call, and so no allocation. */
 static _Thread_local char this_thread __attribute__((tls_model("initial-exec")));
-
-static void *thread_self(void)
-{
-	return &this_thread;
-}
+#define THREAD_SELF() ((void *)&this_thread)
 #endif
 
 int callbacks_open(struct callbacks *callbacks)
@@ -54,34 +45,34 @@ void callbacks_close(struct callbacks *callbacks)
 	memory_release(&callbacks->memory);
 }
 
-/* ---- who dispatches ---- */
+/* ---- the dispatching thread ---- */
 
 static bool callback_claim(struct callback *callback)
 {
-	void *nobody = NULL;
+	void *none = NULL;
 
 	return ptr_load_acquire(&callback->thread) == NULL &&
-	       ptr_cas_acq_rel(&callback->thread, &nobody, thread_self());
+	       ptr_cas_acq_rel(&callback->thread, &none, THREAD_SELF());
 }
 
 static void callbacks_raise_end(struct callbacks *callbacks, uint32_t end)
 {
 	uint32_t before = u32_load_relaxed(&callbacks->end);
 
-	/* Relaxed: carried to who waits by the CAS that delivers, like the cell. */
+	/* Relaxed: the CAS that delivers carries it to the canceller, like the cell. */
 	while (before < end && !u32_cas_relaxed(&callbacks->end, &before, end)) {
 	}
 }
 
 struct callback *callbacks_enter(struct callbacks *callbacks, unsigned cpu)
 {
-	/* Near the front, where who waits will search, and apart from those on other CPUs. */
+	/* Near the front, since a canceller searches all up to the last, and apart by CPU. */
 	for (uint32_t i = cpu % CALLBACKS_MAX;; i = (i + 1) % CALLBACKS_MAX) {
 		if (callback_claim(&callbacks->cells[i])) {
 			callbacks_raise_end(callbacks, i + 1);
 			return &callbacks->cells[i];
 		}
-		/* All taken, by as many threads: one will leave. */
+		/* As many threads dispatch as there are cells: one of them will leave. */
 		if ((i + 1) % CALLBACKS_MAX == cpu % CALLBACKS_MAX)
 			futex_wait(&callbacks->end, CALLBACKS_MAX, CALLBACK_NAP_NS);
 	}
@@ -95,7 +86,7 @@ void callbacks_leave(struct callback *callback)
 
 void callback_consider(struct callback *callback, uint64_t handle)
 {
-	/* Release although it says nothing of its own: the end of the last callback came before. */
+	/* Release, to carry the end of the last callback, which came before. */
 	u64_store_release(&callback->now, handle << NOW_SHIFT); /* [callback-end] */
 }
 
@@ -113,14 +104,14 @@ void callback_end(struct callback *callback)
 	futex_wake(&callback->ended, UINT32_MAX);
 }
 
-/* ---- who waits ---- */
+/* ---- the canceller ---- */
 
 static bool now_is_of_slot(uint64_t now, uint64_t handle)
 {
 	return now != 0 && handle_slot(now >> NOW_SHIFT) == handle_slot(handle);
 }
 
-/* But for the top bits of the generation: as many lives apart, two do not meet in a cell. */
+/* Ignores the top bits of the generation: lives so far apart do not meet in a cell. */
 static bool now_runs(uint64_t now, uint64_t handle)
 {
 	return (now | NOW_WAITED) == (handle << NOW_SHIFT | NOW_FLAGS);
@@ -128,7 +119,7 @@ static bool now_runs(uint64_t now, uint64_t handle)
 
 static bool callback_is_ours(const struct callback *callback)
 {
-	return ptr_load_relaxed(&callback->thread) == thread_self();
+	return ptr_load_relaxed(&callback->thread) == THREAD_SELF();
 }
 
 bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle)
@@ -146,7 +137,9 @@ bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle)
 	return false;
 }
 
-/* `running`: wait for a callback of the timer too. True if the thread had not decided. */
+/*
+ * If `running`, wait for a callback of the timer too. Returns whether the thread had not decided.
+ */
 static bool callback_wait(struct callback *callback, uint64_t handle, bool running)
 {
 	bool found = false;
@@ -175,7 +168,7 @@ bool callbacks_wait(const struct callbacks *callbacks, uint64_t handle, bool run
 	bool found = false;
 
 	for (uint32_t i = 0; i < end; i++)
-		/* A wait of ours does not end our own callbacks. */
+		/* Our own callbacks cannot end while we wait. */
 		if (!callback_is_ours(&callbacks->cells[i]))
 			found |= callback_wait(&callbacks->cells[i], handle, running);
 	return found;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The callbacks that run now: which thread is inside which timer's, so that others can wait for its
- * end. A dispatching thread has a cell of its own and pays two stores and one exchange on it for
- * each event; who waits does all the searching.
+ * The callbacks that run now: which thread is inside which timer's callback, so that a canceller
+ * can wait for its end. A dispatching thread has a cell of its own and pays two stores and one
+ * exchange on it for each event; the canceller does all the searching.
  */
 #ifndef TIMERHUB_CALLBACK_H
 #define TIMERHUB_CALLBACK_H
@@ -12,9 +12,9 @@
 
 struct callback {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 now; /* handle << 2 | flags, or 0; the thread, and
-	                                              who waits: a flag */
-	atomic_ptr thread;                         /* whose cell it is; NULL: nobody's */
-	atomic_u32 ended; /* futex: callbacks that ended while somebody waited; the thread */
+	                                              a canceller: a flag */
+	atomic_ptr thread;                         /* whose cell it is; NULL: free */
+	atomic_u32 ended; /* futex: callbacks that ended and were waited for; the thread */
 };
 
 struct callbacks {
@@ -23,30 +23,30 @@ struct callbacks {
 	atomic_u32 end;         /* no cell was ever used at this index or above */
 };
 
-/* 0, or -ENOMEM. */
+/* Returns 0, or -ENOMEM. */
 int callbacks_open(struct callbacks *callbacks);
 void callbacks_close(struct callbacks *callbacks);
 
-/* A thread is about to dispatch: its cell. `cpu`, where it runs, is a hint. */
+/* Returns a cell for the calling thread, which is about to dispatch. `cpu` is a hint. */
 struct callback *callbacks_enter(struct callbacks *callbacks, unsigned cpu);
 void callbacks_leave(struct callback *callback);
 
-/* Before the CAS that delivers the handle, or its slot's later life, to this thread. */
+/* To be called before the CAS that delivers the handle, or its slot's later life. */
 void callback_consider(struct callback *callback, uint64_t handle);
 
-/* It was this handle that was delivered: its callback is about to be called. */
+/* This handle was delivered: its callback is about to be called. */
 void callback_begin(struct callback *callback, uint64_t handle);
 
 /* The callback has returned. */
 void callback_end(struct callback *callback);
 
-/* Is the calling thread inside this timer's callback? */
+/* Returns whether the calling thread is inside this timer's callback. */
 bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle);
 
 /*
- * Wait, if `running`, until no other thread runs this timer's callback; no new one may begin. Wait
- * in any case for threads that are about to deliver something of the timer's slot, since that may
- * turn out to be this timer; true if there was one.
+ * If `running`, wait until no other thread runs this timer's callback; the caller has seen to it
+ * that none begins. In any case wait for threads that are about to deliver a timer of this slot,
+ * since it may be this timer. Returns whether there was such a thread.
  */
 bool callbacks_wait(const struct callbacks *callbacks, uint64_t handle, bool running);
 

@@ -21,6 +21,8 @@ enum test_point {
 	TEST_POINT_PUSH_AT_CELL,         /* a place chosen, its cell not yet looked at */
 	TEST_POINT_SUBMIT_AFTER_PUSH,    /* pushed, the promise not yet read */
 	TEST_POINT_REARM_BEFORE_CAS,     /* word read, not yet changed */
+	TEST_POINT_CANCEL_BEFORE_CAS,    /* found alive, word not yet changed */
+	TEST_POINT_UNDO,                 /* a later life was hit, and is not yet made good */
 	TEST_POINT_CANCEL_BEFORE_FREE,   /* dead and pushed, slot not yet in the free list */
 	TEST_POINT_WAKE_BEFORE_RECORD,   /* owner woken, pass not yet recorded */
 	TEST_POINT_OWNER_BEFORE_INBOX,   /* pass numbered, clock read, inbox not yet looked at */
@@ -29,6 +31,7 @@ enum test_point {
 	TEST_POINT_OWNER_BEFORE_CAS,     /* found due, word not yet changed */
 	TEST_POINT_OWNER_BEFORE_PUBLISH, /* word says pending, outbox does not yet */
 	TEST_POINT_RING_BEFORE_COUNT,    /* the fd is readable, and not yet said to be */
+	TEST_POINT_OUTBOX_TAKEN_OUT,     /* a full outbox taken out, and nothing put back yet */
 	TEST_POINT_CONSUME_BEFORE_CAS,   /* taken from the outbox, word not yet changed */
 	TEST_POINT_CONSUME_BEFORE_REARM, /* periods counted, word not yet changed */
 	TEST_POINT_CONSUME_BEFORE_CLEAR, /* outbox found empty, signal not yet cleared */
@@ -38,7 +41,7 @@ enum test_point {
 	TEST_POINT_WAIT_FOUND_NOTHING,   /* found the queue empty, and is not yet a waiter */
 	TEST_POINT_WAIT_BEFORE_SLEEP,    /* waiter registered and about to block */
 	TEST_POINT_ANNOUNCE_BEFORE_POST, /* found an io_uring, not yet posted to it */
-	TEST_POINT_DETACH_BEFORE_NAP,    /* found somebody who may be posting */
+	TEST_POINT_DETACH_BEFORE_NAP,    /* found a thread that may be posting */
 	TEST_POINT_CALLBACK_BEFORE_NAP,  /* found a dispatcher that has not yet decided */
 	TEST_POINT_EACH_BEFORE_CAS,      /* a timer was read, and may be another by now */
 	TEST_POINT_DISPATCH_BEFORE_BEGIN, /* delivered, not yet said that the callback runs */

@@ -1,28 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The hub's clock, the only home of time.h. Any thread reads it; a manual one has one mover at a
- * time. It never goes backwards, but for the wall clock, which others set as they like.
+ * time. Only the wall clock may go backwards: other programs can set it.
  *
  * Labels: [time] clock_set → clock_now_ns: carries what the mover did before it moved the clock.
  */
 #include "clock.h"
 
 #include <time.h>
-
-#ifdef TIMERHUB_TEST_POINTS
-atomic_u64 clock_test_ahead_ns;
-
-static uint64_t clock_ahead_ns(const struct clock *clock)
-{
-	return clock->goes_back ? u64_load_seq_cst(&clock_test_ahead_ns) : 0;
-}
-#else
-static uint64_t clock_ahead_ns(const struct clock *clock)
-{
-	(void)clock;
-	return 0;
-}
-#endif
 
 static uint64_t clock_read_ns(clockid_t id)
 {
@@ -57,17 +42,12 @@ uint64_t clock_now_ns(const struct clock *clock)
 {
 	if (clock->manual)
 		return u64_load_acquire(&clock->manual_ns); /* [time] */
-	return clock_read_ns(clock->id) + clock_ahead_ns(clock);
+	return clock_read_ns(clock->id);
 }
 
 bool clock_needs_alarm(const struct clock *clock)
 {
 	return !clock->manual && clock->id != CLOCK_MONOTONIC;
-}
-
-uint64_t clock_kernel_ns(const struct clock *clock, uint64_t at_ns)
-{
-	return at_ns - clock_ahead_ns(clock);
 }
 
 bool clock_set(struct clock *clock, uint64_t now_ns)

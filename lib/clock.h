@@ -33,19 +33,8 @@ uint64_t clock_now_ns(const struct clock *clock);
 bool clock_needs_alarm(const struct clock *clock);
 
 /*
- * The instant at which the kernel has this clock show `at_ns`: the same, but where a test has set
- * the clock apart from the kernel's.
- */
-uint64_t clock_kernel_ns(const struct clock *clock, uint64_t at_ns);
-
-/*
  * Move a manual clock; false, and nothing done, if that would be backwards. One thread at a time.
  */
 bool clock_set(struct clock *clock, uint64_t now_ns);
-
-#ifdef TIMERHUB_TEST_POINTS
-/* How far the wall clock of every hub is ahead of the kernel's, modulo 2^64; a test writes. */
-extern atomic_u64 clock_test_ahead_ns;
-#endif
 
 #endif

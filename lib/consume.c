@@ -19,6 +19,9 @@
 #include "hub.h"
 #include "probe.h"
 
+/* How long a waiter on a stopped queue sleeps until the owner has made room in its outbox. */
+#define STOPPED_NAP_NS 50000
+
 /* Handles taken from the outbox at once, so that their memory can be fetched side by side. */
 #define CONSUME_BATCH 32
 
@@ -466,15 +469,22 @@ static bool queue_stopped(const struct timerhub_queue *queue)
 	return u32_load_seq_cst(&queue->stopped) != 0;
 }
 
-/* Block until there may be events, or a reason to leave. */
+/*
+ * Block until there may be events, or a reason to leave. On a stopped queue only the owner is
+ * waited for, which makes room in the outbox, and that shortly: it wakes as many waiters as it puts
+ * events back, and those that take them need not come again.
+ */
 static void queue_block(struct timerhub_queue *queue, uint32_t interrupts, uint64_t timeout_ns)
 {
 	uint32_t ticket = notifier_wait_enter(&queue->notifier);
 
 	test_point(TEST_POINT_WAIT_BEFORE_SLEEP);
-	if (outbox_empty(&queue->outbox) && queue_verdict(queue, interrupts) == 0 &&
-	    !queue_stopped(queue))
-		notifier_wait(&queue->notifier, ticket, timeout_ns);
+	if (outbox_empty(&queue->outbox) && queue_verdict(queue, interrupts) == 0) {
+		if (!queue_stopped(queue))
+			notifier_wait(&queue->notifier, ticket, timeout_ns);
+		else if (!outbox_exhausted(&queue->outbox))
+			notifier_wait(&queue->notifier, ticket, STOPPED_NAP_NS);
+	}
 	notifier_wait_leave(&queue->notifier);
 }
 
@@ -485,10 +495,9 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 
 	for (;;) {
 		int result = queue_verdict(queue, interrupts);
-		/* Before the take, which then finds all that had expired before the stop. */
-		bool stopped = queue_stopped(queue);
 		uint64_t timeout_ns;
 		unsigned count;
+		bool stopped;
 
 		if (result < 0) {
 			/* What we were woken by may be an event: let another waiter have it. */
@@ -500,10 +509,12 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 		if (count > 0)
 			return (int)count;
 		test_point(TEST_POINT_WAIT_FOUND_NOTHING);
-		if (stopped)
+		stopped = queue_stopped(queue);
+		/* The look after it, which then finds all that had expired before the stop. */
+		if (stopped && outbox_exhausted(&queue->outbox))
 			return -ESHUTDOWN;
 		timeout_ns = left_ns(until_ns);
-		if (timeout_ns == 0)
+		if (timeout_ns == 0 && !stopped)
 			return 0;
 		queue_block(queue, interrupts, timeout_ns);
 	}

@@ -5,15 +5,14 @@
  *
  * The CPU is asked once or twice in every arm and cancel, so it is read where the kernel itself
  * leaves it whenever it moves a thread (restartable sequences, Linux 4.18), if the C library has
- * registered that place and tells where it is. Not in the simulation, where nothing may come from
- * the machine.
+ * registered that place and tells where it is.
  */
 #ifndef TIMERHUB_CPU_H
 #define TIMERHUB_CPU_H
 
 #include <stdint.h>
 
-#if defined(__GLIBC__) && !defined(TIMERHUB_SIMULATION)
+#if defined(__GLIBC__) && !defined(CPU_HAS_RSEQ)
 #if __GLIBC_PREREQ(2, 35)
 #include <sys/rseq.h>
 #define CPU_HAS_RSEQ 1
@@ -26,7 +25,7 @@ unsigned cpu_ask(void);
 /* The CPU that we run on now. Any thread, signal-safe. */
 static inline unsigned cpu_current(void)
 {
-#ifdef CPU_HAS_RSEQ
+#if CPU_HAS_RSEQ
 	const char *thread = __builtin_thread_pointer();
 	const volatile struct rseq *rseq =
 		(const volatile struct rseq *)(const volatile void *)(thread + __rseq_offset);

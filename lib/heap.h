@@ -17,6 +17,11 @@ struct heap {
 
 void heap_init(struct heap *heap, struct timer_due *entries, struct timer_filing *filings);
 
+static inline bool heap_empty(const struct heap *heap)
+{
+	return heap->count == 0;
+}
+
 /* The slot must be filed nowhere. O(log n). */
 void heap_insert(struct heap *heap, struct timer_due due);
 
@@ -29,7 +34,7 @@ uint64_t heap_at_ns(const struct heap *heap, uint32_t slot);
 /* The earliest instant; UINT64_MAX if empty. */
 static inline uint64_t heap_first_ns(const struct heap *heap)
 {
-	return heap->count == 0 ? UINT64_MAX : heap->entries[0].at_ns;
+	return heap_empty(heap) ? UINT64_MAX : heap->entries[0].at_ns;
 }
 
 /* Take the earliest. The heap must not be empty. O(log n). */

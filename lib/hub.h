@@ -60,7 +60,7 @@ void hub_submit(struct timerhub *hub, uint32_t slot, uint64_t word, bool push);
  * To be called after a CAS from `before` to `after`, when the slot's life is no longer the
  * handle's: either it has ended since, or the word had come back while we were held up, and we hit
  * a later life. In the second case that life is made what it was, but for an expiry, which will be
- * repeated; true.
+ * repeated, even if the owner has looked at it or expired it since; true.
  */
 bool hub_undo(struct timerhub *hub, uint32_t slot, uint64_t before, uint64_t after);
 

@@ -16,12 +16,12 @@
  *   fill the cell                        load the tail: the look's end
  *   load the promise, the pass           load the cells before that end
  *
- * All of these are seq_cst. Impossible thereby: the producer reads a promise or a pass of before,
- * and does not wake, and the look of the pass ends before the cell, or finds it empty. The same for
- * a producer that finds a cell filled and fills the next: the load of the filled cell is seq_cst
- * too, so the look that reaches the second cell finds the first one filled.
+ * All of these are seq_cst, which makes one outcome impossible: the producer reads an older promise
+ * or pass and does not wake, and the look of the pass ends before the cell, or finds it empty. So
+ * too for a producer that finds a cell filled and fills the next: the load of the filled cell is
+ * seq_cst too, so the look that reaches the second cell finds the first one filled.
  *
- * Order between entries does not matter (an entry only says "look at slot i"), hence the lanes.
+ * Order between entries does not matter (an entry only says "look at slot i"), so there are lanes.
  * Model: tests/models/inbox.pml.
  *
  * Labels: [entry] inbox_push → inbox_take: carries what was written to the slot's word before.
@@ -173,7 +173,7 @@ static bool lane_push(struct inbox *inbox, struct inbox_lane *lane, uint32_t slo
 	}
 }
 
-/* Entries in the lane, but for those of the tail's line; a hint. */
+/* Entries in the lane without those of the tail's line; a hint. */
 static uint64_t lane_count(const struct inbox_lane *lane)
 {
 	/* Relaxed: a head too old, or a tail, makes us ask in vain, or a little later. */
@@ -226,7 +226,7 @@ bool inbox_holds(const struct inbox_entry *entry)
 void inbox_begin(struct inbox *inbox)
 {
 	/*
-	 * A look has an end, lest quick producers keep the owner from expiring. What was pushed
+	 * A look has an end, or quick producers would keep the owner from expiring. What was pushed
 	 * before this lies before the tail's line and the one after it. seq_cst: after the
 	 * promise was made, like the cells.
 	 */

@@ -14,7 +14,7 @@
 /* One lane: a ring of cells for the threads on some of the CPUs. */
 struct inbox_lane {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 *cells; /* fixed at open, on a line of their own */
-	struct board_lane *notes;                     /* for who looks from outside; NULL: nobody */
+	struct board_lane *notes;                     /* on the board; NULL: not observable */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail; /* a place not behind the first unfilled line */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 head; /* next place to take; the owner writes */
 	uint64_t end;                               /* where this look ends; the owner's alone */

@@ -46,7 +46,7 @@ int memory_reserve_wiped_on_fork(struct memory *memory, size_t bytes)
 	return result;
 }
 
-/* A memfd, or a negative errno. Newer kernels like to hear that nobody wants to execute it. */
+/* Returns a memfd, or a negative errno. Newer kernels want to be told that it is not executed. */
 static int memory_open_shown(const char *name)
 {
 	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
@@ -106,7 +106,9 @@ int memory_reserve_shown(struct memory *memory, size_t bytes, const char *name, 
 
 void memory_unshare(const struct memory *memory)
 {
-	/* Should it fail, there is nobody to tell, and what is lost is a number to look at. */
+	/*
+	 * A failure is not reported: it costs the reader of the board some numbers, nothing else.
+	 */
 	(void)mmap(memory->base, memory->bytes, PROT_READ | PROT_WRITE,
 	           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }

@@ -24,8 +24,9 @@ void memory_advise_huge(const struct memory *memory);
 int memory_reserve_wiped_on_fork(struct memory *memory, size_t bytes);
 
 /*
- * As memory_reserve(), but of a memfd of this name, close-on-exec, whose fd is told: others may map
- * it to read. It keeps its size, and where the kernel can (5.1) nobody else can write to it.
+ * As memory_reserve(), but the memory is a memfd of this name, close-on-exec, whose descriptor goes
+ * to `*ret_fd`: other processes may map it to read. Its size is fixed, and since Linux 5.1 other
+ * processes cannot write to it.
  */
 int memory_reserve_shown(struct memory *memory, size_t bytes, const char *name, int *ret_fd);
 

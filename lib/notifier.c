@@ -7,29 +7,29 @@
  *   exchange signalled with 1: was 0?    look at the outbox once more
  *   ring the bell
  *
- * seq_cst on both sides. Impossible thereby: the owner finds signalled still 1 and does not ring,
- * and the consumer's second look misses what was published.
+ * seq_cst on both sides makes one outcome impossible: the owner finds signalled still 1 and does
+ * not ring, and the consumer's second look misses what was published.
  *
- * The bell before the flag: a consumer that had already taken the event of a late signal, and
- * cleared the flag first, would swallow the ring with the flag left at 1; nobody would ever ring
- * again (found by the model). Now whoever clears the bell clears the flag afterwards. If the ring
- * comes in between, the fd is readable for nothing; `rings` shows the next consumer that there is
- * something to clear. It tells of a ring from before it begins, for the consumer that it wakes may
- * get the owner's CPU before the owner can say another word, and would poll in vain until it may.
+ * The consumer clears the bell before the flag. In the other order a consumer that has already
+ * taken the event of a late signal would clear the flag, then swallow the ring while the flag is 1
+ * again, and the owner would never ring again (found by the model). If the owner rings between the
+ * two steps, the fd is readable for nothing, and `rings` shows the next consumer that there is
+ * something to clear. The owner advances `rings` before it writes, too: the woken consumer may
+ * preempt the owner, and must already see that there is something to clear.
  *
  *   owner                                waiter
  *   publish in the outbox                waiters += 1
  *   waiters > 0: ticket += 1, wake       look at the outbox, block while ticket is unchanged
  *
- * seq_cst again: the owner sees no waiter only if the waiter sees what was published.
+ * seq_cst again: if the owner sees no waiter, the waiter sees what was published.
  *
  *   owner                                attach                  detach
  *   publish in the outbox                announcer := ours       announcer := NULL
  *   announcing += 1, announcer there?    look at the outbox      wait for announcing = 0, close
  *   post, announcing -= 1
  *
- * And again: what the owner did not post is seen by who attaches, and who detaches sees whoever may
- * post.
+ * And again: either the attaching thread sees the event, or the owner sees the announcer. A
+ * detaching thread sees every thread that may still post.
  *
  * Model: tests/models/notifier.pml.
  */
@@ -44,11 +44,11 @@
 #include "check.h"
 #include "futex.h"
 
-/* In notifier.rings: a ring that has begun, and one that is over. */
+/* In notifier.rings: one ring that has begun, and one that is over. */
 #define RINGS_MIDWAY ((uint64_t)1)
 #define RINGS_DONE ((uint64_t)1 << 16)
 
-/* How long who detaches sleeps between two looks whether somebody still posts. */
+/* How long a detaching thread sleeps between two looks at the count of posting threads. */
 #define NOTIFIER_NAP_NS 100000
 
 int bell_open(void)
@@ -76,9 +76,9 @@ void bell_ring(int fd)
 	int saved_errno = errno;
 
 	/*
-	 * EAGAIN: somebody has filled the counter. It is readable, but an edge-triggered poller
-	 * gets no edge from what we could not write: make room. If it is full again by now, that
-	 * was the edge.
+	 * EAGAIN: another writer has filled the counter. The fd is readable, but an edge-triggered
+	 * poller gets no edge from a write that failed: make room and write again. If the second
+	 * write fails too, the other writer has made the edge.
 	 */
 	if (!bell_write(fd) && errno == EAGAIN) {
 		bell_clear(fd);
@@ -92,7 +92,7 @@ void bell_clear(int fd)
 	int saved_errno = errno;
 	uint64_t count;
 
-	/* EAGAIN: it was not readable; just as well. */
+	/* EAGAIN: it was not readable, which is what we want. */
 	(void)syscall(SYS_read, fd, &count, sizeof(count));
 	errno = saved_errno;
 }
@@ -109,7 +109,10 @@ int notifier_open(struct notifier *notifier)
 
 void notifier_close(struct notifier *notifier)
 {
-	/* Nobody posts any more. In a forked child some may seem to, for ever. */
+	/*
+	 * No thread posts any more. A forked child does not wait for that: threads that it does not
+	 * have may be counted as posting.
+	 */
 	announcer_close(ptr_exchange_seq_cst(&notifier->announcer, NULL));
 	bell_close(notifier->fd);
 	notifier->fd = -1;
@@ -140,9 +143,9 @@ static void notifier_ring(struct notifier *notifier, unsigned count)
 
 int notifier_attach(struct notifier *notifier, struct announcer *announcer)
 {
-	void *nobody = NULL;
+	void *none = NULL;
 
-	return ptr_cas_seq_cst(&notifier->announcer, &nobody, announcer) ? 0 : -EBUSY;
+	return ptr_cas_seq_cst(&notifier->announcer, &none, announcer) ? 0 : -EBUSY;
 }
 
 int notifier_detach(struct notifier *notifier)
@@ -152,7 +155,7 @@ int notifier_detach(struct notifier *notifier)
 
 	if (!announcer)
 		return -ENOENT;
-	/* They post and leave, and do not wait for anybody. */
+	/* Posting threads wait for no other thread, so this ends. */
 	while ((announcing = u32_load_seq_cst(&notifier->announcing)) > 0) {
 		test_point(TEST_POINT_DETACH_BEFORE_NAP);
 		futex_wait(&notifier->announcing, announcing, NOTIFIER_NAP_NS);
@@ -195,8 +198,9 @@ void notifier_clear(struct notifier *notifier)
 	if (rings != u64_load_relaxed(&notifier->rings_cleared)) {
 		bell_clear(notifier->fd);
 		/*
-		 * Afterwards: while we are held up in between, another clears for itself. Those
-		 * midway may yet ring, and are left to be cleared again.
+		 * Stored after the clearing: if we are held up in between, another consumer clears
+		 * for itself. A ring that has begun may still come, and is left to be cleared
+		 * later.
 		 */
 		u64_store_relaxed(&notifier->rings_cleared, rings & ~(RINGS_DONE - 1));
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How one thread tells another that there is something to look at: an eventfd for those who poll,
- * a futex for those who block, a completion for those who sleep in io_uring. Two uses: a queue's
+ * Tells other threads that there is something to look at: an eventfd for threads that poll, a futex
+ * for threads that block, a completion for threads that sleep in io_uring. Two uses: a queue's
  * notifier, and the bell that wakes the owner.
  */
 #ifndef TIMERHUB_NOTIFIER_H
@@ -10,64 +10,64 @@
 #include "announcer.h"
 #include "atomic.h"
 
-/* An eventfd, non-blocking, close-on-exec; or a negative errno. */
+/* Returns an eventfd, non-blocking and close-on-exec, or a negative errno. */
 int bell_open(void);
 void bell_close(int fd);
 
-/* Make it readable. Any thread, signal-safe. */
+/* Make the bell readable. Any thread, signal-safe. */
 void bell_ring(int fd);
 
-/* Make it unreadable. */
+/* Make the bell unreadable. */
 void bell_clear(int fd);
 
 struct notifier {
 	int fd; /* the eventfd; fixed at open */
 	_Alignas(CACHE_LINE_BYTES)
-		atomic_u32 signalled; /* 1: readable, or somebody is about to look */
-	atomic_u64 rings;             /* rings done << 16 | begun and not done; who rings */
-	atomic_u64 rings_cleared;     /* rings done when it was last cleared; who clears */
-	atomic_ptr announcer;         /* the caller's io_uring, or NULL; attach, detach */
+		atomic_u32 signalled; /* 1: readable, or a consumer is about to look */
+	atomic_u64 rings;             /* rings done << 16 | begun and not done; ringing threads */
+	atomic_u64 rings_cleared;     /* rings done at the last clearing; consumers */
+	atomic_ptr announcer;         /* to the caller's io_uring, or NULL; attach, detach */
 	atomic_u32 announcing;        /* threads that may be posting to it */
 	atomic_u32 waiters;           /* threads in notifier_wait() or about to be */
 	atomic_u32 ticket;            /* futex: changes when waiters must look again */
 };
 
-/* 0, or a negative errno. */
+/* Returns 0, or a negative errno. */
 int notifier_open(struct notifier *notifier);
 void notifier_close(struct notifier *notifier);
 
-/* Owner, after publishing `count` events. True if it had to make the fd readable. */
+/* Owner, after publishing `count` events. Returns whether the fd had to be made readable. */
 bool notifier_signal(struct notifier *notifier, unsigned count);
 
 /*
- * Consumer, leaving about `count` events behind: make the fd readable whatever its state, and a new
- * edge.
+ * Consumer that leaves about `count` events behind: make the fd readable whatever its state, with a
+ * new edge.
  */
 void notifier_signal_again(struct notifier *notifier, unsigned count);
 
-/* Consumer, having found nothing: make the fd unreadable. It must look again afterwards. */
+/* Consumer that found nothing: make the fd unreadable. The consumer must look again afterwards. */
 void notifier_clear(struct notifier *notifier);
 
 /*
- * Blocking, in steps: enter, look whether there is something, wait with the ticket that enter gave,
- * leave. What is published after enter ends the wait. Then look again.
+ * Block, in steps: enter, look for events, wait with the ticket that enter gave, leave. An event
+ * that is published after enter ends the wait. Then look again.
  */
 uint32_t notifier_wait_enter(struct notifier *notifier);
 void notifier_wait(struct notifier *notifier, uint32_t ticket, uint64_t timeout_ns);
 void notifier_wait_leave(struct notifier *notifier);
 
 /*
- * From now on also post to this io_uring whenever the fd is made readable; the notifier owns the
- * announcer from then on. -EBUSY: there is one. The caller then looks whether there are events, and
- * announces them.
+ * From now on post to this io_uring too whenever the fd is made readable. The notifier owns the
+ * announcer if this returns 0; -EBUSY: the notifier has another. After 0 the caller must look for
+ * events, and announce them.
  */
 int notifier_attach(struct notifier *notifier, struct announcer *announcer);
 void notifier_announce(struct notifier *notifier, unsigned count);
 
-/* No longer; when it returns nobody posts. -ENOENT: there is none. */
+/* End that. When this returns, no thread posts. Returns 0, or -ENOENT: there is no announcer. */
 int notifier_detach(struct notifier *notifier);
 
-/* Make every waiter look again. Any thread, signal-safe. */
+/* Make every waiting thread look again. Any thread, signal-safe. */
 void notifier_wake_all(struct notifier *notifier);
 
 #endif

@@ -3,12 +3,16 @@
  * See outbox.h. The owner puts, any thread takes.
  *
  * A consumer copies what lies between head and tail and then moves the head by compare-and-swap;
- * the head only grows, so that success proves that the copied cells had not been filled anew. When
+ * the head only grows, so that success proves that the copied cells had not been filled again. When
  * the owner finds the outbox empty it goes on at the beginning of the array, so that one in steady
  * use stays in a few cache lines. Model: tests/models/notifier.pml.
  *
+ * While the owner compacts, the outbox is empty and yet not exhausted, and the tail says so: the
+ * owner says it before the head moves, and no more once it publishes what was put back.
+ *
  * Labels: [outbox] outbox_publish → outbox_take: carries the handles, and the timers' state before.
  *         [outbox-room] outbox_take → outbox_has_room: carries that the cells have been copied.
+ *         [outbox-compacting] outbox_compact → outbox_exhausted: carries that the tail says so.
  */
 #include "outbox.h"
 
@@ -19,6 +23,8 @@
 #ifndef OUTBOX_RESTART
 #define OUTBOX_RESTART 4096
 #endif
+/* In the tail: the owner has taken out what it is about to put back. */
+#define TAIL_COMPACTING ((uint64_t)1 << 63)
 
 int outbox_open(struct outbox *outbox, uint32_t capacity)
 {
@@ -91,10 +97,12 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 	uint64_t end = outbox->put;
 	uint64_t head = u64_load_acquire(&outbox->head); /* [outbox-room] */
 
-	outbox_publish(outbox);
+	u64_store_seq_cst(&outbox->tail, end | TAIL_COMPACTING); /* [outbox] */
+	/* [outbox-compacting] */
 	while (!u64_cas_acq_rel(&outbox->head, &head, end)) {
 	}
 	outbox->head_seen = end;
+	test_point(TEST_POINT_OUTBOX_TAKEN_OUT);
 	/* Putting back never overtakes reading: what is kept is at most what was read. */
 	for (uint64_t place = head; place < end; place++) {
 		uint64_t handle = u64_load_relaxed(&outbox->cells[place & outbox->mask]);
@@ -110,14 +118,15 @@ unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max)
 	uint64_t head = u64_load_acquire(&outbox->head);
 
 	for (;;) {
-		uint64_t tail = u64_load_seq_cst(&outbox->tail); /* [outbox] */
+		/* [outbox] */
+		uint64_t tail = u64_load_seq_cst(&outbox->tail) & ~TAIL_COMPACTING;
 		unsigned count;
 
 		if (head >= tail)
 			return 0;
 		count = tail - head < max ? (unsigned)(tail - head) : max;
 		for (unsigned i = 0; i < count; i++)
-			/* Relaxed: if the owner has filled it anew, our CAS fails. */
+			/* Relaxed: if the owner has filled the cell again, our CAS fails. */
 			handles[i] = u64_load_relaxed(&outbox->cells[(head + i) & outbox->mask]);
 		/* [outbox-room] */
 		if (u64_cas_acq_rel(&outbox->head, &head, head + count))
@@ -128,7 +137,7 @@ unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max)
 uint64_t outbox_count(const struct outbox *outbox)
 {
 	uint64_t head = u64_load_acquire(&outbox->head);
-	uint64_t tail = u64_load_seq_cst(&outbox->tail);
+	uint64_t tail = u64_load_seq_cst(&outbox->tail) & ~TAIL_COMPACTING;
 
 	return head < tail ? tail - head : 0;
 }
@@ -136,4 +145,13 @@ uint64_t outbox_count(const struct outbox *outbox)
 bool outbox_empty(const struct outbox *outbox)
 {
 	return outbox_count(outbox) == 0;
+}
+
+bool outbox_exhausted(const struct outbox *outbox)
+{
+	/* If the owner has moved this head to the tail, then that tail or a later one is read. */
+	uint64_t head = u64_load_acquire(&outbox->head); /* [outbox-compacting] */
+
+	/* A tail that says that the owner compacts is beyond any head. */
+	return head >= u64_load_seq_cst(&outbox->tail);
 }

@@ -19,7 +19,7 @@ struct outbox {
 	struct memory memory;                       /* holds the cells */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 head; /* next place to take; consumers move it */
 	_Alignas(CACHE_LINE_BYTES)
-		atomic_u64 tail; /* places before it may be taken; the owner writes */
+		atomic_u64 tail; /* places before it may be taken, and a flag; the owner writes */
 	_Alignas(CACHE_LINE_BYTES) uint64_t put; /* next place to fill; the owner's alone */
 	uint64_t head_seen; /* the head when the owner last looked; the owner's alone */
 };
@@ -43,7 +43,8 @@ void outbox_publish(struct outbox *outbox);
 /*
  * Owner: take out everything and put back, in order, what `keep` says is still wanted at that
  * place. `keep` is told the place that it had, and the one that it gets if `keep` returns true.
- * For a moment consumers find the outbox empty. Returns how many were put back.
+ * Until the next outbox_publish() consumers find the outbox empty, but not exhausted. Returns how
+ * many were put back.
  */
 typedef bool outbox_keep_fn(void *context, uint64_t handle, uint64_t old_place, uint64_t new_place);
 unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *context);
@@ -56,5 +57,8 @@ uint64_t outbox_count(const struct outbox *outbox);
 
 /* Any thread: is there nothing to take? */
 bool outbox_empty(const struct outbox *outbox);
+
+/* Any thread: is there nothing to take, and nothing that the owner took out to put it back? */
+bool outbox_exhausted(const struct outbox *outbox);
 
 #endif

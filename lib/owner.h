@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The owner: the one thread (of a manual hub: whoever calls advance) that keeps the timers, and its
+ * The owner: the one thread (of a manual hub: the one that advances) that keeps the timers, and its
  * pass: look at the inbox, expire what is due, publish, promise when to look again, sleep.
  */
 #ifndef TIMERHUB_OWNER_H

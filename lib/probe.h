@@ -2,8 +2,8 @@
 /*
  * Static probes for bpftrace, perf, gdb and SystemTap: the only home of sys/sdt.h. A probe is one
  * nop and a note that tells where its arguments are; the table is in timerhub-debugging(7). The
- * arguments are worked out whether anybody traces or not, so a probe gets only what is at hand. And
- * timerhub_rearm() has none: there a register more would cost. Tested by tests/packaging.
+ * arguments are computed also while no tracer runs, so a probe gets only what is at hand. There is
+ * none in timerhub_rearm(), where one more register would cost time. Tested by tests/packaging.
  */
 #ifndef TIMERHUB_PROBE_H
 #define TIMERHUB_PROBE_H

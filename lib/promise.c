@@ -7,15 +7,16 @@
  *   load pass, look_by                   look at the inbox once more
  *   deadline < look_by: wake
  *
- * All four are seq_cst. Impossible thereby: the caller reads the old, earlier promise and does not
- * wake, and the owner's second look misses the entry. Lowering the promise needs no look: who read
- * the later one has woken us, and the wake is sticky.
+ * All four are seq_cst, which makes one outcome impossible: the caller reads the old, earlier
+ * promise and does not wake, and the owner's second look misses the entry. Lowering the promise
+ * needs no second look: a caller that read the later promise has woken the owner, and the wake is
+ * sticky.
  *
- * Why a wake is recorded by pass number, and after the fact: claiming the right to wake before
- * using it lets a stopped claimant silence everybody; lowering the promise on the owner's behalf
- * may hit a later sleep than the one that was ended. Who finds the current pass recorded knows
- * that a wake was sent after this pass was numbered, so that the next pass, which empties the
- * inbox, is certain. Two wakes are harmless, none is not.
+ * Why a wake is recorded by pass number, and after it was sent: if a caller claimed the right to
+ * wake before it wakes, a stopped claimant would silence all others; if it lowered the promise for
+ * the owner, it might hit a later sleep than the one that it ended. A caller that finds the current
+ * pass recorded knows that a wake was sent after this pass was numbered, so that the next pass,
+ * which empties the inbox, is certain. Two wakes are harmless, a lost one is not.
  *
  * Model: tests/models/promise.pml.
  */
@@ -39,7 +40,7 @@ void promise_begin_pass(struct promise *promise)
 
 bool promise_make(struct promise *promise, uint64_t look_by_ns)
 {
-	uint64_t before = u64_load_relaxed(&promise->look_by_ns); /* we are its only writer */
+	uint64_t before = u64_load_relaxed(&promise->look_by_ns); /* the owner's own store */
 
 	if (look_by_ns != before)
 		u64_store_seq_cst(&promise->look_by_ns, look_by_ns);
@@ -65,7 +66,7 @@ void promise_record_wake(struct promise *promise, uint64_t pass)
 {
 	uint64_t before = u64_load_seq_cst(&promise->woken_pass);
 
-	/* Never back: who was held up since an earlier pass must not hide the wake of this one. */
+	/* Never back: a caller delayed since an earlier pass must not hide the wake of this one. */
 	while (before < pass && !u64_cas_seq_cst(&promise->woken_pass, &before, pass)) {
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A queue: where the owner puts expiries for one group of consumers, and how it tells them. Split
- * into cache lines by who writes.
+ * A queue: where the owner puts expiries for one group of consumers, and how it tells them. Its
+ * cache lines are split by the thread that writes them.
  */
 #ifndef TIMERHUB_QUEUE_H
 #define TIMERHUB_QUEUE_H
@@ -25,7 +25,7 @@ struct timerhub_queue {
 	/* The owner's alone. */
 	_Alignas(CACHE_LINE_BYTES) struct timerhub_queue *next_unpublished; /* in its list */
 	unsigned unpublished; /* events put since the last publish; 0: not in the list */
-	unsigned untold; /* the last of them, but for events put back: see struct teller_untold */
+	unsigned untold; /* the last of them, without events put back: see struct teller_untold */
 
 	_Alignas(CACHE_LINE_BYTES) atomic_u32 interrupts; /* calls of timerhub_interrupt */
 	atomic_u32 inside;                                /* threads inside timerhub_wait */

@@ -94,26 +94,31 @@ void schedule_insert(struct schedule *schedule, uint32_t slot, uint64_t at_ns)
  * Fetch what filing a chunk's slots will touch, and the chunk after it: both were last touched when
  * they were filed here, and there is time until the chunk before this one is done.
  */
-CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t number)
+CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t chunk)
 {
-	const struct wheel_chunk *chunk = &schedule->wheel.chunks[number];
+	uint32_t next = wheel_next_chunk(&schedule->wheel, chunk);
+	unsigned count;
+	const struct timer_due *dues = wheel_chunk_dues(&schedule->wheel, chunk, &count);
 
-	for (unsigned i = 0; i < chunk->count; i++)
-		__builtin_prefetch(&schedule->filings[chunk->entries[i].slot], 1);
-	if (chunk->next != CHUNK_NONE)
-		wheel_fetch_chunk(&schedule->wheel, chunk->next);
+	for (unsigned i = 0; i < count; i++)
+		__builtin_prefetch(&schedule->filings[dues[i].slot], 1);
+	if (next != CHUNK_NONE)
+		wheel_fetch_chunk(&schedule->wheel, next);
 }
 
 /* File a chunk's slots again: what is in the base's finest bucket goes into the run. */
-static void schedule_file_chunk(struct schedule *schedule, const struct wheel_chunk *chunk)
+static void schedule_file_chunk(struct schedule *schedule, uint32_t chunk)
 {
-	for (unsigned i = 0; i < chunk->count; i++) {
-		if (wheel_covers(&schedule->wheel, chunk->entries[i].at_ns))
-			wheel_insert(&schedule->wheel, chunk->entries[i]);
+	unsigned count;
+	const struct timer_due *dues = wheel_chunk_dues(&schedule->wheel, chunk, &count);
+
+	for (unsigned i = 0; i < count; i++) {
+		if (wheel_covers(&schedule->wheel, dues[i].at_ns))
+			wheel_insert(&schedule->wheel, dues[i]);
 		else
-			run_add(&schedule->run, chunk->entries[i]);
+			run_add(&schedule->run, dues[i]);
 	}
-	schedule->cascaded += chunk->count;
+	schedule->cascaded += count;
 }
 
 /* Move the wheel's base, and file again what that brought out. The run must be empty. */
@@ -125,11 +130,11 @@ static void schedule_enter(struct schedule *schedule, uint64_t base_ns)
 		return;
 	schedule_fetch_chunk(schedule, chunk);
 	while (chunk != CHUNK_NONE) {
-		uint32_t next = schedule->wheel.chunks[chunk].next;
+		uint32_t next = wheel_next_chunk(&schedule->wheel, chunk);
 
 		if (next != CHUNK_NONE)
 			schedule_fetch_chunk(schedule, next);
-		schedule_file_chunk(schedule, &schedule->wheel.chunks[chunk]);
+		schedule_file_chunk(schedule, chunk);
 		chunk = wheel_leave_chunk(&schedule->wheel, chunk);
 	}
 	run_sort(&schedule->run);
@@ -149,7 +154,7 @@ static uint32_t schedule_take_first(struct schedule *schedule, uint64_t at_ns)
 
 uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns)
 {
-	while (run_empty(&schedule->run) && schedule->heap.count == 0) {
+	while (run_empty(&schedule->run) && heap_empty(&schedule->heap)) {
 		uint64_t bound_ns = wheel_bound_ns(&schedule->wheel);
 		uint32_t slot;
 

@@ -53,7 +53,7 @@ static inline bool schedule_next_is_dear(const struct schedule *schedule)
 {
 	uint32_t slot;
 
-	return run_empty(&schedule->run) && schedule->heap.count == 0 &&
+	return run_empty(&schedule->run) && heap_empty(&schedule->heap) &&
 	       wheel_first_among_many(&schedule->wheel, &slot) && slot == SLOT_NONE;
 }
 
@@ -66,7 +66,7 @@ static inline uint32_t schedule_peek(const struct schedule *schedule, uint32_t a
 /* Was the slot last taken the first of many that came to be known together? */
 static inline bool schedule_at_front(const struct schedule *schedule)
 {
-	return schedule->run.begin == 1;
+	return run_at_front(&schedule->run);
 }
 
 /* The earliest instant (or a bound below it, see wheel_bound_ns); UINT64_MAX if there is none. */

@@ -4,8 +4,8 @@
  * slack is set to 1 ns on the owner's thread, without which every ppoll would be 50 µs late.
  *
  * Where even ppoll is refused (it is with RLIMIT_NOFILE at 0, as sandboxes have it, or by a filter)
- * or interrupted each time, the owner naps on a futex that nobody wakes, deaf to the bell, and
- * looks again: callers are served up to a nap late. tests/faults/ refuses all of it.
+ * or interrupted each time, the owner naps on a futex that is never woken, does not hear the bell,
+ * and looks again: callers are served up to a nap late. tests/faults/ refuses all of it.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The io_uring sleeper. The owner calls, but for open and close.
+ * The io_uring sleeper. The owner makes all calls except open and close.
  *
  * The ring holds a multishot poll of the bell, and of the alarm if there is one; whenever one of
  * them rings, that is a completion. The wait itself is io_uring_enter with a relative timeout: no
  * request, nothing to cancel. Relative because the kernel gets absolute ones wrong inside time
  * namespaces. The ring is created disabled, so that open can report errors, and enabled by the
- * owner, to whom it then belongs.
+ * owner, which it then belongs to.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,7 +24,7 @@
 #define URING_ENTER_NO_IOWAIT (1u << 7)
 
 #define URING_ENTRIES 8
-/* An interrupted submission is made again; not for ever, for who knows what a sandbox answers. */
+/* An interrupted submission is repeated, but not for ever: a sandbox may always answer so. */
 #define URING_SUBMIT_TRIES 16
 
 struct uring_poll {
@@ -142,7 +142,7 @@ static int uring_reap(struct sleeper_uring *uring)
 	return result;
 }
 
-/* The wait itself: 0, also if it was interrupted, but for too often in a row. */
+/* The wait itself. Returns 0, also if it was interrupted, unless too often in a row. */
 static int uring_wait(struct sleeper *sleeper, const struct io_uring_getevents_arg *arg)
 {
 	struct sleeper_uring *uring = sleeper->state;

@@ -83,20 +83,39 @@ void hub_submit(struct timerhub *hub, uint32_t slot, uint64_t word, bool push)
 		hub_wake(hub, pass);
 }
 
-bool hub_undo(struct timerhub *hub, uint32_t slot, uint64_t before, uint64_t after)
+/*
+ * Is the word what a change left as `after`, but for what the owner does by itself? It may have
+ * expired the timer, and looked at it if it lay in the inbox. A re-arm to the same deadline moves
+ * the tag too, but leaves the inbox flags, so that it is told from that look.
+ */
+static bool word_is_as_left(uint64_t word, uint64_t after, uint64_t identity)
 {
-	struct timer_hot *hot = &hub->arena.hot[slot];
 	/* A slot that we made free is ours alone; only the owner may have looked at it. */
 	uint64_t theirs = WORD_INBOX_FLAGS;
-	uint64_t word = after;
-	uint64_t undone;
 
 	if (word_phase(after) == TIMER_FREE)
 		theirs |= WORD_TAG_MASK << WORD_TAG_SHIFT;
+	if (word_phase(after) == TIMER_ARMED && word_phase(word) == TIMER_PENDING)
+		word = word_with_phase(word, TIMER_ARMED);
+	return ((word ^ after) & ~theirs) == 0 ||
+	       (word_in_inbox(after) && word == word_looked_at(after, identity));
+}
+
+bool hub_undo(struct timerhub *hub, uint32_t slot, uint64_t before, uint64_t after)
+{
+	struct timer_hot *hot = &hub->arena.hot[slot];
+	uint64_t identity = u64_load_relaxed(&hot->identity); /* if another by now, we give up */
+	uint64_t word = after;
+	uint64_t undone;
+
+	test_point(TEST_POINT_UNDO);
 	do {
-		if (((word ^ after) & ~theirs) != 0)
+		if (!word_is_as_left(word, after, identity))
 			return false;
 		undone = word_restored(word, before);
+		/* The owner has stored our deadline for the base, and is to store one again. */
+		if (word_fresh(after, identity) && !word_fresh(word, identity))
+			undone |= WORD_FRESH;
 	} while (!u64_cas_seq_cst(&hot->word, &word, undone));
 	hub_submit(hub, slot, undone, !word_pushed(word));
 	return true;
@@ -204,6 +223,7 @@ static void hub_arm_slot(struct timerhub_queue *queue, uint32_t slot, const stru
 	u64_store_release(&hot->identity, identity_make(generation, flags)); /* [life] */
 	if (ret_timer)
 		*ret_timer = handle_make(generation, slot);
+	/* Here, where the handle is in a register; if the caller wants none, one `or` makes it. */
 	probe3(arm, handle_make(generation, slot), arming->deadline_ns, arming->interval_ns);
 	test_point(TEST_POINT_ARM_BEFORE_PUBLISH);
 	word = u64_load_relaxed(&hot->word); /* only the owner may change it yet: the inbox flags */
@@ -501,10 +521,12 @@ int hub_cancel(struct timerhub *hub, timerhub_timer timer, const struct timerhub
 			return -ENOENT;
 		filed = word_maybe_filed(word, identity);
 		dead = word_with_phase(word, TIMER_FREE) | (filed ? WORD_INBOX : 0);
+		test_point(TEST_POINT_CANCEL_BEFORE_CAS);
 	} while (!u64_cas_seq_cst(&hot->word, &word, dead));
-	if (!hub_hit(hot, timer) && hub_undo(hub, slot, word, dead))
+	if (hub_hit(hot, timer))
+		probe1(cancel, timer); /* here, where the handle is in a register anyway */
+	else if (hub_undo(hub, slot, word, dead))
 		return -ENOENT;
-	probe1(cancel, timer);
 	if (filed && !word_in_inbox(word))
 		hub_submit(hub, slot, dead, true);
 	test_point(TEST_POINT_CANCEL_BEFORE_FREE);

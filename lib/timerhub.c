@@ -3,8 +3,8 @@
  * Hubs and queues: open, close, advance, ask. Any thread, unless the header says otherwise.
  *
  * A queue closes in its closer's thread: waiters are sent away, the queue's timers are cancelled
- * one by one like anybody would, and when the owner has finished its pass nothing refers to the
- * queue. tests/service/ holds every call to the contract.
+ * one by one as by timerhub_cancel(), and when the owner has finished its pass nothing refers to
+ * the queue. tests/service/ holds every call to the contract.
  *
  * Labels: [queue] timerhub_queue_open → owner_deliver: carries the queue.
  */
@@ -19,7 +19,7 @@
 #include "hub.h"
 
 #define HUB_TIMERS_DEFAULT (1u << 20)
-/* How long a closer sleeps between two looks whether waiters, or who advances, have left. */
+/* How long a closer sleeps between two looks whether waiting or advancing threads have left. */
 #define HUB_CLOSE_POLL_NS 1000000
 
 const char *timerhub_version(void)
@@ -29,7 +29,9 @@ const char *timerhub_version(void)
 
 /* ---- options ---- */
 
-/* What the caller's struct, of the size that it says, has of ours; the rest of ours stays zero. */
+/*
+ * Copy what the caller's struct, of the size that it names, has of ours; the rest stays as it is.
+ */
 static int options_read(void *ours, size_t ours_bytes, const void *theirs)
 {
 	const unsigned char *bytes = theirs;
@@ -245,12 +247,12 @@ static void hub_raise_queues_end(struct timerhub *hub, uint32_t end)
 {
 	uint32_t before = u32_load_relaxed(&hub->queues_end);
 
-	/* Relaxed: who looks for this queue knows of it by other means. */
+	/* Relaxed: a thread that looks for this queue has heard of it by other means. */
 	while (before < end && !u32_cas_relaxed(&hub->queues_end, &before, end)) {
 	}
 }
 
-/* Tell who looks at the board; the index is ours, and nothing waits in the new outbox. */
+/* Tell readers of the board. The index is ours, and nothing waits in the new outbox. */
 static void queue_announce(struct timerhub_queue *queue)
 {
 	struct board_queue *counts = queue->counts;
@@ -268,14 +270,14 @@ static void queue_announce(struct timerhub_queue *queue)
 static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 {
 	for (uint32_t i = 0; i < OWNER_QUEUES_MAX; i++) {
-		void *nobody = NULL;
+		void *none = NULL;
 
 		if (ptr_load_acquire(&hub->queues[i]) != NULL)
 			continue;
 		queue->index = i;
 		queue->counts = &hub->board->queues[i];
 		hub_raise_queues_end(hub, i + 1);
-		if (ptr_cas_acq_rel(&hub->queues[i], &nobody, queue)) { /* [queue] */
+		if (ptr_cas_acq_rel(&hub->queues[i], &none, queue)) { /* [queue] */
 			queue_announce(queue);
 			return 0;
 		}
@@ -379,8 +381,8 @@ static void queue_drop_timers(struct timerhub_queue *queue)
 }
 
 /*
- * Against the contract a thread was still arming on the queue: what has expired since we walked the
- * slots would keep them for ever. The rest is the owner's to drop.
+ * If, against the contract, a thread was still arming on the queue, a timer that has expired since
+ * we walked the slots would keep its slot for ever. The owner drops the others.
  */
 static void queue_drop_late_expiries(struct timerhub_queue *queue)
 {
@@ -390,7 +392,7 @@ static void queue_drop_late_expiries(struct timerhub_queue *queue)
 		queue_drop_timer(queue, handle);
 }
 
-/* A manual hub's pass runs in whatever thread advances; two must not. */
+/* A manual hub's pass runs in the thread that advances; two threads must not. */
 static bool hub_try_enter(struct timerhub *hub)
 {
 	uint32_t advancing = u32_load_seq_cst(&hub->advancing);
@@ -412,7 +414,9 @@ static void hub_wait_pass(struct timerhub *hub)
 		owner_wait_pass(&hub->owner);
 		return;
 	}
-	/* Changes nothing, but whoever enters after it, by its own change, knows what we did. */
+	/*
+	 * Changes nothing; but a thread that enters after it, by its own change, sees our stores.
+	 */
 	advancing = u32_fetch_add_seq_cst(&hub->advancing, 0);
 	while (advancing % 2 != 0 && u32_load_seq_cst(&hub->advancing) == advancing)
 		futex_wait(&hub->advancing, advancing, HUB_CLOSE_POLL_NS);

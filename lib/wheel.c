@@ -3,9 +3,9 @@
  * See wheel.h. The owner calls.
  *
  * A slot lies on the level of the highest digit in which its instant differs from the base, in the
- * bucket of that digit. Hence every slot of a level is earlier than every slot of a higher one, and
+ * bucket of that digit. So every slot of a level is earlier than every slot of a higher one, and
  * the first occupied bucket of the lowest occupied level holds the earliest. Moving the base keeps
- * that true but for the bucket that the base enters; its slots come out and are filed again, lower.
+ * that true, except for the bucket that the base enters; its slots come out and are filed lower.
  *
  * Each bucket knows a lower bound of its instants, so the base goes straight to the next instant,
  * not to the bucket's edge: a lone distant timer costs one wake, not one per level.
@@ -268,7 +268,7 @@ uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
 	wheel->base_ns = base_ns;
 	if (!level)
 		return CHUNK_NONE;
-	/* Only the first bucket can be entered without passing somebody's instant. */
+	/* Only the first bucket can be entered without passing a slot's instant. */
 	digit = level_first(level);
 	bucket = &level->buckets[digit];
 	shift = level_shift((unsigned)(level - wheel->levels));

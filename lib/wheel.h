@@ -121,9 +121,21 @@ bool wheel_first_among_many(const struct wheel *wheel, uint32_t *ret_slot);
  */
 uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns);
 
-/*
- * The caller has filed the chunk's slots: free it, and tell the next of its bucket or CHUNK_NONE.
- */
+/* Returns the `*ret_count` slots of a chunk, and their instants. */
+static inline const struct timer_due *wheel_chunk_dues(const struct wheel *wheel, uint32_t chunk,
+                                                       unsigned *ret_count)
+{
+	*ret_count = wheel->chunks[chunk].count;
+	return wheel->chunks[chunk].entries;
+}
+
+/* Returns the next chunk of the same bucket, or CHUNK_NONE. */
+static inline uint32_t wheel_next_chunk(const struct wheel *wheel, uint32_t chunk)
+{
+	return wheel->chunks[chunk].next;
+}
+
+/* Free a chunk whose slots the caller has filed. Returns the next of its bucket, or CHUNK_NONE. */
 uint32_t wheel_leave_chunk(struct wheel *wheel, uint32_t chunk);
 
 #endif

@@ -114,7 +114,7 @@ struct timerhub_relay {
 	uint64_t anchor_us; /* ... it was this there */
 	uint64_t random;
 
-	/* Everything below: under the lock, but for the tickets' numbers. */
+	/* Everything below: under the lock, except the tickets' numbers. */
 	struct lock lock;
 	struct requests gathered;
 	struct deliveries deliveries;

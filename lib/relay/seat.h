@@ -43,7 +43,7 @@ struct seat_answer {
 /* A message of the bell: "DUE" or "DUE PLACE". */
 struct seat_bell {
 	uint64_t due_us;
-	bool is_common; /* no place: nobody with a seat hears */
+	bool is_common; /* no place: relays with a seat ignore it */
 	uint64_t place;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A connection to a server: bytes out, replies in. Never blocks, but for the name's resolution in
- * wire_open() and for wire_call(). One thread at a time. wire.c has the socket, and is the only
+ * A connection to a server: bytes out, replies in. Never blocks, except for the name's resolution
+ * in wire_open(), and in wire_call(). One thread at a time. wire.c has the socket, and is the only
  * home of hiredis, whose reader takes replies apart.
  */
 #ifndef RELAY_WIRE_H

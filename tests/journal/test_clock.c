@@ -2,7 +2,7 @@
 /*
  * The wall clock set while the journal is open, forward and back, seconds to years: what has
  * fallen due comes at once, what is no longer due waits, and the fd says the same. The real alarm,
- * on a hub whose wall clock is set apart from the kernel's, and the simulated disk.
+ * on a hub in a program with a wall clock of its own (wall_clock.h), and the simulated disk.
  */
 #include <errno.h>
 #include <journal.h>
@@ -12,12 +12,10 @@
 #include <string.h>
 
 #include "model.h"
+#include "wall_clock.h"
 
 #define DAY (24 * HOUR)
 #define ARRIVES (20 * SEC)
-
-/* Of lib/alarm.h, a name of ours too: how far every hub is ahead of the kernel. */
-void alarm_test_set_clock(uint64_t ahead_ns);
 
 static uint64_t ahead_ns;
 static struct sim_disk disk;
@@ -27,7 +25,7 @@ static struct timerhub_journal *journal;
 static void jump(int64_t ns)
 {
 	ahead_ns += (uint64_t)ns;
-	alarm_test_set_clock(ahead_ns);
+	wall_clock_set(ahead_ns);
 }
 
 static uint64_t wall_ns(void)

@@ -2,22 +2,22 @@
 /*
  * Closing a queue, against everything else.
  *
- * Two timers on the queue, both due; the closer; the owner, anywhere in a pass; a worker who loops
- * over timerhub_wait(); a caller who cancels or re-arms one of the timers; and one who arms the
- * first free slot on another queue or, with -DLATE and against the contract, on this one, whenever
- * that is (in the middle of timerhub_arm(): what it has read of the queue does not change).
+ * Two timers on the queue, both due; the closer; the owner, anywhere in a pass; a worker that loops
+ * over timerhub_wait(); a caller that cancels or re-arms one of the timers; and a caller that arms
+ * the first free slot on another queue or, with -DLATE and against the contract, on this one, at
+ * any time (in the middle of timerhub_arm(): what it has read of the queue does not change).
  *
  * The closer's "closing" and "gone" and, where that is planted, the worker's "inside" go through a
  * store buffer. Every other store here is a locked instruction, a system call, or of a word that no
  * other thread reads.
  *
  * Left out: the schedule (the owner looks at every slot, being told what is due by the words
- * alone), the inbox, and so the owner's sleep but for the bell; the eventfd. Word, aux word and
+ * alone), the inbox, and so the owner's sleep except the bell; the eventfd. Word, aux word and
  * cold record are one (word.pml has them apart): what is compared of the life or the queue comes
  * with the word. The closer wakes the worker once: lib/ does so every millisecond, and does not
  * need to. The struct of the closed queue is kept for a while (graves), so "inside" and "closing"
- * may be touched after the end, and nothing else. timerhub_close() ends the owner first: then there
- * is nobody to race with but waiters, who are sent away as here.
+ * may be touched after the end, and nothing else. timerhub_close() ends the owner first: then only
+ * waiters are left to race with, and they are sent away as here.
  *
  * Models:
  *   lib/timerhub.c  timerhub_queue_close() queue_send_waiters_away() queue_drop_timers()
@@ -30,7 +30,7 @@
  *   lib/consume.c   timerhub_wait() queue_wait() queue_block() queue_verdict() deliver_one_shot()
  *
  * Laws:
- *   untouched   nobody touches the queue when it is no more
+ *   untouched   no thread touches the queue when it is no more
  *   all_gone    when it is no more, no timer of it is alive
  *   others_live a timer of another queue is not dropped
  *   none_kept   when all has come to rest, no slot is held by a timer of it that has expired
@@ -46,13 +46,13 @@
  *   bug PASS_KEPT_OPEN     untouched   the owner tells consumers in its next pass
  *   bug INSIDE_LATE        untouched   a waiter looks whether the queue closes, then counts itself
  *   bug INSIDE_NO_BARRIER  untouched   its count may be seen after it has looked
- *   bug CLOSER_NO_BARRIER  closes      what it says may be seen after the closer saw nobody inside
+ *   bug CLOSER_NO_BARRIER  closes      what it says may be seen after the closer saw none inside
  *   bug DROPS_OTHERS       others_live the queue of the timer is not compared
  *   bug DROPS_ONCE         all_gone    a lost compare-and-swap is not tried again
  *   bug DROPS_BY_STORE     freed_once  the closer decides, then stores
- *   bug NO_BELL            closes      the closer waits for a pass, and nobody rings
+ *   bug NO_BELL            closes      the closer waits for a pass, and does not ring
  *   bug RINGS_FIRST        closes      it rings, then notes the pass
- *   bug NO_WAKE            closes      it waits for those inside, and wakes nobody
+ *   bug NO_WAKE            closes      it waits for those inside, and does not wake them
  *   bug WAKE_FIRST         closes      it wakes them, then says that the queue closes
  *   bug VERDICT_EARLY      closes      whether the queue closes is read before the ticket
  *   bug PASS_UNTOLD        closes      the owner looks for closers, then numbers the pass
@@ -279,7 +279,7 @@ end:
 
 /* ---- callers ---- */
 
-/* What the closer changes to: FREE, as anybody, but that bugs may be planted here alone. */
+/* What the closer changes to: FREE, but by a name of its own, so that bugs can be planted here. */
 #define DROPPED 3
 #ifdef DROPS_BY_STORE
 #define STORES(to) (to == DROPPED)
@@ -457,7 +457,7 @@ inline send_away()
 #endif
 }
 
-/* owner_wait_pass(), but for the reading of the pass */
+/* owner_wait_pass(), without the reading of the pass */
 inline wait_pass()
 {
 	atomic { !gone_buffer -> pass_waiters++ }

@@ -12,7 +12,7 @@
  * held up before its walk, while others move the tail and the owner empties the cell. Left out:
  * time (every deadline lies ahead, so that only a wake ends a sleep), the recording of wakes
  * (promise.pml), lanes (each is a ring like this one, and the second look asks all of them),
- * batches, hub_undo() (word.pml); and a fourth caller, who could be misled by a claim that is
+ * batches, hub_undo() (word.pml); and a fourth caller, which could be misled by a claim that is
  * confirmed without a look at the cell (tests/traps/test_callers.c).
  *
  * Models:
@@ -23,8 +23,8 @@
  *   lib/timer.h  word_armed() word_rearmed() word_looked_at()
  *
  * Laws:
- *   never_late   no armed timer, but one that a thread is at work on, is due before the end of a
- *                sleep that nobody has ended
+ *   never_late   no armed timer, except one that a thread is at work on, is due before the end of
+ *                a sleep that no wake has ended
  *   always_room  a push finds a cell
  *
  *   true
@@ -32,8 +32,8 @@
  *                                         what lib/ did before 1e7c3c4)
  *   bug FLAG_OUTSIDE_WORD    never_late   "in the inbox" is a word of its own (trap 3)
  *   bug FREE_BEFORE_PUSH     never_late   cancel frees the slot, then pushes it, having said so
- *   bug NO_RELOAD            never_late   after the push, the deadline is not read anew (trap 2)
- *   bug COALESCED_ASLEEP     never_late   who finds the slot claimed does not ask for a wake
+ *   bug NO_RELOAD            never_late   after the push, the deadline is not read again (trap 2)
+ *   bug COALESCED_ASLEEP     never_late   a caller that finds the slot claimed asks for no wake
  *   bug FLAG_AFTER_STATE     never_late   the owner reads the state, then clears the flag
  *   bug RESERVE_THEN_PUBLISH never_late   a ring with holes: the tail first, then the cell (trap 1)
  *   bug NO_LAP               never_late   an empty cell looks the same in every lap
@@ -112,7 +112,7 @@ proctype caller(byte me; byte what)
 	byte w, n, slot, deadline, place, seen;
 	bool push, submit;
 
-	/* The word loaded, for a handle that somebody has. */
+	/* The word loaded, for a handle that a caller has. */
 endnone:
 	atomic {
 		if

@@ -6,7 +6,7 @@
  * and may go away after any call.
  *
  * LEVEL polls the eventfd as poll(2) does, EDGE is told of writes to it (EPOLLET) and takes one
- * event each time, READER reads it himself before he drains, WAIT calls timerhub_wait(). Stores go
+ * event each time, READER reads it itself before it drains, WAIT calls timerhub_wait(). Stores go
  * through a buffer for each thread, first in first out (TSO); a seq_cst store waits until it is
  * empty, and so do locked instructions and the kernel.
  *
@@ -14,7 +14,8 @@
  *   lib/notifier.c notifier_signal() notifier_signal_again() notifier_clear() notifier_ring()
  *                  notifier_wake() notifier_wake_all() notifier_wait_enter() notifier_wait()
  *                  notifier_wait_leave() bell_ring() bell_clear()
- *   lib/outbox.c   outbox_publish() outbox_take() outbox_empty() outbox_compact()
+ *   lib/outbox.c   outbox_publish() outbox_take() outbox_empty() outbox_exhausted()
+ *                  outbox_compact()
  *   lib/owner.c    owner_put()
  *   lib/teller.c   teller_publish()
  *   lib/consume.c  queue_take() queue_take_batch() queue_settle() queue_leave() queue_wait()
@@ -23,11 +24,11 @@
  *
  * Laws:
  *   not_lost   when all has come to rest and there are events, then the eventfd is readable, and
- *              nobody is blocked
- *   fd_tells   a call that ends having found nothing leaves the eventfd unreadable, unless somebody
+ *              no consumer is blocked
+ *   fd_tells   a call that ends having found nothing leaves the eventfd unreadable, unless a thread
  *              is about to write it, or has done so since (law 9)
  *   fd_quiet   when all has come to rest, one more call makes it unreadable if it finds nothing
- *   home       when all has come to rest, nobody is blocked on a queue that is stopped
+ *   home       when all has come to rest, no consumer is blocked on a queue that is stopped
  *   handed_out a wait that ends because the queue is stopped leaves nothing published before
  *
  *   true -DFIRST=LEVEL -DSECOND=LEVEL -DTHRICE
@@ -37,6 +38,7 @@
  *   true -DFIRST=WAIT -DSECOND=WAIT -DINTERRUPT
  *   true -DFIRST=WAIT -DSECOND=WAIT -DSTOP
  *   true -DFIRST=LEVEL -DSECOND=LEVEL -DCOMPACT
+ *   true -DFIRST=WAIT -DSECOND=NOBODY -DSTOP -DCOMPACT
  *   bug OWNER_NO_BARRIER    not_lost  the events may be seen after the flag was found set
  *   bug CONSUMER_NO_BARRIER not_lost  the cleared flag may be seen after the second look
  *   bug CLEAR_AFTER_LOOK    not_lost  the flag is cleared after the second look
@@ -51,19 +53,24 @@
  *   bug CLEARED_BEFORE_READ fd_tells  a clear is counted, then done
  *   bug TICKET_AFTER_LOOK   not_lost  -DSECOND=WAIT the ticket is read after the look
  *   bug WAITER_AFTER_LOOK   not_lost  -DSECOND=WAIT the waiter is counted after the look
- *   bug NO_TICKET           not_lost  -DSECOND=WAIT who is not yet blocked is not turned away
+ *   bug NO_TICKET           not_lost  -DSECOND=WAIT a consumer not yet blocked is not turned away
  *   bug WAITER_NO_BARRIER   not_lost  -DSECOND=WAIT the waiter's count may be seen after its look
- *   bug STOP_NO_TICKET      home       -DFIRST=WAIT -DSECOND=WAIT -DSTOP a stop wakes nobody
+ *   bug STOP_NO_TICKET      home       -DFIRST=WAIT -DSECOND=WAIT -DSTOP a stop wakes no waiter
  *   bug STOP_UNSEEN         home       -DFIRST=WAIT -DSECOND=WAIT -DSTOP a waiter about to block
  *                                      does not look for a stop
- *   bug STOP_READ_LATE      handed_out -DFIRST=WAIT -DSECOND=WAIT -DSTOP it looks after it found
- *                                      the queue empty
+ *   bug STOP_NO_LOOK        handed_out -DFIRST=WAIT -DSECOND=WAIT -DSTOP it looks for a stop after
+ *                                      it found the queue empty, and no more at the queue
+ *   bug COMPACTING_UNSEEN  handed_out -DFIRST=WAIT -DSECOND=NOBODY -DSTOP -DCOMPACT an outbox that
+ *                                     is empty is taken for exhausted
+ *   bug COMPACTING_LATE    handed_out -DFIRST=WAIT -DSECOND=NOBODY -DSTOP -DCOMPACT the owner says
+ *                                     that it compacts after it has moved the head
  *   bug WAKES_ONE           not_lost  -DFIRST=WAIT -DSECOND=WAIT one wake for two events
  */
 #define LEVEL 0
 #define EDGE 1
 #define WAIT 2
 #define READER 3
+#define NOBODY 4 /* takes nothing */
 #ifndef FIRST
 #define FIRST LEVEL
 #endif
@@ -72,6 +79,8 @@
 #endif
 
 byte head, tail;
+bool compacting; /* in the code a bit of the tail */
+byte put_back;   /* where the tail will be when the owner publishes what it took out; else 0 */
 bool signalled;
 /* One word in the code: rings done, and those that have begun and are not. */
 byte rings, midway, cleared;
@@ -87,13 +96,13 @@ byte interrupts;
 bool stopped;
 byte stop_tail; /* what was published when it was stopped */
 
-/* The kernel: who has not been told of the last write, who sleeps on the futex. */
+/* The kernel: consumers not yet told of the last write, and those asleep on the futex. */
 bool edge[2];
 bool blocked[2];
 
 /* Threads that have set the flag and are yet to write the eventfd. */
 byte ringing;
-/* Has that been so, or has somebody written, since the consumer began to settle? */
+/* Has that been so, or has a thread written, since the consumer began to settle? */
 bool told[2] = true;
 
 /* The store buffers, of the owner's tail and of what consumers store; only planted bugs leave
@@ -103,6 +112,14 @@ bool signalled_buffer[2];
 bool waiters_buffer[2];
 
 #define EMPTY (head >= tail)
+/* outbox_exhausted() */
+#ifdef STOP_NO_LOOK
+#define EXHAUSTED true
+#elif defined(COMPACTING_UNSEEN)
+#define EXHAUSTED EMPTY
+#else
+#define EXHAUSTED (EMPTY && !compacting)
+#endif
 
 bool not_lost = true;
 bool fd_tells = true;
@@ -127,7 +144,7 @@ end:
 
 #define DRAINED (!signalled_buffer[me] && !waiters_buffer[me])
 
-/* notifier_ring(); whoever calls has counted itself in `ringing`. */
+/* notifier_ring(); the calling thread has counted itself in `ringing`. */
 inline ring()
 {
 #ifdef COUNT_BEFORE_RING
@@ -171,7 +188,7 @@ inline publish(count)
 #ifdef OWNER_NO_BARRIER
 	tail_buffer = put;
 #else
-	tail = put;
+	atomic { tail = put; compacting = false; put_back = 0 }
 #endif
 	if
 	:: !signalled ->
@@ -219,10 +236,24 @@ proctype owner()
 	publish(2);
 #endif
 #ifdef COMPACT
+#ifndef STOP
 	put++;
 	publish(1);
+#endif
 	/* No room for the next: owner_put(), outbox_compact(). */
-	atomic { back = put - head; head = put; put = put + back }
+#ifndef COMPACTING_LATE
+	compacting = true;
+#endif
+	atomic {
+		back = put - head;
+		head = put;
+		put = put + back;
+		put_back = put;
+		stop_tail = (stopped -> put : stop_tail)
+	}
+#ifdef COMPACTING_LATE
+	compacting = true;
+#endif
 	put++;
 	publish(back + 1);
 #endif
@@ -355,7 +386,7 @@ endwait:
 	atomic { !blocked[me] && DRAINED -> waiters--; number = 0; nothing = false }
 }
 
-/* Calls, until he goes away after any call. */
+/* Calls, and may go away after any call. */
 proctype consumer(byte me; byte kind)
 {
 	byte seen, half, number, before;
@@ -381,9 +412,6 @@ waiting:
 	:: kind == WAIT && interrupts != before -> goto returned
 	:: else
 	fi;
-#endif
-#ifdef STOP
-	stopping = stopped;
 #endif
 taking:
 	/* queue_take() with room for one: outbox_take() */
@@ -422,12 +450,12 @@ settling:
 		fi
 	}
 #ifdef STOP
-#ifdef STOP_READ_LATE
+	/* queue_stopped() */
 	stopping = stopped;
-#endif
 	atomic {
 		if
-		:: stopping ->
+		:: stopping && !EXHAUSTED -> goto waiting /* queue_block() naps */
+		:: stopping && EXHAUSTED ->
 			handed_out = (head >= stop_tail);
 			assert(handed_out);
 			goto returned
@@ -474,7 +502,7 @@ proctype interrupter()
 #ifdef STOP
 proctype stopper()
 {
-	atomic { stopped = true; stop_tail = tail }
+	atomic { stopped = true; stop_tail = (put_back > 0 -> put_back : tail) }
 #ifndef STOP_NO_TICKET
 	ticket++;
 	wake(2)

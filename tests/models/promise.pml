@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The promise and its passes: who wakes the owner, and when it may sleep.
+ * The promise and its passes: which caller wakes the owner, and when the owner may sleep.
  *
- * Two callers, who each arm a timer with a deadline of any kind; somebody who cancels one of these
+ * Two callers, each of which arms a timer with a deadline of any kind; a canceller of one of these
  * before the owner has seen it; a timer that was there before; the owner; the clock.
  *
  * Stores go through a buffer for each thread, first in first out (TSO). A seq_cst store waits until
- * it is empty, and so does who enters the kernel. The inbox is a flag for each caller: inbox.pml
- * has it in full. The first sleep may end for no reason, as a signal ends one (EINTR). With
- * -DGATHERS the owner lets what is filed wait for more (and does not spin). Left out: system calls
- * that are refused.
+ * it is empty, and so does a thread that enters the kernel. The inbox is a flag for each caller:
+ * inbox.pml has it in full. The first sleep may end for no reason, as a signal ends one (EINTR).
+ * With -DGATHERS the owner lets what is filed wait for more (and does not spin). Left out: system
+ * calls that are refused.
  *
  * Models:
  *   lib/promise.c       promise_begin_pass() promise_make() promise_woken() promise_wants_wake()

@@ -28,7 +28,7 @@
  *
  * Models:
  *   lib/submit.c  hub_arm_slot() timerhub_rearm() hub_rearmed_other() hub_rearm() hub_cancel()
- *                 hub_look() hub_push() hub_undo() word_maybe_filed()
+ *                 hub_look() hub_push() hub_undo() word_is_as_left() word_maybe_filed()
  *   lib/hub.h     hub_hit()
  *   lib/owner.c   owner_look_at() owner_expire_slot()
  *                 owner_file_next_period() owner_deliver()
@@ -156,6 +156,7 @@
 #define TOUCHED(x) (((x) & 255) | (NEXT_TAG(x) << 8))
 #define NEXT_TAG(x) ((TAG(x) + 1) % TAGS)
 #define WITH_PHASE(x, phase) (((x) & ~3) | (phase))
+#define LOOKED_AT(x) (TOUCHED(x) & ~(FLAGS | FRESH))
 #define WITH_TICKS(x, ticks) (((x) & ~(3 | DEADLINE_BITS)) | ((ticks) << 4) | ARMED)
 /* word_rearmed() to the deadline that the word has, fresh or not. */
 #define ARMED_AGAIN(x, before) (((x) & ~(3 | DEADLINE_BITS)) | ((before) & DEADLINE_BITS) | ARMED)
@@ -289,11 +290,16 @@ inline submit()
 
 /* hub_undo(), if we were `wrong`; if not, the life that we hit has ended since, as it may. */
 #define THEIRS(x) (FLAGS | (PHASE(x) == FREE -> 7 << 8 : 0))
+#define UNEXPIRED(x, left) \
+	(PHASE(left) == ARMED && PHASE(x) == PENDING -> WITH_PHASE(x, ARMED) : (x))
+#define AS_LEFT(x, left) \
+	(!((UNEXPIRED(x, left) ^ (left)) & ~THEIRS(left)) || \
+	 (((left) & INBOX) && UNEXPIRED(x, left) == LOOKED_AT(left)))
 inline undo(before)
 {
 	atomic {
 		if
-		:: (word ^ n) & ~THEIRS(n) ->
+		:: !AS_LEFT(word, n) ->
 #ifdef KEPT
 			/* A timer that we made idle may be cancelled by then. */
 			exactly_once = (!wrong || (IDLES(n) && !alive[identity]));
@@ -312,7 +318,8 @@ inline undo(before)
 			n = ARMED_AGAIN(word, before) | (word & FLAGS);
 #else
 			push = !(word & PUSHED);
-			n = RESTORED(word, before);
+			n = RESTORED(word, before) |
+			    (IS_FRESH(n) && !IS_FRESH(word) -> FRESH : 0);
 #endif
 			word = n
 		fi;
@@ -560,12 +567,11 @@ end:
 		w = word;
 		life = identity;
 #ifdef NO_TAG_LOOK
-		word = w & ~FLAGS;
-#else
+		word = w & ~(FLAGS | FRESH);
+#elif defined(FRESH_LEFT)
 		word = TOUCHED(w) & ~FLAGS;
-#endif
-#ifndef FRESH_LEFT
-		word = word & ~FRESH;
+#else
+		word = LOOKED_AT(w);
 #endif
 		if
 		:: PHASE(w) == FREE -> filed = TICKS_NEVER

@@ -6,6 +6,7 @@
 
 #include "memory.h"
 #include "scheduler.h"
+#include "word.h"
 
 #define BUFFER_MAX 16
 

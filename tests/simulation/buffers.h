@@ -7,24 +7,7 @@
 #ifndef SIMULATION_BUFFERS_H
 #define SIMULATION_BUFFERS_H
 
-#include <stddef.h>
 #include <stdint.h>
-
-/* The machine's memory. */
-static inline uint64_t word_load(const volatile void *word, unsigned bytes)
-{
-	return bytes == sizeof(uint64_t)
-	               ? __atomic_load_n((const volatile uint64_t *)word, __ATOMIC_SEQ_CST)
-	               : __atomic_load_n((const volatile uint32_t *)word, __ATOMIC_SEQ_CST);
-}
-
-static inline void word_store(volatile void *word, unsigned bytes, uint64_t value)
-{
-	if (bytes == sizeof(uint64_t))
-		__atomic_store_n((volatile uint64_t *)word, value, __ATOMIC_SEQ_CST);
-	else
-		__atomic_store_n((volatile uint32_t *)word, (uint32_t)value, __ATOMIC_SEQ_CST);
-}
 
 /* All are empty. */
 void buffers_begin(void);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Included before everything else in each file of lib/ that is compiled for the simulation: turns
- * atomic accesses over to memory.c, and says which line of the source makes them. lib/atomic.h is
- * compiled as it is.
+ * Included before everything else in each file of lib/ that is compiled for the simulation: the one
+ * door by which the simulation enters lib/. Turns atomic accesses over to memory.c, and says which
+ * line of the source makes them; lets other actors run before each; tells threads and processors
+ * apart without the machine. lib/atomic.h is compiled as it is.
  */
 #ifndef SIMULATION_HOOKS_H
 #define SIMULATION_HOOKS_H
@@ -16,6 +17,7 @@
 #include <stdint.h>
 
 #include "place.h"
+#include "word.h"
 
 /* Of the atomic access that the current actor makes next. */
 extern struct place simulation_place;
@@ -28,12 +30,64 @@ static inline void simulation_at(const char *file, int line)
 
 enum simulation_change { SIMULATION_EXCHANGE, SIMULATION_ADD, SIMULATION_AND };
 
-uint64_t simulation_load(const volatile void *word, unsigned bytes, int order);
-void simulation_store(volatile void *word, unsigned bytes, uint64_t value, int order);
-uint64_t simulation_change(volatile void *word, unsigned bytes, enum simulation_change change,
-                           uint64_t operand, int order);
-bool simulation_cas(volatile void *word, unsigned bytes, void *expected, uint64_t value, int order,
-                    int order_failed);
+/* Set if the accesses go to the machine's memory as they are: in mode sc, with no weaker access. */
+extern bool simulation_direct;
+
+uint64_t memory_load(const volatile void *word, unsigned bytes, int order);
+void memory_store(volatile void *word, unsigned bytes, uint64_t value, int order);
+uint64_t memory_change(volatile void *word, unsigned bytes, enum simulation_change change,
+                       uint64_t operand, int order);
+bool memory_cas(volatile void *word, unsigned bytes, void *expected, uint64_t value, int order,
+                int order_failed);
+
+static inline uint64_t simulation_load(const volatile void *word, unsigned bytes, int order)
+{
+	return simulation_direct ? word_load(word, bytes) : memory_load(word, bytes, order);
+}
+
+static inline void simulation_store(volatile void *word, unsigned bytes, uint64_t value, int order)
+{
+	if (simulation_direct)
+		word_store(word, bytes, value);
+	else
+		memory_store(word, bytes, value, order);
+}
+
+static inline uint64_t simulation_changed(uint64_t before, enum simulation_change change,
+                                          uint64_t operand)
+{
+	if (change == SIMULATION_ADD)
+		return before + operand;
+	return change == SIMULATION_AND ? before & operand : operand;
+}
+
+static inline uint64_t simulation_change(volatile void *word, unsigned bytes,
+                                         enum simulation_change change, uint64_t operand, int order)
+{
+	uint64_t before;
+
+	if (!simulation_direct)
+		return memory_change(word, bytes, change, operand, order);
+	before = word_load(word, bytes);
+	word_store(word, bytes, simulation_changed(before, change, operand));
+	return before;
+}
+
+static inline bool simulation_cas(volatile void *word, unsigned bytes, void *expected,
+                                  uint64_t value, int order, int order_failed)
+{
+	uint64_t before;
+
+	if (!simulation_direct)
+		return memory_cas(word, bytes, expected, value, order, order_failed);
+	before = word_load(word, bytes);
+	if (before == word_load(expected, bytes)) {
+		word_store(word, bytes, value);
+		return true;
+	}
+	word_store(expected, bytes, before);
+	return false;
+}
 
 /* Bits as a value of the word's type. */
 #define simulation_as(word, bits)                                                                  \
@@ -51,17 +105,32 @@ bool simulation_cas(volatile void *word, unsigned bytes, void *expected, uint64_
 	simulation_as(word, simulation_load(word, sizeof(*(word)), order))
 #define atomic_store_explicit(word, value, order)                                                  \
 	simulation_store(word, sizeof(*(word)), simulation_bits(value), order)
-#define simulation_changed(word, change, value, order)                                             \
+#define simulation_change_as(word, change, value, order)                                           \
 	simulation_as(word, simulation_change(word, sizeof(*(word)), change,                       \
 	                                      simulation_bits(value), order))
 #define atomic_exchange_explicit(word, value, order)                                               \
-	simulation_changed(word, SIMULATION_EXCHANGE, value, order)
+	simulation_change_as(word, SIMULATION_EXCHANGE, value, order)
 #define atomic_fetch_add_explicit(word, value, order)                                              \
-	simulation_changed(word, SIMULATION_ADD, value, order)
+	simulation_change_as(word, SIMULATION_ADD, value, order)
 #define atomic_fetch_and_explicit(word, value, order)                                              \
-	simulation_changed(word, SIMULATION_AND, value, order)
+	simulation_change_as(word, SIMULATION_AND, value, order)
 #define atomic_compare_exchange_strong_explicit(word, expected, value, order, order_failed)        \
 	simulation_cas(word, sizeof(*(word)), expected, simulation_bits(value), order, order_failed)
+
+/* Of scheduler.c. */
+extern int simulation_steps_left;
+void simulation_switch(void);
+void simulation_relax(void); /* in place of a processor's pause: let others run, or time pass */
+void *simulation_thread(void);
+
+#define ATOMIC_STEP()                                                                              \
+	do {                                                                                       \
+		if (--simulation_steps_left < 0)                                                   \
+			simulation_switch();                                                       \
+	} while (0)
+#define CPU_RELAX() simulation_relax()
+#define THREAD_SELF() simulation_thread()
+#define CPU_HAS_RSEQ 0
 
 #include "../../lib/atomic.h"
 

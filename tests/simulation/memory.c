@@ -48,6 +48,7 @@ struct location {
 
 struct memory memory;
 struct place simulation_place;
+bool simulation_direct;
 
 static struct memory_view views[MEMORY_THREADS];
 static struct location locations[LOCATIONS_MAX];
@@ -85,6 +86,8 @@ static bool view_covers(const struct memory_view *view, const int32_t *epochs)
 
 void memory_born(unsigned thread)
 {
+	if (memory.mode == MEMORY_SC)
+		return;
 	buffer_drain(scheduler_self());
 	sc_access(&views[thread]);
 	sc_call();
@@ -95,6 +98,8 @@ void memory_born(unsigned thread)
 
 void memory_join(unsigned thread)
 {
+	if (memory.mode == MEMORY_SC)
+		return;
 	buffer_drain(thread);
 	sc_access(&views[thread]);
 	sc_call();
@@ -103,6 +108,8 @@ void memory_join(unsigned thread)
 
 void memory_publish(struct memory_view *view)
 {
+	if (memory.mode == MEMORY_SC)
+		return;
 	buffer_drain(scheduler_self());
 	sc_access(view);
 	sc_call();
@@ -112,6 +119,8 @@ void memory_publish(struct memory_view *view)
 
 void memory_acquire(const struct memory_view *view)
 {
+	if (memory.mode == MEMORY_SC)
+		return;
 	buffer_drain(scheduler_self());
 	sc_access(view);
 	sc_call();
@@ -126,6 +135,8 @@ void memory_lock(struct memory_view *view)
 
 void memory_call(void)
 {
+	if (memory.mode == MEMORY_SC)
+		return;
 	sc_call();
 }
 
@@ -307,7 +318,7 @@ static bool memory_direct(const volatile void *word, unsigned bytes)
 	return false;
 }
 
-static uint64_t memory_load(const volatile void *word, unsigned bytes, int order)
+static uint64_t load_ordered(const volatile void *word, unsigned bytes, int order)
 {
 	struct location *location;
 
@@ -318,12 +329,12 @@ static uint64_t memory_load(const volatile void *word, unsigned bytes, int order
 	return location_read(location, location_choose(location, order), order);
 }
 
-uint64_t simulation_load(const volatile void *word, unsigned bytes, int order)
+uint64_t memory_load(const volatile void *word, unsigned bytes, int order)
 {
-	return memory_load(word, bytes, weaken_order(order));
+	return load_ordered(word, bytes, weaken_order(order));
 }
 
-void simulation_store(volatile void *word, unsigned bytes, uint64_t value, int order)
+void memory_store(volatile void *word, unsigned bytes, uint64_t value, int order)
 {
 	order = weaken_order(order);
 	if (memory_direct(word, bytes)) {
@@ -344,30 +355,23 @@ void memory_tell(uint32_t *word, uint32_t value)
 	buffer_drain(scheduler_self());
 }
 
-static uint64_t changed(uint64_t before, enum simulation_change change, uint64_t operand)
-{
-	if (change == SIMULATION_ADD)
-		return before + operand;
-	return change == SIMULATION_AND ? before & operand : operand;
-}
-
 /* A read-modify-write always reads the newest store. */
-uint64_t simulation_change(volatile void *word, unsigned bytes, enum simulation_change change,
-                           uint64_t operand, int order)
+uint64_t memory_change(volatile void *word, unsigned bytes, enum simulation_change change,
+                       uint64_t operand, int order)
 {
 	uint64_t before, after;
 
 	order = weaken_order(order);
 	if (order == WEAKEN_LOAD)
-		return memory_load(word, bytes, memory_order_seq_cst);
+		return load_ordered(word, bytes, memory_order_seq_cst);
 	if (memory_direct(word, bytes)) {
 		buffer_drain(scheduler_self());
 		before = word_load(word, bytes);
-		word_store(word, bytes, changed(before, change, operand));
+		word_store(word, bytes, simulation_changed(before, change, operand));
 		return before;
 	}
 	before = location_take(location_of(word, bytes), order);
-	after = changed(before, change, operand);
+	after = simulation_changed(before, change, operand);
 	if (bytes == sizeof(uint32_t))
 		after = (uint32_t)after;
 	location_add(location_of(word, bytes), after, order, true);
@@ -399,8 +403,8 @@ static int order_failed_of(int order)
 	return order == memory_order_release ? memory_order_relaxed : order;
 }
 
-bool simulation_cas(volatile void *word, unsigned bytes, void *expected, uint64_t value, int order,
-                    int order_failed)
+bool memory_cas(volatile void *word, unsigned bytes, void *expected, uint64_t value, int order,
+                int order_failed)
 {
 	int here = weaken_order(order);
 	uint64_t seen = word_load(expected, bytes);
@@ -463,6 +467,7 @@ void memory_freed(const void *base, size_t bytes)
 void memory_begin(enum memory_mode mode, struct dice dice)
 {
 	memory = (struct memory){ .mode = mode, .dice = dice };
+	simulation_direct = mode == MEMORY_SC && !weaken_asked;
 	memory.stale_one_in = UINT32_C(2) << dice_below(&memory.dice, 5);
 	memory.drain_one_in = UINT32_C(2) << dice_below(&memory.dice, 12);
 	memset(views, 0, sizeof(views));

@@ -32,6 +32,7 @@ static struct {
 	const void *word;
 	struct memory_view other;
 	unsigned horizon; /* events made before its call began */
+	uint32_t here;    /* bit per event of its own after which it accessed no other word */
 } threads[MEMORY_THREADS];
 
 void sc_begin(void)
@@ -48,9 +49,9 @@ void sc_access(const void *word)
 
 	if (threads[self].word == word)
 		return;
-	for (unsigned i = 0; i < EVENTS; i++)
-		if (events[i].thread == self && events[i].left == LEFT_NEVER)
-			events[i].left = memory_known()->epochs[self];
+	for (uint32_t here = threads[self].here; here != 0; here &= here - 1)
+		events[__builtin_ctz(here)].left = memory_known()->epochs[self];
+	threads[self].here = 0;
 	threads[self].word = word;
 	threads[self].other = *memory_known();
 }
@@ -58,6 +59,11 @@ void sc_access(const void *word)
 void sc_call(void)
 {
 	threads[scheduler_self()].horizon = events_made;
+}
+
+static unsigned first_kept(void)
+{
+	return events_made > EVENTS ? events_made - EVENTS : 0;
 }
 
 /* Does this event come before what the current actor does to the word? */
@@ -73,14 +79,19 @@ static bool event_precedes(const struct event *event, const struct sc_word *word
 	return event->left <= threads[scheduler_self()].other.epochs[event->thread];
 }
 
+/* From the newest event to the oldest: a later event's `before` names most of the older ones. */
 static uint32_t events_before(const struct sc_word *word, bool store,
                               const struct memory_view *after)
 {
 	uint32_t before = always;
 
-	for (unsigned i = 0; i < EVENTS; i++)
-		if (event_precedes(&events[i], word, store, after))
-			before |= events[i].before | UINT32_C(1) << i;
+	for (unsigned n = events_made; n-- > first_kept();) {
+		const struct event *event = &events[n % EVENTS];
+		uint32_t bit = UINT32_C(1) << n % EVENTS;
+
+		if ((before & bit) == 0 && event_precedes(event, word, store, after))
+			before |= event->before | bit;
+	}
 	return before;
 }
 
@@ -99,8 +110,7 @@ bool sc_may_read(const struct sc_word *word, uint32_t number, const struct memor
 {
 	uint32_t missed = events_missed(word, number);
 
-	for (unsigned n = events_made > EVENTS ? events_made - EVENTS : 0;
-	     n < threads[scheduler_self()].horizon; n++)
+	for (unsigned n = first_kept(); n < threads[scheduler_self()].horizon; n++)
 		if ((missed >> n % EVENTS & 1) != 0)
 			return false;
 	return number >= word->floor && (missed & events_before(word, false, after)) == 0;
@@ -115,6 +125,7 @@ static void event_forget(unsigned index)
 	always &= others;
 	if (event->store && event->number > event->word->floor)
 		event->word->floor = event->number;
+	threads[event->thread].here &= others;
 	for (unsigned i = 0; i < EVENTS; i++)
 		events[i].before &= others;
 }
@@ -130,6 +141,7 @@ void sc_made(struct sc_word *word, uint32_t number, bool store)
 	event->word = NULL;
 	before = events_before(word, store, memory_known());
 	missed = store ? 0 : events_missed(word, number);
+	threads[self].here |= UINT32_C(1) << index;
 	*event = (struct event){ .word = word,
 		                 .number = number,
 		                 .store = store,

@@ -3,7 +3,7 @@
  * Who runs: actors, which are threads to the library and coroutines to us, one at a time, by seeded
  * choice; and virtual time, which passes when the dice say so or when nobody can run.
  *
- * The library, built with TIMERHUB_SIMULATION, counts simulation_steps_left down before each atomic
+ * The library, built with hooks.h, counts simulation_steps_left down before each atomic
  * step and calls simulation_switch() when it is used up; so do the simulated system calls. Between
  * two such steps an actor runs undisturbed, so what the oracle does there is atomic.
  */

@@ -15,12 +15,13 @@ static struct {
 	uint64_t times;
 } weaker;
 
-/* The order of this access, after what is to be weakened. */
-int weaken_order(int order)
+bool weaken_asked;
+
+int weaken_order_here(int order)
 {
 	const char *name;
 
-	if (weaker.line == 0 || simulation_place.line != weaker.line || memory.peeking > 0)
+	if (simulation_place.line != weaker.line || memory.peeking > 0)
 		return order;
 	name = strrchr(simulation_place.file, '/');
 	if (strcmp(name ? name + 1 : simulation_place.file, weaker.file) != 0 ||
@@ -49,6 +50,7 @@ bool weaken_parse(const char *what)
 	for (unsigned i = 0; i < sizeof(orders) / sizeof(orders[0]); i++)
 		if (strcmp(name, orders[i].name) == 0) {
 			weaker.order = orders[i].order;
+			weaken_asked = true;
 			return true;
 		}
 	return false;

@@ -15,8 +15,17 @@
  */
 bool weaken_parse(const char *what);
 
+/* Is an access to be made weaker? */
+extern bool weaken_asked;
+
+/* Returns the order of the access at simulation_place, after what is to be weakened. */
+int weaken_order_here(int order);
+
 /* The order to be used where the source has this one. */
-int weaken_order(int order);
+static inline int weaken_order(int order)
+{
+	return weaken_asked ? weaken_order_here(order) : order;
+}
 
 /* How often it was another, in this process. */
 uint64_t weaken_times(void);

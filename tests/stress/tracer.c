@@ -28,7 +28,7 @@
 #define DEBUG_REGISTER(n) offsetof(struct user, u_debugreg[n])
 #define REGISTER(name) offsetof(struct user, regs.name)
 
-enum what { ATTACH, LEARN, STOP_AT, FINISH };
+enum what { ATTACH, LEARN, STOP_AT, LEARN_REST, FINISH };
 
 struct order {
 	enum what what;
@@ -160,7 +160,9 @@ static int obey(const struct order *order)
 
 	if (order->what == ATTACH)
 		return attach();
-	if (order->what == FINISH) {
+	if (order->what == LEARN_REST) {
+		learn();
+	} else if (order->what == FINISH) {
 		while (go_on(PTRACE_CONT)) {
 		}
 	} else {
@@ -326,6 +328,14 @@ bool tracer_stop_at(const struct tracer_way *way, unsigned instruction)
 	if (!stopped)
 		await_end();
 	return stopped;
+}
+
+const struct tracer_way *tracer_learn_rest(void)
+{
+	send_order((struct order){ .what = LEARN_REST });
+	await_end();
+	expect_cmp(shared->way.length, <, TRACER_WAY_MAX);
+	return &shared->way;
 }
 
 void tracer_finish(void)

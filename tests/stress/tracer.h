@@ -38,6 +38,9 @@ const struct tracer_way *tracer_learn(void);
  */
 bool tracer_stop_at(const struct tracer_way *way, unsigned instruction);
 
+/* Plays the rest of a stopped victim's call, instruction by instruction, as tracer_learn() does. */
+const struct tracer_way *tracer_learn_rest(void);
+
 /* Lets a stopped victim come to its end. */
 void tracer_finish(void);
 

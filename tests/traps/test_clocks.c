@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The wall clock set under a hub, forward and back, while the owner sleeps or works and while
- * expiries wait to be taken. The hub's wall clock is set apart from the kernel's (lib/alarm.h), so
- * the machine's is left alone.
+ * expiries wait to be taken. The program has a wall clock of its own (wall_clock.h), so the
+ * machine's is left alone.
  */
 #include "puppet.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "alarm.h"
+#include "wall_clock.h"
 
 static uint64_t ahead_ns; /* of the kernel's wall clock, modulo 2^64 */
 
 static void clock_jump(int64_t ns)
 {
 	ahead_ns += (uint64_t)ns;
-	alarm_test_set_clock(ahead_ns);
+	wall_clock_set(ahead_ns);
 }
 
 static struct rig rig_realtime(uint64_t spin_ns)

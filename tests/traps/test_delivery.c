@@ -698,6 +698,38 @@ START_TEST(law_7_later_life_has_the_phase_of_its_armer)
 }
 END_TEST
 
+/*
+ * A re-arm hits a later life, whose word came back to the bit, and the owner stores that deadline
+ * for the base of its periods before the re-arm can undo it: the timer has its own periods again.
+ */
+START_TEST(law_10_a_periodic_timer_hit_by_mistake_has_its_own_periods)
+{
+	unsigned hit = 0;
+
+	for (unsigned lives = 1; lives <= 16; lives++) {
+		struct rig rig = rig_manual(1);
+		struct puppet rearmer = puppet_of(&rig, REARM);
+		timerhub_timer timer = arm_periodic(&rig, 128, 1000, 'P');
+
+		rearmer.deed.timer = timer;
+		rearmer.deed.at_ns = 6400;
+		puppet_start(&rearmer, TEST_POINT_REARM_BEFORE_CAS);
+		for (unsigned i = 0; i < lives; i++) {
+			expect_eq(timerhub_cancel(rig.hub, timer), 0);
+			timer = arm_periodic(&rig, 128, 1000, 'P');
+		}
+		puppet_go_on_if_it_comes(&rearmer, TEST_POINT_UNDO);
+		hit += !atomic_load(&rearmer.over);
+		advance(&rig, 10);
+		puppet_finish(&rearmer);
+		expect_eq(rearmer.deed.result, -ENOENT);
+		expect_phase(&rig, 128, 1000, 0);
+		rig_close(&rig);
+	}
+	expect(hit > 0); /* it came to that */
+}
+END_TEST
+
 /* Re-armed to the tick in which its next period lies, by a thread stopped before or by another. */
 static void check_rearm_to_the_next_period(uint64_t first_ns, bool stopped)
 {
@@ -838,6 +870,7 @@ int main(int argc, char **argv)
 	tests_add(periods_keep_their_phase_when_looked_at_under_a_stopped_delivery, 60);
 	tests_add(law_4_rearmed_periodic_does_not_expire_before_the_owner_has_looked, 60);
 	tests_add(law_7_later_life_has_the_phase_of_its_armer, 60);
+	tests_add(law_10_a_periodic_timer_hit_by_mistake_has_its_own_periods, 60);
 	tests_add(law_7_periodic_rearmed_to_its_next_period_has_a_new_phase, 60);
 	tests_add(law_3_cancel_before_the_owner_publishes, 60);
 	tests_add(law_4_rearm_before_the_owner_publishes, 60);

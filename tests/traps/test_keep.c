@@ -223,6 +223,76 @@ START_TEST(law_2_a_later_life_hit_by_a_delivery_comes_once)
 }
 END_TEST
 
+/*
+ * A call on a timer that has ended hits a later life, whose word came back to the bit: that of a
+ * kept timer that is armed for never, or is idle, or waits to be delivered. The owner goes on to
+ * an instant before the call can make it good.
+ */
+static void hit_later_life(enum deed_kind what, uint64_t expires_ns, uint64_t delivered,
+                           unsigned lives, uint64_t meanwhile_ns, unsigned *hit)
+{
+	struct rig rig = rig_manual(1);
+	timerhub_timer timer = arm_kept(&rig, expires_ns, 'A');
+	struct puppet caller = puppet_of(&rig, what, timer, 6400);
+	uint64_t word, left_ns;
+	bool alike;
+
+	if (expires_ns != TIMERHUB_NEVER)
+		advance(&rig, 64);
+	if (delivered)
+		expect_event(&rig, 'A');
+	word = word_of(&rig);
+	puppet_start(&caller,
+	             what == CANCEL ? TEST_POINT_CANCEL_BEFORE_CAS : TEST_POINT_REARM_BEFORE_CAS);
+	for (unsigned i = 1; i <= lives; i++) {
+		expect_eq(timerhub_cancel(rig.hub, timer), 0);
+		timer = arm_kept(&rig, expires_ns, 'B');
+		if (expires_ns != TIMERHUB_NEVER)
+			advance(&rig, 64 + i);
+		if (delivered)
+			expect_event(&rig, 'B');
+	}
+	alike = word_of(&rig) == word;
+	*hit += alike;
+	puppet_go_on_if_it_comes(&caller, TEST_POINT_UNDO);
+	expect_eq(atomic_load(&caller.over), !alike);
+	if (alike && meanwhile_ns > 0)
+		advance(&rig, meanwhile_ns);
+	puppet_finish(&caller);
+	expect_eq(caller.deed.result, -ENOENT);
+	advance(&rig, 12800);
+	if (!delivered && expires_ns != TIMERHUB_NEVER)
+		expect_eq(expect_event(&rig, 'B').expires_ns, 64);
+	expect_nothing(&rig);
+	expect_eq(timerhub_remaining(rig.hub, timer, &left_ns), 0);
+	expect_eq(left_ns, UINT64_MAX);
+	expect_eq(move(&rig, timer, 19200), expires_ns != TIMERHUB_NEVER);
+	expect_at(&rig, 'B', 19200);
+	expect_eq(timerhub_cancel(rig.hub, timer), 0);
+	expect_eq(stats_of(rig.hub).live, 0);
+	rig_close(&rig);
+}
+
+START_TEST(law_10_a_kept_timer_hit_by_mistake_is_what_it_was)
+{
+	static const enum deed_kind calls[] = { REARM, CANCEL };
+	static const uint64_t meanwhile_ns[] = { 0, 640, 6400 };
+
+	for (unsigned i = 0; i < COUNT_OF(calls) * COUNT_OF(meanwhile_ns); i++) {
+		enum deed_kind call = calls[i % COUNT_OF(calls)];
+		uint64_t at_ns = meanwhile_ns[i / COUNT_OF(calls)];
+		unsigned hit[3] = { 0, 0, 0 };
+
+		for (unsigned lives = 1; lives <= 16; lives++) {
+			hit_later_life(call, TIMERHUB_NEVER, 0, lives, at_ns, &hit[0]);
+			hit_later_life(call, 64, 1, lives, at_ns, &hit[1]);
+			hit_later_life(call, 64, 0, lives, at_ns, &hit[2]);
+		}
+		expect(hit[0] > 0 && hit[1] > 0 && hit[2] > 0); /* it came to that */
+	}
+}
+END_TEST
+
 /* ---- the walk over timers ---- */
 
 static int count_shown(const struct timerhub_event *timer, uint64_t interval_ns, void *context)
@@ -352,6 +422,71 @@ START_TEST(stop_half_done_is_a_stop)
 }
 END_TEST
 
+/*
+ * Let the owner take everything out of the queue, which is full of withdrawn expiries, to put back
+ * the one that is not, and stop there.
+ */
+static void stop_with_all_taken_out(struct rig *rig, struct puppet *owner)
+{
+	uint64_t cells = rig->queue->outbox.mask + 1;
+
+	(void)arm_at(rig, 1, 'X');
+	for (uint64_t at_ns = 1; at_ns < cells; at_ns++) {
+		timerhub_timer timer = arm_at(rig, at_ns, 'W');
+
+		advance(rig, at_ns * 64);
+		expect_eq(timerhub_cancel(rig->hub, timer), 0);
+	}
+	expect_eq(outbox_count(&rig->queue->outbox), cells);
+	(void)arm_at(rig, 0, 'Y');
+	*owner = puppet_of(rig, ADVANCE, 0, cells * 64);
+	puppet_start(owner, TEST_POINT_OUTBOX_TAKEN_OUT);
+}
+
+/* While the owner makes room, a stopped queue is not empty, whatever the timeout. */
+START_TEST(stop_leaves_nothing_that_the_owner_puts_back)
+{
+	static const uint64_t timeouts_ns[] = { 0, TIMERHUB_NEVER };
+
+	for (unsigned i = 0; i < COUNT_OF(timeouts_ns); i++) {
+		struct rig rig = rig_manual(8);
+		struct puppet waiter = puppet_of(&rig, WAIT, 0, timeouts_ns[i]);
+		struct puppet owner;
+
+		stop_with_all_taken_out(&rig, &owner);
+		timerhub_queue_stop(rig.queue);
+		puppet_start(&waiter, TEST_POINT_WAIT_FOUND_NOTHING);
+		puppet_go_on(&waiter, TEST_POINT_WAIT_BEFORE_SLEEP);
+		puppet_go_on(&waiter, TEST_POINT_WAIT_FOUND_NOTHING); /* it looks again */
+		puppet_finish(&owner);
+		puppet_finish(&waiter);
+		expect_eq(waiter.deed.result, 2);
+		expect_eq(waiter.deed.events[0].data, 'X');
+		expect_eq(waiter.deed.events[1].data, 'Y');
+		expect_eq(timerhub_wait(rig.queue, waiter.deed.events, 8, 0), -ESHUTDOWN);
+		rig_close(&rig);
+	}
+}
+END_TEST
+
+/* A drain that falls into it finds nothing, and the fd then says that there is something. */
+START_TEST(law_9_what_the_owner_puts_back_is_told_again)
+{
+	struct rig rig = rig_manual(8);
+	struct timerhub_event events[8];
+	struct puppet owner;
+
+	stop_with_all_taken_out(&rig, &owner);
+	expect_eq(timerhub_drain(rig.queue, events, 8), 0);
+	expect(!fd_readable(rig.queue));
+	puppet_finish(&owner);
+	expect(fd_readable(rig.queue));
+	expect_eq(timerhub_drain(rig.queue, events, 8), 2);
+	expect(!fd_readable(rig.queue));
+	rig_close(&rig);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	puppets_begin("traps_keep", argc, argv);
@@ -362,11 +497,14 @@ int main(int argc, char **argv)
 	tests_add(law_10_rearm_of_a_timer_that_ended_starts_no_other, 60);
 	tests_add(law_10_an_idle_timer_hit_by_mistake_idles_again, 60);
 	tests_add(law_2_a_later_life_hit_by_a_delivery_comes_once, 60);
+	tests_add(law_10_a_kept_timer_hit_by_mistake_is_what_it_was, 60);
 	tests_add(each_shows_the_life_that_it_has_read, 60);
 	tests_add(each_shows_one_life_whatever_the_word, 60);
 	tests_add(each_shows_no_timer_that_ended, 60);
 	tests_add(stop_is_seen_by_a_wait_about_to_block, 60);
 	tests_add(stop_leaves_nothing_that_expired_before_it, 60);
 	tests_add(stop_half_done_is_a_stop, 60);
+	tests_add(stop_leaves_nothing_that_the_owner_puts_back, 60);
+	tests_add(law_9_what_the_owner_puts_back_is_told_again, 60);
 	return tests_run();
 }

@@ -184,6 +184,7 @@ START_TEST(compaction_keeps_what_is_wanted_in_order)
 		expect_eq(outbox_compact(&outbox, keep_wanted, &keeping), keeping.kept);
 		expect_eq(keeping.asked, put - taken);
 		expect(outbox_empty(&outbox)); /* until it is published again */
+		expect(!outbox_exhausted(&outbox));
 		outbox_publish(&outbox);
 		for (uint64_t i = taken + 1; i <= put; i++) {
 			if (!wanted[i])
@@ -192,6 +193,7 @@ START_TEST(compaction_keeps_what_is_wanted_in_order)
 			expect_eq(handle, i);
 		}
 		expect(outbox_empty(&outbox));
+		expect(outbox_exhausted(&outbox));
 		outbox_close(&outbox);
 	}
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How many times malloc, calloc and realloc were called, by anybody in the process. */
+/* How many times malloc, calloc and realloc were called in the process. */
 #ifndef BENCH_ALLOCATIONS_H
 #define BENCH_ALLOCATIONS_H
 

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Of this process; made anew. Ends the measurement if it cannot be made. */
+/* Make a folder for this process, empty. Ends the measurement if it cannot be made. */
 const char *folder_make(void);
 
 /* Remove that of a process which has ended, if it made one. */

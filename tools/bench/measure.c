@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * See measure.h. A process each, so that its CPU time and memory are the subject's alone, nothing
- * is left over for the next, and a subject that hangs or dies takes nobody along.
+ * is left over for the next, and a subject that hangs or dies does not end the run.
  */
 #include "measure.h"
 

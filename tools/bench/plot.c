@@ -2,7 +2,7 @@
 /*
  * See plot.h. Three kinds: cost against the number of timers (a file a workload), throughput
  * against threads, and the distribution of lateness. Each is a gnuplot script with its data inline,
- * kept beside the SVG so that it can be drawn anew.
+ * kept beside the SVG so that it can be drawn again.
  */
 #include "plot.h"
 

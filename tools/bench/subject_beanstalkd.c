@@ -50,7 +50,7 @@ __attribute__((noreturn)) static void be_server(void)
 	_exit(127);
 }
 
-/* A negative number if nobody listens. */
+/* Returns a negative number if no server listens. */
 static int try_connect(void)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };

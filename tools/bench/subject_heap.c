@@ -3,7 +3,7 @@
  * The textbook: a 4-ary heap under a mutex, and a thread that sleeps on a condition variable until
  * the earliest deadline, with a timer slack of 1 ns, woken only when something earlier comes. It
  * takes what is due in batches and calls back without the mutex. As a delay queue there is no such
- * thread: who takes, takes from the heap, one at a time.
+ * thread: each consumer takes from the heap itself, one at a time.
  */
 #include <errno.h>
 #include <pthread.h>

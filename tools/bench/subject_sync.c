@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a disk makes one pay, whoever asks: one thread that writes what a durable task takes at
+ * What a disk costs any program: one thread that writes what a durable task takes at
  * least, and syncs it, over and over. "sync-append" grows a file, as a log does; "sync-batch" does
  * it with as many bytes as the tasks have that half of 64 threads put; "sync-overwrite" writes to a
  * file whose blocks are there and were written before.

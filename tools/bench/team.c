@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * See team.h. The clock starts when the last member has arrived at the barrier. Members are pinned,
- * for else two of them may share a CPU for a whole measurement; nobody else is.
+ * or two of them might share a CPU for a whole measurement; other threads are not.
  */
 #include "team.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Churn: cancel a random timer of N and arm it anew, one to two minutes away. CPU time counts until
+ * Churn: cancel a random timer of N and arm another, one to two minutes away. CPU time counts until
  * the service has applied it all; "caller_ns" is the CPU time of the calling thread alone.
  */
 #include "clocks.h"

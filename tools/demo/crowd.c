@@ -215,7 +215,7 @@ void crowd_hear(struct crowd *crowd, uint64_t index)
 		return;
 	if (n > 0) {
 		text[n] = '\0';
-		/* Comes in one piece over loopback. If not: no deadline, hence "wrongly". */
+		/* Comes in one piece over loopback. If not: no deadline, so "wrongly". */
 		sscanf(text, "idle %" SCNu64 " %" SCNu64, &client->deadline_ns, &client->closed_ns);
 		return;
 	}

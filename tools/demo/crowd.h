@@ -21,7 +21,7 @@ struct crowd_plan {
 	uint64_t grace_ns;     /* a close later than this after its time counts as missed */
 	uint64_t start_ns;     /* when the first client connects */
 	uint64_t ramp_ns;      /* all clients have connected this much later */
-	uint64_t silent_by_ns; /* whoever falls silent does so before this instant */
+	uint64_t silent_by_ns; /* a client that falls silent does so before this instant */
 };
 
 struct crowd_tally {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See server_process.h. The one thread of the load generator calls. It believes only whole lines;
- * who prints something else, or nothing for long, is taken for broken.
+ * See server_process.h. The one thread of the load generator calls. It reads whole lines only.
+ * A server that prints something else, or nothing for long, counts as broken.
  */
 #include "server_process.h"
 

@@ -88,7 +88,7 @@ static void screen_key(struct screen *screen, int key)
 	case KEY_LEFT:
 		screen_turn(screen, screen->watch->target.hub_count - 1);
 		break;
-	default: /* KEY_RESIZE among them: all that it takes is to draw anew */
+	default: /* KEY_RESIZE among them: it is enough to draw again */
 		break;
 	}
 }

@@ -8,7 +8,7 @@
 #include "watch.h"
 
 /*
- * Show the watch, read anew each interval, until somebody quits or `*stop` is set (0), or nothing
+ * Show the watch, read again each interval, until the user quits or `*stop` is set (0), or nothing
  * is left to watch (-1, and the target's refusal says why). -1 with no refusal: no such terminal.
  */
 int screen_run(struct watch *watch, uint64_t interval_ns, const volatile sig_atomic_t *stop);

@@ -40,7 +40,9 @@ void target_close(struct target *target);
 /* Forget hubs that are no more; find new ones. -1 if there is none, and `refusal` says why. */
 int target_find_hubs(struct target *target);
 
-/* Quick: are the process and all hubs that we know still there? If not, find anew. As above. */
+/*
+ * Quick: are the process and all hubs that we know still there? If not, find them again. As above.
+ */
 int target_check(struct target *target);
 
 #endif

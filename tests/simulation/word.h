@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* The machine's memory: words of four or eight bytes, of any type. */
+#ifndef SIMULATION_WORD_H
+#define SIMULATION_WORD_H
+
+#include <stdint.h>
+
+typedef uint32_t __attribute__((may_alias)) word_u32;
+typedef uint64_t __attribute__((may_alias)) word_u64;
+
+static inline uint64_t word_load(const volatile void *word, unsigned bytes)
+{
+	return bytes == sizeof(uint64_t) ? *(const volatile word_u64 *)word
+	                                 : *(const volatile word_u32 *)word;
+}
+
+static inline void word_store(volatile void *word, unsigned bytes, uint64_t value)
+{
+	if (bytes == sizeof(uint64_t))
+		*(volatile word_u64 *)word = value;
+	else
+		*(volatile word_u32 *)word = (uint32_t)value;
+}
+
+#endif
