@@ -99,7 +99,7 @@
  *   bug BACK_UNTOLD        not_lost      -DINTERVAL=1 -DNO_ARMER -DBACK the owner is not told of a
  *                                       delivery, though its clock may be set back
  *   bug ONE_CELL           in_phase      -DINTERVAL=3 armer and owner share one cell for the base
- *   bug LIFE_UNREAD        in_phase      -DINTERVAL=3 the moved base is taken whatever life it is of
+ *   bug LIFE_UNREAD        in_phase      -DINTERVAL=3 the moved base is taken, of whatever life
  *   bug BASE_UNSTORED      in_phase      -DINTERVAL=3 the owner looks, and stores no base
  *   bug STORED_ALWAYS      in_phase      -DINTERVAL=3 the owner stores the base at each look
  *   bug IDENTITY_LATE      in_phase      -DINTERVAL=3 the owner reads the life after its look

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state word and the aux word: every transition, from every state, against a word taken apart
+ * The state word and the identity: every transition, from every state, against a word taken apart
  * by division; deadlines to 2^63; slack, against trying every power of two.
  */
 #include "harness.h"
