@@ -10,9 +10,10 @@
  * Conventions. Every call returns 0 or a count, or a negative errno; on failure no output is
  * written. The library never prints and never sets errno on purpose. All times are uint64_t
  * nanoseconds on the hub's clock; a deadline is a point in time, a delay or timeout is a distance.
- * Deadlines up to 2^63 - 128 ns can be kept. timerhub_arm() keeps a deadline to the nanosecond,
- * timerhub_rearm() rounds it up to the next multiple of 64 ns. A timerhub_rearm() that fails with
- * -ENOENT may still have rounded the old deadline up.
+ * Deadlines are kept in ticks of 64 ns, rounded up, whatever call sets them. Those up to
+ * 2^63 - 128 ns can be kept, of periodic timers up to 2^62 - 128 ns. The k-th period of a periodic
+ * timer is due at exactly its first deadline + k x interval, rounded up; a re-arm sets a new first
+ * deadline, which is the rounded one.
  *
  * Threads. "Any thread" means: any number of threads at once, without outside locking. Calls marked
  * lock-free take no lock, allocate nothing, are async-signal-safe, and are never delayed by another

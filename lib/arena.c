@@ -111,10 +111,12 @@ int arena_open(struct arena *arena, uint32_t capacity)
 	uint32_t shard_slots = (capacity + shards - 1) / shards;
 	size_t hot_bytes = align_up(capacity * sizeof(struct timer_hot));
 	size_t cold_bytes = align_up(capacity * sizeof(struct timer_cold));
+	size_t period_bytes = align_up(capacity * sizeof(struct timer_period));
 	size_t filing_bytes = align_up(capacity * sizeof(struct timer_filing));
 	size_t shard_bytes = align_up(shards * sizeof(struct arena_shard));
 	struct memory memory = { .base = NULL };
-	int result = memory_reserve(&memory, hot_bytes + cold_bytes + filing_bytes + shard_bytes);
+	int result = memory_reserve(&memory, hot_bytes + cold_bytes + period_bytes + filing_bytes +
+	                                             shard_bytes);
 	char *base = memory.base;
 
 	if (result < 0)
@@ -122,9 +124,11 @@ int arena_open(struct arena *arena, uint32_t capacity)
 	*arena = (struct arena){
 		.hot = (struct timer_hot *)(void *)base,
 		.cold = (struct timer_cold *)(void *)(base + hot_bytes),
-		.filings = (struct timer_filing *)(void *)(base + hot_bytes + cold_bytes),
+		.periods = (struct timer_period *)(void *)(base + hot_bytes + cold_bytes),
+		.filings = (struct timer_filing *)(void *)(base + hot_bytes + cold_bytes +
+		                                           period_bytes),
 		.shards = (struct arena_shard *)(void *)(base + hot_bytes + cold_bytes +
-		                                         filing_bytes),
+		                                         period_bytes + filing_bytes),
 		.shard_mask = shards - 1,
 		.shard_slots = shard_slots,
 		.capacity = capacity,
@@ -248,7 +252,7 @@ static uint32_t shard_take_fresh(const struct arena *arena, struct arena_shard *
 		if (u64_cas_relaxed(&shard->fresh, &fresh, fresh + 1)) {
 			if (shard->notes)
 				(void)u64_fetch_add_relaxed(&shard->notes->used, 1);
-			u64_store_relaxed(&arena->hot[(uint32_t)fresh].aux, 0);
+			u64_store_relaxed(&arena->hot[(uint32_t)fresh].identity, 0);
 			return (uint32_t)fresh;
 		}
 	return SLOT_NONE;

@@ -19,8 +19,9 @@ struct arena_shard {
 };
 
 struct arena {
-	struct timer_hot *hot;        /* one per slot: state word and generation */
+	struct timer_hot *hot;        /* one per slot: state word and identity */
 	struct timer_cold *cold;      /* one per slot: what the caller gave */
+	struct timer_period *periods; /* one per slot: touched if the timer is periodic */
 	struct timer_filing *filings; /* one per slot: the owner's */
 	struct arena_shard *shards;   /* shard_mask + 1 of them */
 	uint32_t shard_mask;          /* a power of two less one */

@@ -20,7 +20,7 @@ enum test_point {
 	TEST_POINT_SUBMIT_BEFORE_PUSH,   /* the word says "in the inbox", the inbox does not */
 	TEST_POINT_PUSH_AT_CELL,         /* a place chosen, its cell not yet looked at */
 	TEST_POINT_SUBMIT_AFTER_PUSH,    /* pushed, the promise not yet read */
-	TEST_POINT_REARM_BEFORE_CAS,     /* nanoseconds forgotten, word not yet changed */
+	TEST_POINT_REARM_BEFORE_CAS,     /* word read, not yet changed */
 	TEST_POINT_CANCEL_BEFORE_CAS,    /* found alive, word not yet changed */
 	TEST_POINT_UNDO,                 /* a later life was hit, and is not yet made good */
 	TEST_POINT_CANCEL_BEFORE_FREE,   /* dead and pushed, slot not yet in the free list */
@@ -33,9 +33,7 @@ enum test_point {
 	TEST_POINT_RING_BEFORE_COUNT,    /* the fd is readable, and not yet said to be */
 	TEST_POINT_OUTBOX_TAKEN_OUT,     /* a full outbox taken out, and nothing put back yet */
 	TEST_POINT_CONSUME_BEFORE_CAS,   /* taken from the outbox, word not yet changed */
-	TEST_POINT_CONSUME_TOUCHED,      /* next period's aux word not yet written */
-	TEST_POINT_CONSUME_BEFORE_REARM, /* aux word of a periodic one written, word not yet */
-	TEST_POINT_CONSUME_AHEAD,        /* both written, the aux word perhaps still ahead */
+	TEST_POINT_CONSUME_BEFORE_REARM, /* periods counted, word not yet changed */
 	TEST_POINT_CONSUME_BEFORE_CLEAR, /* outbox found empty, signal not yet cleared */
 	TEST_POINT_CONSUME_IN_CLEAR,     /* bell cleared, the flag that it was rung not yet */
 	TEST_POINT_CONSUME_AFTER_CLEAR,  /* signal cleared, outbox not yet looked at again */

@@ -29,7 +29,7 @@
 struct delivery {
 	struct timer_hot *hot;
 	uint64_t word; /* pending or parked */
-	uint64_t aux;
+	uint64_t identity;
 	uint64_t interval_ns; /* 0: one-shot */
 	uint64_t now_ns;      /* the clock, where it decides: see deliver() */
 	struct timerhub_event event;
@@ -40,28 +40,20 @@ static bool delivery_read(struct timerhub_queue *queue, uint64_t handle, struct 
 {
 	const struct timer_cold *cold = &queue->hub->arena.cold[handle_slot(handle)];
 
-	delivery->aux = u64_load_relaxed(&delivery->hot->aux);
-	if (!timer_is(delivery->word, delivery->aux, handle) || !word_undelivered(delivery->word))
+	delivery->identity = u64_load_relaxed(&delivery->hot->identity);
+	if (!timer_is(delivery->word, delivery->identity, handle) ||
+	    !word_undelivered(delivery->word))
 		return false;
 	delivery->interval_ns = u64_load_relaxed(&cold->interval_ns);
 	delivery->event = (struct timerhub_event){
 		.data = u64_load_relaxed(&cold->data),
 		.timer = handle,
-		.expires_ns = timer_deadline_ns(delivery->word, delivery->aux),
+		.expires_ns = timer_deadline_ns(delivery->word, delivery->identity),
 		.count = 1,
 		.fn = (timerhub_fn *)(uintptr_t)u64_load_relaxed(&cold->fn),
 		.queue = queue,
 	};
 	return true;
-}
-
-/*
- * The word was parked under our hands: same life, same deadline, only that the owner let go of it.
- */
-static bool word_was_parked(uint64_t before, uint64_t now)
-{
-	return word_phase(now) == TIMER_PARKED && (before & ~(WORD_PHASE_MASK | WORD_INBOX)) ==
-	                                                  (now & ~(WORD_PHASE_MASK | WORD_INBOX));
 }
 
 /*
@@ -83,98 +75,27 @@ static bool deliver_confirm(struct timerhub *hub, const struct delivery *deliver
 }
 
 /*
- * From pending to armed for its next period. The owner has the timer filed for a period not later,
- * unless it is parked, or the clock was set back since. False if somebody else was quicker.
- */
-static bool deliver_rearm(struct timerhub *hub, struct delivery *delivery, uint64_t next_ns)
-{
-	uint64_t word = delivery->word;
-	uint64_t before, rearmed;
-	bool submit;
-
-	test_point(TEST_POINT_CONSUME_BEFORE_REARM);
-	do {
-		before = word;
-		rearmed = word_rearmed(word, units_from_ns(next_ns));
-		submit = hub->clock.goes_back || word_phase(word) == TIMER_PARKED;
-		if (submit)
-			rearmed |= WORD_INBOX;
-		if (!u64_cas_seq_cst(&delivery->hot->word, &word, rearmed))
-			continue;
-		if (deliver_confirm(hub, delivery, before, rearmed, submit))
-			return true;
-		word = u64_load_acquire(&delivery->hot->word); /* [armed] */
-		break;
-	} while (word_was_parked(before, word));
-	delivery->word = word;
-	return false;
-}
-
-/* From what was read of it. False if somebody was quicker: then all is to be read anew. */
-static bool delivery_change_aux(struct delivery *delivery, uint64_t aux)
-{
-	uint64_t before = delivery->aux;
-
-	if (u64_cas_acq_rel(&delivery->hot->aux, &before, aux))
-		return true;
-	delivery->word = u64_load_acquire(&delivery->hot->word); /* [armed] */
-	return false;
-}
-
-/*
- * Write the next deadline's nanoseconds, before the word is moved to it; until then its deadline
- * reads as rounded up. Returns false if somebody was quicker. The aux word names the generation, so
- * that this cannot hit another life.
- *
- * A re-arm that read the word before us, and has forgotten the nanoseconds, would not see ours, and
- * may move to the very unit that they are of. So the word is touched first: that re-arm has to
- * begin anew. One that reads the word after us finds our nanoseconds, or makes us fail here.
- */
-static bool delivery_write_aux(struct delivery *delivery, uint64_t aux)
-{
-	uint64_t touched = word_touched(delivery->word);
-
-	if (aux != aux_rounded(aux)) {
-		if (!u64_cas_seq_cst(&delivery->hot->word, &delivery->word, touched))
-			return false;
-		delivery->word = touched;
-		test_point(TEST_POINT_CONSUME_TOUCHED);
-	}
-	return delivery_change_aux(delivery, aux);
-}
-
-/*
- * Deliver a periodic timer: count the periods that have passed, and arm it for the next on the
- * original phase. False if its words changed meanwhile.
+ * Deliver a periodic timer, from pending or parked to armed for its first period that is not due.
+ * The owner has it filed for a period no later, unless it is parked or the clock was set back
+ * since. False if the word changed meanwhile, or was a later life's.
  */
 static bool deliver_periodic(struct timerhub *hub, struct delivery *delivery)
 {
-	uint64_t due_ns = delivery->event.expires_ns;
-	/* If not yet due: a re-arm has begun, and the deadline reads as rounded up. */
-	uint64_t now_ns = delivery->now_ns > due_ns ? delivery->now_ns : due_ns;
-	uint64_t missed = (now_ns - due_ns) / delivery->interval_ns;
-	uint64_t next_ns =
-		u64_add_saturating(due_ns + missed * delivery->interval_ns, delivery->interval_ns);
-	uint64_t aux;
+	const struct timer_period *period = &hub->arena.periods[handle_slot(delivery->event.timer)];
+	uint64_t base_ns = period_base_ns(period, delivery->identity);
+	uint64_t next_ns = period_next_ns(base_ns, delivery->interval_ns, delivery->now_ns);
+	uint64_t before = delivery->word;
+	uint64_t rearmed = word_rearmed(before, ticks_from_ns(next_ns));
+	bool submit = hub->clock.goes_back || word_phase(before) == TIMER_PARKED;
 
-	if (next_ns > TIMER_DEADLINE_MAX_NS)
-		next_ns = UINT64_MAX;
-	aux = aux_next(delivery->aux, next_ns, delivery->interval_ns);
-	if (timer_deadline_ns(delivery->word, aux) < due_ns)
-		aux = aux_ahead(aux);
-	if (aux != delivery->aux && !delivery_write_aux(delivery, aux))
+	if (submit)
+		rearmed |= WORD_INBOX;
+	delivery->event.count = period_count(base_ns, delivery->interval_ns,
+	                                     delivery->event.expires_ns, delivery->now_ns);
+	test_point(TEST_POINT_CONSUME_BEFORE_REARM);
+	if (!u64_cas_seq_cst(&delivery->hot->word, &delivery->word, rearmed))
 		return false;
-	delivery->event.count = u64_add_saturating(missed, 1);
-	if (deliver_rearm(hub, delivery, next_ns)) {
-		test_point(TEST_POINT_CONSUME_AHEAD);
-		if (aux_is_ahead(aux)) /* still, or the owner was quicker, or a re-arm */
-			(void)u64_cas_acq_rel(&delivery->hot->aux, &aux, aux_arrived(aux));
-		return true;
-	}
-	/* That deadline does not come to be. The one that it still has may keep its own. */
-	if (aux != delivery->aux)
-		(void)u64_cas_acq_rel(&delivery->hot->aux, &aux, delivery->aux);
-	return false;
+	return deliver_confirm(hub, delivery, before, rearmed, submit);
 }
 
 /*
@@ -186,10 +107,10 @@ static bool deliver_later_life(struct timerhub_queue *queue, struct delivery *de
 {
 	const struct timer_cold *cold = &queue->hub->arena.cold[slot];
 	uint64_t queue_slack = u64_load_relaxed(&cold->queue_slack);
-	uint64_t aux = u64_load_relaxed(&delivery->hot->aux);
-	uint64_t handle = handle_make(aux_generation(aux), slot);
+	uint64_t identity = u64_load_relaxed(&delivery->hot->identity);
+	uint64_t handle = handle_make(identity_generation(identity), slot);
 
-	return queue_slack_queue(queue_slack) == queue->index && !aux_periodic(aux) &&
+	return queue_slack_queue(queue_slack) == queue->index && !identity_periodic(identity) &&
 	       !handle_kept(handle) && delivery_read(queue, handle, delivery);
 }
 
@@ -219,23 +140,15 @@ static bool delivery_too_early(const struct timerhub *hub, const struct delivery
 }
 
 /*
- * From pending back to armed, with the deadline that it has, to the nanosecond. False if the word
- * changed meanwhile.
+ * From pending back to armed, with the deadline and the base that it has. False if the word changed
+ * meanwhile.
  */
 static bool deliver_back(struct timerhub *hub, struct delivery *delivery)
 {
 	uint32_t slot = handle_slot(delivery->event.timer);
 	uint64_t before = delivery->word;
-	uint64_t rearmed = word_rearmed(before, word_units(before)) | WORD_INBOX;
+	uint64_t rearmed = word_rearmed(before, word_deadline(before)) | WORD_INBOX;
 
-	/* What another delivery says, or will, of the next deadline is not for this one. */
-	if (aux_periodic(delivery->aux)) {
-		uint64_t aux = aux_is_ahead(delivery->aux) ? aux_forgotten(delivery->aux)
-		                                           : aux_touched(delivery->aux);
-
-		if (!delivery_change_aux(delivery, aux))
-			return false;
-	}
 	if (!u64_cas_seq_cst(&delivery->hot->word, &delivery->word, rearmed))
 		return false;
 	if (hub_hit(delivery->hot, delivery->event.timer) || !hub_undo(hub, slot, before, rearmed))
@@ -502,7 +415,7 @@ static int hub_cancel_seeing_end(struct timerhub *hub, timerhub_timer timer)
 	int result = hub_cancel(hub, timer, NULL);
 
 	if (result < 0) /* the generation that was found, or a later one */
-		(void)u64_load_acquire(&hub->arena.hot[handle_slot(timer)].aux); /* [life] */
+		(void)u64_load_acquire(&hub->arena.hot[handle_slot(timer)].identity); /* [life] */
 	return result;
 }
 

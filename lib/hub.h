@@ -70,7 +70,7 @@ bool hub_undo(struct timerhub *hub, uint32_t slot, uint64_t before, uint64_t aft
  */
 static inline bool hub_hit(const struct timer_hot *hot, timerhub_timer timer)
 {
-	return aux_generation(u64_load_relaxed(&hot->aux) ^ timer) == 0;
+	return identity_generation(u64_load_relaxed(&hot->identity) ^ timer) == 0;
 }
 
 /*

@@ -10,7 +10,7 @@
  *
  * Labels: [started] owner_main → owner_start: carries start_result, the tid and the sleeper.
  *         [armed] whoever changes a state word → owner_look_at, owner_expire_slot: carries the cold
- *         record and the aux word of that life.
+ *         record and the identity of that life.
  *         [queue] timerhub_queue_open → owner_deliver: carries the queue.
  */
 #define _GNU_SOURCE
@@ -61,33 +61,53 @@ void owner_close(struct owner *owner)
 
 /* The instant to file a timer under. */
 static uint64_t owner_instant_ns(const struct owner *owner, uint32_t slot, uint64_t word,
-                                 uint64_t aux)
+                                 uint64_t identity)
 {
-	uint64_t deadline_ns = timer_deadline_ns(word, aux);
+	uint64_t deadline_ns = timer_deadline_ns(word, identity);
 	uint64_t queue_slack;
 
-	if (!aux_has_slack(aux))
+	if (!identity_has_slack(identity))
 		return deadline_ns;
 	queue_slack = u64_load_relaxed(&owner->world.arena->cold[slot].queue_slack);
 	return timer_slacken_ns(deadline_ns, queue_slack_slack_ns(queue_slack));
 }
 
-/* Model: tests/models/inbox.pml. */
+/*
+ * A re-armed timer's periods begin at its new deadline. Until the owner makes the timer pending, no
+ * consumer reads the base.
+ */
+static void owner_move_base(struct owner *owner, uint32_t slot, uint64_t word, uint64_t identity)
+{
+	struct timer_period *period = &owner->world.arena->periods[slot];
+
+	/* Relaxed: the CAS that makes the timer pending carries both. [armed] */
+	u64_store_relaxed(&period->moved_ns, timer_deadline_ns(word, identity));
+	u64_store_relaxed(&period->moved_life, identity);
+}
+
+/*
+ * The CAS also confirms that the word's life is that of the identity which was read before.
+ * Models: tests/models/word.pml, tests/models/inbox.pml.
+ */
 static void owner_look_at(struct owner *owner, uint32_t slot)
 {
 	struct timer_hot *hot = &owner->world.arena->hot[slot];
 	uint64_t word = u64_load_acquire(&hot->word); /* [armed] */
+	uint64_t identity;
 
-	/* From here on a change puts the slot into the inbox anew. */
-	while (!u64_cas_seq_cst(&hot->word, &word, word_looked_at(word))) {
-	}
+	/* After this a change puts the slot into the inbox again. */
+	do {
+		identity = u64_load_relaxed(&hot->identity);
+	} while (!u64_cas_seq_cst(&hot->word, &word, word_looked_at(word, identity)));
 	switch (word_phase(word)) {
 	case TIMER_FREE:
 		schedule_remove(&owner->schedule, slot);
 		break;
 	case TIMER_ARMED:
+		if (word_fresh(word, identity))
+			owner_move_base(owner, slot, word, identity);
 		schedule_insert(&owner->schedule, slot,
-		                owner_instant_ns(owner, slot, word, u64_load_relaxed(&hot->aux)));
+		                owner_instant_ns(owner, slot, word, identity));
 		break;
 	case TIMER_PENDING:
 	case TIMER_PARKED:
@@ -130,7 +150,7 @@ static bool owner_keep(void *context, uint64_t handle, uint64_t old_place, uint6
 	uint64_t word = u64_load_acquire(&hot->word); /* [armed] */
 
 	owner->swept++;
-	if (!timer_is(word, u64_load_relaxed(&hot->aux), handle) || !word_undelivered(word) ||
+	if (!timer_is(word, u64_load_relaxed(&hot->identity), handle) || !word_undelivered(word) ||
 	    filing->place != (uint32_t)old_place)
 		return false;
 	filing->place = (uint32_t)new_place;
@@ -157,12 +177,15 @@ static void owner_put(struct owner *owner, struct timerhub_queue *queue, uint64_
 	teller_put(&owner->teller, queue, deadline_ns);
 }
 
-/* File a periodic timer, whose deadline has just passed, for its first period that has not. */
-static void owner_file_next_period(struct owner *owner, uint32_t slot, uint64_t deadline_ns,
+/*
+ * File a periodic timer, which has just expired, for its first period that is not due. If its life
+ * has ended since, the slot is in the inbox, and the owner files the next life when it looks there.
+ */
+static void owner_file_next_period(struct owner *owner, uint32_t slot, uint64_t identity,
                                    uint64_t interval_ns, uint64_t slack_ns)
 {
-	uint64_t missed = (owner->now_ns - deadline_ns) / interval_ns;
-	uint64_t next_ns = u64_add_saturating(deadline_ns + missed * interval_ns, interval_ns);
+	uint64_t base_ns = period_base_ns(&owner->world.arena->periods[slot], identity);
+	uint64_t next_ns = period_next_ns(base_ns, interval_ns, owner->now_ns);
 
 	schedule_insert(&owner->schedule, slot, timer_slacken_ns(next_ns, slack_ns));
 }
@@ -175,7 +198,7 @@ static void owner_drop(struct owner *owner, uint64_t handle)
 	uint64_t word = u64_load_acquire(&hot->word); /* [armed] */
 
 	schedule_remove(&owner->schedule, slot);
-	while (timer_is(word, u64_load_relaxed(&hot->aux), handle))
+	while (timer_is(word, u64_load_relaxed(&hot->identity), handle))
 		if (u64_cas_seq_cst(&hot->word, &word, word_with_phase(word, TIMER_FREE))) {
 			arena_put(owner->world.arena, 0, slot);
 			return;
@@ -185,9 +208,10 @@ static void owner_drop(struct owner *owner, uint64_t handle)
 /*
  * The timer has just become pending: hand it to its queue, and file its next period if it has any.
  */
-static void owner_deliver(struct owner *owner, uint32_t slot, uint64_t handle, uint64_t deadline_ns,
-                          uint64_t interval_ns, uint64_t queue_slack)
+static void owner_deliver(struct owner *owner, uint32_t slot, uint64_t identity,
+                          uint64_t deadline_ns, uint64_t interval_ns, uint64_t queue_slack)
 {
+	uint64_t handle = handle_make(identity_generation(identity), slot);
 	struct timerhub_queue *queue = ptr_load_acquire(
 		&owner->world.queues[queue_slack_queue(queue_slack)]); /* [queue] */
 
@@ -196,7 +220,7 @@ static void owner_deliver(struct owner *owner, uint32_t slot, uint64_t handle, u
 		return;
 	}
 	if (interval_ns > 0)
-		owner_file_next_period(owner, slot, deadline_ns, interval_ns,
+		owner_file_next_period(owner, slot, identity, interval_ns,
 		                       queue_slack_slack_ns(queue_slack));
 	probe3(expire, handle, deadline_ns, owner->now_ns - deadline_ns);
 	owner_put(owner, queue, handle, deadline_ns);
@@ -213,37 +237,34 @@ static void owner_expire_slot(struct owner *owner, uint32_t slot)
 	uint64_t word = u64_load_acquire(&hot->word); /* [armed] */
 
 	for (;;) {
-		uint64_t aux = u64_load_relaxed(&hot->aux);
+		uint64_t identity = u64_load_relaxed(&hot->identity);
 		uint64_t queue_slack = u64_load_relaxed(&cold->queue_slack);
 		uint64_t interval_ns = u64_load_relaxed(&cold->interval_ns);
-		uint64_t deadline_ns = timer_deadline_ns(word, aux);
+		uint64_t deadline_ns = timer_deadline_ns(word, identity);
 		uint64_t at_ns = timer_slacken_ns(deadline_ns, queue_slack_slack_ns(queue_slack));
 
 		if (word_phase(word) == TIMER_FREE || word_phase(word) == TIMER_PARKED)
 			return;
 		if (word_phase(word) == TIMER_PENDING) {
 			/* Not delivered in a whole period: the delivery will file it. */
-			if (!aux_periodic(aux) ||
+			if (!identity_periodic(identity) ||
 			    u64_cas_seq_cst(&hot->word, &word, word_with_phase(word, TIMER_PARKED)))
 				return;
 			continue;
 		}
+		/* Re-armed: the slot is in the inbox, or on its way there. */
+		if (word_fresh(word, identity))
+			return;
 		/* Moved later. Filed anew even if that is due by now, so that it comes in order. */
 		if (at_ns > owner->schedule.taken_ns) {
 			schedule_insert(&owner->schedule, slot, at_ns);
 			u64_count(&owner->counts->refiled, 1);
 			return;
 		}
-		if (aux_is_ahead(aux)) {
-			/* The delivery before is under way yet, or was stopped. */
-			(void)u64_cas_acq_rel(&hot->aux, &aux, aux_arrived(aux));
-			word = u64_load_acquire(&hot->word); /* [armed] */
-			continue;
-		}
 		test_point(TEST_POINT_OWNER_BEFORE_CAS);
 		if (!u64_cas_seq_cst(&hot->word, &word, word_with_phase(word, TIMER_PENDING)))
 			continue;
-		if (aux_generation(u64_load_relaxed(&hot->aux) ^ aux) != 0) {
+		if (u64_load_relaxed(&hot->identity) != identity) {
 			/* Not the life that we read of: leave it as it was, and read anew. */
 			uint64_t pending = word_with_phase(word, TIMER_PENDING);
 
@@ -252,8 +273,7 @@ static void owner_expire_slot(struct owner *owner, uint32_t slot)
 			continue;
 		}
 		test_point(TEST_POINT_OWNER_BEFORE_PUBLISH);
-		owner_deliver(owner, slot, handle_make(aux_generation(aux), slot), deadline_ns,
-		              interval_ns, queue_slack);
+		owner_deliver(owner, slot, identity, deadline_ns, interval_ns, queue_slack);
 		return;
 	}
 }

@@ -14,7 +14,7 @@
  * itself. For each thread so stopped the slot may then be in the inbox once more.
  *
  * Labels: [armed] hub_arm and every other CAS on a word → whoever loads the word: carries the cold
- *         record and the aux word of that life.
+ *         record and the identity of that life.
  *         [life] hub_arm_slot → timerhub_cancel_sync: carries that the life before is over, and
  *         which thread delivered it.
  */
@@ -28,13 +28,13 @@
 /* When the owner must have looked at this slot; UINT64_MAX if there is no hurry. */
 static uint64_t hub_look_by_ns(const struct timerhub *hub, uint32_t slot, uint64_t word)
 {
-	uint64_t aux = u64_load_relaxed(&hub->arena.hot[slot].aux);
-	uint64_t deadline_ns = timer_deadline_ns(word, aux);
+	uint64_t identity = u64_load_relaxed(&hub->arena.hot[slot].identity);
+	uint64_t deadline_ns = timer_deadline_ns(word, identity);
 	uint64_t queue_slack;
 
 	if (word_phase(word) != TIMER_ARMED)
 		return UINT64_MAX;
-	if (!aux_has_slack(aux))
+	if (!identity_has_slack(identity))
 		return deadline_ns;
 	/* Should the slot live anew by now, its armer looks after it, and this wake is spare. */
 	queue_slack = u64_load_relaxed(&hub->arena.cold[slot].queue_slack);
@@ -88,7 +88,7 @@ void hub_submit(struct timerhub *hub, uint32_t slot, uint64_t word, bool push)
  * expired the timer, and looked at it if it lay in the inbox. A re-arm to the same deadline moves
  * the tag too, but leaves the inbox flags, so that it is told from that look.
  */
-static bool word_is_as_left(uint64_t word, uint64_t after)
+static bool word_is_as_left(uint64_t word, uint64_t after, uint64_t identity)
 {
 	/* A slot that we made free is ours alone; only the owner may have looked at it. */
 	uint64_t theirs = WORD_INBOX_FLAGS;
@@ -98,26 +98,36 @@ static bool word_is_as_left(uint64_t word, uint64_t after)
 	if (word_phase(after) == TIMER_ARMED && word_phase(word) == TIMER_PENDING)
 		word = word_with_phase(word, TIMER_ARMED);
 	return ((word ^ after) & ~theirs) == 0 ||
-	       (word_in_inbox(after) && word == word_looked_at(after));
+	       (word_in_inbox(after) && word == word_looked_at(after, identity));
 }
 
 bool hub_undo(struct timerhub *hub, uint32_t slot, uint64_t before, uint64_t after)
 {
 	struct timer_hot *hot = &hub->arena.hot[slot];
+	uint64_t identity = u64_load_relaxed(&hot->identity); /* if another by now, we give up */
 	uint64_t word = after;
 	uint64_t undone;
 
 	test_point(TEST_POINT_UNDO);
 	do {
-		if (!word_is_as_left(word, after))
+		if (!word_is_as_left(word, after, identity))
 			return false;
 		undone = word_restored(word, before);
+		/* The owner has stored our deadline for the base, and is to store one again. */
+		if (word_fresh(after, identity) && !word_fresh(word, identity))
+			undone |= WORD_FRESH;
 	} while (!u64_cas_seq_cst(&hot->word, &word, undone));
 	hub_submit(hub, slot, undone, !word_pushed(word));
 	return true;
 }
 
 /* ---- arm ---- */
+
+/* May a periodic timer have this deadline? It has a bit less than others. */
+static bool deadline_suits_periods(uint64_t deadline_ns)
+{
+	return deadline_ns <= TIMER_PERIODIC_MAX_NS || deadline_ns == UINT64_MAX;
+}
 
 /* A spec, checked and with its deadline worked out. */
 struct arming {
@@ -168,6 +178,8 @@ static int spec_check(const struct timerhub_spec *spec)
 /* Of a spec that has been checked. */
 static int arming_from(const struct timerhub_spec *spec, uint64_t now_ns, struct arming *ret_arming)
 {
+	int result;
+
 	if (spec->interval_ns > TIMER_DEADLINE_MAX_NS)
 		return -ERANGE;
 	*ret_arming = (struct arming){
@@ -177,7 +189,11 @@ static int arming_from(const struct timerhub_spec *spec, uint64_t now_ns, struct
 		.fn = spec->fn,
 		.kept = spec->flags / TIMERHUB_KEEP % 2,
 	};
-	return deadline_from(spec->expires_ns, spec->flags, now_ns, &ret_arming->deadline_ns);
+	result = deadline_from(spec->expires_ns, spec->flags, now_ns, &ret_arming->deadline_ns);
+	if (result == 0 && spec->interval_ns > 0 &&
+	    !deadline_suits_periods(ret_arming->deadline_ns))
+		return -ERANGE;
+	return result;
 }
 
 /*
@@ -190,18 +206,21 @@ static void hub_arm_slot(struct timerhub_queue *queue, uint32_t slot, const stru
 	struct timerhub *hub = queue->hub;
 	struct timer_hot *hot = &hub->arena.hot[slot];
 	struct timer_cold *cold = &hub->arena.cold[slot];
-	uint64_t aux = u64_load_relaxed(&hot->aux); /* ours alone, like the stores below */
-	uint64_t generation = generation_next(
-		aux == 0 ? hub->arena.first_generation : aux_generation(aux), arming->kept);
-	uint64_t flags = (arming->interval_ns > 0 ? AUX_PERIODIC : 0) |
-	                 (arming->slack_ns > 0 ? AUX_SLACK : 0);
+	uint64_t before = u64_load_relaxed(&hot->identity); /* ours, like the stores below */
+	uint64_t generation = generation_next(before == 0 ? hub->arena.first_generation
+	                                                  : identity_generation(before),
+	                                      arming->kept);
+	uint64_t flags = (arming->interval_ns > 0 ? IDENTITY_PERIODIC : 0) |
+	                 (arming->slack_ns > 0 ? IDENTITY_SLACK : 0);
 	uint64_t word, armed;
 
 	u64_store_relaxed(&cold->data, arming->data);
 	u64_store_relaxed(&cold->fn, (uint64_t)(uintptr_t)arming->fn);
 	u64_store_relaxed(&cold->interval_ns, arming->interval_ns);
 	u64_store_relaxed(&cold->queue_slack, queue_slack_make(queue->index, arming->slack_ns));
-	u64_store_release(&hot->aux, aux_make(generation, arming->deadline_ns, flags)); /* [life] */
+	if (arming->interval_ns > 0)
+		u64_store_relaxed(&hub->arena.periods[slot].first_ns, arming->deadline_ns);
+	u64_store_release(&hot->identity, identity_make(generation, flags)); /* [life] */
 	if (ret_timer)
 		*ret_timer = handle_make(generation, slot);
 	/* Here, where the handle is in a register; if the caller wants none, one `or` makes it. */
@@ -209,7 +228,7 @@ static void hub_arm_slot(struct timerhub_queue *queue, uint32_t slot, const stru
 	test_point(TEST_POINT_ARM_BEFORE_PUBLISH);
 	word = u64_load_relaxed(&hot->word); /* only the owner may change it yet: the inbox flags */
 	do {
-		armed = word_armed(word, units_from_ns(arming->deadline_ns));
+		armed = word_armed(word, ticks_from_ns(arming->deadline_ns));
 	} while (!u64_cas_seq_cst(&hot->word, &word, armed)); /* [armed] */
 	hub_submit(hub, slot, armed, !word_pushed(word));
 }
@@ -353,19 +372,6 @@ int timerhub_arm_many(struct timerhub_queue *queue, const struct timerhub_spec *
 
 /* ---- re-arm ---- */
 
-/*
- * Before a deadline moves: what is known of the old one's nanoseconds is not to be taken for it.
- * Not given up until it is done, or the life over: a delivery may write some meanwhile.
- */
-static void hot_forget_residue(struct timer_hot *hot, uint64_t aux)
-{
-	uint64_t generation = aux_generation(aux);
-
-	while (aux_generation(aux) == generation && aux != aux_forgotten(aux))
-		if (u64_cas_acq_rel(&hot->aux, &aux, aux_forgotten(aux)))
-			return;
-}
-
 /* Whatever the case: the whole of re-arming. Model: tests/models/word.pml. */
 static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_timer timer,
                                                uint64_t expires_ns, uint32_t flags)
@@ -388,18 +394,25 @@ static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_ti
 	hot = &hub->arena.hot[slot];
 	word = u64_load_acquire(&hot->word); /* [armed] */
 	do {
-		uint64_t aux = u64_load_relaxed(&hot->aux);
+		uint64_t identity = u64_load_relaxed(&hot->identity);
+		bool periodic = identity_periodic(identity);
 
-		if (!timer_is(word, aux, timer))
+		if (!timer_is(word, identity, timer))
 			return -ENOENT;
-		hot_forget_residue(hot, aux);
+		if (periodic && !deadline_suits_periods(deadline_ns))
+			return -ERANGE;
 		/*
-		 * Touched: who has read the word, and the nanoseconds that are now forgotten, must
-		 * not find it unchanged, nor come back.
+		 * Touched: a consumer that has read the word, and the base of the periods, must not
+		 * find the word unchanged when it comes back to the same deadline.
 		 */
-		rearmed = word_rearmed(word_touched(word), units_from_ns(deadline_ns));
-		/* The owner has an armed timer filed no later than this: it need not be told. */
-		submit = word_phase(word) != TIMER_ARMED || word_units(rearmed) < word_units(word);
+		rearmed = word_rearmed(word_touched(word), periodic ? ticks_fresh(deadline_ns)
+		                                                    : ticks_from_ns(deadline_ns));
+		/*
+		 * The owner has an armed timer filed no later than this, and need not be told; but
+		 * it is to store the new base of a periodic one.
+		 */
+		submit = word_phase(word) != TIMER_ARMED || periodic ||
+		         word_deadline(rearmed) < word_deadline(word);
 		if (submit)
 			rearmed |= WORD_INBOX;
 		test_point(TEST_POINT_REARM_BEFORE_CAS);
@@ -413,7 +426,7 @@ static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_ti
 }
 
 /*
- * A plain re-arm changed `word` to `rearmed`, and then the aux word was not the handle's any more.
+ * A plain re-arm changed `word` to `rearmed`, and then the identity was not the handle's any more.
  */
 static __attribute__((noinline)) int hub_rearmed_other(struct timerhub *hub, timerhub_timer timer,
                                                        uint64_t word, uint64_t rearmed)
@@ -429,17 +442,17 @@ static __attribute__((noinline)) int hub_rearmed_other(struct timerhub *hub, tim
  * The case that counts, an armed timer to a later point in time, without a call and hence without a
  * store to the stack: the locked instruction waits for every store before it. And with few results:
  * the processor has so many registers for those under way, and the fewer a re-arm takes, the more
- * callers' cache misses it waits for at once. So refusals are branches, and what is known of the
- * old deadline's nanoseconds may stay if it would not be taken for that of the new one. Everything
- * else is hub_rearm()'s.
+ * callers' cache misses it waits for at once. So refusals are branches. Everything else is
+ * hub_rearm()'s.
  */
 int timerhub_rearm(struct timerhub *hub, timerhub_timer timer, uint64_t expires_ns, uint32_t flags)
 {
 	uint32_t slot = handle_slot(timer);
-	uint64_t bare = aux_make(handle_generation(timer), 0, 0);
+	/* Of a one-shot without slack, kept or not. */
+	uint64_t identity = identity_make(handle_generation(timer), 0);
 	const struct hub_living *living;
 	struct timer_hot *hot;
-	uint64_t word, aux, rearmed;
+	uint64_t word, rearmed;
 
 	if (!hub || flags != TIMERHUB_ABSOLUTE)
 		return hub_rearm(hub, timer, expires_ns, flags);
@@ -450,15 +463,11 @@ int timerhub_rearm(struct timerhub *hub, timerhub_timer timer, uint64_t expires_
 		return hub_rearm(hub, timer, expires_ns, TIMERHUB_ABSOLUTE);
 	hot = &living->hot[slot];
 	word = u64_load_acquire(&hot->word); /* [armed] */
-	aux = u64_load_relaxed(&hot->aux);
-	rearmed = word_moved(word, units_from_ns(expires_ns));
-	/* The handle's generation, no flags, and no residue that must be forgotten before. */
-	if (aux != bare && (aux_rounded(aux) != bare || aux_speaks_of(aux, rearmed)))
+	rearmed = word_moved(word, ticks_from_ns(expires_ns));
+	if (u64_load_relaxed(&hot->identity) != identity || word_phase(word) != TIMER_ARMED ||
+	    rearmed <= word || !u64_cas_seq_cst(&hot->word, &word, rearmed))
 		return hub_rearm(hub, timer, expires_ns, TIMERHUB_ABSOLUTE);
-	if (word_phase(word) != TIMER_ARMED || rearmed <= word ||
-	    !u64_cas_seq_cst(&hot->word, &word, rearmed))
-		return hub_rearm(hub, timer, expires_ns, TIMERHUB_ABSOLUTE);
-	if (u64_load_relaxed(&hot->aux) != aux)
+	if (u64_load_relaxed(&hot->identity) != identity)
 		return hub_rearmed_other(hub, timer, word, rearmed);
 	return 0;
 }
@@ -486,10 +495,10 @@ int timerhub_rearm_many(struct timerhub *hub, const timerhub_timer *timers, unsi
 /* ---- cancel ---- */
 
 /* Must the owner be told that this timer is no more? Only if it may have it filed. */
-static bool word_maybe_filed(uint64_t word, uint64_t aux)
+static bool word_maybe_filed(uint64_t word, uint64_t identity)
 {
 	return word_phase(word) == TIMER_ARMED ||
-	       (word_phase(word) == TIMER_PENDING && aux_periodic(aux));
+	       (word_phase(word) == TIMER_PENDING && identity_periodic(identity));
 }
 
 /* Models: tests/models/word.pml; for a queue that closes, tests/models/close.pml. */
@@ -503,14 +512,14 @@ int hub_cancel(struct timerhub *hub, timerhub_timer timer, const struct timerhub
 	__builtin_prefetch(&hub->arena.cold[slot], 1); /* to be written when it is put back */
 	word = u64_load_acquire(&hot->word);           /* [armed] */
 	do {
-		uint64_t aux = u64_load_relaxed(&hot->aux);
+		uint64_t identity = u64_load_relaxed(&hot->identity);
 		uint64_t queue_slack =
 			only ? u64_load_relaxed(&hub->arena.cold[slot].queue_slack) : 0;
 
-		if (!timer_is(word, aux, timer) ||
+		if (!timer_is(word, identity, timer) ||
 		    (only && queue_slack_queue(queue_slack) != only->index))
 			return -ENOENT;
-		filed = word_maybe_filed(word, aux);
+		filed = word_maybe_filed(word, identity);
 		dead = word_with_phase(word, TIMER_FREE) | (filed ? WORD_INBOX : 0);
 		test_point(TEST_POINT_CANCEL_BEFORE_CAS);
 	} while (!u64_cas_seq_cst(&hot->word, &word, dead));
@@ -552,7 +561,7 @@ int timerhub_cancel_many(struct timerhub *hub, const timerhub_timer *timers, uns
 int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, uint64_t *ret_ns)
 {
 	uint32_t slot = handle_slot(timer);
-	uint64_t word, aux, deadline_ns, now_ns;
+	uint64_t word, identity, deadline_ns, now_ns;
 
 	if (!hub || !ret_ns)
 		return -EINVAL;
@@ -561,10 +570,10 @@ int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, uint64_t *ret
 	if (slot >= hub->arena.capacity)
 		return -ENOENT;
 	word = u64_load_acquire(&hub->arena.hot[slot].word); /* [armed] */
-	aux = u64_load_relaxed(&hub->arena.hot[slot].aux);
-	if (!timer_is(word, aux, timer))
+	identity = u64_load_relaxed(&hub->arena.hot[slot].identity);
+	if (!timer_is(word, identity, timer))
 		return -ENOENT;
-	deadline_ns = timer_deadline_ns(word, aux);
+	deadline_ns = timer_deadline_ns(word, identity);
 	now_ns = clock_now_ns(&hub->clock);
 	/* One that has expired too: the wall clock may have been set back since. */
 	if (deadline_ns == UINT64_MAX)
@@ -588,14 +597,14 @@ static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_
 	uint64_t queue_slack;
 
 	do {
-		uint64_t aux = u64_load_relaxed(&hot->aux);
+		uint64_t identity = u64_load_relaxed(&hot->identity);
 
 		if (word_phase(word) == TIMER_FREE)
 			return false;
 		*timer = (struct timerhub_event){
 			.data = u64_load_relaxed(&cold->data),
-			.timer = handle_make(aux_generation(aux), slot),
-			.expires_ns = timer_deadline_ns(word, aux),
+			.timer = handle_make(identity_generation(identity), slot),
+			.expires_ns = timer_deadline_ns(word, identity),
 			.count = word_undelivered(word) ? 1 : 0,
 			.fn = (timerhub_fn *)(uintptr_t)u64_load_relaxed(&cold->fn),
 		};

@@ -7,15 +7,20 @@
  * decision about a timer is one compare-and-swap on this word. tests/unit/test_timer.c walks every
  * transition.
  *
- *   state word   63                     7 6   4   3      2    1     0
- *               | deadline, 64 ns units  | tag |pushed|inbox|  phase   |
- *   aux word     63        26 25 22   21     20    19               7    6    5     0
- *               | generation |moves|slack|periodic| low deadline bits|ahead| residue |
- *   handle       63          26 25                           0
- *               | generation   | slot                          |
+ *   state word   63                         7 6   4   3      2    1     0
+ *               | deadline in ticks of 64 ns | tag |pushed|inbox|  phase   |
+ *   identity     63          26 25                         2     1      0
+ *               | generation   | zero                      |periodic|slack|
+ *   handle       63          26 25                                      0
+ *               | generation   | slot                                    |
  *
- * The lowest bit of a generation says whether its timer is kept. So the handle and the aux word
- * both say it, and comparing generations compares it too.
+ * The armer writes the identity before it publishes the word; the identity then stays as it is for
+ * the timer's life. The lowest bit of a generation says whether its timer is kept. So the handle
+ * and the identity both say it, and comparing generations compares it too.
+ *
+ * A periodic timer's deadlines have 56 bits. The topmost bit of its word says that the deadline is
+ * fresh: a caller has re-armed the timer, and the owner, on looking at it, is to store the new base
+ * of its periods. Only an armed word is fresh, and the owner lets none expire that is.
  */
 #ifndef TIMERHUB_TIMER_H
 #define TIMERHUB_TIMER_H
@@ -23,11 +28,15 @@
 #include "atomic.h"
 #include "bits.h"
 
-/* A deadline in units of 64 ns, 57 bits: 292 years from the clock's zero. */
-#define TIMER_UNIT_SHIFT 6
-#define TIMER_UNIT_NS ((uint64_t)1 << TIMER_UNIT_SHIFT)
-#define TIMER_UNITS_NEVER (((uint64_t)1 << 57) - 1)
-#define TIMER_DEADLINE_MAX_NS ((TIMER_UNITS_NEVER - 1) << TIMER_UNIT_SHIFT)
+/* A deadline in ticks of 64 ns, 57 bits: 292 years from the clock's zero. */
+#define TIMER_TICK_SHIFT 6
+#define TIMER_TICK_NS ((uint64_t)1 << TIMER_TICK_SHIFT)
+#define TIMER_TICKS_NEVER (((uint64_t)1 << 57) - 1)
+#define TIMER_DEADLINE_MAX_NS ((TIMER_TICKS_NEVER - 1) << TIMER_TICK_SHIFT)
+
+/* A periodic timer's has 56 bits, 146 years, and beside them whether it is fresh. */
+#define TIMER_TICKS_FRESH ((uint64_t)1 << 56)
+#define TIMER_PERIODIC_MAX_NS ((TIMER_TICKS_FRESH - 2) << TIMER_TICK_SHIFT)
 
 #define TIMER_SLOT_BITS 26
 #define TIMER_SLOT_MASK (((uint64_t)1 << TIMER_SLOT_BITS) - 1)
@@ -43,20 +52,11 @@
 #define WORD_TAG_MASK ((uint64_t)7)
 #define WORD_DEADLINE_SHIFT 7
 
-/* Low bits of the deadline, as many as there is room for, lie where they lie in the state word. */
-#ifndef AUX_LOW_BITS
-#define AUX_LOW_BITS 13
-#endif
-#define AUX_RESIDUE_MASK (TIMER_UNIT_NS - 1)
-#define AUX_LOW_MASK ((((uint64_t)1 << AUX_LOW_BITS) - 1) << WORD_DEADLINE_SHIFT)
-#define AUX_AHEAD ((uint64_t)1 << 6)
-#define AUX_PERIODIC ((uint64_t)1 << 20)
-_Static_assert(AUX_LOW_MASK < AUX_PERIODIC, "the low bits run into the flags");
-#define AUX_SLACK ((uint64_t)1 << 21)
-#define AUX_FLAGS (AUX_PERIODIC | AUX_SLACK)
-#define AUX_MOVES_SHIFT 22
-#define AUX_MOVES_MASK ((uint64_t)15 << AUX_MOVES_SHIFT)
-#define AUX_GENERATION_SHIFT 26
+#define WORD_FRESH (TIMER_TICKS_FRESH << WORD_DEADLINE_SHIFT)
+
+#define IDENTITY_SLACK ((uint64_t)1 << 0)
+#define IDENTITY_PERIODIC ((uint64_t)1 << 1)
+#define IDENTITY_GENERATION_SHIFT TIMER_SLOT_BITS
 
 enum timer_phase {
 	TIMER_FREE = 0,    /* nobody's; may still be filed with the owner, or lie in the inbox */
@@ -74,8 +74,8 @@ enum timer_phase {
  * random access costs by the density of what it touches.
  */
 struct timer_hot {
-	atomic_u64 word; /* the truth: deadline, tag, inbox flag, phase; anyone, by CAS */
-	atomic_u64 aux;  /* generation, residue, flags; the armer, and a periodic's deliverer */
+	atomic_u64 word;     /* the truth: deadline, tag, inbox flags, phase; anyone, by CAS */
+	atomic_u64 identity; /* generation and flags, constant for a life; the armer */
 };
 
 /*
@@ -88,6 +88,17 @@ struct timer_cold {
 	atomic_u64 fn;          /* the caller's timerhub_fn, as a number */
 	atomic_u64 interval_ns; /* 0: one-shot */
 	atomic_u64 queue_slack; /* queue index in the low 16 bits, slack in ns above */
+};
+
+/*
+ * Where the periods of a periodic timer begin, to the nanosecond. Read like the cold record. The
+ * owner names the life that it has moved: a late owner writes of a life that has ended, and the
+ * next life's periods still begin where its armer said.
+ */
+struct timer_period {
+	atomic_u64 first_ns;   /* the first deadline; the armer's, constant for a life */
+	atomic_u64 moved_ns;   /* the deadline of the last re-arm; the owner's */
+	atomic_u64 moved_life; /* the identity of the life that was re-armed; the owner's */
 };
 
 /* Where the owner has filed the slot. The owner's alone. */
@@ -133,20 +144,44 @@ static inline uint64_t word_tag(uint64_t word)
 	return (word >> WORD_TAG_SHIFT) & WORD_TAG_MASK;
 }
 
-static inline uint64_t word_units(uint64_t word)
+static inline bool identity_periodic(uint64_t identity)
+{
+	return (identity & IDENTITY_PERIODIC) != 0;
+}
+
+static inline bool identity_has_slack(uint64_t identity)
+{
+	return (identity & IDENTITY_SLACK) != 0;
+}
+
+/* Returns the deadline as the word has it: in ticks, but for a periodic timer's fresh bit. */
+static inline uint64_t word_deadline(uint64_t word)
 {
 	return word >> WORD_DEADLINE_SHIFT;
 }
 
-/* The deadline, rounded up to the unit; UINT64_MAX for never. */
-static inline uint64_t word_deadline_ns(uint64_t word)
+/* Has a caller re-armed the timer, and the owner not yet looked at it? */
+static inline bool word_fresh(uint64_t word, uint64_t identity)
 {
-	uint64_t units = word_units(word);
-
-	return units == TIMER_UNITS_NEVER ? UINT64_MAX : units << TIMER_UNIT_SHIFT;
+	return identity_periodic(identity) && (word & WORD_FRESH) != 0 &&
+	       word_deadline(word) != TIMER_TICKS_NEVER;
 }
 
-#define WORD_IDLE (TIMER_UNITS_NEVER << WORD_DEADLINE_SHIFT | TIMER_PARKED)
+/* Returns the word without its fresh bit. */
+static inline uint64_t word_settled(uint64_t word, uint64_t identity)
+{
+	return word_fresh(word, identity) ? word & ~WORD_FRESH : word;
+}
+
+/* Returns the timer's deadline, which is whole ticks; UINT64_MAX for never. */
+static inline uint64_t timer_deadline_ns(uint64_t word, uint64_t identity)
+{
+	uint64_t ticks = word_deadline(word_settled(word, identity));
+
+	return ticks == TIMER_TICKS_NEVER ? UINT64_MAX : ticks << TIMER_TICK_SHIFT;
+}
+
+#define WORD_IDLE (TIMER_TICKS_NEVER << WORD_DEADLINE_SHIFT | TIMER_PARKED)
 
 /* Is this a kept timer whose last expiry has been delivered? A periodic one never expires so. */
 static inline bool word_idles(uint64_t word)
@@ -162,11 +197,20 @@ static inline bool word_undelivered(uint64_t word)
 }
 
 /* UINT64_MAX is never; everything else must be at most TIMER_DEADLINE_MAX_NS. */
-static inline uint64_t units_from_ns(uint64_t deadline_ns)
+static inline uint64_t ticks_from_ns(uint64_t deadline_ns)
 {
 	if (deadline_ns == UINT64_MAX)
-		return TIMER_UNITS_NEVER;
-	return (deadline_ns + TIMER_UNIT_NS - 1) >> TIMER_UNIT_SHIFT;
+		return TIMER_TICKS_NEVER;
+	return (deadline_ns + TIMER_TICK_NS - 1) >> TIMER_TICK_SHIFT;
+}
+
+/*
+ * Returns what the word of a periodic timer has after a re-arm, to at most TIMER_PERIODIC_MAX_NS or
+ * to never, which is all ones with the fresh bit or without.
+ */
+static inline uint64_t ticks_fresh(uint64_t deadline_ns)
+{
+	return ticks_from_ns(deadline_ns) | TIMER_TICKS_FRESH;
 }
 
 /*
@@ -176,9 +220,9 @@ static inline uint64_t units_from_ns(uint64_t deadline_ns)
 
 /*
  * The tag moves on with each life, with each look of the owner's and with each re-arm but the plain
- * one to a later deadline, lest a word come back while a thread is held up between reading and
- * changing it. It may, after eight such steps to the very same deadline; so who has changed a word
- * looks at the generation once more, see hub_undo().
+ * one to a later deadline, so that a word does not come back while a thread is held up between
+ * reading and changing it (the ABA problem). After eight such steps to the very same deadline it
+ * does; so a thread that has changed a word then compares the generation, see hub_undo().
  */
 static inline uint64_t word_next_tag(uint64_t word)
 {
@@ -189,35 +233,35 @@ static inline uint64_t word_next_tag(uint64_t word)
  * FREE → ARMED: a new life. The slot is to be in the inbox; that it has been pushed is known from
  * the free slot's word, or not at all: a claim made in a former life is worth nothing in this one.
  */
-static inline uint64_t word_armed(uint64_t free_word, uint64_t units)
+static inline uint64_t word_armed(uint64_t free_word, uint64_t ticks)
 {
-	return units << WORD_DEADLINE_SHIFT | word_next_tag(free_word) | (free_word & WORD_PUSHED) |
+	return ticks << WORD_DEADLINE_SHIFT | word_next_tag(free_word) | (free_word & WORD_PUSHED) |
 	       WORD_INBOX | TIMER_ARMED;
 }
 
-/* The same, but to who compares. */
+/* The same contents, next tag: a compare-and-swap from the old word fails. */
 static inline uint64_t word_touched(uint64_t word)
 {
 	return (word & ~(WORD_TAG_MASK << WORD_TAG_SHIFT)) | word_next_tag(word);
 }
 
 /* The owner has taken the slot out of the inbox, and looks at this word. */
-static inline uint64_t word_looked_at(uint64_t word)
+static inline uint64_t word_looked_at(uint64_t word, uint64_t identity)
 {
-	return word_touched(word) & ~WORD_INBOX_FLAGS;
+	return word_touched(word_settled(word, identity)) & ~WORD_INBOX_FLAGS;
 }
 
 /* ARMED, PENDING, PARKED → ARMED with another deadline. */
-static inline uint64_t word_rearmed(uint64_t word, uint64_t units)
+static inline uint64_t word_rearmed(uint64_t word, uint64_t ticks)
 {
-	return units << WORD_DEADLINE_SHIFT | (word & (WORD_TAG_MASK << WORD_TAG_SHIFT)) |
+	return ticks << WORD_DEADLINE_SHIFT | (word & (WORD_TAG_MASK << WORD_TAG_SHIFT)) |
 	       (word & WORD_INBOX_FLAGS) | TIMER_ARMED;
 }
 
 /* ARMED → ARMED with another deadline, and nothing else. */
-static inline uint64_t word_moved(uint64_t word, uint64_t units)
+static inline uint64_t word_moved(uint64_t word, uint64_t ticks)
 {
-	return units << WORD_DEADLINE_SHIFT | (word & (((uint64_t)1 << WORD_DEADLINE_SHIFT) - 1));
+	return ticks << WORD_DEADLINE_SHIFT | (word & (((uint64_t)1 << WORD_DEADLINE_SHIFT) - 1));
 }
 
 /* ARMED → PENDING, PENDING → PARKED, any → FREE. */
@@ -239,116 +283,19 @@ static inline uint64_t word_idle(uint64_t word)
 static inline uint64_t word_restored(uint64_t word, uint64_t before)
 {
 	uint64_t restored =
-		word_idles(before) ? word_idle(word) : word_rearmed(word, word_units(before));
+		word_idles(before) ? word_idle(word) : word_rearmed(word, word_deadline(before));
 
 	return restored | WORD_INBOX;
 }
 
-static inline uint64_t aux_generation(uint64_t aux)
+static inline uint64_t identity_make(uint64_t generation, uint64_t flags)
 {
-	return aux >> AUX_GENERATION_SHIFT;
+	return generation << IDENTITY_GENERATION_SHIFT | flags;
 }
 
-static inline bool aux_periodic(uint64_t aux)
+static inline uint64_t identity_generation(uint64_t identity)
 {
-	return (aux & AUX_PERIODIC) != 0;
-}
-
-static inline bool aux_has_slack(uint64_t aux)
-{
-	return (aux & AUX_SLACK) != 0;
-}
-
-/*
- * The residue is how far below the rounded deadline the exact one lies. It holds for a rounded
- * deadline with the low bits that stand beside it: whoever moves the deadline to such a one clears
- * both, or writes the new ones, before the state word; so that in between the deadline reads as
- * rounded up.
- */
-static inline uint64_t aux_make(uint64_t generation, uint64_t deadline_ns, uint64_t flags)
-{
-	uint64_t units = units_from_ns(deadline_ns);
-	uint64_t residue = (units << TIMER_UNIT_SHIFT) - deadline_ns;
-
-	if (units == TIMER_UNITS_NEVER || residue == 0)
-		return generation << AUX_GENERATION_SHIFT | flags;
-	return generation << AUX_GENERATION_SHIFT | (units << WORD_DEADLINE_SHIFT & AUX_LOW_MASK) |
-	       residue | flags;
-}
-
-/* Is a residue in it that of this word's deadline, as far as their low bits tell? */
-static inline bool aux_speaks_of(uint64_t aux, uint64_t word)
-{
-	return ((aux ^ word) & AUX_LOW_MASK) == 0;
-}
-
-/* Is it not yet, if the word is of one that has expired? */
-static inline bool aux_is_ahead(uint64_t aux)
-{
-	return (aux & AUX_AHEAD) != 0;
-}
-
-/* The same life and flags, and no residue. */
-static inline uint64_t aux_rounded(uint64_t aux)
-{
-	return aux & ~(AUX_LOW_MASK | AUX_AHEAD | AUX_RESIDUE_MASK);
-}
-
-/* Another than before, to who compares. */
-static inline uint64_t aux_touched(uint64_t aux)
-{
-	return (aux & ~AUX_MOVES_MASK) |
-	       ((aux + ((uint64_t)1 << AUX_MOVES_SHIFT)) & AUX_MOVES_MASK);
-}
-
-/*
- * What a re-arm makes of it: no residue. That of a periodic timer is another than before in any
- * case, so that whoever is about to write a residue for an earlier deadline is stopped; one that
- * is delivered once gets none, and stays as bare as timerhub_rearm() likes it.
- */
-static inline uint64_t aux_forgotten(uint64_t aux)
-{
-	return aux_periodic(aux) ? aux_touched(aux_rounded(aux)) : aux_rounded(aux);
-}
-
-/*
- * What the delivery of a periodic timer makes of it: another than before, lest two deliveries take
- * the one's for the other's. Only where there is no residue, nor will be, it stays the same.
- */
-static inline uint64_t aux_next(uint64_t aux, uint64_t deadline_ns, uint64_t interval_ns)
-{
-	uint64_t flags = aux & (AUX_MOVES_MASK | AUX_FLAGS);
-	uint64_t next = aux_make(aux_generation(aux), deadline_ns, flags);
-
-	if (aux == aux_rounded(aux) && interval_ns % TIMER_UNIT_NS == 0)
-		return aux;
-	return aux_touched(next);
-}
-
-/* The deadline, to the nanosecond where that is known; UINT64_MAX for never. */
-static inline uint64_t timer_deadline_ns(uint64_t word, uint64_t aux)
-{
-	uint64_t deadline_ns = word_deadline_ns(word);
-
-	if (deadline_ns == UINT64_MAX || !aux_speaks_of(aux, word) ||
-	    (aux_is_ahead(aux) && word_phase(word) != TIMER_ARMED))
-		return deadline_ns;
-	return deadline_ns - (aux & AUX_RESIDUE_MASK);
-}
-
-/*
- * What a delivery writes before it moves the word, if the residue would be taken for that of the
- * deadline that the word still has, and that one be early: until it is armed again it has none.
- */
-static inline uint64_t aux_ahead(uint64_t aux)
-{
-	return aux | AUX_AHEAD;
-}
-
-/* And what is to be made of that before the timer expires again. */
-static inline uint64_t aux_arrived(uint64_t aux)
-{
-	return aux_touched(aux & ~AUX_AHEAD);
+	return identity >> IDENTITY_GENERATION_SHIFT;
 }
 
 /* Returns the generation of the next life, which is kept (1) or not (0). It is never 0. */
@@ -380,13 +327,60 @@ static inline bool handle_kept(uint64_t handle)
 }
 
 /*
- * Does `handle` name the life that `word` and `aux` (loaded in this order) belong to? Who has a
- * handle cannot read a word of an earlier life, and beside a later life's word the aux word is
- * later too.
+ * Does `handle` name the life that `word` and `identity` (loaded in this order) belong to? A caller
+ * that has a handle cannot read a word of an earlier life, and beside a later life's word the
+ * identity is later too.
  */
-static inline bool timer_is(uint64_t word, uint64_t aux, uint64_t handle)
+static inline bool timer_is(uint64_t word, uint64_t identity, uint64_t handle)
 {
-	return word_phase(word) != TIMER_FREE && aux_generation(aux) == handle_generation(handle);
+	return word_phase(word) != TIMER_FREE &&
+	       identity_generation(identity) == handle_generation(handle);
+}
+
+/*
+ * Periods. Period k of a periodic timer is due at base + k x interval, rounded up to a tick. The
+ * timer's word has the tick of the first period that has not been delivered; all else follows from
+ * that tick and the base. If the interval is shorter than a tick, several periods share one.
+ */
+
+/* Returns the base of the periods of the life with this identity. */
+static inline uint64_t period_base_ns(const struct timer_period *period, uint64_t identity)
+{
+	/* Relaxed, like the cold record. */
+	return u64_load_relaxed(&period->moved_life) == identity
+	               ? u64_load_relaxed(&period->moved_ns)
+	               : u64_load_relaxed(&period->first_ns);
+}
+
+/* Returns how many periods are due by an instant, which is whole ticks. */
+static inline uint64_t period_due_by(uint64_t base_ns, uint64_t interval_ns, uint64_t tick_ns)
+{
+	return tick_ns < base_ns ? 0 : (tick_ns - base_ns) / interval_ns + 1;
+}
+
+/* Returns how many periods are due from the one at `deadline_ns`, the word's, up to now. */
+static inline uint64_t period_count(uint64_t base_ns, uint64_t interval_ns, uint64_t deadline_ns,
+                                    uint64_t now_ns)
+{
+	uint64_t over = deadline_ns == 0
+	                        ? 0
+	                        : period_due_by(base_ns, interval_ns, deadline_ns - TIMER_TICK_NS);
+
+	return period_due_by(base_ns, interval_ns, now_ns & ~(TIMER_TICK_NS - 1)) - over;
+}
+
+/*
+ * Returns the deadline, in whole ticks, of the first period that is not due now, when an earlier
+ * one is; UINT64_MAX if it lies beyond what a word can hold.
+ */
+static inline uint64_t period_next_ns(uint64_t base_ns, uint64_t interval_ns, uint64_t now_ns)
+{
+	uint64_t due = period_due_by(base_ns, interval_ns, now_ns & ~(TIMER_TICK_NS - 1));
+	uint64_t next_ns = u64_add_saturating(base_ns + (due - 1) * interval_ns, interval_ns);
+
+	if (next_ns > TIMER_PERIODIC_MAX_NS)
+		return UINT64_MAX;
+	return ticks_from_ns(next_ns) << TIMER_TICK_SHIFT;
 }
 
 static inline uint64_t queue_slack_make(uint32_t queue, uint64_t slack_ns)

@@ -373,9 +373,10 @@ static void queue_drop_timers(struct timerhub_queue *queue)
 	uint32_t slot = arena_next_used(&hub->arena, 0);
 
 	for (; slot != SLOT_NONE; slot = arena_next_used(&hub->arena, slot + 1)) {
-		uint64_t aux = u64_load_relaxed(&hub->arena.hot[slot].aux); /* verified by cancel */
+		/* Relaxed: hub_cancel() verifies it. */
+		uint64_t identity = u64_load_relaxed(&hub->arena.hot[slot].identity);
 
-		queue_drop_timer(queue, handle_make(aux_generation(aux), slot));
+		queue_drop_timer(queue, handle_make(identity_generation(identity), slot));
 	}
 }
 

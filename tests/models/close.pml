@@ -12,7 +12,7 @@
  * other thread reads.
  *
  * Left out: the schedule (the owner looks at every slot, being told what is due by the words
- * alone), the inbox, and so the owner's sleep except the bell; the eventfd. Word, aux word and
+ * alone), the inbox, and so the owner's sleep except the bell; the eventfd. Word, identity and
  * cold record are one (word.pml has them apart): what is compared of the life or the queue comes
  * with the word. The closer wakes the worker once: lib/ does so every millisecond, and does not
  * need to. The struct of the closed queue is kept for a while (graves), so "inside" and "closing"

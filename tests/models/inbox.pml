@@ -73,7 +73,7 @@
 #define CANCEL 2
 
 byte word[SLOTS];
-byte life[SLOTS]; /* the aux word's generation */
+byte life[SLOTS]; /* the identity's generation */
 bool is_free[SLOTS];
 byte cell[CELLS];
 byte tail = 1; /* so that laps change soon */

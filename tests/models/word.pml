@@ -1,54 +1,50 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state word and the aux word beside it: expire, cancel, re-arm, deliver, recycle.
+ * The state word, and the identity beside it: expire, cancel, re-arm, deliver, recycle.
  *
- * One slot that lives twice; one caller who re-arms or cancels, one who does so and then arms the
- * slot anew; the owner; two consumers; the clock.
+ * One slot that lives twice; the changer, which re-arms or cancels; the armer, which does so and
+ * then arms the slot again; the owner; two consumers; the clock. An instant is a number of half
+ * ticks. The word holds whole ticks, so a periodic timer with an odd first deadline or an odd
+ * interval has a phase that only the base of its periods knows.
  *
- * A deadline is a unit in the state word and, if it lies half a unit earlier, a note of that in the
- * aux word. One-shots have such deadlines, and with -DINTERVAL=1 (of half a unit) periodic timers,
- * that live once, with -DAGAIN so that one may be delivered by two at a time; with -DINTERVAL=2
- * periodic ones live twice, and have whole units. With -DLOWS=2 one-shots move on and on, and every
- * second unit looks alike to the aux word; with -DLOWS=1 periodic timers, and every one does (with
- * -DNO_CHANGER long enough to expire twice, and left alone). With -DKEPT=3 one-shots are kept: they
- * idle once they are delivered, until they are re-armed; with -DKEPT=2 that of the second life is.
+ * With -DINTERVAL=n timers are periodic. With -DNO_ARMER there is one life, and with -DREARMERS two
+ * changers of it, so that one expiry can have two handles. With -DKEPT=3 timers are kept: a
+ * delivery makes them idle until a re-arm; with -DKEPT=2 only the second life is kept. With -DBACK
+ * the clock is once set back. With -DTO_NEVER a re-arm may be to a deadline of never.
  *
  * Left out: the ring (the slot is in it or not: inbox.pml), wakes (the owner comes by itself:
- * promise.pml), the outbox's cells and the notifier (notifier.pml), slack, clocks that go back.
- * Word and aux word are read at once but where a consumer reads them of a periodic timer with
- * halves: if the word has changed in between, the compare-and-swap fails, or the owner is told to
- * look anew. Where no deadline has a half nobody compares the aux word, and the count of moves in
- * it stands still. Not promised, and out of reach of the clock here: if two consumers deliver one
- * expiry, of which one holds a handle from before a re-arm, the next period may be told rounded up
- * to the unit, and the phase with it (with -DAGAIN and LAST 5 Spin shows how).
+ * promise.pml), the outbox's cells and the notifier (notifier.pml), slack.
+ * A consumer of a one-shot reads word, identity and data in one step: if the word has changed in
+ * between, the compare-and-swap fails. A consumer of a periodic timer reads the word first and the
+ * rest later. The owner, which writes the base itself, reads the word and the base in one step.
  *
  * The tag has as many values as in lib/, too many to come round here. With -DTAGS=1 -DNO_REARM it
  * has one only, so that a word comes back all the time, and hub_hit() and hub_undo() must make up
- * for it. They do so for one-shots that are cancelled and delivered: who has freed a slot has it
- * for himself. Who has re-armed a later life, or a periodic one's delivery that has, may be too
- * late to make that good (eight steps of the tag, to the very same deadline, between two
- * instructions); what is promised then is that no cancelled timer is returned. A delivery that has
- * made a later life idle makes it good, unless that life is over by then.
+ * for it. They do so for one-shots that are cancelled and delivered: a thread that has freed a slot
+ * owns it. The undo of a re-arm, or of a periodic delivery, may come too late (after eight steps of
+ * the tag, to the very same deadline, between two instructions); what is promised then is that no
+ * cancelled timer is returned. A delivery that has made a later life idle undoes that, unless that
+ * life is over by then.
  *
  * Models:
  *   lib/submit.c  hub_arm_slot() timerhub_rearm() hub_rearmed_other() hub_rearm() hub_cancel()
- *                 hub_look() hub_push() hub_undo() hot_forget_residue() word_maybe_filed()
+ *                 hub_look() hub_push() hub_undo() word_is_as_left() word_maybe_filed()
  *   lib/hub.h     hub_hit()
- *   lib/owner.c   owner_look_at() owner_expire_slot() owner_file_next_period() owner_deliver()
- *   lib/consume.c delivery_read() deliver() deliver_one_shot() deliver_periodic() deliver_rearm()
- *                 delivery_change_aux() delivery_write_aux() deliver_confirm()
- *                 deliver_later_life() word_was_parked()
+ *   lib/owner.c   owner_look_at() owner_expire_slot()
+ *                 owner_file_next_period() owner_deliver()
+ *   lib/consume.c delivery_read() deliver() deliver_one_shot() deliver_periodic() deliver_back()
+ *                 deliver_confirm() deliver_later_life()
  *   lib/timer.h   timer_is() word_armed() word_touched() word_looked_at() word_rearmed()
  *                 word_moved() word_with_phase() word_idles() word_idle() word_undelivered()
- *                 word_restored() aux_make() aux_speaks_of() aux_rounded()
- *                 aux_touched() aux_forgotten() aux_next() aux_ahead() aux_arrived()
- *                 timer_deadline_ns()
+ *                 word_restored() word_fresh() word_settled() period_base_ns() period_due_by()
+ *                 period_count() period_next_ns()
  *
  * Laws:
- *   exactly_once  who delivers, cancels or re-arms a timer finds it alive, and there is one end
- *   never_early   what is delivered is due, at the deadline last asked for (laws 1 and 4)
- *   in_phase      the deadline told is the one asked for, to the half unit, unless read while a
- *                 re-arm was under way; at rest it reads so
+ *   exactly_once  a thread that delivers, cancels or re-arms a timer finds it alive, and each life
+ *                 has one end
+ *   never_early   what is delivered is due by the clock that the consumer read (laws 1 and 4)
+ *   in_phase      the deadline that is told is the one asked for, in ticks, and the count is that
+ *                 of the periods passed; at rest the word and the base say what was asked
  *   own_data      what is delivered, or shown, is what its armer gave
  *   honest        -ENOENT is told of dead timers only (law 3)
  *   idle_told     a re-arm tells whether the timer had idled; at rest the word says so
@@ -57,38 +53,38 @@
  *   freed_once    no slot is put back twice
  *
  *   true
- *   true -DINTERVAL=2
- *   true -DINTERVAL=1
- *   true -DINTERVAL=1 -DAGAIN -DCOUNTS=8
- *   true -DINTERVAL=1 -DAGAIN -DCOUNTS=8 -DLOWS=1
- *   true -DINTERVAL=1 -DLOWS=1 -DNO_CHANGER
- *   true -DLOWS=2
+ *   true -DINTERVAL=3
+ *   true -DINTERVAL=3 -DNO_ARMER -DREARMERS
+ *   true -DINTERVAL=1 -DNO_ARMER -DBACK
+ *   true -DTO_NEVER
+ *   true -DINTERVAL=3 -DNO_ARMER -DTO_NEVER
  *   true -DTAGS=1 -DNO_REARM
  *   true -DLOOKER -DNO_REARM -DNO_CHANGER
  *   true -DKEPT=3
+ *   true -DKEPT=3 -DBACK
  *   true -DKEPT=2 -DTAGS=1 -DNO_REARM
  *   true -DKEPT=3 -DTAGS=1 -DNO_REARM
  *   bug NO_HIT             not_lost      -DTAGS=1 -DNO_REARM cancel trusts its compare-and-swap
- *   bug UNDONE_UNTOLD      not_lost      -DTAGS=1 -DNO_REARM what is made good is not pushed
+ *   bug UNDONE_UNTOLD      not_lost      -DTAGS=1 -DNO_REARM what is undone is not pushed
  *   bug NO_LATER_LIFE      own_data      -DTAGS=1 -DNO_REARM delivery trusts its own
  *   bug EXPIRES_UNREAD     not_lost      -DTAGS=1 -DNO_REARM the owner trusts its own
  *   bug LOOKED_ONCE        own_data      -DLOOKER -DNO_REARM -DNO_CHANGER there is no second look
- *   bug KEPT_ENDS          idle_told     -DKEPT=3 a kept timer that is delivered is no more
+ *   bug KEPT_ENDS          idle_told     -DKEPT=3 the delivery of a kept timer ends it
  *   bug IDLE_DELIVERED     exactly_once  -DKEPT=3 a second handle of one expiry is delivered too
  *   bug IDLE_UNPUSHED      not_lost      -DKEPT=3 a re-arm of an idle timer claims no push
  *   bug IDLE_BY_PHASE      idle_told     -DKEPT=3 what is delivered keeps its deadline
- *   bug IDLE_LEFT_KNOWN    never_early   -DKEPT=3 a re-arm of an idle timer forgets no half
- *   bug IDLE_RESTORED      idle_told     -DKEPT=3 -DTAGS=1 -DNO_REARM an idle timer is made good as
+ *   bug IDLE_RESTORED      idle_told     -DKEPT=3 -DTAGS=1 -DNO_REARM the undo makes an idle timer
  *                                       an armed one
  *   bug KEPT_LATER_LIFE    exactly_once  -DKEPT=2 -DTAGS=1 -DNO_REARM a later life that is kept is
  *                                       delivered as a one-shot
  *   bug NO_GENERATION      exactly_once  the handle's generation is not compared
  *   bug NO_TAG             exactly_once  the tag does not move on with a new life
- *   bug NO_TAG_LOOK        not_lost      -DINTERVAL=2 -DREARMED_ALIKE nor with the owner's look,
+ *   bug NO_TAG_LOOK        in_phase      -DINTERVAL=3 -DREARMED_ALIKE nor with the owner's look,
  *                                       nor with a re-arm
+ *   bug REARMED_ALIKE      in_phase      -DINTERVAL=3 -DNO_TAG_LOOK nor with a re-arm
  *   bug CANCEL_BY_STORE    exactly_once  cancel decides, then stores
  *   bug DELIVER_BY_STORE   not_lost      delivery decides, then stores
- *   bug AUX_AFTER_WORD     not_lost      arm publishes the word before the generation
+ *   bug IDENTITY_AFTER_WORD not_lost     arm publishes the word before the generation
  *   bug DATA_AFTER_WORD    own_data      arm publishes the word before what the caller gave
  *   bug REARM_PENDING_LAZY not_lost      an expired timer moved later is not put into the inbox
  *   bug EXPIRE_GIVES_UP    not_lost      the owner's lost compare-and-swap is not tried again
@@ -97,63 +93,45 @@
  *   bug LOST_IS_DEAD       honest        a lost compare-and-swap is taken for the timer's end
  *   bug PUSHED_ANYWAY      once_inside   arm does not go by the push that is confirmed
  *   bug FREED_TWICE        freed_once    cancel frees the slot even if it lost the race
- *   bug PARKED_NOT_PUSHED  not_lost      -DINTERVAL=2 a parked one, delivered, is not refiled
- *   bug PARK_BY_STORE      not_lost      -DINTERVAL=2 the owner parks without comparing
- *   bug PARKED_GIVES_UP    not_lost      -DINTERVAL=2 a delivery that finds it parked gives up
- *   bug REARMED_ALIKE      never_early   a re-arm within the unit leaves the word as it was
- *   bug PLAIN_IN_UNIT      never_early   so does a plain one, beside another that has forgotten
- *   bug LEFT_UNSEEN        never_early   -DLOWS=2 a plain one leaves the half whatever it speaks of
- *   bug NO_TOUCH           never_early   -DINTERVAL=1 the next half is written, no touch before
- *   bug MOVES_ANEW         never_early   -DINTERVAL=1 the count of moves is taken from the aux word
- *                                       as it is when written, not as the deadline was read
- *   bug FORGOTTEN_ALIKE    never_early   -DINTERVAL=1 a re-arm with nothing to forget moves nothing
- *   bug NEXT_AT_ONCE       never_early   -DINTERVAL=1 -DAGAIN -DCOUNTS=8 -DLOWS=1 the next half is
- *                                       written at once, though it speaks of this unit too
- *   bug NOT_ARRIVED        in_phase      -DINTERVAL=1 -DLOWS=1 -DNO_CHANGER the owner expires it
- *                                       while the half is still ahead
- *   bug NEXT_ALIKE         in_phase      -DINTERVAL=1 -DAGAIN -DCOUNTS=8 nor does a delivery
- *   bug PUT_BACK_ROUNDED   in_phase      -DINTERVAL=1 -DAGAIN -DCOUNTS=8 who loses puts none back
+ *   bug PARKED_NOT_PUSHED  not_lost      -DINTERVAL=3 a parked one, delivered, is not refiled
+ *   bug PARK_BY_STORE      not_lost      -DINTERVAL=3 the owner parks without comparing
+ *   bug PARKED_GIVES_UP    not_lost      -DINTERVAL=3 a delivery that finds it parked gives up
+ *   bug BACK_UNTOLD        not_lost      -DINTERVAL=1 -DNO_ARMER -DBACK the owner is not told of a
+ *                                       delivery, though its clock may be set back
+ *   bug ONE_CELL           in_phase      -DINTERVAL=3 armer and owner share one cell for the base
+ *   bug LIFE_UNREAD        in_phase      -DINTERVAL=3 the moved base is taken, of whatever life
+ *   bug BASE_UNSTORED      in_phase      -DINTERVAL=3 the owner looks, and stores no base
+ *   bug STORED_ALWAYS      in_phase      -DINTERVAL=3 the owner stores the base at each look
+ *   bug IDENTITY_LATE      in_phase      -DINTERVAL=3 the owner reads the life after its look
+ *   bug FRESH_LEFT         not_lost      -DINTERVAL=3 the owner's look leaves the word fresh
+ *   bug FRESH_EXPIRES      in_phase      -DINTERVAL=3 a fresh word becomes pending
+ *   bug FRESH_UNPUSHED     not_lost      -DINTERVAL=3 a re-arm to later claims no push
+ *   bug BASE_BEFORE_WORD   in_phase      -DINTERVAL=3 a delivery reads the base before the word
  */
-/* Instants, in halves of the word's unit: an odd one is known to the nanosecond by the aux word. */
+/* Instants, in half ticks. */
 #define NEVER 15
+#define IDLED 14 /* what is asked of a kept timer that idles */
 #ifndef INTERVAL
 #define INTERVAL 0
 #endif
 #define LIVES 2
-/* How the clock goes on; the first deadline, and what the two callers move it to. */
-#if INTERVAL == 0 && defined(LOWS)
-#define LAST 5
-#define TICK 1
-#define FIRST 1
-#define MOVED 4
-#define MOVED_BY_ARMER 6
-#elif INTERVAL == 0
-#define LAST 3
-#define TICK 1
-#define FIRST 3
-#define MOVED 2
-#define MOVED_BY_ARMER 4
-#elif INTERVAL == 1
-#define TICK 1
-#ifdef AGAIN
-#define LAST 4
-#define FIRST 3
-#define BEGIN FIRST
-#else
-#define LAST 3
-#define FIRST 2
-#endif
-#define MOVED 4
-#else
+/* How far the clock goes, by ticks; the first deadline, and what the callers move it to. */
 #define LAST 4
 #define TICK 2
-#define FIRST 2
+#if INTERVAL == 0
+#define BEGIN 2
+#define FIRST 3
 #define MOVED 2
-#define MOVED_BY_ARMER 0
+#define MOVED_BY_ARMER 6
+#else
+#define BEGIN 0
+#define FIRST 1
+#define MOVED 2
+#define MOVED_BY_ARMER 4
 #endif
 #define OUTBOX 6
 
-/* A state word: phase, flags, deadline in units, tag. */
+/* A state word: phase, flags, deadline in ticks, freshness, tag. */
 #define FREE 0
 #define ARMED 1
 #define PENDING 2
@@ -162,23 +140,36 @@
 #define INBOX 4
 #define PUSHED 8
 #define FLAGS (INBOX | PUSHED)
-#define UNITS(x) (((x) >> 4) & 7)
-#define TAG(x) ((x) >> 7)
+#define DEADLINE_BITS (15 << 4)
+#define TICKS(x) (((x) >> 4) & 7)
+#define TICKS_NEVER 7
+#define FRESH (1 << 7)
+#define IS_FRESH(x) ((x) & FRESH)
+#define TAG(x) ((x) >> 8)
 #ifndef TAGS
 #define TAGS 8
 #endif
-#define UNITS_FROM(instant) (((instant) + 1) >> 1)
-#define WORD(phase, units, tag) ((phase) | ((units) << 4) | ((tag) << 7))
-#define TOUCHED(x) (((x) & 127) | (NEXT_TAG(x) << 7))
+#define TICKS_FROM(instant) ((instant) == NEVER -> TICKS_NEVER : ((instant) + 1) >> 1)
+#define DUE(x) (2 * TICKS(x))
+#define COMES(x, time) (TICKS(x) == TICKS_NEVER || DUE(x) > (time))
+#define WORD(phase, ticks, tag) ((phase) | ((ticks) << 4) | ((tag) << 8))
+#define TOUCHED(x) (((x) & 255) | (NEXT_TAG(x) << 8))
 #define NEXT_TAG(x) ((TAG(x) + 1) % TAGS)
 #define WITH_PHASE(x, phase) (((x) & ~3) | (phase))
-#define REARMED(x, units) (((x) & ~(3 | 7 << 4)) | ((units) << 4) | ARMED)
+#define LOOKED_AT(x) (TOUCHED(x) & ~(FLAGS | FRESH))
+#define WITH_TICKS(x, ticks) (((x) & ~(3 | DEADLINE_BITS)) | ((ticks) << 4) | ARMED)
+/* word_rearmed() to the deadline that the word has, fresh or not. */
+#define ARMED_AGAIN(x, before) (((x) & ~(3 | DEADLINE_BITS)) | ((before) & DEADLINE_BITS) | ARMED)
+#if INTERVAL == 0
+#define REARMED(x, ticks) WITH_TICKS(x, ticks)
+#else
+#define REARMED(x, ticks) (WITH_TICKS(x, ticks) | ((ticks) == TICKS_NEVER -> 0 : FRESH))
+#endif
 
 /* Parked, for never: a kept timer that has been delivered. */
-#define UNITS_NEVER 7
-#define IDLE (PARKED | UNITS_NEVER << 4)
+#define IDLE (PARKED | TICKS_NEVER << 4)
 #ifdef IDLE_BY_PHASE
-#define IDLES(x) (PHASE(x) == PARKED && UNITS(x) == UNITS_NEVER)
+#define IDLES(x) (PHASE(x) == PARKED && TICKS(x) == TICKS_NEVER)
 #define MADE_IDLE(x) ((x) | PARKED)
 #else
 #define IDLES(x) (((x) & IDLE) == IDLE)
@@ -193,72 +184,55 @@
 #endif
 #if defined(KEPT) && !defined(IDLE_RESTORED)
 #define RESTORED(x, before) \
-	(IDLES(before) -> MADE_IDLE(x) | INBOX : REARMED(x, UNITS(before)) | INBOX)
+	(IDLES(before) -> MADE_IDLE(x) | INBOX : ARMED_AGAIN(x, before) | INBOX)
 #else
-#define RESTORED(x, before) (REARMED(x, UNITS(before)) | INBOX)
+#define RESTORED(x, before) (ARMED_AGAIN(x, before) | INBOX)
 #endif
 
-#define WAS_PARKED(before, now) \
-	(PHASE(now) == PARKED && ((now) & ~(3 | INBOX)) == ((before) & ~(3 | INBOX)))
-
-/* An aux word: the life, the moves of a periodic timer, and the unit that the deadline lies half a
- * unit before the end of (0: none). */
-#define AUX(life, moves, known) (((life) << 7) | ((moves) << 3) | (known))
-#define LIFE(aux) ((aux) >> 7)
-#define MOVES(aux) (((aux) >> 3) & 15)
-#ifndef COUNTS
-#define COUNTS 16
-#endif
-#define MORE_MOVES(aux) ((MOVES(aux) + 1) % COUNTS)
-#define KNOWN(aux) ((aux) & 7)
-#define KNOWN_OF(instant) ((instant) & 1 -> UNITS_FROM(instant) : 0)
-/* Of the unit the aux word has a few low bits. */
-#ifndef LOWS
-#define LOWS 8
-#endif
-#define LOW(aux) (KNOWN(aux) & 3)
-#define SPEAKS_OF(aux, units) (LOW(aux) > 0 && LOW(aux) % LOWS == (units) % LOWS)
-/* aux_ahead(): it speaks of an armed word only. */
-#define AHEAD 4
-#define SPEAKS_NOW(x, aux) (SPEAKS_OF(aux, UNITS(x)) && (!((aux) & AHEAD) || PHASE(x) == ARMED))
-#define ARRIVED(aux) AUX(LIFE(aux), MORE_MOVES(aux), LOW(aux))
-/* timer_deadline_ns() */
-#ifdef KEPT
-#define DEADLINE(x, aux) (UNITS(x) == UNITS_NEVER -> NEVER : 2 * UNITS(x) - SPEAKS_NOW(x, aux))
+/* The base of a life's periods; the first period whose deadline is in the word's tick or later; how
+ * many are over at `time`. */
+#ifdef ONE_CELL
+#define BASE(life) first
+#elif defined(LIFE_UNREAD)
+#define BASE(life) (moved_life > 0 -> moved : first)
 #else
-#define DEADLINE(x, aux) (2 * UNITS(x) - SPEAKS_NOW(x, aux))
+#define BASE(life) (moved_life == (life) -> moved : first)
 #endif
-#define NEXT_PERIOD(due, time) \
-	((due) + (((time) > (due) -> (time) - (due) : 0) / INTERVAL + 1) * INTERVAL)
+#if INTERVAL > 0
+#define EXACT(base, x) \
+	((base) > DUE(x) - 2 -> (base) : \
+	 (base) + ((DUE(x) - 2 - (base)) / INTERVAL + 1) * INTERVAL)
+#define COUNT(exact, time) ((exact) > (time) -> 1 : ((time) - (exact)) / INTERVAL + 1)
+#define NEXT(base, x, time) (EXACT(base, x) + COUNT(EXACT(base, x), time) * INTERVAL)
+#endif
 
 #ifdef NO_GENERATION
-#define TIMER_IS(x, aux, handle) (PHASE(x) != FREE)
+#define TIMER_IS(x, life, handle) (PHASE(x) != FREE)
 #define HIT(handle) true
 #else
-#define HIT(handle) (LIFE(aux) == (handle))
-#define TIMER_IS(x, aux, handle) (PHASE(x) != FREE && LIFE(aux) == (handle))
+#define HIT(handle) (identity == (handle))
+#define TIMER_IS(x, life, handle) (PHASE(x) != FREE && (life) == (handle))
 #endif
 
 short word;
-short aux;
+byte identity;
 byte data;
+byte first;      /* the armer's */
+byte moved;      /* the owner's, like the next */
+byte moved_life;
 bool is_free;
 byte in_ring;
 byte filed;
 byte outbox[OUTBOX];
 byte outbox_count;
-#ifndef BEGIN
-#define BEGIN (FIRST - TICK)
-#endif
 byte now = BEGIN;
 byte known = 1; /* the newest handle that has been told */
 
-/* What the laws say of each life. NEVER is asked of a kept one that idles, and of no other. */
+/* What the laws say of each life. */
 bool alive[LIVES + 1];
 byte asked[LIVES + 1];
 
-byte undoing; /* who has changed a life that was not meant, and is about to make it good */
-byte moving;  /* who has forgotten the half of a deadline, and is about to move it */
+byte undoing; /* threads that have changed a life that was not meant, and are about to undo that */
 
 bool exactly_once = true;
 bool never_early = true;
@@ -286,9 +260,9 @@ inline must_live(handle)
 
 inline check_event(handle)
 {
-	never_early = (asked[handle] <= now && asked[handle] <= due);
+	never_early = (asked[handle] <= time);
 	assert(never_early);
-	in_phase = (asked[handle] == due || rough);
+	in_phase = (TICKS_FROM(asked[handle]) == TICKS(w));
 	assert(in_phase);
 	own_data = (event_data == handle);
 	assert(own_data)
@@ -315,15 +289,20 @@ inline submit()
 }
 
 /* hub_undo(), if we were `wrong`; if not, the life that we hit has ended since, as it may. */
-#define THEIRS(x) (FLAGS | (PHASE(x) == FREE -> 31 << 7 : 0))
+#define THEIRS(x) (FLAGS | (PHASE(x) == FREE -> 7 << 8 : 0))
+#define UNEXPIRED(x, left) \
+	(PHASE(left) == ARMED && PHASE(x) == PENDING -> WITH_PHASE(x, ARMED) : (x))
+#define AS_LEFT(x, left) \
+	(!((UNEXPIRED(x, left) ^ (left)) & ~THEIRS(left)) || \
+	 (((left) & INBOX) && UNEXPIRED(x, left) == LOOKED_AT(left)))
 inline undo(before)
 {
 	atomic {
 		if
-		:: (word ^ n) & ~THEIRS(n) ->
+		:: !AS_LEFT(word, n) ->
 #ifdef KEPT
 			/* A timer that we made idle may be cancelled by then. */
-			exactly_once = (!wrong || (IDLES(n) && !alive[LIFE(aux)]));
+			exactly_once = (!wrong || (IDLES(n) && !alive[identity]));
 			undoing = undoing - wrong;
 #else
 			exactly_once = !wrong;
@@ -336,10 +315,11 @@ inline undo(before)
 			undoing--;
 #ifdef UNDONE_UNTOLD
 			push = false;
-			n = REARMED(word, UNITS(before)) | (word & FLAGS);
+			n = ARMED_AGAIN(word, before) | (word & FLAGS);
 #else
 			push = !(word & PUSHED);
-			n = RESTORED(word, before);
+			n = RESTORED(word, before) |
+			    (IS_FRESH(n) && !IS_FRESH(word) -> FRESH : 0);
 #endif
 			word = n
 		fi;
@@ -350,32 +330,9 @@ inline undo(before)
 	}
 }
 
-/* Re-arming: what is known of the old deadline's half unit is forgotten, before it moves. */
-inline forget()
-{
-	moving = moving + !begun;
-	begun = true;
-#if INTERVAL == 0 || defined(FORGOTTEN_ALIKE)
-	aux = (HIT(handle) -> aux & ~7 : aux)
-#else
-		aux = (HIT(handle) -> AUX(LIFE(aux), MORE_MOVES(aux), 0) : aux)
-#endif
-}
+#define LATER(x) (TICKS(x) < TICKS_FROM(deadline))
 
-#define WITHOUT_KNOWN(aux) ((aux) & ~7)
-#ifdef LEFT_UNSEEN
-#define MUST_FORGET(units) false
-#else
-#define MUST_FORGET(units) SPEAKS_OF(aux, units)
-#endif
-
-#ifdef PLAIN_IN_UNIT
-#define LATER(x) (UNITS(x) <= UNITS_FROM(deadline))
-#else
-#define LATER(x) (UNITS(x) < UNITS_FROM(deadline))
-#endif
-
-inline change(moved)
+inline change(to)
 {
 	atomic {
 		if
@@ -384,11 +341,12 @@ inline change(moved)
 		fi;
 		if
 #ifndef NO_REARM
-		:: deadline = moved
+		:: deadline = to
 #endif
-#ifndef AGAIN
+#ifdef TO_NEVER
+		:: deadline = NEVER
+#endif
 		:: deadline = 0 /* cancel */
-#endif
 		fi;
 		if
 		:: deadline == 0 || INTERVAL > 0 -> goto anyhow
@@ -399,15 +357,14 @@ inline change(moved)
 	atomic {
 		w = word;
 		if
-		:: WITHOUT_KNOWN(aux) == AUX(handle, 0, 0) && !MUST_FORGET(UNITS_FROM(deadline)) &&
-		   PHASE(w) == ARMED && LATER(w)
+		:: HIT(handle) && deadline < NEVER && PHASE(w) == ARMED && LATER(w)
 		:: else -> w = 0; goto anyhow
 		fi
 	}
 	atomic {
 		if
 		:: word == w ->
-			n = REARMED(w, UNITS_FROM(deadline));
+			n = WITH_TICKS(w, TICKS_FROM(deadline));
 			word = n;
 			goto landed
 		:: else -> w = 0
@@ -418,19 +375,12 @@ anyhow:
 	:: atomic {
 		w = word;
 		if
-		:: !TIMER_IS(w, aux, handle) ->
+		:: !TIMER_IS(w, identity, handle) ->
 			honest = !alive[handle] || undoing > 0;
 			assert(honest);
 			goto missed
-#ifdef IDLE_LEFT_KNOWN
-		:: deadline > 0 && TIMER_IS(w, aux, handle) && KNOWN(aux) > 0 && !IDLES(w)
-#else
-		:: deadline > 0 && TIMER_IS(w, aux, handle) && (INTERVAL == 1 || KNOWN(aux) > 0)
-#endif
-		:: else -> goto forgotten
+		:: else
 		fi }
-	   atomic { forget() }
-forgotten:
 	   atomic {
 		if
 #ifdef CANCEL_BY_STORE
@@ -444,16 +394,18 @@ forgotten:
 				push = (PHASE(w) == ARMED || (PHASE(w) == PENDING && INTERVAL > 0))
 			:: else ->
 #ifdef REARMED_ALIKE
-				n = REARMED(w, UNITS_FROM(deadline));
+				n = REARMED(w, TICKS_FROM(deadline));
 #else
-				n = REARMED(TOUCHED(w), UNITS_FROM(deadline));
+				n = REARMED(TOUCHED(w), TICKS_FROM(deadline));
 #endif
 #if defined(REARM_PENDING_LAZY)
-				push = UNITS(n) < UNITS(w)
+				push = TICKS(n) < TICKS(w)
 #elif defined(IDLE_UNPUSHED)
-				push = !IDLES(w) && (PHASE(w) != ARMED || UNITS(n) < UNITS(w))
+				push = !IDLES(w) && (PHASE(w) != ARMED || TICKS(n) < TICKS(w))
+#elif INTERVAL > 0 && !defined(FRESH_UNPUSHED)
+				push = true
 #else
-				push = (PHASE(w) != ARMED || UNITS(n) < UNITS(w))
+				push = (PHASE(w) != ARMED || TICKS(n) < TICKS(w))
 #endif
 			fi;
 			n = (push -> n | INBOX : n);
@@ -465,10 +417,11 @@ landed:
 				must_live(handle);
 #ifdef KEPT
 				idle_told = (deadline == 0 ||
-					     IDLES(w) == (asked[handle] == NEVER));
+					     IDLES(w) == (asked[handle] == IDLED));
 				assert(idle_told);
 #endif
-				asked[handle] = deadline;
+				asked[handle] = (INTERVAL == 0 || deadline == NEVER ->
+						 deadline : 2 * TICKS_FROM(deadline));
 				alive[handle] = (deadline > 0)
 			:: else -> wrong = true; undoing++
 			fi;
@@ -516,8 +469,6 @@ missed:
 	skip;
 changed:
 	atomic {
-		moving = moving - begun;
-		begun = false;
 		w = 0;
 		n = 0;
 		handle = 0;
@@ -527,30 +478,31 @@ changed:
 	}
 }
 
-proctype changer()
+proctype changer(byte to)
 {
 	short w, n;
 	byte handle, deadline;
-	bool push, wrong, begun;
+	bool push, wrong;
 
-	change(MOVED)
+	change(to);
+	to = 0
 }
 
-#if INTERVAL != 1
+#ifndef NO_ARMER
 proctype armer()
 {
 	short w, n;
 	byte handle, deadline;
-	bool push, wrong, begun;
+	bool push, wrong;
 
 	change(MOVED_BY_ARMER);
 endfull:
 	atomic {
 		is_free -> is_free = false;
-		handle = LIFE(aux) + 1;
+		handle = identity + 1;
 		if
 		:: deadline = FIRST
-		:: INTERVAL == 0 -> deadline = MOVED
+		:: deadline = MOVED
 		fi
 	}
 	/* Nobody reads one of these without the other. */
@@ -558,8 +510,11 @@ endfull:
 #ifndef DATA_AFTER_WORD
 		data = handle;
 #endif
-#ifndef AUX_AFTER_WORD
-		aux = AUX(handle, 0, KNOWN_OF(deadline));
+#ifndef IDENTITY_AFTER_WORD
+		identity = handle;
+#endif
+#if INTERVAL > 0
+		first = deadline;
 #endif
 		w = word
 	}
@@ -568,9 +523,9 @@ endfull:
 		if
 		:: word == w ->
 #ifdef NO_TAG
-			n = WORD(ARMED, UNITS_FROM(deadline), TAG(w)) | (w & PUSHED) | INBOX;
+			n = WORD(ARMED, TICKS_FROM(deadline), TAG(w)) | (w & PUSHED) | INBOX;
 #else
-			n = WORD(ARMED, UNITS_FROM(deadline), NEXT_TAG(w)) | (w & PUSHED) | INBOX;
+			n = WORD(ARMED, TICKS_FROM(deadline), NEXT_TAG(w)) | (w & PUSHED) | INBOX;
 #endif
 			word = n;
 			alive[handle] = true;
@@ -580,8 +535,8 @@ endfull:
 		:: else -> w = word
 		fi }
 	od;
-#ifdef AUX_AFTER_WORD
-	aux = AUX(handle, 0, KNOWN_OF(deadline));
+#ifdef IDENTITY_AFTER_WORD
+	identity = handle;
 #endif
 #ifdef DATA_AFTER_WORD
 	data = handle;
@@ -600,8 +555,8 @@ endfull:
 
 proctype owner()
 {
-	short w, seen;
-	byte time;
+	short w;
+	byte life, time;
 
 end:
 	do
@@ -610,29 +565,60 @@ end:
 		in_ring > 0 ->
 		in_ring--;
 		w = word;
+		life = identity;
 #ifdef NO_TAG_LOOK
-		word = w & ~FLAGS;
-#else
+		word = w & ~(FLAGS | FRESH);
+#elif defined(FRESH_LEFT)
 		word = TOUCHED(w) & ~FLAGS;
+#else
+		word = LOOKED_AT(w);
 #endif
 		if
-		:: PHASE(w) == FREE -> filed = NEVER
-		:: PHASE(w) == ARMED -> filed = DEADLINE(w, aux)
+		:: PHASE(w) == FREE -> filed = TICKS_NEVER
+		:: PHASE(w) == ARMED -> filed = TICKS(w)
 		:: else
 		fi;
-		w = 0 }
-	:: atomic { filed <= now -> filed = NEVER; time = now }
+#if INTERVAL > 0
+		if
+#ifdef STORED_ALWAYS
+		:: PHASE(w) == ARMED
+#else
+		:: PHASE(w) == ARMED && IS_FRESH(w)
+#endif
+		:: else -> goto looked
+		fi
+	   }
+#ifdef IDENTITY_LATE
+		life = identity;
+#endif
+#ifdef ONE_CELL
+		first = DUE(w);
+#elif !defined(BASE_UNSTORED)
+		moved = DUE(w);
+		moved_life = life;
+#endif
+looked:
+		atomic {
+#endif
+		w = 0;
+		life = 0
+	   }
+	:: atomic { filed < TICKS_NEVER && 2 * filed <= now -> filed = TICKS_NEVER; time = now }
 		/* owner_expire_slot() */
 again:
 		do
 		:: atomic {
 			w = word;
-			seen = aux;
+			life = identity;
+#if INTERVAL > 0 && !defined(FRESH_EXPIRES)
+			if
+			:: PHASE(w) == ARMED && IS_FRESH(w) -> goto next
+			:: else
+			fi;
+#endif
 #ifndef EXPIRE_UNSEEN
 			if
-			:: PHASE(w) == ARMED && DEADLINE(w, seen) > time ->
-				filed = DEADLINE(w, seen);
-				goto next
+			:: PHASE(w) == ARMED && COMES(w, time) -> filed = TICKS(w); goto next
 			:: else
 			fi;
 #endif
@@ -640,13 +626,7 @@ again:
 			:: PHASE(w) == FREE || PHASE(w) == PARKED -> goto next
 			:: PHASE(w) == PENDING && INTERVAL == 0 -> goto next
 			:: else
-			fi;
-#ifndef NOT_ARRIVED
-			if
-			:: PHASE(w) == ARMED && (seen & AHEAD) -> goto arrive
-			:: else
 			fi
-#endif
 			}
 		   if
 		   :: PHASE(w) == PENDING ->
@@ -683,12 +663,12 @@ again:
 #ifdef EXPIRES_UNREAD
 		:: atomic { true ->
 #else
-		:: atomic { HIT(LIFE(seen)) ->
+		:: atomic { HIT(life) ->
 #endif
-			outbox[outbox_count] = LIFE(seen);
+			outbox[outbox_count] = life;
 			outbox_count++;
 #if INTERVAL > 0
-			filed = NEXT_PERIOD(DEADLINE(w, seen), time);
+			filed = TICKS_FROM(NEXT(BASE(life), w, time));
 #endif
 			goto next }
 		:: else ->
@@ -701,26 +681,15 @@ again:
 			}
 		fi;
 next:
-		atomic { w = 0; seen = 0; time = 0; goto over }
-arrive:
-		atomic {
-			if
-			:: aux == seen -> aux = ARRIVED(seen)
-			:: else
-			fi;
-			goto again
-		}
-over:
-		skip
+		atomic { w = 0; life = 0; time = 0 }
 	od
 }
 
-/* Once more, from delivery_read() on: the word has been loaded anew. */
 proctype consumer()
 {
-	short w, n, a, own;
-	byte handle, event_data, due, fresh;
-	bool push, wrong, rough;
+	short w, n;
+	byte handle, event_data, time, base;
+	bool push, wrong;
 
 end:
 	do
@@ -734,22 +703,39 @@ end:
 		outbox[4] = outbox[5];
 		outbox[5] = 0;
 		outbox_count-- }
-#if INTERVAL == 0
 read:
+#if INTERVAL > 0
+#ifdef BASE_BEFORE_WORD
+		base = BASE(handle);
+#endif
+		w = word;
+#endif
 		atomic {
+#if INTERVAL == 0
 			w = word;
+#endif
 			if
 #ifdef IDLE_DELIVERED
-			:: !TIMER_IS(w, aux, handle) || PHASE(w) == ARMED -> goto done
+			:: !TIMER_IS(w, identity, handle) || PHASE(w) == ARMED -> goto done
 #else
-			:: !TIMER_IS(w, aux, handle) || PHASE(w) == ARMED || IDLES(w) -> goto done
+			:: !TIMER_IS(w, identity, handle) || PHASE(w) == ARMED || IDLES(w) ->
+				goto done
 #endif
 			:: else
 			fi;
 			event_data = data;
-			due = DEADLINE(w, aux);
-			rough = (moving > 0)
+#if INTERVAL > 0 && !defined(BASE_BEFORE_WORD)
+			base = BASE(handle);
+#endif
+			time = now;
+#ifdef BACK
+			if
+			:: COMES(w, time) -> goto back
+			:: else
+			fi
+#endif
 		}
+#if INTERVAL == 0
 		atomic {
 			if
 #ifdef DELIVER_BY_STORE
@@ -767,29 +753,29 @@ read:
 				if
 				:: IS_KEPT(handle) && HIT(handle) ->
 					must_live(handle);
-					exactly_once = (asked[handle] != NEVER);
+					exactly_once = (asked[handle] != IDLED);
 					assert(exactly_once);
 					check_event(handle);
-					asked[handle] = NEVER;
+					asked[handle] = IDLED;
 					goto done
 #ifdef KEPT_LATER_LIFE
 				:: !HIT(handle) && IS_KEPT(handle) ->
 #else
-				:: !HIT(handle) && (IS_KEPT(handle) || IS_KEPT(LIFE(aux))) ->
+				:: !HIT(handle) && (IS_KEPT(handle) || IS_KEPT(identity)) ->
 #endif
 					wrong = true;
 					undoing++
 				:: else ->
 					n = 0;
-					must_live(LIFE(aux));
-					exactly_once = !IS_KEPT(LIFE(aux));
+					must_live(identity);
+					exactly_once = !IS_KEPT(identity);
 					assert(exactly_once);
-					alive[LIFE(aux)] = false
+					alive[identity] = false
 				fi
 #else
 				word = WITH_PHASE(w, FREE);
-				must_live(LIFE(aux));
-				alive[LIFE(aux)] = false
+				must_live(identity);
+				alive[identity] = false
 #endif
 			:: else -> goto read
 			fi
@@ -813,80 +799,17 @@ read:
 		:: HIT(handle)
 		:: else ->
 			/* deliver_later_life() */
-			atomic { event_data = data; due = DEADLINE(w, aux); rough = (moving > 0) }
+			event_data = data
 #endif
 		fi;
-		atomic { check_event(LIFE(aux)); put_free() }
+		atomic { check_event(identity); put_free(); goto done }
 #else
-read:
-#if INTERVAL == 1
-		w = word;
-#endif
-read_on:
+		/* deliver_periodic() */
 		atomic {
-#if INTERVAL != 1
-			w = word;
-#endif
-			a = aux;
-			if
-			:: !TIMER_IS(w, a, handle) || PHASE(w) == ARMED -> goto done
-			:: else
-			fi;
-			event_data = data;
-			due = DEADLINE(w, a);
-			rough = (moving > 0);
-			fresh = NEXT_PERIOD(due, now);
-			/* aux_next() */
-			if
-			:: INTERVAL % 2 == 0 && KNOWN(a) == 0 -> goto written
-			:: else
-			fi;
-#ifdef NEXT_ALIKE
-			own = AUX(LIFE(a), MOVES(a), KNOWN_OF(fresh));
-#else
-			own = AUX(LIFE(a), MORE_MOVES(a), KNOWN_OF(fresh));
-#endif
-#ifndef NEXT_AT_ONCE
-			if
-			:: DEADLINE(w, own) < due -> own = own | AHEAD
-			:: else
-			fi;
-#endif
-#ifdef NO_TOUCH
-			goto touched
-#else
-			if
-			:: KNOWN(own) > 0
-			:: else -> goto touched
-			fi
-#endif
-		}
-		/* delivery_write_aux() */
-		atomic {
-			if
-			:: word == w -> word = TOUCHED(w); w = word
-			:: else -> w = word; own = 0; goto read_on
-			fi
-		}
-touched:
-		atomic {
-			if
-#ifdef MOVES_ANEW
-			:: LIFE(aux) == LIFE(a) ->
-				a = aux;
-				own = AUX(LIFE(a), MORE_MOVES(a), KNOWN(own));
-#else
-			:: aux == a ->
-#endif
-				aux = own
-			:: else -> own = 0; goto read
-			fi
-		}
-written:
-		do
-		:: atomic {
-			n = REARMED(w, UNITS_FROM(fresh));
-#ifndef PARKED_NOT_PUSHED
+			n = WITH_TICKS(w, TICKS_FROM(NEXT(base, w, time)));
+#if defined(BACK) && !defined(BACK_UNTOLD)
+			n = n | INBOX;
+#elif !defined(PARKED_NOT_PUSHED)
 			n = (PHASE(w) == PARKED -> n | INBOX : n);
 #endif
 			if
@@ -895,57 +818,52 @@ written:
 				push = (n & INBOX) && !(w & INBOX);
 				must_live(handle);
 				check_event(handle);
-				asked[handle] = fresh;
+				in_phase = (NEXT(base, w, time) == asked[handle] +
+					    COUNT(asked[handle], time) * INTERVAL);
+				assert(in_phase);
+				asked[handle] = NEXT(base, w, time);
 				event_data = 0;
-				due = 0;
-				rough = false;
-				fresh = 0;
-				own = (own & AHEAD -> own : 0);
-				a = 0;
-				break
-#ifdef PARKED_GIVES_UP
-			:: word != w -> goto done
-#else
-			:: word != w && WAS_PARKED(w, word) ->
-				w = word
-			:: word != w && !WAS_PARKED(w, word) ->
-				n = 0;
-				w = word;
-				goto unsaid
-#endif
-			fi }
-		od;
+				time = 0;
+				base = 0
+			:: else -> goto again
+			fi
+		}
 		/* deliver_confirm(): if it has been cancelled since, it is not returned. */
 		if
 		:: atomic { HIT(handle) -> handle = 0; w = 0; n = (push -> n : 0) }
 		:: else -> undo(w)
 		fi;
+		goto tell;
+again:
+		atomic {
+			n = 0;
+#ifdef PARKED_GIVES_UP
+			goto done
+#else
+			goto read
+#endif
+		}
+#endif
+#if defined(BACK)
+back:
+		/* deliver_back() */
+		atomic {
+			n = ARMED_AGAIN(w, w) | INBOX;
+			if
+			:: word == w ->
+				word = n;
+				push = !(w & INBOX);
+				must_live(identity)
+			:: else -> n = 0; goto read
+			fi
+		}
+#endif
+#if defined(BACK) || INTERVAL > 0
+tell:
 		if
 		:: push -> submit()
 		:: else
 		fi;
-		atomic {
-			if
-			:: own != 0 && aux == own -> aux = ARRIVED(own)
-			:: else
-			fi;
-			goto done
-		}
-unsaid:
-		/* That deadline does not come to be: what was there is put back. */
-		atomic {
-			if
-			:: own == 0 || aux != own
-#ifdef PUT_BACK_ROUNDED
-			:: own != 0 && aux == own -> aux = a & ~7
-#else
-			:: own != 0 && aux == own -> aux = a
-#endif
-			fi;
-			a = 0;
-			own = 0;
-			goto read_on
-		}
 #endif
 done:
 		atomic {
@@ -953,14 +871,9 @@ done:
 			n = 0;
 			handle = 0;
 			event_data = 0;
-			due = 0;
-			fresh = 0;
-			rough = false;
-			push = false;
-#if INTERVAL > 0
-			a = 0;
-			own = 0
-#endif
+			time = 0;
+			base = 0;
+			push = false
 		}
 	od
 }
@@ -969,12 +882,12 @@ done:
 /* hub_look(), for timerhub_each(): what is shown is of one life, and its deadline the word's. */
 proctype looker()
 {
-	short w, a;
-	byte shown;
+	short w;
+	byte life, shown;
 
 again:
 	w = word;
-	a = aux;
+	life = identity;
 	shown = data;
 	atomic {
 		if
@@ -982,12 +895,12 @@ again:
 #ifdef LOOKED_ONCE
 		:: PHASE(w) != FREE ->
 #else
-		:: PHASE(w) != FREE && word == w && HIT(LIFE(a)) ->
+		:: PHASE(w) != FREE && word == w && HIT(life) ->
 #endif
-			own_data = (shown == LIFE(a) && UNITS(w) == UNITS_FROM(asked[LIFE(a)]));
+			own_data = (shown == life && TICKS(w) == TICKS_FROM(asked[life]));
 			assert(own_data)
 #ifndef LOOKED_ONCE
-		:: PHASE(w) != FREE && (word != w || !HIT(LIFE(a))) -> goto again
+		:: PHASE(w) != FREE && (word != w || !HIT(life)) -> goto again
 #endif
 		fi
 	}
@@ -996,15 +909,29 @@ again:
 
 proctype clock()
 {
+#ifdef BACK
+	bool set = false;
+#endif
 end:
 	do
 	:: now < LAST -> now = now + TICK
+#ifdef BACK
+	:: atomic { now > BEGIN && !set -> set = true; now = now - TICK }
+#endif
 	od
 }
 
-#define LOST(life) (alive[life] && (asked[life] <= now || filed > asked[life]))
-#define UNTOLD(life) (alive[life] && HIT(life) && (asked[life] == NEVER) != IDLES(word))
-#define OFF(life) (alive[life] && HIT(life) && asked[life] != DEADLINE(word, aux))
+#define TO_COME(life) TICKS_FROM(asked[life])
+#define LOST(life) \
+	(alive[life] && asked[life] < IDLED && (2 * TO_COME(life) <= now || filed > TO_COME(life)))
+#define UNTOLD(life) (alive[life] && HIT(life) && (asked[life] == IDLED) != IDLES(word))
+#if INTERVAL == 0
+#define OFF(life) (alive[life] && HIT(life) && asked[life] != IDLED && TO_COME(life) != TICKS(word))
+#else
+#define OFF(life) (alive[life] && HIT(life) && \
+	 (TO_COME(life) != TICKS(word) || IS_FRESH(word) || \
+	  (asked[life] != NEVER && asked[life] != EXACT(BASE(life), word))))
+#endif
 
 proctype judge()
 {
@@ -1021,10 +948,13 @@ proctype judge()
 
 init {
 	atomic {
-		word = WORD(ARMED, UNITS_FROM(FIRST), 0);
-		aux = AUX(1, 0, KNOWN_OF(FIRST));
+		word = WORD(ARMED, TICKS_FROM(FIRST), 0);
+		identity = 1;
 		data = 1;
-		filed = FIRST;
+#if INTERVAL > 0
+		first = FIRST;
+#endif
+		filed = TICKS_FROM(FIRST);
 #if TAGS == 1
 		/* Or armed just now, and still filed from a former life. */
 		if
@@ -1039,9 +969,12 @@ init {
 		run consumer();
 		run consumer();
 #ifndef NO_CHANGER
-		run changer();
+		run changer(MOVED);
 #endif
-#if INTERVAL != 1
+#ifdef REARMERS
+		run changer(MOVED_BY_ARMER);
+#endif
+#ifndef NO_ARMER
 		run armer();
 #endif
 #ifdef LOOKER

@@ -42,7 +42,7 @@ START_TEST(cancel_is_final_with_the_expiry_in_the_queue)
 	timerhub_timer timers[5];
 
 	for (unsigned i = 0; i < COUNT_OF(timers); i++)
-		timers[i] = arm_after(rig.queue, 1000 + i, i);
+		timers[i] = arm_after(rig.queue, (16 + i) * TICK, i);
 	advance(rig.hub, 5000);
 	for (unsigned i = 0; i < COUNT_OF(timers); i += 2)
 		expect_eq(timerhub_cancel(rig.hub, timers[i]), 0);
@@ -78,9 +78,9 @@ END_TEST
 START_TEST(cancel_after_delivery_is_told)
 {
 	struct rig rig = rig_manual(8);
-	timerhub_timer timer = arm_after(rig.queue, 1000, 1);
+	timerhub_timer timer = arm_after(rig.queue, 1024, 1);
 
-	advance(rig.hub, 1000);
+	advance(rig.hub, 1024);
 	expect_eq(drain_all(rig.queue), 1);
 	expect_eq(timerhub_cancel(rig.hub, timer), -ENOENT);
 	rig_close(&rig);
@@ -146,8 +146,8 @@ START_TEST(cancel_is_final_for_a_periodic_timer)
 	static const struct {
 		uint64_t now_ns;
 		unsigned drained;
-	} cases[] = { { 0, 0 },    { 999, 0 },  { 1000, 0 }, { 1500, 0 },
-		      { 9000, 0 }, { 1000, 1 }, { 1999, 1 }, { 9000, 1 } };
+	} cases[] = { { 0, 0 },    { 1023, 0 }, { 1024, 0 }, { 1500, 0 },
+		      { 9000, 0 }, { 1024, 1 }, { 1999, 1 }, { 9000, 1 } };
 
 	for (unsigned i = 0; i < COUNT_OF(cases); i++) {
 		struct rig rig = rig_manual(1);
@@ -162,7 +162,7 @@ START_TEST(cancel_is_final_for_a_periodic_timer)
 		expect_empty(rig.queue);
 		expect_eq(timerhub_cancel(rig.hub, timer), -ENOENT);
 		arm_after(rig.queue, 10, 1);
-		advance(rig.hub, 100010);
+		advance(rig.hub, whole_ticks(100010));
 		expect_eq(drain_all(rig.queue), 1);
 		rig_close(&rig);
 	}
@@ -175,10 +175,10 @@ START_TEST(cancel_many_counts_the_live_ones)
 	timerhub_timer timers[10];
 
 	for (unsigned i = 0; i < COUNT_OF(timers); i++)
-		timers[i] = arm_after(rig.queue, 100 * i, i);
-	advance(rig.hub, 250);
+		timers[i] = arm_after(rig.queue, i * TICK, i);
+	advance(rig.hub, 150);
 	expect_eq(drain_all(rig.queue), 3); /* 0, 1, 2 */
-	advance(rig.hub, 450);              /* 3, 4 are in the queue */
+	advance(rig.hub, 300);              /* 3, 4 are in the queue */
 	expect_eq(timerhub_cancel(rig.hub, timers[9]), 0);
 	timers[8] = timers[7];
 	expect_eq(timerhub_cancel_many(rig.hub, timers, COUNT_OF(timers)), 5);

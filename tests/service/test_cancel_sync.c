@@ -106,11 +106,11 @@ START_TEST(cancel_sync_is_a_cancel)
 	expect_eq(timerhub_cancel_sync(rig.hub, timer), 0);
 	expect_eq(timerhub_cancel_sync(rig.hub, timer), -ENOENT);
 	timer = arm_after(rig.queue, 100, 2);
-	advance(rig.hub, 100);
+	advance(rig.hub, 128);
 	expect_eq(timerhub_cancel_sync(rig.hub, timer), 0); /* expired, not delivered */
 	expect_empty(rig.queue);
 	timer = arm_after(rig.queue, 100, 3);
-	advance(rig.hub, 200);
+	advance(rig.hub, 256);
 	expect_eq(drain_all(rig.queue), 1);
 	expect_eq(timerhub_cancel_sync(rig.hub, timer), -ENOENT);
 	expect_eq(stats_of(rig.hub).live, 0);
@@ -125,10 +125,10 @@ START_TEST(cancel_sync_waits_for_the_callback)
 	bool periodic = _i == 1;
 	struct stay stay = { false };
 	struct canceller cancellers[3];
-	timerhub_timer timer = arm_stay(&rig, &stay, periodic ? 10 : 0);
+	timerhub_timer timer = arm_stay(&rig, &stay, periodic ? 640 : 0);
 	pthread_t dispatcher;
 
-	advance(rig.hub, 5);
+	advance(rig.hub, 64);
 	thread_start(&dispatcher, dispatch_one, &rig);
 	stay_wait_inside(&stay);
 	for (unsigned i = 0; i < COUNT_OF(cancellers); i++) {
@@ -146,7 +146,7 @@ START_TEST(cancel_sync_waits_for_the_callback)
 	for (unsigned i = 0; i < COUNT_OF(cancellers); i++)
 		thread_join(cancellers[i].thread);
 	thread_join(dispatcher);
-	advance(rig.hub, 100);
+	advance(rig.hub, 6400);
 	expect_eq(timerhub_dispatch(rig.queue, 8), 0);
 	rig_close(&rig);
 }
@@ -171,9 +171,9 @@ START_TEST(cancel_sync_waits_for_every_callback_of_the_timer)
 	pthread_t dispatchers[2];
 
 	canceller.timer = arm(
-		rig.queue, SPEC(.expires_ns = 1, .interval_ns = 10, .fn = stay_inside_by_period));
+		rig.queue, SPEC(.expires_ns = 1, .interval_ns = 640, .fn = stay_inside_by_period));
 	for (unsigned i = 0; i < 2; i++) {
-		advance(rig.hub, 5 + 10 * i);
+		advance(rig.hub, 64 + 640 * i);
 		thread_start(&dispatchers[i], dispatch_one, &rig);
 		stay_wait_inside(&periods[i]);
 	}
@@ -198,10 +198,10 @@ START_TEST(cancel_sync_waits_for_nobody_else)
 	timerhub_timer timer, next;
 	pthread_t dispatcher;
 
-	advance(rig.hub, 1);
+	advance(rig.hub, 64);
 	expect_eq(drain_all(rig.queue), 1);
 	timer = arm_stay(&rig, &stay, 0);
-	advance(rig.hub, 5);
+	advance(rig.hub, 128);
 	thread_start(&dispatcher, dispatch_one, &rig);
 	stay_wait_inside(&stay);
 	expect_eq(timerhub_cancel_sync(rig.hub, before), -ENOENT);
@@ -209,7 +209,7 @@ START_TEST(cancel_sync_waits_for_nobody_else)
 	expect_eq(next & 0x3ffffff, timer & 0x3ffffff);
 	expect_eq(timerhub_cancel_sync(rig.hub, next), 0);
 	next = arm_after(rig.queue, 1, 0);
-	advance(rig.hub, 10);
+	advance(rig.hub, 256);
 	expect_eq(drain_all(rig.queue), 1);
 	expect_eq(timerhub_cancel_sync(rig.hub, next), -ENOENT);
 	expect(!atomic_load(&stay.left));
@@ -256,7 +256,7 @@ START_TEST(cancel_sync_from_inside_cancels)
 {
 	static const struct timerhub_spec specs[] = {
 		{ .expires_ns = 5, .data = 0 },
-		{ .expires_ns = 5, .data = 1, .interval_ns = 10 },
+		{ .expires_ns = 5, .data = 1, .interval_ns = 640 },
 		{ .expires_ns = 5, .data = 1, .flags = TIMERHUB_KEEP },
 	};
 	struct timerhub_spec spec = specs[_i];
@@ -266,9 +266,9 @@ START_TEST(cancel_sync_from_inside_cancels)
 	spec.size = sizeof(spec);
 	spec.fn = cancel_oneself;
 	timer = arm(inside_rig.queue, spec);
-	advance(inside_rig.hub, 5);
+	advance(inside_rig.hub, 64);
 	expect_eq(timerhub_dispatch(inside_rig.queue, 8), 1);
-	advance(inside_rig.hub, 15);
+	advance(inside_rig.hub, 704);
 	expect_eq(timerhub_dispatch(inside_rig.queue, 8), 0);
 	expect_eq(inside_calls, 1);
 	expect_eq(timerhub_cancel_sync(inside_rig.hub, timer), -ENOENT);
@@ -282,9 +282,9 @@ START_TEST(cancel_sync_from_a_callback_within_cancels)
 	inside_rig = rig_manual(8);
 	inside_calls = 0;
 	arm(inside_rig.queue,
-	    SPEC(.expires_ns = 1, .interval_ns = 100, .data = 0, .fn = dispatch_more));
-	arm(inside_rig.queue, SPEC(.expires_ns = 2, .data = 1, .fn = dispatch_more));
-	advance(inside_rig.hub, 10);
+	    SPEC(.expires_ns = 64, .interval_ns = 6400, .data = 0, .fn = dispatch_more));
+	arm(inside_rig.queue, SPEC(.expires_ns = 128, .data = 1, .fn = dispatch_more));
+	advance(inside_rig.hub, 128);
 	expect_eq(timerhub_dispatch(inside_rig.queue, 1), 1);
 	expect_eq(inside_calls, 2);
 	expect_eq(timerhub_cancel_sync(inside_rig.hub, inside_timer), -ENOENT);

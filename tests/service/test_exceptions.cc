@@ -64,9 +64,9 @@ struct rig {
 		expect(timerhub_arm(queue, &spec, &timer) == 0);
 		return timer;
 	}
-	void advance(uint64_t by_ns)
+	void advance(uint64_t ticks)
 	{
-		now_ns += by_ns;
+		now_ns += 64 * ticks;
 		expect(timerhub_advance(hub, now_ns, nullptr) == 0);
 	}
 	bool readable() const

@@ -183,7 +183,7 @@ START_TEST(fork_child_of_a_manual_hub_is_told)
 	}
 	child_ends_well(child);
 	expect_empty(rig.queue);
-	advance(rig.hub, 20);
+	advance(rig.hub, 128);
 	expect_eq(take_one(rig.queue).data, 1);
 	rig_close(&rig);
 }
@@ -259,14 +259,14 @@ START_TEST(fork_in_a_callback_leaves_the_parent_its_events)
 	expect_eq(pipe(go_on), 0);
 	for (unsigned i = 0; i < 2; i++)
 		expect_eq(timerhub_call(rig.queue, 1, fork_once, NULL, NULL), 0);
-	advance(rig.hub, 10);
+	advance(rig.hub, 64);
 	count = timerhub_dispatch(rig.queue, 4);
 	if (forked == -1)
 		_exit(count == 1 && timerhub_dispatch(rig.queue, 4) == -EOWNERDEAD ? EXIT_SUCCESS
 		                                                                   : EXIT_FAILURE);
 	expect_eq(count, 2);
 	arm_after(rig.queue, 1, 7);
-	advance(rig.hub, 20);
+	advance(rig.hub, 128);
 	expect_eq(write(go_on[1], "", 1), 1);
 	child_ends_well(forked);
 	expect(fd_readable(timerhub_queue_fd(rig.queue)));

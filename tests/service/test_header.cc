@@ -15,8 +15,8 @@ static bool timer_comes(timerhub *hub)
 	spec.data = 42;
 	return timerhub_queue_open(hub, &queue, nullptr) == 0 &&
 	       timerhub_arm(queue, &spec, nullptr) == 0 &&
-	       timerhub_advance(hub, 1000, nullptr) == 0 && timerhub_drain(queue, &event, 1) == 1 &&
-	       event.data == 42 && event.expires_ns == 1000;
+	       timerhub_advance(hub, 1024, nullptr) == 0 && timerhub_drain(queue, &event, 1) == 1 &&
+	       event.data == 42 && event.expires_ns == 1024;
 }
 
 int main()

@@ -15,7 +15,8 @@
 
 struct model_timer {
 	timerhub_timer handle; /* 0: none */
-	uint64_t deadline_ns;  /* UINT64_MAX: never */
+	uint64_t deadline_ns;  /* in ticks; UINT64_MAX: never */
+	uint64_t exact_ns;     /* of a periodic timer, where the tick's period is due */
 	uint64_t slack_ns;
 	uint64_t interval_ns;
 	unsigned queue;
@@ -60,11 +61,9 @@ static uint64_t model_delay(struct model *model)
 	return dice_magnitude(&model->dice, dice_below(&model->dice, 4) ? 26 : 56);
 }
 
-static uint64_t deadline_from(const struct model *model, uint64_t delay_ns, uint64_t unit_ns)
+static uint64_t deadline_from(const struct model *model, uint64_t delay_ns)
 {
-	if (delay_ns == UINT64_MAX)
-		return UINT64_MAX;
-	return (model->now_ns + delay_ns + unit_ns - 1) / unit_ns * unit_ns;
+	return delay_ns == UINT64_MAX ? UINT64_MAX : whole_ticks(model->now_ns + delay_ns);
 }
 
 /* Whoever comes earlier than promised must be heard. */
@@ -84,7 +83,8 @@ static void model_arm(struct model *model, unsigned at)
 
 	*timer = (struct model_timer){ .queue = (unsigned)dice_below(&model->dice, QUEUES),
 		                       .life = model->lives++ };
-	timer->deadline_ns = deadline_from(model, delay_ns, 1);
+	timer->deadline_ns = deadline_from(model, delay_ns);
+	timer->exact_ns = absolute ? timer->deadline_ns : model->now_ns + delay_ns;
 	if (kind == 1)
 		timer->slack_ns = dice_magnitude(&model->dice, 26);
 	if (kind == 2)
@@ -103,7 +103,7 @@ static void model_rearm(struct model *model, unsigned at)
 	uint64_t delay_ns = model_delay(model);
 
 	expect_eq(timerhub_rearm(model->rig.hub, timer->handle, delay_ns, 0), 0);
-	timer->deadline_ns = deadline_from(model, delay_ns, 64);
+	timer->deadline_ns = timer->exact_ns = deadline_from(model, delay_ns);
 	timer->was_in = timer->was_in || timer->may;
 	timer->may = timer->must = false;
 	expect_heard(model, timer);
@@ -157,10 +157,11 @@ static void model_take(struct model *model, const struct timerhub_event *event, 
 	expect_cmp(event->expires_ns, >=, timer->deadline_ns);
 	expect_cmp(event->expires_ns, <=, timer->deadline_ns + timer->slack_ns);
 	if (timer->interval_ns)
-		count += (model->now_ns - timer->deadline_ns) / timer->interval_ns;
+		count += (model->now_ns / TICK * TICK - timer->exact_ns) / timer->interval_ns;
 	expect_eq(event->count, count);
 	if (timer->interval_ns) {
-		timer->deadline_ns += count * timer->interval_ns;
+		timer->exact_ns += count * timer->interval_ns;
+		timer->deadline_ns = whole_ticks(timer->exact_ns);
 		timer->may = timer->must = false;
 	} else {
 		model_forget(model, (unsigned)(event->data % SLOTS));
@@ -193,7 +194,7 @@ static void model_drain(struct model *model)
 		const struct model_timer *timer = &model->timers[events[i].data % SLOTS];
 
 		if (!timer->was_in && !timer->slack_ns) {
-			expect_cmp(events[i].expires_ns + 64, >, last_ns);
+			expect_cmp(events[i].expires_ns, >=, last_ns);
 			last_ns = events[i].expires_ns;
 		}
 		model_take(model, &events[i], queue);

@@ -30,7 +30,7 @@ START_TEST(in_order_manual)
 		advance(rig.hub, start_ns);
 		for (unsigned i = 0; i < left; i++)
 			arm_after(rig.queue, dice_magnitude(&dice, bits), i);
-		advance(rig.hub, start_ns + (UINT64_C(1) << bits));
+		advance(rig.hub, whole_ticks(start_ns + (UINT64_C(1) << bits)));
 		while (left) {
 			struct timerhub_event events[10];
 			unsigned max = 1 + (unsigned)dice_below(&dice, COUNT_OF(events));

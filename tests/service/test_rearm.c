@@ -160,7 +160,7 @@ START_TEST(rearm_of_what_is_gone_is_told)
 	timerhub_timer delivered = arm_after(rig.queue, 10, 1);
 	timerhub_timer cancelled = arm_after(rig.queue, 10000, 2);
 
-	advance(rig.hub, 20);
+	advance(rig.hub, 64);
 	expect_eq(drain_all(rig.queue), 1);
 	expect_eq(timerhub_cancel(rig.hub, cancelled), 0);
 	expect_eq(timerhub_rearm(rig.hub, delivered, 10, 0), -ENOENT);
@@ -184,11 +184,11 @@ START_TEST(rearm_gives_a_periodic_timer_a_new_phase)
 	expect_empty(rig.queue);
 	advance(rig.hub, 6400);
 	expect_one(&rig, 0, 6400);
-	advance(rig.hub, 7399);
+	advance(rig.hub, 7423);
 	expect_empty(rig.queue);
-	advance(rig.hub, 10400);
+	advance(rig.hub, 10432);
 	expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
-	expect_eq(event.expires_ns, 7400);
+	expect_eq(event.expires_ns, 7424);
 	expect_eq(event.count, 4);
 	expect_eq(event.timer, timer);
 	expect_empty(rig.queue);
@@ -236,10 +236,10 @@ START_TEST(remaining_is_exact_in_virtual_time)
 	timerhub_timer timer = arm_after(rig.queue, 1001, 1);
 	uint64_t left_ns = 4711;
 
-	expect_eq(remaining(&rig, timer), 1001);
-	advance(rig.hub, 1000);
+	expect_eq(remaining(&rig, timer), 1024);
+	advance(rig.hub, 1023);
 	expect_eq(remaining(&rig, timer), 1);
-	advance(rig.hub, 1001);
+	advance(rig.hub, 1024);
 	expect_eq(remaining(&rig, timer), 0);
 	advance(rig.hub, 2000);
 	expect_eq(remaining(&rig, timer), 0);
@@ -259,14 +259,14 @@ START_TEST(remaining_of_a_periodic_timer_is_until_its_next_period)
 	struct rig rig = rig_manual(8);
 	timerhub_timer timer = arm(rig.queue, SPEC(.expires_ns = 1000, .interval_ns = 700));
 
-	advance(rig.hub, 1000);
+	advance(rig.hub, 1024);
 	expect_eq(remaining(&rig, timer), 0);
 	expect_eq(drain_all(rig.queue), 1);
-	expect_eq(remaining(&rig, timer), 700);
+	expect_eq(remaining(&rig, timer), whole_ticks(1700) - 1024);
 	advance(rig.hub, 3000);
 	expect_eq(remaining(&rig, timer), 0);
 	expect_eq(drain_all(rig.queue), 1);
-	expect_eq(remaining(&rig, timer), 100);
+	expect_eq(remaining(&rig, timer), whole_ticks(3100) - 3000);
 	rig_close(&rig);
 }
 END_TEST

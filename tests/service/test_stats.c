@@ -39,7 +39,7 @@ START_TEST(stats_count_what_happened)
 	expect_eq(stats.armed, 10);
 	expect_eq(stats.live, 10);
 	expect_eq(stats.live_max, 10);
-	advance(rig.hub, 3000);
+	advance(rig.hub, whole_ticks(3000));
 	expect_eq(timerhub_cancel(rig.hub, timers[0]), 0);
 	expect_eq(timerhub_cancel(rig.hub, timers[9]), 0);
 	expect_eq(drain_all(rig.queue), 2);
@@ -78,10 +78,10 @@ START_TEST(stats_count_overruns)
 {
 	struct rig rig = rig_manual(100);
 
-	arm(rig.queue, SPEC(.expires_ns = 100, .interval_ns = 100));
-	advance(rig.hub, 100);
+	arm(rig.queue, SPEC(.expires_ns = 128, .interval_ns = 128));
+	advance(rig.hub, 128);
 	expect_eq(drain_all(rig.queue), 1);
-	advance(rig.hub, 1000);
+	advance(rig.hub, 1280);
 	expect_eq(drain_all(rig.queue), 1);
 	expect_eq(stats_of(rig.hub).overruns, 8);
 	expect_eq(stats_of(rig.hub).delivered, 2);
@@ -96,8 +96,8 @@ START_TEST(stats_of_lateness_are_of_signal_time)
 		struct rig rig = rig_manual(4);
 		struct timerhub_stats stats;
 
-		arm_after(rig.queue, 1000, 0);
-		advance(rig.hub, 1000 + (UINT64_C(1) << bit));
+		arm_after(rig.queue, 1024, 0);
+		advance(rig.hub, 1024 + (UINT64_C(1) << bit));
 		stats = stats_of(rig.hub);
 		expect_eq(stats.lateness[bit], 1);
 		expect_eq(lateness_total(&stats), 1);

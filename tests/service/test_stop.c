@@ -32,9 +32,9 @@ START_TEST(stop_hands_out_what_has_expired_first)
 	struct timerhub_event events[2];
 
 	for (unsigned i = 0; i < 5; i++)
-		arm_at(rig.queue, 100 + i, i);
+		arm_at(rig.queue, (1 + i) * TICK, i);
 	arm_at(rig.queue, 1000, 9);
-	advance(rig.hub, 200);
+	advance(rig.hub, 5 * TICK);
 	timerhub_queue_stop(rig.queue);
 	expect_eq(timerhub_wait(rig.queue, events, 2, UINT64_MAX), 2);
 	expect_eq(timerhub_wait(rig.queue, events, 2, UINT64_MAX), 2);
@@ -58,11 +58,11 @@ START_TEST(stop_leaves_every_other_call_as_it_was)
 	advance(rig.hub, 128);
 	expect(fd_readable(timerhub_queue_fd(rig.queue)));
 	expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
-	arm_at(rig.queue, 200, 2);
-	advance(rig.hub, 200);
+	arm_at(rig.queue, 256, 2);
+	advance(rig.hub, 256);
 	expect_eq(timerhub_wait(rig.queue, &event, 1, UINT64_MAX), 1);
-	arm_at(rig.queue, 300, 3);
-	advance(rig.hub, 300);
+	arm_at(rig.queue, 320, 3);
+	advance(rig.hub, 320);
 	expect_eq(timerhub_dispatch(rig.queue, 1), 1);
 	expect_eq(timerhub_wait(other, &event, 1, MS), 0); /* another queue blocks as before */
 	rig_close(&rig);

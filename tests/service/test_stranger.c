@@ -220,12 +220,12 @@ START_TEST(stranger_frees_at_the_end_of_the_batch)
 			one->peer = other;
 			other->peer = one;
 			one->timer = arm(rig.queue,
-			                 SPEC(.expires_ns = dice_below(&dice, 200), .ptr = one));
-			other->timer = arm(rig.queue, SPEC(.expires_ns = dice_below(&dice, 200),
+			                 SPEC(.expires_ns = dice_below(&dice, 193), .ptr = one));
+			other->timer = arm(rig.queue, SPEC(.expires_ns = dice_below(&dice, 193),
 			                                   .ptr = other));
 		}
 		for (unsigned step = 0; step < 4; step++) {
-			advance(rig.hub, now_ns += 50);
+			advance(rig.hub, now_ns += TICK);
 			count = timerhub_drain(rig.queue, events, COUNT_OF(events));
 			for (int i = 0; i < count; i++) {
 				struct session *session = events[i].ptr;

@@ -127,13 +127,23 @@ static void queue_leave(int index)
 
 static void on_event(const struct timerhub_event *event);
 
+/* The instant, or the latest that a timer can have, periodic or not. */
+static uint64_t instant_for(bool periodic, uint64_t ns)
+{
+	uint64_t max_ns = periodic ? PERIODIC_MAX_NS : DEADLINE_MAX_NS;
+
+	return ns > max_ns && ns != NEVER ? max_ns : ns;
+}
+
 static struct timerhub_spec random_spec(struct dice *dice, unsigned queue)
 {
 	struct timerhub_spec spec = { .size = sizeof(spec), .expires_ns = random_instant(dice) };
 	unsigned kind = dice_below(dice, 8);
 
-	if (kind == 0)
+	if (kind == 0) {
 		spec.interval_ns = 1 + dice_magnitude(dice, dice_one_in(dice, 8) ? 62 : 26);
+		spec.expires_ns = instant_for(true, spec.expires_ns);
+	}
 	if (kind == 1)
 		spec.slack_ns = dice_magnitude(dice, 30);
 	if (kind != 0 && dice_one_in(dice, 3))
@@ -276,17 +286,16 @@ static void operation_rearm(struct worker *worker)
 	struct dice *dice = &worker->dice;
 	struct life *life = random_life(dice);
 	uint64_t expires_ns = random_instant(dice);
-	uint64_t begin_ns = oracle_now_ns(), first_ns = expires_ns, begin, later_ns;
+	uint64_t begin_ns = oracle_now_ns(), first_ns, begin, later_ns;
 	uint32_t flags = TIMERHUB_ABSOLUTE;
 	int result;
 
 	if (!life || !oracle_knows(life))
 		return;
-	/* Within the unit of the deadline that it has. */
+	/* Within the tick of the deadline that it has. */
 	if (dice_one_in(dice, 8) && life->writes_count > 0 && life->writes[0].first_ns != NEVER)
-		first_ns = expires_ns = (life->writes[0].first_ns | 63) - dice_below(dice, 64);
-	if (expires_ns > DEADLINE_MAX_NS && expires_ns != NEVER)
-		first_ns = expires_ns = DEADLINE_MAX_NS;
+		expires_ns = (life->writes[0].first_ns | 63) - dice_below(dice, 64);
+	first_ns = expires_ns = instant_for(life->interval_ns > 0, expires_ns);
 	if (life->interval_ns == 0 && expires_ns != NEVER && expires_ns > begin_ns &&
 	    dice_one_in(dice, 3)) {
 		flags = 0;
@@ -342,6 +351,7 @@ static void operation_rearm_many(struct worker *worker)
 
 	for (unsigned i = 0; i < count; i++) {
 		live += lives[i]->state == LIFE_LIVE;
+		first_ns = instant_for(lives[i]->interval_ns > 0, first_ns);
 		idle[i] = oracle_idles(lives[i]);
 		if (lives[i]->kept && oracle_unsure(lives[i]))
 			return;

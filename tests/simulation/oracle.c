@@ -28,7 +28,7 @@ static _Noreturn void fail_early(const struct life *life, uint64_t deadline_ns)
 	     deadline_ns, oracle_now_ns());
 }
 
-/* Deadlines are kept in units of 64 ns; one that was moved has no nanoseconds below. */
+/* Deadlines are kept in ticks of 64 ns. */
 static uint64_t round_up(uint64_t ns)
 {
 	return ns == NEVER ? NEVER : (ns + 63) / 64 * 64;
@@ -129,7 +129,7 @@ static struct write *life_write(struct life *life, uint64_t first_ns, uint64_t b
 	}
 	/* Who reads the clock before it is set back may act on that after it. */
 	if (kernel.owner_latest_ns > oracle_now_ns()) {
-		if (first_ns <= kernel.owner_latest_ns)
+		if (round_up(first_ns) <= kernel.owner_latest_ns)
 			life->was_due = oracle_stamp();
 		life->loose = true;
 	}
@@ -182,7 +182,7 @@ static uint64_t life_due_ns(const struct life *life)
 		return NEVER;
 	for (unsigned i = 0; i < life->writes_count; i++) {
 		const struct write *write = &life->writes[i];
-		uint64_t ns = write->known ? write->first_ns : round_up(write->last_ns);
+		uint64_t ns = round_up(write->last_ns);
 
 		if (write->closed != STAMP_NONE)
 			continue;
@@ -194,8 +194,6 @@ static uint64_t life_due_ns(const struct life *life)
 		if (ns + life->slack_ns > due_ns)
 			due_ns = ns + life->slack_ns;
 	}
-	if (life->residue_unsure)
-		due_ns = round_up(due_ns);
 	return open == 0 ? NEVER : due_ns;
 }
 
@@ -205,7 +203,7 @@ static bool life_maybe_expired(const struct life *life)
 	if (life->was_due != 0)
 		return true;
 	for (unsigned i = 0; i < life->writes_count; i++)
-		if (life->writes[i].first_ns <= oracle_now_ns())
+		if (round_up(life->writes[i].first_ns) <= oracle_now_ns())
 			return true;
 	return false;
 }
@@ -273,7 +271,7 @@ void oracle_arm_end(struct life *life, int result, uint64_t later_ns)
 	if (!write)
 		return; /* moved meanwhile by somebody who had read the handle; or delivered */
 	write->end = oracle_stamp();
-	if (write->first_ns != NEVER && !write->known)
+	if (write->first_ns != NEVER)
 		write->last_ns = write->first_ns + later_ns;
 }
 
@@ -308,15 +306,12 @@ static void life_missed(struct life *life, uint64_t begin, bool alone)
 
 struct write *oracle_rearm_begin(struct life *life, uint64_t first_ns)
 {
-	struct write *write;
-
 	oracle_call_begin(life);
-	life->rearming++;
-	life->residue_unsure = true;
 	life->must = false;
-	write = life_write(life, first_ns, oracle_stamp());
-	write->moved = true;
-	return write;
+	/* The periods of a timer that has been re-armed begin at a whole tick. */
+	if (life->interval_ns > 0)
+		first_ns = round_up(first_ns);
+	return life_write(life, first_ns, oracle_stamp());
 }
 
 /*
@@ -328,7 +323,7 @@ static void life_close_writes(struct life *life, uint64_t begin, bool withdrawn)
 	for (unsigned i = 0; i < life->writes_count;) {
 		struct write *write = &life->writes[i];
 
-		if (oracle_now_ns() >= write->first_ns && write->begin != begin)
+		if (oracle_now_ns() >= round_up(write->first_ns) && write->begin != begin)
 			life->loose = true;
 		if (write->end >= begin || write->closed != STAMP_NONE) {
 			i++;
@@ -340,7 +335,6 @@ static void life_close_writes(struct life *life, uint64_t begin, bool withdrawn)
 		} else {
 			/* Whoever took one before may return it later, and in any order. */
 			write->closed = oracle_stamp();
-			write->known = write->moved = false;
 			write->last_ns = NEVER;
 			i++;
 		}
@@ -356,7 +350,7 @@ static bool life_match_anew(struct life *life, uint64_t begin)
 	for (unsigned i = 0; i < life->writes_count; i++) {
 		const struct write *write = &life->writes[i];
 
-		if (write->end < begin || life->matched_ns < write->first_ns ||
+		if (write->end < begin || life->matched_ns < round_up(write->first_ns) ||
 		    (write->end != STAMP_NONE && life->matched_ns > round_up(write->last_ns)))
 			continue;
 		life->matched_begin = write->begin;
@@ -440,8 +434,8 @@ static void life_rearmed(struct life *life, uint64_t begin, int result, bool alo
 	if (!life_active(life) && life->end_end < begin)
 		fail("timer %u was over, and could be re-armed", life_number(life));
 	write = life_find_write(life, begin);
-	if (write && write->first_ns != NEVER && !write->known)
-		write->last_ns = round_up(write->first_ns + later_ns);
+	if (write && write->first_ns != NEVER)
+		write->last_ns = write->first_ns + later_ns;
 	if (life->state == LIFE_DELIVERED && life->matched_end < begin &&
 	    !life_match_anew(life, begin))
 		fail("timer %u was re-armed, and its old deadline was delivered",
@@ -470,7 +464,6 @@ void oracle_rearm_end(struct life *life, uint64_t begin, int result, uint64_t la
 	bool alone;
 
 	oracle.calls--;
-	life->rearming--;
 	alone = life_call_end(life);
 	if (result == 0 || (result == 1 && life->kept)) {
 		life_rearmed(life, begin, result, alone, later_ns);
@@ -585,8 +578,8 @@ void oracle_remaining_end(struct life *life, uint64_t begin, uint64_t begin_ns, 
 	if (write->first_ns == NEVER)
 		return;
 	if (remaining_ns > 0 ? begin_ns + remaining_ns > round_up(write->last_ns) ||
-	                               oracle_now_ns() + remaining_ns < write->first_ns
-	                     : oracle_now_ns() < write->first_ns)
+	                               oracle_now_ns() + remaining_ns < round_up(write->first_ns)
+	                     : oracle_now_ns() < round_up(write->first_ns))
 		fail("timer %u: %" PRIu64 " ns remain, which cannot be", life_number(life),
 		     remaining_ns);
 }
@@ -633,24 +626,6 @@ static uint64_t taking_latest_ns(const struct taking *taking)
 	return taking->latest_ns > now_ns ? taking->latest_ns : now_ns;
 }
 
-static bool life_was_moved(const struct life *life)
-{
-	for (unsigned i = 0; i < life->writes_count; i++)
-		if (life->writes[i].moved)
-			return true;
-	return false;
-}
-
-/*
- * A re-arm that goes on makes the deadline of a periodic timer read as rounded up. So may another
- * consumer that holds the same handle, from before a re-arm: tests/models/word.pml tells of it.
- */
-static bool residue_unsure(const struct life *life, const struct write *write,
-                           const struct taking *taking)
-{
-	return life->residue_unsure || (write->moved && taking->crowded);
-}
-
 /* Does this deadline follow from what somebody gave? */
 static bool write_matches(const struct life *life, const struct write *write,
                           const struct taking *taking, uint64_t expires_ns)
@@ -665,13 +640,7 @@ static bool write_matches(const struct life *life, const struct write *write,
 	 */
 	if (write->end == STAMP_NONE && life->interval_ns == 0)
 		last_ns = NEVER;
-	if (write->known)
-		last_ns = write->first_ns;
-	else if (write->moved && expires_ns % 64 != 0)
-		return false;
-	if (residue_unsure(life, write, taking))
-		last_ns = round_up(last_ns);
-	return expires_ns >= write->first_ns && expires_ns <= last_ns;
+	return expires_ns >= round_up(write->first_ns) && expires_ns <= round_up(last_ns);
 }
 
 static struct write *life_match(struct life *life, const struct taking *taking, uint64_t expires_ns)
@@ -693,16 +662,14 @@ static struct write *life_match(struct life *life, const struct taking *taking, 
 }
 
 /* The next deadline of a periodic timer, when that many periods have been delivered. */
-static void write_advance(const struct life *life, struct write *write, uint64_t expires_ns,
-                          uint64_t count)
+static void write_advance(const struct life *life, struct write *write, uint64_t count)
 {
 	uint64_t next_ns;
 
 	if (__builtin_mul_overflow(life->interval_ns, count, &next_ns) ||
-	    __builtin_add_overflow(expires_ns, next_ns, &next_ns) || next_ns > DEADLINE_MAX_NS)
+	    __builtin_add_overflow(write->first_ns, next_ns, &next_ns) || next_ns > PERIODIC_MAX_NS)
 		next_ns = NEVER;
 	write->first_ns = write->last_ns = next_ns;
-	write->known = true;
 }
 
 static void life_catch_up(struct life *life, struct write *write)
@@ -710,15 +677,15 @@ static void life_catch_up(struct life *life, struct write *write)
 	for (unsigned i = 0; i < life->ahead_count; i++) {
 		struct ahead ahead = life->ahead[i];
 
-		if (ahead.expires_ns != write->first_ns)
+		if (ahead.expires_ns != round_up(write->first_ns))
 			continue;
-		write_advance(life, write, ahead.expires_ns, ahead.count);
+		write_advance(life, write, ahead.count);
 		life->ahead[i] = life->ahead[--life->ahead_count];
 		i = UINT32_MAX; /* from the front again */
 	}
 }
 
-/* Was there a re-arm to the very same instant meanwhile? Which one this is of is never known. */
+/* Was there a re-arm to the very same tick meanwhile? Which one this is of is never known. */
 static bool life_rearmed_alike(const struct life *life, const struct write *write,
                                const struct taking *taking, uint64_t expires_ns)
 {
@@ -729,55 +696,45 @@ static bool life_rearmed_alike(const struct life *life, const struct write *writ
 	return false;
 }
 
-/* The period from which a re-arm has moved it, within the unit to which it reads as rounded up? */
-static bool life_came_before_move(const struct life *life, const struct taking *taking,
-                                  uint64_t expires_ns)
+/* How many periods, the first of them due at this instant, are due by the clock. At least one. */
+static uint64_t life_periods_by(const struct life *life, uint64_t first_ns, uint64_t now_ns)
 {
-	for (unsigned i = 0; i < life->writes_count; i++) {
-		const struct write *write = &life->writes[i];
+	now_ns -= now_ns % 64;
+	return now_ns < first_ns ? 1 : (now_ns - first_ns) / life->interval_ns + 1;
+}
 
-		if (write->closed != STAMP_NONE && taking->begin <= write->closed &&
-		    write->first_ns <= taking_latest_ns(taking) &&
-		    round_up(write->first_ns) == expires_ns)
-			return true;
-	}
-	return false;
+/* Where the phase is not known, the deadline lies anywhere in its tick. */
+static void life_check_count(const struct life *life, const struct taking *taking,
+                             const struct timerhub_event *event, const struct write *phase)
+{
+	uint64_t last_ns = phase ? phase->first_ns : event->expires_ns;
+	uint64_t first_ns = phase || last_ns == 0 ? last_ns : last_ns - 63;
+	uint64_t at_most = life_periods_by(life, first_ns, taking_latest_ns(taking));
+	uint64_t at_least = life_periods_by(life, last_ns, taking->earliest_ns);
+
+	if (event->count < at_least || event->count > at_most)
+		fail("timer %u stands for %" PRIu64 " periods, not %" PRIu64 " to %" PRIu64,
+		     life_number(life), event->count, at_least, at_most);
 }
 
 static void life_delivered_periods(struct life *life, const struct taking *taking,
                                    const struct timerhub_event *event)
 {
-	uint64_t now_ns = taking_latest_ns(taking);
-	uint64_t at_most = 1;
-	uint64_t at_least = 1;
-	struct write *write;
-	bool before_move;
+	struct write *write = life->ahead_lost ? NULL : life_match(life, taking, event->expires_ns);
+	bool rules = write && write->closed == STAMP_NONE;
+	bool alike = rules && life_rearmed_alike(life, write, taking, event->expires_ns);
 
-	/* Rounded up, one period cannot be told from the next but one. */
-	life->ahead_lost |= life->interval_ns < 64 && taking->crowded && life_was_moved(life);
-	write = life->ahead_lost ? NULL : life_match(life, taking, event->expires_ns);
-	if (now_ns > event->expires_ns)
-		at_most += (now_ns - event->expires_ns) / life->interval_ns;
-	if (taking->earliest_ns > event->expires_ns)
-		at_least += (taking->earliest_ns - event->expires_ns) / life->interval_ns;
-	if (event->count < at_least || event->count > at_most)
-		fail("timer %u stands for %" PRIu64 " periods, not %" PRIu64 " to %" PRIu64,
-		     life_number(life), event->count, at_least, at_most);
-	before_move = write && write->first_ns > now_ns &&
-	              life_came_before_move(life, taking, event->expires_ns);
-	if (write && write->first_ns > now_ns && !before_move)
-		fail_early(life, write->first_ns);
+	life_check_count(life, taking, event, rules && !alike ? write : NULL);
 	life->must = false;
-	if (before_move || (write && write->closed != STAMP_NONE)) {
-		/* Of before the re-arm, or a later period of after it: that is not known. */
-		life->ahead_lost = true;
-	} else if (write) {
-		life->ahead_lost = life_rearmed_alike(life, write, taking, event->expires_ns);
-		write_advance(life, write, event->expires_ns, event->count);
+	if (rules) {
+		life->ahead_lost = alike;
+		write_advance(life, write, event->count);
 		life->matched_begin = write->begin;
 		life->matched_ns = event->expires_ns;
 		life_catch_up(life, write);
-		life->residue_unsure = life->rearming > 0 || (write->moved && taking->crowded);
+	} else if (write) {
+		/* Of before the re-arm, or a later period of after it: that is not known. */
+		life->ahead_lost = true;
 	} else if (!oracle.queues[life->queue].takings->next && !life->ahead_lost) {
 		fail("timer %u came at %" PRIu64 ", not at a period of its own", life_number(life),
 		     event->expires_ns);
@@ -803,8 +760,6 @@ static void life_delivered_once(struct life *life, const struct taking *taking,
 	if (!write)
 		fail("timer %u came at %" PRIu64 ", for which nobody asked", life_number(life),
 		     event->expires_ns);
-	if (write->first_ns > taking_latest_ns(taking))
-		fail_early(life, write->first_ns);
 	if (event->count != 1)
 		fail("timer %u counts %" PRIu64, life_number(life), event->count);
 	life->matched_begin = write->begin;
@@ -849,8 +804,6 @@ static void life_delivered_kept(struct life *life, const struct taking *taking,
 	if (!write && !life->ahead_lost)
 		fail("timer %u came at %" PRIu64 ", for which nobody asked", life_number(life),
 		     event->expires_ns);
-	if (write && write->first_ns > taking_latest_ns(taking))
-		fail_early(life, write->first_ns);
 	if (event->count != 1)
 		fail("timer %u counts %" PRIu64, life_number(life), event->count);
 	life->must = false;
@@ -875,8 +828,8 @@ static void oracle_order(struct oracle_queue *oq, const struct life *life, uint6
 		return;
 	}
 	for (unsigned i = 0; i < ORDER_EVENTS; i++)
-		if (round_up(oq->order[i].expires_ns) > round_up(expires_ns) &&
-		    oq->order[i].settled_ns < expires_ns && life->settled_ns < expires_ns)
+		if (oq->order[i].expires_ns > expires_ns && oq->order[i].settled_ns < expires_ns &&
+		    life->settled_ns < expires_ns)
 			fail("timer %u, due at %" PRIu64 ", came after one due at %" PRIu64,
 			     life_number(life), expires_ns, oq->order[i].expires_ns);
 	oq->order[at].expires_ns = expires_ns;
@@ -895,11 +848,7 @@ void oracle_taken(const struct taking *taking, const struct timerhub_event *even
 	if (event->timer != life->handle || life->queue != taking->queue ||
 	    life->queue_life != oq->life || (event->fn != NULL) != life->has_fn)
 		fail("timer %u came with what is another's", life_number(life));
-	/*
-	 * While a re-arm goes on the old deadline may be told rounded up; what was asked for is
-	 * held against the clock below.
-	 */
-	if (event->expires_ns > taking_latest_ns(taking) + (life->residue_unsure ? 63 : 0))
+	if (event->expires_ns > taking_latest_ns(taking))
 		fail_early(life, event->expires_ns);
 	if (life->state == LIFE_REFUSED)
 		fail("timer %u was refused and came all the same", life_number(life));
@@ -989,7 +938,8 @@ void oracle_shown(struct walk *walk, const struct timerhub_event *timer, uint64_
 	if (timer->data >= oracle.lives_count)
 		fail("no timer is shown: %" PRIu64, timer->data);
 	if ((life->handle != 0 && life->handle != timer->timer) || life->fn != timer->fn ||
-	    life->interval_ns != interval_ns || timer->count > 1)
+	    life->interval_ns != interval_ns || timer->count > 1 ||
+	    timer->expires_ns != round_up(timer->expires_ns))
 		fail("timer %u is shown with what is another's", life_number(life));
 	if (!life_active(life) && life->end_end < walk->begin)
 		fail("timer %u was over, and is shown (%d)", life_number(life), (int)life->state);
@@ -1111,7 +1061,7 @@ void oracle_clock_set(uint64_t before_ns)
 		life->loose = true;
 		life->must = false;
 		for (unsigned j = 0; j < life->writes_count; j++)
-			if (life->writes[j].first_ns <= before_ns)
+			if (round_up(life->writes[j].first_ns) <= before_ns)
 				life->was_due = oracle_stamp();
 	}
 }

@@ -20,8 +20,9 @@
 #define ORDER_EVENTS 8
 #define NEVER UINT64_MAX
 #define STAMP_NONE UINT64_MAX
-/* The latest deadline that can be kept. */
+/* The latest deadline that can be kept, and that of a periodic timer. */
 #define DEADLINE_MAX_NS ((UINT64_C(1) << 63) - 128)
+#define PERIODIC_MAX_NS ((UINT64_C(1) << 62) - 128)
 
 enum life_state {
 	LIFE_ARMING,
@@ -34,10 +35,11 @@ enum life_state {
 
 /* A deadline that somebody gave. */
 struct write {
-	/* It lies in there: the clock that a relative one was added to is known no better. */
+	/*
+	 * It lies in there: the clock that a relative one was added to is known no better. Of a
+	 * periodic timer first_ns is the next deadline, to the nanosecond.
+	 */
 	uint64_t first_ns, last_ns;
-	bool moved;          /* by a re-arm: then it is a whole number of units */
-	bool known;          /* periodic: first_ns is the next deadline, to the nanosecond */
 	bool maybe;          /* kept: a delivery may have come after it, and of another */
 	uint64_t begin, end; /* stamps of the call; end STAMP_NONE while it goes on */
 	/* Periodic, kept: stamp from which on a later write rules; or STAMP_NONE. */
@@ -62,12 +64,10 @@ struct life {
 	bool crowded;       /* calls on it overlap, or did when there was last none */
 	uint64_t arm_begin; /* stamp */
 	enum life_state state;
-	unsigned index;      /* in oracle.active, while ARMING or LIVE */
-	unsigned calls;      /* in progress on this timer */
-	unsigned rearming;   /* of these, re-arms */
-	bool residue_unsure; /* the deadline may read as rounded up, see oracle.c */
-	bool must;           /* must be in the queue */
-	bool lingers;        /* dropped while a call on it, which may have the slot, goes on */
+	unsigned index; /* in oracle.active, while ARMING or LIVE */
+	unsigned calls; /* in progress on this timer */
+	bool must;      /* must be in the queue */
+	bool lingers;   /* dropped while a call on it, which may have the slot, goes on */
 	/* Re-armed when due, or the clock was set back: may come at its older place. */
 	bool loose;
 	uint64_t was_due; /* stamp: it was, by a clock then set back, and may have expired; or 0 */

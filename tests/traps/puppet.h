@@ -18,11 +18,14 @@
 #include "check.h"
 #include "timer.h"
 
-/* Deadlines so far apart look alike to the aux word, which knows few of their bits. */
-#define ALIKE_NS ((AUX_LOW_MASK + ((uint64_t)1 << WORD_DEADLINE_SHIFT)) / 2)
-
 /* "Arrives at all": longer than any noise of the machine, shorter than any far timer. */
 #define ARRIVES (20 * SEC)
+/* A deadline as it is told: in whole ticks. */
+static inline uint64_t whole_ticks(uint64_t deadline_ns)
+{
+	return ticks_from_ns(deadline_ns) << TIMER_TICK_SHIFT;
+}
+
 /* What an event that was hidden from the owner waits for, if nothing else wakes it. */
 #define FAR HOUR
 

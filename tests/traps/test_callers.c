@@ -371,8 +371,8 @@ START_TEST(law_7_inbox_has_room_whatever_moves_under_a_push)
 	for (unsigned i = 0; i < TIMERS; i++)
 		expect_eq(timerhub_cancel(nudge.rig.hub, timers[i]), 0);
 	for (unsigned i = 0; i < TIMERS; i++)
-		timers[i] = arm_at(&nudge.rig, 2, i);
-	advance(&nudge.rig, 2);
+		timers[i] = arm_at(&nudge.rig, 64, i);
+	advance(&nudge.rig, 64);
 	expect_eq(stats_of(nudge.rig.hub).expired, TIMERS);
 	rig_close(&nudge.rig);
 }

@@ -86,13 +86,11 @@ static void model_end(struct model *model, struct model_timer *timer)
 	model->stale[model->stale_count++ % MODEL_STALE] = timer->handle;
 }
 
-/* Something was submitted for this instant; the hub decides by the deadline rounded up. */
+/* Something was submitted for this instant. */
 static void model_submitted(struct model *model, const struct model_timer *timer)
 {
-	if (instant_of(round_up(timer->deadline_ns), timer->slack_ns) < model->next_ns)
-		model->must_wake = true;
 	if (timer_instant(timer) < model->next_ns)
-		model->may_wake = true;
+		model->must_wake = model->may_wake = true;
 }
 
 /* ---- looking at the hub ---- */
@@ -195,6 +193,13 @@ static bool deadline_of(const struct model *model, uint64_t expires_ns, uint32_t
 	return *ret_ns <= MODEL_LAST_NS;
 }
 
+/* Can a periodic timer have it, too? */
+static bool deadline_suits(uint64_t interval_ns, uint64_t deadline_ns)
+{
+	return interval_ns == 0 || deadline_ns == MODEL_NEVER ||
+	       deadline_ns <= MODEL_PERIODIC_LAST_NS;
+}
+
 /* 0, or why the hub must refuse it. */
 static int spec_fits(const struct model *model, const struct timerhub_spec *spec)
 {
@@ -203,7 +208,8 @@ static int spec_fits(const struct model *model, const struct timerhub_spec *spec
 	if ((spec->flags & TIMERHUB_KEEP) != 0 && spec->interval_ns > 0)
 		return -EINVAL;
 	if (spec->interval_ns > MODEL_LAST_NS ||
-	    !deadline_of(model, spec->expires_ns, spec->flags, &deadline_ns))
+	    !deadline_of(model, spec->expires_ns, spec->flags, &deadline_ns) ||
+	    !deadline_suits(spec->interval_ns, deadline_ns))
 		return -ERANGE;
 	return 0;
 }
@@ -231,7 +237,8 @@ static void model_armed(struct model *model, unsigned queue, const struct timerh
 		                       .queue = queue,
 		                       .has_fn = spec->fn != NULL,
 		                       .kept = (spec->flags & TIMERHUB_KEEP) != 0 };
-	expect(deadline_of(model, spec->expires_ns, spec->flags, &timer->deadline_ns));
+	expect(deadline_of(model, spec->expires_ns, spec->flags, &timer->exact_ns));
+	timer->deadline_ns = round_up(timer->exact_ns);
 	model->armed++;
 	model_submitted(model, timer);
 }
@@ -313,7 +320,7 @@ static void model_moved(struct model *model, struct model_timer *timer, uint64_t
 {
 	timer->loose |= timer->state == MODEL_PENDING;
 	timer->state = MODEL_ARMED;
-	timer->deadline_ns = round_up(deadline_ns);
+	timer->deadline_ns = timer->exact_ns = round_up(deadline_ns);
 	model_submitted(model, timer);
 }
 
@@ -327,6 +334,8 @@ void model_rearm(struct model *model, timerhub_timer handle, uint64_t expires_ns
 		expect_eq(result, -ERANGE);
 	} else if (!timer) {
 		expect_eq(result, -ENOENT);
+	} else if (!deadline_suits(timer->interval_ns, deadline_ns)) {
+		expect_eq(result, -ERANGE);
 	} else {
 		expect_eq(result, timer->state == MODEL_IDLE);
 		model_moved(model, timer, deadline_ns);
@@ -348,9 +357,10 @@ void model_rearm_many(struct model *model, const timerhub_timer *handles, unsign
 	for (unsigned i = 0; i < count; i++) {
 		struct model_timer *timer = model_find(model, handles[i]);
 
-		found += timer != NULL;
-		if (timer)
-			model_moved(model, timer, deadline_ns);
+		if (!timer || !deadline_suits(timer->interval_ns, deadline_ns))
+			continue;
+		model_moved(model, timer, deadline_ns);
+		found++;
 	}
 	expect_eq(result, found);
 	for (unsigned i = 0; i < count; i++)
@@ -519,11 +529,13 @@ static void model_deliver(struct model *model, const struct timerhub_event *even
 	} else if (timer->interval_ns == 0) {
 		model_end(model, timer);
 	} else {
-		count += (model->now_ns - timer->deadline_ns) / timer->interval_ns;
+		/* Those due by the tick that now is in, or begins. */
+		count += (model->now_ns / 64 * 64 - timer->exact_ns) / timer->interval_ns;
 		timer->state = MODEL_ARMED;
-		timer->deadline_ns += count * timer->interval_ns;
-		if (timer->deadline_ns > MODEL_LAST_NS)
-			timer->deadline_ns = MODEL_NEVER;
+		timer->exact_ns += count * timer->interval_ns;
+		timer->deadline_ns = round_up(timer->exact_ns);
+		if (timer->deadline_ns > MODEL_PERIODIC_LAST_NS)
+			timer->deadline_ns = timer->exact_ns = MODEL_NEVER;
 		/* It is filed already, or it was parked and is submitted. */
 		if (timer_instant(timer) < model->next_ns)
 			model->may_wake = true;

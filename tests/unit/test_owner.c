@@ -49,6 +49,12 @@ static timerhub_timer rig_arm(struct rig *rig, uint64_t at_ns)
 	return timer;
 }
 
+/* A deadline as it is told. */
+static uint64_t whole_ticks(uint64_t deadline_ns)
+{
+	return ticks_from_ns(deadline_ns) * TIMER_TICK_NS;
+}
+
 /* Moves the clock; returns how many timers came. */
 static unsigned rig_advance(struct rig *rig, uint64_t now_ns)
 {
@@ -70,7 +76,7 @@ static void rig_arm_burst(struct rig *rig, uint64_t at_ns, unsigned count)
 		rig_arm(rig, at_ns + i * US);
 }
 
-/* Few are told at their own nanosecond, however many they have been in all. */
+/* Few are told at their own tick, however many they have been in all. */
 START_TEST(few_are_not_gathered)
 {
 	struct rig rig = rig_open(true);
@@ -78,10 +84,11 @@ START_TEST(few_are_not_gathered)
 	for (uint64_t i = 1; i <= 1000; i++)
 		rig_arm(&rig, i * 100 * US + i);
 	for (uint64_t i = 1; i <= 1000; i++) {
-		unsigned came = rig_advance(&rig, i * 100 * US + i);
+		unsigned came = rig_advance(&rig, whole_ticks(i * 100 * US + i));
+		uint64_t next_ns = whole_ticks((i + 1) * 100 * US + i + 1);
 
 		expect_eq(came, 1);
-		expect_eq(rig.next_ns, i < 1000 ? (i + 1) * 100 * US + i + 1 : UINT64_MAX);
+		expect_eq(rig.next_ns, i < 1000 ? next_ns : UINT64_MAX);
 	}
 	timerhub_close(rig.hub);
 }
@@ -94,7 +101,7 @@ END_TEST
 static bool gathered(bool gathers, unsigned count, uint64_t begin_ns, uint64_t look_ns)
 {
 	struct rig rig = rig_open(gathers);
-	uint64_t soon_ns = look_ns + 10 * US;
+	uint64_t soon_ns = whole_ticks(look_ns + 10 * US);
 	bool put_off;
 
 	expect_eq(rig_advance(&rig, begin_ns), 0); /* counts from here on */
@@ -107,12 +114,12 @@ static bool gathered(bool gathers, unsigned count, uint64_t begin_ns, uint64_t l
 	put_off = rig.next_ns != soon_ns;
 	expect_eq(rig_advance(&rig, look_ns + GATHER_NS), 1);
 	/* What is far away is never put off. */
-	expect_eq(rig.next_ns, look_ns + HOUR);
+	expect_eq(rig.next_ns, whole_ticks(look_ns + HOUR));
 	/* A millisecond without a crowd, and that is over. */
 	rig_arm(&rig, look_ns + 3 * MS);
 	rig_arm(&rig, look_ns + 3 * MS + US);
-	expect_eq(rig_advance(&rig, look_ns + 3 * MS), 1);
-	expect_eq(rig.next_ns, look_ns + 3 * MS + US);
+	expect_eq(rig_advance(&rig, whole_ticks(look_ns + 3 * MS)), 1);
+	expect_eq(rig.next_ns, whole_ticks(look_ns + 3 * MS + US));
 	timerhub_close(rig.hub);
 	return put_off;
 }
@@ -147,26 +154,25 @@ START_TEST(after_a_crowd_there_may_be_nothing)
 }
 END_TEST
 
-/* Law 8: what re-arming is quick for; see timerhub_rearm(). */
-START_TEST(one_shot_in_whole_units_has_a_bare_aux_word)
+/*
+ * Law 8: what re-arming is quick for, see timerhub_rearm(), and that it changes the deadline in the
+ * word and nothing else: no tag, no inbox flag.
+ */
+START_TEST(one_shot_is_moved_later_by_its_deadline_alone)
 {
 	struct rig rig = rig_open(false);
-	timerhub_timer timer = rig_arm(&rig, 64 * TIMER_UNIT_NS);
+	timerhub_timer timer = rig_arm(&rig, 64 * TIMER_TICK_NS + 1);
 	const struct timer_hot *hot = &rig.hub->arena.hot[handle_slot(timer)];
-	uint64_t aux, alike_ns;
+	uint64_t identity = identity_make(handle_generation(timer), 0);
+	uint64_t word;
 
-	expect_eq(u64_load_relaxed(&hot->aux), aux_make(handle_generation(timer), 0, 0));
-	/* One with nanoseconds keeps them when it moves later, until they would say something. */
-	timer = rig_arm(&rig, 64 * TIMER_UNIT_NS + 1);
-	hot = &rig.hub->arena.hot[handle_slot(timer)];
-	aux = u64_load_relaxed(&hot->aux);
-	expect(aux != aux_make(handle_generation(timer), 0, 0));
-	expect_eq(timerhub_rearm(rig.hub, timer, 66 * TIMER_UNIT_NS, TIMERHUB_ABSOLUTE), 0);
-	expect_eq(u64_load_relaxed(&hot->aux), aux);
-	alike_ns = (AUX_LOW_MASK >> 1) + 66 * TIMER_UNIT_NS;
-	expect(aux_speaks_of(aux, word_armed(0, units_from_ns(alike_ns))));
-	expect_eq(timerhub_rearm(rig.hub, timer, alike_ns, TIMERHUB_ABSOLUTE), 0);
-	expect_eq(u64_load_relaxed(&hot->aux), aux_make(handle_generation(timer), 0, 0));
+	expect_eq(rig_advance(&rig, 1), 0);
+	word = u64_load_relaxed(&hot->word);
+	expect_eq(u64_load_relaxed(&hot->identity), identity);
+	expect_eq(word_deadline(word), 65);
+	expect_eq(timerhub_rearm(rig.hub, timer, 65 * TIMER_TICK_NS + 1, TIMERHUB_ABSOLUTE), 0);
+	expect_eq(u64_load_relaxed(&hot->word), word_moved(word, 66));
+	expect_eq(u64_load_relaxed(&hot->identity), identity);
 	timerhub_close(rig.hub);
 }
 END_TEST
@@ -409,7 +415,7 @@ int main(int argc, char **argv)
 	tests_add(few_are_not_gathered, 20);
 	tests_add(crowd_is_gathered, 20);
 	tests_add(after_a_crowd_there_may_be_nothing, 20);
-	tests_add(one_shot_in_whole_units_has_a_bare_aux_word, 20);
+	tests_add(one_shot_is_moved_later_by_its_deadline_alone, 20);
 	tests_add(moved_later_is_found_when_its_old_instant_comes, 20);
 	tests_add(fair_first_come_first_told, 20);
 	tests_add(fair_beside_a_storm_of_one_queue, 20);

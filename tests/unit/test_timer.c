@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state word and the aux word: every transition, from every state, against a word taken apart
+ * The state word and the identity: every transition, from every state, against a word taken apart
  * by division; deadlines to 2^63; slack, against trying every power of two.
  */
 #include "harness.h"
@@ -9,14 +9,14 @@
 
 /* A state word taken apart. */
 struct parts {
-	uint64_t units;
+	uint64_t ticks;
 	uint64_t tag;
 	uint64_t pushed;
 	uint64_t inbox;
 	uint64_t phase;
 };
 
-static const uint64_t some_units[] = { 0,
+static const uint64_t some_ticks[] = { 0,
 	                               1,
 	                               2,
 	                               63,
@@ -26,19 +26,24 @@ static const uint64_t some_units[] = { 0,
 	                               1 << 18,
 	                               (UINT64_C(1) << 54) - 1,
 	                               UINT64_C(1) << 56,
-	                               TIMER_UNITS_NEVER - 1,
-	                               TIMER_UNITS_NEVER };
+	                               TIMER_TICKS_NEVER - 1,
+	                               TIMER_TICKS_NEVER };
+
+/* Some identities. */
+#define ONE_SHOT identity_make(7, 0)
+#define SLACK identity_make(7, IDENTITY_SLACK)
+#define PERIODIC identity_make(7, IDENTITY_PERIODIC)
 
 /* From the drawing in timer.h, by multiplication. */
 static uint64_t parts_word(struct parts parts)
 {
-	return parts.units * 128 + parts.tag * 16 + parts.pushed * 8 + parts.inbox * 4 +
+	return parts.ticks * 128 + parts.tag * 16 + parts.pushed * 8 + parts.inbox * 4 +
 	       parts.phase;
 }
 
 static struct parts parts_of(uint64_t word)
 {
-	return (struct parts){ .units = word / 128,
+	return (struct parts){ .ticks = word / 128,
 		               .tag = word / 16 % 8,
 		               .pushed = word / 8 % 2,
 		               .inbox = word / 4 % 2,
@@ -48,7 +53,7 @@ static struct parts parts_of(uint64_t word)
 static void expect_parts(uint64_t word, struct parts parts)
 {
 	expect_eq(word, parts_word(parts));
-	expect_eq(word_units(word), parts.units);
+	expect_eq(word_deadline(word), parts.ticks);
 	expect_eq(word_tag(word), parts.tag);
 	expect_eq(word_pushed(word), parts.pushed == 1);
 	expect_eq(word_in_inbox(word), parts.inbox == 1);
@@ -58,9 +63,9 @@ static void expect_parts(uint64_t word, struct parts parts)
 /* Calls `test` with every phase, flag, tag and interesting deadline. */
 static void for_every_word(void (*test)(uint64_t word))
 {
-	for (unsigned i = 0; i < COUNT_OF(some_units); i++) {
+	for (unsigned i = 0; i < COUNT_OF(some_ticks); i++) {
 		for (unsigned low = 0; low < 128; low++) {
-			uint64_t word = some_units[i] * 128 + low;
+			uint64_t word = some_ticks[i] * 128 + low;
 
 			expect_parts(word, parts_of(word));
 			test(word);
@@ -70,12 +75,12 @@ static void for_every_word(void (*test)(uint64_t word))
 
 static void check_rearmed(uint64_t word)
 {
-	for (unsigned i = 0; i < COUNT_OF(some_units); i++) {
+	for (unsigned i = 0; i < COUNT_OF(some_ticks); i++) {
 		struct parts parts = parts_of(word);
 
-		parts.units = some_units[i];
+		parts.ticks = some_ticks[i];
 		parts.phase = TIMER_ARMED;
-		expect_parts(word_rearmed(word, some_units[i]), parts);
+		expect_parts(word_rearmed(word, some_ticks[i]), parts);
 	}
 }
 
@@ -104,14 +109,14 @@ END_TEST
 /* A new life: it is to be in the inbox, and has been pushed if the free slot's word says so. */
 static void check_armed(uint64_t word)
 {
-	for (unsigned i = 0; i < COUNT_OF(some_units); i++) {
+	for (unsigned i = 0; i < COUNT_OF(some_ticks); i++) {
 		struct parts parts = parts_of(word);
 
-		parts.units = some_units[i];
+		parts.ticks = some_ticks[i];
 		parts.tag = (parts.tag + 1) % 8;
 		parts.inbox = 1;
 		parts.phase = TIMER_ARMED;
-		expect_parts(word_armed(word, some_units[i]), parts);
+		expect_parts(word_armed(word, some_ticks[i]), parts);
 	}
 }
 
@@ -125,13 +130,13 @@ END_TEST
 static void check_idle(uint64_t word)
 {
 	struct parts parts = parts_of(word);
-	bool idles = parts.phase == TIMER_PARKED && parts.units == TIMER_UNITS_NEVER;
+	bool idles = parts.phase == TIMER_PARKED && parts.ticks == TIMER_TICKS_NEVER;
 
 	expect_eq(word_idles(word), idles);
 	expect_eq(word_undelivered(word),
 	          parts.phase == TIMER_PENDING || (parts.phase == TIMER_PARKED && !idles));
 	parts.phase = TIMER_PARKED;
-	parts.units = TIMER_UNITS_NEVER;
+	parts.ticks = TIMER_TICKS_NEVER;
 	expect_parts(word_idle(word), parts);
 	expect(word_idles(word_idle(word)));
 }
@@ -146,10 +151,10 @@ END_TEST
 static void check_restored(uint64_t before)
 {
 	for (unsigned low = 0; low < 128; low++) {
-		uint64_t word = some_units[low % COUNT_OF(some_units)] * 128 + low;
+		uint64_t word = some_ticks[low % COUNT_OF(some_ticks)] * 128 + low;
 		struct parts parts = parts_of(word);
 
-		parts.units = word_units(before);
+		parts.ticks = word_deadline(before);
 		parts.phase = word_idles(before) ? TIMER_PARKED : TIMER_ARMED;
 		parts.inbox = 1;
 		expect_parts(word_restored(word, before), parts);
@@ -164,11 +169,16 @@ END_TEST
 
 static void check_looked_at(uint64_t word)
 {
-	struct parts parts = { .units = word_units(word),
+	uint64_t deadline = word_deadline(word);
+	struct parts parts = { .ticks = deadline,
 		               .tag = (word / 16 + 1) % 8,
 		               .phase = word_phase(word) };
 
-	expect_parts(word_looked_at(word), parts);
+	expect_parts(word_looked_at(word, ONE_SHOT), parts);
+	expect_parts(word_looked_at(word, SLACK), parts);
+	if (deadline != TIMER_TICKS_NEVER && deadline >= TIMER_TICKS_FRESH)
+		parts.ticks -= TIMER_TICKS_FRESH;
+	expect_parts(word_looked_at(word, PERIODIC), parts);
 }
 
 START_TEST(looked_at_is_out_of_the_inbox_and_no_word_seen_before)
@@ -177,31 +187,60 @@ START_TEST(looked_at_is_out_of_the_inbox_and_no_word_seen_before)
 }
 END_TEST
 
-static void check_units_of(uint64_t deadline_ns)
+/* A re-armed periodic timer's deadline is fresh, unless that is never, until the owner looks. */
+static void check_fresh(uint64_t word)
 {
-	uint64_t units = units_from_ns(deadline_ns);
-	uint64_t word = word_armed(0, units);
+	uint64_t deadline_ns = word % 3 == 0 ? UINT64_MAX : word % TIMER_PERIODIC_MAX_NS;
+	uint64_t fresh = word_rearmed(word, ticks_fresh(deadline_ns));
+	uint64_t settled = word_rearmed(word, ticks_from_ns(deadline_ns));
 
-	expect_eq(units, deadline_ns / 64 + (deadline_ns % 64 > 0));
-	expect_lt(units, TIMER_UNITS_NEVER);
-	expect_le(deadline_ns, word_deadline_ns(word));
-	expect_lt(word_deadline_ns(word) - deadline_ns, 64);
+	expect_eq(word_fresh(fresh, PERIODIC), deadline_ns != UINT64_MAX);
+	expect_eq(word_fresh(fresh, PERIODIC | IDENTITY_SLACK), deadline_ns != UINT64_MAX);
+	expect(!word_fresh(settled, PERIODIC));
+	expect(!word_fresh(fresh, ONE_SHOT));
+	expect_eq(timer_deadline_ns(fresh, PERIODIC), timer_deadline_ns(settled, ONE_SHOT));
+	expect_eq(word_looked_at(fresh, PERIODIC), word_looked_at(settled, ONE_SHOT));
 }
 
-START_TEST(deadlines_are_rounded_up_to_the_unit_and_never_is_never)
+START_TEST(fresh_is_an_armed_word_of_the_same_deadline)
+{
+	for_every_word(check_fresh);
+	expect_eq(TIMER_PERIODIC_MAX_NS, ((uint64_t)1 << 62) - 128);
+	expect(word_fresh(word_rearmed(0, ticks_fresh(TIMER_PERIODIC_MAX_NS)), PERIODIC));
+	expect_eq(timer_deadline_ns(word_rearmed(0, ticks_fresh(TIMER_PERIODIC_MAX_NS)), PERIODIC),
+	          TIMER_PERIODIC_MAX_NS);
+	expect_eq(timer_deadline_ns(word_rearmed(0, ticks_fresh(0)), PERIODIC), 0);
+}
+END_TEST
+
+static void check_ticks_of(uint64_t deadline_ns)
+{
+	uint64_t ticks = ticks_from_ns(deadline_ns);
+	uint64_t word = word_armed(0, ticks);
+
+	expect_eq(ticks, deadline_ns / 64 + (deadline_ns % 64 > 0));
+	expect_lt(ticks, TIMER_TICKS_NEVER);
+	expect_le(deadline_ns, timer_deadline_ns(word, ONE_SHOT));
+	expect_lt(timer_deadline_ns(word, ONE_SHOT) - deadline_ns, 64);
+	if (deadline_ns <= TIMER_PERIODIC_MAX_NS)
+		expect_eq(timer_deadline_ns(word, PERIODIC), timer_deadline_ns(word, ONE_SHOT));
+}
+
+START_TEST(deadlines_are_rounded_up_to_the_tick_and_never_is_never)
 {
 	struct dice dice = dice_new(1);
 
 	for (unsigned k = 0; k < 63; k++)
 		for (uint64_t i = 0; i < 130; i++)
-			check_units_of(((uint64_t)1 << k) - (k > 6 ? 65 : 0) + i);
+			check_ticks_of(((uint64_t)1 << k) - (k > 6 ? 65 : 0) + i);
 	for (unsigned i = 0; i < 100000; i++)
-		check_units_of(dice_magnitude(&dice, 62));
+		check_ticks_of(dice_magnitude(&dice, 62));
 	for (uint64_t i = 0; i < 200; i++)
-		check_units_of(TIMER_DEADLINE_MAX_NS - i);
+		check_ticks_of(TIMER_DEADLINE_MAX_NS - i);
 	expect_eq(TIMER_DEADLINE_MAX_NS, ((uint64_t)1 << 63) - 128);
-	expect_eq(units_from_ns(UINT64_MAX), TIMER_UNITS_NEVER);
-	expect_eq(word_deadline_ns(word_armed(0, TIMER_UNITS_NEVER)), UINT64_MAX);
+	expect_eq(ticks_from_ns(UINT64_MAX), TIMER_TICKS_NEVER);
+	expect_eq(timer_deadline_ns(word_armed(0, TIMER_TICKS_NEVER), ONE_SHOT), UINT64_MAX);
+	expect_eq(timer_deadline_ns(word_armed(0, TIMER_TICKS_NEVER), PERIODIC), UINT64_MAX);
 }
 END_TEST
 
@@ -218,122 +257,128 @@ static uint64_t some_deadline_ns(struct dice *dice)
 	}
 }
 
-START_TEST(armed_deadlines_are_exact_to_the_nanosecond)
+START_TEST(identities_hold_generation_and_flags)
 {
-	static const uint64_t some_flags[] = { 0, AUX_PERIODIC, AUX_SLACK, AUX_FLAGS };
+	static const uint64_t some_flags[] = { 0, IDENTITY_PERIODIC, IDENTITY_SLACK,
+		                               IDENTITY_PERIODIC | IDENTITY_SLACK };
 	struct dice dice = dice_new(2);
 
-	for (unsigned i = 0; i < 300000; i++) {
-		uint64_t deadline_ns = some_deadline_ns(&dice);
+	for (unsigned i = 0; i < 100000; i++) {
 		uint64_t generation = dice_roll(&dice) & TIMER_GENERATION_MASK;
-		uint64_t flags = some_flags[dice_below(&dice, 4)];
-		uint64_t aux = aux_make(generation, deadline_ns, flags);
-		uint64_t word = word_armed(0, units_from_ns(deadline_ns));
+		uint64_t which = dice_below(&dice, 4);
+		uint64_t identity = identity_make(generation, some_flags[which]);
 
-		expect_eq(timer_deadline_ns(word, aux), deadline_ns);
-		expect_eq(aux_generation(aux), generation);
-		expect_eq(aux & AUX_FLAGS, flags);
-		expect_eq(aux_periodic(aux), (flags & AUX_PERIODIC) != 0);
-		expect_eq(aux_has_slack(aux), (flags & AUX_SLACK) != 0);
-	}
-	for (unsigned i = 0; i < COUNT_OF(some_flags); i++) {
-		uint64_t aux = aux_make(TIMER_GENERATION_MASK, UINT64_MAX, some_flags[i]);
-
-		expect_eq(timer_deadline_ns(word_armed(0, TIMER_UNITS_NEVER), aux), UINT64_MAX);
-		expect_eq(aux_generation(aux), TIMER_GENERATION_MASK);
+		expect_eq(identity_generation(identity), generation);
+		expect_eq(identity_periodic(identity), which % 2 == 1);
+		expect_eq(identity_has_slack(identity), which / 2 == 1);
+		/* What a plain re-arm compares. */
+		expect_eq(identity == identity_make(generation, 0), which == 0);
 	}
 }
 END_TEST
 
-/*
- * Armed for one deadline, re-armed for another: first the residue is forgotten, then the word
- * changes. In between the first deadline reads as rounded up. If the residue does not speak of the
- * other deadline it may as well stay.
- */
-static void check_rearmed_deadline(uint64_t armed_ns, uint64_t rearmed_ns)
-{
-	uint64_t aux = aux_make(7, armed_ns, AUX_SLACK), left = aux;
-	uint64_t word = word_armed(0, units_from_ns(armed_ns));
-	uint64_t got_ns;
+/* The periods of a timer, one after the other. */
+struct slow_periods {
+	uint64_t base_ns, interval_ns;
+};
 
-	expect_context("armed, re-armed", armed_ns, rearmed_ns);
-	aux = aux_rounded(aux);
-	expect_eq(aux_generation(aux), 7);
-	expect_eq(aux & AUX_FLAGS, AUX_SLACK);
-	expect_eq(timer_deadline_ns(word, aux), word_deadline_ns(word));
-	word = word_rearmed(word, units_from_ns(rearmed_ns));
-	got_ns = timer_deadline_ns(word, aux);
-	expect_le(rearmed_ns, got_ns);
-	expect_lt(got_ns - rearmed_ns, TIMER_UNIT_NS);
-	/* A caller who decides by the word alone decides the same. */
-	expect_eq(got_ns, word_deadline_ns(word));
-	if (!aux_speaks_of(left, word))
-		expect_eq(timer_deadline_ns(word, left), got_ns);
+static uint64_t slow_tick_ns(const struct slow_periods *periods, uint64_t k)
+{
+	uint64_t due_ns = periods->base_ns + k * periods->interval_ns;
+
+	return due_ns + (64 - due_ns % 64) % 64;
 }
 
-START_TEST(rearmed_deadlines_are_never_early_and_less_than_a_unit_late)
+static void check_periods(const struct slow_periods *periods, uint64_t deadline_ns, uint64_t now_ns)
+{
+	uint64_t k = 0, count = 0;
+
+	expect_context("interval, base", periods->interval_ns, periods->base_ns);
+	expect_context("deadline, now", deadline_ns, now_ns);
+	while (slow_tick_ns(periods, k) < deadline_ns)
+		k++;
+	for (; slow_tick_ns(periods, k) <= now_ns; k++)
+		count++;
+	expect_eq(period_count(periods->base_ns, periods->interval_ns, deadline_ns, now_ns), count);
+	expect_eq(period_next_ns(periods->base_ns, periods->interval_ns, now_ns),
+	          slow_tick_ns(periods, k));
+}
+
+/* Each of the first periods may be the one in the word, whatever the time has come to be. */
+static void check_first_periods(const struct slow_periods *periods)
+{
+	for (uint64_t k = 0; k < 20; k++) {
+		uint64_t deadline_ns = slow_tick_ns(periods, k);
+
+		for (uint64_t past_ns = 0; past_ns < 400; past_ns += 1 + past_ns / 70 * 7)
+			check_periods(periods, deadline_ns, deadline_ns + past_ns);
+	}
+}
+
+START_TEST(periods_are_counted_from_their_base_whatever_the_interval)
+{
+	static const uint64_t bases_ns[] = { 0, 1, 63, 64, 65, 100, 127, 12800, 99999 };
+
+	for (uint64_t interval_ns = 1; interval_ns < 200; interval_ns += 1 + interval_ns / 70 * 3)
+		for (unsigned i = 0; i < COUNT_OF(bases_ns); i++) {
+			struct slow_periods periods = { bases_ns[i], interval_ns };
+
+			check_first_periods(&periods);
+		}
+}
+END_TEST
+
+/* Delivered late, again and again, the k-th deadline is where it would be if none had been late. */
+START_TEST(phase_does_not_drift)
 {
 	struct dice dice = dice_new(3);
 
-	for (unsigned i = 0; i < 300000; i++) {
-		uint64_t armed_ns = some_deadline_ns(&dice);
+	for (unsigned i = 0; i < 3000; i++) {
+		uint64_t base_ns = dice_magnitude(&dice, 61);
+		uint64_t interval_ns = 1 + dice_magnitude(&dice, 50);
+		uint64_t deadline_ns = ticks_from_ns(base_ns) * 64;
+		uint64_t k = 0;
 
-		check_rearmed_deadline(armed_ns, some_deadline_ns(&dice));
-		/* In the same unit, beside it, or where the units' low bits are the same. */
-		check_rearmed_deadline(armed_ns, (armed_ns + (dice_below(&dice, 9) << 19) +
-		                                  dice_below(&dice, 200)) %
-		                                         (TIMER_DEADLINE_MAX_NS + 1));
-	}
-}
-END_TEST
+		for (unsigned j = 0; j < 50; j++) {
+			uint64_t now_ns = deadline_ns + dice_magnitude(&dice, 55);
 
-START_TEST(rearming_to_the_first_and_the_last_deadline_is_not_never)
-{
-	for (uint64_t residue = 0; residue < 130; residue++) {
-		for (uint64_t k = 6; k < 60; k++) {
-			uint64_t distance_ns = ((uint64_t)1 << k) + 64 - residue % 64;
-
-			check_rearmed_deadline(TIMER_DEADLINE_MAX_NS - distance_ns,
-			                       TIMER_DEADLINE_MAX_NS);
-			check_rearmed_deadline(distance_ns, 0);
+			k += period_count(base_ns, interval_ns, deadline_ns, now_ns);
+			deadline_ns = period_next_ns(base_ns, interval_ns, now_ns);
+			expect_context("interval, base", interval_ns, base_ns);
+			expect_eq(deadline_ns, ticks_from_ns(base_ns + k * interval_ns) * 64);
+			expect_lt(now_ns, deadline_ns);
 		}
 	}
 }
 END_TEST
 
-START_TEST(rearming_to_never_is_never)
+START_TEST(periods_past_the_end_of_time_are_never)
 {
-	struct dice dice = dice_new(4);
+	uint64_t max_ns = TIMER_PERIODIC_MAX_NS;
 
-	for (unsigned i = 0; i < 10000; i++) {
-		uint64_t deadline_ns = some_deadline_ns(&dice);
-		uint64_t word = word_armed(0, units_from_ns(deadline_ns));
-
-		word = word_rearmed(word, units_from_ns(UINT64_MAX));
-		expect_eq(timer_deadline_ns(word, aux_make(1, deadline_ns, 0)), UINT64_MAX);
-		expect_eq(timer_deadline_ns(word, aux_make(1, 0, 0)), UINT64_MAX);
-	}
+	expect_eq(period_next_ns(max_ns - 64, 64, max_ns - 64), max_ns);
+	expect_eq(period_next_ns(max_ns - 64, 1, max_ns - 64), max_ns);
+	expect_eq(period_next_ns(max_ns - 64, 65, max_ns - 64), UINT64_MAX);
+	expect_eq(period_next_ns(max_ns, 1, max_ns), UINT64_MAX);
+	expect_eq(period_next_ns(0, TIMER_DEADLINE_MAX_NS, 0), UINT64_MAX);
+	expect_eq(period_next_ns(max_ns, TIMER_DEADLINE_MAX_NS, UINT64_MAX - 1), UINT64_MAX);
+	expect_eq(period_next_ns(1, 1, UINT64_MAX), UINT64_MAX);
+	expect_eq(period_count(0, 1, 0, UINT64_MAX), UINT64_MAX - 62);
+	expect_eq(period_count(max_ns, TIMER_DEADLINE_MAX_NS, max_ns, UINT64_MAX), 2);
 }
 END_TEST
 
-/*
- * The aux word of another deadline, written a moment before the word: then it reads as rounded
- * up.
- */
-START_TEST(residue_of_another_deadline_is_not_applied)
+/* The owner's base holds for the life that it names, whatever it says of another. */
+START_TEST(base_is_the_armers_unless_this_life_was_moved)
 {
-	struct dice dice = dice_new(9);
+	struct timer_period period = { 0 };
 
-	for (unsigned i = 0; i < 100000; i++) {
-		uint64_t this_ns = some_deadline_ns(&dice);
-		uint64_t other_ns = some_deadline_ns(&dice);
-		uint64_t word = word_armed(0, units_from_ns(this_ns));
-
-		if ((units_from_ns(this_ns) ^ units_from_ns(other_ns)) << 51 == 0)
-			continue; /* the low 13 bits agree */
-		expect_eq(timer_deadline_ns(word, aux_make(1, other_ns, 0)),
-		          word_deadline_ns(word));
-	}
+	u64_store_relaxed(&period.first_ns, 111);
+	u64_store_relaxed(&period.moved_ns, 64);
+	expect_eq(period_base_ns(&period, PERIODIC), 111);
+	u64_store_relaxed(&period.moved_life, PERIODIC);
+	expect_eq(period_base_ns(&period, PERIODIC), 64);
+	expect_eq(period_base_ns(&period, identity_make(8, IDENTITY_PERIODIC)), 111);
 }
 END_TEST
 
@@ -372,12 +417,12 @@ END_TEST
 static void check_timer_is(uint64_t word)
 {
 	for (uint64_t generation = 1; generation < 34; generation++) {
-		uint64_t aux = aux_make(generation, 12345, 0);
+		uint64_t identity = identity_make(generation, generation % 4);
 
 		for (uint64_t other = 1; other < 34; other++) {
 			bool same = word % 4 != TIMER_FREE && other == generation;
 
-			expect_eq(timer_is(word, aux, handle_make(other, 99)), same);
+			expect_eq(timer_is(word, identity, handle_make(other, 99)), same);
 		}
 	}
 }
@@ -486,12 +531,13 @@ int main(int argc, char **argv)
 	tests_add(idle_is_parked_for_never, 60);
 	tests_add(restored_is_as_before_and_looked_at, 60);
 	tests_add(looked_at_is_out_of_the_inbox_and_no_word_seen_before, 20);
-	tests_add(deadlines_are_rounded_up_to_the_unit_and_never_is_never, 20);
-	tests_add(armed_deadlines_are_exact_to_the_nanosecond, 20);
-	tests_add(rearmed_deadlines_are_never_early_and_less_than_a_unit_late, 20);
-	tests_add(rearming_to_the_first_and_the_last_deadline_is_not_never, 20);
-	tests_add(rearming_to_never_is_never, 20);
-	tests_add(residue_of_another_deadline_is_not_applied, 20);
+	tests_add(deadlines_are_rounded_up_to_the_tick_and_never_is_never, 20);
+	tests_add(identities_hold_generation_and_flags, 20);
+	tests_add(fresh_is_an_armed_word_of_the_same_deadline, 20);
+	tests_add(periods_are_counted_from_their_base_whatever_the_interval, 60);
+	tests_add(phase_does_not_drift, 20);
+	tests_add(periods_past_the_end_of_time_are_never, 20);
+	tests_add(base_is_the_armers_unless_this_life_was_moved, 20);
 	tests_add(generations_go_round_without_zero, 20);
 	tests_add(handles_hold_slot_and_generation_and_are_never_zero, 20);
 	tests_add(handles_of_another_life_are_told_apart, 20);
