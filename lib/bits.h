@@ -23,6 +23,11 @@ static inline uint64_t bits_power_of_two(uint64_t value)
 	return value <= 1 ? 1 : (uint64_t)1 << (bits_highest(value - 1) + 1);
 }
 
+static inline uint64_t u64_max(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
 static inline uint64_t u64_min(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;

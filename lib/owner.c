@@ -407,13 +407,12 @@ static bool owner_wanted(const struct owner *owner)
 	       u32_load_relaxed(&owner->stop) != 0;
 }
 
-/* Spin up to the instant, or until somebody wants us, or the clock is set back. */
-static void owner_spin(struct owner *owner, uint64_t until_ns)
+/* Spin up to the instant, or until a caller wants us, or the clock is set back. */
+static void owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns)
 {
 	uint64_t now_ns = clock_now_ns(owner->world.clock);
 
-	while (now_ns < until_ns && until_ns - now_ns <= owner->config.spin_ns &&
-	       !owner_wanted(owner)) {
+	while (now_ns < until_ns && until_ns - now_ns <= ahead_ns && !owner_wanted(owner)) {
 		cpu_relax();
 		now_ns = clock_now_ns(owner->world.clock);
 	}
@@ -440,31 +439,51 @@ static bool owner_set_alarm(struct owner *owner, uint64_t at_ns, uint64_t *timeo
 	return true;
 }
 
-static void owner_sleep_for(struct owner *owner, uint64_t until_ns, uint64_t timeout_ns)
+/* Returns whether it slept. */
+static bool owner_sleep_for(struct owner *owner, uint64_t until_ns, uint64_t timeout_ns)
 {
 	int result;
 
 	if (owner->alarm.fd >= 0 && !owner_set_alarm(owner, until_ns, &timeout_ns))
-		return;
+		return false;
 	result = owner->sleeper.ops->sleep(&owner->sleeper, timeout_ns);
 	if (result < 0)
 		owner_sleep_otherwise(owner, timeout_ns, result);
 	else
 		owner->sleep_failures = 0;
 	u64_count(&owner->counts->wakeups, 1);
+	return true;
 }
 
+/* Sleep, and learn how late that ends, unless something else ends it before. */
+static void owner_sleep_until(struct owner *owner, uint64_t until_ns, uint64_t timeout_ns)
+{
+	uint64_t now_ns;
+
+	if (!owner_sleep_for(owner, until_ns, timeout_ns))
+		return;
+	now_ns = clock_now_ns(owner->world.clock);
+	if (now_ns >= until_ns)
+		lead_learn(&owner->lead, now_ns - until_ns);
+}
+
+/*
+ * Ask to be woken earlier than the instant, by the time that we are to spin or by the lead, and
+ * spin for what is left.
+ */
 static void owner_sleep(struct owner *owner, uint64_t until_ns)
 {
-	uint64_t spin_ns = owner->config.spin_ns;
+	uint64_t ahead_ns = u64_max(owner->config.spin_ns, owner->lead.ns);
 	uint64_t now_ns = clock_now_ns(owner->world.clock);
 
-	if (until_ns == UINT64_MAX)
-		owner_sleep_for(owner, UINT64_MAX, UINT64_MAX);
-	else if (until_ns > now_ns && until_ns - now_ns > spin_ns)
-		owner_sleep_for(owner, until_ns - spin_ns, until_ns - spin_ns - now_ns);
-	if (spin_ns > 0 && until_ns != UINT64_MAX)
-		owner_spin(owner, until_ns);
+	if (until_ns == UINT64_MAX) {
+		(void)owner_sleep_for(owner, UINT64_MAX, UINT64_MAX);
+		return;
+	}
+	if (until_ns > now_ns && until_ns - now_ns > ahead_ns)
+		owner_sleep_until(owner, until_ns - ahead_ns, until_ns - now_ns - ahead_ns);
+	if (ahead_ns > 0)
+		owner_spin(owner, until_ns, ahead_ns);
 }
 
 /* ---- the thread ---- */

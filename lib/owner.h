@@ -13,6 +13,7 @@
 #include "board.h"
 #include "clock.h"
 #include "inbox.h"
+#include "lead.h"
 #include "promise.h"
 #include "schedule.h"
 #include "sleeper.h"
@@ -53,6 +54,7 @@ struct owner {
 
 	struct sleeper sleeper;
 	struct alarm alarm; /* what it sleeps on, beside the bell, if the clock is not monotonic */
+	struct lead lead;   /* how much earlier than due to ask to be woken */
 	struct owner_config config;
 	char name[OWNER_NAME_MAX];
 	unsigned sleep_failures; /* in a row */

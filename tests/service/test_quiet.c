@@ -249,6 +249,27 @@ START_TEST(quiet_one_wake_for_a_lone_timer)
 }
 END_TEST
 
+/* The owner learns to be woken early, and must not sleep again for what is left. */
+#define LEAD_TIMERS 1500
+
+START_TEST(quiet_one_wake_for_each_timer_with_a_lead)
+{
+	struct rig rig = rig_open(8);
+	struct timerhub_stats before = stats_of(rig.hub), after;
+
+	for (unsigned i = 0; i < LEAD_TIMERS; i++) {
+		arm_after(rig.queue, 500 * US, i);
+		take_one(rig.queue);
+	}
+	stats_settled(rig.hub);
+	after = stats_of(rig.hub);
+	/* For each expiry, and for each arming that found the owner asleep. */
+	expect_cmp(after.owner_wakeups - before.owner_wakeups, <=,
+	           LEAD_TIMERS + after.submit_wakes - before.submit_wakes);
+	rig_close(&rig);
+}
+END_TEST
+
 static bool watch_many_timers_at_one_instant(uint64_t margin_ns)
 {
 	struct rig rig = rig_open(4000);
@@ -440,6 +461,7 @@ int main(int argc, char **argv)
 	tests_add(quiet_with_a_million_timers_far_away, 60);
 	tests_add(quiet_when_what_is_armed_is_not_the_earliest, 60);
 	tests_add(quiet_one_wake_for_a_lone_timer, 60);
+	tests_add(quiet_one_wake_for_each_timer_with_a_lead, 60);
 	tests_add(quiet_one_wake_for_many_timers_at_one_instant, 60);
 	tests_add(quiet_cancelled_timers_do_not_wake_the_owner, 60);
 	tests_add(quiet_in_a_stream, 60);

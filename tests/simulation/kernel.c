@@ -66,6 +66,9 @@ void kernel_begin(struct dice dice)
 	kernel.ring_refused = dice_one_in(&kernel.dice, 4);
 	kernel.cpus = 1u << dice_below(&kernel.dice, 3);
 	kernel.clock = CLOCK_MONOTONIC;
+	kernel.late_dice = dice_new(kernel.dice.state, 1);
+	kernel.late_ns =
+		dice_one_in(&kernel.late_dice, 2) ? 0 : dice_magnitude(&kernel.late_dice, 16);
 	memset(&mappings_view, 0, sizeof(mappings_view));
 	ring_begin();
 	posters_begin();
@@ -226,6 +229,20 @@ void kernel_poll_edge(int fd, uint64_t edges, uint64_t until_ns)
 	memory_lock(&bell->view);
 }
 
+/* When a sleep up to this instant ends: most are late by so much and more, some by less. */
+static uint64_t kernel_late_ns(uint64_t until_ns)
+{
+	uint64_t late_ns = kernel.late_ns;
+
+	if (late_ns == 0)
+		return until_ns;
+	if (dice_one_in(&kernel.late_dice, 8))
+		late_ns = dice_roll(&kernel.late_dice) % late_ns;
+	else
+		late_ns += dice_magnitude(&kernel.late_dice, 10);
+	return until_ns < UINT64_MAX - late_ns ? until_ns + late_ns : until_ns;
+}
+
 void kernel_owner_sleeps(const void *on, uint64_t timeout_ns)
 {
 	uint64_t until_ns = UINT64_MAX, alarm_ns = timerfd_at_ns();
@@ -240,7 +257,7 @@ void kernel_owner_sleeps(const void *on, uint64_t timeout_ns)
 	}
 	report_tell("  owner sleeps until %" PRIu64, kernel.owner_until_ns);
 	kernel.owner_sleeps = true;
-	scheduler_block(on, alarm_ns < until_ns ? alarm_ns : until_ns);
+	scheduler_block(on, kernel_late_ns(alarm_ns < until_ns ? alarm_ns : until_ns));
 	kernel.owner_sleeps = false;
 	kernel.owner_latest_ns = 0;
 	timerfd_look();

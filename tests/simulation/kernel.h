@@ -38,6 +38,11 @@ struct kernel {
 	bool owner_sleeps;                       /* it is in a wait that it chose itself */
 	uint64_t owner_read_ns;                  /* the hub's clock when it last looked at one */
 	uint64_t owner_latest_ns;                /* its latest reading since it last slept */
+	uint64_t owner_spin_ns;                  /* its reading when it began to spin */
+	uint64_t owner_relaxes;                  /* how often it had let time pass by then */
+	uint64_t spin_max_ns;                    /* the longest that it may spin */
+	struct dice late_dice;                   /* of the ends of its sleeps alone */
+	uint64_t late_ns;           /* how late most of its sleeps end; 0: none is late */
 	uint64_t owner_until_ns;    /* what it wants to sleep until, by the clock of then */
 	struct wiped wiped_on_fork; /* what a forked child finds zeroed */
 	clockid_t clock;            /* the hub's */

@@ -210,6 +210,7 @@ void simulation_relax(void)
 {
 	struct actor *self = scheduler.current;
 
+	self->relaxes++;
 	if (scheduler.runnable == actor_bit(self))
 		scheduler_block(NULL, scheduler.now_ns + 1 + dice_magnitude(&scheduler.dice, 16));
 	else

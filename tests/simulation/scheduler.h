@@ -27,6 +27,7 @@ struct actor {
 	bool stalled;         /* not blocked, but kept from running until wake_ns */
 	bool over;            /* has returned from run */
 	uint64_t runs;        /* times that it was switched to */
+	uint64_t relaxes;     /* times that it let time pass while it spun */
 	/* Called now and then in the middle of a step, like a signal handler; or NULL. */
 	void (*signal)(void *argument);
 	bool in_signal;

@@ -30,6 +30,19 @@ uint64_t kernel_clock_ns(void)
 	return scheduler.now_ns + kernel.ahead_ns;
 }
 
+/* The owner reads the clock: has it spun for longer than it may since it began to? */
+static void owner_reads(uint64_t now_ns)
+{
+	if (kernel.owner->relaxes == kernel.owner_relaxes)
+		kernel.owner_spin_ns = now_ns;
+	else if (kernel.owner_read_ns > kernel.owner_spin_ns &&
+	         kernel.owner_read_ns - kernel.owner_spin_ns > kernel.spin_max_ns)
+		report_failure("the owner has spun from %" PRIu64 " to %" PRIu64,
+		               kernel.owner_spin_ns, kernel.owner_read_ns);
+	kernel.owner_relaxes = kernel.owner->relaxes;
+	kernel.owner_read_ns = now_ns;
+}
+
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time)
 {
 	uint64_t now_ns;
@@ -39,7 +52,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time)
 		report_failure("clock %d is not the hub's", (int)clock);
 	now_ns = clock == CLOCK_MONOTONIC ? scheduler.now_ns : kernel_clock_ns();
 	if (scheduler.current == kernel.owner) {
-		kernel.owner_read_ns = kernel_clock_ns();
+		owner_reads(kernel_clock_ns());
 		if (now_ns > kernel.owner_latest_ns)
 			kernel.owner_latest_ns = now_ns;
 	}

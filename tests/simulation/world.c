@@ -11,6 +11,8 @@
 
 #include "report.h"
 
+/* LEAD_MAX_NS of lib/lead.h: an owner that is not to spin does so for no longer. */
+#define LEAD_NS 16000
 /* OWNER_GATHER_NS of lib/owner.c; a hub that spins does not gather. */
 #define GATHER_NS 250000
 
@@ -58,6 +60,7 @@ static void world_open_hub(struct dice *dice)
 
 	if (dice_one_in(dice, 3))
 		config.spin_ns = dice_below(dice, 2);
+	kernel.spin_max_ns = config.spin_ns > LEAD_NS ? config.spin_ns : LEAD_NS;
 	oracle_begin(config.timers_max);
 	oracle.gather_ns = !world.manual && config.spin_ns == 0 ? GATHER_NS : 0;
 	/* Refused at the first, at the second … reservation; then not. */

@@ -42,6 +42,8 @@ START_TEST(sums_saturate_instead_of_wrapping)
 	expect_eq(u64_add_saturating((uint64_t)1 << 63, (uint64_t)1 << 63), UINT64_MAX);
 	expect_eq(u64_min(3, UINT64_MAX), 3);
 	expect_eq(u64_min(UINT64_MAX, 3), 3);
+	expect_eq(u64_max(3, UINT64_MAX), UINT64_MAX);
+	expect_eq(u64_max(UINT64_MAX, 3), UINT64_MAX);
 }
 END_TEST
 

@@ -46,6 +46,7 @@ static void lateness_measure(const struct run *run, struct result *result)
 	struct subject_setup setup = { .timers = run->timers, .epoll = true };
 	struct randoms randoms = randoms_from(run->seed);
 	const struct subject *subject;
+	struct subject_counts before = { 0 }, after = { 0 };
 	uint64_t cpu_ns, cached_ns = 0;
 
 	(void)prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
@@ -62,9 +63,14 @@ static void lateness_measure(const struct run *run, struct result *result)
 		deadlines_ns[i] = cached_ns + delay_ns;
 		subject_must(subject->arm(i, delay_ns));
 	}
+	if (subject->counts)
+		subject->counts(&before);
 	cpu_ns = process_cpu_ns();
 	driver_run(lateness_done);
-	result->cpu_ns_per_op = (double)(process_cpu_ns() - cpu_ns) / run->timers;
+	cpu_ns = process_cpu_ns() - cpu_ns;
+	if (subject->counts)
+		subject->counts(&after);
+	result->cpu_ns_per_op = (double)cpu_ns / run->timers;
 	result->ns_per_op = histogram_quantile_ns(&late, 0.5);
 	result_add(result, "p10_us", histogram_quantile_ns(&late, 0.1) * 1e-3);
 	result_add(result, "p50_us", histogram_quantile_ns(&late, 0.5) * 1e-3);
@@ -73,6 +79,9 @@ static void lateness_measure(const struct run *run, struct result *result)
 	result_add(result, "p99.9_us", histogram_quantile_ns(&late, 0.999) * 1e-3);
 	result_add(result, "max_us", (double)late.max_ns * 1e-3);
 	result_add(result, "early", early);
+	if (after.owner_wakeups > before.owner_wakeups)
+		result_add(result, "cpu_ns_per_wakeup",
+		           (double)cpu_ns / (double)(after.owner_wakeups - before.owner_wakeups));
 	result_add(result, "earliest_us", (double)earliest_ns * 1e-3);
 }
 

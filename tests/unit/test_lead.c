@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The lead, against all the latenesses: it is the lateness that about one sleep in eight does not
+ * reach, comes to a new machine's within some hundred sleeps, and never costs a long spin or many.
+ */
+#include "harness.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lead.h"
+
+#define LATE_KEPT 1024
+
+static int compare(const void *a, const void *b)
+{
+	const uint64_t *left = a, *right = b;
+
+	return (*left > *right) - (*left < *right);
+}
+
+/* The slow way: of this many latenesses, the one that a share of `percent` does not reach. */
+static uint64_t quantile_ns(const uint64_t *late_ns, unsigned percent)
+{
+	uint64_t sorted[LATE_KEPT];
+
+	memcpy(sorted, late_ns, sizeof(sorted));
+	qsort(sorted, LATE_KEPT, sizeof(sorted[0]), compare);
+	return sorted[LATE_KEPT * percent / 100];
+}
+
+/* Of a machine whose sleeps are late by `base_ns` and up to `width_ns` more. */
+static uint64_t machine_late_ns(struct dice *dice, uint64_t base_ns, uint64_t width_ns)
+{
+	/* Some sleeps are on a processor that has not halted. */
+	return dice_one_in(dice, 50) ? dice_below(dice, 1000)
+	                             : base_ns + dice_below(dice, width_ns);
+}
+
+START_TEST(lead_is_what_one_sleep_in_eight_does_not_reach)
+{
+	struct dice dice = dice_new(1);
+
+	for (unsigned machine = 0; machine < scaled(400); machine++) {
+		uint64_t base_ns = 2000 + dice_below(&dice, 7000);
+		uint64_t width_ns = 2000 + dice_below(&dice, 20000);
+		uint64_t late_ns[LATE_KEPT], leads_ns = 0;
+		struct lead lead = { 0 };
+
+		expect_context("base and width", base_ns, width_ns);
+		for (unsigned i = 0; i < 2 * LATE_KEPT; i++) {
+			late_ns[i % LATE_KEPT] = machine_late_ns(&dice, base_ns, width_ns);
+			leads_ns += i < LATE_KEPT ? 0 : lead.ns;
+			lead_learn(&lead, late_ns[i % LATE_KEPT]);
+		}
+		expect_lt(quantile_ns(late_ns, 4), leads_ns / LATE_KEPT);
+		expect_lt(leads_ns / LATE_KEPT, quantile_ns(late_ns, 25));
+	}
+}
+END_TEST
+
+START_TEST(lead_follows_a_machine_that_changes)
+{
+	struct lead lead = { 0 };
+
+	for (unsigned i = 0; i < 300; i++)
+		lead_learn(&lead, 14000);
+	expect_le(14000 - LEAD_DOWN_NS, lead.ns);
+	expect_le(lead.ns, 14000 + LEAD_UP_NS);
+	for (unsigned i = 0; i < 40; i++)
+		lead_learn(&lead, 3000);
+	expect_le(3000 - LEAD_DOWN_NS, lead.ns);
+	expect_le(lead.ns, 3000 + LEAD_UP_NS);
+	for (unsigned i = 0; i < 40; i++)
+		lead_learn(&lead, 0);
+	expect_eq(lead.ns, 0);
+}
+END_TEST
+
+/* Whatever the sleeps do, also if they do the worst: one late sleep after the other, then none. */
+static uint64_t worst_ns(struct dice *dice, const struct lead *lead, unsigned way)
+{
+	if (way == 0)
+		return lead->ns >= LEAD_MAX_NS ? 0 : UINT64_MAX;
+	if (way == 1)
+		return dice_one_in(dice, 8) ? 0 : UINT64_MAX;
+	return dice_magnitude(dice, 20);
+}
+
+START_TEST(spins_are_short_and_few_in_any_sequence)
+{
+	struct dice dice = dice_new(2);
+
+	for (unsigned way = 0; way < 3; way++) {
+		struct lead lead = { 0 };
+		uint64_t spins = 0;
+
+		for (uint64_t sleeps = 1; sleeps < scaled(100000); sleeps++) {
+			uint64_t late_ns = worst_ns(&dice, &lead, way);
+
+			spins += lead.ns > LEAD_DOWN_NS && late_ns < lead.ns - LEAD_DOWN_NS;
+			lead_learn(&lead, late_ns);
+			expect_le(lead.ns, LEAD_MAX_NS);
+			expect_le(spins, sleeps / 8);
+		}
+		expect_lt(0, spins);
+	}
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("lead", argc, argv);
+	tests_add(lead_is_what_one_sleep_in_eight_does_not_reach, 60);
+	tests_add(lead_follows_a_machine_that_changes, 10);
+	tests_add(spins_are_short_and_few_in_any_sequence, 60);
+	return tests_run();
+}
