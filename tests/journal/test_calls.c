@@ -423,7 +423,9 @@ START_TEST(key_names_one_live_task_also_after_a_restart)
 {
 	unsigned char key[TIMERHUB_JOURNAL_KEY_MAX + 1];
 	uint64_t id = 0, other = 0, found = 0;
+	struct timerhub_journal_info info;
 	struct timerhub_task task;
+	char data;
 
 	begin(NULL);
 	for (unsigned i = 0; i < sizeof(key); i++)
@@ -440,6 +442,10 @@ START_TEST(key_names_one_live_task_also_after_a_restart)
 		expect_eq(timerhub_journal_find(journal, key, 255, &found), 0);
 		expect_eq(found, id);
 		expect(timerhub_journal_find(journal, key, 1, &found) == -ENOENT);
+		expect_eq(timerhub_journal_peek_key(journal, key, 254, &info, &data, 1), 0);
+		expect(info.id == other && info.key_len == 254 && data == 'b');
+		expect(timerhub_journal_peek_key(journal, key, 1, &info, &data, 1) == -ENOENT);
+		expect(timerhub_journal_peek_key(journal, key, 0, &info, &data, 1) == -EINVAL);
 		timerhub_journal_close(journal);
 		expect_eq(timerhub_journal_open(&journal, dir, NULL), 0);
 	}
@@ -1243,7 +1249,7 @@ START_TEST(journal_serves_where_io_uring_is_refused)
 }
 END_TEST
 
-/* Beyond RLIMIT_FSIZE the kernel answers EFBIG, and kills who does not mind SIGXFSZ. */
+/* Beyond RLIMIT_FSIZE the kernel answers EFBIG, and sends SIGXFSZ, which kills. */
 START_TEST(a_limit_of_file_sizes_refuses_and_does_not_kill)
 {
 	const struct rlimit limit = { .rlim_cur = 100000, .rlim_max = RLIM_INFINITY };
