@@ -11,6 +11,8 @@
 #define NS_PER_US UINT64_C(1000)
 /* As in timerhub.lua. */
 #define PUT_OFF_US UINT64_C(300000000)
+/* Relays that are rung together look one after another. */
+#define SPREAD_US UINT64_C(1000)
 /* Nothing lets a relay sleep for longer, whatever it is told: Redis's clock may have been set. */
 #define SLEEP_MAX_US (UINT64_C(3600) * 1000000)
 
@@ -71,7 +73,9 @@ void seat_rung(struct seat *seat, const struct seat_bell *bell, uint64_t now_ns)
 
 	if (!bell->is_common)
 		seat->rank = bell->place;
-	due_us += seat_ladder_us(seat->rank, seat->grace_us);
+	/* If none of the first seats hears, those that are left do not wait for them. */
+	due_us += bell->is_common ? seat->rank * SPREAD_US
+	                          : seat_ladder_us(seat->rank, seat->grace_us);
 	if (seat->is_anchored && due_us > seat->ran_us)
 		at_ns = sending_ns(seat, due_us - seat->ran_us);
 	if (at_ns < seat->bell_ns)

@@ -24,6 +24,7 @@ local LOOK_BYTES = 1048576
 local FORGET_PAST, FORGET_SEEN, SWEEP, ACKED = 1000, 16, 512, 256  -- how many a look takes on
 local CONSUMER_IDLE_MS, CONSUMERS_EVERY_US = 86400000, 3600000000
 local SEATS_RUNG = 8
+local OVERDUE_US = 1000000  -- a look that has been owed for longer does not come
 
 local DEFAULTS = {
     {name = 'tasks_max', value = 1048576, least = 1, most = 1073741824},
@@ -106,13 +107,18 @@ end
 
 -- ---- ring: tell of a task that is earlier than what has been promised ----
 
--- The seats to ring, in order; nil if the relays look in time anyway. Absent, nothing is promised.
--- What is due in the past is rung for now: a promise in the past would count as broken.
+-- Whom to ring, in order, and for when; nil if the relays look in time anyway. Absent, nothing is
+-- promised. What is due in the past is rung for now: a promise in the past would count as broken. If
+-- the promise is long past, the relays that were to come are dead, and the next is rung for now.
 -- All reads that a ring needs, so that ring() itself cannot fail.
-local function find_seats(look_by, seats, due)
-    if due < (tonumber(look_by or nil) or math.huge) then
-        return redis.call('ZRANGE', seats, 0, SEATS_RUNG - 1)
+local function find_seats(look_by, seats, due, now)
+    local promised, at = tonumber(look_by or nil) or math.huge, math.max(due, now)
+    if now > promised + OVERDUE_US then
+        at = now
+    elseif at >= promised then
+        return nil
     end
+    return {at = at, relays = redis.call('ZRANGE', seats, 0, SEATS_RUNG - 1)}
 end
 
 local function look_by_of(state)
@@ -142,11 +148,11 @@ local function ring_seats(state, seats, found, due)
     return place
 end
 
-local function ring(state, seats, found, due)
+local function ring(state, seats, found)
     if found then
-        redis.call('HSET', state, 'look_by', text(due))
-        if ring_seats(state, seats, found, due) == 0 then
-            redis.call('PUBLISH', prefix(state) .. 'bell', text(due))
+        redis.call('HSET', state, 'look_by', text(found.at))
+        if ring_seats(state, seats, found.relays, found.at) == 0 then
+            redis.call('PUBLISH', prefix(state) .. 'bell', text(found.at))
         end
     end
 end
@@ -227,7 +233,7 @@ end
 -- due task state seats
 local function insert(keys, id, due, flags, data, now, look_by)
     local due_key, task, state, seats = keys[1], keys[2], keys[3], keys[4]
-    local found = find_seats(look_by, seats, math.max(due, now))
+    local found = find_seats(look_by, seats, due, now)
     local value = record_of('w', 0, text(now), data)
     if redis.call('HSETNX', task, id, value) == 0 then
         if not string.find(flags, 'r', 1, true) or
@@ -243,7 +249,7 @@ local function insert(keys, id, due, flags, data, now, look_by)
             return added
         end
     end
-    ring(state, seats, found, math.max(due, now))
+    ring(state, seats, found)
     return {0, reply_of(due), now}
 end
 
@@ -339,7 +345,7 @@ local function move(keys, args)
     if not stage then
         return {ENOENT}
     end
-    local found = find_seats(look_by_of(state), seats, math.max(due, now))
+    local found = find_seats(look_by_of(state), seats, due, now)
     if stage == 'r' then
         local result, attempts, data = find_undelivered(ready, entry)
         if result ~= 0 then
@@ -351,7 +357,7 @@ local function move(keys, args)
     else
         redis.call('ZADD', due_key, due, id)
     end
-    ring(state, seats, found, math.max(due, now))
+    ring(state, seats, found)
     return {0, reply_of(due), now}
 end
 
@@ -416,7 +422,7 @@ local function retry(keys, args)
     if not attempts then
         return {ENOENT}
     end
-    local conf, found = settings(state), find_seats(look_by_of(state), seats, due)
+    local conf, found = settings(state), find_seats(look_by_of(state), seats, due, now)
     redis.call('ZCARD', past)
     if conf.attempts_max > 0 and attempts >= conf.attempts_max then
         local buried = bury(dead, conf.dead_max, id, was_due, attempts, 'attempts', data)
@@ -432,7 +438,7 @@ local function retry(keys, args)
     redis.call('ZADD', due_key, due, id)
     redis.call('HSET', task, id, record_of('w', attempts, put_us, data))
     acknowledge(ready, entry)
-    ring(state, seats, found, due)
+    ring(state, seats, found)
     return {0, reply_of(due), now, 0}
 end
 

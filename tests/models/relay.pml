@@ -7,7 +7,7 @@
  * are cut; all keys are wiped. Each relay has two connections: a look, its answer and the bells are
  * on their way for any number of steps, and cross. The clock of Redis goes on when nothing is on
  * its way and no relay is due, so that what counts is the order of things, not how long they take.
- * Left out: the clock set, leases, more deaths than one.
+ * Left out: the clock set, leases, more deaths than one and what puts do about them.
  *
  * Models:
  *   lib/relay/timerhub.lua  find_seats() ring_seats() ring() insert() promote() sit() ladder()
@@ -66,7 +66,7 @@ bool seated[RELAYS], hears[RELAYS];
 byte broken[RELAYS];
 
 /* Relays. What an answer says is kept with the relay that it is for. */
-byte stage[RELAYS], target[RELAYS], rung_for[RELAYS], rank[RELAYS];
+byte stage[RELAYS], target[RELAYS], rung_for[RELAYS];
 byte told_time[RELAYS], told_rank[RELAYS];
 bool told_more[RELAYS];
 chan bell[RELAYS] = [3] of { byte, byte };
@@ -207,8 +207,7 @@ inline promise(me)
 /* A bell says `time` and `place`. */
 inline rung(me)
 {
-	rank[me] = (place == COMMON -> rank[me] : place);
-	time = time + LADDER(rank[me]);
+	time = time + (place == COMMON -> 0 : LADDER(place));
 	rung_for[me] = (stage[me] == IDLE -> NEVER : MIN(rung_for[me], time));
 	target[me] = MIN(target[me], time);
 	time = 0;
@@ -217,7 +216,6 @@ inline rung(me)
 
 inline answered(me)
 {
-	rank[me] = told_rank[me];
 	target[me] = (told_more[me] -> now : told_time[me]);
 #ifndef ANSWER_OVERWRITES
 	target[me] = MIN(target[me], rung_for[me]);
@@ -295,12 +293,11 @@ inline forget_relay(me)
 	rung_for[me] = NEVER;
 	told_time[me] = 0;
 	told_rank[me] = 0;
-	told_more[me] = false;
 	do
 	:: nempty(bell[me]) -> bell[me]?_, _
 	:: empty(bell[me]) -> break
 	od;
-	rank[me] = 0
+	told_more[me] = false
 }
 
 proctype misfortune(byte me)
@@ -388,7 +385,6 @@ init {
 			/* They have settled. */
 			hears[one] = true;
 			seated[one] = true;
-			rank[one] = one;
 			target[one] = HORIZON + LADDER(one)
 #endif
 		}

@@ -13,6 +13,7 @@ SMALL = {"CHUNK": 3, "LOOK_BYTES": 300, "FORGET_PAST": 1, "FORGET_SEEN": 2, "SWE
 NEVER = math.inf
 LAST_US = 2**53 - 1
 PUT_OFF_US = 300_000_000
+OVERDUE_US = 1_000_000
 ENOENT, EAGAIN, EBUSY, EEXIST, EINVAL = -2, -11, -16, -17, -22
 ERANGE, ETIME, EMSGSIZE, ESTALE = -34, -62, -90, -116
 DEFAULTS = {"tasks_max": 1048576, "data_max": 65536, "attempts_max": 0, "lease_us": 30_000_000,
@@ -81,8 +82,11 @@ class Model:
         return place
 
     def ring(self, due):
+        promised = NEVER if self.look_by is None else self.look_by
         due = max(due, self.now)
-        if due >= (NEVER if self.look_by is None else self.look_by):
+        if self.now > promised + OVERDUE_US:
+            due = self.now
+        elif due >= promised:
             return
         self.look_by = due
         if self.ring_seats(due) == 0 and self.common:

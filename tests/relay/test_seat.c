@@ -18,6 +18,9 @@
 #define GRACE_US UINT64_C(100000)
 #define TASKS_MAX 64u
 #define NONE UINT64_MAX
+/* As in timerhub.lua. */
+#define SEATS_RUNG 8u
+#define OVERDUE_US UINT64_C(1000000)
 
 /* A message on its way: an answer to a relay, or a bell. */
 struct message {
@@ -83,28 +86,42 @@ static struct actor *at_rank(unsigned rank)
 	return found;
 }
 
+static void send_bell(struct actor *actor, const struct seat_bell *bell)
+{
+	/* A second bell before the first has come: the earlier due time is what counts. */
+	if (actor->bell.at_ns == NONE || bell->due_us < actor->bell.bell.due_us)
+		actor->bell = (struct message){
+			.at_ns = now_ns + actor->way_ns,
+			.is_bell = true,
+			.bell = *bell,
+		};
+}
+
 static void ring(uint64_t due_us)
 {
-	uint64_t place = 0;
+	struct seat_bell bell = { .due_us = due_us };
+	unsigned deaf = 0;
 	struct actor *actor;
 
-	if (due_us >= look_by_us)
+	if (look_by_us != NONE && there_us() > look_by_us + OVERDUE_US)
+		bell.due_us = there_us();
+	else if (due_us >= look_by_us)
 		return;
-	look_by_us = due_us;
-	while (place < 2 && (actor = at_rank((unsigned)place))) {
+	look_by_us = bell.due_us;
+	while (bell.place < 2 && bell.place + deaf < SEATS_RUNG &&
+	       (actor = at_rank((unsigned)bell.place))) {
 		if (!actor->alive) {
 			actor->seated = false;
+			deaf++;
 			continue;
 		}
-		/* A second bell before the first has come: the earlier due time is what counts. */
-		if (actor->bell.at_ns == NONE || due_us < actor->bell.bell.due_us)
-			actor->bell = (struct message){
-				.at_ns = now_ns + actor->way_ns,
-				.is_bell = true,
-				.bell = { .due_us = due_us, .place = place },
-			};
-		place++;
+		send_bell(actor, &bell);
+		bell.place++;
 	}
+	bell.is_common = true;
+	for (unsigned i = 0; bell.place == 0 && i < actor_count; i++)
+		if (actors[i].alive)
+			send_bell(&actors[i], &bell);
 }
 
 static void put(uint64_t due_us)
@@ -298,6 +315,29 @@ START_TEST(death_of_the_first_costs_a_grace)
 }
 END_TEST
 
+START_TEST(deaths_of_most_cost_a_second_while_puts_go_on)
+{
+	begin(30);
+	for (unsigned i = 0; i < 20; i++) {
+		run_until(now_ns + 30 * SEC);
+		/* The first ones, whose seats stay: only a ring finds them deaf. */
+		for (unsigned rank = 0; rank < 20; rank++)
+			at_rank(rank)->alive = false;
+		latest_us = 0;
+		for (unsigned j = 0; j < TASKS_MAX; j++) {
+			put(there_us() + 20000);
+			run_until(now_ns + 50 * MS);
+		}
+		run_until(now_ns + SEC);
+		expect_eq(task_count, 0);
+		expect_cmp(latest_us, <=, OVERDUE_US + 100000);
+		/* They are started again. */
+		for (unsigned j = 0; j < actor_count; j++)
+			actors[j].alive = true;
+	}
+}
+END_TEST
+
 START_TEST(deaths_at_random_cost_no_more_than_the_ladder)
 {
 	for (unsigned i = 0; i < 20; i++) {
@@ -418,6 +458,7 @@ int main(int argc, char **argv)
 	tests_add(idle_relays_look_about_once_a_second_however_many, 60);
 	tests_add(a_put_that_is_earlier_is_in_time, 60);
 	tests_add(death_of_the_first_costs_a_grace, 60);
+	tests_add(deaths_of_most_cost_a_second_while_puts_go_on, 60);
 	tests_add(deaths_at_random_cost_no_more_than_the_ladder, 120);
 	tests_add(the_clock_of_redis_may_be_set, 60);
 	tests_add(a_bell_outlives_an_answer_that_is_older, 20);
