@@ -39,7 +39,7 @@ class Wrong(Exception):
 def run(*command, env=None, **options):
     """Runs a command in a plain environment, returns what it printed."""
     plain = {name: value for name, value in os.environ.items()
-             if name in ("PATH", "HOME", "TMPDIR", "LANG", "USER")}
+             if name in ("PATH", "HOME", "TMPDIR", "LANG", "USER", "TIMERHUB_TEST_SEED")}
     done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, check=False,
                           stderr=subprocess.STDOUT, text=True, env=plain | (env or {}), **options)
     if done.returncode != 0:

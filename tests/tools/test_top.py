@@ -29,7 +29,7 @@ HOUR = 3600 * 10**9
 F_ADD_SEALS, F_SEAL_SHRINK, F_SEAL_GROW = 1033, 2, 4
 F_GET_SEALS, F_SEAL_SEAL, F_SEAL_FUTURE_WRITE = 1034, 1, 16
 BOARD_NAME = "timerhub"
-SEED = random.getrandbits(32)
+SEED = int(os.environ.get("TIMERHUB_TEST_SEED", "0"), 0) or random.getrandbits(32)
 
 COUNTERS = ("armed", "refiled", "cancelled", "expired", "delivered", "overruns", "live", "live_max",
             "inbox_max", "owner_wakeups", "submit_wakes", "queue_signals", "cascaded",
