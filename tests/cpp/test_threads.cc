@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <pthread.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -91,28 +92,36 @@ template <class Condition> void await(Condition condition)
 
 /* ---- one callback and one destroyer ---- */
 
+/* As long as the callback waits, another thread may call it for the next period. */
 struct shared {
-	std::atomic<bool> started{ false }, destroying{ false };
-	bool finished = false; /* not atomic: the destructor carries it */
+	std::atomic<unsigned> started{ 0 };
+	std::atomic<bool> destroying{ false };
+	std::array<bool, 2> finished{}; /* not atomic: the destructor carries them */
 
 	void callback()
 	{
-		started = true;
+		const unsigned self = started++;
+
+		if (self >= finished.size())
+			return;
 		await([this] { return destroying.load(); });
 		std::this_thread::sleep_for(20ms);
-		finished = true;
+		finished[self] = true;
 	}
 };
 
-template <class Callable> void destructor_waits(crew &crew, shared &shared, Callable callable)
+/* So many callbacks are inside when the timer is destroyed. */
+template <class Callable>
+void destructor_waits(crew &crew, shared &shared, unsigned inside, Callable callable)
 {
 	auto timer = std::make_unique<timerhub::timer>();
 
 	expect(!timer->arm_every(crew.queue, 1ms, callable));
-	await([&shared] { return shared.started.load(); });
+	await([&shared, inside] { return shared.started >= inside; });
 	shared.destroying = true;
 	timer.reset();
-	expect(shared.finished);
+	for (unsigned i = 0; i < shared.finished.size() && i < shared.started; i++)
+		expect(shared.finished[i]);
 }
 
 void destructor_waits_for_the_callback_on_another_thread()
@@ -122,11 +131,12 @@ void destructor_waits_for_the_callback_on_another_thread()
 	for (unsigned i = 0; i < 3 * length; i++) {
 		shared small, large;
 
-		destructor_waits(crew, small, [at = &small] { at->callback(); });
-		destructor_waits(crew, large, [at = &large, guard = std::vector<int>(9, 7)] {
-			at->callback();
-			expect(guard.at(8) == 7);
-		});
+		destructor_waits(crew, small, 1 + i % 2, [at = &small] { at->callback(); });
+		destructor_waits(crew, large, 1 + i % 2,
+		                 [at = &large, guard = std::vector<int>(9, 7)] {
+					 at->callback();
+					 expect(guard.at(8) == 7);
+				 });
 	}
 }
 
