@@ -79,8 +79,7 @@ static bool life_active(const struct life *life)
 	return life->state <= LIFE_LIVE;
 }
 
-/* Does the owner sleep, of its own will? */
-static bool oracle_mover_sleeps(void)
+bool oracle_mover_sleeps(void)
 {
 	return oracle.mover && oracle.mover->waits_on &&
 	       (oracle.mover_sleeps || kernel.owner_sleeps);

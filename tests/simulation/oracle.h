@@ -188,6 +188,9 @@ void oracle_take_begin(struct taking *taking, unsigned queue);
 void oracle_taken(const struct taking *taking, const struct timerhub_event *event);
 /* `empty`: it found the queue empty. */
 void oracle_take_end(struct taking *taking, bool empty);
+/* Does the owner sleep, of its own will? */
+bool oracle_mover_sleeps(void);
+
 /* True while a consumer has, or may have, events of this queue in hand. */
 bool oracle_taking(unsigned queue);
 
