@@ -82,8 +82,8 @@ START_TEST(unwind_leaves_the_rest_of_the_queue)
 	timerhub_timer timer;
 
 	timer = arm(rig.queue, SPEC(.expires_ns = 1, .ptr = &leaver, .fn = leave));
-	arm_at(rig.queue, 2, 9);
-	advance(rig.hub, 10);
+	arm_at(rig.queue, 128, 9);
+	advance(rig.hub, 128);
 	leaver_start(&leaver, &rig, (enum way)_i);
 	leaver_wait_inside(&leaver);
 	leaver_leaves(&leaver);
@@ -105,7 +105,7 @@ START_TEST(unwind_from_the_last_event_leaves_the_fd_unreadable)
 	struct leaver leaver;
 
 	arm(rig.queue, SPEC(.expires_ns = 1, .ptr = &leaver, .fn = leave));
-	advance(rig.hub, 10);
+	advance(rig.hub, 128);
 	leaver_start(&leaver, &rig, (enum way)_i);
 	leaver_wait_inside(&leaver);
 	leaver_leaves(&leaver);
@@ -142,8 +142,8 @@ START_TEST(unwind_ends_the_wait_for_the_callback)
 	struct canceller canceller = { .rig = &rig };
 
 	canceller.timer = arm(
-		rig.queue, SPEC(.expires_ns = 1, .interval_ns = 100, .ptr = &leaver, .fn = leave));
-	advance(rig.hub, 10);
+		rig.queue, SPEC(.expires_ns = 1, .interval_ns = 6400, .ptr = &leaver, .fn = leave));
+	advance(rig.hub, 128);
 	leaver_start(&leaver, &rig, (enum way)_i);
 	leaver_wait_inside(&leaver);
 	thread_start(&canceller.thread, cancel_sync, &canceller);
@@ -171,7 +171,7 @@ START_TEST(unwind_again_and_again_leaves_nothing)
 		                                           .flags = i % 2 == 0 ? TIMERHUB_KEEP : 0,
 		                                           .ptr = &leaver, .fn = leave));
 
-		advance(rig.hub, 2 * i + 2);
+		advance(rig.hub, (i + 1) * TICK);
 		leaver = (struct leaver){ .rig = &rig, .way = BY_EXIT, .may_leave = true };
 		thread_start(&leaver.thread, dispatch, &leaver);
 		leaver_is_gone(&leaver);

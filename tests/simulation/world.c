@@ -190,6 +190,18 @@ static void world_spawn(struct dice *dice)
 
 /* ---- when nobody can run ---- */
 
+/*
+ * Has a consumer this queue in hand? One whose callback waits, in a cancel_sync of its own timer for
+ * a dispatcher that is held up, has it too, and tells the descriptor when it leaves.
+ */
+static bool world_taking(unsigned index)
+{
+	for (unsigned i = 0; i < world.workers_count; i++)
+		if (world.workers[i].inside && world.workers[i].inside->queue == index)
+			return true;
+	return oracle_taking(index);
+}
+
 /* Who is told that there are events, or that he is to leave, does not go on sleeping. */
 static void worker_quiet(const struct worker *worker, unsigned due)
 {
@@ -197,7 +209,7 @@ static void worker_quiet(const struct worker *worker, unsigned due)
 
 	if (index < 0 || !worker->actor->waits_on)
 		return;
-	if ((due >> index & 1) != 0 && !oracle_taking((unsigned)index))
+	if ((due >> index & 1) != 0 && !world_taking((unsigned)index))
 		report_failure("worker %u waits for queue %d, which has timer %u", worker->index,
 		               index, oracle.queues[index].due);
 	if (worker->must_leave && world.queues[index].interrupting == 0)
@@ -230,13 +242,13 @@ static void world_quiet(void)
 	for (unsigned i = 0; i < world.queues_count; i++) {
 		const struct world_queue *queue = &world.queues[i];
 
-		if (queue->queue && !queue->closing && (due >> i & 1) != 0 && !oracle_taking(i) &&
+		if (queue->queue && !queue->closing && (due >> i & 1) != 0 && !world_taking(i) &&
 		    !kernel_readable(timerhub_queue_fd(queue->queue)))
 			report_failure("queue %u has timer %u, and its descriptor does not say so",
 			               i, oracle.queues[i].due);
 	}
 	for (unsigned i = 0; i < world.queues_count; i++)
-		if ((due >> i & 1) != 0 && !oracle_taking(i))
+		if ((due >> i & 1) != 0 && !world_taking(i))
 			queue_announced(i);
 	for (unsigned i = 0; i < world.workers_count; i++)
 		worker_quiet(&world.workers[i], due);
