@@ -198,8 +198,9 @@ TIMERHUB_API int timerhub_journal_move_key(struct timerhub_journal *journal, con
 /*
  * Take the task that is due, the earliest first; waits up to `timeout_ns` (0: not at all,
  * UINT64_MAX: for ever) for one. 1: taken; 0: the time is over; -ESHUTDOWN: the journal is being
- * closed; -ENOMEM. The number of attempts is recorded behind the delivery, so that the last may be
- * missing after a crash. Signals do not end it, and it is no cancellation point.
+ * closed; -ENOMEM. The number of attempts is recorded some milliseconds behind the delivery, so
+ * that the last may be missing after a crash. Signals do not end it, and it is no cancellation
+ * point.
  */
 TIMERHUB_API int timerhub_journal_take(struct timerhub_journal *journal,
                                        struct timerhub_task *ret_task, uint64_t timeout_ns);

@@ -283,13 +283,18 @@ static bool cleaner_is_paused(struct cleaner *cleaner)
 	return paused;
 }
 
+static bool cleaner_may_work(struct cleaner *cleaner)
+{
+	return !cleaner->blocked && !cleaner_is_paused(cleaner);
+}
+
 /* Copy about so many bytes. False: nothing to do, or it cannot be done now. */
 static bool cleaner_step(struct cleaner *cleaner, size_t enough)
 {
 	struct log_place place;
 	int more;
 
-	if (cleaner->blocked || cleaner->log->count < 2 || cleaner_is_paused(cleaner))
+	if (cleaner->log->count < 2 || !cleaner_may_work(cleaner))
 		return false;
 	more = cleaner_collect(cleaner, enough);
 	if (more < 0)
@@ -302,6 +307,12 @@ static bool cleaner_step(struct cleaner *cleaner, size_t enough)
 	return more > 0 || cleaner_drop(cleaner);
 }
 
+bool cleaner_is_due(struct cleaner *cleaner)
+{
+	cleaner->wanted = cleaner->log->count > 1 && cleaner_is_over(cleaner, 3);
+	return cleaner->wanted && cleaner_may_work(cleaner);
+}
+
 bool cleaner_work(struct cleaner *cleaner, size_t batch_bytes)
 {
 	size_t enough = 2 * batch_bytes + STEP_BYTES / 2;
@@ -309,8 +320,7 @@ bool cleaner_work(struct cleaner *cleaner, size_t batch_bytes)
 
 	if (enough > cleaner_most(cleaner))
 		enough = cleaner_most(cleaner);
-	cleaner->wanted = cleaner->log->count > 1 && cleaner_is_over(cleaner, 3);
-	if (cleaner->wanted)
+	if (cleaner_is_due(cleaner))
 		worked = cleaner_step(cleaner, enough);
 	while (cleaner_is_over(cleaner, 4) && cleaner_step(cleaner, enough))
 		worked = true;

@@ -47,6 +47,9 @@ struct cleaner {
 
 void cleaner_init(struct cleaner *cleaner, struct log *log, struct lock *lock, struct tasks *tasks);
 
+/* Is there something to gain, and nothing in the way? */
+bool cleaner_is_due(struct cleaner *cleaner);
+
 /*
  * Clean a little if that is due, or as much as the bound needs, after a batch of so many bytes. Was
  * anything done?

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,6 +146,17 @@ static int64_t real_read(struct disk *disk, int file, void *bytes, size_t count,
 	return result < 0 ? -errno : result;
 }
 
+/* A write beyond RLIMIT_FSIZE brings SIGXFSZ, too: the thread that writes blocks all signals. */
+static void real_swallow_signal(void)
+{
+	const struct timespec now = { .tv_sec = 0 };
+	sigset_t set;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGXFSZ);
+	(void)sigtimedwait(&set, NULL, &now); /* if it is not there, so much the better */
+}
+
 static int64_t real_write(struct disk *disk, int file, const void *bytes, size_t count,
                           uint64_t offset)
 {
@@ -155,10 +167,15 @@ static int64_t real_write(struct disk *disk, int file, const void *bytes, size_t
 		result = pwrite(file, bytes, count < MOVE_MAX_BYTES ? count : MOVE_MAX_BYTES,
 		                (off_t)offset);
 	while (result < 0 && errno == EINTR);
-	return result < 0 ? -errno : result;
+	if (result >= 0)
+		return result;
+	result = -errno;
+	if (result == -EFBIG)
+		real_swallow_signal();
+	return result;
 }
 
-/* The ring belongs to the thread that writes, so it is made at the first write. */
+/* The ring is made at the first write that asks for one. */
 static int64_t real_write_sync(struct disk *disk, int file, const void *bytes, size_t count,
                                uint64_t offset, int *ret_synced)
 {

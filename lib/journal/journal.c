@@ -215,6 +215,7 @@ int journal_open(struct timerhub_journal **ret_journal, struct disk *disk, struc
 	journal->data_bytes_max = config->data_bytes_max;
 	journal->attempts_max = config->attempts_max;
 	lock_init(&journal->lock);
+	journal->look_ns = UINT64_MAX;
 	log_init(&journal->log, disk, config->segment_bytes);
 	completions_init(&journal->completions);
 	cleaner_init(&journal->cleaner, &journal->log, &journal->lock, &journal->tasks);

@@ -30,6 +30,13 @@
 #define JOURNAL_BATCHES 2
 #define JOURNAL_FINISHED 4
 
+/* Which thread writes: it alone has the log, the cleaner, and the batch that is written out. */
+enum journal_writing {
+	WRITING_NONE,   /* the writer sleeps */
+	WRITING_CALLER, /* a caller that found no thread writing: it leads */
+	WRITING_WRITER,
+};
+
 struct timerhub_journal {
 	struct disk *disk;
 	struct alarm *alarm;
@@ -43,7 +50,7 @@ struct timerhub_journal {
 	uint32_t attempts_max;
 	size_t batch_bytes;
 
-	/* The writer's alone, after open. */
+	/* After open: of the thread that writes. */
 	struct log log;
 	struct cleaner cleaner;
 	pthread_t thread;
@@ -61,9 +68,12 @@ struct timerhub_journal {
 	unsigned gathering;                       /* which of them callers write to */
 	struct ticket finished[JOURNAL_FINISHED]; /* by number modulo: the last one finished */
 	struct completions completions;           /* of requests that no thread waits for */
-	struct ticket work;                       /* what an idle writer waits for */
-	bool idle;                                /* the writer waits, or is about to */
+	struct ticket work;                       /* what the writer sleeps on */
+	uint8_t writing;                          /* enum journal_writing */
 	bool stopping;                            /* the writer ends when all is written */
+	bool hurry; /* what has gathered is written though no caller waits for it */
+	uint64_t
+		look_ns; /* when the writer looks whether to hurry; UINT64_MAX: not before a take */
 	struct ticket takers; /* what takers wait for, except the one that leads */
 	bool led;             /* a taker waits for the alarm, for all of them */
 	bool polled;          /* a caller has asked for the fd: the alarm is always set */
@@ -93,8 +103,17 @@ static inline unsigned journal_bucket(uint64_t ns)
 	return ns > 1 ? 63 - (unsigned)__builtin_clzll(ns) : 0;
 }
 
-/* Must the writer be woken for what was gathered? Then ticket_wake(&journal->work, 1), unlocked. */
+/*
+ * Let the writer write what has gathered, if no thread writes. Returns whether it must be woken:
+ * then ticket_wake(&journal->work, 1), unlocked.
+ */
 bool journal_kick(struct timerhub_journal *journal);
+
+/* As journal_kick(), within some milliseconds: for records that no caller waits for. */
+bool journal_remind(struct timerhub_journal *journal);
+
+/* Let the calling thread write, if no thread does: then journal_lead(), unlocked. */
+bool journal_may_lead(struct timerhub_journal *journal);
 
 /*
  * If the fd is polled or a taker waits, let the alarm ring for what is now the first task, or
@@ -131,6 +150,12 @@ int request_start(struct timerhub_journal *journal, struct request *request, boo
                   unsigned *ret_index, uint32_t *ret_number);
 
 /* ---- writer.c ---- */
+
+/*
+ * Write out what has gathered, on the calling thread, which journal_may_lead() let: a lone caller
+ * so waits for the disk alone, and for no other thread. The lock is not held.
+ */
+void journal_lead(struct timerhub_journal *journal);
 
 /* Wait until the batch of that number is finished. The lock is not held. */
 void journal_await(struct timerhub_journal *journal, uint32_t number);

@@ -290,11 +290,24 @@ static void request_gather(struct timerhub_journal *journal, struct request *req
 
 /* ---- start ---- */
 
+/* Wait for a batch. The lock is held, and given away meanwhile. */
+static void request_await(struct timerhub_journal *journal, uint32_t number)
+{
+	bool wake = journal_kick(journal);
+
+	journal->hurry = true;
+	lock_give(&journal->lock);
+	if (wake)
+		ticket_wake(&journal->work, 1);
+	journal_await(journal, number);
+	lock_take(&journal->lock);
+}
+
 int request_start(struct timerhub_journal *journal, struct request *request, bool may_wait,
                   unsigned *ret_index, uint32_t *ret_number)
 {
 	uint32_t number = 0;
-	bool wake = false;
+	bool wake = false, leads = false;
 	int result;
 
 	lock_take(&journal->lock);
@@ -303,17 +316,18 @@ int request_start(struct timerhub_journal *journal, struct request *request, boo
 		result = request_check(journal, request, &number, ret_index);
 		if (result <= 0 || !may_wait)
 			break;
-		lock_give(&journal->lock);
-		journal_await(journal, number);
-		lock_take(&journal->lock);
+		request_await(journal, number);
 	}
 	if (result == 0) {
 		*ret_number = journal_gathering(journal)->number;
 		request_gather(journal, request);
-		wake = journal_kick(journal);
+		leads = may_wait && journal_may_lead(journal);
+		wake = !leads && journal_kick(journal);
 	}
 	lock_give(&journal->lock);
 	if (wake)
 		ticket_wake(&journal->work, 1);
+	if (leads)
+		journal_lead(journal);
 	return result > 0 ? -EAGAIN : result;
 }

@@ -4,8 +4,8 @@
  * leads: it waits for the alarm, and for the first lease to end; the others wait for a ticket, and
  * one of them leads next. A thread that leaves, with a task or without, wakes the next leader.
  *
- * That a task was taken is recorded behind its delivery: the record goes out with the next batch,
- * and no caller waits for it. It only carries the number of attempts.
+ * That a task was taken is recorded behind its delivery: the record goes out with the next change,
+ * or some milliseconds later, and no caller waits for it. It only carries the number of attempts.
  */
 #include <errno.h>
 #include <limits.h>
@@ -209,7 +209,7 @@ static int take_run(struct timerhub_journal *journal, struct timerhub_task *ret_
 		result = take_deliver_many(journal, ret_tasks, max);
 	if (result > 0) {
 		journal_set_alarm(journal);
-		wake_writer = journal_kick(journal);
+		wake_writer = journal_remind(journal);
 	}
 	wake_taker = take_pass_on(journal);
 	journal->inside--;

@@ -3,8 +3,12 @@
  * The writer: one thread that brings what callers gather to the disk, a batch at a time, and then
  * applies it to the tasks in memory. Its pass is journal_pass(); the rest is sleeping and waking.
  *
+ * While it sleeps a caller that waits for its change writes the batch itself (journal_lead): so a
+ * lone caller is spared two hand-overs between threads. What gathers meanwhile is the writer's.
+ *
  * It sleeps no longer than the first lease lasts, and gives back what leases are over for. Takers
- * do so too, for it may be held up by the disk.
+ * do so too, for it may be held up by the disk. Records of deliveries, for which no caller waits,
+ * wait for the next change, or for TAKES_WAIT_NS.
  *
  * Waking: the writer wakes two of a batch's callers, and each of them two more (journal_await), so
  * that with many callers the writer is back at the disk at once.
@@ -16,6 +20,7 @@
 #include "journal.h"
 
 #define WAKE_FEW 2
+#define TAKES_WAIT_NS (UINT64_C(10) * 1000000)
 #define THREAD_NAME "timerhub-writer"
 
 /* ---- callers ---- */
@@ -54,10 +59,27 @@ void journal_await(struct timerhub_journal *journal, uint32_t number)
 
 bool journal_kick(struct timerhub_journal *journal)
 {
-	if (!journal->idle)
+	if (journal->writing != WRITING_NONE)
 		return false;
-	journal->idle = false;
+	journal->writing = WRITING_WRITER;
 	ticket_set(&journal->work, ticket_number(&journal->work) + 1);
+	return true;
+}
+
+bool journal_remind(struct timerhub_journal *journal)
+{
+	if (journal->writing != WRITING_NONE || journal->look_ns != UINT64_MAX)
+		return false;
+	journal->look_ns = journal->alarm->ops->monotonic_ns(journal->alarm) + TAKES_WAIT_NS;
+	ticket_set(&journal->work, ticket_number(&journal->work) + 1);
+	return true;
+}
+
+bool journal_may_lead(struct timerhub_journal *journal)
+{
+	if (!journal->threaded || journal->writing != WRITING_NONE)
+		return false;
+	journal->writing = WRITING_CALLER;
 	return true;
 }
 
@@ -238,6 +260,15 @@ static void writer_publish(struct timerhub_journal *journal)
 	journal->stats.held_up = writer_held_up(journal);
 }
 
+/* Does a caller wait for what has gathered, or is it time to write it? The lock is held. */
+static bool writer_must_write(struct timerhub_journal *journal)
+{
+	const struct batch *batch = journal_gathering(journal);
+	bool hurry = journal->hurry || journal->stopping || !journal->threaded;
+
+	return batch->first || (batch->used > 0 && hurry);
+}
+
 /*
  * Returns the batch to write out, while callers gather in the other one; NULL: nothing to do.
  * `*ret_ends_bytes`: what it takes on disk to end every task.
@@ -248,7 +279,7 @@ static struct batch *writer_take_batch(struct timerhub_journal *journal, uint64_
 	uint32_t next = full->number + 1;
 
 	*ret_ends_bytes = journal->tasks.count * (uint64_t)RECORD_HEADER_BYTES;
-	if (full->used == 0)
+	if (!writer_must_write(journal))
 		return NULL;
 	/*
 	 * The next batch's ticket was an earlier one's. All of those must have left before a caller
@@ -256,6 +287,7 @@ static struct batch *writer_take_batch(struct timerhub_journal *journal, uint64_
 	 */
 	ticket_wake(writer_ticket(journal, next), UINT32_MAX);
 	journal->gathering ^= 1;
+	journal->hurry = false;
 	batch_begin(journal_gathering(journal), next);
 	return full;
 }
@@ -357,37 +389,91 @@ bool journal_pass(struct timerhub_journal *journal)
 	return worked || cleaned;
 }
 
+/* ---- a caller that leads ---- */
+
+/* The caller has written its batch. Must the writer be woken? The lock is held. */
+static bool writer_take_over(struct timerhub_journal *journal, bool cleans)
+{
+	journal->stats.held_up = writer_held_up(journal);
+	journal->writing = WRITING_NONE;
+	if (cleans || writer_must_write(journal))
+		return journal_kick(journal);
+	return journal_gathering(journal)->used > 0 && journal_remind(journal);
+}
+
+void journal_lead(struct timerhub_journal *journal)
+{
+	sigset_t all, before;
+	bool cleans, wake;
+	size_t bytes = 0;
+	int cancel;
+
+	/* No handler keeps the others waiting, and no call to the disk ends the thread. */
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	(void)writer_commit(journal, &bytes);
+	cleans = cleaner_is_due(&journal->cleaner);
+	lock_take(&journal->lock);
+	wake = writer_take_over(journal, cleans);
+	lock_give(&journal->lock);
+	if (wake)
+		ticket_wake(&journal->work, 1);
+	(void)pthread_setcancelstate(cancel, NULL);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 /* ---- the thread ---- */
 
-/* Sleep until there is something to do. False: there is nothing, and the journal is closing. */
-static bool writer_rest(struct timerhub_journal *journal)
+/* Returns how long the writer may sleep; UINT64_MAX: until it is woken. The lock is held. */
+static uint64_t writer_sleep_ns(struct timerhub_journal *journal)
 {
-	uint64_t now_ns, first_ns, timeout_ns;
-	uint32_t number;
-	bool stop;
+	uint64_t end_ns = agenda_first_ns(&journal->leases), now_ns;
 
-	lock_take(&journal->lock);
-	if (journal_gathering(journal)->used > 0) {
-		lock_give(&journal->lock);
-		return true;
-	}
-	first_ns = agenda_first_ns(&journal->leases);
-	stop = journal->stopping;
-	journal->idle = !stop;
-	number = ticket_number(&journal->work);
-	lock_give(&journal->lock);
-	if (stop)
-		return false;
+	if (journal->look_ns < end_ns)
+		end_ns = journal->look_ns;
+	if (end_ns == UINT64_MAX)
+		return UINT64_MAX;
 	now_ns = journal->alarm->ops->monotonic_ns(journal->alarm);
-	timeout_ns = first_ns > now_ns ? first_ns - now_ns : 0;
-	if (first_ns == UINT64_MAX)
-		timeout_ns = UINT64_MAX;
+	return end_ns > now_ns ? end_ns - now_ns : 0;
+}
+
+/* Sleep until there may be something to do. The lock is held, and given away meanwhile. */
+static void writer_sleep(struct timerhub_journal *journal)
+{
+	uint64_t timeout_ns = writer_sleep_ns(journal);
+	uint32_t number = ticket_number(&journal->work);
+
+	lock_give(&journal->lock);
 	if (timeout_ns > 0)
 		ticket_wait(&journal->work, number, timeout_ns);
 	lock_take(&journal->lock);
-	journal->idle = false;
+	journal_end_leases(journal);
+	if (journal->alarm->ops->monotonic_ns(journal->alarm) < journal->look_ns)
+		return;
+	journal->look_ns = UINT64_MAX;
+	journal->hurry = journal_gathering(journal)->used > 0;
+}
+
+/* Sleep until there is something to write. False: there is nothing, and the journal is closing. */
+static bool writer_rest(struct timerhub_journal *journal)
+{
+	bool writes;
+
+	lock_take(&journal->lock);
+	if (!writer_must_write(journal)) {
+		journal->writing = WRITING_NONE;
+		if (journal_gathering(journal)->used > 0)
+			(void)journal_remind(journal);
+	}
+	while (journal->writing != WRITING_WRITER && !journal->stopping) {
+		writer_sleep(journal);
+		if (journal->writing == WRITING_NONE && writer_must_write(journal))
+			journal->writing = WRITING_WRITER;
+	}
+	writes = journal->writing == WRITING_WRITER;
 	lock_give(&journal->lock);
-	return true;
+	return writes;
 }
 
 static void *writer_main(void *argument)
@@ -407,6 +493,7 @@ int journal_start_writer(struct timerhub_journal *journal)
 	sigset_t all, before;
 	int result;
 
+	journal->writing = WRITING_WRITER;
 	/* The thread inherits a mask in which no handler of the program's can run on it. */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -418,9 +418,9 @@ START_TEST(header_with_any_bit_flipped_costs_no_task_but_is_refused)
 END_TEST
 
 /*
- * Returns whether [from, to) has no byte in the file's sector that cannot be read, or zeros alone: a
- * sector that cannot be read is taken for zeros, and a record's check sum is a random number, which
- * may end with a zero.
+ * Returns whether [from, to) has no byte in the file's sector that cannot be read, or zeros alone:
+ * a sector that cannot be read is taken for zeros, and a record's check sum is a random number,
+ * which may end with a zero.
  */
 static bool is_spared(const struct sim_file *file, uint64_t from, uint64_t to, uint64_t sector)
 {
