@@ -182,8 +182,6 @@ int timerhub_journal_stats(struct timerhub_journal *journal,
 	ret_stats->parked = journal->parked;
 	ret_stats->oldest_due_ns = agenda_first_ns(&journal->agenda);
 	lock_give(&journal->lock);
-	if (journal->owns && disk_real_has_ring(journal->disk))
-		ret_stats->writer = TIMERHUB_JOURNAL_URING;
 	return 0;
 }
 
@@ -195,7 +193,7 @@ int timerhub_journal_check(const char *dir, struct timerhub_journal_report *ret_
 
 	if (!dir || !ret_report)
 		return -EINVAL;
-	result = disk_real_open(&disk, dir, true);
+	result = disk_real_open(&disk, dir);
 	if (result < 0)
 		return result;
 	replay_init(&replay, disk, 0);

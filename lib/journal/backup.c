@@ -133,7 +133,7 @@ static int backup_check(struct disk *to)
 int backup_copy(struct disk *from, const char *to_dir)
 {
 	struct disk *to;
-	int result = disk_real_open(&to, to_dir, false);
+	int result = disk_real_open(&to, to_dir);
 
 	if (result < 0)
 		return result;

@@ -30,13 +30,6 @@ struct disk_ops {
 	int64_t (*read)(struct disk *disk, int file, void *bytes, size_t count, uint64_t offset);
 	int64_t (*write)(struct disk *disk, int file, const void *bytes, size_t count,
 	                 uint64_t offset);
-	/*
-	 * Write and sync in one go, if the disk can (else NULL, or -EOPNOTSUPP with nothing done).
-	 * Returns as write does; `*ret_synced`: 0, -errno, or -ECANCELED if the write fell short
-	 * and the sync was not tried.
-	 */
-	int64_t (*write_sync)(struct disk *disk, int file, const void *bytes, size_t count,
-	                      uint64_t offset, int *ret_synced);
 	int (*sync)(struct disk *disk, int file);
 	/* 0; -EIO: the file has no name any more, so what is in it is lost when it is closed. */
 	int (*check)(struct disk *disk, int file);
@@ -52,17 +45,11 @@ struct disk {
 	const struct disk_ops *ops;
 };
 
-/* The directory `dir`. `read_only`: for looking, without the lock. Free with disk_real_close(). */
-int disk_real_open(struct disk **ret_disk, const char *dir, bool read_only);
+/* The directory `dir`. Free with disk_real_close(). */
+int disk_real_open(struct disk **ret_disk, const char *dir);
 
 /* The same directory once more, for looking, whatever its name is now. */
 int disk_real_open_again(struct disk **ret_disk, const struct disk *disk);
-
-/* Never through io_uring from now on. */
-void disk_real_be_plain(struct disk *disk);
-
-/* Does it write through io_uring? Known after its first write_sync. Any thread. */
-bool disk_real_has_ring(const struct disk *disk);
 
 void disk_real_close(struct disk *disk);
 

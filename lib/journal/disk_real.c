@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -16,7 +15,6 @@
 #include <unistd.h>
 
 #include "disk.h"
-#include "disk_uring.h"
 #include "hold.h"
 
 #define LOCK_NAME "lock"
@@ -26,10 +24,7 @@
 
 struct disk_real {
 	struct disk disk;
-	struct disk_uring *uring; /* NULL: none yet, or refused */
-	bool counts_links;        /* the file system tells how many names a file has */
-	bool plain;               /* io_uring is not wanted, or was refused */
-	atomic_bool has_ring;     /* uring is not NULL, for other threads to read */
+	bool counts_links; /* the file system tells how many names a file has */
 	int dir;
 	struct hold lock;     /* of the file of that name, which earlier versions lock too */
 	struct hold dir_lock; /* of the directory itself: its name may go, it does not */
@@ -175,26 +170,6 @@ static int64_t real_write(struct disk *disk, int file, const void *bytes, size_t
 	return result;
 }
 
-/* The ring is made at the first write that asks for one. */
-static int64_t real_write_sync(struct disk *disk, int file, const void *bytes, size_t count,
-                               uint64_t offset, int *ret_synced)
-{
-	struct disk_real *real = real_of(disk);
-	int64_t result;
-
-	if (!real->plain && !real->uring) {
-		real->plain = disk_uring_open(&real->uring) < 0;
-		/* Relaxed: a number for statistics. */
-		atomic_store_explicit(&real->has_ring, !real->plain, memory_order_relaxed);
-	}
-	if (real->plain || count > MOVE_MAX_BYTES)
-		return -EOPNOTSUPP;
-	result = disk_uring_write_sync(real->uring, file, bytes, count, offset, ret_synced);
-	if (result == -EOPNOTSUPP)
-		disk_real_be_plain(disk);
-	return result;
-}
-
 static int real_sync(struct disk *disk, int file)
 {
 	(void)disk;
@@ -251,7 +226,6 @@ static const struct disk_ops disk_real_ops = {
 	.close = real_close,
 	.read = real_read,
 	.write = real_write,
-	.write_sync = real_write_sync,
 	.sync = real_sync,
 	.check = real_check,
 	.truncate = real_truncate,
@@ -262,7 +236,7 @@ static const struct disk_ops disk_real_ops = {
 };
 
 /* `dir`: an open directory, the disk's from now on, or -1 and errno. */
-static int real_new(struct disk **ret_disk, int dir, bool read_only)
+static int real_new(struct disk **ret_disk, int dir)
 {
 	int result = dir < 0 ? -errno : 0;
 	struct disk_real *real = result == 0 ? calloc(1, sizeof(*real)) : NULL;
@@ -274,40 +248,22 @@ static int real_new(struct disk **ret_disk, int dir, bool read_only)
 		return -ENOMEM;
 	}
 	real->disk.ops = &disk_real_ops;
-	real->plain = read_only;
 	real->lock.file = real->dir_lock.file = -1;
 	real->dir = dir;
 	*ret_disk = &real->disk;
 	return 0;
 }
 
-int disk_real_open(struct disk **ret_disk, const char *dir, bool read_only)
+int disk_real_open(struct disk **ret_disk, const char *dir)
 {
-	return real_new(ret_disk, open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), read_only);
+	return real_new(ret_disk, open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 }
 
 int disk_real_open_again(struct disk **ret_disk, const struct disk *disk)
 {
 	const struct disk_real *real = (const struct disk_real *)(const void *)disk;
 
-	return real_new(ret_disk, openat(real->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), true);
-}
-
-void disk_real_be_plain(struct disk *disk)
-{
-	struct disk_real *real = real_of(disk);
-
-	disk_uring_close(real->uring);
-	real->uring = NULL;
-	real->plain = true;
-	atomic_store_explicit(&real->has_ring, false, memory_order_relaxed); /* as above */
-}
-
-bool disk_real_has_ring(const struct disk *disk)
-{
-	const struct disk_real *real = (const struct disk_real *)(const void *)disk;
-
-	return atomic_load_explicit(&real->has_ring, memory_order_relaxed); /* as above */
+	return real_new(ret_disk, openat(real->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 }
 
 void disk_real_close(struct disk *disk)
@@ -317,7 +273,6 @@ void disk_real_close(struct disk *disk)
 	if (!disk)
 		return;
 	real = real_of(disk);
-	disk_uring_close(real->uring);
 	hold_give(&real->dir_lock);
 	hold_give(&real->lock);
 	(void)close(real->dir);

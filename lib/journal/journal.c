@@ -240,7 +240,7 @@ int timerhub_journal_open(struct timerhub_journal **ret_journal, const char *dir
 		return -EINVAL;
 	result = journal_read_config(&known, config);
 	if (result == 0)
-		result = disk_real_open(&disk, dir, false);
+		result = disk_real_open(&disk, dir);
 	if (result < 0)
 		return result;
 	/* First of all: a caller that finds the journal busy has started no thread for it. */

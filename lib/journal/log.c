@@ -273,8 +273,8 @@ static int log_cut_back(struct log *log, int refusal)
 	return refusal;
 }
 
-static int log_write_then_sync(struct log *log, const uint8_t *bytes, size_t count, uint64_t offset,
-                               bool sync)
+static int log_write_out(struct log *log, const uint8_t *bytes, size_t count, uint64_t offset,
+                         bool sync)
 {
 	int result = log_write_all(log, log->file, bytes, count, offset);
 
@@ -283,23 +283,6 @@ static int log_write_then_sync(struct log *log, const uint8_t *bytes, size_t cou
 	if (sync && log->disk->ops->sync(log->disk, log->file) < 0)
 		return log_fail(log);
 	return 0;
-}
-
-static int log_write_out(struct log *log, const uint8_t *bytes, size_t count, uint64_t offset,
-                         bool sync)
-{
-	const struct disk_ops *ops = log->disk->ops;
-	int synced = -ECANCELED;
-	int64_t written = -EOPNOTSUPP;
-
-	if (sync && ops->write_sync)
-		written = ops->write_sync(log->disk, log->file, bytes, count, offset, &synced);
-	if (written == -EOPNOTSUPP)
-		return log_write_then_sync(log, bytes, count, offset, sync);
-	if (written == (int64_t)count)
-		return synced < 0 ? log_fail(log) : 0;
-	/* Short or refused: the plain calls either finish it, or say why not. */
-	return log_write_then_sync(log, bytes, count, offset, sync);
 }
 
 /* The last segment's records are so much longer, and what is ahead of them so much shorter. */

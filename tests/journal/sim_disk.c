@@ -300,15 +300,6 @@ static int sim_sync(struct disk *disk, int number)
 	return 0;
 }
 
-static int64_t sim_write_sync(struct disk *disk, int number, const void *bytes, size_t count,
-                              uint64_t offset, int *ret_synced)
-{
-	int64_t written = sim_write(disk, number, bytes, count, offset);
-
-	*ret_synced = written == (int64_t)count ? sim_sync(disk, number) : -ECANCELED;
-	return written;
-}
-
 /* A file whose segment was unlinked is gone when it is closed. */
 static int sim_check(struct disk *disk, int number)
 {
@@ -381,21 +372,29 @@ static uint32_t sim_random(struct disk *disk)
 	return (uint32_t)dice_roll(&sim_of(disk)->dice);
 }
 
-#define SIM_OPS                                                                                    \
-	.lock = sim_lock, .list = sim_list, .create = sim_create, .open = sim_open_file,           \
-	.close = sim_close_file, .read = sim_read, .write = sim_write, .sync = sim_sync,           \
-	.check = sim_check, .truncate = sim_truncate, .rename = sim_rename, .unlink = sim_unlink,  \
-	.sync_dir = sim_sync_dir, .random = sim_random
-
-static const struct disk_ops plain_ops = { SIM_OPS };
-static const struct disk_ops linked_ops = { SIM_OPS, .write_sync = sim_write_sync };
+static const struct disk_ops sim_ops = {
+	.lock = sim_lock,
+	.list = sim_list,
+	.create = sim_create,
+	.open = sim_open_file,
+	.close = sim_close_file,
+	.read = sim_read,
+	.write = sim_write,
+	.sync = sim_sync,
+	.check = sim_check,
+	.truncate = sim_truncate,
+	.rename = sim_rename,
+	.unlink = sim_unlink,
+	.sync_dir = sim_sync_dir,
+	.random = sim_random,
+};
 
 /* ---- for tests ---- */
 
 void sim_open(struct sim_disk *sim, uint64_t seed)
 {
 	*sim = (struct sim_disk){
-		.disk = { &plain_ops },
+		.disk = { &sim_ops },
 		.files = calloc(SIM_FILES, sizeof(struct sim_file)),
 		.space = UINT64_MAX / 2,
 		.dice = dice_new(seed),
@@ -407,11 +406,6 @@ void sim_close(struct sim_disk *sim)
 {
 	free(sim->files);
 	sim->files = NULL;
-}
-
-void sim_link_syncs(struct sim_disk *sim)
-{
-	sim->disk.ops = &linked_ops;
 }
 
 /* 0: the old, 2: the new, 1: either. One for the whole image, so that extremes come up. */

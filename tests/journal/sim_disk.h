@@ -64,9 +64,6 @@ struct sim_disk {
 void sim_open(struct sim_disk *sim, uint64_t seed);
 void sim_close(struct sim_disk *sim);
 
-/* Write and sync in one call from now on. */
-void sim_link_syncs(struct sim_disk *sim);
-
 /* What may be left after a crash now. `image` is open, and is overwritten; it is alive. */
 void sim_crash(struct sim_disk *image, const struct sim_disk *sim, struct dice *dice);
 

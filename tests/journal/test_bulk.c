@@ -67,7 +67,7 @@ static void write_log(unsigned count)
 	uint64_t id = 1;
 
 	expect(bytes);
-	expect_eq(disk_real_open(&disk, dir, false), 0);
+	expect_eq(disk_real_open(&disk, dir), 0);
 	log_init(&log, disk, SEGMENT_BYTES);
 	expect_eq(log_begin_segment(&log, 1, 1), 0);
 	while (id <= count) {

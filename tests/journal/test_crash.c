@@ -18,8 +18,6 @@ static unsigned long states, cleaning, recovering;
 static bool run_until(struct model *model, struct sim_disk *disk, uint64_t seed, unsigned crash_at)
 {
 	sim_open(disk, seed);
-	if (seed % 2 == 0)
-		sim_link_syncs(disk);
 	model_init(model, disk, seed);
 	disk->crash_at = crash_at;
 	if (model_open(model) == 0) {

@@ -22,8 +22,6 @@ static struct scene *scene_new(uint64_t seed)
 	expect(scene);
 	sim_open(&scene->disk, seed);
 	sim_open(&scene->image, seed);
-	if (seed % 2 == 0)
-		sim_link_syncs(&scene->disk);
 	model_init(&scene->model, &scene->disk, seed);
 	return scene;
 }

@@ -3,8 +3,7 @@
  * What kill_test.py kills: a fixed sequence of calls on a real directory by one thread, so that
  * strace can count its system calls. Says what it is about to do, and what came of it.
  *
- *   victim run DIR      the sequence: "? CALL ID" and then "= RESULT" for each call; no io_uring
- *   victim ring DIR     the same through io_uring, if it is there
+ *   victim run DIR      the sequence: "? CALL ID" and then "= RESULT" for each call
  *   victim threads DIR  the whole journal, four threads: "+ ID" put, "? ID" about to acknowledge
  *                       it, "- ID" acknowledged
  *   victim show DIR     open, and print each live task: "ID LENGTH"
@@ -139,11 +138,9 @@ int main(int argc, char **argv)
 	if (strcmp(argv[1], "threads") == 0)
 		return run_threads(argv[2], &config);
 	test_alarm_open(&alarm, SEC);
-	result = disk_real_open(&disk, argv[2], false);
+	result = disk_real_open(&disk, argv[2]);
 	if (result < 0)
 		return 2;
-	if (strcmp(argv[1], "ring") != 0)
-		disk_real_be_plain(disk);
 	result = journal_open(&journal, disk, &alarm.alarm, &config, false);
 	if (result < 0) {
 		fprintf(stderr, "open: %s\n", strerror(-result));

@@ -37,10 +37,9 @@ HOMES = {
 
 # The same in the journal, which is a library of its own.
 JOURNAL_HOMES = {
-    "liburing.h": {"disk_uring.c"},
     "linux/futex.h": {"ticket.c"},
     "pthread.h": {"lock.h"},
-    "stdatomic.h": {"disk_real.c", "hold.c", "ticket.h"},
+    "stdatomic.h": {"hold.c", "ticket.h"},
     "sys/eventfd.h": {"completions.c"},
     "sys/file.h": {"hold.c"},
     "sys/mman.h": {"life.c"},
@@ -73,7 +72,6 @@ SIDEWAYS = {
 JOURNAL_SIDEWAYS = {name: {"journal.h"} for name in
                     ("journal.c", "change.c", "request.c", "take.c", "ask.c", "writer.c",
                      "backup.c")}
-JOURNAL_SIDEWAYS["disk_no_uring.c"] = {"disk_uring.h"}
 RELAY_SIDEWAYS = {name: {"relay.h"} for name in
                   ("relay.c", "change.c", "take.c", "loop.c", "serve.c", "request.c")}
 # Where something that is forbidden else is at home.

@@ -24,7 +24,7 @@ static void must(int result)
 
 void deposit_open(const char *folder)
 {
-	must(disk_real_open(&disk, folder, false));
+	must(disk_real_open(&disk, folder));
 	log_init(&records_log, disk, SEGMENT_BYTES);
 	must(log_begin_segment(&records_log, 1, 1));
 }

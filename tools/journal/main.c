@@ -270,7 +270,7 @@ static const struct command commands[] = {
 static int run(const struct command *command, char **arguments)
 {
 	struct disk *disk;
-	int result = disk_real_open(&disk, arguments[0], true);
+	int result = disk_real_open(&disk, arguments[0]);
 
 	if (result < 0)
 		return tool_complain(arguments[0], result);
