@@ -364,6 +364,9 @@ TIMERHUB_API int timerhub_journal_find(struct timerhub_journal *journal, const v
 TIMERHUB_API int timerhub_journal_peek(struct timerhub_journal *journal, uint64_t id,
                                        struct timerhub_journal_info *ret_info, void *data,
                                        size_t data_size);
+TIMERHUB_API int timerhub_journal_peek_key(struct timerhub_journal *journal, const void *key,
+                                           size_t key_len, struct timerhub_journal_info *ret_info,
+                                           void *data, size_t data_size);
 
 /*
  * Call `visit` for every task that was live when this was called, in order of time, then of id;

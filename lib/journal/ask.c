@@ -69,8 +69,9 @@ static void ask_describe(const struct task *task, struct timerhub_journal_info *
 		memcpy(ret_info->key, task_key(task), task->key_len);
 }
 
-int timerhub_journal_peek(struct timerhub_journal *journal, uint64_t id,
-                          struct timerhub_journal_info *ret_info, void *data, size_t data_size)
+/* By the key, if it has bytes; else by the id. */
+static int ask_peek(struct timerhub_journal *journal, uint64_t id, const void *key, size_t key_len,
+                    struct timerhub_journal_info *ret_info, void *data, size_t data_size)
 {
 	int result = ask_begin(journal);
 	const struct task *task;
@@ -81,7 +82,8 @@ int timerhub_journal_peek(struct timerhub_journal *journal, uint64_t id,
 		return -EINVAL;
 	lock_take(&journal->lock);
 	journal_end_leases(journal);
-	task = ask_live(tasks_find(&journal->tasks, id));
+	task = ask_live(key_len > 0 ? tasks_find_key(&journal->tasks, key, key_len)
+	                            : tasks_find(&journal->tasks, id));
 	if (task) {
 		size_t count = task->data_len < data_size ? task->data_len : data_size;
 
@@ -91,6 +93,20 @@ int timerhub_journal_peek(struct timerhub_journal *journal, uint64_t id,
 	}
 	lock_give(&journal->lock);
 	return task ? 0 : -ENOENT;
+}
+
+int timerhub_journal_peek(struct timerhub_journal *journal, uint64_t id,
+                          struct timerhub_journal_info *ret_info, void *data, size_t data_size)
+{
+	return ask_peek(journal, id, NULL, 0, ret_info, data, data_size);
+}
+
+int timerhub_journal_peek_key(struct timerhub_journal *journal, const void *key, size_t key_len,
+                              struct timerhub_journal_info *ret_info, void *data, size_t data_size)
+{
+	if (!key || key_len == 0)
+		return -EINVAL;
+	return ask_peek(journal, 0, key, key_len, ret_info, data, data_size);
 }
 
 /* ---- each ---- */

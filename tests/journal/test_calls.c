@@ -423,7 +423,9 @@ START_TEST(key_names_one_live_task_also_after_a_restart)
 {
 	unsigned char key[TIMERHUB_JOURNAL_KEY_MAX + 1];
 	uint64_t id = 0, other = 0, found = 0;
+	struct timerhub_journal_info info;
 	struct timerhub_task task;
+	char data;
 
 	begin(NULL);
 	for (unsigned i = 0; i < sizeof(key); i++)
@@ -440,6 +442,10 @@ START_TEST(key_names_one_live_task_also_after_a_restart)
 		expect_eq(timerhub_journal_find(journal, key, 255, &found), 0);
 		expect_eq(found, id);
 		expect(timerhub_journal_find(journal, key, 1, &found) == -ENOENT);
+		expect_eq(timerhub_journal_peek_key(journal, key, 254, &info, &data, 1), 0);
+		expect(info.id == other && info.key_len == 254 && data == 'b');
+		expect(timerhub_journal_peek_key(journal, key, 1, &info, &data, 1) == -ENOENT);
+		expect(timerhub_journal_peek_key(journal, key, 0, &info, &data, 1) == -EINVAL);
 		timerhub_journal_close(journal);
 		expect_eq(timerhub_journal_open(&journal, dir, NULL), 0);
 	}

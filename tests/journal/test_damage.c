@@ -366,6 +366,55 @@ START_TEST(last_record_is_vouched_for_though_the_process_was_killed)
 END_TEST
 
 /* No mark, or one that is damaged itself, says nothing; the log is judged alone. */
+/*
+ * Whatever a power failure leaves, the mark is there; and what is stable of it says at least that
+ * much. (A later one that was being written may be torn, and then says nothing.)
+ */
+static void expect_mark(struct bench *bench, uint64_t sequence)
+{
+	struct dice dice = dice_new(sequence);
+	uint64_t marked = 0;
+	bool is_there = false;
+
+	for (unsigned i = 0; i < 20; i++) {
+		sim_crash(&bench->image, &bench->disk, &dice);
+		expect(sim_find(&bench->image, MARK_NAME) != NULL);
+	}
+	sim_copy(&bench->image, &bench->disk);
+	memcpy(sim_find(&bench->image, MARK_NAME)->now, sim_find(&bench->disk, MARK_NAME)->stable,
+	       MARK_BYTES);
+	expect_eq(mark_read(&bench->image.disk, &is_there, &marked), 0);
+	expect(is_there);
+	expect_le(sequence, marked);
+}
+
+START_TEST(mark_is_stable_at_open_at_close_and_when_a_segment_is_full)
+{
+	struct bench *bench = bench_new(0);
+	struct model *model = &bench->model;
+	unsigned rotations = 0;
+	uint64_t last = 0;
+
+	expect_mark(bench, 0);
+	while (rotations < 3) {
+		const struct log *log = &model->journal->log;
+		uint64_t number = log_last(&model->journal->log)->number, before = log->sequence;
+		char data[400] = { 0 };
+
+		expect_eq(timerhub_journal_put(model->journal, HOUR, 0, data, sizeof(data), NULL),
+		          0);
+		last = log->sequence;
+		if (log_last(&model->journal->log)->number == number)
+			continue;
+		rotations++;
+		expect_mark(bench, before);
+	}
+	model_close(model);
+	expect_mark(bench, last + 1);
+	bench_free(bench);
+}
+END_TEST
+
 START_TEST(mark_that_is_damaged_refuses_nothing)
 {
 	struct bench *bench = bench_new(RECORDS);
@@ -794,6 +843,7 @@ int main(int argc, char **argv)
 	tests_add(last_record_of_a_closed_journal_is_vouched_for, 60);
 	tests_add(log_that_ends_before_its_mark_is_refused, 60);
 	tests_add(last_record_is_vouched_for_though_the_process_was_killed, 60);
+	tests_add(mark_is_stable_at_open_at_close_and_when_a_segment_is_full, 30);
 	tests_add(mark_that_is_damaged_refuses_nothing, 60);
 	tests_add(header_with_any_bit_flipped_costs_no_task_but_is_refused, 60);
 	tests_add(sector_that_cannot_be_read_costs_the_tasks_in_it, 60);

@@ -479,6 +479,7 @@ START_TEST(lease_ends_for_a_taker_though_the_writer_does_nothing)
 	struct scene *scene = scene_new(1);
 	struct timerhub_journal *journal;
 	struct timerhub_task task;
+	uint64_t end_ns;
 
 	expect_eq(model_open(&scene->model), 0);
 	journal = scene->model.journal;
@@ -499,7 +500,9 @@ START_TEST(lease_ends_for_a_taker_though_the_writer_does_nothing)
 	test_alarm_pass(&scene->model.alarm, HOUR);
 	/* Waiting, too: the alarm is waited for no longer than the lease lasts. */
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
+	end_ns = scene->model.alarm.monotonic_ns + scene->model.config.lease_ns;
 	expect_eq(timerhub_journal_take(journal, &task, HOUR), 1);
+	expect_eq(scene->model.alarm.monotonic_ns, end_ns);
 	scene_free(scene);
 }
 END_TEST

@@ -6,6 +6,7 @@ Usage: tool_test.py TOOL VICTIM
 """
 
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -77,8 +78,10 @@ def check_damage(tool, victim, folder, offset):
     first = min(pathlib.Path(folder).glob("*.seg"))
     flip(first, offset)
     expect(shown(victim, folder) is None, f"damage at {offset} was not noticed")
-    result = run(tool, "check", folder)
-    expect(result.returncode == 1 and first.name in result.stdout, result)
+    for command in ("check", "stat"):
+        result = run(tool, command, folder)
+        expect(result.returncode == 1 and first.name in result.stdout, result)
+    expect(run(tool, "list", folder).returncode == 1, "list of what is damaged")
     result = run(tool, "repair", folder)
     expect(result.returncode == 0 and result.stdout.startswith("repaired: "), result)
     expect(list(pathlib.Path(folder).glob("*.bad")), "nothing was set aside")
@@ -135,6 +138,40 @@ def check_tasks(tool, victim, folder, base):
     expect(run(tool, "backup", folder, copy).returncode == 3, "backup over another")
 
 
+def check_in_use(tool, victim, base):
+    """What reads the files serves beside the process that has them open; what writes is refused."""
+    folder, copy = pathlib.Path(base, "used"), pathlib.Path(base, "copy-of-used")
+    folder.mkdir()
+    copy.mkdir()
+    with subprocess.Popen([victim, "hold", folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          text=True) as holder:
+        expect(holder.stdout.readline() == "ready\n", "nobody has it open")
+        tasks = listed(tool, folder)
+        expect(list(tasks) == ["2", "3", "4", "1"], f"not by time, what is parked last: {tasks}")
+        expect(tasks["1"][3:5] == ["parked", "8"], tasks)
+        expect(tasks["3"][-1] == "=a\\x20key", tasks)
+        expect(tasks["4"][3:5] == ["interval", "3600000000000"], tasks)
+        expect(run(tool, "show", folder, "=a\\x20key").stdout == "later", "show by key")
+        result = run(tool, "check", folder)
+        expect(result.returncode == 0 and "4 tasks live" in result.stdout, result)
+        result = run(tool, "stat", folder)
+        expect(result.returncode == 0 and "tasks       4\n" in result.stdout, result)
+        expect(run(tool, "backup", folder, copy).returncode == 0, "backup of a journal in use")
+        expect(set(listed(tool, copy)) == set(tasks), "the copy lacks tasks")
+        for command in (("cancel", folder, "2"), ("move", folder, "2", "+1"),
+                        ("revive", folder, "1", "+1"), ("repair", folder)):
+            result = run(tool, *command)
+            expect(result.returncode == 3 and "is in use" in result.stderr, result)
+        holder.communicate("")
+    dump = run(tool, "dump", folder).stdout
+    for name in ("put", "take", "park", "renew", "move"):
+        expect(re.search(rf" {name} +id \d", dump), f"no {name} in {dump}")
+    expect(" reason 8" in dump and " key a\\x20key" in dump and " interval " in dump, dump)
+    expect(run(tool, "revive", folder, "1", "5").returncode == 0, "revive")
+    expect(next(iter(listed(tool, folder))) == "2", "in order of time again")
+    expect(listed(tool, folder)["1"][2:4] == ["5", "attempts"], "no longer parked")
+
+
 def check_no_journal(tool, base):
     folder = pathlib.Path(base, "no-journal")
     folder.mkdir()
@@ -147,7 +184,8 @@ def check_no_journal(tool, base):
 def main(arguments):
     tool, victim = arguments[1:]
     expect(run(tool).returncode == 2, "use")
-    expect(run(tool, "check", "/nonexistent").returncode == 3, "no directory")
+    for command in ("check", "stat", "list"):
+        expect(run(tool, command, "/nonexistent").returncode == 3, "no directory")
     with tempfile.TemporaryDirectory() as base:
         whole = str(pathlib.Path(base, "whole"))
         pathlib.Path(whole).mkdir()
@@ -155,6 +193,7 @@ def main(arguments):
         numbers = check_whole(tool, whole)
         expect(len(shown(victim, whole)) == int(numbers["tasks"]), "stat counts other tasks")
         check_tasks(tool, victim, shutil.copytree(whole, str(pathlib.Path(base, "tasks"))), base)
+        check_in_use(tool, victim, base)
         check_no_journal(tool, base)
         ahead = shutil.copytree(whole, str(pathlib.Path(base, "ahead")))
         check_ahead(tool, victim, ahead)

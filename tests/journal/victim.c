@@ -6,6 +6,7 @@
  *   victim run DIR      the sequence: "? CALL ID" and then "= RESULT" for each call
  *   victim threads DIR  the whole journal, four threads: "+ ID" put, "? ID" about to acknowledge
  *                       it, "- ID" acknowledged
+ *   victim hold DIR     opens it, puts a task of each kind, prints "ready", and ends with its input
  *   victim show DIR     open, and print each live task: "ID LENGTH"
  */
 #include <errno.h>
@@ -116,6 +117,39 @@ static int run_threads(const char *dir, const struct timerhub_journal_config *co
 	return 0;
 }
 
+/* ---- a journal in use ---- */
+
+/* Ids 1 to 4: parked, taken, with a key, periodic; then both, and the end of what is read. */
+static int run_hold(const char *dir, const struct timerhub_journal_config *config)
+{
+	struct timerhub_journal_change periodic = {
+		.op = TIMERHUB_JOURNAL_PUT,
+		.when_ns = HOUR,
+		.interval_ns = HOUR,
+	};
+	struct timerhub_task task;
+	char byte;
+
+	if (timerhub_journal_open(&journal, dir, config) < 0)
+		return 1;
+	for (unsigned i = 0; i < 2; i++)
+		expect_eq(timerhub_journal_put(journal, i, TIMERHUB_ABSOLUTE, "due", 3, NULL), 0);
+	expect_eq(timerhub_journal_put_key(journal, "a key", 5, HOUR, 0, "later", 5, NULL), 0);
+	expect_eq(timerhub_journal_commit(journal, &periodic, 1), 0);
+	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
+	expect_eq(timerhub_journal_park(journal, &task, 7), 0);
+	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
+	expect_eq(timerhub_journal_revive(journal, 1, HOUR, 0), 0);
+	expect_eq(timerhub_journal_take(journal, &task, 0), 0);
+	expect_eq(timerhub_journal_move(journal, 1, 0, TIMERHUB_ABSOLUTE), 0);
+	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
+	expect_eq(timerhub_journal_park(journal, &task, 8), 0);
+	puts("ready");
+	(void)fflush(stdout);
+	(void)!read(STDIN_FILENO, &byte, 1);
+	return 0; /* not closed */
+}
+
 /* ---- one thread ---- */
 
 static void show_task(void *context, struct task *task)
@@ -137,6 +171,8 @@ int main(int argc, char **argv)
 		return 2;
 	if (strcmp(argv[1], "threads") == 0)
 		return run_threads(argv[2], &config);
+	if (strcmp(argv[1], "hold") == 0)
+		return run_hold(argv[2], &config);
 	test_alarm_open(&alarm, SEC);
 	result = disk_real_open(&disk, argv[2]);
 	if (result < 0)

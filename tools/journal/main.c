@@ -80,8 +80,12 @@ static int check(struct disk *disk, char **arguments)
 
 static const char *type_name(enum record_type type)
 {
-	static const char *const names[] = { "?",     "put",  "move", "cancel", "done",
-		                             "retry", "take", "copy", "close",  "drop" };
+	static const char *const names[RECORD_TYPE_END] = {
+		[RECORD_PUT] = "put",   [RECORD_MOVE] = "move",   [RECORD_CANCEL] = "cancel",
+		[RECORD_DONE] = "done", [RECORD_RETRY] = "retry", [RECORD_TAKE] = "take",
+		[RECORD_COPY] = "copy", [RECORD_CLOSE] = "close", [RECORD_DROP] = "drop",
+		[RECORD_PARK] = "park", [RECORD_RENEW] = "renew",
+	};
 
 	return names[type];
 }

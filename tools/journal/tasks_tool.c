@@ -123,7 +123,10 @@ static int compare_tasks(const void *a, const void *b)
 {
 	const struct task *left = *(const struct task *const *)a;
 	const struct task *right = *(const struct task *const *)b;
+	bool left_parked = left->state == TASK_PARKED;
 
+	if (left_parked != (right->state == TASK_PARKED))
+		return left_parked ? 1 : -1;
 	if (left->due_ns != right->due_ns)
 		return left->due_ns < right->due_ns ? -1 : 1;
 	return left->id < right->id ? -1 : left->id > right->id;
