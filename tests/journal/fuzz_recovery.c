@@ -50,7 +50,7 @@ static struct record tame(const uint8_t *at)
 	if (record.type == RECORD_COPY && at[15] % 2 == 1)
 		record.flags = RECORD_PARKED;
 	if (record.type != RECORD_TAKE && record.type != RECORD_COPY &&
-	    record.type < RECORD_CLOSE && at[15] % 4 == 3)
+	    record.type != RECORD_CLOSE && record.type != RECORD_DROP && at[15] % 4 == 3)
 		record.flags = RECORD_MORE;
 	if (record.type == RECORD_PARK || record.flags == RECORD_PARKED)
 		record.reason = at[52];

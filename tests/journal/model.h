@@ -80,7 +80,7 @@ struct model_put {
 };
 void model_gather(struct timerhub_journal *journal, struct model_put *put, struct task *task);
 
-/* Several puts in one batch. */
+/* Several puts in one batch, begun and then awaited. */
 void model_put_many(struct model *model, unsigned count);
 
 /* All that is in memory of the open journal is just what it must be. */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <timerhub_journal.h>
 #include <unistd.h>
 
@@ -92,6 +93,11 @@ static void check_task(const struct timerhub_task *task, uint64_t *last_due_ns)
 	*last_due_ns = task->due_ns;
 }
 
+static double cpu_s(void)
+{
+	return (double)clock() / CLOCKS_PER_SEC;
+}
+
 static void check_journal(unsigned count, bool exact)
 {
 	struct timerhub_journal_config config = { .size = sizeof(config), .tasks_max = count };
@@ -99,10 +105,13 @@ static void check_journal(unsigned count, bool exact)
 	struct timerhub_journal_stats stats;
 	struct timerhub_journal *journal;
 	struct timerhub_task task;
+	double cpu;
 
 	config.segment_bytes = SEGMENT_BYTES;
 	config.lease_ns = HOUR;
+	cpu = cpu_s();
 	expect_eq(timerhub_journal_open(&journal, dir, &config), 0);
+	cpu = cpu_s() - cpu;
 	after = resident_bytes();
 	expect_eq(timerhub_journal_stats(journal, &stats), 0);
 	expect_eq(stats.recovered, count);
@@ -113,8 +122,8 @@ static void check_journal(unsigned count, bool exact)
 	}
 	expect_eq(timerhub_journal_take(journal, &task, 0), 0);
 	timerhub_journal_close(journal);
-	printf("%u tasks: %.2f s, %.1f bytes each and their data and keys\n", count,
-	       (double)stats.recovery_ns / 1e9,
+	printf("%u tasks: %.2f s, %.2f of CPU; %.1f bytes each and their data and keys\n", count,
+	       (double)stats.recovery_ns / 1e9, cpu,
 	       (double)(after - before) / count - DATA_LEN - KEY_LEN);
 	if (exact)
 		expect_le(after - before,

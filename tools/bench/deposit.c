@@ -38,12 +38,15 @@ static void write_batch(void)
 	used = 0;
 }
 
-void deposit_put(uint64_t due_ns, const void *data, uint32_t data_bytes)
+void deposit_put(uint64_t due_ns, const void *key, uint32_t key_len, const void *data,
+                 uint32_t data_bytes)
 {
 	struct record record = {
 		.type = RECORD_PUT,
 		.id = records_log.next_id,
 		.due_ns = due_ns,
+		.key = key,
+		.key_len = key_len,
 		.data = data,
 		.data_len = data_bytes,
 	};

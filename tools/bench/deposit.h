@@ -8,7 +8,9 @@
 void deposit_open(const char *folder);
 
 /* A task, due on CLOCK_REALTIME; the first has the id 1, the others follow. */
-void deposit_put(uint64_t due_ns, const void *data, uint32_t data_bytes);
+/* No key: its length is 0. */
+void deposit_put(uint64_t due_ns, const void *key, uint32_t key_len, const void *data,
+                 uint32_t data_bytes);
 
 /* All are on stable storage. */
 void deposit_close(void);

@@ -169,7 +169,7 @@ static void take_tick(void)
 
 static int take_arm(uint32_t timer, uint64_t delay_ns)
 {
-	deposit_put(cached_ns + delay_ns, &timer, sizeof(timer));
+	deposit_put(cached_ns + delay_ns, NULL, 0, &timer, sizeof(timer));
 	return 0;
 }
 
