@@ -4,9 +4,9 @@
  * flight, the task is in no agenda, so it is not delivered, and other changes of it wait to see how
  * the first one ends.
  *
- * A request is checked until all that it names is settled and its batch has room; only then,
- * without giving the lock away in between, is anything changed. Held to a model by tests/journal,
- * like all calls.
+ * A request is checked until nothing that it names has a change in flight, and its batch has room;
+ * only then, without giving the lock away in between, is anything changed. Held to a model by
+ * tests/journal, like all calls.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 /* ---- may it be? The lock is held ---- */
 
 /* 1: a change of the task is in flight. */
-static int change_is_settled(const struct task *task, uint32_t *ret_batch)
+static int change_in_flight(const struct task *task, uint32_t *ret_batch)
 {
 	if (!task)
 		return -ENOENT;
@@ -36,7 +36,7 @@ int change_find_hand(struct timerhub_journal *journal, uint64_t id, uint64_t del
 		return -ENOENT;
 	if (hands_is_latest(&journal->hands, hand)) {
 		result = hand->task->state == TASK_ENDED ? -ENOENT
-		                                         : change_is_settled(hand->task, ret_batch);
+		                                         : change_in_flight(hand->task, ret_batch);
 	} else {
 		result = -ESTALE;
 	}
@@ -58,7 +58,7 @@ static int change_check_put(struct timerhub_journal *journal, struct change *cha
 			return -ENOMEM;
 		other = tasks_find_key(&journal->tasks, change->key, change->key_len);
 		if (other && other->changing != 0)
-			return change_is_settled(other, ret_batch);
+			return change_in_flight(other, ret_batch);
 		if (other) {
 			change->id = other->id;
 			return -EEXIST;
@@ -84,7 +84,7 @@ static int change_check_named(struct timerhub_journal *journal, struct change *c
 	struct task *task = change->key_len > 0
 	                            ? tasks_find_key(&journal->tasks, change->key, change->key_len)
 	                            : tasks_find(&journal->tasks, change->id);
-	int result = change_is_settled(task, ret_batch);
+	int result = change_in_flight(task, ret_batch);
 
 	if (result != 0)
 		return result;

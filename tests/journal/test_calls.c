@@ -1249,7 +1249,7 @@ START_TEST(journal_serves_where_io_uring_is_refused)
 }
 END_TEST
 
-/* Beyond RLIMIT_FSIZE the kernel answers EFBIG, and kills who does not mind SIGXFSZ. */
+/* Beyond RLIMIT_FSIZE the kernel answers EFBIG, and sends SIGXFSZ, which kills. */
 START_TEST(a_limit_of_file_sizes_refuses_and_does_not_kill)
 {
 	const struct rlimit limit = { .rlim_cur = 100000, .rlim_max = RLIM_INFINITY };

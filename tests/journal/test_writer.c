@@ -17,7 +17,7 @@
 #define LOOK_NS (100 * US)
 
 static struct sim_disk sim;
-static struct disk_ops ops; /* the simulated disk's, but for write and sync */
+static struct disk_ops ops; /* the simulated disk's, except write and sync */
 static const struct disk_ops *sim_ops;
 static struct timerhub_journal *journal;
 
@@ -125,12 +125,12 @@ static struct timerhub_journal_stats stats(void)
 	return now;
 }
 
-static bool is_writing(enum journal_writing who)
+static bool is_writing(enum journal_writing writing)
 {
 	bool is;
 
 	lock_take(&journal->lock);
-	is = journal->writing == who;
+	is = journal->writing == writing;
 	lock_give(&journal->lock);
 	return is;
 }

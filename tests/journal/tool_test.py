@@ -145,7 +145,7 @@ def check_in_use(tool, victim, base):
     copy.mkdir()
     with subprocess.Popen([victim, "hold", folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                           text=True) as holder:
-        expect(holder.stdout.readline() == "ready\n", "nobody has it open")
+        expect(holder.stdout.readline() == "ready\n", "it is not open")
         tasks = listed(tool, folder)
         expect(list(tasks) == ["2", "3", "4", "1"], f"not by time, what is parked last: {tasks}")
         expect(tasks["1"][3:5] == ["parked", "8"], tasks)

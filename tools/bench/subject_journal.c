@@ -94,7 +94,7 @@ const struct subject subject_journal = {
 static unsigned in_flight;
 
 /* Wait until not more than so many puts are in flight. */
-static int submit_settle(unsigned most)
+static int submit_await(unsigned most)
 {
 	struct pollfd poll_fd = { .events = POLLIN };
 	struct timerhub_journal_completion completions[SUBMIT_TOGETHER];
@@ -129,16 +129,16 @@ static int submit_arm(uint32_t timer, uint64_t delay_ns)
 	(void)timer;
 	do
 		result = timerhub_journal_submit(journal, &change, 1, 0);
-	while (result == -EAGAIN && submit_settle(in_flight - 1) == 0);
+	while (result == -EAGAIN && submit_await(in_flight - 1) == 0);
 	if (result < 0)
 		return result;
 	in_flight++;
-	return in_flight > SUBMIT_MAX ? submit_settle(SUBMIT_MAX - SUBMIT_TOGETHER) : 0;
+	return in_flight > SUBMIT_MAX ? submit_await(SUBMIT_MAX - SUBMIT_TOGETHER) : 0;
 }
 
 static int submit_flush(void)
 {
-	return submit_settle(0);
+	return submit_await(0);
 }
 
 const struct subject subject_journal_submit = {
