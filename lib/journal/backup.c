@@ -130,6 +130,19 @@ static int backup_check(struct disk *to)
 	return result;
 }
 
+int backup_to(struct disk *from, struct disk *to)
+{
+	int result = to->ops->list(to, backup_found_name, NULL);
+
+	if (result == 0)
+		result = -ENOENT;
+	for (unsigned i = 0; i < TRIES_MAX && result == -ENOENT; i++)
+		result = backup_once(from, to);
+	if (result == 0)
+		result = backup_check(to);
+	return result == -ENOENT ? -EBUSY : result;
+}
+
 int backup_copy(struct disk *from, const char *to_dir)
 {
 	struct disk *to;
@@ -137,15 +150,9 @@ int backup_copy(struct disk *from, const char *to_dir)
 
 	if (result < 0)
 		return result;
-	result = to->ops->list(to, backup_found_name, NULL);
-	if (result == 0)
-		result = -ENOENT;
-	for (unsigned i = 0; i < TRIES_MAX && result == -ENOENT; i++)
-		result = backup_once(from, to);
-	if (result == 0)
-		result = backup_check(to);
+	result = backup_to(from, to);
 	disk_real_close(to);
-	return result == -ENOENT ? -EBUSY : result;
+	return result;
 }
 
 int timerhub_journal_backup(struct timerhub_journal *journal, const char *to)

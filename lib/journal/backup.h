@@ -16,4 +16,7 @@
  */
 int backup_copy(struct disk *from, const char *to);
 
+/* As backup_copy(), to a directory that is open. */
+int backup_to(struct disk *from, struct disk *to);
+
 #endif

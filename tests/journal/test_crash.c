@@ -4,8 +4,12 @@
  * or not but nothing else, wherever the machine dies and whatever it forgets. The real code, on a
  * disk that loses and tears; more than 150,000 different crashes.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include <backup.h>
+#include <replay.h>
 
 #include "model.h"
 
@@ -142,9 +146,78 @@ START_TEST(crash_loses_nothing_acknowledged)
 }
 END_TEST
 
+/*
+ * A machine has crashed that made a copy: that is whole if it was `made`; else it is whole, or
+ * refused, or not even begun.
+ */
+static void check_copy(struct sim_disk *image, uint32_t tasks, bool made)
+{
+	struct replay replay;
+	int result = replay_find_journal(&image->disk);
+
+	expect(result == 1 || (result == 0 && !made));
+	if (result == 0)
+		return;
+	replay_init(&replay, &image->disk, 4096);
+	result = replay_run(&replay, REPLAY_LOOK);
+	expect(result == 0 || (result == -EBADMSG && !made));
+	if (result == 0)
+		expect_eq(replay.tasks.count, tasks);
+	replay_fini(&replay);
+}
+
+/* True: the machine died before the copy was made. */
+static bool copy_until(struct sim_disk *disk, uint32_t tasks, unsigned crash_at, struct dice *dice)
+{
+	struct sim_disk to, image;
+	int result;
+	bool dead;
+
+	sim_open(&to, crash_at);
+	sim_open(&image, crash_at + 1);
+	to.crash_at = crash_at;
+	result = backup_to(&disk->disk, &to.disk);
+	dead = to.dead;
+	expect(dead || result == 0);
+	for (unsigned i = 0; i < IMAGES; i++) {
+		sim_crash(&image, &to, dice);
+		check_copy(&image, tasks, !dead);
+		states++;
+	}
+	sim_close(&to);
+	sim_close(&image);
+	return dead;
+}
+
+START_TEST(backup_that_a_crash_breaks_off_is_refused)
+{
+	struct sim_disk disk;
+	struct model *model = malloc(sizeof(*model));
+	struct dice dice = dice_new(5);
+	unsigned crash_at = 1;
+	uint32_t tasks;
+
+	expect(model);
+	sim_open(&disk, 5);
+	model_init(model, &disk, 5);
+	expect_eq(model_open(model), 0);
+	/* Nothing ends, so segments only grow in number. */
+	while (model->journal->log.count < 4)
+		model_put_many(model, 4);
+	tasks = model->journal->tasks.count;
+	while (copy_until(&disk, tasks, crash_at, &dice))
+		crash_at++;
+	expect_lt(2 * 3, crash_at);
+	model_close(model);
+	sim_close(&disk);
+	free(model);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	tests_begin("crash", argc, argv);
 	tests_add(crash_loses_nothing_acknowledged, 240);
+	tests_add(backup_that_a_crash_breaks_off_is_refused, 60);
 	return tests_run();
 }

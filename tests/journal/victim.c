@@ -52,7 +52,11 @@ static void replace(uint64_t id)
 {
 	struct timerhub_journal_change changes[2] = {
 		{ .op = TIMERHUB_JOURNAL_CANCEL, .id = id },
-		{ .op = TIMERHUB_JOURNAL_PUT, .when_ns = HOUR, .key = &id, .key_len = sizeof(id) },
+		{ .op = TIMERHUB_JOURNAL_PUT,
+		  .when_ns = HOUR,
+		  .interval_ns = HOUR,
+		  .key = &id,
+		  .key_len = sizeof(id) },
 	};
 
 	say("replace", id, 0);
