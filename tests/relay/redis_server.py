@@ -6,6 +6,7 @@ no test can meet a server that is in use. Debian's redis-tools holds the program
 redis-check-rdb, which is the server if it is called redis-server.
 """
 
+import ctypes
 import os
 import pathlib
 import shutil
@@ -17,6 +18,8 @@ import tempfile
 import time
 
 SKIP = 77
+LIBC = ctypes.CDLL(None)
+PR_SET_PDEATHSIG = 1
 ARRIVES = 20  # seconds within which what must come at all has come
 
 
@@ -93,6 +96,11 @@ class Client:
         return self.receive()
 
 
+def die_with_test():
+    """In the child: a test that is killed leaves no server behind."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 class Server:
     """Started by start(), ended by kill() or stop(); its data stays until close()."""
 
@@ -110,7 +118,7 @@ class Server:
                    "--save", "", "--daemonize", "no", *self.options, *more]
         with open(f"{self.folder}/log", "ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log,
-                                            env=self.environment)
+                                            env=self.environment, preexec_fn=die_with_test)
         deadline = time.monotonic() + ARRIVES
         while True:
             try:

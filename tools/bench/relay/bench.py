@@ -454,8 +454,9 @@ def plot(path, plots):
     points = pathlib.Path(path).with_suffix(".points")
     blocks = []
     for name, late in plots.items():
-        late = sorted(max(one, 10) / 1000 for one in late)
-        lines = [f"{value} {(index + 1) / len(late)}" for index, value in enumerate(late)]
+        # Two hundred points make a line; what comes before 10 us is off the picture.
+        late = [max(rank(late, step / 200), 10) / 1000 for step in range(201)]
+        lines = [f"{value} {step / 200}" for step, value in enumerate(late)]
         blocks.append(f'"{name}"\n' + "\n".join(lines))
     points.write_text("\n\n\n".join(blocks), encoding="utf-8")
     script = f"""
