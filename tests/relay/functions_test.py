@@ -27,6 +27,7 @@ KEYS = {
     "look": "due task ready dead past state seats seen", "leave": "seats seen state",
     "stat": "due task ready dead past state seats seen", "list": "due task",
     "peek": "due task ready", "revive": "dead due task state seats past", "create": "ready state",
+    "repair": "due task ready dead past state seats",
 }
 RELAYS = [f"relay-{number}" for number in range(5)]
 NAMES = [f"id-{number}" for number in range(24)]
@@ -326,7 +327,7 @@ class Run:
                   "ready": len(model.stream), "past": len(model.past), "dead": len(model.dead),
                   "taken": sum(entry.pending for entry in model.stream),
                   "relays": len(model.seats), "sweep_at": model.sweep_at or 0, **model.conf,
-                  **model.counters}
+                  **model.counters, **model.late}
         for name, value in wanted.items():
             expect(stat[name] == str(value), name, stat[name], "not", value)
         for rank, relay in enumerate(model.in_order()):

@@ -51,6 +51,7 @@ class Model:
         self.seats, self.seen = {}, {}
         self.hears, self.common, self.rung = set(), False, []
         self.entries = 0
+        self.late = {}  # bucket of lateness, as stat has it: how many
         self.counters = dict.fromkeys(("promoted", "leases_over", "buried", "orphans", "swept"), 0)
 
     # ---- what several functions do ----
@@ -350,6 +351,8 @@ class Model:
         buckets = [max(0, (1000 * us).bit_length() - 1) for us in late]
         for bucket in sorted(set(buckets)):
             reply += [bucket, buckets.count(bucket)]
+            name = f"late:{bucket}"
+            self.late[name] = self.late.get(name, 0) + buckets.count(bucket)
         return reply
 
     def leave(self, relay):
