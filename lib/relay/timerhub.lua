@@ -24,6 +24,7 @@ local LOOK_BYTES = 1048576
 local FORGET_PAST, FORGET_SEEN, SWEEP, ACKED = 1000, 16, 512, 256  -- how many a look takes on
 local CONSUMER_IDLE_MS, CONSUMERS_EVERY_US = 86400000, 3600000000
 local SEATS_RUNG = 8
+local PUTS = 128  -- tasks of one timerhub_puts
 local REPAIRED = 64  -- how many a repair looks at
 local BUCKETS = 64  -- of lateness
 
@@ -212,7 +213,8 @@ local function read_entry(ready, entry)
 end
 
 local function add_entry(ready, id, due, attempts, data)
-    return redis.pcall('XADD', ready, '*', 'id', id, 'due', due, 'n', text(attempts), 'data', data)
+    return redis.pcall('XADD', ready, '*', 'id', id, 'due', due, 'n', text(attempts), 'data',
+        data)
 end
 
 -- Returns an error, a table, if dead cannot be written to.
@@ -235,7 +237,7 @@ end
 local function insert(keys, id, due, flags, data, now, look_by)
     local due_key, task, state, seats = keys[1], keys[2], keys[3], keys[4]
     local found = find_seats(look_by, seats, math.max(due, now))
-    local value = record_of('w', 0, text(now), data)
+    local value = 'w0:' .. text(now) .. ':' .. data
     if redis.call('HSETNX', task, id, value) == 0 then
         if not string.find(flags, 'r', 1, true) or
             parse(redis.call('HGET', task, id) or nil) ~= 'w' then
@@ -254,39 +256,110 @@ local function insert(keys, id, due, flags, data, now, look_by)
     return {0, reply_of(due), now}
 end
 
--- due task state seats past; id when flags data [until]
-local function put(keys, args)
-    local id, when, flags, data = args[1], args[2], args[3], args[4]
+-- Check arguments of a put. Returns 0 and the due time, or why not.
+local function read_put(id, when, flags, data, limit, now)
     if not is_id(id) or not data or (flags ~= '' and string.find(flags, '[^ar]')) then
-        return {EINVAL}
+        return EINVAL
     end
-    local now = now_us()
-    if args[5] and now > (whole(args[5]) or -1) then
-        return {ETIME, now}
+    if limit and now > (whole(limit) or -1) then
+        return ETIME
     end
     local due = due_of(when, flags, now)
     if not due then
-        return {due == nil and EINVAL or ERANGE}
+        return due == nil and EINVAL or ERANGE
     end
-    local conf = redis.call('HMGET', keys[3], 'tasks_max', 'data_max', 'look_by')
-    local past_count = redis.call('ZCARD', keys[5])
+    return 0, due
+end
+
+-- 0, or why the queue takes no such task.
+local function refusal_of(keys, conf, past_count, count, id, flags, data, now)
     if past_count > 0 then
         local refused_until = tonumber(redis.call('ZSCORE', keys[5], id) or nil)
         if refused_until and refused_until > now then
-            return {EEXIST}
+            return EEXIST
         end
     end
     if #data > (tonumber(conf[2] or nil) or DEFAULTS[2].value) then
-        return {EMSGSIZE}
+        return EMSGSIZE
     end
-    local count = redis.call('HLEN', keys[2])
     if count + past_count >= (tonumber(conf[1] or nil) or DEFAULTS[1].value) then
         local known = redis.call('HEXISTS', keys[2], id) == 1
         if not known or not string.find(flags, 'r', 1, true) then
-            return {known and EEXIST or EAGAIN}
+            return known and EEXIST or EAGAIN
         end
     end
+    return 0
+end
+
+-- due task state seats past; id when flags data [until]
+local function put(keys, args)
+    local id, flags, data = args[1], args[3], args[4]
+    local now = now_us()
+    local result, due = read_put(id, args[2], flags, data, args[5], now)
+    if result == ETIME then
+        return {ETIME, now}
+    elseif result ~= 0 then
+        return {result}
+    end
+    local conf = redis.call('HMGET', keys[3], 'tasks_max', 'data_max', 'look_by')
+    local past_count = redis.call('ZCARD', keys[5])
+    result = refusal_of(keys, conf, past_count, redis.call('HLEN', keys[2]), id, flags, data, now)
+    if result ~= 0 then
+        return {result}
+    end
     return insert(keys, id, due, flags, data, now, conf[3])
+end
+
+-- The record of one of several puts. 1: a new one; 0: in place of another; or why not.
+local function write_record(task, id, flags, value)
+    if redis.call('HSETNX', task, id, value) == 1 then
+        return 1
+    end
+    if not string.find(flags, 'r', 1, true) or
+        parse(redis.call('HGET', task, id) or nil) ~= 'w' then
+        return EEXIST
+    end
+    redis.call('HSET', task, id, value)
+    return 0
+end
+
+-- due task state seats past; id when flags data until, for each of at most PUTS. As so many puts,
+-- but for what all have in common, which is done once: 0, now, and for each its answer and due.
+local function puts(keys, args)
+    if #args == 0 or #args % 5 ~= 0 or #args > 5 * PUTS then
+        return {EINVAL}
+    end
+    local now = now_us()
+    local conf = redis.call('HMGET', keys[3], 'tasks_max', 'data_max', 'look_by')
+    local past_count, count = redis.call('ZCARD', keys[5]), redis.call('HLEN', keys[2])
+    local reply, scores, earliest, stamp = {0, now}, {}, math.huge, 'w0:' .. text(now) .. ':'
+    redis.call('ZCARD', keys[1])
+    redis.call('ZCARD', keys[4])
+    for index = 1, #args, 5 do
+        local id, flags, data = args[index], args[index + 2], args[index + 3]
+        local limit = args[index + 4]
+        local result, due = read_put(id, args[index + 1], flags, data, limit ~= '' and limit, now)
+        if result == 0 then
+            result = refusal_of(keys, conf, past_count, count, id, flags, data, now)
+        end
+        if result == 0 then
+            result = write_record(keys[2], id, flags, stamp .. data)
+        end
+        if result >= 0 then
+            count = count + result
+            scores[#scores + 1] = score_of(due)
+            scores[#scores + 1] = id
+            earliest = math.min(earliest, due)
+        end
+        reply[#reply + 1] = math.min(result, 0)
+        reply[#reply + 1] = result >= 0 and reply_of(due) or 0
+    end
+    if #scores > 0 then
+        redis.call('ZADD', keys[1], unpack(scores))
+        earliest = math.max(earliest, now)
+        ring(keys[3], keys[4], find_seats(conf[3], keys[4], earliest), earliest)
+    end
+    return reply
 end
 
 -- due task ready state past; id
@@ -474,9 +547,9 @@ local function forget(q, now)
     return count > FORGET_PAST
 end
 
--- An id in due that another program has put there, with a record that cannot be read or is of a task
--- in the stream: into dead, or out of due, so that those behind it go on. If dead cannot be written
--- to, what there is of the task is kept, and never due.
+-- An id in due that another program has put there, with a record that cannot be read or is of a
+-- task in the stream: into dead, or out of due, so that those behind it go on. If dead cannot be
+-- written to, what there is of the task is kept, and never due.
 local function set_aside(q, conf, id, due, record, stage)
     redis.call('HINCRBY', q.state, 'orphans', 1)
     if stage == 'r' then
@@ -1131,8 +1204,9 @@ local function register(name, callback, ...)
     redis.register_function{function_name = 'timerhub_' .. name, callback = callback, flags = {...}}
 end
 
--- What frees memory, or needs hardly any, goes on in a Redis that is full: put alone does not.
+-- What frees memory, or needs hardly any, goes on in a Redis that is full: puts alone do not.
 register('put', put)
+register('puts', puts)
 register('cancel', cancel, 'allow-oom')
 register('move', move, 'allow-oom')
 register('done', done, 'allow-oom')

@@ -14,7 +14,9 @@ from functions_test import KEYS, QUEUE
 from redis_server import RedisError, Server, library
 
 ARGUMENTS = {
-    "put": ["new", "0", "", "data"], "cancel": ["task"], "move": ["task", "0", ""],
+    "put": ["new", "0", "", "data"],
+    "puts": ["new", "0", "", "data", "", "next", "1", "", "", ""],
+    "cancel": ["task"], "move": ["task", "0", ""],
     "done": ["task"], "retry": ["task", "0"], "look": ["relay", 128, 10**7, 10**5, ""],
     "leave": ["relay"],
     "stat": [], "list": [0, 10], "peek": ["task"], "revive": None, "create": [],
@@ -177,7 +179,8 @@ def check_bad_arguments(redis):
             ("put", []), ("put", ["id"]), ("put", ["id", "1", ""]), ("put", ["id", "-1", "", ""]),
             ("put", ["id", "1.5", "", ""]), ("put", ["id", "", "", ""]),
             ("put", ["id", "1", "x", ""]), ("put", ["", "1", "", ""]),
-            ("put", ["i" * 65, "1", "", ""]), ("cancel", []),
+            ("put", ["i" * 65, "1", "", ""]), ("puts", []), ("puts", ["id", "1", "", ""]),
+            ("puts", ["id", "1", "", "", ""] * 129), ("cancel", []),
             ("cancel", [""]), ("move", ["task"]), ("move", ["task", "1", "r"]), ("done", []),
             ("retry", ["task"]), ("retry", ["", "0"]), ("retry", ["task", "-1"]), ("look", []),
             ("list", []),
