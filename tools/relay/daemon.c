@@ -22,7 +22,7 @@
 #define US_PER_S UINT64_C(1000000)
 #define HOUR_US (UINT64_C(3600) * US_PER_S)
 
-/* sd_notify(3), without its library. There may be no manager to tell. */
+/* sd_notify(3), without its library. A manager that does not listen must not hold us up. */
 static void notify(const char *state)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
@@ -38,7 +38,8 @@ static void notify(const char *state)
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return;
-	(void)sendto(fd, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)&to,
+	(void)sendto(fd, state, strlen(state), MSG_NOSIGNAL | MSG_DONTWAIT,
+	             (const struct sockaddr *)&to,
 	             (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
 	(void)close(fd);
 }
