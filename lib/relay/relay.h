@@ -107,7 +107,9 @@ struct shard {
 	struct request leave;
 	struct request recover;
 	struct seat seat;
-	bool looking;           /* the look is among those sent */
+	bool looking;   /* the look is among those sent */
+	uint64_t looks; /* that were answered */
+	uint64_t bells_heard;
 	uint64_t look_pause_ns; /* a look was refused: how long the next one waits */
 	unsigned confirmed;     /* subscriptions */
 	bool pinged;

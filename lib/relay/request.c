@@ -12,6 +12,7 @@
 #include "relay.h"
 
 #define NS_PER_US UINT64_C(1000)
+#define INFO_BYTES 48
 /* Entries that are asked for again after a connection was lost. */
 #define RECOVER_COUNT 1000u
 #define WAIT_MS 20u /* a look sent behind a WAIT waits for so long, if replicas are missing */
@@ -83,14 +84,19 @@ static void encode_read(const struct shard *shard, const struct request *request
 	bytes_text(bytes, recovers ? "0" : ">");
 }
 
+/* With it goes what others are to see of this relay: how often it has looked, and was rung. */
 static void encode_look(const struct shard *shard, struct bytes *bytes)
 {
+	char info[INFO_BYTES];
+
 	keys_call(&shard->keys, bytes, "look", key_parts[REQUEST_LOOK], 5);
 	bytes_text(bytes, shard->name);
 	bytes_number(bytes, shard->relay->batch);
 	bytes_number(bytes, shard->relay->horizon_us);
 	bytes_number(bytes, shard->relay->grace_us);
-	bytes_text(bytes, shard->relay->consumer);
+	(void)snprintf(info, sizeof(info), "%" PRIu64 " %" PRIu64, shard->looks,
+	               shard->bells_heard);
+	bytes_text(bytes, info);
 }
 
 /* Commands that are none of the queue's functions. */

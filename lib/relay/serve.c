@@ -156,6 +156,7 @@ void serve_answered(struct shard *shard, const struct reply *reply, uint64_t now
 		return;
 	}
 	shard->look_pause_ns = 0;
+	shard->looks++;
 	shard->anchor_ns = shard->look.sent_ns;
 	shard->anchor_us = answer.now_us;
 	seat_answered(&shard->seat, &answer);
@@ -201,6 +202,7 @@ static bool read_message(struct shard *shard, const struct reply *reply, uint64_
 		return false;
 	if (seat_read_bell(&bell, reply_text(reply_at(reply, 2)))) {
 		seat_rung(&shard->seat, &bell, now_ns);
+		shard->bells_heard++;
 		lock_take(&shard->relay->lock);
 		shard->relay->stats.bells++;
 		lock_give(&shard->relay->lock);

@@ -25,6 +25,9 @@ local FORGET_PAST, FORGET_SEEN, SWEEP, ACKED = 1000, 16, 512, 256  -- how many a
 local CONSUMER_IDLE_MS, CONSUMERS_EVERY_US = 86400000, 3600000000
 local SEATS_RUNG = 8
 local OVERDUE_US = 1000000  -- a look that has been owed for longer does not come
+local PUTS = 128  -- tasks of one timerhub_puts
+local REPAIRED = 64  -- how many a repair looks at
+local BUCKETS = 64  -- of lateness
 
 local DEFAULTS = {
     {name = 'tasks_max', value = 1048576, least = 1, most = 1073741824},
@@ -39,13 +42,18 @@ local DEFAULTS = {
 
 local function now_us()
     local time = redis.call('TIME')
-    return tonumber(time[1]) * 1000000 + tonumber(time[2])
+    return time[1] * 1000000 + time[2] -- text as numbers: less work than tonumber()
 end
 
--- tostring() writes large numbers with an exponent, and loses digits. Arguments of redis.call need
--- no text: Redis itself writes them with 17 digits.
+-- A whole number as text. Lua's own way, of tostring() and of .., loses digits; Redis's, for
+-- arguments of redis.call, does not. Both go through floating point, and take 1 us: this takes 0.2.
 local function text(number)
-    return string.format('%.0f', number)
+    return string.format('%d', number)
+end
+
+-- A score of due; inf is no whole number.
+local function score_of(due)
+    return due == math.huge and '+inf' or text(due)
 end
 
 local function whole(word)
@@ -68,7 +76,7 @@ local function parse(record)
 end
 
 local function record_of(stage, attempts, put, rest)
-    return stage .. attempts .. ':' .. put .. ':' .. rest
+    return stage .. text(attempts) .. ':' .. put .. ':' .. rest
 end
 
 local function settings(state)
@@ -211,7 +219,8 @@ local function read_entry(ready, entry)
 end
 
 local function add_entry(ready, id, due, attempts, data)
-    return redis.pcall('XADD', ready, '*', 'id', id, 'due', due, 'n', attempts, 'data', data)
+    return redis.pcall('XADD', ready, '*', 'id', id, 'due', due, 'n', text(attempts), 'data',
+        data)
 end
 
 -- Returns an error, a table, if dead cannot be written to.
@@ -234,16 +243,16 @@ end
 local function insert(keys, id, due, flags, data, now, look_by)
     local due_key, task, state, seats = keys[1], keys[2], keys[3], keys[4]
     local found = find_seats(look_by, seats, due, now)
-    local value = record_of('w', 0, text(now), data)
+    local value = 'w0:' .. text(now) .. ':' .. data
     if redis.call('HSETNX', task, id, value) == 0 then
         if not string.find(flags, 'r', 1, true) or
             parse(redis.call('HGET', task, id) or nil) ~= 'w' then
             return {EEXIST}
         end
-        redis.call('ZADD', due_key, due, id)
+        redis.call('ZADD', due_key, score_of(due), id)
         redis.call('HSET', task, id, value)
     else
-        local added = redis.pcall('ZADD', due_key, due, id)
+        local added = redis.pcall('ZADD', due_key, score_of(due), id)
         if type(added) == 'table' then
             redis.call('HDEL', task, id)
             return added
@@ -253,39 +262,110 @@ local function insert(keys, id, due, flags, data, now, look_by)
     return {0, reply_of(due), now}
 end
 
--- due task state seats past; id when flags data [until]
-local function put(keys, args)
-    local id, when, flags, data = args[1], args[2], args[3], args[4]
+-- Check arguments of a put. Returns 0 and the due time, or why not.
+local function read_put(id, when, flags, data, limit, now)
     if not is_id(id) or not data or (flags ~= '' and string.find(flags, '[^ar]')) then
-        return {EINVAL}
+        return EINVAL
     end
-    local now = now_us()
-    if args[5] and now > (whole(args[5]) or -1) then
-        return {ETIME, now}
+    if limit and now > (whole(limit) or -1) then
+        return ETIME
     end
     local due = due_of(when, flags, now)
     if not due then
-        return {due == nil and EINVAL or ERANGE}
+        return due == nil and EINVAL or ERANGE
     end
-    local conf = redis.call('HMGET', keys[3], 'tasks_max', 'data_max', 'look_by')
-    local past_count = redis.call('ZCARD', keys[5])
+    return 0, due
+end
+
+-- 0, or why the queue takes no such task.
+local function refusal_of(keys, conf, past_count, count, id, flags, data, now)
     if past_count > 0 then
         local refused_until = tonumber(redis.call('ZSCORE', keys[5], id) or nil)
         if refused_until and refused_until > now then
-            return {EEXIST}
+            return EEXIST
         end
     end
     if #data > (tonumber(conf[2] or nil) or DEFAULTS[2].value) then
-        return {EMSGSIZE}
+        return EMSGSIZE
     end
-    local count = redis.call('HLEN', keys[2])
     if count + past_count >= (tonumber(conf[1] or nil) or DEFAULTS[1].value) then
         local known = redis.call('HEXISTS', keys[2], id) == 1
         if not known or not string.find(flags, 'r', 1, true) then
-            return {known and EEXIST or EAGAIN}
+            return known and EEXIST or EAGAIN
         end
     end
+    return 0
+end
+
+-- due task state seats past; id when flags data [until]
+local function put(keys, args)
+    local id, flags, data = args[1], args[3], args[4]
+    local now = now_us()
+    local result, due = read_put(id, args[2], flags, data, args[5], now)
+    if result == ETIME then
+        return {ETIME, now}
+    elseif result ~= 0 then
+        return {result}
+    end
+    local conf = redis.call('HMGET', keys[3], 'tasks_max', 'data_max', 'look_by')
+    local past_count = redis.call('ZCARD', keys[5])
+    result = refusal_of(keys, conf, past_count, redis.call('HLEN', keys[2]), id, flags, data, now)
+    if result ~= 0 then
+        return {result}
+    end
     return insert(keys, id, due, flags, data, now, conf[3])
+end
+
+-- The record of one of several puts. 1: a new one; 0: in place of another; or why not.
+local function write_record(task, id, flags, value)
+    if redis.call('HSETNX', task, id, value) == 1 then
+        return 1
+    end
+    if not string.find(flags, 'r', 1, true) or
+        parse(redis.call('HGET', task, id) or nil) ~= 'w' then
+        return EEXIST
+    end
+    redis.call('HSET', task, id, value)
+    return 0
+end
+
+-- due task state seats past; id when flags data until, for each of at most PUTS. As so many puts,
+-- but for what all have in common, which is done once: 0, now, and for each its answer and due.
+local function puts(keys, args)
+    if #args == 0 or #args % 5 ~= 0 or #args > 5 * PUTS then
+        return {EINVAL}
+    end
+    local now = now_us()
+    local conf = redis.call('HMGET', keys[3], 'tasks_max', 'data_max', 'look_by')
+    local past_count, count = redis.call('ZCARD', keys[5]), redis.call('HLEN', keys[2])
+    local reply, scores, earliest, stamp = {0, now}, {}, math.huge, 'w0:' .. text(now) .. ':'
+    redis.call('ZCARD', keys[1])
+    redis.call('ZCARD', keys[4])
+    for index = 1, #args, 5 do
+        local id, flags, data = args[index], args[index + 2], args[index + 3]
+        local limit = args[index + 4]
+        local result, due = read_put(id, args[index + 1], flags, data, limit ~= '' and limit, now)
+        if result == 0 then
+            result = refusal_of(keys, conf, past_count, count, id, flags, data, now)
+        end
+        if result == 0 then
+            result = write_record(keys[2], id, flags, stamp .. data)
+        end
+        if result >= 0 then
+            count = count + result
+            scores[#scores + 1] = score_of(due)
+            scores[#scores + 1] = id
+            earliest = math.min(earliest, due)
+        end
+        reply[#reply + 1] = math.min(result, 0)
+        reply[#reply + 1] = result >= 0 and reply_of(due) or 0
+    end
+    if #scores > 0 then
+        redis.call('ZADD', keys[1], unpack(scores))
+        earliest = math.max(earliest, now)
+        ring(keys[3], keys[4], find_seats(conf[3], keys[4], earliest), earliest)
+    end
+    return reply
 end
 
 -- due task ready state past; id
@@ -351,11 +431,11 @@ local function move(keys, args)
         if result ~= 0 then
             return {result}
         end
-        redis.call('ZADD', due_key, due, id)
+        redis.call('ZADD', due_key, score_of(due), id)
         redis.call('HSET', task, id, record_of('w', attempts - 1, put_us, data))
         redis.call('XDEL', ready, entry)
     else
-        redis.call('ZADD', due_key, due, id)
+        redis.call('ZADD', due_key, score_of(due), id)
     end
     ring(state, seats, found)
     return {0, reply_of(due), now}
@@ -435,7 +515,7 @@ local function retry(keys, args)
         acknowledge(ready, entry)
         return {0, -1, now, 1}
     end
-    redis.call('ZADD', due_key, due, id)
+    redis.call('ZADD', due_key, score_of(due), id)
     redis.call('HSET', task, id, record_of('w', attempts, put_us, data))
     acknowledge(ready, entry)
     ring(state, seats, found)
@@ -473,9 +553,9 @@ local function forget(q, now)
     return count > FORGET_PAST
 end
 
--- An id in due that another program has put there, with a record that cannot be read or is of a task
--- in the stream: into dead, or out of due, so that those behind it go on. If dead cannot be written
--- to, what there is of the task is kept, and never due.
+-- An id in due that another program has put there, with a record that cannot be read or is of a
+-- task in the stream: into dead, or out of due, so that those behind it go on. If dead cannot be
+-- written to, what there is of the task is kept, and never due.
 local function set_aside(q, conf, id, due, record, stage)
     redis.call('HINCRBY', q.state, 'orphans', 1)
     if stage == 'r' then
@@ -695,11 +775,15 @@ local function sit(q, now, look_by, relay, horizon, grace)
     return rank
 end
 
--- Be remembered for four times as long as a relay may sleep; renewed at half of that.
-local function be_seen(q, now, relay, rank, horizon, grace, info, seen_until)
+-- Be remembered for four times as long as a relay may sleep; renewed at half of that. Who has moved
+-- tasks, and so written anyway, says so.
+local function be_seen(q, now, relay, rank, horizon, grace, info, seen_until, moved)
     local life = 4 * (horizon + PUT_OFF_US + rank * grace)
-    if not seen_until or seen_until - now < life / 2 or seen_until - now > life then
+    local renewed = not seen_until or seen_until - now < life / 2 or seen_until - now > life
+    if renewed then
         redis.call('ZADD', q.seen, text(now + life), relay)
+    end
+    if renewed or moved > 0 then
         redis.call('HSET', q.state, 'relay:' .. relay, text(now) .. ' ' .. info)
     end
 end
@@ -734,6 +818,11 @@ local function count_up(q, sum)
     for _, name in ipairs({'promoted', 'leases_over', 'buried', 'swept'}) do
         if counters[name] > 0 then
             redis.call('HINCRBY', q.state, name, counters[name])
+        end
+    end
+    for bucket = 0, BUCKETS - 1 do
+        if sum.buckets[bucket] then
+            redis.call('HINCRBY', q.state, 'late:' .. bucket, sum.buckets[bucket])
         end
     end
 end
@@ -785,12 +874,12 @@ local function look(keys, args)
     end
     local look_by = tonumber(redis.call('HGET', q.state, 'look_by') or nil)
     local rank = sit(q, now, look_by, relay, horizon, grace)
-    be_seen(q, now, relay, rank, horizon, grace, args[5] or '', seen_until)
+    be_seen(q, now, relay, rank, horizon, grace, args[5] or '', seen_until, sum.moved)
     local wait = promise(q, now, rank, look_by, sweep_at, horizon, grace)
     more = rank == 0 and (more or outdated or (sweep_at or math.huge) <= now)
     local reply = {0, sum.moved, wait, rank, now, more and 1 or 0, sum.total, sum.most, sum.again,
         sum.dead}
-    for bucket = 0, 63 do
+    for bucket = 0, BUCKETS - 1 do
         if sum.buckets[bucket] then
             reply[#reply + 1] = bucket
             reply[#reply + 1] = sum.buckets[bucket]
@@ -819,6 +908,28 @@ end
 
 -- ---- functions of operators ----
 
+-- For how long the first task that no consumer has taken has been due.
+local function lag_of(ready, now)
+    local last = last_delivered(ready)
+    local first = last and redis.call('XRANGE', ready, '(' .. last, '+', 'COUNT', 1)[1]
+    local _, due = entry_fields(first)
+    return due and math.max(0, now - (tonumber(due) or now)) or 0
+end
+
+-- How many tasks were how late, by bucket.
+local function say_lateness(state, say)
+    local names = {}
+    for bucket = 0, BUCKETS - 1 do
+        names[bucket + 1] = 'late:' .. bucket
+    end
+    local values = redis.call('HMGET', state, unpack(names))
+    for index, name in ipairs(names) do
+        if values[index] then
+            say(name, values[index])
+        end
+    end
+end
+
 -- due task ready dead past state seats seen
 local function stat(keys)
     local q = names(keys)
@@ -828,7 +939,8 @@ local function stat(keys)
         reply[#reply + 1] = tostring(value)
     end
     local tasks, due = redis.call('HLEN', q.task), redis.call('ZCARD', q.due)
-    say('now', text(now_us()))
+    local now = now_us()
+    say('now', text(now))
     say('tasks', tasks)
     say('due', due)
     local length, taken = redis.call('XLEN', q.ready), 0
@@ -837,6 +949,7 @@ local function stat(keys)
     end
     say('ready', length)
     say('taken', taken)
+    say('lag', text(lag_of(q.ready, now)))
     say('dead', redis.call('XLEN', q.dead))
     say('past', redis.call('ZCARD', q.past))
     say('relays', redis.call('ZCARD', q.seats))
@@ -850,6 +963,7 @@ local function stat(keys)
     for index, name in ipairs(counters) do
         say(name, values[index] or '0')
     end
+    say_lateness(q.state, say)
     for rank, relay in ipairs(redis.call('ZRANGE', q.seats, 0, 99)) do
         local info = redis.call('HGET', q.state, 'relay:' .. relay)
         say('relay:' .. relay, (rank - 1) .. ' ' .. (info or '0 '))
@@ -922,6 +1036,121 @@ local function revive(keys, args)
     return result
 end
 
+-- ---- repair: what other programs, and an eviction, have left ----
+
+-- A record that nothing leads to is deleted, or put back into due.
+local function repair_record(q, conf, now, sum, id, record)
+    local stage, _, put_us, entry = parse(record)
+    if not stage then
+        if type(bury(q.dead, conf.dead_max, id, 0, 0, 'record', record)) ~= 'table' then
+            redis.call('ZREM', q.due, id)
+            redis.call('HDEL', q.task, id)
+            sum.removed = sum.removed + 1
+        end
+    elseif stage == 'w' then
+        if not redis.call('ZSCORE', q.due, id) then
+            redis.call('ZADD', q.due, text(now), id)
+            sum.restored = sum.restored + 1
+        end
+    elseif not read_entry(q.ready, entry) then -- deleted by hand
+        if last_delivered(q.ready) then
+            redis.call('XACK', q.ready, GROUP, entry)
+        end
+        redis.call('HDEL', q.task, id)
+        remember(q.past, id, put_us, conf.past_us, now)
+        sum.removed = sum.removed + 1
+    end
+end
+
+-- An id of due without a record that waits.
+local function repair_due(q, conf, sum, id, due)
+    local record = redis.call('HGET', q.task, id) or nil
+    local stage = parse(record)
+    if stage == 'w' or (record and not stage) then
+        return -- the latter was left by repair_record: dead takes no more
+    end
+    if stage == 'r' or
+        type(bury(q.dead, conf.dead_max, id, due, 0, 'record', '')) ~= 'table' then
+        redis.call('ZREM', q.due, id)
+        sum.removed = sum.removed + 1
+    end
+end
+
+-- An entry without its record gets one; one that is foreign, or not its task's last, goes.
+local function repair_entry(q, conf, sum, found)
+    local entry, fields = found[1], found[2]
+    local id, _, attempts = entry_fields(found)
+    local record = attempts and redis.call('HGET', q.task, id) or nil
+    local stage, _, _, current = parse(record)
+    if stage == 'r' and current == entry then
+        return
+    end
+    if attempts and not record and find_entry(q.ready, entry) ~= 'finished' then
+        local put_us = string.match(entry, '^%d+') .. '000'
+        redis.call('HSET', q.task, id, record_of('r', attempts, put_us, entry))
+        sum.restored = sum.restored + 1
+        return
+    end
+    if not attempts and type(bury(q.dead, conf.dead_max, '', '0', 0, 'entry',
+        table.concat(fields, ' '))) == 'table' then
+        return
+    end
+    if last_delivered(q.ready) then
+        redis.call('XACK', q.ready, GROUP, entry)
+    end
+    redis.call('XDEL', q.ready, entry)
+    sum.removed = sum.removed + 1
+end
+
+-- due task ready dead past state seats; stage cursor. Examines some of what there is, from '' on:
+-- 0, the stage and cursor of the next call, how many were put back, and how many were removed.
+local function repair(keys, args)
+    local q = {due = keys[1], task = keys[2], ready = keys[3], dead = keys[4], past = keys[5],
+        state = keys[6], seats = keys[7]}
+    local stage, cursor = args[1], args[2]
+    local is_scan = (stage == 'task' or stage == 'due') and whole(cursor)
+    if not is_scan and not (stage == 'ready' and string.find(cursor or 'x', '^%(?%d*%-?%d*$')) then
+        return {EINVAL}
+    end
+    local now, conf, sum = now_us(), settings(q.state), {restored = 0, removed = 0}
+    local found = find_seats(look_by_of(q.state), q.seats, now)
+    redis.call('ZCARD', q.seats)
+    redis.call('ZCARD', q.past)
+    redis.call('ZCARD', q.due)
+    redis.call('HLEN', q.task)
+    redis.call('XLEN', q.ready)
+    local after
+    if is_scan then
+        local scanned = redis.call(stage == 'task' and 'HSCAN' or 'ZSCAN', q[stage], cursor,
+            'COUNT', REPAIRED)
+        for index = 1, #scanned[2], 2 do
+            if stage == 'task' then
+                repair_record(q, conf, now, sum, scanned[2][index], scanned[2][index + 1])
+            else
+                repair_due(q, conf, sum, scanned[2][index], scanned[2][index + 1])
+            end
+        end
+        after = scanned[1]
+        if after == '0' then
+            stage, after = unpack(stage == 'task' and {'due', '0'} or {'ready', ''})
+        end
+    else
+        local entries = redis.call('XRANGE', q.ready, cursor == '' and '-' or cursor, '+', 'COUNT',
+            REPAIRED)
+        for _, entry in ipairs(entries) do
+            repair_entry(q, conf, sum, entry)
+        end
+        stage, after = 'end', ''
+        if #entries == REPAIRED then
+            stage, after = 'ready', '(' .. entries[REPAIRED][1]
+        end
+    end
+    if sum.restored > 0 then
+        ring(q.state, q.seats, found, now)
+    end
+    return {0, stage, after, sum.restored, sum.removed}
+end
+
 -- The settings that `args` name, in pairs, as pairs to be written; nil if one is wrong.
 local function wanted_settings(args)
     local wanted = {}
@@ -981,8 +1210,9 @@ local function register(name, callback, ...)
     redis.register_function{function_name = 'timerhub_' .. name, callback = callback, flags = {...}}
 end
 
--- What frees memory, or needs hardly any, goes on in a Redis that is full: put alone does not.
+-- What frees memory, or needs hardly any, goes on in a Redis that is full: puts alone do not.
 register('put', put)
+register('puts', puts)
 register('cancel', cancel, 'allow-oom')
 register('move', move, 'allow-oom')
 register('done', done, 'allow-oom')
@@ -991,6 +1221,7 @@ register('look', look, 'allow-oom')
 register('leave', leave, 'allow-oom')
 register('revive', revive, 'allow-oom')
 register('create', create, 'allow-oom')
+register('repair', repair, 'allow-oom')
 register('stat', stat, 'no-writes')
 register('list', list, 'no-writes')
 register('peek', peek, 'no-writes')

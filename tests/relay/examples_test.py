@@ -5,18 +5,20 @@
 Usage: examples_test.py ROOT VICTIM PYTHON...
 
 VICTIM --serve is the alarm clock. Of the Pythons the first that has redis-py runs the example;
-without one that part is left out, and said so.
+without one that part is left out, and said so; likewise those of Node and of Go.
 """
 
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
 from redis_server import ARRIVES, Server
 
 QUEUE = "orders"
+NODE_PATHS = os.environ | {"NODE_PATH": "/usr/share/nodejs"}  # where Debian has its packages
 PRINTED = ["order:2: paid in time", "order:1: cancel unless paid, attempt 1",
            "order:3: cancel unless paid, attempt 1", "order:3: cancel unless paid, attempt 2"]
 
@@ -57,6 +59,45 @@ def check_python(root, pythons, environment):
     print("left out: no Python here has redis-py (package python3-redis)")
 
 
+def forget_orders(server):
+    """Their ids would be refused for a minute."""
+    server.client()("DEL", "timerhub:{orders}:past")
+
+
+def check_other(name, command, environment, server):
+    """An example whose program is there: it needs no client that is not packaged."""
+    if not command:
+        print("left out: nothing here runs", name)
+        return
+    forget_orders(server)
+    printed = run(command, environment).splitlines()
+    if printed != PRINTED:
+        print(name, "printed", printed)
+        sys.exit(1)
+
+
+def node(root):
+    """The command for orders.js, if Node and node-redis (package node-redis) are here."""
+    program = shutil.which("node")
+    if not program:
+        return None
+    has = subprocess.run([program, "-e", "require('redis')"], check=False, env=NODE_PATHS,
+                         stderr=subprocess.DEVNULL).returncode == 0
+    return [program, root / "examples/relay/orders.js"] if has else None
+
+
+def go(root, folder):
+    """The command for orders.go, built: it takes the standard library alone."""
+    program = shutil.which("go")
+    if not program:
+        return None
+    built = pathlib.Path(folder) / "orders"
+    run([program, "build", "-o", built, root / "examples/relay/orders.go"],
+        os.environ | {"GO111MODULE": "off", "GOCACHE": f"{folder}/cache", "GOFLAGS": "",
+                      "GOPROXY": "off"})
+    return [built]
+
+
 def main(arguments):
     root, victim, pythons = pathlib.Path(arguments[1]), arguments[2], arguments[3:]
     with Server() as server:
@@ -67,6 +108,9 @@ def main(arguments):
             check_page(root, server, environment)
             # redis-py writes the scheme of a socket otherwise.
             check_python(root, pythons, environment | {"REDIS_URL": f"unix://{server.address}"})
+            sockets = NODE_PATHS | {"REDIS_SOCKET": server.address}
+            check_other("orders.js", node(root), sockets, server)
+            check_other("orders.go", go(root, server.folder), sockets, server)
         finally:
             relay.kill()
             relay.wait()

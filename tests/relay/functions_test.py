@@ -22,12 +22,14 @@ from redis_server import Server, library
 
 QUEUE = "timerhub:{model}:"
 KEYS = {
-    "put": "due task state seats past", "cancel": "due task ready state past",
+    "put": "due task state seats past", "puts": "due task state seats past",
+    "cancel": "due task ready state past",
     "move": "due task ready state past seats", "done": "due task ready state past",
     "retry": "due task ready state past seats dead",
     "look": "due task ready dead past state seats seen", "leave": "seats seen state",
     "stat": "due task ready dead past state seats seen", "list": "due task",
     "peek": "due task ready", "revive": "dead due task state seats past", "create": "ready state",
+    "repair": "due task ready dead past state seats",
 }
 RELAYS = [f"relay-{number}" for number in range(5)]
 NAMES = [f"id-{number}" for number in range(24)]
@@ -97,17 +99,28 @@ class Run:
             return str(self.dice.choice((10**12, 2**53, 10**30))), ""
         return str(self.dice.randrange(self.dice.choice((1, 1000, 10**6, 10**8)))), ""
 
-    def step_put(self):
+    def task(self):
+        """What to put: the arguments but for the time until when."""
         name = self.dice.choice(NAMES + ["", "x" * 65])
         when, flags = self.when()
         if self.dice.randrange(4) == 0:
             flags += "r"
-        data = b"d" * self.dice.choice((0, 1, 60, 120, 301))
-        more = []
-        if self.dice.randrange(3) == 0:
-            more = [self.model.now + self.dice.choice((-1, 0, 1))]
-        return (self.call("put", name, when, flags, data, *more),
-                self.model.put(name, when, flags, data, *more))
+        return name, when, flags, b"d" * self.dice.choice((0, 1, 60, 120, 301))
+
+    def until(self):
+        if self.dice.randrange(3):
+            return None
+        return self.model.now + self.dice.choice((-1, 0, 1))
+
+    def step_put(self):
+        task, until = self.task(), self.until()
+        more = [] if until is None else [until]
+        return self.call("put", *task, *more), self.model.put(*task, *more)
+
+    def step_puts(self):
+        tasks = [(*self.task(), self.until()) for _ in range(self.dice.randrange(1, 5))]
+        words = [word if word is not None else "" for task in tasks for word in task]
+        return self.call("puts", *words), self.model.puts(tasks)
 
     def step_cancel(self):
         name = self.dice.choice(NAMES)
@@ -327,18 +340,18 @@ class Run:
                   "ready": len(model.stream), "past": len(model.past), "dead": len(model.dead),
                   "taken": sum(entry.pending for entry in model.stream),
                   "relays": len(model.seats), "sweep_at": model.sweep_at or 0, **model.conf,
-                  **model.counters}
+                  **model.counters, **model.late}
         for name, value in wanted.items():
             expect(stat[name] == str(value), name, stat[name], "not", value)
         for rank, relay in enumerate(model.in_order()):
             expect(stat["relay:" + relay].startswith(f"{rank} "), "rank of", relay)
 
     def step(self):
-        weights = {self.step_put: 10, self.step_look: 10, self.step_time: 8, self.step_read: 6,
-                   self.step_done: 4, self.step_retry: 4, self.step_cancel: 4, self.step_move: 4,
-                   self.step_ack: 2, self.step_age: 4, self.step_leave: 1, self.step_hear: 2,
-                   self.step_set: 1, self.step_poison: 1, self.step_revive: 1, self.step_peek: 1,
-                   self.step_list: 1}
+        weights = {self.step_put: 10, self.step_puts: 3, self.step_look: 10, self.step_time: 8,
+                   self.step_read: 6, self.step_done: 4, self.step_retry: 4, self.step_cancel: 4,
+                   self.step_move: 4, self.step_ack: 2, self.step_age: 4, self.step_leave: 1,
+                   self.step_hear: 2, self.step_set: 1, self.step_poison: 1, self.step_revive: 1,
+                   self.step_peek: 1, self.step_list: 1}
         call = self.dice.choices(list(weights), list(weights.values()))[0]
         self.steps += 1
         answer, wanted = call()

@@ -52,6 +52,7 @@ class Model:
         self.seats, self.seen = {}, {}
         self.hears, self.common, self.rung = set(), False, []
         self.entries = 0
+        self.late = {}  # bucket of lateness, as stat has it: how many
         self.counters = dict.fromkeys(("promoted", "leases_over", "buried", "orphans", "swept"), 0)
 
     # ---- what several functions do ----
@@ -120,6 +121,18 @@ class Model:
         self.stream.append(entry)
 
     # ---- producers ----
+
+    def puts(self, tasks):
+        """Several at once: each as a put, and one ring for the earliest."""
+        ring, rung, reply = self.ring, [], [0, self.now]
+        self.ring = rung.append
+        for task in tasks:
+            answer = self.put(*task)
+            reply += [answer[0], answer[1] if answer[0] == 0 else 0]
+        self.ring = ring
+        if rung:
+            self.ring(min(rung))
+        return reply
 
     def put(self, name, when, flags, data, until=None):
         if not 1 <= len(name) <= 64:
@@ -354,6 +367,8 @@ class Model:
         buckets = [max(0, (1000 * us).bit_length() - 1) for us in late]
         for bucket in sorted(set(buckets)):
             reply += [bucket, buckets.count(bucket)]
+            name = f"late:{bucket}"
+            self.late[name] = self.late.get(name, 0) + buckets.count(bucket)
         return reply
 
     def leave(self, relay):

@@ -14,10 +14,13 @@ from functions_test import KEYS, QUEUE
 from redis_server import RedisError, Server, library
 
 ARGUMENTS = {
-    "put": ["new", "0", "", "data"], "cancel": ["task"], "move": ["task", "0", ""],
+    "put": ["new", "0", "", "data"],
+    "puts": ["new", "0", "", "data", "", "next", "1", "", "", ""],
+    "cancel": ["task"], "move": ["task", "0", ""],
     "done": ["task"], "retry": ["task", "0"], "look": ["relay", 128, 10**7, 10**5, ""],
     "leave": ["relay"],
     "stat": [], "list": [0, 10], "peek": ["task"], "revive": None, "create": [],
+    "repair": ["task", "0"],
 }
 STATES = ("none", "waiting", "never", "undelivered", "taken", "finished", "exhausted")
 WAITS, STREAM = "none waiting never", "none undelivered taken finished exhausted"
@@ -38,7 +41,7 @@ UNUSED = {
     ("retry", "dead"): WAITS + " undelivered taken finished",
     ("look", "dead"): " ".join(STATES), ("stat", "seen"): " ".join(STATES),
     ("list", "task"): STREAM, ("peek", "due"): STREAM, ("peek", "ready"): WAITS,
-    ("revive", "seats"): "waiting",
+    ("revive", "seats"): "waiting", ("repair", "dead"): " ".join(STATES),
 }
 
 
@@ -176,7 +179,8 @@ def check_bad_arguments(redis):
             ("put", []), ("put", ["id"]), ("put", ["id", "1", ""]), ("put", ["id", "-1", "", ""]),
             ("put", ["id", "1.5", "", ""]), ("put", ["id", "", "", ""]),
             ("put", ["id", "1", "x", ""]), ("put", ["", "1", "", ""]),
-            ("put", ["i" * 65, "1", "", ""]), ("cancel", []),
+            ("put", ["i" * 65, "1", "", ""]), ("puts", []), ("puts", ["id", "1", "", ""]),
+            ("puts", ["id", "1", "", "", ""] * 129), ("cancel", []),
             ("cancel", [""]), ("move", ["task"]), ("move", ["task", "1", "r"]), ("done", []),
             ("retry", ["task"]), ("retry", ["", "0"]), ("retry", ["task", "-1"]), ("look", []),
             ("list", []),
@@ -247,6 +251,62 @@ def check_wiped(redis):
     expect(redis("HGET", QUEUE + "state", "version") == b"1", "no version after FLUSHALL")
 
 
+def repair(redis):
+    """From the beginning to the end. Returns how many were put back, and removed."""
+    stage, cursor, restored, removed = b"task", b"0", 0, 0
+    for _ in range(1000):
+        code, stage, cursor, back, gone = call(redis, "repair", stage, cursor)
+        restored, removed = restored + back, removed + gone
+        expect(code == 0, "repair", code)
+        if stage == b"end":
+            return restored, removed
+    expect(False, "repair does not end")
+    return None
+
+
+def agrees(redis):
+    """Each record is of an id that waits, or of an entry, and there are no others."""
+    records = dict(zip(*[iter(redis("HGETALL", QUEUE + "task"))] * 2))
+    waiting = {name for name, record in records.items() if record[:1] == b"w"}
+    entries = {(fields[1], entry) for entry, fields in redis("XRANGE", QUEUE + "ready", "-", "+")}
+    return waiting == set(redis("ZRANGE", QUEUE + "due", 0, -1)) and entries == {
+        (name, record.rsplit(b":", 1)[1]) for name, record in records.items()
+        if record[:1] == b"r"} and len(records) == len(waiting) + len(entries)
+
+
+def check_repair(redis):
+    """Every disagreement of the keys is mended, and a queue that is sound stays as it is."""
+    for state in STATES:
+        bring_about(redis, state)
+        before = picture(redis)
+        expect(repair(redis) == (0, 0) and picture(redis) == before, "a sound queue", state)
+    bring_about(redis, "none")
+    for number in range(300):
+        call(redis, "put", f"kept-{number}", "never" if number % 2 else "0", "", "data")
+    while call(redis, "look", "relay", 128, 10**7, 10**5, "")[1]:
+        pass
+    read = redis("XREADGROUP", "GROUP", "timerhub", "c", "COUNT", 20, "STREAMS", QUEUE + "ready",
+                 ">")
+    taken = [entry for entry, _ in read[0][1]]
+    redis("XACK", QUEUE + "ready", "timerhub", taken[0])
+    redis("XDEL", QUEUE + "ready", taken[0], taken[1])  # by hand: the records are left
+    redis("HDEL", QUEUE + "task", *(fields[1] for _, fields in read[0][1][2:5]))
+    redis("ZREM", QUEUE + "due", "kept-1", "kept-3")  # tasks that would never come
+    redis("ZADD", QUEUE + "due", "+inf", "nothing", "+inf", read[0][1][6][1][1])
+    redis("HSET", QUEUE + "task", "unreadable", "x")
+    redis("XADD", QUEUE + "ready", "*", "foreign", "entry")
+    redis("XADD", QUEUE + "ready", "*", "id", read[0][1][7][1][1], "due", 1, "n", 1, "data", "")
+    expect(not agrees(redis), "nothing was damaged")
+    expect(repair(redis) == (5, 7), "repaired")
+    expect(agrees(redis), "the keys disagree")
+    expect(call(redis, "peek", "kept-1")[1] == b"waiting", "a task that waits is lost")
+    expect(redis("HLEN", QUEUE + "task") == 298, "records")
+    expect(redis("XPENDING", QUEUE + "ready", "timerhub")[0] == 18, "pending")
+    expect(repair(redis) == (0, 0), "repaired again")
+    for arguments in ([], ["task"], ["task", "x"], ["what", "0"], ["ready", "x"], ["ready"]):
+        expect(call(redis, "repair", *arguments) == [-22], "repair", arguments)
+
+
 def check_full_stream(redis):
     """A stream that takes no more does not lose what a consumer has let lie."""
     bring_about(redis, "exhausted")
@@ -295,6 +355,7 @@ def main(arguments):
         check_revived(redis)
         check_wiped(redis)
         check_full_stream(redis)
+        check_repair(redis)
         check_later_version(redis)
         check_consumers(redis, arguments[1])
     return 0

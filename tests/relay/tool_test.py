@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import time
+import zlib
 
 from redis_server import ARRIVES, Server
 
@@ -33,6 +34,13 @@ class Tool:
         expect(done.returncode == status, words, "ended with", done.returncode, done.stderr)
         expect((status == 0) == (done.stderr == "") or "check" in words, words, done.stderr)
         return done.stdout
+
+    def fails(self, *words):
+        """What a command says whose server does not serve it."""
+        done = subprocess.run([self.program, *words], env=self.environment, capture_output=True,
+                              text=True, timeout=3 * ARRIVES, check=False)
+        expect(done.returncode == 3, words, "ended with", done.returncode)
+        return done.stderr
 
     def json(self, *words):
         return json.loads(self("--json", *words))
@@ -142,6 +150,93 @@ def check_daemon(tool, redis, folder):
     expect(fresh("ZCARD", seats) == 0, "a seat is left")
 
 
+def check_repair(tool, redis):
+    """What the keys disagree on is told, mended when asked for, and then gone."""
+    key = f"timerhub:{{{QUEUE}}}:"
+    tool("put", QUEUE, "lost", "1h", "data")
+    redis("ZREM", key + "due", "lost")
+    redis("ZADD", key + "due", "+inf", "nothing")
+    redis("ZADD", key + "due", "+inf", "nothing else")
+    expect("another program" in tool("check", QUEUE, status=1), "a fault")
+    said = tool("--repair", "check", QUEUE)
+    expect("1 put back, 2 removed" in said and "fault: none" in said, "repair", said)
+    expect(tool.json("--repair", "check", QUEUE)["sound"] is True, "repaired, and told as JSON")
+    expect(tool.json("peek", QUEUE, "lost")[0]["data"] == "data", "the data is lost")
+    tool("cancel", QUEUE, "lost")
+    redis("DEL", key + "past")
+
+
+def check_json(tool):
+    """Every command can be read by a program, what is refused too."""
+    expect(tool.json("create", QUEUE) == {"result": 0}, "create")
+    expect(tool.json("put", QUEUE, "json", "1h") == {"result": 0}, "put")
+    refused = json.loads(tool("--json", "put", QUEUE, "json", "1h", status=1))
+    expect(refused["result"] == -17 and "there" in refused["error"], "put again", refused)
+    expect(tool.json("cancel", QUEUE, "json") == {"result": 0}, "cancel")
+    expect(tool.json("load") == {"result": 0}, "load")
+    expect(tool.json("list", QUEUE) == [], "no rows")
+    expect(tool.json("dead", QUEUE)[0]["why"] == "record", "rows")
+    lost = json.loads(tool("--json", "load", status=3, REDIS_URL="unix:/nowhere"))
+    expect(lost["result"] == -111, "no server", lost)
+
+
+def check_servers(tool, redis):
+    """Several servers: an id's own, or each in turn; addresses of a file; errors in words."""
+    with Server() as other:
+        urls = f"unix:{tool.server.address},unix:{other.address}"
+        many = Tool(tool.program, tool.server)
+        many.environment["REDIS_URL"] = urls
+        client, key = other.client(), "timerhub:{many}:"
+        expect(many.json("create", "many", "attempts_max=7") == 2 * [{"result": 0}], "create")
+        expect([one["shard"] for one in many.json("stat", "many")] == [0, 1], "stat")
+        expect(client("HGET", key + "state", "attempts_max") == b"7", "a setting of the second")
+        for number in range(20):
+            many("put", "many", f"id-{number}", "1h")
+        mine = [f"id-{number}" for number in range(20) if zlib.crc32(b"id-%d" % number) % 2]
+        expect(sorted(row["id"] for row in many.json("list", "many")[1]) == sorted(mine), "list")
+        many("cancel", "many", mine[0])
+        expect(client("HLEN", key + "task") == len(mine) - 1, "cancel")
+        expect(many("list", "many").startswith("server 0\n"), "list as text")
+        expect(many.json("check", "many")["tasks"] == 19, "check")
+        client("XADD", key + "dead", "9-9", "id", "buried", "due", 1, "n", 1, "why", "attempts",
+               "data", "")
+        many("revive", "many", "9-9")
+        many("revive", "many", "9-9", status=1)
+        backwards = ",".join(reversed(urls.split(",")))
+        many("set", "many", "attempts_max=1", status=1, REDIS_URL=backwards)
+        top = many.json("--count", "1", "top", "many")
+        expect(top["due"] == 20, "top of several servers", top)
+    path = pathlib.Path(tool.server.folder) / "url"
+    path.write_text(f"unix:{tool.server.address}\n", encoding="utf-8")
+    tool("--redis", f"@{path}", "stat", QUEUE, REDIS_URL="unix:/nowhere")
+    tool("--redis", "@/nowhere", "stat", QUEUE, status=3)
+    redis("CONFIG", "SET", "maxmemory", 1)
+    expect("memory is full" in tool.fails("put", QUEUE, "x", "1h"), "no words for a full server")
+    redis("CONFIG", "SET", "maxmemory", 0)
+
+
+def check_top(tool):
+    """Counts, rates and relays, of one question to the server a reading."""
+    tool("create", QUEUE)
+    daemon = tool.run()
+    before = tool.json("--count", "1", "top", QUEUE)
+    for number in range(10):
+        tool("put", QUEUE, f"top-{number}", "0s")
+    wait_until(lambda: tool.json("--count", "1", "top", QUEUE)["promoted"] ==
+               before["promoted"] + 10, "ten promoted")
+    after = tool.json("--count", "1", "top", QUEUE)
+    relay = after["relays"][0]
+    expect(relay["rank"] == 0 and relay["looks"] > 1 and relay["bells"] > 0, "a relay", relay)
+    expect(0 < after["late_p50_ns"] <= after["late_p99_ns"] <= after["late_max_ns"], "late", after)
+    expect(after["ready"] == before["ready"] + 10 and after["lag"] > 0, "ready", after)
+    lines = tool("--count", "2", "--interval", "10", "top", QUEUE).splitlines()
+    expect(len(lines) == 8 and " rank 0 " in lines[7], "top as text", lines)
+    daemon.terminate()
+    daemon.wait(ARRIVES)
+    for number in range(10):
+        tool("done", QUEUE, f"top-{number}")
+
+
 def check_dead(tool, redis):
     """A task that has used up its attempts is shown, and put again."""
     tool("create", QUEUE, "attempts_max=1")
@@ -170,7 +265,14 @@ def main(arguments):
         check_wrong_use(tool)
         check_durability(tool, redis)
         check_daemon(tool, redis, server.folder)
-        check_dead(tool, server.client())
+        redis = server.client()
+        check_dead(tool, redis)
+        tool("cancel", QUEUE, "poor")
+        redis("DEL", f"timerhub:{{{QUEUE}}}:past")
+        check_repair(tool, redis)
+        check_json(tool)
+        check_servers(tool, redis)
+        check_top(tool)
     return 0
 
 

@@ -16,11 +16,13 @@
 
 #include "tool.h"
 
+#define NS_PER_US UINT64_C(1000)
 #define NS_PER_MS UINT64_C(1000000)
+#define TRY_NS (UINT64_C(1000) * NS_PER_MS)
 #define US_PER_S UINT64_C(1000000)
 #define HOUR_US (UINT64_C(3600) * US_PER_S)
 
-/* sd_notify(3), without its library. There may be no manager to tell. */
+/* sd_notify(3), without its library. A manager that does not listen must not hold us up. */
 static void notify(const char *state)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
@@ -36,7 +38,8 @@ static void notify(const char *state)
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return;
-	(void)sendto(fd, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)&to,
+	(void)sendto(fd, state, strlen(state), MSG_NOSIGNAL | MSG_DONTWAIT,
+	             (const struct sockaddr *)&to,
 	             (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
 	(void)close(fd);
 }
@@ -65,13 +68,14 @@ static int wait_for_signal(const sigset_t *signals, uint64_t us)
 /* A server that is not there yet will come; bad rights, or a bad name, will not be cured. */
 static bool may_come(int error)
 {
-	return error != -EINVAL && error != -EOPNOTSUPP && error != -EACCES && error != -EBADMSG &&
-	       error != -ENOMEM && error != -EPROTO && error != -E2BIG;
+	return error != -EINVAL && error != -EOPNOTSUPP && error != -EEXIST && error != -EACCES &&
+	       error != -EBADMSG && error != -ENOMEM && error != -EPROTO && error != -E2BIG;
 }
 
 /* 0; a negative errno; 1: told to end meanwhile. */
 static int open_queue(struct timerhub_relay **ret_relay, const char *queue,
-                      const struct timerhub_relay_config *config, const sigset_t *signals)
+                      const struct options *options, const struct timerhub_relay_config *config,
+                      const sigset_t *signals)
 {
 	bool told = false;
 
@@ -81,7 +85,7 @@ static int open_queue(struct timerhub_relay **ret_relay, const char *queue,
 		if (result == 0 || !may_come(result))
 			return result;
 		if (!told)
-			(void)complain(queue, result);
+			(void)complain(options, queue, result);
 		told = true;
 		if (wait_for_signal(signals, US_PER_S / 10) > 0)
 			return 1;
@@ -106,22 +110,27 @@ enum status daemon_run(const struct options *options, char **queues, int count)
 		.horizon_ns = options->horizon_ms * NS_PER_MS,
 		.grace_ns = options->grace_ms * NS_PER_MS,
 		.batch = (uint32_t)options->batch,
+		/* A server that is lost must not keep us from telling that we are alive. */
+		.timeout_ns = TRY_NS,
 	};
+	uint64_t most_ns = watchdog_us() * NS_PER_US / 2 / (uint64_t)count;
 	struct timerhub_relay **relays = calloc((size_t)count, sizeof(*relays));
 	enum status status = GOOD;
 	int opened = 0, result = 0;
 	sigset_t signals;
 
+	if (config.timeout_ns > most_ns)
+		config.timeout_ns = most_ns;
 	if (!relays)
-		return complain("run", -ENOMEM);
+		return complain(options, "run", -ENOMEM);
 	(void)sigemptyset(&signals);
 	(void)sigaddset(&signals, SIGTERM);
 	(void)sigaddset(&signals, SIGINT);
 	(void)sigprocmask(SIG_BLOCK, &signals, NULL);
 	for (; opened < count && result == 0; opened += result == 0)
-		result = open_queue(&relays[opened], queues[opened], &config, &signals);
+		result = open_queue(&relays[opened], queues[opened], options, &config, &signals);
 	if (result < 0)
-		status = complain(queues[opened], result);
+		status = complain(options, queues[opened], result);
 	if (result == 0) {
 		notify("READY=1");
 		while (wait_for_signal(&signals, watchdog_us()) == 0) {

@@ -7,7 +7,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include <keys.h>
 #include <wire.h>
+
+#define STEP_NS UINT64_C(5000000000) /* for an answer of a server */
 
 enum status { GOOD = 0, REFUSED = 1, WRONG_USE = 2, FAILED = 3 };
 
@@ -15,7 +18,10 @@ struct options {
 	const char *redis; /* the server's address; NULL: the library's default */
 	bool json;
 	bool replace;
-	uint64_t horizon_ms; /* 0: the library's default, as for the next two */
+	bool repair;
+	uint64_t interval_ms; /* of top; 0: 1 s */
+	uint64_t count;       /* of readings of top; 0: for ever */
+	uint64_t horizon_ms;  /* 0: the library's default, as for the next two */
 	uint64_t grace_ms;
 	uint64_t batch;
 };
@@ -23,8 +29,61 @@ struct options {
 /* Serve the queues until SIGTERM or SIGINT. */
 enum status daemon_run(const struct options *options, char **queues, int count);
 
-/* Say on standard error what went wrong, by a negative errno. */
-enum status complain(const char *what, int error);
+/* Show what goes on in the queues, again and again. */
+enum status top_run(const struct options *options, char **queues, int count);
+
+/* How the tool is used, on standard error. */
+enum status misused(const char *what);
+
+/* ---- call.c ---- */
+
+/* A connection to one of a queue's servers, and the names of its keys. */
+struct call {
+	const struct options *options;
+	struct keys keys;
+	struct address addresses[KEYS_SHARDS_MAX];
+	uint32_t shards;
+	uint32_t shard; /* connected to */
+	struct wire *wire;
+	bool may_be_elsewhere; /* not found here is no refusal yet */
+};
+
+/* Reads addresses and name: connects to none. To be closed, whatever it returns. */
+int open_call(struct call *call, const struct options *options, const char *queue);
+int connect_call(struct call *call, uint32_t shard);
+void close_call(struct call *call);
+
+/* Encode a call of a function, and the arguments that follow. */
+void begin(struct call *call, const char *function, const char *keys, unsigned arguments);
+void add(struct call *call, const char *word);
+
+/* Ask, and let `print` have the reply. What the queue refuses is told, and is no failure. */
+enum status ask(struct call *call, const char *what,
+                void (*print)(const struct reply *reply, bool json));
+
+/* Nothing in plain text. */
+enum status say_done(const struct call *call);
+
+/* Say what went wrong, by a negative errno. */
+enum status complain(const struct options *options, const char *what, int error);
+
+/* ---- commands.c ---- */
+
+/* A number without sign; false: it is none. */
+bool read_number(const char *text, uint64_t *ret_number);
+
+enum status do_create(struct call *call, char **words, int count);
+enum status do_put(struct call *call, char **words, int count);
+enum status do_cancel(struct call *call, char **words, int count);
+enum status do_move(struct call *call, char **words, int count);
+enum status do_done(struct call *call, char **words, int count);
+enum status do_peek(struct call *call, char **words, int count);
+enum status do_list(struct call *call, char **words, int count);
+enum status do_dead(struct call *call, char **words, int count);
+enum status do_revive(struct call *call, char **words, int count);
+enum status do_stat(struct call *call, char **words, int count);
+enum status do_load(struct call *call, char **words, int count);
+enum status do_check(struct call *call, char **words, int count);
 
 /* ---- print.c: to standard output ---- */
 

@@ -1,0 +1,80 @@
+#!/usr/bin/env node
+// SPDX-License-Identifier: MIT
+// Delayed tasks in Redis from Node, without our library: node-redis, and timerhub-relay(5).
+//
+// Usage: orders.js    the server is $REDIS_URL, or the socket $REDIS_SOCKET; a relay must run:
+//                     timerhub-relay run orders
+//
+// Three orders are to be cancelled if unpaid; one is paid in time, one fails at first.
+'use strict';
+
+const redis = require('redis');
+
+const QUEUE = 'timerhub:{orders}:';
+const SECOND = 1000000;
+
+// A function of the queue. Its answer begins with 0, or a negative errno.
+function call(client, name, keys, ...rest) {
+	const names = keys.split(' ').map((key) => QUEUE + key);
+	const words = ['FCALL', `timerhub_${name}`, String(names.length), ...names, ...rest.map(String)];
+	return client.sendCommand(words);
+}
+
+// Repeat it with the same id if you do not know whether it arrived: -17 says that it did.
+async function put(client, order, delayUs, data) {
+	const answer = await call(client, 'put', 'due task state seats past', order, delayUs, '', data);
+	if (answer[0] !== 0 && answer[0] !== -17)
+		throw new Error(`put ${order}: ${answer[0]}`);
+}
+
+// Blocks: so it has a connection of its own.
+async function read(client) {
+	try {
+		const reply = await client.sendCommand(['XREADGROUP', 'GROUP', 'timerhub', 'worker-1',
+			'COUNT', '1', 'BLOCK', '30000', 'STREAMS', `${QUEUE}ready`, '>']);
+		return reply ? reply[0][1] : [];
+	} catch (error) {
+		if (!error.message.startsWith('NOGROUP'))
+			throw error;
+		await call(client, 'create', 'ready state'); // Redis was wiped
+		return [];
+	}
+}
+
+// Takes until so many orders are dealt with.
+async function work(client, reader, count) {
+	while (count > 0) {
+		for (const [entry, [, order, , , , attempt, , data]] of await read(reader)) {
+			console.log(`${order}: ${data}, attempt ${attempt}`);
+			if (order === 'order:3' && attempt === '1') {
+				await call(client, 'retry', 'due task ready state past seats dead', order, 1000, entry);
+				continue;
+			}
+			await call(client, 'done', 'due task ready state past', order);
+			count--;
+		}
+	}
+}
+
+async function main() {
+	const where = process.env.REDIS_SOCKET ? { socket: { path: process.env.REDIS_SOCKET } }
+		: { url: process.env.REDIS_URL };
+	const client = redis.createClient(where);
+	await client.connect();
+	const reader = client.duplicate();
+	await reader.connect();
+	await call(client, 'create', 'ready state');
+	await put(client, 'order:1', SECOND / 20, 'cancel unless paid');
+	await put(client, 'order:2', 1800 * SECOND, 'cancel unless paid');
+	await put(client, 'order:3', SECOND / 10, 'cancel unless paid');
+	if ((await call(client, 'cancel', 'due task ready state past', 'order:2'))[0] === 0)
+		console.log('order:2: paid in time');
+	await work(client, reader, 2);
+	await reader.quit();
+	await client.quit();
+}
+
+main().catch((error) => {
+	console.error(error);
+	process.exit(1);
+});

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+/* The commands that ask a server one question each: calls of functions of timerhub-relay(5). */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <timerhub_relay.h>
+
+#include <greet.h>
+
+#include "tool.h"
+
+#define COUNT_MAX 1000u
+#define DATA_MAX ((size_t)1 << 20)
+
+/* ---- arguments ---- */
+
+/* A number without sign; false: it is none. */
+bool read_number(const char *text, uint64_t *ret_number)
+{
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	*ret_number = strtoull(text, &end, 10);
+	return *end == '\0' && errno == 0;
+}
+
+/* A time as the functions take it: microseconds and, for one since 1970, the flag a. */
+static bool read_when(const char *text, char when[32], const char **ret_flags)
+{
+	static const struct {
+		const char *unit;
+		double us;
+	} units[] = { { "us", 1 },   { "ms", 1e3 },   { "s", 1e6 },
+		      { "m", 60e6 }, { "h", 3600e6 }, { "d", 86400e6 } };
+	bool absolute = text[0] == '@';
+	double number, factor = absolute ? 1e6 : 0;
+	char *end;
+
+	*ret_flags = absolute ? "a" : "";
+	if (strcmp(text, "never") == 0) {
+		(void)snprintf(when, 32, "never");
+		return true;
+	}
+	text += absolute;
+	if (*text < '0' || *text > '9')
+		return false;
+	number = strtod(text, &end);
+	for (unsigned i = 0; i < sizeof(units) / sizeof(units[0]) && !absolute; i++)
+		if (strcmp(end, units[i].unit) == 0)
+			factor = units[i].us;
+	if (factor <= 0 || (absolute && *end) || !(number * factor < 1e19))
+		return false;
+	(void)snprintf(when, 32, "%.0f", number * factor);
+	return true;
+}
+
+/* ---- commands; `words` begin with the queue ---- */
+
+enum status do_create(struct call *call, char **words, int count)
+{
+	int result = greet_load(call->wire, STEP_NS);
+
+	if (result < 0)
+		return complain(call->options, "load", result);
+	for (int i = 1; i < count; i++)
+		if (!strchr(words[i], '='))
+			return misused("a setting is NAME=VALUE");
+	begin(call, "create", "ready state", 4 + 2 * (unsigned)(count - 1));
+	add(call, "shards");
+	bytes_number(wire_output(call->wire), call->shards);
+	add(call, "shard");
+	bytes_number(wire_output(call->wire), call->shard);
+	for (int i = 1; i < count; i++) {
+		char *value = strchr(words[i], '=');
+
+		*value++ = '\0';
+		add(call, words[i]);
+		add(call, value);
+		value[-1] = '='; /* for the next server */
+	}
+	return ask(call, words[0], NULL);
+}
+
+static size_t read_input(char *data)
+{
+	return fread(data, 1, DATA_MAX + 1, stdin);
+}
+
+enum status do_put(struct call *call, char **words, int count)
+{
+	static char input[DATA_MAX + 1];
+	const char *data = count > 3 ? words[3] : "", *flags;
+	size_t len = strlen(data);
+	char when[32], both[3];
+
+	if (!read_when(words[2], when, &flags))
+		return misused("that is no time");
+	if (strcmp(data, "-") == 0) {
+		data = input;
+		len = read_input(input);
+	}
+	(void)snprintf(both, sizeof(both), "%s%s", flags, call->options->replace ? "r" : "");
+	begin(call, "put", "due task state seats past", 4);
+	add(call, words[1]);
+	add(call, when);
+	add(call, both);
+	bytes_word(wire_output(call->wire), data, len);
+	return ask(call, words[1], NULL);
+}
+
+enum status do_cancel(struct call *call, char **words, int count)
+{
+	(void)count;
+	begin(call, "cancel", "due task ready state past", 1);
+	add(call, words[1]);
+	return ask(call, words[1], NULL);
+}
+
+enum status do_move(struct call *call, char **words, int count)
+{
+	const char *flags;
+	char when[32];
+
+	(void)count;
+	if (!read_when(words[2], when, &flags))
+		return misused("that is no time");
+	begin(call, "move", "due task ready state past seats", 3);
+	add(call, words[1]);
+	add(call, when);
+	add(call, flags);
+	return ask(call, words[1], NULL);
+}
+
+enum status do_done(struct call *call, char **words, int count)
+{
+	(void)count;
+	begin(call, "done", "due task ready state past", 1);
+	add(call, words[1]);
+	return ask(call, words[1], NULL);
+}
+
+static void print_peek(const struct reply *reply, bool json)
+{
+	static const char *const names[] = { "where", "due", "attempts", "put", "data", "entry" };
+
+	print_rows(reply, 1, names, sizeof(names) / sizeof(names[0]), json);
+}
+
+enum status do_peek(struct call *call, char **words, int count)
+{
+	(void)count;
+	begin(call, "peek", "due task ready", 1);
+	add(call, words[1]);
+	return ask(call, words[1], print_peek);
+}
+
+static bool read_count(char **words, int count, uint64_t *ret_count)
+{
+	*ret_count = 20;
+	return count < 2 ||
+	       (read_number(words[1], ret_count) && *ret_count > 0 && *ret_count <= COUNT_MAX);
+}
+
+static void print_list(const struct reply *reply, bool json)
+{
+	static const char *const names[] = { "id", "due", "attempts", "put", "bytes" };
+
+	print_rows(reply, 1, names, sizeof(names) / sizeof(names[0]), json);
+}
+
+enum status do_list(struct call *call, char **words, int count)
+{
+	uint64_t most;
+
+	if (!read_count(words, count, &most))
+		return misused("a count is 1 to 1000");
+	begin(call, "list", "due task", 2);
+	add(call, "0");
+	bytes_number(wire_output(call->wire), most);
+	return ask(call, words[0], print_list);
+}
+
+enum status do_dead(struct call *call, char **words, int count)
+{
+	char name[KEYS_NAME_BYTES];
+	uint64_t most;
+
+	if (!read_count(words, count, &most))
+		return misused("a count is 1 to 1000");
+	keys_name(&call->keys, name, "dead");
+	bytes_command(wire_output(call->wire), 6);
+	add(call, "XRANGE");
+	add(call, name);
+	add(call, "-");
+	add(call, "+");
+	add(call, "COUNT");
+	bytes_number(wire_output(call->wire), most);
+	return ask(call, words[0], print_entries);
+}
+
+enum status do_revive(struct call *call, char **words, int count)
+{
+	(void)count;
+	begin(call, "revive", "dead due task state seats past", 1);
+	add(call, words[1]);
+	return ask(call, words[1], NULL);
+}
+
+static void print_stat(const struct reply *reply, bool json)
+{
+	print_pairs(reply, 1, json);
+}
+
+enum status do_stat(struct call *call, char **words, int count)
+{
+	(void)count;
+	begin(call, "stat", "due task ready dead past state seats seen", 0);
+	return ask(call, words[0], print_stat);
+}
+
+enum status do_load(struct call *call, char **words, int count)
+{
+	int result = greet_load(call->wire, STEP_NS);
+
+	(void)words;
+	(void)count;
+	return result < 0 ? complain(call->options, "load", result) : say_done(call);
+}
+
+/* ---- check ---- */
+
+/* What the keys of one server have and should not have, or the reverse. */
+static int repair_server(struct call *call, uint64_t *restored, uint64_t *removed)
+{
+	char stage[8] = "task", cursor[64] = "0";
+
+	while (strcmp(stage, "end") != 0) {
+		struct reply *reply;
+		int result;
+
+		begin(call, "repair", "due task ready dead past state seats", 2);
+		add(call, stage);
+		add(call, cursor);
+		result = greet_call(call->wire, &reply, STEP_NS);
+		if (result < 0)
+			return result;
+		result = (int)reply_integer_at(reply, 0);
+		if (result == 0 &&
+		    (reply_count(reply) < 5 || reply_len(reply_at(reply, 1)) >= sizeof(stage) ||
+		     reply_len(reply_at(reply, 2)) >= sizeof(cursor)))
+			result = -EPROTO;
+		if (result == 0) {
+			(void)snprintf(stage, sizeof(stage), "%s", reply_text(reply_at(reply, 1)));
+			(void)snprintf(cursor, sizeof(cursor), "%s",
+			               reply_text(reply_at(reply, 2)));
+			*restored += (uint64_t)reply_integer_at(reply, 3);
+			*removed += (uint64_t)reply_integer_at(reply, 4);
+		}
+		reply_free(reply);
+		if (result < 0)
+			return result;
+	}
+	return 0;
+}
+
+static enum status repair(struct call *call, const char *queue)
+{
+	uint64_t restored = 0, removed = 0;
+	int result = 0;
+
+	for (uint32_t i = 0; i < call->shards && result == 0; i++) {
+		result = connect_call(call, i);
+		if (result == 0)
+			result = greet_load(call->wire, STEP_NS);
+		if (result == 0)
+			result = repair_server(call, &restored, &removed);
+	}
+	if (result < 0)
+		return complain(call->options, queue, result);
+	if (!call->options->json)
+		(void)printf("repaired: %" PRIu64 " put back, %" PRIu64 " removed\n", restored,
+		             removed);
+	return GOOD;
+}
+
+enum status do_check(struct call *call, char **words, int count)
+{
+	static const char *const keeps[] = {
+		"unknown: the server does not show its configuration",
+		"no persistence: if Redis is killed, all is lost",
+		"RDB only: if Redis is killed, the facts since the last snapshot are undone: done "
+		"and cancelled tasks come again",
+		"AOF without appendfsync always: if Redis is killed, nothing is lost, or up to 2 s "
+		"if a sync was slow; if its machine loses power, up to 2 s",
+		"AOF, appendfsync always: if Redis is killed or its machine loses power, nothing "
+		"is "
+		"lost",
+	};
+	struct timerhub_relay_report report;
+	enum status status = call->options->repair ? repair(call, words[0]) : GOOD;
+	int result;
+
+	if (status != GOOD)
+		return status;
+	result = timerhub_relay_check(call->options->redis, words[0], &report);
+
+	(void)count;
+	if (result < 0)
+		return complain(call->options, words[0], result);
+	if (call->options->json) {
+		(void)printf("{\"keeps\": %" PRIu32 ", \"replicas\": %" PRIu32
+		             ", \"replicas_min\": %" PRIu32 ", \"evicts\": %" PRIu32
+		             ", \"tasks\": %" PRIu64 ", \"placed\": %" PRIu64
+		             ", \"round_trip_ns\": %" PRIu64 ", \"sound\": %s}\n",
+		             report.keeps, report.replicas, report.replicas_min, report.evicts,
+		             report.tasks, report.placed, report.round_trip_ns,
+		             report.fault ? "false" : "true");
+	} else {
+		(void)printf("keeps: %s\n", keeps[report.keeps]);
+		(void)printf("replicas: %" PRIu32 ", at least %" PRIu32 "; failover to one loses "
+		             "a suffix of the facts\n",
+		             report.replicas, report.replicas_min);
+		(void)printf("tasks: %" PRIu64 "\n", report.tasks);
+		(void)printf("round trip: %" PRIu64 " us; a grace of 4 times that, or more\n",
+		             report.round_trip_ns / 1000);
+		(void)printf("fault: %s\n", report.fault ? report.fault : "none");
+	}
+	return report.fault ? REFUSED : GOOD;
+}

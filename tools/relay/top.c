@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Watches queues: one timerhub_stat of each server for each reading, and no other command. What
+ * relays are and do they have said with their looks. Rates, and how late tasks were, are of the
+ * time since the reading before; the first one tells of the queue's whole life.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <timerhub_relay.h>
+#include <unistd.h>
+
+#include <greet.h>
+
+#include "tool.h"
+
+#define INTERVAL_DEFAULT_MS 1000u
+#define MS_PER_S 1000u
+#define NS_PER_MS 1000000
+#define US_PER_S 1e6
+
+enum field { NOW, DUE, READY, TAKEN, LAG, DEAD, PROMOTED, LEASES_OVER, FIELDS };
+
+static const char *const field_names[FIELDS] = { "now", "due",  "ready",    "taken",
+	                                         "lag", "dead", "promoted", "leases_over" };
+
+/* What a queue was, on all its servers. */
+struct reading {
+	uint64_t fields[FIELDS];
+	uint64_t late[TIMERHUB_LATENESS_BUCKETS];
+};
+
+/* A queue that is watched. */
+struct watched {
+	struct call call;
+	const char *name;
+	struct reading now, before;
+	struct reply *replies[KEYS_SHARDS_MAX]; /* of this reading, for their relays */
+};
+
+static void add_field(struct reading *reading, const char *name, uint64_t value)
+{
+	for (unsigned i = 0; i < FIELDS; i++) {
+		uint64_t *field = &reading->fields[i];
+
+		if (strcmp(name, field_names[i]) != 0)
+			continue;
+		if (i == NOW || i == LAG)
+			*field = value > *field ? value : *field;
+		else
+			*field += value;
+	}
+	if (strncmp(name, "late:", 5) == 0) {
+		unsigned long bucket = strtoul(name + 5, NULL, 10);
+
+		if (bucket < TIMERHUB_LATENESS_BUCKETS)
+			reading->late[bucket] += value;
+	}
+}
+
+static void forget(struct watched *watched)
+{
+	for (unsigned i = 0; i < KEYS_SHARDS_MAX; i++) {
+		reply_free(watched->replies[i]);
+		watched->replies[i] = NULL;
+	}
+}
+
+static int read_server(struct watched *watched, uint32_t shard)
+{
+	struct call *call = &watched->call;
+	const struct reply *reply;
+	int result = connect_call(call, shard);
+
+	if (result < 0)
+		return result;
+	begin(call, "stat", "due task ready dead past state seats seen", 0);
+	result = greet_call(call->wire, &watched->replies[shard], STEP_NS);
+	close_call(call);
+	reply = watched->replies[shard];
+	for (size_t i = 1; result == 0 && i + 1 < reply_count(reply); i += 2)
+		add_field(&watched->now, reply_text(reply_at(reply, i)),
+		          (uint64_t)reply_integer_at(reply, i + 1));
+	return result;
+}
+
+static int read_queue(struct watched *watched)
+{
+	int result = 0;
+
+	watched->before = watched->now;
+	watched->now = (struct reading){ .fields = { 0 } };
+	forget(watched);
+	for (uint32_t i = 0; i < watched->call.shards && result == 0; i++)
+		result = read_server(watched, i);
+	if (result < 0)
+		watched->now = watched->before;
+	return result;
+}
+
+/* ---- what follows from two readings ---- */
+
+/* How many since the reading before; all, if the queue was wiped meanwhile. */
+static uint64_t since(uint64_t now, uint64_t before)
+{
+	return now >= before ? now - before : now;
+}
+
+static double per_second(const struct watched *watched, enum field field)
+{
+	uint64_t us = since(watched->now.fields[NOW], watched->before.fields[NOW]);
+	uint64_t count = since(watched->now.fields[field], watched->before.fields[field]);
+
+	return watched->before.fields[NOW] > 0 && us > 0 ? (double)count * US_PER_S / (double)us
+	                                                 : 0;
+}
+
+/* What that part of the tasks, in thousandths, was at most as late as; 0: there were none. */
+static uint64_t late_ns(const struct watched *watched, uint64_t thousandths)
+{
+	uint64_t total = 0, passed = 0;
+
+	for (unsigned i = 0; i < TIMERHUB_LATENESS_BUCKETS; i++)
+		total += since(watched->now.late[i], watched->before.late[i]);
+	for (unsigned i = 0; i < TIMERHUB_LATENESS_BUCKETS && total > 0; i++) {
+		passed += since(watched->now.late[i], watched->before.late[i]);
+		if (passed * 1000 >= total * thousandths)
+			return i < 63 ? (UINT64_C(2) << i) - 1 : UINT64_MAX;
+	}
+	return 0;
+}
+
+/* ---- the relays ---- */
+
+/* A relay's value in stat: its rank, when it has said so, its looks and bells. */
+static void print_relay(const struct watched *watched, uint32_t shard, const struct reply *name,
+                        const char *value, bool json, bool first)
+{
+	uint64_t numbers[4] = { 0 }, age_us;
+	char *end;
+
+	for (unsigned i = 0; i < 4; i++, value = end)
+		numbers[i] = strtoull(value, &end, 10);
+	age_us = since(watched->now.fields[NOW], numbers[1]);
+	if (json) {
+		(void)printf("%s{\"name\": ", first ? "" : ", ");
+		print_text(reply_text(name) + 6, reply_len(name) - 6, true);
+		(void)printf(", \"server\": %" PRIu32 ", \"rank\": %" PRIu64
+		             ", \"age_us\": %" PRIu64 ", \"looks\": %" PRIu64
+		             ", \"bells\": %" PRIu64 "}",
+		             shard, numbers[0], age_us, numbers[2], numbers[3]);
+		return;
+	}
+	(void)printf("  server %" PRIu32 " rank %" PRIu64 " ", shard, numbers[0]);
+	print_text(reply_text(name) + 6, reply_len(name) - 6, false);
+	(void)printf(" looks %" PRIu64 " bells %" PRIu64 " said %.1f s ago\n", numbers[2],
+	             numbers[3], (double)age_us / US_PER_S);
+}
+
+static void print_relays(const struct watched *watched, bool json)
+{
+	bool first = true;
+
+	for (uint32_t shard = 0; shard < watched->call.shards; shard++) {
+		const struct reply *reply = watched->replies[shard];
+
+		for (size_t i = 1; i + 1 < reply_count(reply); i += 2) {
+			const struct reply *name = reply_at(reply, i);
+
+			if (strncmp(reply_text(name), "relay:", 6) != 0)
+				continue;
+			print_relay(watched, shard, name, reply_text(reply_at(reply, i + 1)), json,
+			            first);
+			first = false;
+		}
+	}
+}
+
+/* ---- a reading ---- */
+
+static void print_json(const struct watched *watched)
+{
+	(void)printf("{\"queue\": \"%s\"", watched->name);
+	for (unsigned i = 0; i < FIELDS; i++)
+		(void)printf(", \"%s\": %" PRIu64, field_names[i], watched->now.fields[i]);
+	(void)printf(", \"promoted_per_s\": %.3f, \"late_p50_ns\": %" PRIu64
+	             ", \"late_p99_ns\": %" PRIu64 ", \"late_max_ns\": %" PRIu64 ", \"relays\": [",
+	             per_second(watched, PROMOTED), late_ns(watched, 500), late_ns(watched, 990),
+	             late_ns(watched, 1000));
+	print_relays(watched, true);
+	(void)printf("]}\n");
+}
+
+static void print_plain(const struct watched *watched)
+{
+	const uint64_t *fields = watched->now.fields;
+
+	(void)printf("%s\n  due %" PRIu64 "  ready %" PRIu64 "  taken %" PRIu64
+	             "  lag %.1f ms  dead %" PRIu64 "  leases over %" PRIu64 "\n",
+	             watched->name, fields[DUE], fields[READY], fields[TAKEN],
+	             (double)fields[LAG] / 1000, fields[DEAD], fields[LEASES_OVER]);
+	(void)printf("  promoted %" PRIu64 ", %.1f/s  late at most: p50 %.3f ms  p99 %.3f ms  all "
+	             "%.3f ms\n",
+	             fields[PROMOTED], per_second(watched, PROMOTED),
+	             (double)late_ns(watched, 500) / NS_PER_MS,
+	             (double)late_ns(watched, 990) / NS_PER_MS,
+	             (double)late_ns(watched, 1000) / NS_PER_MS);
+	print_relays(watched, false);
+}
+
+static enum status read_all(const struct options *options, struct watched *all, int count)
+{
+	enum status status = GOOD;
+
+	if (!options->json && isatty(STDOUT_FILENO))
+		(void)fputs("\033[H\033[J", stdout); /* from the top, and clear */
+	for (int i = 0; i < count; i++) {
+		int result = read_queue(&all[i]);
+
+		if (result < 0)
+			status = complain(options, all[i].name, result);
+		else if (options->json)
+			print_json(&all[i]);
+		else
+			print_plain(&all[i]);
+	}
+	(void)fflush(stdout);
+	return status;
+}
+
+enum status top_run(const struct options *options, char **queues, int count)
+{
+	uint64_t ms = options->interval_ms > 0 ? options->interval_ms : INTERVAL_DEFAULT_MS;
+	struct timespec interval = { .tv_sec = (time_t)(ms / MS_PER_S),
+		                     .tv_nsec = (long)(ms % MS_PER_S) * NS_PER_MS };
+	struct watched *all = calloc((size_t)count, sizeof(*all));
+	enum status status = GOOD;
+	int result = all ? 0 : -ENOMEM;
+
+	for (int i = 0; i < count && result == 0; i++) {
+		all[i].name = queues[i];
+		result = open_call(&all[i].call, options, queues[i]);
+	}
+	if (result < 0)
+		status = complain(options, "top", result);
+	for (uint64_t i = 1; result == 0; i++) {
+		status = read_all(options, all, count);
+		if (i == options->count || ferror(stdout))
+			break;
+		(void)nanosleep(&interval, NULL);
+	}
+	for (int i = 0; i < count && all; i++)
+		forget(&all[i]);
+	free(all);
+	return status;
+}
