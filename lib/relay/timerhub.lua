@@ -362,8 +362,7 @@ local function puts(keys, args)
     end
     if #scores > 0 then
         redis.call('ZADD', keys[1], unpack(scores))
-        earliest = math.max(earliest, now)
-        ring(keys[3], keys[4], find_seats(conf[3], keys[4], earliest), earliest)
+        ring(keys[3], keys[4], find_seats(conf[3], keys[4], earliest, now))
     end
     return reply
 end
@@ -1113,7 +1112,7 @@ local function repair(keys, args)
         return {EINVAL}
     end
     local now, conf, sum = now_us(), settings(q.state), {restored = 0, removed = 0}
-    local found = find_seats(look_by_of(q.state), q.seats, now)
+    local found = find_seats(look_by_of(q.state), q.seats, now, now)
     redis.call('ZCARD', q.seats)
     redis.call('ZCARD', q.past)
     redis.call('ZCARD', q.due)
@@ -1146,7 +1145,7 @@ local function repair(keys, args)
         end
     end
     if sum.restored > 0 then
-        ring(q.state, q.seats, found, now)
+        ring(q.state, q.seats, found)
     end
     return {0, stage, after, sum.restored, sum.removed}
 end
