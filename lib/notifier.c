@@ -109,8 +109,11 @@ int notifier_open(struct notifier *notifier)
 
 void notifier_close(struct notifier *notifier)
 {
-	/* Nobody posts any more. In a forked child some may seem to, for ever. */
-	announcer_close(ptr_exchange_seq_cst(&notifier->announcer, NULL));
+	/*
+	 * No thread posts any more. In a forked child some may seem to, for ever. Relaxed: the
+	 * closer of the queue knows of whoever has attached.
+	 */
+	announcer_close(ptr_load_relaxed(&notifier->announcer));
 	bell_close(notifier->fd);
 	notifier->fd = -1;
 }
@@ -133,7 +136,8 @@ static void notifier_ring(struct notifier *notifier, unsigned count)
 	(void)u64_fetch_add_seq_cst(&notifier->rings, RINGS_MIDWAY);
 	bell_ring(notifier->fd);
 	test_point(TEST_POINT_RING_BEFORE_COUNT);
-	(void)u64_fetch_add_seq_cst(&notifier->rings, RINGS_DONE - RINGS_MIDWAY);
+	/* Relaxed: a consumer that knows of the ring by its beginning clears the bell. */
+	(void)u64_fetch_add_relaxed(&notifier->rings, RINGS_DONE - RINGS_MIDWAY);
 	if (ptr_load_seq_cst(&notifier->announcer))
 		notifier_announce(notifier, count);
 }
@@ -181,7 +185,8 @@ bool notifier_signal(struct notifier *notifier, unsigned count)
 
 void notifier_signal_again(struct notifier *notifier, unsigned count)
 {
-	u32_store_seq_cst(&notifier->signalled, 1);
+	/* Relaxed: the ring that follows carries it. */
+	u32_store_relaxed(&notifier->signalled, 1);
 	notifier_ring(notifier, count);
 }
 
@@ -201,7 +206,8 @@ void notifier_clear(struct notifier *notifier)
 		u64_store_relaxed(&notifier->rings_cleared, rings & ~(RINGS_DONE - 1));
 	}
 	test_point(TEST_POINT_CONSUME_IN_CLEAR);
-	if (u32_load_seq_cst(&notifier->signalled) != 0)
+	/* Relaxed: each ring that `rings` has shown carries the 1 that was stored before it. */
+	if (u32_load_relaxed(&notifier->signalled) != 0)
 		u32_store_seq_cst(&notifier->signalled, 0);
 }
 
@@ -218,7 +224,8 @@ void notifier_wait(struct notifier *notifier, uint32_t ticket, uint64_t timeout_
 
 void notifier_wait_leave(struct notifier *notifier)
 {
-	(void)u32_fetch_add_seq_cst(&notifier->waiters, UINT32_MAX);
+	/* Relaxed: read too late, it costs a wake; and it hides no other waiter. */
+	(void)u32_fetch_add_relaxed(&notifier->waiters, UINT32_MAX);
 }
 
 void notifier_wake_all(struct notifier *notifier)

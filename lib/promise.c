@@ -15,7 +15,8 @@
  * using it lets a stopped claimant silence everybody; lowering the promise on the owner's behalf
  * may hit a later sleep than the one that was ended. Who finds the current pass recorded knows
  * that a wake was sent after this pass was numbered, so that the next pass, which empties the
- * inbox, is certain. Two wakes are harmless, none is not.
+ * inbox, is certain. Two wakes are harmless, none is not. The record itself is relaxed: it names a
+ * pass, which was read seq_cst, and a record that is read too late costs a wake.
  *
  * Model: tests/models/promise.pml.
  */
@@ -58,14 +59,14 @@ bool promise_wants_wake(const struct promise *promise, uint64_t deadline_ns, uin
 	*pass = u64_load_seq_cst(&promise->pass);
 	if (deadline_ns >= u64_load_seq_cst(&promise->look_by_ns))
 		return false;
-	return u64_load_seq_cst(&promise->woken_pass) != *pass;
+	return u64_load_relaxed(&promise->woken_pass) != *pass;
 }
 
 void promise_record_wake(struct promise *promise, uint64_t pass)
 {
-	uint64_t before = u64_load_seq_cst(&promise->woken_pass);
+	uint64_t before = u64_load_relaxed(&promise->woken_pass);
 
 	/* Never back: who was held up since an earlier pass must not hide the wake of this one. */
-	while (before < pass && !u64_cas_seq_cst(&promise->woken_pass, &before, pass)) {
+	while (before < pass && !u64_cas_relaxed(&promise->woken_pass, &before, pass)) {
 	}
 }
