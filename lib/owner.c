@@ -11,6 +11,8 @@
  * Labels: [started] owner_main → owner_start: carries start_result, the tid and the sleeper.
  *         [armed] whoever changes a state word → owner_look_at, owner_expire_slot: carries the cold
  *         record and the aux word of that life.
+ *         [life] hub_arm_slot → owner_expire_slot: carries the cold record, should the word be
+ *         that of an earlier life and the same.
  *         [queue] timerhub_queue_open → owner_deliver: carries the queue.
  *         [pass] owner_begin_pass → owner_wait_pass: carries that the pass before is over.
  */
@@ -215,7 +217,7 @@ static void owner_expire_slot(struct owner *owner, uint32_t slot)
 	uint64_t word = u64_load_acquire(&hot->word); /* [armed] */
 
 	for (;;) {
-		uint64_t aux = u64_load_relaxed(&hot->aux);
+		uint64_t aux = u64_load_acquire(&hot->aux); /* [life] */
 		uint64_t queue_slack = u64_load_relaxed(&cold->queue_slack);
 		uint64_t interval_ns = u64_load_relaxed(&cold->interval_ns);
 		uint64_t deadline_ns = timer_deadline_ns(word, aux);

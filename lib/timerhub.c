@@ -7,6 +7,7 @@
  * queue. tests/service/ holds every call to the contract.
  *
  * Labels: [queue] timerhub_queue_open → owner_deliver: carries the queue.
+ *         [life] hub_arm_slot → queue_drop_timers: carries the cold record.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -372,7 +373,8 @@ static void queue_drop_timers(struct timerhub_queue *queue)
 	uint32_t slot = arena_next_used(&hub->arena, 0);
 
 	for (; slot != SLOT_NONE; slot = arena_next_used(&hub->arena, slot + 1)) {
-		uint64_t aux = u64_load_relaxed(&hub->arena.hot[slot].aux); /* verified by cancel */
+		/* [life] The queue index is of this life then; the rest is verified by cancel. */
+		uint64_t aux = u64_load_acquire(&hub->arena.hot[slot].aux);
 
 		queue_drop_timer(queue, handle_make(aux_generation(aux), slot));
 	}
