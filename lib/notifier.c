@@ -24,8 +24,8 @@
  * seq_cst again: the owner sees no waiter only if the waiter sees what was published.
  *
  *   owner                                attach                  detach
- *   publish in the outbox                announcer := ours       announcer := NULL
- *   announcing += 1, announcer there?    look at the outbox      wait for announcing = 0, close
+ *   publish in the outbox, signal        announcer := ours       announcer := NULL
+ *   announcing += 1, announcer there?    load signalled          wait for announcing = 0, close
  *   post, announcing -= 1
  *
  * And again: what the owner did not post is seen by who attaches, and who detaches sees whoever may
@@ -149,6 +149,11 @@ int notifier_attach(struct notifier *notifier, struct announcer *announcer)
 	return ptr_cas_seq_cst(&notifier->announcer, &nobody, announcer) ? 0 : -EBUSY;
 }
 
+bool notifier_signalled(const struct notifier *notifier)
+{
+	return u32_load_seq_cst(&notifier->signalled) != 0;
+}
+
 int notifier_detach(struct notifier *notifier)
 {
 	struct announcer *announcer = ptr_exchange_seq_cst(&notifier->announcer, NULL);
@@ -173,8 +178,8 @@ static void notifier_wake(struct notifier *notifier, unsigned count)
 
 bool notifier_signal(struct notifier *notifier, unsigned count)
 {
-	bool ring = u32_load_seq_cst(&notifier->signalled) == 0 &&
-	            u32_exchange_seq_cst(&notifier->signalled, 1) == 0;
+	bool ring =
+		!notifier_signalled(notifier) && u32_exchange_seq_cst(&notifier->signalled, 1) == 0;
 
 	if (ring)
 		notifier_ring(notifier, count);

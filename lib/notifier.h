@@ -58,10 +58,13 @@ void notifier_wait_leave(struct notifier *notifier);
 
 /*
  * From now on also post to this io_uring whenever the fd is made readable; the notifier owns the
- * announcer from then on. -EBUSY: there is one. The caller then looks whether there are events, and
- * announces them.
+ * announcer from then on. -EBUSY: there is one. The caller then announces
+ * what was signalled before.
  */
 int notifier_attach(struct notifier *notifier, struct announcer *announcer);
+
+/* Is the fd readable, or about to be? */
+bool notifier_signalled(const struct notifier *notifier);
 void notifier_announce(struct notifier *notifier, unsigned count);
 
 /* No longer; when it returns nobody posts. -ENOENT: there is none. */

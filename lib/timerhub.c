@@ -471,10 +471,11 @@ int timerhub_queue_attach_uring(struct timerhub_queue *queue, int ring_fd, uint6
 		announcer_close(announcer);
 		return result;
 	}
-	waiting = outbox_count(&queue->outbox);
-	if (waiting > 0)
-		notifier_announce(&queue->notifier,
-		                  waiting < INT_MAX ? (unsigned)waiting : INT_MAX);
+	/* Not the count decides: the outbox seems to be empty while the owner compacts it. */
+	if (notifier_signalled(&queue->notifier)) {
+		waiting = u64_min(outbox_count(&queue->outbox), INT_MAX);
+		notifier_announce(&queue->notifier, waiting > 0 ? (unsigned)waiting : 1);
+	}
 	return 0;
 }
 
