@@ -36,7 +36,9 @@ enum life_state {
 struct write {
 	/* It lies in there: the clock that a relative one was added to is known no better. */
 	uint64_t first_ns, last_ns;
-	bool moved;          /* by a re-arm: then it is a whole number of units */
+	bool moved;      /* by a re-arm: then it is a whole number of units */
+	unsigned thread; /* who gave it, and his epoch when he began to */
+	int32_t epoch;
 	bool known;          /* periodic: first_ns is the next deadline, to the nanosecond */
 	bool maybe;          /* kept: a delivery may have come after it, and of another */
 	uint64_t begin, end; /* stamps of the call; end STAMP_NONE while it goes on */
@@ -146,6 +148,10 @@ struct oracle {
 	/* Who expires: the library's owner, or who moves the manual hub; and whether he sleeps. */
 	const struct actor *mover;
 	bool mover_sleeps;
+	unsigned advancing; /* workers that move the manual hub, and how often they have */
+	uint64_t advances;
+	/* Callers that ask how many timers live; as many at most, while they do. */
+	unsigned counting, live_most;
 };
 
 extern struct oracle oracle;
