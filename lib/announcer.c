@@ -143,7 +143,8 @@ void announcer_post(struct announcer *announcer, unsigned count)
 		/* Relaxed: a hint. */
 		u32_store_relaxed((atomic_u32 *)&announcer->sqe->len,
 		                  count < INT_MAX ? count : INT_MAX);
-		(void)u32_fetch_add_seq_cst((atomic_u32 *)announcer->ring.sq.ktail, 1);
+		/* Relaxed: the kernel reads it in this thread's call, and so the entry. */
+		(void)u32_fetch_add_relaxed((atomic_u32 *)announcer->ring.sq.ktail, 1);
 		announcer_enter(announcer);
 	}
 	errno = saved_errno;

@@ -258,10 +258,10 @@ static uint32_t shard_take_fresh(const struct arena *arena, struct arena_shard *
 	return SLOT_NONE;
 }
 
-/* How many slots are on the stack. If others take and put meanwhile, only a hint. */
+/* How many slots are on the stack. If others take and put meanwhile, only a hint: relaxed. */
 static uint64_t shard_depth(const struct arena *arena, const struct arena_shard *shard)
 {
-	return stack_depth(arena, u64_load_acquire(&shard->top)); /* [free] */
+	return stack_depth(arena, u64_load_relaxed(&shard->top));
 }
 
 /* One beyond the shard's slots that were ever used. */
@@ -286,7 +286,11 @@ static uint32_t arena_steal(struct arena *arena, uint32_t home)
 
 /*
  * Nothing found in the usual places. Look everywhere, and believe "none" only if no stack was
- * touched meanwhile: the sums of their tops, which only grow by takes and change by puts, agree.
+ * touched meanwhile: the tops, which only grow by takes and change by puts, agree.
+ *
+ * The tops are loaded relaxed. If a thread moves the last slot from a stack that we are yet to find
+ * empty to one that we have found empty, then the pop that finds the former empty acquires that
+ * move; so the second load of the other's top sees it too.
  */
 static uint32_t arena_take_last(struct arena *arena, uint32_t home)
 {
@@ -295,7 +299,7 @@ static uint32_t arena_take_last(struct arena *arena, uint32_t home)
 
 	do {
 		for (uint32_t i = 0; i <= arena->shard_mask; i++)
-			tops[i] = u64_load_seq_cst(&arena->shards[i].top);
+			tops[i] = u64_load_relaxed(&arena->shards[i].top);
 		for (uint32_t i = 0; i <= arena->shard_mask; i++) {
 			struct arena_shard *shard = &arena->shards[(home + i) & arena->shard_mask];
 			uint32_t slot = shard_take_fresh(arena, shard);
@@ -307,7 +311,7 @@ static uint32_t arena_take_last(struct arena *arena, uint32_t home)
 		}
 		changed = false;
 		for (uint32_t i = 0; i <= arena->shard_mask; i++)
-			changed |= tops[i] != u64_load_seq_cst(&arena->shards[i].top);
+			changed |= tops[i] != u64_load_relaxed(&arena->shards[i].top);
 	} while (changed);
 	return SLOT_NONE;
 }

@@ -70,6 +70,20 @@ static inline bool u64_cas_relaxed(atomic_u64 *word, uint64_t *expected, uint64_
 	                                               memory_order_relaxed);
 }
 
+static inline bool u64_cas_acquire(atomic_u64 *word, uint64_t *expected, uint64_t value)
+{
+	atomic_step();
+	return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_acquire,
+	                                               memory_order_acquire);
+}
+
+static inline bool u64_cas_release(atomic_u64 *word, uint64_t *expected, uint64_t value)
+{
+	atomic_step();
+	return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_release,
+	                                               memory_order_relaxed);
+}
+
 static inline bool u64_cas_acq_rel(atomic_u64 *word, uint64_t *expected, uint64_t value)
 {
 	atomic_step();
@@ -84,10 +98,10 @@ static inline bool u64_cas_seq_cst(atomic_u64 *word, uint64_t *expected, uint64_
 	                                               memory_order_seq_cst);
 }
 
-static inline uint64_t u64_exchange_acq_rel(atomic_u64 *word, uint64_t value)
+static inline uint64_t u64_exchange_release(atomic_u64 *word, uint64_t value)
 {
 	atomic_step();
-	return atomic_exchange_explicit(word, value, memory_order_acq_rel);
+	return atomic_exchange_explicit(word, value, memory_order_release);
 }
 
 static inline uint64_t u64_fetch_add_relaxed(atomic_u64 *word, uint64_t value)
@@ -164,6 +178,18 @@ static inline bool u32_cas_seq_cst(atomic_u32 *word, uint32_t *expected, uint32_
 	                                               memory_order_seq_cst);
 }
 
+static inline uint32_t u32_fetch_add_relaxed(atomic_u32 *word, uint32_t value)
+{
+	atomic_step();
+	return atomic_fetch_add_explicit(word, value, memory_order_relaxed);
+}
+
+static inline uint32_t u32_fetch_add_release(atomic_u32 *word, uint32_t value)
+{
+	atomic_step();
+	return atomic_fetch_add_explicit(word, value, memory_order_release);
+}
+
 static inline uint32_t u32_fetch_add_seq_cst(atomic_u32 *word, uint32_t value)
 {
 	atomic_step();
@@ -194,6 +220,12 @@ static inline void *ptr_load_acquire(const atomic_ptr *word)
 	return atomic_load_explicit(word, memory_order_acquire);
 }
 
+static inline void ptr_store_relaxed(atomic_ptr *word, void *value)
+{
+	atomic_step();
+	atomic_store_explicit(word, value, memory_order_relaxed);
+}
+
 static inline void ptr_store_release(atomic_ptr *word, void *value)
 {
 	atomic_step();
@@ -210,6 +242,20 @@ static inline void *ptr_exchange_seq_cst(atomic_ptr *word, void *value)
 {
 	atomic_step();
 	return atomic_exchange_explicit(word, value, memory_order_seq_cst);
+}
+
+static inline bool ptr_cas_relaxed(atomic_ptr *word, void **expected, void *value)
+{
+	atomic_step();
+	return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_relaxed,
+	                                               memory_order_relaxed);
+}
+
+static inline bool ptr_cas_acquire(atomic_ptr *word, void **expected, void *value)
+{
+	atomic_step();
+	return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_acquire,
+	                                               memory_order_acquire);
 }
 
 static inline bool ptr_cas_seq_cst(atomic_ptr *word, void **expected, void *value)

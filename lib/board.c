@@ -7,7 +7,8 @@
  * child, each shared board is replaced by private memory. Invariant: `shown` holds every board that
  * is shared memory, from before anything counts on it until it is unmapped.
  *
- * Labels: [shown] board_show → board_forked: carries that the board is mapped.
+ * Relaxed, all of `shown`: nothing is read through the pointers, and mapping, unmapping and forking
+ * are ordered by the kernel's lock of the address space.
  */
 #define _GNU_SOURCE
 #include "board.h"
@@ -27,7 +28,7 @@ static atomic_ptr shown[BOARD_SHOWN_MAX];
 static void board_forked(void)
 {
 	for (unsigned i = 0; i < BOARD_SHOWN_MAX; i++) {
-		void *board = ptr_load_acquire(&shown[i]); /* [shown] */
+		void *board = ptr_load_relaxed(&shown[i]);
 
 		if (board)
 			memory_unshare(
@@ -52,7 +53,7 @@ static int board_show(struct board *board)
 	for (unsigned i = 0; i < BOARD_SHOWN_MAX; i++) {
 		void *nobody = NULL;
 
-		if (ptr_cas_acq_rel(&shown[i], &nobody, board)) /* [shown] */
+		if (ptr_cas_relaxed(&shown[i], &nobody, board))
 			return 0;
 	}
 	return -ENOSPC;
@@ -63,7 +64,7 @@ static void board_hide(struct board *board)
 	for (unsigned i = 0; i < BOARD_SHOWN_MAX; i++) {
 		void *mine = board;
 
-		if (ptr_cas_acq_rel(&shown[i], &mine, NULL))
+		if (ptr_cas_relaxed(&shown[i], &mine, NULL))
 			return;
 	}
 }

@@ -7,7 +7,9 @@
  * word is a read-modify-write, and the CAS carries what was stored before it. Tested by
  * tests/service/test_cancel_sync.c.
  *
- * Labels: [callback-end] callback_end → callback_wait: carries what the callback did.
+ * Labels: [callback-cell] callbacks_leave → callback_claim: carries that the cell is done with.
+ *         [callback-end] callback_end → callback_wait: carries what the callback did.
+ *         [callback-ended] callback_end → callback_wait: carries that `now` has changed.
  */
 #include "callback.h"
 
@@ -51,8 +53,9 @@ static bool callback_claim(struct callback *callback)
 {
 	void *none = NULL;
 
-	return ptr_load_acquire(&callback->thread) == NULL &&
-	       ptr_cas_acq_rel(&callback->thread, &none, THREAD_SELF());
+	/* Relaxed load: a hint. [callback-cell] */
+	return ptr_load_relaxed(&callback->thread) == NULL &&
+	       ptr_cas_acquire(&callback->thread, &none, THREAD_SELF());
 }
 
 static void callbacks_raise_end(struct callbacks *callbacks, uint32_t end)
@@ -80,8 +83,8 @@ struct callback *callbacks_enter(struct callbacks *callbacks, unsigned cpu)
 
 void callbacks_leave(struct callback *callback)
 {
-	u64_store_release(&callback->now, 0); /* [callback-end] */
-	ptr_store_release(&callback->thread, NULL);
+	u64_store_release(&callback->now, 0);       /* [callback-end] */
+	ptr_store_release(&callback->thread, NULL); /* [callback-cell] */
 }
 
 void callback_consider(struct callback *callback, uint64_t handle)
@@ -98,9 +101,9 @@ void callback_begin(struct callback *callback, uint64_t handle)
 void callback_end(struct callback *callback)
 {
 	/* [callback-end] */
-	if ((u64_exchange_acq_rel(&callback->now, 0) & NOW_WAITED) == 0)
+	if ((u64_exchange_release(&callback->now, 0) & NOW_WAITED) == 0)
 		return;
-	(void)u32_fetch_add_seq_cst(&callback->ended, 1);
+	(void)u32_fetch_add_release(&callback->ended, 1); /* [callback-ended] */
 	futex_wake(&callback->ended, UINT32_MAX);
 }
 
@@ -145,7 +148,7 @@ static bool callback_wait(struct callback *callback, uint64_t handle, bool runni
 	bool found = false;
 
 	for (;;) {
-		uint32_t ended = u32_load_acquire(&callback->ended); /* before the look */
+		uint32_t ended = u32_load_acquire(&callback->ended); /* [callback-ended] */
 		uint64_t now = u64_load_acquire(&callback->now);     /* [callback-end] */
 
 		if (now_is_of_slot(now, handle) && (now & NOW_RUNNING) == 0) {
@@ -157,7 +160,7 @@ static bool callback_wait(struct callback *callback, uint64_t handle, bool runni
 		if (!running || !now_runs(now, handle))
 			return found;
 		if ((now & NOW_WAITED) != 0 ||
-		    u64_cas_acq_rel(&callback->now, &now, now | NOW_WAITED))
+		    u64_cas_relaxed(&callback->now, &now, now | NOW_WAITED))
 			futex_wait(&callback->ended, ended, UINT64_MAX);
 	}
 }

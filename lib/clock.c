@@ -3,7 +3,8 @@
  * The hub's clock, the only home of time.h. Any thread reads it; a manual one has one mover at a
  * time. Only the wall clock may go backwards: other programs can set it.
  *
- * Labels: [time] clock_set → clock_now_ns: carries what the mover did before it moved the clock.
+ * The manual clock is stored and loaded relaxed: its time is all that it carries. An expiry carries
+ * the time at which it was found due, by the timer's word.
  */
 #include "clock.h"
 
@@ -41,7 +42,7 @@ void clock_init(struct clock *clock, enum clock_kind kind)
 uint64_t clock_now_ns(const struct clock *clock)
 {
 	if (clock->manual)
-		return u64_load_acquire(&clock->manual_ns); /* [time] */
+		return u64_load_relaxed(&clock->manual_ns);
 	return clock_read_ns(clock->id);
 }
 
@@ -52,9 +53,9 @@ bool clock_needs_alarm(const struct clock *clock)
 
 bool clock_set(struct clock *clock, uint64_t now_ns)
 {
-	/* Relaxed: we are its only writer. */
+	/* We are its only writer. */
 	if (now_ns < u64_load_relaxed(&clock->manual_ns))
 		return false;
-	u64_store_release(&clock->manual_ns, now_ns); /* [time] */
+	u64_store_relaxed(&clock->manual_ns, now_ns);
 	return true;
 }

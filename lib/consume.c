@@ -448,9 +448,10 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 /* Why a waiter must leave, events or not: 0, or a negative errno. */
 static int queue_verdict(const struct timerhub_queue *queue, uint32_t interrupts)
 {
-	if (u32_load_seq_cst(&queue->closing) != 0)
+	/* Relaxed: before a waiter blocks the ticket carries both, and then it does not. */
+	if (u32_load_relaxed(&queue->closing) != 0)
 		return -ESHUTDOWN;
-	return u32_load_seq_cst(&queue->interrupts) != interrupts ? -ECANCELED : 0;
+	return u32_load_relaxed(&queue->interrupts) != interrupts ? -ECANCELED : 0;
 }
 
 /* How much of the timeout is left at this instant; UINT64_MAX for ever. */
@@ -539,7 +540,7 @@ int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events, u
 		                   : u64_add_saturating(clock_monotonic_ns(), timeout_ns);
 		result = queue_wait(queue, events, max, until_ns);
 	}
-	(void)u32_fetch_add_seq_cst(&queue->inside, UINT32_MAX);
+	(void)u32_fetch_add_release(&queue->inside, UINT32_MAX); /* carries all of the wait */
 	return result;
 }
 

@@ -25,7 +25,9 @@
  * Model: tests/models/inbox.pml.
  *
  * Labels: [entry] inbox_push → inbox_take: carries what was written to the slot's word before.
- *         [cell-free] inbox_take → inbox_push: carries that the cell's old slot was read.
+ *
+ * An emptied cell carries nothing: the owner empties it before it says, by a change of the slot's
+ * word, that the slot is out; and what finds the cell empty uses the cell's value alone.
  */
 #include "inbox.h"
 
@@ -36,7 +38,9 @@
 #define INBOX_SLOT_BITS 26
 #define INBOX_FILLED ((uint64_t)1 << INBOX_SLOT_BITS)
 #define INBOX_LAP_SHIFT (INBOX_SLOT_BITS + 1)
+#ifndef INBOX_LINE
 #define INBOX_LINE (CACHE_LINE_BYTES / sizeof(atomic_u64))
+#endif
 #define INBOX_LANES_MAX BOARD_LANES_MAX
 /* No more lanes than leave each this many cells. */
 #ifndef INBOX_LANE_CELLS_MIN
@@ -156,7 +160,7 @@ static bool lane_push(struct inbox *inbox, struct inbox_lane *lane, uint32_t slo
 		uint64_t seen;
 
 		test_point(TEST_POINT_PUSH_AT_CELL);
-		seen = u64_load_seq_cst(cell); /* [cell-free] */
+		seen = u64_load_seq_cst(cell);
 		/* [entry] seq_cst: before the promise is read. */
 		if (seen == empty && u64_cas_seq_cst(cell, &seen, empty | INBOX_FILLED | slot)) {
 			if (lane->notes) /* relaxed: a number to read */
@@ -219,8 +223,11 @@ bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot, struct inbox_e
 
 bool inbox_holds(const struct inbox_entry *entry)
 {
-	/* [cell-free] and a lap comes again only after 2^37 others. */
-	return u64_load_acquire(entry->cell) == entry->filled;
+	/*
+	 * Relaxed: if the caller's word, loaded before, is a claim made since the owner has looked,
+	 * then it carries that the cell was emptied. A lap comes again only after 2^37 others.
+	 */
+	return u64_load_relaxed(entry->cell) == entry->filled;
 }
 
 void inbox_begin(struct inbox *inbox)
@@ -247,8 +254,8 @@ static unsigned lane_take(const struct inbox *inbox, struct inbox_lane *lane, ui
 		if ((seen & INBOX_FILLED) == 0)
 			break;
 		slots[count++] = (uint32_t)(seen & (INBOX_FILLED - 1));
-		/* [cell-free] before the slot's word says that it is out: it may come in again. */
-		u64_store_release(cell,
+		/* Relaxed: the slot's word then says that it is out, and carries this. */
+		u64_store_relaxed(cell,
 		                  cell_empty_at(inbox, head) + ((uint64_t)1 << INBOX_LAP_SHIFT));
 	}
 	if (count > 0)

@@ -24,8 +24,8 @@
  * seq_cst again: if the owner sees no waiter, the waiter sees what was published.
  *
  *   owner                                attach                  detach
- *   publish in the outbox                announcer := ours       announcer := NULL
- *   announcing += 1, announcer there?    look at the outbox      wait for announcing = 0, close
+ *   publish in the outbox, signal        announcer := ours       announcer := NULL
+ *   announcing += 1, announcer there?    load signalled          wait for announcing = 0, close
  *   post, announcing -= 1
  *
  * And again: either the attaching thread sees the event, or the owner sees the announcer. A
@@ -111,9 +111,9 @@ void notifier_close(struct notifier *notifier)
 {
 	/*
 	 * No thread posts any more. A forked child does not wait for that: threads that it does not
-	 * have may be counted as posting.
+	 * have may be counted as posting. Relaxed: the closer has seen every attach.
 	 */
-	announcer_close(ptr_exchange_seq_cst(&notifier->announcer, NULL));
+	announcer_close(ptr_load_relaxed(&notifier->announcer));
 	bell_close(notifier->fd);
 	notifier->fd = -1;
 }
@@ -136,7 +136,8 @@ static void notifier_ring(struct notifier *notifier, unsigned count)
 	(void)u64_fetch_add_seq_cst(&notifier->rings, RINGS_MIDWAY);
 	bell_ring(notifier->fd);
 	test_point(TEST_POINT_RING_BEFORE_COUNT);
-	(void)u64_fetch_add_seq_cst(&notifier->rings, RINGS_DONE - RINGS_MIDWAY);
+	/* Relaxed: a consumer that knows of the ring by its beginning clears the bell. */
+	(void)u64_fetch_add_relaxed(&notifier->rings, RINGS_DONE - RINGS_MIDWAY);
 	if (ptr_load_seq_cst(&notifier->announcer))
 		notifier_announce(notifier, count);
 }
@@ -146,6 +147,11 @@ int notifier_attach(struct notifier *notifier, struct announcer *announcer)
 	void *none = NULL;
 
 	return ptr_cas_seq_cst(&notifier->announcer, &none, announcer) ? 0 : -EBUSY;
+}
+
+bool notifier_signalled(const struct notifier *notifier)
+{
+	return u32_load_seq_cst(&notifier->signalled) != 0;
 }
 
 int notifier_detach(struct notifier *notifier)
@@ -172,8 +178,8 @@ static void notifier_wake(struct notifier *notifier, unsigned count)
 
 bool notifier_signal(struct notifier *notifier, unsigned count)
 {
-	bool ring = u32_load_seq_cst(&notifier->signalled) == 0 &&
-	            u32_exchange_seq_cst(&notifier->signalled, 1) == 0;
+	bool ring =
+		!notifier_signalled(notifier) && u32_exchange_seq_cst(&notifier->signalled, 1) == 0;
 
 	if (ring)
 		notifier_ring(notifier, count);
@@ -184,7 +190,8 @@ bool notifier_signal(struct notifier *notifier, unsigned count)
 
 void notifier_signal_again(struct notifier *notifier, unsigned count)
 {
-	u32_store_seq_cst(&notifier->signalled, 1);
+	/* Relaxed: the ring that follows carries it. */
+	u32_store_relaxed(&notifier->signalled, 1);
 	notifier_ring(notifier, count);
 }
 
@@ -205,7 +212,8 @@ void notifier_clear(struct notifier *notifier)
 		u64_store_relaxed(&notifier->rings_cleared, rings & ~(RINGS_DONE - 1));
 	}
 	test_point(TEST_POINT_CONSUME_IN_CLEAR);
-	if (u32_load_seq_cst(&notifier->signalled) != 0)
+	/* Relaxed: each ring that `rings` has shown carries the 1 that was stored before it. */
+	if (u32_load_relaxed(&notifier->signalled) != 0)
 		u32_store_seq_cst(&notifier->signalled, 0);
 }
 
@@ -222,7 +230,8 @@ void notifier_wait(struct notifier *notifier, uint32_t ticket, uint64_t timeout_
 
 void notifier_wait_leave(struct notifier *notifier)
 {
-	(void)u32_fetch_add_seq_cst(&notifier->waiters, UINT32_MAX);
+	/* Relaxed: read too late, it costs a wake; and it hides no other waiter. */
+	(void)u32_fetch_add_relaxed(&notifier->waiters, UINT32_MAX);
 }
 
 void notifier_wake_all(struct notifier *notifier)

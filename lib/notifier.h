@@ -58,10 +58,13 @@ void notifier_wait_leave(struct notifier *notifier);
 
 /*
  * From now on post to this io_uring too whenever the fd is made readable. The notifier owns the
- * announcer if this returns 0; -EBUSY: the notifier has another. After 0 the caller must look for
- * events, and announce them.
+ * announcer if this returns 0; -EBUSY: the notifier has another. After 0 the caller must announce
+ * what was signalled before.
  */
 int notifier_attach(struct notifier *notifier, struct announcer *announcer);
+
+/* Is the fd readable, or about to be? */
+bool notifier_signalled(const struct notifier *notifier);
 void notifier_announce(struct notifier *notifier, unsigned count);
 
 /* End that. When this returns, no thread posts. Returns 0, or -ENOENT: there is no announcer. */

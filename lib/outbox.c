@@ -3,7 +3,8 @@
  * See outbox.h. The owner puts, any thread takes.
  *
  * A consumer copies what lies between head and tail and then moves the head by compare-and-swap;
- * the head only grows, so that success proves that the copied cells had not been filled again. When
+ * the head only grows, so that success proves that the copied cells had not been filled again. So
+ * consumers load it relaxed, and what they take is ordered by the tail. When
  * the owner finds the outbox empty it goes on at the beginning of the array, so that one in steady
  * use stays in a few cache lines. Model: tests/models/notifier.pml.
  *
@@ -56,11 +57,12 @@ static void outbox_restart(struct outbox *outbox)
 	if ((outbox->put & outbox->mask) < OUTBOX_RESTART)
 		return;
 	/* Consumers that copied nothing yet find head beyond tail for a moment: empty. */
-	if (!u64_cas_acq_rel(&outbox->head, &head, begin))
+	/* Relaxed: when this head was loaded, it was acquired that the cells have been copied. */
+	if (!u64_cas_relaxed(&outbox->head, &head, begin))
 		return;
 	outbox->put = begin;
 	outbox->head_seen = begin;
-	u64_store_seq_cst(&outbox->tail, begin);
+	u64_store_relaxed(&outbox->tail, begin); /* publishes nothing */
 }
 
 bool outbox_has_room(struct outbox *outbox)
@@ -95,10 +97,10 @@ void outbox_publish(struct outbox *outbox)
 unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *context)
 {
 	uint64_t end = outbox->put;
-	uint64_t head = u64_load_acquire(&outbox->head); /* [outbox-room] */
+	uint64_t head = u64_load_relaxed(&outbox->head); /* a guess */
 
 	u64_store_seq_cst(&outbox->tail, end | TAIL_COMPACTING); /* [outbox] */
-	/* [outbox-compacting] */
+	/* [outbox-compacting] [outbox-room] */
 	while (!u64_cas_acq_rel(&outbox->head, &head, end)) {
 	}
 	outbox->head_seen = end;
@@ -115,7 +117,7 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 
 unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max)
 {
-	uint64_t head = u64_load_acquire(&outbox->head);
+	uint64_t head = u64_load_relaxed(&outbox->head);
 
 	for (;;) {
 		/* [outbox] */
@@ -129,14 +131,15 @@ unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max)
 			/* Relaxed: if the owner has filled the cell again, our CAS fails. */
 			handles[i] = u64_load_relaxed(&outbox->cells[(head + i) & outbox->mask]);
 		/* [outbox-room] */
-		if (u64_cas_acq_rel(&outbox->head, &head, head + count))
+		if (u64_cas_release(&outbox->head, &head, head + count))
 			return count;
 	}
 }
 
 uint64_t outbox_count(const struct outbox *outbox)
 {
-	uint64_t head = u64_load_acquire(&outbox->head);
+	/* Relaxed: if too old, there seems to be more than there is. */
+	uint64_t head = u64_load_relaxed(&outbox->head);
 	uint64_t tail = u64_load_seq_cst(&outbox->tail) & ~TAIL_COMPACTING;
 
 	return head < tail ? tail - head : 0;

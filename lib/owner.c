@@ -11,7 +11,10 @@
  * Labels: [started] owner_main → owner_start: carries start_result, the tid and the sleeper.
  *         [armed] whoever changes a state word → owner_look_at, owner_expire_slot: carries the cold
  *         record and the identity of that life.
+ *         [life] hub_arm_slot → owner_expire_slot: carries the cold record, if the word equals that
+ *         of an earlier life.
  *         [queue] timerhub_queue_open → owner_deliver: carries the queue.
+ *         [pass] owner_begin_pass → owner_wait_pass: carries that the pass before is over.
  */
 #define _GNU_SOURCE
 #include "owner.h"
@@ -147,7 +150,8 @@ static bool owner_keep(void *context, uint64_t handle, uint64_t old_place, uint6
 	uint32_t slot = handle_slot(handle);
 	struct timer_hot *hot = &owner->world.arena->hot[slot];
 	struct timer_filing *filing = &owner->world.arena->filings[slot];
-	uint64_t word = u64_load_acquire(&hot->word); /* [armed] */
+	/* Relaxed: we made it pending; if that seems to last too long, a dead handle is kept. */
+	uint64_t word = u64_load_relaxed(&hot->word);
 
 	owner->swept++;
 	if (!timer_is(word, u64_load_relaxed(&hot->identity), handle) || !word_undelivered(word) ||
@@ -237,7 +241,7 @@ static void owner_expire_slot(struct owner *owner, uint32_t slot)
 	uint64_t word = u64_load_acquire(&hot->word); /* [armed] */
 
 	for (;;) {
-		uint64_t identity = u64_load_relaxed(&hot->identity);
+		uint64_t identity = u64_load_acquire(&hot->identity); /* [life] */
 		uint64_t queue_slack = u64_load_relaxed(&cold->queue_slack);
 		uint64_t interval_ns = u64_load_relaxed(&cold->interval_ns);
 		uint64_t deadline_ns = timer_deadline_ns(word, identity);
@@ -316,8 +320,9 @@ static void owner_expire(struct owner *owner)
 static void owner_begin_pass(struct owner *owner)
 {
 	promise_begin_pass(owner->world.promise);
-	(void)u32_fetch_add_seq_cst(&owner->passes_begun, 1);
-	if (u32_load_seq_cst(&owner->pass_waiters) > 0)
+	(void)u32_fetch_add_seq_cst(&owner->passes_begun, 1); /* [pass] */
+	/* Relaxed: the bell that a waiter rings carries it to the next pass, if not to this. */
+	if (u32_load_relaxed(&owner->pass_waiters) > 0)
 		futex_wake(&owner->passes_begun, UINT32_MAX);
 }
 
@@ -528,7 +533,8 @@ static void *owner_main(void *argument)
 	futex_wake(&owner->started, 1);
 	if (result < 0)
 		return NULL;
-	while (u32_load_acquire(&owner->stop) == 0)
+	/* Relaxed: carried by the bell. */
+	while (u32_load_relaxed(&owner->stop) == 0)
 		owner_sleep(owner, owner_run_passes(owner));
 	return NULL;
 }
@@ -604,7 +610,7 @@ void owner_stop(struct owner *owner, bool alive)
 	if (!owner->running)
 		return;
 	if (alive) {
-		u32_store_release(&owner->stop, 1);
+		u32_store_relaxed(&owner->stop, 1);
 		bell_ring(owner->world.bell);
 		(void)pthread_join(owner->thread, NULL);
 	}
@@ -625,9 +631,9 @@ void owner_wait_pass(struct owner *owner)
 
 	if (!owner->running)
 		return;
-	(void)u32_fetch_add_seq_cst(&owner->pass_waiters, 1);
+	(void)u32_fetch_add_relaxed(&owner->pass_waiters, 1);
 	bell_ring(owner->world.bell);
-	while (u32_load_seq_cst(&owner->passes_begun) == begun)
+	while (u32_load_acquire(&owner->passes_begun) == begun) /* [pass] */
 		futex_wait(&owner->passes_begun, begun, UINT64_MAX);
-	(void)u32_fetch_add_seq_cst(&owner->pass_waiters, UINT32_MAX);
+	(void)u32_fetch_add_relaxed(&owner->pass_waiters, UINT32_MAX);
 }

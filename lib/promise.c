@@ -16,7 +16,8 @@
  * wake before it wakes, a stopped claimant would silence all others; if it lowered the promise for
  * the owner, it might hit a later sleep than the one that it ended. A caller that finds the current
  * pass recorded knows that a wake was sent after this pass was numbered, so that the next pass,
- * which empties the inbox, is certain. Two wakes are harmless, a lost one is not.
+ * which empties the inbox, is certain. Two wakes are harmless, a lost one is not. The record itself
+ * is relaxed: it names a pass, which was read seq_cst, and a record read too late costs a wake.
  *
  * Model: tests/models/promise.pml.
  */
@@ -59,14 +60,14 @@ bool promise_wants_wake(const struct promise *promise, uint64_t deadline_ns, uin
 	*pass = u64_load_seq_cst(&promise->pass);
 	if (deadline_ns >= u64_load_seq_cst(&promise->look_by_ns))
 		return false;
-	return u64_load_seq_cst(&promise->woken_pass) != *pass;
+	return u64_load_relaxed(&promise->woken_pass) != *pass;
 }
 
 void promise_record_wake(struct promise *promise, uint64_t pass)
 {
-	uint64_t before = u64_load_seq_cst(&promise->woken_pass);
+	uint64_t before = u64_load_relaxed(&promise->woken_pass);
 
 	/* Never back: a caller delayed since an earlier pass must not hide the wake of this one. */
-	while (before < pass && !u64_cas_seq_cst(&promise->woken_pass, &before, pass)) {
+	while (before < pass && !u64_cas_relaxed(&promise->woken_pass, &before, pass)) {
 	}
 }

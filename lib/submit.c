@@ -16,7 +16,8 @@
  * Labels: [armed] hub_arm and every other CAS on a word → whoever loads the word: carries the cold
  *         record and the identity of that life.
  *         [life] hub_arm_slot → timerhub_cancel_sync: carries that the life before is over, and
- *         which thread delivered it.
+ *         which thread delivered it; → hub_look, owner_expire_slot, queue_drop_timers: carries the
+ *         cold record to a reader that was not told the handle.
  */
 #include <errno.h>
 
@@ -597,7 +598,8 @@ static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_
 	uint64_t queue_slack;
 
 	do {
-		uint64_t identity = u64_load_relaxed(&hot->identity);
+		/* Acquire: its life may be a later one than the word's, with the same word. */
+		uint64_t identity = u64_load_acquire(&hot->identity); /* [life] */
 
 		if (word_phase(word) == TIMER_FREE)
 			return false;

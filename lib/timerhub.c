@@ -7,6 +7,7 @@
  * the queue. tests/service/ holds every call to the contract.
  *
  * Labels: [queue] timerhub_queue_open → owner_deliver: carries the queue.
+ *         [life] hub_arm_slot → queue_drop_timers: carries the cold record.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -272,7 +273,7 @@ static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 	for (uint32_t i = 0; i < OWNER_QUEUES_MAX; i++) {
 		void *none = NULL;
 
-		if (ptr_load_acquire(&hub->queues[i]) != NULL)
+		if (ptr_load_relaxed(&hub->queues[i]) != NULL) /* a hint */
 			continue;
 		queue->index = i;
 		queue->counts = &hub->board->queues[i];
@@ -296,11 +297,12 @@ static atomic_u32 graves_dug;
 
 static void queue_free(struct timerhub_queue *queue)
 {
-	uint32_t grave = u32_fetch_add_seq_cst(&graves_dug, 1) % GRAVES;
+	uint32_t grave = u32_fetch_add_relaxed(&graves_dug, 1) % GRAVES; /* only a number */
 
 	outbox_close(&queue->outbox);
 	notifier_close(&queue->notifier);
-	u32_store_seq_cst(&queue->closing, 1);
+	/* Relaxed: said before, but in a forked child, or where the queue was never open. */
+	u32_store_relaxed(&queue->closing, 1);
 	free(ptr_exchange_acq_rel(&graves[grave], queue));
 }
 
@@ -373,8 +375,8 @@ static void queue_drop_timers(struct timerhub_queue *queue)
 	uint32_t slot = arena_next_used(&hub->arena, 0);
 
 	for (; slot != SLOT_NONE; slot = arena_next_used(&hub->arena, slot + 1)) {
-		/* Relaxed: hub_cancel() verifies it. */
-		uint64_t identity = u64_load_relaxed(&hub->arena.hot[slot].identity);
+		/* [life] The queue index is of this life then; hub_cancel() verifies the rest. */
+		uint64_t identity = u64_load_acquire(&hub->arena.hot[slot].identity);
 
 		queue_drop_timer(queue, handle_make(identity_generation(identity), slot));
 	}
@@ -395,7 +397,7 @@ static void queue_drop_late_expiries(struct timerhub_queue *queue)
 /* A manual hub's pass runs in the thread that advances; two threads must not. */
 static bool hub_try_enter(struct timerhub *hub)
 {
-	uint32_t advancing = u32_load_seq_cst(&hub->advancing);
+	uint32_t advancing = u32_load_relaxed(&hub->advancing);
 
 	return advancing % 2 == 0 && u32_cas_seq_cst(&hub->advancing, &advancing, advancing + 1);
 }
@@ -434,7 +436,8 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 	if (hub_alive(hub)) {
 		queue_send_waiters_away(queue);
 		queue_drop_timers(queue);
-		ptr_store_release(&hub->queues[queue->index], QUEUE_GONE); /* it tells nothing */
+		/* Relaxed: the change that the wait begins with carries it to the next pass. */
+		ptr_store_relaxed(&hub->queues[queue->index], QUEUE_GONE);
 		hub_wait_pass(hub);
 		queue_drop_late_expiries(queue);
 		u64_store_relaxed(&queue->counts->fd_plus_one, 0);
@@ -472,10 +475,11 @@ int timerhub_queue_attach_uring(struct timerhub_queue *queue, int ring_fd, uint6
 		announcer_close(announcer);
 		return result;
 	}
-	waiting = outbox_count(&queue->outbox);
-	if (waiting > 0)
-		notifier_announce(&queue->notifier,
-		                  waiting < INT_MAX ? (unsigned)waiting : INT_MAX);
+	/* Not the count decides: the outbox seems to be empty while the owner compacts it. */
+	if (notifier_signalled(&queue->notifier)) {
+		waiting = u64_min(outbox_count(&queue->outbox), INT_MAX);
+		notifier_announce(&queue->notifier, waiting > 0 ? (unsigned)waiting : 1);
+	}
 	return 0;
 }
 
@@ -495,7 +499,8 @@ int timerhub_queue_detach_uring(struct timerhub_queue *queue)
 static void hub_close_queues(struct timerhub *hub)
 {
 	for (uint32_t i = 0; i < u32_load_relaxed(&hub->queues_end); i++) {
-		struct timerhub_queue *queue = ptr_load_acquire(&hub->queues[i]); /* [queue] */
+		/* Relaxed: whoever closes the hub knows of all its queues. */
+		struct timerhub_queue *queue = ptr_load_relaxed(&hub->queues[i]);
 
 		if (!queue || queue == QUEUE_GONE) /* this in a child forked in the middle */
 			continue;

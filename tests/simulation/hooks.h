@@ -145,7 +145,7 @@ void *simulation_thread(void);
 #define u64_cas_relaxed(word, expected, value) (HERE, u64_cas_relaxed(word, expected, value))
 #define u64_cas_acq_rel(word, expected, value) (HERE, u64_cas_acq_rel(word, expected, value))
 #define u64_cas_seq_cst(word, expected, value) (HERE, u64_cas_seq_cst(word, expected, value))
-#define u64_exchange_acq_rel(word, value) (HERE, u64_exchange_acq_rel(word, value))
+#define u64_exchange_release(word, value) (HERE, u64_exchange_release(word, value))
 #define u64_fetch_add_relaxed(word, value) (HERE, u64_fetch_add_relaxed(word, value))
 #define u64_fetch_add_seq_cst(word, value) (HERE, u64_fetch_add_seq_cst(word, value))
 #define u64_fetch_and_seq_cst(word, value) (HERE, u64_fetch_and_seq_cst(word, value))
@@ -168,5 +168,12 @@ void *simulation_thread(void);
 #define ptr_exchange_seq_cst(word, value) (HERE, ptr_exchange_seq_cst(word, value))
 #define ptr_cas_seq_cst(word, expected, value) (HERE, ptr_cas_seq_cst(word, expected, value))
 #define ptr_cas_acq_rel(word, expected, value) (HERE, ptr_cas_acq_rel(word, expected, value))
+#define u32_fetch_add_relaxed(word, value) (HERE, u32_fetch_add_relaxed(word, value))
+#define ptr_store_relaxed(word, value) (HERE, ptr_store_relaxed(word, value))
+#define ptr_cas_relaxed(word, expected, value) (HERE, ptr_cas_relaxed(word, expected, value))
+#define ptr_cas_acquire(word, expected, value) (HERE, ptr_cas_acquire(word, expected, value))
+#define u64_cas_acquire(word, expected, value) (HERE, u64_cas_acquire(word, expected, value))
+#define u64_cas_release(word, expected, value) (HERE, u64_cas_release(word, expected, value))
+#define u32_fetch_add_release(word, value) (HERE, u32_fetch_add_release(word, value))
 
 #endif

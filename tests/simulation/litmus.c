@@ -7,7 +7,7 @@
  * that they allow and memory.md says is modelled.
  *
  * The axioms of C11 are RC11's (O. Lahav et al., "Repairing sequential consistency in C/C++11",
- * PLDI 2017), with C11's release sequences; those of x86 are x86-TSO's (P. Sewell et al., 2010).
+ * PLDI 2017), with C++20's release sequences; those of x86 are x86-TSO's (P. Sewell et al., 2010).
  */
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -199,9 +199,7 @@ static void add_synchronizes(struct relation *hb)
 		for (unsigned n = 0; n < run.mo_count[event->place]; n++) {
 			unsigned write = run.mo[event->place][n];
 
-			in_sequence = write == head ||
-			              (in_sequence && (run.reads[write] ||
-			                               test.events[write].thread == event->thread));
+			in_sequence = write == head || (in_sequence && run.reads[write]);
 			for (unsigned read = 0; read < test.count && in_sequence; read++)
 				if (event_acquires(read) && run.from[read] == write)
 					relate(hb, head, read);

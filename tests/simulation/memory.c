@@ -15,6 +15,7 @@
 
 #include "buffers.h"
 #include "hooks.h"
+#include "plain.h"
 #include "races.h"
 #include "report.h"
 #include "sc.h"
@@ -24,15 +25,16 @@
 #define HISTORY 8
 #define LOCATIONS_MAX 8192
 #define TABLE_BITS 15
-#define FREED_MAX 128
 #define EPOCH_NEVER INT32_MAX
 
 _Static_assert(MEMORY_THREADS >= ACTORS_MAX, "a view has an entry for each actor");
 
 struct store {
 	uint64_t value;
-	uint32_t heads;               /* bit per thread: in a release sequence of that one */
-	struct memory_view released;  /* what these carry */
+	bool weak;    /* by an access that was made weaker, or after one */
+	bool change;  /* by a read-modify-write */
+	bool carries; /* in a release sequence; then this: */
+	struct memory_view released;
 	int32_t seen[MEMORY_THREADS]; /* each thread's epoch when it first saw it or a later one */
 };
 
@@ -59,12 +61,6 @@ static struct {
 } table[1 << TABLE_BITS]; /* of locations of this run, by address */
 static uint32_t run;
 
-static struct {
-	const char *base;
-	size_t bytes;
-} freed[FREED_MAX]; /* a ring */
-static unsigned freed_count;
-
 /* ---- views ---- */
 
 static void view_join(struct memory_view *view, const struct memory_view *other)
@@ -84,13 +80,21 @@ static bool view_covers(const struct memory_view *view, const int32_t *epochs)
 	return covered != 0;
 }
 
-void memory_born(unsigned thread)
+/* Before the current actor deals with others by this. False: there is nothing to be known. */
+static bool view_enter(unsigned drained, const struct memory_view *view)
 {
 	if (memory.mode == MEMORY_SC)
-		return;
-	buffer_drain(scheduler_self());
-	sc_access(&views[thread]);
+		return false;
+	buffer_drain(drained);
+	sc_access(view);
 	sc_call();
+	return true;
+}
+
+void memory_born(unsigned thread)
+{
+	if (!view_enter(scheduler_self(), &views[thread]))
+		return;
 	view_join(&views[thread], &views[scheduler_self()]);
 	views[thread].epochs[thread]++;
 	views[scheduler_self()].epochs[scheduler_self()]++;
@@ -98,33 +102,22 @@ void memory_born(unsigned thread)
 
 void memory_join(unsigned thread)
 {
-	if (memory.mode == MEMORY_SC)
-		return;
-	buffer_drain(thread);
-	sc_access(&views[thread]);
-	sc_call();
-	view_join(&views[scheduler_self()], &views[thread]);
+	if (view_enter(thread, &views[thread]))
+		view_join(&views[scheduler_self()], &views[thread]);
 }
 
 void memory_publish(struct memory_view *view)
 {
-	if (memory.mode == MEMORY_SC)
+	if (!view_enter(scheduler_self(), view))
 		return;
-	buffer_drain(scheduler_self());
-	sc_access(view);
-	sc_call();
 	view_join(view, &views[scheduler_self()]);
 	views[scheduler_self()].epochs[scheduler_self()]++;
 }
 
 void memory_acquire(const struct memory_view *view)
 {
-	if (memory.mode == MEMORY_SC)
-		return;
-	buffer_drain(scheduler_self());
-	sc_access(view);
-	sc_call();
-	view_join(&views[scheduler_self()], view);
+	if (view_enter(scheduler_self(), view))
+		view_join(&views[scheduler_self()], view);
 }
 
 void memory_lock(struct memory_view *view)
@@ -180,9 +173,8 @@ static struct location *location_make(const volatile void *word)
 
 	if (locations_count == LOCATIONS_MAX)
 		report_failure("too many atomic words for the simulation");
-	for (unsigned i = 0; i < FREED_MAX && i < freed_count; i++)
-		if (inside(word, freed[i].base, freed[i].bytes))
-			fail_freed(word);
+	if (plain_is_freed((uintptr_t)word))
+		fail_freed(word);
 	location->word = word;
 	location->freed = false;
 	memset(location->accesses.epochs, 0, sizeof(location->accesses.epochs));
@@ -245,11 +237,11 @@ static uint32_t location_choose(struct location *location, int order)
 	while (oldest > end && !view_covers(&after, location->stores[oldest % HISTORY].seen))
 		oldest--;
 	if (oldest == newest || scheduler.held > 0 ||
-	    !dice_one_in(&memory.dice, memory.stale_one_in))
+	    !dice_one_in(&memory.dice, weaken_stale_one_in(location_newest(location)->weak)))
 		return newest;
 	chosen = oldest + dice_below(&memory.dice, newest - oldest);
 	store = &location->stores[chosen % HISTORY];
-	if (store->heads != 0)
+	if (store->carries)
 		view_join(&after, &store->released);
 	if (order == memory_order_seq_cst && !sc_may_read(&location->sc, chosen, &after))
 		return newest;
@@ -257,20 +249,36 @@ static uint32_t location_choose(struct location *location, int order)
 }
 
 /*
- * A new store. A read-modify-write goes on with the release sequences of the store before it, any
- * other with those of its own thread.
+ * May C11 have this store come before the last one? It would be lost: that is not modelled, and the
+ * library allows it only of seq_cst stores, and where races.c says so. A read-modify-write comes
+ * right after what it has read.
  */
+static void location_check_order(const struct location *location, int order)
+{
+	uint32_t last = location->count - 1;
+	const struct store *before = &location->stores[last % HISTORY];
+
+	while (before->change && last > 0 && last + HISTORY > location->count)
+		before = &location->stores[--last % HISTORY];
+	if (order != memory_order_seq_cst && !view_covers(&views[scheduler_self()], before->seen) &&
+	    !races_allowed(simulation_place))
+		report_failure("%s:%d: a store may be lost, since it is not ordered after another",
+		               simulation_place.file, simulation_place.line);
+}
+
+/* A new store. A read-modify-write goes on with the release sequences of the store before it. */
 static void location_add(struct location *location, uint64_t value, int order, bool change)
 {
 	const struct store *before = location_newest(location);
 	struct store *store = &location->stores[location->count++ % HISTORY];
-	uint32_t own = UINT32_C(1) << scheduler_self();
-	uint32_t heads = change ? before->heads : before->heads & own;
+	bool goes_on = change && before->carries;
 	bool releases = order == memory_order_release || order == memory_order_acq_rel ||
 	                order == memory_order_seq_cst;
 
-	store->released = heads != 0 ? before->released : (struct memory_view){ { 0 } };
-	store->heads = heads | (releases ? own : 0);
+	store->released = goes_on ? before->released : (struct memory_view){ { 0 } };
+	store->carries = goes_on || releases;
+	store->change = change;
+	store->weak = weaken_made() || (change && before->weak);
 	if (releases)
 		view_join(&store->released, &views[scheduler_self()]);
 	store->value = value;
@@ -289,7 +297,9 @@ static uint64_t location_read(struct location *location, uint32_t number, int or
 	struct store *store = &location->stores[number % HISTORY];
 
 	store_see(store);
-	if (store->heads != 0 && order != memory_order_relaxed && order != memory_order_release)
+	if (store->weak)
+		weaken_seen();
+	if (store->carries && order != memory_order_relaxed && order != memory_order_release)
 		view_join(&views[scheduler_self()], &store->released);
 	if (order == memory_order_seq_cst)
 		sc_made(&location->sc, number, false);
@@ -344,6 +354,7 @@ void memory_store(volatile void *word, unsigned bytes, uint64_t value, int order
 		}
 		buffer_drain(scheduler_self());
 	} else {
+		location_check_order(location_of(word, bytes), order);
 		location_add(location_of(word, bytes), value, order, false);
 	}
 	word_store(word, bytes, value);
@@ -351,6 +362,7 @@ void memory_store(volatile void *word, unsigned bytes, uint64_t value, int order
 
 void memory_tell(uint32_t *word, uint32_t value)
 {
+	simulation_place = (struct place){ __FILE__, __LINE__ };
 	simulation_store(word, sizeof(*word), value, memory_order_release);
 	buffer_drain(scheduler_self());
 }
@@ -431,10 +443,7 @@ void memory_allocated(const void *base, size_t bytes)
 {
 	if (memory.mode == MEMORY_SC)
 		return;
-	for (unsigned i = 0; i < FREED_MAX; i++)
-		if (inside(freed[i].base, base, bytes) ||
-		    inside(base, freed[i].base, freed[i].bytes))
-			freed[i].bytes = 0;
+	plain_allocated(base, bytes);
 	for (struct location *location = locations; location < locations + locations_count;
 	     location++)
 		if (inside(location->word, base, bytes)) {
@@ -449,6 +458,7 @@ void memory_freed(const void *base, size_t bytes)
 	if (memory.mode == MEMORY_SC)
 		return;
 	buffer_drain(scheduler_self());
+	plain_freed(base, bytes);
 	for (struct location *location = locations; location < locations + locations_count;
 	     location++) {
 		if (location->freed || !inside(location->word, base, bytes))
@@ -458,8 +468,6 @@ void memory_freed(const void *base, size_t bytes)
 			               simulation_place);
 		location->freed = true;
 	}
-	freed[freed_count % FREED_MAX].base = base;
-	freed[freed_count++ % FREED_MAX].bytes = bytes;
 }
 
 /* ---- a run ---- */
@@ -473,9 +481,9 @@ void memory_begin(enum memory_mode mode, struct dice dice)
 	memset(views, 0, sizeof(views));
 	buffers_begin();
 	sc_begin();
+	plain_begin();
+	weaken_begin();
 	views[0].epochs[0] = 1;
 	run++;
 	locations_count = 0;
-	memset(freed, 0, sizeof(freed));
-	freed_count = 0;
 }

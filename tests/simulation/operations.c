@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,11 @@
 /* A fork costs as much as a thousand operations. */
 #define FORK_ONE_IN 16384
 #define ATTACH_ONE_IN 32
+/*
+ * A queue is remembered until 64 others are closed, or were refused when opened; and a call that
+ * comes late takes its time.
+ */
+#define CLOSES_MAX 24
 #define LATE_DATA UINT64_MAX /* of timers that the oracle does not know */
 #define EVENTS_MAX 40
 /* The clock is not set forward when it is beyond this. */
@@ -45,6 +51,10 @@ static uint64_t random_instant(struct dice *dice)
 	uint64_t now_ns = oracle_now_ns();
 	uint64_t ns = now_ns;
 
+	if (world.plan->focus == FOCUS_PUSH && !dice_one_in(dice, 8))
+		return ns + (UINT64_C(512) << dice_below(dice, 10));
+	if (world.plan->focus == FOCUS_TINY && !dice_one_in(dice, 8))
+		return 64; /* long due: a word soon comes back */
 	switch (dice_below(dice, 12) + 2 * world.deadline_style) {
 	case 0:
 		if (dice_one_in(dice, 8))
@@ -383,6 +393,20 @@ static void check_silent(const struct worker *worker, struct life *life, uint64_
 		oracle_silenced(life);
 }
 
+/* A timer whose callback some worker runs; if there is one. */
+static struct life *life_in_callback(struct dice *dice, struct life *otherwise)
+{
+	unsigned first = dice_below(dice, world.workers_count);
+
+	for (unsigned i = 0; i < world.workers_count; i++) {
+		struct worker *worker = &world.workers[(first + i) % world.workers_count];
+
+		if (worker->inside)
+			return worker->inside;
+	}
+	return otherwise;
+}
+
 static void operation_cancel(struct worker *worker)
 {
 	struct dice *dice = &worker->dice;
@@ -394,6 +418,8 @@ static void operation_cancel(struct worker *worker)
 	uint64_t begin;
 	int result;
 
+	if (world.waits && dice_one_in(dice, 2))
+		life = life_in_callback(dice, life);
 	if (dice_one_in(dice, 64)) {
 		life = NULL;
 		handle = dice_one_in(dice, 2) ? 0 : dice_magnitude(dice, 25);
@@ -455,6 +481,42 @@ static void operation_remaining(struct worker *worker)
 	begin = oracle_stamp();
 	result = timerhub_remaining(world.hub, life->handle, &remaining_ns);
 	oracle_remaining_end(life, begin, begin_ns, result, remaining_ns);
+}
+
+/*
+ * Another than the mover moves a manual hub. The mover, who sleeps until what he was told, is to
+ * ask anew.
+ */
+static void operation_advance(void)
+{
+	struct bell *bell = kernel_bell(timerhub_wake_fd(world.hub));
+	uint64_t next_ns;
+	int result;
+
+	oracle.advancing++;
+	result = timerhub_advance(world.hub, scheduler.now_ns, &next_ns);
+	report_tell("advance by a worker = %d", result);
+	if (result != 0 && result != -EBUSY && result != -EINVAL)
+		report_failure("advance returned %d", result);
+	oracle.advances++;
+	bell->count++;
+	scheduler_wake(bell, UINT_MAX);
+	oracle.advancing--;
+}
+
+/* How many timers live, while others arm and cancel: no more than before, and those since. */
+static void operation_count(void)
+{
+	struct timerhub_stats stats;
+
+	if (oracle.counting++ == 0)
+		oracle.live_most = oracle.active_count + oracle.lingering;
+	if (timerhub_stats(world.hub, &stats) < 0)
+		report_failure("stats");
+	if (!world.late && stats.live > oracle.live_most)
+		report_failure("%" PRIu64 " timers are said to live, of at most %u", stats.live,
+		               oracle.live_most);
+	oracle.counting--;
 }
 
 static int on_shown(const struct timerhub_event *timer, uint64_t interval_ns, void *context)
@@ -554,6 +616,8 @@ static void on_event(const struct timerhub_event *event)
 	/* A callback may take its time. */
 	for (unsigned i = dice_below(&memory.dice, 4); memory.mode != MEMORY_SC && i > 0; i--)
 		scheduler_yield();
+	if (world.waits && dice_one_in(&memory.dice, 2))
+		scheduler_block(NULL, scheduler.now_ns + 1 + dice_magnitude(&memory.dice, 20));
 	plain_read(&life->data);
 	worker->inside = NULL;
 }
@@ -685,18 +749,23 @@ static void operation_wait(struct worker *worker)
 	uint64_t until_ns = timeout_ns == UINT64_MAX ? UINT64_MAX : scheduler.now_ns + timeout_ns;
 	struct timerhub_event events[EVENTS_MAX];
 	unsigned max = random_max(dice);
+	struct timerhub_queue *queue;
 	struct taking taking;
 	int count;
 
 	if (index < 0)
 		return;
+	queue = world.queues[index].queue;
 	queue_leave(index); /* a wait may overlap the close */
 	oracle_take_begin(&taking, (unsigned)index);
 	taking.by_hand = true;
 	worker->blocked_on = index;
 	worker->must_leave = false;
 	report_tell("wait queue %d max %u until %" PRIu64, index, max, until_ns);
-	count = timerhub_wait(world.queues[index].queue, events, max, timeout_ns);
+	/* Or begin only after it: a worker is between two waits. */
+	if (memory.mode != MEMORY_SC && dice_one_in(&memory.dice, 4))
+		scheduler_block(NULL, scheduler.now_ns + 1);
+	count = timerhub_wait(queue, events, max, timeout_ns);
 	report_tell("wait = %d", count);
 	worker->blocked_on = -1;
 	worker->must_leave = false;
@@ -781,6 +850,11 @@ static void operation_reopen(struct worker *worker)
 
 	if (index < 0)
 		return;
+	if (world.closes == CLOSES_MAX) {
+		queue_leave(index);
+		return;
+	}
+	world.closes++;
 	queue = &world.queues[index];
 	queue->closing = true;
 	queue->users--;
@@ -824,6 +898,7 @@ static void operation_attach(struct dice *dice)
 		caller_rings[index].detached = true;
 	} else {
 		caller_rings[index].detached = false;
+		queue->posts_before = caller_rings[index].posts;
 		result = timerhub_queue_attach_uring(queue->queue, CALLER_RING_FD + index, 1);
 		if (result != 0 && result != -EMFILE && result != -ENOMEM)
 			report_failure("attach returned %d", result);
@@ -912,8 +987,10 @@ static void operation_do(struct worker *worker, unsigned kind)
 		operation_cancel(worker);
 	else if (kind < 64)
 		operation_cancel_many(worker);
-	else if (kind < 67)
+	else if (kind < 66)
 		operation_remaining(worker);
+	else if (kind < 67)
+		operation_count();
 	else if (kind < 79)
 		operation_drain(worker);
 	else if (kind < 84)
@@ -922,6 +999,8 @@ static void operation_do(struct worker *worker, unsigned kind)
 		operation_poll(worker);
 	else if (kind < 89)
 		operation_interrupt(worker);
+	else if (kind < 90 && world.manual)
+		operation_advance();
 	else if (kind < 90)
 		operation_set_clock(worker);
 	else
@@ -934,26 +1013,29 @@ static void operation_do(struct worker *worker, unsigned kind)
  */
 void operations_begin(struct dice *dice)
 {
-	static const uint8_t firsts[] = {
-		0, 0, 24, 30, 50, 50, 62, 64, 67, 79, 84, 88, 89, 90, 99
-	};
+	static const uint8_t firsts[] = { 0,  0,  24, 30, 50, 50, 62, 64,
+		                          66, 67, 79, 84, 88, 89, 90, 99 };
 	uint8_t favourites[] = { 0, 67, 0, 0 };
 	const uint8_t closing = 99, cancelling = 50;
+	enum focus focus = world.plan->focus;
 
 	for (unsigned i = 0; i < OPERATION_KINDS; i++)
 		world.kinds[i] = (uint8_t)i;
-	if (memory.mode == MEMORY_SC || dice_one_in(dice, 4))
+	if (memory.mode == MEMORY_SC || (dice_one_in(dice, 4) && focus == FOCUS_NONE))
 		return;
-	world.late = dice_one_in(dice, 8);
+	world.late = dice_one_in(dice, 8) && focus == FOCUS_NONE;
+	world.late |= focus == FOCUS_LATE;
 	if (world.late) {
 		oracle.apart = true;
 		favourites[1] = closing;
 	}
-	world.dispatches = dice_one_in(dice, 2);
-	world.waits = world.dispatches && dice_one_in(dice, 2);
-	if (world.waits)
+	world.dispatches = dice_one_in(dice, 2) || focus == FOCUS_WAITS;
+	world.waits = world.dispatches && (dice_one_in(dice, 2) || focus == FOCUS_WAITS);
+	if (focus >= FOCUS_PUSH)
+		favourites[2] = cancelling;
+	else if (world.waits)
 		favourites[2] = favourites[3] = cancelling;
-	for (unsigned i = 2; i < sizeof(favourites); i++)
+	for (unsigned i = focus >= FOCUS_PUSH ? 3 : 2; i < sizeof(favourites); i++)
 		favourites[i] = firsts[dice_below(dice, sizeof(firsts))];
 	for (unsigned i = 0; i < OPERATION_KINDS; i++)
 		if (!dice_one_in(dice, 8))

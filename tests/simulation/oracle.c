@@ -48,6 +48,8 @@ void oracle_begin(unsigned capacity)
 	oracle.manual_hub = NULL;
 	oracle.mover = NULL;
 	oracle.mover_sleeps = false;
+	oracle.advancing = oracle.counting = 0;
+	oracle.advances = 0;
 	oracle.apart = memory.mode != MEMORY_SC && dice_one_in(&memory.dice, 2);
 	memset(&oracle.places_view, 0, sizeof(oracle.places_view));
 }
@@ -81,8 +83,14 @@ static bool life_active(const struct life *life)
 
 bool oracle_mover_sleeps(void)
 {
-	return oracle.mover && oracle.mover->waits_on &&
+	return oracle.mover && oracle.mover->waits_on && oracle.advancing == 0 &&
 	       (oracle.mover_sleeps || kernel.owner_sleeps);
+}
+
+/* Counts whatever may have moved the hub. */
+static uint64_t oracle_mover_runs(void)
+{
+	return oracle.mover ? oracle.mover->runs + oracle.advances : 0;
 }
 
 /* ---- lives ---- */
@@ -135,6 +143,8 @@ static struct write *life_write(struct life *life, uint64_t first_ns, uint64_t b
 	write = &life->writes[life->writes_count++];
 	*write = (struct write){ .first_ns = first_ns,
 		                 .last_ns = first_ns,
+		                 .thread = scheduler_self(),
+		                 .epoch = memory_known()->epochs[scheduler_self()],
 		                 .begin = begin,
 		                 .end = STAMP_NONE,
 		                 .closed = STAMP_NONE };
@@ -238,6 +248,7 @@ struct life *oracle_arm_begin(unsigned queue, const struct timerhub_spec *spec, 
 	oracle.calls++;
 	if (oracle.active_count + oracle.lingering > oracle.occupancy_peak)
 		oracle.occupancy_peak = oracle.active_count + oracle.lingering;
+	oracle.live_most++;
 	return life;
 }
 
@@ -595,7 +606,7 @@ void oracle_take_begin(struct taking *taking, unsigned queue)
 		.begin = oracle_stamp(),
 		.earliest_ns = oracle_now_ns(),
 		.actor = scheduler.current,
-		.owner_runs = oracle.mover ? oracle.mover->runs : 0,
+		.owner_runs = oracle_mover_runs(),
 		.changes = scheduler.changes,
 		.owner_slept = oracle_mover_sleeps(),
 		.crowded = oq->takings != NULL,
@@ -748,6 +759,16 @@ static void life_delivered_periods(struct life *life, const struct taking *takin
 	life->taken = oracle_stamp();
 }
 
+/* Whoever gives a deadline has done so before it is delivered. */
+static void life_delivered_after(const struct life *life, const struct write *write,
+                                 const struct taking *taking, uint64_t expires_ns)
+{
+	if (memory.mode == MEMORY_C11 && memory_known()->epochs[write->thread] < write->epoch &&
+	    !life_rearmed_alike(life, write, taking, expires_ns))
+		fail("timer %u was delivered, and its deadline was not given before",
+		     life_number(life));
+}
+
 static void life_delivered_once(struct life *life, const struct taking *taking,
                                 const struct timerhub_event *event)
 {
@@ -761,6 +782,7 @@ static void life_delivered_once(struct life *life, const struct taking *taking,
 		     event->expires_ns);
 	if (event->count != 1)
 		fail("timer %u counts %" PRIu64, life_number(life), event->count);
+	life_delivered_after(life, write, taking, event->expires_ns);
 	life->matched_begin = write->begin;
 	life->matched_end = write->end;
 	life->matched_ns = event->expires_ns;
@@ -918,7 +940,7 @@ void oracle_take_end(struct taking *taking, bool empty)
 		}
 	if (alone)
 		oracle_no_gaps(taking->queue);
-	if (empty && alone && taking->owner_slept && taking->owner_runs == oracle.mover->runs)
+	if (empty && alone && taking->owner_slept && taking->owner_runs == oracle_mover_runs())
 		oracle_found_empty(taking);
 }
 

@@ -40,6 +40,8 @@ struct write {
 	 * periodic timer first_ns is the next deadline, to the nanosecond.
 	 */
 	uint64_t first_ns, last_ns;
+	unsigned thread; /* that gave it, and its epoch when it began to */
+	int32_t epoch;
 	bool maybe;          /* kept: a delivery may have come after it, and of another */
 	uint64_t begin, end; /* stamps of the call; end STAMP_NONE while it goes on */
 	/* Periodic, kept: stamp from which on a later write rules; or STAMP_NONE. */
@@ -146,6 +148,10 @@ struct oracle {
 	/* Who expires: the library's owner, or who moves the manual hub; and whether he sleeps. */
 	const struct actor *mover;
 	bool mover_sleeps;
+	unsigned advancing; /* workers that move the manual hub, and how often they have */
+	uint64_t advances;
+	/* Callers that ask how many timers live; as many at most, while they do. */
+	unsigned counting, live_most;
 };
 
 extern struct oracle oracle;

@@ -2,6 +2,8 @@
 /* See races.h. */
 #include "races.h"
 
+#include <string.h>
+
 #include "report.h"
 #include "scheduler.h"
 
@@ -19,6 +21,18 @@ void accesses_note(struct accesses *accesses, struct place place)
 {
 	accesses->epochs[scheduler_self()] = memory_known()->epochs[scheduler_self()];
 	accesses->places[scheduler_self()] = place;
+}
+
+/* Whichever is lost, nothing is: the files say why. */
+bool races_allowed(struct place place)
+{
+	static const char *const files[] = { "announcer.c", "notifier.c", "teller.c", "timerhub.c",
+		                             "simulation/memory.c" };
+
+	for (unsigned i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+		if (!place.file || strstr(place.file, files[i]))
+			return true;
+	return false;
 }
 
 /* ---- data that is not atomic ---- */

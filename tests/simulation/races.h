@@ -19,6 +19,9 @@ struct accesses {
 void accesses_check(const struct accesses *accesses, const char *what, struct place place);
 void accesses_note(struct accesses *accesses, struct place place);
 
+/* May atomic stores in this place come in either order? */
+bool races_allowed(struct place place);
+
 /* A datum that is not atomic. */
 struct plain {
 	struct accesses reads, writes;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,7 +22,7 @@
 #include "world.h"
 
 #define JOBS_MAX 256
-/* An attempt, and some hundred seeds, that take longer than this hang. */
+/* An attempt, and some hundred seeds, that take more of a processor's time than this hang. */
 #define ATTEMPT_HANG_S 10
 #define HANG_S 120
 #define SHRINK_S 60
@@ -32,6 +33,7 @@ struct options {
 	double minutes;  /* > 0: go on from `first` for so long */
 	double shrink_s; /* look no longer for the fewest operations that fail */
 	enum memory_mode memory;
+	enum focus focus;
 	const char *weaken; /* see weaken_parse(); or NULL */
 	bool replay;
 	bool dropped[OPERATIONS_MAX];
@@ -51,6 +53,8 @@ void *__real_mmap(void *address, size_t bytes, int protection, int flags, int fd
 int __real_clock_gettime(clockid_t clock, struct timespec *ret_time);
 long __real_sysconf(int name);
 
+static const char *const focuses[] = { "none", "waits", "late", "push", "tiny" };
+
 static double seconds(void)
 {
 	struct timespec now;
@@ -59,10 +63,21 @@ static double seconds(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static void usage(void)
+/* End this process if it takes more of the processor's time: the machine may be busy. */
+static void processor_limit(int limit_s)
+{
+	const struct itimerval timer = { .it_value = { .tv_sec = limit_s } };
+
+	if (setitimer(ITIMER_PROF, &timer, NULL) < 0)
+		perror("simulation");
+}
+
+static _Noreturn void usage(void)
 {
 	fputs("Usage: simulation [--seeds FIRST-LAST] [--operations N] [--jobs N] [--minutes M]\n"
-	      "                  [--shrink T] [--memory sc|tso|c11] [--weaken FILE:LINE:ORDER]\n"
+	      "                  [--shrink T] [--memory sc|tso|c11] [--focus "
+	      "waits|late|push|tiny]\n"
+	      "                  [--weaken FILE:LINE:ORDER]\n"
 	      "       simulation --seed S [--operations N] [--keep I,J-K,...] [--memory M]\n"
 	      "Runs the library under a seeded scheduler; exit status 1 if a law was broken.\n"
 	      "  --minutes M  from FIRST on, for so long\n"
@@ -70,6 +85,9 @@ static void usage(void)
 	      "  --seed S     one seed, telling each operation\n"
 	      "  --keep LIST  of its operations only these\n"
 	      "  --memory M   what loads see: sc (what was stored last), tso, c11\n"
+	      "  --focus F    with a weak memory, only runs of one kind: cancellers that wait for\n"
+	      "               callbacks, queues that close, pushes to one lane, or one or two "
+	      "slots\n"
 	      "  --weaken W   make an atomic access of lib/ weaker: relaxed, acquire, release,\n"
 	      "               acq_rel, load\n",
 	      stderr);
@@ -87,7 +105,7 @@ static bool attempt(const struct plan *plan, bool telling)
 	(void)fflush(stdout);
 	pid = fork();
 	if (pid == 0) {
-		(void)alarm(ATTEMPT_HANG_S);
+		processor_limit(ATTEMPT_HANG_S);
 		report_text = shared->jobs[0].text;
 		report_telling = telling;
 		if (!telling && !freopen("/dev/null", "w", stderr))
@@ -110,7 +128,8 @@ static void shrink(struct plan *plan, bool *dropped, double limit_s)
 	struct plan trial = { .seed = plan->seed,
 		              .operations = plan->operations,
 		              .dropped = tried,
-		              .memory = plan->memory };
+		              .memory = plan->memory,
+		              .focus = plan->focus };
 	double until = seconds() + limit_s;
 
 	for (unsigned piece = plan->operations / 2; piece > 0;) {
@@ -165,7 +184,8 @@ static void tell_failure(const char *program, const struct options *options, uin
 	struct plan plan = { .seed = seed,
 		             .operations = options->operations,
 		             .dropped = dropped,
-		             .memory = options->memory };
+		             .memory = options->memory,
+		             .focus = options->focus };
 	unsigned kept = 0;
 
 	if (attempt(&plan, false)) {
@@ -181,15 +201,18 @@ static void tell_failure(const char *program, const struct options *options, uin
 	       " --operations %u --keep ",
 	       kept, program, seed, plan.operations);
 	print_kept(dropped, plan.operations);
-	printf(" --memory %s%s%s\n", memory_name(options->memory),
-	       options->weaken ? " --weaken " : "", options->weaken ? options->weaken : "");
+	printf(" --memory %s --focus %s%s%s\n", memory_name(options->memory),
+	       focuses[options->focus], options->weaken ? " --weaken " : "",
+	       options->weaken ? options->weaken : "");
 }
 
 /* ---- many seeds ---- */
 
 static void job_run(const struct options *options, unsigned job)
 {
-	struct plan plan = { .operations = options->operations, .memory = options->memory };
+	struct plan plan = { .operations = options->operations,
+		             .memory = options->memory,
+		             .focus = options->focus };
 	double until = seconds() + options->minutes * 60;
 
 	report_text = shared->jobs[job].text;
@@ -201,7 +224,7 @@ static void job_run(const struct options *options, unsigned job)
 		}
 		shared->jobs[job].seed = plan.seed;
 		if (count % 256 == 0)
-			(void)alarm(HANG_S);
+			processor_limit(HANG_S);
 		world_run(&plan);
 	}
 }
@@ -294,6 +317,14 @@ static void choose_memory(struct options *options, const char *name)
 		usage();
 }
 
+static enum focus focus_of(const char *name)
+{
+	for (unsigned i = 0; i < sizeof(focuses) / sizeof(focuses[0]); i++)
+		if (strcmp(name, focuses[i]) == 0)
+			return (enum focus)i;
+	usage();
+}
+
 static void option(struct options *options, const char *name, const char *value)
 {
 	char *end = NULL;
@@ -314,6 +345,8 @@ static void option(struct options *options, const char *name, const char *value)
 		options->shrink_s = strtod(value, &end);
 	} else if (strcmp(name, "--memory") == 0) {
 		choose_memory(options, value);
+	} else if (strcmp(name, "--focus") == 0) {
+		options->focus = focus_of(value);
 	} else if (strcmp(name, "--weaken") == 0) {
 		if (!weaken_parse(value))
 			usage();
@@ -365,6 +398,7 @@ int main(int argc, char **argv)
 	plan = (struct plan){ .seed = options.first,
 		              .operations = options.operations,
 		              .dropped = options.dropped,
-		              .memory = options.memory };
+		              .memory = options.memory,
+		              .focus = options.focus };
 	return attempt(&plan, true) ? EXIT_SUCCESS : EXIT_FAILURE;
 }

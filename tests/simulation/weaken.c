@@ -8,11 +8,17 @@
 
 #include "hooks.h"
 #include "memory.h"
+#include "scheduler.h"
+
+#define EAGER_LOADS 12
 
 static struct {
 	char file[64];
 	int line, order;
 	uint64_t times;
+	bool made;                     /* it is the one that the current thread makes */
+	bool eager;                    /* this run is */
+	unsigned left[MEMORY_THREADS]; /* how many loads of a thread are to be so yet */
 } weaker;
 
 bool weaken_asked;
@@ -21,6 +27,7 @@ int weaken_order_here(int order)
 {
 	const char *name;
 
+	weaker.made = false;
 	if (simulation_place.line != weaker.line || memory.peeking > 0)
 		return order;
 	name = strrchr(simulation_place.file, '/');
@@ -28,7 +35,35 @@ int weaken_order_here(int order)
 	    order == memory_order_relaxed)
 		return order;
 	weaker.times++;
+	weaker.made = true;
+	weaken_seen();
 	return weaker.order;
+}
+
+bool weaken_made(void)
+{
+	return weaker.made;
+}
+
+void weaken_seen(void)
+{
+	weaker.left[scheduler_self()] = EAGER_LOADS;
+}
+
+uint32_t weaken_stale_one_in(bool weak)
+{
+	unsigned *left = &weaker.left[scheduler_self()];
+
+	if (!weaker.eager || (!weak && *left == 0))
+		return memory.stale_one_in;
+	*left -= *left > 0;
+	return 2;
+}
+
+void weaken_begin(void)
+{
+	weaker.eager = weaken_asked && dice_one_in(&memory.dice, 2);
+	memset(weaker.left, 0, sizeof(weaker.left));
 }
 
 bool weaken_parse(const char *what)

@@ -27,6 +27,18 @@ static inline int weaken_order(int order)
 	return weaken_asked ? weaken_order_here(order) : order;
 }
 
+/*
+ * What is no longer ordered is noticed only if a load then sees too little. So in half of the runs
+ * loads do so every other time, while an access is weaker: of a word that was stored by it, and in
+ * a thread that made it, or has just seen such a word.
+ */
+uint32_t weaken_stale_one_in(bool weak);
+/* Is the access weaker that the current thread is making? */
+bool weaken_made(void);
+/* The current thread sees what such an access has stored. */
+void weaken_seen(void);
+void weaken_begin(void);
+
 /* How often it was another, in this process. */
 uint64_t weaken_times(void);
 

@@ -47,11 +47,13 @@ static uint32_t world_choose_clock(struct dice *dice)
 
 static void world_open_hub(struct dice *dice)
 {
+	bool few = world.plan->focus == FOCUS_TINY ||
+	           (world.plan->focus == FOCUS_WAITS && dice_one_in(dice, 2));
 	static const uint32_t capacities[] = { 1, 2, 3, 4, 6, 8, 16, 24, 48, 64 };
 	struct timerhub_config config = {
 		.size = sizeof(config),
 		.flags = world.manual ? TIMERHUB_MANUAL : 0,
-		.timers_max = capacities[dice_below(dice, 10)],
+		.timers_max = capacities[dice_below(dice, few ? 2 : 10)],
 		.clock = world_choose_clock(dice),
 		.sleeper = dice_one_in(dice, 3) ? TIMERHUB_SLEEPER_POLL : TIMERHUB_SLEEPER_AUTO,
 		.spin_ns = dice_magnitude(dice, 20),
@@ -104,6 +106,7 @@ void world_open_queue(unsigned index, struct dice *dice)
 	}
 	queue->stopping = queue->stopped = false;
 	oracle.queues[index].queue = queue->queue;
+	queue->fd = timerhub_queue_fd(queue->queue);
 	memory_publish(&queue->opened);
 	for (unsigned i = 0; i < world.workers_count; i++)
 		world.workers[i].edges[index] = 0;
@@ -153,6 +156,9 @@ static void mover_run(void *unused)
 			scheduler_yield();
 			continue;
 		}
+		/* A worker was quicker, and at a later time. */
+		if (result == -EINVAL && oracle_now_ns() > now_ns)
+			continue;
 		if (result < 0)
 			report_failure("advance returned %d", result);
 		if (next_ns <= now_ns)
@@ -191,8 +197,8 @@ static void world_spawn(struct dice *dice)
 /* ---- when nobody can run ---- */
 
 /*
- * Has a consumer this queue in hand? One whose callback waits, in a cancel_sync of its own timer for
- * a dispatcher that is held up, has it too, and tells the descriptor when it leaves.
+ * Has a consumer this queue in hand? One whose callback waits, in a cancel_sync of its own timer
+ * for a dispatcher that is held up, has it too, and tells the descriptor when it leaves.
  */
 static bool world_taking(unsigned index)
 {
@@ -227,9 +233,13 @@ static void queue_announced(unsigned index)
 
 	if (!queue->queue || !queue->attached || queue->attaching || queue->closing)
 		return;
-	bell = kernel_bell(timerhub_queue_fd(queue->queue));
+	bell = kernel_bell(queue->fd);
 	if (caller_rings[index].posts - queue->posts_at < bell->edges - queue->edges_at)
 		report_failure("queue %u was rung, and its ring not told", index);
+	/* What waited before, or came since. */
+	if (caller_rings[index].posts == queue->posts_before)
+		report_failure("queue %u has timer %u, and its ring was never told", index,
+		               oracle.queues[index].due);
 }
 
 static void world_quiet(void)
@@ -243,7 +253,7 @@ static void world_quiet(void)
 		const struct world_queue *queue = &world.queues[i];
 
 		if (queue->queue && !queue->closing && (due >> i & 1) != 0 && !world_taking(i) &&
-		    !kernel_readable(timerhub_queue_fd(queue->queue)))
+		    !kernel_readable(queue->fd))
 			report_failure("queue %u has timer %u, and its descriptor does not say so",
 			               i, oracle.queues[i].due);
 	}
@@ -293,6 +303,7 @@ static void world_wait_for_workers(void)
 			continue;
 		for (unsigned i = 0; i < world.queues_count; i++) {
 			world.queues[i].interrupting++;
+			memory_acquire(&world.queues[i].opened);
 			timerhub_interrupt(world.queues[i].queue);
 			memory_publish(&world.queues[i].left);
 			world.queues[i].interrupting--;
@@ -337,6 +348,10 @@ void world_run(const struct plan *plan)
 	world.manual = dice_one_in(&dice, 4);
 	now_ns = first_instant(&dice);
 	scheduler_begin(dice_new(plan->seed, 2), now_ns);
+	if (plan->focus == FOCUS_TINY) {
+		scheduler.stall_one_in = 16;
+		scheduler.length_mask = 15;
+	}
 	memory_begin(plan->memory, dice_new(plan->seed, 4));
 	scheduler.quiet = world_quiet;
 	scheduler.stuck = world_stuck;

@@ -14,20 +14,32 @@
 #define NOBODY UINT8_MAX
 #define OPERATION_KINDS 100
 
+/* What every run is to be about; else each seed has its own taste. */
+enum focus {
+	FOCUS_NONE,
+	FOCUS_WAITS, /* callbacks, and cancellers that wait for them */
+	FOCUS_LATE,  /* queues that close, and late comers */
+	FOCUS_PUSH,  /* arms and cancels, and one lane of the inbox */
+	FOCUS_TINY,  /* one or two slots, and deadlines that come again */
+};
+
 /* What to run. */
 struct plan {
 	uint64_t seed;
 	unsigned operations;
 	const bool *dropped; /* operations to be left out; or NULL */
 	enum memory_mode memory;
+	enum focus focus;
 };
 
 struct world_queue {
 	struct timerhub_queue *queue; /* NULL while closed */
+	int fd;                       /* its eventfd */
 	unsigned users;               /* calls in progress that must not overlap its close */
 	bool closing;
 	bool attached, attaching;    /* to its caller's ring; a call about that is in progress */
 	uint64_t posts_at, edges_at; /* of ring and descriptor, when it was attached */
+	uint64_t posts_before;       /* when that call began */
 	bool dispatched;             /* its events go to their callbacks, so each must have one */
 	int consumer;                /* the one worker that takes events; -1: all do */
 	uint64_t closed;             /* stamp of the last close's return */
@@ -49,7 +61,7 @@ struct worker {
 	struct taking *taking;      /* by dispatch, in progress */
 	int blocked_on, polls_edge; /* the queue that it waits for; -1 */
 	struct walk walk;           /* over all timers, in progress */
-	const struct life *inside;  /* the timer whose callback it runs; or NULL */
+	struct life *inside;        /* the timer whose callback it runs; or NULL */
 	bool must_leave;            /* it was in a wait when somebody interrupted that */
 };
 
@@ -60,6 +72,7 @@ struct world {
 	unsigned queues_count;
 	struct worker workers[WORKERS_MAX];
 	unsigned workers_count, workers_over;
+	unsigned closes;         /* of queues */
 	unsigned deadline_style; /* which deadlines this seed likes */
 	uint64_t instants[4];    /* deadlines that are given again and again */
 	unsigned relative;       /* calls in progress that add to the clock, whatever that may be */

@@ -86,10 +86,9 @@ FORBIDDEN_IN_LIB = {
 }
 
 LABEL = re.compile(r"(?<![\w)\]])\[[a-z][a-z-]*\]")  # not an index
-RELEASES = re.compile(r"_(store_release|store_seq_cst|cas_acq_rel|cas_seq_cst|fetch_\w+_seq_cst|"
-                      r"exchange_seq_cst)\(")
-ACQUIRES = re.compile(r"_(load_acquire|load_seq_cst|cas_acq_rel|cas_seq_cst|fetch_\w+_seq_cst|"
-                      r"exchange_seq_cst)\(")
+CHANGES = r"(?:cas|exchange|fetch_(?:add|and))"
+RELEASES = re.compile(rf"_(store|{CHANGES})_(release|acq_rel|seq_cst)\(")
+ACQUIRES = re.compile(rf"_(load|{CHANGES})_(acquire|acq_rel|seq_cst)\(")
 PUBLIC = re.compile(r"^TIMERHUB_API\b[^(]*?\b(timerhub_\w+)\(", re.MULTILINE)
 
 
