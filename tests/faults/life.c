@@ -9,7 +9,6 @@
 struct fate {
 	timerhub_timer timer;
 	uint64_t deadline_ns;
-	bool rearmed; /* in time or too late: its deadline was rounded up */
 	bool cancelled;
 	unsigned delivered;
 	uint64_t delivered_ns; /* the deadline that the event named */
@@ -36,7 +35,6 @@ static void move(struct life *life, struct fate *fate, struct dice *dice)
 	int result = timerhub_rearm(life->rig.hub, fate->timer, deadline_ns, TIMERHUB_ABSOLUTE);
 
 	expect(result == 0 || result == -ENOENT);
-	fate->rearmed = true;
 	if (result == 0)
 		fate->deadline_ns = deadline_ns;
 }
@@ -124,11 +122,8 @@ struct life *life_begin(struct rig *rig, unsigned timers, uint64_t span_ns)
 static void judge(const struct fate *fate)
 {
 	expect_eq(fate->delivered, !fate->cancelled);
-	if (fate->delivered && fate->rearmed)
-		expect(fate->delivered_ns >= fate->deadline_ns &&
-		       fate->delivered_ns < fate->deadline_ns + 64);
-	else if (fate->delivered)
-		expect_eq(fate->delivered_ns, fate->deadline_ns);
+	if (fate->delivered)
+		expect_eq(fate->delivered_ns, whole_ticks(fate->deadline_ns));
 }
 
 void life_end(struct life *life)

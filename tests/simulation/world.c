@@ -188,8 +188,8 @@ static void world_spawn(struct dice *dice)
 /* ---- when nobody can run ---- */
 
 /*
- * Has a consumer this queue in hand? One whose callback waits, in a cancel_sync of its own timer for
- * a dispatcher that is held up, has it too, and tells the descriptor when it leaves.
+ * Has a consumer this queue in hand? A consumer whose callback waits, in a cancel_sync of its own
+ * timer for a dispatcher that is held up, has it too, and tells the descriptor when it leaves.
  */
 static bool world_taking(unsigned index)
 {
