@@ -423,7 +423,9 @@ landed:
 				asked[handle] = (INTERVAL == 0 || deadline == NEVER ->
 						 deadline : 2 * TICKS_FROM(deadline));
 				alive[handle] = (deadline > 0)
+#if INTERVAL == 0
 			:: else -> wrong = true; undoing++
+#endif
 			fi;
 			break
 #ifdef LOST_IS_DEAD
