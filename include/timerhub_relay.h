@@ -45,8 +45,8 @@ struct timerhub_relay;
 #define TIMERHUB_RELAY_DELIVERY_BYTES 48
 
 /*
- * A task in a taker's hands, who holds its data until done or retry of it returns 0, -ESTALE or
- * -ENOENT, or until release; however long that takes, and whatever becomes of the task.
+ * A task in a taker's hands. The taker holds its data until done or retry of it returns 0, -ESTALE
+ * or -ENOENT, or until release; however long that takes, and whatever becomes of the task.
  */
 struct timerhub_relay_task {
 	char id[TIMERHUB_RELAY_ID_BYTES];

@@ -218,7 +218,7 @@ static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned 
 		(void)u64_fetch_add_relaxed(&queue->counts->retired, retired_count);
 	if (overruns > 0)
 		(void)u64_fetch_add_relaxed(&queue->counts->overruns, overruns);
-	/* Last, so that who sees the slots free sees the counts too. */
+	/* Last, so that a thread that sees the slots free sees the counts too. */
 	if (retired_count > 0)
 		arena_put_many(&queue->hub->arena, cpu_current(), retired, retired_count);
 }
@@ -530,7 +530,7 @@ int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events, u
 
 	if (!queue || max == 0)
 		return -EINVAL;
-	/* Before the first look at the hub: whoever closes the queue waits for those inside. */
+	/* Before the first look at the hub: the closer of the queue waits for threads inside. */
 	(void)u32_fetch_add_seq_cst(&queue->inside, 1);
 	result = u32_load_seq_cst(&queue->closing) != 0 ? -ESHUTDOWN
 	                                                : queue_check(queue, events, max);

@@ -57,10 +57,10 @@ static inline bool hub_alive(const struct timerhub *hub)
 void hub_submit(struct timerhub *hub, uint32_t slot, uint64_t word, bool push);
 
 /*
- * To be called after a CAS from `before` to `after`, when the slot's life is no longer the
- * handle's: either it has ended since, or the word had come back while we were held up, and we hit
- * a later life. In the second case that life is made what it was, but for an expiry, which will be
- * repeated, even if the owner has looked at it or expired it since; true.
+ * To be called after a CAS from `before` to `after` on the word of another life than the handle's.
+ * If the handle's life ended after the CAS, returns false. If the word had come back while we were
+ * held up, we hit a later life: restores that life's word, also if the owner has looked at it or
+ * expired it since, and returns true. An expiry is repeated.
  */
 bool hub_undo(struct timerhub *hub, uint32_t slot, uint64_t before, uint64_t after);
 

@@ -9,7 +9,7 @@
  * it may expire.
  *
  * Labels: [started] owner_main → owner_start: carries start_result, the tid and the sleeper.
- *         [armed] whoever changes a state word → owner_look_at, owner_expire_slot: carries the cold
+ *         [armed] any change of a state word → owner_look_at, owner_expire_slot: carries the cold
  *         record and the identity of that life.
  *         [life] hub_arm_slot → owner_expire_slot: carries the cold record, if the word equals that
  *         of an earlier life.
@@ -259,7 +259,7 @@ static void owner_expire_slot(struct owner *owner, uint32_t slot)
 		/* Re-armed: the slot is in the inbox, or on its way there. */
 		if (word_fresh(word, identity))
 			return;
-		/* Moved later. Filed anew even if that is due by now, so that it comes in order. */
+		/* Moved later. Filed again even if that is due by now, to come in order. */
 		if (at_ns > owner->schedule.taken_ns) {
 			schedule_insert(&owner->schedule, slot, at_ns);
 			u64_count(&owner->counts->refiled, 1);
@@ -269,7 +269,7 @@ static void owner_expire_slot(struct owner *owner, uint32_t slot)
 		if (!u64_cas_seq_cst(&hot->word, &word, word_with_phase(word, TIMER_PENDING)))
 			continue;
 		if (u64_load_relaxed(&hot->identity) != identity) {
-			/* Not the life that we read of: leave it as it was, and read anew. */
+			/* Not the life that we read of: leave it as it was, and read again. */
 			uint64_t pending = word_with_phase(word, TIMER_PENDING);
 
 			(void)u64_cas_seq_cst(&hot->word, &pending, word);
@@ -404,7 +404,7 @@ static void owner_sleep_otherwise(struct owner *owner, uint64_t timeout_ns, int 
 	(void)otherwise.ops->sleep(&otherwise, timeout_ns);
 }
 
-/* Does somebody want us to look before, or to come round, or to stop? */
+/* Does a caller want us to look before, a closer to come round, or the hub to stop? */
 static bool owner_wanted(const struct owner *owner)
 {
 	/* Relaxed: a stale answer costs the spinner one more turn. */

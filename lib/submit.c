@@ -5,15 +5,15 @@
  * Each is one compare-and-swap on the state word, which also claims the slot's place in the inbox
  * (WORD_INBOX). The claimant pushes and then says that it has (WORD_PUSHED). If the word has
  * changed meanwhile, the claimant decides by the deadline that is there *now* whether to wake the
- * owner: others who moved the timer saw the claim, and did not push. Moving a deadline
+ * owner: other callers that moved the timer saw the claim, and did not push. Moving a deadline
  * later claims nothing: the owner finds the new one when the old one comes up.
  *
  * A cancelled timer's slot goes straight to the free list. It may live again while it is still
- * filed or in the inbox: to the owner that is a timer that has moved. But a new life trusts no
- * mere claim of a former one, whose claimant may have been stopped for ever: it pushes the slot
- * itself. For each thread so stopped the slot may then be in the inbox once more.
+ * filed or in the inbox: to the owner that is a timer that has moved. A new life ignores an
+ * unconfirmed claim of the previous one, since the claimant may never run again, and pushes the
+ * slot itself. For each thread so stopped the slot may then be in the inbox once more.
  *
- * Labels: [armed] hub_arm and every other CAS on a word → whoever loads the word: carries the cold
+ * Labels: [armed] hub_arm and every other CAS on a word → a load of the word: carries the cold
  *         record and the identity of that life.
  *         [life] hub_arm_slot → timerhub_cancel_sync: carries that the life before is over, and
  *         which thread delivered it; → hub_look, owner_expire_slot, queue_drop_timers: carries the
@@ -37,7 +37,7 @@ static uint64_t hub_look_by_ns(const struct timerhub *hub, uint32_t slot, uint64
 		return UINT64_MAX;
 	if (!identity_has_slack(identity))
 		return deadline_ns;
-	/* Should the slot live anew by now, its armer looks after it, and this wake is spare. */
+	/* If the slot has been reused, its new armer wakes the owner; our wake is harmless. */
 	queue_slack = u64_load_relaxed(&hub->arena.cold[slot].queue_slack);
 	return timer_slacken_ns(deadline_ns, queue_slack_slack_ns(queue_slack));
 }
@@ -85,7 +85,7 @@ void hub_submit(struct timerhub *hub, uint32_t slot, uint64_t word, bool push)
 }
 
 /*
- * Is the word what a change left as `after`, but for what the owner does by itself? It may have
+ * Is the word what a change left as `after`, apart from what the owner does by itself? It may have
  * expired the timer, and looked at it if it lay in the inbox. A re-arm to the same deadline moves
  * the tag too, but leaves the inbox flags, so that it is told from that look.
  */
@@ -440,10 +440,10 @@ static __attribute__((noinline)) int hub_rearmed_other(struct timerhub *hub, tim
 }
 
 /*
- * The case that counts, an armed timer to a later point in time, without a call and hence without a
+ * The case that counts, an armed timer to a later point in time, without a call and so without a
  * store to the stack: the locked instruction waits for every store before it. And with few results:
- * the processor has so many registers for those under way, and the fewer a re-arm takes, the more
- * callers' cache misses it waits for at once. So refusals are branches. Everything else is
+ * physical registers limit how many re-arms are in flight, so fewer results mean more overlapping
+ * cache misses. So refusals are branches. Everything else is
  * hub_rearm()'s.
  */
 int timerhub_rearm(struct timerhub *hub, timerhub_timer timer, uint64_t expires_ns, uint32_t flags)

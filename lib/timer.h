@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A timer: its state word and the word's transitions, its handle, and the three records that a slot
- * has, split by who touches them. Pure; nothing here reads a clock or takes part in a protocol.
+ * A timer: its state word and the word's transitions, its handle, and the records that a slot has,
+ * split by the threads that touch them. Pure: functions of words, without a clock.
  *
  * The state word is the truth about a timer; every container only says "look at slot i". So every
  * decision about a timer is one compare-and-swap on this word. tests/unit/test_timer.c walks every
@@ -59,7 +59,7 @@
 #define IDENTITY_GENERATION_SHIFT TIMER_SLOT_BITS
 
 enum timer_phase {
-	TIMER_FREE = 0,    /* nobody's; may still be filed with the owner, or lie in the inbox */
+	TIMER_FREE = 0,    /* of no timer; may still be filed with the owner, or lie in the inbox */
 	TIMER_ARMED = 1,   /* waits for its deadline */
 	TIMER_PENDING = 2, /* expired, not delivered; a periodic one is filed for its next period */
 	/*
@@ -74,7 +74,7 @@ enum timer_phase {
  * random access costs by the density of what it touches.
  */
 struct timer_hot {
-	atomic_u64 word;     /* the truth: deadline, tag, inbox flags, phase; anyone, by CAS */
+	atomic_u64 word;     /* the truth: deadline, tag, inbox flags, phase; any thread, by CAS */
 	atomic_u64 identity; /* generation and flags, constant for a life; the armer */
 };
 
@@ -127,7 +127,7 @@ static inline enum timer_phase word_phase(uint64_t word)
 	return (enum timer_phase)(word & WORD_PHASE_MASK);
 }
 
-/* Has somebody claimed to put the slot into the inbox (and the owner not yet looked at it)? */
+/* Has a thread claimed to put the slot into the inbox (and the owner not yet looked at it)? */
 static inline bool word_in_inbox(uint64_t word)
 {
 	return (word & WORD_INBOX) != 0;
@@ -154,7 +154,7 @@ static inline bool identity_has_slack(uint64_t identity)
 	return (identity & IDENTITY_SLACK) != 0;
 }
 
-/* Returns the deadline as the word has it: in ticks, but for a periodic timer's fresh bit. */
+/* Returns the deadline as the word has it: in ticks, under a periodic timer's fresh bit. */
 static inline uint64_t word_deadline(uint64_t word)
 {
 	return word >> WORD_DEADLINE_SHIFT;

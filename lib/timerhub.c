@@ -499,7 +499,7 @@ int timerhub_queue_detach_uring(struct timerhub_queue *queue)
 static void hub_close_queues(struct timerhub *hub)
 {
 	for (uint32_t i = 0; i < u32_load_relaxed(&hub->queues_end); i++) {
-		/* Relaxed: whoever closes the hub knows of all its queues. */
+		/* Relaxed: the closer of the hub knows of all its queues. */
 		struct timerhub_queue *queue = ptr_load_relaxed(&hub->queues[i]);
 
 		if (!queue || queue == QUEUE_GONE) /* this in a child forked in the middle */

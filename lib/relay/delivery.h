@@ -19,7 +19,7 @@ struct reply;
 struct delivery {
 	struct delivery *next; /* in the hand, or in a bucket of the held */
 	uint64_t begin_ns;     /* when it came */
-	uint32_t shard;        /* whence */
+	uint32_t shard;        /* where it came from */
 	uint64_t due_us;
 	uint64_t attempts;
 	size_t data_len;

@@ -507,7 +507,7 @@ endfull:
 		:: deadline = MOVED
 		fi
 	}
-	/* Nobody reads one of these without the other. */
+	/* No thread reads one of these without the other. */
 	atomic {
 #ifndef DATA_AFTER_WORD
 		data = handle;

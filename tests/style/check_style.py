@@ -85,6 +85,15 @@ FORBIDDEN_IN_LIB = {
     r"\b(exit|_exit|abort)\(": "the library never ends the process by itself",
 }
 
+# Plain English, by two of the rules in CONTRIBUTING.md: the first and the last.
+PROSE = {
+    re.compile(r"\b(who|whoever|whom|somebody|someone|nobody|anybody|anyone|everybody|he|him|his|"
+               r"himself)\b", re.IGNORECASE): "name the actor",
+    re.compile(r"\b(anew|lest|but for|hence|bids?|would do|whence|thereby)\b",
+               re.IGNORECASE): "condition, then result, in present words",
+}
+PROSE_ALLOWED = re.compile(r"who may free when", re.IGNORECASE)  # the name of a table
+
 LABEL = re.compile(r"(?<![\w)\]])\[[a-z][a-z-]*\]")  # not an index
 CHANGES = r"(?:cas|exchange|fetch_(?:add|and))"
 RELEASES = re.compile(rf"_(store|{CHANGES})_(release|acq_rel|seq_cst)\(")
@@ -344,6 +353,32 @@ def check_forbidden(sources):
     return complaints
 
 
+# ---- prose ----
+
+
+def prose_of(root, sources):
+    """(source, index, text) of each line of prose: comments of lib, include, models; READMEs."""
+    for source in sources:
+        folder = source.path.parts[0]
+        if folder in ("lib", "include") and source.is_c or source.path.suffix == ".pml":
+            overview, rest = comments_of(source)
+            yield from ((source, index, text) for index, text in overview + rest)
+    for path in sorted(root.rglob("README.md")):
+        if not path.relative_to(root).parts[0].startswith("build"):
+            source = Source(root, path.relative_to(root))
+            yield from ((source, index, line) for index, line in enumerate(source.lines))
+
+
+def check_prose(root, sources):
+    complaints = []
+    for source, index, text in prose_of(root, sources):
+        for pattern, rule in PROSE.items():
+            match = pattern.search(PROSE_ALLOWED.sub("", text))
+            if match and not match[0].isupper():
+                complaints.append(source.at(index, f'"{match[0]}": {rule}'))
+    return complaints
+
+
 # ---- shape ----
 
 
@@ -434,6 +469,7 @@ def check_all(root, shared_libraries=(), format_program=None):
     complaints += check_docstrings(sources)
     complaints += check_labels(sources)
     complaints += check_forbidden(sources)
+    complaints += check_prose(root, sources)
     complaints += check_functions(sources)
     complaints += check_lines(sources)
     complaints += check_licence(sources)

@@ -220,6 +220,26 @@ class Planted(unittest.TestCase):
     def test_forbidden_words_may_be_talked_of(self):
         self.fine({"lib/heap.h": SPDX + "/* pthread_mutex_lock() is not for us. */\n"})
 
+    # ---- prose ----
+
+    def test_headless_subject(self):
+        for word in ("who", "Whoever", "somebody", "nobody", "he", "his"):
+            comment = f"/* The ring of\n * {word} posts. */\n"
+            for name in ("lib/heap.h", "lib/journal/log.h", "tests/models/word.pml"):
+                self.fault({name: SPDX + comment}, f'{name}:3: "{word}": name the actor')
+            self.fault({"README.md": f"The ring of {word}.\n"}, "README.md:1: ")
+
+    def test_archaism(self):
+        for word in ("anew", "Lest", "but for", "hence", "thereby"):
+            self.fault({"include/timerhub_relay.h": GOOD["include/timerhub_relay.h"] +
+                        f"\n/* Filed {word} it. */\n"}, f'"{word}": condition, then result')
+            self.fault({"tests/README.md": f"Filed {word} it.\n"}, "tests/README.md:1: ")
+
+    def test_prose_is_not_code(self):
+        self.fine({"lib/heap.h": SPDX + "int he(int nobody);\n",
+                   "README.md": "## Who may free when\n",
+                   "tests/a.c": SPDX + "/* who */\n"})
+
     # ---- shape ----
 
     def function(self, body_lines):
