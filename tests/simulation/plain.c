@@ -146,24 +146,6 @@ static void granule_access(uintptr_t base, uint8_t mask, bool write, const void 
 	granule->writer = self;
 }
 
-static void plain_access(const void *address, size_t bytes, bool write, const void *pc)
-{
-	uintptr_t at = (uintptr_t)address, end = at + bytes;
-
-	if (at - (uintptr_t)__executable_start < (uintptr_t)(_end - __executable_start) ||
-	    memory.mode != MEMORY_C11 || memory.peeking > 0 || address == &errno ||
-	    at - (uintptr_t)&at + STACK_NEAR_BYTES < 2 * STACK_NEAR_BYTES)
-		return;
-	while (at < end) {
-		uintptr_t base = at & ~(uintptr_t)3;
-		uintptr_t stop = base + 4 < end ? base + 4 : end;
-		unsigned mask = (1u << (stop - base)) - (1u << (at - base));
-
-		granule_access(base, (uint8_t)mask, write, pc);
-		at = stop;
-	}
-}
-
 /* ---- memory that comes and goes ---- */
 
 static bool inside(const struct granule *granule, const void *base, size_t bytes)
@@ -199,6 +181,27 @@ void plain_freed(const void *base, size_t bytes)
 }
 
 /* ---- what the compiler calls ---- */
+
+/* Not under another sanitizer, whose calls it makes instead. */
+#ifndef __SANITIZE_ADDRESS__
+
+static void plain_access(const void *address, size_t bytes, bool write, const void *pc)
+{
+	uintptr_t at = (uintptr_t)address, end = at + bytes;
+
+	if (at - (uintptr_t)__executable_start < (uintptr_t)(_end - __executable_start) ||
+	    memory.mode != MEMORY_C11 || memory.peeking > 0 || address == &errno ||
+	    at - (uintptr_t)&at + STACK_NEAR_BYTES < 2 * STACK_NEAR_BYTES)
+		return;
+	while (at < end) {
+		uintptr_t base = at & ~(uintptr_t)3;
+		uintptr_t stop = base + 4 < end ? base + 4 : end;
+		unsigned mask = (1u << (stop - base)) - (1u << (at - base));
+
+		granule_access(base, (uint8_t)mask, write, pc);
+		at = stop;
+	}
+}
 
 #define CALLER __builtin_return_address(0)
 
@@ -282,3 +285,5 @@ void *__tsan_memset(void *to, int byte, size_t bytes)
 	plain_access(to, bytes, true, CALLER);
 	return memset(to, byte, bytes);
 }
+
+#endif
