@@ -71,6 +71,12 @@ enum timerhub_journal_held_up {
 	TIMERHUB_JOURNAL_BY_DISK = 2,   /* the disk refused; tried again after the next change */
 };
 
+/* How the log is written. Since 0.2 by plain calls alone, which take less time. */
+enum timerhub_journal_writer {
+	TIMERHUB_JOURNAL_PLAIN = 0, /* pwrite and fdatasync */
+	TIMERHUB_JOURNAL_URING = 1, /* io_uring: no longer */
+};
+
 /* What a journal holds, and what it has done since it was opened. */
 struct timerhub_journal_stats {
 	uint64_t tasks;       /* tasks live: put, and neither done nor cancelled */
@@ -95,13 +101,13 @@ struct timerhub_journal_stats {
 	uint64_t copied_bytes;     /* written by compaction */
 	uint64_t segments_dropped; /* files removed by compaction */
 	int32_t failed;            /* 0, or what every change returns from now on: -EIO */
-	uint32_t unused;
-	uint64_t held;          /* deliveries that their takers have not answered for */
-	uint64_t parked;        /* of the tasks, those that are parked */
-	uint64_t oldest_due_ns; /* of the tasks not taken and not parked; UINT64_MAX: none */
-	uint64_t disk_full;     /* times that the disk was full, and changes were refused for it */
-	uint64_t healed;        /* segments that compaction could not read, and wrote from memory */
-	uint64_t held_up;       /* enum timerhub_journal_held_up */
+	uint32_t writer;           /* enum timerhub_journal_writer: plain */
+	uint64_t held;             /* deliveries that their takers have not answered for */
+	uint64_t parked;           /* of the tasks, those that are parked */
+	uint64_t oldest_due_ns;    /* of the tasks not taken and not parked; UINT64_MAX: none */
+	uint64_t disk_full; /* times that the disk was full, and changes were refused for it */
+	uint64_t healed;    /* segments that compaction could not read, and wrote from memory */
+	uint64_t held_up;   /* enum timerhub_journal_held_up */
 	uint64_t reserved[10];
 	/*
 	 * Of all deliveries, the time of taking minus due_ns; and of all writes that callers waited
