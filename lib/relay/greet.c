@@ -73,7 +73,7 @@ static const char *field(const struct reply *reply, const char *name)
 /* What kind of server it is; one that does not tell its users is taken for a good one. */
 static int ask_kind(struct wire *wire, uint64_t timeout_ns)
 {
-	struct reply *reply;
+	struct reply *reply = NULL;
 	int result;
 
 	bytes_command(wire_output(wire), 1);
