@@ -67,11 +67,9 @@ struct order {
 static struct {
 	struct timerhub_journal *journal;
 	int book;
-	unsigned begin;         /* the first order of this run */
-	atomic_uint next;       /* the next order's number */
-	unsigned end;           /* none from here on */
-	atomic_uint paid_later; /* paid in this run, put in one before */
-	atomic_bool closed;     /* all shops have put all their orders */
+	atomic_uint next;   /* the next order's number */
+	unsigned end;       /* none from here on */
+	atomic_bool closed; /* all shops have put all their orders */
 } market;
 
 /* A call that fails here fails for a reason no order can answer; what follows would be wrong. */
@@ -139,8 +137,6 @@ static void pay(uint32_t number)
 	if (r != -ENOENT && r != -EBUSY)
 		must("cancel", r);
 	note(r == 0 ? PAID : TOO_LATE, number, 0);
-	if (r == 0 && number < market.begin)
-		atomic_fetch_add(&market.paid_later, 1);
 }
 
 /* Customers pay some of the last orders; the first of them, orders of the run before this one. */
@@ -212,11 +208,13 @@ static void *crash(void *argument)
 struct fate {
 	uint64_t pay_by_ns;
 	unsigned events[ACKNOWLEDGED + 1]; /* how often each */
+	unsigned put_run;                  /* the run that put it */
 	unsigned dropped_run;              /* the last run that dropped it */
 };
 
 struct verdict {
 	unsigned lost, early, paid_and_dropped, twice_in_a_run, after_acknowledgement, again;
+	unsigned paid_later; /* paid in a later run than put */
 };
 
 static void judge_drop(struct verdict *verdict, const struct fate *fate, uint64_t now_ns,
@@ -247,8 +245,11 @@ static void read_book(struct fate *fates, unsigned count, struct verdict *verdic
 	while (pread(market.book, &entry, sizeof(entry), at) == sizeof(entry)) {
 		struct fate *fate = &fates[entry.order % count];
 		run += entry.event == OPENED;
-		if (entry.event == PUTTING)
+		if (entry.event == PUTTING) {
 			fate->pay_by_ns = entry.time_ns;
+			fate->put_run = run;
+		}
+		verdict->paid_later += entry.event == PAID && fate->put_run != run;
 		if (entry.event == DROPPED) {
 			judge_drop(verdict, fate, entry.time_ns, run);
 			fate->dropped_run = run;
@@ -274,7 +275,7 @@ static int check_book(void)
 			sums[event] += fates[i].events[event] > 0;
 	}
 	free(fates);
-	printf("%u orders paid that an earlier run had put\n", atomic_load(&market.paid_later));
+	printf("%u orders paid that an earlier run had put\n", verdict.paid_later);
 	printf("%u orders put, %u paid, %u dropped, %u of them again: not acknowledged before\n",
 	       sums[PUT], sums[PAID], sums[DROPPED], verdict.again);
 	printf("%u lost, %u early, %u paid and dropped, %u twice in a run, "
@@ -300,7 +301,6 @@ static void open_book(unsigned orders)
 			next = entry.order + 1;
 		at += ENTRY_BYTES;
 	}
-	market.begin = next;
 	market.next = next;
 	market.end = next + orders;
 	note(OPENED, 0, 0);
