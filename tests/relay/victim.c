@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Lives the life of a queue's user, over a way to Redis on which something goes wrong once: what
- * the calls return must agree with what then happens. A caller who is told -ETIMEDOUT repeats.
+ * the calls return must agree with what then happens. A caller that gets -ETIMEDOUT repeats.
  *
  * usage: relay_victim QUEUE
  *        relay_victim --serve QUEUE: be an alarm clock, with a horizon of HORIZON_MS, until killed

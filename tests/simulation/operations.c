@@ -324,7 +324,7 @@ static void operation_rearm(struct worker *worker)
 	oracle_rearm_end(life, begin, result, later_ns);
 }
 
-/* Timers that nobody has in hand, each once. Returns how many. */
+/* Chooses timers that no worker has in hand, each once. Returns how many. */
 static unsigned random_lives_at_rest(struct worker *worker, struct life **lives,
                                      timerhub_timer *timers)
 {
@@ -346,8 +346,8 @@ static unsigned random_lives_at_rest(struct worker *worker, struct life **lives,
 }
 
 /*
- * All at one instant, and of timers that nobody else has in hand: else nobody could tell which of
- * them the count counts.
+ * Re-arm many at one instant, all timers that no other worker has in hand: else the oracle could
+ * not tell which of them the count counts.
  */
 static void operation_rearm_many(struct worker *worker)
 {
