@@ -129,7 +129,7 @@ static int submit_arm(uint32_t timer, uint64_t delay_ns)
 	(void)timer;
 	do
 		result = timerhub_journal_submit(journal, &change, 1, 0);
-	while (result == -EAGAIN && submit_await(in_flight - 1) == 0);
+	while (result == -EAGAIN && in_flight > 0 && submit_await(in_flight - 1) == 0);
 	if (result < 0)
 		return result;
 	in_flight++;

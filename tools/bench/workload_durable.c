@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Durable puts: T threads put tasks for some hour to come, each call returning when the task is on
- * stable storage; a subject that is alone keeps as many in flight as it likes, on one thread. Says
- * how many puts shared a sync, where the subject can tell.
+ * stable storage; a subject that is alone keeps as many in flight as it likes, on one thread. The
+ * puts end with the time, or with the room. Says how many shared a sync, where the subject can tell.
  *
  * A cycle is a task's whole life: T threads put a task that is due at once, take one, perhaps
  * another thread's, and acknowledge it. All three return when they are durable.
@@ -19,6 +19,7 @@
 
 struct putter {
 	_Alignas(64) uint64_t puts;
+	uint64_t puts_max;
 	struct histogram waits; /* of one put each, or of one cycle */
 };
 
@@ -44,7 +45,7 @@ static void work(unsigned member, void *context)
 	struct putter *putter = &putters[member];
 	uint64_t before = now_ns(), end = before + run->duration_ns * DURATIONS;
 
-	while (before < end) {
+	while (before < end && putter->puts < putter->puts_max) {
 		uint64_t after;
 
 		subject_must(operation(run->subject));
@@ -74,6 +75,8 @@ static void measure(const struct run *run, struct result *result)
 	struct run copy = *run;
 
 	putters = subject_allocate(threads, sizeof(*putters));
+	for (unsigned i = 0; i < threads; i++)
+		putters[i].puts_max = operation == cycle ? UINT64_MAX : run->timers / threads;
 	run->subject->open(&setup);
 	read_counts(run, &before);
 	cpu_ns = process_cpu_ns();
