@@ -122,9 +122,12 @@ int arena_open(struct arena *arena, uint32_t capacity)
 	if (result < 0)
 		return result;
 	*arena = (struct arena){
-		.hot = (struct timer_hot *)(void *)base,
-		.cold = (struct timer_cold *)(void *)(base + hot_bytes),
-		.periods = (struct timer_period *)(void *)(base + hot_bytes + cold_bytes),
+		.timers = {
+			.hot = (struct timer_hot *)(void *)base,
+			.cold = (struct timer_cold *)(void *)(base + hot_bytes),
+			.periods = (struct timer_period *)(void *)(base + hot_bytes + cold_bytes),
+			.first_generation = arena_first_generation(),
+		},
 		.filings = (struct timer_filing *)(void *)(base + hot_bytes + cold_bytes +
 		                                           period_bytes),
 		.shards = (struct arena_shard *)(void *)(base + hot_bytes + cold_bytes +
@@ -132,7 +135,6 @@ int arena_open(struct arena *arena, uint32_t capacity)
 		.shard_mask = shards - 1,
 		.shard_slots = shard_slots,
 		.capacity = capacity,
-		.first_generation = arena_first_generation(),
 		.memory = memory,
 	};
 	for (uint32_t i = 0; i < shards; i++) {
@@ -170,8 +172,8 @@ CPU_FETCHES void shard_expect_pop(const struct arena *arena, uint32_t slot)
 {
 	if (slot >= arena->capacity)
 		return;
-	__builtin_prefetch(&arena->cold[slot], 1);
-	__builtin_prefetch(&arena->hot[slot], 1);
+	__builtin_prefetch(&arena->timers.cold[slot], 1);
+	__builtin_prefetch(&arena->timers.hot[slot], 1);
 }
 
 /*
@@ -185,7 +187,7 @@ static uint32_t shard_pop(struct arena *arena, struct arena_shard *shard)
 	while (top_slot(top) != SLOT_NONE) {
 		uint32_t slot = top_slot(top);
 		/* Relaxed: ordered by the top, which tells whether to believe it. */
-		uint64_t link = u64_load_relaxed(&arena->cold[slot].data);
+		uint64_t link = u64_load_relaxed(&arena->timers.cold[slot].data);
 
 		if (u64_cas_acq_rel(&shard->top, &top,
 		                    top_make(top_takes(top) + 1, link_below(link)))) {
@@ -207,7 +209,7 @@ static uint32_t stack_depth(const struct arena *arena, uint64_t top)
 
 	if (slot >= arena->capacity)
 		return 0;
-	return 1 + link_depth_below(u64_load_relaxed(&arena->cold[slot].data));
+	return 1 + link_depth_below(u64_load_relaxed(&arena->timers.cold[slot].data));
 }
 
 /* Put slots onto a stack, slots[0] lowest, unless it holds more than `depth_max`. */
@@ -225,7 +227,8 @@ static bool shard_push(struct arena *arena, struct arena_shard *shard, const uin
 		if (depth > depth_max)
 			return false;
 		for (unsigned i = 0; i < count; i++) {
-			u64_store_relaxed(&arena->cold[slots[i]].data, link_make(below, depth++));
+			u64_store_relaxed(&arena->timers.cold[slots[i]].data,
+			                  link_make(below, depth++));
 			below = slots[i];
 		}
 		/* [free] */
@@ -252,7 +255,7 @@ static uint32_t shard_take_fresh(const struct arena *arena, struct arena_shard *
 		if (u64_cas_relaxed(&shard->fresh, &fresh, fresh + 1)) {
 			if (shard->notes)
 				(void)u64_fetch_add_relaxed(&shard->notes->used, 1);
-			u64_store_relaxed(&arena->hot[(uint32_t)fresh].identity, 0);
+			u64_store_relaxed(&arena->timers.hot[(uint32_t)fresh].identity, 0);
 			return (uint32_t)fresh;
 		}
 	return SLOT_NONE;

@@ -19,15 +19,12 @@ struct arena_shard {
 };
 
 struct arena {
-	struct timer_hot *hot;        /* one per slot: state word and identity */
-	struct timer_cold *cold;      /* one per slot: what the caller gave */
-	struct timer_period *periods; /* one per slot: touched if the timer is periodic */
+	struct timers timers;         /* one of each for a slot */
 	struct timer_filing *filings; /* one per slot: the owner's */
 	struct arena_shard *shards;   /* shard_mask + 1 of them */
 	uint32_t shard_mask;          /* a power of two less one */
 	uint32_t shard_slots;         /* each shard's own, the last one's may be fewer */
 	uint32_t capacity;            /* slots in all */
-	uint64_t first_generation;    /* what this hub's generations start from */
 	struct memory memory;         /* holds all of the above */
 };
 

@@ -69,6 +69,18 @@ static inline bool schedule_at_front(const struct schedule *schedule)
 	return run_at_front(&schedule->run);
 }
 
+/* Returns the instant that the slot last taken was filed under. */
+static inline uint64_t schedule_taken_ns(const struct schedule *schedule)
+{
+	return schedule->taken_ns;
+}
+
+/* Returns how many slots were moved to a lower level or into the run so far. */
+static inline uint64_t schedule_cascaded(const struct schedule *schedule)
+{
+	return schedule->cascaded;
+}
+
 /* The earliest instant (or a bound below it, see wheel_bound_ns); UINT64_MAX if there is none. */
 uint64_t schedule_next_ns(struct schedule *schedule);
 

@@ -24,10 +24,10 @@ CLANG_FORMAT = 14
 HOMES = {
     "liburing.h": {"announcer.c", "sleeper_uring.c"},
     "linux/futex.h": {"futex.c"},
-    "pthread.h": {"board.c", "cancellation.h", "owner.c", "owner.h"},
-    "sched.h": {"cpu.c", "owner.c", "timerhub.c"},
+    "pthread.h": {"board.c", "cancellation.h", "owner_thread.c", "owner.h"},
+    "sched.h": {"cpu.c", "owner_thread.c"},
     "stdatomic.h": {"atomic.h"},
-    "sys/eventfd.h": {"notifier.c"},
+    "sys/eventfd.h": {"bell.c"},
     "sys/mman.h": {"memory.c"},
     "sys/sdt.h": {"probe.h"},
     "sys/timerfd.h": {"alarm.c"},
@@ -61,11 +61,13 @@ RELAY_HOMES = {
 
 # What may include a header of its own layer, beside a .c file its own .h.
 SIDEWAYS = {
-    "sleeper_uring.c": {"sleeper.h", "notifier.h"},
-    "sleeper_poll.c": {"sleeper.h", "notifier.h"},
+    "sleeper_uring.c": {"sleeper.h"},
+    "sleeper_poll.c": {"sleeper.h"},
     "no_uring.c": {"sleeper.h"},
     "teller.h": {"queue.h"},
+    "owner_thread.c": {"owner.h"},
     "timerhub.c": {"hub.h"},
+    "queue.c": {"hub.h"},
     "submit.c": {"hub.h"},
     "consume.c": {"hub.h"},
 }

@@ -36,7 +36,7 @@ GOOD = {
     "lib/heap.h": SPDX,
     "lib/notifier.h": SPDX,
     "lib/sleeper.h": SPDX,
-    "lib/sleeper_poll.c": SPDX + '#include "notifier.h"\n#include "sleeper.h"\n',
+    "lib/sleeper_poll.c": SPDX + '#include "sleeper.h"\n',
     "lib/clock.h": SPDX,
     "lib/clock.c": SPDX + '#include "clock.h"\n\n#include <time.h>\n',
     "lib/atomic.h": SPDX + "#include <stdatomic.h>\n",

@@ -38,7 +38,7 @@ static int move(struct rig *rig, timerhub_timer timer, uint64_t at_ns)
 /* The state word of the first slot. */
 static uint64_t word_of(const struct rig *rig)
 {
-	return u64_load_relaxed(&rig->hub->arena.hot[0].word);
+	return u64_load_relaxed(&rig->hub->arena.timers.hot[0].word);
 }
 
 /* The expiry that a re-arm was about to withdraw is delivered first: then it finds it idle. */

@@ -211,7 +211,8 @@ START_TEST(slot_put_is_not_lost_whatever_lies_below)
 			slots[0] = arena_take(&arena, 0);
 			slots[1] = arena_take(&arena, 0);
 			arena_put(&arena, 0, slots[0]);
-			u64_store_relaxed(&arena.cold[slots[0]].data, (depth - way / 2) << 32);
+			u64_store_relaxed(&arena.timers.cold[slots[0]].data, (depth - way / 2)
+			                                                             << 32);
 			if (way % 2)
 				arena_put(&arena, 0, slots[1]);
 			else
@@ -231,7 +232,8 @@ START_TEST(two_hubs_never_have_the_same_generation)
 		expect_eq(arena_open(&arenas[i], 4), 0);
 	for (unsigned i = 0; i < COUNT_OF(arenas); i++)
 		for (unsigned j = 0; j < i; j++) {
-			uint64_t a = arenas[i].first_generation, b = arenas[j].first_generation;
+			uint64_t a = arenas[i].timers.first_generation,
+				 b = arenas[j].timers.first_generation;
 
 			/*
 			 * Far apart: a billion lives of one slot do not lead from one to the
@@ -357,7 +359,7 @@ static void *take_and_put(void *arg)
 		uint32_t slot = arena_take(arena, 0);
 
 		expect(slot != SLOT_NONE);
-		u64_store_relaxed(&arena->cold[slot].data, UINT64_C(90) << 32);
+		u64_store_relaxed(&arena->timers.cold[slot].data, UINT64_C(90) << 32);
 		arena_put(arena, 0, slot);
 	}
 	return NULL;

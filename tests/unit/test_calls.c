@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "hub.h"
+#include "options.h"
 
 #define NOTHING UINT64_C(0x5555555555555555)
 
@@ -30,7 +31,7 @@ static void setup(void)
 
 /* An option struct of a later version: as large as it says, with `last` in its last byte. */
 union options {
-	unsigned char bytes[TIMERHUB_OPTIONS_MAX_BYTES + 8];
+	unsigned char bytes[OPTIONS_MAX_BYTES + 8];
 	struct timerhub_config config;
 	struct timerhub_queue_config queue_config;
 	struct timerhub_spec spec;
@@ -99,12 +100,12 @@ START_TEST(options_of_a_later_version_are_known_by_their_zeroes)
 		expect_context("call", i, bytes);
 		expect_eq(calls[i].with(bytes, 0), 0);
 		expect_eq(calls[i].with(bytes + 1, 0), 0);
-		expect_eq(calls[i].with(TIMERHUB_OPTIONS_MAX_BYTES, 0), 0);
+		expect_eq(calls[i].with(OPTIONS_MAX_BYTES, 0), 0);
 		expect_eq(calls[i].with(0, 0), -EINVAL);
 		expect_eq(calls[i].with(bytes - 1, 0), -EINVAL);
 		expect_eq(calls[i].with(bytes + 1, 1), -E2BIG);
 		expect_eq(calls[i].with(bytes + 100, 1), -E2BIG);
-		expect_eq(calls[i].with(TIMERHUB_OPTIONS_MAX_BYTES + 1, 0), -E2BIG);
+		expect_eq(calls[i].with(OPTIONS_MAX_BYTES + 1, 0), -E2BIG);
 		expect_eq(calls[i].with(UINT32_MAX, 0), -E2BIG);
 	}
 	timerhub_close(hub);

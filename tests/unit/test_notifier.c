@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "bell.h"
 #include "check.h"
 #include "notifier.h"
 

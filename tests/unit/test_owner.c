@@ -162,7 +162,7 @@ START_TEST(one_shot_is_moved_later_by_its_deadline_alone)
 {
 	struct rig rig = rig_open(false);
 	timerhub_timer timer = rig_arm(&rig, 64 * TIMER_TICK_NS + 1);
-	const struct timer_hot *hot = &rig.hub->arena.hot[handle_slot(timer)];
+	const struct timer_hot *hot = &rig.hub->arena.timers.hot[handle_slot(timer)];
 	uint64_t identity = identity_make(handle_generation(timer), 0);
 	uint64_t word;
 
