@@ -38,11 +38,24 @@ void arena_observe(struct arena *arena, struct board_shard *notes);
 /* Take a free slot, near this CPU's; SLOT_NONE only if at one instant none was free. */
 uint32_t arena_take(struct arena *arena, unsigned cpu);
 
+/*
+ * Take so many slots, or none: a list. Returns the first, the others by arena_next(); SLOT_NONE if
+ * there were not so many, and how many were taken, and put back.
+ */
+uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsigned *ret_taken);
+
+/* The slot after this one of a list. Before the slot is armed, which writes over its link. */
+uint32_t arena_next(const struct arena *arena, uint32_t slot);
+
 /* Put back a slot that no other thread may use any more. */
 void arena_put(struct arena *arena, unsigned cpu, uint32_t slot);
 
-/* The same of many in one step, all to this CPU's stack. `count` at least 1. */
-void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, unsigned count);
+/*
+ * The same of many in one step, all to this CPU's stack, unless `share` says that others should
+ * find some too and that stack is deep. `count` at least 1.
+ */
+void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, unsigned count,
+                    bool share);
 
 /*
  * Walk the slots that were ever used: the first of them at or after `slot`, or SLOT_NONE.

@@ -91,7 +91,7 @@ static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned 
 		(void)u64_fetch_add_relaxed(&queue->counts->overruns, overruns);
 	/* Last, so that a thread that sees the slots free sees the counts too. */
 	if (retired_count > 0)
-		arena_put_many(&queue->hub->arena, cpu_current(), retired, retired_count);
+		arena_put_many(&queue->hub->arena, cpu_current(), retired, retired_count, false);
 }
 
 /* Deliver one batch of the outbox. Adds the events to `events`; false if the outbox was empty. */

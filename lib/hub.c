@@ -59,18 +59,24 @@ void hub_submit(struct timerhub *hub, uint32_t slot, struct timer_outcome outcom
 		hub_wake(hub, pass);
 }
 
-int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue)
+int hub_end(struct timerhub *hub, timerhub_timer timer, uint32_t queue)
 {
-	uint32_t slot = handle_slot(timer);
 	struct timer_outcome outcome = timer_cancel(&hub->arena.timers, timer, queue);
 
 	if (outcome.left != TIMER_NOTHING)
-		hub_submit(hub, slot, outcome);
-	if (outcome.result < 0)
-		return -ENOENT;
-	test_point(TEST_POINT_CANCEL_BEFORE_FREE);
-	arena_put(&hub->arena, cpu_current(), slot);
-	return 0;
+		hub_submit(hub, handle_slot(timer), outcome);
+	return outcome.result;
+}
+
+int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue)
+{
+	int result = hub_end(hub, timer, queue);
+
+	if (result == 0) {
+		test_point(TEST_POINT_CANCEL_BEFORE_FREE);
+		arena_put(&hub->arena, cpu_current(), handle_slot(timer));
+	}
+	return result;
 }
 
 /* Model: tests/models/close.pml. */

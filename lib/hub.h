@@ -60,6 +60,9 @@ void hub_submit(struct timerhub *hub, uint32_t slot, struct timer_outcome outcom
  */
 int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue);
 
+/* The same, but the slot is left to the caller to put back. */
+int hub_end(struct timerhub *hub, timerhub_timer timer, uint32_t queue);
+
 /*
  * Wait until the owner's pass in progress is over: what it read before is no longer used.
  */

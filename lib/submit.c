@@ -14,6 +14,15 @@
 #include "hub.h"
 #include "options.h"
 
+/* How many timers ahead a call for many has their memory fetched. */
+#define SUBMIT_AHEAD 16
+
+/* Fetch what changing the timer will touch. A handle of no slot does no harm. */
+CPU_FETCHES void hub_fetch(const struct timerhub *hub, timerhub_timer timer)
+{
+	__builtin_prefetch(&hub->arena.timers.hot[handle_slot(timer)], 1);
+}
+
 /* ---- arm ---- */
 
 /* A delay or a point in time to a deadline. 0 or -ERANGE. */
@@ -156,61 +165,40 @@ static int specs_check(const struct timerhub_queue *queue, const struct timerhub
 	return 0;
 }
 
-/*
- * Take `count` slots at once, or none: a list through the data of their cold records, which are
- * ours alone by now. Returns the first, or SLOT_NONE.
- */
-static uint32_t hub_take_slots(struct timerhub *hub, unsigned count)
-{
-	uint32_t list = SLOT_NONE;
-
-	for (unsigned i = 0; i < count; i++) {
-		uint32_t slot = arena_take(&hub->arena, cpu_current());
-
-		if (slot == SLOT_NONE) {
-			(void)u64_fetch_add_relaxed(&hub->board->callers.untaken,
-			                            i); /* a number to read */
-			while (list != SLOT_NONE) {
-				slot = list;
-				list = (uint32_t)u64_load_relaxed(
-					&hub->arena.timers.cold[slot].data);
-				arena_put(&hub->arena, cpu_current(), slot);
-			}
-			return SLOT_NONE;
-		}
-		u64_store_relaxed(&hub->arena.timers.cold[slot].data, list);
-		list = slot;
-	}
-	return list;
-}
-
 int timerhub_arm_many(struct timerhub_queue *queue, const struct timerhub_spec *specs,
                       unsigned count, timerhub_timer *ret_timers)
 {
+	struct timerhub *hub;
 	uint64_t now_ns;
-	uint32_t list;
+	unsigned taken;
+	uint32_t next;
 	int result;
 
 	if (!queue || (!specs && count > 0) || count > INT32_MAX)
 		return -EINVAL;
-	if (!hub_alive(queue->hub))
+	hub = queue->hub;
+	if (!hub_alive(hub))
 		return -EOWNERDEAD;
 	if (count == 0)
 		return 0;
-	now_ns = clock_now_ns(&queue->hub->clock);
+	now_ns = clock_now_ns(&hub->clock);
 	result = specs_check(queue, specs, count, now_ns);
 	if (result < 0)
 		return result;
-	list = hub_take_slots(queue->hub, count);
-	if (list == SLOT_NONE)
+	next = arena_take_list(&hub->arena, cpu_current(), count, &taken);
+	if (next == SLOT_NONE) {
+		(void)u64_fetch_add_relaxed(&hub->board->callers.untaken,
+		                            taken); /* a number to read */
 		return -EAGAIN;
+	}
 	for (unsigned i = 0; i < count; i++) {
 		struct timer_arming arming;
-		uint32_t slot = list;
+		uint32_t slot = next;
 
-		list = (uint32_t)u64_load_relaxed(&queue->hub->arena.timers.cold[slot].data);
+		if (i + 1 < count)
+			next = arena_next(&hub->arena, slot);
 		(void)arming_from(queue, spec_at(specs, i), now_ns, &arming); /* checked above */
-		hub_arm_slot(queue->hub, slot, &arming, ret_timers ? &ret_timers[i] : NULL);
+		hub_arm_slot(hub, slot, &arming, ret_timers ? &ret_timers[i] : NULL);
 	}
 	return (int)count;
 }
@@ -258,19 +246,16 @@ static __attribute__((noinline)) int hub_rearmed_other(struct timerhub *hub, tim
  * store to the stack: the locked instruction waits for every store before it. Refusals are
  * branches. Everything else is hub_rearm()'s.
  */
-int timerhub_rearm(struct timerhub *hub, timerhub_timer timer, uint64_t expires_ns, uint32_t flags)
+static inline __attribute__((always_inline)) int hub_move(struct timerhub *hub,
+                                                          const struct hub_living *living,
+                                                          timerhub_timer timer,
+                                                          uint64_t deadline_ns)
 {
-	const struct hub_living *living;
 	uint64_t before, after;
 
-	if (!hub || flags != TIMERHUB_ABSOLUTE)
-		return hub_rearm(hub, timer, expires_ns, flags);
-	if (__builtin_expect(expires_ns > TIMER_DEADLINE_MAX_NS, 0))
-		return hub_rearm(hub, timer, expires_ns, TIMERHUB_ABSOLUTE);
-	living = hub->living;
 	if (handle_slot(timer) >= living->capacity) /* none in a forked child */
-		return hub_rearm(hub, timer, expires_ns, TIMERHUB_ABSOLUTE);
-	switch (timer_move(&living->hot[handle_slot(timer)], timer, expires_ns, &before, &after)) {
+		return hub_rearm(hub, timer, deadline_ns, TIMERHUB_ABSOLUTE);
+	switch (timer_move(&living->hot[handle_slot(timer)], timer, deadline_ns, &before, &after)) {
 	case TIMER_MOVED:
 		return 0;
 	case TIMER_MOVED_PERHAPS:
@@ -278,7 +263,16 @@ int timerhub_rearm(struct timerhub *hub, timerhub_timer timer, uint64_t expires_
 	case TIMER_NOT_MOVED:
 		break;
 	}
-	return hub_rearm(hub, timer, expires_ns, TIMERHUB_ABSOLUTE);
+	return hub_rearm(hub, timer, deadline_ns, TIMERHUB_ABSOLUTE);
+}
+
+int timerhub_rearm(struct timerhub *hub, timerhub_timer timer, uint64_t expires_ns, uint32_t flags)
+{
+	if (!hub || flags != TIMERHUB_ABSOLUTE)
+		return hub_rearm(hub, timer, expires_ns, flags);
+	if (__builtin_expect(expires_ns > TIMER_DEADLINE_MAX_NS, 0))
+		return hub_rearm(hub, timer, expires_ns, TIMERHUB_ABSOLUTE);
+	return hub_move(hub, hub->living, timer, expires_ns);
 }
 
 int timerhub_rearm_many(struct timerhub *hub, const timerhub_timer *timers, unsigned count,
@@ -296,8 +290,17 @@ int timerhub_rearm_many(struct timerhub *hub, const timerhub_timer *timers, unsi
 	result = deadline_from(expires_ns, flags, now_if_relative(hub, flags), &deadline_ns);
 	if (result < 0)
 		return result;
-	for (unsigned i = 0; i < count; i++)
-		live += timerhub_rearm(hub, timers[i], deadline_ns, TIMERHUB_ABSOLUTE) >= 0;
+	for (unsigned i = 0; i < count && i < SUBMIT_AHEAD; i++)
+		hub_fetch(hub, timers[i]);
+	for (unsigned i = 0; i < count; i++) {
+		if (i + SUBMIT_AHEAD < count)
+			hub_fetch(hub, timers[i + SUBMIT_AHEAD]);
+		if (deadline_ns == UINT64_MAX)
+			result = hub_rearm(hub, timers[i], deadline_ns, TIMERHUB_ABSOLUTE);
+		else
+			result = hub_move(hub, hub->living, timers[i], deadline_ns);
+		live += result >= 0;
+	}
 	return live;
 }
 
@@ -313,6 +316,30 @@ int timerhub_cancel(struct timerhub *hub, timerhub_timer timer)
 	                                                : -ENOENT;
 }
 
+/* Timers cancelled before their slots are put back, together. */
+#define CANCEL_BATCH 32
+
+/* Cancel the first of so many timers, a batch at most. Returns how many there were. */
+static int hub_cancel_some(struct timerhub *hub, const timerhub_timer *timers, unsigned count)
+{
+	uint32_t dead[CANCEL_BATCH];
+	unsigned cancelled = 0;
+
+	count = count < CANCEL_BATCH ? count : CANCEL_BATCH;
+	for (unsigned i = 0; i < count; i++) {
+		hub_fetch(hub, timers[i]);
+		__builtin_prefetch(&hub->arena.timers.cold[handle_slot(timers[i])], 1);
+	}
+	for (unsigned i = 0; i < count; i++)
+		if (handle_slot(timers[i]) < hub->arena.capacity &&
+		    hub_end(hub, timers[i], TIMER_ANY_QUEUE) == 0)
+			dead[cancelled++] = handle_slot(timers[i]);
+	test_point(TEST_POINT_CANCEL_BEFORE_FREE);
+	if (cancelled > 0)
+		arena_put_many(&hub->arena, cpu_current(), dead, cancelled, true);
+	return (int)cancelled;
+}
+
 int timerhub_cancel_many(struct timerhub *hub, const timerhub_timer *timers, unsigned count)
 {
 	int cancelled = 0;
@@ -321,8 +348,8 @@ int timerhub_cancel_many(struct timerhub *hub, const timerhub_timer *timers, uns
 		return -EINVAL;
 	if (!hub_alive(hub))
 		return -EOWNERDEAD;
-	for (unsigned i = 0; i < count; i++)
-		cancelled += timerhub_cancel(hub, timers[i]) == 0;
+	for (unsigned i = 0; i < count; i += CANCEL_BATCH)
+		cancelled += hub_cancel_some(hub, timers + i, count - i);
 	return cancelled;
 }
 
