@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Law 10, after a fork: the child is told, may close, and may open a hub of its own. */
-#include "hub.h"
+#include "rig.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -278,7 +278,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("fork", argc, argv);
+	rigs_begin("fork", argc, argv);
 	tests_add(fork_child_is_told, 60);
 	tests_add(fork_child_may_close, 60);
 	tests_add(fork_child_may_open_a_hub_of_its_own, 60);

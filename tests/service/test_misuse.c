@@ -3,7 +3,7 @@
  * Law 10: misuse is answered, not punished, and a call that fails writes nothing. Forks have a file
  * of their own, test_fork.c.
  */
-#include "hub.h"
+#include "rig.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -486,7 +486,7 @@ static void *advance_again(void *arg)
 /* Two threads advance one hub: one of them may be told so, and nothing is lost. */
 START_TEST(misuse_by_concurrent_advance)
 {
-	uint64_t until_ns = clock_now_ns() + ARRIVES;
+	uint64_t until_ns = monotonic_ns() + ARRIVES;
 	void *busy = NULL;
 
 	while (!busy) {
@@ -494,7 +494,7 @@ START_TEST(misuse_by_concurrent_advance)
 		pthread_t other;
 		int result;
 
-		expect(clock_now_ns() < until_ns);
+		expect(monotonic_ns() < until_ns);
 		for (unsigned i = 0; i < 50000; i++)
 			arm_after(rig.queue, 1 + i % 1000, i);
 		atomic_store(&advancing, true);
@@ -600,7 +600,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("misuse", argc, argv);
+	rigs_begin("misuse", argc, argv);
 	tests_add(misuse_of_open, 30);
 	tests_add(misuse_by_too_many_observable_hubs, 60);
 	tests_add(misuse_by_observable_beyond_the_file_size_limit, 30);

@@ -5,7 +5,7 @@
  * been neither taken, cancelled nor re-armed since. With slack it may be there from its deadline
  * on, and must be at the end of its slack.
  */
-#include "hub.h"
+#include "rig.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -268,7 +268,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("model", argc, argv);
+	rigs_begin("model", argc, argv);
 	tests_add(model_agrees_over_random_calls, 120);
 	return tests_run();
 }

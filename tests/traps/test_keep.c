@@ -48,7 +48,7 @@ START_TEST(law_4_delivered_under_a_rearm_is_idle_for_it)
 	timerhub_timer timer = arm_kept(&rig, 64, 'K');
 	struct puppet mover = puppet_of(&rig, REARM, timer, 640);
 
-	advance(&rig, 64);
+	advance(rig.hub, 64);
 	puppet_start(&mover, TEST_POINT_REARM_BEFORE_CAS);
 	expect_event(&rig, 'K');
 	puppet_finish(&mover);
@@ -65,7 +65,7 @@ START_TEST(law_4_withdrawn_under_a_delivery_is_not_delivered)
 	timerhub_timer timer = arm_kept(&rig, 64, 'K');
 	struct puppet drainer = puppet_of(&rig, DRAIN, timer, 0);
 
-	advance(&rig, 64);
+	advance(rig.hub, 64);
 	puppet_start(&drainer, TEST_POINT_CONSUME_BEFORE_CAS);
 	expect_eq(move(&rig, timer, 640), 0);
 	puppet_finish(&drainer);
@@ -82,7 +82,7 @@ START_TEST(law_2_idle_under_a_delivery_is_not_delivered)
 	timerhub_timer timer = arm_kept(&rig, 64, 'K');
 	struct puppet drainer = puppet_of(&rig, DRAIN, timer, 0);
 
-	advance(&rig, 64);
+	advance(rig.hub, 64);
 	puppet_start(&drainer, TEST_POINT_CONSUME_BEFORE_CAS);
 	expect_eq(move(&rig, timer, 128), 0);
 	expect_at(&rig, 'K', 128);
@@ -183,24 +183,24 @@ static void delivery_hits_a_later_life(bool kept_before, bool kept_later, unsign
                                        unsigned *hit)
 {
 	struct rig rig = rig_manual(1);
-	timerhub_timer timer = kept_before ? arm_kept(&rig, 64, 'A') : arm_at(&rig, 64, 'A');
+	timerhub_timer timer = kept_before ? arm_kept(&rig, 64, 'A') : arm_at(rig.queue, 64, 'A');
 	struct puppet drainer = puppet_of(&rig, DRAIN, timer, 0);
 	uint64_t word;
 	bool alike;
 
-	advance(&rig, 64);
+	advance(rig.hub, 64);
 	word = word_of(&rig);
 	puppet_start(&drainer, TEST_POINT_CONSUME_BEFORE_CAS);
 	for (unsigned i = 1; i <= lives; i++) {
 		expect_eq(timerhub_cancel(rig.hub, timer), 0);
-		timer = kept_later ? arm_kept(&rig, 64, 'B') : arm_at(&rig, 64, 'B');
-		advance(&rig, 64 + i);
+		timer = kept_later ? arm_kept(&rig, 64, 'B') : arm_at(rig.queue, 64, 'B');
+		advance(rig.hub, 64 + i);
 	}
 	alike = word_of(&rig) == word;
 	*hit += alike;
 	puppet_finish(&drainer);
 	expect_eq(drainer.deed.result, alike ? 0 : 1); /* else it goes on to the later life's */
-	advance(&rig, 128);
+	advance(rig.hub, 128);
 	if (alike)
 		drainer.deed.events[0] = expect_event(&rig, 'B');
 	expect_eq(drainer.deed.events[0].timer, timer);
@@ -238,7 +238,7 @@ static void hit_later_life(enum deed_kind what, uint64_t expires_ns, uint64_t de
 	bool alike;
 
 	if (expires_ns != TIMERHUB_NEVER)
-		advance(&rig, 64);
+		advance(rig.hub, 64);
 	if (delivered)
 		expect_event(&rig, 'A');
 	word = word_of(&rig);
@@ -248,7 +248,7 @@ static void hit_later_life(enum deed_kind what, uint64_t expires_ns, uint64_t de
 		expect_eq(timerhub_cancel(rig.hub, timer), 0);
 		timer = arm_kept(&rig, expires_ns, 'B');
 		if (expires_ns != TIMERHUB_NEVER)
-			advance(&rig, 64 + i);
+			advance(rig.hub, 64 + i);
 		if (delivered)
 			expect_event(&rig, 'B');
 	}
@@ -257,10 +257,10 @@ static void hit_later_life(enum deed_kind what, uint64_t expires_ns, uint64_t de
 	puppet_go_on_if_it_comes(&caller, TEST_POINT_UNDO);
 	expect_eq(atomic_load(&caller.over), !alike);
 	if (alike && meanwhile_ns > 0)
-		advance(&rig, meanwhile_ns);
+		advance(rig.hub, meanwhile_ns);
 	puppet_finish(&caller);
 	expect_eq(caller.deed.result, -ENOENT);
-	advance(&rig, 12800);
+	advance(rig.hub, 12800);
 	if (!delivered && expires_ns != TIMERHUB_NEVER)
 		expect_eq(expect_event(&rig, 'B').expires_ns, 64);
 	expect_nothing(&rig);
@@ -313,7 +313,7 @@ START_TEST(each_shows_the_life_that_it_has_read)
 	walker.deed.each = count_shown;
 	puppet_start(&walker, TEST_POINT_EACH_BEFORE_CAS);
 	expect_eq(timerhub_cancel(rig.hub, walker.deed.timer), 0);
-	next = arm_at(&rig, 640, 'N');
+	next = arm_at(rig.queue, 640, 'N');
 	puppet_finish(&walker);
 	expect_eq(walker.deed.result, 1);
 	expect_eq(walker.deed.events[0].data, 'N');
@@ -330,18 +330,18 @@ START_TEST(each_shows_one_life_whatever_the_word)
 
 	for (unsigned lives = 1; lives <= 16; lives++) {
 		struct rig rig = rig_manual(1);
-		timerhub_timer timer = arm_at(&rig, TIMERHUB_NEVER, 0);
+		timerhub_timer timer = arm_at(rig.queue, TIMERHUB_NEVER, 0);
 		struct puppet walker = puppet_of(&rig, EACH, timer, 0);
 		uint64_t word;
 
 		walker.deed.each = count_shown;
-		advance(&rig, 1);
+		advance(rig.hub, 1);
 		word = word_of(&rig);
 		puppet_start(&walker, TEST_POINT_EACH_BEFORE_CAS);
 		for (unsigned i = 1; i <= lives; i++) {
 			expect_eq(timerhub_cancel(rig.hub, timer), 0);
-			timer = arm_at(&rig, TIMERHUB_NEVER, i);
-			advance(&rig, 1 + i);
+			timer = arm_at(rig.queue, TIMERHUB_NEVER, i);
+			advance(rig.hub, 1 + i);
 		}
 		alike += word_of(&rig) == word;
 		puppet_finish(&walker);
@@ -357,7 +357,7 @@ END_TEST
 START_TEST(each_shows_no_timer_that_ended)
 {
 	struct rig rig = rig_manual(1);
-	struct puppet walker = puppet_of(&rig, EACH, arm_at(&rig, 64, 'K'), 0);
+	struct puppet walker = puppet_of(&rig, EACH, arm_at(rig.queue, 64, 'K'), 0);
 
 	walker.deed.each = count_shown;
 	puppet_start(&walker, TEST_POINT_EACH_BEFORE_CAS);
@@ -395,9 +395,9 @@ START_TEST(stop_leaves_nothing_that_expired_before_it)
 		struct rig rig = rig_manual(8);
 		struct puppet waiter = puppet_of(&rig, WAIT, 0, TIMERHUB_NEVER);
 
-		(void)arm_at(&rig, 64, 'X');
+		(void)arm_at(rig.queue, 64, 'X');
 		puppet_start(&waiter, waits[i]);
-		advance(&rig, 64);
+		advance(rig.hub, 64);
 		timerhub_queue_stop(rig.queue);
 		puppet_finish(&waiter);
 		expect_eq(waiter.deed.result, 1);
@@ -430,15 +430,15 @@ static void stop_with_all_taken_out(struct rig *rig, struct puppet *owner)
 {
 	uint64_t cells = rig->queue->outbox.mask + 1;
 
-	(void)arm_at(rig, 1, 'X');
+	(void)arm_at(rig->queue, 1, 'X');
 	for (uint64_t at_ns = 1; at_ns < cells; at_ns++) {
-		timerhub_timer timer = arm_at(rig, at_ns, 'W');
+		timerhub_timer timer = arm_at(rig->queue, at_ns, 'W');
 
-		advance(rig, at_ns * 64);
+		advance(rig->hub, at_ns * 64);
 		expect_eq(timerhub_cancel(rig->hub, timer), 0);
 	}
 	expect_eq(outbox_count(&rig->queue->outbox), cells);
-	(void)arm_at(rig, 0, 'Y');
+	(void)arm_at(rig->queue, 0, 'Y');
 	*owner = puppet_of(rig, ADVANCE, 0, cells * 64);
 	puppet_start(owner, TEST_POINT_OUTBOX_TAKEN_OUT);
 }
@@ -478,11 +478,11 @@ START_TEST(law_9_what_the_owner_puts_back_is_told_again)
 
 	stop_with_all_taken_out(&rig, &owner);
 	expect_eq(timerhub_drain(rig.queue, events, 8), 0);
-	expect(!fd_readable(rig.queue));
+	expect(!queue_readable(rig.queue));
 	puppet_finish(&owner);
-	expect(fd_readable(rig.queue));
+	expect(queue_readable(rig.queue));
 	expect_eq(timerhub_drain(rig.queue, events, 8), 2);
-	expect(!fd_readable(rig.queue));
+	expect(!queue_readable(rig.queue));
 	rig_close(&rig);
 }
 END_TEST
