@@ -23,8 +23,7 @@
 #include <unistd.h>
 
 #include <harness.h>
-
-#define ARRIVES (20 * SEC)
+#include <process.h>
 
 static char dir[64];
 static struct timerhub_journal *journal;
@@ -106,9 +105,7 @@ static struct timerhub_task take(void)
 
 static bool is_readable(void)
 {
-	struct pollfd fd = { .fd = timerhub_journal_fd(journal), .events = POLLIN };
-
-	return poll(&fd, 1, 0) == 1;
+	return fd_readable(timerhub_journal_fd(journal));
 }
 
 /* Nothing is due. The fd may have rung late for what is gone; a look silences it. */
@@ -1379,8 +1376,8 @@ static void each_taker_gets_one(unsigned count, bool cancelled, uint64_t delay_n
 }
 
 /*
- * Not inside take, where others wait for the thread that leads: take returns although a cancellation
- * is pending, and then the thread ends.
+ * Not inside take, where others wait for the thread that leads: although a cancellation is pending,
+ * take returns, and then the thread ends.
  */
 START_TEST(cancelled_thread_leaves_take_first)
 {
