@@ -23,8 +23,7 @@
 #include <unistd.h>
 
 #include <harness.h>
-
-#define ARRIVES (20 * SEC)
+#include <process.h>
 
 static char dir[64];
 static struct timerhub_journal *journal;
@@ -106,9 +105,7 @@ static struct timerhub_task take(void)
 
 static bool is_readable(void)
 {
-	struct pollfd fd = { .fd = timerhub_journal_fd(journal), .events = POLLIN };
-
-	return poll(&fd, 1, 0) == 1;
+	return fd_readable(timerhub_journal_fd(journal));
 }
 
 /* Nothing is due. The fd may have rung late for what is gone; a look silences it. */
@@ -1348,36 +1345,6 @@ START_TEST(close_sends_blocked_takers_away)
 }
 END_TEST
 
-static void *cancelled_taker(void *argument)
-{
-	struct timerhub_task task;
-
-	(void)argument;
-	/* Returns although a cancellation is pending, which is not acted upon: the thread ends. */
-	expect_eq(timerhub_journal_take(journal, &task, UINT64_MAX), 1);
-	return NULL;
-}
-
-/* Not inside take, where others wait for the thread that leads. */
-START_TEST(cancelled_thread_leaves_take_first)
-{
-	pthread_t threads[2];
-
-	begin(NULL);
-	for (unsigned i = 0; i < COUNT_OF(threads); i++)
-		thread_start(&threads[i], cancelled_taker, NULL);
-	await_sleep_of_others();
-	for (unsigned i = 0; i < COUNT_OF(threads); i++)
-		expect_eq(pthread_cancel(threads[i]), 0);
-	for (unsigned i = 0; i < COUNT_OF(threads); i++)
-		(void)put(0, "for one");
-	for (unsigned i = 0; i < COUNT_OF(threads); i++)
-		thread_join(threads[i]);
-	expect_eq(stats().taken, COUNT_OF(threads));
-	end();
-}
-END_TEST
-
 static void *one_taker(void *argument)
 {
 	struct timerhub_task task;
@@ -1388,20 +1355,39 @@ static void *one_taker(void *argument)
 	return NULL;
 }
 
-START_TEST(each_of_many_blocked_takers_gets_one)
+/* Starts so many takers, `cancelled` or not, and puts a task for each; each must get one. */
+static void each_taker_gets_one(unsigned count, bool cancelled, uint64_t delay_ns)
 {
 	pthread_t threads[16];
 
+	expect_le(count, COUNT_OF(threads));
 	begin(NULL);
-	for (unsigned i = 0; i < COUNT_OF(threads); i++)
+	for (unsigned i = 0; i < count; i++)
 		thread_start(&threads[i], one_taker, NULL);
 	await_sleep_of_others();
-	for (unsigned i = 0; i < COUNT_OF(threads); i++)
-		(void)put(20 * MS, "for one");
-	for (unsigned i = 0; i < COUNT_OF(threads); i++)
+	for (unsigned i = 0; i < count && cancelled; i++)
+		expect_eq(pthread_cancel(threads[i]), 0);
+	for (unsigned i = 0; i < count; i++)
+		(void)put(delay_ns, "for one");
+	for (unsigned i = 0; i < count; i++)
 		thread_join(threads[i]);
-	expect_eq(stats().taken, COUNT_OF(threads));
+	expect_eq(stats().taken, count);
 	end();
+}
+
+/*
+ * Not inside take, where others wait for the thread that leads: although a cancellation is pending,
+ * take returns, and then the thread ends.
+ */
+START_TEST(cancelled_thread_leaves_take_first)
+{
+	each_taker_gets_one(2, true, 0);
+}
+END_TEST
+
+START_TEST(each_of_many_blocked_takers_gets_one)
+{
+	each_taker_gets_one(16, false, 20 * MS);
 }
 END_TEST
 

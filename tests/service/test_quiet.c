@@ -5,7 +5,7 @@
  * are exact in virtual time (calls that advance asks for); on a real hub they come from the
  * counters and from the kernel's count of the owner's context switches.
  */
-#include "hub.h"
+#include "rig.h"
 
 #include <seccomp.h>
 #include <signal.h>
@@ -193,7 +193,7 @@ START_TEST(quiet_with_a_million_timers_far_away)
 	for (unsigned i = 0; i < count; i++)
 		arm_after(rig.queue, HOUR + dice_magnitude(&dice, 45), i);
 	watch = watch_start(&rig);
-	clock_sleep_ns(200 * MS);
+	sleep_ns(200 * MS);
 	expect_nothing_stirred(&watch);
 	expect_eq(watch.stats.live, count);
 	rig_close(&rig);
@@ -218,7 +218,7 @@ START_TEST(quiet_when_what_is_armed_is_not_the_earliest)
 		expect_eq(timerhub_rearm(rig.hub, first, HOUR + i * US, 0), 0);
 	for (unsigned i = 0; i < COUNT_OF(timers); i += 2)
 		expect_eq(timerhub_cancel(rig.hub, timers[i]), 0);
-	clock_sleep_ns(50 * MS);
+	sleep_ns(50 * MS);
 	expect_nothing_stirred(&watch);
 	rig_close(&rig);
 }
@@ -227,13 +227,13 @@ END_TEST
 static bool watch_a_lone_timer(uint64_t margin_ns)
 {
 	struct rig rig = rig_open(8);
-	uint64_t deadline_ns = clock_now_ns() + margin_ns;
+	uint64_t deadline_ns = monotonic_ns() + margin_ns;
 	struct watch watch;
 	bool in_time;
 
 	arm_at(rig.queue, deadline_ns, 1);
 	watch = watch_start(&rig);
-	in_time = clock_now_ns() < deadline_ns;
+	in_time = monotonic_ns() < deadline_ns;
 	if (in_time) {
 		take_one(rig.queue);
 		stats_settled(rig.hub);
@@ -273,14 +273,14 @@ END_TEST
 static bool watch_many_timers_at_one_instant(uint64_t margin_ns)
 {
 	struct rig rig = rig_open(4000);
-	uint64_t deadline_ns = clock_now_ns() + margin_ns;
+	uint64_t deadline_ns = monotonic_ns() + margin_ns;
 	struct watch watch;
 	bool in_time;
 
 	for (unsigned i = 0; i < 2000; i++)
 		arm_at(rig.queue, deadline_ns, i);
 	watch = watch_start(&rig);
-	in_time = clock_now_ns() < deadline_ns;
+	in_time = monotonic_ns() < deadline_ns;
 	if (in_time) {
 		for (unsigned taken = 0; taken < 2000; taken++)
 			take_one(rig.queue);
@@ -300,7 +300,7 @@ END_TEST
 static bool watch_cancelled_timers(uint64_t margin_ns)
 {
 	struct rig rig = rig_open(4000);
-	uint64_t first_ns = clock_now_ns() + margin_ns;
+	uint64_t first_ns = monotonic_ns() + margin_ns;
 	timerhub_timer timers[1000];
 	struct watch watch;
 	bool in_time;
@@ -309,9 +309,9 @@ static bool watch_cancelled_timers(uint64_t margin_ns)
 		timers[i] = arm_at(rig.queue, first_ns + i * 100 * US, i);
 	watch = watch_start(&rig);
 	expect_eq(timerhub_cancel_many(rig.hub, timers, COUNT_OF(timers)), COUNT_OF(timers));
-	in_time = clock_now_ns() < first_ns; /* else some had expired */
+	in_time = monotonic_ns() < first_ns; /* else some had expired */
 	if (in_time) {
-		clock_sleep_ns(margin_ns + 150 * MS);
+		sleep_ns(margin_ns + 150 * MS);
 		expect_cmp(watch_wakeups(&watch), <=, 2);
 	}
 	expect_empty(rig.queue);
@@ -451,7 +451,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("quiet", argc, argv);
+	rigs_begin("quiet", argc, argv);
 	tests_add(quiet_one_wake_for_a_lone_distant_timer, 30);
 	tests_add(quiet_one_wake_per_distinct_instant, 30);
 	tests_add(quiet_slack_merges_wakes, 30);

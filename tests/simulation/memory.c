@@ -239,7 +239,7 @@ static uint32_t location_choose(struct location *location, int order)
 	if (oldest == newest || scheduler.held > 0 ||
 	    !dice_one_in(&memory.dice, weaken_stale_one_in(location_newest(location)->weak)))
 		return newest;
-	chosen = oldest + dice_below(&memory.dice, newest - oldest);
+	chosen = oldest + (unsigned)dice_below(&memory.dice, newest - oldest);
 	store = &location->stores[chosen % HISTORY];
 	if (store->carries)
 		view_join(&after, &store->released);

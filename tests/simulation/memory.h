@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "dice.h"
+#include "../harness/dice.h"
 
 /* At least as many as there are actors. */
 #define MEMORY_THREADS 12

@@ -213,7 +213,7 @@ static void tell_failure(const char *program, const struct options *options, uin
 /* Two versions of lib/ whose threads make the same steps in the same order have the same digest. */
 static void add_to_digest(uint64_t seed)
 {
-	struct dice end = dice_new(scheduler.dice.state ^ scheduler.now_ns, seed & 0xffff);
+	struct dice end = dice_seeded(scheduler.dice.state ^ scheduler.now_ns, seed & 0xffff);
 
 	atomic_fetch_add(&shared->digest, dice_roll(&end));
 }

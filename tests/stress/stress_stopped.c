@@ -8,7 +8,7 @@
  * they never are if they have to wait for it. Then it may go on, and must end as it would have.
  * Where there is no ptrace, tests/service/test_submission.c stops threads by a signal, at random.
  */
-#include "hub.h"
+#include "rig.h"
 #include "tracer.h"
 
 #include <stdio.h>
@@ -155,12 +155,12 @@ static void prepare_far(void)
 
 static void prepare_expired(void)
 {
-	uint64_t until_ns = clock_now_ns() + ARRIVES;
+	uint64_t until_ns = monotonic_ns() + ARRIVES;
 	uint64_t left_ns = 1;
 
 	job.timer = arm_after(victims_queue, 0, 0);
 	while (left_ns || !fd_readable(timerhub_queue_fd(victims_queue))) {
-		expect(clock_now_ns() < until_ns);
+		expect(monotonic_ns() < until_ns);
 		expect_eq(timerhub_remaining(rig.hub, job.timer, &left_ns), 0);
 	}
 }
@@ -552,7 +552,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("stress_stopped", argc, argv);
+	rigs_begin("stress_stopped", argc, argv);
 	tests_add_loop(stopped_while_submitting_it_delays_nobody, 120, COUNT_OF(submissions));
 	tests_add(held_up_while_submitting_it_finds_the_end_of_today, 300);
 	tests_add_loop(stopped_while_consuming_it_delays_nobody, 120, COUNT_OF(consumptions));
