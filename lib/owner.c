@@ -4,13 +4,13 @@
  *
  * A pass: number it; read the clock, then look at the inbox (the other way round a timer armed in
  * between, with the earlier deadline, would come out second); expire up to that reading, telling
- * queues as it goes; promise. What is filed in the schedule is a hint like everything else: the
- * state word decides. Invariant: a timer that is armed and not in the inbox is filed no later than
- * it may expire.
+ * queues as it goes; rest; promise. What is filed in the schedule is a hint like everything else:
+ * the state word decides. Invariant: a timer that is armed and not in the inbox is filed no later
+ * than it may expire.
  *
  * Labels: [started] owner_main → owner_start: carries start_result, the tid and the sleeper.
- *         [armed] any change of a state word → owner_look_at, owner_expire_slot: carries the cold
- *         record and the identity of that life.
+ *         [armed] any change of a state word → owner_look_at, owner_expire_slot, owner_true_ns:
+ *         carries the cold record and the identity of that life.
  *         [life] hub_arm_slot → owner_expire_slot: carries the cold record, if the word equals that
  *         of an earlier life.
  *         [queue] timerhub_queue_open → owner_deliver: carries the queue.
@@ -36,6 +36,10 @@
 #define OWNER_BATCH 32
 /* How many expiries ahead their memory is fetched. */
 #define OWNER_AHEAD 12
+/* Slots looked at before the inbox is looked at again: a dozen microseconds or two. */
+#ifndef OWNER_REST
+#define OWNER_REST 256
+#endif
 /* After so many refusals in a row to sleep in io_uring, use the other sleeper for good. */
 #define OWNER_SLEEP_FAILURES_MAX 3
 /* More expiries than this in a millisecond are a crowd: then the owner looks only so often. */
@@ -315,6 +319,70 @@ static void owner_expire(struct owner *owner)
 	teller_tell(&owner->teller);
 }
 
+/* ---- resting ---- */
+
+/*
+ * The instant that is true of a filed slot: never before the one it is filed under, since a timer
+ * that was moved to before that is in the inbox, or on its way there. UINT64_MAX: none; the slot
+ * comes through the inbox if its timer comes at all. A word read too late costs a wake-up. Only a
+ * stale word can be of another life than the identity, and then the slot is in the inbox too.
+ */
+static uint64_t owner_true_ns(const struct owner *owner, uint32_t slot, uint64_t filed_ns)
+{
+	const struct timer_hot *hot = &owner->world.arena->hot[slot];
+	uint64_t word = u64_load_acquire(&hot->word); /* [armed] */
+	uint64_t identity = u64_load_relaxed(&hot->identity);
+
+	switch (word_phase(word)) {
+	case TIMER_ARMED:
+		return word_fresh(word, identity)
+		               ? UINT64_MAX
+		               : u64_max(filed_ns, owner_instant_ns(owner, slot, word, identity));
+	case TIMER_PENDING:
+		return identity_periodic(identity) ? filed_ns : UINT64_MAX;
+	default:
+		return UINT64_MAX;
+	}
+}
+
+static void owner_refile(struct owner *owner, uint32_t slot)
+{
+	uint64_t filed_ns = schedule_at_ns(&owner->schedule, slot);
+	uint64_t true_ns = owner_true_ns(owner, slot, filed_ns);
+
+	test_point(TEST_POINT_OWNER_BEFORE_REFILE);
+	schedule_insert(&owner->schedule, slot, true_ns);
+	owner->true_ns = u64_min(owner->true_ns, true_ns);
+	if (true_ns != filed_ns && true_ns != UINT64_MAX)
+		u64_count(&owner->counts->refiled, 1);
+}
+
+/*
+ * Look at what would wake the owner first, until it is something that was true since it last slept.
+ * So each slot is looked at once at most between two sleeps, however quickly callers move timers.
+ * False if there is more to look at: first another pass is due, so that no caller waits for this.
+ */
+static bool owner_rest(struct owner *owner)
+{
+	uint32_t slots[OWNER_BATCH];
+	unsigned looked = 0, count;
+
+	while (looked < OWNER_REST) {
+		count = schedule_doubt(&owner->schedule, owner->true_ns, slots,
+		                       (unsigned)u64_min(OWNER_BATCH, OWNER_REST - looked));
+		if (count == 0)
+			return true;
+		for (unsigned i = 0; i < count; i++) {
+			__builtin_prefetch(&owner->world.arena->hot[slots[i]]);
+			__builtin_prefetch(&owner->world.arena->filings[slots[i]], 1);
+		}
+		for (unsigned i = 0; i < count; i++)
+			owner_refile(owner, slots[i]);
+		looked += count;
+	}
+	return false;
+}
+
 /* ---- the pass ---- */
 
 static void owner_begin_pass(struct owner *owner)
@@ -350,7 +418,8 @@ static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 }
 
 /*
- * True if there must be another: the promise was raised over something in the inbox.
+ * True if there must be another: there is more to look at before a promise can be made, or the
+ * promise was raised over something in the inbox.
  * Model: tests/models/promise.pml.
  */
 static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
@@ -360,8 +429,10 @@ static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
 	test_point(TEST_POINT_OWNER_BEFORE_INBOX);
 	owner_empty_inbox(owner);
 	owner_expire(owner);
-	*ret_promise_ns = owner_gather(owner, schedule_next_ns(&owner->schedule));
 	u64_store_relaxed(&owner->counts->cascaded, owner->schedule.cascaded);
+	if (!owner_rest(owner))
+		return true;
+	*ret_promise_ns = owner_gather(owner, schedule_next_ns(&owner->schedule));
 	test_point(TEST_POINT_OWNER_BEFORE_PROMISE);
 	if (!promise_make(owner->world.promise, *ret_promise_ns))
 		return false;
@@ -371,8 +442,9 @@ static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
 
 uint64_t owner_run_passes(struct owner *owner)
 {
-	uint64_t promise_ns;
+	uint64_t promise_ns = 0;
 
+	owner->true_ns = UINT64_MAX;
 	while (owner_pass(owner, &promise_ns)) {
 	}
 	return promise_ns;

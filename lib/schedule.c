@@ -39,7 +39,7 @@ void schedule_close(struct schedule *schedule)
 	memory_release(&schedule->memory);
 }
 
-static uint64_t schedule_at_ns(const struct schedule *schedule, uint32_t slot)
+uint64_t schedule_at_ns(const struct schedule *schedule, uint32_t slot)
 {
 	switch (schedule->filings[slot].where & WHERE_MASK) {
 	case WHERE_WHEEL:
@@ -88,6 +88,20 @@ void schedule_insert(struct schedule *schedule, uint32_t slot, uint64_t at_ns)
 		wheel_insert(&schedule->wheel, due);
 	else
 		heap_insert(&schedule->heap, due);
+}
+
+unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t *slots,
+                        unsigned max)
+{
+	uint64_t run_ns = run_first_ns(&schedule->run);
+	uint64_t heap_ns = heap_first_ns(&schedule->heap);
+
+	if (run_ns == UINT64_MAX && heap_ns == UINT64_MAX)
+		return wheel_doubt(&schedule->wheel, before_ns, slots, max);
+	if (u64_min(run_ns, heap_ns) >= before_ns)
+		return 0;
+	slots[0] = run_ns <= heap_ns ? run_peek(&schedule->run, 0) : heap_peek(&schedule->heap);
+	return 1;
 }
 
 /*

@@ -40,6 +40,18 @@ CPU_FETCHES void schedule_fetch(const struct schedule *schedule, uint32_t slot)
 /* File the slot nowhere; fine if it is not filed. */
 void schedule_remove(struct schedule *schedule, uint32_t slot);
 
+/* Returns the instant that the slot is filed under; UINT64_MAX if it is not filed. */
+uint64_t schedule_at_ns(const struct schedule *schedule, uint32_t slot);
+
+/*
+ * Tell up to `max` slots that keep it open whether anything comes before an instant, if what slots
+ * are filed under may be out of date: the first, or if it is not known, some of its bucket. The
+ * caller files each of them again, under its old instant if that still holds, or nowhere. 0: no
+ * slot comes before it; but see wheel_doubt().
+ */
+unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t *slots,
+                        unsigned max);
+
 /*
  * Take the earliest slot filed at or before `now_ns`, or SLOT_NONE. Slots come in order of instant.
  */

@@ -41,6 +41,16 @@ struct wheel_level {
 	struct wheel_bucket buckets[WHEEL_DIGITS];
 };
 
+/*
+ * A walk over a bucket's slots, from the end of its first chunk to the last chunk. Holes are filled
+ * from that end, with slots that the walk has passed; so it misses none.
+ */
+struct wheel_sweep {
+	struct wheel_bucket *bucket; /* which; NULL: none is in progress */
+	struct wheel_bucket rest;    /* .first: where to go on; bound of what was filed meanwhile */
+	unsigned entry;              /* the entries from here on in that chunk have been passed */
+};
+
 struct wheel {
 	struct timer_filing
 		*filings;           /* .where of a slot in here: WHERE_WHEEL | chunk << 4 | entry */
@@ -49,6 +59,8 @@ struct wheel {
 	struct wheel_chunk *chunks; /* wheel_chunks_for(slots) of them */
 	uint32_t chunks_used;       /* chunks from here on were never used */
 	uint32_t free_chunk;        /* the first free chunk below that, or CHUNK_NONE */
+	struct wheel_sweep sweep;
+	uint64_t swept_ns[WHEEL_LEVELS]; /* buckets of a level up to here have been swept */
 };
 
 /*
@@ -106,6 +118,14 @@ bool wheel_move_within(struct wheel *wheel, uint32_t slot, uint64_t at_ns);
 
 /* No slot in the wheel is filed before this; exact but where a long bucket lost its first. */
 uint64_t wheel_bound_ns(struct wheel *wheel);
+
+/*
+ * Of the slots whose instants may have changed, tell up to `max` that keep it open whether any of
+ * the wheel comes before an instant: the first, or if it is not known, some of its bucket. The
+ * caller files each of them again, under its old instant if that has not changed, or nowhere. 0: no
+ * slot comes before it; or one that has left the bucket since that was swept may have.
+ */
+unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, unsigned max);
 
 /*
  * Does the first of all lie in a bucket of many slots, so that entering it is much work? If so, and
