@@ -4,9 +4,9 @@
  *
  * A pass: number it; read the clock, then look at the inbox (the other way round a timer armed in
  * between, with the earlier deadline, would come out second); expire up to that reading, telling
- * queues as it goes; promise. What is filed in the schedule is a hint like everything else: timer.c
- * decides, by the state word. Invariant: a timer that is armed and not in the inbox is filed no
- * later than it may expire.
+ * queues as it goes; rest; promise. What is filed in the schedule is a hint like everything else:
+ * timer.c decides, by the state word. Invariant: a timer that is armed and not in the inbox is
+ * filed no later than it may expire.
  *
  * Labels: [queue] hub_add_queue → owner_deliver: carries the queue.
  *         [pass] owner_begin_pass → owner_wait_pass: carries that the pass before is over.
@@ -22,6 +22,10 @@
 #define OWNER_BATCH 32
 /* How many expiries ahead their memory is fetched. */
 #define OWNER_AHEAD 12
+/* Slots looked at before the inbox is looked at again: a dozen microseconds or two. */
+#ifndef OWNER_REST
+#define OWNER_REST 256
+#endif
 /* More expiries than this in a millisecond are a crowd: then the owner looks only so often. */
 #ifndef OWNER_CROWD
 #define OWNER_CROWD 128
@@ -199,6 +203,46 @@ static void owner_expire(struct owner *owner)
 	teller_tell(&owner->teller);
 }
 
+/* ---- resting ---- */
+
+static void owner_refile(struct owner *owner, uint32_t slot)
+{
+	uint64_t filed_ns = schedule_at_ns(&owner->schedule, slot);
+	uint64_t true_ns = timer_true_ns(&owner->world.arena->timers, slot, filed_ns);
+
+	test_point(TEST_POINT_OWNER_BEFORE_REFILE);
+	schedule_insert(&owner->schedule, slot, true_ns);
+	owner->true_ns = u64_min(owner->true_ns, true_ns);
+	if (true_ns != filed_ns && true_ns != UINT64_MAX)
+		u64_count(&owner->counts->refiled, 1);
+}
+
+/*
+ * Look at what would wake the owner first, until it is something that was true since it last slept.
+ * So each slot is looked at once at most between two sleeps, however quickly callers move timers.
+ * False if there is more to look at: first another pass is due, so that no caller waits for this.
+ */
+static bool owner_rest(struct owner *owner)
+{
+	uint32_t slots[OWNER_BATCH];
+	unsigned looked = 0, count;
+
+	while (looked < OWNER_REST) {
+		count = schedule_doubt(&owner->schedule, owner->true_ns, slots,
+		                       (unsigned)u64_min(OWNER_BATCH, OWNER_REST - looked));
+		if (count == 0)
+			return true;
+		for (unsigned i = 0; i < count; i++) {
+			__builtin_prefetch(&owner->world.arena->timers.hot[slots[i]]);
+			__builtin_prefetch(&owner->world.arena->filings[slots[i]], 1);
+		}
+		for (unsigned i = 0; i < count; i++)
+			owner_refile(owner, slots[i]);
+		looked += count;
+	}
+	return false;
+}
+
 /* ---- the pass ---- */
 
 static void owner_begin_pass(struct owner *owner)
@@ -234,7 +278,8 @@ static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 }
 
 /*
- * True if there must be another: the promise was raised over something in the inbox.
+ * True if there must be another: there is more to look at before a promise can be made, or the
+ * promise was raised over something in the inbox.
  * Model: tests/models/promise.pml.
  */
 static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
@@ -244,8 +289,10 @@ static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
 	test_point(TEST_POINT_OWNER_BEFORE_INBOX);
 	owner_empty_inbox(owner);
 	owner_expire(owner);
-	*ret_promise_ns = owner_gather(owner, schedule_next_ns(&owner->schedule));
 	u64_store_relaxed(&owner->counts->cascaded, schedule_cascaded(&owner->schedule));
+	if (!owner_rest(owner))
+		return true;
+	*ret_promise_ns = owner_gather(owner, schedule_next_ns(&owner->schedule));
 	test_point(TEST_POINT_OWNER_BEFORE_PROMISE);
 	if (!promise_make(owner->world.promise, *ret_promise_ns))
 		return false;
@@ -255,8 +302,9 @@ static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
 
 uint64_t owner_run_passes(struct owner *owner)
 {
-	uint64_t promise_ns;
+	uint64_t promise_ns = 0;
 
+	owner->true_ns = UINT64_MAX;
 	while (owner_pass(owner, &promise_ns)) {
 	}
 	return promise_ns;

@@ -324,6 +324,27 @@ enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_
 	}
 }
 
+uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t filed_ns)
+{
+	const struct timer_hot *hot = &timers->hot[slot];
+	uint64_t word = u64_load_acquire(&hot->word); /* [armed] */
+	/* Relaxed: only a stale word can be of another life, and then the slot is in the inbox. */
+	uint64_t identity = u64_load_relaxed(&hot->identity);
+
+	switch (word_phase(word)) {
+	case TIMER_ARMED:
+		return word_fresh(word, identity)
+		               ? UINT64_MAX
+		               : u64_max(filed_ns, timer_instant_ns(timers, slot, word, identity));
+	case TIMER_PENDING:
+		return identity_periodic(identity) ? filed_ns : UINT64_MAX;
+	case TIMER_FREE:
+	case TIMER_PARKED:
+		break;
+	}
+	return UINT64_MAX;
+}
+
 uint64_t timer_next_period_ns(const struct timers *timers, uint32_t slot,
                               const struct timer_expiry *expiry, uint64_t now_ns)
 {

@@ -296,6 +296,13 @@ enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_
 uint64_t timer_next_period_ns(const struct timers *timers, uint32_t slot,
                               const struct timer_expiry *expiry, uint64_t now_ns);
 
+/*
+ * Returns the instant that is true of a slot which is filed under `filed_ns`: never an earlier one,
+ * since a timer that was moved to before that is in the inbox, or on its way there. UINT64_MAX:
+ * none; the slot comes through the inbox if its timer comes at all. A stale word costs a wake-up.
+ */
+uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t filed_ns);
+
 /* Has this timer an undelivered expiry? For the owner: a stale answer is true. */
 static inline bool timer_waits(const struct timers *timers, uint64_t handle)
 {
