@@ -71,6 +71,20 @@ static int change_prepare_handed(const struct timerhub_journal_change *asked, st
 	return change->delivery != 0 ? 0 : -EINVAL;
 }
 
+/* Does the change say nothing but what this version understands? */
+static bool change_is_known(const struct timerhub_journal_change *asked)
+{
+	uint32_t op = asked->op;
+
+	for (size_t i = 0; i < sizeof(asked->reserved) / sizeof(asked->reserved[0]); i++)
+		if (asked->reserved[i] != 0)
+			return false;
+	if (op < TIMERHUB_JOURNAL_PUT || op > TIMERHUB_JOURNAL_REVIVE)
+		return false;
+	return asked->flags == 0 || op == TIMERHUB_JOURNAL_PUT || op == TIMERHUB_JOURNAL_MOVE ||
+	       op == TIMERHUB_JOURNAL_REVIVE;
+}
+
 static int change_prepare(struct timerhub_journal *journal,
                           const struct timerhub_journal_change *asked, struct change *change)
 {
@@ -85,7 +99,7 @@ static int change_prepare(struct timerhub_journal *journal,
 	*change = (struct change){ .id = asked->id, .key = asked->key, .key_len = asked->key_len };
 	if (asked->key_len > TIMERHUB_JOURNAL_KEY_MAX || (!asked->key && asked->key_len > 0))
 		return -EINVAL;
-	if (op < TIMERHUB_JOURNAL_PUT || op > TIMERHUB_JOURNAL_REVIVE)
+	if (!change_is_known(asked))
 		return -EINVAL;
 	if (op != TIMERHUB_JOURNAL_CANCEL && op != TIMERHUB_JOURNAL_DONE &&
 	    op != TIMERHUB_JOURNAL_PARK)

@@ -1030,6 +1030,75 @@ START_TEST(misuse_is_answered)
 }
 END_TEST
 
+static bool are_zero(const uint64_t *words, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (words[i] != 0)
+			return false;
+	return true;
+}
+
+/* What a later version will write there reads as 0 today, whatever was in the caller's memory. */
+START_TEST(room_to_grow_is_written_as_zero)
+{
+	struct timerhub_journal_change put = { .op = TIMERHUB_JOURNAL_PUT };
+	struct timerhub_journal_completion completion;
+	struct timerhub_journal_report report;
+	struct timerhub_journal_stats now;
+	struct timerhub_journal_info info;
+	struct timerhub_task task;
+
+	memset(&completion, 0xff, sizeof(completion));
+	memset(&report, 0xff, sizeof(report));
+	memset(&now, 0xff, sizeof(now));
+	memset(&info, 0xff, sizeof(info));
+	memset(&task, 0xff, sizeof(task));
+	begin(&small);
+	expect_eq(timerhub_journal_submit(journal, &put, 1, 7), 0);
+	while (timerhub_journal_completions(journal, &completion, 1) == 0)
+		sleep_ns(MS);
+	expect_eq(completion.reserved, 0);
+	expect_eq(timerhub_journal_peek(journal, completion.id, &info, NULL, 0), 0);
+	expect(are_zero(info.reserved, COUNT_OF(info.reserved)));
+	expect_eq(timerhub_journal_take(journal, &task, UINT64_MAX), 1);
+	expect(are_zero(task.reserved, COUNT_OF(task.reserved)));
+	expect_eq(timerhub_journal_stats(journal, &now), 0);
+	expect(are_zero(now.reserved, COUNT_OF(now.reserved)));
+	expect_eq(timerhub_journal_check(dir, &report), 0);
+	expect(are_zero(report.reserved, COUNT_OF(report.reserved)));
+	end();
+}
+END_TEST
+
+/* What a caller of a later version says there is not passed over. */
+START_TEST(change_that_says_what_this_version_does_not_know_is_refused)
+{
+	struct timerhub_journal_change change = { .op = TIMERHUB_JOURNAL_PUT };
+	struct timerhub_task task;
+
+	begin(&small);
+	for (unsigned i = 0; i < COUNT_OF(change.reserved); i++) {
+		change.reserved[i] = 1;
+		expect(timerhub_journal_commit(journal, &change, 1) == -EINVAL);
+		expect(change.result == -EINVAL);
+		expect(timerhub_journal_submit(journal, &change, 1, 0) == -EINVAL);
+		change.reserved[i] = 0;
+	}
+	expect_eq(timerhub_journal_commit(journal, &change, 1), 0);
+	expect_eq(timerhub_journal_take(journal, &task, UINT64_MAX), 1);
+	for (uint32_t op = TIMERHUB_JOURNAL_CANCEL; op <= TIMERHUB_JOURNAL_PARK; op++) {
+		change = (struct timerhub_journal_change){ .op = op,
+			                                   .flags = TIMERHUB_ABSOLUTE,
+			                                   .task = &task };
+		if (op == TIMERHUB_JOURNAL_MOVE)
+			continue;
+		expect(timerhub_journal_commit(journal, &change, 1) == -EINVAL);
+	}
+	expect_eq(timerhub_journal_done(journal, &task), 0);
+	end();
+}
+END_TEST
+
 START_TEST(check_looks_and_changes_nothing)
 {
 	struct timerhub_journal_report report;
@@ -1484,6 +1553,8 @@ int main(int argc, char **argv)
 	tests_add(fd_is_readable_just_while_a_task_is_due, 60);
 	tests_add(a_full_journal_says_so_until_there_is_room, 60);
 	tests_add(misuse_is_answered, 60);
+	tests_add(room_to_grow_is_written_as_zero, 60);
+	tests_add(change_that_says_what_this_version_does_not_know_is_refused, 60);
 	tests_add(check_looks_and_changes_nothing, 60);
 	tests_add(child_of_fork_is_told_and_harms_nothing, 60);
 	tests_add(child_that_lives_on_does_not_keep_the_journal_busy, 60);
