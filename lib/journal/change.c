@@ -12,7 +12,7 @@
 
 #define DUE_MAX_NS (UINT64_C(1) << 63) /* times from here on cannot be kept, except "never" */
 
-static int change_find_due(struct timerhub_journal *journal, uint64_t when_ns, uint32_t flags,
+static int change_read_due(struct timerhub_journal *journal, uint64_t when_ns, uint32_t flags,
                            uint64_t *ret_due_ns)
 {
 	uint64_t due_ns = when_ns;
@@ -103,7 +103,7 @@ static int change_prepare(struct timerhub_journal *journal,
 		return -EINVAL;
 	if (op != TIMERHUB_JOURNAL_CANCEL && op != TIMERHUB_JOURNAL_DONE &&
 	    op != TIMERHUB_JOURNAL_PARK)
-		result = change_find_due(journal, asked->when_ns, asked->flags, &change->due_ns);
+		result = change_read_due(journal, asked->when_ns, asked->flags, &change->due_ns);
 	if (result < 0)
 		return result;
 	if (op == TIMERHUB_JOURNAL_PUT)
