@@ -5,6 +5,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <sched.h>
@@ -691,6 +692,28 @@ START_TEST(each_task_is_told_in_order_of_time)
 }
 END_TEST
 
+static int see_next(void *context, const struct timerhub_journal_info *info)
+{
+	uint64_t *last = context;
+
+	expect_eq(info->id, *last + 1);
+	*last = info->id;
+	return 0;
+}
+
+START_TEST(tasks_of_one_time_are_told_in_order_of_ids)
+{
+	uint64_t last = 0;
+
+	begin(&small);
+	for (unsigned i = 0; i < 40; i++)
+		expect_eq(timerhub_journal_put(journal, HOUR, TIMERHUB_ABSOLUTE, NULL, 0, NULL), 0);
+	expect_eq(timerhub_journal_each(journal, see_next, &last), 0);
+	expect_eq(last, 40);
+	end();
+}
+END_TEST
+
 static uint64_t sum(const uint64_t *buckets, unsigned from)
 {
 	uint64_t all = 0;
@@ -901,6 +924,34 @@ START_TEST(backup_of_a_journal_in_use_has_all_that_was_acknowledged)
 	churning = false;
 	for (unsigned i = 0; i < COUNT_OF(threads); i++)
 		thread_join(threads[i]);
+	end();
+}
+END_TEST
+
+/* More than fits into one step of compaction: none is forgotten in between. */
+START_TEST(segment_that_cannot_be_read_loses_none_of_many_tasks)
+{
+	enum { LIVE = 300 };
+	static const char zeros[60000];
+	char data[501], path[240];
+	int file;
+
+	begin(&small);
+	memset(data, 'x', 500);
+	data[500] = 0;
+	for (unsigned i = 0; i < LIVE; i++)
+		(void)put(HOUR, data);
+	(void)snprintf(path, sizeof(path), "%s/0000000000000001.seg", dir);
+	file = open(path, O_WRONLY);
+	expect_le(0, file);
+	expect_eq(pwrite(file, zeros, sizeof(zeros), 64), sizeof(zeros));
+	(void)close(file);
+	for (unsigned i = 0; i < 5000 && stats().segments_dropped == 0; i++)
+		expect_eq(timerhub_journal_cancel(journal, put(HOUR, data)), 0);
+	expect_eq(stats().healed, 1);
+	timerhub_journal_close(journal);
+	expect_eq(timerhub_journal_open(&journal, dir, &small), 0);
+	expect_eq(stats().tasks, LIVE);
 	end();
 }
 END_TEST
@@ -1542,6 +1593,7 @@ int main(int argc, char **argv)
 	tests_add(submit_refuses_at_once_what_commit_would, 60);
 	tests_add(several_tasks_are_taken_at_once, 60);
 	tests_add(each_task_is_told_in_order_of_time, 60);
+	tests_add(tasks_of_one_time_are_told_in_order_of_ids, 60);
 	tests_add(statistics_tell_of_ages, 60);
 	tests_add(bytes_of_all_data_are_bounded, 60);
 	tests_add(lock_that_is_deleted_lets_no_second_writer_in, 60);
@@ -1549,6 +1601,7 @@ int main(int argc, char **argv)
 	tests_add(directory_that_is_removed_ends_the_journal, 60);
 	tests_add(check_of_a_journal_in_use_finds_it_whole, 60);
 	tests_add(backup_of_a_journal_in_use_has_all_that_was_acknowledged, 60);
+	tests_add(segment_that_cannot_be_read_loses_none_of_many_tasks, 120);
 	tests_add(backup_that_was_broken_off_is_refused, 60);
 	tests_add(fd_is_readable_just_while_a_task_is_due, 60);
 	tests_add(a_full_journal_says_so_until_there_is_room, 60);

@@ -836,6 +836,29 @@ START_TEST(a_later_version_is_refused_as_such)
 }
 END_TEST
 
+/* Not the last one: what is read of it is named, and nothing is guessed. */
+START_TEST(a_first_segment_of_a_later_version_is_named)
+{
+	struct bench *bench = bench_new(0);
+	struct segment_header header = { FORMAT_VERSION + 1, 0, 1, 1, 1, 1 };
+	struct replay replay;
+
+	fill(bench, 20);
+	expect_lt(1, bench->model.journal->log.count);
+	sim_copy(&bench->image, &bench->disk);
+	segment_header_encode(sim_find(&bench->image, SEGMENT)->now, &header);
+	for (unsigned mode = 0; mode < 2; mode++) {
+		expect(replay_image(bench, &replay, mode == 0 ? REPLAY_OPEN : REPLAY_LOOK) ==
+		       -EOPNOTSUPP);
+		expect(replay.fault != NULL);
+		expect_eq(replay.fault_segment, 1);
+		expect_eq(replay.fault_offset, 0);
+		replay_fini(&replay);
+	}
+	bench_free(bench);
+}
+END_TEST
+
 /* Random damage to random journals: refused, or a subset of the truth. */
 START_TEST(no_damage_makes_up_a_task)
 {
@@ -924,6 +947,7 @@ int main(int argc, char **argv)
 	tests_add(first_segment_may_be_missing_if_it_was_dropped, 60);
 	tests_add(all_segments_missing_is_no_new_journal, 60);
 	tests_add(a_later_version_is_refused_as_such, 60);
+	tests_add(a_first_segment_of_a_later_version_is_named, 60);
 	tests_add(no_damage_makes_up_a_task, 120);
 	tests_add(wall_clock_moved_a_day_between_runs, 60);
 	return tests_run();
