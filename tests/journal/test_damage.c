@@ -457,10 +457,19 @@ START_TEST(header_with_any_bit_flipped_costs_no_task_but_is_refused)
 	/* All of it, and the first record. */
 	memset(damaged_file(bench)->now, 0xaa, (size_t)bench->offsets[1]);
 	{
+		struct sim_file *file;
 		struct replay replay;
 
 		expect_eq(replay_image(bench, &replay, REPLAY_SALVAGE), 0);
 		expect_eq(replay.tasks.count, RECORDS - 1);
+		expect_eq(replay.lost_bytes, bench->offsets[1]);
+		replay_fini(&replay);
+		/* All there is. */
+		file = damaged_file(bench);
+		memset(file->now, 0xaa, file->size);
+		expect_eq(replay_image(bench, &replay, REPLAY_SALVAGE), 0);
+		expect_eq(replay.tasks.count, 0);
+		expect_eq(replay.lost_bytes, file->size);
 		replay_fini(&replay);
 	}
 	bench_free(bench);
