@@ -840,6 +840,9 @@ START_TEST(a_later_version_is_refused_as_such)
 	sim_copy(&bench->image, &bench->disk);
 	segment_header_encode(sim_find(&bench->image, SEGMENT)->now, &header);
 	expect(replay_image(bench, &replay, REPLAY_OPEN) == -EOPNOTSUPP);
+	expect(replay.fault != NULL);
+	expect_eq(replay.fault_segment, 1);
+	expect_eq(replay.fault_offset, 0);
 	replay_fini(&replay);
 	bench_free(bench);
 }
