@@ -2,7 +2,7 @@
 /*
  * The promise itself: whatever was acknowledged is there after a crash, whatever was not is there
  * or not but nothing else, wherever the machine dies and whatever it forgets. The real code, on a
- * disk that loses and tears; more than 150,000 different crashes, of logs that have records of every
+ * disk that loses and tears; more than 150,000 different crashes, of logs with records of every
  * type.
  */
 #include <errno.h>
