@@ -1073,6 +1073,18 @@ START_TEST(misuse_is_answered)
 	task.delivery = 1;
 	expect(timerhub_journal_done(journal, &task) == -ENOENT);
 	expect(timerhub_journal_take(journal, NULL, 0) == -EINVAL);
+	expect(timerhub_journal_touch(NULL, &task, 0) == -EINVAL);
+	expect(timerhub_journal_touch(journal, NULL, 0) == -EINVAL);
+	expect(timerhub_journal_release(NULL, &task) == -EINVAL);
+	expect(timerhub_journal_release(journal, NULL) == -EINVAL);
+	expect(timerhub_journal_release(journal, &task) == -ENOENT);
+	expect(timerhub_journal_retry(journal, NULL, 0) == -EINVAL);
+	expect(timerhub_journal_park(journal, NULL, 0) == -EINVAL);
+	expect(timerhub_journal_each(journal, NULL, NULL) == -EINVAL);
+	expect(timerhub_journal_peek(journal, 1, NULL, NULL, 0) == -EINVAL);
+	expect(timerhub_journal_completions(journal, NULL, 1) == -EINVAL);
+	expect(timerhub_journal_completion_fd(NULL) == -EINVAL);
+	expect(timerhub_journal_backup(journal, NULL) == -EINVAL);
 	expect(timerhub_journal_fd(NULL) == -EINVAL);
 	expect(timerhub_journal_stats(journal, NULL) == -EINVAL);
 	expect(timerhub_journal_check(NULL, &report) == -EINVAL);
