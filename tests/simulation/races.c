@@ -9,6 +9,8 @@
 
 void accesses_check(const struct accesses *accesses, const char *what, struct place place)
 {
+	if (view_has(memory_known(), accesses->epochs))
+		return;
 	for (unsigned i = 0; i < MEMORY_THREADS; i++)
 		if (accesses->epochs[i] > memory_known()->epochs[i])
 			report_failure(
