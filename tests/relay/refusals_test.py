@@ -26,7 +26,7 @@ STATES = ("none", "waiting", "never", "undelivered", "taken", "finished", "exhau
 WAITS, STREAM = "none waiting never", "none undelivered taken finished exhausted"
 # Where a function has no use for a key, by the states in which that is so.
 UNUSED = {
-    ("put", "seats"): "waiting",
+    ("put", "seats"): "waiting", ("puts", "seats"): "waiting",
     ("cancel", "due"): STREAM, ("cancel", "ready"): WAITS, ("cancel", "state"): "none",
     ("cancel", "past"): "none",
     ("move", "due"): "none taken finished exhausted", ("move", "ready"): WAITS,
