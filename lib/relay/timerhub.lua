@@ -692,8 +692,7 @@ local function end_lease(q, conf, now, sum, entry)
         redis.call('HINCRBY', q.state, 'orphans', 1)
     end
     if useless then
-        redis.call('XACK', q.ready, GROUP, entry)
-        redis.call('XDEL', q.ready, entry)
+        acknowledge(q.ready, entry)
     end
 end
 
@@ -1072,9 +1071,7 @@ local function repair_record(q, conf, now, sum, id, record)
             sum.restored = sum.restored + 1
         end
     elseif not read_entry(q.ready, entry) then -- deleted by hand
-        if last_delivered(q.ready) then
-            redis.call('XACK', q.ready, GROUP, entry)
-        end
+        redis.call('XACK', q.ready, GROUP, entry)
         finish(q.task, q.past, id, put_us, conf.past_us, now)
         sum.removed = sum.removed + 1
     end
@@ -1113,10 +1110,7 @@ local function repair_entry(q, conf, sum, found)
         table.concat(fields, ' '))) == 'table' then
         return
     end
-    if last_delivered(q.ready) then
-        redis.call('XACK', q.ready, GROUP, entry)
-    end
-    redis.call('XDEL', q.ready, entry)
+    acknowledge(q.ready, entry)
     sum.removed = sum.removed + 1
 end
 
