@@ -4,10 +4,11 @@
 --
 -- A queue is eight keys under one hash tag, all given in KEYS, each function's in its own order.
 -- Every reply begins with 0 or a negative errno. A function makes every check, and every read that
--- fails on a key of the wrong type, before its first effect: Redis keeps what a failed one did.
+-- fails on a key of the wrong type, before its first effect: Redis keeps what a failed function
+-- did.
 -- Times are whole microseconds of Redis's clock since 1970, exact in a double until 2255.
--- No function works in proportion to the tasks: each has a bound. tests/relay has a model of them,
--- tests/models/relay.pml one of who is rung and who comes.
+-- Each function's work has a bound, whatever the number of tasks. tests/relay has a model of the
+-- functions, tests/models/relay.pml one of which relays are rung, and when they look.
 
 local VERSION = 1  -- of this text; a relay replaces an older one
 local LAYOUT = 1  -- of the keys
@@ -24,7 +25,7 @@ local LOOK_BYTES = 1048576
 local FORGET_PAST, FORGET_SEEN, SWEEP, ACKED = 1000, 16, 512, 256  -- how many a look takes on
 local CONSUMER_IDLE_MS, CONSUMERS_EVERY_US = 86400000, 3600000000
 local SEATS_RUNG = 8
-local OVERDUE_US = 1000000  -- a look that has been owed for longer does not come
+local OVERDUE_US = 1000000  -- relays that owe a look for longer are dead
 local PUTS = 128  -- tasks of one timerhub_puts
 local REPAIRED = 64  -- how many a repair looks at
 local BUCKETS = 64  -- of lateness
@@ -59,7 +60,7 @@ local function text(number)
     return format('%d', number)
 end
 
--- A score of due; inf is no whole number.
+-- Returns a due time as a score: infinity is no whole number.
 local function score_of(due)
     return due == math.huge and '+inf' or text(due)
 end
@@ -74,8 +75,8 @@ local function is_id(id)
     return id and #id >= 1 and #id <= ID_MAX
 end
 
--- Returns of a record its stage (w: waiting, r: in the stream), attempts and put time as text, and the
--- rest: the data of a task that waits, or the entry's id. Nothing if it cannot be read.
+-- Returns of a record its stage (w: waiting, r: in the stream), attempts and put time as text, and
+-- the rest: the data of a task that waits, or the entry's id. Nothing if it cannot be read.
 local function parse(record)
     local stage, attempts, put, rest = match(record or '', '^([wr])(%d+):(%d+):()')
     if stage then
@@ -106,8 +107,8 @@ local function settings(state)
     return found
 end
 
--- When a task is due that is put off by `when`, a delay, or with the flag a a time: nil if `when`
--- is no time, false if it is out of range.
+-- Returns the due time that `when` asks for, which is a delay, or with the flag a a time; nil if
+-- `when` is no time, false if it is out of range.
 local function due_of(when, flags, now)
     if when == 'never' then
         return math.huge
@@ -130,9 +131,10 @@ end
 -- ---- ring: tell of a task that is earlier than what has been promised ----
 
 -- Returns the relays to ring, in order, and for when; nil if a relay looks in time anyway. If
--- look_by is absent, nothing is promised. A task due in the past is rung for now, since a promise in
--- the past counts as broken. If the promise is long past, the relays that were to look are dead, and
--- the next one is rung for now. Reads everything that ring() needs, so that ring() cannot fail.
+-- look_by is absent, nothing is promised. A task due in the past is rung for now, since a promise
+-- in the past counts as broken. If the promise is long past, the relays that were to look are
+-- dead, and the next one is rung for now. Reads everything that ring() needs, so that ring()
+-- cannot fail.
 local function find_seats(look_by, seats, due, now)
     local promised, at = tonumber(look_by or nil) or math.huge, due > now and due or now
     if now > promised + OVERDUE_US then
@@ -147,7 +149,7 @@ local function look_by_of(state)
     return redis.call('HGET', state, 'look_by')
 end
 
--- What all names of the queue begin with.
+-- Returns the prefix of all names of the queue.
 local function prefix(state)
     return sub(state, 1, -6)
 end
@@ -191,7 +193,7 @@ local function is_below(a, b)
     return #a_seq < #b_seq or (#a_seq == #b_seq and a_seq < b_seq)
 end
 
--- The last entry that the group has delivered; nil without a group.
+-- Returns the last entry that the group has delivered; nil without a group.
 local function last_delivered(ready)
     if redis.call('EXISTS', ready) == 0 then
         return nil
@@ -207,7 +209,7 @@ local function pending_of(ready, entry)
     return redis.call('XPENDING', ready, GROUP, entry, entry, 1)[1]
 end
 
--- 'undelivered', 'taken', 'finished' (acknowledged with a plain XACK).
+-- Returns what has become of an entry: 'undelivered', 'taken', 'finished' by a plain XACK.
 local function find_entry(ready, entry)
     local last = last_delivered(ready)
     if last and pending_of(ready, entry) then
@@ -219,7 +221,7 @@ local function find_entry(ready, entry)
     return 'undelivered'
 end
 
--- The fields of an entry of ours: id, due (as text), n, data; nothing if it is foreign or gone.
+-- Returns the fields id, due (as text), n and data of an entry; nothing if it is foreign or gone.
 local function entry_fields(entry)
     local fields = entry and entry[2]
     if fields and #fields == 8 and fields[1] == 'id' and fields[3] == 'due' and
@@ -427,7 +429,7 @@ local function cancel(keys, args)
     return {result}
 end
 
--- Whether an entry can be withdrawn: 0, its attempts and data, if it was not delivered.
+-- Returns 0, attempts and data of an undelivered entry, or why an entry cannot be withdrawn.
 local function find_undelivered(ready, entry)
     local where = find_entry(ready, entry)
     if where == 'taken' then
@@ -549,7 +551,7 @@ local function names(keys)
         state = keys[6], seats = keys[7], seen = keys[8]}
 end
 
--- A queue that was never made, or wiped: make it. Without effect on one that is there.
+-- Make a queue that was never made, or was wiped.
 local function begin(ready, state, conf)
     if not conf.version then
         redis.pcall('XGROUP', 'CREATE', ready, GROUP, '0', 'MKSTREAM')
@@ -557,7 +559,7 @@ local function begin(ready, state, conf)
     end
 end
 
--- Drop what is outdated. Returns whether there is more of it.
+-- Drop ids and relays whose time is over. Returns whether there are more ids.
 local function forget(q, now)
     local count = redis.call('ZCOUNT', q.past, '-inf', text(now))
     if count > 0 then
@@ -572,9 +574,9 @@ local function forget(q, now)
     return count > FORGET_PAST
 end
 
--- An id in due that another program has put there, with a record that cannot be read or is of a
--- task in the stream: into dead, or out of due, so that those behind it go on. If dead cannot be
--- written to, what there is of the task is kept, and never due.
+-- Take away an id of due that has no record of a waiting task, since another program has put it
+-- there, so that the ids behind it go on. Its record goes to dead if it is not of a task in the
+-- stream; if dead cannot be written to, the record is kept, and never due.
 local function set_aside(q, conf, id, due, record, stage)
     redis.call('HINCRBY', q.state, 'orphans', 1)
     if stage == 'r' then
@@ -655,8 +657,8 @@ end
 
 -- ---- leases, and what plain XACK has left ----
 
--- An entry whose lease is over, in the stream once more, behind what is there; or buried, but if
--- dead cannot be written to. Returns whether the old entry is of no use any more.
+-- Add an entry whose lease is over to the stream once more, or bury it, unless dead cannot be
+-- written to. Returns whether the old entry is of no more use.
 local function give_again(q, conf, now, sum, entry, id, due, attempts, data)
     local stage, _, put_us, current = parse(redis.call('HGET', q.task, id) or nil)
     if stage ~= 'r' or current ~= entry then
@@ -686,7 +688,7 @@ local function end_lease(q, conf, now, sum, entry)
     if attempts then
         useless = give_again(q, conf, now, sum, entry, id, due, attempts, data)
     elseif found then
-        -- Another program's entry: kept for that program's author to see, out of the way.
+        -- Another program's entry: dead keeps it for that program's author.
         local fields = table.concat(found[2], ' ')
         useless = type(bury(q.dead, conf.dead_max, '', '0', 0, 'entry', fields)) ~= 'table'
         redis.call('HINCRBY', q.state, 'orphans', 1)
@@ -697,7 +699,8 @@ local function end_lease(q, conf, now, sum, entry)
 end
 
 -- Walk the pending entries from where the last look stopped. Returns where to go on, or nil at the
--- end. Consumers may extend a lease, so that a later entry's may be over before an earlier one's.
+-- end. A consumer may extend a lease, so that a later entry's lease may end before an earlier
+-- one's.
 local function sweep_pending(q, conf, now, sum, from)
     local lease_ms = math.ceil(conf.lease_us / 1000)
     local pending = redis.call('XPENDING', q.ready, GROUP, from, '+', SWEEP)
@@ -709,8 +712,8 @@ local function sweep_pending(q, conf, now, sum, from)
     return #pending == SWEEP and not sum.refusal and '(' .. pending[SWEEP][1] or nil
 end
 
--- Entries that were acknowledged with XACK alone stay in the stream, and their records with them:
--- drop those before the first that is pending. Returns whether there may be more.
+-- Drop acknowledged entries before the first pending one: a plain XACK leaves them in the stream,
+-- and their records. Returns whether there may be more.
 local function sweep_acked(q, conf, now, sum)
     local last = last_delivered(q.ready)
     local first = redis.call('XPENDING', q.ready, GROUP)[2]
@@ -730,8 +733,8 @@ local function sweep_acked(q, conf, now, sum)
     return #entries == ACKED
 end
 
--- Consumers that have come no more for a day, and hold nothing. Those that hold something stay, or
--- what they hold would be lost.
+-- Delete consumers that have been idle for a day. One that holds entries stays: XGROUP loses the
+-- entries of a consumer that it deletes.
 local function sweep_consumers(q, now)
     local next_at = tonumber(redis.call('HGET', q.state, 'consumers_at') or nil)
     if next_at and next_at > now and next_at <= now + CONSUMERS_EVERY_US then
@@ -745,7 +748,7 @@ local function sweep_consumers(q, now)
     end
 end
 
--- Returns when to sweep again, nil: not before something is promoted.
+-- Sweep. Returns when to sweep again; nil: not before a task is promoted.
 local function sweep(q, conf, now, sum, sweep_at, from)
     if not last_delivered(q.ready) then
         redis.pcall('XGROUP', 'CREATE', q.ready, GROUP, '0', 'MKSTREAM')
@@ -767,7 +770,7 @@ end
 
 -- ---- seats ----
 
--- A relay's place in the order before it has broken a promise: other relays lead in other queues.
+-- Returns a relay's order before it has broken a promise: other relays lead in other queues.
 local function own_order(q, relay)
     return tonumber(sub(redis.sha1hex(q.state .. relay), 1, 8), 16) / 4294967296
 end
@@ -776,7 +779,8 @@ local function ladder(rank, grace)
     return math.min(grace * 2 ^ math.min(rank - 1, 40), PUT_OFF_US + rank * grace)
 end
 
--- Sit down, and move to the front if the relays there have broken their promise. Returns the rank.
+-- Give a relay a seat, and move it to the front if the relays there have broken their promise.
+-- Returns its rank.
 local function sit(q, now, look_by, relay, horizon, grace)
     local rank = redis.call('ZRANK', q.seats, relay)
     if not rank then
@@ -793,8 +797,8 @@ local function sit(q, now, look_by, relay, horizon, grace)
     return rank
 end
 
--- Be remembered for four times as long as a relay may sleep; renewed at half of that. Who has moved
--- tasks, and so written anyway, says so.
+-- Remember a relay for four times as long as it may sleep; renew that when half is over. If a relay
+-- has moved tasks, and so written anyway, note its info too.
 local function be_seen(q, now, relay, rank, horizon, grace, info, seen_until, moved)
     local life = 4 * (horizon + PUT_OFF_US + rank * grace)
     local renewed = not seen_until or seen_until - now < life / 2 or seen_until - now > life
@@ -806,7 +810,8 @@ local function be_seen(q, now, relay, rank, horizon, grace, info, seen_until, mo
     end
 end
 
--- Rank 0 promises when it looks next; the others wait for longer, each behind the one before it.
+-- Returns how long a relay waits. Rank 0 promises when it looks next; each other rank waits longer
+-- than the rank before it.
 local function promise(q, now, rank, look_by, sweep_at, horizon, grace)
     if rank > 0 then
         local steps = ladder(rank, grace)
@@ -821,7 +826,8 @@ local function promise(q, now, rank, look_by, sweep_at, horizon, grace)
     return first - now
 end
 
--- The reads that a key of the wrong type fails.
+-- Read each key that a look needs, so that one of the wrong type fails before any effect. Returns
+-- the length of the stream.
 local function check_types(q)
     redis.call('ZCARD', q.due)
     redis.call('HLEN', q.task)
@@ -926,7 +932,7 @@ end
 
 -- ---- functions of operators ----
 
--- For how long the first task that no consumer has taken has been due.
+-- Returns for how long the first undelivered task has been due.
 local function lag_of(ready, now)
     local last = last_delivered(ready)
     local first = last and redis.call('XRANGE', ready, '(' .. last, '+', 'COUNT', 1)[1]
@@ -934,7 +940,7 @@ local function lag_of(ready, now)
     return due and math.max(0, now - (tonumber(due) or now)) or 0
 end
 
--- How many tasks were how late, by bucket.
+-- Say how many tasks were how late, by bucket.
 local function say_lateness(state, say)
     local names = {}
     for bucket = 0, BUCKETS - 1 do
@@ -1056,7 +1062,7 @@ end
 
 -- ---- repair: what other programs, and an eviction, have left ----
 
--- A record that nothing leads to is deleted, or put back into due.
+-- Delete a record that nothing leads to, or put its id back into due.
 local function repair_record(q, conf, now, sum, id, record)
     local stage, _, put_us, entry = parse(record)
     if not stage then
@@ -1077,12 +1083,12 @@ local function repair_record(q, conf, now, sum, id, record)
     end
 end
 
--- An id of due without a record that waits.
+-- Remove an id of due that has no record of a waiting task.
 local function repair_due(q, conf, sum, id, due)
     local record = redis.call('HGET', q.task, id) or nil
     local stage = parse(record)
     if stage == 'w' or (record and not stage) then
-        return -- the latter was left by repair_record: dead takes no more
+        return -- repair_record() has left an unreadable record, since dead takes no more
     end
     if stage == 'r' or
         type(bury(q.dead, conf.dead_max, id, due, 0, 'record', '')) ~= 'table' then
@@ -1091,7 +1097,7 @@ local function repair_due(q, conf, sum, id, due)
     end
 end
 
--- An entry without its record gets one; one that is foreign, or not its task's last, goes.
+-- Give an entry a record if it has none; delete one that is foreign, or not its task's last.
 local function repair_entry(q, conf, sum, found)
     local entry, fields = found[1], found[2]
     local id, _, attempts = entry_fields(found)
@@ -1163,7 +1169,7 @@ local function repair(keys, args)
     return {0, stage, after, sum.restored, sum.removed}
 end
 
--- The settings that `args` name, in pairs, as pairs to be written; nil if one is wrong.
+-- Returns the settings that `args` names in pairs, name to value; nil if one is wrong.
 local function wanted_settings(args)
     local wanted = {}
     for index = 1, #args, 2 do
@@ -1222,7 +1228,7 @@ local function register(name, callback, ...)
     redis.register_function{function_name = 'timerhub_' .. name, callback = callback, flags = {...}}
 end
 
--- What frees memory, or needs hardly any, goes on in a Redis that is full: puts alone do not.
+-- Functions that free memory, or need hardly any, go on in a Redis that is full: all but puts.
 register('put', put)
 register('puts', puts)
 register('cancel', cancel, 'allow-oom')
