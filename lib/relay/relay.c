@@ -30,6 +30,8 @@
 /* A caller's option struct may be as large as this; a later version's will not be larger. */
 #define OPTIONS_MAX_BYTES 4096u
 #define CLOSE_LOOK_NS NS_PER_MS
+/* Longer than a round trip within one machine, short beside one between two. */
+#define HOLD_NS (200 * NS_PER_US)
 
 /* ---- config ---- */
 
@@ -236,6 +238,7 @@ int timerhub_relay_open(struct timerhub_relay **ret_relay, const char *queue,
 	relay->grace_us = known.grace_ns / NS_PER_US;
 	relay->batch = known.batch;
 	relay->replicas = known.replicas;
+	relay->hold_ns = HOLD_NS;
 	result = make_shards(relay, queue, known.redis);
 	if (result == 0)
 		result = name_ourselves(relay, known.consumer);

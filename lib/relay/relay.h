@@ -58,6 +58,7 @@ struct request {
 	size_t data_len;
 	const char *delivery; /* retry, touch: the stream's entry */
 	bool made_id;         /* put: the id is none of the caller's */
+	bool joins; /* put: shares command and reply of the one before it among those sent */
 	struct timerhub_relay_stats *stats;
 	uint64_t deadline_ns; /* on the nap's clock */
 	uint64_t sent_ns;     /* by the thread, as all that follow */
@@ -98,10 +99,12 @@ struct shard {
 	struct requests sent;  /* on the command connection, in order */
 	struct requests again; /* answered "not now", to be sent once more */
 	struct requests
-		unsure; /* done by the server, and not yet by as many replicas as asked for */
-	int later;      /* why not now; 0: nothing of the kind */
-	bool must_wait; /* facts were sent after the last WAIT */
-	bool waits;     /* a WAIT is among those sent */
+		unsure;       /* done by the server, and not yet by as many replicas as asked for */
+	int later;            /* why not now; 0: nothing of the kind */
+	bool must_wait;       /* facts were sent after the last WAIT */
+	bool waits;           /* a WAIT is among those sent */
+	unsigned puts_sent;   /* commands with puts among those sent */
+	uint64_t put_sent_ns; /* the last of them */
 	struct request wait;
 	struct request look;
 	struct request leave;
@@ -122,9 +125,10 @@ struct shard {
 
 	/* Under the relay's lock. */
 	struct requests gathered;
-	bool news; /* a caller wants something of the thread */
-	bool idle; /* the thread sleeps, or is about to */
-	int why;   /* what kept the last connection from being made, or used */
+	bool holds; /* the thread has left puts in it, and comes for them by itself */
+	bool news;  /* a caller wants something of the thread */
+	bool idle;  /* the thread sleeps, or is about to */
+	int why;    /* what kept the last connection from being made, or used */
 };
 
 struct timerhub_relay {
@@ -145,6 +149,7 @@ struct timerhub_relay {
 	struct lock lock;
 	struct deliveries deliveries;
 	struct ticket takers;   /* what takers wait for */
+	uint64_t hold_ns;       /* the longest that a put waits for one under way */
 	uint64_t lease_ns;      /* by the server that was last connected to */
 	uint64_t ids;           /* made so far */
 	uint32_t turn;          /* the shard that the next take without waiting asks first */
@@ -211,9 +216,16 @@ void serve_lost(struct shard *shard, uint64_t now_ns);
 /* Write a request as a command. */
 void request_encode(const struct shard *shard, const struct request *request, struct bytes *bytes);
 
-/* What a reply means to its request; writes its result. False: it must be sent again. */
+/* Write several puts as one command. */
+void requests_encode_puts(const struct shard *shard, const struct requests *puts,
+                          struct bytes *bytes);
+
+/*
+ * What a reply means to its request; writes its result. False: it must be sent again. `place` is
+ * the request's among those that share the reply, from 1, or 0 if the reply is its own.
+ */
 bool request_answer(struct shard *shard, struct request *request, const struct reply *reply,
-                    uint64_t now_ns);
+                    size_t place, uint64_t now_ns);
 
 void requests_append(struct requests *requests, struct request *request);
 struct request *requests_take(struct requests *requests);

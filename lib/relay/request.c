@@ -15,6 +15,7 @@
 #define INFO_BYTES 48
 /* Entries that are asked for again after a connection was lost. */
 #define RECOVER_COUNT 1000u
+#define PUT_WORDS 5u
 #define WAIT_MS 20u /* a look sent behind a WAIT waits for so long, if replicas are missing */
 
 void requests_append(struct requests *requests, struct request *request)
@@ -123,11 +124,34 @@ static void encode_plain(const struct shard *shard, const struct request *reques
 	bytes_text(bytes, "JUSTID");
 }
 
+static void encode_put(const struct shard *shard, const struct request *put, struct bytes *bytes)
+{
+	bytes_text(bytes, put->id);
+	bytes_text(bytes, put->when);
+	bytes_text(bytes, put->flags);
+	bytes_word(bytes, put->data, put->data_len);
+	bytes_number(bytes, until_us(shard, put));
+}
+
+void requests_encode_puts(const struct shard *shard, const struct requests *puts,
+                          struct bytes *bytes)
+{
+	const struct request *put;
+	unsigned count = 0;
+
+	for (put = puts->first; put; put = put->next)
+		count++;
+	keys_call(&shard->keys, bytes, "puts", key_parts[REQUEST_PUT], PUT_WORDS * count);
+	for (put = puts->first; put; put = put->next)
+		encode_put(shard, put, bytes);
+}
+
 void request_encode(const struct shard *shard, const struct request *request, struct bytes *bytes)
 {
 	static const unsigned arguments[] = {
-		[REQUEST_PUT] = 5,   [REQUEST_CANCEL] = 1, [REQUEST_MOVE] = 3,  [REQUEST_DONE] = 1,
-		[REQUEST_RETRY] = 3, [REQUEST_STAT] = 0,   [REQUEST_LEAVE] = 1,
+		[REQUEST_PUT] = PUT_WORDS, [REQUEST_CANCEL] = 1, [REQUEST_MOVE] = 3,
+		[REQUEST_DONE] = 1,        [REQUEST_RETRY] = 3,  [REQUEST_STAT] = 0,
+		[REQUEST_LEAVE] = 1,
 	};
 	enum request_kind kind = request->kind;
 
@@ -144,17 +168,15 @@ void request_encode(const struct shard *shard, const struct request *request, st
 		return;
 	}
 	keys_call(&shard->keys, bytes, functions[kind], key_parts[kind], arguments[kind]);
-	if (kind == REQUEST_STAT)
+	if (kind == REQUEST_PUT)
+		encode_put(shard, request, bytes);
+	if (kind == REQUEST_STAT || kind == REQUEST_PUT)
 		return;
 	bytes_text(bytes, kind == REQUEST_LEAVE ? shard->name : request->id);
-	if (kind == REQUEST_PUT || kind == REQUEST_MOVE || kind == REQUEST_RETRY)
+	if (kind == REQUEST_MOVE || kind == REQUEST_RETRY)
 		bytes_text(bytes, request->when);
-	if (kind == REQUEST_PUT || kind == REQUEST_MOVE)
+	if (kind == REQUEST_MOVE)
 		bytes_text(bytes, request->flags);
-	if (kind == REQUEST_PUT) {
-		bytes_word(bytes, request->data, request->data_len);
-		bytes_number(bytes, until_us(shard, request));
-	}
 	if (kind == REQUEST_RETRY)
 		bytes_text(bytes, request->delivery);
 }
@@ -238,9 +260,18 @@ static int answer_read(struct shard *shard, const struct reply *reply, uint64_t 
 	return shard->relay->deliveries.in_hand > 0;
 }
 
-bool request_answer(struct shard *shard, struct request *request, const struct reply *reply,
-                    uint64_t now_ns)
+/* Redis's time is at `now_at` of the reply. */
+static void set_anchor(struct shard *shard, const struct request *request,
+                       const struct reply *reply, size_t now_at)
 {
+	shard->anchor_ns = request->sent_ns;
+	shard->anchor_us = (uint64_t)reply_integer_at(reply, now_at);
+}
+
+bool request_answer(struct shard *shard, struct request *request, const struct reply *reply,
+                    size_t place, uint64_t now_ns)
+{
+	size_t at = 2 * place; /* a shared reply: 0, the time, and two for each put */
 	int result;
 
 	if (request->kind == REQUEST_READ || request->kind == REQUEST_RECOVER) {
@@ -251,21 +282,18 @@ bool request_answer(struct shard *shard, struct request *request, const struct r
 		request->result = reply_count(reply) == 1 ? 0 : -ESTALE;
 		return true;
 	}
-	if (reply_type(reply) != REPLY_ARRAY || reply_type(reply_at(reply, 0)) != REPLY_INTEGER) {
+	if (reply_type(reply) != REPLY_ARRAY || reply_type(reply_at(reply, at)) != REPLY_INTEGER) {
 		request->result = -EPROTO;
 		return true;
 	}
-	result = (int)reply_integer_at(reply, 0);
+	result = (int)reply_integer_at(reply, at);
 	if (request->kind == REQUEST_PUT && result == -ETIME) {
 		/* Redis's clock was set: what we took for the caller's time is not. */
-		shard->anchor_ns = request->sent_ns;
-		shard->anchor_us = (uint64_t)reply_integer_at(reply, 1);
+		set_anchor(shard, request, reply, 1);
 		return false;
 	}
-	if (request->kind == REQUEST_PUT && result == 0) {
-		shard->anchor_ns = request->sent_ns;
-		shard->anchor_us = (uint64_t)reply_integer_at(reply, 2);
-	}
+	if (request->kind == REQUEST_PUT && result == 0)
+		set_anchor(shard, request, reply, place > 0 ? 1 : 2);
 	if (result == 0) {
 		count(shard, request->kind);
 		if (request->kind == REQUEST_STAT)

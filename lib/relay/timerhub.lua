@@ -4,10 +4,11 @@
 --
 -- A queue is eight keys under one hash tag, all given in KEYS, each function's in its own order.
 -- Every reply begins with 0 or a negative errno. A function makes every check, and every read that
--- fails on a key of the wrong type, before its first effect: Redis keeps what a failed one did.
+-- fails on a key of the wrong type, before its first effect: Redis keeps what a failed function
+-- did.
 -- Times are whole microseconds of Redis's clock since 1970, exact in a double until 2255.
--- No function works in proportion to the tasks: each has a bound. tests/relay has a model of them,
--- tests/models/relay.pml one of who is rung and who comes.
+-- Each function's work has a bound, whatever the number of tasks. tests/relay has a model of the
+-- functions, tests/models/relay.pml one of which relays are rung, and when they look.
 
 local VERSION = 1  -- of this text; a relay replaces an older one
 local LAYOUT = 1  -- of the keys
@@ -24,10 +25,13 @@ local LOOK_BYTES = 1048576
 local FORGET_PAST, FORGET_SEEN, SWEEP, ACKED = 1000, 16, 512, 256  -- how many a look takes on
 local CONSUMER_IDLE_MS, CONSUMERS_EVERY_US = 86400000, 3600000000
 local SEATS_RUNG = 8
-local OVERDUE_US = 1000000  -- a look that has been owed for longer does not come
+local OVERDUE_US = 1000000  -- relays that owe a look for longer are dead
 local PUTS = 128  -- tasks of one timerhub_puts
 local REPAIRED = 64  -- how many a repair looks at
 local BUCKETS = 64  -- of lateness
+
+-- While a library is loaded there are no globals, but strings have their methods.
+local find, format, match, sub = ('').find, ('').format, ('').match, ('').sub
 
 local DEFAULTS = {
     {name = 'tasks_max', value = 1048576, least = 1, most = 1073741824},
@@ -40,24 +44,29 @@ local DEFAULTS = {
     {name = 'shard', value = 0, least = 0, most = 63},
 }
 
+local DEFAULT = {} -- value by name
+for index = 1, #DEFAULTS do
+    DEFAULT[DEFAULTS[index].name] = DEFAULTS[index].value
+end
+
 local function now_us()
     local time = redis.call('TIME')
     return time[1] * 1000000 + time[2] -- text as numbers: less work than tonumber()
 end
 
--- A whole number as text. Lua's own way, of tostring() and of .., loses digits; Redis's, for
--- arguments of redis.call, does not. Both go through floating point, and take 1 us: this takes 0.2.
+-- A whole number as text. Lua's tostring() and .. lose digits. Redis's conversion of arguments of
+-- redis.call keeps them, and takes twice as long, since it prints a double.
 local function text(number)
-    return string.format('%d', number)
+    return format('%d', number)
 end
 
--- A score of due; inf is no whole number.
+-- Returns a due time as a score: infinity is no whole number.
 local function score_of(due)
     return due == math.huge and '+inf' or text(due)
 end
 
 local function whole(word)
-    if word and #word <= 16 and string.find(word, '^%d+$') then
+    if word and #word <= 16 and find(word, '^%d+$') then
         return tonumber(word)
     end
 end
@@ -66,17 +75,23 @@ local function is_id(id)
     return id and #id >= 1 and #id <= ID_MAX
 end
 
--- A record: its stage (w: waiting, r: in the stream), attempts, put time (as text: that is twice as
--- fast), and the rest: data that waits, or the entry's id.
+-- Returns of a record its stage (w: waiting, r: in the stream), attempts and put time as text, and
+-- the rest: the data of a task that waits, or the entry's id. Nothing if it cannot be read.
 local function parse(record)
-    local stage, attempts, put, rest = string.match(record or '', '^([wr])(%d+):(%d+):()')
+    local stage, attempts, put, rest = match(record or '', '^([wr])(%d+):(%d+):()')
     if stage then
-        return stage, tonumber(attempts), put, string.sub(record, rest)
+        return stage, attempts, put, sub(record, rest)
     end
 end
 
+-- Attempts and put time as text.
 local function record_of(stage, attempts, put, rest)
-    return stage .. text(attempts) .. ':' .. put .. ':' .. rest
+    return stage .. attempts .. ':' .. put .. ':' .. rest
+end
+
+-- One attempt more, as text. Most attempts are the first, and format() takes 0.2 us.
+local function next_attempt(attempts)
+    return attempts == '0' and '1' or text(attempts + 1)
 end
 
 local function settings(state)
@@ -92,17 +107,17 @@ local function settings(state)
     return found
 end
 
--- When a task is due that is put off by `when`, a delay, or with the flag a a time: nil if `when`
--- is no time, false if it is out of range.
+-- Returns the due time that `when` asks for, which is a delay, or with the flag a a time; nil if
+-- `when` is no time, false if it is out of range.
 local function due_of(when, flags, now)
     if when == 'never' then
         return math.huge
     end
-    if not when or not string.find(when, '^%d+$') then
+    if not when or not find(when, '^%d+$') then
         return nil
     end
     local due = tonumber(when)
-    if flags == '' or not string.find(flags, 'a', 1, true) then
+    if flags == '' or not find(flags, 'a', 1, true) then
         due = now + due
     end
     return due <= LAST_US and due
@@ -115,12 +130,13 @@ end
 
 -- ---- ring: tell of a task that is earlier than what has been promised ----
 
--- Whom to ring, in order, and for when; nil if the relays look in time anyway. Absent, nothing is
--- promised. What is due in the past is rung for now: a promise in the past would count as broken. If
--- the promise is long past, the relays that were to come are dead, and the next is rung for now.
--- All reads that a ring needs, so that ring() itself cannot fail.
+-- Returns the relays to ring, in order, and for when; nil if a relay looks in time anyway. If
+-- look_by is absent, nothing is promised. A task due in the past is rung for now, since a promise
+-- in the past counts as broken. If the promise is long past, the relays that were to look are
+-- dead, and the next one is rung for now. Reads everything that ring() needs, so that ring()
+-- cannot fail.
 local function find_seats(look_by, seats, due, now)
-    local promised, at = tonumber(look_by or nil) or math.huge, math.max(due, now)
+    local promised, at = tonumber(look_by or nil) or math.huge, due > now and due or now
     if now > promised + OVERDUE_US then
         at = now
     elseif at >= promised then
@@ -133,9 +149,9 @@ local function look_by_of(state)
     return redis.call('HGET', state, 'look_by')
 end
 
--- What all names of the queue begin with.
+-- Returns the prefix of all names of the queue.
 local function prefix(state)
-    return string.sub(state, 1, -6)
+    return sub(state, 1, -6)
 end
 
 -- Ring the first two of the seats that hear. A seat that does not hear is removed: its relay's
@@ -169,15 +185,15 @@ end
 
 -- Entry ids compare as pairs of numbers, which may be larger than a double holds.
 local function is_below(a, b)
-    local a_ms, a_seq = string.match(a, '^0*(%d-)%-0*(%d-)$')
-    local b_ms, b_seq = string.match(b, '^0*(%d-)%-0*(%d-)$')
+    local a_ms, a_seq = match(a, '^0*(%d-)%-0*(%d-)$')
+    local b_ms, b_seq = match(b, '^0*(%d-)%-0*(%d-)$')
     if a_ms ~= b_ms then
         return #a_ms < #b_ms or (#a_ms == #b_ms and a_ms < b_ms)
     end
     return #a_seq < #b_seq or (#a_seq == #b_seq and a_seq < b_seq)
 end
 
--- The last entry that the group has delivered; nil without a group.
+-- Returns the last entry that the group has delivered; nil without a group.
 local function last_delivered(ready)
     if redis.call('EXISTS', ready) == 0 then
         return nil
@@ -193,7 +209,7 @@ local function pending_of(ready, entry)
     return redis.call('XPENDING', ready, GROUP, entry, entry, 1)[1]
 end
 
--- 'undelivered', 'taken', 'finished' (acknowledged with a plain XACK).
+-- Returns what has become of an entry: 'undelivered', 'taken', 'finished' by a plain XACK.
 local function find_entry(ready, entry)
     local last = last_delivered(ready)
     if last and pending_of(ready, entry) then
@@ -205,7 +221,7 @@ local function find_entry(ready, entry)
     return 'undelivered'
 end
 
--- The fields of an entry of ours: id, due (as text), n, data; nothing if it is foreign or gone.
+-- Returns the fields id, due (as text), n and data of an entry; nothing if it is foreign or gone.
 local function entry_fields(entry)
     local fields = entry and entry[2]
     if fields and #fields == 8 and fields[1] == 'id' and fields[3] == 'due' and
@@ -218,9 +234,9 @@ local function read_entry(ready, entry)
     return redis.call('XRANGE', ready, entry, entry)[1]
 end
 
+-- Attempts as text. Returns the entry's id, or an error, a table.
 local function add_entry(ready, id, due, attempts, data)
-    return redis.pcall('XADD', ready, '*', 'id', id, 'due', due, 'n', text(attempts), 'data',
-        data)
+    return redis.pcall('XADD', ready, '*', 'id', id, 'due', due, 'n', attempts, 'data', data)
 end
 
 -- Returns an error, a table, if dead cannot be written to.
@@ -229,12 +245,34 @@ local function bury(dead, most, id, due, attempts, why, data)
         'n', text(attempts), 'why', why, 'data', data)
 end
 
--- An id is refused until past_us after its put, so that a put repeated in doubt changes nothing.
-local function remember(past, id, put, past_us, now)
-    local refused_until = tonumber(put) + past_us
+-- A task is over. Its id is refused until past_us after its put, so that a put repeated in doubt
+-- changes nothing.
+local function finish(task, past, id, put, past_us, now)
+    redis.call('HDEL', task, id)
+    local refused_until = put + past_us
     if refused_until > now then
         redis.call('ZADD', past, text(refused_until), id)
     end
+end
+
+local function past_us_of(state)
+    return tonumber(redis.call('HGET', state, 'past_us') or nil) or DEFAULT.past_us
+end
+
+-- Returns 0, and the stage, put time and rest of a task's record; or why there is none. If a
+-- delivery is given, it has to be the task's last.
+local function find_task(task, id, delivery)
+    if not is_id(id) then
+        return EINVAL
+    end
+    local stage, _, put_us, rest = parse(redis.call('HGET', task, id) or nil)
+    if not stage then
+        return ENOENT
+    end
+    if delivery and (stage == 'w' or delivery ~= rest) then
+        return ESTALE
+    end
+    return 0, stage, put_us, rest
 end
 
 -- ---- functions of producers ----
@@ -245,8 +283,7 @@ local function insert(keys, id, due, flags, data, now, look_by)
     local found = find_seats(look_by, seats, due, now)
     local value = 'w0:' .. text(now) .. ':' .. data
     if redis.call('HSETNX', task, id, value) == 0 then
-        if not string.find(flags, 'r', 1, true) or
-            parse(redis.call('HGET', task, id) or nil) ~= 'w' then
+        if not find(flags, 'r', 1, true) or parse(redis.call('HGET', task, id) or nil) ~= 'w' then
             return {EEXIST}
         end
         redis.call('ZADD', due_key, score_of(due), id)
@@ -264,7 +301,7 @@ end
 
 -- Check arguments of a put. Returns 0 and the due time, or why not.
 local function read_put(id, when, flags, data, limit, now)
-    if not is_id(id) or not data or (flags ~= '' and string.find(flags, '[^ar]')) then
+    if not is_id(id) or not data or (flags ~= '' and find(flags, '[^ar]')) then
         return EINVAL
     end
     if limit and now > (whole(limit) or -1) then
@@ -277,22 +314,24 @@ local function read_put(id, when, flags, data, limit, now)
     return 0, due
 end
 
--- 0, or why the queue takes no such task.
-local function refusal_of(keys, conf, past_count, count, id, flags, data, now)
-    if past_count > 0 then
-        local refused_until = tonumber(redis.call('ZSCORE', keys[5], id) or nil)
-        if refused_until and refused_until > now then
-            return EEXIST
-        end
+-- Returns tasks_max, data_max, and the relays' promise as it is stored.
+local function limits_of(state)
+    local told = redis.call('HMGET', state, 'tasks_max', 'data_max', 'look_by')
+    return tonumber(told[1] or nil) or DEFAULT.tasks_max,
+        tonumber(told[2] or nil) or DEFAULT.data_max, told[3]
+end
+
+-- Returns 0, or why a queue with room for so many tasks, of so much data, does not take this one.
+-- `refused_until`: nil, or until when its id is in past, as text.
+local function refusal_of(room, data_max, refused_until, is_known, flags, data, now)
+    if refused_until and tonumber(refused_until) > now then
+        return EEXIST
     end
-    if #data > (tonumber(conf[2] or nil) or DEFAULTS[2].value) then
+    if #data > data_max then
         return EMSGSIZE
     end
-    if count + past_count >= (tonumber(conf[1] or nil) or DEFAULTS[1].value) then
-        local known = redis.call('HEXISTS', keys[2], id) == 1
-        if not known or not string.find(flags, 'r', 1, true) then
-            return known and EEXIST or EAGAIN
-        end
+    if room <= 0 and not (is_known and find(flags, 'r', 1, true)) then
+        return is_known and EEXIST or EAGAIN
     end
     return 0
 end
@@ -307,62 +346,61 @@ local function put(keys, args)
     elseif result ~= 0 then
         return {result}
     end
-    local conf = redis.call('HMGET', keys[3], 'tasks_max', 'data_max', 'look_by')
+    local tasks_max, data_max, look_by = limits_of(keys[3])
     local past_count = redis.call('ZCARD', keys[5])
-    result = refusal_of(keys, conf, past_count, redis.call('HLEN', keys[2]), id, flags, data, now)
+    local room = tasks_max - past_count - redis.call('HLEN', keys[2])
+    result = refusal_of(room, data_max, past_count > 0 and redis.call('ZSCORE', keys[5], id),
+        room <= 0 and redis.call('HEXISTS', keys[2], id) == 1, flags, data, now)
     if result ~= 0 then
         return {result}
     end
-    return insert(keys, id, due, flags, data, now, conf[3])
-end
-
--- The record of one of several puts. 1: a new one; 0: in place of another; or why not.
-local function write_record(task, id, flags, value)
-    if redis.call('HSETNX', task, id, value) == 1 then
-        return 1
-    end
-    if not string.find(flags, 'r', 1, true) or
-        parse(redis.call('HGET', task, id) or nil) ~= 'w' then
-        return EEXIST
-    end
-    redis.call('HSET', task, id, value)
-    return 0
+    return insert(keys, id, due, flags, data, now, look_by)
 end
 
 -- due task state seats past; id when flags data until, for each of at most PUTS. As so many puts,
--- but for what all have in common, which is done once: 0, now, and for each its answer and due.
+-- which share the reads and writes: 0, now, and for each its answer and due time.
 local function puts(keys, args)
     if #args == 0 or #args % 5 ~= 0 or #args > 5 * PUTS then
         return {EINVAL}
     end
     local now = now_us()
-    local conf = redis.call('HMGET', keys[3], 'tasks_max', 'data_max', 'look_by')
-    local past_count, count = redis.call('ZCARD', keys[5]), redis.call('HLEN', keys[2])
-    local reply, scores, earliest, stamp = {0, now}, {}, math.huge, 'w0:' .. text(now) .. ':'
-    redis.call('ZCARD', keys[1])
-    redis.call('ZCARD', keys[4])
+    local tasks_max, data_max, look_by = limits_of(keys[3])
+    local past_count = redis.call('ZCARD', keys[5])
+    local room, ids = tasks_max - past_count - redis.call('HLEN', keys[2]), {}
     for index = 1, #args, 5 do
-        local id, flags, data = args[index], args[index + 2], args[index + 3]
-        local limit = args[index + 4]
-        local result, due = read_put(id, args[index + 1], flags, data, limit ~= '' and limit, now)
-        if result == 0 then
-            result = refusal_of(keys, conf, past_count, count, id, flags, data, now)
-        end
-        if result == 0 then
-            result = write_record(keys[2], id, flags, stamp .. data)
-        end
-        if result >= 0 then
-            count = count + result
-            scores[#scores + 1] = score_of(due)
-            scores[#scores + 1] = id
-            earliest = math.min(earliest, due)
-        end
-        reply[#reply + 1] = math.min(result, 0)
-        reply[#reply + 1] = result >= 0 and reply_of(due) or 0
+        ids[#ids + 1] = args[index]
     end
-    if #scores > 0 then
+    local records = redis.call('HMGET', keys[2], unpack(ids))
+    local refused = past_count > 0 and redis.call('ZMSCORE', keys[5], unpack(ids)) or {}
+    local reply, scores, values, size = {0, now}, {}, {}, 0
+    local written, earliest, stamp = {}, math.huge, 'w0:' .. text(now) .. ':'
+    for index, id in ipairs(ids) do
+        local at, record = 5 * index, written[id] or records[index]
+        local flags, data, limit = args[at - 2], args[at - 1], args[at]
+        local result, due = read_put(id, args[at - 3], flags, data, limit ~= '' and limit, now)
+        if result == 0 then
+            result = refusal_of(room, data_max, refused[index], record, flags, data, now)
+        end
+        if result == 0 and record and (not find(flags, 'r', 1, true) or parse(record) ~= 'w') then
+            result = EEXIST
+        end
+        if result == 0 then
+            local value = stamp .. data
+            scores[size + 1], scores[size + 2] = score_of(due), id
+            values[size + 1], values[size + 2] = id, value
+            size, written[id] = size + 2, value
+            room = record and room or room - 1
+            earliest = due < earliest and due or earliest
+        end
+        reply[2 * index + 1] = result
+        reply[2 * index + 2] = result == 0 and reply_of(due) or 0
+    end
+    if size > 0 then
+        local found = find_seats(look_by, keys[4], earliest, now)
+        -- First what fails on a wrong key: that of HSET was read.
         redis.call('ZADD', keys[1], unpack(scores))
-        ring(keys[3], keys[4], find_seats(conf[3], keys[4], earliest, now))
+        redis.call('HSET', keys[2], unpack(values))
+        ring(keys[3], keys[4], found)
     end
     return reply
 end
@@ -371,14 +409,11 @@ end
 local function cancel(keys, args)
     local due_key, task, ready, state, past = keys[1], keys[2], keys[3], keys[4], keys[5]
     local id = args[1]
-    if not is_id(id) then
-        return {EINVAL}
+    local result, stage, put_us, entry = find_task(task, id)
+    if result ~= 0 then
+        return {result}
     end
-    local stage, _, put_us, entry = parse(redis.call('HGET', task, id) or nil)
-    if not stage then
-        return {ENOENT}
-    end
-    local now, past_us, result = now_us(), settings(state).past_us, 0
+    local now, past_us = now_us(), past_us_of(state)
     redis.call('ZCARD', past)
     if stage == 'w' then
         redis.call('ZREM', due_key, id)
@@ -390,12 +425,11 @@ local function cancel(keys, args)
         redis.call('XDEL', ready, entry)
         result = where == 'finished' and ENOENT or 0
     end
-    redis.call('HDEL', task, id)
-    remember(past, id, put_us, past_us, now)
+    finish(task, past, id, put_us, past_us, now)
     return {result}
 end
 
--- Whether an entry can be withdrawn: 0, its attempts and data, if it was not delivered.
+-- Returns 0, attempts and data of an undelivered entry, or why an entry cannot be withdrawn.
 local function find_undelivered(ready, entry)
     local where = find_entry(ready, entry)
     if where == 'taken' then
@@ -412,7 +446,7 @@ end
 local function move(keys, args)
     local due_key, task, ready, state, seats = keys[1], keys[2], keys[3], keys[4], keys[6]
     local id, when, flags = args[1], args[2], args[3]
-    if not is_id(id) or not flags or string.find(flags, '[^a]') then
+    if not is_id(id) or not flags or find(flags, '[^a]') then
         return {EINVAL}
     end
     local now = now_us()
@@ -420,18 +454,19 @@ local function move(keys, args)
     if not due then
         return {due == nil and EINVAL or ERANGE}
     end
-    local stage, _, put_us, entry = parse(redis.call('HGET', task, id) or nil)
-    if not stage then
-        return {ENOENT}
+    local result, stage, put_us, entry = find_task(task, id)
+    if result ~= 0 then
+        return {result}
     end
     local found = find_seats(look_by_of(state), seats, due, now)
     if stage == 'r' then
-        local result, attempts, data = find_undelivered(ready, entry)
+        local attempts, data
+        result, attempts, data = find_undelivered(ready, entry)
         if result ~= 0 then
             return {result}
         end
         redis.call('ZADD', due_key, score_of(due), id)
-        redis.call('HSET', task, id, record_of('w', attempts - 1, put_us, data))
+        redis.call('HSET', task, id, record_of('w', text(attempts - 1), put_us, data))
         redis.call('XDEL', ready, entry)
     else
         redis.call('ZADD', due_key, score_of(due), id)
@@ -443,42 +478,33 @@ end
 -- ---- functions of consumers ----
 
 local function acknowledge(ready, entry)
-    if redis.call('EXISTS', ready) == 1 then
-        redis.call('XACK', ready, GROUP, entry)
-        redis.call('XDEL', ready, entry)
-    end
+    redis.call('XACK', ready, GROUP, entry)
+    redis.call('XDEL', ready, entry)
 end
 
 -- due task ready state past; id [entry]
 local function done(keys, args)
     local due_key, task, ready, state, past = keys[1], keys[2], keys[3], keys[4], keys[5]
-    local id, delivery = args[1], args[2]
-    if not is_id(id) then
-        return {EINVAL}
+    local id = args[1]
+    local result, stage, put_us, entry = find_task(task, id, args[2])
+    if result ~= 0 then
+        return {result}
     end
-    local stage, _, put_us, entry = parse(redis.call('HGET', task, id) or nil)
-    if not stage then
-        return {ENOENT}
-    end
-    if delivery and (stage == 'w' or delivery ~= entry) then
-        return {ESTALE}
-    end
-    local now, past_us = now_us(), settings(state).past_us
+    local now, past_us = now_us(), past_us_of(state)
     redis.call('ZCARD', past)
     if stage == 'w' then
         redis.call('ZREM', due_key, id)
     else
         acknowledge(ready, entry)
     end
-    redis.call('HDEL', task, id)
-    remember(past, id, put_us, past_us, now)
+    finish(task, past, id, put_us, past_us, now)
     return {0}
 end
 
 -- due task ready state past seats dead; id delay [entry]
 local function retry(keys, args)
     local due_key, task, ready, state, past = keys[1], keys[2], keys[3], keys[4], keys[5]
-    local seats, dead, id, delivery = keys[6], keys[7], args[1], args[3]
+    local seats, dead, id = keys[6], keys[7], args[1]
     if not is_id(id) then
         return {EINVAL}
     end
@@ -487,12 +513,9 @@ local function retry(keys, args)
     if not due then
         return {due == nil and EINVAL or ERANGE}
     end
-    local stage, _, put_us, entry = parse(redis.call('HGET', task, id) or nil)
-    if not stage then
-        return {ENOENT}
-    end
-    if delivery and (stage == 'w' or delivery ~= entry) then
-        return {ESTALE}
+    local result, stage, put_us, entry = find_task(task, id, args[3])
+    if result ~= 0 then
+        return {result}
     end
     if stage == 'w' or find_entry(ready, entry) ~= 'taken' then
         return {ENOENT}
@@ -508,14 +531,13 @@ local function retry(keys, args)
         if type(buried) == 'table' then
             return buried
         end
-        redis.call('HDEL', task, id)
         redis.call('HINCRBY', state, 'buried', 1)
-        remember(past, id, put_us, conf.past_us, now)
+        finish(task, past, id, put_us, conf.past_us, now)
         acknowledge(ready, entry)
         return {0, -1, now, 1}
     end
     redis.call('ZADD', due_key, score_of(due), id)
-    redis.call('HSET', task, id, record_of('w', attempts, put_us, data))
+    redis.call('HSET', task, id, record_of('w', text(attempts), put_us, data))
     acknowledge(ready, entry)
     ring(state, seats, found)
     return {0, reply_of(due), now, 0}
@@ -529,7 +551,7 @@ local function names(keys)
         state = keys[6], seats = keys[7], seen = keys[8]}
 end
 
--- A queue that was never made, or wiped: make it. Without effect on one that is there.
+-- Make a queue that was never made, or was wiped.
 local function begin(ready, state, conf)
     if not conf.version then
         redis.pcall('XGROUP', 'CREATE', ready, GROUP, '0', 'MKSTREAM')
@@ -537,7 +559,7 @@ local function begin(ready, state, conf)
     end
 end
 
--- Drop what is outdated. Returns whether there is more of it.
+-- Drop ids and relays whose time is over. Returns whether there are more ids.
 local function forget(q, now)
     local count = redis.call('ZCOUNT', q.past, '-inf', text(now))
     if count > 0 then
@@ -552,9 +574,9 @@ local function forget(q, now)
     return count > FORGET_PAST
 end
 
--- An id in due that another program has put there, with a record that cannot be read or is of a
--- task in the stream: into dead, or out of due, so that those behind it go on. If dead cannot be
--- written to, what there is of the task is kept, and never due.
+-- Take away an id of due that has no record of a waiting task, since another program has put it
+-- there, so that the ids behind it go on. Its record goes to dead if it is not of a task in the
+-- stream; if dead cannot be written to, the record is kept, and never due.
 local function set_aside(q, conf, id, due, record, stage)
     redis.call('HINCRBY', q.state, 'orphans', 1)
     if stage == 'r' then
@@ -572,55 +594,57 @@ end
 
 -- Note how late a task is. Bucket i counts 2^i to 2^(i+1) - 1 ns, bucket 0 from 0 on.
 local function note_late(sum, late_us)
-    sum.total = sum.total + late_us
-    sum.most = math.max(sum.most, late_us)
     local _, exponent = math.frexp(late_us * 1000)
-    local bucket = math.max(exponent - 1, 0)
+    local bucket = exponent > 1 and exponent - 1 or 0
+    sum.total = sum.total + late_us
+    sum.most = late_us > sum.most and late_us or sum.most
     sum.buckets[bucket] = (sum.buckets[bucket] or 0) + 1
 end
 
--- A few tasks into the stream, of these ids and due times, as text. Returns how many bytes they
--- have, nothing if the stream takes no more.
-local function promote_chunk(q, conf, now, sum, ids, dues)
-    local records, promoted, values, bytes = redis.call('HMGET', q.task, unpack(ids)), {}, {}, 0
+-- Move a chunk of tasks into the stream: `heads` has ids and due times, as text, the chunk's from
+-- `from` to `last`. Returns how many bytes of data they have; sets sum.refusal if the stream takes
+-- no more.
+local function promote_chunk(q, conf, now, sum, heads, from, last)
+    local ids, values, size, bytes = {}, {}, 0, 0
+    for index = from, last, 2 do
+        ids[#ids + 1] = heads[index]
+    end
+    local records = redis.call('HMGET', q.task, unpack(ids))
     for index, id in ipairs(ids) do
-        local stage, attempts, put_us, data = parse(records[index] or nil)
+        local due, record = heads[from + 2 * index - 1], records[index] or nil
+        local stage, attempts, put_us, data = parse(record)
         if stage == 'w' then
-            local entry = add_entry(q.ready, id, dues[index], attempts + 1, data)
+            attempts = next_attempt(attempts)
+            local entry = add_entry(q.ready, id, due, attempts, data)
             if type(entry) == 'table' then
                 sum.refusal = entry
                 break
             end
-            promoted[#promoted + 1] = id
-            values[#values + 1] = id
-            values[#values + 1] = record_of('r', attempts + 1, put_us, entry)
-            note_late(sum, math.max(0, now - math.max(tonumber(dues[index]), tonumber(put_us))))
-            bytes = bytes + #data
+            values[size + 1], values[size + 2] = id, record_of('r', attempts, put_us, entry)
+            size, bytes = size + 2, bytes + #data
+            note_late(sum, math.max(0, math.min(now - due, now - put_us)))
         else
-            set_aside(q, conf, id, dues[index], records[index] or nil, stage)
+            set_aside(q, conf, id, due, record, stage)
         end
     end
-    if #promoted > 0 then
+    if size > 0 then
         redis.call('HSET', q.task, unpack(values))
-        redis.call('ZREM', q.due, unpack(promoted))
+        -- They are the first of due, since set_aside() takes away what is between them.
+        redis.call('ZREMRANGEBYRANK', q.due, 0, size / 2 - 1)
     end
-    sum.moved = sum.moved + #promoted
+    sum.moved = sum.moved + size / 2
     return bytes
 end
 
--- What is due into the stream, at most `batch` tasks, and hardly more than LOOK_BYTES. Returns
+-- Move what is due into the stream, at most `batch` tasks, and hardly more than LOOK_BYTES. Returns
 -- whether there may be more.
 local function promote(q, conf, now, batch, sum)
     local heads = redis.call('ZRANGEBYSCORE', q.due, '-inf', text(now), 'WITHSCORES', 'LIMIT', 0,
         batch)
     local bytes = 0
     for from = 1, #heads, 2 * CHUNK do
-        local ids, dues = {}, {}
-        for index = from, math.min(from + 2 * CHUNK - 2, #heads - 1), 2 do
-            ids[#ids + 1] = heads[index]
-            dues[#dues + 1] = heads[index + 1]
-        end
-        bytes = bytes + promote_chunk(q, conf, now, sum, ids, dues)
+        bytes = bytes + promote_chunk(q, conf, now, sum, heads, from,
+            math.min(from + 2 * CHUNK - 1, #heads))
         if sum.refusal then
             return false
         end
@@ -633,8 +657,8 @@ end
 
 -- ---- leases, and what plain XACK has left ----
 
--- An entry whose lease is over, in the stream once more, behind what is there; or buried, but if
--- dead cannot be written to. Returns whether the old entry is of no use any more.
+-- Add an entry whose lease is over to the stream once more, or bury it, unless dead cannot be
+-- written to. Returns whether the old entry is of no more use.
 local function give_again(q, conf, now, sum, entry, id, due, attempts, data)
     local stage, _, put_us, current = parse(redis.call('HGET', q.task, id) or nil)
     if stage ~= 'r' or current ~= entry then
@@ -643,17 +667,16 @@ local function give_again(q, conf, now, sum, entry, id, due, attempts, data)
     end
     if conf.attempts_max > 0 and attempts >= conf.attempts_max and
         type(bury(q.dead, conf.dead_max, id, due, attempts, 'attempts', data)) ~= 'table' then
-        redis.call('HDEL', q.task, id)
-        remember(q.past, id, put_us, conf.past_us, now)
+        finish(q.task, q.past, id, put_us, conf.past_us, now)
         sum.dead = sum.dead + 1
         return true
     end
-    local again = add_entry(q.ready, id, due, attempts + 1, data)
+    local again = add_entry(q.ready, id, due, text(attempts + 1), data)
     if type(again) == 'table' then
         sum.refusal = again
         return false
     end
-    redis.call('HSET', q.task, id, record_of('r', attempts + 1, put_us, again))
+    redis.call('HSET', q.task, id, record_of('r', text(attempts + 1), put_us, again))
     sum.again = sum.again + 1
     return true
 end
@@ -665,19 +688,19 @@ local function end_lease(q, conf, now, sum, entry)
     if attempts then
         useless = give_again(q, conf, now, sum, entry, id, due, attempts, data)
     elseif found then
-        -- Another program's entry: kept for that program's author to see, out of the way.
+        -- Another program's entry: dead keeps it for that program's author.
         local fields = table.concat(found[2], ' ')
         useless = type(bury(q.dead, conf.dead_max, '', '0', 0, 'entry', fields)) ~= 'table'
         redis.call('HINCRBY', q.state, 'orphans', 1)
     end
     if useless then
-        redis.call('XACK', q.ready, GROUP, entry)
-        redis.call('XDEL', q.ready, entry)
+        acknowledge(q.ready, entry)
     end
 end
 
 -- Walk the pending entries from where the last look stopped. Returns where to go on, or nil at the
--- end. Consumers may extend a lease, so that a later entry's may be over before an earlier one's.
+-- end. A consumer may extend a lease, so that a later entry's lease may end before an earlier
+-- one's.
 local function sweep_pending(q, conf, now, sum, from)
     local lease_ms = math.ceil(conf.lease_us / 1000)
     local pending = redis.call('XPENDING', q.ready, GROUP, from, '+', SWEEP)
@@ -689,8 +712,8 @@ local function sweep_pending(q, conf, now, sum, from)
     return #pending == SWEEP and not sum.refusal and '(' .. pending[SWEEP][1] or nil
 end
 
--- Entries that were acknowledged with XACK alone stay in the stream, and their records with them:
--- drop those before the first that is pending. Returns whether there may be more.
+-- Drop acknowledged entries before the first pending one: a plain XACK leaves them in the stream,
+-- and their records. Returns whether there may be more.
 local function sweep_acked(q, conf, now, sum)
     local last = last_delivered(q.ready)
     local first = redis.call('XPENDING', q.ready, GROUP)[2]
@@ -702,8 +725,7 @@ local function sweep_acked(q, conf, now, sum)
         local id = entry_fields(entry)
         local stage, _, put_us, current = parse(id and redis.call('HGET', q.task, id) or nil)
         if stage == 'r' and current == entry[1] then
-            redis.call('HDEL', q.task, id)
-            remember(q.past, id, put_us, conf.past_us, now)
+            finish(q.task, q.past, id, put_us, conf.past_us, now)
         end
         redis.call('XDEL', q.ready, entry[1])
         sum.swept = sum.swept + 1
@@ -711,8 +733,8 @@ local function sweep_acked(q, conf, now, sum)
     return #entries == ACKED
 end
 
--- Consumers that have come no more for a day, and hold nothing. Those that hold something stay, or
--- what they hold would be lost.
+-- Delete consumers that have been idle for a day. One that holds entries stays: XGROUP loses the
+-- entries of a consumer that it deletes.
 local function sweep_consumers(q, now)
     local next_at = tonumber(redis.call('HGET', q.state, 'consumers_at') or nil)
     if next_at and next_at > now and next_at <= now + CONSUMERS_EVERY_US then
@@ -726,7 +748,7 @@ local function sweep_consumers(q, now)
     end
 end
 
--- Returns when to sweep again, nil: not before something is promoted.
+-- Sweep. Returns when to sweep again; nil: not before a task is promoted.
 local function sweep(q, conf, now, sum, sweep_at, from)
     if not last_delivered(q.ready) then
         redis.pcall('XGROUP', 'CREATE', q.ready, GROUP, '0', 'MKSTREAM')
@@ -748,20 +770,21 @@ end
 
 -- ---- seats ----
 
--- A relay's place in the order before it has broken a promise: other relays lead in other queues.
+-- Returns a relay's order before it has broken a promise: other relays lead in other queues.
 local function own_order(q, relay)
-    return tonumber(string.sub(redis.sha1hex(q.state .. relay), 1, 8), 16) / 4294967296
+    return tonumber(sub(redis.sha1hex(q.state .. relay), 1, 8), 16) / 4294967296
 end
 
 local function ladder(rank, grace)
     return math.min(grace * 2 ^ math.min(rank - 1, 40), PUT_OFF_US + rank * grace)
 end
 
--- Sit down, and move to the front if the relays there have broken their promise. Returns the rank.
+-- Give a relay a seat, and move it to the front if the relays there have broken their promise.
+-- Returns its rank.
 local function sit(q, now, look_by, relay, horizon, grace)
     local rank = redis.call('ZRANK', q.seats, relay)
     if not rank then
-        redis.call('ZADD', q.seats, string.format('%.17g', own_order(q, relay)), relay)
+        redis.call('ZADD', q.seats, format('%.17g', own_order(q, relay)), relay)
         rank = redis.call('ZRANK', q.seats, relay)
     end
     local broken = not look_by or now >= look_by + grace or look_by > now + horizon
@@ -774,8 +797,8 @@ local function sit(q, now, look_by, relay, horizon, grace)
     return rank
 end
 
--- Be remembered for four times as long as a relay may sleep; renewed at half of that. Who has moved
--- tasks, and so written anyway, says so.
+-- Remember a relay for four times as long as it may sleep; renew that when half is over. If a relay
+-- has moved tasks, and so written anyway, note its info too.
 local function be_seen(q, now, relay, rank, horizon, grace, info, seen_until, moved)
     local life = 4 * (horizon + PUT_OFF_US + rank * grace)
     local renewed = not seen_until or seen_until - now < life / 2 or seen_until - now > life
@@ -787,7 +810,8 @@ local function be_seen(q, now, relay, rank, horizon, grace, info, seen_until, mo
     end
 end
 
--- Rank 0 promises when it looks next; the others wait for longer, each behind the one before it.
+-- Returns how long a relay waits. Rank 0 promises when it looks next; each other rank waits longer
+-- than the rank before it.
 local function promise(q, now, rank, look_by, sweep_at, horizon, grace)
     if rank > 0 then
         local steps = ladder(rank, grace)
@@ -802,7 +826,8 @@ local function promise(q, now, rank, look_by, sweep_at, horizon, grace)
     return first - now
 end
 
--- The reads that a key of the wrong type fails.
+-- Read each key that a look needs, so that one of the wrong type fails before any effect. Returns
+-- the length of the stream.
 local function check_types(q)
     redis.call('ZCARD', q.due)
     redis.call('HLEN', q.task)
@@ -907,7 +932,7 @@ end
 
 -- ---- functions of operators ----
 
--- For how long the first task that no consumer has taken has been due.
+-- Returns for how long the first undelivered task has been due.
 local function lag_of(ready, now)
     local last = last_delivered(ready)
     local first = last and redis.call('XRANGE', ready, '(' .. last, '+', 'COUNT', 1)[1]
@@ -915,7 +940,7 @@ local function lag_of(ready, now)
     return due and math.max(0, now - (tonumber(due) or now)) or 0
 end
 
--- How many tasks were how late, by bucket.
+-- Say how many tasks were how late, by bucket.
 local function say_lateness(state, say)
     local names = {}
     for bucket = 0, BUCKETS - 1 do
@@ -984,7 +1009,7 @@ local function list(keys, args)
         local is_ours = stage == 'w'
         reply[#reply + 1] = heads[index]
         reply[#reply + 1] = reply_of(tonumber(heads[index + 1]))
-        reply[#reply + 1] = is_ours and attempts or -1
+        reply[#reply + 1] = is_ours and tonumber(attempts) or -1
         reply[#reply + 1] = is_ours and tonumber(put_us) or -1
         reply[#reply + 1] = is_ours and #data or -1
     end
@@ -1002,18 +1027,18 @@ local function peek(keys, args)
     end
     if stage == 'w' then
         local due = tonumber(redis.call('ZSCORE', keys[1], args[1]) or nil) or math.huge
-        return {0, 'waiting', reply_of(due), attempts, tonumber(put_us), rest, ''}
+        return {0, 'waiting', reply_of(due), tonumber(attempts), tonumber(put_us), rest, ''}
     end
     local _, due, _, data = entry_fields(read_entry(keys[3], rest))
     local where = find_entry(keys[3], rest)
-    return {0, where, tonumber(due) or -1, attempts, tonumber(put_us), data or '', rest}
+    return {0, where, tonumber(due) or -1, tonumber(attempts), tonumber(put_us), data or '', rest}
 end
 
 -- dead due task state seats past; entry
 local function revive(keys, args)
     local dead, due_key, task, state = keys[1], keys[2], keys[3], keys[4]
     local seats, past = keys[5], keys[6]
-    if not args[1] or not string.find(args[1], '^%d+%-%d+$') then
+    if not args[1] or not find(args[1], '^%d+%-%d+$') then
         return {EINVAL}
     end
     local found = redis.call('XRANGE', dead, args[1], args[1])[1]
@@ -1037,7 +1062,7 @@ end
 
 -- ---- repair: what other programs, and an eviction, have left ----
 
--- A record that nothing leads to is deleted, or put back into due.
+-- Delete a record that nothing leads to, or put its id back into due.
 local function repair_record(q, conf, now, sum, id, record)
     local stage, _, put_us, entry = parse(record)
     if not stage then
@@ -1052,21 +1077,18 @@ local function repair_record(q, conf, now, sum, id, record)
             sum.restored = sum.restored + 1
         end
     elseif not read_entry(q.ready, entry) then -- deleted by hand
-        if last_delivered(q.ready) then
-            redis.call('XACK', q.ready, GROUP, entry)
-        end
-        redis.call('HDEL', q.task, id)
-        remember(q.past, id, put_us, conf.past_us, now)
+        redis.call('XACK', q.ready, GROUP, entry)
+        finish(q.task, q.past, id, put_us, conf.past_us, now)
         sum.removed = sum.removed + 1
     end
 end
 
--- An id of due without a record that waits.
+-- Remove an id of due that has no record of a waiting task.
 local function repair_due(q, conf, sum, id, due)
     local record = redis.call('HGET', q.task, id) or nil
     local stage = parse(record)
     if stage == 'w' or (record and not stage) then
-        return -- the latter was left by repair_record: dead takes no more
+        return -- repair_record() has left an unreadable record, since dead takes no more
     end
     if stage == 'r' or
         type(bury(q.dead, conf.dead_max, id, due, 0, 'record', '')) ~= 'table' then
@@ -1075,7 +1097,7 @@ local function repair_due(q, conf, sum, id, due)
     end
 end
 
--- An entry without its record gets one; one that is foreign, or not its task's last, goes.
+-- Give an entry a record if it has none; delete one that is foreign, or not its task's last.
 local function repair_entry(q, conf, sum, found)
     local entry, fields = found[1], found[2]
     local id, _, attempts = entry_fields(found)
@@ -1085,8 +1107,8 @@ local function repair_entry(q, conf, sum, found)
         return
     end
     if attempts and not record and find_entry(q.ready, entry) ~= 'finished' then
-        local put_us = string.match(entry, '^%d+') .. '000'
-        redis.call('HSET', q.task, id, record_of('r', attempts, put_us, entry))
+        local put_us = match(entry, '^%d+') .. '000'
+        redis.call('HSET', q.task, id, record_of('r', text(attempts), put_us, entry))
         sum.restored = sum.restored + 1
         return
     end
@@ -1094,10 +1116,7 @@ local function repair_entry(q, conf, sum, found)
         table.concat(fields, ' '))) == 'table' then
         return
     end
-    if last_delivered(q.ready) then
-        redis.call('XACK', q.ready, GROUP, entry)
-    end
-    redis.call('XDEL', q.ready, entry)
+    acknowledge(q.ready, entry)
     sum.removed = sum.removed + 1
 end
 
@@ -1108,7 +1127,7 @@ local function repair(keys, args)
         state = keys[6], seats = keys[7]}
     local stage, cursor = args[1], args[2]
     local is_scan = (stage == 'task' or stage == 'due') and whole(cursor)
-    if not is_scan and not (stage == 'ready' and string.find(cursor or 'x', '^%(?%d*%-?%d*$')) then
+    if not is_scan and not (stage == 'ready' and find(cursor or 'x', '^%(?%d*%-?%d*$')) then
         return {EINVAL}
     end
     local now, conf, sum = now_us(), settings(q.state), {restored = 0, removed = 0}
@@ -1150,7 +1169,7 @@ local function repair(keys, args)
     return {0, stage, after, sum.restored, sum.removed}
 end
 
--- The settings that `args` name, in pairs, as pairs to be written; nil if one is wrong.
+-- Returns the settings that `args` names in pairs, name to value; nil if one is wrong.
 local function wanted_settings(args)
     local wanted = {}
     for index = 1, #args, 2 do
@@ -1209,7 +1228,7 @@ local function register(name, callback, ...)
     redis.register_function{function_name = 'timerhub_' .. name, callback = callback, flags = {...}}
 end
 
--- What frees memory, or needs hardly any, goes on in a Redis that is full: puts alone do not.
+-- Functions that free memory, or need hardly any, go on in a Redis that is full: all but puts.
 register('put', put)
 register('puts', puts)
 register('cancel', cancel, 'allow-oom')

@@ -7,8 +7,9 @@ Usage: clocks_test.py VICTIM OTHER_CLOCK.so [TIMES]
 callers  VICTIM, which puts, moves, takes and serves, where the wall clock is an hour ahead or
          behind, and where the clocks since boot are, in a time namespace if that is permitted: it
          leads the life that it always leads.
-server   Redis's wall clock is set forward and back by an hour under two relays, and runs fast: what
-         is put comes when it is due by that clock, and not before. TIMES times.
+server   Redis's wall clock is set forward and back by an hour under two relays, TIMES times, and runs
+         500 ppm fast and slow for TIMES seconds each: what is put comes when it is due by that
+         clock, and not before.
 """
 
 import os
@@ -39,9 +40,14 @@ class OtherClock:
         self.set(0)
         self.environment = {"LD_PRELOAD": library, "OTHER_CLOCK": path}
 
-    def set(self, ahead_us):
+    def set(self, ahead_us, fast_ppm=0):
         with open(self.path, "r+b" if os.path.exists(self.path) else "wb") as file:
-            file.write(struct.pack("q", ahead_us))
+            file.write(struct.pack("qqq", ahead_us, fast_ppm, time.time_ns() // 1000))
+
+    def date(self):
+        """Seconds since 1970 by this clock."""
+        return int(subprocess.run(["date", "+%s"], env=os.environ | self.environment, check=True,
+                                  capture_output=True, text=True).stdout)
 
 
 def check_callers(victim, library):
@@ -52,10 +58,11 @@ def check_callers(victim, library):
         lives = []
         for sign in (1, -1):
             clock.set(sign * HOUR_US)
-            said = subprocess.run(["date", "+%s"], env=os.environ | clock.environment, check=True,
-                                  capture_output=True, text=True).stdout
-            expect(abs(int(said) - time.time() - sign * 3600) < ARRIVES, "the clock is not set")
+            expect(abs(clock.date() - time.time() - sign * 3600) < ARRIVES, "the clock is not set")
             lives.append((f"wall clock {sign:+} h", [victim, NAME], clock.environment, sign))
+        clock.set(0, 10**9)
+        time.sleep(0.01)
+        expect(clock.date() - time.time() > 5, "the clock is not fast")
         space = ["unshare", *([] if os.geteuid() == 0 else ["--map-root-user"]), "--time"]
         if subprocess.run([*space, "true"], check=False, capture_output=True).returncode == 0:
             lives += [(f"clocks since boot {ahead:+} s",
@@ -79,6 +86,7 @@ def put_and_take(queue, name, delay_us):
     expect([entry[1:4] for entry in entries] == [(name, due, 1)], name, due, "came as", entries)
     expect(queue.now() >= due, name, "is early")
     expect(queue.call("done", name) == [0], "done", name)
+    return due
 
 
 def check_server(victim, library, times, dice):
@@ -107,12 +115,29 @@ def check_server(victim, library, times, dice):
                         put_and_take(queue, f"fast-{number}-{step}", 1000)
                     clock.set(ahead_us)
                     put_and_take(queue, f"back-{number}", dice.randrange(50_000))
+                late = check_drift(clock, queue, max(2, times))
             finally:
                 for relay in relays:
                     relay.kill()
                     relay.wait()
     finally:
         os.unlink(clock.path)
+    return late
+
+
+def check_drift(clock, queue, seconds):
+    """Redis's clock runs fast, then slow: returns how late tasks were at most, by what ppm."""
+    late = {}
+    for ppm in (500, -500):
+        clock.set(0, ppm)
+        late[ppm] = 0
+        for number in range(4 * seconds):
+            name = f"drift-{ppm}-{number}"
+            due = put_and_take(queue, name, 200_000)
+            late[ppm] = max(late[ppm], queue.now() - due)
+        # Nothing rings between: the relay arrives by its own clock, seconds after its last look.
+        late[ppm] = max(late[ppm], queue.now() - put_and_take(queue, f"long-{ppm}", seconds * 10**6))
+    return late
 
 
 def main(arguments):
@@ -120,8 +145,9 @@ def main(arguments):
     seed = int(os.environ.get("TIMERHUB_TEST_SEED", "0"), 0) or time.time_ns() % 2**32
     print(f"seed {seed}", flush=True)
     lives = check_callers(arguments[1], arguments[2])
-    check_server(arguments[1], arguments[2], times, random.Random(seed))
-    print(f"{lives} lives by other clocks; Redis's set {2 * times} times")
+    late = check_server(arguments[1], arguments[2], times, random.Random(seed))
+    print(f"{lives} lives by other clocks; Redis's set {2 * times} times; late at most, in us, by "
+          f"ppm that it is fast: {late}")
     return 0
 
 

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Leaves each line of timerhub.lua out in turn: does a test notice? By hand, it takes half an hour.
 
-Usage: mutate_functions.py TIMERHUB_LUA [STEPS]
+Usage: mutate_functions.py TIMERHUB_LUA [STEPS [FIRST LAST]]
 
-Prints the lines whose loss neither functions_test.py, in STEPS steps, nor refusals_test.py noticed.
+Prints the lines whose loss neither functions_test.py, in STEPS steps, nor refusals_test.py noticed;
+with FIRST and LAST only these lines.
 """
 
 import pathlib
@@ -28,17 +29,19 @@ def notices(test, *arguments):
 def main(arguments):
     lines = pathlib.Path(arguments[1]).read_text(encoding="utf-8").splitlines(keepends=True)
     steps = arguments[2] if len(arguments) > 2 else "8000"
+    first, last = map(int, arguments[3:5] or (2, len(lines)))
     survivors = mutants = 0
-    for index, line in enumerate(lines):
-        if index == 0 or not line.strip() or line.lstrip().startswith("--"):
+    for index in range(first - 1, last):
+        line = lines[index]
+        if not line.strip() or line.lstrip().startswith("--"):
             continue
         with tempfile.NamedTemporaryFile("w", suffix=".lua") as mutant:
             mutant.write("".join(lines[:index] + lines[index + 1:]))
             mutant.flush()
             mutants += 1
-            if notices("functions_test.py", mutant.name, steps, 1):
-                continue
             if notices("refusals_test.py", mutant.name):
+                continue
+            if notices("functions_test.py", mutant.name, steps, 1):
                 continue
         survivors += 1
         print(f"{index + 1}: {line.rstrip()}", flush=True)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Preloaded, another wall clock: ahead of this machine's by the microseconds that the file
- * OTHER_CLOCK holds, which may change at any time. Time namespaces have no wall clock.
+ * Preloaded, another wall clock, as the file OTHER_CLOCK says, which may change at any time: ahead of
+ * this machine's by so many microseconds, and by so many millionths of what has passed since a time.
+ * Time namespaces have no wall clock.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -17,7 +18,13 @@
 #define US_PER_S INT64_C(1000000)
 #define NS_PER_US INT64_C(1000)
 
-static const int64_t *ahead_us;
+struct other {
+	int64_t ahead_us;
+	int64_t fast_ppm;
+	int64_t since_us; /* of this machine's wall clock */
+};
+
+static const struct other *other;
 
 /* Without the file nothing can be tested. */
 static void fail(const char *what)
@@ -34,21 +41,26 @@ static void __attribute__((constructor)) begin(void)
 
 	if (fd < 0)
 		fail("OTHER_CLOCK");
-	map = mmap(NULL, sizeof(*ahead_us), PROT_READ, MAP_SHARED, fd, 0);
+	map = mmap(NULL, sizeof(*other), PROT_READ, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED)
 		fail("mmap");
 	(void)close(fd);
-	__atomic_store_n(&ahead_us, map, __ATOMIC_RELEASE);
+	__atomic_store_n(&other, map, __ATOMIC_RELEASE);
 }
 
 static int64_t now_us(void)
 {
-	const int64_t *ahead = __atomic_load_n(&ahead_us, __ATOMIC_ACQUIRE);
+	const struct other *found = __atomic_load_n(&other, __ATOMIC_ACQUIRE);
 	struct timespec now;
+	int64_t us, ppm;
 
 	(void)syscall(SYS_clock_gettime, CLOCK_REALTIME, &now);
-	return now.tv_sec * US_PER_S + now.tv_nsec / NS_PER_US +
-	       (ahead ? __atomic_load_n(ahead, __ATOMIC_RELAXED) : 0);
+	us = now.tv_sec * US_PER_S + now.tv_nsec / NS_PER_US;
+	if (!found)
+		return us;
+	ppm = __atomic_load_n(&found->fast_ppm, __ATOMIC_RELAXED);
+	return us + __atomic_load_n(&found->ahead_us, __ATOMIC_RELAXED) +
+	       (us - __atomic_load_n(&found->since_us, __ATOMIC_RELAXED)) * ppm / 1000000;
 }
 
 int gettimeofday(struct timeval *restrict time, void *restrict zone)

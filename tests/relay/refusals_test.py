@@ -26,7 +26,7 @@ STATES = ("none", "waiting", "never", "undelivered", "taken", "finished", "exhau
 WAITS, STREAM = "none waiting never", "none undelivered taken finished exhausted"
 # Where a function has no use for a key, by the states in which that is so.
 UNUSED = {
-    ("put", "seats"): "waiting",
+    ("put", "seats"): "waiting", ("puts", "seats"): "waiting",
     ("cancel", "due"): STREAM, ("cancel", "ready"): WAITS, ("cancel", "state"): "none",
     ("cancel", "past"): "none",
     ("move", "due"): "none taken finished exhausted", ("move", "ready"): WAITS,
@@ -196,6 +196,26 @@ def check_bad_arguments(redis):
     expect(picture(redis) == before, "bad arguments have changed something")
 
 
+def check_puts(redis):
+    """The puts of one call know of each other: of ids, of room, and of the earliest."""
+    bring_about(redis, "waiting")
+    call(redis, "create", "tasks_max", 5)  # there are a task, and two ids in past
+    redis("HSET", QUEUE + "state", "look_by", 2 * 10**15)
+    answer = call(redis, "puts", "a", 500, "", "1", "", "a", 400, "", "2", "", "a", 300, "r", "33",
+                  "", "b", 900, "", "", "", "c", 100, "", "", "", "buried", 100, "", "", "",
+                  "task", 700, "r", "new", "", "a", 600, "", "4", "")
+    now = answer[1]
+    expect(answer == [0, now, 0, now + 500, -17, 0, 0, now + 300, 0, now + 900, -11, 0, -17, 0,
+                      0, now + 700, -17, 0], "puts:", answer)
+    records = dict(zip(*[iter(redis("HGETALL", QUEUE + "task"))] * 2))
+    expect(records == {b"a": b"w0:%d:33" % now, b"b": b"w0:%d:" % now,
+                       b"task": b"w0:%d:new" % now}, "records", records)
+    dues = redis("ZRANGE", QUEUE + "due", 0, -1, "WITHSCORES")
+    expect(dues == [b"a", b"%d" % (now + 300), b"task", b"%d" % (now + 700), b"b",
+                    b"%d" % (now + 900)], "due", dues)
+    expect(redis("HGET", QUEUE + "state", "look_by") == b"%d" % (now + 300), "look_by")
+
+
 def read_all(redis):
     reply = redis("XREADGROUP", "GROUP", "timerhub", "c", "STREAMS", QUEUE + "ready", ">")
     return [entry for entry, _ in reply[0][1]] if reply else []
@@ -294,6 +314,7 @@ def check_repair(redis):
     redis("ZREM", QUEUE + "due", "kept-1", "kept-3")  # tasks that would never come
     redis("ZADD", QUEUE + "due", "+inf", "nothing", "+inf", read[0][1][6][1][1])
     redis("HSET", QUEUE + "task", "unreadable", "x")
+    redis("ZADD", QUEUE + "due", "+inf", "unreadable")
     redis("XADD", QUEUE + "ready", "*", "foreign", "entry")
     redis("XADD", QUEUE + "ready", "*", "id", read[0][1][7][1][1], "due", 1, "n", 1, "data", "")
     expect(not agrees(redis), "nothing was damaged")
@@ -303,6 +324,43 @@ def check_repair(redis):
     expect(redis("HLEN", QUEUE + "task") == 298, "records")
     expect(redis("XPENDING", QUEUE + "ready", "timerhub")[0] == 18, "pending")
     expect(repair(redis) == (0, 0), "repaired again")
+    # What another program has added, and a consumer has read; without a group too.
+    bring_about(redis, "none")
+    redis("XADD", QUEUE + "ready", "*", "foreign", "entry")
+    read_all(redis)
+    expect(repair(redis) == (0, 1), "a foreign entry")
+    expect(redis("XPENDING", QUEUE + "ready", "timerhub")[0] == 0, "pending")
+    bring_about(redis, "taken")
+    redis("XADD", QUEUE + "ready", "*", "foreign", "entry")
+    redis("XDEL", QUEUE + "ready", redis("XRANGE", QUEUE + "ready", "-", "+")[0][0])
+    redis("XGROUP", "DESTROY", QUEUE + "ready", "timerhub")
+    expect(repair(redis) == (0, 2), "without a group")
+    # Nothing is lost while dead takes no more.
+    bring_about(redis, "none")
+    redis("DEL", QUEUE + "dead")
+    redis("SET", QUEUE + "dead", "x")
+    redis("HSET", QUEUE + "task", "unreadable", "x")
+    redis("ZADD", QUEUE + "due", "+inf", "unreadable", "+inf", "nothing")
+    redis("XADD", QUEUE + "ready", "*", "foreign", "entry")
+    before = picture(redis)
+    expect(repair(redis) == (0, 0) and picture(redis) == before, "repaired without dead")
+    # A record that is needed in the middle only.
+    bring_about(redis, "none")
+    redis("XADD", QUEUE + "ready", "*", "foreign", "entry")
+    redis("XADD", QUEUE + "ready", "*", "id", "x", "due", 1, "n", 1, "data", "")
+    redis("SET", QUEUE + "task", "x")
+    before = picture(redis)
+    try:
+        expect(False, "repair:", call(redis, "repair", "ready", ""))
+    except RedisError as error:
+        expect("WRONGTYPE" in str(error) and picture(redis) == before, "repair half done", error)
+    # A task put back is due now, and a relay is told.
+    bring_about(redis, "never")
+    redis("ZREM", QUEUE + "due", "task")
+    redis("HSET", QUEUE + "state", "look_by", 2 * 10**15)
+    expect(repair(redis) == (1, 0), "put back")
+    expect(redis("ZSCORE", QUEUE + "due", "task") == redis("HGET", QUEUE + "state", "look_by"),
+           "no relay is told")
     for arguments in ([], ["task"], ["task", "x"], ["what", "0"], ["ready", "x"], ["ready"]):
         expect(call(redis, "repair", *arguments) == [-22], "repair", arguments)
 
@@ -351,6 +409,7 @@ def main(arguments):
         check_full(redis)
         check_exhausted_stream(redis)
         check_bad_arguments(redis)
+        check_puts(redis)
         check_foreign(redis)
         check_revived(redis)
         check_wiped(redis)

@@ -18,6 +18,7 @@
 
 #include <answer.h>
 #include <keys.h>
+#include <relay.h>
 #include <wire.h>
 
 #define ARRIVES (20 * SEC)
@@ -525,6 +526,95 @@ START_TEST(every_task_ends_once_under_many_threads)
 }
 END_TEST
 
+#define PUTTERS 100u /* more than one command takes */
+
+static int put_results[PUTTERS];
+
+/* An id twice, and one that is too large. */
+static void *put_one(void *arg)
+{
+	unsigned number = (unsigned)(uintptr_t)arg;
+	char id[16], data[200] = "";
+
+	(void)snprintf(id, sizeof(id), "%u", number == 7 ? 6 : number);
+	put_results[number] =
+		timerhub_relay_put(relay, id, HOUR, 0, data, number == 9 ? 200 : number, NULL);
+	return NULL;
+}
+
+/* How many puts wait in the shard for one that is under way. */
+static unsigned count_held(struct shard *shard)
+{
+	unsigned count = 0;
+
+	lock_take(&relay->lock);
+	for (const struct request *one = shard->gathered.first; one && shard->holds;
+	     one = one->next)
+		count++;
+	lock_give(&relay->lock);
+	return count;
+}
+
+/* The number behind a word of what the server tells; -1 without the word. */
+static long told(const char *a, const char *b, const char *word)
+{
+	struct reply *reply;
+	const char *found;
+	long number;
+
+	bytes_command(wire_output(wire), 2);
+	bytes_text(wire_output(wire), a);
+	bytes_text(wire_output(wire), b);
+	expect_eq(wire_call(wire, &reply, ARRIVES), 0);
+	found = strstr(reply_text(reply), word);
+	number = found ? strtol(found + strlen(word), NULL, 10) : -1;
+	reply_free(reply);
+	return number;
+}
+
+START_TEST(puts_that_wait_for_a_reply_share_a_command)
+{
+	struct timerhub_relay_config config;
+	pthread_t threads[PUTTERS];
+	unsigned good = 0;
+	long before;
+	uint64_t due;
+
+	begin();
+	set("data_max", 150);
+	timerhub_relay_close(relay);
+	config = config_of(0); /* one whose looks are not counted */
+	config.timeout_ns = 60 * SEC;
+	expect_eq(timerhub_relay_open(&relay, queue, &config), 0);
+	lock_take(&relay->lock);
+	relay->hold_ns = HOUR;
+	lock_give(&relay->lock);
+	due = stats().due;
+	before = told("INFO", "commandstats", "cmdstat_fcall:calls=");
+	expect_eq(command("CLIENT", "PAUSE", "1000000", "WRITE"), 0);
+	for (unsigned i = 0; i < PUTTERS; i++) {
+		expect_eq(pthread_create(&threads[i], NULL, put_one, (void *)(uintptr_t)i), 0);
+		while (i == 0 && told("CLIENT", "LIST", "flags=b") < 0)
+			; /* until the server holds the first put */
+	}
+	while (count_held(relay->shards) < PUTTERS - 1)
+		;
+	expect_eq(command("CLIENT", "UNPAUSE", NULL, NULL), 0);
+	for (unsigned i = 0; i < PUTTERS; i++)
+		(void)pthread_join(threads[i], NULL);
+	for (unsigned i = 0; i < PUTTERS; i++)
+		good += put_results[i] == 0;
+	expect_eq(good, PUTTERS - 2);
+	expect_eq(put_results[9], -EMSGSIZE);
+	expect_eq(put_results[6] + put_results[7], -EEXIST);
+	expect_eq(told("INFO", "commandstats", "cmdstat_fcall:calls=") - before,
+	          3); /* the first put, 64, and 35 */
+	expect_eq(stats().due - due, PUTTERS - 2);
+	expect_eq(stats().put, PUTTERS - 2);
+	end();
+}
+END_TEST
+
 static void *block(void *arg)
 {
 	struct timerhub_relay_task task;
@@ -576,6 +666,7 @@ int main(int argc, char **argv)
 	tests_add(misuse_is_answered, 60);
 	tests_add(child_of_fork_is_told_and_harms_nothing, 60);
 	tests_add(every_task_ends_once_under_many_threads, 120);
+	tests_add(puts_that_wait_for_a_reply_share_a_command, 60);
 	tests_add(close_sends_blocked_takers_away_and_leaves_its_seat, 60);
 	return tests_run();
 }
