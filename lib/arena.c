@@ -289,7 +289,8 @@ static uint32_t shard_take_fresh(const struct arena *arena, struct arena_shard *
 		if (u64_cas_relaxed(&shard->fresh, &fresh, fresh + 1)) {
 			if (shard->notes)
 				(void)u64_fetch_add_relaxed(&shard->notes->used, 1);
-			u64_store_relaxed(&arena->timers.hot[(uint32_t)fresh].identity, 0);
+			/* Filed nowhere. */
+			u64_store_relaxed(&arena->timers.hot[(uint32_t)fresh].word, WORD_NEVER);
 			return (uint32_t)fresh;
 		}
 	return SLOT_NONE;

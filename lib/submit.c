@@ -80,11 +80,15 @@ static int arming_from(const struct timerhub_queue *queue, const struct timerhub
 static inline void hub_arm_slot(struct timerhub *hub, uint32_t slot,
                                 const struct timer_arming *arming, timerhub_timer *ret_timer)
 {
-	hub_submit(hub, slot, timer_arm(&hub->arena.timers, slot, arming, ret_timer));
+	struct timer_outcome outcome = timer_arm(&hub->arena.timers, slot, arming, ret_timer);
+
+	if (outcome.left != TIMER_NOTHING)
+		hub_submit(hub, slot, outcome);
 }
 
-static int hub_arm(struct timerhub_queue *queue, const struct timer_arming *arming,
-                   timerhub_timer *ret_timer)
+static inline __attribute__((always_inline)) int hub_arm(struct timerhub_queue *queue,
+                                                         const struct timer_arming *arming,
+                                                         timerhub_timer *ret_timer)
 {
 	uint32_t slot = arena_take(&queue->hub->arena, cpu_current());
 

@@ -42,11 +42,16 @@
  */
 static bool word_is_as_left(uint64_t word, uint64_t after, uint64_t identity)
 {
-	/* A slot that we made free is ours alone; only the owner may have looked at it. */
+	/*
+	 * A slot that we made free is ours alone; only the owner may have looked at it, or found it
+	 * where it was filed.
+	 */
 	uint64_t theirs = WORD_INBOX_FLAGS;
 
 	if (word_phase(after) == TIMER_FREE)
-		theirs |= WORD_TAG_MASK << WORD_TAG_SHIFT;
+		return word_phase(word) == TIMER_FREE &&
+		       (word_deadline(word) == word_deadline(after) ||
+		        word_deadline(word) == TIMER_TICKS_NEVER);
 	if (word_phase(after) == TIMER_ARMED && word_phase(word) == TIMER_PENDING)
 		word = word_with_phase(word, TIMER_ARMED);
 	return ((word ^ after) & ~theirs) == 0 ||
@@ -94,7 +99,9 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 		before == 0 ? timers->first_generation : identity_generation(before), arming->kept);
 	uint64_t flags = (arming->interval_ns > 0 ? IDENTITY_PERIODIC : 0) |
 	                 (arming->slack_ns > 0 ? IDENTITY_SLACK : 0);
+	uint64_t ticks = ticks_from_ns(arming->deadline_ns);
 	uint64_t word, armed;
+	bool there;
 
 	u64_store_relaxed(&cold->data, arming->data);
 	u64_store_relaxed(&cold->fn, arming->fn);
@@ -108,11 +115,13 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	/* Here, where the handle is in a register; if the caller wants none, one `or` makes it. */
 	probe3(arm, handle_make(generation, slot), arming->deadline_ns, arming->interval_ns);
 	test_point(TEST_POINT_ARM_BEFORE_PUBLISH);
-	word = u64_load_relaxed(&hot->word); /* only the owner may change it yet: the inbox flags */
+	/* Only the owner may change it yet: it looks, or finds the last timer's filing. */
+	word = u64_load_relaxed(&hot->word);
 	do {
-		armed = word_armed(word, ticks_from_ns(arming->deadline_ns));
+		there = word_covers(word, ticks);
+		armed = there ? word_armed_there(word, ticks) : word_armed(word, ticks);
 	} while (!u64_cas_seq_cst(&hot->word, &word, armed)); /* [armed] */
-	return timer_submit(0, armed, word_pushed(word));
+	return there ? timer_done(0) : timer_submit(0, armed, word_pushed(word));
 }
 
 struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, uint64_t deadline_ns)
@@ -157,11 +166,19 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 	return outcome;
 }
 
-/* Must the owner be told that this timer is no more? Only if it may have it filed. */
-static bool word_maybe_filed(uint64_t word, uint64_t identity)
+/*
+ * The word of a timer that is cancelled. What is filed, no later than the word says, stays filed: the
+ * owner finds the slot free, or armed again, when that instant is the next. Only where the word does
+ * not say when, the owner is told: slack may put the filing off, and an expired periodic timer is
+ * filed for its next period.
+ */
+static uint64_t word_cancelled(uint64_t word, uint64_t identity)
 {
-	return word_phase(word) == TIMER_ARMED ||
-	       (word_phase(word) == TIMER_PENDING && identity_periodic(identity));
+	if (word_phase(word) == TIMER_ARMED)
+		return word_with_phase(word, TIMER_FREE) |
+		       (identity_has_slack(identity) ? WORD_INBOX : 0);
+	return word_unfiled(word) |
+	       (word_phase(word) == TIMER_PENDING && identity_periodic(identity) ? WORD_INBOX : 0);
 }
 
 struct timer_outcome timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue)
@@ -170,7 +187,6 @@ struct timer_outcome timer_cancel(const struct timers *timers, uint64_t handle, 
 	struct timer_hot *hot = &timers->hot[slot];
 	struct timer_outcome outcome;
 	uint64_t word, dead;
-	bool filed;
 
 	__builtin_prefetch(&timers->cold[slot], 1); /* to be written when the slot is put back */
 	word = u64_load_acquire(&hot->word);        /* [armed] */
@@ -183,8 +199,7 @@ struct timer_outcome timer_cancel(const struct timers *timers, uint64_t handle, 
 		if (!timer_is(word, identity, handle) ||
 		    (queue != TIMER_ANY_QUEUE && queue_slack_queue(queue_slack) != queue))
 			return timer_done(-ENOENT);
-		filed = word_maybe_filed(word, identity);
-		dead = word_with_phase(word, TIMER_FREE) | (filed ? WORD_INBOX : 0);
+		dead = word_cancelled(word, identity);
 		test_point(TEST_POINT_CANCEL_BEFORE_CAS);
 	} while (!u64_cas_seq_cst(&hot->word, &word, dead));
 	outcome = timer_confirm(hot, handle, word, dead);
@@ -192,7 +207,8 @@ struct timer_outcome timer_cancel(const struct timers *timers, uint64_t handle, 
 		return outcome;
 	probe1(cancel, handle);
 	/* If the slot is in the inbox already: a dead timer is nothing to be in time for. */
-	return filed && !word_in_inbox(word) ? timer_submit(0, dead, false) : timer_done(0);
+	return word_in_inbox(dead) && !word_in_inbox(word) ? timer_submit(0, dead, false)
+	                                                   : timer_done(0);
 }
 
 /* ---- reading ---- */
@@ -282,6 +298,16 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 	return false;
 }
 
+/*
+ * The owner has found a free slot where it is filed, and files it no more: the word is to say so.
+ * False if the word has changed. If the slot is in the inbox, the look will do it.
+ */
+static bool timer_unfile(struct timer_hot *hot, uint64_t *word)
+{
+	return word_in_inbox(*word) || word_deadline(*word) == TIMER_TICKS_NEVER ||
+	       u64_cas_seq_cst(&hot->word, word, word_unfiled(*word));
+}
+
 enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_t by_ns,
                              struct timer_expiry *ret_expiry)
 {
@@ -297,14 +323,21 @@ enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_
 		ret_expiry->interval_ns = u64_load_relaxed(&cold->interval_ns);
 		ret_expiry->identity = identity;
 		ret_expiry->deadline_ns = timer_deadline_ns(word, identity);
-		ret_expiry->at_ns = timer_slacken_ns(ret_expiry->deadline_ns,
-		                                     queue_slack_slack_ns(ret_expiry->queue_slack));
-		if (word_phase(word) == TIMER_FREE || word_phase(word) == TIMER_PARKED)
+		ret_expiry->at_ns = ret_expiry->deadline_ns;
+		if (identity_has_slack(identity))
+			ret_expiry->at_ns =
+				timer_slacken_ns(ret_expiry->deadline_ns,
+			                         queue_slack_slack_ns(ret_expiry->queue_slack));
+		if (word_phase(word) == TIMER_PARKED)
 			return TIMER_IS_NEITHER;
+		if (word_phase(word) == TIMER_FREE) {
+			if (timer_unfile(hot, &word))
+				return TIMER_IS_NEITHER;
+			continue;
+		}
 		if (word_phase(word) == TIMER_PENDING) {
 			/* Not delivered in a whole period: the delivery will have it filed. */
-			if (!identity_periodic(identity) ||
-			    u64_cas_seq_cst(&hot->word, &word, word_with_phase(word, TIMER_PARKED)))
+			if (u64_cas_seq_cst(&hot->word, &word, word_with_phase(word, TIMER_PARKED)))
 				return TIMER_IS_NEITHER;
 			continue;
 		}
@@ -326,23 +359,20 @@ enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_
 
 uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t filed_ns)
 {
-	const struct timer_hot *hot = &timers->hot[slot];
+	struct timer_hot *hot = &timers->hot[slot];
 	uint64_t word = u64_load_acquire(&hot->word); /* [armed] */
-	/* Relaxed: only a stale word can be of another life, and then the slot is in the inbox. */
-	uint64_t identity = u64_load_relaxed(&hot->identity);
+	uint64_t identity;
 
-	switch (word_phase(word)) {
-	case TIMER_ARMED:
-		return word_fresh(word, identity)
-		               ? UINT64_MAX
-		               : u64_max(filed_ns, timer_instant_ns(timers, slot, word, identity));
-	case TIMER_PENDING:
-		return identity_periodic(identity) ? filed_ns : UINT64_MAX;
-	case TIMER_FREE:
-	case TIMER_PARKED:
-		break;
-	}
-	return UINT64_MAX;
+	while (word_phase(word) == TIMER_FREE)
+		if (timer_unfile(hot, &word))
+			return UINT64_MAX;
+	/* Relaxed: only a stale word can be of another life, and then the slot is in the inbox. */
+	identity = u64_load_relaxed(&hot->identity);
+	if (word_phase(word) != TIMER_ARMED)
+		return filed_ns; /* of a periodic timer: the next period */
+	if (word_fresh(word, identity))
+		return UINT64_MAX;
+	return u64_max(filed_ns, timer_instant_ns(timers, slot, word, identity));
 }
 
 uint64_t timer_next_period_ns(const struct timers *timers, uint32_t slot,
@@ -360,7 +390,7 @@ bool timer_drop(const struct timers *timers, uint64_t handle)
 	uint64_t word = u64_load_acquire(&hot->word); /* [armed] */
 
 	while (timer_is(word, u64_load_relaxed(&hot->identity), handle))
-		if (u64_cas_seq_cst(&hot->word, &word, word_with_phase(word, TIMER_FREE)))
+		if (u64_cas_seq_cst(&hot->word, &word, word_unfiled(word)))
 			return true;
 	return false;
 }

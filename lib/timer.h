@@ -363,8 +363,7 @@ static inline struct timer_outcome timer_deliver_one_shot(const struct timers *t
 {
 	struct timer_hot *hot = &timers->hot[handle_slot(view->handle)];
 	uint64_t before = view->word;
-	uint64_t after =
-		handle_kept(view->handle) ? word_idle(before) : word_with_phase(before, TIMER_FREE);
+	uint64_t after = handle_kept(view->handle) ? word_idle(before) : word_unfiled(before);
 
 	if (!u64_cas_seq_cst(&hot->word, &view->word, after))
 		return timer_done(TIMER_CHANGED);

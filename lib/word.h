@@ -58,7 +58,11 @@
 #define IDENTITY_GENERATION_SHIFT TIMER_SLOT_BITS
 
 enum timer_phase {
-	TIMER_FREE = 0,    /* of no timer; may still be filed with the owner, or lie in the inbox */
+	/*
+	 * Of no timer. It may lie in the inbox; else its deadline, as the last timer left it, says
+	 * that it is filed no later than that, and one of never that it is filed nowhere.
+	 */
+	TIMER_FREE = 0,
 	TIMER_ARMED = 1,   /* waits for its deadline */
 	TIMER_PENDING = 2, /* expired, not delivered; a periodic one is filed for its next period */
 	/*
@@ -178,6 +182,25 @@ static inline uint64_t word_next_tag(uint64_t word)
 	return ((word_tag(word) + 1) & WORD_TAG_MASK) << WORD_TAG_SHIFT;
 }
 
+#define WORD_NEVER (TIMER_TICKS_NEVER << WORD_DEADLINE_SHIFT)
+
+/*
+ * Is a free slot's word one whose owner need not be told of a timer with this deadline, since the
+ * slot is filed no later than that, if it needs to be filed at all?
+ */
+static inline bool word_covers(uint64_t free_word, uint64_t ticks)
+{
+	return (free_word & WORD_INBOX_FLAGS) == 0 && word_deadline(free_word) <= ticks;
+}
+
+/*
+ * FREE → ARMED, if word_covers(): a new life in the place of the last one's filing.
+ */
+static inline uint64_t word_armed_there(uint64_t free_word, uint64_t ticks)
+{
+	return ticks << WORD_DEADLINE_SHIFT | word_next_tag(free_word) | TIMER_ARMED;
+}
+
 /*
  * FREE → ARMED: a new life. The slot is to be in the inbox; that it has been pushed is known from
  * the free slot's word, or not at all: a claim made in a former life is worth nothing in this one.
@@ -194,9 +217,17 @@ static inline uint64_t word_touched(uint64_t word)
 	return (word & ~(WORD_TAG_MASK << WORD_TAG_SHIFT)) | word_next_tag(word);
 }
 
-/* The owner has taken the slot out of the inbox, and looks at this word. */
+/* Any → FREE, and filed nowhere. */
+static inline uint64_t word_unfiled(uint64_t word)
+{
+	return (word | WORD_NEVER) & ~WORD_PHASE_MASK;
+}
+
+/* The owner has taken the slot out of the inbox, and looks at this word. It files no free slot. */
 static inline uint64_t word_looked_at(uint64_t word, uint64_t identity)
 {
+	if (word_phase(word) == TIMER_FREE)
+		word = word_unfiled(word);
 	return word_touched(word_settled(word, identity)) & ~WORD_INBOX_FLAGS;
 }
 
@@ -213,7 +244,7 @@ static inline uint64_t word_moved(uint64_t word, uint64_t ticks)
 	return ticks << WORD_DEADLINE_SHIFT | (word & (((uint64_t)1 << WORD_DEADLINE_SHIFT) - 1));
 }
 
-/* ARMED → PENDING, PENDING → PARKED, any → FREE. */
+/* ARMED → PENDING, PENDING → PARKED, ARMED → FREE. */
 static inline uint64_t word_with_phase(uint64_t word, enum timer_phase phase)
 {
 	return (word & ~WORD_PHASE_MASK) | phase;

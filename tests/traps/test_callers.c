@@ -24,8 +24,10 @@ static void stop_caller(struct puppet *a, struct rig *rig, unsigned stop, uint64
 		                        .hub = rig->hub,
 		                        .queue = rig->queue,
 		                        .at_ns = timerhub_now(rig->hub) + after_ns } };
+	/* With slack: the cancel of a timer without any is not told to the owner. */
 	if (stops[stop].what != ARM)
-		a->deed.timer = arm_at(rig->queue, timerhub_now(rig->hub) + FAR, 'A');
+		a->deed.timer =
+			arm(rig->queue, SPEC(.expires_ns = FAR, .slack_ns = MS, .data = 'A'));
 	owner_looks(rig); /* else the timer is in the inbox already, and is not pushed again */
 	expect_context("stop", stop, 0);
 	puppet_start(a, stops[stop].point);

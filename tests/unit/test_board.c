@@ -218,10 +218,9 @@ static void check_notes(uint32_t flags)
 	expect_eq(timerhub_advance(hub, 1, NULL), 0);
 	expect_notes(hub, 10, 10, 0);
 	expect_eq(timerhub_cancel_many(hub, timers, 4), 4);
-	expect_notes(hub, 10, 6, 4);
-	expect_eq(timerhub_advance(hub, 2, NULL), 0);
+	expect_notes(hub, 10, 6, 0);
 	for (unsigned i = 0; i < 2; i++)
-		expect_eq(timerhub_after(queue, SEC, i, NULL), 0);
+		expect_eq(timerhub_after(queue, SEC / 2, i, NULL), 0);
 	expect_notes(hub, 12, 8, 2);
 	timerhub_close(hub);
 }

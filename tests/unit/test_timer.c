@@ -174,6 +174,8 @@ static void check_looked_at(uint64_t word)
 		               .tag = (word / 16 + 1) % 8,
 		               .phase = word_phase(word) };
 
+	if (word_phase(word) == TIMER_FREE) /* and files it nowhere */
+		parts.ticks = deadline = TIMER_TICKS_NEVER;
 	expect_parts(word_looked_at(word, ONE_SHOT), parts);
 	expect_parts(word_looked_at(word, SLACK), parts);
 	if (deadline != TIMER_TICKS_NEVER && deadline >= TIMER_TICKS_FRESH)
