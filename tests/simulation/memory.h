@@ -38,7 +38,7 @@ struct memory {
 
 extern struct memory memory;
 
-/* The current actor begins a call, of the library or of the kernel. */
+/* The current actor begins a call, or reads the clock: the laws speak of what was before that. */
 void memory_call(void);
 
 /* What each actor knows of the others; and the current one. */

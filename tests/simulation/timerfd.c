@@ -10,6 +10,7 @@
 #include <inttypes.h>
 
 #include "kernel.h"
+#include "memory.h"
 #include "report.h"
 
 static struct {
@@ -53,6 +54,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time)
 	now_ns = clock == CLOCK_MONOTONIC ? scheduler.now_ns : kernel_clock_ns();
 	if (scheduler.current == kernel.owner) {
 		owner_reads(kernel_clock_ns());
+		memory_call(); /* what returned before this instant is seen */
 		if (now_ns > kernel.owner_latest_ns)
 			kernel.owner_latest_ns = now_ns;
 	}
