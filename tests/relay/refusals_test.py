@@ -266,6 +266,11 @@ def check_revived(redis):
     expect(redis("ZSCORE", QUEUE + "past", "buried") is None, "past with the revived")
 
 
+def check_created(redis):
+    redis("FLUSHALL")
+    expect([call(redis, "create")[1] for _ in range(2)] == [1, 0], "created twice, or not at all")
+
+
 def check_wiped(redis):
     """A queue, or its stream, that was deleted is made again by the next look."""
     bring_about(redis, "taken")
@@ -427,6 +432,7 @@ def main(arguments):
         check_puts(redis)
         check_foreign(redis)
         check_revived(redis)
+        check_created(redis)
         check_wiped(redis)
         check_full_stream(redis)
         check_repair(redis)
