@@ -209,7 +209,7 @@ struct timerhub_queue_config {
  */
 struct timerhub_stats {
 	uint64_t armed;         /* timers armed */
-	uint64_t refiled;       /* timers that came up and were found moved to a later deadline */
+	uint64_t refiled;       /* times that a timer was found moved to a later deadline */
 	uint64_t cancelled;     /* timers cancelled */
 	uint64_t expired;       /* deadlines that the owner put into a queue */
 	uint64_t delivered;     /* events returned by drain and wait or handed to a callback */

@@ -271,7 +271,7 @@ enum timerhub_journal_op {
 	TIMERHUB_JOURNAL_REVIVE = 7,
 };
 
-/* One change. Fields that its op does not name are zero. */
+/* One change. Fields that its op does not name, and reserved ones, are zero. */
 struct timerhub_journal_change {
 	uint32_t op;    /* enum timerhub_journal_op */
 	uint32_t flags; /* put, move, revive: 0 or TIMERHUB_ABSOLUTE */
@@ -293,7 +293,8 @@ struct timerhub_journal_change {
  * none, also if the process or the machine dies. So "done this, and put the next" never loses a
  * step nor doubles one. A put may use the key of a task that the same call ends. -E2BIG: too many;
  * -EMSGSIZE: together they are larger than a batch; -EINVAL; else of the first change that cannot
- * be made, whose `result` says the same.
+ * be made, whose `result` says the same. A reserved field or a flag that this version does not know
+ * is -EINVAL.
  */
 TIMERHUB_API int timerhub_journal_commit(struct timerhub_journal *journal,
                                          struct timerhub_journal_change *changes, unsigned count);

@@ -7,7 +7,8 @@
  * and so that arms need no other count. A free slot's link also tells how many lie below
  * it. A slot is put to the stack of this CPU, or where that is deep to the shard that it came from.
  * Taken in order: from the own stack; from another that holds many; from the shard's own slots
- * never used; from others'. One at a time, so that a thread stopped anywhere has one slot in hand.
+ * never used; from others'. One at a time, so that a thread stopped anywhere has one slot in hand;
+ * only for a call that arms many from the own stack as many as it wants.
  * Only when all are found empty twice over, with nothing put in between, is there no slot.
  *
  * Labels: [free] arena_put → arena_take: carries that the one before is done with the slot.
@@ -122,9 +123,12 @@ int arena_open(struct arena *arena, uint32_t capacity)
 	if (result < 0)
 		return result;
 	*arena = (struct arena){
-		.hot = (struct timer_hot *)(void *)base,
-		.cold = (struct timer_cold *)(void *)(base + hot_bytes),
-		.periods = (struct timer_period *)(void *)(base + hot_bytes + cold_bytes),
+		.timers = {
+			.hot = (struct timer_hot *)(void *)base,
+			.cold = (struct timer_cold *)(void *)(base + hot_bytes),
+			.periods = (struct timer_period *)(void *)(base + hot_bytes + cold_bytes),
+			.first_generation = arena_first_generation(),
+		},
 		.filings = (struct timer_filing *)(void *)(base + hot_bytes + cold_bytes +
 		                                           period_bytes),
 		.shards = (struct arena_shard *)(void *)(base + hot_bytes + cold_bytes +
@@ -132,7 +136,6 @@ int arena_open(struct arena *arena, uint32_t capacity)
 		.shard_mask = shards - 1,
 		.shard_slots = shard_slots,
 		.capacity = capacity,
-		.first_generation = arena_first_generation(),
 		.memory = memory,
 	};
 	for (uint32_t i = 0; i < shards; i++) {
@@ -170,8 +173,8 @@ CPU_FETCHES void shard_expect_pop(const struct arena *arena, uint32_t slot)
 {
 	if (slot >= arena->capacity)
 		return;
-	__builtin_prefetch(&arena->cold[slot], 1);
-	__builtin_prefetch(&arena->hot[slot], 1);
+	__builtin_prefetch(&arena->timers.cold[slot], 1);
+	__builtin_prefetch(&arena->timers.hot[slot], 1);
 }
 
 /*
@@ -185,7 +188,7 @@ static uint32_t shard_pop(struct arena *arena, struct arena_shard *shard)
 	while (top_slot(top) != SLOT_NONE) {
 		uint32_t slot = top_slot(top);
 		/* Relaxed: ordered by the top, which tells whether to believe it. */
-		uint64_t link = u64_load_relaxed(&arena->cold[slot].data);
+		uint64_t link = u64_load_relaxed(&arena->timers.cold[slot].data);
 
 		if (u64_cas_acq_rel(&shard->top, &top,
 		                    top_make(top_takes(top) + 1, link_below(link)))) {
@@ -198,6 +201,39 @@ static uint32_t shard_pop(struct arena *arena, struct arena_shard *shard)
 }
 
 /*
+ * Take up to `count` slots off a stack in one step. They stay a list: each one's link tells the one
+ * that lay below it. Returns the first, or SLOT_NONE, and how many there are.
+ */
+static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, unsigned count,
+                               unsigned *ret_taken)
+{
+	uint64_t top = u64_load_acquire(&shard->top); /* [free] */
+
+	for (;;) {
+		uint32_t below = top_slot(top), first = below;
+		uint64_t link = 0;
+		unsigned taken = 0;
+
+		/* A link that was written over may say anything; then the top has changed. */
+		while (taken < count && below < arena->capacity) {
+			link = u64_load_relaxed(
+				&arena->timers.cold[below].data); /* see shard_pop */
+			__builtin_prefetch(&arena->timers.hot[below], 1);
+			below = link_below(link);
+			taken++;
+		}
+		*ret_taken = taken;
+		if (taken == 0)
+			return SLOT_NONE;
+		if (u64_cas_acq_rel(&shard->top, &top, top_make(top_takes(top) + taken, below))) {
+			shard_note(shard, top_takes(top) + taken, link_depth_below(link));
+			shard_expect_pop(arena, below);
+			return first;
+		}
+	}
+}
+
+/*
  * How many slots are on the stack with this top. If it has been taken from since, anything at all,
  * what a caller gave included; a CAS of the top then fails.
  */
@@ -207,7 +243,7 @@ static uint32_t stack_depth(const struct arena *arena, uint64_t top)
 
 	if (slot >= arena->capacity)
 		return 0;
-	return 1 + link_depth_below(u64_load_relaxed(&arena->cold[slot].data));
+	return 1 + link_depth_below(u64_load_relaxed(&arena->timers.cold[slot].data));
 }
 
 /* Put slots onto a stack, slots[0] lowest, unless it holds more than `depth_max`. */
@@ -225,7 +261,8 @@ static bool shard_push(struct arena *arena, struct arena_shard *shard, const uin
 		if (depth > depth_max)
 			return false;
 		for (unsigned i = 0; i < count; i++) {
-			u64_store_relaxed(&arena->cold[slots[i]].data, link_make(below, depth++));
+			u64_store_relaxed(&arena->timers.cold[slots[i]].data,
+			                  link_make(below, depth++));
 			below = slots[i];
 		}
 		/* [free] */
@@ -252,7 +289,7 @@ static uint32_t shard_take_fresh(const struct arena *arena, struct arena_shard *
 		if (u64_cas_relaxed(&shard->fresh, &fresh, fresh + 1)) {
 			if (shard->notes)
 				(void)u64_fetch_add_relaxed(&shard->notes->used, 1);
-			u64_store_relaxed(&arena->hot[(uint32_t)fresh].identity, 0);
+			u64_store_relaxed(&arena->timers.hot[(uint32_t)fresh].identity, 0);
 			return (uint32_t)fresh;
 		}
 	return SLOT_NONE;
@@ -329,6 +366,41 @@ uint32_t arena_take(struct arena *arena, unsigned cpu)
 	return slot == SLOT_NONE ? arena_take_last(arena, home) : slot;
 }
 
+uint32_t arena_next(const struct arena *arena, uint32_t slot)
+{
+	/* Relaxed: the slot is ours alone. */
+	return link_below(u64_load_relaxed(&arena->timers.cold[slot].data));
+}
+
+static void arena_put_list(struct arena *arena, unsigned cpu, uint32_t slot, unsigned count)
+{
+	while (count-- > 0) {
+		uint32_t next = arena_next(arena, slot);
+
+		arena_put(arena, cpu, slot);
+		slot = next;
+	}
+}
+
+uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsigned *ret_taken)
+{
+	struct arena_shard *shard = &arena->shards[cpu & arena->shard_mask];
+	uint32_t list = shard_pop_list(arena, shard, count, ret_taken);
+
+	while (*ret_taken < count) {
+		uint32_t slot = arena_take(arena, cpu);
+
+		if (slot == SLOT_NONE) {
+			arena_put_list(arena, cpu, list, *ret_taken);
+			return SLOT_NONE;
+		}
+		u64_store_relaxed(&arena->timers.cold[slot].data, link_make(list, 0));
+		list = slot;
+		(*ret_taken)++;
+	}
+	return list;
+}
+
 void arena_put(struct arena *arena, unsigned cpu, uint32_t slot)
 {
 	struct arena_shard *own = &arena->shards[slot / arena->shard_slots];
@@ -337,9 +409,14 @@ void arena_put(struct arena *arena, unsigned cpu, uint32_t slot)
 		(void)shard_push(arena, own, &slot, 1, UINT32_MAX);
 }
 
-void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, unsigned count)
+void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, unsigned count,
+                    bool share)
 {
-	(void)shard_push(arena, &arena->shards[cpu & arena->shard_mask], slots, count, UINT32_MAX);
+	struct arena_shard *shard = &arena->shards[cpu & arena->shard_mask];
+
+	if (!shard_push(arena, shard, slots, count, share ? ARENA_KEEP - 1 : UINT32_MAX))
+		for (unsigned i = 0; i < count; i++)
+			arena_put(arena, cpu, slots[i]);
 }
 
 uint32_t arena_next_used(const struct arena *arena, uint32_t slot)

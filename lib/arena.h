@@ -19,15 +19,12 @@ struct arena_shard {
 };
 
 struct arena {
-	struct timer_hot *hot;        /* one per slot: state word and identity */
-	struct timer_cold *cold;      /* one per slot: what the caller gave */
-	struct timer_period *periods; /* one per slot: touched if the timer is periodic */
+	struct timers timers;         /* one of each for a slot */
 	struct timer_filing *filings; /* one per slot: the owner's */
 	struct arena_shard *shards;   /* shard_mask + 1 of them */
 	uint32_t shard_mask;          /* a power of two less one */
 	uint32_t shard_slots;         /* each shard's own, the last one's may be fewer */
 	uint32_t capacity;            /* slots in all */
-	uint64_t first_generation;    /* what this hub's generations start from */
 	struct memory memory;         /* holds all of the above */
 };
 
@@ -41,11 +38,24 @@ void arena_observe(struct arena *arena, struct board_shard *notes);
 /* Take a free slot, near this CPU's; SLOT_NONE only if at one instant none was free. */
 uint32_t arena_take(struct arena *arena, unsigned cpu);
 
+/*
+ * Take so many slots, or none: a list. Returns the first, the others by arena_next(); SLOT_NONE if
+ * there were not so many, and how many were taken, and put back.
+ */
+uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsigned *ret_taken);
+
+/* The slot after this one of a list. Before the slot is armed, which writes over its link. */
+uint32_t arena_next(const struct arena *arena, uint32_t slot);
+
 /* Put back a slot that no other thread may use any more. */
 void arena_put(struct arena *arena, unsigned cpu, uint32_t slot);
 
-/* The same of many in one step, all to this CPU's stack. `count` at least 1. */
-void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, unsigned count);
+/*
+ * The same of many in one step, all to this CPU's stack, unless `share` says that others should
+ * find some too and that stack is deep. `count` at least 1.
+ */
+void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, unsigned count,
+                    bool share);
 
 /*
  * Walk the slots that were ever used: the first of them at or after `slot`, or SLOT_NONE.

@@ -26,6 +26,7 @@ enum test_point {
 	TEST_POINT_CANCEL_BEFORE_FREE,   /* dead and pushed, slot not yet in the free list */
 	TEST_POINT_WAKE_BEFORE_RECORD,   /* owner woken, pass not yet recorded */
 	TEST_POINT_OWNER_BEFORE_INBOX,   /* pass numbered, clock read, inbox not yet looked at */
+	TEST_POINT_OWNER_BEFORE_REFILE,  /* looked at before it is due, not yet filed again */
 	TEST_POINT_OWNER_BEFORE_PROMISE, /* expired, next deadline known, promise not yet changed */
 	TEST_POINT_OWNER_AFTER_PROMISE,  /* promise raised, second look not yet taken */
 	TEST_POINT_OWNER_BEFORE_CAS,     /* found due, word not yet changed */

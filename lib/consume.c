@@ -2,14 +2,10 @@
 /*
  * Drain, wait, dispatch: how expiries reach their consumers. Any thread.
  *
- * A handle from the outbox is a hint; delivering is the compare-and-swap of the state word from
- * pending to free (periodic: to armed; kept: to idle). The thread that wins it delivers; cancel and
- * re-arm compete for the same word. The slot of a delivered one-shot goes straight to the free
- * list. A thread that dispatches says in a cell which timer's callback it runs, for
- * timerhub_cancel_sync(); it gives the cell back also when an exception, or the end of the thread,
- * unwinds it out of a callback.
- *
- * Labels: [armed], [life] see submit.c.
+ * A handle from the outbox is a hint; timer.c decides whether it is delivered (timer_deliver()).
+ * The slot of a delivered one-shot goes straight to the free list. A thread that dispatches says in
+ * a cell which timer's callback it runs, for timerhub_cancel_sync(); it gives the cell back also
+ * when an exception, or the end of the thread, unwinds it out of a callback.
  */
 #include <errno.h>
 #include <limits.h>
@@ -25,143 +21,10 @@
 /* Handles taken from the outbox at once, so that their memory can be fetched side by side. */
 #define CONSUME_BATCH 32
 
-/* What a delivery needs to know of the timer, read before the CAS that makes it true. */
-struct delivery {
-	struct timer_hot *hot;
-	uint64_t word; /* pending or parked */
-	uint64_t identity;
-	uint64_t interval_ns; /* 0: one-shot */
-	uint64_t now_ns;      /* the clock, where it decides: see deliver() */
-	struct timerhub_event event;
-};
-
-/* False if the handle's timer has no expiry to deliver. */
-static bool delivery_read(struct timerhub_queue *queue, uint64_t handle, struct delivery *delivery)
-{
-	const struct timer_cold *cold = &queue->hub->arena.cold[handle_slot(handle)];
-
-	delivery->identity = u64_load_relaxed(&delivery->hot->identity);
-	if (!timer_is(delivery->word, delivery->identity, handle) ||
-	    !word_undelivered(delivery->word))
-		return false;
-	delivery->interval_ns = u64_load_relaxed(&cold->interval_ns);
-	delivery->event = (struct timerhub_event){
-		.data = u64_load_relaxed(&cold->data),
-		.timer = handle,
-		.expires_ns = timer_deadline_ns(delivery->word, delivery->identity),
-		.count = 1,
-		.fn = (timerhub_fn *)(uintptr_t)u64_load_relaxed(&cold->fn),
-		.queue = queue,
-	};
-	return true;
-}
-
-/*
- * The word of a periodic timer has been changed from `before` to `rearmed`. False if the slot's
- * life is another by now: then the handle's was cancelled, before or after, and is not to be
- * returned. If it was before, what was hit is made what it was.
- */
-static bool deliver_confirm(struct timerhub *hub, const struct delivery *delivery, uint64_t before,
-                            uint64_t rearmed, bool submit)
-{
-	uint32_t slot = handle_slot(delivery->event.timer);
-	bool hit = hub_hit(delivery->hot, delivery->event.timer);
-
-	if (!hit && hub_undo(hub, slot, before, rearmed))
-		return false;
-	if (submit)
-		hub_submit(hub, slot, rearmed, !word_in_inbox(before));
-	return hit;
-}
-
-/*
- * Deliver a periodic timer, from pending or parked to armed for its first period that is not due.
- * The owner has it filed for a period no later, unless it is parked or the clock was set back
- * since. False if the word changed meanwhile, or was a later life's.
- */
-static bool deliver_periodic(struct timerhub *hub, struct delivery *delivery)
-{
-	const struct timer_period *period = &hub->arena.periods[handle_slot(delivery->event.timer)];
-	uint64_t base_ns = period_base_ns(period, delivery->identity);
-	uint64_t next_ns = period_next_ns(base_ns, delivery->interval_ns, delivery->now_ns);
-	uint64_t before = delivery->word;
-	uint64_t rearmed = word_rearmed(before, ticks_from_ns(next_ns));
-	bool submit = hub->clock.goes_back || word_phase(before) == TIMER_PARKED;
-
-	if (submit)
-		rearmed |= WORD_INBOX;
-	delivery->event.count = period_count(base_ns, delivery->interval_ns,
-	                                     delivery->event.expires_ns, delivery->now_ns);
-	test_point(TEST_POINT_CONSUME_BEFORE_REARM);
-	if (!u64_cas_seq_cst(&delivery->hot->word, &delivery->word, rearmed))
-		return false;
-	return deliver_confirm(hub, delivery, before, rearmed, submit);
-}
-
-/*
- * The word had come back while we were held up: what we took is a later life's expiry, and its
- * slot is ours. Deliver that one, if it is a one-shot of this queue, not kept.
- */
-static bool deliver_later_life(struct timerhub_queue *queue, struct delivery *delivery,
-                               uint32_t slot)
-{
-	const struct timer_cold *cold = &queue->hub->arena.cold[slot];
-	uint64_t queue_slack = u64_load_relaxed(&cold->queue_slack);
-	uint64_t identity = u64_load_relaxed(&delivery->hot->identity);
-	uint64_t handle = handle_make(identity_generation(identity), slot);
-
-	return queue_slack_queue(queue_slack) == queue->index && !identity_periodic(identity) &&
-	       !handle_kept(handle) && delivery_read(queue, handle, delivery);
-}
-
-/* From pending to free, or if the timer is kept to idle. False if the word changed meanwhile. */
-static bool deliver_one_shot(struct timerhub_queue *queue, struct delivery *delivery)
-{
-	uint32_t slot = handle_slot(delivery->event.timer);
-	bool kept = handle_kept(delivery->event.timer);
-	uint64_t before = delivery->word;
-	uint64_t after = kept ? word_idle(before) : word_with_phase(before, TIMER_FREE);
-
-	if (!u64_cas_seq_cst(&delivery->hot->word, &delivery->word, after))
-		return false;
-	if (hub_hit(delivery->hot, delivery->event.timer))
-		return true;
-	delivery->word = before;
-	if (!kept && deliver_later_life(queue, delivery, slot))
-		return true;
-	(void)hub_undo(queue->hub, slot, before, after);
-	return false; /* and the handle is found stale */
-}
-
-/* Has the clock been set back since the timer expired, so that its deadline is yet to come? */
-static bool delivery_too_early(const struct timerhub *hub, const struct delivery *delivery)
-{
-	return hub->clock.goes_back && delivery->event.expires_ns > delivery->now_ns;
-}
-
-/*
- * From pending back to armed, with the deadline and the base that it has. False if the word changed
- * meanwhile.
- */
-static bool deliver_back(struct timerhub *hub, struct delivery *delivery)
-{
-	uint32_t slot = handle_slot(delivery->event.timer);
-	uint64_t before = delivery->word;
-	uint64_t rearmed = word_rearmed(before, word_deadline(before)) | WORD_INBOX;
-
-	if (!u64_cas_seq_cst(&delivery->hot->word, &delivery->word, rearmed))
-		return false;
-	if (hub_hit(delivery->hot, delivery->event.timer) || !hub_undo(hub, slot, before, rearmed))
-		hub_submit(hub, slot, rearmed, !word_in_inbox(before));
-	return true;
-}
-
 /*
  * Deliver the handle's timer into `event`. False if it is no longer pending. Inline in both of its
  * callers: 12 instructions an event. `*ret_ended`: the timer's life is over, its slot is the
  * caller's to free.
- *
- * Model: tests/models/word.pml.
  */
 static inline __attribute__((always_inline)) bool deliver(struct timerhub_queue *queue,
                                                           uint64_t handle,
@@ -169,30 +32,38 @@ static inline __attribute__((always_inline)) bool deliver(struct timerhub_queue 
                                                           bool *ret_ended)
 {
 	struct timerhub *hub = queue->hub;
-	struct delivery delivery = { .hot = &hub->arena.hot[handle_slot(handle)] };
-	bool delivered = false;
+	const struct timers *timers = &hub->arena.timers;
+	struct timer_view view;
+	struct timer_outcome outcome;
+	uint64_t count = 1;
 
-	delivery.word = u64_load_acquire(&delivery.hot->word); /* [armed] */
-	while (!delivered) {
-		if (!delivery_read(queue, handle, &delivery))
+	timer_view_begin(timers, handle_slot(handle), &view);
+	do {
+		uint64_t now_ns = 0;
+
+		if (!timer_view_expiry(timers, handle, &view))
 			return false;
 		test_point(TEST_POINT_CONSUME_BEFORE_CAS);
 		/* Once, for a clock that goes back must not do so between two readings. */
-		if (hub->clock.goes_back || delivery.interval_ns > 0)
-			delivery.now_ns = clock_now_ns(&hub->clock);
-		if (delivery_too_early(hub, &delivery)) {
-			if (deliver_back(hub, &delivery))
-				return false;
-			continue;
-		}
-		if (delivery.interval_ns > 0)
-			delivered = deliver_periodic(hub, &delivery);
-		else
-			delivered = deliver_one_shot(queue, &delivery);
-	}
-	*event = delivery.event;
+		if (hub->clock.goes_back || view.interval_ns > 0)
+			now_ns = clock_now_ns(&hub->clock);
+		outcome = timer_deliver(timers, queue->index, &view, now_ns, hub->clock.goes_back,
+		                        &count);
+		if (outcome.left != TIMER_NOTHING)
+			hub_submit(hub, handle_slot(handle), outcome);
+		if (outcome.result == TIMER_GIVEN_BACK)
+			return false;
+	} while (outcome.result != TIMER_DELIVERED);
+	*event = (struct timerhub_event){
+		.data = view.data,
+		.timer = view.handle,
+		.expires_ns = view.deadline_ns,
+		.count = count,
+		.fn = (timerhub_fn *)(uintptr_t)view.fn,
+		.queue = queue,
+	};
 	probe3(deliver, event->timer, event->expires_ns, event->count);
-	*ret_ended = delivery.interval_ns == 0 && !handle_kept(event->timer);
+	*ret_ended = view.interval_ns == 0 && !handle_kept(view.handle);
 	return true;
 }
 
@@ -200,8 +71,8 @@ CPU_FETCHES void prefetch_timers(const struct timerhub *hub, const uint64_t *han
                                  unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
-		__builtin_prefetch(&hub->arena.hot[handle_slot(handles[i])], 1);
-		__builtin_prefetch(&hub->arena.cold[handle_slot(handles[i])], 1);
+		__builtin_prefetch(&hub->arena.timers.hot[handle_slot(handles[i])], 1);
+		__builtin_prefetch(&hub->arena.timers.cold[handle_slot(handles[i])], 1);
 	}
 }
 
@@ -220,7 +91,7 @@ static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned 
 		(void)u64_fetch_add_relaxed(&queue->counts->overruns, overruns);
 	/* Last, so that a thread that sees the slots free sees the counts too. */
 	if (retired_count > 0)
-		arena_put_many(&queue->hub->arena, cpu_current(), retired, retired_count);
+		arena_put_many(&queue->hub->arena, cpu_current(), retired, retired_count, false);
 }
 
 /* Deliver one batch of the outbox. Adds the events to `events`; false if the outbox was empty. */
@@ -404,43 +275,6 @@ int timerhub_dispatch(struct timerhub_queue *queue, unsigned max)
 	if (result < 0 || max == 0)
 		return result;
 	return (int)queue_dispatch(queue, max);
-}
-
-/*
- * As timerhub_cancel(). If the timer was found to be over because its slot lives again, then the
- * cell of the thread that delivered it must be seen: the new life's armer knew of that delivery.
- */
-static int hub_cancel_seeing_end(struct timerhub *hub, timerhub_timer timer)
-{
-	int result = hub_cancel(hub, timer, NULL);
-
-	if (result < 0) /* the generation that was found, or a later one */
-		(void)u64_load_acquire(&hub->arena.hot[handle_slot(timer)].identity); /* [life] */
-	return result;
-}
-
-int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
-{
-	bool inside, undecided;
-	int result;
-
-	if (!hub)
-		return -EINVAL;
-	if (!hub_alive(hub))
-		return -EOWNERDEAD;
-	if (handle_slot(timer) >= hub->arena.capacity)
-		return -ENOENT;
-	inside = callbacks_inside(&hub->callbacks, timer);
-	/*
-	 * A dispatcher that was still deciding what of the slot it delivers may have taken this
-	 * timer by mistake and have put it back (see hub_undo()): ask again. Inside a callback of
-	 * the timer, -ENOENT says that another caller has cancelled it, and may be waiting for us.
-	 */
-	do {
-		result = hub_cancel_seeing_end(hub, timer);
-		undecided = callbacks_wait(&hub->callbacks, timer, result == 0 || !inside);
-	} while (undecided && result < 0);
-	return result;
 }
 
 /* ---- wait ---- */

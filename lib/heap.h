@@ -37,6 +37,12 @@ static inline uint64_t heap_first_ns(const struct heap *heap)
 	return heap_empty(heap) ? UINT64_MAX : heap->entries[0].at_ns;
 }
 
+/* The earliest. The heap must not be empty. */
+static inline uint32_t heap_peek(const struct heap *heap)
+{
+	return heap->entries[0].slot;
+}
+
 /* Take the earliest. The heap must not be empty. O(log n). */
 uint32_t heap_take(struct heap *heap);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The hub: everything put together, and what the files of the public calls need of each other.
- * timerhub.c opens and closes, submit.c arms, re-arms and cancels, consume.c delivers.
+ * The hub: everything put together, and what the files of the public calls need of each other:
+ * timerhub.c opens and closes hubs, queue.c queues; submit.c arms, re-arms and cancels; consume.c
+ * delivers.
  */
 #ifndef TIMERHUB_HUB_H
 #define TIMERHUB_HUB_H
@@ -16,9 +17,6 @@
 #include "owner.h"
 #include "promise.h"
 #include "queue.h"
-
-/* A caller's option struct may be as large as this; a later version's will not be larger. */
-#define TIMERHUB_OPTIONS_MAX_BYTES 4096u
 
 /* What a forked child must not have: zero there. Written at open. */
 struct hub_living {
@@ -51,32 +49,29 @@ static inline bool hub_alive(const struct timerhub *hub)
 }
 
 /*
- * To be called after a CAS that left `word`, with WORD_INBOX, at the slot: pushes the slot if that
- * CAS claimed to, and wakes the owner if the deadline, as it then is, is earlier than its promise.
+ * Do what a decision has left to do, if that is not nothing: push the slot, and wake the owner if
+ * the timer's deadline, as it then is, is earlier than its promise.
  */
-void hub_submit(struct timerhub *hub, uint32_t slot, uint64_t word, bool push);
+void hub_submit(struct timerhub *hub, uint32_t slot, struct timer_outcome outcome);
 
 /*
- * To be called after a CAS from `before` to `after` on the word of another life than the handle's.
- * If the handle's life ended after the CAS, returns false. If the word had come back while we were
- * held up, we hit a later life: restores that life's word, also if the owner has looked at it or
- * expired it since, and returns true. An expiry is repeated.
+ * Cancel the timer, if it is of this queue or `queue` is TIMER_ANY_QUEUE. Its slot must be one of
+ * the arena's. 0 or -ENOENT.
  */
-bool hub_undo(struct timerhub *hub, uint32_t slot, uint64_t before, uint64_t after);
+int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue);
+
+/* The same, but the slot is left to the caller to put back. */
+int hub_end(struct timerhub *hub, timerhub_timer timer, uint32_t queue);
 
 /*
- * Is the slot's life the handle's? To be asked after a CAS on its word.
- * Model: tests/models/word.pml, with -DTAGS=1.
+ * Wait until the owner's pass in progress is over: what it read before is no longer used.
  */
-static inline bool hub_hit(const struct timer_hot *hot, timerhub_timer timer)
-{
-	return identity_generation(u64_load_relaxed(&hot->identity) ^ timer) == 0;
-}
+void hub_wait_pass(struct timerhub *hub);
 
-/*
- * Cancel the timer, if `only` is not NULL only if it is of that queue. Its slot must be one of the
- * arena's. 0 or -ENOENT.
- */
-int hub_cancel(struct timerhub *hub, timerhub_timer timer, const struct timerhub_queue *only);
+/* How long a closer sleeps between two looks whether waiting or advancing threads have left. */
+#define HUB_CLOSE_POLL_NS 1000000
+
+/* Free all queues that are still open; their waiters are sent away. */
+void hub_close_queues(struct timerhub *hub);
 
 #endif

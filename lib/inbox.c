@@ -57,7 +57,7 @@
 #define INBOX_ASK_MIN 512
 /* The kernel gives memory by so much. Where it gives more, some touches are to no purpose. */
 #define INBOX_TOUCH_BYTES 4096
-/* Threads that can be stopped between claiming a push and pushing: see submit.c. */
+/* Threads that can be stopped between claiming a push and pushing: see timer.c. */
 #ifndef INBOX_SPARE_CELLS
 #define INBOX_SPARE_CELLS 1024
 #endif
@@ -80,6 +80,7 @@ int inbox_open(struct inbox *inbox, uint32_t capacity)
 	inbox->lanes = (struct inbox_lane *)(void *)base;
 	inbox->lane_mask = (uint32_t)lanes - 1;
 	inbox->lane_shift = bits_highest(cells);
+	inbox->ask_mask = u64_min(cells / 2, u64_max(INBOX_MANY / 4 / lanes, INBOX_ASK_MIN)) - 1;
 	for (uint64_t i = 0; i < lanes; i++)
 		inbox->lanes[i].cells =
 			(atomic_u64 *)(void *)(base + lanes * sizeof(struct inbox_lane)) +
@@ -195,10 +196,9 @@ static bool inbox_is_crowded(const struct inbox *inbox, const struct inbox_lane 
                              uint64_t place)
 {
 	uint64_t half = (uint64_t)1 << (inbox->lane_shift - 1);
-	uint64_t share = INBOX_MANY / 4 / (inbox->lane_mask + 1);
 	uint64_t total = 0;
 
-	if ((place + 1) % u64_min(half, share > INBOX_ASK_MIN ? share : INBOX_ASK_MIN) != 0)
+	if (((place + 1) & inbox->ask_mask) != 0)
 		return false;
 	/* Relaxed: see lane_count(). Signed: the owner may have taken this entry, and more. */
 	if ((int64_t)(place + 1 - u64_load_relaxed(&lane->head)) >= (int64_t)half)

@@ -24,6 +24,7 @@ struct inbox {
 	struct inbox_lane *lanes;
 	uint32_t lane_mask;   /* a power of two less one */
 	uint32_t lane_shift;  /* each lane has 2^lane_shift cells */
+	uint64_t ask_mask;    /* a power of two less one: after so many pushes to a lane, count */
 	struct memory memory; /* holds lanes and cells */
 };
 

@@ -5,9 +5,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+#include "atomic.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8u /* Linux 6.3 */
@@ -118,4 +122,13 @@ void memory_release(struct memory *memory)
 	if (memory->base)
 		(void)munmap(memory->base, memory->bytes);
 	*memory = (struct memory){ .base = NULL };
+}
+
+void *memory_allocate(size_t bytes)
+{
+	void *memory = NULL;
+
+	if (posix_memalign(&memory, CACHE_LINE_BYTES, bytes) != 0)
+		return NULL;
+	return memset(memory, 0, bytes);
 }

@@ -33,6 +33,9 @@ int memory_reserve_shown(struct memory *memory, size_t bytes, const char *name, 
 /* Put zeroed memory of our own in its place. Signal-safe; for a forked child. */
 void memory_unshare(const struct memory *memory);
 
+/* Allocate, zeroed and aligned to a cache line: free() it. NULL if there is none. */
+void *memory_allocate(size_t bytes);
+
 /* Fine if there is none. */
 void memory_release(struct memory *memory);
 

@@ -1,24 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tells other threads that there is something to look at: an eventfd for threads that poll, a futex
- * for threads that block, a completion for threads that sleep in io_uring. Two uses: a queue's
- * notifier, and the bell that wakes the owner.
+ * for threads that block, a completion for threads that sleep in io_uring.
  */
 #ifndef TIMERHUB_NOTIFIER_H
 #define TIMERHUB_NOTIFIER_H
 
 #include "announcer.h"
 #include "atomic.h"
-
-/* Returns an eventfd, non-blocking and close-on-exec, or a negative errno. */
-int bell_open(void);
-void bell_close(int fd);
-
-/* Make the bell readable. Any thread, signal-safe. */
-void bell_ring(int fd);
-
-/* Make the bell unreadable. */
-void bell_clear(int fd);
 
 struct notifier {
 	int fd; /* the eventfd; fixed at open */

@@ -49,6 +49,7 @@ struct owner {
 	uint64_t now_ns;     /* this pass's reading of the clock: what is due by it expires */
 	uint64_t crowd_ns;   /* when crowd_told was last set; see owner_gather() */
 	uint64_t crowd_told; /* events told by then */
+	uint64_t true_ns;    /* the earliest instant found true since it last slept; UINT64_MAX */
 	bool crowded;
 	bool gathers; /* may be late for a crowd; fixed before the thread starts */
 

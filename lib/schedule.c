@@ -39,7 +39,7 @@ void schedule_close(struct schedule *schedule)
 	memory_release(&schedule->memory);
 }
 
-static uint64_t schedule_at_ns(const struct schedule *schedule, uint32_t slot)
+uint64_t schedule_at_ns(const struct schedule *schedule, uint32_t slot)
 {
 	switch (schedule->filings[slot].where & WHERE_MASK) {
 	case WHERE_WHEEL:
@@ -88,6 +88,20 @@ void schedule_insert(struct schedule *schedule, uint32_t slot, uint64_t at_ns)
 		wheel_insert(&schedule->wheel, due);
 	else
 		heap_insert(&schedule->heap, due);
+}
+
+unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t *slots,
+                        unsigned max)
+{
+	uint64_t run_ns = run_first_ns(&schedule->run);
+	uint64_t heap_ns = heap_first_ns(&schedule->heap);
+
+	if (run_ns == UINT64_MAX && heap_ns == UINT64_MAX)
+		return wheel_doubt(&schedule->wheel, before_ns, slots, max);
+	if (u64_min(run_ns, heap_ns) >= before_ns)
+		return 0;
+	slots[0] = run_ns <= heap_ns ? run_peek(&schedule->run, 0) : heap_peek(&schedule->heap);
+	return 1;
 }
 
 /*
@@ -140,23 +154,11 @@ static void schedule_enter(struct schedule *schedule, uint64_t base_ns)
 	run_sort(&schedule->run);
 }
 
-/* The first slot of a long bucket, ahead of the work of putting that in order; or SLOT_NONE. */
-static uint32_t schedule_take_first(struct schedule *schedule, uint64_t at_ns)
-{
-	uint32_t slot;
-
-	if (!wheel_first_among_many(&schedule->wheel, &slot) || slot == SLOT_NONE)
-		return SLOT_NONE;
-	wheel_remove(&schedule->wheel, slot);
-	schedule->taken_ns = at_ns;
-	return slot;
-}
-
 uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns)
 {
 	while (run_empty(&schedule->run) && heap_empty(&schedule->heap)) {
-		uint64_t bound_ns = wheel_bound_ns(&schedule->wheel);
 		uint32_t slot;
+		uint64_t bound_ns = wheel_first_of_many_ns(&schedule->wheel, &slot);
 
 		/* UINT64_MAX: the wheel is empty. A manual clock can stand there. */
 		if (bound_ns > now_ns || bound_ns == UINT64_MAX) {
@@ -164,9 +166,12 @@ uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns)
 			schedule_enter(schedule, now_ns);
 			return SLOT_NONE;
 		}
-		slot = schedule_take_first(schedule, bound_ns);
-		if (slot != SLOT_NONE)
+		if (slot != SLOT_NONE) {
+			/* Ahead of the work of putting the others in order. */
+			wheel_remove(&schedule->wheel, slot);
+			schedule->taken_ns = bound_ns;
 			return slot;
+		}
 		schedule_enter(schedule, bound_ns);
 	}
 	schedule->taken_ns = u64_min(run_first_ns(&schedule->run), heap_first_ns(&schedule->heap));

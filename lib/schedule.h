@@ -40,6 +40,18 @@ CPU_FETCHES void schedule_fetch(const struct schedule *schedule, uint32_t slot)
 /* File the slot nowhere; fine if it is not filed. */
 void schedule_remove(struct schedule *schedule, uint32_t slot);
 
+/* Returns the instant that the slot is filed under; UINT64_MAX if it is not filed. */
+uint64_t schedule_at_ns(const struct schedule *schedule, uint32_t slot);
+
+/*
+ * Tell up to `max` slots that keep it open whether anything comes before an instant, if what slots
+ * are filed under may be out of date: the first, or if it is not known, some of its bucket. The
+ * caller files each of them again, under its old instant if that still holds, or nowhere. 0: no
+ * slot comes before it; but see wheel_doubt().
+ */
+unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t *slots,
+                        unsigned max);
+
 /*
  * Take the earliest slot filed at or before `now_ns`, or SLOT_NONE. Slots come in order of instant.
  */
@@ -51,10 +63,8 @@ uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns);
  */
 static inline bool schedule_next_is_dear(const struct schedule *schedule)
 {
-	uint32_t slot;
-
 	return run_empty(&schedule->run) && heap_empty(&schedule->heap) &&
-	       wheel_first_among_many(&schedule->wheel, &slot) && slot == SLOT_NONE;
+	       wheel_next_is_dear(&schedule->wheel);
 }
 
 /* A slot that will be taken soon, `ahead` takes from now at most; SLOT_NONE if it is not known. */
@@ -67,6 +77,18 @@ static inline uint32_t schedule_peek(const struct schedule *schedule, uint32_t a
 static inline bool schedule_at_front(const struct schedule *schedule)
 {
 	return run_at_front(&schedule->run);
+}
+
+/* Returns the instant that the slot last taken was filed under. */
+static inline uint64_t schedule_taken_ns(const struct schedule *schedule)
+{
+	return schedule->taken_ns;
+}
+
+/* Returns how many slots were moved to a lower level or into the run so far. */
+static inline uint64_t schedule_cascaded(const struct schedule *schedule)
+{
+	return schedule->cascaded;
 }
 
 /* The earliest instant (or a bound below it, see wheel_bound_ns); UINT64_MAX if there is none. */

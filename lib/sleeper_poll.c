@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <sys/prctl.h>
 
+#include "bell.h"
 #include "futex.h"
-#include "notifier.h"
 #include "sleeper.h"
 
 #define POLL_NAP_NS 1000000

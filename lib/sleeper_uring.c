@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "notifier.h"
+#include "bell.h"
 #include "sleeper.h"
 
 /* Newer than the headers that we build with. */

@@ -1,73 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A timer: its state word and the word's transitions, its handle, and the records that a slot has,
- * split by the threads that touch them. Pure: functions of words, without a clock.
+ * A timer: the words and records that its slot has, split by the threads that touch them, and every
+ * decision about it. Knows no hub, no inbox and no clock.
  *
- * The state word is the truth about a timer; every container only says "look at slot i". So every
- * decision about a timer is one compare-and-swap on this word. tests/unit/test_timer.c walks every
- * transition.
- *
- *   state word   63                         7 6   4   3      2    1     0
- *               | deadline in ticks of 64 ns | tag |pushed|inbox|  phase   |
- *   identity     63          26 25                         2     1      0
- *               | generation   | zero                      |periodic|slack|
- *   handle       63          26 25                                      0
- *               | generation   | slot                                    |
- *
- * The armer writes the identity before it publishes the word; the identity then stays as it is for
- * the timer's life. The lowest bit of a generation says whether its timer is kept. So the handle
- * and the identity both say it, and comparing generations compares it too.
- *
- * A periodic timer's deadlines have 56 bits. The topmost bit of its word says that the deadline is
- * fresh: a caller has re-armed the timer, and the owner, on looking at it, is to store the new base
- * of its periods. Only an armed word is fresh, and the owner lets none expire that is.
+ * The state word is the truth about a timer; every container only says "look at slot i". So each
+ * decision is one compare-and-swap on that word, made here or in timer.c, and tells its caller what
+ * is left to do. Any thread calls, unless it says otherwise; all of it is lock-free and
+ * signal-safe. tests/unit/test_timer.c walks every decision from every state.
  */
 #ifndef TIMERHUB_TIMER_H
 #define TIMERHUB_TIMER_H
 
 #include "atomic.h"
-#include "bits.h"
-
-/* A deadline in ticks of 64 ns, 57 bits: 292 years from the clock's zero. */
-#define TIMER_TICK_SHIFT 6
-#define TIMER_TICK_NS ((uint64_t)1 << TIMER_TICK_SHIFT)
-#define TIMER_TICKS_NEVER (((uint64_t)1 << 57) - 1)
-#define TIMER_DEADLINE_MAX_NS ((TIMER_TICKS_NEVER - 1) << TIMER_TICK_SHIFT)
-
-/* A periodic timer's has 56 bits, 146 years, and beside them whether it is fresh. */
-#define TIMER_TICKS_FRESH ((uint64_t)1 << 56)
-#define TIMER_PERIODIC_MAX_NS ((TIMER_TICKS_FRESH - 2) << TIMER_TICK_SHIFT)
-
-#define TIMER_SLOT_BITS 26
-#define TIMER_SLOT_MASK (((uint64_t)1 << TIMER_SLOT_BITS) - 1)
-#define TIMER_SLOTS_MAX ((uint32_t)TIMER_SLOT_MASK - 1)
-#define TIMER_GENERATION_MASK (((uint64_t)1 << 38) - 1)
-#define SLOT_NONE UINT32_MAX
-
-#define WORD_PHASE_MASK ((uint64_t)3)
-#define WORD_INBOX ((uint64_t)1 << 2)
-#define WORD_PUSHED ((uint64_t)1 << 3)
-#define WORD_INBOX_FLAGS (WORD_INBOX | WORD_PUSHED)
-#define WORD_TAG_SHIFT 4
-#define WORD_TAG_MASK ((uint64_t)7)
-#define WORD_DEADLINE_SHIFT 7
-
-#define WORD_FRESH (TIMER_TICKS_FRESH << WORD_DEADLINE_SHIFT)
-
-#define IDENTITY_SLACK ((uint64_t)1 << 0)
-#define IDENTITY_PERIODIC ((uint64_t)1 << 1)
-#define IDENTITY_GENERATION_SHIFT TIMER_SLOT_BITS
-
-enum timer_phase {
-	TIMER_FREE = 0,    /* of no timer; may still be filed with the owner, or lie in the inbox */
-	TIMER_ARMED = 1,   /* waits for its deadline */
-	TIMER_PENDING = 2, /* expired, not delivered; a periodic one is filed for its next period */
-	/*
-	 * Filed nowhere. Periodic: expired, and its next period fell due too. Kept: delivered, and
-	 * idle, with a deadline of never; see word_idles().
-	 */
-	TIMER_PARKED = 3,
-};
+#include "check.h"
+#include "word.h"
 
 /*
  * All that a re-arm reads or writes: packed, four to a cache line, because at a million timers a
@@ -101,6 +47,23 @@ struct timer_period {
 	atomic_u64 moved_life; /* the identity of the life that was re-armed; the owner's */
 };
 
+/* The words and records of all slots. */
+struct timers {
+	struct timer_hot *hot;
+	struct timer_cold *cold;
+	struct timer_period *periods; /* touched if the timer is periodic */
+	uint64_t first_generation;    /* what generations start from */
+};
+
+/* Returns the base of the periods of the life with this identity. */
+static inline uint64_t period_base_ns(const struct timer_period *period, uint64_t identity)
+{
+	/* Relaxed, like the cold record. */
+	return u64_load_relaxed(&period->moved_life) == identity
+	               ? u64_load_relaxed(&period->moved_ns)
+	               : u64_load_relaxed(&period->first_ns);
+}
+
 /* Where the owner has filed the slot. The owner's alone. */
 struct timer_filing {
 	uint32_t where; /* 0: nowhere; else in the wheel, the run or the heap, by its top bits */
@@ -119,302 +82,311 @@ struct timer_due {
 	uint32_t slot;
 };
 
-#define TIMER_QUEUE_BITS 16
-#define TIMER_SLACK_MAX_NS (((uint64_t)1 << 48) - 1)
+/* What a decision leaves to do for the thread that made it. */
+enum timer_left {
+	TIMER_NOTHING,
+	TIMER_TELL, /* the slot is in the inbox: see that the owner looks in time */
+	TIMER_PUSH, /* put the slot into the inbox, then the same */
+};
 
-static inline enum timer_phase word_phase(uint64_t word)
+struct timer_outcome {
+	int result;           /* what the decision came to */
+	enum timer_left left; /* what its thread has to do now */
+	uint64_t word;        /* as the decision left it; if anything is left to do */
+};
+
+static inline struct timer_outcome timer_done(int result)
 {
-	return (enum timer_phase)(word & WORD_PHASE_MASK);
+	return (struct timer_outcome){ .result = result, .left = TIMER_NOTHING };
 }
 
-/* Has a thread claimed to put the slot into the inbox (and the owner not yet looked at it)? */
-static inline bool word_in_inbox(uint64_t word)
+/* The slot is to be in the inbox: it is there already, or the caller pushes it. */
+static inline struct timer_outcome timer_submit(int result, uint64_t word, bool is_there)
 {
-	return (word & WORD_INBOX) != 0;
+	return (struct timer_outcome){
+		.result = result,
+		.left = is_there ? TIMER_TELL : TIMER_PUSH,
+		.word = word,
+	};
 }
 
-/* Has that been done, for certain? A thread may have been stopped between claiming and doing it. */
-static inline bool word_pushed(uint64_t word)
+/* ---- a caller's decisions: submit.c ---- */
+
+/* A spec, checked and with its deadline worked out. */
+struct timer_arming {
+	uint32_t queue;       /* its index */
+	uint64_t deadline_ns; /* on the hub's clock; UINT64_MAX: never */
+	uint64_t interval_ns; /* 0: one-shot */
+	uint64_t slack_ns;
+	uint64_t data;
+	uint64_t fn;
+	uint64_t kept; /* 0 or 1 */
+};
+
+/*
+ * FREE → ARMED: give the slot, which is the caller's alone, a new life. Writes the handle, if it is
+ * asked for, before that life can be over. 0.
+ */
+struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
+                               const struct timer_arming *arming, uint64_t *ret_handle);
+
+/*
+ * ARMED, PENDING, PARKED → ARMED with another deadline. 0; 1 if the timer was kept and had idled;
+ * -ENOENT; -ERANGE for a deadline that a periodic timer cannot have.
+ */
+struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle,
+                                 uint64_t deadline_ns);
+
+/* Any → FREE, of a timer of any queue or of this one; the slot is then the caller's. 0, -ENOENT. */
+#define TIMER_ANY_QUEUE UINT32_MAX
+struct timer_outcome timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue);
+
+/*
+ * The caller has put the slot into the inbox. Says so in `*word`, which was loaded from the slot;
+ * or loads it again, and returns false. Model: tests/models/inbox.pml.
+ */
+static inline bool timer_pushed(struct timer_hot *hot, uint64_t *word)
 {
-	return (word & WORD_PUSHED) != 0;
-}
-
-static inline uint64_t word_tag(uint64_t word)
-{
-	return (word >> WORD_TAG_SHIFT) & WORD_TAG_MASK;
-}
-
-static inline bool identity_periodic(uint64_t identity)
-{
-	return (identity & IDENTITY_PERIODIC) != 0;
-}
-
-static inline bool identity_has_slack(uint64_t identity)
-{
-	return (identity & IDENTITY_SLACK) != 0;
-}
-
-/* Returns the deadline as the word has it: in ticks, under a periodic timer's fresh bit. */
-static inline uint64_t word_deadline(uint64_t word)
-{
-	return word >> WORD_DEADLINE_SHIFT;
-}
-
-/* Has a caller re-armed the timer, and the owner not yet looked at it? */
-static inline bool word_fresh(uint64_t word, uint64_t identity)
-{
-	return identity_periodic(identity) && (word & WORD_FRESH) != 0 &&
-	       word_deadline(word) != TIMER_TICKS_NEVER;
-}
-
-/* Returns the word without its fresh bit. */
-static inline uint64_t word_settled(uint64_t word, uint64_t identity)
-{
-	return word_fresh(word, identity) ? word & ~WORD_FRESH : word;
-}
-
-/* Returns the timer's deadline, which is whole ticks; UINT64_MAX for never. */
-static inline uint64_t timer_deadline_ns(uint64_t word, uint64_t identity)
-{
-	uint64_t ticks = word_deadline(word_settled(word, identity));
-
-	return ticks == TIMER_TICKS_NEVER ? UINT64_MAX : ticks << TIMER_TICK_SHIFT;
-}
-
-#define WORD_IDLE (TIMER_TICKS_NEVER << WORD_DEADLINE_SHIFT | TIMER_PARKED)
-
-/* Is this a kept timer whose last expiry has been delivered? A periodic one never expires so. */
-static inline bool word_idles(uint64_t word)
-{
-	return (word & WORD_IDLE) == WORD_IDLE;
-}
-
-/* Has the timer an expiry that waits to be delivered? */
-static inline bool word_undelivered(uint64_t word)
-{
-	return word_phase(word) == TIMER_PENDING ||
-	       (word_phase(word) == TIMER_PARKED && !word_idles(word));
-}
-
-/* UINT64_MAX is never; everything else must be at most TIMER_DEADLINE_MAX_NS. */
-static inline uint64_t ticks_from_ns(uint64_t deadline_ns)
-{
-	if (deadline_ns == UINT64_MAX)
-		return TIMER_TICKS_NEVER;
-	return (deadline_ns + TIMER_TICK_NS - 1) >> TIMER_TICK_SHIFT;
+	return u64_cas_seq_cst(&hot->word, word, *word | WORD_PUSHED);
 }
 
 /*
- * Returns what the word of a periodic timer has after a re-arm, to at most TIMER_PERIODIC_MAX_NS or
- * to never, which is all ones with the fresh bit or without.
+ * To be called after a change from `before` to `after` of what the handle was thought to name.
+ * -ENOENT if a later life was hit; that is then undone. 0 if it was the handle's, also if that has
+ * ended after the change.
  */
-static inline uint64_t ticks_fresh(uint64_t deadline_ns)
+struct timer_outcome timer_confirm(struct timer_hot *hot, uint64_t handle, uint64_t before,
+                                   uint64_t after);
+
+/* Is the slot's life the handle's? Model: tests/models/word.pml, with -DTAGS=1. */
+static inline bool timer_hit(const struct timer_hot *hot, uint64_t handle)
 {
-	return ticks_from_ns(deadline_ns) | TIMER_TICKS_FRESH;
+	return identity_generation(u64_load_relaxed(&hot->identity) ^ handle) == 0;
+}
+
+enum timer_moved {
+	TIMER_MOVED,
+	TIMER_MOVED_PERHAPS, /* ask timer_confirm() */
+	TIMER_NOT_MOVED,     /* the case is another, or another thread was quicker: timer_rearm() */
+};
+
+/*
+ * The re-arm that counts: an armed one-shot without slack, kept or not, to a later deadline. In one
+ * line of the caller, with few results: physical registers limit how many re-arms are in flight, so
+ * fewer results mean more overlapping cache misses.
+ */
+static inline enum timer_moved timer_move(struct timer_hot *hot, uint64_t handle,
+                                          uint64_t deadline_ns, uint64_t *ret_before,
+                                          uint64_t *ret_after)
+{
+	uint64_t identity = identity_make(handle_generation(handle), 0);
+	uint64_t before = u64_load_acquire(&hot->word); /* [armed] */
+	uint64_t after = word_moved(before, ticks_from_ns(deadline_ns));
+
+	if (u64_load_relaxed(&hot->identity) != identity || word_phase(before) != TIMER_ARMED ||
+	    after <= before || !u64_cas_seq_cst(&hot->word, &before, after))
+		return TIMER_NOT_MOVED;
+	if (u64_load_relaxed(&hot->identity) == identity)
+		return TIMER_MOVED;
+	*ret_before = before;
+	*ret_after = after;
+	return TIMER_MOVED_PERHAPS;
+}
+
+/* ---- reading ---- */
+
+/* What is known of a timer: read from its word, its identity and its record. */
+struct timer_view {
+	uint64_t word; /* as loaded, or as a change that failed has found it */
+	uint64_t identity;
+	uint64_t handle;
+	uint64_t deadline_ns; /* UINT64_MAX: never */
+	uint64_t interval_ns;
+	uint64_t data;
+	uint64_t fn;
+};
+
+/* Begin with the word; what is read after it is confirmed by a change of the word. */
+static inline void timer_view_begin(const struct timers *timers, uint32_t slot,
+                                    struct timer_view *view)
+{
+	view->word = u64_load_acquire(&timers->hot[slot].word); /* [armed] */
 }
 
 /*
- * The transitions. Each keeps what it does not name. Models: tests/models/word.pml,
- * tests/models/inbox.pml.
+ * Read whatever timer has the slot, and its queue. False if there is none. All is of one life if
+ * timer_unchanged() then says so; else read again.
  */
+bool timer_read(const struct timers *timers, uint32_t slot, struct timer_view *view,
+                uint32_t *ret_queue);
+bool timer_unchanged(struct timer_hot *hot, struct timer_view *view);
+
+/* Returns the handle of the slot's last life, whether or not that is over. */
+uint64_t timer_last(const struct timers *timers, uint32_t slot);
 
 /*
- * The tag moves on with each life, with each look of the owner's and with each re-arm but the plain
- * one to a later deadline, so that a word does not come back while a thread is held up between
- * reading and changing it (the ABA problem). After eight such steps to the very same deadline it
- * does; so a thread that has changed a word then compares the generation, see hub_undo().
+ * The timer was found to be over because its slot lives again: see what its armer knew of the end
+ * of the life before.
  */
-static inline uint64_t word_next_tag(uint64_t word)
+void timer_life_seen(const struct timers *timers, uint64_t handle);
+
+/* Read the deadline, UINT64_MAX for never. False: there is no such timer. */
+bool timer_deadline(const struct timers *timers, uint64_t handle, uint64_t *ret_deadline_ns);
+
+/* The instant to file a timer under: its deadline, and the slack of its cold record. */
+static inline uint64_t timer_instant_ns(const struct timers *timers, uint32_t slot, uint64_t word,
+                                        uint64_t identity)
 {
-	return ((word_tag(word) + 1) & WORD_TAG_MASK) << WORD_TAG_SHIFT;
-}
+	uint64_t deadline_ns = timer_deadline_ns(word, identity);
+	uint64_t queue_slack;
 
-/*
- * FREE → ARMED: a new life. The slot is to be in the inbox; that it has been pushed is known from
- * the free slot's word, or not at all: a claim made in a former life is worth nothing in this one.
- */
-static inline uint64_t word_armed(uint64_t free_word, uint64_t ticks)
-{
-	return ticks << WORD_DEADLINE_SHIFT | word_next_tag(free_word) | (free_word & WORD_PUSHED) |
-	       WORD_INBOX | TIMER_ARMED;
-}
-
-/* The same contents, next tag: a compare-and-swap from the old word fails. */
-static inline uint64_t word_touched(uint64_t word)
-{
-	return (word & ~(WORD_TAG_MASK << WORD_TAG_SHIFT)) | word_next_tag(word);
-}
-
-/* The owner has taken the slot out of the inbox, and looks at this word. */
-static inline uint64_t word_looked_at(uint64_t word, uint64_t identity)
-{
-	return word_touched(word_settled(word, identity)) & ~WORD_INBOX_FLAGS;
-}
-
-/* ARMED, PENDING, PARKED → ARMED with another deadline. */
-static inline uint64_t word_rearmed(uint64_t word, uint64_t ticks)
-{
-	return ticks << WORD_DEADLINE_SHIFT | (word & (WORD_TAG_MASK << WORD_TAG_SHIFT)) |
-	       (word & WORD_INBOX_FLAGS) | TIMER_ARMED;
-}
-
-/* ARMED → ARMED with another deadline, and nothing else. */
-static inline uint64_t word_moved(uint64_t word, uint64_t ticks)
-{
-	return ticks << WORD_DEADLINE_SHIFT | (word & (((uint64_t)1 << WORD_DEADLINE_SHIFT) - 1));
-}
-
-/* ARMED → PENDING, PENDING → PARKED, any → FREE. */
-static inline uint64_t word_with_phase(uint64_t word, enum timer_phase phase)
-{
-	return (word & ~WORD_PHASE_MASK) | phase;
-}
-
-/* PENDING → PARKED with a deadline of never: a kept timer has been delivered. All ones, both. */
-static inline uint64_t word_idle(uint64_t word)
-{
-	return word | WORD_IDLE;
-}
-
-/*
- * The slot's word is to be as `before` again, whatever was made of it. An expiry is repeated: it
- * becomes ARMED, and the owner looks at it.
- */
-static inline uint64_t word_restored(uint64_t word, uint64_t before)
-{
-	uint64_t restored =
-		word_idles(before) ? word_idle(word) : word_rearmed(word, word_deadline(before));
-
-	return restored | WORD_INBOX;
-}
-
-static inline uint64_t identity_make(uint64_t generation, uint64_t flags)
-{
-	return generation << IDENTITY_GENERATION_SHIFT | flags;
-}
-
-static inline uint64_t identity_generation(uint64_t identity)
-{
-	return identity >> IDENTITY_GENERATION_SHIFT;
-}
-
-/* Returns the generation of the next life, which is kept (1) or not (0). It is never 0. */
-static inline uint64_t generation_next(uint64_t generation, uint64_t kept)
-{
-	generation = ((generation | 1) + 1 + kept) & TIMER_GENERATION_MASK;
-	return generation == 0 ? 2 : generation;
-}
-
-static inline uint64_t handle_make(uint64_t generation, uint32_t slot)
-{
-	return generation << TIMER_SLOT_BITS | slot;
-}
-
-static inline uint32_t handle_slot(uint64_t handle)
-{
-	return (uint32_t)(handle & TIMER_SLOT_MASK);
-}
-
-static inline uint64_t handle_generation(uint64_t handle)
-{
-	return handle >> TIMER_SLOT_BITS;
-}
-
-/* Does the timer outlive its expiry? */
-static inline bool handle_kept(uint64_t handle)
-{
-	return (handle >> TIMER_SLOT_BITS & 1) != 0;
-}
-
-/*
- * Does `handle` name the life that `word` and `identity` (loaded in this order) belong to? A caller
- * that has a handle cannot read a word of an earlier life, and beside a later life's word the
- * identity is later too.
- */
-static inline bool timer_is(uint64_t word, uint64_t identity, uint64_t handle)
-{
-	return word_phase(word) != TIMER_FREE &&
-	       identity_generation(identity) == handle_generation(handle);
-}
-
-/*
- * Periods. Period k of a periodic timer is due at base + k x interval, rounded up to a tick. The
- * timer's word has the tick of the first period that has not been delivered; all else follows from
- * that tick and the base. If the interval is shorter than a tick, several periods share one.
- */
-
-/* Returns the base of the periods of the life with this identity. */
-static inline uint64_t period_base_ns(const struct timer_period *period, uint64_t identity)
-{
-	/* Relaxed, like the cold record. */
-	return u64_load_relaxed(&period->moved_life) == identity
-	               ? u64_load_relaxed(&period->moved_ns)
-	               : u64_load_relaxed(&period->first_ns);
-}
-
-/* Returns how many periods are due by an instant, which is whole ticks. */
-static inline uint64_t period_due_by(uint64_t base_ns, uint64_t interval_ns, uint64_t tick_ns)
-{
-	return tick_ns < base_ns ? 0 : (tick_ns - base_ns) / interval_ns + 1;
-}
-
-/* Returns how many periods are due from the one at `deadline_ns`, the word's, up to now. */
-static inline uint64_t period_count(uint64_t base_ns, uint64_t interval_ns, uint64_t deadline_ns,
-                                    uint64_t now_ns)
-{
-	uint64_t over = deadline_ns == 0
-	                        ? 0
-	                        : period_due_by(base_ns, interval_ns, deadline_ns - TIMER_TICK_NS);
-
-	return period_due_by(base_ns, interval_ns, now_ns & ~(TIMER_TICK_NS - 1)) - over;
-}
-
-/*
- * Returns the deadline, in whole ticks, of the first period that is not due now, when an earlier
- * one is; UINT64_MAX if it lies beyond what a word can hold.
- */
-static inline uint64_t period_next_ns(uint64_t base_ns, uint64_t interval_ns, uint64_t now_ns)
-{
-	uint64_t due = period_due_by(base_ns, interval_ns, now_ns & ~(TIMER_TICK_NS - 1));
-	uint64_t next_ns = u64_add_saturating(base_ns + (due - 1) * interval_ns, interval_ns);
-
-	if (next_ns > TIMER_PERIODIC_MAX_NS)
-		return UINT64_MAX;
-	return ticks_from_ns(next_ns) << TIMER_TICK_SHIFT;
-}
-
-static inline uint64_t queue_slack_make(uint32_t queue, uint64_t slack_ns)
-{
-	return u64_min(slack_ns, TIMER_SLACK_MAX_NS) << TIMER_QUEUE_BITS | queue;
-}
-
-static inline uint32_t queue_slack_queue(uint64_t queue_slack)
-{
-	return (uint32_t)(queue_slack & ((1u << TIMER_QUEUE_BITS) - 1));
-}
-
-static inline uint64_t queue_slack_slack_ns(uint64_t queue_slack)
-{
-	return queue_slack >> TIMER_QUEUE_BITS;
-}
-
-/*
- * The instant in [deadline, deadline + slack] with most trailing zero bits: timers whose windows
- * overlap meet there without knowing of each other. It never moves back when the deadline moves on,
- * because a window holds one such instant only (between two there is one with more zeros).
- */
-static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
-{
-	uint64_t last = u64_add_saturating(deadline_ns, slack_ns);
-	uint64_t differ;
-
-	if (deadline_ns == UINT64_MAX || slack_ns == 0 || deadline_ns == 0)
+	if (!identity_has_slack(identity))
 		return deadline_ns;
-	if (last > TIMER_DEADLINE_MAX_NS)
-		last = TIMER_DEADLINE_MAX_NS > deadline_ns ? TIMER_DEADLINE_MAX_NS : deadline_ns;
-	/* Below the highest bit in which first - 1 and last differ, last can be all zeros. */
-	differ = (deadline_ns - 1) ^ last;
-	return last & ~(((uint64_t)1 << bits_highest(differ)) - 1);
+	queue_slack = u64_load_relaxed(&timers->cold[slot].queue_slack);
+	return timer_slacken_ns(deadline_ns, queue_slack_slack_ns(queue_slack));
+}
+
+/*
+ * When the owner must have looked at a slot with this word, which lies in the inbox; UINT64_MAX if
+ * there is no hurry.
+ */
+static inline uint64_t timer_look_by_ns(const struct timers *timers, uint32_t slot, uint64_t word)
+{
+	uint64_t identity = u64_load_relaxed(&timers->hot[slot].identity);
+
+	/* If the slot has been reused, its new armer wakes the owner; our wake is harmless. */
+	return word_phase(word) == TIMER_ARMED ? timer_instant_ns(timers, slot, word, identity)
+	                                       : UINT64_MAX;
+}
+
+/* ---- the owner's decisions: owner.c ---- */
+
+/*
+ * The slot has been taken out of the inbox: after this a change puts it there again. True: file it
+ * under this instant, UINT64_MAX: nowhere. False: it is filed as it should be.
+ */
+bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns);
+
+/* A timer whose instant has come, as the owner reads it. */
+struct timer_expiry {
+	uint64_t identity;
+	uint64_t deadline_ns;
+	uint64_t at_ns; /* the instant to file it under: the deadline and its slack */
+	uint64_t interval_ns;
+	uint64_t queue_slack;
+};
+
+enum timer_turn {
+	TIMER_IS_PENDING, /* to be delivered */
+	TIMER_IS_LATER,   /* to be filed again, at `at_ns` */
+	TIMER_IS_NEITHER,
+};
+
+/*
+ * The slot's instant has come, `by_ns`, and it is filed nowhere. ARMED → PENDING if that is its
+ * instant still; PENDING → PARKED if it is periodic.
+ */
+enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_t by_ns,
+                             struct timer_expiry *ret_expiry);
+
+/*
+ * Returns when to look at a periodic timer that has just become pending: its first period that is
+ * not due. If its life has ended since, that is wrong, but then the slot is in the inbox.
+ */
+uint64_t timer_next_period_ns(const struct timers *timers, uint32_t slot,
+                              const struct timer_expiry *expiry, uint64_t now_ns);
+
+/*
+ * Returns the instant that is true of a slot which is filed under `filed_ns`: never an earlier one,
+ * since a timer that was moved to before that is in the inbox, or on its way there. UINT64_MAX:
+ * none; the slot comes through the inbox if its timer comes at all. A stale word costs a wake-up.
+ */
+uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t filed_ns);
+
+/* Has this timer an undelivered expiry? For the owner: a stale answer is true. */
+static inline bool timer_waits(const struct timers *timers, uint64_t handle)
+{
+	const struct timer_hot *hot = &timers->hot[handle_slot(handle)];
+	/* Relaxed: the owner made it pending. */
+	uint64_t word = u64_load_relaxed(&hot->word);
+
+	return timer_is(word, u64_load_relaxed(&hot->identity), handle) && word_undelivered(word);
+}
+
+/* Any → FREE, of a timer that the owner has just made pending. False: it is over already. */
+bool timer_drop(const struct timers *timers, uint64_t handle);
+
+/* ---- a consumer's decisions: consume.c ---- */
+
+enum timer_told {
+	TIMER_DELIVERED,
+	TIMER_CHANGED,    /* the word has changed, or was a later life's: look at it again */
+	TIMER_GIVEN_BACK, /* the clock was set back over it: it is armed again */
+};
+
+/* PENDING, PARKED → ARMED for its first period that is not due; counts those that are. */
+struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct timer_view *view,
+                                            uint64_t now_ns, bool clock_goes_back,
+                                            uint64_t *ret_count);
+
+/* PENDING, PARKED → ARMED, with the deadline and the base that it has. */
+struct timer_outcome timer_give_back(struct timer_hot *hot, struct timer_view *view);
+
+/*
+ * A consumer of this queue has changed a word from `before` to `after`, and it was not the
+ * handle's: the word had come back while the consumer was held up. Delivers that life's expiry if
+ * it may be this consumer's, and else undoes the change.
+ */
+struct timer_outcome timer_deliver_other(const struct timers *timers, uint32_t queue,
+                                         struct timer_view *view, uint64_t before, uint64_t after);
+
+/* Read the rest of a handle's timer. False if there is no expiry to deliver. */
+static inline bool timer_view_expiry(const struct timers *timers, uint64_t handle,
+                                     struct timer_view *view)
+{
+	const struct timer_cold *cold = &timers->cold[handle_slot(handle)];
+
+	view->identity = u64_load_relaxed(&timers->hot[handle_slot(handle)].identity);
+	if (!timer_is(view->word, view->identity, handle) || !word_undelivered(view->word))
+		return false;
+	view->interval_ns = u64_load_relaxed(&cold->interval_ns);
+	view->data = u64_load_relaxed(&cold->data);
+	view->handle = handle;
+	view->deadline_ns = timer_deadline_ns(view->word, view->identity);
+	view->fn = u64_load_relaxed(&cold->fn);
+	return true;
+}
+
+/* PENDING → FREE, of a kept timer → idle. Once the slot is FREE it is the caller's to put back. */
+static inline struct timer_outcome timer_deliver_one_shot(const struct timers *timers,
+                                                          uint32_t queue, struct timer_view *view)
+{
+	struct timer_hot *hot = &timers->hot[handle_slot(view->handle)];
+	uint64_t before = view->word;
+	uint64_t after =
+		handle_kept(view->handle) ? word_idle(before) : word_with_phase(before, TIMER_FREE);
+
+	if (!u64_cas_seq_cst(&hot->word, &view->word, after))
+		return timer_done(TIMER_CHANGED);
+	if (timer_hit(hot, view->handle))
+		return timer_done(TIMER_DELIVERED);
+	return timer_deliver_other(timers, queue, view, before, after);
+}
+
+/*
+ * Deliver the expiry, as it was read: enum timer_told. `now_ns` is looked at if the timer is
+ * periodic or the clock goes back. Model: tests/models/word.pml.
+ */
+static inline struct timer_outcome timer_deliver(const struct timers *timers, uint32_t queue,
+                                                 struct timer_view *view, uint64_t now_ns,
+                                                 bool clock_goes_back, uint64_t *ret_count)
+{
+	/* Set back since the timer expired, so that its deadline is yet to come? */
+	if (clock_goes_back && view->deadline_ns > now_ns)
+		return timer_give_back(&timers->hot[handle_slot(view->handle)], view);
+	if (view->interval_ns > 0)
+		return timer_deliver_periodic(timers, view, now_ns, clock_goes_back, ret_count);
+	return timer_deliver_one_shot(timers, queue, view);
 }
 
 #endif

@@ -15,6 +15,7 @@
 #include "wheel.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #include "check.h"
 
@@ -89,6 +90,10 @@ uint32_t wheel_leave_chunk(struct wheel *wheel, uint32_t chunk)
 
 	wheel->chunks[chunk].next = wheel->free_chunk;
 	wheel->free_chunk = chunk;
+	if (wheel->sweep.rest.first == chunk) {
+		wheel->sweep.rest.first = next;
+		wheel->sweep.entry = WHEEL_CHUNK_ENTRIES;
+	}
 	return next;
 }
 
@@ -119,12 +124,38 @@ static struct wheel_bucket *wheel_bucket_of(const struct wheel *wheel, uint32_t 
 
 /* ---- insert, remove, move ---- */
 
-static void bucket_lower_bound(struct wheel_bucket *bucket, struct timer_due due)
+static inline void bucket_lower_bound(struct wheel_bucket *bucket, struct timer_due due)
 {
 	if (due.at_ns > bucket->bound_ns)
 		return;
 	bucket->bound_ns = due.at_ns;
 	bucket->bound_slot = due.slot;
+}
+
+/* The slot is filed in the bucket, under this instant. */
+static inline void wheel_lower_bound(struct wheel *wheel, struct wheel_bucket *bucket,
+                                     struct timer_due due)
+{
+	bucket_lower_bound(bucket, due);
+	if (wheel->sweep.bucket == bucket)
+		bucket_lower_bound(&wheel->sweep.rest, due);
+}
+
+/* The slot leaves its instant in the bucket. */
+static inline void wheel_leave_bound(struct wheel *wheel, struct wheel_bucket *bucket,
+                                     uint32_t slot)
+{
+	if (bucket->bound_slot == slot)
+		bucket->bound_slot = SLOT_NONE;
+	if (wheel->sweep.rest.bound_slot == slot)
+		wheel->sweep.rest.bound_slot = SLOT_NONE;
+}
+
+/* The bucket has become empty. */
+static void wheel_forget_sweep(struct wheel *wheel, const struct wheel_bucket *bucket)
+{
+	if (wheel->sweep.bucket == bucket)
+		wheel->sweep.bucket = NULL;
 }
 
 void wheel_insert(struct wheel *wheel, struct timer_due due)
@@ -147,7 +178,7 @@ void wheel_insert(struct wheel *wheel, struct timer_due due)
 		bucket->first = chunk;
 	}
 	wheel_set_entry(wheel, chunk, wheel->chunks[chunk].count++, due);
-	bucket_lower_bound(bucket, due);
+	wheel_lower_bound(wheel, bucket, due);
 }
 
 uint64_t wheel_at_ns(const struct wheel *wheel, uint32_t slot)
@@ -166,8 +197,7 @@ void wheel_remove(struct wheel *wheel, uint32_t slot)
 	struct wheel_chunk *first = &wheel->chunks[bucket->first];
 	struct timer_due last = first->entries[--first->count];
 
-	if (bucket->bound_slot == slot)
-		bucket->bound_slot = SLOT_NONE;
+	wheel_leave_bound(wheel, bucket, slot);
 	if (last.slot != slot)
 		wheel_set_entry(wheel, chunk, entry, last);
 	wheel->filings[slot].where = 0;
@@ -175,8 +205,10 @@ void wheel_remove(struct wheel *wheel, uint32_t slot)
 		uint32_t number = first->bucket;
 
 		bucket->first = wheel_leave_chunk(wheel, bucket->first);
-		if (bucket->first == CHUNK_NONE)
+		if (bucket->first == CHUNK_NONE) {
 			level_unmark(&wheel->levels[number / WHEEL_DIGITS], number % WHEEL_DIGITS);
+			wheel_forget_sweep(wheel, bucket);
+		}
 	}
 }
 
@@ -190,19 +222,19 @@ bool wheel_move_within(struct wheel *wheel, uint32_t slot, uint64_t at_ns)
 
 	if (at_ns >> shift != due->at_ns >> shift)
 		return false;
-	if (bucket->bound_slot == slot)
-		bucket->bound_slot = SLOT_NONE;
+	wheel_leave_bound(wheel, bucket, slot);
 	due->at_ns = at_ns;
-	bucket_lower_bound(bucket, *due);
+	wheel_lower_bound(wheel, bucket, *due);
 	return true;
 }
 
 /* ---- time ---- */
 
-static bool wheel_bucket_is_long(const struct wheel *wheel, const struct wheel_bucket *bucket)
+static inline bool wheel_bucket_is_long(const struct wheel *wheel,
+                                        const struct wheel_bucket *bucket)
 {
-	uint32_t chunk = bucket->first;
-	unsigned chunks = 0;
+	uint32_t chunk = wheel->chunks[bucket->first].next;
+	unsigned chunks = 1;
 
 	for (; chunk != CHUNK_NONE; chunk = wheel->chunks[chunk].next)
 		if (++chunks > WHEEL_RESCAN_CHUNKS_MAX)
@@ -231,20 +263,107 @@ static struct wheel_level *wheel_lowest_level(const struct wheel *wheel)
 	return NULL;
 }
 
-uint64_t wheel_bound_ns(struct wheel *wheel)
+/* The bucket that holds the earliest slot, with its bound; NULL if the wheel is empty. */
+static inline struct wheel_bucket *wheel_first_bucket(const struct wheel *wheel)
 {
 	struct wheel_level *level = wheel_lowest_level(wheel);
 	struct wheel_bucket *bucket;
 
 	if (!level)
-		return UINT64_MAX;
+		return NULL;
 	bucket = &level->buckets[level_first(level)];
 	if (bucket->bound_slot == SLOT_NONE)
 		wheel_rescan(wheel, bucket);
+	return bucket;
+}
+
+uint64_t wheel_bound_ns(const struct wheel *wheel)
+{
+	const struct wheel_bucket *bucket = wheel_first_bucket(wheel);
+
+	return bucket ? bucket->bound_ns : UINT64_MAX;
+}
+
+uint64_t wheel_first_of_many_ns(const struct wheel *wheel, uint32_t *ret_slot)
+{
+	const struct wheel_bucket *bucket = wheel_first_bucket(wheel);
+
+	*ret_slot = SLOT_NONE;
+	if (!bucket)
+		return UINT64_MAX;
+	if (wheel_bucket_is_long(wheel, bucket))
+		*ret_slot = bucket->bound_slot;
 	return bucket->bound_ns;
 }
 
-bool wheel_first_among_many(const struct wheel *wheel, uint32_t *ret_slot)
+/* ---- sweeping ---- */
+
+static unsigned wheel_sweep(struct wheel *wheel, struct wheel_bucket *bucket, uint32_t *slots,
+                            unsigned max)
+{
+	struct wheel_sweep *sweep = &wheel->sweep;
+	unsigned count = 0;
+
+	if (sweep->bucket != bucket)
+		*sweep = (struct wheel_sweep){
+			.bucket = bucket,
+			.rest = { .first = bucket->first,
+			          .bound_ns = UINT64_MAX,
+			          .bound_slot = SLOT_NONE },
+			.entry = WHEEL_CHUNK_ENTRIES,
+		};
+	while (count < max && sweep->rest.first != CHUNK_NONE) {
+		const struct wheel_chunk *chunk = &wheel->chunks[sweep->rest.first];
+
+		if (sweep->entry > chunk->count)
+			sweep->entry = chunk->count;
+		while (count < max && sweep->entry > 0)
+			slots[count++] = chunk->entries[--sweep->entry].slot;
+		if (sweep->entry > 0)
+			break;
+		sweep->rest.first = chunk->next;
+		sweep->entry = WHEEL_CHUNK_ENTRIES;
+		if (chunk->next != CHUNK_NONE)
+			wheel_fetch_chunk(wheel, chunk->next);
+	}
+	return count;
+}
+
+/* Each slot of the bucket has been filed since the sweep began. */
+static void wheel_end_sweep(struct wheel *wheel, unsigned level)
+{
+	struct wheel_bucket *bucket = wheel->sweep.bucket;
+
+	bucket->bound_ns = wheel->sweep.rest.bound_ns;
+	bucket->bound_slot = wheel->sweep.rest.bound_slot;
+	wheel->swept_ns[level] = bucket->bound_ns | (((uint64_t)1 << level_shift(level)) - 1);
+	wheel->sweep.bucket = NULL;
+}
+
+unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, unsigned max)
+{
+	struct wheel_level *level = wheel_lowest_level(wheel);
+	struct wheel_bucket *bucket;
+	unsigned level_index, count;
+
+	if (!level)
+		return 0;
+	bucket = &level->buckets[level_first(level)];
+	level_index = (unsigned)(level - wheel->levels);
+	if (bucket->bound_slot == SLOT_NONE && bucket->bound_ns < before_ns &&
+	    bucket->bound_ns > wheel->swept_ns[level_index]) {
+		count = wheel_sweep(wheel, bucket, slots, max);
+		if (count > 0)
+			return count;
+		wheel_end_sweep(wheel, level_index);
+	}
+	if (wheel_bound_ns(wheel) >= before_ns || bucket->bound_slot == SLOT_NONE)
+		return 0;
+	slots[0] = bucket->bound_slot;
+	return 1;
+}
+
+bool wheel_next_is_dear(const struct wheel *wheel)
 {
 	const struct wheel_level *level = wheel_lowest_level(wheel);
 	const struct wheel_bucket *bucket;
@@ -252,8 +371,7 @@ bool wheel_first_among_many(const struct wheel *wheel, uint32_t *ret_slot)
 	if (!level)
 		return false;
 	bucket = &level->buckets[level_first(level)];
-	*ret_slot = bucket->bound_slot;
-	return wheel_bucket_is_long(wheel, bucket);
+	return bucket->bound_slot == SLOT_NONE && wheel_bucket_is_long(wheel, bucket);
 }
 
 uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
@@ -265,6 +383,8 @@ uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
 
 	if (base_ns <= wheel->base_ns && level)
 		return CHUNK_NONE;
+	if (base_ns < wheel->base_ns)
+		(void)memset(wheel->swept_ns, 0, sizeof(wheel->swept_ns));
 	wheel->base_ns = base_ns;
 	if (!level)
 		return CHUNK_NONE;
@@ -278,6 +398,7 @@ uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
 	chunk = bucket->first;
 	bucket->first = CHUNK_NONE;
 	level_unmark(level, digit);
+	wheel_forget_sweep(wheel, bucket);
 	if (level->summary != 0) /* for the next time */
 		wheel_fetch_chunk(wheel, level->buckets[level_first(level)].first);
 	return chunk;

@@ -41,6 +41,16 @@ struct wheel_level {
 	struct wheel_bucket buckets[WHEEL_DIGITS];
 };
 
+/*
+ * A walk over a bucket's slots, from the end of its first chunk to the last chunk. Holes are filled
+ * from that end, with slots that the walk has passed; so it misses none.
+ */
+struct wheel_sweep {
+	struct wheel_bucket *bucket; /* which; NULL: none is in progress */
+	struct wheel_bucket rest;    /* .first: where to go on; bound of what was filed meanwhile */
+	unsigned entry;              /* the entries from here on in that chunk have been passed */
+};
+
 struct wheel {
 	struct timer_filing
 		*filings;           /* .where of a slot in here: WHERE_WHEEL | chunk << 4 | entry */
@@ -49,6 +59,8 @@ struct wheel {
 	struct wheel_chunk *chunks; /* wheel_chunks_for(slots) of them */
 	uint32_t chunks_used;       /* chunks from here on were never used */
 	uint32_t free_chunk;        /* the first free chunk below that, or CHUNK_NONE */
+	struct wheel_sweep sweep;
+	uint64_t swept_ns[WHEEL_LEVELS]; /* buckets of a level up to here have been swept */
 };
 
 /*
@@ -105,13 +117,24 @@ uint64_t wheel_at_ns(const struct wheel *wheel, uint32_t slot);
 bool wheel_move_within(struct wheel *wheel, uint32_t slot, uint64_t at_ns);
 
 /* No slot in the wheel is filed before this; exact but where a long bucket lost its first. */
-uint64_t wheel_bound_ns(struct wheel *wheel);
+uint64_t wheel_bound_ns(const struct wheel *wheel);
 
 /*
- * Does the first of all lie in a bucket of many slots, so that entering it is much work? If so, and
- * if the first slot is known, `*ret_slot` is that slot, filed at the bound; else SLOT_NONE.
+ * The same; and if the first of all lies in a bucket of many slots, so that entering that is much
+ * work, `*ret_slot` is the first, filed at the bound. SLOT_NONE if it is not, or not known.
  */
-bool wheel_first_among_many(const struct wheel *wheel, uint32_t *ret_slot);
+uint64_t wheel_first_of_many_ns(const struct wheel *wheel, uint32_t *ret_slot);
+
+/* Does the first of all lie in a bucket of many slots, and is not known? */
+bool wheel_next_is_dear(const struct wheel *wheel);
+
+/*
+ * Of the slots whose instants may have changed, tell up to `max` that keep it open whether any of
+ * the wheel comes before an instant: the first, or if it is not known, some of its bucket. The
+ * caller files each of them again, under its old instant if that has not changed, or nowhere. 0: no
+ * slot comes before it; or one that has left the bucket since that was swept may have.
+ */
+unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, unsigned max);
 
 /*
  * Move the base to `base_ns`, at most wheel_bound_ns(): forward, or while the wheel is empty also

@@ -28,17 +28,17 @@ struct alarm_hub {
 	uint64_t due_ns; /* what it is set to */
 };
 
-static struct alarm_hub *hub_of(struct alarm *alarm)
+static struct alarm_hub *alarm_hub_of(struct alarm *alarm)
 {
 	return (struct alarm_hub *)(void *)alarm;
 }
 
-static uint64_t hub_wall_ns(struct alarm *alarm)
+static uint64_t alarm_hub_wall_ns(struct alarm *alarm)
 {
-	return timerhub_now(hub_of(alarm)->hub);
+	return timerhub_now(alarm_hub_of(alarm)->hub);
 }
 
-static uint64_t hub_monotonic_ns(struct alarm *alarm)
+static uint64_t alarm_hub_monotonic_ns(struct alarm *alarm)
 {
 	struct timespec now;
 
@@ -48,12 +48,12 @@ static uint64_t hub_monotonic_ns(struct alarm *alarm)
 }
 
 /* What the hub is told instead of a time; "never" as it is. */
-static uint64_t hub_within_reach(uint64_t due_ns)
+static uint64_t alarm_hub_within_reach(uint64_t due_ns)
 {
 	return due_ns > REACH_NS && due_ns != UINT64_MAX ? REACH_NS : due_ns;
 }
 
-static void hub_arm(struct alarm_hub *hub, uint64_t expires_ns)
+static void alarm_hub_arm(struct alarm_hub *hub, uint64_t expires_ns)
 {
 	struct timerhub_spec spec = {
 		.size = sizeof(spec),
@@ -65,48 +65,48 @@ static void hub_arm(struct alarm_hub *hub, uint64_t expires_ns)
 	(void)timerhub_arm(hub->queue, &spec, &hub->timer);
 }
 
-static void hub_rearm(struct alarm_hub *hub, uint64_t expires_ns)
+static void alarm_hub_rearm(struct alarm_hub *hub, uint64_t expires_ns)
 {
 	if (timerhub_rearm(hub->hub, hub->timer, expires_ns, TIMERHUB_ABSOLUTE) < 0)
-		hub_arm(hub, expires_ns);
+		alarm_hub_arm(hub, expires_ns);
 }
 
 /* May be true a moment before the fd is readable. */
-static bool hub_has_rung(const struct alarm_hub *hub)
+static bool alarm_hub_has_rung(const struct alarm_hub *hub)
 {
 	uint64_t left_ns = 0;
 
 	return timerhub_remaining(hub->hub, hub->timer, &left_ns) == 0 && left_ns == 0;
 }
 
-static void hub_set(struct alarm *alarm, uint64_t due_ns)
+static void alarm_hub_set(struct alarm *alarm, uint64_t due_ns)
 {
-	struct alarm_hub *hub = hub_of(alarm);
-	uint64_t now_ns = hub_wall_ns(alarm);
+	struct alarm_hub *hub = alarm_hub_of(alarm);
+	uint64_t now_ns = alarm_hub_wall_ns(alarm);
 	struct timerhub_event event;
 
 	/* It rings for another that is due, and goes on: no need to trouble the hub. */
-	if (due_ns <= now_ns && hub_has_rung(hub))
+	if (due_ns <= now_ns && alarm_hub_has_rung(hub))
 		return;
 	if (due_ns != hub->due_ns)
-		hub_rearm(hub, hub_within_reach(due_ns));
+		alarm_hub_rearm(hub, alarm_hub_within_reach(due_ns));
 	hub->due_ns = due_ns;
 	/*
 	 * The fd may be readable for what was withdrawn, just now or long ago: an owner may ring
 	 * late. Finding the queue empty clears it.
 	 */
 	if (due_ns > now_ns && timerhub_drain(hub->queue, &event, 1) == 1)
-		hub_arm(hub, hub_within_reach(due_ns)); /* it has come meanwhile */
+		alarm_hub_arm(hub, alarm_hub_within_reach(due_ns)); /* it has come meanwhile */
 }
 
-static int hub_fd(struct alarm *alarm)
+static int alarm_hub_fd(struct alarm *alarm)
 {
-	return timerhub_queue_fd(hub_of(alarm)->queue);
+	return timerhub_queue_fd(alarm_hub_of(alarm)->queue);
 }
 
-static void hub_wait(struct alarm *alarm, uint64_t timeout_ns)
+static void alarm_hub_wait(struct alarm *alarm, uint64_t timeout_ns)
 {
-	struct pollfd poll_fd = { .fd = hub_fd(alarm), .events = POLLIN };
+	struct pollfd poll_fd = { .fd = alarm_hub_fd(alarm), .events = POLLIN };
 	struct timespec timeout = {
 		.tv_sec = (time_t)(timeout_ns / NS_PER_S),
 		.tv_nsec = (long)(timeout_ns % NS_PER_S),
@@ -115,24 +115,24 @@ static void hub_wait(struct alarm *alarm, uint64_t timeout_ns)
 	(void)ppoll(&poll_fd, 1, timeout_ns == UINT64_MAX ? NULL : &timeout, NULL);
 }
 
-static void hub_close(struct alarm *alarm)
+static void alarm_hub_close(struct alarm *alarm)
 {
-	struct alarm_hub *hub = hub_of(alarm);
+	struct alarm_hub *hub = alarm_hub_of(alarm);
 
 	timerhub_close(hub->hub);
 	free(hub);
 }
 
 static const struct alarm_ops alarm_hub_ops = {
-	.wall_ns = hub_wall_ns,
-	.monotonic_ns = hub_monotonic_ns,
-	.set = hub_set,
-	.fd = hub_fd,
-	.wait = hub_wait,
-	.close = hub_close,
+	.wall_ns = alarm_hub_wall_ns,
+	.monotonic_ns = alarm_hub_monotonic_ns,
+	.set = alarm_hub_set,
+	.fd = alarm_hub_fd,
+	.wait = alarm_hub_wait,
+	.close = alarm_hub_close,
 };
 
-static int hub_open(struct alarm_hub *hub)
+static int alarm_hub_init(struct alarm_hub *hub)
 {
 	struct timerhub_config config = {
 		.size = sizeof(config),
@@ -158,9 +158,9 @@ int alarm_hub_open(struct alarm **ret_alarm)
 		return -ENOMEM;
 	hub->alarm.ops = &alarm_hub_ops;
 	hub->due_ns = UINT64_MAX;
-	result = hub_open(hub);
+	result = alarm_hub_init(hub);
 	if (result < 0) {
-		hub_close(&hub->alarm);
+		alarm_hub_close(&hub->alarm);
 		return result;
 	}
 	*ret_alarm = &hub->alarm;

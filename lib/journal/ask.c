@@ -10,7 +10,7 @@
 #include "journal.h"
 #include "replay.h"
 
-static int ask_begin(struct timerhub_journal *journal)
+static int ask_may_begin(struct timerhub_journal *journal)
 {
 	if (!journal)
 		return -EINVAL;
@@ -26,7 +26,7 @@ static const struct task *ask_live(const struct task *task)
 int timerhub_journal_find(struct timerhub_journal *journal, const void *key, size_t key_len,
                           uint64_t *ret_id)
 {
-	int result = ask_begin(journal);
+	int result = ask_may_begin(journal);
 	const struct task *task;
 
 	if (result < 0)
@@ -73,7 +73,7 @@ static void ask_describe(const struct task *task, struct timerhub_journal_info *
 static int ask_peek(struct timerhub_journal *journal, uint64_t id, const void *key, size_t key_len,
                     struct timerhub_journal_info *ret_info, void *data, size_t data_size)
 {
-	int result = ask_begin(journal);
+	int result = ask_may_begin(journal);
 	const struct task *task;
 
 	if (result < 0)
@@ -162,7 +162,7 @@ int timerhub_journal_each(struct timerhub_journal *journal, timerhub_journal_vis
 {
 	struct timerhub_journal_info info;
 	struct ask_list list = { .count = 0 };
-	int result = ask_begin(journal);
+	int result = ask_may_begin(journal);
 
 	if (result < 0)
 		return result;
@@ -181,7 +181,7 @@ int timerhub_journal_each(struct timerhub_journal *journal, timerhub_journal_vis
 int timerhub_journal_stats(struct timerhub_journal *journal,
                            struct timerhub_journal_stats *ret_stats)
 {
-	int result = ask_begin(journal);
+	int result = ask_may_begin(journal);
 
 	if (result < 0)
 		return result;

@@ -12,7 +12,7 @@
 
 #define DUE_MAX_NS (UINT64_C(1) << 63) /* times from here on cannot be kept, except "never" */
 
-static int change_find_due(struct timerhub_journal *journal, uint64_t when_ns, uint32_t flags,
+static int change_read_due(struct timerhub_journal *journal, uint64_t when_ns, uint32_t flags,
                            uint64_t *ret_due_ns)
 {
 	uint64_t due_ns = when_ns;
@@ -71,6 +71,20 @@ static int change_prepare_handed(const struct timerhub_journal_change *asked, st
 	return change->delivery != 0 ? 0 : -EINVAL;
 }
 
+/* Does the change say nothing but what this version understands? */
+static bool change_is_known(const struct timerhub_journal_change *asked)
+{
+	uint32_t op = asked->op;
+
+	for (size_t i = 0; i < sizeof(asked->reserved) / sizeof(asked->reserved[0]); i++)
+		if (asked->reserved[i] != 0)
+			return false;
+	if (op < TIMERHUB_JOURNAL_PUT || op > TIMERHUB_JOURNAL_REVIVE)
+		return false;
+	return asked->flags == 0 || op == TIMERHUB_JOURNAL_PUT || op == TIMERHUB_JOURNAL_MOVE ||
+	       op == TIMERHUB_JOURNAL_REVIVE;
+}
+
 static int change_prepare(struct timerhub_journal *journal,
                           const struct timerhub_journal_change *asked, struct change *change)
 {
@@ -85,11 +99,11 @@ static int change_prepare(struct timerhub_journal *journal,
 	*change = (struct change){ .id = asked->id, .key = asked->key, .key_len = asked->key_len };
 	if (asked->key_len > TIMERHUB_JOURNAL_KEY_MAX || (!asked->key && asked->key_len > 0))
 		return -EINVAL;
-	if (op < TIMERHUB_JOURNAL_PUT || op > TIMERHUB_JOURNAL_REVIVE)
+	if (!change_is_known(asked))
 		return -EINVAL;
 	if (op != TIMERHUB_JOURNAL_CANCEL && op != TIMERHUB_JOURNAL_DONE &&
 	    op != TIMERHUB_JOURNAL_PARK)
-		result = change_find_due(journal, asked->when_ns, asked->flags, &change->due_ns);
+		result = change_read_due(journal, asked->when_ns, asked->flags, &change->due_ns);
 	if (result < 0)
 		return result;
 	if (op == TIMERHUB_JOURNAL_PUT)

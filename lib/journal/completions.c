@@ -35,7 +35,7 @@ int completions_fd(struct completions *completions)
 	return completions->fd < 0 ? -errno : completions->fd;
 }
 
-void completions_add(struct completions *completions, struct request *request)
+void completions_put(struct completions *completions, struct request *request)
 {
 	request->next = NULL;
 	if (completions->last)

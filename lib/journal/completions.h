@@ -24,7 +24,7 @@ void completions_fini(struct completions *completions);
 int completions_fd(struct completions *completions);
 
 /* Add a request that is done. */
-void completions_add(struct completions *completions, struct request *request);
+void completions_put(struct completions *completions, struct request *request);
 
 /* Must the fd be made readable? Then completions_ring(), without the lock. */
 bool completions_must_ring(struct completions *completions);

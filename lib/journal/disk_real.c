@@ -30,19 +30,19 @@ struct disk_real {
 	struct hold dir_lock; /* of the directory itself: its name may go, it does not */
 };
 
-static struct disk_real *real_of(struct disk *disk)
+static struct disk_real *disk_real_of(struct disk *disk)
 {
 	return (struct disk_real *)(void *)disk;
 }
 
-static int real_or_errno(int result)
+static int disk_real_result(int result)
 {
 	return result < 0 ? -errno : result;
 }
 
-static int real_lock(struct disk *disk)
+static int disk_real_lock(struct disk *disk)
 {
-	struct disk_real *real = real_of(disk);
+	struct disk_real *real = disk_real_of(disk);
 	int result;
 
 	if (real->dir_lock.file >= 0)
@@ -55,10 +55,10 @@ static int real_lock(struct disk *disk)
 	return result;
 }
 
-static int real_list(struct disk *disk, int (*found)(void *context, const char *name),
-                     void *context)
+static int disk_real_list(struct disk *disk, int (*found)(void *context, const char *name),
+                          void *context)
 {
-	int dir = openat(real_of(disk)->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int dir = openat(disk_real_of(disk)->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	const struct dirent *entry;
 	int result = 0;
 	DIR *stream;
@@ -83,9 +83,9 @@ static int real_list(struct disk *disk, int (*found)(void *context, const char *
 	return result;
 }
 
-static int real_create(struct disk *disk, const char *name)
+static int disk_real_create(struct disk *disk, const char *name)
 {
-	struct disk_real *real = real_of(disk);
+	struct disk_real *real = disk_real_of(disk);
 	struct stat status;
 	int file;
 
@@ -96,13 +96,13 @@ static int real_create(struct disk *disk, const char *name)
 	              FILE_MODE);
 	if (file >= 0 && fstat(file, &status) == 0 && status.st_nlink > 0)
 		real->counts_links = true;
-	return real_or_errno(file);
+	return disk_real_result(file);
 }
 
-static int real_open(struct disk *disk, const char *name, bool write, uint64_t *ret_bytes)
+static int disk_real_open_file(struct disk *disk, const char *name, bool write, uint64_t *ret_bytes)
 {
 	/* O_NONBLOCK: a FIFO of that name must not keep us. */
-	int file = openat(real_of(disk)->dir, name,
+	int file = openat(disk_real_of(disk)->dir, name,
 	                  (write ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct stat status;
 	int result = 0;
@@ -118,18 +118,19 @@ static int real_open(struct disk *disk, const char *name, bool write, uint64_t *
 		return result;
 	}
 	if (status.st_nlink > 0)
-		real_of(disk)->counts_links = true;
+		disk_real_of(disk)->counts_links = true;
 	*ret_bytes = (uint64_t)status.st_size;
 	return file;
 }
 
-static void real_close(struct disk *disk, int file)
+static void disk_real_close_file(struct disk *disk, int file)
 {
 	(void)disk;
 	(void)close(file);
 }
 
-static int64_t real_read(struct disk *disk, int file, void *bytes, size_t count, uint64_t offset)
+static int64_t disk_real_read(struct disk *disk, int file, void *bytes, size_t count,
+                              uint64_t offset)
 {
 	int64_t result;
 
@@ -142,7 +143,7 @@ static int64_t real_read(struct disk *disk, int file, void *bytes, size_t count,
 }
 
 /* A write beyond RLIMIT_FSIZE brings SIGXFSZ, too: the thread that writes blocks all signals. */
-static void real_swallow_signal(void)
+static void disk_real_swallow_signal(void)
 {
 	const struct timespec now = { .tv_sec = 0 };
 	sigset_t set;
@@ -152,8 +153,8 @@ static void real_swallow_signal(void)
 	(void)sigtimedwait(&set, NULL, &now); /* if it is not there, so much the better */
 }
 
-static int64_t real_write(struct disk *disk, int file, const void *bytes, size_t count,
-                          uint64_t offset)
+static int64_t disk_real_write(struct disk *disk, int file, const void *bytes, size_t count,
+                               uint64_t offset)
 {
 	int64_t result;
 
@@ -166,49 +167,49 @@ static int64_t real_write(struct disk *disk, int file, const void *bytes, size_t
 		return result;
 	result = -errno;
 	if (result == -EFBIG)
-		real_swallow_signal();
+		disk_real_swallow_signal();
 	return result;
 }
 
-static int real_sync(struct disk *disk, int file)
+static int disk_real_sync(struct disk *disk, int file)
 {
 	(void)disk;
-	return real_or_errno(fdatasync(file));
+	return disk_real_result(fdatasync(file));
 }
 
-static int real_check(struct disk *disk, int file)
+static int disk_real_check(struct disk *disk, int file)
 {
 	struct stat status;
 
 	if (fstat(file, &status) < 0)
 		return -EIO;
-	return status.st_nlink > 0 || !real_of(disk)->counts_links ? 0 : -EIO;
+	return status.st_nlink > 0 || !disk_real_of(disk)->counts_links ? 0 : -EIO;
 }
 
-static int real_truncate(struct disk *disk, int file, uint64_t bytes)
+static int disk_real_truncate(struct disk *disk, int file, uint64_t bytes)
 {
 	(void)disk;
-	return real_or_errno(ftruncate(file, (off_t)bytes));
+	return disk_real_result(ftruncate(file, (off_t)bytes));
 }
 
-static int real_rename(struct disk *disk, const char *from, const char *to)
+static int disk_real_rename(struct disk *disk, const char *from, const char *to)
 {
-	struct disk_real *real = real_of(disk);
+	struct disk_real *real = disk_real_of(disk);
 
-	return real_or_errno(renameat(real->dir, from, real->dir, to));
+	return disk_real_result(renameat(real->dir, from, real->dir, to));
 }
 
-static int real_unlink(struct disk *disk, const char *name)
+static int disk_real_unlink(struct disk *disk, const char *name)
 {
-	return real_or_errno(unlinkat(real_of(disk)->dir, name, 0));
+	return disk_real_result(unlinkat(disk_real_of(disk)->dir, name, 0));
 }
 
-static int real_sync_dir(struct disk *disk)
+static int disk_real_sync_dir(struct disk *disk)
 {
-	return real_or_errno(fsync(real_of(disk)->dir));
+	return disk_real_result(fsync(disk_real_of(disk)->dir));
 }
 
-static uint32_t real_random(struct disk *disk)
+static uint32_t disk_real_random(struct disk *disk)
 {
 	uint32_t number = 0;
 
@@ -219,24 +220,24 @@ static uint32_t real_random(struct disk *disk)
 }
 
 static const struct disk_ops disk_real_ops = {
-	.lock = real_lock,
-	.list = real_list,
-	.create = real_create,
-	.open = real_open,
-	.close = real_close,
-	.read = real_read,
-	.write = real_write,
-	.sync = real_sync,
-	.check = real_check,
-	.truncate = real_truncate,
-	.rename = real_rename,
-	.unlink = real_unlink,
-	.sync_dir = real_sync_dir,
-	.random = real_random,
+	.lock = disk_real_lock,
+	.list = disk_real_list,
+	.create = disk_real_create,
+	.open = disk_real_open_file,
+	.close = disk_real_close_file,
+	.read = disk_real_read,
+	.write = disk_real_write,
+	.sync = disk_real_sync,
+	.check = disk_real_check,
+	.truncate = disk_real_truncate,
+	.rename = disk_real_rename,
+	.unlink = disk_real_unlink,
+	.sync_dir = disk_real_sync_dir,
+	.random = disk_real_random,
 };
 
 /* `dir`: an open directory, the disk's from now on, or -1 and errno. */
-static int real_new(struct disk **ret_disk, int dir)
+static int disk_real_new(struct disk **ret_disk, int dir)
 {
 	int result = dir < 0 ? -errno : 0;
 	struct disk_real *real = result == 0 ? calloc(1, sizeof(*real)) : NULL;
@@ -256,14 +257,14 @@ static int real_new(struct disk **ret_disk, int dir)
 
 int disk_real_open(struct disk **ret_disk, const char *dir)
 {
-	return real_new(ret_disk, open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	return disk_real_new(ret_disk, open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 }
 
 int disk_real_open_again(struct disk **ret_disk, const struct disk *disk)
 {
 	const struct disk_real *real = (const struct disk_real *)(const void *)disk;
 
-	return real_new(ret_disk, openat(real->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	return disk_real_new(ret_disk, openat(real->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 }
 
 void disk_real_close(struct disk *disk)
@@ -272,7 +273,7 @@ void disk_real_close(struct disk *disk)
 
 	if (!disk)
 		return;
-	real = real_of(disk);
+	real = disk_real_of(disk);
 	hold_give(&real->dir_lock);
 	hold_give(&real->lock);
 	(void)close(real->dir);

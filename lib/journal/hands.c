@@ -29,7 +29,7 @@ int hands_reserve(struct hands *hands)
 	return 0;
 }
 
-uint64_t hands_add(struct hands *hands, struct task *task, uint64_t periods)
+uint64_t hands_insert(struct hands *hands, struct task *task, uint64_t periods)
 {
 	uint32_t number = hands->free;
 	struct hand *hand = &hands->places[number - 1];

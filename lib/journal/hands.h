@@ -28,7 +28,7 @@ struct hands {
 int hands_reserve(struct hands *hands);
 
 /* Returns the number of the delivery, never 0, which is now the task's latest. There is room. */
-uint64_t hands_add(struct hands *hands, struct task *task, uint64_t periods);
+uint64_t hands_insert(struct hands *hands, struct task *task, uint64_t periods);
 
 /* Returns NULL if the delivery is over. Valid until the next hands_reserve(). */
 struct hand *hands_find(const struct hands *hands, uint64_t delivery);

@@ -80,7 +80,7 @@ int journal_read_config(struct timerhub_journal_config *ret_known,
 
 /* ---- open ---- */
 
-static void journal_take_over(struct timerhub_journal *journal, struct replay *replay)
+static void journal_adopt(struct timerhub_journal *journal, struct replay *replay)
 {
 	journal->log = replay->log;
 	journal->tasks = replay->tasks;
@@ -135,7 +135,7 @@ static int journal_recover(struct timerhub_journal *journal, uint64_t segment_by
 		replay_fini(&replay);
 		return result;
 	}
-	journal_take_over(journal, &replay);
+	journal_adopt(journal, &replay);
 	if (journal->attempts_max > 0)
 		tasks_each(&journal->tasks, journal_park_exhausted, journal);
 	journal->stats.recovery_ns = ops->monotonic_ns(journal->alarm) - begin_ns;

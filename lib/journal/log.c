@@ -107,7 +107,7 @@ static int log_write_all(struct log *log, int file, const uint8_t *bytes, size_t
 /* ---- zeros ahead ---- */
 
 /* The last segment ends with its records again. 0 or an error; not synced. */
-static int log_take_back_ahead(struct log *log)
+static int log_cut_ahead(struct log *log)
 {
 	int result = log->disk->ops->truncate(log->disk, log->file, log_last(log)->bytes);
 
@@ -156,7 +156,7 @@ static void log_stretch(struct log *log, size_t bytes)
 		return;
 	log->plain_to = to;
 	/* If this fails too, less is ahead than we think: then records make the file grow. */
-	(void)log_take_back_ahead(log);
+	(void)log_cut_ahead(log);
 }
 
 /* ---- a new segment ---- */
@@ -268,7 +268,7 @@ static int log_cut_back(struct log *log, int refusal)
 {
 	/* A file system that never writes in place may want the room that the zeros took. */
 	log->plain_to = log_last(log)->bytes + log->stretch_bytes;
-	if (log_take_back_ahead(log) < 0 || log_sync_now(log) < 0)
+	if (log_cut_ahead(log) < 0 || log_sync_now(log) < 0)
 		return log_fail(log);
 	return refusal;
 }
@@ -286,7 +286,7 @@ static int log_write_out(struct log *log, const uint8_t *bytes, size_t count, ui
 }
 
 /* The last segment's records are so much longer, and what is ahead of them so much shorter. */
-static void log_take_in(struct log *log, size_t bytes)
+static void log_note_written(struct log *log, size_t bytes)
 {
 	uint64_t over = bytes < log->ahead ? bytes : log->ahead;
 
@@ -338,7 +338,7 @@ static int log_append_once(struct log *log, uint8_t *records, size_t bytes, bool
 	if (result < 0)
 		return result;
 	*ret_place = (struct log_place){ .segment = last->number, .offset = last->bytes };
-	log_take_in(log, bytes);
+	log_note_written(log, bytes);
 	log->sequence += count;
 	return sync ? log_note_stable(log) : 0;
 }
@@ -387,7 +387,7 @@ int log_trim(struct log *log)
 	int result = log->failed;
 
 	if (result == 0 && log->ahead > 0) {
-		result = log_take_back_ahead(log);
+		result = log_cut_ahead(log);
 		if (result == 0)
 			result = log_sync_now(log);
 	} else if (result == 0) {

@@ -103,7 +103,7 @@ static int take_deliver(struct timerhub_journal *journal, struct timerhub_task *
 		.data_len = task->data_len,
 		.key = task_key(task),
 		.key_len = task->key_len,
-		.delivery = hands_add(&journal->hands, task, periods),
+		.delivery = hands_insert(&journal->hands, task, periods),
 		.interval_ns = task->interval_ns,
 		.periods = periods,
 	};

@@ -231,7 +231,7 @@ static void writer_apply_all(struct timerhub_journal *journal, struct request *f
 		for (unsigned i = 0; i < request->count; i++)
 			writer_apply(journal, &request->changes[i], result, place);
 		if (request->async)
-			completions_add(&journal->completions, request);
+			completions_put(&journal->completions, request);
 	}
 }
 
@@ -392,7 +392,7 @@ bool journal_pass(struct timerhub_journal *journal)
 /* ---- a caller that leads ---- */
 
 /* The caller has written its batch. Must the writer be woken? The lock is held. */
-static bool writer_take_over(struct timerhub_journal *journal, bool cleans)
+static bool writer_hand_over(struct timerhub_journal *journal, bool cleans)
 {
 	journal->stats.held_up = writer_held_up(journal);
 	journal->writing = WRITING_NONE;
@@ -415,7 +415,7 @@ void journal_lead(struct timerhub_journal *journal)
 	(void)writer_commit(journal, &bytes);
 	cleans = cleaner_is_due(&journal->cleaner);
 	lock_take(&journal->lock);
-	wake = writer_take_over(journal, cleans);
+	wake = writer_hand_over(journal, cleans);
 	lock_give(&journal->lock);
 	if (wake)
 		ticket_wake(&journal->work, 1);

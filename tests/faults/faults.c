@@ -12,7 +12,7 @@ static const char *program_name;
 
 void faults_begin(const char *name, int argc, char **argv)
 {
-	tests_begin(name, argc, argv);
+	rigs_begin(name, argc, argv);
 	program_name = name;
 	injected = mmap(NULL, sizeof(*injected), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 	                -1, 0);
@@ -59,15 +59,15 @@ static uint64_t naps_max(uint64_t window_ns)
  */
 static void watch_owner(struct timerhub *hub, pid_t owner, bool may_nap)
 {
-	uint64_t begun_ns = clock_now_ns();
+	uint64_t begun_ns = monotonic_ns();
 	uint64_t used_ns = thread_cpu_ns(owner);
 	uint64_t wakeups = stats_of(hub).owner_wakeups;
 	uint64_t window_ns;
 
-	clock_sleep_ns(60 * MS);
+	sleep_ns(60 * MS);
 	wakeups = stats_of(hub).owner_wakeups - wakeups;
 	used_ns = thread_cpu_ns(owner) - used_ns;
-	window_ns = clock_now_ns() - begun_ns;
+	window_ns = monotonic_ns() - begun_ns;
 	expect_cmp(wakeups, <=, may_nap ? naps_max(window_ns) : 0);
 	expect_cmp(used_ns, <, window_ns / 2);
 }

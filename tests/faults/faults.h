@@ -6,7 +6,7 @@
 #ifndef TESTS_FAULTS_H
 #define TESTS_FAULTS_H
 
-#include "hub.h"
+#include "rig.h"
 
 void faults_begin(const char *name, int argc, char **argv);
 int faults_run(void);

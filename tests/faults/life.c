@@ -26,7 +26,7 @@ struct life {
 
 static uint64_t choose_deadline(const struct life *life, struct dice *dice)
 {
-	return clock_now_ns() + dice_below(dice, life->span_ns + 1);
+	return monotonic_ns() + dice_below(dice, life->span_ns + 1);
 }
 
 static void move(struct life *life, struct fate *fate, struct dice *dice)
@@ -65,7 +65,7 @@ static void *run_armer(void *arg)
 		if (dice_below(&dice, 6) == 0)
 			cancel(life, &life->fates[dice_below(&dice, i + 1)]);
 		if (i % 4 == 3)
-			clock_sleep_ns(dice_below(&dice, 8 * life->span_ns / life->count + 1));
+			sleep_ns(dice_below(&dice, 8 * life->span_ns / life->count + 1));
 	}
 	return NULL;
 }
@@ -74,7 +74,7 @@ static unsigned take(struct life *life)
 {
 	struct timerhub_event events[8];
 	int count = timerhub_wait(life->rig.queue, events, COUNT_OF(events), 5 * MS);
-	uint64_t now_ns = clock_now_ns();
+	uint64_t now_ns = monotonic_ns();
 
 	expect_cmp(count, >=, 0);
 	for (int i = 0; i < count; i++) {
@@ -92,14 +92,14 @@ static unsigned take(struct life *life)
 static void *run_taker(void *arg)
 {
 	struct life *life = arg;
-	uint64_t until_ns = clock_now_ns() + life->span_ns + ARRIVES;
+	uint64_t until_ns = monotonic_ns() + life->span_ns + ARRIVES;
 	unsigned taken = 0;
 
 	while (taken + atomic_load(&life->cancelled) < life->count) {
 		unsigned count = take(life);
 
 		taken += count;
-		expect(clock_now_ns() < until_ns);
+		expect(monotonic_ns() < until_ns);
 	}
 	return NULL;
 }

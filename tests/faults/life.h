@@ -6,7 +6,7 @@
 #ifndef TESTS_LIFE_H
 #define TESTS_LIFE_H
 
-#include "hub.h"
+#include "rig.h"
 
 struct life;
 

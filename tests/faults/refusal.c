@@ -129,7 +129,7 @@ static void *watch(void *arg)
 
 	(void)arg;
 	while (atomic_load(&notify_fd) < 0)
-		clock_sleep_ns(50 * US);
+		sleep_ns(50 * US);
 	expect_eq(seccomp_notify_alloc(&request, &response), 0);
 	while (!ended) {
 		memset(request, 0, sizeof(*request));

@@ -42,7 +42,7 @@ static void *fill_and_read(void *arg)
 			fill_up(timerhub_queue_fd(queue));
 		else
 			(void)!read(timerhub_queue_fd(queue), &count, sizeof(count));
-		clock_sleep_ns(dice_below(&dice, 300 * US));
+		sleep_ns(dice_below(&dice, 300 * US));
 	}
 	return NULL;
 }
@@ -194,7 +194,7 @@ START_TEST(forks_at_random_instants_disturb_no_life)
 
 		if (child == 0)
 			be_a_child(&rig, i);
-		clock_sleep_ns(dice_below(&dice, 2 * MS));
+		sleep_ns(dice_below(&dice, 2 * MS));
 		child_ends_well(child);
 	}
 	faults_count(forks);
@@ -221,7 +221,7 @@ static void *wait_for_the_end(void *arg)
 
 	while ((count = timerhub_wait(arg, events, COUNT_OF(events), UINT64_MAX)) > 0)
 		for (int i = 0; i < count; i++)
-			expect_cmp(events[i].expires_ns, <=, clock_now_ns());
+			expect_cmp(events[i].expires_ns, <=, monotonic_ns());
 	expect_eq(count, -ESHUTDOWN);
 	atomic_fetch_add(&waiters_told, 1);
 	return NULL;
@@ -268,7 +268,7 @@ static void *arm_too_long(void *arg)
 	for (unsigned armed = 0; !atomic_load(&over); armed++) {
 		if (armed < LATE_MAX)
 			expect_eq(timerhub_after(arg, dice_below(&dice, 20 * US), 0, NULL), 0);
-		clock_sleep_ns(dice_below(&dice, 20 * US));
+		sleep_ns(dice_below(&dice, 20 * US));
 	}
 	return NULL;
 }
@@ -305,11 +305,11 @@ static void crowd_end(const struct crowd *crowd)
 
 static void all_timers_end(struct timerhub *hub)
 {
-	uint64_t until_ns = clock_now_ns() + ARRIVES;
+	uint64_t until_ns = monotonic_ns() + ARRIVES;
 
 	while (stats_of(hub).live > 0) {
-		expect(clock_now_ns() < until_ns);
-		clock_sleep_ns(100 * US);
+		expect(monotonic_ns() < until_ns);
+		sleep_ns(100 * US);
 	}
 }
 
@@ -326,7 +326,7 @@ START_TEST(queues_close_among_waiters_and_callers)
 		for (unsigned t = 0; t < TIMERS; t++)
 			shared_timers[t] = arm_after(queue, dice_below(&dice, 3 * MS), t);
 		crowd_start(&crowd, rig.hub, queue);
-		clock_sleep_ns(dice_below(&dice, 3 * MS));
+		sleep_ns(dice_below(&dice, 3 * MS));
 		timerhub_queue_close(queue);
 		for (unsigned t = 0; t < TIMERS; t++)
 			expect_eq(timerhub_cancel(rig.hub, shared_timers[t]), -ENOENT);
@@ -360,7 +360,7 @@ START_TEST(hubs_close_under_waiters_in_many_queues)
 				arm_after(queue, dice_below(&dice, MS), t);
 			thread_start(&waiters[w], wait_for_the_end, queue);
 		}
-		clock_sleep_ns(dice_below(&dice, MS));
+		sleep_ns(dice_below(&dice, MS));
 		rig_close(&rig);
 		for (unsigned w = 0; w < WAITERS; w++)
 			thread_join(waiters[w]);

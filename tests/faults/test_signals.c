@@ -89,10 +89,10 @@ START_TEST(signals_that_nobody_else_takes_stay_pending)
 	life_live(&rig, scaled(100), 10 * MS);
 	expect_eq(atomic_load(&handled), 0);
 	block_storm(SIG_UNBLOCK);
-	until_ns = clock_now_ns() + ARRIVES;
+	until_ns = monotonic_ns() + ARRIVES;
 	while (atomic_load(&handled) < COUNT_OF(storm)) {
-		expect(clock_now_ns() < until_ns);
-		clock_sleep_ns(MS);
+		expect(monotonic_ns() < until_ns);
+		sleep_ns(MS);
 	}
 	expect_eq(atomic_load(&handled_by_owner), 0);
 	rig_close(&rig);
@@ -115,10 +115,10 @@ START_TEST(stop_and_continue_storms_make_nothing_early_or_lost)
 		_exit(EXIT_SUCCESS);
 	}
 	for (unsigned i = 0; i < STOPS; i++) {
-		clock_sleep_ns(dice_below(&dice, MS));
+		sleep_ns(dice_below(&dice, MS));
 		if (i % 3 > 0)
 			kill(child, SIGSTOP);
-		clock_sleep_ns(dice_below(&dice, MS));
+		sleep_ns(dice_below(&dice, MS));
 		kill(child, SIGCONT);
 	}
 	faults_count(STOPS);

@@ -182,7 +182,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 	struct input input = { bytes, count };
 	struct model model;
 
-	model_open(&model, 1 + input_byte(&input) % MODEL_TIMERS_MAX);
+	model_open(&model, 1 + input_byte(&input) % MODEL_TIMERS_MAX, 0);
 	while (input.left > 0) {
 		expect_context("call, left", bytes[count - input.left], input.left);
 		make_call(&input, &model);

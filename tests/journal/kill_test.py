@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Kills a process at the k-th call of each kind that changes a disk, for every k, and looks what
-the next one finds: everything that was acknowledged, and of the call in progress either. Then the
-same with calls that fail instead; with many threads; and with a repair.
+the next one finds: everything that was acknowledged, and of the call in progress either. Of what
+was written and not acknowledged any part may be missing, as if the kill had cut the write short.
+Then the same with calls that fail instead; with commits in flight; with many threads; and with a
+repair.
 
 Usage: kill_test.py STRIDE VICTIM [TOOL]
 
@@ -17,15 +19,21 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import typing
 
 CALLS = ("pwrite64", "fdatasync", "renameat", "ftruncate", "unlinkat", "fsync")
 ERRORS = (("fdatasync", "EIO"), ("pwrite64", "ENOSPC"), ("pwrite64", "EIO"),
           ("renameat", "ENOSPC"), ("unlinkat", "EIO"), ("fsync", "EIO"))
 SHM_BYTES = 16 << 20  # many times what all runs at a time need
 THREADS = 4
+FLYING_KILLS = {"fdatasync": range(3, 11), "pwrite64": range(4, 18), "renameat": (2, 3)}
+FLYING_ERRORS = (("fdatasync", "EIO", 5), ("pwrite64", "EIO", 9), ("pwrite64", "ENOSPC", 8),
+                 ("pwrite64", "ENOSPC", 9))
 THREADED_KILLS = {"fdatasync": (3, 4, 6, 13, 26), "pwrite64": (3, 4, 10, 30)}
 TORN = b"torn" * 10
 EIO = -5
+ATTEMPTS_MAX = 2  # the victim's
+HEADER_BYTES, RECORD_BYTES, ALIGN = 64, 56, 8
 SKIP = 77
 STRIDE = int(sys.argv[1])
 EACH = "each" if STRIDE == 1 else f"every {STRIDE}th"
@@ -53,52 +61,121 @@ def count_calls(call, command):
         return len(re.findall(rf"\b{call}\(", log.read()))
 
 
+class Task(typing.NamedTuple):
+    """What is known of a task; attempts are the most that there can be."""
+    state: str
+    due: int
+    reason: int
+    attempts: int
+
+
 def show(victim, folder):
-    """The tasks that a fresh open finds."""
+    """The tasks that a fresh open finds, by their ids."""
     done = subprocess.run([victim, "show", folder], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise Wrong(f"does not open again: {done.stderr}")
-    return {int(line.split()[0]) for line in done.stdout.splitlines()}
+    lines = (line.split() for line in done.stdout.splitlines())
+    return {int(words[0]): Task(words[2], *map(int, words[3:])) for words in lines}
 
 
-# ---- one thread: every call is known ----
+# ---- what a victim says: every call is known ----
 
 
-def replay(lines, live):
-    """What must be there after these lines; and the tasks of calls that are in doubt."""
-    doubts, pending = [], None
+def parse(words, live):
+    """What a call makes of tasks, None if it ends one: {id: task}."""
+    changed = {}
+    for word in words:
+        task, state, due, reason = word.split(":")
+        before = live.get(int(task))
+        attempts = before.attempts if before else 0
+        if before and before.state == "parked":
+            attempts = 0  # it is revived
+        changed[int(task)] = (None if state == "gone" else
+                              Task(state, int(due), int(reason), attempts))
+    return changed
+
+
+def apply(live, changed):
+    for task, state in changed.items():
+        if state:
+            live[task] = state
+        else:
+            live.pop(task, None)
+
+
+def replay(lines, live, flying=False):
+    """What must be there after these lines; and what calls in doubt make of it."""
+    doubts, asked = [], {}
     for line in lines:
-        words = line.split()
-        if words[0] == "?":
-            pending = (words[1], int(words[2]))
-            continue
-        result, (call, task) = int(words[1]), pending
-        pending = None
-        if result == 0:
-            change(live, call, task)
-        elif result == EIO and not doubts:  # the first one only: nothing is written after it
-            doubts.append((call, task))
-    if pending:
-        doubts.append(pending)
-    return live, doubts
+        sign, number, *words = line.split()
+        if sign == "t":
+            task = live[int(number)]
+            live[int(number)] = task._replace(attempts=task.attempts + 1)
+        elif sign == "?":
+            asked[number] = words
+        else:
+            changed = parse(asked.pop(number), live)
+            if sign == "=" and words[0] == "0":
+                apply(live, changed)
+            # The first one only, or those of one batch: nothing is written after it.
+            elif sign == "=" and int(words[0]) == EIO and (flying or not doubts):
+                doubts.append(changed)
+    return live, doubts + [parse(words, live) for words in asked.values()]
 
 
-def change(live, call, task):
-    """What a call that was done makes of the tasks; replace puts the next id."""
-    (live.add if call == "put" else live.discard)(task)
-    if call == "replace":
-        live.add(task + 1)
+def is_like(found, wanted):
+    if not found or not wanted:
+        return found == wanted
+    # A task whose delivery is on record and its answer is not has used its attempts up.
+    if (found.state, found.reason) == ("parked", 0) and wanted.state == "pending":
+        return found.due == wanted.due and found.attempts == wanted.attempts >= ATTEMPTS_MAX
+    return found[:3] == wanted[:3] and (found.attempts <= wanted.attempts if
+                                        wanted.state == "pending" else
+                                        found.attempts == wanted.attempts)
 
 
-def outcomes(live, doubts):
-    """What may be there: each call in doubt was done or not, a replace wholly or not at all."""
-    states = [set(live)]
-    for call, task in doubts:
-        done = [set(state) for state in states]
-        for state in done:
-            change(state, call, task)
-        states += done
-    return states
+def check(what, found, live, doubts):
+    """Each call in doubt was made or not, of none a half; and all else is as it was left."""
+    known = set()
+    for changed in doubts:
+        known |= set(changed)
+        if not any(all(is_like(found.get(task), outcome.get(task)) for task in changed)
+                   for outcome in (live, changed)):
+            raise Wrong(f"{what}: of a call that makes {changed} there is "
+                        f"{ {task: found.get(task) for task in changed} }")
+    for task in (set(found) | set(live)) - known:
+        if not is_like(found.get(task), live.get(task)):
+            raise Wrong(f"{what}: task {task} is {found.get(task)}, not {live.get(task)}")
+
+
+def cuts(folder):
+    """The last segment, and where it may end if the write of what lies behind the mark was cut
+    short: at each of those records, and inside it."""
+    path = max(pathlib.Path(folder).glob("*.seg"))
+    data = path.read_bytes()
+    marked = int.from_bytes(pathlib.Path(folder, "begun").read_bytes()[8:16], "little")
+    at, places = HEADER_BYTES, []
+    while at + RECORD_BYTES <= len(data) and data[at + 12] != 0:
+        body = (int.from_bytes(data[at + 8:at + 12], "little") + data[at + 13] +
+                (8 if data[at + 14] & 4 else 0))
+        if int.from_bytes(data[at + 16:at + 24], "little") > marked:
+            places += [at, at + RECORD_BYTES // 2]
+        at += RECORD_BYTES + -(-body // ALIGN) * ALIGN
+    return path, places
+
+
+def check_ended(what, victim, folder, lines, before, flying=False):
+    """Looks what is found, also if the last write was cut short. Returns how much is in doubt."""
+    live, doubts = replay(lines, dict(before), flying)
+    path, places = cuts(folder) if doubts else (None, [])
+    for place in places:
+        with tempfile.TemporaryDirectory() as copy:
+            shutil.copytree(folder, copy, dirs_exist_ok=True)
+            data = path.read_bytes()
+            pathlib.Path(copy, path.name).write_bytes(data[:place] + bytes(len(data) - place))
+            check(f"{what}, cut at {place}", show(victim, copy), live, doubts)
+    check(what, show(victim, folder), live, doubts)
+    return len(doubts)
 
 
 def try_once(victim, mode, start, before, call, fault, k):
@@ -106,11 +183,8 @@ def try_once(victim, mode, start, before, call, fault, k):
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(start, folder, dirs_exist_ok=True)
         killed, lines = inject(call, fault, k, [victim, mode, folder])
-        live, doubts = replay(lines, set(before))
-        found = show(victim, folder)
-        if found not in outcomes(live, doubts):
-            raise Wrong(f"{mode} {start.name}, {call} {fault} {k}: found {sorted(found)}, wanted "
-                        f"{sorted(live)}, in doubt {sorted(doubts)}")
+        what = f"{mode} {start.name}, {call} {fault} {k}"
+        check_ended(what, victim, folder, lines, before)
         return killed
 
 
@@ -137,20 +211,42 @@ def every_k(pool, victim, mode, start, before, call, fault):
     return count
 
 
-def test_sequence(pool, victim, base):
-    empty, torn = base / "empty", base / "torn"
+def test_sequence(pool, victim, mode, base):
+    empty, torn = base / f"{mode}-empty", base / f"{mode}-torn"
     empty.mkdir()
     torn.mkdir()
-    before = prepare_torn(victim, torn)
-    for start, live in ((empty, set()), (torn, before)):
+    starts = [(empty, {})]
+    if mode == "run":
+        starts.append((torn, prepare_torn(victim, torn)))
+    for start, live in starts:
         for call in CALLS:
-            count = every_k(pool, victim, "run", start, live, call, "signal=KILL")
+            count = every_k(pool, victim, mode, start, live, call, "signal=KILL")
             print(f"{start.name}: killed at {EACH} of {count} {call}")
             if count == 0 and (call != "ftruncate" or start is torn):
                 raise Wrong(f"{call} is never called")
     for call, error in ERRORS:
-        count = every_k(pool, victim, "run", empty, set(), call, f"error={error}")
-        print(f"empty: {error} from {EACH} of {count} {call}")
+        count = every_k(pool, victim, mode, empty, {}, call, f"error={error}")
+        print(f"{empty.name}: {error} from {EACH} of {count} {call}")
+
+
+# ---- commits in flight: what completed is there, of the others all or nothing ----
+
+
+def try_flying(victim, call, fault, k):
+    """Returns how many commits were in doubt."""
+    with tempfile.TemporaryDirectory() as folder:
+        _, lines = inject(call, fault, k, [victim, "submit", folder])
+        return check_ended(f"submit, {call} {fault} {k}", victim, folder, lines, {}, True)
+
+
+def test_flying(pool, victim):
+    faults = [(call, "signal=KILL", k) for call, list_of_k in FLYING_KILLS.items()
+              for k in list_of_k]
+    faults += [(call, f"error={error}", k) for call, error, k in FLYING_ERRORS]
+    doubts = list(pool.map(lambda fault: try_flying(victim, *fault), faults))
+    print(f"submit: {len(faults)} faults, {sum(doubts)} commits in doubt")
+    if max(doubts) < 2:
+        raise Wrong("there are never several commits in flight")
 
 
 # ---- many threads: what is known is what each of them said ----
@@ -160,7 +256,7 @@ def try_threads(victim, call, k):
     with tempfile.TemporaryDirectory() as folder:
         _, lines = inject(call, "signal=KILL", k, [victim, "threads", folder])
         said = {sign: {int(line[2:]) for line in lines if line[0] == sign} for sign in "+?-"}
-        found = show(victim, folder)
+        found = set(show(victim, folder))
     if not said["+"] - said["?"] <= found:
         raise Wrong(f"threads, {call} {k}: lost {said['+'] - said['?'] - found}")
     if found & said["-"]:
@@ -207,7 +303,7 @@ def try_repair(victim, tool, start, names, wanted, call, k):
         killed, _ = inject(call, "signal=KILL", k, [tool, "repair", folder])
         found = repair_again(victim, tool, folder, names)
         if found != wanted:
-            raise Wrong(f"repair, {call} {k}: found {sorted(found)}, not {sorted(wanted)}")
+            raise Wrong(f"repair, {call} {k}: found {found}, not {wanted}")
         return killed
 
 
@@ -238,7 +334,9 @@ def main(arguments):
         tempfile.tempdir = "/dev/shm"
     with tempfile.TemporaryDirectory() as base, \
             concurrent.futures.ThreadPoolExecutor(max_workers=4) as pool:
-        test_sequence(pool, victim, pathlib.Path(base))
+        test_sequence(pool, victim, "run", pathlib.Path(base))
+        test_sequence(pool, victim, "park", pathlib.Path(base))
+        test_flying(pool, victim)
         test_threads(pool, victim)
         if tool:
             test_repair(pool, victim, tool, pathlib.Path(base))

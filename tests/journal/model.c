@@ -622,6 +622,8 @@ void model_step(struct model *model)
 			step_take(model);
 		else if (dice_one_in(&model->dice, 3))
 			step_done(model);
+		else if (dice_one_in(&model->dice, 3))
+			step_retry(model); /* parked tasks are copied, too */
 		else
 			step_cancel(model);
 		return;

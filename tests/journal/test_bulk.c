@@ -21,7 +21,8 @@
 #define KEY_LEN 8
 #define CHUNK 4096 /* records written at once */
 #define SEGMENT_BYTES (UINT64_C(16) << 20)
-#define TASK_BYTES 144 /* and its data and key: what is promised */
+/* And its data and key: what is promised; and so less than 64 for the key, as 80 are the task's. */
+#define TASK_BYTES 144
 #define FIXED_BYTES (UINT64_C(4) << 20)
 
 static char dir[64];

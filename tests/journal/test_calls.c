@@ -5,6 +5,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <sched.h>
@@ -23,8 +24,7 @@
 #include <unistd.h>
 
 #include <harness.h>
-
-#define ARRIVES (20 * SEC)
+#include <process.h>
 
 static char dir[64];
 static struct timerhub_journal *journal;
@@ -106,9 +106,7 @@ static struct timerhub_task take(void)
 
 static bool is_readable(void)
 {
-	struct pollfd fd = { .fd = timerhub_journal_fd(journal), .events = POLLIN };
-
-	return poll(&fd, 1, 0) == 1;
+	return fd_readable(timerhub_journal_fd(journal));
 }
 
 /* Nothing is due. The fd may have rung late for what is gone; a look silences it. */
@@ -691,6 +689,28 @@ START_TEST(each_task_is_told_in_order_of_time)
 }
 END_TEST
 
+static int see_next(void *context, const struct timerhub_journal_info *info)
+{
+	uint64_t *last = context;
+
+	expect_eq(info->id, *last + 1);
+	*last = info->id;
+	return 0;
+}
+
+START_TEST(tasks_of_one_time_are_told_in_order_of_ids)
+{
+	uint64_t last = 0;
+
+	begin(&small);
+	for (unsigned i = 0; i < 40; i++)
+		expect_eq(timerhub_journal_put(journal, HOUR, TIMERHUB_ABSOLUTE, NULL, 0, NULL), 0);
+	expect_eq(timerhub_journal_each(journal, see_next, &last), 0);
+	expect_eq(last, 40);
+	end();
+}
+END_TEST
+
 static uint64_t sum(const uint64_t *buckets, unsigned from)
 {
 	uint64_t all = 0;
@@ -905,6 +925,34 @@ START_TEST(backup_of_a_journal_in_use_has_all_that_was_acknowledged)
 }
 END_TEST
 
+/* More than fits into one step of compaction: none is forgotten in between. */
+START_TEST(segment_that_cannot_be_read_loses_none_of_many_tasks)
+{
+	enum { LIVE = 300 };
+	static const char zeros[60000];
+	char data[501], path[240];
+	int file;
+
+	begin(&small);
+	memset(data, 'x', 500);
+	data[500] = 0;
+	for (unsigned i = 0; i < LIVE; i++)
+		(void)put(HOUR, data);
+	(void)snprintf(path, sizeof(path), "%s/0000000000000001.seg", dir);
+	file = open(path, O_WRONLY);
+	expect_le(0, file);
+	expect_eq(pwrite(file, zeros, sizeof(zeros), 64), sizeof(zeros));
+	(void)close(file);
+	for (unsigned i = 0; i < 5000 && stats().segments_dropped == 0; i++)
+		expect_eq(timerhub_journal_cancel(journal, put(HOUR, data)), 0);
+	expect_eq(stats().healed, 1);
+	timerhub_journal_close(journal);
+	expect_eq(timerhub_journal_open(&journal, dir, &small), 0);
+	expect_eq(stats().tasks, LIVE);
+	end();
+}
+END_TEST
+
 /*
  * One that was broken off lacks its last segment, or a part of it: not a journal with fewer tasks.
  */
@@ -1022,10 +1070,91 @@ START_TEST(misuse_is_answered)
 	task.delivery = 1;
 	expect(timerhub_journal_done(journal, &task) == -ENOENT);
 	expect(timerhub_journal_take(journal, NULL, 0) == -EINVAL);
+	expect(timerhub_journal_touch(NULL, &task, 0) == -EINVAL);
+	expect(timerhub_journal_touch(journal, NULL, 0) == -EINVAL);
+	expect(timerhub_journal_release(NULL, &task) == -EINVAL);
+	expect(timerhub_journal_release(journal, NULL) == -EINVAL);
+	expect(timerhub_journal_release(journal, &task) == -ENOENT);
+	expect(timerhub_journal_retry(journal, NULL, 0) == -EINVAL);
+	expect(timerhub_journal_park(journal, NULL, 0) == -EINVAL);
+	expect(timerhub_journal_each(journal, NULL, NULL) == -EINVAL);
+	expect(timerhub_journal_peek(journal, 1, NULL, NULL, 0) == -EINVAL);
+	expect(timerhub_journal_completions(journal, NULL, 1) == -EINVAL);
+	expect(timerhub_journal_completion_fd(NULL) == -EINVAL);
+	expect(timerhub_journal_backup(journal, NULL) == -EINVAL);
 	expect(timerhub_journal_fd(NULL) == -EINVAL);
 	expect(timerhub_journal_stats(journal, NULL) == -EINVAL);
 	expect(timerhub_journal_check(NULL, &report) == -EINVAL);
 	timerhub_journal_close(NULL);
+	end();
+}
+END_TEST
+
+static bool are_zero(const uint64_t *words, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (words[i] != 0)
+			return false;
+	return true;
+}
+
+/* What a later version will write there reads as 0 today, whatever was in the caller's memory. */
+START_TEST(room_to_grow_is_written_as_zero)
+{
+	struct timerhub_journal_change put = { .op = TIMERHUB_JOURNAL_PUT };
+	struct timerhub_journal_completion completion;
+	struct timerhub_journal_report report;
+	struct timerhub_journal_stats now;
+	struct timerhub_journal_info info;
+	struct timerhub_task task;
+
+	memset(&completion, 0xff, sizeof(completion));
+	memset(&report, 0xff, sizeof(report));
+	memset(&now, 0xff, sizeof(now));
+	memset(&info, 0xff, sizeof(info));
+	memset(&task, 0xff, sizeof(task));
+	begin(&small);
+	expect_eq(timerhub_journal_submit(journal, &put, 1, 7), 0);
+	while (timerhub_journal_completions(journal, &completion, 1) == 0)
+		sleep_ns(MS);
+	expect_eq(completion.reserved, 0);
+	expect_eq(timerhub_journal_peek(journal, completion.id, &info, NULL, 0), 0);
+	expect(are_zero(info.reserved, COUNT_OF(info.reserved)));
+	expect_eq(timerhub_journal_take(journal, &task, UINT64_MAX), 1);
+	expect(are_zero(task.reserved, COUNT_OF(task.reserved)));
+	expect_eq(timerhub_journal_stats(journal, &now), 0);
+	expect(are_zero(now.reserved, COUNT_OF(now.reserved)));
+	expect_eq(timerhub_journal_check(dir, &report), 0);
+	expect(are_zero(report.reserved, COUNT_OF(report.reserved)));
+	end();
+}
+END_TEST
+
+/* What a caller of a later version says there is not passed over. */
+START_TEST(change_that_says_what_this_version_does_not_know_is_refused)
+{
+	struct timerhub_journal_change change = { .op = TIMERHUB_JOURNAL_PUT };
+	struct timerhub_task task;
+
+	begin(&small);
+	for (unsigned i = 0; i < COUNT_OF(change.reserved); i++) {
+		change.reserved[i] = 1;
+		expect(timerhub_journal_commit(journal, &change, 1) == -EINVAL);
+		expect(change.result == -EINVAL);
+		expect(timerhub_journal_submit(journal, &change, 1, 0) == -EINVAL);
+		change.reserved[i] = 0;
+	}
+	expect_eq(timerhub_journal_commit(journal, &change, 1), 0);
+	expect_eq(timerhub_journal_take(journal, &task, UINT64_MAX), 1);
+	for (uint32_t op = TIMERHUB_JOURNAL_CANCEL; op <= TIMERHUB_JOURNAL_PARK; op++) {
+		change = (struct timerhub_journal_change){ .op = op,
+			                                   .flags = TIMERHUB_ABSOLUTE,
+			                                   .task = &task };
+		if (op == TIMERHUB_JOURNAL_MOVE)
+			continue;
+		expect(timerhub_journal_commit(journal, &change, 1) == -EINVAL);
+	}
+	expect_eq(timerhub_journal_done(journal, &task), 0);
 	end();
 }
 END_TEST
@@ -1348,36 +1477,6 @@ START_TEST(close_sends_blocked_takers_away)
 }
 END_TEST
 
-static void *cancelled_taker(void *argument)
-{
-	struct timerhub_task task;
-
-	(void)argument;
-	/* Returns although a cancellation is pending, which is not acted upon: the thread ends. */
-	expect_eq(timerhub_journal_take(journal, &task, UINT64_MAX), 1);
-	return NULL;
-}
-
-/* Not inside take, where others wait for the thread that leads. */
-START_TEST(cancelled_thread_leaves_take_first)
-{
-	pthread_t threads[2];
-
-	begin(NULL);
-	for (unsigned i = 0; i < COUNT_OF(threads); i++)
-		thread_start(&threads[i], cancelled_taker, NULL);
-	await_sleep_of_others();
-	for (unsigned i = 0; i < COUNT_OF(threads); i++)
-		expect_eq(pthread_cancel(threads[i]), 0);
-	for (unsigned i = 0; i < COUNT_OF(threads); i++)
-		(void)put(0, "for one");
-	for (unsigned i = 0; i < COUNT_OF(threads); i++)
-		thread_join(threads[i]);
-	expect_eq(stats().taken, COUNT_OF(threads));
-	end();
-}
-END_TEST
-
 static void *one_taker(void *argument)
 {
 	struct timerhub_task task;
@@ -1388,20 +1487,39 @@ static void *one_taker(void *argument)
 	return NULL;
 }
 
-START_TEST(each_of_many_blocked_takers_gets_one)
+/* Starts so many takers, `cancelled` or not, and puts a task for each; each must get one. */
+static void each_taker_gets_one(unsigned count, bool cancelled, uint64_t delay_ns)
 {
 	pthread_t threads[16];
 
+	expect_le(count, COUNT_OF(threads));
 	begin(NULL);
-	for (unsigned i = 0; i < COUNT_OF(threads); i++)
+	for (unsigned i = 0; i < count; i++)
 		thread_start(&threads[i], one_taker, NULL);
 	await_sleep_of_others();
-	for (unsigned i = 0; i < COUNT_OF(threads); i++)
-		(void)put(20 * MS, "for one");
-	for (unsigned i = 0; i < COUNT_OF(threads); i++)
+	for (unsigned i = 0; i < count && cancelled; i++)
+		expect_eq(pthread_cancel(threads[i]), 0);
+	for (unsigned i = 0; i < count; i++)
+		(void)put(delay_ns, "for one");
+	for (unsigned i = 0; i < count; i++)
 		thread_join(threads[i]);
-	expect_eq(stats().taken, COUNT_OF(threads));
+	expect_eq(stats().taken, count);
 	end();
+}
+
+/*
+ * Not inside take, where others wait for the thread that leads: although a cancellation is pending,
+ * take returns, and then the thread ends.
+ */
+START_TEST(cancelled_thread_leaves_take_first)
+{
+	each_taker_gets_one(2, true, 0);
+}
+END_TEST
+
+START_TEST(each_of_many_blocked_takers_gets_one)
+{
+	each_taker_gets_one(16, false, 20 * MS);
 }
 END_TEST
 
@@ -1473,6 +1591,7 @@ int main(int argc, char **argv)
 	tests_add(submit_refuses_at_once_what_commit_would, 60);
 	tests_add(several_tasks_are_taken_at_once, 60);
 	tests_add(each_task_is_told_in_order_of_time, 60);
+	tests_add(tasks_of_one_time_are_told_in_order_of_ids, 60);
 	tests_add(statistics_tell_of_ages, 60);
 	tests_add(bytes_of_all_data_are_bounded, 60);
 	tests_add(lock_that_is_deleted_lets_no_second_writer_in, 60);
@@ -1480,10 +1599,13 @@ int main(int argc, char **argv)
 	tests_add(directory_that_is_removed_ends_the_journal, 60);
 	tests_add(check_of_a_journal_in_use_finds_it_whole, 60);
 	tests_add(backup_of_a_journal_in_use_has_all_that_was_acknowledged, 60);
+	tests_add(segment_that_cannot_be_read_loses_none_of_many_tasks, 120);
 	tests_add(backup_that_was_broken_off_is_refused, 60);
 	tests_add(fd_is_readable_just_while_a_task_is_due, 60);
 	tests_add(a_full_journal_says_so_until_there_is_room, 60);
 	tests_add(misuse_is_answered, 60);
+	tests_add(room_to_grow_is_written_as_zero, 60);
+	tests_add(change_that_says_what_this_version_does_not_know_is_refused, 60);
 	tests_add(check_looks_and_changes_nothing, 60);
 	tests_add(child_of_fork_is_told_and_harms_nothing, 60);
 	tests_add(child_that_lives_on_does_not_keep_the_journal_busy, 60);

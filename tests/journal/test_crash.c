@@ -2,13 +2,16 @@
 /*
  * The promise itself: whatever was acknowledged is there after a crash, whatever was not is there
  * or not but nothing else, wherever the machine dies and whatever it forgets. The real code, on a
- * disk that loses and tears; more than 150,000 different crashes.
+ * disk that loses and tears; more than 150,000 different crashes, of logs with records of every
+ * type.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <backup.h>
+#include <reader.h>
 #include <replay.h>
 
 #include "model.h"
@@ -17,6 +20,48 @@
 #define IMAGES 24
 
 static unsigned long states, cleaning, recovering;
+
+/* What was in logs whose machine died: each type of record, and what some of them may have. */
+static struct {
+	bool types[RECORD_TYPE_END];
+	bool more, parked_copy, key, interval;
+} seen;
+
+static void note_records(struct sim_disk *disk, uint64_t number)
+{
+	struct reader reader;
+	struct record record;
+
+	if (reader_open(&reader, &disk->disk, number, false, false) == 0)
+		while (reader_next(&reader, &record) == 1) {
+			seen.types[record.type] = true;
+			seen.more |= (record.flags & RECORD_MORE) != 0;
+			seen.parked_copy |= (record.flags & RECORD_PARKED) != 0;
+			seen.key |= record.key_len > 0;
+			seen.interval |= record.interval_ns > 0;
+		}
+	reader_close(&reader);
+}
+
+static void note_log(struct sim_disk *disk)
+{
+	for (unsigned i = 0; i < SIM_FILES; i++) {
+		const char *name = disk->names[i].name;
+		char *end;
+		uint64_t number = strtoull(name, &end, 16);
+
+		if (end != name && strcmp(end, ".seg") == 0)
+			note_records(disk, number);
+	}
+}
+
+static bool have_seen_all(void)
+{
+	for (unsigned type = RECORD_PUT; type < RECORD_TYPE_END; type++)
+		if (!seen.types[type])
+			return false;
+	return seen.more && seen.parked_copy && seen.key && seen.interval;
+}
 
 /* Run the same random calls again, on a machine that dies at the given operation. */
 static bool run_until(struct model *model, struct sim_disk *disk, uint64_t seed, unsigned crash_at)
@@ -90,6 +135,7 @@ static void check_survivor(const struct model *before, const struct sim_disk *di
 	expect(model);
 	*model = *before;
 	sim_survive(image, disk);
+	note_log(image);
 	model->disk = image;
 	expect_eq(model_open(model), 0);
 	model_verify(model);
@@ -139,8 +185,11 @@ START_TEST(crash_loses_nothing_acknowledged)
 
 	/* Until there are enough of each kind. Every other pair of seeds has much to compact. */
 	for (unsigned round = 0;
-	     states < wanted || cleaning < wanted / 100 || recovering < wanted / 100; round++)
+	     states < wanted || cleaning < wanted / 100 || recovering < wanted / 100 ||
+	     (!have_seen_all() && states < 3 * wanted);
+	     round++)
 		crash_everywhere((dice_roll(&dice) & ~UINT64_C(3)) + round % 4, scaled(IMAGES));
+	expect(have_seen_all());
 	printf("%lu crash states, %lu of them while compacting, %lu while recovering\n", states,
 	       cleaning, recovering);
 }

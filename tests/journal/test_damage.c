@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "model.h"
+#include "version_0_1.h"
 
 #define SEGMENT "0000000000000001.seg"
 #define BEGUN MARK_NAME
@@ -456,10 +457,19 @@ START_TEST(header_with_any_bit_flipped_costs_no_task_but_is_refused)
 	/* All of it, and the first record. */
 	memset(damaged_file(bench)->now, 0xaa, (size_t)bench->offsets[1]);
 	{
+		struct sim_file *file;
 		struct replay replay;
 
 		expect_eq(replay_image(bench, &replay, REPLAY_SALVAGE), 0);
 		expect_eq(replay.tasks.count, RECORDS - 1);
+		expect_eq(replay.lost_bytes, bench->offsets[1]);
+		replay_fini(&replay);
+		/* All there is. */
+		file = damaged_file(bench);
+		memset(file->now, 0xaa, file->size);
+		expect_eq(replay_image(bench, &replay, REPLAY_SALVAGE), 0);
+		expect_eq(replay.tasks.count, 0);
+		expect_eq(replay.lost_bytes, file->size);
 		replay_fini(&replay);
 	}
 	bench_free(bench);
@@ -625,6 +635,73 @@ START_TEST(journal_of_version_1_is_opened_and_written_on_in_another_segment)
 }
 END_TEST
 
+static void check_task_of_0_1(struct timerhub_journal *journal, uint64_t id, uint64_t due_ns,
+                              uint64_t attempts, const char *data)
+{
+	struct timerhub_journal_info info;
+	char found[64] = "";
+
+	expect_context("task", id, 0);
+	expect_eq(timerhub_journal_peek(journal, id, &info, found, sizeof(found)), 0);
+	expect(strcmp(found, data) == 0);
+	expect_eq(info.due_ns, due_ns);
+	expect_eq(info.attempts, attempts);
+	expect_eq(info.state, TIMERHUB_JOURNAL_PENDING);
+	expect_eq(info.key_len, 0);
+}
+
+static void check_tasks_of_0_1(struct timerhub_journal *journal)
+{
+	check_task_of_0_1(journal, 1, VERSION_0_1_FAR_NS, 0, "stays");
+	check_task_of_0_1(journal, 3, VERSION_0_1_FAR_NS + 1, 0, "moved");
+	check_task_of_0_1(journal, 5, TIMERHUB_NEVER, 1, "given back");
+	check_task_of_0_1(journal, 6, 6, 1, "");
+	check_task_of_0_1(journal, 7, VERSION_0_1_FAR_NS, 0, "last");
+}
+
+/* What 0.1 wrote, not what this version thinks of it: closed, and killed with zeros ahead. */
+START_TEST(journal_that_0_1_wrote_is_opened_and_written_on)
+{
+	for (unsigned killed = 0; killed < 2; killed++) {
+		size_t bytes = sizeof(version_0_1_segment) - killed * RECORD_HEADER_BYTES;
+		struct bench *bench = bench_new(0);
+		struct model *model = &bench->model;
+		uint8_t segment[4096] = { 0 };
+		struct sim_disk disk;
+		uint64_t id = 0;
+
+		model_close(model);
+		sim_open(&disk, killed);
+		memcpy(segment, version_0_1_segment, bytes);
+		sim_plant(&disk, SEGMENT, segment, killed ? sizeof(segment) : bytes);
+		sim_plant(&disk, MARK_NAME, NULL, 0);
+		/* So that there is not so much that compaction drops the segment. */
+		model->stretch_bytes = 0;
+		model->disk = &disk;
+		expect_eq(model_open(model), 0);
+		expect_eq(model->journal->tasks.count, 5);
+		check_tasks_of_0_1(model->journal);
+		expect_eq(timerhub_journal_put_key(model->journal, "key", 3, HOUR, 0, NULL, 0, &id),
+		          0);
+		expect_eq(id, 8);
+		expect_eq(timerhub_journal_cancel(model->journal, 7), 0);
+		model_close(model);
+		expect_eq(sim_find(&disk, SEGMENT)->size, bytes);
+		expect(memcmp(sim_find(&disk, SEGMENT)->now, version_0_1_segment, bytes) == 0);
+		expect_eq(model_open(model), 0);
+		expect_eq(model->journal->log.count, 2);
+		expect_eq(model->journal->tasks.count, 5);
+		check_task_of_0_1(model->journal, 6, 6, 1, "");
+		expect_eq(timerhub_journal_find(model->journal, "key", 3, &id), 0);
+		expect_eq(id, 8);
+		expect(timerhub_journal_cancel(model->journal, 7) == -ENOENT);
+		model_close(model);
+		sim_close(&disk);
+		bench_free(bench);
+	}
+}
+END_TEST
+
 /* Fill several segments. */
 static void fill(struct bench *bench, unsigned puts)
 {
@@ -763,7 +840,33 @@ START_TEST(a_later_version_is_refused_as_such)
 	sim_copy(&bench->image, &bench->disk);
 	segment_header_encode(sim_find(&bench->image, SEGMENT)->now, &header);
 	expect(replay_image(bench, &replay, REPLAY_OPEN) == -EOPNOTSUPP);
+	expect(replay.fault != NULL);
+	expect_eq(replay.fault_segment, 1);
+	expect_eq(replay.fault_offset, 0);
 	replay_fini(&replay);
+	bench_free(bench);
+}
+END_TEST
+
+/* Not the last one: what is read of it is named, and nothing is guessed. */
+START_TEST(a_first_segment_of_a_later_version_is_named)
+{
+	struct bench *bench = bench_new(0);
+	struct segment_header header = { FORMAT_VERSION + 1, 0, 1, 1, 1, 1 };
+	struct replay replay;
+
+	fill(bench, 20);
+	expect_lt(1, bench->model.journal->log.count);
+	sim_copy(&bench->image, &bench->disk);
+	segment_header_encode(sim_find(&bench->image, SEGMENT)->now, &header);
+	for (unsigned mode = 0; mode < 2; mode++) {
+		expect(replay_image(bench, &replay, mode == 0 ? REPLAY_OPEN : REPLAY_LOOK) ==
+		       -EOPNOTSUPP);
+		expect(replay.fault != NULL);
+		expect_eq(replay.fault_segment, 1);
+		expect_eq(replay.fault_offset, 0);
+		replay_fini(&replay);
+	}
 	bench_free(bench);
 }
 END_TEST
@@ -850,11 +953,13 @@ int main(int argc, char **argv)
 	tests_add(journal_in_use_is_looked_at_again, 60);
 	tests_add(numbers_beyond_2_to_the_63_are_not_believed, 60);
 	tests_add(ids_that_are_used_up_are_refused, 60);
+	tests_add(journal_that_0_1_wrote_is_opened_and_written_on, 60);
 	tests_add(journal_of_version_1_is_opened_and_written_on_in_another_segment, 60);
 	tests_add(sealed_segments_must_be_whole_and_all_there, 60);
 	tests_add(first_segment_may_be_missing_if_it_was_dropped, 60);
 	tests_add(all_segments_missing_is_no_new_journal, 60);
 	tests_add(a_later_version_is_refused_as_such, 60);
+	tests_add(a_first_segment_of_a_later_version_is_named, 60);
 	tests_add(no_damage_makes_up_a_task, 120);
 	tests_add(wall_clock_moved_a_day_between_runs, 60);
 	return tests_run();

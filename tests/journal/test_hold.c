@@ -17,7 +17,6 @@
 #include <harness.h>
 
 #define NAME "lock"
-#define ARRIVES (20 * SEC)
 
 static char path[] = "/tmp/hold-XXXXXX";
 static int dir;

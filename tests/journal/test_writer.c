@@ -189,6 +189,11 @@ START_TEST(the_writer_writes_what_gathers_while_a_caller_leads)
 
 	begin(0);
 	hold_leader(&leader, &first);
+	/* Another change of that task would wait for the batch that is written out now. */
+	lock_take(&journal->lock);
+	expect_eq(tasks_find(&journal->tasks, 1)->changing, 1);
+	expect_eq(tasks_find(&journal->tasks, 1)->batch, journal_gathering(journal)->number - 1);
+	lock_give(&journal->lock);
 	thread_start(&follower, put_one, &second);
 	while (!gathered) {
 		lock_take(&journal->lock);
@@ -206,6 +211,22 @@ START_TEST(the_writer_writes_what_gathers_while_a_caller_leads)
 	(void)put(10);
 	expect_eq(atomic_load(&written_by), (unsigned long)pthread_self());
 	end();
+}
+END_TEST
+
+/* Waiting and waking fail all the time, as a matter of course. */
+START_TEST(tickets_leave_errno_alone)
+{
+	struct ticket ticket = { 0 };
+
+	errno = EXDEV;
+	ticket_set(&ticket, 1);
+	ticket_wait(&ticket, 0, UINT64_MAX); /* it has changed: EAGAIN */
+	expect_eq(errno, EXDEV);
+	ticket_wait(&ticket, 1, 1000); /* ETIMEDOUT */
+	expect_eq(errno, EXDEV);
+	ticket_wake(&ticket, 1);
+	expect_eq(errno, EXDEV);
 }
 END_TEST
 
@@ -366,6 +387,7 @@ int main(int argc, char **argv)
 	tests_begin("writer", argc, argv);
 	tests_add(a_lone_caller_writes_its_own_changes, 60);
 	tests_add(the_writer_writes_what_gathers_while_a_caller_leads, 60);
+	tests_add(tickets_leave_errno_alone, 60);
 	tests_add(a_leader_is_cancelled_behind_its_change_or_not_at_all, 60);
 	tests_add(a_delivery_is_written_with_the_next_change, 60);
 	tests_add(a_delivery_is_written_when_no_change_comes, 60);

@@ -1,16 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What kill_test.py kills: a fixed sequence of calls on a real directory by one thread, so that
- * strace can count its system calls. Says what it is about to do, and what came of it.
+ * What kill_test.py kills: fixed sequences of calls on a real directory. Before each call it says
+ * what that would make of which tasks, and then what came of the call, so that the test need not
+ * know the calls:
  *
- *   victim run DIR      the sequence: "? CALL ID" and then "= RESULT" for each call
+ *   ? CALL ID:STATE:DUE:REASON ...   the call begins; STATE is pending, parked or gone
+ *   = CALL RESULT                    it has ended; of a submit: its completion has come
+ *   - CALL                           a submit is refused, so nothing was begun
+ *   t ID                             the task is about to be taken
+ *
+ *   victim run DIR      by one thread, so that strace can count its system calls: puts, cancels,
+ *                       and commits of one of each
+ *   victim park DIR     the same: tasks are delivered until they are parked, parked with a reason,
+ *                       revived and dropped; commits park one and put another
+ *   victim submit DIR   the whole journal; one thread keeps commits in flight, and awaits their
+ *                       completions
  *   victim threads DIR  the whole journal, four threads: "+ ID" put, "? ID" about to acknowledge
  *                       it, "- ID" acknowledged
  *   victim hold DIR     opens it, puts a task of each kind, prints "ready", and ends with its input
- *   victim show DIR     open, and print each live task: "ID LENGTH"
+ *   victim show DIR     open, and print each live task: "ID LENGTH STATE DUE REASON ATTEMPTS"
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,31 +32,74 @@
 
 static struct timerhub_journal *journal;
 
-static void say(const char *what, uint64_t id, int64_t result)
-{
-	char line[64];
-	int length = id > 0 ? snprintf(line, sizeof(line), "? %s %" PRIu64 "\n", what, id)
-	                    : snprintf(line, sizeof(line), "= %" PRId64 "\n", result);
+#define ATTEMPTS_MAX 2
+#define REASON 70
+#define FLIGHTS 12 /* submits in flight at most */
+#define SUBMITS 48
+#define HELD 16 /* tasks that are due for submits to park */
 
-	if (write(STDOUT_FILENO, line, (size_t)length) != length)
+static const char bytes[400];
+
+/* ---- what is said ---- */
+
+static char line[512];
+static size_t line_used;
+
+static void write_line(void)
+{
+	line[line_used++] = '\n';
+	if (write(STDOUT_FILENO, line, line_used) != (ssize_t)line_used)
 		_exit(3);
 }
 
-static void put(uint64_t number)
+/* Begin a call; returns its number. say_task() follows, and write_line(). */
+static uint64_t say_call(void)
 {
-	static const char data[400];
-	uint64_t id = 0;
-	int result;
+	static uint64_t calls;
 
-	say("put", journal->next_id, 0);
-	result = timerhub_journal_put(journal, HOUR, 0, data, 200 + (size_t)number * 37 % 200, &id);
-	say("", 0, result);
+	calls++;
+	line_used = (size_t)snprintf(line, sizeof(line), "? %" PRIu64, calls);
+	return calls;
+}
+
+static void say_task(uint64_t id, const char *state, uint64_t due_ns, uint32_t reason)
+{
+	line_used += (size_t)snprintf(line + line_used, sizeof(line) - line_used,
+	                              " %" PRIu64 ":%s:%" PRIu64 ":%u", id, state, due_ns, reason);
+}
+
+static void say_number(const char *what, uint64_t number)
+{
+	line_used = (size_t)snprintf(line, sizeof(line), "%s %" PRIu64, what, number);
+	write_line();
+}
+
+static void say_result(uint64_t call, int result)
+{
+	line_used = (size_t)snprintf(line, sizeof(line), "= %" PRIu64 " %d", call, result);
+	write_line();
+}
+
+/* ---- one thread ---- */
+
+static uint64_t put(uint64_t due_ns, size_t bytes_count)
+{
+	uint64_t call = say_call(), id = journal->next_id;
+
+	say_task(id, "pending", due_ns, 0);
+	write_line();
+	say_result(call, timerhub_journal_put(journal, due_ns, TIMERHUB_ABSOLUTE, bytes,
+	                                      bytes_count, NULL));
+	return id;
 }
 
 static void end(uint64_t id)
 {
-	say("cancel", id, 0);
-	say("", 0, timerhub_journal_cancel(journal, id));
+	uint64_t call = say_call();
+
+	say_task(id, "gone", 0, 0);
+	write_line();
+	say_result(call, timerhub_journal_cancel(journal, id));
 }
 
 /* Another is put in place of this one, or neither. */
@@ -53,49 +108,251 @@ static void replace(uint64_t id)
 	struct timerhub_journal_change changes[2] = {
 		{ .op = TIMERHUB_JOURNAL_CANCEL, .id = id },
 		{ .op = TIMERHUB_JOURNAL_PUT,
+		  .flags = TIMERHUB_ABSOLUTE,
 		  .when_ns = HOUR,
 		  .interval_ns = HOUR,
 		  .key = &id,
 		  .key_len = sizeof(id) },
 	};
+	uint64_t call = say_call();
 
-	say("replace", id, 0);
-	say("", 0, timerhub_journal_commit(journal, changes, 2));
+	say_task(id, "gone", 0, 0);
+	say_task(journal->next_id, "pending", HOUR, 0);
+	write_line();
+	say_result(call, timerhub_journal_commit(journal, changes, 2));
 }
 
 /* Enough for some rotations and some compaction. */
 static void run(void)
 {
 	for (uint64_t i = 0; i < 24; i++) {
-		put(i);
+		uint64_t id = put(HOUR, 200 + (size_t)i * 37 % 200);
+
 		if (i % 8 == 7)
-			replace(journal->next_id - 1);
+			replace(id);
 		else if (i % 4 != 0)
-			end(journal->next_id - 1);
+			end(id);
 	}
+}
+
+/* ---- parking, by one thread ---- */
+
+/* After a refusal another task may be due than the one that was put last, or none. */
+static bool take(struct timerhub_task *ret_task)
+{
+	struct task *first = agenda_first(&journal->agenda);
+
+	if (!first || first->due_ns > SEC)
+		return false;
+	say_number("t", first->id);
+	expect_eq(timerhub_journal_take(journal, ret_task, 0), 1);
+	expect_eq(ret_task->id, first->id);
+	return true;
+}
+
+static void take_and_retry(void)
+{
+	struct timerhub_task task;
+	uint64_t call;
+
+	if (!take(&task))
+		return;
+	call = say_call();
+	if (task.attempts < ATTEMPTS_MAX)
+		say_task(task.id, "pending", SEC, 0);
+	else
+		say_task(task.id, "parked", task.due_ns, 0);
+	write_line();
+	say_result(call, timerhub_journal_retry(journal, &task, 0));
+}
+
+static void take_and_park(uint32_t reason)
+{
+	struct timerhub_task task;
+	uint64_t call;
+
+	if (!take(&task))
+		return;
+	call = say_call();
+	say_task(task.id, "parked", task.due_ns, reason);
+	write_line();
+	say_result(call, timerhub_journal_park(journal, &task, reason));
+}
+
+static void revive(uint64_t id)
+{
+	uint64_t call = say_call();
+
+	say_task(id, "pending", HOUR + id, 0);
+	write_line();
+	say_result(call, timerhub_journal_revive(journal, id, HOUR + id, TIMERHUB_ABSOLUTE));
+}
+
+/* One that is taken is parked, a parked one dropped, and another put: all of it or nothing. */
+static void park_drop_and_put(uint64_t dropped, uint32_t reason)
+{
+	struct timerhub_task task;
+	struct timerhub_journal_change changes[3] = {
+		{ .op = TIMERHUB_JOURNAL_PARK, .task = &task, .reason = reason },
+		{ .op = TIMERHUB_JOURNAL_CANCEL, .id = dropped },
+		{ .op = TIMERHUB_JOURNAL_PUT, .flags = TIMERHUB_ABSOLUTE, .when_ns = HOUR },
+	};
+	uint64_t call;
+
+	if (!take(&task))
+		return;
+	call = say_call();
+	say_task(task.id, "parked", task.due_ns, reason);
+	say_task(dropped, "gone", 0, 0);
+	say_task(journal->next_id, "pending", HOUR, 0);
+	write_line();
+	say_result(call, timerhub_journal_commit(journal, changes, COUNT_OF(changes)));
+}
+
+static void park(void)
+{
+	uint64_t parked = 0;
+
+	for (uint32_t i = 0; i < 6; i++) {
+		uint64_t id = put(i, 300);
+
+		take_and_retry();
+		take_and_retry();
+		if (i % 3 == 0)
+			revive(id);
+		else if (i % 3 == 1)
+			end(id);
+		else
+			parked = id;
+		(void)put(i, 10 * i);
+		if (i % 3 == 2)
+			park_drop_and_put(parked, REASON + i);
+		else
+			take_and_park(REASON + i);
+	}
+}
+
+/* ---- commits in flight ---- */
+
+static struct timerhub_task due[HELD];
+static unsigned due_count;
+
+/* Two are put; an earlier one is cancelled, or one that was taken is parked, with them. */
+static bool submit(unsigned number, uint64_t cancelled)
+{
+	uint64_t call = say_call(), id = journal->next_id, when_ns = HOUR + number;
+	struct timerhub_journal_change changes[3] = {
+		{ .op = TIMERHUB_JOURNAL_PUT, .key = &id, .key_len = sizeof(id) },
+		{ .op = TIMERHUB_JOURNAL_PUT, .data = bytes, .data_len = number * 5 },
+	};
+	unsigned count = 2;
+	int result;
+
+	for (unsigned i = 0; i < 2; i++) {
+		changes[i].flags = TIMERHUB_ABSOLUTE;
+		changes[i].when_ns = when_ns;
+		say_task(id + i, "pending", when_ns, 0);
+	}
+	if (number % 3 == 0 && due_count > 0) {
+		const struct timerhub_task *task = &due[--due_count];
+
+		say_task(task->id, "parked", task->due_ns, number);
+		changes[count++] = (struct timerhub_journal_change){ .op = TIMERHUB_JOURNAL_PARK,
+			                                             .task = task,
+			                                             .reason = number };
+	} else if (cancelled > 0) {
+		say_task(cancelled, "gone", 0, 0);
+		changes[count++] = (struct timerhub_journal_change){ .op = TIMERHUB_JOURNAL_CANCEL,
+			                                             .id = cancelled };
+	}
+	write_line();
+	result = timerhub_journal_submit(journal, changes, count, call);
+	if (result < 0)
+		say_number("-", call);
+	return result == 0;
+}
+
+/* Say what has completed; waits until something has. Returns how many, and the id of one. */
+static unsigned complete(uint64_t *ret_id)
+{
+	struct timerhub_journal_completion completions[FLIGHTS];
+	struct pollfd waiting = { .fd = timerhub_journal_completion_fd(journal), .events = POLLIN };
+	int count;
+
+	while ((count = timerhub_journal_completions(journal, completions, FLIGHTS)) == 0)
+		(void)poll(&waiting, 1, -1);
+	for (int i = 0; i < count; i++) {
+		say_result(completions[i].tag, completions[i].result);
+		if (completions[i].result == 0)
+			*ret_id = completions[i].id;
+	}
+	return (unsigned)count;
+}
+
+/* The tasks that submits park are there, and taken, before the first submit. */
+static void take_some(void)
+{
+	struct timerhub_journal_change changes[HELD];
+	uint64_t call = say_call();
+
+	for (unsigned i = 0; i < HELD; i++) {
+		changes[i] = (struct timerhub_journal_change){ .op = TIMERHUB_JOURNAL_PUT,
+			                                       .flags = TIMERHUB_ABSOLUTE,
+			                                       .when_ns = i };
+		say_task(journal->next_id + i, "pending", i, 0);
+	}
+	write_line();
+	say_result(call, timerhub_journal_commit(journal, changes, HELD));
+	while (due_count < HELD && take(&due[due_count]))
+		due_count++;
+}
+
+static int run_submit(const char *dir, const struct timerhub_journal_config *config)
+{
+	unsigned flying = 0, number = 0;
+	uint64_t completed = 0;
+	bool going = true;
+
+	if (timerhub_journal_open(&journal, dir, config) < 0)
+		return 1;
+	take_some();
+	while (flying > 0 || going) {
+		while (going && flying < FLIGHTS) {
+			if (!submit(number, completed))
+				break;
+			completed = 0;
+			flying++;
+			going = ++number < SUBMITS;
+		}
+		/* Refused, and nothing in flight: for good. */
+		if (flying == 0)
+			break;
+		flying -= complete(&completed);
+	}
+	timerhub_journal_close(journal);
+	return 0;
 }
 
 /* ---- many threads ---- */
 
 static void tell(char sign, uint64_t id)
 {
-	char line[32];
-	int length = snprintf(line, sizeof(line), "%c %" PRIu64 "\n", sign, id);
+	char text[32];
+	int length = snprintf(text, sizeof(text), "%c %" PRIu64 "\n", sign, id);
 
-	if (write(STDOUT_FILENO, line, (size_t)length) != length)
+	if (write(STDOUT_FILENO, text, (size_t)length) != length)
 		_exit(3);
 }
 
 static void *work(void *argument)
 {
-	static const char data[400];
 	unsigned number = (unsigned)(uintptr_t)argument;
 
 	for (unsigned i = 0; i < 24; i++) {
 		uint64_t id = 0;
 
 		expect_eq(
-			timerhub_journal_put(journal, HOUR, 0, data, (number + i) * 37 % 400, &id),
+			timerhub_journal_put(journal, HOUR, 0, bytes, (number + i) * 37 % 400, &id),
 			0);
 		tell('+', id);
 		if (i % 4 == 0)
@@ -154,18 +411,26 @@ static int run_hold(const char *dir, const struct timerhub_journal_config *confi
 	return 0; /* not closed */
 }
 
-/* ---- one thread ---- */
+/* ---- what a fresh open finds ---- */
 
 static void show_task(void *context, struct task *task)
 {
+	bool parked = task->state == TASK_PARKED;
+
 	(void)context;
-	printf("%" PRIu64 " %u\n", task->id, task->data_len);
+	printf("%" PRIu64 " %u %s %" PRIu64 " %u %u\n", task->id, task->data_len,
+	       parked ? "parked" : "pending", task->due_ns, parked ? task->reason : 0,
+	       task->attempts);
 }
 
 int main(int argc, char **argv)
 {
 	struct timerhub_journal_config config = {
-		.size = sizeof(config), .segment_bytes = 4096, .data_max = 400, .tasks_max = 100
+		.size = sizeof(config),
+		.segment_bytes = 4096,
+		.data_max = 400,
+		.tasks_max = 200,
+		.attempts_max = ATTEMPTS_MAX,
 	};
 	struct test_alarm alarm;
 	struct disk *disk;
@@ -175,6 +440,8 @@ int main(int argc, char **argv)
 		return 2;
 	if (strcmp(argv[1], "threads") == 0)
 		return run_threads(argv[2], &config);
+	if (strcmp(argv[1], "submit") == 0)
+		return run_submit(argv[2], &config);
 	if (strcmp(argv[1], "hold") == 0)
 		return run_hold(argv[2], &config);
 	test_alarm_open(&alarm, SEC);
@@ -186,8 +453,10 @@ int main(int argc, char **argv)
 		fprintf(stderr, "open: %s\n", strerror(-result));
 		return 1;
 	}
-	if (strcmp(argv[1], "show") != 0)
+	if (strcmp(argv[1], "run") == 0)
 		run();
+	else if (strcmp(argv[1], "park") == 0)
+		park();
 	else
 		tasks_each(&journal->tasks, show_task, NULL);
 	timerhub_journal_close(journal);

@@ -20,14 +20,16 @@
  * waiters are left to race with, and they are sent away as here.
  *
  * Models:
- *   lib/timerhub.c  timerhub_queue_close() queue_send_waiters_away() queue_drop_timers()
- *                   queue_drop_timer() queue_drop_late_expiries() hub_wait_pass()
- *                   hub_try_enter() hub_leave() queue_free() timerhub_advance()
- *   lib/owner.c     owner_wait_pass() owner_begin_pass() owner_expire_slot() owner_deliver()
- *                   owner_drop() owner_put()
+ *   lib/queue.c     timerhub_queue_close() queue_send_waiters_away() queue_drop_timers()
+ *                   queue_drop_timer() queue_drop_late_expiries() queue_free()
+ *   lib/timerhub.c  hub_try_enter() hub_leave() timerhub_advance()
+ *   lib/owner_thread.c owner_wait_pass()
+ *   lib/owner.c     owner_begin_pass() owner_expire_slot() owner_deliver() owner_drop()
+ *                   owner_put()
  *   lib/teller.c    teller_publish() teller_tell()
- *   lib/submit.c    hub_cancel() hub_rearm() hub_arm_slot()
- *   lib/consume.c   timerhub_wait() queue_wait() queue_block() queue_verdict() deliver_one_shot()
+ *   lib/hub.c       hub_wait_pass() hub_cancel()
+ *   lib/timer.c     timer_cancel() timer_rearm() timer_arm() timer_expire() timer_drop()
+ *   lib/consume.c   timerhub_wait() queue_wait() queue_block() queue_verdict() deliver()
  *
  * Laws:
  *   untouched   no thread touches the queue when it is no more
@@ -297,7 +299,7 @@ end:
 #define NOT_MINE OTHERS(w)
 #endif
 
-/* hub_cancel(), hub_rearm(); `spare` tells whether to leave this word alone. */
+/* hub_cancel(), timer_rearm(); `spare` tells whether to leave this word alone. */
 inline change(slot, spare, to)
 {
 	w = word[slot];
@@ -347,7 +349,7 @@ endfull:
 
 /* ---- worker ---- */
 
-/* outbox_take() of one, deliver_one_shot() */
+/* outbox_take() of one, timer_deliver_one_shot() */
 inline queue_take()
 {
 	do

@@ -12,15 +12,17 @@
  * held up before its walk, while others move the tail and the owner empties the cell. Left out:
  * time (every deadline lies ahead, so that only a wake ends a sleep), the recording of wakes
  * (promise.pml), lanes (each is a ring like this one, and the second look asks all of them),
- * batches, hub_undo() (word.pml); and a fourth caller, which could be misled by a claim that is
+ * batches, timer_undo() (word.pml); and a fourth caller, which could be misled by a claim that is
  * confirmed without a look at the cell (tests/traps/test_callers.c).
  *
  * Models:
- *   lib/submit.c hub_arm_slot() hub_rearm() hub_cancel() hub_submit() hub_push() hub_look_by_ns()
+ *   lib/timer.c  timer_arm() timer_rearm() timer_cancel() timer_look()
+ *   lib/timer.h  timer_pushed() timer_look_by_ns()
+ *   lib/hub.c    hub_submit() hub_push()
  *   lib/inbox.c  lane_push() lane_advance_tail() inbox_holds() inbox_begin() lane_take()
  *                inbox_empty()
  *   lib/owner.c  owner_empty_inbox() owner_look_at() owner_pass()
- *   lib/timer.h  word_armed() word_rearmed() word_looked_at()
+ *   lib/word.h   word_armed() word_rearmed() word_looked_at()
  *
  * Laws:
  *   never_late   no armed timer, except one that a thread is at work on, is due before the end of

@@ -13,7 +13,8 @@
  * Models:
  *   lib/notifier.c notifier_signal() notifier_signal_again() notifier_clear() notifier_ring()
  *                  notifier_wake() notifier_wake_all() notifier_wait_enter() notifier_wait()
- *                  notifier_wait_leave() bell_ring() bell_clear()
+ *                  notifier_wait_leave()
+ *   lib/bell.c     bell_ring() bell_clear()
  *   lib/outbox.c   outbox_publish() outbox_take() outbox_empty() outbox_exhausted()
  *                  outbox_compact()
  *   lib/owner.c    owner_put()

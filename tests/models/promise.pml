@@ -14,9 +14,9 @@
  * Models:
  *   lib/promise.c       promise_begin_pass() promise_make() promise_woken() promise_wants_wake()
  *                       promise_record_wake()
- *   lib/submit.c        hub_submit() hub_wake()
- *   lib/owner.c         owner_pass() owner_run_passes() owner_expire() owner_gather() owner_sleep()
- *                       owner_spin() owner_main()
+ *   lib/hub.c           hub_submit() hub_wake()
+ *   lib/owner.c         owner_pass() owner_run_passes() owner_expire() owner_gather()
+ *   lib/owner_thread.c  owner_sleep() owner_spin() owner_main()
  *   lib/sleeper_poll.c  poll_sleep()
  *   lib/sleeper_uring.c uring_sleep() uring_reap()
  *

@@ -19,24 +19,23 @@
  * rest later. The owner, which writes the base itself, reads the word and the base in one step.
  *
  * The tag has as many values as in lib/, too many to come round here. With -DTAGS=1 -DNO_REARM it
- * has one only, so that a word comes back all the time, and hub_hit() and hub_undo() must make up
- * for it. They do so for one-shots that are cancelled and delivered: a thread that has freed a slot
- * owns it. The undo of a re-arm, or of a periodic delivery, may come too late (after eight steps of
- * the tag, to the very same deadline, between two instructions); what is promised then is that no
- * cancelled timer is returned. A delivery that has made a later life idle undoes that, unless that
- * life is over by then.
+ * has one only, so that a word comes back all the time, and timer_hit() and timer_undo() must make
+ * up for it. They do so for one-shots that are cancelled and delivered: a thread that has freed a
+ * slot owns it. The undo of a re-arm, or of a periodic delivery, may come too late (after eight
+ * steps of the tag, to the very same deadline, between two instructions); what is promised then is
+ * that no cancelled timer is returned. A delivery that has made a later life idle undoes that,
+ * unless that life is over by then.
  *
  * Models:
- *   lib/submit.c  hub_arm_slot() timerhub_rearm() hub_rearmed_other() hub_rearm() hub_cancel()
- *                 hub_look() hub_push() hub_undo() word_is_as_left() word_maybe_filed()
- *   lib/hub.h     hub_hit()
- *   lib/owner.c   owner_look_at() owner_expire_slot()
- *                 owner_file_next_period() owner_deliver()
- *   lib/consume.c delivery_read() deliver() deliver_one_shot() deliver_periodic() deliver_back()
- *                 deliver_confirm() deliver_later_life()
- *   lib/timer.h   timer_is() word_armed() word_touched() word_looked_at() word_rearmed()
+ *   lib/timer.c   timer_arm() timer_rearm() timer_cancel() timer_confirm() timer_undo()
+ *                 word_is_as_left() word_maybe_filed() timer_read() timer_unchanged() timer_look()
+ *                 timer_expire() timer_next_period_ns() timer_deliver_periodic()
+ *                 timer_give_back() timer_deliver_other()
+ *   lib/timer.h   timer_pushed() timer_move() timer_view_expiry() timer_deliver_one_shot()
+ *                 timer_deliver() timer_hit() timer_waits() period_base_ns()
+ *   lib/word.h    timer_is() word_armed() word_touched() word_looked_at() word_rearmed()
  *                 word_moved() word_with_phase() word_idles() word_idle() word_undelivered()
- *                 word_restored() word_fresh() word_settled() period_base_ns() period_due_by()
+ *                 word_restored() word_fresh() word_settled() period_due_by()
  *                 period_count() period_next_ns()
  *
  * Laws:

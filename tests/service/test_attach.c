@@ -5,7 +5,7 @@
  * becomes of the ring. On manual hubs where completions are counted, on real ones where a lost one
  * is a hang. Every test runs on a plain ring and on a deferred one.
  */
-#include "hub.h"
+#include "rig.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -400,7 +400,7 @@ static void *arm_singly(void *arg)
 	for (unsigned i = 0; i < wanted; i++) {
 		arm_after(rig->queue, dice_magnitude(&dice, 18), i);
 		if (dice_below(&dice, 8) == 0)
-			clock_sleep_ns(dice_magnitude(&dice, 18));
+			sleep_ns(dice_magnitude(&dice, 18));
 	}
 	return NULL;
 }
@@ -520,7 +520,7 @@ static void *arm_until_told(void *arg)
 			arm_after(rig->queue, dice_magnitude(&dice, 16), 0);
 			atomic_fetch_add(&crowd_armed, 1);
 		} else {
-			clock_sleep_ns(10 * US);
+			sleep_ns(10 * US);
 		}
 	}
 	return NULL;
@@ -555,10 +555,10 @@ START_TEST(detaching_while_others_post)
 	/* Until it was seen to work while they post, however slow they are. */
 	for (unsigned i = 0; i < rounds || posted == 0; i++) {
 		expect_eq(timerhub_queue_attach_uring(rig.queue, ring.ring_fd, USER_DATA), 0);
-		clock_sleep_ns(100 * US);
+		sleep_ns(100 * US);
 		expect_eq(timerhub_queue_detach_uring(rig.queue), 0);
 		posted += ring_take(&ring);
-		clock_sleep_ns(100 * US);
+		sleep_ns(100 * US);
 		expect_eq(ring_take(&ring), 0);
 	}
 	atomic_store(&told, true);
@@ -574,7 +574,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("attach", argc, argv);
+	rigs_begin("attach", argc, argv);
 	if (uring_refused()) {
 		printf("skipped: io_uring: errno %d\n", uring_refused());
 		return 77;

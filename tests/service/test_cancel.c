@@ -2,7 +2,7 @@
 /*
  * Law 3: cancel is final; either it succeeds or the event is delivered, never both, never neither.
  */
-#include "hub.h"
+#include "rig.h"
 
 #include <poll.h>
 #include <stdatomic.h>
@@ -231,8 +231,8 @@ static void race_one_order(struct rig *rig, struct dice *dice, unsigned number)
 
 	order->number = number;
 	timer = arm_after(rig->queue, dice_magnitude(dice, 18), (uintptr_t)order);
-	for (uint64_t until_ns = clock_now_ns() + dice_magnitude(dice, 18);
-	     clock_now_ns() < until_ns;)
+	for (uint64_t until_ns = monotonic_ns() + dice_magnitude(dice, 18);
+	     monotonic_ns() < until_ns;)
 		;
 	result = timerhub_cancel(rig->hub, timer);
 	if (result == 0)
@@ -254,10 +254,10 @@ START_TEST(cancel_is_final_so_the_data_may_be_freed)
 		thread_start(&consumers[i], consume_orders, &rig);
 	for (unsigned i = 0; i < count; i++)
 		race_one_order(&rig, &dice, i);
-	until_ns = clock_now_ns() + ARRIVES;
+	until_ns = monotonic_ns() + ARRIVES;
 	while (atomic_load(&orders_ended) < count) {
-		expect(clock_now_ns() < until_ns);
-		clock_sleep_ns(MS);
+		expect(monotonic_ns() < until_ns);
+		sleep_ns(MS);
 	}
 	timerhub_queue_close(rig.queue);
 	for (unsigned i = 0; i < COUNT_OF(consumers); i++)
@@ -269,7 +269,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("cancel", argc, argv);
+	rigs_begin("cancel", argc, argv);
 	tests_add(cancel_is_final_before_the_deadline, 30);
 	tests_add(cancel_is_final_with_the_expiry_in_the_queue, 30);
 	tests_add(cancel_is_final_on_a_real_hub_with_the_expiry_in_the_queue, 60);

@@ -3,7 +3,7 @@
  * timerhub_cancel_sync(): as cancel, and when it returns no callback of the timer runs. Callbacks
  * here stay inside until they are let out, so that "returned too early" is seen every time.
  */
-#include "hub.h"
+#include "rig.h"
 
 #include <stdatomic.h>
 #include <sys/syscall.h>
@@ -22,17 +22,17 @@ static void stay_inside(const struct timerhub_event *event)
 
 	atomic_store(&stay->inside, true);
 	while (!atomic_load(&stay->let_out))
-		clock_sleep_ns(100 * US);
+		sleep_ns(100 * US);
 	atomic_store(&stay->left, true);
 }
 
 static void stay_wait_inside(struct stay *stay)
 {
-	uint64_t until_ns = clock_now_ns() + ARRIVES;
+	uint64_t until_ns = monotonic_ns() + ARRIVES;
 
 	while (!atomic_load(&stay->inside)) {
-		expect(clock_now_ns() < until_ns);
-		clock_sleep_ns(100 * US);
+		expect(monotonic_ns() < until_ns);
+		sleep_ns(100 * US);
 	}
 }
 
@@ -77,7 +77,7 @@ static void canceller_start(struct canceller *canceller)
 {
 	thread_start(&canceller->thread, cancel_and_see, canceller);
 	while (atomic_load(&canceller->tid) == 0)
-		clock_sleep_ns(100 * US);
+		sleep_ns(100 * US);
 	thread_blocks(atomic_load(&canceller->tid));
 	expect(!atomic_load(&canceller->back));
 }
@@ -85,12 +85,12 @@ static void canceller_start(struct canceller *canceller)
 /* Until the timer is no more: who blocked may have done so before he cancelled it. */
 static void wait_cancelled(const struct rig *rig, timerhub_timer timer)
 {
-	uint64_t until_ns = clock_now_ns() + ARRIVES;
+	uint64_t until_ns = monotonic_ns() + ARRIVES;
 	uint64_t left_ns;
 
 	while (timerhub_remaining(rig->hub, timer, &left_ns) != -ENOENT) {
-		expect(clock_now_ns() < until_ns);
-		clock_sleep_ns(100 * US);
+		expect(monotonic_ns() < until_ns);
+		sleep_ns(100 * US);
 	}
 }
 
@@ -139,7 +139,7 @@ START_TEST(cancel_sync_waits_for_the_callback)
 		canceller_start(&cancellers[i]);
 		wait_cancelled(&rig, timer);
 	}
-	clock_sleep_ns(20 * MS);
+	sleep_ns(20 * MS);
 	for (unsigned i = 0; i < COUNT_OF(cancellers); i++)
 		expect(!atomic_load(&cancellers[i].back));
 	atomic_store(&stay.let_out, true);
@@ -180,7 +180,7 @@ START_TEST(cancel_sync_waits_for_every_callback_of_the_timer)
 	canceller_start(&canceller);
 	/* Once the later first, once the earlier: whichever cell is searched first. */
 	atomic_store(&periods[_i].let_out, true);
-	clock_sleep_ns(20 * MS);
+	sleep_ns(20 * MS);
 	expect(!atomic_load(&canceller.back));
 	atomic_store(&periods[1 - _i].let_out, true);
 	thread_join(canceller.thread);
@@ -308,7 +308,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("cancel_sync", argc, argv);
+	rigs_begin("cancel_sync", argc, argv);
 	tests_add(cancel_sync_is_a_cancel, 30);
 	tests_add_loop(cancel_sync_waits_for_the_callback, 60, 2);
 	tests_add_loop(cancel_sync_waits_for_every_callback_of_the_timer, 60, 2);

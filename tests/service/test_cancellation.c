@@ -4,7 +4,7 @@
  * success and in failure, and is cancelled only where it asks to be; nothing is left behind.
  * Asynchronous cancellation is not supported, and not tried.
  */
-#include "hub.h"
+#include "rig.h"
 
 #include <liburing.h>
 #include <stdatomic.h>
@@ -206,9 +206,9 @@ START_TEST(cancellation_does_not_end_a_wait)
 
 	blocked = rig_open(4);
 	thread_start(&thread, wait_then_cancelled, &count);
-	clock_sleep_ns(20 * MS);
+	sleep_ns(20 * MS);
 	expect_eq(pthread_cancel(thread), 0);
-	clock_sleep_ns(20 * MS);
+	sleep_ns(20 * MS);
 	arm_after(blocked.queue, 0, 0);
 	expect_eq(pthread_join(thread, &result), 0);
 	expect_eq(count, 1);
@@ -219,7 +219,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("cancellation", argc, argv);
+	rigs_begin("cancellation", argc, argv);
 	tests_add(cancellation_comes_in_no_call, 60);
 	tests_add(cancellation_does_not_end_a_wait, 60);
 	return tests_run();

@@ -3,7 +3,7 @@
  * Law 7: bounded. Exactly timers_max timers, never one less; what is cancelled or delivered gives
  * its place back at once. The periodic half of the law is in test_periodic.c.
  */
-#include "hub.h"
+#include "rig.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -293,7 +293,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("capacity", argc, argv);
+	rigs_begin("capacity", argc, argv);
 	tests_add(capacity_is_exactly_timers_max, 30);
 	tests_add(capacity_is_back_after_cancel, 30);
 	tests_add(capacity_is_back_after_delivery, 30);

@@ -4,7 +4,7 @@
  * in a process of its own (libcheck forks). Also: an open that fails half-way leaves nothing
  * behind.
  */
-#include "hub.h"
+#include "rig.h"
 
 #include <seccomp.h>
 #include <stdlib.h>
@@ -213,7 +213,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("denied", argc, argv);
+	rigs_begin("denied", argc, argv);
 	tests_add_loop(denied_io_uring_setup_falls_back_when_not_insisted_on, 30,
 	               COUNT_OF(refusals));
 	tests_add_loop(denied_io_uring_altogether_falls_back, 30, COUNT_OF(refusals));

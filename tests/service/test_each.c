@@ -3,7 +3,7 @@
  * timerhub_each(): every live timer is shown once, with what its armer gave; timerhub_call() and
  * timerhub_rearm_many(), and what an event says of queue and hub.
  */
-#include "hub.h"
+#include "rig.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -256,7 +256,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("each", argc, argv);
+	rigs_begin("each", argc, argv);
 	tests_add(each_shows_every_live_timer_once, 30);
 	tests_add(each_ends_when_it_is_told_to, 30);
 	tests_add(each_may_cancel_what_it_is_shown, 30);

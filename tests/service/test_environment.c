@@ -3,7 +3,7 @@
  * TIMERHUB_SLEEPER in the environment decides where the config says AUTO, and nowhere else; and
  * TIMERHUB_HUGE_PAGES, which is advice.
  */
-#include "hub.h"
+#include "rig.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,7 +120,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("environment", argc, argv);
+	rigs_begin("environment", argc, argv);
 	tests_add(environment_decides_where_the_config_does_not, 30);
 	tests_add(environment_of_other_values_is_ignored, 30);
 	tests_add(huge_pages_are_asked_for, 60);

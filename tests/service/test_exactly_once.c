@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Law 2: what was armed is delivered exactly once, whoever armed it and whoever takes it. */
-#include "hub.h"
+#include "rig.h"
 
 #include <poll.h>
 #include <stdatomic.h>
@@ -199,7 +199,7 @@ END_TEST
 START_TEST(exactly_once_at_one_instant)
 {
 	struct rig rig = rig_open(TIMERS_MAX);
-	uint64_t deadline_ns = clock_now_ns() + 50 * MS;
+	uint64_t deadline_ns = monotonic_ns() + 50 * MS;
 	struct timerhub_event events[100];
 
 	wanted = scaled(20000) < TIMERS_MAX ? scaled(20000) : TIMERS_MAX;
@@ -228,7 +228,7 @@ START_TEST(exactly_once_when_due_already)
 		if (i % 2)
 			arm_after(rig.queue, 0, i);
 		else
-			arm_at(rig.queue, i % 4 ? clock_now_ns() - MS : 0, i);
+			arm_at(rig.queue, i % 4 ? monotonic_ns() - MS : 0, i);
 		event = take_one(rig.queue);
 		expect_eq(event.data, i);
 		expect_empty(rig.queue);
@@ -306,7 +306,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("exactly_once", argc, argv);
+	rigs_begin("exactly_once", argc, argv);
 	tests_add(exactly_once_many_producers_and_consumers, 60);
 	tests_add(exactly_once_by_dispatch, 60);
 	tests_add(exactly_once_in_its_own_queue, 30);

@@ -5,7 +5,7 @@
  * it is time, on real hubs: printed, since a machine may stand still. What is held is that an event
  * comes, and how often the owner wakes.
  */
-#include "hub.h"
+#include "rig.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static void *waiter_main(void *arg)
 	struct timerhub_event event;
 
 	expect_eq(timerhub_wait(waiter->queue, &event, 1, 6 * ARRIVES), 1);
-	waiter->late_ns = clock_now_ns() - event.expires_ns;
+	waiter->late_ns = monotonic_ns() - event.expires_ns;
 	return NULL;
 }
 
@@ -80,7 +80,7 @@ static void one_event_before(unsigned queues, unsigned each)
 	for (unsigned i = 0; i < queues; i++)
 		others[i] = queue_open(rig.hub);
 	waiter_start(&waiter, rig.hub);
-	at_ns = clock_now_ns() + SEC + (uint64_t)queues * each * (sanitized() ? 4 : 1) * US;
+	at_ns = monotonic_ns() + SEC + (uint64_t)queues * each * (sanitized() ? 4 : 1) * US;
 	arm_at(waiter.queue, at_ns - US, 0);
 	for (unsigned i = 0; i < queues; i++)
 		for (unsigned j = 0; j < each; j++)
@@ -115,7 +115,7 @@ static void far_timers_meanwhile(unsigned count)
 {
 	struct rig rig = rig_open(count + 1);
 	struct timerhub_stats before, after;
-	uint64_t at_ns = clock_now_ns() + SEC + (uint64_t)count * (sanitized() ? 8 : 1) * US;
+	uint64_t at_ns = monotonic_ns() + SEC + (uint64_t)count * (sanitized() ? 8 : 1) * US;
 	struct waiter waiter;
 	double told_ms;
 
@@ -143,7 +143,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("fair", argc, argv);
+	rigs_begin("fair", argc, argv);
 	tests_add(fair_beside_a_storm_of_one_queue, 60);
 	tests_add(fair_beside_many_queues, 120);
 	tests_add(fair_beside_far_timers_armed_meanwhile, 60);

@@ -2,7 +2,7 @@
 /*
  * Law 9: the fd tells the truth, to level- and edge-triggered pollers and to who reads it himself.
  */
-#include "hub.h"
+#include "rig.h"
 
 #include <stdatomic.h>
 #include <sys/epoll.h>
@@ -295,7 +295,7 @@ static void *arm_singly(void *arg)
 	for (unsigned i = 0; i < crowd_wanted; i++) {
 		arm_after(rig->queue, dice_magnitude(&dice, 18), i);
 		if (dice_below(&dice, 8) == 0)
-			clock_sleep_ns(dice_magnitude(&dice, 18));
+			sleep_ns(dice_magnitude(&dice, 18));
 	}
 	return NULL;
 }
@@ -368,7 +368,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("fd", argc, argv);
+	rigs_begin("fd", argc, argv);
 	tests_add(fd_is_readable_while_events_wait, 30);
 	tests_add(fd_stays_readable_after_a_partial_drain, 30);
 	tests_add(fd_is_cleared_by_wait_and_by_dispatch, 30);

@@ -1,11 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /* Law 10, after a fork: the child is told, may close, and may open a hub of its own. */
-#include "hub.h"
+#include "rig.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+static void no_callback(const struct timerhub_event *event)
+{
+	(void)event;
+	expect(false);
+}
+
+static int no_timer(const struct timerhub_event *timer, uint64_t interval_ns, void *context)
+{
+	(void)timer;
+	(void)interval_ns;
+	(void)context;
+	expect(false);
+	return 0;
+}
 
 static void expect_told(const struct rig *rig, timerhub_timer timer)
 {
@@ -19,9 +34,14 @@ static void expect_told(const struct rig *rig, timerhub_timer timer)
 	memset(&event, 0x5a, sizeof(event));
 	expect_eq(timerhub_arm(rig->queue, &spec, &handle), -EOWNERDEAD);
 	expect_eq(timerhub_after(rig->queue, 1, 0, &handle), -EOWNERDEAD);
+	expect_eq(timerhub_call(rig->queue, 0, no_callback, NULL, &handle), -EOWNERDEAD);
 	expect_eq(timerhub_arm_many(rig->queue, &spec, 1, &handle), -EOWNERDEAD);
 	expect_eq(timerhub_rearm(rig->hub, timer, 1, 0), -EOWNERDEAD);
+	expect_eq(timerhub_rearm(rig->hub, timer, SEC, TIMERHUB_ABSOLUTE), -EOWNERDEAD);
+	expect_eq(timerhub_rearm_many(rig->hub, &timer, 1, SEC, 0), -EOWNERDEAD);
+	expect_eq(timerhub_each(rig->hub, no_timer, NULL), -EOWNERDEAD);
 	expect_eq(timerhub_cancel(rig->hub, timer), -EOWNERDEAD);
+	expect_eq(timerhub_cancel_sync(rig->hub, timer), -EOWNERDEAD);
 	expect_eq(timerhub_cancel_many(rig->hub, &timer, 1), -EOWNERDEAD);
 	expect_eq(timerhub_remaining(rig->hub, timer, &left_ns), -EOWNERDEAD);
 	expect_eq(timerhub_drain(rig->queue, &event, 1), -EOWNERDEAD);
@@ -33,6 +53,7 @@ static void expect_told(const struct rig *rig, timerhub_timer timer)
 	expect_eq(timerhub_queue_detach_uring(rig->queue), -EOWNERDEAD);
 	expect_eq(timerhub_stats(rig->hub, &stats), -EOWNERDEAD);
 	timerhub_interrupt(rig->queue);
+	timerhub_queue_stop(rig->queue);
 	expect(handle == 0 && !queue && left_ns == 4711);
 	for (unsigned i = 0; i < sizeof(event); i++)
 		expect_eq(((unsigned char *)&event)[i], 0x5a);
@@ -278,7 +299,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("fork", argc, argv);
+	rigs_begin("fork", argc, argv);
 	tests_add(fork_child_is_told, 60);
 	tests_add(fork_child_may_close, 60);
 	tests_add(fork_child_may_open_a_hub_of_its_own, 60);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Opening, closing, waiting, being interrupted and shut down; many queues; nothing left behind. */
-#include "hub.h"
+#include "rig.h"
 
 #include <signal.h>
 #include <stdatomic.h>
@@ -44,7 +44,7 @@ static void waiters_block(const struct waiter *waiters)
 {
 	for (unsigned i = 0; i < WAITERS; i++) {
 		while (!atomic_load(&waiters[i].tid))
-			clock_sleep_ns(10 * US);
+			sleep_ns(10 * US);
 		thread_blocks(atomic_load(&waiters[i].tid));
 	}
 }
@@ -106,11 +106,11 @@ START_TEST(wait_times_out_and_not_before)
 
 		arm_after(rig.queue, HOUR, 0);
 		for (unsigned i = 0; i < COUNT_OF(timeouts_ns); i++) {
-			uint64_t start_ns = clock_now_ns();
+			uint64_t start_ns = monotonic_ns();
 			struct timerhub_event event;
 
 			expect_eq(timerhub_wait(rig.queue, &event, 1, timeouts_ns[i]), 0);
-			expect_cmp(clock_now_ns() - start_ns, >=, timeouts_ns[i]);
+			expect_cmp(monotonic_ns() - start_ns, >=, timeouts_ns[i]);
 		}
 		rig_close(&rig);
 	}
@@ -127,13 +127,13 @@ START_TEST(wait_is_not_cut_short_by_signals)
 	struct sigaction action = { .sa_handler = ignore_signal };
 	struct itimerval storm = { .it_interval = { 0, 500 }, .it_value = { 0, 500 } };
 	struct rig rig = rig_open(8);
-	uint64_t start_ns = clock_now_ns();
+	uint64_t start_ns = monotonic_ns();
 	struct timerhub_event event;
 
 	expect_eq(sigaction(SIGALRM, &action, NULL), 0);
 	expect_eq(setitimer(ITIMER_REAL, &storm, NULL), 0);
 	expect_eq(timerhub_wait(rig.queue, &event, 1, 30 * MS), 0);
-	expect_cmp(clock_now_ns() - start_ns, >=, 30 * MS);
+	expect_cmp(monotonic_ns() - start_ns, >=, 30 * MS);
 	arm_after(rig.queue, 10 * MS, 3);
 	expect_eq(timerhub_wait(rig.queue, &event, 1, UINT64_MAX), 1);
 	storm = (struct itimerval){ 0 };
@@ -146,13 +146,13 @@ START_TEST(wait_is_interrupted)
 {
 	struct rig rig = rig_open(8);
 	struct waiter waiters[WAITERS];
-	uint64_t until_ns = clock_now_ns() + ARRIVES;
+	uint64_t until_ns = monotonic_ns() + ARRIVES;
 
 	waiters_start(waiters, rig.queue);
 	while (waiters_done(waiters) < WAITERS) {
-		expect(clock_now_ns() < until_ns);
+		expect(monotonic_ns() < until_ns);
 		timerhub_interrupt(rig.queue);
-		clock_sleep_ns(MS);
+		sleep_ns(MS);
 	}
 	expect_waiters_told(waiters, -ECANCELED);
 	rig_close(&rig);
@@ -288,13 +288,13 @@ START_TEST(close_ends_a_spin)
 
 		thread_blocks(thread_find("timerhub"));
 		arm_after(rig.queue, HOUR / 2, 0);
-		clock_sleep_ns(10 * MS); /* until it spins */
+		sleep_ns(10 * MS); /* until it spins */
 		timerhub_queue_close(rig.queue);
 		thread_blocks(thread_find("timerhub"));
 		rig_close(&rig);
 		rig = rig_open_config(config);
 		arm_after(rig.queue, HOUR / 2, 0);
-		clock_sleep_ns(10 * MS);
+		sleep_ns(10 * MS);
 		rig_close(&rig);
 	}
 }
@@ -311,7 +311,7 @@ START_TEST(close_on_a_real_hub_drops_a_queues_timers)
 		for (unsigned i = 0; i < 900; i++)
 			arm(queue, SPEC(.expires_ns = dice_magnitude(&dice, 22),
 			                .interval_ns = i % 4 ? 0 : 30 * US));
-		clock_sleep_ns(dice_magnitude(&dice, 20));
+		sleep_ns(dice_magnitude(&dice, 20));
 		timerhub_queue_close(queue);
 		expect_eq(stats_of(rig.hub).live, 0);
 	}
@@ -455,7 +455,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("lifecycle", argc, argv);
+	rigs_begin("lifecycle", argc, argv);
 	tests_add(wait_returns_when_a_timer_comes, 60);
 	tests_add(wait_returns_what_is_there_already, 30);
 	tests_add(wait_times_out_and_not_before, 30);

@@ -3,7 +3,7 @@
  * Law 5: one consumer receives events in order of deadline, to 64 ns, among all timers whose arming
  * returned before the earlier deadline.
  */
-#include "hub.h"
+#include "rig.h"
 
 #include <stdatomic.h>
 
@@ -145,9 +145,9 @@ static void *arm_some(void *arg)
 
 	for (unsigned i = me->first; i < me->first + me->count; i++) {
 		arm_after(me->queue, dice_below(&dice, 10 * MS), i);
-		armed_by_ns[i] = clock_now_ns();
+		armed_by_ns[i] = monotonic_ns();
 		if (i % 16 == 0)
-			clock_sleep_ns(50 * US);
+			sleep_ns(50 * US);
 	}
 	return NULL;
 }
@@ -198,7 +198,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("order", argc, argv);
+	rigs_begin("order", argc, argv);
 	tests_add(in_order_manual, 60);
 	tests_add(in_order_over_many_steps, 30);
 	tests_add(in_order_after_rearm, 30);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Law 12: the owner is named, blocks all signals, and leaves the process's alone; its options. */
-#include "hub.h"
+#include "rig.h"
 
 #include <sched.h>
 #include <signal.h>
@@ -195,7 +195,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("owner", argc, argv);
+	rigs_begin("owner", argc, argv);
 	tests_add(owner_is_named, 60);
 	tests_add(owner_is_not_there_on_a_manual_hub, 30);
 	tests_add(owner_blocks_all_signals, 30);

@@ -3,7 +3,7 @@
  * Law 7, its periodic half: a periodic timer has at most one undelivered expiry, counts further
  * periods, keeps the phase of its first deadline, and costs nothing while nobody drains.
  */
-#include "hub.h"
+#include "rig.h"
 
 #include <signal.h>
 #include <stdatomic.h>
@@ -136,7 +136,7 @@ static void collect(struct rig *rig, struct account *account, uint64_t periods)
 		struct timerhub_event event = take_one(rig->queue);
 
 		account_add(account, &event);
-		expect_cmp(account->told, <=, account_due(account, clock_now_ns()));
+		expect_cmp(account->told, <=, account_due(account, monotonic_ns()));
 	}
 }
 
@@ -172,15 +172,15 @@ END_TEST
 START_TEST(periods_are_counted_after_silence)
 {
 	struct rig rig = rig_open(4);
-	struct account account = { clock_now_ns() + MS, 1000003, 0 };
+	struct account account = { monotonic_ns() + MS, 1000003, 0 };
 
 	arm_account(&rig, &account);
 	for (unsigned round = 0; round < 5; round++) {
 		uint64_t due;
 		struct timerhub_event event;
 
-		clock_sleep_ns(40 * MS);
-		due = account_due(&account, clock_now_ns() - 2 * MS);
+		sleep_ns(40 * MS);
+		due = account_due(&account, monotonic_ns() - 2 * MS);
 		event = take_one(rig.queue);
 		account_add(&account, &event);
 		expect_cmp(event.count, >, 1);
@@ -198,7 +198,7 @@ START_TEST(periods_are_counted_after_stop_and_continue)
 
 	if (child == 0) {
 		struct rig rig = rig_open(4);
-		struct account account = { clock_now_ns() + MS, 700001, 0 };
+		struct account account = { monotonic_ns() + MS, 700001, 0 };
 
 		arm_account(&rig, &account);
 		collect(&rig, &account, 400);
@@ -206,9 +206,9 @@ START_TEST(periods_are_counted_after_stop_and_continue)
 		_exit(EXIT_SUCCESS);
 	}
 	for (unsigned i = 0; i < 5; i++) {
-		clock_sleep_ns(20 * MS);
+		sleep_ns(20 * MS);
 		kill(child, SIGSTOP);
-		clock_sleep_ns(30 * MS);
+		sleep_ns(30 * MS);
 		kill(child, SIGCONT);
 	}
 	child_ends_well(child);
@@ -249,7 +249,7 @@ static void *collect_shared(void *arg)
 
 START_TEST(periods_add_up_over_many_consumers)
 {
-	struct shared shared = { rig_open(1), clock_now_ns(), 20 * US + 1 };
+	struct shared shared = { rig_open(1), monotonic_ns(), 20 * US + 1 };
 	pthread_t threads[3];
 
 	arm(shared.rig.queue, SPEC(.flags = TIMERHUB_ABSOLUTE, .expires_ns = shared.first_ns,
@@ -257,14 +257,14 @@ START_TEST(periods_add_up_over_many_consumers)
 	for (unsigned i = 0; i < COUNT_OF(threads); i++)
 		thread_start(&threads[i], collect_shared, &shared);
 	while (atomic_load(&periods_told) < 5000)
-		clock_sleep_ns(MS);
+		sleep_ns(MS);
 	timerhub_queue_close(shared.rig.queue);
 	for (unsigned i = 0; i < COUNT_OF(threads); i++)
 		thread_join(threads[i]);
 	for (unsigned i = 0; i < atomic_load(&periods_told); i++)
 		expect_eq(atomic_load(&period_told[i]), 1);
 	expect_cmp(atomic_load(&periods_told), <=,
-	           (clock_now_ns() - shared.first_ns) / shared.interval_ns + 1);
+	           (monotonic_ns() - shared.first_ns) / shared.interval_ns + 1);
 	timerhub_close(shared.rig.hub);
 }
 END_TEST
@@ -277,7 +277,7 @@ START_TEST(periods_that_nobody_drains_cost_nothing)
 	struct rig rig = rig_open(UNDRAINED + 10);
 	struct timerhub_queue *punctual = queue_open(rig.hub);
 	struct dice dice = dice_new(0);
-	uint64_t deadline_ns = clock_now_ns() + ARRIVES;
+	uint64_t deadline_ns = monotonic_ns() + ARRIVES;
 	struct timerhub_stats before;
 	uint64_t rss_bytes;
 
@@ -289,12 +289,12 @@ START_TEST(periods_that_nobody_drains_cost_nothing)
 		expect_eq(take_one(punctual).data, i);
 	}
 	while (stats_of(rig.hub).expired < UNDRAINED + 100) {
-		expect(clock_now_ns() < deadline_ns);
-		clock_sleep_ns(MS);
+		expect(monotonic_ns() < deadline_ns);
+		sleep_ns(MS);
 	}
 	before = stats_settled(rig.hub);
 	rss_bytes = process_rss_bytes();
-	clock_sleep_ns(100 * MS);
+	sleep_ns(100 * MS);
 	expect_eq(stats_of(rig.hub).owner_wakeups, before.owner_wakeups);
 	expect_eq(stats_of(rig.hub).expired, before.expired);
 	process_rss_is_still(rss_bytes);
@@ -352,7 +352,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("periodic", argc, argv);
+	rigs_begin("periodic", argc, argv);
 	tests_add(periods_are_phase_locked_over_a_hundred_thousand, 60);
 	tests_add(periods_are_counted_after_silence_in_virtual_time, 30);
 	tests_add(periods_are_not_lost_in_a_huge_jump, 30);

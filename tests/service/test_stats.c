@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Every counter of timerhub_stats, in virtual time where it is exact. */
-#include "hub.h"
+#include "rig.h"
 
 #include <string.h>
 
@@ -147,7 +147,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("stats", argc, argv);
+	rigs_begin("stats", argc, argv);
 	tests_add(stats_of_a_new_hub_are_zero, 30);
 	tests_add(stats_count_what_happened, 30);
 	tests_add(stats_count_what_was_moved_later, 30);

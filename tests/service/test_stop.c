@@ -3,7 +3,7 @@
  * timerhub_queue_stop(): sticky. No wait blocks any more, what has expired is still handed out, and
  * everything but waiting goes on as before.
  */
-#include "hub.h"
+#include "rig.h"
 
 #include <stdatomic.h>
 #include <sys/syscall.h>
@@ -99,7 +99,7 @@ START_TEST(stop_ends_the_waits_in_progress)
 	}
 	for (unsigned i = 0; i < COUNT_OF(workers); i++) {
 		while (atomic_load(&workers[i].tid) == 0)
-			clock_sleep_ns(100 * US);
+			sleep_ns(100 * US);
 		if (_i == 0) /* else anywhere on their way */
 			thread_blocks(atomic_load(&workers[i].tid));
 	}
@@ -130,7 +130,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("stop", argc, argv);
+	rigs_begin("stop", argc, argv);
 	tests_add(stop_is_for_waits_that_come_later, 30);
 	tests_add(stop_hands_out_what_has_expired_first, 30);
 	tests_add(stop_leaves_every_other_call_as_it_was, 30);

@@ -4,7 +4,7 @@
  * at as soon as the table "who may free when" permits: under AddressSanitizer a promise too many
  * is a use after free. Exceptions: test_exceptions.cc; the environment: test_environment.c.
  */
-#include "hub.h"
+#include "rig.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -96,7 +96,7 @@ START_TEST(stranger_frees_after_cancel_sync)
 		session->timer = arm(rig.queue, SPEC(.flags = kept, .expires_ns = 10 * US,
 		                                     .interval_ns = kept ? 0 : 20 * US,
 		                                     .ptr = session, .fn = touch_slowly));
-		clock_sleep_ns(i % 128 * US);
+		sleep_ns(i % 128 * US);
 		expect_eq(timerhub_cancel_sync(rig.hub, session->timer), 0);
 		session_free(session);
 	}
@@ -166,12 +166,12 @@ START_TEST(stranger_frees_a_one_shot_in_its_callback_or_after_a_cancel)
 		expect_eq(timerhub_call(rig.queue, i % 64 * US, free_in_callback, session, &timer),
 		          0);
 		if (i % 4 != 0)
-			clock_sleep_ns(i % 64 * US);
+			sleep_ns(i % 64 * US);
 		if (timerhub_cancel(rig.hub, timer) == 0)
 			session_free(session);
 	}
 	while (atomic_load(&sessions) > 0)
-		clock_sleep_ns(100 * US);
+		sleep_ns(100 * US);
 	dispatchers_end(threads, COUNT_OF(threads));
 }
 END_TEST
@@ -271,7 +271,7 @@ START_TEST(stranger_stops_joins_and_closes)
 			thread_start(&threads[i], work, &taken);
 		for (unsigned i = 0; i < 100; i++)
 			arm_after(rig.queue, i % 10 * US, i);
-		clock_sleep_ns(round % 8 * 50 * US);
+		sleep_ns(round % 8 * 50 * US);
 		timerhub_queue_stop(rig.queue);
 		for (unsigned i = 0; i < COUNT_OF(threads); i++)
 			thread_join(threads[i]);
@@ -336,10 +336,10 @@ START_TEST(stranger_beats_from_two_threads)
 		started += beaters[i].started;
 	}
 	/* Each start ends in one expiry. */
-	until_ns = clock_now_ns() + ARRIVES;
+	until_ns = monotonic_ns() + ARRIVES;
 	while (atomic_load(&expiries) < started) {
-		expect(clock_now_ns() < until_ns);
-		clock_sleep_ns(100 * US);
+		expect(monotonic_ns() < until_ns);
+		sleep_ns(100 * US);
 	}
 	expect_eq(timerhub_rearm(rig.hub, timer, HOUR, 0), 1);
 	expect_eq(atomic_load(&expiries), started);
@@ -350,7 +350,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("stranger", argc, argv);
+	rigs_begin("stranger", argc, argv);
 	tests_add(stranger_frees_after_cancel_sync, 120);
 	tests_add(stranger_frees_inside_the_callback, 120);
 	tests_add(stranger_frees_a_one_shot_in_its_callback_or_after_a_cancel, 120);

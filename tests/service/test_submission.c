@@ -4,7 +4,7 @@
  * stopped for ever in the middle of it. tests/stress/stress_stopped.c stops one at every
  * instruction.
  */
-#include "hub.h"
+#include "rig.h"
 
 #include <signal.h>
 #include <stdatomic.h>
@@ -70,7 +70,7 @@ static void *send_storm(void *arg)
 
 	while (!atomic_load(&storm_over)) {
 		pthread_kill(*target, SIGUSR1);
-		clock_sleep_ns(5 * US);
+		sleep_ns(5 * US);
 	}
 	return NULL;
 }
@@ -92,15 +92,15 @@ static void *take_storm(void *arg)
 static void submit_under_storm(void)
 {
 	unsigned wanted = scaled(2000) < STORM_TIMERS ? scaled(2000) : STORM_TIMERS;
-	uint64_t until_ns = clock_now_ns() + ARRIVES;
+	uint64_t until_ns = monotonic_ns() + ARRIVES;
 	struct dice dice = dice_new(0);
 	unsigned handled = 0;
 
 	for (unsigned at = 0; (unsigned)storm_handled < wanted; at++) {
 		if ((unsigned)storm_handled > handled)
-			until_ns = clock_now_ns() + ARRIVES; /* for each */
+			until_ns = monotonic_ns() + ARRIVES; /* for each */
 		handled = (unsigned)storm_handled;
-		expect(clock_now_ns() < until_ns);
+		expect(monotonic_ns() < until_ns);
 		if (at < STORM_TIMERS) {
 			fate_arm(at, dice_magnitude(&dice, 21));
 			fate_rearm(at, dice_magnitude(&dice, 21));
@@ -115,11 +115,11 @@ static void submit_under_storm(void)
 
 static void storm_settles(void)
 {
-	uint64_t until_ns = clock_now_ns() + ARRIVES;
+	uint64_t until_ns = monotonic_ns() + ARRIVES;
 
 	while (stats_of(storm.hub).live) {
-		expect(clock_now_ns() < until_ns);
-		clock_sleep_ns(MS);
+		expect(monotonic_ns() < until_ns);
+		sleep_ns(MS);
 	}
 }
 
@@ -257,17 +257,17 @@ START_TEST(submission_with_threads_stopped_for_ever)
 	frozen = rig_open(VICTIMS + OTHERS);
 	frozen_queue = queue_open(frozen.hub);
 	for (unsigned i = 0; i < VICTIMS; i++) {
-		uint64_t until_ns = clock_now_ns() + ARRIVES;
+		uint64_t until_ns = monotonic_ns() + ARRIVES;
 		pthread_t victim;
 
 		thread_start(&victim, submit_until_frozen, (void *)(uintptr_t)(i + 1));
 		while (atomic_load(&victims_begun) <= i) /* not in the midst of its creation */
-			clock_sleep_ns(10 * US);
-		clock_sleep_ns(dice_magnitude(&dice, 20));
+			sleep_ns(10 * US);
+		sleep_ns(dice_magnitude(&dice, 20));
 		expect_eq(pthread_kill(victim, SIGUSR1), 0);
 		while (atomic_load(&frozen_count) <= i) {
-			expect(clock_now_ns() < until_ns);
-			clock_sleep_ns(10 * US);
+			expect(monotonic_ns() < until_ns);
+			sleep_ns(10 * US);
 		}
 		others_are_served(&dice);
 	}
@@ -276,7 +276,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("submission", argc, argv);
+	rigs_begin("submission", argc, argv);
 	tests_add(submission_from_a_signal_handler, 60);
 	tests_add(submission_from_a_callback, 60);
 	tests_add(submission_with_threads_stopped_for_ever, 60);

@@ -4,7 +4,7 @@
  * The event counts as delivered, nothing of the thread stays behind in the library, and a thread
  * that waits for the callback's end gets it. test_unwind.cc does so with exceptions.
  */
-#include "hub.h"
+#include "rig.h"
 
 #include <stdatomic.h>
 #include <sys/syscall.h>
@@ -59,7 +59,7 @@ static void leaver_start(struct leaver *leaver, struct rig *rig, enum way way)
 static void leaver_wait_inside(struct leaver *leaver)
 {
 	while (!atomic_load(&leaver->inside))
-		clock_sleep_ns(50 * US);
+		sleep_ns(50 * US);
 }
 
 static void leaver_leaves(struct leaver *leaver)
@@ -148,7 +148,7 @@ START_TEST(unwind_ends_the_wait_for_the_callback)
 	leaver_wait_inside(&leaver);
 	thread_start(&canceller.thread, cancel_sync, &canceller);
 	while (atomic_load(&canceller.tid) == 0)
-		clock_sleep_ns(50 * US);
+		sleep_ns(50 * US);
 	thread_blocks(atomic_load(&canceller.tid));
 	expect(!atomic_load(&canceller.back));
 	leaver_leaves(&leaver);
@@ -185,7 +185,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("unwind", argc, argv);
+	rigs_begin("unwind", argc, argv);
 	tests_add_loop(unwind_leaves_the_rest_of_the_queue, 60, WAYS);
 	tests_add_loop(unwind_from_the_last_event_leaves_the_fd_unreadable, 60, WAYS);
 	tests_add_loop(unwind_ends_the_wait_for_the_callback, 60, WAYS);

@@ -50,7 +50,8 @@ void buffers_drain_some(void)
 	while (buffers_used != 0 && scheduler.held == 0 &&
 	       dice_one_in(&memory.dice, memory.drain_one_in)) {
 		uint32_t used = buffers_used;
-		unsigned skip = dice_below(&memory.dice, (unsigned)__builtin_popcount(used));
+		unsigned skip =
+			(unsigned)dice_below(&memory.dice, (unsigned)__builtin_popcount(used));
 
 		while (skip-- > 0)
 			used &= used - 1;

@@ -66,7 +66,7 @@ void kernel_begin(struct dice dice)
 	kernel.ring_refused = dice_one_in(&kernel.dice, 4);
 	kernel.cpus = 1u << dice_below(&kernel.dice, 3);
 	kernel.clock = CLOCK_MONOTONIC;
-	kernel.late_dice = dice_new(kernel.dice.state, 1);
+	kernel.late_dice = dice_seeded(kernel.dice.state, 1);
 	kernel.late_ns =
 		dice_one_in(&kernel.late_dice, 2) ? 0 : dice_magnitude(&kernel.late_dice, 16);
 	memset(&mappings_view, 0, sizeof(mappings_view));

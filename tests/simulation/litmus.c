@@ -474,14 +474,14 @@ static uint64_t run_once(struct dice *dice)
 
 	scheduler.current = &scheduler.actors[0];
 	memset(places, 0, sizeof(places));
-	memory_begin(mode, dice_new(dice_roll(dice), 1));
+	memory_begin(mode, dice_seeded(dice_roll(dice), 1));
 	for (unsigned thread = 1; thread <= test.threads; thread++) {
 		memory_born(thread);
 		for (next[thread] = PLACES; test.events[next[thread]].thread != thread;)
 			next[thread]++;
 	}
 	while (left > 0) {
-		unsigned thread = 1 + dice_below(dice, test.threads), i = next[thread];
+		unsigned thread = 1 + (unsigned)dice_below(dice, test.threads), i = next[thread];
 
 		if (i == test.count || test.events[i].thread != thread)
 			continue;
@@ -622,7 +622,7 @@ int main(int argc, char **argv)
 			     "c11|tso]");
 	}
 	for (unsigned i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
-		struct dice dice = dice_new(seed, i);
+		struct dice dice = dice_seeded(seed, i);
 
 		failures += try_program(&programs[i], runs, &dice);
 	}

@@ -52,7 +52,7 @@ struct memory memory;
 struct place simulation_place;
 bool simulation_direct;
 
-static struct memory_view views[MEMORY_THREADS];
+struct memory_view memory_views[MEMORY_THREADS];
 static struct location locations[LOCATIONS_MAX];
 static uint32_t locations_count;
 static struct {
@@ -93,31 +93,31 @@ static bool view_enter(unsigned drained, const struct memory_view *view)
 
 void memory_born(unsigned thread)
 {
-	if (!view_enter(scheduler_self(), &views[thread]))
+	if (!view_enter(scheduler_self(), &memory_views[thread]))
 		return;
-	view_join(&views[thread], &views[scheduler_self()]);
-	views[thread].epochs[thread]++;
-	views[scheduler_self()].epochs[scheduler_self()]++;
+	view_join(&memory_views[thread], &memory_views[scheduler_self()]);
+	memory_views[thread].epochs[thread]++;
+	memory_views[scheduler_self()].epochs[scheduler_self()]++;
 }
 
 void memory_join(unsigned thread)
 {
-	if (view_enter(thread, &views[thread]))
-		view_join(&views[scheduler_self()], &views[thread]);
+	if (view_enter(thread, &memory_views[thread]))
+		view_join(&memory_views[scheduler_self()], &memory_views[thread]);
 }
 
 void memory_publish(struct memory_view *view)
 {
 	if (!view_enter(scheduler_self(), view))
 		return;
-	view_join(view, &views[scheduler_self()]);
-	views[scheduler_self()].epochs[scheduler_self()]++;
+	view_join(view, &memory_views[scheduler_self()]);
+	memory_views[scheduler_self()].epochs[scheduler_self()]++;
 }
 
 void memory_acquire(const struct memory_view *view)
 {
 	if (view_enter(scheduler_self(), view))
-		view_join(&views[scheduler_self()], view);
+		view_join(&memory_views[scheduler_self()], view);
 }
 
 void memory_lock(struct memory_view *view)
@@ -131,11 +131,6 @@ void memory_call(void)
 	if (memory.mode == MEMORY_SC)
 		return;
 	sc_call();
-}
-
-const struct memory_view *memory_known(void)
-{
-	return &views[scheduler_self()];
 }
 
 /* ---- the kernel ---- */
@@ -179,7 +174,7 @@ static struct location *location_make(const volatile void *word)
 	location->freed = false;
 	memset(location->accesses.epochs, 0, sizeof(location->accesses.epochs));
 	location->count = 0;
-	location->sc.floor = 0;
+	location->sc = (struct sc_word){ 0 };
 	return location;
 }
 
@@ -219,7 +214,7 @@ static struct store *location_newest(struct location *location)
 
 static void store_see(struct store *store)
 {
-	int32_t epoch = views[scheduler_self()].epochs[scheduler_self()];
+	int32_t epoch = memory_views[scheduler_self()].epochs[scheduler_self()];
 
 	if (store->seen[scheduler_self()] > epoch)
 		store->seen[scheduler_self()] = epoch;
@@ -228,7 +223,7 @@ static void store_see(struct store *store)
 /* The number of a store that the current thread may read. */
 static uint32_t location_choose(struct location *location, int order)
 {
-	struct memory_view after = views[scheduler_self()];
+	struct memory_view after = memory_views[scheduler_self()];
 	uint32_t newest = location->count - 1;
 	uint32_t end = location->count > HISTORY ? location->count - HISTORY : 0;
 	uint32_t oldest = newest, chosen;
@@ -239,7 +234,7 @@ static uint32_t location_choose(struct location *location, int order)
 	if (oldest == newest || scheduler.held > 0 ||
 	    !dice_one_in(&memory.dice, weaken_stale_one_in(location_newest(location)->weak)))
 		return newest;
-	chosen = oldest + dice_below(&memory.dice, newest - oldest);
+	chosen = oldest + (unsigned)dice_below(&memory.dice, newest - oldest);
 	store = &location->stores[chosen % HISTORY];
 	if (store->carries)
 		view_join(&after, &store->released);
@@ -260,7 +255,8 @@ static void location_check_order(const struct location *location, int order)
 
 	while (before->change && last > 0 && last + HISTORY > location->count)
 		before = &location->stores[--last % HISTORY];
-	if (order != memory_order_seq_cst && !view_covers(&views[scheduler_self()], before->seen) &&
+	if (order != memory_order_seq_cst &&
+	    !view_covers(&memory_views[scheduler_self()], before->seen) &&
 	    !races_allowed(simulation_place))
 		report_failure("%s:%d: a store may be lost, since it is not ordered after another",
 		               simulation_place.file, simulation_place.line);
@@ -280,7 +276,7 @@ static void location_add(struct location *location, uint64_t value, int order, b
 	store->change = change;
 	store->weak = weaken_made() || (change && before->weak);
 	if (releases)
-		view_join(&store->released, &views[scheduler_self()]);
+		view_join(&store->released, &memory_views[scheduler_self()]);
 	store->value = value;
 	for (unsigned i = 0; i < MEMORY_THREADS; i++)
 		store->seen[i] = EPOCH_NEVER;
@@ -288,7 +284,7 @@ static void location_add(struct location *location, uint64_t value, int order, b
 	if (order == memory_order_seq_cst)
 		sc_made(&location->sc, location->count - 1, true);
 	if (releases)
-		views[scheduler_self()].epochs[scheduler_self()]++;
+		memory_views[scheduler_self()].epochs[scheduler_self()]++;
 }
 
 /* Read the store of this number, as a load does. */
@@ -300,7 +296,7 @@ static uint64_t location_read(struct location *location, uint32_t number, int or
 	if (store->weak)
 		weaken_seen();
 	if (store->carries && order != memory_order_relaxed && order != memory_order_release)
-		view_join(&views[scheduler_self()], &store->released);
+		view_join(&memory_views[scheduler_self()], &store->released);
 	if (order == memory_order_seq_cst)
 		sc_made(&location->sc, number, false);
 	return store->value;
@@ -346,6 +342,8 @@ uint64_t memory_load(const volatile void *word, unsigned bytes, int order)
 
 void memory_store(volatile void *word, unsigned bytes, uint64_t value, int order)
 {
+	struct location *location;
+
 	order = weaken_order(order);
 	if (memory_direct(word, bytes)) {
 		if (memory.mode == MEMORY_TSO && order != memory_order_seq_cst) {
@@ -354,8 +352,9 @@ void memory_store(volatile void *word, unsigned bytes, uint64_t value, int order
 		}
 		buffer_drain(scheduler_self());
 	} else {
-		location_check_order(location_of(word, bytes), order);
-		location_add(location_of(word, bytes), value, order, false);
+		location = location_of(word, bytes);
+		location_check_order(location, order);
+		location_add(location, value, order, false);
 	}
 	word_store(word, bytes, value);
 }
@@ -371,6 +370,7 @@ void memory_tell(uint32_t *word, uint32_t value)
 uint64_t memory_change(volatile void *word, unsigned bytes, enum simulation_change change,
                        uint64_t operand, int order)
 {
+	struct location *location;
 	uint64_t before, after;
 
 	order = weaken_order(order);
@@ -382,11 +382,12 @@ uint64_t memory_change(volatile void *word, unsigned bytes, enum simulation_chan
 		word_store(word, bytes, simulation_changed(before, change, operand));
 		return before;
 	}
-	before = location_take(location_of(word, bytes), order);
+	location = location_of(word, bytes);
+	before = location_take(location, order);
 	after = simulation_changed(before, change, operand);
 	if (bytes == sizeof(uint32_t))
 		after = (uint32_t)after;
-	location_add(location_of(word, bytes), after, order, true);
+	location_add(location, after, order, true);
 	word_store(word, bytes, after);
 	return before;
 }
@@ -478,12 +479,12 @@ void memory_begin(enum memory_mode mode, struct dice dice)
 	simulation_direct = mode == MEMORY_SC && !weaken_asked;
 	memory.stale_one_in = UINT32_C(2) << dice_below(&memory.dice, 5);
 	memory.drain_one_in = UINT32_C(2) << dice_below(&memory.dice, 12);
-	memset(views, 0, sizeof(views));
+	memset(memory_views, 0, sizeof(memory_views));
 	buffers_begin();
 	sc_begin();
 	plain_begin();
 	weaken_begin();
-	views[0].epochs[0] = 1;
+	memory_views[0].epochs[0] = 1;
 	run++;
 	locations_count = 0;
 }

@@ -15,7 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "dice.h"
+#include "../harness/dice.h"
+#include "scheduler.h"
 
 /* At least as many as there are actors. */
 #define MEMORY_THREADS 12
@@ -39,8 +40,23 @@ extern struct memory memory;
 
 /* The current actor begins a call, of the library or of the kernel. */
 void memory_call(void);
-/* What the current actor knows of the others. */
-const struct memory_view *memory_known(void);
+
+/* What each actor knows of the others; and the current one. */
+extern struct memory_view memory_views[MEMORY_THREADS];
+static inline const struct memory_view *memory_known(void)
+{
+	return &memory_views[scheduler_self()];
+}
+
+/* Does it know of all of these? */
+static inline bool view_has(const struct memory_view *view, const int32_t *epochs)
+{
+	int32_t beyond = 0;
+
+	for (unsigned i = 0; i < MEMORY_THREADS; i++)
+		beyond |= epochs[i] > view->epochs[i];
+	return beyond == 0;
+}
 
 /* The memory of a new run: nothing is known of any word. */
 void memory_begin(enum memory_mode mode, struct dice dice);

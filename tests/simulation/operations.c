@@ -148,7 +148,7 @@ static uint64_t instant_for(bool periodic, uint64_t ns)
 static struct timerhub_spec random_spec(struct dice *dice, unsigned queue)
 {
 	struct timerhub_spec spec = { .size = sizeof(spec), .expires_ns = random_instant(dice) };
-	unsigned kind = dice_below(dice, 8);
+	unsigned kind = (unsigned)dice_below(dice, 8);
 
 	if (kind == 0) {
 		spec.interval_ns = 1 + dice_magnitude(dice, dice_one_in(dice, 8) ? 62 : 26);
@@ -245,7 +245,7 @@ static void operation_arm_late(unsigned index)
 static void operation_arm_many(struct worker *worker)
 {
 	struct dice *dice = &worker->dice;
-	unsigned count = 1 + dice_below(dice, MANY_MAX);
+	unsigned count = 1 + (unsigned)dice_below(dice, MANY_MAX);
 	int index = queue_enter(dice, NULL);
 	struct timerhub_spec specs[MANY_MAX];
 	timerhub_timer timers[MANY_MAX] = { 0 };
@@ -396,7 +396,7 @@ static void check_silent(const struct worker *worker, struct life *life, uint64_
 /* A timer whose callback some worker runs; if there is one. */
 static struct life *life_in_callback(struct dice *dice, struct life *otherwise)
 {
-	unsigned first = dice_below(dice, world.workers_count);
+	unsigned first = (unsigned)dice_below(dice, world.workers_count);
 
 	for (unsigned i = 0; i < world.workers_count; i++) {
 		struct worker *worker = &world.workers[(first + i) % world.workers_count];
@@ -614,7 +614,8 @@ static void on_event(const struct timerhub_event *event)
 		operation_nested(worker);
 	scheduler_step();
 	/* A callback may take its time. */
-	for (unsigned i = dice_below(&memory.dice, 4); memory.mode != MEMORY_SC && i > 0; i--)
+	for (unsigned i = (unsigned)dice_below(&memory.dice, 4); memory.mode != MEMORY_SC && i > 0;
+	     i--)
 		scheduler_yield();
 	if (world.waits && dice_one_in(&memory.dice, 2))
 		scheduler_block(NULL, scheduler.now_ns + 1 + dice_magnitude(&memory.dice, 20));
@@ -633,7 +634,7 @@ static void take_events(const struct taking *taking, const struct timerhub_event
 
 static unsigned random_max(struct dice *dice)
 {
-	return dice_one_in(dice, 2) ? EVENTS_MAX : 1 + dice_below(dice, 4);
+	return dice_one_in(dice, 2) ? EVENTS_MAX : 1 + (unsigned)dice_below(dice, 4);
 }
 
 /*
@@ -971,7 +972,7 @@ static void operation_fork(void)
 
 static void operation_do(struct worker *worker, unsigned kind)
 {
-	unsigned index = world.late ? dice_below(&worker->dice, world.queues_count) : 0;
+	unsigned index = world.late ? (unsigned)dice_below(&worker->dice, world.queues_count) : 0;
 
 	if (world.late && world.queues[index].queue && world.queues[index].closing)
 		operation_arm_late(index);
@@ -1044,14 +1045,14 @@ void operations_begin(struct dice *dice)
 
 unsigned operation_worker(uint64_t seed, unsigned number, unsigned workers)
 {
-	struct dice dice = dice_new(seed, OPERATION_SALT + number);
+	struct dice dice = dice_seeded(seed, OPERATION_SALT + number);
 
-	return dice_below(&dice, workers);
+	return (unsigned)dice_below(&dice, workers);
 }
 
 void operation_run(struct worker *worker, unsigned number)
 {
-	struct dice dice = dice_new(world.plan->seed, OPERATION_SALT + number);
+	struct dice dice = dice_seeded(world.plan->seed, OPERATION_SALT + number);
 	unsigned kind;
 
 	(void)dice_roll(&dice); /* who: see above */

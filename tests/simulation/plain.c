@@ -23,32 +23,34 @@
 
 #define GRANULES_MAX 16384
 #define FREED_MAX 128
-#define TABLE_BITS 16
+#define TABLE_BITS 16 /* four of them say which granule of a cache line */
 #define STACK_NEAR_BYTES ((uintptr_t)1 << 20)
 #define FREED INT32_MAX /* the epoch of the write that memory was freed by */
 #define PC_TEXT_BYTES 128
 
-struct plain_access {
-	int32_t epoch; /* 0: none */
-	uint8_t mask;
-	const void *pc;
-};
-
 struct granule {
-	uintptr_t base;
-	unsigned writer;
-	struct plain_access write;
-	struct plain_access reads[MEMORY_THREADS];
+	uint64_t last; /* the last access to it, as last_of() puts it; 0: none */
+	/* The last write. Epoch 0, of this and of the reads: none. */
+	int32_t write_epoch;
+	uint8_t write_mask, writer;
+	const void *write_pc;
+	/* Each thread's last read. */
+	int32_t read_epochs[MEMORY_THREADS];
+	uint8_t read_masks[MEMORY_THREADS];
+	const void *read_pcs[MEMORY_THREADS];
 };
 
 extern const char __executable_start[], _end[];
 
 static struct granule granules[GRANULES_MAX];
+static uintptr_t bases[GRANULES_MAX]; /* of the granules */
 static unsigned granules_count;
 static struct {
+	uintptr_t base;
 	uint32_t run, index;
 } table[1 << TABLE_BITS]; /* of granules of this run, by address */
 static uint32_t run;
+static const int *errno_address; /* the same for all actors */
 
 static struct {
 	uintptr_t base;
@@ -60,6 +62,7 @@ void plain_begin(void)
 {
 	run++;
 	granules_count = 0;
+	errno_address = &errno;
 	memset(freed, 0, sizeof(freed));
 	freed_count = 0;
 }
@@ -72,25 +75,33 @@ bool plain_is_freed(uintptr_t address)
 	return false;
 }
 
-static struct granule *granule_of(uintptr_t base)
+static struct granule *granule_make(uintptr_t base)
 {
-	uint32_t at = (uint32_t)(base / 4 * 0x9e3779b1u) >> (32 - TABLE_BITS);
-	struct granule *granule;
+	unsigned index = granules_count++;
 
-	for (; table[at].run == run; at = (at + 1) % (1 << TABLE_BITS))
-		if (granules[table[at].index].base == base)
-			return &granules[table[at].index];
-	if (granules_count == GRANULES_MAX)
+	if (index == GRANULES_MAX)
 		report_failure("too much plain memory for the simulation");
-	table[at].run = run;
-	table[at].index = granules_count;
-	granule = &granules[granules_count++];
-	memset(granule, 0, sizeof(*granule));
-	granule->base = base;
+	memset(&granules[index], 0, sizeof(granules[index]));
+	bases[index] = base;
 	if (plain_is_freed(base))
 		report_failure("plain memory is used that was freed, after %s:%d",
 		               simulation_place.file, simulation_place.line);
-	return granule;
+	return &granules[index];
+}
+
+/* Neighbours in memory are neighbours in the table. */
+static struct granule *granule_of(uintptr_t base)
+{
+	uint32_t line = (uint32_t)(base / 64) * 0x9e3779b1u >> (36 - TABLE_BITS);
+	uint32_t at = line << 4 | (base / 4 & 15);
+
+	for (; table[at].run == run; at = (at + 1) % (1 << TABLE_BITS))
+		if (table[at].base == base)
+			return &granules[table[at].index];
+	table[at].run = run;
+	table[at].base = base;
+	table[at].index = granules_count;
+	return granule_make(base);
 }
 
 /* The source line of an instruction; or its offset, for addr2line(1). */
@@ -114,44 +125,63 @@ static const char *pc_text(const void *pc, char text[PC_TEXT_BYTES])
 	return text;
 }
 
-static bool races(const struct plain_access *before, unsigned thread, uint8_t mask)
-{
-	return before->epoch > memory_known()->epochs[thread] && (before->mask & mask) != 0;
-}
-
-static _Noreturn void fail(const char *what, const void *pc, const struct plain_access *before)
+static _Noreturn void fail(const char *what, const void *pc, const void *pc_before)
 {
 	char here[PC_TEXT_BYTES], there[PC_TEXT_BYTES];
 
 	report_failure("%s: %s races with an access at %s", pc_text(pc, here), what,
-	               pc_text(before->pc, there));
+	               pc_text(pc_before, there));
+}
+
+static void granule_check_write(const struct granule *granule, uint8_t mask, const char *what,
+                                const void *pc)
+{
+	if (granule->write_epoch > memory_known()->epochs[granule->writer] &&
+	    (granule->write_mask & mask) != 0)
+		fail(what, pc, granule->write_pc);
+}
+
+static void granule_check_reads(const struct granule *granule, uint8_t mask, const void *pc)
+{
+	if (view_has(memory_known(), granule->read_epochs))
+		return;
+	for (unsigned i = 0; i < MEMORY_THREADS; i++)
+		if (granule->read_epochs[i] > memory_known()->epochs[i] &&
+		    (granule->read_masks[i] & mask) != 0)
+			fail("a write", pc, granule->read_pcs[i]);
+}
+
+static uint64_t last_of(unsigned self, int32_t epoch, uint8_t mask, bool write)
+{
+	return (uint64_t)(uint32_t)epoch << 32 | self << 16 | (uint64_t)mask << 8 | (write ? 2 : 1);
 }
 
 static void granule_access(uintptr_t base, uint8_t mask, bool write, const void *pc)
 {
 	unsigned self = scheduler_self();
-	struct plain_access access = { memory_known()->epochs[self], mask, pc };
+	int32_t epoch = memory_known()->epochs[self];
+	uint64_t last = last_of(self, epoch, mask, write);
 	struct granule *granule = granule_of(base);
 
-	if (races(&granule->write, granule->writer, mask))
-		fail(write ? "a write" : "a read", pc, &granule->write);
-	if (!write) {
-		granule->reads[self] = access;
+	/* The same again, with none in between: there is nothing new to check or to note. */
+	if (granule->last == last)
 		return;
+	granule_check_write(granule, mask, write ? "a write" : "a read", pc);
+	if (write) {
+		granule_check_reads(granule, mask, pc);
+		granule->write_epoch = epoch;
+		granule->write_mask = mask;
+		granule->writer = (uint8_t)self;
+		granule->write_pc = pc;
+	} else {
+		granule->read_epochs[self] = epoch;
+		granule->read_masks[self] = mask;
+		granule->read_pcs[self] = pc;
 	}
-	for (unsigned i = 0; i < MEMORY_THREADS; i++)
-		if (races(&granule->reads[i], i, mask))
-			fail("a write", pc, &granule->reads[i]);
-	granule->write = access;
-	granule->writer = self;
+	granule->last = last;
 }
 
 /* ---- memory that comes and goes ---- */
-
-static bool inside(const struct granule *granule, const void *base, size_t bytes)
-{
-	return granule->base - (uintptr_t)base < bytes;
-}
 
 void plain_allocated(const void *base, size_t bytes)
 {
@@ -160,8 +190,8 @@ void plain_allocated(const void *base, size_t bytes)
 		    (uintptr_t)base - freed[i].base < freed[i].bytes)
 			freed[i].bytes = 0;
 	for (unsigned i = 0; i < granules_count; i++)
-		if (inside(&granules[i], base, bytes))
-			granules[i] = (struct granule){ .base = granules[i].base };
+		if (bases[i] - (uintptr_t)base < bytes)
+			memset(&granules[i], 0, sizeof(granules[i]));
 }
 
 /* As a write to all of it; from here on each access races with that. */
@@ -174,9 +204,10 @@ void plain_freed(const void *base, size_t bytes)
 	if (memory.mode != MEMORY_C11)
 		return;
 	for (unsigned i = 0; i < granules_count; i++)
-		if (inside(&granules[i], base, bytes) && granules[i].write.epoch != FREED) {
-			granule_access(granules[i].base, 15, true, pc);
-			granules[i].write.epoch = FREED;
+		if (bases[i] - (uintptr_t)base < bytes && granules[i].write_epoch != FREED) {
+			granule_access(bases[i], 15, true, pc);
+			granules[i].write_epoch = FREED;
+			granules[i].last = 0;
 		}
 }
 
@@ -185,13 +216,20 @@ void plain_freed(const void *base, size_t bytes)
 /* Not under another sanitizer, whose calls it makes instead. */
 #ifndef __SANITIZE_ADDRESS__
 
-static void plain_access(const void *address, size_t bytes, bool write, const void *pc)
+static bool is_watched(uintptr_t at)
+{
+	return memory.mode == MEMORY_C11 && memory.peeking == 0 &&
+	       at - (uintptr_t)__executable_start >= (uintptr_t)(_end - __executable_start) &&
+	       at - (uintptr_t)__builtin_frame_address(0) + STACK_NEAR_BYTES >=
+	               2 * STACK_NEAR_BYTES &&
+	       at != (uintptr_t)errno_address;
+}
+
+static inline void plain_access(const void *address, size_t bytes, bool write, const void *pc)
 {
 	uintptr_t at = (uintptr_t)address, end = at + bytes;
 
-	if (at - (uintptr_t)__executable_start < (uintptr_t)(_end - __executable_start) ||
-	    memory.mode != MEMORY_C11 || memory.peeking > 0 || address == &errno ||
-	    at - (uintptr_t)&at + STACK_NEAR_BYTES < 2 * STACK_NEAR_BYTES)
+	if (!is_watched(at))
 		return;
 	while (at < end) {
 		uintptr_t base = at & ~(uintptr_t)3;

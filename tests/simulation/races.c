@@ -9,6 +9,8 @@
 
 void accesses_check(const struct accesses *accesses, const char *what, struct place place)
 {
+	if (view_has(memory_known(), accesses->epochs))
+		return;
 	for (unsigned i = 0; i < MEMORY_THREADS; i++)
 		if (accesses->epochs[i] > memory_known()->epochs[i])
 			report_failure(
@@ -26,7 +28,7 @@ void accesses_note(struct accesses *accesses, struct place place)
 /* Whichever is lost, nothing is: the files say why. */
 bool races_allowed(struct place place)
 {
-	static const char *const files[] = { "announcer.c", "notifier.c", "teller.c", "timerhub.c",
+	static const char *const files[] = { "announcer.c", "notifier.c", "teller.c", "queue.c",
 		                             "simulation/memory.c" };
 
 	for (unsigned i = 0; i < sizeof(files) / sizeof(files[0]); i++)

@@ -18,11 +18,11 @@ static struct event {
 	uint32_t number;
 	bool store;
 	unsigned thread;
-	int32_t epoch;   /* of its thread, when it was made */
-	int32_t left;    /* when its thread first accessed another word afterwards */
-	uint32_t before; /* bit per event */
+	int32_t epoch; /* of its thread, when it was made */
+	int32_t left;  /* when its thread first accessed another word afterwards */
 } events[EVENTS];
-static unsigned events_made; /* event n is events[n % EVENTS] */
+static uint32_t befores[EVENTS]; /* of each event: bit per event */
+static unsigned events_made;     /* event n is events[n % EVENTS] */
 
 /* Before everything that follows. */
 static uint32_t always;
@@ -38,6 +38,7 @@ static struct {
 void sc_begin(void)
 {
 	memset(events, 0, sizeof(events));
+	memset(befores, 0, sizeof(befores));
 	memset(threads, 0, sizeof(threads));
 	events_made = 0;
 	always = 0;
@@ -79,18 +80,28 @@ static bool event_precedes(const struct event *event, const struct sc_word *word
 	return event->left <= threads[scheduler_self()].other.epochs[event->thread];
 }
 
+/* Bit n of these as bit n - turn, so that the bit of the newest event is the highest. */
+static uint32_t turned(uint32_t bits, unsigned turn)
+{
+	return bits >> turn | bits << (-turn & (EVENTS - 1));
+}
+
 /* From the newest event to the oldest: a later event's `before` names most of the older ones. */
 static uint32_t events_before(const struct sc_word *word, bool store,
                               const struct memory_view *after)
 {
+	unsigned turn = events_made % EVENTS;
 	uint32_t before = always;
 
-	for (unsigned n = events_made; n-- > first_kept();) {
-		const struct event *event = &events[n % EVENTS];
-		uint32_t bit = UINT32_C(1) << n % EVENTS;
+	for (uint32_t left = turned(~before, turn); left != 0;) {
+		unsigned highest = EVENTS - 1 - (unsigned)__builtin_clz(left);
+		unsigned index = (highest + turn) % EVENTS;
 
-		if ((before & bit) == 0 && event_precedes(event, word, store, after))
-			before |= event->before | bit;
+		left &= ~(UINT32_C(1) << highest);
+		if (event_precedes(&events[index], word, store, after)) {
+			before |= befores[index] | UINT32_C(1) << index;
+			left &= turned(~before, turn);
+		}
 	}
 	return before;
 }
@@ -100,9 +111,9 @@ static uint32_t events_missed(const struct sc_word *word, uint32_t number)
 {
 	uint32_t missed = 0;
 
-	for (unsigned i = 0; i < EVENTS; i++)
-		if (events[i].word == word && events[i].store && events[i].number > number)
-			missed |= UINT32_C(1) << i;
+	for (uint32_t stores = word->stores; stores != 0; stores &= stores - 1)
+		if (events[__builtin_ctz(stores)].number > number)
+			missed |= stores & -stores;
 	return missed;
 }
 
@@ -121,13 +132,14 @@ static void event_forget(unsigned index)
 	struct event *event = &events[index];
 	uint32_t others = ~(UINT32_C(1) << index);
 
-	always |= event->before;
+	always |= befores[index];
 	always &= others;
+	event->word->stores &= others;
 	if (event->store && event->number > event->word->floor)
 		event->word->floor = event->number;
 	threads[event->thread].here &= others;
 	for (unsigned i = 0; i < EVENTS; i++)
-		events[i].before &= others;
+		befores[i] &= others;
 }
 
 void sc_made(struct sc_word *word, uint32_t number, bool store)
@@ -147,9 +159,11 @@ void sc_made(struct sc_word *word, uint32_t number, bool store)
 		                 .store = store,
 		                 .thread = self,
 		                 .epoch = memory_known()->epochs[self],
-		                 .left = LEFT_NEVER,
-		                 .before = before };
+		                 .left = LEFT_NEVER };
+	befores[index] = before;
+	if (store)
+		word->stores |= UINT32_C(1) << index;
 	for (unsigned i = 0; i < EVENTS && missed != 0; i++)
-		if (((missed >> i & 1) != 0 || (missed & events[i].before) != 0) && i != index)
-			events[i].before |= before | UINT32_C(1) << index;
+		if (((missed >> i & 1) != 0 || (missed & befores[i]) != 0) && i != index)
+			befores[i] |= before | UINT32_C(1) << index;
 }

@@ -13,7 +13,8 @@
 
 /* Of each atomic word, known by this address. */
 struct sc_word {
-	uint32_t floor; /* no store older than this may be read: a newer one is forgotten */
+	uint32_t floor;  /* no store older than this may be read: a newer one is forgotten */
+	uint32_t stores; /* bit per event that is known yet and that stored to it */
 };
 
 void sc_begin(void);

@@ -52,8 +52,8 @@ void scheduler_begin(struct dice dice, uint64_t now_ns)
 	scheduler.actors[0] = (struct actor){ .coroutine = thread, .wake_ns = UINT64_MAX };
 	scheduler.length_mask = (UINT32_C(4) << dice_below(&scheduler.dice, 7)) - 1;
 	scheduler.stall_one_in = UINT32_C(32) << dice_below(&scheduler.dice, 8);
-	scheduler.stall_bits = 8 + dice_below(&scheduler.dice, 28);
-	scheduler.drift_bits = dice_below(&scheduler.dice, 24);
+	scheduler.stall_bits = 8 + (unsigned)dice_below(&scheduler.dice, 28);
+	scheduler.drift_bits = (unsigned)dice_below(&scheduler.dice, 24);
 	simulation_steps_left = 0;
 }
 
@@ -121,7 +121,7 @@ static struct actor *scheduler_pick(void)
 
 	if (mask == 0)
 		mask = scheduler.runnable;
-	skip = dice_below(&scheduler.dice, (unsigned)__builtin_popcount(mask));
+	skip = (unsigned)dice_below(&scheduler.dice, (unsigned)__builtin_popcount(mask));
 	while (skip-- > 0)
 		mask &= mask - 1;
 	return &scheduler.actors[__builtin_ctz(mask)];
@@ -239,7 +239,7 @@ void scheduler_block(const void *on, uint64_t until_ns)
 
 void scheduler_wake(const void *on, unsigned count)
 {
-	unsigned first = dice_below(&scheduler.dice, scheduler.count);
+	unsigned first = (unsigned)dice_below(&scheduler.dice, scheduler.count);
 
 	for (unsigned i = 0; i < scheduler.count && count > 0; i++) {
 		struct actor *actor = &scheduler.actors[(first + i) % scheduler.count];

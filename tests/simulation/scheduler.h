@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "../harness/dice.h"
 #include "coroutine.h"
-#include "dice.h"
 
 #define ACTORS_MAX 10
 

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "report.h"
+#include "scheduler.h"
 #include "weaken.h"
 #include "world.h"
 
@@ -43,6 +44,7 @@ struct options {
 static struct shared {
 	_Atomic(uint64_t) next;     /* the next seed to be run */
 	_Atomic(uint64_t) weakened; /* how often the access was made that is weaker */
+	_Atomic(uint64_t) digest;   /* of all runs: where the dice of each ended, and when */
 	struct {
 		uint64_t seed; /* now being run */
 		char text[REPORT_BYTES];
@@ -208,6 +210,14 @@ static void tell_failure(const char *program, const struct options *options, uin
 
 /* ---- many seeds ---- */
 
+/* Two versions of lib/ whose threads make the same steps in the same order have the same digest. */
+static void add_to_digest(uint64_t seed)
+{
+	struct dice end = dice_seeded(scheduler.dice.state ^ scheduler.now_ns, seed & 0xffff);
+
+	atomic_fetch_add(&shared->digest, dice_roll(&end));
+}
+
 static void job_run(const struct options *options, unsigned job)
 {
 	struct plan plan = { .operations = options->operations,
@@ -226,6 +236,7 @@ static void job_run(const struct options *options, unsigned job)
 		if (count % 256 == 0)
 			processor_limit(HANG_S);
 		world_run(&plan);
+		add_to_digest(plan.seed);
 	}
 }
 
@@ -275,8 +286,10 @@ static int run_seeds(const char *program, const struct options *options)
 	count = atomic_load(&shared->next) - options->first;
 	count -= count < options->jobs ? count : options->jobs; /* each took one too many */
 	printf("%" PRIu64
-	       " seeds of %u operations in %.1f s: %.0f seeds a second on %u processors\n",
-	       count, options->operations, took, (double)count / took, options->jobs);
+	       " seeds of %u operations in %.1f s: %.0f seeds a second on %u processors; digest "
+	       "%016" PRIx64 "\n",
+	       count, options->operations, took, (double)count / took, options->jobs,
+	       atomic_load(&shared->digest));
 	if (options->weaken && failed == options->jobs)
 		printf("the access that was made weaker was made %" PRIu64 " times\n",
 		       atomic_load(&shared->weakened));

@@ -21,7 +21,7 @@ struct world world;
 /* Just under a power of two, at an edge of a level of the wheel, or anywhere; below 2^62. */
 static uint64_t first_instant(struct dice *dice)
 {
-	unsigned shift = dice_below(dice, 3) == 0 ? 16 + 12 * dice_below(dice, 4) : 0;
+	unsigned shift = dice_below(dice, 3) == 0 ? 16 + 12 * (unsigned)dice_below(dice, 4) : 0;
 
 	if (shift > 0)
 		return ((1 + dice_magnitude(dice, 61 - shift)) << shift) -
@@ -36,7 +36,7 @@ static uint64_t first_instant(struct dice *dice)
 /* Which clock, and how far it is from virtual time; one that may be set has some room above. */
 static uint32_t world_choose_clock(struct dice *dice)
 {
-	unsigned choice = world.manual ? 2 : dice_below(dice, 6);
+	unsigned choice = world.manual ? 2 : (unsigned)dice_below(dice, 6);
 
 	if (choice > 1)
 		return TIMERHUB_CLOCK_MONOTONIC;
@@ -86,7 +86,7 @@ void world_open_queue(unsigned index, struct dice *dice)
 	struct world_queue *queue = &world.queues[index];
 	int result = -1;
 
-	kernel.refuse_after = dice_one_in(dice, 4) ? 1 + dice_below(dice, 3) : 0;
+	kernel.refuse_after = dice_one_in(dice, 4) ? 1 + (unsigned)dice_below(dice, 3) : 0;
 	while (result < 0) {
 		bool refuse = kernel.refuse_after > 0;
 		uint64_t begin = oracle_stamp();
@@ -114,7 +114,7 @@ void world_open_queue(unsigned index, struct dice *dice)
 
 static void world_open_queues(struct dice *dice)
 {
-	world.queues_count = 1 + dice_below(dice, QUEUES_MAX);
+	world.queues_count = 1 + (unsigned)dice_below(dice, QUEUES_MAX);
 	for (unsigned i = 0; i < world.queues_count; i++) {
 		struct world_queue *queue = &world.queues[i];
 
@@ -175,7 +175,7 @@ static void mover_run(void *unused)
 
 static void world_spawn(struct dice *dice)
 {
-	world.workers_count = 1 + dice_below(dice, WORKERS_MAX);
+	world.workers_count = 1 + (unsigned)dice_below(dice, WORKERS_MAX);
 	for (unsigned i = 0; i < world.plan->operations; i++) {
 		bool dropped = world.plan->dropped && world.plan->dropped[i];
 
@@ -340,23 +340,23 @@ static void world_close(struct dice *dice)
 
 void world_run(const struct plan *plan)
 {
-	struct dice dice = dice_new(plan->seed, 1);
+	struct dice dice = dice_seeded(plan->seed, 1);
 	uint64_t now_ns;
 
 	memset(&world, 0, sizeof(world));
 	world.plan = plan;
 	world.manual = dice_one_in(&dice, 4);
 	now_ns = first_instant(&dice);
-	scheduler_begin(dice_new(plan->seed, 2), now_ns);
+	scheduler_begin(dice_seeded(plan->seed, 2), now_ns);
 	if (plan->focus == FOCUS_TINY) {
 		scheduler.stall_one_in = 16;
 		scheduler.length_mask = 15;
 	}
-	memory_begin(plan->memory, dice_new(plan->seed, 4));
+	memory_begin(plan->memory, dice_seeded(plan->seed, 4));
 	scheduler.quiet = world_quiet;
 	scheduler.stuck = world_stuck;
-	kernel_begin(dice_new(plan->seed, 3));
-	world.deadline_style = dice_below(&dice, 4);
+	kernel_begin(dice_seeded(plan->seed, 3));
+	world.deadline_style = (unsigned)dice_below(&dice, 4);
 	for (unsigned i = 0; i < 4; i++)
 		world.instants[i] = dice_magnitude(&dice, 40);
 	world_open_hub(&dice);

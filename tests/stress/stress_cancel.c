@@ -4,7 +4,7 @@
  * that armed them, by another, or by both at once. Each is cancelled or delivered: never both,
  * never neither.
  */
-#include "hub.h"
+#include "rig.h"
 
 #include <poll.h>
 #include <stdatomic.h>
@@ -43,9 +43,9 @@ static void cancel_race(unsigned race)
 
 static void spin_for(uint64_t ns)
 {
-	uint64_t until_ns = clock_now_ns() + ns;
+	uint64_t until_ns = monotonic_ns() + ns;
 
-	while (clock_now_ns() < until_ns)
+	while (monotonic_ns() < until_ns)
 		;
 }
 
@@ -117,11 +117,11 @@ static void *take_by_poll(void *arg)
 
 static void settle(void)
 {
-	uint64_t until_ns = clock_now_ns() + ARRIVES;
+	uint64_t until_ns = monotonic_ns() + ARRIVES;
 
 	while (stats_of(rig.hub).live) {
-		expect(clock_now_ns() < until_ns);
-		clock_sleep_ns(MS);
+		expect(monotonic_ns() < until_ns);
+		sleep_ns(MS);
 	}
 	atomic_store(&over, true);
 }
@@ -163,7 +163,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("stress_cancel", argc, argv);
+	rigs_begin("stress_cancel", argc, argv);
 	tests_add(cancel_xor_delivery_over_a_million_races, 300);
 	return tests_run();
 }

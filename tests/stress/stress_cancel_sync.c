@@ -4,7 +4,7 @@
  * it returned, while two threads dispatch: no callback may be inside it then, or come to be. Under
  * AddressSanitizer a late touch ends the test; without, the poison does.
  */
-#include "hub.h"
+#include "rig.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -25,9 +25,9 @@ static atomic_uint late; /* cancels that came after the delivery */
 
 static void spin_for(uint64_t ns)
 {
-	uint64_t until_ns = clock_now_ns() + ns;
+	uint64_t until_ns = monotonic_ns() + ns;
 
-	while (clock_now_ns() < until_ns)
+	while (monotonic_ns() < until_ns)
 		;
 }
 
@@ -63,7 +63,7 @@ static void run_thing(struct dice *dice)
 	            SPEC(.expires_ns = dice_magnitude(dice, 14), .interval_ns = interval_ns,
 	                 .data = (uintptr_t)thing, .fn = touch));
 	if (dice_below(dice, 2))
-		clock_sleep_ns(dice_below(dice, 200 * US));
+		sleep_ns(dice_below(dice, 200 * US));
 	result = timerhub_cancel_sync(rig.hub, timer);
 	expect(result == 0 || (result == -ENOENT && interval_ns == 0));
 	if (result < 0)
@@ -105,7 +105,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("stress_cancel_sync", argc, argv);
+	rigs_begin("stress_cancel_sync", argc, argv);
 	tests_add(cancel_sync_leaves_nobody_inside, 120);
 	return tests_run();
 }

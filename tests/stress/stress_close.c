@@ -3,7 +3,7 @@
  * Queues and hubs are closed while their timers expire by the thousand and threads wait in them.
  * Every waiter is told, every other queue lives on, and every slot comes back.
  */
-#include "hub.h"
+#include "rig.h"
 
 #include <stdatomic.h>
 #include <unistd.h>
@@ -35,7 +35,7 @@ static void waiters_start(struct waiter *waiters, struct timerhub_queue *queue)
 	}
 	for (unsigned i = 0; i < WAITERS; i++) {
 		while (!atomic_load(&waiters[i].tid))
-			clock_sleep_ns(10 * US);
+			sleep_ns(10 * US);
 		thread_blocks(atomic_load(&waiters[i].tid));
 	}
 }
@@ -60,7 +60,7 @@ START_TEST(close_amid_expiries_gives_everything_back)
 		arm_after(rig.queue, dice_magnitude(&dice, 18), round);
 		for (uint64_t i = dice_magnitude(&dice, 8); i; i--)
 			timerhub_drain(queue, &event, 1);
-		clock_sleep_ns(dice_magnitude(&dice, 18));
+		sleep_ns(dice_magnitude(&dice, 18));
 		timerhub_queue_close(queue);
 		expect_eq(take_one(rig.queue).data, round);
 		expect_eq(stats_of(rig.hub).live, 0);
@@ -98,7 +98,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("stress_close", argc, argv);
+	rigs_begin("stress_close", argc, argv);
 	tests_add(close_amid_expiries_gives_everything_back, 300);
 	tests_add(close_tells_every_waiter, 300);
 	return tests_run();

@@ -5,7 +5,7 @@
  * they are cancelled the periods 0 .. n - 1 are told, every one; of the others a consumer that the
  * cancel found at work may have withheld what it had in hand.
  */
-#include "hub.h"
+#include "rig.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -81,7 +81,7 @@ static void *take(void *arg)
 
 	while (!atomic_load(&over)) {
 		int count = timerhub_wait(rig.queue, events, COUNT_OF(events), 10 * MS);
-		uint64_t now_ns = clock_now_ns();
+		uint64_t now_ns = monotonic_ns();
 
 		for (int i = 0; i < count; i++) {
 			struct life *life = &lives[events[i].data];
@@ -108,12 +108,12 @@ static void *run_armer(void *arg)
 	for (unsigned i = first; i < first + lives_each; i++) {
 		timerhub_timer timer;
 
-		lives[i].first_ns = clock_now_ns() + dice_magnitude(&dice, 14);
+		lives[i].first_ns = monotonic_ns() + dice_magnitude(&dice, 14);
 		lives[i].interval_ns = 2000 + dice_magnitude(&dice, 15);
 		timer = arm(rig.queue, SPEC(.flags = TIMERHUB_ABSOLUTE, .data = i,
 		                            .expires_ns = lives[i].first_ns,
 		                            .interval_ns = lives[i].interval_ns));
-		clock_sleep_ns(dice_magnitude(&dice, 18));
+		sleep_ns(dice_magnitude(&dice, 18));
 		if (life_rests(&lives[i])) {
 			expect_eq(timerhub_rearm(rig.hub, timer, UINT64_MAX, 0), 0);
 			wait_for_takers();
@@ -153,7 +153,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("stress_periodic", argc, argv);
+	rigs_begin("stress_periodic", argc, argv);
 	tests_add(periods_are_told_once_each_under_races, 300);
 	return tests_run();
 }

@@ -4,7 +4,7 @@
  * delivered once, with the deadline of the last re-arm that returned 0, and none after one that
  * returned -ENOENT.
  */
-#include "hub.h"
+#include "rig.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static void *take(void *arg)
 			struct moved *moved =
 				&table[events[i].data / TIMERS][events[i].data % TIMERS];
 
-			expect_cmp(clock_now_ns(), >=, events[i].expires_ns);
+			expect_cmp(monotonic_ns(), >=, events[i].expires_ns);
 			expect_eq(atomic_exchange(&moved->came_ns, events[i].expires_ns), 0);
 		}
 	}
@@ -61,24 +61,24 @@ static uint64_t some_deadline(struct dice *dice)
 {
 	switch (dice_below(dice, 8)) {
 	case 0:
-		return clock_now_ns() - dice_magnitude(dice, 14);
+		return monotonic_ns() - dice_magnitude(dice, 14);
 	case 1:
-		return clock_now_ns() + HOUR;
+		return monotonic_ns() + HOUR;
 	case 2:
 		return TIMERHUB_NEVER;
 	default:
-		return clock_now_ns() + dice_magnitude(dice, 16);
+		return monotonic_ns() + dice_magnitude(dice, 16);
 	}
 }
 
 static void expect_came(struct moved *moved)
 {
-	uint64_t until_ns = clock_now_ns() + ARRIVES;
+	uint64_t until_ns = monotonic_ns() + ARRIVES;
 	uint64_t came_ns;
 
 	while (!(came_ns = atomic_load(&moved->came_ns))) {
-		expect(clock_now_ns() < until_ns);
-		clock_sleep_ns(20 * US);
+		expect(monotonic_ns() < until_ns);
+		sleep_ns(20 * US);
 	}
 	expect_cmp(came_ns, >=, moved->asked_ns);
 	expect_cmp(came_ns, <, moved->asked_ns + ROUNDING_NS);
@@ -90,13 +90,13 @@ static void run_round(struct moved *timers, unsigned mover, struct dice *dice)
 	for (unsigned i = 0; i < TIMERS; i++) {
 		atomic_store(&timers[i].came_ns, 0);
 		timers[i].told = false;
-		timers[i].asked_ns = clock_now_ns() + dice_magnitude(dice, 16);
+		timers[i].asked_ns = monotonic_ns() + dice_magnitude(dice, 16);
 		timers[i].handle = arm_at(rig.queue, timers[i].asked_ns, mover * TIMERS + i);
 	}
 	for (unsigned i = 0; i < TIMERS * 20; i++)
 		move(&timers[dice_below(dice, TIMERS)], some_deadline(dice));
 	for (unsigned i = 0; i < TIMERS; i++)
-		move(&timers[i], clock_now_ns() + dice_magnitude(dice, 14));
+		move(&timers[i], monotonic_ns() + dice_magnitude(dice, 14));
 	for (unsigned i = 0; i < TIMERS; i++)
 		expect_came(&timers[i]);
 }
@@ -135,7 +135,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("stress_rearm", argc, argv);
+	rigs_begin("stress_rearm", argc, argv);
 	tests_add(rearm_is_final_under_races, 300);
 	return tests_run();
 }

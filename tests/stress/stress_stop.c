@@ -3,7 +3,7 @@
  * timerhub_queue_stop() against workers that are anywhere between and inside their waits: each of
  * them comes home, and no event that had expired before is left in the queue.
  */
-#include "hub.h"
+#include "rig.h"
 
 #include <sched.h>
 #include <stdatomic.h>
@@ -45,11 +45,11 @@ static void *work(void *argument)
 
 static void wait_until_home(void)
 {
-	uint64_t until_ns = clock_now_ns() + ARRIVES;
+	uint64_t until_ns = monotonic_ns() + ARRIVES;
 
 	for (unsigned i = 0; atomic_load(&home) < WORKERS; i++) {
 		if (i % 1024 == 0)
-			expect(clock_now_ns() < until_ns);
+			expect(monotonic_ns() < until_ns);
 		(void)sched_yield();
 	}
 }
@@ -92,7 +92,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("stress_stop", argc, argv);
+	rigs_begin("stress_stop", argc, argv);
 	tests_add(stopped_workers_come_home, 300);
 	return tests_run();
 }

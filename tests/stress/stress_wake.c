@@ -4,7 +4,7 @@
  * it blocks until it comes. A lost one is a hang, which here is a failure after ARRIVES. Others
  * move the owner's promise up and down meanwhile.
  */
-#include "hub.h"
+#include "rig.h"
 
 #include <stdatomic.h>
 #include <sys/epoll.h>
@@ -90,7 +90,7 @@ static void *move_promise(void *arg)
 
 		if (dice_below(&dice, 2))
 			timerhub_rearm(rig.hub, timer, HOUR, 0);
-		clock_sleep_ns(dice_magnitude(&dice, 17));
+		sleep_ns(dice_magnitude(&dice, 17));
 		timerhub_cancel(rig.hub, timer);
 		drain_all(rig.queue);
 	}
@@ -125,8 +125,8 @@ START_TEST(wake_is_never_lost_alone)
 
 		arm_after(alone.queue, 0, i);
 		expect_eq(take_one(alone.queue).data, i);
-		until_ns = clock_now_ns() + dice_magnitude(&dice, 15);
-		while (clock_now_ns() < until_ns)
+		until_ns = monotonic_ns() + dice_magnitude(&dice, 15);
+		while (monotonic_ns() < until_ns)
 			;
 	}
 	rig_close(&alone);
@@ -135,7 +135,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("stress_wake", argc, argv);
+	rigs_begin("stress_wake", argc, argv);
 	tests_add(wake_is_never_lost, 300);
 	tests_add(wake_is_never_lost_alone, 300);
 	return tests_run();

@@ -6,7 +6,7 @@
  */
 #include "tracer.h"
 
-#include "hub.h"
+#include "rig.h"
 
 #include <link.h>
 #include <sched.h>
@@ -275,7 +275,7 @@ bool tracer_open(void)
 	expect_eq(pipe(victim_pipe), 0);
 	thread_start(&victim_thread, run_victim, NULL);
 	while (__atomic_load_n(&shared->victim, __ATOMIC_ACQUIRE) == 0)
-		clock_sleep_ns(100 * US);
+		sleep_ns(100 * US);
 	refused = send_order((struct order){ .what = ATTACH });
 	if (refused) {
 		printf("skipped: ptrace: %s\n", strerror(refused));

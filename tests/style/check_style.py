@@ -24,10 +24,10 @@ CLANG_FORMAT = 14
 HOMES = {
     "liburing.h": {"announcer.c", "sleeper_uring.c"},
     "linux/futex.h": {"futex.c"},
-    "pthread.h": {"board.c", "cancellation.h", "owner.c", "owner.h"},
-    "sched.h": {"cpu.c", "owner.c", "timerhub.c"},
+    "pthread.h": {"board.c", "cancellation.h", "owner_thread.c", "owner.h"},
+    "sched.h": {"cpu.c", "owner_thread.c"},
     "stdatomic.h": {"atomic.h"},
-    "sys/eventfd.h": {"notifier.c"},
+    "sys/eventfd.h": {"bell.c"},
     "sys/mman.h": {"memory.c"},
     "sys/sdt.h": {"probe.h"},
     "sys/timerfd.h": {"alarm.c"},
@@ -61,11 +61,13 @@ RELAY_HOMES = {
 
 # What may include a header of its own layer, beside a .c file its own .h.
 SIDEWAYS = {
-    "sleeper_uring.c": {"sleeper.h", "notifier.h"},
-    "sleeper_poll.c": {"sleeper.h", "notifier.h"},
+    "sleeper_uring.c": {"sleeper.h"},
+    "sleeper_poll.c": {"sleeper.h"},
     "no_uring.c": {"sleeper.h"},
     "teller.h": {"queue.h"},
+    "owner_thread.c": {"owner.h"},
     "timerhub.c": {"hub.h"},
+    "queue.c": {"hub.h"},
     "submit.c": {"hub.h"},
     "consume.c": {"hub.h"},
 }
@@ -93,6 +95,9 @@ PROSE = {
                re.IGNORECASE): "condition, then result, in present words",
 }
 PROSE_ALLOWED = re.compile(r"who may free when", re.IGNORECASE)  # the name of a table
+
+# A program of tests, and the part of its name that its meson.build may list alone.
+TEST_PROGRAM = re.compile(r"(?:test|stress|fuzz)_(\w+)\.(?:c|cc|py|sh)|\w+_test\.(?:py|sh)")
 
 LABEL = re.compile(r"(?<![\w)\]])\[[a-z][a-z-]*\]")  # not an index
 CHANGES = r"(?:cas|exchange|fetch_(?:add|and))"
@@ -379,6 +384,54 @@ def check_prose(root, sources):
     return complaints
 
 
+# ---- tests ----
+
+
+def suite_of(path):
+    """The suite of the tests in a folder: its name, or that of the part of the tree."""
+    return path.parts[1] if path.parts[0] == "tests" and len(path.parts) > 2 else path.parts[0]
+
+
+def check_tests_added(sources):
+    """Each START_TEST is added to its program."""
+    complaints = []
+    for source in sources:
+        added = set(re.findall(r"\btests_add(?:_loop)?\(\s*(\w+)", "\n".join(source.lines)))
+        for index, line in enumerate(source.lines):
+            match = re.match(r"START_TEST\((\w+)\)", line)
+            if match and match[1] not in added:
+                complaints.append(source.at(index, f"{match[1]} is never added"))
+    return complaints
+
+
+def check_programs_built(sources):
+    """Each test program is in the meson.build of its folder, or, where there is none, in another:
+    by its file, or by the part of its name that is its own."""
+    builds = {source.path.parent: "\n".join(source.lines) for source in sources
+              if source.name == "meson.build"}
+    complaints = []
+    for source in sources:
+        match = TEST_PROGRAM.fullmatch(source.name)
+        if not match or source.path.parts[0] != "tests":
+            continue
+        build = builds.get(source.path.parent, "\n".join(builds.values()))
+        names = "|".join(map(re.escape, filter(None, (source.name, match[1]))))
+        if not re.search(rf"['/](?:{names})'", build):
+            complaints.append(source.at(0, "is in no meson.build"))
+    return complaints
+
+
+def check_suites(sources):
+    """Suites are called as their folders."""
+    complaints = []
+    for source in sources:
+        for index, line in enumerate(source.lines if source.name == "meson.build" else []):
+            match = re.search(r"\bsuite: '(\w+)'", line)
+            if match and match[1] != suite_of(source.path):
+                complaints.append(source.at(index, f"the suite is {suite_of(source.path)}"))
+    return complaints
+
+
 # ---- shape ----
 
 
@@ -470,6 +523,9 @@ def check_all(root, shared_libraries=(), format_program=None):
     complaints += check_labels(sources)
     complaints += check_forbidden(sources)
     complaints += check_prose(root, sources)
+    complaints += check_tests_added(sources)
+    complaints += check_programs_built(sources)
+    complaints += check_suites(sources)
     complaints += check_functions(sources)
     complaints += check_lines(sources)
     complaints += check_licence(sources)

@@ -36,7 +36,7 @@ GOOD = {
     "lib/heap.h": SPDX,
     "lib/notifier.h": SPDX,
     "lib/sleeper.h": SPDX,
-    "lib/sleeper_poll.c": SPDX + '#include "notifier.h"\n#include "sleeper.h"\n',
+    "lib/sleeper_poll.c": SPDX + '#include "sleeper.h"\n',
     "lib/clock.h": SPDX,
     "lib/clock.c": SPDX + '#include "clock.h"\n\n#include <time.h>\n',
     "lib/atomic.h": SPDX + "#include <stdatomic.h>\n",
@@ -69,7 +69,14 @@ GOOD = {
     "lib/relay/loop.c": SPDX + '#include "relay.h"\n',
     "lib/relay/seat.h": SPDX,
     "tools/run": "#!/bin/sh\n# SPDX-License-Identifier: MIT\n",
-    "examples/meson.build": "# SPDX-License-Identifier: MIT\n",
+    "examples/meson.build": "# SPDX-License-Identifier: MIT\n"
+                            "test('loop', files('../tests/examples/test_loop.py'),\n"
+                            "  suite: 'examples')\n",
+    "tests/examples/test_loop.py": "# SPDX-License-Identifier: MIT\n",
+    "tests/unit/meson.build": "# SPDX-License-Identifier: MIT\nunit_tests = ['heap']\n"
+                              "test(name, suite: 'unit')\n",
+    "tests/unit/test_heap.c": SPDX + "\nSTART_TEST(heap_is_sorted)\n{\n}\nEND_TEST\n\n"
+                                     "void f(void)\n{\n\ttests_add(heap_is_sorted, 20);\n}\n",
 }
 
 
@@ -240,6 +247,37 @@ class Planted(unittest.TestCase):
                    "README.md": "## Who may free when\n",
                    "tests/a.c": SPDX + "/* who */\n"})
 
+    # ---- tests ----
+
+    def unit(self, old, new):
+        text = GOOD["tests/unit/test_heap.c"]
+        self.assertIn(old, text)
+        return {"tests/unit/test_heap.c": text.replace(old, new)}
+
+    def test_test_that_is_not_added(self):
+        self.fault(self.unit("\ttests_add(heap_is_sorted, 20);\n", ""),
+                   "tests/unit/test_heap.c:3: heap_is_sorted is never added")
+        self.fault(self.unit("add(heap_is_sorted,", "add(heap_is_sorted_too,"), "is never added")
+        self.fine(self.unit("add(heap_is_sorted, 20)", "add_loop(heap_is_sorted, 20, 3)"))
+
+    def test_program_that_is_not_built(self):
+        for name in ("test_wheel.c", "stress_wheel.c", "test_wheel.cc", "wheel_test.py"):
+            spdx = SPDX if ".c" in name else "# SPDX-License-Identifier: MIT\n"
+            self.fault({f"tests/unit/{name}": spdx}, f"tests/unit/{name}:1: is in no meson.build")
+        self.fault({"tests/examples/test_heap.py": "# SPDX-License-Identifier: MIT\n",
+                    "tests/unit/meson.build": None, "tests/unit/test_heap.c": None},
+                   "tests/examples/test_heap.py:1: is in no meson.build")
+        self.fine({"tests/unit/wheel_test.py": "# SPDX-License-Identifier: MIT\n",
+                   "tests/unit/meson.build": GOOD["tests/unit/meson.build"] +
+                   "test('wheel', files('wheel_test.py'), suite: 'unit')\n"})
+
+    def test_suite_called_otherwise(self):
+        spdx = "# SPDX-License-Identifier: MIT\n"
+        for folder, suite in (("tests/unit", "unit"), ("examples", "examples"),
+                              ("tools/demo", "tools")):
+            text = GOOD.get(f"{folder}/meson.build", spdx) + "test(name, suite: 'service')\n"
+            self.fault({f"{folder}/meson.build": text}, f"the suite is {suite}")
+
     # ---- shape ----
 
     def function(self, body_lines):
@@ -281,7 +319,7 @@ class Planted(unittest.TestCase):
             self.fault({"examples/a.h": SPDX + f"/* {word}: later */\n"}, "unfinished")
 
     def test_licence(self):
-        for name, text in (("lib/heap.h", "/* Mine. */\n"), ("examples/meson.build", "\n"),
+        for name, text in (("lib/heap.h", "/* Mine. */\n"), ("tools/meson.build", "\n"),
                            ("tools/a.py", "#!/usr/bin/env python3\npass\n"),
                            ("tools/a.sh", "true\n"), ("tools/run", "#!/bin/sh\ntrue\n"),
                            ("tests/a.c", "")):

@@ -25,7 +25,7 @@ static void stop_caller(struct puppet *a, struct rig *rig, unsigned stop, uint64
 		                        .queue = rig->queue,
 		                        .at_ns = timerhub_now(rig->hub) + after_ns } };
 	if (stops[stop].what != ARM)
-		a->deed.timer = arm_at(rig, timerhub_now(rig->hub) + FAR, 'A');
+		a->deed.timer = arm_at(rig->queue, timerhub_now(rig->hub) + FAR, 'A');
 	owner_looks(rig); /* else the timer is in the inbox already, and is not pushed again */
 	expect_context("stop", stop, 0);
 	puppet_start(a, stops[stop].point);
@@ -69,8 +69,8 @@ START_TEST(trap_1_stopped_caller_hides_no_cancel_and_no_rearm)
 {
 	for (unsigned stop = 0; stop < COUNT_OF(stops); stop++) {
 		struct rig rig = rig_open(200);
-		timerhub_timer moved = arm_at(&rig, timerhub_now(rig.hub) + FAR, 'B');
-		timerhub_timer gone = arm_at(&rig, timerhub_now(rig.hub) + FAR, 'C');
+		timerhub_timer moved = arm_at(rig.queue, timerhub_now(rig.hub) + FAR, 'B');
+		timerhub_timer gone = arm_at(rig.queue, timerhub_now(rig.hub) + FAR, 'C');
 		struct puppet a;
 
 		stop_caller(&a, &rig, stop, FAR / 2);
@@ -92,11 +92,11 @@ static void check_trap_2(enum test_point point)
 {
 	struct rig rig = rig_open(8);
 	uint64_t now_ns = timerhub_now(rig.hub);
-	timerhub_timer shared = arm_at(&rig, now_ns + FAR, 'S');
+	timerhub_timer shared = arm_at(rig.queue, now_ns + FAR, 'S');
 	struct puppet a = { .deed = { .what = REARM, .hub = rig.hub, .timer = shared } };
 	uint64_t b_ns;
 
-	(void)arm_at(&rig, now_ns + FAR / 4, 'U'); /* what the owner has promised */
+	(void)arm_at(rig.queue, now_ns + FAR / 4, 'U'); /* what the owner has promised */
 	owner_settles(rig.hub);
 	a.deed.at_ns = now_ns + FAR / 2;
 	puppet_start(&a, point);
@@ -180,7 +180,7 @@ START_TEST(trap_3_timer_cancelled_under_a_stopped_claimant)
 
 		expect_context("what", i, 0);
 		if (whats[i] == REARM)
-			a.deed.timer = arm_at(&rig, timerhub_now(rig.hub) + 2 * FAR, 'A');
+			a.deed.timer = arm_at(rig.queue, timerhub_now(rig.hub) + 2 * FAR, 'A');
 		owner_settles(rig.hub);
 		a.deed.at_ns = timerhub_now(rig.hub) + FAR;
 		puppet_start(&a, TEST_POINT_SUBMIT_BEFORE_PUSH);
@@ -205,7 +205,7 @@ static bool check_delivered_under_a_claimant(uint64_t margin_ns)
 	uint64_t at_ns = timerhub_now(rig.hub) + margin_ns;
 	struct puppet a = { .deed = { .what = REARM,
 		                      .hub = rig.hub,
-		                      .timer = arm_at(&rig, at_ns + MS, 'A'),
+		                      .timer = arm_at(rig.queue, at_ns + MS, 'A'),
 		                      .at_ns = at_ns } };
 	bool in_time;
 
@@ -234,7 +234,7 @@ static bool check_delivered_under_a_claimant(uint64_t margin_ns)
 
 START_TEST(trap_3_timer_delivered_under_a_stopped_claimant)
 {
-	until_in_time(check_delivered_under_a_claimant);
+	until_in_time(check_delivered_under_a_claimant, MARGIN);
 }
 END_TEST
 
@@ -247,7 +247,7 @@ START_TEST(trap_3_push_is_confirmed_for_the_own_claim_only)
 {
 	struct rig rig = rig_open(FEW);
 	uint64_t at_ns = timerhub_now(rig.hub) + FAR;
-	timerhub_timer timer = arm_at(&rig, at_ns + FAR, 'A');
+	timerhub_timer timer = arm_at(rig.queue, at_ns + FAR, 'A');
 	struct puppet a = {
 		.deed = { .what = REARM, .hub = rig.hub, .timer = timer, .at_ns = at_ns }
 	};
@@ -278,7 +278,7 @@ static void check_trap_4(bool cancelled)
 	struct puppet a = { .deed = { .what = ARM, .queue = rig.queue } };
 	uint64_t wakes;
 
-	(void)arm_at(&rig, now_ns + FAR, 'U');
+	(void)arm_at(rig.queue, now_ns + FAR, 'U');
 	owner_settles(rig.hub);
 	a.deed.at_ns = timerhub_now(rig.hub) + (cancelled ? FAR / 2 : 0);
 	puppet_start(&a, TEST_POINT_WAKE_BEFORE_RECORD);
@@ -288,13 +288,13 @@ static void check_trap_4(bool cancelled)
 		expect_event(&rig, 'A');
 	owner_settles(rig.hub);
 	/* Another wake makes the owner file what it found, and sleep towards FAR again. */
-	(void)arm_at(&rig, timerhub_now(rig.hub) + MS, 'B');
+	(void)arm_at(rig.queue, timerhub_now(rig.hub) + MS, 'B');
 	expect_event(&rig, 'B');
 	owner_settles(rig.hub);
 	puppet_finish(&a);
 	wakes = stats_of(rig.hub).submit_wakes;
 	for (unsigned i = 0; i < 3; i++) {
-		(void)arm_at(&rig, timerhub_now(rig.hub) + MS, 'B');
+		(void)arm_at(rig.queue, timerhub_now(rig.hub) + MS, 'B');
 		expect_event(&rig, 'B');
 		owner_settles(rig.hub);
 	}
@@ -360,8 +360,8 @@ START_TEST(law_7_inbox_has_room_whatever_moves_under_a_push)
 	nudge.rig = rig_manual(TIMERS);
 	nudge.at_ns = FAR / 4;
 	for (unsigned i = 0; i < TIMERS; i++)
-		timers[i] = arm_at(&nudge.rig, FAR, i);
-	advance(&nudge.rig, 1);
+		timers[i] = arm_at(nudge.rig.queue, FAR, i);
+	advance(nudge.rig.hub, 1);
 	test_point_hook = nudge_before_push;
 	for (unsigned i = 0; i < TIMERS; i++) {
 		nudge.timer = timers[i];
@@ -371,8 +371,8 @@ START_TEST(law_7_inbox_has_room_whatever_moves_under_a_push)
 	for (unsigned i = 0; i < TIMERS; i++)
 		expect_eq(timerhub_cancel(nudge.rig.hub, timers[i]), 0);
 	for (unsigned i = 0; i < TIMERS; i++)
-		timers[i] = arm_at(&nudge.rig, 64, i);
-	advance(&nudge.rig, 64);
+		timers[i] = arm_at(nudge.rig.queue, 64, i);
+	advance(nudge.rig.hub, 64);
 	expect_eq(stats_of(nudge.rig.hub).expired, TIMERS);
 	rig_close(&nudge.rig);
 }

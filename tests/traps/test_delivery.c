@@ -38,11 +38,11 @@ START_TEST(law_9_expiry_before_the_clear_is_found)
 	struct rig rig = rig_manual(8);
 	struct puppet drainer = puppet_of(&rig, DRAIN);
 
-	(void)arm_at(&rig, 128, 'X');
-	(void)arm_at(&rig, 256, 'Y');
-	advance(&rig, 128);
+	(void)arm_at(rig.queue, 128, 'X');
+	(void)arm_at(rig.queue, 256, 'Y');
+	advance(rig.hub, 128);
 	puppet_start(&drainer, TEST_POINT_CONSUME_BEFORE_CLEAR);
-	advance(&rig, 256);
+	advance(rig.hub, 256);
 	puppet_finish(&drainer);
 	expect_events(&drainer, 2, "XY");
 	expect_nothing(&rig);
@@ -55,16 +55,16 @@ START_TEST(law_9_expiry_after_the_clear_is_found_and_the_fd_is_cleared_again)
 	struct rig rig = rig_manual(8);
 	struct puppet drainer = puppet_of(&rig, DRAIN);
 
-	(void)arm_at(&rig, 128, 'X');
-	(void)arm_at(&rig, 256, 'Y');
-	advance(&rig, 128);
+	(void)arm_at(rig.queue, 128, 'X');
+	(void)arm_at(rig.queue, 256, 'Y');
+	advance(rig.hub, 128);
 	puppet_start(&drainer, TEST_POINT_CONSUME_AFTER_CLEAR);
-	expect(!fd_readable(rig.queue));
-	advance(&rig, 256);
-	expect(fd_readable(rig.queue));
+	expect(!queue_readable(rig.queue));
+	advance(rig.hub, 256);
+	expect(queue_readable(rig.queue));
 	puppet_finish(&drainer);
 	expect_events(&drainer, 2, "XY");
-	expect(!fd_readable(rig.queue));
+	expect(!queue_readable(rig.queue));
 	expect_nothing(&rig);
 	rig_close(&rig);
 }
@@ -80,16 +80,16 @@ START_TEST(law_9_second_consumer_is_served_while_the_first_is_stopped)
 		struct rig rig = rig_manual(8);
 		struct puppet drainer = puppet_of(&rig, DRAIN);
 
-		(void)arm_at(&rig, 128, 'X');
-		(void)arm_at(&rig, 256, 'Y');
-		(void)arm_at(&rig, 320, 'Z');
-		advance(&rig, 128);
+		(void)arm_at(rig.queue, 128, 'X');
+		(void)arm_at(rig.queue, 256, 'Y');
+		(void)arm_at(rig.queue, 320, 'Z');
+		advance(rig.hub, 128);
 		puppet_start(&drainer, points[i]);
-		advance(&rig, 256);
-		expect(fd_readable(rig.queue));
+		advance(rig.hub, 256);
+		expect(queue_readable(rig.queue));
 		expect_event(&rig, 'Y');
-		advance(&rig, 320);
-		expect(fd_readable(rig.queue));
+		advance(rig.hub, 320);
+		expect(queue_readable(rig.queue));
 		puppet_finish(&drainer);
 		expect_events(&drainer, 2, "XZ");
 		expect_nothing(&rig);
@@ -109,14 +109,14 @@ START_TEST(law_9_partial_drain_tells_of_what_came_meanwhile)
 		struct puppet drainer = puppet_of(&rig, i == 0 ? DRAIN : DISPATCH);
 
 		drainer.deed.max = 1;
-		(void)arm_at(&rig, 128, 'X');
-		(void)arm_at(&rig, 256, 'Y');
-		advance(&rig, 128);
+		(void)arm_at(rig.queue, 128, 'X');
+		(void)arm_at(rig.queue, 256, 'Y');
+		advance(rig.hub, 128);
 		puppet_start(&drainer, points[i]);
-		advance(&rig, 256);
+		advance(rig.hub, 256);
 		puppet_finish(&drainer);
 		expect_eq(drainer.deed.result, 1);
-		expect(fd_readable(rig.queue));
+		expect(queue_readable(rig.queue));
 		expect_event(&rig, 'Y');
 		expect_nothing(&rig);
 		rig_close(&rig);
@@ -150,9 +150,9 @@ START_TEST(detach_waits_for_who_is_about_to_post)
 		return;
 	}
 	expect_eq(timerhub_queue_attach_uring(rig.queue, ring.ring_fd, 7), 0);
-	(void)arm_at(&rig, 128, 'X');
-	(void)arm_at(&rig, 128, 'Y');
-	advance(&rig, 128);
+	(void)arm_at(rig.queue, 128, 'X');
+	(void)arm_at(rig.queue, 128, 'Y');
+	advance(rig.hub, 128);
 	drainer.deed.max = 1;
 	puppet_start(&drainer, TEST_POINT_ANNOUNCE_BEFORE_POST);
 	puppet_start(&detacher, TEST_POINT_DETACH_BEFORE_NAP);
@@ -193,7 +193,7 @@ START_TEST(cancel_sync_waits_for_a_callback_about_to_begin)
 
 		atomic_store(&called, 0);
 		expect_eq(timerhub_arm(rig.queue, &spec, &canceller.deed.timer), 0);
-		advance(&rig, 128);
+		advance(rig.hub, 128);
 		puppet_start(&dispatcher, TEST_POINT_DISPATCH_BEFORE_BEGIN);
 		puppet_start(&canceller, TEST_POINT_CALLBACK_BEFORE_NAP);
 		expect_eq(atomic_load(&called), 0);
@@ -217,9 +217,9 @@ START_TEST(waiter_about_to_block_does_not_miss_an_expiry)
 	struct puppet waiter = puppet_of(&rig, WAIT);
 	uint64_t before_ns = monotonic_ns();
 
-	(void)arm_at(&rig, 128, 'X');
+	(void)arm_at(rig.queue, 128, 'X');
 	puppet_start(&waiter, TEST_POINT_WAIT_BEFORE_SLEEP);
-	advance(&rig, 128);
+	advance(rig.hub, 128);
 	puppet_finish(&waiter);
 	expect_events(&waiter, 1, "X");
 	expect_lt(monotonic_ns(), before_ns + ARRIVES);
@@ -255,7 +255,7 @@ START_TEST(interrupted_waiter_passes_the_wake_on)
 	struct puppet latter = puppet_of(&rig, WAIT);
 	uint64_t before_ns = monotonic_ns();
 
-	(void)arm_at(&rig, 128, 'X');
+	(void)arm_at(rig.queue, 128, 'X');
 	puppet_start(&former, TEST_POINT_WAIT_BEFORE_SLEEP);
 	atomic_store(&former.released, true);
 	sleep_ns(5 * MS); /* it blocks by now, most likely */
@@ -263,7 +263,7 @@ START_TEST(interrupted_waiter_passes_the_wake_on)
 	puppet_start(&latter, TEST_POINT_WAIT_BEFORE_SLEEP);
 	atomic_store(&latter.released, true);
 	sleep_ns(5 * MS);
-	advance(&rig, 128);
+	advance(rig.hub, 128);
 	puppet_finish(&latter);
 	expect_events(&latter, 1, "X");
 	expect_lt(monotonic_ns(), before_ns + ARRIVES); /* woken, and not by its timeout */
@@ -307,17 +307,17 @@ START_TEST(stopped_waiter_does_not_take_the_wake_of_another)
 	uint64_t before_ns = monotonic_ns();
 
 	other.deed.max = 1;
-	(void)arm_at(&rig, 128, 'X');
-	(void)arm_at(&rig, 256, 'Y');
+	(void)arm_at(rig.queue, 128, 'X');
+	(void)arm_at(rig.queue, 256, 'Y');
 	puppet_start(&stopped, TEST_POINT_WAIT_BEFORE_SLEEP);
 	puppet_start(&other, TEST_POINT_WAIT_BEFORE_SLEEP);
 	atomic_store(&other.released, true);
 	sleep_ns(5 * MS); /* it blocks by now, most likely */
-	advance(&rig, 128);
+	advance(rig.hub, 128);
 	puppet_finish(&other);
 	expect_events(&other, 1, "X");
 	expect_lt(monotonic_ns(), before_ns + ARRIVES); /* woken, and not by its timeout */
-	advance(&rig, 256);
+	advance(rig.hub, 256);
 	puppet_finish(&stopped);
 	expect_events(&stopped, 1, "Y");
 	expect_nothing(&rig);
@@ -331,17 +331,17 @@ START_TEST(law_3_cancel_wins_over_a_stopped_delivery)
 {
 	struct rig rig = rig_manual(1);
 	struct puppet drainer = puppet_of(&rig, DRAIN);
-	timerhub_timer timer = arm_at(&rig, 128, 'X');
+	timerhub_timer timer = arm_at(rig.queue, 128, 'X');
 
-	advance(&rig, 128);
+	advance(rig.hub, 128);
 	puppet_start(&drainer, TEST_POINT_CONSUME_BEFORE_CAS);
 	expect_eq(timerhub_cancel(rig.hub, timer), 0);
 	expect_eq(timerhub_cancel(rig.hub, timer), -ENOENT);
 	/*
 	 * The slot lives again, pending like before, while the delivery has the old life in hand.
 	 */
-	(void)arm_at(&rig, 128, 'Y');
-	advance(&rig, 128);
+	(void)arm_at(rig.queue, 128, 'Y');
+	advance(rig.hub, 128);
 	puppet_finish(&drainer);
 	expect_events(&drainer, 1, "Y");
 	expect_nothing(&rig);
@@ -356,9 +356,9 @@ START_TEST(law_4_rearm_wins_over_a_stopped_delivery)
 {
 	struct rig rig = rig_manual(1);
 	struct puppet drainer = puppet_of(&rig, DRAIN);
-	timerhub_timer timer = arm_at(&rig, 128, 'X');
+	timerhub_timer timer = arm_at(rig.queue, 128, 'X');
 
-	advance(&rig, 128);
+	advance(rig.hub, 128);
 	puppet_start(&drainer, TEST_POINT_CONSUME_BEFORE_CAS);
 	expect_eq(timerhub_rearm(rig.hub, timer, 640, TIMERHUB_ABSOLUTE), 0);
 	puppet_finish(&drainer);
@@ -374,12 +374,12 @@ START_TEST(law_2_expiry_renewed_under_a_stopped_delivery_comes_once)
 {
 	struct rig rig = rig_manual(1);
 	struct puppet drainer = puppet_of(&rig, DRAIN);
-	timerhub_timer timer = arm_at(&rig, 128, 'X');
+	timerhub_timer timer = arm_at(rig.queue, 128, 'X');
 
-	advance(&rig, 128);
+	advance(rig.hub, 128);
 	puppet_start(&drainer, TEST_POINT_CONSUME_BEFORE_CAS);
 	expect_eq(timerhub_rearm(rig.hub, timer, 640, TIMERHUB_ABSOLUTE), 0);
-	advance(&rig, 640);
+	advance(rig.hub, 640);
 	puppet_finish(&drainer);
 	expect_events(&drainer, 1, "X");
 	expect_eq(drainer.deed.events[0].expires_ns, 640);
@@ -394,15 +394,15 @@ START_TEST(law_3_stopped_delivery_does_not_hit_a_later_life_of_the_slot)
 	for (unsigned lives = 1; lives <= 300; lives++) {
 		struct rig rig = rig_manual(1);
 		struct puppet drainer = puppet_of(&rig, DRAIN);
-		timerhub_timer timer = arm_at(&rig, 128, 0);
+		timerhub_timer timer = arm_at(rig.queue, 128, 0);
 
 		expect_context("lives", lives, 0);
-		advance(&rig, 128);
+		advance(rig.hub, 128);
 		puppet_start(&drainer, TEST_POINT_CONSUME_BEFORE_CAS);
 		for (unsigned life = 1; life <= lives; life++) {
 			expect_eq(timerhub_cancel(rig.hub, timer), 0);
-			timer = arm_at(&rig, 128, life);
-			advance(&rig, 128);
+			timer = arm_at(rig.queue, 128, life);
+			advance(rig.hub, 128);
 		}
 		puppet_finish(&drainer);
 		/*
@@ -410,13 +410,13 @@ START_TEST(law_3_stopped_delivery_does_not_hit_a_later_life_of_the_slot)
 		 * where that hit the last life and undid it, from the one after the next pass.
 		 */
 		if (drainer.deed.result == 0) {
-			advance(&rig, 128);
+			advance(rig.hub, 128);
 			drainer.deed.events[0] = expect_event(&rig, lives);
 		}
 		expect_eq(drainer.deed.events[0].data, lives);
 		expect_eq(drainer.deed.events[0].timer, timer);
 		expect_le(drainer.deed.result, 1);
-		advance(&rig, 128);
+		advance(rig.hub, 128);
 		expect_nothing(&rig);
 		expect_eq(stats_of(rig.hub).delivered, 1);
 		expect_eq(stats_of(rig.hub).live, 0);
@@ -437,17 +437,17 @@ START_TEST(law_3_stopped_periodic_delivery_does_not_return_a_cancelled_timer)
 		timerhub_timer timer = arm_periodic(&rig, 128, 1000, 0);
 
 		expect_context("lives", lives, 0);
-		advance(&rig, 128);
+		advance(rig.hub, 128);
 		puppet_start(&drainer, TEST_POINT_CONSUME_BEFORE_REARM);
 		for (unsigned life = 1; life <= lives; life++) {
 			expect_eq(timerhub_cancel(rig.hub, timer), 0);
 			timer = arm_periodic(&rig, 128, 1000, life);
-			advance(&rig, 128);
+			advance(rig.hub, 128);
 		}
 		puppet_finish(&drainer);
 		/* The last life's expiry, from this drain or from the one after the next pass. */
 		if (drainer.deed.result == 0) {
-			advance(&rig, 128);
+			advance(rig.hub, 128);
 			drainer.deed.events[0] = expect_event(&rig, lives);
 		}
 		expect_eq(drainer.deed.events[0].data, lives);
@@ -456,7 +456,7 @@ START_TEST(law_3_stopped_periodic_delivery_does_not_return_a_cancelled_timer)
 		expect_le(drainer.deed.result, 1);
 		expect_nothing(&rig);
 		expect_eq(stats_of(rig.hub).delivered, 1);
-		advance(&rig, 1152);
+		advance(rig.hub, 1152);
 		expect_eq(expect_event(&rig, lives).expires_ns, 1152);
 		rig_close(&rig);
 	}
@@ -470,16 +470,16 @@ START_TEST(periodic_delivery_survives_being_parked_under_its_hands)
 	struct timerhub_event event;
 
 	(void)arm_periodic(&rig, 100, 1000, 'P');
-	advance(&rig, 128);
+	advance(rig.hub, 128);
 	puppet_start(&drainer, TEST_POINT_CONSUME_BEFORE_CAS);
-	advance(&rig, 5500); /* falls due again, and is parked */
+	advance(rig.hub, 5500); /* falls due again, and is parked */
 	puppet_finish(&drainer);
 	expect_events(&drainer, 1, "P");
 	expect_eq(drainer.deed.events[0].expires_ns, 128);
 	expect_eq(drainer.deed.events[0].count, 6); /* 100, 1100 … 5100 */
-	advance(&rig, 6143);
+	advance(rig.hub, 6143);
 	expect_nothing(&rig);
-	advance(&rig, 6144);
+	advance(rig.hub, 6144);
 	event = expect_event(&rig, 'P');
 	expect_eq(event.expires_ns, 6144);
 	expect_eq(event.count, 1);
@@ -493,17 +493,17 @@ START_TEST(periodic_cancelled_under_a_stopped_delivery_is_gone)
 	struct puppet drainer = puppet_of(&rig, DRAIN);
 	timerhub_timer timer = arm_periodic(&rig, 100, 1000, 'P');
 
-	advance(&rig, 128);
+	advance(rig.hub, 128);
 	puppet_start(&drainer, TEST_POINT_CONSUME_BEFORE_CAS);
 	expect_eq(timerhub_cancel(rig.hub, timer), 0);
-	(void)arm_at(&rig, 2048, 'X');
+	(void)arm_at(rig.queue, 2048, 'X');
 	puppet_finish(&drainer);
 	expect_events(&drainer, 0, "");
-	advance(&rig, 2047);
+	advance(rig.hub, 2047);
 	expect_nothing(&rig);
-	advance(&rig, 2048);
+	advance(rig.hub, 2048);
 	expect_event(&rig, 'X');
-	advance(&rig, 20000);
+	advance(rig.hub, 20000);
 	expect_nothing(&rig);
 	rig_close(&rig);
 }
@@ -524,7 +524,7 @@ static void check_rearm_under_delivery(uint64_t first_ns, uint64_t at_ns, enum t
 	timerhub_timer timer = arm_periodic(&rig, first_ns, 1000, 'P');
 
 	expect_context("first, re-armed to", first_ns, at_ns);
-	advance(&rig, whole_ticks(first_ns));
+	advance(rig.hub, whole_ticks(first_ns));
 	puppet_start(&drainer, point);
 	expect_eq(timerhub_rearm(rig.hub, timer, at_ns, TIMERHUB_ABSOLUTE), 0);
 	puppet_finish(&drainer);
@@ -559,10 +559,10 @@ START_TEST(law_7_rearm_to_the_same_tick_moves_the_phase_under_a_stopped_delivery
 		struct puppet drainer = puppet_of(&rig, DRAIN);
 		timerhub_timer timer = arm_periodic(&rig, 70, 1000, 'P');
 
-		advance(&rig, 128);
+		advance(rig.hub, 128);
 		puppet_start(&drainer, points[i]);
 		expect_eq(timerhub_rearm(rig.hub, timer, 128, TIMERHUB_ABSOLUTE), 0);
-		advance(&rig, 128);
+		advance(rig.hub, 128);
 		puppet_finish(&drainer);
 		expect_events(&drainer, 1, "P");
 		expect_eq(drainer.deed.events[0].expires_ns, 128);
@@ -584,12 +584,12 @@ START_TEST(law_7_two_consumers_of_one_expiry_keep_the_phase)
 		timerhub_timer timer = arm_periodic(&rig, 64, interval_ns, 'P');
 
 		expect_context("interval", interval_ns, 0);
-		advance(&rig, 64);
+		advance(rig.hub, 64);
 		expect_eq(timerhub_rearm(rig.hub, timer, 6400, TIMERHUB_ABSOLUTE), 0);
-		advance(&rig, 6400);
+		advance(rig.hub, 6400);
 		drainer.deed.max = 1;
 		puppet_start(&drainer, TEST_POINT_CONSUME_BEFORE_REARM);
-		advance(&rig, whole_ticks(6400 + interval_ns));
+		advance(rig.hub, whole_ticks(6400 + interval_ns));
 		expect_eq(expect_event(&rig, 'P').count, 2);
 		expect_at(&rig, 'P', whole_ticks(6400 + 2 * interval_ns));
 		puppet_finish(&drainer);
@@ -608,7 +608,7 @@ START_TEST(periodic_delivered_under_a_stopped_rearm_counts_right)
 
 	rearmer.deed.timer = arm_periodic(&rig, 100, 1000, 'P');
 	rearmer.deed.at_ns = 6401;
-	advance(&rig, 128);
+	advance(rig.hub, 128);
 	puppet_start(&rearmer, TEST_POINT_REARM_BEFORE_CAS);
 	expect_eq(expect_event(&rig, 'P').count, 1);
 	puppet_finish(&rearmer);
@@ -627,19 +627,19 @@ static void check_look_under_delivery(enum test_point point)
 	struct rig rig = rig_manual(1);
 	struct puppet drainer = puppet_of(&rig, DRAIN);
 	struct puppet rearmer = puppet_of(&rig, REARM);
-	timerhub_timer former = arm_at(&rig, 1000000, 'F');
+	timerhub_timer former = arm_at(rig.queue, 1000000, 'F');
 
 	expect_context("point", point, 0);
-	advance(&rig, 10);
+	advance(rig.hub, 10);
 	rearmer.deed.timer = former;
 	rearmer.deed.at_ns = 6400;
 	puppet_start(&rearmer, TEST_POINT_SUBMIT_BEFORE_PUSH);
 	expect_eq(timerhub_cancel(rig.hub, former), 0);
 	(void)arm_periodic(&rig, 100, 1000, 'P');
-	advance(&rig, 128);
+	advance(rig.hub, 128);
 	puppet_start(&drainer, point);
 	puppet_finish(&rearmer);
-	advance(&rig, 200);
+	advance(rig.hub, 200);
 	puppet_finish(&drainer);
 	expect_events(&drainer, 1, "P");
 	expect_eq(drainer.deed.events[0].expires_ns, 128);
@@ -665,11 +665,11 @@ START_TEST(law_4_rearmed_periodic_does_not_expire_before_the_owner_has_looked)
 
 	rearmer.deed.timer = arm_periodic(&rig, 1000, 1000, 'P');
 	rearmer.deed.at_ns = 500;
-	advance(&rig, 100);
+	advance(rig.hub, 100);
 	puppet_start(&rearmer, TEST_POINT_SUBMIT_BEFORE_PUSH);
-	advance(&rig, 1024); /* filed for this, and due since 512 */
+	advance(rig.hub, 1024); /* filed for this, and due since 512 */
 	puppet_finish(&rearmer);
-	advance(&rig, 1030);
+	advance(rig.hub, 1030);
 	expect_eq(expect_event(&rig, 'P').expires_ns, 512);
 	expect_phase(&rig, 512, 1000, 1);
 	rig_close(&rig);
@@ -683,15 +683,15 @@ START_TEST(law_7_later_life_has_the_phase_of_its_armer)
 	struct puppet rearmer = puppet_of(&rig, REARM);
 	timerhub_timer former = arm_periodic(&rig, 1000, 1000, 'F');
 
-	advance(&rig, 10);
+	advance(rig.hub, 10);
 	expect_eq(timerhub_rearm(rig.hub, former, 640, TIMERHUB_ABSOLUTE), 0);
-	advance(&rig, 20); /* the owner has stored that base */
+	advance(rig.hub, 20); /* the owner has stored that base */
 	rearmer.deed.timer = former;
 	rearmer.deed.at_ns = 1280;
 	puppet_start(&rearmer, TEST_POINT_SUBMIT_BEFORE_PUSH);
 	expect_eq(timerhub_cancel(rig.hub, former), 0);
 	(void)arm_periodic(&rig, 100, 1000, 'P');
-	advance(&rig, 30);
+	advance(rig.hub, 30);
 	puppet_finish(&rearmer);
 	expect_phase(&rig, 100, 1000, 0);
 	rig_close(&rig);
@@ -720,7 +720,7 @@ START_TEST(law_10_a_periodic_timer_hit_by_mistake_has_its_own_periods)
 		}
 		puppet_go_on_if_it_comes(&rearmer, TEST_POINT_UNDO);
 		hit += !atomic_load(&rearmer.over);
-		advance(&rig, 10);
+		advance(rig.hub, 10);
 		puppet_finish(&rearmer);
 		expect_eq(rearmer.deed.result, -ENOENT);
 		expect_phase(&rig, 128, 1000, 0);
@@ -742,7 +742,7 @@ static void check_rearm_to_the_next_period(uint64_t first_ns, bool stopped)
 	expect_context("first, stopped", first_ns, stopped);
 	rearmer.deed.timer = timer;
 	rearmer.deed.at_ns = at_ns;
-	advance(&rig, whole_ticks(first_ns));
+	advance(rig.hub, whole_ticks(first_ns));
 	if (stopped)
 		puppet_start(&rearmer, TEST_POINT_REARM_BEFORE_CAS);
 	puppet_start(&drainer, TEST_POINT_CONSUME_BEFORE_REARM);
@@ -750,7 +750,7 @@ static void check_rearm_to_the_next_period(uint64_t first_ns, bool stopped)
 		puppet_finish(&rearmer);
 	else
 		expect_eq(timerhub_rearm(rig.hub, timer, at_ns, TIMERHUB_ABSOLUTE), 0);
-	advance(&rig, at_ns - 1);
+	advance(rig.hub, at_ns - 1);
 	expect_nothing(&rig);
 	puppet_finish(&drainer);
 	expect_phase(&rig, at_ns, 1000, 0);
@@ -780,14 +780,14 @@ START_TEST(law_3_cancel_before_the_owner_publishes)
 		owner.deed.at_ns = 128;
 		puppet_start(&owner, TEST_POINT_OWNER_BEFORE_PUBLISH);
 		expect_eq(timerhub_cancel(rig.hub, timer), 0);
-		(void)arm_at(&rig, 512, 'Y');
+		(void)arm_at(rig.queue, 512, 'Y');
 		puppet_finish(&owner);
 		expect_nothing(&rig);
-		advance(&rig, 511);
+		advance(rig.hub, 511);
 		expect_nothing(&rig);
-		advance(&rig, 512);
+		advance(rig.hub, 512);
 		expect_event(&rig, 'Y');
-		advance(&rig, 10000);
+		advance(rig.hub, 10000);
 		expect_nothing(&rig);
 		rig_close(&rig);
 	}
@@ -809,7 +809,7 @@ START_TEST(law_4_rearm_before_the_owner_publishes)
 		expect_nothing(&rig);
 		expect_at(&rig, 'X', 640);
 		expect_nothing(&rig);
-		advance(&rig, 1664);
+		advance(rig.hub, 1664);
 		if (interval_ns > 0)
 			expect_eq(expect_event(&rig, 'X').expires_ns, 1664);
 		expect_nothing(&rig);
@@ -824,7 +824,7 @@ START_TEST(second_thread_is_not_let_into_advance)
 	struct rig rig = rig_manual(1);
 	struct puppet owner = puppet_of(&rig, ADVANCE);
 
-	(void)arm_at(&rig, 128, 'X');
+	(void)arm_at(rig.queue, 128, 'X');
 	owner.deed.at_ns = 128;
 	puppet_start(&owner, TEST_POINT_OWNER_BEFORE_INBOX);
 	expect_eq(timerhub_advance(rig.hub, 256, NULL), -EBUSY);

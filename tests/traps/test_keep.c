@@ -38,60 +38,95 @@ static int move(struct rig *rig, timerhub_timer timer, uint64_t at_ns)
 /* The state word of the first slot. */
 static uint64_t word_of(const struct rig *rig)
 {
-	return u64_load_relaxed(&rig->hub->arena.hot[0].word);
+	return u64_load_relaxed(&rig->hub->arena.timers.hot[0].word);
+}
+
+/* What becomes of a kept timer before a call on it is stopped. */
+enum kept { FAR_AWAY, PENDING, IDLE };
+
+/* Arms a kept timer, and has it expire at `now_ns`, and delivered, as far as it is to go. */
+static timerhub_timer arm_kept_until(struct rig *rig, enum kept state, uint64_t data,
+                                     uint64_t now_ns)
+{
+	timerhub_timer timer = arm_kept(rig, state == FAR_AWAY ? TIMERHUB_NEVER : 64, data);
+
+	if (state != FAR_AWAY)
+		advance(rig->hub, now_ns);
+	if (state == IDLE)
+		expect_eq(expect_event(rig, data).expires_ns, 64);
+	return timer;
+}
+
+/* A timer 'K', and a thread that is stopped in a call on it. */
+struct scene {
+	struct rig rig;
+	timerhub_timer timer;
+	struct puppet caller;
+	uint64_t word; /* of the first slot, when the thread was stopped */
+};
+
+/* Stops a thread in its call on the scene's timer, before the call changes the timer's word. */
+static void scene_stop(struct scene *scene, enum deed_kind what, uint64_t at_ns)
+{
+	enum test_point point = what == DRAIN    ? TEST_POINT_CONSUME_BEFORE_CAS
+	                        : what == CANCEL ? TEST_POINT_CANCEL_BEFORE_CAS
+	                                         : TEST_POINT_REARM_BEFORE_CAS;
+
+	scene->caller = puppet_of(&scene->rig, what, scene->timer, at_ns);
+	scene->word = word_of(&scene->rig);
+	puppet_start(&scene->caller, point);
+}
+
+static void scene_begin(struct scene *scene, uint32_t timers_max, enum kept state,
+                        enum deed_kind what, uint64_t at_ns)
+{
+	scene->rig = rig_manual(timers_max);
+	scene->timer = arm_kept_until(&scene->rig, state, 'K', 64);
+	scene_stop(scene, what, at_ns);
 }
 
 /* The expiry that a re-arm was about to withdraw is delivered first: then it finds it idle. */
 START_TEST(law_4_delivered_under_a_rearm_is_idle_for_it)
 {
-	struct rig rig = rig_manual(8);
-	timerhub_timer timer = arm_kept(&rig, 64, 'K');
-	struct puppet mover = puppet_of(&rig, REARM, timer, 640);
+	struct scene scene;
 
-	advance(&rig, 64);
-	puppet_start(&mover, TEST_POINT_REARM_BEFORE_CAS);
-	expect_event(&rig, 'K');
-	puppet_finish(&mover);
-	expect_eq(mover.deed.result, 1);
-	expect_at(&rig, 'K', 640);
-	rig_close(&rig);
+	scene_begin(&scene, 8, PENDING, REARM, 640);
+	expect_event(&scene.rig, 'K');
+	puppet_finish(&scene.caller);
+	expect_eq(scene.caller.deed.result, 1);
+	expect_at(&scene.rig, 'K', 640);
+	rig_close(&scene.rig);
 }
 END_TEST
 
 /* The expiry that a consumer has in hand is withdrawn, by a re-arm that says 0. */
 START_TEST(law_4_withdrawn_under_a_delivery_is_not_delivered)
 {
-	struct rig rig = rig_manual(8);
-	timerhub_timer timer = arm_kept(&rig, 64, 'K');
-	struct puppet drainer = puppet_of(&rig, DRAIN, timer, 0);
+	struct scene scene;
 
-	advance(&rig, 64);
-	puppet_start(&drainer, TEST_POINT_CONSUME_BEFORE_CAS);
-	expect_eq(move(&rig, timer, 640), 0);
-	puppet_finish(&drainer);
-	expect_eq(drainer.deed.result, 0);
-	expect_at(&rig, 'K', 640);
-	rig_close(&rig);
+	scene_begin(&scene, 8, PENDING, DRAIN, 0);
+	expect_eq(move(&scene.rig, scene.timer, 640), 0);
+	puppet_finish(&scene.caller);
+	expect_eq(scene.caller.deed.result, 0);
+	expect_at(&scene.rig, 'K', 640);
+	rig_close(&scene.rig);
 }
 END_TEST
 
 /* The same, and another takes it before the first goes on: what idles is not delivered. */
 START_TEST(law_2_idle_under_a_delivery_is_not_delivered)
 {
-	struct rig rig = rig_manual(8);
-	timerhub_timer timer = arm_kept(&rig, 64, 'K');
-	struct puppet drainer = puppet_of(&rig, DRAIN, timer, 0);
+	struct scene scene;
 
-	advance(&rig, 64);
-	puppet_start(&drainer, TEST_POINT_CONSUME_BEFORE_CAS);
-	expect_eq(move(&rig, timer, 128), 0);
-	expect_at(&rig, 'K', 128);
-	puppet_finish(&drainer);
-	expect_eq(drainer.deed.result, 0);
-	expect_eq(stats_of(rig.hub).delivered, 1);
-	expect_eq(move(&rig, timer, 640), 1);
-	expect_at(&rig, 'K', 640);
-	rig_close(&rig);
+	scene_begin(&scene, 8, PENDING, DRAIN, 0);
+	expect_eq(move(&scene.rig, scene.timer, 128), 0);
+	expect_at(&scene.rig, 'K', 128);
+	puppet_finish(&scene.caller);
+	expect_eq(scene.caller.deed.result, 0);
+	expect_eq(stats_of(scene.rig.hub).delivered, 1);
+	expect_eq(move(&scene.rig, scene.timer, 640), 1);
+	expect_at(&scene.rig, 'K', 640);
+	rig_close(&scene.rig);
 }
 END_TEST
 
@@ -99,22 +134,19 @@ END_TEST
 START_TEST(law_4_started_and_idle_again_under_a_rearm)
 {
 	for (unsigned turns = 1; turns <= 8; turns++) {
-		struct rig rig = rig_manual(8);
-		timerhub_timer timer = arm_kept(&rig, 64, 'K');
-		struct puppet mover = puppet_of(&rig, REARM, timer, 6400);
+		struct scene scene;
 
-		expect_at(&rig, 'K', 64);
-		puppet_start(&mover, TEST_POINT_REARM_BEFORE_CAS);
+		scene_begin(&scene, 8, IDLE, REARM, 6400);
 		for (unsigned i = 1; i <= turns; i++) {
-			expect_eq(move(&rig, timer, 64 + 64 * i), 1);
-			expect_at(&rig, 'K', 64 + 64 * i);
+			expect_eq(move(&scene.rig, scene.timer, 64 + 64 * i), 1);
+			expect_at(&scene.rig, 'K', 64 + 64 * i);
 		}
-		puppet_finish(&mover);
-		expect_eq(mover.deed.result, 1);
-		expect_eq(move(&rig, timer, 6464), 0);
-		expect_at(&rig, 'K', 6464);
-		expect_nothing(&rig);
-		rig_close(&rig);
+		puppet_finish(&scene.caller);
+		expect_eq(scene.caller.deed.result, 1);
+		expect_eq(move(&scene.rig, scene.timer, 6464), 0);
+		expect_at(&scene.rig, 'K', 6464);
+		expect_nothing(&scene.rig);
+		rig_close(&scene.rig);
 	}
 }
 END_TEST
@@ -122,21 +154,18 @@ END_TEST
 /* A later life in the slot, kept and idle, is not started by a re-arm of the one before. */
 START_TEST(law_10_rearm_of_a_timer_that_ended_starts_no_other)
 {
-	struct rig rig = rig_manual(1);
-	timerhub_timer timer = arm_kept(&rig, 64, 'K');
-	struct puppet mover = puppet_of(&rig, REARM, timer, 6400);
+	struct scene scene;
 	timerhub_timer next;
 
-	expect_at(&rig, 'K', 64);
-	puppet_start(&mover, TEST_POINT_REARM_BEFORE_CAS);
-	expect_eq(timerhub_cancel(rig.hub, timer), 0);
-	next = arm_kept(&rig, 128, 'N');
-	expect_at(&rig, 'N', 128);
-	puppet_finish(&mover);
-	expect_eq(mover.deed.result, -ENOENT);
-	expect_eq(move(&rig, next, 192), 1);
-	expect_at(&rig, 'N', 192);
-	rig_close(&rig);
+	scene_begin(&scene, 1, IDLE, REARM, 6400);
+	expect_eq(timerhub_cancel(scene.rig.hub, scene.timer), 0);
+	next = arm_kept(&scene.rig, 128, 'N');
+	expect_at(&scene.rig, 'N', 128);
+	puppet_finish(&scene.caller);
+	expect_eq(scene.caller.deed.result, -ENOENT);
+	expect_eq(move(&scene.rig, next, 192), 1);
+	expect_at(&scene.rig, 'N', 192);
+	rig_close(&scene.rig);
 }
 END_TEST
 
@@ -149,27 +178,22 @@ START_TEST(law_10_an_idle_timer_hit_by_mistake_idles_again)
 	unsigned hit = 0;
 
 	for (unsigned lives = 1; lives <= 16; lives++) {
-		struct rig rig = rig_manual(1);
-		timerhub_timer timer = arm_kept(&rig, 64, 'K');
-		struct puppet mover = puppet_of(&rig, REARM, timer, TIMERHUB_NEVER);
-		timerhub_timer next = timer;
-		uint64_t word;
+		struct scene scene;
+		struct rig *rig = &scene.rig;
 
-		expect_at(&rig, 'K', 64);
-		word = word_of(&rig);
-		puppet_start(&mover, TEST_POINT_REARM_BEFORE_CAS);
+		scene_begin(&scene, 1, IDLE, REARM, TIMERHUB_NEVER);
 		for (unsigned i = 0; i < lives; i++) {
-			expect_eq(timerhub_cancel(rig.hub, next), 0);
-			next = arm_kept(&rig, 128 + 64 * i, 'N');
-			expect_at(&rig, 'N', 128 + 64 * i);
+			expect_eq(timerhub_cancel(rig->hub, scene.timer), 0);
+			scene.timer = arm_kept(rig, 128 + 64 * i, 'N');
+			expect_at(rig, 'N', 128 + 64 * i);
 		}
-		hit += word_of(&rig) == word;
-		puppet_finish(&mover);
-		expect_eq(mover.deed.result, -ENOENT);
-		expect_eq(move(&rig, next, 6400), 1);
-		expect_at(&rig, 'N', 6400);
-		expect_eq(stats_of(rig.hub).live, 1);
-		rig_close(&rig);
+		hit += word_of(rig) == scene.word;
+		puppet_finish(&scene.caller);
+		expect_eq(scene.caller.deed.result, -ENOENT);
+		expect_eq(move(rig, scene.timer, 6400), 1);
+		expect_at(rig, 'N', 6400);
+		expect_eq(stats_of(rig->hub).live, 1);
+		rig_close(rig);
 	}
 	expect(hit > 0); /* it came to that */
 }
@@ -182,33 +206,32 @@ END_TEST
 static void delivery_hits_a_later_life(bool kept_before, bool kept_later, unsigned lives,
                                        unsigned *hit)
 {
-	struct rig rig = rig_manual(1);
-	timerhub_timer timer = kept_before ? arm_kept(&rig, 64, 'A') : arm_at(&rig, 64, 'A');
-	struct puppet drainer = puppet_of(&rig, DRAIN, timer, 0);
-	uint64_t word;
+	struct scene scene = { .rig = rig_manual(1) };
+	struct rig *rig = &scene.rig;
+	struct deed *deed = &scene.caller.deed;
 	bool alike;
 
-	advance(&rig, 64);
-	word = word_of(&rig);
-	puppet_start(&drainer, TEST_POINT_CONSUME_BEFORE_CAS);
+	scene.timer = kept_before ? arm_kept(rig, 64, 'A') : arm_at(rig->queue, 64, 'A');
+	advance(rig->hub, 64);
+	scene_stop(&scene, DRAIN, 0);
 	for (unsigned i = 1; i <= lives; i++) {
-		expect_eq(timerhub_cancel(rig.hub, timer), 0);
-		timer = kept_later ? arm_kept(&rig, 64, 'B') : arm_at(&rig, 64, 'B');
-		advance(&rig, 64 + i);
+		expect_eq(timerhub_cancel(rig->hub, scene.timer), 0);
+		scene.timer = kept_later ? arm_kept(rig, 64, 'B') : arm_at(rig->queue, 64, 'B');
+		advance(rig->hub, 64 + i);
 	}
-	alike = word_of(&rig) == word;
+	alike = word_of(rig) == scene.word;
 	*hit += alike;
-	puppet_finish(&drainer);
-	expect_eq(drainer.deed.result, alike ? 0 : 1); /* else it goes on to the later life's */
-	advance(&rig, 128);
+	puppet_finish(&scene.caller);
+	expect_eq(deed->result, alike ? 0 : 1); /* else it goes on to the later life's */
+	advance(rig->hub, 128);
 	if (alike)
-		drainer.deed.events[0] = expect_event(&rig, 'B');
-	expect_eq(drainer.deed.events[0].timer, timer);
-	expect_nothing(&rig);
-	expect_eq(move(&rig, timer, 640), kept_later ? 1 : -ENOENT);
-	expect_eq(timerhub_cancel(rig.hub, timer), kept_later ? 0 : -ENOENT);
-	expect_eq(stats_of(rig.hub).live, 0);
-	rig_close(&rig);
+		deed->events[0] = expect_event(rig, 'B');
+	expect_eq(deed->events[0].timer, scene.timer);
+	expect_nothing(rig);
+	expect_eq(move(rig, scene.timer, 640), kept_later ? 1 : -ENOENT);
+	expect_eq(timerhub_cancel(rig->hub, scene.timer), kept_later ? 0 : -ENOENT);
+	expect_eq(stats_of(rig->hub).live, 0);
+	rig_close(rig);
 }
 
 START_TEST(law_2_a_later_life_hit_by_a_delivery_comes_once)
@@ -228,49 +251,38 @@ END_TEST
  * kept timer that is armed for never, or is idle, or waits to be delivered. The owner goes on to
  * an instant before the call can make it good.
  */
-static void hit_later_life(enum deed_kind what, uint64_t expires_ns, uint64_t delivered,
-                           unsigned lives, uint64_t meanwhile_ns, unsigned *hit)
+static void hit_later_life(enum deed_kind what, enum kept state, unsigned lives,
+                           uint64_t meanwhile_ns, unsigned *hit)
 {
-	struct rig rig = rig_manual(1);
-	timerhub_timer timer = arm_kept(&rig, expires_ns, 'A');
-	struct puppet caller = puppet_of(&rig, what, timer, 6400);
-	uint64_t word, left_ns;
+	struct scene scene;
+	struct rig *rig = &scene.rig;
+	uint64_t left_ns;
 	bool alike;
 
-	if (expires_ns != TIMERHUB_NEVER)
-		advance(&rig, 64);
-	if (delivered)
-		expect_event(&rig, 'A');
-	word = word_of(&rig);
-	puppet_start(&caller,
-	             what == CANCEL ? TEST_POINT_CANCEL_BEFORE_CAS : TEST_POINT_REARM_BEFORE_CAS);
+	scene_begin(&scene, 1, state, what, 6400);
 	for (unsigned i = 1; i <= lives; i++) {
-		expect_eq(timerhub_cancel(rig.hub, timer), 0);
-		timer = arm_kept(&rig, expires_ns, 'B');
-		if (expires_ns != TIMERHUB_NEVER)
-			advance(&rig, 64 + i);
-		if (delivered)
-			expect_event(&rig, 'B');
+		expect_eq(timerhub_cancel(rig->hub, scene.timer), 0);
+		scene.timer = arm_kept_until(rig, state, 'B', 64 + i);
 	}
-	alike = word_of(&rig) == word;
+	alike = word_of(rig) == scene.word;
 	*hit += alike;
-	puppet_go_on_if_it_comes(&caller, TEST_POINT_UNDO);
-	expect_eq(atomic_load(&caller.over), !alike);
+	puppet_go_on_if_it_comes(&scene.caller, TEST_POINT_UNDO);
+	expect_eq(atomic_load(&scene.caller.over), !alike);
 	if (alike && meanwhile_ns > 0)
-		advance(&rig, meanwhile_ns);
-	puppet_finish(&caller);
-	expect_eq(caller.deed.result, -ENOENT);
-	advance(&rig, 12800);
-	if (!delivered && expires_ns != TIMERHUB_NEVER)
-		expect_eq(expect_event(&rig, 'B').expires_ns, 64);
-	expect_nothing(&rig);
-	expect_eq(timerhub_remaining(rig.hub, timer, &left_ns), 0);
+		advance(rig->hub, meanwhile_ns);
+	puppet_finish(&scene.caller);
+	expect_eq(scene.caller.deed.result, -ENOENT);
+	advance(rig->hub, 12800);
+	if (state == PENDING)
+		expect_eq(expect_event(rig, 'B').expires_ns, 64);
+	expect_nothing(rig);
+	expect_eq(timerhub_remaining(rig->hub, scene.timer, &left_ns), 0);
 	expect_eq(left_ns, UINT64_MAX);
-	expect_eq(move(&rig, timer, 19200), expires_ns != TIMERHUB_NEVER);
-	expect_at(&rig, 'B', 19200);
-	expect_eq(timerhub_cancel(rig.hub, timer), 0);
-	expect_eq(stats_of(rig.hub).live, 0);
-	rig_close(&rig);
+	expect_eq(move(rig, scene.timer, 19200), state != FAR_AWAY);
+	expect_at(rig, 'B', 19200);
+	expect_eq(timerhub_cancel(rig->hub, scene.timer), 0);
+	expect_eq(stats_of(rig->hub).live, 0);
+	rig_close(rig);
 }
 
 START_TEST(law_10_a_kept_timer_hit_by_mistake_is_what_it_was)
@@ -284,9 +296,9 @@ START_TEST(law_10_a_kept_timer_hit_by_mistake_is_what_it_was)
 		unsigned hit[3] = { 0, 0, 0 };
 
 		for (unsigned lives = 1; lives <= 16; lives++) {
-			hit_later_life(call, TIMERHUB_NEVER, 0, lives, at_ns, &hit[0]);
-			hit_later_life(call, 64, 1, lives, at_ns, &hit[1]);
-			hit_later_life(call, 64, 0, lives, at_ns, &hit[2]);
+			hit_later_life(call, FAR_AWAY, lives, at_ns, &hit[0]);
+			hit_later_life(call, IDLE, lives, at_ns, &hit[1]);
+			hit_later_life(call, PENDING, lives, at_ns, &hit[2]);
 		}
 		expect(hit[0] > 0 && hit[1] > 0 && hit[2] > 0); /* it came to that */
 	}
@@ -313,7 +325,7 @@ START_TEST(each_shows_the_life_that_it_has_read)
 	walker.deed.each = count_shown;
 	puppet_start(&walker, TEST_POINT_EACH_BEFORE_CAS);
 	expect_eq(timerhub_cancel(rig.hub, walker.deed.timer), 0);
-	next = arm_at(&rig, 640, 'N');
+	next = arm_at(rig.queue, 640, 'N');
 	puppet_finish(&walker);
 	expect_eq(walker.deed.result, 1);
 	expect_eq(walker.deed.events[0].data, 'N');
@@ -330,18 +342,18 @@ START_TEST(each_shows_one_life_whatever_the_word)
 
 	for (unsigned lives = 1; lives <= 16; lives++) {
 		struct rig rig = rig_manual(1);
-		timerhub_timer timer = arm_at(&rig, TIMERHUB_NEVER, 0);
+		timerhub_timer timer = arm_at(rig.queue, TIMERHUB_NEVER, 0);
 		struct puppet walker = puppet_of(&rig, EACH, timer, 0);
 		uint64_t word;
 
 		walker.deed.each = count_shown;
-		advance(&rig, 1);
+		advance(rig.hub, 1);
 		word = word_of(&rig);
 		puppet_start(&walker, TEST_POINT_EACH_BEFORE_CAS);
 		for (unsigned i = 1; i <= lives; i++) {
 			expect_eq(timerhub_cancel(rig.hub, timer), 0);
-			timer = arm_at(&rig, TIMERHUB_NEVER, i);
-			advance(&rig, 1 + i);
+			timer = arm_at(rig.queue, TIMERHUB_NEVER, i);
+			advance(rig.hub, 1 + i);
 		}
 		alike += word_of(&rig) == word;
 		puppet_finish(&walker);
@@ -357,7 +369,7 @@ END_TEST
 START_TEST(each_shows_no_timer_that_ended)
 {
 	struct rig rig = rig_manual(1);
-	struct puppet walker = puppet_of(&rig, EACH, arm_at(&rig, 64, 'K'), 0);
+	struct puppet walker = puppet_of(&rig, EACH, arm_at(rig.queue, 64, 'K'), 0);
 
 	walker.deed.each = count_shown;
 	puppet_start(&walker, TEST_POINT_EACH_BEFORE_CAS);
@@ -395,9 +407,9 @@ START_TEST(stop_leaves_nothing_that_expired_before_it)
 		struct rig rig = rig_manual(8);
 		struct puppet waiter = puppet_of(&rig, WAIT, 0, TIMERHUB_NEVER);
 
-		(void)arm_at(&rig, 64, 'X');
+		(void)arm_at(rig.queue, 64, 'X');
 		puppet_start(&waiter, waits[i]);
-		advance(&rig, 64);
+		advance(rig.hub, 64);
 		timerhub_queue_stop(rig.queue);
 		puppet_finish(&waiter);
 		expect_eq(waiter.deed.result, 1);
@@ -430,15 +442,15 @@ static void stop_with_all_taken_out(struct rig *rig, struct puppet *owner)
 {
 	uint64_t cells = rig->queue->outbox.mask + 1;
 
-	(void)arm_at(rig, 1, 'X');
+	(void)arm_at(rig->queue, 1, 'X');
 	for (uint64_t at_ns = 1; at_ns < cells; at_ns++) {
-		timerhub_timer timer = arm_at(rig, at_ns, 'W');
+		timerhub_timer timer = arm_at(rig->queue, at_ns, 'W');
 
-		advance(rig, at_ns * 64);
+		advance(rig->hub, at_ns * 64);
 		expect_eq(timerhub_cancel(rig->hub, timer), 0);
 	}
 	expect_eq(outbox_count(&rig->queue->outbox), cells);
-	(void)arm_at(rig, 0, 'Y');
+	(void)arm_at(rig->queue, 0, 'Y');
 	*owner = puppet_of(rig, ADVANCE, 0, cells * 64);
 	puppet_start(owner, TEST_POINT_OUTBOX_TAKEN_OUT);
 }
@@ -478,11 +490,11 @@ START_TEST(law_9_what_the_owner_puts_back_is_told_again)
 
 	stop_with_all_taken_out(&rig, &owner);
 	expect_eq(timerhub_drain(rig.queue, events, 8), 0);
-	expect(!fd_readable(rig.queue));
+	expect(!queue_readable(rig.queue));
 	puppet_finish(&owner);
-	expect(fd_readable(rig.queue));
+	expect(queue_readable(rig.queue));
 	expect_eq(timerhub_drain(rig.queue, events, 8), 2);
-	expect(!fd_readable(rig.queue));
+	expect(!queue_readable(rig.queue));
 	rig_close(&rig);
 }
 END_TEST

@@ -30,14 +30,14 @@ static bool check_second_look(uint64_t margin_ns)
 	uint64_t wakes;
 	bool spared;
 
-	(void)arm_at(&rig, at_ns + FAR, 'U');
-	(void)arm_at(&rig, at_ns, 'X');
+	(void)arm_at(rig.queue, at_ns + FAR, 'U');
+	(void)arm_at(rig.queue, at_ns, 'X');
 	if (!owner_stops_before(&rig, TEST_POINT_OWNER_BEFORE_PROMISE, 1, at_ns))
 		return false;
 	owner_wait_stopped();
 	expect_event(&rig, 'X');
 	wakes = stats_of(rig.hub).submit_wakes;
-	(void)arm_at(&rig, timerhub_now(rig.hub) + MS, 'Y');
+	(void)arm_at(rig.queue, timerhub_now(rig.hub) + MS, 'Y');
 	spared = stats_of(rig.hub).submit_wakes == wakes;
 	owner_release();
 	expect_event(&rig, 'Y');
@@ -49,7 +49,7 @@ static bool check_second_look(uint64_t margin_ns)
 START_TEST(trap_5_entry_under_the_old_promise_is_found_by_the_second_look)
 {
 	for (unsigned i = 0; i < 3; i++)
-		until_in_time(check_second_look);
+		until_in_time(check_second_look, MARGIN);
 }
 END_TEST
 
@@ -60,15 +60,15 @@ static bool check_submitted(uint64_t margin_ns)
 {
 	struct rig rig = rig_open(8);
 	uint64_t at_ns = timerhub_now(rig.hub) + margin_ns;
-	timerhub_timer moved = arm_at(&rig, at_ns + FAR, 'M');
-	timerhub_timer gone = arm_at(&rig, at_ns + FAR / 2, 'G');
+	timerhub_timer moved = arm_at(rig.queue, at_ns + FAR, 'M');
+	timerhub_timer gone = arm_at(rig.queue, at_ns + FAR / 2, 'G');
 
-	(void)arm_at(&rig, at_ns, 'X');
+	(void)arm_at(rig.queue, at_ns, 'X');
 	if (!owner_stops_before(&rig, stopped_at, 1, at_ns))
 		return false;
 	owner_wait_stopped();
 	expect_eq(timerhub_cancel(rig.hub, gone), 0);
-	(void)arm_at(&rig, timerhub_now(rig.hub) + 2 * MS, 'Y');
+	(void)arm_at(rig.queue, timerhub_now(rig.hub) + 2 * MS, 'Y');
 	owner_release();
 	expect_event(&rig, 'X');
 	expect_event(&rig, 'Y');
@@ -88,7 +88,7 @@ START_TEST(trap_5_whatever_is_submitted_to_a_stopped_owner_is_found)
 
 	for (unsigned i = 0; i < COUNT_OF(points); i++) {
 		stopped_at = points[i];
-		until_in_time(check_submitted);
+		until_in_time(check_submitted, MARGIN);
 	}
 }
 END_TEST
@@ -106,14 +106,14 @@ static bool check_order(uint64_t margin_ns)
 	bool in_time;
 
 	for (unsigned i = 2; i < 10; i += 2)
-		(void)arm_at(&rig, at_ns + i * MS, i);
+		(void)arm_at(rig.queue, at_ns + i * MS, i);
 	if (!owner_stops_before(&rig, TEST_POINT_OWNER_BEFORE_INBOX, 1, at_ns))
 		return false;
-	(void)arm_at(&rig, at_ns + 1 * MS, 1); /* wakes it */
+	(void)arm_at(rig.queue, at_ns + 1 * MS, 1); /* wakes it */
 	owner_wait_stopped();
 	for (unsigned i = 3; i < 10; i += 2)
-		(void)arm_at(&rig, at_ns + i * MS, i);
-	(void)arm_at(&rig, at_ns, 0);
+		(void)arm_at(rig.queue, at_ns + i * MS, i);
+	(void)arm_at(rig.queue, at_ns, 0);
 	in_time = timerhub_now(rig.hub) < at_ns; /* else the law does not speak of them */
 	if (in_time)
 		sleep_ns(at_ns + 15 * MS - timerhub_now(rig.hub));
@@ -129,7 +129,7 @@ static bool check_order(uint64_t margin_ns)
 START_TEST(law_5_timers_armed_between_the_clock_and_the_inbox_come_in_order)
 {
 	for (unsigned i = 0; i < 3; i++)
-		until_in_time(check_order);
+		until_in_time(check_order, MARGIN);
 }
 END_TEST
 
@@ -153,7 +153,7 @@ static bool check_close(uint64_t margin_ns)
 
 	expect_eq(timerhub_queue_open(rig.hub, &other.queue, NULL), 0);
 	for (unsigned i = 0; i < 3; i++)
-		(void)arm_at(&other, at_ns, 'X');
+		(void)arm_at(other.queue, at_ns, 'X');
 	if (!owner_stops_before(&rig, TEST_POINT_OWNER_BEFORE_PUBLISH, 2, at_ns))
 		return false;
 	owner_wait_stopped();
@@ -161,7 +161,7 @@ static bool check_close(uint64_t margin_ns)
 	sleep_ns(20 * MS); /* let it come to where it must wait */
 	owner_release();
 	thread_join(closer);
-	(void)arm_at(&rig, timerhub_now(rig.hub) + MS, 'Z');
+	(void)arm_at(rig.queue, timerhub_now(rig.hub) + MS, 'Z');
 	expect_event(&rig, 'Z');
 	expect_nothing(&rig);
 	expect_eq(stats_of(rig.hub).live, 0);
@@ -171,7 +171,7 @@ static bool check_close(uint64_t margin_ns)
 
 START_TEST(queue_closes_under_a_stopped_owner)
 {
-	until_in_time(check_close);
+	until_in_time(check_close, MARGIN);
 }
 END_TEST
 
@@ -186,18 +186,18 @@ static bool check_cleared(uint64_t margin_ns)
 	uint64_t at_ns = timerhub_now(rig.hub) + margin_ns;
 	struct timerhub_event event;
 
-	(void)arm_at(&rig, at_ns, 'X');
+	(void)arm_at(rig.queue, at_ns, 'X');
 	if (!owner_stops_before(&rig, TEST_POINT_RING_BEFORE_COUNT, 1, at_ns))
 		return false;
 	owner_wait_stopped();
-	expect(fd_readable(rig.queue));
+	expect(queue_readable(rig.queue));
 	expect_event(&rig, 'X');
 	expect_eq(timerhub_drain(rig.queue, &event, 1), 0);
-	expect(!fd_readable(rig.queue));
+	expect(!queue_readable(rig.queue));
 	owner_release();
 	expect_eq(timerhub_after(rig.queue, 0, 'Y', NULL), 0);
 	owner_settles(rig.hub);
-	expect(fd_readable(rig.queue));
+	expect(queue_readable(rig.queue));
 	expect_event(&rig, 'Y');
 	expect_nothing(&rig);
 	rig_close(&rig);
@@ -206,7 +206,7 @@ static bool check_cleared(uint64_t margin_ns)
 
 START_TEST(law_9_drain_clears_what_a_stopped_owner_has_rung)
 {
-	until_in_time(check_cleared);
+	until_in_time(check_cleared, MARGIN);
 }
 END_TEST
 
@@ -234,16 +234,16 @@ START_TEST(queue_closes_under_a_late_producer)
 
 	expect_eq(timerhub_queue_open(rig.hub, &other.queue, NULL), 0);
 	for (unsigned i = 0; i < COUNT_OF(timers); i++) {
-		timers[i] = arm_at(&rig, timerhub_now(rig.hub) + FAR, 'R');
+		timers[i] = arm_at(rig.queue, timerhub_now(rig.hub) + FAR, 'R');
 		lowest = handle_slot(timers[i]) < handle_slot(timers[lowest]) ? i : lowest;
 		highest = handle_slot(timers[i]) > handle_slot(timers[highest]) ? i : highest;
 	}
 	expect_eq(timerhub_cancel(rig.hub, timers[highest]), 0);
-	(void)arm_at(&other, timerhub_now(rig.hub) + FAR, 'L');
+	(void)arm_at(other.queue, timerhub_now(rig.hub) + FAR, 'L');
 	expect_eq(timerhub_cancel(rig.hub, timers[lowest]), 0);
 	closer.deed.queue = other.queue;
 	puppet_start(&closer, TEST_POINT_CANCEL_BEFORE_FREE);
-	(void)arm_at(&other, timerhub_now(rig.hub), 'P');
+	(void)arm_at(other.queue, timerhub_now(rig.hub), 'P');
 	owner_expires(rig.hub, 1);
 	puppet_finish(&closer);
 	expect_eq(stats_of(rig.hub).live, COUNT_OF(timers) - 2);
@@ -267,7 +267,7 @@ static bool check_lateness(uint64_t margin_ns)
 	uint64_t late = 0;
 
 	for (unsigned i = 0; i < CROWD; i++)
-		(void)arm_at(&rig, at_ns, i);
+		(void)arm_at(rig.queue, at_ns, i);
 	if (!owner_stops_before(&rig, TEST_POINT_OWNER_BEFORE_PUBLISH, 1, at_ns))
 		return false;
 	owner_wait_stopped();
@@ -290,7 +290,7 @@ static bool check_lateness(uint64_t margin_ns)
 
 START_TEST(lateness_is_that_of_the_telling)
 {
-	until_in_time(check_lateness);
+	until_in_time(check_lateness, MARGIN);
 }
 END_TEST
 

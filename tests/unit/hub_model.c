@@ -3,9 +3,10 @@
 #include "hub_model.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "process.h"
 
 /* The hub keeps no more slack than this. */
 #define SLACK_MAX_NS ((UINT64_C(1) << 48) - 1)
@@ -94,13 +95,6 @@ static void model_submitted(struct model *model, const struct model_timer *timer
 }
 
 /* ---- looking at the hub ---- */
-
-static bool fd_readable(int fd)
-{
-	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
-
-	return poll(&pollfd, 1, 0) == 1;
-}
 
 void model_verify_fds(const struct model *model)
 {
@@ -600,10 +594,10 @@ void model_take(struct model *model, unsigned queue, enum model_taking taking, u
 
 /* ---- open, close ---- */
 
-void model_open(struct model *model, unsigned capacity)
+void model_open(struct model *model, unsigned capacity, uint32_t flags)
 {
 	struct timerhub_config config = { .size = sizeof(config),
-		                          .flags = TIMERHUB_MANUAL,
+		                          .flags = TIMERHUB_MANUAL | flags,
 		                          .timers_max = capacity };
 
 	*model = (struct model){ .capacity = capacity, .next_ns = MODEL_NEVER };

@@ -54,8 +54,8 @@ struct model {
 /* How events are taken. */
 enum model_taking { MODEL_DRAIN, MODEL_WAIT, MODEL_DISPATCH };
 
-/* `capacity` from 1 to MODEL_TIMERS_MAX. */
-void model_open(struct model *model, unsigned capacity);
+/* `capacity` from 1 to MODEL_TIMERS_MAX; `flags` of the hub beside TIMERHUB_MANUAL. */
+void model_open(struct model *model, unsigned capacity, uint32_t flags);
 void model_close(struct model *model);
 
 /* What fits into the spec of the next timer: size, data, fn; its times are the caller's. */

@@ -58,7 +58,7 @@ START_TEST(every_slot_is_handed_out_once_and_none_is_lost)
 			expect_eq(arena_count(&arena).in_use, capacities[i]);
 			/* Back in one piece, or one by one to different CPUs. */
 			if (round % 2 == 0)
-				arena_put_many(&arena, round, slots, capacities[i]);
+				arena_put_many(&arena, round, slots, capacities[i], false);
 			else
 				for (uint32_t j = 0; j < capacities[i]; j++)
 					arena_put(&arena, j, slots[j]);
@@ -144,6 +144,22 @@ START_TEST(slot_put_is_taken_again_on_that_cpu)
 }
 END_TEST
 
+/* Take a list into `held`: all of it, or nothing. Returns how many slots were taken. */
+static uint64_t take_list(struct arena *arena, unsigned cpu, uint32_t *held, uint32_t *count,
+                          unsigned wanted)
+{
+	unsigned taken;
+	uint32_t slot = arena_take_list(arena, cpu, wanted, &taken);
+
+	expect_eq(slot == SLOT_NONE, taken < wanted);
+	for (unsigned i = 0; i < wanted && slot != SLOT_NONE; i++) {
+		expect_lt(slot, arena->capacity);
+		held[(*count)++] = slot;
+		slot = i + 1 < wanted ? arena_next(arena, slot) : SLOT_NONE;
+	}
+	return taken;
+}
+
 /* Random takes and puts from random CPUs against a plain count. */
 static void check_counts(struct dice *dice, uint32_t capacity)
 {
@@ -158,7 +174,15 @@ static void check_counts(struct dice *dice, uint32_t capacity)
 		unsigned batch = 1 + (unsigned)dice_magnitude(dice, 5);
 		struct arena_counts counts;
 
-		if (dice_below(dice, capacity) >= count && count < CROWD) {
+		if (dice_below(dice, 3) == 0 && count + batch <= CROWD) {
+			uint32_t before = count;
+
+			taken += take_list(&arena, cpu, held, &count, batch);
+			expect_eq(count, before + batch <= capacity ? before + batch : before);
+			for (uint32_t i = before; i < count; i++)
+				for (uint32_t j = 0; j < i; j++)
+					expect(held[i] != held[j]);
+		} else if (dice_below(dice, capacity) >= count && count < CROWD) {
 			held[count] = arena_take(&arena, cpu);
 			expect_eq(held[count] == SLOT_NONE, count == capacity);
 			if (held[count] != SLOT_NONE) {
@@ -170,7 +194,8 @@ static void check_counts(struct dice *dice, uint32_t capacity)
 			if (batch == 1)
 				arena_put(&arena, cpu, held[count]);
 			else
-				arena_put_many(&arena, cpu, held + count, batch);
+				arena_put_many(&arena, cpu, held + count, batch,
+				               dice_below(dice, 2) == 0);
 		}
 		most = count > most ? count : most;
 		counts = arena_count(&arena);
@@ -211,11 +236,12 @@ START_TEST(slot_put_is_not_lost_whatever_lies_below)
 			slots[0] = arena_take(&arena, 0);
 			slots[1] = arena_take(&arena, 0);
 			arena_put(&arena, 0, slots[0]);
-			u64_store_relaxed(&arena.cold[slots[0]].data, (depth - way / 2) << 32);
+			u64_store_relaxed(&arena.timers.cold[slots[0]].data, (depth - way / 2)
+			                                                             << 32);
 			if (way % 2)
 				arena_put(&arena, 0, slots[1]);
 			else
-				arena_put_many(&arena, 0, &slots[1], 1);
+				arena_put_many(&arena, 0, &slots[1], 1, false);
 			expect_eq(arena_take(&arena, 0), slots[1]);
 			arena_close(&arena);
 		}
@@ -231,7 +257,8 @@ START_TEST(two_hubs_never_have_the_same_generation)
 		expect_eq(arena_open(&arenas[i], 4), 0);
 	for (unsigned i = 0; i < COUNT_OF(arenas); i++)
 		for (unsigned j = 0; j < i; j++) {
-			uint64_t a = arenas[i].first_generation, b = arenas[j].first_generation;
+			uint64_t a = arenas[i].timers.first_generation,
+				 b = arenas[j].timers.first_generation;
 
 			/*
 			 * Far apart: a billion lives of one slot do not lead from one to the
@@ -268,6 +295,23 @@ static void crowd_take(unsigned me, struct dice *dice, uint32_t *held, uint32_t 
 	held[(*count)++] = slot;
 }
 
+/* Other threads take, put and arm meanwhile: each slot of the list is still ours alone. */
+static void crowd_take_list(unsigned me, struct dice *dice, uint32_t *held, uint32_t *count)
+{
+	uint32_t before = *count;
+
+	take_list(&crowd.arena, (unsigned)dice_below(dice, 4), held, count,
+	          (unsigned)(1 + dice_below(dice, crowd.share - before)));
+	expect_lt(before, *count); /* likewise */
+	for (uint32_t i = before; i < *count; i++) {
+		unsigned none = 0;
+
+		expect(atomic_compare_exchange_strong(&crowd.owners[held[i]], &none, me));
+		/* As an arm writes over the link. */
+		u64_store_relaxed(&crowd.arena.timers.cold[held[i]].data, dice_roll(dice));
+	}
+}
+
 static void *crowd_main(void *arg)
 {
 	unsigned me = *(unsigned *)arg;
@@ -280,17 +324,20 @@ static void *crowd_main(void *arg)
 		uint32_t keep = crowd.low + (uint32_t)dice_below(&dice, crowd.share - crowd.low);
 
 		while (count < crowd.share)
-			crowd_take(me, &dice, held, &count);
+			if (dice_below(&dice, 4) == 0)
+				crowd_take_list(me, &dice, held, &count);
+			else
+				crowd_take(me, &dice, held, &count);
 		for (uint32_t i = keep; i < count; i++)
 			atomic_store(&crowd.owners[held[i]], 0);
 		arena_put_many(&crowd.arena, (unsigned)dice_below(&dice, 4), held + keep,
-		               count - keep);
+		               count - keep, dice_below(&dice, 2) == 0);
 		count = keep;
 	}
 	if (count > 0) {
 		for (uint32_t i = 0; i < count; i++)
 			atomic_store(&crowd.owners[held[i]], 0);
-		arena_put_many(&crowd.arena, 0, held, count);
+		arena_put_many(&crowd.arena, 0, held, count, false);
 	}
 	free(held);
 	return NULL;
@@ -357,7 +404,7 @@ static void *take_and_put(void *arg)
 		uint32_t slot = arena_take(arena, 0);
 
 		expect(slot != SLOT_NONE);
-		u64_store_relaxed(&arena->cold[slot].data, UINT64_C(90) << 32);
+		u64_store_relaxed(&arena->timers.cold[slot].data, UINT64_C(90) << 32);
 		arena_put(arena, 0, slot);
 	}
 	return NULL;

@@ -103,7 +103,7 @@ START_TEST(only_an_observable_board_has_a_file)
 
 	hidden.observable = false;
 	expect_eq(board_open(&board, &fd, &hidden), 0);
-	expect_eq(fd, UINT64_MAX);
+	expect_eq(fd, -1);
 	expect_eq(board->header.magic, BOARD_MAGIC);
 	board_close(board, fd);
 

@@ -35,6 +35,7 @@ static unsigned random_queue(struct player *player)
 static uint64_t random_expires(struct player *player, uint32_t *flags)
 {
 	struct dice *dice = &player->dice;
+	const struct model *model = &player->model;
 
 	*flags = dice_one_in(dice, 2) ? TIMERHUB_ABSOLUTE : 0;
 	switch (dice_below(dice, 16)) {
@@ -44,8 +45,11 @@ static uint64_t random_expires(struct player *player, uint32_t *flags)
 		return *flags == 0 ? 0 : dice_magnitude(dice, 62); /* in the past, often */
 	case 2:
 		return *flags == 0 ? dice_boundary(dice) : MODEL_LAST_NS - dice_below(dice, 3);
+	case 3: /* where another timer is, or was */
+		*flags = TIMERHUB_ABSOLUTE;
+		return model->timers[dice_below(dice, model->capacity)].deadline_ns;
 	default:
-		return (*flags == 0 ? 0 : player->model.now_ns) + dice_magnitude(dice, 40);
+		return (*flags == 0 ? 0 : model->now_ns) + dice_magnitude(dice, 40);
 	}
 }
 
@@ -181,7 +185,8 @@ static void run_round(uint64_t round)
 	struct player player = { .dice = dice_new(round) };
 	unsigned capacity = 1 + (unsigned)dice_magnitude(&player.dice, 6) % MODEL_TIMERS_MAX;
 
-	model_open(&player.model, capacity);
+	/* Shared memory must make no difference. */
+	model_open(&player.model, capacity, dice_one_in(&player.dice, 8) ? TIMERHUB_OBSERVABLE : 0);
 	if (dice_one_in(&player.dice, 2))
 		model_advance(&player.model, dice_boundary(&player.dice));
 	for (unsigned i = 0; i < 1000; i++) {

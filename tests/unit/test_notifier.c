@@ -4,20 +4,15 @@
  * is lost between a consumer that clears or blocks and an owner that publishes.
  */
 #include "harness.h"
+#include "process.h"
 
 #include <poll.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "bell.h"
 #include "check.h"
 #include "notifier.h"
-
-static bool fd_readable(int fd)
-{
-	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
-
-	return poll(&pollfd, 1, 0) == 1;
-}
 
 START_TEST(bell_is_sticky_until_cleared)
 {

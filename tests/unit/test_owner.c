@@ -18,6 +18,7 @@
 #define GATHER_NS (250 * US)
 #define CROWD 128
 #define TIMERS 1024
+#define REST 256 /* slots that are looked at before the inbox is looked at again: OWNER_REST */
 
 struct rig {
 	struct timerhub *hub;
@@ -25,15 +26,22 @@ struct rig {
 	uint64_t next_ns; /* as the last call of advance told */
 };
 
-static struct rig rig_open(bool gathers)
+static struct rig rig_open_for(uint32_t timers)
 {
 	struct timerhub_config config = { .size = sizeof(config),
 		                          .flags = TIMERHUB_MANUAL,
-		                          .timers_max = TIMERS };
+		                          .timers_max = timers };
 	struct rig rig;
 
 	expect_eq(timerhub_open(&rig.hub, &config), 0);
 	expect_eq(timerhub_queue_open(rig.hub, &rig.queue, NULL), 0);
+	return rig;
+}
+
+static struct rig rig_open(bool gathers)
+{
+	struct rig rig = rig_open_for(TIMERS);
+
 	rig.hub->owner.gathers = gathers;
 	return rig;
 }
@@ -162,7 +170,7 @@ START_TEST(one_shot_is_moved_later_by_its_deadline_alone)
 {
 	struct rig rig = rig_open(false);
 	timerhub_timer timer = rig_arm(&rig, 64 * TIMER_TICK_NS + 1);
-	const struct timer_hot *hot = &rig.hub->arena.hot[handle_slot(timer)];
+	const struct timer_hot *hot = &rig.hub->arena.timers.hot[handle_slot(timer)];
 	uint64_t identity = identity_make(handle_generation(timer), 0);
 	uint64_t word;
 
@@ -177,23 +185,128 @@ START_TEST(one_shot_is_moved_later_by_its_deadline_alone)
 }
 END_TEST
 
-/* Law 8: moved later, it costs the owner one look at the old instant, and no sooner one. */
-START_TEST(moved_later_is_found_when_its_old_instant_comes)
+/* Law 8: moved later or cancelled, it costs the owner no look at the old instant. */
+START_TEST(moved_later_is_found_before_its_old_instant_comes)
 {
 	struct rig rig = rig_open(false);
 	timerhub_timer timer = rig_arm(&rig, SEC);
 	struct timerhub_stats stats;
 
 	expect_eq(rig_advance(&rig, 1), 0);
+	expect_eq(rig.next_ns, SEC);
 	expect_eq(timerhub_rearm(rig.hub, timer, 3 * SEC, TIMERHUB_ABSOLUTE), 0);
-	expect_eq(rig_advance(&rig, SEC - 1), 0);
-	expect_le(rig.next_ns, SEC);
-	expect_eq(rig_advance(&rig, SEC), 0);
+	expect_eq(rig_advance(&rig, 2), 0);
+	expect_eq(rig.next_ns, 3 * SEC);
 	expect_eq(timerhub_stats(rig.hub, &stats), 0);
 	expect_eq(stats.refiled, 1);
 	expect_eq(rig_advance(&rig, 3 * SEC - 1), 0);
 	expect_eq(rig_advance(&rig, 3 * SEC), 1);
 	timerhub_close(rig.hub);
+}
+END_TEST
+
+/* What a hook does while the owner rests. */
+static struct {
+	struct rig *rig;
+	timerhub_timer timer; /* is moved at each look */
+	uint64_t move_to_ns, move_by_ns;
+	unsigned looks; /* in all */
+	unsigned passes;
+	unsigned looks_armed; /* when the timer was armed that is due */
+	unsigned looks_due;   /* when it expired */
+	uint64_t armed_ns;
+} rest;
+
+static void rest_moving_hook(enum test_point point)
+{
+	if (point != TEST_POINT_OWNER_BEFORE_REFILE)
+		return;
+	rest.looks++;
+	expect_eq(timerhub_rearm(rest.rig->hub, rest.timer, rest.move_to_ns, TIMERHUB_ABSOLUTE), 0);
+	rest.move_to_ns += rest.move_by_ns;
+}
+
+static void rest_advance(struct rig *rig, uint64_t now_ns, void (*hook)(enum test_point))
+{
+	rest.rig = rig;
+	rest.looks = rest.passes = 0;
+	test_point_hook = hook;
+	expect_eq(timerhub_advance(rig->hub, now_ns, &rig->next_ns), 0);
+	test_point_hook = NULL;
+}
+
+/* A timer that moves on at each look is promised as it was then, not looked at for ever. */
+START_TEST(rest_ends_while_timers_keep_moving)
+{
+	struct rig rig = rig_open(false);
+
+	rest.timer = rig_arm(&rig, SEC);
+	expect_eq(rig_advance(&rig, 1), 0);
+	rest.move_to_ns = 2 * SEC;
+	rest.move_by_ns = US;
+	rest_advance(&rig, 2, rest_moving_hook);
+	/* Once as it was, once it had moved: that was true, and is promised. */
+	expect_le(rest.looks, 2);
+	expect_le(SEC, rig.next_ns);
+	expect_le(rig.next_ns, 2 * SEC + US);
+	timerhub_close(rig.hub);
+}
+END_TEST
+
+/* Moved to earlier between being looked at and being filed: it comes in time all the same. */
+START_TEST(rest_misses_no_timer_that_is_moved_to_earlier)
+{
+	struct rig rig = rig_open(false);
+
+	rest.timer = rig_arm(&rig, SEC);
+	expect_eq(rig_advance(&rig, 1), 0);
+	expect_eq(timerhub_rearm(rig.hub, rest.timer, 3 * SEC, TIMERHUB_ABSOLUTE), 0);
+	rest.move_to_ns = SEC / 2;
+	rest.move_by_ns = 0;
+	rest_advance(&rig, 2, rest_moving_hook);
+	expect_eq(rig.next_ns, SEC / 2);
+	expect_eq(rig_advance(&rig, SEC / 2), 1);
+	timerhub_close(rig.hub);
+}
+END_TEST
+
+/* In the third portion arms a timer that is due by then. */
+static void rest_arming_hook(enum test_point point)
+{
+	if (point == TEST_POINT_OWNER_BEFORE_REFILE)
+		rest.looks++;
+	if (point == TEST_POINT_OWNER_BEFORE_PUBLISH)
+		rest.looks_due = rest.looks;
+	if (point == TEST_POINT_OWNER_BEFORE_REFILE && rest.looks == 2 * REST + REST / 2) {
+		(void)rig_arm(rest.rig, rest.armed_ns);
+		rest.looks_armed = rest.looks;
+	}
+	rest.passes += point == TEST_POINT_OWNER_BEFORE_INBOX;
+}
+
+/* Law 13: however many have moved, what is armed meanwhile waits for a portion of them at most. */
+START_TEST(rest_looks_at_the_inbox_between_portions)
+{
+	enum { MOVED = 10 * REST };
+	struct rig rig = rig_open_for(MOVED + 1);
+	timerhub_timer *timers = calloc(MOVED, sizeof(*timers));
+	struct timerhub_event event;
+
+	expect(timers);
+	for (unsigned i = 0; i < MOVED; i++)
+		timers[i] = rig_arm(&rig, SEC + i * US);
+	expect_eq(timerhub_advance(rig.hub, 1, NULL), 0);
+	expect_eq(timerhub_rearm_many(rig.hub, timers, MOVED, HOUR, TIMERHUB_ABSOLUTE), MOVED);
+	rest.armed_ns = 2;
+	rest_advance(&rig, 100, rest_arming_hook);
+	expect_eq(rig.next_ns, HOUR);
+	expect_eq(rest.looks, MOVED);
+	expect_le(MOVED / REST, rest.passes);
+	expect_lt(rest.looks_armed, rest.looks_due);
+	expect_le(rest.looks_due, rest.looks_armed + REST);
+	expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
+	timerhub_close(rig.hub);
+	free(timers);
 }
 END_TEST
 
@@ -416,7 +529,10 @@ int main(int argc, char **argv)
 	tests_add(crowd_is_gathered, 20);
 	tests_add(after_a_crowd_there_may_be_nothing, 20);
 	tests_add(one_shot_is_moved_later_by_its_deadline_alone, 20);
-	tests_add(moved_later_is_found_when_its_old_instant_comes, 20);
+	tests_add(moved_later_is_found_before_its_old_instant_comes, 20);
+	tests_add(rest_ends_while_timers_keep_moving, 20);
+	tests_add(rest_misses_no_timer_that_is_moved_to_earlier, 20);
+	tests_add(rest_looks_at_the_inbox_between_portions, 20);
 	tests_add(fair_first_come_first_told, 20);
 	tests_add(fair_beside_a_storm_of_one_queue, 20);
 	tests_add(fair_beside_many_queues, 60);

@@ -208,6 +208,102 @@ START_TEST(random_operations_agree_with_the_model)
 }
 END_TEST
 
+/* ---- slots that have moved unknown to the schedule, as the owner rests ---- */
+
+/* Under which instant each slot should be filed: never before the one that it is filed under. */
+struct truth {
+	struct bench *bench;
+	uint64_t at_ns[SLOTS];
+};
+
+static uint64_t truth_first_ns(const struct truth *truth)
+{
+	uint64_t first_ns = NOWHERE;
+
+	for (uint32_t slot = 0; slot < SLOTS; slot++)
+		first_ns = u64_min(first_ns, truth->at_ns[slot]);
+	return first_ns;
+}
+
+/* Returns how many slots were looked at. */
+static unsigned truth_rest(struct truth *truth)
+{
+	uint64_t true_ns = NOWHERE;
+	uint32_t slots[SLOTS];
+	unsigned looks = 0, count;
+
+	while ((count = schedule_doubt(&truth->bench->schedule, true_ns, slots,
+	                               1 + looks % SLOTS)) > 0) {
+		for (unsigned i = 0; i < count; i++) {
+			expect(truth->bench->at_ns[slots[i]] != NOWHERE);
+			expect_eq(schedule_at_ns(&truth->bench->schedule, slots[i]),
+			          truth->bench->at_ns[slots[i]]);
+			bench_insert(truth->bench, slots[i], truth->at_ns[slots[i]]);
+			true_ns = u64_min(true_ns, truth->at_ns[slots[i]]);
+		}
+		looks += count;
+	}
+	return looks;
+}
+
+/* After a rest the next instant is the truth's first, but where a long bucket was swept before. */
+static void truth_check(struct truth *truth)
+{
+	expect_le(truth_rest(truth), SLOTS);
+	expect_le(bench_next_ns(truth->bench), truth_first_ns(truth));
+	if (truth->bench->at_ns[model_first(truth->bench)] == bench_next_ns(truth->bench))
+		expect_eq(bench_next_ns(truth->bench), truth_first_ns(truth));
+}
+
+static void truth_step(struct truth *truth, struct dice *dice, uint32_t slots)
+{
+	struct bench *bench = truth->bench;
+	uint32_t slot = (uint32_t)dice_below(dice, slots);
+
+	switch (dice_below(dice, 8)) {
+	case 0:
+		truth_check(truth);
+		random_advance(bench, dice); /* takes what is due, moved or not */
+		for (uint32_t i = 0; i < SLOTS; i++)
+			if (bench->at_ns[i] == NOWHERE)
+				truth->at_ns[i] = NOWHERE;
+		break;
+	case 1: /* through the inbox */
+		truth->at_ns[slot] = random_instant_ns(bench, dice);
+		bench_insert(bench, slot, truth->at_ns[slot]);
+		break;
+	case 2: /* gone */
+		truth->at_ns[slot] = NOWHERE;
+		break;
+	default:
+		if (truth->at_ns[slot] != NOWHERE)
+			truth->at_ns[slot] += dice_magnitude(dice, 45);
+		else if (bench->at_ns[slot] != NOWHERE)
+			bench_remove(bench, slot);
+	}
+}
+
+START_TEST(rest_finds_what_is_true_first)
+{
+	unsigned rounds = scaled(400);
+
+	for (unsigned round = 0; round < rounds; round++) {
+		struct dice dice = dice_new(4000 + round);
+		struct truth truth = { .bench = bench_new() };
+		uint32_t slots = 1 + (uint32_t)dice_magnitude(&dice, 8) % SLOTS;
+
+		memset(truth.at_ns, 0xff, sizeof(truth.at_ns));
+		truth.bench->now_ns = dice_one_in(&dice, 4) ? 0 : dice_boundary(&dice);
+		(void)bench_take_all(truth.bench);
+		for (unsigned step = 0; step < 1000; step++) {
+			expect_context("round, step", round, step);
+			truth_step(&truth, &dice, slots);
+		}
+		bench_free(truth.bench);
+	}
+}
+END_TEST
+
 /* A slot far away costs one wake: whatever the clock, the next instant told is the slot's own. */
 static void check_lone(struct bench *bench, struct dice *dice, uint64_t now_ns, uint64_t at_ns)
 {
@@ -380,6 +476,7 @@ int main(int argc, char **argv)
 {
 	tests_begin("schedule", argc, argv);
 	tests_add(random_operations_agree_with_the_model, 60);
+	tests_add(rest_finds_what_is_true_first, 60);
 	tests_add(lone_distant_slot_needs_one_take_from_every_boundary, 20);
 	tests_add(one_wake_per_distinct_instant, 20);
 	tests_add(slots_cascade_at_most_once_per_level, 20);

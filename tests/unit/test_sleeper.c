@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "notifier.h"
+#include "bell.h"
 #include "sleeper.h"
 
 struct rig {

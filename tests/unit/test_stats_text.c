@@ -134,8 +134,8 @@ START_TEST(text_of_nothing_is_refused)
 	struct timerhub_stats stats = { 0 };
 	char text[8] = "as it is";
 
-	expect_eq(timerhub_stats_text(NULL, text, sizeof(text)), (uint64_t)-EINVAL);
-	expect_eq(timerhub_stats_text(&stats, NULL, 1), (uint64_t)-EINVAL);
+	expect_eq(timerhub_stats_text(NULL, text, sizeof(text)), -EINVAL);
+	expect_eq(timerhub_stats_text(&stats, NULL, 1), -EINVAL);
 	expect(memcmp(text, "as it is", 8) == 0);
 }
 END_TEST

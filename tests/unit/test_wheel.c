@@ -228,6 +228,39 @@ static void bench_move(struct bench *bench, uint32_t slot, uint64_t at_ns)
 		bench->at_ns[slot] = at_ns;
 }
 
+/* As the owner files a slot again: one in `stay` where it was, or later; the others nowhere. */
+static void bench_refile(struct bench *bench, struct dice *dice, uint32_t slot, unsigned stay)
+{
+	uint64_t at_ns = bench->at_ns[slot];
+	bool stays;
+
+	expect(at_ns != ABSENT);
+	if (dice_one_in(dice, 2))
+		at_ns += dice_magnitude(dice, 42);
+	stays = dice_one_in(dice, stay);
+	if (stays && slow_bucket(bench->wheel.base_ns, at_ns) == bucket_of(bench, slot)) {
+		bench_move(bench, slot, at_ns);
+		return;
+	}
+	wheel_remove(&bench->wheel, slot);
+	bench->at_ns[slot] = ABSENT;
+	if (stays)
+		bench_insert(bench, slot, at_ns);
+}
+
+/* Returns how many slots were in doubt; each is filed again. */
+static unsigned bench_doubt(struct bench *bench, struct dice *dice, uint64_t before_ns,
+                            uint32_t *slots, unsigned stay)
+{
+	unsigned max = 1 + (unsigned)dice_below(dice, 40);
+	unsigned count = wheel_doubt(&bench->wheel, before_ns, slots, max);
+
+	expect_le(count, max);
+	for (unsigned i = 0; i < count; i++)
+		bench_refile(bench, dice, slots[i], stay);
+	return count;
+}
+
 static void bench_step(struct bench *bench, struct dice *dice, uint32_t slots)
 {
 	uint32_t slot = (uint32_t)dice_below(dice, slots);
@@ -239,6 +272,10 @@ static void bench_step(struct bench *bench, struct dice *dice, uint32_t slots)
 		bench_enter(bench, dice_one_in(dice, 2)
 		                           ? bound_ns
 		                           : base_ns + dice_below(dice, bound_ns - base_ns) + 1);
+	} else if (dice_one_in(dice, 6)) {
+		uint32_t doubtful[SLOTS];
+
+		(void)bench_doubt(bench, dice, bound_ns + dice_magnitude(dice, 40), doubtful, 1);
 	} else if (bench->at_ns[slot] == ABSENT) {
 		bench_insert(bench, slot, bench_instant_ns(bench, dice));
 	} else if (dice_one_in(dice, 3)) {
@@ -303,6 +340,144 @@ START_TEST(bound_of_a_long_bucket_is_never_late)
 }
 END_TEST
 
+/* All in one bucket, whose first has left. */
+#define SWEPT_NS (UINT64_C(5) << 40)
+#define SWEPT_WIDTH (UINT64_C(1) << 40)
+
+static struct wheel_bucket *bench_fill_bucket(struct bench *bench, struct dice *dice)
+{
+	struct wheel_bucket *bucket = &bench->levels[2].buckets[5];
+	uint32_t first;
+
+	for (uint32_t slot = 0; slot < SLOTS; slot++)
+		bench_insert(bench, slot, SWEPT_NS + dice_below(dice, SWEPT_WIDTH));
+	first = bucket->bound_slot;
+	wheel_remove(&bench->wheel, first);
+	bench->at_ns[first] = ABSENT;
+	return bucket;
+}
+
+/* Insert, remove or move one, as the inbox may have it between two portions of a sweep. */
+static uint32_t bench_disturb(struct bench *bench, struct dice *dice)
+{
+	uint32_t slot = (uint32_t)dice_below(dice, SLOTS);
+	uint64_t at_ns = SWEPT_NS + dice_below(dice, SWEPT_WIDTH);
+
+	if (bench->at_ns[slot] != ABSENT && dice_one_in(dice, 2)) {
+		bench_move(bench, slot, at_ns);
+		return slot;
+	}
+	if (bench->at_ns[slot] != ABSENT)
+		wheel_remove(&bench->wheel, slot);
+	bench->at_ns[slot] = ABSENT;
+	if (dice_one_in(dice, 2))
+		bench_insert(bench, slot, at_ns);
+	return slot;
+}
+
+static void bench_sweep(struct bench *bench, struct dice *dice, unsigned disturbances,
+                        unsigned stay)
+{
+	struct wheel_bucket *bucket = bench_fill_bucket(bench, dice);
+	bool waits[SLOTS]; /* untouched since the sweep began */
+	uint32_t slots[SLOTS];
+
+	for (uint32_t slot = 0; slot < SLOTS; slot++)
+		waits[slot] = bench->at_ns[slot] != ABSENT;
+	do {
+		/* A first that is known would come in place of the others. */
+		uint32_t first = bucket->bound_slot;
+		unsigned count;
+
+		if (first != SLOT_NONE) {
+			wheel_remove(&bench->wheel, first);
+			bench->at_ns[first] = ABSENT;
+			waits[first] = false;
+		}
+		count = bench_doubt(bench, dice, SWEPT_NS + SWEPT_WIDTH, slots, stay);
+		for (unsigned i = 0; i < count; i++)
+			waits[slots[i]] = false;
+		bench_verify_bound(bench);
+		for (unsigned i = 0; i < disturbances; i++)
+			waits[bench_disturb(bench, dice)] = false;
+		bench_verify_bound(bench);
+	} while (bench->wheel.sweep.bucket == bucket);
+	for (uint32_t slot = 0; slot < SLOTS; slot++)
+		expect(!waits[slot]);
+	bench_verify_slots(bench);
+	bench_verify_buckets(bench);
+}
+
+START_TEST(sweep_passes_every_slot_of_a_bucket_whatever_happens_meanwhile)
+{
+	unsigned rounds = scaled(300);
+
+	for (unsigned round = 0; round < rounds; round++) {
+		struct dice dice = dice_new(2000 + round);
+		struct bench *bench = bench_new();
+
+		expect_context("round", round, 0);
+		bench_sweep(bench, &dice, round % 4, 1 + round / 4 % 4 * 8);
+		bench_free(bench);
+	}
+}
+END_TEST
+
+/* A sweep makes the bound of a long bucket exact. If its first then leaves, there is no other. */
+START_TEST(sweep_tells_the_first_of_a_long_bucket_once)
+{
+	struct dice dice = dice_new(3000);
+	struct bench *bench = bench_new();
+	struct wheel_bucket *bucket = bench_fill_bucket(bench, &dice);
+	uint64_t first_ns = ABSENT, bound_ns;
+	uint32_t slots[SLOTS];
+	unsigned count;
+
+	for (uint32_t slot = 0; slot < SLOTS; slot++)
+		first_ns = u64_min(first_ns, bench->at_ns[slot]);
+	expect_lt(wheel_bound_ns(&bench->wheel), first_ns);
+	do {
+		count = wheel_doubt(&bench->wheel, first_ns, slots, SLOTS);
+		for (unsigned i = 0; i < count; i++)
+			bench_move(bench, slots[i], bench->at_ns[slots[i]]);
+	} while (count > 0);
+	bound_ns = wheel_bound_ns(&bench->wheel);
+	expect_eq(bound_ns, first_ns);
+	expect_eq(bench->at_ns[bucket->bound_slot], first_ns);
+	wheel_remove(&bench->wheel, bucket->bound_slot);
+	expect_eq(wheel_doubt(&bench->wheel, UINT64_MAX, slots, SLOTS), 0);
+	expect_eq(wheel_bound_ns(&bench->wheel), first_ns);
+	bench_free(bench);
+}
+END_TEST
+
+/* The base enters a bucket that is being swept; when that is filled again, it is swept afresh. */
+START_TEST(sweep_ends_where_its_bucket_is_entered)
+{
+	struct dice dice = dice_new(3001);
+	struct bench *bench = bench_new();
+	uint64_t lap_ns = UINT64_C(1) << 52;
+	uint32_t slots[SLOTS];
+
+	(void)bench_fill_bucket(bench, &dice);
+	expect_lt(0, bench_doubt(bench, &dice, UINT64_MAX, slots, 1));
+	bench_enter(bench, wheel_bound_ns(&bench->wheel));
+	for (uint32_t slot = 0; slot < SLOTS; slot++) {
+		if (bench->at_ns[slot] != ABSENT)
+			wheel_remove(&bench->wheel, slot);
+		bench->at_ns[slot] = ABSENT;
+	}
+	bench_enter(bench, lap_ns);
+	for (uint32_t slot = 0; slot < SLOTS; slot++)
+		bench_insert(bench, slot, lap_ns + SWEPT_NS + slot);
+	wheel_remove(&bench->wheel, 0);
+	bench->at_ns[0] = ABSENT;
+	expect_lt(0, wheel_doubt(&bench->wheel, UINT64_MAX, slots, SLOTS));
+	bench_verify_bound(bench);
+	bench_free(bench);
+}
+END_TEST
+
 /* Chunks are enough however the slots are spread: one to a bucket, then all in one. */
 START_TEST(chunks_are_enough_for_any_spread)
 {
@@ -359,6 +534,9 @@ int main(int argc, char **argv)
 	tests_begin("wheel", argc, argv);
 	tests_add(random_operations_keep_every_slot_where_it_belongs, 60);
 	tests_add(bound_of_a_long_bucket_is_never_late, 20);
+	tests_add(sweep_passes_every_slot_of_a_bucket_whatever_happens_meanwhile, 60);
+	tests_add(sweep_tells_the_first_of_a_long_bucket_once, 20);
+	tests_add(sweep_ends_where_its_bucket_is_entered, 20);
 	tests_add(chunks_are_enough_for_any_spread, 20);
 	tests_add(lone_slot_comes_out_at_every_level_boundary_and_power_of_two, 20);
 	return tests_run();

@@ -2,7 +2,8 @@
 /*
  * Durable puts: T threads put tasks for some hour to come, each call returning when the task is on
  * stable storage; a subject that is alone keeps as many in flight as it likes, on one thread. The
- * puts end with the time, or with the room. Says how many shared a sync, where the subject can tell.
+ * puts end with the time, or with the room. Says how many shared a sync, where the subject can
+ * tell.
  *
  * A cycle is a task's whole life: T threads put a task that is due at once, take one, perhaps
  * another thread's, and acknowledge it. All three return when they are durable.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the programs that look inside the library share: running tests, seeded dice, cheap
- * assertions, threads. The suites that use the public header alone have their own, in ../service.
+ * What all test programs share: running tests, seeded dice, cheap assertions, a clock, threads. It
+ * knows nothing of the library; rig.h opens hubs, process.h looks at the process from outside.
  *
  *   TIMERHUB_TEST_SEED     seed of every random choice; printed by every run
  *   TIMERHUB_TEST_LENGTH   how many times longer than in CI (default 1)
@@ -18,24 +18,35 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "dice.h"
+
 #define US UINT64_C(1000)
 #define MS UINT64_C(1000000)
 #define SEC UINT64_C(1000000000)
 #define HOUR (3600 * SEC)
 
+/* "Arrives at all": longer than any noise of the machine, shorter than any far timer. */
+#define ARRIVES (20 * SEC)
+
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-/* As ck_assert, but costs nothing while it holds. Any thread. */
+/*
+ * As ck_assert, but costs nothing while it holds, and may be used by any thread and by forked
+ * children: the process that fails ends with status 1.
+ */
 #define expect(condition)                                                                          \
 	do {                                                                                       \
 		if (__builtin_expect(!(condition), 0))                                             \
 			expect_failed(__FILE__, __LINE__, #condition);                             \
 	} while (0)
 
+/* Any integer of 64 bits, signed or not: numbers are compared, whatever their types. */
+__extension__ typedef __int128 expect_number;
+
 #define expect_cmp(left, op, right)                                                                \
 	do {                                                                                       \
-		uint64_t left_ = (uint64_t)(left);                                                 \
-		uint64_t right_ = (uint64_t)(right);                                               \
+		expect_number left_ = (left);                                                      \
+		expect_number right_ = (right);                                                    \
 		if (__builtin_expect(!(left_ op right_), 0))                                       \
 			expect_cmp_failed(__FILE__, __LINE__, #left " " #op " " #right, left_,     \
 			                  right_);                                                 \
@@ -46,8 +57,8 @@
 #define expect_lt(left, right) expect_cmp(left, <, right)
 
 _Noreturn void expect_failed(const char *file, int line, const char *what);
-_Noreturn void expect_cmp_failed(const char *file, int line, const char *what, uint64_t left,
-                                 uint64_t right);
+_Noreturn void expect_cmp_failed(const char *file, int line, const char *what, expect_number left,
+                                 expect_number right);
 
 /* A line that is printed with the next failure: which seed, which step. */
 void expect_context(const char *what, uint64_t a, uint64_t b);
@@ -55,10 +66,13 @@ void expect_context(const char *what, uint64_t a, uint64_t b);
 /* A program of tests. tests_add() takes what START_TEST defined; `limit_s` is when it is killed. */
 void tests_begin(const char *name, int argc, char **argv);
 void tests_add(const TTest *test, int limit_s);
+/* Runs the test `count` times, with `_i` counting from 0. */
+void tests_add_loop(const TTest *test, int limit_s, int count);
 int tests_run(void);
 
 /* `count` times the length asked for, divided by what a sanitizer slows down; at least 1. */
 unsigned scaled(unsigned count);
+bool sanitized(void);
 
 /*
  * Is it enough for a race that began then? Its rounds are an effort, not a law: where two threads
@@ -66,18 +80,8 @@ unsigned scaled(unsigned count);
  */
 bool is_enough(uint64_t begin_ns);
 
-struct dice {
-	uint64_t state;
-};
-
 /* Two dice of one program with different salts have nothing in common. */
 struct dice dice_new(uint64_t salt);
-uint64_t dice_roll(struct dice *dice);
-/* From 0 to bound - 1; `bound` at least 1. */
-uint64_t dice_below(struct dice *dice, uint64_t bound);
-bool dice_one_in(struct dice *dice, unsigned bound);
-/* Below 2^bits, every magnitude as likely as the next. */
-uint64_t dice_magnitude(struct dice *dice, unsigned bits);
 /*
  * At an edge, or one beside it: a power of two, or where a level of the wheel begins. Below 2^62.
  */
@@ -85,6 +89,11 @@ uint64_t dice_boundary(struct dice *dice);
 
 uint64_t monotonic_ns(void);
 void sleep_ns(uint64_t ns);
+/*
+ * For what must be prepared before a deadline comes: calls `attempt` with a longer and longer
+ * margin, at first this one, until it says that it was in time. A machine may stand still.
+ */
+void until_in_time(bool (*attempt)(uint64_t margin_ns), uint64_t margin_ns);
 
 void thread_start(pthread_t *ret_thread, void *(*run)(void *), void *arg);
 void thread_join(pthread_t thread);
@@ -94,5 +103,13 @@ void thread_join(pthread_t thread);
  * other's, and a number that grows.
  */
 void threads_meet(atomic_uint *mine, const atomic_uint *other, unsigned round);
+
+/*
+ * The calling thread is about to be cancelled: AddressSanitizer does not see those frames go which
+ * are unwound by that.
+ */
+void thread_ends_here(void);
+/* Keep the calling thread on the CPU with this index, modulo those that the process may use. */
+void thread_pin(unsigned index);
 
 #endif

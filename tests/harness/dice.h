@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Seeded dice: small and fast, since the simulation rolls them at every switch. */
-#ifndef SIMULATION_DICE_H
-#define SIMULATION_DICE_H
+#ifndef TESTS_DICE_H
+#define TESTS_DICE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,8 +20,8 @@ static inline uint64_t dice_roll(struct dice *dice)
 	return z ^ z >> 31;
 }
 
-/* Neighbouring seeds do not share a sequence, nor do two salts of one seed. */
-static inline struct dice dice_new(uint64_t seed, uint64_t salt)
+/* Neighbouring seeds do not share a sequence, nor do two salts, below 2^16, of one seed. */
+static inline struct dice dice_seeded(uint64_t seed, uint64_t salt)
 {
 	struct dice dice = { .state = seed ^ salt << 48 };
 
@@ -29,21 +29,25 @@ static inline struct dice dice_new(uint64_t seed, uint64_t salt)
 	return dice;
 }
 
-/* From 0 to bound - 1; `bound` from 1 to 2^32. A multiplication instead of a division. */
-static inline uint32_t dice_below(struct dice *dice, uint64_t bound)
+/* From 0 to bound - 1; `bound` at least 1. Multiplies, since a division takes longer. */
+static inline uint64_t dice_below(struct dice *dice, uint64_t bound)
 {
-	return (uint32_t)((dice_roll(dice) >> 32) * bound >> 32);
+	uint64_t roll = dice_roll(dice);
+
+	if (bound <= UINT64_C(1) << 32)
+		return (roll >> 32) * bound >> 32;
+	return (uint64_t)(((unsigned __int128)roll * bound) >> 64);
 }
 
-static inline bool dice_one_in(struct dice *dice, uint32_t bound)
+static inline bool dice_one_in(struct dice *dice, uint64_t bound)
 {
 	return dice_below(dice, bound) == 0;
 }
 
-/* Below 2^bits, every magnitude as likely as the next; `bits` at most 63. */
+/* Below 2^bits, every magnitude as likely as the next; `bits` at most 64. */
 static inline uint64_t dice_magnitude(struct dice *dice, unsigned bits)
 {
-	unsigned used = dice_below(dice, bits + 1);
+	unsigned used = (unsigned)dice_below(dice, bits + 1);
 
 	return used > 0 ? dice_roll(dice) >> (64 - used) : 0;
 }

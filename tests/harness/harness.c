@@ -10,19 +10,15 @@
 #include <string.h>
 #include <time.h>
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
+#if !defined(__has_feature)
+#define __has_feature(feature) 0
+#endif
+#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
 #define SLOWDOWN 8
-#elif __has_feature(address_sanitizer)
-#define SLOWDOWN 4
-#endif
-#endif
-#if !defined(SLOWDOWN) && defined(__SANITIZE_THREAD__)
-#define SLOWDOWN 8
-#elif !defined(SLOWDOWN) && defined(__SANITIZE_ADDRESS__)
-#define SLOWDOWN 4
-#endif
-#if !defined(SLOWDOWN)
+#elif defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#define SLOWDOWN 3
+#define ADDRESS_SANITIZED
+#else
 #define SLOWDOWN 1
 #endif
 
@@ -74,12 +70,21 @@ void expect_failed(const char *file, int line, const char *what)
 	test_failed(message);
 }
 
-void expect_cmp_failed(const char *file, int line, const char *what, uint64_t left, uint64_t right)
+static void print_number(char *text, size_t size, expect_number number)
 {
+	(void)snprintf(text, size, number < 0 ? "%" PRId64 : "%" PRIu64, (int64_t)number);
+}
+
+void expect_cmp_failed(const char *file, int line, const char *what, expect_number left,
+                       expect_number right)
+{
+	char texts[2][32];
 	char message[512];
 
-	(void)snprintf(message, sizeof(message), "%s:%d: expected %s: %" PRIu64 " and %" PRIu64,
-	               file, line, what, left, right);
+	print_number(texts[0], sizeof(texts[0]), left);
+	print_number(texts[1], sizeof(texts[1]), right);
+	(void)snprintf(message, sizeof(message), "%s:%d: expected %s: %s and %s", file, line, what,
+	               texts[0], texts[1]);
 	test_failed(message);
 }
 
@@ -114,13 +119,18 @@ void tests_begin(const char *name, int argc, char **argv)
 
 void tests_add(const TTest *test, int limit_s)
 {
+	tests_add_loop(test, limit_s, 1);
+}
+
+void tests_add_loop(const TTest *test, int limit_s, int count)
+{
 	TCase *tcase;
 
 	if (program.only && !strstr(test->name, program.only))
 		return;
 	tcase = tcase_create(test->name);
 	tcase_set_timeout(tcase, (double)limit_s * program.length);
-	tcase_add_test(tcase, test);
+	tcase_add_loop_test(tcase, test, 0, count);
 	suite_add_tcase(program.suite, tcase);
 }
 
@@ -142,6 +152,11 @@ unsigned scaled(unsigned count)
 	return result > 0 ? result : 1;
 }
 
+bool sanitized(void)
+{
+	return SLOWDOWN > 1;
+}
+
 bool is_enough(uint64_t begin_ns)
 {
 	return monotonic_ns() - begin_ns > ENOUGH_NS * program.length;
@@ -149,37 +164,7 @@ bool is_enough(uint64_t begin_ns)
 
 struct dice dice_new(uint64_t salt)
 {
-	struct dice dice = { .state = program.seed + salt * UINT64_C(0xd1342543de82ef95) };
-
-	dice.state = dice_roll(&dice); /* neighbouring seeds must not share a sequence */
-	return dice;
-}
-
-/* G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", 2014. */
-uint64_t dice_roll(struct dice *dice)
-{
-	uint64_t z = dice->state += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
-}
-
-uint64_t dice_below(struct dice *dice, uint64_t bound)
-{
-	return dice_roll(dice) % bound;
-}
-
-bool dice_one_in(struct dice *dice, unsigned bound)
-{
-	return dice_below(dice, bound) == 0;
-}
-
-uint64_t dice_magnitude(struct dice *dice, unsigned bits)
-{
-	unsigned used = (unsigned)dice_below(dice, bits + 1);
-
-	return used > 0 ? dice_roll(dice) >> (64 - used) : 0;
+	return dice_seeded(program.seed + salt * UINT64_C(0xd1342543de82ef95), 0);
 }
 
 uint64_t dice_boundary(struct dice *dice)
@@ -210,6 +195,14 @@ void sleep_ns(uint64_t ns)
 	}
 }
 
+void until_in_time(bool (*attempt)(uint64_t margin_ns), uint64_t margin_ns)
+{
+	while (!attempt(margin_ns)) {
+		margin_ns *= 2;
+		expect_lt(margin_ns, ARRIVES);
+	}
+}
+
 void thread_start(pthread_t *ret_thread, void *(*run)(void *), void *arg)
 {
 	expect_eq(pthread_create(ret_thread, NULL, run, arg), 0);
@@ -226,4 +219,35 @@ void threads_meet(atomic_uint *mine, const atomic_uint *other, unsigned round)
 	for (unsigned spins = 1; atomic_load(other) < round; spins++)
 		if (spins % 1000 == 0)
 			(void)sched_yield();
+}
+
+#ifdef ADDRESS_SANITIZED
+void __asan_handle_no_return(void);
+#endif
+
+void thread_ends_here(void)
+{
+#ifdef ADDRESS_SANITIZED
+	__asan_handle_no_return();
+#endif
+}
+
+void thread_pin(unsigned index)
+{
+	static cpu_set_t allowed; /* before anybody was pinned */
+	static unsigned allowed_count;
+	cpu_set_t one;
+	int cpu = -1;
+
+	if (!allowed_count) {
+		expect_eq(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+		allowed_count = (unsigned)CPU_COUNT(&allowed);
+	}
+	for (unsigned left = index % allowed_count + 1; left; left--)
+		do
+			cpu++;
+		while (!CPU_ISSET((unsigned)cpu, &allowed));
+	CPU_ZERO(&one);
+	CPU_SET((unsigned)cpu, &one);
+	expect_eq(sched_setaffinity(0, sizeof(one), &one), 0);
 }

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See hub.h. What a decision of timer.c has left to do is done here: push, then wake the owner if
+ * need be. If the word has changed while the claimant pushed, the claimant decides by the deadline
+ * that is there *now* whether to wake: other callers that moved the timer saw the claim, and did
+ * not push. Any thread; all but hub_wait_pass() is lock-free and signal-safe.
+ */
+#include "hub.h"
+
+#include <errno.h>
+
+#include "bell.h"
+#include "check.h"
+#include "cpu.h"
+#include "futex.h"
+#include "probe.h"
+
+static void hub_wake(struct timerhub *hub, uint64_t pass)
+{
+	probe1(wake, hub);
+	bell_ring(hub->bell);
+	(void)u64_fetch_add_relaxed(&hub->board->callers.submit_wakes,
+	                            1); /* next to a system call */
+	test_point(TEST_POINT_WAKE_BEFORE_RECORD);
+	promise_record_wake(&hub->promise, pass);
+}
+
+/*
+ * Push the slot, and say so in its word, unless the owner has looked at it by then: the slot would
+ * cost another cell in its next life. If the word is not as we left it, but has been loaded before
+ * the entry is found where we put it, the owner is yet to come. Returns the word as it then was.
+ * Model: tests/models/inbox.pml.
+ */
+static uint64_t hub_push(struct timerhub *hub, uint32_t slot, uint64_t word, bool *ret_crowded)
+{
+	struct timer_hot *hot = &hub->arena.timers.hot[slot];
+	struct inbox_entry entry;
+
+	test_point(TEST_POINT_SUBMIT_BEFORE_PUSH);
+	*ret_crowded = inbox_push(&hub->inbox, cpu_current(), slot, &entry);
+	test_point(TEST_POINT_SUBMIT_AFTER_PUSH);
+	while (!timer_pushed(hot, &word))
+		if (!word_in_inbox(word) || word_pushed(word) || !inbox_holds(&entry))
+			break;
+	return word;
+}
+
+/* Model: tests/models/promise.pml. */
+void hub_submit(struct timerhub *hub, uint32_t slot, struct timer_outcome outcome)
+{
+	uint64_t word = outcome.word;
+	bool crowded = false;
+	uint64_t look_by_ns, pass;
+
+	if (outcome.left == TIMER_PUSH)
+		word = hub_push(hub, slot, word, &crowded);
+	look_by_ns = crowded ? 0 : timer_look_by_ns(&hub->arena.timers, slot, word);
+	if (promise_wants_wake(&hub->promise, look_by_ns, &pass))
+		hub_wake(hub, pass);
+}
+
+int hub_end(struct timerhub *hub, timerhub_timer timer, uint32_t queue)
+{
+	struct timer_outcome outcome = timer_cancel(&hub->arena.timers, timer, queue);
+
+	if (outcome.left != TIMER_NOTHING)
+		hub_submit(hub, handle_slot(timer), outcome);
+	return outcome.result;
+}
+
+int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue)
+{
+	int result = hub_end(hub, timer, queue);
+
+	if (result == 0) {
+		test_point(TEST_POINT_CANCEL_BEFORE_FREE);
+		arena_put(&hub->arena, cpu_current(), handle_slot(timer));
+	}
+	return result;
+}
+
+/* Model: tests/models/close.pml. */
+void hub_wait_pass(struct timerhub *hub)
+{
+	uint32_t advancing;
+
+	if (!hub->clock.manual) {
+		owner_wait_pass(&hub->owner);
+		return;
+	}
+	/*
+	 * Changes nothing; but a thread that enters after it, by its own change, sees our stores.
+	 */
+	advancing = u32_fetch_add_seq_cst(&hub->advancing, 0);
+	while (advancing % 2 != 0 && u32_load_seq_cst(&hub->advancing) == advancing)
+		futex_wait(&hub->advancing, advancing, HUB_CLOSE_POLL_NS);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/* See rig.h. */
+#include "rig.h"
+
+#include <linux/io_uring.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define EXIT_SKIPPED 77 /* what meson takes for "skipped" */
+
+/* A fork with threads alive, and threads in the child, are what some of these tests are about. */
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+	return "die_after_fork=0";
+}
+
+void rigs_begin(const char *name, int argc, char **argv)
+{
+	if (sleeper_asked() == TIMERHUB_SLEEPER_URING && uring_refused() != 0) {
+		printf("skipped: io_uring: %s\n", strerror(uring_refused()));
+		exit(EXIT_SKIPPED);
+	}
+	tests_begin(name, argc, argv);
+}
+
+int uring_refused(void)
+{
+#ifdef TIMERHUB_WITHOUT_IO_URING
+	return ENOSYS;
+#else
+	struct io_uring_params params = { 0 };
+	long fd = syscall(SYS_io_uring_setup, 4, &params);
+
+	if (fd < 0)
+		return errno;
+	close((int)fd);
+	return 0;
+#endif
+}
+
+enum timerhub_sleeper sleeper_asked(void)
+{
+	const char *name = getenv("TIMERHUB_TEST_SLEEPER");
+
+	if (!name || !strcmp(name, "auto"))
+		return TIMERHUB_SLEEPER_AUTO;
+	if (!strcmp(name, "poll"))
+		return TIMERHUB_SLEEPER_POLL;
+	if (!strcmp(name, "uring"))
+		return TIMERHUB_SLEEPER_URING;
+	fprintf(stderr, "TIMERHUB_TEST_SLEEPER=%s: not uring, poll or auto\n", name);
+	exit(EXIT_FAILURE);
+}
+
+struct rig rig_open_config(struct timerhub_config config)
+{
+	struct rig rig = { NULL, NULL };
+
+	config.size = sizeof(config);
+	if (!(config.flags & TIMERHUB_MANUAL))
+		config.sleeper = sleeper_asked();
+	if (getenv("TIMERHUB_TEST_OBSERVABLE"))
+		config.flags |= TIMERHUB_OBSERVABLE;
+	expect_eq(timerhub_open(&rig.hub, &config), 0);
+	rig.queue = queue_open(rig.hub);
+	return rig;
+}
+
+struct rig rig_open(uint32_t timers_max)
+{
+	return rig_open_config((struct timerhub_config){ .timers_max = timers_max });
+}
+
+struct rig rig_manual(uint32_t timers_max)
+{
+	return rig_open_config(
+		(struct timerhub_config){ .flags = TIMERHUB_MANUAL, .timers_max = timers_max });
+}
+
+void rig_close(struct rig *rig)
+{
+	timerhub_close(rig->hub);
+	*rig = (struct rig){ NULL, NULL };
+}
+
+struct timerhub_queue *queue_open(struct timerhub *hub)
+{
+	struct timerhub_queue *queue = NULL;
+
+	expect_eq(timerhub_queue_open(hub, &queue, NULL), 0);
+	expect(queue);
+	return queue;
+}
+
+timerhub_timer arm(struct timerhub_queue *queue, struct timerhub_spec spec)
+{
+	timerhub_timer timer = 0;
+
+	expect_eq(timerhub_arm(queue, &spec, &timer), 0);
+	expect(timer != 0);
+	return timer;
+}
+
+timerhub_timer arm_after(struct timerhub_queue *queue, uint64_t delay_ns, uint64_t data)
+{
+	timerhub_timer timer = 0;
+
+	expect_eq(timerhub_after(queue, delay_ns, data, &timer), 0);
+	expect(timer != 0);
+	return timer;
+}
+
+timerhub_timer arm_at(struct timerhub_queue *queue, uint64_t expires_ns, uint64_t data)
+{
+	return arm(queue, SPEC(.flags = TIMERHUB_ABSOLUTE, .expires_ns = expires_ns, .data = data));
+}
+
+uint64_t advance(struct timerhub *hub, uint64_t now_ns)
+{
+	uint64_t next_ns = 0;
+
+	expect_eq(timerhub_advance(hub, now_ns, &next_ns), 0);
+	expect_eq(timerhub_now(hub), now_ns);
+	return next_ns;
+}
+
+void arm_and_expire(struct rig *rig, uint64_t *now_ns, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		arm_after(rig->queue, 1 + i, i);
+	*now_ns += US;
+	advance(rig->hub, *now_ns);
+}
+
+struct timerhub_event take_one(struct timerhub_queue *queue)
+{
+	struct timerhub_event event = { 0 };
+
+	expect_eq(timerhub_wait(queue, &event, 1, ARRIVES), 1);
+	return event;
+}
+
+int take_up_to(struct timerhub_queue *queue, unsigned max)
+{
+	struct timerhub_event events[64];
+
+	expect_cmp(max, <=, COUNT_OF(events));
+	return timerhub_drain(queue, events, max);
+}
+
+unsigned drain_all(struct timerhub_queue *queue)
+{
+	struct timerhub_event events[64];
+	unsigned total = 0;
+	int count;
+
+	while ((count = timerhub_drain(queue, events, COUNT_OF(events))) > 0)
+		total += (unsigned)count;
+	expect_eq(count, 0);
+	return total;
+}
+
+void expect_empty(struct timerhub_queue *queue)
+{
+	struct timerhub_event event;
+
+	expect_eq(timerhub_drain(queue, &event, 1), 0);
+}
+
+struct timerhub_stats stats_of(struct timerhub *hub)
+{
+	struct timerhub_stats stats;
+
+	expect_eq(timerhub_stats(hub, &stats), 0);
+	return stats;
+}
+
+/*
+ * Waits until the owners are asleep, and are still, not having been woken, after a window. That an
+ * owner has not woken proves nothing by itself: it may wait for a processor.
+ */
+static struct timerhub_stats settle(struct timerhub *hub, uint64_t window_ns)
+{
+	uint64_t until_ns = monotonic_ns() + ARRIVES;
+	struct timerhub_stats before;
+	struct timerhub_stats after;
+	bool blocked;
+
+	do {
+		expect(monotonic_ns() < until_ns);
+		before = stats_of(hub);
+		blocked = threads_are_blocked("timerhub");
+		sleep_ns(window_ns);
+		blocked = threads_are_blocked("timerhub") && blocked;
+		after = stats_of(hub);
+	} while (!blocked || before.owner_wakeups != after.owner_wakeups);
+	return after;
+}
+
+void owner_settles(struct timerhub *hub)
+{
+	(void)settle(hub, 10 * MS);
+}
+
+struct timerhub_stats stats_settled(struct timerhub *hub)
+{
+	return settle(hub, 50 * MS);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Hubs as test programs want them, by the public header alone, with the sleeper that the
+ * environment asks for.
+ *
+ *   TIMERHUB_TEST_SLEEPER  uring, poll or auto (default): the sleeper of every hub opened here
+ *   TIMERHUB_TEST_OBSERVABLE  if set: every hub opened here is observable
+ */
+#ifndef TESTS_RIG_H
+#define TESTS_RIG_H
+
+#include <timerhub.h>
+
+#include <errno.h>
+
+#include "harness.h"
+#include "process.h"
+
+/* What deadlines are told in. */
+#define TICK UINT64_C(64)
+
+#define SPEC(...) ((struct timerhub_spec){ .size = sizeof(struct timerhub_spec), __VA_ARGS__ })
+
+/* As tests_begin(). The program ends as skipped if the sleeper that is asked for cannot be had. */
+void rigs_begin(const char *name, int argc, char **argv);
+
+/*
+ * Tells why io_uring cannot be had here: 0 if it can, else an errno. Asks the kernel, not the
+ * library; ENOSYS is the answer of a library that was built without.
+ */
+int uring_refused(void);
+enum timerhub_sleeper sleeper_asked(void);
+
+/* A hub with one queue. */
+struct rig {
+	struct timerhub *hub;
+	struct timerhub_queue *queue;
+};
+
+struct rig rig_open(uint32_t timers_max);
+struct rig rig_open_config(struct timerhub_config config); /* size and sleeper are filled in */
+struct rig rig_manual(uint32_t timers_max);
+void rig_close(struct rig *rig);
+
+struct timerhub_queue *queue_open(struct timerhub *hub);
+timerhub_timer arm(struct timerhub_queue *queue, struct timerhub_spec spec);
+timerhub_timer arm_after(struct timerhub_queue *queue, uint64_t delay_ns, uint64_t data);
+timerhub_timer arm_at(struct timerhub_queue *queue, uint64_t expires_ns, uint64_t data);
+
+/* A deadline as it is told: in whole ticks. */
+static inline uint64_t whole_ticks(uint64_t deadline_ns)
+{
+	return (deadline_ns + TICK - 1) / TICK * TICK;
+}
+
+/* Moves a manual hub and returns its next instant. */
+uint64_t advance(struct timerhub *hub, uint64_t now_ns);
+/* Arms so many timers of a manual hub, and moves it a microsecond on, when all have expired. */
+void arm_and_expire(struct rig *rig, uint64_t *now_ns, unsigned count);
+/* Takes one event, which must come within ARRIVES. */
+struct timerhub_event take_one(struct timerhub_queue *queue);
+/* Drains at most so many, 64 or fewer, and returns what that returned. */
+int take_up_to(struct timerhub_queue *queue, unsigned max);
+/* Drains all there is, and returns how many. */
+unsigned drain_all(struct timerhub_queue *queue);
+void expect_empty(struct timerhub_queue *queue);
+
+struct timerhub_stats stats_of(struct timerhub *hub);
+/*
+ * Waits until the owner has done all that it was told, and sleeps. Every owner of the process must
+ * come to rest, except those with names of their own.
+ */
+void owner_settles(struct timerhub *hub);
+/* Waits until the owner has settled and stays asleep for a while; returns the counters then. */
+struct timerhub_stats stats_settled(struct timerhub *hub);
+
+#endif
