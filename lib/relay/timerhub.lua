@@ -446,7 +446,7 @@ end
 local function move(keys, args)
     local due_key, task, ready, state, seats = keys[1], keys[2], keys[3], keys[4], keys[6]
     local id, when, flags = args[1], args[2], args[3]
-    if not is_id(id) or not flags or find(flags, '[^a]') then
+    if not flags or find(flags, '[^a]') then
         return {EINVAL}
     end
     local now = now_us()
@@ -505,9 +505,6 @@ end
 local function retry(keys, args)
     local due_key, task, ready, state, past = keys[1], keys[2], keys[3], keys[4], keys[5]
     local seats, dead, id = keys[6], keys[7], args[1]
-    if not is_id(id) then
-        return {EINVAL}
-    end
     local now = now_us()
     local due = due_of(args[2], '', now)
     if not due then

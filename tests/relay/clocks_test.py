@@ -7,9 +7,9 @@ Usage: clocks_test.py VICTIM OTHER_CLOCK.so [TIMES]
 callers  VICTIM, which puts, moves, takes and serves, where the wall clock is an hour ahead or
          behind, and where the clocks since boot are, in a time namespace if that is permitted: it
          leads the life that it always leads.
-server   Redis's wall clock is set forward and back by an hour under two relays, TIMES times, and runs
-         500 ppm fast and slow for TIMES seconds each: what is put comes when it is due by that
-         clock, and not before.
+server   Redis's wall clock is set forward and back by an hour under two relays, TIMES times, and
+         runs 500 ppm fast and slow for TIMES seconds each: what is put comes when it is due by
+         that clock, and not before.
 """
 
 import os
@@ -136,7 +136,8 @@ def check_drift(clock, queue, seconds):
             due = put_and_take(queue, name, 200_000)
             late[ppm] = max(late[ppm], queue.now() - due)
         # Nothing rings between: the relay arrives by its own clock, seconds after its last look.
-        late[ppm] = max(late[ppm], queue.now() - put_and_take(queue, f"long-{ppm}", seconds * 10**6))
+        due = put_and_take(queue, f"long-{ppm}", seconds * 10**6)
+        late[ppm] = max(late[ppm], queue.now() - due)
     return late
 
 

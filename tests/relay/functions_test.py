@@ -336,7 +336,8 @@ class Run:
         words = self.call("stat")
         stat = {words[i].decode(): words[i + 1].decode() for i in range(1, len(words), 2)}
         model = self.model
-        wanted = {"now": model.now, "tasks": len(model.tasks), "due": len(model.waiting()),
+        wanted = {"now": model.now, "lag": model.lag(), "tasks": len(model.tasks),
+                  "due": len(model.waiting()),
                   "ready": len(model.stream), "past": len(model.past), "dead": len(model.dead),
                   "taken": sum(entry.pending for entry in model.stream),
                   "relays": len(model.seats), "sweep_at": model.sweep_at or 0, **model.conf,

@@ -120,6 +120,11 @@ class Model:
         self.entries += 1
         self.stream.append(entry)
 
+    def lag(self):
+        """For how long the first task that no consumer has taken has been due."""
+        first = next((entry for entry in self.stream if not entry.delivered), None)
+        return max(0, self.now - first.due) if first and first.name else 0
+
     # ---- producers ----
 
     def puts(self, tasks):

@@ -31,7 +31,7 @@ def main(arguments):
     steps = arguments[2] if len(arguments) > 2 else "8000"
     first, last = map(int, arguments[3:5] or (2, len(lines)))
     survivors = mutants = 0
-    for index in range(first - 1, last):
+    for index in range(first - 1, min(last, len(lines))):
         line = lines[index]
         if not line.strip() or line.lstrip().startswith("--"):
             continue

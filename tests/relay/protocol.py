@@ -5,7 +5,8 @@ import os
 import subprocess
 
 KEYS = {
-    "put": "due task state seats past", "cancel": "due task ready state past",
+    "put": "due task state seats past", "puts": "due task state seats past",
+    "cancel": "due task ready state past",
     "move": "due task ready state past seats", "done": "due task ready state past",
     "retry": "due task ready state past seats dead",
     "look": "due task ready dead past state seats seen", "leave": "seats seen state",

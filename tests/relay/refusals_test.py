@@ -169,6 +169,15 @@ def check_exhausted_stream(redis):
         expect("exhausted" in str(error), error)
     expect(redis("ZCARD", QUEUE + "due") == 1, "the task has gone")
     expect(call(redis, "cancel", "task")[0] == 0, "cancel")
+    # Two more ids: two of twenty tasks move, and another look at once is of no use.
+    bring_about(redis, "none")
+    redis("ZREM", QUEUE + "seats", "other")
+    for number in range(20):
+        call(redis, "put", f"many-{number}", "0", "", "")
+    redis("XADD", QUEUE + "ready", f"{2**64 - 1}-{2**64 - 3}", "foreign", "entry")
+    answer = call(redis, "look", "relay", 20, 10**7, 10**5, "")
+    expect((answer[1], answer[3], answer[5]) == (2, 0, 0), "look with two ids left:", answer)
+    expect(redis("ZCARD", QUEUE + "due") == 18, "waiting")
 
 
 def check_bad_arguments(redis):
@@ -257,6 +266,11 @@ def check_revived(redis):
     expect(redis("ZSCORE", QUEUE + "past", "buried") is None, "past with the revived")
 
 
+def check_created(redis):
+    redis("FLUSHALL")
+    expect([call(redis, "create")[1] for _ in range(2)] == [1, 0], "created twice, or not at all")
+
+
 def check_wiped(redis):
     """A queue, or its stream, that was deleted is made again by the next look."""
     bring_about(redis, "taken")
@@ -269,6 +283,12 @@ def check_wiped(redis):
     call(redis, "look", "relay", 128, 10**7, 10**5, "")
     expect(read_all(redis) == [], "no group after FLUSHALL")
     expect(redis("HGET", QUEUE + "state", "version") == b"1", "no version after FLUSHALL")
+    redis("FLUSHALL")
+    redis("SET", QUEUE + "past", "x")
+    try:
+        expect(False, "look:", look(redis))
+    except RedisError:
+        expect(redis("EXISTS", QUEUE + "ready") == 0, "a queue made, and no look")
 
 
 def repair(redis):
@@ -412,6 +432,7 @@ def main(arguments):
         check_puts(redis)
         check_foreign(redis)
         check_revived(redis)
+        check_created(redis)
         check_wiped(redis)
         check_full_stream(redis)
         check_repair(redis)
