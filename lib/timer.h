@@ -183,8 +183,12 @@ static inline enum timer_moved timer_move(struct timer_hot *hot, uint64_t handle
 	uint64_t before = u64_load_acquire(&hot->word); /* [armed] */
 	uint64_t after = word_moved(before, ticks_from_ns(deadline_ns));
 
-	if (u64_load_relaxed(&hot->identity) != identity || word_phase(before) != TIMER_ARMED ||
-	    after <= before || !u64_cas_seq_cst(&hot->word, &before, after))
+	if (u64_load_relaxed(&hot->identity) != identity || word_phase(before) != TIMER_ARMED)
+		return TIMER_NOT_MOVED;
+	/* To the tick that it has: there is nothing to write. */
+	if (__builtin_expect(after <= before, 0))
+		return after == before ? TIMER_MOVED : TIMER_NOT_MOVED;
+	if (!u64_cas_seq_cst(&hot->word, &before, after))
 		return TIMER_NOT_MOVED;
 	if (u64_load_relaxed(&hot->identity) == identity)
 		return TIMER_MOVED;

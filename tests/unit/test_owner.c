@@ -181,6 +181,9 @@ START_TEST(one_shot_is_moved_later_by_its_deadline_alone)
 	expect_eq(timerhub_rearm(rig.hub, timer, 65 * TIMER_TICK_NS + 1, TIMERHUB_ABSOLUTE), 0);
 	expect_eq(u64_load_relaxed(&hot->word), word_moved(word, 66));
 	expect_eq(u64_load_relaxed(&hot->identity), identity);
+	/* To the tick that it has by now, not even that. */
+	expect_eq(timerhub_rearm(rig.hub, timer, 66 * TIMER_TICK_NS, TIMERHUB_ABSOLUTE), 0);
+	expect_eq(u64_load_relaxed(&hot->word), word_moved(word, 66));
 	timerhub_close(rig.hub);
 }
 END_TEST
