@@ -27,8 +27,9 @@ static void hub_wake(struct timerhub *hub, uint64_t pass)
 
 /*
  * Push the slot, and say so in its word, unless the owner has looked at it by then: the slot would
- * cost another cell in its next life. If the word is not as we left it, but has been loaded before
- * the entry is found where we put it, the owner is yet to come. Returns the word as it then was.
+ * cost another cell in its next life. If the word has changed, we load it and then see whether our
+ * entry is still in its cell: then the owner looks after our load, and the entry serves whatever
+ * claim the word has. Returns the word as it then was.
  * Model: tests/models/inbox.pml.
  */
 static uint64_t hub_push(struct timerhub *hub, uint32_t slot, uint64_t word, bool *ret_crowded)

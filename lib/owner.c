@@ -128,8 +128,8 @@ static void owner_drop(struct owner *owner, uint64_t handle)
 
 /*
  * The timer has just become pending: hand it to its queue, and file its next period if it has any.
- * If its life has ended since, the slot is in the inbox, and the owner files the next life when it
- * looks there.
+ * If its life has ended since, the next life is in the inbox, or is due no earlier than what is
+ * filed here.
  */
 static void owner_deliver(struct owner *owner, uint32_t slot, const struct timer_expiry *expiry)
 {

@@ -5,10 +5,12 @@
  *
  * Why a cancel is final: the delivery of an expiry and its cancel are compare-and-swaps from the
  * same pending word, so one of them fails, and reads again what the other has made of the word.
- * The outbox may still hold the handle; its consumer finds no pending word of that life.
+ * The outbox may still hold the handle; its consumer finds no pending word of that life. From an
+ * armed word the cancel races the owner's expiry in the same way.
  *
- * Why no thread is told of a re-arm to a later deadline: an armed timer that is not in the inbox is
- * filed no later than it may expire. The owner reads the word when that instant comes. Whatever may
+ * Why no thread is told of a one-shot's re-arm to a later deadline, nor of most cancels: an armed
+ * timer, or a free slot, that is not in the inbox is filed no later than its word says. The owner
+ * reads the word when that instant comes, or before it sleeps until then. Whatever may
  * make the instant earlier claims the slot's place in the inbox in the same compare-and-swap
  * (WORD_INBOX), and the claimant pushes and says that it has (WORD_PUSHED). A new life ignores an
  * unconfirmed claim of the previous one, since the claimant may never run again, and the slot is
@@ -167,10 +169,10 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 }
 
 /*
- * The word of a timer that is cancelled. What is filed, no later than the word says, stays filed:
- * the owner finds the slot free, or armed again, when that instant is the next. Only where the word
- * does not say when, the owner is told: slack may put the filing off, and an expired periodic timer
- * is filed for its next period.
+ * The word of a timer that is cancelled. The owner reads the word when the instant comes under
+ * which the slot is filed: if that is free, it files the slot no more; if it is armed again, again.
+ * The canceller tells the owner in two cases only, where the word does not say when that is: slack
+ * may put the filing off, and an expired periodic timer is filed for its next period.
  */
 static uint64_t word_cancelled(uint64_t word, uint64_t identity)
 {
@@ -366,7 +368,11 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 	while (word_phase(word) == TIMER_FREE)
 		if (timer_unfile(hot, &word))
 			return UINT64_MAX;
-	/* Relaxed: only a stale word can be of another life, and then the slot is in the inbox. */
+	/*
+	 * Relaxed: the word may be of an earlier life than this. If the next life was armed in its
+	 * place, that is due no earlier, so what is filed by the old word is early; else the slot
+	 * is in the inbox.
+	 */
 	identity = u64_load_relaxed(&hot->identity);
 	if (word_phase(word) != TIMER_ARMED)
 		return filed_ns; /* of a periodic timer: the next period */

@@ -171,9 +171,9 @@ enum timer_moved {
 };
 
 /*
- * The re-arm that counts: an armed one-shot without slack, kept or not, to a later deadline. In one
- * line of the caller, with few results: physical registers limit how many re-arms are in flight, so
- * fewer results mean more overlapping cache misses.
+ * The re-arm that counts: an armed one-shot without slack, kept or not, to no earlier deadline. In
+ * one line of the caller, with few results: physical registers limit how many re-arms are in
+ * flight, so fewer results mean more overlapping cache misses.
  */
 static inline enum timer_moved timer_move(struct timer_hot *hot, uint64_t handle,
                                           uint64_t deadline_ns, uint64_t *ret_before,
@@ -183,12 +183,12 @@ static inline enum timer_moved timer_move(struct timer_hot *hot, uint64_t handle
 	uint64_t before = u64_load_acquire(&hot->word); /* [armed] */
 	uint64_t after = word_moved(before, ticks_from_ns(deadline_ns));
 
-	if (u64_load_relaxed(&hot->identity) != identity || word_phase(before) != TIMER_ARMED)
-		return TIMER_NOT_MOVED;
-	/* To the tick that it has: there is nothing to write. */
-	if (__builtin_expect(after <= before, 0))
-		return after == before ? TIMER_MOVED : TIMER_NOT_MOVED;
-	if (!u64_cas_seq_cst(&hot->word, &before, after))
+	/*
+	 * To the tick that it has, the same word is written: the consumer is to see what the caller
+	 * did before.
+	 */
+	if (u64_load_relaxed(&hot->identity) != identity || word_phase(before) != TIMER_ARMED ||
+	    after < before || !u64_cas_seq_cst(&hot->word, &before, after))
 		return TIMER_NOT_MOVED;
 	if (u64_load_relaxed(&hot->identity) == identity)
 		return TIMER_MOVED;
@@ -258,7 +258,7 @@ static inline uint64_t timer_look_by_ns(const struct timers *timers, uint32_t sl
 {
 	uint64_t identity = u64_load_relaxed(&timers->hot[slot].identity);
 
-	/* If the slot has been reused, its new armer wakes the owner; our wake is harmless. */
+	/* If the slot has been reused, its new armer sees to its own wake; ours is harmless. */
 	return word_phase(word) == TIMER_ARMED ? timer_instant_ns(timers, slot, word, identity)
 	                                       : UINT64_MAX;
 }
@@ -295,7 +295,8 @@ enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_
 
 /*
  * Returns when to look at a periodic timer that has just become pending: its first period that is
- * not due. If its life has ended since, that is wrong, but then the slot is in the inbox.
+ * not due. If its life has ended since, the next life is in the inbox, or was armed in its place
+ * and is due no earlier.
  */
 uint64_t timer_next_period_ns(const struct timers *timers, uint32_t slot,
                               const struct timer_expiry *expiry, uint64_t now_ns);

@@ -59,8 +59,8 @@
 
 enum timer_phase {
 	/*
-	 * Of no timer. It may lie in the inbox; else its deadline, as the last timer left it, says
-	 * that it is filed no later than that, and one of never that it is filed nowhere.
+	 * Of no timer. If no inbox flag is set, the slot is filed no later than the word's
+	 * deadline; a deadline of never means that it is filed nowhere.
 	 */
 	TIMER_FREE = 0,
 	TIMER_ARMED = 1,   /* waits for its deadline */
@@ -185,8 +185,8 @@ static inline uint64_t word_next_tag(uint64_t word)
 #define WORD_NEVER (TIMER_TICKS_NEVER << WORD_DEADLINE_SHIFT)
 
 /*
- * Is a free slot's word one whose owner need not be told of a timer with this deadline, since the
- * slot is filed no later than that, if it needs to be filed at all?
+ * May a timer with this deadline be armed without telling the owner? Yes, if the free slot is not
+ * in the inbox and is filed no later than that.
  */
 static inline bool word_covers(uint64_t free_word, uint64_t ticks)
 {
@@ -202,8 +202,8 @@ static inline uint64_t word_armed_there(uint64_t free_word, uint64_t ticks)
 }
 
 /*
- * FREE → ARMED: a new life. The slot is to be in the inbox; that it has been pushed is known from
- * the free slot's word, or not at all: a claim made in a former life is worth nothing in this one.
+ * FREE → ARMED: a new life. The slot is to be in the inbox. The word keeps PUSHED if the free word
+ * has it; a bare claim is ignored, and the armer pushes the slot again.
  */
 static inline uint64_t word_armed(uint64_t free_word, uint64_t ticks)
 {
