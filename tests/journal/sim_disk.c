@@ -517,8 +517,10 @@ void sim_plant(struct sim_disk *sim, const char *name, const void *bytes, size_t
 	struct sim_file *file = &sim->files[number];
 
 	expect_le(count, SIM_FILE_BYTES);
-	memcpy(file->now, bytes, count);
-	memcpy(file->stable, bytes, count);
+	if (count > 0) { /* else bytes may be NULL, which memcpy() does not take */
+		memcpy(file->now, bytes, count);
+		memcpy(file->stable, bytes, count);
+	}
 	file->size = file->stable_size = (uint32_t)count;
 	set_name(sim->names, name, number);
 	set_name(sim->stable_names, name, number);
