@@ -170,7 +170,7 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 
 /*
  * The word of a timer that is cancelled. The owner reads the word when the instant comes under
- * which the slot is filed: if that is free, it files the slot no more; if it is armed again, again.
+ * which the slot is filed: if that is free, it files the slot no more; if armed, under its instant.
  * The canceller tells the owner in two cases only, where the word does not say when that is: slack
  * may put the filing off, and an expired periodic timer is filed for its next period.
  */

@@ -142,8 +142,8 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle,
 struct timer_outcome timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue);
 
 /*
- * The caller has put the slot into the inbox. Says so in `*word`, which was loaded from the slot;
- * or loads it again, and returns false. Model: tests/models/inbox.pml.
+ * The caller has put the slot into the inbox: say so in the slot's word, if that still equals
+ * `*word`. Else load it into `*word`, and return false. Model: tests/models/inbox.pml.
  */
 static inline bool timer_pushed(struct timer_hot *hot, uint64_t *word)
 {

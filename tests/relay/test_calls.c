@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include <harness.h>
+#include <process.h>
 
 #include <answer.h>
 #include <keys.h>
@@ -619,7 +621,7 @@ static void *block(void *arg)
 {
 	struct timerhub_relay_task task;
 
-	(void)arg;
+	atomic_store((atomic_int *)arg, gettid());
 	expect_eq(timerhub_relay_take(relay, &task, UINT64_MAX), -ESHUTDOWN);
 	return NULL;
 }
@@ -627,14 +629,19 @@ static void *block(void *arg)
 START_TEST(close_sends_blocked_takers_away_and_leaves_its_seat)
 {
 	pthread_t threads[4];
+	static atomic_int tids[COUNT_OF(threads)];
 	struct timerhub_relay_task task;
 	struct pollfd poll_fd = { .events = POLLIN };
 
 	begin();
 	for (unsigned i = 0; i < COUNT_OF(threads); i++)
-		expect_eq(pthread_create(&threads[i], NULL, block, NULL), 0);
+		expect_eq(pthread_create(&threads[i], NULL, block, &tids[i]), 0);
 	while (command("ZCARD", key("seats"), NULL, NULL) == 0)
 		;
+	/* A call that began after the close would be a use after free. */
+	for (unsigned i = 0; i < COUNT_OF(threads); i++)
+		while (atomic_load(&tids[i]) == 0 || !thread_is_blocked(atomic_load(&tids[i])))
+			;
 	timerhub_relay_close(relay);
 	for (unsigned i = 0; i < COUNT_OF(threads); i++)
 		(void)pthread_join(threads[i], NULL);
