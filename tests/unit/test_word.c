@@ -34,7 +34,7 @@ static const uint64_t some_ticks[] = { 0,
 #define SLACK identity_make(7, IDENTITY_SLACK)
 #define PERIODIC identity_make(7, IDENTITY_PERIODIC)
 
-/* From the drawing in timer.h, by multiplication. */
+/* From the drawing in word.h, by multiplication. */
 static uint64_t parts_word(struct parts parts)
 {
 	return parts.ticks * 128 + parts.tag * 16 + parts.pushed * 8 + parts.inbox * 4 +
@@ -526,7 +526,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("timer", argc, argv);
+	tests_begin("word", argc, argv);
 	tests_add(rearmed_changes_deadline_and_phase_alone, 20);
 	tests_add(with_phase_changes_the_phase_alone, 20);
 	tests_add(armed_is_a_new_life_in_the_inbox, 20);
