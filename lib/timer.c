@@ -167,10 +167,10 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 }
 
 /*
- * The word of a timer that is cancelled. What is filed, no later than the word says, stays filed: the
- * owner finds the slot free, or armed again, when that instant is the next. Only where the word does
- * not say when, the owner is told: slack may put the filing off, and an expired periodic timer is
- * filed for its next period.
+ * The word of a timer that is cancelled. What is filed, no later than the word says, stays filed:
+ * the owner finds the slot free, or armed again, when that instant is the next. Only where the word
+ * does not say when, the owner is told: slack may put the filing off, and an expired periodic timer
+ * is filed for its next period.
  */
 static uint64_t word_cancelled(uint64_t word, uint64_t identity)
 {
