@@ -5,7 +5,7 @@
  */
 #include "harness.h"
 
-#include "timer.h"
+#include "word.h"
 
 /* A state word taken apart. */
 struct parts {
@@ -370,20 +370,6 @@ START_TEST(periods_past_the_end_of_time_are_never)
 }
 END_TEST
 
-/* The owner's base holds for the life that it names, whatever it says of another. */
-START_TEST(base_is_the_armers_unless_this_life_was_moved)
-{
-	struct timer_period period = { 0 };
-
-	u64_store_relaxed(&period.first_ns, 111);
-	u64_store_relaxed(&period.moved_ns, 64);
-	expect_eq(period_base_ns(&period, PERIODIC), 111);
-	u64_store_relaxed(&period.moved_life, PERIODIC);
-	expect_eq(period_base_ns(&period, PERIODIC), 64);
-	expect_eq(period_base_ns(&period, identity_make(8, IDENTITY_PERIODIC)), 111);
-}
-END_TEST
-
 START_TEST(generations_go_round_without_zero)
 {
 	expect_eq(generation_next(0, false), 2);
@@ -514,16 +500,6 @@ START_TEST(slack_is_monotone_in_the_deadline)
 }
 END_TEST
 
-/* Density decides: what a re-arm touches is packed, four to a cache line. */
-START_TEST(records_are_as_small_as_promised)
-{
-	expect_eq(sizeof(struct timer_hot), 16);
-	expect_le(sizeof(struct timer_hot) + sizeof(struct timer_cold) +
-	                  sizeof(struct timer_filing),
-	          72);
-}
-END_TEST
-
 int main(int argc, char **argv)
 {
 	tests_begin("word", argc, argv);
@@ -539,13 +515,11 @@ int main(int argc, char **argv)
 	tests_add(periods_are_counted_from_their_base_whatever_the_interval, 60);
 	tests_add(phase_does_not_drift, 20);
 	tests_add(periods_past_the_end_of_time_are_never, 20);
-	tests_add(base_is_the_armers_unless_this_life_was_moved, 20);
 	tests_add(generations_go_round_without_zero, 20);
 	tests_add(handles_hold_slot_and_generation_and_are_never_zero, 20);
 	tests_add(handles_of_another_life_are_told_apart, 20);
 	tests_add(queue_and_slack_are_kept_and_slack_saturates, 20);
 	tests_add(slack_picks_the_instant_with_most_trailing_zeros, 20);
 	tests_add(slack_is_monotone_in_the_deadline, 20);
-	tests_add(records_are_as_small_as_promised, 20);
 	return tests_run();
 }
