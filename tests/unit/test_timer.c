@@ -432,7 +432,7 @@ static void check_move(struct bench *bench)
 
 		bench_reset(bench);
 		if (parts.phase == TIMER_ARMED && !bench->slack && !bench->periodic &&
-		    new_ticks[i] > parts.ticks) {
+		    new_ticks[i] >= parts.ticks) {
 			parts.ticks = new_ticks[i];
 			moved = TIMER_MOVED;
 		}
@@ -452,7 +452,7 @@ static void check_move(struct bench *bench)
 	expect_slot(bench, bench->parts);
 }
 
-START_TEST(move_moves_armed_one_shots_to_later_deadlines_and_nothing_else)
+START_TEST(move_moves_armed_one_shots_to_no_earlier_deadlines_and_nothing_else)
 {
 	for_every_state(check_move);
 }
@@ -1292,7 +1292,7 @@ int main(int argc, char **argv)
 	tests_add(arm_of_a_slot_never_used_pushes_it, 20);
 	tests_add(takeover_pushes_only_if_the_filing_does_not_cover_the_deadline, 20);
 	tests_add(rearm_moves_a_live_timer_and_tells_the_owner_of_what_may_come_earlier, 20);
-	tests_add(move_moves_armed_one_shots_to_later_deadlines_and_nothing_else, 20);
+	tests_add(move_moves_armed_one_shots_to_no_earlier_deadlines_and_nothing_else, 20);
 	tests_add(move_of_a_later_life_is_asked_about_and_undone, 20);
 	tests_add(cancel_frees_and_tells_the_owner_only_where_the_word_does_not_say_the_filing, 20);
 	tests_add(undo_makes_a_later_lifes_word_what_it_was_whatever_the_owner_did, 20);
