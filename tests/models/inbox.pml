@@ -2,9 +2,9 @@
 /*
  * The inbox: coalescing by flags in the state word, cells with laps, slots that live again.
  *
- * Three callers, each with one of arm, re-arm and cancel on two slots, and the owner, which may look
- * at any slot that is filed before it sleeps. A cancel tells the owner nothing; with -DSLACK, where
- * the word does not say when the slot is filed, it does.
+ * Three callers, each with one of arm, re-arm and cancel on two slots, and the owner, which may
+ * look at any slot that is filed before it sleeps. A cancel tells the owner nothing; with -DSLACK,
+ * where the word does not say when the slot is filed, it does.
  *
  * A thread stopped for ever at any instruction is one that is not scheduled any more, so the laws
  * are asked of every reachable state, not of the end. There are no store buffers: every store here
@@ -43,7 +43,8 @@
  *   bug COVERED_EARLIER      never_late   an arm takes the filing over, though it is for later
  *   bug LOOKED_UNFILED       never_late   the owner's look files no free slot, and does not say so
  *   bug REST_UNFILED         never_late   nor does the owner that rests: a plain removal
- *   bug FREE_BEFORE_PUSH     never_late   -DSLACK cancel frees the slot, then pushes it, having said so
+ *   bug FREE_BEFORE_PUSH     never_late   -DSLACK cancel frees the slot, then pushes it,
+ *                                         having said so
  *   bug NO_RELOAD            never_late   after the push, the deadline is not read again (trap 2)
  *   bug COALESCED_ASLEEP     never_late   a caller that finds the slot claimed asks for no wake
  *   bug FLAG_AFTER_STATE     never_late   the owner reads the state, then clears the flag
@@ -328,7 +329,8 @@ inline look_at(slot)
 #ifdef FLAG_AFTER_STATE
 	w = word[slot];
 	atomic {
-		word[slot] = SEEN(WORD(PHASE(word[slot]), DEADLINE(word[slot]), NEXT_TAG(word[slot])));
+		word[slot] = SEEN(WORD(PHASE(word[slot]), DEADLINE(word[slot]),
+				       NEXT_TAG(word[slot])));
 #else
 	atomic {
 		w = word[slot];
