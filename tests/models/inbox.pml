@@ -2,7 +2,9 @@
 /*
  * The inbox: coalescing by flags in the state word, cells with laps, slots that live again.
  *
- * Three callers, each with one of arm, re-arm and cancel on two slots, and the owner.
+ * Three callers, each with one of arm, re-arm and cancel on two slots, and the owner, which may
+ * look at any slot that is filed before it sleeps. A cancel tells the owner nothing; with -DSLACK,
+ * where the word does not say when the slot is filed, it does.
  *
  * A thread stopped for ever at any instruction is one that is not scheduled any more, so the laws
  * are asked of every reachable state, not of the end. There are no store buffers: every store here
@@ -16,13 +18,15 @@
  * confirmed without a look at the cell (tests/traps/test_callers.c).
  *
  * Models:
- *   lib/timer.c  timer_arm() timer_rearm() timer_cancel() timer_look()
+ *   lib/timer.c  timer_arm() timer_rearm() word_cancelled() timer_cancel() timer_look()
+ *                timer_unfile() timer_true_ns()
  *   lib/timer.h  timer_pushed() timer_look_by_ns()
  *   lib/hub.c    hub_submit() hub_push()
  *   lib/inbox.c  lane_push() lane_advance_tail() inbox_holds() inbox_begin() lane_take()
  *                inbox_empty()
- *   lib/owner.c  owner_empty_inbox() owner_look_at() owner_pass()
- *   lib/word.h   word_armed() word_rearmed() word_looked_at()
+ *   lib/owner.c  owner_empty_inbox() owner_look_at() owner_refile() owner_pass()
+ *   lib/word.h   word_covers() word_armed_there() word_armed() word_rearmed() word_unfiled()
+ *                word_looked_at()
  *
  * Laws:
  *   never_late   no armed timer, except one that a thread is at work on, is due before the end of
@@ -30,16 +34,23 @@
  *   always_room  a push finds a cell
  *
  *   true
+ *   true -DSLACK
  *   bug CLAIM_TRUSTED        never_late   arm trusts a mere claim of a former life (trap 3, and
  *                                         what lib/ did before 1e7c3c4)
  *   bug FLAG_OUTSIDE_WORD    never_late   "in the inbox" is a word of its own (trap 3)
- *   bug FREE_BEFORE_PUSH     never_late   cancel frees the slot, then pushes it, having said so
+ *   bug COVERED_IN_INBOX     never_late   an arm takes the filing over, though the slot is in the
+ *                                         inbox
+ *   bug COVERED_EARLIER      never_late   an arm takes the filing over, though it is for later
+ *   bug LOOKED_UNFILED       never_late   the owner's look files no free slot, and does not say so
+ *   bug REST_UNFILED         never_late   nor does the owner that rests: a plain removal
+ *   bug FREE_BEFORE_PUSH     never_late   -DSLACK cancel frees the slot, then pushes it,
+ *                                         having said so
  *   bug NO_RELOAD            never_late   after the push, the deadline is not read again (trap 2)
  *   bug COALESCED_ASLEEP     never_late   a caller that finds the slot claimed asks for no wake
  *   bug FLAG_AFTER_STATE     never_late   the owner reads the state, then clears the flag
  *   bug RESERVE_THEN_PUBLISH never_late   a ring with holes: the tail first, then the cell (trap 1)
  *   bug NO_LAP               never_late   an empty cell looks the same in every lap
- *   bug TAIL_LEFT            never_late   a full line leaves the tail where it is
+ *   bug TAIL_LEFT            never_late   -DSLACK a full line leaves the tail where it is
  *   bug LOOK_ENDS_AT_TAIL    never_late   a look does not go past the line of the tail
  *   bug NO_SECOND_LOOK       never_late   the promise is raised, and that is that (trap 5)
  *   bug NO_COALESCING        always_room  every submission pushes
@@ -61,6 +72,25 @@
 #define TAG(w) ((w) >> 5)
 #define NEXT_TAG(w) ((TAG(w) + 1) & 7)
 #define WORD(phase, deadline, tag) ((phase) | ((deadline) << 3) | ((tag) << 5))
+
+#define UNFILED(w) ((w) | WORD(0, NEVER, 0))
+#ifdef LOOKED_UNFILED
+#define SEEN(w) (w)
+#else
+#define SEEN(w) (PHASE(w) == FREE -> UNFILED(w) : (w))
+#endif
+#ifdef FLAG_OUTSIDE_WORD
+#define IN_INBOX(slot, w) apart[slot]
+#elif defined(COVERED_IN_INBOX)
+#define IN_INBOX(slot, w) false
+#else
+#define IN_INBOX(slot, w) ((w) & FLAGS)
+#endif
+#ifdef COVERED_EARLIER
+#define COVERS(slot, w, deadline) (!IN_INBOX(slot, w) && DEADLINE(w) < NEVER)
+#else
+#define COVERS(slot, w, deadline) (!IN_INBOX(slot, w) && DEADLINE(w) <= (deadline))
+#endif
 
 /* A cell: slot 1 bit, filled, lap. INBOX_LINE is 1. */
 #define FILLED 2
@@ -143,7 +173,11 @@ endnone:
 		:: else
 		fi;
 		if
-		:: what == ARM ->
+		:: what == ARM && COVERS(slot, w, deadline) ->
+			n = WORD(ARMED, deadline, NEXT_TAG(w));
+			submit = false;
+			push = false
+		:: what == ARM && !COVERS(slot, w, deadline) ->
 			n = WORD(ARMED, deadline, NEXT_TAG(w)) | (w & PUSHED);
 			submit = true;
 #ifdef CLAIM_TRUSTED
@@ -158,7 +192,9 @@ endnone:
 			push = submit && !(w & INBOX)
 		:: else ->
 			n = WORD(FREE, deadline, TAG(w)) | (w & FLAGS);
+#ifdef SLACK
 			submit = !(w & INBOX);
+#endif
 			push = submit
 		fi;
 #ifdef NO_COALESCING
@@ -169,7 +205,7 @@ endnone:
 #endif
 #ifndef FLAG_OUTSIDE_WORD
 		if
-		:: submit || what != REARM -> n = n | INBOX
+		:: submit -> n = n | INBOX
 		:: else
 		fi;
 #endif
@@ -180,7 +216,6 @@ endnone:
 	od;
 #ifdef FLAG_OUTSIDE_WORD
 	atomic {
-		submit = submit || what == CANCEL;
 		push = submit && !apart[slot];
 		if
 		:: submit -> apart[slot] = true
@@ -294,11 +329,12 @@ inline look_at(slot)
 #ifdef FLAG_AFTER_STATE
 	w = word[slot];
 	atomic {
-		word[slot] = WORD(PHASE(word[slot]), DEADLINE(word[slot]), NEXT_TAG(word[slot]));
+		word[slot] = SEEN(WORD(PHASE(word[slot]), DEADLINE(word[slot]),
+				       NEXT_TAG(word[slot])));
 #else
 	atomic {
 		w = word[slot];
-		word[slot] = WORD(PHASE(w), DEADLINE(w), NEXT_TAG(w));
+		word[slot] = SEEN(WORD(PHASE(w), DEADLINE(w), NEXT_TAG(w)));
 #endif
 #ifdef FLAG_OUTSIDE_WORD
 		apart[slot] = false;
@@ -306,6 +342,37 @@ inline look_at(slot)
 		filed[slot] = (PHASE(w) == ARMED -> DEADLINE(w) : NEVER);
 		w = 0
 	}
+}
+
+/* Would it make a difference to look at this slot? */
+#define DOUBTED(slot) \
+	(PHASE(word[slot]) == FREE || DEADLINE(word[slot]) > filed[slot])
+
+/* owner_refile(), of a slot that is filed. */
+inline rest(slot)
+{
+	w = word[slot];
+	do
+	:: atomic {
+		if
+		:: PHASE(w) == ARMED ->
+			filed[slot] = (DEADLINE(w) > filed[slot] -> DEADLINE(w) : filed[slot]);
+			break
+#ifdef REST_UNFILED
+		:: PHASE(w) == FREE ->
+#else
+		:: PHASE(w) == FREE && ((w & INBOX) || DEADLINE(w) == NEVER) ->
+			filed[slot] = NEVER;
+			break
+		:: PHASE(w) == FREE && !(w & INBOX) && DEADLINE(w) < NEVER && word[slot] == w ->
+			word[slot] = UNFILED(w);
+#endif
+			filed[slot] = NEVER;
+			break
+		:: else -> w = word[slot]
+		fi }
+	od;
+	w = 0
 }
 
 proctype owner()
@@ -337,9 +404,13 @@ proctype owner()
 		   look_at((seen & 1))
 #endif
 		od;
+		atomic { end = 0; seen = 0 }
+		do
+		:: filed[0] < NEVER && DOUBTED(0) -> rest(0)
+		:: filed[1] < NEVER && DOUBTED(1) -> rest(1)
+		:: break
+		od;
 		atomic {
-			end = 0;
-			seen = 0;
 			until = (filed[0] < filed[1] -> filed[0] : filed[1]);
 			if
 			:: until > look_by -> look_by = until
@@ -367,7 +438,7 @@ init {
 	atomic {
 		word[0] = WORD(ARMED, 1, 0);
 		filed[0] = 1;
-		word[1] = WORD(FREE, 0, 0);
+		word[1] = WORD(FREE, NEVER, 0);
 		is_free[1] = true;
 		filed[1] = NEVER;
 		cell_init(0);

@@ -28,15 +28,15 @@
  *
  * Models:
  *   lib/timer.c   timer_arm() timer_rearm() timer_cancel() timer_confirm() timer_undo()
- *                 word_is_as_left() word_maybe_filed() timer_read() timer_unchanged() timer_look()
- *                 timer_expire() timer_next_period_ns() timer_deliver_periodic()
- *                 timer_give_back() timer_deliver_other()
+ *                 word_is_as_left() word_cancelled() timer_read() timer_unchanged() timer_look()
+ *                 timer_unfile() timer_expire() timer_true_ns() timer_next_period_ns()
+ *                 timer_deliver_periodic() timer_give_back() timer_deliver_other()
  *   lib/timer.h   timer_pushed() timer_move() timer_view_expiry() timer_deliver_one_shot()
  *                 timer_deliver() timer_hit() timer_waits() period_base_ns()
- *   lib/word.h    timer_is() word_armed() word_touched() word_looked_at() word_rearmed()
- *                 word_moved() word_with_phase() word_idles() word_idle() word_undelivered()
- *                 word_restored() word_fresh() word_settled() period_due_by()
- *                 period_count() period_next_ns()
+ *   lib/word.h    timer_is() word_covers() word_armed_there() word_armed() word_touched()
+ *                 word_unfiled() word_looked_at() word_rearmed() word_moved() word_with_phase()
+ *                 word_idles() word_idle() word_undelivered() word_restored() word_fresh()
+ *                 word_settled() period_due_by() period_count() period_next_ns()
  *
  * Laws:
  *   exactly_once  a thread that delivers, cancels or re-arms a timer finds it alive, and each life
@@ -81,7 +81,7 @@
  *   bug NO_TAG_LOOK        in_phase      -DINTERVAL=3 -DREARMED_ALIKE nor with the owner's look,
  *                                       nor with a re-arm
  *   bug REARMED_ALIKE      in_phase      -DINTERVAL=3 -DNO_TAG_LOOK nor with a re-arm
- *   bug CANCEL_BY_STORE    exactly_once  cancel decides, then stores
+ *   bug CANCEL_BY_STORE    not_lost      cancel decides, then stores
  *   bug DELIVER_BY_STORE   not_lost      delivery decides, then stores
  *   bug IDENTITY_AFTER_WORD not_lost     arm publishes the word before the generation
  *   bug DATA_AFTER_WORD    own_data      arm publishes the word before what the caller gave
@@ -92,6 +92,14 @@
  *   bug LOST_IS_DEAD       honest        a lost compare-and-swap is taken for the timer's end
  *   bug PUSHED_ANYWAY      once_inside   arm does not go by the push that is confirmed
  *   bug FREED_TWICE        freed_once    cancel frees the slot even if it lost the race
+ *   bug CANCEL_UNFILED     not_lost      a cancel of an expired timer leaves its deadline
+ *   bug DELIVERED_UNFILED  not_lost      a delivery leaves the deadline
+ *   bug LOOKED_UNFILED     not_lost      the owner's look files no free slot, and does not say so
+ *   bug TAKEN_UNFILED      not_lost      nor does the owner that finds a free slot due
+ *   bug REST_UNFILED       not_lost      nor does the owner that rests
+ *   bug UNFILE_BY_STORE    not_lost      the owner decides that a slot is free, then stores
+ *   bug COVERS_EARLIER     not_lost      an earlier deadline takes the filing over
+ *   bug REST_DROPS_PERIOD  not_lost      -DINTERVAL=3 rest files an expired timer nowhere
  *   bug PARKED_NOT_PUSHED  not_lost      -DINTERVAL=3 a parked one, delivered, is not refiled
  *   bug PARK_BY_STORE      not_lost      -DINTERVAL=3 the owner parks without comparing
  *   bug PARKED_GIVES_UP    not_lost      -DINTERVAL=3 a delivery that finds it parked gives up
@@ -155,7 +163,14 @@
 #define TOUCHED(x) (((x) & 255) | (NEXT_TAG(x) << 8))
 #define NEXT_TAG(x) ((TAG(x) + 1) % TAGS)
 #define WITH_PHASE(x, phase) (((x) & ~3) | (phase))
-#define LOOKED_AT(x) (TOUCHED(x) & ~(FLAGS | FRESH))
+#define NEVER_WORD (TICKS_NEVER << 4)
+#define UNFILED(x) (((x) & ~(3 | DEADLINE_BITS)) | NEVER_WORD)
+#ifdef LOOKED_UNFILED
+#define SEEN(x) (x)
+#else
+#define SEEN(x) (PHASE(x) == FREE -> UNFILED(x) : (x))
+#endif
+#define LOOKED_AT(x) (TOUCHED(SEEN(x)) & ~(FLAGS | FRESH))
 #define WITH_TICKS(x, ticks) (((x) & ~(3 | DEADLINE_BITS)) | ((ticks) << 4) | ARMED)
 /* word_rearmed() to the deadline that the word has, fresh or not. */
 #define ARMED_AGAIN(x, before) (((x) & ~(3 | DEADLINE_BITS)) | ((before) & DEADLINE_BITS) | ARMED)
@@ -163,6 +178,24 @@
 #define REARMED(x, ticks) WITH_TICKS(x, ticks)
 #else
 #define REARMED(x, ticks) (WITH_TICKS(x, ticks) | ((ticks) == TICKS_NEVER -> 0 : FRESH))
+#endif
+
+/* The deadline with its fresh bit, as word_covers() compares it. */
+#define RAW_TICKS(x) (((x) & DEADLINE_BITS) >> 4)
+#ifdef COVERS_EARLIER
+#define COVERS(x, ticks) (!((x) & FLAGS) && TICKS(x) < TICKS_NEVER)
+#else
+#define COVERS(x, ticks) (!((x) & FLAGS) && RAW_TICKS(x) <= (ticks))
+#endif
+#ifdef CANCEL_UNFILED
+#define CANCELLED(x) WITH_PHASE(x, FREE)
+#else
+#define CANCELLED(x) (PHASE(x) == ARMED -> WITH_PHASE(x, FREE) : UNFILED(x))
+#endif
+#ifdef DELIVERED_UNFILED
+#define DELIVERED(x) WITH_PHASE(x, FREE)
+#else
+#define DELIVERED(x) UNFILED(x)
 #endif
 
 /* Parked, for never: a kept timer that has been delivered. */
@@ -288,11 +321,12 @@ inline submit()
 }
 
 /* hub_undo(), if we were `wrong`; if not, the life that we hit has ended since, as it may. */
-#define THEIRS(x) (FLAGS | (PHASE(x) == FREE -> 7 << 8 : 0))
 #define UNEXPIRED(x, left) \
 	(PHASE(left) == ARMED && PHASE(x) == PENDING -> WITH_PHASE(x, ARMED) : (x))
 #define AS_LEFT(x, left) \
-	(!((UNEXPIRED(x, left) ^ (left)) & ~THEIRS(left)) || \
+	(PHASE(left) == FREE -> \
+	 PHASE(x) == FREE && (RAW_TICKS(x) == RAW_TICKS(left) || TICKS(x) == TICKS_NEVER) : \
+	 !((UNEXPIRED(x, left) ^ (left)) & ~FLAGS) || \
 	 (((left) & INBOX) && UNEXPIRED(x, left) == LOOKED_AT(left)))
 inline undo(before)
 {
@@ -328,6 +362,14 @@ inline undo(before)
 		n = (push -> n : 0)
 	}
 }
+
+/* timer_unfile(): what need not be said of a free slot, or may be said of it. */
+#define UNFILED_ANYHOW(x) (((x) & INBOX) || TICKS(x) == TICKS_NEVER)
+#ifdef UNFILE_BY_STORE
+#define MAY_UNFILE true
+#else
+#define MAY_UNFILE (word == w)
+#endif
 
 #define LATER(x) (TICKS(x) < TICKS_FROM(deadline))
 
@@ -389,8 +431,8 @@ anyhow:
 #endif
 			if
 			:: deadline == 0 ->
-				n = WITH_PHASE(w, FREE);
-				push = (PHASE(w) == ARMED || (PHASE(w) == PENDING && INTERVAL > 0))
+				n = CANCELLED(w);
+				push = (PHASE(w) == PENDING && INTERVAL > 0)
 			:: else ->
 #ifdef REARMED_ALIKE
 				n = REARMED(w, TICKS_FROM(deadline));
@@ -524,10 +566,12 @@ endfull:
 		if
 		:: word == w ->
 #ifdef NO_TAG
-			n = WORD(ARMED, TICKS_FROM(deadline), TAG(w)) | (w & PUSHED) | INBOX;
+			n = WORD(ARMED, TICKS_FROM(deadline), TAG(w));
 #else
-			n = WORD(ARMED, TICKS_FROM(deadline), NEXT_TAG(w)) | (w & PUSHED) | INBOX;
+			n = WORD(ARMED, TICKS_FROM(deadline), NEXT_TAG(w));
 #endif
+			push = !COVERS(w, TICKS_FROM(deadline));
+			n = (push -> n | (w & PUSHED) | INBOX : n);
 			word = n;
 			alive[handle] = true;
 			asked[handle] = deadline;
@@ -544,15 +588,29 @@ endfull:
 #endif
 	if
 #ifdef PUSHED_ANYWAY
-	:: true -> submit()
+	:: push -> submit()
 #else
-	:: !(w & PUSHED) -> submit()
-	:: else
+	:: push && !(w & PUSHED) -> submit()
 #endif
+	:: else
 	fi;
-	atomic { w = 0; n = 0; handle = 0; deadline = 0 }
+	atomic { w = 0; n = 0; handle = 0; deadline = 0; push = false }
 }
 #endif
+
+/*
+ * timer_true_ns(), of a slot that is filed; and whether that is to be asked, which the owner may do
+ * whenever it makes a difference.
+ */
+#ifdef REST_DROPS_PERIOD
+#define FILED_EXPIRED TICKS_NEVER
+#else
+#define FILED_EXPIRED filed
+#endif
+#define TRUE_TICKS(x) \
+	(PHASE(x) == FREE || (PHASE(x) == ARMED && IS_FRESH(x)) -> TICKS_NEVER : \
+	 (PHASE(x) != ARMED -> FILED_EXPIRED : (TICKS(x) > filed -> TICKS(x) : filed)))
+#define DOUBTED(x) (TRUE_TICKS(x) != filed)
 
 proctype owner()
 {
@@ -568,9 +626,9 @@ end:
 		w = word;
 		life = identity;
 #ifdef NO_TAG_LOOK
-		word = w & ~(FLAGS | FRESH);
+		word = SEEN(w) & ~(FLAGS | FRESH);
 #elif defined(FRESH_LEFT)
-		word = TOUCHED(w) & ~FLAGS;
+		word = TOUCHED(SEEN(w)) & ~FLAGS;
 #else
 		word = LOOKED_AT(w);
 #endif
@@ -624,12 +682,23 @@ again:
 			fi;
 #endif
 			if
-			:: PHASE(w) == FREE || PHASE(w) == PARKED -> goto next
-			:: PHASE(w) == PENDING && INTERVAL == 0 -> goto next
+			:: PHASE(w) == PARKED -> goto next
+#ifdef TAKEN_UNFILED
+			:: PHASE(w) == FREE -> goto next
+#else
+			:: PHASE(w) == FREE && UNFILED_ANYHOW(w) -> goto next
+#endif
 			:: else
 			fi
 			}
 		   if
+		   :: PHASE(w) == FREE ->
+			atomic {
+				if
+				:: MAY_UNFILE -> word = UNFILED(w); goto next
+				:: else
+				fi
+			}
 		   :: PHASE(w) == PENDING ->
 			atomic {
 				if
@@ -683,6 +752,27 @@ again:
 		fi;
 next:
 		atomic { w = 0; life = 0; time = 0 }
+	:: atomic { filed < TICKS_NEVER && DOUBTED(word) -> w = word }
+		/* owner_refile() */
+		do
+		:: PHASE(w) != FREE -> break
+#ifdef REST_UNFILED
+		:: PHASE(w) == FREE -> break
+#else
+		:: PHASE(w) == FREE && UNFILED_ANYHOW(w) -> break
+#endif
+		:: else ->
+			atomic {
+				if
+				:: MAY_UNFILE -> word = UNFILED(w); break
+				:: else -> w = word
+				fi
+			}
+		od;
+		atomic {
+			filed = TRUE_TICKS(w);
+			w = 0
+		}
 	od
 }
 
@@ -746,9 +836,9 @@ read:
 #endif
 #ifdef KEPT
 #ifdef KEPT_ENDS
-				n = WITH_PHASE(w, FREE);
+				n = DELIVERED(w);
 #else
-				n = (IS_KEPT(handle) -> MADE_IDLE(w) : WITH_PHASE(w, FREE));
+				n = (IS_KEPT(handle) -> MADE_IDLE(w) : DELIVERED(w));
 #endif
 				word = n;
 				if
@@ -774,7 +864,7 @@ read:
 					alive[identity] = false
 				fi
 #else
-				word = WITH_PHASE(w, FREE);
+				word = DELIVERED(w);
 				must_live(identity);
 				alive[identity] = false
 #endif
