@@ -353,8 +353,14 @@ enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_
 			continue;
 		if (u64_load_relaxed(&hot->identity) == identity)
 			return TIMER_IS_PENDING;
-		/* Not the life that we read of: leave it as it was, and read again. */
-		(void)u64_cas_seq_cst(&hot->word, &pending, word);
+		/*
+		 * Not the life that we read of: leave it as it was, with what its claimant may
+		 * have added since, and read again.
+		 */
+		while (word_phase(pending) == TIMER_PENDING &&
+		       !u64_cas_seq_cst(&hot->word, &pending,
+		                        word_with_phase(pending, TIMER_ARMED))) {
+		}
 		word = u64_load_acquire(&hot->word); /* [armed] */
 	}
 }
