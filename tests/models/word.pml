@@ -97,6 +97,8 @@
  *   bug LOOKED_UNFILED     not_lost      the owner's look files no free slot, and does not say so
  *   bug TAKEN_UNFILED      not_lost      nor does the owner that finds a free slot due
  *   bug REST_UNFILED       not_lost      nor does the owner that rests
+ *   bug PUT_BACK_ONCE      not_lost      -DTAGS=1 -DNO_REARM the owner does not try again to put
+ *                                        back a later life whose claim is confirmed meanwhile
  *   bug UNFILE_BY_STORE    not_lost      the owner decides that a slot is free, then stores
  *   bug COVERS_EARLIER     not_lost      an earlier deadline takes the filing over
  *   bug REST_DROPS_PERIOD  not_lost      -DINTERVAL=3 rest files an expired timer nowhere
@@ -314,6 +316,7 @@ inline submit()
 	atomic {
 		if
 		:: word == n -> word = n | PUSHED
+		:: word != n && (word & INBOX) && !(word & PUSHED) && in_ring > 0 -> word = word | PUSHED
 		:: else
 		fi;
 		n = 0
@@ -744,7 +747,11 @@ again:
 		:: else ->
 			atomic {
 				if
+#ifdef PUT_BACK_ONCE
 				:: word == WITH_PHASE(w, PENDING) -> word = w
+#else
+				:: PHASE(word) == PENDING -> word = WITH_PHASE(word, ARMED)
+#endif
 				:: else
 				fi;
 				goto again
@@ -1051,6 +1058,7 @@ init {
 		if
 		:: true
 		:: word = word | FLAGS; in_ring = 1
+		:: word = word | INBOX; in_ring = 1
 		fi;
 #endif
 		alive[1] = true;
