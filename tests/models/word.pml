@@ -316,7 +316,8 @@ inline submit()
 	atomic {
 		if
 		:: word == n -> word = n | PUSHED
-		:: word != n && (word & INBOX) && !(word & PUSHED) && in_ring > 0 -> word = word | PUSHED
+		:: word != n && (word & INBOX) && !(word & PUSHED) && in_ring > 0 ->
+			word = word | PUSHED
 		:: else
 		fi;
 		n = 0
