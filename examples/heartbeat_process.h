@@ -19,7 +19,7 @@ struct figures {
 	uint64_t accepted;
 	uint64_t live;
 	uint64_t messages;
-	uint64_t rearms;      /* calls of timerhub_rearm() that moved a timer */
+	uint64_t rearms;      /* timers that a re-arm has moved */
 	uint64_t closed_idle; /* by a timer */
 	uint64_t closed_peer; /* by the other side, or by an error */
 };

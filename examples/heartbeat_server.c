@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Shows a TCP server that closes silent connections: one epoll loop holds its sockets and the hub's
- * queue, and each connection has one kept timer, which timerhub_rearm() moves at each message. When
- * the timer comes the connection is closed, unless a message waits unread: then the same timer is
- * re-armed once more. Moving a timer later is one atomic exchange, so a heartbeat costs next to
+ * queue, and each connection has one kept timer. After each batch of messages one call of
+ * timerhub_rearm_many() moves the timers of the connections that were heard of. When a timer comes
+ * its connection is closed, unless a message waits unread: then the same timer is re-armed once
+ * more. Moving a timer later is one atomic exchange, so a heartbeat costs next to
  * nothing, however many connections there are. The parts that any server needs besides are in
  * heartbeat_process.c.
  *
@@ -48,6 +49,8 @@ static struct {
 	struct timerhub *hub;
 	struct timerhub_queue *queue;
 	struct connection *connections; /* process.fds_max of them */
+	int heard[BATCH];               /* connections of this batch that are alive */
+	unsigned heard_count;
 } server;
 
 static int connection_close(int fd, uint64_t *count)
@@ -78,16 +81,29 @@ static int connection_watch(int fd)
 	return r == 0 ? 0 : process_failed("arm", r);
 }
 
-/* The connection was heard of now: move its timer, or start it again if it has just come. */
-static int connection_alive(int fd)
+/*
+ * The connections that were heard of in this batch: move their timers in one call, or start again
+ * those that have just come. After the batch, so that no timeout is shorter than asked for.
+ */
+static int connections_alive(void)
 {
-	struct connection *connection = &server.connections[fd];
 	const uint64_t deadline_ns = timerhub_now(server.hub) + server.options.idle_ns;
-	const int r = timerhub_rearm(server.hub, connection->timer, deadline_ns, TIMERHUB_ABSOLUTE);
+	timerhub_timer timers[BATCH];
+	int r;
 
-	connection->deadline_ns = deadline_ns;
-	server.figures.rearms++;
-	return r >= 0 ? 0 : process_failed("rearm", r);
+	for (unsigned i = 0; i < server.heard_count; i++) {
+		struct connection *connection = &server.connections[server.heard[i]];
+
+		connection->deadline_ns = deadline_ns;
+		timers[i] = connection->timer;
+	}
+	r = timerhub_rearm_many(server.hub, timers, server.heard_count, deadline_ns,
+	                        TIMERHUB_ABSOLUTE);
+	server.heard_count = 0;
+	if (r < 0)
+		return process_failed("rearm_many", r);
+	server.figures.rearms += (uint64_t)r;
+	return 0;
 }
 
 /* 1: the connection is alive; 0: nothing came; -1: it is over. */
@@ -98,7 +114,8 @@ static int connection_read(int fd)
 
 	if (n > 0) {
 		server.figures.messages++;
-		return connection_alive(fd) < 0 ? -1 : 1;
+		server.heard[server.heard_count++] = fd;
+		return 1;
 	}
 	return n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
 }
@@ -194,7 +211,7 @@ static int timers_due(void)
 	for (int i = 0; i < count; i++)
 		if (timer_due(&events[i]) < 0)
 			return -1;
-	return count >= 0 ? 0 : process_failed("drain", count);
+	return count >= 0 ? connections_alive() : process_failed("drain", count);
 }
 
 /* 0: go on; 1: a signal asked us to stop. */
@@ -217,6 +234,8 @@ static int handle(const struct epoll_event *events, int count)
 		if (r < 0)
 			return -1;
 	}
+	if (connections_alive() < 0)
+		return -1;
 	/*
 	 * Timers last: a heartbeat of this batch withdraws its timer's expiry, and no event of this
 	 * batch can meet a connection that a timer closed, or a new one under the same fd.
