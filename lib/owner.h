@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The owner: the one thread (of a manual hub: the one that advances) that keeps the timers, and its
- * pass: look at the inbox, expire what is due, publish, promise when to look again, sleep.
+ * pass: look at the inbox, expire what is due, publish, rest, promise when to look again. Between
+ * passes its thread sleeps.
  */
 #ifndef TIMERHUB_OWNER_H
 #define TIMERHUB_OWNER_H
@@ -87,8 +88,8 @@ int owner_tid(const struct owner *owner);
 void owner_stop(struct owner *owner, bool alive);
 
 /*
- * One pass, then more while the second look finds something; returns the promise made. The owner's
- * thread, or on a manual hub one thread at a time.
+ * One pass, then more while the second look finds something or the rest is not over; returns the
+ * promise made. The owner's thread, or on a manual hub one thread at a time.
  */
 uint64_t owner_run_passes(struct owner *owner);
 

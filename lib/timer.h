@@ -287,8 +287,9 @@ enum timer_turn {
 };
 
 /*
- * The slot's instant has come, `by_ns`, and it is filed nowhere. ARMED → PENDING if that is its
- * instant still; PENDING → PARKED if it is periodic.
+ * The slot has been taken out of the schedule, where it was filed under `by_ns`. ARMED → PENDING if
+ * its instant is no later; PENDING → PARKED, which only a periodic timer can be here; FREE → FREE
+ * and filed nowhere.
  */
 enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_t by_ns,
                              struct timer_expiry *ret_expiry);
@@ -308,7 +309,10 @@ uint64_t timer_next_period_ns(const struct timers *timers, uint32_t slot,
  */
 uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t filed_ns);
 
-/* Has this timer an undelivered expiry? For the owner: a stale answer is true. */
+/*
+ * Has this timer an undelivered expiry? For the owner, which made it pending: a stale word can only
+ * still say so, and then the handle is kept once more than needed.
+ */
 static inline bool timer_waits(const struct timers *timers, uint64_t handle)
 {
 	const struct timer_hot *hot = &timers->hot[handle_slot(handle)];
