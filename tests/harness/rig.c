@@ -171,6 +171,21 @@ void expect_empty(struct timerhub_queue *queue)
 	expect_eq(timerhub_drain(queue, &event, 1), 0);
 }
 
+void no_callback(const struct timerhub_event *event)
+{
+	(void)event;
+	expect(false);
+}
+
+int no_timer(const struct timerhub_event *timer, uint64_t interval_ns, void *context)
+{
+	(void)timer;
+	(void)interval_ns;
+	(void)context;
+	expect(false);
+	return 0;
+}
+
 struct timerhub_stats stats_of(struct timerhub *hub)
 {
 	struct timerhub_stats stats;

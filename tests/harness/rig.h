@@ -65,6 +65,10 @@ int take_up_to(struct timerhub_queue *queue, unsigned max);
 unsigned drain_all(struct timerhub_queue *queue);
 void expect_empty(struct timerhub_queue *queue);
 
+/* Fails: for a timer whose callback is not to be called, and for a walk that is to show none. */
+void no_callback(const struct timerhub_event *event);
+int no_timer(const struct timerhub_event *timer, uint64_t interval_ns, void *context);
+
 struct timerhub_stats stats_of(struct timerhub *hub);
 /*
  * Waits until the owner has done all that it was told, and sleeps. Every owner of the process must

@@ -29,12 +29,6 @@ static int show(const struct timerhub_event *timer, uint64_t interval_ns, void *
 	return ++shown->count == shown->stop_after ? 42 : 0;
 }
 
-static void no_callback(const struct timerhub_event *event)
-{
-	(void)event;
-	expect(false);
-}
-
 static void expect_shown(const struct shown *shown, unsigned data, timerhub_timer timer,
                          uint64_t expires_ns, uint64_t count)
 {

@@ -7,21 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static void no_callback(const struct timerhub_event *event)
-{
-	(void)event;
-	expect(false);
-}
-
-static int no_timer(const struct timerhub_event *timer, uint64_t interval_ns, void *context)
-{
-	(void)timer;
-	(void)interval_ns;
-	(void)context;
-	expect(false);
-	return 0;
-}
-
 static void expect_told(const struct rig *rig, timerhub_timer timer)
 {
 	struct timerhub_spec spec = SPEC(.expires_ns = 1);

@@ -305,21 +305,6 @@ START_TEST(misuse_of_a_stride_is_told)
 }
 END_TEST
 
-static void no_callback(const struct timerhub_event *event)
-{
-	(void)event;
-	expect(false);
-}
-
-static int no_timer(const struct timerhub_event *timer, uint64_t interval_ns, void *context)
-{
-	(void)timer;
-	(void)interval_ns;
-	(void)context;
-	expect(false);
-	return 0;
-}
-
 START_TEST(misuse_by_null_is_told_by_every_call)
 {
 	struct rig rig = rig_manual(8);

@@ -14,6 +14,8 @@ static void (*step_hook)(void);
 #define ATOMIC_STEP() (step_hook ? step_hook() : (void)0)
 #include "timer.h"
 
+#include "parts.h"
+
 #define SLOTS 4
 #define SLOT 2
 #define NEVER ((UINT64_C(1) << 57) - 1)
@@ -28,15 +30,6 @@ static void (*step_hook)(void);
 #define DATA 0x1234
 #define FN 0x5678
 #define PERIODIC_MAX_NS ((UINT64_C(1) << 62) - 128)
-
-/* A state word taken apart. */
-struct parts {
-	uint64_t ticks;
-	uint64_t tag;
-	uint64_t pushed;
-	uint64_t inbox;
-	uint64_t phase;
-};
 
 struct slots {
 	struct timer_hot hot[SLOTS];
@@ -53,12 +46,6 @@ struct bench {
 	bool kept, periodic, slack;
 	uint64_t handle;
 };
-
-static uint64_t parts_word(struct parts parts)
-{
-	return parts.ticks * 128 + parts.tag * 16 + parts.pushed * 8 + parts.inbox * 4 +
-	       parts.phase;
-}
 
 static uint64_t bench_identity(const struct bench *bench, uint64_t generation)
 {

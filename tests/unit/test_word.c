@@ -5,16 +5,8 @@
  */
 #include "harness.h"
 
+#include "parts.h"
 #include "word.h"
-
-/* A state word taken apart. */
-struct parts {
-	uint64_t ticks;
-	uint64_t tag;
-	uint64_t pushed;
-	uint64_t inbox;
-	uint64_t phase;
-};
 
 static const uint64_t some_ticks[] = { 0,
 	                               1,
@@ -33,22 +25,6 @@ static const uint64_t some_ticks[] = { 0,
 #define ONE_SHOT identity_make(7, 0)
 #define SLACK identity_make(7, IDENTITY_SLACK)
 #define PERIODIC identity_make(7, IDENTITY_PERIODIC)
-
-/* From the drawing in word.h, by multiplication. */
-static uint64_t parts_word(struct parts parts)
-{
-	return parts.ticks * 128 + parts.tag * 16 + parts.pushed * 8 + parts.inbox * 4 +
-	       parts.phase;
-}
-
-static struct parts parts_of(uint64_t word)
-{
-	return (struct parts){ .ticks = word / 128,
-		               .tag = word / 16 % 8,
-		               .pushed = word / 8 % 2,
-		               .inbox = word / 4 % 2,
-		               .phase = word % 4 };
-}
 
 static void expect_parts(uint64_t word, struct parts parts)
 {
