@@ -366,7 +366,7 @@ static int hub_cancel_seeing_end(struct timerhub *hub, timerhub_timer timer)
 	int result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
 
 	if (result < 0)
-		timer_life_seen(&hub->arena.timers, timer);
+		(void)timer_last(&hub->arena.timers, handle_slot(timer));
 	return result;
 }
 

@@ -22,9 +22,9 @@
  *
  * Labels: [armed] timer_arm and every other change of a word → a load of the word: carries the cold
  *         record and the identity of that life, and the base that the owner has stored.
- *         [life] timer_arm → timer_life_seen: carries that the life before is over, and which
- *         thread delivered it; → timer_expire, timer_read, timer_last: carries the cold record to a
- *         reader that was not told the handle.
+ *         [life] timer_arm → timer_last: carries that the life before is over, and which thread
+ *         delivered it; → timer_expire, timer_read, timer_last: carries the cold record to a reader
+ *         that was not told the handle.
  *
  * Models: tests/models/word.pml, tests/models/inbox.pml; for a queue that closes,
  * tests/models/close.pml.
@@ -244,11 +244,6 @@ uint64_t timer_last(const struct timers *timers, uint32_t slot)
 	uint64_t identity = u64_load_acquire(&timers->hot[slot].identity); /* [life] */
 
 	return handle_make(identity_generation(identity), slot);
-}
-
-void timer_life_seen(const struct timers *timers, uint64_t handle)
-{
-	(void)u64_load_acquire(&timers->hot[handle_slot(handle)].identity); /* [life] */
 }
 
 bool timer_deadline(const struct timers *timers, uint64_t handle, uint64_t *ret_deadline_ns)

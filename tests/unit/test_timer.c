@@ -1001,7 +1001,6 @@ static void check_read(struct bench *bench)
 		expect(timer_unchanged(bench->hot, &view));
 	}
 	expect_eq(timer_last(&bench->timers, SLOT), bench->handle);
-	timer_life_seen(&bench->timers, bench->handle);
 	expect_eq(timer_deadline(&bench->timers, bench->handle, &ns), live);
 	if (live)
 		expect_eq(ns, bench_deadline_ns(bench));
