@@ -391,12 +391,13 @@ uint64_t timer_next_period_ns(const struct timers *timers, uint32_t slot,
 	return timer_slacken_ns(next_ns, queue_slack_slack_ns(expiry->queue_slack));
 }
 
-bool timer_drop(const struct timers *timers, uint64_t handle)
+bool timer_drop(const struct timers *timers, uint32_t slot)
 {
-	struct timer_hot *hot = &timers->hot[handle_slot(handle)];
-	uint64_t word = u64_load_acquire(&hot->word); /* [armed] */
+	struct timer_hot *hot = &timers->hot[slot];
+	/* Relaxed: the owner made it pending, and no other thread can. */
+	uint64_t word = u64_load_relaxed(&hot->word);
 
-	while (timer_is(word, u64_load_relaxed(&hot->identity), handle))
+	while (word_phase(word) == TIMER_PENDING)
 		if (u64_cas_seq_cst(&hot->word, &word, word_unfiled(word)))
 			return true;
 	return false;

@@ -319,8 +319,11 @@ static inline bool timer_waits(const struct timers *timers, uint64_t handle)
 	return timer_is(word, u64_load_relaxed(&hot->identity), handle) && word_undelivered(word);
 }
 
-/* Any → FREE, of a timer that the owner has just made pending. False: it is over already. */
-bool timer_drop(const struct timers *timers, uint64_t handle);
+/*
+ * PENDING → FREE, of a timer that the owner has just made pending. False: it is over already, or
+ * was re-armed, and is to be dropped when it expires again.
+ */
+bool timer_drop(const struct timers *timers, uint32_t slot);
 
 /* ---- a consumer's decisions: consume.c ---- */
 
