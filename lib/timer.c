@@ -320,11 +320,8 @@ enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_
 		ret_expiry->interval_ns = u64_load_relaxed(&cold->interval_ns);
 		ret_expiry->identity = identity;
 		ret_expiry->deadline_ns = timer_deadline_ns(word, identity);
-		ret_expiry->at_ns = ret_expiry->deadline_ns;
-		if (identity_has_slack(identity))
-			ret_expiry->at_ns =
-				timer_slacken_ns(ret_expiry->deadline_ns,
-			                         queue_slack_slack_ns(ret_expiry->queue_slack));
+		ret_expiry->at_ns = timer_slacken_ns(ret_expiry->deadline_ns,
+		                                     queue_slack_slack_ns(ret_expiry->queue_slack));
 		if (word_phase(word) == TIMER_PARKED)
 			return TIMER_IS_NEITHER;
 		if (word_phase(word) == TIMER_FREE) {
