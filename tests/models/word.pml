@@ -402,7 +402,7 @@ inline change(to)
 	atomic {
 		w = word;
 		if
-		:: HIT(handle) && deadline < NEVER && PHASE(w) == ARMED && LATER(w)
+		:: HIT(handle) && PHASE(w) == ARMED && LATER(w)
 		:: else -> w = 0; goto anyhow
 		fi
 	}
