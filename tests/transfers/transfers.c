@@ -506,8 +506,8 @@ static const struct limit {
 } limits[] = {
 	{ "rearm", KIND_REARM, 64, 0, 1 },
 	{ "rearm-other", KIND_REARM, 64, 1, 1 },
-	{ "request", KIND_ARM, 16, 0, 2 },
-	{ "request", KIND_CANCEL, 16, 0, 2 },
+	{ "request", KIND_ARM, 64, 0, 2 },
+	{ "request", KIND_CANCEL, 64, 0, 2 },
 };
 
 /* The callers that the workload is checked with; 0: it is not. */
