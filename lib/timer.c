@@ -395,9 +395,11 @@ bool timer_drop(const struct timers *timers, uint32_t slot)
 	/* Relaxed: the owner made it pending, and no other thread can. */
 	uint64_t word = u64_load_relaxed(&hot->word);
 
-	while (word_phase(word) == TIMER_PENDING)
+	while (word_phase(word) == TIMER_PENDING) {
+		test_point(TEST_POINT_OWNER_BEFORE_CAS);
 		if (u64_cas_seq_cst(&hot->word, &word, word_unfiled(word)))
 			return true;
+	}
 	return false;
 }
 

@@ -419,6 +419,8 @@ START_TEST(first_of_many_does_not_wait_for_the_others)
 	for (uint32_t slot = 2; slot < SLOTS; slot++)
 		bench_insert(bench, slot, SEC + slot % 3);
 	bench_insert(bench, 1, SEC - 2);
+	expect(schedule_next_is_dear(&bench->schedule, SEC - 3)); /* none is due */
+	expect(!schedule_next_is_dear(&bench->schedule, SEC - 2));
 	bench->now_ns = SEC + 2;
 	expect(!schedule_next_is_dear(&bench->schedule, bench->now_ns));
 	expect_eq(bench_take(bench), 1);
