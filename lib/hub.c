@@ -26,10 +26,11 @@ static void hub_wake(struct timerhub *hub, uint64_t pass)
 }
 
 /*
- * Push the slot, and say so in its word, unless the owner has looked at it by then: the slot would
- * cost another cell in its next life. If the word has changed, we load it and then see whether our
- * entry is still in its cell: then the owner looks after our load, and the entry serves whatever
- * claim the word has. Returns the word as it then was.
+ * Push the slot, and say so in its word, unless the owner has taken it by then: the slot would cost
+ * another cell in its next life. While our entry is in its cell, the owner is yet to look, and the
+ * entry serves whatever claim the word has. So before each try we see that the entry is there: the
+ * claim is our own at first, then what we load when the word has changed. Returns the word as last
+ * seen; if the entry was gone, the owner looks at the slot without being woken.
  * Model: tests/models/inbox.pml.
  */
 static uint64_t hub_push(struct timerhub *hub, uint32_t slot, uint64_t word, bool *ret_crowded)
@@ -40,8 +41,8 @@ static uint64_t hub_push(struct timerhub *hub, uint32_t slot, uint64_t word, boo
 	test_point(TEST_POINT_SUBMIT_BEFORE_PUSH);
 	*ret_crowded = inbox_push(&hub->inbox, cpu_current(), slot, &entry);
 	test_point(TEST_POINT_SUBMIT_AFTER_PUSH);
-	while (!timer_pushed(hot, &word))
-		if (!word_in_inbox(word) || word_pushed(word) || !inbox_holds(&entry))
+	while (inbox_holds(&entry) && !timer_pushed(hot, &word))
+		if (!word_in_inbox(word) || word_pushed(word))
 			break;
 	return word;
 }

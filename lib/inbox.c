@@ -221,15 +221,6 @@ bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot, struct inbox_e
 	return inbox_is_crowded(inbox, lane, place);
 }
 
-bool inbox_holds(const struct inbox_entry *entry)
-{
-	/*
-	 * Relaxed: if the caller's word, loaded before, is a claim made since the owner has looked,
-	 * then it carries that the cell was emptied. A lap comes again only after 2^37 others.
-	 */
-	return u64_load_relaxed(entry->cell) == entry->filled;
-}
-
 void inbox_begin(struct inbox *inbox)
 {
 	/*

@@ -28,10 +28,11 @@ static inline int options_check_rest(const void *theirs, uint32_t size, size_t k
 }
 
 /*
- * Copy the caller's struct to ours, which holds the defaults. If there is none, ours stays as it
- * is. 0, -EINVAL if theirs is smaller than `ours_bytes`, or -E2BIG.
+ * Copy the caller's struct to ours, which holds the defaults and was of `least_bytes` in the first
+ * version. If there is none, ours stays as it is. 0, -EINVAL if theirs is smaller, or -E2BIG.
  */
-static inline int options_read(void *ours, size_t ours_bytes, const void *theirs)
+static inline int options_read(void *ours, size_t ours_bytes, size_t least_bytes,
+                               const void *theirs)
 {
 	uint32_t size;
 	int result;
@@ -39,11 +40,11 @@ static inline int options_read(void *ours, size_t ours_bytes, const void *theirs
 	if (!theirs)
 		return 0;
 	memcpy(&size, theirs, sizeof(size));
-	if (size < ours_bytes)
+	if (size < least_bytes)
 		return -EINVAL;
 	result = options_check_rest(theirs, size, ours_bytes);
 	if (result == 0)
-		memcpy(ours, theirs, ours_bytes);
+		memcpy(ours, theirs, size < ours_bytes ? size : ours_bytes);
 	return result;
 }
 

@@ -180,7 +180,8 @@ CPU_FETCHES void owner_fetch(const struct owner *owner, uint32_t ahead)
 
 static uint32_t owner_take(struct owner *owner)
 {
-	if (teller_has_untold(&owner->teller) && schedule_next_is_dear(&owner->schedule))
+	if (teller_has_untold(&owner->teller) &&
+	    schedule_next_is_dear(&owner->schedule, owner->now_ns))
 		teller_tell(&owner->teller);
 	return schedule_take(&owner->schedule, owner->now_ns);
 }

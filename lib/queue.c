@@ -102,7 +102,7 @@ int timerhub_queue_open(struct timerhub *hub, struct timerhub_queue **ret_queue,
 
 	if (!hub || !ret_queue)
 		return -EINVAL;
-	result = options_read(&known, sizeof(known), config);
+	result = options_read(&known, sizeof(known), sizeof(known), config);
 	if (result < 0)
 		return result;
 	if (known.flags != 0)

@@ -58,13 +58,14 @@ unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t 
 uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns);
 
 /*
- * Will the next take be as much work as thousands of others, since many slots must be put in order
- * for it? The first of these, if it is known, is taken before.
+ * May the next take be as much work as thousands of others, since it puts many slots in order? The
+ * first of these, if it is known and due, is taken before; if none is due, the take finds that out,
+ * and enters their bucket if its time has come.
  */
-static inline bool schedule_next_is_dear(const struct schedule *schedule)
+static inline bool schedule_next_is_dear(const struct schedule *schedule, uint64_t now_ns)
 {
 	return run_empty(&schedule->run) && heap_empty(&schedule->heap) &&
-	       wheel_next_is_dear(&schedule->wheel);
+	       wheel_next_is_dear(&schedule->wheel, now_ns);
 }
 
 /* A slot that will be taken soon, `ahead` takes from now at most; SLOT_NONE if it is not known. */

@@ -63,7 +63,8 @@ static bool word_is_as_left(uint64_t word, uint64_t after, uint64_t identity)
 /*
  * Make a later life's word, which was changed from `before` to `after`, what it was, also if the
  * owner has looked at it or expired it since. An expiry is repeated. -ENOENT; or 0 if the word is
- * no longer as we left it: then it was our own timer's, which has ended since.
+ * no longer as we left it: then it was our own timer's, which has ended since, or the later life's
+ * that was re-armed since, and keeps that deadline. The two cannot be told apart.
  */
 static struct timer_outcome timer_undo(struct timer_hot *hot, uint64_t before, uint64_t after)
 {
@@ -394,9 +395,11 @@ bool timer_drop(const struct timers *timers, uint32_t slot)
 	/* Relaxed: the owner made it pending, and no other thread can. */
 	uint64_t word = u64_load_relaxed(&hot->word);
 
-	while (word_phase(word) == TIMER_PENDING)
+	while (word_phase(word) == TIMER_PENDING) {
+		test_point(TEST_POINT_OWNER_BEFORE_CAS);
 		if (u64_cas_seq_cst(&hot->word, &word, word_unfiled(word)))
 			return true;
+	}
 	return false;
 }
 

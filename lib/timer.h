@@ -153,7 +153,7 @@ static inline bool timer_pushed(struct timer_hot *hot, uint64_t *word)
 /*
  * To be called after a change from `before` to `after` of what the handle was thought to name.
  * -ENOENT if a later life was hit; that is then undone. 0 if it was the handle's, also if that has
- * ended after the change.
+ * ended after the change; or if a later life was hit by a re-arm, and re-armed since.
  */
 struct timer_outcome timer_confirm(struct timer_hot *hot, uint64_t handle, uint64_t before,
                                    uint64_t after);

@@ -186,7 +186,7 @@ int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *confi
 
 	if (!ret_hub)
 		return -EINVAL;
-	result = options_read(&known, sizeof(known), config);
+	result = options_read(&known, sizeof(known), sizeof(known), config);
 	if (result == 0)
 		result = config_check(&known);
 	if (result < 0)

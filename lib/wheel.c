@@ -363,7 +363,7 @@ unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, u
 	return 1;
 }
 
-bool wheel_next_is_dear(const struct wheel *wheel)
+bool wheel_next_is_dear(const struct wheel *wheel, uint64_t now_ns)
 {
 	const struct wheel_level *level = wheel_lowest_level(wheel);
 	const struct wheel_bucket *bucket;
@@ -371,7 +371,8 @@ bool wheel_next_is_dear(const struct wheel *wheel)
 	if (!level)
 		return false;
 	bucket = &level->buckets[level_first(level)];
-	return bucket->bound_slot == SLOT_NONE && wheel_bucket_is_long(wheel, bucket);
+	return (bucket->bound_slot == SLOT_NONE || bucket->bound_ns > now_ns) &&
+	       wheel_bucket_is_long(wheel, bucket);
 }
 
 uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)

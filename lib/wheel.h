@@ -125,8 +125,8 @@ uint64_t wheel_bound_ns(const struct wheel *wheel);
  */
 uint64_t wheel_first_of_many_ns(const struct wheel *wheel, uint32_t *ret_slot);
 
-/* Does the first of all lie in a bucket of many slots, and is not known? */
-bool wheel_next_is_dear(const struct wheel *wheel);
+/* Does the first of all lie in a bucket of many slots, and is not known, or not due? */
+bool wheel_next_is_dear(const struct wheel *wheel, uint64_t now_ns);
 
 /*
  * Of the slots whose instants may have changed, tell up to `max` that keep it open whether any of

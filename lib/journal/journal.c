@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "options.h"
 #include "replay.h"
 
 #define SEGMENT_BYTES_DEFAULT (UINT64_C(16) << 20)
@@ -24,8 +24,6 @@
  * that has to bring them to the disk took longer.
  */
 #define STRETCH_BYTES (UINT64_C(256) << 10)
-/* A caller's option struct may be as large as this; a later version's will not be larger. */
-#define OPTIONS_MAX_BYTES 4096u
 #define CLOSE_LOOK_NS 1000000u
 
 /* ---- config ---- */
@@ -36,29 +34,11 @@ static size_t journal_record_max(uint32_t data_max)
 	return record_bytes(1, RECORD_KEY_MAX_BYTES, data_max);
 }
 
-static int journal_read_options(struct timerhub_journal_config *known,
-                                const struct timerhub_journal_config *config)
-{
-	const unsigned char *bytes = (const unsigned char *)config;
-
-	if (!config)
-		return 0;
-	if (config->size < CONFIG_BYTES_MIN)
-		return -EINVAL;
-	if (config->size > OPTIONS_MAX_BYTES)
-		return -E2BIG;
-	for (size_t i = sizeof(*known); i < config->size; i++)
-		if (bytes[i] != 0)
-			return -E2BIG;
-	memcpy(known, config, config->size < sizeof(*known) ? config->size : sizeof(*known));
-	return known->reserved == 0 ? 0 : -EINVAL;
-}
-
 int journal_read_config(struct timerhub_journal_config *ret_known,
                         const struct timerhub_journal_config *config)
 {
 	struct timerhub_journal_config known = { .size = sizeof(known) };
-	int result = journal_read_options(&known, config);
+	int result = options_read(&known, sizeof(known), CONFIG_BYTES_MIN, config);
 
 	if (result < 0)
 		return result;
@@ -70,7 +50,7 @@ int journal_read_config(struct timerhub_journal_config *ret_known,
 		known.data_max = DATA_MAX_DEFAULT;
 	if (known.data_bytes_max == 0)
 		known.data_bytes_max = DATA_BYTES_MAX_DEFAULT;
-	if (known.flags != 0 || known.data_max > RECORD_DATA_MAX_BYTES ||
+	if (known.flags != 0 || known.reserved != 0 || known.data_max > RECORD_DATA_MAX_BYTES ||
 	    known.segment_bytes < SEGMENT_BYTES_MIN || known.segment_bytes > SEGMENT_BYTES_MAX ||
 	    known.segment_bytes < SEGMENT_HEADER_BYTES + journal_record_max(known.data_max))
 		return -EINVAL;

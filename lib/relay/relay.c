@@ -14,6 +14,7 @@
 
 #include "cancellation.h"
 #include "flag.h"
+#include "options.h"
 
 #define NS_PER_US UINT64_C(1000)
 #define NS_PER_MS UINT64_C(1000000)
@@ -27,37 +28,17 @@
 #define BATCH_DEFAULT 128u
 #define BATCH_MAX 1000u
 #define REPLICAS_MAX 100u
-/* A caller's option struct may be as large as this; a later version's will not be larger. */
-#define OPTIONS_MAX_BYTES 4096u
 #define CLOSE_LOOK_NS NS_PER_MS
 /* Longer than a round trip within one machine, short beside one between two. */
 #define HOLD_NS (200 * NS_PER_US)
 
 /* ---- config ---- */
 
-static int read_options(struct timerhub_relay_config *known,
-                        const struct timerhub_relay_config *config)
-{
-	const unsigned char *bytes = (const unsigned char *)config;
-
-	if (!config)
-		return 0;
-	if (config->size < sizeof(*known))
-		return -EINVAL;
-	if (config->size > OPTIONS_MAX_BYTES)
-		return -E2BIG;
-	for (size_t i = sizeof(*known); i < config->size; i++)
-		if (bytes[i] != 0)
-			return -E2BIG;
-	*known = *config;
-	return 0;
-}
-
 static int read_config(struct timerhub_relay_config *ret_known,
                        const struct timerhub_relay_config *config)
 {
 	struct timerhub_relay_config known = { .size = sizeof(known) };
-	int result = read_options(&known, config);
+	int result = options_read(&known, sizeof(known), sizeof(known), config);
 
 	if (result < 0)
 		return result;

@@ -22,8 +22,8 @@
  *                timer_unfile() timer_true_ns()
  *   lib/timer.h  timer_pushed() timer_look_by_ns()
  *   lib/hub.c    hub_submit() hub_push()
- *   lib/inbox.c  lane_push() lane_advance_tail() inbox_holds() inbox_begin() lane_take()
- *                inbox_empty()
+ *   lib/inbox.c  lane_push() lane_advance_tail() inbox_begin() lane_take() inbox_empty()
+ *   lib/inbox.h  inbox_holds()
  *   lib/owner.c  owner_empty_inbox() owner_look_at() owner_refile() owner_pass()
  *   lib/word.h   word_covers() word_armed_there() word_armed() word_rearmed() word_unfiled()
  *                word_looked_at()
@@ -274,15 +274,21 @@ endnone:
 		fi }
 	od;
 #endif
-	/* Confirm; or else learn what the word is now, and confirm that if the entry is there. */
+	/* If the entry is there, confirm; or else learn what the word is now, and confirm that. */
+	w = n;
 	do
 	:: atomic {
 		if
-		:: word[slot] == n -> word[slot] = n | PUSHED; w = n; break
+		:: cell[place % CELLS] != (EMPTY(place) | FILLED | slot) -> break
+		:: else
+		fi
+	   }
+	   atomic {
+		if
+		:: word[slot] == n -> word[slot] = n | PUSHED; break
 		:: else
 		fi;
 #ifdef NO_RELOAD
-		w = n;
 		break
 #else
 		n = word[slot];
@@ -292,12 +298,6 @@ endnone:
 		:: else
 		fi
 #endif
-	   }
-	   atomic {
-		if
-		:: cell[place % CELLS] != (EMPTY(place) | FILLED | slot) -> break
-		:: else
-		fi
 	   }
 	od;
 	place = 0;

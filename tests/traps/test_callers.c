@@ -5,6 +5,8 @@
  */
 #include "puppet.h"
 
+#include "hub.h"
+
 /* Everywhere that a caller can be stopped, by what it was doing. */
 static const struct {
 	enum deed_kind what;
@@ -269,6 +271,52 @@ START_TEST(trap_3_push_is_confirmed_for_the_own_claim_only)
 END_TEST
 
 /*
+ * The same where B's claim is the very word that A's was: the tag has come round. A arms, and is
+ * stopped after the push; the timer is moved away and back, some times in vain, until B claims.
+ */
+static bool claim_comes_back(unsigned moves)
+{
+	struct rig rig = rig_manual(1);
+	atomic_u64 *word = &rig.hub->arena.timers.hot[0].word;
+	struct puppet a = {
+		.deed = { .what = ARM, .hub = rig.hub, .queue = rig.queue, .at_ns = FAR }
+	};
+	struct puppet b = a;
+	uint64_t claim;
+	bool alike;
+
+	puppet_start(&a, TEST_POINT_SUBMIT_AFTER_PUSH);
+	claim = u64_load_relaxed(word);
+	b.deed.what = REARM;
+	b.deed.timer = a.deed.timer;
+	for (unsigned i = 0; i <= moves; i++) {
+		advance(rig.hub, 1 + i);
+		expect_eq(timerhub_rearm(rig.hub, b.deed.timer, 2 * FAR, TIMERHUB_ABSOLUTE), 0);
+		if (i < moves)
+			expect_eq(timerhub_rearm(rig.hub, b.deed.timer, FAR, TIMERHUB_ABSOLUTE), 0);
+	}
+	puppet_start(&b, TEST_POINT_SUBMIT_BEFORE_PUSH);
+	alike = u64_load_relaxed(word) == claim;
+	puppet_finish(&a);
+	expect_eq(timerhub_cancel(rig.hub, b.deed.timer), 0);
+	(void)arm_at(rig.queue, 640, 'N');
+	expect_at(&rig, 'N', 640);
+	puppet_finish(&b);
+	rig_close(&rig);
+	return alike;
+}
+
+START_TEST(trap_3_push_is_confirmed_for_the_own_claim_only_when_the_word_is_back)
+{
+	unsigned hit = 0;
+
+	for (unsigned moves = 0; moves < 8; moves++)
+		hit += claim_comes_back(moves);
+	expect(hit > 0); /* it came to that */
+}
+END_TEST
+
+/*
  * Trap 4: A has woken the owner and is stopped before it records that. The owner wakes, finds A's
  * timer gone, and sleeps towards the same deadline as before. A goes on: what it records must not
  * keep anybody from waking this later sleep.
@@ -390,6 +438,7 @@ int main(int argc, char **argv)
 	tests_add(trap_3_timer_cancelled_under_a_stopped_claimant, 60);
 	tests_add(trap_3_timer_delivered_under_a_stopped_claimant, 60);
 	tests_add(trap_3_push_is_confirmed_for_the_own_claim_only, 60);
+	tests_add(trap_3_push_is_confirmed_for_the_own_claim_only_when_the_word_is_back, 60);
 	tests_add(trap_4_late_record_of_a_wake_silences_nobody, 60);
 	tests_add(callers_stopped_everywhere_delay_nobody, 60);
 	tests_add(law_7_inbox_has_room_whatever_moves_under_a_push, 60);

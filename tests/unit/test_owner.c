@@ -438,6 +438,21 @@ START_TEST(fair_beside_many_queues)
 }
 END_TEST
 
+/* Nor is what comes later: a long bucket of a higher level, whose range the clock has reached. */
+START_TEST(fair_beside_a_bucket_that_is_entered)
+{
+	uint64_t edge_ns = UINT64_C(3) << 28;
+
+	fair_open(1, 20001);
+	for (unsigned i = 0; i < 20000; i++)
+		fair_arm(0, edge_ns + (UINT64_C(1) << 27) + i * US);
+	fair_arm(0, edge_ns - 64);
+	fair_advance(edge_ns + 64);
+	expect_eq(fair.work[0], 1);
+	expect_eq(fair.sorted[0], 1); /* the event itself */
+}
+END_TEST
+
 /* Not only expiries are work: what was moved later is looked at too. */
 START_TEST(fair_beside_timers_that_were_moved)
 {
@@ -539,6 +554,7 @@ int main(int argc, char **argv)
 	tests_add(fair_first_come_first_told, 20);
 	tests_add(fair_beside_a_storm_of_one_queue, 20);
 	tests_add(fair_beside_many_queues, 60);
+	tests_add(fair_beside_a_bucket_that_is_entered, 20);
 	tests_add(fair_beside_timers_that_were_moved, 20);
 	tests_add(lateness_is_from_the_deadline_to_the_telling, 20);
 	tests_add(tid_is_that_of_the_thread, 20);

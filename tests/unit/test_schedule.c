@@ -419,19 +419,21 @@ START_TEST(first_of_many_does_not_wait_for_the_others)
 	for (uint32_t slot = 2; slot < SLOTS; slot++)
 		bench_insert(bench, slot, SEC + slot % 3);
 	bench_insert(bench, 1, SEC - 2);
+	expect(schedule_next_is_dear(&bench->schedule, SEC - 3)); /* none is due */
+	expect(!schedule_next_is_dear(&bench->schedule, SEC - 2));
 	bench->now_ns = SEC + 2;
-	expect(!schedule_next_is_dear(&bench->schedule));
+	expect(!schedule_next_is_dear(&bench->schedule, bench->now_ns));
 	expect_eq(bench_take(bench), 1);
 	expect_eq(bench->schedule.cascaded, 0);
-	expect(schedule_next_is_dear(&bench->schedule));
+	expect(schedule_next_is_dear(&bench->schedule, bench->now_ns));
 	/* One that is filed now is the first, and known. */
 	bench_insert(bench, 1, SEC - 2);
-	expect(!schedule_next_is_dear(&bench->schedule));
+	expect(!schedule_next_is_dear(&bench->schedule, bench->now_ns));
 	expect_eq(bench_take(bench), 1);
 	expect_eq(bench->schedule.cascaded, 0);
 	expect_eq(bench_take(bench), 0);
 	expect_eq(bench->schedule.cascaded, SLOTS - 1);
-	expect(!schedule_next_is_dear(&bench->schedule));
+	expect(!schedule_next_is_dear(&bench->schedule, bench->now_ns));
 	for (uint32_t slot = 2; slot < SLOTS; slot++)
 		expect(bench_take(bench) != SLOT_NONE);
 	expect_eq(bench_take(bench), SLOT_NONE);

@@ -974,6 +974,29 @@ START_TEST(drop_frees_what_is_pending_and_nothing_else)
 }
 END_TEST
 
+static void claim_is_confirmed(enum test_point point)
+{
+	struct parts parts = hooked->parts;
+
+	if (point != hooked_point)
+		return;
+	test_point_hook = NULL;
+	parts.pushed = 1;
+	bench_set(hooked, parts);
+}
+
+/* The timer was re-armed, and expired at its old instant, before its claimant had pushed it. */
+START_TEST(drop_goes_on_when_a_claim_is_confirmed_meanwhile)
+{
+	struct bench bench = { .parts = { .ticks = TICKS, .inbox = 1, .phase = TIMER_PENDING } };
+
+	bench_reset(&bench);
+	at_point(&bench, TEST_POINT_OWNER_BEFORE_CAS, claim_is_confirmed);
+	expect(timer_drop(&bench.timers, SLOT));
+	expect_slot(&bench, (struct parts){ .ticks = NEVER, .pushed = 1, .inbox = 1 });
+}
+END_TEST
+
 /* ---- reading ---- */
 
 static void check_view(const struct bench *bench, const struct timer_view *view)
@@ -1294,6 +1317,7 @@ int main(int argc, char **argv)
 	tests_add(true_instant_is_never_earlier_than_the_filing_and_a_free_slot_has_none, 20);
 	tests_add(next_period_is_the_first_that_is_not_due_by_the_base_of_this_life, 20);
 	tests_add(drop_frees_what_is_pending_and_nothing_else, 20);
+	tests_add(drop_goes_on_when_a_claim_is_confirmed_meanwhile, 20);
 	tests_add(reading_tells_what_is_there_and_changes_nothing, 20);
 	tests_add(delivery_frees_one_shots_and_leaves_kept_timers_idle, 20);
 	tests_add(delivery_of_a_later_life_is_its_own_or_undone, 20);
