@@ -146,7 +146,7 @@ static bool queue_take_one(struct timerhub_queue *queue, struct timerhub_event *
  * The outbox was found empty: make the fd say so. False if there is something after all.
  * Model: tests/models/notifier.pml.
  */
-static bool queue_settle(struct timerhub_queue *queue)
+static bool queue_clear(struct timerhub_queue *queue)
 {
 	test_point(TEST_POINT_CONSUME_BEFORE_CLEAR);
 	notifier_clear(&queue->notifier);
@@ -159,7 +159,7 @@ static void queue_leave(struct timerhub_queue *queue)
 {
 	uint64_t left = outbox_count(&queue->outbox);
 
-	if (left == 0 && !queue_settle(queue))
+	if (left == 0 && !queue_clear(queue))
 		left = 1; /* at least */
 	if (left > 0)
 		notifier_signal_again(&queue->notifier, left < INT_MAX ? (unsigned)left : INT_MAX);
@@ -173,7 +173,7 @@ static unsigned queue_take(struct timerhub_queue *queue, struct timerhub_event *
 	do {
 		while (count < max && queue_take_batch(queue, events, max, &count)) {
 		}
-	} while (count < max && !queue_settle(queue));
+	} while (count < max && !queue_clear(queue));
 	if (count == max)
 		queue_leave(queue);
 	return count;
@@ -201,7 +201,7 @@ struct dispatching {
 	struct callback *callback; /* this thread's cell; NULL before the first event */
 	unsigned count;            /* events taken so far */
 	bool running;              /* inside a callback */
-	bool settled;              /* the queue was found empty, and the fd says so */
+	bool cleared;              /* the queue was found empty, and the fd says so */
 };
 
 /* Deliver one event and call its callback. False if the outbox was empty. */
@@ -246,7 +246,7 @@ static void dispatching_end(struct dispatching *dispatching)
 	if (dispatching->callback)
 		callbacks_leave(dispatching->callback);
 	/* In a child that the callback has forked the fd is the parent's. */
-	if (!dispatching->settled && hub_alive(dispatching->queue->hub))
+	if (!dispatching->cleared && hub_alive(dispatching->queue->hub))
 		queue_leave(dispatching->queue);
 }
 
@@ -262,9 +262,8 @@ static unsigned queue_dispatch(struct timerhub_queue *queue, unsigned max)
 		while (!dispatching_is_over(&dispatching, max) &&
 		       queue_dispatch_one(&dispatching)) {
 		}
-		dispatching.settled =
-			!dispatching_is_over(&dispatching, max) && queue_settle(queue);
-	} while (!dispatching.settled && !dispatching_is_over(&dispatching, max));
+		dispatching.cleared = !dispatching_is_over(&dispatching, max) && queue_clear(queue);
+	} while (!dispatching.cleared && !dispatching_is_over(&dispatching, max));
 	return dispatching.count;
 }
 

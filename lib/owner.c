@@ -116,13 +116,10 @@ static void owner_put(struct owner *owner, struct timerhub_queue *queue, uint64_
 	teller_put(&owner->teller, queue, deadline_ns);
 }
 
-/* The timer was armed on a queue that was being closed: its life ends here. */
-static void owner_drop(struct owner *owner, uint64_t handle)
+/* The timer, which is filed nowhere, was armed on a queue that was being closed: end its life. */
+static void owner_drop(struct owner *owner, uint32_t slot)
 {
-	uint32_t slot = handle_slot(handle);
-
-	schedule_remove(&owner->schedule, slot);
-	if (timer_drop(&owner->world.arena->timers, handle))
+	if (timer_drop(&owner->world.arena->timers, slot))
 		arena_put(owner->world.arena, 0, slot);
 }
 
@@ -139,7 +136,7 @@ static void owner_deliver(struct owner *owner, uint32_t slot, const struct timer
 		&owner->world.queues[queue_slack_queue(expiry->queue_slack)]); /* [queue] */
 
 	if (!queue || queue == QUEUE_GONE) {
-		owner_drop(owner, handle);
+		owner_drop(owner, slot);
 		return;
 	}
 	if (expiry->interval_ns > 0)

@@ -79,7 +79,7 @@ void run_sort(struct run *run)
 }
 
 /* Pass over entries whose slot was removed; an empty run starts again at the front. */
-static void run_settle(struct run *run)
+static void run_skip_removed(struct run *run)
 {
 	while (run->begin < run->end && run->entries[run->begin].slot == SLOT_NONE)
 		run->begin++;
@@ -105,7 +105,7 @@ void run_remove(struct run *run, uint32_t slot)
 {
 	run->entries[run_index_of(run, slot)].slot = SLOT_NONE;
 	run->filings[slot].where = 0;
-	run_settle(run);
+	run_skip_removed(run);
 }
 
 uint32_t run_take(struct run *run)
@@ -115,6 +115,6 @@ uint32_t run_take(struct run *run)
 	check(!run_empty(run));
 	slot = run->entries[run->begin++].slot;
 	run->filings[slot].where = 0;
-	run_settle(run);
+	run_skip_removed(run);
 	return slot;
 }

@@ -299,11 +299,7 @@ int timerhub_rearm_many(struct timerhub *hub, const timerhub_timer *timers, unsi
 	for (unsigned i = 0; i < count; i++) {
 		if (i + SUBMIT_AHEAD < count)
 			hub_fetch(hub, timers[i + SUBMIT_AHEAD]);
-		if (deadline_ns == UINT64_MAX)
-			result = hub_rearm(hub, timers[i], deadline_ns, TIMERHUB_ABSOLUTE);
-		else
-			result = hub_move(hub, hub->living, timers[i], deadline_ns);
-		live += result >= 0;
+		live += hub_move(hub, hub->living, timers[i], deadline_ns) >= 0;
 	}
 	return live;
 }
@@ -330,10 +326,8 @@ static int hub_cancel_some(struct timerhub *hub, const timerhub_timer *timers, u
 	unsigned cancelled = 0;
 
 	count = count < CANCEL_BATCH ? count : CANCEL_BATCH;
-	for (unsigned i = 0; i < count; i++) {
+	for (unsigned i = 0; i < count; i++)
 		hub_fetch(hub, timers[i]);
-		__builtin_prefetch(&hub->arena.timers.cold[handle_slot(timers[i])], 1);
-	}
 	for (unsigned i = 0; i < count; i++)
 		if (handle_slot(timers[i]) < hub->arena.capacity &&
 		    hub_end(hub, timers[i], TIMER_ANY_QUEUE) == 0)
@@ -366,7 +360,7 @@ static int hub_cancel_seeing_end(struct timerhub *hub, timerhub_timer timer)
 	int result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
 
 	if (result < 0)
-		timer_life_seen(&hub->arena.timers, timer);
+		(void)timer_last(&hub->arena.timers, handle_slot(timer));
 	return result;
 }
 

@@ -22,9 +22,9 @@
  *
  * Labels: [armed] timer_arm and every other change of a word → a load of the word: carries the cold
  *         record and the identity of that life, and the base that the owner has stored.
- *         [life] timer_arm → timer_life_seen: carries that the life before is over, and which
- *         thread delivered it; → timer_expire, timer_read, timer_last: carries the cold record to a
- *         reader that was not told the handle.
+ *         [life] timer_arm → timer_last: carries that the life before is over, and which thread
+ *         delivered it; → timer_expire, timer_read, timer_last: carries the cold record to a reader
+ *         that was not told the handle.
  *
  * Models: tests/models/word.pml, tests/models/inbox.pml; for a queue that closes,
  * tests/models/close.pml.
@@ -246,11 +246,6 @@ uint64_t timer_last(const struct timers *timers, uint32_t slot)
 	return handle_make(identity_generation(identity), slot);
 }
 
-void timer_life_seen(const struct timers *timers, uint64_t handle)
-{
-	(void)u64_load_acquire(&timers->hot[handle_slot(handle)].identity); /* [life] */
-}
-
 bool timer_deadline(const struct timers *timers, uint64_t handle, uint64_t *ret_deadline_ns)
 {
 	const struct timer_hot *hot = &timers->hot[handle_slot(handle)];
@@ -325,11 +320,8 @@ enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_
 		ret_expiry->interval_ns = u64_load_relaxed(&cold->interval_ns);
 		ret_expiry->identity = identity;
 		ret_expiry->deadline_ns = timer_deadline_ns(word, identity);
-		ret_expiry->at_ns = ret_expiry->deadline_ns;
-		if (identity_has_slack(identity))
-			ret_expiry->at_ns =
-				timer_slacken_ns(ret_expiry->deadline_ns,
-			                         queue_slack_slack_ns(ret_expiry->queue_slack));
+		ret_expiry->at_ns = timer_slacken_ns(ret_expiry->deadline_ns,
+		                                     queue_slack_slack_ns(ret_expiry->queue_slack));
 		if (word_phase(word) == TIMER_PARKED)
 			return TIMER_IS_NEITHER;
 		if (word_phase(word) == TIMER_FREE) {
@@ -396,12 +388,13 @@ uint64_t timer_next_period_ns(const struct timers *timers, uint32_t slot,
 	return timer_slacken_ns(next_ns, queue_slack_slack_ns(expiry->queue_slack));
 }
 
-bool timer_drop(const struct timers *timers, uint64_t handle)
+bool timer_drop(const struct timers *timers, uint32_t slot)
 {
-	struct timer_hot *hot = &timers->hot[handle_slot(handle)];
-	uint64_t word = u64_load_acquire(&hot->word); /* [armed] */
+	struct timer_hot *hot = &timers->hot[slot];
+	/* Relaxed: the owner made it pending, and no other thread can. */
+	uint64_t word = u64_load_relaxed(&hot->word);
 
-	while (timer_is(word, u64_load_relaxed(&hot->identity), handle))
+	while (word_phase(word) == TIMER_PENDING)
 		if (u64_cas_seq_cst(&hot->word, &word, word_unfiled(word)))
 			return true;
 	return false;

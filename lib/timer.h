@@ -225,14 +225,11 @@ bool timer_read(const struct timers *timers, uint32_t slot, struct timer_view *v
                 uint32_t *ret_queue);
 bool timer_unchanged(struct timer_hot *hot, struct timer_view *view);
 
-/* Returns the handle of the slot's last life, whether or not that is over. */
-uint64_t timer_last(const struct timers *timers, uint32_t slot);
-
 /*
- * The timer was found to be over because its slot lives again: see what its armer knew of the end
- * of the life before.
+ * Returns the handle of the slot's last life, whether or not that is over. The caller then sees
+ * what the armer of that life knew of the end of the life before.
  */
-void timer_life_seen(const struct timers *timers, uint64_t handle);
+uint64_t timer_last(const struct timers *timers, uint32_t slot);
 
 /* Read the deadline, UINT64_MAX for never. False: there is no such timer. */
 bool timer_deadline(const struct timers *timers, uint64_t handle, uint64_t *ret_deadline_ns);
@@ -322,8 +319,11 @@ static inline bool timer_waits(const struct timers *timers, uint64_t handle)
 	return timer_is(word, u64_load_relaxed(&hot->identity), handle) && word_undelivered(word);
 }
 
-/* Any → FREE, of a timer that the owner has just made pending. False: it is over already. */
-bool timer_drop(const struct timers *timers, uint64_t handle);
+/*
+ * PENDING → FREE, of a timer that the owner has just made pending. False: it is over already, or
+ * was re-armed, and is to be dropped when it expires again.
+ */
+bool timer_drop(const struct timers *timers, uint32_t slot);
 
 /* ---- a consumer's decisions: consume.c ---- */
 

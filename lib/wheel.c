@@ -242,12 +242,12 @@ static inline bool wheel_bucket_is_long(const struct wheel *wheel,
 	return false;
 }
 
-/* Make the bucket's bound exact, unless the bucket is long. */
+/* Make the bucket's bound exact if it may be too low, unless the bucket is long. */
 static void wheel_rescan(const struct wheel *wheel, struct wheel_bucket *bucket)
 {
 	uint32_t chunk = bucket->first;
 
-	if (wheel_bucket_is_long(wheel, bucket))
+	if (bucket->bound_slot != SLOT_NONE || wheel_bucket_is_long(wheel, bucket))
 		return;
 	bucket->bound_ns = UINT64_MAX;
 	for (; chunk != CHUNK_NONE; chunk = wheel->chunks[chunk].next)
@@ -272,8 +272,7 @@ static inline struct wheel_bucket *wheel_first_bucket(const struct wheel *wheel)
 	if (!level)
 		return NULL;
 	bucket = &level->buckets[level_first(level)];
-	if (bucket->bound_slot == SLOT_NONE)
-		wheel_rescan(wheel, bucket);
+	wheel_rescan(wheel, bucket);
 	return bucket;
 }
 
@@ -357,7 +356,8 @@ unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, u
 			return count;
 		wheel_end_sweep(wheel, level_index);
 	}
-	if (wheel_bound_ns(wheel) >= before_ns || bucket->bound_slot == SLOT_NONE)
+	wheel_rescan(wheel, bucket);
+	if (bucket->bound_ns >= before_ns || bucket->bound_slot == SLOT_NONE)
 		return 0;
 	slots[0] = bucket->bound_slot;
 	return 1;

@@ -121,7 +121,7 @@ static inline bool word_fresh(uint64_t word, uint64_t identity)
 }
 
 /* Returns the word without its fresh bit. */
-static inline uint64_t word_settled(uint64_t word, uint64_t identity)
+static inline uint64_t word_without_fresh(uint64_t word, uint64_t identity)
 {
 	return word_fresh(word, identity) ? word & ~WORD_FRESH : word;
 }
@@ -129,7 +129,7 @@ static inline uint64_t word_settled(uint64_t word, uint64_t identity)
 /* Returns the timer's deadline, which is whole ticks; UINT64_MAX for never. */
 static inline uint64_t timer_deadline_ns(uint64_t word, uint64_t identity)
 {
-	uint64_t ticks = word_deadline(word_settled(word, identity));
+	uint64_t ticks = word_deadline(word_without_fresh(word, identity));
 
 	return ticks == TIMER_TICKS_NEVER ? UINT64_MAX : ticks << TIMER_TICK_SHIFT;
 }
@@ -228,7 +228,7 @@ static inline uint64_t word_looked_at(uint64_t word, uint64_t identity)
 {
 	if (word_phase(word) == TIMER_FREE)
 		word = word_unfiled(word);
-	return word_touched(word_settled(word, identity)) & ~WORD_INBOX_FLAGS;
+	return word_touched(word_without_fresh(word, identity)) & ~WORD_INBOX_FLAGS;
 }
 
 /* ARMED, PENDING, PARKED → ARMED with another deadline. */

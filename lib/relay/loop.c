@@ -141,7 +141,7 @@ static int open_command(struct shard *shard, struct wire *wire)
  * The commands go to this server now. A taker's connection to another one would wait for ever. One
  * to this server is kept: a task that the server is sending on it would be lost until its lease.
  */
-static void settle(struct shard *shard, const struct address *server, uint64_t now_ns)
+static void set_server(struct shard *shard, const struct address *server, uint64_t now_ns)
 {
 	if (shard->taker.wire && (strcmp(shard->server.host, server->host) != 0 ||
 	                          strcmp(shard->server.port, server->port) != 0))
@@ -176,7 +176,7 @@ bool link_open(struct shard *shard, struct link *link, uint64_t now_ns)
 	link->wire = wire;
 	link->answer_by_ns = UINT64_MAX;
 	if (link == &shard->command)
-		settle(shard, &server, now_ns);
+		set_server(shard, &server, now_ns);
 	return true;
 }
 

@@ -208,12 +208,9 @@ inline expire(slot)
 drop:
 	/* owner_drop() */
 #ifndef LATE_KEPT
-	atomic {
-		life = LIFE(w);
-		w = word[slot]
-	}
+	w = word[slot];
 	do
-	:: atomic { PHASE(w) == FREE || LIFE(w) != life -> break }
+	:: PHASE(w) != PENDING -> break
 	:: else ->
 		atomic {
 			if
@@ -222,7 +219,7 @@ drop:
 #else
 			:: word[slot] == w ->
 #endif
-				word[slot] = WORD(FREE, life);
+				word[slot] = WORD(FREE, LIFE(w));
 				put_free(slot);
 				break
 			:: else -> w = word[slot]
@@ -231,7 +228,7 @@ drop:
 	od;
 #endif
 next:
-	atomic { w = 0; life = 0 }
+	w = 0
 }
 
 inline publish()
@@ -255,7 +252,7 @@ told:
 
 proctype owner()
 {
-	byte w, life;
+	byte w;
 
 	do
 	::

@@ -19,7 +19,7 @@
  *                  outbox_compact()
  *   lib/owner.c    owner_put()
  *   lib/teller.c   teller_publish()
- *   lib/consume.c  queue_take() queue_take_batch() queue_settle() queue_leave() queue_wait()
+ *   lib/consume.c  queue_take() queue_take_batch() queue_clear() queue_leave() queue_wait()
  *                  queue_block() queue_verdict() queue_stopped() timerhub_interrupt()
  *                  timerhub_queue_stop()
  *
@@ -103,7 +103,7 @@ bool blocked[2];
 
 /* Threads that have set the flag and are yet to write the eventfd. */
 byte ringing;
-/* Has that been so, or has a thread written, since the consumer began to settle? */
+/* Has that been so, or has a thread written, since the consumer began to clear? */
 bool told[2] = true;
 
 /* The store buffers, of the owner's tail and of what consumers store; only planted bugs leave
@@ -319,7 +319,7 @@ unrung:
 }
 
 /*
- * The second look of queue_settle(), in an atomic. Head and tail at once: the head only grows, and
+ * The second look of queue_clear(), in an atomic. Head and tail at once: the head only grows, and
  * an older one would only make it seem less empty.
  */
 inline look()

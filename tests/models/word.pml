@@ -36,7 +36,7 @@
  *   lib/word.h    timer_is() word_covers() word_armed_there() word_armed() word_touched()
  *                 word_unfiled() word_looked_at() word_rearmed() word_moved() word_with_phase()
  *                 word_idles() word_idle() word_undelivered() word_restored() word_fresh()
- *                 word_settled() period_due_by() period_count() period_next_ns()
+ *                 word_without_fresh() period_due_by() period_count() period_next_ns()
  *
  * Laws:
  *   exactly_once  a thread that delivers, cancels or re-arms a timer finds it alive, and each life
@@ -402,7 +402,7 @@ inline change(to)
 	atomic {
 		w = word;
 		if
-		:: HIT(handle) && deadline < NEVER && PHASE(w) == ARMED && LATER(w)
+		:: HIT(handle) && PHASE(w) == ARMED && LATER(w)
 		:: else -> w = 0; goto anyhow
 		fi
 	}

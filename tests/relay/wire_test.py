@@ -63,7 +63,7 @@ def main(arguments):
             return 1
         # A run after a fault makes its connections once more, and so has more commands.
         last = clean.commands + 8
-        plan = [(fault, number) for fault in ("before", "after")
+        plan = [(fault, number) for fault in ("before", "after", "late", "last")
                 for number in range(1, last, stride)]
         plan += [(ERRORS[number % len(ERRORS)], number) for number in range(1, last, stride)]
         plan += [("silent", number) for number in range(1, last, 7 * stride)]

@@ -948,25 +948,27 @@ END_TEST
 static void check_drop(struct bench *bench)
 {
 	struct parts parts = bench->parts;
-	bool live = parts.phase != TIMER_FREE;
+	bool pending = parts.phase == TIMER_PENDING;
 	bool waits = parts.phase >= TIMER_PENDING && !bench_idles(bench);
 
-	for (unsigned i = 0; i < WRONG_HANDLES; i++) {
+	for (unsigned i = 0; i < WRONG_HANDLES; i++)
 		expect(!timer_waits(&bench->timers, wrong_handle(bench, i)));
-		expect(!timer_drop(&bench->timers, wrong_handle(bench, i)));
-	}
 	expect_eq(timer_waits(&bench->timers, bench->handle), waits);
 	expect_slot(bench, parts);
-	expect_eq(timer_drop(&bench->timers, bench->handle), live);
-	if (live) {
+	expect_eq(timer_drop(&bench->timers, SLOT), pending);
+	if (pending) {
 		parts.phase = TIMER_FREE;
 		parts.ticks = NEVER;
 	}
 	expect_slot(bench, parts);
-	expect(!timer_drop(&bench->timers, bench->handle));
+	expect(!timer_drop(&bench->timers, SLOT));
 }
 
-START_TEST(drop_frees_the_handles_life_and_says_it_once)
+/*
+ * Re-armed since it became pending, a timer has a word that may come back as a later life's. It is
+ * left alone: it expires again, and is dropped then.
+ */
+START_TEST(drop_frees_what_is_pending_and_nothing_else)
 {
 	for_every_state(check_drop);
 }
@@ -1001,7 +1003,6 @@ static void check_read(struct bench *bench)
 		expect(timer_unchanged(bench->hot, &view));
 	}
 	expect_eq(timer_last(&bench->timers, SLOT), bench->handle);
-	timer_life_seen(&bench->timers, bench->handle);
 	expect_eq(timer_deadline(&bench->timers, bench->handle, &ns), live);
 	if (live)
 		expect_eq(ns, bench_deadline_ns(bench));
@@ -1292,7 +1293,7 @@ int main(int argc, char **argv)
 	tests_add(expire_leaves_a_later_life_armed_that_is_not_due, 20);
 	tests_add(true_instant_is_never_earlier_than_the_filing_and_a_free_slot_has_none, 20);
 	tests_add(next_period_is_the_first_that_is_not_due_by_the_base_of_this_life, 20);
-	tests_add(drop_frees_the_handles_life_and_says_it_once, 20);
+	tests_add(drop_frees_what_is_pending_and_nothing_else, 20);
 	tests_add(reading_tells_what_is_there_and_changes_nothing, 20);
 	tests_add(delivery_frees_one_shots_and_leaves_kept_timers_idle, 20);
 	tests_add(delivery_of_a_later_life_is_its_own_or_undone, 20);
