@@ -338,12 +338,12 @@ static uint32_t arena_take_last(struct arena *arena, uint32_t home)
 	bool changed;
 
 	do {
-		for (uint32_t i = 0; i <= arena->shard_mask; i++)
-			tops[i] = u64_load_relaxed(&arena->shards[i].top);
 		for (uint32_t i = 0; i <= arena->shard_mask; i++) {
-			struct arena_shard *shard = &arena->shards[(home + i) & arena->shard_mask];
+			uint32_t index = (home + i) & arena->shard_mask;
+			struct arena_shard *shard = &arena->shards[index];
 			uint32_t slot = shard_take_fresh(arena, shard);
 
+			tops[index] = u64_load_relaxed(&shard->top);
 			if (slot == SLOT_NONE)
 				slot = shard_pop(arena, shard);
 			if (slot != SLOT_NONE)

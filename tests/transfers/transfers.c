@@ -164,12 +164,15 @@ static void arm(struct caller *caller, timerhub_timer *timer, uint64_t expires_n
 	must(timerhub_arm(caller->queue, &spec, timer), "arm");
 }
 
-static void arm_charged(struct caller *caller, timerhub_timer *timer, uint64_t expires_ns)
+/* The handle is the others' to use once the call has returned. */
+static void arm_charged(struct caller *caller, timerhub_timer *ret_timer, uint64_t expires_ns)
 {
 	struct tally *before = charge_to(KIND_ARM);
+	timerhub_timer timer;
 
-	arm(caller, timer, expires_ns);
+	arm(caller, &timer, expires_ns);
 	(void)machine_charge(before);
+	*ret_timer = timer;
 }
 
 static void rearm_charged(struct caller *caller, timerhub_timer timer, uint64_t expires_ns)
@@ -245,13 +248,17 @@ static void step_handed_on(struct caller *caller)
 	struct caller *next = &callers[(unsigned)(caller - callers + 1) % callers_count];
 	timerhub_timer *theirs = &next->timers[(caller->steps + RING / 2) % RING];
 	timerhub_timer *ours = &caller->timers[caller->steps % RING];
+	timerhub_timer timer;
 
 	if (*theirs != 0 && next->hub == caller->hub) {
-		cancel_charged(caller, *theirs);
+		timer = *theirs;
 		*theirs = 0;
+		cancel_charged(caller, timer);
 	}
 	if (*ours == 0)
 		arm_charged(caller, ours, machine_now() + 7200 * SECOND_NS);
+	else
+		machine_idle();
 }
 
 static void tally_add(struct tally *sum, const struct tally *part)

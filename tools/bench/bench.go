@@ -217,6 +217,10 @@ func expire(width time.Duration) {
 		arm(i, time.Until(first)+r.between(0, width))
 	}
 	runtime.GC()
+	if time.Until(first) < 0 {
+		fmt.Fprintln(os.Stderr, "arming took longer than the first timer's delay")
+		os.Exit(2)
+	}
 	cpuStart := cpu()
 	time.Sleep(time.Until(first))
 	waitDelivered(*timers)

@@ -17,17 +17,18 @@
 
 #define LIST_MAX 32
 
-static const char usage[] = "usage: timerhub-bench [options]\n"
-			    "  --workload A,B     only these workloads\n"
-			    "  --subjects A,B     only these subjects\n"
-			    "  --timers N,M       instead of each workload's own numbers\n"
-			    "  --threads N,M      likewise\n"
-			    "  --no-journal       without what is durable\n"
-			    "  --rounds N         measurements of each; medians are printed (5)\n"
-			    "  --duration MS      how long one measures, where that is free (300)\n"
-			    "  --json             a line of JSON for each result, and no tables\n"
-			    "  --plot DIR         curves as SVG, by gnuplot\n"
-			    "  --list             the workloads and subjects of this build\n";
+static const char usage[] =
+	"usage: timerhub-bench [options]\n"
+	"  --workload A,B     only these workloads\n"
+	"  --subjects A,B     only these subjects\n"
+	"  --timers N,M       instead of each workload's own numbers\n"
+	"  --threads N,M      likewise\n"
+	"  --no-journal       without what is durable\n"
+	"  --rounds N         measurements of each; medians are printed (5)\n"
+	"  --duration MS      how long one measures, where that is free (300)\n"
+	"  --json FILE        a line of JSON for each result besides, into this file\n"
+	"  --plot DIR         curves as SVG, by gnuplot\n"
+	"  --list             the workloads and subjects of this build\n";
 
 struct options {
 	const char *workloads[LIST_MAX];
@@ -41,7 +42,8 @@ struct options {
 	unsigned long rounds;
 	unsigned long duration_ms;
 	const char *plot_dir;
-	bool no_journal, json;
+	FILE *json; /* or NULL */
+	bool no_journal;
 };
 
 /* ---- options ---- */
@@ -130,7 +132,9 @@ static void options_set(struct options *options, int option)
 		options->duration_ms = number(optarg, 60000);
 		break;
 	case 'j':
-		options->json = true;
+		options->json = fopen(optarg, "we");
+		if (!options->json)
+			usage_error("cannot be written", optarg);
 		break;
 	case 'p':
 		options->plot_dir = optarg;
@@ -157,7 +161,7 @@ static struct options options_from(int argc, char **argv)
 		{ "no-journal", no_argument, NULL, 'o' },
 		{ "rounds", required_argument, NULL, 'r' },
 		{ "duration", required_argument, NULL, 'd' },
-		{ "json", no_argument, NULL, 'j' },
+		{ "json", required_argument, NULL, 'j' },
 		{ "plot", required_argument, NULL, 'p' },
 		{ "list", no_argument, NULL, 'l' },
 		{ "help", no_argument, NULL, 'h' },
@@ -316,10 +320,9 @@ static void measure_group(const struct options *options, struct table *table, un
 			measure_cell(options, &table->cells[i], round);
 		}
 	progress_clear();
-	if (!options->json)
-		report_group(table, from, to);
+	report_group(table, from, to);
 	for (unsigned i = from; options->json && i < to; i++)
-		report_json(&table->cells[i]);
+		report_json(&table->cells[i], options->json);
 }
 
 static bool same_group(const struct cell *a, const struct cell *b)
@@ -339,8 +342,9 @@ int main(int argc, char **argv)
 				break;
 		measure_group(&options, &table, from, to);
 	}
-	if (!options.json)
-		report_bars(&table);
+	report_bars(&table);
+	if (options.json && fclose(options.json) != 0)
+		return 1;
 	if (options.plot_dir && !plot_all(&table, options.plot_dir))
 		return 1;
 	return 0;

@@ -53,21 +53,22 @@ void report_group(const struct table *table, unsigned from, unsigned to)
 	(void)fflush(stdout);
 }
 
-void report_json(const struct cell *cell)
+void report_json(const struct cell *cell, FILE *out)
 {
 	struct spread wall, cpu, spread;
 
 	if (!cell_spread(cell, "ns_per_op", &wall) || !cell_spread(cell, "cpu_ns_per_op", &cpu))
 		return;
-	(void)printf("{\"workload\":\"%s\",\"subject\":\"%s\",\"timers\":%u,\"threads\":%u,"
-	             "\"ns_per_op\":%.4g,\"cpu_ns_per_op\":%.4g,\"rounds\":%u,"
-	             "\"ns_per_op_min\":%.4g,\"ns_per_op_max\":%.4g",
-	             cell->workload->name, cell->subject->name, cell->timers, cell->threads,
-	             wall.median, cpu.median, cell->rounds, wall.min, wall.max);
+	(void)fprintf(out,
+	              "{\"workload\":\"%s\",\"subject\":\"%s\",\"timers\":%u,\"threads\":%u,"
+	              "\"ns_per_op\":%.4g,\"cpu_ns_per_op\":%.4g,\"rounds\":%u,"
+	              "\"ns_per_op_min\":%.4g,\"ns_per_op_max\":%.4g",
+	              cell->workload->name, cell->subject->name, cell->timers, cell->threads,
+	              wall.median, cpu.median, cell->rounds, wall.min, wall.max);
 	for (unsigned i = 0; i < cell->results[0].extras_count; i++)
 		if (cell_spread(cell, cell->results[0].extras[i].name, &spread))
-			(void)printf(",\"%s\":%.6g", cell->results[0].extras[i].name,
-			             spread.median);
-	(void)printf("}\n");
-	(void)fflush(stdout);
+			(void)fprintf(out, ",\"%s\":%.6g", cell->results[0].extras[i].name,
+			              spread.median);
+	(void)fprintf(out, "}\n");
+	(void)fflush(out);
 }

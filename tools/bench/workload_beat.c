@@ -218,6 +218,7 @@ const struct workload workload_beat = {
 	.shows = "wakeups_per_s",
 	.timers = { 1000, 10000, 100000 },
 	.threads = { 1 },
+	.rounds_max = 1,
 	.measure = beat_measure,
 };
 
@@ -228,7 +229,7 @@ const struct workload workload_beat_cancel = {
 	.shows = "wakeups_per_s",
 	.timers = { 10000 },
 	.threads = { 1 },
-	.rounds_max = 3,
+	.rounds_max = 1,
 	.measure = beat_cancel_measure,
 };
 

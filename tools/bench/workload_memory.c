@@ -37,5 +37,6 @@ const struct workload workload_memory = {
 	.shows = "bytes",
 	.timers = { 10, 1000, 1000000, 10000000 },
 	.threads = { 1 },
+	.rounds_max = 1,
 	.measure = memory_measure,
 };

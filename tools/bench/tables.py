@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Prints the tables of README.md from what timerhub-bench --json FILE has written.
+
+Usage: tables.py FILE
+"""
+
+import json
+import sys
+
+SUBJECTS = ("floor", "timerhub", "timerhub-many", "timerhub-huge", "heap", "libev", "libuv",
+            "libevent", "asio", "timerfd", "io_uring", "go")
+WALL, CPU, CALLER = "ns_per_op", "cpu_ns_per_op", "caller_ns"
+
+# A row: what it is called; workload, timers, threads; the value.
+MAIN = (
+    ("**a server's message, CPU**", "server", 100000, 1, CPU),
+    ("2 event loops, CPU", "server", 100000, 2, CPU),
+    ("re-arm, 10^4 timers", "refresh", 10**4, 1, WALL),
+    ("10^5", "refresh", 10**5, 1, WALL),
+    ("10^6", "refresh", 10**6, 1, WALL),
+    ("10^7", "refresh", 10**7, 1, WALL),
+    ("10^6, 2 threads", "refresh", 10**6, 2, WALL),
+    ("beside others' timers", "neighbours", 10**6, 2, WALL),
+    ("32 at once, 10^6", "batch-rearm", 10**6, 1, CALLER),
+    ("cancel and arm, 10^4, CPU", "churn", 10**4, 1, CPU),
+    ("10^5, CPU", "churn", 10**5, 1, CPU),
+    ("10^6, CPU", "churn", 10**6, 1, CPU),
+    ("10^6, the caller's part", "churn", 10**6, 1, CALLER),
+    ("10^7, CPU", "churn", 10**7, 1, CPU),
+    ("32 at once, 10^6, CPU", "batch-churn", 10**6, 1, CPU),
+    ("a timeout for each request", "request", 10**4, 1, WALL),
+    ("2 threads", "request", 10**4, 2, WALL),
+    ("deliver 10^6 within 1 ms, CPU", "burst", 10**6, 1, CPU),
+    ("10^7, CPU", "burst", 10**7, 1, CPU),
+    ("deliver 10^6 over 1 s, CPU", "stream", 10**6, 1, CPU),
+    ("10^7, CPU", "stream", 10**7, 1, CPU),
+    ("push and take 10^6", "push-and-take", 10**6, 1, WALL),
+    ("cross: arm and cancel, 2 threads", "cross", 10**6, 2, WALL),
+    ("4 threads", "cross", 10**6, 4, WALL),
+    ("16 threads", "cross", 10**6, 16, WALL),
+    ("owner expiring, 2 threads", "cross-busy", 4 * 10**6, 2, WALL),
+    ("4 threads", "cross-busy", 4 * 10**6, 4, WALL),
+    ("p99.9 of an arm, 2 threads", "tail", 4 * 10**6, 2, "p99.9_ns"),
+    ("bytes a timer, 10", "memory", 10, 1, "bytes"),
+    ("10^3", "memory", 10**3, 1, "bytes"),
+    ("10^6", "memory", 10**6, 1, "bytes"),
+    ("10^7", "memory", 10**7, 1, "bytes"),
+)
+LATE = ("timerhub", "timerhub-spin", "timerfd-loop", "timerfd", "heap", "libev", "libuv",
+        "libevent", "asio", "go")
+LATENESS = tuple((name, "lateness", 10**4, 1, name) for name in
+                 ("p50_us", "p99_us", "p99.9_us", "early"))
+RESTING = ("timerhub", "heap", "libev", "libuv")
+REST = tuple((f"{title}: {value}", workload, timers, 1, value)
+             for title, workload, timers in (
+                 ("beat, 10^3", "beat", 10**3), ("10^4", "beat", 10**4), ("10^5", "beat", 10**5),
+                 ("beat-cancel", "beat-cancel", 10**4))
+             for value in ("wakeups_per_s", "owner_cpu_us"))
+REST += tuple((f"beat-late: {value}", "beat-late", 10**5, 1, value)
+              for value in ("p50_us", "p99_us", "p99.9_us"))
+
+
+def read_results(path):
+    """Returns {(workload, subject, timers, threads): the line}."""
+    with open(path, encoding="utf-8") as lines:
+        results = [json.loads(line) for line in lines]
+    return {(r["workload"], r["subject"], r["timers"], r["threads"]): r for r in results}
+
+
+def shown(value):
+    """Two digits and a half: 5.2, 62, 378, 1,370, 58,100."""
+    if value is None:
+        return ""
+    if value >= 1000:
+        return f"{float(f'{value:.3g}'):,.0f}"
+    return f"{value:.3g}" if value >= 100 else f"{value:.2g}"
+
+
+def print_table(head, rows, subjects, results):
+    print(f"| {head} | " + " | ".join(subjects) + " |")
+    print("|---" * (len(subjects) + 1) + "|")
+    for title, workload, timers, threads, value in rows:
+        cells = [results.get((workload, subject, timers, threads), {}).get(value)
+                 for subject in subjects]
+        print(f"| {title} | " + " | ".join(map(shown, cells)) + " |")
+    print()
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    results = read_results(sys.argv[1])
+    print_table("ns", MAIN, SUBJECTS, results)
+    print_table("lateness, us", LATENESS, LATE, results)
+    print_table("owner's wake-ups; CPU in us; both a second", REST, RESTING, results)
+
+
+if __name__ == "__main__":
+    main()
