@@ -27,6 +27,8 @@
 #ifndef ARENA_FEW
 #define ARENA_FEW 512
 #endif
+/* Stacks of other CPUs that are looked at before a slot never used is taken. */
+#define ARENA_STEAL_LOOKS 15
 /*
  * What was put last is taken first, while it is in this CPU's cache. But a stack keeps no more than
  * this many that are not its own: else after one thread's cancels the others find nothing near.
@@ -313,7 +315,7 @@ static uint32_t arena_steal(struct arena *arena, uint32_t home)
 	const struct arena_shard *shard = &arena->shards[home];
 	uint64_t enough = shard_used_end(shard) - shard->begin < ARENA_FEW ? 1 : ARENA_STEAL_MIN;
 
-	for (uint32_t i = 1; i <= arena->shard_mask; i++) {
+	for (uint32_t i = 1; i <= arena->shard_mask && i <= ARENA_STEAL_LOOKS; i++) {
 		struct arena_shard *other = &arena->shards[(home + i) & arena->shard_mask];
 
 		if (shard_depth(arena, other) >= enough)

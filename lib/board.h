@@ -15,8 +15,8 @@
 
 #define BOARD_NAME "timerhub" /* of the memfd */
 #define BOARD_MAGIC UINT64_C(0x62756872656d6974)
-#define BOARD_VERSION 2u
-#define BOARD_SHARDS_MAX 16
+#define BOARD_VERSION 3u
+#define BOARD_SHARDS_MAX 64
 #define BOARD_LANES_MAX 16
 #define BOARD_QUEUES_MAX 65535
 #define BOARD_LATENESS_BUCKETS 64

@@ -4,7 +4,7 @@
 the next one finds: everything that was acknowledged, and of the call in progress either. Of what
 was written and not acknowledged any part may be missing, as if the kill had cut the write short.
 Then the same with calls that fail instead; with commits in flight; with many threads; and with a
-repair.
+repair. Last, what is asked of the files between two syncs.
 
 Usage: kill_test.py STRIDE VICTIM [TOOL]
 
@@ -323,6 +323,30 @@ def test_repair(pool, victim, tool, base):
         print(f"repair: killed at {EACH} of {count} {call}")
 
 
+# ---- what a sync brings to the disk ----
+
+
+def test_times(victim):
+    """
+    A file system that is asked for a file's times notes the next write's time exactly, and some
+    sync that, too: as if each record made the file grow. Opening a file may ask.
+    """
+    with tempfile.TemporaryDirectory() as folder, tempfile.NamedTemporaryFile("r") as log:
+        strace(["-o", log.name, "-e", "trace=openat,/stat"], [victim, "run", folder])
+        lines = log.read().splitlines()
+    with tempfile.TemporaryDirectory() as folder:
+        older = strace(["-o", os.devnull, "-e", "inject=statx:error=ENOSYS"],
+                       [victim, "run", folder])
+    if older.returncode != 0:
+        raise Wrong(f"without statx: {older.stderr}")
+    asked = [line for before, line in zip(lines, lines[1:])
+             if "stat" in line and "openat(" not in before]
+    times = [line for line in asked if ", STATX_NLINK, " not in line]
+    if times or not asked:
+        raise Wrong(f"{len(asked)} looks at files that are written, these at times: {times[:3]}")
+    print(f"{len(asked)} looks at files that are written, none at times")
+
+
 def main(arguments):
     victim, tool = arguments[2], arguments[3] if len(arguments) > 3 else None
     if strace(["-o", os.devnull], ["true"]).returncode != 0:
@@ -338,6 +362,7 @@ def main(arguments):
         test_sequence(pool, victim, "park", pathlib.Path(base))
         test_flying(pool, victim)
         test_threads(pool, victim)
+        test_times(victim)
         if tool:
             test_repair(pool, victim, tool, pathlib.Path(base))
     return 0

@@ -14,7 +14,7 @@
 #include <timerhub_relay.h>
 
 #define MS UINT64_C(1000000)
-#define LINE_BYTES 1024
+#define LINE_BYTES 8192
 #define WORDS 5
 
 static struct timerhub_relay *relay;

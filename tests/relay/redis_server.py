@@ -104,6 +104,8 @@ def die_with_test():
 class Server:
     """Started by start(), ended by kill() or stop(); its data stays until close()."""
 
+    prefix = ()  # words before the program's
+
     def __init__(self, *options, parent=None, environment=None):
         self.environment = os.environ | (environment or {})
         self.folder = tempfile.mkdtemp(prefix="timerhub-relay-", dir=parent)
@@ -114,8 +116,8 @@ class Server:
         self.start()
 
     def start(self, *more, wait=True):
-        command = [self.program, "--port", "0", "--unixsocket", self.address, "--dir", self.folder,
-                   "--save", "", "--daemonize", "no", *self.options, *more]
+        command = [*self.prefix, self.program, "--port", "0", "--unixsocket", self.address,
+                   "--dir", self.folder, "--save", "", "--daemonize", "no", *self.options, *more]
         with open(f"{self.folder}/log", "ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log,
                                             env=self.environment, preexec_fn=die_with_test)
@@ -143,7 +145,7 @@ class Server:
             os.unlink(self.address)
 
     def close(self):
-        if self.process.poll() is None:
+        if self.process and self.process.poll() is None:
             self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 

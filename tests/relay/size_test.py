@@ -4,28 +4,35 @@
 
 Usage: size_test.py VICTIM [TASKS [SECONDS]]
 
-many     TASKS tasks at random over SECONDS, with 4 relays (VICTIM --serve) and 4 takers: each comes
-         once, none early.
-backlog  TASKS tasks that are all due when a relay comes: in order of due time, while other clients
-         are answered in between.
-storms   puts that are each the earliest so far; puts that are cancelled; data of no bytes, and of
-         the most.
+many      TASKS tasks at random over SECONDS, with 16 relays (VICTIM --serve) and 4 takers: each
+          comes once, none early, by at most CALLS_MAX calls of functions each. A tenth of it again,
+          on four servers.
+instants  tasks that are due one after another, with 16 relays: prints how often the relays look.
+backlog   TASKS tasks that are all due when a relay comes, at random times or at one: in order of
+          due time, while other clients are answered in between.
+storms    puts that are each the earliest so far; puts that are cancelled; data of no bytes, and
+          of the most.
 """
 
 import os
 import random
+import re
 import struct
 import subprocess
 import sys
 import threading
 import time
+import zlib
 
 from protocol import Queue, make
 from redis_server import ARRIVES, Server
 
 NAME = "size"
-RELAYS = 4
+RELAYS = 16
 TAKERS = 4
+INSTANTS, INSTANT_US = 200, 50_000
+CALLS_MAX = 3.7  # a task: put, done, and its share of the looks
+SERVERS = 4
 PIPELINE = 500
 
 
@@ -35,10 +42,20 @@ def expect(condition, *what):
         os._exit(1)  # other threads may be at work
 
 
-def serve(victim, server, count):
+def addresses(servers):
+    return ",unix:".join(server.address for server in servers)
+
+
+def serve(victim, servers, count):
     return [subprocess.Popen([victim, "--serve", NAME],
-                             env=os.environ | {"REDIS_URL": f"unix:{server.address}"})
+                             env=os.environ | {"REDIS_URL": f"unix:{addresses(servers)}"})
             for _ in range(count)]
+
+
+def calls_of(client):
+    """How often functions were called."""
+    found = re.search(r"cmdstat_fcall:calls=(\d+)", client("INFO", "commandstats").decode())
+    return int(found[1])
 
 
 def end(processes):
@@ -60,10 +77,11 @@ def pipeline(queue, calls):
 class Takers:
     """Threads that take and finish; what came, by number: how late, in microseconds."""
 
-    def __init__(self, server, tasks):
+    def __init__(self, servers, tasks):
         self.late = [None] * tasks
         self.left, self.lock = tasks, threading.Lock()
-        self.threads = [threading.Thread(target=self.take, args=(server, number))
+        self.threads = [threading.Thread(target=self.take,
+                                         args=(servers[number % len(servers)], number))
                         for number in range(TAKERS)]
         for thread in self.threads:
             thread.start()
@@ -91,54 +109,104 @@ class Takers:
         return sorted(self.late)
 
 
-def check_many(victim, tasks, seconds, dice):
-    with Server("--maxmemory", "0") as server:
-        make(victim, NAME, server.address)
-        queue = Queue(server.client(), NAME)
-        relays, takers = serve(victim, server, RELAYS), Takers(server, tasks)
-        begin = time.monotonic()
-        for first in range(0, tasks, 10000):
-            calls = [queue.words("put", str(task), dice.randrange(int(seconds * 10**6)), "",
-                                 struct.pack("I", task))
-                     for task in range(first, min(first + 10000, tasks))]
-            expect(all(reply[0] == 0 for reply in pipeline(queue, calls)), "put")
-        put_s = time.monotonic() - begin
-        late = takers.join(seconds + put_s + 6 * ARRIVES)
-        end(relays)
+def put_all(queues, calls):
+    """The arguments of puts by number; a task's id, its number, says which server has it."""
+    for first in range(0, len(calls), 10000):
+        for shard, queue in enumerate(queues):
+            words = [queue.words("put", *call) for call in calls[first:first + 10000]
+                     if zlib.crc32(call[0].encode()) % len(queues) == shard]
+            expect(all(reply[0] == 0 for reply in pipeline(queue, words)), "put")
+
+
+def check_many(victim, servers, tasks, seconds, dice):
+    make(victim, NAME, addresses(servers))
+    queues = [Queue(server.client(2 * ARRIVES), NAME) for server in servers]
+    relays, takers = serve(victim, servers, RELAYS), Takers(servers, tasks)
+    begin = time.monotonic()
+    put_all(queues, [(str(task), dice.randrange(int(seconds * 10**6)), "", struct.pack("I", task))
+                     for task in range(tasks)])
+    put_s = time.monotonic() - begin
+    late = takers.join(seconds + put_s + 6 * ARRIVES)
+    end(relays)
+    calls = sum(calls_of(queue.client) for queue in queues) / tasks
+    for queue in queues:
         expect(queue.count("task") + queue.count("due") + queue.count("ready") == 0, "left")
-        print(f"{tasks} tasks, put in {put_s:.1f} s; late p50 {late[tasks // 2] / 1000:.2f} ms, "
-              f"p99 {late[tasks * 99 // 100] / 1000:.2f}, most {late[-1] / 1000:.2f}")
+    expect(calls <= CALLS_MAX, calls, "calls a task")
+    print(f"{tasks} tasks, {len(servers)} servers, {RELAYS} relays, put in {put_s:.1f} s; late p50 "
+          f"{late[tasks // 2] / 1000:.2f} ms, p99 {late[tasks * 99 // 100] / 1000:.2f}, most "
+          f"{late[-1] / 1000:.2f}; {calls:.2f} calls a task", flush=True)
 
 
-def ping(server, stop, took):
-    redis = server.client()
-    while not stop.is_set():
-        begin = time.monotonic()
-        redis("PING")
-        took.append(time.monotonic() - begin)
-        time.sleep(0.001)
+def check_instants(victim):
+    """Every task is the earliest; it is put a while before its time, and taken at once."""
+    with Server() as server:
+        make(victim, NAME, server.address)
+        queue = Queue(server.client(2 * ARRIVES), NAME)
+        relays = serve(victim, [server], RELAYS)
+        while int(queue.stat()["relays"]) < RELAYS:
+            time.sleep(0.01)
+        before = calls_of(queue.client)
+        for task in range(INSTANTS):
+            queue.put(str(task), INSTANT_US)
+            entries = queue.read(block_ms=1000 * ARRIVES)
+            expect([entry[1] for entry in entries] == [str(task)], task, "came as", entries)
+            queue.call("done", str(task))
+        calls = (calls_of(queue.client) - before) / INSTANTS
+        end(relays)
+        # How many are too many is test_seat.c's, where no machine is slow.
+        print(f"{INSTANTS} due instants, {RELAYS} relays: {calls - 2:.2f} looks each", flush=True)
 
 
-def check_backlog(victim, tasks, dice):
+# Another process, which waits for no thread of this one; NAME SECONDS: milliseconds of PINGs.
+PINGER = """
+import sys, time
+from redis_server import Client
+redis, took, end = Client(sys.argv[1]), [], time.monotonic() + float(sys.argv[2])
+while time.monotonic() < end:
+    begin = time.monotonic()
+    redis("PING")
+    took.append(1000 * (time.monotonic() - begin))
+    time.sleep(0.001)
+took.sort()
+print(f"{took[len(took) // 2]:.2f} ms, p99 {took[len(took) * 99 // 100]:.2f}")
+"""
+
+
+def hurry(process):
+    """Before other programs of the machine, where that is permitted. Returns whether it is."""
+    try:
+        os.sched_setscheduler(process.pid, os.SCHED_RR, os.sched_param(1))
+    except OSError:
+        return False
+    return True
+
+
+def start_pings(server, seconds):
+    process = subprocess.Popen([sys.executable, "-c", PINGER, server.address, str(seconds)],
+                               stdout=subprocess.PIPE, text=True,
+                               env=os.environ | {"PYTHONPATH": os.path.dirname(__file__)})
+    hurry(process)
+    return process
+
+
+def check_backlog(victim, tasks, spread_us, dice):
     with Server() as server:
         make(victim, NAME, server.address)
         queue = Queue(server.client(), NAME)
         queue.call("create", "tasks_max", 2 * tasks)
         base = queue.now() - 10**9
-        for first in range(0, tasks, 10000):
-            calls = [queue.words("put", str(task), base + dice.randrange(10**8), "a", "")
-                     for task in range(first, min(first + 10000, tasks))]
-            expect(all(reply[0] == 0 for reply in pipeline(queue, calls)), "put")
-        stop, took = threading.Event(), []
-        pinger = threading.Thread(target=ping, args=(server, stop, took))
-        pinger.start()
-        begin, relays = time.monotonic(), serve(victim, server, 1)
+        put_all([queue], [(str(task), base + dice.randrange(spread_us), "a", "")
+                          for task in range(tasks)])
+        hurried = hurry(server.process)
+        seconds = max(0.2, tasks / 400_000)
+        idle = start_pings(server, seconds).communicate()[0].strip()
+        pings, begin = start_pings(server, seconds), time.monotonic()
+        relays = serve(victim, [server], 1)
         while queue.count("ready") < tasks:
             expect(time.monotonic() < begin + 6 * ARRIVES + tasks / 1000, "it does not end")
-            time.sleep(0.01)
+            time.sleep(0.05)
         promoted_s = time.monotonic() - begin
-        stop.set()
-        pinger.join()
+        busy = pings.communicate()[0].strip()
         end(relays)
         order, cursor = [], "-"
         while entries := queue.client("XRANGE", queue.prefix + "ready", cursor, "+",
@@ -146,16 +214,15 @@ def check_backlog(victim, tasks, dice):
             order += [(int(fields[3]), fields[1]) for _, fields in entries]
             cursor = b"(" + entries[-1][0]
         expect(order == sorted(order) and len(order) == tasks, "out of order")
-        took.sort()
-        print(f"backlog of {tasks}, promoted in {promoted_s:.2f} s; meanwhile PING p50 "
-              f"{took[len(took) // 2] * 1000:.2f} ms, p99 {took[len(took) * 99 // 100] * 1000:.2f}")
+        print(f"backlog of {tasks}, promoted in {promoted_s:.2f} s; PING p50 {busy}, before it "
+              f"{idle}{', server at real-time priority' if hurried else ''}", flush=True)
 
 
 def check_storms(victim, tasks):
     with Server() as server:
         make(victim, NAME, server.address)
         queue = Queue(server.client(), NAME)
-        relays = serve(victim, server, 2)
+        relays = serve(victim, [server], 2)
         far = queue.now() + 10**12
         begin = time.monotonic()
         replies = pipeline(queue, [queue.words("put", str(task), far - task, "a", "")
@@ -183,8 +250,17 @@ def main(arguments):
     seed = int(os.environ.get("TIMERHUB_TEST_SEED", "0"), 0) or time.time_ns() % 2**32
     print(f"seed {seed}", flush=True)
     dice = random.Random(seed)
-    check_many(arguments[1], tasks, seconds, dice)
-    check_backlog(arguments[1], tasks, dice)
+    with Server("--maxmemory", "0") as server:
+        check_many(arguments[1], [server], tasks, seconds, dice)
+    servers = [Server() for _ in range(SERVERS)]
+    try:
+        check_many(arguments[1], servers, max(1, tasks // 10), seconds / 10, dice)
+    finally:
+        for server in servers:
+            server.close()
+    check_instants(arguments[1])
+    check_backlog(arguments[1], tasks, 10**8, dice)
+    check_backlog(arguments[1], tasks, 1, dice)
     check_storms(arguments[1], max(1, tasks // 10))
     return 0
 

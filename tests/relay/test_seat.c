@@ -267,6 +267,21 @@ START_TEST(one_relay_looks_once_for_each_due_instant)
 }
 END_TEST
 
+START_TEST(sixteen_relays_look_hardly_more_often_than_one)
+{
+	begin(16);
+	run_until(now_ns + 20 * SEC); /* the seats find their places */
+	looks = 0;
+	for (unsigned i = 0; i < 200; i++) {
+		put(there_us() + 40000);
+		run_until(now_ns + 50 * MS);
+	}
+	expect_eq(task_count, 0);
+	/* The first relay's, and two for each grace of all the others together. */
+	expect_cmp(looks, <=, 200 * 16 / 10);
+}
+END_TEST
+
 START_TEST(idle_relays_look_about_once_a_second_however_many)
 {
 	static const unsigned counts[] = { 1, 2, 10, 100, 1000 };
@@ -455,6 +470,7 @@ int main(int argc, char **argv)
 	tests_begin("seat", argc, argv);
 	dice = dice_new(1);
 	tests_add(one_relay_looks_once_for_each_due_instant, 60);
+	tests_add(sixteen_relays_look_hardly_more_often_than_one, 60);
 	tests_add(idle_relays_look_about_once_a_second_however_many, 60);
 	tests_add(a_put_that_is_earlier_is_in_time, 60);
 	tests_add(death_of_the_first_costs_a_grace, 60);

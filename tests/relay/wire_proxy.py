@@ -6,6 +6,9 @@ import socket
 import threading
 
 
+LATE = 5
+
+
 def read_raw(file):
     """One request or reply, as it is on the wire; empty at the end."""
     line = file.readline()
@@ -24,6 +27,8 @@ class Proxy:
     Listens on a unix socket. `fault` is one of
       before    the command is lost, and its connection closed
       after     the command is carried out, its answer lost, and the connection closed
+      late      the connection is closed, and a call of a function carried out LATE commands later,
+      last      or at the end, as if it had lain in a buffer on the way
       silent    nothing comes through on that connection any more, in either direction
       an error  is answered in place of the server
     and None: nothing goes wrong, commands are counted.
@@ -32,6 +37,7 @@ class Proxy:
     def __init__(self, path, server, fault=None, number=0):
         self.server, self.fault, self.number = server, fault, number
         self.commands, self.names = 0, []
+        self.kept = None
         self.lock = threading.Lock()
         if os.path.exists(path):
             os.unlink(path)
@@ -42,6 +48,7 @@ class Proxy:
         threading.Thread(target=self.accept, daemon=True).start()
 
     def close(self):
+        self.deliver()
         for one in self.sockets:
             try:
                 one.shutdown(socket.SHUT_RDWR)
@@ -63,7 +70,20 @@ class Proxy:
             self.commands += 1
             words = request.split(b"\r\n")
             self.names.append(b" ".join(words[2:5:2]).decode(errors="replace"))
-            return self.commands
+            number = self.commands
+        if self.fault == "late" and number == self.number + LATE:
+            self.deliver()
+        return number
+
+    def deliver(self):
+        """Has the server carry out what was kept."""
+        with self.lock:
+            kept, self.kept = self.kept, None
+        if kept:
+            with socket.socket(socket.AF_UNIX) as server:
+                server.connect(self.server)
+                server.sendall(kept)
+                read_raw(server.makefile("rb"))
 
     def serve(self, client):
         server = socket.socket(socket.AF_UNIX)
@@ -85,7 +105,9 @@ class Proxy:
         subscribed = False
         while request := read_raw(requests):
             hit = self.next_command(request) == self.number
-            if hit and self.fault == "before":
+            if hit and self.fault in ("before", "late", "last"):
+                if self.fault != "before" and b"FCALL" in request:
+                    self.kept = request
                 return
             if hit and self.fault == "silent":
                 while client.recv(65536):

@@ -183,7 +183,7 @@ static void beat_fall_silent(struct beat *beat)
 
 START_TEST(quiet_beats_wake_once_a_timeout)
 {
-	static const unsigned counts[] = { 10, 1000, 100000 };
+	const unsigned counts[] = { 10, 1000, scaled(100000) };
 	enum { WARM_S = 4, SECONDS = 10 };
 	struct beat beat;
 

@@ -42,7 +42,6 @@ struct workload {
 	const char *shows;                    /* the extra to print; NULL: the times suffice */
 	uint32_t timers[WORKLOAD_SIZES_MAX];  /* by default; ends with 0 */
 	unsigned threads[WORKLOAD_SIZES_MAX]; /* by default; ends with 0 */
-	bool grows;                           /* --growth shows it from 10^4 to 10^7 timers */
 	unsigned rounds_max;                  /* more would show nothing new; 0: no limit */
 	void (*measure)(const struct run *run, struct result *result);
 };

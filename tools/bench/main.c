@@ -16,20 +16,18 @@
 #include "report.h"
 
 #define LIST_MAX 32
-#define GROWTH_SIZES 4
 
-static const char usage[] =
-	"usage: timerhub-bench [options]\n"
-	"  --workload A,B     only these workloads\n"
-	"  --subjects A,B     only these subjects\n"
-	"  --timers N,M       instead of each workload's own numbers\n"
-	"  --threads N,M      likewise\n"
-	"  --growth           10^4, 10^5, 10^6 and 10^7 timers, where a workload can grow\n"
-	"  --rounds N         measurements of each; medians are printed (5)\n"
-	"  --duration MS      how long one measures, where that is free (300)\n"
-	"  --json             a line of JSON for each result, and no tables\n"
-	"  --plot DIR         curves as SVG, by gnuplot\n"
-	"  --list             the workloads and subjects of this build\n";
+static const char usage[] = "usage: timerhub-bench [options]\n"
+			    "  --workload A,B     only these workloads\n"
+			    "  --subjects A,B     only these subjects\n"
+			    "  --timers N,M       instead of each workload's own numbers\n"
+			    "  --threads N,M      likewise\n"
+			    "  --no-journal       without what is durable\n"
+			    "  --rounds N         measurements of each; medians are printed (5)\n"
+			    "  --duration MS      how long one measures, where that is free (300)\n"
+			    "  --json             a line of JSON for each result, and no tables\n"
+			    "  --plot DIR         curves as SVG, by gnuplot\n"
+			    "  --list             the workloads and subjects of this build\n";
 
 struct options {
 	const char *workloads[LIST_MAX];
@@ -43,7 +41,7 @@ struct options {
 	unsigned long rounds;
 	unsigned long duration_ms;
 	const char *plot_dir;
-	bool growth, json;
+	bool no_journal, json;
 };
 
 /* ---- options ---- */
@@ -122,8 +120,8 @@ static void options_set(struct options *options, int option)
 	case 't':
 		options->threads_count = numbers(optarg, options->threads, 64);
 		break;
-	case 'g':
-		options->growth = true;
+	case 'o':
+		options->no_journal = true;
 		break;
 	case 'r':
 		options->rounds = number(optarg, ROUNDS_MAX);
@@ -156,7 +154,7 @@ static struct options options_from(int argc, char **argv)
 		{ "subjects", required_argument, NULL, 's' },
 		{ "timers", required_argument, NULL, 'n' },
 		{ "threads", required_argument, NULL, 't' },
-		{ "growth", no_argument, NULL, 'g' },
+		{ "no-journal", no_argument, NULL, 'o' },
 		{ "rounds", required_argument, NULL, 'r' },
 		{ "duration", required_argument, NULL, 'd' },
 		{ "json", no_argument, NULL, 'j' },
@@ -195,11 +193,6 @@ static unsigned sizes_of(const struct options *options, const struct workload *w
 		memcpy(sizes, options->timers, sizeof(options->timers));
 		return options->timers_count;
 	}
-	if (options->growth && workload->grows) {
-		for (unsigned long size = 10000; count < GROWTH_SIZES; size *= 10)
-			sizes[count++] = size;
-		return count;
-	}
 	while (count < WORKLOAD_SIZES_MAX && workload->timers[count] > 0) {
 		sizes[count] = workload->timers[count];
 		count++;
@@ -235,9 +228,20 @@ static bool suits(const struct subject *subject, const struct workload *workload
 		return false;
 	if (subject->there && !subject->there())
 		return false;
+	if (subject->batches && (workload->needs & (CAN_BATCH | CAN_SERVE)) == 0)
+		return false;
 	if (threads > 1 && (subject->can & CAN_CROSS) == 0 && !subject->alone)
 		return false;
 	return subject->timers_max == 0 || timers <= subject->timers_max;
+}
+
+/* Is it left out by --no-journal? Only the journal does what is durable. */
+static bool left_out(const struct options *options, const struct subject *subject,
+                     const struct workload *workload)
+{
+	return options->no_journal &&
+	       ((workload->needs & (CAN_PUT_DURABLY | CAN_FINISH_DURABLY | CAN_RECOVER)) != 0 ||
+	        strncmp(subject->name, "journal", strlen("journal")) == 0);
 }
 
 static void plan_group(struct table *table, const struct options *options,
@@ -245,7 +249,8 @@ static void plan_group(struct table *table, const struct options *options,
 {
 	for (unsigned i = 0; subjects[i]; i++)
 		if (named(options->subjects, options->subjects_count, subjects[i]->name) &&
-		    suits(subjects[i], workload, timers, threads))
+		    suits(subjects[i], workload, timers, threads) &&
+		    !left_out(options, subjects[i], workload))
 			(void)table_add(table, workload, subjects[i], timers, threads);
 }
 

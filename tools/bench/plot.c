@@ -237,8 +237,7 @@ bool plot_all(const struct table *table, const char *dir)
 		return false;
 	}
 	for (unsigned w = 0; workloads[w]; w++) {
-		if (workloads[w]->grows)
-			drawn = chart_draw(table, workloads[w], &cost_by_timers, dir) && drawn;
+		drawn = chart_draw(table, workloads[w], &cost_by_timers, dir) && drawn;
 		drawn = chart_draw(table, workloads[w], &rate_by_threads, dir) && drawn;
 	}
 	return lateness_draw(table, dir) && drawn;

@@ -16,7 +16,6 @@ const struct subject *const subjects[] = {
 	&subject_floor,
 	&subject_timerhub,
 	&subject_timerhub_many,
-	&subject_timerhub_slack,
 	&subject_timerhub_spin,
 	&subject_timerhub_huge,
 	&subject_heap,
@@ -28,20 +27,12 @@ const struct subject *const subjects[] = {
 #endif
 #ifdef HAVE_LIBEVENT
 	&subject_libevent,
-	&subject_libevent_common,
-#endif
-#ifdef HAVE_SDEVENT
-	&subject_sdevent,
-#endif
-#ifdef HAVE_GLIB
-	&subject_glib,
 #endif
 #ifdef HAVE_ASIO
 	&subject_asio,
 #endif
 	&subject_timerfd,
 	&subject_timerfd_loop,
-	&subject_nanosleep,
 #ifdef HAVE_URING
 	&subject_uring,
 #endif

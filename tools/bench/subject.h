@@ -41,8 +41,9 @@ extern "C" {
 #define LOOP_EACH (1u << 16) /* a server has one for each of its threads, and they share nothing */
 #define CAN_FINISH_DURABLY (1u << 17) /* and finish() */
 
-#define DURABLE_BYTES 100 /* of data in a durable task */
-#define BATCH_MAX 64      /* timers in one call of a ..._many */
+#define DURABLE_BYTES 100       /* of data in a durable task */
+#define PEER_TIMERS_MAX 4000000 /* of services that take long at 10^7 */
+#define BATCH_MAX 64            /* timers in one call of a ..._many */
 
 struct subject_setup {
 	uint32_t timers;  /* how many numbers are used */
@@ -67,6 +68,7 @@ struct subject {
 	unsigned can;          /* CAN_… */
 	uint32_t timers_max;   /* more take too long to set up, or do not fit; 0: no limit */
 	uint32_t handle_bytes; /* what the caller has to keep for each timer; not its memory */
+	bool batches;          /* worth showing only where there are batches */
 	bool alone;            /* one thread does the work of any number of them */
 	bool (*there)(void);   /* can it run here? NULL: always */
 	void (*open)(const struct subject_setup *setup);

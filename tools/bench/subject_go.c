@@ -49,5 +49,5 @@ const struct subject subject_go = {
 	.how = "time.AfterFunc, Reset and Stop in goroutines, a program of its own",
 	.can = CAN_REARM | CAN_CANCEL | CAN_EXPIRE | CAN_CROSS | CAN_ANY_THREAD | CAN_PUSH_TAKE |
 	       CAN_BE_LATE | CAN_RUN_APART | CAN_SERVE,
-	.timers_max = 4000000,
+	.timers_max = PEER_TIMERS_MAX,
 };

@@ -5,9 +5,6 @@
  * event_base_update_cache_time, as its header advises for long callbacks. Other threads call it
  * directly: evthread_use_pthreads gives the base a lock and a way to wake it. Timers are precise
  * (EVENT_BASE_FLAG_PRECISE_TIMER).
- *
- * "libevent-common" arms with event_base_init_common_timeout: one queue for timers of the same
- * duration, so it takes any delay for its one minute.
  */
 #include <event2/event.h>
 #include <event2/event_struct.h>
@@ -16,11 +13,8 @@
 #include "clocks.h"
 #include "subject_list.h"
 
-#define COMMON_SECONDS 60
-
 static struct event_base *base;
 static struct event *timers;
-static const struct timeval *common; /* NULL: plain timeouts */
 
 static void libevent_expired(evutil_socket_t fd, short what, void *argument)
 {
@@ -48,16 +42,6 @@ static void libevent_open(const struct subject_setup *setup)
 		(void)evtimer_assign(&timers[i], base, libevent_expired, &timers[i]);
 }
 
-static void libevent_open_common(const struct subject_setup *setup)
-{
-	const struct timeval minute = { .tv_sec = COMMON_SECONDS };
-
-	libevent_open(setup);
-	common = event_base_init_common_timeout(base, &minute);
-	if (!common)
-		subject_fail("event_base_init_common_timeout", 0);
-}
-
 static void libevent_tick(void)
 {
 	(void)event_base_update_cache_time(
@@ -71,7 +55,7 @@ static int libevent_arm(uint32_t timer, uint64_t delay_ns)
 		.tv_usec = (suseconds_t)(delay_ns % NS_PER_SECOND / NS_PER_US),
 	};
 
-	return evtimer_add(&timers[timer], common ? common : &delay);
+	return evtimer_add(&timers[timer], &delay);
 }
 
 static void libevent_cancel(uint32_t timer)
@@ -114,20 +98,8 @@ const struct subject subject_libevent = {
 	.how = "evtimer_add inside a callback, cached time; across threads its own lock (evthread)",
 	.can = CAN_REARM | CAN_CANCEL | CAN_EXPIRE | CAN_CROSS | CAN_ANY_THREAD | CAN_PUSH_TAKE |
 	       CAN_BE_LATE | CAN_SERVE | LOOP_EACH,
+	.timers_max = PEER_TIMERS_MAX,
 	.open = libevent_open,
-	.tick = libevent_tick,
-	.arm = libevent_arm,
-	.rearm = libevent_arm,
-	.cancel = libevent_cancel,
-	.run = libevent_run,
-	.within = libevent_within,
-};
-
-const struct subject subject_libevent_common = {
-	.name = "libevent-common",
-	.how = "libevent with a common timeout of one minute",
-	.can = CAN_REARM | CAN_CANCEL | CAN_ANY_THREAD,
-	.open = libevent_open_common,
 	.tick = libevent_tick,
 	.arm = libevent_arm,
 	.rearm = libevent_arm,

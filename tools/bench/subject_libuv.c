@@ -82,6 +82,7 @@ const struct subject subject_libuv = {
 	.how = "embedded uv_timer_t, uv_timer_again; across threads a locked list and uv_async",
 	.can = CAN_REARM | CAN_CANCEL | CAN_EXPIRE | CAN_CROSS | CAN_PUSH_TAKE | CAN_BE_LATE |
 	       CAN_COUNT_WAKES | CAN_SERVE | LOOP_EACH,
+	.timers_max = PEER_TIMERS_MAX,
 	.open = libuv_open,
 	.tick = libuv_tick,
 	.arm = libuv_arm,

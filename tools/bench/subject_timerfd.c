@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The kernel's own timers. "timerfd": one timerfd a timer, all in one epoll, which is its manual's
- * way, and any thread may set one. For the lateness table only, two single-threaded loops over a
- * heap: "timerfd-loop", one timerfd in epoll, and "nanosleep", clock_nanosleep. Both set a timer
- * slack of 1 ns; a timerfd heeds none.
+ * way, and any thread may set one. For the lateness table only, "timerfd-loop": a single-threaded
+ * loop over a heap, with one timerfd in epoll. Both set a timer slack of 1 ns, which a timerfd does
+ * not heed.
  */
 #include <errno.h>
 #include <string.h>
@@ -102,7 +102,7 @@ const struct subject subject_timerfd = {
 	.run = timerfd_run,
 };
 
-/* ---- single-threaded loops over a heap ---- */
+/* ---- a single-threaded loop over a heap ---- */
 
 static struct heap4 heap;
 
@@ -126,21 +126,7 @@ static void loop_cancel(uint32_t timer)
 	heap4_remove(&heap, timer);
 }
 
-static void loop_run(bool (*done)(void), void (*wait_until)(uint64_t deadline_ns))
-{
-	uint32_t timers[BATCH];
-
-	while (!done()) {
-		uint32_t taken = heap4_take(&heap, now_ns(), timers, BATCH);
-
-		for (uint32_t i = 0; i < taken; i++)
-			subject_expired(timers[i]);
-		if (taken == 0)
-			wait_until(heap4_next_ns(&heap));
-	}
-}
-
-static void timerfd_wait_until(uint64_t deadline_ns)
+static void loop_wait_until(uint64_t deadline_ns)
 {
 	struct epoll_event event;
 	uint64_t count;
@@ -151,14 +137,18 @@ static void timerfd_wait_until(uint64_t deadline_ns)
 		subject_fail("timerfd read", errno);
 }
 
-static void timerfd_loop_run(bool (*done)(void))
+static void loop_run(bool (*done)(void))
 {
-	loop_run(done, timerfd_wait_until);
-}
+	uint32_t timers[BATCH];
 
-static void nanosleep_run(bool (*done)(void))
-{
-	loop_run(done, sleep_until_ns);
+	while (!done()) {
+		uint32_t taken = heap4_take(&heap, now_ns(), timers, BATCH);
+
+		for (uint32_t i = 0; i < taken; i++)
+			subject_expired(timers[i]);
+		if (taken == 0)
+			loop_wait_until(heap4_next_ns(&heap));
+	}
 }
 
 const struct subject subject_timerfd_loop = {
@@ -169,16 +159,5 @@ const struct subject subject_timerfd_loop = {
 	.tick = timerfd_tick,
 	.arm = loop_arm,
 	.cancel = loop_cancel,
-	.run = timerfd_loop_run,
-};
-
-const struct subject subject_nanosleep = {
-	.name = "nanosleep",
-	.how = "a single-threaded heap with clock_nanosleep",
-	.can = CAN_BE_LATE,
-	.open = loop_open,
-	.tick = timerfd_tick,
-	.arm = loop_arm,
-	.cancel = loop_cancel,
-	.run = nanosleep_run,
+	.run = loop_run,
 };

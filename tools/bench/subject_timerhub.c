@@ -4,9 +4,8 @@
  * that the caller's loop has cached (TIMERHUB_ABSOLUTE). One consumer, in timerhub_wait, or in
  * epoll on the queue's fd. The caller keeps an array of handles, as the floor does.
  *
- * Variants: "-many" hands a batch of its loop over in one call; "-slack" lets each timer be a
- * millisecond late, which is what loops that count in milliseconds do unasked; "-spin" wakes 60 us
- * early and spins; "-huge" opens the hub with TIMERHUB_HUGE_PAGES.
+ * Variants: "-many" hands a batch of its loop over in one call; "-spin" wakes 60 us early and
+ * spins; "-huge" opens the hub with TIMERHUB_HUGE_PAGES.
  */
 #include <errno.h>
 #include <sys/epoll.h>
@@ -22,7 +21,6 @@ static struct timerhub *hub;
 static struct timerhub_queue *queue;
 static timerhub_timer *handles;
 static int epoll_fd;
-static uint64_t slack_ns;
 static _Thread_local uint64_t cached_ns;
 
 static void timerhub_start(const struct subject_setup *setup, uint32_t flags, uint64_t spin_ns)
@@ -57,12 +55,6 @@ static void subject_open(const struct subject_setup *setup)
 	timerhub_start(setup, 0, 0);
 }
 
-static void subject_open_slack(const struct subject_setup *setup)
-{
-	slack_ns = NS_PER_MS;
-	timerhub_start(setup, 0, 0);
-}
-
 static void subject_open_spin(const struct subject_setup *setup)
 {
 	timerhub_start(setup, 0, 60 * NS_PER_US);
@@ -92,7 +84,6 @@ static int subject_arm(uint32_t timer, uint64_t delay_ns)
 		.size = sizeof(spec),
 		.flags = TIMERHUB_ABSOLUTE,
 		.expires_ns = cached_ns + delay_ns,
-		.slack_ns = slack_ns,
 		.data = timer,
 	};
 
@@ -197,19 +188,11 @@ const struct subject subject_timerhub_many = {
 	.how = "timerhub, a batch of the loop's in one rearm_many, cancel_many, arm_many",
 	.can = CAN_REARM | CAN_CANCEL | CAN_CROSS | CAN_ANY_THREAD | HAS_OWNER | CAN_BATCH |
 	       CAN_SERVE,
+	.batches = true,
 	.open = subject_open,
 	.rearm_many = subject_rearm_many,
 	.arm_many = subject_arm_many,
 	.cancel_many = subject_cancel_many,
-	TIMERHUB_OPS,
-};
-
-const struct subject subject_timerhub_slack = {
-	.name = "timerhub-slack",
-	.how = "timerhub, each timer allowed to be 1 ms late",
-	.can = CAN_EXPIRE | CAN_CROSS | CAN_ANY_THREAD | CAN_PUSH_TAKE | CAN_BE_LATE |
-	       CAN_COUNT_WAKES | HAS_OWNER,
-	.open = subject_open_slack,
 	TIMERHUB_OPS,
 };
 
@@ -224,7 +207,7 @@ const struct subject subject_timerhub_spin = {
 const struct subject subject_timerhub_huge = {
 	.name = "timerhub-huge",
 	.how = "timerhub with transparent huge pages for its memory",
-	.can = CAN_REARM | CAN_CANCEL | CAN_EXPIRE | CAN_ANY_THREAD | CAN_CROSS | HAS_OWNER,
+	.can = CAN_REARM | CAN_CANCEL | CAN_EXPIRE | CAN_ANY_THREAD | HAS_OWNER,
 	.open = subject_open_huge,
 	TIMERHUB_OPS,
 };

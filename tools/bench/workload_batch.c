@@ -136,7 +136,6 @@ const struct workload workload_batch_rearm = {
 	.shows = "caller_ns",
 	.timers = { 1000000 },
 	.threads = { 1 },
-	.grows = true,
 	.measure = batch_rearm_measure,
 };
 
@@ -147,6 +146,5 @@ const struct workload workload_batch_churn = {
 	.shows = "caller_ns",
 	.timers = { 1000000 },
 	.threads = { 1 },
-	.grows = true,
 	.measure = batch_churn_measure,
 };

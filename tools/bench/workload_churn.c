@@ -69,8 +69,7 @@ const struct workload workload_churn = {
 	.what = "cancel a random timer and arm a new one",
 	.needs = CAN_CANCEL,
 	.shows = "caller_ns",
-	.timers = { 10000, 1000000 },
+	.timers = { 10000, 100000, 1000000, 10000000 },
 	.threads = { 1 },
-	.grows = true,
 	.measure = churn_measure,
 };

@@ -35,8 +35,7 @@ const struct workload workload_memory = {
 	.what = "resident bytes a timer (times: the first arm of each)",
 	.needs = CAN_EXPIRE,
 	.shows = "bytes",
-	.timers = { 1000000, 10000000 },
+	.timers = { 10, 1000, 1000000, 10000000 },
 	.threads = { 1 },
-	.grows = true,
 	.measure = memory_measure,
 };

@@ -62,6 +62,5 @@ const struct workload workload_push_take = {
 	.shows = "allocations_per_op",
 	.timers = { 1000000 },
 	.threads = { 1 },
-	.grows = true,
 	.measure = push_take_measure,
 };

@@ -72,6 +72,5 @@ const struct workload workload_recover = {
 	.shows = "cold_s",
 	.timers = { 1000000 },
 	.threads = { 1 },
-	.grows = true,
 	.measure = recover_measure,
 };

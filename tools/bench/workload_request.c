@@ -108,6 +108,5 @@ const struct workload workload_request = {
 	.shows = "caller_ns",
 	.timers = { 10000 },
 	.threads = { 1, 2 },
-	.grows = true,
 	.measure = request_measure,
 };

@@ -273,6 +273,5 @@ const struct workload workload_server = {
 	.shows = "caller_ns",
 	.timers = { 100000 },
 	.threads = { 1, 2 },
-	.grows = true,
 	.measure = server_measure,
 };
