@@ -16,6 +16,7 @@
 /* Entries that are asked for again after a connection was lost. */
 #define RECOVER_COUNT 1000u
 #define PUT_WORDS 5u
+#define ERRNO_MAX 4095
 #define WAIT_MS 20u /* a look sent behind a WAIT waits for so long, if replicas are missing */
 
 void requests_append(struct requests *requests, struct request *request)
@@ -268,6 +269,17 @@ static void set_anchor(struct shard *shard, const struct request *request,
 	shard->anchor_us = (uint64_t)reply_integer_at(reply, now_at);
 }
 
+/* Read the code that a function's reply, or a put's part of one, begins with: 0 or an errno. */
+static int read_code(const struct reply *reply, size_t at)
+{
+	const struct reply *code = reply_at(reply, at);
+
+	if (reply_type(code) != REPLY_INTEGER || reply_integer(code) > 0 ||
+	    reply_integer(code) < -ERRNO_MAX)
+		return -EPROTO;
+	return (int)reply_integer(code);
+}
+
 bool request_answer(struct shard *shard, struct request *request, const struct reply *reply,
                     size_t place, uint64_t now_ns)
 {
@@ -282,11 +294,7 @@ bool request_answer(struct shard *shard, struct request *request, const struct r
 		request->result = reply_count(reply) == 1 ? 0 : -ESTALE;
 		return true;
 	}
-	if (reply_type(reply) != REPLY_ARRAY || reply_type(reply_at(reply, at)) != REPLY_INTEGER) {
-		request->result = -EPROTO;
-		return true;
-	}
-	result = (int)reply_integer_at(reply, at);
+	result = read_code(reply, at);
 	if (request->kind == REQUEST_PUT && result == -ETIME) {
 		/* Redis's clock was set: what we took for the caller's time is not. */
 		set_anchor(shard, request, reply, 1);

@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: MIT
 """Relays on networks that go silent without closing anything, or are slow.
 
-Usage: network_test.py VICTIM [TIMES]
+Usage: network_test.py VICTIM [TIMES [SECONDS]]
 
 silent  three relays, VICTIM --serve, with a horizon of a minute. Connections of the first one go
         silent, both or one, one way or both: a task that is then put, to be due before anything
         that was promised, comes all the same, before the horizon. Then the relay hears again; TIMES
         times.
+cut     nothing comes through to or from the first relay for SECONDS, on new connections either: the
+        others carry on. Then they are killed, and it does.
 slow    messages take up to 50 ms each way: tasks come, once, none early.
 """
 
@@ -50,10 +52,6 @@ class Relay:
                     setattr(connection, way, False)
         return f"{which} {ways}"
 
-    def go_on(self):
-        for connection in self.way.connections:
-            connection.up = connection.down = True
-
     def end(self):
         self.process.kill()
         self.process.wait()
@@ -87,6 +85,12 @@ class Scene:
                     ranks[int(value.split()[0])] = relay
         return [ranks[rank] for rank in sorted(ranks)]
 
+    def listeners(self):
+        """The relays whose bells Redis would deliver."""
+        channels = self.queue.client("PUBSUB", "CHANNELS", self.queue.prefix + "bell:*")
+        return [relay for relay in self.relays for channel in channels
+                if f"{relay.process.pid}" in channel.decode().split("bell:")[1].split("-")]
+
     def put_and_take(self, name, delay_us):
         """How late it came, in microseconds."""
         due = self.queue.put(name, delay_us)[1]
@@ -113,12 +117,38 @@ def check_silent(victim, times, dice):
                 late = scene.put_and_take(f"task-{number}", 50_000)
                 expect(late < ARRIVES * 10**6, what, ":", late, "us late")
                 latest = max(latest, late)
-                first.go_on()
+                first.way.mend()
                 scene.wait_until(lambda: len(scene.in_order()) == RELAYS, "back")
             expect(all(relay.process.poll() is None for relay in scene.relays), "one has ended")
         finally:
             scene.close()
     print(f"silent {times} times: latest {latest / 1000:.1f} ms")
+
+
+def check_cut(victim, seconds):
+    latest = number = 0
+    with Server() as server:
+        scene = Scene(victim, server)
+        try:
+            first = scene.in_order()[0]
+            first.way.cut()
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                late = scene.put_and_take(f"during-{number}", 50_000)
+                expect(late < ARRIVES * 10**6, late, "us late")
+                latest, number = max(latest, late), number + 1
+                time.sleep(min(1, seconds / 10))
+            expect(first.process.poll() is None, "it has ended")
+            first.way.mend()
+            for relay in scene.relays:
+                if relay is not first:
+                    relay.process.kill()
+            # A put that still finds the dead connected rings them, and not the first one.
+            scene.wait_until(lambda: scene.listeners() == [first], "only the first one listens")
+            scene.put_and_take("after", 50_000)
+        finally:
+            scene.close()
+    print(f"cut for {seconds} s: {number} tasks, latest {latest / 1000:.1f} ms", flush=True)
 
 
 def check_slow(victim, times, dice):
@@ -139,6 +169,7 @@ def main(arguments):
     seed = int(os.environ.get("TIMERHUB_TEST_SEED", "0"), 0) or time.time_ns() % 2**32
     print(f"seed {seed}", flush=True)
     check_silent(arguments[1], times, random.Random(seed))
+    check_cut(arguments[1], float(arguments[3]) if len(arguments) > 3 else 300)
     check_slow(arguments[1], times, random.Random(seed))
     return 0
 

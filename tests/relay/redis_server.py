@@ -116,8 +116,8 @@ class Server:
         self.start()
 
     def start(self, *more, wait=True):
-        command = [*self.prefix, self.program, "--port", "0", "--unixsocket", self.address, "--dir", self.folder,
-                   "--save", "", "--daemonize", "no", *self.options, *more]
+        command = [*self.prefix, self.program, "--port", "0", "--unixsocket", self.address,
+                   "--dir", self.folder, "--save", "", "--daemonize", "no", *self.options, *more]
         with open(f"{self.folder}/log", "ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log,
                                             env=self.environment, preexec_fn=die_with_test)

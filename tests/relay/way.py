@@ -12,12 +12,13 @@ class Way:
     """
     Listens on a unix socket and carries bytes. New connections go to `target`. While `up` or `down`
     is False, nothing of that direction arrives any more on the connections that there are: no end
-    either, as when a cable is cut. `delay_s` is how long bytes take at most, each way.
+    either, as when a cable is cut. cut() does that to all, and to new ones, until mend(). `delay_s`
+    is how long bytes take at most, each way.
     """
 
     def __init__(self, path, target, delay_s=0):
         self.path, self.target, self.delay_s = path, target, delay_s
-        self.connections = []
+        self.connections, self.is_cut = [], False
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(path)
         self.listener.listen(64)
@@ -45,7 +46,17 @@ class Way:
             except OSError:
                 client.close()
                 continue
-            self.connections.append(Connection(client, server, self.delay_s))
+            self.connections.append(Connection(client, server, self.delay_s, not self.is_cut))
+
+    def cut(self):
+        self.is_cut = True
+        for one in self.open_connections():
+            one.up = one.down = False
+
+    def mend(self):
+        self.is_cut = False
+        for one in self.connections:
+            one.up = one.down = True
 
     def open_connections(self):
         self.connections = [one for one in self.connections if one.is_open]
@@ -55,9 +66,9 @@ class Way:
 class Connection:
     """Two ends, and what is carried between them."""
 
-    def __init__(self, client, server, delay_s):
+    def __init__(self, client, server, delay_s, carries):
         self.ends, self.delay_s = (client, server), delay_s
-        self.is_open = self.up = self.down = True
+        self.is_open, self.up, self.down = True, carries, carries
         self.has_subscribed = False
         for direction in ("up", "down"):
             threading.Thread(target=self.carry, args=(direction,), daemon=True).start()

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: MIT
 """The library on a way to Redis that goes wrong at each command in turn.
 
-Usage: wire_test.py VICTIM [STRIDE]
+Usage: wire_test.py VICTIM [STRIDE [COUNT]]
 
 Each fault of wire_proxy.py at every STRIDE-th command of the life that VICTIM leads, handshakes and
-looks included: the calls' answers must be true, and every task comes to its one end.
+looks included, and COUNT errors of a server: the calls' answers must be true, and every task comes
+to its one end.
 """
 
 import os
@@ -51,6 +52,7 @@ def run(server, victim, fault=None, number=0):
 
 def main(arguments):
     victim, stride = arguments[1], int(arguments[2]) if len(arguments) > 2 else 1
+    count = int(arguments[3]) if len(arguments) > 3 else len(ERRORS)
     runs = failures = 0
     with Server() as server:
         clean = run(server, victim)
@@ -65,7 +67,8 @@ def main(arguments):
         last = clean.commands + 8
         plan = [(fault, number) for fault in ("before", "after", "late", "last")
                 for number in range(1, last, stride)]
-        plan += [(ERRORS[number % len(ERRORS)], number) for number in range(1, last, stride)]
+        plan += [(ERRORS[(number + more) % len(ERRORS)], number)
+                 for number in range(1, last, stride) for more in range(count)]
         plan += [("silent", number) for number in range(1, last, 7 * stride)]
         for fault, number in plan:
             runs += 1

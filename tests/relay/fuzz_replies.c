@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libFuzzer on what a server says: any bytes as replies, to a request of any kind, alone or shared.
+ * Each request is answered, or is to be sent again; what comes into the hand is whole; no number
+ * makes a relay hang. The first bytes say to what, the others come over a real connection.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <answer.h>
+#include <relay.h>
+
+#include "harness.h"
+
+#define HEADER_BYTES 2
+#define DIGITS_MAX 6
+#define NOW_NS (UINT64_C(1) << 40)
+
+int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count);
+
+static struct timerhub_relay relay;
+static struct shard shard;
+
+/* hiredis 0.14 allocates as many pointers as an array claims to have elements. */
+static bool claims_too_much(const unsigned char *bytes, size_t count)
+{
+	size_t digits = DIGITS_MAX;
+
+	for (size_t i = 0; i < count; i++) {
+		if (bytes[i] == '*')
+			digits = 0;
+		else if (bytes[i] == '\r')
+			digits = DIGITS_MAX;
+		else if (digits < DIGITS_MAX && ++digits == DIGITS_MAX)
+			return true;
+	}
+	return false;
+}
+
+/* A connection from which just these bytes come; NULL: they are too many at once. */
+static struct wire *wire_with(const unsigned char *bytes, size_t count)
+{
+	struct address address = { .path = "" };
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+	int listener = socket(AF_UNIX, SOCK_STREAM, 0), peer;
+	struct wire *wire;
+	ssize_t sent;
+
+	expect(listener >= 0);
+	(void)snprintf(name.sun_path, sizeof(name.sun_path), "/tmp/timerhub-fuzz-%d", getpid());
+	memcpy(address.path, name.sun_path, sizeof(name.sun_path));
+	(void)unlink(name.sun_path);
+	expect_eq(bind(listener, (struct sockaddr *)&name, sizeof(name)), 0);
+	expect_eq(listen(listener, 1), 0);
+	expect_eq(wire_open(&wire, &address), 0);
+	peer = accept(listener, NULL, NULL);
+	expect(peer >= 0);
+	(void)unlink(name.sun_path);
+	(void)close(listener);
+	sent = count > 0 ? send(peer, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
+	(void)close(peer);
+	if (sent == (ssize_t)count)
+		return wire;
+	wire_close(wire);
+	return NULL;
+}
+
+/* Everything in the hand can be taken, read and given back. */
+static void empty_hand(void)
+{
+	struct delivery *one;
+
+	while ((one = deliveries_take(&relay.deliveries))) {
+		expect_cmp(strnlen(one->id, sizeof(one->id)), <, sizeof(one->id));
+		expect_cmp(strnlen(one->entry, sizeof(one->entry)), <, sizeof(one->entry));
+		expect_eq(one->data[one->data_len], '\0');
+		expect(deliveries_drop(&relay.deliveries, one->entry, one->id));
+	}
+	expect_eq(relay.deliveries.in_hand, 0);
+}
+
+static void answer_request(const struct reply *reply, enum request_kind kind, unsigned place,
+                           bool in_doubt)
+{
+	struct timerhub_relay_stats stats = { .due = 0 };
+	struct request request = {
+		.kind = kind,
+		.made_id = place % 2 == 1,
+		.in_doubt = in_doubt,
+		.stats = &stats,
+		.sent_ns = NOW_NS,
+		.result = 2,
+	};
+
+	if (!request_answer(&shard, &request, reply, kind == REQUEST_PUT ? place : 0, NOW_NS))
+		expect_eq(kind, REQUEST_PUT);
+	else if (kind == REQUEST_READ || kind == REQUEST_RECOVER)
+		expect(request.result == 0 || request.result == 1);
+	else
+		expect(request.result <= 0 && request.result > -4096);
+	/* No reply but a 0 is a success. */
+	if (request.result == 0 && kind < REQUEST_TOUCH && kind != REQUEST_PUT && !in_doubt)
+		expect_eq(reply_integer_at(reply, 0), 0);
+	if (kind == REQUEST_READ || kind == REQUEST_RECOVER)
+		empty_hand();
+}
+
+static void use(const struct reply *reply, const unsigned char *header)
+{
+	enum request_kind kind = (enum request_kind)(header[0] % (REQUEST_WAIT + 1));
+	struct seat_bell bell;
+
+	if (reply_type(reply) == REPLY_ERROR) {
+		expect_cmp(answer_of(reply_text(reply)).error, <, 0);
+		return;
+	}
+	if (kind == REQUEST_LOOK) {
+		seat_sent(&shard.seat, NOW_NS);
+		serve_answered(&shard, reply, NOW_NS);
+		expect(!shard.looking && seat_due_ns(&shard.seat) != SEAT_NEVER);
+	}
+	if (seat_read_bell(&bell, reply_text(reply_at(reply, 2))))
+		seat_rung(&shard.seat, &bell, NOW_NS);
+	answer_request(reply, kind, header[1] % 4, header[1] >= 128);
+}
+
+int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count)
+{
+	struct reply *reply;
+	struct wire *wire;
+	int found = 0;
+
+	if (count < HEADER_BYTES || claims_too_much(bytes, count))
+		return 0;
+	memset(&relay, 0, sizeof(relay));
+	memset(&shard, 0, sizeof(shard));
+	lock_init(&relay.lock);
+	shard.relay = &relay;
+	seat_init(&shard.seat, 100000);
+	wire = wire_with(bytes + HEADER_BYTES, count - HEADER_BYTES);
+	if (!wire)
+		return 0;
+	if (wire_fill(wire) != -EPROTO)
+		while ((found = wire_next(wire, &reply)) == 1) {
+			use(reply, bytes);
+			reply_free(reply);
+		}
+	expect(found == 0 || found == -EPROTO || found == -ENOMEM);
+	wire_close(wire);
+	deliveries_fini(&relay.deliveries);
+	lock_fini(&relay.lock);
+	return 0;
+}
