@@ -180,9 +180,9 @@ static void crash_everywhere(uint64_t seed, unsigned images)
 START_TEST(crash_loses_nothing_acknowledged)
 {
 	/*
-	 * The same seed gives the same calls in every build. A sanitizer checks their use of memory,
-	 * which repeats after some thousands of crashes, so half of its share is enough, as long as
-	 * the logs have all that a log may have.
+	 * The same seed gives the same calls in every build. A sanitizer checks the use of memory,
+	 * which repeats after some thousands of crashes, so half of its share is enough, as long
+	 * as the logs have all that a log may have.
 	 */
 	unsigned fewer = sanitized() ? 2 : 1;
 	unsigned long most = 3UL * scaled(150000), wanted = scaled(150000) / fewer;
