@@ -547,6 +547,7 @@ START_TEST(key_is_free_in_a_commit_only_if_its_task_ends_there)
 		{ .op = TIMERHUB_JOURNAL_PUT, .key = "mine", .key_len = 4, .interval_ns = HOUR },
 		{ .op = TIMERHUB_JOURNAL_PUT, .when_ns = HOUR },
 	};
+	struct timerhub_journal_info info;
 	struct timerhub_task task;
 
 	begin(NULL);
@@ -577,6 +578,8 @@ START_TEST(key_is_free_in_a_commit_only_if_its_task_ends_there)
 	expect_eq(timerhub_journal_commit(journal, changes, 3), 0);
 	expect_eq(stats().tasks, 1);
 	expect_lt(task.id, changes[2].id);
+	expect_eq(timerhub_journal_peek(journal, changes[2].id, &info, NULL, 0), 0);
+	expect(info.key_len == 4 && memcmp(info.key, "mine", 5) == 0);
 	end();
 }
 END_TEST
@@ -1121,9 +1124,43 @@ START_TEST(misuse_of_open_is_answered)
 	config.data_max = 70000; /* more than a segment */
 	expect(timerhub_journal_open(&other, dir, &config) == -EINVAL);
 	config = small;
+	config.segment_bytes = UINT64_C(1) << 40;
+	expect(timerhub_journal_open(&other, dir, &config) == -EINVAL);
+	config = small;
+	config.reserved = 1;
+	expect(timerhub_journal_open(&other, dir, &config) == -EINVAL);
+	config = small;
 	config.size = 31;
 	expect(timerhub_journal_open(&other, dir, &config) == -EINVAL);
 	expect(other == (void *)1);
+	end();
+}
+END_TEST
+
+START_TEST(misuse_of_commit_and_asking_is_answered)
+{
+	struct timerhub_task task = { .id = 12345, .delivery = 1 };
+	struct timerhub_journal_change change = { .op = 0 };
+	struct timerhub_journal_info info;
+
+	begin(&small);
+	expect(timerhub_journal_commit(journal, &change, 1) == -EINVAL);
+	change = (struct timerhub_journal_change){ .op = TIMERHUB_JOURNAL_PUT, .key_len = 1 };
+	expect(timerhub_journal_commit(journal, &change, 1) == -EINVAL);
+	change = (struct timerhub_journal_change){ .op = TIMERHUB_JOURNAL_DONE };
+	expect(timerhub_journal_commit(journal, &change, 1) == -EINVAL);
+	change.task = &task;
+	change.key = "k";
+	change.key_len = 1;
+	expect(timerhub_journal_commit(journal, &change, 1) == -EINVAL);
+	expect_eq(timerhub_journal_commit(journal, NULL, 0), 0);
+	expect_eq(timerhub_journal_completions(journal, NULL, 0), 0);
+	expect(timerhub_journal_take_many(NULL, &task, 1, 0) == -EINVAL);
+	expect(timerhub_journal_take_many(journal, &task, UINT32_MAX, 0) == -EINVAL);
+	expect(timerhub_journal_peek(journal, 1, &info, NULL, 1) == -EINVAL);
+	expect(timerhub_journal_peek_key(journal, NULL, 1, &info, NULL, 0) == -EINVAL);
+	expect(timerhub_journal_check(dir, NULL) == -EINVAL);
+	expect(timerhub_journal_backup(NULL, dir) == -EINVAL);
 	end();
 }
 END_TEST
@@ -1755,6 +1792,7 @@ int main(int argc, char **argv)
 	tests_add(fd_is_readable_just_while_a_task_is_due, 60);
 	tests_add(a_full_journal_says_so_until_there_is_room, 60);
 	tests_add(misuse_of_open_is_answered, 60);
+	tests_add(misuse_of_commit_and_asking_is_answered, 60);
 	tests_add(misuse_is_answered, 60);
 	tests_add(config_of_a_later_version_is_taken_if_it_asks_for_nothing_new, 60);
 	tests_add(room_to_grow_is_written_as_zero, 60);
