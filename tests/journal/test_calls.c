@@ -541,6 +541,49 @@ START_TEST(commit_makes_all_changes_or_none)
 }
 END_TEST
 
+START_TEST(key_is_free_in_a_commit_only_if_its_task_ends_there)
+{
+	struct timerhub_journal_change changes[3] = {
+		{ .op = TIMERHUB_JOURNAL_PUT, .key = "mine", .key_len = 4, .interval_ns = HOUR },
+		{ .op = TIMERHUB_JOURNAL_PUT, .when_ns = HOUR },
+	};
+	struct timerhub_journal_info info;
+	struct timerhub_task task;
+
+	begin(NULL);
+	expect_eq(timerhub_journal_commit(journal, changes, 2), 0);
+	task = take();
+	changes[2] = changes[0];
+	/* Another task is cancelled, and this one is put again, and again. */
+	changes[1] = (struct timerhub_journal_change){
+		.op = TIMERHUB_JOURNAL_CANCEL,
+		.id = changes[1].id,
+	};
+	changes[0] = (struct timerhub_journal_change){
+		.op = TIMERHUB_JOURNAL_RETRY,
+		.task = &task,
+	};
+	expect(timerhub_journal_commit(journal, changes, 3) == -EEXIST);
+	expect_eq(changes[2].id, task.id);
+	/* What is done of a periodic task is a period. */
+	changes[0].op = TIMERHUB_JOURNAL_DONE;
+	expect(timerhub_journal_commit(journal, changes, 3) == -EEXIST);
+	expect_eq(stats().tasks, 2);
+	expect_eq(timerhub_journal_done(journal, &task), 0);
+	changes[0] = (struct timerhub_journal_change){
+		.op = TIMERHUB_JOURNAL_CANCEL,
+		.key = "mine",
+		.key_len = 4,
+	};
+	expect_eq(timerhub_journal_commit(journal, changes, 3), 0);
+	expect_eq(stats().tasks, 1);
+	expect_lt(task.id, changes[2].id);
+	expect_eq(timerhub_journal_peek(journal, changes[2].id, &info, NULL, 0), 0);
+	expect(info.key_len == 4 && memcmp(info.key, "mine", 5) == 0);
+	end();
+}
+END_TEST
+
 /* ---- without waiting ---- */
 
 static int submit_put(uint64_t tag, const char *key)
@@ -697,6 +740,36 @@ static int see_next(void *context, const struct timerhub_journal_info *info)
 	*last = info->id;
 	return 0;
 }
+
+static int visit_and_cancel_next(void *context, const struct timerhub_journal_info *info)
+{
+	unsigned *told = context;
+
+	told[info->state]++;
+	(void)timerhub_journal_cancel(journal, info->id + 1);
+	return 0;
+}
+
+START_TEST(task_that_ends_while_all_are_told_is_left_out)
+{
+	unsigned told[3] = { 0 };
+	struct timerhub_journal_info info;
+	struct timerhub_task task;
+
+	begin(NULL);
+	(void)put(0, "held");
+	task = take();
+	for (unsigned i = 0; i < 4; i++)
+		(void)put(HOUR + i * SEC, "later");
+	expect_eq(timerhub_journal_peek(journal, task.id, &info, NULL, 0), 0);
+	expect_eq(info.state, TIMERHUB_JOURNAL_TAKEN);
+	expect_eq(timerhub_journal_each(journal, visit_and_cancel_next, told), 0);
+	expect_eq(told[TIMERHUB_JOURNAL_TAKEN], 1);
+	expect_eq(told[TIMERHUB_JOURNAL_PENDING], 2);
+	expect_eq(stats().tasks, 3);
+	end();
+}
+END_TEST
 
 START_TEST(tasks_of_one_time_are_told_in_order_of_ids)
 {
@@ -1031,13 +1104,10 @@ START_TEST(a_full_journal_says_so_until_there_is_room)
 }
 END_TEST
 
-START_TEST(misuse_is_answered)
+START_TEST(misuse_of_open_is_answered)
 {
 	struct timerhub_journal_config config = small;
 	struct timerhub_journal *other = (void *)1;
-	struct timerhub_journal_report report;
-	struct timerhub_task task = { .id = 12345 };
-	char data[1001] = { 0 };
 
 	begin(&small);
 	expect(timerhub_journal_open(NULL, dir, NULL) == -EINVAL);
@@ -1054,9 +1124,59 @@ START_TEST(misuse_is_answered)
 	config.data_max = 70000; /* more than a segment */
 	expect(timerhub_journal_open(&other, dir, &config) == -EINVAL);
 	config = small;
+	config.segment_bytes = UINT64_C(1) << 40;
+	expect(timerhub_journal_open(&other, dir, &config) == -EINVAL);
+	config = small;
+	config.reserved = 1;
+	expect(timerhub_journal_open(&other, dir, &config) == -EINVAL);
+	config = small;
 	config.size = 31;
 	expect(timerhub_journal_open(&other, dir, &config) == -EINVAL);
 	expect(other == (void *)1);
+	end();
+}
+END_TEST
+
+START_TEST(misuse_of_commit_and_asking_is_answered)
+{
+	struct timerhub_task task = { .id = 12345, .delivery = 1 };
+	struct timerhub_journal_change change = { .op = 0 };
+	struct timerhub_journal_info info;
+
+	begin(&small);
+	expect(timerhub_journal_commit(journal, &change, 1) == -EINVAL);
+	change = (struct timerhub_journal_change){ .op = TIMERHUB_JOURNAL_PUT, .key_len = 1 };
+	expect(timerhub_journal_commit(journal, &change, 1) == -EINVAL);
+	change = (struct timerhub_journal_change){ .op = TIMERHUB_JOURNAL_DONE };
+	expect(timerhub_journal_commit(journal, &change, 1) == -EINVAL);
+	change.task = &task;
+	change.key = "k";
+	change.key_len = 1;
+	expect(timerhub_journal_commit(journal, &change, 1) == -EINVAL);
+	expect_eq(timerhub_journal_commit(journal, NULL, 0), 0);
+	expect_eq(timerhub_journal_completions(journal, NULL, 0), 0);
+	expect(timerhub_journal_take_many(NULL, &task, 1, 0) == -EINVAL);
+	expect(timerhub_journal_take_many(journal, &task, UINT32_MAX, 0) == -EINVAL);
+	expect(timerhub_journal_peek(journal, 1, &info, NULL, 1) == -EINVAL);
+	expect(timerhub_journal_peek_key(journal, NULL, 1, &info, NULL, 0) == -EINVAL);
+	expect(timerhub_journal_check(dir, NULL) == -EINVAL);
+	expect(timerhub_journal_backup(NULL, dir) == -EINVAL);
+	end();
+}
+END_TEST
+
+START_TEST(misuse_is_answered)
+{
+	struct timerhub_journal_report report;
+	struct timerhub_journal_change rare = {
+		.op = TIMERHUB_JOURNAL_PUT,
+		.interval_ns = UINT64_C(1) << 63,
+	};
+	struct timerhub_task task = { .id = 12345 };
+	char data[1001] = { 0 };
+	uint64_t id;
+
+	begin(&small);
 	expect(timerhub_journal_put(NULL, 0, 0, NULL, 0, NULL) == -EINVAL);
 	expect(timerhub_journal_put(journal, 0, 2, NULL, 0, NULL) == -EINVAL);
 	expect(timerhub_journal_put(journal, 0, 0, NULL, 1, NULL) == -EINVAL);
@@ -1064,7 +1184,18 @@ START_TEST(misuse_is_answered)
 	expect(timerhub_journal_put(journal, UINT64_MAX - 1, 0, NULL, 0, NULL) == -ERANGE);
 	expect(timerhub_journal_put(journal, UINT64_C(1) << 63, TIMERHUB_ABSOLUTE, NULL, 0, NULL) ==
 	       -ERANGE);
+	expect(timerhub_journal_put(journal, (UINT64_C(1) << 63) - 1, 0, NULL, 0, NULL) == -ERANGE);
+	expect(timerhub_journal_move(journal, 1, UINT64_C(1) << 63, 0) == -ERANGE);
+	expect(timerhub_journal_commit(journal, &rare, 1) == -ERANGE);
+	expect(timerhub_journal_commit(NULL, &rare, 1) == -EINVAL);
+	expect(timerhub_journal_commit(journal, NULL, 1) == -EINVAL);
 	expect(timerhub_journal_cancel(journal, 0) == -ENOENT);
+	expect(timerhub_journal_cancel_key(journal, "k", 0) == -EINVAL);
+	expect(timerhub_journal_move_key(journal, "k", 0, 0, 0) == -EINVAL);
+	expect(timerhub_journal_find(NULL, "k", 1, &id) == -EINVAL);
+	expect(timerhub_journal_find(journal, NULL, 1, &id) == -EINVAL);
+	expect(timerhub_journal_find(journal, "k", 0, &id) == -EINVAL);
+	expect(timerhub_journal_find(journal, "k", 1, NULL) == -EINVAL);
 	expect(timerhub_journal_done(journal, NULL) == -EINVAL);
 	expect(timerhub_journal_done(journal, &task) == -EINVAL); /* no delivery */
 	task.delivery = 1;
@@ -1080,6 +1211,7 @@ START_TEST(misuse_is_answered)
 	expect(timerhub_journal_each(journal, NULL, NULL) == -EINVAL);
 	expect(timerhub_journal_peek(journal, 1, NULL, NULL, 0) == -EINVAL);
 	expect(timerhub_journal_completions(journal, NULL, 1) == -EINVAL);
+	expect(timerhub_journal_completions(NULL, NULL, 0) == -EINVAL);
 	expect(timerhub_journal_completion_fd(NULL) == -EINVAL);
 	expect(timerhub_journal_backup(journal, NULL) == -EINVAL);
 	expect(timerhub_journal_fd(NULL) == -EINVAL);
@@ -1087,6 +1219,26 @@ START_TEST(misuse_is_answered)
 	expect(timerhub_journal_check(NULL, &report) == -EINVAL);
 	timerhub_journal_close(NULL);
 	end();
+}
+END_TEST
+
+START_TEST(config_of_a_later_version_is_taken_if_it_asks_for_nothing_new)
+{
+	union {
+		struct timerhub_journal_config config;
+		unsigned char bytes[8192];
+	} later = { .config = small };
+
+	new_dir();
+	later.config.size = sizeof(later.config) + 16;
+	expect_eq(timerhub_journal_open(&journal, dir, &later.config), 0);
+	timerhub_journal_close(journal);
+	later.bytes[sizeof(later.config) + 15] = 1;
+	expect(timerhub_journal_open(&journal, dir, &later.config) == -E2BIG);
+	later.bytes[sizeof(later.config) + 15] = 0;
+	later.config.size = sizeof(later);
+	expect(timerhub_journal_open(&journal, dir, &later.config) == -E2BIG);
+	remove_dir();
 }
 END_TEST
 
@@ -1176,9 +1328,51 @@ START_TEST(check_looks_and_changes_nothing)
 }
 END_TEST
 
+static int visit_none(void *context, const struct timerhub_journal_info *info)
+{
+	(void)context;
+	(void)info;
+	return 1;
+}
+
+/* In the child: every call that has a journal. */
+static void child_is_told(uint64_t id, struct timerhub_task *task)
+{
+	struct timerhub_journal_change change = { .op = TIMERHUB_JOURNAL_PUT };
+	struct timerhub_journal_completion completion;
+	struct timerhub_journal_stats now;
+	struct timerhub_journal_info info;
+
+	expect(timerhub_journal_put(journal, 0, 0, NULL, 0, NULL) == -EOWNERDEAD);
+	expect(timerhub_journal_put_key(journal, "k", 1, 0, 0, NULL, 0, NULL) == -EOWNERDEAD);
+	expect(timerhub_journal_cancel(journal, id) == -EOWNERDEAD);
+	expect(timerhub_journal_cancel_key(journal, "k", 1) == -EOWNERDEAD);
+	expect(timerhub_journal_move(journal, id, 0, 0) == -EOWNERDEAD);
+	expect(timerhub_journal_move_key(journal, "k", 1, 0, 0) == -EOWNERDEAD);
+	expect(timerhub_journal_take(journal, task, 0) == -EOWNERDEAD);
+	expect(timerhub_journal_take_many(journal, task, 1, 0) == -EOWNERDEAD);
+	expect(timerhub_journal_done(journal, task) == -EOWNERDEAD);
+	expect(timerhub_journal_retry(journal, task, 0) == -EOWNERDEAD);
+	expect(timerhub_journal_park(journal, task, 1) == -EOWNERDEAD);
+	expect(timerhub_journal_revive(journal, id, 0, 0) == -EOWNERDEAD);
+	expect(timerhub_journal_touch(journal, task, 0) == -EOWNERDEAD);
+	expect(timerhub_journal_release(journal, task) == -EOWNERDEAD);
+	expect(timerhub_journal_commit(journal, &change, 1) == -EOWNERDEAD);
+	expect(timerhub_journal_submit(journal, &change, 1, 0) == -EOWNERDEAD);
+	expect(timerhub_journal_completions(journal, &completion, 1) == -EOWNERDEAD);
+	expect(timerhub_journal_completion_fd(journal) == -EOWNERDEAD);
+	expect(timerhub_journal_find(journal, "k", 1, &id) == -EOWNERDEAD);
+	expect(timerhub_journal_peek(journal, id, &info, NULL, 0) == -EOWNERDEAD);
+	expect(timerhub_journal_peek_key(journal, "k", 1, &info, NULL, 0) == -EOWNERDEAD);
+	expect(timerhub_journal_each(journal, visit_none, NULL) == -EOWNERDEAD);
+	expect(timerhub_journal_backup(journal, "/nonexistent") == -EOWNERDEAD);
+	expect(timerhub_journal_fd(journal) == -EOWNERDEAD);
+	expect(timerhub_journal_stats(journal, &now) == -EOWNERDEAD);
+}
+
 START_TEST(child_of_fork_is_told_and_harms_nothing)
 {
-	struct timerhub_task task;
+	struct timerhub_task task = { 0 };
 	uint64_t id;
 	int status = 0;
 	pid_t child;
@@ -1188,20 +1382,12 @@ START_TEST(child_of_fork_is_told_and_harms_nothing)
 	child = fork();
 	if (child == 0) {
 		struct timerhub_journal *other;
-		struct timerhub_journal_stats now;
-		bool good = timerhub_journal_put(journal, 0, 0, NULL, 0, NULL) == -EOWNERDEAD &&
-		            timerhub_journal_cancel(journal, id) == -EOWNERDEAD &&
-		            timerhub_journal_move(journal, id, 0, 0) == -EOWNERDEAD &&
-		            timerhub_journal_done(journal, &task) == -EOWNERDEAD &&
-		            timerhub_journal_retry(journal, &task, 0) == -EOWNERDEAD &&
-		            timerhub_journal_take(journal, &task, 0) == -EOWNERDEAD &&
-		            timerhub_journal_fd(journal) == -EOWNERDEAD &&
-		            timerhub_journal_stats(journal, &now) == -EOWNERDEAD &&
-		            timerhub_journal_open(&other, dir, NULL) == -EBUSY;
 
+		child_is_told(id, &task);
+		expect(timerhub_journal_open(&other, dir, NULL) == -EBUSY);
 		timerhub_journal_close(journal);
 		/* The parent's lock is still held. */
-		_exit(good && timerhub_journal_open(&other, dir, NULL) == -EBUSY ? 0 : 1);
+		_exit(timerhub_journal_open(&other, dir, NULL) == -EBUSY ? 0 : 1);
 	}
 	expect_eq(waitpid(child, &status, 0), child);
 	expect_eq(status, 0);
@@ -1587,10 +1773,12 @@ int main(int argc, char **argv)
 	tests_add(key_names_one_live_task_also_after_a_restart, 60);
 	tests_add(of_many_puts_of_one_key_one_wins, 60);
 	tests_add(commit_makes_all_changes_or_none, 60);
+	tests_add(key_is_free_in_a_commit_only_if_its_task_ends_there, 60);
 	tests_add(one_thread_keeps_many_puts_in_flight, 60);
 	tests_add(submit_refuses_at_once_what_commit_would, 60);
 	tests_add(several_tasks_are_taken_at_once, 60);
 	tests_add(each_task_is_told_in_order_of_time, 60);
+	tests_add(task_that_ends_while_all_are_told_is_left_out, 60);
 	tests_add(tasks_of_one_time_are_told_in_order_of_ids, 60);
 	tests_add(statistics_tell_of_ages, 60);
 	tests_add(bytes_of_all_data_are_bounded, 60);
@@ -1603,7 +1791,10 @@ int main(int argc, char **argv)
 	tests_add(backup_that_was_broken_off_is_refused, 60);
 	tests_add(fd_is_readable_just_while_a_task_is_due, 60);
 	tests_add(a_full_journal_says_so_until_there_is_room, 60);
+	tests_add(misuse_of_open_is_answered, 60);
+	tests_add(misuse_of_commit_and_asking_is_answered, 60);
 	tests_add(misuse_is_answered, 60);
+	tests_add(config_of_a_later_version_is_taken_if_it_asks_for_nothing_new, 60);
 	tests_add(room_to_grow_is_written_as_zero, 60);
 	tests_add(change_that_says_what_this_version_does_not_know_is_refused, 60);
 	tests_add(check_looks_and_changes_nothing, 60);
