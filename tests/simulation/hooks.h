@@ -22,11 +22,9 @@
 /* Of the atomic access that the current actor makes next. */
 extern struct place simulation_place;
 
-static inline void simulation_at(const char *file, int line)
-{
-	simulation_place.file = file;
-	simulation_place.line = line;
-}
+/* Of scheduler.c: steps that the current actor may yet take before others run. */
+extern int simulation_steps_left;
+void simulation_switch(void);
 
 enum simulation_change { SIMULATION_EXCHANGE, SIMULATION_ADD, SIMULATION_AND };
 
@@ -40,6 +38,42 @@ uint64_t memory_change(volatile void *word, unsigned bytes, enum simulation_chan
 bool memory_cas(volatile void *word, unsigned bytes, void *expected, uint64_t value, int order,
                 int order_failed);
 
+void simulation_at_called(const char *file, int line);
+void simulation_step_called(void);
+
+static inline uint64_t simulation_changed(uint64_t before, enum simulation_change change,
+                                          uint64_t operand)
+{
+	if (change == SIMULATION_ADD)
+		return before + operand;
+	return change == SIMULATION_AND ? before & operand : operand;
+}
+
+/*
+ * Where the compiler tells plain.c of each access, it is not to tell of those that are made here:
+ * they are made behind a call.
+ */
+#ifdef SIMULATION_WATCHED
+#define simulation_at simulation_at_called
+#define simulation_step simulation_step_called
+#define simulation_load memory_load
+#define simulation_store memory_store
+#define simulation_change memory_change
+#define simulation_cas memory_cas
+#else
+
+static inline void simulation_at(const char *file, int line)
+{
+	simulation_place.file = file;
+	simulation_place.line = line;
+}
+
+static inline void simulation_step(void)
+{
+	if (--simulation_steps_left < 0)
+		simulation_switch();
+}
+
 static inline uint64_t simulation_load(const volatile void *word, unsigned bytes, int order)
 {
 	return simulation_direct ? word_load(word, bytes) : memory_load(word, bytes, order);
@@ -51,14 +85,6 @@ static inline void simulation_store(volatile void *word, unsigned bytes, uint64_
 		word_store(word, bytes, value);
 	else
 		memory_store(word, bytes, value, order);
-}
-
-static inline uint64_t simulation_changed(uint64_t before, enum simulation_change change,
-                                          uint64_t operand)
-{
-	if (change == SIMULATION_ADD)
-		return before + operand;
-	return change == SIMULATION_AND ? before & operand : operand;
 }
 
 static inline uint64_t simulation_change(volatile void *word, unsigned bytes,
@@ -89,6 +115,8 @@ static inline bool simulation_cas(volatile void *word, unsigned bytes, void *exp
 	return false;
 }
 
+#endif
+
 /* Bits as a value of the word's type. */
 #define simulation_as(word, bits)                                                                  \
 	_Generic(*(word), void * : (void *)(uintptr_t)(bits), uint32_t : (uint32_t)(bits), default \
@@ -118,16 +146,10 @@ static inline bool simulation_cas(volatile void *word, unsigned bytes, void *exp
 	simulation_cas(word, sizeof(*(word)), expected, simulation_bits(value), order, order_failed)
 
 /* Of scheduler.c. */
-extern int simulation_steps_left;
-void simulation_switch(void);
 void simulation_relax(void); /* in place of a processor's pause: let others run, or time pass */
 void *simulation_thread(void);
 
-#define ATOMIC_STEP()                                                                              \
-	do {                                                                                       \
-		if (--simulation_steps_left < 0)                                                   \
-			simulation_switch();                                                       \
-	} while (0)
+#define ATOMIC_STEP() simulation_step()
 #define CPU_RELAX() simulation_relax()
 #define THREAD_SELF() simulation_thread()
 #define CPU_HAS_RSEQ 0

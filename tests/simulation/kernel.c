@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See kernel.h. Memory comes from a pool, because a thousand mappings a second cost more than what
- * is done in them; it is zeroed when released, and poisoned for AddressSanitizer.
+ * See kernel.h. All memory comes from one pool, which plain.c watches; it is zeroed when released,
+ * and poisoned for AddressSanitizer.
  */
 #include "kernel.h"
 
@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <linux/futex.h>
-#include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -24,6 +23,7 @@
 #include <unistd.h>
 
 #include "asan.h"
+#include "plain.h"
 #include "report.h"
 
 #ifndef WITH_ASAN
@@ -33,10 +33,8 @@
 
 #define BELL_FIRST_FD 1000
 #define BELLS_MAX 32
-#define REGIONS_MAX 64
-#define POOL_BYTES ((size_t)256 << 20)
-/* Regions larger than this are mostly untouched: the real kernel zeroes them page by page. */
-#define REGION_LARGE_BYTES ((size_t)1 << 20)
+/* Of which 64 are of queues closed lately, see lib/queue.c; what leaks soon exhausts the rest. */
+#define REGIONS_MAX 128
 
 struct kernel kernel;
 static struct bell bells[BELLS_MAX];
@@ -50,7 +48,6 @@ static struct region {
 	size_t asked; /* of it, in use; 0: free */
 } regions[REGIONS_MAX];
 static unsigned regions_made;
-static char *pool;
 static size_t pool_used;
 
 static struct {
@@ -381,14 +378,13 @@ long __wrap_syscall(long number, ...)
 
 /* ---- memory ---- */
 
-void *__real_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
-int __real_madvise(void *address, size_t bytes, int advice);
-int __real_posix_memalign(void **ret_memory, size_t alignment, size_t bytes);
 void *__wrap_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
 void *__wrap_mmap64(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
 int __wrap_munmap(void *address, size_t bytes);
 int __wrap_madvise(void *address, size_t bytes, int advice);
 int __wrap_posix_memalign(void **ret_memory, size_t alignment, size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes);
+void __wrap_free(void *allocated);
 
 /* A free region of this size, made if there is none. */
 static struct region *region_find(size_t bytes)
@@ -398,22 +394,50 @@ static struct region *region_find(size_t bytes)
 	for (; region < regions + regions_made; region++)
 		if (region->asked == 0 && region->bytes == bytes)
 			return region;
-	if (!pool)
-		pool = __real_mmap(NULL, POOL_BYTES, PROT_READ | PROT_WRITE,
-		                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (regions_made == REGIONS_MAX || pool_used + bytes > POOL_BYTES)
+	if (regions_made == REGIONS_MAX || pool_used + bytes > PLAIN_BYTES)
 		report_failure("the simulated kernel is out of memory");
-	*region = (struct region){ .base = pool + pool_used, .bytes = bytes };
+	*region = (struct region){ .base = plain_memory + pool_used, .bytes = bytes };
 	pool_used += bytes;
 	regions_made++;
 	return region;
 }
 
-void *__wrap_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
+/* A region of at least so many bytes, of which the first `usable` may be used. */
+static void *region_take(size_t bytes, size_t usable)
 {
 	size_t rounded = (size_t)1 << (64 - __builtin_clzll(bytes - 1));
-	struct region *region;
+	struct region *region =
+		region_find(rounded < PLAIN_PAGE_BYTES ? PLAIN_PAGE_BYTES : rounded);
 
+	region->asked = bytes;
+	ASAN_POISON_MEMORY_REGION(region->base, region->bytes);
+	ASAN_UNPOISON_MEMORY_REGION(region->base, usable);
+	memory_allocated(region->base, bytes);
+	return region->base;
+}
+
+static struct region *region_of(const void *base)
+{
+	struct region *region = regions;
+
+	while (region < regions + regions_made && region->base != base)
+		region++;
+	if (region == regions + regions_made || region->asked == 0)
+		report_failure("what is given back was not given out");
+	return region;
+}
+
+static void region_put(struct region *region)
+{
+	memory_freed(region->base, region->asked);
+	ASAN_UNPOISON_MEMORY_REGION(region->base, region->asked);
+	memset(region->base, 0, region->asked);
+	ASAN_POISON_MEMORY_REGION(region->base, region->bytes);
+	region->asked = 0;
+}
+
+void *__wrap_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
 	if (address || fd != -1 || offset != 0 || (flags & MAP_ANONYMOUS) == 0 ||
 	    protection != (PROT_READ | PROT_WRITE))
 		report_failure("this kind of mapping is not simulated");
@@ -422,13 +446,9 @@ void *__wrap_mmap(void *address, size_t bytes, int protection, int flags, int fd
 		errno = ENOMEM;
 		return MAP_FAILED;
 	}
-	region = region_find(rounded < 4096 ? 4096 : rounded);
-	region->asked = bytes;
-	ASAN_UNPOISON_MEMORY_REGION(region->base, (bytes + 4095) & ~(size_t)4095);
 	kernel.regions++;
 	memory_lock(&mappings_view);
-	memory_allocated(region->base, bytes);
-	return region->base;
+	return region_take(bytes, (bytes + PLAIN_PAGE_BYTES - 1) & ~(PLAIN_PAGE_BYTES - 1));
 }
 
 /* What mmap() is called where offsets have 64 bits by request. */
@@ -439,23 +459,14 @@ void *__wrap_mmap64(void *address, size_t bytes, int protection, int flags, int 
 
 int __wrap_munmap(void *address, size_t bytes)
 {
-	struct region *region = regions;
+	struct region *region;
 
 	scheduler_step();
-	while (region < regions + regions_made && region->base != address)
-		region++;
-	if (region == regions + regions_made || region->asked != bytes)
+	region = region_of(address);
+	if (region->asked != bytes)
 		report_failure("what is unmapped was not mapped");
 	memory_lock(&mappings_view);
-	memory_freed(region->base, bytes);
-	bytes = (bytes + 4095) & ~(size_t)4095;
-	if (bytes > REGION_LARGE_BYTES) {
-		(void)__real_madvise(region->base, bytes, MADV_DONTNEED);
-	} else {
-		memset(region->base, 0, bytes);
-		ASAN_POISON_MEMORY_REGION(region->base, bytes);
-	}
-	region->asked = 0;
+	region_put(region);
 	kernel.regions--;
 	return 0;
 }
@@ -478,35 +489,23 @@ void kernel_forked(void)
 
 int __wrap_posix_memalign(void **ret_memory, size_t alignment, size_t bytes)
 {
-	int result =
-		kernel_refuses() ? ENOMEM : __real_posix_memalign(ret_memory, alignment, bytes);
-
-	if (result == 0)
-		memory_allocated(*ret_memory, bytes);
-	return result;
+	if (kernel_refuses())
+		return ENOMEM;
+	if (alignment > PLAIN_PAGE_BYTES)
+		report_failure("this alignment is not simulated");
+	*ret_memory = region_take(bytes, bytes);
+	return 0;
 }
-
-/* ---- allocation ---- */
-
-void *__real_calloc(size_t count, size_t bytes);
-void __real_free(void *allocated);
-void *__wrap_calloc(size_t count, size_t bytes);
-void __wrap_free(void *allocated);
 
 void *__wrap_calloc(size_t count, size_t bytes)
 {
-	void *allocated = __real_calloc(count, bytes);
-
-	if (allocated)
-		memory_allocated(allocated, count * bytes);
-	return allocated;
+	return region_take(count * bytes, count * bytes);
 }
 
 void __wrap_free(void *allocated)
 {
 	if (allocated)
-		memory_freed(allocated, malloc_usable_size(allocated));
-	__real_free(allocated);
+		region_put(region_of(allocated));
 }
 
 /* ---- threads ---- */

@@ -472,7 +472,7 @@ static uint64_t run_once(struct dice *dice)
 	unsigned next[THREADS_MAX + 1], left = test.count - PLACES, reads[EVENTS_MAX];
 	uint64_t outcome = 0;
 
-	scheduler.current = &scheduler.actors[0];
+	scheduler_enter(&scheduler.actors[0]);
 	memset(places, 0, sizeof(places));
 	memory_begin(mode, dice_seeded(dice_roll(dice), 1));
 	for (unsigned thread = 1; thread <= test.threads; thread++) {
@@ -485,12 +485,12 @@ static uint64_t run_once(struct dice *dice)
 
 		if (i == test.count || test.events[i].thread != thread)
 			continue;
-		scheduler.current = &scheduler.actors[thread];
+		scheduler_enter(&scheduler.actors[thread]);
 		reads[i] = event_do(&test.events[i]);
 		next[thread]++;
 		left--;
 	}
-	scheduler.current = &scheduler.actors[0];
+	scheduler_enter(&scheduler.actors[0]);
 	for (unsigned thread = 1; thread <= test.threads; thread++)
 		memory_join(thread);
 	for (unsigned i = PLACES; i < test.count; i++)

@@ -23,24 +23,23 @@
 #include "weaken.h"
 
 #define HISTORY 8
-#define LOCATIONS_MAX 8192
-#define TABLE_BITS 15
+#define LOCATIONS_MAX 4096
+#define TABLE_BITS 13
 #define EPOCH_NEVER INT32_MAX
 
 _Static_assert(MEMORY_THREADS >= ACTORS_MAX, "a view has an entry for each actor");
 
 struct store {
 	uint64_t value;
-	bool weak;    /* by an access that was made weaker, or after one */
-	bool change;  /* by a read-modify-write */
-	bool carries; /* in a release sequence; then this: */
-	struct memory_view released;
+	bool weak;                    /* by an access that was made weaker, or after one */
+	bool change;                  /* by a read-modify-write */
+	bool carries;                 /* in a release sequence: see `released` */
 	int32_t seen[MEMORY_THREADS]; /* each thread's epoch when it first saw it or a later one */
-};
+	struct memory_view released;
+} __attribute__((aligned(64)));
 
 /* An atomic word. */
 struct location {
-	const volatile void *word;
 	uint32_t count; /* its stores so far; store n is stores[n % HISTORY] */
 	struct sc_word sc;
 	bool freed;
@@ -54,6 +53,7 @@ bool simulation_direct;
 
 struct memory_view memory_views[MEMORY_THREADS];
 static struct location locations[LOCATIONS_MAX];
+static const volatile void *words[LOCATIONS_MAX]; /* of the locations */
 static uint32_t locations_count;
 static struct {
 	uint32_t run, index;
@@ -73,9 +73,9 @@ static void view_join(struct memory_view *view, const struct memory_view *other)
 /* Has any of these happened, for a thread with this view? */
 static bool view_covers(const struct memory_view *view, const int32_t *epochs)
 {
-	int32_t covered = 0;
+	int32_t covered = epochs[scheduler_self()] <= view->epochs[scheduler_self()];
 
-	for (unsigned i = 0; i < MEMORY_THREADS; i++)
+	for (unsigned i = covered != 0 ? MEMORY_THREADS : 0; i < MEMORY_THREADS; i++)
 		covered |= epochs[i] <= view->epochs[i];
 	return covered != 0;
 }
@@ -164,13 +164,13 @@ static void location_reset(struct location *location, uint64_t value)
 
 static struct location *location_make(const volatile void *word)
 {
-	struct location *location = &locations[locations_count++];
+	struct location *location = &locations[locations_count];
 
+	words[locations_count++] = word;
 	if (locations_count == LOCATIONS_MAX)
 		report_failure("too many atomic words for the simulation");
-	if (plain_is_freed((uintptr_t)word))
+	if (plain_is_freed(word))
 		fail_freed(word);
-	location->word = word;
 	location->freed = false;
 	memset(location->accesses.epochs, 0, sizeof(location->accesses.epochs));
 	location->count = 0;
@@ -178,10 +178,11 @@ static struct location *location_make(const volatile void *word)
 	return location;
 }
 
-/* The word's location, in which this access is noted. */
+/* The word's location, in which this access is noted. Neighbours are neighbours in the table. */
 static struct location *location_of(const volatile void *word, unsigned bytes)
 {
-	uint32_t at = (uint32_t)((uintptr_t)word / 4 * 0x9e3779b1u) >> (32 - TABLE_BITS);
+	uint32_t line = (uint32_t)((uintptr_t)word / 64) * 0x9e3779b1u >> (36 - TABLE_BITS);
+	uint32_t at = line << 4 | ((uintptr_t)word / 4 & 15);
 	struct location *location;
 	uint64_t value;
 
@@ -223,24 +224,26 @@ static void store_see(struct store *store)
 /* The number of a store that the current thread may read. */
 static uint32_t location_choose(struct location *location, int order)
 {
-	struct memory_view after = memory_views[scheduler_self()];
+	const struct memory_view *known = memory_known();
 	uint32_t newest = location->count - 1;
 	uint32_t end = location->count > HISTORY ? location->count - HISTORY : 0;
 	uint32_t oldest = newest, chosen;
+	struct memory_view after;
 	const struct store *store;
 
-	while (oldest > end && !view_covers(&after, location->stores[oldest % HISTORY].seen))
+	while (oldest > end && !view_covers(known, location->stores[oldest % HISTORY].seen))
 		oldest--;
 	if (oldest == newest || scheduler.held > 0 ||
 	    !dice_one_in(&memory.dice, weaken_stale_one_in(location_newest(location)->weak)))
 		return newest;
 	chosen = oldest + (unsigned)dice_below(&memory.dice, newest - oldest);
+	if (order != memory_order_seq_cst)
+		return chosen;
 	store = &location->stores[chosen % HISTORY];
+	after = *known;
 	if (store->carries)
 		view_join(&after, &store->released);
-	if (order == memory_order_seq_cst && !sc_may_read(&location->sc, chosen, &after))
-		return newest;
-	return chosen;
+	return sc_may_read(&location->sc, chosen, &after) ? chosen : newest;
 }
 
 /*
@@ -314,7 +317,7 @@ static uint64_t location_take(struct location *location, int order)
 /* In mode tso too, what is freed must not be used. */
 static bool memory_direct(const volatile void *word, unsigned bytes)
 {
-	if (memory.mode == MEMORY_SC || memory.peeking > 0)
+	if (memory.mode == MEMORY_SC || memory.peeking)
 		return true;
 	if (memory.mode == MEMORY_TSO) {
 		buffers_drain_some();
@@ -445,12 +448,11 @@ void memory_allocated(const void *base, size_t bytes)
 	if (memory.mode == MEMORY_SC)
 		return;
 	plain_allocated(base, bytes);
-	for (struct location *location = locations; location < locations + locations_count;
-	     location++)
-		if (inside(location->word, base, bytes)) {
-			location->freed = false;
-			location->count = 0;
-			memset(&location->accesses, 0, sizeof(location->accesses));
+	for (uint32_t i = 0; i < locations_count; i++)
+		if (inside(words[i], base, bytes)) {
+			locations[i].freed = false;
+			locations[i].count = 0;
+			memset(&locations[i].accesses, 0, sizeof(locations[i].accesses));
 		}
 }
 
@@ -460,23 +462,29 @@ void memory_freed(const void *base, size_t bytes)
 		return;
 	buffer_drain(scheduler_self());
 	plain_freed(base, bytes);
-	for (struct location *location = locations; location < locations + locations_count;
-	     location++) {
-		if (location->freed || !inside(location->word, base, bytes))
+	for (uint32_t i = 0; i < locations_count; i++) {
+		if (!inside(words[i], base, bytes) || locations[i].freed)
 			continue;
 		if (memory.mode == MEMORY_C11)
-			accesses_check(&location->accesses, "the freeing of memory",
+			accesses_check(&locations[i].accesses, "the freeing of memory",
 			               simulation_place);
-		location->freed = true;
+		locations[i].freed = true;
 	}
 }
 
 /* ---- a run ---- */
 
+void memory_peek(bool peek)
+{
+	memory.peeking = peek;
+	simulation_direct =
+		peek ? memory.mode != MEMORY_TSO : memory.mode == MEMORY_SC && !weaken_asked;
+	plain_watch(!peek);
+}
+
 void memory_begin(enum memory_mode mode, struct dice dice)
 {
 	memory = (struct memory){ .mode = mode, .dice = dice };
-	simulation_direct = mode == MEMORY_SC && !weaken_asked;
 	memory.stale_one_in = UINT32_C(2) << dice_below(&memory.dice, 5);
 	memory.drain_one_in = UINT32_C(2) << dice_below(&memory.dice, 12);
 	memset(memory_views, 0, sizeof(memory_views));
@@ -484,6 +492,7 @@ void memory_begin(enum memory_mode mode, struct dice dice)
 	sc_begin();
 	plain_begin();
 	weaken_begin();
+	memory_peek(false);
 	memory_views[0].epochs[0] = 1;
 	run++;
 	locations_count = 0;

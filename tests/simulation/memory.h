@@ -30,7 +30,7 @@ struct memory_view {
 
 struct memory {
 	enum memory_mode mode;
-	unsigned peeking; /* while not 0 loads are the oracle's: the newest value, no trace left */
+	bool peeking; /* loads are the oracle's: the newest value, and no trace left */
 	struct dice dice;
 	uint32_t stale_one_in; /* how often a load sees less than the newest store that it may */
 	uint32_t drain_one_in; /* how often a buffered store gets out (tso) */
@@ -60,6 +60,9 @@ static inline bool view_has(const struct memory_view *view, const int32_t *epoch
 
 /* The memory of a new run: nothing is known of any word. */
 void memory_begin(enum memory_mode mode, struct dice dice);
+
+/* The accesses from here on are the oracle's, or no longer. */
+void memory_peek(bool peek);
 
 /* The current actor has created this one; or has seen that this one is over. */
 void memory_born(unsigned thread);

@@ -929,7 +929,7 @@ static _Noreturn void child_run(const struct life *life)
 	timerhub_timer timer = life ? life->handle : 1;
 
 	kernel_forked();
-	memory.mode = MEMORY_SC;
+	memory_begin(MEMORY_SC, memory.dice);
 	scheduler_hold();
 	check_dead(timerhub_cancel(world.hub, timer));
 	check_dead(timerhub_cancel_sync(world.hub, timer));

@@ -4,13 +4,11 @@
  * mask says which of the four. A granule keeps its last write and each thread's last read: an
  * older access happens before the last one, or was already found to race.
  *
- * Not watched are stacks, since the library gives no thread the address of another's; static
- * memory, since the library's is atomic and the rest is the simulation's; and errno, which each
- * thread has.
+ * Watched is what the library allocates. Not stacks, since the library gives no thread the address
+ * of another's; nor static memory, since the library's is atomic and the rest is the simulation's.
  */
 #include "plain.h"
 
-#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,111 +19,95 @@
 #include "report.h"
 #include "scheduler.h"
 
-#define GRANULES_MAX 16384
-#define FREED_MAX 128
-#define TABLE_BITS 16 /* four of them say which granule of a cache line */
-#define STACK_NEAR_BYTES ((uintptr_t)1 << 20)
-#define FREED INT32_MAX /* the epoch of the write that memory was freed by */
+#define GRANULES (PLAIN_BYTES / 4)
+#define PAGES (PLAIN_BYTES / PLAIN_PAGE_BYTES)
+#define PAGE_GRANULES (GRANULES / PAGES)
+#define LINE_GRANULES (PAGE_GRANULES / 64)
 #define PC_TEXT_BYTES 128
 
+/* The place of an access: where its instruction ends, counted from __executable_start. */
+#define PC_BITS 28
+
 struct granule {
-	uint64_t last; /* the last access to it, as last_of() puts it; 0: none */
-	/* The last write. Epoch 0, of this and of the reads: none. */
+	/* The last write. Epoch 0: none. */
 	int32_t write_epoch;
-	uint8_t write_mask, writer;
-	const void *write_pc;
-	/* Each thread's last read. */
-	int32_t read_epochs[MEMORY_THREADS];
-	uint8_t read_masks[MEMORY_THREADS];
-	const void *read_pcs[MEMORY_THREADS];
-};
+	uint32_t write_mask : 4, write_pc : PC_BITS;
+	uint16_t writer;
+	uint16_t readers; /* bit per thread: it has read since the last write to all four */
+	/* Each reader's last read. */
+	struct {
+		int32_t epoch;
+		uint32_t mask : 4, pc : PC_BITS;
+	} reads[MEMORY_THREADS];
+} __attribute__((aligned(64)));
 
-extern const char __executable_start[], _end[];
+_Alignas(PLAIN_PAGE_BYTES) char plain_memory[PLAIN_BYTES];
+static size_t watched_bytes; /* all of it, or none */
 
-static struct granule granules[GRANULES_MAX];
-static uintptr_t bases[GRANULES_MAX]; /* of the granules */
-static unsigned granules_count;
-static struct {
-	uintptr_t base;
-	uint32_t run, index;
-} table[1 << TABLE_BITS]; /* of granules of this run, by address */
-static uint32_t run;
-static const int *errno_address; /* the same for all actors */
+/* By address. */
+static uint64_t lasts[GRANULES]; /* the last access to each, as last_of() puts it; 0: none */
+static struct granule granules[GRANULES];
+static struct page {
+	uint64_t lines; /* bit per 16 granules: one of them was accessed */
+	bool held;      /* allocated, and not yet freed */
+} pages[PAGES];
 
-static struct {
-	uintptr_t base;
-	size_t bytes;
-} freed[FREED_MAX]; /* a ring */
-static unsigned freed_count;
+extern const char __executable_start[];
+
+/* As if nothing had been accessed yet. */
+static void page_forget(struct page *page)
+{
+	uint64_t *of_page = &lasts[(size_t)(page - pages) * PAGE_GRANULES];
+
+	for (; page->lines != 0; page->lines &= page->lines - 1)
+		memset(&of_page[(unsigned)__builtin_ctzll(page->lines) * LINE_GRANULES], 0,
+		       LINE_GRANULES * sizeof(*of_page));
+}
 
 void plain_begin(void)
 {
-	run++;
-	granules_count = 0;
-	errno_address = &errno;
-	memset(freed, 0, sizeof(freed));
-	freed_count = 0;
+	for (unsigned i = 0; i < PAGES; i++)
+		page_forget(&pages[i]);
+	plain_watch(true);
 }
 
-bool plain_is_freed(uintptr_t address)
+void plain_watch(bool watch)
 {
-	for (unsigned i = 0; i < FREED_MAX && i < freed_count; i++)
-		if (address - freed[i].base < freed[i].bytes)
-			return true;
-	return false;
+	watched_bytes = watch && memory.mode == MEMORY_C11 ? PLAIN_BYTES : 0;
 }
 
-static struct granule *granule_make(uintptr_t base)
+static size_t plain_offset(const volatile void *address)
 {
-	unsigned index = granules_count++;
-
-	if (index == GRANULES_MAX)
-		report_failure("too much plain memory for the simulation");
-	memset(&granules[index], 0, sizeof(granules[index]));
-	bases[index] = base;
-	if (plain_is_freed(base))
-		report_failure("plain memory is used that was freed, after %s:%d",
-		               simulation_place.file, simulation_place.line);
-	return &granules[index];
+	return (uintptr_t)address - (uintptr_t)plain_memory;
 }
 
-/* Neighbours in memory are neighbours in the table. */
-static struct granule *granule_of(uintptr_t base)
+bool plain_is_freed(const volatile void *address)
 {
-	uint32_t line = (uint32_t)(base / 64) * 0x9e3779b1u >> (36 - TABLE_BITS);
-	uint32_t at = line << 4 | (base / 4 & 15);
+	size_t at = plain_offset(address);
 
-	for (; table[at].run == run; at = (at + 1) % (1 << TABLE_BITS))
-		if (table[at].base == base)
-			return &granules[table[at].index];
-	table[at].run = run;
-	table[at].base = base;
-	table[at].index = granules_count;
-	return granule_make(base);
+	return at < PLAIN_BYTES && !pages[at / PLAIN_PAGE_BYTES].held;
 }
 
-/* The source line of an instruction; or its offset, for addr2line(1). */
-static const char *pc_text(const void *pc, char text[PC_TEXT_BYTES])
+/* Such a place in the source; or as it is, for addr2line(1). */
+static const char *pc_text(uint32_t pc, char text[PC_TEXT_BYTES])
 {
-	/* The instruction before the return address. */
-	size_t offset = (size_t)((const char *)pc - __executable_start) - 1;
 	char command[64];
 	FILE *pipe;
 
-	(void)snprintf(text, PC_TEXT_BYTES, "0x%zx", offset);
-	(void)snprintf(command, sizeof(command), "addr2line -s -e /proc/%d/exe 0x%zx",
-	               (int)getpid(), offset);
+	(void)snprintf(text, PC_TEXT_BYTES, "0x%x", pc - 1);
+	(void)snprintf(command, sizeof(command), "addr2line -s -e /proc/%d/exe 0x%x", (int)getpid(),
+	               pc - 1);
 	pipe = popen(command, "r");
 	if (!pipe)
 		return text;
 	if (!fgets(text, PC_TEXT_BYTES, pipe))
-		(void)snprintf(text, PC_TEXT_BYTES, "0x%zx", offset);
+		(void)snprintf(text, PC_TEXT_BYTES, "0x%x", pc - 1);
 	(void)pclose(pipe);
 	text[strcspn(text, " \n")] = '\0';
 	return text;
 }
 
-static _Noreturn void fail(const char *what, const void *pc, const void *pc_before)
+static _Noreturn void fail(const char *what, uint32_t pc, uint32_t pc_before)
 {
 	char here[PC_TEXT_BYTES], there[PC_TEXT_BYTES];
 
@@ -133,82 +115,118 @@ static _Noreturn void fail(const char *what, const void *pc, const void *pc_befo
 	               pc_text(pc_before, there));
 }
 
-static void granule_check_write(const struct granule *granule, uint8_t mask, const char *what,
-                                const void *pc)
+static void granule_check_write(const struct granule *granule, unsigned mask, const char *what,
+                                uint32_t pc)
 {
 	if (granule->write_epoch > memory_known()->epochs[granule->writer] &&
 	    (granule->write_mask & mask) != 0)
 		fail(what, pc, granule->write_pc);
 }
 
-static void granule_check_reads(const struct granule *granule, uint8_t mask, const void *pc)
+static void granule_check_reads(const struct granule *granule, unsigned mask, uint32_t pc)
 {
-	if (view_has(memory_known(), granule->read_epochs))
-		return;
-	for (unsigned i = 0; i < MEMORY_THREADS; i++)
-		if (granule->read_epochs[i] > memory_known()->epochs[i] &&
-		    (granule->read_masks[i] & mask) != 0)
-			fail("a write", pc, granule->read_pcs[i]);
+	for (unsigned left = granule->readers; left != 0; left &= left - 1) {
+		unsigned i = (unsigned)__builtin_ctz(left);
+
+		if (granule->reads[i].epoch > memory_known()->epochs[i] &&
+		    (granule->reads[i].mask & mask) != 0)
+			fail("a write", pc, granule->reads[i].pc);
+	}
 }
 
-static uint64_t last_of(unsigned self, int32_t epoch, uint8_t mask, bool write)
+static uint64_t last_of(unsigned self, int32_t epoch, unsigned mask, bool write)
 {
-	return (uint64_t)(uint32_t)epoch << 32 | self << 16 | (uint64_t)mask << 8 | (write ? 2 : 1);
+	return (uint64_t)(uint32_t)epoch << 32 | self << 16 | mask << 8 | (write ? 2 : 1);
 }
 
-static void granule_access(uintptr_t base, uint8_t mask, bool write, const void *pc)
+/* The first access since the memory was allocated, or in this run. */
+static void granule_begin(size_t index, uint32_t pc)
+{
+	struct page *page = &pages[index / PAGE_GRANULES];
+	char text[PC_TEXT_BYTES];
+
+	if (!page->held)
+		report_failure("%s: memory is used that was freed", pc_text(pc, text));
+	page->lines |= UINT64_C(1) << index / LINE_GRANULES % 64;
+	granules[index].write_epoch = 0;
+	granules[index].readers = 0;
+}
+
+static void granule_read(struct granule *granule, unsigned mask, uint32_t pc)
 {
 	unsigned self = scheduler_self();
-	int32_t epoch = memory_known()->epochs[self];
-	uint64_t last = last_of(self, epoch, mask, write);
-	struct granule *granule = granule_of(base);
+
+	granule_check_write(granule, mask, "a read", pc);
+	granule->readers |= (uint16_t)(1u << self);
+	granule->reads[self].epoch = memory_known()->epochs[self];
+	granule->reads[self].mask = mask & 15;
+	granule->reads[self].pc = pc & ((1u << PC_BITS) - 1);
+}
+
+static void granule_write(struct granule *granule, unsigned mask, uint32_t pc)
+{
+	granule_check_write(granule, mask, "a write", pc);
+	granule_check_reads(granule, mask, pc);
+	granule->write_epoch = memory_known()->epochs[scheduler_self()];
+	granule->write_mask = mask & 15;
+	granule->write_pc = pc & ((1u << PC_BITS) - 1);
+	granule->writer = (uint16_t)scheduler_self();
+	/* What happens after this write happens after these reads. */
+	if (mask == 15)
+		granule->readers = 0;
+}
+
+static inline void granule_access(size_t index, unsigned mask, bool write, const void *address)
+{
+	unsigned self = scheduler_self();
+	uint64_t last = last_of(self, memory_known()->epochs[self], mask, write);
+	uint32_t pc = (uint32_t)((const char *)address - __executable_start);
 
 	/* The same again, with none in between: there is nothing new to check or to note. */
-	if (granule->last == last)
+	if (lasts[index] == last)
 		return;
-	granule_check_write(granule, mask, write ? "a write" : "a read", pc);
-	if (write) {
-		granule_check_reads(granule, mask, pc);
-		granule->write_epoch = epoch;
-		granule->write_mask = mask;
-		granule->writer = (uint8_t)self;
-		granule->write_pc = pc;
-	} else {
-		granule->read_epochs[self] = epoch;
-		granule->read_masks[self] = mask;
-		granule->read_pcs[self] = pc;
-	}
-	granule->last = last;
+	if (lasts[index] == 0)
+		granule_begin(index, pc);
+	lasts[index] = last;
+	if (write)
+		granule_write(&granules[index], mask, pc);
+	else
+		granule_read(&granules[index], mask, pc);
 }
 
 /* ---- memory that comes and goes ---- */
 
-void plain_allocated(const void *base, size_t bytes)
+static void pages_hold(const void *base, size_t bytes, bool held)
 {
-	for (unsigned i = 0; i < FREED_MAX; i++)
-		if (freed[i].base - (uintptr_t)base < bytes ||
-		    (uintptr_t)base - freed[i].base < freed[i].bytes)
-			freed[i].bytes = 0;
-	for (unsigned i = 0; i < granules_count; i++)
-		if (bases[i] - (uintptr_t)base < bytes)
-			memset(&granules[i], 0, sizeof(granules[i]));
+	for (size_t at = plain_offset(base); bytes > 0 && at < PLAIN_BYTES;
+	     at += PLAIN_PAGE_BYTES) {
+		pages[at / PLAIN_PAGE_BYTES].held = held;
+		page_forget(&pages[at / PLAIN_PAGE_BYTES]);
+		bytes -= bytes < PLAIN_PAGE_BYTES ? bytes : PLAIN_PAGE_BYTES;
+	}
 }
 
-/* As a write to all of it; from here on each access races with that. */
+void plain_allocated(const void *base, size_t bytes)
+{
+	pages_hold(base, bytes, true);
+}
+
+/* As a write to all of it. */
 void plain_freed(const void *base, size_t bytes)
 {
 	const void *pc = __builtin_return_address(0);
+	size_t begin = plain_offset(base) / 4, end = begin + bytes / 4;
 
-	freed[freed_count % FREED_MAX].base = (uintptr_t)base;
-	freed[freed_count++ % FREED_MAX].bytes = bytes;
-	if (memory.mode != MEMORY_C11)
-		return;
-	for (unsigned i = 0; i < granules_count; i++)
-		if (bases[i] - (uintptr_t)base < bytes && granules[i].write_epoch != FREED) {
-			granule_access(bases[i], 15, true, pc);
-			granules[i].write_epoch = FREED;
-			granules[i].last = 0;
+	for (size_t page = begin; begin * 4 < watched_bytes && page < end; page += PAGE_GRANULES)
+		for (uint64_t left = pages[page / PAGE_GRANULES].lines; left != 0;
+		     left &= left - 1) {
+			size_t line = page + (unsigned)__builtin_ctzll(left) * LINE_GRANULES;
+
+			for (size_t i = line; i < line + LINE_GRANULES; i++)
+				if (lasts[i] != 0)
+					granule_access(i, 15, true, pc);
 		}
+	pages_hold(base, bytes, false);
 }
 
 /* ---- what the compiler calls ---- */
@@ -216,29 +234,38 @@ void plain_freed(const void *base, size_t bytes)
 /* Not under another sanitizer, whose calls it makes instead. */
 #ifndef __SANITIZE_ADDRESS__
 
-static bool is_watched(uintptr_t at)
+/* Of any size, at any address. */
+static void plain_access(const void *address, size_t bytes, bool write, const void *pc)
 {
-	return memory.mode == MEMORY_C11 && memory.peeking == 0 &&
-	       at - (uintptr_t)__executable_start >= (uintptr_t)(_end - __executable_start) &&
-	       at - (uintptr_t)__builtin_frame_address(0) + STACK_NEAR_BYTES >=
-	               2 * STACK_NEAR_BYTES &&
-	       at != (uintptr_t)errno_address;
+	size_t at = plain_offset(address);
+
+	if (at >= watched_bytes)
+		return;
+	for (size_t end = at + bytes, stop; at < end; at = stop) {
+		size_t base = at & ~(size_t)3;
+
+		stop = base + 4 < end ? base + 4 : end;
+		granule_access(base / 4, (1u << (stop - base)) - (1u << (at - base)), write, pc);
+	}
 }
 
-static inline void plain_access(const void *address, size_t bytes, bool write, const void *pc)
+static __attribute__((noinline)) void granules_access(size_t index, size_t count, unsigned mask,
+                                                      bool write, const void *pc)
 {
-	uintptr_t at = (uintptr_t)address, end = at + bytes;
+	granule_access(index, mask, write, pc);
+	for (size_t i = 1; i < count; i++)
+		granule_access(index + i, mask, write, pc);
+}
 
-	if (!is_watched(at))
-		return;
-	while (at < end) {
-		uintptr_t base = at & ~(uintptr_t)3;
-		uintptr_t stop = base + 4 < end ? base + 4 : end;
-		unsigned mask = (1u << (stop - base)) - (1u << (at - base));
+/* At a multiple of its size, a power of two. Most are of memory that is not watched. */
+static inline void plain_access_aligned(const void *address, size_t bytes, bool write,
+                                        const void *pc)
+{
+	size_t at = plain_offset(address);
 
-		granule_access(base, (uint8_t)mask, write, pc);
-		at = stop;
-	}
+	if (at < watched_bytes)
+		granules_access(at / 4, bytes / 4, bytes < 4 ? ((1u << bytes) - 1) << at % 4 : 15,
+		                write, pc);
 }
 
 #define CALLER __builtin_return_address(0)
@@ -250,11 +277,11 @@ static inline void plain_access(const void *address, size_t bytes, bool write, c
 	void __tsan_unaligned_write##bytes(const void *address);                                   \
 	void __tsan_read##bytes(const void *address)                                               \
 	{                                                                                          \
-		plain_access(address, bytes, false, CALLER);                                       \
+		plain_access_aligned(address, bytes, false, CALLER);                               \
 	}                                                                                          \
 	void __tsan_write##bytes(const void *address)                                              \
 	{                                                                                          \
-		plain_access(address, bytes, true, CALLER);                                        \
+		plain_access_aligned(address, bytes, true, CALLER);                                \
 	}                                                                                          \
 	void __tsan_unaligned_read##bytes(const void *address)                                     \
 	{                                                                                          \

@@ -21,8 +21,12 @@ void accesses_check(const struct accesses *accesses, const char *what, struct pl
 
 void accesses_note(struct accesses *accesses, struct place place)
 {
-	accesses->epochs[scheduler_self()] = memory_known()->epochs[scheduler_self()];
-	accesses->places[scheduler_self()] = place;
+	unsigned self = scheduler_self();
+
+	if (accesses->epochs[self] == memory_known()->epochs[self])
+		return;
+	accesses->epochs[self] = memory_known()->epochs[self];
+	accesses->places[self] = place;
 }
 
 /* Whichever is lost, nothing is: the files say why. */

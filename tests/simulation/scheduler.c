@@ -153,7 +153,7 @@ static void scheduler_go_on(uint32_t roll)
 	next = scheduler_pick();
 	if (next == self)
 		return;
-	scheduler.current = next;
+	scheduler_enter(next);
 	scheduler.changes++;
 	next->runs++;
 	coroutine_switch(&self->coroutine, &next->coroutine);
@@ -195,8 +195,17 @@ void simulation_switch(void)
 
 void scheduler_step(void)
 {
-	if (--simulation_steps_left < 0)
-		simulation_switch();
+	simulation_step();
+}
+
+void simulation_at_called(const char *file, int line)
+{
+	simulation_at(file, line);
+}
+
+void simulation_step_called(void)
+{
+	simulation_step();
 }
 
 void scheduler_yield(void)

@@ -37,6 +37,7 @@ struct scheduler {
 	struct actor actors[ACTORS_MAX]; /* [0] is who called scheduler_begin() */
 	unsigned count;
 	struct actor *current;
+	unsigned self;     /* its number */
 	uint32_t runnable; /* bit per actor */
 	uint32_t unlucky;  /* these run only when no other can */
 	uint64_t now_ns;   /* virtual time */
@@ -61,7 +62,14 @@ extern struct scheduler scheduler;
 /* The number of the current actor. */
 static inline unsigned scheduler_self(void)
 {
-	return (unsigned)(scheduler.current - scheduler.actors);
+	return scheduler.self;
+}
+
+/* This actor is the current one from here on. */
+static inline void scheduler_enter(struct actor *actor)
+{
+	scheduler.current = actor;
+	scheduler.self = (unsigned)(actor - scheduler.actors);
 }
 
 /* Begin with the calling thread as the only actor. The knobs are set to what `dice` say. */

@@ -28,7 +28,7 @@ int weaken_order_here(int order)
 	const char *name;
 
 	weaker.made = false;
-	if (simulation_place.line != weaker.line || memory.peeking > 0)
+	if (simulation_place.line != weaker.line || memory.peeking)
 		return order;
 	name = strrchr(simulation_place.file, '/');
 	if (strcmp(name ? name + 1 : simulation_place.file, weaker.file) != 0 ||

@@ -283,10 +283,10 @@ void world_conserve(void)
 		if (oracle_taking(i) || world.queues[i].closing)
 			return;
 	scheduler_hold();
-	memory.peeking++;
+	memory_peek(true);
 	if (timerhub_stats(world.hub, &stats) < 0)
 		report_failure("stats");
-	memory.peeking--;
+	memory_peek(false);
 	scheduler_release();
 	oracle_conserve(&stats);
 }
