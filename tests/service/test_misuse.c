@@ -419,7 +419,8 @@ START_TEST(misuse_of_arm)
 		    .flags = TIMERHUB_ABSOLUTE,
 		    .expires_ns = UINT64_MAX - 1 },
 		  -ERANGE },
-		{ { .size = sizeof(struct timerhub_spec), .interval_ns = UINT64_C(1) << 63 },
+		{ { .size = sizeof(struct timerhub_spec),
+		    .interval_ns = (UINT64_C(1) << 63) - 127 },
 		  -ERANGE },
 	};
 	struct rig rig = rig_manual(4);
@@ -444,12 +445,14 @@ START_TEST(misuse_begins_only_beyond_the_last_deadline)
 {
 	struct rig rig = rig_manual(4);
 	uint64_t last_ns = (UINT64_C(1) << 63) - 128;
-	timerhub_timer timer;
+	timerhub_timer timer, periodic;
 	uint64_t left_ns;
 
 	advance(rig.hub, 1000);
 	timer = arm_at(rig.queue, last_ns, 1);
 	arm_after(rig.queue, last_ns - 1000, 2);
+	expect_eq(timerhub_arm(rig.queue, &SPEC(.interval_ns = last_ns), &periodic), 0);
+	expect_eq(timerhub_cancel(rig.hub, periodic), 0);
 	expect_eq(timerhub_rearm(rig.hub, timer, last_ns, TIMERHUB_ABSOLUTE), 0);
 	expect_eq(timerhub_rearm(rig.hub, timer, last_ns + 1, TIMERHUB_ABSOLUTE), -ERANGE);
 	expect_eq(timerhub_rearm(rig.hub, timer, last_ns - 1000, 0), 0);
