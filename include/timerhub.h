@@ -339,7 +339,8 @@ TIMERHUB_API int timerhub_rearm_many(struct timerhub *hub, const timerhub_timer 
 
 /*
  * Cancel a timer. Any thread, lock-free. 0: no further event of this timer will be delivered, not
- * even if an expiry already sat in the queue; of a one-shot none was. -ENOENT: already delivered
+ * even if an expiry already sat in the queue; of a one-shot none was. Of a periodic or kept timer a
+ * call on another thread may be returning one right now. -ENOENT: already delivered
  * and not kept, or being returned right now by a call on another thread, or cancelled, or never a
  * timer of this hub. The table above says when the memory that its data points at may be freed.
  */

@@ -44,7 +44,7 @@ static inline __attribute__((always_inline)) bool deliver(struct timerhub_queue 
 		if (!timer_view_expiry(timers, handle, &view))
 			return false;
 		test_point(TEST_POINT_CONSUME_BEFORE_CAS);
-		/* Once, for a clock that goes back must not do so between two readings. */
+		/* Read once: the wall clock may be set back between two readings. */
 		if (hub->clock.goes_back || view.interval_ns > 0)
 			now_ns = clock_now_ns(&hub->clock);
 		outcome = timer_deliver(timers, queue->index, &view, now_ns, hub->clock.goes_back,
@@ -281,7 +281,7 @@ int timerhub_dispatch(struct timerhub_queue *queue, unsigned max)
 /* Why a waiter must leave, events or not: 0, or a negative errno. */
 static int queue_verdict(const struct timerhub_queue *queue, uint32_t interrupts)
 {
-	/* Relaxed: before a waiter blocks the ticket carries both, and then it does not. */
+	/* Relaxed: the waiter has loaded its ticket; if either changes after, it does not block. */
 	if (u32_load_relaxed(&queue->closing) != 0)
 		return -ESHUTDOWN;
 	return u32_load_relaxed(&queue->interrupts) != interrupts ? -ECANCELED : 0;
@@ -304,9 +304,9 @@ static bool queue_stopped(const struct timerhub_queue *queue)
 }
 
 /*
- * Block until there may be events, or a reason to leave. On a stopped queue only the owner is
- * waited for, which makes room in the outbox, and that shortly: it wakes as many waiters as it puts
- * events back, and those that take them need not come again.
+ * Block until there may be events, or a reason to leave. If the queue is stopped, the waiter waits
+ * only while the owner compacts the outbox, and naps: the owner wakes as many waiters as it puts
+ * events back, and no thread wakes the others.
  */
 static void queue_block(struct timerhub_queue *queue, uint32_t interrupts, uint64_t timeout_ns)
 {

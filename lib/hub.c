@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * See hub.h. What a decision of timer.c has left to do is done here: push, then wake the owner if
- * need be. If the word has changed while the claimant pushed, the claimant decides by the deadline
- * that is there *now* whether to wake: other callers that moved the timer saw the claim, and did
- * not push. Any thread; all but hub_wait_pass() is lock-free and signal-safe.
+ * need be. After its push, the claimant decides by the deadline that the word has *now*: another
+ * caller may have made it earlier meanwhile. That caller saw the claim, and woke the owner at most,
+ * which may have found nothing yet. Any thread; all but hub_wait_pass() is lock-free and
+ * signal-safe.
  */
 #include "hub.h"
 
@@ -26,11 +27,11 @@ static void hub_wake(struct timerhub *hub, uint64_t pass)
 }
 
 /*
- * Push the slot, and say so in its word, unless the owner has taken it by then: the slot would cost
- * another cell in its next life. While our entry is in its cell, the owner is yet to look, and the
- * entry serves whatever claim the word has. So before each try we see that the entry is there: the
- * claim is our own at first, then what we load when the word has changed. Returns the word as last
- * seen; if the entry was gone, the owner looks at the slot without being woken.
+ * Push the slot, and say so in its word, but only while our entry is in its cell: if the flag stood
+ * without an entry, no caller would push the slot again, and its timer would be lost. Without the
+ * flag, the next life pushes once more. The entry serves whatever claim the word has: our own at
+ * first, then what we load when the word has changed. Returns the word as last seen; if the entry
+ * was gone, the owner looks at the slot without being woken.
  * Model: tests/models/inbox.pml.
  */
 static uint64_t hub_push(struct timerhub *hub, uint32_t slot, uint64_t word, bool *ret_crowded)

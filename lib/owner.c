@@ -2,13 +2,12 @@
 /*
  * The owner's pass, see owner.h; control flow only.
  *
- * A pass: number it; read the clock, then look at the inbox (the other way round a timer armed in
- * between, with the earlier deadline, would come out second); expire up to that reading, telling
- * queues as it goes; rest; promise. What is filed in the schedule is a hint like everything else:
- * timer.c decides, by the state word. Invariant: a timer that is armed and not in the inbox is
- * filed no later than it may expire.
+ * A pass: number it; read the clock, then look at the inbox (in the other order, a timer armed
+ * between the two could come out after one with a later deadline); expire up to that reading,
+ * telling queues as it goes; rest; promise. What is filed in the schedule is a hint like everything
+ * else: timer.c decides, by the state word, and its head says how late a timer may be filed.
  *
- * Labels: [queue] hub_add_queue → owner_deliver: carries the queue.
+ * Labels: [queue] hub_add_queue → owner_deliver, hub_look: carries the queue.
  *         [pass] owner_begin_pass → owner_wait_pass: carries that the pass before is over.
  */
 #include "owner.h"
@@ -26,7 +25,7 @@
 #ifndef OWNER_REST
 #define OWNER_REST 256
 #endif
-/* More expiries than this in a millisecond are a crowd: then the owner looks only so often. */
+/* So many expiries in a millisecond are a crowd: the next pass begins OWNER_GATHER_NS later. */
 #ifndef OWNER_CROWD
 #define OWNER_CROWD 128
 #endif
@@ -216,8 +215,9 @@ static void owner_refile(struct owner *owner, uint32_t slot)
 }
 
 /*
- * Look at what would wake the owner first, until it is something that was true since it last slept.
- * So each slot is looked at once at most between two sleeps, however quickly callers move timers.
+ * Look at the word of the slot that is filed first, and file the slot under what the word says;
+ * until the first was looked at since the owner last slept. So each slot is looked at once at most
+ * between two sleeps, however quickly callers move timers.
  * False if there is more to look at: first another pass is due, so that no caller waits for this.
  */
 static bool owner_rest(struct owner *owner)

@@ -67,7 +67,7 @@ struct owner {
 	int start_result;   /* 0, or why the thread could not start */
 	atomic_u32 stop;    /* 1: the thread is to end */
 
-	_Alignas(CACHE_LINE_BYTES) atomic_u32 passes_begun; /* futex: low bits of the pass number */
+	_Alignas(CACHE_LINE_BYTES) atomic_u32 passes_begun; /* futex; wraps */
 	atomic_u32 pass_waiters;                            /* threads in owner_wait_pass() */
 	/* The owner's alone. */
 	uint64_t swept; /* handles looked at by this compaction of an outbox */

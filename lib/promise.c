@@ -25,7 +25,7 @@
 
 void promise_init(struct promise *promise, uint64_t look_by_ns)
 {
-	/* Relaxed: not yet shared. Pass 0 is never recorded, since the first pass is number 1. */
+	/* Relaxed: not yet shared. Pass 0 is never recorded, since the first pass is number 2. */
 	u64_store_relaxed(&promise->look_by_ns, look_by_ns);
 	u64_store_relaxed(&promise->pass, 1);
 	u64_store_relaxed(&promise->woken_pass, 0);

@@ -209,7 +209,7 @@ int timerhub_arm_many(struct timerhub_queue *queue, const struct timerhub_spec *
 
 /* ---- re-arm ---- */
 
-/* Whatever the case: the whole of re-arming. */
+/* Re-arm in every case, with all checks. */
 static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_timer timer,
                                                uint64_t expires_ns, uint32_t flags)
 {
@@ -352,8 +352,9 @@ int timerhub_cancel_many(struct timerhub *hub, const timerhub_timer *timers, uns
 }
 
 /*
- * As timerhub_cancel(). If the timer was found to be over because its slot lives again, then the
- * cell of the thread that delivered it must be seen: the new life's armer knew of that delivery.
+ * As timerhub_cancel(). If the timer is over, the slot may live again. Then its identity is loaded
+ * with acquire: its armer took the slot after the delivery, so this thread then sees the cell of
+ * the thread that delivered.
  */
 static int hub_cancel_seeing_end(struct timerhub *hub, timerhub_timer timer)
 {
@@ -378,7 +379,7 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 	inside = callbacks_inside(&hub->callbacks, timer);
 	/*
 	 * A dispatcher that was still deciding what of the slot it delivers may have taken this
-	 * timer by mistake and have put it back (see timer_confirm()): ask again. Inside a callback
+	 * timer by mistake and have put it back (see timer_undo()): ask again. Inside a callback
 	 * of the timer, -ENOENT says that another caller has cancelled it, and may be waiting for
 	 * us.
 	 */

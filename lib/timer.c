@@ -4,21 +4,26 @@
  * and the life, change the word by one compare-and-swap, tell what is left to do.
  *
  * Why a cancel is final: the delivery of an expiry and its cancel are compare-and-swaps from the
- * same pending word, so one of them fails, and reads again what the other has made of the word.
- * The outbox may still hold the handle; its consumer finds no pending word of that life. From an
- * armed word the cancel races the owner's expiry in the same way.
+ * same undelivered word, so one of them fails, and its thread loads the word again. If that is the
+ * consumer, it finds the slot free or in a later life, and returns no event. If it is the
+ * canceller, it cancels what it finds, or returns -ENOENT if that life is over. From an armed word
+ * the cancel races the owner's expiry in the same way: if the cancel wins, the owner puts no handle
+ * into the outbox. A handle that is left there names a life that is over, and is passed over. A
+ * periodic or kept timer lives on after a delivery; so a cancel may come just after one, and both
+ * succeed: the call that delivers may then still be returning its event.
  *
- * Why no thread is told of a one-shot's re-arm to a later deadline, nor of most cancels: an armed
- * timer, or a free slot, that is not in the inbox is filed no later than its word says. The owner
- * reads the word when that instant comes, or before it sleeps until then. Whatever may
- * make the instant earlier claims the slot's place in the inbox in the same compare-and-swap
- * (WORD_INBOX), and the claimant pushes and says that it has (WORD_PUSHED). A new life ignores an
- * unconfirmed claim of the previous one, since the claimant may never run again, and the slot is
- * pushed once more.
+ * Why no timer is lost although hardly a call tells the owner: if an armed slot has no WORD_INBOX,
+ * it is filed no later than its timer may expire, slack included. If a free slot has none, it is
+ * filed no later than its word says, and nowhere if that is never. The owner reads the word at the
+ * filed instant, or before it sleeps until then. If a change needs the owner to look earlier, the
+ * same compare-and-swap claims the push of the slot (WORD_INBOX). The claimant pushes the slot into
+ * the inbox, and then says so (WORD_PUSHED). A new life ignores a claim without WORD_PUSHED, since
+ * the claimant may never run again, and pushes the slot itself.
  *
- * Why records are read before the change: when the compare-and-swap succeeds, what was read belongs
- * to the life that was changed. That fails if a word comes back, after eight changes of the tag; so
- * a thread that has changed a word compares the life again, and undoes what it did to a later one.
+ * Why callers and consumers read records before the change: when the compare-and-swap succeeds,
+ * what was read belongs to the life that was changed. That fails if a word comes back, after eight
+ * changes of the tag; so they compare the life after the change, and undo what they did to a later
+ * one.
  *
  * Labels: [armed] timer_arm and every other change of a word → a load of the word: carries the cold
  *         record and the identity of that life, and the base that the owner has stored.
@@ -39,24 +44,23 @@
 
 /*
  * Is the word what a change left as `after`, apart from what the owner does by itself? It may have
- * expired the timer, and looked at it if it lay in the inbox. A re-arm to the same deadline moves
- * the tag too, but leaves the inbox flags, so that it is told from that look.
+ * expired the timer, and looked at it if it lay in the inbox. A re-arm by timer_rearm() moves the
+ * tag as that look does, but leaves the inbox flags. A timer_move() to the same tick changes
+ * nothing, so it is not seen here, and what is undone is undone under it.
  */
 static bool word_is_as_left(uint64_t word, uint64_t after, uint64_t identity)
 {
 	/*
-	 * A slot that we made free is ours alone; only the owner may have looked at it, or found it
-	 * where it was filed.
+	 * A slot that we made free is ours alone. But the owner may have looked at it, or found it
+	 * where it was filed, and a claimant of an earlier life may have said that it has pushed.
 	 */
-	uint64_t theirs = WORD_INBOX_FLAGS;
-
 	if (word_phase(after) == TIMER_FREE)
 		return word_phase(word) == TIMER_FREE &&
 		       (word_deadline(word) == word_deadline(after) ||
 		        word_deadline(word) == TIMER_TICKS_NEVER);
 	if (word_phase(after) == TIMER_ARMED && word_phase(word) == TIMER_PENDING)
 		word = word_with_phase(word, TIMER_ARMED);
-	return ((word ^ after) & ~theirs) == 0 ||
+	return ((word ^ after) & ~WORD_INBOX_FLAGS) == 0 ||
 	       (word_in_inbox(after) && word == word_looked_at(after, identity));
 }
 
@@ -68,7 +72,7 @@ static bool word_is_as_left(uint64_t word, uint64_t after, uint64_t identity)
  */
 static struct timer_outcome timer_undo(struct timer_hot *hot, uint64_t before, uint64_t after)
 {
-	uint64_t identity = u64_load_relaxed(&hot->identity); /* if another by now, we give up */
+	uint64_t identity = u64_load_relaxed(&hot->identity); /* for the fresh bit */
 	uint64_t word = after;
 	uint64_t undone;
 
@@ -87,7 +91,7 @@ static struct timer_outcome timer_undo(struct timer_hot *hot, uint64_t before, u
 struct timer_outcome timer_confirm(struct timer_hot *hot, uint64_t handle, uint64_t before,
                                    uint64_t after)
 {
-	return timer_hit(hot, handle) ? timer_done(0) : timer_undo(hot, before, after);
+	return timer_same_life(hot, handle) ? timer_done(0) : timer_undo(hot, before, after);
 }
 
 /* ---- a caller's decisions ---- */
@@ -118,7 +122,10 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	/* Here, where the handle is in a register; if the caller wants none, one `or` makes it. */
 	probe3(arm, handle_make(generation, slot), arming->deadline_ns, arming->interval_ns);
 	test_point(TEST_POINT_ARM_BEFORE_PUBLISH);
-	/* Only the owner may change it yet: it looks, or finds the last timer's filing. */
+	/*
+	 * Others may still change the free word: the owner looks, or finds it where it was filed; a
+	 * claimant of an earlier life says that it has pushed.
+	 */
 	word = u64_load_relaxed(&hot->word);
 	do {
 		there = word_covers(word, ticks);
@@ -237,7 +244,9 @@ bool timer_read(const struct timers *timers, uint32_t slot, struct timer_view *v
 
 bool timer_unchanged(struct timer_hot *hot, struct timer_view *view)
 {
-	return u64_cas_seq_cst(&hot->word, &view->word, view->word) && timer_hit(hot, view->handle);
+	/* Not a load: what timer_read() read is to come before it. */
+	return u64_cas_seq_cst(&hot->word, &view->word, view->word) &&
+	       timer_same_life(hot, view->handle);
 }
 
 uint64_t timer_last(const struct timers *timers, uint32_t slot)
@@ -260,8 +269,8 @@ bool timer_deadline(const struct timers *timers, uint64_t handle, uint64_t *ret_
 /* ---- the owner's decisions ---- */
 
 /*
- * A re-armed timer's periods begin at its new deadline. Until the owner makes the timer pending, no
- * consumer reads the base.
+ * A re-armed timer's periods begin at its new deadline. A consumer may read the base while the
+ * owner stores it, if it loaded an older pending word; its compare-and-swap then fails.
  */
 static void timer_move_base(struct timer_period *period, uint64_t word, uint64_t identity)
 {
@@ -276,7 +285,10 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 	uint64_t word = u64_load_acquire(&hot->word); /* [armed] */
 	uint64_t identity;
 
-	/* The change also confirms that the word's life is that of the identity read before. */
+	/*
+	 * The change confirms that the identity belongs to the word's life. The slack is read after
+	 * it, and may be a later life's: then that life has claimed a push, and is looked at again.
+	 */
 	do {
 		identity = u64_load_relaxed(&hot->identity);
 	} while (!u64_cas_seq_cst(&hot->word, &word, word_looked_at(word, identity)));
@@ -425,8 +437,11 @@ struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct 
 	test_point(TEST_POINT_CONSUME_BEFORE_REARM);
 	if (!u64_cas_seq_cst(&hot->word, &view->word, rearmed))
 		return timer_done(TIMER_CHANGED);
-	if (!timer_hit(hot, view->handle)) {
-		/* Our timer was cancelled, before or after: it is not told. */
+	if (!timer_same_life(hot, view->handle)) {
+		/*
+		 * Our timer was cancelled: before our change, which hit a later life, or after it,
+		 * and the slot lives again. No event is returned.
+		 */
 		outcome = timer_undo(hot, before, rearmed);
 		submit &= outcome.result == 0;
 		outcome.result = TIMER_CHANGED;

@@ -85,8 +85,8 @@ struct timer_due {
 /* What a decision leaves to do for the thread that made it. */
 enum timer_left {
 	TIMER_NOTHING,
-	TIMER_TELL, /* the slot is in the inbox: see that the owner looks in time */
-	TIMER_PUSH, /* put the slot into the inbox, then the same */
+	TIMER_TELL, /* another thread has claimed the push: see that the owner looks in time */
+	TIMER_PUSH, /* push the slot into the inbox, then the same */
 };
 
 struct timer_outcome {
@@ -100,12 +100,12 @@ static inline struct timer_outcome timer_done(int result)
 	return (struct timer_outcome){ .result = result, .left = TIMER_NOTHING };
 }
 
-/* The slot is to be in the inbox: it is there already, or the caller pushes it. */
-static inline struct timer_outcome timer_submit(int result, uint64_t word, bool is_there)
+/* The owner is to look at the slot: the caller pushes it, unless another thread's claim stands. */
+static inline struct timer_outcome timer_submit(int result, uint64_t word, bool is_claimed)
 {
 	return (struct timer_outcome){
 		.result = result,
-		.left = is_there ? TIMER_TELL : TIMER_PUSH,
+		.left = is_claimed ? TIMER_TELL : TIMER_PUSH,
 		.word = word,
 	};
 }
@@ -151,15 +151,15 @@ static inline bool timer_pushed(struct timer_hot *hot, uint64_t *word)
 }
 
 /*
- * To be called after a change from `before` to `after` of what the handle was thought to name.
- * -ENOENT if a later life was hit; that is then undone. 0 if it was the handle's, also if that has
- * ended after the change; or if a later life was hit by a re-arm, and re-armed since.
+ * To be called after a change from `before` to `after` that was meant for the handle. 0 if it was
+ * the handle's life that was changed, also if that has ended since. If it was a later life:
+ * -ENOENT, and the change is undone; but 0 if that life was re-armed since, so that it is too late.
  */
 struct timer_outcome timer_confirm(struct timer_hot *hot, uint64_t handle, uint64_t before,
                                    uint64_t after);
 
 /* Is the slot's life the handle's? Model: tests/models/word.pml, with -DTAGS=1. */
-static inline bool timer_hit(const struct timer_hot *hot, uint64_t handle)
+static inline bool timer_same_life(const struct timer_hot *hot, uint64_t handle)
 {
 	return identity_generation(u64_load_relaxed(&hot->identity) ^ handle) == 0;
 }
@@ -171,9 +171,9 @@ enum timer_moved {
 };
 
 /*
- * The re-arm that counts: an armed one-shot without slack, kept or not, to no earlier deadline. In
- * one line of the caller, with few results: physical registers limit how many re-arms are in
- * flight, so fewer results mean more overlapping cache misses.
+ * The frequent re-arm: of an armed one-shot without slack, kept or not, to no earlier deadline.
+ * Inline, with few outputs: outputs hold physical registers, and these limit how many cache misses
+ * overlap.
  */
 static inline enum timer_moved timer_move(struct timer_hot *hot, uint64_t handle,
                                           uint64_t deadline_ns, uint64_t *ret_before,
@@ -376,7 +376,7 @@ static inline struct timer_outcome timer_deliver_one_shot(const struct timers *t
 
 	if (!u64_cas_seq_cst(&hot->word, &view->word, after))
 		return timer_done(TIMER_CHANGED);
-	if (timer_hit(hot, view->handle))
+	if (timer_same_life(hot, view->handle))
 		return timer_done(TIMER_DELIVERED);
 	return timer_deliver_other(timers, queue, view, before, after);
 }

@@ -17,7 +17,8 @@
  *
  * A periodic timer's deadlines have 56 bits. The topmost bit of its word says that the deadline is
  * fresh: a caller has re-armed the timer, and the owner, on looking at it, is to store the new base
- * of its periods. Only an armed word is fresh, and the owner lets none expire that is.
+ * of its periods. The bit counts in an armed word alone (a cancel leaves it behind), and the owner
+ * lets no timer expire whose word is fresh.
  */
 #ifndef TIMERHUB_WORD_H
 #define TIMERHUB_WORD_H
@@ -80,7 +81,7 @@ static inline enum timer_phase word_phase(uint64_t word)
 	return (enum timer_phase)(word & WORD_PHASE_MASK);
 }
 
-/* Has a thread claimed to put the slot into the inbox (and the owner not yet looked at it)? */
+/* Has a thread claimed the push of this slot since the last look? It may not have pushed yet. */
 static inline bool word_in_inbox(uint64_t word)
 {
 	return (word & WORD_INBOX) != 0;

@@ -19,8 +19,8 @@
  * rest later. The owner, which writes the base itself, reads the word and the base in one step.
  *
  * The tag has as many values as in lib/, too many to come round here. With -DTAGS=1 -DNO_REARM it
- * has one only, so that a word comes back all the time, and timer_hit() and timer_undo() must make
- * up for it. They do so for one-shots that are cancelled and delivered: a thread that has freed a
+ * has one only, so that a word comes back all the time, and timer_same_life() and timer_undo() must
+ * make up for it. They do so for one-shots that are cancelled and delivered: a thread that has freed a
  * slot owns it. The undo of a re-arm, or of a periodic delivery, may come too late (after eight
  * steps of the tag, to the very same deadline, between two instructions); what is promised then is
  * that no cancelled timer is returned. Until a cancel is undone, -ENOENT is told of a timer that
@@ -33,7 +33,7 @@
  *                 timer_unfile() timer_expire() timer_true_ns() timer_next_period_ns()
  *                 timer_deliver_periodic() timer_give_back() timer_deliver_other()
  *   lib/timer.h   timer_pushed() timer_move() timer_view_expiry() timer_deliver_one_shot()
- *                 timer_deliver() timer_hit() timer_waits() period_base_ns()
+ *                 timer_deliver() timer_same_life() timer_waits() period_base_ns()
  *   lib/word.h    timer_is() word_covers() word_armed_there() word_armed() word_touched()
  *                 word_unfiled() word_looked_at() word_rearmed() word_moved() word_with_phase()
  *                 word_idles() word_idle() word_undelivered() word_restored() word_fresh()
@@ -325,7 +325,7 @@ inline submit()
 	}
 }
 
-/* hub_undo(), if we were `wrong`; if not, the life that we hit has ended since, as it may. */
+/* timer_undo(), if we were `wrong`; if not, the life that we hit has ended since, as it may. */
 #define UNEXPIRED(x, left) \
 	(PHASE(left) == ARMED && PHASE(x) == PENDING -> WITH_PHASE(x, ARMED) : (x))
 #define AS_LEFT(x, left) \
