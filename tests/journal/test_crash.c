@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include <backup.h>
+#include <mark.h>
 #include <reader.h>
 #include <replay.h>
 
@@ -268,10 +269,64 @@ START_TEST(backup_that_a_crash_breaks_off_is_refused)
 }
 END_TEST
 
+/* The disk of a copy answers well, and flips a bit of this write to a segment. */
+static unsigned segment_writes, flip_at;
+static int64_t (*plain_write)(struct disk *disk, int file, const void *bytes, size_t count,
+                              uint64_t offset);
+
+static int64_t write_flipped(struct disk *disk, int file, const void *bytes, size_t count,
+                             uint64_t offset)
+{
+	struct sim_disk *sim = (struct sim_disk *)(void *)disk;
+	int64_t written = plain_write(disk, file, bytes, count, offset);
+
+	if (written > 0 && &sim->files[file] != sim_find(sim, MARK_NAME) &&
+	    ++segment_writes == flip_at)
+		sim->files[file].now[offset + (uint64_t)written / 2] ^= 4;
+	return written;
+}
+
+START_TEST(backup_whose_copy_is_damaged_is_refused)
+{
+	struct sim_disk disk;
+	struct disk_ops ops;
+	struct model *model = malloc(sizeof(*model));
+
+	expect(model);
+	sim_open(&disk, 6);
+	ops = *disk.disk.ops;
+	plain_write = ops.write;
+	ops.write = write_flipped;
+	model_init(model, &disk, 6);
+	expect_eq(model_open(model), 0);
+	while (model->journal->log.count < 4)
+		model_put_many(model, 4);
+	/* Until it is one write more than there are. */
+	while (flip_at <= segment_writes) {
+		struct sim_disk to;
+		int result;
+
+		flip_at++;
+		segment_writes = 0;
+		sim_open(&to, flip_at);
+		to.disk.ops = &ops;
+		result = backup_to(&disk.disk, &to.disk);
+		expect_context("write that is damaged", flip_at, 0);
+		expect(result == (flip_at <= segment_writes ? -EBADMSG : 0));
+		sim_close(&to);
+	}
+	expect_lt(4, flip_at);
+	model_close(model);
+	sim_close(&disk);
+	free(model);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	tests_begin("crash", argc, argv);
 	tests_add(crash_loses_nothing_acknowledged, 240);
 	tests_add(backup_that_a_crash_breaks_off_is_refused, 60);
+	tests_add(backup_whose_copy_is_damaged_is_refused, 60);
 	return tests_run();
 }

@@ -295,6 +295,40 @@ START_TEST(write_over_zeros_that_is_refused_gives_their_room_back)
 }
 END_TEST
 
+static int refuse_truncate(struct disk *disk, int file, uint64_t bytes)
+{
+	(void)disk;
+	(void)file;
+	(void)bytes;
+	return -ENOSPC;
+}
+
+/* What the write left cannot be taken back, so nothing more is written, and -EIO leaves it open. */
+START_TEST(refused_write_that_cannot_be_cut_off_is_final)
+{
+	struct scene *scene = scene_new(1);
+	const struct disk_ops *plain = scene->disk.disk.ops;
+	struct disk_ops ops = *plain;
+	struct timerhub_journal *journal;
+
+	expect_eq(model_open(&scene->model), 0);
+	journal = scene->model.journal;
+	put_bytes(journal, 10, 0);
+	ops.truncate = refuse_truncate;
+	scene->disk.disk.ops = &ops;
+	scene->disk.fail_at = scene->disk.operations + 1;
+	scene->disk.error = -ENOSPC;
+	put_bytes(journal, 1000, -EIO);
+	expect_eq(journal->failed, -EIO);
+	put_bytes(journal, 10, -EIO);
+	scene->disk.disk.ops = plain;
+	model_close(&scene->model);
+	expect_eq(model_open(&scene->model), 0);
+	expect(scene->model.journal->tasks.count == 1 || scene->model.journal->tasks.count == 2);
+	scene_free(scene);
+}
+END_TEST
+
 START_TEST(closed_journal_keeps_no_zeros)
 {
 	struct scene *scene = scene_new(1);
@@ -344,6 +378,36 @@ START_TEST(every_task_can_be_ended_on_a_full_disk)
 		expect_eq(timerhub_journal_put(journal, HOUR, 0, data, 10, NULL), 0);
 		scene_free(scene);
 	}
+}
+END_TEST
+
+START_TEST(batch_of_which_a_full_disk_leaves_nothing_is_not_counted)
+{
+	struct scene *scene = scene_new(1);
+	struct timerhub_journal_change cancel = { .op = TIMERHUB_JOURNAL_CANCEL, .id = 1 };
+	struct timerhub_journal_stats before, after;
+	struct timerhub_journal *journal;
+
+	scene->model.stretch_bytes = 0;
+	expect_eq(model_open(&scene->model), 0);
+	journal = scene->model.journal;
+	put_bytes(journal, 10, 0);
+	scene->disk.space = sim_bytes(&scene->disk);
+	expect_eq(timerhub_journal_stats(journal, &before), 0);
+	put_bytes(journal, 1000, -ENOSPC);
+	expect_eq(timerhub_journal_stats(journal, &after), 0);
+	expect_eq(after.batches, before.batches);
+	expect_eq(after.records, before.records);
+	expect_eq(after.disk_full, before.disk_full + 1);
+	/* A batch of which it leaves one record is. */
+	expect_eq(timerhub_journal_submit(journal, &cancel, 1, 0), 0);
+	put_bytes(journal, 1000, -ENOSPC);
+	expect_eq(timerhub_journal_stats(journal, &after), 0);
+	expect_eq(after.batches, before.batches + 1);
+	expect_eq(after.records, before.records + 1);
+	expect_eq(after.disk_full, before.disk_full + 2);
+	expect_eq(after.tasks, 0);
+	scene_free(scene);
 }
 END_TEST
 
@@ -503,6 +567,41 @@ START_TEST(lease_ends_for_a_taker_though_the_writer_does_nothing)
 	end_ns = scene->model.alarm.monotonic_ns + scene->model.config.lease_ns;
 	expect_eq(timerhub_journal_take(journal, &task, HOUR), 1);
 	expect_eq(scene->model.alarm.monotonic_ns, end_ns);
+	scene_free(scene);
+}
+END_TEST
+
+/* A touch waits for the outcome of what its worker has submitted. */
+START_TEST(touch_while_a_change_of_the_task_is_in_flight_goes_by_its_outcome)
+{
+	struct scene *scene = scene_new(1);
+	struct timerhub_task task;
+	struct timerhub_journal_change retry = { .op = TIMERHUB_JOURNAL_RETRY, .task = &task };
+	struct timerhub_journal_completion completion;
+	struct timerhub_journal *journal;
+
+	scene->model.stretch_bytes = 0;
+	expect_eq(model_open(&scene->model), 0);
+	journal = scene->model.journal;
+	put_bytes(journal, 10, 0);
+	test_alarm_pass(&scene->model.alarm, HOUR);
+	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
+	/* The disk refuses it: the task stays the worker's, for so long. */
+	expect_eq(timerhub_journal_submit(journal, &retry, 1, 0), 0);
+	scene->disk.space = sim_bytes(&scene->disk);
+	expect_eq(timerhub_journal_touch(journal, &task, 3 * HOUR), 0);
+	expect_eq(timerhub_journal_completions(journal, &completion, 1), 1);
+	expect(completion.result == -ENOSPC);
+	test_alarm_pass(&scene->model.alarm, 3 * HOUR - 1);
+	expect_eq(timerhub_journal_take(journal, &task, 0), 0);
+	/* The disk has it: the delivery is over, and the next worker gets the task. */
+	scene->disk.space = UINT64_MAX / 2;
+	expect_eq(timerhub_journal_submit(journal, &retry, 1, 0), 0);
+	expect(timerhub_journal_touch(journal, &task, HOUR) == -ENOENT);
+	expect_eq(timerhub_journal_completions(journal, &completion, 1), 1);
+	expect_eq(completion.result, 0);
+	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
+	expect_eq(task.attempts, 2);
 	scene_free(scene);
 }
 END_TEST
@@ -728,13 +827,16 @@ int main(int argc, char **argv)
 	tests_add(records_are_written_over_zeros_that_are_stable, 60);
 	tests_add(disk_with_room_for_records_but_not_for_zeros_takes_the_records, 60);
 	tests_add(write_over_zeros_that_is_refused_gives_their_room_back, 60);
+	tests_add(refused_write_that_cannot_be_cut_off_is_final, 60);
 	tests_add(closed_journal_keeps_no_zeros, 60);
 	tests_add(every_task_can_be_ended_on_a_full_disk, 120);
+	tests_add(batch_of_which_a_full_disk_leaves_nothing_is_not_counted, 60);
 	tests_add(journal_whose_files_are_gone_says_so, 60);
 	tests_add(no_answer_of_the_disk_is_taken_for_one_of_the_journal, 60);
 	tests_add(refused_put_does_not_come_back_after_a_crash, 120);
 	tests_add(key_of_a_put_in_flight_is_not_taken_before_that_is_stable, 60);
 	tests_add(lease_ends_for_a_taker_though_the_writer_does_nothing, 60);
+	tests_add(touch_while_a_change_of_the_task_is_in_flight_goes_by_its_outcome, 60);
 	tests_add(disk_stays_within_twice_the_live_data_and_two_segments, 120);
 	tests_add(disk_stays_within_the_bound_when_much_ends_at_once, 60);
 	tests_add(segment_that_cannot_be_read_is_written_from_memory, 120);
