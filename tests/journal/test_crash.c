@@ -322,11 +322,97 @@ START_TEST(backup_whose_copy_is_damaged_is_refused)
 }
 END_TEST
 
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+/*
+ * As cp does: the names as they were, in their order, so that the mark, "begun", comes behind the
+ * segments. Meanwhile tasks are put. Returns the id of the last one.
+ */
+static uint64_t copy_by_file(struct sim_disk *from, struct sim_disk *to,
+                             struct timerhub_journal *journal, uint64_t puts, struct dice *dice)
+{
+	char names[SIM_FILES][DISK_NAME_MAX];
+	static const char data[900];
+	unsigned count = 0;
+	uint64_t id = 0;
+
+	for (unsigned i = 0; i < SIM_FILES; i++)
+		if (from->names[i].name[0] != '\0')
+			(void)strcpy(names[count++], from->names[i].name);
+	qsort(names, count, sizeof(names[0]), compare_names);
+	for (unsigned i = 0; i < count; i++) {
+		const struct sim_file *file = sim_find(from, names[i]);
+
+		if (file)
+			sim_plant(to, names[i], file->now, file->size);
+		for (; puts > 0 && dice_one_in(dice, 2); puts--)
+			expect_eq(timerhub_journal_put(journal, HOUR, 0, data, sizeof(data), &id),
+			          0);
+		/* This one ends at once, so that files are dropped. */
+		if (puts > 0) {
+			uint64_t ended = 0;
+
+			expect_eq(
+				timerhub_journal_put(journal, HOUR, 0, data, sizeof(data), &ended),
+				0);
+			expect_eq(timerhub_journal_cancel(journal, ended), 0);
+		}
+	}
+	return id;
+}
+
+/* No backup: but if it lacks a task that was put before its last file was copied, it is refused. */
+START_TEST(copy_made_file_by_file_lacks_nothing_or_is_refused)
+{
+	struct model *model = malloc(sizeof(*model));
+	struct dice dice = dice_new(7);
+	unsigned refused = 0, rounds = scaled(300);
+
+	expect(model);
+	for (unsigned round = 0; round < rounds; round++) {
+		struct sim_disk disk, to;
+		struct replay replay;
+		uint64_t ids[8], last;
+		int result;
+
+		sim_open(&disk, dice_roll(&dice));
+		sim_open(&to, 1);
+		model_init(model, &disk, 7);
+		expect_eq(model_open(model), 0);
+		for (unsigned i = 0; i < COUNT_OF(ids); i++) {
+			model_churn(model);
+			expect_eq(timerhub_journal_put(model->journal, HOUR, 0, "kept", 4, &ids[i]),
+			          0);
+		}
+		last = copy_by_file(&disk, &to, model->journal, dice_below(&dice, 4), &dice);
+		replay_init(&replay, &to.disk, 4096);
+		result = replay_run(&replay, REPLAY_LOOK);
+		expect_context("round", round, 0);
+		expect(result == 0 || result == -EBADMSG);
+		for (unsigned i = 0; result == 0 && i < COUNT_OF(ids); i++)
+			expect(tasks_find(&replay.tasks, ids[i]));
+		expect(result < 0 || last == 0 || tasks_find(&replay.tasks, last));
+		refused += result < 0;
+		replay_fini(&replay);
+		model_close(model);
+		sim_close(&disk);
+		sim_close(&to);
+	}
+	expect_lt(0, refused);
+	expect_lt(refused, rounds);
+	free(model);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	tests_begin("crash", argc, argv);
 	tests_add(crash_loses_nothing_acknowledged, 240);
 	tests_add(backup_that_a_crash_breaks_off_is_refused, 60);
 	tests_add(backup_whose_copy_is_damaged_is_refused, 60);
+	tests_add(copy_made_file_by_file_lacks_nothing_or_is_refused, 60);
 	return tests_run();
 }

@@ -343,6 +343,22 @@ START_TEST(closed_journal_keeps_no_zeros)
 }
 END_TEST
 
+/* ---- bounds ---- */
+
+START_TEST(default_bounds_are_those_of_the_header)
+{
+	struct timerhub_journal_config known;
+
+	expect_eq(journal_read_config(&known, NULL), 0);
+	expect_eq(known.segment_bytes, 16 << 20);
+	expect_eq(known.tasks_max, 1 << 20);
+	expect_eq(known.data_max, 64 << 10);
+	expect_eq(known.data_bytes_max, 1 << 30);
+	expect_eq(known.attempts_max, 0);
+	expect_eq(known.lease_ns, 0);
+}
+END_TEST
+
 /* ---- a full disk ---- */
 
 /* Only a task's end gives room again, so the disk must always take that. */
@@ -354,22 +370,26 @@ START_TEST(every_task_can_be_ended_on_a_full_disk)
 		struct scene *scene = scene_new(dice_roll(&dice));
 		struct timerhub_journal *journal;
 		struct timerhub_journal_stats stats;
+		struct timerhub_task task;
 		uint8_t data[300] = { 0 };
 		uint64_t id = 0, last = 0;
-		int result;
+		int result, result_of_cancel;
 
 		expect_eq(model_open(&scene->model), 0);
 		journal = scene->model.journal;
 		scene->disk.space = sim_bytes(&scene->disk) + 9000 + dice_below(&dice, 20000);
 		do {
 			last = id > 0 ? id : last;
-			result = timerhub_journal_put(journal, HOUR, 0, data,
-			                              (size_t)dice_below(&dice, 300), &id);
+			result = timerhub_journal_put(journal, dice_one_in(&dice, 2) ? 0 : HOUR, 0,
+			                              data, (size_t)dice_below(&dice, 300), &id);
 		} while (result == 0 && id < MODEL_TASKS);
 		expect(result == -ENOSPC || id == MODEL_TASKS);
 		for (id = 1; id <= last; id++) {
 			expect_context("round, id", round, id);
-			expect_eq(timerhub_journal_cancel(journal, id), 0);
+			if (timerhub_journal_take(journal, &task, 0) == 1)
+				expect_eq(timerhub_journal_done(journal, &task), 0);
+			result_of_cancel = timerhub_journal_cancel(journal, id);
+			expect(result_of_cancel == 0 || result_of_cancel == -ENOENT);
 		}
 		expect_eq(timerhub_journal_stats(journal, &stats), 0);
 		expect_eq(stats.tasks, 0);
@@ -378,6 +398,40 @@ START_TEST(every_task_can_be_ended_on_a_full_disk)
 		expect_eq(timerhub_journal_put(journal, HOUR, 0, data, 10, NULL), 0);
 		scene_free(scene);
 	}
+}
+END_TEST
+
+/* Its done is no end: the room that is kept is for that. */
+START_TEST(done_of_a_periodic_task_waits_for_room)
+{
+	struct scene *scene = scene_new(1);
+	struct timerhub_journal_change put = {
+		.op = TIMERHUB_JOURNAL_PUT,
+		.interval_ns = HOUR,
+	};
+	struct timerhub_journal_stats stats;
+	struct timerhub_journal *journal;
+	struct timerhub_task task;
+
+	scene->model.stretch_bytes = 0;
+	expect_eq(model_open(&scene->model), 0);
+	journal = scene->model.journal;
+	expect_eq(timerhub_journal_commit(journal, &put, 1), 0);
+	scene->disk.space = sim_bytes(&scene->disk);
+	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
+	expect(timerhub_journal_done(journal, &task) == -ENOSPC);
+	/* It is still the worker's, and its due time is the old one. */
+	expect_eq(timerhub_journal_stats(journal, &stats), 0);
+	expect_eq(stats.taken, 1);
+	test_alarm_pass(&scene->model.alarm, scene->model.config.lease_ns);
+	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
+	expect_eq(task.attempts, 2);
+	scene->disk.space = UINT64_MAX / 2;
+	expect_eq(timerhub_journal_done(journal, &task), 0);
+	/* Its end is taken without room. */
+	scene->disk.space = sim_bytes(&scene->disk);
+	expect_eq(timerhub_journal_cancel(journal, put.id), 0);
+	scene_free(scene);
 }
 END_TEST
 
@@ -723,12 +777,21 @@ START_TEST(segment_that_cannot_be_read_is_written_from_memory)
 }
 END_TEST
 
+static int refuse_unlink(struct disk *disk, const char *name)
+{
+	(void)disk;
+	(void)name;
+	return -EROFS;
+}
+
 START_TEST(compaction_that_is_held_up_says_why)
 {
 	struct scene *scene = scene_new(2);
+	const struct disk_ops *plain = scene->disk.disk.ops;
+	struct disk_ops ops = *plain;
 	struct timerhub_journal *journal;
 	uint8_t data[900] = { 0 };
-	uint64_t id = 0;
+	uint64_t id = 0, dropped;
 
 	expect_eq(model_open(&scene->model), 0);
 	journal = scene->model.journal;
@@ -744,6 +807,20 @@ START_TEST(compaction_that_is_held_up_says_why)
 	expect_eq(journal->stats.held_up, TIMERHUB_JOURNAL_NOT_HELD_UP);
 	expect_lt(0, journal->stats.segments_dropped);
 	check_bound(journal, &scene->disk);
+	/* A disk that removes no file. */
+	dropped = journal->stats.segments_dropped;
+	ops.unlink = refuse_unlink;
+	scene->disk.disk.ops = &ops;
+	for (unsigned i = 0; i < 12; i++) {
+		expect_eq(timerhub_journal_put(journal, HOUR, 0, data, sizeof(data), &id), 0);
+		expect_eq(timerhub_journal_cancel(journal, id), 0);
+	}
+	expect_eq(journal->stats.segments_dropped, dropped);
+	expect_eq(journal->stats.held_up, TIMERHUB_JOURNAL_BY_DISK);
+	scene->disk.disk.ops = plain;
+	expect_eq(timerhub_journal_put(journal, HOUR, 0, data, sizeof(data), &id), 0);
+	expect_eq(journal->stats.held_up, TIMERHUB_JOURNAL_NOT_HELD_UP);
+	expect_lt(dropped, journal->stats.segments_dropped);
 	scene_free(scene);
 }
 END_TEST
@@ -829,7 +906,9 @@ int main(int argc, char **argv)
 	tests_add(write_over_zeros_that_is_refused_gives_their_room_back, 60);
 	tests_add(refused_write_that_cannot_be_cut_off_is_final, 60);
 	tests_add(closed_journal_keeps_no_zeros, 60);
+	tests_add(default_bounds_are_those_of_the_header, 60);
 	tests_add(every_task_can_be_ended_on_a_full_disk, 120);
+	tests_add(done_of_a_periodic_task_waits_for_room, 60);
 	tests_add(batch_of_which_a_full_disk_leaves_nothing_is_not_counted, 60);
 	tests_add(journal_whose_files_are_gone_says_so, 60);
 	tests_add(no_answer_of_the_disk_is_taken_for_one_of_the_journal, 60);
