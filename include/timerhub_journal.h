@@ -218,7 +218,8 @@ TIMERHUB_API int timerhub_journal_take_many(struct timerhub_journal *journal,
  * Acknowledge a delivery: the task is never delivered again; a periodic one comes at its next
  * period. The lease may be over, as long as no later delivery was made. -ESTALE: one was, so that
  * the task is another worker's; -ENOENT: the task was done or cancelled, or this delivery is
- * answered for. Else as for put.
+ * answered for. Else as for put. A full disk takes the end of a task; done of a periodic one, which
+ * ends nothing, is -ENOSPC there, and the delivery stays the worker's.
  */
 TIMERHUB_API int timerhub_journal_done(struct timerhub_journal *journal,
                                        const struct timerhub_task *task);

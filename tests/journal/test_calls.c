@@ -646,6 +646,30 @@ START_TEST(one_thread_keeps_many_puts_in_flight)
 }
 END_TEST
 
+/* A program that has closed its standard input gets its number. */
+START_TEST(completion_fd_may_be_number_0)
+{
+	struct timerhub_journal_completion completion;
+
+	begin(&small);
+	expect_eq(close(STDIN_FILENO), 0);
+	errno = EDOM; /* of an earlier call */
+	expect_eq(timerhub_journal_completion_fd(journal), STDIN_FILENO);
+	expect_eq(timerhub_journal_completion_fd(journal), STDIN_FILENO);
+	expect(!fd_readable(STDIN_FILENO));
+	expect_eq(submit_put(7, NULL), 0);
+	expect(fd_readable_within(STDIN_FILENO, ARRIVES));
+	expect_eq(timerhub_journal_completions(journal, &completion, 1), 1);
+	expect_eq(completion.tag, 7);
+	expect_eq(timerhub_journal_completions(journal, &completion, 1), 0);
+	expect(!fd_readable(STDIN_FILENO));
+	timerhub_journal_close(journal);
+	/* It is closed with the journal, so its number is free again. */
+	expect_eq(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+	remove_dir();
+}
+END_TEST
+
 START_TEST(submit_refuses_at_once_what_commit_would)
 {
 	struct timerhub_journal_completion completion;
@@ -1775,6 +1799,7 @@ int main(int argc, char **argv)
 	tests_add(commit_makes_all_changes_or_none, 60);
 	tests_add(key_is_free_in_a_commit_only_if_its_task_ends_there, 60);
 	tests_add(one_thread_keeps_many_puts_in_flight, 60);
+	tests_add(completion_fd_may_be_number_0, 60);
 	tests_add(submit_refuses_at_once_what_commit_would, 60);
 	tests_add(several_tasks_are_taken_at_once, 60);
 	tests_add(each_task_is_told_in_order_of_time, 60);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include <backup.h>
+#include <mark.h>
 #include <reader.h>
 #include <replay.h>
 
@@ -268,10 +269,150 @@ START_TEST(backup_that_a_crash_breaks_off_is_refused)
 }
 END_TEST
 
+/* The disk of a copy answers well, and flips a bit of this write to a segment. */
+static unsigned segment_writes, flip_at;
+static int64_t (*plain_write)(struct disk *disk, int file, const void *bytes, size_t count,
+                              uint64_t offset);
+
+static int64_t write_flipped(struct disk *disk, int file, const void *bytes, size_t count,
+                             uint64_t offset)
+{
+	struct sim_disk *sim = (struct sim_disk *)(void *)disk;
+	int64_t written = plain_write(disk, file, bytes, count, offset);
+
+	if (written > 0 && &sim->files[file] != sim_find(sim, MARK_NAME) &&
+	    ++segment_writes == flip_at)
+		sim->files[file].now[offset + (uint64_t)written / 2] ^= 4;
+	return written;
+}
+
+START_TEST(backup_whose_copy_is_damaged_is_refused)
+{
+	struct sim_disk disk;
+	struct disk_ops ops;
+	struct model *model = malloc(sizeof(*model));
+
+	expect(model);
+	sim_open(&disk, 6);
+	ops = *disk.disk.ops;
+	plain_write = ops.write;
+	ops.write = write_flipped;
+	model_init(model, &disk, 6);
+	expect_eq(model_open(model), 0);
+	while (model->journal->log.count < 4)
+		model_put_many(model, 4);
+	/* Until it is one write more than there are. */
+	while (flip_at <= segment_writes) {
+		struct sim_disk to;
+		int result;
+
+		flip_at++;
+		segment_writes = 0;
+		sim_open(&to, flip_at);
+		to.disk.ops = &ops;
+		result = backup_to(&disk.disk, &to.disk);
+		expect_context("write that is damaged", flip_at, 0);
+		expect(result == (flip_at <= segment_writes ? -EBADMSG : 0));
+		sim_close(&to);
+	}
+	expect_lt(4, flip_at);
+	model_close(model);
+	sim_close(&disk);
+	free(model);
+}
+END_TEST
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+/*
+ * As cp does: the names as they were, in their order, so that the mark, "begun", comes behind the
+ * segments. Meanwhile tasks are put. Returns the id of the last one.
+ */
+static uint64_t copy_by_file(struct sim_disk *from, struct sim_disk *to,
+                             struct timerhub_journal *journal, uint64_t puts, struct dice *dice)
+{
+	char names[SIM_FILES][DISK_NAME_MAX];
+	static const char data[900];
+	unsigned count = 0;
+	uint64_t id = 0;
+
+	for (unsigned i = 0; i < SIM_FILES; i++)
+		if (from->names[i].name[0] != '\0')
+			(void)strcpy(names[count++], from->names[i].name);
+	qsort(names, count, sizeof(names[0]), compare_names);
+	for (unsigned i = 0; i < count; i++) {
+		const struct sim_file *file = sim_find(from, names[i]);
+
+		if (file)
+			sim_plant(to, names[i], file->now, file->size);
+		for (; puts > 0 && dice_one_in(dice, 2); puts--)
+			expect_eq(timerhub_journal_put(journal, HOUR, 0, data, sizeof(data), &id),
+			          0);
+		/* This one ends at once, so that files are dropped. */
+		if (puts > 0) {
+			uint64_t ended = 0;
+
+			expect_eq(
+				timerhub_journal_put(journal, HOUR, 0, data, sizeof(data), &ended),
+				0);
+			expect_eq(timerhub_journal_cancel(journal, ended), 0);
+		}
+	}
+	return id;
+}
+
+/* No backup: but if it lacks a task that was put before its last file was copied, it is refused. */
+START_TEST(copy_made_file_by_file_lacks_nothing_or_is_refused)
+{
+	struct model *model = malloc(sizeof(*model));
+	struct dice dice = dice_new(7);
+	unsigned refused = 0, rounds = scaled(300);
+
+	expect(model);
+	for (unsigned round = 0; round < rounds; round++) {
+		struct sim_disk disk, to;
+		struct replay replay;
+		uint64_t ids[8], last;
+		int result;
+
+		sim_open(&disk, dice_roll(&dice));
+		sim_open(&to, 1);
+		model_init(model, &disk, 7);
+		expect_eq(model_open(model), 0);
+		for (unsigned i = 0; i < COUNT_OF(ids); i++) {
+			model_churn(model);
+			expect_eq(timerhub_journal_put(model->journal, HOUR, 0, "kept", 4, &ids[i]),
+			          0);
+		}
+		last = copy_by_file(&disk, &to, model->journal, dice_below(&dice, 4), &dice);
+		replay_init(&replay, &to.disk, 4096);
+		result = replay_run(&replay, REPLAY_LOOK);
+		expect_context("round", round, 0);
+		expect(result == 0 || result == -EBADMSG);
+		for (unsigned i = 0; result == 0 && i < COUNT_OF(ids); i++)
+			expect(tasks_find(&replay.tasks, ids[i]));
+		expect(result < 0 || last == 0 || tasks_find(&replay.tasks, last));
+		refused += result < 0;
+		replay_fini(&replay);
+		model_close(model);
+		sim_close(&disk);
+		sim_close(&to);
+	}
+	expect_lt(0, refused);
+	expect_lt(refused, rounds);
+	free(model);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	tests_begin("crash", argc, argv);
 	tests_add(crash_loses_nothing_acknowledged, 240);
 	tests_add(backup_that_a_crash_breaks_off_is_refused, 60);
+	tests_add(backup_whose_copy_is_damaged_is_refused, 60);
+	tests_add(copy_made_file_by_file_lacks_nothing_or_is_refused, 60);
 	return tests_run();
 }

@@ -4,6 +4,7 @@
  * its place; nothing is ever made up. And a journal moved in time.
  */
 #include <errno.h>
+#include <limits.h>
 #include <mark.h>
 #include <reader.h>
 #include <replay.h>
@@ -534,6 +535,47 @@ START_TEST(journal_in_use_is_looked_at_again)
 }
 END_TEST
 
+/* A segment is cut between the open, which tells its size, and the read: so many times. */
+static unsigned cut_opens;
+static int (*plain_open)(struct disk *disk, const char *name, bool write, uint64_t *ret_bytes);
+
+static int open_then_cut(struct disk *disk, const char *name, bool write, uint64_t *ret_bytes)
+{
+	int result = plain_open(disk, name, write, ret_bytes);
+
+	if (result >= 0 && cut_opens > 0 && strcmp(name, SEGMENT) == 0) {
+		*ret_bytes += SIM_SECTOR;
+		cut_opens--;
+	}
+	return result;
+}
+
+/* The process that writes a journal cuts off its zeros. A second look then finds all whole. */
+START_TEST(segment_that_is_cut_while_it_is_read_is_read_again_or_refused)
+{
+	struct bench *bench = bench_new(RECORDS);
+	struct disk_ops ops = *bench->image.disk.ops;
+	struct replay replay;
+
+	plain_open = ops.open;
+	ops.open = open_then_cut;
+	bench->image.disk.ops = &ops;
+	(void)damaged_file(bench);
+	cut_opens = 1;
+	expect_eq(replay_image(bench, &replay, REPLAY_LOOK), 0);
+	expect_eq(replay.tasks.count, RECORDS);
+	expect_eq(cut_opens, 0);
+	replay_fini(&replay);
+	for (enum replay_mode mode = REPLAY_OPEN; mode <= REPLAY_LOOK; mode++) {
+		cut_opens = UINT_MAX;
+		expect(replay_image(bench, &replay, mode) == -EIO);
+		replay_fini(&replay);
+	}
+	cut_opens = 0;
+	bench_free(bench);
+}
+END_TEST
+
 START_TEST(numbers_beyond_2_to_the_63_are_not_believed)
 {
 	static const struct record records[] = {
@@ -949,6 +991,7 @@ int main(int argc, char **argv)
 	tests_add(header_with_any_bit_flipped_costs_no_task_but_is_refused, 60);
 	tests_add(sector_that_cannot_be_read_costs_the_tasks_in_it, 60);
 	tests_add(journal_in_use_is_looked_at_again, 60);
+	tests_add(segment_that_is_cut_while_it_is_read_is_read_again_or_refused, 60);
 	tests_add(numbers_beyond_2_to_the_63_are_not_believed, 60);
 	tests_add(ids_that_are_used_up_are_refused, 60);
 	tests_add(journal_that_0_1_wrote_is_opened_and_written_on, 60);

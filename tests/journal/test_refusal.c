@@ -295,6 +295,40 @@ START_TEST(write_over_zeros_that_is_refused_gives_their_room_back)
 }
 END_TEST
 
+static int refuse_truncate(struct disk *disk, int file, uint64_t bytes)
+{
+	(void)disk;
+	(void)file;
+	(void)bytes;
+	return -ENOSPC;
+}
+
+/* What the write left cannot be taken back, so nothing more is written, and -EIO leaves it open. */
+START_TEST(refused_write_that_cannot_be_cut_off_is_final)
+{
+	struct scene *scene = scene_new(1);
+	const struct disk_ops *plain = scene->disk.disk.ops;
+	struct disk_ops ops = *plain;
+	struct timerhub_journal *journal;
+
+	expect_eq(model_open(&scene->model), 0);
+	journal = scene->model.journal;
+	put_bytes(journal, 10, 0);
+	ops.truncate = refuse_truncate;
+	scene->disk.disk.ops = &ops;
+	scene->disk.fail_at = scene->disk.operations + 1;
+	scene->disk.error = -ENOSPC;
+	put_bytes(journal, 1000, -EIO);
+	expect_eq(journal->failed, -EIO);
+	put_bytes(journal, 10, -EIO);
+	scene->disk.disk.ops = plain;
+	model_close(&scene->model);
+	expect_eq(model_open(&scene->model), 0);
+	expect(scene->model.journal->tasks.count == 1 || scene->model.journal->tasks.count == 2);
+	scene_free(scene);
+}
+END_TEST
+
 START_TEST(closed_journal_keeps_no_zeros)
 {
 	struct scene *scene = scene_new(1);
@@ -309,6 +343,22 @@ START_TEST(closed_journal_keeps_no_zeros)
 }
 END_TEST
 
+/* ---- bounds ---- */
+
+START_TEST(default_bounds_are_those_of_the_header)
+{
+	struct timerhub_journal_config known;
+
+	expect_eq(journal_read_config(&known, NULL), 0);
+	expect_eq(known.segment_bytes, 16 << 20);
+	expect_eq(known.tasks_max, 1 << 20);
+	expect_eq(known.data_max, 64 << 10);
+	expect_eq(known.data_bytes_max, 1 << 30);
+	expect_eq(known.attempts_max, 0);
+	expect_eq(known.lease_ns, 0);
+}
+END_TEST
+
 /* ---- a full disk ---- */
 
 /* Only a task's end gives room again, so the disk must always take that. */
@@ -320,22 +370,26 @@ START_TEST(every_task_can_be_ended_on_a_full_disk)
 		struct scene *scene = scene_new(dice_roll(&dice));
 		struct timerhub_journal *journal;
 		struct timerhub_journal_stats stats;
+		struct timerhub_task task;
 		uint8_t data[300] = { 0 };
 		uint64_t id = 0, last = 0;
-		int result;
+		int result, result_of_cancel;
 
 		expect_eq(model_open(&scene->model), 0);
 		journal = scene->model.journal;
 		scene->disk.space = sim_bytes(&scene->disk) + 9000 + dice_below(&dice, 20000);
 		do {
 			last = id > 0 ? id : last;
-			result = timerhub_journal_put(journal, HOUR, 0, data,
-			                              (size_t)dice_below(&dice, 300), &id);
+			result = timerhub_journal_put(journal, dice_one_in(&dice, 2) ? 0 : HOUR, 0,
+			                              data, (size_t)dice_below(&dice, 300), &id);
 		} while (result == 0 && id < MODEL_TASKS);
 		expect(result == -ENOSPC || id == MODEL_TASKS);
 		for (id = 1; id <= last; id++) {
 			expect_context("round, id", round, id);
-			expect_eq(timerhub_journal_cancel(journal, id), 0);
+			if (timerhub_journal_take(journal, &task, 0) == 1)
+				expect_eq(timerhub_journal_done(journal, &task), 0);
+			result_of_cancel = timerhub_journal_cancel(journal, id);
+			expect(result_of_cancel == 0 || result_of_cancel == -ENOENT);
 		}
 		expect_eq(timerhub_journal_stats(journal, &stats), 0);
 		expect_eq(stats.tasks, 0);
@@ -344,6 +398,70 @@ START_TEST(every_task_can_be_ended_on_a_full_disk)
 		expect_eq(timerhub_journal_put(journal, HOUR, 0, data, 10, NULL), 0);
 		scene_free(scene);
 	}
+}
+END_TEST
+
+/* Its done is no end: the room that is kept is for that. */
+START_TEST(done_of_a_periodic_task_waits_for_room)
+{
+	struct scene *scene = scene_new(1);
+	struct timerhub_journal_change put = {
+		.op = TIMERHUB_JOURNAL_PUT,
+		.interval_ns = HOUR,
+	};
+	struct timerhub_journal_stats stats;
+	struct timerhub_journal *journal;
+	struct timerhub_task task;
+
+	scene->model.stretch_bytes = 0;
+	expect_eq(model_open(&scene->model), 0);
+	journal = scene->model.journal;
+	expect_eq(timerhub_journal_commit(journal, &put, 1), 0);
+	scene->disk.space = sim_bytes(&scene->disk);
+	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
+	expect(timerhub_journal_done(journal, &task) == -ENOSPC);
+	/* It is still the worker's, and its due time is the old one. */
+	expect_eq(timerhub_journal_stats(journal, &stats), 0);
+	expect_eq(stats.taken, 1);
+	test_alarm_pass(&scene->model.alarm, scene->model.config.lease_ns);
+	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
+	expect_eq(task.attempts, 2);
+	scene->disk.space = UINT64_MAX / 2;
+	expect_eq(timerhub_journal_done(journal, &task), 0);
+	/* Its end is taken without room. */
+	scene->disk.space = sim_bytes(&scene->disk);
+	expect_eq(timerhub_journal_cancel(journal, put.id), 0);
+	scene_free(scene);
+}
+END_TEST
+
+START_TEST(batch_of_which_a_full_disk_leaves_nothing_is_not_counted)
+{
+	struct scene *scene = scene_new(1);
+	struct timerhub_journal_change cancel = { .op = TIMERHUB_JOURNAL_CANCEL, .id = 1 };
+	struct timerhub_journal_stats before, after;
+	struct timerhub_journal *journal;
+
+	scene->model.stretch_bytes = 0;
+	expect_eq(model_open(&scene->model), 0);
+	journal = scene->model.journal;
+	put_bytes(journal, 10, 0);
+	scene->disk.space = sim_bytes(&scene->disk);
+	expect_eq(timerhub_journal_stats(journal, &before), 0);
+	put_bytes(journal, 1000, -ENOSPC);
+	expect_eq(timerhub_journal_stats(journal, &after), 0);
+	expect_eq(after.batches, before.batches);
+	expect_eq(after.records, before.records);
+	expect_eq(after.disk_full, before.disk_full + 1);
+	/* A batch of which it leaves one record is. */
+	expect_eq(timerhub_journal_submit(journal, &cancel, 1, 0), 0);
+	put_bytes(journal, 1000, -ENOSPC);
+	expect_eq(timerhub_journal_stats(journal, &after), 0);
+	expect_eq(after.batches, before.batches + 1);
+	expect_eq(after.records, before.records + 1);
+	expect_eq(after.disk_full, before.disk_full + 2);
+	expect_eq(after.tasks, 0);
+	scene_free(scene);
 }
 END_TEST
 
@@ -507,6 +625,41 @@ START_TEST(lease_ends_for_a_taker_though_the_writer_does_nothing)
 }
 END_TEST
 
+/* A touch waits for the outcome of what its worker has submitted. */
+START_TEST(touch_while_a_change_of_the_task_is_in_flight_goes_by_its_outcome)
+{
+	struct scene *scene = scene_new(1);
+	struct timerhub_task task;
+	struct timerhub_journal_change retry = { .op = TIMERHUB_JOURNAL_RETRY, .task = &task };
+	struct timerhub_journal_completion completion;
+	struct timerhub_journal *journal;
+
+	scene->model.stretch_bytes = 0;
+	expect_eq(model_open(&scene->model), 0);
+	journal = scene->model.journal;
+	put_bytes(journal, 10, 0);
+	test_alarm_pass(&scene->model.alarm, HOUR);
+	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
+	/* The disk refuses it: the task stays the worker's, for so long. */
+	expect_eq(timerhub_journal_submit(journal, &retry, 1, 0), 0);
+	scene->disk.space = sim_bytes(&scene->disk);
+	expect_eq(timerhub_journal_touch(journal, &task, 3 * HOUR), 0);
+	expect_eq(timerhub_journal_completions(journal, &completion, 1), 1);
+	expect(completion.result == -ENOSPC);
+	test_alarm_pass(&scene->model.alarm, 3 * HOUR - 1);
+	expect_eq(timerhub_journal_take(journal, &task, 0), 0);
+	/* The disk has it: the delivery is over, and the next worker gets the task. */
+	scene->disk.space = UINT64_MAX / 2;
+	expect_eq(timerhub_journal_submit(journal, &retry, 1, 0), 0);
+	expect(timerhub_journal_touch(journal, &task, HOUR) == -ENOENT);
+	expect_eq(timerhub_journal_completions(journal, &completion, 1), 1);
+	expect_eq(completion.result, 0);
+	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
+	expect_eq(task.attempts, 2);
+	scene_free(scene);
+}
+END_TEST
+
 /* ---- compaction ---- */
 
 static void check_bound(const struct timerhub_journal *journal, const struct sim_disk *disk)
@@ -624,12 +777,21 @@ START_TEST(segment_that_cannot_be_read_is_written_from_memory)
 }
 END_TEST
 
+static int refuse_unlink(struct disk *disk, const char *name)
+{
+	(void)disk;
+	(void)name;
+	return -EROFS;
+}
+
 START_TEST(compaction_that_is_held_up_says_why)
 {
 	struct scene *scene = scene_new(2);
+	const struct disk_ops *plain = scene->disk.disk.ops;
+	struct disk_ops ops = *plain;
 	struct timerhub_journal *journal;
 	uint8_t data[900] = { 0 };
-	uint64_t id = 0;
+	uint64_t id = 0, dropped;
 
 	expect_eq(model_open(&scene->model), 0);
 	journal = scene->model.journal;
@@ -645,6 +807,20 @@ START_TEST(compaction_that_is_held_up_says_why)
 	expect_eq(journal->stats.held_up, TIMERHUB_JOURNAL_NOT_HELD_UP);
 	expect_lt(0, journal->stats.segments_dropped);
 	check_bound(journal, &scene->disk);
+	/* A disk that removes no file. */
+	dropped = journal->stats.segments_dropped;
+	ops.unlink = refuse_unlink;
+	scene->disk.disk.ops = &ops;
+	for (unsigned i = 0; i < 12; i++) {
+		expect_eq(timerhub_journal_put(journal, HOUR, 0, data, sizeof(data), &id), 0);
+		expect_eq(timerhub_journal_cancel(journal, id), 0);
+	}
+	expect_eq(journal->stats.segments_dropped, dropped);
+	expect_eq(journal->stats.held_up, TIMERHUB_JOURNAL_BY_DISK);
+	scene->disk.disk.ops = plain;
+	expect_eq(timerhub_journal_put(journal, HOUR, 0, data, sizeof(data), &id), 0);
+	expect_eq(journal->stats.held_up, TIMERHUB_JOURNAL_NOT_HELD_UP);
+	expect_lt(dropped, journal->stats.segments_dropped);
 	scene_free(scene);
 }
 END_TEST
@@ -728,13 +904,18 @@ int main(int argc, char **argv)
 	tests_add(records_are_written_over_zeros_that_are_stable, 60);
 	tests_add(disk_with_room_for_records_but_not_for_zeros_takes_the_records, 60);
 	tests_add(write_over_zeros_that_is_refused_gives_their_room_back, 60);
+	tests_add(refused_write_that_cannot_be_cut_off_is_final, 60);
 	tests_add(closed_journal_keeps_no_zeros, 60);
+	tests_add(default_bounds_are_those_of_the_header, 60);
 	tests_add(every_task_can_be_ended_on_a_full_disk, 120);
+	tests_add(done_of_a_periodic_task_waits_for_room, 60);
+	tests_add(batch_of_which_a_full_disk_leaves_nothing_is_not_counted, 60);
 	tests_add(journal_whose_files_are_gone_says_so, 60);
 	tests_add(no_answer_of_the_disk_is_taken_for_one_of_the_journal, 60);
 	tests_add(refused_put_does_not_come_back_after_a_crash, 120);
 	tests_add(key_of_a_put_in_flight_is_not_taken_before_that_is_stable, 60);
 	tests_add(lease_ends_for_a_taker_though_the_writer_does_nothing, 60);
+	tests_add(touch_while_a_change_of_the_task_is_in_flight_goes_by_its_outcome, 60);
 	tests_add(disk_stays_within_twice_the_live_data_and_two_segments, 120);
 	tests_add(disk_stays_within_the_bound_when_much_ends_at_once, 60);
 	tests_add(segment_that_cannot_be_read_is_written_from_memory, 120);
