@@ -6,7 +6,8 @@
  * one by one as by timerhub_cancel(), and when the owner has finished its pass nothing refers to
  * the queue.
  *
- * Labels: [queue] hub_add_queue → owner_deliver, hub_look: carries the queue.
+ * Labels: [queue] hub_add_queue → owner_deliver: carries the queue.
+ *         [index] timerhub_queue_close → hub_add_queue: carries the counts of the index.
  */
 #include <errno.h>
 #include <limits.h>
@@ -36,8 +37,10 @@ static void queue_announce(struct timerhub_queue *queue)
 
 	while (before <= queue->index && !u64_cas_relaxed(end, &before, queue->index + 1)) {
 	}
-	u64_store_relaxed(&counts->put, u64_load_relaxed(&counts->delivered) +
-	                                        u64_load_relaxed(&counts->passed_over));
+	/* Added: what was armed on a closing queue, against the contract, counts meanwhile. */
+	(void)u64_fetch_add_relaxed(&counts->put, u64_load_relaxed(&counts->delivered) +
+	                                                  u64_load_relaxed(&counts->passed_over) -
+	                                                  u64_load_relaxed(&counts->put));
 	u64_store_relaxed(&counts->fd_plus_one, (uint64_t)queue->notifier.fd + 1);
 }
 
@@ -52,7 +55,7 @@ static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 		queue->index = i;
 		queue->counts = &hub->board->queues[i];
 		hub_raise_queues_end(hub, i + 1);
-		if (ptr_cas_acq_rel(&hub->queues[i], &none, queue)) { /* [queue] */
+		if (ptr_cas_acq_rel(&hub->queues[i], &none, queue)) { /* [index] [queue] */
 			queue_announce(queue);
 			return 0;
 		}
@@ -184,7 +187,7 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 		queue_drop_late_expiries(queue);
 		u64_store_relaxed(&queue->counts->fd_plus_one, 0);
 	}
-	ptr_store_release(&hub->queues[queue->index], NULL); /* nothing is read of what was there */
+	ptr_store_release(&hub->queues[queue->index], NULL); /* [index] */
 	queue_free(queue);
 }
 

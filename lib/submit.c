@@ -424,7 +424,12 @@ static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_
 	do {
 		if (!timer_read(&hub->arena.timers, slot, &view, &queue))
 			return false;
-		event->queue = ptr_load_acquire(&hub->queues[queue]); /* [queue] */
+		/*
+		 * Relaxed: the armer of the timer knew the queue, and [armed] carries that. A later
+		 * one of its index comes after the cancel of the timer, and then the word has
+		 * changed.
+		 */
+		event->queue = ptr_load_relaxed(&hub->queues[queue]);
 		test_point(TEST_POINT_EACH_BEFORE_CAS);
 	} while (!timer_unchanged(hot, &view));
 	event->data = view.data;

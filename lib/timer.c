@@ -310,12 +310,14 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 
 /*
  * The owner has found a free slot where it is filed, and files it no more: the word is to say so.
- * False if the word has changed. If the slot is in the inbox, the look will do it.
+ * False if the word has changed. If the slot is in the inbox, the look will do it. Acquire, for the
+ * word that is found changed: [armed]. No release: an armer that finds the slot unfiled reads
+ * nothing of the owner's, and pushes it.
  */
 static bool timer_unfile(struct timer_hot *hot, uint64_t *word)
 {
 	return word_in_inbox(*word) || word_deadline(*word) == TIMER_TICKS_NEVER ||
-	       u64_cas_seq_cst(&hot->word, word, word_unfiled(*word));
+	       u64_cas_acquire(&hot->word, word, word_unfiled(*word));
 }
 
 enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_t by_ns,
@@ -360,10 +362,11 @@ enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_
 			return TIMER_IS_PENDING;
 		/*
 		 * Not the life that we read of: leave it as it was, with what its claimant may
-		 * have added since, and read again.
+		 * have added since, and read again. Relaxed: only the word counts here, and what
+		 * it carried before it still carries, as of any read-modify-write.
 		 */
 		while (word_phase(pending) == TIMER_PENDING &&
-		       !u64_cas_seq_cst(&hot->word, &pending,
+		       !u64_cas_relaxed(&hot->word, &pending,
 		                        word_with_phase(pending, TIMER_ARMED))) {
 		}
 		word = u64_load_acquire(&hot->word); /* [armed] */
@@ -404,12 +407,15 @@ uint64_t timer_next_period_ns(const struct timers *timers, uint32_t slot,
 bool timer_drop(const struct timers *timers, uint32_t slot)
 {
 	struct timer_hot *hot = &timers->hot[slot];
-	/* Relaxed: the owner made it pending, and no other thread can. */
+	/*
+	 * Relaxed, both: the owner made it pending, and no other thread can; no record is read. The
+	 * next armer has the end of this life by [free].
+	 */
 	uint64_t word = u64_load_relaxed(&hot->word);
 
 	while (word_phase(word) == TIMER_PENDING) {
 		test_point(TEST_POINT_OWNER_BEFORE_CAS);
-		if (u64_cas_seq_cst(&hot->word, &word, word_unfiled(word)))
+		if (u64_cas_relaxed(&hot->word, &word, word_unfiled(word)))
 			return true;
 	}
 	return false;

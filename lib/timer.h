@@ -180,7 +180,11 @@ static inline enum timer_moved timer_move(struct timer_hot *hot, uint64_t handle
                                           uint64_t *ret_after)
 {
 	uint64_t identity = identity_make(handle_generation(handle), 0);
-	uint64_t before = u64_load_acquire(&hot->word); /* [armed] */
+	/*
+	 * [armed] Without it a later life's word could be read beside this life's identity: undone
+	 * below, but that life would wait for us meanwhile.
+	 */
+	uint64_t before = u64_load_acquire(&hot->word);
 	uint64_t after = word_moved(before, ticks_from_ns(deadline_ns));
 
 	/*

@@ -72,11 +72,9 @@ bool weaken_parse(const char *what)
 		const char *name;
 		int order;
 	} orders[] = {
-		{ "relaxed", memory_order_relaxed },
-		{ "acquire", memory_order_acquire },
-		{ "release", memory_order_release },
-		{ "acq_rel", memory_order_acq_rel },
-		{ "load", WEAKEN_LOAD },
+		{ "relaxed", memory_order_relaxed }, { "acquire", memory_order_acquire },
+		{ "release", memory_order_release }, { "acq_rel", memory_order_acq_rel },
+		{ "seq_cst", memory_order_seq_cst }, { "load", WEAKEN_LOAD },
 	};
 	char name[16];
 
