@@ -21,11 +21,11 @@
  * The tag has as many values as in lib/, too many to come round here. With -DTAGS=1 -DNO_REARM it
  * has one only, so that a word comes back all the time, and timer_same_life() and timer_undo() must
  * make up for it. They do so for one-shots that are cancelled and delivered: a thread that has
- * freed a slot owns it. The undo of a re-arm, or of a periodic delivery, may come too late (after eight
- * steps of the tag, to the very same deadline, between two instructions); what is promised then is
- * that no cancelled timer is returned. Until a cancel is undone, -ENOENT is told of a timer that
- * lives on. A delivery that has made a later life idle undoes that, unless that life is over by
- * then.
+ * freed a slot owns it. The undo of a re-arm, or of a periodic delivery, may come too late (after
+ * eight steps of the tag, to the very same deadline, between two instructions); what is promised
+ * then is that no cancelled timer is returned. Until a cancel is undone, -ENOENT is told of a timer
+ * that lives on. A delivery that has made a later life idle undoes that, unless that life is over
+ * by then.
  *
  * Models:
  *   lib/timer.c   timer_arm() timer_rearm() timer_cancel() timer_confirm() timer_undo()
