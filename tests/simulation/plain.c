@@ -269,86 +269,8 @@ static inline void plain_access_aligned(const void *address, size_t bytes, bool 
 }
 
 #define CALLER __builtin_return_address(0)
-
-#define ACCESSES(bytes)                                                                            \
-	void __tsan_read##bytes(const void *address);                                              \
-	void __tsan_write##bytes(const void *address);                                             \
-	void __tsan_unaligned_read##bytes(const void *address);                                    \
-	void __tsan_unaligned_write##bytes(const void *address);                                   \
-	void __tsan_read##bytes(const void *address)                                               \
-	{                                                                                          \
-		plain_access_aligned(address, bytes, false, CALLER);                               \
-	}                                                                                          \
-	void __tsan_write##bytes(const void *address)                                              \
-	{                                                                                          \
-		plain_access_aligned(address, bytes, true, CALLER);                                \
-	}                                                                                          \
-	void __tsan_unaligned_read##bytes(const void *address)                                     \
-	{                                                                                          \
-		plain_access(address, bytes, false, CALLER);                                       \
-	}                                                                                          \
-	void __tsan_unaligned_write##bytes(const void *address)                                    \
-	{                                                                                          \
-		plain_access(address, bytes, true, CALLER);                                        \
-	}
-ACCESSES(1)
-ACCESSES(2)
-ACCESSES(4)
-ACCESSES(8)
-ACCESSES(16)
-
-void __tsan_init(void);
-void __tsan_func_entry(const void *caller);
-void __tsan_func_exit(void);
-void __tsan_read_range(const void *address, size_t bytes);
-void __tsan_write_range(const void *address, size_t bytes);
-
-void __tsan_init(void)
-{
-}
-
-void __tsan_func_entry(const void *caller)
-{
-	(void)caller;
-}
-
-void __tsan_func_exit(void)
-{
-}
-
-void __tsan_read_range(const void *address, size_t bytes)
-{
-	plain_access(address, bytes, false, CALLER);
-}
-
-void __tsan_write_range(const void *address, size_t bytes)
-{
-	plain_access(address, bytes, true, CALLER);
-}
-
-/* Newer compilers' names for copying and filling. */
-void *__tsan_memcpy(void *to, const void *from, size_t bytes);
-void *__tsan_memmove(void *to, const void *from, size_t bytes);
-void *__tsan_memset(void *to, int byte, size_t bytes);
-
-void *__tsan_memcpy(void *to, const void *from, size_t bytes)
-{
-	plain_access(from, bytes, false, CALLER);
-	plain_access(to, bytes, true, CALLER);
-	return memcpy(to, from, bytes);
-}
-
-void *__tsan_memmove(void *to, const void *from, size_t bytes)
-{
-	plain_access(from, bytes, false, CALLER);
-	plain_access(to, bytes, true, CALLER);
-	return memmove(to, from, bytes);
-}
-
-void *__tsan_memset(void *to, int byte, size_t bytes)
-{
-	plain_access(to, bytes, true, CALLER);
-	return memset(to, byte, bytes);
-}
+#define TSAN_ACCESS(address, bytes, write) plain_access(address, bytes, write, CALLER)
+#define TSAN_ALIGNED(address, bytes, write) plain_access_aligned(address, bytes, write, CALLER)
+#include "tsan_calls.h"
 
 #endif

@@ -169,40 +169,28 @@ static void machine_access(const volatile void *address, size_t bytes, bool writ
 
 /* ---- what the compiler calls ---- */
 
-#define PLAIN(bytes)                                                                               \
-	void __tsan_read##bytes(const void *at);                                                   \
-	void __tsan_write##bytes(const void *at);                                                  \
-	void __tsan_unaligned_read##bytes(const void *at);                                         \
-	void __tsan_unaligned_write##bytes(const void *at);                                        \
-	void __tsan_read##bytes(const void *at)                                                    \
+#define TSAN_ACCESS(address, bytes, write) machine_access(address, bytes, write, false)
+#define TSAN_ALIGNED TSAN_ACCESS
+#include "../simulation/tsan_calls.h"
+
+/* The word becomes `after`, an expression of `before`, what it was, and of the operand `value`. */
+#define CHANGE(name, type, after)                                                                  \
+	type name(volatile type *at, type value, int order);                                       \
+	type name(volatile type *at, type value, int order)                                        \
 	{                                                                                          \
-		machine_access(at, bytes, false, false);                                           \
-	}                                                                                          \
-	void __tsan_write##bytes(const void *at)                                                   \
-	{                                                                                          \
-		machine_access(at, bytes, true, false);                                            \
-	}                                                                                          \
-	void __tsan_unaligned_read##bytes(const void *at)                                          \
-	{                                                                                          \
-		machine_access(at, bytes, false, false);                                           \
-	}                                                                                          \
-	void __tsan_unaligned_write##bytes(const void *at)                                         \
-	{                                                                                          \
-		machine_access(at, bytes, true, false);                                            \
+		type before;                                                                       \
+                                                                                                   \
+		(void)order;                                                                       \
+		machine_access(at, sizeof(type), true, true);                                      \
+		before = *at;                                                                      \
+		*at = after;                                                                       \
+		return before;                                                                     \
 	}
-PLAIN(1)
-PLAIN(2)
-PLAIN(4)
-PLAIN(8)
-PLAIN(16)
 
 /* A sequentially consistent store is a locked exchange on x86-64; every change of a word is. */
 #define ATOMIC(bits, type)                                                                         \
 	type __tsan_atomic##bits##_load(const volatile type *at, int order);                       \
 	void __tsan_atomic##bits##_store(volatile type *at, type value, int order);                \
-	type __tsan_atomic##bits##_exchange(volatile type *at, type value, int order);             \
-	type __tsan_atomic##bits##_fetch_add(volatile type *at, type value, int order);            \
-	type __tsan_atomic##bits##_fetch_and(volatile type *at, type value, int order);            \
 	int __tsan_atomic##bits##_compare_exchange_strong(volatile type *at, type *expected,       \
 	                                                  type value, int order, int failed);      \
 	type __tsan_atomic##bits##_load(const volatile type *at, int order)                        \
@@ -216,36 +204,9 @@ PLAIN(16)
 		machine_access(at, sizeof(type), true, order == __ATOMIC_SEQ_CST);                 \
 		*at = value;                                                                       \
 	}                                                                                          \
-	type __tsan_atomic##bits##_exchange(volatile type *at, type value, int order)              \
-	{                                                                                          \
-		type before;                                                                       \
-                                                                                                   \
-		(void)order;                                                                       \
-		machine_access(at, sizeof(type), true, true);                                      \
-		before = *at;                                                                      \
-		*at = value;                                                                       \
-		return before;                                                                     \
-	}                                                                                          \
-	type __tsan_atomic##bits##_fetch_add(volatile type *at, type value, int order)             \
-	{                                                                                          \
-		type before;                                                                       \
-                                                                                                   \
-		(void)order;                                                                       \
-		machine_access(at, sizeof(type), true, true);                                      \
-		before = *at;                                                                      \
-		*at = before + value;                                                              \
-		return before;                                                                     \
-	}                                                                                          \
-	type __tsan_atomic##bits##_fetch_and(volatile type *at, type value, int order)             \
-	{                                                                                          \
-		type before;                                                                       \
-                                                                                                   \
-		(void)order;                                                                       \
-		machine_access(at, sizeof(type), true, true);                                      \
-		before = *at;                                                                      \
-		*at = before & value;                                                              \
-		return before;                                                                     \
-	}                                                                                          \
+	CHANGE(__tsan_atomic##bits##_exchange, type, value)                                        \
+	CHANGE(__tsan_atomic##bits##_fetch_add, type, before + value)                              \
+	CHANGE(__tsan_atomic##bits##_fetch_and, type, (before & value))                            \
 	int __tsan_atomic##bits##_compare_exchange_strong(volatile type *at, type *expected,       \
 	                                                  type value, int order, int failed)       \
 	{                                                                                          \
@@ -264,57 +225,3 @@ PLAIN(16)
 	}
 ATOMIC(32, uint32_t)
 ATOMIC(64, uint64_t)
-
-void __tsan_init(void);
-void __tsan_func_entry(const void *caller);
-void __tsan_func_exit(void);
-void __tsan_read_range(const void *at, size_t bytes);
-void __tsan_write_range(const void *at, size_t bytes);
-
-void __tsan_init(void)
-{
-}
-
-void __tsan_func_entry(const void *caller)
-{
-	(void)caller;
-}
-
-void __tsan_func_exit(void)
-{
-}
-
-void __tsan_read_range(const void *at, size_t bytes)
-{
-	machine_access(at, bytes, false, false);
-}
-
-void __tsan_write_range(const void *at, size_t bytes)
-{
-	machine_access(at, bytes, true, false);
-}
-
-/* Newer compilers' names for copying and filling. */
-void *__tsan_memcpy(void *to, const void *from, size_t bytes);
-void *__tsan_memmove(void *to, const void *from, size_t bytes);
-void *__tsan_memset(void *to, int byte, size_t bytes);
-
-void *__tsan_memcpy(void *to, const void *from, size_t bytes)
-{
-	machine_access(from, bytes, false, false);
-	machine_access(to, bytes, true, false);
-	return memcpy(to, from, bytes);
-}
-
-void *__tsan_memmove(void *to, const void *from, size_t bytes)
-{
-	machine_access(from, bytes, false, false);
-	machine_access(to, bytes, true, false);
-	return memmove(to, from, bytes);
-}
-
-void *__tsan_memset(void *to, int byte, size_t bytes)
-{
-	machine_access(to, bytes, true, false);
-	return memset(to, byte, bytes);
-}
