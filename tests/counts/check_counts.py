@@ -89,7 +89,7 @@ def main():
     parser.add_argument("figures", type=pathlib.Path)
     parser.add_argument("build")
     parser.add_argument("program")
-    parser.add_argument("library", type=pathlib.Path)
+    parser.add_argument("shared_object", type=pathlib.Path)
     options = parser.parse_args()
     figures, _ = read_figures(options.figures)
     if not options.write and (options.build, OPERATIONS[0]) not in figures:
@@ -98,7 +98,7 @@ def main():
     if not shutil.which("valgrind"):
         print("valgrind is not installed")
         return SKIPPED
-    counted = {operation: count(options.program, options.library.resolve(), operation)
+    counted = {operation: count(options.program, options.shared_object.resolve(), operation)
                for operation in OPERATIONS}
     if options.write:
         write_figures(options.figures, options.build, counted)
