@@ -115,7 +115,7 @@ static int connect_to(struct wire **ret_wire, const struct address *server, uint
 
 static int ask_sentinel(const struct address *sentinel, struct address *server, uint64_t timeout_ns)
 {
-	struct reply *reply;
+	struct reply *reply = NULL;
 	struct wire *wire;
 	int result = wire_open(&wire, sentinel);
 
@@ -238,7 +238,7 @@ int greet_create(struct wire *wire, const struct keys *keys, uint32_t shards, ui
                  struct greeting *ret_greeting, uint64_t timeout_ns)
 {
 	struct bytes *output = wire_output(wire);
-	struct reply *reply;
+	struct reply *reply = NULL;
 	int result;
 
 	keys_call(keys, output, "create", "ready state", 4);
