@@ -25,7 +25,8 @@ static uint32_t buffers_used; /* bit per thread */
 
 void buffers_begin(void)
 {
-	memset(buffers, 0, sizeof(buffers));
+	for (unsigned thread = 0; thread < MEMORY_THREADS; thread++)
+		buffers[thread].count = 0;
 	buffers_used = 0;
 }
 

@@ -51,6 +51,7 @@ static struct page {
 	uint64_t lines; /* bit per 16 granules: one of them was accessed */
 	bool held;      /* allocated, and not yet freed */
 } pages[PAGES];
+static size_t pages_used; /* none after these was ever allocated */
 
 extern const char __executable_start[];
 
@@ -66,7 +67,7 @@ static void page_forget(struct page *page)
 
 void plain_begin(void)
 {
-	for (unsigned i = 0; i < PAGES; i++)
+	for (size_t i = 0; i < pages_used; i++)
 		page_forget(&pages[i]);
 	plain_watch(true);
 }
@@ -200,8 +201,12 @@ static void pages_hold(const void *base, size_t bytes, bool held)
 {
 	for (size_t at = plain_offset(base); bytes > 0 && at < PLAIN_BYTES;
 	     at += PLAIN_PAGE_BYTES) {
-		pages[at / PLAIN_PAGE_BYTES].held = held;
-		page_forget(&pages[at / PLAIN_PAGE_BYTES]);
+		size_t page = at / PLAIN_PAGE_BYTES;
+
+		pages[page].held = held;
+		page_forget(&pages[page]);
+		if (page >= pages_used)
+			pages_used = page + 1;
 		bytes -= bytes < PLAIN_PAGE_BYTES ? bytes : PLAIN_PAGE_BYTES;
 	}
 }
