@@ -223,7 +223,8 @@ START_TEST(denied_file_descriptors_fail_open_and_leave_nothing)
 		expect_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
 		result = open_sleeper(sleeper_asked(), &rig.hub);
 		if (result == 0) {
-			expect(opened); /* it had failed with more of them */
+			/* It had not failed with more; AUTO may have, which then takes fewer. */
+			expect(opened || sleeper_asked() == TIMERHUB_SLEEPER_AUTO);
 			result = timerhub_queue_open(rig.hub, &rig.queue, NULL);
 			rig_close(&rig);
 		}
