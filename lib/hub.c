@@ -34,16 +34,16 @@ static void hub_wake(struct timerhub *hub, uint64_t pass)
  * was gone, the owner looks at the slot without being woken.
  * Model: tests/models/inbox.pml.
  */
-static uint64_t hub_push(struct timerhub *hub, uint32_t slot, uint64_t word, bool *ret_crowded)
+static uint64_t hub_push(struct timerhub *hub, uint32_t slot, uint64_t word, bool *ret_many)
 {
 	struct timer_hot *hot = &hub->arena.timers.hot[slot];
 	struct inbox_entry entry;
 
 	test_point(TEST_POINT_SUBMIT_BEFORE_PUSH);
-	*ret_crowded = inbox_push(&hub->inbox, cpu_current(), slot, &entry);
+	*ret_many = inbox_push(&hub->inbox, cpu_current(), slot, &entry);
 	test_point(TEST_POINT_SUBMIT_AFTER_PUSH);
 	while (inbox_holds(&entry) && !timer_pushed(hot, &word))
-		if (!word_in_inbox(word) || word_pushed(word))
+		if (!word_claimed(word) || word_pushed(word))
 			break;
 	return word;
 }
@@ -52,12 +52,12 @@ static uint64_t hub_push(struct timerhub *hub, uint32_t slot, uint64_t word, boo
 void hub_submit(struct timerhub *hub, uint32_t slot, struct timer_outcome outcome)
 {
 	uint64_t word = outcome.word;
-	bool crowded = false;
+	bool many = false;
 	uint64_t look_by_ns, pass;
 
 	if (outcome.left == TIMER_PUSH)
-		word = hub_push(hub, slot, word, &crowded);
-	look_by_ns = crowded ? 0 : timer_look_by_ns(&hub->arena.timers, slot, word);
+		word = hub_push(hub, slot, word, &many);
+	look_by_ns = many ? 0 : timer_look_by_ns(&hub->arena.timers, slot, word);
 	if (promise_wants_wake(&hub->promise, look_by_ns, &pass))
 		hub_wake(hub, pass);
 }

@@ -192,7 +192,7 @@ static uint64_t lane_count(const struct inbox_lane *lane)
  * After a push at this place: should the owner be told of how much there is? Asked at some places
  * only: so rarely that a look at every lane does not count, so often that no lane can hide many.
  */
-static bool inbox_is_crowded(const struct inbox *inbox, const struct inbox_lane *lane,
+static bool inbox_holds_many(const struct inbox *inbox, const struct inbox_lane *lane,
                              uint64_t place)
 {
 	uint64_t half = (uint64_t)1 << (inbox->lane_shift - 1);
@@ -218,7 +218,7 @@ bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot, struct inbox_e
 		lane = &inbox->lanes[++cpu & inbox->lane_mask];
 	ret_entry->cell = lane_cell(inbox, lane, place);
 	ret_entry->filled = cell_empty_at(inbox, place) | INBOX_FILLED | slot;
-	return inbox_is_crowded(inbox, lane, place);
+	return inbox_holds_many(inbox, lane, place);
 }
 
 void inbox_begin(struct inbox *inbox)

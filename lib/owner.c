@@ -179,10 +179,13 @@ CPU_FETCHES void owner_fetch(const struct owner *owner, uint32_t ahead)
 
 static uint32_t owner_take(struct owner *owner)
 {
-	if (teller_has_untold(&owner->teller) &&
-	    schedule_next_is_dear(&owner->schedule, owner->now_ns))
-		teller_tell(&owner->teller);
-	return schedule_take(&owner->schedule, owner->now_ns);
+	uint32_t slot =
+		schedule_take(&owner->schedule, owner->now_ns, teller_has_untold(&owner->teller));
+
+	if (slot != SLOT_DEAR)
+		return slot;
+	teller_tell(&owner->teller);
+	return schedule_take(&owner->schedule, owner->now_ns, false);
 }
 
 static void owner_expire(struct owner *owner)

@@ -3,8 +3,8 @@
  * See schedule.h. The owner calls. Invariant: what is in the run or the heap is not later than the
  * end of the wheel base's finest bucket, and what is in the wheel is later; so while one of the
  * two holds anything, the earlier of their firsts is the first of all. The wheel gives the cost,
- * run and heap the order and the nanosecond. tests/unit/test_schedule.c holds it against a sorted
- * array in virtual time.
+ * run and heap the order and the nanosecond; what is alone in its bucket needs neither.
+ * tests/unit/test_schedule.c holds it against a sorted array in virtual time.
  */
 #include "schedule.h"
 
@@ -154,32 +154,50 @@ static void schedule_enter(struct schedule *schedule, uint64_t base_ns)
 	run_sort(&schedule->run);
 }
 
-uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns)
+/* Take the first of run and heap, if it is due. */
+static uint32_t schedule_take_known(struct schedule *schedule, uint64_t now_ns)
 {
-	while (run_empty(&schedule->run) && heap_empty(&schedule->heap)) {
-		uint32_t slot;
-		uint64_t bound_ns = wheel_first_of_many_ns(&schedule->wheel, &slot);
+	uint64_t run_ns = run_first_ns(&schedule->run);
 
-		/* UINT64_MAX: the wheel is empty. A manual clock can stand there. */
-		if (bound_ns > now_ns || bound_ns == UINT64_MAX) {
-			/* Nothing is due. Keep the base near, so that new slots are filed low. */
-			schedule_enter(schedule, now_ns);
-			return SLOT_NONE;
-		}
-		if (slot != SLOT_NONE) {
-			/* Ahead of the work of putting the others in order. */
-			wheel_remove(&schedule->wheel, slot);
-			schedule->taken_ns = bound_ns;
-			return slot;
-		}
-		schedule_enter(schedule, bound_ns);
-	}
-	schedule->taken_ns = u64_min(run_first_ns(&schedule->run), heap_first_ns(&schedule->heap));
+	schedule->taken_ns = u64_min(run_ns, heap_first_ns(&schedule->heap));
 	if (schedule->taken_ns > now_ns)
 		return SLOT_NONE;
-	if (schedule->taken_ns == run_first_ns(&schedule->run))
-		return run_take(&schedule->run);
-	return heap_take(&schedule->heap);
+	return schedule->taken_ns == run_ns ? run_take(&schedule->run) : heap_take(&schedule->heap);
+}
+
+/*
+ * Take the first of the wheel, if it is due. Run and heap are empty. Not inline: a take from the
+ * run would save this one's registers.
+ */
+static __attribute__((noinline)) uint32_t schedule_take_later(struct schedule *schedule,
+                                                              uint64_t now_ns, bool cheaply)
+{
+	while (run_empty(&schedule->run)) {
+		struct wheel_first first = wheel_first(&schedule->wheel);
+		/* UINT64_MAX: the wheel is empty. A manual clock can stand there. */
+		bool is_due = first.bound_ns <= now_ns && first.bound_ns != UINT64_MAX;
+
+		if (is_due && first.slot != SLOT_NONE && (first.is_alone || first.is_of_many)) {
+			/* No others are to be put in order, or so many that it goes before. */
+			wheel_remove(&schedule->wheel, first.slot);
+			schedule->taken_ns = first.bound_ns;
+			return first.slot;
+		}
+		if (first.is_of_many && cheaply)
+			return SLOT_DEAR;
+		/* If nothing is due, keep the base near, so that new slots are filed low. */
+		schedule_enter(schedule, is_due ? first.bound_ns : now_ns);
+		if (!is_due)
+			return SLOT_NONE;
+	}
+	return schedule_take_known(schedule, now_ns);
+}
+
+uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns, bool cheaply)
+{
+	if (run_empty(&schedule->run) && heap_empty(&schedule->heap))
+		return schedule_take_later(schedule, now_ns, cheaply);
+	return schedule_take_known(schedule, now_ns);
 }
 
 uint64_t schedule_next_ns(struct schedule *schedule)

@@ -54,24 +54,17 @@ unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t 
 
 /*
  * Take the earliest slot filed at or before `now_ns`, or SLOT_NONE. Slots come in order of instant.
+ * A take may put many slots in order, which is as much work as thousands of others; also one that
+ * then finds none due. With `cheaply` such a take does nothing, and returns SLOT_DEAR.
  */
-uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns);
-
-/*
- * May the next take be as much work as thousands of others, since it puts many slots in order? The
- * first of these, if it is known and due, is taken before; if none is due, the take finds that out,
- * and enters their bucket if its time has come.
- */
-static inline bool schedule_next_is_dear(const struct schedule *schedule, uint64_t now_ns)
-{
-	return run_empty(&schedule->run) && heap_empty(&schedule->heap) &&
-	       wheel_next_is_dear(&schedule->wheel, now_ns);
-}
+uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns, bool cheaply);
+#define SLOT_DEAR (SLOT_NONE - 1)
 
 /* A slot that will be taken soon, `ahead` takes from now at most; SLOT_NONE if it is not known. */
 static inline uint32_t schedule_peek(const struct schedule *schedule, uint32_t ahead)
 {
-	return run_peek(&schedule->run, ahead);
+	return run_empty(&schedule->run) ? wheel_peek(&schedule->wheel)
+	                                 : run_peek(&schedule->run, ahead);
 }
 
 /* Was the slot last taken the first of many that came to be known together? */

@@ -238,7 +238,7 @@ static __attribute__((noinline)) int hub_rearmed_other(struct timerhub *hub, tim
 {
 	uint32_t slot = handle_slot(timer);
 	struct timer_outcome outcome =
-		timer_confirm(&hub->arena.timers.hot[slot], timer, before, after);
+		timer_confirm_or_undo(&hub->arena.timers.hot[slot], timer, before, after);
 
 	if (outcome.left != TIMER_NOTHING)
 		hub_submit(hub, slot, outcome);

@@ -12,11 +12,11 @@
  * periodic or kept timer lives on after a delivery; so a cancel may come just after one, and both
  * succeed: the call that delivers may then still be returning its event.
  *
- * Why no timer is lost although hardly a call tells the owner: if an armed slot has no WORD_INBOX,
- * it is filed no later than its timer may expire, slack included. If a free slot has none, it is
- * filed no later than its word says, and nowhere if that is never. The owner reads the word at the
- * filed instant, or before it sleeps until then. If a change needs the owner to look earlier, the
- * same compare-and-swap claims the push of the slot (WORD_INBOX). The claimant pushes the slot into
+ * Why no timer is lost although hardly a call tells the owner: if an armed slot is not claimed, it
+ * is filed no later than its timer may expire, slack included. If a free slot is not, it is filed
+ * no later than its word says, and nowhere if that is never. The owner reads the word at the filed
+ * instant, or before it sleeps until then. If a change needs the owner to look earlier, the same
+ * compare-and-swap claims the push of the slot (WORD_CLAIMED). The claimant pushes the slot into
  * the inbox, and then says so (WORD_PUSHED). A new life ignores a claim without WORD_PUSHED, since
  * the claimant may never run again, and pushes the slot itself.
  *
@@ -61,7 +61,7 @@ static bool word_is_as_left(uint64_t word, uint64_t after, uint64_t identity)
 	if (word_phase(after) == TIMER_ARMED && word_phase(word) == TIMER_PENDING)
 		word = word_with_phase(word, TIMER_ARMED);
 	return ((word ^ after) & ~WORD_INBOX_FLAGS) == 0 ||
-	       (word_in_inbox(after) && word == word_looked_at(after, identity));
+	       (word_claimed(after) && word == word_looked_at(after, identity));
 }
 
 /*
@@ -88,8 +88,8 @@ static struct timer_outcome timer_undo(struct timer_hot *hot, uint64_t before, u
 	return timer_submit(-ENOENT, undone, word_pushed(word));
 }
 
-struct timer_outcome timer_confirm(struct timer_hot *hot, uint64_t handle, uint64_t before,
-                                   uint64_t after)
+struct timer_outcome timer_confirm_or_undo(struct timer_hot *hot, uint64_t handle, uint64_t before,
+                                           uint64_t after)
 {
 	return timer_same_life(hot, handle) ? timer_done(0) : timer_undo(hot, before, after);
 }
@@ -163,15 +163,15 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 		submit = word_phase(word) != TIMER_ARMED || periodic ||
 		         word_deadline(rearmed) < word_deadline(word);
 		if (submit)
-			rearmed |= WORD_INBOX;
+			rearmed |= WORD_CLAIMED;
 		test_point(TEST_POINT_REARM_BEFORE_CAS);
 	} while (!u64_cas_seq_cst(&hot->word, &word, rearmed));
-	outcome = timer_confirm(hot, handle, word, rearmed);
+	outcome = timer_confirm_or_undo(hot, handle, word, rearmed);
 	if (outcome.result < 0)
 		return outcome;
 	probe2(rearm, handle, deadline_ns);
 	if (submit)
-		outcome = timer_submit(0, rearmed, word_in_inbox(word));
+		outcome = timer_submit(0, rearmed, word_claimed(word));
 	outcome.result = word_idles(word) && handle_kept(handle) ? 1 : 0;
 	return outcome;
 }
@@ -186,9 +186,10 @@ static uint64_t word_cancelled(uint64_t word, uint64_t identity)
 {
 	if (word_phase(word) == TIMER_ARMED)
 		return word_with_phase(word, TIMER_FREE) |
-		       (identity_has_slack(identity) ? WORD_INBOX : 0);
+		       (identity_has_slack(identity) ? WORD_CLAIMED : 0);
 	return word_unfiled(word) |
-	       (word_phase(word) == TIMER_PENDING && identity_periodic(identity) ? WORD_INBOX : 0);
+	       (word_phase(word) == TIMER_PENDING && identity_periodic(identity) ? WORD_CLAIMED
+	                                                                         : 0);
 }
 
 struct timer_outcome timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue)
@@ -212,13 +213,13 @@ struct timer_outcome timer_cancel(const struct timers *timers, uint64_t handle, 
 		dead = word_cancelled(word, identity);
 		test_point(TEST_POINT_CANCEL_BEFORE_CAS);
 	} while (!u64_cas_seq_cst(&hot->word, &word, dead));
-	outcome = timer_confirm(hot, handle, word, dead);
+	outcome = timer_confirm_or_undo(hot, handle, word, dead);
 	if (outcome.result < 0)
 		return outcome;
 	probe1(cancel, handle);
 	/* If the slot is in the inbox already: a dead timer is nothing to be in time for. */
-	return word_in_inbox(dead) && !word_in_inbox(word) ? timer_submit(0, dead, false)
-	                                                   : timer_done(0);
+	return word_claimed(dead) && !word_claimed(word) ? timer_submit(0, dead, false)
+	                                                 : timer_done(0);
 }
 
 /* ---- reading ---- */
@@ -316,7 +317,7 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
  */
 static bool timer_unfile(struct timer_hot *hot, uint64_t *word)
 {
-	return word_in_inbox(*word) || word_deadline(*word) == TIMER_TICKS_NEVER ||
+	return word_claimed(*word) || word_deadline(*word) == TIMER_TICKS_NEVER ||
 	       u64_cas_acquire(&hot->word, word, word_unfiled(*word));
 }
 
@@ -438,7 +439,7 @@ struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct 
 	struct timer_outcome outcome = timer_done(TIMER_DELIVERED);
 
 	if (submit)
-		rearmed |= WORD_INBOX;
+		rearmed |= WORD_CLAIMED;
 	*ret_count = period_count(base_ns, view->interval_ns, view->deadline_ns, now_ns);
 	test_point(TEST_POINT_CONSUME_BEFORE_REARM);
 	if (!u64_cas_seq_cst(&hot->word, &view->word, rearmed))
@@ -452,20 +453,20 @@ struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct 
 		submit &= outcome.result == 0;
 		outcome.result = TIMER_CHANGED;
 	}
-	return submit ? timer_submit(outcome.result, rearmed, word_in_inbox(before)) : outcome;
+	return submit ? timer_submit(outcome.result, rearmed, word_claimed(before)) : outcome;
 }
 
 struct timer_outcome timer_give_back(struct timer_hot *hot, struct timer_view *view)
 {
 	uint64_t before = view->word;
-	uint64_t rearmed = word_rearmed(before, word_deadline(before)) | WORD_INBOX;
+	uint64_t rearmed = word_rearmed(before, word_deadline(before)) | WORD_CLAIMED;
 	struct timer_outcome outcome;
 
 	if (!u64_cas_seq_cst(&hot->word, &view->word, rearmed))
 		return timer_done(TIMER_CHANGED);
-	outcome = timer_confirm(hot, view->handle, before, rearmed);
+	outcome = timer_confirm_or_undo(hot, view->handle, before, rearmed);
 	if (outcome.result == 0)
-		outcome = timer_submit(0, rearmed, word_in_inbox(before));
+		outcome = timer_submit(0, rearmed, word_claimed(before));
 	outcome.result = TIMER_GIVEN_BACK;
 	return outcome;
 }

@@ -85,7 +85,7 @@ struct timer_due {
 /* What a decision leaves to do for the thread that made it. */
 enum timer_left {
 	TIMER_NOTHING,
-	TIMER_TELL, /* another thread has claimed the push: see that the owner looks in time */
+	TIMER_WAKE, /* another thread has claimed the push: wake the owner if it looks too late */
 	TIMER_PUSH, /* push the slot into the inbox, then the same */
 };
 
@@ -105,7 +105,7 @@ static inline struct timer_outcome timer_submit(int result, uint64_t word, bool 
 {
 	return (struct timer_outcome){
 		.result = result,
-		.left = is_claimed ? TIMER_TELL : TIMER_PUSH,
+		.left = is_claimed ? TIMER_WAKE : TIMER_PUSH,
 		.word = word,
 	};
 }
@@ -155,8 +155,8 @@ static inline bool timer_pushed(struct timer_hot *hot, uint64_t *word)
  * the handle's life that was changed, also if that has ended since. If it was a later life:
  * -ENOENT, and the change is undone; but 0 if that life was re-armed since, so that it is too late.
  */
-struct timer_outcome timer_confirm(struct timer_hot *hot, uint64_t handle, uint64_t before,
-                                   uint64_t after);
+struct timer_outcome timer_confirm_or_undo(struct timer_hot *hot, uint64_t handle, uint64_t before,
+                                           uint64_t after);
 
 /* Is the slot's life the handle's? Model: tests/models/word.pml, with -DTAGS=1. */
 static inline bool timer_same_life(const struct timer_hot *hot, uint64_t handle)
@@ -166,7 +166,7 @@ static inline bool timer_same_life(const struct timer_hot *hot, uint64_t handle)
 
 enum timer_moved {
 	TIMER_MOVED,
-	TIMER_MOVED_PERHAPS, /* ask timer_confirm() */
+	TIMER_MOVED_PERHAPS, /* ask timer_confirm_or_undo() */
 	TIMER_NOT_MOVED,     /* the case is another, or another thread was quicker: timer_rearm() */
 };
 
@@ -331,7 +331,7 @@ bool timer_drop(const struct timers *timers, uint32_t slot);
 
 /* ---- a consumer's decisions: consume.c ---- */
 
-enum timer_told {
+enum timer_delivery {
 	TIMER_DELIVERED,
 	TIMER_CHANGED,    /* the word has changed, or was a later life's: look at it again */
 	TIMER_GIVEN_BACK, /* the clock was set back over it: it is armed again */
@@ -386,7 +386,7 @@ static inline struct timer_outcome timer_deliver_one_shot(const struct timers *t
 }
 
 /*
- * Deliver the expiry, as it was read: enum timer_told. `now_ns` is looked at if the timer is
+ * Deliver the expiry, as it was read: enum timer_delivery. `now_ns` is looked at if the timer is
  * periodic or the clock goes back. Model: tests/models/word.pml.
  */
 static inline struct timer_outcome timer_deliver(const struct timers *timers, uint32_t queue,

@@ -263,36 +263,51 @@ static struct wheel_level *wheel_lowest_level(const struct wheel *wheel)
 	return NULL;
 }
 
-/* The bucket that holds the earliest slot, with its bound; NULL if the wheel is empty. */
+/* The bucket that holds the earliest slot; NULL if the wheel is empty. */
 static inline struct wheel_bucket *wheel_first_bucket(const struct wheel *wheel)
 {
 	struct wheel_level *level = wheel_lowest_level(wheel);
-	struct wheel_bucket *bucket;
 
-	if (!level)
-		return NULL;
-	bucket = &level->buckets[level_first(level)];
-	wheel_rescan(wheel, bucket);
-	return bucket;
+	return level ? &level->buckets[level_first(level)] : NULL;
 }
 
 uint64_t wheel_bound_ns(const struct wheel *wheel)
 {
-	const struct wheel_bucket *bucket = wheel_first_bucket(wheel);
+	struct wheel_bucket *bucket = wheel_first_bucket(wheel);
 
-	return bucket ? bucket->bound_ns : UINT64_MAX;
+	if (!bucket)
+		return UINT64_MAX;
+	wheel_rescan(wheel, bucket);
+	return bucket->bound_ns;
 }
 
-uint64_t wheel_first_of_many_ns(const struct wheel *wheel, uint32_t *ret_slot)
+struct wheel_first wheel_first(const struct wheel *wheel)
+{
+	struct wheel_bucket *bucket = wheel_first_bucket(wheel);
+	const struct wheel_chunk *chunk;
+
+	if (!bucket)
+		return (struct wheel_first){ .bound_ns = UINT64_MAX, .slot = SLOT_NONE };
+	wheel_rescan(wheel, bucket);
+	chunk = &wheel->chunks[bucket->first];
+	return (struct wheel_first){
+		.bound_ns = bucket->bound_ns,
+		.slot = bucket->bound_slot,
+		.is_alone = chunk->count == 1 && chunk->next == CHUNK_NONE,
+		.is_of_many = wheel_bucket_is_long(wheel, bucket),
+	};
+}
+
+uint32_t wheel_peek(const struct wheel *wheel)
 {
 	const struct wheel_bucket *bucket = wheel_first_bucket(wheel);
 
-	*ret_slot = SLOT_NONE;
 	if (!bucket)
-		return UINT64_MAX;
-	if (wheel_bucket_is_long(wheel, bucket))
-		*ret_slot = bucket->bound_slot;
-	return bucket->bound_ns;
+		return SLOT_NONE;
+	__builtin_prefetch(&wheel->chunks[bucket->first], 1);
+	if (bucket->bound_slot != SLOT_NONE)
+		__builtin_prefetch(&wheel->filings[bucket->bound_slot], 1);
+	return bucket->bound_slot;
 }
 
 /* ---- sweeping ---- */
@@ -361,18 +376,6 @@ unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, u
 		return 0;
 	slots[0] = bucket->bound_slot;
 	return 1;
-}
-
-bool wheel_next_is_dear(const struct wheel *wheel, uint64_t now_ns)
-{
-	const struct wheel_level *level = wheel_lowest_level(wheel);
-	const struct wheel_bucket *bucket;
-
-	if (!level)
-		return false;
-	bucket = &level->buckets[level_first(level)];
-	return (bucket->bound_slot == SLOT_NONE || bucket->bound_ns > now_ns) &&
-	       wheel_bucket_is_long(wheel, bucket);
 }
 
 uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)

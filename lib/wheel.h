@@ -119,14 +119,18 @@ bool wheel_move_within(struct wheel *wheel, uint32_t slot, uint64_t at_ns);
 /* No slot in the wheel is filed before this; exact but where a long bucket lost its first. */
 uint64_t wheel_bound_ns(const struct wheel *wheel);
 
-/*
- * The same; and if the first of all lies in a bucket of many slots, so that entering that is much
- * work, `*ret_slot` is the first, filed at the bound. SLOT_NONE if it is not, or not known.
- */
-uint64_t wheel_first_of_many_ns(const struct wheel *wheel, uint32_t *ret_slot);
+/* The first of all, and whether its bucket is worth entering for it. */
+struct wheel_first {
+	uint64_t bound_ns; /* wheel_bound_ns() */
+	uint32_t slot;     /* filed at the bound; SLOT_NONE: it has left a bucket of many */
+	bool is_alone;     /* no other slot is in its bucket */
+	bool is_of_many;   /* entering its bucket may take as long as thousands of takes */
+};
 
-/* Does the first of all lie in a bucket of many slots, and is not known, or not due? */
-bool wheel_next_is_dear(const struct wheel *wheel, uint64_t now_ns);
+struct wheel_first wheel_first(const struct wheel *wheel);
+
+/* Have fetched what taking the first of all will touch. Returns its slot; SLOT_NONE: not known. */
+uint32_t wheel_peek(const struct wheel *wheel);
 
 /*
  * Of the slots whose instants may have changed, tell up to `max` that keep it open whether any of

@@ -5,7 +5,7 @@
  * tests/unit/test_word.c walks every transition.
  *
  *   state word   63                         7 6   4   3      2    1     0
- *               | deadline in ticks of 64 ns | tag |pushed|inbox|  phase   |
+ *               | deadline in ticks of 64 ns | tag |pushed|claim|  phase   |
  *   identity     63          26 25                         2     1      0
  *               | generation   | zero                      |periodic|slack|
  *   handle       63          26 25                                      0
@@ -45,9 +45,9 @@
 #define SLOT_NONE UINT32_MAX
 
 #define WORD_PHASE_MASK ((uint64_t)3)
-#define WORD_INBOX ((uint64_t)1 << 2)
+#define WORD_CLAIMED ((uint64_t)1 << 2)
 #define WORD_PUSHED ((uint64_t)1 << 3)
-#define WORD_INBOX_FLAGS (WORD_INBOX | WORD_PUSHED)
+#define WORD_INBOX_FLAGS (WORD_CLAIMED | WORD_PUSHED)
 #define WORD_TAG_SHIFT 4
 #define WORD_TAG_MASK ((uint64_t)7)
 #define WORD_DEADLINE_SHIFT 7
@@ -82,9 +82,9 @@ static inline enum timer_phase word_phase(uint64_t word)
 }
 
 /* Has a thread claimed the push of this slot since the last look? It may not have pushed yet. */
-static inline bool word_in_inbox(uint64_t word)
+static inline bool word_claimed(uint64_t word)
 {
-	return (word & WORD_INBOX) != 0;
+	return (word & WORD_CLAIMED) != 0;
 }
 
 /* Has that been done, for certain? A thread may have been stopped between claiming and doing it. */
@@ -176,7 +176,7 @@ static inline uint64_t ticks_fresh(uint64_t deadline_ns)
  * The tag moves on with each life, with each look of the owner's and with each re-arm but the plain
  * one to a later deadline, so that a word does not come back while a thread is held up between
  * reading and changing it (the ABA problem). After eight such steps to the very same deadline it
- * does; so a thread that has changed a word then compares the generation, see timer_confirm().
+ * does; so a thread that has changed a word then compares the generation: timer_confirm_or_undo().
  */
 static inline uint64_t word_next_tag(uint64_t word)
 {
@@ -209,7 +209,7 @@ static inline uint64_t word_armed_there(uint64_t free_word, uint64_t ticks)
 static inline uint64_t word_armed(uint64_t free_word, uint64_t ticks)
 {
 	return ticks << WORD_DEADLINE_SHIFT | word_next_tag(free_word) | (free_word & WORD_PUSHED) |
-	       WORD_INBOX | TIMER_ARMED;
+	       WORD_CLAIMED | TIMER_ARMED;
 }
 
 /* The same contents, next tag: a compare-and-swap from the old word fails. */
@@ -266,7 +266,7 @@ static inline uint64_t word_restored(uint64_t word, uint64_t before)
 	uint64_t restored =
 		word_idles(before) ? word_idle(word) : word_rearmed(word, word_deadline(before));
 
-	return restored | WORD_INBOX;
+	return restored | WORD_CLAIMED;
 }
 
 static inline uint64_t identity_make(uint64_t generation, uint64_t flags)

@@ -28,7 +28,7 @@
  * by then.
  *
  * Models:
- *   lib/timer.c   timer_arm() timer_rearm() timer_cancel() timer_confirm() timer_undo()
+ *   lib/timer.c   timer_arm() timer_rearm() timer_cancel() timer_confirm_or_undo() timer_undo()
  *                 word_is_as_left() word_cancelled() timer_read() timer_unchanged() timer_look()
  *                 timer_unfile() timer_expire() timer_true_ns() timer_next_period_ns()
  *                 timer_deliver_periodic() timer_give_back() timer_deliver_other()

@@ -720,6 +720,35 @@ START_TEST(stale_handles_that_never_were_are_told)
 }
 END_TEST
 
+/*
+ * Of so many timers the words fill a page, and the callers' own numbers lie next. They are made to
+ * look like the words of one timer more, whose handle this is.
+ */
+START_TEST(stale_handles_beyond_the_last_timer_are_told)
+{
+	enum { TIMERS = 256 };
+	uint64_t word = HOUR / TICK << 7 | 1;
+	timerhub_timer beyond = UINT64_C(2) << 26 | TIMERS;
+	struct timerhub_spec spec = {
+		.size = sizeof(spec),
+		.expires_ns = HOUR,
+		.data = word,
+		.fn = (timerhub_fn *)(uintptr_t)(beyond - TIMERS),
+	};
+	struct rig rig = rig_manual(TIMERS);
+
+	for (unsigned i = 0; i < TIMERS; i++)
+		expect_eq(timerhub_arm(rig.queue, &spec, NULL), 0);
+	expect_stale(rig.hub, beyond);
+	expect_eq(timerhub_cancel_many(rig.hub, &beyond, 1), 0);
+	expect_eq(timerhub_rearm_many(rig.hub, &beyond, 1, 2 * HOUR, 0), 0);
+	advance(rig.hub, HOUR);
+	for (unsigned i = 0; i < TIMERS; i++)
+		expect_eq(take_one(rig.queue).data, word);
+	rig_close(&rig);
+}
+END_TEST
+
 /* Alive, but in another hub, in the same place and as the same life. */
 START_TEST(stale_handles_of_another_hub_are_told)
 {
@@ -767,6 +796,7 @@ int main(int argc, char **argv)
 	tests_add(misuse_by_concurrent_advance, 60);
 	tests_add(stale_handles_over_ten_thousand_lives_are_told, 30);
 	tests_add(stale_handles_that_never_were_are_told, 30);
+	tests_add(stale_handles_beyond_the_last_timer_are_told, 30);
 	tests_add(stale_handles_of_another_hub_are_told, 30);
 	return tests_run();
 }

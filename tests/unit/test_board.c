@@ -232,6 +232,41 @@ START_TEST(notes_are_left_for_who_looks_and_nobody_else)
 }
 END_TEST
 
+static void expect_on_board(const struct board_queue *counts, int fd, uint64_t waiting)
+{
+	expect_eq(u64_load_relaxed(&counts->fd_plus_one), fd + 1);
+	expect_eq(u64_load_relaxed(&counts->put) - u64_load_relaxed(&counts->delivered) -
+	                  u64_load_relaxed(&counts->passed_over),
+	          waiting);
+}
+
+/* A queue is on the board while it is open; the next at its index begins with nothing in it. */
+START_TEST(queues_come_and_go_on_the_board)
+{
+	struct timerhub_config config = { .size = sizeof(config),
+		                          .flags = TIMERHUB_MANUAL,
+		                          .timers_max = 4 };
+	struct timerhub_queue *queues[3];
+	struct timerhub *hub;
+
+	expect_eq(timerhub_open(&hub, &config), 0);
+	for (unsigned i = 0; i < COUNT_OF(queues); i++) {
+		expect_eq(u64_load_relaxed(&hub->board->callers.queues_end), i);
+		expect_eq(timerhub_queue_open(hub, &queues[i], NULL), 0);
+		expect_on_board(&hub->board->queues[i], timerhub_queue_fd(queues[i]), 0);
+	}
+	expect_eq(timerhub_after(queues[1], 1, 0, NULL), 0);
+	expect_eq(timerhub_advance(hub, SEC, NULL), 0);
+	expect_on_board(&hub->board->queues[1], timerhub_queue_fd(queues[1]), 1);
+	timerhub_queue_close(queues[1]);
+	expect_eq(u64_load_relaxed(&hub->board->queues[1].fd_plus_one), 0);
+	expect_eq(timerhub_queue_open(hub, &queues[1], NULL), 0);
+	expect_on_board(&hub->board->queues[1], timerhub_queue_fd(queues[1]), 0);
+	expect_eq(u64_load_relaxed(&hub->board->callers.queues_end), COUNT_OF(queues));
+	timerhub_close(hub);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	tests_begin("board", argc, argv);
@@ -241,6 +276,7 @@ int main(int argc, char **argv)
 	tests_add(only_an_observable_board_has_a_file, 20);
 	tests_add(forked_child_counts_for_itself, 20);
 	tests_add(places_of_boards_come_back, 20);
+	tests_add(queues_come_and_go_on_the_board, 20);
 	tests_add(notes_are_left_for_who_looks_and_nobody_else, 20);
 	return tests_run();
 }

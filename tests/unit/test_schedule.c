@@ -77,8 +77,14 @@ static void bench_remove(struct bench *bench, uint32_t slot)
 static uint32_t bench_take(struct bench *bench)
 {
 	uint64_t first_ns = bench->at_ns[model_first(bench)];
-	uint32_t slot = schedule_take(&bench->schedule, bench->now_ns);
+	uint64_t cascaded = bench->schedule.cascaded;
+	uint32_t slot = schedule_take(&bench->schedule, bench->now_ns, true);
 
+	if (slot == SLOT_DEAR) {
+		expect_eq(bench->schedule.cascaded, cascaded);
+		slot = schedule_take(&bench->schedule, bench->now_ns, false);
+		expect(slot != SLOT_DEAR);
+	}
 	if (slot == SLOT_NONE) {
 		expect(first_ns > bench->now_ns || first_ns == NOWHERE);
 		return SLOT_NONE;
@@ -407,9 +413,14 @@ END_TEST
 #define MANY 300000
 #define NEAR 5000
 
+static uint32_t bench_take_cheaply(struct bench *bench, uint64_t now_ns)
+{
+	return schedule_take(&bench->schedule, now_ns, true);
+}
+
 /*
  * Law 13: the first of a bucket of many is taken before the others are put in order, and so is one
- * that comes before it; then there is word of what the next take costs.
+ * that comes before it; a take that must be cheap goes no further.
  */
 START_TEST(first_of_many_does_not_wait_for_the_others)
 {
@@ -419,24 +430,34 @@ START_TEST(first_of_many_does_not_wait_for_the_others)
 	for (uint32_t slot = 2; slot < SLOTS; slot++)
 		bench_insert(bench, slot, SEC + slot % 3);
 	bench_insert(bench, 1, SEC - 2);
-	expect(schedule_next_is_dear(&bench->schedule, SEC - 3)); /* none is due */
-	expect(!schedule_next_is_dear(&bench->schedule, SEC - 2));
-	bench->now_ns = SEC + 2;
-	expect(!schedule_next_is_dear(&bench->schedule, bench->now_ns));
-	expect_eq(bench_take(bench), 1);
-	expect_eq(bench->schedule.cascaded, 0);
-	expect(schedule_next_is_dear(&bench->schedule, bench->now_ns));
+	expect_eq(bench_take_cheaply(bench, SEC - 3), SLOT_DEAR); /* none is due */
+	expect_eq(bench_take_cheaply(bench, SEC + 2), 1);
+	expect_eq(bench_take_cheaply(bench, SEC + 2), SLOT_DEAR);
 	/* One that is filed now is the first, and known. */
-	bench_insert(bench, 1, SEC - 2);
-	expect(!schedule_next_is_dear(&bench->schedule, bench->now_ns));
-	expect_eq(bench_take(bench), 1);
+	schedule_insert(&bench->schedule, 1, SEC - 2);
+	expect_eq(bench_take_cheaply(bench, SEC - 2), 1);
+	bench->at_ns[1] = NOWHERE;
 	expect_eq(bench->schedule.cascaded, 0);
+	bench->now_ns = SEC + 2;
 	expect_eq(bench_take(bench), 0);
 	expect_eq(bench->schedule.cascaded, SLOTS - 1);
-	expect(!schedule_next_is_dear(&bench->schedule, bench->now_ns));
 	for (uint32_t slot = 2; slot < SLOTS; slot++)
-		expect(bench_take(bench) != SLOT_NONE);
-	expect_eq(bench_take(bench), SLOT_NONE);
+		expect(bench_take_cheaply(bench, SEC + 2) < SLOTS);
+	expect_eq(bench_take_cheaply(bench, SEC + 2), SLOT_NONE);
+	bench_free(bench);
+}
+END_TEST
+
+/* What lies alone in its bucket, on any level, is moved to no other place before it is taken. */
+START_TEST(lone_slots_are_taken_where_they_lie)
+{
+	struct bench *bench = bench_new();
+
+	for (uint32_t slot = 0; slot < 40; slot++)
+		bench_insert(bench, slot, UINT64_C(1) << (22 + slot));
+	bench->now_ns = UINT64_MAX - 1;
+	expect_eq(bench_take_all(bench), 40);
+	expect_eq(bench->schedule.cascaded, 0);
 	bench_free(bench);
 }
 END_TEST
@@ -458,7 +479,7 @@ START_TEST(many_at_once_come_out_in_order)
 		schedule_insert(&schedule, slot, at_ns[slot]);
 	}
 	for (uint32_t taken = 0; taken < MANY; taken++) {
-		uint32_t slot = schedule_take(&schedule, taken < NEAR ? 6 * SEC : 2 * HOUR);
+		uint32_t slot = schedule_take(&schedule, taken < NEAR ? 6 * SEC : 2 * HOUR, false);
 
 		expect_context("taken", taken, slot);
 		expect_lt(slot, MANY);
@@ -467,7 +488,7 @@ START_TEST(many_at_once_come_out_in_order)
 		last_ns = at_ns[slot];
 		at_ns[slot] = 0; /* not again */
 	}
-	expect_eq(schedule_take(&schedule, 2 * HOUR), SLOT_NONE);
+	expect_eq(schedule_take(&schedule, 2 * HOUR, false), SLOT_NONE);
 	schedule_close(&schedule);
 	free(at_ns);
 	free(filings);
@@ -483,6 +504,7 @@ int main(int argc, char **argv)
 	tests_add(one_wake_per_distinct_instant, 20);
 	tests_add(slots_cascade_at_most_once_per_level, 20);
 	tests_add(first_of_many_does_not_wait_for_the_others, 20);
+	tests_add(lone_slots_are_taken_where_they_lie, 20);
 	tests_add(many_at_once_come_out_in_order, 60);
 	return tests_run();
 }

@@ -129,7 +129,7 @@ static void expect_outcome(const struct bench *bench, struct timer_outcome outco
 
 static enum timer_left left_of(uint64_t is_there)
 {
-	return is_there ? TIMER_TELL : TIMER_PUSH;
+	return is_there ? TIMER_WAKE : TIMER_PUSH;
 }
 
 /* Can a slot be in this state? */
@@ -473,8 +473,8 @@ START_TEST(move_of_a_later_life_is_asked_about_and_undone)
 	parts.ticks++;
 	expect_eq(after, parts_word(parts));
 	expect_slot(&bench, parts);
-	expect_outcome(&bench, timer_confirm(bench.hot, bench.handle, before, after), -ENOENT,
-	               TIMER_PUSH);
+	expect_outcome(&bench, timer_confirm_or_undo(bench.hot, bench.handle, before, after),
+	               -ENOENT, TIMER_PUSH);
 	parts = bench.parts;
 	parts.inbox = 1;
 	expect_slot(&bench, parts);
@@ -635,13 +635,13 @@ static void check_undo_of(struct bench *bench, struct parts after)
 		expect_context("after, case", parts_word(after), undo_case);
 		bench_set(bench, after);
 		expect_outcome(bench,
-		               timer_confirm(bench->hot, bench->handle, parts_word(bench->parts),
-		                             parts_word(after)),
+		               timer_confirm_or_undo(bench->hot, bench->handle,
+		                                     parts_word(bench->parts), parts_word(after)),
 		               0, TIMER_NOTHING);
 		expect_slot(bench, after);
 		at_point(bench, TEST_POINT_UNDO, something_happens);
-		outcome = timer_confirm(bench->hot, stale, parts_word(bench->parts),
-		                        parts_word(after));
+		outcome = timer_confirm_or_undo(bench->hot, stale, parts_word(bench->parts),
+		                                parts_word(after));
 		if (undo_case >= REARMED_THERE) {
 			expect_outcome(bench, outcome, 0, TIMER_NOTHING);
 			expect_slot(bench, now);

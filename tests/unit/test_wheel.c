@@ -137,13 +137,16 @@ static void bench_verify_buckets(const struct bench *bench)
 
 /*
  * The bound is never later than the earliest slot, and that slot's instant if its bucket is
- * short.
+ * short. The slot that is told for it is one that lies there.
  */
 static void bench_verify_bound(struct bench *bench)
 {
+	struct wheel_first told = wheel_first(&bench->wheel);
 	uint64_t bound_ns = wheel_bound_ns(&bench->wheel);
 	uint32_t first = SLOT_NONE;
 	unsigned beside = 0;
+
+	expect_eq(told.bound_ns, bound_ns);
 
 	for (uint32_t slot = 0; slot < SLOTS; slot++)
 		if (bench->at_ns[slot] != ABSENT &&
@@ -151,6 +154,7 @@ static void bench_verify_bound(struct bench *bench)
 			first = slot;
 	if (first == SLOT_NONE) {
 		expect_eq(bound_ns, UINT64_MAX);
+		expect_eq(told.slot, SLOT_NONE);
 		return;
 	}
 	expect_le(bound_ns, bench->at_ns[first]);
@@ -159,6 +163,12 @@ static void bench_verify_bound(struct bench *bench)
 		beside += bucket_of(bench, slot) == bucket_of(bench, first);
 	if (beside <= EXACT_UP_TO)
 		expect_eq(bound_ns, bench->at_ns[first]);
+	expect_eq(told.is_alone, beside == 1);
+	expect(!told.is_of_many || beside > EXACT_UP_TO);
+	if (told.slot == SLOT_NONE)
+		expect(told.is_of_many);
+	else
+		expect_eq(bench->at_ns[told.slot], bound_ns);
 }
 
 static void bench_insert(struct bench *bench, uint32_t slot, uint64_t at_ns)

@@ -32,7 +32,7 @@ static void expect_parts(uint64_t word, struct parts parts)
 	expect_eq(word_deadline(word), parts.ticks);
 	expect_eq(word_tag(word), parts.tag);
 	expect_eq(word_pushed(word), parts.pushed == 1);
-	expect_eq(word_in_inbox(word), parts.inbox == 1);
+	expect_eq(word_claimed(word), parts.inbox == 1);
 	expect_eq(word_phase(word), parts.phase);
 }
 
