@@ -310,6 +310,19 @@ static uint32_t shard_used_end(const struct arena_shard *shard)
 	return (uint32_t)u64_load_relaxed(&shard->fresh); /* heard of through the slot's armer */
 }
 
+/* The stack's top, and how many slots were on it at that instant. */
+static uint64_t shard_look(const struct arena *arena, struct arena_shard *shard,
+                           uint64_t *ret_depth)
+{
+	uint64_t top = u64_load_acquire(&shard->top); /* [free] */
+
+	do {
+		*ret_depth = stack_depth(arena, top);
+		/* Changes nothing, but fails if a take has let others write over the link. */
+	} while (!u64_cas_acq_rel(&shard->top, &top, top));
+	return top;
+}
+
 static uint32_t arena_steal(struct arena *arena, uint32_t home)
 {
 	const struct arena_shard *shard = &arena->shards[home];
@@ -328,9 +341,9 @@ static uint32_t arena_steal(struct arena *arena, uint32_t home)
  * Nothing found in the usual places. Look everywhere, and believe "none" only if no stack was
  * touched meanwhile: the tops, which only grow by takes and change by puts, agree.
  *
- * The tops are loaded relaxed. If a thread moves the last slot from a stack that we are yet to find
- * empty to one that we have found empty, then the pop that finds the former empty acquires that
- * move; so the second load of the other's top sees it too.
+ * The second look changes each top from what it is to the same, and so sees the newest. A load
+ * might be older: a slot is put back, then another thread takes the last slot that was never used,
+ * and we see the latter alone, since nothing is carried with it.
  */
 static uint32_t arena_take_last(struct arena *arena, uint32_t home)
 {
@@ -350,8 +363,11 @@ static uint32_t arena_take_last(struct arena *arena, uint32_t home)
 				return slot;
 		}
 		changed = false;
-		for (uint32_t i = 0; i <= arena->shard_mask; i++)
-			changed |= tops[i] != u64_load_relaxed(&arena->shards[i].top);
+		for (uint32_t i = 0; i <= arena->shard_mask; i++) {
+			uint64_t depth;
+
+			changed |= tops[i] != shard_look(arena, &arena->shards[i], &depth);
+		}
 	} while (changed);
 	return SLOT_NONE;
 }
@@ -434,19 +450,6 @@ uint32_t arena_next_used(const struct arena *arena, uint32_t slot)
 			return slot;
 	}
 	return SLOT_NONE;
-}
-
-/* The stack's top, and how many slots were on it at that instant. */
-static uint64_t shard_look(const struct arena *arena, struct arena_shard *shard,
-                           uint64_t *ret_depth)
-{
-	uint64_t top = u64_load_acquire(&shard->top); /* [free] */
-
-	do {
-		*ret_depth = stack_depth(arena, top);
-		/* Changes nothing, but fails if a take has let others write over the link. */
-	} while (!u64_cas_acq_rel(&shard->top, &top, top));
-	return top;
 }
 
 struct arena_counts arena_count(const struct arena *arena)

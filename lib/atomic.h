@@ -70,13 +70,6 @@ static inline bool u64_cas_relaxed(atomic_u64 *word, uint64_t *expected, uint64_
 	                                               memory_order_relaxed);
 }
 
-static inline bool u64_cas_acquire(atomic_u64 *word, uint64_t *expected, uint64_t value)
-{
-	atomic_step();
-	return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_acquire,
-	                                               memory_order_acquire);
-}
-
 static inline bool u64_cas_release(atomic_u64 *word, uint64_t *expected, uint64_t value)
 {
 	atomic_step();

@@ -155,6 +155,9 @@ bool outbox_exhausted(const struct outbox *outbox)
 	/* If the owner has moved this head to the tail, then that tail or a later one is read. */
 	uint64_t head = u64_load_acquire(&outbox->head); /* [outbox-compacting] */
 
-	/* A tail that says that the owner compacts is beyond any head. */
-	return head >= u64_load_seq_cst(&outbox->tail);
+	/*
+	 * A tail that says that the owner compacts is beyond any head. Relaxed: what must be seen
+	 * of it came with the head, or with outbox_empty() before.
+	 */
+	return head >= u64_load_relaxed(&outbox->tail);
 }

@@ -311,14 +311,13 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 
 /*
  * The owner has found a free slot where it is filed, and files it no more: the word is to say so.
- * False if the word has changed. If the slot is in the inbox, the look will do it. Acquire, for the
- * word that is found changed: [armed]. No release: an armer that finds the slot unfiled reads
- * nothing of the owner's, and pushes it.
+ * False if the word has changed. If the slot is in the inbox, the look will do it. Relaxed: an
+ * armer that finds the slot unfiled reads nothing of the owner's, and pushes it.
  */
-static bool timer_unfile(struct timer_hot *hot, uint64_t *word)
+static bool timer_unfile(struct timer_hot *hot, uint64_t word)
 {
-	return word_claimed(*word) || word_deadline(*word) == TIMER_TICKS_NEVER ||
-	       u64_cas_acquire(&hot->word, word, word_unfiled(*word));
+	return word_claimed(word) || word_deadline(word) == TIMER_TICKS_NEVER ||
+	       u64_cas_relaxed(&hot->word, &word, word_unfiled(word));
 }
 
 enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_t by_ns,
@@ -326,9 +325,9 @@ enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_
 {
 	struct timer_hot *hot = &timers->hot[slot];
 	const struct timer_cold *cold = &timers->cold[slot];
-	uint64_t word = u64_load_acquire(&hot->word); /* [armed] */
 
 	for (;;) {
+		uint64_t word = u64_load_acquire(&hot->word); /* [armed] */
 		uint64_t pending = word_with_phase(word, TIMER_PENDING);
 		uint64_t identity = u64_load_acquire(&hot->identity); /* [life] */
 
@@ -341,7 +340,7 @@ enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_
 		if (word_phase(word) == TIMER_PARKED)
 			return TIMER_IS_NEITHER;
 		if (word_phase(word) == TIMER_FREE) {
-			if (timer_unfile(hot, &word))
+			if (timer_unfile(hot, word))
 				return TIMER_IS_NEITHER;
 			continue;
 		}
@@ -370,19 +369,19 @@ enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_
 		       !u64_cas_relaxed(&hot->word, &pending,
 		                        word_with_phase(pending, TIMER_ARMED))) {
 		}
-		word = u64_load_acquire(&hot->word); /* [armed] */
 	}
 }
 
 uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t filed_ns)
 {
 	struct timer_hot *hot = &timers->hot[slot];
-	uint64_t word = u64_load_acquire(&hot->word); /* [armed] */
-	uint64_t identity;
+	uint64_t word, identity;
 
-	while (word_phase(word) == TIMER_FREE)
-		if (timer_unfile(hot, &word))
-			return UINT64_MAX;
+	do {
+		word = u64_load_acquire(&hot->word); /* [armed] */
+	} while (word_phase(word) == TIMER_FREE && !timer_unfile(hot, word));
+	if (word_phase(word) == TIMER_FREE)
+		return UINT64_MAX;
 	/*
 	 * Relaxed: the word may be of an earlier life than this. If the next life was armed in its
 	 * place, that is due no earlier, so what is filed by the old word is early; else the slot

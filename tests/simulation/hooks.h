@@ -194,7 +194,6 @@ void *simulation_thread(void);
 #define ptr_store_relaxed(word, value) (HERE, ptr_store_relaxed(word, value))
 #define ptr_cas_relaxed(word, expected, value) (HERE, ptr_cas_relaxed(word, expected, value))
 #define ptr_cas_acquire(word, expected, value) (HERE, ptr_cas_acquire(word, expected, value))
-#define u64_cas_acquire(word, expected, value) (HERE, u64_cas_acquire(word, expected, value))
 #define u64_cas_release(word, expected, value) (HERE, u64_cas_release(word, expected, value))
 #define u32_fetch_add_release(word, value) (HERE, u32_fetch_add_release(word, value))
 

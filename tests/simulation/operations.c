@@ -53,8 +53,9 @@ static uint64_t random_instant(struct dice *dice)
 
 	if (world.plan->focus == FOCUS_PUSH && !dice_one_in(dice, 8))
 		return ns + (UINT64_C(512) << dice_below(dice, 10));
-	if (world.plan->focus == FOCUS_TINY && !dice_one_in(dice, 8))
-		return 64; /* long due: a word soon comes back */
+	if ((world.plan->focus >= FOCUS_TINY || world.plan->focus == FOCUS_WAITS) &&
+	    !dice_one_in(dice, 8))
+		return 64; /* long due: a word soon comes back, an outbox is soon full */
 	switch (dice_below(dice, 12) + 2 * world.deadline_style) {
 	case 0:
 		if (dice_one_in(dice, 8))
@@ -106,6 +107,9 @@ static struct life *random_life(struct dice *dice)
 {
 	if (oracle.lives_count == 0)
 		return NULL;
+	/* One is moved again and again, while what others have expired stays as it is. */
+	if (world.plan->focus == FOCUS_STOP && !dice_one_in(dice, 8))
+		return &oracle.lives[oracle.lives_count - 1];
 	if (oracle.active_count > 0 && !dice_one_in(dice, 8))
 		return oracle.active[dice_below(dice, oracle.active_count)];
 	return &oracle.lives[oracle.lives_count - 1 -
@@ -150,7 +154,7 @@ static struct timerhub_spec random_spec(struct dice *dice, unsigned queue)
 	struct timerhub_spec spec = { .size = sizeof(spec), .expires_ns = random_instant(dice) };
 	unsigned kind = (unsigned)dice_below(dice, 8);
 
-	if (kind == 0) {
+	if (kind == 0 && world.plan->focus != FOCUS_STOP) {
 		spec.interval_ns = 1 + dice_magnitude(dice, dice_one_in(dice, 8) ? 62 : 26);
 		spec.expires_ns = instant_for(true, spec.expires_ns);
 	}
@@ -322,6 +326,8 @@ static void operation_rearm(struct worker *worker)
 	    (result == -EAGAIN || !refusal_is_right(result, first_ns, later_ns)))
 		report_failure("rearm returned %d", result);
 	oracle_rearm_end(life, begin, result, later_ns);
+	if (world.plan->focus == FOCUS_STOP) /* the owner is to put it into the outbox again */
+		scheduler_block(NULL, scheduler.now_ns + dice_magnitude(&memory.dice, 13));
 }
 
 /* Chooses timers that no worker has in hand, each once. Returns how many. */
@@ -418,7 +424,7 @@ static void operation_cancel(struct worker *worker)
 	uint64_t begin;
 	int result;
 
-	if (world.waits && dice_one_in(dice, 2))
+	if (world.waits && !dice_one_in(dice, world.plan->focus == FOCUS_WAITS ? 8 : 2))
 		life = life_in_callback(dice, life);
 	if (dice_one_in(dice, 64)) {
 		life = NULL;
@@ -617,7 +623,7 @@ static void on_event(const struct timerhub_event *event)
 	for (unsigned i = (unsigned)dice_below(&memory.dice, 4); memory.mode != MEMORY_SC && i > 0;
 	     i--)
 		scheduler_yield();
-	if (world.waits && dice_one_in(&memory.dice, 2))
+	if (world.waits && (world.plan->focus == FOCUS_WAITS || dice_one_in(&memory.dice, 2)))
 		scheduler_block(NULL, scheduler.now_ns + 1 + dice_magnitude(&memory.dice, 20));
 	plain_read(&life->data);
 	worker->inside = NULL;
@@ -765,7 +771,10 @@ static void operation_wait(struct worker *worker)
 	report_tell("wait queue %d max %u until %" PRIu64, index, max, until_ns);
 	/* Or begin only after it: a worker is between two waits. */
 	if (memory.mode != MEMORY_SC && dice_one_in(&memory.dice, 4))
-		scheduler_block(NULL, scheduler.now_ns + 1);
+		scheduler_block(NULL, scheduler.now_ns + 1 +
+		                              (world.late ? dice_magnitude(&memory.dice, 20) : 0));
+	else if (world.plan->focus == FOCUS_STOP)
+		scheduler_block(NULL, scheduler.now_ns + dice_magnitude(&memory.dice, 12));
 	count = timerhub_wait(queue, events, max, timeout_ns);
 	report_tell("wait = %d", count);
 	worker->blocked_on = -1;
@@ -774,6 +783,8 @@ static void operation_wait(struct worker *worker)
 		report_failure("wait returned %d", count);
 	check_wait(index, &taking, count, until_ns);
 	take_events(&taking, events, count);
+	if (count == -ESHUTDOWN && stopped(index, &taking))
+		oracle_shut_down(&taking);
 	oracle_take_end(&taking, count == 0 || (count == -ESHUTDOWN && stopped(index, &taking)));
 }
 
@@ -981,7 +992,8 @@ static void operation_do(struct worker *worker, unsigned kind)
 	else if (kind < 30)
 		operation_arm_many(worker);
 	else if (kind < 48)
-		operation_rearm(worker);
+		for (unsigned i = world.plan->focus == FOCUS_STOP ? 4 : 1; i > 0; i--)
+			operation_rearm(worker);
 	else if (kind < 50)
 		operation_rearm_many(worker);
 	else if (kind < 62)
@@ -1008,6 +1020,13 @@ static void operation_do(struct worker *worker, unsigned kind)
 		operation_sleep(worker);
 }
 
+/* Arm, mostly re-arm, seldom cancel; wait, and stop. */
+static void operations_stop(void)
+{
+	for (unsigned i = 0; i < OPERATION_KINDS; i++)
+		world.kinds[i] = i < 8 ? 0 : i < 88 ? 30 : i < 89 ? 50 : i < 97 ? 79 : 97;
+}
+
 /*
  * With a memory that is weak, few operations after each other matter, of the right kinds: most runs
  * have their favourites.
@@ -1022,6 +1041,10 @@ void operations_begin(struct dice *dice)
 
 	for (unsigned i = 0; i < OPERATION_KINDS; i++)
 		world.kinds[i] = (uint8_t)i;
+	if (focus == FOCUS_STOP) {
+		operations_stop();
+		return;
+	}
 	if (memory.mode == MEMORY_SC || (dice_one_in(dice, 4) && focus == FOCUS_NONE))
 		return;
 	world.late = dice_one_in(dice, 8) && focus == FOCUS_NONE;
@@ -1069,7 +1092,7 @@ void operation_run(struct worker *worker, unsigned number)
 		operation_reopen(worker);
 	} else if (kind == 98) {
 		operation_each(worker);
-	} else if (kind == 97 && dice_one_in(&dice, 4)) {
+	} else if (kind == 97 && (dice_one_in(&dice, 4) || world.plan->focus == FOCUS_STOP)) {
 		operation_stop(worker);
 	} else {
 		if (memory.mode != MEMORY_SC && dice_one_in(&memory.dice, ATTACH_ONE_IN))

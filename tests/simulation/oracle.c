@@ -914,6 +914,20 @@ static void oracle_found_empty(const struct taking *taking)
 	}
 }
 
+void oracle_shut_down(const struct taking *taking)
+{
+	if (oracle.queues[taking->queue].takings != taking || taking->next)
+		return; /* another consumer may have it in hand */
+	for (unsigned i = 0; i < oracle.active_count; i++) {
+		const struct life *life = oracle.active[i];
+
+		if (life->queue == taking->queue && life->calls == 0 && life->must &&
+		    life->must_since < taking->begin)
+			fail("timer %u is due, and its queue was said to be stopped and empty",
+			     life_number(life));
+	}
+}
+
 /* Nobody has a period in hand: then none is missing. */
 static void oracle_no_gaps(unsigned queue)
 {
@@ -1034,6 +1048,8 @@ unsigned oracle_quiet(void)
 		/* Time may have passed between its last look at the clock and its sleep. */
 		if (due_ns > now_ns || due_ns >= kernel.owner_until_ns)
 			continue;
+		if (!life->must)
+			life->must_since = oracle_stamp();
 		life->must = true;
 		oracle.queues[life->queue].due = life_number(life);
 		queues |= 1u << life->queue;

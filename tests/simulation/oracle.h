@@ -66,10 +66,11 @@ struct life {
 	bool crowded;       /* calls on it overlap, or did when there was last none */
 	uint64_t arm_begin; /* stamp */
 	enum life_state state;
-	unsigned index; /* in oracle.active, while ARMING or LIVE */
-	unsigned calls; /* in progress on this timer */
-	bool must;      /* must be in the queue */
-	bool lingers;   /* dropped while a call on it, which may have the slot, goes on */
+	unsigned index;      /* in oracle.active, while ARMING or LIVE */
+	unsigned calls;      /* in progress on this timer */
+	bool must;           /* must be in the queue */
+	uint64_t must_since; /* stamp of that */
+	bool lingers;        /* dropped while a call on it, which may have the slot, goes on */
 	/* Re-armed when due, or the clock was set back: may come at its older place. */
 	bool loose;
 	uint64_t was_due; /* stamp: it was, by a clock then set back, and may have expired; or 0 */
@@ -192,6 +193,8 @@ void oracle_silenced(struct life *life);
 
 void oracle_take_begin(struct taking *taking, unsigned queue);
 void oracle_taken(const struct taking *taking, const struct timerhub_event *event);
+/* The queue is stopped, and was found exhausted: what was due before is not in it any more. */
+void oracle_shut_down(const struct taking *taking);
 /* `empty`: it found the queue empty. */
 void oracle_take_end(struct taking *taking, bool empty);
 /* Does the owner sleep, of its own will? */

@@ -47,13 +47,14 @@ static uint32_t world_choose_clock(struct dice *dice)
 
 static void world_open_hub(struct dice *dice)
 {
-	bool few = world.plan->focus == FOCUS_TINY ||
-	           (world.plan->focus == FOCUS_WAITS && dice_one_in(dice, 2));
 	static const uint32_t capacities[] = { 1, 2, 3, 4, 6, 8, 16, 24, 48, 64 };
+	enum focus focus = world.plan->focus;
+	bool few = focus == FOCUS_TINY || (focus == FOCUS_WAITS && dice_one_in(dice, 2));
+	unsigned first = focus == FOCUS_STOP ? 1 : 0;
 	struct timerhub_config config = {
 		.size = sizeof(config),
 		.flags = world.manual ? TIMERHUB_MANUAL : 0,
-		.timers_max = capacities[dice_below(dice, few ? 2 : 10)],
+		.timers_max = capacities[first + dice_below(dice, few || first > 0 ? 2 : 10)],
 		.clock = world_choose_clock(dice),
 		.sleeper = dice_one_in(dice, 3) ? TIMERHUB_SLEEPER_POLL : TIMERHUB_SLEEPER_AUTO,
 		.spin_ns = dice_magnitude(dice, 20),
@@ -115,6 +116,8 @@ void world_open_queue(unsigned index, struct dice *dice)
 static void world_open_queues(struct dice *dice)
 {
 	world.queues_count = 1 + (unsigned)dice_below(dice, QUEUES_MAX);
+	if (world.plan->focus == FOCUS_STOP)
+		world.queues_count = 1;
 	for (unsigned i = 0; i < world.queues_count; i++) {
 		struct world_queue *queue = &world.queues[i];
 
@@ -351,6 +354,11 @@ void world_run(const struct plan *plan)
 	if (plan->focus == FOCUS_TINY) {
 		scheduler.stall_one_in = 16;
 		scheduler.length_mask = 15;
+	}
+	if (plan->focus == FOCUS_STOP) {
+		scheduler.stall_one_in = 16;
+		scheduler.stall_bits = 8;
+		scheduler.length_mask = 3;
 	}
 	memory_begin(plan->memory, dice_seeded(plan->seed, 4));
 	scheduler.quiet = world_quiet;

@@ -21,6 +21,7 @@ enum focus {
 	FOCUS_LATE,  /* queues that close, and late comers */
 	FOCUS_PUSH,  /* arms and cancels, and one lane of the inbox */
 	FOCUS_TINY,  /* one or two slots, and deadlines that come again */
+	FOCUS_STOP,  /* a stopped queue whose outbox is full of what is over */
 };
 
 /* What to run. */
