@@ -323,6 +323,8 @@ static void measure_group(const struct options *options, struct table *table, un
 	report_group(table, from, to);
 	for (unsigned i = from; options->json && i < to; i++)
 		report_json(&table->cells[i], options->json);
+	if (options->json)
+		(void)fflush(options->json); /* for a run that is broken off */
 }
 
 static bool same_group(const struct cell *a, const struct cell *b)

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Prints the tables of README.md from what timerhub-bench --json FILE has written.
+"""Prints the tables of README.md from what timerhub-bench --json FILE has written. Of several files
+a later one's results replace those of an earlier one.
 
-Usage: tables.py FILE
+Usage: tables.py FILE...
 """
 
 import json
@@ -61,10 +62,12 @@ REST += tuple((f"beat-late: {value}", "beat-late", 10**5, 1, value)
               for value in ("p50_us", "p99_us", "p99.9_us"))
 
 
-def read_results(path):
+def read_results(paths):
     """Returns {(workload, subject, timers, threads): the line}."""
-    with open(path, encoding="utf-8") as lines:
-        results = [json.loads(line) for line in lines]
+    results = []
+    for path in paths:
+        with open(path, encoding="utf-8") as lines:
+            results += [json.loads(line) for line in lines]
     return {(r["workload"], r["subject"], r["timers"], r["threads"]): r for r in results}
 
 
@@ -88,9 +91,9 @@ def print_table(head, rows, subjects, results):
 
 
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) < 2:
         sys.exit(__doc__)
-    results = read_results(sys.argv[1])
+    results = read_results(sys.argv[1:])
     print_table("ns", MAIN, SUBJECTS, results)
     print_table("lateness, us", LATENESS, LATE, results)
     print_table("owner's wake-ups; CPU in us; both a second", REST, RESTING, results)
