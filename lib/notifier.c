@@ -143,8 +143,8 @@ bool notifier_signal(struct notifier *notifier, unsigned count)
 
 void notifier_signal_again(struct notifier *notifier, unsigned count)
 {
-	/* Relaxed: the ring that follows carries it. */
-	u32_store_relaxed(&notifier->signalled, 1);
+	/* seq_cst: for an attach; the owner that finds it set does not ring. */
+	u32_store_seq_cst(&notifier->signalled, 1);
 	notifier_ring(notifier, count);
 }
 

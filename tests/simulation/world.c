@@ -201,13 +201,20 @@ static void world_spawn(struct dice *dice)
 
 /*
  * Has a consumer this queue in hand? One whose callback waits, in a cancel_sync of its own timer
- * for a dispatcher that is held up, has it too, and tells the descriptor when it leaves.
+ * for a dispatcher that is held up, has it too, and tells the descriptor when it leaves. So has one
+ * that naps until there is a cell for its callback.
  */
 static bool world_taking(unsigned index)
 {
-	for (unsigned i = 0; i < world.workers_count; i++)
-		if (world.workers[i].inside && world.workers[i].inside->queue == index)
+	for (unsigned i = 0; i < world.workers_count; i++) {
+		const struct worker *worker = &world.workers[i];
+
+		if (worker->inside && worker->inside->queue == index)
 			return true;
+		if (worker->taking && worker->taking->queue == index &&
+		    worker->actor->wake_ns != UINT64_MAX)
+			return true;
+	}
 	return oracle_taking(index);
 }
 
