@@ -17,6 +17,7 @@
 
 #include "hooks.h"
 #include "memory.h"
+#include "sc.h"
 #include "scheduler.h"
 
 #define THREADS_MAX 4
@@ -467,9 +468,23 @@ static unsigned event_do(const struct event *event)
 	}
 }
 
+/*
+ * A thread that the program's know nothing of uses a word of its own: nothing follows from that,
+ * but sc.c then forgets what the program has done, or is about to.
+ */
+static void make_forget(struct dice *dice)
+{
+	static uint32_t own;
+
+	scheduler_enter(&scheduler.actors[test.threads + 1]);
+	for (uint64_t left = SC_EVENTS - dice_below(dice, test.count); left > 0; left--)
+		(void)simulation_load(&own, sizeof(own), memory_order_seq_cst);
+}
+
 static uint64_t run_once(struct dice *dice)
 {
 	unsigned next[THREADS_MAX + 1], left = test.count - PLACES, reads[EVENTS_MAX];
+	unsigned forgets = (unsigned)dice_below(dice, 4 * left);
 	uint64_t outcome = 0;
 
 	scheduler_enter(&scheduler.actors[0]);
@@ -480,11 +495,14 @@ static uint64_t run_once(struct dice *dice)
 		for (next[thread] = PLACES; test.events[next[thread]].thread != thread;)
 			next[thread]++;
 	}
+	memory_born(test.threads + 1);
 	while (left > 0) {
 		unsigned thread = 1 + (unsigned)dice_below(dice, test.threads), i = next[thread];
 
 		if (i == test.count || test.events[i].thread != thread)
 			continue;
+		if (left == forgets)
+			make_forget(dice);
 		scheduler_enter(&scheduler.actors[thread]);
 		reads[i] = event_do(&test.events[i]);
 		next[thread]++;

@@ -10,7 +10,6 @@
 
 #include "scheduler.h"
 
-#define EVENTS 32
 #define LEFT_NEVER INT32_MAX
 
 static struct event {
@@ -20,9 +19,9 @@ static struct event {
 	unsigned thread;
 	int32_t epoch; /* of its thread, when it was made */
 	int32_t left;  /* when its thread first accessed another word afterwards */
-} events[EVENTS];
-static uint32_t befores[EVENTS]; /* of each event: bit per event */
-static unsigned events_made;     /* event n is events[n % EVENTS] */
+} events[SC_EVENTS];
+static uint32_t befores[SC_EVENTS]; /* of each event: bit per event */
+static unsigned events_made;        /* event n is events[n % SC_EVENTS] */
 
 /* Before everything that follows. */
 static uint32_t always;
@@ -64,7 +63,7 @@ void sc_call(void)
 
 static unsigned first_kept(void)
 {
-	return events_made > EVENTS ? events_made - EVENTS : 0;
+	return events_made > SC_EVENTS ? events_made - SC_EVENTS : 0;
 }
 
 /* Does this event come before what the current actor does to the word? */
@@ -83,19 +82,19 @@ static bool event_precedes(const struct event *event, const struct sc_word *word
 /* Bit n of these as bit n - turn, so that the bit of the newest event is the highest. */
 static uint32_t turned(uint32_t bits, unsigned turn)
 {
-	return bits >> turn | bits << (-turn & (EVENTS - 1));
+	return bits >> turn | bits << (-turn & (SC_EVENTS - 1));
 }
 
 /* From the newest event to the oldest: a later event's `before` names most of the older ones. */
 static uint32_t events_before(const struct sc_word *word, bool store,
                               const struct memory_view *after)
 {
-	unsigned turn = events_made % EVENTS;
+	unsigned turn = events_made % SC_EVENTS;
 	uint32_t before = always;
 
 	for (uint32_t left = turned(~before, turn); left != 0;) {
-		unsigned highest = EVENTS - 1 - (unsigned)__builtin_clz(left);
-		unsigned index = (highest + turn) % EVENTS;
+		unsigned highest = SC_EVENTS - 1 - (unsigned)__builtin_clz(left);
+		unsigned index = (highest + turn) % SC_EVENTS;
 
 		left &= ~(UINT32_C(1) << highest);
 		if (event_precedes(&events[index], word, store, after)) {
@@ -121,8 +120,11 @@ bool sc_may_read(const struct sc_word *word, uint32_t number, const struct memor
 {
 	uint32_t missed = events_missed(word, number);
 
+	/* This load will take the oldest one's place, which is then before all that follow. */
+	if ((missed >> events_made % SC_EVENTS & 1) != 0)
+		return false;
 	for (unsigned n = first_kept(); n < threads[scheduler_self()].horizon; n++)
-		if ((missed >> n % EVENTS & 1) != 0)
+		if ((missed >> n % SC_EVENTS & 1) != 0)
 			return false;
 	return number >= word->floor && (missed & events_before(word, false, after)) == 0;
 }
@@ -138,13 +140,13 @@ static void event_forget(unsigned index)
 	if (event->store && event->number > event->word->floor)
 		event->word->floor = event->number;
 	threads[event->thread].here &= others;
-	for (unsigned i = 0; i < EVENTS; i++)
+	for (unsigned i = 0; i < SC_EVENTS; i++)
 		befores[i] &= others;
 }
 
 void sc_made(struct sc_word *word, uint32_t number, bool store)
 {
-	unsigned index = events_made++ % EVENTS, self = scheduler_self();
+	unsigned index = events_made++ % SC_EVENTS, self = scheduler_self();
 	struct event *event = &events[index];
 	uint32_t missed, before;
 
@@ -163,7 +165,7 @@ void sc_made(struct sc_word *word, uint32_t number, bool store)
 	befores[index] = before;
 	if (store)
 		word->stores |= UINT32_C(1) << index;
-	for (unsigned i = 0; i < EVENTS && missed != 0; i++)
+	for (unsigned i = 0; i < SC_EVENTS && missed != 0; i++)
 		if (((missed >> i & 1) != 0 || (missed & befores[i]) != 0) && i != index)
 			befores[i] |= before | UINT32_C(1) << index;
 }

@@ -11,6 +11,9 @@
 
 #include "memory.h"
 
+/* So many accesses are known: a bit of a word for each. */
+#define SC_EVENTS 32
+
 /* Of each atomic word, known by this address. */
 struct sc_word {
 	uint32_t floor;  /* no store older than this may be read: a newer one is forgotten */
