@@ -83,6 +83,16 @@ struct bar {
 		name " " #timers ", owner's wake-ups a second",                                    \
 			OURS(name, timers, 1, "wakeups_per_s"), NOBODY, AT_MOST, 5                 \
 	}
+#define BEAT_CPU(timers, limit)                                                                    \
+	{                                                                                          \
+		"beat " #timers ", owner's CPU, us a second",                                      \
+			OURS("beat", timers, 1, "owner_cpu_us"), NOBODY, AT_MOST, limit            \
+	}
+#define EARLY(what, workload, subject, timers)                                                     \
+	{                                                                                          \
+		what ", timers early", THEIRS(workload, subject, timers, 1, "early"), NOBODY,      \
+			AT_MOST, 0                                                                 \
+	}
 #define DURABLE(subject, threads, value) THEIRS("durable", subject, MILLION, threads, value)
 #define DURABLE_SYNCS(loop, name)                                                                  \
 	{                                                                                          \
@@ -145,7 +155,9 @@ static const struct bar bars[] = {
 	  THEIRS("tail", "heap", BUSY, 2, "p99.9_ns"), AT_MOST, 0.1 },
 	{ "tail, p99.9 against the best other's", OURS("tail", BUSY, 2, "p99.9_ns"),
 	  THEIRS("tail", "best", BUSY, 2, "p99.9_ns"), AT_MOST, 1.0 },
-	{ "lateness, timers early", OURS("lateness", TENK, 1, "early"), NOBODY, AT_MOST, 0 },
+	EARLY("lateness", "lateness", "timerhub", TENK),
+	EARLY("lateness with spin_ns", "lateness", "timerhub-spin", TENK),
+	EARLY("beat-late", "beat-late", "timerhub", 100000),
 	LATE_AGAINST("p50_us", 0.9),
 	LATE_AGAINST("p99_us", 1.1),
 	{ "lateness with spin_ns, p50 against timerfd-loop's",
@@ -162,6 +174,9 @@ static const struct bar bars[] = {
 	BEAT("beat", 10000),
 	BEAT("beat", 100000),
 	BEAT("beat-cancel", 10000),
+	BEAT_CPU(1000, 1750),
+	BEAT_CPU(10000, 3000),
+	BEAT_CPU(100000, 4500),
 	{ "batch-rearm 1000000, CPU a timer against the floor's one by one",
 	  THEIRS("batch-rearm", "timerhub-many", MILLION, 1, "caller_ns"),
 	  THEIRS("batch-rearm", "floor", MILLION, 1, "caller_ns"), AT_MOST, 0.6 },

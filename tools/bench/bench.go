@@ -101,18 +101,22 @@ func timed(opsPerTurn int64, turn func(member int, r *randoms)) {
 // and shows the cost of an operation.
 func timedBy(turn func(member int, r *randoms) int64) {
 	var ops int64
+	dice := make([]randoms, *threads)
+	for member := range dice {
+		dice[member] = randomsFrom(*seed + member)
+	}
 	run := func(length time.Duration) time.Time {
 		atomic.StoreInt64(&ops, 0)
 		until := time.Now().Add(length)
 		return team(*threads, func(member int) {
-			r := randomsFrom(*seed + member)
-			mine := int64(0)
+			r, mine := dice[member], int64(0)
 			for {
 				mine += turn(member, &r)
 				if !time.Now().Before(until) {
 					break
 				}
 			}
+			dice[member] = r
 			atomic.AddInt64(&ops, mine)
 		})
 	}
@@ -355,7 +359,8 @@ func memory() {
 	armAll(*timers, time.Minute, 2*time.Minute)
 	show("ns_per_op", float64(time.Since(start))/float64(*timers))
 	show("cpu_ns_per_op", float64(cpu()-cpuStart)/float64(*timers))
-	show("bytes", (resident()-before)/float64(*timers))
+	const pointer = 8 // the caller's own, as another subject's handle
+	show("bytes", (resident()-before-float64(pointer*len(list)))/float64(*timers))
 }
 
 func main() {

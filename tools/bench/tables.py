@@ -23,7 +23,7 @@ MAIN = (
     ("10^7", "refresh", 10**7, 1, WALL),
     ("10^6, 2 threads", "refresh", 10**6, 2, WALL),
     ("beside others' timers", "neighbours", 10**6, 2, WALL),
-    ("32 at once, 10^6", "batch-rearm", 10**6, 1, CALLER),
+    ("32 at once, 10^6, the caller's part", "batch-rearm", 10**6, 1, CALLER),
     ("cancel and arm, 10^4, CPU", "churn", 10**4, 1, CPU),
     ("10^5, CPU", "churn", 10**5, 1, CPU),
     ("10^6, CPU", "churn", 10**6, 1, CPU),
@@ -57,7 +57,7 @@ REST = tuple((f"{title}: {value}", workload, timers, 1, value)
              for title, workload, timers in (
                  ("beat, 10^3", "beat", 10**3), ("10^4", "beat", 10**4), ("10^5", "beat", 10**5),
                  ("beat-cancel", "beat-cancel", 10**4))
-             for value in ("wakeups_per_s", "owner_cpu_us"))
+             for value in ("wakeups_per_s", "owner_cpu_us", "ns_per_op"))
 REST += tuple((f"beat-late: {value}", "beat-late", 10**5, 1, value)
               for value in ("p50_us", "p99_us", "p99.9_us"))
 

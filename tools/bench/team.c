@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See team.h. The clock starts when the last member has arrived at the barrier. Members are pinned,
- * or two of them might share a CPU for a whole measurement; other threads are not.
+ * See team.h. The clock starts when all members have been started, and they wait for one another.
+ * They are pinned, or two of them might share a CPU for a whole measurement; other threads are not.
  */
 #include "team.h"
 

@@ -95,14 +95,15 @@ static void churn_run(void *context)
 	batch->randoms = randoms;
 }
 
-static void batch_measure(const struct run *run, struct result *result, void (*body)(void *))
+static void batch_measure(const struct run *run, struct result *result, void (*body)(void *),
+                          uint64_t delay_to_ns)
 {
 	struct subject_setup setup = { .timers = run->timers };
 	struct batch batch = { .part = run->timers / BATCH, .randoms = randoms_from(run->seed) };
 	uint64_t start_ns, caller_ns, cpu_ns;
 
 	batch.subject = driver_open(run, &setup, NULL);
-	driver_arm_all(run->timers, DELAY_FROM_NS, DELAY_FROM_NS, run->seed);
+	driver_arm_all(run->timers, DELAY_FROM_NS, delay_to_ns, run->seed);
 	driver_settle();
 	batch.until_ns = now_ns() + run->duration_ns / 4;
 	driver_within(body, &batch); /* warm up */
@@ -121,12 +122,12 @@ static void batch_measure(const struct run *run, struct result *result, void (*b
 
 static void batch_rearm_measure(const struct run *run, struct result *result)
 {
-	batch_measure(run, result, rearm_run);
+	batch_measure(run, result, rearm_run, DELAY_FROM_NS);
 }
 
 static void batch_churn_measure(const struct run *run, struct result *result)
 {
-	batch_measure(run, result, churn_run);
+	batch_measure(run, result, churn_run, DELAY_TO_NS);
 }
 
 const struct workload workload_batch_rearm = {

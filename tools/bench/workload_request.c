@@ -21,7 +21,7 @@ struct request_run {
 	} members[TEAM_MAX];
 };
 
-/* The timers of a thread's requests go round, 64 and one more, so that no two share a record. */
+/* The timers of a thread's requests go round. */
 static void requester_run(unsigned member, void *context)
 {
 	struct request_run *requests = context;
