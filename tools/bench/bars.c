@@ -169,6 +169,9 @@ static const struct bar bars[] = {
 	  AT_MOST, 84 },
 	{ "idle, system calls", OURS("idle", MILLION, 1, "system_calls"), NOBODY, AT_MOST, 0 },
 	{ "idle, context switches", OURS("idle", MILLION, 1, "switches"), NOBODY, AT_MOST, 0 },
+	/* One for every 8,192 that wait in the inbox. */
+	{ "idle, wakes of the owner by 10^5 later arms", OURS("idle", MILLION, 1, "arms_woke"),
+	  NOBODY, AT_MOST, 13 },
 	{ "wakes by submitters", OURS("wakes", 20000, 1, "submit_wakes"), NOBODY, AT_MOST, 20 },
 	BEAT("beat", 1000),
 	BEAT("beat", 10000),

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Idle: N timers a minute away and more, for 5 s, then 10^5 arms that are not the earliest. Counts
- * the context switches of every thread but the caller's; and, where strace is installed, their
- * system calls, in a second run of this program under `strace -f`. Two writes to nowhere mark the
- * stretch in strace's output.
+ * Idle: N timers a minute away and more, for 5 s. Counts the context switches of every thread but
+ * the caller's; and, where strace is installed, their system calls, in a second run of this program
+ * under `strace -f`. Two writes to nowhere mark the stretch in strace's output. Then 10^5 arms that
+ * are not the earliest: what one takes, and how often they woke the owner.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +35,7 @@ static void idle_run(const struct run *run, struct result *result)
 {
 	struct subject_setup setup = { .timers = run->timers + LATER_TIMERS, .cross = true };
 	const struct subject *subject = driver_open(run, &setup, NULL);
+	struct subject_counts before = { 0 }, after = { 0 };
 	uint64_t switches, start_ns, cpu_ns;
 
 	driver_arm_all(run->timers, DELAY_FROM_NS, DELAY_TO_NS, run->seed);
@@ -43,6 +44,9 @@ static void idle_run(const struct run *run, struct result *result)
 	switches = process_others_switches();
 	idle_mark(MARK_BEGIN);
 	sleep_until_ns(now_ns() + IDLE_NS);
+	idle_mark(MARK_END);
+	result_add(result, "switches", (double)(process_others_switches() - switches));
+	subject->counts(&before);
 	cpu_ns = process_cpu_ns();
 	start_ns = now_ns();
 	subject->tick();
@@ -50,8 +54,8 @@ static void idle_run(const struct run *run, struct result *result)
 		subject_must(subject->arm(run->timers + i, DELAY_TO_NS + i));
 	result->ns_per_op = (double)(now_ns() - start_ns) / LATER_TIMERS;
 	result->cpu_ns_per_op = (double)(process_cpu_ns() - cpu_ns) / LATER_TIMERS;
-	idle_mark(MARK_END);
-	result_add(result, "switches", (double)(process_others_switches() - switches));
+	subject->counts(&after);
+	result_add(result, "arms_woke", (double)(after.submit_wakes - before.submit_wakes));
 }
 
 /* Counts calls begun between the marks by any thread but the one that made these. */
@@ -128,7 +132,7 @@ static void idle_measure(const struct run *run, struct result *result)
 
 const struct workload workload_idle = {
 	.name = "idle",
-	.what = "5 s with all timers a minute away, then 10^5 arms of later ones",
+	.what = "5 s with all timers a minute away; an operation: an arm of a later one",
 	.needs = CAN_EXPIRE | CAN_CROSS | CAN_COUNT_WAKES,
 	.shows = "system_calls",
 	.timers = { 1000000 },
