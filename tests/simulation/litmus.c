@@ -4,7 +4,7 @@
  * combination of memory orders. What C11 allows is worked out from its axioms, by trying every
  * reads-from relation and every modification order, apart from anything in memory.c; then the
  * program is run many times. No outcome may be seen that the axioms forbid, and each must be seen
- * that they allow and memory.md says is modelled.
+ * that they allow and README.md says is modelled.
  *
  * The axioms of C11 are RC11's (O. Lahav et al., "Repairing sequential consistency in C/C++11",
  * PLDI 2017), with C++20's release sequences; those of x86 are x86-TSO's (P. Sewell et al., 2010).
@@ -469,8 +469,8 @@ static unsigned event_do(const struct event *event)
 }
 
 /*
- * A thread that the program's know nothing of uses a word of its own: nothing follows from that,
- * but sc.c then forgets what the program has done, or is about to.
+ * A thread besides the program's uses a word that none of these knows: nothing follows from that,
+ * but sc.c then forgets what the program has done, or is about to do.
  */
 static void make_forget(struct dice *dice)
 {

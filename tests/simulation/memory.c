@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See memory.h and memory.md. The actor that runs calls; nothing here lets another one run.
+ * See memory.h and README.md. The actor that runs calls; nothing here lets another one run.
  *
  * In mode c11 the modification order of a word is the order in which its stores are made. Each
  * thread has a vector clock, its view; its own entry, its epoch, counts its releases. A store

@@ -3,7 +3,7 @@
  * What a load sees. In mode `sc` the memory is the machine's, which one thread runs on. In mode
  * `tso` each actor's stores wait in a buffer, as x86's do. In mode `c11` each atomic word keeps its
  * last stores, and a load returns any of them that C11 still allows, by seeded choice; data that
- * is not atomic is watched for races. memory.md says what is modelled and what is not.
+ * is not atomic is watched for races. README.md says what is modelled and what is not.
  *
  * The library comes here through hooks.h, which turns its atomic accesses into simulation_load()
  * and its sisters.
