@@ -484,7 +484,7 @@ static void make_forget(struct dice *dice)
 static uint64_t run_once(struct dice *dice)
 {
 	unsigned next[THREADS_MAX + 1], left = test.count - PLACES, reads[EVENTS_MAX];
-	unsigned forgets = (unsigned)dice_below(dice, 4 * left);
+	unsigned forgets = (unsigned)dice_below(dice, 4 * left); /* with so many events left */
 	uint64_t outcome = 0;
 
 	scheduler_enter(&scheduler.actors[0]);
