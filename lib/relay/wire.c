@@ -139,6 +139,19 @@ struct bytes *wire_output(struct wire *wire)
 
 /* ---- bytes ---- */
 
+/* What connect failed with is told as it is; that the connection is gone, by one error. */
+static int lost(int error)
+{
+	switch (error) {
+	case ECONNRESET:
+	case EPIPE:
+	case ETIMEDOUT:
+		return -EHOSTUNREACH;
+	default:
+		return -error;
+	}
+}
+
 static bool is_for_later(int error)
 {
 	return error == EAGAIN || error == EINTR || error == ENOTCONN;
@@ -162,8 +175,7 @@ int wire_flush(struct wire *wire)
 		} else if (is_for_later(errno)) {
 			break;
 		} else {
-			/* A connection that never was is told by what became of connect. */
-			result = errno == ETIMEDOUT ? -EHOSTUNREACH : -errno;
+			result = lost(errno);
 		}
 	}
 	bytes_consume(output, sent);
@@ -180,9 +192,9 @@ int wire_fill(struct wire *wire)
 		if (count < 0 && is_for_later(errno))
 			return 0;
 		if (count < 0)
-			return errno == ETIMEDOUT ? -EHOSTUNREACH : -errno;
+			return lost(errno);
 		if (count == 0)
-			return -ECONNRESET;
+			return -EHOSTUNREACH;
 		if (redisReaderFeed(wire->reader, bytes, (size_t)count) != REDIS_OK)
 			return wire->reader->err == REDIS_ERR_OOM ? -ENOMEM : -EPROTO;
 		if ((size_t)count < sizeof(bytes))

@@ -33,10 +33,10 @@ bool wire_has_output(const struct wire *wire);
 /* Commands are encoded into this, and leave with the next flush. */
 struct bytes *wire_output(struct wire *wire);
 
-/* 0; -ENOMEM: the output was incomplete; -ECONNREFUSED, -EPIPE …: the connection is no more. */
+/* 0; -ENOMEM: the output was incomplete; -ECONNREFUSED …: connect failed; -EHOSTUNREACH: closed. */
 int wire_flush(struct wire *wire);
 
-/* Read what has arrived. 0; -ECONNRESET: closed; -EPROTO: not Redis's protocol. */
+/* Read what has arrived. 0; -EPROTO: not Redis's protocol; else as wire_flush(). */
 int wire_fill(struct wire *wire);
 
 /* 1: the next reply, to be freed; 0: none yet; -EPROTO, -ENOMEM. */

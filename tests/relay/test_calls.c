@@ -6,10 +6,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <timerhub_relay.h>
@@ -435,6 +438,54 @@ START_TEST(misuse_is_answered)
 }
 END_TEST
 
+/* A server that takes what a client says, or does not even look at it, and closes. */
+static void *serve_nobody(void *listener)
+{
+	char said[4096];
+	int client;
+
+	for (unsigned number = 0; (client = accept(*(int *)listener, NULL, NULL)) >= 0; number++) {
+		if (number % 2)
+			(void)recv(client, said, sizeof(said), 0);
+		(void)close(client);
+	}
+	return NULL;
+}
+
+START_TEST(a_server_that_hangs_up_cannot_be_reached)
+{
+	struct timerhub_relay_config config = config_of(0);
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+	char folder[] = "/tmp/timerhub-relay-XXXXXX", address[64];
+	int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct timerhub_relay_report report;
+	struct timerhub_relay *other = NULL;
+	pthread_t server;
+
+	begin();
+	expect_cmp(listener, >=, 0);
+	expect(mkdtemp(folder));
+	(void)snprintf(name.sun_path, sizeof(name.sun_path), "%s/socket", folder);
+	(void)snprintf(address, sizeof(address), "unix:%s/socket", folder);
+	expect_eq(bind(listener, (struct sockaddr *)&name, sizeof(name)), 0);
+	expect_eq(listen(listener, 16), 0);
+	expect_eq(pthread_create(&server, NULL, serve_nobody, &listener), 0);
+	config.redis = address;
+	config.timeout_ns = MS;
+	for (unsigned i = 0; i < 20; i++) {
+		expect_eq(timerhub_relay_open(&other, queue, &config), -EHOSTUNREACH);
+		expect_eq(timerhub_relay_check(address, queue, &report), -EHOSTUNREACH);
+	}
+	expect(other == NULL);
+	expect_eq(shutdown(listener, SHUT_RDWR), 0);
+	expect_eq(pthread_join(server, NULL), 0);
+	expect_eq(close(listener), 0);
+	expect_eq(unlink(name.sun_path), 0);
+	expect_eq(rmdir(folder), 0);
+	end();
+}
+END_TEST
+
 START_TEST(child_of_fork_is_told_and_harms_nothing)
 {
 	struct timerhub_relay_task task = { .id = "task" };
@@ -671,6 +722,7 @@ int main(int argc, char **argv)
 	tests_add(a_queue_that_was_wiped_goes_on, 60);
 	tests_add(check_tells_what_the_server_keeps, 60);
 	tests_add(misuse_is_answered, 60);
+	tests_add(a_server_that_hangs_up_cannot_be_reached, 60);
 	tests_add(child_of_fork_is_told_and_harms_nothing, 60);
 	tests_add(every_task_ends_once_under_many_threads, 120);
 	tests_add(puts_that_wait_for_a_reply_share_a_command, 60);
