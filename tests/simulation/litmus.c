@@ -70,6 +70,7 @@ static struct test {
 	struct event events[EVENTS_MAX];
 	unsigned count; /* the first PLACES are the initial values */
 	unsigned threads;
+	bool again; /* on places that were used before */
 } test;
 
 /* An outcome: what each event has read, and what each place holds at the end, four bits each. */
@@ -481,6 +482,17 @@ static void make_forget(struct dice *dice)
 		(void)simulation_load(&own, sizeof(own), memory_order_seq_cst);
 }
 
+/* The places have been used before, and were freed: that must leave no trace. */
+static void use_before(struct dice *dice)
+{
+	for (uint64_t left = 2 * PLACES + dice_below(dice, 8); left > 0; left--)
+		(void)simulation_change(&places[left % PLACES], sizeof(places[0]), SIMULATION_ADD,
+		                        1, memory_order_seq_cst);
+	memory_freed(places, sizeof(places));
+	memory_allocated(places, sizeof(places));
+	memset(places, 0, sizeof(places));
+}
+
 static uint64_t run_once(struct dice *dice)
 {
 	unsigned next[THREADS_MAX + 1], left = test.count - PLACES, reads[EVENTS_MAX];
@@ -490,6 +502,8 @@ static uint64_t run_once(struct dice *dice)
 	scheduler_enter(&scheduler.actors[0]);
 	memset(places, 0, sizeof(places));
 	memory_begin(mode, dice_seeded(dice_roll(dice), 1));
+	if (test.again)
+		use_before(dice);
 	for (unsigned thread = 1; thread <= test.threads; thread++) {
 		memory_born(thread);
 		for (next[thread] = PLACES; test.events[next[thread]].thread != thread;)
@@ -597,6 +611,7 @@ static unsigned try_program(const struct program *program, unsigned runs, struct
 		combinations++;
 		work_out(&allowed, &seeable);
 		seen.count = 0;
+		test.again = dice_one_in(dice, 2);
 		/* What is rare is waited for, within reason: the same for a seed in any case. */
 		for (uint64_t i = 0;
 		     i < runs || (!all_seen(&seen, &seeable) && i < UINT64_C(100) * runs); i++)

@@ -154,11 +154,13 @@ static _Noreturn void fail_freed(const volatile void *word)
 	               simulation_place.line, (const void *)(uintptr_t)word);
 }
 
-/* A word whose history is not known: what it holds is known to all. */
+/* Written as plain memory, by its allocator, before others knew of it: all know its value. */
 static void location_reset(struct location *location, uint64_t value)
 {
+	if (location->count > 0 && memory.mode == MEMORY_C11)
+		accesses_check(&location->accesses, "a plain write", simulation_place);
 	location->count = 1;
-	location->sc.floor = 0;
+	sc_forget(&location->sc);
 	location->stores[0] = (struct store){ .value = value };
 }
 
@@ -199,7 +201,6 @@ static struct location *location_of(const volatile void *word, unsigned bytes)
 	if (location->freed)
 		fail_freed(word);
 	value = word_load(word, bytes);
-	/* Written as plain memory, by its allocator, before any other thread knew of it. */
 	if (location->count == 0 ||
 	    location->stores[(location->count - 1) % HISTORY].value != value)
 		location_reset(location, value);

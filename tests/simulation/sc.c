@@ -61,6 +61,13 @@ void sc_call(void)
 	threads[scheduler_self()].horizon = events_made;
 }
 
+void sc_forget(struct sc_word *word)
+{
+	for (; word->stores != 0; word->stores &= word->stores - 1)
+		events[__builtin_ctz(word->stores)].store = false;
+	word->floor = 0;
+}
+
 static unsigned first_kept(void)
 {
 	return events_made > SC_EVENTS ? events_made - SC_EVENTS : 0;

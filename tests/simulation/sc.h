@@ -25,6 +25,9 @@ void sc_begin(void);
 /* The current actor begins a call. */
 void sc_call(void);
 
+/* The word begins a new life: its stores are counted from 0 on again. */
+void sc_forget(struct sc_word *word);
+
 /* The current actor accesses this word, or anything else by its address, in whatever order. */
 void sc_access(const void *word);
 
