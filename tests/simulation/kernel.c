@@ -177,6 +177,7 @@ static long bell_write(int fd, uint64_t more)
 	}
 	report_tell("  ring %d", fd);
 	memory_lock(&bell->view);
+	memory_call(); /* a ring that was attached before this instant is told too */
 	bell->count += more;
 	bell->edges++;
 	scheduler_wake(bell, UINT_MAX);

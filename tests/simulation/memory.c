@@ -87,7 +87,6 @@ static bool view_enter(unsigned drained, const struct memory_view *view)
 		return false;
 	buffer_drain(drained);
 	sc_access(view);
-	sc_call();
 	return true;
 }
 
@@ -128,8 +127,6 @@ void memory_lock(struct memory_view *view)
 
 void memory_call(void)
 {
-	if (memory.mode == MEMORY_SC)
-		return;
 	sc_call();
 }
 

@@ -901,6 +901,7 @@ static void operation_attach(struct dice *dice)
 		queue_leave(index);
 		return;
 	}
+	memory_call();
 	queue->attaching = true;
 	if (queue->attached) {
 		result = timerhub_queue_detach_uring(queue->queue);

@@ -289,6 +289,7 @@ void oracle_arm_end(struct life *life, int result, uint64_t later_ns)
 
 void oracle_call_begin(struct life *life)
 {
+	memory_call();
 	oracle.calls++;
 	if (!life)
 		return;
@@ -963,6 +964,7 @@ void oracle_take_end(struct taking *taking, bool empty)
 void oracle_walk_begin(struct walk *walk)
 {
 	memset(walk, 0, sizeof(*walk));
+	memory_call();
 	walk->begin = oracle_stamp();
 }
 
@@ -1001,6 +1003,7 @@ void oracle_walk_end(const struct walk *walk)
 
 uint64_t oracle_drop_begin(unsigned queue)
 {
+	memory_call();
 	oracle.queues[queue].closing = true;
 	return oracle_stamp();
 }
