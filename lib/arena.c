@@ -181,7 +181,8 @@ CPU_FETCHES void shard_expect_pop(const struct arena *arena, uint32_t slot)
 
 /*
  * Take a slot off a stack, or SLOT_NONE if it is empty. While we read the link others may take the
- * slot and write over it; then the top has changed, and what we read is thrown away.
+ * slot and write over it; then the top has changed, and what we read is thrown away. Acquire alone:
+ * a take tells nothing of its own, and passes on what those that put have told.
  */
 static uint32_t shard_pop(struct arena *arena, struct arena_shard *shard)
 {
@@ -192,7 +193,7 @@ static uint32_t shard_pop(struct arena *arena, struct arena_shard *shard)
 		/* Relaxed: ordered by the top, which tells whether to believe it. */
 		uint64_t link = u64_load_relaxed(&arena->timers.cold[slot].data);
 
-		if (u64_cas_acq_rel(&shard->top, &top,
+		if (u64_cas_acquire(&shard->top, &top,
 		                    top_make(top_takes(top) + 1, link_below(link)))) {
 			shard_note(shard, top_takes(top) + 1, link_depth_below(link));
 			shard_expect_pop(arena, link_below(link));
@@ -227,7 +228,7 @@ static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, u
 		*ret_taken = taken;
 		if (taken == 0)
 			return SLOT_NONE;
-		if (u64_cas_acq_rel(&shard->top, &top, top_make(top_takes(top) + taken, below))) {
+		if (u64_cas_acquire(&shard->top, &top, top_make(top_takes(top) + taken, below))) {
 			shard_note(shard, top_takes(top) + taken, link_depth_below(link));
 			shard_expect_pop(arena, below);
 			return first;

@@ -70,6 +70,13 @@ static inline bool u64_cas_relaxed(atomic_u64 *word, uint64_t *expected, uint64_
 	                                               memory_order_relaxed);
 }
 
+static inline bool u64_cas_acquire(atomic_u64 *word, uint64_t *expected, uint64_t value)
+{
+	atomic_step();
+	return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_acquire,
+	                                               memory_order_acquire);
+}
+
 static inline bool u64_cas_release(atomic_u64 *word, uint64_t *expected, uint64_t value)
 {
 	atomic_step();
@@ -107,12 +114,6 @@ static inline uint64_t u64_fetch_add_seq_cst(atomic_u64 *word, uint64_t value)
 {
 	atomic_step();
 	return atomic_fetch_add_explicit(word, value, memory_order_seq_cst);
-}
-
-static inline uint64_t u64_fetch_and_seq_cst(atomic_u64 *word, uint64_t value)
-{
-	atomic_step();
-	return atomic_fetch_and_explicit(word, value, memory_order_seq_cst);
 }
 
 /* A counter with one writer: no locked instruction is needed, and readers only want a number. */
@@ -164,11 +165,11 @@ static inline bool u32_cas_relaxed(atomic_u32 *word, uint32_t *expected, uint32_
 	                                               memory_order_relaxed);
 }
 
-static inline bool u32_cas_seq_cst(atomic_u32 *word, uint32_t *expected, uint32_t value)
+static inline bool u32_cas_acquire(atomic_u32 *word, uint32_t *expected, uint32_t value)
 {
 	atomic_step();
-	return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_seq_cst,
-	                                               memory_order_seq_cst);
+	return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_acquire,
+	                                               memory_order_acquire);
 }
 
 static inline uint32_t u32_fetch_add_relaxed(atomic_u32 *word, uint32_t value)
@@ -181,6 +182,12 @@ static inline uint32_t u32_fetch_add_release(atomic_u32 *word, uint32_t value)
 {
 	atomic_step();
 	return atomic_fetch_add_explicit(word, value, memory_order_release);
+}
+
+static inline uint32_t u32_fetch_add_acq_rel(atomic_u32 *word, uint32_t value)
+{
+	atomic_step();
+	return atomic_fetch_add_explicit(word, value, memory_order_acq_rel);
 }
 
 static inline uint32_t u32_fetch_add_seq_cst(atomic_u32 *word, uint32_t value)

@@ -5,6 +5,9 @@
  * caller may have made it earlier meanwhile. That caller saw the claim, and woke the owner at most,
  * which may have found nothing yet. Any thread; all but hub_wait_pass() is lock-free and
  * signal-safe.
+ *
+ * Labels: [advance] hub_leave → hub_try_enter, hub_wait_pass: carries all that a pass has written;
+ *         hub_wait_pass → hub_try_enter: carries that a queue is gone.
  */
 #include "hub.h"
 
@@ -94,7 +97,8 @@ void hub_wait_pass(struct timerhub *hub)
 	/*
 	 * Changes nothing; but a thread that enters after it, by its own change, sees our stores.
 	 */
-	advancing = u32_fetch_add_seq_cst(&hub->advancing, 0);
-	while (advancing % 2 != 0 && u32_load_seq_cst(&hub->advancing) == advancing)
+	advancing = u32_fetch_add_acq_rel(&hub->advancing, 0); /* [advance] */
+	/* [advance] */
+	while (advancing % 2 != 0 && u32_load_acquire(&hub->advancing) == advancing)
 		futex_wait(&hub->advancing, advancing, HUB_CLOSE_POLL_NS);
 }

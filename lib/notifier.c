@@ -21,7 +21,8 @@
  *   publish in the outbox                waiters += 1
  *   waiters > 0: ticket += 1, wake       look at the outbox, block while ticket is unchanged
  *
- * seq_cst again: if the owner sees no waiter, the waiter sees what was published.
+ * seq_cst again: if the owner sees no waiter, the waiter sees what was published. A waiter that
+ * loads the ticket after it was moved on is not woken, and sees that too: the ticket carries it.
  *
  *   owner                                attach                  detach
  *   publish in the outbox, signal        announcer := ours       announcer := NULL
@@ -30,6 +31,9 @@
  *
  * And again: either the attaching thread sees the event, or the owner sees the announcer. A
  * detaching thread sees every thread that may still post.
+ *
+ * Labels: [ticket] notifier_wake → notifier_wait_enter: carries why waiters were woken.
+ *         [posted] notifier_announce → notifier_detach: carries that the post is over.
  *
  * Model: tests/models/notifier.pml.
  */
@@ -81,7 +85,8 @@ void notifier_announce(struct notifier *notifier, unsigned count)
 		test_point(TEST_POINT_ANNOUNCE_BEFORE_POST);
 		announcer_post(announcer, count);
 	}
-	(void)u32_fetch_add_seq_cst(&notifier->announcing, UINT32_MAX);
+	/* [posted] */
+	(void)u32_fetch_add_release(&notifier->announcing, UINT32_MAX);
 }
 
 static void notifier_ring(struct notifier *notifier, unsigned count)
@@ -114,7 +119,7 @@ int notifier_detach(struct notifier *notifier)
 
 	if (!announcer)
 		return -ENOENT;
-	/* Posting threads wait for no other thread, so this ends. */
+	/* Posting threads wait for no other thread, so this ends. [posted] */
 	while ((announcing = u32_load_seq_cst(&notifier->announcing)) > 0) {
 		test_point(TEST_POINT_DETACH_BEFORE_NAP);
 		futex_wait(&notifier->announcing, announcing, NOTIFIER_NAP_NS);
@@ -125,7 +130,7 @@ int notifier_detach(struct notifier *notifier)
 
 static void notifier_wake(struct notifier *notifier, unsigned count)
 {
-	(void)u32_fetch_add_seq_cst(&notifier->ticket, 1);
+	(void)u32_fetch_add_release(&notifier->ticket, 1); /* [ticket] */
 	futex_wake(&notifier->ticket, count);
 }
 
@@ -173,7 +178,7 @@ void notifier_clear(struct notifier *notifier)
 uint32_t notifier_wait_enter(struct notifier *notifier)
 {
 	(void)u32_fetch_add_seq_cst(&notifier->waiters, 1);
-	return u32_load_seq_cst(&notifier->ticket);
+	return u32_load_acquire(&notifier->ticket); /* [ticket] */
 }
 
 void notifier_wait(struct notifier *notifier, uint32_t ticket, uint64_t timeout_ns)

@@ -11,7 +11,8 @@
  * While the owner compacts, the outbox is empty and yet not exhausted, and the tail says so: the
  * owner says it before the head moves, and no more once it publishes what was put back.
  *
- * Labels: [outbox] outbox_publish → outbox_take: carries the handles, and the timers' state before.
+ * Labels: [outbox] outbox_publish, outbox_compact → outbox_take: carries the handles, and the
+ *         timers' state before.
  *         [outbox-room] outbox_take → outbox_has_room: carries that the cells have been copied.
  *         [outbox-compacting] outbox_compact → outbox_exhausted: carries that the tail says so.
  */
@@ -99,7 +100,7 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 	uint64_t end = outbox->put;
 	uint64_t head = u64_load_relaxed(&outbox->head); /* a guess */
 
-	u64_store_seq_cst(&outbox->tail, end | TAIL_COMPACTING); /* [outbox] */
+	u64_store_release(&outbox->tail, end | TAIL_COMPACTING); /* [outbox] */
 	/* [outbox-compacting] [outbox-room] */
 	while (!u64_cas_acq_rel(&outbox->head, &head, end)) {
 	}
@@ -120,8 +121,8 @@ unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max)
 	uint64_t head = u64_load_relaxed(&outbox->head);
 
 	for (;;) {
-		/* [outbox] */
-		uint64_t tail = u64_load_seq_cst(&outbox->tail) & ~TAIL_COMPACTING;
+		/* [outbox] Acquire: a look that must not miss what is there is outbox_count()'s. */
+		uint64_t tail = u64_load_acquire(&outbox->tail) & ~TAIL_COMPACTING;
 		unsigned count;
 
 		if (head >= tail)

@@ -8,7 +8,8 @@
  * else: timer.c decides, by the state word, and its head says how late a timer may be filed.
  *
  * Labels: [queue] hub_add_queue → owner_deliver, hub_look: carries the queue.
- *         [pass] owner_begin_pass → owner_wait_pass: carries that the pass before is over.
+ *         [pass] owner_begin_pass → owner_wait_pass: carries that the pass before is over;
+ *         owner_wait_pass → owner_begin_pass: carries that a queue is gone.
  */
 #include "owner.h"
 
@@ -249,7 +250,7 @@ static bool owner_rest(struct owner *owner)
 static void owner_begin_pass(struct owner *owner)
 {
 	promise_begin_pass(owner->world.promise);
-	(void)u32_fetch_add_seq_cst(&owner->passes_begun, 1); /* [pass] */
+	(void)u32_fetch_add_acq_rel(&owner->passes_begun, 1); /* [pass] */
 	/* Relaxed: the bell that a waiter rings carries it to the next pass, if not to this. */
 	if (u32_load_relaxed(&owner->pass_waiters) > 0)
 		futex_wake(&owner->passes_begun, UINT32_MAX);

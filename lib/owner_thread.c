@@ -4,7 +4,8 @@
  * of owner.c. tests/unit/test_sleeper.c, tests/service/test_denied.c.
  *
  * Labels: [started] owner_main → owner_start: carries start_result, the tid and the sleeper.
- *         [pass] owner_begin_pass → owner_wait_pass: carries that the pass before is over.
+ *         [pass] owner_begin_pass → owner_wait_pass: carries that the pass before is over;
+ *         owner_wait_pass → owner_begin_pass: carries that a queue is gone.
  */
 #define _GNU_SOURCE
 #include "owner.h"
@@ -275,9 +276,9 @@ void owner_wait_pass(struct owner *owner)
 	/*
 	 * Adds nothing, and is a read-modify-write all the same: the closer's store that the queue
 	 * is gone must be seen by any pass that begins after this. A load, even a seq_cst one, may
-	 * be done before an earlier release store leaves the store buffer.
+	 * be done before an earlier store leaves the store buffer.
 	 */
-	uint32_t begun = u32_fetch_add_seq_cst(&owner->passes_begun, 0);
+	uint32_t begun = u32_fetch_add_release(&owner->passes_begun, 0); /* [pass] */
 
 	if (!owner->running)
 		return;

@@ -12,6 +12,11 @@
  * needs no second look: a caller that read the later promise has woken the owner, and the wake is
  * sticky.
  *
+ * A caller that finds its slot pushed by another thread publishes nothing. It has read so in the
+ * slot's word, which that thread changed after it had filled the cell; so the filling comes before
+ * the caller's load all the same, also in the order of seq_cst accesses (RC11's goes through what
+ * happens before).
+ *
  * Why a wake is recorded by pass number, and after it was sent: if a caller claimed the right to
  * wake before it wakes, a stopped claimant would silence all others; if it lowered the promise for
  * the owner, it might hit a later sleep than the one that it ended. A caller that finds the current

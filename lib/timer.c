@@ -25,6 +25,9 @@
  * changes of the tag; so they compare the life after the change, and undo what they did to a later
  * one.
  *
+ * Every change is acq_rel, though not each needs both halves. Three are relaxed, and say why: they
+ * pass on what the changes before them carry, as any read-modify-write does.
+ *
  * Labels: [armed] timer_arm and every other change of a word → a load of the word: carries the cold
  *         record and the identity of that life, and the base that the owner has stored.
  *         [life] timer_arm → timer_last: carries that the life before is over, and which thread
@@ -84,7 +87,7 @@ static struct timer_outcome timer_undo(struct timer_hot *hot, uint64_t before, u
 		/* The owner has stored our deadline for the base, and is to store one again. */
 		if (word_fresh(after, identity) && !word_fresh(word, identity))
 			undone |= WORD_FRESH;
-	} while (!u64_cas_seq_cst(&hot->word, &word, undone));
+	} while (!u64_cas_acq_rel(&hot->word, &word, undone));
 	return timer_submit(-ENOENT, undone, word_pushed(word));
 }
 
@@ -130,7 +133,7 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	do {
 		there = word_covers(word, ticks);
 		armed = there ? word_armed_there(word, ticks) : word_armed(word, ticks);
-	} while (!u64_cas_seq_cst(&hot->word, &word, armed)); /* [armed] */
+	} while (!u64_cas_acq_rel(&hot->word, &word, armed)); /* [armed] */
 	return there ? timer_done(0) : timer_submit(0, armed, word_pushed(word));
 }
 
@@ -165,7 +168,7 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 		if (submit)
 			rearmed |= WORD_CLAIMED;
 		test_point(TEST_POINT_REARM_BEFORE_CAS);
-	} while (!u64_cas_seq_cst(&hot->word, &word, rearmed));
+	} while (!u64_cas_acq_rel(&hot->word, &word, rearmed));
 	outcome = timer_confirm_or_undo(hot, handle, word, rearmed);
 	if (outcome.result < 0)
 		return outcome;
@@ -212,7 +215,7 @@ struct timer_outcome timer_cancel(const struct timers *timers, uint64_t handle, 
 			return timer_done(-ENOENT);
 		dead = word_cancelled(word, identity);
 		test_point(TEST_POINT_CANCEL_BEFORE_CAS);
-	} while (!u64_cas_seq_cst(&hot->word, &word, dead));
+	} while (!u64_cas_acq_rel(&hot->word, &word, dead));
 	outcome = timer_confirm_or_undo(hot, handle, word, dead);
 	if (outcome.result < 0)
 		return outcome;
@@ -246,7 +249,7 @@ bool timer_read(const struct timers *timers, uint32_t slot, struct timer_view *v
 bool timer_unchanged(struct timer_hot *hot, struct timer_view *view)
 {
 	/* Not a load: what timer_read() read is to come before it. */
-	return u64_cas_seq_cst(&hot->word, &view->word, view->word) &&
+	return u64_cas_acq_rel(&hot->word, &view->word, view->word) &&
 	       timer_same_life(hot, view->handle);
 }
 
@@ -292,7 +295,7 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 	 */
 	do {
 		identity = u64_load_relaxed(&hot->identity);
-	} while (!u64_cas_seq_cst(&hot->word, &word, word_looked_at(word, identity)));
+	} while (!u64_cas_acq_rel(&hot->word, &word, word_looked_at(word, identity)));
 	switch (word_phase(word)) {
 	case TIMER_FREE:
 		*ret_at_ns = UINT64_MAX;
@@ -346,7 +349,7 @@ enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_
 		}
 		if (word_phase(word) == TIMER_PENDING) {
 			/* Not delivered in a whole period: the delivery will have it filed. */
-			if (u64_cas_seq_cst(&hot->word, &word, word_with_phase(word, TIMER_PARKED)))
+			if (u64_cas_acq_rel(&hot->word, &word, word_with_phase(word, TIMER_PARKED)))
 				return TIMER_IS_NEITHER;
 			continue;
 		}
@@ -356,7 +359,7 @@ enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_
 		if (ret_expiry->at_ns > by_ns)
 			return TIMER_IS_LATER;
 		test_point(TEST_POINT_OWNER_BEFORE_CAS);
-		if (!u64_cas_seq_cst(&hot->word, &word, pending))
+		if (!u64_cas_acq_rel(&hot->word, &word, pending))
 			continue;
 		if (u64_load_relaxed(&hot->identity) == identity)
 			return TIMER_IS_PENDING;
@@ -441,7 +444,7 @@ struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct 
 		rearmed |= WORD_CLAIMED;
 	*ret_count = period_count(base_ns, view->interval_ns, view->deadline_ns, now_ns);
 	test_point(TEST_POINT_CONSUME_BEFORE_REARM);
-	if (!u64_cas_seq_cst(&hot->word, &view->word, rearmed))
+	if (!u64_cas_acq_rel(&hot->word, &view->word, rearmed))
 		return timer_done(TIMER_CHANGED);
 	if (!timer_same_life(hot, view->handle)) {
 		/*
@@ -461,7 +464,7 @@ struct timer_outcome timer_give_back(struct timer_hot *hot, struct timer_view *v
 	uint64_t rearmed = word_rearmed(before, word_deadline(before)) | WORD_CLAIMED;
 	struct timer_outcome outcome;
 
-	if (!u64_cas_seq_cst(&hot->word, &view->word, rearmed))
+	if (!u64_cas_acq_rel(&hot->word, &view->word, rearmed))
 		return timer_done(TIMER_CHANGED);
 	outcome = timer_confirm_or_undo(hot, view->handle, before, rearmed);
 	if (outcome.result == 0)

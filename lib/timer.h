@@ -147,7 +147,7 @@ struct timer_outcome timer_cancel(const struct timers *timers, uint64_t handle, 
  */
 static inline bool timer_pushed(struct timer_hot *hot, uint64_t *word)
 {
-	return u64_cas_seq_cst(&hot->word, word, *word | WORD_PUSHED);
+	return u64_cas_acq_rel(&hot->word, word, *word | WORD_PUSHED);
 }
 
 /*
@@ -192,7 +192,7 @@ static inline enum timer_moved timer_move(struct timer_hot *hot, uint64_t handle
 	 * did before.
 	 */
 	if (u64_load_relaxed(&hot->identity) != identity || word_phase(before) != TIMER_ARMED ||
-	    after < before || !u64_cas_seq_cst(&hot->word, &before, after))
+	    after < before || !u64_cas_acq_rel(&hot->word, &before, after))
 		return TIMER_NOT_MOVED;
 	if (u64_load_relaxed(&hot->identity) == identity)
 		return TIMER_MOVED;
@@ -378,7 +378,7 @@ static inline struct timer_outcome timer_deliver_one_shot(const struct timers *t
 	uint64_t before = view->word;
 	uint64_t after = handle_kept(view->handle) ? word_idle(before) : word_unfiled(before);
 
-	if (!u64_cas_seq_cst(&hot->word, &view->word, after))
+	if (!u64_cas_acq_rel(&hot->word, &view->word, after))
 		return timer_done(TIMER_CHANGED);
 	if (timer_same_life(hot, view->handle))
 		return timer_done(TIMER_DELIVERED);

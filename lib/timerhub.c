@@ -2,6 +2,9 @@
 /*
  * Hubs: open, close, advance, ask. Any thread, unless the header says otherwise. tests/service/
  * holds every call to the contract.
+ *
+ * Labels: [advance] hub_leave → hub_try_enter, hub_wait_pass: carries all that a pass has written;
+ *         hub_wait_pass → hub_try_enter: carries that a queue is gone.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -228,12 +231,13 @@ static bool hub_try_enter(struct timerhub *hub)
 {
 	uint32_t advancing = u32_load_relaxed(&hub->advancing);
 
-	return advancing % 2 == 0 && u32_cas_seq_cst(&hub->advancing, &advancing, advancing + 1);
+	/* [advance] */
+	return advancing % 2 == 0 && u32_cas_acquire(&hub->advancing, &advancing, advancing + 1);
 }
 
 static void hub_leave(struct timerhub *hub)
 {
-	(void)u32_fetch_add_seq_cst(&hub->advancing, 1);
+	(void)u32_fetch_add_release(&hub->advancing, 1); /* [advance] */
 }
 
 int timerhub_advance(struct timerhub *hub, uint64_t now_ns, uint64_t *ret_next_ns)

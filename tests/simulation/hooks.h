@@ -26,7 +26,7 @@ extern struct place simulation_place;
 extern int simulation_steps_left;
 void simulation_switch(void);
 
-enum simulation_change { SIMULATION_EXCHANGE, SIMULATION_ADD, SIMULATION_AND };
+enum simulation_change { SIMULATION_EXCHANGE, SIMULATION_ADD };
 
 /* Set if the accesses go to the machine's memory as they are: in mode sc, with no weaker access. */
 extern bool simulation_direct;
@@ -44,9 +44,7 @@ void simulation_step_called(void);
 static inline uint64_t simulation_changed(uint64_t before, enum simulation_change change,
                                           uint64_t operand)
 {
-	if (change == SIMULATION_ADD)
-		return before + operand;
-	return change == SIMULATION_AND ? before & operand : operand;
+	return change == SIMULATION_ADD ? before + operand : operand;
 }
 
 /*
@@ -127,7 +125,6 @@ static inline bool simulation_cas(volatile void *word, unsigned bytes, void *exp
 #undef atomic_store_explicit
 #undef atomic_exchange_explicit
 #undef atomic_fetch_add_explicit
-#undef atomic_fetch_and_explicit
 #undef atomic_compare_exchange_strong_explicit
 #define atomic_load_explicit(word, order)                                                          \
 	simulation_as(word, simulation_load(word, sizeof(*(word)), order))
@@ -140,8 +137,6 @@ static inline bool simulation_cas(volatile void *word, unsigned bytes, void *exp
 	simulation_change_as(word, SIMULATION_EXCHANGE, value, order)
 #define atomic_fetch_add_explicit(word, value, order)                                              \
 	simulation_change_as(word, SIMULATION_ADD, value, order)
-#define atomic_fetch_and_explicit(word, value, order)                                              \
-	simulation_change_as(word, SIMULATION_AND, value, order)
 #define atomic_compare_exchange_strong_explicit(word, expected, value, order, order_failed)        \
 	simulation_cas(word, sizeof(*(word)), expected, simulation_bits(value), order, order_failed)
 
@@ -165,12 +160,12 @@ void *simulation_thread(void);
 #define u64_store_release(word, value) (HERE, u64_store_release(word, value))
 #define u64_store_seq_cst(word, value) (HERE, u64_store_seq_cst(word, value))
 #define u64_cas_relaxed(word, expected, value) (HERE, u64_cas_relaxed(word, expected, value))
+#define u64_cas_acquire(word, expected, value) (HERE, u64_cas_acquire(word, expected, value))
 #define u64_cas_acq_rel(word, expected, value) (HERE, u64_cas_acq_rel(word, expected, value))
 #define u64_cas_seq_cst(word, expected, value) (HERE, u64_cas_seq_cst(word, expected, value))
 #define u64_exchange_release(word, value) (HERE, u64_exchange_release(word, value))
 #define u64_fetch_add_relaxed(word, value) (HERE, u64_fetch_add_relaxed(word, value))
 #define u64_fetch_add_seq_cst(word, value) (HERE, u64_fetch_add_seq_cst(word, value))
-#define u64_fetch_and_seq_cst(word, value) (HERE, u64_fetch_and_seq_cst(word, value))
 #define u64_count(word, value) (HERE, u64_count(word, value))
 #define u32_load_relaxed(word) (HERE, u32_load_relaxed(word))
 #define u32_load_acquire(word) (HERE, u32_load_acquire(word))
@@ -179,7 +174,8 @@ void *simulation_thread(void);
 #define u32_store_release(word, value) (HERE, u32_store_release(word, value))
 #define u32_store_seq_cst(word, value) (HERE, u32_store_seq_cst(word, value))
 #define u32_cas_relaxed(word, expected, value) (HERE, u32_cas_relaxed(word, expected, value))
-#define u32_cas_seq_cst(word, expected, value) (HERE, u32_cas_seq_cst(word, expected, value))
+#define u32_cas_acquire(word, expected, value) (HERE, u32_cas_acquire(word, expected, value))
+#define u32_fetch_add_acq_rel(word, value) (HERE, u32_fetch_add_acq_rel(word, value))
 #define u32_fetch_add_seq_cst(word, value) (HERE, u32_fetch_add_seq_cst(word, value))
 #define u32_exchange_seq_cst(word, value) (HERE, u32_exchange_seq_cst(word, value))
 #define ptr_load_relaxed(word) (HERE, ptr_load_relaxed(word))
