@@ -51,7 +51,8 @@ static uint64_t random_instant(struct dice *dice)
 	uint64_t now_ns = oracle_now_ns();
 	uint64_t ns = now_ns;
 
-	if (world.plan->focus == FOCUS_PUSH && !dice_one_in(dice, 8))
+	if ((world.plan->focus == FOCUS_PUSH || world.plan->focus == FOCUS_CLOCK) &&
+	    !dice_one_in(dice, 8))
 		return ns + (UINT64_C(512) << dice_below(dice, 10));
 	if ((world.plan->focus >= FOCUS_TINY || world.plan->focus == FOCUS_WAITS) &&
 	    !dice_one_in(dice, 8))
@@ -844,6 +845,8 @@ static void operation_set_clock(struct worker *worker)
 	if (kernel.clock == CLOCK_MONOTONIC || world.relative > 0)
 		return;
 	by_ns = dice_magnitude(dice, dice_one_in(dice, 8) ? 60 : 36);
+	if (world.plan->focus == FOCUS_CLOCK)
+		by_ns = dice_magnitude(dice, 20);
 	if (before_ns < CLOCK_SET_MAX_NS &&
 	    (kernel.clock != CLOCK_REALTIME || dice_one_in(dice, 2)))
 		now_ns += by_ns;
@@ -1037,7 +1040,7 @@ void operations_begin(struct dice *dice)
 	static const uint8_t firsts[] = { 0,  0,  24, 30, 50, 50, 62, 64,
 		                          66, 67, 79, 84, 88, 89, 90, 99 };
 	uint8_t favourites[] = { 0, 67, 0, 0 };
-	const uint8_t closing = 99, cancelling = 50;
+	const uint8_t closing = 99, cancelling = 50, setting = 89;
 	enum focus focus = world.plan->focus;
 
 	for (unsigned i = 0; i < OPERATION_KINDS; i++)
@@ -1058,9 +1061,11 @@ void operations_begin(struct dice *dice)
 	world.waits = world.dispatches && (dice_one_in(dice, 2) || focus == FOCUS_WAITS);
 	if (focus >= FOCUS_PUSH)
 		favourites[2] = cancelling;
+	else if (focus == FOCUS_CLOCK)
+		favourites[2] = setting;
 	else if (world.waits)
 		favourites[2] = favourites[3] = cancelling;
-	for (unsigned i = focus >= FOCUS_PUSH ? 3 : 2; i < sizeof(favourites); i++)
+	for (unsigned i = focus >= FOCUS_CLOCK ? 3 : 2; i < sizeof(favourites); i++)
 		favourites[i] = firsts[dice_below(dice, sizeof(firsts))];
 	for (unsigned i = 0; i < OPERATION_KINDS; i++)
 		if (!dice_one_in(dice, 8))

@@ -55,7 +55,7 @@ void *__real_mmap(void *address, size_t bytes, int protection, int flags, int fd
 int __real_clock_gettime(clockid_t clock, struct timespec *ret_time);
 long __real_sysconf(int name);
 
-static const char *const focuses[] = { "none", "waits", "late", "push", "tiny", "stop" };
+static const char *const focuses[] = { "none", "waits", "late", "clock", "push", "tiny", "stop" };
 
 static double seconds(void)
 {
@@ -78,7 +78,7 @@ static _Noreturn void usage(void)
 {
 	fputs("Usage: simulation [--seeds FIRST-LAST] [--operations N] [--jobs N] [--minutes M]\n"
 	      "                  [--shrink T] [--memory sc|tso|c11]\n"
-	      "                  [--focus waits|late|push|tiny|stop]\n"
+	      "                  [--focus waits|late|clock|push|tiny|stop]\n"
 	      "                  [--weaken FILE:LINE:ORDER]\n"
 	      "       simulation --seed S [--operations N] [--keep I,J-K,...] [--memory M]\n"
 	      "Runs the library under a seeded scheduler; exit status 1 if a law was broken.\n"
@@ -88,8 +88,8 @@ static _Noreturn void usage(void)
 	      "  --keep LIST  of its operations only these\n"
 	      "  --memory M   what loads see: sc (what was stored last), tso, c11\n"
 	      "  --focus F    with a weak memory, only runs of one kind: cancellers that wait for\n"
-	      "               callbacks, queues that close, pushes to one lane, one or two\n"
-	      "               slots, or a stopped queue\n"
+	      "               callbacks, queues that close, a wall clock that is set, pushes\n"
+	      "               to one lane, one or two slots, or a stopped queue\n"
 	      "  --weaken W   make an atomic access of lib/ weaker: relaxed, acquire, release,\n"
 	      "               acq_rel, load\n",
 	      stderr);

@@ -40,6 +40,9 @@ static uint32_t world_choose_clock(struct dice *dice)
 {
 	unsigned choice = world.manual ? 2 : (unsigned)dice_below(dice, 6);
 
+	if (world.plan->focus == FOCUS_CLOCK)
+		choice = 0;
+
 	if (choice > 1)
 		return TIMERHUB_CLOCK_MONOTONIC;
 	kernel.clock = choice == 0 ? CLOCK_REALTIME : CLOCK_BOOTTIME;
@@ -358,7 +361,7 @@ void world_run(const struct plan *plan)
 
 	memset(&world, 0, sizeof(world));
 	world.plan = plan;
-	world.manual = dice_one_in(&dice, 4);
+	world.manual = dice_one_in(&dice, 4) && plan->focus != FOCUS_CLOCK;
 	now_ns = first_instant(&dice);
 	scheduler_begin(dice_seeded(plan->seed, 2), now_ns);
 	if (plan->focus == FOCUS_TINY) {

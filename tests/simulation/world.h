@@ -19,6 +19,7 @@ enum focus {
 	FOCUS_NONE,
 	FOCUS_WAITS, /* callbacks, and cancellers that wait for them */
 	FOCUS_LATE,  /* queues that close, and late comers */
+	FOCUS_CLOCK, /* a wall clock that is set back over what has expired */
 	FOCUS_PUSH,  /* arms and cancels, and one lane of the inbox */
 	FOCUS_TINY,  /* one or two slots, and deadlines that come again */
 	FOCUS_STOP,  /* a stopped queue whose outbox is full of what is over */
