@@ -744,7 +744,9 @@ static void life_delivered_periods(struct life *life, const struct taking *takin
 {
 	struct write *write = life->ahead_lost ? NULL : life_match(life, taking, event->expires_ns);
 	bool rules = write && write->closed == STAMP_NONE;
-	bool alike = rules && life_rearmed_alike(life, write, taking, event->expires_ns);
+	/* Or a period of before the re-arm, the one before which another consumer has in hand. */
+	bool alike = rules && (life_rearmed_alike(life, write, taking, event->expires_ns) ||
+	                       (write->end > taking->begin && taking->crowded));
 
 	life_check_count(life, taking, event, rules && !alike ? write : NULL);
 	life->must = false;
