@@ -458,8 +458,8 @@ static void life_rearmed(struct life *life, uint64_t begin, int result, bool alo
 	if (life->kept) {
 		life_rearmed_kept(life, begin, result, alone);
 	} else {
-		/* Who has begun to take may have any period of before in hand. */
-		if (life->taken < begin && !oracle.queues[life->queue].takings)
+		/* A consumer, or a re-arm that goes on, may stand for a period of before. */
+		if (alone && life->taken < begin && !oracle.queues[life->queue].takings)
 			life->ahead_lost = false;
 		life_close_writes(life, begin, life->interval_ns == 0);
 	}
