@@ -319,7 +319,10 @@ static uint64_t shard_look(const struct arena *arena, struct arena_shard *shard,
 
 	do {
 		*ret_depth = stack_depth(arena, top);
-		/* Changes nothing, but fails if a take has let others write over the link. */
+		/*
+		 * Changes nothing, but fails if a take has let others write over the link. The
+		 * release half keeps the load of the link before it.
+		 */
 	} while (!u64_cas_acq_rel(&shard->top, &top, top));
 	return top;
 }

@@ -281,7 +281,10 @@ int timerhub_dispatch(struct timerhub_queue *queue, unsigned max)
 /* Why a waiter must leave, events or not: 0, or a negative errno. */
 static int queue_verdict(const struct timerhub_queue *queue, uint32_t interrupts)
 {
-	/* Relaxed: the waiter has loaded its ticket; if either changes after, it does not block. */
+	/*
+	 * Relaxed: the waiter has loaded its ticket, which carries what was set before it was moved
+	 * on; if either is set after, the waiter does not block.
+	 */
 	if (u32_load_relaxed(&queue->closing) != 0)
 		return -ESHUTDOWN;
 	return u32_load_relaxed(&queue->interrupts) != interrupts ? -ECANCELED : 0;
