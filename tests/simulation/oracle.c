@@ -744,7 +744,7 @@ static void life_delivered_periods(struct life *life, const struct taking *takin
 {
 	struct write *write = life->ahead_lost ? NULL : life_match(life, taking, event->expires_ns);
 	bool rules = write && write->closed == STAMP_NONE;
-	/* Or a period of before the re-arm, the one before which another consumer has in hand. */
+	/* Or it is a period of before the re-arm, and another consumer has the one before it. */
 	bool alike = rules && (life_rearmed_alike(life, write, taking, event->expires_ns) ||
 	                       (write->end > taking->begin && taking->crowded));
 
