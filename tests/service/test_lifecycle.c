@@ -286,11 +286,11 @@ START_TEST(close_ends_a_spin)
 		struct timerhub_config config = { .timers_max = 4, .spin_ns = spins_ns[i] };
 		struct rig rig = rig_open_config(config);
 
-		thread_blocks(thread_find("timerhub"));
+		thread_blocks(timerhub_owner_tid(rig.hub));
 		arm_after(rig.queue, HOUR / 2, 0);
 		sleep_ns(10 * MS); /* until it spins */
 		timerhub_queue_close(rig.queue);
-		thread_blocks(thread_find("timerhub"));
+		thread_blocks(timerhub_owner_tid(rig.hub));
 		rig_close(&rig);
 		rig = rig_open_config(config);
 		arm_after(rig.queue, HOUR / 2, 0);
