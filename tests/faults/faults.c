@@ -57,8 +57,9 @@ static uint64_t naps_max(uint64_t window_ns)
  * Watches the owner for a while. A loop without sleep takes tens of thousands of turns, and all the
  * CPU time that there is.
  */
-static void watch_owner(struct timerhub *hub, pid_t owner, bool may_nap)
+static void watch_owner(struct timerhub *hub, bool may_nap)
 {
+	pid_t owner = timerhub_owner_tid(hub);
 	uint64_t begun_ns = monotonic_ns();
 	uint64_t used_ns = thread_cpu_ns(owner);
 	uint64_t wakeups = stats_of(hub).owner_wakeups;
@@ -77,10 +78,10 @@ void owner_rests(struct timerhub *hub)
 	/* What was cancelled last it may have filed: for that it would wake once. Now it looks. */
 	timerhub_queue_close(queue_open(hub));
 	(void)stats_settled(hub);
-	watch_owner(hub, thread_find("timerhub"), false);
+	watch_owner(hub, false);
 }
 
-void owner_only_naps(struct timerhub *hub, pid_t owner)
+void owner_only_naps(struct timerhub *hub)
 {
-	watch_owner(hub, owner, true);
+	watch_owner(hub, true);
 }

@@ -18,6 +18,6 @@ void faults_skip(const char *what, const char *reason);
 void owner_rests(struct timerhub *hub);
 
 /* The owner, not let sleep, may look every now and then, but does not turn in circles. */
-void owner_only_naps(struct timerhub *hub, pid_t owner);
+void owner_only_naps(struct timerhub *hub);
 
 #endif

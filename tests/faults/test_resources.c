@@ -260,13 +260,12 @@ END_TEST
 START_TEST(without_any_descriptor_allowed_life_goes_on)
 {
 	struct rig rig = rig_open(256);
-	pid_t owner = thread_find("timerhub");
 	struct rlimit before;
 
 	expect_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
 	limit_descriptors(0);
 	life_live(&rig, 100, 10 * MS);
-	owner_only_naps(rig.hub, owner);
+	owner_only_naps(rig.hub);
 	expect_no_queue(rig.hub);
 	expect_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
 	life_live(&rig, 50, 5 * MS);

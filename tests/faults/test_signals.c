@@ -53,7 +53,7 @@ START_TEST(ten_thousand_signals_are_not_the_owners)
 	struct rig rig = rig_open(512);
 	struct life *life;
 
-	owner = thread_find("timerhub");
+	owner = timerhub_owner_tid(rig.hub);
 	install_handlers();
 	life = life_begin(&rig, scaled(400), 100 * MS);
 	for (unsigned i = 0; i < SIGNALS; i++) {
@@ -81,7 +81,7 @@ START_TEST(signals_that_nobody_else_takes_stay_pending)
 
 	install_handlers();
 	rig = rig_open(512); /* before the mask: the owner must not depend on inheriting it */
-	owner = thread_find("timerhub");
+	owner = timerhub_owner_tid(rig.hub);
 	block_storm(SIG_BLOCK);
 	for (unsigned i = 0; i < SIGNALS / 10; i++)
 		expect_eq(kill(getpid(), storm[i % COUNT_OF(storm)]), 0);

@@ -44,7 +44,7 @@ static void owner_copes(struct timerhub *hub)
 	if (asked_for_uring())
 		owner_rests(hub);
 	else
-		owner_only_naps(hub, thread_find("timerhub"));
+		owner_only_naps(hub);
 }
 
 static int open_sleeper(uint32_t sleeper, struct rig *ret_rig)
@@ -216,7 +216,7 @@ START_TEST(denied_after_open_pending_timers_are_delivered_within_a_second)
 	int error = lasting_errors[_i];
 	struct rig rig = rig_open(256);
 	unsigned fds = process_fd_count();
-	pid_t owner = thread_find("timerhub");
+	pid_t owner = timerhub_owner_tid(rig.hub);
 
 	arm_after(rig.queue, HOUR, 0);
 	arm_after(rig.queue, 30 * MS, 1);

@@ -106,7 +106,7 @@ START_TEST(an_owner_that_rarely_runs_loses_nothing)
 	pthread_t competitors[COMPETITORS];
 	struct rig rig = rig_open(512);
 
-	expect_eq(setpriority(PRIO_PROCESS, (id_t)thread_find("timerhub"), 19), 0);
+	expect_eq(setpriority(PRIO_PROCESS, (id_t)timerhub_owner_tid(rig.hub), 19), 0);
 	for (unsigned i = 0; i < COMPETITORS; i++)
 		thread_start(&competitors[i], compete, NULL);
 	faults_count(1);

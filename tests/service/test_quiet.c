@@ -262,9 +262,9 @@ struct watch {
 
 static struct watch watch_start(struct rig *rig)
 {
-	struct watch watch = { .rig = rig, .owner = thread_find("timerhub") };
+	struct watch watch = { .rig = rig, .owner = timerhub_owner_tid(rig->hub) };
 
-	expect(watch.owner != 0);
+	expect(watch.owner > 0);
 	do {
 		watch.stats = stats_settled(rig->hub);
 		thread_blocks(watch.owner);
