@@ -16,6 +16,7 @@
 #include <inttypes.h>
 #include <liburing.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -154,6 +155,15 @@ static void connection_done(struct connection *connection, int result)
 
 /* ---- what else completes ---- */
 
+/* The poll stays in the ring until a completion says that it has ended. */
+static void timers_poll(void)
+{
+	struct io_uring_sqe *sqe = request_new();
+
+	io_uring_prep_poll_multishot(sqe, timerhub_queue_fd(server.queue), POLLIN);
+	io_uring_sqe_set_data64(sqe, ON_TIMERS);
+}
+
 static void accept_next(void)
 {
 	struct io_uring_sqe *sqe = request_new();
@@ -189,7 +199,7 @@ static void timer_due(const struct timerhub_event *event)
 	}
 }
 
-/* Once for each completion: if this stops at BATCH, there is another. */
+/* Once for each completion of the poll. If a drain stops at BATCH, the poll completes again. */
 static void timers_due(void)
 {
 	struct timerhub_event events[BATCH];
@@ -215,6 +225,8 @@ static bool completed(const struct io_uring_cqe *cqe)
 {
 	switch (cqe->user_data) {
 	case ON_TIMERS:
+		if ((cqe->flags & IORING_CQE_F_MORE) == 0)
+			timers_poll();
 		return true;
 	case ON_ACCEPT:
 		accept_done(cqe->res);
@@ -269,8 +281,7 @@ static void open_hub(void)
 {
 	must("hub", timerhub_open(&server.hub, NULL));
 	must("queue", timerhub_queue_open(server.hub, &server.queue, NULL));
-	/* From now on an expiry is a completion. */
-	must("attach", timerhub_queue_attach_uring(server.queue, server.ring.ring_fd, ON_TIMERS));
+	timers_poll();
 }
 
 static void open_listener(void)
@@ -308,7 +319,6 @@ static void open_signals(void)
 	io_uring_sqe_set_data64(sqe, ON_SIGNAL);
 }
 
-/* The queue lets go of the ring first. */
 static void close_all(void)
 {
 	timerhub_close(server.hub);

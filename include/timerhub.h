@@ -429,34 +429,6 @@ TIMERHUB_API int timerhub_dispatch(struct timerhub_queue *queue, unsigned max);
 TIMERHUB_API void timerhub_interrupt(struct timerhub_queue *queue);
 
 /*
- * Announce expiries in an io_uring of the caller's, of any kind, by a completion with this user
- * data, whose res is a hint of how many events wait, 1 at least. It comes whenever the eventfd is
- * made readable: once when the empty queue has got events, and again when a drain or dispatch
- * stopped at its `max` and left some; at once if there are some already. Then drain. As with the
- * eventfd there may be no event. The eventfd is served as before, so if the ring loses the
- * completion (a kernel out of memory) or is not entered, no event is lost.
- *
- * The ring must be enabled, and its descriptor must stay open while it is attached: detach before
- * closing it. If you close it anyway, the kernel keeps the ring until you detach or close the
- * queue. Where kcmp(2) is available the library notices, stops posting, and never touches a file
- * that reuses the number. Completions beyond the ring's size are kept by the kernel, as all
- * completions are.
- *
- * Any thread; opens a small io_uring of its own. -EBADF: no descriptor; -EINVAL: NULL, or not an
- * io_uring; -EBUSY: attached already, detach first; -EOPNOTSUPP: the kernel cannot post to another
- * ring (IORING_OP_MSG_RING, 5.18), or the library was built without io_uring; -EPERM, -ENOSYS,
- * -ENOMEM, -EMFILE …: from the kernel.
- */
-TIMERHUB_API int timerhub_queue_attach_uring(struct timerhub_queue *queue, int ring_fd,
-                                             uint64_t user_data);
-
-/*
- * End the announcements. After it has returned no further completion is posted; one posted before
- * may still lie in the ring. Any thread. -EINVAL: NULL; -ENOENT: not attached.
- */
-TIMERHUB_API int timerhub_queue_detach_uring(struct timerhub_queue *queue);
-
-/*
  * Manual hubs: set the clock to `now_ns`, expire the timers that are due, and tell when to call
  * again (UINT64_MAX: not before a timer is armed or re-armed; `ret_next_ns` may be NULL). A call
  * that comes early is harmless. One thread at a time.

@@ -208,12 +208,6 @@ static inline void *ptr_load_relaxed(const atomic_ptr *word)
 	return atomic_load_explicit(word, memory_order_relaxed);
 }
 
-static inline void *ptr_load_seq_cst(const atomic_ptr *word)
-{
-	atomic_step();
-	return atomic_load_explicit(word, memory_order_seq_cst);
-}
-
 static inline void *ptr_load_acquire(const atomic_ptr *word)
 {
 	atomic_step();
@@ -238,12 +232,6 @@ static inline void *ptr_exchange_acq_rel(atomic_ptr *word, void *value)
 	return atomic_exchange_explicit(word, value, memory_order_acq_rel);
 }
 
-static inline void *ptr_exchange_seq_cst(atomic_ptr *word, void *value)
-{
-	atomic_step();
-	return atomic_exchange_explicit(word, value, memory_order_seq_cst);
-}
-
 static inline bool ptr_cas_relaxed(atomic_ptr *word, void **expected, void *value)
 {
 	atomic_step();
@@ -256,13 +244,6 @@ static inline bool ptr_cas_acquire(atomic_ptr *word, void **expected, void *valu
 	atomic_step();
 	return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_acquire,
 	                                               memory_order_acquire);
-}
-
-static inline bool ptr_cas_seq_cst(atomic_ptr *word, void **expected, void *value)
-{
-	atomic_step();
-	return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_seq_cst,
-	                                               memory_order_seq_cst);
 }
 
 static inline bool ptr_cas_acq_rel(atomic_ptr *word, void **expected, void *value)

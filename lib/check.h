@@ -41,8 +41,6 @@ enum test_point {
 	TEST_POINT_INTERRUPT_HALFWAY,    /* waiters are to leave, and not yet woken */
 	TEST_POINT_WAIT_FOUND_NOTHING,   /* found the queue empty, and is not yet a waiter */
 	TEST_POINT_WAIT_BEFORE_SLEEP,    /* waiter registered and about to block */
-	TEST_POINT_ANNOUNCE_BEFORE_POST, /* found an io_uring, not yet posted to it */
-	TEST_POINT_DETACH_BEFORE_NAP,    /* found a thread that may be posting */
 	TEST_POINT_CALLBACK_BEFORE_NAP,  /* found a dispatcher that has not yet decided */
 	TEST_POINT_EACH_BEFORE_CAS,      /* a timer was read, and may be another by now */
 	TEST_POINT_DISPATCH_BEFORE_BEGIN, /* delivered, not yet said that the callback runs */

@@ -8,7 +8,6 @@
  * when an exception, or the end of the thread, unwinds it out of a callback.
  */
 #include <errno.h>
-#include <limits.h>
 
 #include "check.h"
 #include "cpu.h"
@@ -162,7 +161,7 @@ static void queue_leave(struct timerhub_queue *queue)
 	if (left == 0 && !queue_clear(queue))
 		left = 1; /* at least */
 	if (left > 0)
-		notifier_signal_again(&queue->notifier, left < INT_MAX ? (unsigned)left : INT_MAX);
+		notifier_signal_again(&queue->notifier);
 }
 
 static unsigned queue_take(struct timerhub_queue *queue, struct timerhub_event *events,

@@ -24,24 +24,13 @@
  * seq_cst again: if the owner sees no waiter, the waiter sees what was published. A waiter that
  * loads the ticket after it was moved on is not woken, and sees that too: the ticket carries it.
  *
- *   owner                                attach                  detach
- *   publish in the outbox, signal        announcer := ours       announcer := NULL
- *   announcing += 1, announcer there?    load signalled          wait for announcing = 0, close
- *   post, announcing -= 1
- *
- * And again: either the attaching thread sees the event, or the owner sees the announcer. A
- * detaching thread sees every thread that may still post.
- *
  * Labels: [ticket] notifier_wake → notifier_wait_enter: carries why waiters were woken.
- *         [posted] notifier_announce → notifier_detach: carries that the post is over.
  *
  * Model: tests/models/notifier.pml.
  */
 #include "notifier.h"
 
-#include <errno.h>
 #include <limits.h>
-#include <stddef.h>
 
 #include "bell.h"
 #include "check.h"
@@ -50,9 +39,6 @@
 /* In notifier.rings: one ring that has begun, and one that is over. */
 #define RINGS_MIDWAY ((uint64_t)1)
 #define RINGS_DONE ((uint64_t)1 << 16)
-
-/* How long a detaching thread sleeps between two looks at the count of posting threads. */
-#define NOTIFIER_NAP_NS 100000
 
 int notifier_open(struct notifier *notifier)
 {
@@ -66,66 +52,17 @@ int notifier_open(struct notifier *notifier)
 
 void notifier_close(struct notifier *notifier)
 {
-	/*
-	 * No thread posts any more. A forked child does not wait for that: threads that it does not
-	 * have may be counted as posting. Relaxed: the closer has seen every attach.
-	 */
-	announcer_close(ptr_load_relaxed(&notifier->announcer));
 	bell_close(notifier->fd);
 	notifier->fd = -1;
 }
 
-void notifier_announce(struct notifier *notifier, unsigned count)
-{
-	struct announcer *announcer;
-
-	(void)u32_fetch_add_seq_cst(&notifier->announcing, 1);
-	announcer = ptr_load_seq_cst(&notifier->announcer);
-	if (announcer) {
-		test_point(TEST_POINT_ANNOUNCE_BEFORE_POST);
-		announcer_post(announcer, count);
-	}
-	/* [posted] */
-	(void)u32_fetch_add_release(&notifier->announcing, UINT32_MAX);
-}
-
-static void notifier_ring(struct notifier *notifier, unsigned count)
+static void notifier_ring(struct notifier *notifier)
 {
 	(void)u64_fetch_add_seq_cst(&notifier->rings, RINGS_MIDWAY);
 	bell_ring(notifier->fd);
 	test_point(TEST_POINT_RING_BEFORE_COUNT);
 	/* Relaxed: a consumer that knows of the ring by its beginning clears the bell. */
 	(void)u64_fetch_add_relaxed(&notifier->rings, RINGS_DONE - RINGS_MIDWAY);
-	if (ptr_load_seq_cst(&notifier->announcer))
-		notifier_announce(notifier, count);
-}
-
-int notifier_attach(struct notifier *notifier, struct announcer *announcer)
-{
-	void *none = NULL;
-
-	return ptr_cas_seq_cst(&notifier->announcer, &none, announcer) ? 0 : -EBUSY;
-}
-
-bool notifier_signalled(const struct notifier *notifier)
-{
-	return u32_load_seq_cst(&notifier->signalled) != 0;
-}
-
-int notifier_detach(struct notifier *notifier)
-{
-	struct announcer *announcer = ptr_exchange_seq_cst(&notifier->announcer, NULL);
-	uint32_t announcing;
-
-	if (!announcer)
-		return -ENOENT;
-	/* Posting threads wait for no other thread, so this ends. [posted] */
-	while ((announcing = u32_load_seq_cst(&notifier->announcing)) > 0) {
-		test_point(TEST_POINT_DETACH_BEFORE_NAP);
-		futex_wait(&notifier->announcing, announcing, NOTIFIER_NAP_NS);
-	}
-	announcer_close(announcer);
-	return 0;
 }
 
 static void notifier_wake(struct notifier *notifier, unsigned count)
@@ -136,21 +73,21 @@ static void notifier_wake(struct notifier *notifier, unsigned count)
 
 bool notifier_signal(struct notifier *notifier, unsigned count)
 {
-	bool ring =
-		!notifier_signalled(notifier) && u32_exchange_seq_cst(&notifier->signalled, 1) == 0;
+	bool ring = u32_load_seq_cst(&notifier->signalled) == 0 &&
+	            u32_exchange_seq_cst(&notifier->signalled, 1) == 0;
 
 	if (ring)
-		notifier_ring(notifier, count);
+		notifier_ring(notifier);
 	if (u32_load_seq_cst(&notifier->waiters) > 0)
 		notifier_wake(notifier, count);
 	return ring;
 }
 
-void notifier_signal_again(struct notifier *notifier, unsigned count)
+void notifier_signal_again(struct notifier *notifier)
 {
-	/* seq_cst: for an attach; the owner that finds it set does not ring. */
-	u32_store_seq_cst(&notifier->signalled, 1);
-	notifier_ring(notifier, count);
+	/* Relaxed: the ring that follows carries the 1. */
+	u32_store_relaxed(&notifier->signalled, 1);
+	notifier_ring(notifier);
 }
 
 void notifier_clear(struct notifier *notifier)

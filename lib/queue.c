@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Queues: open, close, attach an io_uring. Any thread, unless the header says otherwise.
+ * Queues: open and close. Any thread, unless the header says otherwise.
  *
  * A queue closes in its closer's thread: waiters are sent away, the queue's timers are cancelled
  * one by one as by timerhub_cancel(), and when the owner has finished its pass nothing refers to
@@ -10,9 +10,7 @@
  *         [index] timerhub_queue_close → hub_add_queue: carries the counts of the index.
  */
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cancellation.h"
 #include "futex.h"
@@ -199,44 +197,6 @@ int timerhub_queue_fd(const struct timerhub_queue *queue)
 struct timerhub *timerhub_queue_hub(const struct timerhub_queue *queue)
 {
 	return queue ? queue->hub : NULL;
-}
-
-int timerhub_queue_attach_uring(struct timerhub_queue *queue, int ring_fd, uint64_t user_data)
-{
-	CANCELLATION_HELD;
-	struct announcer *announcer;
-	uint64_t waiting;
-	int result;
-
-	if (!queue)
-		return -EINVAL;
-	if (!hub_alive(queue->hub))
-		return -EOWNERDEAD;
-	result = announcer_open(&announcer, ring_fd, user_data);
-	if (result < 0)
-		return result;
-	result = notifier_attach(&queue->notifier, announcer);
-	if (result < 0) {
-		announcer_close(announcer);
-		return result;
-	}
-	/* Not the count decides: the outbox seems to be empty while the owner compacts it. */
-	if (notifier_signalled(&queue->notifier)) {
-		waiting = u64_min(outbox_count(&queue->outbox), INT_MAX);
-		notifier_announce(&queue->notifier, waiting > 0 ? (unsigned)waiting : 1);
-	}
-	return 0;
-}
-
-int timerhub_queue_detach_uring(struct timerhub_queue *queue)
-{
-	CANCELLATION_HELD;
-
-	if (!queue)
-		return -EINVAL;
-	if (!hub_alive(queue->hub))
-		return -EOWNERDEAD;
-	return notifier_detach(&queue->notifier);
 }
 
 void hub_close_queues(struct timerhub *hub)

@@ -291,7 +291,7 @@ def test_no_io_uring(root, directory):
     run("ninja", "-C", build, *programs, *libraries)
     for library in libraries:
         symbols = run("nm", *(["-D"] if ".so" in library else []), build / library)
-        expect("io_uring" not in symbols.replace("_queue_attach_uring", ""),
+        expect("io_uring" not in symbols,
                f"{library} has to do with liburing:\n{symbols}")
     run(root / "tests/packaging/test_probes.py", "no", build / libraries[0], os.devnull)
     run(build / "examples/hello_timer", timeout=60)

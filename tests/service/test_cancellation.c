@@ -6,7 +6,6 @@
  */
 #include "rig.h"
 
-#include <liburing.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
 
@@ -85,22 +84,6 @@ static void call_timers(struct rig *rig)
 	CALL(timerhub_wait(rig->queue, events, 4, ARRIVES)); /* does not block any more */
 }
 
-static void call_attach(struct timerhub_queue *queue)
-{
-	struct io_uring ring;
-
-	CALL(timerhub_queue_attach_uring(queue, 0, 0)); /* not a ring */
-	CALL(timerhub_queue_detach_uring(queue));
-	if (uring_refused())
-		return;
-	expect_eq(io_uring_queue_init(8, &ring, 0), 0);
-	CALL(timerhub_queue_attach_uring(queue, ring.ring_fd, 0));
-	CALL(timerhub_queue_attach_uring(queue, ring.ring_fd, 0)); /* there is one */
-	CALL(timerhub_queue_detach_uring(queue));
-	CALL(timerhub_queue_attach_uring(queue, ring.ring_fd, 0)); /* until it closes */
-	io_uring_queue_exit(&ring);
-}
-
 /* Of each clock, and observable, as everything is opened that a hub can have. */
 static void call_hub(uint32_t flags, uint32_t clock)
 {
@@ -123,7 +106,6 @@ static void call_hub(uint32_t flags, uint32_t clock)
 	} else {
 		call_timers(&rig);
 	}
-	call_attach(rig.queue);
 	CALL(timerhub_queue_close(other));
 	CALL(timerhub_close(rig.hub)); /* and its queue with it */
 }

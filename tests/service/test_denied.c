@@ -90,27 +90,6 @@ START_TEST(denied_io_uring_altogether_falls_back)
 }
 END_TEST
 
-#ifndef TIMERHUB_WITHOUT_IO_URING
-/* The caller's ring is from before the filter; the small one that posts to it cannot be had. */
-START_TEST(denied_io_uring_is_what_attach_says)
-{
-	struct io_uring_params params = { 0 };
-	int ring = (int)syscall(SYS_io_uring_setup, 4, &params);
-	struct rig rig;
-	unsigned fds;
-
-	if (ring < 0)
-		return;
-	rig = rig_open(4);
-	fds = process_fd_count();
-	deny(SCMP_SYS(io_uring_register), EPERM);
-	expect_eq(timerhub_queue_attach_uring(rig.queue, ring, 0), -EPERM);
-	expect_eq(process_fd_count(), fds);
-	rig_close(&rig);
-}
-END_TEST
-#endif
-
 /* A filter that knows only some of the calls: whatever AUTO then takes, it works. */
 START_TEST(denied_half_of_io_uring_still_works)
 {
@@ -248,9 +227,6 @@ int main(int argc, char **argv)
 	tests_add_loop(denied_io_uring_setup_falls_back_when_not_insisted_on, 30,
 	               COUNT_OF(refusals));
 	tests_add_loop(denied_io_uring_altogether_falls_back, 30, COUNT_OF(refusals));
-#ifndef TIMERHUB_WITHOUT_IO_URING
-	tests_add(denied_io_uring_is_what_attach_says, 30);
-#endif
 	tests_add_loop(denied_half_of_io_uring_still_works, 30, 2);
 	tests_add(denied_nothing_the_sleeper_is_the_one_asked_for, 30);
 	tests_add_loop(denied_resources_fail_open_and_leave_nothing, 30, COUNT_OF(refused_calls));

@@ -34,8 +34,6 @@ static void expect_told(const struct rig *rig, timerhub_timer timer)
 	expect_eq(timerhub_wait(rig->queue, &event, 1, UINT64_MAX), -EOWNERDEAD);
 	expect_eq(timerhub_dispatch(rig->queue, 1), -EOWNERDEAD);
 	expect_eq(timerhub_queue_open(rig->hub, &queue, NULL), -EOWNERDEAD);
-	expect_eq(timerhub_queue_attach_uring(rig->queue, 0, 0), -EOWNERDEAD);
-	expect_eq(timerhub_queue_detach_uring(rig->queue), -EOWNERDEAD);
 	expect_eq(timerhub_stats(rig->hub, &stats), -EOWNERDEAD);
 	timerhub_interrupt(rig->queue);
 	timerhub_queue_stop(rig->queue);

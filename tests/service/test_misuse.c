@@ -319,8 +319,6 @@ START_TEST(misuse_by_null_is_told_by_every_call)
 	expect_eq(timerhub_queue_open(NULL, &queue, NULL), -EINVAL);
 	expect_eq(timerhub_queue_open(rig.hub, NULL, NULL), -EINVAL);
 	expect_eq(timerhub_queue_fd(NULL), -EINVAL);
-	expect_eq(timerhub_queue_attach_uring(NULL, 0, 0), -EINVAL);
-	expect_eq(timerhub_queue_detach_uring(NULL), -EINVAL);
 	expect_eq(timerhub_arm(NULL, &spec, &timer), -EINVAL);
 	expect_eq(timerhub_arm(rig.queue, NULL, &timer), -EINVAL);
 	expect_eq(timerhub_after(NULL, 0, 0, &timer), -EINVAL);
@@ -540,20 +538,6 @@ START_TEST(misuse_of_the_consumers_side)
 	expect_eq(timerhub_dispatch(rig.queue, 0), 0);
 	for (unsigned i = 0; i < sizeof(event); i++)
 		expect_eq(((unsigned char *)&event)[i], 0x5a);
-	rig_close(&rig);
-}
-END_TEST
-
-START_TEST(misuse_of_attach)
-{
-	struct rig rig = rig_manual(4);
-
-#ifdef TIMERHUB_WITHOUT_IO_URING
-	expect_eq(timerhub_queue_attach_uring(rig.queue, -1, 0), -EOPNOTSUPP);
-#else
-	expect_eq(timerhub_queue_attach_uring(rig.queue, -1, 0), -EBADF);
-#endif
-	expect_eq(timerhub_queue_detach_uring(rig.queue), -ENOENT);
 	rig_close(&rig);
 }
 END_TEST
@@ -790,7 +774,6 @@ int main(int argc, char **argv)
 	tests_add(misuse_in_a_batch_arms_none, 30);
 	tests_add(misuse_of_rearm, 30);
 	tests_add(misuse_of_the_consumers_side, 30);
-	tests_add(misuse_of_attach, 30);
 	tests_add(misuse_of_manual_calls, 30);
 	tests_add(misuse_is_not_to_advance_while_queues_close, 60);
 	tests_add(misuse_by_concurrent_advance, 60);

@@ -68,7 +68,6 @@ void kernel_begin(struct dice dice)
 		dice_one_in(&kernel.late_dice, 2) ? 0 : dice_magnitude(&kernel.late_dice, 16);
 	memset(&mappings_view, 0, sizeof(mappings_view));
 	ring_begin();
-	posters_begin();
 	timerfd_begin();
 }
 
@@ -156,8 +155,6 @@ int __wrap_eventfd(unsigned count, int flags)
 int __wrap_close(int fd)
 {
 	scheduler_step();
-	if (poster_close_duplicate(fd))
-		return 0;
 	if (fd == TIMERFD_FD) {
 		timerfd_close();
 		return 0;
@@ -177,7 +174,6 @@ static long bell_write(int fd, uint64_t more)
 	}
 	report_tell("  ring %d", fd);
 	memory_lock(&bell->view);
-	memory_call(); /* a ring that was attached before this instant is told too */
 	bell->count += more;
 	bell->edges++;
 	scheduler_wake(bell, UINT_MAX);
@@ -361,8 +357,6 @@ long __wrap_syscall(long number, ...)
 		uint32_t value = va_arg(arguments, uint32_t);
 
 		result = futex(word, operation, value, va_arg(arguments, const struct timespec *));
-	} else if (number == SYS_getpid || number == SYS_kcmp) {
-		result = number == SYS_getpid; /* the caller's ring is what it was */
 	} else if (number == SYS_write || number == SYS_read) {
 		int fd = va_arg(arguments, int);
 		uint64_t *value = va_arg(arguments, uint64_t *);

@@ -96,23 +96,6 @@ void kernel_read(int fd);
 void kernel_poll_level(int fd, uint64_t until_ns);
 void kernel_poll_edge(int fd, uint64_t edges, uint64_t until_ns);
 
-/* The callers' own rings, one for each queue, which have these descriptors. */
-#define CALLER_RING_FD 3000
-#define CALLER_RINGS 8
-struct caller_ring {
-	uint64_t posts; /* completions so far */
-	bool detached;  /* none may be posted now */
-};
-extern struct caller_ring caller_rings[CALLER_RINGS];
-
-/* The rings from which the library posts to them; and its own descriptors of those. */
-struct io_uring;
-void posters_begin(void);
-int poster_open(struct io_uring *ret_ring);
-/* False: the descriptor is something else. */
-bool poster_close(int fd);
-bool poster_close_duplicate(int fd);
-
 /* The descriptor became readable: rings that poll it post a completion. */
 void ring_notice(int fd);
 /* Nothing must be left of the ring that an earlier run abandoned. */

@@ -20,7 +20,6 @@
 #define MANY_MAX 6
 /* A fork costs as much as a thousand operations. */
 #define FORK_ONE_IN 16384
-#define ATTACH_ONE_IN 32
 /*
  * A queue is remembered until 64 others are closed, or were refused when opened; and a call that
  * comes late takes its time.
@@ -881,50 +880,11 @@ static void operation_reopen(struct worker *worker)
 	timerhub_queue_close(queue->queue);
 	report_tell("closed queue %d", index);
 	queue->queue = NULL;
-	queue->attached = false;
 	oracle_drop_end((unsigned)index, begin);
 	queue->closed = oracle_stamp();
 	scheduler_step();
 	world_open_queue((unsigned)index, &worker->dice);
 	queue->closing = false;
-}
-
-/* ---- attach ---- */
-
-/* Attach a queue to its caller's ring, or detach it: one such call at a time. */
-static void operation_attach(struct dice *dice)
-{
-	int index = queue_enter(dice, NULL);
-	struct world_queue *queue = &world.queues[index < 0 ? 0 : index];
-	int result;
-
-	if (index < 0)
-		return;
-	if (queue->attaching) {
-		queue_leave(index);
-		return;
-	}
-	memory_call();
-	queue->attaching = true;
-	if (queue->attached) {
-		result = timerhub_queue_detach_uring(queue->queue);
-		if (result != 0)
-			report_failure("detach returned %d", result);
-		queue->attached = false;
-		caller_rings[index].detached = true;
-	} else {
-		caller_rings[index].detached = false;
-		queue->posts_before = caller_rings[index].posts;
-		result = timerhub_queue_attach_uring(queue->queue, CALLER_RING_FD + index, 1);
-		if (result != 0 && result != -EMFILE && result != -ENOMEM)
-			report_failure("attach returned %d", result);
-		queue->attached = result == 0;
-		queue->posts_at = caller_rings[index].posts;
-		queue->edges_at = kernel_bell(timerhub_queue_fd(queue->queue))->edges;
-	}
-	report_tell("%s queue %d = %d", queue->attached ? "attach" : "detach", index, result);
-	queue->attaching = false;
-	queue_leave(index);
 }
 
 /* ---- a forked child ---- */
@@ -960,8 +920,6 @@ static _Noreturn void child_run(const struct life *life)
 		check_dead(timerhub_drain(queue, &event, 1));
 		check_dead(timerhub_dispatch(queue, 1));
 		check_dead(timerhub_wait(queue, &event, 1, UINT64_MAX));
-		check_dead(timerhub_queue_attach_uring(queue, CALLER_RING_FD, 1));
-		check_dead(timerhub_queue_detach_uring(queue));
 		timerhub_interrupt(queue);
 		if (i == 0)
 			timerhub_queue_close(queue);
@@ -1101,8 +1059,6 @@ void operation_run(struct worker *worker, unsigned number)
 	} else if (kind == 97 && (dice_one_in(&dice, 4) || world.plan->focus == FOCUS_STOP)) {
 		operation_stop(worker);
 	} else {
-		if (memory.mode != MEMORY_SC && dice_one_in(&memory.dice, ATTACH_ONE_IN))
-			operation_attach(&memory.dice);
 		operation_do(worker, kind);
 	}
 	worker->actor->signal = NULL;

@@ -241,23 +241,6 @@ static void worker_quiet(const struct worker *worker, unsigned due)
 		report_failure("worker %u waits on, and the queue is stopped", worker->index);
 }
 
-/* Each time that its descriptor was rung, since it was attached, a completion was posted. */
-static void queue_announced(unsigned index)
-{
-	const struct world_queue *queue = &world.queues[index];
-	const struct bell *bell;
-
-	if (!queue->queue || !queue->attached || queue->attaching || queue->closing)
-		return;
-	bell = kernel_bell(queue->fd);
-	if (caller_rings[index].posts - queue->posts_at < bell->edges - queue->edges_at)
-		report_failure("queue %u was rung, and its ring not told", index);
-	/* What waited before, or came since. */
-	if (caller_rings[index].posts == queue->posts_before)
-		report_failure("queue %u has timer %u, and its ring was never told", index,
-		               oracle.queues[index].due);
-}
-
 static void world_quiet(void)
 {
 	unsigned due;
@@ -273,9 +256,6 @@ static void world_quiet(void)
 			report_failure("queue %u has timer %u, and its descriptor does not say so",
 			               i, oracle.queues[i].due);
 	}
-	for (unsigned i = 0; i < world.queues_count; i++)
-		if ((due >> i & 1) != 0 && !world_taking(i))
-			queue_announced(i);
 	for (unsigned i = 0; i < world.workers_count; i++)
 		worker_quiet(&world.workers[i], due);
 	world_conserve();

@@ -39,14 +39,11 @@ struct world_queue {
 	int fd;                       /* its eventfd */
 	unsigned users;               /* calls in progress that must not overlap its close */
 	bool closing;
-	bool attached, attaching;    /* to its caller's ring; a call about that is in progress */
-	uint64_t posts_at, edges_at; /* of ring and descriptor, when it was attached */
-	uint64_t posts_before;       /* when that call began */
-	bool dispatched;             /* its events go to their callbacks, so each must have one */
-	int consumer;                /* the one worker that takes events; -1: all do */
-	uint64_t closed;             /* stamp of the last close's return */
-	uint64_t interrupted;        /* stamp of the last interrupt's return */
-	unsigned interrupting;       /* interrupts in progress */
+	bool dispatched;       /* its events go to their callbacks, so each must have one */
+	int consumer;          /* the one worker that takes events; -1: all do */
+	uint64_t closed;       /* stamp of the last close's return */
+	uint64_t interrupted;  /* stamp of the last interrupt's return */
+	unsigned interrupting; /* interrupts in progress */
 	struct memory_view opened,
 		left;        /* what its opener tells its callers, and they its closer */
 	bool stopping;       /* a stop has begun, since it was opened */

@@ -22,7 +22,7 @@ CLANG_FORMAT = 14
 
 # Each foreign header has one home, or the few that are named here.
 HOMES = {
-    "liburing.h": {"announcer.c", "sleeper_uring.c"},
+    "liburing.h": {"sleeper_uring.c"},
     "linux/futex.h": {"futex.c"},
     "pthread.h": {"board.c", "cancellation.h", "owner_thread.c", "owner.h"},
     "sched.h": {"cpu.c", "owner_thread.c"},

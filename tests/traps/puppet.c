@@ -61,9 +61,6 @@ static void deed_do(struct deed *deed)
 	case WAIT:
 		deed->result = timerhub_wait(deed->queue, deed->events, deed->max, deed->at_ns);
 		break;
-	case DETACH:
-		deed->result = timerhub_queue_detach_uring(deed->queue);
-		break;
 	case INTERRUPT:
 		timerhub_interrupt(deed->queue);
 		break;

@@ -29,7 +29,6 @@ enum deed_kind {
 	WAIT,
 	INTERRUPT,
 	ADVANCE,
-	DETACH,
 	CLOSE_QUEUE,
 	EACH,
 	STOP

@@ -5,9 +5,6 @@
  */
 #include "puppet.h"
 
-#ifndef TIMERHUB_WITHOUT_IO_URING
-#include <liburing.h>
-#endif
 #include <stdio.h>
 #include <string.h>
 
@@ -123,52 +120,6 @@ START_TEST(law_9_partial_drain_tells_of_what_came_meanwhile)
 	}
 }
 END_TEST
-
-/* ---- detaching an io_uring, while somebody is about to post to it ---- */
-
-#ifndef TIMERHUB_WITHOUT_IO_URING
-static unsigned completions_take(struct io_uring *ring)
-{
-	struct io_uring_cqe *cqe;
-	unsigned count = 0;
-
-	for (; io_uring_peek_cqe(ring, &cqe) == 0; count++)
-		io_uring_cqe_seen(ring, cqe);
-	return count;
-}
-
-START_TEST(detach_waits_for_who_is_about_to_post)
-{
-	struct rig rig = rig_manual(8);
-	struct puppet drainer = puppet_of(&rig, DRAIN);
-	struct puppet detacher = puppet_of(&rig, DETACH);
-	struct io_uring ring;
-	int refused = io_uring_queue_init(8, &ring, 0);
-
-	if (refused < 0) {
-		printf("skipped: io_uring: %s\n", strerror(-refused));
-		return;
-	}
-	expect_eq(timerhub_queue_attach_uring(rig.queue, ring.ring_fd, 7), 0);
-	(void)arm_at(rig.queue, 128, 'X');
-	(void)arm_at(rig.queue, 128, 'Y');
-	advance(rig.hub, 128);
-	drainer.deed.max = 1;
-	puppet_start(&drainer, TEST_POINT_ANNOUNCE_BEFORE_POST);
-	puppet_start(&detacher, TEST_POINT_DETACH_BEFORE_NAP);
-	expect_eq(completions_take(&ring), 1);
-	atomic_store(&detacher.released, true);
-	sleep_ns(20 * MS);
-	expect(!atomic_load(&detacher.over));
-	puppet_finish(&drainer);
-	puppet_finish(&detacher);
-	expect_eq(detacher.deed.result, 0);
-	expect_eq(completions_take(&ring), 1);
-	rig_close(&rig);
-	io_uring_queue_exit(&ring);
-}
-END_TEST
-#endif
 
 /* ---- cancel_sync: between delivering and saying that the callback runs ---- */
 
@@ -841,9 +792,6 @@ static void add_consumer_tests(void)
 	tests_add(law_9_expiry_after_the_clear_is_found_and_the_fd_is_cleared_again, 60);
 	tests_add(law_9_second_consumer_is_served_while_the_first_is_stopped, 60);
 	tests_add(law_9_partial_drain_tells_of_what_came_meanwhile, 60);
-#ifndef TIMERHUB_WITHOUT_IO_URING
-	tests_add(detach_waits_for_who_is_about_to_post, 60);
-#endif
 	tests_add(cancel_sync_waits_for_a_callback_about_to_begin, 60);
 	tests_add(waiter_about_to_block_does_not_miss_an_expiry, 60);
 	tests_add(waiter_about_to_block_does_not_miss_an_interrupt, 60);

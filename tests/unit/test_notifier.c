@@ -99,7 +99,7 @@ START_TEST(fd_read_by_the_caller_rings_again_after_the_next_clear)
 	expect(notifier_signal(&notifier, 1));
 	expect_eq(read(notifier.fd, &count, sizeof(count)), sizeof(count));
 	expect(!fd_readable(notifier.fd));
-	notifier_signal_again(&notifier, 1); /* what a drain does that leaves something behind */
+	notifier_signal_again(&notifier); /* what a drain does that leaves something behind */
 	expect(fd_readable(notifier.fd));
 	notifier_clear(&notifier);
 	expect(!fd_readable(notifier.fd));
@@ -117,7 +117,7 @@ START_TEST(signal_again_is_a_new_edge)
 
 	expect_eq(notifier_open(&notifier), 0);
 	expect(notifier_signal(&notifier, 1));
-	notifier_signal_again(&notifier, 1);
+	notifier_signal_again(&notifier);
 	expect_eq(read(notifier.fd, &count, sizeof(count)), sizeof(count));
 	expect_eq(count, 2);
 	notifier_close(&notifier);
@@ -140,7 +140,7 @@ START_TEST(late_signal_in_the_middle_of_a_clear_silences_nobody)
 	/* With and without a ring from before that makes the consumer read the fd. */
 	for (unsigned rung_before = 0; rung_before < 2; rung_before++) {
 		if (rung_before == 1)
-			notifier_signal_again(&late, 1);
+			notifier_signal_again(&late);
 		test_point_hook = signal_late;
 		notifier_clear(&late);
 		test_point_hook = NULL;
