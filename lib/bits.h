@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Bit arithmetic on 64-bit words. Pure. */
+/* Bit arithmetic on 64-bit words, and the size of a cache line. Pure. */
 #ifndef TIMERHUB_BITS_H
 #define TIMERHUB_BITS_H
 
 #include <stdint.h>
+
+#define CACHE_LINE_BYTES 64
 
 /* Index of the lowest set bit; `word` must not be 0. */
 static inline unsigned bits_lowest(uint64_t word)

@@ -12,6 +12,7 @@
 #define TIMERHUB_BOARD_H
 
 #include "atomic.h"
+#include "bits.h"
 
 #define BOARD_NAME "timerhub" /* of the memfd */
 #define BOARD_MAGIC UINT64_C(0x62756872656d6974)

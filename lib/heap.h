@@ -7,7 +7,9 @@
 #ifndef TIMERHUB_HEAP_H
 #define TIMERHUB_HEAP_H
 
-#include "timer.h"
+#include <stdbool.h>
+
+#include "filing.h"
 
 struct heap {
 	struct timer_due *entries;    /* room for every slot; entries[0] is the earliest */

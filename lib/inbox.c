@@ -31,7 +31,6 @@
  */
 #include "inbox.h"
 
-#include "bits.h"
 #include "check.h"
 #include "cpu.h"
 

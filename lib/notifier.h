@@ -7,6 +7,7 @@
 #define TIMERHUB_NOTIFIER_H
 
 #include "atomic.h"
+#include "bits.h"
 
 struct notifier {
 	int fd; /* the eventfd; fixed at open */

@@ -18,7 +18,6 @@
  */
 #include "outbox.h"
 
-#include "bits.h"
 #include "check.h"
 
 /* Do not go back to the beginning for less than this many cells (32 KiB). */

@@ -11,6 +11,7 @@
 #define TIMERHUB_OUTBOX_H
 
 #include "atomic.h"
+#include "bits.h"
 #include "memory.h"
 
 struct outbox {

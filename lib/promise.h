@@ -8,6 +8,7 @@
 #define TIMERHUB_PROMISE_H
 
 #include "atomic.h"
+#include "bits.h"
 
 struct promise {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 look_by_ns; /* the promise; the owner writes */

@@ -7,7 +7,9 @@
 #ifndef TIMERHUB_RUN_H
 #define TIMERHUB_RUN_H
 
-#include "timer.h"
+#include <stdbool.h>
+
+#include "filing.h"
 
 struct run {
 	struct timer_due *entries;    /* room for every slot; sorted from begin to end */

@@ -13,6 +13,7 @@
 
 #include "atomic.h"
 #include "check.h"
+#include "filing.h"
 #include "word.h"
 
 /*
@@ -63,24 +64,6 @@ static inline uint64_t period_base_ns(const struct timer_period *period, uint64_
 	               ? u64_load_relaxed(&period->moved_ns)
 	               : u64_load_relaxed(&period->first_ns);
 }
-
-/* Where the owner has filed the slot. The owner's alone. */
-struct timer_filing {
-	uint32_t where; /* 0: nowhere; else in the wheel, the run or the heap, by its top bits */
-	uint32_t place; /* low bits of the outbox place last given to it */
-};
-
-/* The top bits of timer_filing.where; the rest is where in there. */
-#define WHERE_WHEEL ((uint32_t)1 << 30)
-#define WHERE_RUN ((uint32_t)2 << 30)
-#define WHERE_HEAP ((uint32_t)3 << 30)
-#define WHERE_MASK ((uint32_t)3 << 30)
-
-/* A slot, and the instant that it is filed under. */
-struct timer_due {
-	uint64_t at_ns;
-	uint32_t slot;
-};
 
 /* What a decision leaves to do for the thread that made it. */
 enum timer_left {

@@ -8,8 +8,11 @@
 #ifndef TIMERHUB_WHEEL_H
 #define TIMERHUB_WHEEL_H
 
+#include <stdbool.h>
+
+#include "bits.h"
 #include "cpu.h"
-#include "timer.h"
+#include "filing.h"
 
 #define WHEEL_FINEST_SHIFT 16 /* a bucket of level 0 is 2^16 ns wide */
 #define WHEEL_DIGIT_BITS 12   /* a level has 2^12 buckets: 16 + 4 x 12 = 64, every instant fits */

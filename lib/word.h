@@ -42,7 +42,6 @@
 #define TIMER_SLOT_MASK (((uint64_t)1 << TIMER_SLOT_BITS) - 1)
 #define TIMER_SLOTS_MAX ((uint32_t)TIMER_SLOT_MASK - 1)
 #define TIMER_GENERATION_MASK (((uint64_t)1 << 38) - 1)
-#define SLOT_NONE UINT32_MAX
 
 #define WORD_PHASE_MASK ((uint64_t)3)
 #define WORD_CLAIMED ((uint64_t)1 << 2)
