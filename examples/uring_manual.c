@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <timerhub.h>
+#include <timerhub_uring.h>
 #include <unistd.h>
 
 #define NS_PER_S 1000000000u
@@ -224,12 +224,12 @@ static void loop_complete(void)
 	while (io_uring_peek_cqe(&loop.ring, &cqe) == 0) {
 		uint64_t user_data = cqe->user_data;
 		int result = cqe->res;
-		bool more = (cqe->flags & IORING_CQE_F_MORE) != 0;
+		bool ended = timerhub_uring_ended(cqe);
 
 		io_uring_cqe_seen(&loop.ring, cqe);
 		if (user_data != ON_WAKE)
 			file_has_read((struct file *)(uintptr_t)user_data, result);
-		else if (!more)
+		else if (must("poll", result) >= 0 && ended)
 			wake_poll();
 	}
 }

@@ -16,7 +16,6 @@
 #include <inttypes.h>
 #include <liburing.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -24,7 +23,7 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <timerhub.h>
+#include <timerhub_uring.h>
 #include <unistd.h>
 
 #define MS UINT64_C(1000000)
@@ -160,7 +159,7 @@ static void timers_poll(void)
 {
 	struct io_uring_sqe *sqe = request_new();
 
-	io_uring_prep_poll_multishot(sqe, timerhub_queue_fd(server.queue), POLLIN);
+	timerhub_uring_prep(sqe, server.queue);
 	io_uring_sqe_set_data64(sqe, ON_TIMERS);
 }
 
@@ -225,7 +224,8 @@ static bool completed(const struct io_uring_cqe *cqe)
 {
 	switch (cqe->user_data) {
 	case ON_TIMERS:
-		if ((cqe->flags & IORING_CQE_F_MORE) == 0)
+		must("poll", cqe->res);
+		if (timerhub_uring_ended(cqe))
 			timers_poll();
 		return true;
 	case ON_ACCEPT:

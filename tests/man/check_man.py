@@ -7,7 +7,8 @@ Usage: check_man.py pages SOURCE-ROOT          symbols and constants have pages,
        check_man.py program PAGE FILE          writes the program of a page's EXAMPLES into FILE
        check_man.py run PAGE PROGRAM           runs that program: does it print what the page says?
 
-Prints complaints, and exits with status 1 if there are any.
+Prints complaints, and exits with status 1 if there are any; with 77 if the kernel refuses
+io_uring to the program of a page.
 """
 
 import os
@@ -17,6 +18,10 @@ import shlex
 import subprocess
 import sys
 import tempfile
+
+sys.dont_write_bytecode = True  # the sources may be read-only, or be copied just now
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "examples"))
+from refusal import SKIP, Refused, check_uring  # pylint: disable=wrong-import-position
 
 SECTIONS = ["NAME", "LIBRARY", "SYNOPSIS", "DESCRIPTION", "RETURN VALUES", "EXAMPLES", "ERRORS",
             "ATTRIBUTES", "SEE ALSO"]
@@ -39,6 +44,8 @@ CPP_SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "WHO MAY FREE WHEN", "THREADS
                 "ERROR CODES", "SEE ALSO"]
 MAPS = ["lib/timerhub.map", "lib/journal/timerhub_journal.map", "lib/relay/timerhub_relay.map"]
 HEADERS = ["include/timerhub.h", "include/timerhub_journal.h", "include/timerhub_relay.h"]
+# The header whose functions are inline, so that no map lists them.
+INLINE_HEADER = "include/timerhub_uring.h"
 
 
 def section(text, name):
@@ -75,9 +82,16 @@ def program_and_output(path):
 # ---- pages ----
 
 
+def inline_prototypes(root):
+    """name -> its parameters, as text."""
+    text = (root / INLINE_HEADER).read_text(encoding="utf-8")
+    return dict(re.findall(r"^static inline [^(;]*?(\w+)\(([^)]*)\)\n\{", text, re.MULTILINE))
+
+
 def exported(root):
+    """The functions that a program can call."""
     text = "".join((root / name).read_text(encoding="utf-8") for name in MAPS)
-    return re.findall(r"^\t\t(\w+);", text, re.MULTILINE)
+    return re.findall(r"^\t\t(\w+);", text, re.MULTILINE) + list(inline_prototypes(root))
 
 
 def prototypes(root):
@@ -85,6 +99,7 @@ def prototypes(root):
     text = "".join((root / name).read_text(encoding="utf-8") for name in HEADERS)
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     found = re.findall(r"^TIMERHUB_API\b[^(;]*?\b(\w+)\(([^)]*)\)", text, re.MULTILINE)
+    found += inline_prototypes(root).items()
     return {name: [re.sub(r"\s+", " ", part).strip() for part in parameters.split(",")]
             for name, parameters in found}
 
@@ -130,7 +145,7 @@ def check_page(path, header):
     complaints = []
     if sections != SECTIONS:
         complaints.append(f"{path.name}: its sections are {sections}")
-    if not names_of(text) or names_of(text)[0] != path.stem:
+    if not names_of(text) or not names_of(text)[0].startswith(path.stem):
         complaints.append(f"{path.name}: its first name is not {path.stem}")
     complaints += check_synopsis(path.name, text, header) + check_safety(path.name, text)
     try:
@@ -226,7 +241,7 @@ def check_pages(root):
     # The links that are installed.
     listed = (folder / "meson.build").read_text(encoding="utf-8")
     for path, names in pages.items():
-        aliases = ", ".join(f"'{name}'" for name in names[1:])
+        aliases = ", ".join(f"'{name}'" for name in names if name != path.stem)
         if f"  '{path.stem}': [{aliases}],\n" not in listed:
             complaints.append(f"man/meson.build: not '{path.stem}': [{aliases}]")
     return complaints
@@ -254,10 +269,12 @@ def check_run(page, program):
     # In a directory of its own: some put files into the current one.
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run([*emulator, str(program.resolve())], stdout=subprocess.PIPE,
-                              text=True, timeout=60, check=False, cwd=folder)
+                              stderr=subprocess.PIPE, text=True, timeout=60, check=False,
+                              cwd=folder)
+    check_uring(done.returncode, done.stderr)
     if done.returncode != 0 or done.stdout != wanted:
         return [f"{page.name}: its program ended with {done.returncode} and printed",
-                done.stdout, "not", wanted]
+                done.stdout, "not", wanted, done.stderr]
     return []
 
 
@@ -270,7 +287,11 @@ def main(arguments):
     if len(arguments) - 1 != count:
         print(__doc__, file=sys.stderr)
         return 2
-    complaints = function(*map(pathlib.Path, arguments[1:]))
+    try:
+        complaints = function(*map(pathlib.Path, arguments[1:]))
+    except Refused as refused:
+        print(f"skipped: {refused}")
+        return SKIP
     for complaint in complaints:
         print(complaint)
     return 1 if complaints else 0

@@ -63,9 +63,11 @@ def soname(package, version):
     return f"lib{package}.so.{'.'.join(version.split('.')[:2])}"
 
 
-def exported(root):
+def pages(root):
+    """The manual pages of section 3: one for each function, or a link."""
     text = "".join((root / name).read_text(encoding="utf-8") for name in MAPS)
-    return re.findall(r"^\t\t(\w+);", text, re.MULTILINE)
+    return re.findall(r"^\t\t(\w+);", text, re.MULTILINE) + [
+        "timerhub_uring", "timerhub_uring_prep", "timerhub_uring_ended"]
 
 
 def check_parts(printed, parts):
@@ -99,14 +101,14 @@ def needed(program):
     return re.findall(r"\(NEEDED\).*\[(.*)\]", run("readelf", "--dynamic", program))
 
 
-def check_client(program, package, version, static, env=None):
+def check_client(program, package, version, static, env=None, on_uring=False):
     libraries = needed(program)
     if static:
         expect(not [name for name in libraries if "timerhub" in name],
                f"{program} is linked with {libraries}")
     else:
         expect(soname(package, version) in libraries, f"{program} is linked with {libraries}")
-        expect("liburing.so.2" not in libraries, f"{program} is linked with {libraries}")
+        expect(("liburing.so.2" in libraries) == on_uring, f"{program} is linked with {libraries}")
     # The journal's puts its files where it is run.
     with tempfile.TemporaryDirectory() as folder:
         printed = run(program, env=env, timeout=60, cwd=folder).strip()
@@ -138,7 +140,7 @@ def check_tree(prefix, root, version):
                f"{libraries}/{soname('timerhub-relay', version)}",
                f"{libraries}/libtimerhub-relay.so.{version}",
                "share/man/man7/timerhub-relay.7", "share/man/man5/timerhub-relay.5"}
-    wanted |= {f"share/man/man3/{name}.3" for name in exported(root)}
+    wanted |= {f"share/man/man3/{name}.3" for name in pages(root)}
     wanted |= {f"{libraries}/cmake/timerhub/timerhubConfig{name}.cmake" for name in ("", "Version")}
     wanted |= {f"include/{path.name}" for path in (root / "include").iterdir()}
     expect(wanted <= files, f"not installed: {sorted(wanted - files)}")
@@ -177,17 +179,16 @@ def build_clients(directory, here, version, env):
             check_client(program, package, version, static, env)
 
 
-def build_relay_clients(directory, here, version, env):
-    """The relay's client is C that is C++ too."""
+def build_bilingual_client(directory, source, packages, version, env):
+    """The client is C that is C++ too."""
     for language in COMPILERS:
         for static in (False, True):
             options = ["--cflags", "--libs"] + (["--static"] if static else [])
-            flags = run("pkg-config", *options, "timerhub-relay", env=env).split()
-            program = directory / f"relay_client_{language}{'_static' if static else ''}"
+            flags = run("pkg-config", *options, *packages, env=env).split()
+            program = directory / f"{source.stem}_{language}{'_static' if static else ''}"
             run(*COMPILERS[language], *WARNINGS, *(["-x", "c++"] if language == "cc" else []),
-                here / "relay_client.c", "-x", "none", "-o", program,
-                *(["-static"] if static else []), *flags)
-            check_client(program, "timerhub-relay", version, static, env)
+                source, "-x", "none", "-o", program, *(["-static"] if static else []), *flags)
+            check_client(program, packages[0], version, static, env, "liburing" in packages)
 
 
 def build_with_cmake(directory, source, version, env):
@@ -213,7 +214,9 @@ def test_installed(root, directory):
            "LD_LIBRARY_PATH": str(library_folder(prefix))}
     check_pkg_config(env)
     build_clients(directory, here, version, env)
-    build_relay_clients(directory, here, version, env)
+    build_bilingual_client(directory, here / "relay_client.c", ["timerhub-relay"], version, env)
+    build_bilingual_client(directory, here / "uring_client.c", ["timerhub", "liburing"], version,
+                           env)
     build_with_cmake(directory / "cmake", here / "cmake", version, env)
     paths = {"CMAKE_PREFIX_PATH": str(prefix), "LD_LIBRARY_PATH": env["LD_LIBRARY_PATH"]}
     build_with_cmake(directory / "cmake_package", here / "cmake_package", version, paths)

@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Law 9 for a program on io_uring, by timerhub_uring.h: the program's ring polls the queue's
+ * eventfd. No event is lost if the poll ends, or if the ring or the queue is closed. The tests on
+ * manual hubs count completions; on real hubs a lost completion is a hang. Every test runs on a
+ * plain ring and on a deferred ring.
+ */
+#include "rig.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <timerhub_uring.h>
+#include <unistd.h>
+
+#define ON_QUEUE UINT64_C(0xfeedfacecafebeef)
+#define ON_OTHER UINT64_C(1)
+
+enum { RING_ENTRIES = 8, RING_COMPLETIONS = 2 * RING_ENTRIES };
+
+static const unsigned kinds[] = {
+	0,
+	IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
+};
+
+static void ring_open(struct io_uring *ring, int kind)
+{
+	expect_eq(io_uring_queue_init(RING_ENTRIES, ring, kinds[kind]), 0);
+}
+
+static struct io_uring_sqe *ring_request(struct io_uring *ring, uint64_t user_data)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
+
+	expect(sqe);
+	io_uring_sqe_set_data64(sqe, user_data);
+	return sqe;
+}
+
+static void ring_poll(struct io_uring *ring, struct timerhub_queue *queue)
+{
+	timerhub_uring_prep(ring_request(ring, ON_QUEUE), queue);
+	expect_eq(io_uring_submit(ring), 1);
+}
+
+/* Takes a completion that is there. */
+static bool ring_next(struct io_uring *ring, struct io_uring_cqe *ret_cqe)
+{
+	struct io_uring_cqe *cqe;
+
+	/* Entering flushes overflowed completions, and those deferred to this thread. */
+	expect_eq(io_uring_get_events(ring), 0);
+	if (io_uring_peek_cqe(ring, &cqe) < 0)
+		return false;
+	*ret_cqe = *cqe;
+	io_uring_cqe_seen(ring, cqe);
+	return true;
+}
+
+/* Takes the completions of a poll that has not ended. Returns how many there were. */
+static unsigned ring_take(struct io_uring *ring)
+{
+	struct io_uring_cqe cqe;
+	unsigned count = 0;
+
+	for (; ring_next(ring, &cqe); count++) {
+		expect(cqe.user_data == ON_QUEUE);
+		expect_eq(cqe.res, POLLIN);
+		expect(!timerhub_uring_ended(&cqe));
+	}
+	return count;
+}
+
+/* Takes the last completion of a poll; the ring has no further one. */
+static void ring_ends(struct io_uring *ring, int result)
+{
+	struct io_uring_cqe cqe;
+
+	expect(ring_next(ring, &cqe));
+	expect(cqe.user_data == ON_QUEUE);
+	expect_eq(cqe.res, result);
+	expect(timerhub_uring_ended(&cqe));
+	expect(!ring_next(ring, &cqe));
+}
+
+/* Cancels the ring's poll. */
+static void ring_cancel(struct io_uring *ring)
+{
+	struct io_uring_sqe *sqe = ring_request(ring, ON_OTHER);
+
+	io_uring_prep_cancel64(sqe, ON_QUEUE, 0);
+	sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
+	expect_eq(io_uring_submit(ring), 1);
+	ring_ends(ring, -ECANCELED);
+}
+
+static uint64_t now_ns; /* of the manual hub of this test */
+
+static struct rig rig_polled(struct io_uring *ring, int kind)
+{
+	struct rig rig = rig_manual(4096);
+
+	now_ns = 0;
+	ring_open(ring, kind);
+	ring_poll(ring, rig.queue);
+	return rig;
+}
+
+START_TEST(poll_completes_each_time_that_events_come)
+{
+	struct io_uring ring;
+	struct rig rig = rig_polled(&ring, _i);
+	int fd = timerhub_queue_fd(rig.queue);
+
+	expect_eq(ring_take(&ring), 0);
+	for (unsigned i = 0; i < 5; i++) {
+		arm_and_expire(&rig, &now_ns, 5);
+		arm_and_expire(&rig, &now_ns, 3);
+		expect_eq(ring_take(&ring), 1);
+		expect(fd_readable(fd));
+		arm_and_expire(&rig, &now_ns, 1);
+		expect_eq(ring_take(&ring), 0);
+		expect_eq(take_up_to(rig.queue, 64), 9);
+		expect(!fd_readable(fd));
+		expect_eq(take_up_to(rig.queue, 64), 0);
+		expect_eq(ring_take(&ring), 0);
+	}
+	rig_close(&rig);
+	expect_eq(ring_take(&ring), 0);
+	io_uring_queue_exit(&ring);
+}
+END_TEST
+
+/* The poll is edge-triggered: if a drain leaves events, only a new edge tells of them. */
+START_TEST(poll_completes_again_when_some_are_left)
+{
+	struct io_uring ring;
+	struct rig rig = rig_polled(&ring, _i);
+
+	arm_and_expire(&rig, &now_ns, 10);
+	for (unsigned i = 0; i < 4; i++) {
+		expect_eq(ring_take(&ring), 1);
+		if (i % 2)
+			expect_eq(timerhub_dispatch(rig.queue, 2), 2);
+		else
+			expect_eq(take_up_to(rig.queue, 2), 2);
+	}
+	expect_eq(ring_take(&ring), 1);
+	expect_eq(take_up_to(rig.queue, 64), 2);
+	expect_eq(ring_take(&ring), 0);
+	arm_and_expire(&rig, &now_ns, 1);
+	expect_eq(ring_take(&ring), 1);
+	rig_close(&rig);
+	io_uring_queue_exit(&ring);
+}
+END_TEST
+
+START_TEST(poll_completes_at_once_if_events_wait)
+{
+	struct rig rig = rig_manual(64);
+	struct io_uring ring;
+
+	now_ns = 0;
+	ring_open(&ring, _i);
+	arm_and_expire(&rig, &now_ns, 3);
+	ring_poll(&ring, rig.queue);
+	expect_eq(ring_take(&ring), 1);
+	expect_eq(take_up_to(rig.queue, 64), 3);
+	expect_eq(ring_take(&ring), 0);
+	rig_close(&rig);
+	io_uring_queue_exit(&ring);
+}
+END_TEST
+
+/* Of two rings each has its poll, and a cancelled poll says so. */
+START_TEST(cancelled_poll_ends_and_the_fd_goes_on)
+{
+	struct io_uring ring, other;
+	struct rig rig = rig_polled(&ring, _i);
+
+	ring_open(&other, _i);
+	for (unsigned i = 0; i < 3; i++) {
+		ring_poll(&other, rig.queue);
+		arm_and_expire(&rig, &now_ns, 2);
+		expect_eq(ring_take(&ring), 1);
+		expect_eq(ring_take(&other), 1);
+		expect_eq(take_up_to(rig.queue, 64), 2);
+		ring_cancel(&ring);
+		arm_and_expire(&rig, &now_ns, 2);
+		expect_eq(ring_take(&ring), 0);
+		expect_eq(ring_take(&other), 1);
+		ring_cancel(&other);
+		expect(fd_readable(timerhub_queue_fd(rig.queue)));
+		ring_poll(&ring, rig.queue);
+		expect_eq(ring_take(&ring), 1);
+		expect_eq(take_up_to(rig.queue, 64), 2);
+	}
+	rig_close(&rig);
+	io_uring_queue_exit(&ring);
+	io_uring_queue_exit(&other);
+}
+END_TEST
+
+static void ring_fill(struct io_uring *ring)
+{
+	for (unsigned i = 0; i < RING_COMPLETIONS; i++) {
+		io_uring_prep_nop(ring_request(ring, ON_OTHER));
+		expect_eq(io_uring_submit(ring), 1);
+	}
+	expect_eq(io_uring_get_events(ring), 0);
+	expect_eq(io_uring_cq_ready(ring), RING_COMPLETIONS);
+}
+
+/* The kernel ends a poll that finds no room for its completion. */
+START_TEST(full_ring_ends_the_poll_and_loses_nothing)
+{
+	struct io_uring ring;
+	struct rig rig = rig_polled(&ring, _i);
+	struct io_uring_cqe cqe;
+
+	for (unsigned i = 0; i < 5; i++) {
+		ring_fill(&ring);
+		arm_and_expire(&rig, &now_ns, 3);
+		expect_eq(io_uring_get_events(&ring), 0);
+		for (unsigned k = 0; k < RING_COMPLETIONS; k++) {
+			expect(ring_next(&ring, &cqe));
+			expect_eq(cqe.user_data, ON_OTHER);
+		}
+		ring_ends(&ring, POLLIN);
+		expect_eq(take_up_to(rig.queue, 1), 1);
+		expect_eq(ring_take(&ring), 0);
+		ring_poll(&ring, rig.queue);
+		expect_eq(ring_take(&ring), 1);
+		expect_eq(take_up_to(rig.queue, 64), 2);
+		arm_and_expire(&rig, &now_ns, 1);
+		expect_eq(ring_take(&ring), 1);
+		expect_eq(take_up_to(rig.queue, 64), 1);
+	}
+	rig_close(&rig);
+	io_uring_queue_exit(&ring);
+}
+END_TEST
+
+/* The ring is closed with the poll in it, and its descriptor's number goes to another ring. */
+START_TEST(closed_ring_loses_nothing_and_hits_no_stranger)
+{
+	struct io_uring ring, stranger;
+	struct rig rig = rig_polled(&ring, _i);
+	int fd = ring.ring_fd;
+
+	arm_and_expire(&rig, &now_ns, 1);
+	expect_eq(ring_take(&ring), 1);
+	expect_eq(take_up_to(rig.queue, 64), 1);
+	io_uring_queue_exit(&ring);
+	ring_open(&stranger, _i);
+	expect_eq(stranger.ring_fd, fd);
+	for (unsigned i = 0; i < 50; i++) {
+		arm_and_expire(&rig, &now_ns, 2);
+		expect(fd_readable(timerhub_queue_fd(rig.queue)));
+		expect_eq(take_up_to(rig.queue, 1), 1);
+		expect(fd_readable(timerhub_queue_fd(rig.queue)));
+		expect_eq(take_up_to(rig.queue, 64), 1);
+		expect(!fd_readable(timerhub_queue_fd(rig.queue)));
+	}
+	expect_eq(ring_take(&stranger), 0);
+	ring_poll(&stranger, rig.queue);
+	arm_and_expire(&rig, &now_ns, 1);
+	expect_eq(ring_take(&stranger), 1);
+	rig_close(&rig);
+	io_uring_queue_exit(&stranger);
+}
+END_TEST
+
+/* The kernel keeps the closed queue's eventfd for the poll, so no other file is polled. */
+START_TEST(closed_queue_leaves_a_silent_poll)
+{
+	struct io_uring ring;
+	struct rig rig = rig_polled(&ring, _i);
+	int fd = timerhub_queue_fd(rig.queue);
+
+	timerhub_queue_close(rig.queue);
+	expect_eq(ring_take(&ring), 0);
+	rig.queue = queue_open(rig.hub);
+	expect_eq(timerhub_queue_fd(rig.queue), fd);
+	arm_and_expire(&rig, &now_ns, 1);
+	expect_eq(ring_take(&ring), 0);
+	ring_cancel(&ring);
+	ring_poll(&ring, rig.queue);
+	expect_eq(ring_take(&ring), 1);
+	rig_close(&rig);
+	io_uring_queue_exit(&ring);
+}
+END_TEST
+
+START_TEST(poll_of_no_queue_is_refused)
+{
+	struct rig rig = rig_manual(4);
+	struct io_uring ring;
+
+	ring_open(&ring, _i);
+	timerhub_uring_prep(ring_request(&ring, ON_QUEUE), rig.queue);
+	timerhub_queue_close(rig.queue);
+	expect_eq(io_uring_submit(&ring), 1);
+	ring_ends(&ring, -EBADF);
+	ring_poll(&ring, NULL);
+	ring_ends(&ring, -EBADF);
+	rig_close(&rig);
+	io_uring_queue_exit(&ring);
+}
+END_TEST
+
+START_TEST(forked_child_leaves_the_poll_to_its_parent)
+{
+	struct io_uring ring;
+	struct rig rig = rig_polled(&ring, _i);
+	pid_t child;
+
+	arm_and_expire(&rig, &now_ns, 1);
+	expect_eq(ring_take(&ring), 1);
+	child = fork();
+	if (child == 0) {
+		timerhub_close(rig.hub);
+		_exit(0);
+	}
+	child_ends_well(child);
+	expect_eq(ring_take(&ring), 0);
+	expect_eq(take_up_to(rig.queue, 64), 1);
+	arm_and_expire(&rig, &now_ns, 1);
+	expect_eq(ring_take(&ring), 1);
+	rig_close(&rig);
+	io_uring_queue_exit(&ring);
+}
+END_TEST
+
+/* ---- with an owner thread, where a lost completion is a hang ---- */
+
+enum { WANTED_MAX = 1 << 16 };
+static unsigned wanted;
+static atomic_uchar seen[WANTED_MAX]; /* how often the timer with this data came */
+static atomic_uint taken;
+
+static void race_begin(unsigned count)
+{
+	wanted = scaled(count) < WANTED_MAX ? scaled(count) : WANTED_MAX;
+	atomic_store(&taken, 0);
+	for (unsigned i = 0; i < wanted; i++)
+		atomic_store(&seen[i], 0);
+}
+
+static void *arm_singly(void *arg)
+{
+	struct rig *rig = arg;
+	struct dice dice = dice_new(1);
+
+	for (unsigned i = 0; i < wanted; i++) {
+		arm_after(rig->queue, dice_magnitude(&dice, 18), i);
+		if (dice_below(&dice, 8) == 0)
+			sleep_ns(dice_magnitude(&dice, 18));
+	}
+	return NULL;
+}
+
+static void take_singly(struct timerhub_queue *queue, unsigned max)
+{
+	struct timerhub_event events[64];
+	int count = timerhub_drain(queue, events, max);
+
+	expect_cmp(count, >=, 0);
+	for (int i = 0; i < count; i++)
+		expect_eq(atomic_fetch_add(&seen[events[i].data], 1), 0);
+	atomic_fetch_add(&taken, (unsigned)count);
+}
+
+/* Waits for completions of the poll and takes all that are there. Returns how many. */
+static unsigned ring_sleep(struct io_uring *ring, struct timerhub_queue *queue, uint64_t timeout_ns)
+{
+	struct __kernel_timespec timeout = { .tv_sec = (int64_t)(timeout_ns / SEC),
+		                             .tv_nsec = (int64_t)(timeout_ns % SEC) };
+	struct io_uring_cqe *cqe;
+	unsigned head, count = 0;
+	bool ended = false;
+	int result;
+
+	do
+		result = io_uring_wait_cqe_timeout(ring, &cqe, &timeout);
+	while (result == -EINTR);
+	if (result == -ETIME)
+		return 0;
+	expect_eq(result, 0);
+	io_uring_for_each_cqe (ring, head, cqe) {
+		expect(cqe->user_data == ON_QUEUE);
+		expect_eq(cqe->res, POLLIN);
+		ended |= timerhub_uring_ended(cqe);
+		count++;
+	}
+	io_uring_cq_advance(ring, count);
+	if (ended)
+		ring_poll(ring, queue);
+	return count;
+}
+
+static void run_single(int kind, unsigned max)
+{
+	struct rig rig = rig_open(0);
+	struct io_uring ring;
+	pthread_t armer;
+
+	race_begin(3000);
+	ring_open(&ring, kind);
+	ring_poll(&ring, rig.queue);
+	thread_start(&armer, arm_singly, &rig);
+	while (atomic_load(&taken) < wanted) {
+		expect_cmp(ring_sleep(&ring, rig.queue, ARRIVES), >=, 1);
+		take_singly(rig.queue, max);
+	}
+	thread_join(armer);
+	expect_empty(rig.queue);
+	rig_close(&rig);
+	io_uring_queue_exit(&ring);
+}
+
+START_TEST(loop_sees_each_expiry_once)
+{
+	run_single(_i, 64);
+}
+END_TEST
+
+START_TEST(loop_sees_each_expiry_once_of_those_that_it_left)
+{
+	run_single(_i, 1);
+}
+END_TEST
+
+/* Others drain as well, and leave events behind. */
+static void *drain_singly(void *arg)
+{
+	struct rig *rig = arg;
+
+	while (atomic_load(&taken) < wanted)
+		if (fd_readable_within(timerhub_queue_fd(rig->queue), MS))
+			take_singly(rig->queue, 1);
+	return NULL;
+}
+
+START_TEST(loop_and_other_consumers_see_each_expiry_once)
+{
+	struct rig rig = rig_open(0);
+	struct io_uring ring;
+	pthread_t armer, drainers[2];
+
+	race_begin(4000);
+	ring_open(&ring, _i);
+	ring_poll(&ring, rig.queue);
+	for (unsigned i = 0; i < COUNT_OF(drainers); i++)
+		thread_start(&drainers[i], drain_singly, &rig);
+	thread_start(&armer, arm_singly, &rig);
+	while (atomic_load(&taken) < wanted)
+		if (ring_sleep(&ring, rig.queue, 10 * MS) > 0)
+			take_singly(rig.queue, 2);
+	thread_join(armer);
+	for (unsigned i = 0; i < COUNT_OF(drainers); i++)
+		thread_join(drainers[i]);
+	expect_empty(rig.queue);
+	rig_close(&rig);
+	io_uring_queue_exit(&ring);
+}
+END_TEST
+
+/* How many kinds of ring the kernel has: before Linux 6.1 no deferred one. */
+static int kinds_known(void)
+{
+	struct io_uring ring;
+	int result = io_uring_queue_init(RING_ENTRIES, &ring, kinds[1]);
+
+	if (result < 0) {
+		printf("skipped: deferred rings: %s\n", strerror(-result));
+		return 1;
+	}
+	io_uring_queue_exit(&ring);
+	return 2;
+}
+
+int main(int argc, char **argv)
+{
+	int count;
+
+	rigs_begin("uring", argc, argv);
+	if (uring_refused()) {
+		printf("skipped: io_uring: %s\n", strerror(uring_refused()));
+		return 77;
+	}
+	count = kinds_known();
+	tests_add_loop(poll_completes_each_time_that_events_come, 30, count);
+	tests_add_loop(poll_completes_again_when_some_are_left, 30, count);
+	tests_add_loop(poll_completes_at_once_if_events_wait, 30, count);
+	tests_add_loop(cancelled_poll_ends_and_the_fd_goes_on, 30, count);
+	tests_add_loop(full_ring_ends_the_poll_and_loses_nothing, 30, count);
+	tests_add_loop(closed_ring_loses_nothing_and_hits_no_stranger, 30, count);
+	tests_add_loop(closed_queue_leaves_a_silent_poll, 30, count);
+	tests_add_loop(poll_of_no_queue_is_refused, 30, count);
+	tests_add_loop(forked_child_leaves_the_poll_to_its_parent, 30, count);
+	tests_add_loop(loop_sees_each_expiry_once, 60, count);
+	tests_add_loop(loop_sees_each_expiry_once_of_those_that_it_left, 60, count);
+	tests_add_loop(loop_and_other_consumers_see_each_expiry_once, 60, count);
+	return tests_run();
+}
