@@ -33,7 +33,7 @@ class Hub:
     """A hub and one queue, whose callbacks run in the asyncio loop that it was made in."""
 
     def __init__(self):
-        library = self._library = ctypes.CDLL("libtimerhub.so.0.2")
+        library = self._library = ctypes.CDLL("libtimerhub.so.0.3")
         for name in ("open", "queue_open", "queue_fd", "after", "cancel", "drain"):
             getattr(library, "timerhub_" + name).errcheck = checked
         self._hub, self._queue = ctypes.c_void_p(), ctypes.c_void_p()

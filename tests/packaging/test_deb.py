@@ -198,7 +198,7 @@ def check_packages(debs):
     for name in ("libtimerhub-journal0", "libtimerhub-relay0", "timerhub-relay"):
         package = next(path for path in debs if path.name.startswith(f"{name}_"))
         depends = run("dpkg-deb", "--field", package, "Depends")
-        if "libtimerhub0.2 (" not in depends:
+        if "libtimerhub0.3 (" not in depends:
             raise Wrong(f"{package.name} depends on {depends}")
 
 
