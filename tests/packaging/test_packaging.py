@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Builds tiny programs with timerhub as its users do, and runs them.
 
-Usage: test_packaging.py installed|subproject|no-io-uring|musl SOURCE-ROOT
+Usage: test_packaging.py installed|subproject|no-io-uring|musl|machines SOURCE-ROOT
 
 installed    installs what a plain `meson setup` builds, not optimized, into a prefix of its own,
              and checks what is there; then compiles client.c, client.cc, and the same of the
@@ -12,6 +12,7 @@ subproject   the same programs in a meson project with timerhub in its subprojec
              static as the project is; nothing but the library is built there.
 no-io-uring  the libraries without liburing, the clients, the example, and some tests of the laws.
 musl         the libraries by musl-gcc, and the C clients against them, static.
+machines     other machines than x86-64 and AArch64 are refused when the build is set up.
 """
 
 import contextlib
@@ -336,8 +337,26 @@ def test_musl(root, directory):
         check_client(program, package, version, static=True)
 
 
+# ---- machines ----
+
+
+def test_machines(root, directory):
+    """The compiler is that of this machine, since none is asked to compile for another."""
+    for family, endian in (("x86", "little"), ("riscv64", "little"), ("aarch64", "big")):
+        machine = directory / f"{family}.ini"
+        machine.write_text(f"[binaries]\nc = 'gcc'\n[host_machine]\nsystem = 'linux'\n"
+                           f"cpu_family = '{family}'\ncpu = '{family}'\nendian = '{endian}'\n",
+                           encoding="utf-8")
+        try:
+            run("meson", "setup", directory / family, root, f"--cross-file={machine}")
+        except Wrong as wrong:
+            expect("builds for x86-64 and little-endian AArch64 only" in str(wrong), str(wrong))
+        else:
+            raise Wrong(f"a build for {family} is not refused")
+
+
 TESTS = {"installed": test_installed, "subproject": test_subproject,
-         "no-io-uring": test_no_io_uring, "musl": test_musl}
+         "no-io-uring": test_no_io_uring, "musl": test_musl, "machines": test_machines}
 
 
 def main(arguments):
