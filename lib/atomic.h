@@ -194,10 +194,10 @@ static inline uint32_t u32_fetch_add_seq_cst(atomic_u32 *word, uint32_t value)
 	return atomic_fetch_add_explicit(word, value, memory_order_seq_cst);
 }
 
-static inline uint32_t u32_exchange_seq_cst(atomic_u32 *word, uint32_t value)
+static inline uint32_t u32_exchange_relaxed(atomic_u32 *word, uint32_t value)
 {
 	atomic_step();
-	return atomic_exchange_explicit(word, value, memory_order_seq_cst);
+	return atomic_exchange_explicit(word, value, memory_order_relaxed);
 }
 
 static inline void *ptr_load_relaxed(const atomic_ptr *word)

@@ -4,7 +4,7 @@
  *
  *   owner                                consumer
  *   publish in the outbox                clear the bell, signalled := 0
- *   exchange signalled with 1: was 0?    look at the outbox once more
+ *   signalled = 0? make it 1             look at the outbox once more
  *   ring the bell
  *
  * seq_cst on both sides makes one outcome impossible: the owner finds signalled still 1 and does
@@ -73,8 +73,12 @@ static void notifier_wake(struct notifier *notifier, unsigned count)
 
 bool notifier_signal(struct notifier *notifier, unsigned count)
 {
+	/*
+	 * The exchange is relaxed: a consumer that clears the flag after the load sees what was
+	 * published. If a consumer has set the flag since the load, its ring serves for both.
+	 */
 	bool ring = u32_load_seq_cst(&notifier->signalled) == 0 &&
-	            u32_exchange_seq_cst(&notifier->signalled, 1) == 0;
+	            u32_exchange_relaxed(&notifier->signalled, 1) == 0;
 
 	if (ring)
 		notifier_ring(notifier);

@@ -177,7 +177,7 @@ void *simulation_thread(void);
 #define u32_cas_acquire(word, expected, value) (HERE, u32_cas_acquire(word, expected, value))
 #define u32_fetch_add_acq_rel(word, value) (HERE, u32_fetch_add_acq_rel(word, value))
 #define u32_fetch_add_seq_cst(word, value) (HERE, u32_fetch_add_seq_cst(word, value))
-#define u32_exchange_seq_cst(word, value) (HERE, u32_exchange_seq_cst(word, value))
+#define u32_exchange_relaxed(word, value) (HERE, u32_exchange_relaxed(word, value))
 #define ptr_load_relaxed(word) (HERE, ptr_load_relaxed(word))
 #define ptr_load_acquire(word) (HERE, ptr_load_acquire(word))
 #define ptr_store_release(word, value) (HERE, ptr_store_release(word, value))
