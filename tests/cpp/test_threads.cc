@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "expect.hpp"
+#include "uring.h"
 
 using namespace std::chrono_literals;
 
@@ -29,13 +30,25 @@ namespace
 
 unsigned length = 1;
 
+/* With the sleeper that TIMERHUB_SLEEPER names. */
+void open(timerhub::hub &hub, timerhub::queue &queue)
+{
+	const std::error_code error = hub.open();
+
+	if (uring_ran_out(-error.value())) {
+		std::printf("skipped: io_uring: %s\n", error.message().c_str());
+		std::exit(EXIT_SKIPPED);
+	}
+	expect(!error && !queue.open(hub));
+}
+
 /* A hub with one queue, and threads that dispatch it until stopped. */
 class crew
 {
       public:
 	explicit crew(unsigned count)
 	{
-		expect(!hub.open() && !queue.open(hub));
+		open(hub, queue);
 		for (unsigned i = 0; i < count; i++)
 			threads_.emplace_back([this] { run(); });
 	}
@@ -167,7 +180,7 @@ void destructor_does_not_wait_for_a_callback_that_was_left()
 	auto token = std::make_shared<int>(7);
 	timerhub::timer timer;
 
-	expect(!hub.open() && !queue.open(hub));
+	open(hub, queue);
 #if defined(__cpp_exceptions)
 	expect(!timer.arm_after(queue, 0s, [token] { throw *token; }));
 	std::thread thrower([&queue] {
@@ -337,6 +350,10 @@ static const test tests[] = {
 
 int main(int argc, char **argv)
 {
+	const char *const sleeper = std::getenv("TIMERHUB_SLEEPER");
+
+	if (sleeper && std::strcmp(sleeper, "uring") == 0)
+		uring_needed();
 	if (argc > 2)
 		length = static_cast<unsigned>(std::strtoul(argv[2], nullptr, 10));
 	return tests_run(tests, argc, argv);

@@ -15,6 +15,12 @@
 
 #define RANGES_MAX 64
 
+/*
+ * The watcher sees this call too. refusals_close() makes it so that the watcher looks up and ends.
+ * The filter of a container allows it, and the tests make it nowhere else.
+ */
+#define LAST_CALL SYS_getpgid
+
 static pthread_mutex_t plan_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct plan {
 	int call;
@@ -28,7 +34,6 @@ static struct plan {
 static atomic_int notify_fd = -1;
 static atomic_bool over;
 static pthread_t watcher;
-static int any_call; /* one of those that are watched */
 
 /* Code whose calls count: not a sanitizer's runtime, which would end the process. */
 static struct {
@@ -155,9 +160,10 @@ bool refusals_open(const int *calls, unsigned count)
 	expect_eq(dl_iterate_phdr(note_ranges, NULL), 0);
 	expect_cmp(ranges_count, >, 0);
 	thread_start(&watcher, watch, NULL);
-	any_call = calls[0];
 	for (unsigned i = 0; i < count && result == 0; i++)
 		result = seccomp_rule_add(filter, SCMP_ACT_NOTIFY, calls[i], 0);
+	if (result == 0)
+		result = seccomp_rule_add(filter, SCMP_ACT_NOTIFY, LAST_CALL, 0);
 	if (result == 0)
 		result = seccomp_load(filter);
 	if (result == 0)
@@ -172,7 +178,7 @@ void refusals_close(void)
 {
 	atomic_store(&over, true);
 	/* The watcher looks up, and answers in the kernel's place. */
-	expect_eq(syscall(any_call, -1L, -1L, -1L, -1L, -1L, -1L), -1);
+	expect_eq(syscall(LAST_CALL, 0), -1);
 	expect_eq(errno, ECANCELED);
 	thread_join(watcher);
 	expect_eq(close(atomic_load(&notify_fd)), 0);

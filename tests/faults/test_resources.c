@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define K_MAX 60
@@ -102,6 +103,13 @@ static const struct shortage shortages[] = {
 	{ SCMP_SYS(fcntl), EPERM, true, TIMERHUB_OBSERVABLE },
 };
 
+/* Returns the call by which the C library starts a thread: some containers have no clone3. */
+static int thread_call(void)
+{
+	return syscall(SYS_clone3, NULL, 0) < 0 && errno == ENOSYS ? SCMP_SYS(clone)
+	                                                           : SCMP_SYS(clone3);
+}
+
 static bool open_with_one_refusal(const struct shortage *shortage, unsigned k, bool *failed)
 {
 	struct leftovers before = leftovers_now();
@@ -116,6 +124,8 @@ static bool open_with_one_refusal(const struct shortage *shortage, unsigned k, b
 		life_live(&rig, 12, 2 * MS);
 		rig_close(&rig);
 	} else {
+		if (fired == 0 && uring_ran_out(result))
+			test_skips("io_uring", -result);
 		/* glibc says EAGAIN for a thread whose stack it cannot have. */
 		expect(result == -shortage->error ||
 		       (shortage->error == ENOMEM && result == -EAGAIN));
@@ -159,7 +169,11 @@ START_TEST(refused_at_the_kth_call_open_leaves_nothing)
 	pid_t child = fork();
 
 	if (child == 0) {
-		refuse_each(&shortages[_i]);
+		struct shortage shortage = shortages[_i];
+
+		if (shortage.call == SCMP_SYS(clone3))
+			shortage.call = thread_call();
+		refuse_each(&shortage);
 		_exit(EXIT_SUCCESS);
 	}
 	child_ends_well(child);

@@ -8,7 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
+
+#include "uring.h"
 
 #if !defined(__has_feature)
 #define __has_feature(feature) 0
@@ -27,7 +31,9 @@
 
 static struct {
 	Suite *suite;
-	const char *only; /* run the tests whose name contains this */
+	pid_t pid;            /* libcheck runs each test in a process of its own */
+	atomic_uint *skipped; /* how many tests said so; shared with their processes */
+	const char *only;     /* run the tests whose name contains this */
 	uint64_t seed;
 	unsigned length;
 } program = { .length = 1 };
@@ -112,6 +118,10 @@ void tests_begin(const char *name, int argc, char **argv)
 	program.seed = numbers[0];
 	program.length = numbers[1] > 0 ? (unsigned)numbers[1] : 1;
 	program.suite = suite_create(name);
+	program.pid = getpid();
+	program.skipped = mmap(NULL, sizeof(*program.skipped), PROT_READ | PROT_WRITE,
+	                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	expect(program.skipped != MAP_FAILED);
 	printf("%s: TIMERHUB_TEST_SEED=0x%" PRIx64 " TIMERHUB_TEST_LENGTH=%u\n", name, program.seed,
 	       program.length);
 	fflush(stdout);
@@ -142,7 +152,18 @@ int tests_run(void)
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
 	srunner_free(runner);
-	return failed > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	if (failed > 0)
+		return EXIT_FAILURE;
+	return atomic_load(program.skipped) > 0 ? EXIT_SKIPPED : EXIT_SUCCESS;
+}
+
+void test_skips(const char *what, int error)
+{
+	printf("skipped: %s: %s (errno %d)\n", what, strerror(error), error);
+	fflush(stdout);
+	atomic_fetch_add(program.skipped, 1);
+	/* With CK_FORK=no the test has no process of its own. */
+	_exit(getpid() == program.pid ? EXIT_SKIPPED : EXIT_SUCCESS);
 }
 
 unsigned scaled(unsigned count)

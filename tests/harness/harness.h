@@ -68,7 +68,13 @@ void tests_begin(const char *name, int argc, char **argv);
 void tests_add(const TTest *test, int limit_s);
 /* Runs the test `count` times, with `_i` counting from 0. */
 void tests_add_loop(const TTest *test, int limit_s, int count);
+/* Returns the exit status of the program: success, failure, or "skipped" after test_skips(). */
 int tests_run(void);
+/*
+ * Prints that the machine refuses `what` with this errno, and ends the calling test, or a process
+ * that the test has forked. The program runs its other tests. If none fails, it ends as skipped.
+ */
+_Noreturn void test_skips(const char *what, int error);
 
 /* `count` times the length asked for, divided by what a sanitizer slows down; at least 1. */
 unsigned scaled(unsigned count);

@@ -2,14 +2,9 @@
 /* See rig.h. */
 #include "rig.h"
 
-#include <linux/io_uring.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#define EXIT_SKIPPED 77 /* what meson takes for "skipped" */
 
 /* A fork with threads alive, and threads in the child, are what some of these tests are about. */
 const char *__tsan_default_options(void);
@@ -20,26 +15,9 @@ const char *__tsan_default_options(void)
 
 void rigs_begin(const char *name, int argc, char **argv)
 {
-	if (sleeper_asked() == TIMERHUB_SLEEPER_URING && uring_refused() != 0) {
-		printf("skipped: io_uring: %s\n", strerror(uring_refused()));
-		exit(EXIT_SKIPPED);
-	}
+	if (sleeper_asked() == TIMERHUB_SLEEPER_URING)
+		uring_needed();
 	tests_begin(name, argc, argv);
-}
-
-int uring_refused(void)
-{
-#ifdef TIMERHUB_WITHOUT_IO_URING
-	return ENOSYS;
-#else
-	struct io_uring_params params = { 0 };
-	long fd = syscall(SYS_io_uring_setup, 4, &params);
-
-	if (fd < 0)
-		return errno;
-	close((int)fd);
-	return 0;
-#endif
 }
 
 enum timerhub_sleeper sleeper_asked(void)
@@ -56,6 +34,15 @@ enum timerhub_sleeper sleeper_asked(void)
 	exit(EXIT_FAILURE);
 }
 
+int hub_open(struct timerhub **ret_hub, const struct timerhub_config *config)
+{
+	int result = timerhub_open(ret_hub, config);
+
+	if (config->sleeper == TIMERHUB_SLEEPER_URING && uring_ran_out(result))
+		test_skips("io_uring", -result);
+	return result;
+}
+
 struct rig rig_open_config(struct timerhub_config config)
 {
 	struct rig rig = { NULL, NULL };
@@ -65,7 +52,7 @@ struct rig rig_open_config(struct timerhub_config config)
 		config.sleeper = sleeper_asked();
 	if (getenv("TIMERHUB_TEST_OBSERVABLE"))
 		config.flags |= TIMERHUB_OBSERVABLE;
-	expect_eq(timerhub_open(&rig.hub, &config), 0);
+	expect_eq(hub_open(&rig.hub, &config), 0);
 	rig.queue = queue_open(rig.hub);
 	return rig;
 }

@@ -15,6 +15,7 @@
 
 #include "harness.h"
 #include "process.h"
+#include "uring.h"
 
 /* What deadlines are told in. */
 #define TICK UINT64_C(64)
@@ -24,11 +25,6 @@
 /* As tests_begin(). The program ends as skipped if the sleeper that is asked for cannot be had. */
 void rigs_begin(const char *name, int argc, char **argv);
 
-/*
- * Tells why io_uring cannot be had here: 0 if it can, else an errno. Asks the kernel, not the
- * library; ENOSYS is the answer of a library that was built without.
- */
-int uring_refused(void);
 enum timerhub_sleeper sleeper_asked(void);
 
 /* A hub with one queue. */
@@ -37,6 +33,8 @@ struct rig {
 	struct timerhub_queue *queue;
 };
 
+/* As timerhub_open(). The test is skipped if the machine has no ring left for this hub. */
+int hub_open(struct timerhub **ret_hub, const struct timerhub_config *config);
 struct rig rig_open(uint32_t timers_max);
 struct rig rig_open_config(struct timerhub_config config); /* size and sleeper are filled in */
 struct rig rig_manual(uint32_t timers_max);

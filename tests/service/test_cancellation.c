@@ -96,7 +96,7 @@ static void call_hub(uint32_t flags, uint32_t clock)
 	struct rig rig = { NULL, NULL };
 	uint64_t next_ns;
 
-	CALL(timerhub_open(&rig.hub, &config));
+	CALL(hub_open(&rig.hub, &config));
 	CALL(timerhub_queue_open(rig.hub, &rig.queue, NULL));
 	CALL(timerhub_queue_open(rig.hub, &other, NULL));
 	if (flags & TIMERHUB_MANUAL) {
