@@ -30,7 +30,6 @@ declare -A packages_signs=(
 	[libboost-dev]=header:boost/version.hpp
 	[libc6-dev]=header:stdio.h
 	[libc6-dev-arm64-cross]=program:aarch64-linux-gnu-gcc
-	[libclang-rt-14-dev]=program:clang
 	[libev-dev]=header:ev.h
 	[libevent-dev]=library:libevent
 	[libglib2.0-dev]=library:glib-2.0
@@ -127,6 +126,30 @@ packages_need() {
 	fi
 }
 
+# Prints the package with the runtime of clang's sanitizers. Its name has clang's version in it: the
+# version of the clang that is here, or else of the clang that apt knows. Without either prints
+# nothing.
+packages_clang_runtime() {
+	local version
+	command -v dpkg-query >/dev/null || return 0
+	version=$(clang -dumpversion 2>/dev/null) ||
+		version=$(apt-cache depends clang 2>/dev/null |
+			sed -n 's/^ *Depends: clang-\([0-9]*\)$/\1/p')
+	if [[ -n $version ]]; then
+		echo "libclang-rt-${version%%.*}-dev"
+	fi
+}
+
+# As packages_need, and needs clang with its sanitizers too. The apt of a new machine knows no
+# packages before the first call has updated its lists. Then the second call installs the runtime.
+packages_need_clang() {
+	local runtime
+	mapfile -t runtime < <(packages_clang_runtime)
+	packages_need "$@" clang "${runtime[@]}"
+	mapfile -t runtime < <(packages_clang_runtime)
+	packages_need "${runtime[@]}"
+}
+
 # What it takes to build the library, from a bare machine on. gcc only recommends libc6-dev.
 # shellcheck disable=SC2034 # for those who source this
 packages_build=(gcc libc6-dev meson ninja-build pkg-config liburing-dev)
@@ -148,6 +171,7 @@ packages_packaging=(binutils cmake abigail-tools musl-tools)
 # shellcheck disable=SC2034
 packages_aarch64=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user util-linux)
 
-# What it takes beside that to make Debian packages.
+# What it takes beside that to make Debian packages. Every build dependency implies build-essential.
 # shellcheck disable=SC2034
-packages_deb=(debhelper dpkg-dev fakeroot libhiredis-dev libncurses-dev systemtap-sdt-dev)
+packages_deb=(build-essential debhelper dpkg-dev fakeroot libhiredis-dev libncurses-dev
+	systemtap-sdt-dev)

@@ -115,6 +115,33 @@ class Packages(unittest.TestCase):
         self.assertNotIn("[y/N]", printed)
         self.assertTrue(machine.done())
 
+    def clang_machine(self, apt_cache):
+        """Installing something brings clang 19 along, and it is then installed."""
+        machine = self.machine(
+            apt_get='echo "apt-get $*" >>LOG; echo "echo 19.1.7" >FOLDER/clang; '
+                    'for last; do echo "$last" >>FOLDER/installed; done; '
+                    'chmod +x FOLDER/clang',
+            dpkg_query='for last; do :; done; grep -qx "$last" FOLDER/installed && echo installed')
+        for name in ("apt-get", "dpkg-query"):
+            path = machine.folder / name
+            path.write_text(path.read_text(encoding="utf-8").replace("FOLDER", str(machine.folder)),
+                            encoding="utf-8")
+        for name in ("chmod", "sed"):
+            os.symlink(shutil.which(name), machine.folder / name)
+        machine.add("apt-cache", apt_cache)
+        return machine
+
+    def test_clang_comes_with_the_runtime_of_its_version(self):
+        known = self.clang_machine("echo '  Depends: clang-19'; echo '  Breaks: clang-tools'")
+        unknown = self.clang_machine("false")
+        for machine, rounds in ((known, ["first clang libclang-rt-19-dev"]),
+                                (unknown, ["first clang", "libclang-rt-19-dev"])):
+            status, printed = machine.run("packages_need_clang first && echo went on")
+            self.assertEqual((status, printed.splitlines()[-1]), (0, "went on"), printed)
+            installed = [line.partition("--no-install-recommends ")[2]
+                         for line in machine.done() if " install " in line]
+            self.assertEqual(installed, rounds)
+
     def test_every_pause_is_announced(self):
         machine = self.machine(apt_get="false")
         status, printed = machine.run()
