@@ -132,11 +132,11 @@ END_TEST
 START_TEST(text_of_nothing_is_refused)
 {
 	struct timerhub_stats stats = { 0 };
-	char text[8] = "as it is";
+	char text[] = "as it is";
 
 	expect_eq(timerhub_stats_text(NULL, text, sizeof(text)), -EINVAL);
 	expect_eq(timerhub_stats_text(&stats, NULL, 1), -EINVAL);
-	expect(memcmp(text, "as it is", 8) == 0);
+	expect(strcmp(text, "as it is") == 0);
 }
 END_TEST
 

@@ -131,7 +131,7 @@ static bool wants_silence(const struct client *client, uint64_t now_ns)
 /* A heartbeat that cannot be sent was none; if the connection is gone, crowd_hear() will say so. */
 static void client_beat(struct crowd *crowd, uint32_t index)
 {
-	static const char beat[BEAT_BYTES] = "beat...\n";
+	static const char beat[BEAT_BYTES + 1] = "beat...\n";
 	struct client *client = &crowd->clients[index];
 	const uint64_t now_ns = clock_now();
 
@@ -141,7 +141,7 @@ static void client_beat(struct crowd *crowd, uint32_t index)
 		fall_silent(crowd, client);
 		return;
 	}
-	if (send(client->fd, beat, sizeof(beat), MSG_DONTWAIT | MSG_NOSIGNAL) == BEAT_BYTES) {
+	if (send(client->fd, beat, BEAT_BYTES, MSG_DONTWAIT | MSG_NOSIGNAL) == BEAT_BYTES) {
 		client->previous_sent_ns = client->last_sent_ns;
 		client->last_sent_ns = now_ns;
 		client->last_gone_ns = clock_now();
