@@ -14,8 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define STOPS_SANITIZED 200 /* per scene; a sanitizer multiplies the instructions */
-#define OTHERS 8            /* timers of those who are not stopped */
+#define STOPS_CHOSEN 200 /* per scene, where all would take too long */
+#define OTHERS 8         /* timers of those who are not stopped */
 #define LEARNINGS 10
 #define LEARNINGS_SANITIZED 3 /* detours are not gone: the shortest way will do */
 #define LESSONS 5             /* to learn a way that is taken again */
@@ -90,14 +90,20 @@ static bool play_until(const struct scene *scene, const struct tracer_way *way, 
 	return false; /* too rare a way */
 }
 
+/* A sanitizer multiplies the instructions; without breakpoints each stop takes long. */
+static bool stops_are_dear(void)
+{
+	return sanitized() || tracer_only_steps();
+}
+
 /*
- * All instructions; of a sanitizer's many a random choice. False if most were not come by: then the
+ * All instructions; where stops are dear, a random choice. False if most were not come by: then the
  * way learnt was a rare one, as when another program took the processor meanwhile.
  */
 static bool stop_along(const struct scene *scene, struct dice *dice)
 {
-	unsigned choice = scaled(STOPS_SANITIZED);
-	bool all = !sanitized() || choice >= shortest.length;
+	unsigned choice = scaled(STOPS_CHOSEN);
+	bool all = !stops_are_dear() || choice >= shortest.length;
 	unsigned stops = all ? shortest.length : choice;
 	unsigned stopped = 0;
 
@@ -138,7 +144,7 @@ static void stop_everywhere(const struct scene *scene, int salt)
 		expect_cmp(lessons++, <, LESSONS);
 		learn(scene);
 	} while (!stop_along(scene, &dice));
-	if (!sanitized())
+	if (!stops_are_dear())
 		stop_on_detours(scene);
 	printf("\n");
 }
@@ -356,7 +362,7 @@ static unsigned dearest(const struct scene *scene)
 	unsigned most = 0;
 
 	learn(scene);
-	for (unsigned i = 0; i < shortest.length; i++) {
+	for (unsigned i = 0; i < shortest.length; i += stops_are_dear() ? 7 : 1) {
 		play(scene);
 		if (tracer_stop_at(&shortest, i)) {
 			scene->others();

@@ -40,6 +40,7 @@ static struct shared {
 	uintptr_t begin; /* the library's code */
 	uintptr_t end;
 	pid_t victim;
+	bool breakpoints_fire; /* some virtual processors take a breakpoint and never stop there */
 	struct tracer_way way;
 } * shared;
 
@@ -64,7 +65,10 @@ static int set_breakpoint(uintptr_t at)
 	return 0;
 }
 
-/* Waits until the victim stops. False if it did at a mark. Who exits here makes ours hear EOF. */
+/*
+ * Waits until the victim stops. False if it did at a mark, whose trap is SI_KERNEL. A step over a
+ * system call ends with TRAP_BRKPT. If the tracer exits here, ours hears EOF.
+ */
 static bool await_stop(void)
 {
 	siginfo_t info;
@@ -73,7 +77,8 @@ static bool await_stop(void)
 	if (waitpid(shared->victim, &status, __WALL) != shared->victim || !WIFSTOPPED(status) ||
 	    WSTOPSIG(status) != SIGTRAP || ptrace(PTRACE_GETSIGINFO, shared->victim, 0, &info) < 0)
 		_exit(EXIT_FAILURE);
-	return info.si_code == TRAP_TRACE || info.si_code == TRAP_HWBKPT;
+	return info.si_code == TRAP_TRACE || info.si_code == TRAP_HWBKPT ||
+	       info.si_code == TRAP_BRKPT;
 }
 
 static void let_go(enum __ptrace_request request)
@@ -86,6 +91,31 @@ static bool go_on(enum __ptrace_request request)
 {
 	let_go(request);
 	return await_stop();
+}
+
+/*
+ * At a mark, outside the library. A breakpoint before the next instruction keeps the victim from
+ * the step over that instruction.
+ */
+static void probe_breakpoints(void)
+{
+	uintptr_t at = peek_register(REGISTER(rip));
+
+	(void)set_breakpoint(at);
+	(void)go_on(PTRACE_SINGLESTEP);
+	(void)set_breakpoint(0);
+	shared->breakpoints_fire = peek_register(REGISTER(rip)) == at;
+}
+
+/* Waits for the first mark of a call. */
+static void await_call(void)
+{
+	static bool probed;
+
+	(void)await_stop();
+	if (!probed)
+		probe_breakpoints();
+	probed = true;
 }
 
 static bool go_on_to(uintptr_t at)
@@ -108,7 +138,7 @@ static bool step(void)
 		uintptr_t back = (uintptr_t)ptrace(PTRACE_PEEKDATA, shared->victim,
 		                                   peek_register(REGISTER(rsp)), 0);
 
-		if (inside && in_library(back))
+		if (inside && in_library(back) && shared->breakpoints_fire)
 			going = go_on_to(back);
 		else
 			going = go_on(PTRACE_SINGLESTEP);
@@ -126,10 +156,21 @@ static void learn(void)
 			way->instructions[way->length++] = peek_register(REGISTER(rip));
 }
 
+static bool step_to(const struct order *order)
+{
+	unsigned times = 0;
+
+	while (times < order->times && step())
+		times += peek_register(REGISTER(rip)) == order->at;
+	return times == order->times;
+}
+
 static bool run_to(const struct order *order)
 {
 	bool going = true;
 
+	if (!shared->breakpoints_fire)
+		return step_to(order);
 	(void)set_breakpoint(order->at);
 	for (unsigned i = 0; going && i < order->times; i++)
 		going = go_on(PTRACE_CONT);
@@ -166,7 +207,7 @@ static int obey(const struct order *order)
 		while (go_on(PTRACE_CONT)) {
 		}
 	} else {
-		(void)await_stop(); /* the first mark */
+		await_call();
 		if (order->what == LEARN)
 			learn();
 		else
@@ -292,6 +333,11 @@ void tracer_close(void)
 	thread_join(victim_thread);
 	close(victim_pipe[0]);
 	expect_eq(munmap(shared, sizeof(*shared)), 0);
+}
+
+bool tracer_only_steps(void)
+{
+	return !shared->breakpoints_fire;
 }
 
 void tracer_call(void (*call)(void *), void *argument)

@@ -2,8 +2,8 @@
 /*
  * A process that stops one thread of ours, the victim, before a chosen instruction of the library,
  * by ptrace and a debug register. It learns the way of a call, instruction by instruction; what is
- * called outside the library (the vdso's clock, which would retry for ever, a sanitizer's
- * runtime with its locks) is run through at full speed.
+ * called outside the library (the vdso's clock, a sanitizer's runtime with its locks) is run
+ * through at full speed. Where debug registers do not fire, all of it is done in single steps.
  *
  * One thread calls all of this. x86-64 only.
  */
@@ -25,6 +25,12 @@ struct tracer_way {
 bool tracer_open(void);
 /* The victim is between two calls. */
 void tracer_close(void);
+
+/*
+ * After the first call: do debug registers never fire? Then each stop takes as many steps as there
+ * are instructions before it, which is about a hundred times as long.
+ */
+bool tracer_only_steps(void);
 
 /* What the victim is to do next. */
 void tracer_call(void (*call)(void *), void *argument);
