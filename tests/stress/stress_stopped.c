@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #define STOPS_CHOSEN 200 /* per scene, where all would take too long */
+#define STOPS_STEPPED 50 /* where each stop is made of steps */
 #define OTHERS 8         /* timers of those who are not stopped */
 #define LEARNINGS 10
 #define LEARNINGS_SANITIZED 3 /* detours are not gone: the shortest way will do */
@@ -102,7 +103,7 @@ static bool stops_are_dear(void)
  */
 static bool stop_along(const struct scene *scene, struct dice *dice)
 {
-	unsigned choice = scaled(STOPS_CHOSEN);
+	unsigned choice = scaled(tracer_only_steps() ? STOPS_STEPPED : STOPS_CHOSEN);
 	bool all = !stops_are_dear() || choice >= shortest.length;
 	unsigned stops = all ? shortest.length : choice;
 	unsigned stopped = 0;
