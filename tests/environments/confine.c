@@ -286,7 +286,7 @@ static void become(const char *id)
 	must(setuid(number), "user");
 }
 
-/* What is asked for; a string that is not is NULL. */
+/* The options. A string is NULL without its option. */
 struct plan {
 	bool container;
 	bool no_breakpoints;
@@ -295,7 +295,7 @@ struct plan {
 	const char *processors;
 };
 
-/* Limits first, while it has the right to set them; what takes rights away comes last. */
+/* Sets the limits first, while this process has the right to, and gives rights away last. */
 static void confine(const struct plan *plan)
 {
 	if (plan->processors)

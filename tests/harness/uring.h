@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Does this machine let the process use io_uring? The kernel is asked, not the library. For C and
- * C++. A container refuses the first ring, with EPERM or ENOSYS. A small RLIMIT_MEMLOCK refuses a
- * later ring with ENOMEM: the kernel counts the rings of all processes of a user, and a closed ring
- * counts until the kernel has freed it.
+ * Does this machine let the process use io_uring? The answer is the kernel's, not the library's.
+ * For C and C++. A container refuses the first ring, with EPERM or ENOSYS. A small RLIMIT_MEMLOCK
+ * refuses a later ring with ENOMEM. The kernel counts the rings of all processes of a user, and a
+ * closed ring counts until the kernel has freed it.
  */
 #ifndef TESTS_URING_H
 #define TESTS_URING_H
@@ -29,9 +29,9 @@ int uring_refused(void);
 void uring_needed(void);
 
 /*
- * Returns true if `result`, with which a hub that insists on io_uring failed to open, says that
- * other processes of this user hold the rings that uring_refused() found free. A process that may
- * lock any amount of memory never runs out of rings.
+ * Returns true if a hub that insists on io_uring failed to open with `result` because other
+ * processes of this user hold all rings by now. A process that may lock any amount of memory never
+ * runs out of rings.
  */
 bool uring_ran_out(int result);
 
