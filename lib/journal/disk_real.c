@@ -7,7 +7,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/stat.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,9 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#ifndef STATX_NLINK /* older C libraries have no statx(), newer ones define the struct again */
+#include <linux/stat.h>
+#endif
 
 #include "disk.h"
 #include "hold.h"
