@@ -6,23 +6,34 @@
  * namespaces. If the clock was set, the next timerfd_settime() says so and sets the timer all the
  * same, so the fd is never read.
  */
+#define _GNU_SOURCE
 #include "alarm.h"
 
 #include <errno.h>
+#include <poll.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "bits.h"
 
 #define ALARM_NEVER_NS ((uint64_t)INT64_MAX)
+#define ALARM_SETTLES_NS 1000000 /* a timer set to the past goes off long before */
+
+int alarm_create(struct alarm *alarm)
+{
+	int fd = timerfd_create(alarm->clock->id, TFD_NONBLOCK | TFD_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	alarm->fd = fd;
+	return 0;
+}
 
 int alarm_open(struct alarm *alarm, const struct clock *clock)
 {
-	*alarm = (struct alarm){ .clock = clock, .fd = -1 };
-	if (!clock_needs_alarm(clock))
-		return 0;
-	alarm->fd = timerfd_create(clock->id, TFD_NONBLOCK | TFD_CLOEXEC);
-	return alarm->fd < 0 ? -errno : 0;
+	alarm_init(alarm, clock);
+	return clock_needs_alarm(clock) ? alarm_create(alarm) : 0;
 }
 
 void alarm_close(struct alarm *alarm)
@@ -49,4 +60,13 @@ int alarm_set(struct alarm *alarm, uint64_t at_ns)
 	int flags = TFD_TIMER_ABSTIME | (alarm->clock->goes_back ? TFD_TIMER_CANCEL_ON_SET : 0);
 
 	return timerfd_settime(alarm->fd, flags, &at, NULL) < 0 ? -errno : 0;
+}
+
+void alarm_settle(const struct alarm *alarm)
+{
+	struct pollfd fd = { .fd = alarm->fd, .events = POLLIN };
+	struct timespec limit = { .tv_nsec = ALARM_SETTLES_NS };
+
+	/* By syscall(2), no cancellation point. If it is refused, the fd is readable soon. */
+	(void)syscall(SYS_ppoll, &fd, 1, &limit, NULL, 0);
 }

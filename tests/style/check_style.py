@@ -32,7 +32,8 @@ HOMES = {
     "sys/sdt.h": {"probe.h"},
     "sys/timerfd.h": {"alarm.c"},
     "time.h": {"clock.c"},
-    "timerhub.h": {"hub.h", "stats_text.c"},
+    "timerhub.h": {"hub.h", "stats_text.c", "wake.h"},
+    "timerhub_loop.h": {"loop.h", "place.h"},
 }
 
 # The same in the journal, which is a library of its own.
@@ -107,18 +108,18 @@ PUBLIC = re.compile(r"^TIMERHUB_API\b[^(]*?\b(timerhub_\w+)\(", re.MULTILINE)
 
 
 class Library:
-    """A library: its folder, its public header and map, its foreign headers' homes."""
+    """A library: its folders, its public headers and map, its foreign headers' homes."""
 
-    def __init__(self, folder, name, homes, sideways):
-        self.folder = folder
-        self.header = f"include/{name}.h"
+    def __init__(self, folder, name, homes, sideways, parts=()):
+        self.folders = [folder] + [f"{folder}/{part}" for part in parts]
+        self.headers = [f"include/{name}.h"] + [f"include/{name}_{part}.h" for part in parts]
         self.map = f"{folder}/{name}.map"
         self.readme = f"{folder}/README.md"
         self.homes = homes
         self.sideways = sideways
 
 
-LIBRARIES = (Library("lib", "timerhub", HOMES, SIDEWAYS),
+LIBRARIES = (Library("lib", "timerhub", HOMES, SIDEWAYS, ["loop"]),
              Library("lib/journal", "timerhub_journal", JOURNAL_HOMES, JOURNAL_SIDEWAYS),
              Library("lib/relay", "timerhub_relay", RELAY_HOMES, RELAY_SIDEWAYS))
 
@@ -164,7 +165,7 @@ def in_lib(sources):
 
 def of_library(sources, library):
     return [source for source in in_lib(sources)
-            if source.path.parent.as_posix() == library.folder]
+            if source.path.parent.as_posix() in library.folders]
 
 
 # ---- includes ----
@@ -225,13 +226,14 @@ def check_includes(sources, library, layers):
 
 
 def header_functions(root, library):
-    return PUBLIC.findall((root / library.header).read_text(encoding="utf-8"))
+    return [name for header in library.headers
+            for name in PUBLIC.findall((root / header).read_text(encoding="utf-8"))]
 
 
 def map_symbols(root, library):
     text = (root / library.map).read_text(encoding="utf-8")
-    exported = re.search(r"global:(.*?)local:", text, re.DOTALL)
-    return re.findall(r"(\w+);", exported[1] if exported else "")
+    nodes = re.findall(r"global:(.*?)(?:local:|\})", text, re.DOTALL)
+    return [name for node in nodes for name in re.findall(r"(\w+);", node)]
 
 
 def library_symbols(library):
@@ -255,12 +257,12 @@ def compare(what, names, wanted, header="include/timerhub.h"):
 def check_symbols(root, library, shared_libraries):
     """What the header declares, the map lists, and the library exports, is the same."""
     wanted = header_functions(root, library)
-    complaints = compare(library.map, map_symbols(root, library), wanted, library.header)
+    complaints = compare(library.map, map_symbols(root, library), wanted, library.headers[0])
     stem = "lib" + pathlib.Path(library.map).stem.replace("_", "-") + ".so"
     for shared in shared_libraries:
         name = pathlib.Path(shared).name
         if name.startswith(stem):
-            complaints += compare(name, library_symbols(shared), wanted, library.header)
+            complaints += compare(name, library_symbols(shared), wanted, library.headers[0])
     return complaints
 
 
@@ -268,7 +270,8 @@ def check_docstrings(sources):
     """Every public function has a comment; those that follow each other directly share one."""
     complaints = []
     for source in sources:
-        if source.path.as_posix() not in [library.header for library in LIBRARIES]:
+        if source.path.as_posix() not in [header for library in LIBRARIES
+                                           for header in library.headers]:
             continue
         for index, line in enumerate(source.lines):
             if not line.startswith("TIMERHUB_API"):

@@ -19,12 +19,14 @@ GOOD = {
     "lib/README.md": """
 | layer | files | only home of |
 |---|---|---|
+| 6 | `place` (a part) | `timerhub_loop.h` |
 | 5 | `hub.h` `timerhub.c` (open) | `timerhub.h` |
 | 2 | `wheel` (far) `heap` `notifier` `sleeper.h` `sleeper_poll.c` | |
 | 1 | `clock` | `time.h` |
 | 0 | `atomic.h` | `stdatomic.h` |
 """,
-    "lib/timerhub.map": "T_0 {\n\tglobal:\n\t\ttimerhub_open;\n\tlocal:\n\t\t*;\n};\n",
+    "lib/timerhub.map": "T_0 {\n\tglobal:\n\t\ttimerhub_open;\n\tlocal:\n\t\t*;\n};\n"
+                        "T_1 {\n\tglobal:\n\t\ttimerhub_loop_open;\n} T_0;\n",
     "lib/timerhub.c": SPDX + '#include "hub.h"\n',
     "lib/hub.h": SPDX + '#include <timerhub.h>\n\n#include "wheel.h"\n',
     "lib/wheel.h": SPDX + '#include "atomic.h"\n\n/* bitmap[w] is not a label */\n',
@@ -33,6 +35,7 @@ GOOD = {
                           'int put(void)\n{\n\tu64_store_release(&word, 1); /* [ready] */\n}\n\n'
                           'int take(void)\n{\n\t/* [ready] then what it carries */\n'
                           '\treturn u64_load_acquire(&word);\n}\n',
+    "lib/loop/place.h": SPDX + '#include <timerhub_loop.h>\n\n#include "wheel.h"\n',
     "lib/heap.h": SPDX,
     "lib/notifier.h": SPDX,
     "lib/sleeper.h": SPDX,
@@ -41,6 +44,7 @@ GOOD = {
     "lib/clock.c": SPDX + '#include "clock.h"\n\n#include <time.h>\n',
     "lib/atomic.h": SPDX + "#include <stdatomic.h>\n",
     "include/timerhub.h": SPDX + "\n/* Open. */\nTIMERHUB_API int timerhub_open(void);\n",
+    "include/timerhub_loop.h": SPDX + "\n/* Open. */\nTIMERHUB_API int timerhub_loop_open(void);\n",
     "include/timerhub_journal.h": SPDX + "\n/* Put. */\nTIMERHUB_API int timerhub_journal_put();\n",
     "lib/journal/README.md": """
 | layer | files | only home of |
@@ -111,6 +115,11 @@ class Planted(unittest.TestCase):
 
     def test_include_upwards(self):
         self.fault({"lib/clock.h": SPDX + '#include "wheel.h"\n'}, "from layer 1 to layer 2")
+
+    def test_part_of_a_library_has_its_layers_and_header(self):
+        self.fault({"lib/wheel.h": SPDX + '#include "place.h"\n'}, "from layer 2 to layer 6")
+        self.fault({"lib/loop/pile.h": SPDX}, "pile.h:1: is in no layer of lib/README.md")
+        self.fault({"include/timerhub_loop.h": SPDX}, "timerhub_loop_open is not in")
 
     def test_include_sideways(self):
         self.fault({"lib/heap.h": SPDX + '#include "wheel.h"\n'}, "from layer 2 to layer 2")

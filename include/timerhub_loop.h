@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * timerhub: the timeouts of one event loop.
+ *
+ * The program must call timerhub_loop_turn() in every turn of its event loop, right before the loop
+ * blocks: timeouts expire there and nowhere else.
+ *
+ * A timeout is a field of the caller's own struct. One thread sets, moves and stops all timeouts of
+ * a loop, and the same thread is called when they expire. Setting, moving and stopping are plain
+ * stores into the field: the loop has the timeout scheduled no later than its deadline, and when
+ * that time comes it reads the field. If the deadline has moved, the loop schedules the timeout
+ * again. The TCP code of the Linux kernel does this for its retransmission timer
+ * (net/ipv4/tcp_timer.c). Schedule entries are rounded down to a grid of about an eighth of the
+ * time that remains, like the kernel's timer wheel (kernel/time/timer.c), so timeouts of one kind
+ * are read together.
+ *
+ * Time. All times are uint64_t nanoseconds on the loop's clock. A delay counts from the call. No
+ * call but timerhub_loop_turn() reads the clock, except one timerhub_timeout_set() in 64. Until the
+ * next turn, a deadline that was set by delay counts from the turn before, so it is too early by
+ * the time since then. The next turn reads the clock and moves these deadlines on by that time. So
+ * a timeout never expires early. It is late by at most the length of the turn in which it was set.
+ *
+ * Threads. A loop belongs to the thread that opened it. That thread makes all calls; others get
+ * -EPERM. No call is async-signal-safe. No call is a cancellation point of pthread_cancel(3).
+ *
+ * Errors. A call returns 0 or a count, or a negative errno. After a failure no output is written
+ * and no timeout is changed. Every call that takes a timeout returns -EINVAL if the timeout is NULL
+ * or is not added to this loop, and -EPERM on a thread that did not open the loop. Only
+ * timerhub_loop_open() and timerhub_timeout_add() can fail for lack of something. All tables are
+ * reserved at open.
+ *
+ * Memory. A timeout must be zeroed before timerhub_timeout_add(). It must stay in its place until
+ * timerhub_timeout_remove() or timerhub_loop_close(). After that no pointer to it is left in the
+ * library, and its memory may be freed at once, also inside its own callback.
+ *
+ * Fork. In a child process timerhub_loop_open() with the parent's hub, timerhub_loop_turn() and
+ * timerhub_loop_fd() return -EOWNERDEAD. timerhub_loop_close() is safe there. The other calls
+ * change the child's memory only.
+ */
+#ifndef TIMERHUB_LOOP_H
+#define TIMERHUB_LOOP_H
+
+#include <timerhub.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The timeouts of one event loop; one thread. */
+struct timerhub_loop;
+
+/*
+ * One timeout, 32 bytes: a field of the caller's struct. The members belong to the library. Their
+ * places and meanings are part of the ABI, because the inline calls below use them.
+ */
+struct timerhub_timeout {
+	uint64_t deadline_ns; /* on the loop's clock; UINT64_MAX: not set */
+	uint64_t filed_ns;    /* when the loop will read the deadline; UINT64_MAX: never */
+	uint64_t owner;       /* the loop's address ^ its thread's; 0: not added */
+	uint32_t place;       /* index of its place in the loop's table */
+	uint32_t mark;        /* bits 0 to 7: index in `fresh` + 1, or 0; above: the library's */
+};
+
+/*
+ * The callback of a timeout, on the loop's thread, inside timerhub_loop_turn(). The timeout is no
+ * longer set; `fn` may set it again. `fn` may make every call of this header, for any timeout, but
+ * timerhub_loop_turn() returns -EBUSY. It may remove its own timeout and free the memory that holds
+ * it. It may close the loop. A C++ exception may leave it, and so may the end of its thread: the
+ * loop is whole afterwards, and the next turn goes on with the next callback. longjmp() out of it
+ * is not supported.
+ */
+typedef void timerhub_timeout_fn(struct timerhub_loop *loop, struct timerhub_timeout *timeout);
+
+/* How to open a loop. Zeroed fields mean the default. */
+struct timerhub_loop_config {
+	uint32_t size;         /* sizeof(struct timerhub_loop_config) */
+	uint32_t flags;        /* none yet */
+	uint32_t timeouts_max; /* most timeouts added at once; 0: 1,048,576; at most 67,108,862 */
+	uint32_t clock;        /* enum timerhub_clock; ignored with a hub: the hub's clock counts */
+};
+
+/*
+ * Open a loop of the calling thread. Its memory is reserved for timeouts_max timeouts, and
+ * committed as touched. `config` may be NULL. With a hub the loop opens a queue of that hub and
+ * arms one kept timer there: other threads may arm timers on timerhub_loop_queue(), and
+ * timerhub_loop_turn() calls their callbacks too. The loop's clock is then the hub's; with a manual
+ * hub the loop runs in virtual time.
+ * -EINVAL: NULL, an unknown flag or clock, timeouts_max too large, size too small; -E2BIG: a
+ * non-zero byte past the members that this version knows; -EAGAIN: the hub has timers_max live
+ * timers;
+ * -EOWNERDEAD: the hub is of a parent process; -ENOMEM, -EMFILE, -ENOSPC as timerhub_queue_open().
+ */
+TIMERHUB_API int timerhub_loop_open(struct timerhub_loop **ret_loop, struct timerhub *hub,
+                                    const struct timerhub_loop_config *config);
+
+/*
+ * Remove all timeouts, call none of them, and free the loop. NULL is fine. The loop's thread calls
+ * it, also inside a callback; after the end of that thread any other may. Close the loop before its
+ * hub. The timeouts that are still added must be valid memory.
+ */
+TIMERHUB_API void timerhub_loop_close(struct timerhub_loop *loop);
+
+/*
+ * Returns a descriptor that is readable when timerhub_loop_turn() has something to do. Poll it for
+ * reading. Never read or close it. With a hub it is the eventfd of the loop's queue. Without one it
+ * is a timerfd, which the first call creates; a loop that never calls makes no system call at all.
+ * -EINVAL: NULL; -EPERM; -EOWNERDEAD; -EMFILE, -ENFILE, -ENOMEM: from the kernel.
+ */
+TIMERHUB_API int timerhub_loop_fd(struct timerhub_loop *loop);
+
+/*
+ * Returns for how long the program may block, in ns, counted from the end of the last turn; 0: not
+ * at all; UINT64_MAX: until a descriptor is ready, also before the first turn and for NULL. The
+ * program rounds it up to the unit of its system call. If the program polls timerhub_loop_fd() it
+ * needs no timeout.
+ */
+TIMERHUB_API uint64_t timerhub_loop_timeout(const struct timerhub_loop *loop);
+
+/*
+ * Read the clock and call the callbacks of the timeouts whose deadlines have passed, in order of
+ * deadline. With a hub, dispatch the loop's queue too. To be called once in every turn of the event
+ * loop, right before it blocks. Returns how many callbacks were called; an event of the queue
+ * without a callback counts too.
+ *
+ * A turn calls at most 256 callbacks, and at most 128 of them from the queue. If more are due,
+ * timerhub_loop_timeout() returns 0 afterwards and the descriptor is readable: the program serves
+ * its sockets first. A timeout that a callback sets expires in a later turn, whatever its delay.
+ * -EINVAL: NULL; -EPERM; -EBUSY: called inside a callback of this turn; -EOWNERDEAD.
+ */
+TIMERHUB_API int timerhub_loop_turn(struct timerhub_loop *loop);
+
+/* Returns the clock as the last turn read it, or as it was at open, in ns; 0 for NULL. */
+TIMERHUB_API uint64_t timerhub_loop_now(const struct timerhub_loop *loop);
+
+/*
+ * Returns the queue on which other threads arm timers for this loop's thread; NULL without a hub
+ * and for NULL. Do not drain, dispatch or close it.
+ */
+TIMERHUB_API struct timerhub_queue *timerhub_loop_queue(const struct timerhub_loop *loop);
+
+/*
+ * Add a timeout to the loop. It is not set yet. 0; -EAGAIN: timeouts_max timeouts are added;
+ * -EEXIST: it is added already, or its memory was not zeroed; -EINVAL: NULL; -EPERM.
+ */
+TIMERHUB_API int timerhub_timeout_add(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
+                                      timerhub_timeout_fn *fn);
+
+/*
+ * Remove a timeout. If it was set, it will not expire. Its memory may be freed at once, or added
+ * again. 0; -EINVAL; -EPERM.
+ */
+TIMERHUB_API int timerhub_timeout_remove(struct timerhub_loop *loop,
+                                         struct timerhub_timeout *timeout);
+
+/*
+ * Set a timeout, or move one that is set, to `delay_ns` from now. 0; -ERANGE: the deadline does not
+ * fit below UINT64_MAX; -EINVAL; -EPERM.
+ */
+TIMERHUB_API int timerhub_timeout_set(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
+                                      uint64_t delay_ns);
+
+/*
+ * Set or move a timeout to exactly this time on the loop's clock; a time that has passed is due in
+ * the next turn. 0; -ERANGE: UINT64_MAX, which is no time; -EINVAL; -EPERM.
+ */
+TIMERHUB_API int timerhub_timeout_set_at(struct timerhub_loop *loop,
+                                         struct timerhub_timeout *timeout, uint64_t deadline_ns);
+
+/*
+ * Stop a timeout: it will not expire until it is set. 1: it was set; 0: it was not; -EINVAL;
+ * -EPERM.
+ */
+TIMERHUB_API int timerhub_timeout_stop(struct timerhub_loop *loop,
+                                       struct timerhub_timeout *timeout);
+
+/* Returns 1 if the timeout is set, else 0; 0 also if it is not added, and for NULL. */
+TIMERHUB_API int timerhub_timeout_is_set(const struct timerhub_timeout *timeout);
+
+/*
+ * Returns the deadline; UINT64_MAX: not set, not added, or NULL. A deadline that was set by delay
+ * since the last turn moves on when the next turn begins.
+ */
+TIMERHUB_API uint64_t timerhub_timeout_deadline(const struct timerhub_timeout *timeout);
+
+/* ---- inline ---- */
+
+/*
+ * The frequent cases of set, set_at and stop are inline; all other cases, and all mistakes, are
+ * left to the functions above. A name in parentheses, as in (timerhub_timeout_set)(...), is the
+ * function. One comparison answers a wrong thread, a wrong loop and a timeout that is not added.
+ */
+#if defined(__GNUC__) && defined(__LP64__) && (defined(__x86_64__) || defined(__aarch64__))
+#define TIMERHUB_LOOP_INLINE 1
+#endif
+
+#define TIMERHUB_LOOP_FRESH_MAX 64            /* most sets that share one reading of the clock */
+#define TIMERHUB_TIMEOUT_FRESH UINT32_C(0xff) /* in timerhub_timeout.mark */
+
+/* The beginning of a loop. The members belong to the library and are part of the ABI. */
+struct timerhub_loop_front {
+	uint64_t base_ns;      /* delays count from here */
+	uint64_t delay_max_ns; /* UINT64_MAX - 1 - base_ns */
+	uint32_t fresh_count;  /* entries in use; 64: the library reads the clock first */
+	uint32_t turning;      /* 1: inside a turn */
+	/* The timeouts set by delay since base_ns was read; NULL: set otherwise, or removed. */
+	struct timerhub_timeout *fresh[TIMERHUB_LOOP_FRESH_MAX];
+};
+
+#ifdef TIMERHUB_LOOP_INLINE
+
+#ifdef __cplusplus
+#define TIMERHUB_LOOP_CAST(type, value) (reinterpret_cast<type>(value))
+#else
+#define TIMERHUB_LOOP_CAST(type, value) ((type)(value))
+#endif
+
+/* Returns the `owner` of timeouts of this loop that the calling thread may touch; never 0. */
+static inline uint64_t timerhub_loop_owner(const struct timerhub_loop *loop)
+{
+	uint64_t thread;
+
+	/* The thread pointer: an instruction, constant for a thread and unlike any other's. */
+#ifdef __x86_64__
+	__asm__("mov %%fs:0, %0" : "=r"(thread));
+#else
+	__asm__("mrs %0, tpidr_el0" : "=r"(thread));
+#endif
+	return TIMERHUB_LOOP_CAST(uint64_t, loop) ^ thread;
+}
+
+static inline int timerhub_timeout_set_inline(struct timerhub_loop *loop,
+                                              struct timerhub_timeout *timeout, uint64_t delay_ns)
+{
+	struct timerhub_loop_front *front = TIMERHUB_LOOP_CAST(struct timerhub_loop_front *, loop);
+	uint32_t mark, count;
+
+	if (!timeout || timeout->owner != timerhub_loop_owner(loop) ||
+	    delay_ns > front->delay_max_ns)
+		return timerhub_timeout_set(loop, timeout, delay_ns);
+	mark = timeout->mark;
+	if ((mark & TIMERHUB_TIMEOUT_FRESH) == 0) {
+		count = front->fresh_count;
+		if (count == TIMERHUB_LOOP_FRESH_MAX)
+			return timerhub_timeout_set(loop, timeout, delay_ns);
+		front->fresh[count] = timeout;
+		front->fresh_count = count + 1;
+		timeout->mark = mark | (count + 1);
+	}
+	timeout->deadline_ns = front->base_ns + delay_ns;
+	return 0;
+}
+
+static inline int timerhub_timeout_set_at_inline(struct timerhub_loop *loop,
+                                                 struct timerhub_timeout *timeout,
+                                                 uint64_t deadline_ns)
+{
+	const struct timerhub_loop_front *front =
+		TIMERHUB_LOOP_CAST(const struct timerhub_loop_front *, loop);
+
+	if (!timeout || timeout->owner != timerhub_loop_owner(loop) || front->turning ||
+	    (timeout->mark & TIMERHUB_TIMEOUT_FRESH) != 0 || deadline_ns < timeout->filed_ns ||
+	    deadline_ns == UINT64_MAX)
+		return timerhub_timeout_set_at(loop, timeout, deadline_ns);
+	timeout->deadline_ns = deadline_ns;
+	return 0;
+}
+
+static inline int timerhub_timeout_stop_inline(struct timerhub_loop *loop,
+                                               struct timerhub_timeout *timeout)
+{
+	uint64_t before_ns;
+
+	if (!timeout || timeout->owner != timerhub_loop_owner(loop))
+		return timerhub_timeout_stop(loop, timeout);
+	before_ns = timeout->deadline_ns;
+	timeout->deadline_ns = UINT64_MAX;
+	return before_ns != UINT64_MAX;
+}
+
+#undef TIMERHUB_LOOP_CAST
+
+#define timerhub_timeout_set(...) timerhub_timeout_set_inline(__VA_ARGS__)
+#define timerhub_timeout_set_at(...) timerhub_timeout_set_at_inline(__VA_ARGS__)
+#define timerhub_timeout_stop(...) timerhub_timeout_stop_inline(__VA_ARGS__)
+
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

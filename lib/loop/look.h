@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Filing timeouts, and looking at those whose filings have come up. A filing says when to look at a
+ * place: never later than the deadline of the timeout that has the place.
+ */
+#ifndef TIMERHUB_LOOK_H
+#define TIMERHUB_LOOK_H
+
+#include "loop.h"
+
+/*
+ * File a timeout that is set, wherever it was filed before: on the grid of this shift, or exactly
+ * if its deadline is too near for that grid.
+ */
+void loop_file(struct timerhub_loop *loop, struct timerhub_timeout *timeout, unsigned shift);
+
+/*
+ * The place has been taken out of the schedule, where it was filed under `at_ns`. Returns its
+ * timeout if that is due now and no other is due before. Else files it again if it is set, or
+ * nowhere if it is not, and returns NULL.
+ */
+struct timerhub_timeout *loop_look(struct timerhub_loop *loop, uint32_t place, uint64_t at_ns);
+
+#endif

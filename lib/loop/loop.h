@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A loop: everything put together, for the files of its calls. loop.c opens, closes and answers;
+ * timeout.c adds, removes, sets and stops; turn.c expires.
+ */
+#ifndef TIMERHUB_LOOP_INSIDE_H
+#define TIMERHUB_LOOP_INSIDE_H
+
+#include <timerhub_loop.h>
+
+#include "clock.h"
+#include "place.h"
+#include "schedule.h"
+#include "wake.h"
+
+/* In timerhub_timeout.mark, above the index in `fresh`. */
+#define MARK_LISTED (UINT32_C(1) << 8)          /* its place is in loop.listed */
+#define MARK_GRID_SHIFT 16                      /* from here on: the grid of its last filing */
+#define MARK_OF_PLACE (~TIMERHUB_TIMEOUT_FRESH) /* the bits that the place keeps after a remove */
+
+/* What a forked child must not have: zero there. */
+struct loop_living {
+	uint32_t is_parent; /* 1 in the process that opened the loop */
+};
+
+struct timerhub_loop {
+	struct timerhub_loop_front front; /* first: inline calls use it */
+	uint64_t thread;                  /* names the thread that opened the loop */
+	uint64_t turn_ns;                 /* the last turn's last reading of the clock */
+	uint64_t next_ns;                 /* the first instant of the schedule, or before it */
+	uint64_t timeout_ns;              /* for how long to block, from turn_ns on */
+	uint32_t *listed; /* places whose timeouts may need to be filed earlier; each once */
+	uint32_t listed_count;
+	bool is_closed; /* by a callback: the turn frees the loop */
+	struct places places;
+	struct schedule schedule;
+	struct wake wake;
+	struct clock clock; /* without a hub */
+	const struct loop_living *living;
+	struct timer_filing *filings;
+	struct memory memory;        /* holds filings and `listed` */
+	struct memory living_memory; /* zeroed by the kernel in a forked child */
+};
+
+/* Returns a number that no other living thread has. */
+uint64_t loop_thread(void);
+
+static inline bool loop_alive(const struct timerhub_loop *loop)
+{
+	return loop->living->is_parent != 0;
+}
+
+/* Free a loop that has no timeouts; fine if it was opened halfway. */
+void loop_free(struct timerhub_loop *loop);
+
+/* Read the loop's clock. */
+uint64_t loop_read_ns(const struct timerhub_loop *loop);
+
+#endif

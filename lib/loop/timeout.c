@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Timeouts: add, remove, set, stop, ask. The loop's thread calls. The frequent cases of set, set_at
+ * and stop are inline in timerhub_loop.h; here are all cases of them, for what is left of inline
+ * calls, and for programs that have no inline calls. Tested by tests/unit/test_loop.c and
+ * tests/service/test_loop.c.
+ */
+#include <errno.h>
+
+#include "fresh.h"
+
+/* The functions, not the inline calls. */
+#undef timerhub_timeout_set
+#undef timerhub_timeout_set_at
+#undef timerhub_timeout_stop
+
+static uint64_t loop_owner(const struct timerhub_loop *loop)
+{
+	return (uint64_t)(uintptr_t)loop ^ loop_thread();
+}
+
+/* May the calling thread touch this timeout of this loop? 0, -EINVAL or -EPERM. */
+static int timeout_check(const struct timerhub_loop *loop, const struct timerhub_timeout *timeout)
+{
+	/* First, since the loop may be gone if it has no timeouts. */
+	if (!loop || !timeout || timeout->owner == 0)
+		return -EINVAL;
+	if (timeout->owner == loop_owner(loop))
+		return 0;
+	return loop->thread == loop_thread() ? -EINVAL : -EPERM;
+}
+
+int timerhub_timeout_add(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
+                         timerhub_timeout_fn *fn)
+{
+	if (!loop || !timeout || !fn)
+		return -EINVAL;
+	if (loop->thread != loop_thread())
+		return -EPERM;
+	if (timeout->owner != 0)
+		return -EEXIST;
+	if (!places_take(&loop->places, timeout, fn))
+		return -EAGAIN;
+	timeout->deadline_ns = UINT64_MAX;
+	timeout->owner = loop_owner(loop);
+	return 0;
+}
+
+int timerhub_timeout_remove(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
+{
+	int result = timeout_check(loop, timeout);
+
+	if (result < 0)
+		return result;
+	fresh_forget(loop, timeout);
+	places_put(&loop->places, timeout, timeout->mark & MARK_OF_PLACE);
+	*timeout = (struct timerhub_timeout){ .owner = 0 };
+	return 0;
+}
+
+int timerhub_timeout_set(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
+                         uint64_t delay_ns)
+{
+	int result = timeout_check(loop, timeout);
+	struct timerhub_loop_front *front;
+
+	if (result < 0)
+		return result;
+	front = &loop->front;
+	if (delay_ns > front->delay_max_ns)
+		return -ERANGE;
+	if ((timeout->mark & TIMERHUB_TIMEOUT_FRESH) == 0) {
+		if (front->fresh_count == TIMERHUB_LOOP_FRESH_MAX)
+			fresh_move_on(loop, loop_read_ns(loop));
+		front->fresh[front->fresh_count++] = timeout;
+		timeout->mark |= front->fresh_count;
+	}
+	timeout->deadline_ns = front->base_ns + delay_ns;
+	return 0;
+}
+
+int timerhub_timeout_set_at(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
+                            uint64_t deadline_ns)
+{
+	int result = timeout_check(loop, timeout);
+
+	if (result < 0)
+		return result;
+	if (deadline_ns == UINT64_MAX)
+		return -ERANGE;
+	fresh_forget(loop, timeout);
+	timeout->deadline_ns = deadline_ns;
+	if (deadline_ns < timeout->filed_ns || loop->front.turning)
+		fresh_list(loop, timeout);
+	return 0;
+}
+
+int timerhub_timeout_stop(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
+{
+	int result = timeout_check(loop, timeout);
+
+	if (result < 0)
+		return result;
+	result = timeout->deadline_ns != UINT64_MAX;
+	timeout->deadline_ns = UINT64_MAX;
+	return result;
+}
+
+int timerhub_timeout_is_set(const struct timerhub_timeout *timeout)
+{
+	return timerhub_timeout_deadline(timeout) != UINT64_MAX;
+}
+
+uint64_t timerhub_timeout_deadline(const struct timerhub_timeout *timeout)
+{
+	return timeout && timeout->owner != 0 ? timeout->deadline_ns : UINT64_MAX;
+}

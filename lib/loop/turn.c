@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The turn of a loop: read the clock, file what was set since the last turn, dispatch the queue,
+ * call the callbacks of what is due, and tell when to come again. Tested by tests/unit/test_loop.c.
+ *
+ * Order: the schedule hands places out in order of instant, and a place that is filed earlier than
+ * its deadline is filed again, under the deadline, before its callback is called. So callbacks come
+ * in order of deadline. A timeout that a callback sets carries a mark until the turn ends, and is
+ * not due before.
+ */
+#include <errno.h>
+
+#include "fresh.h"
+#include "look.h"
+
+#define TURN_CALLBACKS_MAX 256
+#define TURN_EVENTS_MAX 128 /* of them from the queue */
+#define TURN_AHEAD 8        /* how many takes ahead memory is fetched */
+
+/* One call of timerhub_loop_turn(). */
+struct turn {
+	struct timerhub_loop *loop;
+	unsigned called;     /* callbacks, also one that has not returned */
+	bool is_dispatching; /* callbacks of the queue */
+	bool is_full;        /* the queue may hold more events */
+};
+
+static bool turn_is_over(const struct turn *turn)
+{
+	return turn->called >= TURN_CALLBACKS_MAX || turn->loop->is_closed ||
+	       !loop_alive(turn->loop);
+}
+
+/* Have the memory fetched that a later take will touch. */
+static void turn_fetch(const struct timerhub_loop *loop)
+{
+	uint32_t far = schedule_peek(&loop->schedule, 2 * TURN_AHEAD);
+	uint32_t near = schedule_peek(&loop->schedule, TURN_AHEAD);
+
+	if (far != SLOT_NONE)
+		__builtin_prefetch(&loop->places.table[far]);
+	if (near != SLOT_NONE)
+		__builtin_prefetch(loop->places.table[near].timeout, 1);
+}
+
+static void turn_expire(struct turn *turn)
+{
+	struct timerhub_loop *loop = turn->loop;
+
+	while (!turn_is_over(turn)) {
+		uint32_t place = schedule_take(&loop->schedule, loop->turn_ns, false);
+		struct timerhub_timeout *timeout;
+
+		if (place == SLOT_NONE)
+			return;
+		turn_fetch(loop);
+		timeout = loop_look(loop, place, schedule_taken_ns(&loop->schedule));
+		if (!timeout)
+			continue;
+		timeout->deadline_ns = UINT64_MAX;
+		turn->called++;
+		loop->places.table[place].fn(loop, timeout);
+	}
+}
+
+/* Read the clock, and file what was set since the last reading. */
+static void turn_read(struct timerhub_loop *loop)
+{
+	loop->turn_ns = loop_read_ns(loop);
+	fresh_move_on(loop, loop->turn_ns);
+	fresh_file(loop);
+}
+
+/* Also when a callback is left by an exception or by the end of its thread. */
+static void turn_end(struct turn *turn)
+{
+	struct timerhub_loop *loop = turn->loop;
+
+	if (loop->is_closed) {
+		loop_free(loop);
+		return;
+	}
+	/* Callbacks took time, and have set timeouts. */
+	if (turn->called > 0 || turn->is_dispatching)
+		turn_read(loop);
+	loop->front.turning = 0;
+	if (!loop_alive(loop)) /* a callback has forked: the descriptors are the parent's */
+		return;
+	loop->next_ns = schedule_next_ns(&loop->schedule);
+	loop->timeout_ns = UINT64_MAX;
+	if (loop->next_ns != UINT64_MAX)
+		loop->timeout_ns =
+			loop->next_ns > loop->turn_ns ? loop->next_ns - loop->turn_ns : 0;
+	if (!wake_set(&loop->wake, loop->next_ns, loop->turn_ns) || turn->is_full)
+		loop->timeout_ns = 0;
+}
+
+/* Built with -fexceptions, so that unwinding runs the cleanup. */
+static int turn_run(struct timerhub_loop *loop)
+{
+	__attribute__((cleanup(turn_end))) struct turn turn = { .loop = loop };
+
+	turn_read(loop);
+	loop->front.turning = 1;
+	turn.is_dispatching = true;
+	turn.called = wake_dispatch(&loop->wake, TURN_EVENTS_MAX, &turn.is_full);
+	turn.is_dispatching = false;
+	turn_expire(&turn);
+	return (int)turn.called;
+}
+
+int timerhub_loop_turn(struct timerhub_loop *loop)
+{
+	if (!loop)
+		return -EINVAL;
+	if (loop->thread != loop_thread())
+		return -EPERM;
+	if (!loop_alive(loop))
+		return -EOWNERDEAD;
+	return loop->front.turning ? -EBUSY : turn_run(loop);
+}

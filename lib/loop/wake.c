@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See wake.h. Without a hub, the timerfd is set only if the next instant has become earlier, or
+ * when it has gone off: a set that is too early costs one wake, and each set one system call. With
+ * a hub, the kept timer is moved in both directions, since moving it later is one compare-and-swap.
+ * A callback that dispatch calls says that the kept timer has expired. If timeouts are due already,
+ * the loop writes to the eventfd itself: the owner does it too late, or, of a manual hub, not
+ * before the next advance. It reads the eventfd before it dispatches, which loses nothing. Tested
+ * by tests/service/test_loop.c.
+ */
+#include "wake.h"
+
+#include <errno.h>
+
+#include "bell.h"
+#include "bits.h"
+
+/* Hubs keep deadlines up to here. */
+#define WAKE_MAX_NS ((uint64_t)1 << 62)
+
+static void wake_expired(const struct timerhub_event *event)
+{
+	struct wake *wake = event->ptr;
+
+	wake->set_ns = UINT64_MAX;
+}
+
+static int wake_arm(struct wake *wake)
+{
+	struct timerhub_spec spec = {
+		.size = sizeof(spec),
+		.flags = TIMERHUB_ABSOLUTE | TIMERHUB_KEEP,
+		.expires_ns = TIMERHUB_NEVER,
+		.ptr = wake,
+		.fn = wake_expired,
+	};
+
+	return timerhub_arm(wake->queue, &spec, &wake->timer);
+}
+
+int wake_open(struct wake *wake, struct timerhub *hub, const struct clock *clock)
+{
+	int result;
+
+	*wake = (struct wake){ .set_ns = UINT64_MAX };
+	alarm_init(&wake->alarm, clock);
+	if (!hub)
+		return 0;
+	result = timerhub_queue_open(hub, &wake->queue, NULL);
+	if (result < 0)
+		return result;
+	wake->hub = hub;
+	return wake_arm(wake);
+}
+
+void wake_close(struct wake *wake)
+{
+	timerhub_queue_close(wake->queue);
+	alarm_close(&wake->alarm);
+}
+
+static int wake_drop_timer(const struct timerhub_event *timer, uint64_t interval_ns, void *context)
+{
+	struct timerhub_queue *queue = context;
+
+	(void)interval_ns;
+	if (timer->queue == queue)
+		(void)timerhub_cancel(timerhub_queue_hub(queue), timer->timer);
+	return 0;
+}
+
+void wake_drop_timers(const struct wake *wake)
+{
+	if (wake->hub)
+		(void)timerhub_each(wake->hub, wake_drop_timer, wake->queue);
+}
+
+/* Returns false if the wall clock was set since the timerfd was set before. */
+static bool wake_set_alarm(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
+{
+	bool has_gone_off = wake->set_ns <= now_ns;
+	bool is_due = next_ns <= now_ns;
+	int result;
+
+	if (is_due && has_gone_off)
+		return true; /* the fd is readable, and stays so */
+	/* A wall clock that is set makes the fd readable, until that is set again. */
+	if (next_ns >= wake->set_ns && !has_gone_off && !wake->alarm.clock->goes_back)
+		return true;
+	/* 0 would disarm it. */
+	result = alarm_set(&wake->alarm, u64_max(next_ns, 1));
+	wake->set_ns = next_ns;
+	if (is_due)
+		alarm_settle(&wake->alarm);
+	return result != -ECANCELED;
+}
+
+static void wake_set_timer(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
+{
+	if (next_ns <= now_ns) {
+		if (!wake->is_rung)
+			bell_ring(timerhub_queue_fd(wake->queue));
+		wake->is_rung = true;
+		return;
+	}
+	if (next_ns == wake->set_ns)
+		return;
+	wake->set_ns = next_ns;
+	/*
+	 * Fails only if the program has cancelled the timer, whose handle no call but
+	 * timerhub_each() tells: then the descriptor is silent, and timerhub_loop_timeout() is
+	 * right.
+	 */
+	(void)timerhub_rearm(wake->hub, wake->timer,
+	                     next_ns < WAKE_MAX_NS ? next_ns : TIMERHUB_NEVER, TIMERHUB_ABSOLUTE);
+}
+
+bool wake_set(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
+{
+	if (wake->hub)
+		wake_set_timer(wake, next_ns, now_ns);
+	else if (wake->alarm.fd >= 0)
+		return wake_set_alarm(wake, next_ns, now_ns);
+	return true;
+}
+
+int wake_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
+{
+	int result;
+
+	if (wake->hub)
+		return timerhub_queue_fd(wake->queue);
+	if (wake->alarm.fd < 0) {
+		result = alarm_create(&wake->alarm);
+		if (result < 0)
+			return result;
+		(void)wake_set_alarm(wake, next_ns, now_ns);
+	}
+	return wake->alarm.fd;
+}
+
+unsigned wake_dispatch(struct wake *wake, unsigned max, bool *ret_is_full)
+{
+	unsigned count;
+	uint64_t set_ns = wake->set_ns;
+
+	if (!wake->hub)
+		return 0;
+	if (wake->is_rung)
+		bell_clear(timerhub_queue_fd(wake->queue));
+	wake->is_rung = false;
+	count = (unsigned)timerhub_dispatch(wake->queue, max);
+	*ret_is_full = count == max;
+	return wake->set_ns != set_ns ? count - 1 : count;
+}

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A loop beside an array of timeouts that is sorted in each turn, in virtual time: random calls
+ * between turns and inside callbacks, turns that take from nothing to seconds. Each callback comes
+ * in its turn, in order of deadline, as often as its timeout was set, and not before the delay has
+ * passed since the call.
+ *
+ * The model does what the header says: a deadline by delay counts from the call, and moves on to
+ * the next reading of the clock; a reading comes with a turn, and before the 65th timeout that is
+ * set by delay.
+ */
+#include "loop_rig.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TIMEOUTS 10000
+#define NEVER UINT64_MAX
+#define HOLE TIMEOUTS
+#define CALLBACKS_MAX 256
+
+struct entry {
+	struct timerhub_timeout timeout;
+	bool is_added;
+	bool is_fresh;        /* set by delay since the last reading */
+	bool is_set_in_turn;  /* by a callback of this turn */
+	uint64_t delay_ns;    /* if fresh */
+	uint64_t deadline_ns; /* NEVER: not set. If fresh: NEVER - 1 until the next reading */
+	uint64_t called_ns;   /* true time of the set */
+	uint64_t least_ns; /* the true earliest time: called_ns + delay; of set_at its deadline */
+};
+
+struct bench {
+	struct timerhub_loop *loop;
+	struct dice dice;
+	uint64_t now_ns;
+	uint64_t
+		turn_began_ns; /* when the turn of the event loop began: the end of the last turn */
+	bool is_turning;
+	uint64_t turn_ns; /* what the turn in progress has read */
+	unsigned called;  /* in this turn */
+	uint32_t fresh[TIMERHUB_LOOP_FRESH_MAX];
+	unsigned fresh_count;
+	struct entry *due[TIMEOUTS]; /* sorted; of the turn in progress */
+	uint64_t due_ns[TIMEOUTS];   /* their deadlines when the turn began */
+	unsigned due_count, due_next;
+	uint64_t calls;
+	struct entry entries[TIMEOUTS];
+};
+
+static struct bench *bench;
+
+/* ---- the model ---- */
+
+static void model_read_clock(void)
+{
+	for (unsigned i = 0; i < bench->fresh_count; i++) {
+		struct entry *entry = &bench->entries[bench->fresh[i]];
+
+		if (bench->fresh[i] == HOLE || !entry->is_fresh)
+			continue;
+		entry->is_fresh = false;
+		entry->deadline_ns = bench->now_ns + entry->delay_ns;
+		if (entry->deadline_ns < bench->now_ns || entry->deadline_ns == NEVER)
+			entry->deadline_ns = NEVER - 1;
+		/* Law 1: never early, and late by at most the length of the turn. */
+		expect_le(entry->least_ns, entry->deadline_ns);
+		expect_le(entry->deadline_ns - entry->least_ns,
+		          bench->now_ns - bench->turn_began_ns);
+	}
+	bench->fresh_count = 0;
+}
+
+/* The clock as a delay set now counts from. */
+static uint64_t model_base_ns(void)
+{
+	return bench->loop->front.base_ns;
+}
+
+static bool model_is_listed(const struct entry *entry)
+{
+	uint32_t index = (uint32_t)(entry - bench->entries);
+
+	for (unsigned i = 0; i < bench->fresh_count; i++)
+		if (bench->fresh[i] == index)
+			return true;
+	return false;
+}
+
+/* One that was set by delay, and then otherwise, keeps its entry until the next reading. */
+static void model_forget(struct entry *entry)
+{
+	uint32_t index = (uint32_t)(entry - bench->entries);
+
+	for (unsigned i = 0; i < bench->fresh_count; i++)
+		if (bench->fresh[i] == index)
+			bench->fresh[i] = HOLE; /* which takes a place */
+}
+
+static void model_set(struct entry *entry, uint64_t delay_ns)
+{
+	if (!model_is_listed(entry)) {
+		if (bench->fresh_count == TIMERHUB_LOOP_FRESH_MAX)
+			model_read_clock();
+		bench->fresh[bench->fresh_count++] = (uint32_t)(entry - bench->entries);
+	}
+	entry->is_fresh = true;
+	entry->delay_ns = delay_ns;
+	entry->called_ns = bench->now_ns;
+	entry->least_ns = bench->now_ns + delay_ns;
+	if (entry->least_ns < bench->now_ns || entry->least_ns == NEVER)
+		entry->least_ns = NEVER - 1;
+	entry->deadline_ns = NEVER - 1;
+	entry->is_set_in_turn = bench->is_turning;
+}
+
+static int compare_due(const void *a, const void *b)
+{
+	const struct entry *const *left = a, *const *right = b;
+
+	return ((*left)->deadline_ns > (*right)->deadline_ns) -
+	       ((*left)->deadline_ns < (*right)->deadline_ns);
+}
+
+static void model_begin_turn(void)
+{
+	model_read_clock();
+	bench->is_turning = true;
+	bench->turn_ns = bench->now_ns;
+	bench->called = 0;
+	bench->due_count = bench->due_next = 0;
+	for (uint32_t i = 0; i < TIMEOUTS; i++) {
+		struct entry *entry = &bench->entries[i];
+
+		entry->is_set_in_turn = false;
+		if (entry->deadline_ns <= bench->now_ns)
+			bench->due[bench->due_count++] = entry;
+	}
+	qsort(bench->due, bench->due_count, sizeof(bench->due[0]), compare_due);
+	for (unsigned i = 0; i < bench->due_count; i++)
+		bench->due_ns[i] = bench->due[i]->deadline_ns;
+}
+
+/* Returns the deadline of the timeout that must be called next; NEVER: none. */
+static uint64_t model_next_ns(void)
+{
+	for (; bench->due_next < bench->due_count; bench->due_next++) {
+		const struct entry *entry = bench->due[bench->due_next];
+
+		if (!entry->is_set_in_turn && !entry->is_fresh &&
+		    entry->deadline_ns == bench->due_ns[bench->due_next])
+			return entry->deadline_ns;
+	}
+	return NEVER;
+}
+
+/* ---- operations ---- */
+
+static void on_timeout(struct timerhub_loop *loop, struct timerhub_timeout *timeout);
+
+static uint64_t random_delay_ns(void)
+{
+	struct dice *dice = &bench->dice;
+
+	switch (dice_below(dice, 8)) {
+	case 0:
+		return dice_below(dice, 4);
+	case 1:
+		return dice_magnitude(dice, 40);
+	case 2:
+		return dice_boundary(dice);
+	case 3:
+		return dice_magnitude(dice, 64);
+	case 4:
+		return SEC / 10;
+	default:
+		return 3 * SEC;
+	}
+}
+
+static void op_set(struct entry *entry)
+{
+	uint64_t delay_ns = random_delay_ns();
+	uint64_t most_ns = NEVER - 1 - model_base_ns();
+	int result = timerhub_timeout_set(bench->loop, &entry->timeout, delay_ns);
+
+	if (!entry->is_added) {
+		expect_eq(result, -EINVAL);
+	} else if (delay_ns > most_ns) {
+		expect_eq(result, -ERANGE);
+	} else {
+		expect_eq(result, 0);
+		model_set(entry, delay_ns);
+	}
+}
+
+static void op_set_at(struct entry *entry)
+{
+	struct dice *dice = &bench->dice;
+	uint64_t deadline_ns = dice_one_in(dice, 2) ? bench->now_ns + random_delay_ns()
+	                                            : dice_below(dice, bench->now_ns + 1);
+	int result = timerhub_timeout_set_at(bench->loop, &entry->timeout, deadline_ns);
+
+	if (!entry->is_added) {
+		expect_eq(result, -EINVAL);
+	} else if (deadline_ns == NEVER) {
+		expect_eq(result, -ERANGE);
+	} else {
+		expect_eq(result, 0);
+		model_forget(entry);
+		entry->is_fresh = false;
+		entry->deadline_ns = entry->least_ns = deadline_ns;
+		entry->called_ns = bench->now_ns;
+		entry->is_set_in_turn = bench->is_turning;
+		expect_eq(timerhub_timeout_deadline(&entry->timeout), deadline_ns);
+	}
+}
+
+static void op_stop(struct entry *entry)
+{
+	bool was_set = entry->deadline_ns != NEVER;
+	int result = timerhub_timeout_stop(bench->loop, &entry->timeout);
+
+	expect_eq(result, entry->is_added ? (int)was_set : -EINVAL);
+	entry->is_fresh = false;
+	entry->deadline_ns = NEVER;
+}
+
+static void op_add(struct entry *entry)
+{
+	int result = timerhub_timeout_add(bench->loop, &entry->timeout, on_timeout);
+
+	expect_eq(result, entry->is_added ? -EEXIST : 0);
+	entry->is_added = true;
+}
+
+static void op_remove(struct entry *entry)
+{
+	int result = timerhub_timeout_remove(bench->loop, &entry->timeout);
+
+	expect_eq(result, entry->is_added ? 0 : -EINVAL);
+	model_forget(entry);
+	entry->is_added = entry->is_fresh = false;
+	entry->deadline_ns = NEVER;
+	/* Nothing in the library may write to it now. */
+	memset(&entry->timeout, 0, sizeof(entry->timeout));
+}
+
+static void op_random(void)
+{
+	struct entry *entry = &bench->entries[dice_below(&bench->dice, TIMEOUTS)];
+	uint64_t roll = dice_below(&bench->dice, 100);
+
+	if (roll < 60)
+		op_set(entry);
+	else if (roll < 72)
+		op_stop(entry);
+	else if (roll < 84)
+		op_set_at(entry);
+	else if (roll < 92)
+		op_add(entry);
+	else
+		op_remove(entry);
+	expect_eq(timerhub_timeout_is_set(&entry->timeout), entry->deadline_ns != NEVER);
+}
+
+static void random_time_passes(void)
+{
+	struct dice *dice = &bench->dice;
+	uint64_t passed_ns = dice_one_in(dice, 8)   ? dice_magnitude(dice, 33)
+	                     : dice_one_in(dice, 4) ? dice_magnitude(dice, 20)
+	                                            : 0;
+
+	/* The end of time is an edge too, and then the clock stands. */
+	bench->now_ns =
+		passed_ns < NEVER - 1 - bench->now_ns ? bench->now_ns + passed_ns : NEVER - 1;
+	loop_rig_move(bench->loop, bench->now_ns);
+}
+
+static void on_timeout(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
+{
+	struct entry *entry = (struct entry *)(void *)timeout;
+
+	expect(loop == bench->loop);
+	expect(bench->is_turning);
+	expect(entry->is_added);
+	expect_eq(entry->deadline_ns, model_next_ns()); /* in order, and due */
+	expect(!entry->is_set_in_turn);
+	expect_le(entry->least_ns, bench->turn_ns);
+	expect_eq(timerhub_timeout_is_set(timeout), 0);
+	entry->deadline_ns = NEVER;
+	bench->called++;
+	bench->calls++;
+	expect_le(bench->called, CALLBACKS_MAX);
+	if (dice_one_in(&bench->dice, 4))
+		random_time_passes();
+	for (uint64_t i = dice_below(&bench->dice, 4); i > 0; i--)
+		op_random();
+	if (dice_one_in(&bench->dice, 3))
+		op_set(entry);
+	if (dice_one_in(&bench->dice, 4)) { /* one that is due next, if any */
+		uint64_t next = bench->due_next + dice_below(&bench->dice, 3);
+
+		if (next < bench->due_count) {
+			entry = bench->due[next];
+			switch (dice_below(&bench->dice, 4)) {
+			case 0:
+				op_stop(entry);
+				break;
+			case 1:
+				op_set(entry);
+				break;
+			case 2:
+				op_set_at(entry);
+				break;
+			default:
+				op_remove(entry);
+			}
+		}
+	}
+}
+
+static void bench_check_timeout(void)
+{
+	uint64_t timeout_ns = timerhub_loop_timeout(bench->loop);
+	uint64_t first_ns = NEVER;
+
+	for (uint32_t i = 0; i < TIMEOUTS; i++)
+		if (bench->entries[i].deadline_ns < first_ns)
+			first_ns = bench->entries[i].deadline_ns;
+	if (first_ns <= bench->now_ns)
+		expect_eq(timeout_ns, 0);
+	else if (first_ns != NEVER)
+		expect_le(timeout_ns, first_ns - bench->now_ns);
+}
+
+static void bench_turn(void)
+{
+	int count;
+
+	model_begin_turn();
+	count = timerhub_loop_turn(bench->loop);
+	expect_eq(count, bench->called);
+	if (bench->called < CALLBACKS_MAX)
+		expect_eq(model_next_ns(), NEVER); /* none is missed */
+	if (bench->called > 0) {
+		/* Its end reads the clock. */
+		uint64_t began_ns = bench->turn_began_ns;
+
+		bench->turn_began_ns = bench->turn_ns;
+		model_read_clock();
+		bench->turn_began_ns = began_ns;
+	}
+	bench->is_turning = false;
+	bench->turn_began_ns = bench->called > 0 ? bench->now_ns : bench->turn_ns;
+	expect_eq(timerhub_loop_now(bench->loop), bench->turn_began_ns);
+	for (uint32_t i = 0; i < TIMEOUTS; i += 97)
+		expect_eq(timerhub_timeout_deadline(&bench->entries[i].timeout),
+		          bench->entries[i].deadline_ns);
+	bench_check_timeout();
+}
+
+static void bench_open(uint64_t salt)
+{
+	struct dice dice = dice_new(salt);
+
+	bench = calloc(1, sizeof(*bench));
+	expect(bench);
+	bench->dice = dice;
+	bench->now_ns = bench->turn_began_ns =
+		dice_one_in(&dice, 3) ? dice_boundary(&bench->dice) : dice_magnitude(&dice, 60);
+	bench->loop = loop_rig_open(TIMEOUTS, bench->now_ns);
+	for (uint32_t i = 0; i < TIMEOUTS; i++) {
+		bench->entries[i].deadline_ns = NEVER;
+		if (i % 8 != 0)
+			op_add(&bench->entries[i]);
+	}
+}
+
+START_TEST(random_operations_agree_with_a_sorted_array)
+{
+	unsigned operations = sanitized() ? 100000 : 1000000, done = 0;
+
+	bench_open((uint64_t)_i);
+	for (uint64_t turn = 0; done < operations; turn++) {
+		/* Sometimes many sets in one turn. */
+		unsigned count =
+			(unsigned)(dice_one_in(&bench->dice, 100) ? 10000
+		                                                  : dice_below(&bench->dice, 200));
+
+		expect_context("run, turn", (uint64_t)_i, turn);
+		for (unsigned i = 0; i < count; i++) {
+			op_random();
+			if (dice_one_in(&bench->dice, 16))
+				random_time_passes();
+		}
+		random_time_passes();
+		bench_turn();
+		done += count;
+	}
+	expect_lt(0, bench->calls);
+	timerhub_loop_close(bench->loop);
+	for (uint32_t i = 0; i < TIMEOUTS; i++)
+		expect_eq(bench->entries[i].timeout.owner, 0);
+	free(bench);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("loop_model", argc, argv);
+	tests_add_loop(random_operations_agree_with_a_sorted_array, 240, (int)scaled(4));
+	return tests_run();
+}
