@@ -7,6 +7,7 @@
 static void loop_file_at(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                          uint64_t at_ns)
 {
+	loop->is_stirred = true;
 	timeout->filed_ns = at_ns;
 	schedule_insert(&loop->schedule, timeout->place, at_ns);
 }
@@ -33,6 +34,7 @@ struct timerhub_timeout *loop_look(struct timerhub_loop *loop, uint32_t place, u
 	struct timerhub_timeout *timeout = loop->places.table[place].timeout;
 	uint64_t now_ns = loop->turn_ns;
 
+	loop->is_stirred = true;
 	if (!timeout) {
 		loop->places.table[place].filed_ns = UINT64_MAX;
 		return NULL;
@@ -51,4 +53,65 @@ struct timerhub_timeout *loop_look(struct timerhub_loop *loop, uint32_t place, u
 		return NULL;
 	}
 	return timeout;
+}
+
+/* ---- before the loop blocks ---- */
+
+/* How many filings a turn looks at before it blocks. */
+#define REST_LOOKS_MAX 256
+#define REST_LOOKS_AT_ONCE 8
+
+/* Has the timeout moved or gone that a place is filed exactly for? */
+static bool place_is_stale(const struct place *place, uint64_t at_ns)
+{
+	const struct timerhub_timeout *timeout = place->timeout;
+	unsigned shift = (timeout ? timeout->mark : place->mark) >> MARK_GRID_SHIFT;
+
+	return !grid_holds(shift, at_ns) && (!timeout || timeout->deadline_ns != at_ns);
+}
+
+/* Returns whether the filing is left as it was. */
+static bool loop_correct(struct timerhub_loop *loop, uint32_t index)
+{
+	struct place *place = &loop->places.table[index];
+	uint64_t at_ns = schedule_at_ns(&loop->schedule, index);
+
+	/* One that is due is looked at by the next turn. */
+	if (at_ns <= loop->turn_ns || !place_is_stale(place, at_ns)) {
+		schedule_insert(&loop->schedule, index, at_ns);
+		return true;
+	}
+	if (place->timeout && place->timeout->deadline_ns != UINT64_MAX) {
+		loop_file_again(loop, place->timeout, at_ns,
+		                place->timeout->deadline_ns - loop->turn_ns);
+		return false;
+	}
+	schedule_remove(&loop->schedule, index);
+	*(place->timeout ? &place->timeout->filed_ns : &place->filed_ns) = UINT64_MAX;
+	return false;
+}
+
+void loop_rest(struct timerhub_loop *loop)
+{
+	uint64_t true_ns = UINT64_MAX;
+	uint32_t slots[REST_LOOKS_AT_ONCE];
+	unsigned count = 1, looks = 0;
+
+	if (!loop->is_stirred && (loop->first == SLOT_NONE ||
+	                          !place_is_stale(&loop->places.table[loop->first], loop->next_ns)))
+		return;
+	loop->first = SLOT_NONE;
+	for (; count > 0 && looks < REST_LOOKS_MAX; looks += count) {
+		count = schedule_doubt(&loop->schedule, true_ns, slots, REST_LOOKS_AT_ONCE);
+		for (unsigned i = 0; i < count; i++) {
+			uint64_t at_ns = schedule_at_ns(&loop->schedule, slots[i]);
+
+			if (!loop_correct(loop, slots[i]) || at_ns >= true_ns)
+				continue;
+			true_ns = at_ns;
+			loop->first = slots[i];
+		}
+	}
+	loop->next_ns = schedule_next_ns(&loop->schedule);
+	loop->is_stirred = count > 0; /* the next turn goes on */
 }

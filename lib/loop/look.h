@@ -21,4 +21,12 @@ void loop_file(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uns
  */
 struct timerhub_timeout *loop_look(struct timerhub_loop *loop, uint32_t place, uint64_t at_ns);
 
+/*
+ * Correct the first filings and tell the first instant, before the loop blocks until that. If the
+ * first filing is exact, and its timeout has moved or was stopped since, the timeout is filed
+ * again, or nowhere. A filing on the grid is left: other timeouts share its instant. Looks at no
+ * more than 256 filings.
+ */
+void loop_rest(struct timerhub_loop *loop);
+
 #endif

@@ -31,7 +31,9 @@ struct timerhub_loop {
 	uint64_t timeout_ns;              /* for how long to block, from turn_ns on */
 	uint32_t *listed; /* places whose timeouts may need to be filed earlier; each once */
 	uint32_t listed_count;
-	bool is_closed; /* by a callback: the turn frees the loop */
+	uint32_t first;  /* the place that is filed at next_ns; SLOT_NONE: none, or not known */
+	bool is_stirred; /* filings have changed since next_ns was told */
+	bool is_closed;  /* by a callback: the turn frees the loop */
 	struct places places;
 	struct schedule schedule;
 	struct wake wake;

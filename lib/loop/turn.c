@@ -86,7 +86,7 @@ static void turn_end(struct turn *turn)
 	loop->front.turning = 0;
 	if (!loop_alive(loop)) /* a callback has forked: the descriptors are the parent's */
 		return;
-	loop->next_ns = schedule_next_ns(&loop->schedule);
+	loop_rest(loop);
 	loop->timeout_ns = UINT64_MAX;
 	if (loop->next_ns != UINT64_MAX)
 		loop->timeout_ns =
@@ -105,7 +105,8 @@ static int turn_run(struct timerhub_loop *loop)
 	turn.is_dispatching = true;
 	turn.called = wake_dispatch(&loop->wake, TURN_EVENTS_MAX, &turn.is_full);
 	turn.is_dispatching = false;
-	turn_expire(&turn);
+	if (loop->next_ns <= loop->turn_ns || loop->is_stirred)
+		turn_expire(&turn);
 	return (int)turn.called;
 }
 

@@ -1,0 +1,684 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The laws of a loop's timeouts, in virtual time, one loop without a hub; tests are named after the
+ * law that they prove. What random calls find stands in test_loop_model.c. The linker counts the
+ * allocations of this program (meson.build).
+ */
+#include "loop_rig.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+
+#define NEVER UINT64_MAX
+#define CALLBACKS_MAX 256
+#define START (5 * SEC)
+
+static struct timerhub_loop *loop;
+
+/* A timeout, and what has become of it. */
+struct item {
+	struct timerhub_timeout timeout;
+	unsigned calls;
+	uint64_t called_at_ns; /* the turn's clock when it was called last */
+	unsigned order;        /* how many callbacks had been called before */
+	uint64_t again_ns;     /* its callback sets it again so far ahead; 0: it does not */
+};
+
+static unsigned calls;
+
+static void on_item(struct timerhub_loop *of, struct timerhub_timeout *timeout)
+{
+	struct item *item = (struct item *)(void *)timeout;
+
+	expect(of == loop);
+	expect_eq(timerhub_timeout_is_set(timeout), 0);
+	item->calls++;
+	item->order = calls++;
+	item->called_at_ns = timerhub_loop_now(loop);
+	if (item->again_ns > 0)
+		expect_eq(timerhub_timeout_set(loop, timeout, item->again_ns), 0);
+}
+
+static struct item *items_new(unsigned count)
+{
+	struct item *items = calloc(count, sizeof(*items));
+
+	expect(items);
+	calls = 0;
+	loop = loop_rig_open(count, START);
+	for (unsigned i = 0; i < count; i++)
+		expect_eq(timerhub_timeout_add(loop, &items[i].timeout, on_item), 0);
+	return items;
+}
+
+static void items_free(struct item *items)
+{
+	timerhub_loop_close(loop);
+	free(items);
+}
+
+static int turn_at(uint64_t now_ns)
+{
+	loop_rig_move(loop, now_ns);
+	return timerhub_loop_turn(loop);
+}
+
+/*
+ * Lets time pass up to `until_ns` as a program does that only blocks. Returns how often it woke.
+ */
+static unsigned run_until(uint64_t until_ns)
+{
+	unsigned wakes = 0;
+
+	for (;;) {
+		uint64_t timeout_ns = timerhub_loop_timeout(loop);
+		uint64_t now_ns = clock_now_ns(&loop->clock);
+
+		if (timeout_ns > until_ns - now_ns) {
+			loop_rig_move(loop, until_ns);
+			return wakes;
+		}
+		(void)turn_at(now_ns + timeout_ns);
+		wakes++;
+	}
+}
+
+/* ---- law 1: never early, and no reading of the clock per call ---- */
+
+static const unsigned set_counts[] = { 1, 63, 64, 65, 128, 129, 10000 };
+
+START_TEST(never_early_however_many_sets_a_turn_has)
+{
+	unsigned count = set_counts[_i];
+	struct item *items = items_new(count);
+	uint64_t delay_ns = SEC, step_ns = 3 * SEC / count;
+
+	for (unsigned i = 0; i < count; i++) {
+		loop_rig_move(loop, START + (i + 1) * step_ns);
+		expect_eq(timerhub_timeout_set(loop, &items[i].timeout, delay_ns), 0);
+	}
+	(void)turn_at(START + 4 * SEC);
+	for (unsigned i = 0; i < count; i++) {
+		uint64_t due_ns = START + (i + 1) * step_ns + delay_ns;
+		/* The reading that it shares: before the 65th set, or at the end of the turn. */
+		unsigned reader = (i / 64 + 1) * 64;
+		uint64_t read_ns = START + (reader < count ? (reader + 1) * step_ns : 4 * SEC);
+		uint64_t deadline_ns = items[i].calls > 0
+		                               ? items[i].called_at_ns
+		                               : timerhub_timeout_deadline(&items[i].timeout);
+
+		expect_context("set", i, deadline_ns);
+		expect_le(due_ns, deadline_ns);
+		if (items[i].calls == 0)
+			expect_eq(deadline_ns, read_ns + delay_ns);
+	}
+	items_free(items);
+}
+END_TEST
+
+START_TEST(never_early_when_set_again_and_again_in_a_turn)
+{
+	struct item *items = items_new(2);
+
+	for (unsigned i = 1; i <= 1000; i++) {
+		loop_rig_move(loop, START + i * 1000);
+		expect_eq(timerhub_timeout_set(loop, &items[0].timeout, SEC), 0);
+	}
+	expect_eq(turn_at(START + 2 * SEC), 0);
+	expect_eq(timerhub_timeout_deadline(&items[0].timeout), START + 3 * SEC);
+	/* An exact deadline is not moved, also after one by delay. */
+	expect_eq(timerhub_timeout_set(loop, &items[0].timeout, SEC), 0);
+	expect_eq(timerhub_timeout_set_at(loop, &items[0].timeout, START + 9 * SEC), 0);
+	expect_eq(turn_at(START + 4 * SEC), 0);
+	expect_eq(timerhub_timeout_deadline(&items[0].timeout), START + 9 * SEC);
+	expect_eq(turn_at(START + 9 * SEC - 1), 0);
+	expect_eq(turn_at(START + 9 * SEC), 1);
+	items_free(items);
+}
+END_TEST
+
+static void slow_callback(struct timerhub_loop *of, struct timerhub_timeout *timeout)
+{
+	struct item *item = (struct item *)(void *)timeout;
+
+	loop_rig_move(of, clock_now_ns(&of->clock) + 2 * SEC);
+	expect_eq(timerhub_timeout_set(of, &item[1].timeout, SEC), 0);
+	loop_rig_move(of, clock_now_ns(&of->clock) + 3 * SEC);
+}
+
+START_TEST(never_early_after_a_slow_callback)
+{
+	struct item *items = items_new(2);
+
+	expect_eq(timerhub_timeout_remove(loop, &items[0].timeout), 0);
+	expect_eq(timerhub_timeout_add(loop, &items[0].timeout, slow_callback), 0);
+	expect_eq(timerhub_timeout_set_at(loop, &items[0].timeout, START), 0);
+	expect_eq(timerhub_loop_turn(loop), 1);
+	/* Set 2 s into a turn of 5 s. */
+	expect_eq(timerhub_timeout_deadline(&items[1].timeout), START + 6 * SEC);
+	expect_eq(timerhub_loop_now(loop), START + 5 * SEC);
+	expect_le(timerhub_loop_timeout(loop), SEC);
+	expect_eq(turn_at(START + 6 * SEC - 1), 0);
+	expect_eq(turn_at(START + 6 * SEC), 1);
+	items_free(items);
+}
+END_TEST
+
+START_TEST(never_early_at_the_end_of_time)
+{
+	struct item *items = items_new(3);
+
+	expect_eq(timerhub_timeout_set(loop, &items[0].timeout, NEVER - 1 - START), 0);
+	expect_eq(timerhub_timeout_set(loop, &items[0].timeout, NEVER - START), -ERANGE);
+	expect_eq(timerhub_timeout_set(loop, &items[0].timeout, NEVER), -ERANGE);
+	expect_eq(timerhub_timeout_set_at(loop, &items[1].timeout, NEVER), -ERANGE);
+	expect_eq(timerhub_timeout_set_at(loop, &items[1].timeout, NEVER - 1), 0);
+	/* Moved on beyond the last deadline that there is: it stays set, and is not early. */
+	expect_eq(turn_at(START + SEC), 0);
+	expect_eq(timerhub_timeout_deadline(&items[0].timeout), NEVER - 1);
+	expect_eq(turn_at(NEVER - 2), 0);
+	expect_eq(timerhub_timeout_set(loop, &items[2].timeout, 1), 0);
+	expect_eq(timerhub_timeout_set(loop, &items[2].timeout, 2), -ERANGE);
+	expect_eq(turn_at(NEVER - 1), 3);
+	expect_eq(timerhub_timeout_set(loop, &items[2].timeout, 0), 0);
+	expect_eq(timerhub_timeout_set(loop, &items[2].timeout, 1), -ERANGE);
+	expect_eq(turn_at(NEVER), 1);
+	items_free(items);
+}
+END_TEST
+
+/* ---- laws 2 and 3: once per set, in order ---- */
+
+START_TEST(once_per_set)
+{
+	struct item *items = items_new(1);
+
+	expect_eq(timerhub_timeout_set(loop, &items[0].timeout, SEC), 0);
+	expect_eq(timerhub_timeout_set(loop, &items[0].timeout, 2 * SEC), 0);
+	expect_eq(turn_at(START), 0);
+	expect_eq(turn_at(START + 2 * SEC), 1);
+	expect_eq(turn_at(START + HOUR), 0);
+	expect_eq(timerhub_timeout_stop(loop, &items[0].timeout), 0);
+	expect_eq(timerhub_timeout_set(loop, &items[0].timeout, SEC), 0);
+	expect_eq(timerhub_timeout_is_set(&items[0].timeout), 1);
+	expect_eq(timerhub_timeout_stop(loop, &items[0].timeout), 1);
+	expect_eq(timerhub_timeout_stop(loop, &items[0].timeout), 0);
+	expect_eq(turn_at(START + 2 * HOUR), 0);
+	items_free(items);
+}
+END_TEST
+
+START_TEST(in_order_of_deadline_however_late_the_turn)
+{
+	enum { COUNT = 250 };
+	struct item *items = items_new(COUNT);
+	struct dice dice = dice_new((uint64_t)_i);
+
+	for (unsigned round = 0; round < 50; round++) {
+		uint64_t now_ns = clock_now_ns(&loop->clock);
+		uint64_t deadlines_ns[COUNT];
+
+		for (unsigned i = 0; i < COUNT; i++) {
+			deadlines_ns[i] = now_ns + dice_magnitude(&dice, 36);
+			expect_eq(timerhub_timeout_set_at(loop, &items[i].timeout, deadlines_ns[i]),
+			          0);
+		}
+		expect_eq(timerhub_loop_turn(loop) + turn_at(now_ns + (UINT64_C(1) << 36)), COUNT);
+		for (unsigned i = 0; i < COUNT; i++)
+			for (unsigned j = 0; j < COUNT; j++)
+				if (deadlines_ns[i] < deadlines_ns[j])
+					expect_lt(items[i].order, items[j].order);
+	}
+	items_free(items);
+}
+END_TEST
+
+START_TEST(set_in_each_callback_comes_in_a_later_turn)
+{
+	enum { COUNT = 100 };
+	struct item *items = items_new(COUNT);
+
+	for (unsigned i = 0; i < COUNT; i++) {
+		items[i].again_ns = 1;
+		expect_eq(timerhub_timeout_set(loop, &items[i].timeout, 0), 0);
+	}
+	for (unsigned turn = 0; turn < 1000; turn++) {
+		expect_eq(turn_at(START + turn), COUNT);
+		expect_eq(timerhub_loop_timeout(loop), 1);
+		for (unsigned i = 0; i < COUNT; i++)
+			expect_eq(items[i].calls, turn + 1);
+	}
+	items_free(items);
+}
+END_TEST
+
+/*
+ * Add, set, stop, remove and close in every position of a callback: three timeouts are due, and the
+ * callback of one acts on each of the three, or on a fourth that is not due.
+ */
+enum action {
+	ACT_SET,
+	ACT_SET_SOON,
+	ACT_SET_PAST,
+	ACT_STOP,
+	ACT_REMOVE,
+	ACT_ADD,
+	ACT_CLOSE,
+	ACTIONS
+};
+enum { POSITIONS = 3, TARGETS = 4 };
+
+static struct {
+	enum action action;
+	struct item *actor, *target;
+	struct timerhub_timeout poison; /* of removed memory */
+	bool is_done, is_poisoned;
+} act;
+
+static void act_once(void)
+{
+	struct timerhub_timeout *timeout = &act.target->timeout;
+
+	act.is_done = true;
+	switch (act.action) {
+	case ACT_SET:
+		expect_eq(timerhub_timeout_set(loop, timeout, HOUR), 0);
+		break;
+	case ACT_SET_SOON:
+		expect_eq(timerhub_timeout_set(loop, timeout, 0), 0);
+		break;
+	case ACT_SET_PAST:
+		expect_eq(timerhub_timeout_set_at(loop, timeout, 1), 0);
+		break;
+	case ACT_STOP:
+		(void)timerhub_timeout_stop(loop, timeout);
+		break;
+	case ACT_REMOVE:
+		expect_eq(timerhub_timeout_remove(loop, timeout), 0);
+		memset(timeout, 0xa5, sizeof(*timeout));
+		act.poison = *timeout;
+		act.is_poisoned = true;
+		break;
+	case ACT_ADD: /* once more, and another in its place */
+		expect_eq(timerhub_timeout_add(loop, timeout, on_item), -EEXIST);
+		expect_eq(timerhub_timeout_remove(loop, timeout), 0);
+		expect_eq(timerhub_timeout_add(loop, timeout, on_item), 0);
+		expect_eq(timerhub_timeout_set(loop, timeout, 0), 0);
+		break;
+	default:
+		timerhub_loop_close(loop);
+		memset(timeout, 0xa5, sizeof(*timeout));
+	}
+}
+
+static void on_acting(struct timerhub_loop *of, struct timerhub_timeout *timeout)
+{
+	struct item *item = (struct item *)(void *)timeout;
+
+	(void)of;
+	item->calls++;
+	item->order = calls++;
+	if (item == act.actor && !act.is_done)
+		act_once();
+}
+
+START_TEST(callbacks_are_obeyed_in_every_position)
+{
+	enum action action = (enum action)(_i % ACTIONS);
+	unsigned position = (unsigned)_i / ACTIONS % POSITIONS;
+	unsigned target = (unsigned)_i / ACTIONS / POSITIONS;
+	struct item *items = items_new(TARGETS);
+	bool is_behind = target > position; /* in the order of this turn, or not due */
+	unsigned first = action == ACT_CLOSE ? position + 1 : POSITIONS;
+	unsigned again = 0; /* callbacks of the next turn */
+
+	act.action = action;
+	act.actor = &items[position];
+	act.target = &items[target];
+	act.is_done = act.is_poisoned = false;
+	for (unsigned i = 0; i < TARGETS; i++) {
+		expect_eq(timerhub_timeout_remove(loop, &items[i].timeout), 0);
+		expect_eq(timerhub_timeout_add(loop, &items[i].timeout, on_acting), 0);
+		expect_eq(timerhub_timeout_set_at(loop, &items[i].timeout,
+		                                  i < POSITIONS ? START + i : START + (24 * HOUR)),
+		          0);
+	}
+	if (action != ACT_CLOSE && is_behind && target < POSITIONS)
+		first--; /* withdrawn, or set for a later turn */
+	if (action == ACT_SET_SOON || action == ACT_SET_PAST || action == ACT_ADD)
+		again = 1;
+	expect_eq(turn_at(START + 10), first);
+	expect_eq(calls, first);
+	if (action == ACT_CLOSE) {
+		free(items);
+		return;
+	}
+	expect_eq(timerhub_loop_timeout(loop) == 0, again > 0);
+	expect_eq(turn_at(START + 10), again);
+	expect_eq(turn_at(START + 2 * HOUR), action == ACT_SET);
+	expect_eq(turn_at(START + 2 * (24 * HOUR)), target != 3);
+	if (act.is_poisoned)
+		expect_eq(memcmp(&act.poison, &items[target].timeout, sizeof(act.poison)), 0);
+	items_free(items);
+}
+END_TEST
+
+static void on_nested(struct timerhub_loop *of, struct timerhub_timeout *timeout)
+{
+	(void)timeout;
+	calls++;
+	expect_eq(timerhub_loop_turn(of), -EBUSY);
+}
+
+START_TEST(turn_inside_a_callback_is_refused)
+{
+	struct item *items = items_new(1);
+
+	expect_eq(timerhub_timeout_remove(loop, &items[0].timeout), 0);
+	expect_eq(timerhub_timeout_add(loop, &items[0].timeout, on_nested), 0);
+	expect_eq(timerhub_timeout_set(loop, &items[0].timeout, 0), 0);
+	expect_eq(timerhub_loop_turn(loop), 1);
+	expect_eq(calls, 1);
+	expect_eq(timerhub_loop_turn(loop), 0);
+	items_free(items);
+}
+END_TEST
+
+/* ---- laws 4 and 5: memory, infallible after add ---- */
+
+START_TEST(memory_is_free_after_remove)
+{
+	enum { COUNT = 300 };
+	struct item *items = items_new(COUNT);
+
+	for (unsigned i = 0; i < COUNT; i++) {
+		expect_eq(timerhub_timeout_set(loop, &items[i].timeout, SEC), 0);
+		if (i % 3 == 0)
+			expect_eq(timerhub_loop_turn(loop), 0);
+	}
+	for (unsigned i = 0; i < COUNT; i++) {
+		expect_eq(timerhub_timeout_remove(loop, &items[i].timeout), 0);
+		expect_eq(timerhub_timeout_is_set(&items[i].timeout), 0);
+		expect_eq(timerhub_timeout_deadline(&items[i].timeout), NEVER);
+		expect_eq(timerhub_timeout_remove(loop, &items[i].timeout), -EINVAL);
+	}
+	free(items); /* AddressSanitizer sees a touch */
+	expect_eq(turn_at(START + HOUR), 0);
+	expect_eq(timerhub_loop_timeout(loop), NEVER);
+	timerhub_loop_close(loop);
+}
+END_TEST
+
+START_TEST(only_add_can_be_refused)
+{
+	enum { COUNT = 100 };
+	struct item *items = items_new(COUNT);
+	struct item more = { .calls = 0 };
+
+	expect_eq(timerhub_timeout_add(loop, &more.timeout, on_item), -EAGAIN);
+	expect_eq(more.timeout.owner, 0);
+	for (unsigned round = 0; round < 1000; round++)
+		for (unsigned i = 0; i < COUNT; i++)
+			expect_eq(timerhub_timeout_set(loop, &items[i].timeout, round), 0);
+	for (unsigned i = 0; i < COUNT; i++) {
+		expect_eq(timerhub_timeout_remove(loop, &items[i].timeout), 0);
+		expect_eq(timerhub_timeout_add(loop, &more.timeout, on_item), 0);
+		expect_eq(timerhub_timeout_add(loop, &items[i].timeout, on_item), -EAGAIN);
+		expect_eq(timerhub_timeout_remove(loop, &more.timeout), 0);
+		expect_eq(timerhub_timeout_add(loop, &items[i].timeout, on_item), 0);
+	}
+	items_free(items);
+}
+END_TEST
+
+/* A request's timeout, made and freed for each request, moves no filing. */
+START_TEST(place_keeps_its_filing)
+{
+	struct item *items = items_new(1);
+	uint64_t filed_ns;
+
+	expect_eq(timerhub_timeout_set(loop, &items[0].timeout, 10 * SEC), 0);
+	expect_eq(turn_at(START), 0);
+	filed_ns = items[0].timeout.filed_ns;
+	expect(filed_ns != NEVER);
+	for (unsigned i = 1; i < 1000; i++) {
+		expect_eq(timerhub_timeout_remove(loop, &items[0].timeout), 0);
+		expect_eq(timerhub_timeout_add(loop, &items[0].timeout, on_item), 0);
+		expect_eq(timerhub_timeout_set(loop, &items[0].timeout, 10 * SEC), 0);
+		expect_eq(turn_at(START + i), 0);
+		expect_eq(items[0].timeout.filed_ns, filed_ns);
+		expect_eq(schedule_at_ns(&loop->schedule, 0), filed_ns);
+	}
+	/* One that is due earlier moves it. */
+	expect_eq(timerhub_timeout_remove(loop, &items[0].timeout), 0);
+	expect_eq(timerhub_timeout_add(loop, &items[0].timeout, on_item), 0);
+	expect_eq(timerhub_timeout_set(loop, &items[0].timeout, SEC), 0);
+	expect_eq(turn_at(START + 1000), 0);
+	expect_lt(items[0].timeout.filed_ns, filed_ns);
+	expect_eq(turn_at(START + 1000 + SEC), 1);
+	items_free(items);
+}
+END_TEST
+
+static unsigned allocations;
+
+void *__real_mmap(void *, size_t, int, int, int, off_t);
+void *__wrap_mmap(void *, size_t, int, int, int, off_t);
+void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+	allocations++;
+	return __real_mmap(at, bytes, protection, flags, fd, offset);
+}
+
+void *__real_malloc(size_t);
+void *__wrap_malloc(size_t);
+void *__wrap_malloc(size_t bytes)
+{
+	allocations++;
+	return __real_malloc(bytes);
+}
+
+int __real_posix_memalign(void **, size_t, size_t);
+int __wrap_posix_memalign(void **, size_t, size_t);
+int __wrap_posix_memalign(void **ret, size_t align, size_t bytes)
+{
+	allocations++;
+	return __real_posix_memalign(ret, align, bytes);
+}
+
+START_TEST(no_allocation_after_open)
+{
+	enum { COUNT = 20000 };
+	struct item *items = items_new(COUNT);
+	unsigned before = allocations;
+
+	expect_lt(0, before); /* they are counted */
+	for (unsigned round = 0; round < 20; round++) {
+		for (unsigned i = 0; i < COUNT; i++) {
+			expect_eq(timerhub_timeout_set(loop, &items[i].timeout, i * round), 0);
+			if (i % 7 == 0)
+				(void)timerhub_timeout_stop(loop, &items[i].timeout);
+			if (i % 11 == 0) {
+				expect_eq(timerhub_timeout_remove(loop, &items[i].timeout), 0);
+				expect_eq(timerhub_timeout_add(loop, &items[i].timeout, on_item),
+				          0);
+			}
+		}
+		while (turn_at(START + (round + 1) * SEC) > 0) {
+		}
+	}
+	expect_eq(allocations, before);
+	items_free(items);
+}
+END_TEST
+
+/* ---- law 6: quiet ---- */
+
+START_TEST(quiet_if_nothing_is_set)
+{
+	struct item *items = items_new(1000);
+
+	expect_eq(timerhub_loop_timeout(loop), NEVER);
+	for (unsigned turn = 0; turn < 100; turn++) {
+		for (unsigned i = 0; i < 1000; i++) {
+			expect_eq(timerhub_timeout_set(loop, &items[i].timeout, SEC), 0);
+			expect_eq(timerhub_timeout_stop(loop, &items[i].timeout), 1);
+		}
+		expect_eq(turn_at(START + turn), 0);
+		expect_eq(timerhub_loop_timeout(loop), NEVER);
+		for (unsigned i = 0; i < 1000; i++)
+			expect_eq(items[i].timeout.filed_ns, NEVER);
+	}
+	items_free(items);
+}
+END_TEST
+
+/* How timeouts of 3 s move: all once a second, each at its own time, or at random. */
+enum { BEATS_TOGETHER, BEATS_APART, BEATS_SLOW, BEATS_AT_RANDOM, BEATS_KINDS };
+
+static uint64_t beat_gap_ns(unsigned kind, struct dice *dice)
+{
+	switch (kind) {
+	case BEATS_SLOW:
+		return 29 * SEC / 10;
+	case BEATS_AT_RANDOM:
+		return dice_below(dice, 29 * SEC / 10);
+	default:
+		return SEC;
+	}
+}
+
+START_TEST(quiet_however_many_timeouts_move)
+{
+	unsigned count = _i < BEATS_KINDS ? 10000 : scaled(100000),
+		 kind = (unsigned)_i % BEATS_KINDS;
+	struct item *items = items_new(count);
+	uint64_t *beats_ns = calloc(count, sizeof(*beats_ns));
+	uint64_t length_ns = 3 * SEC, step_ns = SEC / 100, end_ns = START + 31 * SEC;
+	struct dice dice = dice_new((uint64_t)_i);
+	unsigned wakes = 0;
+
+	expect(beats_ns);
+	for (unsigned i = 0; i < count; i++) {
+		beats_ns[i] = START + (kind == BEATS_TOGETHER ? 0 : dice_below(&dice, SEC));
+		expect_eq(timerhub_timeout_set(loop, &items[i].timeout, length_ns), 0);
+	}
+	expect_eq(timerhub_loop_turn(loop), 0);
+	for (uint64_t now_ns = START; now_ns < end_ns; now_ns += step_ns) {
+		unsigned woken = run_until(now_ns);
+
+		if (now_ns > START + SEC)
+			wakes += woken;
+		for (unsigned i = 0; i < count; i++)
+			if (beats_ns[i] <= now_ns) {
+				expect_eq(timerhub_timeout_set(loop, &items[i].timeout, length_ns),
+				          0);
+				beats_ns[i] = now_ns + beat_gap_ns(kind, &dice);
+			}
+		expect_eq(timerhub_loop_turn(loop), 0);
+	}
+	printf("%u timeouts of 3 s, beats %d: woke %u times in ten lengths\n", count, _i, wakes);
+	expect_eq(calls, 0);
+	expect_le(wakes, 10 * 16);
+	free(beats_ns);
+	items_free(items);
+}
+END_TEST
+
+/* ---- law 7: storms ---- */
+
+START_TEST(storm_leaves_room_for_sockets)
+{
+	unsigned count = scaled(1000000), left = count;
+	struct item *items = items_new(count);
+
+	for (unsigned i = 0; i < count; i++)
+		expect_eq(timerhub_timeout_set_at(loop, &items[i].timeout, START + SEC), 0);
+	expect_eq(timerhub_loop_turn(loop), 0);
+	if (_i > 0)
+		(void)run_until(START + SEC - 1);
+	while (left > 0) {
+		unsigned expected = left < CALLBACKS_MAX ? left : CALLBACKS_MAX;
+
+		expect_eq(turn_at(START + SEC), expected);
+		left -= expected;
+		expect_eq(timerhub_loop_timeout(loop), left > 0 ? 0 : NEVER);
+	}
+	for (unsigned i = 0; i < count; i++)
+		expect_eq(items[i].calls, 1);
+	items_free(items);
+}
+END_TEST
+
+/* ---- the ABI ---- */
+
+#define EXPECT_AT(type, member, offset, bytes)                                                     \
+	do {                                                                                       \
+		expect_eq(offsetof(struct type, member), offset);                                  \
+		expect_eq(sizeof(((struct type *)NULL)->member), bytes);                           \
+	} while (0)
+
+START_TEST(layout_is_that_of_the_abi)
+{
+	expect_eq(sizeof(struct timerhub_timeout), 32);
+	EXPECT_AT(timerhub_timeout, deadline_ns, 0, 8);
+	EXPECT_AT(timerhub_timeout, filed_ns, 8, 8);
+	EXPECT_AT(timerhub_timeout, owner, 16, 8);
+	EXPECT_AT(timerhub_timeout, place, 24, 4);
+	EXPECT_AT(timerhub_timeout, mark, 28, 4);
+	EXPECT_AT(timerhub_loop_front, base_ns, 0, 8);
+	EXPECT_AT(timerhub_loop_front, delay_max_ns, 8, 8);
+	EXPECT_AT(timerhub_loop_front, fresh_count, 16, 4);
+	EXPECT_AT(timerhub_loop_front, turning, 20, 4);
+	EXPECT_AT(timerhub_loop_front, fresh, 24, 64 * sizeof(void *));
+	expect_eq(offsetof(struct timerhub_loop, front), 0);
+	expect_eq(sizeof(struct timerhub_loop_config), 16);
+	expect_eq(TIMERHUB_LOOP_FRESH_MAX, 64);
+	expect_eq(TIMERHUB_TIMEOUT_FRESH, 255);
+}
+END_TEST
+
+/* The functions that stand behind the inline calls do the same. */
+START_TEST(functions_are_there_without_inlining)
+{
+	struct item *items = items_new(1);
+
+	for (unsigned i = 0; i < 100; i++) {
+		expect_eq((timerhub_timeout_set)(loop, &items[0].timeout, SEC), 0);
+		expect_eq((timerhub_timeout_stop)(loop, &items[0].timeout), 1);
+		expect_eq((timerhub_timeout_stop)(loop, &items[0].timeout), 0);
+		expect_eq((timerhub_timeout_set)(loop, &items[0].timeout, SEC), 0);
+		expect_eq((timerhub_timeout_set_at)(loop, &items[0].timeout, START + i), 0);
+		expect_eq(turn_at(START + i), 1);
+	}
+	items_free(items);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("loop", argc, argv);
+	tests_add_loop(never_early_however_many_sets_a_turn_has, 20, COUNT_OF(set_counts));
+	tests_add(never_early_when_set_again_and_again_in_a_turn, 20);
+	tests_add(never_early_after_a_slow_callback, 20);
+	tests_add(never_early_at_the_end_of_time, 20);
+	tests_add(once_per_set, 20);
+	tests_add_loop(in_order_of_deadline_however_late_the_turn, 60, 4);
+	tests_add(set_in_each_callback_comes_in_a_later_turn, 20);
+	tests_add_loop(callbacks_are_obeyed_in_every_position, 20, ACTIONS * POSITIONS * TARGETS);
+	tests_add(turn_inside_a_callback_is_refused, 20);
+	tests_add(memory_is_free_after_remove, 20);
+	tests_add(only_add_can_be_refused, 20);
+	tests_add(place_keeps_its_filing, 20);
+	tests_add(no_allocation_after_open, 60);
+	tests_add(quiet_if_nothing_is_set, 20);
+	tests_add_loop(quiet_however_many_timeouts_move, 120, BEATS_KINDS + 1);
+	tests_add_loop(storm_leaves_room_for_sockets, 120, 2);
+	tests_add(layout_is_that_of_the_abi, 20);
+	tests_add(functions_are_there_without_inlining, 20);
+	return tests_run();
+}
