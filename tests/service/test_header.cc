@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The header from C++17: compiles without warnings, links, works. */
+/* The headers from C++: they compile without warnings, link, work. */
 #include <timerhub.h>
+#include <timerhub_loop.h>
 
 #include <cstdio>
 
@@ -19,6 +20,31 @@ static bool timer_comes(timerhub *hub)
 	       event.data == 42 && event.expires_ns == 1024;
 }
 
+static bool expired;
+
+static void on_timeout(timerhub_loop *, timerhub_timeout *)
+{
+	expired = true;
+}
+
+/* The inline calls, and the functions behind them. */
+static bool timeout_comes(timerhub *hub)
+{
+	int (*set)(timerhub_loop *, timerhub_timeout *, uint64_t) = timerhub_timeout_set;
+	timerhub_loop *loop = nullptr;
+	timerhub_timeout timeout{};
+	bool good;
+
+	good = timerhub_loop_open(&loop, hub, nullptr) == 0 &&
+	       timerhub_timeout_add(loop, &timeout, on_timeout) == 0 &&
+	       timerhub_timeout_set(loop, &timeout, 1000) == 0 &&
+	       timerhub_timeout_stop(loop, &timeout) == 1 && set(loop, &timeout, 1000) == 0 &&
+	       ::timerhub_timeout_set_at(loop, &timeout, 2000) == 0 &&
+	       timerhub_advance(hub, 2000, nullptr) == 0 && timerhub_loop_turn(loop) == 1;
+	timerhub_loop_close(loop);
+	return good && expired;
+}
+
 int main()
 {
 	timerhub_config config{};
@@ -27,7 +53,7 @@ int main()
 
 	config.size = sizeof(config);
 	config.flags = TIMERHUB_MANUAL;
-	good = timerhub_open(&hub, &config) == 0 && timer_comes(hub);
+	good = timerhub_open(&hub, &config) == 0 && timer_comes(hub) && timeout_comes(hub);
 	timerhub_close(hub);
 	std::puts(good ? timerhub_version() : "failed");
 	return good ? 0 : 1;

@@ -1,0 +1,769 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The timeouts of an event loop, by the public header, on real clocks, descriptors, threads and
+ * forks; the laws in virtual time are in tests/unit/test_loop.c. Most tests run for each alarm that
+ * a loop can have.
+ */
+#include "rig.h"
+
+#include <timerhub_loop.h>
+
+#include <poll.h>
+#include <seccomp.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define NEVER UINT64_MAX
+
+/* Hubs may round a deadline up by less than this. */
+#define ROUNDED_NS 64
+
+enum { ALONE, WITH_HUB, WITH_MANUAL_HUB, ALARMS };
+
+struct item {
+	struct timerhub_timeout timeout;
+	unsigned calls;
+	uint64_t called_ns; /* the clock in the callback */
+};
+
+/* A loop, its hub if it has one, and the time on a manual hub. */
+static struct timerhub_loop *loop;
+static struct rig rig;
+static uint64_t manual_ns;
+
+static void on_item(struct timerhub_loop *of, struct timerhub_timeout *timeout)
+{
+	struct item *item = (struct item *)(void *)timeout;
+
+	expect(of == loop);
+	item->calls++;
+	item->called_ns = rig.hub ? timerhub_now(rig.hub) : monotonic_ns();
+}
+
+static void loop_begin(int alarm)
+{
+	memset(&rig, 0, sizeof(rig));
+	manual_ns = 0;
+	if (alarm == WITH_HUB)
+		rig = rig_open(1000);
+	else if (alarm == WITH_MANUAL_HUB)
+		rig = rig_manual(1000);
+	expect_eq(timerhub_loop_open(&loop, rig.hub, NULL), 0);
+	expect_eq(timerhub_loop_queue(loop) != NULL, rig.hub != NULL);
+}
+
+static void loop_end(void)
+{
+	timerhub_loop_close(loop);
+	if (rig.hub)
+		rig_close(&rig);
+}
+
+/* Lets so much time pass, at least. */
+static void pass_ns(int alarm, uint64_t ns)
+{
+	if (alarm != WITH_MANUAL_HUB) {
+		sleep_ns(ns);
+		return;
+	}
+	manual_ns += ns;
+	(void)advance(rig.hub, manual_ns);
+}
+
+static void item_add(struct item *item)
+{
+	memset(item, 0, sizeof(*item));
+	expect_eq(timerhub_timeout_add(loop, &item->timeout, on_item), 0);
+}
+
+/* ---- law 8: misuse ---- */
+
+START_TEST(misuse_of_open_is_answered)
+{
+	struct timerhub_loop *none = (struct timerhub_loop *)(uintptr_t)64;
+	struct timerhub_loop *before = none;
+	struct {
+		struct timerhub_loop_config config;
+		uint64_t later; /* members that this version does not know */
+	} options = { .config = { .size = sizeof(options.config) } };
+
+	expect_eq(timerhub_loop_open(NULL, NULL, NULL), -EINVAL);
+	options.config.size = sizeof(options.config) - 1;
+	expect_eq(timerhub_loop_open(&none, NULL, &options.config), -EINVAL);
+	options.config.size = 0;
+	expect_eq(timerhub_loop_open(&none, NULL, &options.config), -EINVAL);
+	options.config.size = sizeof(options);
+	options.later = 1;
+	expect_eq(timerhub_loop_open(&none, NULL, &options.config), -E2BIG);
+	options.later = 0;
+	options.config.flags = 1;
+	expect_eq(timerhub_loop_open(&none, NULL, &options.config), -EINVAL);
+	options.config.flags = 0;
+	options.config.clock = TIMERHUB_CLOCK_REALTIME + 1;
+	expect_eq(timerhub_loop_open(&none, NULL, &options.config), -EINVAL);
+	options.config.clock = 0;
+	options.config.timeouts_max = 67108863;
+	expect_eq(timerhub_loop_open(&none, NULL, &options.config), -EINVAL);
+	expect(none == before);
+	options.config.timeouts_max = 1;
+	expect_eq(timerhub_loop_open(&none, NULL, &options.config), 0);
+	timerhub_loop_close(none);
+	timerhub_loop_close(NULL);
+}
+END_TEST
+
+START_TEST(misuse_of_calls_is_answered)
+{
+	struct item item, other;
+	struct timerhub_loop *second;
+
+	loop_begin(_i);
+	expect_eq(timerhub_loop_open(&second, NULL, NULL), 0);
+	memset(&other, 0, sizeof(other));
+	expect_eq(timerhub_timeout_add(loop, &other.timeout, NULL), -EINVAL);
+	expect_eq(timerhub_timeout_add(loop, NULL, on_item), -EINVAL);
+	expect_eq(timerhub_timeout_add(NULL, &other.timeout, on_item), -EINVAL);
+	/* Not added; added twice; of another loop; no timeout; no loop. */
+	expect_eq(timerhub_timeout_set(loop, &other.timeout, 1), -EINVAL);
+	expect_eq(timerhub_timeout_set_at(loop, &other.timeout, 1), -EINVAL);
+	expect_eq(timerhub_timeout_stop(loop, &other.timeout), -EINVAL);
+	expect_eq(timerhub_timeout_remove(loop, &other.timeout), -EINVAL);
+	expect_eq(timerhub_timeout_is_set(&other.timeout), 0);
+	expect_eq(timerhub_timeout_deadline(&other.timeout), NEVER);
+	item_add(&item);
+	expect_eq(timerhub_timeout_add(loop, &item.timeout, on_item), -EEXIST);
+	expect_eq(timerhub_timeout_add(second, &item.timeout, on_item), -EEXIST);
+	expect_eq(timerhub_timeout_set(second, &item.timeout, 1), -EINVAL);
+	expect_eq(timerhub_timeout_set_at(second, &item.timeout, 1), -EINVAL);
+	expect_eq(timerhub_timeout_stop(second, &item.timeout), -EINVAL);
+	expect_eq(timerhub_timeout_remove(second, &item.timeout), -EINVAL);
+	expect_eq(timerhub_timeout_set(loop, NULL, 1), -EINVAL);
+	expect_eq(timerhub_timeout_set_at(loop, NULL, 1), -EINVAL);
+	expect_eq(timerhub_timeout_stop(loop, NULL), -EINVAL);
+	expect_eq(timerhub_timeout_remove(loop, NULL), -EINVAL);
+	expect_eq(timerhub_timeout_set(NULL, &item.timeout, 1), -EINVAL);
+	expect_eq(timerhub_timeout_set_at(NULL, &item.timeout, 1), -EINVAL);
+	expect_eq(timerhub_timeout_stop(NULL, &item.timeout), -EINVAL);
+	expect_eq(timerhub_timeout_remove(NULL, &item.timeout), -EINVAL);
+	expect_eq(timerhub_timeout_set(NULL, &other.timeout, 1), -EINVAL);
+	expect_eq(timerhub_timeout_set(NULL, NULL, 1), -EINVAL);
+	expect_eq(timerhub_timeout_is_set(NULL), 0);
+	expect_eq(timerhub_timeout_deadline(NULL), NEVER);
+	expect_eq(timerhub_loop_turn(NULL), -EINVAL);
+	expect_eq(timerhub_loop_fd(NULL), -EINVAL);
+	expect_eq(timerhub_loop_timeout(NULL), NEVER);
+	expect_eq(timerhub_loop_now(NULL), 0);
+	expect(timerhub_loop_queue(NULL) == NULL);
+	/* Delays that overflow. */
+	expect_eq(timerhub_timeout_set(loop, &item.timeout, NEVER), -ERANGE);
+	expect_eq(timerhub_timeout_set(loop, &item.timeout, NEVER - timerhub_loop_now(loop)),
+	          -ERANGE);
+	expect_eq(timerhub_timeout_set_at(loop, &item.timeout, NEVER), -ERANGE);
+	expect_eq(timerhub_timeout_is_set(&item.timeout), 0);
+	expect_eq(timerhub_timeout_set(loop, &item.timeout, NEVER - 1 - timerhub_loop_now(loop)),
+	          0);
+	expect_eq(timerhub_timeout_set(loop, &item.timeout, NEVER), -ERANGE);
+	expect_eq(timerhub_timeout_stop(loop, &item.timeout), 1);
+	timerhub_loop_close(second);
+	loop_end();
+	/* Closing has removed it. */
+	expect_eq(timerhub_timeout_is_set(&item.timeout), 0);
+	expect_eq(item.timeout.owner, 0);
+}
+END_TEST
+
+static void *stranger(void *argument)
+{
+	struct item *item = argument;
+	struct item mine;
+
+	memset(&mine, 0, sizeof(mine));
+	expect_eq(timerhub_timeout_add(loop, &mine.timeout, on_item), -EPERM);
+	expect_eq(timerhub_timeout_set(loop, &item->timeout, 1), -EPERM);
+	expect_eq(timerhub_timeout_set_at(loop, &item->timeout, 1), -EPERM);
+	expect_eq(timerhub_timeout_stop(loop, &item->timeout), -EPERM);
+	expect_eq(timerhub_timeout_remove(loop, &item->timeout), -EPERM);
+	expect_eq(timerhub_loop_turn(loop), -EPERM);
+	expect_eq(timerhub_loop_fd(loop), -EPERM);
+	return NULL;
+}
+
+START_TEST(another_thread_is_refused)
+{
+	struct item item;
+	pthread_t thread;
+
+	loop_begin(_i);
+	item_add(&item);
+	expect_eq(timerhub_timeout_set(loop, &item.timeout, HOUR), 0);
+	thread_start(&thread, stranger, &item);
+	thread_join(thread);
+	expect_eq(timerhub_timeout_is_set(&item.timeout), 1);
+	expect_eq(timerhub_loop_turn(loop), 0);
+	loop_end();
+}
+END_TEST
+
+/* ---- fork ---- */
+
+static void forked_child(struct item *item, int alarm)
+{
+	struct timerhub_loop *mine;
+
+	expect_eq(timerhub_loop_turn(loop), -EOWNERDEAD);
+	expect_eq(timerhub_loop_fd(loop), -EOWNERDEAD);
+	if (alarm != ALONE) {
+		mine = NULL;
+		expect_eq(timerhub_loop_open(&mine, rig.hub, NULL), -EOWNERDEAD);
+		expect(mine == NULL);
+	}
+	expect_eq(timerhub_timeout_stop(loop, &item->timeout), 1);
+	expect_eq(timerhub_timeout_set(loop, &item->timeout, 1), 0);
+	for (unsigned i = 0; i < 1000; i++) {
+		expect_eq(timerhub_timeout_remove(loop, &item->timeout), 0);
+		expect_eq(timerhub_timeout_add(loop, &item->timeout, on_item), 0);
+		expect_eq(timerhub_timeout_set(loop, &item->timeout, i), 0);
+	}
+	timerhub_loop_close(loop);
+	expect_eq(item->timeout.owner, 0);
+	/* One of its own works. */
+	expect_eq(timerhub_loop_open(&loop, NULL, NULL), 0);
+	rig.hub = NULL;
+	item_add(item);
+	expect_eq(timerhub_timeout_set(loop, &item->timeout, 0), 0);
+	expect_eq(timerhub_loop_turn(loop), 1);
+	timerhub_loop_close(loop);
+}
+
+START_TEST(fork_is_told_and_leaves_the_parent_alone)
+{
+	struct item item;
+	pid_t child;
+
+	loop_begin(_i);
+	item_add(&item);
+	expect_le(0, timerhub_loop_fd(loop));
+	expect_eq(timerhub_timeout_set(loop, &item.timeout, SEC / 100), 0);
+	expect_eq(timerhub_loop_turn(loop), 0);
+	child = fork();
+	expect_le(0, child);
+	if (child == 0) {
+		forked_child(&item, _i);
+		_exit(0);
+	}
+	child_ends_well(child);
+	pass_ns(_i, SEC / 50);
+	expect(fd_readable_within(timerhub_loop_fd(loop), ARRIVES));
+	while (timerhub_loop_turn(loop) == 0)
+		expect(fd_readable_within(timerhub_loop_fd(loop), ARRIVES));
+	expect_eq(item.calls, 1);
+	loop_end();
+}
+END_TEST
+
+static void on_forking(struct timerhub_loop *of, struct timerhub_timeout *timeout)
+{
+	struct item *item = (struct item *)(void *)timeout;
+	pid_t child = fork();
+
+	expect_le(0, child);
+	item->calls++;
+	if (child == 0)
+		expect_eq(timerhub_loop_turn(of), -EOWNERDEAD);
+	else
+		child_ends_well(child);
+}
+
+START_TEST(fork_in_a_callback_calls_no_other_in_the_child)
+{
+	struct item items[3];
+	pid_t parent = getpid();
+	int result;
+
+	loop_begin(_i);
+	for (unsigned i = 0; i < COUNT_OF(items); i++) {
+		item_add(&items[i]);
+		expect_eq(timerhub_timeout_set_at(loop, &items[i].timeout, i), 0);
+	}
+	expect_eq(timerhub_timeout_remove(loop, &items[1].timeout), 0);
+	expect_eq(timerhub_timeout_add(loop, &items[1].timeout, on_forking), 0);
+	expect_eq(timerhub_timeout_set_at(loop, &items[1].timeout, 1), 0);
+	pass_ns(_i, 10);
+	expect_le(0, timerhub_loop_fd(loop));
+	result = timerhub_loop_turn(loop);
+	if (getpid() != parent) {
+		expect_eq(result, 2);
+		expect_eq(items[2].calls, 0);
+		timerhub_loop_close(loop);
+		_exit(0);
+	}
+	expect_eq(result, 3);
+	expect_eq(items[2].calls, 1);
+	loop_end();
+}
+END_TEST
+
+/* ---- the descriptor and the timeout ---- */
+
+/* Blocks as an event loop does, and turns. Returns how many callbacks were called. */
+static int block_and_turn(void)
+{
+	expect(fd_readable_within(timerhub_loop_fd(loop), ARRIVES));
+	return timerhub_loop_turn(loop);
+}
+
+START_TEST(descriptor_is_readable_when_a_timeout_is_due)
+{
+	const uint64_t delays_ns[] = { 0, 1, 1000, SEC / 1000, SEC / 30, SEC / 7 };
+	struct item item;
+	int fd;
+
+	loop_begin(_i);
+	item_add(&item);
+	fd = timerhub_loop_fd(loop);
+	expect_le(0, fd);
+	expect_eq(timerhub_loop_fd(loop), fd);
+	for (unsigned i = 0; i < COUNT_OF(delays_ns); i++) {
+		uint64_t set_ns = _i == ALONE ? monotonic_ns() : timerhub_now(rig.hub);
+		int count;
+
+		expect_context("delay", i, delays_ns[i]);
+		item.calls = 0;
+		expect(!fd_readable(fd));
+		expect_eq(timerhub_timeout_set(loop, &item.timeout, delays_ns[i]), 0);
+		for (count = timerhub_loop_turn(loop); count == 0; count = block_and_turn())
+			if (_i == WITH_MANUAL_HUB && timerhub_loop_timeout(loop) > 0)
+				pass_ns(_i, timerhub_loop_timeout(loop) + ROUNDED_NS);
+		expect_eq(count, 1);
+		expect_eq(item.calls, 1);
+		expect_le(set_ns + delays_ns[i], item.called_ns);
+		expect_eq(timerhub_loop_timeout(loop), NEVER);
+		/* The kept timer's own event may be on its way. */
+		if (fd_readable(fd))
+			expect_eq(timerhub_loop_turn(loop), 0);
+	}
+	loop_end();
+}
+END_TEST
+
+START_TEST(descriptor_is_asked_for_late)
+{
+	struct item item;
+
+	loop_begin(ALONE);
+	item_add(&item);
+	expect_eq(timerhub_timeout_set(loop, &item.timeout, SEC / 100), 0);
+	expect_eq(timerhub_loop_turn(loop), 0);
+	expect(fd_readable_within(timerhub_loop_fd(loop), ARRIVES));
+	while (timerhub_loop_turn(loop) == 0)
+		expect(fd_readable_within(timerhub_loop_fd(loop), ARRIVES));
+	expect_eq(item.calls, 1);
+	loop_end();
+}
+END_TEST
+
+START_TEST(storm_leaves_the_descriptor_readable)
+{
+	enum { COUNT = 1000 };
+	struct item *items = calloc(COUNT, sizeof(*items));
+	unsigned calls = 0;
+	int count, fd;
+
+	expect(items);
+	loop_begin(_i);
+	fd = timerhub_loop_fd(loop);
+	for (unsigned i = 0; i < COUNT; i++) {
+		item_add(&items[i]);
+		expect_eq(timerhub_timeout_set_at(loop, &items[i].timeout, i), 0);
+	}
+	pass_ns(_i, COUNT);
+	do {
+		count = timerhub_loop_turn(loop);
+		calls += (unsigned)count;
+		expect_eq(timerhub_loop_timeout(loop), calls < COUNT ? 0 : NEVER);
+		expect_eq(count, calls < COUNT ? 256 : COUNT % 256);
+		if (calls < COUNT)
+			expect(fd_readable(fd));
+	} while (calls < COUNT);
+	expect_eq(timerhub_loop_turn(loop), 0);
+	if (fd_readable(fd)) /* the kept timer's */
+		expect_eq(timerhub_loop_turn(loop), 0);
+	expect(!fd_readable(fd));
+	loop_end();
+	free(items);
+}
+END_TEST
+
+/* Earlier than all before: the descriptor must be readable earlier. */
+START_TEST(earlier_timeout_moves_the_descriptor)
+{
+	struct item late, soon;
+
+	loop_begin(_i);
+	item_add(&late);
+	item_add(&soon);
+	expect_le(0, timerhub_loop_fd(loop));
+	expect_eq(timerhub_timeout_set(loop, &late.timeout, HOUR), 0);
+	expect_eq(timerhub_loop_turn(loop), 0);
+	expect(!fd_readable(timerhub_loop_fd(loop)));
+	expect_eq(timerhub_timeout_set(loop, &soon.timeout, SEC / 100), 0);
+	expect_eq(timerhub_loop_turn(loop), 0);
+	for (int count = 0; count == 0; count = timerhub_loop_turn(loop)) {
+		if (_i == WITH_MANUAL_HUB)
+			pass_ns(_i, timerhub_loop_timeout(loop) + ROUNDED_NS);
+		expect(fd_readable_within(timerhub_loop_fd(loop), ARRIVES));
+	}
+	expect_eq(soon.calls, 1);
+	expect_eq(late.calls, 0);
+	loop_end();
+}
+END_TEST
+
+START_TEST(timeout_alone_is_enough)
+{
+	struct item item;
+	unsigned fds = process_fd_count();
+	uint64_t set_ns = monotonic_ns();
+
+	loop_begin(ALONE);
+	item_add(&item);
+	expect_eq(timerhub_timeout_set(loop, &item.timeout, SEC / 20), 0);
+	while (timerhub_loop_turn(loop) == 0)
+		sleep_ns(timerhub_loop_timeout(loop));
+	expect_le(set_ns + SEC / 20, item.called_ns);
+	expect_eq(process_fd_count(), fds); /* no descriptor was opened */
+	loop_end();
+}
+END_TEST
+
+/* ---- quiet ---- */
+
+/* From here on the kernel kills at each system call but these; with a sanitizer, only at others. */
+static void forbid_system_calls(void)
+{
+	static const int allowed[] = { SCMP_SYS(exit_group), SCMP_SYS(clock_gettime) };
+	static const int forbidden[] = { SCMP_SYS(timerfd_settime), SCMP_SYS(write), SCMP_SYS(read),
+		                         SCMP_SYS(ppoll), SCMP_SYS(poll) };
+	uint32_t kill = SCMP_ACT_KILL_PROCESS;
+	scmp_filter_ctx filter = seccomp_init(sanitized() ? SCMP_ACT_ALLOW : kill);
+
+	expect(filter);
+	for (unsigned i = 0; !sanitized() && i < COUNT_OF(allowed); i++)
+		expect_eq(seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0), 0);
+	for (unsigned i = 0; sanitized() && i < COUNT_OF(forbidden); i++)
+		expect_eq(seccomp_rule_add(filter, kill, forbidden[i], 0), 0);
+	expect_eq(seccomp_load(filter), 0);
+}
+
+static void turn_quietly(struct item *items, unsigned count)
+{
+	for (unsigned turn = 0; turn < 1000; turn++) {
+		for (unsigned i = 0; i < count; i++) {
+			expect_eq(timerhub_timeout_set(loop, &items[i].timeout, HOUR + i), 0);
+			if (i % 2 == 0)
+				expect_eq(timerhub_timeout_stop(loop, &items[i].timeout), 1);
+		}
+		expect_eq(timerhub_loop_turn(loop), 0);
+	}
+}
+
+/* 0: nothing is set. 1: timeouts move later, and stop. */
+START_TEST(quiet_turns_make_no_system_call)
+{
+	struct item items[100];
+	unsigned count = _i > 0 ? COUNT_OF(items) : 0;
+	pid_t child = fork();
+
+	expect_le(0, child);
+	if (child == 0) {
+		loop_begin(ALONE);
+		expect_le(0, timerhub_loop_fd(loop));
+		for (unsigned i = 0; i < COUNT_OF(items); i++)
+			item_add(&items[i]);
+		/* The first sets the timerfd. */
+		for (unsigned i = 0; i < count; i++)
+			expect_eq(timerhub_timeout_set(loop, &items[i].timeout, HOUR), 0);
+		expect_eq(timerhub_loop_turn(loop), 0);
+		forbid_system_calls();
+		turn_quietly(items, count);
+		_exit(0);
+	}
+	child_ends_well(child);
+}
+END_TEST
+
+/* ---- the hub as alarm ---- */
+
+enum { PRODUCERS = 3, ARMED_EACH = 3000, OWN = 200 };
+
+static struct {
+	atomic_uint armed;
+	unsigned events;
+	pthread_t thread;
+} shared;
+
+static void on_event(const struct timerhub_event *event)
+{
+	expect(pthread_equal(pthread_self(), shared.thread));
+	expect(event->queue == timerhub_loop_queue(loop));
+	expect_le(event->expires_ns, timerhub_now(rig.hub));
+	shared.events++;
+}
+
+static void *producer(void *argument)
+{
+	struct dice dice = dice_new((uint64_t)(uintptr_t)argument);
+
+	for (unsigned i = 0; i < scaled(ARMED_EACH); i++) {
+		while (timerhub_call(timerhub_loop_queue(loop), dice_below(&dice, SEC / 1000),
+		                     on_event, NULL, NULL) == -EAGAIN)
+			sleep_ns(1000);
+		(void)atomic_fetch_add(&shared.armed, 1);
+	}
+	return NULL;
+}
+
+static struct dice own_dice;
+static unsigned own_calls;
+static uint64_t own_due_ns[OWN];
+static struct item own[OWN];
+
+static void on_own(struct timerhub_loop *of, struct timerhub_timeout *timeout)
+{
+	struct item *item = (struct item *)(void *)timeout;
+	uint64_t delay_ns = dice_below(&own_dice, SEC / 500);
+
+	expect_le(own_due_ns[item - own], timerhub_now(rig.hub));
+	own_due_ns[item - own] = timerhub_now(rig.hub) + delay_ns;
+	expect_eq(timerhub_timeout_set(of, timeout, delay_ns), 0);
+	own_calls++;
+}
+
+START_TEST(other_threads_arm_on_the_queue_of_the_loop)
+{
+	unsigned wanted = PRODUCERS * scaled(ARMED_EACH);
+	pthread_t producers[PRODUCERS];
+
+	loop_begin(WITH_HUB);
+	own_dice = dice_new(7);
+	shared.thread = pthread_self();
+	for (unsigned i = 0; i < OWN; i++) {
+		memset(&own[i], 0, sizeof(own[i]));
+		expect_eq(timerhub_timeout_add(loop, &own[i].timeout, on_own), 0);
+		expect_eq(timerhub_timeout_set(loop, &own[i].timeout, SEC / 1000), 0);
+	}
+	for (uintptr_t i = 0; i < PRODUCERS; i++)
+		thread_start(&producers[i], producer, (void *)(i + 1));
+	while (shared.events < wanted || own_calls < wanted) {
+		expect_le(0, timerhub_loop_turn(loop));
+		expect(fd_readable_within(timerhub_loop_fd(loop), ARRIVES));
+	}
+	for (unsigned i = 0; i < PRODUCERS; i++)
+		thread_join(producers[i]);
+	expect_eq(atomic_load(&shared.armed), wanted);
+	expect_eq(shared.events, wanted);
+	loop_end();
+}
+END_TEST
+
+static unsigned counted;
+
+static void count_event(const struct timerhub_event *event)
+{
+	(void)event;
+	counted++;
+}
+
+/* Neither a storm of the queue nor one of timeouts keeps the other waiting. */
+START_TEST(storms_of_both_share_the_turns)
+{
+	enum { COUNT = 900 };
+	struct item *items = calloc(COUNT, sizeof(*items));
+	unsigned calls = 0;
+
+	expect(items);
+	loop_begin(WITH_MANUAL_HUB);
+	counted = 0;
+	for (unsigned i = 0; i < COUNT; i++) {
+		item_add(&items[i]);
+		expect_eq(timerhub_timeout_set_at(loop, &items[i].timeout, 1), 0);
+		expect_eq(timerhub_call(timerhub_loop_queue(loop), 0, count_event, NULL, NULL), 0);
+	}
+	pass_ns(WITH_MANUAL_HUB, 1000);
+	for (unsigned turn = 1; calls < 2 * COUNT; turn++) {
+		int count = timerhub_loop_turn(loop);
+
+		calls += (unsigned)count;
+		expect_le(count, 256);
+		if (turn <= COUNT / 128) { /* while both have enough */
+			expect_eq(count, 256);
+			expect_le(127 * turn, counted);
+			expect_eq(timerhub_loop_timeout(loop), 0);
+			expect(fd_readable(timerhub_loop_fd(loop)));
+		}
+		if (count == 0)
+			break;
+	}
+	expect_eq(counted, COUNT);
+	expect_eq(calls, 2 * COUNT);
+	for (unsigned i = 0; i < COUNT; i++)
+		expect_eq(items[i].calls, 1);
+	loop_end();
+	free(items);
+}
+END_TEST
+
+static void close_from_event(const struct timerhub_event *event)
+{
+	(void)event;
+	counted++;
+	timerhub_loop_close(loop);
+}
+
+static void close_from_timeout(struct timerhub_loop *of, struct timerhub_timeout *timeout)
+{
+	(void)timeout;
+	counted++;
+	timerhub_loop_close(of);
+}
+
+/* _i: closed by a timer of the queue, or by a timeout. Nothing else is called. */
+START_TEST(close_in_a_callback_ends_both)
+{
+	struct item items[4];
+
+	loop_begin(WITH_MANUAL_HUB);
+	counted = 0;
+	for (unsigned i = 0; i < COUNT_OF(items); i++) {
+		item_add(&items[i]);
+		expect_eq(timerhub_timeout_set_at(loop, &items[i].timeout, 10 + i), 0);
+	}
+	if (_i == 0) {
+		for (unsigned i = 0; i < 5; i++)
+			expect_eq(timerhub_call(timerhub_loop_queue(loop), 10, close_from_event,
+			                        NULL, NULL),
+			          0);
+	} else {
+		expect_eq(timerhub_timeout_remove(loop, &items[0].timeout), 0);
+		expect_eq(timerhub_timeout_add(loop, &items[0].timeout, close_from_timeout), 0);
+		expect_eq(timerhub_timeout_set_at(loop, &items[0].timeout, 1), 0);
+	}
+	pass_ns(WITH_MANUAL_HUB, 1000);
+	expect_eq(timerhub_loop_turn(loop) >= 1, 1);
+	expect_eq(counted, 1);
+	for (unsigned i = 0; i < COUNT_OF(items); i++) {
+		expect_eq(items[i].calls, 0);
+		expect_eq(items[i].timeout.owner, 0);
+	}
+	expect_eq(stats_of(rig.hub).live, 0); /* its kept timer too */
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- life ---- */
+
+START_TEST(a_thousand_loops_leave_nothing)
+{
+	unsigned fds, mappings;
+	struct item item;
+
+	loop_begin(_i); /* what the first takes for ever */
+	(void)timerhub_loop_fd(loop);
+	timerhub_loop_close(loop);
+	fds = process_fd_count();
+	mappings = process_mapping_count();
+	for (unsigned i = 0; i < scaled(1000); i++) {
+		expect_eq(timerhub_loop_open(&loop, rig.hub, NULL), 0);
+		item_add(&item);
+		expect_le(0, timerhub_loop_fd(loop));
+		expect_eq(timerhub_timeout_set(loop, &item.timeout, HOUR), 0);
+		expect_eq(timerhub_loop_turn(loop), 0);
+		timerhub_loop_close(loop);
+	}
+	expect_eq(process_fd_count(), fds);
+	if (!sanitized())
+		expect_le(process_mapping_count(), mappings + 2);
+	if (rig.hub)
+		rig_close(&rig);
+}
+END_TEST
+
+START_TEST(resources_that_are_refused_are_told)
+{
+	struct timerhub_loop *refused = NULL;
+	struct rlimit before, none;
+	struct item item;
+
+	loop_begin(ALONE);
+	rig = rig_manual(1);
+	expect_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = (struct rlimit){ .rlim_cur = 0, .rlim_max = before.rlim_max };
+	expect_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	expect_eq(timerhub_loop_fd(loop), -EMFILE);
+	expect_eq(timerhub_loop_open(&refused, rig.hub, NULL), -EMFILE);
+	expect_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+	/* The hub has room for one timer, which is taken. */
+	(void)arm_after(rig.queue, HOUR, 0);
+	expect_eq(timerhub_loop_open(&refused, rig.hub, NULL), -EAGAIN);
+	expect(refused == NULL);
+	/* The loop works all the same. */
+	rig_close(&rig);
+	rig.hub = NULL;
+	item_add(&item);
+	expect_eq(timerhub_timeout_set(loop, &item.timeout, 0), 0);
+	expect_eq(timerhub_loop_turn(loop), 1);
+	expect_le(0, timerhub_loop_fd(loop));
+	loop_end();
+}
+END_TEST
+
+START_TEST(clocks_are_those_of_the_config)
+{
+	struct timerhub_loop_config config = { .size = sizeof(config), .clock = (uint32_t)_i };
+	const clockid_t ids[] = { CLOCK_MONOTONIC, CLOCK_BOOTTIME, CLOCK_REALTIME };
+	struct timespec before, after;
+	struct item item;
+
+	memset(&rig, 0, sizeof(rig));
+	expect_eq(timerhub_loop_open(&loop, NULL, &config), 0);
+	expect_eq(clock_gettime(ids[_i], &before), 0);
+	expect_eq(timerhub_loop_turn(loop), 0);
+	expect_eq(clock_gettime(ids[_i], &after), 0);
+	expect_le((uint64_t)before.tv_sec * SEC + (uint64_t)before.tv_nsec,
+	          timerhub_loop_now(loop));
+	expect_le(timerhub_loop_now(loop), (uint64_t)after.tv_sec * SEC + (uint64_t)after.tv_nsec);
+	item_add(&item);
+	expect_le(0, timerhub_loop_fd(loop));
+	expect_eq(timerhub_timeout_set(loop, &item.timeout, SEC / 50), 0);
+	for (int count = timerhub_loop_turn(loop); count == 0; count = block_and_turn()) {
+	}
+	expect_eq(item.calls, 1);
+	loop_end();
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	rigs_begin("loop", argc, argv);
+	tests_add(misuse_of_open_is_answered, 20);
+	tests_add_loop(misuse_of_calls_is_answered, 20, ALARMS);
+	tests_add_loop(another_thread_is_refused, 20, ALARMS);
+	tests_add_loop(fork_is_told_and_leaves_the_parent_alone, 60, ALARMS);
+	tests_add_loop(fork_in_a_callback_calls_no_other_in_the_child, 60, ALARMS);
+	tests_add_loop(descriptor_is_readable_when_a_timeout_is_due, 60, ALARMS);
+	tests_add(descriptor_is_asked_for_late, 60);
+	tests_add_loop(storm_leaves_the_descriptor_readable, 60, ALARMS);
+	tests_add_loop(earlier_timeout_moves_the_descriptor, 60, ALARMS);
+	tests_add(timeout_alone_is_enough, 60);
+	tests_add_loop(quiet_turns_make_no_system_call, 60, 2);
+	tests_add(other_threads_arm_on_the_queue_of_the_loop, 120);
+	tests_add(storms_of_both_share_the_turns, 60);
+	tests_add_loop(close_in_a_callback_ends_both, 20, 2);
+	tests_add_loop(a_thousand_loops_leave_nothing, 120, ALARMS);
+	tests_add(resources_that_are_refused_are_told, 20);
+	tests_add_loop(clocks_are_those_of_the_config, 60, 3);
+	return tests_run();
+}
