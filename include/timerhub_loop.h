@@ -58,7 +58,10 @@ struct timerhub_timeout {
 	uint64_t filed_ns;    /* when the loop will read the deadline; UINT64_MAX: never */
 	uint64_t owner;       /* the loop's address ^ its thread's; 0: not added */
 	uint32_t place;       /* index of its place in the loop's table */
-	uint32_t mark;        /* bits 0 to 7: index in `fresh` + 1, or 0; above: the library's */
+	uint8_t fresh;        /* index in the loop's `fresh` + 1; 0: not there */
+	uint8_t is_listed;    /* 1: it may have to be filed earlier */
+	uint8_t grid;         /* its last filing was on a grid of 2^grid ns */
+	uint8_t reserved;     /* 0 */
 };
 
 /*
@@ -193,8 +196,7 @@ TIMERHUB_API uint64_t timerhub_timeout_deadline(const struct timerhub_timeout *t
 #define TIMERHUB_LOOP_INLINE 1
 #endif
 
-#define TIMERHUB_LOOP_FRESH_MAX 64            /* most sets that share one reading of the clock */
-#define TIMERHUB_TIMEOUT_FRESH UINT32_C(0xff) /* in timerhub_timeout.mark */
+#define TIMERHUB_LOOP_FRESH_MAX 64 /* most sets that share one reading of the clock */
 
 /* The beginning of a loop. The members belong to the library and are part of the ABI. */
 struct timerhub_loop_front {
@@ -210,8 +212,10 @@ struct timerhub_loop_front {
 
 #ifdef __cplusplus
 #define TIMERHUB_LOOP_CAST(type, value) (reinterpret_cast<type>(value))
+#define TIMERHUB_LOOP_BYTE(value) (static_cast<uint8_t>(value))
 #else
 #define TIMERHUB_LOOP_CAST(type, value) ((type)(value))
+#define TIMERHUB_LOOP_BYTE(value) ((uint8_t)(value))
 #endif
 
 /* Returns the `owner` of timeouts of this loop that the calling thread may touch; never 0. */
@@ -232,19 +236,18 @@ static inline int timerhub_timeout_set_inline(struct timerhub_loop *loop,
                                               struct timerhub_timeout *timeout, uint64_t delay_ns)
 {
 	struct timerhub_loop_front *front = TIMERHUB_LOOP_CAST(struct timerhub_loop_front *, loop);
-	uint32_t mark, count;
+	uint32_t count;
 
 	if (!timeout || timeout->owner != timerhub_loop_owner(loop) ||
 	    delay_ns > front->delay_max_ns)
 		return timerhub_timeout_set(loop, timeout, delay_ns);
-	mark = timeout->mark;
-	if ((mark & TIMERHUB_TIMEOUT_FRESH) == 0) {
+	if (timeout->fresh == 0) {
 		count = front->fresh_count;
 		if (count == TIMERHUB_LOOP_FRESH_MAX)
 			return timerhub_timeout_set(loop, timeout, delay_ns);
 		front->fresh[count] = timeout;
 		front->fresh_count = count + 1;
-		timeout->mark = mark | (count + 1);
+		timeout->fresh = TIMERHUB_LOOP_BYTE(count + 1);
 	}
 	timeout->deadline_ns = front->base_ns + delay_ns;
 	return 0;
@@ -258,8 +261,7 @@ static inline int timerhub_timeout_set_at_inline(struct timerhub_loop *loop,
 		TIMERHUB_LOOP_CAST(const struct timerhub_loop_front *, loop);
 
 	if (!timeout || timeout->owner != timerhub_loop_owner(loop) || front->turning ||
-	    (timeout->mark & TIMERHUB_TIMEOUT_FRESH) != 0 || deadline_ns < timeout->filed_ns ||
-	    deadline_ns == UINT64_MAX)
+	    timeout->fresh != 0 || deadline_ns < timeout->filed_ns || deadline_ns == UINT64_MAX)
 		return timerhub_timeout_set_at(loop, timeout, deadline_ns);
 	timeout->deadline_ns = deadline_ns;
 	return 0;
@@ -278,6 +280,7 @@ static inline int timerhub_timeout_stop_inline(struct timerhub_loop *loop,
 }
 
 #undef TIMERHUB_LOOP_CAST
+#undef TIMERHUB_LOOP_BYTE
 
 #define timerhub_timeout_set(...) timerhub_timeout_set_inline(__VA_ARGS__)
 #define timerhub_timeout_set_at(...) timerhub_timeout_set_at_inline(__VA_ARGS__)

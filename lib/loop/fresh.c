@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See fresh.h. Invariant: a timeout that is set is filed no later than its deadline, or its mark
- * says that it is in `fresh` or in the list. A timeout is at most once in each of the two. Tested
+ * See fresh.h. Invariant: a timeout that is set is filed no later than its deadline, or it is
+ * in `fresh` or in the list. A timeout is at most once in each of the two. Tested
  * by tests/unit/test_loop.c.
  */
 #include "fresh.h"
@@ -9,52 +9,60 @@
 #include "grid.h"
 #include "look.h"
 
-/* Returns the deadline moved on with the clock from `from_ns` to `to_ns`; never UINT64_MAX. */
-static uint64_t fresh_moved_ns(uint64_t deadline_ns, uint64_t from_ns, uint64_t to_ns)
-{
-	/* The delay fits: it was at most UINT64_MAX - 1 - from_ns. */
-	return u64_min(u64_add_saturating(to_ns, deadline_ns - from_ns), UINT64_MAX - 1);
-}
-
 void fresh_list(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {
-	if ((timeout->mark & MARK_LISTED) != 0)
+	if (timeout->is_listed)
 		return;
-	timeout->mark |= MARK_LISTED;
+	timeout->is_listed = 1;
 	loop->listed[loop->listed_count++] = timeout->place;
+}
+
+/*
+ * Move a deadline by delay on with the clock. It stays below UINT64_MAX. The delay fits: it was at
+ * most UINT64_MAX - 1 - from_ns. A wall clock may have been set back.
+ */
+static void fresh_move_far(struct timerhub_timeout *timeout, uint64_t from_ns, uint64_t to_ns)
+{
+	uint64_t delay_ns = timeout->deadline_ns - from_ns;
+
+	if (timeout->deadline_ns != UINT64_MAX)
+		timeout->deadline_ns = u64_min(u64_add_saturating(to_ns, delay_ns), UINT64_MAX - 1);
 }
 
 void fresh_move_on(struct timerhub_loop *loop, uint64_t now_ns)
 {
 	struct timerhub_loop_front *front = &loop->front;
-	uint64_t base_ns = front->base_ns;
+	uint64_t base_ns = front->base_ns, passed_ns = now_ns - base_ns;
+	/* Up to here a deadline is not UINT64_MAX, and is that neither when it has moved on. */
+	uint64_t near_ns = now_ns >= base_ns ? UINT64_MAX - 1 - passed_ns : 0;
+	uint32_t count = front->fresh_count;
+	bool list_all = front->turning; /* inside a turn the list tells what callbacks have set */
 
-	for (uint32_t i = 0; i < front->fresh_count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		struct timerhub_timeout *timeout = front->fresh[i];
 
 		if (!timeout)
 			continue;
-		timeout->mark &= ~TIMERHUB_TIMEOUT_FRESH;
-		if (timeout->deadline_ns == UINT64_MAX)
-			continue;
-		timeout->deadline_ns = fresh_moved_ns(timeout->deadline_ns, base_ns, now_ns);
-		/* Inside a turn the list tells what callbacks have set. */
-		if (timeout->deadline_ns < timeout->filed_ns || front->turning)
+		timeout->fresh = 0;
+		if (timeout->deadline_ns <= near_ns)
+			timeout->deadline_ns += passed_ns;
+		else
+			fresh_move_far(timeout, base_ns, now_ns);
+		/* If it was stopped, UINT64_MAX is earlier than no filing. */
+		if (timeout->deadline_ns < timeout->filed_ns || list_all)
 			fresh_list(loop, timeout);
 	}
 	front->fresh_count = 0;
 	front->base_ns = now_ns;
-	front->delay_max_ns = now_ns == UINT64_MAX ? 0 : UINT64_MAX - 1 - now_ns;
+	front->delay_max_ns = UINT64_MAX - 1 - now_ns;
 }
 
 void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {
-	uint32_t fresh = timeout->mark & TIMERHUB_TIMEOUT_FRESH;
-
-	if (fresh == 0)
+	if (timeout->fresh == 0)
 		return;
-	loop->front.fresh[fresh - 1] = NULL;
-	timeout->mark &= ~TIMERHUB_TIMEOUT_FRESH;
+	loop->front.fresh[timeout->fresh - 1] = NULL;
+	timeout->fresh = 0;
 }
 
 /* File a timeout that was set since it was filed last: its whole length remains. */
@@ -74,10 +82,10 @@ void fresh_file(struct timerhub_loop *loop)
 		struct timerhub_timeout *timeout = place->timeout;
 
 		if (!timeout) {
-			place->mark &= ~MARK_LISTED;
+			place->is_listed = 0;
 			continue;
 		}
-		timeout->mark &= ~MARK_LISTED;
+		timeout->is_listed = 0;
 		if (timeout->deadline_ns < timeout->filed_ns)
 			fresh_file_one(loop, timeout);
 	}

@@ -14,9 +14,7 @@ static void loop_file_at(struct timerhub_loop *loop, struct timerhub_timeout *ti
 
 void loop_file(struct timerhub_loop *loop, struct timerhub_timeout *timeout, unsigned shift)
 {
-	uint32_t rest = timeout->mark & ((UINT32_C(1) << MARK_GRID_SHIFT) - 1);
-
-	timeout->mark = rest | shift << MARK_GRID_SHIFT;
+	timeout->grid = (uint8_t)shift;
 	loop_file_at(loop, timeout,
 	             grid_instant_ns(shift, timeout->deadline_ns, loop->front.base_ns));
 }
@@ -24,7 +22,7 @@ void loop_file(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uns
 static void loop_file_again(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                             uint64_t at_ns, uint64_t rest_ns)
 {
-	unsigned before = timeout->mark >> MARK_GRID_SHIFT;
+	unsigned before = timeout->grid;
 
 	loop_file(loop, timeout, grid_next(before, !grid_holds(before, at_ns), rest_ns));
 }
@@ -41,8 +39,7 @@ struct timerhub_timeout *loop_look(struct timerhub_loop *loop, uint32_t place, u
 	}
 	timeout->filed_ns = UINT64_MAX;
 	/* One that was set since the turn began is filed when the turn ends. */
-	if ((timeout->mark & (TIMERHUB_TIMEOUT_FRESH | MARK_LISTED)) != 0 ||
-	    timeout->deadline_ns == UINT64_MAX)
+	if (timeout->fresh != 0 || timeout->is_listed || timeout->deadline_ns == UINT64_MAX)
 		return NULL;
 	if (timeout->deadline_ns > now_ns) {
 		loop_file_again(loop, timeout, at_ns, timeout->deadline_ns - now_ns);
@@ -65,7 +62,7 @@ struct timerhub_timeout *loop_look(struct timerhub_loop *loop, uint32_t place, u
 static bool place_is_stale(const struct place *place, uint64_t at_ns)
 {
 	const struct timerhub_timeout *timeout = place->timeout;
-	unsigned shift = (timeout ? timeout->mark : place->mark) >> MARK_GRID_SHIFT;
+	unsigned shift = timeout ? timeout->grid : place->grid;
 
 	return !grid_holds(shift, at_ns) && (!timeout || timeout->deadline_ns != at_ns);
 }

@@ -13,11 +13,6 @@
 #include "schedule.h"
 #include "wake.h"
 
-/* In timerhub_timeout.mark, above the index in `fresh`. */
-#define MARK_LISTED (UINT32_C(1) << 8)          /* its place is in loop.listed */
-#define MARK_GRID_SHIFT 16                      /* from here on: the grid of its last filing */
-#define MARK_OF_PLACE (~TIMERHUB_TIMEOUT_FRESH) /* the bits that the place keeps after a remove */
-
 /* What a forked child must not have: zero there. */
 struct loop_living {
 	uint32_t is_parent; /* 1 in the process that opened the loop */

@@ -48,12 +48,13 @@ bool places_take(struct places *places, struct timerhub_timeout *timeout, timerh
 	place->timeout = timeout;
 	place->fn = fn;
 	timeout->filed_ns = place->filed_ns;
-	timeout->mark = place->mark;
+	timeout->is_listed = place->is_listed;
+	timeout->grid = place->grid;
 	timeout->place = index;
 	return true;
 }
 
-void places_put(struct places *places, const struct timerhub_timeout *timeout, uint32_t mark)
+void places_put(struct places *places, const struct timerhub_timeout *timeout)
 {
 	uint32_t index = timeout->place;
 	struct place *place = &places->table[index];
@@ -62,8 +63,9 @@ void places_put(struct places *places, const struct timerhub_timeout *timeout, u
 	*place = (struct place){
 		.timeout = NULL,
 		.filed_ns = timeout->filed_ns,
-		.mark = mark,
 		.next = places->free,
+		.is_listed = timeout->is_listed,
+		.grid = timeout->grid,
 	};
 	places->free = index;
 }

@@ -16,8 +16,9 @@ struct place {
 	struct timerhub_timeout *timeout; /* NULL: free */
 	timerhub_timeout_fn *fn;
 	uint64_t filed_ns; /* of a free place: as timerhub_timeout.filed_ns */
-	uint32_t mark;     /* of a free place: as timerhub_timeout.mark */
 	uint32_t next;     /* of a free place: the next free one, or SLOT_NONE */
+	uint8_t is_listed; /* of a free place, like the next: as in timerhub_timeout */
+	uint8_t grid;
 };
 
 struct places {
@@ -38,7 +39,7 @@ void places_close(struct places *places);
  */
 bool places_take(struct places *places, struct timerhub_timeout *timeout, timerhub_timeout_fn *fn);
 
-/* Take the timeout's place back, with its filing and the mark's bits that belong to the place. */
-void places_put(struct places *places, const struct timerhub_timeout *timeout, uint32_t mark);
+/* Take the timeout's place back, with its filing and whether it is listed. */
+void places_put(struct places *places, const struct timerhub_timeout *timeout);
 
 #endif

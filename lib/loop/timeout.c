@@ -53,7 +53,7 @@ int timerhub_timeout_remove(struct timerhub_loop *loop, struct timerhub_timeout 
 	if (result < 0)
 		return result;
 	fresh_forget(loop, timeout);
-	places_put(&loop->places, timeout, timeout->mark & MARK_OF_PLACE);
+	places_put(&loop->places, timeout);
 	*timeout = (struct timerhub_timeout){ .owner = 0 };
 	return 0;
 }
@@ -69,11 +69,11 @@ int timerhub_timeout_set(struct timerhub_loop *loop, struct timerhub_timeout *ti
 	front = &loop->front;
 	if (delay_ns > front->delay_max_ns)
 		return -ERANGE;
-	if ((timeout->mark & TIMERHUB_TIMEOUT_FRESH) == 0) {
+	if (timeout->fresh == 0) {
 		if (front->fresh_count == TIMERHUB_LOOP_FRESH_MAX)
 			fresh_move_on(loop, loop_read_ns(loop));
 		front->fresh[front->fresh_count++] = timeout;
-		timeout->mark |= front->fresh_count;
+		timeout->fresh = (uint8_t)front->fresh_count;
 	}
 	timeout->deadline_ns = front->base_ns + delay_ns;
 	return 0;

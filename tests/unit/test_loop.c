@@ -629,7 +629,10 @@ START_TEST(layout_is_that_of_the_abi)
 	EXPECT_AT(timerhub_timeout, filed_ns, 8, 8);
 	EXPECT_AT(timerhub_timeout, owner, 16, 8);
 	EXPECT_AT(timerhub_timeout, place, 24, 4);
-	EXPECT_AT(timerhub_timeout, mark, 28, 4);
+	EXPECT_AT(timerhub_timeout, fresh, 28, 1);
+	EXPECT_AT(timerhub_timeout, is_listed, 29, 1);
+	EXPECT_AT(timerhub_timeout, grid, 30, 1);
+	EXPECT_AT(timerhub_timeout, reserved, 31, 1);
 	EXPECT_AT(timerhub_loop_front, base_ns, 0, 8);
 	EXPECT_AT(timerhub_loop_front, delay_max_ns, 8, 8);
 	EXPECT_AT(timerhub_loop_front, fresh_count, 16, 4);
@@ -638,7 +641,6 @@ START_TEST(layout_is_that_of_the_abi)
 	expect_eq(offsetof(struct timerhub_loop, front), 0);
 	expect_eq(sizeof(struct timerhub_loop_config), 16);
 	expect_eq(TIMERHUB_LOOP_FRESH_MAX, 64);
-	expect_eq(TIMERHUB_TIMEOUT_FRESH, 255);
 }
 END_TEST
 
