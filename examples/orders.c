@@ -35,7 +35,6 @@
 #define PAY_WITHIN_MAX_NS (600 * MS)
 #define CRASH_MIN_NS (20 * MS)
 #define CRASH_MAX_NS (500 * MS)
-#define LOOK_NS (50 * MS) /* how often an idle worker asks whether to go home */
 
 enum {
 	SHOPS = 4,
@@ -174,18 +173,24 @@ static void drop(const struct timerhub_task *task)
 	note(ACKNOWLEDGED, order.number, 0);
 }
 
+/* The thread that ends the last order, or closes the market behind it, sends the workers home. */
+static void stop_if_done(void)
+{
+	if (all_done())
+		timerhub_journal_stop(market.journal);
+}
+
 static void *worker(void *argument)
 {
 	struct timerhub_task task;
 	int r;
 
 	(void)argument;
-	do {
-		r = timerhub_journal_take(market.journal, &task, LOOK_NS);
-		must("take", r);
-		if (r == 1)
-			drop(&task);
-	} while (r == 1 || !all_done());
+	while ((r = timerhub_journal_take(market.journal, &task, UINT64_MAX)) == 1) {
+		drop(&task);
+		stop_if_done();
+	}
+	must("take", r == -ESHUTDOWN ? 0 : r);
 	return NULL;
 }
 
@@ -331,6 +336,7 @@ static void run_market(bool crashing)
 		start(&shops[i], shop, i + 1);
 	join(shops, SHOPS);
 	atomic_store(&market.closed, true);
+	stop_if_done();
 	join(workers, WORKERS);
 	if (crashing)
 		join(&killer, 1);

@@ -142,10 +142,18 @@ TIMERHUB_API int timerhub_journal_open(struct timerhub_journal **ret_journal, co
                                        const struct timerhub_journal_config *config);
 
 /*
- * Close. Threads blocked in take return -ESHUTDOWN first; no other call may be running or start.
- * Tasks taken and not done come again at the next open. NULL is fine.
+ * Close. Threads blocked in take return -ESHUTDOWN first; no other call may be running or start:
+ * to end workers, call timerhub_journal_stop(), join them, then close. Tasks taken and not done
+ * come again at the next open. NULL is fine.
  */
 TIMERHUB_API void timerhub_journal_close(struct timerhub_journal *journal);
+
+/*
+ * From now on no take blocks. Tasks that are due at this moment are still handed out; when none is
+ * left, take returns -ESHUTDOWN, then and ever after. A stop cannot be undone; all other calls work
+ * as before. NULL is fine; in a forked child it does nothing.
+ */
+TIMERHUB_API void timerhub_journal_stop(struct timerhub_journal *journal);
 
 /*
  * Readable when take would not block. After a task was cancelled, moved or taken elsewhere it may
@@ -198,10 +206,10 @@ TIMERHUB_API int timerhub_journal_move_key(struct timerhub_journal *journal, con
 
 /*
  * Take the task that is due, the earliest first; waits up to `timeout_ns` (0: not at all,
- * UINT64_MAX: for ever) for one. 1: taken; 0: the time is over; -ESHUTDOWN: the journal is being
- * closed; -ENOMEM. The number of attempts is recorded some milliseconds behind the delivery, so
- * that the last may be missing after a crash. Signals do not end it, and it is no cancellation
- * point.
+ * UINT64_MAX: for ever) for one. 1: taken; 0: the time is over; -ESHUTDOWN: the journal is stopped
+ * and nothing is left, or it is being closed; -ENOMEM. The number of attempts is recorded some
+ * milliseconds behind the delivery, so that the last may be missing after a crash. Signals do not
+ * end it, and it is no cancellation point.
  */
 TIMERHUB_API int timerhub_journal_take(struct timerhub_journal *journal,
                                        struct timerhub_task *ret_task, uint64_t timeout_ns);

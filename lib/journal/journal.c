@@ -195,6 +195,7 @@ int journal_open(struct timerhub_journal **ret_journal, struct disk *disk, struc
 	journal->data_bytes_max = config->data_bytes_max;
 	journal->attempts_max = config->attempts_max;
 	lock_init(&journal->lock);
+	journal->stopped_ns = UINT64_MAX;
 	journal->look_ns = UINT64_MAX;
 	log_init(&journal->log, disk, config->segment_bytes);
 	completions_init(&journal->completions);
@@ -246,12 +247,9 @@ int timerhub_journal_open(struct timerhub_journal **ret_journal, const char *dir
 static void journal_send_takers_away(struct timerhub_journal *journal)
 {
 	lock_take(&journal->lock);
-	journal->closing = true;
+	journal->shut = true;
 	while (journal->inside > 0) {
-		journal_set_alarm(journal);
-		ticket_set(&journal->takers, ticket_number(&journal->takers) + 1);
-		lock_give(&journal->lock);
-		ticket_wake(&journal->takers, UINT32_MAX);
+		journal_wake_takers(journal);
 		ticket_wait(&journal->work, ticket_number(&journal->work), CLOSE_LOOK_NS);
 		lock_take(&journal->lock);
 	}

@@ -77,7 +77,8 @@ struct timerhub_journal {
 	struct ticket takers; /* what takers wait for, except the one that leads */
 	bool led;             /* a taker waits for the alarm, for all of them */
 	bool polled;          /* a caller has asked for the fd: the alarm is always set */
-	bool closing;         /* takers are sent away */
+	uint64_t stopped_ns;  /* what is due later is handed out no more; UINT64_MAX: not stopped */
+	bool shut;            /* takers are sent away, for ever: closing, or stopped and empty */
 	uint32_t waiting;     /* takers waiting for the ticket */
 	uint32_t inside;      /* takers inside take */
 	int failed;           /* the log's */
@@ -122,6 +123,9 @@ bool journal_may_lead(struct timerhub_journal *journal);
 void journal_set_alarm(struct timerhub_journal *journal);
 
 /* ---- take.c; the lock is held ---- */
+
+/* Wake every taker that waits; each then looks whether to leave. Gives the lock away. */
+void journal_wake_takers(struct timerhub_journal *journal);
 
 /* Let a task be delivered at its time; or, after too many attempts, park it. */
 void journal_let_come(struct timerhub_journal *journal, struct task *task);

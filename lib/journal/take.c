@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * take, touch, release: deliveries, and their leases. Any thread. Of the threads that wait, one
- * leads: it waits for the alarm, and for the first lease to end; the others wait for a ticket, and
- * one of them leads next. A thread that leaves, with a task or without, wakes the next leader.
+ * take, touch, release, stop: deliveries, and their leases. Any thread. Of the threads that wait,
+ * one leads: it waits for the alarm, and for the first lease to end; the others wait for a ticket,
+ * and one of them leads next. A thread that leaves, with a task or without, wakes the next leader.
  *
  * That a task was taken is recorded behind its delivery: the record goes out with the next change,
  * or some milliseconds later, and no caller waits for it. It only carries the number of attempts.
@@ -114,11 +114,13 @@ static int take_deliver(struct timerhub_journal *journal, struct timerhub_task *
 	return 0;
 }
 
+/* After a stop only what was due then is: else a task that is given back could keep workers. */
 static bool take_is_due(struct timerhub_journal *journal)
 {
 	uint64_t first_ns = agenda_first_ns(&journal->agenda);
 
-	return first_ns != UINT64_MAX && first_ns <= journal->alarm->ops->wall_ns(journal->alarm);
+	return first_ns != UINT64_MAX && first_ns <= journal->stopped_ns &&
+	       first_ns <= journal->alarm->ops->wall_ns(journal->alarm);
 }
 
 /* The lock is held, and given away while waiting. */
@@ -155,12 +157,16 @@ static int take_await_task(struct timerhub_journal *journal, uint64_t timeout_ns
 	for (;;) {
 		uint64_t left_ns = timeout_ns, passed_ns;
 
-		if (journal->closing)
+		if (journal->shut)
 			return -ESHUTDOWN;
 		journal_end_leases(journal);
 		if (take_is_due(journal))
 			return 1;
 		journal_set_alarm(journal);
+		if (journal->stopped_ns != UINT64_MAX) {
+			journal->shut = true;
+			return -ESHUTDOWN;
+		}
 		if (timeout_ns == 0)
 			return 0;
 		if (timeout_ns != UINT64_MAX) {
@@ -241,6 +247,26 @@ int timerhub_journal_take(struct timerhub_journal *journal, struct timerhub_task
                           uint64_t timeout_ns)
 {
 	return timerhub_journal_take_many(journal, ret_task, 1, timeout_ns);
+}
+
+/* ---- the end of taking ---- */
+
+void journal_wake_takers(struct timerhub_journal *journal)
+{
+	journal_set_alarm(journal);
+	ticket_set(&journal->takers, ticket_number(&journal->takers) + 1);
+	lock_give(&journal->lock);
+	ticket_wake(&journal->takers, UINT32_MAX);
+}
+
+void timerhub_journal_stop(struct timerhub_journal *journal)
+{
+	if (!journal || !life_goes_on(&journal->life))
+		return;
+	lock_take(&journal->lock);
+	if (journal->stopped_ns == UINT64_MAX)
+		journal->stopped_ns = journal->alarm->ops->wall_ns(journal->alarm);
+	journal_wake_takers(journal);
 }
 
 /* ---- what a taker has ---- */

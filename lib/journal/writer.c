@@ -103,7 +103,8 @@ static uint64_t writer_lease_end_ns(struct timerhub_journal *journal)
  */
 void journal_set_alarm(struct timerhub_journal *journal)
 {
-	uint64_t due_ns = journal->closing ? 0 : agenda_first_ns(&journal->agenda);
+	bool blocks = !journal->shut && journal->stopped_ns == UINT64_MAX;
+	uint64_t due_ns = blocks ? agenda_first_ns(&journal->agenda) : 0;
 
 	if (!journal->led && !journal->polled)
 		return;

@@ -1408,6 +1408,7 @@ START_TEST(child_of_fork_is_told_and_harms_nothing)
 		struct timerhub_journal *other;
 
 		child_is_told(id, &task);
+		timerhub_journal_stop(journal); /* does nothing here, nor to the parent */
 		expect(timerhub_journal_open(&other, dir, NULL) == -EBUSY);
 		timerhub_journal_close(journal);
 		/* The parent's lock is still held. */
@@ -1687,6 +1688,99 @@ START_TEST(close_sends_blocked_takers_away)
 }
 END_TEST
 
+START_TEST(stop_sends_takers_away_and_is_for_ever)
+{
+	struct timerhub_task task;
+	pthread_t threads[TAKERS];
+
+	begin(NULL);
+	for (unsigned i = 0; i < TAKERS; i++)
+		thread_start(&threads[i], blocked_taker, NULL);
+	await_sleep_of_others();
+	timerhub_journal_stop(journal);
+	for (unsigned i = 0; i < TAKERS; i++)
+		thread_join(threads[i]);
+	/* A task that comes now is for the next open, also if it was due before the stop. */
+	expect_eq(timerhub_journal_put(journal, 1, TIMERHUB_ABSOLUTE, "late", 4, NULL), 0);
+	expect_eq(timerhub_journal_take(journal, &task, 0), -ESHUTDOWN);
+	expect_eq(timerhub_journal_take_many(journal, &task, 1, UINT64_MAX), -ESHUTDOWN);
+	timerhub_journal_stop(journal);
+	expect_eq(timerhub_journal_take(journal, &task, UINT64_MAX), -ESHUTDOWN);
+	timerhub_journal_close(journal);
+	expect_eq(timerhub_journal_open(&journal, dir, NULL), 0);
+	expect_eq(take().data_len, 4);
+	end();
+	timerhub_journal_stop(NULL);
+}
+END_TEST
+
+START_TEST(stop_hands_out_what_is_due_first)
+{
+	struct timerhub_task tasks[2];
+
+	begin(NULL);
+	for (unsigned i = 0; i < 5; i++)
+		put(0, "due");
+	put(HOUR, "not due");
+	timerhub_journal_stop(journal);
+	expect(fd_readable_within(timerhub_journal_fd(journal), ARRIVES));
+	expect_eq(timerhub_journal_take_many(journal, tasks, 2, UINT64_MAX), 2);
+	expect_eq(timerhub_journal_take_many(journal, tasks, 2, UINT64_MAX), 2);
+	/* Given back at once, it is due later than the stop: it does not keep its worker. */
+	expect_eq(timerhub_journal_retry(journal, &tasks[0], 0), 0);
+	expect_eq(timerhub_journal_take_many(journal, tasks, 2, UINT64_MAX), 1);
+	expect_eq(timerhub_journal_done(journal, &tasks[0]), 0);
+	expect_eq(timerhub_journal_take(journal, tasks, UINT64_MAX), -ESHUTDOWN);
+	expect(fd_readable_within(timerhub_journal_fd(journal), ARRIVES)); /* for ever */
+	end();
+}
+END_TEST
+
+static atomic_uint worked; /* tasks done by workers that a stop ends */
+
+static void *worker_until_stop(void *argument)
+{
+	struct timerhub_task task;
+	int result;
+
+	(void)argument;
+	while ((result = timerhub_journal_take(journal, &task, UINT64_MAX)) == 1) {
+		expect_eq(timerhub_journal_done(journal, &task), 0);
+		atomic_fetch_add(&worked, 1);
+	}
+	expect_eq(result, -ESHUTDOWN);
+	return NULL;
+}
+
+/* Workers between a done and the next take, too: stop, join, close. */
+START_TEST(stop_join_close_ends_busy_workers)
+{
+	pthread_t threads[TAKERS];
+	unsigned count = 0;
+
+	new_dir();
+	atomic_store(&worked, 0);
+	for (unsigned round = 0; round < scaled(30); round++) {
+		unsigned more = round % 7;
+
+		expect_eq(timerhub_journal_open(&journal, dir, &small), 0);
+		for (unsigned i = 0; i < TAKERS; i++)
+			thread_start(&threads[i], worker_until_stop, NULL);
+		for (unsigned i = 0; i < more; i++)
+			put(0, "work");
+		count += more;
+		timerhub_journal_stop(journal);
+		for (unsigned i = 0; i < TAKERS; i++)
+			thread_join(threads[i]);
+		/* All of them were due when it was stopped. */
+		expect_eq(atomic_load(&worked), count);
+		expect_eq(stats().tasks, 0);
+		timerhub_journal_close(journal);
+	}
+	remove_dir();
+}
+END_TEST
+
 static void *one_taker(void *argument)
 {
 	struct timerhub_task task;
@@ -1830,6 +1924,9 @@ int main(int argc, char **argv)
 	tests_add(a_limit_of_file_sizes_refuses_and_does_not_kill, 60);
 	tests_add(journal_serves_where_io_uring_is_refused, 120);
 	tests_add(close_sends_blocked_takers_away, 60);
+	tests_add(stop_sends_takers_away_and_is_for_ever, 60);
+	tests_add(stop_hands_out_what_is_due_first, 60);
+	tests_add(stop_join_close_ends_busy_workers, 60);
 	tests_add(cancelled_thread_leaves_take_first, 60);
 	tests_add(each_of_many_blocked_takers_gets_one, 60);
 	tests_add(full_tmpfs_refuses_and_serves_again, 60);

@@ -27,6 +27,7 @@ int main()
 	config.size = sizeof(config);
 	good = mkdtemp(dir) && timerhub_journal_open(&journal, dir, &config) == 0 &&
 	       task_comes(journal);
+	timerhub_journal_stop(journal);
 	timerhub_journal_close(journal);
 	good = std::system((std::string("rm -r ") + dir).c_str()) == 0 && good;
 	std::puts(good ? "good" : "failed");

@@ -231,6 +231,7 @@ def header_functions(root, library):
 
 
 def map_symbols(root, library):
+    """Of all its nodes: each release has one."""
     text = (root / library.map).read_text(encoding="utf-8")
     nodes = re.findall(r"global:(.*?)(?:local:|\})", text, re.DOTALL)
     return [name for node in nodes for name in re.findall(r"(\w+);", node)]

@@ -173,6 +173,10 @@ class Planted(unittest.TestCase):
         more = GOOD["lib/timerhub.map"].replace("open;", "open;\n\t\ttimerhub_close;")
         self.fault({"lib/timerhub.map": more}, "timerhub_close is not in include/timerhub.h")
 
+    def test_every_node_of_a_map_is_read(self):
+        more = GOOD["lib/timerhub.map"] + "\nT_1 {\n\tglobal:\n\t\ttimerhub_close;\n} T_0;\n"
+        self.fault({"lib/timerhub.map": more}, "timerhub_close is not in include/timerhub.h")
+
     def test_maps_are_held_to_their_own_header(self):
         more = GOOD["lib/timerhub.map"].replace("open;", "open;\n\t\ttimerhub_journal_put;")
         self.fault({"lib/timerhub.map": more}, "is not in include/timerhub.h")
