@@ -24,14 +24,29 @@ static int backup_found_name(void *context, const char *name)
 	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ? 0 : -ENOTEMPTY;
 }
 
-static int backup_write_all(struct disk *to, int file, const uint8_t *bytes, size_t count,
+struct backup {
+	struct disk *from;
+	struct disk *to;
+	bool by_copy; /* what failed is the copy's disk */
+};
+
+/* Note an error of the copy's disk. Returns `result`. */
+static int backup_of_copy(struct backup *backup, int result)
+{
+	backup->by_copy = backup->by_copy || result < 0;
+	return result;
+}
+
+static int backup_write_all(struct backup *backup, int file, const uint8_t *bytes, size_t count,
                             uint64_t at)
 {
+	struct disk *to = backup->to;
+
 	while (count > 0) {
 		int64_t written = to->ops->write(to, file, bytes, count, at);
 
 		if (written <= 0)
-			return written < 0 ? (int)written : -ENOSPC;
+			return backup_of_copy(backup, written < 0 ? (int)written : -ENOSPC);
 		bytes += written;
 		at += (uint64_t)written;
 		count -= (size_t)written;
@@ -39,9 +54,9 @@ static int backup_write_all(struct disk *to, int file, const uint8_t *bytes, siz
 	return 0;
 }
 
-static int backup_copy_bytes(struct disk *from, int source, struct disk *to, int target,
-                             uint64_t bytes)
+static int backup_copy_bytes(struct backup *backup, int source, int target, uint64_t bytes)
 {
+	struct disk *from = backup->from, *to = backup->to;
 	uint8_t *buffer = malloc(COPY_BYTES);
 	int result = buffer ? 0 : -ENOMEM;
 
@@ -52,15 +67,16 @@ static int backup_copy_bytes(struct disk *from, int source, struct disk *to, int
 		if (got <= 0)
 			result = got < 0 ? (int)got : -EIO;
 		else
-			result = backup_write_all(to, target, buffer, (size_t)got, at);
+			result = backup_write_all(backup, target, buffer, (size_t)got, at);
 		at += got > 0 ? (uint64_t)got : 0;
 	}
 	free(buffer);
-	return result == 0 ? to->ops->sync(to, target) : result;
+	return result == 0 ? backup_of_copy(backup, to->ops->sync(to, target)) : result;
 }
 
-static int backup_copy_segment(struct disk *from, struct disk *to, const struct segment *segment)
+static int backup_copy_segment(struct backup *backup, const struct segment *segment)
 {
+	struct disk *from = backup->from, *to = backup->to;
 	char name[DISK_NAME_MAX];
 	int source, target, result;
 	uint64_t size;
@@ -69,26 +85,26 @@ static int backup_copy_segment(struct disk *from, struct disk *to, const struct 
 	source = from->ops->open(from, name, false, &size);
 	if (source < 0)
 		return source;
-	target = to->ops->create(to, name);
-	result = target < 0 ? target : backup_copy_bytes(from, source, to, target, segment->bytes);
+	target = backup_of_copy(backup, to->ops->create(to, name));
+	result = target < 0 ? target : backup_copy_bytes(backup, source, target, segment->bytes);
 	if (target >= 0)
 		to->ops->close(to, target);
 	from->ops->close(from, source);
 	return result;
 }
 
-static int backup_write(const struct replay *replay, struct disk *to)
+static int backup_write(struct backup *backup, const struct log *log)
 {
-	const struct log *log = &replay->log;
-	int result = mark_open(to, false, log->sequence);
+	struct disk *to = backup->to;
+	int result = backup_of_copy(backup, mark_open(to, false, log->sequence));
 
 	if (result < 0)
 		return result;
 	to->ops->close(to, result);
 	result = 0;
 	for (uint32_t i = 0; result == 0 && i < log->count; i++)
-		result = backup_copy_segment(log->disk, to, &log->segments[i]);
-	return result == 0 ? to->ops->sync_dir(to) : result;
+		result = backup_copy_segment(backup, &log->segments[i]);
+	return result == 0 ? backup_of_copy(backup, to->ops->sync_dir(to)) : result;
 }
 
 /* What was copied is removed, for another try. */
@@ -103,17 +119,23 @@ static void backup_clear(const struct replay *replay, struct disk *to)
 	(void)to->ops->unlink(to, MARK_NAME);
 }
 
-static int backup_once(struct disk *from, struct disk *to)
+/* A segment that is gone was dropped. */
+static bool backup_begins_again(const struct backup *backup, int result)
+{
+	return result == -ENOENT && !backup->by_copy;
+}
+
+static int backup_once(struct backup *backup)
 {
 	struct replay replay;
 	int result;
 
-	replay_init(&replay, from, 0);
+	replay_init(&replay, backup->from, 0);
 	result = replay_run(&replay, REPLAY_LOOK);
 	if (result == 0)
-		result = backup_write(&replay, to);
-	if (result == -ENOENT)
-		backup_clear(&replay, to);
+		result = backup_write(backup, &replay.log);
+	if (backup_begins_again(backup, result))
+		backup_clear(&replay, backup->to);
 	replay_fini(&replay);
 	return result;
 }
@@ -130,34 +152,45 @@ static int backup_check(struct disk *to)
 	return result;
 }
 
-int backup_to(struct disk *from, struct disk *to)
+static int backup_run(struct backup *backup)
 {
-	int result = to->ops->list(to, backup_found_name, NULL);
-
-	if (result == 0)
-		result = -ENOENT;
-	for (unsigned i = 0; i < TRIES_MAX && result == -ENOENT; i++)
-		result = backup_once(from, to);
-	if (result == 0)
-		result = backup_check(to);
-	return result == -ENOENT ? -EBUSY : result;
-}
-
-int backup_copy(struct disk *from, const char *to_dir)
-{
-	struct disk *to;
-	int result = disk_real_open(&to, to_dir);
+	struct disk *to = backup->to;
+	int result = backup_of_copy(backup, to->ops->list(to, backup_found_name, NULL));
 
 	if (result < 0)
 		return result;
-	result = backup_to(from, to);
-	disk_real_close(to);
+	result = backup_once(backup);
+	for (unsigned i = 1; i < TRIES_MAX && backup_begins_again(backup, result); i++)
+		result = backup_once(backup);
+	if (result == 0)
+		result = backup_of_copy(backup, backup_check(to));
+	return backup_begins_again(backup, result) ? -EBUSY : result;
+}
+
+int backup_to(struct disk *from, struct disk *to)
+{
+	struct backup backup = { .from = from, .to = to };
+
+	return backup_run(&backup);
+}
+
+int backup_copy(struct disk *from, const char *to_dir, bool *ret_by_copy)
+{
+	struct backup backup = { .from = from };
+	int result = backup_of_copy(&backup, disk_real_open(&backup.to, to_dir));
+
+	if (result == 0) {
+		result = backup_run(&backup);
+		disk_real_close(backup.to);
+	}
+	*ret_by_copy = backup.by_copy;
 	return result;
 }
 
 int timerhub_journal_backup(struct timerhub_journal *journal, const char *to)
 {
 	struct disk *from;
+	bool by_copy;
 	int result;
 
 	if (!journal || !to || !journal->owns)
@@ -170,7 +203,7 @@ int timerhub_journal_backup(struct timerhub_journal *journal, const char *to)
 	lock_take(&journal->lock);
 	journal->cleaner.pauses++;
 	lock_give(&journal->lock);
-	result = backup_copy(from, to);
+	result = backup_copy(from, to, &by_copy);
 	lock_take(&journal->lock);
 	journal->cleaner.pauses--;
 	lock_give(&journal->lock);

@@ -7,14 +7,16 @@
 #ifndef JOURNAL_BACKUP_H
 #define JOURNAL_BACKUP_H
 
+#include <stdbool.h>
+
 #include "disk.h"
 
 /*
  * Copy the journal on `from` into the empty directory `to`. 0; -ENOTEMPTY; -EBADMSG: the journal is
  * damaged; -EBUSY: its segments were dropped again and again; else from either disk. A copy that
- * was broken off is refused by open.
+ * was broken off is refused by open. `*ret_by_copy`: the error is about `to`.
  */
-int backup_copy(struct disk *from, const char *to);
+int backup_copy(struct disk *from, const char *to, bool *ret_by_copy);
 
 /* As backup_copy(), to a directory that is open. */
 int backup_to(struct disk *from, struct disk *to);

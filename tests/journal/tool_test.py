@@ -109,6 +109,14 @@ def listed(tool, folder):
     return {line.split()[0]: line.split() for line in result.stdout.splitlines()}
 
 
+def check_wrong_use(result, named):
+    """At most three lines of usage, and then the reason, which names what is wrong."""
+    *usage, reason = result.stderr.splitlines()
+    expect(result.returncode == 2 and not result.stdout, result)
+    expect(0 < len(usage) <= 3 and usage[0].startswith("usage: "), result)
+    expect(reason.startswith("timerhub-journal: ") and f"{named}" in reason, result)
+
+
 def check_tasks(tool, victim, folder, base):
     tasks = listed(tool, folder)
     expect({f"{task} {words[6]}" for task, words in tasks.items()} ==
@@ -124,19 +132,24 @@ def check_tasks(tool, victim, folder, base):
     expect(listed(tool, folder)[with_key][2] == "5", "at that time")
     expect(run(tool, "move", folder, other, "+1.5").returncode == 0, "move from now")
     expect(run(tool, "cancel", folder, key).returncode == 0, "cancel by key")
-    expect(run(tool, "cancel", folder, key).returncode == 3, "cancelled twice")
-    expect(run(tool, "revive", folder, other, "+1").returncode == 3, "not parked")
+    for gone in (("cancel", folder, key), ("show", folder, key), ("move", folder, key, "+1"),
+                 ("revive", folder, other, "+1")):
+        result = run(tool, *gone)
+        expect(result.returncode == 1 and "no such task" in result.stderr, result)
     expect(set(listed(tool, folder)) == set(tasks) - {with_key}, "what is left")
     for wrong in (("move", folder, other, "soon"), ("move", folder, other, "+-1"),
                   ("cancel", folder, "seven"), ("cancel", folder, "="), ("show", folder),
                   ("cancel", folder, "=a\\xg0")):
-        expect(run(tool, *wrong).returncode == 2, wrong)
+        check_wrong_use(run(tool, *wrong), wrong[-1] if len(wrong) > 2 else wrong[0])
     copy = pathlib.Path(base, "copy")
-    expect(run(tool, "backup", folder, copy).returncode == 3, "backup to nowhere")
+    for source, target, named in ((folder, copy, copy), (copy, folder, copy)):
+        result = run(tool, "backup", source, target)
+        expect(result.returncode == 3 and f": {named}: No such" in result.stderr, result)
     copy.mkdir()
     expect(run(tool, "backup", folder, copy).returncode == 0, "backup")
     expect(listed(tool, copy) == listed(tool, folder), "the copy differs")
-    expect(run(tool, "backup", folder, copy).returncode == 3, "backup over another")
+    result = run(tool, "backup", folder, copy)
+    expect(result.returncode == 3 and f": {copy}: " in result.stderr, "backup over another")
 
 
 def check_in_use(tool, victim, base):
@@ -168,6 +181,8 @@ def check_in_use(tool, victim, base):
     for name in ("put", "take", "park", "renew", "move"):
         expect(re.search(rf" {name} +id \d", dump), f"no {name} in {dump}")
     expect(" reason 8" in dump and " key a\\x20key" in dump and " interval " in dump, dump)
+    result = run(tool, "move", folder, "1", "5")
+    expect(result.returncode == 1 and "1: parked" in result.stderr, result)
     expect(run(tool, "revive", folder, "1", "5").returncode == 0, "revive")
     expect(next(iter(listed(tool, folder))) == "2", "in order of time again")
     expect(listed(tool, folder)["1"][2:4] == ["5", "attempts"], "no longer parked")
@@ -184,7 +199,14 @@ def check_no_journal(tool, base):
 
 def main(arguments):
     tool, victim = arguments[1:]
-    expect(run(tool).returncode == 2, "use")
+    check_wrong_use(run(tool), "no command")
+    check_wrong_use(run(tool, "chekc", "."), "chekc: no such command")
+    check_wrong_use(run(tool, "check"), "check: wrong number")
+    expect(run(tool, "--help").stdout.count("\n") > 3, "help")
+    for option in ("--version", "-V"):
+        result = run(tool, option)
+        expect(result.returncode == 0 and re.fullmatch(r"timerhub-journal [\d.]+\n", result.stdout),
+               result)
     for command in ("check", "stat", "list"):
         expect(run(tool, command, "/nonexistent").returncode == 3, "no directory")
     with tempfile.TemporaryDirectory() as base:

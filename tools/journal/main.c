@@ -15,7 +15,7 @@
 #include "repair.h"
 #include "tasks_tool.h"
 
-static const char usage[] =
+static const char help[] =
 	"usage: timerhub-journal check|repair|dump|stat|list DIR\n"
 	"       timerhub-journal show|cancel DIR TASK\n"
 	"       timerhub-journal move|revive DIR TASK WHEN\n"
@@ -31,7 +31,7 @@ static const char usage[] =
 	"  cancel, move, revive: of a journal that no process has open\n"
 	"  backup  copy it to the empty directory TO, also while it is in use\n"
 	"TASK is an id, or = and a key as list prints it. WHEN is +SECONDS from now, or\n"
-	"nanoseconds on CLOCK_REALTIME.\n";
+	"nanoseconds on CLOCK_REALTIME. timerhub-journal --version prints the version.\n";
 
 static int no_journal(const char *dir)
 {
@@ -288,15 +288,30 @@ static int run(const struct command *command, char **arguments)
 	return result;
 }
 
+/* Returns the exit status of what the arguments ask for. */
+static int command_line(int argc, char **argv)
+{
+	if (argc < 2)
+		return tool_wrong_use("there is no command", NULL);
+	for (unsigned i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		if (strcmp(argv[1], commands[i].name) != 0)
+			continue;
+		if (argc - 2 != commands[i].arguments)
+			return tool_wrong_use("wrong number of arguments", argv[1]);
+		return run(&commands[i], argv + 2);
+	}
+	return tool_wrong_use("no such command", argv[1]);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 2 && strcmp(argv[1], "--help") == 0) {
-		(void)fputs(usage, stdout);
+		(void)fputs(help, stdout);
 		return GOOD;
 	}
-	for (unsigned i = 0; argc > 2 && i < sizeof(commands) / sizeof(commands[0]); i++)
-		if (strcmp(argv[1], commands[i].name) == 0 && argc - 2 == commands[i].arguments)
-			return run(&commands[i], argv + 2);
-	(void)fputs(usage, stderr);
-	return WRONG_USE;
+	if (argc == 2 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)) {
+		(void)puts("timerhub-journal " TIMERHUB_JOURNAL_VERSION);
+		return GOOD;
+	}
+	return command_line(argc, argv);
 }

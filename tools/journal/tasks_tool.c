@@ -26,6 +26,20 @@ int tool_complain(const char *what, int error)
 	return FAILED;
 }
 
+/* The reason comes last, where it is read. */
+int tool_wrong_use(const char *reason, const char *text)
+{
+	(void)fputs("usage: timerhub-journal check|repair|dump|stat|list DIR\n"
+	            "       timerhub-journal show|cancel DIR TASK, move|revive DIR TASK WHEN,\n"
+	            "       backup DIR TO, --version, or --help for more\n",
+	            stderr);
+	if (text)
+		(void)fprintf(stderr, "timerhub-journal: %s: %s\n", text, reason);
+	else
+		(void)fprintf(stderr, "timerhub-journal: %s\n", reason);
+	return WRONG_USE;
+}
+
 /* ---- keys ---- */
 
 void tool_print_key(const char *before, const void *key, size_t key_len)
@@ -99,10 +113,10 @@ static bool read_meant(const char *text, struct meant *ret_meant)
 	return read_number(text, &ret_meant->id);
 }
 
-static int wrong_use(const char *what, const char *text)
+static int no_such_task(const char *task)
 {
-	(void)fprintf(stderr, "timerhub-journal: %s is no %s\n", text, what);
-	return WRONG_USE;
+	(void)fprintf(stderr, "timerhub-journal: %s: no such task\n", task);
+	return REFUSED;
 }
 
 /* ---- list, show ---- */
@@ -189,13 +203,13 @@ int tool_show(struct disk *disk, char **arguments)
 	int status;
 
 	if (!read_meant(arguments[1], &meant))
-		return wrong_use("task", arguments[1]);
+		return tool_wrong_use("not a task", arguments[1]);
 	status = look(disk, arguments[0], &replay);
 	if (status == GOOD) {
 		task = meant.key_len > 0 ? tasks_find_key(&replay.tasks, meant.key, meant.key_len)
 		                         : tasks_find(&replay.tasks, meant.id);
 		if (!task)
-			status = tool_complain(arguments[1], -ENOENT);
+			status = no_such_task(arguments[1]);
 		else
 			(void)fwrite(task_data(task), 1, task->data_len, stdout);
 	}
@@ -216,6 +230,19 @@ static int open_journal(struct timerhub_journal **ret_journal, const char *dir)
 	return result < 0 ? tool_complain(dir, result) : GOOD;
 }
 
+/* Say why the change was not made. Returns an exit status. */
+static int complain_of_change(const char *task, int error, uint32_t op)
+{
+	if (error == -ENOENT && op != TIMERHUB_JOURNAL_REVIVE)
+		return no_such_task(task);
+	if (error == -ENOENT || error == -EBUSY) {
+		(void)fprintf(stderr, "timerhub-journal: %s: %s\n", task,
+		              error == -ENOENT ? "no such task is parked" : "parked; see revive");
+		return REFUSED;
+	}
+	return tool_complain(task, error);
+}
+
 /* Change the task that the arguments name. */
 static int change_one(char **arguments, struct timerhub_journal_change *change)
 {
@@ -224,7 +251,7 @@ static int change_one(char **arguments, struct timerhub_journal_change *change)
 	int result;
 
 	if (!read_meant(arguments[1], &meant))
-		return wrong_use("task", arguments[1]);
+		return tool_wrong_use("not a task", arguments[1]);
 	result = open_journal(&journal, arguments[0]);
 	if (result != GOOD)
 		return result;
@@ -233,7 +260,7 @@ static int change_one(char **arguments, struct timerhub_journal_change *change)
 	change->key_len = meant.key_len;
 	result = timerhub_journal_commit(journal, change, 1);
 	timerhub_journal_close(journal);
-	return result < 0 ? tool_complain(arguments[1], result) : GOOD;
+	return result < 0 ? complain_of_change(arguments[1], result, change->op) : GOOD;
 }
 
 int tool_cancel(struct disk *disk, char **arguments)
@@ -254,12 +281,12 @@ static int change_time(char **arguments, uint32_t op)
 		double seconds = strtod(when + 1, &end);
 
 		if (end == when + 1 || *end != '\0' || !(seconds >= 0 && seconds < SECONDS_MAX))
-			return wrong_use("time", when);
+			return tool_wrong_use("not a time", when);
 		change.when_ns = (uint64_t)(seconds * NS_PER_S);
 	} else {
 		change.flags = TIMERHUB_ABSOLUTE;
 		if (!read_number(when, &change.when_ns))
-			return wrong_use("time", when);
+			return tool_wrong_use("not a time", when);
 	}
 	return change_one(arguments, &change);
 }
@@ -280,7 +307,8 @@ int tool_revive(struct disk *disk, char **arguments)
 
 int tool_backup(struct disk *disk, char **arguments)
 {
-	int result = backup_copy(disk, arguments[1]);
+	bool by_copy = false;
+	int result = backup_copy(disk, arguments[1], &by_copy);
 
-	return result < 0 ? tool_complain(arguments[result == -ENOTEMPTY], result) : GOOD;
+	return result < 0 ? tool_complain(arguments[by_copy], result) : GOOD;
 }

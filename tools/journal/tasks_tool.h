@@ -5,10 +5,13 @@
 
 #include <disk.h>
 
-enum { GOOD = 0, DAMAGED = 1, WRONG_USE = 2, FAILED = 3 };
+enum { GOOD = 0, DAMAGED = 1, REFUSED = 1, WRONG_USE = 2, FAILED = 3 };
 
 /* Say what failed. Returns FAILED. */
 int tool_complain(const char *what, int error);
+
+/* Say in short how the tool is used, and what was wrong with `text`, or all. Returns WRONG_USE. */
+int tool_wrong_use(const char *reason, const char *text);
 
 /*
  * Print any bytes as one word: what is no plain character, blanks and backslashes in hexadecimal.
