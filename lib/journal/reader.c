@@ -230,6 +230,18 @@ int reader_next(struct reader *reader, struct record *ret_record)
 	}
 }
 
+int reader_is_foreign(struct reader *reader)
+{
+	int result = reader_fill(reader, RECORD_HEADER_BYTES);
+	size_t available;
+	const uint8_t *from;
+
+	if (result < 0)
+		return result;
+	from = reader_here(reader, &available);
+	return available >= RECORD_HEADER_BYTES && record_is_foreign(from, reader->header.salt);
+}
+
 int reader_search(struct reader *reader, uint64_t from, uint64_t stable_from)
 {
 	uint64_t bad = reader->offset;

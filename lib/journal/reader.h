@@ -49,6 +49,9 @@ int reader_release(struct reader *reader);
  */
 int reader_next(struct reader *reader, struct record *ret_record);
 
+/* Is at reader->offset, which stays, a record_is_foreign()? 1 or 0; else from the disk. */
+int reader_is_foreign(struct reader *reader);
+
 /*
  * From the bad place on, look for a good header with a sequence of at least `from` and `stable` of
  * at least `stable_from`, and go there. 1: found; 0: there is none; else from the disk.

@@ -177,6 +177,15 @@ bool record_decode_header(const uint8_t *from, uint32_t salt, struct record *ret
 	return true;
 }
 
+bool record_is_foreign(const uint8_t *from, uint32_t salt)
+{
+	struct record record = record_read_header(from);
+
+	/* Zeros ahead have the right checksum by one salt in 2^32. */
+	return record.sequence > 0 && !record_may_be(from, &record) &&
+	       record_header_crc(from, salt) == little_get32(from + AT_CRC);
+}
+
 bool record_guess_salt(const uint8_t *from, uint32_t *ret_salt)
 {
 	struct record record = record_read_header(from);

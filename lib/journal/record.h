@@ -109,6 +109,12 @@ enum record_verdict record_decode(const uint8_t *from, size_t available, uint32_
  */
 bool record_decode_header(const uint8_t *from, uint32_t salt, struct record *ret_record);
 
+/*
+ * Is there a header with the right checksum that record_encode() cannot have written? So it is
+ * nothing torn: a file was made up, or a later version has written it.
+ */
+bool record_is_foreign(const uint8_t *from, uint32_t salt);
+
 /* If there can be a header of a record here, with what salt would it be good? */
 bool record_guess_salt(const uint8_t *from, uint32_t *ret_salt);
 

@@ -241,8 +241,13 @@ static int replay_judge(struct replay *replay, struct reader *reader, bool last)
 {
 	uint64_t expected = replay->log.sequence + 1;
 	uint64_t at = reader->offset;
-	int result = 1;
+	int result = reader_is_foreign(reader);
 
+	if (result < 0)
+		return result;
+	if (result == 1)
+		return replay_faulty(replay, reader, -EBADMSG, "a record that cannot be");
+	result = 1;
 	if (last) {
 		/* One step back, so that a good record out of order is asked too. */
 		reader->offset -= RECORD_ALIGN_BYTES;

@@ -64,7 +64,7 @@ static int change_check_put(struct timerhub_journal *journal, struct change *cha
 			return -EEXIST;
 		}
 	}
-	return journal->next_id < RECORD_NUMBER_END ? 0 : -EOVERFLOW;
+	return 0;
 }
 
 static int change_check_handed(struct timerhub_journal *journal, struct change *change,
@@ -140,23 +140,26 @@ static bool request_has_twice(const struct request *request, unsigned index)
 	return false;
 }
 
-/* Is there room in memory for what the request puts? */
-static bool request_fits(const struct timerhub_journal *journal, const struct request *request)
+/* Are there ids, and room in memory, for what the request puts? 0, -EOVERFLOW or -EAGAIN. */
+static int request_check_puts(const struct timerhub_journal *journal, const struct request *request)
 {
 	uint64_t bytes = journal->tasks.data_bytes;
 	uint64_t count = journal->tasks.count;
-	bool puts = false;
+	unsigned puts = 0;
 
 	for (unsigned i = 0; i < request->count; i++) {
 		const struct change *change = &request->changes[i];
 
 		if (change->type != RECORD_PUT)
 			continue;
-		puts = true;
-		count++;
+		puts++;
 		bytes += (uint64_t)change->task->data_len + change->task->key_len;
 	}
-	return !puts || (count <= journal->tasks_max && bytes <= journal->data_bytes_max);
+	if (puts > RECORD_NUMBER_END - journal->next_id)
+		return -EOVERFLOW;
+	if (puts > 0 && (count + puts > journal->tasks_max || bytes > journal->data_bytes_max))
+		return -EAGAIN;
+	return 0;
 }
 
 size_t request_bytes(const struct request *request)
@@ -177,10 +180,10 @@ static int request_check(struct timerhub_journal *journal, struct request *reque
                          uint32_t *ret_batch, unsigned *ret_index)
 {
 	const struct batch *batch = journal_gathering(journal);
+	int result;
 
 	for (unsigned i = 0; i < request->count; i++) {
-		int result = change_check(journal, &request->changes[i], ret_batch);
-
+		result = change_check(journal, &request->changes[i], ret_batch);
 		*ret_index = i;
 		if (result == -EEXIST && request_frees_key(request, i, request->changes[i].id))
 			result = 0;
@@ -191,8 +194,9 @@ static int request_check(struct timerhub_journal *journal, struct request *reque
 	}
 	if (journal->failed < 0)
 		return journal->failed;
-	if (!request_fits(journal, request))
-		return -EAGAIN;
+	result = request_check_puts(journal, request);
+	if (result < 0)
+		return result;
 	if (batch_has_room(batch, request_bytes(request)))
 		return 0;
 	*ret_batch = batch->number;

@@ -177,7 +177,8 @@ static int64_t sim_read(struct disk *disk, int number, void *bytes, size_t count
 		count = (size_t)(file->size - offset);
 	if (count > 1 && dice_one_in(&sim->dice, 4))
 		count = 1 + (size_t)dice_below(&sim->dice, count - 1);
-	if (offset < sim->bad_to && offset + count > sim->bad_from)
+	if (offset < sim->bad_to && offset + count > sim->bad_from &&
+	    (!sim->bad_file || sim->bad_file == file))
 		return -EIO;
 	memcpy(bytes, file->now + offset, count);
 	for (uint64_t at = sim->zero_from; sim->zero_opens > 0 && at < sim->zero_to; at++)

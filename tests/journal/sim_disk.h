@@ -49,11 +49,12 @@ struct sim_disk {
 	unsigned sync_fails; /* the number of the one that fails with EIO; 0: none */
 	unsigned fail_at;    /* the number of the operation that fails with `error`; 0: none */
 	int error;
-	uint64_t space;              /* bytes that files may have in all */
-	uint64_t peak;               /* most bytes that files had in all, at any write */
-	uint64_t zero_from, zero_to; /* in every file, these bytes read as zeros ... */
-	unsigned zero_opens;         /* ... while so many opens have not yet been made */
-	uint64_t bad_from, bad_to;   /* in every file, these bytes cannot be read: EIO */
+	uint64_t space;                  /* bytes that files may have in all */
+	uint64_t peak;                   /* most bytes that files had in all, at any write */
+	uint64_t zero_from, zero_to;     /* in every file, these bytes read as zeros ... */
+	unsigned zero_opens;             /* ... while so many opens have not yet been made */
+	uint64_t bad_from, bad_to;       /* these bytes cannot be read: EIO */
+	const struct sim_file *bad_file; /* in this file; NULL: in every file */
 	bool dead;
 	const unsigned *watch; /* NULL, or what `watched` tells of: not 0 as the machine died */
 	bool watched;

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <mark.h>
 #include <reader.h>
+#include <repair.h>
 #include <replay.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #define SEGMENT "0000000000000001.seg"
 #define BEGUN MARK_NAME
 #define RECORDS 20
+#define MANY 80 /* records, in two segments */
 
 struct bench {
 	struct sim_disk disk, image;
@@ -535,6 +537,74 @@ START_TEST(journal_in_use_is_looked_at_again)
 }
 END_TEST
 
+/* How many tasks of that segment have a byte in its sector. */
+static unsigned tasks_in_sector(struct bench *bench, uint64_t number, uint64_t sector)
+{
+	char name[DISK_NAME_MAX];
+	const struct sim_file *file;
+	struct reader reader;
+	struct record record;
+	unsigned count = 0;
+	uint64_t begin;
+
+	segment_name(name, number);
+	file = sim_find(&bench->image, name);
+	expect_eq(reader_open(&reader, &bench->image.disk, number, false, false), 0);
+	for (begin = reader.offset; reader_next(&reader, &record) == 1; begin = reader.offset)
+		count += record.type == RECORD_PUT &&
+		         !is_spared(file, begin, reader.offset, sector * SIM_SECTOR);
+	reader_close(&reader);
+	return count;
+}
+
+/* Repair an image of which a sector of that segment cannot be read. */
+static void repair_around_bad_sector(struct bench *bench, uint64_t number, uint64_t sector)
+{
+	struct repair_report report = { .tasks = 0 };
+	struct replay replay;
+	char name[DISK_NAME_MAX];
+	unsigned lost;
+
+	segment_name(name, number);
+	expect_context("segment, sector", number, sector);
+	sim_copy(&bench->image, &bench->disk);
+	lost = tasks_in_sector(bench, number, sector);
+	bench->image.bad_file = sim_find(&bench->image, name);
+	bench->image.bad_from = sector * SIM_SECTOR;
+	bench->image.bad_to = (sector + 1) * SIM_SECTOR;
+	expect_eq(repair_run(&bench->image.disk, &report), 0);
+	expect(!report.was_whole);
+	expect_eq(report.tasks, MANY - lost);
+	expect_eq(replay_image(bench, &replay, REPLAY_OPEN), 0);
+	expect_eq(replay.tasks.count, MANY - lost);
+	replay_fini(&replay);
+	bench->image.locked = false;
+	bench->image.bad_to = 0;
+	bench->image.bad_file = NULL;
+}
+
+START_TEST(sector_that_cannot_be_read_costs_its_own_records_at_repair)
+{
+	struct bench *bench = bench_new(0);
+
+	for (unsigned i = 0; i < MANY; i++)
+		expect_eq(timerhub_journal_put(bench->model.journal, SEC, 0, "some data", 9, NULL),
+		          0);
+	expect_lt(1, bench->model.journal->log.count);
+	model_close(&bench->model);
+	for (uint64_t number = 1; number <= 2; number++) {
+		char name[DISK_NAME_MAX];
+
+		segment_name(name, number);
+		for (uint64_t sector = 0; sector * SIM_SECTOR < sim_find(&bench->disk, name)->size;
+		     sector++)
+			repair_around_bad_sector(bench, number, sector);
+	}
+	expect_eq(model_open(&bench->model), 0);
+	bench_free(bench);
+}
+END_TEST
+
 /* A segment is cut between the open, which tells its size, and the read: so many times. */
 static unsigned cut_opens;
 static int (*plain_open)(struct disk *disk, const char *name, bool write, uint64_t *ret_bytes);
@@ -625,6 +695,64 @@ START_TEST(ids_that_are_used_up_are_refused)
 	journal->log.sequence = RECORD_NUMBER_END - 2;
 	expect(timerhub_journal_cancel(journal, id) == 0);
 	expect(journal->log.sequence == RECORD_NUMBER_END - 1);
+	bench_free(bench);
+}
+END_TEST
+
+/* Each of several puts must have an id, or none has. */
+START_TEST(commit_of_more_puts_than_there_are_ids_is_refused)
+{
+	struct timerhub_journal_change changes[2] = { { .op = TIMERHUB_JOURNAL_PUT },
+		                                      { .op = TIMERHUB_JOURNAL_PUT } };
+	struct bench *bench = bench_new(0);
+
+	bench->model.journal->next_id = RECORD_NUMBER_END - 1;
+	expect_eq(timerhub_journal_commit(bench->model.journal, changes, 2), -EOVERFLOW);
+	expect_eq(timerhub_journal_commit(bench->model.journal, changes, 1), 0);
+	expect_eq(changes[0].id, RECORD_NUMBER_END - 1);
+	model_close(&bench->model);
+	expect_eq(model_open(&bench->model), 0);
+	expect_eq(bench->model.journal->tasks.count, 1);
+	bench_free(bench);
+}
+END_TEST
+
+/*
+ * A record with the right checksum that no journal can have written is not torn. To cut it off
+ * would lose what it says, and use its id again.
+ */
+START_TEST(record_that_cannot_be_is_refused_and_not_cut)
+{
+	static const struct record records[] = {
+		{ .type = RECORD_PUT, .id = UINT64_MAX },
+		{ .type = RECORD_PUT, .id = UINT64_MAX - 1 },
+		{ .type = RECORD_PUT, .id = RECORD_NUMBER_END },
+		{ .type = RECORD_TYPE_END, .id = 1 },
+	};
+	struct bench *bench = bench_new(RECORDS);
+	uint64_t end = bench->offsets[RECORDS];
+
+	for (unsigned i = 0; i < COUNT_OF(records); i++) {
+		struct sim_file *file = damaged_file(bench);
+		struct segment_header header;
+		struct replay replay;
+
+		expect_context("record", i, 0);
+		expect_eq(segment_header_decode(file->now, &header), 0);
+		record_encode(file->now + end, &records[i]);
+		(void)record_seal(file->now + end, header.salt, RECORDS + 1, RECORDS);
+		expect_eq(replay_image(bench, &replay, REPLAY_OPEN), -EBADMSG);
+		expect_eq(replay.fault_offset, end);
+		replay_fini(&replay);
+		expect_eq(replay_image(bench, &replay, REPLAY_SALVAGE), 0);
+		expect_eq(replay.tasks.count, RECORDS);
+		replay_fini(&replay);
+		/* With another checksum it is torn. */
+		file->now[end + 1] ^= 1;
+		expect_eq(replay_image(bench, &replay, REPLAY_OPEN), 0);
+		expect_eq(replay.tasks.count, RECORDS);
+		replay_fini(&replay);
+	}
 	bench_free(bench);
 }
 END_TEST
@@ -991,8 +1119,11 @@ int main(int argc, char **argv)
 	tests_add(header_with_any_bit_flipped_costs_no_task_but_is_refused, 60);
 	tests_add(sector_that_cannot_be_read_costs_the_tasks_in_it, 60);
 	tests_add(journal_in_use_is_looked_at_again, 60);
+	tests_add(sector_that_cannot_be_read_costs_its_own_records_at_repair, 60);
 	tests_add(segment_that_is_cut_while_it_is_read_is_read_again_or_refused, 60);
 	tests_add(numbers_beyond_2_to_the_63_are_not_believed, 60);
+	tests_add(commit_of_more_puts_than_there_are_ids_is_refused, 60);
+	tests_add(record_that_cannot_be_is_refused_and_not_cut, 60);
 	tests_add(ids_that_are_used_up_are_refused, 60);
 	tests_add(journal_that_0_1_wrote_is_opened_and_written_on, 60);
 	tests_add(journal_of_version_1_is_opened_and_written_on_in_another_segment, 60);

@@ -151,7 +151,8 @@ int repair_run(struct disk *disk, struct repair_report *ret_report)
 	report.tasks = replay.tasks.count;
 	report.lost_bytes = replay.torn_bytes;
 	replay_fini(&replay);
-	if (result == -EBADMSG) {
+	/* What cannot be read is damaged too; what cannot be written ends the repair itself. */
+	if (result == -EBADMSG || result == -EIO) {
 		report.was_whole = false;
 		result = repair_salvage(disk, &report);
 	}
