@@ -10,6 +10,8 @@
 #include <stdlib.h>
 
 #define STEP_BYTES ((size_t)64 << 10)
+/* What a round adds to the live records, for each segment that there is. */
+#define ROUND_BYTES (2u * SEGMENT_HEADER_BYTES + RECORD_HEADER_BYTES)
 
 void cleaner_init(struct cleaner *cleaner, struct log *log, struct lock *lock, struct tasks *tasks)
 {
@@ -28,15 +30,25 @@ void cleaner_fini(struct cleaner *cleaner)
 	cleaner_init(cleaner, cleaner->log, cleaner->lock, cleaner->tasks);
 }
 
-/* Does the disk hold more than `halves` times half of what is live, and a segment? */
+/*
+ * Does the disk hold more than `halves` times half of what is live, and a segment; and can a round
+ * do something about it? A round writes the live records again, in N segments at most 2 N + 1 new
+ * headers, and a record for each segment dropped. All else it frees: a quarter of a segment at
+ * least, or it is not begun. So compaction ends, whatever else takes the room.
+ */
 static bool cleaner_is_over(struct cleaner *cleaner, unsigned halves)
 {
-	uint64_t live;
+	struct log *log = cleaner->log;
+	uint64_t live, ends, kept;
 
 	lock_take(cleaner->lock);
 	live = cleaner->tasks->live_bytes;
+	ends = cleaner->tasks->count * (uint64_t)RECORD_HEADER_BYTES;
 	lock_give(cleaner->lock);
-	return log_disk_bytes(cleaner->log) > live / 2 * halves + cleaner->log->segment_bytes;
+	log_release(log, ends);
+	kept = live - ends + (log->count + (uint64_t)1) * ROUND_BYTES + log->segment_bytes / 4;
+	return log_disk_bytes(log) > live / 2 * halves + log->segment_bytes &&
+	       log->bytes - log->ahead >= kept;
 }
 
 /* Returns the bytes of records that fit in a segment. */

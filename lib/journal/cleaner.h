@@ -6,7 +6,7 @@
  * With L the bytes of live tasks and S a segment's: cleaning begins when the disk holds more than
  * 1.5 L + S, a little with every batch; beyond 2 L + S changes wait for it. As a segment is written
  * before one is dropped, the disk holds at most 2 L + 2 S. One round copies L and gains at least
- * L/2.
+ * L/2, or, where the rest of the disk is no records but room kept for them, a quarter of S.
  *
  * The first segment is read for the ids in it only; what is copied comes from memory. If it cannot
  * be read, all tasks are asked whether they are there: so a bad sector goes with its segment.

@@ -356,16 +356,29 @@ int log_append(struct log *log, uint8_t *records, size_t bytes, unsigned how,
 	}
 }
 
+static uint64_t log_spare_step(const struct log *log)
+{
+	uint64_t most = log->segment_bytes / 8;
+
+	return most < SPARE_STEP_BYTES ? most : SPARE_STEP_BYTES;
+}
+
 int log_reserve(struct log *log, uint64_t bytes)
 {
-	uint64_t step = SPARE_STEP_BYTES;
+	uint64_t step = log_spare_step(log);
 
-	if (step > log->segment_bytes / 8)
-		step = log->segment_bytes / 8;
 	bytes = bytes > 0 ? bytes + step : 0;
-	if (log->spare.bytes > 2 * bytes + 4 * step)
-		(void)spare_give(&log->spare, log->spare.bytes - bytes);
 	return log_answer(log, spare_grow(&log->spare, bytes, bytes + bytes / 4 + step));
+}
+
+/* Not to what the next put would have to ask for again. */
+void log_release(struct log *log, uint64_t bytes)
+{
+	uint64_t step = log_spare_step(log);
+
+	bytes = bytes > 0 ? bytes + bytes / 4 + step : 0;
+	if (log->failed == 0 && log->spare.bytes > bytes + bytes / 4 + step)
+		(void)spare_give(&log->spare, log->spare.bytes - bytes);
 }
 
 int log_sync(struct log *log)

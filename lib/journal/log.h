@@ -84,11 +84,11 @@ int log_append(struct log *log, uint8_t *records, size_t bytes, unsigned how,
 /* Does this answer of log_append() say that the disk is full? */
 bool log_is_full(int result);
 
-/*
- * Keep room for `bytes` that end tasks; with much more than that, give some back. 0; else from the
- * disk, which refuses.
- */
+/* Keep room for `bytes` that end tasks. 0; else from the disk, which refuses. */
 int log_reserve(struct log *log, uint64_t bytes);
+
+/* Give back the room that is kept beyond what `bytes` that end tasks need, if it is much. */
+void log_release(struct log *log, uint64_t bytes);
 
 /* Returns all that is on disk: segments, zeros ahead, mark and spare. */
 uint64_t log_disk_bytes(const struct log *log);

@@ -11,9 +11,12 @@
 #include <harness.h>
 
 #define SIM_SECTOR 512
-#define SIM_FILE_BYTES 16384
-#define SIM_SECTORS (SIM_FILE_BYTES / SIM_SECTOR)
+/* Small, for tests that copy it at every step; a program may choose its own. */
+#ifndef SIM_FILES
 #define SIM_FILES 24
+#define SIM_FILE_BYTES 16384
+#endif
+#define SIM_SECTORS (SIM_FILE_BYTES / SIM_SECTOR)
 #define SIM_CHANGES 12
 
 struct sim_file {

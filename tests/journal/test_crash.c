@@ -186,7 +186,7 @@ START_TEST(crash_loses_nothing_acknowledged)
 	 * as the logs have all that a log may have.
 	 */
 	unsigned fewer = sanitized() ? 2 : 1;
-	unsigned long most = 3UL * scaled(150000), wanted = scaled(150000) / fewer;
+	unsigned long most = 6UL * scaled(150000), wanted = scaled(150000) / fewer;
 	struct dice dice = dice_new(1);
 
 	/* Until there are enough of each kind. Every other pair of seeds has much to compact. */
