@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The journal's clocks, and the one bell that tells of the next task, as a table of calls: the real
- * one is a hub of timerhub with one timer (alarm_hub.c), tests have one whose time they set. Under
- * the journal's lock, except the clocks and the fd.
+ * one is a timerfd (alarm_real.c), tests have one whose time they set. Under the journal's lock,
+ * except the clocks and the fd.
  */
 #ifndef JOURNAL_ALARM_H
 #define JOURNAL_ALARM_H
@@ -26,6 +26,6 @@ struct alarm {
 	const struct alarm_ops *ops;
 };
 
-int alarm_hub_open(struct alarm **ret_alarm);
+int alarm_real_open(struct alarm **ret_alarm);
 
 #endif

@@ -227,7 +227,7 @@ int timerhub_journal_open(struct timerhub_journal **ret_journal, const char *dir
 	/* First of all: a caller that finds the journal busy has started no thread for it. */
 	result = disk->ops->lock(disk);
 	if (result == 0)
-		result = alarm_hub_open(&alarm);
+		result = alarm_real_open(&alarm);
 	if (result < 0) {
 		disk_real_close(disk);
 		return result;

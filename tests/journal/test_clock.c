@@ -2,7 +2,7 @@
 /*
  * The wall clock set while the journal is open, forward and back, seconds to years: what has
  * fallen due comes at once, what is no longer due waits, and the fd says the same. The real alarm,
- * on a hub in a program with a wall clock of its own (wall_clock.h), and the simulated disk.
+ * in a program with a wall clock of its own (wall_clock.h), and the simulated disk.
  */
 #include <errno.h>
 #include <journal.h>
@@ -18,7 +18,7 @@
 
 static uint64_t ahead_ns;
 static struct sim_disk disk;
-static struct alarm *alarm_of_hub;
+static struct alarm *real_alarm;
 static struct timerhub_journal *journal;
 
 static void jump(int64_t ns)
@@ -29,25 +29,31 @@ static void jump(int64_t ns)
 
 static uint64_t wall_ns(void)
 {
-	return alarm_of_hub->ops->wall_ns(alarm_of_hub);
+	return real_alarm->ops->wall_ns(real_alarm);
 }
 
-static void begin(void)
+static void begin_with(uint64_t lease_ns, bool threaded)
 {
 	struct timerhub_journal_config config = {
 		.size = sizeof(config), .segment_bytes = 4096, .data_max = 100, .tasks_max = 100
 	};
 
+	config.lease_ns = lease_ns;
 	sim_open(&disk, 1);
 	expect_eq(journal_read_config(&config, &config), 0);
-	expect_eq(alarm_hub_open(&alarm_of_hub), 0);
-	expect_eq(journal_open(&journal, &disk.disk, alarm_of_hub, &config, true), 0);
+	expect_eq(alarm_real_open(&real_alarm), 0);
+	expect_eq(journal_open(&journal, &disk.disk, real_alarm, &config, threaded), 0);
+}
+
+static void begin(void)
+{
+	begin_with(0, true);
 }
 
 static void end(void)
 {
 	timerhub_journal_close(journal);
-	alarm_of_hub->ops->close(alarm_of_hub);
+	real_alarm->ops->close(real_alarm);
 	sim_close(&disk);
 	jump(-(int64_t)ahead_ns);
 }
@@ -174,6 +180,45 @@ START_TEST(set_back_while_others_are_due)
 }
 END_TEST
 
+/*
+ * A lease is a time that passes, whatever the wall clock says: the fd must not ring an hour late.
+ * Without the journal's own thread, which may be held up by the disk.
+ */
+START_TEST(set_back_while_a_lease_lasts)
+{
+	struct timerhub_task task;
+	uint64_t id = 0;
+
+	begin_with(100 * MS, false);
+	expect_eq(timerhub_journal_put(journal, 1, TIMERHUB_ABSOLUTE, NULL, 0, &id), 0);
+	expect(is_readable(ARRIVES));
+	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
+	/* It is set to the end of the lease, by the clock as it is. */
+	expect_eq(timerhub_journal_take(journal, &task, 0), 0);
+	jump(-(int64_t)HOUR);
+	while (timerhub_journal_take(journal, &task, 0) == 0)
+		expect(fd_readable_within(real_alarm->ops->fd(real_alarm), ARRIVES));
+	expect_eq(task.id, id);
+	expect_eq(task.attempts, 2);
+	expect_eq(timerhub_journal_done(journal, &task), 0);
+	end();
+}
+END_TEST
+
+/* The time to ring at may come of the clock as it was: the caller is to look again. */
+START_TEST(set_of_the_alarm_that_learns_of_a_jump_rings)
+{
+	begin();
+	real_alarm->ops->set(real_alarm, wall_ns() + DAY);
+	jump(-(int64_t)HOUR);
+	real_alarm->ops->set(real_alarm, wall_ns() + DAY);
+	expect(fd_readable_within(real_alarm->ops->fd(real_alarm), ARRIVES));
+	real_alarm->ops->set(real_alarm, wall_ns() + DAY);
+	expect(!fd_readable(real_alarm->ops->fd(real_alarm)));
+	end();
+}
+END_TEST
+
 START_TEST(random_jumps_never_early_never_forgotten)
 {
 	struct dice dice = dice_new(1);
@@ -214,7 +259,7 @@ START_TEST(far_away_is_no_error)
 	          0);
 	expect_eq(timerhub_journal_put(journal, TIMERHUB_NEVER, 0, NULL, 0, &id), 0);
 	expect_none();
-	/* The year for which the hub was told is over, and nothing is due. */
+	/* A year is over, and nothing is due. */
 	jump((int64_t)DAY * 366);
 	expect_none();
 	expect_eq(timerhub_journal_move(journal, id, HOUR, 0), 0);
@@ -232,6 +277,8 @@ int main(int argc, char **argv)
 	tests_add(set_forward_a_blocked_taker_gets_it, 60);
 	tests_add(set_back_what_was_due_waits, 60);
 	tests_add(set_back_while_others_are_due, 60);
+	tests_add(set_back_while_a_lease_lasts, 60);
+	tests_add(set_of_the_alarm_that_learns_of_a_jump_rings, 60);
 	tests_add(random_jumps_never_early_never_forgotten, 120);
 	tests_add(far_away_is_no_error, 60);
 	return tests_run();

@@ -44,8 +44,8 @@ JOURNAL_HOMES = {
     "sys/eventfd.h": {"completions.c"},
     "sys/file.h": {"hold.c"},
     "sys/mman.h": {"life.c"},
-    "time.h": {"alarm_hub.c"},
-    "timerhub.h": {"alarm_hub.c"},
+    "sys/timerfd.h": {"alarm_real.c"},
+    "time.h": {"alarm_real.c"},
     "timerhub_journal.h": {"journal.h"},
 }
 
