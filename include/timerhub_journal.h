@@ -135,7 +135,7 @@ struct timerhub_journal_report {
  * acknowledged fact again and cuts a torn end. `config` may be NULL.
  * -EBUSY: open already, here or in another process; -EBADMSG: a file is corrupt before its end
  * (timerhub_journal_check() says where, `timerhub-journal repair` keeps what can still be read);
- * -EOPNOTSUPP: written by a later version; -EINVAL, -E2BIG: bad config; -ENOMEM, -ENOENT, -EACCES,
+ * -EOPNOTSUPP: written by another version; -EINVAL, -E2BIG: bad config; -ENOMEM, -ENOENT, -EACCES,
  * -ENOSPC, -EIO …: from the kernel. The caller that makes the directory syncs its parent.
  */
 TIMERHUB_API int timerhub_journal_open(struct timerhub_journal **ret_journal, const char *dir,

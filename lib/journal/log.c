@@ -194,7 +194,6 @@ static int log_publish(struct log *log, int file, const struct segment_header *h
 	if (log->file >= 0)
 		ops->close(log->disk, log->file);
 	log->file = file;
-	log->version = header->version;
 	log->salt = header->salt;
 	log->plain_to = 0;
 	/* Before it is known that the name is stable nothing may be put under it. */
@@ -309,13 +308,11 @@ static int log_note_stable(struct log *log)
 	return 0;
 }
 
-/* Records of our format are not put under the header of an earlier one. */
 static bool log_must_rotate(struct log *log, size_t bytes)
 {
 	const struct segment *last = log_last(log);
 
-	return log->version != FORMAT_VERSION ||
-	       (last->bytes + bytes > log->segment_bytes && last->bytes > SEGMENT_HEADER_BYTES);
+	return last->bytes + bytes > log->segment_bytes && last->bytes > SEGMENT_HEADER_BYTES;
 }
 
 static int log_append_once(struct log *log, uint8_t *records, size_t bytes, bool sync,

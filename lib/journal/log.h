@@ -32,10 +32,9 @@ struct log {
 	struct segment *segments; /* by number, without gaps; the last one is written to */
 	uint32_t count;
 	uint32_t capacity;
-	uint32_t version; /* of the last segment; if not ours it is not written to */
-	uint32_t salt;    /* of the last segment */
-	int file;         /* the last segment; -1: none */
-	int mark;         /* the file of the mark; -1: none */
+	uint32_t salt; /* of the last segment */
+	int file;      /* the last segment; -1: none */
+	int mark;      /* the file of the mark; -1: none */
 	struct spare spare;
 	uint64_t sequence; /* of the last record; the first has 1 */
 	uint64_t stable;   /* of the last record known to be on stable storage */

@@ -280,11 +280,10 @@ int segment_header_decode(const uint8_t *from, struct segment_header *ret_header
 	if (memcmp(from + AT_MAGIC, record_magic, MAGIC_BYTES) != 0 ||
 	    segment_header_crc(from) != little_get32(from + AT_HEADER_CRC))
 		return -EBADMSG;
-	/* A later version keeps magic, checksum and version where they are. */
-	if (little_get32(from + AT_VERSION) > FORMAT_VERSION)
+	/* Every version keeps magic, checksum and version where they are. */
+	if (little_get32(from + AT_VERSION) != FORMAT_VERSION)
 		return -EOPNOTSUPP;
-	if (little_get32(from + AT_VERSION) < FORMAT_VERSION_FIRST ||
-	    !record_is_zero(from + AT_ZEROS, SEGMENT_HEADER_BYTES - AT_ZEROS))
+	if (!record_is_zero(from + AT_ZEROS, SEGMENT_HEADER_BYTES - AT_ZEROS))
 		return -EBADMSG;
 	*ret_header = (struct segment_header){
 		.version = little_get32(from + AT_VERSION),

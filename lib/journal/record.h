@@ -6,9 +6,6 @@
  * A record is written in two steps: record_encode() by the caller that has the data, and
  * record_seal() by the writer, which knows the record's place in the log. Therefore it has two
  * checksums: one of the body (interval, key, data), and one of the header, which holds the first.
- *
- * Version 1 has no keys, no flags and no types after RECORD_DROP; a record of version 1 is a record
- * of version 2.
  */
 #ifndef JOURNAL_RECORD_H
 #define JOURNAL_RECORD_H
@@ -26,7 +23,6 @@
 /* No id, sequence or number of a segment reaches this: the sum of two of them does not overflow. */
 #define RECORD_NUMBER_END (UINT64_C(1) << 63)
 #define FORMAT_VERSION 2u
-#define FORMAT_VERSION_FIRST 1u
 
 enum record_type {
 	RECORD_PUT = 1,    /* a task: id, due, data */
@@ -123,7 +119,7 @@ void segment_header_encode(uint8_t *to, const struct segment_header *header);
 /* Returns what stands in the place of the salt, whether the header is good or not. */
 uint32_t segment_header_salt(const uint8_t *from);
 
-/* 0, -EBADMSG, or -EOPNOTSUPP: a later version. */
+/* 0, -EBADMSG, or -EOPNOTSUPP: another version. */
 int segment_header_decode(const uint8_t *from, struct segment_header *ret_header);
 
 #endif

@@ -441,7 +441,6 @@ static int replay_adopt(struct replay *replay, struct reader *reader)
 		result = replay_write_again(replay, reader);
 	if (result < 0)
 		return result;
-	log->version = reader->header.version;
 	log->salt = reader->header.salt;
 	log->file = reader_release(reader);
 	result = log->disk->ops->sync(log->disk, log->file);

@@ -66,7 +66,6 @@ static void mend(uint8_t *bytes, size_t count)
 
 	if (count < SEGMENT_HEADER_BYTES)
 		return;
-	header.version = 1 + bytes[0] % FORMAT_VERSION;
 	segment_header_encode(bytes, &header);
 	for (size_t at = SEGMENT_HEADER_BYTES; at + RECORD_HEADER_BYTES <= count;) {
 		struct record record = tame(bytes + at);

@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "model.h"
-#include "version_0_1.h"
 
 #define SEGMENT "0000000000000001.seg"
 #define BEGUN MARK_NAME
@@ -757,121 +756,6 @@ START_TEST(record_that_cannot_be_is_refused_and_not_cut)
 }
 END_TEST
 
-/* ---- version 1 ---- */
-
-/* As 0.1 left it: no keys, and an empty file where the mark is. */
-static void make_version_1(struct bench *bench)
-{
-	struct segment_header header;
-	struct sim_file *file;
-
-	sim_copy(&bench->image, &bench->disk);
-	file = sim_find(&bench->image, SEGMENT);
-	expect_eq(segment_header_decode(file->now, &header), 0);
-	header.version = 1;
-	segment_header_encode(file->now, &header);
-	sim_find(&bench->image, MARK_NAME)->size = 0;
-	sim_copy(&bench->image, &bench->image);
-}
-
-START_TEST(journal_of_version_1_is_opened_and_written_on_in_another_segment)
-{
-	struct bench *bench = bench_new(RECORDS);
-	struct model *model = &bench->model;
-	struct timerhub_journal_info info;
-	struct segment_header header;
-	uint64_t id = 0, size;
-	char name[DISK_NAME_MAX];
-
-	model_close(model);
-	make_version_1(bench);
-	size = sim_find(&bench->image, SEGMENT)->size;
-	model->disk = &bench->image;
-	expect_eq(model_open(model), 0);
-	expect_eq(model->journal->tasks.count, RECORDS);
-	expect_eq(timerhub_journal_put_key(model->journal, "key", 3, HOUR, 0, NULL, 0, &id), 0);
-	expect_eq(id, RECORDS + 1);
-	expect_eq(sim_find(&bench->image, SEGMENT)->size, size);
-	segment_name(name, 2);
-	expect_eq(segment_header_decode(sim_find(&bench->image, name)->now, &header), 0);
-	expect_eq(header.version, FORMAT_VERSION);
-	model_close(model);
-	expect_eq(model_open(model), 0);
-	expect_eq(model->journal->tasks.count, RECORDS + 1);
-	for (id = 1; id <= RECORDS; id++)
-		expect_eq(timerhub_journal_peek(model->journal, id, &info, NULL, 0), 0);
-	model_close(model);
-	bench_free(bench);
-}
-END_TEST
-
-static void check_task_of_0_1(struct timerhub_journal *journal, uint64_t id, uint64_t due_ns,
-                              uint64_t attempts, const char *data)
-{
-	struct timerhub_journal_info info;
-	char found[64] = "";
-
-	expect_context("task", id, 0);
-	expect_eq(timerhub_journal_peek(journal, id, &info, found, sizeof(found)), 0);
-	expect(strcmp(found, data) == 0);
-	expect_eq(info.due_ns, due_ns);
-	expect_eq(info.attempts, attempts);
-	expect_eq(info.state, TIMERHUB_JOURNAL_PENDING);
-	expect_eq(info.key_len, 0);
-}
-
-static void check_tasks_of_0_1(struct timerhub_journal *journal)
-{
-	check_task_of_0_1(journal, 1, VERSION_0_1_FAR_NS, 0, "stays");
-	check_task_of_0_1(journal, 3, VERSION_0_1_FAR_NS + 1, 0, "moved");
-	check_task_of_0_1(journal, 5, TIMERHUB_NEVER, 1, "given back");
-	check_task_of_0_1(journal, 6, 6, 1, "");
-	check_task_of_0_1(journal, 7, VERSION_0_1_FAR_NS, 0, "last");
-}
-
-/* What 0.1 wrote, not what this version thinks of it: closed, and killed with zeros ahead. */
-START_TEST(journal_that_0_1_wrote_is_opened_and_written_on)
-{
-	for (unsigned killed = 0; killed < 2; killed++) {
-		size_t bytes = sizeof(version_0_1_segment) - killed * RECORD_HEADER_BYTES;
-		struct bench *bench = bench_new(0);
-		struct model *model = &bench->model;
-		uint8_t segment[4096] = { 0 };
-		struct sim_disk disk;
-		uint64_t id = 0;
-
-		model_close(model);
-		sim_open(&disk, killed);
-		memcpy(segment, version_0_1_segment, bytes);
-		sim_plant(&disk, SEGMENT, segment, killed ? sizeof(segment) : bytes);
-		sim_plant(&disk, MARK_NAME, NULL, 0);
-		/* So that there is not so much that compaction drops the segment. */
-		model->stretch_bytes = 0;
-		model->disk = &disk;
-		expect_eq(model_open(model), 0);
-		expect_eq(model->journal->tasks.count, 5);
-		check_tasks_of_0_1(model->journal);
-		expect_eq(timerhub_journal_put_key(model->journal, "key", 3, HOUR, 0, NULL, 0, &id),
-		          0);
-		expect_eq(id, 8);
-		expect_eq(timerhub_journal_cancel(model->journal, 7), 0);
-		model_close(model);
-		expect_eq(sim_find(&disk, SEGMENT)->size, bytes);
-		expect(memcmp(sim_find(&disk, SEGMENT)->now, version_0_1_segment, bytes) == 0);
-		expect_eq(model_open(model), 0);
-		expect_eq(model->journal->log.count, 2);
-		expect_eq(model->journal->tasks.count, 5);
-		check_task_of_0_1(model->journal, 6, 6, 1, "");
-		expect_eq(timerhub_journal_find(model->journal, "key", 3, &id), 0);
-		expect_eq(id, 8);
-		expect(timerhub_journal_cancel(model->journal, 7) == -ENOENT);
-		model_close(model);
-		sim_close(&disk);
-		bench_free(bench);
-	}
-}
-END_TEST
-
 /* Fill several segments. */
 static void fill(struct bench *bench, unsigned puts)
 {
@@ -1001,10 +885,10 @@ START_TEST(all_segments_missing_is_no_new_journal)
 }
 END_TEST
 
-/* Give the image's first segment a later version: it is refused, and named. */
-static void expect_version_refused(struct bench *bench, enum replay_mode mode)
+/* Give the image's first segment another version: it is refused, and named. */
+static void expect_version_refused(struct bench *bench, enum replay_mode mode, uint32_t version)
 {
-	struct segment_header header = { FORMAT_VERSION + 1, 0, 1, 1, 1, 1 };
+	struct segment_header header = { version, 0, 1, 1, 1, 1 };
 	struct replay replay;
 
 	segment_header_encode(sim_find(&bench->image, SEGMENT)->now, &header);
@@ -1015,26 +899,27 @@ static void expect_version_refused(struct bench *bench, enum replay_mode mode)
 	replay_fini(&replay);
 }
 
-START_TEST(a_later_version_is_refused_as_such)
+START_TEST(another_version_is_refused_as_such)
 {
 	struct bench *bench = bench_new(3);
 
 	sim_copy(&bench->image, &bench->disk);
-	expect_version_refused(bench, REPLAY_OPEN);
+	expect_version_refused(bench, REPLAY_OPEN, FORMAT_VERSION + 1);
+	expect_version_refused(bench, REPLAY_OPEN, FORMAT_VERSION - 1);
 	bench_free(bench);
 }
 END_TEST
 
 /* Not the last one: what is read of it is named, and nothing is guessed. */
-START_TEST(a_first_segment_of_a_later_version_is_named)
+START_TEST(a_first_segment_of_another_version_is_named)
 {
 	struct bench *bench = bench_new(0);
 
 	fill(bench, 20);
 	expect_lt(1, bench->model.journal->log.count);
 	sim_copy(&bench->image, &bench->disk);
-	expect_version_refused(bench, REPLAY_OPEN);
-	expect_version_refused(bench, REPLAY_LOOK);
+	expect_version_refused(bench, REPLAY_OPEN, FORMAT_VERSION + 1);
+	expect_version_refused(bench, REPLAY_LOOK, FORMAT_VERSION + 1);
 	bench_free(bench);
 }
 END_TEST
@@ -1125,13 +1010,11 @@ int main(int argc, char **argv)
 	tests_add(commit_of_more_puts_than_there_are_ids_is_refused, 60);
 	tests_add(record_that_cannot_be_is_refused_and_not_cut, 60);
 	tests_add(ids_that_are_used_up_are_refused, 60);
-	tests_add(journal_that_0_1_wrote_is_opened_and_written_on, 60);
-	tests_add(journal_of_version_1_is_opened_and_written_on_in_another_segment, 60);
 	tests_add(sealed_segments_must_be_whole_and_all_there, 60);
 	tests_add(first_segment_may_be_missing_if_it_was_dropped, 60);
 	tests_add(all_segments_missing_is_no_new_journal, 60);
-	tests_add(a_later_version_is_refused_as_such, 60);
-	tests_add(a_first_segment_of_a_later_version_is_named, 60);
+	tests_add(another_version_is_refused_as_such, 60);
+	tests_add(a_first_segment_of_another_version_is_named, 60);
 	tests_add(no_damage_makes_up_a_task, 120);
 	tests_add(wall_clock_moved_a_day_between_runs, 60);
 	return tests_run();
