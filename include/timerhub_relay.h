@@ -147,9 +147,17 @@ TIMERHUB_API int timerhub_relay_open(struct timerhub_relay **ret_relay, const ch
                                      const struct timerhub_relay_config *config);
 
 /*
- * Close. Threads blocked in take return -ESHUTDOWN first; no other call may be running or start.
- * Tasks taken and not done come again after their lease. If it serves, it leaves to the next relay
- * without lateness. NULL is fine.
+ * From now on no take waits, and no take asks Redis: threads blocked in take return, later takes
+ * return at once. Tasks that were read ahead are still handed out; when none is left, take returns
+ * -ESHUTDOWN for ever. A stop cannot be undone; all other calls work as before. NULL is fine.
+ */
+TIMERHUB_API void timerhub_relay_stop(struct timerhub_relay *relay);
+
+/*
+ * Close. Threads blocked in take return -ESHUTDOWN first. No other call may be running or start: to
+ * end workers, call timerhub_relay_stop(), join them, then close. Tasks taken and not done come
+ * again after their lease. If it serves, it leaves to the next relay without lateness. NULL is
+ * fine.
  */
 TIMERHUB_API void timerhub_relay_close(struct timerhub_relay *relay);
 
@@ -185,8 +193,8 @@ TIMERHUB_API int timerhub_relay_move(struct timerhub_relay *relay, const char *i
 
 /*
  * Take a task that is due, the earliest first; waits up to `timeout_ns` (0: for one answer of
- * Redis, UINT64_MAX: for ever) for one. 1: taken; 0: the time is over; -ESHUTDOWN: the relay is
- * being closed. Without waiting (0), errors as above too.
+ * Redis, UINT64_MAX: for ever) for one. 1: taken; 0: the time is over; -ESHUTDOWN: the relay was
+ * stopped and has none left, or is being closed. Without waiting (0), errors as above too.
  */
 TIMERHUB_API int timerhub_relay_take(struct timerhub_relay *relay,
                                      struct timerhub_relay_task *ret_task, uint64_t timeout_ns);

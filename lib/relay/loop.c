@@ -454,7 +454,7 @@ static uint32_t wanted(const struct shard *shard, uint64_t now_ns, uint64_t *ret
 	uint32_t count = shard->relay->waiting;
 
 	*ret_ms = BLOCK_MAX_MS;
-	if (shard->relay->deliveries.in_hand > 0)
+	if (shard->relay->deliveries.in_hand > 0 || shard->relay->stopped)
 		return 0;
 	if (shard->relay->watched)
 		return count > 0 ? count : 1;
@@ -738,7 +738,7 @@ int shard_start(struct shard *shard)
 	return result;
 }
 
-void relay_stop(struct timerhub_relay *relay)
+void shards_end(struct timerhub_relay *relay)
 {
 	lock_take(&relay->lock);
 	relay->closing = true;

@@ -226,7 +226,7 @@ int timerhub_relay_open(struct timerhub_relay **ret_relay, const char *queue,
 	if (result == 0)
 		result = open_parts(relay);
 	if (result < 0) {
-		relay_stop(relay); /* the shards whose threads run already */
+		shards_end(relay); /* the shards whose threads run already */
 		free_relay(relay);
 		return result;
 	}
@@ -260,7 +260,7 @@ void timerhub_relay_close(struct timerhub_relay *relay)
 		return;
 	if (life_goes_on(&relay->life)) {
 		send_takers_away(relay);
-		relay_stop(relay);
+		shards_end(relay);
 	}
 	free_relay(relay);
 }

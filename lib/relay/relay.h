@@ -157,6 +157,8 @@ struct timerhub_relay {
 	uint32_t inside;        /* takers inside take */
 	uint64_t wait_until_ns; /* the latest that one of them waits */
 	bool watched;           /* the fd was asked for: read ahead */
+	bool stopped;           /* no take waits or asks Redis any more */
+	bool ended;             /* a stopped take has found the hand empty: none takes after it */
 	bool closing;           /* takers are sent away, and the threads end */
 	struct timerhub_relay_stats stats;
 };
@@ -192,7 +194,7 @@ void link_lose(struct shard *shard, struct link *link, int why, uint64_t now_ns)
 int shard_start(struct shard *shard);
 
 /* Ends the threads, which first give back the deliveries that no caller has taken. */
-void relay_stop(struct timerhub_relay *relay);
+void shards_end(struct timerhub_relay *relay);
 
 /* Let the threads look once more, and wake those that sleep. The lock is held. */
 void relay_wake(struct timerhub_relay *relay);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * take, and the fd. Takers wait for the hand, into which the thread reads as many tasks as takers
- * wait, and one more if the fd was asked for. Any thread.
+ * take, its stop, and the fd. Takers wait for the hand, into which the thread reads as many tasks
+ * as takers wait, and one more if the fd was asked for. Any thread.
  */
 #include <errno.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static bool take_from_hand(struct timerhub_relay *relay, struct timerhub_relay_t
 	const struct delivery *one = deliveries_take(&relay->deliveries);
 
 	if (relay->deliveries.in_hand == 0) {
-		if (!relay->closing)
+		if (!relay->closing && !relay->stopped)
 			flag_lower(relay->ready_fd);
 		if (relay->watched)
 			relay_wake(relay); /* read ahead */
@@ -35,6 +35,17 @@ static bool take_from_hand(struct timerhub_relay *relay, struct timerhub_relay_t
 	memcpy(ret_task->delivery, one->entry, sizeof(ret_task->delivery));
 	relay->stats.delivered++;
 	return true;
+}
+
+/* 1; 0: the hand is empty; -ESHUTDOWN, then for ever. The lock is held. */
+static int take_or_end(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
+{
+	if (relay->closing || relay->ended)
+		return -ESHUTDOWN;
+	if (take_from_hand(relay, ret_task))
+		return 1;
+	relay->ended = relay->stopped;
+	return relay->ended ? -ESHUTDOWN : 0;
 }
 
 /* One turn of a taker that waits. The lock is held, and given away meanwhile. */
@@ -63,11 +74,10 @@ static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task
 
 	for (;;) {
 		uint64_t now_ns = relay_now_ns(relay);
+		int result = take_or_end(relay, ret_task);
 
-		if (relay->closing)
-			return -ESHUTDOWN;
-		if (take_from_hand(relay, ret_task))
-			return 1;
+		if (result != 0)
+			return result;
 		if (now_ns >= until_ns)
 			return 0;
 		wait_for_hand(relay, until_ns == UINT64_MAX ? UINT64_MAX : until_ns - now_ns,
@@ -82,24 +92,23 @@ static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task
 static int take_at_once(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
 	uint32_t first = relay->turn++ % relay->shard_count;
-	int failure = 0;
+	int failure = 0, last;
 
 	for (uint32_t i = 0; i < relay->shard_count; i++) {
 		struct shard *shard = &relay->shards[(first + i) % relay->shard_count];
 		struct request request = { .kind = REQUEST_READ };
-		int result;
+		int result = take_or_end(relay, ret_task);
 
-		if (relay->closing)
-			return -ESHUTDOWN;
-		if (take_from_hand(relay, ret_task))
-			return 1;
+		if (result != 0)
+			return result;
 		lock_give(&relay->lock);
 		result = shard_ask(shard, &request);
 		lock_take(&relay->lock);
 		if (result < 0 && failure == 0)
 			failure = result;
 	}
-	return take_from_hand(relay, ret_task) ? 1 : failure;
+	last = take_or_end(relay, ret_task);
+	return last != 0 ? last : failure;
 }
 
 int timerhub_relay_take(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task,
@@ -119,6 +128,19 @@ int timerhub_relay_take(struct timerhub_relay *relay, struct timerhub_relay_task
 	relay->inside--;
 	lock_give(&relay->lock);
 	return result;
+}
+
+void timerhub_relay_stop(struct timerhub_relay *relay)
+{
+	CANCELLATION_HELD;
+	if (relay_check(relay) < 0)
+		return;
+	lock_take(&relay->lock);
+	relay->stopped = true;
+	flag_raise(relay->ready_fd);
+	ticket_set(&relay->takers, ticket_number(&relay->takers) + 1);
+	ticket_wake(&relay->takers, UINT32_MAX);
+	lock_give(&relay->lock);
 }
 
 int timerhub_relay_fd(struct timerhub_relay *relay)

@@ -506,6 +506,7 @@ START_TEST(child_of_fork_is_told_and_harms_nothing)
 		expect_eq(timerhub_relay_retry(relay, &task, 0), -EOWNERDEAD);
 		expect_eq(timerhub_relay_stats(relay, &now), -EOWNERDEAD);
 		expect_eq(timerhub_relay_fd(relay), -EOWNERDEAD);
+		timerhub_relay_stop(relay); /* it stops the child's copy of nothing */
 		timerhub_relay_close(relay);
 		_exit(0);
 	}
@@ -710,6 +711,105 @@ START_TEST(close_sends_blocked_takers_away_and_leaves_its_seat)
 }
 END_TEST
 
+/* How many clients of the server wait for a stream. */
+static unsigned clients_blocked(void)
+{
+	static const char field[] = "blocked_clients:";
+	struct reply *reply;
+	const char *found;
+	unsigned count;
+
+	bytes_command(wire_output(wire), 2);
+	bytes_text(wire_output(wire), "INFO");
+	bytes_text(wire_output(wire), "clients");
+	expect_eq(wire_call(wire, &reply, ARRIVES), 0);
+	found = strstr(reply_text(reply), field);
+	expect(found != NULL);
+	count = (unsigned)strtoul(found + strlen(field), NULL, 10);
+	reply_free(reply);
+	return count;
+}
+
+static uint32_t in_hand(void)
+{
+	uint32_t count;
+
+	lock_take(&relay->lock);
+	count = relay->deliveries.in_hand;
+	lock_give(&relay->lock);
+	return count;
+}
+
+START_TEST(stop_hands_out_what_was_read_and_ends_every_take)
+{
+	struct timerhub_relay_task task;
+	struct pollfd poll_fd = { .events = POLLIN };
+
+	begin();
+	poll_fd.fd = timerhub_relay_fd(relay);
+	put("ahead", 0);
+	while (in_hand() == 0)
+		;
+	put("behind", 0);
+	timerhub_relay_stop(relay);
+	timerhub_relay_stop(relay);
+	expect_eq(timerhub_relay_take(relay, &task, UINT64_MAX), 1);
+	expect(strcmp(task.id, "ahead") == 0);
+	for (unsigned i = 0; i < 3; i++) {
+		expect_eq(timerhub_relay_take(relay, &task, UINT64_MAX), -ESHUTDOWN);
+		expect_eq(timerhub_relay_take(relay, &task, 0), -ESHUTDOWN);
+		expect_eq(timerhub_relay_take(relay, &task, MS), -ESHUTDOWN);
+	}
+	/* Whoever polls finds out. */
+	expect_eq(poll(&poll_fd, 1, 0), 1);
+	/* The rest of the calls goes on, and so does the alarm clock. */
+	task = (struct timerhub_relay_task){ .id = "ahead" };
+	expect_eq(timerhub_relay_done(relay, &task), 0);
+	put("later", 10 * MS);
+	while (stats().promoted < 3)
+		;
+	expect_eq(timerhub_relay_cancel(relay, "later"), 0);
+	timerhub_relay_stop(NULL);
+	timerhub_relay_close(relay);
+	relay = open_relay(0);
+	task = take();
+	expect(strcmp(task.id, "behind") == 0);
+	expect_eq(task.attempts, 1); /* a stopped relay reads nothing */
+	end();
+}
+END_TEST
+
+START_TEST(workers_are_stopped_joined_and_then_the_relay_closed)
+{
+	pthread_t threads[4];
+	static atomic_int tids[COUNT_OF(threads)];
+	struct timerhub_relay_task task;
+
+	begin();
+	for (unsigned i = 0; i < COUNT_OF(threads); i++)
+		expect_eq(pthread_create(&threads[i], NULL, block, &tids[i]), 0);
+	for (unsigned i = 0; i < COUNT_OF(threads); i++)
+		while (atomic_load(&tids[i]) == 0 || !thread_is_blocked(atomic_load(&tids[i])))
+			;
+	while (clients_blocked() == 0)
+		;
+	timerhub_relay_stop(relay);
+	for (unsigned i = 0; i < COUNT_OF(threads); i++)
+		expect_eq(pthread_join(threads[i], NULL), 0);
+	/* Redis still waits on behalf of the takers: what it sends now is not theirs any more. */
+	expect_eq(clients_blocked(), 1);
+	put("late", 0);
+	while (in_hand() == 0)
+		;
+	expect_eq(timerhub_relay_take(relay, &task, 0), -ESHUTDOWN);
+	timerhub_relay_close(relay);
+	relay = open_relay(TIMERHUB_RELAY_SERVE);
+	task = take(); /* long before its lease is over */
+	expect(strcmp(task.id, "late") == 0);
+	end();
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	tests_begin("calls", argc, argv);
@@ -727,5 +827,7 @@ int main(int argc, char **argv)
 	tests_add(every_task_ends_once_under_many_threads, 120);
 	tests_add(puts_that_wait_for_a_reply_share_a_command, 60);
 	tests_add(close_sends_blocked_takers_away_and_leaves_its_seat, 60);
+	tests_add(stop_hands_out_what_was_read_and_ends_every_take, 60);
+	tests_add(workers_are_stopped_joined_and_then_the_relay_closed, 60);
 	return tests_run();
 }
