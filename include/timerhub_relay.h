@@ -133,7 +133,9 @@ struct timerhub_relay_report {
 	uint64_t placed; /* ids that wait, and entries of the stream: as many if all is well */
 	uint64_t round_trip_ns; /* the quickest of some; grace_ns should be 4 times as long */
 	const char *fault;      /* the first thing that is wrong; NULL: nothing. A constant. */
-	uint64_t reserved[8];
+	uint64_t relays;        /* that look when they have promised to; 0 is a fault */
+	uint64_t overdue_ns;    /* the first waiting task is due since; above 5 s is a fault */
+	uint64_t reserved[6];
 };
 
 /*
@@ -233,9 +235,9 @@ TIMERHUB_API int timerhub_relay_stats(struct timerhub_relay *relay,
                                       struct timerhub_relay_stats *ret_stats);
 
 /*
- * Ask the server at `redis`, as in struct timerhub_relay_config, what it keeps, and whether the
- * keys of `queue` agree with each other; changes nothing. 0: `ret_report` says it, a fault too;
- * -ENOENT: there is no such queue; -EINVAL, -EOPNOTSUPP; errors as above.
+ * Ask the server at `redis`, as in struct timerhub_relay_config, what it keeps, whether relays
+ * serve `queue`, and whether its keys agree with each other. Changes nothing. 0: `ret_report` says
+ * it, a fault too; -ENOENT: there is no such queue; -EINVAL, -EOPNOTSUPP; errors as above.
  */
 TIMERHUB_API int timerhub_relay_check(const char *redis, const char *queue,
                                       struct timerhub_relay_report *ret_report);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a server keeps, by its configuration, and whether a queue's keys agree. Any thread. */
+/* What a server keeps, by its configuration; whether a queue is served; whether its keys agree. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +10,9 @@
 
 #define STEP_NS UINT64_C(2000000000)
 #define ROUNDS 5
+/* A relay looks within a grace of its promise, 100 ms by default. */
+#define OVERDUE_NS UINT64_C(5000000000)
+#define NS_PER_US UINT64_C(1000)
 
 /* A field of INFO, or the value of CONFIG GET, as a number. */
 static uint64_t number_of(const char *text, const char *name)
@@ -83,9 +86,16 @@ static int ask_replication(struct wire *wire, struct timerhub_relay_report *repo
 	return 0;
 }
 
+/* For how long the relays' promise to look, which each of them renews, is past. */
+static uint64_t promise_past_ns(uint64_t now_us, uint64_t look_by_us)
+{
+	return look_by_us > 0 && now_us > look_by_us ? (now_us - look_by_us) * NS_PER_US : 0;
+}
+
 static int ask_stat(struct wire *wire, const struct keys *keys,
                     struct timerhub_relay_report *report)
 {
+	uint64_t now_us = 0, look_by_us = 0;
 	struct reply *reply;
 	int result;
 
@@ -100,7 +110,18 @@ static int ask_stat(struct wire *wire, const struct keys *keys,
 			report->tasks = value;
 		else if (reply_is(reply, i, "due") || reply_is(reply, i, "ready"))
 			report->placed += value;
+		else if (reply_is(reply, i, "relays"))
+			report->relays = value;
+		else if (reply_is(reply, i, "overdue"))
+			report->overdue_ns = value * NS_PER_US;
+		else if (reply_is(reply, i, "now"))
+			now_us = value;
+		else if (reply_is(reply, i, "look_by"))
+			look_by_us = value;
 	}
+	/* Relays that were killed are still on the list. */
+	if (promise_past_ns(now_us, look_by_us) > OVERDUE_NS)
+		report->relays = 0;
 	reply_free(reply);
 	return 0;
 }
@@ -142,6 +163,10 @@ static int ask_round_trip(struct wire *wire, uint64_t *ret_ns)
 
 static const char *find_fault(const struct timerhub_relay_report *report)
 {
+	if (report->relays == 0)
+		return "no relay serves the queue: no task becomes due; run timerhub-relay run";
+	if (report->overdue_ns > OVERDUE_NS)
+		return "a task is overdue by more than 5 s: relays do not keep up, or are stopped";
 	if (report->evicts)
 		return "maxmemory-policy is not noeviction: tasks may vanish";
 	if (report->tasks > report->placed)
@@ -188,6 +213,11 @@ static uint32_t fewer(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
+static uint64_t fewer64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 /* A queue keeps what the least of its servers does. */
 static void add(struct timerhub_relay_report *all, const struct timerhub_relay_report *one)
 {
@@ -197,6 +227,9 @@ static void add(struct timerhub_relay_report *all, const struct timerhub_relay_r
 	all->evicts |= one->evicts;
 	all->tasks += one->tasks;
 	all->placed += one->placed;
+	all->relays = fewer64(all->relays, one->relays);
+	if (one->overdue_ns > all->overdue_ns)
+		all->overdue_ns = one->overdue_ns;
 	if (one->round_trip_ns > all->round_trip_ns)
 		all->round_trip_ns = one->round_trip_ns;
 	if (!all->fault)
@@ -209,7 +242,8 @@ int timerhub_relay_check(const char *redis, const char *queue,
 	CANCELLATION_HELD;
 	struct timerhub_relay_report all = { .keeps = TIMERHUB_RELAY_KEEPS_ALL,
 		                             .replicas = UINT32_MAX,
-		                             .replicas_min = UINT32_MAX };
+		                             .replicas_min = UINT32_MAX,
+		                             .relays = UINT64_MAX };
 	struct keys keys;
 	int result;
 

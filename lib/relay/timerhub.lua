@@ -10,7 +10,7 @@
 -- Each function's work has a bound, whatever the number of tasks. tests/relay has a model of the
 -- functions, tests/models/relay.pml one of which relays are rung, and when they look.
 
-local VERSION = 1  -- of this text; a relay replaces an older one
+local VERSION = 2  -- of this text; a relay replaces an older one
 local LAYOUT = 1  -- of the keys
 local GROUP = 'timerhub'
 
@@ -937,6 +937,12 @@ local function lag_of(ready, now)
     return due and math.max(0, now - (tonumber(due) or now)) or 0
 end
 
+-- Returns for how long the first waiting task has been due.
+local function overdue_of(due, now)
+    local first = tonumber(redis.call('ZRANGE', due, 0, 0, 'WITHSCORES')[2] or nil)
+    return first and math.max(0, now - first) or 0
+end
+
 -- Say how many tasks were how late, by bucket.
 local function say_lateness(state, say)
     local names = {}
@@ -971,6 +977,7 @@ local function stat(keys)
     say('ready', length)
     say('taken', taken)
     say('lag', text(lag_of(q.ready, now)))
+    say('overdue', text(overdue_of(q.due, now)))
     say('dead', redis.call('XLEN', q.dead))
     say('past', redis.call('ZCARD', q.past))
     say('relays', redis.call('ZCARD', q.seats))

@@ -183,7 +183,7 @@ def check_exhausted_stream(redis):
 def check_bad_arguments(redis):
     bring_about(redis, "waiting")
     before = picture(redis)
-    expect(redis("FCALL_RO", "timerhub_version", 0) == [0, 1], "the version")
+    expect(redis("FCALL_RO", "timerhub_version", 0) == [0, 2], "the version")
     for name, arguments in (
             ("put", []), ("put", ["id"]), ("put", ["id", "1", ""]), ("put", ["id", "-1", "", ""]),
             ("put", ["id", "1.5", "", ""]), ("put", ["id", "", "", ""]),

@@ -359,7 +359,11 @@ START_TEST(check_tells_what_the_server_keeps)
 
 	begin();
 	put("id", HOUR);
+	while (stats().relays == 0)
+		;
 	report = report_with(NULL, NULL);
+	expect_eq(report.relays, 1);
+	expect_eq(report.overdue_ns, 0);
 	expect_eq(report.keeps, TIMERHUB_RELAY_KEEPS_NOTHING);
 	expect(!report.fault && report.tasks == 1 && report.placed == 1 && report.replicas == 0);
 	expect_cmp(report.round_trip_ns, >, 0);
@@ -379,6 +383,47 @@ START_TEST(check_tells_what_the_server_keeps)
 	expect_eq(timerhub_relay_check(redis, "no name", &report), -EINVAL);
 	expect_eq(timerhub_relay_check(redis, queue, NULL), -EINVAL);
 	expect_eq(timerhub_relay_check("redis://127.0.0.1:1", queue, &report), -ECONNREFUSED);
+	end();
+}
+END_TEST
+
+static void set_look_by(int64_t ahead_s)
+{
+	char text[24];
+
+	(void)snprintf(text, sizeof(text), "%" PRId64,
+	               (int64_t)(wall_ns() / 1000) + ahead_s * 1000000);
+	(void)command("HSET", key("state"), "look_by", text);
+}
+
+START_TEST(check_tells_that_no_relay_serves)
+{
+	struct timerhub_relay_report report;
+
+	begin();
+	while (stats().relays == 0)
+		;
+	timerhub_relay_close(relay);
+	relay = open_relay(0);
+	put("id", 0);
+	report = report_with(NULL, NULL);
+	expect_eq(report.relays, 0);
+	expect(report.fault && strstr(report.fault, "no relay"));
+	/* A relay that was killed keeps its seat, and breaks its promise. */
+	expect_eq(command("ZADD", key("seats"), "0", "killed"), 1);
+	set_look_by(-10);
+	report = report_with(NULL, NULL);
+	expect_eq(report.relays, 0);
+	set_look_by(1);
+	report = report_with(NULL, NULL);
+	expect_eq(report.relays, 1);
+	expect(!report.fault);
+	expect_cmp(report.overdue_ns, <, 5 * SEC);
+	/* One that promises and does not move what is due is as bad. */
+	expect_eq(command("ZADD", key("due"), "1", "id"), 0);
+	report = report_with(NULL, NULL);
+	expect(report.fault && strstr(report.fault, "overdue"));
+	expect_cmp(report.overdue_ns, >, HOUR);
 	end();
 }
 END_TEST
@@ -821,6 +866,7 @@ int main(int argc, char **argv)
 	tests_add(limits_and_servers_faults_are_told_apart, 60);
 	tests_add(a_queue_that_was_wiped_goes_on, 60);
 	tests_add(check_tells_what_the_server_keeps, 60);
+	tests_add(check_tells_that_no_relay_serves, 60);
 	tests_add(misuse_is_answered, 60);
 	tests_add(a_server_that_hangs_up_cannot_be_reached, 60);
 	tests_add(child_of_fork_is_told_and_harms_nothing, 60);

@@ -5,6 +5,7 @@
 Usage: tool_test.py TIMERHUB_RELAY
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -104,6 +105,26 @@ def check_wrong_use(tool):
     tool("--redis", "unix:/nowhere", "load", status=3)
     tool("create", "bad name", status=3)
     expect("usage" in tool("--help"), "no usage")
+
+
+@contextlib.contextmanager
+def serving(tool, redis):
+    """With an alarm clock."""
+    seats = f"timerhub:{{{QUEUE}}}:seats"
+    daemon = tool.run()
+    wait_until(lambda: redis("ZCARD", seats) == 1, "a seat")
+    yield
+    daemon.terminate()
+    expect(daemon.wait(ARRIVES) == 0, "the daemon did not end well")
+
+
+def check_no_relay(tool, redis):
+    """The first thing to go wrong: no relay runs."""
+    said = tool("check", QUEUE, status=1)
+    expect("fault: no relay serves the queue" in said and "relays: 0" in said, said)
+    with serving(tool, redis):
+        expect("fault: none" in tool("check", QUEUE), "with a relay")
+        expect(tool.json("check", QUEUE)["relays"] == 1, "with a relay, as JSON")
 
 
 def check_durability(tool, redis):
@@ -216,7 +237,8 @@ def check_servers(tool, redis):
         many("cancel", "many", mine[0])
         expect(client("HLEN", key + "task") == len(mine) - 1, "cancel")
         expect(many("list", "many").startswith("server 0\n"), "list as text")
-        expect(many.json("check", "many")["tasks"] == 19, "check")
+        checked = json.loads(many("--json", "check", "many", status=1))
+        expect(checked["tasks"] == 19 and checked["relays"] == 0, "check", checked)
         client("XADD", key + "dead", "9-9", "id", "buried", "due", 1, "n", 1, "why", "attempts",
                "data", "")
         many("revive", "many", "9-9")
@@ -282,13 +304,16 @@ def main(arguments):
         redis = server.client()
         check_commands(tool, redis)
         check_wrong_use(tool)
-        check_durability(tool, redis)
+        check_no_relay(tool, redis)
+        with serving(tool, redis):
+            check_durability(tool, redis)
         check_daemon(tool, redis, server.folder)
         redis = server.client()
         check_dead(tool, redis)
         tool("cancel", QUEUE, "poor")
         redis("DEL", f"timerhub:{{{QUEUE}}}:past")
-        check_repair(tool, redis)
+        with serving(tool, redis):
+            check_repair(tool, redis)
         check_json(tool)
         check_servers(tool, redis)
         check_top(tool)

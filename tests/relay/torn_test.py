@@ -64,7 +64,7 @@ class Run:
     def picture(self):
         stat = self.queue.stat()
         expect(int(stat["tasks"]) == int(stat["due"]) + int(stat["ready"]), "half moved:", stat)
-        del stat["now"], stat["lag"]  # these go on by themselves
+        del stat["now"], stat["lag"], stat["overdue"]  # these go on by themselves
         return self.queue.client("DEBUG", "DIGEST"), stat
 
     def note(self):

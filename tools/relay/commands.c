@@ -314,16 +314,21 @@ enum status do_check(struct call *call, char **words, int count)
 		(void)printf("{\"keeps\": %" PRIu32 ", \"replicas\": %" PRIu32
 		             ", \"replicas_min\": %" PRIu32 ", \"evicts\": %" PRIu32
 		             ", \"tasks\": %" PRIu64 ", \"placed\": %" PRIu64
+		             ", \"relays\": %" PRIu64 ", \"overdue_ns\": %" PRIu64
 		             ", \"round_trip_ns\": %" PRIu64 ", \"sound\": %s}\n",
 		             report.keeps, report.replicas, report.replicas_min, report.evicts,
-		             report.tasks, report.placed, report.round_trip_ns,
+		             report.tasks, report.placed, report.relays, report.overdue_ns,
+		             report.round_trip_ns,
 		             report.fault ? "false" : "true");
 	} else {
 		(void)printf("keeps: %s\n", keeps[report.keeps]);
 		(void)printf("replicas: %" PRIu32 ", at least %" PRIu32 "; failover to one loses "
 		             "a suffix of the facts\n",
 		             report.replicas, report.replicas_min);
-		(void)printf("tasks: %" PRIu64 "\n", report.tasks);
+		(void)printf("tasks: %" PRIu64 "; the first that waits is overdue by %" PRIu64
+		             " ms\n",
+		             report.tasks, report.overdue_ns / 1000000);
+		(void)printf("relays: %" PRIu64 "\n", report.relays);
 		(void)printf("round trip: %" PRIu64 " us; a grace of 4 times that, or more\n",
 		             report.round_trip_ns / 1000);
 		(void)printf("fault: %s\n", report.fault ? report.fault : "none");
