@@ -3,7 +3,9 @@
 #include "address.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -258,4 +260,22 @@ int address_read(struct address *ret_address, const char **text)
 	*ret_address = address;
 	*text = comma ? comma + 1 : NULL;
 	return 0;
+}
+
+void address_write(char text[ADDRESS_URL_BYTES], const struct address *address)
+{
+	const char *open = strchr(address->host, ':') ? "[" : "", *close = *open ? "]" : "";
+	char database[16] = "";
+
+	if (address->database > 0)
+		(void)snprintf(database, sizeof(database), "%s%" PRIu32,
+		               address->path[0] ? "?db=" : "/", address->database);
+	if (address->sentinels[0])
+		(void)snprintf(text, ADDRESS_URL_BYTES, "sentinel://%s/%s%s", address->sentinels,
+		               address->master, database);
+	else if (address->path[0])
+		(void)snprintf(text, ADDRESS_URL_BYTES, "unix:%s%s", address->path, database);
+	else
+		(void)snprintf(text, ADDRESS_URL_BYTES, "redis://%s%s%s:%s%s", open, address->host,
+		               close, address->port, database);
 }

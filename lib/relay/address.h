@@ -13,6 +13,7 @@
 
 #define ADDRESS_TEXT_BYTES 256
 #define ADDRESS_PORT_BYTES 6
+#define ADDRESS_URL_BYTES (2 * ADDRESS_TEXT_BYTES + 32)
 
 struct address {
 	char host[ADDRESS_TEXT_BYTES]; /* empty: path is used */
@@ -30,6 +31,9 @@ struct address {
  * then if there is no other. NULL is redis://127.0.0.1. -EINVAL; -EOPNOTSUPP: rediss://.
  */
 int address_read(struct address *ret_address, const char **text);
+
+/* Write an address as its user does, with its port, and without user and password. */
+void address_write(char text[ADDRESS_URL_BYTES], const struct address *address);
 
 /*
  * Read the Sentinel that `*text`, first `sentinels`, begins with, and move `*text` behind it; NULL

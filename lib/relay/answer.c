@@ -49,3 +49,9 @@ struct answer answer_of(const char *text)
 			return answers[i].answer;
 	return (struct answer){ -EPROTO, ANSWER_FOREIGN };
 }
+
+bool answer_is_final(int error)
+{
+	return error == -EACCES || error == -EOPNOTSUPP || error == -EINVAL || error == -EBADMSG ||
+	       error == -ENOMEM || error == -EPROTO || error == -EEXIST || error == -E2BIG;
+}

@@ -3,6 +3,8 @@
 #ifndef RELAY_ANSWER_H
 #define RELAY_ANSWER_H
 
+#include <stdbool.h>
+
 enum answer_kind {
 	ANSWER_REFUSAL, /* the call is answered: nothing has changed, a repeat changes nothing */
 	ANSWER_LATER,   /* this server takes no changes now: connect again, then repeat the call */
@@ -15,5 +17,8 @@ struct answer {
 };
 
 struct answer answer_of(const char *text);
+
+/* Is it nothing that another try would cure? */
+bool answer_is_final(int error);
 
 #endif

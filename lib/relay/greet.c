@@ -180,8 +180,7 @@ int greet_open(struct wire **ret_wire, const struct address *address, struct add
 
 /* ---- functions and queue ---- */
 
-/* The version of the functions there; 0: there are none. */
-static int ask_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout_ns)
+int greet_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout_ns)
 {
 	struct reply *reply;
 	int result;
@@ -205,7 +204,7 @@ int greet_load(struct wire *wire, uint64_t timeout_ns)
 {
 	struct bytes *output = wire_output(wire);
 	uint64_t version = 0;
-	int result = ask_version(wire, &version, timeout_ns);
+	int result = greet_version(wire, &version, timeout_ns);
 
 	if (result < 0 || version >= functions_version)
 		return result;

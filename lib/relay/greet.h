@@ -25,6 +25,9 @@ struct greeting {
 int greet_open(struct wire **ret_wire, const struct address *address, struct address *ret_server,
                uint64_t timeout_ns);
 
+/* The version of the functions there; 0: there are none. */
+int greet_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout_ns);
+
 /* Load the functions if the server has none, or older ones. */
 int greet_load(struct wire *wire, uint64_t timeout_ns);
 

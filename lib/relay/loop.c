@@ -104,6 +104,14 @@ static uint64_t dice(struct shard *shard)
 	return shard->random;
 }
 
+void shard_tell(const struct shard *shard, int error)
+{
+	const struct watcher *watcher = &shard->relay->watcher;
+
+	if (watcher->tell)
+		watcher->tell(watcher->arg, shard->index, error);
+}
+
 static void back_off(struct shard *shard, struct link *link, uint64_t now_ns)
 {
 	link->backoff_ns =
@@ -171,6 +179,8 @@ bool link_open(struct shard *shard, struct link *link, uint64_t now_ns)
 		shard->why = result;
 		lock_give(&shard->relay->lock);
 		back_off(shard, link, nap_now_ns(shard->nap));
+		if (link == &shard->command)
+			shard_tell(shard, result);
 		return false;
 	}
 	link->wire = wire;
@@ -222,6 +232,7 @@ void link_lose(struct shard *shard, struct link *link, int why, uint64_t now_ns)
 	shard->why = why;
 	lock_give(&shard->relay->lock);
 	if (link == &shard->command) {
+		shard_tell(shard, why);
 		shard->later = 0;
 		give_back(shard);
 		serve_lost(shard, now_ns);

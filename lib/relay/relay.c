@@ -12,6 +12,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "answer.h"
 #include "cancellation.h"
 #include "flag.h"
 #include "options.h"
@@ -127,13 +128,6 @@ static int make_shards(struct timerhub_relay *relay, const char *queue, const ch
 	return 0;
 }
 
-/* Nothing that another try would cure. */
-static bool is_final(int error)
-{
-	return error == -EACCES || error == -EOPNOTSUPP || error == -EINVAL || error == -EBADMSG ||
-	       error == -ENOMEM || error == -EPROTO || error == -EEXIST;
-}
-
 /* The first connection: its failure is open's. */
 static int connect_first(struct shard *shard)
 {
@@ -143,7 +137,7 @@ static int connect_first(struct shard *shard)
 	while (!link_open(shard, &shard->command, now_ns)) {
 		struct pollfd fds[2];
 
-		if (is_final(shard->why) || now_ns - begin_ns >= shard->relay->timeout_ns)
+		if (answer_is_final(shard->why) || now_ns - begin_ns >= shard->relay->timeout_ns)
 			return shard->why;
 		nap_sleep(shard->nap, fds, 0, shard->command.retry_ns);
 		now_ns = nap_now_ns(shard->nap);
@@ -195,10 +189,9 @@ static void free_relay(struct timerhub_relay *relay)
 	free(relay);
 }
 
-int timerhub_relay_open(struct timerhub_relay **ret_relay, const char *queue,
-                        const struct timerhub_relay_config *config)
+int relay_open(struct timerhub_relay **ret_relay, const char *queue,
+               const struct timerhub_relay_config *config, const struct watcher *watcher)
 {
-	CANCELLATION_HELD;
 	struct timerhub_relay_config known;
 	struct timerhub_relay *relay;
 	int result;
@@ -212,6 +205,7 @@ int timerhub_relay_open(struct timerhub_relay **ret_relay, const char *queue,
 	if (!relay)
 		return -ENOMEM;
 	lock_init(&relay->lock);
+	relay->watcher = *watcher;
 	relay->ready_fd = -1;
 	relay->serves = (known.flags & TIMERHUB_RELAY_SERVE) != 0;
 	relay->timeout_ns = known.timeout_ns;
@@ -232,6 +226,14 @@ int timerhub_relay_open(struct timerhub_relay **ret_relay, const char *queue,
 	}
 	*ret_relay = relay;
 	return 0;
+}
+
+int timerhub_relay_open(struct timerhub_relay **ret_relay, const char *queue,
+                        const struct timerhub_relay_config *config)
+{
+	CANCELLATION_HELD;
+
+	return relay_open(ret_relay, queue, config, &(struct watcher){ .tell = NULL });
 }
 
 /* ---- close ---- */

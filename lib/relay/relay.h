@@ -131,7 +131,15 @@ struct shard {
 	int why;    /* what kept the last connection from being made, or used */
 };
 
+/* For the daemon. Open tells it, and then the shards' threads. */
+struct watcher {
+	/* A negative errno: the server is not there, or refuses to be looked at; 0: a look. */
+	void (*tell)(void *arg, uint32_t shard, int error);
+	void *arg;
+};
+
 struct timerhub_relay {
+	struct watcher watcher; /* tell may be NULL */
 	char consumer[RELAY_CONSUMER_BYTES];
 	bool serves;
 	uint64_t timeout_ns;
@@ -163,6 +171,12 @@ struct timerhub_relay {
 	struct timerhub_relay_stats stats;
 };
 
+/* ---- for the daemon ---- */
+
+/* As timerhub_relay_open(). */
+int relay_open(struct timerhub_relay **ret_relay, const char *queue,
+               const struct timerhub_relay_config *config, const struct watcher *watcher);
+
 /* ---- for callers; the lock is not held ---- */
 
 /* On the clock of deadlines. */
@@ -178,6 +192,9 @@ int shard_ask(struct shard *shard, struct request *request);
 int relay_check(const struct timerhub_relay *relay);
 
 /* ---- the threads: loop.c ---- */
+
+/* Tell the watcher, if there is one. The lock is not held. */
+void shard_tell(const struct shard *shard, int error);
 
 /* Encode a request of the thread's own, and append it to those sent. The connection is there. */
 void shard_send(struct shard *shard, struct request *request, uint64_t now_ns);

@@ -141,6 +141,14 @@ static void count_look(struct shard *shard, const struct reply *reply)
 	}
 }
 
+/* Why a look was refused. */
+static int refusal_of(const struct reply *reply)
+{
+	if (reply_type(reply) == REPLY_ERROR)
+		return answer_of(reply_text(reply)).error;
+	return reply_integer_at(reply, 0) < 0 ? (int)reply_integer_at(reply, 0) : -EPROTO;
+}
+
 void serve_answered(struct shard *shard, const struct reply *reply, uint64_t now_ns)
 {
 	struct seat_answer answer = {
@@ -152,9 +160,11 @@ void serve_answered(struct shard *shard, const struct reply *reply, uint64_t now
 
 	shard->looking = false;
 	if (reply_count(reply) < LOOK_BUCKETS || reply_integer_at(reply, 0) != 0) {
+		shard_tell(shard, refusal_of(reply));
 		pause_looks(shard, now_ns);
 		return;
 	}
+	shard_tell(shard, 0);
 	shard->look_pause_ns = 0;
 	shard->looks++;
 	shard->anchor_ns = shard->look.sent_ns;

@@ -1173,19 +1173,22 @@ local function repair(keys, args)
     return {0, stage, after, sum.restored, sum.removed}
 end
 
--- Returns the settings that `args` names in pairs, name to value; nil if one is wrong.
+-- Returns the settings that `args` names in pairs, name to value; or nil and the refusal of one.
 local function wanted_settings(args)
-    local wanted = {}
+    local known, wanted = {}, {}
+    for _, setting in ipairs(DEFAULTS) do
+        known[setting.name] = setting
+    end
     for index = 1, #args, 2 do
-        local value, known = whole(args[index + 1]), false
-        for _, setting in ipairs(DEFAULTS) do
-            known = known or (setting.name == args[index] and value and value >= setting.least and
-                value <= setting.most)
+        local name, value = args[index], whole(args[index + 1])
+        local setting = known[name]
+        if not setting then
+            return nil, {EINVAL, name}
         end
-        if not known then
-            return nil
+        if not value or value < setting.least or value > setting.most then
+            return nil, {EINVAL, name, setting.least, setting.most}
         end
-        wanted[args[index]] = value
+        wanted[name] = value
     end
     return wanted
 end
@@ -1194,9 +1197,10 @@ end
 -- shards, and which of them this server is, are for the queue's life: -EEXIST if another is given.
 local function create(keys, args)
     local ready, state = keys[1], keys[2]
-    local wanted, conf = wanted_settings(args), settings(state)
+    local wanted, refusal = wanted_settings(args)
+    local conf = settings(state)
     if not wanted then
-        return {EINVAL}
+        return refusal
     end
     if conf.version and conf.version > LAYOUT then
         return {EOPNOTSUPP}

@@ -195,10 +195,15 @@ def check_bad_arguments(redis):
             ("list", []),
             ("look", ["relay", 0, 1, 1]), ("look", ["relay", 1001, 1, 1]), ("list", [0, 1001]),
             ("look", ["relay", 1, "x", 1]), ("look", ["r" * 65, 1, 1, 1]), ("peek", []),
-            ("revive", []), ("revive", ["-"]), ("create", ["tasks_max"]), ("create", ["what", 1]),
-            ("create", ["tasks_max", 0]), ("create", ["data_max", 1048577])):
+            ("revive", []), ("revive", ["-"])):
         answer = call(redis, name, *arguments)
         expect(answer == [-22], name, arguments, answer)
+    bounds = [b"tasks_max", 1, 1073741824]
+    for arguments, named in ((["tasks_max"], bounds), (["tasks_max", 0], bounds),
+                             (["what", 1], [b"what"]),
+                             (["tasks_max", 5, "data_max", 1048577], [b"data_max", 0, 1048576])):
+        reply = call(redis, "create", *arguments)
+        expect(reply == [-22, *named] and picture(redis) == before, "create", arguments, reply)
     expect(call(redis, "create", "shards", 2) == [-17], "another number of shards")
     expect(call(redis, "put", "id", "9" * 40, "", "")[0] == -34, "beyond 2^53")
     expect(call(redis, "put", "id", "1", "", "", "x")[0] == -62, "an until that is no time")

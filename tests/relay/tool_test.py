@@ -36,18 +36,19 @@ class Tool:
         expect((status == 0) == (done.stderr == "") or "check" in words, words, done.stderr)
         return done.stdout
 
-    def fails(self, *words):
-        """What a command says whose server does not serve it."""
+    def says(self, status, *words):
+        """What a command that is refused, or fails, says."""
         done = subprocess.run([self.program, *words], env=self.environment, capture_output=True,
                               text=True, timeout=3 * ARRIVES, check=False)
-        expect(done.returncode == 3, words, "ended with", done.returncode)
+        expect(done.returncode == status, words, "ended with", done.returncode, done.stderr)
         return done.stderr
 
     def json(self, *words):
         return json.loads(self("--json", *words))
 
-    def run(self, **environment):
-        return subprocess.Popen([self.program, "run", QUEUE], env=self.environment | environment)
+    def run(self, stderr=None, **environment):
+        return subprocess.Popen([self.program, "run", QUEUE], env=self.environment | environment,
+                                stderr=stderr, text=True)
 
 
 def expect(condition, *what):
@@ -64,12 +65,8 @@ def wait_until(condition, what):
 
 
 def check_commands(tool, redis):
-    tool("stat", QUEUE, status=3)  # no functions there
-    tool("load")
-    tool("check", QUEUE, status=3)  # no such queue
     tool("create", QUEUE, "attempts_max=1", "data_max=100")
     tool("set", QUEUE, "tasks_max=3")
-    tool("set", QUEUE, "tasks_max=0", status=1)
     tool("put", QUEUE, "a", "1h", "data of a")
     tool("put", QUEUE, "a", "1h", status=1)
     tool("--replace", "put", QUEUE, "a", "30m", '"quoted"\n')
@@ -95,16 +92,50 @@ def check_commands(tool, redis):
     redis("DEL", f"timerhub:{{{QUEUE}}}:past")
 
 
+def check_fresh(tool, redis):
+    """A server that has nothing of ours: what is missing is named, and where."""
+    questions = (("stat", QUEUE), ("list", QUEUE), ("dead", QUEUE), ("check", QUEUE),
+                 ("peek", QUEUE, "a"), ("cancel", QUEUE, "a"), ("move", QUEUE, "a", "1s"),
+                 ("done", QUEUE, "a"), ("revive", QUEUE, "1-1"))
+    where = f"timerhub-relay: {QUEUE}: unix:{tool.server.address}: "
+    for words in questions:
+        said = tool.says(1, *words)
+        expect(said.startswith(where + "there is no such queue"), words, said)
+    redis("SET", f"timerhub:{{{QUEUE}}}:task", "")
+    for words in (*questions, ("put", QUEUE, "a", "1s")):
+        said = tool.says(3, *words)
+        expect(said.startswith(where + "the server has no functions"), words, said)
+    redis("DEL", f"timerhub:{{{QUEUE}}}:task")
+    tool("load")
+    expect("no such queue" in tool.says(1, "check", QUEUE), "functions and no queue")
+    said = json.loads(tool("--json", "check", QUEUE, status=1))
+    expect(said["result"] == -2 and said["server"] == f"unix:{tool.server.address}", said)
+    for word, words in (("nosuch=5", "there is no setting nosuch"),
+                        ("tasks_max=0", "tasks_max is 1 to 1073741824"),
+                        ("data_max=many", "data_max is 0 to 1048576")):
+        said = tool.says(1, "set", QUEUE, "lease_us=1000", word)
+        expect(said == where + words + "\n", "set", said)
+    expect(redis("EXISTS", f"timerhub:{{{QUEUE}}}:state") == 0, "a refused set has set")
+
+
 def check_wrong_use(tool):
     for words in ((), ("what",), ("put", QUEUE), ("put", QUEUE, "x", "soon"), ("run",),
                   ("put", QUEUE, "x", "1y"), ("put", QUEUE, "x", "-1s"), ("--what", "load"),
                   ("list", QUEUE, "1001"), ("create", QUEUE, "x"), ("load", "more"),
                   ("--batch", "1001", "run", QUEUE),
+                  ("create", "bad name"), ("run", "bad name"), ("top", "bad name"),
+                  ("--redis", "rediss://localhost", "load"), ("--redis", "nothing", "load"),
+                  ("--redis", "nothing://:secret@", "run", QUEUE),
                   ("--redis", "redis://:secret@localhost", "load")):
-        tool(*words, status=2)
-    tool("--redis", "unix:/nowhere", "load", status=3)
-    tool("create", "bad name", status=3)
+        lines = tool.says(2, *words).splitlines()
+        expect(lines[0].startswith("usage: ") and len(lines) <= 4, words, lines)
+        expect(lines[-1].startswith("timerhub-relay: "), "the reason is not the last line", lines)
+        expect("secret" not in "".join(lines), "a password is shown")
+    expect("what" in tool.says(2, "what"), "the word is not named")
+    said = tool.says(3, "--redis", "unix:/nowhere", "load")
+    expect(said == "timerhub-relay: load: unix:/nowhere: Connection refused\n", said)
     expect("usage" in tool("--help"), "no usage")
+    expect(tool("--version") == tool("-V") and tool("-V").startswith("timerhub-relay "), "version")
 
 
 @contextlib.contextmanager
@@ -190,6 +221,45 @@ def check_daemon(tool, redis, folder):
     expect(fresh("ZCARD", seats) == 0, "a seat is left")
 
 
+def check_words_of_daemon(tool, redis):
+    """One line when Redis is lost, one when it is back; one for a key that is in the way."""
+    key, where = f"timerhub:{{{QUEUE}}}:", f"timerhub-relay: {QUEUE}: unix:{tool.server.address}: "
+    daemon = tool.run(stderr=subprocess.PIPE)
+    wait_until(lambda: redis("ZCARD", key + "seats") == 1, "a seat")
+    for _ in range(2):
+        tool.server.kill()
+        said = daemon.stderr.readline()
+        expect(said.startswith(where) and said.endswith("; tries again\n"), "lost", said)
+        time.sleep(0.3)  # it is refused some times, which is no news
+        tool.server.start()
+        said = daemon.stderr.readline()
+        expect(said == where + "serves again\n", "back", said)
+    redis = tool.server.client()
+    redis("SET", key + "seen", "another program's")
+    tool("put", QUEUE, "due", "0s")
+    said = daemon.stderr.readline()
+    expect(said == where + "a key of the queue holds something else\n", "a key", said)
+    redis("DEL", key + "seen")
+    said = daemon.stderr.readline()
+    expect(said == where + "serves again\n", "no key any more", said)
+    daemon.terminate()
+    expect(daemon.stderr.read() == "" and daemon.wait(ARRIVES) == 0, "it says more")
+    tool.server.kill()
+    early = tool.run(stderr=subprocess.PIPE)
+    expect(early.stderr.readline().startswith(where + "Connection refused"), "not there yet")
+    tool.server.start()
+    expect(early.stderr.readline() == where + "serves again\n", "not there yet, and then there")
+    early.terminate()
+    early.wait(ARRIVES)
+    redis = tool.server.client()
+    tool("create", QUEUE)
+    redis("SET", key + "ready", "another program's")
+    early = tool.run(stderr=subprocess.PIPE)
+    expect(early.wait(ARRIVES) == 3 and early.stderr.read() ==
+           where + "a key of the queue holds something else\n", "a key in the way of open")
+    redis("DEL", key + "ready")
+
+
 def check_repair(tool, redis):
     """What the keys disagree on is told, mended when asked for, and then gone."""
     key = f"timerhub:{{{QUEUE}}}:"
@@ -252,7 +322,7 @@ def check_servers(tool, redis):
     tool("--redis", f"@{path}", "stat", QUEUE, REDIS_URL="unix:/nowhere")
     tool("--redis", "@/nowhere", "stat", QUEUE, status=3)
     redis("CONFIG", "SET", "maxmemory", 1)
-    expect("memory is full" in tool.fails("put", QUEUE, "x", "1h"), "no words for a full server")
+    expect("memory is full" in tool.says(3, "put", QUEUE, "x", "1h"), "no words for a full server")
     redis("CONFIG", "SET", "maxmemory", 0)
 
 
@@ -302,12 +372,14 @@ def main(arguments):
     with Server() as server:
         tool = Tool(pathlib.Path(arguments[1]).resolve(), server)
         redis = server.client()
+        check_fresh(tool, redis)
         check_commands(tool, redis)
         check_wrong_use(tool)
         check_no_relay(tool, redis)
         with serving(tool, redis):
             check_durability(tool, redis)
         check_daemon(tool, redis, server.folder)
+        check_words_of_daemon(tool, server.client())
         redis = server.client()
         check_dead(tool, redis)
         tool("cancel", QUEUE, "poor")

@@ -21,6 +21,7 @@ static const struct reason failures[] = {
 	{ -EBADMSG, "a key of the queue holds something else" },
 	{ -EEXIST, "the queue is spread over other servers, or over these in another order" },
 	{ -EHOSTUNREACH, "the server is not known, or does not answer" },
+	{ -EINVAL, "a bad address, or a bad option" },
 	{ -EIO, "the server cannot persist, and takes no changes" },
 	{ -ENOSPC, "the server's memory is full" },
 	{ -EOPNOTSUPP,
@@ -45,44 +46,84 @@ static const char *find_words(const struct reason *reasons, size_t count, int er
 	return strerror(-error);
 }
 
-static void tell(const struct options *options, const char *what, int error, const char *words)
+const char *failure_words(int error)
 {
-	(void)fprintf(stderr, "timerhub-relay: %s: %s\n", what, words);
-	if (options->json)
-		(void)printf("{\"result\": %d, \"error\": \"%s\"}\n", error, words);
+	return find_words(failures, sizeof(failures) / sizeof(failures[0]), error);
 }
 
-enum status complain(const struct options *options, const char *what, int error)
+static void tell(const struct call *call, const char *what, int error, const char *words)
 {
-	tell(options, what, error,
-	     find_words(failures, sizeof(failures) / sizeof(failures[0]), error));
+	char url[ADDRESS_URL_BYTES];
+
+	address_write(url, &call->addresses[call->shard]);
+	(void)fprintf(stderr, "timerhub-relay: %s: %s: %s\n", what, url, words);
+	if (!call->options->json)
+		return;
+	(void)printf("{\"result\": %d, \"error\": ", error);
+	print_text(words, strlen(words), true);
+	(void)printf(", \"server\": ");
+	print_text(url, strlen(url), true);
+	(void)printf("}\n");
+}
+
+enum status complain(const struct call *call, const char *what, int error)
+{
+	tell(call, what, error, failure_words(error));
 	return FAILED;
 }
 
-static enum status refuse(const struct options *options, const char *what, int error)
+enum status out_of_memory(void)
 {
-	tell(options, what, error,
+	(void)fprintf(stderr, "timerhub-relay: %s\n", strerror(ENOMEM));
+	return FAILED;
+}
+
+static enum status refuse(const struct call *call, const char *what, int error)
+{
+	tell(call, what, error,
 	     find_words(refusals, sizeof(refusals) / sizeof(refusals[0]), error));
+	return REFUSED;
+}
+
+/* A refusal may name the setting that is wrong: none such, or not within two bounds. */
+static enum status refuse_setting(const struct call *call, const char *what,
+                                  const struct reply *reply)
+{
+	char words[256];
+
+	if (reply_count(reply) == 2)
+		(void)snprintf(words, sizeof(words), "there is no setting %.100s",
+		               reply_text(reply_at(reply, 1)));
+	else
+		(void)snprintf(words, sizeof(words), "%.100s is %" PRId64 " to %" PRId64,
+		               reply_text(reply_at(reply, 1)), reply_integer_at(reply, 2),
+		               reply_integer_at(reply, 3));
+	tell(call, what, -EINVAL, words);
 	return REFUSED;
 }
 
 /* ---- a call ---- */
 
-int open_call(struct call *call, const struct options *options, const char *queue)
+enum status open_call(struct call *call, const struct options *options, const char *queue)
 {
 	const char *redis = options->redis;
-	int result = keys_init(&call->keys, queue);
+	int result = 0;
 
 	call->options = options;
 	call->wire = NULL;
-	call->shards = 0;
+	call->shards = call->shard = 0;
+	if (keys_init(&call->keys, queue) < 0)
+		return misused("a queue's name is 1 to 64 of A-Z a-z 0-9 _ . -, not", queue);
 	while (result == 0 && (call->shards == 0 || redis)) {
 		if (call->shards == KEYS_SHARDS_MAX)
-			return -EINVAL;
+			return misused("too many servers", NULL);
 		result = address_read(&call->addresses[call->shards], &redis);
 		call->shards++;
 	}
-	return result;
+	if (result == -EOPNOTSUPP)
+		return misused("TLS is for stunnel and its like: rediss:// is not known", NULL);
+	/* Not shown: there may be a password in it. */
+	return result < 0 ? misused("--redis, or $REDIS_URL, is no server's address", NULL) : GOOD;
 }
 
 int connect_call(struct call *call, uint32_t shard)
@@ -90,6 +131,53 @@ int connect_call(struct call *call, uint32_t shard)
 	close_call(call);
 	call->shard = shard;
 	return greet_open(&call->wire, &call->addresses[shard], NULL, STEP_NS);
+}
+
+/* -ENOENT: the server has nothing of the queue. */
+static int find_queue(struct call *call)
+{
+	static const char *const parts[] = { "state", "task", "due", "ready", "dead" };
+	enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
+	struct reply *reply;
+	int result;
+
+	bytes_command(wire_output(call->wire), 1 + PARTS);
+	add(call, "EXISTS");
+	for (unsigned i = 0; i < PARTS; i++) {
+		char name[KEYS_NAME_BYTES];
+
+		keys_name(&call->keys, name, parts[i]);
+		add(call, name);
+	}
+	result = greet_call(call->wire, &reply, STEP_NS);
+	if (result < 0)
+		return result;
+	result = reply_integer(reply) > 0 ? 0 : -ENOENT;
+	reply_free(reply);
+	return result;
+}
+
+enum status reach(struct call *call, uint32_t shard, enum needs needs, const char *what)
+{
+	uint64_t version = 1;
+	int result = connect_call(call, shard);
+
+	if (result == 0 && needs == NEEDS_QUEUE)
+		result = find_queue(call);
+	if (result == -ENOENT) {
+		tell(call, what, result,
+		     "there is no such queue; timerhub-relay create, or a relay, makes it");
+		return REFUSED;
+	}
+	if (result == 0 && needs != NEEDS_NOTHING)
+		result = greet_version(call->wire, &version, STEP_NS);
+	if (result == 0 && version == 0) {
+		tell(call, what, -EROFS,
+		     "the server has no functions of timerhub; timerhub-relay create, or a "
+		     "relay, loads them");
+		return FAILED;
+	}
+	return result < 0 ? complain(call, what, result) : GOOD;
 }
 
 void close_call(struct call *call)
@@ -123,13 +211,15 @@ enum status ask(struct call *call, const char *what,
 	enum status status = GOOD;
 
 	if (result < 0)
-		return complain(call->options, what, result);
+		return complain(call, what, result);
 	result = reply_type(reply_at(reply, 0)) == REPLY_INTEGER ? (int)reply_integer_at(reply, 0)
 	                                                         : 0;
 	if (result == -ENOENT && call->may_be_elsewhere)
 		status = REFUSED;
+	else if (result == -EINVAL && reply_count(reply) > 1)
+		status = refuse_setting(call, what, reply);
 	else if (result < 0)
-		status = refuse(call->options, what, result);
+		status = refuse(call, what, result);
 	else if (print)
 		print(reply, call->options->json);
 	else

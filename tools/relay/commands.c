@@ -64,10 +64,10 @@ enum status do_create(struct call *call, char **words, int count)
 	int result = greet_load(call->wire, STEP_NS);
 
 	if (result < 0)
-		return complain(call->options, "load", result);
+		return complain(call, words[0], result);
 	for (int i = 1; i < count; i++)
 		if (!strchr(words[i], '='))
-			return misused("a setting is NAME=VALUE");
+			return misused("a setting is NAME=VALUE, not", words[i]);
 	begin(call, "create", "ready state", 4 + 2 * (unsigned)(count - 1));
 	add(call, "shards");
 	bytes_number(wire_output(call->wire), call->shards);
@@ -97,7 +97,7 @@ enum status do_put(struct call *call, char **words, int count)
 	char when[32], both[3];
 
 	if (!read_when(words[2], when, &flags))
-		return misused("that is no time");
+		return misused("that is no time:", words[2]);
 	if (strcmp(data, "-") == 0) {
 		data = input;
 		len = read_input(input);
@@ -126,7 +126,7 @@ enum status do_move(struct call *call, char **words, int count)
 
 	(void)count;
 	if (!read_when(words[2], when, &flags))
-		return misused("that is no time");
+		return misused("that is no time:", words[2]);
 	begin(call, "move", "due task ready state past seats", 3);
 	add(call, words[1]);
 	add(call, when);
@@ -176,7 +176,7 @@ enum status do_list(struct call *call, char **words, int count)
 	uint64_t most;
 
 	if (!read_count(words, count, &most))
-		return misused("a count is 1 to 1000");
+		return misused("a count is 1 to 1000, not", words[1]);
 	begin(call, "list", "due task", 2);
 	add(call, "0");
 	bytes_number(wire_output(call->wire), most);
@@ -189,7 +189,7 @@ enum status do_dead(struct call *call, char **words, int count)
 	uint64_t most;
 
 	if (!read_count(words, count, &most))
-		return misused("a count is 1 to 1000");
+		return misused("a count is 1 to 1000, not", words[1]);
 	keys_name(&call->keys, name, "dead");
 	bytes_command(wire_output(call->wire), 6);
 	add(call, "XRANGE");
@@ -227,7 +227,7 @@ enum status do_load(struct call *call, char **words, int count)
 
 	(void)words;
 	(void)count;
-	return result < 0 ? complain(call->options, "load", result) : say_done(call);
+	return result < 0 ? complain(call, "load", result) : say_done(call);
 }
 
 /* ---- check ---- */
@@ -279,7 +279,7 @@ static enum status repair(struct call *call, const char *queue)
 			result = repair_server(call, &restored, &removed);
 	}
 	if (result < 0)
-		return complain(call->options, queue, result);
+		return complain(call, queue, result);
 	if (!call->options->json)
 		(void)printf("repaired: %" PRIu64 " put back, %" PRIu64 " removed\n", restored,
 		             removed);
@@ -300,16 +300,19 @@ enum status do_check(struct call *call, char **words, int count)
 		"lost",
 	};
 	struct timerhub_relay_report report;
-	enum status status = call->options->repair ? repair(call, words[0]) : GOOD;
+	enum status status = GOOD;
 	int result;
 
+	(void)count;
+	for (uint32_t i = 0; i < call->shards && status == GOOD; i++)
+		status = reach(call, i, NEEDS_QUEUE, words[0]);
+	if (status == GOOD && call->options->repair)
+		status = repair(call, words[0]);
 	if (status != GOOD)
 		return status;
 	result = timerhub_relay_check(call->options->redis, words[0], &report);
-
-	(void)count;
 	if (result < 0)
-		return complain(call->options, words[0], result);
+		return complain(call, words[0], result);
 	if (call->options->json) {
 		(void)printf("{\"keeps\": %" PRIu32 ", \"replicas\": %" PRIu32
 		             ", \"replicas_min\": %" PRIu32 ", \"evicts\": %" PRIu32
@@ -318,8 +321,7 @@ enum status do_check(struct call *call, char **words, int count)
 		             ", \"round_trip_ns\": %" PRIu64 ", \"sound\": %s}\n",
 		             report.keeps, report.replicas, report.replicas_min, report.evicts,
 		             report.tasks, report.placed, report.relays, report.overdue_ns,
-		             report.round_trip_ns,
-		             report.fault ? "false" : "true");
+		             report.round_trip_ns, report.fault ? "false" : "true");
 	} else {
 		(void)printf("keeps: %s\n", keeps[report.keeps]);
 		(void)printf("replicas: %" PRIu32 ", at least %" PRIu32 "; failover to one loses "

@@ -3,7 +3,6 @@
  * The daemon: opens each queue as an alarm clock, and waits for a signal. Tells its service manager
  * when it serves and, asked to, that it is alive: its relays' threads answer.
  */
-#include <errno.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -13,6 +12,9 @@
 #include <time.h>
 #include <timerhub_relay.h>
 #include <unistd.h>
+
+#include <answer.h>
+#include <relay.h>
 
 #include "tool.h"
 
@@ -65,43 +67,90 @@ static int wait_for_signal(const sigset_t *signals, uint64_t us)
 	return number > 0 ? number : 0;
 }
 
-/* A server that is not there yet will come; bad rights, or a bad name, will not be cured. */
-static bool may_come(int error)
+/* ---- what goes wrong ---- */
+
+/* A queue that is served. */
+struct served {
+	const char *name;
+	struct call call;              /* for its servers' addresses */
+	int troubles[KEYS_SHARDS_MAX]; /* what was told last of each server; 0: nothing */
+	struct timerhub_relay *relay;
+};
+
+/* Errors that time cures are one trouble: a server that is lost, refuses, and then loads. */
+static bool is_news(int trouble, int error)
 {
-	return error != -EINVAL && error != -EOPNOTSUPP && error != -EEXIST && error != -EACCES &&
-	       error != -EBADMSG && error != -ENOMEM && error != -EPROTO && error != -E2BIG;
+	if (trouble == 0 || error == 0)
+		return trouble != error;
+	return answer_is_final(error) ? trouble != error : answer_is_final(trouble);
 }
 
-/* 0; a negative errno; 1: told to end meanwhile. */
-static int open_queue(struct timerhub_relay **ret_relay, const char *queue,
-                      const struct options *options, const struct timerhub_relay_config *config,
+/* One line when a server is lost, or refuses, and one when it is back. */
+static void tell(void *arg, uint32_t shard, int error)
+{
+	struct served *served = arg;
+	char url[ADDRESS_URL_BYTES];
+
+	if (!is_news(served->troubles[shard], error))
+		return;
+	served->troubles[shard] = error;
+	address_write(url, &served->call.addresses[shard]);
+	(void)fprintf(stderr, "timerhub-relay: %s: %s: %s%s\n", served->name, url,
+	              error < 0 ? failure_words(error) : "serves again",
+	              error < 0 && !answer_is_final(error) ? "; tries again" : "");
+}
+
+static bool was_told(const struct served *served, int error)
+{
+	for (uint32_t i = 0; i < served->call.shards; i++)
+		if (served->troubles[i] == error)
+			return true;
+	return false;
+}
+
+/* ---- queues ---- */
+
+/* 0; a negative errno, which was told; 1: a signal came meanwhile. */
+static int open_queue(struct served *served, const struct timerhub_relay_config *config,
                       const sigset_t *signals)
 {
-	bool told = false;
+	const struct watcher watcher = { .tell = tell, .arg = served };
 
 	for (;;) {
-		int result = timerhub_relay_open(ret_relay, queue, config);
+		int result = relay_open(&served->relay, served->name, config, &watcher);
 
-		if (result == 0 || !may_come(result))
+		if (result == 0)
+			return 0;
+		if (answer_is_final(result)) {
+			if (!was_told(served, result))
+				(void)fprintf(stderr, "timerhub-relay: %s: %s\n", served->name,
+				              failure_words(result));
 			return result;
-		if (!told)
-			(void)complain(options, queue, result);
-		told = true;
+		}
 		if (wait_for_signal(signals, US_PER_S / 10) > 0)
 			return 1;
 	}
 }
 
 /* Every relay's thread answers, be it that the server does not. */
-static void check_life(struct timerhub_relay **relays, int count)
+static void check_life(struct served *queues, int count)
 {
 	struct timerhub_relay_stats stats;
 
 	for (int i = 0; i < count; i++)
-		(void)timerhub_relay_stats(relays[i], &stats);
+		(void)timerhub_relay_stats(queues[i].relay, &stats);
 }
 
-enum status daemon_run(const struct options *options, char **queues, int count)
+static void serve(struct served *queues, int count, const sigset_t *signals)
+{
+	notify("READY=1");
+	while (wait_for_signal(signals, watchdog_us()) == 0) {
+		check_life(queues, count);
+		notify("WATCHDOG=1");
+	}
+}
+
+static enum status open_and_serve(const struct options *options, struct served *queues, int count)
 {
 	struct timerhub_relay_config config = {
 		.size = sizeof(config),
@@ -114,33 +163,38 @@ enum status daemon_run(const struct options *options, char **queues, int count)
 		.timeout_ns = TRY_NS,
 	};
 	uint64_t most_ns = watchdog_us() * NS_PER_US / 2 / (uint64_t)count;
-	struct timerhub_relay **relays = calloc((size_t)count, sizeof(*relays));
-	enum status status = GOOD;
 	int opened = 0, result = 0;
 	sigset_t signals;
 
 	if (config.timeout_ns > most_ns)
 		config.timeout_ns = most_ns;
-	if (!relays)
-		return complain(options, "run", -ENOMEM);
 	(void)sigemptyset(&signals);
 	(void)sigaddset(&signals, SIGTERM);
 	(void)sigaddset(&signals, SIGINT);
 	(void)sigprocmask(SIG_BLOCK, &signals, NULL);
 	for (; opened < count && result == 0; opened += result == 0)
-		result = open_queue(&relays[opened], queues[opened], options, &config, &signals);
-	if (result < 0)
-		status = complain(options, queues[opened], result);
-	if (result == 0) {
-		notify("READY=1");
-		while (wait_for_signal(&signals, watchdog_us()) == 0) {
-			check_life(relays, count);
-			notify("WATCHDOG=1");
-		}
-	}
+		result = open_queue(&queues[opened], &config, &signals);
+	if (result == 0)
+		serve(queues, count, &signals);
 	notify("STOPPING=1");
 	for (int i = 0; i < opened; i++)
-		timerhub_relay_close(relays[i]);
-	free(relays);
+		timerhub_relay_close(queues[i].relay);
+	return result < 0 ? FAILED : GOOD;
+}
+
+enum status daemon_run(const struct options *options, char **queues, int count)
+{
+	struct served *all = calloc((size_t)count, sizeof(*all));
+	enum status status = GOOD;
+
+	if (!all)
+		return out_of_memory();
+	for (int i = 0; i < count && status == GOOD; i++) {
+		all[i].name = queues[i];
+		status = open_call(&all[i].call, options, queues[i]);
+	}
+	if (status == GOOD)
+		status = open_and_serve(options, all, count);
+	free(all);
 	return status;
 }

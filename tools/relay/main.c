@@ -11,7 +11,10 @@
 
 #define BATCH_MAX 1000u
 
-static const char usage[] =
+static const char usage[] = "usage: timerhub-relay [OPTION...] COMMAND [QUEUE [ARGUMENT...]]\n"
+			    "       timerhub-relay --help tells commands and options\n";
+
+static const char help[] =
 	"usage: timerhub-relay [OPTION...] COMMAND\n"
 	"  run QUEUE...                 be an alarm clock of these queues until SIGTERM\n"
 	"  create QUEUE [NAME=VALUE...] make a queue; set: change its settings\n"
@@ -32,14 +35,16 @@ static const char usage[] =
 	"  --redis URL                  the server, without a password, or @FILE with the URL;\n"
 	"                               else $REDIS_URL, else redis://127.0.0.1\n"
 	"  --json                       for programs\n"
+	"  --version, -V                the version\n"
 	"  --replace                    put: a task that still waits gets this time and data\n"
 	"  --repair                     check: mend what the keys disagree on\n"
 	"  --interval MS, --count N     top: time between readings, how many\n"
 	"  --horizon MS, --grace MS, --batch N   run: see timerhub_relay_open(3)\n";
 
-enum status misused(const char *what)
+enum status misused(const char *what, const char *word)
 {
-	(void)fprintf(stderr, "timerhub-relay: %s\n%s", what, usage);
+	(void)fprintf(stderr, "%stimerhub-relay: %s%s%s\n", usage, what, word ? " " : "",
+	              word ? word : "");
 	return WRONG_USE;
 }
 
@@ -57,25 +62,31 @@ static const struct command {
 	const char *name;
 	int words_min, words_max; /* the queue included */
 	enum where where;
+	enum needs needs;
 	enum status (*run)(struct call *call, char **words, int count);
 } commands[] = {
-	{ "create", 1, 1000, EACH, do_create }, { "set", 2, 1000, EACH, do_create },
-	{ "put", 3, 4, BY_ID, do_put },         { "cancel", 2, 2, BY_ID, do_cancel },
-	{ "move", 3, 3, BY_ID, do_move },       { "done", 2, 2, BY_ID, do_done },
-	{ "peek", 2, 2, BY_ID, do_peek },       { "list", 1, 2, EACH, do_list },
-	{ "dead", 1, 2, EACH, do_dead },        { "revive", 2, 2, ANY, do_revive },
-	{ "stat", 1, 1, EACH, do_stat },        { "check", 1, 1, OWN, do_check },
-	{ "load", 0, 0, EACH, do_load },
+	{ "create", 1, 1000, EACH, NEEDS_NOTHING, do_create },
+	{ "set", 2, 1000, EACH, NEEDS_NOTHING, do_create },
+	{ "put", 3, 4, BY_ID, NEEDS_FUNCTIONS, do_put },
+	{ "cancel", 2, 2, BY_ID, NEEDS_QUEUE, do_cancel },
+	{ "move", 3, 3, BY_ID, NEEDS_QUEUE, do_move },
+	{ "done", 2, 2, BY_ID, NEEDS_QUEUE, do_done },
+	{ "peek", 2, 2, BY_ID, NEEDS_QUEUE, do_peek },
+	{ "list", 1, 2, EACH, NEEDS_QUEUE, do_list },
+	{ "dead", 1, 2, EACH, NEEDS_QUEUE, do_dead },
+	{ "revive", 2, 2, ANY, NEEDS_QUEUE, do_revive },
+	{ "stat", 1, 1, EACH, NEEDS_QUEUE, do_stat },
+	{ "check", 1, 1, OWN, NEEDS_QUEUE, do_check },
+	{ "load", 0, 0, EACH, NEEDS_NOTHING, do_load },
 };
 
 static enum status run_at(const struct command *command, struct call *call, uint32_t shard,
                           char **words, int count)
 {
-	int result = connect_call(call, shard);
+	enum status status =
+		reach(call, shard, command->needs, count > 0 ? words[0] : command->name);
 
-	if (result < 0)
-		return complain(call->options, command->name, result);
-	return command->run(call, words, count);
+	return status == GOOD ? command->run(call, words, count) : status;
 }
 
 static enum status worse(enum status a, enum status b)
@@ -134,20 +145,18 @@ static enum status run_command(const struct options *options, char **words, int 
 	for (unsigned i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
 		struct call call = { .wire = NULL };
 		enum status status;
-		int result;
 
 		if (strcmp(words[0], commands[i].name) != 0)
 			continue;
 		if (count - 1 < commands[i].words_min || count - 1 > commands[i].words_max)
-			return misused("that is too little, or too much");
-		result = open_call(&call, options, count > 1 ? words[1] : "any");
-		if (result < 0)
-			return complain(options, words[0], result);
-		status = run_call(&commands[i], &call, words + 1, count - 1);
+			return misused("too few words, or too many, for", words[0]);
+		status = open_call(&call, options, count > 1 ? words[1] : "any");
+		if (status == GOOD)
+			status = run_call(&commands[i], &call, words + 1, count - 1);
 		close_call(&call);
 		return status;
 	}
-	return misused("there is no such command");
+	return misused("there is no command", words[0]);
 }
 
 /* ---- options ---- */
@@ -185,18 +194,20 @@ static bool has_password(const char *redis)
 	return false;
 }
 
-/* The first line of a file that holds the URL; an empty one, which is no URL, if it has none. */
+/* The first line of a file that holds the URL; NULL, and it is told: the file has none. */
 static const char *read_file(const char *path)
 {
 	static char line[1024];
 	FILE *file = fopen(path, "re");
+	const char *found = file ? fgets(line, sizeof(line), file) : NULL;
 
-	if (file && !fgets(line, sizeof(line), file))
-		line[0] = '\0';
+	if (!found)
+		(void)fprintf(stderr, "timerhub-relay: %s: %s\n", path,
+		              file ? "there is no address in it" : strerror(errno));
 	if (file)
 		(void)fclose(file);
 	line[strcspn(line, "\n")] = '\0';
-	return line;
+	return found;
 }
 
 static enum status run(int argc, char **argv)
@@ -206,7 +217,11 @@ static enum status run(int argc, char **argv)
 
 	for (; at < argc && argv[at][0] == '-'; at++) {
 		if (strcmp(argv[at], "--help") == 0) {
-			(void)fputs(usage, stdout);
+			(void)fputs(help, stdout);
+			return GOOD;
+		}
+		if (strcmp(argv[at], "--version") == 0 || strcmp(argv[at], "-V") == 0) {
+			(void)puts("timerhub-relay " TIMERHUB_RELAY_VERSION);
 			return GOOD;
 		}
 		if (strcmp(argv[at], "--json") == 0)
@@ -216,22 +231,25 @@ static enum status run(int argc, char **argv)
 		else if (strcmp(argv[at], "--repair") == 0)
 			options.repair = true;
 		else if (at + 1 >= argc || !read_option(&options, argv[at], argv[at + 1]))
-			return misused("that is no option, or its value is bad");
+			return misused("that is no option, or its value is bad:", argv[at]);
 		else
 			at++;
 	}
-	if (options.redis && options.redis[0] == '@')
+	if (options.redis && options.redis[0] == '@') {
 		options.redis = read_file(options.redis + 1);
-	else if (options.redis && has_password(options.redis))
+		if (!options.redis)
+			return FAILED;
+	} else if (options.redis && has_password(options.redis))
 		return misused(
-			"a password belongs into a file, or $REDIS_URL, not on the command line");
+			"a password belongs into a file, or $REDIS_URL, not on the command line",
+			NULL);
 	if (!options.redis)
 		options.redis = getenv("REDIS_URL");
 	if (at >= argc)
-		return misused("a command is wanted");
+		return misused("a command is wanted", NULL);
 	if (strcmp(argv[at], "run") == 0 || strcmp(argv[at], "top") == 0) {
 		if (at + 1 >= argc)
-			return misused("which queues?");
+			return misused("queues are wanted by", argv[at]);
 		return (argv[at][0] == 'r' ? daemon_run : top_run)(&options, argv + at + 1,
 		                                                   argc - at - 1);
 	}

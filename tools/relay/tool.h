@@ -32,8 +32,8 @@ enum status daemon_run(const struct options *options, char **queues, int count);
 /* Show what goes on in the queues, again and again. */
 enum status top_run(const struct options *options, char **queues, int count);
 
-/* How the tool is used, on standard error. */
-enum status misused(const char *what);
+/* How the tool is used, and then what was wrong with which word, NULL: none. */
+enum status misused(const char *what, const char *word);
 
 /* ---- call.c ---- */
 
@@ -48,9 +48,15 @@ struct call {
 	bool may_be_elsewhere; /* not found here is no refusal yet */
 };
 
-/* Reads addresses and name: connects to none. To be closed, whatever it returns. */
-int open_call(struct call *call, const struct options *options, const char *queue);
+/* What of a queue must be there before it is asked. */
+enum needs { NEEDS_NOTHING, NEEDS_FUNCTIONS, NEEDS_QUEUE };
+
+/* Reads addresses and name: connects to none. GOOD, or it is told. To be closed in any case. */
+enum status open_call(struct call *call, const struct options *options, const char *queue);
 int connect_call(struct call *call, uint32_t shard);
+
+/* Connect, and see whether what is needed is there. GOOD, or it is told, as of `what`. */
+enum status reach(struct call *call, uint32_t shard, enum needs needs, const char *what);
 void close_call(struct call *call);
 
 /* Encode a call of a function, and the arguments that follow. */
@@ -64,8 +70,13 @@ enum status ask(struct call *call, const char *what,
 /* Nothing in plain text. */
 enum status say_done(const struct call *call);
 
-/* Say what went wrong, by a negative errno. */
-enum status complain(const struct options *options, const char *what, int error);
+/* Say what went wrong, by a negative errno, with the server that the call is connected to. */
+enum status complain(const struct call *call, const char *what, int error);
+
+/* The words for it. */
+const char *failure_words(int error);
+
+enum status out_of_memory(void);
 
 /* ---- commands.c ---- */
 

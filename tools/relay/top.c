@@ -220,7 +220,7 @@ static enum status read_all(const struct options *options, struct watched *all, 
 		int result = read_queue(&all[i]);
 
 		if (result < 0)
-			status = complain(options, all[i].name, result);
+			status = complain(&all[i].call, all[i].name, result);
 		else if (options->json)
 			print_json(&all[i]);
 		else
@@ -237,21 +237,22 @@ enum status top_run(const struct options *options, char **queues, int count)
 		                     .tv_nsec = (long)(ms % MS_PER_S) * NS_PER_MS };
 	struct watched *all = calloc((size_t)count, sizeof(*all));
 	enum status status = GOOD;
-	int result = all ? 0 : -ENOMEM;
+	bool opened;
 
-	for (int i = 0; i < count && result == 0; i++) {
+	if (!all)
+		return out_of_memory();
+	for (int i = 0; i < count && status == GOOD; i++) {
 		all[i].name = queues[i];
-		result = open_call(&all[i].call, options, queues[i]);
+		status = open_call(&all[i].call, options, queues[i]);
 	}
-	if (result < 0)
-		status = complain(options, "top", result);
-	for (uint64_t i = 1; result == 0; i++) {
+	opened = status == GOOD;
+	for (uint64_t i = 1; opened; i++) {
 		status = read_all(options, all, count);
 		if (i == options->count || ferror(stdout))
 			break;
 		(void)nanosleep(&interval, NULL);
 	}
-	for (int i = 0; i < count && all; i++)
+	for (int i = 0; i < count; i++)
 		forget(&all[i]);
 	free(all);
 	return status;
