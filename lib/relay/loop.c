@@ -18,8 +18,6 @@
 #define NS_PER_US UINT64_C(1000)
 #define NS_PER_MS UINT64_C(1000000)
 #define STEP_NS (UINT64_C(1000) * NS_PER_MS) /* for each answer while a connection is made */
-#define BACKOFF_FIRST_NS (10 * NS_PER_MS)
-#define BACKOFF_MAX_NS (UINT64_C(5000) * NS_PER_MS)
 #define BLOCK_MAX_MS UINT64_C(30000)
 #define BLOCK_SLACK_NS (UINT64_C(2000) * NS_PER_MS)
 #define LINKS 3u
@@ -112,13 +110,6 @@ void shard_tell(const struct shard *shard, int error)
 		watcher->tell(watcher->arg, shard->index, error);
 }
 
-static void back_off(struct shard *shard, struct link *link, uint64_t now_ns)
-{
-	link->backoff_ns =
-		link->backoff_ns ? sooner(2 * link->backoff_ns, BACKOFF_MAX_NS) : BACKOFF_FIRST_NS;
-	link->retry_ns = now_ns + link->backoff_ns / 2 + dice(shard) % (link->backoff_ns / 2);
-}
-
 static int open_command(struct shard *shard, struct wire *wire)
 {
 	struct greeting greeting;
@@ -178,13 +169,13 @@ bool link_open(struct shard *shard, struct link *link, uint64_t now_ns)
 		lock_take(&shard->relay->lock);
 		shard->why = result;
 		lock_give(&shard->relay->lock);
-		back_off(shard, link, nap_now_ns(shard->nap));
+		link_back_off(link, result, dice(shard), nap_now_ns(shard->nap));
 		if (link == &shard->command)
 			shard_tell(shard, result);
 		return false;
 	}
 	link->wire = wire;
-	link->answer_by_ns = UINT64_MAX;
+	link->answer_by_ns = LINK_NEVER;
 	if (link == &shard->command)
 		set_server(shard, &server, now_ns);
 	return true;
@@ -226,8 +217,8 @@ void link_lose(struct shard *shard, struct link *link, int why, uint64_t now_ns)
 {
 	wire_close(link->wire);
 	link->wire = NULL;
-	link->answer_by_ns = UINT64_MAX;
-	back_off(shard, link, now_ns);
+	link->answer_by_ns = LINK_NEVER;
+	link_back_off(link, why, dice(shard), now_ns);
 	lock_take(&shard->relay->lock);
 	shard->why = why;
 	lock_give(&shard->relay->lock);
@@ -528,7 +519,7 @@ static int answer_taking(struct shard *shard, const struct reply *reply, uint64_
 		return answer_of(reply_text(reply)).error;
 	shard->reading = false;
 	shard->taker.backoff_ns = 0;
-	shard->taker.answer_by_ns = UINT64_MAX;
+	shard->taker.answer_by_ns = LINK_NEVER;
 	lock_take(&shard->relay->lock);
 	result = deliveries_read(&shard->relay->deliveries, reply, shard->index, now_ns);
 	relay_show_hand(shard->relay);

@@ -22,11 +22,11 @@
 #include "greet.h"
 #include "keys.h"
 #include "life.h"
+#include "link.h"
 #include "lock.h"
 #include "nap.h"
 #include "seat.h"
 #include "ticket.h"
-#include "wire.h"
 
 #define RELAY_WHEN_BYTES 24
 #define RELAY_CONSUMER_BYTES 128
@@ -70,14 +70,6 @@ struct request {
 struct requests {
 	struct request *first;
 	struct request *last;
-};
-
-/* A connection and its back-off. The thread's alone. */
-struct link {
-	struct wire *wire;     /* NULL: there is none */
-	uint64_t retry_ns;     /* not to be opened again before */
-	uint64_t backoff_ns;   /* grows with each failure */
-	uint64_t answer_by_ns; /* lost if it has not answered by then; UINT64_MAX: it owes none */
 };
 
 /* One server's part of a queue. */

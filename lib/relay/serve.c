@@ -185,7 +185,7 @@ static void confirm(struct shard *shard, uint64_t now_ns)
 	if (shard->confirmed < CHANNELS)
 		return;
 	shard->bells.backoff_ns = 0;
-	shard->bells.answer_by_ns = UINT64_MAX;
+	shard->bells.answer_by_ns = LINK_NEVER;
 	/* What has rung while it could not hear. */
 	if (!shard->looking)
 		seat_put_off(&shard->seat,
@@ -205,7 +205,7 @@ static bool read_message(struct shard *shard, const struct reply *reply, uint64_
 	}
 	if (reply_is(reply, 0, "pong")) {
 		shard->pinged = false;
-		shard->bells.answer_by_ns = UINT64_MAX;
+		shard->bells.answer_by_ns = LINK_NEVER;
 		return true;
 	}
 	if (!reply_is(reply, 0, "message"))

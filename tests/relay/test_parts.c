@@ -11,6 +11,7 @@
 #include <answer.h>
 #include <bytes.h>
 #include <keys.h>
+#include <link.h>
 
 START_TEST(addresses_are_read)
 {
@@ -40,7 +41,8 @@ START_TEST(addresses_are_read)
 	};
 	for (unsigned i = 0; i < COUNT_OF(good); i++) {
 		const char *text = good[i].text;
-		struct address address;
+		struct address address, again;
+		char url[ADDRESS_URL_BYTES];
 
 		expect_eq(address_read(&address, &text), 0);
 		expect(text == NULL);
@@ -52,6 +54,13 @@ START_TEST(addresses_are_read)
 		expect(strcmp(address.sentinels, good[i].wanted.sentinels) == 0);
 		expect(strcmp(address.master, good[i].wanted.master) == 0);
 		expect_eq(address.database, good[i].wanted.database);
+		address_write(url, &address);
+		expect(!strchr(url, '@'));
+		text = url;
+		expect_eq(address_read(&again, &text), 0);
+		memset(address.user, 0, sizeof(address.user));
+		memset(address.password, 0, sizeof(address.password));
+		expect(memcmp(&again, &address, sizeof(address)) == 0);
 	}
 }
 END_TEST
@@ -243,6 +252,37 @@ START_TEST(each_error_of_a_server_has_its_meaning)
 }
 END_TEST
 
+/* Fail `times` times with an error; returns the longest wait. */
+static uint64_t longest_wait_ns(struct link *link, int error, unsigned times, struct dice *dice)
+{
+	uint64_t longest_ns = 0;
+
+	for (unsigned i = 0; i < times; i++) {
+		uint64_t now_ns = i * SEC, wait_ns;
+
+		link_back_off(link, error, dice_roll(dice), now_ns);
+		wait_ns = link->retry_ns - now_ns;
+		expect_cmp(wait_ns, >=, link->backoff_ns / 2);
+		expect_cmp(wait_ns, <, link->backoff_ns);
+		longest_ns = wait_ns > longest_ns ? wait_ns : longest_ns;
+	}
+	return longest_ns;
+}
+
+START_TEST(a_refused_connection_is_tried_again_soon)
+{
+	struct link link = { .backoff_ns = 0 };
+	struct dice dice = dice_new(0);
+
+	expect_cmp(longest_wait_ns(&link, -ECONNREFUSED, 1, &dice), <, 10 * MS);
+	expect_cmp(longest_wait_ns(&link, -ECONNREFUSED, 1000, &dice), <, 500 * MS);
+	/* One that is silent takes up to a second itself, and is left alone for longer. */
+	expect_cmp(longest_wait_ns(&link, -EHOSTUNREACH, 1000, &dice), >, 2500 * MS);
+	expect_cmp(link.backoff_ns, ==, 5 * SEC);
+	expect_cmp(longest_wait_ns(&link, -ECONNREFUSED, 1000, &dice), <, 500 * MS);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	tests_begin("parts", argc, argv);
@@ -254,5 +294,6 @@ int main(int argc, char **argv)
 	tests_add(commands_are_arrays_of_bulk_strings, 20);
 	tests_add(calls_name_all_their_keys, 20);
 	tests_add(each_error_of_a_server_has_its_meaning, 20);
+	tests_add(a_refused_connection_is_tried_again_soon, 20);
 	return tests_run();
 }
