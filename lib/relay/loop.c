@@ -51,7 +51,7 @@ int shard_ask(struct shard *shard, struct request *request)
 {
 	struct timerhub_relay *relay = shard->relay;
 
-	request->deadline_ns = relay_now_ns(relay) + relay->timeout_ns;
+	request->deadline_ns = nap_now_ns() + relay->timeout_ns;
 	lock_take(&relay->lock);
 	requests_append(&shard->gathered, request);
 	if (request->kind != REQUEST_PUT || !shard->holds)
@@ -120,7 +120,7 @@ static int open_command(struct shard *shard, struct wire *wire)
 		result = greet_wait(wire, STEP_NS);
 	if (result < 0)
 		return result;
-	sent_ns = nap_now_ns(shard->nap);
+	sent_ns = nap_now_ns();
 	result = greet_create(wire, &shard->keys, shard->relay->shard_count, shard->index,
 	                      &greeting, STEP_NS);
 	if (result < 0)
@@ -169,7 +169,7 @@ bool link_open(struct shard *shard, struct link *link, uint64_t now_ns)
 		lock_take(&shard->relay->lock);
 		shard->why = result;
 		lock_give(&shard->relay->lock);
-		link_back_off(link, result, dice(shard), nap_now_ns(shard->nap));
+		link_back_off(link, result, dice(shard), nap_now_ns());
 		if (link == &shard->command)
 			shard_tell(shard, result);
 		return false;
@@ -609,7 +609,7 @@ static uint64_t expire(struct shard *shard, uint64_t now_ns)
 /* Everything there is to do now. Returns when to come again. */
 static uint64_t pass(struct shard *shard)
 {
-	uint64_t now_ns = nap_now_ns(shard->nap);
+	uint64_t now_ns = nap_now_ns();
 	uint64_t next_ns = expire(shard, now_ns);
 
 	if (!link_open(shard, &shard->command, now_ns))
@@ -618,7 +618,7 @@ static uint64_t pass(struct shard *shard)
 	wait_for_replicas(shard, now_ns);
 	next_ns = sooner(next_ns, pass_taker(shard, now_ns));
 	if (shard->relay->serves)
-		next_ns = sooner(next_ns, serve_pass(shard, nap_now_ns(shard->nap)));
+		next_ns = sooner(next_ns, serve_pass(shard, nap_now_ns()));
 	/* What was sent just now is overdue some day. */
 	(void)has_expired(&shard->sent, 0, &next_ns);
 	return next_ns;
@@ -634,7 +634,7 @@ static bool flush(struct shard *shard)
 		int result = links[i]->wire ? wire_flush(links[i]->wire) : 0;
 
 		if (result < 0)
-			link_lose(shard, links[i], result, nap_now_ns(shard->nap));
+			link_lose(shard, links[i], result, nap_now_ns());
 		good &= result == 0;
 	}
 	return good;
@@ -656,7 +656,7 @@ static void rest(struct shard *shard, uint64_t until_ns)
 			fds[i].events |= POLLOUT;
 	}
 	nap_sleep(shard->nap, fds, LINKS, until_ns);
-	now_ns = nap_now_ns(shard->nap);
+	now_ns = nap_now_ns();
 	for (unsigned i = 0; i < LINKS; i++) {
 		if (!(fds[i].revents & ~POLLOUT) || links[i]->wire != polled[i])
 			continue; /* it may have been lost with another one */

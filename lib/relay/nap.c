@@ -6,45 +6,36 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <timerhub.h>
+#include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "flag.h"
 
-#define TIMERS_MAX 64
-/* The hub takes deadlines up to 2^63 - 128 ns. */
-#define REACH_NS ((UINT64_C(1) << 63) - 4096)
+#define NS_PER_S UINT64_C(1000000000)
+/* Beyond a year from now the thread may as well come for nothing. */
+#define REACH_NS (UINT64_C(366) * 86400 * NS_PER_S)
 
 struct nap {
-	struct timerhub *hub;
-	struct timerhub_queue *queue;
-	timerhub_timer timer;
-	uint64_t until_ns; /* what the timer is set to; 0: it has rung, or there is none */
+	int timer_fd;
 	int wake_fd;
+	uint64_t until_ns; /* what the timer is set to; 0: it has rung, or was never set */
 };
-
-static int open_hub(struct nap *nap)
-{
-	struct timerhub_config config = {
-		.size = sizeof(config),
-		.timers_max = TIMERS_MAX,
-		.clock = TIMERHUB_CLOCK_BOOTTIME,
-		.thread_name = "timerhub-relay",
-	};
-	int result = timerhub_open(&nap->hub, &config);
-
-	return result == 0 ? timerhub_queue_open(nap->hub, &nap->queue, NULL) : result;
-}
 
 int nap_open(struct nap **ret_nap)
 {
-	struct nap *nap = calloc(1, sizeof(*nap));
-	int result;
+	struct nap *nap = malloc(sizeof(*nap));
+	int result = 0;
 
 	if (!nap)
 		return -ENOMEM;
-	nap->wake_fd = flag_open();
-	result = nap->wake_fd < 0 ? nap->wake_fd : open_hub(nap);
+	*nap = (struct nap){ .timer_fd = -1, .wake_fd = flag_open() };
+	if (nap->wake_fd < 0)
+		result = nap->wake_fd;
+	else
+		nap->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (result == 0 && nap->timer_fd < 0)
+		result = -errno;
 	if (result < 0) {
 		nap_close(nap);
 		return result;
@@ -57,51 +48,51 @@ void nap_close(struct nap *nap)
 {
 	if (!nap)
 		return;
-	timerhub_close(nap->hub);
+	if (nap->timer_fd >= 0)
+		(void)close(nap->timer_fd);
 	if (nap->wake_fd >= 0)
 		(void)close(nap->wake_fd);
 	free(nap);
 }
 
-uint64_t nap_now_ns(const struct nap *nap)
+uint64_t nap_now_ns(void)
 {
-	return timerhub_now(nap->hub);
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_BOOTTIME, &now); /* it exists everywhere */
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
-static void set_timer(struct nap *nap, uint64_t until_ns)
+/* Set the timer, unless it is set to that time already. */
+static void set_timer(struct nap *nap, uint64_t until_ns, uint64_t now_ns)
 {
-	struct timerhub_spec spec = {
-		.size = sizeof(spec),
-		.flags = TIMERHUB_ABSOLUTE,
-		.expires_ns = until_ns,
-	};
+	uint64_t delay_ns = until_ns - now_ns < REACH_NS ? until_ns - now_ns : REACH_NS;
+	struct itimerspec spec = { .it_value = { .tv_sec = (time_t)(delay_ns / NS_PER_S),
+		                                 .tv_nsec = (long)(delay_ns % NS_PER_S) } };
 
 	if (until_ns == nap->until_ns)
 		return;
-	/* Arming cannot be refused: there is room, and only one lives at a time. */
-	if (nap->until_ns == 0 ||
-	    timerhub_rearm(nap->hub, nap->timer, until_ns, TIMERHUB_ABSOLUTE) < 0)
-		(void)timerhub_arm(nap->queue, &spec, &nap->timer);
+	(void)timerfd_settime(nap->timer_fd, 0, &spec, NULL); /* fails only for what is no time */
 	nap->until_ns = until_ns;
 }
 
 void nap_sleep(struct nap *nap, struct pollfd *fds, unsigned count, uint64_t until_ns)
 {
-	struct timerhub_event event;
+	uint64_t now_ns = nap_now_ns(), rung;
 
-	if (until_ns > REACH_NS && until_ns != UINT64_MAX)
-		until_ns = REACH_NS;
 	fds[count] = (struct pollfd){ .fd = nap->wake_fd, .events = POLLIN };
-	fds[count + 1] = (struct pollfd){ .fd = timerhub_queue_fd(nap->queue), .events = POLLIN };
-	if (until_ns <= nap_now_ns(nap)) {
+	fds[count + 1] = (struct pollfd){ .fd = nap->timer_fd, .events = POLLIN };
+	if (until_ns <= now_ns) {
 		(void)poll(fds, count + 1, 0);
 	} else {
-		set_timer(nap, until_ns);
+		set_timer(nap, until_ns, now_ns);
 		(void)poll(fds, count + 2, -1);
+		if ((fds[count + 1].revents & POLLIN) &&
+		    read(nap->timer_fd, &rung, sizeof(rung)) == (ssize_t)sizeof(rung))
+			nap->until_ns = 0;
 	}
-	flag_lower(nap->wake_fd);
-	if (timerhub_drain(nap->queue, &event, 1) == 1)
-		nap->until_ns = 0;
+	if (fds[count].revents & POLLIN)
+		flag_lower(nap->wake_fd);
 }
 
 void nap_wake(struct nap *nap)

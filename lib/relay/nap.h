@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How the relay's thread sleeps: a hub of timerhub with one timer, beside the descriptors of its
- * connections and an eventfd by which callers wake it. nap.c is the only home of timerhub.h.
+ * How the relay's thread sleeps: in poll(), on the descriptors of its connections, a timerfd, and
+ * an eventfd by which callers wake it. No other thread wakes in between: under load, each thread
+ * that has to be scheduled before a task comes makes the task later.
  */
 #ifndef RELAY_NAP_H
 #define RELAY_NAP_H
@@ -15,7 +16,7 @@ int nap_open(struct nap **ret_nap);
 void nap_close(struct nap *nap); /* NULL is fine */
 
 /* CLOCK_BOOTTIME: a machine that was suspended looks at once. */
-uint64_t nap_now_ns(const struct nap *nap);
+uint64_t nap_now_ns(void);
 
 /*
  * Sleep until that time, until a descriptor is ready (`revents` say which), or until nap_wake() was

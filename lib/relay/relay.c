@@ -131,7 +131,7 @@ static int make_shards(struct timerhub_relay *relay, const char *queue, const ch
 /* The first connection: its failure is open's. */
 static int connect_first(struct shard *shard)
 {
-	uint64_t begin_ns = nap_now_ns(shard->nap);
+	uint64_t begin_ns = nap_now_ns();
 	uint64_t now_ns = begin_ns;
 
 	while (!link_open(shard, &shard->command, now_ns)) {
@@ -140,7 +140,7 @@ static int connect_first(struct shard *shard)
 		if (answer_is_final(shard->why) || now_ns - begin_ns >= shard->relay->timeout_ns)
 			return shard->why;
 		nap_sleep(shard->nap, fds, 0, shard->command.retry_ns);
-		now_ns = nap_now_ns(shard->nap);
+		now_ns = nap_now_ns();
 	}
 	return 0;
 }
@@ -274,11 +274,6 @@ int relay_check(const struct timerhub_relay *relay)
 	if (!relay)
 		return -EINVAL;
 	return life_goes_on(&relay->life) ? 0 : -EOWNERDEAD;
-}
-
-uint64_t relay_now_ns(const struct timerhub_relay *relay)
-{
-	return nap_now_ns(relay->shards[0].nap); /* the clock is the same for all */
 }
 
 struct shard *relay_shard_of(struct timerhub_relay *relay, const char *id)

@@ -171,9 +171,6 @@ int relay_open(struct timerhub_relay **ret_relay, const char *queue,
 
 /* ---- for callers; the lock is not held ---- */
 
-/* On the clock of deadlines. */
-uint64_t relay_now_ns(const struct timerhub_relay *relay);
-
 /* The one that has a task of that id. */
 struct shard *relay_shard_of(struct timerhub_relay *relay, const char *id);
 

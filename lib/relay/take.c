@@ -69,11 +69,11 @@ static void wait_for_hand(struct timerhub_relay *relay, uint64_t left_ns, uint64
 static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task,
                         uint64_t timeout_ns)
 {
-	uint64_t begin_ns = relay_now_ns(relay);
+	uint64_t begin_ns = nap_now_ns();
 	uint64_t until_ns = timeout_ns < UINT64_MAX - begin_ns ? begin_ns + timeout_ns : UINT64_MAX;
 
 	for (;;) {
-		uint64_t now_ns = relay_now_ns(relay);
+		uint64_t now_ns = nap_now_ns();
 		int result = take_or_end(relay, ret_task);
 
 		if (result != 0)

@@ -30,6 +30,7 @@ from redis_server import ARRIVES, Server
 NAME = "size"
 RELAYS = 16
 TAKERS = 4
+FRESH = 500  # tasks that fall due during a backlog
 INSTANTS, INSTANT_US = 200, 50_000
 CALLS_MAX = 3.7  # a task: put, done, and its share of the looks
 SERVERS = 4
@@ -202,9 +203,13 @@ def check_backlog(victim, tasks, spread_us, dice):
         idle = start_pings(server, seconds).communicate()[0].strip()
         pings, begin = start_pings(server, seconds), time.monotonic()
         relays = serve(victim, [server], 1)
-        while queue.count("ready") < tasks:
+        fresh = 0  # tasks that fall due meanwhile: behind those that are overdue, in order too
+        while queue.count("due") > 0:
             expect(time.monotonic() < begin + 6 * ARRIVES + tasks / 1000, "it does not end")
-            time.sleep(0.05)
+            if fresh < FRESH:
+                expect(queue.put(f"fresh-{fresh}", 0)[0] == 0, "put")
+                fresh += 1
+            time.sleep(0.01)
         promoted_s = time.monotonic() - begin
         busy = pings.communicate()[0].strip()
         end(relays)
@@ -213,9 +218,12 @@ def check_backlog(victim, tasks, spread_us, dice):
                                       "COUNT", 10000):
             order += [(int(fields[3]), fields[1]) for _, fields in entries]
             cursor = b"(" + entries[-1][0]
-        expect(order == sorted(order) and len(order) == tasks, "out of order")
-        print(f"backlog of {tasks}, promoted in {promoted_s:.2f} s; PING p50 {busy}, before it "
-              f"{idle}{', server at real-time priority' if hurried else ''}", flush=True)
+        expect(len(order) == tasks + fresh, "not all")
+        expect([due for due, _ in order] == sorted(due for due, _ in order), "out of order")
+        expect(order[:tasks] == sorted(order[:tasks]), "equal times out of order")
+        print(f"backlog of {tasks}, and {fresh} due meanwhile, promoted in {promoted_s:.2f} s; "
+              f"PING p50 {busy}, before it {idle}"
+              f"{', server at real-time priority' if hurried else ''}", flush=True)
 
 
 def check_storms(victim, tasks):
