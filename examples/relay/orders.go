@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 
 // Delayed tasks in Redis from Go, without our library and without any other: the commands of
-// timerhub-relay(5), written to a socket. With go-redis, call(...) is rdb.FCall(ctx, name, keys, ...).
+// timerhub-relay(5), written to a socket. With go-redis, call(...) is rdb.FCall(ctx, name,
+// []string{queue}, ...).
 //
 // Usage: orders    the server is the socket $REDIS_SOCKET, or 127.0.0.1:6379; a relay must run:
 //
@@ -24,7 +25,7 @@ import (
 )
 
 const (
-	queue  = "timerhub:{orders}:"
+	queue  = "{orders}"
 	second = 1000000
 	// Above BLOCK: a connection that has died silently is noticed.
 	timeout = 35 * time.Second
@@ -96,12 +97,8 @@ func (c *client) read() (any, error) {
 }
 
 // A function of the queue. Its answer begins with 0, or a negative errno.
-func (c *client) call(name string, keys string, arguments ...string) int64 {
-	parts := strings.Fields(keys)
-	words := []string{"FCALL", "timerhub_" + name, strconv.Itoa(len(parts))}
-	for _, part := range parts {
-		words = append(words, queue+part)
-	}
+func (c *client) call(name string, arguments ...string) int64 {
+	words := []string{"FCALL", "timerhub_" + name, "1", queue}
 	reply, err := c.do(append(words, arguments...)...)
 	if err != nil {
 		log.Fatal(name, ": ", err)
@@ -111,7 +108,7 @@ func (c *client) call(name string, keys string, arguments ...string) int64 {
 
 // Repeat it with the same id if you do not know whether it arrived: -17 says that it did.
 func (c *client) put(order string, delayUs int, data string) {
-	result := c.call("put", "due task state seats past", order, strconv.Itoa(delayUs), "", data)
+	result := c.call("put", order, strconv.Itoa(delayUs), "", data)
 	if result != 0 && result != -17 {
 		log.Fatal("put ", order, ": ", result)
 	}
@@ -121,9 +118,9 @@ func (c *client) put(order string, delayUs int, data string) {
 func (c *client) work(count int) {
 	for count > 0 {
 		reply, err := c.do("XREADGROUP", "GROUP", "timerhub", "worker-1", "COUNT", "1",
-			"BLOCK", "30000", "STREAMS", queue+"ready", ">")
+			"BLOCK", "30000", "STREAMS", "timerhub:"+queue+":ready", ">")
 		if err != nil && strings.HasPrefix(err.Error(), "NOGROUP") {
-			c.call("create", "ready state") // Redis was wiped
+			c.call("create") // Redis was wiped
 			continue
 		}
 		if err != nil {
@@ -137,10 +134,10 @@ func (c *client) work(count int) {
 			order, attempt, data := fields[1].(string), fields[5].(string), fields[7].(string)
 			fmt.Printf("%s: %s, attempt %s\n", order, data, attempt)
 			if order == "order:3" && attempt == "1" {
-				c.call("retry", "due task ready state past seats dead", order, "1000", entry)
+				c.call("retry", order, "1000", entry)
 				continue
 			}
-			c.call("done", "due task ready state past", order)
+			c.call("done", order)
 			count--
 		}
 	}
@@ -148,11 +145,11 @@ func (c *client) work(count int) {
 
 func main() {
 	c := open()
-	c.call("create", "ready state")
+	c.call("create")
 	c.put("order:1", second/20, "cancel unless paid")
 	c.put("order:2", 1800*second, "cancel unless paid")
 	c.put("order:3", second/10, "cancel unless paid")
-	if c.call("cancel", "due task ready state past", "order:2") == 0 {
+	if c.call("cancel", "order:2") == 0 {
 		fmt.Println("order:2: paid in time")
 	}
 	c.work(2)

@@ -10,19 +10,17 @@
 
 const redis = require('redis');
 
-const QUEUE = 'timerhub:{orders}:';
+const QUEUE = '{orders}';
 const SECOND = 1000000;
 
 // A function of the queue. Its answer begins with 0, or a negative errno.
-function call(client, name, keys, ...rest) {
-	const names = keys.split(' ').map((key) => QUEUE + key);
-	const words = ['FCALL', `timerhub_${name}`, String(names.length), ...names, ...rest.map(String)];
-	return client.sendCommand(words);
+function call(client, name, ...rest) {
+	return client.sendCommand(['FCALL', `timerhub_${name}`, '1', QUEUE, ...rest.map(String)]);
 }
 
 // Repeat it with the same id if you do not know whether it arrived: -17 says that it did.
 async function put(client, order, delayUs, data) {
-	const answer = await call(client, 'put', 'due task state seats past', order, delayUs, '', data);
+	const answer = await call(client, 'put', order, delayUs, '', data);
 	if (answer[0] !== 0 && answer[0] !== -17)
 		throw new Error(`put ${order}: ${answer[0]}`);
 }
@@ -31,12 +29,12 @@ async function put(client, order, delayUs, data) {
 async function read(client) {
 	try {
 		const reply = await client.sendCommand(['XREADGROUP', 'GROUP', 'timerhub', 'worker-1',
-			'COUNT', '1', 'BLOCK', '30000', 'STREAMS', `${QUEUE}ready`, '>']);
+			'COUNT', '1', 'BLOCK', '30000', 'STREAMS', `timerhub:${QUEUE}:ready`, '>']);
 		return reply ? reply[0][1] : [];
 	} catch (error) {
 		if (!error.message.startsWith('NOGROUP'))
 			throw error;
-		await call(client, 'create', 'ready state'); // Redis was wiped
+		await call(client, 'create'); // Redis was wiped
 		return [];
 	}
 }
@@ -47,10 +45,10 @@ async function work(client, reader, count) {
 		for (const [entry, [, order, , , , attempt, , data]] of await read(reader)) {
 			console.log(`${order}: ${data}, attempt ${attempt}`);
 			if (order === 'order:3' && attempt === '1') {
-				await call(client, 'retry', 'due task ready state past seats dead', order, 1000, entry);
+				await call(client, 'retry', order, 1000, entry);
 				continue;
 			}
-			await call(client, 'done', 'due task ready state past', order);
+			await call(client, 'done', order);
 			count--;
 		}
 	}
@@ -63,11 +61,11 @@ async function main() {
 	await client.connect();
 	const reader = client.duplicate();
 	await reader.connect();
-	await call(client, 'create', 'ready state');
+	await call(client, 'create');
 	await put(client, 'order:1', SECOND / 20, 'cancel unless paid');
 	await put(client, 'order:2', 1800 * SECOND, 'cancel unless paid');
 	await put(client, 'order:3', SECOND / 10, 'cancel unless paid');
-	if ((await call(client, 'cancel', 'due task ready state past', 'order:2'))[0] === 0)
+	if ((await call(client, 'cancel', 'order:2'))[0] === 0)
 		console.log('order:2: paid in time');
 	await work(client, reader, 2);
 	await reader.quit();

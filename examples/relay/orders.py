@@ -11,19 +11,18 @@ import os
 
 import redis
 
-QUEUE = "timerhub:{orders}:"
+QUEUE, READY = "{orders}", "timerhub:{orders}:ready"
 SECOND = 1_000_000
 
 
-def call(server, function, keys, *arguments):
+def call(server, function, *arguments):
     """A function of the queue. Its answer begins with 0, or a negative errno."""
-    keys = [QUEUE + key for key in keys.split()]
-    return server.fcall("timerhub_" + function, len(keys), *keys, *arguments)
+    return server.fcall("timerhub_" + function, 1, QUEUE, *arguments)
 
 
 def put(server, order, delay_us, data):
     """Repeat it with the same id if you do not know whether it arrived: -17 says that it did."""
-    answer = call(server, "put", "due task state seats past", order, delay_us, "", data)
+    answer = call(server, "put", order, delay_us, "", data)
     if answer[0] not in (0, -17):
         raise RuntimeError(f"put {order}: {answer[0]}")
 
@@ -32,20 +31,20 @@ def worker(server, count):
     """Takes until so many orders are dealt with."""
     while count > 0:
         try:
-            reply = server.xreadgroup("timerhub", "worker-1", {QUEUE + "ready": ">"}, count=1,
+            reply = server.xreadgroup("timerhub", "worker-1", {READY: ">"}, count=1,
                                       block=30_000)
         except redis.ResponseError as error:
             if not str(error).startswith("NOGROUP"):
                 raise
-            call(server, "create", "ready state")  # Redis was wiped
+            call(server, "create")  # Redis was wiped
             continue
         for entry, task in reply[0][1] if reply else []:
             order, attempt = task[b"id"].decode(), int(task[b"n"])
             print(f"{order}: {task[b'data'].decode()}, attempt {attempt}")
             if order == "order:3" and attempt == 1:
-                call(server, "retry", "due task ready state past seats dead", order, 1000, entry)
+                call(server, "retry", order, 1000, entry)
                 continue
-            call(server, "done", "due task ready state past", order)
+            call(server, "done", order)
             count -= 1
 
 
@@ -53,11 +52,11 @@ def main():
     # A socket timeout above BLOCK: a connection that has died silently is noticed.
     server = redis.Redis.from_url(os.environ.get("REDIS_URL", "redis://127.0.0.1"),
                                   socket_timeout=35)
-    call(server, "create", "ready state")
+    call(server, "create")
     put(server, "order:1", SECOND // 20, "cancel unless paid")
     put(server, "order:2", 1800 * SECOND, "cancel unless paid")
     put(server, "order:3", SECOND // 10, "cancel unless paid")
-    if call(server, "cancel", "due task ready state past", "order:2")[0] == 0:
+    if call(server, "cancel", "order:2")[0] == 0:
         print("order:2: paid in time")
     worker(server, 2)
 

@@ -2,7 +2,8 @@
 -- SPDX-License-Identifier: MIT
 -- Delayed tasks kept in Redis: the protocol of timerhub-relay(5), as a library of Redis functions.
 --
--- A queue is eight keys under one hash tag, all given in KEYS, each function's in its own order.
+-- A queue is eight keys under one hash tag, all given in KEYS, each function's in its own order; or
+-- the one key {QUEUE} stands for all.
 -- Every reply begins with 0 or a negative errno. A function makes every check, and every read that
 -- fails on a key of the wrong type, before its first effect: Redis keeps what a failed function
 -- did.
@@ -1232,23 +1233,45 @@ local function version()
     return {0, VERSION}
 end
 
-local function register(name, callback, ...)
-    redis.register_function{function_name = 'timerhub_' .. name, callback = callback, flags = {...}}
+-- Returns the keys that a function takes, which are given one by one, or all by the queue's name in
+-- braces; nil if neither is.
+local function keys_of(keys, parts)
+    if #keys >= #parts then
+        return keys
+    end
+    if #keys ~= 1 or not find(keys[1], '^{[%w_.-]+}$') then
+        return nil
+    end
+    local all = {}
+    for index, part in ipairs(parts) do
+        all[index] = 'timerhub:' .. keys[1] .. ':' .. part
+    end
+    return all
 end
 
+local function register(name, flag, parts, callback)
+    redis.register_function{function_name = 'timerhub_' .. name, flags = {flag},
+        callback = function(keys, args)
+            keys = keys_of(keys, parts)
+            return keys and callback(keys, args) or {EINVAL}
+        end}
+end
+
+local ALL = {'due', 'task', 'ready', 'dead', 'past', 'state', 'seats', 'seen'}
+
 -- Functions that free memory, or need hardly any, go on in a Redis that is full: all but puts.
-register('put', put)
-register('puts', puts)
-register('cancel', cancel, 'allow-oom')
-register('move', move, 'allow-oom')
-register('done', done, 'allow-oom')
-register('retry', retry, 'allow-oom')
-register('look', look, 'allow-oom')
-register('leave', leave, 'allow-oom')
-register('revive', revive, 'allow-oom')
-register('create', create, 'allow-oom')
-register('repair', repair, 'allow-oom')
-register('stat', stat, 'no-writes')
-register('list', list, 'no-writes')
-register('peek', peek, 'no-writes')
-register('version', version, 'no-writes')
+register('put', nil, {'due', 'task', 'state', 'seats', 'past'}, put)
+register('puts', nil, {'due', 'task', 'state', 'seats', 'past'}, puts)
+register('cancel', 'allow-oom', {'due', 'task', 'ready', 'state', 'past'}, cancel)
+register('move', 'allow-oom', {'due', 'task', 'ready', 'state', 'past', 'seats'}, move)
+register('done', 'allow-oom', {'due', 'task', 'ready', 'state', 'past'}, done)
+register('retry', 'allow-oom', {'due', 'task', 'ready', 'state', 'past', 'seats', 'dead'}, retry)
+register('look', 'allow-oom', ALL, look)
+register('leave', 'allow-oom', {'seats', 'seen', 'state'}, leave)
+register('revive', 'allow-oom', {'dead', 'due', 'task', 'state', 'seats', 'past'}, revive)
+register('create', 'allow-oom', {'ready', 'state'}, create)
+register('repair', 'allow-oom', {'due', 'task', 'ready', 'dead', 'past', 'state', 'seats'}, repair)
+register('stat', 'no-writes', ALL, stat)
+register('list', 'no-writes', {'due', 'task'}, list)
+register('peek', 'no-writes', {'due', 'task', 'ready'}, peek)
+register('version', 'no-writes', {}, version)

@@ -10,7 +10,7 @@ type: the answer is an error, and no key has changed, but where the function has
 
 import sys
 
-from functions_test import KEYS, QUEUE
+from functions_test import KEYS, QUEUE, QUEUE_KEY
 from redis_server import RedisError, Server, library
 
 ARGUMENTS = {
@@ -178,6 +178,22 @@ def check_exhausted_stream(redis):
     answer = call(redis, "look", "relay", 20, 10**7, 10**5, "")
     expect((answer[1], answer[3], answer[5]) == (2, 0, 0), "look with two ids left:", answer)
     expect(redis("ZCARD", QUEUE + "due") == 18, "waiting")
+
+
+def check_bad_keys(redis):
+    """Neither all keys nor the queue's one."""
+    bring_about(redis, "waiting")
+    before = picture(redis)
+    for name, parts in KEYS.items():
+        keys = [QUEUE + key for key in parts.split()]
+        for given in ([], keys[:-1], ["model"], ["{}"], ["{a}b"], ["{a b}"], [QUEUE]):
+            answer = redis("FCALL", "timerhub_" + name, len(given), *given, "task", 0, "", "")
+            expect(answer == [-22], name, "with the keys", given, answer)
+    expect(picture(redis) == before, "bad keys have changed something")
+    # A later version may give more keys.
+    keys = [QUEUE + key for key in KEYS["cancel"].split()]
+    expect(redis("FCALL", "timerhub_cancel", 6, *keys, "more", "task") == [0], "one key more")
+    expect(redis("FCALL", "timerhub_stat", 1, QUEUE_KEY)[3:5] == [b"tasks", b"0"], "one key")
 
 
 def check_bad_arguments(redis):
@@ -434,6 +450,7 @@ def main(arguments):
         check_full(redis)
         check_exhausted_stream(redis)
         check_bad_arguments(redis)
+        check_bad_keys(redis)
         check_puts(redis)
         check_foreign(redis)
         check_revived(redis)

@@ -334,6 +334,15 @@ def check_password():
         expect(driver("cancel", "own") == 0, "cancel with them")
         expect(driver("take", 10) == 0, "take with them")
         driver.close()
+        other = server.client()
+        other("AUTH", "own", "p")
+        put = ("FCALL", "timerhub_put", 1, f"{{{QUEUE}}}", "one-key", 0, "", "")
+        try:
+            expect(False, "one key without the right to it", other(*put))
+        except RedisError as error:
+            expect(str(error).startswith("NOPERM"), error)
+        client("ACL", "SETUSER", "own", f"~{{{QUEUE}}}")
+        expect(other(*put)[0] == 0, "one key, with the rights of the manual")
 
 
 def check_faults_while_in_use():
