@@ -2,10 +2,11 @@
 /*
  * timerhub_relay: delayed tasks for many machines, kept in Redis, delivered at the very instant.
  *
- * A queue of tasks lives in a Redis server (7.0 or later; timerhub-relay(5) has keys and
- * functions). A task is an id, a time and some bytes. Any process puts, cancels and moves; each
- * task that is due goes to one taker. Some process must serve as an alarm clock: the daemon
- * `timerhub-relay run`, or any that opens the queue with TIMERHUB_RELAY_SERVE; any number may.
+ * A queue of tasks lives in a server of Redis (7.0 or later) or Valkey (8 or later), by the keys
+ * and functions of timerhub-relay(5). A task is an id, a time and some bytes. Any process puts,
+ * cancels and moves; each task that is due goes to one taker. Some process must serve as an alarm
+ * clock: the daemon `timerhub-relay run`, or any that opens the queue with TIMERHUB_RELAY_SERVE;
+ * any number may.
  *
  * When put, cancel, move, done or retry returns 0, Redis holds that fact; what becomes of it when
  * Redis fails is up to its persistence, see timerhub-relay(7). Delivery is at least once: a task

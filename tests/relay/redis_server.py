@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A Redis server of the test's own, and the little of a client that the tests need.
+"""A Redis or Valkey server of the test's own, and the little of a client that the tests need.
 
 The server listens on a unix socket in a directory that is removed with it, and on no port, so that
 no test can meet a server that is in use. Debian's redis-tools holds the program under the name of
@@ -24,15 +24,18 @@ ARRIVES = 20  # seconds within which what must come at all has come
 
 
 def program(folder):
-    """The server's program, a link in the folder if need be; ends the test as skipped without."""
-    found = shutil.which("redis-server")
+    """The server's program, a link in the folder if need be; ends the test as skipped without.
+
+    TIMERHUB_TEST_SERVER is redis, by default, or valkey."""
+    name = os.environ.get("TIMERHUB_TEST_SERVER", "redis")
+    found = shutil.which(f"{name}-server")
     if found:
         return found
-    found = shutil.which("redis-check-rdb")
+    found = shutil.which(f"{name}-check-rdb")
     if not found:
-        print("skipped: no redis-server and no redis-check-rdb here (package redis-tools)")
+        print(f"skipped: no {name}-server and no {name}-check-rdb here (package {name}-tools)")
         sys.exit(SKIP)
-    link = pathlib.Path(folder) / "redis-server"
+    link = pathlib.Path(folder) / f"{name}-server"
     if not link.exists():
         link.symlink_to(found)
     return link
