@@ -106,6 +106,24 @@ START_TEST(stats_of_lateness_are_of_signal_time)
 }
 END_TEST
 
+/* Also of events that one queue is told of at once. */
+START_TEST(stats_of_lateness_are_of_each_event)
+{
+	struct rig rig = rig_manual(64);
+	struct timerhub_stats stats;
+
+	for (unsigned bit = 10; bit < 60; bit++)
+		arm_at(rig.queue, (UINT64_C(1) << 60) - (UINT64_C(1) << bit), bit);
+	advance(rig.hub, UINT64_C(1) << 60);
+	stats = stats_of(rig.hub);
+	for (unsigned bit = 10; bit < 60; bit++)
+		expect_eq(stats.lateness[bit], 1);
+	expect_eq(lateness_total(&stats), 50);
+	expect_eq(stats.queue_signals, 1);
+	rig_close(&rig);
+}
+END_TEST
+
 START_TEST(stats_of_a_far_timer_show_it_cascading)
 {
 	struct rig rig = rig_manual(4);
@@ -153,6 +171,7 @@ int main(int argc, char **argv)
 	tests_add(stats_count_what_was_moved_later, 30);
 	tests_add(stats_count_overruns, 30);
 	tests_add(stats_of_lateness_are_of_signal_time, 30);
+	tests_add(stats_of_lateness_are_of_each_event, 30);
 	tests_add(stats_of_a_far_timer_show_it_cascading, 30);
 	tests_add(stats_of_a_real_hub_add_up, 60);
 	return tests_run();
