@@ -114,6 +114,38 @@ static inline uint64_t u64_fetch_add_seq_cst(atomic_u64 *word, uint64_t value)
 	return atomic_fetch_add_explicit(word, value, memory_order_seq_cst);
 }
 
+/*
+ * A pair is two words in 16 aligned bytes. They are loaded one by one, and changed together by
+ * pair_cas_acq_rel() only. Two loads may see the words of two instants, so they are a guess until a
+ * compare-and-swap of both words succeeds. A compare-and-swap that fails says nothing about either
+ * word: on AArch64 without LSE it compares words of two instants too.
+ *
+ * The builtins are those which each compiler expands in place, or by its outline atomics, without
+ * libatomic. ThreadSanitizer knows both.
+ */
+#ifndef ATOMIC_PAIR_CAS
+typedef unsigned __int128 __attribute__((may_alias)) atomic_pair;
+#if defined(__x86_64__)
+#define ATOMIC_PAIR_CAS(words, before, after, order)                                               \
+	__sync_bool_compare_and_swap((atomic_pair *)(words), before, after)
+#elif defined(__aarch64__)
+#define ATOMIC_PAIR_CAS(words, before, after, order)                                               \
+	__atomic_compare_exchange_n((atomic_pair *)(words), &(before), after, false, order,        \
+	                            memory_order_relaxed)
+#endif
+#endif
+
+/* If the words are `low` and `high`, make them `low_after` and `high_after`. False: they differ. */
+static inline bool pair_cas_acq_rel(void *words, uint64_t low, uint64_t high, uint64_t low_after,
+                                    uint64_t high_after)
+{
+	unsigned __int128 before = (unsigned __int128)high << 64 | low;
+	unsigned __int128 after = (unsigned __int128)high_after << 64 | low_after;
+
+	atomic_step();
+	return ATOMIC_PAIR_CAS(words, before, after, memory_order_acq_rel);
+}
+
 /* A counter with one writer: no locked instruction is needed, and readers only want a number. */
 static inline void u64_count(atomic_u64 *counter, uint64_t more)
 {

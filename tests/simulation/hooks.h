@@ -37,6 +37,8 @@ uint64_t memory_change(volatile void *word, unsigned bytes, enum simulation_chan
                        uint64_t operand, int order);
 bool memory_cas(volatile void *word, unsigned bytes, void *expected, uint64_t value, int order,
                 int order_failed);
+bool memory_cas_pair(volatile void *words, unsigned __int128 before, unsigned __int128 after,
+                     int order);
 
 void simulation_at_called(const char *file, int line);
 void simulation_step_called(void);
@@ -58,6 +60,7 @@ static inline uint64_t simulation_changed(uint64_t before, enum simulation_chang
 #define simulation_store memory_store
 #define simulation_change memory_change
 #define simulation_cas memory_cas
+#define simulation_cas_pair memory_cas_pair
 #else
 
 static inline void simulation_at(const char *file, int line)
@@ -113,6 +116,17 @@ static inline bool simulation_cas(volatile void *word, unsigned bytes, void *exp
 	return false;
 }
 
+static inline bool simulation_cas_pair(volatile void *words, unsigned __int128 before,
+                                       unsigned __int128 after, int order)
+{
+	if (!simulation_direct)
+		return memory_cas_pair(words, before, after, order);
+	if (pair_load(words) != before)
+		return false;
+	pair_store(words, after);
+	return true;
+}
+
 #endif
 
 /* Bits as a value of the word's type. */
@@ -145,6 +159,8 @@ void simulation_relax(void); /* in place of a processor's pause: let others run,
 void *simulation_thread(void);
 
 #define ATOMIC_STEP() simulation_step()
+#define ATOMIC_PAIR_CAS(words, before, after, order)                                               \
+	simulation_cas_pair(words, before, after, order)
 #define CPU_RELAX() simulation_relax()
 #define THREAD_SELF() simulation_thread()
 #define CPU_HAS_RSEQ 0
@@ -167,6 +183,8 @@ void *simulation_thread(void);
 #define u64_fetch_add_relaxed(word, value) (HERE, u64_fetch_add_relaxed(word, value))
 #define u64_fetch_add_seq_cst(word, value) (HERE, u64_fetch_add_seq_cst(word, value))
 #define u64_count(word, value) (HERE, u64_count(word, value))
+#define pair_cas_acq_rel(words, low, high, low_after, high_after)                                  \
+	(HERE, pair_cas_acq_rel(words, low, high, low_after, high_after))
 #define u32_load_relaxed(word) (HERE, u32_load_relaxed(word))
 #define u32_load_acquire(word) (HERE, u32_load_acquire(word))
 #define u32_load_seq_cst(word) (HERE, u32_load_seq_cst(word))

@@ -25,18 +25,28 @@
 #define PLACES 3
 #define OUTCOMES_MAX 256
 
-enum kind { WRITE, READ, ADD, SWAP /* compare-and-swap: value if it was `expected` */ };
+enum kind {
+	WRITE,
+	READ,
+	ADD,
+	SWAP, /* compare-and-swap: value if it was `expected` */
+	PAIR, /* half of a compare-and-swap of x and y: this event and a neighbour, one step */
+};
 
 struct event {
 	enum kind kind;
 	unsigned place, value, expected;
+	unsigned other;  /* of a PAIR: the event that is the other half */
 	unsigned thread; /* 0: the initial values, at the places' own numbers */
 	int order;
 };
 
 struct program {
 	const char *name;
-	/* Threads divided by '|': Wx1 write 1 to x, Rx read, Ux add 1, Cx12 swap 1 for 2. */
+	/*
+	 * Threads divided by '|': Wx1 write 1 to x, Rx read, Ux add 1, Cx12 swap 1 for 2, P0123
+	 * swap 0 for 2 in x and 1 for 3 in y if both are as expected.
+	 */
 	const char *text;
 };
 
@@ -64,6 +74,14 @@ static const struct program programs[] = {
 	{ "swap that may fail", "Wx1 Uy|Cy12 Rx" },
 	{ "swap of what is gone", "Ux|Cx05|Rx" },
 	{ "atomicity", "Ux|Ux|Rx Rx" },
+	{ "pair, its halves", "P0011|Ry Rx" },
+	{ "pair, its halves, the other way", "P0011|Rx Ry" },
+	{ "pair, it carries by either half", "Wz1 P0001|Ry Rz" },
+	{ "pair, it is carried to by either half", "Wz1 Ux|P1011 Rz" },
+	{ "pair, one of two", "P0010|P0001|Rx Ry" },
+	{ "pair, one after the other", "P0011|P1122|Ry Rx" },
+	{ "pair, one half expected", "P0010|P1011|Ry Rx" },
+	{ "pair, a release sequence by either half", "Wz1 P0001|P0112|Rx Rz" },
 };
 
 static struct test {
@@ -180,13 +198,30 @@ static bool event_acquires(unsigned i)
 {
 	int order = test.events[i].order;
 
-	return run.reads[i] && (order == memory_order_acquire || order == memory_order_acq_rel ||
-	                        order == memory_order_seq_cst);
+	/* A pair that fails tells nothing. */
+	return run.reads[i] && (test.events[i].kind != PAIR || run.writes[i]) &&
+	       (order == memory_order_acquire || order == memory_order_acq_rel ||
+	        order == memory_order_seq_cst);
 }
 
 static bool same_place(unsigned i, unsigned j)
 {
 	return test.events[i].place == test.events[j].place;
+}
+
+/* The halves of a pair are one step: what leads to one leads to both, and likewise from them. */
+static void join_halves(struct relation *relation)
+{
+	for (unsigned i = PLACES; i < test.count; i++) {
+		unsigned other = test.events[i].other;
+
+		if (test.events[i].kind != PAIR)
+			continue;
+		relation->rows[i] |= relation->rows[other];
+		for (unsigned j = 0; j < test.count; j++)
+			if (related(relation, j, other))
+				relate(relation, j, i);
+	}
 }
 
 /* Synchronizes-with: a release, what follows it in the modification order, an acquire of that. */
@@ -268,6 +303,16 @@ static bool modelled(void)
 
 	add_relation(&order, &run.rf);
 	add_relation(&order, &run.co);
+	join_halves(&order);
+	return acyclic(&order);
+}
+
+/* Do the modification orders of both words have the pairs in one order? */
+static bool pairs_agree(void)
+{
+	struct relation order = run.co;
+
+	join_halves(&order);
 	return acyclic(&order);
 }
 
@@ -280,11 +325,10 @@ static bool tso_consistent(void)
 		for (unsigned j = 0; j < test.count; j++) {
 			bool overtaken = run.writes[i] && !run.reads[i] && !run.writes[j] &&
 			                 test.events[i].thread != 0 && !event_is_sc(i);
+			bool locked = test.events[j].kind == SWAP || test.events[j].kind == PAIR;
 
-			if (related(&run.sb, i, j) && !overtaken && test.events[j].kind != SWAP)
+			if (related(&run.sb, i, j) && (!overtaken || locked)) /* also if it fails */
 				relate(&order, i, j);
-			if (related(&run.sb, i, j) && test.events[j].kind == SWAP)
-				relate(&order, i, j); /* locked, though it fail */
 			if (related(&run.sb, i, j) && same_place(i, j))
 				relate(&each_place, i, j);
 			if (related(&run.rf, i, j) &&
@@ -293,6 +337,7 @@ static bool tso_consistent(void)
 		}
 	add_relation(&order, &run.co);
 	add_relation(&order, &run.fr);
+	join_halves(&order);
 	add_relation(&each_place, &run.rf);
 	add_relation(&each_place, &run.co);
 	add_relation(&each_place, &run.fr);
@@ -306,7 +351,10 @@ static uint64_t run_outcome(void)
 	uint64_t outcome = 0;
 
 	for (unsigned i = PLACES; i < test.count; i++)
-		outcome = outcome << 4 | (run.reads[i] ? run.read[i] : 0);
+		if (test.events[i].kind == PAIR)
+			outcome = outcome << 4 | (run.writes[i] ? 1 : 0);
+		else
+			outcome = outcome << 4 | (run.reads[i] ? run.read[i] : 0);
 	for (unsigned place = 0; place < PLACES; place++)
 		outcome = outcome << 4 | run.wrote[run.mo[place][run.mo_count[place] - 1]];
 	return outcome;
@@ -326,7 +374,8 @@ static void judge(struct outcomes *allowed, struct outcomes *seeable)
 			if (run.reads[i] && i != j && related(&run.co, run.from[i], j))
 				relate(&run.fr, i, j);
 	add_relation(&sb_rf, &run.rf);
-	if (!atomic_changes() || !acyclic(&sb_rf))
+	join_halves(&sb_rf);
+	if (!atomic_changes() || !acyclic(&sb_rf) || !pairs_agree())
 		return;
 	if (mode == MEMORY_TSO) {
 		if (tso_consistent()) {
@@ -336,6 +385,7 @@ static void judge(struct outcomes *allowed, struct outcomes *seeable)
 		return;
 	}
 	add_synchronizes(&hb);
+	join_halves(&hb);
 	hb = closure(hb);
 	if (!coherent(&hb))
 		return;
@@ -399,6 +449,13 @@ static bool evaluate(unsigned i, unsigned depth)
 		run.wrote[i] = run.read[i] + 1;
 	if (event->kind == SWAP)
 		run.writes[i] = run.read[i] == event->expected;
+	if (event->kind == PAIR) {
+		if (!evaluate(run.from[event->other], depth + 1))
+			return false;
+		run.writes[i] =
+			run.read[i] == event->expected &&
+			run.wrote[run.from[event->other]] == test.events[event->other].expected;
+	}
 	return true;
 }
 
@@ -436,19 +493,31 @@ static void work_out(struct outcomes *allowed, struct outcomes *seeable)
 	memset(&run, 0, sizeof(run));
 	for (unsigned i = 0; i < test.count; i++)
 		for (unsigned j = PLACES; j < test.count; j++)
-			if (i < j && (i < PLACES || test.events[i].thread == test.events[j].thread))
+			if (i < j &&
+			    (i < PLACES || test.events[i].thread == test.events[j].thread) &&
+			    (test.events[i].kind != PAIR || test.events[i].other != j))
 				relate(&run.sb, i, j);
 	try_reads(PLACES, allowed, seeable);
 }
 
 /* ---- running it ---- */
 
-static uint32_t places[PLACES];
+static _Alignas(16) uint64_t places[PLACES + 1];
+
+/* Both halves, by the first. */
+static unsigned pair_do(const struct event *event)
+{
+	const struct event *other = &test.events[event->other];
+	unsigned __int128 before = (unsigned __int128)other->expected << 64 | event->expected;
+	unsigned __int128 after = (unsigned __int128)other->value << 64 | event->value;
+
+	return simulation_cas_pair(places, before, after, event->order);
+}
 
 static unsigned event_do(const struct event *event)
 {
-	uint32_t expected = event->expected;
-	uint32_t *place = &places[event->place];
+	uint64_t expected = event->expected;
+	uint64_t *place = &places[event->place];
 	int failed = event->order == memory_order_acq_rel   ? memory_order_acquire
 	             : event->order == memory_order_release ? memory_order_relaxed
 	                                                    : event->order;
@@ -462,10 +531,12 @@ static unsigned event_do(const struct event *event)
 	case ADD:
 		return (unsigned)simulation_change(place, sizeof(*place), SIMULATION_ADD, 1,
 		                                   event->order);
-	default:
+	case SWAP:
 		(void)simulation_cas(place, sizeof(*place), &expected, event->value, event->order,
 		                     failed);
-		return expected;
+		return (unsigned)expected;
+	default:
+		return pair_do(event);
 	}
 }
 
@@ -521,6 +592,11 @@ static uint64_t run_once(struct dice *dice)
 		reads[i] = event_do(&test.events[i]);
 		next[thread]++;
 		left--;
+		if (test.events[i].kind == PAIR) {
+			reads[i + 1] = reads[i];
+			next[thread]++;
+			left--;
+		}
 	}
 	scheduler_enter(&scheduler.actors[0]);
 	for (unsigned thread = 1; thread <= test.threads; thread++)
@@ -528,11 +604,24 @@ static uint64_t run_once(struct dice *dice)
 	for (unsigned i = PLACES; i < test.count; i++)
 		outcome = outcome << 4 | reads[i];
 	for (unsigned place = 0; place < PLACES; place++)
-		outcome = outcome << 4 | places[place];
+		outcome = outcome << 4 | (unsigned)places[place];
 	return outcome;
 }
 
 /* ---- programs ---- */
+
+static void parse_pair(const char *digits, unsigned thread)
+{
+	for (unsigned place = 0; place < 2; place++, test.count++)
+		test.events[test.count] = (struct event){
+			.kind = PAIR,
+			.place = place,
+			.expected = (unsigned)(digits[place] - '0'),
+			.value = (unsigned)(digits[2 + place] - '0'),
+			.other = place == 0 ? test.count + 1 : test.count - 1,
+			.thread = thread,
+		};
+}
 
 static void parse(const char *text)
 {
@@ -548,6 +637,11 @@ static void parse(const char *text)
 			thread++;
 		if (*text == '|' || *text == ' ')
 			continue;
+		if (*text == 'P') {
+			parse_pair(text + 1, thread);
+			text += 4;
+			continue;
+		}
 		event->kind = *text == 'W'   ? WRITE
 		              : *text == 'R' ? READ
 		              : *text == 'U' ? ADD
@@ -579,8 +673,11 @@ static bool next_orders(void)
 		do {
 			n++;
 		} while (n < 5 && ((event->kind == WRITE && (n == 1 || n == 3)) ||
-		                   (event->kind == READ && (n == 2 || n == 3))));
+		                   (event->kind == READ && (n == 2 || n == 3)) ||
+		                   (event->kind == PAIR && n == 4)));
 		event->order = orders[n % 5];
+		if (event->kind == PAIR)
+			test.events[++i].order = event->order; /* its other half */
 		if (n < 5)
 			return true;
 	}

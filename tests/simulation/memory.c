@@ -264,14 +264,22 @@ static void location_check_order(const struct location *location, int order)
 		               simulation_place.file, simulation_place.line);
 }
 
-/* A new store. A read-modify-write goes on with the release sequences of the store before it. */
+static bool order_releases(int order)
+{
+	return order == memory_order_release || order == memory_order_acq_rel ||
+	       order == memory_order_seq_cst;
+}
+
+/*
+ * A new store. A read-modify-write goes on with the release sequences of the store before it. The
+ * caller ends the epoch by location_added(), after the last store of the same step.
+ */
 static void location_add(struct location *location, uint64_t value, int order, bool change)
 {
 	const struct store *before = location_newest(location);
 	struct store *store = &location->stores[location->count++ % HISTORY];
 	bool goes_on = change && before->carries;
-	bool releases = order == memory_order_release || order == memory_order_acq_rel ||
-	                order == memory_order_seq_cst;
+	bool releases = order_releases(order);
 
 	store->released = goes_on ? before->released : (struct memory_view){ { 0 } };
 	store->carries = goes_on || releases;
@@ -285,7 +293,11 @@ static void location_add(struct location *location, uint64_t value, int order, b
 	store_see(store);
 	if (order == memory_order_seq_cst)
 		sc_made(&location->sc, location->count - 1, true);
-	if (releases)
+}
+
+static void location_added(int order)
+{
+	if (order_releases(order))
 		memory_views[scheduler_self()].epochs[scheduler_self()]++;
 }
 
@@ -357,6 +369,7 @@ void memory_store(volatile void *word, unsigned bytes, uint64_t value, int order
 		location = location_of(word, bytes);
 		location_check_order(location, order);
 		location_add(location, value, order, false);
+		location_added(order);
 	}
 	word_store(word, bytes, value);
 }
@@ -390,6 +403,7 @@ uint64_t memory_change(volatile void *word, unsigned bytes, enum simulation_chan
 	if (bytes == sizeof(uint32_t))
 		after = (uint32_t)after;
 	location_add(location, after, order, true);
+	location_added(order);
 	word_store(word, bytes, after);
 	return before;
 }
@@ -408,6 +422,7 @@ static bool location_cas(struct location *location, uint64_t *expected, uint64_t
 	}
 	(void)location_take(location, order);
 	location_add(location, value, order, true);
+	location_added(order);
 	return true;
 }
 
@@ -437,6 +452,59 @@ bool memory_cas(volatile void *word, unsigned bytes, void *expected, uint64_t va
 		word_store(word, bytes, value);
 	else
 		word_store(expected, bytes, seen);
+	return done;
+}
+
+/*
+ * Does a compare-and-swap of both words find what it expects? If not, it may have seen an older
+ * store of either word.
+ */
+static bool locations_match(struct location *low, struct location *high, unsigned __int128 before)
+{
+	uint32_t number_low = location_choose(low, memory_order_relaxed);
+	uint32_t number_high = location_choose(high, memory_order_relaxed);
+	uint64_t value_low = low->stores[number_low % HISTORY].value;
+	uint64_t value_high = high->stores[number_high % HISTORY].value;
+
+	if (value_low == (uint64_t)before && value_high == (uint64_t)(before >> 64))
+		return location_newest(low)->value == value_low &&
+		       location_newest(high)->value == value_high;
+	(void)location_read(low, number_low, memory_order_relaxed);
+	(void)location_read(high, number_high, memory_order_relaxed);
+	return false;
+}
+
+/* One step changes both words. All that either store carries, both carry. */
+static bool locations_cas(struct location *low, struct location *high, unsigned __int128 before,
+                          unsigned __int128 after, int order)
+{
+	if (!locations_match(low, high, before))
+		return false;
+	(void)location_take(low, order);
+	(void)location_take(high, order);
+	location_add(low, (uint64_t)after, order, true);
+	location_add(high, (uint64_t)(after >> 64), order, true);
+	location_added(order);
+	return true;
+}
+
+bool memory_cas_pair(volatile void *words, unsigned __int128 before, unsigned __int128 after,
+                     int order)
+{
+	bool done;
+
+	order = weaken_order(order);
+	if (memory_direct(words, sizeof(uint64_t))) {
+		buffer_drain(scheduler_self());
+		done = pair_load(words) == before;
+	} else {
+		struct location *low = location_of(words, sizeof(uint64_t));
+
+		done = locations_cas(low, location_of(pair_high(words), sizeof(uint64_t)), before,
+		                     after, order);
+	}
+	if (done)
+		pair_store(words, after);
 	return done;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The machine's memory: words of four or eight bytes, of any type. */
+/* The machine's memory: words of four or eight bytes, of any type, and pairs of eight and eight. */
 #ifndef SIMULATION_WORD_H
 #define SIMULATION_WORD_H
 
@@ -20,6 +20,24 @@ static inline void word_store(volatile void *word, unsigned bytes, uint64_t valu
 		*(volatile word_u64 *)word = value;
 	else
 		*(volatile word_u32 *)word = (uint32_t)value;
+}
+
+/* The second word of a pair. */
+static inline volatile void *pair_high(volatile void *words)
+{
+	return (volatile char *)words + sizeof(uint64_t);
+}
+
+static inline unsigned __int128 pair_load(volatile void *words)
+{
+	return (unsigned __int128)word_load(pair_high(words), sizeof(uint64_t)) << 64 |
+	       word_load(words, sizeof(uint64_t));
+}
+
+static inline void pair_store(volatile void *words, unsigned __int128 value)
+{
+	word_store(words, sizeof(uint64_t), (uint64_t)value);
+	word_store(pair_high(words), sizeof(uint64_t), (uint64_t)(value >> 64));
 }
 
 #endif
