@@ -10,10 +10,9 @@
  * Conventions. Every call returns 0 or a count, or a negative errno; on failure no output is
  * written. The library never prints and never sets errno on purpose. All times are uint64_t
  * nanoseconds on the hub's clock; a deadline is a point in time, a delay or timeout is a distance.
- * Deadlines are kept in ticks of 64 ns, rounded up, whatever call sets them. Those up to
- * 2^63 - 128 ns can be kept, of periodic timers up to 2^62 - 128 ns. The k-th period of a periodic
- * timer is due at exactly its first deadline + k x interval, rounded up; a re-arm sets a new first
- * deadline, which is the rounded one.
+ * A deadline is kept to the nanosecond, and an event returns it unrounded. The latest deadline is
+ * 2^63 - 128 ns. The k-th period of a periodic timer is due at exactly its first deadline +
+ * k x interval. A re-arm sets a new first deadline.
  *
  * Threads. "Any thread" means: any number of threads at once, without outside locking. Calls marked
  * lock-free take no lock, allocate nothing, are async-signal-safe, and are never delayed by another
@@ -321,7 +320,7 @@ TIMERHUB_API int timerhub_call(struct timerhub_queue *queue, uint64_t delay_ns, 
 /*
  * Move a timer to another deadline (a delay, or with TIMERHUB_ABSOLUTE a point in time; UINT64_MAX:
  * never). Withdraws an expiry not yet delivered. A periodic timer takes its phase from the new
- * deadline. Any thread, lock-free; moving it later is one atomic exchange.
+ * deadline. Any thread, lock-free; moving an armed timer later is one compare-and-swap.
  * 0: the old deadline will not be delivered; 1: a kept timer that had idled, its last expiry having
  * been delivered. -ENOENT: already delivered and not kept, cancelled, or never a timer of this hub;
  * -ERANGE; -EINVAL: NULL, bad flags.

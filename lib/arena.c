@@ -112,29 +112,25 @@ int arena_open(struct arena *arena, uint32_t capacity)
 {
 	uint32_t shards = arena_shards_for(capacity);
 	uint32_t shard_slots = (capacity + shards - 1) / shards;
-	size_t hot_bytes = align_up(capacity * sizeof(struct timer_hot));
+	size_t pair_bytes = align_up(capacity * sizeof(struct timer));
 	size_t cold_bytes = align_up(capacity * sizeof(struct timer_cold));
-	size_t period_bytes = align_up(capacity * sizeof(struct timer_period));
 	size_t filing_bytes = align_up(capacity * sizeof(struct timer_filing));
 	size_t shard_bytes = align_up(shards * sizeof(struct arena_shard));
 	struct memory memory = { .base = NULL };
-	int result = memory_reserve(&memory, hot_bytes + cold_bytes + period_bytes + filing_bytes +
-	                                             shard_bytes);
+	int result = memory_reserve(&memory, pair_bytes + cold_bytes + filing_bytes + shard_bytes);
 	char *base = memory.base;
 
 	if (result < 0)
 		return result;
 	*arena = (struct arena){
 		.timers = {
-			.hot = (struct timer_hot *)(void *)base,
-			.cold = (struct timer_cold *)(void *)(base + hot_bytes),
-			.periods = (struct timer_period *)(void *)(base + hot_bytes + cold_bytes),
+			.pairs = (struct timer *)(void *)base,
+			.cold = (struct timer_cold *)(void *)(base + pair_bytes),
 			.first_generation = arena_first_generation(),
 		},
-		.filings = (struct timer_filing *)(void *)(base + hot_bytes + cold_bytes +
-		                                           period_bytes),
-		.shards = (struct arena_shard *)(void *)(base + hot_bytes + cold_bytes +
-		                                         period_bytes + filing_bytes),
+		.filings = (struct timer_filing *)(void *)(base + pair_bytes + cold_bytes),
+		.shards = (struct arena_shard *)(void *)(base + pair_bytes + cold_bytes +
+		                                         filing_bytes),
 		.shard_mask = shards - 1,
 		.shard_slots = shard_slots,
 		.capacity = capacity,
@@ -176,7 +172,7 @@ CPU_FETCHES void shard_expect_pop(const struct arena *arena, uint32_t slot)
 	if (slot >= arena->capacity)
 		return;
 	__builtin_prefetch(&arena->timers.cold[slot], 1);
-	__builtin_prefetch(&arena->timers.hot[slot], 1);
+	__builtin_prefetch(&arena->timers.pairs[slot], 1);
 }
 
 /*
@@ -221,7 +217,7 @@ static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, u
 		while (taken < count && below < arena->capacity) {
 			link = u64_load_relaxed(
 				&arena->timers.cold[below].data); /* see shard_pop */
-			__builtin_prefetch(&arena->timers.hot[below], 1);
+			__builtin_prefetch(&arena->timers.pairs[below], 1);
 			below = link_below(link);
 			taken++;
 		}
@@ -292,8 +288,9 @@ static uint32_t shard_take_fresh(const struct arena *arena, struct arena_shard *
 		if (u64_cas_relaxed(&shard->fresh, &fresh, fresh + 1)) {
 			if (shard->notes)
 				(void)u64_fetch_add_relaxed(&shard->notes->used, 1);
-			/* Filed nowhere. */
-			u64_store_relaxed(&arena->timers.hot[(uint32_t)fresh].word, WORD_NEVER);
+			/* Not scheduled. Relaxed: no other thread knows the slot. */
+			u64_store_relaxed(&arena->timers.pairs[(uint32_t)fresh].deadline_ns,
+			                  TIMER_NEVER_NS);
 			return (uint32_t)fresh;
 		}
 	return SLOT_NONE;

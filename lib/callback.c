@@ -3,8 +3,8 @@
  * See callback.h. Dispatching threads write, timerhub_cancel_sync() reads.
  *
  * A thread stores the handle that it considers in its cell before the CAS that delivers the handle.
- * So a canceller that finds the state word changed by that CAS finds the cell too: each change of a
- * word is a read-modify-write, and the CAS carries what was stored before it. Tested by
+ * So a canceller that finds the pair changed by that CAS finds the cell too: each change of a pair
+ * is a read-modify-write, and the CAS carries the stores before it. Tested by
  * tests/service/test_cancel_sync.c.
  *
  * Labels: [callback-cell] callbacks_leave → callback_claim: carries that the cell is done with.
@@ -109,15 +109,15 @@ void callback_end(struct callback *callback)
 
 /* ---- the canceller ---- */
 
-static bool now_is_of_slot(uint64_t now, uint64_t handle)
+/* Ignores the top bits of the generation: timers so far apart do not meet in a cell. */
+static bool now_is_of(uint64_t now, uint64_t handle)
 {
-	return now != 0 && handle_slot(now >> NOW_SHIFT) == handle_slot(handle);
+	return now != 0 && (now | NOW_FLAGS) == (handle << NOW_SHIFT | NOW_FLAGS);
 }
 
-/* Ignores the top bits of the generation: lives so far apart do not meet in a cell. */
 static bool now_runs(uint64_t now, uint64_t handle)
 {
-	return (now | NOW_WAITED) == (handle << NOW_SHIFT | NOW_FLAGS);
+	return now_is_of(now, handle) && (now & NOW_RUNNING) != 0;
 }
 
 static bool callback_is_ours(const struct callback *callback)
@@ -140,39 +140,34 @@ bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle)
 	return false;
 }
 
-/*
- * If `running`, wait for a callback of the timer too. Returns whether the thread had not decided.
- */
-static bool callback_wait(struct callback *callback, uint64_t handle, bool running)
+/* Wait until the thread has decided about the timer; if `running`, for its callback too. */
+static void callback_wait(struct callback *callback, uint64_t handle, bool running)
 {
-	bool found = false;
-
 	for (;;) {
 		uint32_t ended = u32_load_acquire(&callback->ended); /* [callback-ended] */
 		uint64_t now = u64_load_acquire(&callback->now);     /* [callback-end] */
 
-		if (now_is_of_slot(now, handle) && (now & NOW_RUNNING) == 0) {
-			found = true;
+		if (!now_is_of(now, handle))
+			return;
+		if ((now & NOW_RUNNING) == 0) {
 			test_point(TEST_POINT_CALLBACK_BEFORE_NAP);
 			futex_wait(&callback->ended, ended, CALLBACK_NAP_NS);
 			continue;
 		}
-		if (!running || !now_runs(now, handle))
-			return found;
+		if (!running)
+			return;
 		if ((now & NOW_WAITED) != 0 ||
 		    u64_cas_relaxed(&callback->now, &now, now | NOW_WAITED))
 			futex_wait(&callback->ended, ended, UINT64_MAX);
 	}
 }
 
-bool callbacks_wait(const struct callbacks *callbacks, uint64_t handle, bool running)
+void callbacks_wait(const struct callbacks *callbacks, uint64_t handle, bool running)
 {
 	uint32_t end = u32_load_relaxed(&callbacks->end); /* see callbacks_raise_end() */
-	bool found = false;
 
 	for (uint32_t i = 0; i < end; i++)
 		/* Our own callbacks cannot end while we wait. */
 		if (!callback_is_ours(&callbacks->cells[i]))
-			found |= callback_wait(&callbacks->cells[i], handle, running);
-	return found;
+			callback_wait(&callbacks->cells[i], handle, running);
 }

@@ -31,7 +31,7 @@ void callbacks_close(struct callbacks *callbacks);
 struct callback *callbacks_enter(struct callbacks *callbacks, unsigned cpu);
 void callbacks_leave(struct callback *callback);
 
-/* To be called before the CAS that delivers the handle, or its slot's later life. */
+/* Publish the handle, before the CAS that delivers it. */
 void callback_consider(struct callback *callback, uint64_t handle);
 
 /* This handle was delivered: its callback is about to be called. */
@@ -44,10 +44,9 @@ void callback_end(struct callback *callback);
 bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle);
 
 /*
- * If `running`, wait until no other thread runs this timer's callback; the caller has seen to it
- * that none begins. In any case wait for threads that are about to deliver a timer of this slot,
- * since it may be this timer. Returns whether there was such a thread.
+ * Wait for threads that are about to deliver the timer. If `running`, wait until no other thread
+ * runs the timer's callback; the caller has made sure that none begins.
  */
-bool callbacks_wait(const struct callbacks *callbacks, uint64_t handle, bool running);
+void callbacks_wait(const struct callbacks *callbacks, uint64_t handle, bool running);
 
 #endif

@@ -16,25 +16,25 @@
 	} while (0)
 
 enum test_point {
-	TEST_POINT_ARM_BEFORE_PUBLISH,   /* slot taken, word not yet written */
-	TEST_POINT_SUBMIT_BEFORE_PUSH,   /* the word says "in the inbox", the inbox does not */
+	TEST_POINT_PAIR_HALF_READ,       /* the state loaded, the deadline not yet */
+	TEST_POINT_ARM_BEFORE_PUBLISH,   /* slot taken, pair not yet written */
+	TEST_POINT_SUBMIT_BEFORE_PUSH,   /* the push is claimed, the inbox does not hold the slot */
 	TEST_POINT_PUSH_AT_CELL,         /* a place chosen, its cell not yet looked at */
 	TEST_POINT_SUBMIT_AFTER_PUSH,    /* pushed, the promise not yet read */
-	TEST_POINT_REARM_BEFORE_CAS,     /* word read, not yet changed */
-	TEST_POINT_CANCEL_BEFORE_CAS,    /* found alive, word not yet changed */
-	TEST_POINT_UNDO,                 /* a later life was hit, and is not yet made good */
-	TEST_POINT_CANCEL_BEFORE_FREE,   /* dead and pushed, slot not yet in the free list */
+	TEST_POINT_REARM_BEFORE_CAS,     /* pair read, not yet changed */
+	TEST_POINT_CANCEL_BEFORE_CAS,    /* found alive, pair not yet changed */
+	TEST_POINT_CANCEL_BEFORE_FREE,   /* dead, slot not yet in the free list */
 	TEST_POINT_WAKE_BEFORE_RECORD,   /* owner woken, pass not yet recorded */
 	TEST_POINT_OWNER_BEFORE_INBOX,   /* pass numbered, clock read, inbox not yet looked at */
 	TEST_POINT_OWNER_BEFORE_REFILE,  /* looked at before it is due, not yet filed again */
 	TEST_POINT_OWNER_BEFORE_PROMISE, /* expired, next deadline known, promise not yet changed */
 	TEST_POINT_OWNER_AFTER_PROMISE,  /* promise raised, second look not yet taken */
-	TEST_POINT_OWNER_BEFORE_CAS,     /* found due, word not yet changed */
-	TEST_POINT_OWNER_BEFORE_PUBLISH, /* word says pending, outbox does not yet */
+	TEST_POINT_OWNER_BEFORE_CAS,     /* found due, pair not yet changed */
+	TEST_POINT_OWNER_BEFORE_PUBLISH, /* pair says pending, outbox does not yet */
 	TEST_POINT_RING_BEFORE_COUNT,    /* the fd is readable, and not yet said to be */
 	TEST_POINT_OUTBOX_TAKEN_OUT,     /* a full outbox taken out, and nothing put back yet */
-	TEST_POINT_CONSUME_BEFORE_CAS,   /* taken from the outbox, word not yet changed */
-	TEST_POINT_CONSUME_BEFORE_REARM, /* periods counted, word not yet changed */
+	TEST_POINT_CONSUME_BEFORE_CAS,   /* taken from the outbox, pair not yet changed */
+	TEST_POINT_CONSUME_BEFORE_REARM, /* periods counted, pair not yet changed */
 	TEST_POINT_CONSUME_BEFORE_CLEAR, /* outbox found empty, signal not yet cleared */
 	TEST_POINT_CONSUME_IN_CLEAR,     /* bell cleared, the flag that it was rung not yet */
 	TEST_POINT_CONSUME_AFTER_CLEAR,  /* signal cleared, outbox not yet looked at again */

@@ -46,23 +46,22 @@ static inline __attribute__((always_inline)) bool deliver(struct timerhub_queue 
 		/* Read once: the wall clock may be set back between two readings. */
 		if (hub->clock.goes_back || view.interval_ns > 0)
 			now_ns = clock_now_ns(&hub->clock);
-		outcome = timer_deliver(timers, queue->index, &view, now_ns, hub->clock.goes_back,
-		                        &count);
+		outcome = timer_deliver(timers, &view, now_ns, hub->clock.goes_back, &count);
 		if (outcome.left != TIMER_NOTHING)
-			hub_submit(hub, handle_slot(handle), outcome);
+			hub_submit(hub, handle_slot(handle), outcome.left, view.after);
 		if (outcome.result == TIMER_GIVEN_BACK)
 			return false;
 	} while (outcome.result != TIMER_DELIVERED);
 	*event = (struct timerhub_event){
 		.data = view.data,
 		.timer = view.handle,
-		.expires_ns = view.deadline_ns,
+		.expires_ns = view.pair.deadline_ns,
 		.count = count,
 		.fn = (timerhub_fn *)(uintptr_t)view.fn,
 		.queue = queue,
 	};
 	probe3(deliver, event->timer, event->expires_ns, event->count);
-	*ret_ended = view.interval_ns == 0 && !handle_kept(view.handle);
+	*ret_ended = view.interval_ns == 0 && !state_kept(view.pair.state);
 	return true;
 }
 
@@ -70,7 +69,7 @@ CPU_FETCHES void prefetch_timers(const struct timerhub *hub, const uint64_t *han
                                  unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
-		__builtin_prefetch(&hub->arena.timers.hot[handle_slot(handles[i])], 1);
+		__builtin_prefetch(&hub->arena.timers.pairs[handle_slot(handles[i])], 1);
 		__builtin_prefetch(&hub->arena.timers.cold[handle_slot(handles[i])], 1);
 	}
 }

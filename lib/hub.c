@@ -30,53 +30,33 @@ static void hub_wake(struct timerhub *hub, uint64_t pass)
 }
 
 /*
- * Push the slot, and say so in its word, but only while our entry is in its cell: if the flag stood
- * without an entry, no caller would push the slot again, and its timer would be lost. Without the
- * flag, the next life pushes once more. The entry serves whatever claim the word has: our own at
- * first, then what we load when the word has changed. Returns the word as last seen; if the entry
- * was gone, the owner looks at the slot without being woken.
- * Model: tests/models/inbox.pml.
+ * Push the slot for the claim in `*pair`. Returns whether the owner has yet to look at the slot;
+ * `*pair` is then of after the push. If it has looked since the claim, it has seen all that the
+ * claim was for. Model: tests/models/inbox.pml.
  */
-static uint64_t hub_push(struct timerhub *hub, uint32_t slot, uint64_t word, bool *ret_many)
+static bool hub_push(struct timerhub *hub, uint32_t slot, struct pair *pair, bool *ret_many)
 {
-	struct timer_hot *hot = &hub->arena.timers.hot[slot];
-	struct inbox_entry entry;
-
 	test_point(TEST_POINT_SUBMIT_BEFORE_PUSH);
-	*ret_many = inbox_push(&hub->inbox, cpu_current(), slot, &entry);
+	*ret_many = inbox_push(&hub->inbox, cpu_current(), slot);
 	test_point(TEST_POINT_SUBMIT_AFTER_PUSH);
-	while (inbox_holds(&entry) && !timer_pushed(hot, &word))
-		if (!word_claimed(word) || word_pushed(word))
-			break;
-	return word;
+	return timer_confirm_push(&hub->arena.timers.pairs[slot], pair);
 }
 
 /* Model: tests/models/promise.pml. */
-void hub_submit(struct timerhub *hub, uint32_t slot, struct timer_outcome outcome)
+void hub_submit(struct timerhub *hub, uint32_t slot, enum timer_left left, struct pair pair)
 {
-	uint64_t word = outcome.word;
+	uint64_t look_by_ns = UINT64_MAX, pass;
 	bool many = false;
-	uint64_t look_by_ns, pass;
 
-	if (outcome.left == TIMER_PUSH)
-		word = hub_push(hub, slot, word, &many);
-	look_by_ns = many ? 0 : timer_look_by_ns(&hub->arena.timers, slot, word);
-	if (promise_wants_wake(&hub->promise, look_by_ns, &pass))
+	if (left == TIMER_WAKE || hub_push(hub, slot, &pair, &many))
+		look_by_ns = timer_look_by_ns(&hub->arena.timers, slot, pair);
+	if (promise_wants_wake(&hub->promise, many ? 0 : look_by_ns, &pass))
 		hub_wake(hub, pass);
-}
-
-int hub_end(struct timerhub *hub, timerhub_timer timer, uint32_t queue)
-{
-	struct timer_outcome outcome = timer_cancel(&hub->arena.timers, timer, queue);
-
-	if (outcome.left != TIMER_NOTHING)
-		hub_submit(hub, handle_slot(timer), outcome);
-	return outcome.result;
 }
 
 int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue)
 {
-	int result = hub_end(hub, timer, queue);
+	int result = timer_cancel(&hub->arena.timers, timer, queue);
 
 	if (result == 0) {
 		test_point(TEST_POINT_CANCEL_BEFORE_FREE);

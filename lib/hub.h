@@ -20,8 +20,8 @@
 
 /* What a forked child must not have: zero there. Written at open. */
 struct hub_living {
-	struct timer_hot *hot; /* the arena's */
-	uint32_t capacity;     /* slots in the arena; 0: the owner is not in this process */
+	struct timer *pairs; /* the arena's */
+	uint32_t capacity;   /* slots in the arena; 0: the owner is not in this process */
 };
 
 struct timerhub {
@@ -49,19 +49,16 @@ static inline bool hub_alive(const struct timerhub *hub)
 }
 
 /*
- * Do what a decision has left to do, if that is not nothing: push the slot, and wake the owner if
- * the timer's deadline, as it then is, is earlier than its promise.
+ * Do the work that a decision has left: push the slot, and wake the owner if the timer's deadline,
+ * as it then is, is earlier than the owner's promise. `pair` is the pair after the decision.
  */
-void hub_submit(struct timerhub *hub, uint32_t slot, struct timer_outcome outcome);
+void hub_submit(struct timerhub *hub, uint32_t slot, enum timer_left left, struct pair pair);
 
 /*
  * Cancel the timer, if it is of this queue or `queue` is TIMER_ANY_QUEUE. Its slot must be one of
  * the arena's. 0 or -ENOENT.
  */
 int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue);
-
-/* The same, but the slot is left to the caller to put back. */
-int hub_end(struct timerhub *hub, timerhub_timer timer, uint32_t queue);
 
 /*
  * Wait until the owner's pass in progress is over: what it read before is no longer used.

@@ -24,10 +24,9 @@
  * Order between entries does not matter (an entry only says "look at slot i"), so there are lanes.
  * Model: tests/models/inbox.pml.
  *
- * Labels: [entry] inbox_push → inbox_take: carries what was written to the slot's word before.
+ * Labels: [entry] inbox_push → inbox_take: carries what was written to the slot's pair before.
  *
- * An emptied cell carries nothing: the owner empties it before it says, by a change of the slot's
- * word, that the slot is out; and what finds the cell empty uses the cell's value alone.
+ * An emptied cell carries nothing: a producer that finds the cell empty uses its value only.
  */
 #include "inbox.h"
 
@@ -207,7 +206,7 @@ static bool inbox_holds_many(const struct inbox *inbox, const struct inbox_lane 
 	return total + INBOX_LINE >= INBOX_MANY;
 }
 
-bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot, struct inbox_entry *ret_entry)
+bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot)
 {
 	struct inbox_lane *lane = &inbox->lanes[cpu & inbox->lane_mask];
 	uint64_t place;
@@ -215,8 +214,6 @@ bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot, struct inbox_e
 	/* There is a cell for every slot, so a full lane means that another has room. */
 	while (!lane_push(inbox, lane, slot, &place))
 		lane = &inbox->lanes[++cpu & inbox->lane_mask];
-	ret_entry->cell = lane_cell(inbox, lane, place);
-	ret_entry->filled = cell_empty_at(inbox, place) | INBOX_FILLED | slot;
 	return inbox_holds_many(inbox, lane, place);
 }
 
@@ -244,7 +241,7 @@ static unsigned lane_take(const struct inbox *inbox, struct inbox_lane *lane, ui
 		if ((seen & INBOX_FILLED) == 0)
 			break;
 		slots[count++] = (uint32_t)(seen & (INBOX_FILLED - 1));
-		/* Relaxed: the slot's word then says that it is out, and carries this. */
+		/* Relaxed: an emptied cell carries nothing. */
 		u64_store_relaxed(cell,
 		                  cell_empty_at(inbox, head) + ((uint64_t)1 << INBOX_LAP_SHIFT));
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Callers → owner: slots to look at. Many producers, one consumer, lock-free; a slot is in here
- * once (and once more for each thread stopped while submitting it), and there are more cells than
- * slots, so that there is always room. Model: tests/models/inbox.pml.
+ * Callers → owner: slots to look at. Many producers, one consumer, lock-free. A slot has one entry.
+ * It has one more for each armer that found another thread stopped in submitting it, until the
+ * owner takes that entry. There are more cells than slots, so that there is always room.
  */
 #ifndef TIMERHUB_INBOX_H
 #define TIMERHUB_INBOX_H
@@ -35,29 +35,11 @@ void inbox_close(struct inbox *inbox);
 /* Leave notes, BOARD_LANES_MAX of them, from now on. Before the first push. */
 void inbox_observe(struct inbox *inbox, struct board_lane *notes);
 
-/* What a push has left: the cell, and what it holds until the owner takes that. */
-struct inbox_entry {
-	const atomic_u64 *cell;
-	uint64_t filled;
-};
-
 /*
  * Any thread, signal-safe. True now and then while many entries wait, or a lane is half full: the
  * owner should be told, whatever the deadline.
  */
-bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot, struct inbox_entry *ret_entry);
-
-/* Any thread: is the entry still there? If so, the owner has yet to look at the slot. */
-static inline bool inbox_holds(const struct inbox_entry *entry)
-{
-	/*
-	 * Relaxed: if the caller's word, loaded before, is a claim made since the owner has looked,
-	 * then it carries that the cell was emptied. If it is the claim that the caller pushed for,
-	 * a late answer does no harm: the look has changed the word. A lap comes again only after
-	 * 2^37 others.
-	 */
-	return u64_load_relaxed(entry->cell) == entry->filled;
-}
+bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot);
 
 /* Owner: begin a look. What was pushed before this is found by inbox_take(). */
 void inbox_begin(struct inbox *inbox);

@@ -67,7 +67,7 @@ static void owner_empty_inbox(struct owner *owner)
 	inbox_begin(inbox);
 	while ((count = inbox_take(inbox, slots, OWNER_BATCH)) > 0) {
 		for (unsigned i = 0; i < count; i++) {
-			__builtin_prefetch(&owner->world.arena->timers.hot[slots[i]], 1);
+			__builtin_prefetch(&owner->world.arena->timers.pairs[slots[i]], 1);
 			__builtin_prefetch(&owner->world.arena->filings[slots[i]], 1);
 		}
 		for (unsigned i = 0; i < count; i++)
@@ -130,8 +130,7 @@ static void owner_drop(struct owner *owner, uint32_t slot)
  */
 static void owner_deliver(struct owner *owner, uint32_t slot, const struct timer_expiry *expiry)
 {
-	const struct timers *timers = &owner->world.arena->timers;
-	uint64_t handle = handle_make(identity_generation(expiry->identity), slot);
+	uint64_t handle = handle_of(expiry->pair.state, slot);
 	struct timerhub_queue *queue = ptr_load_acquire(
 		&owner->world.queues[queue_slack_queue(expiry->queue_slack)]); /* [queue] */
 
@@ -141,9 +140,9 @@ static void owner_deliver(struct owner *owner, uint32_t slot, const struct timer
 	}
 	if (expiry->interval_ns > 0)
 		schedule_insert(&owner->schedule, slot,
-		                timer_next_period_ns(timers, slot, expiry, owner->now_ns));
-	probe3(expire, handle, expiry->deadline_ns, owner->now_ns - expiry->deadline_ns);
-	owner_put(owner, queue, handle, expiry->deadline_ns);
+		                timer_next_period_ns(expiry, owner->now_ns));
+	probe3(expire, handle, expiry->pair.deadline_ns, owner->now_ns - expiry->pair.deadline_ns);
+	owner_put(owner, queue, handle, expiry->pair.deadline_ns);
 }
 
 /* The slot's instant has come, and it is filed nowhere. */
@@ -174,7 +173,7 @@ CPU_FETCHES void owner_fetch(const struct owner *owner, uint32_t ahead)
 
 	if (slot == SLOT_NONE)
 		return;
-	__builtin_prefetch(&owner->world.arena->timers.hot[slot], 1);
+	__builtin_prefetch(&owner->world.arena->timers.pairs[slot], 1);
 	__builtin_prefetch(&owner->world.arena->timers.cold[slot]);
 }
 
@@ -235,7 +234,7 @@ static bool owner_rest(struct owner *owner)
 		if (count == 0)
 			return true;
 		for (unsigned i = 0; i < count; i++) {
-			__builtin_prefetch(&owner->world.arena->timers.hot[slots[i]]);
+			__builtin_prefetch(&owner->world.arena->timers.pairs[slots[i]]);
 			__builtin_prefetch(&owner->world.arena->filings[slots[i]], 1);
 		}
 		for (unsigned i = 0; i < count; i++)

@@ -20,7 +20,7 @@
 /* Fetch what changing the timer will touch. A handle of no slot does no harm. */
 CPU_FETCHES void hub_fetch(const struct timerhub *hub, timerhub_timer timer)
 {
-	__builtin_prefetch(&hub->arena.timers.hot[handle_slot(timer)], 1);
+	__builtin_prefetch(&hub->arena.timers.pairs[handle_slot(timer)], 1);
 }
 
 /* ---- arm ---- */
@@ -58,8 +58,6 @@ static int spec_check(const struct timerhub_spec *spec)
 static int arming_from(const struct timerhub_queue *queue, const struct timerhub_spec *spec,
                        uint64_t now_ns, struct timer_arming *ret_arming)
 {
-	int result;
-
 	if (spec->interval_ns > TIMER_DEADLINE_MAX_NS)
 		return -ERANGE;
 	*ret_arming = (struct timer_arming){
@@ -68,22 +66,21 @@ static int arming_from(const struct timerhub_queue *queue, const struct timerhub
 		.slack_ns = spec->slack_ns,
 		.data = spec->data,
 		.fn = (uint64_t)(uintptr_t)spec->fn,
-		.kept = spec->flags / TIMERHUB_KEEP % 2,
+		.kept = (spec->flags & TIMERHUB_KEEP) != 0,
 	};
-	result = deadline_from(spec->expires_ns, spec->flags, now_ns, &ret_arming->deadline_ns);
-	if (result == 0 && spec->interval_ns > 0 && !period_suits(ret_arming->deadline_ns))
-		return -ERANGE;
-	return result;
+	return deadline_from(spec->expires_ns, spec->flags, now_ns, &ret_arming->deadline_ns);
 }
 
 /* Give the slot, which is ours alone, a new life. */
 static inline void hub_arm_slot(struct timerhub *hub, uint32_t slot,
                                 const struct timer_arming *arming, timerhub_timer *ret_timer)
 {
-	struct timer_outcome outcome = timer_arm(&hub->arena.timers, slot, arming, ret_timer);
+	struct pair pair;
+	struct timer_outcome outcome =
+		timer_arm(&hub->arena.timers, slot, arming, ret_timer, &pair);
 
 	if (outcome.left != TIMER_NOTHING)
-		hub_submit(hub, slot, outcome);
+		hub_submit(hub, slot, outcome.left, pair);
 }
 
 static inline __attribute__((always_inline)) int hub_arm(struct timerhub_queue *queue,
@@ -214,6 +211,7 @@ static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_ti
                                                uint64_t expires_ns, uint32_t flags)
 {
 	struct timer_outcome outcome;
+	struct pair pair;
 	uint64_t deadline_ns;
 	int result;
 
@@ -226,22 +224,9 @@ static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_ti
 		return result;
 	if (handle_slot(timer) >= hub->arena.capacity)
 		return -ENOENT;
-	outcome = timer_rearm(&hub->arena.timers, timer, deadline_ns);
+	outcome = timer_rearm(&hub->arena.timers, timer, deadline_ns, &pair);
 	if (outcome.left != TIMER_NOTHING)
-		hub_submit(hub, handle_slot(timer), outcome);
-	return outcome.result;
-}
-
-/* A plain re-arm changed `before` to `after`, and then the life was not the handle's any more. */
-static __attribute__((noinline)) int hub_rearmed_other(struct timerhub *hub, timerhub_timer timer,
-                                                       uint64_t before, uint64_t after)
-{
-	uint32_t slot = handle_slot(timer);
-	struct timer_outcome outcome =
-		timer_confirm_or_undo(&hub->arena.timers.hot[slot], timer, before, after);
-
-	if (outcome.left != TIMER_NOTHING)
-		hub_submit(hub, slot, outcome);
+		hub_submit(hub, handle_slot(timer), outcome.left, pair);
 	return outcome.result;
 }
 
@@ -255,18 +240,10 @@ static inline __attribute__((always_inline)) int hub_move(struct timerhub *hub,
                                                           timerhub_timer timer,
                                                           uint64_t deadline_ns)
 {
-	uint64_t before, after;
-
-	if (handle_slot(timer) >= living->capacity) /* none in a forked child */
-		return hub_rearm(hub, timer, deadline_ns, TIMERHUB_ABSOLUTE);
-	switch (timer_move(&living->hot[handle_slot(timer)], timer, deadline_ns, &before, &after)) {
-	case TIMER_MOVED:
+	/* In a forked child no slot is below the capacity. */
+	if (__builtin_expect(handle_slot(timer) < living->capacity, 1) &&
+	    __builtin_expect(timer_move(&living->pairs[handle_slot(timer)], timer, deadline_ns), 1))
 		return 0;
-	case TIMER_MOVED_PERHAPS:
-		return hub_rearmed_other(hub, timer, before, after);
-	case TIMER_NOT_MOVED:
-		break;
-	}
 	return hub_rearm(hub, timer, deadline_ns, TIMERHUB_ABSOLUTE);
 }
 
@@ -330,7 +307,7 @@ static int hub_cancel_some(struct timerhub *hub, const timerhub_timer *timers, u
 		hub_fetch(hub, timers[i]);
 	for (unsigned i = 0; i < count; i++)
 		if (handle_slot(timers[i]) < hub->arena.capacity &&
-		    hub_end(hub, timers[i], TIMER_ANY_QUEUE) == 0)
+		    timer_cancel(&hub->arena.timers, timers[i], TIMER_ANY_QUEUE) == 0)
 			dead[cancelled++] = handle_slot(timers[i]);
 	test_point(TEST_POINT_CANCEL_BEFORE_FREE);
 	if (cancelled > 0)
@@ -351,23 +328,9 @@ int timerhub_cancel_many(struct timerhub *hub, const timerhub_timer *timers, uns
 	return cancelled;
 }
 
-/*
- * As timerhub_cancel(). If the timer is over, the slot may live again. Then its identity is loaded
- * with acquire: its armer took the slot after the delivery, so this thread then sees the cell of
- * the thread that delivered.
- */
-static int hub_cancel_seeing_end(struct timerhub *hub, timerhub_timer timer)
-{
-	int result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
-
-	if (result < 0)
-		(void)timer_last(&hub->arena.timers, handle_slot(timer));
-	return result;
-}
-
 int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 {
-	bool inside, undecided;
+	bool inside;
 	int result;
 
 	if (!hub)
@@ -377,16 +340,13 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 	if (handle_slot(timer) >= hub->arena.capacity)
 		return -ENOENT;
 	inside = callbacks_inside(&hub->callbacks, timer);
+	/* If the timer has ended, this sees the end, and the cell of the thread that delivered. */
+	result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
 	/*
-	 * A dispatcher that was still deciding what of the slot it delivers may have taken this
-	 * timer by mistake and have put it back (see timer_undo()): ask again. Inside a callback
-	 * of the timer, -ENOENT says that another caller has cancelled it, and may be waiting for
-	 * us.
+	 * Inside a callback of the timer, -ENOENT says that another caller has cancelled it, and
+	 * may be waiting for this thread.
 	 */
-	do {
-		result = hub_cancel_seeing_end(hub, timer);
-		undecided = callbacks_wait(&hub->callbacks, timer, result == 0 || !inside);
-	} while (undecided && result < 0);
+	callbacks_wait(&hub->callbacks, timer, result == 0 || !inside);
 	return result;
 }
 
@@ -416,26 +376,26 @@ int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, uint64_t *ret
 static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_event *event,
                      uint64_t *ret_interval_ns)
 {
-	struct timer_hot *hot = &hub->arena.timers.hot[slot];
+	const struct timers *timers = &hub->arena.timers;
 	struct timer_view view;
 	uint32_t queue;
 
-	timer_view_begin(&hub->arena.timers, slot, &view);
+	timer_view_begin(timers, slot, &view);
 	do {
-		if (!timer_read(&hub->arena.timers, slot, &view, &queue))
+		if (!timer_read(timers, slot, &view, &queue))
 			return false;
 		/*
 		 * Relaxed: the armer of the timer knew the queue, and [armed] carries that. A later
-		 * one of its index comes after the cancel of the timer, and then the word has
+		 * one of its index comes after the cancel of the timer, and then the pair has
 		 * changed.
 		 */
 		event->queue = ptr_load_relaxed(&hub->queues[queue]);
 		test_point(TEST_POINT_EACH_BEFORE_CAS);
-	} while (!timer_unchanged(hot, &view));
+	} while (!timer_unchanged(timers, &view));
 	event->data = view.data;
 	event->timer = view.handle;
-	event->expires_ns = view.deadline_ns;
-	event->count = word_undelivered(view.word) ? 1 : 0;
+	event->expires_ns = view.pair.deadline_ns;
+	event->count = state_undelivered(view.pair.state) ? 1 : 0;
 	event->fn = (timerhub_fn *)(uintptr_t)view.fn;
 	*ret_interval_ns = view.interval_ns;
 	return event->queue && event->queue != QUEUE_GONE;

@@ -57,7 +57,7 @@ static int hub_open_living(struct timerhub *hub)
 		return result;
 	hub->living = hub->living_memory.base;
 	*hub->living = (struct hub_living){
-		.hot = hub->arena.timers.hot,
+		.pairs = hub->arena.timers.pairs,
 		.capacity = hub->arena.capacity,
 	};
 	return 0;

@@ -123,7 +123,7 @@ static void judge(const struct fate *fate)
 {
 	expect_eq(fate->delivered, !fate->cancelled);
 	if (fate->delivered)
-		expect_eq(fate->delivered_ns, whole_ticks(fate->deadline_ns));
+		expect_eq(fate->delivered_ns, fate->deadline_ns);
 }
 
 void life_end(struct life *life)

@@ -16,9 +16,7 @@
 
 #define UNTOUCHED UINT64_C(0x5ca1ab1e0ddba11)
 #define NEVER UINT64_MAX
-#define LAST_NS ((UINT64_C(1) << 63) - 128)          /* the latest deadline that can be kept */
-#define PERIODIC_LAST_NS ((UINT64_C(1) << 62) - 128) /* the latest of a periodic timer */
-#define TICK_NS 64
+#define LAST_NS ((UINT64_C(1) << 63) - 128) /* the latest deadline that can be kept */
 #define NOW_MAX_NS (UINT64_C(1) << 62)
 #define SIZE_MAX_BYTES 4096 /* of an option struct */
 #define TIMERS_MAX_MAX 67108862u
@@ -243,8 +241,6 @@ static void spec_faults(const unsigned char *bytes, uint32_t size, uint64_t now_
 	faults->invalid |= (spec.flags & TIMERHUB_KEEP) != 0 && spec.interval_ns > 0;
 	faults->out_of_range |= spec.interval_ns > LAST_NS;
 	faults->out_of_range |= !deadline_of(&spec, now_ns, &deadline_ns);
-	faults->out_of_range |=
-		spec.interval_ns > 0 && deadline_ns != NEVER && deadline_ns > PERIODIC_LAST_NS;
 }
 
 /* It comes when it should, as it should: not in the nanosecond before, and by the end of slack. */
@@ -253,11 +249,10 @@ static void timer_comes(struct timerhub_queue *queue, struct timerhub *hub, time
 {
 	struct timerhub_event event;
 	uint64_t now_ns = timerhub_now(hub);
-	uint64_t exact_ns, deadline_ns, last_ns, left_ns, periods;
+	uint64_t deadline_ns, last_ns, left_ns, periods;
 	bool outlives;
 
-	expect(deadline_of(spec, now_ns, &exact_ns));
-	deadline_ns = exact_ns == NEVER ? NEVER : (exact_ns + TICK_NS - 1) / TICK_NS * TICK_NS;
+	expect(deadline_of(spec, now_ns, &deadline_ns));
 	expect_eq(timerhub_remaining(hub, timer, &left_ns), 0);
 	if (deadline_ns == NEVER)
 		expect_eq(left_ns, NEVER);
@@ -279,7 +274,7 @@ static void timer_comes(struct timerhub_queue *queue, struct timerhub *hub, time
 	expect_eq(event.data, spec->data);
 	expect_eq(event.expires_ns, deadline_ns);
 	expect_eq((uintptr_t)event.fn, (uintptr_t)spec->fn);
-	periods = now_ns / TICK_NS * TICK_NS - exact_ns;
+	periods = now_ns - deadline_ns;
 	expect_eq(event.count, 1 + (spec->interval_ns > 0 ? periods / spec->interval_ns : 0));
 	outlives = spec->interval_ns > 0 || (spec->flags & TIMERHUB_KEEP) != 0;
 	expect_eq(timerhub_cancel(hub, timer), outlives ? 0 : -ENOENT);

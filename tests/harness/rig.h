@@ -17,9 +17,6 @@
 #include "process.h"
 #include "uring.h"
 
-/* What deadlines are told in. */
-#define TICK UINT64_C(64)
-
 #define SPEC(...) ((struct timerhub_spec){ .size = sizeof(struct timerhub_spec), __VA_ARGS__ })
 
 /* As tests_begin(). The program ends as skipped if the sleeper that is asked for cannot be had. */
@@ -44,12 +41,6 @@ struct timerhub_queue *queue_open(struct timerhub *hub);
 timerhub_timer arm(struct timerhub_queue *queue, struct timerhub_spec spec);
 timerhub_timer arm_after(struct timerhub_queue *queue, uint64_t delay_ns, uint64_t data);
 timerhub_timer arm_at(struct timerhub_queue *queue, uint64_t expires_ns, uint64_t data);
-
-/* A deadline as it is told: in whole ticks. */
-static inline uint64_t whole_ticks(uint64_t deadline_ns)
-{
-	return (deadline_ns + TICK - 1) / TICK * TICK;
-}
 
 /* Moves a manual hub and returns its next instant. */
 uint64_t advance(struct timerhub *hub, uint64_t now_ns);

@@ -17,7 +17,7 @@ static bool timer_comes(timerhub *hub)
 	return timerhub_queue_open(hub, &queue, nullptr) == 0 &&
 	       timerhub_arm(queue, &spec, nullptr) == 0 &&
 	       timerhub_advance(hub, 1024, nullptr) == 0 && timerhub_drain(queue, &event, 1) == 1 &&
-	       event.data == 42 && event.expires_ns == 1024;
+	       event.data == 42 && event.expires_ns == 1000;
 }
 
 static bool expired;

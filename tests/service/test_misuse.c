@@ -403,7 +403,7 @@ START_TEST(misuse_of_arm)
 		  -EINVAL },
 		{ { .size = sizeof(struct timerhub_spec), .flags = 1u << 31 }, -EINVAL },
 		{ { .size = sizeof(struct timerhub_spec), .expires_ns = UINT64_MAX - 1 }, -ERANGE },
-		{ { .size = sizeof(struct timerhub_spec), .expires_ns = UINT64_C(1) << 63 },
+		{ { .size = sizeof(struct timerhub_spec), .expires_ns = (UINT64_C(1) << 63) - 127 },
 		  -ERANGE },
 		/* the clock stands at 1000 */
 		{ { .size = sizeof(struct timerhub_spec),
@@ -664,7 +664,7 @@ START_TEST(stale_handles_over_ten_thousand_lives_are_told)
 		if (i % 2) {
 			expect_eq(timerhub_cancel(rig.hub, old[i]), 0);
 		} else {
-			now_ns += TICK;
+			now_ns += 64;
 			advance(rig.hub, now_ns);
 			expect_eq(drain_all(rig.queue), 1);
 		}
@@ -705,19 +705,18 @@ START_TEST(stale_handles_that_never_were_are_told)
 END_TEST
 
 /*
- * Of so many timers the words fill a page, and the callers' own numbers lie next. They are made to
- * look like the words of one timer more, whose handle this is.
+ * The pairs of so many timers fill a page, and the callers' own numbers lie next. They look like
+ * the pair of one timer more, which is armed and has this handle.
  */
 START_TEST(stale_handles_beyond_the_last_timer_are_told)
 {
 	enum { TIMERS = 256 };
-	uint64_t word = HOUR / TICK << 7 | 1;
 	timerhub_timer beyond = UINT64_C(2) << 26 | TIMERS;
 	struct timerhub_spec spec = {
 		.size = sizeof(spec),
 		.expires_ns = HOUR,
-		.data = word,
-		.fn = (timerhub_fn *)(uintptr_t)(beyond - TIMERS),
+		.data = HOUR,
+		.fn = (timerhub_fn *)(uintptr_t)((beyond - TIMERS) | 1),
 	};
 	struct rig rig = rig_manual(TIMERS);
 
@@ -728,7 +727,7 @@ START_TEST(stale_handles_beyond_the_last_timer_are_told)
 	expect_eq(timerhub_rearm_many(rig.hub, &beyond, 1, 2 * HOUR, 0), 0);
 	advance(rig.hub, HOUR);
 	for (unsigned i = 0; i < TIMERS; i++)
-		expect_eq(take_one(rig.queue).data, word);
+		expect_eq(take_one(rig.queue).data, HOUR);
 	rig_close(&rig);
 }
 END_TEST

@@ -51,7 +51,7 @@ START_TEST(never_early_manual)
 		uint64_t slack_ns = dice_below(&dice, 2) ? dice_magnitude(&dice, 30) : 0;
 
 		timers[i].deadline_ns = now_ns + dice_magnitude(&dice, 40);
-		timers[i].latest_ns = whole_ticks(timers[i].deadline_ns) + slack_ns;
+		timers[i].latest_ns = timers[i].deadline_ns + slack_ns;
 		timers[i].seen = false;
 		arm(rig.queue, SPEC(.expires_ns = timers[i].deadline_ns - now_ns,
 		                    .slack_ns = slack_ns, .data = i));
@@ -71,7 +71,7 @@ START_TEST(never_early_manual)
 }
 END_TEST
 
-/* Every deadline to the tick, around every power of two that a clock can reach. */
+/* Every deadline to the nanosecond, around every power of two that a clock can reach. */
 START_TEST(never_early_at_clock_boundaries)
 {
 	static const int64_t offsets[] = { -4097, -65, -64, -63, -1, 0, 1, 63, 64, 65, 4097 };
@@ -85,7 +85,7 @@ START_TEST(never_early_at_clock_boundaries)
 		for (unsigned i = 0; i < COUNT_OF(offsets); i++)
 			arm_at(rig.queue, edge_ns + (uint64_t)offsets[i], i);
 		for (unsigned i = 0; i < COUNT_OF(offsets); i++) {
-			uint64_t deadline_ns = whole_ticks(edge_ns + (uint64_t)offsets[i]);
+			uint64_t deadline_ns = edge_ns + (uint64_t)offsets[i];
 			struct timerhub_event event;
 
 			if (due_ns < deadline_ns) {
@@ -96,7 +96,7 @@ START_TEST(never_early_at_clock_boundaries)
 			advance(rig.hub, due_ns);
 			expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
 			expect_eq(event.expires_ns, due_ns);
-			expect_eq(whole_ticks(edge_ns + (uint64_t)offsets[event.data]), due_ns);
+			expect_eq(edge_ns + (uint64_t)offsets[event.data], due_ns);
 		}
 		rig_close(&rig);
 	}
@@ -146,7 +146,6 @@ START_TEST(never_early_after_rearm)
 	for (unsigned i = 0; i < 3000; i++) {
 		timerhub_timer timer = arm_after(rig.queue, dice_magnitude(&dice, 30), i);
 		uint64_t deadline_ns = now_ns + 100 + dice_magnitude(&dice, 30);
-		uint64_t rounded_ns = (deadline_ns + 63) / 64 * 64;
 		struct timerhub_event event;
 
 		if (dice_below(&dice, 2))
@@ -154,11 +153,40 @@ START_TEST(never_early_after_rearm)
 		expect_eq(timerhub_rearm(rig.hub, timer, deadline_ns, TIMERHUB_ABSOLUTE), 0);
 		advance(rig.hub, deadline_ns - 1);
 		expect_empty(rig.queue);
-		now_ns = rounded_ns;
+		now_ns = deadline_ns;
 		advance(rig.hub, now_ns);
 		expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
 		expect_eq(event.data, i);
-		expect_eq(event.expires_ns, rounded_ns);
+		expect_eq(event.expires_ns, deadline_ns);
+	}
+	rig_close(&rig);
+}
+END_TEST
+
+/* Deadlines are kept and told to the nanosecond, whichever call gives them. */
+START_TEST(never_early_and_exact_to_the_nanosecond)
+{
+	struct dice dice = dice_new(0);
+	struct rig rig = rig_manual(4);
+	uint64_t now_ns = 1;
+
+	advance(rig.hub, now_ns);
+	for (unsigned i = 0; i < 3000; i++) {
+		uint64_t odd_ns = (now_ns + 1 + dice_magnitude(&dice, 40)) | 1;
+		timerhub_timer timer = i % 2 ? arm_at(rig.queue, odd_ns, i)
+		                             : arm_after(rig.queue, odd_ns - now_ns, i);
+		struct timerhub_event event;
+
+		if (i % 3 == 0) {
+			odd_ns += 2 * dice_magnitude(&dice, 8);
+			expect_eq(timerhub_rearm(rig.hub, timer, odd_ns, TIMERHUB_ABSOLUTE), 0);
+		}
+		expect_eq(advance(rig.hub, odd_ns - 1), odd_ns);
+		expect_empty(rig.queue);
+		now_ns = odd_ns;
+		advance(rig.hub, now_ns);
+		expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
+		expect_eq(event.expires_ns, odd_ns);
 	}
 	rig_close(&rig);
 }
@@ -209,7 +237,7 @@ static void run_real(struct rig *rig, unsigned count, uint64_t delay_max_ns)
 		expect(event.data < armed);
 		expect_cmp(event.expires_ns, >=, earliest_ns[event.data]);
 		if (event.data % 3 == 2) /* was absolute */
-			expect_eq(event.expires_ns, whole_ticks(earliest_ns[event.data]));
+			expect_eq(event.expires_ns, earliest_ns[event.data]);
 		earliest_ns[event.data] = UINT64_MAX;
 	}
 	expect_empty(rig->queue);
@@ -302,6 +330,7 @@ int main(int argc, char **argv)
 	tests_add(never_early_manual, 30);
 	tests_add(never_early_at_clock_boundaries, 30);
 	tests_add(never_early_nor_late_following_next, 30);
+	tests_add(never_early_and_exact_to_the_nanosecond, 30);
 	tests_add(never_early_after_rearm, 30);
 	tests_add(never_early_by_another_clock, 30);
 	tests_add(never_early_real, 60);

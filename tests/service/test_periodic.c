@@ -19,16 +19,14 @@ struct account {
 
 static void account_add(struct account *account, const struct timerhub_event *event)
 {
-	expect_eq(event->expires_ns,
-	          whole_ticks(account->first_ns + account->told * account->interval_ns));
+	expect_eq(event->expires_ns, account->first_ns + account->told * account->interval_ns);
 	expect_cmp(event->count, >, 0);
 	account->told += event->count;
 }
 
-/* How many periods are due: those whose deadline, in ticks, is not past the tick of now. */
+/* How many periods are due. */
 static uint64_t account_due(const struct account *account, uint64_t now_ns)
 {
-	now_ns -= now_ns % TICK;
 	return now_ns < account->first_ns ? 0
 	                                  : (now_ns - account->first_ns) / account->interval_ns + 1;
 }
@@ -62,7 +60,7 @@ START_TEST(periods_are_phase_locked_over_a_hundred_thousand)
 			}
 			expect_eq(account.told, account_due(&account, now_ns));
 			expect_cmp(next_ns, >=, now_ns);
-			now_ns = whole_ticks(account.first_ns + account.told * account.interval_ns);
+			now_ns = account.first_ns + account.told * account.interval_ns;
 		}
 		expect_eq(stats_of(rig.hub).overruns, account.told - events);
 		rig_close(&rig);
@@ -106,7 +104,7 @@ END_TEST
 START_TEST(periods_are_not_lost_in_a_huge_jump)
 {
 	struct account account = { 1, 1, 0 };
-	uint64_t far_ns = (UINT64_C(1) << 62) - 256;
+	uint64_t far_ns = (UINT64_C(1) << 63) - 256;
 	struct rig rig = rig_manual(1);
 	struct timerhub_event event;
 
@@ -119,12 +117,38 @@ START_TEST(periods_are_not_lost_in_a_huge_jump)
 	expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
 	account_add(&account, &event);
 	expect_eq(account.told, far_ns + 64);
-	advance(rig.hub, UINT64_C(1) << 62);
+	advance(rig.hub, (UINT64_C(1) << 63) - 128);
 	expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
 	account_add(&account, &event);
-	expect_eq(account.told, UINT64_C(1) << 62);
-	advance(rig.hub, UINT64_C(1) << 63);
+	expect_eq(account.told, (UINT64_C(1) << 63) - 128);
+	advance(rig.hub, UINT64_MAX);
 	expect_eq(timerhub_drain(rig.queue, &event, 1), 0); /* the next would lie too far away */
+	rig_close(&rig);
+}
+END_TEST
+
+/* A third of a second, which no binary fraction is: no period drifts, not after a re-arm either. */
+START_TEST(periods_are_exact_to_the_millionth)
+{
+	const uint64_t interval_ns = 333333334, rearm_at = 777777;
+	struct rig rig = rig_manual(1);
+	struct timerhub_event event;
+	uint64_t first_ns = 1;
+	timerhub_timer timer =
+		arm(rig.queue, SPEC(.flags = TIMERHUB_ABSOLUTE, .expires_ns = first_ns,
+	                            .interval_ns = interval_ns));
+
+	for (uint64_t k = 0; k < 1000000; k++) {
+		if (k == rearm_at) {
+			first_ns += k * interval_ns + 12345;
+			expect_eq(timerhub_rearm(rig.hub, timer, first_ns, TIMERHUB_ABSOLUTE), 0);
+		}
+		advance(rig.hub, first_ns + (k >= rearm_at ? k - rearm_at : k) * interval_ns);
+		expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
+		expect_eq(event.count, 1);
+		expect_eq(event.expires_ns, timerhub_now(rig.hub));
+	}
+	expect_eq(event.expires_ns, 1 + 12345 + UINT64_C(999999) * interval_ns);
 	rig_close(&rig);
 }
 END_TEST
@@ -140,8 +164,8 @@ static void collect(struct rig *rig, struct account *account, uint64_t periods)
 	}
 }
 
-/* The last deadline that a periodic timer can have. */
-#define LAST_NS ((UINT64_C(1) << 62) - 128)
+/* The last deadline. */
+#define LAST_NS ((UINT64_C(1) << 63) - 128)
 
 /* A period that would begin beyond the last deadline never comes; the timer lives. */
 START_TEST(periods_end_with_the_last_deadline)
@@ -236,8 +260,7 @@ static void *collect_shared(void *arg)
 	while ((result = timerhub_wait(shared->rig.queue, &event, 1, UINT64_MAX)) == 1) {
 		uint64_t at = (event.expires_ns - shared->first_ns) / shared->interval_ns;
 
-		expect_eq(event.expires_ns,
-		          whole_ticks(shared->first_ns + at * shared->interval_ns));
+		expect_eq(event.expires_ns, shared->first_ns + at * shared->interval_ns);
 		expect_cmp(at + event.count, <=, PERIODS_MAX);
 		for (uint64_t i = at; i < at + event.count; i++)
 			expect_eq(atomic_fetch_add(&period_told[i], 1), 0);
@@ -319,9 +342,8 @@ START_TEST(periods_that_nobody_drained_are_told_once_each)
 	}
 	for (; taken < UNDRAINED; taken++) {
 		expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
-		expect_eq(event.expires_ns, whole_ticks(1 + event.data));
-		expect_eq(event.count,
-		          (now_ns / TICK * TICK - 1 - event.data) / (1000 + event.data) + 1);
+		expect_eq(event.expires_ns, 1 + event.data);
+		expect_eq(event.count, (now_ns - 1 - event.data) / (1000 + event.data) + 1);
 	}
 	expect_empty(rig.queue);
 	rig_close(&rig);
@@ -339,7 +361,7 @@ START_TEST(periods_until_the_end_of_time)
 		expect(advance(rig.hub, UINT64_MAX) == UINT64_MAX);
 	expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
 	expect_eq(event.expires_ns, 0);
-	expect(event.count == UINT64_MAX - 62); /* from 0 to the last whole tick */
+	expect(event.count == UINT64_MAX); /* of 2^64, from 0 to the last instant */
 	expect_empty(rig.queue);
 	arm(rig.queue, SPEC(.flags = TIMERHUB_ABSOLUTE, .expires_ns = 7, .data = 7));
 	arm(rig.queue, SPEC(.expires_ns = UINT64_MAX));
@@ -355,6 +377,7 @@ int main(int argc, char **argv)
 	rigs_begin("periodic", argc, argv);
 	tests_add(periods_are_phase_locked_over_a_hundred_thousand, 60);
 	tests_add(periods_are_counted_after_silence_in_virtual_time, 30);
+	tests_add(periods_are_exact_to_the_millionth, 60);
 	tests_add(periods_are_not_lost_in_a_huge_jump, 30);
 	tests_add(periods_end_with_the_last_deadline, 30);
 	tests_add(periods_until_the_end_of_time, 20);

@@ -40,7 +40,7 @@ START_TEST(quiet_one_wake_for_a_lone_distant_timer)
 			arm_after(rig.queue, delay_ns, 0);
 			next_ns = advance(rig.hub, start_ns);
 			if (delay_ns) {
-				expect_eq(next_ns, whole_ticks(start_ns + delay_ns));
+				expect_eq(next_ns, start_ns + delay_ns);
 				expect_eq(advances_until_idle(rig.hub, next_ns), 1);
 			}
 			expect_eq(drain_all(rig.queue), 1);
@@ -232,7 +232,7 @@ START_TEST(quiet_wake_fd_speaks_only_of_earlier_deadlines)
 	advance(rig.hub, 0);
 	expect(!fd_readable(fd));
 	for (unsigned i = 0; i < 50; i++)
-		arm_after(rig.queue, 64001 + i * TICK, i);
+		arm_after(rig.queue, 64001 + i * 64, i);
 	expect_eq(timerhub_rearm(rig.hub, timer, 128000, 0), 0);
 	expect_eq(timerhub_rearm(rig.hub, timer, 64000, 0), 0);
 	expect(!fd_readable(fd));
@@ -242,7 +242,7 @@ START_TEST(quiet_wake_fd_speaks_only_of_earlier_deadlines)
 	expect(!fd_readable(fd));
 	arm_after(rig.queue, 100, 0);
 	expect(fd_readable(fd));
-	expect_eq(advance(rig.hub, 50), 128);
+	expect_eq(advance(rig.hub, 50), 100);
 	expect(!fd_readable(fd));
 	rig_close(&rig);
 }

@@ -39,7 +39,7 @@ START_TEST(stats_count_what_happened)
 	expect_eq(stats.armed, 10);
 	expect_eq(stats.live, 10);
 	expect_eq(stats.live_max, 10);
-	advance(rig.hub, whole_ticks(3000));
+	advance(rig.hub, 3000);
 	expect_eq(timerhub_cancel(rig.hub, timers[0]), 0);
 	expect_eq(timerhub_cancel(rig.hub, timers[9]), 0);
 	expect_eq(drain_all(rig.queue), 2);

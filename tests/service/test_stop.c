@@ -32,9 +32,9 @@ START_TEST(stop_hands_out_what_has_expired_first)
 	struct timerhub_event events[2];
 
 	for (unsigned i = 0; i < 5; i++)
-		arm_at(rig.queue, (1 + i) * TICK, i);
+		arm_at(rig.queue, (1 + i) * 64, i);
 	arm_at(rig.queue, 1000, 9);
-	advance(rig.hub, 5 * TICK);
+	advance(rig.hub, 5 * 64);
 	timerhub_queue_stop(rig.queue);
 	expect_eq(timerhub_wait(rig.queue, events, 2, UINT64_MAX), 2);
 	expect_eq(timerhub_wait(rig.queue, events, 2, UINT64_MAX), 2);

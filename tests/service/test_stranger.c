@@ -225,7 +225,7 @@ START_TEST(stranger_frees_at_the_end_of_the_batch)
 			                                   .ptr = other));
 		}
 		for (unsigned step = 0; step < 4; step++) {
-			advance(rig.hub, now_ns += TICK);
+			advance(rig.hub, now_ns += 64);
 			count = timerhub_drain(rig.queue, events, COUNT_OF(events));
 			for (int i = 0; i < count; i++) {
 				struct session *session = events[i].ptr;

@@ -171,7 +171,7 @@ START_TEST(unwind_again_and_again_leaves_nothing)
 		                                           .flags = i % 2 == 0 ? TIMERHUB_KEEP : 0,
 		                                           .ptr = &leaver, .fn = leave));
 
-		advance(rig.hub, (i + 1) * TICK);
+		advance(rig.hub, (i + 1) * 64);
 		leaver = (struct leaver){ .rig = &rig, .way = BY_EXIT, .may_leave = true };
 		thread_start(&leaver.thread, dispatch, &leaver);
 		leaver_is_gone(&leaver);

@@ -488,23 +488,23 @@ static bool locations_cas(struct location *low, struct location *high, unsigned 
 	return true;
 }
 
-bool memory_cas_pair(volatile void *words, unsigned __int128 before, unsigned __int128 after,
+bool memory_cas_pair(volatile void *pair, unsigned __int128 before, unsigned __int128 after,
                      int order)
 {
 	bool done;
 
 	order = weaken_order(order);
-	if (memory_direct(words, sizeof(uint64_t))) {
+	if (memory_direct(pair, sizeof(uint64_t))) {
 		buffer_drain(scheduler_self());
-		done = pair_load(words) == before;
+		done = pair_load(pair) == before;
 	} else {
-		struct location *low = location_of(words, sizeof(uint64_t));
+		struct location *low = location_of(pair, sizeof(uint64_t));
 
-		done = locations_cas(low, location_of(pair_high(words), sizeof(uint64_t)), before,
+		done = locations_cas(low, location_of(pair_high(pair), sizeof(uint64_t)), before,
 		                     after, order);
 	}
 	if (done)
-		pair_store(words, after);
+		pair_store(pair, after);
 	return done;
 }
 

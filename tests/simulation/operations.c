@@ -141,23 +141,13 @@ static void queue_leave(int index)
 
 static void on_event(const struct timerhub_event *event);
 
-/* The instant, or the latest that a timer can have, periodic or not. */
-static uint64_t instant_for(bool periodic, uint64_t ns)
-{
-	uint64_t max_ns = periodic ? PERIODIC_MAX_NS : DEADLINE_MAX_NS;
-
-	return ns > max_ns && ns != NEVER ? max_ns : ns;
-}
-
 static struct timerhub_spec random_spec(struct dice *dice, unsigned queue)
 {
 	struct timerhub_spec spec = { .size = sizeof(spec), .expires_ns = random_instant(dice) };
 	unsigned kind = (unsigned)dice_below(dice, 8);
 
-	if (kind == 0 && world.plan->focus != FOCUS_STOP) {
+	if (kind == 0 && world.plan->focus != FOCUS_STOP)
 		spec.interval_ns = 1 + dice_magnitude(dice, dice_one_in(dice, 8) ? 62 : 26);
-		spec.expires_ns = instant_for(true, spec.expires_ns);
-	}
 	if (kind == 1)
 		spec.slack_ns = dice_magnitude(dice, 30);
 	if (kind != 0 && dice_one_in(dice, 3))
@@ -306,10 +296,10 @@ static void operation_rearm(struct worker *worker)
 
 	if (!life || !oracle_knows(life))
 		return;
-	/* Within the tick of the deadline that it has. */
-	if (dice_one_in(dice, 8) && life->writes_count > 0 && life->writes[0].first_ns != NEVER)
-		expires_ns = (life->writes[0].first_ns | 63) - dice_below(dice, 64);
-	first_ns = expires_ns = instant_for(life->interval_ns > 0, expires_ns);
+	/* To the deadline that it has. */
+	if (dice_one_in(dice, 8) && life->writes_count > 0)
+		expires_ns = life->writes[0].first_ns;
+	first_ns = expires_ns;
 	if (life->interval_ns == 0 && expires_ns != NEVER && expires_ns > begin_ns &&
 	    dice_one_in(dice, 3)) {
 		flags = 0;
@@ -367,7 +357,6 @@ static void operation_rearm_many(struct worker *worker)
 
 	for (unsigned i = 0; i < count; i++) {
 		live += lives[i]->state == LIFE_LIVE;
-		first_ns = instant_for(lives[i]->interval_ns > 0, first_ns);
 		idle[i] = oracle_idles(lives[i]);
 		if (lives[i]->kept && oracle_unsure(lives[i]))
 			return;

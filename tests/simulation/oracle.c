@@ -28,12 +28,6 @@ static _Noreturn void fail_early(const struct life *life, uint64_t deadline_ns)
 	     deadline_ns, oracle_now_ns());
 }
 
-/* Deadlines are kept in ticks of 64 ns. */
-static uint64_t round_up(uint64_t ns)
-{
-	return ns == NEVER ? NEVER : (ns + 63) / 64 * 64;
-}
-
 void oracle_begin(unsigned capacity)
 {
 	oracle.lives_count = 0;
@@ -136,7 +130,7 @@ static struct write *life_write(struct life *life, uint64_t first_ns, uint64_t b
 	}
 	/* Who reads the clock before it is set back may act on that after it. */
 	if (kernel.owner_latest_ns > oracle_now_ns()) {
-		if (round_up(first_ns) <= kernel.owner_latest_ns)
+		if (first_ns <= kernel.owner_latest_ns)
 			life->was_due = oracle_stamp();
 		life->loose = true;
 	}
@@ -191,7 +185,7 @@ static uint64_t life_due_ns(const struct life *life)
 		return NEVER;
 	for (unsigned i = 0; i < life->writes_count; i++) {
 		const struct write *write = &life->writes[i];
-		uint64_t ns = round_up(write->last_ns);
+		uint64_t ns = write->last_ns;
 
 		if (write->closed != STAMP_NONE)
 			continue;
@@ -212,7 +206,7 @@ static bool life_maybe_expired(const struct life *life)
 	if (life->was_due != 0)
 		return true;
 	for (unsigned i = 0; i < life->writes_count; i++)
-		if (round_up(life->writes[i].first_ns) <= oracle_now_ns())
+		if (life->writes[i].first_ns <= oracle_now_ns())
 			return true;
 	return false;
 }
@@ -319,9 +313,6 @@ struct write *oracle_rearm_begin(struct life *life, uint64_t first_ns)
 {
 	oracle_call_begin(life);
 	life->must = false;
-	/* The periods of a timer that has been re-armed begin at a whole tick. */
-	if (life->interval_ns > 0)
-		first_ns = round_up(first_ns);
 	return life_write(life, first_ns, oracle_stamp());
 }
 
@@ -334,7 +325,7 @@ static void life_close_writes(struct life *life, uint64_t begin, bool withdrawn)
 	for (unsigned i = 0; i < life->writes_count;) {
 		struct write *write = &life->writes[i];
 
-		if (oracle_now_ns() >= round_up(write->first_ns) && write->begin != begin)
+		if (oracle_now_ns() >= write->first_ns && write->begin != begin)
 			life->loose = true;
 		if (write->end >= begin || write->closed != STAMP_NONE) {
 			i++;
@@ -361,8 +352,8 @@ static bool life_match_anew(struct life *life, uint64_t begin)
 	for (unsigned i = 0; i < life->writes_count; i++) {
 		const struct write *write = &life->writes[i];
 
-		if (write->end < begin || life->matched_ns < round_up(write->first_ns) ||
-		    (write->end != STAMP_NONE && life->matched_ns > round_up(write->last_ns)))
+		if (write->end < begin || life->matched_ns < write->first_ns ||
+		    (write->end != STAMP_NONE && life->matched_ns > write->last_ns))
 			continue;
 		life->matched_begin = write->begin;
 		life->matched_end = write->end;
@@ -588,9 +579,9 @@ void oracle_remaining_end(struct life *life, uint64_t begin, uint64_t begin_ns, 
 		fail("timer %u: never is not what was asked for", life_number(life));
 	if (write->first_ns == NEVER)
 		return;
-	if (remaining_ns > 0 ? begin_ns + remaining_ns > round_up(write->last_ns) ||
-	                               oracle_now_ns() + remaining_ns < round_up(write->first_ns)
-	                     : oracle_now_ns() < round_up(write->first_ns))
+	if (remaining_ns > 0 ? begin_ns + remaining_ns > write->last_ns ||
+	                               oracle_now_ns() + remaining_ns < write->first_ns
+	                     : oracle_now_ns() < write->first_ns)
 		fail("timer %u: %" PRIu64 " ns remain, which cannot be", life_number(life),
 		     remaining_ns);
 }
@@ -651,7 +642,7 @@ static bool write_matches(const struct life *life, const struct write *write,
 	 */
 	if (write->end == STAMP_NONE && life->interval_ns == 0)
 		last_ns = NEVER;
-	return expires_ns >= round_up(write->first_ns) && expires_ns <= round_up(last_ns);
+	return expires_ns >= write->first_ns && expires_ns <= last_ns;
 }
 
 static struct write *life_match(struct life *life, const struct taking *taking, uint64_t expires_ns)
@@ -678,7 +669,7 @@ static void write_advance(const struct life *life, struct write *write, uint64_t
 	uint64_t next_ns;
 
 	if (__builtin_mul_overflow(life->interval_ns, count, &next_ns) ||
-	    __builtin_add_overflow(write->first_ns, next_ns, &next_ns) || next_ns > PERIODIC_MAX_NS)
+	    __builtin_add_overflow(write->first_ns, next_ns, &next_ns) || next_ns > DEADLINE_MAX_NS)
 		next_ns = NEVER;
 	write->first_ns = write->last_ns = next_ns;
 }
@@ -688,7 +679,7 @@ static void life_catch_up(struct life *life, struct write *write)
 	for (unsigned i = 0; i < life->ahead_count; i++) {
 		struct ahead ahead = life->ahead[i];
 
-		if (ahead.expires_ns != round_up(write->first_ns))
+		if (ahead.expires_ns != write->first_ns)
 			continue;
 		write_advance(life, write, ahead.count);
 		life->ahead[i] = life->ahead[--life->ahead_count];
@@ -696,7 +687,7 @@ static void life_catch_up(struct life *life, struct write *write)
 	}
 }
 
-/* Was there a re-arm to the very same tick meanwhile? Which one this is of is never known. */
+/* Was there a re-arm to the very same instant meanwhile? Which one this is of is never known. */
 static bool life_rearmed_alike(const struct life *life, const struct write *write,
                                const struct taking *taking, uint64_t expires_ns)
 {
@@ -710,18 +701,14 @@ static bool life_rearmed_alike(const struct life *life, const struct write *writ
 /* How many periods, the first of them due at this instant, are due by the clock. At least one. */
 static uint64_t life_periods_by(const struct life *life, uint64_t first_ns, uint64_t now_ns)
 {
-	now_ns -= now_ns % 64;
 	return now_ns < first_ns ? 1 : (now_ns - first_ns) / life->interval_ns + 1;
 }
 
-/* Where the phase is not known, the deadline lies anywhere in its tick. */
 static void life_check_count(const struct life *life, const struct taking *taking,
-                             const struct timerhub_event *event, const struct write *phase)
+                             const struct timerhub_event *event)
 {
-	uint64_t last_ns = phase ? phase->first_ns : event->expires_ns;
-	uint64_t first_ns = phase || last_ns == 0 ? last_ns : last_ns - 63;
-	uint64_t at_most = life_periods_by(life, first_ns, taking_latest_ns(taking));
-	uint64_t at_least = life_periods_by(life, last_ns, taking->earliest_ns);
+	uint64_t at_most = life_periods_by(life, event->expires_ns, taking_latest_ns(taking));
+	uint64_t at_least = life_periods_by(life, event->expires_ns, taking->earliest_ns);
 
 	if (event->count < at_least || event->count > at_most)
 		fail("timer %u stands for %" PRIu64 " periods, not %" PRIu64 " to %" PRIu64,
@@ -748,7 +735,7 @@ static void life_delivered_periods(struct life *life, const struct taking *takin
 	bool alike = rules && (life_rearmed_alike(life, write, taking, event->expires_ns) ||
 	                       (write->end > taking->begin && taking->crowded));
 
-	life_check_count(life, taking, event, rules && !alike ? write : NULL);
+	life_check_count(life, taking, event);
 	life->must = false;
 	if (rules) {
 		life->ahead_lost = alike;
@@ -988,8 +975,7 @@ void oracle_shown(struct walk *walk, const struct timerhub_event *timer, uint64_
 	if (timer->data >= oracle.lives_count)
 		fail("no timer is shown: %" PRIu64, timer->data);
 	if ((life->handle != 0 && life->handle != timer->timer) || life->fn != timer->fn ||
-	    life->interval_ns != interval_ns || timer->count > 1 ||
-	    timer->expires_ns != round_up(timer->expires_ns))
+	    life->interval_ns != interval_ns || timer->count > 1)
 		fail("timer %u is shown with what is another's", life_number(life));
 	if (!life_active(life) && life->end_end < walk->begin)
 		fail("timer %u was over, and is shown (%d)", life_number(life), (int)life->state);
@@ -1114,7 +1100,7 @@ void oracle_clock_set(uint64_t before_ns)
 		life->loose = true;
 		life->must = false;
 		for (unsigned j = 0; j < life->writes_count; j++)
-			if (round_up(life->writes[j].first_ns) <= before_ns)
+			if (life->writes[j].first_ns <= before_ns)
 				life->was_due = oracle_stamp();
 	}
 }

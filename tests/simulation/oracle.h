@@ -20,9 +20,8 @@
 #define ORDER_EVENTS 8
 #define NEVER UINT64_MAX
 #define STAMP_NONE UINT64_MAX
-/* The latest deadline that can be kept, and that of a periodic timer. */
+/* The latest deadline that can be kept. */
 #define DEADLINE_MAX_NS ((UINT64_C(1) << 63) - 128)
-#define PERIODIC_MAX_NS ((UINT64_C(1) << 62) - 128)
 
 enum life_state {
 	LIFE_ARMING,

@@ -75,7 +75,7 @@ START_TEST(stopped_workers_come_home)
 		atomic_store(&queue, *mine);
 		for (unsigned i = 0; i < count; i++)
 			arm_at(*mine, now_ns + 1, i);
-		advance(rig.hub, now_ns = whole_ticks(now_ns + 1));
+		advance(rig.hub, now_ns = now_ns + 1);
 		for (uint64_t i = dice_magnitude(&dice, 10); i > 0; i--)
 			(void)atomic_load(&over);
 		timerhub_queue_stop(*mine);

@@ -245,7 +245,7 @@ class Planted(unittest.TestCase):
     def test_headless_subject(self):
         for word in ("who", "Whoever", "somebody", "nobody", "he", "his"):
             comment = f"/* The ring of\n * {word} posts. */\n"
-            for name in ("lib/heap.h", "lib/journal/log.h", "tests/models/word.pml"):
+            for name in ("lib/heap.h", "lib/journal/log.h", "tests/models/timer.pml"):
                 self.fault({name: SPDX + comment}, f'{name}:3: "{word}": name the actor')
             self.fault({"README.md": f"The ring of {word}.\n"}, "README.md:1: ")
 

@@ -24,11 +24,6 @@ static void record_call(const struct timerhub_event *event)
 
 /* ---- the model ---- */
 
-static uint64_t round_up(uint64_t ns)
-{
-	return ns == MODEL_NEVER ? MODEL_NEVER : (ns + 63) / 64 * 64;
-}
-
 /* The largest power of two that has a multiple in the window tells the instant. */
 static uint64_t instant_of(uint64_t deadline_ns, uint64_t slack_ns)
 {
@@ -187,13 +182,6 @@ static bool deadline_of(const struct model *model, uint64_t expires_ns, uint32_t
 	return *ret_ns <= MODEL_LAST_NS;
 }
 
-/* Can a periodic timer have it, too? */
-static bool deadline_suits(uint64_t interval_ns, uint64_t deadline_ns)
-{
-	return interval_ns == 0 || deadline_ns == MODEL_NEVER ||
-	       deadline_ns <= MODEL_PERIODIC_LAST_NS;
-}
-
 /* 0, or why the hub must refuse it. */
 static int spec_fits(const struct model *model, const struct timerhub_spec *spec)
 {
@@ -202,8 +190,7 @@ static int spec_fits(const struct model *model, const struct timerhub_spec *spec
 	if ((spec->flags & TIMERHUB_KEEP) != 0 && spec->interval_ns > 0)
 		return -EINVAL;
 	if (spec->interval_ns > MODEL_LAST_NS ||
-	    !deadline_of(model, spec->expires_ns, spec->flags, &deadline_ns) ||
-	    !deadline_suits(spec->interval_ns, deadline_ns))
+	    !deadline_of(model, spec->expires_ns, spec->flags, &deadline_ns))
 		return -ERANGE;
 	return 0;
 }
@@ -231,8 +218,7 @@ static void model_armed(struct model *model, unsigned queue, const struct timerh
 		                       .queue = queue,
 		                       .has_fn = spec->fn != NULL,
 		                       .kept = (spec->flags & TIMERHUB_KEEP) != 0 };
-	expect(deadline_of(model, spec->expires_ns, spec->flags, &timer->exact_ns));
-	timer->deadline_ns = round_up(timer->exact_ns);
+	expect(deadline_of(model, spec->expires_ns, spec->flags, &timer->deadline_ns));
 	model->armed++;
 	model_submitted(model, timer);
 }
@@ -314,7 +300,7 @@ static void model_moved(struct model *model, struct model_timer *timer, uint64_t
 {
 	timer->loose |= timer->state == MODEL_PENDING;
 	timer->state = MODEL_ARMED;
-	timer->deadline_ns = timer->exact_ns = round_up(deadline_ns);
+	timer->deadline_ns = deadline_ns;
 	model_submitted(model, timer);
 }
 
@@ -328,8 +314,6 @@ void model_rearm(struct model *model, timerhub_timer handle, uint64_t expires_ns
 		expect_eq(result, -ERANGE);
 	} else if (!timer) {
 		expect_eq(result, -ENOENT);
-	} else if (!deadline_suits(timer->interval_ns, deadline_ns)) {
-		expect_eq(result, -ERANGE);
 	} else {
 		expect_eq(result, timer->state == MODEL_IDLE);
 		model_moved(model, timer, deadline_ns);
@@ -351,7 +335,7 @@ void model_rearm_many(struct model *model, const timerhub_timer *handles, unsign
 	for (unsigned i = 0; i < count; i++) {
 		struct model_timer *timer = model_find(model, handles[i]);
 
-		if (!timer || !deadline_suits(timer->interval_ns, deadline_ns))
+		if (!timer)
 			continue;
 		model_moved(model, timer, deadline_ns);
 		found++;
@@ -466,7 +450,7 @@ void model_follow(struct model *model, unsigned steps)
 		if (model->next_ns > MODEL_NOW_MAX_NS)
 			return;
 		expect_eq(timerhub_stats(model->hub, &before), 0);
-		excused |= model_has_pending_periodic(model); /* to be parked */
+		excused |= model_has_pending_periodic(model); /* to be overdue */
 		if (advance(model, model->next_ns) == 0 && !excused) {
 			expect_eq(timerhub_stats(model->hub, &after), 0);
 			expect_lt(before.refiled, after.refiled);
@@ -523,14 +507,12 @@ static void model_deliver(struct model *model, const struct timerhub_event *even
 	} else if (timer->interval_ns == 0) {
 		model_end(model, timer);
 	} else {
-		/* Those due by the tick that now is in, or begins. */
-		count += (model->now_ns / 64 * 64 - timer->exact_ns) / timer->interval_ns;
+		count += (model->now_ns - timer->deadline_ns) / timer->interval_ns;
 		timer->state = MODEL_ARMED;
-		timer->exact_ns += count * timer->interval_ns;
-		timer->deadline_ns = round_up(timer->exact_ns);
-		if (timer->deadline_ns > MODEL_PERIODIC_LAST_NS)
-			timer->deadline_ns = timer->exact_ns = MODEL_NEVER;
-		/* It is filed already, or it was parked and is submitted. */
+		timer->deadline_ns += count * timer->interval_ns;
+		if (timer->deadline_ns > MODEL_LAST_NS)
+			timer->deadline_ns = MODEL_NEVER;
+		/* It is scheduled already, or it was overdue and is submitted. */
 		if (timer_instant(timer) < model->next_ns)
 			model->may_wake = true;
 	}

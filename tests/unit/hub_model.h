@@ -15,9 +15,8 @@
 #define MODEL_QUEUES 2
 #define MODEL_STALE 16
 #define MODEL_NEVER UINT64_MAX
-#define MODEL_LAST_NS ((UINT64_C(1) << 63) - 128) /* the latest deadline that can be kept */
-#define MODEL_PERIODIC_LAST_NS ((UINT64_C(1) << 62) - 128) /* that of a periodic timer */
-#define MODEL_NOW_MAX_NS (UINT64_C(1) << 62)               /* advance no further */
+#define MODEL_LAST_NS ((UINT64_C(1) << 63) - 128) /* the latest deadline */
+#define MODEL_NOW_MAX_NS (UINT64_C(1) << 62)      /* advance no further */
 
 /* MODEL_IDLE: kept and delivered. */
 enum model_state { MODEL_GONE, MODEL_ARMED, MODEL_PENDING, MODEL_IDLE };
@@ -26,8 +25,7 @@ struct model_timer {
 	enum model_state state;
 	timerhub_timer handle;
 	uint64_t data, interval_ns, slack_ns;
-	uint64_t deadline_ns; /* MODEL_NEVER or at most MODEL_LAST_NS; whole ticks of 64 ns */
-	uint64_t exact_ns;    /* of periodic timers; not rounded */
+	uint64_t deadline_ns; /* MODEL_NEVER or at most MODEL_LAST_NS */
 	unsigned queue;
 	uint64_t expired_by; /* MODEL_PENDING: by the how manieth advance */
 	bool has_fn;

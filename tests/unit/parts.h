@@ -1,34 +1,44 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A state word taken apart: from the drawing in word.h, by multiplication and division, and without
- * a function of the library.
+ * A pair taken apart: from the drawing in pair.h, by multiplication and division, and without a
+ * function of the library.
  */
 #ifndef UNIT_PARTS_H
 #define UNIT_PARTS_H
 
-#include <stdint.h>
+#include "pair.h"
 
 struct parts {
-	uint64_t ticks;
-	uint64_t tag;
-	uint64_t pushed;
-	uint64_t inbox;
+	uint64_t deadline_ns;
+	uint64_t generation, looks;
+	uint64_t kept, slack, periodic;
+	uint64_t pushed, claimed;
 	uint64_t phase;
 };
 
-static inline uint64_t parts_word(struct parts parts)
+static inline struct pair parts_pair(struct parts parts)
 {
-	return parts.ticks * 128 + parts.tag * 16 + parts.pushed * 8 + parts.inbox * 4 +
-	       parts.phase;
+	return (struct pair){
+		.deadline_ns = parts.deadline_ns,
+		.state = parts.generation * 67108864 + parts.looks * 256 + parts.kept * 128 +
+		         parts.slack * 64 + parts.periodic * 32 + parts.pushed * 16 +
+		         parts.claimed * 8 + parts.phase,
+	};
 }
 
-static inline struct parts parts_of(uint64_t word)
+static inline struct parts parts_of(struct pair pair)
 {
-	return (struct parts){ .ticks = word / 128,
-		               .tag = word / 16 % 8,
-		               .pushed = word / 8 % 2,
-		               .inbox = word / 4 % 2,
-		               .phase = word % 4 };
+	return (struct parts){
+		.deadline_ns = pair.deadline_ns,
+		.generation = pair.state / 67108864,
+		.looks = pair.state / 256 % 262144,
+		.kept = pair.state / 128 % 2,
+		.slack = pair.state / 64 % 2,
+		.periodic = pair.state / 32 % 2,
+		.pushed = pair.state / 16 % 2,
+		.claimed = pair.state / 8 % 2,
+		.phase = pair.state % 8,
+	};
 }
 
 #endif

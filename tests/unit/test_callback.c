@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whose callback runs where: who waits does so until it is over, for that timer and for what may
- * turn out to be it, and for no other; a thread knows of its own.
+ * The cells of dispatching threads. A canceller waits for the callback of its timer, and for a
+ * thread that is about to deliver the timer. It waits for no other callback. A thread finds its own
+ * callbacks.
  */
 #include "harness.h"
 
@@ -27,8 +28,7 @@ static void setup(void)
 struct waiter {
 	pthread_t thread;
 	uint64_t handle;
-	bool running; /* waits for what runs too */
-	bool found;
+	bool running; /* waits for a running callback too */
 	atomic_bool over;
 };
 
@@ -36,7 +36,7 @@ static void *waiter_main(void *argument)
 {
 	struct waiter *waiter = argument;
 
-	waiter->found = callbacks_wait(&callbacks, waiter->handle, waiter->running);
+	callbacks_wait(&callbacks, waiter->handle, waiter->running);
 	atomic_store(&waiter->over, true);
 	return NULL;
 }
@@ -47,23 +47,39 @@ static void waiter_start(struct waiter *waiter, uint64_t of)
 	thread_start(&waiter->thread, waiter_main, waiter);
 }
 
-START_TEST(nobody_inside_is_waited_for_by_nobody)
+/* Another thread has nothing to wait for, or the test does not end. */
+static void expect_no_wait(bool running)
+{
+	struct waiter waiter = { .handle = handle, .running = running };
+
+	thread_start(&waiter.thread, waiter_main, &waiter);
+	thread_join(waiter.thread);
+}
+
+START_TEST(nobody_waits_for_other_timers_nor_for_what_is_over)
 {
 	struct callback *callback;
 
 	setup();
-	expect(!callbacks_wait(&callbacks, handle, true));
+	expect_no_wait(true);
 	expect(!callbacks_inside(&callbacks, handle));
 	callback = callbacks_enter(&callbacks, 0);
-	expect(!callbacks_wait(&callbacks, handle, true));
+	expect_no_wait(true);
+	callback_consider(callback, other_slot);
+	expect_no_wait(true);
 	callback_begin(callback, other_slot);
-	expect(!callbacks_wait(&callbacks, handle, true));
+	expect_no_wait(true);
+	callback_consider(callback, other_life);
+	expect_no_wait(true);
 	callback_begin(callback, other_life);
-	expect(!callbacks_wait(&callbacks, handle, true));
+	expect_no_wait(true);
 	callback_begin(callback, handle);
+	expect_no_wait(false);
 	callback_end(callback);
-	expect(!callbacks_wait(&callbacks, handle, true));
+	expect_no_wait(true);
+	callback_begin(callback, handle);
 	callbacks_leave(callback);
+	expect_no_wait(true);
 	callbacks_close(&callbacks);
 }
 END_TEST
@@ -83,12 +99,12 @@ START_TEST(thread_knows_of_its_own)
 	expect(inner != outer);
 	callback_consider(inner, other_slot);
 	expect(callbacks_inside(&callbacks, handle));
-	expect(!callbacks_inside(&callbacks, other_slot));     /* not yet */
-	expect(!callbacks_wait(&callbacks, other_slot, true)); /* not for itself */
+	expect(!callbacks_inside(&callbacks, other_slot)); /* not yet */
+	callbacks_wait(&callbacks, other_slot, true);      /* not for itself */
 	callback_begin(inner, other_slot);
 	expect(callbacks_inside(&callbacks, other_slot));
-	expect(!callbacks_wait(&callbacks, other_slot, true));
-	expect(!callbacks_wait(&callbacks, handle, true));
+	callbacks_wait(&callbacks, other_slot, true);
+	callbacks_wait(&callbacks, handle, true);
 	callback_end(inner);
 	callbacks_leave(inner);
 	expect(!callbacks_inside(&callbacks, other_slot));
@@ -124,7 +140,7 @@ START_TEST(thread_is_not_inside_anothers)
 }
 END_TEST
 
-/* What runs is waited for, by several; what is being decided, of any life of the slot, too. */
+/* Cancellers wait for a callback that runs, and for a thread that decides. */
 START_TEST(who_waits_does_so_until_it_is_over)
 {
 	struct callback *callback;
@@ -136,7 +152,7 @@ START_TEST(who_waits_does_so_until_it_is_over)
 		bool decides = round % 2 == 1;
 
 		if (decides)
-			callback_consider(callback, other_life);
+			callback_consider(callback, handle);
 		else
 			callback_begin(callback, handle);
 		for (unsigned i = 0; i < 3; i++)
@@ -145,14 +161,11 @@ START_TEST(who_waits_does_so_until_it_is_over)
 		for (unsigned i = 0; i < 3; i++)
 			expect(!atomic_load(&waiters[i].over));
 		if (decides)
-			callback_begin(callback, other_life); /* so it was that one */
+			callback_consider(callback, other_life);
 		else
 			callback_end(callback);
-		for (unsigned i = 0; i < 3; i++) {
+		for (unsigned i = 0; i < 3; i++)
 			thread_join(waiters[i].thread);
-			expect(decides || !waiters[i].found);
-		}
-		callback_end(callback);
 	}
 	callbacks_leave(callback);
 	callbacks_close(&callbacks);
@@ -167,21 +180,16 @@ static void see_nap(enum test_point point)
 		atomic_store(&napping, true);
 }
 
-/* Inside a callback: what runs is not waited for, what is being decided is. */
+/* A canceller inside a callback waits for no callback. It waits for a thread that decides. */
 START_TEST(not_waiting_for_what_runs_still_waits_for_what_is_decided)
 {
-	struct waiter waiter = { .handle = handle_make(GENERATION, SLOT) };
 	struct callback *callback;
+	struct waiter waiter;
 
 	setup();
+	waiter = (struct waiter){ .handle = handle };
 	callback = callbacks_enter(&callbacks, 3);
-	callback_begin(callback, handle);
-	thread_start(&waiter.thread, waiter_main, &waiter);
-	thread_join(waiter.thread);
-	expect(!waiter.found);
-	callback_end(callback);
 	callback_consider(callback, handle);
-	waiter.over = false;
 	test_point_hook = see_nap;
 	thread_start(&waiter.thread, waiter_main, &waiter);
 	while (!atomic_load(&napping))
@@ -189,7 +197,6 @@ START_TEST(not_waiting_for_what_runs_still_waits_for_what_is_decided)
 	expect(!atomic_load(&waiter.over));
 	callback_begin(callback, handle);
 	thread_join(waiter.thread);
-	expect(waiter.found);
 	callback_end(callback);
 	callbacks_leave(callback);
 	callbacks_close(&callbacks);
@@ -199,7 +206,7 @@ END_TEST
 int main(int argc, char **argv)
 {
 	tests_begin("callback", argc, argv);
-	tests_add(nobody_inside_is_waited_for_by_nobody, 20);
+	tests_add(nobody_waits_for_other_timers_nor_for_what_is_over, 20);
 	tests_add(thread_knows_of_its_own, 20);
 	tests_add(thread_is_not_inside_anothers, 20);
 	tests_add(who_waits_does_so_until_it_is_over, 60);

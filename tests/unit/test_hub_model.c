@@ -60,7 +60,7 @@ static struct timerhub_spec random_spec(struct player *player)
 
 	spec.expires_ns = random_expires(player, &spec.flags);
 	if (dice_one_in(dice, 4))
-		spec.interval_ns = 1 + dice_magnitude(dice, 40);
+		spec.interval_ns = 1 + dice_magnitude(dice, dice_one_in(dice, 16) ? 63 : 40);
 	if (spec.interval_ns == 0 ? dice_one_in(dice, 2) : dice_one_in(dice, 64))
 		spec.flags |= TIMERHUB_KEEP;
 	if (dice_one_in(dice, 4))

@@ -13,9 +13,6 @@
 #include "check.h"
 #include "inbox.h"
 
-/* What pushes leave, where that is not what is tested. */
-static _Thread_local struct inbox_entry entry;
-
 /* Take all that a look gives, `batch` at a time. How many. */
 static unsigned look(struct inbox *inbox, uint32_t *slots, unsigned max, unsigned batch)
 {
@@ -40,7 +37,7 @@ START_TEST(one_lane_is_first_in_first_out_through_many_laps)
 		expect_context("round, count", round, count);
 		expect(inbox_empty(&inbox));
 		for (unsigned i = 0; i < count; i++) {
-			(void)inbox_push(&inbox, 0, i, &entry);
+			(void)inbox_push(&inbox, 0, i);
 			expect(!inbox_empty(&inbox));
 		}
 		expect_eq(look(&inbox, slots, COUNT_OF(slots), 1 + (unsigned)dice_below(&dice, 40)),
@@ -69,7 +66,7 @@ START_TEST(full_lanes_give_way_to_others)
 			expect_context("capacity, round", capacity, round);
 			memset(seen, 0, capacity * sizeof(*seen));
 			for (uint32_t slot = 0; slot < capacity; slot++)
-				(void)inbox_push(&inbox, round, slot, &entry);
+				(void)inbox_push(&inbox, round, slot);
 			expect_eq(look(&inbox, slots, capacity + 64, 32), capacity);
 			expect(inbox_empty(&inbox));
 			for (uint32_t j = 0; j < capacity; j++) {
@@ -82,32 +79,6 @@ START_TEST(full_lanes_give_way_to_others)
 		free(slots);
 		free(seen);
 	}
-}
-END_TEST
-
-/* Who has pushed can see whether it was taken: also when the cell holds the same slot again. */
-START_TEST(entry_is_held_until_it_is_taken)
-{
-	struct inbox inbox = { .lanes = NULL };
-	struct inbox_entry entries[7];
-	uint32_t slots[64];
-
-	expect_eq(inbox_open(&inbox, 200), 0);
-	for (unsigned round = 0; round < 1000; round++) {
-		struct inbox_entry before = entries[0];
-
-		for (uint32_t i = 0; i < COUNT_OF(entries); i++)
-			(void)inbox_push(&inbox, 0, i, &entries[i]);
-		expect(round == 0 || !inbox_holds(&before));
-		inbox_begin(&inbox);
-		for (unsigned taken = 0; taken < COUNT_OF(entries); taken++) {
-			for (unsigned i = 0; i < COUNT_OF(entries); i++)
-				expect_eq(inbox_holds(&entries[i]), i >= taken);
-			expect_eq(inbox_take(&inbox, slots, 1), 1);
-		}
-		expect(!inbox_holds(&entries[COUNT_OF(entries) - 1]));
-	}
-	inbox_close(&inbox);
 }
 END_TEST
 
@@ -126,16 +97,16 @@ START_TEST(half_full_lane_asks_for_the_owner)
 	half = 1u << (inbox.lane_shift - 1);
 	expect_lt(2 * half, COUNT_OF(slots));
 	for (uint32_t i = 0; i < half - 1; i++)
-		asked += inbox_push(&inbox, 0, i % 200, &entry);
+		asked += inbox_push(&inbox, 0, i % 200);
 	expect_eq(asked, 0);
 	for (uint32_t i = half - 1; i < 2 * half; i++)
-		asked += inbox_push(&inbox, 0, i % 200, &entry);
+		asked += inbox_push(&inbox, 0, i % 200);
 	expect_le(1, asked);
 	expect_le(asked, 2);
 	expect_eq(look(&inbox, slots, COUNT_OF(slots), 32), 2 * half);
 	asked = 0;
 	for (unsigned round = 0; round < 4 * half; round++) {
-		asked += inbox_push(&inbox, 0, 0, &entry);
+		asked += inbox_push(&inbox, 0, 0);
 		expect_eq(look(&inbox, slots, COUNT_OF(slots), 32), 1);
 	}
 	expect_eq(asked, 0);
@@ -163,10 +134,10 @@ START_TEST(many_that_wait_ask_for_the_owner)
 		stride = stride > 512 ? stride : 512;
 		/* Not where asking begins: what was taken before does not put it off. */
 		for (uint32_t i = 0; i < stride / 2; i++)
-			(void)inbox_push(&inbox, i % lanes, i, &entry);
+			(void)inbox_push(&inbox, i % lanes, i);
 		expect_eq(look(&inbox, slots, COUNT_OF(slots), 64), stride / 2);
 		for (uint32_t i = 0; i < 4 * MANY; i++) {
-			asked += inbox_push(&inbox, i % lanes, i, &entry);
+			asked += inbox_push(&inbox, i % lanes, i);
 			expect(asked == 0 || i >= MANY - 16); /* the tails count lines */
 			expect(asked > 0 || i < MANY + 2 * stride);
 			expect_le(asked, i / stride + 1);
@@ -174,7 +145,7 @@ START_TEST(many_that_wait_ask_for_the_owner)
 		expect_eq(look(&inbox, slots, COUNT_OF(slots), 64), 4 * MANY);
 		asked = 0;
 		for (uint32_t i = 0; i < 4 * MANY; i++) {
-			asked += inbox_push(&inbox, i % lanes, i, &entry);
+			asked += inbox_push(&inbox, i % lanes, i);
 			if (i % (MANY / 2) == 0)
 				(void)look(&inbox, slots, COUNT_OF(slots), 64);
 		}
@@ -221,7 +192,7 @@ START_TEST(laps_that_come_round_are_laps_like_others)
 		for (unsigned round = 0; round < 4; round++) {
 			/* The last of them find their lane full, and go to the other. */
 			for (uint32_t slot = 0; slot < HAND_CELLS + 10; slot++)
-				(void)inbox_push(&inbox, 0, slot, &entry);
+				(void)inbox_push(&inbox, 0, slot);
 			expect_eq(look(&inbox, slots, COUNT_OF(slots), 32), HAND_CELLS + 10);
 			for (uint32_t i = 0; i < HAND_CELLS + 10; i++)
 				expect_eq(slots[i], i);
@@ -251,7 +222,7 @@ static void hold_up(enum test_point point)
 	held.cells++;
 	held.pushes = 0;
 	for (unsigned i = 0; i < pushes; i++) {
-		(void)inbox_push(&held.inbox, 0, i, &entry);
+		(void)inbox_push(&held.inbox, 0, i);
 		if (i % (HAND_CELLS / 2) == 0)
 			(void)look(&held.inbox, slots, COUNT_OF(slots), 1);
 	}
@@ -272,7 +243,7 @@ START_TEST(producer_that_was_held_up_finds_the_tail_of_today)
 		held.inbox = hand_inbox(0);
 		held.pushes = pushes[i];
 		test_point_hook = hold_up;
-		(void)inbox_push(&held.inbox, 0, HAND_CELLS, &entry);
+		(void)inbox_push(&held.inbox, 0, HAND_CELLS);
 		test_point_hook = NULL;
 		/* The line that it was at, the tail's, and if that was full a cell of the next. */
 		expect_le(held.cells, 2 * line + 1);
@@ -292,11 +263,11 @@ START_TEST(look_ends_although_pushes_go_on)
 	unsigned taken = 0;
 
 	expect_eq(inbox_open(&inbox, 200), 0);
-	(void)inbox_push(&inbox, 0, pushed++, &entry);
+	(void)inbox_push(&inbox, 0, pushed++);
 	inbox_begin(&inbox);
 	while (inbox_take(&inbox, &slot, 1) == 1) {
 		expect_lt(++taken, 100);
-		(void)inbox_push(&inbox, 0, pushed++ % 200, &entry);
+		(void)inbox_push(&inbox, 0, pushed++ % 200);
 	}
 	expect(!inbox_empty(&inbox));
 	inbox_close(&inbox);
@@ -332,7 +303,7 @@ static void *producer_main(void *arg)
 			(void)sched_yield();
 			continue;
 		}
-		(void)inbox_push(&race.inbox, dice_one_in(&dice, 8) ? me + 1 : me, slot, &entry);
+		(void)inbox_push(&race.inbox, dice_one_in(&dice, 8) ? me + 1 : me, slot);
 		/* Only now: what the owner reads as pushed has been. */
 		atomic_store(&race.pushed[slot], before + 1);
 		round++;
@@ -405,7 +376,7 @@ static void clash_push(unsigned me, unsigned round, bool last)
 {
 	threads_meet(&clash.at[me], &clash.at[1 - me], 2 * round);
 	for (uint32_t i = 0; i < BURST; i++)
-		(void)inbox_push(&clash.inbox, 0, me * BURST + i, &entry);
+		(void)inbox_push(&clash.inbox, 0, me * BURST + i);
 	if (last)
 		clash.last = true;
 	threads_meet(&clash.at[me], &clash.at[1 - me], 2 * round + 1);
@@ -447,7 +418,6 @@ int main(int argc, char **argv)
 	tests_begin("inbox", argc, argv);
 	tests_add(one_lane_is_first_in_first_out_through_many_laps, 20);
 	tests_add(full_lanes_give_way_to_others, 20);
-	tests_add(entry_is_held_until_it_is_taken, 20);
 	tests_add(half_full_lane_asks_for_the_owner, 20);
 	tests_add(many_that_wait_ask_for_the_owner, 20);
 	tests_add(laps_that_come_round_are_laps_like_others, 20);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The owner's pass, moved by hand: when it is to look again, alone and in a crowd, and what arming
- * leaves for it in the words. A manual hub never gathers; here it is told to, as one with a thread
- * is.
+ * The owner's pass, moved by hand: when the owner looks again, after a few timers and in a crowd,
+ * and which re-arms tell it nothing. A manual hub never gathers; the tests make it gather, as a hub
+ * with a thread does.
  */
 #include "harness.h"
 
@@ -16,6 +16,7 @@
 
 #include "check.h"
 #include "hub.h"
+#include "process.h"
 
 #define GATHER_NS (250 * US)
 #define CROWD 128
@@ -59,12 +60,6 @@ static timerhub_timer rig_arm(struct rig *rig, uint64_t at_ns)
 	return timer;
 }
 
-/* A deadline as it is told. */
-static uint64_t whole_ticks(uint64_t deadline_ns)
-{
-	return ticks_from_ns(deadline_ns) * TIMER_TICK_NS;
-}
-
 /* Moves the clock; returns how many timers came. */
 static unsigned rig_advance(struct rig *rig, uint64_t now_ns)
 {
@@ -86,7 +81,7 @@ static void rig_arm_burst(struct rig *rig, uint64_t at_ns, unsigned count)
 		rig_arm(rig, at_ns + i * US);
 }
 
-/* Few are told at their own tick, however many they have been in all. */
+/* The owner tells of few timers at their own instants, however many have expired before. */
 START_TEST(few_are_not_gathered)
 {
 	struct rig rig = rig_open(true);
@@ -94,8 +89,8 @@ START_TEST(few_are_not_gathered)
 	for (uint64_t i = 1; i <= 1000; i++)
 		rig_arm(&rig, i * 100 * US + i);
 	for (uint64_t i = 1; i <= 1000; i++) {
-		unsigned came = rig_advance(&rig, whole_ticks(i * 100 * US + i));
-		uint64_t next_ns = whole_ticks((i + 1) * 100 * US + i + 1);
+		unsigned came = rig_advance(&rig, i * 100 * US + i);
+		uint64_t next_ns = (i + 1) * 100 * US + i + 1;
 
 		expect_eq(came, 1);
 		expect_eq(rig.next_ns, i < 1000 ? next_ns : UINT64_MAX);
@@ -111,7 +106,7 @@ END_TEST
 static bool gathered(bool gathers, unsigned count, uint64_t begin_ns, uint64_t look_ns)
 {
 	struct rig rig = rig_open(gathers);
-	uint64_t soon_ns = whole_ticks(look_ns + 10 * US);
+	uint64_t soon_ns = look_ns + 10 * US;
 	bool put_off;
 
 	expect_eq(rig_advance(&rig, begin_ns), 0); /* counts from here on */
@@ -124,12 +119,12 @@ static bool gathered(bool gathers, unsigned count, uint64_t begin_ns, uint64_t l
 	put_off = rig.next_ns != soon_ns;
 	expect_eq(rig_advance(&rig, look_ns + GATHER_NS), 1);
 	/* What is far away is never put off. */
-	expect_eq(rig.next_ns, whole_ticks(look_ns + HOUR));
+	expect_eq(rig.next_ns, look_ns + HOUR);
 	/* A millisecond without a crowd, and that is over. */
 	rig_arm(&rig, look_ns + 3 * MS);
 	rig_arm(&rig, look_ns + 3 * MS + US);
-	expect_eq(rig_advance(&rig, whole_ticks(look_ns + 3 * MS)), 1);
-	expect_eq(rig.next_ns, whole_ticks(look_ns + 3 * MS + US));
+	expect_eq(rig_advance(&rig, look_ns + 3 * MS), 1);
+	expect_eq(rig.next_ns, look_ns + 3 * MS + US);
 	timerhub_close(rig.hub);
 	return put_off;
 }
@@ -165,28 +160,38 @@ START_TEST(after_a_crowd_there_may_be_nothing)
 END_TEST
 
 /*
- * Law 8: what re-arming is quick for, see timerhub_rearm(), and that it changes the deadline in the
- * word and nothing else: no tag, no inbox flag.
+ * Law 8: see timerhub_rearm(). A re-arm to a later deadline changes the deadline and nothing else:
+ * the timer is not in the inbox.
  */
-START_TEST(one_shot_is_moved_later_by_its_deadline_alone)
+START_TEST(moved_later_changes_the_deadline_alone)
 {
-	struct rig rig = rig_open(false);
-	timerhub_timer timer = rig_arm(&rig, 64 * TIMER_TICK_NS + 1);
-	const struct timer_hot *hot = &rig.hub->arena.timers.hot[handle_slot(timer)];
-	uint64_t identity = identity_make(handle_generation(timer), 0);
-	uint64_t word;
+	static const uint64_t later_ns[] = { 4098, 4098, 4099, 3 * SEC, UINT64_MAX };
 
-	expect_eq(rig_advance(&rig, 1), 0);
-	word = u64_load_relaxed(&hot->word);
-	expect_eq(u64_load_relaxed(&hot->identity), identity);
-	expect_eq(word_deadline(word), 65);
-	expect_eq(timerhub_rearm(rig.hub, timer, 65 * TIMER_TICK_NS + 1, TIMERHUB_ABSOLUTE), 0);
-	expect_eq(u64_load_relaxed(&hot->word), word_moved(word, 66));
-	expect_eq(u64_load_relaxed(&hot->identity), identity);
-	/* To the tick that it has by now, not even that. */
-	expect_eq(timerhub_rearm(rig.hub, timer, 66 * TIMER_TICK_NS, TIMERHUB_ABSOLUTE), 0);
-	expect_eq(u64_load_relaxed(&hot->word), word_moved(word, 66));
-	timerhub_close(rig.hub);
+	for (unsigned i = 0; i < 4; i++) {
+		struct timerhub_spec spec = { .size = sizeof(spec),
+			                      .flags = TIMERHUB_ABSOLUTE,
+			                      .expires_ns = 4097,
+			                      .interval_ns = i % 2 * 777,
+			                      .slack_ns = i / 2 * 555 };
+		struct rig rig = rig_open(false);
+		struct pair pair = { .deadline_ns = 0 };
+		timerhub_timer timer;
+
+		expect_eq(timerhub_arm(rig.queue, &spec, &timer), 0);
+		expect_eq(rig_advance(&rig, 1), 0);
+		for (unsigned j = 0; j < COUNT_OF(later_ns); j++) {
+			struct pair before = pair;
+
+			pair = timer_snapshot(&rig.hub->arena.timers.pairs[handle_slot(timer)]);
+			expect(state_is_armed(pair.state, timer));
+			expect(!state_claimed(pair.state));
+			expect_eq(pair.deadline_ns, j == 0 ? 4097 : later_ns[j - 1]);
+			expect(j == 0 || pair.state == before.state);
+			expect_eq(timerhub_rearm(rig.hub, timer, later_ns[j], TIMERHUB_ABSOLUTE),
+			          0);
+		}
+		timerhub_close(rig.hub);
+	}
 }
 END_TEST
 
@@ -313,6 +318,90 @@ START_TEST(rest_looks_at_the_inbox_between_portions)
 	expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
 	timerhub_close(rig.hub);
 	free(timers);
+}
+END_TEST
+
+/* ---- a push, and what comes between ---- */
+
+static struct {
+	struct rig *rig;
+	timerhub_timer timer;
+	enum test_point point; /* of the claimant */
+	uint64_t to_ns;        /* another caller re-arms the timer */
+} push;
+
+static void push_hook(enum test_point point)
+{
+	if (point != push.point)
+		return;
+	test_point_hook = NULL;
+	if (push.point == TEST_POINT_SUBMIT_AFTER_PUSH)
+		expect_eq(timerhub_advance(push.rig->hub, 3, NULL), 0);
+	expect_eq(timerhub_rearm(push.rig->hub, push.timer, push.to_ns, TIMERHUB_ABSOLUTE), 0);
+	expect_eq(timerhub_advance(push.rig->hub, 4, NULL), 0);
+}
+
+/*
+ * The owner has promised to look at 5 s. A caller claims the push of an idle timer, and is stopped.
+ * Another caller moves the timer, and the owner looks. Then the first caller pushes, or has pushed.
+ */
+static bool push_wakes(enum test_point point, uint64_t claim_ns, uint64_t to_ns, bool *ret_pushed)
+{
+	struct timerhub_spec spec = { .size = sizeof(spec), .flags = TIMERHUB_KEEP };
+	struct rig rig = rig_open(false);
+	struct pair pair;
+	bool wakes;
+
+	rig_arm(&rig, 5 * SEC);
+	expect_eq(timerhub_arm(rig.queue, &spec, &push.timer), 0);
+	expect_eq(rig_advance(&rig, 2), 1);
+	push.rig = &rig;
+	push.point = point;
+	push.to_ns = to_ns;
+	test_point_hook = push_hook;
+	expect_eq(timerhub_rearm(rig.hub, push.timer, claim_ns, TIMERHUB_ABSOLUTE), 1);
+	expect(!test_point_hook);
+	wakes = fd_readable(timerhub_wake_fd(rig.hub));
+	pair = timer_snapshot(&rig.hub->arena.timers.pairs[handle_slot(push.timer)]);
+	*ret_pushed = state_pushed(pair.state);
+	timerhub_close(rig.hub);
+	return wakes;
+}
+
+/* What the other caller's wake found nothing for, the push must find. */
+START_TEST(push_is_decided_on_by_the_deadline_of_after_it)
+{
+	bool pushed;
+
+	expect(push_wakes(TEST_POINT_SUBMIT_BEFORE_PUSH, 9 * SEC, SEC, &pushed));
+	expect(pushed);
+	expect(!push_wakes(TEST_POINT_SUBMIT_BEFORE_PUSH, SEC, 9 * SEC, &pushed));
+	expect(pushed);
+	/* The owner has looked since, so that nothing is left to do. */
+	expect(!push_wakes(TEST_POINT_SUBMIT_AFTER_PUSH, SEC, 9 * SEC, &pushed));
+	expect(!pushed);
+}
+END_TEST
+
+/* Law 8: one wake is enough for a pass. And for many entries, although none is due soon. */
+START_TEST(owner_is_woken_once_a_pass_also_by_many)
+{
+	enum { MANY = 20000 };
+	struct rig rig = rig_open_for(MANY + 4);
+	const atomic_u64 *wakes = &rig.hub->board->callers.submit_wakes;
+
+	rig_arm(&rig, SEC);
+	expect_eq(rig_advance(&rig, 1), 0);
+	expect_eq(u64_load_relaxed(wakes), 1);
+	rig_arm(&rig, SEC / 2);
+	rig_arm(&rig, SEC / 3);
+	expect_eq(u64_load_relaxed(wakes), 2);
+	expect_eq(rig_advance(&rig, 2), 0);
+	rig_arm_burst(&rig, HOUR, 100);
+	expect_eq(u64_load_relaxed(wakes), 2);
+	rig_arm_burst(&rig, HOUR, MANY - 100);
+	expect_eq(u64_load_relaxed(wakes), 3);
+	timerhub_close(rig.hub);
 }
 END_TEST
 
@@ -556,11 +645,13 @@ int main(int argc, char **argv)
 	tests_add(few_are_not_gathered, 20);
 	tests_add(crowd_is_gathered, 20);
 	tests_add(after_a_crowd_there_may_be_nothing, 20);
-	tests_add(one_shot_is_moved_later_by_its_deadline_alone, 20);
+	tests_add(moved_later_changes_the_deadline_alone, 20);
 	tests_add(moved_later_is_found_before_its_old_instant_comes, 20);
 	tests_add(rest_ends_while_timers_keep_moving, 20);
 	tests_add(rest_misses_no_timer_that_is_moved_to_earlier, 20);
 	tests_add(rest_looks_at_the_inbox_between_portions, 20);
+	tests_add(push_is_decided_on_by_the_deadline_of_after_it, 20);
+	tests_add(owner_is_woken_once_a_pass_also_by_many, 20);
 	tests_add(fair_first_come_first_told, 20);
 	tests_add(fair_beside_a_storm_of_one_queue, 20);
 	tests_add(fair_beside_many_queues, 60);

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A hook between any two atomic steps. The compiler includes this before all else in a file of the
+ * library that a test compiles for itself.
+ */
+#ifndef UNIT_STEPS_H
+#define UNIT_STEPS_H
+
+extern void (*step_hook)(void);
+#define ATOMIC_STEP() (step_hook ? step_hook() : (void)0)
+
+#endif
