@@ -26,8 +26,8 @@ DEPTH_MAX = 200000
 
 # What takes so long to search that gcc, which takes two seconds more than tcc, makes up for it: the
 # program that it makes is nearly twice as fast.
-LARGE = {("word.pml", "true -DINTERVAL=3"), ("inbox.pml", "true"),
-         ("inbox.pml", "true -DSLACK"), ("close.pml", "true -DLATE")}
+LARGE = {("timer.pml", "true"), ("timer.pml", "true -DINTERVAL=2"), ("timer.pml", "true -DSLACK"),
+         ("inbox.pml", "true"), ("close.pml", "true -DLATE")}
 
 HEADER = re.compile(r"\A/\* SPDX-License-Identifier: MIT \*/\n(/\*\n.*? \*/\n)", re.DOTALL)
 FILE = re.compile(r" \*   (lib/[\w/]+\.(?:[ch]|lua)) +(\S.*)")

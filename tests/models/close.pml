@@ -8,16 +8,16 @@
  * any time (in the middle of timerhub_arm(): what it has read of the queue does not change).
  *
  * The closer's "closing" and "gone" and, where that is planted, the worker's "inside" go through a
- * store buffer. Every other store here is a locked instruction, a system call, or of a word that no
- * other thread reads.
+ * store buffer. Every other store here is a locked instruction, a system call, or of a variable
+ * that no other thread reads.
  *
- * Left out: the schedule (the owner looks at every slot, being told what is due by the words
- * alone), the inbox, and so the owner's sleep except the bell; the eventfd. Word, identity and
- * cold record are one (word.pml has them apart): what is compared of the life or the queue comes
- * with the word. The closer wakes the worker once: lib/ does so every millisecond, and does not
- * need to. The struct of the closed queue is kept for a while (graves), so "inside" and "closing"
- * may be touched after the end, and nothing else. timerhub_close() ends the owner first: then only
- * waiters are left to race with, and they are sent away as here.
+ * Left out: the schedule (the owner looks at every slot, being told what is due by the pairs
+ * alone), the inbox, and so the owner's sleep except the bell; the eventfd. Pair and record are one
+ * step (timer.pml has them apart): the queue of a timer comes with its pair. The closer wakes the
+ * worker once: lib/ does so every millisecond, and does not need to. The struct of the closed queue
+ * else. timerhub_close() ends the owner first: then only waiters are left to race with, and these
+ * are sent away as here.
+ * sent away as here.
  *
  * Models:
  *   lib/queue.c     timerhub_queue_close() queue_send_waiters_away() queue_drop_timers()
@@ -70,7 +70,7 @@
  */
 #define SLOTS 2
 
-/* A state word: phase, due, life. The first life is on the queue that closes, the second is not. */
+/* A pair: phase, due, generation. The first life is on the queue that closes, the second is not. */
 #define FREE 0
 #define ARMED 1
 #define PENDING 2
@@ -82,10 +82,10 @@
 #else
 #define OTHERS(w) (LIFE(w) > 1)
 #endif
-#define WORD(phase, life) ((phase) | DUE | ((life) << 3))
+#define PAIR(phase, life) ((phase) | DUE | ((life) << 3))
 #define IS_DUE(w) (PHASE(w) == ARMED && ((w) & DUE))
 
-byte word[SLOTS];
+byte pair[SLOTS];
 bool is_free[SLOTS];
 byte outbox[2 * SLOTS]; /* of the queue: handles; each life expires on it once */
 #define HANDLE(slot, life) ((slot) | ((life) << 1))
@@ -180,13 +180,13 @@ inline end_pass()
 
 inline expire(slot)
 {
-	w = word[slot];
+	w = pair[slot];
 	do
 	:: IS_DUE(w) ->
 		atomic {
 			if
-			:: word[slot] == w -> word[slot] = WORD(PENDING, LIFE(w)); break
-			:: else -> w = word[slot]
+			:: pair[slot] == w -> pair[slot] = PAIR(PENDING, LIFE(w)); break
+			:: else -> w = pair[slot]
 			fi
 		}
 	:: else -> goto next
@@ -208,7 +208,7 @@ inline expire(slot)
 drop:
 	/* owner_drop() */
 #ifndef LATE_KEPT
-	w = word[slot];
+	w = pair[slot];
 	do
 	:: PHASE(w) != PENDING -> break
 	:: else ->
@@ -217,12 +217,12 @@ drop:
 #ifdef LATE_BY_STORE
 			:: true ->
 #else
-			:: word[slot] == w ->
+			:: pair[slot] == w ->
 #endif
-				word[slot] = WORD(FREE, LIFE(w));
+				pair[slot] = PAIR(FREE, LIFE(w));
 				put_free(slot);
 				break
-			:: else -> w = word[slot]
+			:: else -> w = pair[slot]
 			fi
 		}
 	od;
@@ -270,7 +270,7 @@ end:
 		atomic {
 			if
 			:: bell -> bell = false
-			:: IS_DUE(word[0]) || IS_DUE(word[1])
+			:: IS_DUE(pair[0]) || IS_DUE(pair[1])
 			fi
 		}
 	od
@@ -286,9 +286,9 @@ end:
 #define STORES(to) false
 #endif
 #ifdef DROPS_ONCE
-#define LOST_RACE w = (to == DROPPED -> WORD(FREE, 1) : word[slot])
+#define LOST_RACE w = (to == DROPPED -> PAIR(FREE, 1) : pair[slot])
 #else
-#define LOST_RACE w = word[slot]
+#define LOST_RACE w = pair[slot]
 #endif
 #ifdef DROPS_OTHERS
 #define NOT_MINE false
@@ -296,20 +296,20 @@ end:
 #define NOT_MINE OTHERS(w)
 #endif
 
-/* hub_cancel(), timer_rearm(); `spare` tells whether to leave this word alone. */
+/* hub_cancel(), timer_rearm(); `spare` tells whether to leave this pair alone. */
 inline change(slot, spare, to)
 {
-	w = word[slot];
+	w = pair[slot];
 	do
 	:: PHASE(w) == FREE || spare -> goto changed
 	:: else ->
 		atomic {
 			if
-			:: word[slot] == w || STORES(to) ->
+			:: pair[slot] == w || STORES(to) ->
 				others_live = !OTHERS(w);
 				assert(others_live);
-				word[slot] = WORD((to == ARMED -> ARMED : FREE), LIFE(w));
-				word[slot] = (to == ARMED -> word[slot] & ~DUE : word[slot]);
+				pair[slot] = PAIR((to == ARMED -> ARMED : FREE), LIFE(w));
+				pair[slot] = (to == ARMED -> pair[slot] & ~DUE : pair[slot]);
 				break
 			:: else -> LOST_RACE
 			fi
@@ -338,9 +338,9 @@ proctype armer()
 endfull:
 	if
 	:: atomic { is_free[0] -> is_free[0] = false }
-		word[0] = WORD(ARMED, 2)
+		pair[0] = PAIR(ARMED, 2)
 	:: atomic { is_free[1] -> is_free[1] = false }
-		word[1] = WORD(ARMED, 2)
+		pair[1] = PAIR(ARMED, 2)
 	fi
 }
 
@@ -356,12 +356,12 @@ inline queue_take()
 		:: head < tail -> handle = outbox[head]; slot = SLOT_OF(handle); head++
 		:: else -> break
 		fi }
-		w = word[slot];
+		w = pair[slot];
 		if
 		:: PHASE(w) == PENDING && LIFE(w) == LIFE_OF(handle) ->
 			atomic {
 				if
-				:: word[slot] == w -> word[slot] = WORD(FREE, LIFE(w)); got = true
+				:: pair[slot] == w -> pair[slot] = PAIR(FREE, LIFE(w)); got = true
 				:: else
 				fi
 			}
@@ -547,8 +547,8 @@ proctype closer()
 	atomic { !gone_buffer -> place = NOTHING }
 	atomic {
 		gone = true;
-		all_gone = !((PHASE(word[0]) != FREE && LIFE(word[0]) == 1) ||
-			(PHASE(word[1]) != FREE && LIFE(word[1]) == 1));
+		all_gone = !((PHASE(pair[0]) != FREE && LIFE(pair[0]) == 1) ||
+			(PHASE(pair[1]) != FREE && LIFE(pair[1]) == 1));
 		assert(all_gone);
 		closer_out = true
 	}
@@ -559,15 +559,15 @@ proctype judge()
 	timeout;
 	closes = closer_out && worker_out;
 	assert(closes);
-	none_kept = !((PHASE(word[0]) == PENDING && !OTHERS(word[0])) ||
-		(PHASE(word[1]) == PENDING && !OTHERS(word[1])));
+	none_kept = !((PHASE(pair[0]) == PENDING && !OTHERS(pair[0])) ||
+		(PHASE(pair[1]) == PENDING && !OTHERS(pair[1])));
 	assert(none_kept)
 }
 
 init {
 	atomic {
-		word[0] = WORD(ARMED, 1);
-		word[1] = WORD(ARMED, 1);
+		pair[0] = PAIR(ARMED, 1);
+		pair[1] = PAIR(ARMED, 1);
 		run memory();
 		run owner();
 		run worker();

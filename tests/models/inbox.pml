@@ -1,85 +1,98 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inbox: coalescing by flags in the state word, cells with laps, slots that live again.
+ * The inbox: coalescing by flags in the pair, cells with laps, slots that are armed again.
  *
- * Three callers, each with one of arm, re-arm and cancel on two slots, and the owner, which may
- * look at any slot that is filed before it sleeps. A cancel tells the owner nothing; with -DSLACK,
- * where the word does not say when the slot is filed, it does.
+ * Three callers on two slots, each with one of arm, re-arm and cancel, of which one arms after its
+ * cancel, and the owner, which may look at any slot that is scheduled before it sleeps.
  *
  * A thread stopped for ever at any instruction is one that is not scheduled any more, so the laws
  * are asked of every reachable state, not of the end. There are no store buffers: every store here
  * is a locked instruction, or one of the owner's that it follows with a locked one before it
- * matters (a cell emptied: then the slot's word; the promise: promise.pml has that). A walk along
+ * matters (a cell emptied: then the slot's pair; the promise: promise.pml has that). A walk along
  * filled cells is one step: what was filled once is not empty again for that place. A caller may be
- * held up before its walk, while others move the tail and the owner empties the cell. Left out:
+ * held up before its walk, while others move the tail and the owner empties the cell. Confirming a
+ * push is one step too: the change that succeeds, or the load that makes an end of it. Left out:
  * time (every deadline lies ahead, so that only a wake ends a sleep), the recording of wakes
  * (promise.pml), lanes (each is a ring like this one, and the second look asks all of them),
- * batches, timer_undo() (word.pml); and a fourth caller, which could be misled by a claim that is
- * confirmed without a look at the cell (tests/traps/test_callers.c).
+ * batches, halves of the pair loaded alone and slack (timer.pml).
+ *
+ * A slot has one entry for each claim. A claim stands until the owner looks, and then another can
+ * be made. Only an armer claims where a claim stands, while no thread has confirmed that one. So
+ * the claimant is held up, and leaves one entry more.
  *
  * Models:
- *   lib/timer.c  timer_arm() timer_rearm() word_cancelled() timer_cancel() timer_look()
- *                timer_unfile() timer_true_ns()
- *   lib/timer.h  timer_pushed() timer_look_by_ns()
+ *   lib/timer.c  timer_arm() timer_rearm() pair_cancelled() timer_cancel() timer_confirm_push()
+ *                timer_look() timer_unschedule() timer_true_ns()
+ *   lib/timer.h  timer_submit() timer_look_by_ns()
  *   lib/hub.c    hub_submit() hub_push()
  *   lib/inbox.c  lane_push() lane_advance_tail() inbox_begin() lane_take() inbox_empty()
- *   lib/inbox.h  inbox_holds()
  *   lib/owner.c  owner_empty_inbox() owner_look_at() owner_refile() owner_pass()
- *   lib/word.h   word_covers() word_armed_there() word_armed() word_rearmed() word_unfiled()
- *                word_looked_at()
+ *   lib/pair.h   states_share_look() pair_covers() pair_armed() pair_rearmed() pair_claimed()
+ *                pair_unscheduled() pair_looked_at()
  *
  * Laws:
  *   never_late   no armed timer, except one that a thread is at work on, is due before the end of
  *                a sleep that no wake has ended
  *   always_room  a push finds a cell
+ *   once_inside  a slot is in the inbox, or claimed by threads yet to push it, once at most, and
+ *                once more for each armer that found a claimant held up
  *
  *   true
- *   true -DSLACK
- *   bug CLAIM_TRUSTED        never_late   arm trusts a mere claim of a former life (trap 3, and
+ *   bug CLAIM_TRUSTED        never_late   arm trusts a mere claim of a timer before (trap 3, and
  *                                         what lib/ did before 1e7c3c4)
- *   bug FLAG_OUTSIDE_WORD    never_late   "in the inbox" is a word of its own (trap 3)
- *   bug COVERED_IN_INBOX     never_late   an arm takes the filing over, though the slot is in the
- *                                         inbox
- *   bug COVERED_EARLIER      never_late   an arm takes the filing over, though it is for later
- *   bug LOOKED_UNFILED       never_late   the owner's look files no free slot, and does not say so
- *   bug REST_UNFILED         never_late   nor does the owner that rests: a plain removal
- *   bug FREE_BEFORE_PUSH     never_late   -DSLACK cancel frees the slot, then pushes it,
- *                                         having said so
+ *   bug FLAG_OUTSIDE_PAIR    never_late   "in the inbox" is a word of its own (trap 3)
+ *   bug PUSHED_FIRST         never_late   the claim says that it is pushed
+ *   bug LOOK_UNCOUNTED       never_late   the owner's look does not count, so that a push is
+ *                                         confirmed for the claim of another
+ *   bug CONFIRMED_ANYWAY     never_late   nor is the count compared
+ *   bug CONFIRMED_ASLEEP     never_late   a caller whose push another has confirmed asks for no
+ *                                         wake
+ *   bug COVERED_IN_INBOX     never_late   an arm takes the schedule entry over, though the slot is
+ *                                         in the inbox
+ *   bug COVERED_EARLIER      never_late   an arm takes the entry over, though it is for later
+ *   bug LOOKED_SCHEDULED     never_late   the owner's look schedules no free slot, and does not say
+ *                                         so
+ *   bug REST_SCHEDULED       never_late   nor does the owner that rests
  *   bug NO_RELOAD            never_late   after the push, the deadline is not read again (trap 2)
  *   bug COALESCED_ASLEEP     never_late   a caller that finds the slot claimed asks for no wake
  *   bug FLAG_AFTER_STATE     never_late   the owner reads the state, then clears the flag
  *   bug RESERVE_THEN_PUBLISH never_late   a ring with holes: the tail first, then the cell (trap 1)
  *   bug NO_LAP               never_late   an empty cell looks the same in every lap
- *   bug TAIL_LEFT            never_late   -DSLACK a full line leaves the tail where it is
+ *   bug TAIL_LEFT            never_late   a full line leaves the tail where it is
  *   bug LOOK_ENDS_AT_TAIL    never_late   a look does not go past the line of the tail
  *   bug NO_SECOND_LOOK       never_late   the promise is raised, and that is that (trap 5)
- *   bug NO_COALESCING        always_room  every submission pushes
- *   bug EMPTIED_LATE         always_room  the word says that it is out, then the cell is emptied
+ *   bug NO_COALESCING        once_inside  every submission pushes
+ *   bug EMPTIED_LATE         always_room  the pair says that it is out, then the cell is emptied
  */
 #define SLOTS 2
-#define CELLS 2
+#define CELLS 3 /* one to spare: see once_inside */
+#define BEGIN (CELLS - 1) /* so that laps change soon */
 #define CALLERS 3
 #define NEVER 3
 
-/* A state word: phase 1 bit, flags, deadline, tag. */
+/* A pair: phase 1 bit, flags, deadline, looks. */
 #define FREE 0
 #define ARMED 1
 #define PHASE(w) ((w) & 1)
-#define INBOX 2
+#define CLAIMED 2
 #define PUSHED 4
-#define FLAGS (INBOX | PUSHED)
+#define FLAGS (CLAIMED | PUSHED)
 #define DEADLINE(w) (((w) >> 3) & 3)
-#define TAG(w) ((w) >> 5)
-#define NEXT_TAG(w) ((TAG(w) + 1) & 7)
-#define WORD(phase, deadline, tag) ((phase) | ((deadline) << 3) | ((tag) << 5))
+#define LOOKS(w) ((w) >> 5)
+#define PAIR(phase, deadline, looks) ((phase) | ((deadline) << 3) | ((looks) << 5))
 
-#define UNFILED(w) ((w) | WORD(0, NEVER, 0))
-#ifdef LOOKED_UNFILED
-#define SEEN(w) (w)
+#define UNSCHEDULED(w) ((w) | PAIR(0, NEVER, 0))
+#ifdef LOOKED_SCHEDULED
+#define SEEN(w) ((w) & ~FLAGS)
 #else
-#define SEEN(w) (PHASE(w) == FREE -> UNFILED(w) : (w))
+#define SEEN(w) (PHASE(w) == FREE -> UNSCHEDULED((w) & ~FLAGS) : (w) & ~FLAGS)
 #endif
-#ifdef FLAG_OUTSIDE_WORD
+#ifdef LOOK_UNCOUNTED
+#define LOOKED_AT(w) SEEN(w)
+#else
+#define LOOKED_AT(w) ((SEEN(w) & 31) | ((LOOKS(w) + 1) & 7) << 5)
+#endif
+#ifdef FLAG_OUTSIDE_PAIR
 #define IN_INBOX(slot, w) apart[slot]
 #elif defined(COVERED_IN_INBOX)
 #define IN_INBOX(slot, w) false
@@ -104,26 +117,30 @@
 #define REARM 1
 #define CANCEL 2
 
-byte word[SLOTS];
-byte life[SLOTS]; /* the identity's generation */
+byte pair[SLOTS];
+byte life[SLOTS]; /* the generation */
 bool is_free[SLOTS];
 byte cell[CELLS];
-byte tail = 1; /* so that laps change soon */
+byte tail = BEGIN;
 byte look_by = 1;
 bool bell;
 bool asleep;
 byte filed[SLOTS];
 byte until;
 byte work[CALLERS]; /* the timer that a caller is at work on: 1 + slot + SLOTS * life */
-bool apart[SLOTS];  /* FLAG_OUTSIDE_WORD */
+bool apart[SLOTS];  /* FLAG_OUTSIDE_PAIR */
+
+/* Entries, and claimants yet to push, without those that armers have passed over. */
+short inside[SLOTS];
 
 bool never_late = true;
 bool always_room = true;
+bool once_inside = true;
 
 #define TIMER(slot, life) (1 + (slot) + SLOTS * (life))
 #define AT_WORK(slot) (work[0] == TIMER(slot, life[slot]) || \
 	work[1] == TIMER(slot, life[slot]) || work[2] == TIMER(slot, life[slot]))
-#define LATE(slot) (PHASE(word[slot]) == ARMED && DEADLINE(word[slot]) < until && !AT_WORK(slot))
+#define LATE(slot) (PHASE(pair[slot]) == ARMED && DEADLINE(pair[slot]) < until && !AT_WORK(slot))
 
 /* To be asked whenever the owner has gone to sleep or a caller has returned: what else happens
  * cannot make it false. */
@@ -142,18 +159,18 @@ inline cell_init(i)
 proctype caller(byte me; byte what)
 {
 	byte w, n, slot, deadline, place, seen;
-	bool push, submit;
+	bool push, submit, again;
 
-	/* The word loaded, for a handle that a caller has. */
+	/* The pair loaded, for a handle that a caller has. */
 endnone:
 	atomic {
 		if
 		:: what == ARM && is_free[0] -> slot = 0
 		:: what == ARM && is_free[1] -> slot = 1
-		:: what != ARM && PHASE(word[0]) == ARMED -> slot = 0
-		:: what != ARM && PHASE(word[1]) == ARMED -> slot = 1
+		:: what != ARM && PHASE(pair[0]) == ARMED -> slot = 0
+		:: what != ARM && PHASE(pair[1]) == ARMED -> slot = 1
 		fi;
-		w = word[slot];
+		w = pair[slot];
 		if
 		:: what == ARM -> is_free[slot] = false; life[slot]++
 		:: else
@@ -162,7 +179,7 @@ endnone:
 		if
 		:: what != CANCEL -> deadline = 0
 		:: what != CANCEL -> deadline = 2
-		:: what == CANCEL -> deadline = DEADLINE(w)
+		:: what == CANCEL
 		fi
 	}
 	do
@@ -174,28 +191,25 @@ endnone:
 		fi;
 		if
 		:: what == ARM && COVERS(slot, w, deadline) ->
-			n = WORD(ARMED, deadline, NEXT_TAG(w));
+			n = PAIR(ARMED, deadline, LOOKS(w));
 			submit = false;
 			push = false
 		:: what == ARM && !COVERS(slot, w, deadline) ->
-			n = WORD(ARMED, deadline, NEXT_TAG(w)) | (w & PUSHED);
+			n = PAIR(ARMED, deadline, LOOKS(w)) | (w & PUSHED);
 			submit = true;
 #ifdef CLAIM_TRUSTED
-			n = n | (w & INBOX);
-			push = !(w & INBOX)
+			push = !(w & CLAIMED)
 #else
 			push = !(w & PUSHED)
 #endif
 		:: what == REARM ->
-			n = WORD(ARMED, deadline, TAG(w)) | (w & FLAGS);
+			n = PAIR(ARMED, deadline, LOOKS(w)) | (w & FLAGS);
 			submit = deadline < DEADLINE(w);
-			push = submit && !(w & INBOX)
+			push = submit && !(w & CLAIMED)
 		:: else ->
-			n = WORD(FREE, deadline, TAG(w)) | (w & FLAGS);
-#ifdef SLACK
-			submit = !(w & INBOX);
-#endif
-			push = submit
+			n = PAIR(FREE, DEADLINE(w), LOOKS(w)) | (w & FLAGS);
+			submit = false;
+			push = false
 		fi;
 #ifdef NO_COALESCING
 		push = submit;
@@ -203,18 +217,31 @@ endnone:
 #ifdef COALESCED_ASLEEP
 		submit = push;
 #endif
-#ifndef FLAG_OUTSIDE_WORD
+#ifndef FLAG_OUTSIDE_PAIR
 		if
-		:: submit -> n = n | INBOX
+#ifdef PUSHED_FIRST
+		:: submit -> n = n | FLAGS
+#else
+		:: submit -> n = n | CLAIMED
+#endif
 		:: else
 		fi;
 #endif
 		if
-		:: word[slot] == w -> word[slot] = n; break
-		:: else -> w = word[slot]
+		:: pair[slot] == w ->
+			pair[slot] = n;
+#ifndef FLAG_OUTSIDE_PAIR
+			/* An armer that finds a claim unconfirmed passes its claimant over. */
+			inside[slot] = inside[slot] +
+				(push -> 1 : 0) - (push && what == ARM && (w & CLAIMED) -> 1 : 0);
+			once_inside = (inside[slot] <= 1);
+			assert(once_inside);
+#endif
+			break
+		:: else -> w = pair[slot]
 		fi }
 	od;
-#ifdef FLAG_OUTSIDE_WORD
+#ifdef FLAG_OUTSIDE_PAIR
 	atomic {
 		push = submit && !apart[slot];
 		if
@@ -227,13 +254,6 @@ endnone:
 	:: !submit -> goto put
 	:: else
 	fi;
-#ifdef FREE_BEFORE_PUSH
-	is_free[slot] = (what == CANCEL);
-	if
-	:: what == CANCEL && word[slot] == n -> word[slot] = n | PUSHED
-	:: else
-	fi;
-#endif
 	if
 	:: !push -> w = n; goto wake
 	:: else
@@ -274,32 +294,24 @@ endnone:
 		fi }
 	od;
 #endif
-	/* If the entry is there, confirm; or else learn what the word is now, and confirm that. */
-	w = n;
-	do
-	:: atomic {
-		if
-		:: cell[place % CELLS] != (EMPTY(place) | FILLED | slot) -> break
-		:: else
-		fi
-	   }
-	   atomic {
-		if
-		:: word[slot] == n -> word[slot] = n | PUSHED; break
-		:: else
-		fi;
+	/* timer_confirm_push() */
+	atomic {
 #ifdef NO_RELOAD
-		break
-#else
-		n = word[slot];
 		w = n;
-		if
-		:: !(n & INBOX) || (n & PUSHED) -> break
-		:: else
-		fi
 #endif
-	   }
-	od;
+		if
+#if !defined(CONFIRMED_ANYWAY) && !defined(FLAG_OUTSIDE_PAIR)
+		:: LOOKS(pair[slot]) != LOOKS(n) -> w = 0
+#endif
+		:: else ->
+#ifdef CONFIRMED_ASLEEP
+			w = (pair[slot] & PUSHED -> 0 : pair[slot]);
+#elif !defined(NO_RELOAD)
+			w = pair[slot];
+#endif
+			pair[slot] = (pair[slot] & CLAIMED -> pair[slot] | PUSHED : pair[slot])
+		fi
+	}
 	place = 0;
 	seen = 0;
 wake:
@@ -317,26 +329,31 @@ put:
 		:: else
 		fi;
 done:
+		again = (what == CANCEL && me == CALLERS - 1);
 		work[me] = 0;
 		w = 0; n = 0; slot = 0; deadline = 0; place = 0; seen = 0;
 		push = false; submit = false;
-		check_late()
+		what = (again -> ARM : 0);
+		check_late();
+		if
+		:: again -> again = false; goto endnone
+		:: else
+		fi
 	}
 }
 
 inline look_at(slot)
 {
 #ifdef FLAG_AFTER_STATE
-	w = word[slot];
+	w = pair[slot];
 	atomic {
-		word[slot] = SEEN(WORD(PHASE(word[slot]), DEADLINE(word[slot]),
-				       NEXT_TAG(word[slot])));
 #else
 	atomic {
-		w = word[slot];
-		word[slot] = SEEN(WORD(PHASE(w), DEADLINE(w), NEXT_TAG(w)));
+		w = pair[slot];
 #endif
-#ifdef FLAG_OUTSIDE_WORD
+		pair[slot] = LOOKED_AT(pair[slot]);
+		inside[slot]--;
+#ifdef FLAG_OUTSIDE_PAIR
 		apart[slot] = false;
 #endif
 		filed[slot] = (PHASE(w) == ARMED -> DEADLINE(w) : NEVER);
@@ -346,30 +363,30 @@ inline look_at(slot)
 
 /* Would it make a difference to look at this slot? */
 #define DOUBTED(slot) \
-	(PHASE(word[slot]) == FREE || DEADLINE(word[slot]) > filed[slot])
+	(PHASE(pair[slot]) == FREE || DEADLINE(pair[slot]) > filed[slot])
 
 /* owner_refile(), of a slot that is filed. */
 inline rest(slot)
 {
-	w = word[slot];
+	w = pair[slot];
 	do
 	:: atomic {
 		if
 		:: PHASE(w) == ARMED ->
 			filed[slot] = (DEADLINE(w) > filed[slot] -> DEADLINE(w) : filed[slot]);
 			break
-#ifdef REST_UNFILED
+#ifdef REST_SCHEDULED
 		:: PHASE(w) == FREE ->
 #else
-		:: PHASE(w) == FREE && ((w & INBOX) || DEADLINE(w) == NEVER) ->
+		:: PHASE(w) == FREE && ((w & CLAIMED) || DEADLINE(w) == NEVER) ->
 			filed[slot] = NEVER;
 			break
-		:: PHASE(w) == FREE && !(w & INBOX) && DEADLINE(w) < NEVER && word[slot] == w ->
-			word[slot] = UNFILED(w);
+		:: PHASE(w) == FREE && !(w & CLAIMED) && DEADLINE(w) < NEVER && pair[slot] == w ->
+			pair[slot] = UNSCHEDULED(w);
 #endif
 			filed[slot] = NEVER;
 			break
-		:: else -> w = word[slot]
+		:: else -> w = pair[slot]
 		fi }
 	od;
 	w = 0
@@ -377,7 +394,7 @@ inline rest(slot)
 
 proctype owner()
 {
-	byte head = 1, end, seen, w;
+	byte head = BEGIN, end, seen, w;
 
 	do
 	::
@@ -436,13 +453,14 @@ init {
 	byte a, b, c;
 
 	atomic {
-		word[0] = WORD(ARMED, 1, 0);
+		pair[0] = PAIR(ARMED, 1, 0);
 		filed[0] = 1;
-		word[1] = WORD(FREE, NEVER, 0);
+		pair[1] = PAIR(FREE, NEVER, 0);
 		is_free[1] = true;
 		filed[1] = NEVER;
 		cell_init(0);
 		cell_init(1);
+		cell_init(2);
 		run owner();
 		/* Callers are alike: their order does not matter. */
 		select(a : ARM .. CANCEL);

@@ -83,7 +83,7 @@ byte head, tail;
 bool compacting; /* in the code a bit of the tail */
 byte put_back;   /* where the tail will be when the owner publishes what it took out; else 0 */
 bool signalled;
-/* One word in the code: rings done, and those that have begun and are not. */
+/* One variable in the code: rings done, and those that have begun and are not. */
 byte rings, midway, cleared;
 #ifdef CLEARED_MIDWAY
 byte cleared_midway;

@@ -66,7 +66,7 @@ byte pass = 1;
 byte woken;
 bool bell;
 bool entry[2];     /* in the inbox */
-byte deadline[2];  /* the callers' timers' words */
+byte deadline[2];  /* of the callers' timers' pairs */
 bool unseen[2];    /* armed, and not yet seen by the owner */
 bool returned[2];  /* the arming has returned */
 bool in_time[2];   /* and it did so before the deadline */

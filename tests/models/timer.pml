@@ -1,0 +1,857 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The pair: arm, re-arm, cancel, look, expire, rest, deliver, recycle.
+ *
+ * One slot has two timers, one after the other. The changer re-arms or cancels. The armer does so,
+ * and then arms the slot again. One owner, two consumers (one, if two timers are periodic), the
+ * clock. Each half of the pair is loaded in a step of its own, and a change compares both halves.
+ *
+ * With -DINTERVAL=n timers are periodic. With -DNO_ARMER the slot has one timer, and with
+ * -DREARMERS two changers, so that one expiry can have two handles. With -DKEPT=3 both timers are
+ * kept, with -DKEPT=2 the second alone. With -DBACK the clock is once set back. With -DTO_NEVER a
+ * re-arm may be to a deadline of never. With -DSLACK the first timer has a slack of 2, and the
+ * second a slack of 1 or none.
+ *
+ * Left out: the inbox (a count of entries), and so PUSHED: inbox.pml. An armer that claims always
+ * pushes. Wakes: promise.pml, and the owner here rests at any time while another thread is at work.
+ * The outbox's cells and the notifier: notifier.pml. A timer whose queue is gone: close.pml. The
+ * re-arm in timer_move() is one round of timer_rearm().
+ *
+ * Only periodic timers count looks here. So the states of the others come back more often than in
+ * lib/, and nothing minds. A delivery that counts periods minds: its deadline may be of a later
+ * pair than its state, and its clock may be read before that pair expires. If a look is between,
+ * the change fails. If none is, the push is still claimed, so the owner will look.
+ *
+ * Models:
+ *   lib/timer.c   timer_arm() timer_rearm() pair_cancelled() timer_cancel() timer_read()
+ *                 timer_unchanged() timer_look() timer_unschedule() timer_expire()
+ *                 timer_true_ns() timer_deliver_periodic() timer_give_back()
+ *   lib/timer.h   timer_guess() timer_snapshot() timer_change() timer_move() timer_instant_ns()
+ *                 timer_next_period_ns() timer_view_expiry() timer_deliver_one_shot()
+ *                 timer_deliver()
+ *   lib/pair.h    state_is_of() state_undelivered() pair_with_phase() pair_unscheduled()
+ *                 pair_covers() pair_armed() pair_rearmed() pair_claimed() pair_looked_at()
+ *                 pair_delivered() period_count() period_next_ns() timer_slacken_ns()
+ *
+ * Laws:
+ *   exactly_once  a thread that delivers, cancels or re-arms a timer finds it alive, and each timer
+ *                 ends once
+ *   never_early   what is delivered is due by the clock that the consumer read (laws 1 and 4)
+ *   exact         the deadline that is told is the one asked for, and the next period is deadline +
+ *                 k x interval
+ *   own_data      what is delivered, or shown, is what the timer's armer gave
+ *   honest        -ENOENT is told of dead timers only (law 3)
+ *   idle_told     a re-arm tells whether the timer had idled; at rest the pair says so
+ *   scheduled     while no push is claimed, an armed slot is scheduled no later than its instant,
+ *                 and a free slot no later than its deadline
+ *   not_lost      when all has come to rest, no timer alive is due
+ *   freed_once    no slot is put back twice
+ *
+ *   true
+ *   true -DINTERVAL=2
+ *   true -DINTERVAL=2 -DNO_ARMER -DREARMERS
+ *   true -DINTERVAL=1 -DNO_ARMER -DBACK
+ *   true -DTO_NEVER
+ *   true -DINTERVAL=2 -DNO_ARMER -DTO_NEVER
+ *   true -DSLACK
+ *   true -DLOOKER -DNO_REARM -DNO_CHANGER
+ *   true -DKEPT=3
+ *   true -DKEPT=3 -DNO_ARMER -DBACK
+ *   true -DKEPT=2 -DNO_REARM
+ *   bug NO_GENERATION      exactly_once  the handle's generation is not compared
+ *   bug ONE_GENERATION     own_data      arm begins no new generation
+ *   bug CANCEL_BY_STORE    scheduled     cancel decides, then stores
+ *   bug CANCEL_HALF        scheduled     cancel compares the state alone
+ *   bug CANCEL_SCHEDULED   scheduled     cancel of an expired timer leaves its deadline
+ *   bug CANCEL_BARE        scheduled     -DSLACK cancel leaves the deadline without its slack
+ *   bug FREED_TWICE        freed_once    cancel frees the slot even if it lost the race
+ *   bug LOST_IS_DEAD       honest        a lost compare-and-swap is taken for the timer's end
+ *   bug REARM_HALF         scheduled     -DINTERVAL=2 re-arm compares the state alone
+ *   bug REARM_UNCLAIMED    scheduled     re-arm to an earlier deadline claims no push
+ *   bug REARM_PENDING_LAZY scheduled     an expired timer moved later is not put into the inbox
+ *   bug DATA_AFTER_PAIR    own_data      arm publishes the pair before what the caller gave
+ *   bug ARMED_BY_STORE     scheduled     arm decides, then stores
+ *   bug ARMED_HALF         scheduled     arm compares the state alone
+ *   bug ARM_DECIDES_ONCE   scheduled     arm covers as it did before it lost to the owner
+ *   bug COVERS_EARLIER     scheduled     an earlier deadline takes the schedule entry over
+ *   bug COVERS_CLAIMED     scheduled     arm takes the entry over although a push is claimed
+ *   bug LOOKED_SCHEDULED   scheduled     the owner's look schedules no free slot, and does not say
+ *                                        so
+ *   bug TAKEN_SCHEDULED    scheduled     nor does the owner that finds a free slot due
+ *   bug REST_SCHEDULED     scheduled     nor does the owner that rests
+ *   bug UNSCHEDULE_BY_STORE not_lost     the owner decides that a slot is free, then stores
+ *   bug EXPIRE_BY_STORE    never_early   the owner decides, then stores
+ *   bug EXPIRE_HALF        never_early   the owner compares the state alone
+ *   bug EXPIRE_GIVES_UP    scheduled     the owner's lost compare-and-swap is not tried again
+ *   bug EXPIRE_UNSEEN      never_early   the owner goes by the instant of the entry
+ *   bug EXPIRE_TORN        scheduled     -DSLACK the owner that expires trusts a guess
+ *   bug REST_TORN          scheduled     -DSLACK the owner that rests trusts a guess
+ *   bug REST_DROPS_PERIOD  scheduled     -DINTERVAL=2 rest schedules no expired timer
+ *   bug DELIVER_BY_STORE   never_early   delivery decides, then stores
+ *   bug DELIVER_HALF       exact         delivery compares the state alone
+ *   bug DELIVERED_SCHEDULED scheduled    delivery leaves the deadline
+ *   bug PERIOD_FROM_NOW    exact         -DINTERVAL=2 the next period is counted from the delivery
+ *   bug PERIODS_TORN       never_early   -DINTERVAL=2 periods are counted from a deadline that is
+ *                                        not due
+ *   bug LOOK_UNCOUNTED     scheduled     -DINTERVAL=2 the owner's look does not count
+ *   bug OVERDUE_UNCLAIMED  scheduled     -DINTERVAL=2 an overdue timer is delivered without a claim
+ *   bug OVERDUE_BY_STORE   not_lost      -DINTERVAL=2 the owner stores that a timer is overdue
+ *   bug OVERDUE_DROPPED    not_lost      -DINTERVAL=2 a delivery that finds it overdue gives up
+ *   bug BACK_UNTOLD        scheduled     -DINTERVAL=1 -DNO_ARMER -DBACK the owner is not told of a
+ *                                        delivery, though its clock may be set back
+ *   bug BACK_UNCLAIMED     scheduled     -DKEPT=3 -DNO_ARMER -DBACK a timer is given back without a
+ *                                        claim
+ *   bug KEPT_ENDS          idle_told     -DKEPT=3 the delivery of a kept timer ends it
+ *   bug IDLE_DELIVERED     exactly_once  -DKEPT=3 a second handle of one expiry is delivered too
+ *   bug IDLE_UNCLAIMED     scheduled     -DKEPT=3 a re-arm of an idle timer claims no push
+ *   bug IDLE_ARMED         idle_told     -DKEPT=3 a kept timer that is delivered is armed for never
+ *   bug LOOKED_ONCE        own_data      -DLOOKER -DNO_REARM -DNO_CHANGER the walk trusts a guess
+ */
+#define NEVER 15
+#define IDLED 14 /* what is asked of a kept timer that idles */
+#define CANCELLED 13
+#ifndef INTERVAL
+#define INTERVAL 0
+#endif
+/* The clock, the first deadline, and what the callers move it to. */
+#if INTERVAL > 0
+#define BEGIN 0
+#define FIRST 1
+#define MOVED 2
+#define MOVED_BY_ARMER 4
+#define LAST 4
+#elif defined(SLACK)
+#define BEGIN 1
+#define FIRST 2
+#define MOVED 1
+#define MOVED_BY_ARMER 5
+#define LAST 4
+#else
+#define BEGIN 1
+#define FIRST 2
+#define MOVED 1
+#define MOVED_BY_ARMER 4
+#define LAST 3
+#endif
+#define OUTBOX 5
+
+/* The state: phase, flags, generation, looks. */
+#define FREE 0
+#define ARMED 1
+#define PENDING 2
+#define OVERDUE 3
+#define IDLE 4
+#define PHASE(x) ((x) & 7)
+#define CLAIMED 8
+#define HAS_SLACK 16
+#define GENERATION(x) (((x) >> 5) & 3)
+#define LOOKS(x) ((x) & ~127)
+#if INTERVAL > 0 && !defined(LOOK_UNCOUNTED)
+#define LOOKED_AT(x) (((x) & ~CLAIMED) + 128)
+#else
+#define LOOKED_AT(x) ((x) & ~CLAIMED)
+#endif
+#define STATE(phase, generation) ((phase) | ((generation) << 5))
+#define WITH_PHASE(x, phase) (((x) & ~7) | (phase))
+#define IS_UNDELIVERED(x) (PHASE(x) == PENDING || PHASE(x) == OVERDUE)
+#ifdef NO_GENERATION
+#define IS_OF(x, handle) (PHASE(x) != FREE)
+#else
+#define IS_OF(x, handle) (PHASE(x) != FREE && GENERATION(x) == (handle))
+#endif
+#ifndef KEPT
+#define IS_KEPT(handle) false
+#elif KEPT == 2
+#define IS_KEPT(handle) ((handle) == 2)
+#else
+#define IS_KEPT(handle) true
+#endif
+
+/* Of the instants from the deadline on, as many as the slack and one: that with most zero bits. */
+#define SLACKENED(at, slack) \
+	((at) == NEVER || (slack) == 0 -> (at) : \
+	 ((slack) == 1 || (at) % 4 != 2 -> ((at) + 1) & ~1 : (at) + 2))
+#ifdef SLACK
+#define INSTANT(x, at) ((x) & HAS_SLACK -> SLACKENED(at, slack) : (at))
+#define FIRST_STATE (STATE(ARMED, 1) | HAS_SLACK)
+#else
+#define INSTANT(x, at) (at)
+#define FIRST_STATE STATE(ARMED, 1)
+#endif
+
+#if defined(COVERS_EARLIER)
+#define COVERS(x, at, goal) (!((x) & CLAIMED) && (at) < NEVER)
+#elif defined(COVERS_CLAIMED)
+#define COVERS(x, at, goal) ((at) <= (goal))
+#else
+#define COVERS(x, at, goal) (!((x) & CLAIMED) && (at) <= (goal))
+#endif
+
+#if INTERVAL > 0
+#define COUNT(at, time) (((time) - (at)) / INTERVAL + 1)
+#ifdef PERIOD_FROM_NOW
+#define NEXT(at, time) ((time) + INTERVAL)
+#else
+#define NEXT(at, time) ((at) + COUNT(at, time) * INTERVAL)
+#endif
+#endif
+
+/* What a compare-and-swap compares. */
+#define SAME (state == s && deadline == d)
+#define SAME_STATE (state == s)
+
+/* The pair. */
+short state;
+byte deadline;
+
+byte data; /* of the record, like the next */
+byte slack;
+bool is_free;
+byte in_ring;
+byte filed;
+bool expiring; /* the owner has taken the slot out of the schedule */
+byte outbox[OUTBOX];
+byte outbox_count;
+byte now = BEGIN;
+byte known = 1;  /* the newest handle that has been told */
+byte working;    /* threads at work that may change the pair, beside the owner */
+
+/* What the laws say of each timer. */
+bool alive[3];
+byte asked[3];
+
+bool exactly_once = true;
+bool never_early = true;
+bool exact = true;
+bool own_data = true;
+bool honest = true;
+bool idle_told = true;
+bool scheduled = true;
+bool not_lost = true;
+bool freed_once = true;
+
+/* All of these inside an atomic. */
+inline put_free()
+{
+	freed_once = !is_free;
+	assert(freed_once);
+	is_free = true
+}
+
+inline must_live(handle)
+{
+	exactly_once = alive[handle];
+	assert(exactly_once)
+}
+
+inline check_event()
+{
+	must_live(handle);
+	exactly_once = (asked[handle] != IDLED);
+	assert(exactly_once);
+	never_early = (asked[handle] <= time);
+	assert(never_early);
+	exact = (asked[handle] == d);
+	assert(exact);
+	own_data = (event_data == handle);
+	assert(own_data)
+}
+
+#ifdef CANCEL_HALF
+#define CANCELS SAME_STATE
+#elif defined(CANCEL_BY_STORE)
+#define CANCELS true
+#else
+#define CANCELS SAME
+#endif
+#ifdef REARM_HALF
+#define REARMS SAME_STATE
+#else
+#define REARMS SAME
+#endif
+#if defined(REARM_UNCLAIMED)
+#define SUBMITS (PHASE(s) != ARMED)
+#elif defined(REARM_PENDING_LAZY)
+#define SUBMITS (PHASE(s) == IDLE || goal < d)
+#elif defined(IDLE_UNCLAIMED)
+#define SUBMITS (PHASE(s) != IDLE && (PHASE(s) != ARMED || goal < d))
+#else
+#define SUBMITS (PHASE(s) != ARMED || goal < d)
+#endif
+
+/* timer_rearm() or timer_cancel(), with a handle that a caller has. */
+inline change(to)
+{
+	atomic {
+		if
+		:: handle = 1
+		:: known > 1 -> handle = known
+		fi;
+		if
+#ifndef NO_REARM
+		:: goal = to
+#endif
+#ifdef TO_NEVER
+		:: goal = NEVER
+#endif
+		:: goal = CANCELLED
+		fi
+	}
+	do
+	:: atomic {
+		s = state;
+		if
+		:: !IS_OF(s, handle) ->
+			honest = !alive[handle];
+			assert(honest);
+			goto missed
+		:: else
+		fi
+	   }
+	   d = deadline;
+	   atomic {
+		if
+		:: goal == CANCELLED && CANCELS ->
+			must_live(handle);
+			alive[handle] = false;
+			state = WITH_PHASE(s, FREE);
+#ifdef CANCEL_SCHEDULED
+			deadline = INSTANT(s, d);
+#elif defined(CANCEL_BARE)
+			deadline = (PHASE(s) == ARMED -> d : NEVER);
+#else
+			deadline = (PHASE(s) == ARMED -> INSTANT(s, d) : NEVER);
+#endif
+			break
+		:: goal != CANCELLED && REARMS ->
+			must_live(handle);
+			idle_told = ((PHASE(s) == IDLE) == (asked[handle] == IDLED));
+			assert(idle_told);
+			asked[handle] = goal;
+			push = SUBMITS && !(s & CLAIMED);
+			state = WITH_PHASE(s, ARMED) | (SUBMITS -> CLAIMED : 0);
+			deadline = goal;
+			break
+#ifdef LOST_IS_DEAD
+		:: else ->
+			honest = !alive[handle];
+			assert(honest);
+			goto missed
+#else
+		:: else
+#endif
+		fi }
+	od;
+	atomic { s = 0; d = 0; handle = 0 }
+	if
+	:: push -> in_ring++
+	:: else
+	fi;
+	if
+	:: goal == CANCELLED -> atomic { put_free() }
+	:: else
+	fi;
+	goto changed;
+missed:
+#ifdef FREED_TWICE
+	if
+	:: goal == CANCELLED -> atomic { put_free() }
+	:: else
+	fi;
+#endif
+	skip;
+changed:
+	atomic { s = 0; d = 0; handle = 0; goal = 0; push = false }
+}
+
+proctype changer(byte to)
+{
+	short s;
+	byte d, handle, goal;
+	bool push;
+
+	change(to);
+	atomic { to = 0; working-- }
+}
+
+#ifndef NO_ARMER
+#ifdef ARMED_HALF
+#define ARMS SAME_STATE
+#elif defined(ARMED_BY_STORE)
+#define ARMS true
+#else
+#define ARMS SAME
+#endif
+
+proctype armer()
+{
+	short s;
+	byte d, handle, goal, flags;
+	bool push;
+
+	change(MOVED_BY_ARMER);
+	working--;
+endfull:
+	atomic {
+		is_free -> is_free = false;
+		working++;
+		if
+		:: goal = FIRST
+		:: goal = MOVED
+		fi;
+		s = state
+	}
+	atomic {
+		d = deadline;
+#ifdef ONE_GENERATION
+		handle = GENERATION(s);
+#else
+		handle = GENERATION(s) + 1;
+#endif
+#ifndef DATA_AFTER_PAIR
+		data = 2;
+#endif
+#ifdef SLACK
+		if
+		:: slack = 0
+		:: slack = 1; flags = HAS_SLACK
+		fi;
+#endif
+		push = !COVERS(s, d, goal)
+	}
+	do
+	:: atomic {
+		if
+		:: ARMS ->
+			state = STATE(ARMED, handle) | LOOKS(s) | flags | (push -> CLAIMED : 0);
+			deadline = goal;
+			alive[handle] = true;
+			asked[handle] = goal;
+			known = handle;
+			break
+		:: else -> s = state
+		fi
+	   }
+	   atomic {
+		d = deadline;
+#ifndef ARM_DECIDES_ONCE
+		push = !COVERS(s, d, goal)
+#endif
+	   }
+	od;
+#ifdef DATA_AFTER_PAIR
+	data = 2;
+#endif
+	if
+	:: push -> in_ring++
+	:: else
+	fi;
+	atomic { s = 0; d = 0; handle = 0; goal = 0; flags = 0; push = false; working-- }
+}
+#endif
+
+/* What need not be said of a free slot, or may be said of it. */
+#define IS_UNSCHEDULED(x, at) (((x) & CLAIMED) || (at) == NEVER)
+#ifdef UNSCHEDULE_BY_STORE
+#define UNSCHEDULES true
+#else
+#define UNSCHEDULES SAME
+#endif
+
+inline unschedule()
+{
+	state = WITH_PHASE(s, FREE);
+	deadline = NEVER
+}
+
+/*
+ * The rest of a snapshot whose first state is in `s`. Without slack one step will do: only the
+ * owner brings a state back, so the pair was true when the deadline was loaded.
+ */
+inline snapshot()
+{
+#ifndef SLACK
+	atomic { s = state; d = deadline }
+#else
+	do
+	:: d = deadline;
+	   atomic {
+		if
+		:: state == s -> break
+		:: else -> s = state
+		fi
+	   }
+	od
+#endif
+}
+
+/* What the owner schedules a slot for that is scheduled and found like this. */
+#ifdef REST_DROPS_PERIOD
+#define EXPIRED_FILED NEVER
+#else
+#define EXPIRED_FILED filed
+#endif
+#define TRUE_AT(x, at) \
+	(PHASE(x) == FREE -> NEVER : \
+	 (PHASE(x) != ARMED -> EXPIRED_FILED : (INSTANT(x, at) > filed -> INSTANT(x, at) : filed)))
+#define MAY_DIFFER (TRUE_AT(state, deadline) != filed || working > 0 || outbox_count > 0)
+
+#ifdef EXPIRE_BY_STORE
+#define EXPIRES true
+#elif defined(EXPIRE_HALF)
+#define EXPIRES SAME_STATE
+#else
+#define EXPIRES SAME
+#endif
+
+proctype owner()
+{
+	short s;
+	byte d, by, time;
+
+end:
+	do
+	:: atomic {
+		/* owner_look_at() */
+		in_ring > 0 ->
+		in_ring--;
+		filed = (PHASE(state) == FREE -> NEVER :
+			 (PHASE(state) == ARMED -> INSTANT(state, deadline) : filed));
+#ifndef LOOKED_SCHEDULED
+		deadline = (PHASE(state) == FREE -> NEVER : deadline);
+#endif
+		state = LOOKED_AT(state)
+	   }
+	:: atomic {
+		/* owner_expire_slot() */
+		filed <= now ->
+		by = filed;
+		filed = NEVER;
+		time = now;
+		expiring = true
+	   }
+		do
+		:: s = state;
+#ifdef EXPIRE_TORN
+		   d = deadline;
+#else
+		   snapshot();
+#endif
+		   atomic {
+			if
+			:: PHASE(s) == FREE &&
+#ifdef TAKEN_SCHEDULED
+			   true ->
+#else
+			   IS_UNSCHEDULED(s, d) ->
+#endif
+				goto next
+			:: PHASE(s) == OVERDUE || PHASE(s) == IDLE -> goto next
+#ifndef EXPIRE_UNSEEN
+			:: PHASE(s) == ARMED && INSTANT(s, d) > by ->
+				filed = INSTANT(s, d);
+				goto next
+#endif
+			:: else
+			fi
+		   }
+		   atomic {
+			if
+			:: PHASE(s) == FREE && UNSCHEDULES -> unschedule(); goto next
+#ifdef OVERDUE_BY_STORE
+			:: PHASE(s) == PENDING ->
+#else
+			:: PHASE(s) == PENDING && SAME ->
+#endif
+				state = WITH_PHASE(s, OVERDUE);
+				goto next
+			:: PHASE(s) == ARMED && EXPIRES ->
+				state = WITH_PHASE(s, PENDING);
+				break
+#ifdef EXPIRE_GIVES_UP
+			:: else -> goto next
+#else
+			:: else
+#endif
+			fi
+		   }
+		od;
+		/* owner_deliver() */
+		atomic {
+			outbox[outbox_count] = GENERATION(s);
+			outbox_count++;
+#if INTERVAL > 0
+			filed = NEXT(d, time)
+#endif
+		}
+next:
+		atomic { expiring = false; s = 0; d = 0; by = 0; time = 0 }
+	:: atomic { filed < NEVER && MAY_DIFFER -> s = state }
+		/* owner_refile() */
+		do
+		::
+#ifdef REST_TORN
+		   d = deadline;
+#else
+		   snapshot();
+#endif
+		   atomic {
+			if
+			:: PHASE(s) != FREE -> break
+#ifdef REST_SCHEDULED
+			:: PHASE(s) == FREE -> break
+#else
+			:: PHASE(s) == FREE && IS_UNSCHEDULED(s, d) -> break
+#endif
+			:: else
+			fi
+		   }
+		   atomic {
+			if
+			:: UNSCHEDULES -> unschedule(); break
+			:: else -> s = state
+			fi
+		   }
+		od;
+		atomic { filed = TRUE_AT(s, d); s = 0; d = 0 }
+	od
+}
+
+#ifdef DELIVER_HALF
+#define DELIVERS SAME_STATE
+#elif defined(DELIVER_BY_STORE)
+#define DELIVERS true
+#else
+#define DELIVERS SAME
+#endif
+
+proctype consumer()
+{
+	short s;
+	byte d, handle, event_data, time;
+	bool push;
+
+end:
+	do
+	:: atomic {
+		outbox_count > 0 ->
+		handle = outbox[0];
+		outbox[0] = outbox[1];
+		outbox[1] = outbox[2];
+		outbox[2] = outbox[3];
+		outbox[3] = outbox[4];
+		outbox[4] = 0;
+		outbox_count--;
+		working++ }
+read:
+		atomic {
+			s = state;
+			if
+			:: !IS_OF(s, handle) || PHASE(s) == ARMED -> goto done
+#ifndef IDLE_DELIVERED
+			:: PHASE(s) == IDLE -> goto done
+#endif
+#ifdef OVERDUE_DROPPED
+			:: PHASE(s) == OVERDUE -> goto done
+#endif
+			:: else
+			fi
+		}
+		atomic { d = deadline; event_data = data; time = now }
+#ifdef BACK
+		if
+		:: d > time ->
+			/* timer_give_back() */
+			atomic {
+				if
+				:: SAME ->
+					must_live(handle);
+					push = !(s & CLAIMED);
+#ifdef BACK_UNCLAIMED
+					push = false;
+					state = WITH_PHASE(s, ARMED)
+#else
+					state = WITH_PHASE(s, ARMED) | CLAIMED
+#endif
+				:: else -> goto read
+				fi
+			}
+			goto tell
+		:: else
+		fi;
+#endif
+#if INTERVAL == 0
+		/* timer_deliver_one_shot() */
+		atomic {
+			if
+			:: DELIVERS ->
+				check_event();
+#ifdef KEPT_ENDS
+				alive[handle] = IS_KEPT(handle);
+				asked[handle] = (IS_KEPT(handle) -> IDLED : NEVER);
+				state = WITH_PHASE(s, FREE);
+#elif defined(IDLE_ARMED)
+				alive[handle] = IS_KEPT(handle);
+				asked[handle] = (IS_KEPT(handle) -> IDLED : NEVER);
+				state = WITH_PHASE(s, ARMED);
+#else
+				alive[handle] = IS_KEPT(handle);
+				asked[handle] = (IS_KEPT(handle) -> IDLED : NEVER);
+				state = WITH_PHASE(s, (IS_KEPT(handle) -> IDLE : FREE));
+#endif
+#ifndef DELIVERED_SCHEDULED
+				deadline = NEVER
+#endif
+			:: else -> goto read
+			fi
+		}
+		if
+		:: PHASE(s) != FREE && !IS_KEPT(handle) -> atomic { put_free() }
+		:: else
+		fi;
+		goto done;
+#else
+		/* timer_deliver_periodic() */
+#ifndef PERIODS_TORN
+		if
+		:: d > time -> goto read
+		:: else
+		fi;
+#endif
+		atomic {
+			if
+			:: DELIVERS ->
+				check_event();
+				exact = (NEXT(d, time) == d + COUNT(d, time) * INTERVAL);
+				assert(exact);
+				asked[handle] = NEXT(d, time);
+#ifdef BACK
+#ifdef BACK_UNTOLD
+				push = (PHASE(s) == OVERDUE);
+#else
+				push = true;
+#endif
+#elif defined(OVERDUE_UNCLAIMED)
+				push = false;
+#else
+				push = (PHASE(s) == OVERDUE);
+#endif
+				state = WITH_PHASE(s, ARMED) | (push -> CLAIMED : 0);
+				deadline = NEXT(d, time);
+				push = push && !(s & CLAIMED)
+			:: else -> goto read
+			fi
+		}
+#endif
+#if defined(BACK) || INTERVAL > 0
+tell:
+		if
+		:: push -> in_ring++
+		:: else
+		fi;
+#endif
+done:
+		atomic {
+			s = 0; d = 0; handle = 0; event_data = 0; time = 0; push = false;
+			working--
+		}
+	od
+}
+
+#ifdef LOOKER
+/* hub_look(), for timerhub_each(): what is shown is of one timer. */
+proctype looker()
+{
+	short s;
+	byte d, shown;
+
+again:
+	s = state;
+	atomic { d = deadline; shown = data }
+	atomic {
+		if
+		:: PHASE(s) == FREE
+#ifdef LOOKED_ONCE
+		:: PHASE(s) != FREE ->
+#else
+		:: PHASE(s) != FREE && !SAME -> goto again
+		:: PHASE(s) != FREE && SAME ->
+#endif
+			own_data = (shown == GENERATION(s) && d == asked[GENERATION(s)]);
+			assert(own_data)
+		fi
+	}
+}
+#endif
+
+proctype clock()
+{
+#ifdef BACK
+	bool set = false;
+#endif
+end:
+	do
+	:: now < LAST -> now++
+#ifdef BACK
+	:: atomic { now > BEGIN && !set -> set = true; now-- }
+#endif
+	od
+}
+
+#define IS_FILED_LATE \
+	(!expiring && !(state & CLAIMED) && \
+	 ((PHASE(state) == ARMED && INSTANT(state, deadline) < filed) || \
+	  (PHASE(state) == FREE && deadline < filed)))
+#define LOST(handle) \
+	(alive[handle] && asked[handle] < IDLED && \
+	 (INSTANT(state, asked[handle]) <= now || deadline != asked[handle]))
+#define UNTOLD(handle) \
+	(alive[handle] && (asked[handle] == IDLED) != (PHASE(state) == IDLE))
+
+proctype judge()
+{
+	if
+	:: atomic { IS_FILED_LATE -> scheduled = false; assert(scheduled) }
+	:: timeout ->
+		not_lost = !(LOST(1) || LOST(2));
+		assert(not_lost);
+		idle_told = !(UNTOLD(1) || UNTOLD(2));
+		assert(idle_told)
+	fi
+}
+
+init {
+	atomic {
+		state = FIRST_STATE;
+		deadline = FIRST;
+		data = 1;
+#ifdef SLACK
+		slack = 2;
+#endif
+		filed = INSTANT(FIRST_STATE, FIRST);
+		alive[1] = true;
+		asked[1] = FIRST;
+		run owner();
+		run clock();
+		run consumer();
+#if INTERVAL == 0 || defined(NO_ARMER)
+		run consumer();
+#endif
+#ifndef NO_CHANGER
+		working++;
+		run changer(MOVED);
+#endif
+#ifdef REARMERS
+		working++;
+		run changer(MOVED_BY_ARMER);
+#endif
+#ifndef NO_ARMER
+		working++;
+		run armer();
+#endif
+#ifdef LOOKER
+		run looker();
+#endif
+		run judge()
+	}
+}
