@@ -120,19 +120,13 @@ static inline uint64_t u64_fetch_add_seq_cst(atomic_u64 *word, uint64_t value)
  * compare-and-swap of both words succeeds. A compare-and-swap that fails says nothing about either
  * word: on AArch64 without LSE it compares words of two instants too.
  *
- * The builtins are those which each compiler expands in place, or by its outline atomics, without
- * libatomic. ThreadSanitizer knows both.
+ * The builtin is the one that gcc and clang expand in place, or by the outline atomics of libgcc on
+ * AArch64. The __atomic builtin of 16 bytes would call libatomic. ThreadSanitizer knows both.
  */
 #ifndef ATOMIC_PAIR_CAS
 typedef unsigned __int128 __attribute__((may_alias)) atomic_pair;
-#if defined(__x86_64__)
 #define ATOMIC_PAIR_CAS(words, before, after, order)                                               \
 	__sync_bool_compare_and_swap((atomic_pair *)(words), before, after)
-#elif defined(__aarch64__)
-#define ATOMIC_PAIR_CAS(words, before, after, order)                                               \
-	__atomic_compare_exchange_n((atomic_pair *)(words), &(before), after, false, order,        \
-	                            memory_order_relaxed)
-#endif
 #endif
 
 /* If the words are `low` and `high`, make them `low_after` and `high_after`. False: they differ. */
