@@ -116,7 +116,7 @@ static inline uint64_t u64_fetch_add_seq_cst(atomic_u64 *word, uint64_t value)
 
 /*
  * A pair is two words in 16 aligned bytes. They are loaded one by one, and changed together by
- * pair_cas_acq_rel() only. Two loads may see the words of two instants, so they are a guess until a
+ * pair_cas_acq_rel(). Two loads may see the words of two instants, so they are a guess until a
  * compare-and-swap of both words succeeds. A compare-and-swap that fails says nothing about either
  * word: on AArch64 without LSE it compares words of two instants too.
  *
