@@ -200,14 +200,21 @@ static void refuse(scmp_filter_ctx filter, int call, int error)
 		must_filter(seccomp_rule_add(filter, SCMP_ACT_ERRNO((uint32_t)error), call, 0));
 }
 
+/* Answers the call with `error`, or 0, if its first argument compares so. */
+static void answer_if(scmp_filter_ctx filter, int call, uint32_t error, struct scmp_arg_cmp compare)
+{
+	must_filter(seccomp_rule_add_array(filter, SCMP_ACT_ERRNO(error), call, 1, &compare));
+}
+
 /* Refuses the call if its first argument has one of `bits` and lacks the bit `but_not`. */
 static void refuse_bits(scmp_filter_ctx filter, int call, uint32_t bits, uint32_t but_not)
 {
 	for (uint32_t bit = 1; bit > 0; bit <<= 1)
 		if (bits & bit)
-			must_filter(
-				seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), call, 1,
-			                         SCMP_A0(SCMP_CMP_MASKED_EQ, bit | but_not, bit)));
+			answer_if(filter, call, EPERM,
+			          (struct scmp_arg_cmp){ .op = SCMP_CMP_MASKED_EQ,
+			                                 .datum_a = bit | but_not,
+			                                 .datum_b = bit });
 }
 
 static scmp_filter_ctx filter_begin(void)
@@ -245,8 +252,8 @@ static void filter_breakpoints(void)
 {
 	scmp_filter_ctx filter = filter_begin();
 
-	must_filter(seccomp_rule_add(filter, SCMP_ACT_ERRNO(0), SCMP_SYS(ptrace), 1,
-	                             SCMP_A0(SCMP_CMP_EQ, PTRACE_POKEUSER)));
+	answer_if(filter, SCMP_SYS(ptrace), 0,
+	          (struct scmp_arg_cmp){ .op = SCMP_CMP_EQ, .datum_a = PTRACE_POKEUSER });
 	filter_end(filter);
 }
 
