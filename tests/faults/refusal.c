@@ -32,6 +32,7 @@ static struct plan {
 } plan = { .call = -1 };
 
 static atomic_int notify_fd = -1;
+static atomic_bool watching;
 static atomic_bool over;
 static pthread_t watcher;
 
@@ -133,6 +134,7 @@ static void *watch(void *arg)
 	bool ended = false;
 
 	(void)arg;
+	atomic_store(&watching, true);
 	while (atomic_load(&notify_fd) < 0)
 		sleep_ns(50 * US);
 	expect_eq(seccomp_notify_alloc(&request, &response), 0);
@@ -160,6 +162,9 @@ bool refusals_open(const int *calls, unsigned count)
 	expect_eq(dl_iterate_phdr(note_ranges, NULL), 0);
 	expect_cmp(ranges_count, >, 0);
 	thread_start(&watcher, watch, NULL);
+	/* AddressSanitizer holds a lock while it starts a thread, and its new threads need that. */
+	while (!atomic_load(&watching))
+		sleep_ns(50 * US);
 	for (unsigned i = 0; i < count && result == 0; i++)
 		result = seccomp_rule_add(filter, SCMP_ACT_NOTIFY, calls[i], 0);
 	if (result == 0)
