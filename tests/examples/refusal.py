@@ -12,6 +12,6 @@ class Refused(Exception):
 
 
 def check_uring(status, said):
-    if status == 1 and re.search("io_uring: (Operation not permitted|Function not implemented)",
-                                 said):
+    if status == 1 and re.search("io_uring: (Operation not permitted|Function not implemented|"
+                                 "Permission denied|Cannot allocate memory)", said):
         raise Refused(said)
