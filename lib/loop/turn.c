@@ -15,7 +15,7 @@
 
 #define TURN_CALLBACKS_MAX 256
 #define TURN_EVENTS_MAX 128 /* of them from the queue */
-#define TURN_AHEAD 8        /* how many takes ahead memory is fetched */
+#define TURN_AHEAD 12       /* how many takes ahead memory is fetched */
 
 /* One call of timerhub_loop_turn(). */
 struct turn {
@@ -32,13 +32,15 @@ static bool turn_is_over(const struct turn *turn)
 }
 
 /* Have the memory fetched that a later take will touch. */
-static void turn_fetch(const struct timerhub_loop *loop)
+CPU_FETCHES void turn_fetch(const struct timerhub_loop *loop)
 {
 	uint32_t far = schedule_peek(&loop->schedule, 2 * TURN_AHEAD);
 	uint32_t near = schedule_peek(&loop->schedule, TURN_AHEAD);
 
-	if (far != SLOT_NONE)
+	if (far != SLOT_NONE) {
 		__builtin_prefetch(&loop->places.table[far]);
+		__builtin_prefetch(&loop->filings[far], 1);
+	}
 	if (near != SLOT_NONE)
 		__builtin_prefetch(loop->places.table[near].timeout, 1);
 }
