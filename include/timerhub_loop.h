@@ -204,7 +204,7 @@ struct timerhub_loop_front {
 	uint64_t delay_max_ns; /* UINT64_MAX - 1 - base_ns */
 	uint32_t fresh_count;  /* entries in use; 64: the library reads the clock first */
 	uint32_t turning;      /* 1: inside a turn */
-	/* The timeouts set by delay since base_ns was read; NULL: set otherwise, or removed. */
+	/* The timeouts set by delay since base_ns was read. */
 	struct timerhub_timeout *fresh[TIMERHUB_LOOP_FRESH_MAX];
 };
 

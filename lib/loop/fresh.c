@@ -20,15 +20,20 @@ void fresh_list(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 }
 
 /*
- * Move a deadline by delay on with the clock. It stays below UINT64_MAX. The delay fits: it was at
- * most UINT64_MAX - 1 - from_ns. A wall clock may have been set back.
+ * Returns the deadline of a delay that counts from now; below UINT64_MAX. For those at the end of
+ * time, and after a wall clock was set back.
  */
-static void fresh_move_far(struct timerhub_timeout *timeout, uint64_t from_ns, uint64_t to_ns)
+static uint64_t fresh_far_ns(uint64_t delay_ns, uint64_t now_ns)
 {
-	uint64_t delay_ns = timeout->deadline_ns - from_ns;
+	return u64_min(u64_add_saturating(now_ns, delay_ns), UINT64_MAX - 1);
+}
 
-	if (timeout->deadline_ns != UINT64_MAX)
-		timeout->deadline_ns = u64_min(u64_add_saturating(to_ns, delay_ns), UINT64_MAX - 1);
+/* Inside a turn the list tells which timeouts callbacks have set. */
+static void fresh_list_all(struct timerhub_loop *loop)
+{
+	for (uint32_t i = 0; i < loop->front.fresh_count; i++)
+		if (loop->front.fresh[i] != &loop->gone)
+			fresh_list(loop, loop->front.fresh[i]);
 }
 
 void fresh_move_on(struct timerhub_loop *loop, uint64_t now_ns)
@@ -38,22 +43,22 @@ void fresh_move_on(struct timerhub_loop *loop, uint64_t now_ns)
 	/* Up to here a deadline is not UINT64_MAX, and is that neither when it has moved on. */
 	uint64_t near_ns = now_ns >= base_ns ? UINT64_MAX - 1 - passed_ns : 0;
 	uint32_t count = front->fresh_count;
-	bool list_all = front->turning; /* inside a turn the list tells what callbacks have set */
 
 	for (uint32_t i = 0; i < count; i++) {
 		struct timerhub_timeout *timeout = front->fresh[i];
+		uint64_t deadline_ns = timeout->deadline_ns;
 
-		if (!timeout)
-			continue;
 		timeout->fresh = 0;
-		if (timeout->deadline_ns <= near_ns)
-			timeout->deadline_ns += passed_ns;
-		else
-			fresh_move_far(timeout, base_ns, now_ns);
-		/* If it was stopped, UINT64_MAX is earlier than no filing. */
-		if (timeout->deadline_ns < timeout->filed_ns || list_all)
+		if (deadline_ns <= near_ns)
+			deadline_ns += passed_ns;
+		else if (deadline_ns != UINT64_MAX) /* else it was stopped */
+			deadline_ns = fresh_far_ns(deadline_ns - base_ns, now_ns);
+		timeout->deadline_ns = deadline_ns;
+		if (deadline_ns < timeout->filed_ns)
 			fresh_list(loop, timeout);
 	}
+	if (front->turning)
+		fresh_list_all(loop);
 	front->fresh_count = 0;
 	front->base_ns = now_ns;
 	front->delay_max_ns = UINT64_MAX - 1 - now_ns;
@@ -63,7 +68,7 @@ void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {
 	if (timeout->fresh == 0)
 		return;
-	loop->front.fresh[timeout->fresh - 1] = NULL;
+	loop->front.fresh[timeout->fresh - 1] = &loop->gone;
 	timeout->fresh = 0;
 }
 

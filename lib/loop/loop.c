@@ -77,6 +77,7 @@ static int loop_open(struct timerhub_loop *loop, struct timerhub *hub,
 	loop->thread = loop_thread();
 	loop->next_ns = UINT64_MAX;
 	loop->first = SLOT_NONE;
+	loop->gone = (struct timerhub_timeout){ .deadline_ns = UINT64_MAX, .filed_ns = UINT64_MAX };
 	loop->timeout_ns = UINT64_MAX;
 	clock_init(&loop->clock, (enum clock_kind)config->clock);
 	result = wake_open(&loop->wake, hub, &loop->clock);

@@ -28,7 +28,8 @@ struct timerhub_loop {
 	uint32_t listed_count;
 	uint32_t first;  /* the place that is filed at next_ns; SLOT_NONE: none, or not known */
 	bool is_stirred; /* filings have changed since next_ns was told */
-	bool is_closed;  /* by a callback: the turn frees the loop */
+	struct timerhub_timeout gone; /* in `fresh`, in the place of one that left it; never set */
+	bool is_closed;               /* by a callback: the turn frees the loop */
 	struct places places;
 	struct schedule schedule;
 	struct wake wake;
