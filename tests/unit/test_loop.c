@@ -406,6 +406,10 @@ START_TEST(memory_is_free_after_remove)
 		expect_eq(timerhub_timeout_deadline(&items[i].timeout), NEVER);
 		expect_eq(timerhub_timeout_remove(loop, &items[i].timeout), -EINVAL);
 	}
+	memset(items, 0xa5, COUNT * sizeof(*items));
+	expect_eq(turn_at(START + 1), 0);
+	for (unsigned i = 0; i < COUNT * sizeof(*items); i++)
+		expect_eq(((const unsigned char *)items)[i], 0xa5);
 	free(items); /* AddressSanitizer sees a touch */
 	expect_eq(turn_at(START + HOUR), 0);
 	expect_eq(timerhub_loop_timeout(loop), NEVER);
