@@ -3,35 +3,34 @@
  * timerhub: the timeouts of one event loop.
  *
  * The program must call timerhub_loop_turn() in every turn of its event loop, right before the loop
- * blocks: timeouts expire there and nowhere else.
+ * blocks. No timeout expires outside that call.
  *
  * A timeout is a field of the caller's own struct. One thread sets, moves and stops all timeouts of
- * a loop, and the same thread is called when they expire. Setting, moving and stopping are plain
- * stores into the field: the loop has the timeout scheduled no later than its deadline, and when
- * that time comes it reads the field. If the deadline has moved, the loop schedules the timeout
- * again. The TCP code of the Linux kernel does this for its retransmission timer
- * (net/ipv4/tcp_timer.c). Schedule entries are rounded down to a grid of about an eighth of the
- * time that remains, like the kernel's timer wheel (kernel/time/timer.c), so timeouts of one kind
- * are read together.
+ * a loop. The same thread calls their callbacks. A call that sets, moves or stops a timeout stores
+ * a number in the field. The loop has the timeout scheduled no later than its deadline. When that
+ * time comes, the loop reads the deadline. If the deadline has moved, the loop schedules the
+ * timeout again. The TCP code of the Linux kernel does this for its retransmission timer
+ * (net/ipv4/tcp_timer.c). Scheduled times are rounded down to a grid of about an eighth of the time
+ * that remains, like those of the kernel's timer wheel (kernel/time/timer.c). So the loop reads
+ * timeouts of one length together.
  *
- * Time. All times are uint64_t nanoseconds on the loop's clock. A delay counts from the call. No
- * call but timerhub_loop_turn() reads the clock, except one timerhub_timeout_set() in 64. Until the
- * next turn, a deadline that was set by delay counts from the turn before, so it is too early by
- * the time since then. The next turn reads the clock and moves these deadlines on by that time. So
- * a timeout never expires early. It is late by at most the length of the turn in which it was set.
+ * Time. All times are uint64_t nanoseconds on the loop's clock. A delay counts from the call, but
+ * the call reads no clock. Its deadline first counts from the loop's last reading of the clock. The
+ * next reading moves the deadline on by the time between the two. The loop reads its clock in each
+ * turn, and before the 65th timeout that is set by delay since then. So a timeout never expires
+ * early. It is late by at most the length of the turn in which it was set.
  *
- * Threads. A loop belongs to the thread that opened it. That thread makes all calls; others get
- * -EPERM. No call is async-signal-safe. No call is a cancellation point of pthread_cancel(3).
+ * Threads. A loop belongs to the thread that opened it. That thread makes all calls; other threads
+ * get -EPERM. No call is async-signal-safe. No call is a cancellation point of pthread_cancel(3).
  *
- * Errors. A call returns 0 or a count, or a negative errno. After a failure no output is written
- * and no timeout is changed. Every call that takes a timeout returns -EINVAL if the timeout is NULL
- * or is not added to this loop, and -EPERM on a thread that did not open the loop. Only
- * timerhub_loop_open() and timerhub_timeout_add() can fail for lack of something. All tables are
- * reserved at open.
+ * Errors. A call returns 0 or a count, or a negative errno. A call that fails writes no output and
+ * changes no timeout. Every call that takes a timeout returns -EINVAL if the timeout is NULL or is
+ * not added to this loop, and -EPERM on a thread that did not open the loop. All tables are
+ * reserved at open, so a timeout that is added can always be set, stopped and removed.
  *
  * Memory. A timeout must be zeroed before timerhub_timeout_add(). It must stay in its place until
- * timerhub_timeout_remove() or timerhub_loop_close(). After that no pointer to it is left in the
- * library, and its memory may be freed at once, also inside its own callback.
+ * timerhub_timeout_remove() or timerhub_loop_close(). After these calls the library holds no
+ * pointer to it, and its memory may be freed, also inside its own callback.
  *
  * Fork. In a child process timerhub_loop_open() with the parent's hub, timerhub_loop_turn() and
  * timerhub_loop_fd() return -EOWNERDEAD. timerhub_loop_close() is safe there. The other calls
@@ -55,12 +54,12 @@ struct timerhub_loop;
  */
 struct timerhub_timeout {
 	uint64_t deadline_ns; /* on the loop's clock; UINT64_MAX: not set */
-	uint64_t filed_ns;    /* when the loop will read the deadline; UINT64_MAX: never */
+	uint64_t filed_ns;    /* the loop reads the deadline then; UINT64_MAX: never */
 	uint64_t owner;       /* the loop's address ^ its thread's; 0: not added */
 	uint32_t place;       /* index of its place in the loop's table */
 	uint8_t fresh;        /* index in the loop's `fresh` + 1; 0: not there */
-	uint8_t is_listed;    /* 1: it may have to be filed earlier */
-	uint8_t grid;         /* its last filing was on a grid of 2^grid ns */
+	uint8_t is_listed;    /* 1: the next turn checks filed_ns */
+	uint8_t grid;         /* filed_ns is a multiple of 2^grid ns, or exact */
 	uint8_t reserved;     /* 0 */
 };
 
@@ -68,9 +67,9 @@ struct timerhub_timeout {
  * The callback of a timeout, on the loop's thread, inside timerhub_loop_turn(). The timeout is no
  * longer set; `fn` may set it again. `fn` may make every call of this header, for any timeout, but
  * timerhub_loop_turn() returns -EBUSY. It may remove its own timeout and free the memory that holds
- * it. It may close the loop. A C++ exception may leave it, and so may the end of its thread: the
- * loop is whole afterwards, and the next turn goes on with the next callback. longjmp() out of it
- * is not supported.
+ * it. It may close the loop. A C++ exception may leave it, and so may the end of its thread. The
+ * loop is then consistent, and the next turn goes on with the next callback. longjmp() out of it is
+ * not supported.
  */
 typedef void timerhub_timeout_fn(struct timerhub_loop *loop, struct timerhub_timeout *timeout);
 
@@ -88,10 +87,12 @@ struct timerhub_loop_config {
  * arms one kept timer there: other threads may arm timers on timerhub_loop_queue(), and
  * timerhub_loop_turn() calls their callbacks too. The loop's clock is then the hub's; with a manual
  * hub the loop runs in virtual time.
- * -EINVAL: NULL, an unknown flag or clock, timeouts_max too large, size too small; -E2BIG: a
- * non-zero byte past the members that this version knows; -EAGAIN: the hub has timers_max live
- * timers;
- * -EOWNERDEAD: the hub is of a parent process; -ENOMEM, -EMFILE, -ENOSPC as timerhub_queue_open().
+ *
+ *   -EINVAL      NULL, an unknown flag or clock, timeouts_max too large, size too small
+ *   -E2BIG       a byte past the members that this version knows is not 0
+ *   -EAGAIN      timers_max timers of the hub are live
+ *   -EOWNERDEAD  the hub belongs to a parent process
+ *   -ENOMEM, -EMFILE, -ENFILE, -ENOSPC  as timerhub_queue_open()
  */
 TIMERHUB_API int timerhub_loop_open(struct timerhub_loop **ret_loop, struct timerhub *hub,
                                     const struct timerhub_loop_config *config);
@@ -112,10 +113,10 @@ TIMERHUB_API void timerhub_loop_close(struct timerhub_loop *loop);
 TIMERHUB_API int timerhub_loop_fd(struct timerhub_loop *loop);
 
 /*
- * Returns for how long the program may block, in ns, counted from the end of the last turn; 0: not
- * at all; UINT64_MAX: until a descriptor is ready, also before the first turn and for NULL. The
- * program rounds it up to the unit of its system call. If the program polls timerhub_loop_fd() it
- * needs no timeout.
+ * Returns for how many ns the program may block, counted from the end of the last turn. 0: not at
+ * all. UINT64_MAX: until a descriptor is ready; before the first turn, and for NULL, too. The
+ * program rounds the result up to the unit of its system call. A program that polls
+ * timerhub_loop_fd() may ignore it.
  */
 TIMERHUB_API uint64_t timerhub_loop_timeout(const struct timerhub_loop *loop);
 
@@ -127,12 +128,13 @@ TIMERHUB_API uint64_t timerhub_loop_timeout(const struct timerhub_loop *loop);
  *
  * A turn calls at most 256 callbacks, and at most 128 of them from the queue. If more are due,
  * timerhub_loop_timeout() returns 0 afterwards and the descriptor is readable: the program serves
- * its sockets first. A timeout that a callback sets expires in a later turn, whatever its delay.
+ * its sockets first. If a callback sets a timeout, the timeout expires in a later turn, even with a
+ * delay of 0.
  * -EINVAL: NULL; -EPERM; -EBUSY: called inside a callback of this turn; -EOWNERDEAD.
  */
 TIMERHUB_API int timerhub_loop_turn(struct timerhub_loop *loop);
 
-/* Returns the clock as the last turn read it, or as it was at open, in ns; 0 for NULL. */
+/* Returns the last turn's reading of the clock, in ns; before the first turn: open's; NULL: 0. */
 TIMERHUB_API uint64_t timerhub_loop_now(const struct timerhub_loop *loop);
 
 /*
@@ -156,8 +158,8 @@ TIMERHUB_API int timerhub_timeout_remove(struct timerhub_loop *loop,
                                          struct timerhub_timeout *timeout);
 
 /*
- * Set a timeout, or move one that is set, to `delay_ns` from now. 0; -ERANGE: the deadline does not
- * fit below UINT64_MAX; -EINVAL; -EPERM.
+ * Set or move a timeout to `delay_ns` from now. 0; -ERANGE: the deadline does not fit below
+ * UINT64_MAX; -EINVAL; -EPERM.
  */
 TIMERHUB_API int timerhub_timeout_set(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                                       uint64_t delay_ns);
@@ -176,7 +178,7 @@ TIMERHUB_API int timerhub_timeout_set_at(struct timerhub_loop *loop,
 TIMERHUB_API int timerhub_timeout_stop(struct timerhub_loop *loop,
                                        struct timerhub_timeout *timeout);
 
-/* Returns 1 if the timeout is set, else 0; 0 also if it is not added, and for NULL. */
+/* Returns 1 if the timeout is added and set, else 0. */
 TIMERHUB_API int timerhub_timeout_is_set(const struct timerhub_timeout *timeout);
 
 /*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See fresh.h. Invariant: a timeout that is set is filed no later than its deadline, or it is
- * in `fresh` or in the list. A timeout is at most once in each of the two. Tested
- * by tests/unit/test_loop.c.
+ * See fresh.h. Invariant: a timeout that is set is filed no later than its deadline, or it is in
+ * `fresh` or in the list. A timeout is at most once in each of the two. Tested by
+ * tests/unit/test_loop.c.
  */
 #include "fresh.h"
 

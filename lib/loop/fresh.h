@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The timeouts that were set since the loop read its clock. Those set by delay count from the last
- * reading until the next one: then they move on by the time between. After that they are listed,
- * and filed when the turn files. So a timeout that is set and stopped in one turn is never filed.
+ * The timeouts that were set since the loop read its clock. A deadline by delay counts from the
+ * last reading. The next reading moves it on by the time between the two. If the filing is then too
+ * late, the place of the timeout is put into the list, which each turn files. So a timeout that is
+ * set and stopped in one turn is never filed.
  */
 #ifndef TIMERHUB_FRESH_H
 #define TIMERHUB_FRESH_H

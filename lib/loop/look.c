@@ -54,7 +54,7 @@ struct timerhub_timeout *loop_look(struct timerhub_loop *loop, uint32_t place, u
 
 /* ---- before the loop blocks ---- */
 
-/* How many filings a turn looks at before it blocks. */
+/* A turn corrects no more filings than this. */
 #define REST_LOOKS_MAX 256
 #define REST_LOOKS_AT_ONCE 8
 

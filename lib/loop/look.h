@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Filing timeouts, and looking at those whose filings have come up. A filing says when to look at a
- * place: never later than the deadline of the timeout that has the place.
+ * Files timeouts, and looks at timeouts whose filing has come up. A filing says when to look at a
+ * place. It is never later than the deadline of the timeout that has the place.
  */
 #ifndef TIMERHUB_LOOK_H
 #define TIMERHUB_LOOK_H

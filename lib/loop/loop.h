@@ -13,7 +13,7 @@
 #include "schedule.h"
 #include "wake.h"
 
-/* What a forked child must not have: zero there. */
+/* Zero in a forked child. */
 struct loop_living {
 	uint32_t is_parent; /* 1 in the process that opened the loop */
 };
@@ -27,7 +27,7 @@ struct timerhub_loop {
 	uint32_t *listed; /* places whose timeouts may need to be filed earlier; each once */
 	uint32_t listed_count;
 	uint32_t first;  /* the place that is filed at next_ns; SLOT_NONE: none, or not known */
-	bool is_stirred; /* filings have changed since next_ns was told */
+	bool is_stirred; /* filings have changed since next_ns was computed */
 	struct timerhub_timeout gone; /* in `fresh`, in the place of one that left it; never set */
 	bool is_closed;               /* by a callback: the turn frees the loop */
 	struct places places;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Timeouts: add, remove, set, stop, ask. The loop's thread calls. The frequent cases of set, set_at
- * and stop are inline in timerhub_loop.h; here are all cases of them, for what is left of inline
- * calls, and for programs that have no inline calls. Tested by tests/unit/test_loop.c and
- * tests/service/test_loop.c.
+ * and stop are inline in timerhub_loop.h; The functions here handle all cases. The inline calls
+ * leave the other cases to them, and programs without inline calls use them alone. Tested by
+ * tests/unit/test_loop.c and tests/service/test_loop.c.
  */
 #include <errno.h>
 

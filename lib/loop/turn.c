@@ -20,7 +20,7 @@
 /* One call of timerhub_loop_turn(). */
 struct turn {
 	struct timerhub_loop *loop;
-	unsigned called;     /* callbacks, also one that has not returned */
+	unsigned called;     /* callbacks begun */
 	bool is_dispatching; /* callbacks of the queue */
 	bool is_full;        /* the queue may hold more events */
 };
