@@ -601,6 +601,7 @@ START_TEST(storms_of_both_share_the_turns)
 		if (turn <= COUNT / 128) { /* while both have enough */
 			expect_eq(count, 256);
 			expect_le(127 * turn, counted);
+			expect_le(127 * turn, calls - counted);
 			expect_eq(timerhub_loop_timeout(loop), 0);
 			expect(fd_readable(timerhub_loop_fd(loop)));
 		}
@@ -613,6 +614,30 @@ START_TEST(storms_of_both_share_the_turns)
 		expect_eq(items[i].calls, 1);
 	loop_end();
 	free(items);
+}
+END_TEST
+
+/* More in the queue than a turn takes, and no timeout: the loop must not block. */
+START_TEST(storm_of_the_queue_takes_several_turns)
+{
+	enum { COUNT = 300 };
+	unsigned calls = 0;
+
+	loop_begin(WITH_MANUAL_HUB);
+	counted = 0;
+	for (unsigned i = 0; i < COUNT; i++)
+		expect_eq(timerhub_call(timerhub_loop_queue(loop), 0, count_event, NULL, NULL), 0);
+	pass_ns(WITH_MANUAL_HUB, 1000);
+	while (calls < COUNT) {
+		int count = timerhub_loop_turn(loop);
+
+		calls += (unsigned)count;
+		expect_eq(count, calls < COUNT ? 128 : COUNT % 128);
+		expect_eq(timerhub_loop_timeout(loop), calls < COUNT ? 0 : NEVER);
+		expect_eq(fd_readable(timerhub_loop_fd(loop)), calls < COUNT);
+	}
+	expect_eq(counted, COUNT);
+	loop_end();
 }
 END_TEST
 
@@ -761,6 +786,7 @@ int main(int argc, char **argv)
 	tests_add_loop(quiet_turns_make_no_system_call, 60, 4);
 	tests_add(other_threads_arm_on_the_queue_of_the_loop, 120);
 	tests_add(storms_of_both_share_the_turns, 60);
+	tests_add(storm_of_the_queue_takes_several_turns, 60);
 	tests_add_loop(close_in_a_callback_ends_both, 20, 2);
 	tests_add_loop(a_thousand_loops_leave_nothing, 120, ALARMS);
 	tests_add(resources_that_are_refused_are_told, 20);

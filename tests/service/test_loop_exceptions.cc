@@ -134,6 +134,7 @@ void timers_of_the_queue_may_throw()
 			turn_throws();
 			expect(calls == i);
 			expect(timerhub_timeout_deadline(&second) == now_ns + 10);
+			expect(timerhub_loop_timeout(loop) <= 10);
 		}
 		expect(timerhub_loop_turn(loop) == 0);
 		advance(10);
