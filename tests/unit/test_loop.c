@@ -541,6 +541,23 @@ START_TEST(quiet_if_nothing_is_set)
 }
 END_TEST
 
+/* A stopped timeout, or one that was removed, wakes the loop once at most, and then no more. */
+START_TEST(quiet_after_a_stop)
+{
+	struct item *items = items_new(2);
+
+	for (unsigned i = 0; i < 2; i++)
+		expect_eq(timerhub_timeout_set(loop, &items[i].timeout, SEC), 0);
+	expect_eq(timerhub_loop_turn(loop), 0);
+	expect_eq(timerhub_timeout_stop(loop, &items[0].timeout), 1);
+	expect_eq(timerhub_timeout_remove(loop, &items[1].timeout), 0);
+	expect_le(run_until(START + HOUR), 1);
+	expect_eq(timerhub_loop_timeout(loop), NEVER);
+	expect_eq(calls, 0);
+	items_free(items);
+}
+END_TEST
+
 /* How timeouts of 3 s move: all once a second, each at its own time, or at random. */
 enum { BEATS_TOGETHER, BEATS_APART, BEATS_SLOW, BEATS_AT_RANDOM, BEATS_KINDS };
 
@@ -682,6 +699,7 @@ int main(int argc, char **argv)
 	tests_add(place_keeps_its_filing, 20);
 	tests_add(no_allocation_after_open, 60);
 	tests_add(quiet_if_nothing_is_set, 20);
+	tests_add(quiet_after_a_stop, 20);
 	tests_add_loop(quiet_however_many_timeouts_move, 120, BEATS_KINDS + 1);
 	tests_add_loop(storm_leaves_room_for_sockets, 120, 2);
 	tests_add(layout_is_that_of_the_abi, 20);
