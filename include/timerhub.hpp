@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub for C++17: hub, queue and timer as objects that close themselves, std::chrono for times,
- * any callable as a callback, std::error_code for errors. Everything is in this header; link with
- * libtimerhub. It is a layer on timerhub.h, which says what each call promises, which threads may
- * make it and which errors it returns; this header says only what the layer adds. native() and
- * handle() lead to the calls of timerhub.h that have no method here.
+ * timerhub for C++17: loop and timeout, hub, queue and timer as objects that close themselves,
+ * std::chrono for times, any callable as a callback, std::error_code for errors. Everything is in
+ * this header; link with libtimerhub. It is a layer on timerhub_loop.h and timerhub.h. These say
+ * what each call promises, which threads may make it and which errors it returns; this header says
+ * only what the layer adds. native() and handle() lead to the calls that have no method here.
  *
  * Errors. A call that can fail returns a std::error_code: empty, or the errno of the C call in
  * std::system_category(), so that it compares with std::errc (std::errc::result_out_of_range for
@@ -45,6 +45,16 @@
  *   - Callables are called by dispatch() alone. drain() and wait() return events, of which the
  *     destructor of a timer knows nothing: never call the fn of such an event.
  *
+ * A timeout has one thread, and the same rule: when it has been destroyed or removed, its callable
+ * will not run again, and what the callable refers to may be freed.
+ *
+ * Lifetime. Timers and timeouts keep their callable after the expiry, for the next one.
+ * Do not let the callable capture a shared_ptr to the object that has the timer or timeout as a
+ * member (in asio `[self = shared_from_this()]` is usual). The object would own the callable, and
+ * the callable the object: neither would be freed before cancel() or remove(). Capture `this`: the
+ * member's destructor withdraws the callable before the object is gone. If the object must outlive
+ * what its callback does, the callback begins with `const auto self = shared_from_this();`.
+ *
  * Tested by tests/cpp.
  */
 #ifndef TIMERHUB_HPP
@@ -60,13 +70,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <new>
+#include <optional>
 #include <ratio>
 #include <system_error>
 #include <type_traits>
 #include <utility>
 
 #include "timerhub.h"
+#include "timerhub_loop.h"
 
 /* What follows is used as timerhub::hub and so on: see the end of this header. */
 namespace timerhub_cpp
@@ -257,13 +270,30 @@ template <class Callable> std::uint64_t pack(const Callable &callable) noexcept
 	return data;
 }
 
-/* The fn of such a timer. The copy is the dispatching thread's own, so nothing can free it. */
+/* A copy for one call. It is on the calling thread's stack, so nothing can free it. */
+template <class Callable> class unpacked
+{
+      public:
+	explicit unpacked(std::uint64_t data) noexcept
+	{
+		std::memcpy(bytes_, &data, sizeof(bytes_));
+	}
+
+	const Callable &get() const noexcept
+	{
+		return *std::launder(reinterpret_cast<const Callable *>(bytes_));
+	}
+
+      private:
+	alignas(Callable) unsigned char bytes_[sizeof(Callable)];
+};
+
+/* The fn of such a timer. */
 template <class Callable> void call_small(const timerhub_event *event)
 {
-	alignas(Callable) unsigned char bytes[sizeof(Callable)];
+	const unpacked<Callable> copy(event->data);
 
-	std::memcpy(bytes, &event->data, sizeof(bytes));
-	invoke(*std::launder(reinterpret_cast<const Callable *>(bytes)), *event);
+	invoke(copy.get(), *event);
 }
 
 /* ---- any other: it lives in a block of its own ---- */
@@ -573,6 +603,8 @@ class queue
 		return error(result);
 	}
 
+	friend class loop; /* its queue is not to be closed */
+
 	template <class Callable>
 	std::error_code call_small(delay after, const Callable &callable,
 	                           timerhub_timer *ret_timer) const noexcept
@@ -823,6 +855,376 @@ class timer
 	detail::block *block_ = nullptr; /* where the callable lives; NULL: it is small */
 };
 
+/*
+ * The timeouts of one event loop: owns a struct timerhub_loop. The program must call turn() in
+ * every turn of its event loop, right before it blocks: timeouts expire there and nowhere else. All
+ * methods but queue() are for the thread that opened it.
+ *
+ * Moves; the timeouts of a loop that was moved are still its own.
+ */
+class loop
+{
+      public:
+	loop() noexcept = default;
+
+	loop(loop &&other) noexcept
+	    : loop_(std::exchange(other.loop_, nullptr)), queue_(std::move(other.queue_))
+	{
+	}
+
+	loop &operator=(loop &&other) noexcept
+	{
+		if (this != &other) {
+			close();
+			loop_ = std::exchange(other.loop_, nullptr);
+			queue_.queue_ = std::exchange(other.queue_.queue_, nullptr);
+		}
+		return *this;
+	}
+
+	~loop()
+	{
+		close();
+	}
+
+	/* timerhub_loop_open() without a hub; a zero `size` is filled in. EBUSY: open already. */
+	[[nodiscard]] std::error_code open(timerhub_loop_config config = {}) noexcept
+	{
+		return open_on(nullptr, config);
+	}
+
+	/* timerhub_loop_open() with a hub. EINVAL also: the hub is not open. */
+	[[nodiscard]] std::error_code open(const hub &of, timerhub_loop_config config = {}) noexcept
+	{
+		return of.native() ? open_on(of.native(), config) : error(-EINVAL);
+	}
+
+	/*
+	 * timerhub_loop_close(), before its hub; also inside a callback. Its timeouts are removed,
+	 * and may be destroyed later. Not open is fine.
+	 */
+	void close() noexcept
+	{
+		queue_.queue_ = nullptr; /* the loop closes it */
+		timerhub_loop_close(std::exchange(loop_, nullptr));
+	}
+
+	/* timerhub_loop_fd(): a descriptor to poll, or a negative errno. */
+	int fd() const noexcept
+	{
+		return timerhub_loop_fd(loop_);
+	}
+
+	/*
+	 * timerhub_loop_timeout(): for how long to block; 0: not at all; clock::duration::max():
+	 * until a descriptor is ready.
+	 */
+	clock::duration timeout() const noexcept
+	{
+		return detail::from_ns(timerhub_loop_timeout(loop_));
+	}
+
+	/*
+	 * timerhub_loop_turn(): call what is due; `*ret_count` (may be NULL) is how many. What a
+	 * callable throws leaves this call; the next turn goes on with the next callable.
+	 */
+	std::error_code turn(unsigned *ret_count = nullptr) const
+	{
+		const int result = timerhub_loop_turn(loop_);
+
+		if (result >= 0 && ret_count)
+			*ret_count = static_cast<unsigned>(result);
+		return error(result);
+	}
+
+	/* timerhub_loop_now(): the clock as the last turn read it. */
+	time_point now() const noexcept
+	{
+		return time_point(detail::from_ns(timerhub_loop_now(loop_)));
+	}
+
+	/*
+	 * timerhub_loop_queue(): any thread may arm timers on it, and turn() calls their callables.
+	 * Only arm there. Without a hub it is not open.
+	 */
+	const timerhub_cpp::queue &queue() const noexcept
+	{
+		return queue_;
+	}
+
+	/* For the calls of timerhub_loop.h; nullptr: not open. */
+	timerhub_loop *native() const noexcept
+	{
+		return loop_;
+	}
+
+      private:
+	std::error_code open_on(timerhub *hub, timerhub_loop_config config) noexcept
+	{
+		if (loop_)
+			return error(-EBUSY);
+		if (config.size == 0)
+			config.size = sizeof(config);
+		const int result = timerhub_loop_open(&loop_, hub, &config);
+
+		queue_.queue_ = timerhub_loop_queue(loop_);
+		return error(result);
+	}
+
+	timerhub_loop *loop_ = nullptr;
+	timerhub_cpp::queue queue_; /* the loop's own: never closed through this object */
+};
+
+namespace detail
+{
+
+/* In place of a time that does not fit: a loop may keep `out_of_range`. */
+constexpr std::uint64_t of_loop(std::uint64_t ns) noexcept
+{
+	return ns == out_of_range ? UINT64_MAX : ns;
+}
+
+/* Every timeout; a base, so that the callback may cast from it to the object. */
+class timeout_base : protected timerhub_timeout
+{
+      public:
+	timeout_base(const timeout_base &) = delete;
+	timeout_base &operator=(const timeout_base &) = delete;
+
+	/*
+	 * timerhub_timeout_set(): set or move it to `after` from now; also in its own callable.
+	 * ERANGE; EINVAL: not added; EPERM.
+	 */
+	std::error_code set(delay after) noexcept
+	{
+		return error(timerhub_timeout_set(loop_, this, of_loop(after.ns())));
+	}
+
+	/* timerhub_timeout_set_at(): as set(), to a point on the loop's clock. */
+	std::error_code set_at(timerhub_cpp::deadline at) noexcept
+	{
+		return error(timerhub_timeout_set_at(loop_, this, of_loop(at.ns())));
+	}
+
+	/* timerhub_timeout_stop(); `*ret_was_set` (may be NULL): whether it was set. */
+	std::error_code stop(bool *ret_was_set = nullptr) noexcept
+	{
+		const int result = timerhub_timeout_stop(loop_, this);
+
+		if (result >= 0 && ret_was_set)
+			*ret_was_set = result > 0;
+		return error(result);
+	}
+
+	/* timerhub_timeout_is_set(). */
+	bool is_set() const noexcept
+	{
+		return timerhub_timeout_is_set(this) > 0;
+	}
+
+	/* timerhub_timeout_deadline(); time_point::max(): not set. */
+	time_point expires() const noexcept
+	{
+		return time_point(from_ns(timerhub_timeout_deadline(this)));
+	}
+
+	/* Between add() and remove(), or the close of the loop. */
+	bool is_added() const noexcept
+	{
+		return owner != 0;
+	}
+
+	/* For the calls of timerhub_loop.h that add and remove nothing. */
+	timerhub_timeout *native() noexcept
+	{
+		return this;
+	}
+
+      protected:
+	timeout_base() noexcept : timerhub_timeout()
+	{
+	}
+
+	~timeout_base() = default;
+
+	std::error_code add_to(const loop &on, timerhub_timeout_fn *fn) noexcept
+	{
+		loop_ = on.native();
+		return error(timerhub_timeout_add(loop_, this, fn));
+	}
+
+	/* A closed loop has removed it. On another thread the loop would call freed memory. */
+	void remove_for_good() noexcept
+	{
+		if (is_added() && timerhub_timeout_remove(loop_, this) < 0)
+			std::terminate();
+	}
+
+	timerhub_loop *loop_ = nullptr; /* it was added to */
+};
+
+} // namespace detail
+
+/*
+ * A timeout of a loop and its callable, which takes no argument: a member of the session object, as
+ * timerhub_timeout is a field in C. The loop's thread calls all methods and the destructor, which
+ * removes the timeout; on another thread the destructor calls std::terminate(). A timeout is
+ * neither copied nor moved. Nothing here allocates.
+ *
+ * timeout<> takes any small callable (is_small_v), such as a lambda that captures `this`; 48 bytes.
+ * timeout<Callable> takes a Callable of any size and holds it in the object.
+ *
+ * The callable may destroy the timeout, and the object that has it as a member. The callable itself
+ * stays valid until it returns; it must not touch what it has freed.
+ */
+template <class Callable = void> class timeout final : public detail::timeout_base
+{
+	static_assert(std::is_invocable_v<Callable &>, "a callable takes no argument");
+	static_assert(std::is_nothrow_move_constructible_v<Callable>,
+	              "a callable is moved out while it runs, and must not throw then");
+
+      public:
+	timeout() noexcept = default;
+
+	~timeout()
+	{
+		this->remove_for_good();
+		drop();
+	}
+
+	/*
+	 * timerhub_timeout_add(): it is not set yet. EAGAIN; EEXIST; EINVAL: a null function
+	 * pointer, or the loop is not open; EPERM. What the callable's constructor throws leaves
+	 * this call, and the timeout is not added.
+	 */
+	template <class From> [[nodiscard]] std::error_code add(const loop &on, From &&callable)
+	{
+		if (this->is_added())
+			return error(-EEXIST);
+		drop();
+		callable_.emplace(std::forward<From>(callable));
+		const std::error_code result =
+			detail::is_callable(*callable_) ? this->add_to(on, call) : error(-EINVAL);
+
+		if (result)
+			drop();
+		return result;
+	}
+
+	/*
+	 * timerhub_timeout_remove(), and destroy the callable; if that runs now, when it returns.
+	 * EINVAL: not added, or the loop is closed; EPERM.
+	 */
+	std::error_code remove() noexcept
+	{
+		const int result = timerhub_timeout_remove(this->loop_, this);
+
+		if (!this->is_added())
+			drop();
+		return error(result);
+	}
+
+      private:
+	/* The callable while it runs, on the stack, so that the object may be destroyed. */
+	class run
+	{
+	      public:
+		explicit run(timeout &home) noexcept
+		    : callable(std::move(*home.callable_)), home_(&home)
+		{
+			home.callable_.reset();
+			home.running_ = this;
+		}
+
+		~run()
+		{
+			if (!home_)
+				return;
+			home_->running_ = nullptr;
+			home_->callable_.emplace(std::move(callable));
+		}
+
+		run(const run &) = delete;
+		run &operator=(const run &) = delete;
+
+		/* It has no home any more. */
+		void leave() noexcept
+		{
+			home_ = nullptr;
+		}
+
+		Callable callable;
+
+	      private:
+		timeout *home_;
+	};
+
+	static void call(timerhub_loop *, timerhub_timeout *timeout_at)
+	{
+		run running(*static_cast<timeout *>(timeout_at));
+
+		static_cast<void>(running.callable());
+	}
+
+	/* What the callable owns may in turn own this timeout: touch no member after it. */
+	void drop() noexcept
+	{
+		if (running_)
+			std::exchange(running_, nullptr)->leave();
+		if (!callable_)
+			return;
+		[[maybe_unused]] const Callable dropped(std::move(*callable_));
+
+		callable_.reset();
+	}
+
+	std::optional<Callable> callable_; /* none: not added, or running */
+	run *running_ = nullptr;           /* the run that will put it back */
+};
+
+template <> class timeout<void> final : public detail::timeout_base
+{
+      public:
+	timeout() noexcept = default;
+
+	~timeout()
+	{
+		remove_for_good();
+	}
+
+	template <class Callable>
+	[[nodiscard]] std::error_code add(const loop &on, const Callable &callable) noexcept
+	{
+		using stored = std::decay_t<const Callable &>;
+
+		static_assert(is_small_v<stored>, "too large, or with state: timeout<Callable>");
+		static_assert(std::is_invocable_v<const stored &>, "a callable takes no argument");
+		const stored copy(callable);
+
+		if (is_added())
+			return error(-EEXIST);
+		if (!detail::is_callable(copy))
+			return error(-EINVAL);
+		data_ = detail::pack(copy);
+		return add_to(on, call<stored>);
+	}
+
+	std::error_code remove() noexcept
+	{
+		return error(timerhub_timeout_remove(loop_, this));
+	}
+
+      private:
+	template <class Callable> static void call(timerhub_loop *, timerhub_timeout *timeout_at)
+	{
+		const detail::unpacked<Callable> copy(static_cast<timeout *>(timeout_at)->data_);
+
+		static_cast<void>(copy.get()());
+	}
+
+	std::uint64_t data_ = 0; /* the callable's bytes */
+};
+
 } // namespace timerhub_cpp
 
 /*
@@ -839,6 +1241,9 @@ struct timerhub {
 	using hub = timerhub_cpp::hub;
 	using queue = timerhub_cpp::queue;
 	using timer = timerhub_cpp::timer;
+	using loop = timerhub_cpp::loop;
+
+	template <class Callable = void> using timeout = timerhub_cpp::timeout<Callable>;
 
 	template <class Callable>
 	static constexpr bool is_small_v = timerhub_cpp::is_small_v<Callable>;

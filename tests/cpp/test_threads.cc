@@ -2,7 +2,8 @@
 /*
  * timerhub.hpp under threads: several dispatch one queue, while others arm, move and destroy. What
  * a callable points at is freed as soon as the header says that it may be, for the address and the
- * thread sanitizer to see. Usage: test_threads [NAME [LENGTH]]
+ * thread sanitizer to see. And a loop, on whose queue others arm. Usage: test_threads [NAME
+ * [LENGTH]]
  */
 #include <timerhub.hpp>
 
@@ -337,6 +338,53 @@ void sessions_come_and_go_while_callbacks_run()
 #endif
 }
 
+/* ---- a loop, on whose queue others arm ---- */
+
+/* Changed by the loop's thread only, without a lock. */
+struct loop_job {
+	timerhub::loop loop;
+	timerhub::timeout<> tick;
+	unsigned ticks = 0;
+	unsigned calls = 0; /* of timers that other threads armed */
+};
+
+constexpr unsigned armed_each = 2000;
+
+void arm_on_the_loop(loop_job &job, unsigned seed)
+{
+	random dice(seed);
+
+	for (unsigned i = 0; i < armed_each * length; i++)
+		expect(!job.loop.queue().call_after(std::chrono::microseconds(dice() % 500),
+		                                    [&job] { job.calls++; }));
+}
+
+void loop_calls_what_other_threads_arm()
+{
+	timerhub::hub hub;
+	loop_job job;
+	pollfd ready{};
+	std::vector<std::thread> threads;
+
+	expect(!hub.open() && !job.loop.open(hub));
+	expect(!job.tick.add(job.loop, [&job] {
+		job.ticks++;
+		expect(!job.tick.set(100us));
+	}));
+	expect(!job.tick.set(100us));
+	for (unsigned i = 1; i <= 2; i++)
+		threads.emplace_back([&job, i] { arm_on_the_loop(job, i); });
+	ready.fd = job.loop.fd();
+	ready.events = POLLIN;
+	while (job.calls < 2 * armed_each * length || job.ticks < 100) {
+		expect(!job.loop.turn());
+		expect(poll(&ready, 1, -1) == 1);
+	}
+	for (std::thread &thread : threads)
+		thread.join();
+	job.loop.close(); /* before its hub */
+}
+
 } // namespace
 
 static const test tests[] = {
@@ -346,6 +394,7 @@ static const test tests[] = {
 	{ "destructor_does_not_wait_for_a_callback_that_was_left",
 	  destructor_does_not_wait_for_a_callback_that_was_left },
 	{ "sessions_come_and_go_while_callbacks_run", sessions_come_and_go_while_callbacks_run },
+	{ "loop_calls_what_other_threads_arm", loop_calls_what_other_threads_arm },
 };
 
 int main(int argc, char **argv)

@@ -40,6 +40,7 @@ DEBUGGING = "timerhub-debugging.7"
 DEBUGGING_TOPICS = ["VALGRIND", "THREADSANITIZER", "GDB", "TIMERHUB-TOP", "PROBES", "ERRNO"]
 # The header for C++ and its page.
 CPP_HEADER, CPP_PAGE = "include/timerhub.hpp", "timerhub_hpp.7"
+CPP_CLASSES = "hub|queue|timer|loop|timeout_base|timeout"
 CPP_SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "WHO MAY FREE WHEN", "THREADS", "EXAMPLES",
                 "ERROR CODES", "SEE ALSO"]
 MAPS = ["lib/timerhub.map", "lib/journal/timerhub_journal.map", "lib/relay/timerhub_relay.map"]
@@ -198,8 +199,11 @@ def methods(root):
     text = (root / CPP_HEADER).read_text(encoding="utf-8")
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     found = set()
-    for name, body in re.findall(r"^class (hub|queue|timer)\n\{(.*?)^ +private:", text,
+    # Of a timeout some methods are in its base.
+    for name, body in re.findall(rf"^(?:template [^\n]*)?class ({CPP_CLASSES})\b[^\n;]*"
+                                 r"\n\{(.*?)^ +(?:private|protected):", text,
                                  re.MULTILINE | re.DOTALL):
+        name = name.removesuffix("_base")
         found |= {f"{name}::{method}" for method in
                   re.findall(r"^\t(?:[\w:\[\]]+ )+[*&]*(\w+)\(", body, re.MULTILINE)}
     return found
@@ -209,7 +213,7 @@ def check_cpp(root):
     """The page of the header for C++ tells of each public method, and of no other."""
     text = (root / "man" / CPP_PAGE).read_text(encoding="utf-8")
     sections, wanted = re.findall(r"^\.Sh (.*)$", text, re.MULTILINE), methods(root)
-    named = set(re.findall(r"^\.Fn ((?:hub|queue|timer)::\w+)", text, re.MULTILINE))
+    named = set(re.findall(rf"^\.Fn ((?:{CPP_CLASSES})::\w+)", text, re.MULTILINE))
     complaints = [f"{CPP_PAGE}: {name} is missing" for name in sorted(wanted - named)]
     complaints += [f"{CPP_PAGE}: there is no {name}" for name in sorted(named - wanted)]
     if sections != CPP_SECTIONS:
