@@ -2,6 +2,8 @@
 /*
  * timerhub in a Boost.Asio loop (C++17): the job of reminders.h, here with timerhub.hpp. Usage:
  * asio [FILE...]
+ *
+ * The program turns before each run_one(), and a wait for the loop's fd ends that.
  */
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -23,9 +25,6 @@ namespace
 {
 
 using boost::asio::posix::stream_descriptor;
-
-/* Expiries for one turn of the loop; the rest wait for the next, and other sources get theirs. */
-constexpr unsigned batch = 64;
 
 /*
  * Ends the program: a reminder lost in silence would be worse. Not by exit(), because a reader may
@@ -51,7 +50,7 @@ class reminders
 	reminders(int file_count, char **files)
 	{
 		must("hub", hub_.open());
-		must("queue", queue_.open(hub_));
+		must("loop", loop_.open(hub_));
 		for (int i = 0; i < file_count; i++)
 			start(files[i]);
 		if (file_count == 0)
@@ -67,9 +66,9 @@ class reminders
 	reminders(const reminders &) = delete;
 	reminders &operator=(const reminders &) = delete;
 
-	const timerhub::queue &queue() const
+	const timerhub::loop &loop() const
 	{
-		return queue_;
+		return loop_;
 	}
 
 	/* Whether the loop has to go on. */
@@ -81,9 +80,16 @@ class reminders
       private:
 	struct reader {
 		std::string path;
-		std::int64_t armed = 0; /* by its thread; read by the loop when `over` has come */
+		std::int64_t given = 0; /* by its thread; read by the loop when `over` has come */
 		std::thread thread;
 		timerhub::timer over; /* moved by the thread when its file has ended */
+	};
+
+	struct reminder {
+		reminders *job;
+		std::string text;
+		timerhub::time_point due;
+		timerhub::timeout<> timeout;
 	};
 
 	void start(const std::string &path)
@@ -92,8 +98,8 @@ class reminders
 
 		one.path = path;
 		running_++;
-		must("arm", one.over.arm_never(queue_, [this, &one] {
-			left_ += one.armed;
+		must("arm", one.over.arm_never(loop_.queue(), [this, &one] {
+			left_ += one.given;
 			running_--;
 		}));
 		one.thread = std::thread([this, &one] { read(one); });
@@ -105,19 +111,15 @@ class reminders
 		std::string line;
 
 		must(one.path, file.is_open());
-		for (; std::getline(file, line); one.armed++)
+		for (; std::getline(file, line); one.given++)
 			remind(line);
 		/* Unlike arming, this cannot be refused: the loop is sure to hear of our end. */
 		must("over", one.over.expires_after(std::chrono::seconds(0)));
 	}
 
-	/* "MS TEXT". The callback is a pointer to a reminder, which it frees. */
+	/* "MS TEXT", on a reader's thread: the delay counts from here. */
 	void remind(const std::string &line)
 	{
-		struct reminder {
-			reminders *job;
-			std::string text;
-		};
 		auto made = std::make_unique<reminder>();
 		std::istringstream words(line);
 		std::int64_t delay_ms;
@@ -125,12 +127,21 @@ class reminders
 		must(line, bool(words >> delay_ms >> std::ws));
 		std::getline(words, made->text);
 		made->job = this;
-		must("arm",
-		     queue_.call_after(std::chrono::milliseconds(delay_ms), [come = made.get()] {
-			     const std::unique_ptr<reminder> due(come);
-			     due->job->print(due->text);
-		     }));
-		static_cast<void>(made.release()); /* the callback's now */
+		made->due = hub_.now() + std::chrono::milliseconds(delay_ms);
+		must("call", loop_.queue().call_after(std::chrono::seconds(0),
+		                                      [at = made.get()] { at->job->set(*at); }));
+		static_cast<void>(made.release()); /* the loop's now */
+	}
+
+	/* On the loop's thread. The reminder is freed by its timeout. */
+	void set(reminder &given)
+	{
+		must("add", given.timeout.add(loop_, [at = &given] {
+			const std::unique_ptr<reminder> due(at);
+
+			due->job->print(due->text);
+		}));
+		must("set", given.timeout.set_at(given.due));
 	}
 
 	void print(const std::string &text)
@@ -141,19 +152,20 @@ class reminders
 	}
 
 	timerhub::hub hub_;
-	timerhub::queue queue_;
+	timerhub::loop loop_;   /* goes before its hub */
 	int running_ = 0;       /* readers whose end the loop has not seen */
-	std::int64_t left_ = 0; /* armed by those that have ended, minus printed: or below 0 */
+	std::int64_t left_ = 0; /* given by those that have ended, minus printed: or below 0 */
 	std::deque<reader> readers_;
 };
 
-/* Borrows the queue's fd: a stream_descriptor closes it unless it is told to release it. */
+/* Borrows the loop's fd: a stream_descriptor closes it unless it is told to release it. */
 class watch
 {
       public:
-	watch(boost::asio::io_context &context, reminders &job)
-	    : job_(job), descriptor_(context, job.queue().fd())
+	watch(boost::asio::io_context &context, const timerhub::loop &loop)
+	    : descriptor_(context, loop.fd())
 	{
+		wait();
 	}
 
 	~watch()
@@ -164,19 +176,17 @@ class watch
 	watch(const watch &) = delete;
 	watch &operator=(const watch &) = delete;
 
-	/* If this is not called again the context runs out of work, and run() returns. */
+      private:
 	void wait()
 	{
 		descriptor_.async_wait(stream_descriptor::wait_read, [this](const auto &error) {
+			if (error == boost::asio::error::operation_aborted)
+				return; /* by release() */
 			must("wait", error);
-			must("dispatch", job_.queue().dispatch(batch));
-			if (job_.left())
-				wait();
+			wait();
 		});
 	}
 
-      private:
-	reminders &job_;
 	stream_descriptor descriptor_;
 };
 
@@ -186,9 +196,12 @@ int main(int argc, char **argv)
 {
 	reminders job(argc - 1, argv + 1);
 	boost::asio::io_context context;
-	watch watch(context, job);
+	watch watch(context, job.loop());
 
-	watch.wait();
-	context.run();
-	return 0;
+	for (;;) {
+		must("turn", job.loop().turn()); /* right before it blocks */
+		if (!job.left())
+			return 0;
+		context.run_one();
+	}
 }

@@ -2,17 +2,17 @@
 # SPDX-License-Identifier: MIT
 """timerhub in Python's asyncio, through ctypes: reminders.
 
-Every FILE (standard input if there is none) is read by a thread of its own; a line "MS TEXT" arms a
-timer from that thread; the loop prints TEXT when it comes. Ends when all is printed.
+Every FILE (standard input if there is none) is read by a thread of its own. The thread gives each
+line "MS TEXT" to the loop's thread, by a timer on the loop's queue that is due at once. The loop's
+thread sets a timeout of its own, and prints TEXT when it expires. Ends when all is printed.
 Usage: asyncio_loop.py [FILE...]
 """
 import asyncio
 import ctypes
 import itertools
 import os
+import selectors
 import sys
-
-BATCH = 64
 
 
 class Event(ctypes.Structure):
@@ -22,6 +22,15 @@ class Event(ctypes.Structure):
                 ("fn", ctypes.c_void_p), ("queue", ctypes.c_void_p)]
 
 
+class Timeout(ctypes.Structure):
+    """struct timerhub_timeout"""
+    _fields_ = [("private", ctypes.c_uint64 * 4)]
+
+
+EVENT_FN = ctypes.CFUNCTYPE(None, ctypes.POINTER(Event))
+TIMEOUT_FN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(Timeout))
+
+
 def checked(result, function, _arguments):
     """Makes OSError of a negative result."""
     if result < 0:
@@ -29,78 +38,120 @@ def checked(result, function, _arguments):
     return result
 
 
-class Hub:
-    """A hub and one queue, whose callbacks run in the asyncio loop that it was made in."""
+class Timeouts:
+    """A loop of timeouts on a hub. Its callbacks run in the asyncio loop of `selector()`."""
 
     def __init__(self):
         library = self._library = ctypes.CDLL("libtimerhub.so.0.3")
-        for name in ("open", "queue_open", "queue_fd", "after", "cancel", "drain"):
+        for name in ("open", "loop_open", "loop_fd", "loop_turn", "call", "timeout_add",
+                     "timeout_set_at", "timeout_remove"):
             getattr(library, "timerhub_" + name).errcheck = checked
-        self._hub, self._queue = ctypes.c_void_p(), ctypes.c_void_p()
-        self._events = (Event * BATCH)()
-        self._numbers, self._callbacks = itertools.count(1), {}
+        library.timerhub_loop_queue.restype = ctypes.c_void_p
+        library.timerhub_now.restype = ctypes.c_uint64
+        self._hub, self._loop = ctypes.c_void_p(), ctypes.c_void_p()
         library.timerhub_open(ctypes.byref(self._hub), None)
-        library.timerhub_queue_open(self._hub, ctypes.byref(self._queue), None)
-        self._fd = library.timerhub_queue_fd(self._queue)
-        asyncio.get_running_loop().add_reader(self._fd, self._readable)
+        library.timerhub_loop_open(ctypes.byref(self._loop), self._hub, None)
+        self._queue = ctypes.c_void_p(library.timerhub_loop_queue(self._loop))
+        self._numbers, self._posted, self._set = itertools.count(1), {}, {}
+        self._event_fn = EVENT_FN(self._event)  # kept, for C calls them
+        self._timeout_fn = TIMEOUT_FN(self._expire)
 
     def close(self):
-        asyncio.get_running_loop().remove_reader(self._fd)
+        self._library.timerhub_loop_close(self._loop)
         self._library.timerhub_close(self._hub)
 
-    def after(self, delay_ns, callback, *arguments):
-        """Any thread. Returns what cancel() takes."""
-        number, timer = next(self._numbers), ctypes.c_uint64()
-        self._callbacks[number] = callback, arguments  # first: it may come at once
-        try:
-            self._library.timerhub_after(self._queue, ctypes.c_uint64(delay_ns),
-                                         ctypes.c_uint64(number), ctypes.byref(timer))
-        except OSError:
-            del self._callbacks[number]
-            raise
-        return number, timer
+    def now_ns(self):
+        """Any thread."""
+        return self._library.timerhub_now(self._hub)
 
-    def cancel(self, number_and_timer):
-        """Any thread. Raises FileNotFoundError (ENOENT) if it was delivered before."""
-        number, timer = number_and_timer
-        self._library.timerhub_cancel(self._hub, timer)
-        del self._callbacks[number]
+    def fd(self):
+        return self._library.timerhub_loop_fd(self._loop)
 
-    def _readable(self):
-        # At most BATCH: the rest keeps the fd readable, and other sources get their turn.
-        count = self._library.timerhub_drain(self._queue, self._events, BATCH)
-        for number in [event.data for event in self._events[:count]]:
-            callback, arguments = self._callbacks.pop(number)
-            callback(*arguments)
+    def turn(self):
+        """Returns how many callbacks it called. They ask asyncio to call those in Python."""
+        return self._library.timerhub_loop_turn(self._loop)
+
+    def post(self, callback, *arguments):
+        """Any thread: calls back on the loop's thread."""
+        number = next(self._numbers)
+        self._posted[number] = callback, arguments  # first: it may come at once
+        self._library.timerhub_call(self._queue, ctypes.c_uint64(0), self._event_fn,
+                                    ctypes.c_void_p(number), None)
+
+    def call_at(self, deadline_ns, callback, *arguments):
+        """The loop's thread. Returns a timeout that remove() takes."""
+        timeout = Timeout()
+        self._library.timerhub_timeout_add(self._loop, ctypes.byref(timeout), self._timeout_fn)
+        self._set[ctypes.addressof(timeout)] = timeout, callback, arguments  # stays in its place
+        self._library.timerhub_timeout_set_at(self._loop, ctypes.byref(timeout),
+                                              ctypes.c_uint64(deadline_ns))
+        return timeout
+
+    def remove(self, timeout):
+        self._library.timerhub_timeout_remove(self._loop, ctypes.byref(timeout))
+        del self._set[ctypes.addressof(timeout)]
+
+    def _event(self, event):
+        callback, arguments = self._posted.pop(event.contents.data)
+        asyncio.get_running_loop().call_soon(callback, *arguments)
+
+    def _expire(self, _loop, at):
+        timeout, callback, arguments = self._set[ctypes.addressof(at.contents)]
+        self.remove(timeout)
+        asyncio.get_running_loop().call_soon(callback, *arguments)
 
 
-def read(path, hub, remind):
-    """In a thread. Returns how many timers it armed."""
+class Selector(selectors.DefaultSelector):
+    """Turns right before asyncio blocks."""
+
+    def __init__(self, timeouts):
+        super().__init__()
+        self._timeouts = timeouts
+
+    def select(self, timeout=None):
+        # What was called has something for asyncio to do, which does not know of it yet.
+        return super().select(0 if self._timeouts.turn() > 0 else timeout)
+
+
+def read(path, timeouts, remind):
+    """In a thread. Returns how many reminders it gave to the loop."""
     count = 0
     with open(path, encoding="utf-8") as file:
         for count, line in enumerate(file, 1):
             delay_ms, text = line.rstrip("\n").split(" ", 1)
-            hub.after(int(delay_ms) * 1_000_000, remind, text)
+            timeouts.post(remind, timeouts.now_ns() + int(delay_ms) * 1_000_000, text)
     return count
 
 
-async def main(paths):
-    hub = Hub()
+async def main(timeouts, paths):
     printed, changed = 0, asyncio.Event()
 
-    def remind(text):
+    def due(text):
         nonlocal printed
         print(text, flush=True)
         printed += 1
         changed.set()
 
-    readers = [asyncio.to_thread(read, path, hub, remind) for path in paths or ["/dev/stdin"]]
-    armed = sum(await asyncio.gather(*readers))
-    while printed < armed:
+    def remind(deadline_ns, text):
+        timeouts.call_at(deadline_ns, due, text)
+
+    asyncio.get_running_loop().add_reader(timeouts.fd(), lambda: None)  # for the turn
+    readers = [asyncio.to_thread(read, path, timeouts, remind) for path in paths or ["/dev/stdin"]]
+    given = sum(await asyncio.gather(*readers))
+    while printed < given:
         changed.clear()
         await changed.wait()
-    hub.close()
+
+
+def run(paths):
+    timeouts = Timeouts()
+    loop = asyncio.SelectorEventLoop(Selector(timeouts))
+    try:
+        loop.run_until_complete(main(timeouts, paths))
+    finally:
+        loop.close()
+        timeouts.close()
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1:]))
+    run(sys.argv[1:])

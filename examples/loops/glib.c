@@ -2,36 +2,49 @@
 /*
  * timerhub in a GLib main loop (and so in GTK, GStreamer, …): reminders, see reminders.h.
  * Usage: glib [FILE...]
+ *
+ * A GSource turns in its prepare function, right before GLib blocks; its fd wakes it.
  */
-#include <glib-unix.h>
 #include <glib.h>
 
 #include "reminders.h"
 
 struct source {
-	struct timerhub_queue *queue;
+	GSource source;
+	struct timerhub_loop *timeouts;
 	GMainLoop *loop;
 };
 
-static gboolean readable(gint fd, GIOCondition condition, gpointer argument)
+static gboolean before_blocking(GSource *argument, gint *timeout)
 {
-	struct source *source = argument;
+	struct source *source = (struct source *)argument;
 
-	(void)fd;
-	(void)condition;
-	if (timerhub_dispatch(source->queue, REMINDERS_BATCH) >= 0 && reminders_left())
-		return G_SOURCE_CONTINUE;
-	g_main_loop_quit(source->loop);
-	return G_SOURCE_REMOVE;
+	if (timerhub_loop_turn(source->timeouts) < 0 || !reminders_left())
+		g_main_loop_quit(source->loop); /* and wakes it */
+	*timeout = -1;
+	return FALSE;
+}
+
+static gboolean readable(GSource *source, GSourceFunc callback, gpointer argument)
+{
+	(void)source; /* for the turn */
+	(void)callback;
+	(void)argument;
+	return G_SOURCE_CONTINUE;
 }
 
 int main(int argc, char **argv)
 {
-	struct source source = { .queue = reminders_open(argc - 1, argv + 1) };
+	static GSourceFuncs functions = { .prepare = before_blocking, .dispatch = readable };
+	struct source *source = (struct source *)g_source_new(&functions, sizeof(*source));
 
-	source.loop = g_main_loop_new(NULL, FALSE);
-	g_unix_fd_add(timerhub_queue_fd(source.queue), G_IO_IN, readable, &source);
-	g_main_loop_run(source.loop);
-	g_main_loop_unref(source.loop);
+	source->timeouts = reminders_open(argc - 1, argv + 1);
+	source->loop = g_main_loop_new(NULL, FALSE);
+	g_source_add_unix_fd(&source->source, timerhub_loop_fd(source->timeouts), G_IO_IN);
+	g_source_attach(&source->source, NULL);
+	g_main_loop_run(source->loop);
+	g_main_loop_unref(source->loop);
+	g_source_destroy(&source->source);
+	g_source_unref(&source->source);
 	return reminders_close();
 }

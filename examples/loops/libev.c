@@ -1,28 +1,42 @@
 /* SPDX-License-Identifier: MIT */
-/* timerhub in a libev loop: reminders, see reminders.h. Usage: libev [FILE...] */
+/*
+ * timerhub in a libev loop: reminders, see reminders.h. Usage: libev [FILE...]
+ *
+ * ev_prepare turns right before libev blocks; ev_io wakes it.
+ */
 #include <ev.h>
 #include <stdio.h>
 
 #include "reminders.h"
 
+static void before_blocking(struct ev_loop *loop, ev_prepare *watcher, int revents)
+{
+	(void)revents;
+	if (timerhub_loop_turn(watcher->data) < 0 || !reminders_left())
+		ev_break(loop, EVBREAK_ALL);
+}
+
 static void readable(struct ev_loop *loop, ev_io *watcher, int revents)
 {
-	if ((revents & EV_ERROR) != 0 || timerhub_dispatch(watcher->data, REMINDERS_BATCH) < 0 ||
-	    !reminders_left())
-		ev_io_stop(loop, watcher); /* the loop ends with its last watcher */
+	(void)watcher; /* for the turn */
+	if ((revents & EV_ERROR) != 0)
+		ev_break(loop, EVBREAK_ALL);
 }
 
 int main(int argc, char **argv)
 {
-	struct timerhub_queue *queue = reminders_open(argc - 1, argv + 1);
+	struct timerhub_loop *timeouts = reminders_open(argc - 1, argv + 1);
 	struct ev_loop *loop = ev_loop_new(EVFLAG_AUTO);
-	ev_io watcher;
+	ev_prepare prepare;
+	ev_io io;
 
 	if (loop == NULL)
 		return 1;
-	ev_io_init(&watcher, readable, timerhub_queue_fd(queue), EV_READ);
-	watcher.data = queue;
-	ev_io_start(loop, &watcher);
+	ev_prepare_init(&prepare, before_blocking);
+	prepare.data = timeouts;
+	ev_prepare_start(loop, &prepare);
+	ev_io_init(&io, readable, timerhub_loop_fd(timeouts), EV_READ);
+	ev_io_start(loop, &io);
 	ev_run(loop, 0);
 	ev_loop_destroy(loop);
 	return reminders_close();

@@ -2,30 +2,47 @@
 /*
  * timerhub in a libuv loop: reminders, see reminders.h. Usage: libuv [FILE...]
  *
- * uv_poll_t watches the queue's fd. libuv does not close it, which is right: it is the queue's.
+ * uv_prepare_t turns right before libuv blocks; uv_poll_t wakes it. libuv does not close the fd,
+ * which is right: it is the loop's.
  */
 #include <stdio.h>
 #include <uv.h>
 
 #include "reminders.h"
 
+static struct {
+	struct timerhub_loop *loop;
+	uv_prepare_t prepare;
+	uv_poll_t poll;
+} timeouts;
+
+static void before_blocking(uv_prepare_t *prepare)
+{
+	if (timerhub_loop_turn(timeouts.loop) >= 0 && reminders_left())
+		return;
+	uv_close((uv_handle_t *)prepare, NULL); /* libuv's loop ends with its last handle */
+	uv_close((uv_handle_t *)&timeouts.poll, NULL);
+}
+
 static void readable(uv_poll_t *poll, int status, int events)
 {
+	(void)poll; /* for the turn */
+	(void)status;
 	(void)events;
-	if (status < 0 || timerhub_dispatch(poll->data, REMINDERS_BATCH) < 0 || !reminders_left())
-		uv_close((uv_handle_t *)poll, NULL); /* the loop ends with its last handle */
 }
 
 int main(int argc, char **argv)
 {
-	struct timerhub_queue *queue = reminders_open(argc - 1, argv + 1);
 	uv_loop_t *loop = uv_default_loop();
-	uv_poll_t poll;
 
-	poll.data = queue;
-	int r = uv_poll_init(loop, &poll, timerhub_queue_fd(queue));
+	timeouts.loop = reminders_open(argc - 1, argv + 1);
+	int r = uv_prepare_init(loop, &timeouts.prepare);
 	if (r == 0)
-		r = uv_poll_start(&poll, UV_READABLE, readable);
+		r = uv_prepare_start(&timeouts.prepare, before_blocking);
+	if (r == 0)
+		r = uv_poll_init(loop, &timeouts.poll, timerhub_loop_fd(timeouts.loop));
+	if (r == 0)
+		r = uv_poll_start(&timeouts.poll, UV_READABLE, readable);
 	if (r == 0)
 		r = uv_run(loop, UV_RUN_DEFAULT);
 	if (r != 0)

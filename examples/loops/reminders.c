@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the loops have in common, see reminders.h: threads that read and arm, callbacks that print.
- * The callbacks run where timerhub_dispatch() is called, on the loop's thread, and need no lock.
+ * What the loops have in common, see reminders.h: threads that read, callbacks that print. The
+ * callbacks run in timerhub_loop_turn(), on the loop's thread, and need no lock.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,16 +17,22 @@ struct reader {
 	pthread_t thread;
 	const char *path;
 	timerhub_timer over; /* armed for never; the reader lets it come when its file has ended */
-	int64_t armed;       /* by the reader; read by the loop's thread when `over` has come */
+	int64_t given;       /* by the reader; read by the loop's thread when `over` has come */
+};
+
+struct reminder {
+	struct timerhub_timeout timeout; /* of the loop's thread */
+	uint64_t due_ns;
+	char text[];
 };
 
 static struct {
 	struct timerhub *hub;
-	struct timerhub_queue *queue;
+	struct timerhub_loop *loop;
 	struct reader *readers;
 	int reader_count;
 	int running;  /* readers whose end the loop has not seen */
-	int64_t left; /* armed by readers that have ended, minus printed: below 0 meanwhile */
+	int64_t left; /* given by readers that have ended, minus printed: or below 0 */
 } job;
 
 /*
@@ -41,32 +48,51 @@ static void must(const char *what, int error)
 	_Exit(1);
 }
 
-static void reminder_due(const struct timerhub_event *event)
+/* ---- on the loop's thread ---- */
+
+static void reminder_due(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {
-	puts(event->ptr);
+	struct reminder *reminder = (void *)((char *)timeout - offsetof(struct reminder, timeout));
+
+	puts(reminder->text);
 	must("standard output", fflush(stdout) == 0 ? 0 : errno);
-	free(event->ptr);
+	must("remove", -timerhub_timeout_remove(loop, timeout));
+	free(reminder);
 	job.left--;
+}
+
+static void reminder_given(const struct timerhub_event *event)
+{
+	struct reminder *reminder = event->ptr;
+
+	must("add", -timerhub_timeout_add(job.loop, &reminder->timeout, reminder_due));
+	must("set", -timerhub_timeout_set_at(job.loop, &reminder->timeout, reminder->due_ns));
 }
 
 static void reader_over(const struct timerhub_event *event)
 {
 	const struct reader *reader = event->ptr;
 
-	job.left += reader->armed;
+	job.left += reader->given;
 	job.running--;
 }
 
-/* "MS TEXT" becomes a timer that owns a copy of TEXT. */
+/* ---- on a reader's thread ---- */
+
+/* "MS TEXT": the delay counts from here. */
 static void remind(const char *line)
 {
 	uint64_t delay_ms;
 	int text = 0;
 
 	must(line, sscanf(line, "%9" SCNu64 " %n", &delay_ms, &text) == 1 && text > 0 ? 0 : EINVAL);
-	char *copy = strndup(line + text, strcspn(line + text, "\n"));
-	must("strndup", copy == NULL ? errno : 0);
-	must("arm", -timerhub_call(job.queue, delay_ms * 1000000, reminder_due, copy, NULL));
+	const size_t length = strcspn(line + text, "\n");
+	struct reminder *reminder = calloc(1, sizeof(*reminder) + length + 1);
+	must("calloc", reminder == NULL ? errno : 0);
+	reminder->due_ns = timerhub_now(job.hub) + delay_ms * 1000000;
+	memcpy(reminder->text, line + text, length);
+	must("call",
+	     -timerhub_call(timerhub_loop_queue(job.loop), 0, reminder_given, reminder, NULL));
 }
 
 static void *reader_run(void *argument)
@@ -77,7 +103,7 @@ static void *reader_run(void *argument)
 	size_t size = 0;
 
 	must(reader->path, file == NULL ? errno : 0);
-	for (; getline(&line, &size, file) >= 0; reader->armed++)
+	for (; getline(&line, &size, file) >= 0; reader->given++)
 		remind(line);
 	free(line);
 	fclose(file);
@@ -86,21 +112,23 @@ static void *reader_run(void *argument)
 	return NULL;
 }
 
-struct timerhub_queue *reminders_open(int file_count, char **files)
+/* ---- from main() ---- */
+
+struct timerhub_loop *reminders_open(int file_count, char **files)
 {
 	must("hub", -timerhub_open(&job.hub, NULL));
-	must("queue", -timerhub_queue_open(job.hub, &job.queue, NULL));
+	must("loop", -timerhub_loop_open(&job.loop, job.hub, NULL));
 	job.running = job.reader_count = file_count > 0 ? file_count : 1;
 	job.readers = calloc((size_t)job.reader_count, sizeof(*job.readers));
 	must("calloc", job.readers == NULL ? errno : 0);
 	for (int i = 0; i < job.reader_count; i++) {
 		struct reader *reader = &job.readers[i];
 		reader->path = file_count > 0 ? files[i] : "/dev/stdin";
-		must("arm",
-		     -timerhub_call(job.queue, TIMERHUB_NEVER, reader_over, reader, &reader->over));
+		must("arm", -timerhub_call(timerhub_loop_queue(job.loop), TIMERHUB_NEVER,
+		                           reader_over, reader, &reader->over));
 		must("thread", pthread_create(&reader->thread, NULL, reader_run, reader));
 	}
-	return job.queue;
+	return job.loop;
 }
 
 bool reminders_left(void)
@@ -115,6 +143,7 @@ int reminders_close(void)
 	/* The loop saw `over`, but the reader may still be inside the call that moved it. */
 	for (int i = 0; i < job.reader_count; i++)
 		pthread_join(job.readers[i].thread, NULL);
+	timerhub_loop_close(job.loop);
 	timerhub_close(job.hub);
 	free(job.readers);
 	return 0;

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* timerhub in an sd-event loop: reminders, see reminders.h. Usage: sdevent [FILE...] */
+/*
+ * timerhub in an sd-event loop: reminders, see reminders.h. Usage: sdevent [FILE...]
+ *
+ * The prepare function of the source turns right before sd-event blocks; its fd wakes it.
+ */
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -7,30 +11,48 @@
 
 #include "reminders.h"
 
-static int readable(sd_event_source *source, int fd, uint32_t revents, void *queue)
+/* Ends the event loop. sd-event would still block if the prepare function did this itself. */
+static int over(sd_event_source *source, void *argument)
 {
-	const int r = timerhub_dispatch(queue, REMINDERS_BATCH);
+	(void)argument;
+	return sd_event_exit(sd_event_source_get_event(source), 0);
+}
 
+static int before_blocking(sd_event_source *source, void *loop)
+{
+	const int r = timerhub_loop_turn(loop);
+
+	if (r >= 0 && reminders_left())
+		return 0;
+	return sd_event_add_defer(sd_event_source_get_event(source), NULL, over, NULL);
+}
+
+static int readable(sd_event_source *source, int fd, uint32_t revents, void *loop)
+{
+	(void)source; /* for the turn */
 	(void)fd;
 	(void)revents;
-	if (r < 0 || !reminders_left())
-		return sd_event_exit(sd_event_source_get_event(source), r < 0 ? r : 0);
+	(void)loop;
 	return 0;
 }
 
 int main(int argc, char **argv)
 {
-	struct timerhub_queue *queue = reminders_open(argc - 1, argv + 1);
+	struct timerhub_loop *loop = reminders_open(argc - 1, argv + 1);
+	sd_event_source *source = NULL;
 	sd_event *event = NULL;
 
 	int r = sd_event_new(&event);
 	if (r >= 0)
-		r = sd_event_add_io(event, NULL, timerhub_queue_fd(queue), EPOLLIN, readable,
-		                    queue);
+		r = sd_event_add_io(event, &source, timerhub_loop_fd(loop), EPOLLIN, readable,
+		                    loop);
+	if (r >= 0)
+		r = sd_event_source_set_prepare(source, before_blocking);
 	if (r >= 0)
 		r = sd_event_loop(event);
 	if (r < 0)
 		fprintf(stderr, "sdevent: %s\n", strerror(-r));
+	sd_event_source_unref(source);
 	sd_event_unref(event);
 	return reminders_close();
 }

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * timerhub in an io_uring loop: reminders, see reminders.h. Usage: io_uring [FILE...]
+ *
+ * A poll that stays in the ring watches the loop's fd. A loop without a hub, on whose queue no
+ * thread arms, can do without it: then timerhub_loop_timeout() is the timeout.
+ */
+#include <errno.h>
+#include <liburing.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "reminders.h"
+
+static int watch(struct io_uring *ring, int fd)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
+
+	if (sqe == NULL)
+		return -EBUSY;
+	io_uring_prep_poll_multishot(sqe, fd, POLLIN);
+	return 0;
+}
+
+/* All completions of a real program first, then the turn. Returns 0 or a negative errno. */
+static int complete(struct io_uring *ring, int fd)
+{
+	struct io_uring_cqe *cqe;
+	int r = 0;
+
+	while (r == 0 && io_uring_peek_cqe(ring, &cqe) == 0) {
+		const int error = cqe->res < 0 ? cqe->res : 0;
+		const int ended = (cqe->flags & IORING_CQE_F_MORE) == 0;
+		io_uring_cqe_seen(ring, cqe);
+		r = error < 0 ? error : ended ? watch(ring, fd) : 0;
+	}
+	return r;
+}
+
+static int run(struct io_uring *ring, struct timerhub_loop *loop)
+{
+	const int fd = timerhub_loop_fd(loop);
+	struct io_uring_cqe *cqe;
+	int r = watch(ring, fd);
+
+	while (r == 0 || r == -EINTR) {
+		r = timerhub_loop_turn(loop); /* right before it blocks */
+		if (r < 0 || !reminders_left())
+			return r;
+		r = io_uring_submit_and_wait_timeout(ring, &cqe, 1, NULL, NULL);
+		if (r >= 0)
+			r = complete(ring, fd);
+	}
+	return r;
+}
+
+int main(int argc, char **argv)
+{
+	struct timerhub_loop *loop = reminders_open(argc - 1, argv + 1);
+	struct io_uring ring;
+	int r = io_uring_queue_init(8, &ring, 0);
+
+	if (r == 0) {
+		r = run(&ring, loop);
+		io_uring_queue_exit(&ring);
+	}
+	if (r < 0)
+		fprintf(stderr, "io_uring: %s\n", strerror(-r));
+	return reminders_close();
+}
