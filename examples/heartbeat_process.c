@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* See heartbeat_process.h. Called by the server's one thread. */
+#define _GNU_SOURCE 1 /* accept4() */
+
 #include "heartbeat_process.h"
 
 #include <arpa/inet.h>
@@ -14,6 +16,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #define MS UINT64_C(1000000)
@@ -74,7 +77,6 @@ static int raise_file_limit(struct process *process)
 	return 0;
 }
 
-/* Before there are threads: the hub's owner blocks all signals of its own accord, others do not. */
 static int open_signals(struct process *process)
 {
 	sigset_t signals;
@@ -82,8 +84,9 @@ static int open_signals(struct process *process)
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
-	if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
-		return process_failed("sigprocmask", errno);
+	/* A peer may be gone when we write to it. */
+	if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR)
+		return process_failed("signals", errno);
 	process->signal_fd = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
 	return process->signal_fd >= 0 ? 0 : process_failed("signalfd", errno);
 }
@@ -147,21 +150,42 @@ int process_announce(const struct process *process)
 	return fflush(stdout) == 0 ? 0 : process_failed("standard output", errno);
 }
 
-int process_report(const char *kind, struct timerhub *hub, const struct figures *figures)
+int process_listen(const struct process *process, bool watch)
 {
-	struct timerhub_stats stats;
-	const int r = timerhub_stats(hub, &stats);
+	return process_watch(process, EPOLL_CTL_MOD, process->listen_fd, watch ? EPOLLIN : 0);
+}
 
-	if (r < 0)
-		return process_failed("stats", r);
-	printf("%s now_ns=%" PRIu64 " accepted=%" PRIu64 " live=%" PRIu64, kind, timerhub_now(hub),
+int process_accept(const struct process *process)
+{
+	const int fd = accept4(process->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	if (fd >= 0 && (uint32_t)fd < process->fds_max)
+		return fd;
+	if (fd >= 0) { /* our limit was raised from outside */
+		close(fd);
+		return -EAGAIN;
+	}
+	if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM)
+		return -EAGAIN; /* no connection was left, or only that one had failed */
+	process_listen(process, false);
+	return -EMFILE;
+}
+
+uint64_t process_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 * MS + (uint64_t)now.tv_nsec;
+}
+
+int process_report(const char *kind, const struct figures *figures)
+{
+	printf("%s now_ns=%" PRIu64 " accepted=%" PRIu64 " live=%" PRIu64, kind, process_now_ns(),
 	       figures->accepted, figures->live);
-	printf(" messages=%" PRIu64 " rearms=%" PRIu64 " closed_idle=%" PRIu64, figures->messages,
-	       figures->rearms, figures->closed_idle);
-	printf(" closed_peer=%" PRIu64 " refiled=%" PRIu64 " owner_wakeups=%" PRIu64,
-	       figures->closed_peer, stats.refiled, stats.owner_wakeups);
-	printf(" submit_wakes=%" PRIu64 " queue_signals=%" PRIu64 " sleeper=%s\n",
-	       stats.submit_wakes, stats.queue_signals,
-	       stats.sleeper == TIMERHUB_SLEEPER_URING ? "io_uring" : "ppoll");
+	printf(" messages=%" PRIu64 " closed_idle=%" PRIu64 " closed_peer=%" PRIu64,
+	       figures->messages, figures->closed_idle, figures->closed_peer);
+	printf(" wakes=%" PRIu64 " loop_ns=%" PRIu64 "\n", figures->wakes,
+	       figures->turns_ns - figures->callbacks_ns);
 	return fflush(stdout) == 0 ? 0 : process_failed("report", errno);
 }

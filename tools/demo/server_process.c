@@ -42,20 +42,15 @@ static uint64_t value_of(const char *line, const char *key)
 static void take_figures(struct server_process *server, const char *line)
 {
 	struct server_figures *last = &server->last;
-	const char *sleeper = strstr(line, " sleeper=");
 
 	last->now_ns = value_of(line, " now_ns=");
 	last->accepted = value_of(line, " accepted=");
 	last->live = value_of(line, " live=");
-	last->rearms = value_of(line, " rearms=");
+	last->messages = value_of(line, " messages=");
 	last->closed_idle = value_of(line, " closed_idle=");
 	last->closed_peer = value_of(line, " closed_peer=");
-	last->refiled = value_of(line, " refiled=");
-	last->owner_wakeups = value_of(line, " owner_wakeups=");
-	last->submit_wakes = value_of(line, " submit_wakes=");
-	last->queue_signals = value_of(line, " queue_signals=");
-	if (sleeper != NULL)
-		snprintf(last->sleeper, sizeof(last->sleeper), "%s", sleeper + strlen(" sleeper="));
+	last->wakes = value_of(line, " wakes=");
+	last->loop_ns = value_of(line, " loop_ns=");
 }
 
 static void take_line(struct server_process *server, const char *line)

@@ -12,14 +12,11 @@ struct server_figures {
 	uint64_t now_ns; /* when it said this; 0: it has not said anything yet */
 	uint64_t accepted;
 	uint64_t live;
-	uint64_t rearms;
+	uint64_t messages;
 	uint64_t closed_idle;
 	uint64_t closed_peer;
-	uint64_t refiled;
-	uint64_t owner_wakeups;
-	uint64_t submit_wakes;
-	uint64_t queue_signals;
-	char sleeper[16];
+	uint64_t wakes;
+	uint64_t loop_ns; /* in timerhub_loop_turn(), without its callbacks */
 };
 
 struct server_process {
