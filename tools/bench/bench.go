@@ -53,6 +53,14 @@ var (
 	delivered int64
 )
 
+// What a message touches of its connection; see records.h.
+type record struct {
+	messages uint64
+	_        [31]uint64
+}
+
+var records []record
+
 func cpu() time.Duration {
 	var usage syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage)
@@ -132,14 +140,20 @@ func timedBy(turn func(member int, r *randoms) int64) {
 	}
 }
 
-func refresh(stride bool) {
+func refresh(stride, touch bool) {
 	armAll(*timers, time.Minute, time.Minute)
+	if touch {
+		records = make([]record, *timers)
+	}
 	each := *timers / *threads
 	timed(turnOps, func(member int, r *randoms) {
 		for i := 0; i < turnOps; i++ {
 			timer := member*each + r.below(each)
 			if stride {
 				timer = member + r.below(each)**threads
+			}
+			if touch {
+				records[timer].messages++
 			}
 			list[timer].Reset(time.Minute)
 		}
@@ -171,7 +185,28 @@ func request() {
 	})
 }
 
+func requestInLoop(later bool) {
+	armAll(*timers, time.Minute, 2*time.Minute)
+	records = make([]record, inFlight)
+	for i := *timers; later && i < len(list); i++ {
+		arm(i, 30*time.Second)
+	}
+	timed(inFlight, func(int, *randoms) {
+		for i := range records {
+			records[i].messages++
+			if later {
+				list[*timers+i].Stop()
+			}
+			arm(*timers+i, 30*time.Second)
+			if !later {
+				list[*timers+i].Stop()
+			}
+		}
+	})
+}
+
 func server() {
+	records = make([]record, *timers)
 	const connections, requests = time.Minute, 30 * time.Second
 	const requestsEach = 256
 	armAll(*timers, connections, connections)
@@ -190,6 +225,7 @@ func server() {
 		own, count := &loops[member], 1+r.below(turnOps)
 		for i := 0; i < count; i++ {
 			connection := member*each + r.below(each)
+			records[connection].messages++
 			list[connection].Reset(connections)
 			own.list[own.oldest].Stop()
 			own.list[own.oldest] = time.AfterFunc(requests, func() {})
@@ -209,7 +245,7 @@ func waitDelivered(count int) {
 	}
 }
 
-func expire(width time.Duration) {
+func expire(width time.Duration, touch bool) {
 	r := randomsFrom(*seed)
 	ahead := time.Duration(*timers) * armingNs
 	if ahead < 200*time.Millisecond {
@@ -217,8 +253,20 @@ func expire(width time.Duration) {
 	}
 	first := time.Now().Add(ahead)
 	list = make([]*time.Timer, *timers)
+	if touch {
+		records = make([]record, *timers)
+	}
 	for i := range list {
-		arm(i, time.Until(first)+r.between(0, width))
+		delay := time.Until(first) + r.between(0, width)
+		if !touch {
+			arm(i, delay)
+			continue
+		}
+		own := &records[i]
+		list[i] = time.AfterFunc(delay, func() {
+			own.messages++
+			atomic.AddInt64(&delivered, 1)
+		})
 	}
 	runtime.GC()
 	if time.Until(first) < 0 {
@@ -366,13 +414,19 @@ func memory() {
 func main() {
 	flag.Parse()
 	run, known := map[string]func(){
-		"refresh":       func() { refresh(false) },
-		"neighbours":    func() { refresh(true) },
+		"refresh":       func() { refresh(false, false) },
+		"neighbours":    func() { refresh(true, false) },
 		"churn":         churn,
 		"request":       request,
 		"server":        server,
-		"burst":         func() { expire(time.Millisecond) },
-		"stream":        func() { expire(time.Second) },
+		"loop-refresh":  func() { refresh(false, true) },
+		"loop-request":  func() { requestInLoop(false) },
+		"loop-expire":   func() { expire(time.Millisecond, true) },
+
+		"loop-request-later": func() { requestInLoop(true) },
+
+		"burst":         func() { expire(time.Millisecond, false) },
+		"stream":        func() { expire(time.Second, false) },
 		"push-and-take": pushTake,
 		"cross":         cross,
 		"cross-busy":    func() { busy(false) },

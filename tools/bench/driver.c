@@ -7,6 +7,7 @@
 
 #include "mailbox.h"
 #include "randoms.h"
+#include "records.h"
 
 static const struct subject *opened; /* as calls see it */
 static struct subject_setup setup;
@@ -54,6 +55,8 @@ const struct subject *driver_open(const struct run *run, const struct subject_se
 	subject_expired = driver_expired;
 	(void)sem_init(&settlings, 0, 0);
 	run->subject->open(&setup);
+	if (setup.records && !records.base)
+		records_open(&setup, 0);
 	opened = wrap ? mailbox_wrap(run->subject) : run->subject;
 	if (setup.cross && opened->run && (opened->can & CAN_SERVE_ITSELF) == 0 &&
 	    pthread_create(&consumer, NULL, driver_consume, NULL) != 0)

@@ -14,11 +14,15 @@ void (*subject_expired)(uint32_t timer);
 
 const struct subject *const subjects[] = {
 	&subject_floor,
+	&subject_touch,
+	&subject_timerhub_loop,
+	&subject_timerhub_loop_alone,
 	&subject_timerhub,
 	&subject_timerhub_many,
 	&subject_timerhub_spin,
 	&subject_timerhub_huge,
 	&subject_heap,
+	&subject_heap_loop,
 #ifdef HAVE_LIBEV
 	&subject_libev,
 #endif

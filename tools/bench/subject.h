@@ -41,6 +41,8 @@ extern "C" {
 #define LOOP_EACH (1u << 16) /* a server has one for each of its threads, and they share nothing */
 #define CAN_FINISH_DURABLY (1u << 17) /* and finish() */
 
+#define CAN_HOLD_RECORDS (1u << 18) /* worth showing as the timers of one event loop */
+
 #define DURABLE_BYTES 100       /* of data in a durable task */
 #define PEER_TIMERS_MAX 4000000 /* of services that take long at 10^7 */
 #define BATCH_MAX 64            /* timers in one call of a ..._many */
@@ -52,6 +54,7 @@ struct subject_setup {
 	bool epoll;       /* the consumer polls with epoll, where it has a choice */
 	bool delay_queue; /* the consumer may take from the structure itself */
 	bool bare;        /* opened to be closed: no timer is armed */
+	bool records;     /* each timer is in the record of a connection, see records.h */
 };
 
 struct subject_counts {

@@ -9,8 +9,9 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include <chrono>
-#include <vector>
+#include <new>
 
+#include "records.h"
 #include "subject_list.h"
 
 namespace
@@ -20,7 +21,6 @@ using boost::asio::steady_timer;
 
 io_context *context;
 boost::asio::executor_work_guard<io_context::executor_type> *guard;
-std::vector<steady_timer> *timers;
 bool alone; // no other thread runs the loop
 thread_local steady_timer::time_point cached;
 
@@ -30,15 +30,19 @@ void asio_open(const struct subject_setup *setup)
 	context = new io_context(setup->cross ? BOOST_ASIO_CONCURRENCY_HINT_SAFE : 1);
 	guard = new boost::asio::executor_work_guard<io_context::executor_type>(
 		context->get_executor());
-	timers = new std::vector<steady_timer>;
-	timers->reserve(setup->timers + 1u);
+	records_open(setup, sizeof(steady_timer));
 	for (uint32_t i = 0; i <= setup->timers; i++)
-		timers->emplace_back(*context);
+		new (records_timer(i)) steady_timer(*context);
+}
+
+steady_timer &asio_timer(uint32_t timer)
+{
+	return *static_cast<steady_timer *>(records_timer(timer));
 }
 
 int asio_arm(uint32_t timer, uint64_t delay_ns)
 {
-	steady_timer &self = (*timers)[timer];
+	steady_timer &self = asio_timer(timer);
 
 	self.expires_at(cached + std::chrono::nanoseconds(delay_ns));
 	self.async_wait([timer](const boost::system::error_code &error) {
@@ -50,7 +54,7 @@ int asio_arm(uint32_t timer, uint64_t delay_ns)
 
 void asio_cancel(uint32_t timer)
 {
-	(*timers)[timer].cancel();
+	asio_timer(timer).cancel();
 }
 
 /*
@@ -76,7 +80,7 @@ struct subject asio_subject()
 	subject.name = "asio";
 	subject.how = "a steady_timer each, expires_at and async_wait, from any thread";
 	subject.can = CAN_REARM | CAN_CANCEL | CAN_EXPIRE | CAN_CROSS | CAN_ANY_THREAD |
-	              CAN_PUSH_TAKE | CAN_BE_LATE;
+	              CAN_PUSH_TAKE | CAN_BE_LATE | CAN_SERVE | CAN_HOLD_RECORDS | LOOP_EACH;
 	subject.timers_max = 1000000;
 	subject.open = asio_open;
 	subject.tick = asio_tick;

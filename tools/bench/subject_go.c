@@ -48,6 +48,6 @@ const struct subject subject_go = {
 	.name = "go",
 	.how = "time.AfterFunc, Reset and Stop in goroutines, a program of its own",
 	.can = CAN_REARM | CAN_CANCEL | CAN_EXPIRE | CAN_CROSS | CAN_ANY_THREAD | CAN_PUSH_TAKE |
-	       CAN_BE_LATE | CAN_RUN_APART | CAN_SERVE,
+	       CAN_BE_LATE | CAN_RUN_APART | CAN_SERVE | CAN_HOLD_RECORDS,
 	.timers_max = PEER_TIMERS_MAX,
 };

@@ -4,6 +4,8 @@
  * the earliest deadline, with a timer slack of 1 ns, woken only when something earlier comes. It
  * takes what is due in batches and calls back without the mutex. As a delay queue there is no such
  * thread: each consumer takes from the heap itself, one at a time.
+ *
+ * "heap-loop" is the heap of one event loop, without mutex and thread.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -151,4 +153,50 @@ const struct subject subject_heap = {
 	.cancel = heap_cancel,
 	.run = heap_run,
 	.counts = heap_counts,
+};
+
+/* ---- in its own loop's thread ---- */
+
+static void heap_loop_open(const struct subject_setup *setup)
+{
+	heap4_open(&heap, setup->timers + 1);
+	(void)prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+}
+
+static int heap_loop_arm(uint32_t timer, uint64_t delay_ns)
+{
+	heap4_put(&heap, timer, cached_ns + delay_ns);
+	return 0;
+}
+
+static void heap_loop_cancel(uint32_t timer)
+{
+	heap4_remove(&heap, timer);
+}
+
+static void heap_loop_run(bool (*done)(void))
+{
+	uint32_t timers[HEAP_BATCH];
+
+	while (!done()) {
+		uint32_t taken = heap4_take(&heap, now_ns(), timers, HEAP_BATCH);
+		struct timespec until = timespec_from_ns(heap4_next_ns(&heap));
+
+		for (uint32_t i = 0; i < taken; i++)
+			subject_expired(timers[i]);
+		if (taken == 0)
+			(void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+	}
+}
+
+const struct subject subject_heap_loop = {
+	.name = "heap-loop",
+	.how = "a 4-ary heap in its own loop's thread",
+	.can = CAN_REARM | CAN_CANCEL | CAN_EXPIRE | CAN_SERVE | LOOP_EACH | CAN_HOLD_RECORDS,
+	.open = heap_loop_open,
+	.tick = heap_tick,
+	.arm = heap_loop_arm,
+	.rearm = heap_loop_arm,
+	.cancel = heap_loop_cancel,
+	.run = heap_loop_run,
 };

@@ -8,17 +8,17 @@
 
 #include "clocks.h"
 #include "mailbox.h"
+#include "records.h"
 #include "subject_list.h"
 
 static struct ev_loop *loop;
-static ev_timer *timers;
 static ev_async async;
 
 static void libev_expired(struct ev_loop *owner, ev_timer *timer, int events)
 {
 	(void)events;
 	ev_timer_stop(owner, timer); /* they repeat, for ev_timer_again; ours are one-shots */
-	subject_expired((uint32_t)(timer - timers));
+	subject_expired(records_number(timer));
 }
 
 static void libev_woken(struct ev_loop *owner, ev_async *watcher, int events)
@@ -29,14 +29,19 @@ static void libev_woken(struct ev_loop *owner, ev_async *watcher, int events)
 	mailbox_apply();
 }
 
+static void libev_init(ev_timer *timer)
+{
+	ev_timer_init(timer, libev_expired, 0., 0.);
+}
+
 static void libev_open(const struct subject_setup *setup)
 {
 	loop = ev_loop_new(EVFLAG_AUTO);
 	if (!loop)
 		subject_fail("ev_loop_new", 0);
-	timers = subject_allocate((uint64_t)setup->timers + 1, sizeof(*timers));
+	records_open(setup, sizeof(ev_timer));
 	for (uint32_t i = 0; i <= setup->timers; i++)
-		ev_timer_init(&timers[i], libev_expired, 0., 0.);
+		libev_init(records_timer(i));
 	if (setup->cross) {
 		ev_async_init(&async, libev_woken);
 		ev_async_start(loop, &async);
@@ -50,22 +55,26 @@ static void libev_tick(void)
 
 static int libev_arm(uint32_t timer, uint64_t delay_ns)
 {
-	ev_timer_set(&timers[timer], (double)delay_ns * 1e-9, 0.);
-	ev_timer_start(loop, &timers[timer]);
+	ev_timer *self = records_timer(timer);
+
+	ev_timer_set(self, (double)delay_ns * 1e-9, 0.);
+	ev_timer_start(loop, self);
 	return 0;
 }
 
 /* The first re-arm of a timer sets `repeat`; later ones find it there. */
 static int libev_rearm(uint32_t timer, uint64_t delay_ns)
 {
-	timers[timer].repeat = (double)delay_ns * 1e-9;
-	ev_timer_again(loop, &timers[timer]);
+	ev_timer *self = records_timer(timer);
+
+	self->repeat = (double)delay_ns * 1e-9;
+	ev_timer_again(loop, self);
 	return 0;
 }
 
 static void libev_cancel(uint32_t timer)
 {
-	ev_timer_stop(loop, &timers[timer]);
+	ev_timer_stop(loop, records_timer(timer));
 }
 
 static void libev_run(bool (*done)(void))
@@ -83,7 +92,7 @@ const struct subject subject_libev = {
 	.name = "libev",
 	.how = "embedded ev_timer, ev_timer_again; across threads a locked list and ev_async",
 	.can = CAN_REARM | CAN_CANCEL | CAN_EXPIRE | CAN_CROSS | CAN_PUSH_TAKE | CAN_BE_LATE |
-	       CAN_COUNT_WAKES | CAN_SERVE | LOOP_EACH,
+	       CAN_COUNT_WAKES | CAN_SERVE | CAN_HOLD_RECORDS | LOOP_EACH,
 	.open = libev_open,
 	.tick = libev_tick,
 	.arm = libev_arm,

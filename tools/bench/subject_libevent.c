@@ -12,10 +12,10 @@
 #include <event2/thread.h>
 
 #include "clocks.h"
+#include "records.h"
 #include "subject_list.h"
 
 static struct event_base *base;
-static struct event *timers;
 static struct common {
 	uint64_t delay_ns;
 	struct timeval handed; /* what the manual has one pass in place of it */
@@ -25,7 +25,7 @@ static void libevent_expired(evutil_socket_t fd, short what, void *argument)
 {
 	(void)fd;
 	(void)what;
-	subject_expired((uint32_t)((struct event *)argument - timers));
+	subject_expired(records_number(argument));
 }
 
 static struct timeval libevent_timeval(uint64_t delay_ns)
@@ -58,9 +58,10 @@ static void libevent_open(const struct subject_setup *setup)
 			subject_fail("event_base_init_common_timeout", 0);
 		commons[i].handed = *handed;
 	}
-	timers = subject_allocate((uint64_t)setup->timers + 1, sizeof(*timers));
+	records_open(setup, sizeof(struct event));
 	for (uint32_t i = 0; i <= setup->timers; i++)
-		(void)evtimer_assign(&timers[i], base, libevent_expired, &timers[i]);
+		(void)evtimer_assign((struct event *)records_timer(i), base, libevent_expired,
+		                     records_timer(i));
 }
 
 static void libevent_tick(void)
@@ -76,12 +77,12 @@ static int libevent_arm(uint32_t timer, uint64_t delay_ns)
 	for (unsigned i = 0; i < sizeof(commons) / sizeof(commons[0]); i++)
 		if (commons[i].delay_ns == delay_ns)
 			delay = commons[i].handed;
-	return evtimer_add(&timers[timer], &delay);
+	return evtimer_add(records_timer(timer), &delay);
 }
 
 static void libevent_cancel(uint32_t timer)
 {
-	(void)evtimer_del(&timers[timer]);
+	(void)evtimer_del(records_timer(timer));
 }
 
 static void libevent_run(bool (*done)(void))
@@ -118,7 +119,7 @@ const struct subject subject_libevent = {
 	.name = "libevent",
 	.how = "evtimer_add inside a callback, cached time; across threads its own lock (evthread)",
 	.can = CAN_REARM | CAN_CANCEL | CAN_EXPIRE | CAN_CROSS | CAN_ANY_THREAD | CAN_PUSH_TAKE |
-	       CAN_BE_LATE | CAN_SERVE | LOOP_EACH,
+	       CAN_BE_LATE | CAN_SERVE | CAN_HOLD_RECORDS | LOOP_EACH,
 	.timers_max = PEER_TIMERS_MAX,
 	.open = libevent_open,
 	.tick = libevent_tick,

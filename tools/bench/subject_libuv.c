@@ -9,17 +9,17 @@
 
 #include "clocks.h"
 #include "mailbox.h"
+#include "records.h"
 #include "subject_list.h"
 
 static uv_loop_t loop;
-static uv_timer_t *timers;
 static uv_async_t async;
 static bool has_async;
 
 static void libuv_expired(uv_timer_t *timer)
 {
 	(void)uv_timer_stop(timer); /* they repeat, for uv_timer_again; ours are one-shots */
-	subject_expired((uint32_t)(timer - timers));
+	subject_expired(records_number(timer));
 }
 
 static void libuv_woken(uv_async_t *handle)
@@ -32,9 +32,9 @@ static void libuv_open(const struct subject_setup *setup)
 {
 	if (uv_loop_init(&loop) < 0)
 		subject_fail("uv_loop_init", 0);
-	timers = subject_allocate((uint64_t)setup->timers + 1, sizeof(*timers));
+	records_open(setup, sizeof(uv_timer_t));
 	for (uint32_t i = 0; i <= setup->timers; i++)
-		(void)uv_timer_init(&loop, &timers[i]);
+		(void)uv_timer_init(&loop, records_timer(i));
 	has_async = setup->cross;
 	if (has_async && uv_async_init(&loop, &async, libuv_woken) < 0)
 		subject_fail("uv_async_init", 0);
@@ -52,18 +52,18 @@ static uint64_t ms_from_ns(uint64_t ns)
 
 static int libuv_arm(uint32_t timer, uint64_t delay_ns)
 {
-	return uv_timer_start(&timers[timer], libuv_expired, ms_from_ns(delay_ns), 0);
+	return uv_timer_start(records_timer(timer), libuv_expired, ms_from_ns(delay_ns), 0);
 }
 
 static int libuv_rearm(uint32_t timer, uint64_t delay_ns)
 {
-	uv_timer_set_repeat(&timers[timer], ms_from_ns(delay_ns));
-	return uv_timer_again(&timers[timer]);
+	uv_timer_set_repeat(records_timer(timer), ms_from_ns(delay_ns));
+	return uv_timer_again(records_timer(timer));
 }
 
 static void libuv_cancel(uint32_t timer)
 {
-	(void)uv_timer_stop(&timers[timer]);
+	(void)uv_timer_stop(records_timer(timer));
 }
 
 static void libuv_run(bool (*done)(void))
@@ -81,7 +81,7 @@ const struct subject subject_libuv = {
 	.name = "libuv",
 	.how = "embedded uv_timer_t, uv_timer_again; across threads a locked list and uv_async",
 	.can = CAN_REARM | CAN_CANCEL | CAN_EXPIRE | CAN_CROSS | CAN_PUSH_TAKE | CAN_BE_LATE |
-	       CAN_COUNT_WAKES | CAN_SERVE | LOOP_EACH,
+	       CAN_COUNT_WAKES | CAN_SERVE | CAN_HOLD_RECORDS | LOOP_EACH,
 	.timers_max = PEER_TIMERS_MAX,
 	.open = libuv_open,
 	.tick = libuv_tick,

@@ -10,11 +10,15 @@ extern "C" {
 #endif
 
 extern const struct subject subject_floor;
+extern const struct subject subject_touch;
+extern const struct subject subject_timerhub_loop;
+extern const struct subject subject_timerhub_loop_alone;
 extern const struct subject subject_timerhub;
 extern const struct subject subject_timerhub_many;
 extern const struct subject subject_timerhub_spin;
 extern const struct subject subject_timerhub_huge;
 extern const struct subject subject_heap;
+extern const struct subject subject_heap_loop;
 extern const struct subject subject_libev;
 extern const struct subject subject_libuv;
 extern const struct subject subject_libevent;

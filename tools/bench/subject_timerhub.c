@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "clocks.h"
+#include "records.h"
 #include "subject_list.h"
 #include "timerhub.h"
 
@@ -19,9 +20,13 @@
 
 static struct timerhub *hub;
 static struct timerhub_queue *queue;
-static timerhub_timer *handles;
 static int epoll_fd;
 static _Thread_local uint64_t cached_ns;
+
+static timerhub_timer *handle_of(uint32_t timer)
+{
+	return records_timer(timer);
+}
 
 static void timerhub_start(const struct subject_setup *setup, uint32_t flags, uint64_t spin_ns)
 {
@@ -41,7 +46,7 @@ static void timerhub_start(const struct subject_setup *setup, uint32_t flags, ui
 	epoll_fd = -1;
 	if (setup->bare)
 		return;
-	handles = subject_allocate((uint64_t)setup->timers + setup->spare + 1, sizeof(*handles));
+	records_open(setup, sizeof(timerhub_timer));
 	if (!setup->epoll)
 		return;
 	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -87,17 +92,17 @@ static int subject_arm(uint32_t timer, uint64_t delay_ns)
 		.data = timer,
 	};
 
-	return timerhub_arm(queue, &spec, &handles[timer]);
+	return timerhub_arm(queue, &spec, handle_of(timer));
 }
 
 static int subject_rearm(uint32_t timer, uint64_t delay_ns)
 {
-	return timerhub_rearm(hub, handles[timer], cached_ns + delay_ns, TIMERHUB_ABSOLUTE);
+	return timerhub_rearm(hub, *handle_of(timer), cached_ns + delay_ns, TIMERHUB_ABSOLUTE);
 }
 
 static void subject_cancel(uint32_t timer)
 {
-	(void)timerhub_cancel(hub, handles[timer]); /* -ENOENT: it has expired */
+	(void)timerhub_cancel(hub, *handle_of(timer)); /* -ENOENT: it has expired */
 }
 
 static int subject_rearm_many(const uint32_t *timers, unsigned count, uint64_t delay_ns)
@@ -105,7 +110,7 @@ static int subject_rearm_many(const uint32_t *timers, unsigned count, uint64_t d
 	timerhub_timer batch[BATCH_MAX];
 
 	for (unsigned i = 0; i < count; i++)
-		batch[i] = handles[timers[i]];
+		batch[i] = *handle_of(timers[i]);
 	return timerhub_rearm_many(hub, batch, count, cached_ns + delay_ns, TIMERHUB_ABSOLUTE);
 }
 
@@ -126,7 +131,7 @@ static int subject_arm_many(const uint32_t *timers, const uint64_t *delays_ns, u
 	if (result >= 0 && (unsigned)result < count)
 		return -EAGAIN;
 	for (unsigned i = 0; i < count; i++)
-		handles[timers[i]] = batch[i];
+		*handle_of(timers[i]) = batch[i];
 	return result;
 }
 
@@ -135,7 +140,7 @@ static void subject_cancel_many(const uint32_t *timers, unsigned count)
 	timerhub_timer batch[BATCH_MAX];
 
 	for (unsigned i = 0; i < count; i++)
-		batch[i] = handles[timers[i]];
+		batch[i] = *handle_of(timers[i]);
 	(void)timerhub_cancel_many(hub, batch, count);
 }
 

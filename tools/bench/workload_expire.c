@@ -7,6 +7,7 @@
 #include "clocks.h"
 #include "driver.h"
 #include "randoms.h"
+#include "records.h"
 #include "workload_list.h"
 
 /* Arming must be over before the first is due; slow peers take two microseconds an arm. */
@@ -23,16 +24,24 @@ static void expire_count(uint32_t timer)
 	__atomic_store_n(&delivered, delivered + 1, __ATOMIC_RELEASE); /* one thread at a time */
 }
 
+static void expire_touch(uint32_t timer)
+{
+	records_touch(timer);
+	expire_count(timer);
+}
+
 static bool expire_done(void)
 {
 	return __atomic_load_n(&delivered, __ATOMIC_ACQUIRE) >= expected;
 }
 
-static void expire_measure(const struct run *run, struct result *result, uint64_t width_ns)
+static void expire_measure(const struct run *run, struct result *result, uint64_t width_ns,
+                           bool in_records)
 {
-	struct subject_setup setup = { .timers = run->timers };
+	struct subject_setup setup = { .timers = run->timers, .records = in_records };
 	struct randoms randoms = randoms_from(run->seed);
-	const struct subject *subject = driver_open(run, &setup, expire_count);
+	const struct subject *subject =
+		driver_open(run, &setup, in_records ? expire_touch : expire_count);
 	uint64_t arming_ns = run->timers * (uint64_t)ARMING_NS_PER_TIMER;
 	uint64_t first_ns, cpu_ns, now;
 
@@ -61,13 +70,27 @@ static void expire_measure(const struct run *run, struct result *result, uint64_
 
 static void burst_measure(const struct run *run, struct result *result)
 {
-	expire_measure(run, result, NS_PER_MS);
+	expire_measure(run, result, NS_PER_MS, false);
 }
 
 static void stream_measure(const struct run *run, struct result *result)
 {
-	expire_measure(run, result, NS_PER_SECOND);
+	expire_measure(run, result, NS_PER_SECOND, false);
 }
+
+static void records_measure(const struct run *run, struct result *result)
+{
+	expire_measure(run, result, NS_PER_MS, true);
+}
+
+const struct workload workload_loop_expire = {
+	.name = "loop-expire",
+	.what = "in one loop: deliver a timer and touch its record, all due within a millisecond",
+	.needs = CAN_EXPIRE | CAN_HOLD_RECORDS,
+	.timers = { 1000000 },
+	.threads = { 1 },
+	.measure = records_measure,
+};
 
 const struct workload workload_burst = {
 	.name = "burst",

@@ -9,6 +9,7 @@
 #include "clocks.h"
 #include "driver.h"
 #include "randoms.h"
+#include "records.h"
 #include "team.h"
 #include "workload_list.h"
 
@@ -26,6 +27,7 @@ struct refresher {
 struct refresh {
 	const struct subject *subject;
 	uint64_t until_ns;
+	bool records;
 	struct refresher refreshers[TEAM_MAX];
 };
 
@@ -60,6 +62,26 @@ static void refresher_run(unsigned member, void *context)
 	*refresher = mine;
 }
 
+/* As the timers of one event loop, in the records of its connections. */
+static void refresh_records(void *context)
+{
+	struct refresh *refresh = context;
+	struct refresher mine = refresh->refreshers[0];
+	const struct subject *subject = refresh->subject;
+
+	do {
+		subject->tick();
+		for (unsigned i = 0; i < TURN_OPS; i++) {
+			uint32_t timer = randoms_below(&mine.randoms, mine.count);
+
+			records_touch(timer);
+			subject_must(subject->rearm(timer, TIMEOUT_NS));
+		}
+		mine.ops += TURN_OPS;
+	} while (now_ns() < refresh->until_ns);
+	refresh->refreshers[0] = mine;
+}
+
 static void refresh_alone(void *context)
 {
 	refresher_run(0, context);
@@ -71,18 +93,22 @@ static void refresh_for(struct refresh *refresh, unsigned threads, uint64_t dura
 	for (unsigned i = 0; i < threads; i++)
 		refresh->refreshers[i].ops = 0;
 	if (threads == 1)
-		driver_within(refresh_alone, refresh);
+		driver_within(refresh->records ? refresh_records : refresh_alone, refresh);
 	else
 		(void)team_run(threads, refresher_run, refresh);
 }
 
-static void refresh_measure(const struct run *run, struct result *result, bool neighbours)
+static void refresh_measure(const struct run *run, struct result *result, bool neighbours,
+                            bool in_records)
 {
 	static struct refresh refresh;
-	struct subject_setup setup = { .timers = run->timers, .cross = run->threads > 1 };
+	struct subject_setup setup = { .timers = run->timers,
+		                       .cross = run->threads > 1,
+		                       .records = in_records };
 	uint64_t start_ns, cpu_ns, ops = 0;
 	uint32_t each = run->timers / run->threads;
 
+	refresh.records = in_records;
 	refresh.subject = driver_open(run, &setup, NULL);
 	for (unsigned i = 0; i < run->threads; i++)
 		refresh.refreshers[i] = (struct refresher){
@@ -113,13 +139,27 @@ static void refresh_measure(const struct run *run, struct result *result, bool n
 
 static void refresh_own(const struct run *run, struct result *result)
 {
-	refresh_measure(run, result, false);
+	refresh_measure(run, result, false, false);
 }
 
 static void refresh_neighbours(const struct run *run, struct result *result)
 {
-	refresh_measure(run, result, true);
+	refresh_measure(run, result, true, false);
 }
+
+static void refresh_in_records(const struct run *run, struct result *result)
+{
+	refresh_measure(run, result, false, true);
+}
+
+const struct workload workload_loop_refresh = {
+	.name = "loop-refresh",
+	.what = "in one loop: touch a random record, re-arm its timer to a minute from now",
+	.needs = CAN_REARM | CAN_HOLD_RECORDS,
+	.timers = { 10000, 1000000 },
+	.threads = { 1 },
+	.measure = refresh_in_records,
+};
 
 const struct workload workload_refresh = {
 	.name = "refresh",

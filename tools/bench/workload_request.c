@@ -6,6 +6,7 @@
 #include "clocks.h"
 #include "driver.h"
 #include "randoms.h"
+#include "records.h"
 #include "team.h"
 #include "workload_list.h"
 
@@ -66,6 +67,95 @@ static uint64_t request_for(struct request_run *requests, unsigned threads, uint
 	driver_within(request_alone, requests);
 	return thread_cpu_ns() - cpu_ns;
 }
+
+/* ---- in one event loop, whose requests have records ---- */
+
+static void request_later(void *context)
+{
+	struct request_run *requests = context;
+	const struct subject *subject = requests->subject;
+	uint64_t ops = 0;
+
+	do {
+		subject->tick();
+		for (uint32_t i = 0; i < IN_FLIGHT; i++) {
+			records_touch(requests->first + i);
+			subject->cancel(requests->first + i);
+			subject_must(subject->arm(requests->first + i, TIMEOUT_NS));
+		}
+		ops += IN_FLIGHT;
+	} while (now_ns() < requests->until_ns);
+	requests->members[0].ops = ops;
+}
+
+static void request_in_turn(void *context)
+{
+	struct request_run *requests = context;
+	const struct subject *subject = requests->subject;
+	uint64_t ops = 0;
+
+	do {
+		subject->tick();
+		for (uint32_t i = 0; i < IN_FLIGHT; i++) {
+			records_touch(requests->first + i);
+			subject_must(subject->arm(requests->first + i, TIMEOUT_NS));
+			subject->cancel(requests->first + i);
+		}
+		ops += IN_FLIGHT;
+	} while (now_ns() < requests->until_ns);
+	requests->members[0].ops = ops;
+}
+
+static void request_loop(const struct run *run, struct result *result, void (*body)(void *))
+{
+	static struct request_run requests;
+	struct subject_setup setup = { .timers = run->timers + IN_FLIGHT, .records = true };
+	uint64_t start_ns, cpu_ns;
+
+	requests.subject = driver_open(run, &setup, NULL);
+	requests.first = run->timers;
+	driver_arm_all(run->timers, 2 * TIMEOUT_NS, 4 * TIMEOUT_NS, run->seed);
+	driver_settle();
+	requests.until_ns = now_ns() + run->duration_ns / 4; /* warm up */
+	driver_within(body, &requests);
+	cpu_ns = process_cpu_ns();
+	start_ns = now_ns();
+	requests.until_ns = start_ns + run->duration_ns;
+	driver_within(body, &requests);
+	result->ns_per_op = (double)(now_ns() - start_ns) / (double)requests.members[0].ops;
+	result->cpu_ns_per_op =
+		(double)(process_cpu_ns() - cpu_ns) / (double)requests.members[0].ops;
+}
+
+static void request_loop_later(const struct run *run, struct result *result)
+{
+	request_loop(run, result, request_later);
+}
+
+static void request_loop_in_turn(const struct run *run, struct result *result)
+{
+	request_loop(run, result, request_in_turn);
+}
+
+const struct workload workload_loop_request = {
+	.name = "loop-request",
+	.what = "in one loop: touch a request's record, start its timeout, end it in the same turn",
+	.needs = CAN_CANCEL | CAN_HOLD_RECORDS,
+	.timers = { 10000 },
+	.threads = { 1 },
+	.measure = request_loop_in_turn,
+};
+
+const struct workload workload_loop_request_later = {
+	.name = "loop-request-later",
+	.what = "in one loop: as loop-request, but end it in the next turn",
+	.needs = CAN_CANCEL | CAN_HOLD_RECORDS,
+	.timers = { 10000 },
+	.threads = { 1 },
+	.measure = request_loop_later,
+};
+
+/* ---- from any thread ---- */
 
 static void request_measure(const struct run *run, struct result *result)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A server's mix: N connections, dealt to one or several event loops. A turn of a loop hears of 1
- * to 64 messages. A message re-arms the idle timeout of a random connection of its loop, ends a
- * request and starts one (a request lasts for 256 messages), and one message in a thousand closes
- * its connection and opens another. Nothing expires. An operation is a message; picking it takes
- * a few ns with every subject.
+ * to 64 messages. A message touches the record of a random connection of its loop, re-arms the idle
+ * timeout of that connection, ends a request and starts one (a request lasts for 256 messages). One
+ * message in a thousand closes its connection and opens another. Nothing expires. An operation is a
+ * message; picking it takes a few ns with every subject.
  *
  * Of a service that is safe to call from any thread, all loops use one. Of a loop that belongs to
  * one thread, each has its own: here each in a process of its own, since a subject keeps its state
@@ -19,6 +19,7 @@
 #include "clocks.h"
 #include "driver.h"
 #include "randoms.h"
+#include "records.h"
 #include "team.h"
 #include "workload_list.h"
 
@@ -73,6 +74,7 @@ static void turn_one_by_one(struct server_loop *loop, unsigned count)
 		uint32_t connection = loop->first + randoms_below(&loop->randoms, loop->count);
 		uint32_t request = loop_next_request(loop);
 
+		records_touch(connection);
 		subject_must(subject->rearm(connection, IDLE_NS));
 		subject->cancel(request);
 		subject_must(subject->arm(request, REQUEST_NS));
@@ -88,6 +90,7 @@ static void turn_batched(struct server_loop *loop, unsigned count)
 
 	for (unsigned i = 0; i < count; i++) {
 		connections[i] = loop->first + randoms_below(&loop->randoms, loop->count);
+		records_touch(connections[i]);
 		requests[i] = loop_next_request(loop);
 		delays_ns[i] = REQUEST_NS;
 	}
@@ -152,7 +155,8 @@ static uint64_t server_for(unsigned threads, uint64_t duration_ns)
 static void server_open(const struct run *run)
 {
 	struct subject_setup setup = { .timers = run->timers + run->threads * IN_FLIGHT,
-		                       .cross = run->threads > 1 };
+		                       .cross = run->threads > 1,
+		                       .records = true };
 	uint32_t each = run->timers / run->threads;
 
 	server.subject = driver_open(run, &setup, NULL);
@@ -268,10 +272,10 @@ static void server_measure(const struct run *run, struct result *result)
 
 const struct workload workload_server = {
 	.name = "server",
-	.what = "a message: its connection's idle timeout, a request ended and one started",
-	.needs = CAN_REARM | CAN_CANCEL | CAN_CROSS | CAN_SERVE,
+	.what = "a message: a record, its connection's idle timeout, a request ended, one started",
+	.needs = CAN_REARM | CAN_CANCEL | CAN_SERVE,
 	.shows = "caller_ns",
-	.timers = { 100000 },
+	.timers = { 1000, 100000 },
 	.threads = { 1, 2 },
 	.measure = server_measure,
 };

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* See records.h. */
+#include "records.h"
+
+struct records records;
+
+void records_open(const struct subject_setup *setup, uint32_t bytes)
+{
+	if (setup->records && bytes > RECORD_BYTES - RECORD_TIMER)
+		subject_fail("a timer larger than its record", 0);
+	records.stride = setup->records ? RECORD_BYTES : bytes;
+	records.offset = setup->records ? RECORD_TIMER : 0;
+	records.base = subject_allocate((uint64_t)setup->timers + setup->spare + 1, records.stride);
+}

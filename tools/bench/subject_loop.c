@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * timerhub_loop.h: each timer is a timeout in the record of its connection, and a tick is a turn of
+ * the loop. "timerhub-loop" has a hub, as a loop on which other threads arm; "timerhub-loop-alone"
+ * has none. Both block on the loop's descriptor.
+ */
+#include <errno.h>
+#include <poll.h>
+
+#include "records.h"
+#include "subject_list.h"
+#include "timerhub_loop.h"
+
+static struct timerhub_loop *loop;
+
+static void loop_expired(struct timerhub_loop *self, struct timerhub_timeout *timeout)
+{
+	(void)self;
+	subject_expired(records_number(timeout));
+}
+
+static void loop_start(const struct subject_setup *setup, struct timerhub *hub)
+{
+	const struct timerhub_loop_config config = { .size = sizeof(config),
+		                                     .timeouts_max = setup->timers + 1 };
+	int result = timerhub_loop_open(&loop, hub, &config);
+
+	records_open(setup, sizeof(struct timerhub_timeout));
+	for (uint32_t i = 0; i <= setup->timers && result == 0; i++)
+		result = timerhub_timeout_add(loop, records_timer(i), loop_expired);
+	if (result < 0)
+		subject_fail("timerhub_loop_open", -result);
+}
+
+static void loop_open_alone(const struct subject_setup *setup)
+{
+	loop_start(setup, NULL);
+}
+
+static void loop_open_hub(const struct subject_setup *setup)
+{
+	struct timerhub *hub;
+	int result = timerhub_open(&hub, NULL);
+
+	if (result < 0)
+		subject_fail("timerhub_open", -result);
+	loop_start(setup, hub);
+}
+
+static void loop_tick(void)
+{
+	subject_must(timerhub_loop_turn(loop));
+}
+
+static int loop_arm(uint32_t timer, uint64_t delay_ns)
+{
+	return timerhub_timeout_set(loop, records_timer(timer), delay_ns);
+}
+
+static void loop_cancel(uint32_t timer)
+{
+	(void)timerhub_timeout_stop(loop, records_timer(timer));
+}
+
+static void loop_run(bool (*done)(void))
+{
+	struct pollfd fd = { .fd = timerhub_loop_fd(loop), .events = POLLIN };
+
+	for (;;) {
+		loop_tick();
+		if (done())
+			return;
+		if (poll(&fd, 1, -1) < 0 && errno != EINTR)
+			subject_fail("poll", errno);
+	}
+}
+
+#define LOOP_OPS                                                                                   \
+	.can = CAN_REARM | CAN_CANCEL | CAN_EXPIRE | CAN_BE_LATE | CAN_SERVE | LOOP_EACH |         \
+	       CAN_HOLD_RECORDS,                                                                   \
+	.tick = loop_tick, .arm = loop_arm, .rearm = loop_arm, .cancel = loop_cancel,              \
+	.run = loop_run
+
+const struct subject subject_timerhub_loop = {
+	.name = "timerhub-loop",
+	.how = "timeouts of an event loop that has a hub",
+	.open = loop_open_hub,
+	LOOP_OPS,
+};
+
+const struct subject subject_timerhub_loop_alone = {
+	.name = "timerhub-loop-alone",
+	.how = "timeouts of an event loop without a hub",
+	.open = loop_open_alone,
+	LOOP_OPS,
+};
