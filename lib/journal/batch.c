@@ -44,6 +44,7 @@ size_t batch_add(struct batch *batch, const struct record *record)
 void batch_add_request(struct batch *batch, struct request *request)
 {
 	request->next = NULL;
+	batch->waiting += !request->async;
 	if (batch->last)
 		batch->last->next = request;
 	else

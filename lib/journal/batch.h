@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Records on their way to the disk, and the requests that wait for them. Callers fill one batch
- * while the writer writes another. Under the journal's lock while it gathers; the writer's then.
+ * while a leader writes another. Under the journal's lock while it gathers; the leader's then.
  */
 #ifndef JOURNAL_BATCH_H
 #define JOURNAL_BATCH_H
@@ -35,7 +35,7 @@ struct request {
 	struct request *next;
 	struct change *changes;
 	unsigned count;
-	int result;   /* by the writer */
+	int result;   /* by the leader */
 	bool async;   /* no thread waits for it: it goes to the completions, which own it */
 	uint64_t tag; /* the caller's, for the completion */
 };
@@ -46,7 +46,8 @@ struct batch {
 	size_t capacity;
 	uint32_t records;
 	uint32_t number;
-	struct request *first; /* NULL: no caller waits for it, so it need not be synced */
+	uint32_t waiting;      /* requests whose callers wait, any of which may lead */
+	struct request *first; /* NULL: no caller asks for it, so it need not be synced */
 	struct request *last;
 };
 

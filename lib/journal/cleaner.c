@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See cleaner.h. The writer's thread, between two batches; deliveries go on meanwhile. Only the
+ * See cleaner.h. The leader's, behind a batch; deliveries go on meanwhile. Only the
  * first segment is ever cleaned: the record that ends a task is always behind the one that began
  * it, so whatever the first segment says of a task that is not live there can be forgotten.
  */
@@ -111,7 +111,7 @@ static struct record cleaner_record(const struct task *task)
 }
 
 /*
- * Copy a task that is live in the first segment. Only the writer ends tasks and moves them on disk:
+ * Copy a task that is live in the first segment. Only the leader ends tasks and moves them on disk:
  * the lock is for what others change. 0, or -ENOSPC: what there is must be written first, or a
  * segment would grow beyond its size.
  */
@@ -325,14 +325,14 @@ bool cleaner_is_due(struct cleaner *cleaner)
 	return cleaner->wanted && cleaner_may_work(cleaner);
 }
 
-bool cleaner_work(struct cleaner *cleaner, size_t batch_bytes)
+bool cleaner_work(struct cleaner *cleaner, size_t batch_bytes, bool early)
 {
 	size_t enough = 2 * batch_bytes + STEP_BYTES / 2;
 	bool worked = false;
 
 	if (enough > cleaner_most(cleaner))
 		enough = cleaner_most(cleaner);
-	if (cleaner_is_due(cleaner))
+	if (early && cleaner_is_due(cleaner))
 		worked = cleaner_step(cleaner, enough);
 	while (cleaner_is_over(cleaner, 4) && cleaner_step(cleaner, enough))
 		worked = true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Compaction: copies what is live in the first segment to the end of the log, and drops that
- * segment; so on round the log. The writer's.
+ * segment; so on round the log. The leader's.
  *
  * With L the bytes of live tasks and S a segment's: cleaning begins when the disk holds more than
  * 1.5 L + S, a little with every batch; beyond 2 L + S changes wait for it. As a segment is written
@@ -51,10 +51,10 @@ void cleaner_init(struct cleaner *cleaner, struct log *log, struct lock *lock, s
 bool cleaner_is_due(struct cleaner *cleaner);
 
 /*
- * Clean a little if that is due, or as much as the bound needs, after a batch of so many bytes. Was
- * anything done?
+ * Clean as much as the bound needs, after a batch of so many bytes; or, `early`, a little if that
+ * is due. Was anything done?
  */
-bool cleaner_work(struct cleaner *cleaner, size_t batch_bytes);
+bool cleaner_work(struct cleaner *cleaner, size_t batch_bytes, bool early);
 
 void cleaner_fini(struct cleaner *cleaner);
 

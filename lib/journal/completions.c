@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See completions.h. The writer adds, any thread takes. A ring that comes when the list has been
+ * See completions.h. The leader adds, any thread takes. A ring that comes when the list has been
  * emptied makes the fd readable for nothing; the next take clears it.
  */
 #include "completions.h"

@@ -2,7 +2,7 @@
 /*
  * The one directory that a journal lives in, as a table of calls: the real one (disk_real.c), or a
  * simulated one in tests that loses and tears what was not synced. One thread at a time, the
- * journal's writer after open. Files are named by small numbers, never negative.
+ * journal's leader after open. Files are named by small numbers, never negative.
  */
 #ifndef JOURNAL_DISK_H
 #define JOURNAL_DISK_H

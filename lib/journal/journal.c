@@ -175,7 +175,7 @@ static int journal_open_parts(struct timerhub_journal *journal,
 		result = journal_recover(journal, config->segment_bytes);
 	if (result < 0)
 		return result;
-	return journal->threaded ? journal_start_writer(journal) : 0;
+	return journal->threaded ? keeper_start(journal) : 0;
 }
 
 int journal_open(struct timerhub_journal **ret_journal, struct disk *disk, struct alarm *alarm,
@@ -278,7 +278,7 @@ void timerhub_journal_close(struct timerhub_journal *journal)
 	if (life_goes_on(&journal->life)) {
 		journal_send_takers_away(journal);
 		if (journal->threaded)
-			journal_stop_writer(journal);
+			keeper_stop(journal);
 		else
 			(void)journal_pass(journal);
 		journal_sign_off(journal);

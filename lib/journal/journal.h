@@ -30,13 +30,6 @@
 #define JOURNAL_BATCHES 2
 #define JOURNAL_FINISHED 4
 
-/* Which thread writes: it alone has the log, the cleaner, and the batch that is written out. */
-enum journal_writing {
-	WRITING_NONE,   /* the writer sleeps */
-	WRITING_CALLER, /* a caller that found no thread writing: it leads */
-	WRITING_WRITER,
-};
-
 struct timerhub_journal {
 	struct disk *disk;
 	struct alarm *alarm;
@@ -50,10 +43,10 @@ struct timerhub_journal {
 	uint32_t attempts_max;
 	size_t batch_bytes;
 
-	/* After open: of the thread that writes. */
+	/* After open: of the thread that leads. */
 	struct log log;
 	struct cleaner cleaner;
-	pthread_t thread;
+	pthread_t thread; /* the keeper */
 
 	/* Everything below: under the lock, except the tickets' numbers. */
 	struct lock lock;
@@ -68,12 +61,13 @@ struct timerhub_journal {
 	unsigned gathering;                       /* which of them callers write to */
 	struct ticket finished[JOURNAL_FINISHED]; /* by number modulo: the last one finished */
 	struct completions completions;           /* of requests that no thread waits for */
-	struct ticket work;                       /* what the writer sleeps on */
-	uint8_t writing;                          /* enum journal_writing */
-	bool stopping;                            /* the writer ends when all is written */
-	bool hurry; /* what has gathered is written though no caller waits for it */
-	uint64_t
-		look_ns; /* when the writer looks whether to hurry; UINT64_MAX: not before a take */
+	bool writing;       /* a thread leads: log, cleaner and the batch written out are its own */
+	bool stopping;      /* the keeper ends when all is written */
+	bool hurry;         /* what has gathered is written though no caller waits for it */
+	bool cleans;        /* the keeper has segments to clean */
+	bool called;        /* the keeper is awake, or about to be */
+	struct ticket work; /* what the keeper sleeps on */
+	uint64_t look_ns;   /* when it looks whether to hurry; UINT64_MAX: not before a take */
 	struct ticket takers; /* what takers wait for, except the one that leads */
 	bool led;             /* a taker waits for the alarm, for all of them */
 	bool polled;          /* a caller has asked for the fd: the alarm is always set */
@@ -105,15 +99,18 @@ static inline unsigned journal_bucket(uint64_t ns)
 }
 
 /*
- * Let the writer write what has gathered, if no thread writes. Returns whether it must be woken:
- * then ticket_wake(&journal->work, 1), unlocked.
+ * Have the keeper write what has gathered, unless a thread writes: that one looks before it leaves.
+ * Returns whether the keeper must be woken: then ticket_wake(&journal->work, 1), unlocked.
  */
 bool journal_kick(struct timerhub_journal *journal);
 
 /* As journal_kick(), within some milliseconds: for records that no caller waits for. */
 bool journal_remind(struct timerhub_journal *journal);
 
-/* Let the calling thread write, if no thread does: then journal_lead(), unlocked. */
+/* Is there something to write? */
+bool journal_must_write(struct timerhub_journal *journal);
+
+/* If no thread writes, the calling one does: then journal_lead(), unlocked. */
 bool journal_may_lead(struct timerhub_journal *journal);
 
 /*
@@ -156,20 +153,26 @@ int request_start(struct timerhub_journal *journal, struct request *request, boo
 /* ---- writer.c ---- */
 
 /*
- * Write out what has gathered, on the calling thread, which journal_may_lead() let: a lone caller
- * so waits for the disk alone, and for no other thread. The lock is not held.
+ * Write out what has gathered, on the calling thread, which journal_may_lead() let. Then a waiting
+ * caller leads, or the keeper has what is left. `keeper`: this is the keeper, which compacts too.
+ * The lock is not held.
  */
-void journal_lead(struct timerhub_journal *journal);
+void journal_lead(struct timerhub_journal *journal, bool keeper);
 
-/* Wait until the batch of that number is finished. The lock is not held. */
+/*
+ * Wait until the batch of that number is finished; its thread may be asked to lead. The lock is not
+ * held.
+ */
 void journal_await(struct timerhub_journal *journal, uint32_t number);
 
-/* Give back what leases are over for, write out what was gathered, clean. Was there anything? */
+/* Write what has gathered, and compact a little. Was there anything? Where no thread is: tests. */
 bool journal_pass(struct timerhub_journal *journal);
 
-int journal_start_writer(struct timerhub_journal *journal);
+/* ---- keeper.c ---- */
+
+int keeper_start(struct timerhub_journal *journal);
 
 /* Returns when everything gathered is written out. */
-void journal_stop_writer(struct timerhub_journal *journal);
+void keeper_stop(struct timerhub_journal *journal);
 
 #endif

@@ -368,12 +368,15 @@ int log_reserve(struct log *log, uint64_t bytes)
 	return log_answer(log, spare_grow(&log->spare, bytes, bytes + bytes / 4 + step));
 }
 
-/* Not to what the next put would have to ask for again. */
+/*
+ * Some steps stay, for the next puts: a journal of one task that comes and goes would write them
+ * each time.
+ */
 void log_release(struct log *log, uint64_t bytes)
 {
 	uint64_t step = log_spare_step(log);
 
-	bytes = bytes > 0 ? bytes + bytes / 4 + step : 0;
+	bytes += bytes / 4 + 3 * step;
 	if (log->failed == 0 && log->spare.bytes > bytes + bytes / 4 + step)
 		(void)spare_give(&log->spare, log->spare.bytes - bytes);
 }

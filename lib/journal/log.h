@@ -2,7 +2,7 @@
 /*
  * The log: segments in order, of which the last is written to and the first may be dropped; the
  * mark that says how far it is stable; and the spare room for the ends of tasks. The journal's
- * writer calls, or the thread that opens it. Recovery fills it in (replay.c).
+ * leader calls, or the thread that opens it. Recovery fills it in (replay.c).
  *
  * A write that the disk refuses leaves no trace: its bytes are cut off again before the caller is
  * told. A sync that fails, EIO, and any answer that does not tell lack of room are final: what the

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See mark.h. The writer's, or during open that thread's. Held to crashes by tests/journal. */
+/* See mark.h. The leader's, or during open that thread's. Held to crashes by tests/journal. */
 #include "mark.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
  * is the same for readers. Pure functions of bytes.
  *
  * A record is written in two steps: record_encode() by the caller that has the data, and
- * record_seal() by the writer, which knows the record's place in the log. Therefore it has two
+ * record_seal() by the leader, which knows the record's place in the log. Therefore it has two
  * checksums: one of the body (interval, key, data), and one of the header, which holds the first.
  */
 #ifndef JOURNAL_RECORD_H

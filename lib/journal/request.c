@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a request goes through before the writer has it. Any thread. While a change of a task is in
+ * What a request goes through before a leader has it. Any thread. While a change of a task is in
  * flight, the task is in no agenda, so it is not delivered, and other changes of it wait to see how
  * the first one ends.
  *
@@ -297,12 +297,13 @@ static void request_gather(struct timerhub_journal *journal, struct request *req
 /* Wait for a batch. The lock is held, and given away meanwhile. */
 static void request_await(struct timerhub_journal *journal, uint32_t number)
 {
-	bool wake = journal_kick(journal);
+	bool leads = journal_may_lead(journal);
 
+	/* It may be full of records that no caller asks for. */
 	journal->hurry = true;
 	lock_give(&journal->lock);
-	if (wake)
-		ticket_wake(&journal->work, 1);
+	if (leads)
+		journal_lead(journal, false);
 	journal_await(journal, number);
 	lock_take(&journal->lock);
 }
@@ -326,12 +327,12 @@ int request_start(struct timerhub_journal *journal, struct request *request, boo
 		*ret_number = journal_gathering(journal)->number;
 		request_gather(journal, request);
 		leads = may_wait && journal_may_lead(journal);
-		wake = !leads && journal_kick(journal);
+		wake = !may_wait && journal_kick(journal);
 	}
 	lock_give(&journal->lock);
 	if (wake)
 		ticket_wake(&journal->work, 1);
 	if (leads)
-		journal_lead(journal);
+		journal_lead(journal, false);
 	return result > 0 ? -EAGAIN : result;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See spare.h. The writer's, or during open that thread's. Tested with full disks by tests/journal.
+ * See spare.h. The leader's, or during open that thread's. Tested with full disks by tests/journal.
  */
 #include "spare.h"
 

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The writer: one thread that brings what callers gather to the disk, a batch at a time, and then
- * applies it to the tasks in memory. Its pass is journal_pass(); the rest is sleeping and waking.
+ * Writing: a caller that waits for its change leads. It takes what has gathered to the disk, and
+ * applies it to the tasks; other callers gather meanwhile, and one of them leads next. So a lone
+ * caller pays a write and a sync, and waits for no other thread. The keeper (keeper.c) leads when
+ * no caller waits for what there is to do.
  *
- * While it sleeps a caller that waits for its change writes the batch itself (journal_lead): so a
- * lone caller is spared two hand-overs between threads. What gathers meanwhile is the writer's.
+ * One thread leads at a time (`writing`), and writes one batch. Before it leaves, with the lock
+ * held, it looks: if callers wait it offers one of them the lead by their batch's ticket; if there
+ * is other work it calls the keeper. So no batch is left without a thread to write it.
  *
- * It sleeps no longer than the first lease lasts, and gives back what leases are over for. Takers
- * do so too, for it may be held up by the disk. Records of deliveries, for which no caller waits,
- * wait for the next change, or for TAKES_WAIT_NS.
- *
- * Waking: the writer wakes two of a batch's callers, and each of them two more (journal_await), so
- * that with many callers the writer is back at the disk at once.
+ * Waking: the next leader first, for the disk waits for that one. Then two of the batch's callers,
+ * and each of them wakes two more (journal_await).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,7 +20,10 @@
 
 #define WAKE_FEW 2
 #define TAKES_WAIT_NS (UINT64_C(10) * 1000000)
-#define THREAD_NAME "timerhub-writer"
+
+/* A batch's ticket says which one is finished, and in this bit that one of its callers may lead. */
+#define TICKET_OFFER 1u
+#define TICKET_SHIFT 1
 
 /* ---- callers ---- */
 
@@ -35,52 +37,68 @@ static struct ticket *writer_ticket(struct timerhub_journal *journal, uint32_t n
 	return &journal->finished[number % JOURNAL_FINISHED];
 }
 
-static bool writer_has_finished(uint32_t last, uint32_t number)
+static bool writer_has_finished(uint32_t value, uint32_t number)
 {
-	return (int32_t)(last - number) >= 0;
+	return (int32_t)((value & ~TICKET_OFFER) - (number << TICKET_SHIFT)) >= 0;
+}
+
+bool journal_may_lead(struct timerhub_journal *journal)
+{
+	if (!journal->threaded || journal->writing)
+		return false;
+	journal->writing = true;
+	return true;
+}
+
+/* The batch's callers are offered the lead: take it, unless another thread has. */
+static bool writer_accept(struct timerhub_journal *journal)
+{
+	bool leads;
+
+	lock_take(&journal->lock);
+	leads = journal_may_lead(journal);
+	lock_give(&journal->lock);
+	if (leads)
+		journal_lead(journal, false);
+	return leads;
 }
 
 void journal_await(struct timerhub_journal *journal, uint32_t number)
 {
 	struct ticket *ticket = writer_ticket(journal, number);
-	uint32_t last = ticket_number(ticket);
+	uint32_t value = ticket_number(ticket);
 	bool waited = false;
 
 	if (!journal->threaded)
 		(void)journal_pass(journal);
-	while (journal->threaded && !writer_has_finished(last, number)) {
-		ticket_wait(ticket, last, UINT64_MAX);
-		waited = true;
-		last = ticket_number(ticket);
+	while (journal->threaded && !writer_has_finished(value, number)) {
+		if ((value & TICKET_OFFER) == 0 || !writer_accept(journal)) {
+			ticket_wait(ticket, value, UINT64_MAX);
+			waited = true;
+		}
+		value = ticket_number(ticket);
 	}
 	if (waited)
 		ticket_wake(ticket, WAKE_FEW);
 }
 
+/* ---- the keeper's work ---- */
+
 bool journal_kick(struct timerhub_journal *journal)
 {
-	if (journal->writing != WRITING_NONE)
+	if (journal->writing || journal->called)
 		return false;
-	journal->writing = WRITING_WRITER;
+	journal->called = true;
 	ticket_set(&journal->work, ticket_number(&journal->work) + 1);
 	return true;
 }
 
 bool journal_remind(struct timerhub_journal *journal)
 {
-	if (journal->writing != WRITING_NONE || journal->look_ns != UINT64_MAX)
+	if (journal->writing || journal->look_ns != UINT64_MAX)
 		return false;
 	journal->look_ns = journal->alarm->ops->monotonic_ns(journal->alarm) + TAKES_WAIT_NS;
-	ticket_set(&journal->work, ticket_number(&journal->work) + 1);
-	return true;
-}
-
-bool journal_may_lead(struct timerhub_journal *journal)
-{
-	if (!journal->threaded || journal->writing != WRITING_NONE)
-		return false;
-	journal->writing = WRITING_CALLER;
-	return true;
+	return journal_kick(journal);
 }
 
 /* Returns when the first lease ends, on the wall clock as it is now; UINT64_MAX: none does. */
@@ -261,8 +279,7 @@ static void writer_publish(struct timerhub_journal *journal)
 	journal->stats.held_up = writer_held_up(journal);
 }
 
-/* Does a caller wait for what has gathered, or is it time to write it? The lock is held. */
-static bool writer_must_write(struct timerhub_journal *journal)
+bool journal_must_write(struct timerhub_journal *journal)
 {
 	const struct batch *batch = journal_gathering(journal);
 	bool hurry = journal->hurry || journal->stopping || !journal->threaded;
@@ -280,7 +297,7 @@ static struct batch *writer_take_batch(struct timerhub_journal *journal, uint64_
 	uint32_t next = full->number + 1;
 
 	*ret_ends_bytes = journal->tasks.count * (uint64_t)RECORD_HEADER_BYTES;
-	if (!writer_must_write(journal))
+	if (!journal_must_write(journal))
 		return NULL;
 	/*
 	 * The next batch's ticket was an earlier one's. All of those must have left before a caller
@@ -326,189 +343,141 @@ static struct request *writer_write(struct timerhub_journal *journal, struct bat
 	return out;
 }
 
-static bool writer_commit(struct timerhub_journal *journal, size_t *ret_bytes)
-{
-	struct log_place place = { 0, 0 };
-	struct request *refused;
-	struct batch *batch;
-	uint64_t ends_bytes;
-	uint32_t number;
-	uint64_t begin_ns;
-	int result, refusal;
-	bool ring;
+/* What a leader has written. */
+struct turn {
+	uint32_t number; /* of the batch */
+	size_t bytes;
+	bool worked; /* there was one */
+	bool shared; /* more than one caller waits for it */
+};
 
-	lock_take(&journal->lock);
-	batch = writer_take_batch(journal, &ends_bytes);
-	/* Ids given out later are in records later than a segment that now begins. */
-	journal->log.next_id = journal->next_id;
-	lock_give(&journal->lock);
-	if (!batch)
-		return false;
-	number = batch->number;
-	*ret_bytes = batch->used;
-	begin_ns = journal->alarm->ops->monotonic_ns(journal->alarm);
-	refused = writer_write(journal, batch, ends_bytes, &result, &refusal, &place);
-	lock_take(&journal->lock);
-	writer_apply_all(journal, batch->first, result, &place);
-	writer_apply_all(journal, refused, refusal, &place);
+/* The outcome of a batch is applied, and its callers find it finished. The lock is held. */
+static void writer_end_batch(struct timerhub_journal *journal, const struct batch *batch,
+                             int result, uint64_t begin_ns)
+{
+	uint64_t now_ns = journal->alarm->ops->monotonic_ns(journal->alarm);
+
 	if (result == 0 && batch->used > 0) {
 		journal->stats.batches++;
 		journal->stats.records += batch->records;
 	}
 	if (result == 0 && batch->first)
-		journal->stats.sync_ns[journal_bucket(
-			journal->alarm->ops->monotonic_ns(journal->alarm) - begin_ns)]++;
-	journal->stats.disk_full += refused || log_is_full(result);
+		journal->stats.sync_ns[journal_bucket(now_ns - begin_ns)]++;
 	journal_set_alarm(journal);
 	writer_publish(journal);
+	ticket_set(writer_ticket(journal, batch->number), batch->number << TICKET_SHIFT);
+}
+
+/* Write what has gathered, if it is time to. Its callers are not woken: writer_wake(). */
+static struct turn writer_commit(struct timerhub_journal *journal)
+{
+	struct turn turn = { .bytes = 0 };
+	struct log_place place = { 0, 0 };
+	struct request *refused;
+	struct batch *batch;
+	uint64_t ends_bytes, begin_ns;
+	int result, refusal;
+	bool ring;
+
+	lock_take(&journal->lock);
+	journal_end_leases(journal);
+	batch = writer_take_batch(journal, &ends_bytes);
+	/* Ids given out later are in records later than a segment that now begins. */
+	journal->log.next_id = journal->next_id;
+	lock_give(&journal->lock);
+	if (!batch)
+		return turn;
+	turn = (struct turn){ batch->number, batch->used, true, batch->waiting > 1 };
+	begin_ns = journal->alarm->ops->monotonic_ns(journal->alarm);
+	refused = writer_write(journal, batch, ends_bytes, &result, &refusal, &place);
+	if (result == 0)
+		journal->cleaner.blocked = false;
+	lock_take(&journal->lock);
+	writer_apply_all(journal, batch->first, result, &place);
+	writer_apply_all(journal, refused, refusal, &place);
+	journal->stats.disk_full += refused || log_is_full(result);
+	writer_end_batch(journal, batch, result, begin_ns);
 	ring = completions_must_ring(&journal->completions);
 	lock_give(&journal->lock);
 	if (ring)
 		completions_ring(&journal->completions);
-	ticket_set(writer_ticket(journal, number), number);
-	ticket_wake(writer_ticket(journal, number), WAKE_FEW);
-	if (result == 0)
-		journal->cleaner.blocked = false;
-	return true;
+	return turn;
+}
+
+static void writer_wake(struct timerhub_journal *journal, const struct turn *turn)
+{
+	if (turn->worked)
+		ticket_wake(writer_ticket(journal, turn->number), WAKE_FEW);
 }
 
 bool journal_pass(struct timerhub_journal *journal)
 {
-	size_t bytes = 0;
-	bool worked, cleaned;
+	struct turn turn = writer_commit(journal);
+	bool cleaned = cleaner_work(&journal->cleaner, turn.bytes, true);
 
 	lock_take(&journal->lock);
-	journal_end_leases(journal);
+	writer_publish(journal);
 	lock_give(&journal->lock);
-	worked = writer_commit(journal, &bytes);
-	cleaned = cleaner_work(&journal->cleaner, bytes);
-	if (cleaned || journal->cleaner.wanted) {
-		lock_take(&journal->lock);
-		writer_publish(journal);
-		lock_give(&journal->lock);
-	}
-	return worked || cleaned;
+	return turn.worked || cleaned;
 }
 
-/* ---- a caller that leads ---- */
+/* ---- leading ---- */
 
-/* The caller has written its batch. Must the writer be woken? The lock is held. */
-static bool writer_hand_over(struct timerhub_journal *journal, bool cleans)
+/* The leader leaves. Returns what the thread sleeps on that goes on; NULL: none needs be woken. */
+static struct ticket *writer_hand_over(struct timerhub_journal *journal)
 {
-	journal->stats.held_up = writer_held_up(journal);
-	journal->writing = WRITING_NONE;
-	if (cleans || writer_must_write(journal))
-		return journal_kick(journal);
-	return journal_gathering(journal)->used > 0 && journal_remind(journal);
+	const struct batch *batch = journal_gathering(journal);
+	struct ticket *ticket = writer_ticket(journal, batch->number);
+
+	journal->writing = false;
+	if (batch->waiting > 0) {
+		ticket_set(ticket, ticket_number(ticket) | TICKET_OFFER);
+		return ticket;
+	}
+	if (journal->cleans || journal_must_write(journal))
+		return journal_kick(journal) ? &journal->work : NULL;
+	return batch->used > 0 && journal_remind(journal) ? &journal->work : NULL;
 }
 
-void journal_lead(struct timerhub_journal *journal)
+static void writer_leave(struct timerhub_journal *journal, bool cleans)
+{
+	struct ticket *next;
+
+	lock_take(&journal->lock);
+	journal->cleans = cleans;
+	writer_publish(journal);
+	next = writer_hand_over(journal);
+	lock_give(&journal->lock);
+	if (next)
+		ticket_wake(next, 1);
+}
+
+/* A lone caller leaves compaction to the keeper, unless the disk holds too much. */
+static void writer_lead(struct timerhub_journal *journal, bool keeper)
+{
+	struct turn turn = writer_commit(journal);
+	bool cleans = cleaner_is_due(&journal->cleaner);
+
+	if (!cleans) {
+		writer_leave(journal, false);
+		writer_wake(journal, &turn);
+		return;
+	}
+	writer_wake(journal, &turn);
+	(void)cleaner_work(&journal->cleaner, turn.bytes, keeper || turn.shared);
+	writer_leave(journal, cleaner_is_due(&journal->cleaner));
+}
+
+void journal_lead(struct timerhub_journal *journal, bool keeper)
 {
 	sigset_t all, before;
-	bool cleans, wake;
-	size_t bytes = 0;
 	int cancel;
 
 	/* No handler keeps the others waiting, and no call to the disk ends the thread. */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
 	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	(void)writer_commit(journal, &bytes);
-	cleans = cleaner_is_due(&journal->cleaner);
-	lock_take(&journal->lock);
-	wake = writer_hand_over(journal, cleans);
-	lock_give(&journal->lock);
-	if (wake)
-		ticket_wake(&journal->work, 1);
+	writer_lead(journal, keeper);
 	(void)pthread_setcancelstate(cancel, NULL);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-}
-
-/* ---- the thread ---- */
-
-/* Returns how long the writer may sleep; UINT64_MAX: until it is woken. The lock is held. */
-static uint64_t writer_sleep_ns(struct timerhub_journal *journal)
-{
-	uint64_t end_ns = agenda_first_ns(&journal->leases), now_ns;
-
-	if (journal->look_ns < end_ns)
-		end_ns = journal->look_ns;
-	if (end_ns == UINT64_MAX)
-		return UINT64_MAX;
-	now_ns = journal->alarm->ops->monotonic_ns(journal->alarm);
-	return end_ns > now_ns ? end_ns - now_ns : 0;
-}
-
-/* Sleep until there may be something to do. The lock is held, and given away meanwhile. */
-static void writer_sleep(struct timerhub_journal *journal)
-{
-	uint64_t timeout_ns = writer_sleep_ns(journal);
-	uint32_t number = ticket_number(&journal->work);
-
-	lock_give(&journal->lock);
-	if (timeout_ns > 0)
-		ticket_wait(&journal->work, number, timeout_ns);
-	lock_take(&journal->lock);
-	journal_end_leases(journal);
-	if (journal->alarm->ops->monotonic_ns(journal->alarm) < journal->look_ns)
-		return;
-	journal->look_ns = UINT64_MAX;
-	journal->hurry = journal_gathering(journal)->used > 0;
-}
-
-/* Sleep until there is something to write. False: there is nothing, and the journal is closing. */
-static bool writer_rest(struct timerhub_journal *journal)
-{
-	bool writes;
-
-	lock_take(&journal->lock);
-	if (!writer_must_write(journal)) {
-		journal->writing = WRITING_NONE;
-		if (journal_gathering(journal)->used > 0)
-			(void)journal_remind(journal);
-	}
-	while (journal->writing != WRITING_WRITER && !journal->stopping) {
-		writer_sleep(journal);
-		if (journal->writing == WRITING_NONE && writer_must_write(journal))
-			journal->writing = WRITING_WRITER;
-	}
-	writes = journal->writing == WRITING_WRITER;
-	lock_give(&journal->lock);
-	return writes;
-}
-
-static void *writer_main(void *argument)
-{
-	struct timerhub_journal *journal = argument;
-
-	(void)pthread_setname_np(pthread_self(), THREAD_NAME);
-	do
-		while (journal_pass(journal)) {
-		}
-	while (writer_rest(journal));
-	return NULL;
-}
-
-int journal_start_writer(struct timerhub_journal *journal)
-{
-	sigset_t all, before;
-	int result;
-
-	journal->writing = WRITING_WRITER;
-	/* The thread inherits a mask in which no handler of the program's can run on it. */
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	result = pthread_create(&journal->thread, NULL, writer_main, journal);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -result;
-}
-
-void journal_stop_writer(struct timerhub_journal *journal)
-{
-	lock_take(&journal->lock);
-	journal->stopping = true;
-	(void)journal_kick(journal);
-	lock_give(&journal->lock);
-	ticket_wake(&journal->work, 1);
-	(void)pthread_join(journal->thread, NULL);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which thread writes, and when: a lone caller itself, with no signal and no cancellation in
- * between; the writer what gathers meanwhile, and what compaction copies; a delivery's record with
- * the next change, or some milliseconds later. On a simulated disk whose syncs can be held back,
- * under a clock that only the test moves.
+ * Which thread writes, and when: a caller itself, with no signal and no cancellation in between;
+ * then one of those that have gathered meanwhile; the keeper what no caller waits for, and
+ * compaction; a delivery's record with the next change, or some milliseconds later. On a simulated
+ * disk whose syncs can be held back, under a clock that only the test moves.
  */
 #include <errno.h>
 #include <journal.h>
@@ -125,20 +125,31 @@ static struct timerhub_journal_stats stats(void)
 	return now;
 }
 
-static bool is_writing(enum journal_writing writing)
+static bool is_writing(void)
 {
 	bool is;
 
 	lock_take(&journal->lock);
-	is = journal->writing == writing;
+	is = journal->writing;
 	lock_give(&journal->lock);
 	return is;
 }
 
-/* Until the writer sleeps, and for good: so the next change finds it asleep. */
+/* Does no thread write, and the keeper sleep? */
+static bool is_at_rest(void)
+{
+	bool rests;
+
+	lock_take(&journal->lock);
+	rests = !journal->writing && !journal->called && !journal->cleans;
+	lock_give(&journal->lock);
+	return rests;
+}
+
+/* For good: so the next change finds no thread writing. */
 static void await_rest(void)
 {
-	while (!is_writing(WRITING_NONE))
+	while (!is_at_rest())
 		sleep_ns(LOOK_NS);
 }
 
@@ -178,14 +189,26 @@ static void hold_leader(pthread_t *ret_thread, uint64_t *id)
 	thread_start(ret_thread, put_one, id);
 	while (!atomic_load(&in_sync))
 		sleep_ns(LOOK_NS);
-	expect(is_writing(WRITING_CALLER));
+	expect(is_writing());
 }
 
-START_TEST(the_writer_writes_what_gathers_while_a_caller_leads)
+/* A caller gathers while another one leads. */
+static void gather_one(pthread_t *ret_thread, uint64_t *id, unsigned waiting)
 {
-	uint64_t first = 0, second = 0;
-	pthread_t leader, follower;
 	bool gathered = false;
+
+	thread_start(ret_thread, put_one, id);
+	while (!gathered) {
+		lock_take(&journal->lock);
+		gathered = journal_gathering(journal)->waiting == waiting;
+		lock_give(&journal->lock);
+	}
+}
+
+START_TEST(of_callers_that_gather_while_one_leads_another_leads_next)
+{
+	uint64_t first = 0, ids[2] = { 0 };
+	pthread_t leader, followers[2];
 
 	begin(0);
 	hold_leader(&leader, &first);
@@ -194,22 +217,79 @@ START_TEST(the_writer_writes_what_gathers_while_a_caller_leads)
 	expect_eq(tasks_find(&journal->tasks, 1)->changing, 1);
 	expect_eq(tasks_find(&journal->tasks, 1)->batch, journal_gathering(journal)->number - 1);
 	lock_give(&journal->lock);
-	thread_start(&follower, put_one, &second);
-	while (!gathered) {
-		lock_take(&journal->lock);
-		gathered = journal_gathering(journal)->first != NULL;
-		lock_give(&journal->lock);
-	}
+	for (unsigned i = 0; i < COUNT_OF(followers); i++)
+		gather_one(&followers[i], &ids[i], i + 1);
 	atomic_store(&held, false);
 	thread_join(leader);
-	thread_join(follower);
+	for (unsigned i = 0; i < COUNT_OF(followers); i++)
+		thread_join(followers[i]);
 	expect_eq(first, 1);
-	expect_eq(second, 2);
-	expect_eq(atomic_load(&written_by), (unsigned long)journal->thread);
-	/* And when it has nothing to do any more, callers lead again. */
+	expect_eq(ids[0], 2);
+	expect_eq(ids[1], 3);
+	/* In one batch, and no thread of the journal's own is needed for it. */
+	expect_eq(stats().batches, 2);
+	expect(atomic_load(&written_by) == (unsigned long)followers[0] ||
+	       atomic_load(&written_by) == (unsigned long)followers[1]);
+	/* And when none waits any more, the next one leads at once. */
 	await_rest();
 	(void)put(10);
 	expect_eq(atomic_load(&written_by), (unsigned long)pthread_self());
+	end();
+}
+END_TEST
+
+START_TEST(what_is_submitted_while_a_caller_leads_the_keeper_writes)
+{
+	struct timerhub_journal_change change = { .op = TIMERHUB_JOURNAL_PUT, .when_ns = HOUR };
+	struct timerhub_journal_completion completion;
+	struct timerhub_task task;
+	pthread_t leader;
+	uint64_t id = 0;
+
+	begin(0);
+	/* The keeper waits until it is time to write the delivery, which does not come. */
+	(void)put(10);
+	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
+	hold_leader(&leader, &id);
+	expect_eq(timerhub_journal_submit(journal, &change, 1, 7), 0);
+	atomic_store(&held, false);
+	thread_join(leader);
+	while (timerhub_journal_completions(journal, &completion, 1) == 0)
+		sleep_ns(LOOK_NS);
+	expect_eq(completion.tag, 7);
+	expect_eq(atomic_load(&written_by), (unsigned long)journal->thread);
+	end();
+}
+END_TEST
+
+/* Some threads that put, among them one that submits: none waits for a batch that no thread has. */
+START_TEST(a_batch_is_always_written)
+{
+	struct timerhub_journal_change change = { .op = TIMERHUB_JOURNAL_PUT, .when_ns = HOUR };
+	struct timerhub_journal_completion completions[8];
+	unsigned rounds = scaled(300), submitted = 0, completed = 0;
+
+	begin(0);
+	for (unsigned round = 0; round < rounds; round++) {
+		pthread_t threads[3];
+		uint64_t ids[3];
+
+		for (unsigned i = 0; i < COUNT_OF(threads); i++)
+			thread_start(&threads[i], put_one, &ids[i]);
+		submitted += timerhub_journal_submit(journal, &change, 1, 0) == 0;
+		for (unsigned i = 0; i < COUNT_OF(threads); i++)
+			thread_join(threads[i]);
+		for (unsigned i = 0; i < COUNT_OF(ids); i++)
+			expect_eq(timerhub_journal_cancel(journal, ids[i]), 0);
+		while (completed < submitted) {
+			int count = timerhub_journal_completions(journal, completions, 8);
+
+			expect_le(0, count);
+			for (int i = 0; i < count; i++)
+				expect_eq(timerhub_journal_cancel(journal, completions[i].id), 0);
+			completed += (unsigned)count;
+		}
+	}
 	end();
 }
 END_TEST
@@ -240,7 +320,7 @@ START_TEST(a_leader_is_cancelled_behind_its_change_or_not_at_all)
 	expect_eq(pthread_cancel(leader), 0);
 	for (unsigned i = 0; i < 10; i++)
 		sleep_ns(LOOK_NS);
-	expect(is_writing(WRITING_CALLER));
+	expect(is_writing());
 	atomic_store(&held, false);
 	thread_join(leader);
 	expect_eq(put(10), 2);
@@ -260,8 +340,8 @@ START_TEST(a_delivery_is_written_with_the_next_change)
 	(void)put(10);
 	before = stats();
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
-	/* No thread is woken for it at once. */
-	expect(is_writing(WRITING_NONE));
+	/* No thread writes it at once. */
+	expect(!is_writing());
 	expect_eq(timerhub_journal_done(journal, &task), 0);
 	expect_eq(stats().records, before.records + 2);
 	expect_eq(stats().batches, before.batches + 1);
@@ -312,7 +392,7 @@ START_TEST(a_delivery_while_a_caller_leads_is_written_too)
 }
 END_TEST
 
-START_TEST(a_delivery_while_the_writer_writes_is_written_too)
+START_TEST(a_delivery_while_the_keeper_writes_is_written_too)
 {
 	struct timerhub_journal_change change = { .op = TIMERHUB_JOURNAL_PUT };
 	struct timerhub_task task;
@@ -348,7 +428,7 @@ START_TEST(leases_end_although_no_call_is_made)
 	(void)put(10);
 	before = atomic_load(&writes);
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
-	/* When the delivery is written, the writer has nothing else to wake up for. */
+	/* When the delivery is written, the keeper has nothing else to wake up for. */
 	atomic_fetch_add(&clocks.now_ns, 20 * MS);
 	while (atomic_load(&writes) == before)
 		sleep_ns(LOOK_NS);
@@ -363,7 +443,7 @@ START_TEST(leases_end_although_no_call_is_made)
 }
 END_TEST
 
-START_TEST(a_lone_caller_leaves_compaction_to_the_writer)
+START_TEST(a_lone_caller_leaves_compaction_to_the_keeper)
 {
 	uint64_t dropped = 0;
 
@@ -386,14 +466,16 @@ int main(int argc, char **argv)
 {
 	tests_begin("writer", argc, argv);
 	tests_add(a_lone_caller_writes_its_own_changes, 60);
-	tests_add(the_writer_writes_what_gathers_while_a_caller_leads, 60);
+	tests_add(of_callers_that_gather_while_one_leads_another_leads_next, 60);
+	tests_add(what_is_submitted_while_a_caller_leads_the_keeper_writes, 60);
+	tests_add(a_batch_is_always_written, 120);
 	tests_add(tickets_leave_errno_alone, 60);
 	tests_add(a_leader_is_cancelled_behind_its_change_or_not_at_all, 60);
 	tests_add(a_delivery_is_written_with_the_next_change, 60);
 	tests_add(a_delivery_is_written_when_no_change_comes, 60);
 	tests_add(a_delivery_while_a_caller_leads_is_written_too, 60);
-	tests_add(a_delivery_while_the_writer_writes_is_written_too, 60);
+	tests_add(a_delivery_while_the_keeper_writes_is_written_too, 60);
 	tests_add(leases_end_although_no_call_is_made, 60);
-	tests_add(a_lone_caller_leaves_compaction_to_the_writer, 60);
+	tests_add(a_lone_caller_leaves_compaction_to_the_keeper, 60);
 	return tests_run();
 }

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The keeper: the journal's own thread. It leads when there is work that no caller waits for:
+ * changes begun by submit, records of deliveries, compaction. It sleeps no longer than the first
+ * lease lasts, and gives back what leases are over for; takers do so too, for the keeper may be
+ * held up by the disk. Tested by tests/journal/test_writer.c.
+ */
+#define _GNU_SOURCE
+#include <signal.h>
+
+#include "journal.h"
+
+#define THREAD_NAME "timerhub-keeper"
+
+/* Returns how long the keeper may sleep; UINT64_MAX: until it is called. The lock is held. */
+static uint64_t keeper_sleep_ns(struct timerhub_journal *journal)
+{
+	uint64_t end_ns = agenda_first_ns(&journal->leases), now_ns;
+
+	if (journal->look_ns < end_ns)
+		end_ns = journal->look_ns;
+	if (end_ns == UINT64_MAX)
+		return UINT64_MAX;
+	now_ns = journal->alarm->ops->monotonic_ns(journal->alarm);
+	return end_ns > now_ns ? end_ns - now_ns : 0;
+}
+
+/* Sleep until there may be something to do. The lock is held, and given away meanwhile. */
+static void keeper_sleep(struct timerhub_journal *journal)
+{
+	uint64_t timeout_ns = keeper_sleep_ns(journal);
+	uint32_t number = ticket_number(&journal->work);
+
+	journal->called = false;
+	lock_give(&journal->lock);
+	if (timeout_ns > 0)
+		ticket_wait(&journal->work, number, timeout_ns);
+	lock_take(&journal->lock);
+	journal_end_leases(journal);
+	if (journal->alarm->ops->monotonic_ns(journal->alarm) < journal->look_ns)
+		return;
+	journal->look_ns = UINT64_MAX;
+	journal->hurry = journal_gathering(journal)->used > 0;
+}
+
+static void *keeper_main(void *argument)
+{
+	struct timerhub_journal *journal = argument;
+
+	(void)pthread_setname_np(pthread_self(), THREAD_NAME);
+	lock_take(&journal->lock);
+	for (;;) {
+		bool works = journal->cleans || journal_must_write(journal);
+
+		if (works && journal_may_lead(journal)) {
+			lock_give(&journal->lock);
+			journal_lead(journal, true);
+			lock_take(&journal->lock);
+			continue;
+		}
+		if (journal->stopping)
+			break;
+		keeper_sleep(journal);
+	}
+	lock_give(&journal->lock);
+	return NULL;
+}
+
+int keeper_start(struct timerhub_journal *journal)
+{
+	sigset_t all, before;
+	int result;
+
+	/* What an earlier process left to compact. */
+	journal->cleans = true;
+	journal->called = true;
+	/* The thread inherits a mask in which no handler of the program's can run on it. */
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
+	result = pthread_create(&journal->thread, NULL, keeper_main, journal);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return -result;
+}
+
+void keeper_stop(struct timerhub_journal *journal)
+{
+	lock_take(&journal->lock);
+	journal->stopping = true;
+	(void)journal_kick(journal);
+	lock_give(&journal->lock);
+	ticket_wake(&journal->work, 1);
+	(void)pthread_join(journal->thread, NULL);
+}
