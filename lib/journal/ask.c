@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "journal.h"
+#include "delivery.h"
 #include "replay.h"
 
 static int ask_may_begin(struct timerhub_journal *journal)
@@ -81,7 +81,7 @@ static int ask_peek(struct timerhub_journal *journal, uint64_t id, const void *k
 	if (!ret_info || (!data && data_size > 0))
 		return -EINVAL;
 	lock_take(&journal->lock);
-	journal_end_leases(journal);
+	delivery_end_leases(journal);
 	task = ask_live(key_len > 0 ? tasks_find_key(&journal->tasks, key, key_len)
 	                            : tasks_find(&journal->tasks, id));
 	if (task) {
@@ -145,7 +145,7 @@ static int ask_list(struct timerhub_journal *journal, struct ask_list *ret_list)
 	struct ask_list list = { .count = 0 };
 
 	lock_take(&journal->lock);
-	journal_end_leases(journal);
+	delivery_end_leases(journal);
 	list.entries = malloc((journal->tasks.count + (size_t)1) * sizeof(*list.entries));
 	if (list.entries)
 		tasks_each(&journal->tasks, ask_note, &list);
@@ -188,7 +188,7 @@ int timerhub_journal_stats(struct timerhub_journal *journal,
 	if (!ret_stats)
 		return -EINVAL;
 	lock_take(&journal->lock);
-	journal_end_leases(journal);
+	delivery_end_leases(journal);
 	*ret_stats = journal->stats;
 	ret_stats->tasks = journal->tasks.count - journal->arriving;
 	ret_stats->data_bytes = journal->tasks.data_bytes;

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "journal.h"
 #include "mark.h"
 #include "reader.h"
 #include "replay.h"
+#include "state.h"
 
 #define COPY_BYTES ((size_t)256 << 10)
 #define TRIES_MAX 100

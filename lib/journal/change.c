@@ -8,7 +8,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "journal.h"
+#include "request.h"
+#include "writer.h"
 
 #define DUE_MAX_NS (UINT64_C(1) << 63) /* times from here on cannot be kept, except "never" */
 
@@ -184,9 +185,9 @@ int timerhub_journal_commit(struct timerhub_journal *journal,
 		return result;
 	result = request_prepare(journal, &request, changes, count, &index);
 	if (result == 0)
-		result = request_start(journal, &request, true, &index, &number);
+		result = writer_make(journal, &request, true, &index, &number);
 	if (result == 0) {
-		journal_await(journal, number);
+		writer_await(journal, number);
 		result = request.result;
 	}
 	if (result < 0)
@@ -212,7 +213,7 @@ int timerhub_journal_submit(struct timerhub_journal *journal,
 	request->changes = (struct change *)(request + 1);
 	result = request_prepare(journal, request, changes, count, &index);
 	if (result == 0)
-		result = request_start(journal, request, false, &index, &number);
+		result = writer_make(journal, request, false, &index, &number);
 	if (result < 0) {
 		(void)request_refuse(request, changes, index, result);
 		free(request);

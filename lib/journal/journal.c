@@ -6,8 +6,11 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "delivery.h"
+#include "keeper.h"
 #include "options.h"
 #include "replay.h"
+#include "writer.h"
 
 #define SEGMENT_BYTES_DEFAULT (UINT64_C(16) << 20)
 #define SEGMENT_BYTES_MIN UINT64_C(4096)
@@ -81,7 +84,7 @@ static void journal_park_exhausted(void *context, struct task *task)
 	if (task->state != TASK_PENDING || task->attempts < journal->attempts_max)
 		return;
 	(void)agenda_remove(&journal->agenda, task);
-	journal_let_come(journal, task);
+	delivery_let_come(journal, task);
 }
 
 /* Room for as many tasks as put will let in, so that nothing on the way in can fail for it. */
@@ -249,7 +252,7 @@ static void journal_send_takers_away(struct timerhub_journal *journal)
 	lock_take(&journal->lock);
 	journal->shut = true;
 	while (journal->inside > 0) {
-		journal_wake_takers(journal);
+		delivery_wake_takers(journal);
 		ticket_wait(&journal->work, ticket_number(&journal->work), CLOSE_LOOK_NS);
 		lock_take(&journal->lock);
 	}
@@ -280,7 +283,7 @@ void timerhub_journal_close(struct timerhub_journal *journal)
 		if (journal->threaded)
 			keeper_stop(journal);
 		else
-			(void)journal_pass(journal);
+			(void)writer_pass(journal);
 		journal_sign_off(journal);
 	}
 	journal_free(journal);

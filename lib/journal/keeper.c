@@ -6,9 +6,12 @@
  * held up by the disk. Tested by tests/journal/test_writer.c.
  */
 #define _GNU_SOURCE
+#include "keeper.h"
+
 #include <signal.h>
 
-#include "journal.h"
+#include "delivery.h"
+#include "writer.h"
 
 #define THREAD_NAME "timerhub-keeper"
 
@@ -36,11 +39,11 @@ static void keeper_sleep(struct timerhub_journal *journal)
 	if (timeout_ns > 0)
 		ticket_wait(&journal->work, number, timeout_ns);
 	lock_take(&journal->lock);
-	journal_end_leases(journal);
+	delivery_end_leases(journal);
 	if (journal->alarm->ops->monotonic_ns(journal->alarm) < journal->look_ns)
 		return;
 	journal->look_ns = UINT64_MAX;
-	journal->hurry = journal_gathering(journal)->used > 0;
+	journal->hurry = state_gathering(journal)->used > 0;
 }
 
 static void *keeper_main(void *argument)
@@ -50,11 +53,11 @@ static void *keeper_main(void *argument)
 	(void)pthread_setname_np(pthread_self(), THREAD_NAME);
 	lock_take(&journal->lock);
 	for (;;) {
-		bool works = journal->cleans || journal_must_write(journal);
+		bool works = journal->cleans || writer_must_write(journal);
 
-		if (works && journal_may_lead(journal)) {
+		if (works && writer_may_lead(journal)) {
 			lock_give(&journal->lock);
-			journal_lead(journal, true);
+			writer_lead(journal, true);
 			lock_take(&journal->lock);
 			continue;
 		}
@@ -86,7 +89,7 @@ void keeper_stop(struct timerhub_journal *journal)
 {
 	lock_take(&journal->lock);
 	journal->stopping = true;
-	(void)journal_kick(journal);
+	(void)writer_kick(journal);
 	lock_give(&journal->lock);
 	ticket_wake(&journal->work, 1);
 	(void)pthread_join(journal->thread, NULL);

@@ -1,52 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a request goes through before a leader has it. Any thread. While a change of a task is in
- * flight, the task is in no agenda, so it is not delivered, and other changes of it wait to see how
- * the first one ends.
+ * See request.h. While a change of a task is in flight, the task is in no agenda, so it is not
+ * delivered, and other changes of it wait to see how the first one ends.
  *
  * A request is checked until nothing that it names has a change in flight, and its batch has room;
  * only then, without giving the lock away in between, is anything changed. Held to a model by
  * tests/journal, like all calls.
  */
+#include "request.h"
+
 #include <errno.h>
 #include <string.h>
 
-#include "journal.h"
+#include "delivery.h"
 
 /* ---- may it be? The lock is held ---- */
-
-/* 1: a change of the task is in flight. */
-static int change_in_flight(const struct task *task, uint32_t *ret_batch)
-{
-	if (!task)
-		return -ENOENT;
-	if (task->changing == 0)
-		return 0;
-	*ret_batch = task->batch;
-	return 1;
-}
-
-int change_find_hand(struct timerhub_journal *journal, uint64_t id, uint64_t delivery,
-                     struct hand **ret_hand, uint32_t *ret_batch)
-{
-	struct hand *hand = hands_find(&journal->hands, delivery);
-	int result;
-
-	if (!hand || hand->task->id != id)
-		return -ENOENT;
-	if (hands_is_latest(&journal->hands, hand)) {
-		result = hand->task->state == TASK_ENDED ? -ENOENT
-		                                         : change_in_flight(hand->task, ret_batch);
-	} else {
-		result = -ESTALE;
-	}
-	/* A refusal ends the hold, too. */
-	if (result < 0)
-		hands_remove(&journal->hands, &journal->tasks, hand);
-	else
-		*ret_hand = hand;
-	return result;
-}
 
 static int change_check_put(struct timerhub_journal *journal, struct change *change,
                             uint32_t *ret_batch)
@@ -58,7 +26,7 @@ static int change_check_put(struct timerhub_journal *journal, struct change *cha
 			return -ENOMEM;
 		other = tasks_find_key(&journal->tasks, change->key, change->key_len);
 		if (other && other->changing != 0)
-			return change_in_flight(other, ret_batch);
+			return delivery_in_flight(other, ret_batch);
 		if (other) {
 			change->id = other->id;
 			return -EEXIST;
@@ -71,7 +39,7 @@ static int change_check_handed(struct timerhub_journal *journal, struct change *
                                uint32_t *ret_batch)
 {
 	struct hand *hand = NULL;
-	int result = change_find_hand(journal, change->id, change->delivery, &hand, ret_batch);
+	int result = delivery_find(journal, change->id, change->delivery, &hand, ret_batch);
 
 	if (result == 0)
 		change->task = hand->task;
@@ -84,7 +52,7 @@ static int change_check_named(struct timerhub_journal *journal, struct change *c
 	struct task *task = change->key_len > 0
 	                            ? tasks_find_key(&journal->tasks, change->key, change->key_len)
 	                            : tasks_find(&journal->tasks, change->id);
-	int result = change_in_flight(task, ret_batch);
+	int result = delivery_in_flight(task, ret_batch);
 
 	if (result != 0)
 		return result;
@@ -176,10 +144,10 @@ size_t request_bytes(const struct request *request)
 }
 
 /* As change_check(), for all of them; `*ret_index`: which one is refused. */
-static int request_check(struct timerhub_journal *journal, struct request *request,
-                         uint32_t *ret_batch, unsigned *ret_index)
+int request_check(struct timerhub_journal *journal, struct request *request, uint32_t *ret_batch,
+                  unsigned *ret_index)
 {
-	const struct batch *batch = journal_gathering(journal);
+	const struct batch *batch = state_gathering(journal);
 	int result;
 
 	for (unsigned i = 0; i < request->count; i++) {
@@ -245,7 +213,7 @@ static void change_begin(struct timerhub_journal *journal, struct change *change
 	if (change->delivery != 0)
 		change_begin_handed(journal, change);
 	task->changing = 1;
-	task->batch = journal_gathering(journal)->number;
+	task->batch = state_gathering(journal)->number;
 }
 
 static struct record change_record(const struct change *change)
@@ -274,9 +242,9 @@ static struct record change_record(const struct change *change)
 	return record;
 }
 
-static void request_gather(struct timerhub_journal *journal, struct request *request)
+void request_begin(struct timerhub_journal *journal, struct request *request)
 {
-	struct batch *batch = journal_gathering(journal);
+	struct batch *batch = state_gathering(journal);
 
 	for (unsigned i = 0; i < request->count; i++) {
 		struct change *change = &request->changes[i];
@@ -292,47 +260,122 @@ static void request_gather(struct timerhub_journal *journal, struct request *req
 	batch_add_request(batch, request);
 }
 
-/* ---- start ---- */
+/* ---- how it ended; the lock is held ---- */
 
-/* Wait for a batch. The lock is held, and given away meanwhile. */
-static void request_await(struct timerhub_journal *journal, uint32_t number)
+static void change_put_back(struct timerhub_journal *journal, const struct change *change)
 {
-	bool leads = journal_may_lead(journal);
+	struct task *task = change->task;
 
-	/* It may be full of records that no caller asks for. */
-	journal->hurry = true;
-	lock_give(&journal->lock);
-	if (leads)
-		journal_lead(journal, false);
-	journal_await(journal, number);
-	lock_take(&journal->lock);
+	task->agenda_index = TASK_NOWHERE;
+	if (task->state == TASK_PENDING)
+		agenda_insert(&journal->agenda, task, task->due_ns);
+	else if (task->state == TASK_TAKEN && journal->lease_ns > 0)
+		agenda_insert(&journal->leases, task, change->lease_end_ns);
 }
 
-int request_start(struct timerhub_journal *journal, struct request *request, bool may_wait,
-                  unsigned *ret_index, uint32_t *ret_number)
+static void change_end_put(struct timerhub_journal *journal, struct change *change, int result,
+                           const struct log_place *place)
 {
-	uint32_t number = 0;
-	bool wake = false, leads = false;
-	int result;
+	struct task *task = change->task;
 
-	lock_take(&journal->lock);
-	for (;;) {
-		journal_end_leases(journal);
-		result = request_check(journal, request, &number, ret_index);
-		if (result <= 0 || !may_wait)
-			break;
-		request_await(journal, number);
+	journal->arriving--;
+	if (result < 0) {
+		change->task = NULL;
+		tasks_remove(&journal->tasks, task);
+		return;
 	}
-	if (result == 0) {
-		*ret_number = journal_gathering(journal)->number;
-		request_gather(journal, request);
-		leads = may_wait && journal_may_lead(journal);
-		wake = !may_wait && journal_kick(journal);
+	task->segment = (uint32_t)place->segment;
+	task->offset8 = (uint32_t)((place->offset + change->at) / RECORD_ALIGN_BYTES);
+	task->state = TASK_PENDING;
+	agenda_insert(&journal->agenda, task, task->due_ns);
+	journal->stats.put++;
+}
+
+/* The state that the task had is left; the delivery, if it was answered for, is over. */
+static void change_leave_state(struct timerhub_journal *journal, const struct change *change)
+{
+	struct task *task = change->task;
+
+	if (task->state == TASK_TAKEN)
+		journal->stats.taken--;
+	if (task->state == TASK_PARKED)
+		journal->parked--;
+	task->agenda_index = TASK_NOWHERE;
+	if (change->delivery != 0)
+		hands_remove(&journal->hands, &journal->tasks,
+		             hands_find(&journal->hands, change->delivery));
+}
+
+static void change_end_due(struct timerhub_journal *journal, const struct change *change)
+{
+	struct task *task = change->task;
+
+	task->due_ns = change->due_ns;
+	if (change->type == RECORD_RENEW)
+		task->attempts = 0;
+	if (change->type == RECORD_PARK) {
+		task->reason = change->reason;
+		task->state = TASK_PARKED;
+		journal->parked++;
+		return;
 	}
-	lock_give(&journal->lock);
-	if (wake)
-		ticket_wake(&journal->work, 1);
-	if (leads)
-		journal_lead(journal, false);
-	return result > 0 ? -EAGAIN : result;
+	task->state = TASK_PENDING;
+	agenda_insert(&journal->agenda, task, task->due_ns);
+}
+
+static void change_count(struct timerhub_journal *journal, const struct change *change)
+{
+	switch (change->type) {
+	case RECORD_CANCEL:
+		journal->stats.cancelled++;
+		break;
+	case RECORD_DONE:
+		journal->stats.done++;
+		break;
+	case RECORD_MOVE:
+		journal->stats.moved++;
+		break;
+	case RECORD_RENEW: /* a period is done, or a parked task is moved */
+		journal->stats.done += change->delivery != 0;
+		journal->stats.moved += change->delivery == 0;
+		break;
+	default:
+		journal->stats.retried++;
+		break;
+	}
+}
+
+static void change_end(struct timerhub_journal *journal, struct change *change, int result,
+                       const struct log_place *place)
+{
+	change->task->changing = 0;
+	if (change->type == RECORD_PUT) {
+		change_end_put(journal, change, result, place);
+		return;
+	}
+	if (result < 0) {
+		change_put_back(journal, change);
+		return;
+	}
+	change_count(journal, change);
+	change_leave_state(journal, change);
+	if (change->type == RECORD_DONE || change->type == RECORD_CANCEL)
+		tasks_remove(&journal->tasks, change->task);
+	else
+		change_end_due(journal, change);
+}
+
+void request_end(struct timerhub_journal *journal, struct request *first, int result,
+                 const struct log_place *place)
+{
+	struct request *next;
+
+	for (struct request *request = first; request; request = next) {
+		next = request->next;
+		request->result = result;
+		for (unsigned i = 0; i < request->count; i++)
+			change_end(journal, &request->changes[i], result, place);
+		if (request->async)
+			completions_put(&journal->completions, request);
+	}
 }

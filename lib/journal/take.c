@@ -3,60 +3,15 @@
  * take, touch, release, stop: deliveries, and their leases. Any thread. Of the threads that wait,
  * one leads: it waits for the alarm, and for the first lease to end; the others wait for a ticket,
  * and one of them leads next. A thread that leaves, with a task or without, wakes the next leader.
- *
- * That a task was taken is recorded behind its delivery: the record goes out with the next change,
- * or some milliseconds later, and no caller waits for it. It only carries the number of attempts.
  */
 #include <errno.h>
 #include <limits.h>
 
-#include "journal.h"
-
-/* ---- leases; the lock is held ---- */
-
-void journal_let_come(struct timerhub_journal *journal, struct task *task)
-{
-	if (journal->attempts_max > 0 && task->attempts >= journal->attempts_max) {
-		task->state = TASK_PARKED;
-		task->reason = 0;
-		journal->parked++;
-		return;
-	}
-	task->state = TASK_PENDING;
-	agenda_insert(&journal->agenda, task, task->due_ns);
-}
-
-void journal_end_leases(struct timerhub_journal *journal)
-{
-	uint64_t now_ns;
-
-	if (journal->leases.count == 0)
-		return;
-	now_ns = journal->alarm->ops->monotonic_ns(journal->alarm);
-	while (agenda_first_ns(&journal->leases) <= now_ns) {
-		struct task *task = agenda_first(&journal->leases);
-
-		(void)agenda_remove(&journal->leases, task);
-		journal->stats.taken--;
-		journal->stats.leases_over++;
-		journal_let_come(journal, task);
-		journal_set_alarm(journal);
-	}
-}
-
-static void take_lease(struct timerhub_journal *journal, struct task *task, uint64_t lease_ns)
-{
-	uint64_t now_ns, left_ns;
-
-	if (journal->lease_ns == 0)
-		return;
-	now_ns = journal->alarm->ops->monotonic_ns(journal->alarm);
-	left_ns = UINT64_MAX - 1 - now_ns;
-	agenda_insert(&journal->leases, task, now_ns + (lease_ns < left_ns ? lease_ns : left_ns));
-}
+#include "delivery.h"
+#include "writer.h"
 
 /* Returns how long the first lease still lasts; UINT64_MAX: there is none. */
-static uint64_t take_lease_left_ns(struct timerhub_journal *journal)
+static uint64_t take_left_ns(struct timerhub_journal *journal)
 {
 	uint64_t end_ns = agenda_first_ns(&journal->leases), now_ns;
 
@@ -66,72 +21,15 @@ static uint64_t take_lease_left_ns(struct timerhub_journal *journal)
 	return end_ns > now_ns ? end_ns - now_ns : 0;
 }
 
-/* ---- take ---- */
-
-/* Returns how long ago a task that is due fell due. */
-static uint64_t take_late_ns(struct timerhub_journal *journal, const struct task *task)
-{
-	uint64_t now_ns = journal->alarm->ops->wall_ns(journal->alarm);
-
-	return now_ns > task->due_ns ? now_ns - task->due_ns : 0;
-}
-
-/* The lock is held. Hand out the first task, which is due. 0 or -ENOMEM. */
-static int take_deliver(struct timerhub_journal *journal, struct timerhub_task *ret_task)
-{
-	struct task *task = agenda_first(&journal->agenda);
-	struct record record = { .type = RECORD_TAKE, .id = task->id };
-	struct batch *batch = journal_gathering(journal);
-	uint64_t late_ns = take_late_ns(journal, task);
-	uint64_t periods = task->interval_ns > 0 ? late_ns / task->interval_ns + 1 : 1;
-
-	if (hands_reserve(&journal->hands) < 0)
-		return -ENOMEM;
-	(void)agenda_remove(&journal->agenda, task);
-	task->state = TASK_TAKEN;
-	if (task->attempts < UINT32_MAX)
-		task->attempts++;
-	take_lease(journal, task, journal->lease_ns);
-	journal->stats.taken++;
-	journal->stats.delivered++;
-	journal->stats.lateness[journal_bucket(late_ns)]++;
-	*ret_task = (struct timerhub_task){
-		.id = task->id,
-		.due_ns = task->due_ns,
-		.attempts = task->attempts,
-		.data = task_data(task),
-		.data_len = task->data_len,
-		.key = task_key(task),
-		.key_len = task->key_len,
-		.delivery = hands_insert(&journal->hands, task, periods),
-		.interval_ns = task->interval_ns,
-		.periods = periods,
-	};
-	/* No caller waits for it: if there is no room, it is left out. */
-	record.attempts = task->attempts;
-	if (journal->failed == 0 && batch_has_room(batch, RECORD_HEADER_BYTES))
-		(void)batch_add(batch, &record);
-	return 0;
-}
-
-/* After a stop only what was due then is: else a task that is given back could keep workers. */
-static bool take_is_due(struct timerhub_journal *journal)
-{
-	uint64_t first_ns = agenda_first_ns(&journal->agenda);
-
-	return first_ns != UINT64_MAX && first_ns <= journal->stopped_ns &&
-	       first_ns <= journal->alarm->ops->wall_ns(journal->alarm);
-}
-
 /* The lock is held, and given away while waiting. */
 static void take_wait(struct timerhub_journal *journal, uint64_t timeout_ns)
 {
-	uint64_t lease_ns = take_lease_left_ns(journal);
+	uint64_t lease_ns = take_left_ns(journal);
 
 	if (!journal->led) {
 		journal->led = true;
 		/* Nothing is due: the fd must not say so, and must ring for what comes next. */
-		journal_set_alarm(journal);
+		state_set_alarm(journal);
 		lock_give(&journal->lock);
 		journal->alarm->ops->wait(journal->alarm,
 		                          timeout_ns < lease_ns ? timeout_ns : lease_ns);
@@ -159,10 +57,10 @@ static int take_await_task(struct timerhub_journal *journal, uint64_t timeout_ns
 
 		if (journal->shut)
 			return -ESHUTDOWN;
-		journal_end_leases(journal);
-		if (take_is_due(journal))
+		delivery_end_leases(journal);
+		if (delivery_is_due(journal))
 			return 1;
-		journal_set_alarm(journal);
+		state_set_alarm(journal);
 		if (journal->stopped_ns != UINT64_MAX) {
 			journal->shut = true;
 			return -ESHUTDOWN;
@@ -189,16 +87,16 @@ static bool take_pass_on(struct timerhub_journal *journal)
 }
 
 /* The lock is held. Hand out what is due: how many, or -ENOMEM if it is not even one. */
-static int take_deliver_many(struct timerhub_journal *journal, struct timerhub_task *ret_tasks,
-                             unsigned max)
+static int take_many(struct timerhub_journal *journal, struct timerhub_task *ret_tasks,
+                     unsigned max)
 {
 	unsigned count = 0;
 
 	do {
-		if (take_deliver(journal, &ret_tasks[count]) < 0)
+		if (delivery_make(journal, &ret_tasks[count]) < 0)
 			return count > 0 ? (int)count : -ENOMEM;
 		count++;
-	} while (count < max && take_is_due(journal));
+	} while (count < max && delivery_is_due(journal));
 	return (int)count;
 }
 
@@ -212,10 +110,10 @@ static int take_run(struct timerhub_journal *journal, struct timerhub_task *ret_
 	journal->inside++;
 	result = take_await_task(journal, timeout_ns);
 	if (result == 1)
-		result = take_deliver_many(journal, ret_tasks, max);
+		result = take_many(journal, ret_tasks, max);
 	if (result > 0) {
-		journal_set_alarm(journal);
-		wake_writer = journal_remind(journal);
+		state_set_alarm(journal);
+		wake_writer = writer_remind(journal);
 	}
 	wake_taker = take_pass_on(journal);
 	journal->inside--;
@@ -251,14 +149,6 @@ int timerhub_journal_take(struct timerhub_journal *journal, struct timerhub_task
 
 /* ---- the end of taking ---- */
 
-void journal_wake_takers(struct timerhub_journal *journal)
-{
-	journal_set_alarm(journal);
-	ticket_set(&journal->takers, ticket_number(&journal->takers) + 1);
-	lock_give(&journal->lock);
-	ticket_wake(&journal->takers, UINT32_MAX);
-}
-
 void timerhub_journal_stop(struct timerhub_journal *journal)
 {
 	if (!journal || !life_goes_on(&journal->life))
@@ -266,7 +156,7 @@ void timerhub_journal_stop(struct timerhub_journal *journal)
 	lock_take(&journal->lock);
 	if (journal->stopped_ns == UINT64_MAX)
 		journal->stopped_ns = journal->alarm->ops->wall_ns(journal->alarm);
-	journal_wake_takers(journal);
+	delivery_wake_takers(journal);
 }
 
 /* ---- what a taker has ---- */
@@ -276,34 +166,21 @@ static int take_touch(struct timerhub_journal *journal, const struct timerhub_ta
                       uint64_t lease_ns)
 {
 	struct hand *hand = NULL;
-	struct task *task;
 	uint32_t number = 0;
 	int result;
 
 	for (;;) {
-		journal_end_leases(journal);
-		result = change_find_hand(journal, handed->id, handed->delivery, &hand, &number);
+		delivery_end_leases(journal);
+		result = delivery_find(journal, handed->id, handed->delivery, &hand, &number);
 		if (result <= 0)
 			break;
 		lock_give(&journal->lock);
-		journal_await(journal, number);
+		writer_await(journal, number);
 		lock_take(&journal->lock);
 	}
 	if (result < 0 || journal->lease_ns == 0)
 		return result;
-	task = hand->task;
-	if (task->state == TASK_TAKEN) {
-		(void)agenda_remove(&journal->leases, task);
-	} else {
-		if (task->state == TASK_PENDING)
-			(void)agenda_remove(&journal->agenda, task);
-		else
-			journal->parked--;
-		task->state = TASK_TAKEN;
-		journal->stats.taken++;
-	}
-	take_lease(journal, task, lease_ns);
-	journal_set_alarm(journal);
+	delivery_prolong(journal, hand->task, lease_ns);
 	return 0;
 }
 
@@ -346,7 +223,7 @@ int timerhub_journal_fd(struct timerhub_journal *journal)
 		return -EOWNERDEAD;
 	lock_take(&journal->lock);
 	journal->polled = true;
-	journal_set_alarm(journal);
+	state_set_alarm(journal);
 	lock_give(&journal->lock);
 	return journal->alarm->ops->fd(journal->alarm);
 }

@@ -10,13 +10,16 @@
  * is other work it calls the keeper. So no batch is left without a thread to write it.
  *
  * Waking: the next leader first, for the disk waits for that one. Then two of the batch's callers,
- * and each of them wakes two more (journal_await).
+ * and each of them wakes two more (writer_await).
  */
 #define _GNU_SOURCE
+#include "writer.h"
+
 #include <errno.h>
 #include <signal.h>
 
-#include "journal.h"
+#include "delivery.h"
+#include "request.h"
 
 #define WAKE_FEW 2
 #define TAKES_WAIT_NS (UINT64_C(10) * 1000000)
@@ -26,11 +29,6 @@
 #define TICKET_SHIFT 1
 
 /* ---- callers ---- */
-
-struct batch *journal_gathering(struct timerhub_journal *journal)
-{
-	return &journal->batches[journal->gathering];
-}
 
 static struct ticket *writer_ticket(struct timerhub_journal *journal, uint32_t number)
 {
@@ -42,7 +40,7 @@ static bool writer_has_finished(uint32_t value, uint32_t number)
 	return (int32_t)((value & ~TICKET_OFFER) - (number << TICKET_SHIFT)) >= 0;
 }
 
-bool journal_may_lead(struct timerhub_journal *journal)
+bool writer_may_lead(struct timerhub_journal *journal)
 {
 	if (!journal->threaded || journal->writing)
 		return false;
@@ -56,21 +54,21 @@ static bool writer_accept(struct timerhub_journal *journal)
 	bool leads;
 
 	lock_take(&journal->lock);
-	leads = journal_may_lead(journal);
+	leads = writer_may_lead(journal);
 	lock_give(&journal->lock);
 	if (leads)
-		journal_lead(journal, false);
+		writer_lead(journal, false);
 	return leads;
 }
 
-void journal_await(struct timerhub_journal *journal, uint32_t number)
+void writer_await(struct timerhub_journal *journal, uint32_t number)
 {
 	struct ticket *ticket = writer_ticket(journal, number);
 	uint32_t value = ticket_number(ticket);
 	bool waited = false;
 
 	if (!journal->threaded)
-		(void)journal_pass(journal);
+		(void)writer_pass(journal);
 	while (journal->threaded && !writer_has_finished(value, number)) {
 		if ((value & TICKET_OFFER) == 0 || !writer_accept(journal)) {
 			ticket_wait(ticket, value, UINT64_MAX);
@@ -84,7 +82,7 @@ void journal_await(struct timerhub_journal *journal, uint32_t number)
 
 /* ---- the keeper's work ---- */
 
-bool journal_kick(struct timerhub_journal *journal)
+bool writer_kick(struct timerhub_journal *journal)
 {
 	if (journal->writing || journal->called)
 		return false;
@@ -93,168 +91,15 @@ bool journal_kick(struct timerhub_journal *journal)
 	return true;
 }
 
-bool journal_remind(struct timerhub_journal *journal)
+bool writer_remind(struct timerhub_journal *journal)
 {
 	if (journal->writing || journal->look_ns != UINT64_MAX)
 		return false;
 	journal->look_ns = journal->alarm->ops->monotonic_ns(journal->alarm) + TAKES_WAIT_NS;
-	return journal_kick(journal);
+	return writer_kick(journal);
 }
 
-/* Returns when the first lease ends, on the wall clock as it is now; UINT64_MAX: none does. */
-static uint64_t writer_lease_end_ns(struct timerhub_journal *journal)
-{
-	const struct alarm_ops *ops = journal->alarm->ops;
-	uint64_t end_ns = agenda_first_ns(&journal->leases), now_ns;
-
-	if (end_ns == UINT64_MAX)
-		return UINT64_MAX;
-	now_ns = ops->monotonic_ns(journal->alarm);
-	end_ns = end_ns > now_ns ? end_ns - now_ns : 0;
-	now_ns = ops->wall_ns(journal->alarm);
-	return end_ns < UINT64_MAX - now_ns ? now_ns + end_ns : UINT64_MAX;
-}
-
-/*
- * A thread in take ends leases by itself. For a caller that polls the alarm rings then: early, if
- * the wall clock is set forward meanwhile, and its take finds nothing yet.
- */
-void journal_set_alarm(struct timerhub_journal *journal)
-{
-	bool blocks = !journal->shut && journal->stopped_ns == UINT64_MAX;
-	uint64_t due_ns = blocks ? agenda_first_ns(&journal->agenda) : 0;
-
-	if (!journal->led && !journal->polled)
-		return;
-	if (journal->polled) {
-		uint64_t end_ns = writer_lease_end_ns(journal);
-
-		due_ns = due_ns < end_ns ? due_ns : end_ns;
-	}
-	journal->alarm->ops->set(journal->alarm, due_ns);
-}
-
-/* ---- applying a batch; the lock is held ---- */
-
-static void writer_put_back(struct timerhub_journal *journal, const struct change *change)
-{
-	struct task *task = change->task;
-
-	task->agenda_index = TASK_NOWHERE;
-	if (task->state == TASK_PENDING)
-		agenda_insert(&journal->agenda, task, task->due_ns);
-	else if (task->state == TASK_TAKEN && journal->lease_ns > 0)
-		agenda_insert(&journal->leases, task, change->lease_end_ns);
-}
-
-static void writer_apply_put(struct timerhub_journal *journal, struct change *change, int result,
-                             const struct log_place *place)
-{
-	struct task *task = change->task;
-
-	journal->arriving--;
-	if (result < 0) {
-		change->task = NULL;
-		tasks_remove(&journal->tasks, task);
-		return;
-	}
-	task->segment = (uint32_t)place->segment;
-	task->offset8 = (uint32_t)((place->offset + change->at) / RECORD_ALIGN_BYTES);
-	task->state = TASK_PENDING;
-	agenda_insert(&journal->agenda, task, task->due_ns);
-	journal->stats.put++;
-}
-
-/* The state that the task had is left; the delivery, if it was answered for, is over. */
-static void writer_leave_state(struct timerhub_journal *journal, const struct change *change)
-{
-	struct task *task = change->task;
-
-	if (task->state == TASK_TAKEN)
-		journal->stats.taken--;
-	if (task->state == TASK_PARKED)
-		journal->parked--;
-	task->agenda_index = TASK_NOWHERE;
-	if (change->delivery != 0)
-		hands_remove(&journal->hands, &journal->tasks,
-		             hands_find(&journal->hands, change->delivery));
-}
-
-static void writer_apply_due(struct timerhub_journal *journal, const struct change *change)
-{
-	struct task *task = change->task;
-
-	task->due_ns = change->due_ns;
-	if (change->type == RECORD_RENEW)
-		task->attempts = 0;
-	if (change->type == RECORD_PARK) {
-		task->reason = change->reason;
-		task->state = TASK_PARKED;
-		journal->parked++;
-		return;
-	}
-	task->state = TASK_PENDING;
-	agenda_insert(&journal->agenda, task, task->due_ns);
-}
-
-static void writer_count(struct timerhub_journal *journal, const struct change *change)
-{
-	switch (change->type) {
-	case RECORD_CANCEL:
-		journal->stats.cancelled++;
-		break;
-	case RECORD_DONE:
-		journal->stats.done++;
-		break;
-	case RECORD_MOVE:
-		journal->stats.moved++;
-		break;
-	case RECORD_RENEW: /* a period is done, or a parked task is moved */
-		journal->stats.done += change->delivery != 0;
-		journal->stats.moved += change->delivery == 0;
-		break;
-	default:
-		journal->stats.retried++;
-		break;
-	}
-}
-
-static void writer_apply(struct timerhub_journal *journal, struct change *change, int result,
-                         const struct log_place *place)
-{
-	change->task->changing = 0;
-	if (change->type == RECORD_PUT) {
-		writer_apply_put(journal, change, result, place);
-		return;
-	}
-	if (result < 0) {
-		writer_put_back(journal, change);
-		return;
-	}
-	writer_count(journal, change);
-	writer_leave_state(journal, change);
-	if (change->type == RECORD_DONE || change->type == RECORD_CANCEL)
-		tasks_remove(&journal->tasks, change->task);
-	else
-		writer_apply_due(journal, change);
-}
-
-static void writer_apply_all(struct timerhub_journal *journal, struct request *first, int result,
-                             const struct log_place *place)
-{
-	struct request *next;
-
-	for (struct request *request = first; request; request = next) {
-		next = request->next;
-		request->result = result;
-		for (unsigned i = 0; i < request->count; i++)
-			writer_apply(journal, &request->changes[i], result, place);
-		if (request->async)
-			completions_put(&journal->completions, request);
-	}
-}
-
-/* ---- the pass ---- */
+/* ---- a batch ---- */
 
 /* Only where there is something to gain: as long as there is not, nothing is held up. */
 static enum timerhub_journal_held_up writer_held_up(const struct timerhub_journal *journal)
@@ -279,9 +124,9 @@ static void writer_publish(struct timerhub_journal *journal)
 	journal->stats.held_up = writer_held_up(journal);
 }
 
-bool journal_must_write(struct timerhub_journal *journal)
+bool writer_must_write(struct timerhub_journal *journal)
 {
-	const struct batch *batch = journal_gathering(journal);
+	const struct batch *batch = state_gathering(journal);
 	bool hurry = journal->hurry || journal->stopping || !journal->threaded;
 
 	return batch->first || (batch->used > 0 && hurry);
@@ -293,11 +138,11 @@ bool journal_must_write(struct timerhub_journal *journal)
  */
 static struct batch *writer_take_batch(struct timerhub_journal *journal, uint64_t *ret_ends_bytes)
 {
-	struct batch *full = journal_gathering(journal);
+	struct batch *full = state_gathering(journal);
 	uint32_t next = full->number + 1;
 
 	*ret_ends_bytes = journal->tasks.count * (uint64_t)RECORD_HEADER_BYTES;
-	if (!journal_must_write(journal))
+	if (!writer_must_write(journal))
 		return NULL;
 	/*
 	 * The next batch's ticket was an earlier one's. All of those must have left before a caller
@@ -306,7 +151,7 @@ static struct batch *writer_take_batch(struct timerhub_journal *journal, uint64_
 	ticket_wake(writer_ticket(journal, next), UINT32_MAX);
 	journal->gathering ^= 1;
 	journal->hurry = false;
-	batch_begin(journal_gathering(journal), next);
+	batch_begin(state_gathering(journal), next);
 	return full;
 }
 
@@ -362,8 +207,8 @@ static void writer_end_batch(struct timerhub_journal *journal, const struct batc
 		journal->stats.records += batch->records;
 	}
 	if (result == 0 && batch->first)
-		journal->stats.sync_ns[journal_bucket(now_ns - begin_ns)]++;
-	journal_set_alarm(journal);
+		journal->stats.sync_ns[state_bucket(now_ns - begin_ns)]++;
+	state_set_alarm(journal);
 	writer_publish(journal);
 	ticket_set(writer_ticket(journal, batch->number), batch->number << TICKET_SHIFT);
 }
@@ -380,7 +225,7 @@ static struct turn writer_commit(struct timerhub_journal *journal)
 	bool ring;
 
 	lock_take(&journal->lock);
-	journal_end_leases(journal);
+	delivery_end_leases(journal);
 	batch = writer_take_batch(journal, &ends_bytes);
 	/* Ids given out later are in records later than a segment that now begins. */
 	journal->log.next_id = journal->next_id;
@@ -393,8 +238,8 @@ static struct turn writer_commit(struct timerhub_journal *journal)
 	if (result == 0)
 		journal->cleaner.blocked = false;
 	lock_take(&journal->lock);
-	writer_apply_all(journal, batch->first, result, &place);
-	writer_apply_all(journal, refused, refusal, &place);
+	request_end(journal, batch->first, result, &place);
+	request_end(journal, refused, refusal, &place);
 	journal->stats.disk_full += refused || log_is_full(result);
 	writer_end_batch(journal, batch, result, begin_ns);
 	ring = completions_must_ring(&journal->completions);
@@ -410,7 +255,7 @@ static void writer_wake(struct timerhub_journal *journal, const struct turn *tur
 		ticket_wake(writer_ticket(journal, turn->number), WAKE_FEW);
 }
 
-bool journal_pass(struct timerhub_journal *journal)
+bool writer_pass(struct timerhub_journal *journal)
 {
 	struct turn turn = writer_commit(journal);
 	bool cleaned = cleaner_work(&journal->cleaner, turn.bytes, true);
@@ -426,7 +271,7 @@ bool journal_pass(struct timerhub_journal *journal)
 /* The leader leaves. Returns what the thread sleeps on that goes on; NULL: none needs be woken. */
 static struct ticket *writer_hand_over(struct timerhub_journal *journal)
 {
-	const struct batch *batch = journal_gathering(journal);
+	const struct batch *batch = state_gathering(journal);
 	struct ticket *ticket = writer_ticket(journal, batch->number);
 
 	journal->writing = false;
@@ -434,9 +279,9 @@ static struct ticket *writer_hand_over(struct timerhub_journal *journal)
 		ticket_set(ticket, ticket_number(ticket) | TICKET_OFFER);
 		return ticket;
 	}
-	if (journal->cleans || journal_must_write(journal))
-		return journal_kick(journal) ? &journal->work : NULL;
-	return batch->used > 0 && journal_remind(journal) ? &journal->work : NULL;
+	if (journal->cleans || writer_must_write(journal))
+		return writer_kick(journal) ? &journal->work : NULL;
+	return batch->used > 0 && writer_remind(journal) ? &journal->work : NULL;
 }
 
 static void writer_leave(struct timerhub_journal *journal, bool cleans)
@@ -453,7 +298,7 @@ static void writer_leave(struct timerhub_journal *journal, bool cleans)
 }
 
 /* A lone caller leaves compaction to the keeper, unless the disk holds too much. */
-static void writer_lead(struct timerhub_journal *journal, bool keeper)
+static void writer_lead_once(struct timerhub_journal *journal, bool keeper)
 {
 	struct turn turn = writer_commit(journal);
 	bool cleans = cleaner_is_due(&journal->cleaner);
@@ -468,7 +313,7 @@ static void writer_lead(struct timerhub_journal *journal, bool keeper)
 	writer_leave(journal, cleaner_is_due(&journal->cleaner));
 }
 
-void journal_lead(struct timerhub_journal *journal, bool keeper)
+void writer_lead(struct timerhub_journal *journal, bool keeper)
 {
 	sigset_t all, before;
 	int cancel;
@@ -477,7 +322,52 @@ void journal_lead(struct timerhub_journal *journal, bool keeper)
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
 	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	writer_lead(journal, keeper);
+	writer_lead_once(journal, keeper);
 	(void)pthread_setcancelstate(cancel, NULL);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* ---- making a request ---- */
+
+/* Wait for a batch. The lock is held, and given away meanwhile. */
+static void writer_make_way(struct timerhub_journal *journal, uint32_t number)
+{
+	bool leads = writer_may_lead(journal);
+
+	/* It may be full of records that no caller asks for. */
+	journal->hurry = true;
+	lock_give(&journal->lock);
+	if (leads)
+		writer_lead(journal, false);
+	writer_await(journal, number);
+	lock_take(&journal->lock);
+}
+
+int writer_make(struct timerhub_journal *journal, struct request *request, bool may_wait,
+                unsigned *ret_index, uint32_t *ret_number)
+{
+	uint32_t number = 0;
+	bool wake = false, leads = false;
+	int result;
+
+	lock_take(&journal->lock);
+	for (;;) {
+		delivery_end_leases(journal);
+		result = request_check(journal, request, &number, ret_index);
+		if (result <= 0 || !may_wait)
+			break;
+		writer_make_way(journal, number);
+	}
+	if (result == 0) {
+		*ret_number = state_gathering(journal)->number;
+		request_begin(journal, request);
+		leads = may_wait && writer_may_lead(journal);
+		wake = !may_wait && writer_kick(journal);
+	}
+	lock_give(&journal->lock);
+	if (wake)
+		ticket_wake(&journal->work, 1);
+	if (leads)
+		writer_lead(journal, false);
+	return result > 0 ? -EAGAIN : result;
 }

@@ -275,7 +275,7 @@ void model_churn(struct model *model)
 
 void model_gather(struct timerhub_journal *journal, struct model_put *put, struct task *task)
 {
-	struct batch *batch = journal_gathering(journal);
+	struct batch *batch = state_gathering(journal);
 	struct record record = { .type = RECORD_PUT, .due_ns = task->due_ns };
 
 	put->change = (struct change){ .type = RECORD_PUT, .task = task, .due_ns = task->due_ns };
@@ -324,7 +324,7 @@ void model_put_many(struct model *model, unsigned count)
 		begun++;
 	}
 	expect_eq(timerhub_journal_completions(model->journal, completions, 8), 0);
-	(void)journal_pass(model->journal);
+	(void)writer_pass(model->journal);
 	expect_eq(timerhub_journal_completions(model->journal, completions, 8), begun);
 	model->delivered_due_ns = 0;
 	for (unsigned i = 0; i < begun; i++) {
@@ -602,7 +602,7 @@ static void lease_is_over(const struct model *model, struct fact *fact)
 static void end_leases(struct model *model)
 {
 	test_alarm_pass(&model->alarm, LEASE_NS);
-	(void)journal_pass(model->journal);
+	(void)writer_pass(model->journal);
 	for (unsigned i = 0; i < model->count; i++)
 		lease_is_over(model, &model->facts[i]);
 	model->delivered_due_ns = 0;
@@ -666,7 +666,7 @@ void model_step(struct model *model)
 		/* Never so far that a lease ends by it. */
 		model->alarm.wall_ns += dice_magnitude(&model->dice, 35);
 		/* What was taken goes out by itself, and unsynced. */
-		(void)journal_pass(model->journal);
+		(void)writer_pass(model->journal);
 		break;
 	default:
 		end_leases(model);

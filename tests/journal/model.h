@@ -7,6 +7,7 @@
 #define JOURNAL_MODEL_H
 
 #include <journal.h>
+#include <writer.h>
 
 #include "sim_disk.h"
 
@@ -73,7 +74,7 @@ void model_step(struct model *model);
 /* A large task put and cancelled, so that there soon is something to compact. */
 void model_churn(struct model *model);
 
-/* Let a put gather, as a thread that has not yet woken the writer; then journal_pass(). */
+/* Let a put gather, as a thread that has not yet woken the writer; then writer_pass(). */
 struct model_put {
 	struct request request;
 	struct change change;

@@ -87,7 +87,7 @@ static void rest(void)
 
 	life.written = 0;
 	life.written_max = 4 * log_disk_bytes(&journal->log) + 16 * journal->log.segment_bytes;
-	while (journal_pass(journal)) {
+	while (writer_pass(journal)) {
 	}
 	if (life.keeps_spare)
 		return;

@@ -200,7 +200,7 @@ static void gather_one(pthread_t *ret_thread, uint64_t *id, unsigned waiting)
 	thread_start(ret_thread, put_one, id);
 	while (!gathered) {
 		lock_take(&journal->lock);
-		gathered = journal_gathering(journal)->waiting == waiting;
+		gathered = state_gathering(journal)->waiting == waiting;
 		lock_give(&journal->lock);
 	}
 }
@@ -215,7 +215,7 @@ START_TEST(of_callers_that_gather_while_one_leads_another_leads_next)
 	/* Another change of that task would wait for the batch that is written out now. */
 	lock_take(&journal->lock);
 	expect_eq(tasks_find(&journal->tasks, 1)->changing, 1);
-	expect_eq(tasks_find(&journal->tasks, 1)->batch, journal_gathering(journal)->number - 1);
+	expect_eq(tasks_find(&journal->tasks, 1)->batch, state_gathering(journal)->number - 1);
 	lock_give(&journal->lock);
 	for (unsigned i = 0; i < COUNT_OF(followers); i++)
 		gather_one(&followers[i], &ids[i], i + 1);
@@ -366,7 +366,7 @@ START_TEST(a_delivery_is_written_when_no_change_comes)
 	while (atomic_load(&writes) == before)
 		sleep_ns(LOOK_NS);
 	await_rest();
-	expect(journal_gathering(journal)->used == 0);
+	expect(state_gathering(journal)->used == 0);
 	end();
 }
 END_TEST

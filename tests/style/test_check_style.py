@@ -49,14 +49,15 @@ GOOD = {
     "lib/journal/README.md": """
 | layer | files | only home of |
 |---|---|---|
-| 2 | `journal.h` `writer.c` | `timerhub_journal.h` |
+| 3 | `writer.c` | |
+| 2 | `state.h` | `timerhub_journal.h` |
 | 1 | `log` | |
 | 0 | `lock.h` | `pthread.h` |
 """,
     "lib/journal/timerhub_journal.map":
         "T_0 {\n\tglobal:\n\t\ttimerhub_journal_put;\n\tlocal:\n\t\t*;\n};\n",
-    "lib/journal/journal.h": SPDX + '#include <timerhub_journal.h>\n\n#include "lock.h"\n',
-    "lib/journal/writer.c": SPDX + '#include "journal.h"\n',
+    "lib/journal/state.h": SPDX + '#include <timerhub_journal.h>\n\n#include "lock.h"\n',
+    "lib/journal/writer.c": SPDX + '#include "state.h"\n',
     "lib/journal/log.h": SPDX,
     "lib/journal/lock.h": SPDX + "#include <pthread.h>\n\nvoid f(void)\n{\n"
                                  "\tpthread_mutex_lock(&mutex);\n}\n",
@@ -160,7 +161,7 @@ class Planted(unittest.TestCase):
                    "lock.h is in no layer of lib/README.md")
         self.fault({"lib/journal/log.h": SPDX + '#include "atomic.h"\n'},
                    "atomic.h is in no layer of lib/journal/README.md")
-        self.fault({"lib/journal/log.h": SPDX + '#include "journal.h"\n'},
+        self.fault({"lib/journal/log.h": SPDX + '#include "state.h"\n'},
                    "from layer 1 to layer 2")
 
     # ---- interface ----

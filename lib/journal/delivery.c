@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See delivery.h. Under the journal's lock. That a task was taken is recorded behind its delivery:
+ * the record goes out with the next change, or some milliseconds later, and no caller waits for it.
+ * It only carries the number of attempts.
+ */
+#include "delivery.h"
+
+#include <errno.h>
+
+/* ---- leases ---- */
+
+void delivery_let_come(struct timerhub_journal *journal, struct task *task)
+{
+	if (journal->attempts_max > 0 && task->attempts >= journal->attempts_max) {
+		task->state = TASK_PARKED;
+		task->reason = 0;
+		journal->parked++;
+		return;
+	}
+	task->state = TASK_PENDING;
+	agenda_insert(&journal->agenda, task, task->due_ns);
+}
+
+void delivery_end_leases(struct timerhub_journal *journal)
+{
+	uint64_t now_ns;
+
+	if (journal->leases.count == 0)
+		return;
+	now_ns = journal->alarm->ops->monotonic_ns(journal->alarm);
+	while (agenda_first_ns(&journal->leases) <= now_ns) {
+		struct task *task = agenda_first(&journal->leases);
+
+		(void)agenda_remove(&journal->leases, task);
+		journal->stats.taken--;
+		journal->stats.leases_over++;
+		delivery_let_come(journal, task);
+		state_set_alarm(journal);
+	}
+}
+
+static void delivery_lease(struct timerhub_journal *journal, struct task *task, uint64_t lease_ns)
+{
+	uint64_t now_ns, left_ns;
+
+	if (journal->lease_ns == 0)
+		return;
+	now_ns = journal->alarm->ops->monotonic_ns(journal->alarm);
+	left_ns = UINT64_MAX - 1 - now_ns;
+	agenda_insert(&journal->leases, task, now_ns + (lease_ns < left_ns ? lease_ns : left_ns));
+}
+
+/* Returns how long ago a task that is due fell due. */
+static uint64_t delivery_late_ns(struct timerhub_journal *journal, const struct task *task)
+{
+	uint64_t now_ns = journal->alarm->ops->wall_ns(journal->alarm);
+
+	return now_ns > task->due_ns ? now_ns - task->due_ns : 0;
+}
+
+/* The lock is held. Hand out the first task, which is due. 0 or -ENOMEM. */
+int delivery_make(struct timerhub_journal *journal, struct timerhub_task *ret_task)
+{
+	struct task *task = agenda_first(&journal->agenda);
+	struct record record = { .type = RECORD_TAKE, .id = task->id };
+	struct batch *batch = state_gathering(journal);
+	uint64_t late_ns = delivery_late_ns(journal, task);
+	uint64_t periods = task->interval_ns > 0 ? late_ns / task->interval_ns + 1 : 1;
+
+	if (hands_reserve(&journal->hands) < 0)
+		return -ENOMEM;
+	(void)agenda_remove(&journal->agenda, task);
+	task->state = TASK_TAKEN;
+	if (task->attempts < UINT32_MAX)
+		task->attempts++;
+	delivery_lease(journal, task, journal->lease_ns);
+	journal->stats.taken++;
+	journal->stats.delivered++;
+	journal->stats.lateness[state_bucket(late_ns)]++;
+	*ret_task = (struct timerhub_task){
+		.id = task->id,
+		.due_ns = task->due_ns,
+		.attempts = task->attempts,
+		.data = task_data(task),
+		.data_len = task->data_len,
+		.key = task_key(task),
+		.key_len = task->key_len,
+		.delivery = hands_insert(&journal->hands, task, periods),
+		.interval_ns = task->interval_ns,
+		.periods = periods,
+	};
+	/* No caller waits for it: if there is no room, it is left out. */
+	record.attempts = task->attempts;
+	if (journal->failed == 0 && batch_has_room(batch, RECORD_HEADER_BYTES))
+		(void)batch_add(batch, &record);
+	return 0;
+}
+
+/* After a stop, what was due then: else a task that is given back could keep workers. */
+bool delivery_is_due(struct timerhub_journal *journal)
+{
+	uint64_t first_ns = agenda_first_ns(&journal->agenda);
+
+	return first_ns != UINT64_MAX && first_ns <= journal->stopped_ns &&
+	       first_ns <= journal->alarm->ops->wall_ns(journal->alarm);
+}
+
+void delivery_wake_takers(struct timerhub_journal *journal)
+{
+	state_set_alarm(journal);
+	ticket_set(&journal->takers, ticket_number(&journal->takers) + 1);
+	lock_give(&journal->lock);
+	ticket_wake(&journal->takers, UINT32_MAX);
+}
+
+/* ---- what a worker names ---- */
+
+/* 1: a change of the task is in flight. */
+int delivery_in_flight(const struct task *task, uint32_t *ret_batch)
+{
+	if (!task)
+		return -ENOENT;
+	if (task->changing == 0)
+		return 0;
+	*ret_batch = task->batch;
+	return 1;
+}
+
+int delivery_find(struct timerhub_journal *journal, uint64_t id, uint64_t delivery,
+                  struct hand **ret_hand, uint32_t *ret_batch)
+{
+	struct hand *hand = hands_find(&journal->hands, delivery);
+	int result;
+
+	if (!hand || hand->task->id != id)
+		return -ENOENT;
+	if (hands_is_latest(&journal->hands, hand)) {
+		result = hand->task->state == TASK_ENDED
+		                 ? -ENOENT
+		                 : delivery_in_flight(hand->task, ret_batch);
+	} else {
+		result = -ESTALE;
+	}
+	/* A refusal ends the hold, too. */
+	if (result < 0)
+		hands_remove(&journal->hands, &journal->tasks, hand);
+	else
+		*ret_hand = hand;
+	return result;
+}
+
+void delivery_prolong(struct timerhub_journal *journal, struct task *task, uint64_t lease_ns)
+{
+	if (task->state == TASK_TAKEN) {
+		(void)agenda_remove(&journal->leases, task);
+	} else {
+		if (task->state == TASK_PENDING)
+			(void)agenda_remove(&journal->agenda, task);
+		else
+			journal->parked--;
+		task->state = TASK_TAKEN;
+		journal->stats.taken++;
+	}
+	delivery_lease(journal, task, lease_ns);
+	state_set_alarm(journal);
+}

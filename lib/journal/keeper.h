@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* The journal's own thread, which does what no caller waits for. */
+#ifndef JOURNAL_KEEPER_H
+#define JOURNAL_KEEPER_H
+
+#include "state.h"
+
+/* 0 or -EAGAIN. */
+int keeper_start(struct timerhub_journal *journal);
+
+/* Returns when everything gathered is written out. */
+void keeper_stop(struct timerhub_journal *journal);
+
+#endif
