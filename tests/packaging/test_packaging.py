@@ -192,11 +192,12 @@ def build_bilingual_client(directory, source, packages, version, env):
             check_client(program, packages[0], version, static, env, "liburing" in packages)
 
 
-def build_with_cmake(directory, source, version, env):
+def build_with_cmake(directory, source, version, env, more=()):
+    """The clients in both languages, and those named in `more`, with their packages."""
     # Debian's cmake does not bring make, its default; ninja is there for meson.
     run("cmake", "-G", "Ninja", "-S", source, "-B", directory, env=env)
     run("cmake", "--build", directory, env=env)
-    for name, package in client_programs().items():
+    for name, package in [*client_programs().items(), *more]:
         check_client(directory / name, package, version, False, env)
         check_client(directory / f"{name}_static", package, version, True, env)
 
@@ -219,8 +220,9 @@ def test_installed(root, directory):
     build_bilingual_client(directory, here / "uring_client.c", ["timerhub", "liburing"], version,
                            env)
     build_with_cmake(directory / "cmake", here / "cmake", version, env)
+    relay = [("relay_client_c", "timerhub-relay")]
     paths = {"CMAKE_PREFIX_PATH": str(prefix), "LD_LIBRARY_PATH": env["LD_LIBRARY_PATH"]}
-    build_with_cmake(directory / "cmake_package", here / "cmake_package", version, paths)
+    build_with_cmake(directory / "cmake_package", here / "cmake_package", version, paths, relay)
     # A packager stages elsewhere; pkg-config finds it through a sysroot.
     stage = directory / "stage"
     run("meson", "install", "-C", directory / "build", "--quiet", "--no-rebuild",
@@ -232,7 +234,7 @@ def test_installed(root, directory):
     shutil.rmtree(prefix)  # nothing may be found there
     build_clients(directory, here, version, env)
     paths = {"CMAKE_PREFIX_PATH": str(staged), "LD_LIBRARY_PATH": env["LD_LIBRARY_PATH"]}
-    build_with_cmake(directory / "cmake_staged", here / "cmake_package", version, paths)
+    build_with_cmake(directory / "cmake_staged", here / "cmake_package", version, paths, relay)
 
 
 # ---- subproject ----
