@@ -20,17 +20,17 @@ static bool is_id(const char *id)
 }
 
 /* As the functions take it, in whole microseconds, rounded up. -ERANGE. */
-static int write_when(char when[RELAY_WHEN_BYTES], uint64_t when_ns)
+static int write_when(char when[REQUEST_WHEN_BYTES], uint64_t when_ns)
 {
 	uint64_t when_us = when_ns / NS_PER_US + (when_ns % NS_PER_US != 0);
 
 	if (when_ns == TIMERHUB_NEVER) {
-		(void)snprintf(when, RELAY_WHEN_BYTES, "never");
+		(void)snprintf(when, REQUEST_WHEN_BYTES, "never");
 		return 0;
 	}
 	if (when_us > LAST_US)
 		return -ERANGE;
-	(void)snprintf(when, RELAY_WHEN_BYTES, "%" PRIu64, when_us);
+	(void)snprintf(when, REQUEST_WHEN_BYTES, "%" PRIu64, when_us);
 	return 0;
 }
 
@@ -39,9 +39,9 @@ static void make_id(struct timerhub_relay *relay, char id[TIMERHUB_RELAY_ID_BYTE
 {
 	uint64_t number;
 
-	lock_take(&relay->lock);
+	lock_take(&relay->shared.lock);
 	number = relay->ids++;
-	lock_give(&relay->lock);
+	lock_give(&relay->shared.lock);
 	(void)snprintf(id, TIMERHUB_RELAY_ID_BYTES, "%016" PRIx64 "-%" PRIu64, relay->seed, number);
 }
 
@@ -64,7 +64,7 @@ int timerhub_relay_put(struct timerhub_relay *relay, const char *id, uint64_t wh
 	if ((id && !is_id(id)) || (!data && data_len > 0) ||
 	    (flags & ~(TIMERHUB_ABSOLUTE | TIMERHUB_RELAY_REPLACE)) != 0)
 		return -EINVAL;
-	if (data_len > RELAY_DATA_MAX)
+	if (data_len > REQUEST_DATA_MAX)
 		return -EMSGSIZE;
 	if (!id)
 		make_id(relay, made);
@@ -73,7 +73,7 @@ int timerhub_relay_put(struct timerhub_relay *relay, const char *id, uint64_t wh
 	                      (flags & TIMERHUB_RELAY_REPLACE ? 2 : 0)];
 	result = write_when(request.when, when_ns);
 	if (result == 0)
-		result = shard_ask(relay_shard_of(relay, request.id), &request);
+		result = inbox_ask(&relay_shard_of(relay, request.id)->inbox, &request);
 	if (result == 0 && ret_id)
 		memmove(ret_id, request.id, strlen(request.id) + 1);
 	return result;
@@ -87,7 +87,7 @@ int timerhub_relay_cancel(struct timerhub_relay *relay, const char *id)
 
 	if (result < 0)
 		return result;
-	return is_id(id) ? shard_ask(relay_shard_of(relay, request.id), &request) : -EINVAL;
+	return is_id(id) ? inbox_ask(&relay_shard_of(relay, request.id)->inbox, &request) : -EINVAL;
 }
 
 int timerhub_relay_move(struct timerhub_relay *relay, const char *id, uint64_t when_ns,
@@ -106,7 +106,8 @@ int timerhub_relay_move(struct timerhub_relay *relay, const char *id, uint64_t w
 	if (!is_id(id) || (flags & ~TIMERHUB_ABSOLUTE) != 0)
 		return -EINVAL;
 	result = write_when(request.when, when_ns);
-	return result == 0 ? shard_ask(relay_shard_of(relay, request.id), &request) : result;
+	return result == 0 ? inbox_ask(&relay_shard_of(relay, request.id)->inbox, &request)
+	                   : result;
 }
 
 /* The delivery is over, whatever becomes of the task: its data goes. False: it is not known. */
@@ -114,9 +115,9 @@ static bool let_go(struct timerhub_relay *relay, const struct timerhub_relay_tas
 {
 	bool known;
 
-	lock_take(&relay->lock);
-	known = deliveries_drop(&relay->deliveries, task->delivery, task->id);
-	lock_give(&relay->lock);
+	lock_take(&relay->shared.lock);
+	known = deliveries_drop(&relay->shared.deliveries, task->delivery, task->id);
+	lock_give(&relay->shared.lock);
 	return known;
 }
 
@@ -138,7 +139,7 @@ int timerhub_relay_done(struct timerhub_relay *relay, const struct timerhub_rela
 		return result;
 	if (!is_delivery(task))
 		return -EINVAL;
-	result = shard_ask(relay_shard_of(relay, request.id), &request);
+	result = inbox_ask(&relay_shard_of(relay, request.id)->inbox, &request);
 	if (result == 0 || result == -ENOENT)
 		(void)let_go(relay, task);
 	return result;
@@ -161,7 +162,7 @@ int timerhub_relay_retry(struct timerhub_relay *relay, const struct timerhub_rel
 		return -EINVAL;
 	result = write_when(request.when, delay_ns);
 	if (result == 0)
-		result = shard_ask(relay_shard_of(relay, request.id), &request);
+		result = inbox_ask(&relay_shard_of(relay, request.id)->inbox, &request);
 	if (result == 0 || result == -ENOENT || result == -ESTALE)
 		(void)let_go(relay, task);
 	return result;
@@ -181,7 +182,7 @@ int timerhub_relay_touch(struct timerhub_relay *relay, const struct timerhub_rel
 		return result;
 	if (!is_delivery(task))
 		return -EINVAL;
-	return shard_ask(relay_shard_of(relay, task->id), &request);
+	return inbox_ask(&relay_shard_of(relay, task->id)->inbox, &request);
 }
 
 int timerhub_relay_release(struct timerhub_relay *relay, const struct timerhub_relay_task *task)

@@ -9,11 +9,43 @@
 #define BACKOFF_MAX_NS (5000 * NS_PER_MS)
 #define BACKOFF_REFUSED_NS (400 * NS_PER_MS)
 
-void link_back_off(struct link *link, int error, uint64_t dice, uint64_t now_ns)
+void link_init(struct link *link, uint64_t seed)
+{
+	*link = (struct link){ .answer_by_ns = LINK_NEVER, .random = seed | 1 };
+}
+
+bool link_is_due(const struct link *link, uint64_t now_ns)
+{
+	return !link->wire && now_ns >= link->retry_ns;
+}
+
+void link_set(struct link *link, struct wire *wire)
+{
+	link->wire = wire;
+	link->answer_by_ns = LINK_NEVER;
+}
+
+void link_lose(struct link *link, int error, uint64_t now_ns)
+{
+	wire_close(link->wire);
+	link_set(link, NULL);
+	link_back_off(link, error, now_ns);
+}
+
+static uint64_t dice(struct link *link)
+{
+	/* xorshift64; it spreads, no more. */
+	link->random ^= link->random << 13;
+	link->random ^= link->random >> 7;
+	link->random ^= link->random << 17;
+	return link->random;
+}
+
+void link_back_off(struct link *link, int error, uint64_t now_ns)
 {
 	uint64_t most_ns = error == -ECONNREFUSED ? BACKOFF_REFUSED_NS : BACKOFF_MAX_NS;
 	uint64_t wait_ns = link->backoff_ns ? 2 * link->backoff_ns : BACKOFF_FIRST_NS;
 
 	link->backoff_ns = wait_ns < most_ns ? wait_ns : most_ns;
-	link->retry_ns = now_ns + link->backoff_ns / 2 + dice % (link->backoff_ns / 2);
+	link->retry_ns = now_ns + link->backoff_ns / 2 + dice(link) % (link->backoff_ns / 2);
 }

@@ -12,13 +12,25 @@ struct link {
 	uint64_t retry_ns;     /* not to be opened again before */
 	uint64_t backoff_ns;   /* the longest wait after the last failure; 0: it has worked since */
 	uint64_t answer_by_ns; /* lost if it has not answered by then; LINK_NEVER: it owes none */
+	uint64_t random;       /* spreads the retries of relays that lose a server together */
 };
+
+void link_init(struct link *link, uint64_t seed);
+
+/* There is none, and it is time to open one. */
+bool link_is_due(const struct link *link, uint64_t now_ns);
+
+/* It is there: `wire`, which link_lose() closes. */
+void link_set(struct link *link, struct wire *wire);
+
+/* Close it, if there is one, and back off. */
+void link_lose(struct link *link, int error, uint64_t now_ns);
 
 /*
  * After a failure by `error`, set when to try again: the wait doubles with each failure, from 10 ms
  * to 5 s, or to 400 ms if the server's machine refuses the connection, which is soon answered and
- * cheap. `dice` is any number, by which relays that lose a server together spread.
+ * cheap.
  */
-void link_back_off(struct link *link, int error, uint64_t dice, uint64_t now_ns);
+void link_back_off(struct link *link, int error, uint64_t now_ns);
 
 #endif

@@ -5,14 +5,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "answer.h"
 #include "cancellation.h"
 #include "flag.h"
 #include "options.h"
@@ -66,41 +64,22 @@ static int name_ourselves(struct timerhub_relay *relay, const char *consumer)
 {
 	char host[TIMERHUB_RELAY_ID_BYTES / 2];
 
-	if (getrandom(&relay->seed, sizeof(relay->seed), 0) != (ssize_t)sizeof(relay->seed))
-		return -errno;
-	if (consumer && (consumer[0] == '\0' || strlen(consumer) >= RELAY_CONSUMER_BYTES))
+	if (consumer && (consumer[0] == '\0' || strlen(consumer) >= SHARED_CONSUMER_BYTES))
 		return -EINVAL;
 	if (gethostname(host, sizeof(host)) < 0)
 		(void)snprintf(host, sizeof(host), "host");
 	host[sizeof(host) - 1] = '\0';
-	for (uint32_t i = 0; i < relay->shard_count; i++) {
+	for (uint32_t i = 0; i < relay->shared.shard_count; i++) {
 		struct shard *shard = &relay->shards[i];
 
 		/* Another name for each: then other relays lead in other shards. */
-		(void)snprintf(shard->name, sizeof(shard->name), "%.28s-%d-%016" PRIx64, host,
-		               getpid(), relay->seed + i);
-		shard->random = (relay->seed + i) | 1;
-		shard->must_recover = consumer != NULL;
+		(void)snprintf(shard->asker.name, sizeof(shard->asker.name), "%.28s-%d-%016" PRIx64,
+		               host, getpid(), relay->seed + i);
+		shard->commands.must_recover = consumer != NULL;
 	}
-	(void)snprintf(relay->consumer, sizeof(relay->consumer), "%s",
-	               consumer ? consumer : relay->shards[0].name);
+	(void)snprintf(relay->shared.consumer, sizeof(relay->shared.consumer), "%s",
+	               consumer ? consumer : relay->shards[0].asker.name);
 	return 0;
-}
-
-static void init_shard(struct timerhub_relay *relay, struct shard *shard,
-                       const struct address *address, const struct keys *keys)
-{
-	*shard = (struct shard){
-		.relay = relay,
-		.index = relay->shard_count,
-		.address = *address,
-		.keys = *keys,
-		.wait = { .kind = REQUEST_WAIT },
-		.look = { .kind = REQUEST_LOOK },
-		.leave = { .kind = REQUEST_LEAVE },
-		.recover = { .kind = REQUEST_RECOVER },
-	};
-	seat_init(&shard->seat, relay->grace_us);
 }
 
 /* A shard for each address. */
@@ -111,37 +90,25 @@ static int make_shards(struct timerhub_relay *relay, const char *queue, const ch
 
 	if (result < 0)
 		return result;
+	if (getrandom(&relay->seed, sizeof(relay->seed), 0) != (ssize_t)sizeof(relay->seed))
+		return -errno;
 	relay->shards = calloc(KEYS_SHARDS_MAX, sizeof(*relay->shards));
 	if (!relay->shards)
 		return -ENOMEM;
 	do {
 		struct address address;
+		struct shard *shard;
 
 		result = address_read(&address, &redis);
-		if (result == 0 && relay->shard_count == KEYS_SHARDS_MAX)
+		if (result == 0 && relay->shared.shard_count == KEYS_SHARDS_MAX)
 			result = -EINVAL;
 		if (result < 0)
 			return result;
-		init_shard(relay, &relay->shards[relay->shard_count], &address, &keys);
-		relay->shard_count++;
+		shard = &relay->shards[relay->shared.shard_count];
+		shard->asker.shard = relay->shared.shard_count++;
+		shard->asker.keys = keys;
+		shard_init(shard, &relay->shared, &address, relay->seed + 3 * shard->asker.shard);
 	} while (redis);
-	return 0;
-}
-
-/* The first connection: its failure is open's. */
-static int connect_first(struct shard *shard)
-{
-	uint64_t begin_ns = nap_now_ns();
-	uint64_t now_ns = begin_ns;
-
-	while (!link_open(shard, &shard->command, now_ns)) {
-		struct pollfd fds[2];
-
-		if (answer_is_final(shard->why) || now_ns - begin_ns >= shard->relay->timeout_ns)
-			return shard->why;
-		nap_sleep(shard->nap, fds, 0, shard->command.retry_ns);
-		now_ns = nap_now_ns();
-	}
 	return 0;
 }
 
@@ -149,12 +116,9 @@ static int open_shards(struct timerhub_relay *relay)
 {
 	int result = 0;
 
-	for (uint32_t i = 0; i < relay->shard_count && result == 0; i++) {
-		result = nap_open(&relay->shards[i].nap);
-		if (result == 0)
-			result = connect_first(&relay->shards[i]);
-	}
-	for (uint32_t i = 0; i < relay->shard_count && result == 0; i++)
+	for (uint32_t i = 0; i < relay->shared.shard_count && result == 0; i++)
+		result = shard_open(&relay->shards[i]);
+	for (uint32_t i = 0; i < relay->shared.shard_count && result == 0; i++)
 		result = shard_start(&relay->shards[i]);
 	return result;
 }
@@ -165,26 +129,20 @@ static int open_parts(struct timerhub_relay *relay)
 
 	if (result < 0)
 		return result;
-	relay->ready_fd = flag_open();
-	return relay->ready_fd < 0 ? relay->ready_fd : open_shards(relay);
+	relay->shared.ready_fd = flag_open();
+	return relay->shared.ready_fd < 0 ? relay->shared.ready_fd : open_shards(relay);
 }
 
 /* What open has made so far; fine on a relay opened halfway, and in a forked child. */
 static void free_relay(struct timerhub_relay *relay)
 {
-	for (uint32_t i = 0; i < relay->shard_count; i++) {
-		struct shard *shard = &relay->shards[i];
-
-		wire_close(shard->command.wire);
-		wire_close(shard->taker.wire);
-		wire_close(shard->bells.wire);
-		nap_close(shard->nap);
-	}
+	for (uint32_t i = 0; i < relay->shared.shard_count; i++)
+		shard_fini(&relay->shards[i]);
 	free(relay->shards);
-	deliveries_fini(&relay->deliveries);
-	if (relay->ready_fd >= 0)
-		(void)close(relay->ready_fd);
-	lock_fini(&relay->lock);
+	deliveries_fini(&relay->shared.deliveries);
+	if (relay->shared.ready_fd >= 0)
+		(void)close(relay->shared.ready_fd);
+	lock_fini(&relay->shared.lock);
 	life_close(&relay->life);
 	free(relay);
 }
@@ -204,23 +162,24 @@ int relay_open(struct timerhub_relay **ret_relay, const char *queue,
 	relay = calloc(1, sizeof(*relay));
 	if (!relay)
 		return -ENOMEM;
-	lock_init(&relay->lock);
-	relay->watcher = *watcher;
-	relay->ready_fd = -1;
-	relay->serves = (known.flags & TIMERHUB_RELAY_SERVE) != 0;
-	relay->timeout_ns = known.timeout_ns;
-	relay->horizon_us = known.horizon_ns / NS_PER_US;
-	relay->grace_us = known.grace_ns / NS_PER_US;
-	relay->batch = known.batch;
-	relay->replicas = known.replicas;
-	relay->hold_ns = HOLD_NS;
+	lock_init(&relay->shared.lock);
+	relay->shared.watcher = *watcher;
+	relay->shared.ready_fd = -1;
+	relay->shared.serves = (known.flags & TIMERHUB_RELAY_SERVE) != 0;
+	relay->shared.timeout_ns = known.timeout_ns;
+	relay->shared.horizon_us = known.horizon_ns / NS_PER_US;
+	relay->shared.grace_us = known.grace_ns / NS_PER_US;
+	relay->shared.batch = known.batch;
+	relay->shared.replicas = known.replicas;
+	relay->shared.hold_ns = HOLD_NS;
 	result = make_shards(relay, queue, known.redis);
 	if (result == 0)
 		result = name_ourselves(relay, known.consumer);
 	if (result == 0)
 		result = open_parts(relay);
 	if (result < 0) {
-		shards_end(relay); /* the shards whose threads run already */
+		shards_end(relay->shards,
+		           relay->shared.shard_count); /* the shards whose threads run already */
 		free_relay(relay);
 		return result;
 	}
@@ -240,19 +199,19 @@ int timerhub_relay_open(struct timerhub_relay **ret_relay, const char *queue,
 
 static void send_takers_away(struct timerhub_relay *relay)
 {
-	lock_take(&relay->lock);
-	relay->closing = true;
-	flag_raise(relay->ready_fd);
+	lock_take(&relay->shared.lock);
+	relay->shared.closing = true;
+	flag_raise(relay->shared.ready_fd);
 	while (relay->inside > 0) {
-		uint32_t number = ticket_number(&relay->takers) + 1;
+		uint32_t number;
 
-		ticket_set(&relay->takers, number);
-		lock_give(&relay->lock);
-		ticket_wake(&relay->takers, UINT32_MAX);
-		ticket_wait(&relay->takers, number, CLOSE_LOOK_NS);
-		lock_take(&relay->lock);
+		shared_wake_takers(&relay->shared);
+		number = ticket_number(&relay->shared.takers);
+		lock_give(&relay->shared.lock);
+		ticket_wait(&relay->shared.takers, number, CLOSE_LOOK_NS);
+		lock_take(&relay->shared.lock);
 	}
-	lock_give(&relay->lock);
+	lock_give(&relay->shared.lock);
 }
 
 void timerhub_relay_close(struct timerhub_relay *relay)
@@ -262,7 +221,7 @@ void timerhub_relay_close(struct timerhub_relay *relay)
 		return;
 	if (life_goes_on(&relay->life)) {
 		send_takers_away(relay);
-		shards_end(relay);
+		shards_end(relay->shards, relay->shared.shard_count);
 	}
 	free_relay(relay);
 }
@@ -278,7 +237,7 @@ int relay_check(const struct timerhub_relay *relay)
 
 struct shard *relay_shard_of(struct timerhub_relay *relay, const char *id)
 {
-	return &relay->shards[keys_shard(id, relay->shard_count)];
+	return &relay->shards[keys_shard(id, relay->shared.shard_count)];
 }
 
 /* The part of the counters that is the servers'. */
@@ -287,11 +246,11 @@ static int ask_shards(struct timerhub_relay *relay, struct timerhub_relay_stats 
 	uint64_t relays = 0;
 	int result = 0;
 
-	for (uint32_t i = 0; i < relay->shard_count && result == 0; i++) {
+	for (uint32_t i = 0; i < relay->shared.shard_count && result == 0; i++) {
 		struct request request = { .kind = REQUEST_STAT, .stats = queue };
 
 		queue->relays = 0;
-		result = shard_ask(&relay->shards[i], &request);
+		result = inbox_ask(&relay->shards[i].inbox, &request);
 		relays = queue->relays > relays ? queue->relays : relays; /* each is on all */
 	}
 	queue->relays = relays;
@@ -311,9 +270,9 @@ int timerhub_relay_stats(struct timerhub_relay *relay, struct timerhub_relay_sta
 	result = ask_shards(relay, &queue);
 	if (result < 0)
 		return result;
-	lock_take(&relay->lock);
-	*ret_stats = relay->stats;
-	lock_give(&relay->lock);
+	lock_take(&relay->shared.lock);
+	*ret_stats = relay->shared.stats;
+	lock_give(&relay->shared.lock);
 	memcpy(ret_stats, &queue, offsetof(struct timerhub_relay_stats, put));
 	return 0;
 }

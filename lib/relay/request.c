@@ -4,12 +4,13 @@
  * lock where it writes deliveries and counters. Tested by tests/relay/test_calls.c, and with every
  * answer lost by wire_test.py.
  */
+#include "request.h"
+
 #include <errno.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "relay.h"
 
 #define NS_PER_US UINT64_C(1000)
 #define INFO_BYTES 48
@@ -41,6 +42,38 @@ struct request *requests_take(struct requests *requests)
 	return request;
 }
 
+void request_finish(struct request *request)
+{
+	ticket_set(&request->finished, 1);
+	ticket_wake(&request->finished, 1);
+}
+
+uint64_t requests_deadline_ns(const struct requests *requests, uint64_t next_ns)
+{
+	for (const struct request *one = requests->first; one; one = one->next)
+		if (one->deadline_ns < next_ns)
+			next_ns = one->deadline_ns;
+	return next_ns;
+}
+
+void requests_expire(struct requests *requests, int why, uint64_t now_ns)
+{
+	struct requests left = { .first = NULL };
+	struct request *request;
+
+	if (requests_deadline_ns(requests, UINT64_MAX) > now_ns)
+		return;
+	while ((request = requests_take(requests))) {
+		if (request->deadline_ns > now_ns) {
+			requests_append(&left, request);
+			continue;
+		}
+		request->result = request->in_doubt || why == 0 ? -ETIMEDOUT : why;
+		request_finish(request);
+	}
+	*requests = left;
+}
+
 /* ---- to Redis ---- */
 
 static const char *const functions[] = {
@@ -62,23 +95,23 @@ static const char *const key_parts[] = {
 };
 
 /* Redis's time when the caller gives up: a put held up on the way until then is refused. */
-static uint64_t until_us(const struct shard *shard, const struct request *request)
+static uint64_t until_us(const struct asker *asker, const struct request *request)
 {
-	return shard->anchor_us + (request->deadline_ns - shard->anchor_ns) / NS_PER_US;
+	return asker->anchor_us + (request->deadline_ns - asker->anchor_ns) / NS_PER_US;
 }
 
-static void encode_read(const struct shard *shard, const struct request *request,
+static void encode_read(const struct asker *asker, const struct request *request,
                         struct bytes *bytes)
 {
 	bool recovers = request->kind == REQUEST_RECOVER;
 	char name[KEYS_NAME_BYTES];
 
-	keys_name(&shard->keys, name, "ready");
+	keys_name(&asker->keys, name, "ready");
 	bytes_command(bytes, 9);
 	bytes_text(bytes, "XREADGROUP");
 	bytes_text(bytes, "GROUP");
 	bytes_text(bytes, "timerhub");
-	bytes_text(bytes, shard->relay->consumer);
+	bytes_text(bytes, asker->shared->consumer);
 	bytes_text(bytes, "COUNT");
 	bytes_number(bytes, recovers ? RECOVER_COUNT : 1);
 	bytes_text(bytes, "STREAMS");
@@ -87,22 +120,21 @@ static void encode_read(const struct shard *shard, const struct request *request
 }
 
 /* With it goes what others are to see of this relay: how often it has looked, and was rung. */
-static void encode_look(const struct shard *shard, struct bytes *bytes)
+static void encode_look(const struct asker *asker, struct bytes *bytes)
 {
 	char info[INFO_BYTES];
 
-	keys_call(&shard->keys, bytes, "look", key_parts[REQUEST_LOOK], 5);
-	bytes_text(bytes, shard->name);
-	bytes_number(bytes, shard->relay->batch);
-	bytes_number(bytes, shard->relay->horizon_us);
-	bytes_number(bytes, shard->relay->grace_us);
-	(void)snprintf(info, sizeof(info), "%" PRIu64 " %" PRIu64, shard->looks,
-	               shard->bells_heard);
+	keys_call(&asker->keys, bytes, "look", key_parts[REQUEST_LOOK], 5);
+	bytes_text(bytes, asker->name);
+	bytes_number(bytes, asker->shared->batch);
+	bytes_number(bytes, asker->shared->horizon_us);
+	bytes_number(bytes, asker->shared->grace_us);
+	(void)snprintf(info, sizeof(info), "%" PRIu64 " %" PRIu64, asker->looks, asker->bells);
 	bytes_text(bytes, info);
 }
 
 /* Commands that are none of the queue's functions. */
-static void encode_plain(const struct shard *shard, const struct request *request,
+static void encode_plain(const struct asker *asker, const struct request *request,
                          struct bytes *bytes)
 {
 	char name[KEYS_NAME_BYTES];
@@ -110,31 +142,31 @@ static void encode_plain(const struct shard *shard, const struct request *reques
 	if (request->kind == REQUEST_WAIT) {
 		bytes_command(bytes, 3);
 		bytes_text(bytes, "WAIT");
-		bytes_number(bytes, shard->relay->replicas);
+		bytes_number(bytes, asker->shared->replicas);
 		bytes_number(bytes, WAIT_MS);
 		return;
 	}
-	keys_name(&shard->keys, name, "ready");
+	keys_name(&asker->keys, name, "ready");
 	bytes_command(bytes, 7);
 	bytes_text(bytes, "XCLAIM");
 	bytes_text(bytes, name);
 	bytes_text(bytes, "timerhub");
-	bytes_text(bytes, shard->relay->consumer);
+	bytes_text(bytes, asker->shared->consumer);
 	bytes_text(bytes, "0");
 	bytes_text(bytes, request->delivery);
 	bytes_text(bytes, "JUSTID");
 }
 
-static void encode_put(const struct shard *shard, const struct request *put, struct bytes *bytes)
+static void encode_put(const struct asker *asker, const struct request *put, struct bytes *bytes)
 {
 	bytes_text(bytes, put->id);
 	bytes_text(bytes, put->when);
 	bytes_text(bytes, put->flags);
 	bytes_word(bytes, put->data, put->data_len);
-	bytes_number(bytes, until_us(shard, put));
+	bytes_number(bytes, until_us(asker, put));
 }
 
-void requests_encode_puts(const struct shard *shard, const struct requests *puts,
+void requests_encode_puts(const struct asker *asker, const struct requests *puts,
                           struct bytes *bytes)
 {
 	const struct request *put;
@@ -142,12 +174,12 @@ void requests_encode_puts(const struct shard *shard, const struct requests *puts
 
 	for (put = puts->first; put; put = put->next)
 		count++;
-	keys_call(&shard->keys, bytes, "puts", key_parts[REQUEST_PUT], PUT_WORDS * count);
+	keys_call(&asker->keys, bytes, "puts", key_parts[REQUEST_PUT], PUT_WORDS * count);
 	for (put = puts->first; put; put = put->next)
-		encode_put(shard, put, bytes);
+		encode_put(asker, put, bytes);
 }
 
-void request_encode(const struct shard *shard, const struct request *request, struct bytes *bytes)
+void request_encode(const struct asker *asker, const struct request *request, struct bytes *bytes)
 {
 	static const unsigned arguments[] = {
 		[REQUEST_PUT] = PUT_WORDS, [REQUEST_CANCEL] = 1, [REQUEST_MOVE] = 3,
@@ -157,23 +189,23 @@ void request_encode(const struct shard *shard, const struct request *request, st
 	enum request_kind kind = request->kind;
 
 	if (kind == REQUEST_READ || kind == REQUEST_RECOVER) {
-		encode_read(shard, request, bytes);
+		encode_read(asker, request, bytes);
 		return;
 	}
 	if (kind == REQUEST_WAIT || kind == REQUEST_TOUCH) {
-		encode_plain(shard, request, bytes);
+		encode_plain(asker, request, bytes);
 		return;
 	}
 	if (kind == REQUEST_LOOK) {
-		encode_look(shard, bytes);
+		encode_look(asker, bytes);
 		return;
 	}
-	keys_call(&shard->keys, bytes, functions[kind], key_parts[kind], arguments[kind]);
+	keys_call(&asker->keys, bytes, functions[kind], key_parts[kind], arguments[kind]);
 	if (kind == REQUEST_PUT)
-		encode_put(shard, request, bytes);
+		encode_put(asker, request, bytes);
 	if (kind == REQUEST_STAT || kind == REQUEST_PUT)
 		return;
-	bytes_text(bytes, kind == REQUEST_LEAVE ? shard->name : request->id);
+	bytes_text(bytes, kind == REQUEST_LEAVE ? asker->name : request->id);
 	if (kind == REQUEST_MOVE || kind == REQUEST_RETRY)
 		bytes_text(bytes, request->when);
 	if (kind == REQUEST_MOVE)
@@ -228,23 +260,23 @@ static int in_doubt(const struct request *request, int result)
 	}
 }
 
-static void count(struct shard *shard, enum request_kind kind)
+static void count(struct asker *asker, enum request_kind kind)
 {
 	switch (kind) {
 	case REQUEST_PUT:
-		shard->relay->stats.put++;
+		asker->shared->stats.put++;
 		break;
 	case REQUEST_CANCEL:
-		shard->relay->stats.cancelled++;
+		asker->shared->stats.cancelled++;
 		break;
 	case REQUEST_MOVE:
-		shard->relay->stats.moved++;
+		asker->shared->stats.moved++;
 		break;
 	case REQUEST_DONE:
-		shard->relay->stats.done++;
+		asker->shared->stats.done++;
 		break;
 	case REQUEST_RETRY:
-		shard->relay->stats.retried++;
+		asker->shared->stats.retried++;
 		break;
 	default:
 		break;
@@ -252,21 +284,21 @@ static void count(struct shard *shard, enum request_kind kind)
 }
 
 /* Entries into the hand. 1: there are some. */
-static int answer_read(struct shard *shard, const struct reply *reply, uint64_t now_ns)
+static int answer_read(struct asker *asker, const struct reply *reply, uint64_t now_ns)
 {
-	int result = deliveries_read(&shard->relay->deliveries, reply, shard->index, now_ns);
+	int result = deliveries_read(&asker->shared->deliveries, reply, asker->shard, now_ns);
 
 	if (result < 0)
 		return result;
-	return shard->relay->deliveries.in_hand > 0;
+	return asker->shared->deliveries.in_hand > 0;
 }
 
 /* Redis's time is at `now_at` of the reply. */
-static void set_anchor(struct shard *shard, const struct request *request,
+static void set_anchor(struct asker *asker, const struct request *request,
                        const struct reply *reply, size_t now_at)
 {
-	shard->anchor_ns = request->sent_ns;
-	shard->anchor_us = (uint64_t)reply_integer_at(reply, now_at);
+	asker->anchor_ns = request->sent_ns;
+	asker->anchor_us = (uint64_t)reply_integer_at(reply, now_at);
 }
 
 /* Read the code that a function's reply, or a put's part of one, begins with: 0 or an errno. */
@@ -280,14 +312,14 @@ static int read_code(const struct reply *reply, size_t at)
 	return (int)reply_integer(code);
 }
 
-bool request_answer(struct shard *shard, struct request *request, const struct reply *reply,
+bool request_answer(struct asker *asker, struct request *request, const struct reply *reply,
                     size_t place, uint64_t now_ns)
 {
 	size_t at = 2 * place; /* a shared reply: 0, the time, and two for each put */
 	int result;
 
 	if (request->kind == REQUEST_READ || request->kind == REQUEST_RECOVER) {
-		request->result = answer_read(shard, reply, now_ns);
+		request->result = answer_read(asker, reply, now_ns);
 		return true;
 	}
 	if (request->kind == REQUEST_TOUCH) {
@@ -297,13 +329,13 @@ bool request_answer(struct shard *shard, struct request *request, const struct r
 	result = read_code(reply, at);
 	if (request->kind == REQUEST_PUT && result == -ETIME) {
 		/* Redis's clock was set: what we took for the caller's time is not. */
-		set_anchor(shard, request, reply, 1);
+		set_anchor(asker, request, reply, 1);
 		return false;
 	}
 	if (request->kind == REQUEST_PUT && result == 0)
-		set_anchor(shard, request, reply, place > 0 ? 1 : 2);
+		set_anchor(asker, request, reply, place > 0 ? 1 : 2);
 	if (result == 0) {
-		count(shard, request->kind);
+		count(asker, request->kind);
 		if (request->kind == REQUEST_STAT)
 			read_stats(request->stats, reply);
 	}

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The relay's thread as an alarm clock: it listens to its bells, and looks when its seat says so.
- * Tested by tests/relay: test_seat.c in virtual time, test_calls.c and kill_test.py on a server.
- * Model: tests/models/relay.pml.
+ * See serve.h. Tested by tests/relay: test_seat.c in virtual time, test_calls.c and kill_test.py on
+ * a server. Model: tests/models/relay.pml.
  */
+#include "serve.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "answer.h"
-#include "relay.h"
+#include "greet.h"
 
 #define NS_PER_US UINT64_C(1000)
 #define NS_PER_MS UINT64_C(1000000)
-#define ANSWER_NS (UINT64_C(1000) * NS_PER_MS)
+#define STEP_NS (UINT64_C(1000) * NS_PER_MS) /* for each answer while a connection is made */
+#define ANSWER_NS STEP_NS
 #define CHANNELS 2u
 #define PAUSE_FIRST_NS (100 * NS_PER_MS)
 #define PAUSE_MAX_NS (UINT64_C(5000) * NS_PER_MS)
@@ -31,108 +33,145 @@ enum {
 	LOOK_BUCKETS = 10
 };
 
-static void subscribe(struct shard *shard)
+static void answered(void *serve, const struct reply *reply, uint64_t now_ns)
 {
-	struct bytes *output = wire_output(shard->bells.wire);
+	serve_answered(serve, reply, now_ns);
+}
+
+void serve_init(struct serve *serve, struct commands *commands, struct asker *asker, uint64_t seed)
+{
+	*serve = (struct serve){
+		.commands = commands,
+		.asker = asker,
+		.look = { .kind = REQUEST_LOOK,
+		          .is_own = true,
+		          .answered = answered,
+		          .arg = serve },
+	};
+	link_init(&serve->bells, seed);
+	seat_init(&serve->seat, asker->shared->grace_us);
+}
+
+static void subscribe(struct serve *serve)
+{
+	struct bytes *output = wire_output(serve->bells.wire);
 	char part[KEYS_NAME_BYTES / 2], name[KEYS_NAME_BYTES];
 
 	bytes_command(output, 1 + CHANNELS);
 	bytes_text(output, "SUBSCRIBE");
-	(void)snprintf(part, sizeof(part), "bell:%s", shard->name);
-	keys_name(&shard->keys, name, part);
+	(void)snprintf(part, sizeof(part), "bell:%s", serve->asker->name);
+	keys_name(&serve->asker->keys, name, part);
 	bytes_text(output, name);
-	keys_name(&shard->keys, name, "bell");
+	keys_name(&serve->asker->keys, name, "bell");
 	bytes_text(output, name);
+}
+
+static bool open_bells(struct serve *serve, uint64_t now_ns)
+{
+	struct wire *wire;
+	int result;
+
+	if (!link_is_due(&serve->bells, now_ns))
+		return serve->bells.wire != NULL;
+	result = greet_open(&wire, &serve->commands->server, NULL, STEP_NS);
+	if (result < 0) {
+		link_back_off(&serve->bells, result, nap_now_ns());
+		return false;
+	}
+	link_set(&serve->bells, wire);
+	subscribe(serve);
+	serve->bells.answer_by_ns = now_ns + ANSWER_NS;
+	serve->ping_ns = now_ns + serve->asker->shared->horizon_us * NS_PER_US;
+	return true;
 }
 
 /* False: it does not listen yet, and is about to. A relay that cannot listen at all looks too. */
-static bool listen(struct shard *shard, uint64_t now_ns)
+static bool listen(struct serve *serve, uint64_t now_ns)
 {
-	bool was_open = shard->bells.wire != NULL;
-
-	if (!link_open(shard, &shard->bells, now_ns))
-		return true;
-	if (!was_open) {
-		subscribe(shard);
-		shard->bells.answer_by_ns = now_ns + ANSWER_NS;
-		shard->ping_ns = now_ns + shard->relay->horizon_us * NS_PER_US;
-	}
-	return shard->confirmed == CHANNELS;
+	return !open_bells(serve, now_ns) || serve->confirmed == CHANNELS;
 }
 
 /* A connection that has died silently is found by what it does not answer. */
-static void ping(struct shard *shard, uint64_t now_ns)
+static void ping(struct serve *serve, uint64_t now_ns)
 {
-	struct bytes *output = wire_output(shard->bells.wire);
+	struct bytes *output = wire_output(serve->bells.wire);
 
-	shard->ping_ns = now_ns + shard->relay->horizon_us * NS_PER_US;
+	serve->ping_ns = now_ns + serve->asker->shared->horizon_us * NS_PER_US;
 	bytes_command(output, 1);
 	bytes_text(output, "PING");
-	shard->pinged = true;
-	shard->bells.answer_by_ns = now_ns + ANSWER_NS;
+	serve->pinged = true;
+	serve->bells.answer_by_ns = now_ns + ANSWER_NS;
 }
 
-static uint64_t look(struct shard *shard, uint64_t now_ns)
+static uint64_t look(struct serve *serve, uint64_t now_ns)
 {
-	uint64_t due_ns = seat_due_ns(&shard->seat);
+	uint64_t due_ns = seat_due_ns(&serve->seat);
 
-	if (shard->looking || !shard->command.wire || shard->later)
+	if (serve->looking || !commands_are_open(serve->commands))
 		return UINT64_MAX;
 	if (due_ns > now_ns)
 		return due_ns;
-	shard->looking = true;
-	seat_sent(&shard->seat, now_ns);
-	shard_send(shard, &shard->look, now_ns);
+	serve->looking = true;
+	seat_sent(&serve->seat, now_ns);
+	commands_send_own(serve->commands, &serve->look, now_ns);
 	return UINT64_MAX;
 }
 
-uint64_t serve_pass(struct shard *shard, uint64_t now_ns)
+uint64_t serve_pass(struct serve *serve, uint64_t now_ns)
 {
 	uint64_t next_ns = UINT64_MAX;
 
-	if (!shard->command.wire)
-		return UINT64_MAX; /* it was lost a moment ago: there will be another pass */
-	if (!listen(shard, now_ns))
-		return shard->bells.answer_by_ns;
-	if (!shard->bells.wire)
-		next_ns = shard->bells.retry_ns;
-	else if (!shard->pinged && shard->seat.rank < 2 && now_ns >= shard->ping_ns)
-		ping(shard, now_ns);
-	if (shard->bells.wire && shard->bells.answer_by_ns < next_ns)
-		next_ns = shard->bells.answer_by_ns;
-	if (shard->bells.wire && !shard->pinged && shard->seat.rank < 2 && shard->ping_ns < next_ns)
-		next_ns = shard->ping_ns;
-	now_ns = look(shard, now_ns);
+	if (!listen(serve, now_ns))
+		return serve->bells.answer_by_ns;
+	if (!serve->bells.wire)
+		next_ns = serve->bells.retry_ns;
+	else if (!serve->pinged && serve->seat.rank < 2 && now_ns >= serve->ping_ns)
+		ping(serve, now_ns);
+	if (serve->bells.wire && serve->bells.answer_by_ns < next_ns)
+		next_ns = serve->bells.answer_by_ns;
+	if (serve->bells.wire && !serve->pinged && serve->seat.rank < 2 && serve->ping_ns < next_ns)
+		next_ns = serve->ping_ns;
+	now_ns = look(serve, now_ns);
 	return now_ns < next_ns ? now_ns : next_ns;
 }
 
 /* ---- answers ---- */
 
-void serve_lost(struct shard *shard, uint64_t now_ns)
+void serve_lose_bells(struct serve *serve, int why, uint64_t now_ns)
 {
-	if (shard->looking)
-		seat_put_off(&shard->seat, now_ns);
-	shard->looking = false;
+	link_lose(&serve->bells, why, now_ns);
+	serve->confirmed = 0;
+	serve->pinged = false;
 }
 
-static void pause_looks(struct shard *shard, uint64_t now_ns)
+void serve_lost(struct serve *serve, int why, uint64_t now_ns)
 {
-	uint64_t pause_ns = shard->look_pause_ns ? 2 * shard->look_pause_ns : PAUSE_FIRST_NS;
+	if (serve->looking)
+		seat_put_off(&serve->seat, now_ns);
+	serve->looking = false;
+	/* The bells of a server that is no master any more are heard, and not counted. */
+	if (serve->bells.wire)
+		serve_lose_bells(serve, why, now_ns);
+}
 
-	shard->look_pause_ns = pause_ns < PAUSE_MAX_NS ? pause_ns : PAUSE_MAX_NS;
-	seat_put_off(&shard->seat, now_ns + shard->look_pause_ns);
+static void pause_looks(struct serve *serve, uint64_t now_ns)
+{
+	uint64_t pause_ns = serve->look_pause_ns ? 2 * serve->look_pause_ns : PAUSE_FIRST_NS;
+
+	serve->look_pause_ns = pause_ns < PAUSE_MAX_NS ? pause_ns : PAUSE_MAX_NS;
+	seat_put_off(&serve->seat, now_ns + serve->look_pause_ns);
 }
 
 /* The lock is held. */
-static void count_look(struct shard *shard, const struct reply *reply)
+static void count_look(struct serve *serve, const struct reply *reply)
 {
-	struct timerhub_relay_stats *stats = &shard->relay->stats;
+	struct timerhub_relay_stats *stats = &serve->asker->shared->stats;
 
 	stats->looks++;
 	if (reply_integer_at(reply, LOOK_MOVED) == 0 && reply_integer_at(reply, LOOK_AGAIN) == 0)
 		stats->looks_empty++;
-	if (shard->index == 0)
-		stats->rank = shard->seat.rank;
+	if (serve->asker->shard == 0)
+		stats->rank = serve->seat.rank;
 	for (size_t i = LOOK_BUCKETS; i + 1 < reply_count(reply); i += 2) {
 		uint64_t bucket = (uint64_t)reply_integer_at(reply, i);
 
@@ -149,7 +188,7 @@ static int refusal_of(const struct reply *reply)
 	return reply_integer_at(reply, 0) < 0 ? (int)reply_integer_at(reply, 0) : -EPROTO;
 }
 
-void serve_answered(struct shard *shard, const struct reply *reply, uint64_t now_ns)
+void serve_answered(struct serve *serve, const struct reply *reply, uint64_t now_ns)
 {
 	struct seat_answer answer = {
 		.now_us = (uint64_t)reply_integer_at(reply, LOOK_NOW),
@@ -158,82 +197,79 @@ void serve_answered(struct shard *shard, const struct reply *reply, uint64_t now
 		.more = reply_integer_at(reply, LOOK_MORE) != 0,
 	};
 
-	shard->looking = false;
+	serve->looking = false;
 	if (reply_count(reply) < LOOK_BUCKETS || reply_integer_at(reply, 0) != 0) {
-		shard_tell(shard, refusal_of(reply));
-		pause_looks(shard, now_ns);
+		shared_tell(serve->asker->shared, serve->asker->shard, refusal_of(reply));
+		pause_looks(serve, now_ns);
 		return;
 	}
-	shard_tell(shard, 0);
-	shard->look_pause_ns = 0;
-	shard->looks++;
-	shard->anchor_ns = shard->look.sent_ns;
-	shard->anchor_us = answer.now_us;
-	seat_answered(&shard->seat, &answer);
-	lock_take(&shard->relay->lock);
-	count_look(shard, reply);
-	lock_give(&shard->relay->lock);
+	shared_tell(serve->asker->shared, serve->asker->shard, 0);
+	serve->look_pause_ns = 0;
+	serve->asker->looks++;
+	serve->asker->anchor_ns = serve->look.sent_ns;
+	serve->asker->anchor_us = answer.now_us;
+	seat_answered(&serve->seat, &answer);
+	lock_take(&serve->asker->shared->lock);
+	count_look(serve, reply);
+	lock_give(&serve->asker->shared->lock);
 }
 
 /* ---- bells ---- */
 
-static void confirm(struct shard *shard, uint64_t now_ns)
+static void confirm(struct serve *serve, uint64_t now_ns)
 {
-	uint64_t spread_ns = shard->seat.rank * SPREAD_NS;
+	uint64_t spread_ns = serve->seat.rank * SPREAD_NS;
 
-	shard->confirmed++;
-	if (shard->confirmed < CHANNELS)
+	serve->confirmed++;
+	if (serve->confirmed < CHANNELS)
 		return;
-	shard->bells.backoff_ns = 0;
-	shard->bells.answer_by_ns = LINK_NEVER;
+	serve->bells.backoff_ns = 0;
+	serve->bells.answer_by_ns = LINK_NEVER;
 	/* What has rung while it could not hear. */
-	if (!shard->looking)
-		seat_put_off(&shard->seat,
+	if (!serve->looking)
+		seat_put_off(&serve->seat,
 		             now_ns + (spread_ns < SPREAD_MAX_NS ? spread_ns : SPREAD_MAX_NS));
 	else
-		shard->seat.bell_ns = now_ns;
+		serve->seat.bell_ns = now_ns;
 }
 
 /* False: nothing that a server says to a subscriber. */
-static bool read_message(struct shard *shard, const struct reply *reply, uint64_t now_ns)
+static bool read_message(struct serve *serve, const struct reply *reply, uint64_t now_ns)
 {
 	struct seat_bell bell;
 
 	if (reply_is(reply, 0, "subscribe")) {
-		confirm(shard, now_ns);
+		confirm(serve, now_ns);
 		return true;
 	}
 	if (reply_is(reply, 0, "pong")) {
-		shard->pinged = false;
-		shard->bells.answer_by_ns = LINK_NEVER;
+		serve->pinged = false;
+		serve->bells.answer_by_ns = LINK_NEVER;
 		return true;
 	}
 	if (!reply_is(reply, 0, "message"))
 		return false;
 	if (seat_read_bell(&bell, reply_text(reply_at(reply, 2)))) {
-		seat_rung(&shard->seat, &bell, now_ns);
-		shard->bells_heard++;
-		lock_take(&shard->relay->lock);
-		shard->relay->stats.bells++;
-		lock_give(&shard->relay->lock);
+		seat_rung(&serve->seat, &bell, now_ns);
+		serve->asker->bells++;
+		lock_take(&serve->asker->shared->lock);
+		serve->asker->shared->stats.bells++;
+		lock_give(&serve->asker->shared->lock);
 	}
 	return true;
 }
 
-void serve_read(struct shard *shard, uint64_t now_ns)
+int serve_read(struct serve *serve, uint64_t now_ns)
 {
 	struct reply *reply;
-	int result = wire_fill(shard->bells.wire), found = 0;
+	int result = wire_fill(serve->bells.wire), found = 0;
 
-	while (result == 0 && (found = wire_next(shard->bells.wire, &reply)) == 1) {
+	while (result == 0 && (found = wire_next(serve->bells.wire, &reply)) == 1) {
 		if (reply_type(reply) == REPLY_ERROR)
 			result = answer_of(reply_text(reply)).error;
-		else if (!read_message(shard, reply, now_ns))
+		else if (!read_message(serve, reply, now_ns))
 			result = -EPROTO;
 		reply_free(reply);
 	}
-	if (found < 0)
-		result = found;
-	if (result < 0)
-		link_lose(shard, &shard->bells, result, now_ns);
+	return found < 0 ? found : result;
 }

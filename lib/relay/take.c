@@ -12,16 +12,23 @@
 
 #define NS_PER_US UINT64_C(1000)
 
+/* Let the threads look once more, and wake those that sleep. The lock is held. */
+static void wake_shards(struct timerhub_relay *relay)
+{
+	for (uint32_t i = 0; i < relay->shared.shard_count; i++)
+		inbox_wake(&relay->shards[i].inbox);
+}
+
 /* Take one out of the hand. The lock is held. */
 static bool take_from_hand(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
-	const struct delivery *one = deliveries_take(&relay->deliveries);
+	const struct delivery *one = deliveries_take(&relay->shared.deliveries);
 
-	if (relay->deliveries.in_hand == 0) {
-		if (!relay->closing && !relay->stopped)
-			flag_lower(relay->ready_fd);
-		if (relay->watched)
-			relay_wake(relay); /* read ahead */
+	if (relay->shared.deliveries.in_hand == 0) {
+		if (!relay->shared.closing && !relay->shared.stopped)
+			flag_lower(relay->shared.ready_fd);
+		if (relay->shared.watched)
+			wake_shards(relay); /* read ahead */
 	}
 	if (!one)
 		return false;
@@ -33,36 +40,36 @@ static bool take_from_hand(struct timerhub_relay *relay, struct timerhub_relay_t
 	};
 	memcpy(ret_task->id, one->id, sizeof(ret_task->id));
 	memcpy(ret_task->delivery, one->entry, sizeof(ret_task->delivery));
-	relay->stats.delivered++;
+	relay->shared.stats.delivered++;
 	return true;
 }
 
 /* 1; 0: the hand is empty; -ESHUTDOWN, then for ever. The lock is held. */
 static int take_or_end(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
-	if (relay->closing || relay->ended)
+	if (relay->shared.closing || relay->ended)
 		return -ESHUTDOWN;
 	if (take_from_hand(relay, ret_task))
 		return 1;
-	relay->ended = relay->stopped;
+	relay->ended = relay->shared.stopped;
 	return relay->ended ? -ESHUTDOWN : 0;
 }
 
 /* One turn of a taker that waits. The lock is held, and given away meanwhile. */
 static void wait_for_hand(struct timerhub_relay *relay, uint64_t left_ns, uint64_t until_ns)
 {
-	uint32_t number = ticket_number(&relay->takers);
+	uint32_t number = ticket_number(&relay->shared.takers);
 
-	relay->waiting++;
-	if (until_ns > relay->wait_until_ns)
-		relay->wait_until_ns = until_ns;
-	relay_wake(relay);
-	lock_give(&relay->lock);
-	ticket_wait(&relay->takers, number, left_ns);
-	lock_take(&relay->lock);
-	relay->waiting--;
-	if (relay->waiting == 0)
-		relay->wait_until_ns = 0;
+	relay->shared.waiting++;
+	if (until_ns > relay->shared.wait_until_ns)
+		relay->shared.wait_until_ns = until_ns;
+	wake_shards(relay);
+	lock_give(&relay->shared.lock);
+	ticket_wait(&relay->shared.takers, number, left_ns);
+	lock_take(&relay->shared.lock);
+	relay->shared.waiting--;
+	if (relay->shared.waiting == 0)
+		relay->shared.wait_until_ns = 0;
 }
 
 /* 1, 0, -ESHUTDOWN. The lock is held. */
@@ -91,19 +98,19 @@ static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task
  */
 static int take_at_once(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
-	uint32_t first = relay->turn++ % relay->shard_count;
+	uint32_t first = relay->turn++ % relay->shared.shard_count;
 	int failure = 0, last;
 
-	for (uint32_t i = 0; i < relay->shard_count; i++) {
-		struct shard *shard = &relay->shards[(first + i) % relay->shard_count];
+	for (uint32_t i = 0; i < relay->shared.shard_count; i++) {
+		struct shard *shard = &relay->shards[(first + i) % relay->shared.shard_count];
 		struct request request = { .kind = REQUEST_READ };
 		int result = take_or_end(relay, ret_task);
 
 		if (result != 0)
 			return result;
-		lock_give(&relay->lock);
-		result = shard_ask(shard, &request);
-		lock_take(&relay->lock);
+		lock_give(&relay->shared.lock);
+		result = inbox_ask(&shard->inbox, &request);
+		lock_take(&relay->shared.lock);
 		if (result < 0 && failure == 0)
 			failure = result;
 	}
@@ -121,12 +128,12 @@ int timerhub_relay_take(struct timerhub_relay *relay, struct timerhub_relay_task
 		return result;
 	if (!ret_task)
 		return -EINVAL;
-	lock_take(&relay->lock);
+	lock_take(&relay->shared.lock);
 	relay->inside++;
 	result = timeout_ns == 0 ? take_at_once(relay, ret_task)
 	                         : take_waiting(relay, ret_task, timeout_ns);
 	relay->inside--;
-	lock_give(&relay->lock);
+	lock_give(&relay->shared.lock);
 	return result;
 }
 
@@ -135,12 +142,11 @@ void timerhub_relay_stop(struct timerhub_relay *relay)
 	CANCELLATION_HELD;
 	if (relay_check(relay) < 0)
 		return;
-	lock_take(&relay->lock);
-	relay->stopped = true;
-	flag_raise(relay->ready_fd);
-	ticket_set(&relay->takers, ticket_number(&relay->takers) + 1);
-	ticket_wake(&relay->takers, UINT32_MAX);
-	lock_give(&relay->lock);
+	lock_take(&relay->shared.lock);
+	relay->shared.stopped = true;
+	flag_raise(relay->shared.ready_fd);
+	shared_wake_takers(&relay->shared);
+	lock_give(&relay->shared.lock);
 }
 
 int timerhub_relay_fd(struct timerhub_relay *relay)
@@ -150,9 +156,9 @@ int timerhub_relay_fd(struct timerhub_relay *relay)
 
 	if (result < 0)
 		return result;
-	lock_take(&relay->lock);
-	relay->watched = true;
-	relay_wake(relay);
-	lock_give(&relay->lock);
-	return relay->ready_fd;
+	lock_take(&relay->shared.lock);
+	relay->shared.watched = true;
+	wake_shards(relay);
+	lock_give(&relay->shared.lock);
+	return relay->shared.ready_fd;
 }

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include <answer.h>
-#include <relay.h>
+#include <shard.h>
 
 #include "harness.h"
 
@@ -23,7 +23,7 @@
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count);
 
-static struct timerhub_relay relay;
+static struct shared shared;
 static struct shard shard;
 
 /* hiredis 0.14 allocates as many pointers as an array claims to have elements. */
@@ -75,13 +75,13 @@ static void empty_hand(void)
 {
 	struct delivery *one;
 
-	while ((one = deliveries_take(&relay.deliveries))) {
+	while ((one = deliveries_take(&shared.deliveries))) {
 		expect_cmp(strnlen(one->id, sizeof(one->id)), <, sizeof(one->id));
 		expect_cmp(strnlen(one->entry, sizeof(one->entry)), <, sizeof(one->entry));
 		expect_eq(one->data[one->data_len], '\0');
-		expect(deliveries_drop(&relay.deliveries, one->entry, one->id));
+		expect(deliveries_drop(&shared.deliveries, one->entry, one->id));
 	}
-	expect_eq(relay.deliveries.in_hand, 0);
+	expect_eq(shared.deliveries.in_hand, 0);
 }
 
 static void answer_request(const struct reply *reply, enum request_kind kind, unsigned place,
@@ -97,7 +97,7 @@ static void answer_request(const struct reply *reply, enum request_kind kind, un
 		.result = 2,
 	};
 
-	if (!request_answer(&shard, &request, reply, kind == REQUEST_PUT ? place : 0, NOW_NS))
+	if (!request_answer(&shard.asker, &request, reply, kind == REQUEST_PUT ? place : 0, NOW_NS))
 		expect_eq(kind, REQUEST_PUT);
 	else if (kind == REQUEST_READ || kind == REQUEST_RECOVER)
 		expect(request.result == 0 || request.result == 1);
@@ -120,28 +120,29 @@ static void use(const struct reply *reply, const unsigned char *header)
 		return;
 	}
 	if (kind == REQUEST_LOOK) {
-		seat_sent(&shard.seat, NOW_NS);
-		serve_answered(&shard, reply, NOW_NS);
-		expect(!shard.looking && seat_due_ns(&shard.seat) != SEAT_NEVER);
+		seat_sent(&shard.serve.seat, NOW_NS);
+		serve_answered(&shard.serve, reply, NOW_NS);
+		expect(!shard.serve.looking && seat_due_ns(&shard.serve.seat) != SEAT_NEVER);
 	}
 	if (seat_read_bell(&bell, reply_text(reply_at(reply, 2))))
-		seat_rung(&shard.seat, &bell, NOW_NS);
+		seat_rung(&shard.serve.seat, &bell, NOW_NS);
 	answer_request(reply, kind, header[1] % 4, header[1] >= 128);
 }
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count)
 {
+	const struct address address = { .host = "" };
 	struct reply *reply;
 	struct wire *wire;
 	int found = 0;
 
 	if (count < HEADER_BYTES || claims_too_much(bytes, count))
 		return 0;
-	memset(&relay, 0, sizeof(relay));
+	memset(&shared, 0, sizeof(shared));
 	memset(&shard, 0, sizeof(shard));
-	lock_init(&relay.lock);
-	shard.relay = &relay;
-	seat_init(&shard.seat, 100000);
+	lock_init(&shared.lock);
+	shared.grace_us = 100000;
+	shard_init(&shard, &shared, &address, 1);
 	wire = wire_with(bytes + HEADER_BYTES, count - HEADER_BYTES);
 	if (!wire)
 		return 0;
@@ -152,7 +153,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count)
 		}
 	expect(found == 0 || found == -EPROTO || found == -ENOMEM);
 	wire_close(wire);
-	deliveries_fini(&relay.deliveries);
-	lock_fini(&relay.lock);
+	deliveries_fini(&shared.deliveries);
+	lock_fini(&shared.lock);
 	return 0;
 }

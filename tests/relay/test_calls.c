@@ -646,11 +646,11 @@ static unsigned count_held(struct shard *shard)
 {
 	unsigned count = 0;
 
-	lock_take(&relay->lock);
-	for (const struct request *one = shard->gathered.first; one && shard->holds;
+	lock_take(&relay->shared.lock);
+	for (const struct request *one = shard->inbox.gathered.first; one && shard->inbox.holds;
 	     one = one->next)
 		count++;
-	lock_give(&relay->lock);
+	lock_give(&relay->shared.lock);
 	return count;
 }
 
@@ -685,9 +685,9 @@ START_TEST(puts_that_wait_for_a_reply_share_a_command)
 	config = config_of(0); /* one whose looks are not counted */
 	config.timeout_ns = 60 * SEC;
 	expect_eq(timerhub_relay_open(&relay, queue, &config), 0);
-	lock_take(&relay->lock);
-	relay->hold_ns = HOUR;
-	lock_give(&relay->lock);
+	lock_take(&relay->shared.lock);
+	relay->shared.hold_ns = HOUR;
+	lock_give(&relay->shared.lock);
 	due = stats().due;
 	before = told("INFO", "commandstats", "cmdstat_fcall:calls=");
 	expect_eq(command("CLIENT", "PAUSE", "1000000", "WRITE"), 0);
@@ -779,9 +779,9 @@ static uint32_t in_hand(void)
 {
 	uint32_t count;
 
-	lock_take(&relay->lock);
-	count = relay->deliveries.in_hand;
-	lock_give(&relay->lock);
+	lock_take(&relay->shared.lock);
+	count = relay->shared.deliveries.in_hand;
+	lock_give(&relay->shared.lock);
 	return count;
 }
 

@@ -65,13 +65,13 @@ GOOD = {
     "lib/relay/README.md": """
 | layer | files | only home of |
 |---|---|---|
-| 1 | `relay.h` `loop.c` | `timerhub_relay.h` |
+| 1 | `shared` | `timerhub_relay.h` |
 | 0 | `seat` `lock.h` (the journal's) | |
 """,
     "lib/relay/timerhub_relay.map":
         "T_0 {\n\tglobal:\n\t\ttimerhub_relay_put;\n\tlocal:\n\t\t*;\n};\n",
-    "lib/relay/relay.h": SPDX + '#include <timerhub_relay.h>\n\n#include "lock.h"\n',
-    "lib/relay/loop.c": SPDX + '#include "relay.h"\n',
+    "lib/relay/shared.h": SPDX + '#include <timerhub_relay.h>\n\n#include "lock.h"\n',
+    "lib/relay/shared.c": SPDX + '#include "shared.h"\n',
     "lib/relay/seat.h": SPDX,
     "tools/run": "#!/bin/sh\n# SPDX-License-Identifier: MIT\n",
     "examples/meson.build": "# SPDX-License-Identifier: MIT\n"

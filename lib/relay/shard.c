@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+/* See shard.h. Tested by tests/relay: test_calls.c, wire_test.py, kill_test.py. */
+#define _GNU_SOURCE
+#include "shard.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+
+#include "answer.h"
+
+#define STEP_NS UINT64_C(1000000000) /* for each answer to the last words */
+#define LINKS 3u
+
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* ---- open ---- */
+
+void shard_init(struct shard *shard, struct shared *shared, const struct address *address,
+                uint64_t seed)
+{
+	shard->shared = shard->asker.shared = shard->inbox.shared = shared;
+	commands_init(&shard->commands, &shard->asker, &shard->inbox, address, seed);
+	taker_init(&shard->taker, &shard->asker, seed + 1);
+	serve_init(&shard->serve, &shard->commands, &shard->asker, seed + 2);
+}
+
+int shard_open(struct shard *shard)
+{
+	uint64_t begin_ns = nap_now_ns();
+	uint64_t now_ns = begin_ns;
+	int result = nap_open(&shard->nap);
+
+	if (result < 0)
+		return result;
+	shard->inbox.nap = shard->nap;
+	while (!commands_open(&shard->commands, now_ns)) {
+		struct pollfd fds[2];
+
+		if (answer_is_final(shard->commands.why) ||
+		    now_ns - begin_ns >= shard->shared->timeout_ns)
+			return shard->commands.why;
+		nap_sleep(shard->nap, fds, 0, shard->commands.link.retry_ns);
+		now_ns = nap_now_ns();
+	}
+	return 0;
+}
+
+void shard_fini(struct shard *shard)
+{
+	wire_close(shard->commands.link.wire);
+	wire_close(shard->taker.link.wire);
+	wire_close(shard->serve.bells.wire);
+	nap_close(shard->nap);
+}
+
+/* ---- lost connections ---- */
+
+/* Nothing that is on the others is of use without it, except for tasks on the takers'. */
+static void lose_commands(struct shard *shard, int why, uint64_t now_ns)
+{
+	commands_lose(&shard->commands, why, now_ns);
+	serve_lost(&shard->serve, why, now_ns);
+}
+
+static void lose_taker(struct shard *shard, int why, uint64_t now_ns)
+{
+	shard->commands.must_recover |= taker_lose(&shard->taker, why, now_ns);
+}
+
+/*
+ * A taker's connection to another server than the commands' would wait for ever. One to the same
+ * server is kept: a task that the server is sending on it would be lost until its lease.
+ */
+static void follow_server(struct shard *shard, uint64_t now_ns)
+{
+	const struct address *server = &shard->commands.server, *old = &shard->taker.server;
+
+	if (shard->taker.link.wire &&
+	    (strcmp(server->host, old->host) != 0 || strcmp(server->port, old->port) != 0))
+		lose_taker(shard, -EROFS, now_ns);
+}
+
+/* Find answers that are overdue, and calls whose time is over. Returns when there are others. */
+static uint64_t expire(struct shard *shard, uint64_t now_ns)
+{
+	struct shared *shared = shard->shared;
+	uint64_t next_ns;
+	int result = commands_check(&shard->commands, now_ns, &next_ns);
+
+	if (result < 0)
+		lose_commands(shard, result, now_ns);
+	if (shard->taker.link.wire && shard->taker.link.answer_by_ns <= now_ns)
+		lose_taker(shard, -EHOSTUNREACH, now_ns);
+	if (shard->serve.bells.wire && shard->serve.bells.answer_by_ns <= now_ns)
+		serve_lose_bells(&shard->serve, -EHOSTUNREACH, now_ns);
+	next_ns = sooner(next_ns, inbox_begin(&shard->inbox, shard->commands.why, now_ns));
+	lock_take(&shared->lock);
+	if (shared->lease_ns > 0 && now_ns > shared->lease_ns)
+		deliveries_expire(&shared->deliveries, now_ns - shared->lease_ns);
+	lock_give(&shared->lock);
+	return next_ns > now_ns ? next_ns : now_ns;
+}
+
+/* ---- the thread ---- */
+
+/* Everything there is to do now. Returns when to come again. */
+static uint64_t pass(struct shard *shard)
+{
+	struct commands *commands = &shard->commands;
+	uint64_t now_ns = nap_now_ns();
+	uint64_t next_ns = expire(shard, now_ns);
+
+	if (!commands_open(commands, now_ns))
+		return sooner(next_ns, commands->link.retry_ns);
+	follow_server(shard, now_ns);
+	next_ns = sooner(next_ns, commands_send(commands, now_ns));
+	if (shard->taker.reading || !commands_recover(commands))
+		next_ns = sooner(next_ns, taker_pass(&shard->taker, &commands->server, now_ns));
+	if (shard->shared->serves)
+		next_ns = sooner(next_ns, serve_pass(&shard->serve, nap_now_ns()));
+	/* What was sent just now is overdue some day. */
+	return requests_deadline_ns(&commands->sent, next_ns);
+}
+
+static struct wire *wire_of(const struct shard *shard, unsigned link)
+{
+	struct wire *const wires[LINKS] = { shard->commands.link.wire, shard->taker.link.wire,
+		                            shard->serve.bells.wire };
+
+	return wires[link];
+}
+
+static void lose(struct shard *shard, unsigned link, int why, uint64_t now_ns)
+{
+	if (link == 0)
+		lose_commands(shard, why, now_ns);
+	else if (link == 1)
+		lose_taker(shard, why, now_ns);
+	else
+		serve_lose_bells(&shard->serve, why, now_ns);
+}
+
+/* False: a connection was found to be lost. */
+static bool flush(struct shard *shard)
+{
+	bool good = true;
+
+	for (unsigned i = 0; i < LINKS; i++) {
+		struct wire *wire = wire_of(shard, i);
+		int result = wire ? wire_flush(wire) : 0;
+
+		if (result < 0)
+			lose(shard, i, result, nap_now_ns());
+		good &= result == 0;
+	}
+	return good;
+}
+
+static void read_link(struct shard *shard, unsigned link, uint64_t now_ns)
+{
+	int result;
+
+	if (link == 0)
+		result = commands_read(&shard->commands, now_ns);
+	else if (link == 1)
+		result = taker_read(&shard->taker, now_ns);
+	else
+		result = serve_read(&shard->serve, now_ns);
+	if (result < 0)
+		lose(shard, link, result, now_ns);
+	/* The group is gone, or the server is no master any more: begin from the beginning. */
+	if (link == 1 && result == -EROFS && shard->commands.link.wire)
+		lose_commands(shard, result, now_ns);
+}
+
+/* Sleep, and read what has come. */
+static void rest(struct shard *shard, uint64_t until_ns)
+{
+	struct pollfd fds[LINKS + 2];
+	const struct wire *polled[LINKS];
+	uint64_t now_ns;
+
+	for (unsigned i = 0; i < LINKS; i++) {
+		const struct wire *wire = polled[i] = wire_of(shard, i);
+
+		fds[i] = (struct pollfd){ .fd = wire ? wire_fd(wire) : -1, .events = POLLIN };
+		if (wire && wire_has_output(wire))
+			fds[i].events |= POLLOUT;
+	}
+	nap_sleep(shard->nap, fds, LINKS, until_ns);
+	now_ns = nap_now_ns();
+	for (unsigned i = 0; i < LINKS; i++)
+		/* One may have been lost with another one. */
+		if ((fds[i].revents & ~POLLOUT) && wire_of(shard, i) == polled[i])
+			read_link(shard, i, now_ns);
+}
+
+/* Give back what no taker has. The lock is held. Returns how many commands that takes. */
+static unsigned give_hand_back(struct shard *shard, struct wire *wire)
+{
+	unsigned count = 0;
+
+	for (const struct delivery *one = shard->shared->deliveries.first; one; one = one->next) {
+		struct request retry = {
+			.kind = REQUEST_RETRY, .id = one->id, .when = "0", .delivery = one->entry
+		};
+
+		if (one->shard != shard->asker.shard)
+			continue;
+		request_encode(&shard->asker, &retry, wire_output(wire));
+		count++;
+	}
+	return count;
+}
+
+/* Give back what no taker has, and the seat. Nothing depends on it: leases and ladder remain. */
+static void say_goodbye(struct shard *shard)
+{
+	const struct request leave = { .kind = REQUEST_LEAVE };
+	struct wire *wire = shard->commands.link.wire;
+	unsigned owed = commands_owed(&shard->commands);
+
+	if (!commands_are_open(&shard->commands))
+		return;
+	lock_take(&shard->shared->lock);
+	owed += give_hand_back(shard, wire);
+	lock_give(&shard->shared->lock);
+	if (shard->shared->serves) {
+		request_encode(&shard->asker, &leave, wire_output(wire));
+		owed++;
+	}
+	while (owed-- > 0) {
+		struct reply *reply = NULL;
+
+		if (wire_call(wire, &reply, STEP_NS) < 0)
+			return;
+		reply_free(reply);
+	}
+}
+
+static void *run(void *arg)
+{
+	struct shard *shard = arg;
+
+	for (;;) {
+		uint64_t until_ns = pass(shard);
+		bool closing, idle;
+
+		if (!flush(shard))
+			until_ns = 0;
+		idle = inbox_end(&shard->inbox, &closing);
+		if (closing)
+			break;
+		rest(shard, idle ? until_ns : 0);
+	}
+	say_goodbye(shard);
+	return NULL;
+}
+
+int shard_start(struct shard *shard)
+{
+	sigset_t all, before;
+	int result;
+
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
+	result = -pthread_create(&shard->thread, NULL, run, shard);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	shard->has_thread = result == 0;
+	return result;
+}
+
+void shards_end(struct shard *shards, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (shards[i].has_thread) {
+			lock_take(&shards[i].shared->lock);
+			shards[i].shared->closing = true;
+			lock_give(&shards[i].shared->lock);
+			nap_wake(shards[i].nap);
+		}
+	for (uint32_t i = 0; i < count; i++) {
+		if (shards[i].has_thread)
+			(void)pthread_join(shards[i].thread, NULL);
+		shards[i].has_thread = false;
+	}
+}

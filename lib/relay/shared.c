@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* See shared.h. Tested by tests/relay/test_calls.c. */
+#include "shared.h"
+
+#include "flag.h"
+
+void shared_show_hand(struct shared *shared)
+{
+	if (shared->deliveries.in_hand == 0)
+		return;
+	flag_raise(shared->ready_fd);
+	if (shared->waiting > 0) {
+		ticket_set(&shared->takers, ticket_number(&shared->takers) + 1);
+		ticket_wake(&shared->takers, shared->deliveries.in_hand);
+	}
+}
+
+void shared_wake_takers(struct shared *shared)
+{
+	ticket_set(&shared->takers, ticket_number(&shared->takers) + 1);
+	ticket_wake(&shared->takers, UINT32_MAX);
+}
+
+void shared_tell(const struct shared *shared, uint32_t shard, int error)
+{
+	if (shared->watcher.tell)
+		shared->watcher.tell(shared->watcher.arg, shard, error);
+}

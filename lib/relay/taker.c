@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* See taker.h. Tested by tests/relay: test_calls.c, wire_test.py. */
+#include "taker.h"
+
+#include <errno.h>
+
+#include "answer.h"
+#include "greet.h"
+#include "nap.h"
+
+#define NS_PER_MS UINT64_C(1000000)
+#define STEP_NS (UINT64_C(1000) * NS_PER_MS) /* for each answer while a connection is made */
+#define BLOCK_MAX_MS UINT64_C(30000)
+#define BLOCK_SLACK_NS (UINT64_C(2000) * NS_PER_MS)
+
+void taker_init(struct taker *taker, struct asker *asker, uint64_t seed)
+{
+	*taker = (struct taker){ .asker = asker };
+	link_init(&taker->link, seed);
+}
+
+/* How many tasks are wanted now, and for how long Redis is to wait for them. The lock is held. */
+static uint32_t wanted(const struct shared *shared, uint64_t now_ns, uint64_t *ret_ms)
+{
+	uint32_t count = shared->waiting;
+
+	*ret_ms = BLOCK_MAX_MS;
+	if (shared->deliveries.in_hand > 0 || shared->stopped)
+		return 0;
+	if (shared->watched)
+		return count > 0 ? count : 1;
+	if (shared->wait_until_ns < now_ns + BLOCK_MAX_MS * NS_PER_MS)
+		*ret_ms = shared->wait_until_ns > now_ns + NS_PER_MS
+		                  ? (shared->wait_until_ns - now_ns) / NS_PER_MS
+		                  : 1;
+	return count;
+}
+
+static void encode(struct taker *taker, uint32_t count, uint64_t block_ms)
+{
+	struct bytes *output = wire_output(taker->link.wire);
+	char name[KEYS_NAME_BYTES];
+
+	keys_name(&taker->asker->keys, name, "ready");
+	bytes_command(output, 11);
+	bytes_text(output, "XREADGROUP");
+	bytes_text(output, "GROUP");
+	bytes_text(output, "timerhub");
+	bytes_text(output, taker->asker->shared->consumer);
+	bytes_text(output, "COUNT");
+	bytes_number(output, count);
+	bytes_text(output, "BLOCK");
+	bytes_number(output, block_ms);
+	bytes_text(output, "STREAMS");
+	bytes_text(output, name);
+	bytes_text(output, ">");
+}
+
+static bool open_link(struct taker *taker, const struct address *server, uint64_t now_ns)
+{
+	struct wire *wire;
+	int result;
+
+	if (!link_is_due(&taker->link, now_ns))
+		return taker->link.wire != NULL;
+	result = greet_open(&wire, server, NULL, STEP_NS);
+	if (result < 0) {
+		link_back_off(&taker->link, result, nap_now_ns());
+		return false;
+	}
+	link_set(&taker->link, wire);
+	taker->server = *server;
+	return true;
+}
+
+uint64_t taker_pass(struct taker *taker, const struct address *server, uint64_t now_ns)
+{
+	struct shared *shared = taker->asker->shared;
+	uint64_t block_ms;
+	uint32_t count;
+
+	if (taker->reading)
+		return taker->link.answer_by_ns;
+	lock_take(&shared->lock);
+	count = wanted(shared, now_ns, &block_ms);
+	lock_give(&shared->lock);
+	if (count == 0)
+		return UINT64_MAX;
+	if (!open_link(taker, server, now_ns))
+		return taker->link.retry_ns;
+	encode(taker, count, block_ms);
+	taker->reading = true;
+	taker->link.answer_by_ns = now_ns + block_ms * NS_PER_MS + BLOCK_SLACK_NS;
+	return taker->link.answer_by_ns;
+}
+
+static int answer(struct taker *taker, const struct reply *reply, uint64_t now_ns)
+{
+	struct asker *asker = taker->asker;
+	struct shared *shared = asker->shared;
+	int result;
+
+	if (reply_type(reply) == REPLY_ERROR)
+		return answer_of(reply_text(reply)).error;
+	taker->reading = false;
+	taker->link.backoff_ns = 0;
+	taker->link.answer_by_ns = LINK_NEVER;
+	lock_take(&shared->lock);
+	result = deliveries_read(&shared->deliveries, reply, asker->shard, now_ns);
+	shared_show_hand(shared);
+	lock_give(&shared->lock);
+	return result < 0 ? result : 0;
+}
+
+int taker_read(struct taker *taker, uint64_t now_ns)
+{
+	struct reply *reply;
+	int result = wire_fill(taker->link.wire), found = 0;
+
+	while (result == 0 && (found = wire_next(taker->link.wire, &reply)) == 1) {
+		result = answer(taker, reply, now_ns);
+		reply_free(reply);
+	}
+	return found < 0 ? found : result;
+}
+
+bool taker_lose(struct taker *taker, int why, uint64_t now_ns)
+{
+	bool was_reading = taker->reading;
+
+	link_lose(&taker->link, why, now_ns);
+	taker->reading = false;
+	return was_reading;
+}
