@@ -32,9 +32,9 @@ void cleaner_fini(struct cleaner *cleaner)
 
 /*
  * Does the disk hold more than `halves` times half of what is live, and a segment; and can a round
- * do something about it? A round writes the live records again, in N segments at most 2 N + 1 new
- * headers, and a record for each segment dropped. All else it frees: a quarter of a segment at
- * least, or it is not begun. So compaction ends, whatever else takes the room.
+ * free enough? A round over N segments writes the live records again, a record for each segment
+ * dropped, and at most 2 N + 1 headers. A round frees all other records. If that is less than a
+ * quarter of a segment, no round begins: compaction ends, whatever else takes the room.
  */
 static bool cleaner_is_over(struct cleaner *cleaner, unsigned halves)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writing: a caller that waits for its change leads. It takes what has gathered to the disk, and
- * applies it to the tasks; other callers gather meanwhile, and one of them leads next. So a lone
- * caller pays a write and a sync, and waits for no other thread. The keeper (keeper.c) leads when
- * no caller waits for what there is to do.
+ * See writer.h. A caller that waits for its change leads: the leader takes the batch to the disk
+ * and applies it to the tasks. Other callers gather in that time, and one of them leads next. A
+ * lone caller pays a write and a sync, and waits for no other thread. The keeper (keeper.c) leads
+ * when no caller waits for the work.
  *
- * One thread leads at a time (`writing`), and writes one batch. Before it leaves, with the lock
- * held, it looks: if callers wait it offers one of them the lead by their batch's ticket; if there
- * is other work it calls the keeper. So no batch is left without a thread to write it.
+ * One thread leads at a time (`writing`), and writes one batch. The leader leaves with the lock
+ * held. If callers wait, the leader offers them the lead by their batch's ticket. If there is other
+ * work, the leader calls the keeper. So no batch is left without a thread to write it.
  *
- * Waking: the next leader first, for the disk waits for that one. Then two of the batch's callers,
- * and each of them wakes two more (writer_await).
+ * The leader wakes the next leader first, because the disk waits for that thread. Then the leader
+ * wakes two of its batch's callers, and each of them wakes two more (writer_await).
  */
 #define _GNU_SOURCE
 #include "writer.h"

@@ -205,10 +205,12 @@ static void gather_one(pthread_t *ret_thread, uint64_t *id, unsigned waiting)
 	}
 }
 
-START_TEST(of_callers_that_gather_while_one_leads_another_leads_next)
+/* So many callers gather while one leads: one of them writes for all. */
+static void another_leads_next(unsigned count)
 {
 	uint64_t first = 0, ids[2] = { 0 };
 	pthread_t leader, followers[2];
+	bool by_follower = false;
 
 	begin(0);
 	hold_leader(&leader, &first);
@@ -217,28 +219,35 @@ START_TEST(of_callers_that_gather_while_one_leads_another_leads_next)
 	expect_eq(tasks_find(&journal->tasks, 1)->changing, 1);
 	expect_eq(tasks_find(&journal->tasks, 1)->batch, state_gathering(journal)->number - 1);
 	lock_give(&journal->lock);
-	for (unsigned i = 0; i < COUNT_OF(followers); i++)
+	for (unsigned i = 0; i < count; i++)
 		gather_one(&followers[i], &ids[i], i + 1);
 	atomic_store(&held, false);
 	thread_join(leader);
-	for (unsigned i = 0; i < COUNT_OF(followers); i++)
-		thread_join(followers[i]);
 	expect_eq(first, 1);
-	expect_eq(ids[0], 2);
-	expect_eq(ids[1], 3);
+	for (unsigned i = 0; i < count; i++) {
+		thread_join(followers[i]);
+		expect_eq(ids[i], 2 + i);
+		by_follower |= atomic_load(&written_by) == (unsigned long)followers[i];
+	}
 	/* In one batch, and no thread of the journal's own is needed for it. */
 	expect_eq(stats().batches, 2);
-	expect(atomic_load(&written_by) == (unsigned long)followers[0] ||
-	       atomic_load(&written_by) == (unsigned long)followers[1]);
+	expect(by_follower);
 	/* And when none waits any more, the next one leads at once. */
 	await_rest();
 	(void)put(10);
 	expect_eq(atomic_load(&written_by), (unsigned long)pthread_self());
 	end();
 }
+
+START_TEST(of_callers_that_gather_while_one_leads_another_leads_next)
+{
+	another_leads_next(1);
+	another_leads_next(2);
+}
 END_TEST
 
-START_TEST(what_is_submitted_while_a_caller_leads_the_keeper_writes)
+/* With a delivery, the keeper waits until it is time to write it, and the clock stands still. */
+static void keeper_writes_what_is_submitted(bool with_delivery)
 {
 	struct timerhub_journal_change change = { .op = TIMERHUB_JOURNAL_PUT, .when_ns = HOUR };
 	struct timerhub_journal_completion completion;
@@ -247,9 +256,9 @@ START_TEST(what_is_submitted_while_a_caller_leads_the_keeper_writes)
 	uint64_t id = 0;
 
 	begin(0);
-	/* The keeper waits until it is time to write the delivery, which does not come. */
 	(void)put(10);
-	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
+	if (with_delivery)
+		expect_eq(timerhub_journal_take(journal, &task, 0), 1);
 	hold_leader(&leader, &id);
 	expect_eq(timerhub_journal_submit(journal, &change, 1, 7), 0);
 	atomic_store(&held, false);
@@ -259,6 +268,12 @@ START_TEST(what_is_submitted_while_a_caller_leads_the_keeper_writes)
 	expect_eq(completion.tag, 7);
 	expect_eq(atomic_load(&written_by), (unsigned long)journal->thread);
 	end();
+}
+
+START_TEST(what_is_submitted_while_a_caller_leads_the_keeper_writes)
+{
+	keeper_writes_what_is_submitted(false);
+	keeper_writes_what_is_submitted(true);
 }
 END_TEST
 
@@ -366,7 +381,31 @@ START_TEST(a_delivery_is_written_when_no_change_comes)
 	while (atomic_load(&writes) == before)
 		sleep_ns(LOOK_NS);
 	await_rest();
+	lock_take(&journal->lock);
 	expect(state_gathering(journal)->used == 0);
+	/* It does not look again and again. */
+	expect(journal->look_ns == UINT64_MAX);
+	lock_give(&journal->lock);
+	end();
+}
+END_TEST
+
+/* Deliveries fill the batch, and no caller asks for it until a change needs room. */
+START_TEST(a_batch_full_of_deliveries_is_written_for_the_next_change)
+{
+	struct timerhub_task task;
+	unsigned count;
+
+	begin(0);
+	count = (unsigned)(journal->batch_bytes / RECORD_HEADER_BYTES);
+	expect_lt(count, 100);
+	for (unsigned i = 0; i < count; i++)
+		(void)put(0);
+	await_rest();
+	for (unsigned i = 0; i < count; i++)
+		expect_eq(timerhub_journal_take(journal, &task, 0), 1);
+	expect(!batch_has_room(state_gathering(journal), RECORD_HEADER_BYTES));
+	(void)put(0);
 	end();
 }
 END_TEST
@@ -473,6 +512,7 @@ int main(int argc, char **argv)
 	tests_add(a_leader_is_cancelled_behind_its_change_or_not_at_all, 60);
 	tests_add(a_delivery_is_written_with_the_next_change, 60);
 	tests_add(a_delivery_is_written_when_no_change_comes, 60);
+	tests_add(a_batch_full_of_deliveries_is_written_for_the_next_change, 60);
 	tests_add(a_delivery_while_a_caller_leads_is_written_too, 60);
 	tests_add(a_delivery_while_the_keeper_writes_is_written_too, 60);
 	tests_add(leases_end_although_no_call_is_made, 60);
