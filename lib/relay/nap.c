@@ -5,53 +5,73 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
-#include <sys/timerfd.h>
 #include <time.h>
+#include <timerhub_loop.h>
 #include <unistd.h>
 
 #include "flag.h"
 
 #define NS_PER_S UINT64_C(1000000000)
-/* Beyond a year from now the thread may as well come for nothing. */
+/* Beyond a year from now there is nothing to wake for. */
 #define REACH_NS (UINT64_C(366) * 86400 * NS_PER_S)
 
 struct nap {
-	int timer_fd;
+	struct timerhub_loop *loop; /* of the thread that sleeps; NULL: it has not begun */
+	struct timerhub_timeout alarm;
+	bool rung;   /* the alarm, in this sleep */
+	int loop_fd; /* the loop's */
 	int wake_fd;
-	uint64_t until_ns; /* what the timer is set to; 0: it has rung, or was never set */
 };
 
 int nap_open(struct nap **ret_nap)
 {
 	struct nap *nap = malloc(sizeof(*nap));
-	int result = 0;
+	int result;
 
 	if (!nap)
 		return -ENOMEM;
-	*nap = (struct nap){ .timer_fd = -1, .wake_fd = flag_open() };
-	if (nap->wake_fd < 0)
+	*nap = (struct nap){ .wake_fd = flag_open() };
+	if (nap->wake_fd < 0) {
 		result = nap->wake_fd;
-	else
-		nap->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (result == 0 && nap->timer_fd < 0)
-		result = -errno;
-	if (result < 0) {
-		nap_close(nap);
+		free(nap);
 		return result;
 	}
 	*ret_nap = nap;
 	return 0;
 }
 
+static void ring(struct timerhub_loop *loop, struct timerhub_timeout *alarm)
+{
+	struct nap *nap = (struct nap *)(void *)((char *)alarm - offsetof(struct nap, alarm));
+
+	(void)loop;
+	nap->rung = true;
+}
+
+int nap_begin(struct nap *nap)
+{
+	const struct timerhub_loop_config config = {
+		.size = sizeof(config),
+		.timeouts_max = 1,
+		.clock = TIMERHUB_CLOCK_BOOTTIME,
+	};
+	int result = timerhub_loop_open(&nap->loop, NULL, &config);
+
+	if (result < 0)
+		return result;
+	nap->loop_fd = timerhub_loop_fd(nap->loop);
+	return nap->loop_fd < 0 ? nap->loop_fd : timerhub_timeout_add(nap->loop, &nap->alarm, ring);
+}
+
 void nap_close(struct nap *nap)
 {
 	if (!nap)
 		return;
-	if (nap->timer_fd >= 0)
-		(void)close(nap->timer_fd);
-	if (nap->wake_fd >= 0)
-		(void)close(nap->wake_fd);
+	timerhub_loop_close(nap->loop);
+	(void)close(nap->wake_fd);
 	free(nap);
 }
 
@@ -63,35 +83,38 @@ uint64_t nap_now_ns(void)
 	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
-/* Set the timer, unless it is set to that time already. */
-static void set_timer(struct nap *nap, uint64_t until_ns, uint64_t now_ns)
+static void set_alarm(struct nap *nap, uint64_t until_ns, uint64_t now_ns)
 {
-	uint64_t delay_ns = until_ns - now_ns < REACH_NS ? until_ns - now_ns : REACH_NS;
-	struct itimerspec spec = { .it_value = { .tv_sec = (time_t)(delay_ns / NS_PER_S),
-		                                 .tv_nsec = (long)(delay_ns % NS_PER_S) } };
+	/* The alarm is added, and the time in reach: no call can be refused. */
+	if (until_ns - now_ns > REACH_NS)
+		(void)timerhub_timeout_stop(nap->loop, &nap->alarm);
+	else
+		(void)timerhub_timeout_set_at(nap->loop, &nap->alarm, until_ns);
+}
 
-	if (until_ns == nap->until_ns)
-		return;
-	(void)timerfd_settime(nap->timer_fd, 0, &spec, NULL); /* fails only for what is no time */
-	nap->until_ns = until_ns;
+static bool is_ready(const struct pollfd *fds, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (fds[i].revents)
+			return true;
+	return false;
 }
 
 void nap_sleep(struct nap *nap, struct pollfd *fds, unsigned count, uint64_t until_ns)
 {
-	uint64_t now_ns = nap_now_ns(), rung;
+	uint64_t now_ns = nap_now_ns();
 
 	fds[count] = (struct pollfd){ .fd = nap->wake_fd, .events = POLLIN };
-	fds[count + 1] = (struct pollfd){ .fd = nap->timer_fd, .events = POLLIN };
-	if (until_ns <= now_ns) {
-		(void)poll(fds, count + 1, 0);
-	} else {
-		set_timer(nap, until_ns, now_ns);
-		(void)poll(fds, count + 2, -1);
-		if ((fds[count + 1].revents & POLLIN) &&
-		    read(nap->timer_fd, &rung, sizeof(rung)) == (ssize_t)sizeof(rung))
-			nap->until_ns = 0;
-	}
-	if (fds[count].revents & POLLIN)
+	fds[count + 1] = (struct pollfd){ .fd = nap->loop_fd, .events = POLLIN };
+	nap->rung = until_ns <= now_ns;
+	if (!nap->rung)
+		set_alarm(nap, until_ns, now_ns);
+	do {
+		if (!nap->rung)
+			(void)timerhub_loop_turn(nap->loop);
+		(void)poll(fds, nap->rung ? count + 1 : count + 2, nap->rung ? 0 : -1);
+	} while (!nap->rung && !is_ready(fds, count + 1)); /* the loop looks at an alarm early */
+	if (fds[count].revents)
 		flag_lower(nap->wake_fd);
 }
 

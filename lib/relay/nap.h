@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How the relay's thread sleeps: in poll(), on the descriptors of its connections, a timerfd, and
- * an eventfd by which callers wake it. No other thread wakes in between: under load, each thread
- * that has to be scheduled before a task comes makes the task later.
+ * How a shard's thread sleeps: in poll(), on the descriptors of its connections, that of a
+ * timerhub_loop of its own, and an eventfd by which callers wake it. No other thread wakes in
+ * between: under load, each thread that has to be scheduled before a task comes makes the task
+ * later.
  */
 #ifndef RELAY_NAP_H
 #define RELAY_NAP_H
@@ -13,7 +14,12 @@ struct nap;
 struct pollfd;
 
 int nap_open(struct nap **ret_nap);
-void nap_close(struct nap *nap); /* NULL is fine */
+
+/* On the thread that is to sleep, once. */
+int nap_begin(struct nap *nap);
+
+/* The thread that has begun has ended. NULL is fine. */
+void nap_close(struct nap *nap);
 
 /* CLOCK_BOOTTIME: a machine that was suspended looks at once. */
 uint64_t nap_now_ns(void);

@@ -12,6 +12,7 @@
 
 #define STEP_NS UINT64_C(1000000000) /* for each answer to the last words */
 #define LINKS 3u
+#define NS_PER_MS UINT64_C(1000000)
 
 static uint64_t sooner(uint64_t a, uint64_t b)
 {
@@ -39,12 +40,11 @@ int shard_open(struct shard *shard)
 		return result;
 	shard->inbox.nap = shard->nap;
 	while (!commands_open(&shard->commands, now_ns)) {
-		struct pollfd fds[2];
-
 		if (answer_is_final(shard->commands.why) ||
 		    now_ns - begin_ns >= shard->shared->timeout_ns)
 			return shard->commands.why;
-		nap_sleep(shard->nap, fds, 0, shard->commands.link.retry_ns);
+		(void)poll(NULL, 0,
+		           (int)((shard->commands.link.retry_ns - now_ns) / NS_PER_MS) + 1);
 		now_ns = nap_now_ns();
 	}
 	return 0;
@@ -246,8 +246,13 @@ static void say_goodbye(struct shard *shard)
 static void *run(void *arg)
 {
 	struct shard *shard = arg;
+	bool good;
 
-	for (;;) {
+	shard->begun = nap_begin(shard->nap);
+	good = shard->begun == 0;
+	ticket_set(&shard->beginning, 1);
+	ticket_wake(&shard->beginning, 1);
+	while (good) {
 		uint64_t until_ns = pass(shard);
 		bool closing, idle;
 
@@ -258,7 +263,8 @@ static void *run(void *arg)
 			break;
 		rest(shard, idle ? until_ns : 0);
 	}
-	say_goodbye(shard);
+	if (good)
+		say_goodbye(shard);
 	return NULL;
 }
 
@@ -272,7 +278,11 @@ int shard_start(struct shard *shard)
 	result = -pthread_create(&shard->thread, NULL, run, shard);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	shard->has_thread = result == 0;
-	return result;
+	if (result < 0)
+		return result;
+	while (ticket_number(&shard->beginning) == 0)
+		ticket_wait(&shard->beginning, 0, UINT64_MAX);
+	return shard->begun;
 }
 
 void shards_end(struct shard *shards, uint32_t count)

@@ -22,6 +22,8 @@ struct shard {
 	struct nap *nap; /* NULL: not opened yet */
 	pthread_t thread;
 	bool has_thread;
+	struct ticket beginning; /* 0, then 1: the thread sleeps and wakes, or could not begin */
+	int begun;               /* written by the thread before that: 0, or why not */
 };
 
 /* The asker's name and keys are written; `seed` spreads retries. */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -497,6 +498,40 @@ static void *serve_nobody(void *listener)
 	return NULL;
 }
 
+START_TEST(open_without_descriptors_says_so)
+{
+	struct timerhub_relay_config config;
+	struct timerhub_relay *other = NULL;
+	struct rlimit before, limit;
+	unsigned refused = 0;
+	int first, result;
+
+	begin();
+	timerhub_relay_close(relay); /* its thread opens connections too */
+	config = config_of(0);
+	config.timeout_ns = 10 * MS;
+	first = dup(0); /* the lowest that is free */
+	expect(first >= 0 && close(first) == 0);
+	expect_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+	limit = before;
+	for (limit.rlim_cur = (rlim_t)first;; limit.rlim_cur++) {
+		expect_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+		result = timerhub_relay_open(&other, queue, &config);
+		if (result == 0)
+			break;
+		expect_eq(result, -EMFILE);
+		expect(!other);
+		refused++;
+	}
+	/* What takers wait for, what wakes the thread, the connection, and the thread's alarm. */
+	expect_eq(refused, 4);
+	expect_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+	relay = other;
+	put("task", 0);
+	end();
+}
+END_TEST
+
 START_TEST(a_server_that_hangs_up_cannot_be_reached)
 {
 	struct timerhub_relay_config config = config_of(0);
@@ -868,6 +903,7 @@ int main(int argc, char **argv)
 	tests_add(check_tells_what_the_server_keeps, 60);
 	tests_add(check_tells_that_no_relay_serves, 60);
 	tests_add(misuse_is_answered, 60);
+	tests_add(open_without_descriptors_says_so, 60);
 	tests_add(a_server_that_hangs_up_cannot_be_reached, 60);
 	tests_add(child_of_fork_is_told_and_harms_nothing, 60);
 	tests_add(every_task_ends_once_under_many_threads, 120);

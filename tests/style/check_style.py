@@ -55,8 +55,8 @@ RELAY_HOMES = {
     "netdb.h": {"wire.c"},
     "sys/eventfd.h": {"flag.c"},
     "sys/socket.h": {"wire.c"},
-    "sys/timerfd.h": {"nap.c"},
     "time.h": {"nap.c", "wire.c"},
+    "timerhub_loop.h": {"nap.c"},
     "timerhub_relay.h": {"check.c", "delivery.h", "shared.h"},
 }
 
