@@ -73,7 +73,7 @@ int timerhub_relay_put(struct timerhub_relay *relay, const char *id, uint64_t wh
 	                      (flags & TIMERHUB_RELAY_REPLACE ? 2 : 0)];
 	result = write_when(request.when, when_ns);
 	if (result == 0)
-		result = inbox_ask(&relay_shard_of(relay, request.id)->inbox, &request);
+		result = mailbox_ask(&relay_shard_of(relay, request.id)->mailbox, &request);
 	if (result == 0 && ret_id)
 		memmove(ret_id, request.id, strlen(request.id) + 1);
 	return result;
@@ -87,7 +87,8 @@ int timerhub_relay_cancel(struct timerhub_relay *relay, const char *id)
 
 	if (result < 0)
 		return result;
-	return is_id(id) ? inbox_ask(&relay_shard_of(relay, request.id)->inbox, &request) : -EINVAL;
+	return is_id(id) ? mailbox_ask(&relay_shard_of(relay, request.id)->mailbox, &request)
+	                 : -EINVAL;
 }
 
 int timerhub_relay_move(struct timerhub_relay *relay, const char *id, uint64_t when_ns,
@@ -106,7 +107,7 @@ int timerhub_relay_move(struct timerhub_relay *relay, const char *id, uint64_t w
 	if (!is_id(id) || (flags & ~TIMERHUB_ABSOLUTE) != 0)
 		return -EINVAL;
 	result = write_when(request.when, when_ns);
-	return result == 0 ? inbox_ask(&relay_shard_of(relay, request.id)->inbox, &request)
+	return result == 0 ? mailbox_ask(&relay_shard_of(relay, request.id)->mailbox, &request)
 	                   : result;
 }
 
@@ -139,7 +140,7 @@ int timerhub_relay_done(struct timerhub_relay *relay, const struct timerhub_rela
 		return result;
 	if (!is_delivery(task))
 		return -EINVAL;
-	result = inbox_ask(&relay_shard_of(relay, request.id)->inbox, &request);
+	result = mailbox_ask(&relay_shard_of(relay, request.id)->mailbox, &request);
 	if (result == 0 || result == -ENOENT)
 		(void)let_go(relay, task);
 	return result;
@@ -162,7 +163,7 @@ int timerhub_relay_retry(struct timerhub_relay *relay, const struct timerhub_rel
 		return -EINVAL;
 	result = write_when(request.when, delay_ns);
 	if (result == 0)
-		result = inbox_ask(&relay_shard_of(relay, request.id)->inbox, &request);
+		result = mailbox_ask(&relay_shard_of(relay, request.id)->mailbox, &request);
 	if (result == 0 || result == -ENOENT || result == -ESTALE)
 		(void)let_go(relay, task);
 	return result;
@@ -182,7 +183,7 @@ int timerhub_relay_touch(struct timerhub_relay *relay, const struct timerhub_rel
 		return result;
 	if (!is_delivery(task))
 		return -EINVAL;
-	return inbox_ask(&relay_shard_of(relay, task->id)->inbox, &request);
+	return mailbox_ask(&relay_shard_of(relay, task->id)->mailbox, &request);
 }
 
 int timerhub_relay_release(struct timerhub_relay *relay, const struct timerhub_relay_task *task)

@@ -14,12 +14,12 @@
 #define PUTS_MAX 64u /* in one command: others' commands wait for a quarter of a millisecond */
 #define PUTS_BYTES 65536u
 
-void commands_init(struct commands *commands, struct asker *asker, struct inbox *inbox,
+void commands_init(struct commands *commands, struct asker *asker, struct mailbox *mailbox,
                    const struct address *address, uint64_t seed)
 {
 	*commands = (struct commands){
 		.asker = asker,
-		.inbox = inbox,
+		.mailbox = mailbox,
 		.address = *address,
 		.wait = { .kind = REQUEST_WAIT, .is_own = true },
 		.recover = { .kind = REQUEST_RECOVER, .is_own = true },
@@ -106,7 +106,7 @@ static void give_back(struct commands *commands)
 		request->in_doubt = true;
 		requests_append(&back, request);
 	}
-	inbox_put_back(commands->inbox, &back);
+	mailbox_put_back(commands->mailbox, &back);
 }
 
 void commands_lose(struct commands *commands, int why, uint64_t now_ns)
@@ -210,8 +210,8 @@ uint64_t commands_send(struct commands *commands, uint64_t now_ns)
 	/* Until what is on its way is answered, and the connection made again. */
 	if (commands->later)
 		return UINT64_MAX;
-	next_ns = inbox_take(commands->inbox, &gathered,
-	                     commands->puts_sent > 0 ? commands->put_sent_ns : 0, now_ns);
+	next_ns = mailbox_take(commands->mailbox, &gathered,
+	                       commands->puts_sent > 0 ? commands->put_sent_ns : 0, now_ns);
 	if (commands->must_recover) {
 		commands->must_recover = false;
 		commands_send_own(commands, &commands->recover, now_ns);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The command connection of a shard: what callers have gathered is written out at once, in order,
- * and answered as the replies come. A connection that is lost gives its requests back to the inbox:
- * whether they had happened is then in doubt. The shard's thread alone.
+ * and answered as the replies come. A connection that is lost gives its requests back to the
+ * mailbox: whether they had happened is then in doubt. The shard's thread alone.
  */
 #ifndef RELAY_COMMANDS_H
 #define RELAY_COMMANDS_H
 
-#include "inbox.h"
 #include "link.h"
+#include "mailbox.h"
 
 struct commands {
 	struct asker *asker;
-	struct inbox *inbox;
+	struct mailbox *mailbox;
 	struct address address; /* as the user gave it */
 	struct address server;  /* where the connection is: a Sentinel has said so */
 	struct link link;
@@ -30,7 +30,7 @@ struct commands {
 	struct request recover;
 };
 
-void commands_init(struct commands *commands, struct asker *asker, struct inbox *inbox,
+void commands_init(struct commands *commands, struct asker *asker, struct mailbox *mailbox,
                    const struct address *address, uint64_t seed);
 
 /* Open the connection if it is time to. True: it is there. */

@@ -250,7 +250,7 @@ static int ask_shards(struct timerhub_relay *relay, struct timerhub_relay_stats 
 		struct request request = { .kind = REQUEST_STAT, .stats = queue };
 
 		queue->relays = 0;
-		result = inbox_ask(&relay->shards[i].inbox, &request);
+		result = mailbox_ask(&relay->shards[i].mailbox, &request);
 		relays = queue->relays > relays ? queue->relays : relays; /* each is on all */
 	}
 	queue->relays = relays;

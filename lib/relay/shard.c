@@ -24,8 +24,8 @@ static uint64_t sooner(uint64_t a, uint64_t b)
 void shard_init(struct shard *shard, struct shared *shared, const struct address *address,
                 uint64_t seed)
 {
-	shard->shared = shard->asker.shared = shard->inbox.shared = shared;
-	commands_init(&shard->commands, &shard->asker, &shard->inbox, address, seed);
+	shard->shared = shard->asker.shared = shard->mailbox.shared = shared;
+	commands_init(&shard->commands, &shard->asker, &shard->mailbox, address, seed);
 	taker_init(&shard->taker, &shard->asker, seed + 1);
 	serve_init(&shard->serve, &shard->commands, &shard->asker, seed + 2);
 }
@@ -38,7 +38,7 @@ int shard_open(struct shard *shard)
 
 	if (result < 0)
 		return result;
-	shard->inbox.nap = shard->nap;
+	shard->mailbox.nap = shard->nap;
 	while (!commands_open(&shard->commands, now_ns)) {
 		if (answer_is_final(shard->commands.why) ||
 		    now_ns - begin_ns >= shard->shared->timeout_ns)
@@ -98,7 +98,7 @@ static uint64_t expire(struct shard *shard, uint64_t now_ns)
 		lose_taker(shard, -EHOSTUNREACH, now_ns);
 	if (shard->serve.bells.wire && shard->serve.bells.answer_by_ns <= now_ns)
 		serve_lose_bells(&shard->serve, -EHOSTUNREACH, now_ns);
-	next_ns = sooner(next_ns, inbox_begin(&shard->inbox, shard->commands.why, now_ns));
+	next_ns = sooner(next_ns, mailbox_begin(&shard->mailbox, shard->commands.why, now_ns));
 	lock_take(&shared->lock);
 	if (shared->lease_ns > 0 && now_ns > shared->lease_ns)
 		deliveries_expire(&shared->deliveries, now_ns - shared->lease_ns);
@@ -258,7 +258,7 @@ static void *run(void *arg)
 
 		if (!flush(shard))
 			until_ns = 0;
-		idle = inbox_end(&shard->inbox, &closing);
+		idle = mailbox_end(&shard->mailbox, &closing);
 		if (closing)
 			break;
 		rest(shard, idle ? until_ns : 0);

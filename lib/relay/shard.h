@@ -8,14 +8,14 @@
 #define RELAY_SHARD_H
 
 #include "commands.h"
-#include "inbox.h"
+#include "mailbox.h"
 #include "serve.h"
 #include "taker.h"
 
 struct shard {
 	struct shared *shared;
 	struct asker asker;
-	struct inbox inbox;
+	struct mailbox mailbox;
 	struct commands commands;
 	struct taker taker;
 	struct serve serve;

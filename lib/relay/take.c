@@ -16,7 +16,7 @@
 static void wake_shards(struct timerhub_relay *relay)
 {
 	for (uint32_t i = 0; i < relay->shared.shard_count; i++)
-		inbox_wake(&relay->shards[i].inbox);
+		mailbox_wake(&relay->shards[i].mailbox);
 }
 
 /* Take one out of the hand. The lock is held. */
@@ -109,7 +109,7 @@ static int take_at_once(struct timerhub_relay *relay, struct timerhub_relay_task
 		if (result != 0)
 			return result;
 		lock_give(&relay->shared.lock);
-		result = inbox_ask(&shard->inbox, &request);
+		result = mailbox_ask(&shard->mailbox, &request);
 		lock_take(&relay->shared.lock);
 		if (result < 0 && failure == 0)
 			failure = result;

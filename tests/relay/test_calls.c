@@ -682,7 +682,7 @@ static unsigned count_held(struct shard *shard)
 	unsigned count = 0;
 
 	lock_take(&relay->shared.lock);
-	for (const struct request *one = shard->inbox.gathered.first; one && shard->inbox.holds;
+	for (const struct request *one = shard->mailbox.gathered.first; one && shard->mailbox.holds;
 	     one = one->next)
 		count++;
 	lock_give(&relay->shared.lock);

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/* See mailbox.h. Tested by tests/relay/test_calls.c. */
+#include "mailbox.h"
+
+/* The lock is held. */
+void mailbox_wake(struct mailbox *mailbox)
+{
+	mailbox->news = true;
+	if (mailbox->idle) {
+		mailbox->idle = false;
+		nap_wake(mailbox->nap);
+	}
+}
+
+int mailbox_ask(struct mailbox *mailbox, struct request *request)
+{
+	struct shared *shared = mailbox->shared;
+
+	request->deadline_ns = nap_now_ns() + shared->timeout_ns;
+	lock_take(&shared->lock);
+	requests_append(&mailbox->gathered, request);
+	if (request->kind != REQUEST_PUT || !mailbox->holds)
+		mailbox_wake(mailbox);
+	lock_give(&shared->lock);
+	while (ticket_number(&request->finished) == 0)
+		ticket_wait(&request->finished, 0, UINT64_MAX);
+	return request->result;
+}
+
+uint64_t mailbox_begin(struct mailbox *mailbox, int why, uint64_t now_ns)
+{
+	uint64_t next_ns;
+
+	lock_take(&mailbox->shared->lock);
+	mailbox->news = mailbox->idle = false;
+	requests_expire(&mailbox->gathered, why, now_ns);
+	next_ns = requests_deadline_ns(&mailbox->gathered, UINT64_MAX);
+	lock_give(&mailbox->shared->lock);
+	return next_ns;
+}
+
+uint64_t mailbox_take(struct mailbox *mailbox, struct requests *taken, uint64_t put_sent_ns,
+                      uint64_t now_ns)
+{
+	struct requests held = { .first = NULL };
+	struct request *request;
+	uint64_t until_ns;
+
+	lock_take(&mailbox->shared->lock);
+	until_ns = put_sent_ns > 0 ? put_sent_ns + mailbox->shared->hold_ns : now_ns;
+	while ((request = requests_take(&mailbox->gathered)))
+		requests_append(request->kind == REQUEST_PUT && until_ns > now_ns ? &held : taken,
+		                request);
+	mailbox->gathered = held;
+	mailbox->holds = held.first != NULL;
+	lock_give(&mailbox->shared->lock);
+	return held.first ? until_ns : UINT64_MAX;
+}
+
+void mailbox_put_back(struct mailbox *mailbox, struct requests *back)
+{
+	struct request *request;
+
+	lock_take(&mailbox->shared->lock);
+	for (request = back->first; request; request = request->next)
+		mailbox->shared->stats.in_doubt += request->in_doubt;
+	while ((request = requests_take(&mailbox->gathered)))
+		requests_append(back, request);
+	mailbox->gathered = *back;
+	mailbox->holds = false;
+	lock_give(&mailbox->shared->lock);
+}
+
+bool mailbox_end(struct mailbox *mailbox, bool *ret_closing)
+{
+	bool idle;
+
+	lock_take(&mailbox->shared->lock);
+	*ret_closing = mailbox->shared->closing;
+	idle = mailbox->idle = !mailbox->news;
+	lock_give(&mailbox->shared->lock);
+	return idle;
+}
