@@ -2,7 +2,7 @@
 /*
  * Shows timerhub.hpp in a server on epoll (C++17): a session is an object, and its idle timeout a
  * member that each sign of life moves. A session that is silent for too long is destroyed by its
- * timer, inside the timer's own callback.
+ * timeout, inside the timeout's own callback.
  *
  * It is an echo server on 127.0.0.1. SIGINT and SIGTERM end it, and it says what it has done.
  *
@@ -34,7 +34,7 @@ namespace
 using namespace std::chrono_literals;
 
 constexpr auto accept_retry = 100ms;
-constexpr unsigned batch = 64;
+constexpr int batch = 64;
 
 /* Ends the program. For what fails for want of memory or by a mistake alone. */
 void must(const char *what, const std::error_code &error)
@@ -92,7 +92,7 @@ struct figures {
 
 class server;
 
-/* It receives, or it sends what it received. The timer refers to it: it stays where it is. */
+/* It receives, or it sends what it received. Its timeout refers to it: it stays where it is. */
 class session
 {
       public:
@@ -103,7 +103,7 @@ class session
 	session(const session &) = delete;
 	session &operator=(const session &) = delete;
 
-	/* False if the hub has no place for one more timer. */
+	/* False if the loop has no place for one more timeout. */
 	bool start();
 
 	/* Go on as far as the socket permits. False if the other side has ended, or failed. */
@@ -119,7 +119,7 @@ class session
 	std::array<char, 4096> bytes_{};
 	std::size_t length_ = 0; /* of what was received; 0: receiving */
 	std::size_t sent_ = 0;
-	timerhub::timer idle_; /* last, so first to go */
+	timerhub::timeout<> idle_;
 };
 
 class server
@@ -141,9 +141,9 @@ class server
 
 	void watch(int operation, int fd, std::uint32_t events) const;
 
-	const timerhub::queue &queue() const
+	const timerhub::loop &loop() const
 	{
-		return queue_;
+		return loop_;
 	}
 
 	const std::chrono::milliseconds idle;
@@ -155,26 +155,23 @@ class server
 	void accept_one(descriptor socket);
 	void ready(int fd);
 
-	timerhub::hub hub_;
-	timerhub::queue queue_;
+	timerhub::loop loop_;
 	descriptor epoll_, listener_, signals_;
 	bool stopping_ = false;
 	std::unordered_map<int, session> sessions_; /* by descriptor */
-	timerhub::timer retry_;                     /* accept again, when descriptors are short */
+	timerhub::timeout<> retry_;                 /* accept again, when descriptors are short */
 };
 
 /* ---- a session ---- */
 
 bool session::start()
 {
-	/* It fits into the timer's data: nothing is allocated. */
 	const auto expired = [this] {
 		owner_.done.idle++;
-		owner_.end(socket_.fd()); /* destroys this session and its timer */
+		owner_.end(socket_.fd()); /* destroys this session and its timeout */
 	};
 
-	static_assert(timerhub::is_small_v<decltype(expired)>);
-	return !idle_.arm_after(owner_.queue(), owner_.idle, expired);
+	return !idle_.add(owner_.loop(), expired) && !idle_.set(owner_.idle);
 }
 
 bool session::go_on()
@@ -190,10 +187,10 @@ bool session::go_on()
 	return true;
 }
 
-/* Cannot fail: the timer is armed as long as the session lives, and the time is in range. */
+/* Cannot fail: the timeout is added as long as the session lives, and the time is in range. */
 void session::alive()
 {
-	must("idle timeout", idle_.expires_after(owner_.idle));
+	must("idle timeout", idle_.set(owner_.idle));
 }
 
 bool session::receive()
@@ -232,11 +229,9 @@ server::server(std::uint16_t port, std::chrono::milliseconds idle_for)
 {
 	sigset_t signals;
 
-	must("hub", hub_.open());
-	must("queue", queue_.open(hub_));
-	must("retry",
-	     retry_.arm_never(queue_, [this] { watch(EPOLL_CTL_MOD, listener_.fd(), EPOLLIN); }));
-	watch(EPOLL_CTL_ADD, queue_.fd(), EPOLLIN);
+	must("loop", loop_.open());
+	must("retry", retry_.add(loop_, [this] { watch(EPOLL_CTL_MOD, listener_.fd(), EPOLLIN); }));
+	watch(EPOLL_CTL_ADD, must("timeouts", loop_.fd()), EPOLLIN);
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
@@ -288,7 +283,7 @@ void server::accept_all()
 		           errno == ENOMEM) {
 			/* The listener stays readable: look away for a while. */
 			watch(EPOLL_CTL_MOD, listener_.fd(), 0);
-			must("retry", retry_.expires_after(accept_retry));
+			must("retry", retry_.set(accept_retry));
 			return;
 		} else {
 			return; /* until epoll says that there is another */
@@ -325,22 +320,18 @@ void server::run()
 	std::array<epoll_event, batch> events{};
 
 	while (!stopping_) {
+		/* After the batch: bytes that came in time move the timeout, and sessions go. */
+		must("turn", loop_.turn());
 		const int count = epoll_wait(epoll_.fd(), events.data(), batch, -1);
-		bool due = false;
 
 		if (count < 0 && errno != EINTR)
 			must("epoll_wait", count);
 		for (int i = 0; i < count; i++) {
 			const int fd = events[static_cast<std::size_t>(i)].data.fd;
 
-			if (fd == queue_.fd())
-				due = true;
-			else
+			if (fd != loop_.fd())
 				ready(fd);
 		}
-		/* Last, so that bytes that came in time withdraw the expiry; and sessions go. */
-		if (due)
-			must("dispatch", queue_.dispatch(batch));
 	}
 }
 
