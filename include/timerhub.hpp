@@ -972,7 +972,7 @@ class loop
 	}
 
 	timerhub_loop *loop_ = nullptr;
-	timerhub_cpp::queue queue_; /* the loop's own: never closed through this object */
+	timerhub_cpp::queue queue_; /* belongs to the loop; not closed through this object */
 };
 
 namespace detail
@@ -984,7 +984,7 @@ constexpr std::uint64_t of_loop(std::uint64_t ns) noexcept
 	return ns == out_of_range ? UINT64_MAX : ns;
 }
 
-/* Every timeout; a base, so that the callback may cast from it to the object. */
+/* The base of every timeout. The callback casts from it to the object. */
 class timeout_base : protected timerhub_timeout
 {
       public:
@@ -1022,7 +1022,7 @@ class timeout_base : protected timerhub_timeout
 		return timerhub_timeout_is_set(this) > 0;
 	}
 
-	/* timerhub_timeout_deadline(); time_point::max(): not set. */
+	/* timerhub_timeout_deadline(). time_point::max() means not set. */
 	time_point expires() const noexcept
 	{
 		return time_point(from_ns(timerhub_timeout_deadline(this)));
@@ -1075,7 +1075,7 @@ class timeout_base : protected timerhub_timeout
  * timeout<Callable> takes a Callable of any size and holds it in the object.
  *
  * The callable may destroy the timeout, and the object that has it as a member. The callable itself
- * stays valid until it returns; it must not touch what it has freed.
+ * stays valid until it returns, but it must not touch memory that it has freed.
  */
 template <class Callable = void> class timeout final : public detail::timeout_base
 {
@@ -1112,7 +1112,8 @@ template <class Callable = void> class timeout final : public detail::timeout_ba
 	}
 
 	/*
-	 * timerhub_timeout_remove(), and destroy the callable; if that runs now, when it returns.
+	 * timerhub_timeout_remove(), and destroy the callable. A callable that runs now is
+	 * destroyed when it returns.
 	 * EINVAL: not added, or the loop is closed; EPERM.
 	 */
 	std::error_code remove() noexcept
@@ -1147,7 +1148,7 @@ template <class Callable = void> class timeout final : public detail::timeout_ba
 		run(const run &) = delete;
 		run &operator=(const run &) = delete;
 
-		/* It has no home any more. */
+		/* The timeout is gone or has another callable. */
 		void leave() noexcept
 		{
 			home_ = nullptr;
@@ -1166,7 +1167,7 @@ template <class Callable = void> class timeout final : public detail::timeout_ba
 		static_cast<void>(running.callable());
 	}
 
-	/* What the callable owns may in turn own this timeout: touch no member after it. */
+	/* The callable may own this timeout: touch no member after it is destroyed. */
 	void drop() noexcept
 	{
 		if (running_)

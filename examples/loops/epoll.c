@@ -2,9 +2,10 @@
 /*
  * timerhub in an epoll loop: reminders, see reminders.h. Usage: epoll [--edge] [FILE...]
  *
- * The turn comes after all sockets of the batch: data that already lies in a socket wins over its
- * timeout, and no event of the batch can name what a callback has freed. Level or edge, one turn is
- * enough: if more is due, the fd stays readable, and an edge-triggered poller gets a new edge.
+ * The turn comes after all sockets of the batch. So data that already lies in a socket wins over
+ * its timeout. A callback may free a connection, because no event of the batch is left to name it.
+ * Level or edge, one turn is enough: if more is due, the fd stays readable, and an edge-triggered
+ * poller gets a new edge.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -26,8 +27,8 @@ static int run(int epoll_fd, struct timerhub_loop *loop)
 		if (count < 0 && errno != EINTR)
 			return -errno;
 		/*
-		 * A real server serves the sockets of the batch here. Of the loop's fd there is
-		 * nothing to serve: it only asks for the turn.
+		 * A real server serves the sockets of the batch here. The loop's fd needs only
+		 * the turn.
 		 */
 	}
 }

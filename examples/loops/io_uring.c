@@ -23,7 +23,7 @@ static int watch(struct io_uring *ring, int fd)
 	return 0;
 }
 
-/* All completions of a real program first, then the turn. Returns 0 or a negative errno. */
+/* A real program handles its completions here, before the turn. Returns 0 or a negative errno. */
 static int complete(struct io_uring *ring, int fd)
 {
 	struct io_uring_cqe *cqe;

@@ -21,7 +21,7 @@
  */
 struct timerhub_loop *reminders_open(int file_count, char **files);
 
-/* Returns whether the event loop has to go on; asked after each turn. */
+/* Returns whether the event loop must go on. The loop asks after each turn. */
 bool reminders_left(void);
 
 /* Returns the exit status: 1 if the event loop broke off and reminders are left. */

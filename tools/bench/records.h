@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the subjects keep the timers that their users would embed: one behind the other, or with
- * setup.records each in the record of 256 bytes of its connection, of which a workload touches
- * another cache line. Subjects that embed nothing have records too.
+ * The memory of timers that users embed. Without setup.records the timers lie one behind the other.
+ * With setup.records each lies in a record of 256 bytes, which stands for a connection. A workload
+ * touches another cache line of the record. Subjects that embed nothing have records too.
  */
 #ifndef BENCH_RECORDS_H
 #define BENCH_RECORDS_H
@@ -14,7 +14,7 @@ extern "C" {
 #endif
 
 #define RECORD_BYTES 256
-#define RECORD_TIMER 64 /* where the timer lies in it */
+#define RECORD_TIMER 64 /* offset of the timer in its record */
 
 extern struct records {
 	unsigned char *base;
@@ -37,7 +37,7 @@ static inline uint32_t records_number(const void *timer)
 	return (uint32_t)((bytes - records.offset) / records.stride);
 }
 
-/* Do what a message does to its connection, with setup.records. */
+/* Count a message in the record of its connection; with setup.records only. */
 static inline void records_touch(uint32_t timer)
 {
 	uint64_t *messages = (uint64_t *)(void *)(records.base + timer * RECORD_BYTES);
