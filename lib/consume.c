@@ -36,7 +36,7 @@ static inline __attribute__((always_inline)) bool deliver(struct timerhub_queue 
 	struct timer_outcome outcome;
 	uint64_t count = 1;
 
-	timer_view_begin(timers, handle_slot(handle), &view);
+	view.pair = timer_guess(&timers->pairs[handle_slot(handle)]);
 	do {
 		uint64_t now_ns = 0;
 

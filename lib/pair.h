@@ -139,11 +139,6 @@ static inline uint32_t handle_slot(uint64_t handle)
 	return (uint32_t)(handle & TIMER_SLOT_MASK);
 }
 
-static inline uint64_t handle_generation(uint64_t handle)
-{
-	return handle >> TIMER_SLOT_BITS;
-}
-
 /* Does the state belong to the handle's timer, which has not ended? */
 static inline bool state_is_of(uint64_t state, uint64_t handle)
 {

@@ -380,7 +380,7 @@ static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_
 	struct timer_view view;
 	uint32_t queue;
 
-	timer_view_begin(timers, slot, &view);
+	view.pair = timer_guess(&timers->pairs[slot]);
 	do {
 		if (!timer_read(timers, slot, &view, &queue))
 			return false;

@@ -105,7 +105,7 @@ static inline struct pair timer_snapshot(const struct timer *timer)
 }
 
 #ifdef TIMERHUB_TEST_POINTS
-void timer_check_change(struct pair before, struct pair after);
+void timer_check_change(struct pair before, struct pair after); /* tests/harness/check_change.c */
 #else
 static inline void timer_check_change(struct pair before, struct pair after)
 {
@@ -198,13 +198,6 @@ struct timer_view {
 	uint64_t data;
 	uint64_t fn;
 };
-
-/* Begin with the pair; the record that is read after it is confirmed by a change of the pair. */
-static inline void timer_view_begin(const struct timers *timers, uint32_t slot,
-                                    struct timer_view *view)
-{
-	view->pair = timer_guess(&timers->pairs[slot]);
-}
 
 /* Read the record of the timer with this handle. */
 static inline void timer_view_record(const struct timers *timers, uint64_t handle,

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Each change of a pair, checked in builds for tests: see timer_change(). Compiled into the library
+ * that the tests link, and into the simulation. tests/unit/test_timer.c makes each illegal change.
+ */
+#include "../../lib/timer.h"
+
+/* Is this a pair that a slot can have? */
+static bool pair_is_legal(struct pair pair)
+{
+	uint64_t state = pair.state;
+	bool never = pair.deadline_ns == TIMER_NEVER_NS;
+
+	if ((pair.deadline_ns > TIMER_DEADLINE_MAX_NS && !never) ||
+	    (state_pushed(state) && !state_claimed(state)) ||
+	    (state_kept(state) && state_periodic(state)))
+		return false;
+	switch (state_phase(state)) {
+	case TIMER_FREE:
+	case TIMER_ARMED:
+		return true;
+	case TIMER_PENDING:
+		return !never;
+	case TIMER_OVERDUE:
+		return !never && state_periodic(state);
+	case TIMER_IDLE:
+		return never && state_kept(state);
+	}
+	return false;
+}
+
+/* The phases that may follow each phase in one change. */
+static bool phase_may_follow(enum timer_phase before, enum timer_phase after)
+{
+	static const unsigned char follow[] = {
+		[TIMER_FREE] = 1 << TIMER_FREE | 1 << TIMER_ARMED,
+		[TIMER_ARMED] = 1 << TIMER_FREE | 1 << TIMER_ARMED | 1 << TIMER_PENDING,
+		[TIMER_PENDING] = 1 << TIMER_FREE | 1 << TIMER_ARMED | 1 << TIMER_PENDING |
+		                  1 << TIMER_OVERDUE | 1 << TIMER_IDLE,
+		[TIMER_OVERDUE] = 1 << TIMER_FREE | 1 << TIMER_ARMED | 1 << TIMER_OVERDUE,
+		[TIMER_IDLE] = 1 << TIMER_FREE | 1 << TIMER_ARMED | 1 << TIMER_IDLE,
+	};
+
+	return (follow[before] >> after & 1) != 0;
+}
+
+/* Does a pair become this one? A generation begins when a free slot is armed, and nowhere else. */
+void timer_check_change(struct pair before, struct pair after)
+{
+	enum timer_phase from = state_phase(before.state), to = state_phase(after.state);
+	bool begins = from == TIMER_FREE && to == TIMER_ARMED;
+	uint64_t flags = STATE_KEPT | STATE_SLACK | STATE_PERIODIC;
+
+	check(pair_is_legal(before) && pair_is_legal(after));
+	check(phase_may_follow(from, to));
+	check(begins == (state_generation(before.state) != state_generation(after.state)));
+	check(begins || ((before.state ^ after.state) & flags) == 0);
+	/* Only a look ends a claim or its push, and a look does nothing else. */
+	check(states_share_look(before.state, after.state)
+	              ? (before.state & ~after.state & STATE_INBOX_FLAGS) == 0
+	              : from == to && !state_claimed(after.state));
+}
