@@ -121,12 +121,49 @@ static inline uint64_t u64_fetch_add_seq_cst(atomic_u64 *word, uint64_t value)
  * word: on AArch64 without LSE it compares words of two instants too.
  *
  * The builtin is the one that gcc and clang expand in place, or by the outline atomics of libgcc on
- * AArch64. The __atomic builtin of 16 bytes would call libatomic. ThreadSanitizer knows both.
+ * AArch64. The __atomic builtin of 16 bytes would call libatomic.
  */
 #ifndef ATOMIC_PAIR_CAS
 typedef unsigned __int128 __attribute__((may_alias)) atomic_pair;
 #define ATOMIC_PAIR_CAS(words, before, after, order)                                               \
 	__sync_bool_compare_and_swap((atomic_pair *)(words), before, after)
+#endif
+
+#if defined(__clang__)
+#if __has_feature(thread_sanitizer)
+#define ATOMIC_UNSEEN __attribute__((noinline, unused, disable_sanitizer_instrumentation))
+#endif
+#elif defined(__SANITIZE_THREAD__)
+#define ATOMIC_UNSEEN __attribute__((noinline, unused, no_sanitize("thread")))
+#endif
+#if defined(ATOMIC_UNSEEN) && !defined(SIMULATION_HOOKS_H)
+#include <sanitizer/tsan_interface.h>
+
+/*
+ * ThreadSanitizer makes a change of 16 bytes by plain stores under a lock of its own. A load or a
+ * change of one word beside it would see half of a step. So it does not see the change, and is told
+ * what the change orders.
+ */
+static ATOMIC_UNSEEN bool pair_cas_unseen(void *words, unsigned __int128 before,
+                                          unsigned __int128 after)
+{
+	return __sync_bool_compare_and_swap((atomic_pair *)words, before, after);
+}
+
+static inline bool pair_cas_told(void *words, unsigned __int128 before, unsigned __int128 after)
+{
+	bool done;
+
+	__tsan_release(words);
+	__tsan_release((uint64_t *)words + 1);
+	done = pair_cas_unseen(words, before, after);
+	__tsan_acquire(words);
+	__tsan_acquire((uint64_t *)words + 1);
+	return done;
+}
+
+#undef ATOMIC_PAIR_CAS
+#define ATOMIC_PAIR_CAS(words, before, after, order) pair_cas_told(words, before, after)
 #endif
 
 /* If the words are `low` and `high`, make them `low_after` and `high_after`. False: they differ. */

@@ -65,10 +65,10 @@ def soname(package, version):
 
 
 def pages(root):
-    """The manual pages of section 3: one for each function, or a link."""
+    """The manual pages of section 3: one for each function, or a link, and one for the loop."""
     text = "".join((root / name).read_text(encoding="utf-8") for name in MAPS)
     return re.findall(r"^\t\t(\w+);", text, re.MULTILINE) + [
-        "timerhub_uring", "timerhub_uring_prep", "timerhub_uring_ended"]
+        "timerhub_loop", "timerhub_uring", "timerhub_uring_prep", "timerhub_uring_ended"]
 
 
 def check_parts(printed, parts):
