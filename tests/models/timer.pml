@@ -6,21 +6,23 @@
  * and then arms the slot again. One owner, two consumers (one, if two timers are periodic), the
  * clock. Each half of the pair is loaded in a step of its own, and a change compares both halves.
  *
- * With -DINTERVAL=n timers are periodic. With -DNO_ARMER the slot has one timer, and with
- * -DREARMERS two changers, so that one expiry can have two handles. With -DKEPT=3 both timers are
- * kept, with -DKEPT=2 the second alone. With -DBACK the clock is once set back. With -DTO_NEVER a
- * re-arm may be to a deadline of never. With -DSLACK the first timer has a slack of 2, and the
- * second a slack of 1 or none.
+ * With -DINTERVAL=n timers are periodic. With -DNO_ARMER the slot has one timer. With -DREARMERS
+ * there are two changers and one consumer, and a changer only re-arms. So a claim can stand while
+ * the timer expires and is re-armed again. With -DNO_REARM a changer only cancels. With -DKEPT=3
+ * both timers are kept, with -DKEPT=2 only the second. With -DBACK the clock is once set back. With
+ * -DTO_NEVER a re-arm may be to a deadline of never. With -DSLACK the first timer has a slack of 2,
+ * and the second a slack of 1 or none.
  *
  * Left out: the inbox (a count of entries), and so PUSHED: inbox.pml. An armer that claims always
  * pushes. Wakes: promise.pml, and the owner here rests at any time while another thread is at work.
  * The outbox's cells and the notifier: notifier.pml. A timer whose queue is gone: close.pml. The
  * re-arm in timer_move() is one round of timer_rearm().
  *
- * Only periodic timers count looks here. So the states of the others come back more often than in
- * lib/, and nothing minds. A delivery that counts periods minds: its deadline may be of a later
- * pair than its state, and its clock may be read before that pair expires. If a look is between,
- * the change fails. If none is, the push is still claimed, so the owner will look.
+ * Only periodic timers count looks here, in 2 bits. So states come back more often than in lib/,
+ * and no law breaks. A delivery that counts periods needs the count. The deadline may be of a later
+ * pair than the state, and the consumer may read its clock before that pair expires. If the owner
+ * has looked in between, the change fails. If it has not, the push is still claimed, so the owner
+ * will look.
  *
  * Models:
  *   lib/timer.c   timer_arm() timer_rearm() pair_cancelled() timer_cancel() timer_read()
@@ -49,9 +51,9 @@
  *
  *   true
  *   true -DINTERVAL=2
- *   true -DINTERVAL=2 -DNO_ARMER -DREARMERS
+ *   true -DINTERVAL=1 -DNO_ARMER -DREARMERS
  *   true -DINTERVAL=1 -DNO_ARMER -DBACK
- *   true -DTO_NEVER
+ *   true -DTO_NEVER -DNO_REARM
  *   true -DINTERVAL=2 -DNO_ARMER -DTO_NEVER
  *   true -DSLACK
  *   true -DLOOKER -DNO_REARM -DNO_CHANGER
@@ -91,9 +93,10 @@
  *   bug DELIVER_HALF       exact         delivery compares the state alone
  *   bug DELIVERED_SCHEDULED scheduled    delivery leaves the deadline
  *   bug PERIOD_FROM_NOW    exact         -DINTERVAL=2 the next period is counted from the delivery
- *   bug PERIODS_TORN       never_early   -DINTERVAL=2 periods are counted from a deadline that is
- *                                        not due
- *   bug LOOK_UNCOUNTED     scheduled     -DINTERVAL=2 the owner's look does not count
+ *   bug PERIODS_TORN       never_early   -DINTERVAL=1 -DNO_ARMER -DREARMERS periods are counted
+ *                                        from a deadline that is not due
+ *   bug LOOK_UNCOUNTED     scheduled     -DINTERVAL=1 -DNO_ARMER -DREARMERS the owner's look does
+ *                                        not count
  *   bug OVERDUE_UNCLAIMED  scheduled     -DINTERVAL=2 an overdue timer is delivered without a claim
  *   bug OVERDUE_BY_STORE   not_lost      -DINTERVAL=2 the owner stores that a timer is overdue
  *   bug OVERDUE_DROPPED    not_lost      -DINTERVAL=2 a delivery that finds it overdue gives up
@@ -118,8 +121,12 @@
 #define BEGIN 0
 #define FIRST 1
 #define MOVED 2
-#define MOVED_BY_ARMER 4
-#define LAST 4
+#define MOVED_BY_ARMER (MOVED + INTERVAL)
+#ifdef REARMERS
+#define LAST MOVED_BY_ARMER
+#else
+#define LAST (FIRST + INTERVAL) /* the second period falls due, so that the first is overdue */
+#endif
 #elif defined(SLACK)
 #define BEGIN 1
 #define FIRST 2
@@ -145,9 +152,9 @@
 #define CLAIMED 8
 #define HAS_SLACK 16
 #define GENERATION(x) (((x) >> 5) & 3)
-#define LOOKS(x) ((x) & ~127)
+#define LOOKS(x) ((x) & (3 << 7))
 #if INTERVAL > 0 && !defined(LOOK_UNCOUNTED)
-#define LOOKED_AT(x) (((x) & ~CLAIMED) + 128)
+#define LOOKED_AT(x) (((x) & ~(CLAIMED | LOOKS(x))) | LOOKS((x) + (1 << 7)))
 #else
 #define LOOKED_AT(x) ((x) & ~CLAIMED)
 #endif
@@ -294,7 +301,9 @@ inline change(to)
 #ifdef TO_NEVER
 		:: goal = NEVER
 #endif
+#ifndef REARMERS
 		:: goal = CANCELLED
+#endif
 		fi
 	}
 	do
@@ -314,6 +323,7 @@ inline change(to)
 		:: goal == CANCELLED && CANCELS ->
 			must_live(handle);
 			alive[handle] = false;
+			asked[handle] = 0;
 			state = WITH_PHASE(s, FREE);
 #ifdef CANCEL_SCHEDULED
 			deadline = INSTANT(s, d);
@@ -527,11 +537,16 @@ end:
 		filed <= now ->
 		by = filed;
 		filed = NEVER;
+#if INTERVAL > 0
 		time = now;
+#endif
 		expiring = true
 	   }
 		do
-		:: s = state;
+		::
+#if defined(SLACK)
+		   s = state;
+#endif
 #ifdef EXPIRE_TORN
 		   d = deadline;
 #else
@@ -834,7 +849,7 @@ init {
 		run owner();
 		run clock();
 		run consumer();
-#if INTERVAL == 0 || defined(NO_ARMER)
+#if INTERVAL == 0 || (defined(NO_ARMER) && !defined(REARMERS))
 		run consumer();
 #endif
 #ifndef NO_CHANGER
