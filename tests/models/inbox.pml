@@ -2,8 +2,10 @@
 /*
  * The inbox: coalescing by flags in the pair, cells with laps, slots that are armed again.
  *
- * Three callers on two slots, each with one of arm, re-arm and cancel, of which one arms after its
- * cancel, and the owner, which may look at any slot that is scheduled before it sleeps.
+ * Two callers on two slots. One caller has two calls and the other one, each of arm, re-arm and
+ * cancel. The owner may look at any slot that is scheduled before it sleeps. With -DONE_SLOT there
+ * is one slot. One caller has three calls, and the other two, which do not cancel. So a caller that
+ * is held up before or after its push can meet a later claim of the slot.
  *
  * A thread stopped for ever at any instruction is one that is not scheduled any more, so the laws
  * are asked of every reachable state, not of the end. There are no store buffers: every store here
@@ -38,13 +40,14 @@
  *                once more for each armer that found a claimant held up
  *
  *   true
+ *   true -DONE_SLOT
  *   bug CLAIM_TRUSTED        never_late   arm trusts a mere claim of a timer before (trap 3, and
  *                                         what lib/ did before 1e7c3c4)
- *   bug FLAG_OUTSIDE_PAIR    never_late   "in the inbox" is a word of its own (trap 3)
+ *   bug FLAG_OUTSIDE_PAIR    never_late   "in the inbox" is not in the pair (trap 3)
  *   bug PUSHED_FIRST         never_late   the claim says that it is pushed
- *   bug LOOK_UNCOUNTED       never_late   the owner's look does not count, so that a push is
+ *   bug LOOK_UNCOUNTED       never_late   -DONE_SLOT the owner's look does not count, so a push is
  *                                         confirmed for the claim of another
- *   bug CONFIRMED_ANYWAY     never_late   nor is the count compared
+ *   bug CONFIRMED_ANYWAY     never_late   -DONE_SLOT nor is the count compared
  *   bug CONFIRMED_ASLEEP     never_late   a caller whose push another has confirmed asks for no
  *                                         wake
  *   bug COVERED_IN_INBOX     never_late   an arm takes the schedule entry over, though the slot is
@@ -58,16 +61,28 @@
  *   bug FLAG_AFTER_STATE     never_late   the owner reads the state, then clears the flag
  *   bug RESERVE_THEN_PUBLISH never_late   a ring with holes: the tail first, then the cell (trap 1)
  *   bug NO_LAP               never_late   an empty cell looks the same in every lap
- *   bug TAIL_LEFT            never_late   a full line leaves the tail where it is
+ *   bug TAIL_LEFT            never_late   -DONE_SLOT a full line leaves the tail where it is
  *   bug LOOK_ENDS_AT_TAIL    never_late   a look does not go past the line of the tail
  *   bug NO_SECOND_LOOK       never_late   the promise is raised, and that is that (trap 5)
  *   bug NO_COALESCING        once_inside  every submission pushes
- *   bug EMPTIED_LATE         always_room  the pair says that it is out, then the cell is emptied
+ *   bug EMPTIED_LATE         always_room  -DONE_SLOT the pair says that it is out, then the cell
+ *                                         is emptied
  */
+#ifdef ONE_SLOT
+#define SLOTS 1
+#else
 #define SLOTS 2
-#define CELLS 3 /* one to spare: see once_inside */
+#endif
+#define CALLERS 2
+#ifdef ONE_SLOT
+#define CALLS 3
+#else
+#define CALLS 2
+#endif
+#define CELLS (SLOTS + 1) /* one to spare: see once_inside */
 #define BEGIN (CELLS - 1) /* so that laps change soon */
-#define CALLERS 3
+#define SOON 0
+#define LATER 1
 #define NEVER 3
 
 /* A pair: phase 1 bit, flags, deadline, looks. */
@@ -90,7 +105,7 @@
 #ifdef LOOK_UNCOUNTED
 #define LOOKED_AT(w) SEEN(w)
 #else
-#define LOOKED_AT(w) ((SEEN(w) & 31) | ((LOOKS(w) + 1) & 7) << 5)
+#define LOOKED_AT(w) ((SEEN(w) & 31) | ((LOOKS(w) + 1) & 3) << 5)
 #endif
 #ifdef FLAG_OUTSIDE_PAIR
 #define IN_INBOX(slot, w) apart[slot]
@@ -118,16 +133,14 @@
 #define CANCEL 2
 
 byte pair[SLOTS];
-byte life[SLOTS]; /* the generation */
 bool is_free[SLOTS];
 byte cell[CELLS];
 byte tail = BEGIN;
-byte look_by = 1;
+byte look_by = LATER;
 bool bell;
 bool asleep;
 byte filed[SLOTS];
-byte until;
-byte work[CALLERS]; /* the timer that a caller is at work on: 1 + slot + SLOTS * life */
+byte work[CALLERS]; /* 1 + the slot of the timer that a caller is at work on, or PAST */
 bool apart[SLOTS];  /* FLAG_OUTSIDE_PAIR */
 
 /* Entries, and claimants yet to push, without those that armers have passed over. */
@@ -137,16 +150,21 @@ bool never_late = true;
 bool always_room = true;
 bool once_inside = true;
 
-#define TIMER(slot, life) (1 + (slot) + SLOTS * (life))
-#define AT_WORK(slot) (work[0] == TIMER(slot, life[slot]) || \
-	work[1] == TIMER(slot, life[slot]) || work[2] == TIMER(slot, life[slot]))
-#define LATE(slot) (PHASE(pair[slot]) == ARMED && DEADLINE(pair[slot]) < until && !AT_WORK(slot))
+#define PAST 15 /* the slot has another timer since */
+#define AT_WORK(slot) (work[0] == 1 + (slot) || work[1] == 1 + (slot))
+/* While the owner is asleep, its promise is the sleep's end. */
+#define LATE(slot) (PHASE(pair[slot]) == ARMED && DEADLINE(pair[slot]) < look_by && !AT_WORK(slot))
+#ifdef ONE_SLOT
+#define ANY_LATE LATE(0)
+#else
+#define ANY_LATE (LATE(0) || LATE(1))
+#endif
 
 /* To be asked whenever the owner has gone to sleep or a caller has returned: what else happens
  * cannot make it false. */
 inline check_late()
 {
-	never_late = !(asleep && !bell && (LATE(0) || LATE(1)));
+	never_late = !(asleep && !bell && ANY_LATE);
 	assert(never_late)
 }
 
@@ -156,29 +174,38 @@ inline cell_init(i)
 	cell[i] = (i < tail -> EMPTY(CELLS) : EMPTY(0))
 }
 
-proctype caller(byte me; byte what)
+proctype caller(byte me; byte calls)
 {
-	byte w, n, slot, deadline, place, seen;
-	bool push, submit, again;
+	byte what, w, n, slot, deadline, place, seen;
+	bool push, submit;
 
 	/* The pair loaded, for a handle that a caller has. */
 endnone:
 	atomic {
 		if
-		:: what == ARM && is_free[0] -> slot = 0
-		:: what == ARM && is_free[1] -> slot = 1
-		:: what != ARM && PHASE(pair[0]) == ARMED -> slot = 0
-		:: what != ARM && PHASE(pair[1]) == ARMED -> slot = 1
+		:: is_free[0] -> what = ARM; slot = 0
+		:: PHASE(pair[0]) == ARMED -> what = REARM; slot = 0
+#ifdef ONE_SLOT
+		:: PHASE(pair[0]) == ARMED && me == 0 -> what = CANCEL; slot = 0
+#else
+		:: PHASE(pair[0]) == ARMED -> what = CANCEL; slot = 0
+		:: is_free[1] -> what = ARM; slot = 1
+		:: PHASE(pair[1]) == ARMED -> what = REARM; slot = 1
+		:: PHASE(pair[1]) == ARMED -> what = CANCEL; slot = 1
+#endif
 		fi;
+		calls--;
 		w = pair[slot];
 		if
-		:: what == ARM -> is_free[slot] = false; life[slot]++
+		:: what == ARM ->
+			is_free[slot] = false;
+			work[1 - me] = (work[1 - me] == 1 + slot -> PAST : work[1 - me])
 		:: else
 		fi;
-		work[me] = TIMER(slot, life[slot]);
+		work[me] = 1 + slot;
 		if
-		:: what != CANCEL -> deadline = 0
-		:: what != CANCEL -> deadline = 2
+		:: what != CANCEL -> deadline = SOON
+		:: what != CANCEL -> deadline = LATER
 		:: what == CANCEL
 		fi
 	}
@@ -186,7 +213,7 @@ endnone:
 	:: atomic {
 		if
 		:: what != ARM && PHASE(w) == FREE -> goto done
-		:: what != ARM && TIMER(slot, life[slot]) != work[me] -> goto done
+		:: what != ARM && work[me] == PAST -> goto done
 		:: else
 		fi;
 		if
@@ -329,14 +356,13 @@ put:
 		:: else
 		fi;
 done:
-		again = (what == CANCEL && me == CALLERS - 1);
 		work[me] = 0;
 		w = 0; n = 0; slot = 0; deadline = 0; place = 0; seen = 0;
 		push = false; submit = false;
-		what = (again -> ARM : 0);
+		what = 0;
 		check_late();
 		if
-		:: again -> again = false; goto endnone
+		:: calls > 0 -> goto endnone
 		:: else
 		fi
 	}
@@ -392,6 +418,12 @@ inline rest(slot)
 	w = 0
 }
 
+#ifdef ONE_SLOT
+#define EARLIEST filed[0]
+#else
+#define EARLIEST (filed[0] < filed[1] -> filed[0] : filed[1])
+#endif
+
 proctype owner()
 {
 	byte head = BEGIN, end, seen, w;
@@ -424,14 +456,15 @@ proctype owner()
 		atomic { end = 0; seen = 0 }
 		do
 		:: filed[0] < NEVER && DOUBTED(0) -> rest(0)
+#ifndef ONE_SLOT
 		:: filed[1] < NEVER && DOUBTED(1) -> rest(1)
+#endif
 		:: break
 		od;
 		atomic {
-			until = (filed[0] < filed[1] -> filed[0] : filed[1]);
 			if
-			:: until > look_by -> look_by = until
-			:: else -> look_by = until; goto sleep
+			:: EARLIEST > look_by -> look_by = EARLIEST
+			:: else -> look_by = EARLIEST; goto sleep
 			fi
 		}
 #ifndef NO_SECOND_LOOK
@@ -450,25 +483,19 @@ again:
 }
 
 init {
-	byte a, b, c;
-
 	atomic {
-		pair[0] = PAIR(ARMED, 1, 0);
-		filed[0] = 1;
+		pair[0] = PAIR(ARMED, LATER, 0);
+		filed[0] = LATER;
+		cell_init(0);
+		cell_init(1);
+#ifndef ONE_SLOT
 		pair[1] = PAIR(FREE, NEVER, 0);
 		is_free[1] = true;
 		filed[1] = NEVER;
-		cell_init(0);
-		cell_init(1);
 		cell_init(2);
+#endif
 		run owner();
-		/* Callers are alike: their order does not matter. */
-		select(a : ARM .. CANCEL);
-		select(b : ARM .. CANCEL);
-		select(c : ARM .. CANCEL);
-		if
-		:: a <= b && b <= c -> run caller(0, a); run caller(1, b); run caller(2, c)
-		:: else
-		fi
+		run caller(0, CALLS);
+		run caller(1, CALLS - 1)
 	}
 }
