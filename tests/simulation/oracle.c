@@ -1050,7 +1050,7 @@ unsigned oracle_quiet(void)
 		/* Time may have passed between its last look at the clock and its sleep. */
 		if (due_ns > now_ns || due_ns >= kernel.owner_until_ns)
 			continue;
-		/* A consumer that read the clock before may yet give it back, and tells the owner. */
+		/* A consumer that read the clock before may give it back, and tell the owner. */
 		if (life->was_due != 0 && oracle_taking(life->queue))
 			continue;
 		if (!life->must)
