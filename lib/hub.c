@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * See hub.h. What a decision of timer.c has left to do is done here: push, then wake the owner if
- * need be. After its push, the claimant decides by the deadline that the word has *now*: another
+ * need be. After its push, the claimant decides by the deadline that the pair has *now*: another
  * caller may have made it earlier meanwhile. That caller saw the claim, and woke the owner at most,
  * which may have found nothing yet. Any thread; all but hub_wait_pass() is lock-free and
  * signal-safe.

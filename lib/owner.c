@@ -5,7 +5,7 @@
  * A pass: number it; read the clock, then look at the inbox (in the other order, a timer armed
  * between the two could come out after one with a later deadline); expire up to that reading,
  * telling queues as it goes; rest; promise. What is filed in the schedule is a hint like everything
- * else: timer.c decides, by the state word, and its head says how late a timer may be filed.
+ * else: timer.c decides, by the pair, and its head says how late a timer may be filed.
  *
  * Labels: [queue] hub_add_queue → owner_deliver, hub_look: carries the queue.
  *         [pass] owner_begin_pass → owner_wait_pass: carries that the pass before is over;
@@ -218,7 +218,7 @@ static void owner_refile(struct owner *owner, uint32_t slot)
 }
 
 /*
- * Look at the word of the slot that is filed first, and file the slot under what the word says;
+ * Look at the pair of the slot that is filed first, and file the slot under what the pair says;
  * until the first was looked at since the owner last slept. So each slot is looked at once at most
  * between two sleeps, however quickly callers move timers.
  * False if there is more to look at: first another pass is due, so that no caller waits for this.
