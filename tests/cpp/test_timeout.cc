@@ -153,10 +153,9 @@ void timeout_comes_at_its_deadline()
 void timeout_is_moved_and_stopped()
 {
 	rig rig;
-	int calls = 0;
+	int calls = 0, living = 0;
 	bool was_set = false;
 	timerhub::timeout<counted> timeout;
-	int living = 0;
 
 	expect(!timeout.add(rig.loop, counted(&calls, &living)));
 	expect(living == 1);
