@@ -404,8 +404,8 @@ void capture_of_a_shared_ptr_keeps_its_session()
 void timeout_is_added_again_in_its_own_callback()
 {
 	rig rig;
-	repeated all;
 	int first = 0, second = 0, living = 0;
+	repeated all;
 	timerhub::loop &loop = rig.loop;
 	const auto again = [&all, &loop] {
 		expect(!all.small.remove());
