@@ -116,7 +116,7 @@ static inline void timer_check_change(struct pair before, struct pair after)
 
 /*
  * Change the pair to `after` if it equals `*pair`. Else store a new guess in `*pair`, and return
- * false. The only place that changes a pair.
+ * false. All decisions change a pair by this, but timer_move() and the frequent timer_cancel().
  */
 static inline bool timer_change(struct timer *timer, struct pair *pair, struct pair after)
 {
