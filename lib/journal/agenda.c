@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* See agenda.h. Under the journal's lock. Held to a searched array by tests/journal. */
-#include "agenda.h"
+#include "journal/agenda.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "task.h"
+#include "journal/task.h"
 
 struct agenda_cell {
 	uint64_t time_ns;

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "alarm.h"
+#include "journal/alarm.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 /* 0 would disarm it, and "never" is as far away as the kernel can tell, in the year 2262. */

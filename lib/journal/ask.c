@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "delivery.h"
-#include "replay.h"
+#include "journal/delivery.h"
+#include "journal/replay.h"
 
 static int ask_may_begin(struct timerhub_journal *journal)
 {

@@ -4,16 +4,16 @@
  * is written first: until the last segment is there, the copy is a log that ends before its mark.
  * Tested by tests/journal/test_calls.c, which puts and ends tasks meanwhile, and by tool_test.py.
  */
-#include "backup.h"
+#include "journal/backup.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "mark.h"
-#include "reader.h"
-#include "replay.h"
-#include "state.h"
+#include "journal/mark.h"
+#include "journal/reader.h"
+#include "journal/replay.h"
+#include "journal/state.h"
 
 #define COPY_BYTES ((size_t)256 << 10)
 #define TRIES_MAX 100

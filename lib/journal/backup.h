@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "disk.h"
+#include "journal/disk.h"
 
 /*
  * Copy the journal on `from` into the empty directory `to`. 0; -ENOTEMPTY; -EBADMSG: the journal is

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* See batch.h. Tested through every durable call; batch_take_out() through full disks. */
-#include "batch.h"
+#include "journal/batch.h"
 
 #include <errno.h>
 #include <stdlib.h>

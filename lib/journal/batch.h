@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "record.h"
-#include "task.h"
+#include "journal/record.h"
+#include "journal/task.h"
 
 /*
  * One change of one task. Callers say which: a put brings it along; else it is named by a delivery,

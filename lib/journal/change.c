@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "request.h"
-#include "writer.h"
+#include "journal/request.h"
+#include "journal/writer.h"
 
 #define DUE_MAX_NS (UINT64_C(1) << 63) /* times from here on cannot be kept, except "never" */
 

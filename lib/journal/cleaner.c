@@ -4,7 +4,7 @@
  * first segment is ever cleaned: the record that ends a task is always behind the one that began
  * it, so whatever the first segment says of a task that is not live there can be forgotten.
  */
-#include "cleaner.h"
+#include "journal/cleaner.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -16,10 +16,10 @@
 
 #include <stdbool.h>
 
-#include "lock.h"
-#include "log.h"
-#include "reader.h"
-#include "tasks.h"
+#include "journal/lock.h"
+#include "journal/log.h"
+#include "journal/reader.h"
+#include "journal/tasks.h"
 
 enum cleaner_state {
 	CLEANER_RESTS,

@@ -3,7 +3,7 @@
  * See completions.h. The leader adds, any thread takes. A ring that comes when the list has been
  * emptied makes the fd readable for nothing; the next take clears it.
  */
-#include "completions.h"
+#include "journal/completions.h"
 
 #include <errno.h>
 #include <stdlib.h>

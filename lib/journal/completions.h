@@ -6,7 +6,7 @@
 #ifndef JOURNAL_COMPLETIONS_H
 #define JOURNAL_COMPLETIONS_H
 
-#include "batch.h"
+#include "journal/batch.h"
 
 struct completions {
 	struct request *first;

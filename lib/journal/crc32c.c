@@ -6,9 +6,9 @@
  * filled before main() and only read afterwards. Held to the definition, bit by bit, by
  * tests/journal.
  */
-#include "crc32c.h"
+#include "journal/crc32c.h"
 
-#include "little.h"
+#include "journal/little.h"
 
 #define POLYNOMIAL_REVERSED UINT32_C(0x82f63b78)
 #define STEP_BYTES 8

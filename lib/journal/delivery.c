@@ -4,7 +4,7 @@
  * the record goes out with the next change, or some milliseconds later, and no caller waits for it.
  * It only carries the number of attempts.
  */
-#include "delivery.h"
+#include "journal/delivery.h"
 
 #include <errno.h>
 

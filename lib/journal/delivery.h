@@ -6,7 +6,7 @@
 #ifndef JOURNAL_DELIVERY_H
 #define JOURNAL_DELIVERY_H
 
-#include "state.h"
+#include "journal/state.h"
 
 /* Let a task be delivered at its time; or, after too many attempts, park it. */
 void delivery_let_come(struct timerhub_journal *journal, struct task *task);

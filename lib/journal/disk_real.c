@@ -18,8 +18,8 @@
 #include <linux/stat.h>
 #endif
 
-#include "disk.h"
-#include "hold.h"
+#include "journal/disk.h"
+#include "journal/hold.h"
 
 #define LOCK_NAME "lock"
 #define FILE_MODE 0600

@@ -2,7 +2,7 @@
 /*
  * See hands.h: an array with a list of free places. Tested through take, done, retry and release.
  */
-#include "hands.h"
+#include "journal/hands.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #ifndef JOURNAL_HANDS_H
 #define JOURNAL_HANDS_H
 
-#include "tasks.h"
+#include "journal/tasks.h"
 
 struct hand {
 	struct task *task; /* NULL: the place is free */

@@ -4,11 +4,11 @@
  * each word and three at the end, as hash tables use it. Held to the paper by
  * tests/journal/test_format.c.
  */
-#include "hash.h"
+#include "journal/hash.h"
 
 #include <string.h>
 
-#include "little.h"
+#include "journal/little.h"
 
 #define WORD_BYTES 8
 #define FINAL_ROUNDS 3

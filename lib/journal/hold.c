@@ -10,7 +10,7 @@
  * progress will unlock again. Tested by tests/journal/test_hold.c.
  */
 #define _GNU_SOURCE
-#include "hold.h"
+#include "journal/hold.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "lock.h"
+#include "journal/lock.h"
 
 #define HOLDS_MAX 256
 #define FILE_MODE 0600

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Open and close. One thread opens, one closes; see journal.h for what is in between. */
-#include "journal.h"
+#include "journal/journal.h"
 
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "delivery.h"
-#include "keeper.h"
-#include "options.h"
-#include "replay.h"
-#include "writer.h"
+#include "base/options.h"
+#include "journal/delivery.h"
+#include "journal/keeper.h"
+#include "journal/replay.h"
+#include "journal/writer.h"
 
 #define SEGMENT_BYTES_DEFAULT (UINT64_C(16) << 20)
 #define SEGMENT_BYTES_MIN UINT64_C(4096)

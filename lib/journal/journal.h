@@ -11,7 +11,7 @@
 #ifndef JOURNAL_JOURNAL_H
 #define JOURNAL_JOURNAL_H
 
-#include "state.h"
+#include "journal/state.h"
 
 /* Zeroed fields are replaced by defaults, and all are checked. 0, -EINVAL, -E2BIG. */
 int journal_read_config(struct timerhub_journal_config *ret_known,

@@ -6,12 +6,12 @@
  * held up by the disk. Tested by tests/journal/test_writer.c.
  */
 #define _GNU_SOURCE
-#include "keeper.h"
+#include "journal/keeper.h"
 
 #include <signal.h>
 
-#include "delivery.h"
-#include "writer.h"
+#include "journal/delivery.h"
+#include "journal/writer.h"
 
 #define THREAD_NAME "timerhub-keeper"
 

@@ -3,7 +3,7 @@
 #ifndef JOURNAL_KEEPER_H
 #define JOURNAL_KEEPER_H
 
-#include "state.h"
+#include "journal/state.h"
 
 /* 0 or -EAGAIN. */
 int keeper_start(struct timerhub_journal *journal);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* See life.h. The journal's only home of sys/mman.h. Tested by forking: tests/journal. */
 #define _GNU_SOURCE
-#include "life.h"
+#include "journal/life.h"
 
 #include <errno.h>
 #include <stddef.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* See log.h. One thread at a time. Held to every refusal and crash of a disk by tests/journal. */
-#include "log.h"
+#include "journal/log.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "mark.h"
-#include "reader.h"
-#include "record.h"
+#include "journal/mark.h"
+#include "journal/reader.h"
+#include "journal/record.h"
 
 #define ZEROS_BYTES ((size_t)64 << 10)
 /*

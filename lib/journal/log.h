@@ -14,8 +14,8 @@
 #ifndef JOURNAL_LOG_H
 #define JOURNAL_LOG_H
 
-#include "disk.h"
-#include "spare.h"
+#include "journal/disk.h"
+#include "journal/spare.h"
 
 /* A segment being made; it becomes one by being renamed, when its header is stable. */
 #define LOG_NEW_NAME "segment.new"

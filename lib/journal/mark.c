@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* See mark.h. The leader's, or during open that thread's. Held to crashes by tests/journal. */
-#include "mark.h"
+#include "journal/mark.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "crc32c.h"
-#include "little.h"
-#include "record.h"
+#include "journal/crc32c.h"
+#include "journal/little.h"
+#include "journal/record.h"
 
 enum {
 	AT_MAGIC = 0,

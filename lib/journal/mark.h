@@ -11,7 +11,7 @@
 #ifndef JOURNAL_MARK_H
 #define JOURNAL_MARK_H
 
-#include "disk.h"
+#include "journal/disk.h"
 
 #define MARK_NAME "begun"
 #define MARK_BYTES 24u

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* See reader.h. Tests cut, flip and tear what it reads at every place: tests/journal. */
-#include "reader.h"
+#include "journal/reader.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -6,8 +6,8 @@
 #ifndef JOURNAL_READER_H
 #define JOURNAL_READER_H
 
-#include "disk.h"
-#include "record.h"
+#include "journal/disk.h"
+#include "journal/record.h"
 
 struct reader {
 	struct disk *disk;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* See record.h. Any thread, on bytes of its own. tests/journal/test_format.c flips every bit. */
-#include "record.h"
+#include "journal/record.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "crc32c.h"
-#include "little.h"
+#include "journal/crc32c.h"
+#include "journal/little.h"
 
 /* Where a field is in a record. */
 enum {

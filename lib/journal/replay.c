@@ -10,15 +10,15 @@
  * Zeros written ahead are judged like anything torn: they are the end only if nothing behind them
  * says that there was something in their place.
  */
-#include "replay.h"
+#include "journal/replay.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "mark.h"
-#include "reader.h"
+#include "journal/mark.h"
+#include "journal/reader.h"
 
 /* Salvage: how many ids may have been given out in records that are lost. */
 #define IDS_LOST_MAX (UINT64_C(1) << 20)

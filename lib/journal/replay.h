@@ -6,9 +6,9 @@
 #ifndef JOURNAL_REPLAY_H
 #define JOURNAL_REPLAY_H
 
-#include "agenda.h"
-#include "log.h"
-#include "tasks.h"
+#include "journal/agenda.h"
+#include "journal/log.h"
+#include "journal/tasks.h"
 
 enum replay_mode {
 	REPLAY_OPEN,   /* cuts a torn end, removes leftovers; refuses damage */

@@ -7,12 +7,12 @@
  * only then, without giving the lock away in between, is anything changed. Held to a model by
  * tests/journal, like all calls.
  */
-#include "request.h"
+#include "journal/request.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "delivery.h"
+#include "journal/delivery.h"
 
 /* ---- may it be? The lock is held ---- */
 

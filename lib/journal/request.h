@@ -7,7 +7,7 @@
 #ifndef JOURNAL_REQUEST_H
 #define JOURNAL_REQUEST_H
 
-#include "state.h"
+#include "journal/state.h"
 
 /* Returns the bytes of all of a request's records. */
 size_t request_bytes(const struct request *request);

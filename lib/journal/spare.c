@@ -2,7 +2,7 @@
 /*
  * See spare.h. The leader's, or during open that thread's. Tested with full disks by tests/journal.
  */
-#include "spare.h"
+#include "journal/spare.h"
 
 #include <errno.h>
 

@@ -7,7 +7,7 @@
 #ifndef JOURNAL_SPARE_H
 #define JOURNAL_SPARE_H
 
-#include "disk.h"
+#include "journal/disk.h"
 
 struct spare {
 	struct disk *disk;

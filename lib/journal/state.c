@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* See state.h. Under the journal's lock. */
-#include "state.h"
+#include "journal/state.h"
 
 struct batch *state_gathering(struct timerhub_journal *journal)
 {

@@ -10,17 +10,17 @@
 #include <stdbool.h>
 #include <timerhub_journal.h>
 
-#include "agenda.h"
-#include "alarm.h"
-#include "batch.h"
-#include "cleaner.h"
-#include "completions.h"
-#include "hands.h"
-#include "life.h"
-#include "lock.h"
-#include "log.h"
-#include "tasks.h"
-#include "ticket.h"
+#include "journal/agenda.h"
+#include "journal/alarm.h"
+#include "journal/batch.h"
+#include "journal/cleaner.h"
+#include "journal/completions.h"
+#include "journal/hands.h"
+#include "journal/life.h"
+#include "journal/lock.h"
+#include "journal/log.h"
+#include "journal/tasks.h"
+#include "journal/ticket.h"
 
 #define JOURNAL_BATCHES 2
 #define JOURNAL_FINISHED 4

@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <limits.h>
 
-#include "delivery.h"
-#include "writer.h"
+#include "journal/delivery.h"
+#include "journal/writer.h"
 
 /* Returns how long the first lease still lasts; UINT64_MAX: there is none. */
 static uint64_t take_left_ns(struct timerhub_journal *journal)

@@ -3,13 +3,13 @@
  * See tasks.h: two tables of chains. Ids are given out one after the other, so the multiplier that
  * spreads them leaves chains of one or two. Tested through recovery and every call.
  */
-#include "tasks.h"
+#include "journal/tasks.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "hash.h"
+#include "journal/hash.h"
 
 #define BUCKETS_MIN 64u
 #define SPREAD UINT64_C(0x9e3779b97f4a7c15) /* 2^64 by the golden ratio: Knuth, volume 3, 6.4 */

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "record.h"
-#include "task.h"
+#include "journal/record.h"
+#include "journal/task.h"
 
 struct tasks {
 	struct task **buckets;  /* by id */

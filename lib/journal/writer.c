@@ -13,13 +13,13 @@
  * wakes two of its batch's callers, and each of them wakes two more (writer_await).
  */
 #define _GNU_SOURCE
-#include "writer.h"
+#include "journal/writer.h"
 
 #include <errno.h>
 #include <signal.h>
 
-#include "delivery.h"
-#include "request.h"
+#include "journal/delivery.h"
+#include "journal/request.h"
 
 #define WAKE_FEW 2
 #define TAKES_WAIT_NS (UINT64_C(10) * 1000000)

@@ -3,7 +3,7 @@
 #ifndef JOURNAL_WRITER_H
 #define JOURNAL_WRITER_H
 
-#include "state.h"
+#include "journal/state.h"
 
 /*
  * Make a request: let it gather, and lead if no thread does. The lock is not held. 0, and the

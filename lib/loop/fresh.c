@@ -4,10 +4,10 @@
  * `fresh` or in the list. A timeout is at most once in each of the two. Tested by
  * tests/unit/test_loop.c.
  */
-#include "fresh.h"
+#include "loop/fresh.h"
 
-#include "grid.h"
-#include "look.h"
+#include "loop/grid.h"
+#include "loop/look.h"
 
 #define FRESH_AHEAD 12 /* how many entries of the list ahead memory is fetched */
 

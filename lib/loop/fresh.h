@@ -8,7 +8,7 @@
 #ifndef TIMERHUB_FRESH_H
 #define TIMERHUB_FRESH_H
 
-#include "loop.h"
+#include "loop/loop.h"
 
 /* A clock was read: move the timeouts set by delay on to it. Delays count from `now_ns` now. */
 void fresh_move_on(struct timerhub_loop *loop, uint64_t now_ns);

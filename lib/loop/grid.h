@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "bits.h"
+#include "base/bits.h"
 
 /*
  * A deadline this near to its instant on the grid is filed exactly: rounding it down would put it

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* See look.h. Tested by tests/unit/test_loop.c. */
-#include "look.h"
+#include "loop/look.h"
 
-#include "grid.h"
+#include "loop/grid.h"
 
 static void loop_file_at(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                          uint64_t at_ns)

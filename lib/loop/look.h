@@ -6,7 +6,7 @@
 #ifndef TIMERHUB_LOOK_H
 #define TIMERHUB_LOOK_H
 
-#include "loop.h"
+#include "loop/loop.h"
 
 /*
  * File a timeout that is set, wherever it was filed before: on the grid of this shift, or exactly

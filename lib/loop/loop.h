@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A loop: everything put together, for the files of its calls. loop.c opens, closes and answers;
+ * A loop: everything put together, for the files of its calls. open.c opens, closes and answers;
  * timeout.c adds, removes, sets and stops; turn.c expires.
  */
 #ifndef TIMERHUB_LOOP_INSIDE_H
@@ -8,10 +8,10 @@
 
 #include <timerhub_loop.h>
 
-#include "clock.h"
-#include "place.h"
-#include "schedule.h"
-#include "wake.h"
+#include "base/clock.h"
+#include "loop/place.h"
+#include "loop/wake.h"
+#include "schedule/schedule.h"
 
 /* Zero in a forked child. */
 struct loop_living {

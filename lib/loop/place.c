@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* See place.h. Tested through the calls of timerhub_loop.h, by tests/unit/test_loop.c. */
-#include "place.h"
+#include "loop/place.h"
 
-#include "check.h"
+#include "base/invariant.h"
 
 int places_open(struct places *places, uint32_t max)
 {
@@ -59,7 +59,7 @@ void places_put(struct places *places, const struct timerhub_timeout *timeout)
 	uint32_t index = timeout->place;
 	struct place *place = &places->table[index];
 
-	check(index < places->used && place->timeout == timeout);
+	invariant(index < places->used && place->timeout == timeout);
 	*place = (struct place){
 		.timeout = NULL,
 		.filed_ns = timeout->filed_ns,

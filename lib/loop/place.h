@@ -9,8 +9,8 @@
 
 #include <timerhub_loop.h>
 
-#include "filing.h"
-#include "memory.h"
+#include "base/memory.h"
+#include "schedule/filing.h"
 
 struct place {
 	struct timerhub_timeout *timeout; /* NULL: free */

@@ -7,7 +7,7 @@
  */
 #include <errno.h>
 
-#include "fresh.h"
+#include "loop/fresh.h"
 
 /* The functions, not the inline calls. */
 #undef timerhub_timeout_set

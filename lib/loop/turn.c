@@ -10,8 +10,8 @@
  */
 #include <errno.h>
 
-#include "fresh.h"
-#include "look.h"
+#include "loop/fresh.h"
+#include "loop/look.h"
 
 #define TURN_CALLBACKS_MAX 256
 #define TURN_EVENTS_MAX 128 /* of them from the queue */

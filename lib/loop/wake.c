@@ -8,12 +8,12 @@
  * before the next advance. It reads the eventfd before it dispatches, which loses nothing. Tested
  * by tests/service/test_loop.c.
  */
-#include "wake.h"
+#include "loop/wake.h"
 
 #include <errno.h>
 
-#include "bell.h"
-#include "bits.h"
+#include "base/bell.h"
+#include "base/bits.h"
 
 /* Hubs keep deadlines up to here. */
 #define WAKE_MAX_NS ((uint64_t)1 << 62)
@@ -43,7 +43,7 @@ int wake_open(struct wake *wake, struct timerhub *hub, const struct clock *clock
 	int result;
 
 	*wake = (struct wake){ .set_ns = UINT64_MAX };
-	alarm_init(&wake->alarm, clock);
+	deadline_fd_init(&wake->deadline_fd, clock);
 	if (!hub)
 		return 0;
 	result = timerhub_queue_open(hub, &wake->queue, NULL);
@@ -56,7 +56,7 @@ int wake_open(struct wake *wake, struct timerhub *hub, const struct clock *clock
 void wake_close(struct wake *wake)
 {
 	timerhub_queue_close(wake->queue);
-	alarm_close(&wake->alarm);
+	deadline_fd_close(&wake->deadline_fd);
 }
 
 static int wake_drop_timer(const struct timerhub_event *timer, uint64_t interval_ns, void *context)
@@ -76,7 +76,7 @@ void wake_drop_timers(const struct wake *wake)
 }
 
 /* Returns false if the wall clock was set since the timerfd was set before. */
-static bool wake_set_alarm(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
+static bool wake_set_deadline_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {
 	bool has_gone_off = wake->set_ns <= now_ns;
 	bool is_due = next_ns <= now_ns;
@@ -85,13 +85,13 @@ static bool wake_set_alarm(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 	if (is_due && has_gone_off)
 		return true; /* the fd is readable, and stays so */
 	/* A wall clock that is set makes the fd readable, until that is set again. */
-	if (next_ns >= wake->set_ns && !has_gone_off && !wake->alarm.clock->goes_back)
+	if (next_ns >= wake->set_ns && !has_gone_off && !wake->deadline_fd.clock->goes_back)
 		return true;
 	/* 0 would disarm it. */
-	result = alarm_set(&wake->alarm, u64_max(next_ns, 1));
+	result = deadline_fd_set(&wake->deadline_fd, u64_max(next_ns, 1));
 	wake->set_ns = next_ns;
 	if (is_due)
-		alarm_settle(&wake->alarm);
+		deadline_fd_settle(&wake->deadline_fd);
 	return result != -ECANCELED;
 }
 
@@ -119,8 +119,8 @@ bool wake_set(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {
 	if (wake->hub)
 		wake_set_timer(wake, next_ns, now_ns);
-	else if (wake->alarm.fd >= 0)
-		return wake_set_alarm(wake, next_ns, now_ns);
+	else if (wake->deadline_fd.fd >= 0)
+		return wake_set_deadline_fd(wake, next_ns, now_ns);
 	return true;
 }
 
@@ -130,13 +130,13 @@ int wake_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 
 	if (wake->hub)
 		return timerhub_queue_fd(wake->queue);
-	if (wake->alarm.fd < 0) {
-		result = alarm_create(&wake->alarm);
+	if (wake->deadline_fd.fd < 0) {
+		result = deadline_fd_create(&wake->deadline_fd);
 		if (result < 0)
 			return result;
-		(void)wake_set_alarm(wake, next_ns, now_ns);
+		(void)wake_set_deadline_fd(wake, next_ns, now_ns);
 	}
-	return wake->alarm.fd;
+	return wake->deadline_fd.fd;
 }
 
 unsigned wake_dispatch(struct wake *wake, unsigned max, bool *ret_is_full)

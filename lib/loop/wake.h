@@ -9,13 +9,13 @@
 
 #include <timerhub.h>
 
-#include "alarm.h"
+#include "base/deadline_fd.h"
 
 struct wake {
 	struct timerhub *hub; /* NULL: none */
 	struct timerhub_queue *queue;
-	timerhub_timer timer; /* kept; on the queue */
-	struct alarm alarm;   /* without a hub; .fd -1: not asked for yet */
+	timerhub_timer timer;           /* kept; on the queue */
+	struct deadline_fd deadline_fd; /* without a hub; .fd -1: not asked for yet */
 	uint64_t set_ns; /* the descriptor is readable from this instant on; UINT64_MAX: never */
 	bool is_rung;    /* the queue's eventfd was made readable by us */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* See address.h. Pure. Tested by tests/relay/test_parts.c. */
-#include "address.h"
+#include "relay/address.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -3,7 +3,7 @@
  * See answer.h. In the order of the server's source where it gives them. An error within a function
  * begins with the words of the command that failed. Tested by tests/relay/test_parts.c.
  */
-#include "answer.h"
+#include "relay/answer.h"
 
 #include <errno.h>
 #include <stddef.h>

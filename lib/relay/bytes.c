@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* See bytes.h. Tested by tests/relay/test_parts.c. */
-#include "bytes.h"
+#include "relay/bytes.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cancellation.h"
-#include "relay.h"
+#include "base/cancellation.h"
+#include "relay/relay.h"
 
 #define NS_PER_US UINT64_C(1000)
 /* The last time that a double, which Redis has, holds to the microsecond. */

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <timerhub_relay.h>
 
-#include "cancellation.h"
-#include "greet.h"
+#include "base/cancellation.h"
+#include "relay/greet.h"
 
 #define STEP_NS UINT64_C(2000000000)
 #define ROUNDS 5

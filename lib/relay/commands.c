@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* See commands.h. Tested by tests/relay: test_calls.c, wire_test.py, kill_test.py. */
-#include "commands.h"
+#include "relay/commands.h"
 
 #include <errno.h>
 
-#include "answer.h"
-#include "greet.h"
+#include "relay/answer.h"
+#include "relay/greet.h"
 
 #define NS_PER_US UINT64_C(1000)
 #define NS_PER_MS UINT64_C(1000000)

@@ -7,8 +7,8 @@
 #ifndef RELAY_COMMANDS_H
 #define RELAY_COMMANDS_H
 
-#include "link.h"
-#include "mailbox.h"
+#include "relay/link.h"
+#include "relay/mailbox.h"
 
 struct commands {
 	struct asker *asker;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* See delivery.h. Tested through take, done and retry: tests/relay/test_calls.c. */
-#include "delivery.h"
+#include "relay/delivery.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire.h"
+#include "relay/wire.h"
 
 #define ENTRY_FIELDS 8u
 

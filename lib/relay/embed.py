@@ -10,7 +10,7 @@ import re
 import sys
 
 HEAD = """/* Made by embed.py of timerhub.lua. */
-#include "functions.h"
+#include "relay/functions.h"
 
 const uint64_t functions_version = {version};
 const char functions_text[] =

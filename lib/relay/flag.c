@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* See flag.h. */
-#include "flag.h"
+#include "relay/flag.h"
 
 #include <errno.h>
 #include <sys/eventfd.h>

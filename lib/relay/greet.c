@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* See greet.h. Tested by tests/relay/servers_test.py. */
-#include "greet.h"
+#include "relay/greet.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "answer.h"
-#include "functions.h"
+#include "relay/answer.h"
+#include "relay/functions.h"
 
 #define VERSION_MIN 7 /* the first with functions */
 

@@ -6,8 +6,8 @@
 #ifndef RELAY_GREET_H
 #define RELAY_GREET_H
 
-#include "keys.h"
-#include "wire.h"
+#include "relay/keys.h"
+#include "relay/wire.h"
 
 /* What the server says of the queue. */
 struct greeting {

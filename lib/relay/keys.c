@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* See keys.h. Tested by tests/relay/test_parts.c. */
-#include "keys.h"
+#include "relay/keys.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #ifndef RELAY_KEYS_H
 #define RELAY_KEYS_H
 
-#include "bytes.h"
+#include "relay/bytes.h"
 
 #define KEYS_QUEUE_MAX 64
 #define KEYS_NAME_BYTES 192

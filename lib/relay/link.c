@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* See link.h. */
-#include "link.h"
+#include "relay/link.h"
 
 #include <errno.h>
 

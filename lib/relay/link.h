@@ -3,7 +3,7 @@
 #ifndef RELAY_LINK_H
 #define RELAY_LINK_H
 
-#include "wire.h"
+#include "relay/wire.h"
 
 #define LINK_NEVER UINT64_MAX
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* See mailbox.h. Tested by tests/relay/test_calls.c. */
-#include "mailbox.h"
+#include "relay/mailbox.h"
 
 /* The lock is held. */
 void mailbox_wake(struct mailbox *mailbox)

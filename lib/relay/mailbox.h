@@ -6,8 +6,8 @@
 #ifndef RELAY_MAILBOX_H
 #define RELAY_MAILBOX_H
 
-#include "nap.h"
-#include "request.h"
+#include "relay/nap.h"
+#include "relay/request.h"
 
 struct mailbox {
 	struct shared *shared;

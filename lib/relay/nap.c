@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* See nap.h. Tested through every call: tests/relay. */
 #define _GNU_SOURCE
-#include "nap.h"
+#include "relay/nap.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -12,7 +12,7 @@
 #include <timerhub_loop.h>
 #include <unistd.h>
 
-#include "flag.h"
+#include "relay/flag.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 /* Beyond a year from now there is nothing to wake for. */

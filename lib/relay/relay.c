@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Open, close, ask. One thread opens, one closes; see relay.h for what is in between. */
 #define _GNU_SOURCE
-#include "relay.h"
+#include "relay/relay.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,9 +11,9 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "cancellation.h"
-#include "flag.h"
-#include "options.h"
+#include "base/cancellation.h"
+#include "base/options.h"
+#include "relay/flag.h"
 
 #define NS_PER_US UINT64_C(1000)
 #define NS_PER_MS UINT64_C(1000000)

@@ -7,8 +7,8 @@
 #ifndef RELAY_RELAY_H
 #define RELAY_RELAY_H
 
-#include "life.h"
-#include "shard.h"
+#include "journal/life.h"
+#include "relay/shard.h"
 
 struct timerhub_relay {
 	struct shared shared;

@@ -4,7 +4,7 @@
  * lock where it writes deliveries and counters. Tested by tests/relay/test_calls.c, and with every
  * answer lost by wire_test.py.
  */
-#include "request.h"
+#include "relay/request.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -7,9 +7,9 @@
 #ifndef RELAY_REQUEST_H
 #define RELAY_REQUEST_H
 
-#include "keys.h"
-#include "shared.h"
-#include "wire.h"
+#include "relay/keys.h"
+#include "relay/shared.h"
+#include "relay/wire.h"
 
 #define REQUEST_WHEN_BYTES 24
 #define REQUEST_DATA_MAX (UINT32_C(1) << 20) /* as in timerhub.lua */

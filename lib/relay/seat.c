@@ -3,7 +3,7 @@
  * See seat.h. Tested by tests/relay/test_seat.c: a thousand relays in virtual time. Model:
  * tests/models/relay.pml.
  */
-#include "seat.h"
+#include "relay/seat.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,14 +3,14 @@
  * See serve.h. Tested by tests/relay: test_seat.c in virtual time, test_calls.c and kill_test.py on
  * a server. Model: tests/models/relay.pml.
  */
-#include "serve.h"
+#include "relay/serve.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "answer.h"
-#include "greet.h"
+#include "relay/answer.h"
+#include "relay/greet.h"
 
 #define NS_PER_US UINT64_C(1000)
 #define NS_PER_MS UINT64_C(1000000)

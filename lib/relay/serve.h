@@ -6,8 +6,8 @@
 #ifndef RELAY_SERVE_H
 #define RELAY_SERVE_H
 
-#include "commands.h"
-#include "seat.h"
+#include "relay/commands.h"
+#include "relay/seat.h"
 
 struct serve {
 	struct commands *commands; /* by which it looks */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* See shard.h. Tested by tests/relay: test_calls.c, wire_test.py, kill_test.py. */
 #define _GNU_SOURCE
-#include "shard.h"
+#include "relay/shard.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
 
-#include "answer.h"
+#include "relay/answer.h"
 
 #define STEP_NS UINT64_C(1000000000) /* for each answer to the last words */
 #define LINKS 3u

@@ -7,10 +7,10 @@
 #ifndef RELAY_SHARD_H
 #define RELAY_SHARD_H
 
-#include "commands.h"
-#include "mailbox.h"
-#include "serve.h"
-#include "taker.h"
+#include "relay/commands.h"
+#include "relay/mailbox.h"
+#include "relay/serve.h"
+#include "relay/taker.h"
 
 struct shard {
 	struct shared *shared;

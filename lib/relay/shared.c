@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* See shared.h. Tested by tests/relay/test_calls.c. */
-#include "shared.h"
+#include "relay/shared.h"
 
-#include "flag.h"
+#include "relay/flag.h"
 
 void shared_show_hand(struct shared *shared)
 {

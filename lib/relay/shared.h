@@ -9,9 +9,9 @@
 #include <stdbool.h>
 #include <timerhub_relay.h>
 
-#include "delivery.h"
-#include "lock.h"
-#include "ticket.h"
+#include "journal/lock.h"
+#include "journal/ticket.h"
+#include "relay/delivery.h"
 
 #define SHARED_CONSUMER_BYTES 128
 

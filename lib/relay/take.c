@@ -6,9 +6,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cancellation.h"
-#include "flag.h"
-#include "relay.h"
+#include "base/cancellation.h"
+#include "relay/flag.h"
+#include "relay/relay.h"
 
 #define NS_PER_US UINT64_C(1000)
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* See taker.h. Tested by tests/relay: test_calls.c, wire_test.py. */
-#include "taker.h"
+#include "relay/taker.h"
 
 #include <errno.h>
 
-#include "answer.h"
-#include "greet.h"
-#include "nap.h"
+#include "relay/answer.h"
+#include "relay/greet.h"
+#include "relay/nap.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 #define STEP_NS (UINT64_C(1000) * NS_PER_MS) /* for each answer while a connection is made */

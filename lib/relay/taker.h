@@ -6,8 +6,8 @@
 #ifndef RELAY_TAKER_H
 #define RELAY_TAKER_H
 
-#include "link.h"
-#include "request.h"
+#include "relay/link.h"
+#include "relay/request.h"
 
 struct taker {
 	struct asker *asker;

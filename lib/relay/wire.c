@@ -4,7 +4,7 @@
  * connections raise SIGPIPE. Tested through every call, over a proxy: tests/relay.
  */
 #define _GNU_SOURCE
-#include "wire.h"
+#include "relay/wire.h"
 
 #include <errno.h>
 #include <hiredis/hiredis.h>

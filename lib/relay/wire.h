@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "address.h"
-#include "bytes.h"
+#include "relay/address.h"
+#include "relay/bytes.h"
 
 struct wire;
 struct reply; /* what a server answered; one's elements live as long as it does */

@@ -3,7 +3,8 @@
  * Each change of a pair, checked in builds for tests: see timer_change(). Compiled into the library
  * that the tests link, and into the simulation. tests/unit/test_timer.c makes each illegal change.
  */
-#include "../../lib/timer.h"
+#include "base/invariant.h"
+#include "timer/timer.h"
 
 /* Is this a pair that a slot can have? */
 static bool pair_is_legal(struct pair pair)
@@ -51,12 +52,12 @@ void timer_check_change(struct pair before, struct pair after)
 	bool begins = from == TIMER_FREE && to == TIMER_ARMED;
 	uint64_t flags = STATE_KEPT | STATE_SLACK | STATE_PERIODIC;
 
-	check(pair_is_legal(before) && pair_is_legal(after));
-	check(phase_may_follow(from, to));
-	check(begins == (state_generation(before.state) != state_generation(after.state)));
-	check(begins || ((before.state ^ after.state) & flags) == 0);
+	invariant(pair_is_legal(before) && pair_is_legal(after));
+	invariant(phase_may_follow(from, to));
+	invariant(begins == (state_generation(before.state) != state_generation(after.state)));
+	invariant(begins || ((before.state ^ after.state) & flags) == 0);
 	/* Only a look ends a claim or its push, and a look does nothing else. */
-	check(states_share_look(before.state, after.state)
-	              ? (before.state & ~after.state & STATE_INBOX_FLAGS) == 0
-	              : from == to && !state_claimed(after.state));
+	invariant(states_share_look(before.state, after.state)
+	                  ? (before.state & ~after.state & STATE_INBOX_FLAGS) == 0
+	                  : from == to && !state_claimed(after.state));
 }

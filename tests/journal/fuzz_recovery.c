@@ -5,13 +5,13 @@
  * -fsanitize=fuzzer it fuzzes; else main() below runs it over random damage to good segments.
  */
 #include <errno.h>
-#include <replay.h>
+#include <journal/replay.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "little.h"
-#include "mark.h"
-#include "record.h"
+#include "journal/little.h"
+#include "journal/mark.h"
+#include "journal/record.h"
 #include "sim_disk.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);

@@ -6,8 +6,8 @@
 #ifndef JOURNAL_MODEL_H
 #define JOURNAL_MODEL_H
 
-#include <journal.h>
-#include <writer.h>
+#include <journal/journal.h>
+#include <journal/writer.h>
 
 #include "sim_disk.h"
 

@@ -7,8 +7,8 @@
 #ifndef JOURNAL_SIM_DISK_H
 #define JOURNAL_SIM_DISK_H
 
-#include <disk.h>
 #include <harness.h>
+#include <journal/disk.h>
 
 #define SIM_SECTOR 512
 /* Small, for tests that copy it at every step; a program may choose its own. */

@@ -4,10 +4,10 @@
  * How long it took is printed; that it is less than two seconds is for timerhub-bench to show, on a
  * machine that does nothing else.
  */
-#include <disk.h>
 #include <errno.h>
-#include <log.h>
-#include <record.h>
+#include <journal/disk.h>
+#include <journal/log.h>
+#include <journal/record.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

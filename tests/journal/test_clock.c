@@ -5,7 +5,7 @@
  * in a program with a wall clock of its own (wall_clock.h), and the simulated disk.
  */
 #include <errno.h>
-#include <journal.h>
+#include <journal/journal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

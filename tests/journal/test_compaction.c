@@ -5,7 +5,7 @@
  * many large files; one thread writes, and counts what compaction does until it rests.
  */
 #include <errno.h>
-#include <journal.h>
+#include <journal/journal.h>
 #include <string.h>
 
 #include "model.h"

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <backup.h>
-#include <mark.h>
-#include <reader.h>
-#include <replay.h>
+#include <journal/backup.h>
+#include <journal/mark.h>
+#include <journal/reader.h>
+#include <journal/replay.h>
 
 #include "model.h"
 

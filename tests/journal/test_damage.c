@@ -4,11 +4,11 @@
  * its place; nothing is ever made up. And a journal moved in time.
  */
 #include <errno.h>
+#include <journal/mark.h>
+#include <journal/reader.h>
+#include <journal/replay.h>
 #include <limits.h>
-#include <mark.h>
-#include <reader.h>
 #include <repair.h>
-#include <replay.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The file format, bit by bit; and the agenda, against a searched array. */
-#include <agenda.h>
-#include <crc32c.h>
 #include <errno.h>
 #include <harness.h>
-#include <hash.h>
-#include <record.h>
+#include <journal/agenda.h>
+#include <journal/crc32c.h>
+#include <journal/hash.h>
+#include <journal/record.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * journal keeps its disk small. Random calls, held to the model, on the simulated disk.
  */
 #include <errno.h>
-#include <reader.h>
+#include <journal/reader.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -6,7 +6,7 @@
  * disk whose syncs can be held back, under a clock that only the test moves.
  */
 #include <errno.h>
-#include <journal.h>
+#include <journal/journal.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>

@@ -20,16 +20,16 @@
  * sent away as here.
  *
  * Models:
- *   lib/queue.c     timerhub_queue_close() queue_send_waiters_away() queue_drop_timers()
- *                   queue_drop_timer() queue_drop_late_expiries() queue_free()
- *   lib/timerhub.c  hub_try_enter() hub_leave() timerhub_advance()
- *   lib/owner_thread.c owner_wait_pass()
- *   lib/owner.c     owner_begin_pass() owner_expire_slot() owner_deliver() owner_drop()
- *                   owner_put()
- *   lib/teller.c    teller_publish() teller_tell()
- *   lib/hub.c       hub_wait_pass() hub_cancel()
- *   lib/timer.c     timer_cancel() timer_rearm() timer_arm() timer_expire() timer_drop()
- *   lib/consume.c   timerhub_wait() queue_wait() queue_block() queue_verdict() deliver()
+ *   lib/hub/queues.c         timerhub_queue_close() queue_send_waiters_away() queue_drop_timers()
+ *                            queue_drop_timer() queue_drop_late_expiries() queue_free()
+ *   lib/hub/open.c           hub_try_enter() hub_leave() timerhub_advance()
+ *   lib/owner/owner_thread.c owner_wait_pass()
+ *   lib/owner/owner.c        owner_begin_pass() owner_expire_slot() owner_deliver() owner_drop()
+ *                            owner_put()
+ *   lib/queue/teller.c       teller_publish() teller_tell()
+ *   lib/hub/hub.c            hub_wait_pass() hub_cancel()
+ *   lib/timer/timer.c        timer_cancel() timer_rearm() timer_arm() timer_expire() timer_drop()
+ *   lib/hub/consume.c        timerhub_wait() queue_wait() queue_block() queue_verdict() deliver()
  *
  * Laws:
  *   untouched   no thread touches the queue when it is no more

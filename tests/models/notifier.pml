@@ -11,17 +11,17 @@
  * empty, and so do locked instructions and the kernel.
  *
  * Models:
- *   lib/notifier.c notifier_signal() notifier_signal_again() notifier_clear() notifier_ring()
- *                  notifier_wake() notifier_wake_all() notifier_wait_enter() notifier_wait()
- *                  notifier_wait_leave()
- *   lib/bell.c     bell_ring() bell_clear()
- *   lib/outbox.c   outbox_publish() outbox_take() outbox_empty() outbox_exhausted()
- *                  outbox_compact()
- *   lib/owner.c    owner_put()
- *   lib/teller.c   teller_publish()
- *   lib/consume.c  queue_take() queue_take_batch() queue_clear() queue_leave() queue_wait()
- *                  queue_block() queue_verdict() queue_stopped() timerhub_interrupt()
- *                  timerhub_queue_stop()
+ *   lib/queue/notifier.c notifier_signal() notifier_signal_again() notifier_clear()
+ *                        notifier_ring() notifier_wake() notifier_wake_all() notifier_wait_enter()
+ *                        notifier_wait() notifier_wait_leave()
+ *   lib/base/bell.c      bell_ring() bell_clear()
+ *   lib/queue/outbox.c   outbox_publish() outbox_take() outbox_empty() outbox_exhausted()
+ *                        outbox_compact()
+ *   lib/owner/owner.c    owner_put()
+ *   lib/queue/teller.c   teller_publish()
+ *   lib/hub/consume.c    queue_take() queue_take_batch() queue_clear() queue_leave() queue_wait()
+ *                        queue_block() queue_verdict() queue_stopped() timerhub_interrupt()
+ *                        timerhub_queue_stop()
  *
  * Laws:
  *   not_lost   when all has come to rest and there are events, then the eventfd is readable, and

@@ -12,13 +12,13 @@
  * calls that are refused.
  *
  * Models:
- *   lib/promise.c       promise_begin_pass() promise_make() promise_woken() promise_wants_wake()
- *                       promise_record_wake()
- *   lib/hub.c           hub_submit() hub_wake()
- *   lib/owner.c         owner_pass() owner_run_passes() owner_expire() owner_gather()
- *   lib/owner_thread.c  owner_sleep() owner_spin() owner_main()
- *   lib/sleeper_poll.c  poll_sleep()
- *   lib/sleeper_uring.c uring_sleep() uring_reap()
+ *   lib/owner/promise.c       promise_begin_pass() promise_make() promise_woken()
+ *                             promise_wants_wake() promise_record_wake()
+ *   lib/hub/hub.c             hub_submit() hub_wake()
+ *   lib/owner/owner.c         owner_pass() owner_run_passes() owner_expire() owner_gather()
+ *   lib/owner/owner_thread.c  owner_sleep() owner_spin() owner_main()
+ *   lib/owner/sleeper_poll.c  poll_sleep()
+ *   lib/owner/sleeper_uring.c uring_sleep() uring_reap()
  *
  * Laws:
  *   never_late  no armed timer whose arming has returned is due before the end of the owner's sleep

@@ -10,10 +10,10 @@
  * Left out: the clock set, leases, more deaths than one and what puts do about them.
  *
  * Models:
- *   lib/relay/timerhub.lua  find_seats() ring_seats() ring() insert() promote() sit() ladder()
- *                           promise() look() leave()
- *   lib/relay/seat.c        seat_due_ns() seat_sent() seat_answered() seat_rung() seat_ladder_us()
- *   lib/relay/serve.c       subscribe() listen() look() confirm() serve_answered()
+ *   lib/relay/timerhub.lua find_seats() ring_seats() ring() insert() promote() sit() ladder()
+ *                          promise() look() leave()
+ *   lib/relay/seat.c       seat_due_ns() seat_sent() seat_answered() seat_rung() seat_ladder_us()
+ *   lib/relay/serve.c      subscribe() listen() look() confirm() serve_answered()
  *
  * Laws:
  *   never_late   a task is promoted at its time, unless the first relay has died unnoticed

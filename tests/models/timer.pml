@@ -25,15 +25,15 @@
  * will look.
  *
  * Models:
- *   lib/timer.c   timer_arm() timer_rearm() pair_cancelled() timer_cancel() timer_read()
- *                 timer_unchanged() timer_look() timer_unschedule() timer_expire()
- *                 timer_true_ns() timer_deliver_periodic() timer_give_back()
- *   lib/timer.h   timer_guess() timer_snapshot() timer_change() timer_move() timer_instant_ns()
- *                 timer_next_period_ns() timer_view_expiry() timer_deliver_one_shot()
- *                 timer_deliver()
- *   lib/pair.h    state_is_of() state_undelivered() pair_with_phase() pair_unscheduled()
- *                 pair_covers() pair_armed() pair_rearmed() pair_claimed() pair_looked_at()
- *                 pair_delivered() period_count() period_next_ns() timer_slacken_ns()
+ *   lib/timer/timer.c timer_arm() timer_rearm() pair_cancelled() timer_cancel() timer_read()
+ *                     timer_unchanged() timer_look() timer_unschedule() timer_expire()
+ *                     timer_true_ns() timer_deliver_periodic() timer_give_back()
+ *   lib/timer/timer.h timer_guess() timer_snapshot() timer_change() timer_move()
+ *                     timer_instant_ns() timer_next_period_ns() timer_view_expiry()
+ *                     timer_deliver_one_shot() timer_deliver()
+ *   lib/timer/pair.h  state_is_of() state_undelivered() pair_with_phase() pair_unscheduled()
+ *                     pair_covers() pair_armed() pair_rearmed() pair_claimed() pair_looked_at()
+ *                     pair_delivered() period_count() period_next_ns() timer_slacken_ns()
  *
  * Laws:
  *   exactly_once  a thread that delivers, cancels or re-arms a timer finds it alive, and each timer

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <address.h>
+#include <relay/address.h>
 
 #include "harness.h"
 

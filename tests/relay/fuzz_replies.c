@@ -12,8 +12,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <answer.h>
-#include <shard.h>
+#include <relay/answer.h>
+#include <relay/shard.h>
 
 #include "harness.h"
 

@@ -22,10 +22,10 @@
 #include <harness.h>
 #include <process.h>
 
-#include <answer.h>
-#include <keys.h>
-#include <relay.h>
-#include <wire.h>
+#include <relay/answer.h>
+#include <relay/keys.h>
+#include <relay/relay.h>
+#include <relay/wire.h>
 
 #define ARRIVES (20 * SEC)
 #define QUEUE_BYTES 32

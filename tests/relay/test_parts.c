@@ -7,11 +7,11 @@
 
 #include <harness.h>
 
-#include <address.h>
-#include <answer.h>
-#include <bytes.h>
-#include <keys.h>
-#include <link.h>
+#include <relay/address.h>
+#include <relay/answer.h>
+#include <relay/bytes.h>
+#include <relay/keys.h>
+#include <relay/link.h>
 
 START_TEST(addresses_are_read)
 {

@@ -11,7 +11,7 @@
 
 #include <harness.h>
 
-#include <seat.h>
+#include <relay/seat.h>
 
 #define RELAYS_MAX 1000u
 #define HORIZON_US UINT64_C(10000000)

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-/* Submissions that may wait for the owner, whatever their deadlines: INBOX_MANY of lib/inbox.c. */
+/* INBOX_MANY of lib/owner/inbox.c: with more entries in the inbox a caller wakes the owner. */
 #define INBOX_MANY 8192
 
 /* A thread that waits for one event, and looks at the clock when it has come. */

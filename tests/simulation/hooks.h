@@ -3,7 +3,7 @@
  * Included before everything else in each file of lib/ that is compiled for the simulation: the one
  * door by which the simulation enters lib/. Turns atomic accesses over to memory.c, and says which
  * line of the source makes them; lets other actors run before each; tells threads and processors
- * apart without the machine. lib/atomic.h is compiled as it is.
+ * apart without the machine. lib/base/atomic.h is compiled as it is.
  */
 #ifndef SIMULATION_HOOKS_H
 #define SIMULATION_HOOKS_H
@@ -165,9 +165,9 @@ void *simulation_thread(void);
 #define THREAD_SELF() simulation_thread()
 #define CPU_HAS_RSEQ 0
 
-#include "../../lib/atomic.h"
+#include "../../lib/base/atomic.h"
 
-/* Each name of lib/atomic.h, preceded by its place; tools/run-orders sees that none is missing. */
+/* Each name of lib/base/atomic.h, after its place. tools/run-orders checks that none is missing. */
 #define HERE simulation_at(__FILE__, __LINE__)
 #define u64_load_relaxed(word) (HERE, u64_load_relaxed(word))
 #define u64_load_acquire(word) (HERE, u64_load_acquire(word))

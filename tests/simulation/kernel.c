@@ -33,7 +33,7 @@
 
 #define BELL_FIRST_FD 1000
 #define BELLS_MAX 32
-/* Of which 64 are of queues closed lately, see lib/queue.c; what leaks soon exhausts the rest. */
+/* 64 are of queues closed lately (lib/hub/queues.c). A leak soon exhausts the rest. */
 #define REGIONS_MAX 128
 
 struct kernel kernel;

@@ -11,11 +11,11 @@
 
 #include "report.h"
 
-/* LEAD_MAX_NS of lib/lead.h: an owner that is not to spin does so for no longer. */
+/* LEAD_MAX_NS of lib/owner/lead.h: an owner that is not to spin does so for no longer. */
 #define LEAD_NS 16000
-/* OWNER_GATHER_NS of lib/owner.c; a hub that spins does not gather. */
+/* OWNER_GATHER_NS of lib/owner/owner.c; a hub that spins does not gather. */
 #define GATHER_NS 250000
-/* As in lib/consume.c. */
+/* As in lib/hub/consume.c. */
 #define STOPPED_NAP_NS 50000
 
 struct world world;

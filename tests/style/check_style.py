@@ -4,11 +4,12 @@
 
 Usage: check_style.py ROOT [SHARED_LIBRARY...]
 
-Prints one line per complaint, "path:line: what", and exits with status 1 if there is any. The
-layers are read from the tables in lib/README.md and in those of the folders in it. The symbols of a
-library are looked at if it is named. test_check_style.py plants a fault for every check.
+Prints one line per complaint, "path:line: what", and exits with status 1 if there is any. Which
+folder of lib/ may include which is read from the table in lib/README.md. The symbols of a library
+are looked at if it is named. test_check_style.py plants a fault for every check.
 """
 
+import graphlib
 import pathlib
 import re
 import shutil
@@ -22,57 +23,27 @@ CLANG_FORMAT = 14
 
 # Each foreign header has one home, or the few that are named here.
 HOMES = {
-    "liburing.h": {"sleeper_uring.c"},
-    "linux/futex.h": {"futex.c"},
-    "pthread.h": {"board.c", "cancellation.h", "owner_thread.c", "owner.h"},
-    "sched.h": {"cpu.c", "owner_thread.c"},
-    "stdatomic.h": {"atomic.h"},
-    "sys/eventfd.h": {"bell.c"},
-    "sys/mman.h": {"memory.c"},
-    "sys/sdt.h": {"probe.h"},
-    "sys/timerfd.h": {"alarm.c"},
-    "time.h": {"clock.c"},
-    "timerhub.h": {"hub.h", "stats_text.c", "wake.h"},
-    "timerhub_loop.h": {"loop.h", "place.h"},
+    "hiredis/hiredis.h": {"relay/wire.c"},
+    "liburing.h": {"owner/sleeper_uring.c"},
+    "linux/futex.h": {"base/futex.c", "journal/ticket.c"},
+    "netdb.h": {"relay/wire.c"},
+    "pthread.h": {"base/board.c", "base/cancellation.h", "journal/lock.h", "owner/owner.h",
+                  "owner/owner_thread.c"},
+    "sched.h": {"base/cpu.c", "owner/owner_thread.c"},
+    "stdatomic.h": {"base/atomic.h", "journal/hold.c", "journal/ticket.h"},
+    "sys/eventfd.h": {"base/bell.c", "journal/completions.c", "relay/flag.c"},
+    "sys/file.h": {"journal/hold.c"},
+    "sys/mman.h": {"base/memory.c", "journal/life.c"},
+    "sys/sdt.h": {"base/probe.h"},
+    "sys/socket.h": {"relay/wire.c"},
+    "sys/timerfd.h": {"base/deadline_fd.c", "journal/alarm_real.c"},
+    "time.h": {"base/clock.c", "journal/alarm_real.c", "relay/nap.c", "relay/wire.c"},
+    "timerhub.h": {"hub/hub.h", "hub/stats_text.c", "loop/wake.h"},
+    "timerhub_journal.h": {"journal/state.h"},
+    "timerhub_loop.h": {"loop/loop.h", "loop/place.h", "relay/nap.c"},
+    "timerhub_relay.h": {"relay/check.c", "relay/delivery.h", "relay/shared.h"},
 }
 
-# The same in the journal, which is a library of its own.
-JOURNAL_HOMES = {
-    "linux/futex.h": {"ticket.c"},
-    "pthread.h": {"lock.h"},
-    "stdatomic.h": {"hold.c", "ticket.h"},
-    "sys/eventfd.h": {"completions.c"},
-    "sys/file.h": {"hold.c"},
-    "sys/mman.h": {"life.c"},
-    "sys/timerfd.h": {"alarm_real.c"},
-    "time.h": {"alarm_real.c"},
-    "timerhub_journal.h": {"state.h"},
-}
-
-# The same in the relay, which shares lock, ticket and life with the journal.
-RELAY_HOMES = {
-    "hiredis/hiredis.h": {"wire.c"},
-    "netdb.h": {"wire.c"},
-    "sys/eventfd.h": {"flag.c"},
-    "sys/socket.h": {"wire.c"},
-    "time.h": {"nap.c", "wire.c"},
-    "timerhub_loop.h": {"nap.c"},
-    "timerhub_relay.h": {"check.c", "delivery.h", "shared.h"},
-}
-
-# What may include a header of its own layer, beside a .c file its own .h.
-SIDEWAYS = {
-    "sleeper_uring.c": {"sleeper.h"},
-    "sleeper_poll.c": {"sleeper.h"},
-    "no_uring.c": {"sleeper.h"},
-    "teller.h": {"queue.h"},
-    "owner_thread.c": {"owner.h"},
-    "timerhub.c": {"hub.h"},
-    "queue.c": {"hub.h"},
-    "submit.c": {"hub.h"},
-    "consume.c": {"hub.h"},
-}
-RELAY_SIDEWAYS = {name: {"relay.h"} for name in ("change.c", "take.c")}
 # Where something that is forbidden else is at home.
 ALLOWED = {"lib/journal/lock.h": "pthread_mutex"}
 
@@ -104,20 +75,16 @@ PUBLIC = re.compile(r"^TIMERHUB_API\b[^(]*?\b(timerhub_\w+)\(", re.MULTILINE)
 
 
 class Library:
-    """A library: its folders, its public headers and map, its foreign headers' homes."""
+    """A library: its public headers and its map."""
 
-    def __init__(self, folder, name, homes, sideways, parts=()):
-        self.folders = [folder] + [f"{folder}/{part}" for part in parts]
-        self.headers = [f"include/{name}.h"] + [f"include/{name}_{part}.h" for part in parts]
-        self.map = f"{folder}/{name}.map"
-        self.readme = f"{folder}/README.md"
-        self.homes = homes
-        self.sideways = sideways
+    def __init__(self, folder, *names):
+        self.headers = [f"include/{name}.h" for name in names]
+        self.map = f"{folder}/{names[0]}.map"
 
 
-LIBRARIES = (Library("lib", "timerhub", HOMES, SIDEWAYS, ["loop"]),
-             Library("lib/journal", "timerhub_journal", JOURNAL_HOMES, {}),
-             Library("lib/relay", "timerhub_relay", RELAY_HOMES, RELAY_SIDEWAYS))
+LIBRARIES = (Library("lib", "timerhub", "timerhub_loop"),
+             Library("lib/journal", "timerhub_journal"),
+             Library("lib/relay", "timerhub_relay"))
 
 
 class Source:
@@ -159,63 +126,59 @@ def in_lib(sources):
     return [source for source in sources if source.path.parts[0] == "lib" and source.is_c]
 
 
-def of_library(sources, library):
-    return [source for source in in_lib(sources)
-            if source.path.parent.as_posix() in library.folders]
-
-
 # ---- includes ----
 
 
-def read_layers(root, library):
-    """The table of its README.md: file name -> layer. Returns it, and complaints."""
-    layers, complaints = {}, []
-    readme = root / library.readme
-    if not readme.exists():
-        return layers, [f"{library.readme}: missing, and with it the table of layers"]
-    for line in readme.read_text(encoding="utf-8").splitlines():
-        cells = [cell.strip() for cell in line.split("|")]
-        if len(cells) < 4 or not cells[1].isdigit():
-            continue
-        for name in re.findall(r"`([\w.]+)`", cells[2]):
-            names = [name] if "." in name else [name + ".c", name + ".h"]
-            for file in names:
-                if file in layers:
-                    complaints.append(f"{library.readme}: {file} is in two layers")
-                layers[file] = int(cells[1])
-    if not layers:
-        complaints.append(f"{library.readme}: no table of layers")
-    return layers, complaints
+def read_folders(root):
+    """The table of lib/README.md: folder of lib/ -> the folders that it may include."""
+    readme = root / "lib/README.md"
+    text = readme.read_text(encoding="utf-8") if readme.exists() else ""
+    rows = re.findall(r"^\| `(\w+)/` \|([^|]*)\|", text, re.MULTILINE)
+    return {folder: {folder, *re.findall(r"`(\w+)/`", uses)} for folder, uses in rows}
 
 
-def check_include(source, index, name, library, layers):
-    if name not in layers:
-        return [source.at(index, f"{name} is in no layer of {library.readme}")]
-    mine, theirs = layers[source.name], layers[name]
-    if theirs < mine or name in library.sideways.get(source.name, ()):
+def includes_of(source):
+    """(index, form, name) of each include: form is < or a quotation mark."""
+    for index, line in enumerate(source.lines):
+        match = re.match(r'\s*#\s*include\s*([<"])([^>"]+)[>"]', line)
+        if match:
+            yield index, match[1], match[2]
+
+
+def check_include(source, index, name, folders):
+    folder, mine = name.partition("/")[0], source.path.parent.name
+    if folder in folders.get(mine, ()):
         return []
-    if theirs == mine and pathlib.Path(name).stem == pathlib.Path(source.name).stem:
-        return []
-    return [source.at(index, f"includes {name}: from layer {mine} to layer {theirs}")]
+    return [source.at(index, f"includes {name}: {mine}/ may not, by lib/README.md")]
 
 
-def check_includes(sources, library, layers):
-    """Includes go down the layers, never round, and each foreign header has its home."""
-    complaints, homes = [], library.homes
-    for source in of_library(sources, library):
-        if source.name not in layers:
-            complaints.append(source.at(0, f"is in no layer of {library.readme}"))
-            continue
-        for index, line in enumerate(source.lines):
-            match = re.match(r'\s*#\s*include\s*([<"])([^>"]+)[>"]', line)
-            if not match:
-                continue
-            if match[1] == '"':
-                complaints += check_include(source, index, match[2], library, layers)
-            elif source.name not in homes.get(match[2], {source.name}):
-                names = ", ".join(sorted(homes[match[2]]))
-                complaints.append(source.at(index, f"{match[2]} is at home in {names}"))
+def check_includes(root, sources):
+    """A folder includes those that lib/README.md names; each foreign header has its home."""
+    folders = read_folders(root)
+    complaints = [] if folders else ["lib/README.md: no table of folders"]
+    for source in in_lib(sources):
+        path = source.path.relative_to("lib").as_posix()
+        for index, form, name in includes_of(source):
+            if form == '"':
+                complaints += check_include(source, index, name, folders)
+            elif path not in HOMES.get(name, {path}):
+                homes = ", ".join(sorted(HOMES[name]))
+                complaints.append(source.at(index, f"{name} is at home in {homes}"))
     return complaints
+
+
+def check_circles(sources):
+    """Modules, a .c file and its .h, include each other in no circle."""
+    modules = {}
+    for source in in_lib(sources):
+        module = source.path.relative_to("lib").with_suffix("").as_posix()
+        used = {name[:-2] for _, form, name in includes_of(source) if form == '"'}
+        modules.setdefault(module, set()).update(used - {module})
+    try:
+        graphlib.TopologicalSorter(modules).prepare()
+    except graphlib.CycleError as error:
+        return ["lib: a circle of includes: " + " -> ".join(reversed(error.args[1]))]
+    return []
 
 
 # ---- the interface ----
@@ -509,16 +472,12 @@ def check_format(root, sources, program):
     return [f"{place}: {what}" for place, what in complaints]
 
 
-def check_library(root, sources, library, shared_libraries):
-    layers, complaints = read_layers(root, library)
-    complaints += check_includes(sources, library, layers)
-    return complaints + check_symbols(root, library, shared_libraries)
-
-
 def check_all(root, shared_libraries=(), format_program=None):
     sources, complaints = read_sources(root), []
     for library in LIBRARIES:
-        complaints += check_library(root, sources, library, shared_libraries)
+        complaints += check_symbols(root, library, shared_libraries)
+    complaints += check_includes(root, sources)
+    complaints += check_circles(sources)
     complaints += check_docstrings(sources)
     complaints += check_labels(sources)
     complaints += check_forbidden(sources)

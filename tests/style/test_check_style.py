@@ -17,61 +17,49 @@ GOOD = {
     ".clang-format": "DisableFormat: true\nSortIncludes: Never\n",
     "meson.build": "# SPDX-License-Identifier: MIT\n",
     "lib/README.md": """
-| layer | files | only home of |
+| folder | may include | |
 |---|---|---|
-| 6 | `place` (a part) | `timerhub_loop.h` |
-| 5 | `hub.h` `timerhub.c` (open) | `timerhub.h` |
-| 2 | `wheel` (far) `heap` `notifier` `sleeper.h` `sleeper_poll.c` | |
-| 1 | `clock` | `time.h` |
-| 0 | `atomic.h` | `stdatomic.h` |
+| `base/` | | the ground |
+| `schedule/` | `base/` | pure |
+| `owner/` | `base/` `schedule/` | |
+| `hub/` | `base/` `schedule/` `owner/` | |
+| `loop/` | `base/` `schedule/` | |
+| `journal/` | `base/` | |
+| `relay/` | `base/` `journal/` | |
 """,
     "lib/timerhub.map": "T_0 {\n\tglobal:\n\t\ttimerhub_open;\n\tlocal:\n\t\t*;\n};\n"
                         "T_1 {\n\tglobal:\n\t\ttimerhub_loop_open;\n} T_0;\n",
-    "lib/timerhub.c": SPDX + '#include "hub.h"\n',
-    "lib/hub.h": SPDX + '#include <timerhub.h>\n\n#include "wheel.h"\n',
-    "lib/wheel.h": SPDX + '#include "atomic.h"\n\n/* bitmap[w] is not a label */\n',
-    "lib/wheel.c": SPDX + '/*\n * Wheel.\n *\n * Labels: [ready] put to take.\n */\n'
-                          '#include "wheel.h"\n\n#include "clock.h"\n\n'
+    "lib/hub/open.c": SPDX + '#include "hub/hub.h"\n',
+    "lib/hub/hub.h": SPDX + '#include <timerhub.h>\n\n#include "schedule/wheel.h"\n',
+    "lib/schedule/wheel.h": SPDX + '#include "base/atomic.h"\n\n/* bitmap[w] is not a label */\n',
+    "lib/schedule/wheel.c": SPDX + '/*\n * Wheel.\n *\n * Labels: [ready] put to take.\n */\n'
+                          '#include "schedule/wheel.h"\n\n#include "base/clock.h"\n\n'
                           'int put(void)\n{\n\tu64_store_release(&word, 1); /* [ready] */\n}\n\n'
                           'int take(void)\n{\n\t/* [ready] then what it carries */\n'
                           '\treturn u64_load_acquire(&word);\n}\n',
-    "lib/loop/place.h": SPDX + '#include <timerhub_loop.h>\n\n#include "wheel.h"\n',
-    "lib/heap.h": SPDX,
-    "lib/notifier.h": SPDX,
-    "lib/sleeper.h": SPDX,
-    "lib/sleeper_poll.c": SPDX + '#include "sleeper.h"\n',
-    "lib/clock.h": SPDX,
-    "lib/clock.c": SPDX + '#include "clock.h"\n\n#include <time.h>\n',
-    "lib/atomic.h": SPDX + "#include <stdatomic.h>\n",
+    "lib/loop/place.h": SPDX + '#include <timerhub_loop.h>\n\n#include "schedule/wheel.h"\n',
+    "lib/schedule/heap.h": SPDX,
+    "lib/owner/notifier.h": SPDX,
+    "lib/owner/sleeper.h": SPDX,
+    "lib/owner/sleeper_poll.c": SPDX + '#include "owner/sleeper.h"\n',
+    "lib/base/clock.h": SPDX,
+    "lib/base/clock.c": SPDX + '#include "base/clock.h"\n\n#include <time.h>\n',
+    "lib/base/atomic.h": SPDX + "#include <stdatomic.h>\n",
     "include/timerhub.h": SPDX + "\n/* Open. */\nTIMERHUB_API int timerhub_open(void);\n",
     "include/timerhub_loop.h": SPDX + "\n/* Open. */\nTIMERHUB_API int timerhub_loop_open(void);\n",
     "include/timerhub_journal.h": SPDX + "\n/* Put. */\nTIMERHUB_API int timerhub_journal_put();\n",
-    "lib/journal/README.md": """
-| layer | files | only home of |
-|---|---|---|
-| 3 | `writer.c` | |
-| 2 | `state.h` | `timerhub_journal.h` |
-| 1 | `log` | |
-| 0 | `lock.h` | `pthread.h` |
-""",
     "lib/journal/timerhub_journal.map":
         "T_0 {\n\tglobal:\n\t\ttimerhub_journal_put;\n\tlocal:\n\t\t*;\n};\n",
-    "lib/journal/state.h": SPDX + '#include <timerhub_journal.h>\n\n#include "lock.h"\n',
-    "lib/journal/writer.c": SPDX + '#include "state.h"\n',
+    "lib/journal/state.h": SPDX + '#include <timerhub_journal.h>\n\n#include "journal/lock.h"\n',
+    "lib/journal/writer.c": SPDX + '#include "journal/state.h"\n',
     "lib/journal/log.h": SPDX,
     "lib/journal/lock.h": SPDX + "#include <pthread.h>\n\nvoid f(void)\n{\n"
                                  "\tpthread_mutex_lock(&mutex);\n}\n",
     "include/timerhub_relay.h": SPDX + "\n/* Put. */\nTIMERHUB_API int timerhub_relay_put();\n",
-    "lib/relay/README.md": """
-| layer | files | only home of |
-|---|---|---|
-| 1 | `shared` | `timerhub_relay.h` |
-| 0 | `seat` `lock.h` (the journal's) | |
-""",
     "lib/relay/timerhub_relay.map":
         "T_0 {\n\tglobal:\n\t\ttimerhub_relay_put;\n\tlocal:\n\t\t*;\n};\n",
-    "lib/relay/shared.h": SPDX + '#include <timerhub_relay.h>\n\n#include "lock.h"\n',
-    "lib/relay/shared.c": SPDX + '#include "shared.h"\n',
+    "lib/relay/shared.h": SPDX + '#include <timerhub_relay.h>\n\n#include "journal/lock.h"\n',
+    "lib/relay/shared.c": SPDX + '#include "relay/shared.h"\n',
     "lib/relay/seat.h": SPDX,
     "tools/run": "#!/bin/sh\n# SPDX-License-Identifier: MIT\n",
     "examples/meson.build": "# SPDX-License-Identifier: MIT\n"
@@ -115,54 +103,43 @@ class Planted(unittest.TestCase):
     # ---- includes ----
 
     def test_include_upwards(self):
-        self.fault({"lib/clock.h": SPDX + '#include "wheel.h"\n'}, "from layer 1 to layer 2")
+        self.fault({"lib/base/clock.h": SPDX + '#include "schedule/heap.h"\n'},
+                   "lib/base/clock.h:2: includes schedule/heap.h: base/ may not")
+        self.fault({"lib/owner/sleeper.h": SPDX + '#include "hub/hub.h"\n'}, "owner/ may not")
 
-    def test_part_of_a_library_has_its_layers_and_header(self):
-        self.fault({"lib/wheel.h": SPDX + '#include "place.h"\n'}, "from layer 2 to layer 6")
-        self.fault({"lib/loop/pile.h": SPDX}, "pile.h:1: is in no layer of lib/README.md")
-        self.fault({"include/timerhub_loop.h": SPDX}, "timerhub_loop_open is not in")
+    def test_include_without_its_folder(self):
+        self.fault({"lib/schedule/heap.h": SPDX + '#include "wheel.h"\n'}, "schedule/ may not")
 
-    def test_include_sideways(self):
-        self.fault({"lib/heap.h": SPDX + '#include "wheel.h"\n'}, "from layer 2 to layer 2")
+    def test_folder_in_no_table(self):
+        self.fault({"lib/util/a.c": SPDX + '#include "base/clock.h"\n'}, "util/ may not")
+        for text in ("nothing\n", None):
+            self.assertIn("lib/README.md: no table of folders",
+                          complaints_of({"lib/README.md": text}))
 
-    def test_bell_is_for_the_sleepers_alone(self):
-        self.fault({"lib/heap.h": SPDX + '#include "notifier.h"\n'}, "from layer 2 to layer 2")
-
-    def test_include_of_an_unknown_file(self):
-        self.fault({"lib/heap.h": SPDX + '#include "util.h"\n'}, "util.h is in no layer")
-
-    def test_file_in_no_layer(self):
-        self.fault({"lib/util.c": SPDX}, "is in no layer")
-
-    def test_file_in_two_layers(self):
-        twice = GOOD["lib/README.md"] + "| 3 | `heap` | |\n"
-        self.fault({"lib/README.md": twice}, "is in two layers")
-
-    def test_table_of_layers_missing(self):
-        self.assertIn("lib/README.md: no table of layers",
-                      complaints_of({"lib/README.md": "nothing\n"}))
-        self.assertIn("lib/README.md: missing, and with it the table of layers",
-                      complaints_of({"lib/README.md": None}))
-        self.assertIn("lib/journal/README.md: no table of layers",
-                      complaints_of({"lib/journal/README.md": "nothing\n"}))
+    def test_circle_of_modules(self):
+        self.fault({"lib/schedule/heap.h": SPDX + '#include "schedule/wheel.h"\n',
+                    "lib/schedule/wheel.c": GOOD["lib/schedule/wheel.c"].replace(
+                        '#include "base/clock.h"', '#include "schedule/heap.h"')},
+                   "lib: a circle of includes: schedule/")
+        self.fault({"lib/schedule/heap.h": SPDX + '#include "schedule/run.h"\n',
+                    "lib/schedule/run.h": SPDX + '#include "schedule/pile.h"\n',
+                    "lib/schedule/pile.h": SPDX + '#include "schedule/heap.h"\n'},
+                   "lib: a circle of includes: schedule/")
 
     def test_foreign_header_away_from_home(self):
         for header in sorted(check_style.HOMES):
-            self.fault({"lib/heap.h": SPDX + f"#include <{header}>\n"}, f"{header} is at home in")
-        for header in sorted(check_style.JOURNAL_HOMES):
-            self.fault({"lib/journal/log.h": SPDX + f"#include <{header}>\n"},
-                       f"{header} is at home in")
-        for header in sorted(check_style.RELAY_HOMES):
-            self.fault({"lib/relay/seat.h": SPDX + f"#include <{header}>\n"},
-                       f"{header} is at home in")
+            for name in ("schedule/heap.h", "journal/log.h", "relay/seat.h"):
+                self.fault({f"lib/{name}": SPDX + f"#include <{header}>\n"},
+                           f"{header} is at home in")
 
-    def test_the_two_libraries_do_not_look_into_each_other(self):
-        self.fault({"lib/heap.h": SPDX + '#include "lock.h"\n'},
-                   "lock.h is in no layer of lib/README.md")
-        self.fault({"lib/journal/log.h": SPDX + '#include "atomic.h"\n'},
-                   "atomic.h is in no layer of lib/journal/README.md")
-        self.fault({"lib/journal/log.h": SPDX + '#include "state.h"\n'},
-                   "from layer 1 to layer 2")
+    def test_libraries_do_not_look_into_each_other(self):
+        self.fault({"lib/schedule/heap.h": SPDX + '#include "journal/lock.h"\n'},
+                   "schedule/ may not")
+        self.fault({"lib/journal/log.h": SPDX + '#include "relay/shared.h"\n'},
+                   "journal/ may not")
+
+    def test_second_header_of_a_library(self):
+        self.fault({"include/timerhub_loop.h": SPDX}, "timerhub_loop_open is not in")
 
     # ---- interface ----
 
@@ -204,8 +181,8 @@ class Planted(unittest.TestCase):
     # ---- memory order ----
 
     def wheel(self, old, new):
-        self.assertIn(old, GOOD["lib/wheel.c"])
-        return {"lib/wheel.c": GOOD["lib/wheel.c"].replace(old, new)}
+        self.assertIn(old, GOOD["lib/schedule/wheel.c"])
+        return {"lib/schedule/wheel.c": GOOD["lib/schedule/wheel.c"].replace(old, new)}
 
     def test_label_used_once(self):
         self.fault(self.wheel(" /* [ready] */", ""), "[ready] has only one end")
@@ -231,7 +208,7 @@ class Planted(unittest.TestCase):
         for bad in ("atomic_thread_fence(order)", "pthread_mutex_lock(&m)", "pthread_cond_wait(&c)",
                     "mtx_lock(&m)", "printf(text)", "exit(1)"):
             text = SPDX + f"\nvoid f(void)\n{{\n\t{bad};\n}}\n"
-            self.fault({"lib/heap.h": text}, "lib/heap.h:5: ")
+            self.fault({"lib/schedule/heap.h": text}, "lib/schedule/heap.h:5: ")
             self.fault({"lib/journal/log.h": text}, "lib/journal/log.h:5: ")
 
     def test_lock_is_at_home_in_one_file(self):
@@ -239,14 +216,14 @@ class Planted(unittest.TestCase):
                    "lib/journal/lock.h:5: pthread_cond: a lock")
 
     def test_forbidden_words_may_be_talked_of(self):
-        self.fine({"lib/heap.h": SPDX + "/* pthread_mutex_lock() is not for us. */\n"})
+        self.fine({"lib/schedule/heap.h": SPDX + "/* pthread_mutex_lock() is not for us. */\n"})
 
     # ---- prose ----
 
     def test_headless_subject(self):
         for word in ("who", "Whoever", "somebody", "nobody", "he", "his"):
             comment = f"/* The ring of\n * {word} posts. */\n"
-            for name in ("lib/heap.h", "lib/journal/log.h", "tests/models/timer.pml"):
+            for name in ("lib/schedule/heap.h", "lib/journal/log.h", "tests/models/timer.pml"):
                 self.fault({name: SPDX + comment}, f'{name}:3: "{word}": name the actor')
             self.fault({"README.md": f"The ring of {word}.\n"}, "README.md:1: ")
 
@@ -257,7 +234,7 @@ class Planted(unittest.TestCase):
             self.fault({"tests/README.md": f"Filed {word} it.\n"}, "tests/README.md:1: ")
 
     def test_prose_is_not_code(self):
-        self.fine({"lib/heap.h": SPDX + "int he(int nobody);\n",
+        self.fine({"lib/schedule/heap.h": SPDX + "int he(int nobody);\n",
                    "README.md": "## Who may free when\n",
                    "tests/a.c": SPDX + "/* who */\n"})
 
@@ -333,7 +310,7 @@ class Planted(unittest.TestCase):
             self.fault({"examples/a.h": SPDX + f"/* {word}: later */\n"}, "unfinished")
 
     def test_licence(self):
-        for name, text in (("lib/heap.h", "/* Mine. */\n"), ("tools/meson.build", "\n"),
+        for name, text in (("lib/schedule/heap.h", "/* Mine. */\n"), ("tools/meson.build", "\n"),
                            ("tools/a.py", "#!/usr/bin/env python3\npass\n"),
                            ("tools/a.sh", "true\n"), ("tools/run", "#!/bin/sh\ntrue\n"),
                            ("tests/a.c", "")):

@@ -2,7 +2,7 @@
 /*
  * Threads that stop at a chosen instant inside the library, and stay there until released: a
  * preempted thread at its worst. The library, built with TIMERHUB_TEST_POINTS, calls a hook at the
- * instants listed in lib/check.h.
+ * instants listed in lib/base/test_point.h.
  */
 #ifndef TESTS_PUPPET_H
 #define TESTS_PUPPET_H
@@ -11,7 +11,7 @@
 
 #include <stdatomic.h>
 
-#include "check.h"
+#include "base/test_point.h"
 
 /* What until_in_time() begins with. */
 #define MARGIN (30 * MS)

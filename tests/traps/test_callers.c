@@ -5,7 +5,7 @@
  */
 #include "puppet.h"
 
-#include "hub.h"
+#include "hub/hub.h"
 
 /* Everywhere that a caller can be stopped, by what it was doing. */
 static const struct {

@@ -5,7 +5,7 @@
  */
 #include "puppet.h"
 
-#include "hub.h"
+#include "hub/hub.h"
 
 static struct puppet puppet_of(struct rig *rig, enum deed_kind what, timerhub_timer timer,
                                uint64_t at_ns)

@@ -4,7 +4,7 @@
  */
 #include "puppet.h"
 
-#include "timer.h"
+#include "timer/timer.h"
 
 /* From now on the owner stops at the point; false if an instant that was to come after has come. */
 static bool owner_stops_before(struct rig *rig, enum test_point point, int nth, uint64_t at_ns)

@@ -6,7 +6,7 @@
 #ifndef UNIT_PARTS_H
 #define UNIT_PARTS_H
 
-#include "pair.h"
+#include "timer/pair.h"
 
 struct parts {
 	uint64_t deadline_ns;

@@ -2,7 +2,7 @@
 /* Bit arithmetic, against loops. */
 #include "harness.h"
 
-#include "bits.h"
+#include "base/bits.h"
 
 START_TEST(lowest_and_highest_are_found_wherever_they_are)
 {

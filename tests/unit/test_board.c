@@ -13,7 +13,7 @@
 #include <timerhub.h>
 #include <unistd.h>
 
-#include "hub.h"
+#include "hub/hub.h"
 
 #define BOARDS_MAX 256
 

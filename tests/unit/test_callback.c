@@ -6,9 +6,9 @@
  */
 #include "harness.h"
 
-#include "callback.h"
-#include "check.h"
-#include "timer.h"
+#include "base/test_point.h"
+#include "queue/callback.h"
+#include "timer/timer.h"
 
 #define GENERATION 77
 #define SLOT 5

@@ -5,7 +5,7 @@
  */
 #include "harness.h"
 
-#include "clock.h"
+#include "base/clock.h"
 
 START_TEST(manual_clock_starts_at_zero_and_never_goes_back)
 {

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "heap.h"
+#include "schedule/heap.h"
 
 #define SLOTS 300
 

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
-#include "inbox.h"
+#include "base/test_point.h"
+#include "owner/inbox.h"
 
 /* Take all that a look gives, `batch` at a time. How many. */
 static unsigned look(struct inbox *inbox, uint32_t *slots, unsigned max, unsigned batch)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lead.h"
+#include "owner/lead.h"
 
 #define LATE_KEPT 1024
 

@@ -10,9 +10,9 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "bell.h"
-#include "check.h"
-#include "notifier.h"
+#include "base/bell.h"
+#include "base/test_point.h"
+#include "queue/notifier.h"
 
 START_TEST(bell_is_sticky_until_cleared)
 {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "outbox.h"
+#include "queue/outbox.h"
 
 START_TEST(nothing_comes_out_before_it_is_published)
 {

@@ -14,8 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "check.h"
-#include "hub.h"
+#include "base/test_point.h"
+#include "hub/hub.h"
 #include "process.h"
 
 #define GATHER_NS (250 * US)
@@ -621,20 +621,20 @@ END_TEST
  * Closing it again, as a caller that opens halfway may, closes no other descriptor. Number 0 is one
  * like any other, in a program that has closed its standard input.
  */
-START_TEST(closed_alarm_has_no_descriptor)
+START_TEST(closed_deadline_fd_has_no_descriptor)
 {
 	struct clock clock;
-	struct alarm alarm;
+	struct deadline_fd deadline_fd;
 
 	clock_init(&clock, CLOCK_KIND_REALTIME);
 	(void)close(STDIN_FILENO);
 	errno = EBADF;
-	expect_eq(alarm_open(&alarm, &clock), 0);
-	expect_eq(alarm.fd, STDIN_FILENO);
-	alarm_close(&alarm);
-	expect(alarm.fd == -1);
+	expect_eq(deadline_fd_open(&deadline_fd, &clock), 0);
+	expect_eq(deadline_fd.fd, STDIN_FILENO);
+	deadline_fd_close(&deadline_fd);
+	expect(deadline_fd.fd == -1);
 	expect_eq(dup(STDOUT_FILENO), STDIN_FILENO);
-	alarm_close(&alarm);
+	deadline_fd_close(&deadline_fd);
 	expect_eq(close(STDIN_FILENO), 0);
 }
 END_TEST
@@ -659,6 +659,6 @@ int main(int argc, char **argv)
 	tests_add(fair_beside_timers_that_were_moved, 20);
 	tests_add(lateness_is_from_the_deadline_to_the_telling, 20);
 	tests_add(tid_is_that_of_the_thread, 20);
-	tests_add(closed_alarm_has_no_descriptor, 20);
+	tests_add(closed_deadline_fd_has_no_descriptor, 20);
 	return tests_run();
 }

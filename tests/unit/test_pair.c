@@ -5,8 +5,8 @@
  */
 #include "harness.h"
 
-#include "pair.h"
 #include "parts.h"
+#include "timer/pair.h"
 
 #define MAX_NS ((UINT64_C(1) << 63) - 128)
 #define NEVER UINT64_MAX

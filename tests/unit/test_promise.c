@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "promise.h"
+#include "owner/promise.h"
 
 START_TEST(only_an_earlier_deadline_wants_a_wake)
 {

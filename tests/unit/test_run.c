@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "run.h"
+#include "schedule/run.h"
 
 #define SLOTS 1000
 #define REMOVED UINT64_MAX

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "schedule.h"
+#include "schedule/schedule.h"
 
 #define SLOTS 200
 #define NOWHERE UINT64_MAX

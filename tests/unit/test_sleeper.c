@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Both sleepers: a sleep lasts for its time unless the bell or the alarm ends it, before or
+ * Both sleepers: a sleep lasts for its time unless the bell or the timerfd ends it, before or
  * meanwhile; again and again. A kernel that refuses io_uring is reported as such.
  */
 #include "harness.h"
@@ -10,12 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bell.h"
-#include "sleeper.h"
+#include "base/bell.h"
+#include "owner/sleeper.h"
 
 struct rig {
 	struct sleeper sleeper;
-	int bell, alarm;
+	int bell, deadline_fd;
 };
 
 enum way { BY_URING, BY_POLL };
@@ -26,19 +26,19 @@ static bool rig_open(struct rig *rig, enum way way)
 	int result = 0;
 
 	rig->bell = bell_open();
-	rig->alarm = bell_open();
+	rig->deadline_fd = bell_open();
 	expect_le(0, rig->bell);
-	expect_le(0, rig->alarm);
+	expect_le(0, rig->deadline_fd);
 	if (way == BY_POLL)
-		sleeper_open_poll(&rig->sleeper, rig->bell, rig->alarm);
+		sleeper_open_poll(&rig->sleeper, rig->bell, rig->deadline_fd);
 	else
-		result = sleeper_open_uring(&rig->sleeper, rig->bell, rig->alarm);
+		result = sleeper_open_uring(&rig->sleeper, rig->bell, rig->deadline_fd);
 	if (result < 0) {
 		if (!uring_ran_out(result))
 			expect_eq(result, -uring_refused());
 		printf("skipped: io_uring: %s\n", strerror(-result));
 		bell_close(rig->bell);
-		bell_close(rig->alarm);
+		bell_close(rig->deadline_fd);
 		return false;
 	}
 	expect_eq(rig->sleeper.ops->start(&rig->sleeper), 0);
@@ -49,7 +49,7 @@ static void rig_close(struct rig *rig)
 {
 	rig->sleeper.ops->close(&rig->sleeper);
 	bell_close(rig->bell);
-	bell_close(rig->alarm);
+	bell_close(rig->deadline_fd);
 }
 
 static void with_both(void (*check)(struct rig *rig))
@@ -128,7 +128,7 @@ static void *ringer_main(void *argument)
 static void check_bell_or_alarm_rung_meanwhile(struct rig *rig)
 {
 	for (unsigned i = 0; i < 10; i++) {
-		struct ringer ringer = { .fd = i % 2 == 0 ? rig->bell : rig->alarm };
+		struct ringer ringer = { .fd = i % 2 == 0 ? rig->bell : rig->deadline_fd };
 		pthread_t thread;
 
 		thread_start(&thread, ringer_main, &ringer);
@@ -137,7 +137,7 @@ static void check_bell_or_alarm_rung_meanwhile(struct rig *rig)
 		while (!atomic_load(&ringer.rung));
 		thread_join(thread);
 		bell_clear(rig->bell);
-		bell_clear(rig->alarm);
+		bell_clear(rig->deadline_fd);
 	}
 }
 

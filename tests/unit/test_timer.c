@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "parts.h"
-#include "timer.h"
+#include "timer/timer.h"
 
 #define SLOTS 4
 #define SLOT 2

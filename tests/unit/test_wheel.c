@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wheel.h"
+#include "schedule/wheel.h"
 
 #define SLOTS 200
 #define ABSENT UINT64_MAX

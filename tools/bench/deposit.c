@@ -3,8 +3,8 @@
 #include "deposit.h"
 
 #include <errno.h>
-#include <log.h>
-#include <record.h>
+#include <journal/log.h>
+#include <journal/record.h>
 
 #include "subject.h"
 

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <reader.h>
-#include <replay.h>
+#include <journal/reader.h>
+#include <journal/replay.h>
 
 #include "repair.h"
 #include "tasks_tool.h"

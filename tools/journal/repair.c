@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <reader.h>
-#include <replay.h>
+#include <journal/reader.h>
+#include <journal/replay.h>
 
 static int repair_copy(struct log *log, const struct task *task)
 {

@@ -3,7 +3,7 @@
 #ifndef JOURNAL_REPAIR_H
 #define JOURNAL_REPAIR_H
 
-#include <disk.h>
+#include <journal/disk.h>
 
 struct repair_report {
 	bool was_whole;      /* nothing was done but to cut a torn end */

@@ -14,8 +14,8 @@
 #include <string.h>
 #include <timerhub_journal.h>
 
-#include <backup.h>
-#include <replay.h>
+#include <journal/backup.h>
+#include <journal/replay.h>
 
 #define NS_PER_S 1e9
 #define SECONDS_MAX 9e9

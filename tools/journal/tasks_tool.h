@@ -3,7 +3,7 @@
 #ifndef JOURNAL_TASKS_TOOL_H
 #define JOURNAL_TASKS_TOOL_H
 
-#include <disk.h>
+#include <journal/disk.h>
 
 enum { GOOD = 0, DAMAGED = 1, REFUSED = 1, WRONG_USE = 2, FAILED = 3 };
 

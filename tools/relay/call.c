@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include <greet.h>
+#include <relay/greet.h>
 
 #include "tool.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <timerhub_relay.h>
 
-#include <greet.h>
+#include <relay/greet.h>
 
 #include "tool.h"
 

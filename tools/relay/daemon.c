@@ -13,8 +13,8 @@
 #include <timerhub_relay.h>
 #include <unistd.h>
 
-#include <answer.h>
-#include <relay.h>
+#include <relay/answer.h>
+#include <relay/relay.h>
 
 #include "tool.h"
 

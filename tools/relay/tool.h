@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include <keys.h>
-#include <wire.h>
+#include <relay/keys.h>
+#include <relay/wire.h>
 
 #define STEP_NS UINT64_C(5000000000) /* for an answer of a server */
 

@@ -12,7 +12,7 @@
 #include <timerhub_relay.h>
 #include <unistd.h>
 
-#include <greet.h>
+#include <relay/greet.h>
 
 #include "tool.h"
 

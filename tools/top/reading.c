@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See reading.h. The same sums as timerhub_stats() in lib/timerhub.c, from outside; nothing read
+ * See reading.h. The same sums as timerhub_stats() in lib/hub/open.c, from outside; nothing read
  * here is used as an index or a size before it has been bounded.
  */
 #define _GNU_SOURCE

@@ -3,7 +3,7 @@
 #ifndef TOP_READING_H
 #define TOP_READING_H
 
-#include "board.h"
+#include "base/board.h"
 
 /* As many queues are listed; all are counted. */
 #define READING_QUEUES_MAX 64

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See board.h. For open and close; tested by tests/tools and through timerhub_stats().
+ *
+ * A forked child has the parent's boards mapped, and may be in the middle of a call (a signal
+ * handler may fork, and so may a callback). It must not count there: before fork() returns in the
+ * child, each shared board is replaced by private memory. Invariant: `shown` holds every board that
+ * is shared memory, from before anything counts on it until it is unmapped.
+ *
+ * Relaxed, all of `shown`: nothing is read through the pointers, and mapping, unmapping and forking
+ * are ordered by the kernel's lock of the address space.
+ */
+#define _GNU_SOURCE
+#include "base/board.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+
+#define BOARD_SHOWN_MAX 256
+
+static atomic_ptr shown[BOARD_SHOWN_MAX];
+
+static void board_forked(void)
+{
+	for (unsigned i = 0; i < BOARD_SHOWN_MAX; i++) {
+		void *board = ptr_load_relaxed(&shown[i]);
+
+		if (board)
+			memory_unshare(
+				&(struct memory){ .base = board, .bytes = sizeof(struct board) });
+	}
+}
+
+static int atfork_result;
+
+static void board_register(void)
+{
+	atfork_result = -pthread_atfork(NULL, NULL, board_forked);
+}
+
+static int board_show(struct board *board)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	(void)pthread_once(&once, board_register);
+	if (atfork_result < 0)
+		return atfork_result;
+	for (unsigned i = 0; i < BOARD_SHOWN_MAX; i++) {
+		void *nobody = NULL;
+
+		if (ptr_cas_relaxed(&shown[i], &nobody, board))
+			return 0;
+	}
+	return -ENOSPC;
+}
+
+static void board_hide(struct board *board)
+{
+	for (unsigned i = 0; i < BOARD_SHOWN_MAX; i++) {
+		void *mine = board;
+
+		if (ptr_cas_relaxed(&shown[i], &mine, NULL))
+			return;
+	}
+}
+
+static struct board_section section(size_t offset, size_t stride, uint32_t count)
+{
+	return (struct board_section){
+		.offset = (uint32_t)offset,
+		.stride = (uint32_t)stride,
+		.count = count,
+	};
+}
+
+static void board_describe(struct board *board, const struct board_about *about)
+{
+	static atomic_u64 opened;
+	struct board_header *header = &board->header;
+
+	*header = (struct board_header){
+		.magic = BOARD_MAGIC,
+		.version = BOARD_VERSION,
+		.header_bytes = sizeof(*header),
+		.board_bytes = sizeof(*board),
+		.owner = section(offsetof(struct board, owner), sizeof(board->owner), 1),
+		.callers = section(offsetof(struct board, callers), sizeof(board->callers), 1),
+		.shards = section(offsetof(struct board, shards), sizeof(board->shards[0]),
+		                  BOARD_SHARDS_MAX),
+		.lanes = section(offsetof(struct board, lanes), sizeof(board->lanes[0]),
+		                 BOARD_LANES_MAX),
+		.queues = section(offsetof(struct board, queues), sizeof(board->queues[0]),
+		                  BOARD_QUEUES_MAX),
+		.pid = (uint32_t)getpid(),
+		.clock = about->clock,
+		.manual = about->manual,
+		.timers_max = about->timers_max,
+		.serial = u64_fetch_add_relaxed(&opened, 1), /* only that each gets another */
+		.opened_ns = about->opened_ns,
+	};
+	(void)strncpy(header->thread_name, about->thread_name, BOARD_TEXT_BYTES - 1);
+	(void)strncpy(header->library_version, TIMERHUB_VERSION, BOARD_TEXT_BYTES - 1);
+}
+
+/*
+ * Pages of a memfd that cannot be had come as SIGBUS: better -ENOSPC now. The queues' pages, mostly
+ * never touched, are left to chance.
+ */
+static int board_commit(int fd)
+{
+	return -posix_fallocate(fd, 0, (off_t)offsetof(struct board, queues));
+}
+
+int board_open(struct board **ret_board, int *ret_fd, const struct board_about *about)
+{
+	struct memory memory = { .base = NULL };
+	int fd = -1;
+	int result;
+
+	if (about->observable)
+		result = memory_reserve_shown(&memory, sizeof(struct board), BOARD_NAME, &fd);
+	else
+		result = memory_reserve(&memory, sizeof(struct board));
+	if (result == 0 && about->observable)
+		result = board_commit(fd);
+	if (result == 0 && about->observable)
+		result = board_show(memory.base);
+	if (result < 0) {
+		memory_release(&memory);
+		if (fd >= 0)
+			(void)close(fd);
+		return result;
+	}
+	board_describe(memory.base, about);
+	*ret_board = memory.base;
+	*ret_fd = fd;
+	return 0;
+}
+
+void board_announce(struct board *board, bool open)
+{
+	/* Release: carries the header; tools/top acquires. */
+	u32_store_release(&board->header.state, open ? BOARD_OPEN : BOARD_CLOSED);
+}
+
+void board_close(struct board *board, int fd)
+{
+	struct memory memory = { .base = board, .bytes = sizeof(*board) };
+
+	if (fd >= 0)
+		board_hide(board);
+	memory_release(&memory);
+	if (fd >= 0)
+		(void)close(fd);
+}

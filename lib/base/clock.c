@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The hub's clock, the only home of time.h. Any thread reads it; a manual one has one mover at a
+ * time. Only the wall clock may go backwards: other programs can set it.
+ *
+ * The manual clock is stored and loaded relaxed: its time is all that it carries. An expiry carries
+ * the time at which it was found due, by the timer's word.
+ */
+#include "base/clock.h"
+
+#include <time.h>
+
+static uint64_t clock_read_ns(clockid_t id)
+{
+	struct timespec ts;
+
+	/* Cannot fail: the clock exists on every kernel that runs us, and the address is ours. */
+	(void)clock_gettime(id, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t clock_monotonic_ns(void)
+{
+	return clock_read_ns(CLOCK_MONOTONIC);
+}
+
+void clock_init(struct clock *clock, enum clock_kind kind)
+{
+	static const clockid_t ids[] = {
+		[CLOCK_KIND_MONOTONIC] = CLOCK_MONOTONIC,
+		[CLOCK_KIND_BOOTTIME] = CLOCK_BOOTTIME,
+		[CLOCK_KIND_REALTIME] = CLOCK_REALTIME,
+		[CLOCK_KIND_MANUAL] = CLOCK_MONOTONIC, /* never asked */
+	};
+
+	clock->manual = kind == CLOCK_KIND_MANUAL;
+	clock->goes_back = kind == CLOCK_KIND_REALTIME;
+	clock->id = ids[kind];
+	u64_store_relaxed(&clock->manual_ns, 0); /* not yet shared */
+}
+
+uint64_t clock_now_ns(const struct clock *clock)
+{
+	if (clock->manual)
+		return u64_load_relaxed(&clock->manual_ns);
+	return clock_read_ns(clock->id);
+}
+
+bool clock_needs_deadline_fd(const struct clock *clock)
+{
+	return !clock->manual && clock->id != CLOCK_MONOTONIC;
+}
+
+bool clock_set(struct clock *clock, uint64_t now_ns)
+{
+	/* We are its only writer. */
+	if (now_ns < u64_load_relaxed(&clock->manual_ns))
+		return false;
+	u64_store_relaxed(&clock->manual_ns, now_ns);
+	return true;
+}

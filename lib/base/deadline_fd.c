@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See deadline_fd.h. The owner makes all calls except open and close.
+ *
+ * The timer is absolute: the kernel computes what is left, also after suspend, and inside time
+ * namespaces. If the clock was set, the next timerfd_settime() says so and sets the timer all the
+ * same, so the fd is never read.
+ */
+#define _GNU_SOURCE
+#include "base/deadline_fd.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/bits.h"
+
+#define ALARM_NEVER_NS ((uint64_t)INT64_MAX)
+#define ALARM_SETTLES_NS 1000000 /* a timer set to the past goes off long before */
+
+int deadline_fd_create(struct deadline_fd *deadline_fd)
+{
+	int fd = timerfd_create(deadline_fd->clock->id, TFD_NONBLOCK | TFD_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	deadline_fd->fd = fd;
+	return 0;
+}
+
+int deadline_fd_open(struct deadline_fd *deadline_fd, const struct clock *clock)
+{
+	deadline_fd_init(deadline_fd, clock);
+	return clock_needs_deadline_fd(clock) ? deadline_fd_create(deadline_fd) : 0;
+}
+
+void deadline_fd_close(struct deadline_fd *deadline_fd)
+{
+	if (deadline_fd->fd < 0)
+		return;
+	(void)close(deadline_fd->fd);
+	deadline_fd->fd = -1;
+}
+
+int deadline_fd_set(struct deadline_fd *deadline_fd, uint64_t at_ns)
+{
+	/*
+	 * Never is far away, and not 0, which would disarm it, and with that the telling of the
+	 * clock being set.
+	 */
+	uint64_t capped_ns = u64_min(at_ns, ALARM_NEVER_NS);
+	struct itimerspec at = {
+		.it_value = {
+			.tv_sec = (time_t)(capped_ns / 1000000000u),
+			.tv_nsec = (long)(capped_ns % 1000000000u),
+		},
+	};
+	int flags =
+		TFD_TIMER_ABSTIME | (deadline_fd->clock->goes_back ? TFD_TIMER_CANCEL_ON_SET : 0);
+
+	return timerfd_settime(deadline_fd->fd, flags, &at, NULL) < 0 ? -errno : 0;
+}
+
+void deadline_fd_settle(const struct deadline_fd *deadline_fd)
+{
+	struct pollfd fd = { .fd = deadline_fd->fd, .events = POLLIN };
+	struct timespec limit = { .tv_nsec = ALARM_SETTLES_NS };
+
+	/* By syscall(2), no cancellation point. If it is refused, the fd is readable soon. */
+	(void)syscall(SYS_ppoll, &fd, 1, &limit, NULL, 0);
+}

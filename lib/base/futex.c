@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* See futex.h. The only home of linux/futex.h. Tested through every blocking call. */
+#include "base/futex.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* As the kernel's: 64-bit seconds on every ABI that futex (not futex_time64) serves as 64-bit. */
+struct futex_timespec {
+	long tv_sec;
+	long tv_nsec;
+};
+
+void futex_wait(const atomic_u32 *word, uint32_t value, uint64_t timeout_ns)
+{
+	int saved_errno = errno;
+	struct futex_timespec timeout = {
+		.tv_sec = (long)(timeout_ns / 1000000000u),
+		.tv_nsec = (long)(timeout_ns % 1000000000u),
+	};
+
+	/* Every failure (EAGAIN, EINTR, ETIMEDOUT) means the same to the caller: look again. */
+	(void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value,
+	              timeout_ns == UINT64_MAX ? NULL : &timeout, NULL, 0);
+	errno = saved_errno;
+}
+
+void futex_wake(const atomic_u32 *word, unsigned count)
+{
+	int saved_errno = errno;
+
+	(void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count > INT_MAX ? INT_MAX : (int)count,
+	              NULL, NULL, 0);
+	errno = saved_errno;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Abort if an invariant of the library is broken. Release builds check too: a program that ends is
+ * better than one whose timers are lost.
+ */
+#ifndef TIMERHUB_INVARIANT_H
+#define TIMERHUB_INVARIANT_H
+
+#define invariant(condition)                                                                       \
+	do {                                                                                       \
+		if (__builtin_expect(!(condition), 0))                                             \
+			__builtin_trap();                                                          \
+	} while (0)
+
+#endif

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* See memory.h. The only home of sys/mman.h. For open and close; tested through them. */
+#define _GNU_SOURCE
+#include "base/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/bits.h"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8u /* Linux 6.3 */
+#endif
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 16 /* Linux 5.1 */
+#endif
+
+int memory_reserve(struct memory *memory, size_t bytes)
+{
+	void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+	                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (base == MAP_FAILED)
+		return -errno;
+	*memory = (struct memory){ .base = base, .bytes = bytes };
+	return 0;
+}
+
+void memory_advise_huge(const struct memory *memory)
+{
+	(void)madvise(memory->base, memory->bytes, MADV_HUGEPAGE);
+}
+
+int memory_reserve_wiped_on_fork(struct memory *memory, size_t bytes)
+{
+	struct memory reserved = { .base = NULL };
+	int result = memory_reserve(&reserved, bytes);
+
+	if (result == 0 && madvise(reserved.base, bytes, MADV_WIPEONFORK) < 0) {
+		result = -errno;
+		memory_release(&reserved);
+	}
+	if (result == 0)
+		*memory = reserved;
+	return result;
+}
+
+/* Returns a memfd, or a negative errno. Newer kernels want to be told that it is not executed. */
+static int memory_open_shown(const char *name)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+
+	if (fd < 0 && errno == EINVAL)
+		fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	return fd < 0 ? -errno : fd;
+}
+
+/* The limit on file sizes holds for memfds too, and going beyond it comes with a deadly signal. */
+static int memory_resize_shown(int fd, size_t bytes)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
+		return -EFBIG;
+	return ftruncate(fd, (off_t)bytes) < 0 ? -errno : 0;
+}
+
+/* Our own mapping stays writable. 0, or a negative errno. */
+static int memory_seal(int fd)
+{
+	int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+	if (fcntl(fd, F_ADD_SEALS, seals | F_SEAL_FUTURE_WRITE) == 0)
+		return 0;
+	return errno == EINVAL && fcntl(fd, F_ADD_SEALS, seals) == 0 ? 0 : -errno;
+}
+
+int memory_reserve_shown(struct memory *memory, size_t bytes, const char *name, int *ret_fd)
+{
+	struct memory reserved = { .bytes = bytes };
+	int fd = memory_open_shown(name);
+	int result = fd < 0 ? fd : 0;
+
+	if (result == 0)
+		result = memory_resize_shown(fd, bytes);
+	if (result == 0) {
+		reserved.base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		if (reserved.base == MAP_FAILED) {
+			reserved.base = NULL;
+			result = -errno;
+		}
+	}
+	if (result == 0)
+		result = memory_seal(fd);
+	if (result < 0) {
+		memory_release(&reserved);
+		if (fd >= 0)
+			(void)close(fd);
+		return result;
+	}
+	*memory = reserved;
+	*ret_fd = fd;
+	return 0;
+}
+
+void memory_unshare(const struct memory *memory)
+{
+	/*
+	 * A failure is not reported: it costs the reader of the board some numbers, nothing else.
+	 */
+	(void)mmap(memory->base, memory->bytes, PROT_READ | PROT_WRITE,
+	           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+void memory_release(struct memory *memory)
+{
+	if (memory->base)
+		(void)munmap(memory->base, memory->bytes);
+	*memory = (struct memory){ .base = NULL };
+}
+
+void *memory_allocate(size_t bytes)
+{
+	void *memory = NULL;
+
+	if (posix_memalign(&memory, CACHE_LINE_BYTES, bytes) != 0)
+		return NULL;
+	return memset(memory, 0, bytes);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The hub: everything put together, and what the files of the public calls need of each other:
+ * open.c opens and closes hubs, queues.c queues; submit.c arms, re-arms and cancels; consume.c
+ * delivers.
+ */
+#ifndef TIMERHUB_HUB_H
+#define TIMERHUB_HUB_H
+
+#include <timerhub.h>
+
+#include "base/board.h"
+#include "base/clock.h"
+#include "owner/inbox.h"
+#include "owner/owner.h"
+#include "owner/promise.h"
+#include "queue/callback.h"
+#include "queue/queue.h"
+#include "timer/arena.h"
+
+/* What a forked child must not have: zero there. Written at open. */
+struct hub_living {
+	struct timer *pairs; /* the arena's */
+	uint32_t capacity;   /* slots in the arena; 0: the owner is not in this process */
+};
+
+struct timerhub {
+	struct arena arena;
+	struct inbox inbox;
+	struct clock clock;
+	struct callbacks callbacks; /* that dispatching threads run now */
+	struct hub_living *living;  /* zeroed by the kernel in a forked child */
+	atomic_ptr *queues;         /* OWNER_QUEUES_MAX queues by index, or NULL */
+	struct board *board;        /* the counters of all the others */
+	struct memory living_memory;
+	struct memory queues_memory; /* holds the table */
+	int board_fd;                /* an observable hub's board; else -1 */
+	int bell;                    /* wakes the owner; a manual hub's timerhub_wake_fd */
+	struct promise promise;
+	struct owner owner;
+	atomic_u32 queues_end; /* no queue was ever at this index or above */
+	atomic_u32 advancing;  /* manual: odd while a thread is inside advance */
+};
+
+/* Is the owner (or, of a manual hub, this process) still there? */
+static inline bool hub_alive(const struct timerhub *hub)
+{
+	return hub->living->capacity != 0;
+}
+
+/*
+ * Do the work that a decision has left: push the slot, and wake the owner if the timer's deadline,
+ * as it then is, is earlier than the owner's promise. `pair` is the pair after the decision.
+ */
+void hub_submit(struct timerhub *hub, uint32_t slot, enum timer_left left, struct pair pair);
+
+/*
+ * Cancel the timer, if it is of this queue or `queue` is TIMER_ANY_QUEUE. Its slot must be one of
+ * the arena's. 0 or -ENOENT.
+ */
+int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue);
+
+/*
+ * Wait until the owner's pass in progress is over: what it read before is no longer used.
+ */
+void hub_wait_pass(struct timerhub *hub);
+
+/* How long a closer sleeps between two looks whether waiting or advancing threads have left. */
+#define HUB_CLOSE_POLL_NS 1000000
+
+/* Free all queues that are still open; their waiters are sent away. */
+void hub_close_queues(struct timerhub *hub);
+
+#endif

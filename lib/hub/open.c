@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Hubs: open, close, advance, ask. Any thread, unless the header says otherwise. tests/service/
+ * holds every call to the contract.
+ *
+ * Labels: [advance] hub_leave → hub_try_enter, hub_wait_pass: carries all that a pass has written;
+ *         hub_wait_pass → hub_try_enter: carries that a queue is gone.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bell.h"
+#include "base/cancellation.h"
+#include "base/options.h"
+#include "hub/hub.h"
+
+#define HUB_TIMERS_DEFAULT (1u << 20)
+
+const char *timerhub_version(void)
+{
+	return TIMERHUB_VERSION;
+}
+
+/* ---- options ---- */
+
+static int config_check(const struct timerhub_config *config)
+{
+	if ((config->flags & ~(TIMERHUB_MANUAL | TIMERHUB_OBSERVABLE | TIMERHUB_HUGE_PAGES)) != 0 ||
+	    config->timers_max > TIMER_SLOTS_MAX || config->clock > TIMERHUB_CLOCK_REALTIME ||
+	    config->sleeper > TIMERHUB_SLEEPER_POLL)
+		return -EINVAL;
+	return 0;
+}
+
+/* What the environment says, where the config leaves it open. */
+static enum owner_sleeper hub_sleeper(const struct timerhub_config *config)
+{
+	const char *wanted = secure_getenv("TIMERHUB_SLEEPER");
+
+	if (config->sleeper != TIMERHUB_SLEEPER_AUTO || !wanted)
+		return (enum owner_sleeper)config->sleeper;
+	if (strcmp(wanted, "poll") == 0)
+		return OWNER_SLEEPER_POLL;
+	return strcmp(wanted, "uring") == 0 ? OWNER_SLEEPER_URING : OWNER_SLEEPER_AUTO;
+}
+
+/* ---- open ---- */
+
+static int hub_open_living(struct timerhub *hub)
+{
+	int result = memory_reserve_wiped_on_fork(&hub->living_memory, sizeof(*hub->living));
+
+	if (result < 0)
+		return result;
+	hub->living = hub->living_memory.base;
+	*hub->living = (struct hub_living){
+		.pairs = hub->arena.timers.pairs,
+		.capacity = hub->arena.capacity,
+	};
+	return 0;
+}
+
+static int hub_open_queues(struct timerhub *hub)
+{
+	int result = memory_reserve(&hub->queues_memory, OWNER_QUEUES_MAX * sizeof(atomic_ptr));
+
+	if (result == 0)
+		hub->queues = hub->queues_memory.base;
+	return result;
+}
+
+static int hub_open_bell(struct timerhub *hub)
+{
+	hub->bell = bell_open();
+	return hub->bell < 0 ? hub->bell : 0;
+}
+
+static int hub_open_owner(struct timerhub *hub)
+{
+	struct owner_world world = {
+		.arena = &hub->arena,
+		.inbox = &hub->inbox,
+		.promise = &hub->promise,
+		.clock = &hub->clock,
+		.queues = hub->queues,
+		.bell = hub->bell,
+		.counts = &hub->board->owner,
+	};
+
+	return owner_open(&hub->owner, &world);
+}
+
+static const char *hub_thread_name(const struct timerhub_config *config)
+{
+	return config->thread_name ? config->thread_name : "timerhub";
+}
+
+static int hub_open_board(struct timerhub *hub, const struct timerhub_config *config)
+{
+	struct board_about about = {
+		.thread_name = hub_thread_name(config),
+		.timers_max = hub->arena.capacity,
+		.opened_ns = clock_monotonic_ns(),
+		.clock = config->clock,
+		.manual = hub->clock.manual,
+		.observable = (config->flags & TIMERHUB_OBSERVABLE) != 0,
+	};
+	int result = board_open(&hub->board, &hub->board_fd, &about);
+
+	if (result == 0 && about.observable) {
+		arena_observe(&hub->arena, hub->board->shards);
+		inbox_observe(&hub->inbox, hub->board->lanes);
+	}
+	return result;
+}
+
+static int hub_start_owner(struct timerhub *hub, const struct timerhub_config *config)
+{
+	struct owner_config owner_config = {
+		.sleeper = hub_sleeper(config),
+		.cpu_plus_one = config->cpu_plus_one,
+		.spin_ns = config->spin_ns,
+		.name = hub_thread_name(config),
+	};
+
+	return owner_start(&hub->owner, &owner_config);
+}
+
+/* Frees what has been opened so far; fine on a hub that was opened halfway. */
+static void hub_free(struct timerhub *hub)
+{
+	owner_close(&hub->owner);
+	bell_close(hub->bell);
+	callbacks_close(&hub->callbacks);
+	memory_release(&hub->queues_memory);
+	memory_release(&hub->living_memory);
+	inbox_close(&hub->inbox);
+	arena_close(&hub->arena);
+	board_close(hub->board, hub->board_fd);
+	free(hub);
+}
+
+static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
+{
+	uint32_t capacity = config->timers_max > 0 ? config->timers_max : HUB_TIMERS_DEFAULT;
+	bool manual = (config->flags & TIMERHUB_MANUAL) != 0;
+	int result;
+
+	clock_init(&hub->clock, manual ? CLOCK_KIND_MANUAL : (enum clock_kind)config->clock);
+	/* A manual hub's first advance is asked for by the bell; an owner starts with a pass. */
+	promise_init(&hub->promise, manual ? UINT64_MAX : 0);
+	hub->bell = -1;
+	hub->board_fd = -1;
+	result = arena_open(&hub->arena, capacity);
+	if (result == 0)
+		result = inbox_open(&hub->inbox, capacity);
+	if (result == 0)
+		result = hub_open_board(hub, config);
+	if (result == 0)
+		result = hub_open_living(hub);
+	if (result == 0)
+		result = hub_open_queues(hub);
+	if (result == 0)
+		result = callbacks_open(&hub->callbacks);
+	if (result == 0)
+		result = hub_open_bell(hub);
+	if (result == 0)
+		result = hub_open_owner(hub);
+	if (result == 0 && (config->flags & TIMERHUB_HUGE_PAGES) != 0) {
+		memory_advise_huge(&hub->arena.memory);
+		memory_advise_huge(&hub->owner.schedule.memory);
+	}
+	if (result == 0 && !manual)
+		result = hub_start_owner(hub, config);
+	if (result == 0)
+		board_announce(hub->board, true);
+	return result;
+}
+
+int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *config)
+{
+	CANCELLATION_HELD;
+	struct timerhub_config known = { .size = sizeof(known) };
+	struct timerhub *hub;
+	int result;
+
+	if (!ret_hub)
+		return -EINVAL;
+	result = options_read(&known, sizeof(known), sizeof(known), config);
+	if (result == 0)
+		result = config_check(&known);
+	if (result < 0)
+		return result;
+	hub = memory_allocate(sizeof(*hub));
+	if (!hub)
+		return -ENOMEM;
+	result = hub_open(hub, &known);
+	if (result < 0) {
+		hub_free(hub);
+		return result;
+	}
+	*ret_hub = hub;
+	return 0;
+}
+
+/* ---- close ---- */
+
+void timerhub_close(struct timerhub *hub)
+{
+	CANCELLATION_HELD;
+
+	if (!hub)
+		return;
+	owner_stop(&hub->owner, hub_alive(hub));
+	if (hub_alive(hub))
+		board_announce(hub->board, false);
+	hub_close_queues(hub);
+	hub_free(hub);
+}
+
+/* ---- manual hubs ---- */
+
+/*
+ * A manual hub's pass runs in the thread that advances; two threads must not. Model:
+ * tests/models/close.pml.
+ */
+static bool hub_try_enter(struct timerhub *hub)
+{
+	uint32_t advancing = u32_load_relaxed(&hub->advancing);
+
+	/* [advance] */
+	return advancing % 2 == 0 && u32_cas_acquire(&hub->advancing, &advancing, advancing + 1);
+}
+
+static void hub_leave(struct timerhub *hub)
+{
+	(void)u32_fetch_add_release(&hub->advancing, 1); /* [advance] */
+}
+
+int timerhub_advance(struct timerhub *hub, uint64_t now_ns, uint64_t *ret_next_ns)
+{
+	uint64_t next_ns;
+	bool moved;
+
+	if (!hub || !hub->clock.manual)
+		return -EINVAL;
+	if (!hub_alive(hub))
+		return -EOWNERDEAD;
+	if (!hub_try_enter(hub))
+		return -EBUSY;
+	moved = clock_set(&hub->clock, now_ns);
+	if (moved) {
+		/* Before the pass is numbered: a later ring must stay. */
+		bell_clear(hub->bell);
+		next_ns = owner_run_passes(&hub->owner);
+	}
+	hub_leave(hub);
+	if (!moved)
+		return -EINVAL;
+	if (ret_next_ns)
+		*ret_next_ns = next_ns;
+	return 0;
+}
+
+int timerhub_wake_fd(const struct timerhub *hub)
+{
+	return hub && hub->clock.manual ? hub->bell : -EINVAL;
+}
+
+/* ---- ask ---- */
+
+uint64_t timerhub_now(const struct timerhub *hub)
+{
+	return hub ? clock_now_ns(&hub->clock) : 0;
+}
+
+int timerhub_owner_tid(const struct timerhub *hub)
+{
+	if (!hub || hub->clock.manual)
+		return -EINVAL;
+	return hub_alive(hub) ? owner_tid(&hub->owner) : -EOWNERDEAD;
+}
+
+/* Relaxed throughout: numbers to read, each exact by itself. Returns how many timers they ended. */
+static uint64_t stats_add_queues(const struct timerhub *hub, struct timerhub_stats *stats)
+{
+	uint64_t retired = 0;
+
+	for (uint32_t i = 0; i < u32_load_relaxed(&hub->queues_end); i++) {
+		const struct board_queue *counts = &hub->board->queues[i];
+
+		stats->delivered += u64_load_relaxed(&counts->delivered);
+		stats->overruns += u64_load_relaxed(&counts->overruns);
+		retired += u64_load_relaxed(&counts->retired);
+	}
+	return retired;
+}
+
+static void stats_add_owner(const struct owner *owner, struct timerhub_stats *stats)
+{
+	const struct board_owner *counts = owner->counts;
+
+	stats->refiled = u64_load_relaxed(&counts->refiled);
+	stats->expired = u64_load_relaxed(&counts->expired);
+	stats->inbox_max = u64_load_relaxed(&counts->inbox_max);
+	stats->owner_wakeups = u64_load_relaxed(&counts->wakeups);
+	stats->queue_signals = u64_load_relaxed(&counts->queue_signals);
+	stats->cascaded = u64_load_relaxed(&counts->cascaded);
+	stats->clock_jumps = u64_load_relaxed(&counts->clock_jumps);
+	stats->sleeper = (uint32_t)u64_load_relaxed(&counts->sleeper);
+	for (unsigned i = 0; i < TIMERHUB_LATENESS_BUCKETS; i++)
+		stats->lateness[i] = u64_load_relaxed(&counts->lateness[i]);
+}
+
+int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
+{
+	struct timerhub_stats stats = { .armed = 0 };
+	const struct board_callers *callers;
+	struct arena_counts arena;
+	uint64_t ended;
+
+	if (!hub || !ret_stats)
+		return -EINVAL;
+	if (!hub_alive(hub))
+		return -EOWNERDEAD;
+	callers = &hub->board->callers;
+	arena = arena_count(&hub->arena); /* first: what it shows as ended has been counted */
+	ended = stats_add_queues(hub, &stats);
+	stats_add_owner(&hub->owner, &stats);
+	stats.armed = arena.taken - u64_load_relaxed(&callers->untaken);
+	stats.live = arena.in_use;
+	stats.live_max = arena.in_use_max;
+	stats.submit_wakes = u64_load_relaxed(&callers->submit_wakes);
+	ended += u64_load_relaxed(&callers->dropped) + arena.in_use;
+	/* What was armed and is neither live, delivered nor dropped has been cancelled. */
+	stats.cancelled = stats.armed > ended ? stats.armed - ended : 0;
+	*ret_stats = stats;
+	return 0;
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Queues: open and close. Any thread, unless the header says otherwise.
+ *
+ * A queue closes in its closer's thread: waiters are sent away, the queue's timers are cancelled
+ * one by one as by timerhub_cancel(), and when the owner has finished its pass nothing refers to
+ * the queue.
+ *
+ * Labels: [queue] hub_add_queue → owner_deliver: carries the queue.
+ *         [index] timerhub_queue_close → hub_add_queue: carries the counts of the index.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/cancellation.h"
+#include "base/futex.h"
+#include "base/options.h"
+#include "hub/hub.h"
+
+static void hub_raise_queues_end(struct timerhub *hub, uint32_t end)
+{
+	uint32_t before = u32_load_relaxed(&hub->queues_end);
+
+	/* Relaxed: a thread that looks for this queue has heard of it by other means. */
+	while (before < end && !u32_cas_relaxed(&hub->queues_end, &before, end)) {
+	}
+}
+
+/* Tell readers of the board. The index is ours, and nothing waits in the new outbox. */
+static void queue_announce(struct timerhub_queue *queue)
+{
+	struct board_queue *counts = queue->counts;
+	atomic_u64 *end = &queue->hub->board->callers.queues_end;
+	uint64_t before = u64_load_relaxed(end);
+
+	while (before <= queue->index && !u64_cas_relaxed(end, &before, queue->index + 1)) {
+	}
+	/* Added: what was armed on a closing queue, against the contract, counts meanwhile. */
+	(void)u64_fetch_add_relaxed(&counts->put, u64_load_relaxed(&counts->delivered) +
+	                                                  u64_load_relaxed(&counts->passed_over) -
+	                                                  u64_load_relaxed(&counts->put));
+	u64_store_relaxed(&counts->fd_plus_one, (uint64_t)queue->notifier.fd + 1);
+}
+
+/* Put the queue into the hub's table. */
+static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
+{
+	for (uint32_t i = 0; i < OWNER_QUEUES_MAX; i++) {
+		void *none = NULL;
+
+		if (ptr_load_relaxed(&hub->queues[i]) != NULL) /* a hint */
+			continue;
+		queue->index = i;
+		queue->counts = &hub->board->queues[i];
+		hub_raise_queues_end(hub, i + 1);
+		if (ptr_cas_acq_rel(&hub->queues[i], &none, queue)) { /* [index] [queue] */
+			queue_announce(queue);
+			return 0;
+		}
+	}
+	return -ENOSPC;
+}
+
+/*
+ * The structs of queues closed lately, of the whole process. A worker that loops over
+ * timerhub_wait() may be between two calls when its queue is closed: its next call then still
+ * finds -ESHUTDOWN.
+ */
+#define GRAVES 64
+static atomic_ptr graves[GRAVES];
+static atomic_u32 graves_dug;
+
+static void queue_free(struct timerhub_queue *queue)
+{
+	uint32_t grave = u32_fetch_add_relaxed(&graves_dug, 1) % GRAVES; /* only a number */
+
+	outbox_close(&queue->outbox);
+	notifier_close(&queue->notifier);
+	/* Relaxed: said before, but in a forked child, or where the queue was never open. */
+	u32_store_relaxed(&queue->closing, 1);
+	free(ptr_exchange_acq_rel(&graves[grave], queue));
+}
+
+static int queue_open(struct timerhub *hub, struct timerhub_queue *queue)
+{
+	int result;
+
+	queue->hub = hub;
+	queue->notifier.fd = -1;
+	result = outbox_open(&queue->outbox, hub->arena.capacity);
+	if (result == 0)
+		result = notifier_open(&queue->notifier);
+	return result == 0 ? hub_add_queue(hub, queue) : result;
+}
+
+int timerhub_queue_open(struct timerhub *hub, struct timerhub_queue **ret_queue,
+                        const struct timerhub_queue_config *config)
+{
+	CANCELLATION_HELD;
+	struct timerhub_queue_config known = { .size = sizeof(known) };
+	struct timerhub_queue *queue;
+	int result;
+
+	if (!hub || !ret_queue)
+		return -EINVAL;
+	result = options_read(&known, sizeof(known), sizeof(known), config);
+	if (result < 0)
+		return result;
+	if (known.flags != 0)
+		return -EINVAL;
+	if (!hub_alive(hub))
+		return -EOWNERDEAD;
+	queue = memory_allocate(sizeof(*queue));
+	if (!queue)
+		return -ENOMEM;
+	result = queue_open(hub, queue);
+	if (result < 0) {
+		queue_free(queue);
+		return result;
+	}
+	*ret_queue = queue;
+	return 0;
+}
+
+/* Make waiters leave, and wait until they have. */
+static void queue_send_waiters_away(struct timerhub_queue *queue)
+{
+	u32_store_seq_cst(&queue->closing, 1);
+	for (;;) {
+		uint32_t inside = u32_load_seq_cst(&queue->inside);
+
+		if (inside == 0)
+			return;
+		notifier_wake_all(&queue->notifier);
+		futex_wait(&queue->inside, inside, HUB_CLOSE_POLL_NS);
+	}
+}
+
+static void queue_drop_timer(struct timerhub_queue *queue, timerhub_timer timer)
+{
+	if (hub_cancel(queue->hub, timer, queue->index) == 0)
+		(void)u64_fetch_add_relaxed(&queue->hub->board->callers.dropped,
+		                            1); /* a number to read */
+}
+
+/* Cancel every timer of the queue: the one place that walks all slots. */
+static void queue_drop_timers(struct timerhub_queue *queue)
+{
+	struct timerhub *hub = queue->hub;
+	uint32_t slot = arena_next_used(&hub->arena, 0);
+
+	for (; slot != SLOT_NONE; slot = arena_next_used(&hub->arena, slot + 1)) {
+		/* The queue index is of this life then; hub_cancel() verifies the rest. */
+		queue_drop_timer(queue, timer_last(&hub->arena.timers, slot));
+	}
+}
+
+/*
+ * If, against the contract, a thread was still arming on the queue, a timer that has expired since
+ * we walked the slots would keep its slot for ever. The owner drops the others.
+ */
+static void queue_drop_late_expiries(struct timerhub_queue *queue)
+{
+	uint64_t handle;
+
+	while (outbox_take(&queue->outbox, &handle, 1) > 0)
+		queue_drop_timer(queue, handle);
+}
+
+/* Model: tests/models/close.pml. */
+void timerhub_queue_close(struct timerhub_queue *queue)
+{
+	CANCELLATION_HELD;
+	struct timerhub *hub;
+
+	if (!queue)
+		return;
+	hub = queue->hub;
+	if (hub_alive(hub)) {
+		queue_send_waiters_away(queue);
+		queue_drop_timers(queue);
+		/* Relaxed: the change that the wait begins with carries it to the next pass. */
+		ptr_store_relaxed(&hub->queues[queue->index], QUEUE_GONE);
+		hub_wait_pass(hub);
+		queue_drop_late_expiries(queue);
+		u64_store_relaxed(&queue->counts->fd_plus_one, 0);
+	}
+	ptr_store_release(&hub->queues[queue->index], NULL); /* [index] */
+	queue_free(queue);
+}
+
+int timerhub_queue_fd(const struct timerhub_queue *queue)
+{
+	return queue ? queue->notifier.fd : -EINVAL;
+}
+
+struct timerhub *timerhub_queue_hub(const struct timerhub_queue *queue)
+{
+	return queue ? queue->hub : NULL;
+}
+
+void hub_close_queues(struct timerhub *hub)
+{
+	for (uint32_t i = 0; i < u32_load_relaxed(&hub->queues_end); i++) {
+		/* Relaxed: the closer of the hub knows of all its queues. */
+		struct timerhub_queue *queue = ptr_load_relaxed(&hub->queues[i]);
+
+		if (!queue || queue == QUEUE_GONE) /* this in a child forked in the middle */
+			continue;
+		if (hub_alive(hub))
+			queue_send_waiters_away(queue);
+		queue_free(queue);
+	}
+}

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Arm, re-arm, cancel, ask: what callers do to timers. Any thread; all but timerhub_cancel_sync(),
+ * which waits, is lock-free and signal-safe.
+ *
+ * Each checks its arguments, has timer.c decide, and then does what is left to do (hub_submit()). A
+ * cancelled timer's slot goes straight to the free list. It may live again while it is still filed
+ * or in the inbox: to the owner that is a timer that has moved.
+ */
+#include <errno.h>
+
+#include "base/cpu.h"
+#include "base/options.h"
+#include "base/test_point.h"
+#include "hub/hub.h"
+
+/* How many timers ahead a call for many has their memory fetched. */
+#define SUBMIT_AHEAD 16
+
+/* Fetch what changing the timer will touch. A handle of no slot does no harm. */
+CPU_FETCHES void hub_fetch(const struct timerhub *hub, timerhub_timer timer)
+{
+	__builtin_prefetch(&hub->arena.timers.pairs[handle_slot(timer)], 1);
+}
+
+/* ---- arm ---- */
+
+/* A delay or a point in time to a deadline. 0 or -ERANGE. */
+static int deadline_from(uint64_t expires_ns, uint32_t flags, uint64_t now_ns, uint64_t *ret_ns)
+{
+	uint64_t base_ns = (flags & TIMERHUB_ABSOLUTE) != 0 ? 0 : now_ns;
+
+	if (expires_ns != UINT64_MAX) {
+		if (base_ns > TIMER_DEADLINE_MAX_NS || expires_ns > TIMER_DEADLINE_MAX_NS - base_ns)
+			return -ERANGE;
+		expires_ns += base_ns;
+	}
+	*ret_ns = expires_ns;
+	return 0;
+}
+
+/* Relative deadlines need the time; absolute ones are spared the reading. */
+static uint64_t now_if_relative(const struct timerhub *hub, uint32_t flags)
+{
+	return (flags & TIMERHUB_ABSOLUTE) != 0 ? 0 : clock_now_ns(&hub->clock);
+}
+
+static int spec_check(const struct timerhub_spec *spec)
+{
+	if (spec->size < sizeof(*spec) ||
+	    (spec->flags & ~(TIMERHUB_ABSOLUTE | TIMERHUB_KEEP)) != 0 ||
+	    ((spec->flags & TIMERHUB_KEEP) != 0 && spec->interval_ns > 0))
+		return -EINVAL;
+	return options_check_rest(spec, spec->size, sizeof(*spec));
+}
+
+/* Of a spec that has been checked. */
+static int arming_from(const struct timerhub_queue *queue, const struct timerhub_spec *spec,
+                       uint64_t now_ns, struct timer_arming *ret_arming)
+{
+	if (spec->interval_ns > TIMER_DEADLINE_MAX_NS)
+		return -ERANGE;
+	*ret_arming = (struct timer_arming){
+		.queue = queue->index,
+		.interval_ns = spec->interval_ns,
+		.slack_ns = spec->slack_ns,
+		.data = spec->data,
+		.fn = (uint64_t)(uintptr_t)spec->fn,
+		.kept = (spec->flags & TIMERHUB_KEEP) != 0,
+	};
+	return deadline_from(spec->expires_ns, spec->flags, now_ns, &ret_arming->deadline_ns);
+}
+
+/* Give the slot, which is ours alone, a new life. */
+static inline void hub_arm_slot(struct timerhub *hub, uint32_t slot,
+                                const struct timer_arming *arming, timerhub_timer *ret_timer)
+{
+	struct pair pair;
+	struct timer_outcome outcome =
+		timer_arm(&hub->arena.timers, slot, arming, ret_timer, &pair);
+
+	if (outcome.left != TIMER_NOTHING)
+		hub_submit(hub, slot, outcome.left, pair);
+}
+
+static inline __attribute__((always_inline)) int hub_arm(struct timerhub_queue *queue,
+                                                         const struct timer_arming *arming,
+                                                         timerhub_timer *ret_timer)
+{
+	uint32_t slot = arena_take(&queue->hub->arena, cpu_current());
+
+	if (slot == SLOT_NONE)
+		return -EAGAIN;
+	hub_arm_slot(queue->hub, slot, arming, ret_timer);
+	return 0;
+}
+
+int timerhub_arm(struct timerhub_queue *queue, const struct timerhub_spec *spec,
+                 timerhub_timer *ret_timer)
+{
+	struct timer_arming arming;
+	int result;
+
+	if (!queue || !spec)
+		return -EINVAL;
+	if (!hub_alive(queue->hub))
+		return -EOWNERDEAD;
+	result = spec_check(spec);
+	if (result == 0)
+		result =
+			arming_from(queue, spec, now_if_relative(queue->hub, spec->flags), &arming);
+	return result < 0 ? result : hub_arm(queue, &arming, ret_timer);
+}
+
+/* Arm a one-shot with these data and this callback. */
+static int hub_arm_after(struct timerhub_queue *queue, uint64_t delay_ns, uint64_t data,
+                         timerhub_fn *fn, timerhub_timer *ret_timer)
+{
+	struct timer_arming arming = { .data = data, .fn = (uint64_t)(uintptr_t)fn };
+	int result;
+
+	if (!queue)
+		return -EINVAL;
+	if (!hub_alive(queue->hub))
+		return -EOWNERDEAD;
+	arming.queue = queue->index;
+	result = deadline_from(delay_ns, 0, clock_now_ns(&queue->hub->clock), &arming.deadline_ns);
+	return result < 0 ? result : hub_arm(queue, &arming, ret_timer);
+}
+
+int timerhub_after(struct timerhub_queue *queue, uint64_t delay_ns, uint64_t data,
+                   timerhub_timer *ret_timer)
+{
+	return hub_arm_after(queue, delay_ns, data, NULL, ret_timer);
+}
+
+int timerhub_call(struct timerhub_queue *queue, uint64_t delay_ns, timerhub_fn *fn, void *ptr,
+                  timerhub_timer *ret_timer)
+{
+	return fn ? hub_arm_after(queue, delay_ns, (uint64_t)(uintptr_t)ptr, fn, ret_timer)
+	          : -EINVAL;
+}
+
+static const struct timerhub_spec *spec_at(const struct timerhub_spec *specs, unsigned index)
+{
+	return (const struct timerhub_spec *)(const void *)((const char *)specs +
+	                                                    (size_t)specs->size * index);
+}
+
+static int specs_check(const struct timerhub_queue *queue, const struct timerhub_spec *specs,
+                       unsigned count, uint64_t now_ns)
+{
+	if (count > 1 && specs->size % _Alignof(struct timerhub_spec) != 0)
+		return -EINVAL;
+	for (unsigned i = 0; i < count; i++) {
+		const struct timerhub_spec *spec = spec_at(specs, i);
+		struct timer_arming arming;
+		/* First of all: a spec must not make us read past the end of the array. */
+		int result = spec->size == specs->size ? spec_check(spec) : -EINVAL;
+
+		if (result == 0)
+			result = arming_from(queue, spec, now_ns, &arming);
+		if (result < 0)
+			return result;
+	}
+	return 0;
+}
+
+int timerhub_arm_many(struct timerhub_queue *queue, const struct timerhub_spec *specs,
+                      unsigned count, timerhub_timer *ret_timers)
+{
+	struct timerhub *hub;
+	uint64_t now_ns;
+	unsigned taken;
+	uint32_t next;
+	int result;
+
+	if (!queue || (!specs && count > 0) || count > INT32_MAX)
+		return -EINVAL;
+	hub = queue->hub;
+	if (!hub_alive(hub))
+		return -EOWNERDEAD;
+	if (count == 0)
+		return 0;
+	now_ns = clock_now_ns(&hub->clock);
+	result = specs_check(queue, specs, count, now_ns);
+	if (result < 0)
+		return result;
+	next = arena_take_list(&hub->arena, cpu_current(), count, &taken);
+	if (next == SLOT_NONE) {
+		(void)u64_fetch_add_relaxed(&hub->board->callers.untaken,
+		                            taken); /* a number to read */
+		return -EAGAIN;
+	}
+	for (unsigned i = 0; i < count; i++) {
+		struct timer_arming arming;
+		uint32_t slot = next;
+
+		if (i + 1 < count)
+			next = arena_next(&hub->arena, slot);
+		(void)arming_from(queue, spec_at(specs, i), now_ns, &arming); /* checked above */
+		hub_arm_slot(hub, slot, &arming, ret_timers ? &ret_timers[i] : NULL);
+	}
+	return (int)count;
+}
+
+/* ---- re-arm ---- */
+
+/* Re-arm in every case, with all checks. */
+static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_timer timer,
+                                               uint64_t expires_ns, uint32_t flags)
+{
+	struct timer_outcome outcome;
+	struct pair pair;
+	uint64_t deadline_ns;
+	int result;
+
+	if (!hub || (flags & ~TIMERHUB_ABSOLUTE) != 0)
+		return -EINVAL;
+	if (!hub_alive(hub))
+		return -EOWNERDEAD;
+	result = deadline_from(expires_ns, flags, now_if_relative(hub, flags), &deadline_ns);
+	if (result < 0)
+		return result;
+	if (handle_slot(timer) >= hub->arena.capacity)
+		return -ENOENT;
+	outcome = timer_rearm(&hub->arena.timers, timer, deadline_ns, &pair);
+	if (outcome.left != TIMER_NOTHING)
+		hub_submit(hub, handle_slot(timer), outcome.left, pair);
+	return outcome.result;
+}
+
+/*
+ * The case that counts, an armed timer to a later point in time, without a call and so without a
+ * store to the stack: the locked instruction waits for every store before it. Refusals are
+ * branches. Everything else is hub_rearm()'s.
+ */
+static inline __attribute__((always_inline)) int hub_move(struct timerhub *hub,
+                                                          const struct hub_living *living,
+                                                          timerhub_timer timer,
+                                                          uint64_t deadline_ns)
+{
+	/* In a forked child no slot is below the capacity. */
+	if (__builtin_expect(handle_slot(timer) < living->capacity, 1) &&
+	    __builtin_expect(timer_move(&living->pairs[handle_slot(timer)], timer, deadline_ns), 1))
+		return 0;
+	return hub_rearm(hub, timer, deadline_ns, TIMERHUB_ABSOLUTE);
+}
+
+int timerhub_rearm(struct timerhub *hub, timerhub_timer timer, uint64_t expires_ns, uint32_t flags)
+{
+	if (!hub || flags != TIMERHUB_ABSOLUTE)
+		return hub_rearm(hub, timer, expires_ns, flags);
+	if (__builtin_expect(expires_ns > TIMER_DEADLINE_MAX_NS, 0))
+		return hub_rearm(hub, timer, expires_ns, TIMERHUB_ABSOLUTE);
+	return hub_move(hub, hub->living, timer, expires_ns);
+}
+
+int timerhub_rearm_many(struct timerhub *hub, const timerhub_timer *timers, unsigned count,
+                        uint64_t expires_ns, uint32_t flags)
+{
+	uint64_t deadline_ns;
+	int live = 0;
+	int result;
+
+	if (!hub || (!timers && count > 0) || count > INT32_MAX ||
+	    (flags & ~TIMERHUB_ABSOLUTE) != 0)
+		return -EINVAL;
+	if (!hub_alive(hub))
+		return -EOWNERDEAD;
+	result = deadline_from(expires_ns, flags, now_if_relative(hub, flags), &deadline_ns);
+	if (result < 0)
+		return result;
+	for (unsigned i = 0; i < count && i < SUBMIT_AHEAD; i++)
+		hub_fetch(hub, timers[i]);
+	for (unsigned i = 0; i < count; i++) {
+		if (i + SUBMIT_AHEAD < count)
+			hub_fetch(hub, timers[i + SUBMIT_AHEAD]);
+		live += hub_move(hub, hub->living, timers[i], deadline_ns) >= 0;
+	}
+	return live;
+}
+
+/* ---- cancel ---- */
+
+int timerhub_cancel(struct timerhub *hub, timerhub_timer timer)
+{
+	if (!hub)
+		return -EINVAL;
+	if (!hub_alive(hub))
+		return -EOWNERDEAD;
+	return handle_slot(timer) < hub->arena.capacity ? hub_cancel(hub, timer, TIMER_ANY_QUEUE)
+	                                                : -ENOENT;
+}
+
+/* Timers cancelled before their slots are put back, together. */
+#define CANCEL_BATCH 32
+
+/* Cancel the first of so many timers, a batch at most. Returns how many there were. */
+static int hub_cancel_some(struct timerhub *hub, const timerhub_timer *timers, unsigned count)
+{
+	uint32_t dead[CANCEL_BATCH];
+	unsigned cancelled = 0;
+
+	count = count < CANCEL_BATCH ? count : CANCEL_BATCH;
+	for (unsigned i = 0; i < count; i++)
+		hub_fetch(hub, timers[i]);
+	for (unsigned i = 0; i < count; i++)
+		if (handle_slot(timers[i]) < hub->arena.capacity &&
+		    timer_cancel(&hub->arena.timers, timers[i], TIMER_ANY_QUEUE) == 0)
+			dead[cancelled++] = handle_slot(timers[i]);
+	test_point(TEST_POINT_CANCEL_BEFORE_FREE);
+	if (cancelled > 0)
+		arena_put_many(&hub->arena, cpu_current(), dead, cancelled, true);
+	return (int)cancelled;
+}
+
+int timerhub_cancel_many(struct timerhub *hub, const timerhub_timer *timers, unsigned count)
+{
+	int cancelled = 0;
+
+	if (!hub || (!timers && count > 0) || count > INT32_MAX)
+		return -EINVAL;
+	if (!hub_alive(hub))
+		return -EOWNERDEAD;
+	for (unsigned i = 0; i < count; i += CANCEL_BATCH)
+		cancelled += hub_cancel_some(hub, timers + i, count - i);
+	return cancelled;
+}
+
+int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
+{
+	bool inside;
+	int result;
+
+	if (!hub)
+		return -EINVAL;
+	if (!hub_alive(hub))
+		return -EOWNERDEAD;
+	if (handle_slot(timer) >= hub->arena.capacity)
+		return -ENOENT;
+	inside = callbacks_inside(&hub->callbacks, timer);
+	/* If the timer has ended, this sees the end, and the cell of the thread that delivered. */
+	result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
+	/*
+	 * Inside a callback of the timer, -ENOENT says that another caller has cancelled it, and
+	 * may be waiting for this thread.
+	 */
+	callbacks_wait(&hub->callbacks, timer, result == 0 || !inside);
+	return result;
+}
+
+/* ---- ask ---- */
+
+int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, uint64_t *ret_ns)
+{
+	uint64_t deadline_ns, now_ns;
+
+	if (!hub || !ret_ns)
+		return -EINVAL;
+	if (!hub_alive(hub))
+		return -EOWNERDEAD;
+	if (handle_slot(timer) >= hub->arena.capacity ||
+	    !timer_deadline(&hub->arena.timers, timer, &deadline_ns))
+		return -ENOENT;
+	now_ns = clock_now_ns(&hub->clock);
+	/* An expired timer may have time left again: the wall clock may have been set back. */
+	if (deadline_ns == UINT64_MAX)
+		*ret_ns = UINT64_MAX;
+	else
+		*ret_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+	return 0;
+}
+
+/* Read what is known of the slot's timer. False if there is none. */
+static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_event *event,
+                     uint64_t *ret_interval_ns)
+{
+	const struct timers *timers = &hub->arena.timers;
+	struct timer_view view;
+	uint32_t queue;
+
+	view.pair = timer_guess(&timers->pairs[slot]);
+	do {
+		if (!timer_read(timers, slot, &view, &queue))
+			return false;
+		/*
+		 * Relaxed: the armer of the timer knew the queue, and [armed] carries that. A later
+		 * one of its index comes after the cancel of the timer, and then the pair has
+		 * changed.
+		 */
+		event->queue = ptr_load_relaxed(&hub->queues[queue]);
+		test_point(TEST_POINT_EACH_BEFORE_CAS);
+	} while (!timer_unchanged(timers, &view));
+	event->data = view.data;
+	event->timer = view.handle;
+	event->expires_ns = view.pair.deadline_ns;
+	event->count = state_undelivered(view.pair.state) ? 1 : 0;
+	event->fn = (timerhub_fn *)(uintptr_t)view.fn;
+	*ret_interval_ns = view.interval_ns;
+	return event->queue && event->queue != QUEUE_GONE;
+}
+
+int timerhub_each(struct timerhub *hub, timerhub_each_fn *fn, void *context)
+{
+	uint32_t slot;
+	int result = 0;
+
+	if (!hub || !fn)
+		return -EINVAL;
+	if (!hub_alive(hub))
+		return -EOWNERDEAD;
+	slot = arena_next_used(&hub->arena, 0);
+	for (; slot != SLOT_NONE && result == 0; slot = arena_next_used(&hub->arena, slot + 1)) {
+		struct timerhub_event timer;
+		uint64_t interval_ns;
+
+		if (hub_look(hub, slot, &timer, &interval_ns))
+			result = fn(&timer, interval_ns, context);
+	}
+	return result;
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The owner's thread, see owner.h: start, sleep, spin, stop. Between two sleeps it runs the passes
+ * of owner.c. tests/unit/test_sleeper.c, tests/service/test_denied.c.
+ *
+ * Labels: [started] owner_main → owner_start: carries start_result, the tid and the sleeper.
+ *         [pass] owner_begin_pass → owner_wait_pass: carries that the pass before is over;
+ *         owner_wait_pass → owner_begin_pass: carries that a queue is gone.
+ */
+#define _GNU_SOURCE
+#include "owner/owner.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/bell.h"
+#include "base/cpu.h"
+#include "base/futex.h"
+
+/* After so many refusals in a row to sleep in io_uring, use the other sleeper for good. */
+#define OWNER_SLEEP_FAILURES_MAX 3
+/* How often to look at a clock that may be set without our being told. */
+#define OWNER_ALARM_REFUSED_NS 1000000000u
+
+/* ---- sleeping ---- */
+
+static void owner_use_poll(struct owner *owner)
+{
+	owner->sleeper.ops->close(&owner->sleeper);
+	sleeper_open_poll(&owner->sleeper, owner->world.bell, owner->sleeper.deadline_fd);
+	(void)owner->sleeper.ops->start(&owner->sleeper);
+	u64_store_relaxed(&owner->counts->sleeper, OWNER_SLEEPER_POLL); /* a number to read */
+}
+
+/*
+ * The kernel would not let us sleep. For now sleep the other way, and if that goes on, for good: a
+ * seccomp filter may have been put on us since we started.
+ */
+static void owner_sleep_otherwise(struct owner *owner, uint64_t timeout_ns, int error)
+{
+	struct sleeper otherwise;
+	bool transient = error == -EAGAIN || error == -EBUSY || error == -ENOMEM || error == -EINTR;
+
+	if (!transient || ++owner->sleep_failures >= OWNER_SLEEP_FAILURES_MAX)
+		owner_use_poll(owner);
+	sleeper_open_poll(&otherwise, owner->world.bell, owner->sleeper.deadline_fd);
+	(void)otherwise.ops->start(&otherwise);
+	(void)otherwise.ops->sleep(&otherwise, timeout_ns);
+}
+
+/* Does a caller want us to look before, a closer to come round, or the hub to stop? */
+static bool owner_wanted(const struct owner *owner)
+{
+	/* Relaxed: a stale answer costs the spinner one more turn. */
+	return promise_woken(owner->world.promise) || u32_load_relaxed(&owner->pass_waiters) > 0 ||
+	       u32_load_relaxed(&owner->stop) != 0;
+}
+
+/* Spin up to the instant, or until a caller wants us, or the clock is set back. */
+static void owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns)
+{
+	uint64_t now_ns = clock_now_ns(owner->world.clock);
+
+	while (now_ns < until_ns && until_ns - now_ns <= ahead_ns && !owner_wanted(owner)) {
+		cpu_relax();
+		now_ns = clock_now_ns(owner->world.clock);
+	}
+}
+
+/*
+ * Have the timerfd end the sleep at this instant, in place of the timeout. False if the clock was
+ * set meanwhile: there may be something due.
+ */
+static bool owner_set_deadline_fd(struct owner *owner, uint64_t at_ns, uint64_t *timeout_ns)
+{
+	int result = deadline_fd_set(&owner->deadline_fd, at_ns);
+
+	if (result == -ECANCELED) {
+		u64_count(&owner->counts->clock_jumps, 1);
+		return false;
+	}
+	/*
+	 * A seccomp filter refuses the call. The owner then reads the clock now and then. It polls
+	 * the timerfd no more: one that has gone off stays readable.
+	 */
+	*timeout_ns = result < 0 ? u64_min(*timeout_ns, OWNER_ALARM_REFUSED_NS) : UINT64_MAX;
+	owner->sleeper.deadline_fd = result < 0 ? -1 : owner->deadline_fd.fd;
+	return true;
+}
+
+/* Returns whether it slept. */
+static bool owner_sleep_for(struct owner *owner, uint64_t until_ns, uint64_t timeout_ns)
+{
+	int result;
+
+	if (owner->deadline_fd.fd >= 0 && !owner_set_deadline_fd(owner, until_ns, &timeout_ns))
+		return false;
+	result = owner->sleeper.ops->sleep(&owner->sleeper, timeout_ns);
+	if (result < 0)
+		owner_sleep_otherwise(owner, timeout_ns, result);
+	else
+		owner->sleep_failures = 0;
+	u64_count(&owner->counts->wakeups, 1);
+	return true;
+}
+
+/* Sleep, and learn how late that ends, unless something else ends it before. */
+static void owner_sleep_until(struct owner *owner, uint64_t until_ns, uint64_t timeout_ns)
+{
+	uint64_t now_ns;
+
+	if (!owner_sleep_for(owner, until_ns, timeout_ns))
+		return;
+	now_ns = clock_now_ns(owner->world.clock);
+	if (now_ns >= until_ns)
+		lead_learn(&owner->lead, now_ns - until_ns);
+}
+
+/*
+ * Model: tests/models/promise.pml.
+ *
+ * Ask to be woken earlier than the instant, by the time that we are to spin or by the lead, and
+ * spin for what is left.
+ */
+static void owner_sleep(struct owner *owner, uint64_t until_ns)
+{
+	uint64_t ahead_ns = u64_max(owner->config.spin_ns, owner->lead.ns);
+	uint64_t now_ns = clock_now_ns(owner->world.clock);
+
+	if (until_ns == UINT64_MAX) {
+		(void)owner_sleep_for(owner, UINT64_MAX, UINT64_MAX);
+		return;
+	}
+	if (until_ns > now_ns && until_ns - now_ns > ahead_ns)
+		owner_sleep_until(owner, until_ns - ahead_ns, until_ns - now_ns - ahead_ns);
+	if (ahead_ns > 0)
+		owner_spin(owner, until_ns, ahead_ns);
+}
+
+/* ---- the thread ---- */
+
+static int owner_pin(unsigned cpu)
+{
+	cpu_set_t cpus;
+
+	if (cpu >= CPU_SETSIZE)
+		return -EINVAL;
+	CPU_ZERO(&cpus);
+	CPU_SET(cpu, &cpus);
+	return -pthread_setaffinity_np(pthread_self(), sizeof(cpus), &cpus);
+}
+
+/* What can only be done on the thread itself. */
+static int owner_begin_thread(struct owner *owner)
+{
+	int result = 0;
+
+	(void)prctl(PR_SET_NAME, owner->name, 0, 0, 0);
+	if (owner->config.cpu_plus_one > 0)
+		result = owner_pin(owner->config.cpu_plus_one - 1);
+	if (result < 0)
+		return result;
+	result = owner->sleeper.ops->start(&owner->sleeper);
+	if (result < 0 && owner->config.sleeper == OWNER_SLEEPER_AUTO) {
+		owner_use_poll(owner);
+		result = 0;
+	}
+	return result;
+}
+
+static void *owner_main(void *argument)
+{
+	struct owner *owner = argument;
+	int result = owner_begin_thread(owner);
+
+	owner->tid = gettid();
+	owner->start_result = result;
+	u32_store_release(&owner->started, 1); /* [started] */
+	futex_wake(&owner->started, 1);
+	if (result < 0)
+		return NULL;
+	/* Relaxed: carried by the bell. */
+	while (u32_load_relaxed(&owner->stop) == 0)
+		owner_sleep(owner, owner_run_passes(owner));
+	return NULL;
+}
+
+/* Create the thread with all signals blocked: it never handles one, from its first instant on. */
+static int owner_create_thread(struct owner *owner)
+{
+	sigset_t all, before;
+	int result;
+
+	(void)sigfillset(&all);
+	result = pthread_sigmask(SIG_SETMASK, &all, &before);
+	if (result != 0)
+		return -result;
+	result = pthread_create(&owner->thread, NULL, owner_main, owner);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return -result;
+}
+
+static int owner_open_sleeper(struct owner *owner)
+{
+	int result = -ENOSYS;
+
+	if (owner->config.sleeper != OWNER_SLEEPER_POLL)
+		result = sleeper_open_uring(&owner->sleeper, owner->world.bell,
+		                            owner->deadline_fd.fd);
+	if (result < 0 && owner->config.sleeper == OWNER_SLEEPER_URING)
+		return result;
+	if (result < 0)
+		sleeper_open_poll(&owner->sleeper, owner->world.bell, owner->deadline_fd.fd);
+	u64_store_relaxed(&owner->counts->sleeper,
+	                  result < 0 ? OWNER_SLEEPER_POLL : OWNER_SLEEPER_URING);
+	return 0;
+}
+
+int owner_start(struct owner *owner, const struct owner_config *config)
+{
+	int result;
+
+	owner->config = *config;
+	owner->gathers = config->spin_ns == 0;
+	(void)strncpy(owner->name, config->name, OWNER_NAME_MAX - 1);
+	result = deadline_fd_open(&owner->deadline_fd, owner->world.clock);
+	if (result < 0)
+		return result;
+	result = owner_open_sleeper(owner);
+	if (result < 0) {
+		deadline_fd_close(&owner->deadline_fd);
+		return result;
+	}
+	result = owner_create_thread(owner);
+	if (result < 0) {
+		owner->sleeper.ops->close(&owner->sleeper);
+		deadline_fd_close(&owner->deadline_fd);
+		return result;
+	}
+	owner->running = true;
+	while (u32_load_acquire(&owner->started) == 0) /* [started] */
+		futex_wait(&owner->started, 0, UINT64_MAX);
+	if (owner->start_result < 0) {
+		result = owner->start_result;
+		owner_stop(owner, true);
+	}
+	return result;
+}
+
+int owner_tid(const struct owner *owner)
+{
+	return owner->running ? owner->tid : 0;
+}
+
+void owner_stop(struct owner *owner, bool alive)
+{
+	if (!owner->running)
+		return;
+	if (alive) {
+		u32_store_relaxed(&owner->stop, 1);
+		bell_ring(owner->world.bell);
+		(void)pthread_join(owner->thread, NULL);
+	}
+	owner->running = false;
+	owner->sleeper.ops->close(&owner->sleeper);
+	deadline_fd_close(&owner->deadline_fd);
+}
+
+/* Model: tests/models/close.pml. */
+void owner_wait_pass(struct owner *owner)
+{
+	/*
+	 * Adds nothing, and is a read-modify-write all the same: the closer's store that the queue
+	 * is gone must be seen by any pass that begins after this. A load, even a seq_cst one, may
+	 * be done before an earlier store leaves the store buffer.
+	 */
+	uint32_t begun = u32_fetch_add_release(&owner->passes_begun, 0); /* [pass] */
+
+	if (!owner->running)
+		return;
+	(void)u32_fetch_add_relaxed(&owner->pass_waiters, 1);
+	bell_ring(owner->world.bell);
+	while (u32_load_acquire(&owner->passes_begun) == begun) /* [pass] */
+		futex_wait(&owner->passes_begun, begun, UINT64_MAX);
+	(void)u32_fetch_add_relaxed(&owner->pass_waiters, UINT32_MAX);
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See callback.h. Dispatching threads write, timerhub_cancel_sync() reads.
+ *
+ * A thread stores the handle that it considers in its cell before the CAS that delivers the handle.
+ * So a canceller that finds the pair changed by that CAS finds the cell too: each change of a pair
+ * is a read-modify-write, and the CAS carries the stores before it. Tested by
+ * tests/service/test_cancel_sync.c.
+ *
+ * Labels: [callback-cell] callbacks_leave → callback_claim: carries that the cell is done with.
+ *         [callback-end] callback_end → callback_wait: carries what the callback did.
+ *         [callback-ended] callback_end → callback_wait: carries that `now` has changed.
+ */
+#include "queue/callback.h"
+
+#include "base/futex.h"
+#include "base/test_point.h"
+
+#ifndef CALLBACKS_MAX
+#define CALLBACKS_MAX 16384
+#endif
+
+#define NOW_RUNNING ((uint64_t)1) /* decided: the callback runs, or is about to */
+#define NOW_WAITED ((uint64_t)2)  /* a canceller waits for its end */
+#define NOW_FLAGS (NOW_RUNNING | NOW_WAITED)
+#define NOW_SHIFT 2
+
+/* How long to sleep between two looks whether a thread has decided, or a cell is free. */
+#define CALLBACK_NAP_NS 50000
+
+#ifndef THREAD_SELF
+/* Its address names the thread. This TLS model needs no call, and so no allocation. */
+static _Thread_local char this_thread __attribute__((tls_model("initial-exec")));
+#define THREAD_SELF() ((void *)&this_thread)
+#endif
+
+int callbacks_open(struct callbacks *callbacks)
+{
+	int result = memory_reserve(&callbacks->memory, CALLBACKS_MAX * sizeof(struct callback));
+
+	callbacks->cells = callbacks->memory.base;
+	return result;
+}
+
+void callbacks_close(struct callbacks *callbacks)
+{
+	memory_release(&callbacks->memory);
+}
+
+/* ---- the dispatching thread ---- */
+
+static bool callback_claim(struct callback *callback)
+{
+	void *none = NULL;
+
+	/* Relaxed load: a hint. [callback-cell] */
+	return ptr_load_relaxed(&callback->thread) == NULL &&
+	       ptr_cas_acquire(&callback->thread, &none, THREAD_SELF());
+}
+
+static void callbacks_raise_end(struct callbacks *callbacks, uint32_t end)
+{
+	uint32_t before = u32_load_relaxed(&callbacks->end);
+
+	/* Relaxed: the CAS that delivers carries it to the canceller, like the cell. */
+	while (before < end && !u32_cas_relaxed(&callbacks->end, &before, end)) {
+	}
+}
+
+struct callback *callbacks_enter(struct callbacks *callbacks, unsigned cpu)
+{
+	/* Near the front, since a canceller searches all up to the last, and apart by CPU. */
+	for (uint32_t i = cpu % CALLBACKS_MAX;; i = (i + 1) % CALLBACKS_MAX) {
+		if (callback_claim(&callbacks->cells[i])) {
+			callbacks_raise_end(callbacks, i + 1);
+			return &callbacks->cells[i];
+		}
+		/* As many threads dispatch as there are cells: one of them will leave. */
+		if ((i + 1) % CALLBACKS_MAX == cpu % CALLBACKS_MAX)
+			futex_wait(&callbacks->end, CALLBACKS_MAX, CALLBACK_NAP_NS);
+	}
+}
+
+void callbacks_leave(struct callback *callback)
+{
+	u64_store_release(&callback->now, 0);       /* [callback-end] */
+	ptr_store_release(&callback->thread, NULL); /* [callback-cell] */
+}
+
+void callback_consider(struct callback *callback, uint64_t handle)
+{
+	/* Release, to carry the end of the last callback, which came before. */
+	u64_store_release(&callback->now, handle << NOW_SHIFT); /* [callback-end] */
+}
+
+void callback_begin(struct callback *callback, uint64_t handle)
+{
+	u64_store_release(&callback->now, handle << NOW_SHIFT | NOW_RUNNING); /* [callback-end] */
+}
+
+void callback_end(struct callback *callback)
+{
+	/* [callback-end] */
+	if ((u64_exchange_release(&callback->now, 0) & NOW_WAITED) == 0)
+		return;
+	(void)u32_fetch_add_release(&callback->ended, 1); /* [callback-ended] */
+	futex_wake(&callback->ended, UINT32_MAX);
+}
+
+/* ---- the canceller ---- */
+
+/* Ignores the top bits of the generation: timers so far apart do not meet in a cell. */
+static bool now_is_of(uint64_t now, uint64_t handle)
+{
+	return now != 0 && (now | NOW_FLAGS) == (handle << NOW_SHIFT | NOW_FLAGS);
+}
+
+static bool now_runs(uint64_t now, uint64_t handle)
+{
+	return now_is_of(now, handle) && (now & NOW_RUNNING) != 0;
+}
+
+static bool callback_is_ours(const struct callback *callback)
+{
+	return ptr_load_relaxed(&callback->thread) == THREAD_SELF();
+}
+
+bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle)
+{
+	uint32_t end = u32_load_relaxed(&callbacks->end); /* our own cells are below it */
+
+	for (uint32_t i = 0; i < end; i++) {
+		const struct callback *callback = &callbacks->cells[i];
+
+		/* Relaxed, both: only what this thread itself has written counts. */
+		if (callback_is_ours(callback) &&
+		    now_runs(u64_load_relaxed(&callback->now), handle))
+			return true;
+	}
+	return false;
+}
+
+/* Wait until the thread has decided about the timer; if `running`, for its callback too. */
+static void callback_wait(struct callback *callback, uint64_t handle, bool running)
+{
+	for (;;) {
+		uint32_t ended = u32_load_acquire(&callback->ended); /* [callback-ended] */
+		uint64_t now = u64_load_acquire(&callback->now);     /* [callback-end] */
+
+		if (!now_is_of(now, handle))
+			return;
+		if ((now & NOW_RUNNING) == 0) {
+			test_point(TEST_POINT_CALLBACK_BEFORE_NAP);
+			futex_wait(&callback->ended, ended, CALLBACK_NAP_NS);
+			continue;
+		}
+		if (!running)
+			return;
+		if ((now & NOW_WAITED) != 0 ||
+		    u64_cas_relaxed(&callback->now, &now, now | NOW_WAITED))
+			futex_wait(&callback->ended, ended, UINT64_MAX);
+	}
+}
+
+void callbacks_wait(const struct callbacks *callbacks, uint64_t handle, bool running)
+{
+	uint32_t end = u32_load_relaxed(&callbacks->end); /* see callbacks_raise_end() */
+
+	for (uint32_t i = 0; i < end; i++)
+		/* Our own callbacks cannot end while we wait. */
+		if (!callback_is_ours(&callbacks->cells[i]))
+			callback_wait(&callbacks->cells[i], handle, running);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See outbox.h. The owner puts, any thread takes.
+ *
+ * A consumer copies what lies between head and tail and then moves the head by compare-and-swap;
+ * the head only grows, so that success proves that the copied cells had not been filled again. So
+ * consumers load it relaxed, and what they take is ordered by the tail. When
+ * the owner finds the outbox empty it goes on at the beginning of the array, so that one in steady
+ * use stays in a few cache lines. Model: tests/models/notifier.pml.
+ *
+ * While the owner compacts, the outbox is empty and yet not exhausted, and the tail says so: the
+ * owner says it before the head moves, and no more once it publishes what was put back.
+ *
+ * Labels: [outbox] outbox_publish, outbox_compact → outbox_take: carries the handles, and the
+ *         timers' state before.
+ *         [outbox-room] outbox_take → outbox_has_room: carries that the cells have been copied.
+ *         [outbox-compacting] outbox_compact → outbox_exhausted: carries that the tail says so.
+ */
+#include "queue/outbox.h"
+
+#include "base/invariant.h"
+#include "base/test_point.h"
+
+/* Do not go back to the beginning for less than this many cells (32 KiB). */
+#ifndef OUTBOX_RESTART
+#define OUTBOX_RESTART 4096
+#endif
+/* In the tail: the owner has taken out what it is about to put back. */
+#define TAIL_COMPACTING ((uint64_t)1 << 63)
+
+int outbox_open(struct outbox *outbox, uint32_t capacity)
+{
+	uint64_t cells = bits_power_of_two(2 * (uint64_t)capacity + 2);
+	int result = memory_reserve(&outbox->memory, cells * sizeof(atomic_u64));
+
+	if (result < 0)
+		return result;
+	outbox->cells = outbox->memory.base;
+	outbox->mask = cells - 1;
+	u64_store_relaxed(&outbox->head, 0); /* not yet shared */
+	u64_store_relaxed(&outbox->tail, 0);
+	outbox->put = 0;
+	outbox->head_seen = 0;
+	return 0;
+}
+
+void outbox_close(struct outbox *outbox)
+{
+	memory_release(&outbox->memory);
+}
+
+/* If everything was taken, go on at the beginning of the array. */
+static void outbox_restart(struct outbox *outbox)
+{
+	uint64_t begin = (outbox->put + outbox->mask) & ~outbox->mask;
+	uint64_t head = outbox->put;
+
+	if ((outbox->put & outbox->mask) < OUTBOX_RESTART)
+		return;
+	/* Consumers that copied nothing yet find head beyond tail for a moment: empty. */
+	/* Relaxed: when this head was loaded, it was acquired that the cells have been copied. */
+	if (!u64_cas_relaxed(&outbox->head, &head, begin))
+		return;
+	outbox->put = begin;
+	outbox->head_seen = begin;
+	u64_store_relaxed(&outbox->tail, begin); /* publishes nothing */
+}
+
+bool outbox_has_room(struct outbox *outbox)
+{
+	uint64_t used = outbox->put - outbox->head_seen; /* at most */
+
+	if (used > 0 && used < OUTBOX_RESTART && used <= outbox->mask)
+		return true;
+	outbox->head_seen = u64_load_acquire(&outbox->head); /* [outbox-room] */
+	/* Relaxed: we are the tail's only writer. */
+	if (outbox->head_seen == outbox->put && outbox->put == u64_load_relaxed(&outbox->tail))
+		outbox_restart(outbox);
+	return outbox->put - outbox->head_seen <= outbox->mask;
+}
+
+uint64_t outbox_put(struct outbox *outbox, uint64_t handle)
+{
+	uint64_t place = outbox->put++;
+
+	invariant(place - outbox->head_seen <= outbox->mask);
+	/* Relaxed: published by the tail. */
+	u64_store_relaxed(&outbox->cells[place & outbox->mask], handle);
+	return place;
+}
+
+void outbox_publish(struct outbox *outbox)
+{
+	/* [outbox] seq_cst: before the owner asks whether consumers know already. */
+	u64_store_seq_cst(&outbox->tail, outbox->put);
+}
+
+unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *context)
+{
+	uint64_t end = outbox->put;
+	uint64_t head = u64_load_relaxed(&outbox->head); /* a guess */
+
+	u64_store_release(&outbox->tail, end | TAIL_COMPACTING); /* [outbox] */
+	/* [outbox-compacting] [outbox-room] */
+	while (!u64_cas_acq_rel(&outbox->head, &head, end)) {
+	}
+	outbox->head_seen = end;
+	test_point(TEST_POINT_OUTBOX_TAKEN_OUT);
+	/* Putting back never overtakes reading: what is kept is at most what was read. */
+	for (uint64_t place = head; place < end; place++) {
+		uint64_t handle = u64_load_relaxed(&outbox->cells[place & outbox->mask]);
+
+		if (keep(context, handle, place, outbox->put))
+			(void)outbox_put(outbox, handle);
+	}
+	return (unsigned)(outbox->put - end);
+}
+
+unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max)
+{
+	uint64_t head = u64_load_relaxed(&outbox->head);
+
+	for (;;) {
+		/* [outbox] Acquire: a look that must not miss what is there is outbox_count()'s. */
+		uint64_t tail = u64_load_acquire(&outbox->tail) & ~TAIL_COMPACTING;
+		unsigned count;
+
+		if (head >= tail)
+			return 0;
+		count = tail - head < max ? (unsigned)(tail - head) : max;
+		for (unsigned i = 0; i < count; i++)
+			/* Relaxed: if the owner has filled the cell again, our CAS fails. */
+			handles[i] = u64_load_relaxed(&outbox->cells[(head + i) & outbox->mask]);
+		/* [outbox-room] */
+		if (u64_cas_release(&outbox->head, &head, head + count))
+			return count;
+	}
+}
+
+uint64_t outbox_count(const struct outbox *outbox)
+{
+	/* Relaxed: if too old, there seems to be more than there is. */
+	uint64_t head = u64_load_relaxed(&outbox->head);
+	uint64_t tail = u64_load_seq_cst(&outbox->tail) & ~TAIL_COMPACTING;
+
+	return head < tail ? tail - head : 0;
+}
+
+bool outbox_empty(const struct outbox *outbox)
+{
+	return outbox_count(outbox) == 0;
+}
+
+bool outbox_exhausted(const struct outbox *outbox)
+{
+	/* If the owner has moved this head to the tail, then that tail or a later one is read. */
+	uint64_t head = u64_load_acquire(&outbox->head); /* [outbox-compacting] */
+
+	/*
+	 * A tail that says that the owner compacts is beyond any head. Relaxed: what must be seen
+	 * of it came with the head, or with outbox_empty() before.
+	 */
+	return head >= u64_load_relaxed(&outbox->tail);
+}

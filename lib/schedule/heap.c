@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See heap.h. The owner calls. Invariant: no entry is earlier than its parent, and each slot's
+ * filing names the entry's index. Entries hold the instant themselves, so that ordering touches no
+ * filing but those of entries that move. tests/unit/test_heap.c holds it against a sorted array.
+ */
+#include "schedule/heap.h"
+
+#include "base/invariant.h"
+
+#define HEAP_ARITY 4
+
+void heap_init(struct heap *heap, struct timer_due *entries, struct timer_filing *filings)
+{
+	heap->entries = entries;
+	heap->filings = filings;
+	heap->count = 0;
+}
+
+static void heap_put_at(struct heap *heap, uint32_t index, struct timer_due entry)
+{
+	heap->entries[index] = entry;
+	heap->filings[entry.slot].where = WHERE_HEAP | index;
+}
+
+static void heap_sift_up(struct heap *heap, uint32_t index, struct timer_due entry)
+{
+	while (index > 0) {
+		uint32_t parent = (index - 1) / HEAP_ARITY;
+
+		if (heap->entries[parent].at_ns <= entry.at_ns)
+			break;
+		heap_put_at(heap, index, heap->entries[parent]);
+		index = parent;
+	}
+	heap_put_at(heap, index, entry);
+}
+
+static uint32_t heap_earliest_child(const struct heap *heap, uint32_t first)
+{
+	uint32_t end = heap->count - first < HEAP_ARITY ? heap->count : first + HEAP_ARITY;
+	uint32_t best = first;
+
+	for (uint32_t i = first + 1; i < end; i++)
+		if (heap->entries[i].at_ns < heap->entries[best].at_ns)
+			best = i;
+	return best;
+}
+
+static void heap_sift_down(struct heap *heap, uint32_t index, struct timer_due entry)
+{
+	for (;;) {
+		uint32_t child = HEAP_ARITY * index + 1;
+
+		if (child >= heap->count)
+			break;
+		child = heap_earliest_child(heap, child);
+		if (heap->entries[child].at_ns >= entry.at_ns)
+			break;
+		heap_put_at(heap, index, heap->entries[child]);
+		index = child;
+	}
+	heap_put_at(heap, index, entry);
+}
+
+void heap_insert(struct heap *heap, struct timer_due due)
+{
+	invariant(heap->filings[due.slot].where == 0);
+	heap_sift_up(heap, heap->count++, due);
+}
+
+static uint32_t heap_index_of(const struct heap *heap, uint32_t slot)
+{
+	uint32_t where = heap->filings[slot].where;
+
+	invariant((where & WHERE_MASK) == WHERE_HEAP && (where & ~WHERE_MASK) < heap->count);
+	return where & ~WHERE_MASK;
+}
+
+uint64_t heap_at_ns(const struct heap *heap, uint32_t slot)
+{
+	return heap->entries[heap_index_of(heap, slot)].at_ns;
+}
+
+/* Fill the hole at `index` with the last entry. */
+static void heap_close_hole(struct heap *heap, uint32_t index)
+{
+	struct timer_due last = heap->entries[--heap->count];
+
+	if (index == heap->count)
+		return;
+	if (index > 0 && heap->entries[(index - 1) / HEAP_ARITY].at_ns > last.at_ns)
+		heap_sift_up(heap, index, last);
+	else
+		heap_sift_down(heap, index, last);
+}
+
+void heap_remove(struct heap *heap, uint32_t slot)
+{
+	uint32_t index = heap_index_of(heap, slot);
+
+	heap->filings[slot].where = 0;
+	heap_close_hole(heap, index);
+}
+
+uint32_t heap_take(struct heap *heap)
+{
+	uint32_t slot;
+
+	invariant(heap->count > 0);
+	slot = heap->entries[0].slot;
+	heap->filings[slot].where = 0;
+	heap_close_hole(heap, 0);
+	return slot;
+}

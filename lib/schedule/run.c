@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See run.h. The owner calls. Invariant: while it is not being filled, entries from begin to end
+ * are in order of instant; those whose slot was removed say SLOT_NONE, but never the first of
+ * them. tests/unit/test_run.c holds it against a sorted array.
+ */
+#include "schedule/run.h"
+
+#include "base/invariant.h"
+
+#define RUN_DIGIT_BITS 8
+#define RUN_DIGITS (1u << RUN_DIGIT_BITS)
+/* Below this many, sorting by insertion is quicker than counting digits. */
+#ifndef RUN_INSERTION_MAX
+#define RUN_INSERTION_MAX 24
+#endif
+/* How far ahead filings are fetched while they are written. */
+#define RUN_AHEAD 16
+
+void run_init(struct run *run, struct timer_due *entries, struct timer_due *spare,
+              struct timer_filing *filings)
+{
+	*run = (struct run){ .entries = entries, .spare = spare, .filings = filings };
+}
+
+void run_add(struct run *run, struct timer_due due)
+{
+	invariant(run->begin == 0);
+	run->entries[run->end++] = due;
+}
+
+static void run_sort_by_insertion(struct run *run)
+{
+	for (uint32_t i = 1; i < run->end; i++) {
+		struct timer_due due = run->entries[i];
+		uint32_t hole = i;
+
+		for (; hole > 0 && run->entries[hole - 1].at_ns > due.at_ns; hole--)
+			run->entries[hole] = run->entries[hole - 1];
+		run->entries[hole] = due;
+	}
+}
+
+/* One pass of a radix sort, stable, from entries into spare; then they change places. */
+static void run_sort_by_digit(struct run *run, unsigned shift)
+{
+	uint32_t places[RUN_DIGITS] = { 0 };
+	uint32_t place = 0;
+	struct timer_due *sorted = run->spare;
+
+	for (uint32_t i = 0; i < run->end; i++)
+		places[run->entries[i].at_ns >> shift & (RUN_DIGITS - 1)]++;
+	for (uint32_t digit = 0; digit < RUN_DIGITS; digit++) {
+		uint32_t count = places[digit];
+
+		places[digit] = place;
+		place += count;
+	}
+	for (uint32_t i = 0; i < run->end; i++)
+		sorted[places[run->entries[i].at_ns >> shift & (RUN_DIGITS - 1)]++] =
+			run->entries[i];
+	run->spare = run->entries;
+	run->entries = sorted;
+}
+
+void run_sort(struct run *run)
+{
+	if (run->end <= RUN_INSERTION_MAX) {
+		run_sort_by_insertion(run);
+	} else {
+		run_sort_by_digit(run, 0);
+		run_sort_by_digit(run, RUN_DIGIT_BITS);
+	}
+	for (uint32_t i = 0; i < run->end; i++) {
+		if (i + RUN_AHEAD < run->end)
+			__builtin_prefetch(&run->filings[run->entries[i + RUN_AHEAD].slot], 1);
+		run->filings[run->entries[i].slot].where = WHERE_RUN | i;
+	}
+}
+
+/* Pass over entries whose slot was removed; an empty run starts again at the front. */
+static void run_skip_removed(struct run *run)
+{
+	while (run->begin < run->end && run->entries[run->begin].slot == SLOT_NONE)
+		run->begin++;
+	if (run->begin == run->end)
+		run->begin = run->end = 0;
+}
+
+static uint32_t run_index_of(const struct run *run, uint32_t slot)
+{
+	uint32_t where = run->filings[slot].where;
+	uint32_t index = where & ~WHERE_MASK;
+
+	invariant((where & WHERE_MASK) == WHERE_RUN && index >= run->begin && index < run->end);
+	return index;
+}
+
+uint64_t run_at_ns(const struct run *run, uint32_t slot)
+{
+	return run->entries[run_index_of(run, slot)].at_ns;
+}
+
+void run_remove(struct run *run, uint32_t slot)
+{
+	run->entries[run_index_of(run, slot)].slot = SLOT_NONE;
+	run->filings[slot].where = 0;
+	run_skip_removed(run);
+}
+
+uint32_t run_take(struct run *run)
+{
+	uint32_t slot;
+
+	invariant(!run_empty(run));
+	slot = run->entries[run->begin++].slot;
+	run->filings[slot].where = 0;
+	run_skip_removed(run);
+	return slot;
+}

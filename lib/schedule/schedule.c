@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See schedule.h. The owner calls. Invariant: what is in the run or the heap is not later than the
+ * end of the wheel base's finest bucket, and what is in the wheel is later; so while one of the
+ * two holds anything, the earlier of their firsts is the first of all. The wheel gives the cost,
+ * run and heap the order and the nanosecond; what is alone in its bucket needs neither.
+ * tests/unit/test_schedule.c holds it against a sorted array in virtual time.
+ */
+#include "schedule/schedule.h"
+
+int schedule_open(struct schedule *schedule, struct timer_filing *filings, uint32_t slots)
+{
+	size_t levels_bytes = WHEEL_LEVELS * sizeof(struct wheel_level);
+	size_t chunks_bytes = wheel_chunks_for(slots) * sizeof(struct wheel_chunk);
+	size_t dues_bytes = slots * sizeof(struct timer_due);
+	struct memory memory = { .base = NULL };
+	int result = memory_reserve(&memory, levels_bytes + chunks_bytes + 3 * dues_bytes);
+	char *chunks, *dues, *levels;
+
+	if (result < 0)
+		return result;
+	chunks = memory.base;
+	dues = chunks + chunks_bytes;
+	levels = dues + 3 * dues_bytes;
+	wheel_init(&schedule->wheel, (struct wheel_level *)(void *)levels,
+	           (struct wheel_chunk *)(void *)chunks, filings);
+	run_init(&schedule->run, (struct timer_due *)(void *)dues,
+	         (struct timer_due *)(void *)(dues + dues_bytes), filings);
+	heap_init(&schedule->heap, (struct timer_due *)(void *)(dues + 2 * dues_bytes), filings);
+	schedule->filings = filings;
+	schedule->taken_ns = 0;
+	schedule->cascaded = 0;
+	schedule->memory = memory;
+	return 0;
+}
+
+void schedule_close(struct schedule *schedule)
+{
+	memory_release(&schedule->memory);
+}
+
+uint64_t schedule_at_ns(const struct schedule *schedule, uint32_t slot)
+{
+	switch (schedule->filings[slot].where & WHERE_MASK) {
+	case WHERE_WHEEL:
+		return wheel_at_ns(&schedule->wheel, slot);
+	case WHERE_RUN:
+		return run_at_ns(&schedule->run, slot);
+	case WHERE_HEAP:
+		return heap_at_ns(&schedule->heap, slot);
+	default:
+		return UINT64_MAX;
+	}
+}
+
+void schedule_remove(struct schedule *schedule, uint32_t slot)
+{
+	switch (schedule->filings[slot].where & WHERE_MASK) {
+	case WHERE_WHEEL:
+		wheel_remove(&schedule->wheel, slot);
+		break;
+	case WHERE_RUN:
+		run_remove(&schedule->run, slot);
+		break;
+	case WHERE_HEAP:
+		heap_remove(&schedule->heap, slot);
+		break;
+	default:
+		break;
+	}
+}
+
+void schedule_insert(struct schedule *schedule, uint32_t slot, uint64_t at_ns)
+{
+	uint32_t where = schedule->filings[slot].where & WHERE_MASK;
+	struct timer_due due = { .at_ns = at_ns, .slot = slot };
+
+	if (at_ns == UINT64_MAX) {
+		schedule_remove(schedule, slot);
+		return;
+	}
+	if (where == WHERE_WHEEL && wheel_move_within(&schedule->wheel, slot, at_ns))
+		return;
+	if (schedule_at_ns(schedule, slot) == at_ns)
+		return;
+	schedule_remove(schedule, slot);
+	if (wheel_covers(&schedule->wheel, at_ns))
+		wheel_insert(&schedule->wheel, due);
+	else
+		heap_insert(&schedule->heap, due);
+}
+
+unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t *slots,
+                        unsigned max)
+{
+	uint64_t run_ns = run_first_ns(&schedule->run);
+	uint64_t heap_ns = heap_first_ns(&schedule->heap);
+
+	if (run_ns == UINT64_MAX && heap_ns == UINT64_MAX)
+		return wheel_doubt(&schedule->wheel, before_ns, slots, max);
+	if (u64_min(run_ns, heap_ns) >= before_ns)
+		return 0;
+	slots[0] = run_ns <= heap_ns ? run_peek(&schedule->run, 0) : heap_peek(&schedule->heap);
+	return 1;
+}
+
+/*
+ * Fetch what filing a chunk's slots will touch, and the chunk after it: both were last touched when
+ * they were filed here, and there is time until the chunk before this one is done.
+ */
+CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t chunk)
+{
+	uint32_t next = wheel_next_chunk(&schedule->wheel, chunk);
+	unsigned count;
+	const struct timer_due *dues = wheel_chunk_dues(&schedule->wheel, chunk, &count);
+
+	for (unsigned i = 0; i < count; i++)
+		__builtin_prefetch(&schedule->filings[dues[i].slot], 1);
+	if (next != CHUNK_NONE)
+		wheel_fetch_chunk(&schedule->wheel, next);
+}
+
+/* File a chunk's slots again: what is in the base's finest bucket goes into the run. */
+static void schedule_file_chunk(struct schedule *schedule, uint32_t chunk)
+{
+	unsigned count;
+	const struct timer_due *dues = wheel_chunk_dues(&schedule->wheel, chunk, &count);
+
+	for (unsigned i = 0; i < count; i++) {
+		if (wheel_covers(&schedule->wheel, dues[i].at_ns))
+			wheel_insert(&schedule->wheel, dues[i]);
+		else
+			run_add(&schedule->run, dues[i]);
+	}
+	schedule->cascaded += count;
+}
+
+/* Move the wheel's base, and file again what that brought out. The run must be empty. */
+static void schedule_enter(struct schedule *schedule, uint64_t base_ns)
+{
+	uint32_t chunk = wheel_enter(&schedule->wheel, base_ns);
+
+	if (chunk == CHUNK_NONE)
+		return;
+	schedule_fetch_chunk(schedule, chunk);
+	while (chunk != CHUNK_NONE) {
+		uint32_t next = wheel_next_chunk(&schedule->wheel, chunk);
+
+		if (next != CHUNK_NONE)
+			schedule_fetch_chunk(schedule, next);
+		schedule_file_chunk(schedule, chunk);
+		chunk = wheel_leave_chunk(&schedule->wheel, chunk);
+	}
+	run_sort(&schedule->run);
+}
+
+/* Take the first of run and heap, if it is due. */
+static uint32_t schedule_take_known(struct schedule *schedule, uint64_t now_ns)
+{
+	uint64_t run_ns = run_first_ns(&schedule->run);
+
+	schedule->taken_ns = u64_min(run_ns, heap_first_ns(&schedule->heap));
+	if (schedule->taken_ns > now_ns)
+		return SLOT_NONE;
+	return schedule->taken_ns == run_ns ? run_take(&schedule->run) : heap_take(&schedule->heap);
+}
+
+/*
+ * Take the first of the wheel, if it is due. Run and heap are empty. Not inline: a take from the
+ * run would save this one's registers.
+ */
+static __attribute__((noinline)) uint32_t schedule_take_later(struct schedule *schedule,
+                                                              uint64_t now_ns, bool cheaply)
+{
+	while (run_empty(&schedule->run)) {
+		struct wheel_first first = wheel_first(&schedule->wheel);
+		/* UINT64_MAX: the wheel is empty. A manual clock can stand there. */
+		bool is_due = first.bound_ns <= now_ns && first.bound_ns != UINT64_MAX;
+
+		if (is_due && first.slot != SLOT_NONE && (first.is_alone || first.is_of_many)) {
+			/* No others are to be put in order, or so many that it goes before. */
+			wheel_remove(&schedule->wheel, first.slot);
+			schedule->taken_ns = first.bound_ns;
+			return first.slot;
+		}
+		if (first.is_of_many && cheaply)
+			return SLOT_DEAR;
+		/* If nothing is due, keep the base near, so that new slots are filed low. */
+		schedule_enter(schedule, is_due ? first.bound_ns : now_ns);
+		if (!is_due)
+			return SLOT_NONE;
+	}
+	return schedule_take_known(schedule, now_ns);
+}
+
+uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns, bool cheaply)
+{
+	if (run_empty(&schedule->run) && heap_empty(&schedule->heap))
+		return schedule_take_later(schedule, now_ns, cheaply);
+	return schedule_take_known(schedule, now_ns);
+}
+
+uint64_t schedule_next_ns(struct schedule *schedule)
+{
+	uint64_t next_ns = u64_min(run_first_ns(&schedule->run), heap_first_ns(&schedule->heap));
+
+	return next_ns == UINT64_MAX ? wheel_bound_ns(&schedule->wheel) : next_ns;
+}

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See wheel.h. The owner calls.
+ *
+ * A slot lies on the level of the highest digit in which its instant differs from the base, in the
+ * bucket of that digit. So every slot of a level is earlier than every slot of a higher one, and
+ * the first occupied bucket of the lowest occupied level holds the earliest. Moving the base keeps
+ * that true, except for the bucket that the base enters; its slots come out and are filed lower.
+ *
+ * Each bucket knows a lower bound of its instants, so the base goes straight to the next instant,
+ * not to the bucket's edge: a lone distant timer costs one wake, not one per level.
+ *
+ * tests/unit/test_wheel.c holds it against a sorted array, at every level's edges up to 2^63.
+ */
+#include "schedule/wheel.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "base/invariant.h"
+
+/* A bound that may be too low is made exact where that takes at most this many chunks. */
+#ifndef WHEEL_RESCAN_CHUNKS_MAX
+#define WHEEL_RESCAN_CHUNKS_MAX 8
+#endif
+
+void wheel_init(struct wheel *wheel, struct wheel_level *levels, struct wheel_chunk *chunks,
+                struct timer_filing *filings)
+{
+	*wheel = (struct wheel){
+		.filings = filings,
+		.levels = levels,
+		.chunks = chunks,
+		.chunks_used = CHUNK_NONE + 1,
+		.free_chunk = CHUNK_NONE,
+	};
+}
+
+static unsigned level_shift(unsigned level)
+{
+	return WHEEL_FINEST_SHIFT + level * WHEEL_DIGIT_BITS;
+}
+
+static unsigned wheel_level_of(const struct wheel *wheel, uint64_t at_ns)
+{
+	return (bits_highest(at_ns ^ wheel->base_ns) - WHEEL_FINEST_SHIFT) / WHEEL_DIGIT_BITS;
+}
+
+static uint32_t digit_of(uint64_t at_ns, unsigned level)
+{
+	return (uint32_t)(at_ns >> level_shift(level)) & (WHEEL_DIGITS - 1);
+}
+
+static void level_mark(struct wheel_level *level, uint32_t digit)
+{
+	level->bitmap[digit / 64] |= (uint64_t)1 << (digit % 64);
+	level->summary |= (uint64_t)1 << (digit / 64);
+}
+
+static void level_unmark(struct wheel_level *level, uint32_t digit)
+{
+	level->bitmap[digit / 64] &= ~((uint64_t)1 << (digit % 64));
+	if (level->bitmap[digit / 64] == 0)
+		level->summary &= ~((uint64_t)1 << (digit / 64));
+}
+
+/* The level's first occupied bucket; it must have one. */
+static uint32_t level_first(const struct wheel_level *level)
+{
+	unsigned word = bits_lowest(level->summary);
+
+	return word * 64 + bits_lowest(level->bitmap[word]);
+}
+
+/* ---- chunks ---- */
+
+static uint32_t wheel_take_chunk(struct wheel *wheel)
+{
+	uint32_t chunk = wheel->free_chunk;
+
+	if (chunk == CHUNK_NONE)
+		return wheel->chunks_used++;
+	wheel->free_chunk = wheel->chunks[chunk].next;
+	return chunk;
+}
+
+uint32_t wheel_leave_chunk(struct wheel *wheel, uint32_t chunk)
+{
+	uint32_t next = wheel->chunks[chunk].next;
+
+	wheel->chunks[chunk].next = wheel->free_chunk;
+	wheel->free_chunk = chunk;
+	if (wheel->sweep.rest.first == chunk) {
+		wheel->sweep.rest.first = next;
+		wheel->sweep.entry = WHEEL_CHUNK_ENTRIES;
+	}
+	return next;
+}
+
+static void wheel_set_entry(struct wheel *wheel, uint32_t chunk, unsigned entry,
+                            struct timer_due due)
+{
+	wheel->chunks[chunk].entries[entry] = due;
+	wheel->filings[due.slot].where = WHERE_WHEEL | chunk << WHEEL_ENTRY_BITS | entry;
+}
+
+/* Where a slot of the wheel lies. */
+static uint32_t wheel_find(const struct wheel *wheel, uint32_t slot, unsigned *ret_entry)
+{
+	uint32_t where = wheel->filings[slot].where;
+	uint32_t chunk = (where & ~WHERE_MASK) >> WHEEL_ENTRY_BITS;
+
+	invariant((where & WHERE_MASK) == WHERE_WHEEL && chunk < wheel->chunks_used);
+	*ret_entry = where & ((1u << WHEEL_ENTRY_BITS) - 1);
+	return chunk;
+}
+
+static struct wheel_bucket *wheel_bucket_of(const struct wheel *wheel, uint32_t chunk)
+{
+	uint32_t bucket = wheel->chunks[chunk].bucket;
+
+	return &wheel->levels[bucket / WHEEL_DIGITS].buckets[bucket % WHEEL_DIGITS];
+}
+
+/* ---- insert, remove, move ---- */
+
+static inline void bucket_lower_bound(struct wheel_bucket *bucket, struct timer_due due)
+{
+	if (due.at_ns > bucket->bound_ns)
+		return;
+	bucket->bound_ns = due.at_ns;
+	bucket->bound_slot = due.slot;
+}
+
+/* The slot is filed in the bucket, under this instant. */
+static inline void wheel_lower_bound(struct wheel *wheel, struct wheel_bucket *bucket,
+                                     struct timer_due due)
+{
+	bucket_lower_bound(bucket, due);
+	if (wheel->sweep.bucket == bucket)
+		bucket_lower_bound(&wheel->sweep.rest, due);
+}
+
+/* The slot leaves its instant in the bucket. */
+static inline void wheel_leave_bound(struct wheel *wheel, struct wheel_bucket *bucket,
+                                     uint32_t slot)
+{
+	if (bucket->bound_slot == slot)
+		bucket->bound_slot = SLOT_NONE;
+	if (wheel->sweep.rest.bound_slot == slot)
+		wheel->sweep.rest.bound_slot = SLOT_NONE;
+}
+
+/* The bucket has become empty. */
+static void wheel_forget_sweep(struct wheel *wheel, const struct wheel_bucket *bucket)
+{
+	if (wheel->sweep.bucket == bucket)
+		wheel->sweep.bucket = NULL;
+}
+
+void wheel_insert(struct wheel *wheel, struct timer_due due)
+{
+	unsigned level_index = wheel_level_of(wheel, due.at_ns);
+	struct wheel_level *level = &wheel->levels[level_index];
+	uint32_t digit = digit_of(due.at_ns, level_index);
+	struct wheel_bucket *bucket = &level->buckets[digit];
+	uint32_t chunk = bucket->first;
+
+	if (chunk == CHUNK_NONE) {
+		bucket->bound_ns = UINT64_MAX;
+		level_mark(level, digit);
+	}
+	if (chunk == CHUNK_NONE || wheel->chunks[chunk].count == WHEEL_CHUNK_ENTRIES) {
+		chunk = wheel_take_chunk(wheel);
+		wheel->chunks[chunk].next = bucket->first;
+		wheel->chunks[chunk].bucket = (uint16_t)(level_index * WHEEL_DIGITS + digit);
+		wheel->chunks[chunk].count = 0;
+		bucket->first = chunk;
+	}
+	wheel_set_entry(wheel, chunk, wheel->chunks[chunk].count++, due);
+	wheel_lower_bound(wheel, bucket, due);
+}
+
+uint64_t wheel_at_ns(const struct wheel *wheel, uint32_t slot)
+{
+	unsigned entry;
+	uint32_t chunk = wheel_find(wheel, slot, &entry);
+
+	return wheel->chunks[chunk].entries[entry].at_ns;
+}
+
+void wheel_remove(struct wheel *wheel, uint32_t slot)
+{
+	unsigned entry;
+	uint32_t chunk = wheel_find(wheel, slot, &entry);
+	struct wheel_bucket *bucket = wheel_bucket_of(wheel, chunk);
+	struct wheel_chunk *first = &wheel->chunks[bucket->first];
+	struct timer_due last = first->entries[--first->count];
+
+	wheel_leave_bound(wheel, bucket, slot);
+	if (last.slot != slot)
+		wheel_set_entry(wheel, chunk, entry, last);
+	wheel->filings[slot].where = 0;
+	if (first->count == 0) {
+		uint32_t number = first->bucket;
+
+		bucket->first = wheel_leave_chunk(wheel, bucket->first);
+		if (bucket->first == CHUNK_NONE) {
+			level_unmark(&wheel->levels[number / WHEEL_DIGITS], number % WHEEL_DIGITS);
+			wheel_forget_sweep(wheel, bucket);
+		}
+	}
+}
+
+bool wheel_move_within(struct wheel *wheel, uint32_t slot, uint64_t at_ns)
+{
+	unsigned entry;
+	uint32_t chunk = wheel_find(wheel, slot, &entry);
+	struct wheel_bucket *bucket = wheel_bucket_of(wheel, chunk);
+	struct timer_due *due = &wheel->chunks[chunk].entries[entry];
+	unsigned shift = level_shift(wheel->chunks[chunk].bucket / WHEEL_DIGITS);
+
+	if (at_ns >> shift != due->at_ns >> shift)
+		return false;
+	wheel_leave_bound(wheel, bucket, slot);
+	due->at_ns = at_ns;
+	wheel_lower_bound(wheel, bucket, *due);
+	return true;
+}
+
+/* ---- time ---- */
+
+static inline bool wheel_bucket_is_long(const struct wheel *wheel,
+                                        const struct wheel_bucket *bucket)
+{
+	uint32_t chunk = wheel->chunks[bucket->first].next;
+	unsigned chunks = 1;
+
+	for (; chunk != CHUNK_NONE; chunk = wheel->chunks[chunk].next)
+		if (++chunks > WHEEL_RESCAN_CHUNKS_MAX)
+			return true;
+	return false;
+}
+
+/* Make the bucket's bound exact if it may be too low, unless the bucket is long. */
+static void wheel_rescan(const struct wheel *wheel, struct wheel_bucket *bucket)
+{
+	uint32_t chunk = bucket->first;
+
+	if (bucket->bound_slot != SLOT_NONE || wheel_bucket_is_long(wheel, bucket))
+		return;
+	bucket->bound_ns = UINT64_MAX;
+	for (; chunk != CHUNK_NONE; chunk = wheel->chunks[chunk].next)
+		for (unsigned i = 0; i < wheel->chunks[chunk].count; i++)
+			bucket_lower_bound(bucket, wheel->chunks[chunk].entries[i]);
+}
+
+static struct wheel_level *wheel_lowest_level(const struct wheel *wheel)
+{
+	for (unsigned i = 0; i < WHEEL_LEVELS; i++)
+		if (wheel->levels[i].summary != 0)
+			return &wheel->levels[i];
+	return NULL;
+}
+
+/* The bucket that holds the earliest slot; NULL if the wheel is empty. */
+static inline struct wheel_bucket *wheel_first_bucket(const struct wheel *wheel)
+{
+	struct wheel_level *level = wheel_lowest_level(wheel);
+
+	return level ? &level->buckets[level_first(level)] : NULL;
+}
+
+uint64_t wheel_bound_ns(const struct wheel *wheel)
+{
+	struct wheel_bucket *bucket = wheel_first_bucket(wheel);
+
+	if (!bucket)
+		return UINT64_MAX;
+	wheel_rescan(wheel, bucket);
+	return bucket->bound_ns;
+}
+
+struct wheel_first wheel_first(const struct wheel *wheel)
+{
+	struct wheel_bucket *bucket = wheel_first_bucket(wheel);
+	const struct wheel_chunk *chunk;
+
+	if (!bucket)
+		return (struct wheel_first){ .bound_ns = UINT64_MAX, .slot = SLOT_NONE };
+	wheel_rescan(wheel, bucket);
+	chunk = &wheel->chunks[bucket->first];
+	return (struct wheel_first){
+		.bound_ns = bucket->bound_ns,
+		.slot = bucket->bound_slot,
+		.is_alone = chunk->count == 1 && chunk->next == CHUNK_NONE,
+		.is_of_many = wheel_bucket_is_long(wheel, bucket),
+	};
+}
+
+uint32_t wheel_peek(const struct wheel *wheel)
+{
+	const struct wheel_bucket *bucket = wheel_first_bucket(wheel);
+
+	if (!bucket)
+		return SLOT_NONE;
+	__builtin_prefetch(&wheel->chunks[bucket->first], 1);
+	if (bucket->bound_slot != SLOT_NONE)
+		__builtin_prefetch(&wheel->filings[bucket->bound_slot], 1);
+	return bucket->bound_slot;
+}
+
+/* ---- sweeping ---- */
+
+static unsigned wheel_sweep(struct wheel *wheel, struct wheel_bucket *bucket, uint32_t *slots,
+                            unsigned max)
+{
+	struct wheel_sweep *sweep = &wheel->sweep;
+	unsigned count = 0;
+
+	if (sweep->bucket != bucket)
+		*sweep = (struct wheel_sweep){
+			.bucket = bucket,
+			.rest = { .first = bucket->first,
+			          .bound_ns = UINT64_MAX,
+			          .bound_slot = SLOT_NONE },
+			.entry = WHEEL_CHUNK_ENTRIES,
+		};
+	while (count < max && sweep->rest.first != CHUNK_NONE) {
+		const struct wheel_chunk *chunk = &wheel->chunks[sweep->rest.first];
+
+		if (sweep->entry > chunk->count)
+			sweep->entry = chunk->count;
+		while (count < max && sweep->entry > 0)
+			slots[count++] = chunk->entries[--sweep->entry].slot;
+		if (sweep->entry > 0)
+			break;
+		sweep->rest.first = chunk->next;
+		sweep->entry = WHEEL_CHUNK_ENTRIES;
+		if (chunk->next != CHUNK_NONE)
+			wheel_fetch_chunk(wheel, chunk->next);
+	}
+	return count;
+}
+
+/* Each slot of the bucket has been filed since the sweep began. */
+static void wheel_end_sweep(struct wheel *wheel, unsigned level)
+{
+	struct wheel_bucket *bucket = wheel->sweep.bucket;
+
+	bucket->bound_ns = wheel->sweep.rest.bound_ns;
+	bucket->bound_slot = wheel->sweep.rest.bound_slot;
+	wheel->swept_ns[level] = bucket->bound_ns | (((uint64_t)1 << level_shift(level)) - 1);
+	wheel->sweep.bucket = NULL;
+}
+
+unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, unsigned max)
+{
+	struct wheel_level *level = wheel_lowest_level(wheel);
+	struct wheel_bucket *bucket;
+	unsigned level_index, count;
+
+	if (!level)
+		return 0;
+	bucket = &level->buckets[level_first(level)];
+	level_index = (unsigned)(level - wheel->levels);
+	if (bucket->bound_slot == SLOT_NONE && bucket->bound_ns < before_ns &&
+	    bucket->bound_ns > wheel->swept_ns[level_index]) {
+		count = wheel_sweep(wheel, bucket, slots, max);
+		if (count > 0)
+			return count;
+		wheel_end_sweep(wheel, level_index);
+	}
+	wheel_rescan(wheel, bucket);
+	if (bucket->bound_ns >= before_ns || bucket->bound_slot == SLOT_NONE)
+		return 0;
+	slots[0] = bucket->bound_slot;
+	return 1;
+}
+
+uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
+{
+	struct wheel_level *level = wheel_lowest_level(wheel);
+	struct wheel_bucket *bucket;
+	uint32_t digit, chunk;
+	unsigned shift;
+
+	if (base_ns <= wheel->base_ns && level)
+		return CHUNK_NONE;
+	if (base_ns < wheel->base_ns)
+		(void)memset(wheel->swept_ns, 0, sizeof(wheel->swept_ns));
+	wheel->base_ns = base_ns;
+	if (!level)
+		return CHUNK_NONE;
+	/* Only the first bucket can be entered without passing a slot's instant. */
+	digit = level_first(level);
+	bucket = &level->buckets[digit];
+	shift = level_shift((unsigned)(level - wheel->levels));
+	invariant(base_ns <= bucket->bound_ns);
+	if (base_ns >> shift != bucket->bound_ns >> shift)
+		return CHUNK_NONE;
+	chunk = bucket->first;
+	bucket->first = CHUNK_NONE;
+	level_unmark(level, digit);
+	wheel_forget_sweep(wheel, bucket);
+	if (level->summary != 0) /* for the next time */
+		wheel_fetch_chunk(wheel, level->buckets[level_first(level)].first);
+	return chunk;
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The pair: the 16 bytes that are the truth about a timer, its handle, and the numbers that follow
+ * from both. Pure functions of numbers; timer.c makes the changes. tests/unit/test_pair.c walks
+ * every transition.
+ *
+ *   deadline   exact nanoseconds on the hub's clock; UINT64_MAX: never
+ *   state      63        26 25     8    7       6        5        4        3     2   0
+ *             | generation |  looks | kept | slack | periodic | pushed | claimed | phase |
+ *   handle     63        26 25                                                       0
+ *             | generation |                          slot                            |
+ *
+ * One compare-and-swap changes both words. It names the generation, so it changes the timer that it
+ * is meant for or nothing.
+ */
+#ifndef TIMERHUB_PAIR_H
+#define TIMERHUB_PAIR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bits.h"
+#include "schedule/filing.h"
+
+/*
+ * The latest deadline, of every timer: 292 years from the clock's zero. Version 0.2 had it, so what
+ * was refused then is still refused; among that is INT64_MAX, which std::chrono uses for no limit.
+ */
+#define TIMER_DEADLINE_MAX_NS (((uint64_t)1 << 63) - 128)
+#define TIMER_NEVER_NS UINT64_MAX
+
+#define TIMER_SLOT_BITS 26
+#define TIMER_SLOT_MASK (((uint64_t)1 << TIMER_SLOT_BITS) - 1)
+#define TIMER_SLOTS_MAX ((uint32_t)TIMER_SLOT_MASK - 1)
+#define TIMER_GENERATION_MASK (((uint64_t)1 << 38) - 1)
+
+#define STATE_PHASE_MASK ((uint64_t)7)
+#define STATE_CLAIMED ((uint64_t)1 << 3) /* a thread must push the slot, since the last look */
+#define STATE_PUSHED ((uint64_t)1 << 4)  /* the inbox holds the slot, or the owner looks at it */
+#define STATE_INBOX_FLAGS (STATE_CLAIMED | STATE_PUSHED)
+#define STATE_PERIODIC ((uint64_t)1 << 5)
+#define STATE_SLACK ((uint64_t)1 << 6)
+#define STATE_KEPT ((uint64_t)1 << 7)
+#define STATE_LOOKS_SHIFT 8
+#define STATE_LOOKS_MASK ((((uint64_t)1 << 18) - 1) << STATE_LOOKS_SHIFT)
+#define STATE_GENERATION_SHIFT TIMER_SLOT_BITS
+
+enum timer_phase {
+	/*
+	 * No timer has the slot. Without CLAIMED, the slot is scheduled no later than the deadline.
+	 * With a deadline of never the slot need not be scheduled.
+	 */
+	TIMER_FREE = 0,
+	TIMER_ARMED = 1,   /* waits for its deadline */
+	TIMER_PENDING = 2, /* expired, undelivered; if periodic, scheduled for its next period */
+	TIMER_OVERDUE = 3, /* periodic, undelivered, and its next period is due; not scheduled */
+	TIMER_IDLE = 4,    /* kept and delivered; deadline never, not scheduled */
+};
+
+/* The truth about a timer, or a guess of it: see atomic.h. */
+struct pair {
+	uint64_t deadline_ns;
+	uint64_t state;
+};
+
+#define TIMER_QUEUE_BITS 16
+#define TIMER_SLACK_MAX_NS (((uint64_t)1 << 48) - 1)
+
+static inline enum timer_phase state_phase(uint64_t state)
+{
+	return (enum timer_phase)(state & STATE_PHASE_MASK);
+}
+
+/* Has a thread claimed the push of this slot since the last look? It may not have pushed yet. */
+static inline bool state_claimed(uint64_t state)
+{
+	return (state & STATE_CLAIMED) != 0;
+}
+
+/* Has that push been confirmed? */
+static inline bool state_pushed(uint64_t state)
+{
+	return (state & STATE_PUSHED) != 0;
+}
+
+static inline bool state_periodic(uint64_t state)
+{
+	return (state & STATE_PERIODIC) != 0;
+}
+
+static inline bool state_has_slack(uint64_t state)
+{
+	return (state & STATE_SLACK) != 0;
+}
+
+/* Does the timer outlive its expiry? */
+static inline bool state_kept(uint64_t state)
+{
+	return (state & STATE_KEPT) != 0;
+}
+
+static inline uint64_t state_generation(uint64_t state)
+{
+	return state >> STATE_GENERATION_SHIFT;
+}
+
+/* Has the owner looked at the slot between these two states? The count has 18 bits. */
+static inline bool states_share_look(uint64_t state, uint64_t other)
+{
+	return ((state ^ other) & STATE_LOOKS_MASK) == 0;
+}
+
+/* Has the timer an expiry that waits to be delivered? */
+static inline bool state_undelivered(uint64_t state)
+{
+	return state_phase(state) == TIMER_PENDING || state_phase(state) == TIMER_OVERDUE;
+}
+
+/* Returns the generation after this one; never 0. */
+static inline uint64_t generation_next(uint64_t generation)
+{
+	generation = (generation + 1) & TIMER_GENERATION_MASK;
+	return generation == 0 ? 1 : generation;
+}
+
+static inline uint64_t handle_make(uint64_t generation, uint32_t slot)
+{
+	return generation << TIMER_SLOT_BITS | slot;
+}
+
+/* Returns the handle of the slot's timer, which has this state. */
+static inline uint64_t handle_of(uint64_t state, uint32_t slot)
+{
+	return handle_make(state_generation(state), slot);
+}
+
+static inline uint32_t handle_slot(uint64_t handle)
+{
+	return (uint32_t)(handle & TIMER_SLOT_MASK);
+}
+
+/* Does the state belong to the handle's timer, which has not ended? */
+static inline bool state_is_of(uint64_t state, uint64_t handle)
+{
+	return state_generation(state ^ handle) == 0 && state_phase(state) != TIMER_FREE;
+}
+
+/* Is the handle's timer armed? The most frequent question, in one comparison. */
+static inline bool state_is_armed(uint64_t state, uint64_t handle)
+{
+	uint64_t differ = state ^ ((handle & ~TIMER_SLOT_MASK) | TIMER_ARMED);
+
+	return (differ & (~TIMER_SLOT_MASK | STATE_PHASE_MASK)) == 0;
+}
+
+/*
+ * The transitions. Each keeps the bits that it does not name. Models: tests/models/timer.pml,
+ * tests/models/inbox.pml.
+ */
+
+static inline struct pair pair_with_phase(struct pair pair, enum timer_phase phase)
+{
+	pair.state = (pair.state & ~STATE_PHASE_MASK) | phase;
+	return pair;
+}
+
+/* Any → FREE; the slot need not be scheduled. */
+static inline struct pair pair_unscheduled(struct pair pair)
+{
+	pair.deadline_ns = TIMER_NEVER_NS;
+	return pair_with_phase(pair, TIMER_FREE);
+}
+
+/*
+ * May a timer with this deadline be armed without telling the owner? Yes, if no push is claimed and
+ * the free slot is scheduled no later than that deadline.
+ */
+static inline bool pair_covers(struct pair free, uint64_t deadline_ns)
+{
+	return (free.state & STATE_INBOX_FLAGS) == 0 && free.deadline_ns <= deadline_ns;
+}
+
+/*
+ * FREE → ARMED: a new timer of this generation, with these flags. If the free pair covers the
+ * deadline, the schedule entry serves the new timer. If not, the slot must be in the inbox. PUSHED
+ * stays, since it says that the slot is. A claim without PUSHED is ignored, because its thread may
+ * never run again: the armer claims, and pushes the slot again.
+ */
+static inline struct pair pair_armed(struct pair free, uint64_t deadline_ns, uint64_t generation,
+                                     uint64_t flags)
+{
+	uint64_t inbox =
+		pair_covers(free, deadline_ns) ? 0 : (free.state & STATE_PUSHED) | STATE_CLAIMED;
+
+	return (struct pair){
+		.deadline_ns = deadline_ns,
+		.state = generation << STATE_GENERATION_SHIFT | (free.state & STATE_LOOKS_MASK) |
+		         flags | inbox | TIMER_ARMED,
+	};
+}
+
+/* ARMED, PENDING, OVERDUE, IDLE → ARMED with another deadline. */
+static inline struct pair pair_rearmed(struct pair pair, uint64_t deadline_ns)
+{
+	pair.deadline_ns = deadline_ns;
+	return pair_with_phase(pair, TIMER_ARMED);
+}
+
+/* The same, and the caller claims the push. */
+static inline struct pair pair_claimed(struct pair pair)
+{
+	pair.state |= STATE_CLAIMED;
+	return pair;
+}
+
+/* The owner has taken the slot out of the inbox. It does not schedule a free slot. */
+static inline struct pair pair_looked_at(struct pair pair)
+{
+	uint64_t looks = (pair.state + ((uint64_t)1 << STATE_LOOKS_SHIFT)) & STATE_LOOKS_MASK;
+
+	if (state_phase(pair.state) == TIMER_FREE)
+		pair.deadline_ns = TIMER_NEVER_NS;
+	pair.state = (pair.state & ~(STATE_LOOKS_MASK | STATE_INBOX_FLAGS)) | looks;
+	return pair;
+}
+
+/* PENDING → FREE, or of a kept timer → IDLE. */
+static inline struct pair pair_delivered(struct pair pair)
+{
+	pair.deadline_ns = TIMER_NEVER_NS;
+	return pair_with_phase(pair, state_kept(pair.state) ? TIMER_IDLE : TIMER_FREE);
+}
+
+/*
+ * Returns how many periods are due by now, from the first that is undelivered, which is due. 2^64
+ * of them count as one less.
+ */
+static inline uint64_t period_count(uint64_t deadline_ns, uint64_t interval_ns, uint64_t now_ns)
+{
+	return u64_add_saturating((now_ns - deadline_ns) / interval_ns, 1);
+}
+
+/*
+ * Returns deadline + k x interval, the first period that is not due now, when the one at the
+ * deadline is; never, if it lies beyond the latest deadline.
+ */
+static inline uint64_t period_next_ns(uint64_t deadline_ns, uint64_t interval_ns, uint64_t now_ns)
+{
+	uint64_t last_ns = deadline_ns + (now_ns - deadline_ns) / interval_ns * interval_ns;
+	uint64_t next_ns = u64_add_saturating(last_ns, interval_ns);
+
+	return next_ns > TIMER_DEADLINE_MAX_NS ? TIMER_NEVER_NS : next_ns;
+}
+
+static inline uint64_t queue_slack_make(uint32_t queue, uint64_t slack_ns)
+{
+	return u64_min(slack_ns, TIMER_SLACK_MAX_NS) << TIMER_QUEUE_BITS | queue;
+}
+
+static inline uint32_t queue_slack_queue(uint64_t queue_slack)
+{
+	return (uint32_t)(queue_slack & ((1u << TIMER_QUEUE_BITS) - 1));
+}
+
+static inline uint64_t queue_slack_slack_ns(uint64_t queue_slack)
+{
+	return queue_slack >> TIMER_QUEUE_BITS;
+}
+
+/*
+ * Returns the instant in [deadline, deadline + slack] with most trailing zero bits: timers whose
+ * windows overlap meet there without knowing of each other. If the deadline moves on, the instant
+ * does not move back, because a window holds one such instant only (between two there is one with
+ * more zeros).
+ */
+static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
+{
+	uint64_t last = u64_add_saturating(deadline_ns, slack_ns);
+	uint64_t differ;
+
+	if (deadline_ns == TIMER_NEVER_NS || slack_ns == 0 || deadline_ns == 0)
+		return deadline_ns;
+	if (last > TIMER_DEADLINE_MAX_NS)
+		last = u64_max(TIMER_DEADLINE_MAX_NS, deadline_ns);
+	/* Below the highest bit in which first - 1 and last differ, last can be all zeros. */
+	differ = (deadline_ns - 1) ^ last;
+	return last & ~(((uint64_t)1 << bits_highest(differ)) - 1);
+}
+
+#endif

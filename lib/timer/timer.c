@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See timer.h. Each function loads the pair, checks its phase and generation, changes it by one
+ * compare-and-swap, and returns the work left to its caller. A change names the generation, so it
+ * cannot change another timer, and no decision is ever taken back.
+ *
+ * Cancel is final. A delivery and a cancel change the same undelivered pair, so one of them fails
+ * and loads the pair again. A consumer that lost finds the slot FREE or reused, and returns no
+ * event. A canceller that lost tries again, or returns -ENOENT if the timer has ended. If a cancel
+ * comes before the owner's expiry, no handle enters the outbox. Stale handles are skipped. A
+ * periodic or kept timer survives its delivery, so a cancel can succeed while the delivering call
+ * still returns the event.
+ *
+ * No timer is lost, although few calls notify the owner. Without CLAIMED, an ARMED slot is
+ * scheduled no later than its deadline plus slack, a FREE slot no later than its deadline (never:
+ * not scheduled, or for nothing). The owner reads the pair at that time, or before it sleeps until
+ * then. A change that the owner must see earlier sets CLAIMED in the same step. That thread pushes
+ * the slot, then sets PUSHED. A later armer that sees only the claim pushes too, since the first
+ * thread may never run again.
+ *
+ * Every change is acq_rel, though not each needs both halves.
+ *
+ * Labels: [armed] timer_change, timer_move → timer_guess, timer_snapshot, a change: carries the
+ *         record of the timer, the end of the slot's timer before, and which thread delivered it.
+ *
+ * Models: tests/models/timer.pml, tests/models/inbox.pml; for a queue that closes,
+ * tests/models/close.pml.
+ */
+#include "timer/timer.h"
+
+#include <errno.h>
+
+#include "base/probe.h"
+
+/* ---- a caller's decisions ---- */
+
+static uint64_t arming_flags(const struct timer_arming *arming)
+{
+	return (arming->interval_ns > 0 ? STATE_PERIODIC : 0) |
+	       (arming->slack_ns > 0 ? STATE_SLACK : 0) | (arming->kept ? STATE_KEPT : 0);
+}
+
+struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
+                               const struct timer_arming *arming, uint64_t *ret_handle,
+                               struct pair *ret_pair)
+{
+	struct timer *timer = &timers->pairs[slot];
+	struct timer_cold *cold = &timers->cold[slot];
+	uint64_t flags = arming_flags(arming), generation;
+	struct pair free, armed;
+
+	/* Relaxed: the slot is the caller's, by [free]. Others may change the pair, see below. */
+	free.state = u64_load_relaxed(&timer->state);
+	free.deadline_ns = u64_load_relaxed(&timer->deadline_ns);
+	generation = state_generation(free.state);
+	generation = generation_next(generation == 0 ? timers->first_generation : generation);
+	u64_store_relaxed(&cold->data, arming->data);
+	u64_store_relaxed(&cold->fn, arming->fn);
+	u64_store_relaxed(&cold->interval_ns, arming->interval_ns);
+	u64_store_relaxed(&cold->queue_slack, queue_slack_make(arming->queue, arming->slack_ns));
+	if (ret_handle)
+		*ret_handle = handle_make(generation, slot);
+	/* Here, where the handle is in a register; if the caller wants none, one `or` makes it. */
+	probe3(arm, handle_make(generation, slot), arming->deadline_ns, arming->interval_ns);
+	test_point(TEST_POINT_ARM_BEFORE_PUBLISH);
+	/*
+	 * The owner may look at the free slot, or find its schedule entry; a thread that pushed the
+	 * slot for an earlier timer may confirm that.
+	 */
+	do {
+		armed = pair_armed(free, arming->deadline_ns, generation, flags);
+	} while (!timer_change(timer, &free, armed));
+	if (!state_claimed(armed.state))
+		return timer_done(0);
+	*ret_pair = armed;
+	return timer_submit(0, state_pushed(free.state));
+}
+
+struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, uint64_t deadline_ns,
+                                 struct pair *ret_pair)
+{
+	struct timer *timer = &timers->pairs[handle_slot(handle)];
+	struct pair pair = timer_guess(timer), rearmed;
+	int result;
+	bool submit;
+
+	do {
+		if (!state_is_of(pair.state, handle))
+			return timer_done(-ENOENT);
+		rearmed = pair_rearmed(pair, deadline_ns);
+		/* An armed timer is scheduled for its deadline at the latest: later is seen. */
+		submit = state_phase(pair.state) != TIMER_ARMED || deadline_ns < pair.deadline_ns;
+		if (submit)
+			rearmed = pair_claimed(rearmed);
+		test_point(TEST_POINT_REARM_BEFORE_CAS);
+	} while (!timer_change(timer, &pair, rearmed));
+	probe2(rearm, handle, deadline_ns);
+	result = state_phase(pair.state) == TIMER_IDLE ? 1 : 0;
+	*ret_pair = rearmed;
+	return submit ? timer_submit(result, state_claimed(pair.state)) : timer_done(result);
+}
+
+/*
+ * Returns the pair of a timer that is cancelled. The slot of an armed timer is scheduled no later
+ * than the timer's instant, and so the free pair says. The owner finds the slot free when that
+ * instant comes, or before it sleeps until then.
+ */
+static struct pair pair_cancelled(const struct timers *timers, uint32_t slot, struct pair pair)
+{
+	if (state_phase(pair.state) != TIMER_ARMED)
+		return pair_unscheduled(pair);
+	pair.deadline_ns = timer_instant_ns(timers, slot, pair);
+	return pair_with_phase(pair, TIMER_FREE);
+}
+
+/* Cancel in every case. */
+static __attribute__((noinline)) int timer_cancel_any(const struct timers *timers, uint64_t handle,
+                                                      uint32_t queue)
+{
+	uint32_t slot = handle_slot(handle);
+	struct timer *timer = &timers->pairs[slot];
+	struct pair pair = timer_guess(timer), dead;
+
+	do {
+		if (!state_is_of(pair.state, handle) ||
+		    (queue != TIMER_ANY_QUEUE &&
+		     queue_slack_queue(u64_load_relaxed(&timers->cold[slot].queue_slack)) != queue))
+			return -ENOENT;
+		dead = pair_cancelled(timers, slot, pair);
+		test_point(TEST_POINT_CANCEL_BEFORE_CAS);
+	} while (!timer_change(timer, &pair, dead));
+	probe1(cancel, handle);
+	return 0;
+}
+
+/*
+ * The frequent cancel: of an armed timer without slack. It leaves the deadline as it is, so it is
+ * right whatever the deadline is by now: a compare-and-swap of the state alone says whose timer it
+ * is, and costs less than one of the pair.
+ */
+int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue)
+{
+	uint32_t slot = handle_slot(handle);
+	struct timer *timer = &timers->pairs[slot];
+	/* Relaxed: a guess, and nothing else is read; the change acquires. */
+	uint64_t state = u64_load_relaxed(&timer->state);
+
+	__builtin_prefetch(&timers->cold[slot], 1); /* to be written when the slot is put back */
+	if (!state_is_armed(state, handle) || state_has_slack(state) || queue != TIMER_ANY_QUEUE)
+		return timer_cancel_any(timers, handle, queue);
+	test_point(TEST_POINT_CANCEL_BEFORE_CAS);
+	if (!u64_cas_acq_rel(&timer->state, &state, state & ~STATE_PHASE_MASK)) /* [armed] */
+		return timer_cancel_any(timers, handle, queue);
+	probe1(cancel, handle);
+	return 0;
+}
+
+bool timer_confirm_push(struct timer *timer, struct pair *pair)
+{
+	struct pair claimed = *pair, pushed;
+
+	/*
+	 * The claim is of since the last look. While no other look has been, the entry is in the
+	 * inbox, or the owner has taken it and is about to look, which clears the flag. If the flag
+	 * stood without an entry, no armer would push the slot again. The push serves whichever
+	 * claim the pair has now.
+	 *
+	 * The count of looks has 18 bits. It misleads a thread only if the owner looks at the slot
+	 * a multiple of 262,144 times between the claim and this change, each time for a push of
+	 * another thread, and another claim then stands whose thread has not pushed. A timer armed
+	 * in the slot before that thread goes on may trust the flag, and waits for that thread.
+	 */
+	while (!state_pushed(claimed.state)) {
+		pushed = claimed;
+		pushed.state |= STATE_PUSHED;
+		if (timer_change(timer, &claimed, pushed)) {
+			*pair = pushed;
+			return true;
+		}
+		if (!states_share_look(claimed.state, pair->state))
+			return false;
+	}
+	/* Another thread has confirmed a push. It may never run again, so this one wakes too. */
+	*pair = timer_snapshot(timer);
+	return true;
+}
+
+/* ---- reading ---- */
+
+bool timer_read(const struct timers *timers, uint32_t slot, struct timer_view *view,
+                uint32_t *ret_queue)
+{
+	if (state_phase(view->pair.state) == TIMER_FREE)
+		return false;
+	timer_view_record(timers, handle_of(view->pair.state, slot), view);
+	*ret_queue = queue_slack_queue(u64_load_relaxed(&timers->cold[slot].queue_slack));
+	return true;
+}
+
+bool timer_unchanged(const struct timers *timers, struct timer_view *view)
+{
+	/* Not a load: the loads of timer_read() must come before it. */
+	return timer_change(&timers->pairs[handle_slot(view->handle)], &view->pair, view->pair);
+}
+
+uint64_t timer_last(const struct timers *timers, uint32_t slot)
+{
+	return handle_of(u64_load_acquire(&timers->pairs[slot].state), slot); /* [armed] */
+}
+
+bool timer_deadline(const struct timers *timers, uint64_t handle, uint64_t *ret_deadline_ns)
+{
+	struct pair pair = timer_snapshot(&timers->pairs[handle_slot(handle)]);
+
+	*ret_deadline_ns = pair.deadline_ns;
+	return state_is_of(pair.state, handle);
+}
+
+/* ---- the owner's decisions ---- */
+
+bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
+{
+	struct timer *timer = &timers->pairs[slot];
+	struct pair pair = timer_guess(timer), looked;
+
+	do {
+		looked = pair_looked_at(pair);
+		*ret_at_ns = timer_instant_ns(timers, slot, looked);
+	} while (!timer_change(timer, &pair, looked));
+	/* In the other phases the timer has expired since it was put into the inbox. */
+	return state_phase(pair.state) == TIMER_FREE || state_phase(pair.state) == TIMER_ARMED;
+}
+
+/*
+ * The owner has found the schedule entry of a free slot, and drops it: the pair is to say so. False
+ * if the pair has changed. If the slot is in the inbox, the look does it.
+ */
+static bool timer_unschedule(struct timer *timer, struct pair pair)
+{
+	return state_claimed(pair.state) || pair.deadline_ns == TIMER_NEVER_NS ||
+	       timer_change(timer, &pair, pair_unscheduled(pair));
+}
+
+enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_t by_ns,
+                             struct timer_expiry *ret_expiry)
+{
+	struct timer *timer = &timers->pairs[slot];
+	const struct timer_cold *cold = &timers->cold[slot];
+
+	for (;;) {
+		struct pair pair = timer_snapshot(timer);
+		enum timer_phase next = TIMER_PENDING;
+
+		ret_expiry->pair = pair;
+		ret_expiry->interval_ns = u64_load_relaxed(&cold->interval_ns);
+		ret_expiry->queue_slack = u64_load_relaxed(&cold->queue_slack);
+		ret_expiry->at_ns = timer_instant_ns(timers, slot, pair);
+		switch (state_phase(pair.state)) {
+		case TIMER_FREE:
+			if (timer_unschedule(timer, pair))
+				return TIMER_IS_NEITHER;
+			continue;
+		case TIMER_OVERDUE:
+		case TIMER_IDLE:
+			return TIMER_IS_NEITHER;
+		case TIMER_PENDING:
+			/* Not delivered in a whole period: the delivery will schedule it. */
+			next = TIMER_OVERDUE;
+			break;
+		case TIMER_ARMED:
+			if (ret_expiry->at_ns > by_ns)
+				return TIMER_IS_LATER;
+			test_point(TEST_POINT_OWNER_BEFORE_CAS);
+			break;
+		}
+		if (timer_change(timer, &pair, pair_with_phase(pair, next)))
+			return next == TIMER_PENDING ? TIMER_IS_PENDING : TIMER_IS_NEITHER;
+	}
+}
+
+uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t filed_ns)
+{
+	struct timer *timer = &timers->pairs[slot];
+	struct pair pair;
+
+	do {
+		pair = timer_snapshot(timer);
+	} while (state_phase(pair.state) == TIMER_FREE && !timer_unschedule(timer, pair));
+	switch (state_phase(pair.state)) {
+	case TIMER_FREE:
+		return UINT64_MAX;
+	case TIMER_ARMED:
+		/*
+		 * The slack may be of a later timer than the pair. If that timer was armed in place
+		 * of this one, its instant is no earlier than this deadline with that slack. Else
+		 * the slot is in the inbox.
+		 */
+		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
+	default:
+		return filed_ns; /* of a periodic timer: the next period */
+	}
+}
+
+bool timer_drop(const struct timers *timers, uint32_t slot)
+{
+	struct timer *timer = &timers->pairs[slot];
+	struct pair pair = timer_guess(timer);
+
+	while (state_phase(pair.state) == TIMER_PENDING) {
+		test_point(TEST_POINT_OWNER_BEFORE_CAS);
+		if (timer_change(timer, &pair, pair_unscheduled(pair)))
+			return true;
+	}
+	return false;
+}
+
+/* ---- a consumer's decisions ---- */
+
+struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct timer_view *view,
+                                            uint64_t now_ns, bool clock_goes_back,
+                                            uint64_t *ret_count)
+{
+	struct timer *timer = &timers->pairs[handle_slot(view->handle)];
+	struct pair before = view->pair;
+	/* Else the owner has it scheduled for a period that is no later. */
+	bool submit = clock_goes_back || state_phase(before.state) == TIMER_OVERDUE;
+
+	/*
+	 * A torn guess: the deadline is of a later pair, which may expire before the change. If the
+	 * deadline is due, nothing is amiss: a look in between makes the change fail, and without
+	 * one the push is still claimed, so the owner will look.
+	 */
+	if (before.deadline_ns > now_ns) {
+		view->pair = timer_guess(timer);
+		return timer_done(TIMER_CHANGED);
+	}
+	view->after =
+		pair_rearmed(before, period_next_ns(before.deadline_ns, view->interval_ns, now_ns));
+	if (submit)
+		view->after = pair_claimed(view->after);
+	*ret_count = period_count(before.deadline_ns, view->interval_ns, now_ns);
+	test_point(TEST_POINT_CONSUME_BEFORE_REARM);
+	if (!timer_change(timer, &view->pair, view->after))
+		return timer_done(TIMER_CHANGED);
+	return submit ? timer_submit(TIMER_DELIVERED, state_claimed(before.state))
+	              : timer_done(TIMER_DELIVERED);
+}
+
+struct timer_outcome timer_give_back(const struct timers *timers, struct timer_view *view)
+{
+	struct timer *timer = &timers->pairs[handle_slot(view->handle)];
+	bool is_claimed = state_claimed(view->pair.state);
+
+	view->after = pair_claimed(pair_with_phase(view->pair, TIMER_ARMED));
+	if (!timer_change(timer, &view->pair, view->after))
+		return timer_done(TIMER_CHANGED);
+	return timer_submit(TIMER_GIVEN_BACK, is_claimed);
+}
