@@ -184,7 +184,7 @@ def check_probes(root, table):
     """The table has each probe of the source, with as many arguments."""
     shown = {name: len(arguments.split(",")) for name, arguments in
              re.findall(r"^\.It Li (\w+) Ta (.*?) Ta ", table, re.MULTILINE)}
-    there = {name: int(count) for path in sorted((root / "lib").glob("*.c"))
+    there = {name: int(count) for path in sorted((root / "lib").glob("*/*.c"))
              for count, name in re.findall(r"^\t+probe(\d)\((\w+),",
                                            path.read_text(encoding="utf-8"), re.MULTILINE)}
     return [] if shown == there else [f"{DEBUGGING}: probes {shown}, in the source {there}"]

@@ -36,7 +36,8 @@ class SmallDisk:
         self.is_there = self.holder.stdout.readline() == "mounted\n"
         # As programs outside of it see it.
         self.seen = pathlib.Path(f"/proc/{self.holder.pid}/root{folder}")
-        self.prefix = ["nsenter", f"--target={self.holder.pid}", "--mount",
+        # The root too: the namespace's own is another where this runs in a chroot.
+        self.prefix = ["nsenter", f"--target={self.holder.pid}", "--mount", "--root",
                        *([] if os.geteuid() == 0 else ["--user", "--preserve-credentials"])]
 
     def fill(self):
