@@ -22,10 +22,10 @@ struct timer_filing {
 #define WHERE_HEAP ((uint32_t)3 << 30)
 #define WHERE_MASK ((uint32_t)3 << 30)
 
-/* A slot, and the instant that it is filed under. */
+/* A slot, and the instant that it is scheduled for. 12 bytes: there are one or two for each timer. */
 struct timer_due {
 	uint64_t at_ns;
 	uint32_t slot;
-};
+} __attribute__((packed, aligned(4)));
 
 #endif

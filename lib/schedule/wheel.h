@@ -19,8 +19,8 @@
 #define WHEEL_LEVELS 4
 #define WHEEL_DIGITS (1u << WHEEL_DIGIT_BITS)
 #define WHEEL_BITMAP_WORDS (WHEEL_DIGITS / 64)
-#define WHEEL_CHUNK_ENTRIES 15
-#define WHEEL_ENTRY_BITS 4
+#define WHEEL_CHUNK_ENTRIES 20
+#define WHEEL_ENTRY_BITS 5
 #define CHUNK_NONE 0 /* chunk 0 is never used, so that zeroed memory means "none" */
 
 /* Some of a bucket's timers, side by side: four cache lines. */
@@ -56,7 +56,7 @@ struct wheel_sweep {
 
 struct wheel {
 	struct timer_filing
-		*filings;           /* .where of a slot in here: WHERE_WHEEL | chunk << 4 | entry */
+		*filings;           /* .where of a slot in here: WHERE_WHEEL | chunk << 5 | entry */
 	uint64_t base_ns;           /* everything in here is later than this one's finest bucket */
 	struct wheel_level *levels; /* WHEEL_LEVELS of them */
 	struct wheel_chunk *chunks; /* wheel_chunks_for(slots) of them */

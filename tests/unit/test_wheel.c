@@ -68,7 +68,7 @@ static uint32_t slow_bucket(uint64_t base_ns, uint64_t at_ns)
 static uint32_t chunk_of(const struct bench *bench, uint32_t slot)
 {
 	expect_eq(bench->filings[slot].where & WHERE_MASK, WHERE_WHEEL);
-	return (bench->filings[slot].where & ~WHERE_MASK) / 16;
+	return (bench->filings[slot].where & ~WHERE_MASK) / 32;
 }
 
 static uint32_t bucket_of(const struct bench *bench, uint32_t slot)
@@ -81,7 +81,7 @@ static void bench_verify_slots(const struct bench *bench)
 {
 	for (uint32_t slot = 0; slot < SLOTS; slot++) {
 		const struct wheel_chunk *chunk;
-		uint32_t entry = bench->filings[slot].where % 16;
+		uint32_t entry = bench->filings[slot].where % 32;
 
 		if (bench->at_ns[slot] == ABSENT) {
 			expect_eq(bench->filings[slot].where, 0);
