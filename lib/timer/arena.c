@@ -114,10 +114,12 @@ int arena_open(struct arena *arena, uint32_t capacity)
 	uint32_t shard_slots = (capacity + shards - 1) / shards;
 	size_t pair_bytes = align_up(capacity * sizeof(struct timer));
 	size_t cold_bytes = align_up(capacity * sizeof(struct timer_cold));
+	size_t interval_bytes = align_up(capacity * sizeof(atomic_u64));
 	size_t filing_bytes = align_up(capacity * sizeof(struct timer_filing));
 	size_t shard_bytes = align_up(shards * sizeof(struct arena_shard));
 	struct memory memory = { .base = NULL };
-	int result = memory_reserve(&memory, pair_bytes + cold_bytes + filing_bytes + shard_bytes);
+	int result = memory_reserve(&memory, pair_bytes + cold_bytes + interval_bytes +
+	                                             filing_bytes + shard_bytes);
 	char *base = memory.base;
 
 	if (result < 0)
@@ -126,11 +128,13 @@ int arena_open(struct arena *arena, uint32_t capacity)
 		.timers = {
 			.pairs = (struct timer *)(void *)base,
 			.cold = (struct timer_cold *)(void *)(base + pair_bytes),
+			.intervals_ns = (atomic_u64 *)(void *)(base + pair_bytes + cold_bytes),
 			.first_generation = arena_first_generation(),
 		},
-		.filings = (struct timer_filing *)(void *)(base + pair_bytes + cold_bytes),
+		.filings = (struct timer_filing *)(void *)(base + pair_bytes + cold_bytes +
+		                                           interval_bytes),
 		.shards = (struct arena_shard *)(void *)(base + pair_bytes + cold_bytes +
-		                                         filing_bytes),
+		                                         interval_bytes + filing_bytes),
 		.shard_mask = shards - 1,
 		.shard_slots = shard_slots,
 		.capacity = capacity,

@@ -56,7 +56,8 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	generation = generation_next(generation == 0 ? timers->first_generation : generation);
 	u64_store_relaxed(&cold->data, arming->data);
 	u64_store_relaxed(&cold->fn, arming->fn);
-	u64_store_relaxed(&cold->interval_ns, arming->interval_ns);
+	if (arming->interval_ns > 0)
+		u64_store_relaxed(&timers->intervals_ns[slot], arming->interval_ns);
 	u64_store_relaxed(&cold->queue_slack, queue_slack_make(arming->queue, arming->slack_ns));
 	if (ret_handle)
 		*ret_handle = handle_make(generation, slot);
@@ -252,7 +253,7 @@ enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_
 		enum timer_phase next = TIMER_PENDING;
 
 		ret_expiry->pair = pair;
-		ret_expiry->interval_ns = u64_load_relaxed(&cold->interval_ns);
+		ret_expiry->interval_ns = timer_interval_ns(timers, slot, pair.state);
 		ret_expiry->queue_slack = u64_load_relaxed(&cold->queue_slack);
 		ret_expiry->at_ns = timer_instant_ns(timers, slot, pair);
 		switch (state_phase(pair.state)) {

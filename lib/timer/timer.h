@@ -32,14 +32,17 @@ struct timer {
 struct timer_cold {
 	atomic_u64 data;        /* the caller's; in a free slot: the free list's link */
 	atomic_u64 fn;          /* the caller's timerhub_fn, as a number */
-	atomic_u64 interval_ns; /* 0: one-shot */
 	atomic_u64 queue_slack; /* queue index in the low 16 bits, slack in ns above */
 };
 
-/* The pairs and records of all slots. */
+/*
+ * The pairs and records of all slots. The interval of a periodic timer lies apart: memory that only
+ * one-shots have used holds none.
+ */
 struct timers {
 	struct timer *pairs;
 	struct timer_cold *cold;
+	atomic_u64 *intervals_ns;  /* valid if the state says periodic; written as the record is */
 	uint64_t first_generation; /* a slot's first timer has the next generation */
 };
 
@@ -194,19 +197,25 @@ struct timer_view {
 	struct pair pair;  /* a guess; confirmed when timer_change() succeeds */
 	struct pair after; /* if a delivery has left work: the pair after it */
 	uint64_t handle;
-	uint64_t interval_ns;
+	uint64_t interval_ns; /* 0: not periodic */
 	uint64_t data;
 	uint64_t fn;
 };
 
-/* Read the record of the timer with this handle. */
+/* Returns the interval of the timer that has this state; 0 if it is not periodic. */
+static inline uint64_t timer_interval_ns(const struct timers *timers, uint32_t slot, uint64_t state)
+{
+	return state_periodic(state) ? u64_load_relaxed(&timers->intervals_ns[slot]) : 0;
+}
+
+/* Read the record of the timer with this handle. The view's pair has been read. */
 static inline void timer_view_record(const struct timers *timers, uint64_t handle,
                                      struct timer_view *view)
 {
 	const struct timer_cold *cold = &timers->cold[handle_slot(handle)];
 
 	view->handle = handle;
-	view->interval_ns = u64_load_relaxed(&cold->interval_ns);
+	view->interval_ns = timer_interval_ns(timers, handle_slot(handle), view->pair.state);
 	view->data = u64_load_relaxed(&cold->data);
 	view->fn = u64_load_relaxed(&cold->fn);
 }
