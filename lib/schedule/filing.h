@@ -22,7 +22,7 @@ struct timer_filing {
 #define WHERE_HEAP ((uint32_t)3 << 30)
 #define WHERE_MASK ((uint32_t)3 << 30)
 
-/* A slot, and the instant that it is scheduled for. 12 bytes: there are one or two for each timer. */
+/* A slot, and the instant that it is scheduled for. 12 bytes: each timer has one or two. */
 struct timer_due {
 	uint64_t at_ns;
 	uint32_t slot;
