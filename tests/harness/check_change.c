@@ -4,10 +4,10 @@
  * that the tests link, and into the simulation. tests/unit/test_timer.c makes each illegal change.
  */
 #include "base/invariant.h"
+#include "hub_check.h"
 #include "timer/timer.h"
 
-/* Is this a pair that a slot can have? */
-static bool pair_is_legal(struct pair pair)
+bool pair_is_legal(struct pair pair)
 {
 	uint64_t state = pair.state;
 	bool never = pair.deadline_ns == TIMER_NEVER_NS;

@@ -56,6 +56,14 @@ __extension__ typedef __int128 expect_number;
 #define expect_le(left, right) expect_cmp(left, <=, right)
 #define expect_lt(left, right) expect_cmp(left, <, right)
 
+/* Expects that a check names nothing that is broken; else fails with that name. */
+#define expect_unbroken(check)                                                                     \
+	do {                                                                                       \
+		const char *broken_ = (check);                                                     \
+		if (__builtin_expect(broken_ != NULL, 0))                                          \
+			expect_failed(__FILE__, __LINE__, broken_);                                \
+	} while (0)
+
 _Noreturn void expect_failed(const char *file, int line, const char *what);
 _Noreturn void expect_cmp_failed(const char *file, int line, const char *what, expect_number left,
                                  expect_number right);

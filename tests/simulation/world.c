@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "../harness/hub_check.h"
 #include "report.h"
 
 /* LEAD_MAX_NS of lib/owner/lead.h: an owner that is not to spin does so for no longer. */
@@ -241,6 +242,34 @@ static void worker_quiet(const struct worker *worker, unsigned due)
 		report_failure("worker %u waits on, and the queue is stopped", worker->index);
 }
 
+/* Is no worker inside a call that changes anything? */
+static bool world_has_no_callers(void)
+{
+	if (oracle.calls > 0 || world.late)
+		return false;
+	for (unsigned i = 0; i < world.queues_count; i++)
+		if (oracle_taking(i) || world.queues[i].closing)
+			return false;
+	return true;
+}
+
+/* While the owner sleeps, the invariants of lib/README.md hold. Every other time, to be quick. */
+static void world_check(void)
+{
+	const char *broken;
+
+	if (!oracle_mover_sleeps() || world.sleeps++ % 2 != 0)
+		return;
+	scheduler_hold();
+	memory_peek(true);
+	broken =
+		hub_check(world.hub, world_has_no_callers() ? HUB_HAS_NO_CALLERS : HUB_HAS_CALLERS);
+	memory_peek(false);
+	scheduler_release();
+	if (broken)
+		report_failure("while the owner sleeps: %s is broken", broken);
+}
+
 static void world_quiet(void)
 {
 	unsigned due;
@@ -258,6 +287,7 @@ static void world_quiet(void)
 	}
 	for (unsigned i = 0; i < world.workers_count; i++)
 		worker_quiet(&world.workers[i], due);
+	world_check();
 	world_conserve();
 }
 
@@ -273,11 +303,8 @@ void world_conserve(void)
 {
 	struct timerhub_stats stats;
 
-	if (oracle.calls > 0 || world.late)
+	if (!world_has_no_callers())
 		return;
-	for (unsigned i = 0; i < world.queues_count; i++)
-		if (oracle_taking(i) || world.queues[i].closing)
-			return;
 	scheduler_hold();
 	memory_peek(true);
 	if (timerhub_stats(world.hub, &stats) < 0)

@@ -72,6 +72,7 @@ struct world {
 	struct worker workers[WORKERS_MAX];
 	unsigned workers_count, workers_over;
 	unsigned closes;         /* of queues */
+	unsigned sleeps;         /* times at which no thread could run, and the owner slept */
 	unsigned deadline_style; /* which deadlines this seed likes */
 	uint64_t instants[4];    /* deadlines that are given again and again */
 	unsigned relative;       /* calls in progress that add to the clock, whatever that may be */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "hub_check.h"
 #include "process.h"
 
 /* The hub keeps no more slack than this. */
@@ -93,6 +94,7 @@ static void model_submitted(struct model *model, const struct model_timer *timer
 
 void model_verify_fds(const struct model *model)
 {
+	expect_unbroken(hub_check(model->hub, HUB_HAS_NO_CALLERS));
 	for (unsigned i = 0; i < MODEL_QUEUES; i++)
 		if (model_count(model, MODEL_PENDING, i) > 0 && !model->fd_was_read[i])
 			expect(fd_readable(timerhub_queue_fd(model->queues[i])));

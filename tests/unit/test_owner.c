@@ -16,6 +16,7 @@
 
 #include "base/test_point.h"
 #include "hub/hub.h"
+#include "hub_check.h"
 #include "process.h"
 
 #define GATHER_NS (250 * US)
@@ -67,6 +68,7 @@ static unsigned rig_advance(struct rig *rig, uint64_t now_ns)
 	int count;
 
 	expect_eq(timerhub_advance(rig->hub, now_ns, &rig->next_ns), 0);
+	expect_unbroken(hub_check(rig->hub, HUB_HAS_NO_CALLERS));
 	count = timerhub_drain(rig->queue, events, TIMERS);
 	expect_le(0, count);
 	for (int i = 0; i < count; i++)

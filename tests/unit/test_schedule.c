@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hub_check.h"
 #include "schedule/schedule.h"
 
 #define SLOTS 200
@@ -207,6 +208,7 @@ START_TEST(random_operations_agree_with_the_model)
 		for (unsigned step = 0; step < 1000; step++) {
 			expect_context("round, step", round, step);
 			random_step(bench, &dice, slots);
+			expect_unbroken(schedule_check(&bench->schedule, SLOTS));
 			(void)bench_next_ns(bench);
 		}
 		bench_free(bench);
@@ -304,6 +306,7 @@ START_TEST(rest_finds_what_is_true_first)
 		for (unsigned step = 0; step < 1000; step++) {
 			expect_context("round, step", round, step);
 			truth_step(&truth, &dice, slots);
+			expect_unbroken(schedule_check(&truth.bench->schedule, SLOTS));
 		}
 		bench_free(truth.bench);
 	}

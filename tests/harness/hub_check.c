@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: MIT */
+/* See hub_check.h. */
+#include "hub_check.h"
+
+#include "hub/hub.h"
+
+/* As in lib/owner/inbox.c and lib/owner/owner.c. */
+#ifndef INBOX_LINE
+#define INBOX_LINE (CACHE_LINE_BYTES / sizeof(atomic_u64))
+#endif
+#define INBOX_SLOT_MASK (((uint64_t)1 << 26) - 1)
+#define INBOX_FILLED ((uint64_t)1 << 26)
+#define INBOX_LAP_SHIFT 27
+#define OWNER_GATHER_NS 250000
+
+/* A slot of the hub. All loads here are relaxed, since no thread changes anything. */
+struct sight {
+	const struct timerhub *hub;
+	uint32_t slot;
+	enum timer_phase phase;
+	struct pair pair;
+	uint64_t at_ns;      /* the instant of the slot's schedule entry; UINT64_MAX: none */
+	uint64_t instant_ns; /* the deadline, put off within the slack */
+};
+
+/* A bit for each slot. */
+struct slot_set {
+	uint64_t words[(TIMER_SLOTS_MAX + 63) / 64];
+};
+
+static struct slot_set in_inbox, on_stack;
+
+static void set_clear(struct slot_set *set, uint32_t slots)
+{
+	for (uint32_t i = 0; i <= slots / 64; i++)
+		set->words[i] = 0;
+}
+
+static bool set_has(const struct slot_set *set, uint32_t slot)
+{
+	return (set->words[slot / 64] >> slot % 64 & 1) != 0;
+}
+
+static void set_add(struct slot_set *set, uint32_t slot)
+{
+	set->words[slot / 64] |= (uint64_t)1 << slot % 64;
+}
+
+/* ---- invariants of a slot, while the owner sleeps ---- */
+
+/* The pair of a slot has a phase, flags and a deadline that belong together. */
+static bool phase_and_flags_are_legal(const struct sight *sight)
+{
+	return pair_is_legal(sight->pair);
+}
+
+/* An ARMED slot without CLAIMED is scheduled no later than its deadline plus slack. */
+static bool armed_is_scheduled(const struct sight *sight)
+{
+	return sight->phase != TIMER_ARMED || state_claimed(sight->pair.state) ||
+	       sight->at_ns <= sight->instant_ns;
+}
+
+/*
+ * A FREE slot without CLAIMED is scheduled no later than its deadline, unless that is never. The
+ * thread that takes a slot for the first time writes never, and may be stopped before it does.
+ */
+static bool free_is_scheduled(const struct sight *sight)
+{
+	return sight->phase != TIMER_FREE || state_claimed(sight->pair.state) ||
+	       state_generation(sight->pair.state) == 0 || sight->at_ns <= sight->pair.deadline_ns;
+}
+
+/*
+ * A PENDING periodic timer is scheduled no later than its next period. If the clock may go back,
+ * the entry may be later, since the consumer then submits each delivery.
+ */
+static bool period_is_scheduled(const struct sight *sight)
+{
+	const struct timerhub *hub = sight->hub;
+	const struct timer_cold *cold = &hub->arena.timers.cold[sight->slot];
+	uint64_t next_ns;
+
+	if (sight->phase != TIMER_PENDING || !state_periodic(sight->pair.state) ||
+	    hub->clock.goes_back)
+		return true;
+	next_ns = period_next_ns(
+		sight->pair.deadline_ns,
+		timer_interval_ns(&hub->arena.timers, sight->slot, sight->pair.state),
+		hub->owner.now_ns);
+	return sight->at_ns <=
+	       timer_slacken_ns(next_ns,
+	                        queue_slack_slack_ns(u64_load_relaxed(&cold->queue_slack)));
+}
+
+/* A slot that waits for a consumer or a caller has no schedule entry. */
+static bool waiting_is_unscheduled(const struct sight *sight)
+{
+	bool waits = sight->phase == TIMER_OVERDUE || sight->phase == TIMER_IDLE ||
+	             (sight->phase == TIMER_PENDING && !state_periodic(sight->pair.state));
+
+	return !waits || sight->at_ns == UINT64_MAX;
+}
+
+/* If a push is claimed and confirmed, the inbox holds the slot. */
+static bool pushed_is_in_inbox(const struct sight *sight)
+{
+	return !state_pushed(sight->pair.state) || set_has(&in_inbox, sight->slot);
+}
+
+/* The promise is no later than the earliest schedule entry. In a crowd it may be a bit later. */
+static bool promise_covers_schedule(const struct sight *sight)
+{
+	const struct owner *owner = &sight->hub->owner;
+	uint64_t look_by_ns = u64_load_relaxed(&sight->hub->promise.look_by_ns);
+
+	return look_by_ns <= sight->at_ns ||
+	       (owner->crowded && look_by_ns <= owner->now_ns + OWNER_GATHER_NS);
+}
+
+/* ---- invariants of a slot, while no thread is inside a call either ---- */
+
+/* Each claim has been pushed and confirmed. */
+static bool claim_is_pushed(const struct sight *sight)
+{
+	return !state_claimed(sight->pair.state) || state_pushed(sight->pair.state);
+}
+
+/* If a slot in the inbox is due before the promise, a caller has woken the owner. */
+static bool promise_covers_inbox(const struct sight *sight)
+{
+	const struct promise *promise = &sight->hub->promise;
+
+	return sight->phase != TIMER_ARMED || !state_claimed(sight->pair.state) ||
+	       sight->instant_ns >= u64_load_relaxed(&promise->look_by_ns) ||
+	       promise_woken(promise);
+}
+
+/* An undelivered expiry has its handle in the outbox of its queue, at its latest place. */
+static bool expiry_is_in_outbox(const struct sight *sight)
+{
+	const struct arena *arena = &sight->hub->arena;
+	uint64_t queue_slack = u64_load_relaxed(&arena->timers.cold[sight->slot].queue_slack);
+	const struct timerhub_queue *queue =
+		ptr_load_relaxed(&sight->hub->queues[queue_slack_queue(queue_slack)]);
+	uint64_t head, tail, place;
+
+	if (!state_undelivered(sight->pair.state))
+		return true;
+	if (!queue || queue == QUEUE_GONE)
+		return false;
+	head = u64_load_relaxed(&queue->outbox.head);
+	tail = u64_load_relaxed(&queue->outbox.tail);
+	place = head + (uint32_t)(arena->filings[sight->slot].place - (uint32_t)head);
+	return place < tail && u64_load_relaxed(&queue->outbox.cells[place & queue->outbox.mask]) ==
+	                               handle_of(sight->pair.state, sight->slot);
+}
+
+/* A FREE slot is on a free stack. */
+static bool free_is_on_stack(const struct sight *sight)
+{
+	return sight->phase != TIMER_FREE || set_has(&on_stack, sight->slot);
+}
+
+/* ---- invariants of the whole, while the owner sleeps ---- */
+
+/* Each slot on a stack is FREE and on no stack yet. Its link says how many slots lie below. */
+static bool stack_holds(const struct arena *arena, const struct arena_shard *shard)
+{
+	uint64_t top = u64_load_relaxed(&shard->top);
+	uint32_t slot = (uint32_t)(top & TIMER_SLOT_MASK) - 1;
+	uint64_t link = 0;
+
+	for (bool first = true; slot != SLOT_NONE; first = false) {
+		uint64_t depth_below = link >> 32;
+
+		if (slot >= arena->capacity || set_has(&on_stack, slot) ||
+		    state_phase(u64_load_relaxed(&arena->timers.pairs[slot].state)) != TIMER_FREE)
+			return false;
+		set_add(&on_stack, slot);
+		link = u64_load_relaxed(&arena->timers.cold[slot].data);
+		if (!first && (link >> 32) + 1 != depth_below)
+			return false;
+		slot = (uint32_t)link - 1;
+	}
+	return link >> 32 == 0;
+}
+
+/* A slot is on one free stack at most. */
+static bool free_stacks_hold_a_slot_once(const struct timerhub *hub)
+{
+	set_clear(&on_stack, hub->arena.capacity);
+	for (uint32_t i = 0; i <= hub->arena.shard_mask; i++)
+		if (!stack_holds(&hub->arena, &hub->arena.shards[i]))
+			return false;
+	return true;
+}
+
+/* After the first empty cell of a lane all cells are empty. */
+static bool lane_holds(const struct timerhub *hub, const struct inbox_lane *lane)
+{
+	uint64_t cells = (uint64_t)1 << hub->inbox.lane_shift;
+	uint64_t head = u64_load_relaxed(&lane->head), tail = u64_load_relaxed(&lane->tail);
+	uint64_t end = head;
+	bool filled = true;
+
+	/* Past the end a producer writes into the next lines only. */
+	for (uint64_t place = head; place < head + cells && place < end + 4 * INBOX_LINE; place++) {
+		uint64_t cell = u64_load_relaxed(&lane->cells[place & (cells - 1)]);
+		uint32_t slot = (uint32_t)(cell & INBOX_SLOT_MASK);
+
+		filled &= (cell & INBOX_FILLED) != 0;
+		if (cell != (place >> hub->inbox.lane_shift << INBOX_LAP_SHIFT |
+		             (filled ? INBOX_FILLED | slot : 0)) ||
+		    (filled && slot >= hub->arena.capacity))
+			return false;
+		if (!filled)
+			continue;
+		set_add(&in_inbox, slot);
+		end++;
+	}
+	/* A look ends one line after the tail's line. */
+	return tail <= end && end <= tail + INBOX_LINE;
+}
+
+/* The inbox has no hole, and a look from its tail finds every entry. */
+static bool inbox_has_no_hole(const struct timerhub *hub)
+{
+	set_clear(&in_inbox, hub->arena.capacity);
+	for (uint32_t i = 0; i <= hub->inbox.lane_mask; i++)
+		if (!lane_holds(hub, &hub->inbox.lanes[i]))
+			return false;
+	return true;
+}
+
+/* The queue at an index, or NULL if there is none. */
+static const struct timerhub_queue *hub_queue(const struct timerhub *hub, uint32_t index)
+{
+	const struct timerhub_queue *queue = ptr_load_relaxed(&hub->queues[index]);
+
+	return queue == QUEUE_GONE ? NULL : queue;
+}
+
+/* Everything that was put into an outbox has been published, in the owner's count of it too. */
+static bool events_are_published(const struct timerhub *hub)
+{
+	for (uint32_t i = 0; i < u32_load_relaxed(&hub->queues_end); i++) {
+		const struct timerhub_queue *queue = hub_queue(hub, i);
+
+		if (queue && (queue->unpublished != 0 ||
+		              queue->outbox.put != u64_load_relaxed(&queue->outbox.tail)))
+			return false;
+	}
+	return !teller_has_untold(&hub->owner.teller);
+}
+
+/* ---- invariants of the whole, while no thread is inside a call either ---- */
+
+/* If an outbox holds handles, its queue is signalled. */
+static bool events_are_signalled(const struct timerhub *hub)
+{
+	for (uint32_t i = 0; i < u32_load_relaxed(&hub->queues_end); i++) {
+		const struct timerhub_queue *queue = hub_queue(hub, i);
+
+		if (queue && !outbox_empty(&queue->outbox) &&
+		    u32_load_relaxed(&queue->notifier.signalled) == 0)
+			return false;
+	}
+	return true;
+}
+
+/* ---- the walk ---- */
+
+#define LINE(holds, callers)                                                                       \
+	{                                                                                          \
+#holds, holds, callers                                                             \
+	}
+
+/* These come first: they fill the sets of slots that the next table reads. */
+static const struct {
+	const char *name;
+	bool (*holds)(const struct timerhub *hub);
+	enum hub_callers callers;
+} hub_lines[] = {
+	LINE(free_stacks_hold_a_slot_once, HUB_HAS_CALLERS),
+	LINE(inbox_has_no_hole, HUB_HAS_CALLERS),
+	LINE(events_are_published, HUB_HAS_CALLERS),
+	LINE(events_are_signalled, HUB_HAS_NO_CALLERS),
+};
+
+static const struct {
+	const char *name;
+	bool (*holds)(const struct sight *sight);
+	enum hub_callers callers;
+} slot_lines[] = {
+	LINE(phase_and_flags_are_legal, HUB_HAS_CALLERS),
+	LINE(armed_is_scheduled, HUB_HAS_CALLERS),
+	LINE(free_is_scheduled, HUB_HAS_CALLERS),
+	LINE(period_is_scheduled, HUB_HAS_CALLERS),
+	LINE(waiting_is_unscheduled, HUB_HAS_CALLERS),
+	LINE(pushed_is_in_inbox, HUB_HAS_CALLERS),
+	LINE(promise_covers_schedule, HUB_HAS_CALLERS),
+	LINE(claim_is_pushed, HUB_HAS_NO_CALLERS),
+	LINE(promise_covers_inbox, HUB_HAS_NO_CALLERS),
+	LINE(expiry_is_in_outbox, HUB_HAS_NO_CALLERS),
+	LINE(free_is_on_stack, HUB_HAS_NO_CALLERS),
+};
+
+static const char *slot_check(const struct timerhub *hub, uint32_t slot, enum hub_callers callers)
+{
+	const struct timers *timers = &hub->arena.timers;
+	struct sight sight = {
+		.hub = hub,
+		.slot = slot,
+		.pair = { .deadline_ns = u64_load_relaxed(&timers->pairs[slot].deadline_ns),
+		          .state = u64_load_relaxed(&timers->pairs[slot].state) },
+		.at_ns = schedule_at_ns(&hub->owner.schedule, slot),
+	};
+
+	sight.phase = state_phase(sight.pair.state);
+	sight.instant_ns = timer_instant_ns(timers, slot, sight.pair);
+	for (unsigned i = 0; i < sizeof(slot_lines) / sizeof(slot_lines[0]); i++)
+		if (slot_lines[i].callers <= callers && !slot_lines[i].holds(&sight))
+			return slot_lines[i].name;
+	return NULL;
+}
+
+const char *hub_check(const struct timerhub *hub, enum hub_callers callers)
+{
+	const char *broken = schedule_check(&hub->owner.schedule, hub->arena.capacity);
+	uint32_t slot = arena_next_used(&hub->arena, 0);
+
+	for (unsigned i = 0; !broken && i < sizeof(hub_lines) / sizeof(hub_lines[0]); i++)
+		if (hub_lines[i].callers <= callers && !hub_lines[i].holds(hub))
+			broken = hub_lines[i].name;
+	for (; !broken && slot != SLOT_NONE; slot = arena_next_used(&hub->arena, slot + 1))
+		broken = slot_check(hub, slot, callers);
+	return broken;
+}
