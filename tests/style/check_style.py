@@ -395,6 +395,16 @@ def check_suites(sources):
     return complaints
 
 
+def check_invariants(root, sources):
+    """lib/README.md names each line of hub_check()."""
+    readme = root / "lib/README.md"
+    text = readme.read_text(encoding="utf-8") if readme.exists() else ""
+    return [source.at(index, f"{match[1]} is not in lib/README.md")
+            for source in sources if re.fullmatch(r"\w+_check\.c", source.name)
+            for index, line in enumerate(source.lines)
+            if (match := re.match(r"\s*LINE\((\w+)", line)) and f"`{match[1]}`" not in text]
+
+
 # ---- shape ----
 
 
@@ -480,6 +490,7 @@ def check_all(root, shared_libraries=(), format_program=None):
     complaints += check_circles(sources)
     complaints += check_docstrings(sources)
     complaints += check_labels(sources)
+    complaints += check_invariants(root, sources)
     complaints += check_forbidden(sources)
     complaints += check_prose(root, sources)
     complaints += check_tests_added(sources)

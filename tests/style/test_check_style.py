@@ -100,6 +100,14 @@ class Planted(unittest.TestCase):
     def test_good_tree_is_fine(self):
         self.fine({})
 
+    def test_invariant_without_its_name(self):
+        table = SPDX + "static int lines[] = {\n\tLINE(heap_is_ordered, 1),\n};\n"
+        self.fault({"tests/harness/heap_check.c": table},
+                   "tests/harness/heap_check.c:3: heap_is_ordered is not in lib/README.md")
+        self.assertNotIn("heap_is_ordered", "".join(complaints_of(
+            {"tests/harness/heap_check.c": table,
+             "lib/README.md": GOOD["lib/README.md"] + "`heap_is_ordered`\n"})))
+
     # ---- includes ----
 
     def test_include_upwards(self):
