@@ -10,6 +10,11 @@
 #include "queue/notifier.h"
 #include "queue/outbox.h"
 
+/* Events put into a queue before consumers are let at them. */
+#ifndef TELLER_BATCH
+#define TELLER_BATCH 64
+#endif
+
 struct timerhub;
 
 /* In the hub's table: the queue is as good as gone, but the owner may not have noticed yet. */
@@ -25,7 +30,8 @@ struct timerhub_queue {
 	/* The owner's alone. */
 	_Alignas(CACHE_LINE_BYTES) struct timerhub_queue *next_unpublished; /* in its list */
 	unsigned unpublished; /* events put since the last publish; 0: not in the list */
-	unsigned untold; /* the last of them, without events put back: see struct teller_untold */
+	unsigned untold;      /* of these, without events put back */
+	uint64_t deadlines_ns[TELLER_BATCH]; /* the deadlines of the untold */
 
 	_Alignas(CACHE_LINE_BYTES) atomic_u32 interrupts; /* calls of timerhub_interrupt */
 	atomic_u32 inside;                                /* threads inside timerhub_wait */

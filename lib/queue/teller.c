@@ -9,18 +9,12 @@
 #include "base/bits.h"
 #include "base/probe.h"
 
-/* Events put into a queue before consumers are let at them. */
-#ifndef TELLER_BATCH
-#define TELLER_BATCH 64
-#endif
-
 void teller_init(struct teller *teller, const struct clock *clock, struct board_owner *counts)
 {
 	teller->clock = clock;
 	teller->counts = counts;
 	teller->unpublished = NULL;
 	teller->unpublished_end = &teller->unpublished;
-	teller->untold_count = 0;
 	teller->untold_taken = 0;
 	teller->told = 0;
 }
@@ -32,17 +26,16 @@ void teller_init(struct teller *teller, const struct clock *clock, struct board_
 static void teller_count(struct teller *teller, struct timerhub_queue *queue)
 {
 	uint64_t now_ns = clock_now_ns(teller->clock);
-	uint64_t count = 0;
 
-	for (unsigned i = queue->untold; i != 0; i = teller->untold[i].before) {
-		uint64_t deadline_ns = teller->untold[i].deadline_ns;
+	for (unsigned i = 0; i < queue->untold; i++) {
+		uint64_t deadline_ns = queue->deadlines_ns[i];
 		/* Before the deadline only if the clock was set back since the pass began. */
 		uint64_t late_ns = now_ns > deadline_ns ? now_ns - deadline_ns : 0;
 
 		u64_count(&teller->counts->lateness[late_ns == 0 ? 0 : bits_highest(late_ns)], 1);
-		count++;
 	}
-	u64_count(&teller->counts->expired, count);
+	u64_count(&teller->counts->expired, queue->untold);
+	teller->told += queue->untold;
 	queue->untold = 0;
 }
 
@@ -68,8 +61,6 @@ void teller_tell(struct teller *teller)
 	}
 	teller->unpublished = NULL;
 	teller->unpublished_end = &teller->unpublished;
-	teller->told += teller->untold_count;
-	teller->untold_count = 0;
 	teller->untold_taken = 0;
 }
 
@@ -86,9 +77,7 @@ void teller_put_back(struct teller *teller, struct timerhub_queue *queue, unsign
 void teller_put(struct teller *teller, struct timerhub_queue *queue, uint64_t deadline_ns)
 {
 	teller_put_back(teller, queue, 1);
-	teller->untold[++teller->untold_count] =
-		(struct teller_untold){ .deadline_ns = deadline_ns, .before = queue->untold };
-	queue->untold = teller->untold_count;
+	queue->deadlines_ns[queue->untold++] = deadline_ns;
 	if (queue->unpublished >= TELLER_BATCH)
 		teller_tell(teller);
 }

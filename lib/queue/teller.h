@@ -10,29 +10,18 @@
 #include "base/clock.h"
 #include "queue/queue.h"
 
-/*
- * Slots that the owner takes, at most, between an expiry and telling its queue; and so the most
- * events that are put and not told.
- */
+/* Slots that the owner takes, at most, between an expiry and telling its queue. */
 #ifndef TELLER_UNTOLD_MAX
 #define TELLER_UNTOLD_MAX 1024
 #endif
-
-/* An event that was put into its queue, whose consumers are yet to be told. */
-struct teller_untold {
-	uint64_t deadline_ns;
-	unsigned before; /* the one of the same queue that was put before; 0: none */
-};
 
 struct teller {
 	const struct clock *clock;
 	struct board_owner *counts;
 	/* Queues with events not yet published, first come first told, and where the next goes. */
 	struct timerhub_queue *unpublished, **unpublished_end;
-	unsigned untold_count; /* events of theirs in `untold` */
-	unsigned untold_taken; /* slots taken since the first of them expired */
+	unsigned untold_taken; /* slots taken since the first event of these queues */
 	uint64_t told;         /* events told so far */
-	struct teller_untold untold[TELLER_UNTOLD_MAX + 1]; /* the first is never used */
 };
 
 void teller_init(struct teller *teller, const struct clock *clock, struct board_owner *counts);
