@@ -48,6 +48,9 @@ static inline bool loop_alive(const struct timerhub_loop *loop)
 	return loop->living->is_parent != 0;
 }
 
+/* Returns 0 if the calling thread may use the loop, or -EINVAL, -EPERM or -EOWNERDEAD. */
+int loop_check(const struct timerhub_loop *loop);
+
 /* Free a loop that has no timeouts; fine if it was opened halfway. */
 void loop_free(struct timerhub_loop *loop);
 

@@ -161,15 +161,20 @@ void timerhub_loop_close(struct timerhub_loop *loop)
 
 /* ---- ask ---- */
 
-int timerhub_loop_fd(struct timerhub_loop *loop)
+int loop_check(const struct timerhub_loop *loop)
 {
 	if (!loop)
 		return -EINVAL;
 	if (loop->thread != loop_thread())
 		return -EPERM;
-	if (!loop_alive(loop))
-		return -EOWNERDEAD;
-	return wake_fd(&loop->wake, loop->next_ns, loop->turn_ns);
+	return loop_alive(loop) ? 0 : -EOWNERDEAD;
+}
+
+int timerhub_loop_fd(struct timerhub_loop *loop)
+{
+	int result = loop_check(loop);
+
+	return result < 0 ? result : wake_fd(&loop->wake, loop->next_ns, loop->turn_ns);
 }
 
 uint64_t timerhub_loop_timeout(const struct timerhub_loop *loop)

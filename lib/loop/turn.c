@@ -56,7 +56,7 @@ static void turn_expire(struct turn *turn)
 		if (place == SLOT_NONE)
 			return;
 		turn_fetch(loop);
-		timeout = loop_look(loop, place, schedule_taken_ns(&loop->schedule));
+		timeout = loop_look(loop, place, loop->schedule.taken_ns);
 		if (!timeout)
 			continue;
 		timeout->deadline_ns = UINT64_MAX;
@@ -114,11 +114,9 @@ static int turn_run(struct timerhub_loop *loop)
 
 int timerhub_loop_turn(struct timerhub_loop *loop)
 {
-	if (!loop)
-		return -EINVAL;
-	if (loop->thread != loop_thread())
-		return -EPERM;
-	if (!loop_alive(loop))
-		return -EOWNERDEAD;
+	int result = loop_check(loop);
+
+	if (result < 0)
+		return result;
 	return loop->front.turning ? -EBUSY : turn_run(loop);
 }
