@@ -150,7 +150,7 @@ static void owner_expire_slot(struct owner *owner, uint32_t slot)
 {
 	struct timer_expiry expiry;
 
-	switch (timer_expire(&owner->world.arena->timers, slot, schedule_taken_ns(&owner->schedule),
+	switch (timer_expire(&owner->world.arena->timers, slot, owner->schedule.taken_ns,
 	                     &expiry)) {
 	case TIMER_IS_PENDING:
 		test_point(TEST_POINT_OWNER_BEFORE_PUBLISH);
@@ -290,7 +290,7 @@ static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
 	test_point(TEST_POINT_OWNER_BEFORE_INBOX);
 	owner_empty_inbox(owner);
 	owner_expire(owner);
-	u64_store_relaxed(&owner->counts->cascaded, schedule_cascaded(&owner->schedule));
+	u64_store_relaxed(&owner->counts->cascaded, owner->schedule.cascaded);
 	if (!owner_rest(owner))
 		return true;
 	*ret_promise_ns = owner_gather(owner, schedule_next_ns(&owner->schedule));

@@ -82,34 +82,25 @@ uint64_t heap_at_ns(const struct heap *heap, uint32_t slot)
 	return heap->entries[heap_index_of(heap, slot)].at_ns;
 }
 
-/* Fill the hole at `index` with the last entry. */
-static void heap_close_hole(struct heap *heap, uint32_t index)
+void heap_remove(struct heap *heap, uint32_t slot)
 {
+	uint32_t index = heap_index_of(heap, slot);
 	struct timer_due last = heap->entries[--heap->count];
 
+	heap->filings[slot].where = 0;
 	if (index == heap->count)
 		return;
+	/* The last entry fills the hole. */
 	if (index > 0 && heap->entries[(index - 1) / HEAP_ARITY].at_ns > last.at_ns)
 		heap_sift_up(heap, index, last);
 	else
 		heap_sift_down(heap, index, last);
 }
 
-void heap_remove(struct heap *heap, uint32_t slot)
-{
-	uint32_t index = heap_index_of(heap, slot);
-
-	heap->filings[slot].where = 0;
-	heap_close_hole(heap, index);
-}
-
 uint32_t heap_take(struct heap *heap)
 {
-	uint32_t slot;
+	uint32_t slot = heap_peek(heap);
 
-	invariant(heap->count > 0);
-	slot = heap->entries[0].slot;
-	heap->filings[slot].where = 0;
-	heap_close_hole(heap, 0);
+	heap_remove(heap, slot);
 	return slot;
 }

@@ -37,12 +37,6 @@ void run_sort(struct run *run);
 void run_remove(struct run *run, uint32_t slot);
 uint64_t run_at_ns(const struct run *run, uint32_t slot);
 
-/* Returns whether exactly one slot has been taken since the run was sorted. */
-static inline bool run_at_front(const struct run *run)
-{
-	return run->begin == 1;
-}
-
 /* The earliest instant; UINT64_MAX if empty. */
 static inline uint64_t run_first_ns(const struct run *run)
 {

@@ -70,19 +70,7 @@ static inline uint32_t schedule_peek(const struct schedule *schedule, uint32_t a
 /* Was the slot last taken the first of many that came to be known together? */
 static inline bool schedule_at_front(const struct schedule *schedule)
 {
-	return run_at_front(&schedule->run);
-}
-
-/* Returns the instant that the slot last taken was filed under. */
-static inline uint64_t schedule_taken_ns(const struct schedule *schedule)
-{
-	return schedule->taken_ns;
-}
-
-/* Returns how many slots were moved to a lower level or into the run so far. */
-static inline uint64_t schedule_cascaded(const struct schedule *schedule)
-{
-	return schedule->cascaded;
+	return schedule->run.begin == 1;
 }
 
 /* The earliest instant (or a bound below it, see wheel_bound_ns); UINT64_MAX if there is none. */
