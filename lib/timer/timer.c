@@ -198,12 +198,6 @@ bool timer_read(const struct timers *timers, uint32_t slot, struct timer_view *v
 	return true;
 }
 
-bool timer_unchanged(const struct timers *timers, struct timer_view *view)
-{
-	/* Not a load: the loads of timer_read() must come before it. */
-	return timer_change(&timers->pairs[handle_slot(view->handle)], &view->pair, view->pair);
-}
-
 uint64_t timer_last(const struct timers *timers, uint32_t slot)
 {
 	return handle_of(u64_load_acquire(&timers->pairs[slot].state), slot); /* [armed] */

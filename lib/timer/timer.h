@@ -222,11 +222,10 @@ static inline void timer_view_record(const struct timers *timers, uint64_t handl
 
 /*
  * Read the timer that has the slot, whichever that is, and its queue. False if there is none. All
- * is of one timer if timer_unchanged() then says so; else read again.
+ * is of one timer if timer_change() then changes the view's pair to itself; else read again.
  */
 bool timer_read(const struct timers *timers, uint32_t slot, struct timer_view *view,
                 uint32_t *ret_queue);
-bool timer_unchanged(const struct timers *timers, struct timer_view *view);
 
 /*
  * Returns the handle of the slot's last timer, whether or not that has ended. The caller then sees

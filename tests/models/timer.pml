@@ -26,7 +26,7 @@
  *
  * Models:
  *   lib/timer/timer.c timer_arm() timer_rearm() pair_cancelled() timer_cancel() timer_read()
- *                     timer_unchanged() timer_look() timer_unschedule() timer_expire()
+ *                     timer_look() timer_unschedule() timer_expire()
  *                     timer_true_ns() timer_deliver_periodic() timer_give_back()
  *   lib/timer/timer.h timer_guess() timer_snapshot() timer_change() timer_move()
  *                     timer_instant_ns() timer_next_period_ns() timer_view_expiry()

@@ -389,10 +389,10 @@ static void check_read(struct bench *bench)
 	if (live) {
 		check_view(bench, &view);
 		expect_eq(queue, QUEUE);
-		expect(timer_unchanged(&bench->timers, &view));
+		expect(timer_change(bench->timer, &view.pair, view.pair));
 		parts.looks ^= 1;
 		slots_set(&bench->slots, parts_pair(parts));
-		expect(!timer_unchanged(&bench->timers, &view));
+		expect(!timer_change(bench->timer, &view.pair, view.pair));
 		expect_pair(view.pair, parts);
 	}
 	expect_slot(bench, parts);
@@ -693,7 +693,7 @@ static void do_read(struct bench *bench, struct said *said, uint64_t at_ns)
 	do {
 		if (!timer_read(&bench->timers, SLOT, &view, &queue))
 			return;
-	} while (!timer_unchanged(&bench->timers, &view));
+	} while (!timer_change(bench->timer, &view.pair, view.pair));
 	say_view(said, &view, queue);
 }
 
