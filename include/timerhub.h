@@ -2,10 +2,10 @@
 /*
  * timerhub: one timer service for a whole process.
  *
- * Any thread arms, re-arms and cancels timers without a lock; one owner thread keeps them in a
- * hierarchical timing wheel (G. Varghese and A. Lauck, "Hashed and hierarchical timing wheels",
- * 1987; Linux kernel/time/timer.c) and a heap; expiries are handed out through queues, each of
- * which has an eventfd that any event loop can poll.
+ * Any thread arms, re-arms and cancels timers without a lock. One owner thread keeps the timers in
+ * a hierarchical timing wheel (G. Varghese and A. Lauck, "Hashed and hierarchical timing wheels",
+ * 1987; Linux kernel/time/timer.c) and a heap. The owner puts each expiry into a queue. A queue has
+ * an eventfd that any event loop can poll.
  *
  * Conventions. Every call returns 0 or a count, or a negative errno; on failure no output is
  * written. The library never prints and never sets errno on purpose. All times are uint64_t
@@ -15,15 +15,14 @@
  * k x interval. A re-arm sets a new first deadline.
  *
  * Threads. "Any thread" means: any number of threads at once, without outside locking. Calls marked
- * lock-free take no lock, allocate nothing, are async-signal-safe, and are never delayed by another
- * thread that was stopped inside one of them. No call is a cancellation point of pthread_cancel(3),
- * and a thread cancelled between two calls leaves nothing behind. Asynchronous cancelability
- * (PTHREAD_CANCEL_ASYNCHRONOUS) is not supported inside a call.
+ * lock-free take no lock, allocate nothing and are async-signal-safe. A thread that is stopped
+ * inside such a call never delays another thread. No call is a cancellation point of
+ * pthread_cancel(3). A thread that is cancelled between two calls holds nothing of the library.
+ * Asynchronous cancelability (PTHREAD_CANCEL_ASYNCHRONOUS) is not supported inside a call.
  *
  * Who may free when. The data of a timer often points at memory that the program frees. An event
- * is delivered as soon as a call has returned it or is calling its fn, so an event that lies in the
- * caller's array and is not yet handled is a delivered one.
- *
+ * counts as delivered when a call returns it or calls its fn. An event in the caller's array that
+ * is not yet handled is therefore delivered.
  *   the call returned     one-shot                  periodic or kept
  *   --------------------  ------------------------  ------------------------
  *   dispatch, on the cancelling thread alone:
@@ -67,9 +66,9 @@
  * would: it cannot see when a thread has finished with its array. After timerhub_queue_close() no
  * event of the queue's timers will come, whatever they are.
  *
- * Fork. In a child process every call that needs the owner returns -EOWNERDEAD; only
- * timerhub_close() and timerhub_queue_close() are of use there, and they are safe. daemon(3) forks
- * too, and its parent ends: a program that calls it opens its hubs afterwards.
+ * Fork. In a child process every call that needs the owner returns -EOWNERDEAD. The child can only
+ * call timerhub_close() and timerhub_queue_close() on the parent's hub; both are safe. daemon(3)
+ * forks too, and the parent exits: a program that calls daemon(3) opens its hubs afterwards.
  */
 #ifndef TIMERHUB_H
 #define TIMERHUB_H
@@ -90,32 +89,39 @@ extern "C" {
 /* The service: an owner thread and its timers. */
 struct timerhub;
 
-/* Where expiries wait for one group of consumers; one eventfd. */
+/* Expired timers wait here for one group of consumers; one eventfd. */
 struct timerhub_queue;
 
-/* Names one life of one timer. 0 is never a timer; a stale handle is detected, never followed. */
+/*
+ * Identifies a timer from arm to its end. 0 is never valid. The library rejects a handle whose
+ * timer has ended, until 2^38 more timers have used the same slot.
+ */
 typedef uint64_t timerhub_timer;
 
 struct timerhub_event;
 
 /*
  * A callback: timerhub_dispatch() calls it for an event, on the thread that dispatches. It may arm,
- * re-arm, cancel and dispatch, but not close the queue or the hub. A C++ exception may leave it,
- * and so may the end of its thread (pthread_exit, pthread_cancel): the library is clean afterwards,
- * and the event counts as delivered. (With musl, whose pthread_exit() unwinds no stack: exceptions
- * only.) longjmp() out of it is not supported.
+ * re-arm, cancel and dispatch. It must not close the queue or the hub. A C++ exception may leave
+ * it, and so may the end of its thread (pthread_exit, pthread_cancel). The library stays
+ * consistent, and the event counts as delivered. With musl only an exception may, because
+ * pthread_exit() of musl does not unwind the stack. longjmp() out of a callback is not supported.
  */
 typedef void timerhub_fn(const struct timerhub_event *event);
 
 /*
- * The clock of a hub. timerhub_advance() alone moves that of a manual hub, whatever is chosen here.
+ * The clock of a hub. The time of a manual hub is set by timerhub_advance() only, and this choice
+ * is ignored.
  *
- * The wall clock can be set. All deadlines are points on it, also those given as a delay. If it is
- * set forward, timers whose deadline has then passed expire at once. If it is set back, timers
- * wait, and so does an expiry not yet delivered: at its delivery the deadline has passed. A
- * periodic timer stays on the phase of the wall clock: periods that were jumped over are in
- * `count`; after a jump back none is delivered twice, the next is the one after the last delivered.
- * While the clock is behind a time that it once had, timers cost O(log n) instead of O(1).
+ * The wall clock can be set. All deadlines are points on it, even if they were given as a delay.
+ *
+ *   - If the clock is set forward, the owner expires at once all timers whose deadline has passed.
+ *   - If the clock is set back, timers wait. An expiry that is not yet delivered waits too, because
+ *     an event is delivered only when its deadline has passed.
+ *   - A periodic timer keeps its phase on the wall clock. If the clock jumps over periods, `count`
+ *     includes them. After a jump back no period is delivered twice: the next period is the first
+ *     after the last delivered.
+ *   - While the clock is behind a time that it had before, a call costs O(log n) instead of O(1).
  */
 enum timerhub_clock {
 	TIMERHUB_CLOCK_MONOTONIC = 0, /* stands still while the machine is suspended */
@@ -124,9 +130,9 @@ enum timerhub_clock {
 };
 
 /*
- * How the owner sleeps. If the config says AUTO, the environment may decide (valgrind needs ppoll):
- * TIMERHUB_SLEEPER=poll or TIMERHUB_SLEEPER=uring, with the meaning of the constants below. Any
- * other value, and the environment of a set-user-ID program, is ignored.
+ * How the owner sleeps. If the config says AUTO, the environment variable TIMERHUB_SLEEPER may
+ * decide: `poll` (valgrind needs it) or `uring`, with the meaning of the constants below. The
+ * library ignores any other value, and the environment of a set-user-ID program.
  */
 enum timerhub_sleeper {
 	TIMERHUB_SLEEPER_AUTO = 0,  /* io_uring where the kernel permits it, else ppoll */
@@ -138,19 +144,19 @@ enum timerhub_sleeper {
 #define TIMERHUB_ABSOLUTE (1u << 0) /* expires_ns is a point on the hub's clock, not a delay */
 
 /*
- * Flag of timerhub_spec: a kept timer. Its handle outlives the expiry: once delivered the timer
- * idles (its deadline is never, its place stays taken) until it is re-armed or cancelled. So a
- * heartbeat is one timerhub_rearm() that does not fail and does not race with the expiry. Not
- * together with an interval.
+ * Flag of timerhub_spec: a kept timer. Its handle stays valid after the expiry. A delivered kept
+ * timer is idle until it is re-armed or cancelled: it has no deadline, and it keeps its slot. A
+ * heartbeat is therefore one timerhub_rearm() that cannot fail, even if it races with the expiry.
+ * The flag cannot be combined with an interval.
  */
 #define TIMERHUB_KEEP (1u << 1)
 
 /* Flags of timerhub_config. */
-#define TIMERHUB_MANUAL (1u << 0)     /* no owner thread: time moves by timerhub_advance() alone */
+#define TIMERHUB_MANUAL (1u << 0)     /* no owner thread: timerhub_advance() sets the time */
 #define TIMERHUB_OBSERVABLE (1u << 1) /* timerhub-top can watch: timerhub-top(1) */
 #define TIMERHUB_HUGE_PAGES (1u << 2) /* advise the kernel to back the timers with huge pages */
 
-/* A deadline that never comes, until the timer is re-armed. */
+/* Instead of a deadline: the timer does not expire until it is re-armed. */
 #define TIMERHUB_NEVER UINT64_MAX
 
 /* How to arm a timer. Zeroed fields mean the default. */
@@ -173,7 +179,7 @@ struct timerhub_event {
 		uint64_t data; /* from the spec, a number ... */
 		void *ptr;     /* ... or a pointer */
 	};
-	timerhub_timer timer; /* the handle; of a one-shot it is stale by now, unless kept */
+	timerhub_timer timer; /* the handle; of a one-shot that is not kept: already stale */
 	uint64_t expires_ns;  /* the deadline that was due, on the hub's clock */
 	uint64_t count;       /* periods that this event stands for; 1 unless periodic */
 	timerhub_fn *fn;      /* from the spec */
@@ -189,8 +195,8 @@ struct timerhub_config {
 	uint32_t sleeper;        /* enum timerhub_sleeper */
 	uint32_t cpu_plus_one;   /* run the owner on CPU cpu_plus_one - 1; 0: not pinned */
 	uint64_t spin_ns;        /* wake this much before a deadline and spin up to it. The
-	                          * owner then never gathers a stream of expiries, and never
-	                          * sleeps if deadlines are closer together than this */
+	                          * owner then does not coalesce bursts, and it does not sleep
+	                          * while deadlines are closer together than this */
 	const char *thread_name; /* the owner's name, cut to 15 bytes; NULL: "timerhub" */
 };
 
@@ -203,93 +209,98 @@ struct timerhub_queue_config {
 #define TIMERHUB_LATENESS_BUCKETS 64
 
 /*
- * The counters of a hub, since it was opened. They are read one by one while other threads go on,
- * so they are exact only for events before the call.
+ * The counters of a hub, since it was opened. The call reads them one by one while other threads
+ * run, so a counter is exact only for events before the call.
  */
 struct timerhub_stats {
 	uint64_t armed;         /* timers armed */
-	uint64_t refiled;       /* times that a timer was found moved to a later deadline */
+	uint64_t refiled;       /* schedule entries that the owner moved to a later time */
 	uint64_t cancelled;     /* timers cancelled */
 	uint64_t expired;       /* deadlines that the owner put into a queue */
-	uint64_t delivered;     /* events returned by drain and wait or handed to a callback */
-	uint64_t overruns;      /* periods that were folded into the count of another's event */
-	uint64_t live;          /* timers live now: not over; kept ones that idle among them */
-	uint64_t live_max;      /* most live at once; up to 32 a CPU too many if threads moved */
+	uint64_t delivered;     /* events returned by drain and wait or passed to a callback */
+	uint64_t overruns;      /* periods counted in the event of an earlier period */
+	uint64_t live;          /* live timers, idle kept timers included */
+	uint64_t live_max;      /* most live at once; may be too high, by up to 32 for each CPU */
 	uint64_t inbox_max;     /* most submissions that the owner found waiting in one pass */
 	uint64_t owner_wakeups; /* times that the owner slept and woke */
 	uint64_t submit_wakes;  /* times that a caller woke the owner */
 	uint64_t queue_signals; /* times that the owner made a queue's fd readable */
 	uint64_t cascaded;      /* timers moved from one level of the wheel to a lower one */
-	uint32_t sleeper;       /* enum timerhub_sleeper in use; AUTO on a manual hub: none */
+	uint32_t sleeper;       /* enum timerhub_sleeper in use; AUTO for a manual hub */
 	uint32_t reserved0;
 	/*
-	 * The time at which the queue was told of an expiry, minus its deadline: bucket 0 counts 0
-	 * and 1 ns, bucket i from 2^i to 2^(i+1) - 1 ns.
+	 * How late the owner signalled each expiry: the time of the signal minus the deadline.
+	 * Bucket 0 counts 0 and 1 ns, bucket i counts 2^i to 2^(i+1) - 1 ns.
 	 */
 	uint64_t lateness[TIMERHUB_LATENESS_BUCKETS];
-	uint64_t clock_jumps; /* times that the owner was told of the wall clock being set */
+	uint64_t clock_jumps; /* times that the kernel reported a set wall clock to the owner */
 	uint64_t reserved[15];
 };
 
 /*
- * Open a hub: reserve its memory (timers_max timers; committed as touched) and start its owner
- * thread, unless TIMERHUB_MANUAL. Any thread. `config` may be NULL. -EINVAL: NULL, an unknown flag
- * or enum value, timers_max too large, size too small, no such CPU; -E2BIG: a non-zero byte past
- * the members that this version knows; -ENOMEM, -EMFILE, -EAGAIN …: from the kernel; with
- * TIMERHUB_SLEEPER_URING also the errno with which it refused io_uring, -ENOSYS if the library was
- * built without it. With TIMERHUB_OBSERVABLE the hub's counters lie in a memfd, one fd more;
- * -ENOSPC: 256 such hubs are open; -EFBIG: more than RLIMIT_FSIZE allows.
+ * Open a hub: reserve memory for timers_max timers, which the kernel commits as it is touched, and
+ * start the owner thread, unless TIMERHUB_MANUAL is set. Any thread. `config` may be NULL. With
+ * TIMERHUB_OBSERVABLE the hub's counters are in a memfd, which takes one more fd.
+ *
+ *   -EINVAL                      ret_hub is NULL, an unknown flag or enum value, timers_max too
+ *                                large, size too small, no such CPU
+ *   -E2BIG                       a byte past the members that this version knows is not 0
+ *   -ENOSPC                      256 observable hubs are open
+ *   -EFBIG                       an observable hub needs more than RLIMIT_FSIZE allows
+ *   -ENOSYS                      TIMERHUB_SLEEPER_URING, and the library was built without io_uring
+ *   -ENOMEM, -EMFILE, -EAGAIN …  from the kernel; with TIMERHUB_SLEEPER_URING also the errno with
+ *                                which it refused io_uring
  */
 TIMERHUB_API int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *config);
 
 /*
- * Stop the owner, close the queues still open (threads inside timerhub_wait() return -ESHUTDOWN
- * first), free everything. NULL is fine. No other call on the hub may be running or start, except
- * threads already blocked in timerhub_wait(). In a forked child: frees the child's copy and leaves
- * the parent's alone.
+ * Stop the owner, close all open queues, and free everything. Threads inside timerhub_wait() return
+ * -ESHUTDOWN first. NULL is allowed. No other call on the hub may be running or start, except that
+ * threads may be blocked in timerhub_wait(). In a forked child, the call frees the child's copy and
+ * does not change the parent's hub.
  */
 TIMERHUB_API void timerhub_close(struct timerhub *hub);
 
 /*
- * Returns the time on the hub's clock, in ns; 0 for NULL. Any thread, lock-free. On a manual hub
- * this is the time that timerhub_advance() was last given: inside a long batch as old as the batch.
+ * Returns the time on the hub's clock, in ns; 0 for NULL. Any thread, lock-free. For a manual hub
+ * this is the last time given to timerhub_advance(), even while that call still runs.
  */
 TIMERHUB_API uint64_t timerhub_now(const struct timerhub *hub);
 
 /*
- * Returns the thread id of the owner, for sched_setscheduler(2) and the like. Any thread,
- * lock-free. -EINVAL: NULL, or a manual hub, which has no owner thread; -EOWNERDEAD: in a forked
- * child.
+ * Returns the thread id of the owner, for sched_setscheduler(2) and similar calls. Any thread,
+ * lock-free. -EINVAL: NULL, or a manual hub, which has no owner thread. -EOWNERDEAD: the caller is
+ * a forked child.
  */
 TIMERHUB_API int timerhub_owner_tid(const struct timerhub *hub);
 
 /*
- * Open a queue. Any thread. `config` may be NULL.
- * -EINVAL, -E2BIG as for timerhub_open(); -ENOMEM, -EMFILE; -ENOSPC: 65,535 queues are open.
+ * Open a queue. Any thread. `config` may be NULL. -EINVAL and -E2BIG: as for timerhub_open().
+ * -ENOMEM, -EMFILE: from the kernel. -ENOSPC: 65,535 queues are open.
  */
 TIMERHUB_API int timerhub_queue_open(struct timerhub *hub, struct timerhub_queue **ret_queue,
                                      const struct timerhub_queue_config *config);
 
 /*
- * Close a queue: drop its timers, make threads inside timerhub_wait() return -ESHUTDOWN and wait
- * until they have. Any thread, but not from a callback of this queue. No other call on the queue
- * may be running or start, except threads already blocked in timerhub_wait(): to end workers, call
- * timerhub_queue_stop(), join them, then close. Slow if the hub ever had many timers: walks every
- * place that one ever had. NULL is fine.
+ * Close a queue: cancel its timers, make threads inside timerhub_wait() return -ESHUTDOWN, and wait
+ * until they have returned. Any thread. A callback of this queue must not call it. No other call on
+ * the queue may be running or start, except that threads may be blocked in timerhub_wait(). To end
+ * workers, stop the queue, join the workers, then close it. The call visits every slot that was
+ * ever used. If the hub ever had many timers, this is slow. NULL is allowed.
  */
 TIMERHUB_API void timerhub_queue_close(struct timerhub_queue *queue);
 
 /*
- * From now on no timerhub_wait() on the queue blocks: threads blocked in it return, later calls
- * return at once. Events that have expired are still handed out; when none is left, timerhub_wait()
- * returns -ESHUTDOWN. A stop cannot be undone; all other calls work as before. Any thread,
- * lock-free. NULL is fine.
+ * From now on timerhub_wait() never blocks on the queue. Threads blocked in it return, and later
+ * calls return at once. Expired events are still delivered. When none is left, timerhub_wait()
+ * returns -ESHUTDOWN. A stop cannot be undone. All other calls work as before. Any thread,
+ * lock-free. NULL is allowed.
  */
 TIMERHUB_API void timerhub_queue_stop(struct timerhub_queue *queue);
 
 /*
- * Returns the queue's eventfd, readable when events wait. Poll it, never close it. Any thread,
- * lock-free. -EINVAL: NULL.
+ * Returns the queue's eventfd, which is readable when events wait. Poll it. Never close it. Any
+ * thread, lock-free. -EINVAL: NULL.
  */
 TIMERHUB_API int timerhub_queue_fd(const struct timerhub_queue *queue);
 
@@ -297,74 +308,88 @@ TIMERHUB_API int timerhub_queue_fd(const struct timerhub_queue *queue);
 TIMERHUB_API struct timerhub *timerhub_queue_hub(const struct timerhub_queue *queue);
 
 /*
- * Arm a timer. Any thread, lock-free. `*ret_timer` (may be NULL) is written before the timer can
- * expire. -EAGAIN: timers_max timers are live, or a concurrent timerhub_arm_many() holds the free
- * places while it collects them; -ERANGE: the deadline does not fit; -EINVAL: NULL, bad flags, an
- * interval together with TIMERHUB_KEEP, bad size; -E2BIG: a non-zero byte past the
- * members that this version knows.
+ * Arm a timer. Any thread, lock-free. The handle is written to `*ret_timer`, which may be NULL,
+ * before the timer can expire.
+ *
+ *   -EAGAIN  timers_max timers are live, or a concurrent timerhub_arm_many() has taken the free
+ *            slots
+ *   -ERANGE  the deadline or the interval is above 2^63 - 128 ns
+ *   -EINVAL  NULL, unknown flags, an interval together with TIMERHUB_KEEP, size too small
+ *   -E2BIG   a byte past the members that this version knows is not 0
  */
 TIMERHUB_API int timerhub_arm(struct timerhub_queue *queue, const struct timerhub_spec *spec,
                               timerhub_timer *ret_timer);
 
-/* Arm a one-shot `delay_ns` from now. As timerhub_arm(). */
+/* Arm a one-shot `delay_ns` from now. Like timerhub_arm(). */
 TIMERHUB_API int timerhub_after(struct timerhub_queue *queue, uint64_t delay_ns, uint64_t data,
                                 timerhub_timer *ret_timer);
 
 /*
- * Arm a one-shot `delay_ns` from now whose callback is `fn`, with `ptr` in the event. As
- * timerhub_arm(); -EINVAL also: `fn` is NULL.
+ * Arm a one-shot `delay_ns` from now with the callback `fn`; its event has `ptr`. Like
+ * timerhub_arm(); also -EINVAL if `fn` is NULL.
  */
 TIMERHUB_API int timerhub_call(struct timerhub_queue *queue, uint64_t delay_ns, timerhub_fn *fn,
                                void *ptr, timerhub_timer *ret_timer);
 
 /*
- * Move a timer to another deadline (a delay, or with TIMERHUB_ABSOLUTE a point in time; UINT64_MAX:
- * never). Withdraws an expiry not yet delivered. A periodic timer takes its phase from the new
- * deadline. Any thread, lock-free; moving an armed timer later is one compare-and-swap.
- * 0: the old deadline will not be delivered; 1: a kept timer that had idled, its last expiry having
- * been delivered. -ENOENT: already delivered and not kept, cancelled, or never a timer of this hub;
- * -ERANGE; -EINVAL: NULL, bad flags.
+ * Give a timer a new deadline: a delay, with TIMERHUB_ABSOLUTE a point in time, or UINT64_MAX for
+ * never. An expiry that is not yet delivered is withdrawn. The periods of a periodic timer start
+ * again at the new deadline. Any thread, lock-free. Moving an armed timer to a later deadline is
+ * one compare-and-swap.
+ *
+ *   0        the old deadline will not be delivered
+ *   1        the timer was an idle kept timer: its last expiry had been delivered
+ *   -ENOENT  delivered and not kept, cancelled, or never a timer of this hub
+ *   -ERANGE  the deadline is too late
+ *   -EINVAL  NULL, unknown flags
  */
 TIMERHUB_API int timerhub_rearm(struct timerhub *hub, timerhub_timer timer, uint64_t expires_ns,
                                 uint32_t flags);
 
 /*
- * Move `count` timers, all to one deadline, with one reading of the clock. Returns how many of them
- * were live (idling kept timers among them): the others are left alone. Any thread, lock-free.
- * -ERANGE; -EINVAL: NULL, bad flags, count above INT_MAX.
+ * Give `count` timers the same deadline. The call reads the clock at most once. It skips timers
+ * that are not live. Returns the number of live timers, idle kept timers included. Any thread,
+ * lock-free. -ERANGE: the deadline is too late. -EINVAL: NULL, unknown flags, count above INT_MAX.
  */
 TIMERHUB_API int timerhub_rearm_many(struct timerhub *hub, const timerhub_timer *timers,
                                      unsigned count, uint64_t expires_ns, uint32_t flags);
 
 /*
- * Cancel a timer. Any thread, lock-free. 0: no further event of this timer will be delivered, not
- * even if an expiry already sat in the queue; of a one-shot none was. Of a periodic or kept timer a
- * call on another thread may be returning one right now. -ENOENT: already delivered
- * and not kept, or being returned right now by a call on another thread, or cancelled, or never a
- * timer of this hub. The table above says when the memory that its data points at may be freed.
+ * Cancel a timer. Any thread, lock-free. The table above says when the memory that its data points
+ * at may be freed.
+ *
+ *   0        No further event of this timer will be delivered, even if its expiry was in the queue.
+ *            No event of a one-shot was delivered. For a periodic or kept timer, another thread's
+ *            call may be returning an event now.
+ *   -ENOENT  delivered and not kept; or another thread's call is returning its event now; or
+ *            cancelled; or never a timer of this hub
  */
 TIMERHUB_API int timerhub_cancel(struct timerhub *hub, timerhub_timer timer);
 
 /*
- * Cancel a timer, and wait until no callback of it runs inside timerhub_dispatch() on another
- * thread; the memory that those callbacks wrote can then be read. Any thread, but not in a signal
- * handler. Blocks on a futex; lock-free if no such callback runs or is about to begin.
+ * Cancel a timer, and wait until no other thread runs its callback inside timerhub_dispatch(). The
+ * caller can then read the memory that those callbacks wrote. Any thread. Not in a signal handler.
+ * Blocks on a futex; lock-free if no such callback runs or is about to begin.
  *
- * Outside this timer's callbacks: 0 and -ENOENT as for timerhub_cancel(), and in both cases no
- * callback of it runs and none will. Inside a callback of this timer (also further out, if this
- * call is made in another timer's callback dispatched from there): 0 means cancelled, and the
- * callbacks on other threads are over; the calling thread's own is not waited for. -ENOENT means
- * that another caller has cancelled, or that it is a one-shot; nothing was waited for, do not free.
+ * If the caller is outside this timer's callbacks, 0 and -ENOENT mean the same as for
+ * timerhub_cancel(). In both cases the timer's callback does not run, and will not run again.
  *
- * Two callbacks that cancel_sync each other's timers deadlock. Events that a drain or wait
- * has returned are not waited for: the library cannot see their end.
+ * If the caller is inside a callback of this timer, even through a nested dispatch:
+ *
+ *   0        The timer is cancelled. Its callbacks on other threads have returned. The call does
+ *            not wait for the caller's own callback.
+ *   -ENOENT  Another caller has cancelled the timer, or it is a one-shot. The call has waited for
+ *            no callback. Do not free.
+ *
+ * If two callbacks call cancel_sync for each other's timers, they deadlock. The call does not wait
+ * for events that a drain or wait has returned, because the library cannot see their end.
  */
 TIMERHUB_API int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer);
 
 /*
- * Arm `count` timers, all or none; returns `count`. All specs must have the same `size`, which is
- * also the stride of the array and so a multiple of 8. `ret_timers` may be NULL. Any thread,
- * lock-free. Errors as timerhub_arm(): any of them means that none was armed.
+ * Arm `count` timers, all or none; returns `count`. All specs must have the same `size`. That size
+ * is the stride of the array and must be a multiple of 8. `ret_timers` may be NULL. Any thread,
+ * lock-free. Errors as for timerhub_arm(); after an error no timer is armed.
  */
 TIMERHUB_API int timerhub_arm_many(struct timerhub_queue *queue, const struct timerhub_spec *specs,
                                    unsigned count, timerhub_timer *ret_timers);
@@ -374,70 +399,79 @@ TIMERHUB_API int timerhub_cancel_many(struct timerhub *hub, const timerhub_timer
                                       unsigned count);
 
 /*
- * How long until a timer's deadline, in ns; 0 when it has passed, UINT64_MAX for never and for a
- * kept timer that idles. Any thread, lock-free. -ENOENT as for timerhub_cancel().
+ * Store the time until the timer's deadline in `*ret_ns`. 0: the deadline has passed. UINT64_MAX:
+ * the timer has no deadline, or is an idle kept timer. Any thread, lock-free. -ENOENT: as for
+ * timerhub_cancel(). -EINVAL: NULL.
  */
 TIMERHUB_API int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, uint64_t *ret_ns);
 
 /*
- * Called by timerhub_each() for one live timer: data, fn, queue and handle as in its event;
- * `expires_ns` its deadline, UINT64_MAX for never and for a kept timer that idles; `count` 1 if its
- * expiry waits undelivered, else 0. Not 0 ends the walk.
+ * timerhub_each() calls this for a live timer. The event has the timer's data, fn, queue and
+ * handle. `expires_ns` is the deadline; UINT64_MAX means never, or an idle kept timer. `count` is 1
+ * if an expiry waits undelivered, else 0. A result other than 0 ends the walk.
  */
 typedef int timerhub_each_fn(const struct timerhub_event *timer, uint64_t interval_ns,
                              void *context);
 
 /*
- * Call `fn` for every live timer of the hub, in no order: what is pending? Timers that are armed,
- * moved or delivered meanwhile may be missed or shown as they were. By the time of the call the
- * timer may have been cancelled and the memory that its data points at freed: do not follow the
- * pointer unless the program makes sure that it is valid. `fn` may make any call that a callback
- * may. Any thread, lock-free if `fn` is. Returns 0, or what `fn` returned. -EINVAL: NULL.
+ * Call `fn` for every live timer of the hub, in no particular order. The walk may miss a timer that
+ * another thread arms, moves or delivers during the call, or show its state before the change. When
+ * `fn` runs, the timer may be cancelled and the memory that its data points at freed. Do not follow
+ * the pointer unless the program makes sure that it is valid. `fn` may make any call that a
+ * callback may. Any thread, lock-free if `fn` is. Returns 0, or the result of `fn` that ended the
+ * walk. -EINVAL: NULL.
  */
 TIMERHUB_API int timerhub_each(struct timerhub *hub, timerhub_each_fn *fn, void *context);
 
 /*
- * Take up to `max` events, in order of deadline. Never blocks. Any thread, lock-free. Returns how
- * many; 0 with `max` 0. If it finds the queue empty, the fd is no longer readable; if it stops at
+ * Take up to `max` events, in order of deadline. Never blocks. Any thread, lock-free. Returns the
+ * number of events. If the call finds the queue empty, the fd is no longer readable. If it stops at
  * `max`, the fd stays readable, and an edge-triggered poller gets a new edge. Every event in the
- * array counts as delivered: the table above says when its data may be freed.
+ * array counts as delivered: the table above says when its data may be freed. -EINVAL: NULL, `max`
+ * above INT_MAX.
  */
 TIMERHUB_API int timerhub_drain(struct timerhub_queue *queue, struct timerhub_event *events,
                                 unsigned max);
 
 /*
- * As timerhub_drain(), but blocks up to `timeout_ns` (UINT64_MAX: for ever) for the first event;
- * on a manual hub too that is real time. A signal does not end the wait. Any thread. 0: timed out;
- * -ECANCELED: interrupted; -ESHUTDOWN: the queue was stopped and is empty, or is being closed;
- * -EINVAL: NULL, or `max` 0.
+ * Like timerhub_drain(), but blocks until there is an event, for at most `timeout_ns`. UINT64_MAX
+ * means no limit. The timeout is real time, even on a manual hub. A signal does not end the wait.
+ * Any thread.
+ *
+ *   0           timed out
+ *   -ECANCELED  timerhub_interrupt() was called
+ *   -ESHUTDOWN  the queue was stopped and is empty, or is being closed
+ *   -EINVAL     NULL, `max` 0 or above INT_MAX
  */
 TIMERHUB_API int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events,
                                unsigned max, uint64_t timeout_ns);
 
 /*
- * Take up to `max` events one by one, and call each event's fn (if any) on this thread before
- * taking the next. A callback may arm, re-arm and cancel, also the timer that is due next. Returns
- * how many events were taken.
+ * Take up to `max` events, and call each event's fn, unless it is NULL, on this thread before
+ * taking the next event. A callback may arm, re-arm and cancel any timer, even the next due timer.
+ * Any thread. Not in a signal handler. Returns the number of events. -EINVAL: as for
+ * timerhub_drain().
  */
 TIMERHUB_API int timerhub_dispatch(struct timerhub_queue *queue, unsigned max);
 
 /*
- * Make every thread now blocked in timerhub_wait() return -ECANCELED. A thread between two waits
- * misses it: to end workers use timerhub_queue_stop(). Any thread, lock-free.
+ * Make every thread that is blocked in timerhub_wait() now return -ECANCELED. A thread between two
+ * waits misses the interrupt. To end workers use timerhub_queue_stop(). Any thread, lock-free.
  */
 TIMERHUB_API void timerhub_interrupt(struct timerhub_queue *queue);
 
 /*
- * Manual hubs: set the clock to `now_ns`, expire the timers that are due, and tell when to call
- * again (UINT64_MAX: not before a timer is armed or re-armed; `ret_next_ns` may be NULL). A call
- * that comes early is harmless. One thread at a time.
- * -EINVAL: not a manual hub, or time would go back; -EBUSY: another thread is inside.
+ * Manual hubs: set the clock to `now_ns` and expire the timers that are due. Store in
+ * `*ret_next_ns` when to call again. UINT64_MAX means after the next arm or re-arm. `ret_next_ns`
+ * may be NULL. An early call is harmless. One thread at a time. -EINVAL: not a manual hub, or time
+ * would go back. -EBUSY: another thread is inside.
  */
 TIMERHUB_API int timerhub_advance(struct timerhub *hub, uint64_t now_ns, uint64_t *ret_next_ns);
 
 /*
- * Manual hubs: returns an eventfd that becomes readable when a timer was armed or re-armed that is
- * due earlier than timerhub_advance() told. The next advance clears it. -EINVAL: not a manual hub.
+ * Manual hubs: returns an eventfd. It becomes readable when a timer gets a deadline before the time
+ * that timerhub_advance() stored in `*ret_next_ns`, or when thousands of submissions wait. The next
+ * advance clears it. Any thread, lock-free. -EINVAL: not a manual hub.
  */
 TIMERHUB_API int timerhub_wake_fd(const struct timerhub *hub);
 
@@ -454,15 +488,16 @@ TIMERHUB_API int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret
 #endif
 
 /*
- * Write statistics as text for a log: a line "name value" for each counter, the sleeper's name, and
- * the lateness that half, 99 % and all of the expiries stayed below. As snprintf(): returns the
- * length of the whole text; a text that does not fit into `bytes` is cut, and ends with a NUL all
- * the same. `buffer` may be NULL if `bytes` is 0. Any thread; async-signal-safe. -EINVAL: NULL.
+ * Write statistics as text for a log. The text has a line "name value" for each counter, the name
+ * of the sleeper, and the lateness that 50 %, 99 % and 100 % of the expiries stayed below. As with
+ * snprintf(), the result is the length of the whole text. A text that does not fit into `bytes` is
+ * cut, and still ends with a NUL. `buffer` may be NULL if `bytes` is 0. Any thread;
+ * async-signal-safe. -EINVAL: NULL.
  */
 TIMERHUB_API int timerhub_stats_text(const struct timerhub_stats *stats, char *buffer,
                                      size_t bytes);
 
-/* "MAJOR.MINOR.PATCH". */
+/* Returns "MAJOR.MINOR.PATCH". Any thread, lock-free. */
 TIMERHUB_API const char *timerhub_version(void);
 
 #ifdef __cplusplus

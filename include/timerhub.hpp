@@ -2,58 +2,59 @@
 /*
  * timerhub for C++17: loop and timeout, hub, queue and timer as objects that close themselves,
  * std::chrono for times, any callable as a callback, std::error_code for errors. Everything is in
- * this header; link with libtimerhub. It is a layer on timerhub_loop.h and timerhub.h. These say
- * what each call promises, which threads may make it and which errors it returns; this header says
- * only what the layer adds. native() and handle() lead to the calls that have no method here.
+ * this header; link with libtimerhub. It is a layer on timerhub_loop.h and timerhub.h. These two
+ * headers document each call, the threads that may make it and the errors that it returns. This
+ * header documents only the additions of the layer. For a call that has no method here, native()
+ * and handle() return the C object.
  *
  * Errors. A call that can fail returns a std::error_code: empty, or the errno of the C call in
  * std::system_category(), so that it compares with std::errc (std::errc::result_out_of_range for
  * ERANGE). On failure no output is written. The header throws nothing itself, and compiles with
- * -fno-exceptions and -fno-rtti. An exception out of a callable leaves dispatch(); one out of a
- * callable's constructor leaves the arm call that copies it, and the timer is as it was. In a
- * program built with -fno-exceptions, or with musl, a callable must not end its thread
- * (pthread_exit(3)).
+ * -fno-exceptions and -fno-rtti. If a callable throws, the exception leaves dispatch(). If the
+ * constructor of a callable throws, the exception leaves the arm call that copies the callable, and
+ * the timer is unchanged. In a program built with -fno-exceptions, or with musl, a callable must
+ * not end its thread (pthread_exit(3)).
  *
  * Times. A delay is any std::chrono::duration, a deadline any time_point of timerhub::clock. Both
- * are rounded up to nanoseconds. A negative one counts as 0, so it is due at once. One that is too
- * large, or not a number, gives ERANGE.
+ * are rounded up to nanoseconds. A negative time counts as 0, which is due at once. A time that is
+ * too large, or NaN, gives ERANGE.
  *
- * Memory. A callable of at most 8 bytes that is trivially copyable and has a const operator()
- * travels in the timer's data: arming allocates nothing, and each call gets a copy. A lambda that
- * captures `this` is one, so is a function pointer; timerhub::is_small_v tells. Any other callable
- * lives in one block of the heap, at one address until it is destroyed.
+ * Memory. A callable of at most 8 bytes that is trivially copyable and has a const operator() is
+ * stored in the timer's data. Arming it allocates nothing, and each call runs a copy. Examples are
+ * a function pointer and a lambda that captures `this`; timerhub::is_small_v tests for it. Any
+ * other callable is stored in one block of the heap, and its address does not change.
  *
- * Threads. Calls that are const may be made by any number of threads at once. The others change the
- * object: one thread at a time, and no const call meanwhile. One const call is allowed even so: a
+ * Threads. Any number of threads at once may make const calls. The other calls change the object:
+ * one thread at a time may make them, while no thread makes a const call. There is one exception: a
  * callback may move its own timer while another thread cancels or destroys it.
  *
  * Who may free when. When a timer has been destroyed, or cancel() has returned, its callable runs
- * on no other thread and will not run again, so what the callable refers to may be freed. Inside
- * the timer's own callback that holds too. The callable itself then stays valid until the callback
- * returns; the callback must not touch what it has freed.
+ * on no other thread and will not run again. The program may then free the data that the callable
+ * refers to. This also holds inside the timer's own callback. The callable itself then stays valid
+ * until the callback returns, but the callback must not touch the freed data.
  *
  *   - A timer's callback may run on another thread until the timer is destroyed. So declare the
  *     timer as the last member of its class, or call cancel() first in the destructor.
  *   - Destroying a timer waits for its callback on another thread. Do not hold a mutex that the
  *     callback locks, and do not destroy two timers in each other's callbacks.
- *   - If several threads dispatch one queue, callbacks of one periodic timer can overlap, as can
- *     those of a timer that is moved in its callback. If one of them destroys the timer, the
- *     program must see to it that only one does.
+ *   - If several threads dispatch one queue, callbacks of one periodic timer can overlap. Callbacks
+ *     of a timer that is moved in its callback can overlap too. If a callback destroys the timer,
+ *     the program must make sure that only one callback does so.
  *   - A hub outlives its queues and timers. A timer may outlive its queue: it never expires then,
  *     and expires_after() returns ENOENT. Members declared in the order hub, queue, timers are
  *     destroyed in a right order.
- *   - Callables are called by dispatch() alone. drain() and wait() return events, of which the
- *     destructor of a timer knows nothing: never call the fn of such an event.
+ *   - Only dispatch() calls callables. drain() and wait() return events, and the destructor of a
+ *     timer does not wait for such an event: never call its fn.
  *
- * A timeout has one thread, and the same rule: when it has been destroyed or removed, its callable
- * will not run again, and what the callable refers to may be freed.
+ * A timeout has one thread, and a similar rule. When it has been destroyed or removed, its callable
+ * will not run again, and the program may free the data that the callable refers to.
  *
- * Lifetime. Timers and timeouts keep their callable after the expiry, for the next one.
- * Do not let the callable capture a shared_ptr to the object that has the timer or timeout as a
- * member (in asio `[self = shared_from_this()]` is usual). The object would own the callable, and
- * the callable the object: neither would be freed before cancel() or remove(). Capture `this`: the
- * member's destructor withdraws the callable before the object is gone. If the object must outlive
- * what its callback does, the callback begins with `const auto self = shared_from_this();`.
+ * Lifetime. Timers and timeouts keep their callable after an expiry, for the next expiry. Do not
+ * let the callable capture a shared_ptr to the object that has the timer or timeout as a member (in
+ * asio `[self = shared_from_this()]` is usual). The object would own the callable, and the callable
+ * the object: neither would be freed before cancel() or remove(). Capture `this`: the member's
+ * destructor withdraws the callable before the object is gone. If the callback may release the last
+ * reference to the object, it begins with `const auto self = shared_from_this();`.
  *
  * Tested by tests/cpp.
  */
@@ -81,7 +82,7 @@
 #include "timerhub.h"
 #include "timerhub_loop.h"
 
-/* What follows is used as timerhub::hub and so on: see the end of this header. */
+/* Programs write timerhub::hub and so on for these names: see the end of this header. */
 namespace timerhub_cpp
 {
 
@@ -92,10 +93,10 @@ inline std::error_code error(int result) noexcept
 }
 
 /*
- * The clock of a hub, as a type. Which clock that is (timerhub_config.clock; a manual hub has one
- * of its own) is known at run time alone, so now() is the hub's. The conversions copy the count of
- * time units: those of steady_clock are right for a hub on TIMERHUB_CLOCK_MONOTONIC, those of
- * system_clock for one on TIMERHUB_CLOCK_REALTIME.
+ * The clock of a hub, as a type. The hub chooses its clock at run time (timerhub_config.clock, or a
+ * manual clock), so now() is a method of the hub. The conversions copy the count of time units. Use
+ * from_steady() and to_steady() with TIMERHUB_CLOCK_MONOTONIC, from_system() and to_system() with
+ * TIMERHUB_CLOCK_REALTIME.
  */
 struct clock {
 	using duration = std::chrono::nanoseconds;
@@ -138,7 +139,7 @@ using time_point = clock::time_point;
 namespace detail
 {
 
-/* In place of a time that does not fit: no hub can keep it, so timerhub.h answers -ERANGE. */
+/* Stands for a time that does not fit. A hub cannot keep it, so timerhub.h returns -ERANGE. */
 inline constexpr std::uint64_t out_of_range = UINT64_MAX - 1;
 
 /* Multiply by num / den, rounding up; num * den fits, see below. */
@@ -152,7 +153,7 @@ constexpr std::uint64_t scale(std::uint64_t count, std::uint64_t num, std::uint6
 	return whole * num + part;
 }
 
-/* Nanoseconds, rounded up; 0 if negative. */
+/* Returns the nanoseconds of a duration, rounded up; 0 if it is negative. */
 template <class Rep, class Period>
 constexpr std::uint64_t to_ns(const std::chrono::duration<Rep, Period> &distance) noexcept
 {
@@ -169,7 +170,9 @@ constexpr std::uint64_t to_ns(const std::chrono::duration<Rep, Period> &distance
 		constexpr real factor = static_cast<real>(num) / static_cast<real>(den);
 		const real count = distance.count();
 
-		/* Half of the range is more than a hub can keep. Not a number is not below it. */
+		/*
+		 * Half of the range is more than a hub can keep. The comparison is false for NaN.
+		 */
 		if (!(count < static_cast<real>(out_of_range / 2) / factor))
 			return out_of_range;
 		const auto whole = static_cast<std::uint64_t>(count * factor);
@@ -179,7 +182,7 @@ constexpr std::uint64_t to_ns(const std::chrono::duration<Rep, Period> &distance
 	}
 }
 
-/* The reverse, of what the library returns: never is the largest. */
+/* Returns a time of the library as a duration; the largest duration stands for never. */
 constexpr clock::duration from_ns(std::uint64_t ns) noexcept
 {
 	const auto max = static_cast<std::uint64_t>(clock::duration::max().count());
@@ -231,15 +234,16 @@ class deadline
 	std::uint64_t ns_;
 };
 
-/* What a callable is told, if it takes an argument. */
+/* The argument of a callable, if it takes one. */
 struct expiry {
-	time_point due;      /* the deadline, that of the first period if there are several */
+	time_point due;      /* the deadline; of several periods, the first */
 	std::uint64_t count; /* periods that this call stands for; 1 unless periodic */
 };
 
 /*
- * Whether a callable of this type travels in the timer's data, so that arming does not allocate.
- * What has state of its own (a mutable lambda) does not: each call would begin with a fresh copy.
+ * Whether a callable of this type is stored in the timer's data, so that arming does not allocate.
+ * A callable that changes its own state, such as a mutable lambda, is not: each call would begin
+ * with a fresh copy.
  */
 template <class Callable>
 inline constexpr bool is_small_v =
@@ -270,7 +274,7 @@ template <class Callable> std::uint64_t pack(const Callable &callable) noexcept
 	return data;
 }
 
-/* A copy for one call. It is on the calling thread's stack, so nothing can free it. */
+/* A copy for one call. It is on the calling thread's stack, so no other thread can free it. */
 template <class Callable> class unpacked
 {
       public:
@@ -288,7 +292,7 @@ template <class Callable> class unpacked
 	alignas(Callable) unsigned char bytes_[sizeof(Callable)];
 };
 
-/* The fn of such a timer. */
+/* The fn of a timer with a small callable. */
 template <class Callable> void call_small(const timerhub_event *event)
 {
 	const unpacked<Callable> copy(event->data);
@@ -296,12 +300,12 @@ template <class Callable> void call_small(const timerhub_event *event)
 	invoke(copy.get(), *event);
 }
 
-/* ---- any other: it lives in a block of its own ---- */
+/* ---- any other callable: it has a block on the heap ---- */
 
 /*
- * Counts the timer object as one user, and each callback that runs. timerhub_cancel_sync() waits
- * for the callbacks on other threads, so when it has returned and the timer object lets go, the
- * only other users are callbacks further out on the same thread: the last of them frees.
+ * Counts its users: the timer object, and each callback that runs. timerhub_cancel_sync() waits for
+ * the callbacks on other threads. When it has returned and the timer object has left, the other
+ * users are outer callbacks on the same thread. The last user to leave frees the block.
  */
 class block
 {
@@ -311,15 +315,15 @@ class block
 	block(const block &) = delete;
 	block &operator=(const block &) = delete;
 
-	/* Relaxed: the caller is a user already, or its callback is one that is waited for. */
+	/* Relaxed: the timer object is still a user, or its canceller waits for this callback. */
 	void use() noexcept
 	{
 		users_.fetch_add(1, std::memory_order_relaxed);
 	}
 
 	/*
-	 * Acquire and release: the last user destroys what all of them have touched. Those on other
-	 * threads are ordered by timerhub_cancel_sync() as well.
+	 * Acquire and release: the last user destroys an object that all users have touched.
+	 * timerhub_cancel_sync() also orders the users on other threads.
 	 */
 	void leave() noexcept
 	{
@@ -341,7 +345,7 @@ template <class Callable> class block_of final : public block
 	Callable callable;
 };
 
-/* Keeps a block while its callable runs, however that ends. */
+/* Keeps a block while its callable runs, even if the callable throws or its thread ends. */
 class block_user
 {
       public:
@@ -362,7 +366,7 @@ class block_user
 	block &used_;
 };
 
-/* The fn of such a timer. */
+/* The fn of a timer with a block. */
 template <class Callable> void call_block(const timerhub_event *event)
 {
 	auto &home = *static_cast<block_of<Callable> *>(event->ptr);
@@ -371,7 +375,7 @@ template <class Callable> void call_block(const timerhub_event *event)
 	invoke(home.callable, *event);
 }
 
-/* A function pointer may be null, as it may be for timerhub_call(). */
+/* A function pointer may be null; timerhub_call() rejects that too. */
 template <class Callable> constexpr bool is_callable(const Callable &callable) noexcept
 {
 	if constexpr (std::is_pointer_v<Callable>)
@@ -383,8 +387,8 @@ template <class Callable> constexpr bool is_callable(const Callable &callable) n
 } // namespace detail
 
 /*
- * The service: owns a struct timerhub. Moves; the queues and timers of a hub that was moved are
- * still its own.
+ * The service: owns a struct timerhub. It can be moved: the queues and timers of the hub then
+ * belong to the new object.
  */
 class hub
 {
@@ -409,9 +413,7 @@ class hub
 		close();
 	}
 
-	/*
-	 * timerhub_open(); a zero `size` is filled in. EBUSY: it is open already.
-	 */
+	/* timerhub_open(); a zero `size` is filled in. EBUSY: the hub is open already. */
 	[[nodiscard]] std::error_code open(timerhub_config config = {}) noexcept
 	{
 		if (hub_)
@@ -421,21 +423,21 @@ class hub
 		return error(timerhub_open(&hub_, &config));
 	}
 
-	/* timerhub_close(), after its queues and timers. Not open is fine. */
+	/* timerhub_close(). Close its queues and timers before. Harmless if not open. */
 	void close() noexcept
 	{
 		timerhub_close(std::exchange(hub_, nullptr));
 	}
 
-	/* timerhub_now(). It must be open. */
+	/* timerhub_now(). The hub must be open. */
 	time_point now() const noexcept
 	{
 		return time_point(detail::from_ns(timerhub_now(hub_)));
 	}
 
 	/*
-	 * timerhub_advance(), of a manual hub. `*ret_next` (may be NULL): when to call again;
-	 * time_point::max() for never.
+	 * timerhub_advance(), for a manual hub. `*ret_next` (may be NULL) is when to call again;
+	 * time_point::max() means never.
 	 */
 	std::error_code advance(deadline now, time_point *ret_next = nullptr) const noexcept
 	{
@@ -449,13 +451,13 @@ class hub
 		return error(result);
 	}
 
-	/* timerhub_wake_fd(): a descriptor or a negative errno. */
+	/* timerhub_wake_fd(): returns a descriptor or a negative errno. */
 	int wake_fd() const noexcept
 	{
 		return timerhub_wake_fd(hub_);
 	}
 
-	/* timerhub_owner_tid(): a thread id or a negative errno. */
+	/* timerhub_owner_tid(): returns a thread id or a negative errno. */
 	int owner_tid() const noexcept
 	{
 		return timerhub_owner_tid(hub_);
@@ -467,7 +469,7 @@ class hub
 		return error(timerhub_stats(hub_, &ret_stats));
 	}
 
-	/* For the calls of timerhub.h; nullptr: not open. */
+	/* Returns the hub for the calls of timerhub.h; nullptr if it is not open. */
 	timerhub *native() const noexcept
 	{
 		return hub_;
@@ -478,8 +480,8 @@ class hub
 };
 
 /*
- * Where expiries wait: owns a struct timerhub_queue. Moves; the timers of a queue that was moved
- * are still its own.
+ * Expired timers wait here: owns a struct timerhub_queue. It can be moved: the timers of the queue
+ * then belong to the new object.
  */
 class queue
 {
@@ -504,7 +506,7 @@ class queue
 		close();
 	}
 
-	/* timerhub_queue_open(). EBUSY: it is open already. */
+	/* timerhub_queue_open(). EBUSY: the queue is open already. */
 	[[nodiscard]] std::error_code open(const hub &of) noexcept
 	{
 		return queue_ ? error(-EBUSY)
@@ -512,24 +514,25 @@ class queue
 	}
 
 	/*
-	 * timerhub_queue_close(): not from a callback of this queue, and when other threads have
-	 * left their calls; to end workers stop() it and join them first. Not open is fine.
+	 * timerhub_queue_close(). A callback of this queue must not call it. Other threads must
+	 * have left their calls: to end workers stop() the queue and join them first. Harmless if
+	 * not open.
 	 */
 	void close() noexcept
 	{
 		timerhub_queue_close(std::exchange(queue_, nullptr));
 	}
 
-	/* timerhub_queue_fd(): the eventfd to poll, never to close, or a negative errno. */
+	/* timerhub_queue_fd(): returns the eventfd or a negative errno. Poll it; never close it. */
 	int fd() const noexcept
 	{
 		return timerhub_queue_fd(queue_);
 	}
 
 	/*
-	 * timerhub_dispatch(): call up to `max` callables on this thread; `*ret_count` (may be
-	 * NULL) is how many. What a callable throws leaves this call; its event counts as
-	 * delivered, the others stay in the queue.
+	 * timerhub_dispatch(): call up to `max` callables on this thread. `*ret_count` (may be
+	 * NULL) is their number. If a callable throws, the exception leaves this call. Its event
+	 * counts as delivered, and the other events stay in the queue.
 	 */
 	std::error_code dispatch(unsigned max = 64, unsigned *ret_count = nullptr) const
 	{
@@ -538,7 +541,7 @@ class queue
 
 	/*
 	 * timerhub_drain(): for timers that were armed by the calls of timerhub.h with a number as
-	 * their data. Never call the fn of what it returned.
+	 * their data. Never call the fn of a returned event.
 	 */
 	std::error_code drain(timerhub_event *events, unsigned max,
 	                      unsigned &ret_count) const noexcept
@@ -547,8 +550,8 @@ class queue
 	}
 
 	/*
-	 * timerhub_wait(), for such timers too: block for the first event, without end or up to
-	 * `timeout`. A timeout that does not fit is without end too.
+	 * timerhub_wait(), for the same timers as drain(): block until there is an event, or at
+	 * most for `timeout`. A timeout that is too large has no limit.
 	 */
 	std::error_code wait(timerhub_event *events, unsigned max,
 	                     unsigned &ret_count) const noexcept
@@ -562,7 +565,7 @@ class queue
 		return counted(timerhub_wait(queue_, events, max, timeout.ns()), &ret_count);
 	}
 
-	/* timerhub_queue_stop(): no wait() blocks any more. */
+	/* timerhub_queue_stop(): from now on wait() does not block. */
 	void stop() const noexcept
 	{
 		timerhub_queue_stop(queue_);
@@ -575,8 +578,8 @@ class queue
 	}
 
 	/*
-	 * timerhub_call(): call a small callable once, `after` from now, without an object that
-	 * owns it. `*ret_timer` (may be NULL) is for the calls of timerhub.h. ERANGE; EINVAL: a
+	 * timerhub_call(): call a small callable once, `after` from now. No object owns the
+	 * callable. `*ret_timer` (may be NULL) is for the calls of timerhub.h. ERANGE; EINVAL: a
 	 * null function pointer.
 	 */
 	template <class Callable>
@@ -589,7 +592,7 @@ class queue
 		return call_small(after, stored(callable), ret_timer);
 	}
 
-	/* For the calls of timerhub.h; nullptr: not open. */
+	/* Returns the queue for the calls of timerhub.h; nullptr if it is not open. */
 	timerhub_queue *native() const noexcept
 	{
 		return queue_;
@@ -603,7 +606,7 @@ class queue
 		return error(result);
 	}
 
-	friend class loop; /* its queue is not to be closed */
+	friend class loop; /* it must not close its queue */
 
 	template <class Callable>
 	std::error_code call_small(delay after, const Callable &callable,
@@ -629,12 +632,12 @@ class queue
  * or destroyed: after its expiry it idles (TIMERHUB_KEEP) until expires_after() or expires_at()
  * moves it. So an idle timeout is a member that is armed once, and moved at each sign of life.
  *
- * A timer may be moved to another object while it is armed, also inside its own callback. Its
- * callable stays where it is: if it refers to the object that was moved from, it must not run.
+ * A timer may be moved to another object while it is armed, even inside its own callback. Its
+ * callable stays at its address. If the callable refers to the old object, it must not run.
  *
- * The arm calls cancel() what was armed before. They return EAGAIN, EINVAL or ERANGE as
- * timerhub_arm() does, or ENOMEM; then the timer is not armed. With `slack` the timer may expire
- * anywhere in [deadline, deadline + slack].
+ * The arm calls first cancel the timer that was armed here before. They return EAGAIN, EINVAL or
+ * ERANGE like timerhub_arm(), or ENOMEM. If they return an error, the timer is not armed. With
+ * `slack` the timer may expire anywhere in [deadline, deadline + slack].
  *
  * An arm call does not touch the object once the timer can expire, so the callback may destroy it
  * even if the arm call has not yet returned on its thread.
@@ -649,14 +652,14 @@ class timer
 		swap(other);
 	}
 
-	/* Cancel what was armed here before. */
+	/* Cancel the timer that was armed here before. */
 	timer &operator=(timer &&other) noexcept
 	{
 		timer(std::move(other)).swap(*this);
 		return *this;
 	}
 
-	/* As cancel(). */
+	/* Like cancel(). */
 	~timer()
 	{
 		cancel();
@@ -669,7 +672,7 @@ class timer
 		std::swap(block_, other.block_);
 	}
 
-	/* Arm it for `after` from now. */
+	/* Arm the timer for `after` from now. */
 	template <class Callable>
 	[[nodiscard]] std::error_code arm_after(const queue &on, delay after, Callable &&callable,
 	                                        delay slack = {})
@@ -678,7 +681,7 @@ class timer
 		           std::forward<Callable>(callable));
 	}
 
-	/* Arm it for a point on the hub's clock. */
+	/* Arm the timer for a point on the hub's clock. */
 	template <class Callable>
 	[[nodiscard]] std::error_code arm_at(const queue &on, deadline at, Callable &&callable,
 	                                     delay slack = {})
@@ -687,7 +690,7 @@ class timer
 		           std::forward<Callable>(callable));
 	}
 
-	/* Arm it without a deadline: it waits for expires_after() or expires_at(). */
+	/* Arm the timer without a deadline: it waits for expires_after() or expires_at(). */
 	template <class Callable>
 	[[nodiscard]] std::error_code arm_never(const queue &on, Callable &&callable,
 	                                        delay slack = {})
@@ -697,8 +700,9 @@ class timer
 	}
 
 	/*
-	 * Arm it for one interval from now and every further one; expires_after() and expires_at()
-	 * give it another phase. EINVAL also: the interval is not above 0.
+	 * Arm a periodic timer: it expires after one interval, and then after each further
+	 * interval. expires_after() and expires_at() start the periods again. Also EINVAL: the
+	 * interval is 0 or negative.
 	 */
 	template <class Callable>
 	[[nodiscard]] std::error_code arm_every(const queue &on, delay interval,
@@ -715,24 +719,25 @@ class timer
 	}
 
 	/*
-	 * timerhub_rearm(): move it to `after` from now; an expiry not yet delivered is withdrawn.
-	 * Any thread, lock-free; also from its own callback. `*ret_idled` (may be NULL): whether
-	 * its last expiry had been delivered. ENOENT: not armed, or the queue is closed; ERANGE.
+	 * timerhub_rearm(): move the timer to `after` from now; an expiry not yet delivered is
+	 * withdrawn. Any thread, lock-free; its own callback may call it. `*ret_idled` (may be
+	 * NULL) says whether its last expiry had been delivered. ENOENT: not armed, or the queue is
+	 * closed; ERANGE.
 	 */
 	std::error_code expires_after(delay after, bool *ret_idled = nullptr) const noexcept
 	{
 		return rearm(after.ns(), 0, ret_idled);
 	}
 
-	/* As expires_after(), to a point on the hub's clock. */
+	/* Like expires_after(), but to a point on the hub's clock. */
 	std::error_code expires_at(deadline at, bool *ret_idled = nullptr) const noexcept
 	{
 		return rearm(at.ns(), TIMERHUB_ABSOLUTE, ret_idled);
 	}
 
 	/*
-	 * As expires_after(), but without a deadline. It stays armed; a callback that runs now is
-	 * not waited for.
+	 * Like expires_after(), but without a deadline. The timer stays armed. The call does not
+	 * wait for a callback that runs now.
 	 */
 	std::error_code expires_never(bool *ret_idled = nullptr) const noexcept
 	{
@@ -740,8 +745,8 @@ class timer
 	}
 
 	/*
-	 * timerhub_remaining(): how long until its deadline; clock::duration::max() for never and
-	 * while it idles. ENOENT as for expires_after().
+	 * timerhub_remaining(): the time until the deadline. clock::duration::max() means never, or
+	 * that the timer is idle. ENOENT as for expires_after().
 	 */
 	std::error_code remaining(clock::duration &ret_remaining) const noexcept
 	{
@@ -754,28 +759,28 @@ class timer
 	}
 
 	/*
-	 * timerhub_cancel_sync(): afterwards, whatever it returns, the callable runs on no other
-	 * thread and will not run again. The callable is destroyed before cancel() returns, or,
-	 * inside the timer's own callback, when that returns. Blocks while the callback runs on
+	 * timerhub_cancel_sync(). Afterwards, whatever its result, the callable runs on no other
+	 * thread and will not run again. The callable is destroyed before cancel() returns; inside
+	 * the timer's own callback, when the callback returns. Blocks while the callback runs on
 	 * another thread. ENOENT: not armed, or the queue is closed; EOWNERDEAD.
 	 */
 	std::error_code cancel() noexcept
 	{
 		if (!handle_)
 			return error(-ENOENT);
-		/* A callback that is waited for may read the handle: change it afterwards. */
+		/* Change the handle after the wait: the callback on another thread may read it. */
 		const int result = timerhub_cancel_sync(hub_, handle_);
 
 		handle_ = 0;
-		/* Last: what the callable owns may in turn own this timer. */
+		/* Last, because the callable may own this timer. */
 		if (block_)
 			block_->leave();
 		return error(result);
 	}
 
 	/*
-	 * For timerhub_rearm_many() and the like; 0: not armed. Cancel by cancel() alone: the
-	 * object cannot see another canceller.
+	 * For timerhub_rearm_many() and similar calls; 0 if not armed. Cancel only with cancel():
+	 * the object does not notice another canceller.
 	 */
 	timerhub_timer handle() const noexcept
 	{
@@ -795,7 +800,7 @@ class timer
 		return spec;
 	}
 
-	/* Take over the callable first: it may be part of what cancel() destroys, or throw. */
+	/* Take over the callable first: cancel() may destroy it, or its constructor may throw. */
 	template <class Callable>
 	std::error_code arm(const queue &on, timerhub_spec spec, Callable &&callable)
 	{
@@ -824,8 +829,8 @@ class timer
 	}
 
 	/*
-	 * The callback may run on another thread before timerhub_arm() returns, and look at the
-	 * members: they are set before, the handle by timerhub_arm() itself.
+	 * The callback may run on another thread before timerhub_arm() returns, and read the
+	 * members. So this function sets them before the call; timerhub_arm() sets the handle.
 	 */
 	std::error_code begin(const queue &on, const timerhub_spec &spec,
 	                      detail::block *home) noexcept
@@ -850,17 +855,17 @@ class timer
 		return error(result);
 	}
 
-	timerhub_timer handle_ = 0;      /* 0: not armed, and the others mean nothing */
-	timerhub *hub_ = nullptr;        /* of the queue that it was armed on */
-	detail::block *block_ = nullptr; /* where the callable lives; NULL: it is small */
+	timerhub_timer handle_ = 0;      /* 0: not armed, and the other members are invalid */
+	timerhub *hub_ = nullptr;        /* the hub of the queue that it was armed on */
+	detail::block *block_ = nullptr; /* the block of the callable; NULL: it is small */
 };
 
 /*
  * The timeouts of one event loop: owns a struct timerhub_loop. The program must call turn() in
- * every turn of its event loop, right before it blocks: timeouts expire there and nowhere else. All
- * methods but queue() are for the thread that opened it.
+ * every turn of its event loop, right before the loop blocks. Timeouts expire only inside turn().
+ * The thread that opened the loop makes all calls, except queue().
  *
- * Moves; the timeouts of a loop that was moved are still its own.
+ * It can be moved: the timeouts of the loop then belong to the new object.
  */
 class loop
 {
@@ -893,15 +898,15 @@ class loop
 		return open_on(nullptr, config);
 	}
 
-	/* timerhub_loop_open() with a hub. EINVAL also: the hub is not open. */
+	/* timerhub_loop_open() with a hub. Also EINVAL: the hub is not open. */
 	[[nodiscard]] std::error_code open(const hub &of, timerhub_loop_config config = {}) noexcept
 	{
 		return of.native() ? open_on(of.native(), config) : error(-EINVAL);
 	}
 
 	/*
-	 * timerhub_loop_close(), before its hub; also inside a callback. Its timeouts are removed,
-	 * and may be destroyed later. Not open is fine.
+	 * timerhub_loop_close(). Close the loop before its hub. A callback may close it. Its
+	 * timeouts are removed, and may be destroyed later. Harmless if not open.
 	 */
 	void close() noexcept
 	{
@@ -909,15 +914,15 @@ class loop
 		timerhub_loop_close(std::exchange(loop_, nullptr));
 	}
 
-	/* timerhub_loop_fd(): a descriptor to poll, or a negative errno. */
+	/* timerhub_loop_fd(): returns a descriptor to poll, or a negative errno. */
 	int fd() const noexcept
 	{
 		return timerhub_loop_fd(loop_);
 	}
 
 	/*
-	 * timerhub_loop_timeout(): for how long to block; 0: not at all; clock::duration::max():
-	 * until a descriptor is ready.
+	 * timerhub_loop_timeout(): returns how long to block; 0 means do not block, and
+	 * clock::duration::max() means until a descriptor is ready.
 	 */
 	clock::duration timeout() const noexcept
 	{
@@ -925,8 +930,9 @@ class loop
 	}
 
 	/*
-	 * timerhub_loop_turn(): call what is due; `*ret_count` (may be NULL) is how many. What a
-	 * callable throws leaves this call; the next turn goes on with the next callable.
+	 * timerhub_loop_turn(): call the callables that are due; `*ret_count` (may be NULL) is
+	 * their number. If a callable throws, the exception leaves this call, and the next turn
+	 * continues with the next callable.
 	 */
 	std::error_code turn(unsigned *ret_count = nullptr) const
 	{
@@ -937,7 +943,7 @@ class loop
 		return error(result);
 	}
 
-	/* timerhub_loop_now(): the clock as the last turn read it. */
+	/* timerhub_loop_now(): returns the last turn's reading of the clock. */
 	time_point now() const noexcept
 	{
 		return time_point(detail::from_ns(timerhub_loop_now(loop_)));
@@ -945,14 +951,14 @@ class loop
 
 	/*
 	 * timerhub_loop_queue(): any thread may arm timers on it, and turn() calls their callables.
-	 * Only arm there. Without a hub it is not open.
+	 * Use it only for arming. If the loop has no hub, the queue is not open.
 	 */
 	const timerhub_cpp::queue &queue() const noexcept
 	{
 		return queue_;
 	}
 
-	/* For the calls of timerhub_loop.h; nullptr: not open. */
+	/* Returns the loop for the calls of timerhub_loop.h; nullptr if it is not open. */
 	timerhub_loop *native() const noexcept
 	{
 		return loop_;
@@ -978,7 +984,7 @@ class loop
 namespace detail
 {
 
-/* In place of a time that does not fit: a loop may keep `out_of_range`. */
+/* Replaces `out_of_range` by a time that a loop rejects; a loop would accept the former. */
 constexpr std::uint64_t of_loop(std::uint64_t ns) noexcept
 {
 	return ns == out_of_range ? UINT64_MAX : ns;
@@ -992,21 +998,21 @@ class timeout_base : protected timerhub_timeout
 	timeout_base &operator=(const timeout_base &) = delete;
 
 	/*
-	 * timerhub_timeout_set(): set or move it to `after` from now; also in its own callable.
-	 * ERANGE; EINVAL: not added; EPERM.
+	 * timerhub_timeout_set(): set or move the timeout to `after` from now; its own callable may
+	 * call it. ERANGE; EINVAL: not added; EPERM.
 	 */
 	std::error_code set(delay after) noexcept
 	{
 		return error(timerhub_timeout_set(loop_, this, of_loop(after.ns())));
 	}
 
-	/* timerhub_timeout_set_at(): as set(), to a point on the loop's clock. */
+	/* timerhub_timeout_set_at(): like set(), but to a point on the loop's clock. */
 	std::error_code set_at(timerhub_cpp::deadline at) noexcept
 	{
 		return error(timerhub_timeout_set_at(loop_, this, of_loop(at.ns())));
 	}
 
-	/* timerhub_timeout_stop(); `*ret_was_set` (may be NULL): whether it was set. */
+	/* timerhub_timeout_stop(); `*ret_was_set` (may be NULL) says whether it was set. */
 	std::error_code stop(bool *ret_was_set = nullptr) noexcept
 	{
 		const int result = timerhub_timeout_stop(loop_, this);
@@ -1028,13 +1034,13 @@ class timeout_base : protected timerhub_timeout
 		return time_point(from_ns(timerhub_timeout_deadline(this)));
 	}
 
-	/* Between add() and remove(), or the close of the loop. */
+	/* Returns whether the timeout is between add() and remove(), or the close of the loop. */
 	bool is_added() const noexcept
 	{
 		return owner != 0;
 	}
 
-	/* For the calls of timerhub_loop.h that add and remove nothing. */
+	/* For the calls of timerhub_loop.h, except add and remove. */
 	timerhub_timeout *native() noexcept
 	{
 		return this;
@@ -1053,26 +1059,29 @@ class timeout_base : protected timerhub_timeout
 		return error(timerhub_timeout_add(loop_, this, fn));
 	}
 
-	/* A closed loop has removed it. On another thread the loop would call freed memory. */
+	/*
+	 * A closed loop has removed the timeout. If removing fails, the loop would call freed
+	 * memory.
+	 */
 	void remove_for_good() noexcept
 	{
 		if (is_added() && timerhub_timeout_remove(loop_, this) < 0)
 			std::terminate();
 	}
 
-	timerhub_loop *loop_ = nullptr; /* it was added to */
+	timerhub_loop *loop_ = nullptr; /* the loop that it was added to */
 };
 
 } // namespace detail
 
 /*
- * A timeout of a loop and its callable, which takes no argument: a member of the session object, as
- * timerhub_timeout is a field in C. The loop's thread calls all methods and the destructor, which
- * removes the timeout; on another thread the destructor calls std::terminate(). A timeout is
- * neither copied nor moved. Nothing here allocates.
+ * A timeout of a loop and its callable, which takes no argument. Make it a member of the session
+ * object, as timerhub_timeout is a field in C. The loop's thread calls all methods and the
+ * destructor. The destructor removes the timeout; on another thread it calls std::terminate(). A
+ * timeout can be neither copied nor moved. It never allocates.
  *
  * timeout<> takes any small callable (is_small_v), such as a lambda that captures `this`; 48 bytes.
- * timeout<Callable> takes a Callable of any size and holds it in the object.
+ * timeout<Callable> takes a Callable of any size and stores it in the object.
  *
  * The callable may destroy the timeout, and the object that has it as a member. The callable itself
  * stays valid until it returns, but it must not touch memory that it has freed.
@@ -1093,9 +1102,9 @@ template <class Callable = void> class timeout final : public detail::timeout_ba
 	}
 
 	/*
-	 * timerhub_timeout_add(): it is not set yet. EAGAIN; EEXIST; EINVAL: a null function
-	 * pointer, or the loop is not open; EPERM. What the callable's constructor throws leaves
-	 * this call, and the timeout is not added.
+	 * timerhub_timeout_add(): the timeout is not set yet. EAGAIN; EEXIST; EINVAL: a null
+	 * function pointer, or the loop is not open; EPERM. If the callable's constructor throws,
+	 * the exception leaves this call, and the timeout is not added.
 	 */
 	template <class From> [[nodiscard]] std::error_code add(const loop &on, From &&callable)
 	{
@@ -1113,8 +1122,7 @@ template <class Callable = void> class timeout final : public detail::timeout_ba
 
 	/*
 	 * timerhub_timeout_remove(), and destroy the callable. A callable that runs now is
-	 * destroyed when it returns.
-	 * EINVAL: not added, or the loop is closed; EPERM.
+	 * destroyed when it returns. EINVAL: not added, or the loop is closed; EPERM.
 	 */
 	std::error_code remove() noexcept
 	{
@@ -1126,7 +1134,7 @@ template <class Callable = void> class timeout final : public detail::timeout_ba
 	}
 
       private:
-	/* The callable while it runs, on the stack, so that the object may be destroyed. */
+	/* Holds the callable on the stack while it runs, so that the object may be destroyed. */
 	class run
 	{
 	      public:
@@ -1148,7 +1156,7 @@ template <class Callable = void> class timeout final : public detail::timeout_ba
 		run(const run &) = delete;
 		run &operator=(const run &) = delete;
 
-		/* The timeout is gone or has another callable. */
+		/* The timeout is destroyed or has another callable: do not put this one back. */
 		void leave() noexcept
 		{
 			home_ = nullptr;
@@ -1179,8 +1187,8 @@ template <class Callable = void> class timeout final : public detail::timeout_ba
 		callable_.reset();
 	}
 
-	std::optional<Callable> callable_; /* none: not added, or running */
-	run *running_ = nullptr;           /* the run that will put it back */
+	std::optional<Callable> callable_; /* empty: not added, or running */
+	run *running_ = nullptr;           /* the run that will put the callable back */
 };
 
 template <> class timeout<void> final : public detail::timeout_base
@@ -1229,9 +1237,9 @@ template <> class timeout<void> final : public detail::timeout_base
 } // namespace timerhub_cpp
 
 /*
- * The names for programs. A namespace cannot have the name of a struct, so the struct of the C
- * header, which has no members outside the library, is their scope. No object of it can be made:
- * pointers to it come from timerhub_open() alone.
+ * The names for programs. A namespace cannot have the name of a struct. So these names are members
+ * of the C header's struct timerhub, which has no members outside the library. A program cannot
+ * make an object of it: only timerhub_open() returns pointers to it.
  */
 struct timerhub {
 	using clock = timerhub_cpp::clock;

@@ -2,19 +2,20 @@
 /*
  * timerhub_journal: durable delayed tasks, kept in a directory, delivered through timerhub.
  *
- * A task is an id, perhaps a key of the caller's, a wall-clock time and some bytes. When a call
- * that changes a task returns 0, the change is on stable storage. Delivery is at least once: a task
- * that was taken and not acknowledged comes again after its lease, or after the next open. A task
- * done or cancelled never comes again. No task comes before its time on CLOCK_REALTIME; tasks come
- * in order of time.
+ * A task is an id, an optional key of the caller, a wall-clock time and some bytes. When a call
+ * that changes a task returns 0, the change is on stable storage. Delivery is at least once: if a
+ * task was taken and not acknowledged, it is delivered again after its lease, or after the next
+ * open. A done or cancelled task is never delivered again. No task is delivered before its time on
+ * CLOCK_REALTIME; tasks are delivered in order of time.
  *
- * Conventions are timerhub.h's: 0 or a count, or a negative errno with outputs untouched; never
- * prints. Times are uint64_t nanoseconds, points in time on CLOCK_REALTIME. Unless said otherwise
- * any number of threads may call at once. The calls lock a mutex, and those that change a task wait
- * for the disk: not for signal handlers.
+ * Conventions, as in timerhub.h. A call returns 0 or a count, or a negative errno and then writes
+ * no output. The library never prints. Times are uint64_t nanoseconds; points in time are on
+ * CLOCK_REALTIME. Any number of threads may make any call at once, unless its comment says
+ * otherwise. The calls lock a mutex, and a call that changes a task waits for the disk, so a signal
+ * handler must make none of them.
  *
- * Fork. In a child every call returns -EOWNERDEAD; timerhub_journal_close() there frees the child's
- * copy and leaves the parent's journal alone.
+ * Fork. In a child every call returns -EOWNERDEAD. timerhub_journal_close() frees the child's copy
+ * there and does not change the parent's journal.
  */
 #ifndef TIMERHUB_JOURNAL_H
 #define TIMERHUB_JOURNAL_H
@@ -26,7 +27,7 @@
 extern "C" {
 #endif
 
-/* A directory that holds durable delayed tasks; one process at a time, which holds its lock. */
+/* A directory that holds durable delayed tasks. The process that has it open holds its lock. */
 struct timerhub_journal;
 
 /* Most bytes of a key, and most changes of one timerhub_journal_commit(). */
@@ -34,20 +35,21 @@ struct timerhub_journal;
 #define TIMERHUB_JOURNAL_CHANGES_MAX 64
 
 /*
- * One delivery of a task. Its taker holds data and key until done, retry or park of it returns 0,
- * -ESTALE or -ENOENT, or until release; however long that takes, and whatever becomes of the task.
+ * One delivery of a task. Data and key stay valid until done, retry or park of this delivery
+ * returns 0, -ESTALE or -ENOENT, or until it is released. Until then they stay valid even if the
+ * task has ended or another worker has taken it.
  */
 struct timerhub_task {
 	uint64_t id;       /* never 0, never used again in this journal */
 	uint64_t due_ns;   /* CLOCK_REALTIME */
-	uint64_t attempts; /* deliveries so far, this one included; see take */
+	uint64_t attempts; /* deliveries so far, including this delivery; see take */
 	const void *data;
 	size_t data_len;
-	const void *key; /* NULL: it has none */
+	const void *key; /* NULL: the task has no key */
 	size_t key_len;
 	uint64_t delivery;    /* names this delivery in this open journal; never 0 */
 	uint64_t interval_ns; /* 0: not periodic */
-	uint64_t periods;     /* that this delivery stands for: 1, and those missed before it */
+	uint64_t periods;     /* 1 for this delivery, plus the missed periods before it */
 	uint64_t reserved[6];
 };
 
@@ -55,147 +57,162 @@ struct timerhub_task {
 struct timerhub_journal_config {
 	uint32_t size;           /* sizeof(struct timerhub_journal_config) */
 	uint32_t flags;          /* none yet */
-	uint64_t lease_ns;       /* a task taken comes again after this; 0: only after a restart */
-	uint64_t segment_bytes;  /* a file's size; 0: 16 MiB; 4 KiB to 4 GiB */
-	uint32_t tasks_max;      /* most tasks that put lets in; 0: 1,048,576 */
+	uint64_t lease_ns;       /* a taken task is delivered again then; 0: after a restart */
+	uint64_t segment_bytes;  /* size of a file; 0: 16 MiB; 4 KiB to 4 GiB */
+	uint32_t tasks_max;      /* most live tasks; put then fails; 0: 1,048,576 */
 	uint32_t data_max;       /* most bytes of one task's data; 0: 64 KiB; at most 16 MiB */
 	uint64_t data_bytes_max; /* most bytes of all data and keys; 0: 1 GiB */
-	uint32_t attempts_max;   /* a task that comes back after so many is parked; 0: never */
+	uint32_t attempts_max;   /* a task returned after its last attempt is parked; 0: no limit */
 	uint32_t reserved;
 };
 
-/* Why compaction does nothing although there is something to gain. */
+/* Why compaction does not begin although it would free space. */
 enum timerhub_journal_held_up {
 	TIMERHUB_JOURNAL_NOT_HELD_UP = 0,
-	TIMERHUB_JOURNAL_BY_BACKUP = 1, /* until it is made */
-	TIMERHUB_JOURNAL_BY_DISK = 2,   /* the disk refused; tried again after the next change */
+	TIMERHUB_JOURNAL_BY_BACKUP = 1, /* until the backup is complete */
+	TIMERHUB_JOURNAL_BY_DISK = 2,   /* a write failed; compaction tries again after a change */
 };
 
-/* How the log is written. Since 0.2 by plain calls alone, which take less time. */
+/* How the log is written. Version 0.2 and later use only plain calls, which take less time. */
 enum timerhub_journal_writer {
 	TIMERHUB_JOURNAL_PLAIN = 0, /* pwrite and fdatasync */
-	TIMERHUB_JOURNAL_URING = 1, /* io_uring: no longer */
+	TIMERHUB_JOURNAL_URING = 1, /* io_uring; no longer used */
 };
 
-/* What a journal holds, and what it has done since it was opened. */
+/* The contents of a journal, and counters since it was opened. */
 struct timerhub_journal_stats {
-	uint64_t tasks;       /* tasks live: put, and neither done nor cancelled */
-	uint64_t taken;       /* of those, taken: neither given back nor over their lease */
+	uint64_t tasks;       /* live tasks: put, and neither done nor cancelled */
+	uint64_t taken;       /* live tasks that a worker has, with an unexpired lease */
 	uint64_t data_bytes;  /* data and keys in memory */
-	uint64_t live_bytes;  /* on disk: a record of each live task, and one that ends it */
-	uint64_t disk_bytes;  /* what is on disk, zeros written ahead included */
-	uint64_t segments;    /* in so many files */
+	uint64_t live_bytes;  /* on disk: for each live task its record and the record of its end */
+	uint64_t disk_bytes;  /* size of all segments, including zeros written ahead */
+	uint64_t segments;    /* files of the log */
 	uint64_t recovered;   /* tasks found at open */
-	uint64_t recovery_ns; /* how long finding them took */
+	uint64_t recovery_ns; /* how long open took to recover them */
 	uint64_t cut_bytes;   /* torn bytes that open cut off the end */
 	uint64_t put;         /* calls that returned 0 */
 	uint64_t cancelled;
 	uint64_t moved;
-	uint64_t delivered; /* tasks taken, each time they were */
+	uint64_t delivered; /* deliveries; a task that is taken twice counts twice */
 	uint64_t done;
 	uint64_t retried;
-	uint64_t leases_over;      /* tasks given back because their lease was over */
+	uint64_t leases_over;      /* deliveries whose lease expired */
 	uint64_t batches;          /* writes to the log */
-	uint64_t records;          /* records in them */
+	uint64_t records;          /* records in these writes */
 	uint64_t syncs;            /* syncs of the log that callers waited for */
-	uint64_t copied_bytes;     /* written by compaction */
+	uint64_t copied_bytes;     /* bytes written by compaction */
 	uint64_t segments_dropped; /* files removed by compaction */
-	int32_t failed;            /* 0, or what every change returns from now on: -EIO */
+	int32_t failed;            /* 0, or -EIO if every further change returns -EIO */
 	uint32_t writer;           /* enum timerhub_journal_writer: plain */
-	uint64_t held;             /* deliveries that their takers have not answered for */
-	uint64_t parked;           /* of the tasks, those that are parked */
-	uint64_t oldest_due_ns;    /* of the tasks not taken and not parked; UINT64_MAX: none */
-	uint64_t disk_full; /* times that the disk was full, and changes were refused for it */
-	uint64_t healed;    /* segments that compaction could not read, and wrote from memory */
+	uint64_t held;             /* deliveries that are neither answered nor released */
+	uint64_t parked;           /* live tasks that are parked */
+	uint64_t oldest_due_ns;    /* earliest task neither taken nor parked; UINT64_MAX: none */
+	uint64_t disk_full; /* times that the disk was full and the journal refused changes */
+	uint64_t healed;    /* unreadable segments that compaction wrote again from memory */
 	uint64_t held_up;   /* enum timerhub_journal_held_up */
 	uint64_t reserved[10];
 	/*
-	 * Of all deliveries, the time of taking minus due_ns; and of all writes that callers waited
-	 * for, how long the write and the sync took. Bucket 0 counts 0 and 1 ns, bucket i from 2^i
-	 * to 2^(i+1) - 1 ns.
+	 * lateness: for each delivery, the time of the take minus due_ns. sync_ns: for each write
+	 * that callers waited for, the duration of write and sync. Bucket 0 counts 0 and 1 ns,
+	 * bucket i counts 2^i to 2^(i+1) - 1 ns.
 	 */
 	uint64_t lateness[TIMERHUB_LATENESS_BUCKETS];
 	uint64_t sync_ns[TIMERHUB_LATENESS_BUCKETS];
 };
 
-/* What timerhub_journal_check() found. */
+/* The result of timerhub_journal_check(). */
 struct timerhub_journal_report {
 	uint64_t segments;   /* files read */
-	uint64_t records;    /* good records in them */
-	uint64_t tasks;      /* tasks live at their end */
-	uint64_t torn_bytes; /* at the end, cut by the next open; see the man page */
+	uint64_t records;    /* valid records in these files */
+	uint64_t tasks;      /* live tasks at the end of the log */
+	uint64_t torn_bytes; /* at the end; the next open cuts them; see the man page */
 	uint64_t segment;    /* number of the file with the first fault, or of the last file */
-	uint64_t offset;     /* where in it the fault is, or the last good record ends */
-	const char *fault;   /* what is wrong there; NULL: nothing. A constant. */
+	uint64_t offset;     /* offset of the fault in that file, or end of the last valid record */
+	const char *fault;   /* the fault, as a constant text; NULL: the journal has no fault */
 	uint64_t reserved[8];
 };
 
 /*
- * Open the journal in `dir`, an existing directory; an empty one is a new journal. Finds every
- * acknowledged fact again and cuts a torn end. `config` may be NULL.
- * -EBUSY: open already, here or in another process; -EBADMSG: a file is corrupt before its end
- * (timerhub_journal_check() says where, `timerhub-journal repair` keeps what can still be read);
- * -EOPNOTSUPP: written by another version; -EINVAL, -E2BIG: bad config; -ENOMEM, -ENOENT, -EACCES,
- * -ENOSPC, -EIO …: from the kernel. The caller that makes the directory syncs its parent.
+ * Open the journal in `dir`, an existing directory; an empty directory becomes a new journal. The
+ * call recovers every acknowledged change and cuts a torn tail. `config` may be NULL. A program
+ * that makes the directory must sync its parent directory.
+ *
+ *   -EBUSY                                      the journal is open already, in this process or in
+ *                                               another
+ *   -EBADMSG                                    a file is corrupt before its end:
+ *                                               timerhub_journal_check() reports the position, and
+ *                                               `timerhub-journal repair` keeps the readable
+ *                                               records
+ *   -EOPNOTSUPP                                 another version wrote the journal
+ *   -EINVAL, -E2BIG                             bad config
+ *   -ENOMEM, -ENOENT, -EACCES, -ENOSPC, -EIO …  from the kernel
  */
 TIMERHUB_API int timerhub_journal_open(struct timerhub_journal **ret_journal, const char *dir,
                                        const struct timerhub_journal_config *config);
 
 /*
- * Close. Threads blocked in take return -ESHUTDOWN first; no other call may be running or start:
- * to end workers, call timerhub_journal_stop(), join them, then close. Tasks taken and not done
- * come again at the next open. NULL is fine.
+ * Close the journal. Threads blocked in take return -ESHUTDOWN first. No other call may be running
+ * or start: to end workers, call timerhub_journal_stop() and join them before. The next open
+ * delivers taken tasks that are not done. NULL is allowed.
  */
 TIMERHUB_API void timerhub_journal_close(struct timerhub_journal *journal);
 
 /*
- * From now on no take blocks. Tasks that are due at this moment are still handed out; when none is
- * left, take returns -ESHUTDOWN, then and ever after. A stop cannot be undone; all other calls work
- * as before. NULL is fine; in a forked child it does nothing.
+ * From now on no take blocks. Tasks that are due when the call is made are still delivered. When no
+ * such task is left, take returns -ESHUTDOWN, and so does every later take. A stop cannot be
+ * undone. All other calls work as before. NULL is allowed; in a forked child the call does nothing.
  */
 TIMERHUB_API void timerhub_journal_stop(struct timerhub_journal *journal);
 
 /*
- * Readable when take would not block. After a task was cancelled, moved or taken elsewhere it may
- * be readable for nothing; the next take returns 0 and clears it. Poll it, never read or close it.
- * -EINVAL, -EOWNERDEAD.
+ * Returns a descriptor that is readable when take would not block. Poll it. Never read or close it.
+ * It may be readable although no task is due, for example after another thread took the task. The
+ * next take then returns 0 and clears it. -EINVAL, -EOWNERDEAD.
  */
 TIMERHUB_API int timerhub_journal_fd(struct timerhub_journal *journal);
 
 /* ---- changes: on stable storage when they return 0 ---- */
 
 /*
- * Put a task, to be delivered `when_ns` from now or, with TIMERHUB_ABSOLUTE, at that time.
- * TIMERHUB_NEVER: not before it is moved. `ret_id` may be NULL. -EAGAIN: tasks_max tasks are live,
- * or data_bytes_max bytes in memory; -EMSGSIZE: more than data_max bytes; -ERANGE: beyond 2^63 ns;
- * -EINVAL; -ENOMEM; -ENOSPC, -EDQUOT, -EFBIG …: the disk refused the write: nothing has changed,
- * the call may be repeated; -EIO: a write or a sync failed. After that the fact is in doubt, no
- * change is accepted any more, delivery goes on; open the journal again.
+ * Put a task, to be delivered `when_ns` from now or, with TIMERHUB_ABSOLUTE, at that time. With
+ * TIMERHUB_NEVER the task is not due until timerhub_journal_move() sets a time. `ret_id` may be
+ * NULL.
+ *
+ *   -EAGAIN                     tasks_max tasks are live, or data_bytes_max bytes are in memory
+ *   -EMSGSIZE                   more than data_max bytes
+ *   -ERANGE                     the time is beyond 2^63 ns
+ *   -ENOSPC, -EDQUOT, -EFBIG …  the disk refused the write: nothing has changed, and the caller may
+ *                               repeat the call
+ *   -EIO                        A write or a sync failed, so it is unknown whether the change is
+ *                               stable. From then on the journal accepts no change, and still
+ *                               delivers. Open it again.
+ *   -EINVAL, -ENOMEM            nothing has changed
  */
 TIMERHUB_API int timerhub_journal_put(struct timerhub_journal *journal, uint64_t when_ns,
                                       uint32_t flags, const void *data, size_t data_len,
                                       uint64_t *ret_id);
 
 /*
- * Put a task under a key: 1 to TIMERHUB_JOURNAL_KEY_MAX bytes, which no other live task has. The
- * key outlives the process as the task does. -EEXIST: a live task has the key; `*ret_id` is its id
- * (the one case where a failing call writes an output). Else as for put.
+ * Put a task under a key: 1 to TIMERHUB_JOURNAL_KEY_MAX bytes that no other live task has. The key
+ * is durable, like the task. -EEXIST: a live task has the key, and `*ret_id` is its id. No other
+ * failing call of a change writes an output. All else as for put.
  */
 TIMERHUB_API int timerhub_journal_put_key(struct timerhub_journal *journal, const void *key,
                                           size_t key_len, uint64_t when_ns, uint32_t flags,
                                           const void *data, size_t data_len, uint64_t *ret_id);
 
 /*
- * 0: the task will never be delivered (again). -EBUSY: a worker has it; the worker decides what
- * becomes of it. -ENOENT: done, cancelled, or never put. Else as for put.
+ * Cancel a task. 0: the task will not be delivered again. -EBUSY: a worker has the task, and
+ * decides how it ends. -ENOENT: the task is done or cancelled, or was never put. All else as for
+ * put.
  */
 TIMERHUB_API int timerhub_journal_cancel(struct timerhub_journal *journal, uint64_t id);
 TIMERHUB_API int timerhub_journal_cancel_key(struct timerhub_journal *journal, const void *key,
                                              size_t key_len);
 
 /*
- * 0: the task comes at the new time, not the old. Errors as for cancel; -EBUSY also if the task is
- * parked; -ERANGE.
+ * Give a task a new time. 0: the task will be delivered at the new time only. -EBUSY: as for
+ * cancel, or the task is parked. -ERANGE. Other errors as for cancel.
  */
 TIMERHUB_API int timerhub_journal_move(struct timerhub_journal *journal, uint64_t id,
                                        uint64_t when_ns, uint32_t flags);
@@ -205,65 +222,75 @@ TIMERHUB_API int timerhub_journal_move_key(struct timerhub_journal *journal, con
 /* ---- deliveries ---- */
 
 /*
- * Take the task that is due, the earliest first; waits up to `timeout_ns` (0: not at all,
- * UINT64_MAX: for ever) for one. 1: taken; 0: the time is over; -ESHUTDOWN: the journal is stopped
- * and nothing is left, or it is being closed; -ENOMEM. The number of attempts is recorded some
- * milliseconds behind the delivery, so that the last may be missing after a crash. Signals do not
- * end it, and it is no cancellation point.
+ * Take the earliest task that is due. If no task is due, wait up to `timeout_ns`; 0: do not wait,
+ * UINT64_MAX: no limit. A signal does not end the wait, and the call is not a cancellation point.
+ * The journal records the number of attempts some milliseconds after the delivery, so after a crash
+ * the last attempt may not be counted.
+ *
+ *   1           a task was taken
+ *   0           timed out
+ *   -ESHUTDOWN  the journal is stopped and no task is left, or it is being closed
+ *   -ENOMEM     no task was taken
  */
 TIMERHUB_API int timerhub_journal_take(struct timerhub_journal *journal,
                                        struct timerhub_task *ret_task, uint64_t timeout_ns);
 
 /*
- * As take, of up to `max` tasks that are due when the first one is. Returns how many; 0: the time
- * is over; errors as of take.
+ * Like take, for up to `max` tasks: take waits for the first, and adds further tasks that are due
+ * then. Returns the number of tasks; 0: timed out. Errors as for take; -EINVAL: `max` is 0 or above
+ * INT_MAX.
  */
 TIMERHUB_API int timerhub_journal_take_many(struct timerhub_journal *journal,
                                             struct timerhub_task *ret_tasks, unsigned max,
                                             uint64_t timeout_ns);
 
 /*
- * Acknowledge a delivery: the task is never delivered again; a periodic one comes at its next
- * period. The lease may be over, as long as no later delivery was made. -ESTALE: one was, so that
- * the task is another worker's; -ENOENT: the task was done or cancelled, or this delivery is
- * answered for. Else as for put. A full disk takes the end of a task; done of a periodic one, which
- * ends nothing, is -ENOSPC there, and the delivery stays the worker's.
+ * Acknowledge a delivery: the task has ended, or if it is periodic, waits for its next period. The
+ * lease may have expired, unless the task was delivered again. A full disk does not refuse the end
+ * of a task. It refuses done of a periodic task, which ends nothing: the call then returns -ENOSPC,
+ * and the worker keeps the delivery.
+ *
+ *   -ESTALE  the task was delivered again, to another worker
+ *   -ENOENT  the task was done or cancelled, or this delivery is answered already
+ *
+ * Other errors as for put.
  */
 TIMERHUB_API int timerhub_journal_done(struct timerhub_journal *journal,
                                        const struct timerhub_task *task);
 
 /*
- * Give a delivery back, for the task to be delivered again `delay_ns` from now; or, after
- * attempts_max deliveries, to be parked with reason 0. Errors as for done; -ERANGE.
+ * Give a delivery back: the task is delivered again `delay_ns` from now. If this was its
+ * attempts_max-th delivery, the task is parked with reason 0 instead. Errors as for done; -ERANGE.
  */
 TIMERHUB_API int timerhub_journal_retry(struct timerhub_journal *journal,
                                         const struct timerhub_task *task, uint64_t delay_ns);
 
 /*
- * Park the task: it stays, and is not delivered until timerhub_journal_revive(). `reason` is any
- * number of the caller's, for timerhub_journal_each(). Errors as for done.
+ * Park the task: it stays in the journal, and is not delivered until timerhub_journal_revive().
+ * timerhub_journal_each() reports `reason`, any number of the caller's choice. Errors as for done.
  */
 TIMERHUB_API int timerhub_journal_park(struct timerhub_journal *journal,
                                        const struct timerhub_task *task, uint32_t reason);
 
 /*
- * Deliver a parked task at that time, its attempts counted from 0 again. To drop it instead, cancel
- * it. -ENOENT: no task of that id is parked. Else as for move.
+ * Deliver a parked task at that time; its attempts start again at 0. To drop a parked task, cancel
+ * it. -ENOENT: no task with this id is parked. All else as for move.
  */
 TIMERHUB_API int timerhub_journal_revive(struct timerhub_journal *journal, uint64_t id,
                                          uint64_t when_ns, uint32_t flags);
 
 /*
- * Prolong a delivery's lease: it lasts `lease_ns` from now; 0: as long as lease_ns of the config.
- * A task whose lease is over is taken again, if no other worker has it. Nothing is written to disk,
- * and in a journal without leases nothing changes. -ESTALE, -ENOENT: as for done; -EINVAL.
+ * Prolong the lease of a delivery: it ends `lease_ns` from now; 0 means lease_ns of the config. If
+ * the lease has expired and no other worker has the task, this worker takes the task again. The
+ * call writes nothing to disk. In a journal without leases it changes nothing. -ESTALE, -ENOENT: as
+ * for done; -EINVAL.
  */
 TIMERHUB_API int timerhub_journal_touch(struct timerhub_journal *journal,
                                         const struct timerhub_task *task, uint64_t lease_ns);
 
 /*
- * Let go of a delivery without an answer: data and key are no longer the caller's. The task comes
- * again when its lease is over. -ENOENT: this delivery is answered for; -EINVAL, -EOWNERDEAD.
+ * Give up a delivery without an answer; its data and key are no longer valid. The task is delivered
+ * again when its lease expires. -ENOENT: this delivery is answered already; -EINVAL, -EOWNERDEAD.
  */
 TIMERHUB_API int timerhub_journal_release(struct timerhub_journal *journal,
                                           const struct timerhub_task *task);
@@ -280,67 +307,75 @@ enum timerhub_journal_op {
 	TIMERHUB_JOURNAL_REVIVE = 7,
 };
 
-/* One change. Fields that its op does not name, and reserved ones, are zero. */
+/* One change. Members that the op does not use, and reserved members, are zero. */
 struct timerhub_journal_change {
 	uint32_t op;    /* enum timerhub_journal_op */
 	uint32_t flags; /* put, move, revive: 0 or TIMERHUB_ABSOLUTE */
-	uint64_t id;    /* cancel, move, revive: which task, if key_len is 0; put: written */
+	uint64_t id;    /* cancel, move, revive: the task, if key_len is 0; put: output */
 	const void *key;
 	size_t key_len;
 	uint64_t when_ns;     /* put, move, retry, revive */
-	uint64_t interval_ns; /* put: then every so many ns; 0: once */
+	uint64_t interval_ns; /* put: the period; 0: not periodic */
 	const void *data;     /* put */
 	size_t data_len;
 	const struct timerhub_task *task; /* done, retry, park */
 	uint32_t reason;                  /* park */
-	int32_t result;                   /* written: why this change is the one refused */
+	int32_t result;                   /* output: the error, if this change was refused */
 	uint64_t reserved[4];
 };
 
 /*
- * Make `count` changes of different tasks, at most TIMERHUB_JOURNAL_CHANGES_MAX: all are made, or
- * none, also if the process or the machine dies. So "done this, and put the next" never loses a
- * step nor doubles one. A put may use the key of a task that the same call ends. -E2BIG: too many;
- * -EMSGSIZE: together they are larger than a batch; -EINVAL; else of the first change that cannot
- * be made, whose `result` says the same. A reserved field or a flag that this version does not know
- * is -EINVAL.
+ * Make `count` changes of different tasks, at most TIMERHUB_JOURNAL_CHANGES_MAX. Either all changes
+ * are made or none, even if the process or the machine crashes. A program can therefore finish one
+ * step and put the next in one call. A put may use the key of a task that an earlier change in the
+ * call ends.
+ *
+ *   -E2BIG     too many changes
+ *   -EMSGSIZE  the changes together are larger than a batch
+ *   -EINVAL    NULL, a reserved member that is not 0, an unknown flag, or two changes of one task
+ *
+ * Other errors are those of the first change that cannot be made; its `result` is the same error.
  */
 TIMERHUB_API int timerhub_journal_commit(struct timerhub_journal *journal,
                                          struct timerhub_journal_change *changes, unsigned count);
 
 /* ---- without waiting ---- */
 
-/* What became of a timerhub_journal_submit(). */
+/* The outcome of a timerhub_journal_submit(). */
 struct timerhub_journal_completion {
 	uint64_t tag;   /* of the submit */
-	uint64_t id;    /* of the first change's task: of a put, the new one */
+	uint64_t id;    /* the task of the first change; after a put its new id */
 	int32_t result; /* as timerhub_journal_commit() would have returned */
 	uint32_t reserved;
 };
 
 /*
- * As commit, but only begin: the changes are made, or not, by the time that a completion with this
- * tag comes. Any number may be in flight. Nothing in `changes` needs to be kept. 0: one completion
- * will come, unless the journal is closed first; else none will, errors as of commit, and -EAGAIN
- * also if it would have to wait: for room in the batch, or for a change in flight of one of its
- * tasks. Then submit again after a completion. -EINVAL also for no change at all.
+ * Like commit, but do not wait: a completion with this tag reports later whether the changes were
+ * made. Any number of submits may be in flight. The caller need not keep anything in `changes`.
+ *
+ *   0        there will be one completion, unless the journal is closed first
+ *   -EAGAIN  tasks_max or data_bytes_max as for put, or the call would wait, for space in the batch
+ *            or for a change in flight of one of its tasks: submit again after a completion
+ *   -EINVAL  as for commit, or `count` is 0
+ *
+ * Other errors as for commit. After an error there is no completion.
  */
 TIMERHUB_API int timerhub_journal_submit(struct timerhub_journal *journal,
                                          struct timerhub_journal_change *changes, unsigned count,
                                          uint64_t tag);
 
 /*
- * Write up to `max` completions, in the order in which they happened. Does not wait. Returns how
- * many; -EINVAL, -EOWNERDEAD. With 0 the fd is clear.
+ * Store up to `max` completions, in the order in which they happened. Never waits. Returns their
+ * number; 0 also clears the fd. -EINVAL, -EOWNERDEAD.
  */
 TIMERHUB_API int timerhub_journal_completions(struct timerhub_journal *journal,
                                               struct timerhub_journal_completion *completions,
                                               unsigned max);
 
 /*
- * Readable when there are completions; it may be readable for nothing, and
- * timerhub_journal_completions() that returns 0 clears it. Poll it, never read or close it.
- * -EINVAL, -EOWNERDEAD; -EMFILE, -ENFILE, -ENOMEM.
+ * Returns a descriptor that is readable when there are completions. Poll it. Never read or close
+ * it. It may be readable although there are none: timerhub_journal_completions() then returns 0 and
+ * clears it. -EINVAL, -EOWNERDEAD; -EMFILE, -ENFILE, -ENOMEM.
  */
 TIMERHUB_API int timerhub_journal_completion_fd(struct timerhub_journal *journal);
 
@@ -352,7 +387,7 @@ enum timerhub_journal_state {
 	TIMERHUB_JOURNAL_PARKED = 2,
 };
 
-/* A task as it is, without its data. */
+/* The state of a task, without its data. */
 struct timerhub_journal_info {
 	uint64_t id;
 	uint64_t due_ns;
@@ -360,22 +395,23 @@ struct timerhub_journal_info {
 	uint64_t attempts;
 	uint64_t data_len;
 	uint32_t state;  /* enum timerhub_journal_state */
-	uint32_t reason; /* of a parked task */
+	uint32_t reason; /* of a parked task, else 0 */
 	uint64_t reserved[4];
 	uint32_t key_len;
 	unsigned char key[TIMERHUB_JOURNAL_KEY_MAX + 1]; /* and a final 0 */
 };
 
-/* Told of a task by timerhub_journal_each(). Other than 0 ends that. */
+/* timerhub_journal_each() calls this for a task. A result other than 0 ends the walk. */
 typedef int timerhub_journal_visit(void *context, const struct timerhub_journal_info *info);
 
-/* The id of the live task that has the key. -ENOENT: none has; -EINVAL, -EOWNERDEAD. */
+/* Find the id of the live task with this key. -ENOENT: there is none; -EINVAL, -EOWNERDEAD. */
 TIMERHUB_API int timerhub_journal_find(struct timerhub_journal *journal, const void *key,
                                        size_t key_len, uint64_t *ret_id);
 
 /*
- * Look at a live task; copy the first `data_size` bytes of its data to `data` (NULL if 0), and
- * write how many it has. -ENOENT; -EINVAL, -EOWNERDEAD.
+ * Read a live task: store its state, and copy the first `data_size` bytes of its data to `data`,
+ * which may be NULL if `data_size` is 0. `ret_info` has the whole length. -ENOENT; -EINVAL,
+ * -EOWNERDEAD.
  */
 TIMERHUB_API int timerhub_journal_peek(struct timerhub_journal *journal, uint64_t id,
                                        struct timerhub_journal_info *ret_info, void *data,
@@ -385,9 +421,9 @@ TIMERHUB_API int timerhub_journal_peek_key(struct timerhub_journal *journal, con
                                            void *data, size_t data_size);
 
 /*
- * Call `visit` for every task that was live when this was called, in order of time, then of id;
- * those that end meanwhile are left out. No lock is held: `visit` may make any call but close. If
- * it returns other than 0 that ends it, and is returned. 0; -ENOMEM; -EINVAL, -EOWNERDEAD.
+ * Call `visit` for every task that is live when the call is made, in order of time, then of id. The
+ * walk skips a task that ends before its turn. No lock is held: `visit` may make any call except
+ * close. Returns 0, or the result of `visit` that ended the walk. -ENOMEM; -EINVAL, -EOWNERDEAD.
  */
 TIMERHUB_API int timerhub_journal_each(struct timerhub_journal *journal,
                                        timerhub_journal_visit *visit, void *context);
@@ -397,19 +433,26 @@ TIMERHUB_API int timerhub_journal_stats(struct timerhub_journal *journal,
                                         struct timerhub_journal_stats *ret_stats);
 
 /*
- * Read the journal in `dir` as open would, changing nothing and without its lock; what a process
- * that has it open is just changing is looked at again. 0: open would succeed; -EBADMSG or
- * -EOPNOTSUPP: it would not, `*ret_report` says why (a failing call that writes an output); else
- * from the kernel.
+ * Check the journal in `dir`: read it as open would, but change nothing and take no lock. Another
+ * process may have it open: if a file changes during the call, the call reads it again.
+ *
+ *   0                      open would succeed
+ *   -EBADMSG, -EOPNOTSUPP  open would fail; `*ret_report` says why, although the call has failed
+ *
+ * Other errors are from the kernel.
  */
 TIMERHUB_API int timerhub_journal_check(const char *dir,
                                         struct timerhub_journal_report *ret_report);
 
 /*
- * Copy the journal, without stopping anything, into `to`, an existing empty directory: a journal
- * that holds all that was acknowledged before the call. No files are dropped meanwhile. -ENOTEMPTY;
- * -EBADMSG: the journal on disk is damaged; -EINVAL, -EOWNERDEAD; -ENOMEM, -ENOSPC, -EIO …: from
- * the kernel. A copy that was broken off is refused by open.
+ * Copy the journal into `to`, an existing empty directory, while other calls go on. The copy is a
+ * journal with all changes that were acknowledged before the call. No file is dropped during the
+ * copy. Open refuses an incomplete copy.
+ *
+ *   -ENOTEMPTY                `to` is not empty
+ *   -EBADMSG                  the journal on disk is damaged
+ *   -EINVAL, -EOWNERDEAD      NULL, or a forked child
+ *   -ENOMEM, -ENOSPC, -EIO …  from the kernel
  */
 TIMERHUB_API int timerhub_journal_backup(struct timerhub_journal *journal, const char *to);
 

@@ -7,11 +7,11 @@
  *
  * A timeout is a field of the caller's own struct. One thread sets, moves and stops all timeouts of
  * a loop. The same thread calls their callbacks. A call that sets, moves or stops a timeout stores
- * a number in the field. The loop has the timeout scheduled no later than its deadline. When that
- * time comes, the loop reads the deadline. If the deadline has moved, the loop schedules the
+ * a number in the field. The loop has the timeout scheduled no later than its deadline. At the
+ * scheduled time, the loop reads the deadline. If the deadline has moved, the loop schedules the
  * timeout again. The TCP code of the Linux kernel does this for its retransmission timer
- * (net/ipv4/tcp_timer.c). Scheduled times are rounded down to a grid of about an eighth of the time
- * that remains, like those of the kernel's timer wheel (kernel/time/timer.c). So the loop reads
+ * (net/ipv4/tcp_timer.c). Scheduled times are rounded down to a grid of about an eighth of the
+ * remaining time, as in the kernel's timer wheel (kernel/time/timer.c). So the loop reads
  * timeouts of one length together.
  *
  * Time. All times are uint64_t nanoseconds on the loop's clock. A delay counts from the call, but
@@ -56,7 +56,7 @@ struct timerhub_timeout {
 	uint64_t deadline_ns; /* on the loop's clock; UINT64_MAX: not set */
 	uint64_t filed_ns;    /* the loop reads the deadline then; UINT64_MAX: never */
 	uint64_t owner;       /* the loop's address ^ its thread's; 0: not added */
-	uint32_t place;       /* index of its place in the loop's table */
+	uint32_t place;       /* index of its entry in the loop's table */
 	uint8_t fresh;        /* index in the loop's `fresh` + 1; 0: not there */
 	uint8_t is_listed;    /* 1: the next turn checks filed_ns */
 	uint8_t grid;         /* filed_ns is a multiple of 2^grid ns, or exact */
@@ -68,7 +68,7 @@ struct timerhub_timeout {
  * longer set; `fn` may set it again. `fn` may make every call of this header, for any timeout, but
  * timerhub_loop_turn() returns -EBUSY. It may remove its own timeout and free the memory that holds
  * it. It may close the loop. A C++ exception may leave it, and so may the end of its thread. The
- * loop is then consistent, and the next turn goes on with the next callback. longjmp() out of it is
+ * loop stays consistent, and the next turn continues with the next callback. longjmp() out of it is
  * not supported.
  */
 typedef void timerhub_timeout_fn(struct timerhub_loop *loop, struct timerhub_timeout *timeout);
@@ -190,9 +190,9 @@ TIMERHUB_API uint64_t timerhub_timeout_deadline(const struct timerhub_timeout *t
 /* ---- inline ---- */
 
 /*
- * The frequent cases of set, set_at and stop are inline; all other cases, and all mistakes, are
- * left to the functions above. A name in parentheses, as in (timerhub_timeout_set)(...), is the
- * function. One comparison answers a wrong thread, a wrong loop and a timeout that is not added.
+ * The frequent cases of set, set_at and stop are inline. The functions above handle all other cases
+ * and all mistakes. A name in parentheses, as in (timerhub_timeout_set)(...), is the function. One
+ * comparison detects a wrong thread, a wrong loop and a timeout that is not added.
  */
 #if defined(__GNUC__) && defined(__LP64__) && (defined(__x86_64__) || defined(__aarch64__))
 #define TIMERHUB_LOOP_INLINE 1
@@ -225,7 +225,7 @@ static inline uint64_t timerhub_loop_owner(const struct timerhub_loop *loop)
 {
 	uint64_t thread;
 
-	/* The thread pointer: an instruction, constant for a thread and unlike any other's. */
+	/* The thread pointer: one instruction reads it, and each thread has another value. */
 #ifdef __x86_64__
 	__asm__("mov %%fs:0, %0" : "=r"(thread));
 #else

@@ -1,33 +1,43 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub_relay: delayed tasks for many machines, kept in Redis, delivered at the very instant.
+ * timerhub_relay: delayed tasks for many machines, kept in Redis, delivered at their time.
  *
- * A queue of tasks lives in a server of Redis (7.0 or later) or Valkey (8 or later), by the keys
- * and functions of timerhub-relay(5). A task is an id, a time and some bytes. Any process puts,
- * cancels and moves; each task that is due goes to one taker. Some process must serve as an alarm
- * clock: the daemon `timerhub-relay run`, or any that opens the queue with TIMERHUB_RELAY_SERVE;
- * any number may.
+ * A queue of tasks is stored in a server of Redis (7.0 or later) or Valkey (8 or later); its keys
+ * and functions are documented in timerhub-relay(5). A task is an id, a time and some bytes. Any
+ * process puts, cancels and moves tasks. Each task that is due goes to one taker. At least one
+ * process must serve the queue: it moves due tasks into the stream that takers read. A process
+ * serves if it runs `timerhub-relay run`, or opens the queue with TIMERHUB_RELAY_SERVE.
  *
- * When put, cancel, move, done or retry returns 0, Redis holds that fact; what becomes of it when
- * Redis fails is up to its persistence, see timerhub-relay(7). Delivery is at least once: a task
- * that was taken and not acknowledged comes again after its lease. A task done or cancelled never
- * comes again. No task comes before its time on Redis's clock; tasks come in order of time.
+ * When put, cancel, move, done or retry returns 0, Redis holds the change. Whether the change
+ * survives a failure of Redis depends on the persistence of Redis, see timerhub-relay(7). Delivery
+ * is at least once: if a task was taken and not acknowledged, it is delivered again after its
+ * lease. A done or cancelled task is never delivered again. No task is delivered before its time on
+ * Redis's clock; tasks are delivered in order of time.
  *
- * Conventions are timerhub.h's: 0 or a count, or a negative errno with outputs untouched; never
- * prints. Times are uint64_t nanoseconds, rounded up to whole microseconds; points in time are of
- * CLOCK_REALTIME, on Redis's machine. Unless said otherwise any number of threads may call at once.
- * The calls lock a mutex and wait for the network: not for signal handlers.
+ * Conventions, as in timerhub.h. A call returns 0 or a count, or a negative errno and then writes
+ * no output. The library never prints. Times are uint64_t nanoseconds, rounded up to whole
+ * microseconds. Points in time are on the CLOCK_REALTIME of Redis's machine. Any number of threads
+ * may make any call at once, unless its comment says otherwise. The calls lock a mutex and wait for
+ * the network, so a signal handler must make none of them.
  *
- * Errors of every call that asks Redis: -ETIMEDOUT: in doubt: sent, and not answered in time; it
- * may or may not have happened, and may be repeated; -ECONNREFUSED, -EHOSTUNREACH …: no
- * connection in time, never sent; -EROFS: no server that takes changes in time (a replica, loading,
- * short of replicas); -EACCES: password or rights; -EOPNOTSUPP: before 7.0, or a cluster; -ENOSPC:
- * Redis's memory is full; -EIO: Redis cannot persist; -EBADMSG: a key holds something else;
- * -EPROTO: the server's answers are not Redis's; -ENOMEM. Except after -ETIMEDOUT nothing has
- * changed.
+ * Errors of every call that sends a request to Redis. Except after -ETIMEDOUT, nothing has changed.
  *
- * Fork. In a child every call returns -EOWNERDEAD; timerhub_relay_close() there frees the child's
- * copy and leaves the parent's alone.
+ *   -ETIMEDOUT     The request was sent and not answered in time. It is unknown whether Redis has
+ *                  executed it. The caller may repeat the call.
+ *   -ECONNREFUSED, -EHOSTUNREACH …
+ *                  no connection in time; the request was not sent
+ *   -EROFS         no server accepts changes in time: it is a replica, it loads its data, or it has
+ *                  too few replicas
+ *   -EACCES        the server refuses the password, or the user lacks rights
+ *   -EOPNOTSUPP    the server is older than 7.0, or a node of a cluster
+ *   -ENOSPC        Redis has reached its memory limit
+ *   -EIO           Redis cannot write to its disk
+ *   -EBADMSG       a key of the queue holds a value of another type
+ *   -EPROTO        the server does not speak the protocol of Redis
+ *   -ENOMEM        memory of this process
+ *
+ * Fork. In a child every call returns -EOWNERDEAD. timerhub_relay_close() frees the child's copy
+ * there and does not change the parent's relay.
  */
 #ifndef TIMERHUB_RELAY_H
 #define TIMERHUB_RELAY_H
@@ -46,22 +56,23 @@ struct timerhub_relay;
 #define TIMERHUB_RELAY_DELIVERY_BYTES 48
 
 /*
- * A task in a taker's hands. The taker holds its data until done or retry of it returns 0, -ESTALE
- * or -ENOENT, or until release; however long that takes, and whatever becomes of the task.
+ * A task that a taker has taken. Its data stays valid until done or retry of it returns 0, -ESTALE
+ * or -ENOENT, or until it is released. Until then it stays valid even if the task has ended or
+ * another taker has it.
  */
 struct timerhub_relay_task {
 	char id[TIMERHUB_RELAY_ID_BYTES];
-	char delivery[TIMERHUB_RELAY_DELIVERY_BYTES]; /* which one: a later one makes it stale */
+	char delivery[TIMERHUB_RELAY_DELIVERY_BYTES]; /* identifies this delivery of the task */
 	uint64_t due_ns;                              /* CLOCK_REALTIME */
-	uint64_t attempts;                            /* deliveries so far, this one included */
+	uint64_t attempts;                            /* deliveries so far, including this */
 	const void *data;
 	size_t data_len;
 };
 
 /* For timerhub_relay_config.flags. */
-#define TIMERHUB_RELAY_SERVE (1u << 0) /* also be one of the queue's alarm clocks */
+#define TIMERHUB_RELAY_SERVE (1u << 0) /* also move due tasks into the stream */
 
-/* For timerhub_relay_put(), beside TIMERHUB_ABSOLUTE. */
+/* For timerhub_relay_put(), in addition to TIMERHUB_ABSOLUTE. */
 #define TIMERHUB_RELAY_REPLACE (1u << 16) /* a task that still waits gets this time and data */
 
 /* How to open a queue. Zeroed fields mean the default. */
@@ -70,175 +81,198 @@ struct timerhub_relay_config {
 	uint32_t flags; /* TIMERHUB_RELAY_SERVE */
 	/*
 	 * "redis://[user:password@]host[:port][/db]", "unix:/path" or
-	 * "sentinel://[user:password@]host[:port][+host...]/master[/db]"; several by commas, each a
-	 * master of its own: the queue is spread over them, in this order for its whole life;
-	 * NULL: redis://127.0.0.1
+	 * "sentinel://[user:password@]host[:port][+host...]/master[/db]"; NULL: redis://127.0.0.1.
+	 * Several addresses, separated by commas, are independent masters: the queue is spread over
+	 * them. Their order must be the same in every open of the queue.
 	 */
 	const char *redis;
-	const char *consumer; /* its name for Redis; NULL: host, process and a random part */
+	const char *consumer; /* consumer name in Redis; NULL: host, process id and a random part */
 	uint64_t timeout_ns;  /* how long a call tries; 0: 5 s; at most the queue's past_us */
-	uint64_t horizon_ns;  /* serving: the longest sleep of the first relay; 0: 10 s */
-	uint64_t grace_ns;    /* serving: what a relay leaves to those before it; 0: 100 ms */
-	uint32_t batch;       /* serving: most tasks moved by one script; 0: 128; at most 1000 */
-	uint32_t replicas; /* put and the others return 0 when so many hold it too; at most 100 */
+	uint64_t horizon_ns;  /* serving: longest time between polls of rank 0; 0: 10 s */
+	uint64_t grace_ns;    /* serving: failover delay of rank 1, doubled per rank; 0: 100 ms */
+	uint32_t batch;       /* serving: most tasks moved by one poll; 0: 128; at most 1000 */
+	uint32_t replicas;    /* a change returns 0 when this many replicas hold it; at most 100 */
 };
 
-/* What a queue holds, by its server, and what this process has done with it since open. */
+/* The state of the queue and the counters of all relays, then the counters of this process. */
 struct timerhub_relay_stats {
-	uint64_t due;         /* the queue: tasks that wait */
-	uint64_t ready;       /* tasks due, taken ones included */
-	uint64_t taken;       /* of those, in some consumer's hands */
-	uint64_t dead;        /* tasks that have used up their attempts, as far as they are kept */
-	uint64_t past;        /* ids refused for a while */
-	uint64_t relays;      /* alarm clocks */
-	uint64_t promoted;    /* by all relays: tasks that became due */
-	uint64_t leases_over; /* deliveries repeated because their lease was over */
-	uint64_t buried;      /* tasks that went to the dead */
-	uint64_t orphans;     /* what other programs have left in the keys */
-	uint64_t put;         /* this process: calls that returned 0 */
+	uint64_t due;         /* the queue's tasks that wait for their time */
+	uint64_t ready;       /* tasks that are due, including taken tasks */
+	uint64_t taken;       /* tasks that a consumer has taken */
+	uint64_t dead;        /* stored tasks that have used up their attempts */
+	uint64_t past;        /* ids of finished tasks that a put may not use yet */
+	uint64_t relays;      /* processes that serve the queue */
+	uint64_t promoted;    /* by all relays: tasks moved into the stream */
+	uint64_t leases_over; /* deliveries repeated because their lease expired */
+	uint64_t buried;      /* tasks that became dead */
+	uint64_t orphans;     /* entries of the keys that other programs have written */
+	uint64_t put;         /* this process: puts that returned 0; so the next counters */
 	uint64_t cancelled;
 	uint64_t moved;
 	uint64_t delivered; /* tasks taken */
 	uint64_t done;
 	uint64_t retried;
-	uint64_t looks;       /* serving: how often it has looked */
-	uint64_t looks_empty; /* of those, for nothing */
-	uint64_t bells;       /* messages that a task is earlier than was promised */
-	uint64_t rank;        /* 0: it looks first; the others follow if it does not */
-	uint64_t connects;    /* connections made to the server */
-	uint64_t in_doubt;    /* calls repeated because a connection was lost */
+	uint64_t looks;       /* serving: polls */
+	uint64_t looks_empty; /* serving: polls that found no due task */
+	uint64_t bells;       /* serving: messages that a task is due before the planned poll */
+	uint64_t rank;     /* serving: 0 polls first; each next rank polls after a longer delay */
+	uint64_t connects; /* connections made to the server */
+	uint64_t in_doubt; /* calls sent again because a connection was lost */
 	/*
-	 * Of the tasks that this process has moved: promotion minus due time, on Redis's clock;
-	 * buckets as of timerhub_stats.
+	 * For the tasks that this process has moved into the stream: the time of the move minus the
+	 * due time, on Redis's clock. Buckets as in timerhub_stats.
 	 */
 	uint64_t lateness[TIMERHUB_LATENESS_BUCKETS];
 	uint64_t reserved[16];
 };
 
-/* What a server keeps when it, its machine, or its place as the master is lost. */
+/* The data that survives if the server, its machine or its role as master is lost. */
 enum timerhub_relay_keeps {
-	TIMERHUB_RELAY_KEEPS_UNKNOWN = 0,  /* it does not show its configuration */
+	TIMERHUB_RELAY_KEEPS_UNKNOWN = 0,  /* the server does not show its configuration */
 	TIMERHUB_RELAY_KEEPS_NOTHING = 1,  /* no persistence */
 	TIMERHUB_RELAY_KEEPS_SNAPSHOT = 2, /* RDB only */
 	TIMERHUB_RELAY_KEEPS_SECONDS = 3,  /* AOF, appendfsync everysec or no */
 	TIMERHUB_RELAY_KEEPS_ALL = 4,      /* AOF, appendfsync always */
 };
 
-/* What timerhub_relay_check() found. */
+/* The result of timerhub_relay_check(). */
 struct timerhub_relay_report {
 	uint32_t keeps;        /* enum timerhub_relay_keeps */
 	uint32_t replicas;     /* connected */
-	uint32_t replicas_min; /* min-replicas-to-write; 0: a cut-off master goes on accepting */
-	uint32_t evicts;       /* 1: maxmemory-policy is not noeviction: records may vanish */
+	uint32_t replicas_min; /* min-replicas-to-write; 0: an isolated master still accepts */
+	uint32_t evicts;       /* 1: maxmemory-policy is not noeviction: Redis may drop records */
 	uint64_t tasks;        /* records of tasks */
-	uint64_t placed; /* ids that wait, and entries of the stream: as many if all is well */
-	uint64_t round_trip_ns; /* the quickest of some; grace_ns should be 4 times as long */
-	const char *fault;      /* the first thing that is wrong; NULL: nothing. A constant. */
-	uint64_t relays;        /* that look when they have promised to; 0 is a fault */
-	uint64_t overdue_ns;    /* the first waiting task is due since; above 5 s is a fault */
+	uint64_t placed; /* waiting ids plus stream entries; without a fault, as many as tasks */
+	uint64_t round_trip_ns; /* shortest of several; grace_ns should be 4 times as long */
+	const char *fault;      /* the first fault, as a constant text; NULL: no fault */
+	uint64_t relays;        /* relays that poll at their planned times; 0 is a fault */
+	uint64_t overdue_ns;    /* how long the first task is overdue; above 5 s is a fault */
 	uint64_t reserved[6];
 };
 
 /*
- * Open a queue; the first open makes it. `queue` is 1 to 64 of A-Z, a-z, 0-9, '_', '.' and '-'.
- * `config` may be NULL. Tries for timeout_ns to find each server. -EINVAL, -E2BIG: bad config, bad
- * queue; -EEXIST: the queue is spread over other servers, or over these in another order;
- * -EOPNOTSUPP: rediss://, a server before 7.0, a node of a cluster, a later version's queue;
- * -EMFILE; errors of the network as above.
+ * Open a queue; the first open creates it. `queue` is 1 to 64 of A-Z, a-z, 0-9, '_', '.' and '-'.
+ * `config` may be NULL. The call tries for timeout_ns to find each server.
+ *
+ *   -EINVAL, -E2BIG  bad config, bad queue name
+ *   -EEXIST          the queue is spread over other servers, or over the same servers in another
+ *                    order
+ *   -EOPNOTSUPP      rediss://, a server before 7.0, a node of a cluster, a queue of a later
+ *                    version
+ *
+ * Network errors as above.
  */
 TIMERHUB_API int timerhub_relay_open(struct timerhub_relay **ret_relay, const char *queue,
                                      const struct timerhub_relay_config *config);
 
 /*
- * From now on no take waits, and no take asks Redis: threads blocked in take return, later takes
- * return at once. Tasks that were read ahead are still handed out; when none is left, take returns
- * -ESHUTDOWN for ever. A stop cannot be undone; all other calls work as before. NULL is fine.
+ * From now on take neither waits nor sends a request to Redis. Threads blocked in take return, and
+ * later takes return at once. Tasks that were already read from Redis are still delivered. When
+ * none is left, take always returns -ESHUTDOWN. A stop cannot be undone. All other calls work as
+ * before. NULL is allowed.
  */
 TIMERHUB_API void timerhub_relay_stop(struct timerhub_relay *relay);
 
 /*
- * Close. Threads blocked in take return -ESHUTDOWN first. No other call may be running or start: to
- * end workers, call timerhub_relay_stop(), join them, then close. Tasks taken and not done come
- * again after their lease. If it serves, it leaves to the next relay without lateness. NULL is
- * fine.
+ * Close the queue. Threads blocked in take return -ESHUTDOWN first. No other call may be running or
+ * start: to end workers, stop the queue and join them before. Tasks that are taken and not done are
+ * delivered again after their lease. If this process serves, the next relay takes over without
+ * delay. NULL is allowed.
  */
 TIMERHUB_API void timerhub_relay_close(struct timerhub_relay *relay);
 
 /*
- * Readable when take would not block. From the first call on one task is taken from Redis ahead of
- * take, so that its lease runs. It may be readable for nothing; the next take returns 0 and clears
- * it. Poll it, never read or close it. -EINVAL, -EOWNERDEAD.
+ * Returns a descriptor that is readable when take would not block. Poll it. Never read or close it.
+ * From the first call on, the library takes one task from Redis in advance, and the lease of that
+ * task starts then. The descriptor may be readable although no task is left: the next take returns
+ * 0 and clears it. -EINVAL, -EOWNERDEAD.
  */
 TIMERHUB_API int timerhub_relay_fd(struct timerhub_relay *relay);
 
 /*
- * Put a task, to be delivered `when_ns` from now or, with TIMERHUB_ABSOLUTE, at that time.
- * TIMERHUB_NEVER: not before it is moved. `id` is your own: a repeat with it changes nothing; NULL:
- * one is made. `ret_id`, of TIMERHUB_RELAY_ID_BYTES, may be NULL.
- * -EEXIST: the id is live, or was put less than past_us ago and is finished; -EAGAIN: tasks_max
- * tasks are live; -EMSGSIZE: more than data_max bytes; -ERANGE: beyond 2^53 us; -EINVAL; errors as
- * above. A put in doubt is repeated until the time is over, and never carried out after that.
+ * Put a task, to be delivered `when_ns` from now or, with TIMERHUB_ABSOLUTE, at that time. With
+ * TIMERHUB_NEVER the task is not due until timerhub_relay_move() sets a time. `id` is chosen by the
+ * caller, so that a repeated put changes nothing; with NULL the library makes an id. `ret_id` has
+ * room for TIMERHUB_RELAY_ID_BYTES, or is NULL. If a connection is lost, the library repeats the
+ * put until timeout_ns is over. Redis does not execute it after that time.
+ *
+ *   -EEXIST    a task with this id is live, or has ended, and was put less than past_us ago
+ *   -EAGAIN    tasks_max tasks are live
+ *   -EMSGSIZE  more than data_max bytes
+ *   -ERANGE    the time is beyond 2^53 us
+ *   -EINVAL    NULL, a bad id, an unknown flag
+ *
+ * Other errors as above.
  */
 TIMERHUB_API int timerhub_relay_put(struct timerhub_relay *relay, const char *id, uint64_t when_ns,
                                     uint32_t flags, const void *data, size_t data_len,
                                     char *ret_id);
 
 /*
- * 0: the task will never be delivered, not even if it was due already. -EBUSY: a taker has it; what
- * becomes of it is that taker's to say. -ENOENT: done, cancelled, or never put. Errors as above;
- * -ETIMEDOUT also if it was repeated in doubt and then found no task, or a taken one.
+ * Cancel a task. 0: the task will never be delivered, even if it was due. -EBUSY: a taker has the
+ * task, and decides how it ends. -ENOENT: the task is done or cancelled, or was never put. Other
+ * errors as above. If the library had to repeat the call, and then found no task or a taken task,
+ * it returns -ETIMEDOUT.
  */
 TIMERHUB_API int timerhub_relay_cancel(struct timerhub_relay *relay, const char *id);
 
-/* 0: the task comes at the new time, not the old. Errors as for cancel; -ERANGE. */
+/*
+ * Give a task a new time. 0: it is delivered at the new time only. Errors as for cancel; -ERANGE.
+ */
 TIMERHUB_API int timerhub_relay_move(struct timerhub_relay *relay, const char *id, uint64_t when_ns,
                                      uint32_t flags);
 
 /*
- * Take a task that is due, the earliest first; waits up to `timeout_ns` (0: for one answer of
- * Redis, UINT64_MAX: for ever) for one. 1: taken; 0: the time is over; -ESHUTDOWN: the relay was
- * stopped and has none left, or is being closed. Without waiting (0), errors as above too.
+ * Take the earliest task that is due. If there is none, wait up to `timeout_ns`. 0: wait only for
+ * one answer of Redis. UINT64_MAX: no limit.
+ *
+ *   1           a task was taken
+ *   0           timed out
+ *   -ESHUTDOWN  the relay was stopped and has no task left, or is being closed
+ *
+ * If `timeout_ns` is 0, also the errors above.
  */
 TIMERHUB_API int timerhub_relay_take(struct timerhub_relay *relay,
                                      struct timerhub_relay_task *ret_task, uint64_t timeout_ns);
 
 /*
- * Acknowledge: the task is never delivered again. A taker that comes after the end of the lease can
- * still say so. -ENOENT: done by another taker, or cancelled. Errors as above.
+ * Acknowledge: the task is never delivered again. The call also works after the end of the lease.
+ * -ENOENT: another taker has done the task, or it was cancelled. Other errors as above.
  */
 TIMERHUB_API int timerhub_relay_done(struct timerhub_relay *relay,
                                      const struct timerhub_relay_task *task);
 
 /*
- * Give a task back that was taken, to be delivered again `delay_ns` from now; one that has used up
- * its attempts goes to the dead. -ESTALE: the lease is over, another delivery has taken its place;
- * -ENOENT: done; -ERANGE; errors as above.
+ * Give a taken task back: it is delivered again `delay_ns` from now. If it has used up its
+ * attempts, it becomes dead instead. -ESTALE: the lease has expired, and the task was delivered
+ * again. -ENOENT: the task is done. -ERANGE. Other errors as above.
  */
 TIMERHUB_API int timerhub_relay_retry(struct timerhub_relay *relay,
                                       const struct timerhub_relay_task *task, uint64_t delay_ns);
 
 /*
- * Prolong a delivery's lease: it begins once more. -ESTALE: the delivery is over: the task is done,
- * or another taker has it. Errors as above.
+ * Prolong the lease of a delivery: it starts again now. -ESTALE: the delivery is over, because the
+ * task is done or another taker has it. Other errors as above.
  */
 TIMERHUB_API int timerhub_relay_touch(struct timerhub_relay *relay,
                                       const struct timerhub_relay_task *task);
 
 /*
- * Let go of a delivery without an answer: its data is no longer the caller's. The task comes again
- * when its lease is over. -ENOENT: this delivery is answered for; -EINVAL, -EOWNERDEAD.
+ * Give up a delivery without an answer; its data is no longer valid. The task is delivered again
+ * when its lease expires. -ENOENT: this delivery is answered already; -EINVAL, -EOWNERDEAD.
  */
 TIMERHUB_API int timerhub_relay_release(struct timerhub_relay *relay,
                                         const struct timerhub_relay_task *task);
 
-/* Read the counters, those of the queue from Redis. -EINVAL, -EOWNERDEAD; errors as above. */
+/* Read the counters; Redis has the queue's counters. -EINVAL, -EOWNERDEAD; errors as above. */
 TIMERHUB_API int timerhub_relay_stats(struct timerhub_relay *relay,
                                       struct timerhub_relay_stats *ret_stats);
 
 /*
- * Ask the server at `redis`, as in struct timerhub_relay_config, what it keeps, whether relays
- * serve `queue`, and whether its keys agree with each other. Changes nothing. 0: `ret_report` says
- * it, a fault too; -ENOENT: there is no such queue; -EINVAL, -EOPNOTSUPP; errors as above.
+ * Check the queue on the servers at `redis`, written as in struct timerhub_relay_config: their
+ * persistence, whether relays serve `queue`, and whether its keys are consistent. Changes nothing.
+ * 0: `*ret_report` is written; it may report a fault. -ENOENT: there is no such queue. -EINVAL,
+ * -EOPNOTSUPP; other errors as above.
  */
 TIMERHUB_API int timerhub_relay_check(const char *redis, const char *queue,
                                       struct timerhub_relay_report *ret_report);
