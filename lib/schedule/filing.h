@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A slot of the schedule, and where it is filed. A slot is an index into the arrays that wheel, run
- * and heap share. A timer of the hub or a timeout of a loop uses the slot. Pure: numbers only.
+ * A slot of the schedule, and the position of its schedule entry. A slot is an index into the
+ * arrays that wheel, run and heap share; a hub's timer or a loop's timeout uses it. Pure: numbers
+ * only.
  */
 #ifndef TIMERHUB_FILING_H
 #define TIMERHUB_FILING_H
@@ -10,19 +11,21 @@
 
 #define SLOT_NONE UINT32_MAX
 
-/* Where a slot is filed. One thread alone reads and writes filings: the owner, or the loop's. */
+/*
+ * Where a slot's schedule entry is. Only one thread reads and writes it: the owner or the loop's.
+ */
 struct timer_filing {
-	uint32_t where; /* 0: nowhere; else in the wheel, the run or the heap, by its top bits */
-	uint32_t place; /* low bits of the outbox place last given to it; the hub's */
+	uint32_t where; /* 0: not scheduled; else wheel, run or heap, and the position in it */
+	uint32_t place; /* hub: low bits of the slot's latest outbox index */
 };
 
-/* The top bits of timer_filing.where; the rest is where in there. */
+/* The top bits of timer_filing.where. The other bits are the position in that container. */
 #define WHERE_WHEEL ((uint32_t)1 << 30)
 #define WHERE_RUN ((uint32_t)2 << 30)
 #define WHERE_HEAP ((uint32_t)3 << 30)
 #define WHERE_MASK ((uint32_t)3 << 30)
 
-/* A slot, and the instant that it is scheduled for. 12 bytes: each timer has one or two. */
+/* A schedule entry: a slot, and the time at which it is scheduled. 12 bytes, not 16. */
 struct timer_due {
 	uint64_t at_ns;
 	uint32_t slot;

@@ -2,14 +2,22 @@
 /*
  * See arena.h. Any thread calls.
  *
- * Each shard is a stack (R. K. Treiber, "Systems programming: coping with parallelism", 1986). Its
- * top counts the takes, so that a slot which came back in between is noticed (the ABA problem),
- * and so that arms need no other count. A free slot's link also tells how many lie below
- * it. A slot is put to the stack of this CPU, or where that is deep to the shard that it came from.
- * Taken in order: from the own stack; from another that holds many; from the shard's own slots
- * never used; from others'. One at a time, so that a thread stopped anywhere has one slot in hand;
- * only for a call that arms many from the own stack as many as it wants.
- * Only when all are found empty twice over, with nothing put in between, is there no slot.
+ * Each shard has a stack of free slots (R. K. Treiber, "Systems programming: coping with
+ * parallelism", 1986). Its top counts the takes. The count detects a slot that was taken and put
+ * back in between (the ABA problem), and gives the number of arms. The link of a free slot also
+ * holds the number of slots below it.
+ *
+ * arena_put() puts a slot on the stack of this CPU. If that stack is deep, it puts the slot on the
+ * stack of the slot's own shard. arena_take() tries in this order:
+ *
+ *   1. the stack of this CPU
+ *   2. the stack of another CPU that holds many slots
+ *   3. the slots of this shard that were never used
+ *   4. all other stacks and never used slots
+ *
+ * A thread takes one slot at a time, so a thread that is stopped anywhere holds one slot. Only
+ * arena_take_list() takes many slots at once, from this CPU's stack. arena_take() returns SLOT_NONE
+ * only if it found every stack empty twice, and no slot was put back in between.
  *
  * Labels: [free] arena_put → arena_take: carries that the one before is done with the slot.
  */
@@ -18,8 +26,9 @@
 #include "base/cpu.h"
 
 /*
- * Another CPU's stack is taken from, rather than a slot never used, if it holds this many: taking
- * the last few to and fro would cost more than the few slots. Not so where few were ever used.
+ * Take from another CPU's stack before a slot that was never used, if the stack holds this many.
+ * Moving the last few slots to and fro would cost more than the few new slots. If the shard has
+ * used few slots, one slot on the other stack is enough.
  */
 #ifndef ARENA_STEAL_MIN
 #define ARENA_STEAL_MIN 32
@@ -27,22 +36,23 @@
 #ifndef ARENA_FEW
 #define ARENA_FEW 512
 #endif
-/* Stacks of other CPUs that are looked at before a slot never used is taken. */
+/* How many stacks of other CPUs are read before a slot that was never used is taken. */
 #define ARENA_STEAL_LOOKS 15
 /*
- * What was put last is taken first, while it is in this CPU's cache. But a stack keeps no more than
- * this many that are not its own: else after one thread's cancels the others find nothing near.
+ * The slot that was put last is taken first, while it is in this CPU's cache. A stack accepts no
+ * more than this many slots from puts. Without the limit, one thread's cancels would leave the
+ * other threads no slots nearby.
  */
 #ifndef ARENA_KEEP
 #define ARENA_KEEP 256
 #endif
 #define ARENA_SHARDS_MAX BOARD_SHARDS_MAX
-/* No more shards than leave each this many slots. */
+/* A shard has at least this many slots; fewer slots make fewer shards. */
 #ifndef ARENA_SHARD_SLOTS_MIN
 #define ARENA_SHARD_SLOTS_MIN 256
 #endif
 
-/* The link of a free slot: the slot below it, and how many there are from there down. */
+/* The link of a free slot: the slot below it, and how many slots are below. */
 static uint64_t link_make(uint32_t below, uint32_t depth_below)
 {
 	return (uint64_t)depth_below << 32 | (uint32_t)(below + 1);
@@ -84,13 +94,13 @@ static uint32_t arena_shards_for(uint32_t capacity)
 }
 
 /*
- * Two hubs must not know each other's handles, so each starts its generations somewhere else: the
- * k-th hub of the process at the bits of k, reversed, which keeps any two far apart.
+ * A hub must reject the handles of another hub, so each hub starts its generations elsewhere: the
+ * k-th hub of the process at the reversed bits of k. Any two starts are then far apart.
  */
 static uint64_t arena_first_generation(void)
 {
 	static atomic_u64 opened;
-	uint64_t serial = u64_fetch_add_relaxed(&opened, 1); /* only that each gets another one */
+	uint64_t serial = u64_fetch_add_relaxed(&opened, 1); /* relaxed: only a unique number */
 	uint64_t generation = 0;
 
 	for (unsigned bit = 0; bit < 38; bit++)
@@ -162,15 +172,15 @@ void arena_observe(struct arena *arena, struct board_shard *notes)
 		arena->shards[i].notes = &notes[i];
 }
 
-/* After a change of the stack: a plain store, for the stack itself must not be shared memory. */
+/* Note a change of the stack on the board. The stack itself must not be in shared memory. */
 static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t depth)
 {
 	if (shard->notes)
-		/* Relaxed: a number to read, right again with the next change. */
+		/* Relaxed: a number for readers; the next change corrects it. */
 		u64_store_relaxed(&shard->notes->stack, takes << BOARD_DEPTH_BITS | depth);
 }
 
-/* Fetch what the next take of the stack will read, and its arm write. */
+/* Prefetch the memory that the next take of the stack reads, and that its arm writes. */
 CPU_FETCHES void shard_expect_pop(const struct arena *arena, uint32_t slot)
 {
 	if (slot >= arena->capacity)
@@ -180,9 +190,9 @@ CPU_FETCHES void shard_expect_pop(const struct arena *arena, uint32_t slot)
 }
 
 /*
- * Take a slot off a stack, or SLOT_NONE if it is empty. While we read the link others may take the
- * slot and write over it; then the top has changed, and what we read is thrown away. Acquire alone:
- * a take tells nothing of its own, and passes on what those that put have told.
+ * Take a slot off a stack; SLOT_NONE if it is empty. While this thread reads the link, another may
+ * take the slot and overwrite the link. Then the top has changed, and the CAS fails. The CAS only
+ * acquires: a take publishes nothing itself, and it continues the release sequences of the puts.
  */
 static uint32_t shard_pop(struct arena *arena, struct arena_shard *shard)
 {
@@ -190,7 +200,7 @@ static uint32_t shard_pop(struct arena *arena, struct arena_shard *shard)
 
 	while (top_slot(top) != SLOT_NONE) {
 		uint32_t slot = top_slot(top);
-		/* Relaxed: ordered by the top, which tells whether to believe it. */
+		/* Relaxed: the acquire of the top orders it, and the CAS confirms it. */
 		uint64_t link = u64_load_relaxed(&arena->timers.cold[slot].data);
 
 		if (u64_cas_acquire(&shard->top, &top,
@@ -204,8 +214,8 @@ static uint32_t shard_pop(struct arena *arena, struct arena_shard *shard)
 }
 
 /*
- * Take up to `count` slots off a stack in one step. They stay a list: each one's link tells the one
- * that lay below it. Returns the first, or SLOT_NONE, and how many there are.
+ * Take up to `count` slots off a stack in one step. They stay linked as a list, from the top down.
+ * Returns the first slot, or SLOT_NONE, and in `*ret_taken` how many there are.
  */
 static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, unsigned count,
                                unsigned *ret_taken)
@@ -217,7 +227,10 @@ static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, u
 		uint64_t link = 0;
 		unsigned taken = 0;
 
-		/* A link that was written over may say anything; then the top has changed. */
+		/*
+		 * An overwritten link may have any value; then the top has changed, and the CAS
+		 * fails.
+		 */
 		while (taken < count && below < arena->capacity) {
 			link = u64_load_relaxed(
 				&arena->timers.cold[below].data); /* see shard_pop */
@@ -237,8 +250,8 @@ static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, u
 }
 
 /*
- * How many slots are on the stack with this top. If it has been taken from since, anything at all,
- * what a caller gave included; a CAS of the top then fails.
+ * Returns how many slots are on the stack with this top. If the slot was taken since, the result is
+ * arbitrary, even a number that a caller of the library chose. A CAS of the top then fails.
  */
 static uint32_t stack_depth(const struct arena *arena, uint64_t top)
 {
@@ -259,7 +272,10 @@ static bool shard_push(struct arena *arena, struct arena_shard *shard, const uin
 	do {
 		uint32_t below = top_slot(top);
 
-		/* Whatever it is, it is not beyond a `depth_max` of UINT32_MAX. */
+		/*
+		 * An arbitrary depth is not beyond a `depth_max` of UINT32_MAX, so that push
+		 * succeeds.
+		 */
 		depth = stack_depth(arena, top);
 		if (depth > depth_max)
 			return false;
@@ -280,9 +296,9 @@ static uint64_t fresh_left(uint64_t fresh)
 }
 
 /*
- * Take a slot of the shard that was never used. Nothing is carried: it is zeroed memory, to which
- * we write first. Were it read first, the kernel would show a page of zeros, and have to take it
- * away from every CPU with the first write.
+ * Take a slot of the shard that was never used. Relaxed: the memory is zeroed, and no other thread
+ * has written to it. The first access is a write. If it were a read, the kernel would map a page of
+ * zeros first, and would have to unmap it from every CPU at the first write.
  */
 static uint32_t shard_take_fresh(const struct arena *arena, struct arena_shard *shard)
 {
@@ -292,7 +308,10 @@ static uint32_t shard_take_fresh(const struct arena *arena, struct arena_shard *
 		if (u64_cas_relaxed(&shard->fresh, &fresh, fresh + 1)) {
 			if (shard->notes)
 				(void)u64_fetch_add_relaxed(&shard->notes->used, 1);
-			/* Not scheduled. Relaxed: no other thread knows the slot. */
+			/*
+			 * A deadline of never: not scheduled. Relaxed: no other thread has the
+			 * slot.
+			 */
 			u64_store_relaxed(&arena->timers.pairs[(uint32_t)fresh].deadline_ns,
 			                  TIMER_NEVER_NS);
 			return (uint32_t)fresh;
@@ -300,19 +319,19 @@ static uint32_t shard_take_fresh(const struct arena *arena, struct arena_shard *
 	return SLOT_NONE;
 }
 
-/* How many slots are on the stack. If others take and put meanwhile, only a hint: relaxed. */
+/* Returns how many slots are on the stack. A hint if other threads take and put: relaxed. */
 static uint64_t shard_depth(const struct arena *arena, const struct arena_shard *shard)
 {
 	return stack_depth(arena, u64_load_relaxed(&shard->top));
 }
 
-/* One beyond the shard's slots that were ever used. */
+/* Returns the index after the last slot of the shard that was ever used. */
 static uint32_t shard_used_end(const struct arena_shard *shard)
 {
-	return (uint32_t)u64_load_relaxed(&shard->fresh); /* heard of through the slot's armer */
+	return (uint32_t)u64_load_relaxed(&shard->fresh); /* relaxed: came with the slot's handle */
 }
 
-/* The stack's top, and how many slots were on it at that instant. */
+/* Returns the stack's top, and in `*ret_depth` how many slots were on the stack with it. */
 static uint64_t shard_look(const struct arena *arena, struct arena_shard *shard,
                            uint64_t *ret_depth)
 {
@@ -321,8 +340,8 @@ static uint64_t shard_look(const struct arena *arena, struct arena_shard *shard,
 	do {
 		*ret_depth = stack_depth(arena, top);
 		/*
-		 * Changes nothing, but fails if a take has let others write over the link. The
-		 * release half keeps the load of the link before it.
+		 * This CAS changes nothing. It fails if a take has let other threads overwrite the
+		 * link. Its release half keeps the load of the link before it.
 		 */
 	} while (!u64_cas_acq_rel(&shard->top, &top, top));
 	return top;
@@ -343,12 +362,13 @@ static uint32_t arena_steal(struct arena *arena, uint32_t home)
 }
 
 /*
- * Nothing found in the usual places. Look everywhere, and believe "none" only if no stack was
- * touched meanwhile: the tops, which only grow by takes and change by puts, agree.
+ * The usual places have no slot. Search all shards. Return SLOT_NONE only if no stack has changed
+ * during the search: a take changes the top's count, and a put changes its slot.
  *
- * The second look changes each top from what it is to the same, and so sees the newest. A load
- * might be older: a slot is put back, then another thread takes the last slot that was never used,
- * and we see the latter alone, since nothing is carried with it.
+ * The second pass swaps each top with itself, and so reads the newest top. A load could read an
+ * older top. Example: one thread puts a slot back, then another thread takes the last slot that was
+ * never used. This thread could see only the second of these, because taking a new slot carries
+ * nothing.
  */
 static uint32_t arena_take_last(struct arena *arena, uint32_t home)
 {
@@ -392,7 +412,7 @@ uint32_t arena_take(struct arena *arena, unsigned cpu)
 
 uint32_t arena_next(const struct arena *arena, uint32_t slot)
 {
-	/* Relaxed: the slot is ours alone. */
+	/* Relaxed: only the caller uses the slot. */
 	return link_below(u64_load_relaxed(&arena->timers.cold[slot].data));
 }
 
@@ -459,7 +479,9 @@ uint32_t arena_next_used(const struct arena *arena, uint32_t slot)
 
 struct arena_counts arena_count(const struct arena *arena)
 {
-	/* Those of a stack belong together; all else is numbers to read. */
+	/*
+	 * The take count and depth of one stack are consistent. All other values are only numbers.
+	 */
 	uint64_t used = 0;
 	uint64_t free_again = 0;
 	uint64_t taken = 0;

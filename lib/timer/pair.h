@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pair: the 16 bytes that are the truth about a timer, its handle, and the numbers that follow
- * from both. Pure functions of numbers; timer.c makes the changes. tests/unit/test_pair.c walks
- * every transition.
+ * The pair: the 16 bytes that hold the state of a timer. Also its handle, and the numbers that
+ * follow from both. Pure functions of numbers; timer.c makes the changes. tests/unit/test_pair.c
+ * walks every transition.
  *
  *   deadline   exact nanoseconds on the hub's clock; UINT64_MAX: never
  *   state      63        26 25     8    7       6        5        4        3     2   0
@@ -10,8 +10,9 @@
  *   handle     63        26 25                                                       0
  *             | generation |                          slot                            |
  *
- * One compare-and-swap changes both words. It names the generation, so it changes the timer that it
- * is meant for or nothing.
+ * `looks` counts how often the owner has processed an inbox entry of the slot, modulo 2^18. One
+ * compare-and-swap changes both words. It compares the generation too, so it changes the timer that
+ * it is meant for or nothing.
  */
 #ifndef TIMERHUB_PAIR_H
 #define TIMERHUB_PAIR_H
@@ -23,8 +24,8 @@
 #include "schedule/filing.h"
 
 /*
- * The latest deadline, of every timer: 292 years from the clock's zero. Version 0.2 had it, so what
- * was refused then is still refused; among that is INT64_MAX, which std::chrono uses for no limit.
+ * The latest deadline of any timer: 292 years after the clock's zero. Version 0.2 had the same
+ * limit. It excludes INT64_MAX, which std::chrono uses for "no limit".
  */
 #define TIMER_DEADLINE_MAX_NS (((uint64_t)1 << 63) - 128)
 #define TIMER_NEVER_NS UINT64_MAX
@@ -35,8 +36,8 @@
 #define TIMER_GENERATION_MASK (((uint64_t)1 << 38) - 1)
 
 #define STATE_PHASE_MASK ((uint64_t)7)
-#define STATE_CLAIMED ((uint64_t)1 << 3) /* a thread must push the slot, since the last look */
-#define STATE_PUSHED ((uint64_t)1 << 4)  /* the inbox holds the slot, or the owner looks at it */
+#define STATE_CLAIMED ((uint64_t)1 << 3) /* a thread has claimed the push of the slot */
+#define STATE_PUSHED ((uint64_t)1 << 4)  /* its entry is in the inbox, or the owner has taken it */
 #define STATE_INBOX_FLAGS (STATE_CLAIMED | STATE_PUSHED)
 #define STATE_PERIODIC ((uint64_t)1 << 5)
 #define STATE_SLACK ((uint64_t)1 << 6)
@@ -57,7 +58,7 @@ enum timer_phase {
 	TIMER_IDLE = 4,    /* kept and delivered; deadline never, not scheduled */
 };
 
-/* The truth about a timer, or a guess of it: see atomic.h. */
+/* The state of a timer, or a guess of it: see atomic.h. */
 struct pair {
 	uint64_t deadline_ns;
 	uint64_t state;
@@ -71,13 +72,13 @@ static inline enum timer_phase state_phase(uint64_t state)
 	return (enum timer_phase)(state & STATE_PHASE_MASK);
 }
 
-/* Has a thread claimed the push of this slot since the last look? It may not have pushed yet. */
+/* Has a thread claimed the push since the owner last processed the slot? It may not have pushed. */
 static inline bool state_claimed(uint64_t state)
 {
 	return (state & STATE_CLAIMED) != 0;
 }
 
-/* Has that push been confirmed? */
+/* Has a thread confirmed its push? */
 static inline bool state_pushed(uint64_t state)
 {
 	return (state & STATE_PUSHED) != 0;
@@ -104,7 +105,7 @@ static inline uint64_t state_generation(uint64_t state)
 	return state >> STATE_GENERATION_SHIFT;
 }
 
-/* Has the owner looked at the slot between these two states? The count has 18 bits. */
+/* Has the owner processed no entry of the slot between these two states? The count has 18 bits. */
 static inline bool states_share_look(uint64_t state, uint64_t other)
 {
 	return ((state ^ other) & STATE_LOOKS_MASK) == 0;
@@ -128,7 +129,7 @@ static inline uint64_t handle_make(uint64_t generation, uint32_t slot)
 	return generation << TIMER_SLOT_BITS | slot;
 }
 
-/* Returns the handle of the slot's timer, which has this state. */
+/* Returns the handle of the timer that has the slot and this state. */
 static inline uint64_t handle_of(uint64_t state, uint32_t slot)
 {
 	return handle_make(state_generation(state), slot);
@@ -139,13 +140,13 @@ static inline uint32_t handle_slot(uint64_t handle)
 	return (uint32_t)(handle & TIMER_SLOT_MASK);
 }
 
-/* Does the state belong to the handle's timer, which has not ended? */
+/* Does the state belong to the handle's timer, and is the timer live? */
 static inline bool state_is_of(uint64_t state, uint64_t handle)
 {
 	return state_generation(state ^ handle) == 0 && state_phase(state) != TIMER_FREE;
 }
 
-/* Is the handle's timer armed? The most frequent question, in one comparison. */
+/* Is the handle's timer armed? This is the most frequent question, so it is one comparison. */
 static inline bool state_is_armed(uint64_t state, uint64_t handle)
 {
 	uint64_t differ = state ^ ((handle & ~TIMER_SLOT_MASK) | TIMER_ARMED);
@@ -172,8 +173,8 @@ static inline struct pair pair_unscheduled(struct pair pair)
 }
 
 /*
- * May a timer with this deadline be armed without telling the owner? Yes, if no push is claimed and
- * the free slot is scheduled no later than that deadline.
+ * May a timer with this deadline be armed without a push? Yes, if no push is claimed and the free
+ * slot is scheduled no later than that deadline.
  */
 static inline bool pair_covers(struct pair free, uint64_t deadline_ns)
 {
@@ -182,9 +183,9 @@ static inline bool pair_covers(struct pair free, uint64_t deadline_ns)
 
 /*
  * FREE → ARMED: a new timer of this generation, with these flags. If the free pair covers the
- * deadline, the schedule entry serves the new timer. If not, the slot must be in the inbox. PUSHED
- * stays, since it says that the slot is. A claim without PUSHED is ignored, because its thread may
- * never run again: the armer claims, and pushes the slot again.
+ * deadline, the slot's schedule entry serves the new timer. If not, the slot must be in the inbox.
+ * PUSHED is kept: it says that the slot is there. A claim without PUSHED does not count, because
+ * its thread may never run again. The armer then claims the push itself, and pushes the slot again.
  */
 static inline struct pair pair_armed(struct pair free, uint64_t deadline_ns, uint64_t generation,
                                      uint64_t flags)
@@ -206,14 +207,14 @@ static inline struct pair pair_rearmed(struct pair pair, uint64_t deadline_ns)
 	return pair_with_phase(pair, TIMER_ARMED);
 }
 
-/* The same, and the caller claims the push. */
+/* Adds the caller's push claim to the pair. */
 static inline struct pair pair_claimed(struct pair pair)
 {
 	pair.state |= STATE_CLAIMED;
 	return pair;
 }
 
-/* The owner has taken the slot out of the inbox. It does not schedule a free slot. */
+/* The owner has taken the slot out of the inbox and processes it. A free slot is not scheduled. */
 static inline struct pair pair_looked_at(struct pair pair)
 {
 	uint64_t looks = (pair.state + ((uint64_t)1 << STATE_LOOKS_SHIFT)) & STATE_LOOKS_MASK;
@@ -224,7 +225,7 @@ static inline struct pair pair_looked_at(struct pair pair)
 	return pair;
 }
 
-/* PENDING → FREE, or of a kept timer → IDLE. */
+/* PENDING → FREE; a kept timer → IDLE. */
 static inline struct pair pair_delivered(struct pair pair)
 {
 	pair.deadline_ns = TIMER_NEVER_NS;
@@ -232,8 +233,8 @@ static inline struct pair pair_delivered(struct pair pair)
 }
 
 /*
- * Returns how many periods are due by now, from the first that is undelivered, which is due. 2^64
- * of them count as one less.
+ * Returns the number of periods due at `now_ns`. The period at `deadline_ns` is the first that is
+ * undelivered, and it is due. The count saturates at 2^64 - 1.
  */
 static inline uint64_t period_count(uint64_t deadline_ns, uint64_t interval_ns, uint64_t now_ns)
 {
@@ -241,8 +242,8 @@ static inline uint64_t period_count(uint64_t deadline_ns, uint64_t interval_ns, 
 }
 
 /*
- * Returns deadline + k x interval, the first period that is not due now, when the one at the
- * deadline is; never, if it lies beyond the latest deadline.
+ * Returns deadline + k x interval, the first period that is not due at `now_ns`. The period at the
+ * deadline is due. Returns never if that period is beyond the latest deadline.
  */
 static inline uint64_t period_next_ns(uint64_t deadline_ns, uint64_t interval_ns, uint64_t now_ns)
 {
@@ -268,10 +269,10 @@ static inline uint64_t queue_slack_slack_ns(uint64_t queue_slack)
 }
 
 /*
- * Returns the instant in [deadline, deadline + slack] with most trailing zero bits: timers whose
- * windows overlap meet there without knowing of each other. If the deadline moves on, the instant
- * does not move back, because a window holds one such instant only (between two there is one with
- * more zeros).
+ * Returns the instant of a timer: the time in [deadline, deadline + slack] with most trailing zero
+ * bits. Timers whose windows overlap therefore often have the same instant. A later deadline never
+ * gives an earlier instant: a window has only one such time, because between two of them there is a
+ * time with more zeros.
  */
 static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 {
@@ -282,7 +283,7 @@ static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 		return deadline_ns;
 	if (last > TIMER_DEADLINE_MAX_NS)
 		last = u64_max(TIMER_DEADLINE_MAX_NS, deadline_ns);
-	/* Below the highest bit in which first - 1 and last differ, last can be all zeros. */
+	/* `last` can be 0 below the highest bit in which first - 1 and last differ. */
 	differ = (deadline_ns - 1) ^ last;
 	return last & ~(((uint64_t)1 << bits_highest(differ)) - 1);
 }

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * See timer.h. Each function loads the pair, checks its phase and generation, changes it by one
- * compare-and-swap, and returns the work left to its caller. A change names the generation, so it
- * cannot change another timer, and no decision is ever taken back.
+ * compare-and-swap, and returns the work left to its caller. The swap compares the generation too,
+ * so it cannot change another timer, and no decision has to be undone.
  *
  * Cancel is final. A delivery and a cancel change the same undelivered pair, so one of them fails
  * and loads the pair again. A consumer that lost finds the slot FREE or reused, and returns no
  * event. A canceller that lost tries again, or returns -ENOENT if the timer has ended. If a cancel
- * comes before the owner's expiry, no handle enters the outbox. Stale handles are skipped. A
+ * comes before the owner's expiry, no handle enters the outbox. Consumers skip stale handles. A
  * periodic or kept timer survives its delivery, so a cancel can succeed while the delivering call
  * still returns the event.
  *
- * No timer is lost, although few calls notify the owner. Without CLAIMED, an ARMED slot is
- * scheduled no later than its deadline plus slack, a FREE slot no later than its deadline (never:
- * not scheduled, or for nothing). The owner reads the pair at that time, or before it sleeps until
- * then. A change that the owner must see earlier sets CLAIMED in the same step. That thread pushes
- * the slot, then sets PUSHED. A later armer that sees only the claim pushes too, since the first
+ * No timer is lost, although few calls wake the owner. Without CLAIMED, an ARMED slot is scheduled
+ * no later than its deadline plus slack. Without CLAIMED, a FREE slot is scheduled no later than
+ * its deadline; with a deadline of never it needs no schedule entry, and may still have one. The
+ * owner reads the pair at the scheduled time, or before it sleeps until then. A change that the
+ * owner must see earlier sets CLAIMED in the same step. That thread pushes the slot, then sets
+ * PUSHED. If a later armer sees CLAIMED without PUSHED, it pushes the slot too, since the first
  * thread may never run again.
  *
- * Every change is acq_rel, though not each needs both halves.
- *
+ * Every change is acq_rel, although some changes need only one of the two.
  * Labels: [armed] timer_change, timer_move → timer_guess, timer_snapshot, a change: carries the
  *         record of the timer, the end of the slot's timer before, and which thread delivered it.
  *
@@ -49,7 +49,10 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	uint64_t flags = arming_flags(arming), generation;
 	struct pair free, armed;
 
-	/* Relaxed: the slot is the caller's, by [free]. Others may change the pair, see below. */
+	/*
+	 * Relaxed: [free] gave the slot to the caller. Other threads may change the pair, see
+	 * below.
+	 */
 	free.state = u64_load_relaxed(&timer->state);
 	free.deadline_ns = u64_load_relaxed(&timer->deadline_ns);
 	generation = state_generation(free.state);
@@ -61,12 +64,12 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	u64_store_relaxed(&cold->queue_slack, queue_slack_make(arming->queue, arming->slack_ns));
 	if (ret_handle)
 		*ret_handle = handle_make(generation, slot);
-	/* Here, where the handle is in a register; if the caller wants none, one `or` makes it. */
+	/* Here the handle is in a register. If the caller wants none, one `or` makes it. */
 	probe3(arm, handle_make(generation, slot), arming->deadline_ns, arming->interval_ns);
 	test_point(TEST_POINT_ARM_BEFORE_PUBLISH);
 	/*
-	 * The owner may look at the free slot, or find its schedule entry; a thread that pushed the
-	 * slot for an earlier timer may confirm that.
+	 * The pair may change before the swap: the owner may process the free slot or drop its
+	 * schedule entry, and a thread that pushed the slot for an earlier timer may set PUSHED.
 	 */
 	do {
 		armed = pair_armed(free, arming->deadline_ns, generation, flags);
@@ -89,7 +92,10 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 		if (!state_is_of(pair.state, handle))
 			return timer_done(-ENOENT);
 		rearmed = pair_rearmed(pair, deadline_ns);
-		/* An armed timer is scheduled for its deadline at the latest: later is seen. */
+		/*
+		 * The owner reads the pair at the old instant or before, so a later one needs no
+		 * push.
+		 */
 		submit = state_phase(pair.state) != TIMER_ARMED || deadline_ns < pair.deadline_ns;
 		if (submit)
 			rearmed = pair_claimed(rearmed);
@@ -102,9 +108,9 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 }
 
 /*
- * Returns the pair of a timer that is cancelled. The slot of an armed timer is scheduled no later
- * than the timer's instant, and so the free pair says. The owner finds the slot free when that
- * instant comes, or before it sleeps until then.
+ * Returns the pair of a cancelled timer. An armed timer's slot is scheduled no later than the
+ * timer's instant, which becomes the deadline of the free pair. The owner finds the slot free at
+ * that time, or before it sleeps until then.
  */
 static struct pair pair_cancelled(const struct timers *timers, uint32_t slot, struct pair pair)
 {
@@ -114,7 +120,7 @@ static struct pair pair_cancelled(const struct timers *timers, uint32_t slot, st
 	return pair_with_phase(pair, TIMER_FREE);
 }
 
-/* Cancel in every case. */
+/* Cancel a timer in any phase. */
 static __attribute__((noinline)) int timer_cancel_any(const struct timers *timers, uint64_t handle,
                                                       uint32_t queue)
 {
@@ -135,18 +141,17 @@ static __attribute__((noinline)) int timer_cancel_any(const struct timers *timer
 }
 
 /*
- * The frequent cancel: of an armed timer without slack. It leaves the deadline as it is, so it is
- * right whatever the deadline is by now: a compare-and-swap of the state alone says whose timer it
- * is, and costs less than one of the pair.
+ * The frequent cancel: an armed timer without slack. The deadline stays, so the compare-and-swap
+ * covers only the state, which says whose timer it is. That costs less than a swap of the pair.
  */
 int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue)
 {
 	uint32_t slot = handle_slot(handle);
 	struct timer *timer = &timers->pairs[slot];
-	/* Relaxed: a guess, and nothing else is read; the change acquires. */
+	/* Relaxed: a guess, and the caller reads nothing else by it; the change acquires. */
 	uint64_t state = u64_load_relaxed(&timer->state);
 
-	__builtin_prefetch(&timers->cold[slot], 1); /* to be written when the slot is put back */
+	__builtin_prefetch(&timers->cold[slot], 1); /* written when the slot is put back */
 	if (!state_is_armed(state, handle) || state_has_slack(state) || queue != TIMER_ANY_QUEUE)
 		return timer_cancel_any(timers, handle, queue);
 	test_point(TEST_POINT_CANCEL_BEFORE_CAS);
@@ -161,15 +166,20 @@ bool timer_confirm_push(struct timer *timer, struct pair *pair)
 	struct pair claimed = *pair, pushed;
 
 	/*
-	 * The claim is of since the last look. While no other look has been, the entry is in the
-	 * inbox, or the owner has taken it and is about to look, which clears the flag. If the flag
-	 * stood without an entry, no armer would push the slot again. The push serves whichever
-	 * claim the pair has now.
+	 * The claim is newer than the owner's last processing of the slot. While the count is
+	 * unchanged, the entry is in the inbox, or the owner has taken it and will process it,
+	 * which clears PUSHED. If PUSHED were set without an entry, no armer would push the slot
+	 * again. The push serves any claim that the pair has now.
 	 *
-	 * The count of looks has 18 bits. It misleads a thread only if the owner looks at the slot
-	 * a multiple of 262,144 times between the claim and this change, each time for a push of
-	 * another thread, and another claim then stands whose thread has not pushed. A timer armed
-	 * in the slot before that thread goes on may trust the flag, and waits for that thread.
+	 * The count has 18 bits. It misleads a thread only if all of this happens between its claim
+	 * and this change:
+	 *
+	 *   - The owner processes the slot a multiple of 262,144 times, each time for a push of
+	 *     another thread.
+	 *   - Another thread then claims the push, and has not pushed yet.
+	 *
+	 * A timer armed in the slot before that thread pushes may trust PUSHED, and then waits
+	 * until that thread pushes.
 	 */
 	while (!state_pushed(claimed.state)) {
 		pushed = claimed;
@@ -181,7 +191,10 @@ bool timer_confirm_push(struct timer *timer, struct pair *pair)
 		if (!states_share_look(claimed.state, pair->state))
 			return false;
 	}
-	/* Another thread has confirmed a push. It may never run again, so this one wakes too. */
+	/*
+	 * Another thread has set PUSHED. It may never run again, so this thread also wakes the
+	 * owner.
+	 */
 	*pair = timer_snapshot(timer);
 	return true;
 }
@@ -222,13 +235,15 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 		looked = pair_looked_at(pair);
 		*ret_at_ns = timer_instant_ns(timers, slot, looked);
 	} while (!timer_change(timer, &pair, looked));
-	/* In the other phases the timer has expired since it was put into the inbox. */
+	/*
+	 * In any other phase the timer has expired since the push, and its schedule entry is right.
+	 */
 	return state_phase(pair.state) == TIMER_FREE || state_phase(pair.state) == TIMER_ARMED;
 }
 
 /*
- * The owner has found the schedule entry of a free slot, and drops it: the pair is to say so. False
- * if the pair has changed. If the slot is in the inbox, the look does it.
+ * The owner drops the schedule entry of a free slot: set the deadline to never. If a push is
+ * claimed, do nothing: timer_look() will set it. False if the pair has changed.
  */
 static bool timer_unschedule(struct timer *timer, struct pair pair)
 {
@@ -259,7 +274,9 @@ enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_
 		case TIMER_IDLE:
 			return TIMER_IS_NEITHER;
 		case TIMER_PENDING:
-			/* Not delivered in a whole period: the delivery will schedule it. */
+			/*
+			 * A whole period passed without a delivery. The delivery will schedule it.
+			 */
 			next = TIMER_OVERDUE;
 			break;
 		case TIMER_ARMED:
@@ -286,13 +303,14 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 		return UINT64_MAX;
 	case TIMER_ARMED:
 		/*
-		 * The slack may be of a later timer than the pair. If that timer was armed in place
-		 * of this one, its instant is no earlier than this deadline with that slack. Else
-		 * the slot is in the inbox.
+		 * The slack may belong to a later timer than the pair. If the later timer took over
+		 * the schedule entry, its deadline is not earlier. So its instant is not earlier
+		 * than this deadline with that slack. If it did not take over the entry, the slot
+		 * is in the inbox.
 		 */
 		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
 	default:
-		return filed_ns; /* of a periodic timer: the next period */
+		return filed_ns; /* a periodic timer: its next period */
 	}
 }
 
@@ -317,13 +335,14 @@ struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct 
 {
 	struct timer *timer = &timers->pairs[handle_slot(view->handle)];
 	struct pair before = view->pair;
-	/* Else the owner has it scheduled for a period that is no later. */
+	/* If not, the owner has scheduled the timer no later than the new deadline. */
 	bool submit = clock_goes_back || state_phase(before.state) == TIMER_OVERDUE;
 
 	/*
-	 * A torn guess: the deadline is of a later pair, which may expire before the change. If the
-	 * deadline is due, nothing is amiss: a look in between makes the change fail, and without
-	 * one the push is still claimed, so the owner will look.
+	 * The guess may be torn: the deadline may be of a later pair than the state. If the
+	 * deadline is not due, read again. If it is due, the swap is safe. If the owner has
+	 * processed the slot in between, the swap fails. If it has not, the push is still claimed,
+	 * so the owner will process the slot.
 	 */
 	if (before.deadline_ns > now_ns) {
 		view->pair = timer_guess(timer);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A timer: the pair and the record that its slot has, and every decision about it. Knows no hub, no
- * inbox and no clock.
+ * A timer: the pair and the record of its slot, and every decision about it. Uses no hub, no inbox
+ * and no clock.
  *
- * The pair is the truth about a timer. Every container only says "look at slot i". Each decision is
- * one compare-and-swap of the whole pair, made here or in timer.c, and tells its caller the work
- * that is left. Any thread calls, unless a comment says otherwise; all of it is lock-free and
- * signal-safe. tests/unit/test_timer.c walks every decision from every state.
+ * The pair is the state of a timer. A container holds only the index of a slot, and its user reads
+ * the pair. Each decision is one compare-and-swap of the pair, made here or in timer.c, and returns
+ * the work left to its caller. (The frequent cancel swaps the state word only.) Any thread calls,
+ * unless a comment says otherwise. All functions are lock-free and signal-safe.
+ * tests/unit/test_timer.c walks every decision from every state.
  */
 #ifndef TIMERHUB_TIMER_H
 #define TIMERHUB_TIMER_H
@@ -16,18 +17,19 @@
 #include "timer/pair.h"
 
 /*
- * The pair of one slot: all that a re-arm reads or writes. Four are packed into a cache line,
- * because at a million timers a random access costs by the density of the memory that it touches.
+ * The pair of one slot: all that a re-arm reads or writes. Four pairs share a cache line. With a
+ * million timers, the cost of a random access grows with the size of the memory that is touched.
  */
 struct timer {
 	_Alignas(16) atomic_u64 deadline_ns; /* any thread, by timer_change() */
-	atomic_u64 state;                    /* any thread, by the same step */
+	atomic_u64 state;                    /* any thread, by timer_change() */
 };
 
 /*
- * The arguments of the arming call. The armer writes them while the slot is its own. The owner and
- * consumers read them between loading the pair and changing it: if the change succeeds, they belong
- * to the timer that was changed. Relaxed atomics for that reason.
+ * The arguments of the arming call. The armer writes them while no other thread uses the slot. The
+ * owner and consumers read them between loading the pair and changing it. If the change succeeds,
+ * the arguments belong to the timer that was changed. If it fails, a new armer may have written
+ * them, so they are relaxed atomics.
  */
 struct timer_cold {
 	atomic_u64 data;        /* the caller's; in a free slot: the free list's link */
@@ -46,11 +48,11 @@ struct timers {
 	uint64_t first_generation; /* a slot's first timer has the next generation */
 };
 
-/* The work that a decision leaves to its thread. */
+/* The work that a decision leaves to the thread that made it. */
 enum timer_left {
 	TIMER_NOTHING,
-	TIMER_WAKE, /* another thread has claimed the push: wake the owner if it looks too late */
-	TIMER_PUSH, /* push the slot into the inbox, then the same */
+	TIMER_WAKE, /* another thread pushes; wake the owner if its promise is later */
+	TIMER_PUSH, /* push the slot into the inbox, then as TIMER_WAKE */
 };
 
 /* Returned in one register. If work is left, the pair after the decision is an output too. */
@@ -64,7 +66,7 @@ static inline struct timer_outcome timer_done(int result)
 	return (struct timer_outcome){ .result = result, .left = TIMER_NOTHING };
 }
 
-/* The owner must look at the slot: the caller pushes it, unless another thread's claim stands. */
+/* The owner must process the slot: the caller pushes it, unless another thread has the claim. */
 static inline struct timer_outcome timer_submit(int result, bool is_claimed)
 {
 	return (struct timer_outcome){
@@ -76,8 +78,8 @@ static inline struct timer_outcome timer_submit(int result, bool is_claimed)
 /* ---- the pair ---- */
 
 /*
- * Returns a guess of the pair: each word was true at some instant, after [armed] of its state. The
- * record that is read next is at least as new as the state.
+ * Returns a guess of the pair: the two words are loaded one after the other, so they may be of
+ * different changes. The record that is read next is at least as new as the state, by [armed].
  */
 static inline struct pair timer_guess(const struct timer *timer)
 {
@@ -90,8 +92,8 @@ static inline struct pair timer_guess(const struct timer *timer)
 }
 
 /*
- * Returns the pair for a reader that will not change it. The state does not change around the load
- * of the deadline, so the deadline is one that the timer had with this state.
+ * Returns the pair for a reader that will not change it. The loop ends when the state is the same
+ * before and after the load of the deadline. The timer then had this deadline with this state.
  */
 static inline struct pair timer_snapshot(const struct timer *timer)
 {
@@ -100,7 +102,9 @@ static inline struct pair timer_snapshot(const struct timer *timer)
 
 	do {
 		pair.state = state;
-		/* [armed] A newer deadline brings its state, which the next load then sees. */
+		/*
+		 * [armed] If the deadline is newer, the next load sees the state that came with it.
+		 */
 		pair.deadline_ns = u64_load_acquire(&timer->deadline_ns);
 		state = u64_load_acquire(&timer->state); /* [armed] */
 	} while (state != pair.state);
@@ -118,8 +122,9 @@ static inline void timer_check_change(struct pair before, struct pair after)
 #endif
 
 /*
- * Change the pair to `after` if it equals `*pair`. Else store a new guess in `*pair`, and return
- * false. All decisions change a pair by this, but timer_move() and the frequent timer_cancel().
+ * Change the pair to `after` if it equals `*pair`. If it does not, store a new guess in `*pair` and
+ * return false. All decisions use this function, except timer_move() and the frequent
+ * timer_cancel().
  */
 static inline bool timer_change(struct timer *timer, struct pair *pair, struct pair after)
 {
@@ -134,9 +139,9 @@ static inline bool timer_change(struct timer *timer, struct pair *pair, struct p
 
 /* ---- a caller's decisions: submit.c ---- */
 
-/* A spec, checked and with its deadline worked out. */
+/* A checked spec, with the deadline computed. */
 struct timer_arming {
-	uint32_t queue;       /* its index */
+	uint32_t queue;       /* the queue's index */
 	uint64_t deadline_ns; /* on the hub's clock; UINT64_MAX: never */
 	uint64_t interval_ns; /* 0: one-shot */
 	uint64_t slack_ns;
@@ -146,46 +151,46 @@ struct timer_arming {
 };
 
 /*
- * FREE → ARMED: a new timer in the slot, which is the caller's own. Writes the handle, if it is
- * asked for, before that timer can end. 0.
+ * FREE → ARMED: a new timer in the slot, which only the caller uses. Stores the handle, unless
+ * `ret_handle` is NULL, before that timer can end. Its result is 0.
  */
 struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
                                const struct timer_arming *arming, uint64_t *ret_handle,
                                struct pair *ret_pair);
 
 /*
- * ARMED, PENDING, OVERDUE, IDLE → ARMED with another deadline. 0; 1 if the timer was idle; -ENOENT.
+ * ARMED, PENDING, OVERDUE, IDLE → ARMED with another deadline. The result is 0; 1 if the timer was
+ * idle; -ENOENT.
  */
 struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, uint64_t deadline_ns,
                                  struct pair *ret_pair);
 
 /*
- * Any → FREE, of a timer of any queue or of this one. The slot is then the caller's. 0, -ENOENT.
+ * Any → FREE, for a timer of this queue; TIMER_ANY_QUEUE: of any queue. The caller must then put
+ * the slot back. 0 or -ENOENT.
  */
 #define TIMER_ANY_QUEUE UINT32_MAX
 int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue);
 
 /*
- * The caller has put the slot into the inbox for a claim that it made, or found, in `*pair`. Say so
- * in the pair, unless the owner has looked since. Returns whether the owner has not; `*pair` is
- * then a pair of after the push. Model: tests/models/inbox.pml.
+ * The caller has pushed the slot for the claim in `*pair`, its own or another thread's. Set PUSHED,
+ * unless the owner has processed the slot since. Returns true if the owner has not; `*pair` is then
+ * a pair that was read after the push. Model: tests/models/inbox.pml.
  */
 bool timer_confirm_push(struct timer *timer, struct pair *pair);
 
 /*
- * The frequent re-arm: of an armed timer, to no earlier deadline. False, and nothing done, in every
- * other case, or if another thread was quicker. Inline, with few outputs: outputs hold physical
- * registers, and these limit how many cache misses overlap.
+ * The frequent re-arm: moves an armed timer to the same or a later deadline. In every other case,
+ * or if another thread changed the pair first, returns false and does nothing. Inline, with few
+ * outputs: outputs take physical registers, and these limit how many cache misses overlap.
  */
 static inline bool timer_move(struct timer *timer, uint64_t handle, uint64_t deadline_ns)
 {
-	/* Relaxed: a guess, and nothing else is read; the change acquires. */
+	/* Relaxed: a guess, and the caller reads nothing else by it; the change acquires. */
 	uint64_t state = u64_load_relaxed(&timer->state);
 	uint64_t before_ns = u64_load_relaxed(&timer->deadline_ns);
 
-	/*
-	 * The same deadline is written too: the consumer must see what the caller did before.
-	 */
+	/* An equal deadline is written too: the consumer must see the caller's earlier stores. */
 	return state_is_armed(state, handle) && deadline_ns >= before_ns &&
 	       pair_cas_acq_rel(timer, before_ns, state, deadline_ns, state); /* [armed] */
 }
@@ -195,7 +200,7 @@ static inline bool timer_move(struct timer *timer, uint64_t handle, uint64_t dea
 /* A timer, read from its pair and its record. */
 struct timer_view {
 	struct pair pair;  /* a guess; confirmed when timer_change() succeeds */
-	struct pair after; /* if a delivery has left work: the pair after it */
+	struct pair after; /* if a delivery leaves work: the pair after the delivery */
 	uint64_t handle;
 	uint64_t interval_ns; /* 0: not periodic */
 	uint64_t data;
@@ -221,22 +226,22 @@ static inline void timer_view_record(const struct timers *timers, uint64_t handl
 }
 
 /*
- * Read the timer that has the slot, whichever that is, and its queue. False if there is none. All
- * is of one timer if timer_change() then changes the view's pair to itself; else read again.
+ * Read the timer that has the slot now, and its queue. False if the slot is free. If timer_change()
+ * then changes the view's pair to itself, all values are of one timer. If not, read again.
  */
 bool timer_read(const struct timers *timers, uint32_t slot, struct timer_view *view,
                 uint32_t *ret_queue);
 
 /*
- * Returns the handle of the slot's last timer, whether or not that has ended. The caller then sees
- * what the armer of that timer knew of the end of the timer before.
+ * Returns the handle of the slot's last timer, which may have ended. The caller then sees all that
+ * the armer of that timer saw of the end of the timer before.
  */
 uint64_t timer_last(const struct timers *timers, uint32_t slot);
 
-/* Read the deadline, UINT64_MAX for never. False: there is no such timer. */
+/* Read the deadline; UINT64_MAX: never. False: there is no such timer. */
 bool timer_deadline(const struct timers *timers, uint64_t handle, uint64_t *ret_deadline_ns);
 
-/* Returns the instant to schedule the timer for: its deadline, put off within its slack. */
+/* Returns the instant of the timer, when it is scheduled: the deadline, delayed by the slack. */
 static inline uint64_t timer_instant_ns(const struct timers *timers, uint32_t slot,
                                         struct pair pair)
 {
@@ -249,13 +254,15 @@ static inline uint64_t timer_instant_ns(const struct timers *timers, uint32_t sl
 }
 
 /*
- * Returns when the owner must have looked at a slot with this pair, which lies in the inbox;
- * UINT64_MAX if there is no hurry.
+ * Returns when the owner must drain the inbox at the latest, for a slot with this pair in it.
+ * UINT64_MAX: at any time.
  */
 static inline uint64_t timer_look_by_ns(const struct timers *timers, uint32_t slot,
                                         struct pair pair)
 {
-	/* If the slot has been reused, its new armer sees to its own wake; this one is harmless. */
+	/*
+	 * If the slot was reused, the wake is not needed. Its armer wakes the owner if it must.
+	 */
 	return state_phase(pair.state) == TIMER_ARMED ? timer_instant_ns(timers, slot, pair)
 	                                              : UINT64_MAX;
 }
@@ -263,36 +270,37 @@ static inline uint64_t timer_look_by_ns(const struct timers *timers, uint32_t sl
 /* ---- the owner's decisions: owner.c ---- */
 
 /*
- * The slot has been taken out of the inbox: after this a change puts it there again. True: schedule
- * it for this instant, UINT64_MAX: not at all. False: its schedule entry is right.
+ * Process the slot, which was taken out of the inbox. From now on a change pushes it again. True:
+ * schedule it at `*ret_at_ns`; UINT64_MAX means remove its entry. False: its schedule entry is
+ * right.
  */
 bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns);
 
-/* A timer whose instant has come, as the owner reads it. */
+/* A timer whose scheduled time has come, as the owner reads it. */
 struct timer_expiry {
 	struct pair pair;
-	uint64_t at_ns; /* the instant to schedule it for: the deadline and its slack */
+	uint64_t at_ns; /* its instant: the deadline, delayed by the slack */
 	uint64_t interval_ns;
 	uint64_t queue_slack;
 };
 
 enum timer_turn {
-	TIMER_IS_PENDING, /* to be delivered */
-	TIMER_IS_LATER,   /* to be scheduled again, at `at_ns` */
+	TIMER_IS_PENDING, /* deliver it */
+	TIMER_IS_LATER,   /* schedule it again, at `at_ns` */
 	TIMER_IS_NEITHER,
 };
 
 /*
- * The slot has been taken out of the schedule, where its entry was for `by_ns`. ARMED → PENDING if
- * its instant is no later; PENDING → OVERDUE, which only a periodic timer can be here; FREE → FREE,
- * not scheduled.
+ * Expire the slot, whose schedule entry for `by_ns` was taken out. ARMED → PENDING if its instant
+ * is not later than `by_ns`. PENDING → OVERDUE: only a periodic timer can be pending here. FREE →
+ * FREE, not scheduled.
  */
 enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_t by_ns,
                              struct timer_expiry *ret_expiry);
 
 /*
- * Returns when to look at a periodic timer that has just become pending: its first period that is
- * not due. If it has ended since, the slot's next timer comes through the inbox.
+ * Returns when to schedule a periodic timer that has just become pending: its first period that is
+ * not due. If the timer has ended since, the slot's next timer comes through the inbox.
  */
 static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, uint64_t now_ns)
 {
@@ -302,27 +310,28 @@ static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, u
 }
 
 /*
- * Returns the instant that is true of a slot whose schedule entry is for `filed_ns`: never an
- * earlier one, since a timer that was moved to before that is in the inbox, or on its way there.
- * UINT64_MAX: none; the slot comes through the inbox if its timer comes at all.
+ * Returns the time at which the slot must be scheduled now. `filed_ns` is the time of its present
+ * schedule entry. The result is never earlier: a slot whose timer was moved to an earlier time is
+ * in the inbox, or another thread is about to push it. UINT64_MAX: the slot needs no entry, and its
+ * next timer comes through the inbox.
  */
 uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t filed_ns);
 
 /*
- * Has this timer an undelivered expiry? For the owner, which made it pending: a stale state can
- * only still say so, and then the handle is kept once more than needed.
+ * Has this timer an undelivered expiry? For the owner, which made the timer pending. The state may
+ * be stale; the owner then keeps the handle in the outbox once more than needed.
  */
 static inline bool timer_waits(const struct timers *timers, uint64_t handle)
 {
-	/* Relaxed: the owner made it pending. */
+	/* Relaxed: the owner itself made it pending. */
 	uint64_t state = u64_load_relaxed(&timers->pairs[handle_slot(handle)].state);
 
 	return state_is_of(state, handle) && state_undelivered(state);
 }
 
 /*
- * PENDING → FREE, of a timer that the owner has just made pending. False: it has ended already, or
- * was re-armed, and is to be dropped when it expires again.
+ * PENDING → FREE, for a timer that the owner has just made pending. False: the timer has ended, or
+ * was re-armed and will be dropped when it expires again.
  */
 bool timer_drop(const struct timers *timers, uint32_t slot);
 
@@ -330,19 +339,19 @@ bool timer_drop(const struct timers *timers, uint32_t slot);
 
 enum timer_delivery {
 	TIMER_DELIVERED,
-	TIMER_CHANGED,    /* the pair has changed: look at it again */
-	TIMER_GIVEN_BACK, /* the clock was set back over it: it is armed again */
+	TIMER_CHANGED,    /* the pair has changed: decide again */
+	TIMER_GIVEN_BACK, /* the clock was set back before the deadline: armed again */
 };
 
-/* PENDING, OVERDUE → ARMED for its first period that is not due; counts those that are. */
+/* PENDING, OVERDUE → ARMED for its first period that is not due; counts the due periods. */
 struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct timer_view *view,
                                             uint64_t now_ns, bool clock_goes_back,
                                             uint64_t *ret_count);
 
-/* PENDING, OVERDUE → ARMED, with the deadline that it has. */
+/* PENDING, OVERDUE → ARMED, with the same deadline. */
 struct timer_outcome timer_give_back(const struct timers *timers, struct timer_view *view);
 
-/* Read the rest of a handle's timer. False if there is no expiry to deliver. */
+/* Read the record of the handle's timer. False if it has no expiry to deliver. */
 static inline bool timer_view_expiry(const struct timers *timers, uint64_t handle,
                                      struct timer_view *view)
 {
@@ -352,7 +361,7 @@ static inline bool timer_view_expiry(const struct timers *timers, uint64_t handl
 	return true;
 }
 
-/* PENDING → FREE, of a kept timer → IDLE. Once the slot is FREE it is the caller's to put back. */
+/* PENDING → FREE; a kept timer → IDLE. The caller must put a FREE slot back. */
 static inline struct timer_outcome timer_deliver_one_shot(const struct timers *timers,
                                                           struct timer_view *view)
 {
@@ -363,14 +372,14 @@ static inline struct timer_outcome timer_deliver_one_shot(const struct timers *t
 }
 
 /*
- * Deliver the expiry, as it was read: enum timer_delivery. `now_ns` is looked at if the timer is
- * periodic or the clock goes back. Model: tests/models/timer.pml.
+ * Deliver the expiry that `view` holds; the result is an enum timer_delivery. `now_ns` is read only
+ * if the timer is periodic or the clock goes back. Model: tests/models/timer.pml.
  */
 static inline struct timer_outcome timer_deliver(const struct timers *timers,
                                                  struct timer_view *view, uint64_t now_ns,
                                                  bool clock_goes_back, uint64_t *ret_count)
 {
-	/* Set back since the timer expired, so that its deadline is yet to come? */
+	/* Is the deadline in the future again, because the clock was set back since the expiry? */
 	if (clock_goes_back && view->pair.deadline_ns > now_ns)
 		return timer_give_back(timers, view);
 	if (view->interval_ns > 0)
