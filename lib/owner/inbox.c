@@ -2,29 +2,29 @@
 /*
  * See inbox.h. Any thread pushes, the owner takes.
  *
- * A cell is {lap, filled, slot}: empty cells of lap L are filled in order, and filling one claims
- * and publishes it in the same compare-and-swap. So there are no holes: a thread stopped anywhere
- * hides no other entry. The tail counts whole cache lines of cells. A producer starts at the tail's
- * line and fills the first empty cell. A producer that finds the line full moves the tail on, and
- * goes on at today's tail: while the producer was held up, others may have filled many lines. The
- * owner empties a cell into the next lap.
+ * A cell is {lap, filled, slot}. Producers fill the empty cells of lap L in order. One
+ * compare-and-swap both claims and publishes a cell, so there are no holes: a thread that is
+ * stopped anywhere hides no other entry. The tail moves by whole cache lines of cells. A producer
+ * starts at the tail and fills the first empty cell. If the line is full, the producer advances the
+ * tail, and continues at the present tail: while it was stopped, other producers may have filled
+ * many lines. The owner empties a cell into the next lap.
  *
- * The tail says where a look ends, so a wake-up hangs on it as it does on the cells:
+ * The tail decides where a drain ends, so a wake-up depends on it as well as on the cells:
  *
  *   producer                             owner
- *   move the tail, or find it moved      make a promise, begin a pass
- *   fill the cell                        load the tail: the look's end
+ *   advance the tail, or find it moved   make a promise, begin a pass
+ *   fill the cell                        load the tail: the drain's end
  *   load the promise, the pass           load the cells before that end
  *
  * All of these are seq_cst, which makes one outcome impossible: the producer reads an older promise
- * or pass and does not wake, and the look of the pass ends before the cell, or finds it empty. So
- * too for a producer that finds a cell filled and fills the next: the load of the filled cell is
- * seq_cst too, so the look that reaches the second cell finds the first one filled.
+ * or pass and does not wake the owner, and the drain of the pass ends before the cell, or finds it
+ * empty. A producer that finds a cell filled and fills the next cell is safe too. Its load of the
+ * filled cell is seq_cst, so a drain that reaches the second cell finds the first cell filled.
  *
- * Order between entries does not matter (an entry only says "look at slot i"), so there are lanes.
- * Model: tests/models/inbox.pml.
+ * The order of entries does not matter, because an entry only names a slot to process. So the inbox
+ * is split into lanes. Model: tests/models/inbox.pml.
  *
- * Labels: [entry] inbox_push → inbox_take: carries what was written to the slot's pair before.
+ * Labels: [entry] inbox_push → inbox_take: carries all earlier writes to the slot's pair.
  *
  * An emptied cell carries nothing: a producer that finds the cell empty uses its value only.
  */
@@ -40,22 +40,23 @@
 #define INBOX_LINE (CACHE_LINE_BYTES / sizeof(atomic_u64))
 #endif
 #define INBOX_LANES_MAX BOARD_LANES_MAX
-/* No more lanes than leave each this many cells. */
+/* A lane has at least this many cells; fewer slots make fewer lanes. */
 #ifndef INBOX_LANE_CELLS_MIN
 #define INBOX_LANE_CELLS_MIN 256
 #endif
 /*
- * The owner is to look when so many wait, though nothing is due. What waits when something falls
- * due is filed before that is told: 8,192 take some 0.3 ms. A wake-up is 14 us: 2 ns a push.
+ * If this many entries wait, the owner must drain the inbox, even if nothing is due. The owner
+ * schedules all waiting entries before it delivers a due timer; 8,192 delay it by some 0.3 ms. A
+ * wake-up costs 14 us, which is 2 ns a push.
  */
 #ifndef INBOX_MANY
 #define INBOX_MANY 8192
 #endif
-/* After so many pushes into a lane, at least, it is asked whether there are many. */
+/* The usual number of pushes into a lane between two counts of all entries, or more. */
 #define INBOX_ASK_MIN 512
-/* The kernel gives memory by so much. Where it gives more, some touches are to no purpose. */
+/* The page size. If the pages are larger, some of the touches are useless. */
 #define INBOX_TOUCH_BYTES 4096
-/* Threads that can be stopped between claiming a push and pushing: see timer.c. */
+/* The most threads that may be stopped between claiming a push and pushing: see timer.c. */
 #ifndef INBOX_SPARE_CELLS
 #define INBOX_SPARE_CELLS 1024
 #endif
@@ -103,15 +104,18 @@ static atomic_u64 *lane_cell(const struct inbox *inbox, const struct inbox_lane 
 	return &lane->cells[place & (((uint64_t)1 << inbox->lane_shift) - 1)];
 }
 
-/* What an empty cell holds that is to be filled at this place. */
+/*
+ * Returns the value of an empty cell that will be filled at this position. `place` is the position
+ * of a cell in its lane, counted over all laps.
+ */
 static uint64_t cell_empty_at(const struct inbox *inbox, uint64_t place)
 {
 	return place >> inbox->lane_shift << INBOX_LAP_SHIFT;
 }
 
 /*
- * Does the cell, found where this empty one should be, still hold an entry of an earlier lap? The
- * difference is signed, since laps come round.
+ * Does the cell still hold an entry of an earlier lap? `empty` is its value when it is empty in the
+ * present lap. The difference is signed, since laps wrap around.
  */
 static bool cell_is_behind(uint64_t seen, uint64_t empty)
 {
@@ -119,7 +123,7 @@ static bool cell_is_behind(uint64_t seen, uint64_t empty)
 }
 
 /*
- * Everything before `place` is filled: let the next producer start there. Returns the tail of now,
+ * All cells before `place` are filled: let the next producer start there. Returns the present tail:
  * `place` or a later line.
  */
 static uint64_t lane_advance_tail(struct inbox_lane *lane, uint64_t place)
@@ -133,21 +137,21 @@ static uint64_t lane_advance_tail(struct inbox_lane *lane, uint64_t place)
 }
 
 /*
- * Fetch a cell that is soon to be filled: the owner wrote it last, and it is far away. Memory never
- * used is written to, not read: after a read the kernel has to take the page of zeros that it
- * showed away again, from every CPU.
+ * Fetch a cell that will soon be filled; the owner wrote it last, so it is in another CPU's cache.
+ * Memory that was never used is written, not read: after a read, the kernel would have to unmap its
+ * page of zeros from every CPU.
  */
 static void lane_expect(const struct inbox *inbox, const struct inbox_lane *lane, uint64_t place)
 {
 	atomic_u64 *cell = lane_cell(inbox, lane, place);
 
 	if ((uintptr_t)cell % INBOX_TOUCH_BYTES == 0 && cell_empty_at(inbox, place) == 0)
-		(void)u64_fetch_add_relaxed(cell, 0); /* whatever it holds by now, it stays */
+		(void)u64_fetch_add_relaxed(cell, 0); /* keeps any value that the cell has by now */
 	else
 		__builtin_prefetch(cell, 1);
 }
 
-/* True if the slot was put at a place, which is told; false if the lane is full. */
+/* Fill a cell with the slot. True: its position is in `*ret_place`. False: the lane is full. */
 static bool lane_push(struct inbox *inbox, struct inbox_lane *lane, uint32_t slot,
                       uint64_t *ret_place)
 {
@@ -160,9 +164,9 @@ static bool lane_push(struct inbox *inbox, struct inbox_lane *lane, uint32_t slo
 
 		test_point(TEST_POINT_PUSH_AT_CELL);
 		seen = u64_load_seq_cst(cell);
-		/* [entry] seq_cst: before the promise is read. */
+		/* [entry] seq_cst: before the load of the promise. */
 		if (seen == empty && u64_cas_seq_cst(cell, &seen, empty | INBOX_FILLED | slot)) {
-			if (lane->notes) /* relaxed: a number to read */
+			if (lane->notes) /* relaxed: a number for readers */
 				u64_store_relaxed(&lane->notes->tail, place + 1);
 			*ret_place = place;
 			return true;
@@ -176,10 +180,10 @@ static bool lane_push(struct inbox *inbox, struct inbox_lane *lane, uint32_t slo
 	}
 }
 
-/* Entries in the lane without those of the tail's line; a hint. */
+/* Returns how many entries the lane has, without those of the tail's line. A hint. */
 static uint64_t lane_count(const struct inbox_lane *lane)
 {
-	/* Relaxed: a head too old, or a tail, makes us ask in vain, or a little later. */
+	/* Relaxed: with an old head or tail, the caller wakes the owner in vain, or a bit later. */
 	uint64_t head = u64_load_relaxed(&lane->head);
 	uint64_t tail = u64_load_relaxed(&lane->tail);
 
@@ -187,8 +191,9 @@ static uint64_t lane_count(const struct inbox_lane *lane)
 }
 
 /*
- * After a push at this place: should the owner be told of how much there is? Asked at some places
- * only: so rarely that a look at every lane does not count, so often that no lane can hide many.
+ * Must the owner drain the inbox because of many entries, after a push at this position? The
+ * entries are counted at some positions only. These are so rare that reading all lanes costs
+ * little, and so frequent that no lane can hide many entries.
  */
 static bool inbox_holds_many(const struct inbox *inbox, const struct inbox_lane *lane,
                              uint64_t place)
@@ -198,7 +203,7 @@ static bool inbox_holds_many(const struct inbox *inbox, const struct inbox_lane 
 
 	if (((place + 1) & inbox->ask_mask) != 0)
 		return false;
-	/* Relaxed: see lane_count(). Signed: the owner may have taken this entry, and more. */
+	/* Relaxed: see lane_count(). Signed: the owner may have taken this entry and later ones. */
 	if ((int64_t)(place + 1 - u64_load_relaxed(&lane->head)) >= (int64_t)half)
 		return true;
 	for (uint32_t i = 0; i <= inbox->lane_mask; i++)
@@ -211,7 +216,7 @@ bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot)
 	struct inbox_lane *lane = &inbox->lanes[cpu & inbox->lane_mask];
 	uint64_t place;
 
-	/* There is a cell for every slot, so a full lane means that another has room. */
+	/* There is a cell for every slot, so if a lane is full, another lane has an empty cell. */
 	while (!lane_push(inbox, lane, slot, &place))
 		lane = &inbox->lanes[++cpu & inbox->lane_mask];
 	return inbox_holds_many(inbox, lane, place);
@@ -220,9 +225,9 @@ bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot)
 void inbox_begin(struct inbox *inbox)
 {
 	/*
-	 * A look has an end, or quick producers would keep the owner from expiring. What was pushed
-	 * before this lies before the tail's line and the one after it. seq_cst: after the
-	 * promise was made, like the cells.
+	 * A drain has an end. Without it, fast producers would keep the owner from expiring timers.
+	 * An entry that was pushed before this call is in the line after the tail's or before it.
+	 * seq_cst: after the promise was made, like the loads of the cells.
 	 */
 	for (uint32_t i = 0; i <= inbox->lane_mask; i++)
 		inbox->lanes[i].end = u64_load_seq_cst(&inbox->lanes[i].tail) + 2 * INBOX_LINE;
@@ -231,7 +236,7 @@ void inbox_begin(struct inbox *inbox)
 static unsigned lane_take(const struct inbox *inbox, struct inbox_lane *lane, uint32_t *slots,
                           unsigned max)
 {
-	uint64_t head = u64_load_relaxed(&lane->head); /* we are its only writer */
+	uint64_t head = u64_load_relaxed(&lane->head); /* the owner is its only writer */
 	unsigned count = 0;
 
 	for (; count < max && head < lane->end; head++) {

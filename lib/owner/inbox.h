@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Callers → owner: slots to look at. Many producers, one consumer, lock-free. A slot has one entry.
- * It has one more for each armer that found another thread stopped in submitting it, until the
- * owner takes that entry. There are more cells than slots, so that there is always room.
+ * Callers → owner: the slots that the owner must process. Many producers, one consumer, lock-free.
+ * A slot has one entry. If an armer finds that another thread has claimed the push and not made it,
+ * the armer adds an entry. There are more cells than slots, so a push always finds an empty cell.
  */
 #ifndef TIMERHUB_INBOX_H
 #define TIMERHUB_INBOX_H
@@ -11,43 +11,43 @@
 #include "base/board.h"
 #include "base/memory.h"
 
-/* One lane: a ring of cells for the threads on some of the CPUs. */
+/* One lane: a ring buffer of cells for the threads on some of the CPUs. */
 struct inbox_lane {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 *cells; /* fixed at open, on a line of their own */
 	struct board_lane *notes;                     /* on the board; NULL: not observable */
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail; /* a place not behind the first unfilled line */
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 head; /* next place to take; the owner writes */
-	uint64_t end;                               /* where this look ends; the owner's alone */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail; /* a line; no earlier line has an empty cell */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 head; /* next cell to take; the owner writes */
+	uint64_t end;                               /* where this drain ends; only the owner's */
 };
 
 struct inbox {
 	struct inbox_lane *lanes;
-	uint32_t lane_mask;   /* a power of two less one */
+	uint32_t lane_mask;   /* a power of two, minus one */
 	uint32_t lane_shift;  /* each lane has 2^lane_shift cells */
-	uint64_t ask_mask;    /* a power of two less one: after so many pushes to a lane, count */
+	uint64_t ask_mask;    /* ask_mask + 1, a power of two: pushes to a lane between counts */
 	struct memory memory; /* holds lanes and cells */
 };
 
-/* 0, or -ENOMEM. Room for `capacity` slots. */
+/* Returns 0, or -ENOMEM. There is a cell for each of `capacity` slots. */
 int inbox_open(struct inbox *inbox, uint32_t capacity);
 void inbox_close(struct inbox *inbox);
 
-/* Leave notes, BOARD_LANES_MAX of them, from now on. Before the first push. */
+/* Write notes from now on: BOARD_LANES_MAX of them. Call it before the first push. */
 void inbox_observe(struct inbox *inbox, struct board_lane *notes);
 
 /*
- * Any thread, signal-safe. True now and then while many entries wait, or a lane is half full: the
- * owner should be told, whatever the deadline.
+ * Add an entry. Any thread, signal-safe. While many entries wait, or a lane is half full, some
+ * calls return true: the owner must then drain the inbox soon, whatever the deadline.
  */
 bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot);
 
-/* Owner: begin a look. What was pushed before this is found by inbox_take(). */
+/* Owner: begin a drain. inbox_take() returns all entries that were pushed before this. */
 void inbox_begin(struct inbox *inbox);
 
-/* Owner: take up to `max` slots; 0 when this look is over. */
+/* Owner: take up to `max` slots. Returns their number; 0 when this drain has ended. */
 unsigned inbox_take(struct inbox *inbox, uint32_t *slots, unsigned max);
 
-/* Owner: is there anything in it? */
+/* Owner: is the inbox empty? */
 bool inbox_empty(const struct inbox *inbox);
 
 #endif

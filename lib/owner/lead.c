@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See lead.h. Every sleep ends late by what it takes to wake a thread: 10 to 16 us at the least on
- * a virtual machine. The owner asks to be woken that much earlier, and spins for what is left.
+ * See lead.h. Every sleep ends late by the time that the wake-up of a thread takes: at least 10 to
+ * 16 us on a virtual machine. The owner asks to be woken earlier by the margin, and spins for the
+ * rest.
  *
- * The lead follows the lateness that one sleep in eight does not reach: one step up with each sleep
- * that was later, seven down with each that was not. It comes up to 14 us within 300 sleeps, and
- * goes down by as much within 40. In any N sleeps from the first on, at most N/8 end more than
- * LEAD_DOWN_NS before the instant.
+ * The margin tracks the 12.5th percentile of the lateness of sleeps. After a sleep that was later
+ * than the margin, the margin grows by one step; after any other sleep it shrinks by seven. It
+ * reaches 14 us within 300 sleeps, and shrinks by as much within 40. In any N sleeps from the first
+ * on, at most N/8 end more than LEAD_DOWN_NS before the instant.
  *
- * Tried in its place: the least lateness of the last hundreds of sleeps. One sleep on a processor
- * that had not halted spoils it for hundreds of others, and p50 fell by 20 us where this took 24.
+ * The least lateness of the last hundreds of sleeps was tried instead. One sleep on a processor
+ * that had not halted spoils the minimum for hundreds of sleeps. It lowered p50 by 20 us, the
+ * margin lowers it by 24.
  */
 #include "owner/lead.h"
 

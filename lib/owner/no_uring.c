@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In place of sleeper_uring.c in a library built without liburing (-Dio_uring=disabled). Opening
- * the sleeper is refused, as by a kernel without io_uring. Tested by the suites in such a build,
- * and by the test `without io_uring` of tests/packaging.
+ * Replaces sleeper_uring.c in a library built without liburing (-Dio_uring=disabled). Opening the
+ * sleeper fails, as on a kernel without io_uring. Tested by the suites in such a build, and by the
+ * test `without io_uring` of tests/packaging.
  */
 #include <errno.h>
 

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The owner's pass, see owner.h; control flow only.
+ * The owner's pass, see owner.h. This file contains only the control flow.
  *
- * A pass: number it; read the clock, then look at the inbox (in the other order, a timer armed
- * between the two could come out after one with a later deadline); expire up to that reading,
- * telling queues as it goes; rest; promise. What is filed in the schedule is a hint like everything
- * else: timer.c decides, by the pair, and its head says how late a timer may be filed.
+ *   1. Number the pass.
+ *   2. Read the clock.
+ *   3. Drain the inbox. If the clock were read after this step, a timer armed between the two could
+ *      be delivered after a timer with a later deadline.
+ *   4. Expire the timers that are due by that reading, and publish the events.
+ *   5. Rest: check the earliest schedule entries, and correct the stale ones.
+ *   6. Promise when the next drain is.
+ *
+ * A schedule entry is only a hint. timer.c decides by the pair, and its head says how late an entry
+ * may be.
  *
  * Labels: [queue] hub_add_queue → owner_deliver, hub_look: carries the queue.
  *         [pass] owner_begin_pass → owner_wait_pass: carries that the pass before is over;
@@ -18,15 +24,15 @@
 #include "base/probe.h"
 #include "base/test_point.h"
 
-/* Slots taken from the inbox at once, so that their memory can be fetched side by side. */
+/* Slots taken from the inbox at once, so that their cache misses overlap. */
 #define OWNER_BATCH 32
-/* How many expiries ahead their memory is fetched. */
+/* How many expiries in advance the memory of a slot is fetched. */
 #define OWNER_AHEAD 12
-/* Slots looked at before the inbox is looked at again: a dozen microseconds or two. */
+/* Schedule entries checked before the next pass drains the inbox: 12 to 24 us of work. */
 #ifndef OWNER_REST
 #define OWNER_REST 256
 #endif
-/* So many expiries in a millisecond are a crowd: the next pass begins OWNER_GATHER_NS later. */
+/* This many expiries in a millisecond are a burst. The next pass is OWNER_GATHER_NS later. */
 #ifndef OWNER_CROWD
 #define OWNER_CROWD 128
 #endif
@@ -46,9 +52,9 @@ void owner_close(struct owner *owner)
 	schedule_close(&owner->schedule);
 }
 
-/* ---- looking at the inbox ---- */
+/* ---- draining the inbox ---- */
 
-/* Model: tests/models/inbox.pml. */
+/* Process the slot. Model: tests/models/inbox.pml. */
 static void owner_look_at(struct owner *owner, uint32_t slot)
 {
 	uint64_t at_ns;
@@ -82,7 +88,10 @@ static void owner_empty_inbox(struct owner *owner)
 
 /* ---- expiring ---- */
 
-/* Is the handle still that of an undelivered expiry, and this its latest place? */
+/*
+ * Has the handle an undelivered expiry, of which this is the latest outbox entry? If so, record the
+ * entry's new position.
+ */
 static bool owner_keep(void *context, uint64_t handle, uint64_t old_place, uint64_t new_place)
 {
 	struct owner *owner = context;
@@ -96,7 +105,7 @@ static bool owner_keep(void *context, uint64_t handle, uint64_t old_place, uint6
 	return true;
 }
 
-/* Make room in the queue's outbox. */
+/* Free cells of the queue's outbox. */
 static void owner_compact(struct owner *owner, struct timerhub_queue *queue)
 {
 	teller_tell(&owner->teller);
@@ -116,7 +125,7 @@ static void owner_put(struct owner *owner, struct timerhub_queue *queue, uint64_
 	teller_put(&owner->teller, queue, deadline_ns);
 }
 
-/* The timer, which is filed nowhere, was armed on a queue that was being closed: end its life. */
+/* End a timer that was armed on a closing queue. It has expired, and it is not scheduled. */
 static void owner_drop(struct owner *owner, uint32_t slot)
 {
 	if (timer_drop(&owner->world.arena->timers, slot))
@@ -124,9 +133,9 @@ static void owner_drop(struct owner *owner, uint32_t slot)
 }
 
 /*
- * The timer has just become pending: hand it to its queue, and file its next period if it has any.
- * If its life has ended since, the next life is in the inbox, or is due no earlier than what is
- * filed here.
+ * The timer has just become pending. Put it into its queue, and schedule its next period if it is
+ * periodic. If the timer has ended since, the slot's next timer is in the inbox, or is due no
+ * earlier than this entry.
  */
 static void owner_deliver(struct owner *owner, uint32_t slot, const struct timer_expiry *expiry)
 {
@@ -145,7 +154,7 @@ static void owner_deliver(struct owner *owner, uint32_t slot, const struct timer
 	owner_put(owner, queue, handle, expiry->pair.deadline_ns);
 }
 
-/* The slot's instant has come, and it is filed nowhere. */
+/* Expire the slot. Its scheduled time has come, and its schedule entry was taken out. */
 static void owner_expire_slot(struct owner *owner, uint32_t slot)
 {
 	struct timer_expiry expiry;
@@ -157,7 +166,7 @@ static void owner_expire_slot(struct owner *owner, uint32_t slot)
 		owner_deliver(owner, slot, &expiry);
 		break;
 	case TIMER_IS_LATER:
-		/* Filed again even if that is due by now, to come in order. */
+		/* Schedule it again even if it is due by now, so that it expires in order. */
 		schedule_insert(&owner->schedule, slot, expiry.at_ns);
 		u64_count(&owner->counts->refiled, 1);
 		break;
@@ -166,7 +175,7 @@ static void owner_expire_slot(struct owner *owner, uint32_t slot)
 	}
 }
 
-/* Fetch what will be needed of the slot that comes up `ahead` takes from now. */
+/* Fetch the memory of the slot that will be taken after `ahead` others. */
 CPU_FETCHES void owner_fetch(const struct owner *owner, uint32_t ahead)
 {
 	uint32_t slot = schedule_peek(&owner->schedule, ahead);
@@ -218,10 +227,10 @@ static void owner_refile(struct owner *owner, uint32_t slot)
 }
 
 /*
- * Look at the pair of the slot that is filed first, and file the slot under what the pair says;
- * until the first was looked at since the owner last slept. So each slot is looked at once at most
- * between two sleeps, however quickly callers move timers.
- * False if there is more to look at: first another pass is due, so that no caller waits for this.
+ * Read the pair of the slot with the earliest schedule entry, and correct the entry. Repeat until
+ * the earliest entry has been checked since the owner last slept. So the owner checks each slot at
+ * most once between two sleeps, however quickly callers move timers. False if entries are left:
+ * another pass comes first, so that no caller waits for this.
  */
 static bool owner_rest(struct owner *owner)
 {
@@ -250,17 +259,18 @@ static void owner_begin_pass(struct owner *owner)
 {
 	promise_begin_pass(owner->world.promise);
 	(void)u32_fetch_add_acq_rel(&owner->passes_begun, 1); /* [pass] */
-	/* Relaxed: the bell that a waiter rings carries it to the next pass, if not to this. */
+	/* Relaxed: a waiter signals the eventfd after it is counted, so the next pass sees it. */
 	if (u32_load_relaxed(&owner->pass_waiters) > 0)
 		futex_wake(&owner->passes_begun, UINT32_MAX);
 }
 
 /*
- * When a stream of timers falls due, one after the other within microseconds, a wake for each costs
- * more than all else, the owner's and the consumer's. So they are gathered, as network drivers do
- * with packets (J. Mogul and K. Ramakrishnan, "Eliminating receive livelock in an interrupt-driven
- * kernel", 1997): late by a quarter of a millisecond at most. Not after one burst, however large;
- * not if the owner is to spin, for then lateness is all that counts.
+ * If a stream of timers falls due, one after the other within microseconds, waking owner and
+ * consumer for each timer costs more than all other work. So the owner coalesces such timers, as
+ * network drivers do with packets (J. Mogul and K. Ramakrishnan, "Eliminating receive livelock in
+ * an interrupt-driven kernel", 1997). A timer is late by at most a quarter of a millisecond. The
+ * owner does not coalesce after one burst, however large, and not if spin_ns is set: then only
+ * lateness counts.
  */
 static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 {
@@ -279,9 +289,8 @@ static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 }
 
 /*
- * True if there must be another: there is more to look at before a promise can be made, or the
- * promise was raised over something in the inbox.
- * Model: tests/models/promise.pml.
+ * Make one pass. True if another pass must follow: schedule entries are left to check, or the inbox
+ * has an entry and the promise is now later. Model: tests/models/promise.pml.
  */
 static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
 {

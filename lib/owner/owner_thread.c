@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The owner's thread, see owner.h: start, sleep, spin, stop. Between two sleeps it runs the passes
+ * The owner's thread, see owner.h: start, sleep, spin, stop. Between two sleeps it makes the passes
  * of owner.c. tests/unit/test_sleeper.c, tests/service/test_denied.c.
  *
  * Labels: [started] owner_main → owner_start: carries start_result, the tid and the sleeper.
@@ -22,9 +22,9 @@
 #include "base/cpu.h"
 #include "base/futex.h"
 
-/* After so many refusals in a row to sleep in io_uring, use the other sleeper for good. */
+/* After this many failures in a row to sleep in io_uring, the owner sleeps in ppoll for good. */
 #define OWNER_SLEEP_FAILURES_MAX 3
-/* How often to look at a clock that may be set without our being told. */
+/* How often the owner reads a clock whose changes the kernel does not report to it. */
 #define OWNER_ALARM_REFUSED_NS 1000000000u
 
 /* ---- sleeping ---- */
@@ -34,12 +34,12 @@ static void owner_use_poll(struct owner *owner)
 	owner->sleeper.ops->close(&owner->sleeper);
 	sleeper_open_poll(&owner->sleeper, owner->world.bell, owner->sleeper.deadline_fd);
 	(void)owner->sleeper.ops->start(&owner->sleeper);
-	u64_store_relaxed(&owner->counts->sleeper, OWNER_SLEEPER_POLL); /* a number to read */
+	u64_store_relaxed(&owner->counts->sleeper, OWNER_SLEEPER_POLL); /* a number for readers */
 }
 
 /*
- * The kernel would not let us sleep. For now sleep the other way, and if that goes on, for good: a
- * seccomp filter may have been put on us since we started.
+ * io_uring has refused to let the owner sleep. Sleep in ppoll this time. If the error is not
+ * transient or repeats, sleep in ppoll from now on: a seccomp filter may be new since the start.
  */
 static void owner_sleep_otherwise(struct owner *owner, uint64_t timeout_ns, int error)
 {
@@ -53,15 +53,15 @@ static void owner_sleep_otherwise(struct owner *owner, uint64_t timeout_ns, int 
 	(void)otherwise.ops->sleep(&otherwise, timeout_ns);
 }
 
-/* Does a caller want us to look before, a closer to come round, or the hub to stop? */
+/* Must the owner make a pass now: has a caller woken it, or does a closer wait, or must it stop? */
 static bool owner_wanted(const struct owner *owner)
 {
-	/* Relaxed: a stale answer costs the spinner one more turn. */
+	/* Relaxed: a stale answer costs one more turn of the spin. */
 	return promise_woken(owner->world.promise) || u32_load_relaxed(&owner->pass_waiters) > 0 ||
 	       u32_load_relaxed(&owner->stop) != 0;
 }
 
-/* Spin up to the instant, or until a caller wants us, or the clock is set back. */
+/* Spin until the instant, until the owner is wanted, or until the clock is set back. */
 static void owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns)
 {
 	uint64_t now_ns = clock_now_ns(owner->world.clock);
@@ -73,8 +73,8 @@ static void owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns
 }
 
 /*
- * Have the timerfd end the sleep at this instant, in place of the timeout. False if the clock was
- * set meanwhile: there may be something due.
+ * Let the timerfd end the sleep at this time, instead of the timeout. False if the clock was set
+ * since the last call: a timer may be due.
  */
 static bool owner_set_deadline_fd(struct owner *owner, uint64_t at_ns, uint64_t *timeout_ns)
 {
@@ -85,15 +85,15 @@ static bool owner_set_deadline_fd(struct owner *owner, uint64_t at_ns, uint64_t 
 		return false;
 	}
 	/*
-	 * A seccomp filter refuses the call. The owner then reads the clock now and then. It polls
-	 * the timerfd no more: one that has gone off stays readable.
+	 * If a seccomp filter refuses the call, the owner reads the clock at intervals. It no
+	 * longer polls the timerfd, because an expired timerfd stays readable.
 	 */
 	*timeout_ns = result < 0 ? u64_min(*timeout_ns, OWNER_ALARM_REFUSED_NS) : UINT64_MAX;
 	owner->sleeper.deadline_fd = result < 0 ? -1 : owner->deadline_fd.fd;
 	return true;
 }
 
-/* Returns whether it slept. */
+/* Returns whether the owner slept. */
 static bool owner_sleep_for(struct owner *owner, uint64_t until_ns, uint64_t timeout_ns)
 {
 	int result;
@@ -109,7 +109,7 @@ static bool owner_sleep_for(struct owner *owner, uint64_t until_ns, uint64_t tim
 	return true;
 }
 
-/* Sleep, and learn how late that ends, unless something else ends it before. */
+/* Sleep. If the sleep lasts until `until_ns`, adjust the margin by its lateness. */
 static void owner_sleep_until(struct owner *owner, uint64_t until_ns, uint64_t timeout_ns)
 {
 	uint64_t now_ns;
@@ -124,8 +124,8 @@ static void owner_sleep_until(struct owner *owner, uint64_t until_ns, uint64_t t
 /*
  * Model: tests/models/promise.pml.
  *
- * Ask to be woken earlier than the instant, by the time that we are to spin or by the lead, and
- * spin for what is left.
+ * Ask the kernel to wake the owner before the instant, by spin_ns or the margin, whichever is
+ * longer. Spin for the rest.
  */
 static void owner_sleep(struct owner *owner, uint64_t until_ns)
 {
@@ -155,7 +155,7 @@ static int owner_pin(unsigned cpu)
 	return -pthread_setaffinity_np(pthread_self(), sizeof(cpus), &cpus);
 }
 
-/* What can only be done on the thread itself. */
+/* The steps of the start that the thread itself must make. */
 static int owner_begin_thread(struct owner *owner)
 {
 	int result = 0;
@@ -184,13 +184,13 @@ static void *owner_main(void *argument)
 	futex_wake(&owner->started, 1);
 	if (result < 0)
 		return NULL;
-	/* Relaxed: carried by the bell. */
+	/* Relaxed: the eventfd's signal carries it. */
 	while (u32_load_relaxed(&owner->stop) == 0)
 		owner_sleep(owner, owner_run_passes(owner));
 	return NULL;
 }
 
-/* Create the thread with all signals blocked: it never handles one, from its first instant on. */
+/* Create the thread with all signals blocked, so that it never runs a signal handler. */
 static int owner_create_thread(struct owner *owner)
 {
 	sigset_t all, before;
@@ -275,9 +275,9 @@ void owner_stop(struct owner *owner, bool alive)
 void owner_wait_pass(struct owner *owner)
 {
 	/*
-	 * Adds nothing, and is a read-modify-write all the same: the closer's store that the queue
-	 * is gone must be seen by any pass that begins after this. A load, even a seq_cst one, may
-	 * be done before an earlier store leaves the store buffer.
+	 * This adds nothing, but must be a read-modify-write. Any pass that begins after it must
+	 * see the closer's store that the queue is gone. A load, even a seq_cst load, may be
+	 * executed before an earlier store leaves the store buffer.
 	 */
 	uint32_t begun = u32_fetch_add_release(&owner->passes_begun, 0); /* [pass] */
 

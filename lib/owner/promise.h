@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The owner's promise: "I look at the inbox no later than this instant". The promise holds while
- * the owner works as well as while it sleeps. A caller wakes the owner only for a deadline earlier
- * than the promise, so submitting nearly always needs no system call.
+ * The owner's promise: the time by which it drains the inbox next. The promise holds while the
+ * owner works and while it sleeps. A caller wakes the owner only for a deadline earlier than the
+ * promise, so a submission rarely needs a system call.
  */
 #ifndef TIMERHUB_PROMISE_H
 #define TIMERHUB_PROMISE_H
@@ -17,27 +17,27 @@ struct promise {
 };
 
 /*
- * Set up the first promise: 0 if the owner is about to make a pass, UINT64_MAX if it waits for a
- * wake.
+ * Set the first promise: 0 if the owner is about to make a pass, UINT64_MAX if it waits to be
+ * woken.
  */
 void promise_init(struct promise *promise, uint64_t look_by_ns);
 
-/* Owner: begin a pass. To be called before it reads the clock and looks at the inbox. */
+/* Owner: begin a pass. Call it before reading the clock and draining the inbox. */
 void promise_begin_pass(struct promise *promise);
 
-/* Owner: promise this instant. Returns true if the owner must look at the inbox once more. */
+/* Owner: promise this time. Returns true if the owner must read the inbox once more. */
 bool promise_make(struct promise *promise, uint64_t look_by_ns);
 
 /* Owner: returns whether a caller has woken it in this pass. A hint, for spinning. */
 bool promise_woken(const struct promise *promise);
 
 /*
- * Caller, after publishing: returns whether the owner must be woken for this deadline. If so, hand
- * `*pass` to promise_record_wake() after the wake.
+ * Caller, after its push: must it wake the owner for this deadline? If so, it passes `*pass` to
+ * promise_record_wake() after the wake.
  */
 bool promise_wants_wake(const struct promise *promise, uint64_t deadline_ns, uint64_t *pass);
 
-/* Caller: record that the owner has been woken in this pass, so that others need not wake it. */
+/* Caller: record that the owner was woken in this pass, so that other callers need not wake it. */
 void promise_record_wake(struct promise *promise, uint64_t pass);
 
 #endif

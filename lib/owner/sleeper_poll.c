@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The sleeper that works everywhere: ppoll(2) on the bell and the timerfd. The owner calls. Timer
- * slack is set to 1 ns on the owner's thread, without which every ppoll would be 50 µs late.
+ * The sleeper that works everywhere: ppoll(2) on the bell and the timerfd. Only the owner calls it.
+ * It sets the timer slack of the owner's thread to 1 ns; with the default, ppoll returns 50 µs
+ * late.
  *
- * Where even ppoll is refused (it is with RLIMIT_NOFILE at 0, as sandboxes have it, or by a filter)
- * or interrupted each time, the owner naps on a futex that is never woken, does not hear the bell,
- * and looks again: callers are served up to a nap late. tests/faults/ refuses all of it.
+ * A sandbox may refuse ppoll (for example with RLIMIT_NOFILE at 0, or by a filter), or a signal may
+ * interrupt it each time. The owner then waits for a short time on a futex that is never woken, and
+ * makes another pass. The bell does not end that wait, so callers are served up to 1 ms late.
+ * tests/faults/ refuses all of these calls.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,7 +24,7 @@
 static int poll_start(struct sleeper *sleeper)
 {
 	(void)sleeper;
-	/* Refused by some sandboxes: then we are later, never early. */
+	/* Some sandboxes refuse this. The owner is then later, never early. */
 	(void)prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
 	return 0;
 }
@@ -37,7 +39,7 @@ static void poll_nap(uint64_t timeout_ns)
 /* Model of the bell: tests/models/promise.pml. */
 static int poll_sleep(struct sleeper *sleeper, uint64_t timeout_ns)
 {
-	/* A timerfd of -1 is passed over. */
+	/* ppoll ignores a descriptor of -1. */
 	struct pollfd fds[] = { { .fd = sleeper->bell, .events = POLLIN },
 		                { .fd = sleeper->deadline_fd, .events = POLLIN } };
 	struct timespec timeout = {

@@ -2,11 +2,11 @@
 /*
  * The io_uring sleeper. The owner makes all calls except open and close.
  *
- * The ring holds a multishot poll of the bell, and of the timerfd if there is one; whenever one of
- * them rings, that is a completion. The wait itself is io_uring_enter with a relative timeout: no
- * request, nothing to cancel. Relative because the kernel gets absolute ones wrong inside time
- * namespaces. The ring is created disabled, so that open can report errors, and enabled by the
- * owner, which it then belongs to.
+ * The ring holds a multishot poll of the bell, and of the timerfd if there is one. Each time one of
+ * them becomes readable, the poll completes. The wait is io_uring_enter with a timeout argument, so
+ * there is no timeout request to cancel. The timeout is relative, because the kernel computes
+ * absolute timeouts wrongly inside time namespaces. The ring is created disabled, so that open can
+ * report errors. The owner enables it, and it then belongs to the owner's thread.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,12 +19,12 @@
 #include "base/bell.h"
 #include "owner/sleeper.h"
 
-/* Newer than the headers that we build with. */
+/* Newer than the headers that the library is built with. */
 #define URING_FEAT_NO_IOWAIT (1u << 17)
 #define URING_ENTER_NO_IOWAIT (1u << 7)
 
 #define URING_ENTRIES 8
-/* An interrupted submission is repeated, but not for ever: a sandbox may always answer so. */
+/* How often an interrupted submission is repeated. A sandbox may return EINTR every time. */
 #define URING_SUBMIT_TRIES 16
 
 struct uring_poll {
@@ -33,18 +33,18 @@ struct uring_poll {
 	bool polling;  /* its request is in the ring */
 };
 
-/* Their place among the polls is the user data of their completions. */
+/* The index of a poll, which is the user data of its completions. */
 enum { URING_BELL, URING_DEADLINE_FD, URING_POLLS };
 
 struct sleeper_uring {
 	struct io_uring ring;
 	struct uring_poll polls[URING_POLLS];
-	unsigned enter_flags; /* what every wait is entered with */
+	unsigned enter_flags; /* for every io_uring_enter */
 };
 
 /*
- * What we rely on, by feature: waiting with a timeout in the call (5.11), with a precision better
- * than a jiffy, multishot poll (both there when this feature is, 5.17).
+ * The features that this file needs: a timeout in the wait call (5.11), with a better resolution
+ * than a jiffy, and multishot poll. A kernel with CQE_SKIP (5.17) has the latter two.
  */
 static bool uring_good_enough(const struct io_uring *ring)
 {
@@ -52,7 +52,7 @@ static bool uring_good_enough(const struct io_uring *ring)
 	       (ring->features & IORING_FEAT_CQE_SKIP) != 0;
 }
 
-/* The best kind of ring that this kernel knows. */
+/* Create the best kind of ring that this kernel supports. */
 static int uring_create(struct io_uring *ring)
 {
 	static const unsigned kinds[] = {
@@ -80,7 +80,7 @@ static int uring_submit(struct sleeper_uring *uring)
 	return result;
 }
 
-/* Put the poll into the ring, if it is not there. */
+/* Submit the poll, unless it is in the ring. */
 static int uring_poll_fd(struct sleeper_uring *uring, unsigned index)
 {
 	struct uring_poll *poll = &uring->polls[index];
@@ -124,7 +124,7 @@ static int uring_start(struct sleeper *sleeper)
 	return result < 0 ? result : uring_poll_fds(uring);
 }
 
-/* Take the completions; each says that an fd became readable, or that polling it has ended. */
+/* Take the completions. Each one says that an fd became readable, or that its poll has ended. */
 static int uring_reap(struct sleeper_uring *uring)
 {
 	struct io_uring_cqe *cqe;
@@ -142,7 +142,7 @@ static int uring_reap(struct sleeper_uring *uring)
 	return result;
 }
 
-/* The wait itself. Returns 0, also if it was interrupted, unless too often in a row. */
+/* Wait for a completion. An interruption is success, unless there are too many in a row. */
 static int uring_wait(struct sleeper *sleeper, const struct io_uring_getevents_arg *arg)
 {
 	struct sleeper_uring *uring = sleeper->state;
