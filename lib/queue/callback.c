@@ -2,9 +2,9 @@
 /*
  * See callback.h. Dispatching threads write, timerhub_cancel_sync() reads.
  *
- * A thread stores the handle that it considers in its cell before the CAS that delivers the handle.
- * So a canceller that finds the pair changed by that CAS finds the cell too: each change of a pair
- * is a read-modify-write, and the CAS carries the stores before it. Tested by
+ * Before the CAS that delivers a handle, the thread stores the handle in its cell. Each change of a
+ * pair is a read-modify-write, and this CAS carries the stores before it. So a canceller that finds
+ * the pair changed by the CAS also finds the handle in the cell. Tested by
  * tests/service/test_cancel_sync.c.
  *
  * Labels: [callback-cell] callbacks_leave → callback_claim: carries that the cell is done with.
@@ -20,16 +20,16 @@
 #define CALLBACKS_MAX 16384
 #endif
 
-#define NOW_RUNNING ((uint64_t)1) /* decided: the callback runs, or is about to */
-#define NOW_WAITED ((uint64_t)2)  /* a canceller waits for its end */
+#define NOW_RUNNING ((uint64_t)1) /* delivered: the callback runs, or is about to */
+#define NOW_WAITED ((uint64_t)2)  /* a canceller waits for the callback's end */
 #define NOW_FLAGS (NOW_RUNNING | NOW_WAITED)
 #define NOW_SHIFT 2
 
-/* How long to sleep between two looks whether a thread has decided, or a cell is free. */
+/* How long to sleep before reading again whether a thread has delivered, or a cell is free. */
 #define CALLBACK_NAP_NS 50000
 
 #ifndef THREAD_SELF
-/* Its address names the thread. This TLS model needs no call, and so no allocation. */
+/* Its address identifies the thread. This TLS model needs no call, and so no allocation. */
 static _Thread_local char this_thread __attribute__((tls_model("initial-exec")));
 #define THREAD_SELF() ((void *)&this_thread)
 #endif
@@ -62,20 +62,23 @@ static void callbacks_raise_end(struct callbacks *callbacks, uint32_t end)
 {
 	uint32_t before = u32_load_relaxed(&callbacks->end);
 
-	/* Relaxed: the CAS that delivers carries it to the canceller, like the cell. */
+	/* Relaxed: the CAS that delivers carries it to the canceller, as it carries the cell. */
 	while (before < end && !u32_cas_relaxed(&callbacks->end, &before, end)) {
 	}
 }
 
 struct callback *callbacks_enter(struct callbacks *callbacks, unsigned cpu)
 {
-	/* Near the front, since a canceller searches all up to the last, and apart by CPU. */
+	/*
+	 * Low indexes, since a canceller searches all cells below `end`, and a different one per
+	 * CPU.
+	 */
 	for (uint32_t i = cpu % CALLBACKS_MAX;; i = (i + 1) % CALLBACKS_MAX) {
 		if (callback_claim(&callbacks->cells[i])) {
 			callbacks_raise_end(callbacks, i + 1);
 			return &callbacks->cells[i];
 		}
-		/* As many threads dispatch as there are cells: one of them will leave. */
+		/* All cells are taken. One of these threads will leave its cell. */
 		if ((i + 1) % CALLBACKS_MAX == cpu % CALLBACKS_MAX)
 			futex_wait(&callbacks->end, CALLBACKS_MAX, CALLBACK_NAP_NS);
 	}
@@ -89,7 +92,7 @@ void callbacks_leave(struct callback *callback)
 
 void callback_consider(struct callback *callback, uint64_t handle)
 {
-	/* Release, to carry the end of the last callback, which came before. */
+	/* Release carries the end of the previous callback of this thread. */
 	u64_store_release(&callback->now, handle << NOW_SHIFT); /* [callback-end] */
 }
 
@@ -109,7 +112,10 @@ void callback_end(struct callback *callback)
 
 /* ---- the canceller ---- */
 
-/* Ignores the top bits of the generation: timers so far apart do not meet in a cell. */
+/*
+ * Ignores the top two bits of the generation. Two timers whose generations differ only there are
+ * never in a cell at the same time.
+ */
 static bool now_is_of(uint64_t now, uint64_t handle)
 {
 	return now != 0 && (now | NOW_FLAGS) == (handle << NOW_SHIFT | NOW_FLAGS);
@@ -132,7 +138,7 @@ bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle)
 	for (uint32_t i = 0; i < end; i++) {
 		const struct callback *callback = &callbacks->cells[i];
 
-		/* Relaxed, both: only what this thread itself has written counts. */
+		/* Both relaxed: only the thread's own stores matter. */
 		if (callback_is_ours(callback) &&
 		    now_runs(u64_load_relaxed(&callback->now), handle))
 			return true;
@@ -140,7 +146,7 @@ bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle)
 	return false;
 }
 
-/* Wait until the thread has decided about the timer; if `running`, for its callback too. */
+/* Wait until the thread has delivered or not; if `running`, also until its callback has ended. */
 static void callback_wait(struct callback *callback, uint64_t handle, bool running)
 {
 	for (;;) {
@@ -167,7 +173,7 @@ void callbacks_wait(const struct callbacks *callbacks, uint64_t handle, bool run
 	uint32_t end = u32_load_relaxed(&callbacks->end); /* see callbacks_raise_end() */
 
 	for (uint32_t i = 0; i < end; i++)
-		/* Our own callbacks cannot end while we wait. */
+		/* The caller's own callbacks cannot end while it waits. */
 		if (!callback_is_ours(&callbacks->cells[i]))
 			callback_wait(&callbacks->cells[i], handle, running);
 }

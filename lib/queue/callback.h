@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The callbacks that run now: which thread is inside which timer's callback, so that a canceller
- * can wait for its end. A dispatching thread has a cell of its own and pays two stores and one
- * exchange on it for each event; the canceller does all the searching.
+ * can wait for its end. A dispatching thread has its own cell, and makes two stores and one
+ * exchange on it for each event. Only the canceller searches the cells.
  */
 #ifndef TIMERHUB_CALLBACK_H
 #define TIMERHUB_CALLBACK_H
@@ -11,16 +11,16 @@
 #include "timer/timer.h"
 
 struct callback {
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 now; /* handle << 2 | flags, or 0; the thread, and
-	                                              a canceller: a flag */
-	atomic_ptr thread;                         /* whose cell it is; NULL: free */
-	atomic_u32 ended; /* futex: callbacks that ended and were waited for; the thread */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 now; /* handle << 2 | flags, or 0; the thread writes,
+	                                              and a canceller sets a flag */
+	atomic_ptr thread;                         /* the thread that has the cell; NULL: free */
+	atomic_u32 ended; /* futex: ended callbacks that a canceller waited for; the thread */
 };
 
 struct callbacks {
 	struct callback *cells; /* a table, committed as touched */
 	struct memory memory;   /* holds the cells */
-	atomic_u32 end;         /* no cell was ever used at this index or above */
+	atomic_u32 end;         /* all cells from this index on were never used */
 };
 
 /* Returns 0, or -ENOMEM. */
@@ -31,10 +31,10 @@ void callbacks_close(struct callbacks *callbacks);
 struct callback *callbacks_enter(struct callbacks *callbacks, unsigned cpu);
 void callbacks_leave(struct callback *callback);
 
-/* Publish the handle, before the CAS that delivers it. */
+/* Store the handle in the cell, before the CAS that delivers it. */
 void callback_consider(struct callback *callback, uint64_t handle);
 
-/* This handle was delivered: its callback is about to be called. */
+/* The handle was delivered: its callback is about to be called. */
 void callback_begin(struct callback *callback, uint64_t handle);
 
 /* The callback has returned. */
@@ -44,8 +44,8 @@ void callback_end(struct callback *callback);
 bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle);
 
 /*
- * Wait for threads that are about to deliver the timer. If `running`, wait until no other thread
- * runs the timer's callback; the caller has made sure that none begins.
+ * Wait until no other thread is about to deliver the timer. If `running`, also wait until no other
+ * thread runs its callback; the caller must have made sure that no further callback begins.
  */
 void callbacks_wait(const struct callbacks *callbacks, uint64_t handle, bool running);
 

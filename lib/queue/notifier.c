@@ -3,29 +3,28 @@
  * See notifier.h. The owner signals, consumers clear and wait.
  *
  *   owner                                consumer
- *   publish in the outbox                clear the bell, signalled := 0
- *   signalled = 0? make it 1             look at the outbox once more
- *   ring the bell
+ *   publish in the outbox                clear the eventfd, signalled := 0
+ *   signalled = 0? make it 1             read the outbox once more
+ *   write to the eventfd
  *
  * seq_cst on both sides makes one outcome impossible: the owner finds signalled still 1 and does
- * not ring, and the consumer's second look misses what was published.
+ * not write, and the consumer's second reading misses the published event.
  *
- * The consumer clears the bell before the flag. In the other order a consumer that has already
- * taken the event of a late signal would clear the flag, then swallow the ring while the flag is 1
- * again, and the owner would never ring again (found by the model). If the owner rings between the
- * two steps, the fd is readable for nothing, and `rings` shows the next consumer that there is
- * something to clear. The owner advances `rings` before it writes, too: the woken consumer may
- * preempt the owner, and must already see that there is something to clear.
+ * The consumer clears the eventfd before the flag. The other order loses a signal (found by the
+ * model): a consumer that has already taken the event of a late signal clears the flag, and then
+ * clears the eventfd while the flag is 1 again. The owner would never write again. If the owner
+ * writes between the two steps, the fd is readable without an event, and `rings` shows the next
+ * consumer that it must clear. The owner also advances `rings` before it writes: the woken consumer
+ * may preempt the owner, and must already see that it must clear.
  *
  *   owner                                waiter
  *   publish in the outbox                waiters += 1
- *   waiters > 0: ticket += 1, wake       look at the outbox, block while ticket is unchanged
+ *   waiters > 0: ticket += 1, wake       read the outbox, block while ticket is unchanged
  *
- * seq_cst again: if the owner sees no waiter, the waiter sees what was published. A waiter that
- * loads the ticket after it was moved on is not woken, and sees that too: the ticket carries it.
+ * Again seq_cst: if the owner sees no waiter, the waiter sees the published event. A waiter that
+ * loads the advanced ticket is not woken. It sees the event too, because the ticket carries it.
  *
  * Labels: [ticket] notifier_wake → notifier_wait_enter: carries why waiters were woken.
- *
  * Model: tests/models/notifier.pml.
  */
 #include "queue/notifier.h"
@@ -36,7 +35,7 @@
 #include "base/futex.h"
 #include "base/test_point.h"
 
-/* In notifier.rings: one ring that has begun, and one that is over. */
+/* In notifier.rings: a write to the eventfd that has begun, and a write that has ended. */
 #define RINGS_MIDWAY ((uint64_t)1)
 #define RINGS_DONE ((uint64_t)1 << 16)
 
@@ -61,7 +60,7 @@ static void notifier_ring(struct notifier *notifier)
 	(void)u64_fetch_add_seq_cst(&notifier->rings, RINGS_MIDWAY);
 	bell_ring(notifier->fd);
 	test_point(TEST_POINT_RING_BEFORE_COUNT);
-	/* Relaxed: a consumer that knows of the ring by its beginning clears the bell. */
+	/* Relaxed: a consumer that has seen the begun write clears the eventfd. */
 	(void)u64_fetch_add_relaxed(&notifier->rings, RINGS_DONE - RINGS_MIDWAY);
 }
 
@@ -74,8 +73,9 @@ static void notifier_wake(struct notifier *notifier, unsigned count)
 bool notifier_signal(struct notifier *notifier, unsigned count)
 {
 	/*
-	 * The exchange is relaxed: a consumer that clears the flag after the load sees what was
-	 * published. If a consumer has set the flag since the load, its ring serves for both.
+	 * The exchange is relaxed: a consumer that clears the flag after the load sees the
+	 * published events. If a consumer has set the flag since the load, its write to the eventfd
+	 * serves for both.
 	 */
 	bool ring = u32_load_seq_cst(&notifier->signalled) == 0 &&
 	            u32_exchange_relaxed(&notifier->signalled, 1) == 0;
@@ -89,7 +89,7 @@ bool notifier_signal(struct notifier *notifier, unsigned count)
 
 void notifier_signal_again(struct notifier *notifier)
 {
-	/* Relaxed: the ring that follows carries the 1. */
+	/* Relaxed: the write that follows carries the 1. */
 	u32_store_relaxed(&notifier->signalled, 1);
 	notifier_ring(notifier);
 }
@@ -104,14 +104,14 @@ void notifier_clear(struct notifier *notifier)
 	if (rings != u64_load_relaxed(&notifier->rings_cleared)) {
 		bell_clear(notifier->fd);
 		/*
-		 * Stored after the clearing: if we are held up in between, another consumer clears
-		 * for itself. A ring that has begun may still come, and is left to be cleared
-		 * later.
+		 * Stored after the clearing. If this thread is stopped in between, another consumer
+		 * clears the eventfd itself. A write that has begun may still happen, so it stays
+		 * to be cleared later.
 		 */
 		u64_store_relaxed(&notifier->rings_cleared, rings & ~(RINGS_DONE - 1));
 	}
 	test_point(TEST_POINT_CONSUME_IN_CLEAR);
-	/* Relaxed: each ring that `rings` has shown carries the 1 that was stored before it. */
+	/* Relaxed: each write that `rings` has shown carries the 1 that was stored before it. */
 	if (u32_load_relaxed(&notifier->signalled) != 0)
 		u32_store_seq_cst(&notifier->signalled, 0);
 }
@@ -129,7 +129,9 @@ void notifier_wait(struct notifier *notifier, uint32_t ticket, uint64_t timeout_
 
 void notifier_wait_leave(struct notifier *notifier)
 {
-	/* Relaxed: read too late, it costs a wake; and it hides no other waiter. */
+	/*
+	 * Relaxed: if the owner reads it too late, it wakes in vain. It never hides another waiter.
+	 */
 	(void)u32_fetch_add_relaxed(&notifier->waiters, UINT32_MAX);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tells other threads that there is something to look at: an eventfd for threads that poll, a futex
- * for threads that block.
+ * Informs other threads that a queue has events: an eventfd for threads that poll, a futex for
+ * threads that block.
  */
 #ifndef TIMERHUB_NOTIFIER_H
 #define TIMERHUB_NOTIFIER_H
@@ -12,35 +12,35 @@
 struct notifier {
 	int fd; /* the eventfd; fixed at open */
 	_Alignas(CACHE_LINE_BYTES)
-		atomic_u32 signalled; /* 1: readable, or a consumer is about to look */
-	atomic_u64 rings;             /* rings done << 16 | begun and not done; ringing threads */
-	atomic_u64 rings_cleared;     /* rings done at the last clearing; consumers */
+		atomic_u32 signalled; /* 1: readable, or a consumer is about to read the outbox */
+	atomic_u64 rings;             /* ended writes to fd << 16 | begun; writing threads */
+	atomic_u64 rings_cleared;     /* ended writes at the last clearing; consumers */
 	atomic_u32 waiters;           /* threads in notifier_wait() or about to be */
-	atomic_u32 ticket;            /* futex: changes when waiters must look again */
+	atomic_u32 ticket;            /* futex: changes when waiters must check again */
 };
 
 /* Returns 0, or a negative errno. */
 int notifier_open(struct notifier *notifier);
 void notifier_close(struct notifier *notifier);
 
-/* Owner, after publishing `count` events. Returns whether the fd had to be made readable. */
+/* Owner, after publishing `count` events. Returns whether it made the fd readable. */
 bool notifier_signal(struct notifier *notifier, unsigned count);
 
-/* Consumer that leaves events behind: make the fd readable whatever its state, with a new edge. */
+/* Consumer that leaves events behind: make the fd readable in any state, with a new edge. */
 void notifier_signal_again(struct notifier *notifier);
 
-/* Consumer that found nothing: make the fd unreadable. The consumer must look again afterwards. */
+/* Consumer that found no event: clear the fd. Afterwards it must read the outbox again. */
 void notifier_clear(struct notifier *notifier);
 
 /*
- * Block, in steps: enter, look for events, wait with the ticket that enter gave, leave. An event
- * that is published after enter ends the wait. Then look again.
+ * Block, in four steps: enter, read the outbox, wait with the ticket that enter returned, leave. An
+ * event that is published after enter ends the wait. Then read the outbox again.
  */
 uint32_t notifier_wait_enter(struct notifier *notifier);
 void notifier_wait(struct notifier *notifier, uint32_t ticket, uint64_t timeout_ns);
 void notifier_wait_leave(struct notifier *notifier);
 
-/* Make every waiting thread look again. Any thread, signal-safe. */
+/* Make every waiting thread check again. Any thread, signal-safe. */
 void notifier_wake_all(struct notifier *notifier);
 
 #endif

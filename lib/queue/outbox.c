@@ -2,15 +2,15 @@
 /*
  * See outbox.h. The owner puts, any thread takes.
  *
- * A consumer copies what lies between head and tail and then moves the head by compare-and-swap;
- * the head only grows, so that success proves that the copied cells had not been filled again. So
- * consumers load it relaxed, and what they take is ordered by the tail. When
- * the owner finds the outbox empty it goes on at the beginning of the array, so that one in steady
- * use stays in a few cache lines. Model: tests/models/notifier.pml.
+ * A consumer copies the handles between head and tail, then moves the head by compare-and-swap. The
+ * head only grows, so a successful swap proves that the copied cells had not been filled again.
+ * Consumers therefore load the cells relaxed, and the tail orders them. If the owner finds the
+ * outbox empty, it continues at the beginning of the array, so that a steadily used outbox stays in
+ * a few cache lines. Model: tests/models/notifier.pml.
  *
- * While the owner compacts, the outbox is empty and yet not exhausted, and the tail says so: the
- * owner says it before the head moves, and no more once it publishes what was put back.
- *
+ * During compaction the outbox looks empty, but it is not exhausted. A flag in the tail says so.
+ * The owner sets the flag before it moves the head, and clears it when it publishes the handles
+ * that it has put back.
  * Labels: [outbox] outbox_publish, outbox_compact → outbox_take: carries the handles, and the
  *         timers' state before.
  *         [outbox-room] outbox_take → outbox_has_room: carries that the cells have been copied.
@@ -21,11 +21,11 @@
 #include "base/invariant.h"
 #include "base/test_point.h"
 
-/* Do not go back to the beginning for less than this many cells (32 KiB). */
+/* Continue at the beginning of the array only after this many cells (32 KiB). */
 #ifndef OUTBOX_RESTART
 #define OUTBOX_RESTART 4096
 #endif
-/* In the tail: the owner has taken out what it is about to put back. */
+/* In the tail: the owner has taken out handles, and is about to put some of them back. */
 #define TAIL_COMPACTING ((uint64_t)1 << 63)
 
 int outbox_open(struct outbox *outbox, uint32_t capacity)
@@ -49,7 +49,7 @@ void outbox_close(struct outbox *outbox)
 	memory_release(&outbox->memory);
 }
 
-/* If everything was taken, go on at the beginning of the array. */
+/* If all handles were taken, continue at the beginning of the array. */
 static void outbox_restart(struct outbox *outbox)
 {
 	uint64_t begin = (outbox->put + outbox->mask) & ~outbox->mask;
@@ -57,23 +57,25 @@ static void outbox_restart(struct outbox *outbox)
 
 	if ((outbox->put & outbox->mask) < OUTBOX_RESTART)
 		return;
-	/* Consumers that copied nothing yet find head beyond tail for a moment: empty. */
-	/* Relaxed: when this head was loaded, it was acquired that the cells have been copied. */
+	/*
+	 * A consumer that has not copied yet may see the head beyond the tail: it finds the outbox
+	 * empty. Relaxed: when the owner loaded this head, it acquired that the cells were copied.
+	 */
 	if (!u64_cas_relaxed(&outbox->head, &head, begin))
 		return;
 	outbox->put = begin;
 	outbox->head_seen = begin;
-	u64_store_relaxed(&outbox->tail, begin); /* publishes nothing */
+	u64_store_relaxed(&outbox->tail, begin); /* relaxed: it publishes no handle */
 }
 
 bool outbox_has_room(struct outbox *outbox)
 {
-	uint64_t used = outbox->put - outbox->head_seen; /* at most */
+	uint64_t used = outbox->put - outbox->head_seen; /* or fewer by now */
 
 	if (used > 0 && used < OUTBOX_RESTART && used <= outbox->mask)
 		return true;
 	outbox->head_seen = u64_load_acquire(&outbox->head); /* [outbox-room] */
-	/* Relaxed: we are the tail's only writer. */
+	/* Relaxed: the owner is the tail's only writer. */
 	if (outbox->head_seen == outbox->put && outbox->put == u64_load_relaxed(&outbox->tail))
 		outbox_restart(outbox);
 	return outbox->put - outbox->head_seen <= outbox->mask;
@@ -91,7 +93,7 @@ uint64_t outbox_put(struct outbox *outbox, uint64_t handle)
 
 void outbox_publish(struct outbox *outbox)
 {
-	/* [outbox] seq_cst: before the owner asks whether consumers know already. */
+	/* [outbox] seq_cst: before the owner reads whether consumers are signalled already. */
 	u64_store_seq_cst(&outbox->tail, outbox->put);
 }
 
@@ -106,7 +108,7 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 	}
 	outbox->head_seen = end;
 	test_point(TEST_POINT_OUTBOX_TAKEN_OUT);
-	/* Putting back never overtakes reading: what is kept is at most what was read. */
+	/* Putting never overtakes reading, because each handle read gives at most one put back. */
 	for (uint64_t place = head; place < end; place++) {
 		uint64_t handle = u64_load_relaxed(&outbox->cells[place & outbox->mask]);
 
@@ -121,7 +123,7 @@ unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max)
 	uint64_t head = u64_load_relaxed(&outbox->head);
 
 	for (;;) {
-		/* [outbox] Acquire: a look that must not miss what is there is outbox_count()'s. */
+		/* [outbox] Acquire: a caller that must not miss an event uses outbox_count(). */
 		uint64_t tail = u64_load_acquire(&outbox->tail) & ~TAIL_COMPACTING;
 		unsigned count;
 
@@ -129,7 +131,7 @@ unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max)
 			return 0;
 		count = tail - head < max ? (unsigned)(tail - head) : max;
 		for (unsigned i = 0; i < count; i++)
-			/* Relaxed: if the owner has filled the cell again, our CAS fails. */
+			/* Relaxed: if the owner has filled the cell again, the CAS fails. */
 			handles[i] = u64_load_relaxed(&outbox->cells[(head + i) & outbox->mask]);
 		/* [outbox-room] */
 		if (u64_cas_release(&outbox->head, &head, head + count))
@@ -139,7 +141,7 @@ unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max)
 
 uint64_t outbox_count(const struct outbox *outbox)
 {
-	/* Relaxed: if too old, there seems to be more than there is. */
+	/* Relaxed: with an old head, the count is too high. */
 	uint64_t head = u64_load_relaxed(&outbox->head);
 	uint64_t tail = u64_load_seq_cst(&outbox->tail) & ~TAIL_COMPACTING;
 
@@ -153,12 +155,14 @@ bool outbox_empty(const struct outbox *outbox)
 
 bool outbox_exhausted(const struct outbox *outbox)
 {
-	/* If the owner has moved this head to the tail, then that tail or a later one is read. */
+	/*
+	 * If the owner has moved this head to the tail, the load below reads that tail or a later.
+	 */
 	uint64_t head = u64_load_acquire(&outbox->head); /* [outbox-compacting] */
 
 	/*
-	 * A tail that says that the owner compacts is beyond any head. Relaxed: what must be seen
-	 * of it came with the head, or with outbox_empty() before.
+	 * A tail with the compaction flag is beyond any head. Relaxed: the head has carried it, or
+	 * an earlier outbox_empty().
 	 */
 	return head >= u64_load_relaxed(&outbox->tail);
 }

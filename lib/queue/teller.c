@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See teller.h. The owner calls. Invariant: a queue is in the list if and only if it has events
- * that are not published. tests/unit/test_owner.c counts the work between an expiry and its
- * telling.
+ * See teller.h. The owner calls. Invariant: a queue is in the list if and only if it has
+ * unpublished events. tests/unit/test_owner.c counts the slots that the owner takes between an
+ * expiry and its publication.
  */
 #include "queue/teller.h"
 
@@ -20,8 +20,8 @@ void teller_init(struct teller *teller, const struct clock *clock, struct board_
 }
 
 /*
- * Count the queue's events as told now. Before they are: a consumer that has an event finds it
- * counted.
+ * Count the queue's unpublished events and their lateness. This comes before the publication, so
+ * that the events of a consumer are always counted.
  */
 static void teller_count(struct teller *teller, struct timerhub_queue *queue)
 {
@@ -29,7 +29,7 @@ static void teller_count(struct teller *teller, struct timerhub_queue *queue)
 
 	for (unsigned i = 0; i < queue->untold; i++) {
 		uint64_t deadline_ns = queue->deadlines_ns[i];
-		/* Before the deadline only if the clock was set back since the pass began. */
+		/* It is before the deadline only if the clock was set back during the pass. */
 		uint64_t late_ns = now_ns > deadline_ns ? now_ns - deadline_ns : 0;
 
 		u64_count(&teller->counts->lateness[late_ns == 0 ? 0 : bits_highest(late_ns)], 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tells queues that events wait in them: first come first told, soon (law 13), and counts how late
- * each event then is. The owner's alone.
+ * Publishes the events of queues and signals their consumers, in the order in which the queues got
+ * their first event, and soon (law 13). Also counts how late each event is. Only the owner uses it.
  */
 #ifndef TIMERHUB_TELLER_H
 #define TIMERHUB_TELLER_H
@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "queue/queue.h"
 
-/* Slots that the owner takes, at most, between an expiry and telling its queue. */
+/* The most slots that the owner takes between an expiry and its publication. */
 #ifndef TELLER_UNTOLD_MAX
 #define TELLER_UNTOLD_MAX 1024
 #endif
@@ -18,30 +18,30 @@
 struct teller {
 	const struct clock *clock;
 	struct board_owner *counts;
-	/* Queues with events not yet published, first come first told, and where the next goes. */
+	/* The queues with unpublished events, in the order of their first, and the list's end. */
 	struct timerhub_queue *unpublished, **unpublished_end;
-	unsigned untold_taken; /* slots taken since the first event of these queues */
-	uint64_t told;         /* events told so far */
+	unsigned untold_taken; /* slots taken since the first of their events expired */
+	uint64_t told;         /* events published so far */
 };
 
 void teller_init(struct teller *teller, const struct clock *clock, struct board_owner *counts);
 
-/* Does an event wait to be told? */
+/* Is there an unpublished event? */
 static inline bool teller_has_untold(const struct teller *teller)
 {
 	return teller->unpublished != NULL;
 }
 
-/* An event was put into the queue's outbox. May tell all. */
+/* An event was put into the queue's outbox. This may publish all events. */
 void teller_put(struct teller *teller, struct timerhub_queue *queue, uint64_t deadline_ns);
 
-/* So many events, told before, were put back: consumers may have found the outbox empty. */
+/* Compaction put `count` published events back. Consumers may have found the outbox empty. */
 void teller_put_back(struct teller *teller, struct timerhub_queue *queue, unsigned count);
 
-/* Tell all queues in which events wait to be told. */
+/* Publish the events of all queues, and signal their consumers. */
 void teller_tell(struct teller *teller);
 
-/* A slot was taken and is done with. May tell all. */
+/* The owner took a slot and has processed it. This may publish all events. */
 static inline void teller_took_slot(struct teller *teller)
 {
 	if (teller_has_untold(teller) && ++teller->untold_taken == TELLER_UNTOLD_MAX)
