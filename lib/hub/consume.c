@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Drain, wait, dispatch: how expiries reach their consumers. Any thread.
+ * Drain, wait, dispatch: deliver expiries to their consumers. Any thread.
  *
  * A handle from the outbox is a hint; timer.c decides whether it is delivered (timer_deliver()).
- * The slot of a delivered one-shot goes straight to the free list. A thread that dispatches says in
- * a cell which timer's callback it runs, for timerhub_cancel_sync(); it gives the cell back also
- * when an exception, or the end of the thread, unwinds it out of a callback.
+ * The slot of a delivered one-shot goes straight to the free list. A thread that dispatches has a
+ * cell, which names the timer whose callback it runs, for timerhub_cancel_sync(). The thread also
+ * gives the cell back if an exception, or its end, unwinds the stack out of a callback.
  */
 #include <errno.h>
 
@@ -14,16 +14,16 @@
 #include "base/test_point.h"
 #include "hub/hub.h"
 
-/* How long a waiter on a stopped queue sleeps until the owner has made room in its outbox. */
+/* How long a waiter on a stopped queue sleeps before it checks again whether compaction is over. */
 #define STOPPED_NAP_NS 50000
 
-/* Handles taken from the outbox at once, so that their memory can be fetched side by side. */
+/* Handles taken from the outbox at once, so that their cache misses overlap. */
 #define CONSUME_BATCH 32
 
 /*
- * Deliver the handle's timer into `event`. False if it is no longer pending. Inline in both of its
- * callers: 12 instructions an event. `*ret_ended`: the timer's life is over, its slot is the
- * caller's to free.
+ * Deliver the handle's timer into `event`. False if it is no longer pending. Inlined into both
+ * callers, which saves 12 instructions an event. `*ret_ended`: the timer has ended, and the caller
+ * must free its slot.
  */
 static inline __attribute__((always_inline)) bool deliver(struct timerhub_queue *queue,
                                                           uint64_t handle,
@@ -43,7 +43,7 @@ static inline __attribute__((always_inline)) bool deliver(struct timerhub_queue 
 		if (!timer_view_expiry(timers, handle, &view))
 			return false;
 		test_point(TEST_POINT_CONSUME_BEFORE_CAS);
-		/* Read once: the wall clock may be set back between two readings. */
+		/* Read the clock once: the wall clock may be set back between two readings. */
 		if (hub->clock.goes_back || view.interval_ns > 0)
 			now_ns = clock_now_ns(&hub->clock);
 		outcome = timer_deliver(timers, &view, now_ns, hub->clock.goes_back, &count);
@@ -74,11 +74,11 @@ CPU_FETCHES void prefetch_timers(const struct timerhub *hub, const uint64_t *han
 	}
 }
 
-/* Count what was taken and delivered, and free the slots of the timers that it has ended. */
+/* Count the handles taken and delivered, and free the slots of the timers that have ended. */
 static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned delivered,
                          uint64_t overruns, const uint32_t *retired, unsigned retired_count)
 {
-	/* Relaxed: numbers to read. The line is the consumers' own. */
+	/* Relaxed: numbers for readers. Only consumers write this line. */
 	if (delivered > 0)
 		(void)u64_fetch_add_relaxed(&queue->counts->delivered, delivered);
 	if (taken > delivered)
@@ -92,7 +92,7 @@ static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned 
 		arena_put_many(&queue->hub->arena, cpu_current(), retired, retired_count, false);
 }
 
-/* Deliver one batch of the outbox. Adds the events to `events`; false if the outbox was empty. */
+/* Deliver one batch of the outbox. Appends the events to `events`. False: the outbox was empty. */
 static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event *events,
                              unsigned max, unsigned *count)
 {
@@ -120,7 +120,7 @@ static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event
 	return taken > 0;
 }
 
-/* Deliver one event to a thread that will call its callback. False if the outbox was empty. */
+/* Deliver one event to a thread that will call its callback. False: the outbox was empty. */
 static bool queue_take_one(struct timerhub_queue *queue, struct timerhub_event *event,
                            struct callback *callback)
 {
@@ -141,8 +141,8 @@ static bool queue_take_one(struct timerhub_queue *queue, struct timerhub_event *
 }
 
 /*
- * The outbox was found empty: make the fd say so. False if there is something after all.
- * Model: tests/models/notifier.pml.
+ * The outbox was found empty: clear the fd. False if an event was published since. Model:
+ * tests/models/notifier.pml.
  */
 static bool queue_clear(struct timerhub_queue *queue)
 {
@@ -152,13 +152,13 @@ static bool queue_clear(struct timerhub_queue *queue)
 	return outbox_empty(&queue->outbox);
 }
 
-/* We stop although there may be more: make the fd say which. */
+/* Stop, although handles may be left: make the fd readable if there are any, else clear it. */
 static void queue_leave(struct timerhub_queue *queue)
 {
 	uint64_t left = outbox_count(&queue->outbox);
 
 	if (left == 0 && !queue_clear(queue))
-		left = 1; /* at least */
+		left = 1; /* or more */
 	if (left > 0)
 		notifier_signal_again(&queue->notifier);
 }
@@ -199,10 +199,10 @@ struct dispatching {
 	struct callback *callback; /* this thread's cell; NULL before the first event */
 	unsigned count;            /* events taken so far */
 	bool running;              /* inside a callback */
-	bool cleared;              /* the queue was found empty, and the fd says so */
+	bool cleared;              /* the queue was found empty, and the fd is clear */
 };
 
-/* Deliver one event and call its callback. False if the outbox was empty. */
+/* Deliver one event and call its callback. False: the outbox was empty. */
 static bool queue_dispatch_one(struct dispatching *dispatching)
 {
 	struct timerhub_queue *queue = dispatching->queue;
@@ -227,15 +227,15 @@ static bool queue_dispatch_one(struct dispatching *dispatching)
 	return true;
 }
 
-/* Is there to be no next event? In a child that a callback has forked they are the parent's. */
+/* Must dispatch stop? In a child that a callback has forked, the events are the parent's. */
 static bool dispatching_is_over(const struct dispatching *dispatching, unsigned max)
 {
 	return dispatching->count >= max || !hub_alive(dispatching->queue->hub);
 }
 
 /*
- * The end of a dispatch: it returns, or a callback is left by an exception or by the end of its
- * thread (which glibc turns into an exception), and the stack is unwound.
+ * The end of a dispatch: it returns, or an exception leaves a callback, or the thread ends in a
+ * callback (glibc makes this an exception).
  */
 static void dispatching_end(struct dispatching *dispatching)
 {
@@ -243,7 +243,7 @@ static void dispatching_end(struct dispatching *dispatching)
 		callback_end(dispatching->callback);
 	if (dispatching->callback)
 		callbacks_leave(dispatching->callback);
-	/* In a child that the callback has forked the fd is the parent's. */
+	/* If the callback has forked, the child must not touch the parent's fd. */
 	if (!dispatching->cleared && hub_alive(dispatching->queue->hub))
 		queue_leave(dispatching->queue);
 }
@@ -255,7 +255,7 @@ static unsigned queue_dispatch(struct timerhub_queue *queue, unsigned max)
 		.queue = queue,
 	};
 
-	/* One at a time: a callback may cancel what would come next. */
+	/* Take one event at a time: a callback may cancel the next one's timer. */
 	do {
 		while (!dispatching_is_over(&dispatching, max) &&
 		       queue_dispatch_one(&dispatching)) {
@@ -276,19 +276,19 @@ int timerhub_dispatch(struct timerhub_queue *queue, unsigned max)
 
 /* ---- wait ---- */
 
-/* Why a waiter must leave, events or not: 0, or a negative errno. */
+/* Must a waiter leave, even if there are events? Returns 0, or the negative errno to return. */
 static int queue_verdict(const struct timerhub_queue *queue, uint32_t interrupts)
 {
 	/*
-	 * Relaxed: the waiter has loaded its ticket, which carries what was set before it was moved
-	 * on; if either is set after, the waiter does not block.
+	 * Relaxed: the waiter has loaded its ticket, which carries all that was set before the
+	 * ticket advanced. If `closing` or `interrupts` is set later, the waiter does not block.
 	 */
 	if (u32_load_relaxed(&queue->closing) != 0)
 		return -ESHUTDOWN;
 	return u32_load_relaxed(&queue->interrupts) != interrupts ? -ECANCELED : 0;
 }
 
-/* How much of the timeout is left at this instant; UINT64_MAX for ever. */
+/* Returns how much of the timeout is left; UINT64_MAX: no limit. */
 static uint64_t left_ns(uint64_t until_ns)
 {
 	uint64_t now_ns;
@@ -305,9 +305,9 @@ static bool queue_stopped(const struct timerhub_queue *queue)
 }
 
 /*
- * Block until there may be events, or a reason to leave. If the queue is stopped, the waiter waits
- * only while the owner compacts the outbox, and naps: the owner wakes as many waiters as it puts
- * events back, and no thread wakes the others.
+ * Block until there may be events, or a reason to leave. On a stopped queue a waiter waits only
+ * while the owner compacts the outbox, and for STOPPED_NAP_NS at most. The owner wakes as many
+ * waiters as it puts events back, and no thread wakes the other waiters.
  */
 static void queue_block(struct timerhub_queue *queue, uint32_t interrupts, uint64_t timeout_ns)
 {
@@ -335,7 +335,7 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 		bool stopped;
 
 		if (result < 0) {
-			/* What we were woken by may be an event: let another waiter have it. */
+			/* The wake-up may have been for an event: let another waiter take it. */
 			if (!outbox_empty(&queue->outbox))
 				notifier_wake_all(&queue->notifier);
 			return result;
@@ -345,7 +345,9 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 			return (int)count;
 		test_point(TEST_POINT_WAIT_FOUND_NOTHING);
 		stopped = queue_stopped(queue);
-		/* We read `stopped` before the outbox, so all that had expired by then is seen. */
+		/*
+		 * `stopped` was read before the outbox, so every event that expired before is seen.
+		 */
 		if (stopped && outbox_exhausted(&queue->outbox))
 			return -ESHUTDOWN;
 		timeout_ns = left_ns(until_ns);
@@ -364,7 +366,7 @@ int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events, u
 
 	if (!queue || max == 0)
 		return -EINVAL;
-	/* Before the first look at the hub: the closer of the queue waits for threads inside. */
+	/* Before the first access to the hub: the closer of the queue waits for threads inside. */
 	(void)u32_fetch_add_seq_cst(&queue->inside, 1);
 	result = u32_load_seq_cst(&queue->closing) != 0 ? -ESHUTDOWN
 	                                                : queue_check(queue, events, max);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See hub.h. What a decision of timer.c has left to do is done here: push, then wake the owner if
- * need be. After its push, the claimant decides by the deadline that the pair has *now*: another
- * caller may have made it earlier meanwhile. That caller saw the claim, and woke the owner at most,
- * which may have found nothing yet. Any thread; all but hub_wait_pass() is lock-free and
+ * See hub.h. Does the work that a decision of timer.c leaves: push, then wake the owner if needed.
+ * After its push, the claimant reads the deadline again, because another caller may have moved it
+ * earlier before the push. That caller saw the claim, so it only woke the owner, and the owner may
+ * have found no entry yet. Any thread. All functions except hub_wait_pass() are lock-free and
  * signal-safe.
- *
  * Labels: [advance] hub_leave → hub_try_enter, hub_wait_pass: carries all that a pass has written;
  *         hub_wait_pass → hub_try_enter: carries that a queue is gone.
  */
@@ -24,15 +23,15 @@ static void hub_wake(struct timerhub *hub, uint64_t pass)
 	probe1(wake, hub);
 	bell_ring(hub->bell);
 	(void)u64_fetch_add_relaxed(&hub->board->callers.submit_wakes,
-	                            1); /* next to a system call */
+	                            1); /* its cost is small beside a system call */
 	test_point(TEST_POINT_WAKE_BEFORE_RECORD);
 	promise_record_wake(&hub->promise, pass);
 }
 
 /*
- * Push the slot for the claim in `*pair`. Returns whether the owner has yet to look at the slot;
- * `*pair` is then of after the push. If it has looked since the claim, it has seen all that the
- * claim was for. Model: tests/models/inbox.pml.
+ * Push the slot for the claim in `*pair`. Returns false if the owner has processed the slot since
+ * the claim: it has then seen the change that the claim was for. If true, `*pair` was read after
+ * the push. Model: tests/models/inbox.pml.
  */
 static bool hub_push(struct timerhub *hub, uint32_t slot, struct pair *pair, bool *ret_many)
 {
@@ -75,7 +74,8 @@ void hub_wait_pass(struct timerhub *hub)
 		return;
 	}
 	/*
-	 * Changes nothing; but a thread that enters after it, by its own change, sees our stores.
+	 * This changes nothing. But a thread that enters after it, by a change of its own, sees the
+	 * stores before it.
 	 */
 	advancing = u32_fetch_add_acq_rel(&hub->advancing, 0); /* [advance] */
 	/* [advance] */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The hub: everything put together, and what the files of the public calls need of each other:
- * open.c opens and closes hubs, queues.c queues; submit.c arms, re-arms and cancels; consume.c
- * delivers.
+ * The hub, with all its parts. The files of the public calls are: open.c opens and closes hubs,
+ * queues.c queues; submit.c arms, re-arms and cancels timers; consume.c delivers events.
  */
 #ifndef TIMERHUB_HUB_H
 #define TIMERHUB_HUB_H
@@ -18,7 +17,7 @@
 #include "queue/queue.h"
 #include "timer/arena.h"
 
-/* What a forked child must not have: zero there. Written at open. */
+/* This is zero in a forked child. Written at open. */
 struct hub_living {
 	struct timer *pairs; /* the arena's */
 	uint32_t capacity;   /* slots in the arena; 0: the owner is not in this process */
@@ -28,21 +27,21 @@ struct timerhub {
 	struct arena arena;
 	struct inbox inbox;
 	struct clock clock;
-	struct callbacks callbacks; /* that dispatching threads run now */
+	struct callbacks callbacks; /* the callbacks that dispatching threads run now */
 	struct hub_living *living;  /* zeroed by the kernel in a forked child */
 	atomic_ptr *queues;         /* OWNER_QUEUES_MAX queues by index, or NULL */
-	struct board *board;        /* the counters of all the others */
+	struct board *board;        /* the counters of all other parts */
 	struct memory living_memory;
 	struct memory queues_memory; /* holds the table */
 	int board_fd;                /* an observable hub's board; else -1 */
 	int bell;                    /* wakes the owner; a manual hub's timerhub_wake_fd */
 	struct promise promise;
 	struct owner owner;
-	atomic_u32 queues_end; /* no queue was ever at this index or above */
+	atomic_u32 queues_end; /* all indexes from this on were never used by a queue */
 	atomic_u32 advancing;  /* manual: odd while a thread is inside advance */
 };
 
-/* Is the owner (or, of a manual hub, this process) still there? */
+/* Is the owner in this process? For a manual hub: did this process open it? */
 static inline bool hub_alive(const struct timerhub *hub)
 {
 	return hub->living->capacity != 0;
@@ -50,25 +49,25 @@ static inline bool hub_alive(const struct timerhub *hub)
 
 /*
  * Do the work that a decision has left: push the slot, and wake the owner if the timer's deadline,
- * as it then is, is earlier than the owner's promise. `pair` is the pair after the decision.
+ * read after the push, is earlier than the owner's promise. `pair` is the pair after the decision.
  */
 void hub_submit(struct timerhub *hub, uint32_t slot, enum timer_left left, struct pair pair);
 
 /*
- * Cancel the timer, if it is of this queue or `queue` is TIMER_ANY_QUEUE. Its slot must be one of
- * the arena's. 0 or -ENOENT.
+ * Cancel the timer of this queue, or with TIMER_ANY_QUEUE of any queue. Its slot must be below the
+ * arena's capacity. 0 or -ENOENT.
  */
 int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue);
 
-/*
- * Wait until the owner's pass in progress is over: what it read before is no longer used.
- */
+/* Wait until the owner's pass in progress has ended, and with it the use of everything it read. */
 void hub_wait_pass(struct timerhub *hub);
 
-/* How long a closer sleeps between two looks whether waiting or advancing threads have left. */
+/*
+ * How long a closer sleeps before it checks again whether waiting or advancing threads have left.
+ */
 #define HUB_CLOSE_POLL_NS 1000000
 
-/* Free all queues that are still open; their waiters are sent away. */
+/* Free all queues that are still open; their waiters return -ESHUTDOWN. */
 void hub_close_queues(struct timerhub *hub);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Hubs: open, close, advance, ask. Any thread, unless the header says otherwise. tests/service/
- * holds every call to the contract.
+ * tests every call against its documentation.
  *
  * Labels: [advance] hub_leave → hub_try_enter, hub_wait_pass: carries all that a pass has written;
  *         hub_wait_pass → hub_try_enter: carries that a queue is gone.
@@ -35,7 +35,7 @@ static int config_check(const struct timerhub_config *config)
 	return 0;
 }
 
-/* What the environment says, where the config leaves it open. */
+/* Returns the sleeper of the config; if that is AUTO, the environment may choose. */
 static enum owner_sleeper hub_sleeper(const struct timerhub_config *config)
 {
 	const char *wanted = secure_getenv("TIMERHUB_SLEEPER");
@@ -129,7 +129,7 @@ static int hub_start_owner(struct timerhub *hub, const struct timerhub_config *c
 	return owner_start(&hub->owner, &owner_config);
 }
 
-/* Frees what has been opened so far; fine on a hub that was opened halfway. */
+/* Free everything that is open; the hub may be only partly open. */
 static void hub_free(struct timerhub *hub)
 {
 	owner_close(&hub->owner);
@@ -150,7 +150,7 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 	int result;
 
 	clock_init(&hub->clock, manual ? CLOCK_KIND_MANUAL : (enum clock_kind)config->clock);
-	/* A manual hub's first advance is asked for by the bell; an owner starts with a pass. */
+	/* A manual hub's first arm signals the bell. An owner thread starts with a pass. */
 	promise_init(&hub->promise, manual ? UINT64_MAX : 0);
 	hub->bell = -1;
 	hub->board_fd = -1;
@@ -224,8 +224,8 @@ void timerhub_close(struct timerhub *hub)
 /* ---- manual hubs ---- */
 
 /*
- * A manual hub's pass runs in the thread that advances; two threads must not. Model:
- * tests/models/close.pml.
+ * A manual hub's pass runs in the thread that advances. Two threads must not advance at once.
+ * Model: tests/models/close.pml.
  */
 static bool hub_try_enter(struct timerhub *hub)
 {
@@ -253,7 +253,7 @@ int timerhub_advance(struct timerhub *hub, uint64_t now_ns, uint64_t *ret_next_n
 		return -EBUSY;
 	moved = clock_set(&hub->clock, now_ns);
 	if (moved) {
-		/* Before the pass is numbered: a later ring must stay. */
+		/* Before the pass is numbered, so that a later signal of the bell stays. */
 		bell_clear(hub->bell);
 		next_ns = owner_run_passes(&hub->owner);
 	}
@@ -284,7 +284,7 @@ int timerhub_owner_tid(const struct timerhub *hub)
 	return hub_alive(hub) ? owner_tid(&hub->owner) : -EOWNERDEAD;
 }
 
-/* Relaxed throughout: numbers to read, each exact by itself. Returns how many timers they ended. */
+/* Relaxed: each counter is exact by itself. Returns how many timers have ended by delivery. */
 static uint64_t stats_add_queues(const struct timerhub *hub, struct timerhub_stats *stats)
 {
 	uint64_t retired = 0;
@@ -327,7 +327,7 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	if (!hub_alive(hub))
 		return -EOWNERDEAD;
 	callers = &hub->board->callers;
-	arena = arena_count(&hub->arena); /* first: what it shows as ended has been counted */
+	arena = arena_count(&hub->arena); /* first: an ended timer is counted before it is freed */
 	ended = stats_add_queues(hub, &stats);
 	stats_add_owner(&hub->owner, &stats);
 	stats.armed = arena.taken - u64_load_relaxed(&callers->untaken);
@@ -335,7 +335,7 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	stats.live_max = arena.in_use_max;
 	stats.submit_wakes = u64_load_relaxed(&callers->submit_wakes);
 	ended += u64_load_relaxed(&callers->dropped) + arena.in_use;
-	/* What was armed and is neither live, delivered nor dropped has been cancelled. */
+	/* A timer that was armed and is neither live, delivered nor dropped has been cancelled. */
 	stats.cancelled = stats.armed > ended ? stats.armed - ended : 0;
 	*ret_stats = stats;
 	return 0;

@@ -2,9 +2,9 @@
 /*
  * Queues: open and close. Any thread, unless the header says otherwise.
  *
- * A queue closes in its closer's thread: waiters are sent away, the queue's timers are cancelled
- * one by one as by timerhub_cancel(), and when the owner has finished its pass nothing refers to
- * the queue.
+ * The thread that closes a queue makes its waiters return -ESHUTDOWN, then cancels the queue's
+ * timers one by one as by timerhub_cancel(). When the owner has finished its pass, nothing refers
+ * to the queue.
  *
  * Labels: [queue] hub_add_queue → owner_deliver: carries the queue.
  *         [index] timerhub_queue_close → hub_add_queue: carries the counts of the index.
@@ -21,12 +21,14 @@ static void hub_raise_queues_end(struct timerhub *hub, uint32_t end)
 {
 	uint32_t before = u32_load_relaxed(&hub->queues_end);
 
-	/* Relaxed: a thread that looks for this queue has heard of it by other means. */
+	/*
+	 * Relaxed: a thread that uses this queue has its pointer, whose carrier carries this too.
+	 */
 	while (before < end && !u32_cas_relaxed(&hub->queues_end, &before, end)) {
 	}
 }
 
-/* Tell readers of the board. The index is ours, and nothing waits in the new outbox. */
+/* Show the queue on the board. Only the caller has the index, and the new outbox is empty. */
 static void queue_announce(struct timerhub_queue *queue)
 {
 	struct board_queue *counts = queue->counts;
@@ -35,7 +37,9 @@ static void queue_announce(struct timerhub_queue *queue)
 
 	while (before <= queue->index && !u64_cas_relaxed(end, &before, queue->index + 1)) {
 	}
-	/* Added: what was armed on a closing queue, against the contract, counts meanwhile. */
+	/*
+	 * An addition, not a store: late timers of the index's closed queue may still be counted.
+	 */
 	(void)u64_fetch_add_relaxed(&counts->put, u64_load_relaxed(&counts->delivered) +
 	                                                  u64_load_relaxed(&counts->passed_over) -
 	                                                  u64_load_relaxed(&counts->put));
@@ -62,9 +66,9 @@ static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 }
 
 /*
- * The structs of queues closed lately, of the whole process. A worker that loops over
- * timerhub_wait() may be between two calls when its queue is closed: its next call then still
- * finds -ESHUTDOWN.
+ * The structs of queues that were closed lately, of the whole process; they are freed later. A
+ * worker that loops over timerhub_wait() may be between two calls when its queue is closed. Its
+ * next call then still finds -ESHUTDOWN.
  */
 #define GRAVES 64
 static atomic_ptr graves[GRAVES];
@@ -72,11 +76,11 @@ static atomic_u32 graves_dug;
 
 static void queue_free(struct timerhub_queue *queue)
 {
-	uint32_t grave = u32_fetch_add_relaxed(&graves_dug, 1) % GRAVES; /* only a number */
+	uint32_t grave = u32_fetch_add_relaxed(&graves_dug, 1) % GRAVES; /* relaxed: a number */
 
 	outbox_close(&queue->outbox);
 	notifier_close(&queue->notifier);
-	/* Relaxed: said before, but in a forked child, or where the queue was never open. */
+	/* Relaxed: it is 1 already, except in a forked child, or if the queue was never open. */
 	u32_store_relaxed(&queue->closing, 1);
 	free(ptr_exchange_acq_rel(&graves[grave], queue));
 }
@@ -140,24 +144,27 @@ static void queue_drop_timer(struct timerhub_queue *queue, timerhub_timer timer)
 {
 	if (hub_cancel(queue->hub, timer, queue->index) == 0)
 		(void)u64_fetch_add_relaxed(&queue->hub->board->callers.dropped,
-		                            1); /* a number to read */
+		                            1); /* relaxed: a number for readers */
 }
 
-/* Cancel every timer of the queue: the one place that walks all slots. */
+/* Cancel every timer of the queue. Only this function and timerhub_each() walk all slots. */
 static void queue_drop_timers(struct timerhub_queue *queue)
 {
 	struct timerhub *hub = queue->hub;
 	uint32_t slot = arena_next_used(&hub->arena, 0);
 
 	for (; slot != SLOT_NONE; slot = arena_next_used(&hub->arena, slot + 1)) {
-		/* The queue index is of this life then; hub_cancel() verifies the rest. */
+		/*
+		 * timer_last() carries the queue index of the same timer; hub_cancel() checks it.
+		 */
 		queue_drop_timer(queue, timer_last(&hub->arena.timers, slot));
 	}
 }
 
 /*
- * If, against the contract, a thread was still arming on the queue, a timer that has expired since
- * we walked the slots would keep its slot for ever. The owner drops the others.
+ * If a thread arms on the queue during the close, against the contract, its timer may expire after
+ * the walk over the slots. Cancel it, or it would keep its slot for ever. If it expires later, the
+ * owner drops it.
  */
 static void queue_drop_late_expiries(struct timerhub_queue *queue)
 {
@@ -179,7 +186,9 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 	if (hub_alive(hub)) {
 		queue_send_waiters_away(queue);
 		queue_drop_timers(queue);
-		/* Relaxed: the change that the wait begins with carries it to the next pass. */
+		/*
+		 * Relaxed: hub_wait_pass() begins with a change that carries it to the next pass.
+		 */
 		ptr_store_relaxed(&hub->queues[queue->index], QUEUE_GONE);
 		hub_wait_pass(hub);
 		queue_drop_late_expiries(queue);
@@ -202,10 +211,10 @@ struct timerhub *timerhub_queue_hub(const struct timerhub_queue *queue)
 void hub_close_queues(struct timerhub *hub)
 {
 	for (uint32_t i = 0; i < u32_load_relaxed(&hub->queues_end); i++) {
-		/* Relaxed: the closer of the hub knows of all its queues. */
+		/* Relaxed: the closer of the hub has all its queues. */
 		struct timerhub_queue *queue = ptr_load_relaxed(&hub->queues[i]);
 
-		if (!queue || queue == QUEUE_GONE) /* this in a child forked in the middle */
+		if (!queue || queue == QUEUE_GONE) /* GONE: in a child forked during a close */
 			continue;
 		if (hub_alive(hub))
 			queue_send_waiters_away(queue);

@@ -11,8 +11,8 @@
 /* The longest text has some 600 bytes: its length fits an int. */
 struct text {
 	char *buffer;  /* the caller's */
-	size_t bytes;  /* room in it */
-	size_t length; /* of the whole text, whatever the room */
+	size_t bytes;  /* its size */
+	size_t length; /* of the whole text, even if the buffer is smaller */
 };
 
 static void text_add_char(struct text *text, char character)
@@ -30,7 +30,7 @@ static void text_add(struct text *text, const char *string)
 
 static void text_add_number(struct text *text, uint64_t number)
 {
-	char digits[20]; /* of 2^64 - 1 */
+	char digits[20]; /* as many as 2^64 - 1 has */
 	unsigned count = 0;
 
 	do {
@@ -85,7 +85,7 @@ static void text_add_sleeper(struct text *text, uint32_t sleeper)
 	text_add_char(text, '\n');
 }
 
-/* What the first `rank` of all expiries, the least late first, came below; 0 if rank is 0. */
+/* Returns the bound that the `rank` least late expiries stayed below; 0 if rank is 0. */
 static uint64_t lateness_below_ns(const uint64_t *buckets, uint64_t rank)
 {
 	unsigned i = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Arm, re-arm, cancel, ask: what callers do to timers. Any thread; all but timerhub_cancel_sync(),
- * which waits, is lock-free and signal-safe.
+ * Arm, re-arm, cancel, ask: the calls that act on timers. Any thread. All except
+ * timerhub_cancel_sync(), which waits, are lock-free and signal-safe.
  *
- * Each checks its arguments, has timer.c decide, and then does what is left to do (hub_submit()). A
- * cancelled timer's slot goes straight to the free list. It may live again while it is still filed
- * or in the inbox: to the owner that is a timer that has moved.
+ * Each call checks its arguments, lets timer.c decide, and then does the work that is left
+ * (hub_submit()). A cancelled timer's slot goes straight to the free list. It may be reused while
+ * it still has a schedule entry, or is in the inbox. The owner treats that as a moved timer.
  */
 #include <errno.h>
 
@@ -14,10 +14,10 @@
 #include "base/test_point.h"
 #include "hub/hub.h"
 
-/* How many timers ahead a call for many has their memory fetched. */
+/* A call for many timers fetches memory this many timers in advance. */
 #define SUBMIT_AHEAD 16
 
-/* Fetch what changing the timer will touch. A handle of no slot does no harm. */
+/* Fetch the memory that a change of the timer touches. A handle without a slot does no harm. */
 CPU_FETCHES void hub_fetch(const struct timerhub *hub, timerhub_timer timer)
 {
 	__builtin_prefetch(&hub->arena.timers.pairs[handle_slot(timer)], 1);
@@ -25,7 +25,7 @@ CPU_FETCHES void hub_fetch(const struct timerhub *hub, timerhub_timer timer)
 
 /* ---- arm ---- */
 
-/* A delay or a point in time to a deadline. 0 or -ERANGE. */
+/* Convert a delay or a point in time to a deadline. 0 or -ERANGE. */
 static int deadline_from(uint64_t expires_ns, uint32_t flags, uint64_t now_ns, uint64_t *ret_ns)
 {
 	uint64_t base_ns = (flags & TIMERHUB_ABSOLUTE) != 0 ? 0 : now_ns;
@@ -39,7 +39,7 @@ static int deadline_from(uint64_t expires_ns, uint32_t flags, uint64_t now_ns, u
 	return 0;
 }
 
-/* Relative deadlines need the time; absolute ones are spared the reading. */
+/* Returns the time if the deadline is a delay. An absolute deadline does not need the reading. */
 static uint64_t now_if_relative(const struct timerhub *hub, uint32_t flags)
 {
 	return (flags & TIMERHUB_ABSOLUTE) != 0 ? 0 : clock_now_ns(&hub->clock);
@@ -54,7 +54,7 @@ static int spec_check(const struct timerhub_spec *spec)
 	return options_check_rest(spec, spec->size, sizeof(*spec));
 }
 
-/* Of a spec that has been checked. */
+/* Convert a spec that spec_check() has accepted. */
 static int arming_from(const struct timerhub_queue *queue, const struct timerhub_spec *spec,
                        uint64_t now_ns, struct timer_arming *ret_arming)
 {
@@ -71,7 +71,7 @@ static int arming_from(const struct timerhub_queue *queue, const struct timerhub
 	return deadline_from(spec->expires_ns, spec->flags, now_ns, &ret_arming->deadline_ns);
 }
 
-/* Give the slot, which is ours alone, a new life. */
+/* Arm a new timer in the slot, which only this thread uses. */
 static inline void hub_arm_slot(struct timerhub *hub, uint32_t slot,
                                 const struct timer_arming *arming, timerhub_timer *ret_timer)
 {
@@ -112,7 +112,7 @@ int timerhub_arm(struct timerhub_queue *queue, const struct timerhub_spec *spec,
 	return result < 0 ? result : hub_arm(queue, &arming, ret_timer);
 }
 
-/* Arm a one-shot with these data and this callback. */
+/* Arm a one-shot with this data and this callback. */
 static int hub_arm_after(struct timerhub_queue *queue, uint64_t delay_ns, uint64_t data,
                          timerhub_fn *fn, timerhub_timer *ret_timer)
 {
@@ -155,7 +155,7 @@ static int specs_check(const struct timerhub_queue *queue, const struct timerhub
 	for (unsigned i = 0; i < count; i++) {
 		const struct timerhub_spec *spec = spec_at(specs, i);
 		struct timer_arming arming;
-		/* First of all: a spec must not make us read past the end of the array. */
+		/* Check the size first, or a later spec would be read past the end of the array. */
 		int result = spec->size == specs->size ? spec_check(spec) : -EINVAL;
 
 		if (result == 0)
@@ -189,7 +189,7 @@ int timerhub_arm_many(struct timerhub_queue *queue, const struct timerhub_spec *
 	next = arena_take_list(&hub->arena, cpu_current(), count, &taken);
 	if (next == SLOT_NONE) {
 		(void)u64_fetch_add_relaxed(&hub->board->callers.untaken,
-		                            taken); /* a number to read */
+		                            taken); /* relaxed: a number for readers */
 		return -EAGAIN;
 	}
 	for (unsigned i = 0; i < count; i++) {
@@ -206,7 +206,7 @@ int timerhub_arm_many(struct timerhub_queue *queue, const struct timerhub_spec *
 
 /* ---- re-arm ---- */
 
-/* Re-arm in every case, with all checks. */
+/* Re-arm a timer in any phase, with all checks. */
 static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_timer timer,
                                                uint64_t expires_ns, uint32_t flags)
 {
@@ -231,16 +231,16 @@ static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_ti
 }
 
 /*
- * The case that counts, an armed timer to a later point in time, without a call and so without a
- * store to the stack: the locked instruction waits for every store before it. Refusals are
- * branches. Everything else is hub_rearm()'s.
+ * The frequent case: move an armed timer to a later point in time. There is no call, and so no
+ * store to the stack, because the locked instruction waits for every store before it. All other
+ * cases branch to hub_rearm().
  */
 static inline __attribute__((always_inline)) int hub_move(struct timerhub *hub,
                                                           const struct hub_living *living,
                                                           timerhub_timer timer,
                                                           uint64_t deadline_ns)
 {
-	/* In a forked child no slot is below the capacity. */
+	/* In a forked child the capacity is 0. */
 	if (__builtin_expect(handle_slot(timer) < living->capacity, 1) &&
 	    __builtin_expect(timer_move(&living->pairs[handle_slot(timer)], timer, deadline_ns), 1))
 		return 0;
@@ -293,10 +293,10 @@ int timerhub_cancel(struct timerhub *hub, timerhub_timer timer)
 	                                                : -ENOENT;
 }
 
-/* Timers cancelled before their slots are put back, together. */
+/* Timers that are cancelled before their slots are put back together. */
 #define CANCEL_BATCH 32
 
-/* Cancel the first of so many timers, a batch at most. Returns how many there were. */
+/* Cancel the first of `count` timers, at most a batch. Returns how many were live. */
 static int hub_cancel_some(struct timerhub *hub, const timerhub_timer *timers, unsigned count)
 {
 	uint32_t dead[CANCEL_BATCH];
@@ -340,11 +340,13 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 	if (handle_slot(timer) >= hub->arena.capacity)
 		return -ENOENT;
 	inside = callbacks_inside(&hub->callbacks, timer);
-	/* If the timer has ended, this sees the end, and the cell of the thread that delivered. */
+	/*
+	 * If the timer has ended, this sees its end, and the cell of the thread that delivered it.
+	 */
 	result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
 	/*
-	 * Inside a callback of the timer, -ENOENT says that another caller has cancelled it, and
-	 * may be waiting for this thread.
+	 * Inside a callback of the timer, -ENOENT means that another caller has cancelled it. That
+	 * caller may be waiting for this thread.
 	 */
 	callbacks_wait(&hub->callbacks, timer, result == 0 || !inside);
 	return result;
@@ -364,7 +366,7 @@ int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, uint64_t *ret
 	    !timer_deadline(&hub->arena.timers, timer, &deadline_ns))
 		return -ENOENT;
 	now_ns = clock_now_ns(&hub->clock);
-	/* An expired timer may have time left again: the wall clock may have been set back. */
+	/* An expired timer may have time left, because the wall clock may have been set back. */
 	if (deadline_ns == UINT64_MAX)
 		*ret_ns = UINT64_MAX;
 	else
@@ -372,7 +374,7 @@ int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, uint64_t *ret
 	return 0;
 }
 
-/* Read what is known of the slot's timer. False if there is none. */
+/* Read the slot's timer. False if there is none. */
 static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_event *event,
                      uint64_t *ret_interval_ns)
 {
@@ -385,9 +387,9 @@ static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_
 		if (!timer_read(timers, slot, &view, &queue))
 			return false;
 		/*
-		 * Relaxed: the armer of the timer knew the queue, and [armed] carries that. A later
-		 * one of its index comes after the cancel of the timer, and then the pair has
-		 * changed.
+		 * Relaxed: the armer of the timer had the queue, and [armed] carries it. A later
+		 * queue with this index is opened after the cancel of the timer, and then the pair
+		 * has changed.
 		 */
 		event->queue = ptr_load_relaxed(&hub->queues[queue]);
 		test_point(TEST_POINT_EACH_BEFORE_CAS);
