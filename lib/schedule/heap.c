@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See heap.h. The owner calls. Invariant: no entry is earlier than its parent, and each slot's
- * filing names the entry's index. Entries hold the instant themselves, so that ordering touches no
- * filing but those of entries that move. tests/unit/test_heap.c holds it against a sorted array.
+ * See heap.h. The owner or the loop's thread calls. Invariant: no entry is earlier than its parent,
+ * and each slot's filing holds the index of its entry. An entry contains its time, so a comparison
+ * reads no filing; a filing is written only when its entry moves. tests/unit/test_heap.c compares
+ * it with a sorted array.
  */
 #include "schedule/heap.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Timers that were filed when their turn was about to come, by exact instant: a 4-ary heap (D. B.
- * Johnson, "Priority queues with update and finding minimum spanning trees", 1975). Single-threaded
- * and pure: no atomics, no clock.
+ * The slots that were scheduled into the wheel's current finest bucket after the run was sorted, or
+ * before that bucket, by exact time: a 4-ary heap (D. B. Johnson, "Priority queues with update and
+ * finding minimum spanning trees", 1975). Single-threaded and pure: no atomics, no clock.
  */
 #ifndef TIMERHUB_HEAP_H
 #define TIMERHUB_HEAP_H
@@ -12,8 +12,8 @@
 #include "schedule/filing.h"
 
 struct heap {
-	struct timer_due *entries;    /* room for every slot; entries[0] is the earliest */
-	struct timer_filing *filings; /* .where of a slot in here: WHERE_HEAP | its index */
+	struct timer_due *entries;    /* one for every slot; entries[0] is the earliest */
+	struct timer_filing *filings; /* .where of a slot in the heap: WHERE_HEAP | its index */
 	uint32_t count;
 };
 
@@ -24,28 +24,28 @@ static inline bool heap_empty(const struct heap *heap)
 	return heap->count == 0;
 }
 
-/* The slot must be filed nowhere. O(log n). */
+/* The slot must not be scheduled. O(log n). */
 void heap_insert(struct heap *heap, struct timer_due due);
 
 /* The slot must be in the heap. O(log n). */
 void heap_remove(struct heap *heap, uint32_t slot);
 
-/* The instant that a slot in the heap is filed under. */
+/* Returns the time at which a slot of the heap is scheduled. */
 uint64_t heap_at_ns(const struct heap *heap, uint32_t slot);
 
-/* The earliest instant; UINT64_MAX if empty. */
+/* Returns the earliest time; UINT64_MAX if the heap is empty. */
 static inline uint64_t heap_first_ns(const struct heap *heap)
 {
 	return heap_empty(heap) ? UINT64_MAX : heap->entries[0].at_ns;
 }
 
-/* The earliest. The heap must not be empty. */
+/* Returns the earliest slot. The heap must not be empty. */
 static inline uint32_t heap_peek(const struct heap *heap)
 {
 	return heap->entries[0].slot;
 }
 
-/* Take the earliest. The heap must not be empty. O(log n). */
+/* Take the earliest slot. The heap must not be empty. O(log n). */
 uint32_t heap_take(struct heap *heap);
 
 #endif

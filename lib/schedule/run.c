@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See run.h. The owner calls. Invariant: while it is not being filled, entries from begin to end
- * are in order of instant; those whose slot was removed say SLOT_NONE, but never the first of
- * them. tests/unit/test_run.c holds it against a sorted array.
+ * See run.h. The owner or the loop's thread calls. Invariant: outside run_add() and run_sort(), the
+ * entries from begin to end are in order of time. A removed slot leaves SLOT_NONE in its entry, but
+ * never in the first entry. tests/unit/test_run.c compares it with a sorted array.
  */
 #include "schedule/run.h"
 
@@ -10,11 +10,11 @@
 
 #define RUN_DIGIT_BITS 8
 #define RUN_DIGITS (1u << RUN_DIGIT_BITS)
-/* Below this many, sorting by insertion is quicker than counting digits. */
+/* For at most this many entries, sorting by insertion is faster than counting digits. */
 #ifndef RUN_INSERTION_MAX
 #define RUN_INSERTION_MAX 24
 #endif
-/* How far ahead filings are fetched while they are written. */
+/* How many entries in advance filings are fetched while they are written. */
 #define RUN_AHEAD 16
 
 void run_init(struct run *run, struct timer_due *entries, struct timer_due *spare,
@@ -41,7 +41,7 @@ static void run_sort_by_insertion(struct run *run)
 	}
 }
 
-/* One pass of a radix sort, stable, from entries into spare; then they change places. */
+/* One pass of a stable radix sort, from entries into spare; then the two arrays are exchanged. */
 static void run_sort_by_digit(struct run *run, unsigned shift)
 {
 	uint32_t places[RUN_DIGITS] = { 0 };
@@ -78,7 +78,7 @@ void run_sort(struct run *run)
 	}
 }
 
-/* Pass over entries whose slot was removed; an empty run starts again at the front. */
+/* Skip entries whose slot was removed; an empty run starts again at index 0. */
 static void run_skip_removed(struct run *run)
 {
 	while (run->begin < run->end && run->entries[run->begin].slot == SLOT_NONE)

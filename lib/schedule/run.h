@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The timers of the finest bucket whose turn has come: sorted once, by a radix sort, then taken
- * from the front. So what comes next is known ahead, and its memory can be fetched ahead.
+ * The slots of the wheel's current finest bucket: sorted once, by a radix sort, then taken from the
+ * front. So the next slots are known in advance, and their memory can be fetched in advance.
  * Single-threaded and pure: no atomics, no clock.
  */
 #ifndef TIMERHUB_RUN_H
@@ -12,10 +12,10 @@
 #include "schedule/filing.h"
 
 struct run {
-	struct timer_due *entries;    /* room for every slot; sorted from begin to end */
-	struct timer_due *spare;      /* as much again, for sorting */
-	struct timer_filing *filings; /* .where of a slot in here: WHERE_RUN | its index */
-	uint32_t begin;               /* the earliest; its slot is never SLOT_NONE */
+	struct timer_due *entries;    /* one for every slot; sorted from begin to end */
+	struct timer_due *spare;      /* of the same size, for sorting */
+	struct timer_filing *filings; /* .where of a slot in the run: WHERE_RUN | its index */
+	uint32_t begin;               /* the earliest entry; its slot is never SLOT_NONE */
 	uint32_t end;
 };
 
@@ -28,7 +28,8 @@ static inline bool run_empty(const struct run *run)
 }
 
 /*
- * Fill an empty run: add in any order, instants that differ in their low 16 bits only, then sort.
+ * Fill an empty run: add entries in any order, whose times differ only in their low 16 bits, then
+ * sort.
  */
 void run_add(struct run *run, struct timer_due due);
 void run_sort(struct run *run);
@@ -37,16 +38,16 @@ void run_sort(struct run *run);
 void run_remove(struct run *run, uint32_t slot);
 uint64_t run_at_ns(const struct run *run, uint32_t slot);
 
-/* The earliest instant; UINT64_MAX if empty. */
+/* Returns the earliest time; UINT64_MAX if the run is empty. */
 static inline uint64_t run_first_ns(const struct run *run)
 {
 	return run_empty(run) ? UINT64_MAX : run->entries[run->begin].at_ns;
 }
 
-/* Take the earliest. The run must not be empty. */
+/* Take the earliest slot. The run must not be empty. */
 uint32_t run_take(struct run *run);
 
-/* A slot that will be taken soon, `ahead` takes from now at most; SLOT_NONE if it is not known. */
+/* Returns a slot that will be taken in `ahead` takes or earlier; SLOT_NONE: it is not known. */
 static inline uint32_t run_peek(const struct run *run, uint32_t ahead)
 {
 	return ahead < run->end - run->begin ? run->entries[run->begin + ahead].slot : SLOT_NONE;

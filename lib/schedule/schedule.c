@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See schedule.h. The owner calls. Invariant: what is in the run or the heap is not later than the
- * end of the wheel base's finest bucket, and what is in the wheel is later; so while one of the
- * two holds anything, the earlier of their firsts is the first of all. The wheel gives the cost,
- * run and heap the order and the nanosecond; what is alone in its bucket needs neither.
- * tests/unit/test_schedule.c holds it against a sorted array in virtual time.
+ * See schedule.h. The owner or the loop's thread calls. Invariant: an entry in the run or the heap
+ * is not later than the end of the base's finest bucket, and an entry in the wheel is later. So
+ * while run or heap has an entry, the earlier of their first entries is the first of all. The wheel
+ * makes insertion cheap. Run and heap give the order, exact to the nanosecond. A slot that is alone
+ * in its bucket needs neither. tests/unit/test_schedule.c compares it with a sorted array in
+ * virtual time.
  */
 #include "schedule/schedule.h"
 
@@ -105,8 +106,9 @@ unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t 
 }
 
 /*
- * Fetch what filing a chunk's slots will touch, and the chunk after it: both were last touched when
- * they were filed here, and there is time until the chunk before this one is done.
+ * Fetch the memory that is touched when a chunk's slots are scheduled again, and the next chunk.
+ * Both were last touched when the slots were inserted here, so they are not cached. The fetch has
+ * time, since the chunk before this one is processed first.
  */
 CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t chunk)
 {
@@ -120,7 +122,7 @@ CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t 
 		wheel_fetch_chunk(&schedule->wheel, next);
 }
 
-/* File a chunk's slots again: what is in the base's finest bucket goes into the run. */
+/* Schedule a chunk's slots again: slots of the base's finest bucket go into the run. */
 static void schedule_file_chunk(struct schedule *schedule, uint32_t chunk)
 {
 	unsigned count;
@@ -135,7 +137,7 @@ static void schedule_file_chunk(struct schedule *schedule, uint32_t chunk)
 	schedule->cascaded += count;
 }
 
-/* Move the wheel's base, and file again what that brought out. The run must be empty. */
+/* Move the wheel's base, and schedule the slots that this takes out. The run must be empty. */
 static void schedule_enter(struct schedule *schedule, uint64_t base_ns)
 {
 	uint32_t chunk = wheel_enter(&schedule->wheel, base_ns);
@@ -154,7 +156,7 @@ static void schedule_enter(struct schedule *schedule, uint64_t base_ns)
 	run_sort(&schedule->run);
 }
 
-/* Take the first of run and heap, if it is due. */
+/* Take the first slot of run and heap, if it is due. */
 static uint32_t schedule_take_known(struct schedule *schedule, uint64_t now_ns)
 {
 	uint64_t run_ns = run_first_ns(&schedule->run);
@@ -166,26 +168,26 @@ static uint32_t schedule_take_known(struct schedule *schedule, uint64_t now_ns)
 }
 
 /*
- * Take the first of the wheel, if it is due. Run and heap are empty. Not inline: a take from the
- * run would save this one's registers.
+ * Take the first slot of the wheel, if it is due. Run and heap are empty. Not inline, because a
+ * take from the run would then save the registers of this function too.
  */
 static __attribute__((noinline)) uint32_t schedule_take_later(struct schedule *schedule,
                                                               uint64_t now_ns, bool cheaply)
 {
 	while (run_empty(&schedule->run)) {
 		struct wheel_first first = wheel_first(&schedule->wheel);
-		/* UINT64_MAX: the wheel is empty. A manual clock can stand there. */
+		/* UINT64_MAX: the wheel is empty. A manual clock can have this value too. */
 		bool is_due = first.bound_ns <= now_ns && first.bound_ns != UINT64_MAX;
 
 		if (is_due && first.slot != SLOT_NONE && (first.is_alone || first.is_of_many)) {
-			/* No others are to be put in order, or so many that it goes before. */
+			/* It is alone; or its bucket is long, and is sorted after this take. */
 			wheel_remove(&schedule->wheel, first.slot);
 			schedule->taken_ns = first.bound_ns;
 			return first.slot;
 		}
 		if (first.is_of_many && cheaply)
 			return SLOT_DEAR;
-		/* If nothing is due, keep the base near, so that new slots are filed low. */
+		/* If nothing is due, move the base to now, so that new slots get a low level. */
 		schedule_enter(schedule, is_due ? first.bound_ns : now_ns);
 		if (!is_due)
 			return SLOT_NONE;

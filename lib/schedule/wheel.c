@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See wheel.h. The owner calls.
+ * See wheel.h. The owner or the loop's thread calls.
  *
- * A slot lies on the level of the highest digit in which its instant differs from the base, in the
- * bucket of that digit. So every slot of a level is earlier than every slot of a higher one, and
- * the first occupied bucket of the lowest occupied level holds the earliest. Moving the base keeps
- * that true, except for the bucket that the base enters; its slots come out and are filed lower.
+ * A slot is on the level of the highest digit in which its time differs from the base, in the
+ * bucket of that digit. So every slot of a level is earlier than every slot of a higher level, and
+ * the first occupied bucket of the lowest occupied level has the earliest slot. Moving the base
+ * keeps this true, except for the bucket that the base enters: its slots are taken out and
+ * scheduled lower.
  *
- * Each bucket knows a lower bound of its instants, so the base goes straight to the next instant,
- * not to the bucket's edge: a lone distant timer costs one wake, not one per level.
+ * Each bucket has a lower bound of its times, so the base moves straight to the next time, not to
+ * the bucket's edge. A lone distant timer costs one wake-up, not one for each level.
  *
- * tests/unit/test_wheel.c holds it against a sorted array, at every level's edges up to 2^63.
+ * tests/unit/test_wheel.c compares it with a sorted array, at every level's edges up to 2^63.
  */
 #include "schedule/wheel.h"
 
@@ -19,7 +20,7 @@
 
 #include "base/invariant.h"
 
-/* A bound that may be too low is made exact where that takes at most this many chunks. */
+/* A bound that may be too low is computed again if the bucket has at most this many chunks. */
 #ifndef WHEEL_RESCAN_CHUNKS_MAX
 #define WHEEL_RESCAN_CHUNKS_MAX 8
 #endif
@@ -64,7 +65,7 @@ static void level_unmark(struct wheel_level *level, uint32_t digit)
 		level->summary &= ~((uint64_t)1 << (digit / 64));
 }
 
-/* The level's first occupied bucket; it must have one. */
+/* Returns the level's first occupied bucket; there must be one. */
 static uint32_t level_first(const struct wheel_level *level)
 {
 	unsigned word = bits_lowest(level->summary);
@@ -104,7 +105,7 @@ static void wheel_set_entry(struct wheel *wheel, uint32_t chunk, unsigned entry,
 	wheel->filings[due.slot].where = WHERE_WHEEL | chunk << WHEEL_ENTRY_BITS | entry;
 }
 
-/* Where a slot of the wheel lies. */
+/* Returns the chunk of a slot of the wheel, and its entry in the chunk. */
 static uint32_t wheel_find(const struct wheel *wheel, uint32_t slot, unsigned *ret_entry)
 {
 	uint32_t where = wheel->filings[slot].where;
@@ -132,7 +133,7 @@ static inline void bucket_lower_bound(struct wheel_bucket *bucket, struct timer_
 	bucket->bound_slot = due.slot;
 }
 
-/* The slot is filed in the bucket, under this instant. */
+/* The slot is now scheduled in the bucket, at this time. */
 static inline void wheel_lower_bound(struct wheel *wheel, struct wheel_bucket *bucket,
                                      struct timer_due due)
 {
@@ -141,7 +142,7 @@ static inline void wheel_lower_bound(struct wheel *wheel, struct wheel_bucket *b
 		bucket_lower_bound(&wheel->sweep.rest, due);
 }
 
-/* The slot leaves its instant in the bucket. */
+/* The slot is no longer scheduled at its time in the bucket. */
 static inline void wheel_leave_bound(struct wheel *wheel, struct wheel_bucket *bucket,
                                      uint32_t slot)
 {
@@ -151,7 +152,7 @@ static inline void wheel_leave_bound(struct wheel *wheel, struct wheel_bucket *b
 		wheel->sweep.rest.bound_slot = SLOT_NONE;
 }
 
-/* The bucket has become empty. */
+/* The bucket is now empty: end its sweep. */
 static void wheel_forget_sweep(struct wheel *wheel, const struct wheel_bucket *bucket)
 {
 	if (wheel->sweep.bucket == bucket)
@@ -242,7 +243,7 @@ static inline bool wheel_bucket_is_long(const struct wheel *wheel,
 	return false;
 }
 
-/* Make the bucket's bound exact if it may be too low, unless the bucket is long. */
+/* Compute the bucket's bound again if it may be too low, unless the bucket is long. */
 static void wheel_rescan(const struct wheel *wheel, struct wheel_bucket *bucket)
 {
 	uint32_t chunk = bucket->first;
@@ -263,7 +264,7 @@ static struct wheel_level *wheel_lowest_level(const struct wheel *wheel)
 	return NULL;
 }
 
-/* The bucket that holds the earliest slot; NULL if the wheel is empty. */
+/* Returns the bucket with the earliest slot; NULL if the wheel is empty. */
 static inline struct wheel_bucket *wheel_first_bucket(const struct wheel *wheel)
 {
 	struct wheel_level *level = wheel_lowest_level(wheel);
@@ -343,7 +344,7 @@ static unsigned wheel_sweep(struct wheel *wheel, struct wheel_bucket *bucket, ui
 	return count;
 }
 
-/* Each slot of the bucket has been filed since the sweep began. */
+/* The sweep is complete: each slot of the bucket has been scheduled again since it began. */
 static void wheel_end_sweep(struct wheel *wheel, unsigned level)
 {
 	struct wheel_bucket *bucket = wheel->sweep.bucket;
@@ -392,7 +393,7 @@ uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
 	wheel->base_ns = base_ns;
 	if (!level)
 		return CHUNK_NONE;
-	/* Only the first bucket can be entered without passing a slot's instant. */
+	/* The base must not pass a slot's time, so it can enter only the first bucket. */
 	digit = level_first(level);
 	bucket = &level->buckets[digit];
 	shift = level_shift((unsigned)(level - wheel->levels));
@@ -403,7 +404,7 @@ uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
 	bucket->first = CHUNK_NONE;
 	level_unmark(level, digit);
 	wheel_forget_sweep(wheel, bucket);
-	if (level->summary != 0) /* for the next time */
+	if (level->summary != 0) /* the first chunk of the next bucket */
 		wheel_fetch_chunk(wheel, level->buckets[level_first(level)].first);
 	return chunk;
 }
