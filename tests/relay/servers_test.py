@@ -6,9 +6,11 @@ Usage: servers_test.py DRIVER
 
 DRIVER makes the calls of the library. Shards: tasks lie where their ids say, a server that is lost
 holds up no other, another order is refused. Replicas and Sentinels: a fact is told when replicas
-hold it, and the calls go on with the new master. A server that is a replica, of a cluster, a
-Sentinel, too old, behind a password, full, loading, short of replicas, that cannot persist or has
-foreign things in the keys: each has its error, and nothing is lost.
+hold it, and the calls go on with the new master. The takers' connection follows the command
+connection to another server, and is kept at the same server. A delivery whose reply is lost is
+asked for again. A server that is a replica, of a cluster, a Sentinel, too old, behind a password,
+full, loading, short of replicas, that cannot persist or has foreign things in the keys: each has
+its error, and nothing is lost.
 """
 
 import errno
@@ -23,6 +25,7 @@ import time
 import zlib
 
 from redis_server import ARRIVES, Client, RedisError, Server, program
+from wire_proxy import Proxy
 
 QUEUE = "spread"
 KEY = f"timerhub:{{{QUEUE}}}:"
@@ -54,10 +57,16 @@ class Driver:
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def __call__(self, *words):
+        self.send(*words)
+        return self.receive()
+
+    def send(self, *words):
         self.process.stdin.write(" ".join(map(str, words)) + "\n")
         self.process.stdin.flush()
+
+    def receive(self):
         answer = self.process.stdout.readline().split()
-        expect(answer, words, "ended it with", self.process.poll())
+        expect(answer, "the driver ended with", self.process.poll())
         return int(answer[0]) if len(answer) == 1 else answer
 
     def open(self, serve=1, timeout_ms=5000, replicas=0):
@@ -274,12 +283,168 @@ def free_port():
 
 
 class PortServer(Server):
-    """A server that others can reach by a port of 127.0.0.1 too."""
+    """A server that others can reach by a port too."""
 
-    def __init__(self, *options):
-        self.port = free_port()
-        super().__init__("--port", str(self.port), "--bind", "127.0.0.1",
+    def __init__(self, *options, host="127.0.0.1", port=None):
+        self.host, self.port = host, port or free_port()
+        super().__init__("--port", str(self.port), "--bind", host,
                          "--repl-diskless-sync-delay", "0", *options)
+
+
+# ---- the takers' connection ----
+
+
+class FakeSentinel:
+    """Names a server as the master, whatever that server is. `master` may change at any time."""
+
+    def __init__(self, master):
+        self.master = master
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            with client:
+                client.recv(1000)
+                client.sendall(b"*2\r\n" + b"".join(
+                    b"$%d\r\n%s\r\n" % (len(word), word)
+                    for word in (self.master.host.encode(), b"%d" % self.master.port)))
+
+    def close(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+
+def clients_of(server, command):
+    """The ids of the connections whose last command is that one."""
+    lines = server.client()("CLIENT", "LIST").decode().splitlines()
+    found = [dict(word.split("=", 1) for word in line.split()) for line in lines]
+    return [one["id"] for one in found if one["cmd"] == command]
+
+
+def begin_take(driver, server):
+    """A take that waits. Returns the id of the connection on which the server lets it wait."""
+    driver.send("take", 1000 * ARRIVES)
+    wait_until(lambda: clients_of(server, "xreadgroup"), "a blocked XREADGROUP")
+    return clients_of(server, "xreadgroup")[0]
+
+
+def break_commands(old, new):
+    """The command connection to the old server is lost, and one to the new server is made."""
+    lost = clients_of(old, "fcall")
+    expect(len(lost) == 1, "command connections:", lost)
+    old.client()("CLIENT", "KILL", "ID", lost[0])
+    known = lost if new is old else []  # each server counts its connections by itself
+    wait_until(lambda: set(clients_of(new, "fcall")) - set(known), "a command connection")
+
+
+def end_take(driver, server, name):
+    """A task that another program puts at the server reaches the take that waits."""
+    server.client()("FCALL", "timerhub_put", 1, f"{{{QUEUE}}}", name, 0, "", "x")
+    answer = driver.receive()
+    expect(answer != 0 and answer[1] == name, "take of", name, answer)
+    expect(driver("done") == 0, "done of", name)
+
+
+def check_same_server(driver, server):
+    """The takers' connection is kept while the command connection is made again."""
+    blocked = begin_take(driver, server)
+    break_commands(server, server)
+    end_take(driver, server, "same")
+    expect(clients_of(server, "xreadgroup") == [blocked], "the takers' connection was made again")
+
+
+def check_other_server(driver, sentinel, new):
+    """The old server lives on. The takers' connection to it must not be waited on."""
+    old = sentinel.master
+    begin_take(driver, old)
+    sentinel.master = new
+    break_commands(old, new)
+    end_take(driver, new, "other")
+    wait_until(lambda: not clients_of(old, "xreadgroup"), "the old takers' connection closed")
+
+
+def check_takers_connection():
+    with PortServer() as a, PortServer(host="127.0.0.2", port=a.port) as b, \
+            PortServer(host="127.0.0.2") as c:
+        sentinel = FakeSentinel(a)
+        driver = Driver(f"sentinel://127.0.0.1:{sentinel.port}/main")
+        expect(driver.open() == 0, "open by a Sentinel")
+        check_same_server(driver, a)
+        check_other_server(driver, sentinel, b)  # another host
+        check_other_server(driver, sentinel, c)  # another port
+        driver.close()
+        sentinel.close()
+
+
+class PlannedProxy(Proxy):
+    """
+    Goes wrong at the first command that a plan's first test finds, then at the second's. Holds each
+    recovery up for a while, and notes whether a takers' read comes in that time.
+    """
+
+    def __init__(self, path, server):
+        self.plan, self.recovering, self.early = [], False, False
+        super().__init__(path, server)
+
+    def next_command(self, request):
+        super().next_command(request)
+        if blocks(request):
+            self.early |= self.recovering
+        if recovers(request):
+            self.recovering = True
+            time.sleep(0.2)
+            self.recovering = False
+        if not self.plan or not self.plan[0][0](request):
+            return -1
+        self.fault = self.plan.pop(0)[1]
+        return self.number
+
+
+def blocks(request):
+    return b"XREADGROUP" in request and b"BLOCK" in request
+
+
+def reads(request):
+    return b"XREADGROUP" in request and b"BLOCK" not in request and request.endswith(b"\r\n>\r\n")
+
+
+def recovers(request):
+    return b"XREADGROUP" in request and request.endswith(b"\r\n0\r\n")
+
+
+def check_recovery(wait_ms, plan):
+    """The server has delivered a task, and the reply is lost. The lease is longer than the test."""
+    with Server() as server:
+        proxy = PlannedProxy(f"{server.folder}/proxy.sock", server.address)
+        driver = Driver(f"unix:{server.folder}/proxy.sock")
+        client = server.client()
+        expect(driver.open() == 0, "open")
+        client("HSET", KEY + "state", "lease_us", 300_000_000)
+        expect(driver("put", "task", 0, "x") == 0, "put")
+        wait_until(lambda: client("XLEN", KEY + "ready") == 1, "a task that is ready")
+        proxy.plan += plan
+        answer = driver("take", wait_ms)
+        expect(answer == ["1", "task", "1", "x"], "take after", plan, answer)
+        expect(not proxy.plan, "never met:", proxy.plan)
+        expect(not proxy.early, "takers' read before the recovery was answered")
+        expect(driver("done") == 0, "done")
+        driver.close()
+        proxy.close()
+
+
+def check_recoveries():
+    loading = "LOADING Redis is loading the dataset in memory"
+    check_recovery(1000 * ARRIVES, [(blocks, "after")])
+    check_recovery(1000 * ARRIVES, [(blocks, "after"), (recovers, "after")])
+    check_recovery(1000 * ARRIVES, [(blocks, "after"), (recovers, loading)])
+    check_recovery(0, [(reads, "after")])
+    check_recovery(0, [(reads, "after"), (recovers, "before")])
 
 
 # ---- servers that will not do ----
@@ -445,6 +610,8 @@ def main(arguments):
     with PortServer("--dbfilename", "dump.rdb") as master, PortServer() as replica:
         check_sentinel(master, replica)
         check_old(master.folder)
+    check_takers_connection()
+    check_recoveries()
     check_cluster()
     check_password()
     check_faults_while_in_use()
