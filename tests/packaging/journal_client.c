@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The least that a user of the journal needs, in C11 and in C++17: a task is put into a journal in
- * the current directory, and taken by the next one that opens it. Prints the version.
+ * the current directory, and taken by the next one that opens it. Calls no function of timerhub.h.
  */
 #include <stdio.h>
 #include <timerhub_journal.h>
@@ -34,6 +34,6 @@ int main(void)
 {
 	const int good = task_is_put() && task_comes();
 
-	puts(good ? timerhub_version() : "failed");
+	puts(good ? "good" : "failed");
 	return good ? 0 : 1;
 }
