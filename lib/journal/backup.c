@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "journal/mark.h"
 #include "journal/reader.h"
 #include "journal/replay.h"
 #include "journal/state.h"
+#include "journal/watermark.h"
 
 #define COPY_BYTES ((size_t)256 << 10)
 #define TRIES_MAX 100

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * put, cancel, move, done, retry, park, revive, several of them as one, and without waiting: from
- * what callers say to a request (request.c), and from its outcome to what they are told. Any
+ * what callers say to a request (transaction.c), and from its outcome to what they are told. Any
  * thread; each but submit waits for the disk. tests/journal holds them to a model, with the disk
  * failing and crashing everywhere.
  */
 #include <errno.h>
 #include <stdlib.h>
 
-#include "journal/request.h"
+#include "journal/transaction.h"
 #include "journal/writer.h"
 
 #define DUE_MAX_NS (UINT64_C(1) << 63) /* times from here on cannot be kept, except "never" */

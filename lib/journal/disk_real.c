@@ -19,7 +19,7 @@
 #endif
 
 #include "journal/disk.h"
-#include "journal/hold.h"
+#include "journal/file_lock.h"
 
 #define LOCK_NAME "lock"
 #define FILE_MODE 0600

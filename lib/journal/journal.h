@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The journal from outside: opened on any disk, and under any clock. The calls are in journal.c
- * (open, close), change.c, take.c and ask.c.
+ * (open, close), change.c, take.c and query.c.
  *
  * Changes that count together are a request. Its caller puts it, and its records, into the batch
  * that is gathering; a leader writes that batch out and syncs it, applies all its requests to the

@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "journal/mark.h"
 #include "journal/reader.h"
 #include "journal/record.h"
+#include "journal/watermark.h"
 
 #define ZEROS_BYTES ((size_t)64 << 10)
 /*

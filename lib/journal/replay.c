@@ -17,8 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "journal/mark.h"
 #include "journal/reader.h"
+#include "journal/watermark.h"
 
 /* Salvage: how many ids may have been given out in records that are lost. */
 #define IDS_LOST_MAX (UINT64_C(1) << 20)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state: one struct holds an open journal, all of it. Deliveries (delivery.h) and requests
- * (request.h) decide on it, the leader writes it down (writer.h), and the files of the public calls
- * are on top; each knows only those before it.
+ * The state of an open journal, all of it in one struct. delivery.h and transaction.h decide on the
+ * state, the leader writes changes to the disk (writer.h), and the public calls use both. Each
+ * layer knows only the layers below.
  */
 #ifndef JOURNAL_STATE_H
 #define JOURNAL_STATE_H
@@ -11,16 +11,16 @@
 #include <timerhub_journal.h>
 
 #include "journal/agenda.h"
-#include "journal/alarm.h"
 #include "journal/batch.h"
-#include "journal/cleaner.h"
+#include "journal/compactor.h"
 #include "journal/completions.h"
-#include "journal/hands.h"
+#include "journal/deliveries.h"
+#include "journal/eventcount.h"
 #include "journal/life.h"
 #include "journal/lock.h"
 #include "journal/log.h"
 #include "journal/tasks.h"
-#include "journal/ticket.h"
+#include "journal/wall_timer.h"
 
 #define JOURNAL_BATCHES 2
 #define JOURNAL_FINISHED 4

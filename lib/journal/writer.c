@@ -19,7 +19,7 @@
 #include <signal.h>
 
 #include "journal/delivery.h"
-#include "journal/request.h"
+#include "journal/transaction.h"
 
 #define WAKE_FEW 2
 #define TAKES_WAIT_NS (UINT64_C(10) * 1000000)

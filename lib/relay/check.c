@@ -6,7 +6,7 @@
 #include <timerhub_relay.h>
 
 #include "base/cancellation.h"
-#include "relay/greet.h"
+#include "relay/handshake.h"
 
 #define STEP_NS UINT64_C(2000000000)
 #define ROUNDS 5

@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "relay/answer.h"
-#include "relay/greet.h"
+#include "relay/handshake.h"
 
 #define NS_PER_US UINT64_C(1000)
 #define NS_PER_MS UINT64_C(1000000)

@@ -6,8 +6,8 @@
 #ifndef RELAY_MAILBOX_H
 #define RELAY_MAILBOX_H
 
-#include "relay/nap.h"
 #include "relay/request.h"
+#include "relay/sleeper.h"
 
 struct mailbox {
 	struct shared *shared;

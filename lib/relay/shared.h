@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <timerhub_relay.h>
 
+#include "journal/eventcount.h"
 #include "journal/lock.h"
-#include "journal/ticket.h"
 #include "relay/delivery.h"
 
 #define SHARED_CONSUMER_BYTES 128

@@ -5,8 +5,8 @@
 #include <errno.h>
 
 #include "relay/answer.h"
-#include "relay/greet.h"
-#include "relay/nap.h"
+#include "relay/handshake.h"
+#include "relay/sleeper.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 #define STEP_NS (UINT64_C(1000) * NS_PER_MS) /* for each answer while a connection is made */

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "journal/little.h"
-#include "journal/mark.h"
 #include "journal/record.h"
+#include "journal/watermark.h"
 #include "sim_disk.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);

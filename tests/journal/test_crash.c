@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include <journal/backup.h>
-#include <journal/mark.h>
 #include <journal/reader.h>
 #include <journal/replay.h>
+#include <journal/watermark.h>
 
 #include "model.h"
 

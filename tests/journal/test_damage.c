@@ -4,9 +4,9 @@
  * its place; nothing is ever made up. And a journal moved in time.
  */
 #include <errno.h>
-#include <journal/mark.h>
 #include <journal/reader.h>
 #include <journal/replay.h>
+#include <journal/watermark.h>
 #include <limits.h>
 #include <repair.h>
 #include <stdlib.h>

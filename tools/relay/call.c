@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include <relay/greet.h>
+#include <relay/handshake.h>
 
 #include "tool.h"
 

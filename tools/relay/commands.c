@@ -6,7 +6,7 @@
 #include <string.h>
 #include <timerhub_relay.h>
 
-#include <relay/greet.h>
+#include <relay/handshake.h>
 
 #include "tool.h"
 

@@ -12,7 +12,7 @@
 #include <timerhub_relay.h>
 #include <unistd.h>
 
-#include <relay/greet.h>
+#include <relay/handshake.h>
 
 #include "tool.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See request.h. While a change of a task is in flight, the task is in no agenda, so it is not
+ * See transaction.h. While a change of a task is in flight, the task is in no agenda, so it is not
  * delivered, and other changes of it wait to see how the first one ends.
  *
  * A request is checked until nothing that it names has a change in flight, and its batch has room;
  * only then, without giving the lock away in between, is anything changed. Held to a model by
  * tests/journal, like all calls.
  */
-#include "journal/request.h"
+#include "journal/transaction.h"
 
 #include <errno.h>
 #include <string.h>

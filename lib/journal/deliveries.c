@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * See hands.h: an array with a list of free places. Tested through take, done, retry and release.
- */
-#include "journal/hands.h"
+/* See deliveries.h: an array with a free list. Tested through take, done, retry and release. */
+#include "journal/deliveries.h"
 
 #include <errno.h>
 #include <stdlib.h>

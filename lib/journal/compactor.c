@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See cleaner.h. The leader's, behind a batch; deliveries go on meanwhile. Only the
+ * See compactor.h. The leader's, behind a batch; deliveries go on meanwhile. Only the
  * first segment is ever cleaned: the record that ends a task is always behind the one that began
  * it, so whatever the first segment says of a task that is not live there can be forgotten.
  */
-#include "journal/cleaner.h"
+#include "journal/compactor.h"
 
 #include <errno.h>
 #include <stdlib.h>

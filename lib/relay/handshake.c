@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See greet.h. Tested by tests/relay/servers_test.py. */
-#include "relay/greet.h"
+/* See handshake.h. Tested by tests/relay/servers_test.py. */
+#include "relay/handshake.h"
 
 #include <errno.h>
 #include <stdlib.h>

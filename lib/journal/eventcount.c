@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See ticket.h. The journal's only home of linux/futex.h. Tested through every call that blocks. */
-#include "journal/ticket.h"
+/* See eventcount.h. The journal's only home of linux/futex.h. Tested by every call that blocks. */
+#include "journal/eventcount.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See mark.h. The leader's, or during open that thread's. Held to crashes by tests/journal. */
-#include "journal/mark.h"
+/* See watermark.h. The leader's, or during open that thread's. Held to crashes by tests/journal. */
+#include "journal/watermark.h"
 
 #include <errno.h>
 #include <string.h>

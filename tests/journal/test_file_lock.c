@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <journal/hold.h>
+#include <journal/file_lock.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See alarm.h: the real alarm, a timerfd on the wall clock that no thread reads. The kernel makes
- * it readable when the time has come, and also when the clock was set: the end of a lease, which is
- * told as a time of the wall clock, is then told again. Setting the timer clears it. Tests set the
- * clock: tests/journal/test_clock.c.
+ * See wall_timer.h: a timerfd on the wall clock that no thread reads. The kernel makes it readable
+ * at the set time, and also when the clock is set: the journal then converts the end of the first
+ * lease to the new wall clock. Setting the timer makes the fd unreadable. Tests set the clock:
+ * tests/journal/test_clock.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "journal/alarm.h"
+#include "journal/wall_timer.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 /* 0 would disarm it, and "never" is as far away as the kernel can tell, in the year 2262. */

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See hold.h. The lock belongs to the open file: a second open in this process finds it taken too;
- * but a child inherits it, and it lasts as long as any process has the file. So a child closes it
- * before fork() returns there, and hold_give() unlocks it first. (vfork and posix_spawn end
- * in exec, which closes it; a child of the bare system call keeps it.) No mutex: a signal handler
- * may fork.
+ * See file_lock.h. The lock belongs to the open file: a second open in this process finds it taken.
+ * A child inherits the lock, and the lock lasts as long as any process has the file. So a child
+ * closes the file before fork() returns there, and hold_give() unlocks it first. A child of vfork
+ * or posix_spawn ends in exec, which closes the file. A child of the bare system call keeps it. No
+ * mutex is used, because a signal handler may fork.
  *
  * Invariant: `hold_places` has every file that is locked, except those that a hold_take() in
- * progress will unlock again. Tested by tests/journal/test_hold.c.
+ * progress will unlock again. Tested by tests/journal/test_file_lock.c.
  */
 #define _GNU_SOURCE
-#include "journal/hold.h"
+#include "journal/file_lock.h"
 
 #include <errno.h>
 #include <fcntl.h>

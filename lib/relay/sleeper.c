@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* See nap.h. Tested through every call: tests/relay. */
+/* See sleeper.h. Tested through every call: tests/relay. */
 #define _GNU_SOURCE
-#include "relay/nap.h"
+#include "relay/sleeper.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The journal's clocks, and the one bell that tells of the next task, as a table of calls: the real
- * one is a timerfd (alarm_real.c), tests have one whose time they set. Under the journal's lock,
- * except the clocks and the fd.
+ * The journal's two clocks and the timer of the next task, as a table of calls. The real one is a
+ * timerfd (wall_timer_real.c); tests have one whose time they set. Calls hold the journal's lock,
+ * except those of the clocks and the fd.
  */
 #ifndef JOURNAL_ALARM_H
 #define JOURNAL_ALARM_H
