@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tasks by time, the earliest first; of equal times the lowest id. A journal has two: what is to
- * come by the wall clock, and leases by the monotonic one. A 4-ary heap of 16-byte cells, the time
- * beside the pointer so that comparing stays in the cells. No clock: time is an argument.
+ * Tasks by time, the earliest first; of equal times the lowest id. A journal has two agendas: tasks
+ * to deliver, on the wall clock, and leases, on the monotonic clock. A 4-ary heap of 16-byte cells,
+ * the time beside the pointer so that comparing stays in the cells. No clock: time is an argument.
  */
 #ifndef JOURNAL_AGENDA_H
 #define JOURNAL_AGENDA_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See backup.h. Any thread; it reads the files through a disk of its own, as check does. The mark
- * is written first: until the last segment is there, the copy is a log that ends before its mark.
- * Tested by tests/journal/test_calls.c, which puts and ends tasks meanwhile, and by tool_test.py.
+ * See backup.h. Any thread; it reads the files through a disk of its own, as check does. The
+ * watermark is written first. So a copy without its last segment ends before its watermark, and
+ * open refuses it. Tested by tests/journal/test_calls.c, which puts and ends tasks during the copy,
+ * and by tool_test.py.
  */
 #include "journal/backup.h"
 
@@ -27,7 +28,7 @@ static int backup_found_name(void *context, const char *name)
 struct backup {
 	struct disk *from;
 	struct disk *to;
-	bool by_copy; /* what failed is the copy's disk */
+	bool by_copy; /* the copy's disk failed */
 };
 
 /* Note an error of the copy's disk. Returns `result`. */
@@ -96,7 +97,7 @@ static int backup_copy_segment(struct backup *backup, const struct segment *segm
 static int backup_write(struct backup *backup, const struct log *log)
 {
 	struct disk *to = backup->to;
-	int result = backup_of_copy(backup, mark_open(to, false, log->sequence));
+	int result = backup_of_copy(backup, watermark_open(to, false, log->sequence));
 
 	if (result < 0)
 		return result;
@@ -107,7 +108,7 @@ static int backup_write(struct backup *backup, const struct log *log)
 	return result == 0 ? backup_of_copy(backup, to->ops->sync_dir(to)) : result;
 }
 
-/* What was copied is removed, for another try. */
+/* Remove the copied segments before another try. */
 static void backup_clear(const struct replay *replay, struct disk *to)
 {
 	char name[DISK_NAME_MAX];
@@ -116,7 +117,7 @@ static void backup_clear(const struct replay *replay, struct disk *to)
 		segment_name(name, replay->log.segments[i].number);
 		(void)to->ops->unlink(to, name);
 	}
-	(void)to->ops->unlink(to, MARK_NAME);
+	(void)to->ops->unlink(to, WATERMARK_NAME);
 }
 
 /* A segment that is gone was dropped. */
@@ -131,7 +132,7 @@ static int backup_once(struct backup *backup)
 	int result;
 
 	replay_init(&replay, backup->from, 0);
-	result = replay_run(&replay, REPLAY_LOOK);
+	result = replay_run(&replay, REPLAY_VERIFY);
 	if (result == 0)
 		result = backup_write(backup, &replay.log);
 	if (backup_begins_again(backup, result))
@@ -147,7 +148,7 @@ static int backup_check(struct disk *to)
 	int result;
 
 	replay_init(&replay, to, 0);
-	result = replay_run(&replay, REPLAY_LOOK);
+	result = replay_run(&replay, REPLAY_VERIFY);
 	replay_fini(&replay);
 	return result;
 }
@@ -201,11 +202,11 @@ int timerhub_journal_backup(struct timerhub_journal *journal, const char *to)
 	if (result < 0)
 		return result;
 	lock_take(&journal->lock);
-	journal->cleaner.pauses++;
+	journal->compactor.pauses++;
 	lock_give(&journal->lock);
 	result = backup_copy(from, to, &by_copy);
 	lock_take(&journal->lock);
-	journal->cleaner.pauses--;
+	journal->compactor.pauses--;
 	lock_give(&journal->lock);
 	disk_real_close(from);
 	return result;

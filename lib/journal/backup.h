@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A copy of a journal, also of one in use, that holds all that was acknowledged before it was
- * begun. The log only grows at its end, so what a look finds stays as it is while it is copied, but
- * for first segments that are dropped: then the copy begins again.
+ * Copy a journal. The copy holds all changes acknowledged before it began. The journal may be in
+ * use. The log grows only at its end, so the bytes to copy do not change. If compaction drops a
+ * first segment, the copy begins again.
  */
 #ifndef JOURNAL_BACKUP_H
 #define JOURNAL_BACKUP_H
@@ -12,9 +12,9 @@
 #include "journal/disk.h"
 
 /*
- * Copy the journal on `from` into the empty directory `to`. 0; -ENOTEMPTY; -EBADMSG: the journal is
- * damaged; -EBUSY: its segments were dropped again and again; else from either disk. A copy that
- * was broken off is refused by open. `*ret_by_copy`: the error is about `to`.
+ * Copy the journal on `from` into the empty directory `to`. Returns 0, -ENOTEMPTY, -EBADMSG for a
+ * damaged journal, -EBUSY if segments were dropped in every try, or an error of either disk. A copy
+ * that was broken off is refused by open. `*ret_by_copy`: the error is about `to`.
  */
 int backup_copy(struct disk *from, const char *to, bool *ret_by_copy);
 

@@ -41,25 +41,25 @@ size_t batch_add(struct batch *batch, const struct record *record)
 	return at;
 }
 
-void batch_add_request(struct batch *batch, struct request *request)
+void batch_add_transaction(struct batch *batch, struct transaction *transaction)
 {
-	request->next = NULL;
-	batch->waiting += !request->async;
+	transaction->next = NULL;
+	batch->waiting += !transaction->async;
 	if (batch->last)
-		batch->last->next = request;
+		batch->last->next = transaction;
 	else
-		batch->first = request;
-	batch->last = request;
+		batch->first = transaction;
+	batch->last = transaction;
 }
 
 /* ---- taking out ---- */
 
-static bool batch_may_stay(const struct request *request, bool only_ends)
+static bool batch_may_stay(const struct transaction *transaction, bool only_ends)
 {
 	bool ends = true, puts = false;
 
-	for (unsigned i = 0; i < request->count; i++) {
-		enum record_type type = request->changes[i].type;
+	for (unsigned i = 0; i < transaction->count; i++) {
+		enum record_type type = transaction->changes[i].type;
 
 		ends = ends && (type == RECORD_DONE || type == RECORD_CANCEL);
 		puts = puts || type == RECORD_PUT;
@@ -67,11 +67,11 @@ static bool batch_may_stay(const struct request *request, bool only_ends)
 	return only_ends ? ends : !puts;
 }
 
-/* Move the bytes of a request's records to the batch's new end. */
-static void batch_keep(struct batch *batch, struct request *request)
+/* Move the bytes of a transaction's records to the batch's new end. */
+static void batch_keep(struct batch *batch, struct transaction *transaction)
 {
-	for (unsigned i = 0; i < request->count; i++) {
-		struct change *change = &request->changes[i];
+	for (unsigned i = 0; i < transaction->count; i++) {
+		struct change *change = &transaction->changes[i];
 		size_t bytes = record_size_at(batch->bytes + change->at);
 
 		memmove(batch->bytes + batch->used, batch->bytes + change->at, bytes);
@@ -79,25 +79,25 @@ static void batch_keep(struct batch *batch, struct request *request)
 		batch->used += bytes;
 		batch->records++;
 	}
-	batch_add_request(batch, request);
+	batch_add_transaction(batch, transaction);
 }
 
-struct request *batch_take_out(struct batch *batch, bool only_ends)
+struct transaction *batch_take_out(struct batch *batch, bool only_ends)
 {
-	struct request *out = NULL, **end = &out, *next;
-	struct request *request = batch->first;
+	struct transaction *out = NULL, **end = &out, *next;
+	struct transaction *transaction = batch->first;
 
-	/* Records of no request, which count deliveries, go too. */
+	/* Records of no transaction, which count deliveries, go too. */
 	batch_begin(batch, batch->number);
-	for (; request; request = next) {
-		next = request->next;
-		if (batch_may_stay(request, only_ends)) {
-			batch_keep(batch, request);
+	for (; transaction; transaction = next) {
+		next = transaction->next;
+		if (batch_may_stay(transaction, only_ends)) {
+			batch_keep(batch, transaction);
 			continue;
 		}
-		request->next = NULL;
-		*end = request;
-		end = &request->next;
+		transaction->next = NULL;
+		*end = transaction;
+		end = &transaction->next;
 	}
 	return out;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * put, cancel, move, done, retry, park, revive, several of them as one, and without waiting: from
- * what callers say to a request (transaction.c), and from its outcome to what they are told. Any
- * thread; each but submit waits for the disk. tests/journal holds them to a model, with the disk
- * failing and crashing everywhere.
+ * The calls that change tasks: put, cancel, move, done, retry, park, revive, commit and submit.
+ * Each call turns its arguments into a transaction (transaction.c), and the transaction's outcome
+ * into its result. Any thread may call. All but submit wait for the disk. tests/journal compares
+ * them with a model, on a disk that fails and crashes at every step.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static int change_read_due(struct timerhub_journal *journal, uint64_t when_ns, u
 		if (when_ns >= DUE_MAX_NS)
 			return -ERANGE;
 		if ((flags & TIMERHUB_ABSOLUTE) == 0)
-			due_ns += journal->alarm->ops->wall_ns(journal->alarm);
+			due_ns += journal->timer->ops->wall_ns(journal->timer);
 		if (due_ns >= DUE_MAX_NS)
 			return -ERANGE;
 	}
@@ -62,7 +62,8 @@ static int change_prepare_put(struct timerhub_journal *journal,
 	return 0;
 }
 
-static int change_prepare_handed(const struct timerhub_journal_change *asked, struct change *change)
+static int change_prepare_delivered(const struct timerhub_journal_change *asked,
+                                    struct change *change)
 {
 	if (!asked->task || asked->key_len > 0)
 		return -EINVAL;
@@ -112,58 +113,63 @@ static int change_prepare(struct timerhub_journal *journal,
 	change->type = types[op];
 	if (op == TIMERHUB_JOURNAL_DONE || op == TIMERHUB_JOURNAL_RETRY ||
 	    op == TIMERHUB_JOURNAL_PARK)
-		return change_prepare_handed(asked, change);
+		return change_prepare_delivered(asked, change);
 	return 0;
 }
 
 /* ---- the calls ---- */
 
-/* From what callers say; `*ret_index`: which one is wrong. What was prepared is freed then. */
-static int request_prepare(struct timerhub_journal *journal, struct request *request,
-                           const struct timerhub_journal_change *changes, unsigned count,
-                           unsigned *ret_index)
+/*
+ * Convert the caller's changes. On failure `*ret_index` is the wrong change, and the caller frees
+ * the prepared tasks.
+ */
+static int transaction_prepare(struct timerhub_journal *journal, struct transaction *transaction,
+                               const struct timerhub_journal_change *changes, unsigned count,
+                               unsigned *ret_index)
 {
 	int result = 0;
 
-	while (request->count < count && result == 0) {
-		*ret_index = request->count;
-		result = change_prepare(journal, &changes[request->count],
-		                        &request->changes[request->count]);
-		request->count += result == 0;
+	while (transaction->count < count && result == 0) {
+		*ret_index = transaction->count;
+		result = change_prepare(journal, &changes[transaction->count],
+		                        &transaction->changes[transaction->count]);
+		transaction->count += result == 0;
 	}
-	return result == 0 && request_bytes(request) > journal->batch_bytes ? -EMSGSIZE : result;
+	return result == 0 && transaction_bytes(transaction) > journal->batch_bytes ? -EMSGSIZE
+	                                                                            : result;
 }
 
-/* Free the tasks of puts that were refused before they were gathered. */
-static void request_free_tasks(struct request *request)
+/* Free the tasks of puts that were refused before they got into a batch. */
+static void transaction_free_tasks(struct transaction *transaction)
 {
-	for (unsigned i = 0; i < request->count; i++)
-		if (request->changes[i].type == RECORD_PUT)
-			free(request->changes[i].task);
+	for (unsigned i = 0; i < transaction->count; i++)
+		if (transaction->changes[i].type == RECORD_PUT)
+			free(transaction->changes[i].task);
 }
 
 /* Returns `result`, which is the index-th change's. */
-static int request_refuse(struct request *request, struct timerhub_journal_change *changes,
-                          unsigned index, int result)
+static int transaction_refuse(struct transaction *transaction,
+                              struct timerhub_journal_change *changes, unsigned index, int result)
 {
-	request_free_tasks(request);
+	transaction_free_tasks(transaction);
 	changes[index].result = result;
 	if (result == -EEXIST)
-		changes[index].id = request->changes[index].id;
+		changes[index].id = transaction->changes[index].id;
 	return result;
 }
 
-static void request_tell(const struct request *request, struct timerhub_journal_change *changes)
+static void transaction_tell(const struct transaction *transaction,
+                             struct timerhub_journal_change *changes)
 {
-	for (unsigned i = 0; i < request->count; i++) {
+	for (unsigned i = 0; i < transaction->count; i++) {
 		changes[i].result = 0;
 		if (changes[i].op == TIMERHUB_JOURNAL_PUT)
-			changes[i].id = request->changes[i].id;
+			changes[i].id = transaction->changes[i].id;
 	}
 }
 
-static int request_may_begin(struct timerhub_journal *journal,
-                             const struct timerhub_journal_change *changes, unsigned count)
+static int transaction_may_begin(struct timerhub_journal *journal,
+                                 const struct timerhub_journal_change *changes, unsigned count)
 {
 	if (!journal || (!changes && count > 0))
 		return -EINVAL;
@@ -176,47 +182,47 @@ int timerhub_journal_commit(struct timerhub_journal *journal,
                             struct timerhub_journal_change *changes, unsigned count)
 {
 	struct change ours[TIMERHUB_JOURNAL_CHANGES_MAX];
-	struct request request = { .changes = ours };
-	int result = request_may_begin(journal, changes, count);
+	struct transaction transaction = { .changes = ours };
+	int result = transaction_may_begin(journal, changes, count);
 	unsigned index = 0;
 	uint32_t number;
 
 	if (result < 0 || count == 0)
 		return result;
-	result = request_prepare(journal, &request, changes, count, &index);
+	result = transaction_prepare(journal, &transaction, changes, count, &index);
 	if (result == 0)
-		result = writer_make(journal, &request, true, &index, &number);
+		result = writer_make(journal, &transaction, true, &index, &number);
 	if (result == 0) {
 		writer_await(journal, number);
-		result = request.result;
+		result = transaction.result;
 	}
 	if (result < 0)
-		return request_refuse(&request, changes, index, result);
-	request_tell(&request, changes);
+		return transaction_refuse(&transaction, changes, index, result);
+	transaction_tell(&transaction, changes);
 	return 0;
 }
 
 int timerhub_journal_submit(struct timerhub_journal *journal,
                             struct timerhub_journal_change *changes, unsigned count, uint64_t tag)
 {
-	int result = request_may_begin(journal, changes, count);
-	struct request *request;
+	int result = transaction_may_begin(journal, changes, count);
+	struct transaction *transaction;
 	unsigned index = 0;
 	uint32_t number;
 
 	if (result < 0 || count == 0)
 		return result < 0 ? result : -EINVAL;
-	request = malloc(sizeof(*request) + count * sizeof(struct change));
-	if (!request)
+	transaction = malloc(sizeof(*transaction) + count * sizeof(struct change));
+	if (!transaction)
 		return -ENOMEM;
-	*request = (struct request){ .async = true, .tag = tag };
-	request->changes = (struct change *)(request + 1);
-	result = request_prepare(journal, request, changes, count, &index);
+	*transaction = (struct transaction){ .async = true, .tag = tag };
+	transaction->changes = (struct change *)(transaction + 1);
+	result = transaction_prepare(journal, transaction, changes, count, &index);
 	if (result == 0)
-		result = writer_make(journal, request, false, &index, &number);
+		result = writer_make(journal, transaction, false, &index, &number);
 	if (result < 0) {
-		(void)request_refuse(request, changes, index, result);
-		free(request);
+		(void)transaction_refuse(transaction, changes, index, result);
+		free(transaction);
 	}
 	return result;
 }
@@ -232,16 +238,16 @@ int timerhub_journal_completions(struct timerhub_journal *journal,
 		return -EOWNERDEAD;
 	lock_take(&journal->lock);
 	while (count < max) {
-		struct request *request = completions_take(&journal->completions);
+		struct transaction *transaction = completions_take(&journal->completions);
 
-		if (!request)
+		if (!transaction)
 			break;
 		completions[count++] = (struct timerhub_journal_completion){
-			.tag = request->tag,
-			.id = request->changes[0].id,
-			.result = request->result,
+			.tag = transaction->tag,
+			.id = transaction->changes[0].id,
+			.result = transaction->result,
 		};
-		free(request);
+		free(transaction);
 	}
 	lock_give(&journal->lock);
 	return (int)count;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See compactor.h. The leader's, behind a batch; deliveries go on meanwhile. Only the
- * first segment is ever cleaned: the record that ends a task is always behind the one that began
- * it, so whatever the first segment says of a task that is not live there can be forgotten.
+ * See compactor.h. The leader compacts after a batch, while deliveries go on. Only the first
+ * segment is compacted. The record that ends a task is always behind the record that began it. So a
+ * record in the first segment matters only if its task is live at that place.
  */
 #include "journal/compactor.h"
 
@@ -10,12 +10,13 @@
 #include <stdlib.h>
 
 #define STEP_BYTES ((size_t)64 << 10)
-/* What a round adds to the live records, for each segment that there is. */
+/* A round writes these bytes for each segment, in addition to the live records. */
 #define ROUND_BYTES (2u * SEGMENT_HEADER_BYTES + RECORD_HEADER_BYTES)
 
-void cleaner_init(struct cleaner *cleaner, struct log *log, struct lock *lock, struct tasks *tasks)
+void compactor_init(struct compactor *compactor, struct log *log, struct lock *lock,
+                    struct tasks *tasks)
 {
-	*cleaner = (struct cleaner){
+	*compactor = (struct compactor){
 		.log = log,
 		.lock = lock,
 		.tasks = tasks,
@@ -23,28 +24,29 @@ void cleaner_init(struct cleaner *cleaner, struct log *log, struct lock *lock, s
 	};
 }
 
-void cleaner_fini(struct cleaner *cleaner)
+void compactor_fini(struct compactor *compactor)
 {
-	reader_close(&cleaner->reader);
-	free(cleaner->buffer);
-	cleaner_init(cleaner, cleaner->log, cleaner->lock, cleaner->tasks);
+	reader_close(&compactor->reader);
+	free(compactor->buffer);
+	compactor_init(compactor, compactor->log, compactor->lock, compactor->tasks);
 }
 
 /*
  * Does the disk hold more than `halves` times half of what is live, and a segment; and can a round
  * free enough? A round over N segments writes the live records again, a record for each segment
- * dropped, and at most 2 N + 1 headers. A round frees all other records. If that is less than a
- * quarter of a segment, no round begins: compaction ends, whatever else takes the room.
+ * dropped, and at most 2 N + 1 headers. A round frees all other records. If a round would free less
+ * than a quarter of a segment, no round begins. Therefore compaction ends, whatever else fills the
+ * disk.
  */
-static bool cleaner_is_over(struct cleaner *cleaner, unsigned halves)
+static bool compactor_is_over(struct compactor *compactor, unsigned halves)
 {
-	struct log *log = cleaner->log;
+	struct log *log = compactor->log;
 	uint64_t live, ends, kept;
 
-	lock_take(cleaner->lock);
-	live = cleaner->tasks->live_bytes;
-	ends = cleaner->tasks->count * (uint64_t)RECORD_HEADER_BYTES;
-	lock_give(cleaner->lock);
+	lock_take(compactor->lock);
+	live = compactor->tasks->live_bytes;
+	ends = compactor->tasks->count * (uint64_t)RECORD_HEADER_BYTES;
+	lock_give(compactor->lock);
 	log_release(log, ends);
 	kept = live - ends + (log->count + (uint64_t)1) * ROUND_BYTES + log->segment_bytes / 4;
 	return log_disk_bytes(log) > live / 2 * halves + log->segment_bytes &&
@@ -52,46 +54,46 @@ static bool cleaner_is_over(struct cleaner *cleaner, unsigned halves)
 }
 
 /* Returns the bytes of records that fit in a segment. */
-static size_t cleaner_most(const struct cleaner *cleaner)
+static size_t compactor_most(const struct compactor *compactor)
 {
-	return (size_t)cleaner->log->segment_bytes - SEGMENT_HEADER_BYTES;
+	return (size_t)compactor->log->segment_bytes - SEGMENT_HEADER_BYTES;
 }
 
-static void cleaner_rest(struct cleaner *cleaner)
+static void compactor_end_round(struct compactor *compactor)
 {
-	reader_close(&cleaner->reader);
-	cleaner->state = CLEANER_RESTS;
+	reader_close(&compactor->reader);
+	compactor->state = COMPACTOR_IDLE;
 }
 
-static bool cleaner_give_up(struct cleaner *cleaner)
+static bool compactor_give_up(struct compactor *compactor)
 {
-	cleaner_rest(cleaner);
-	cleaner->used = 0;
-	cleaner->blocked = true;
+	compactor_end_round(compactor);
+	compactor->used = 0;
+	compactor->blocked = true;
 	return false;
 }
 
 /* ---- copies ---- */
 
-static bool cleaner_make_room(struct cleaner *cleaner, size_t bytes)
+static bool compactor_make_room(struct compactor *compactor, size_t bytes)
 {
-	size_t needed = cleaner->used + bytes;
+	size_t needed = compactor->used + bytes;
 	uint8_t *larger;
 
-	if (needed <= cleaner->capacity)
+	if (needed <= compactor->capacity)
 		return true;
 	if (needed < STEP_BYTES)
 		needed = STEP_BYTES;
-	larger = realloc(cleaner->buffer, needed);
+	larger = realloc(compactor->buffer, needed);
 	if (!larger)
 		return false;
-	cleaner->buffer = larger;
-	cleaner->capacity = needed;
+	compactor->buffer = larger;
+	compactor->capacity = needed;
 	return true;
 }
 
 /* The lock is held. */
-static struct record cleaner_record(const struct task *task)
+static struct record compactor_record(const struct task *task)
 {
 	bool parked = task->state == TASK_PARKED;
 
@@ -111,62 +113,62 @@ static struct record cleaner_record(const struct task *task)
 }
 
 /*
- * Copy a task that is live in the first segment. Only the leader ends tasks and moves them on disk:
- * the lock is for what others change. 0, or -ENOSPC: what there is must be written first, or a
- * segment would grow beyond its size.
+ * Copy a task that is live in the first segment. Only the leader ends tasks and moves them on disk.
+ * The lock protects the fields that other threads change. Returns 0, -ENOMEM, or -ENOSPC if the
+ * buffer must be written first, because a segment would grow beyond its size.
  */
-static int cleaner_copy(struct cleaner *cleaner, const struct task *task)
+static int compactor_copy(struct compactor *compactor, const struct task *task)
 {
 	size_t bytes = tasks_record_bytes(task);
 	struct record record;
 
-	if (cleaner->used > 0 && cleaner->used + bytes > cleaner_most(cleaner))
+	if (compactor->used > 0 && compactor->used + bytes > compactor_most(compactor))
 		return -ENOSPC;
-	if (!cleaner_make_room(cleaner, bytes))
+	if (!compactor_make_room(compactor, bytes))
 		return -ENOMEM;
-	lock_take(cleaner->lock);
-	record = cleaner_record(task);
-	lock_give(cleaner->lock);
+	lock_take(compactor->lock);
+	record = compactor_record(task);
+	lock_give(compactor->lock);
 	record.body_crc = record_body_crc(&record);
-	record_encode(cleaner->buffer + cleaner->used, &record);
-	cleaner->used += bytes;
+	record_encode(compactor->buffer + compactor->used, &record);
+	compactor->used += bytes;
 	return 0;
 }
 
 /* Returns the task that is live in the record at this place; NULL: none is. */
-static struct task *cleaner_find(struct cleaner *cleaner, const struct record *record,
-                                 uint64_t offset)
+static struct task *compactor_find(struct compactor *compactor, const struct record *record,
+                                   uint64_t offset)
 {
 	struct task *task;
 
 	if (record->type != RECORD_PUT && record->type != RECORD_COPY)
 		return NULL;
-	lock_take(cleaner->lock);
-	task = tasks_find(cleaner->tasks, record->id);
-	lock_give(cleaner->lock);
-	if (!task || task->segment != (uint32_t)cleaner->reader.header.number ||
+	lock_take(compactor->lock);
+	task = tasks_find(compactor->tasks, record->id);
+	lock_give(compactor->lock);
+	if (!task || task->segment != (uint32_t)compactor->reader.header.number ||
 	    task->offset8 != offset / RECORD_ALIGN_BYTES)
 		return NULL;
 	return task;
 }
 
 /* Read on, until there is enough to write. 1: there may be more; 0: the segment is read. */
-static int cleaner_read(struct cleaner *cleaner, size_t enough)
+static int compactor_read(struct compactor *compactor, size_t enough)
 {
-	uint64_t begin = cleaner->reader.offset;
+	uint64_t begin = compactor->reader.offset;
 
-	while (cleaner->used < enough && cleaner->reader.offset - begin < STEP_BYTES) {
-		uint64_t offset = cleaner->reader.offset;
+	while (compactor->used < enough && compactor->reader.offset - begin < STEP_BYTES) {
+		uint64_t offset = compactor->reader.offset;
 		struct record record;
-		int result = reader_next(&cleaner->reader, &record);
+		int result = reader_next(&compactor->reader, &record);
 		const struct task *task;
 
 		if (result <= 0)
 			return result;
-		task = cleaner_find(cleaner, &record, offset);
-		result = task ? cleaner_copy(cleaner, task) : 0;
+		task = compactor_find(compactor, &record, offset);
+		result = task ? compactor_copy(compactor, task) : 0;
 		if (result == -ENOSPC) {
-			cleaner->reader.offset = offset;
+			compactor->reader.offset = offset;
 			return 1;
 		}
 		if (result < 0)
@@ -176,35 +178,36 @@ static int cleaner_read(struct cleaner *cleaner, size_t enough)
 }
 
 /* Returns the next task of a bucket that is live in the first segment; NULL: there is none. */
-static struct task *cleaner_next_in_bucket(struct cleaner *cleaner, struct task *after)
+static struct task *compactor_next_in_bucket(struct compactor *compactor, struct task *after)
 {
-	uint32_t first = (uint32_t)cleaner->log->segments[0].number;
+	uint32_t first = (uint32_t)compactor->log->segments[0].number;
 	struct task *task;
 
-	lock_take(cleaner->lock);
-	task = after ? after->next : cleaner->tasks->buckets[cleaner->bucket];
+	lock_take(compactor->lock);
+	task = after ? after->next : compactor->tasks->buckets[compactor->bucket];
 	while (task && (task->segment != first || task->state == TASK_ARRIVING))
 		task = task->next;
-	lock_give(cleaner->lock);
+	lock_give(compactor->lock);
 	return task;
 }
 
 /*
- * As cleaner_read(), from the tables. A bucket that does not fit is asked again from its beginning.
+ * As compactor_read(), but from the tables. If a bucket does not fit, the next step scans it from
+ * its beginning.
  */
-static int cleaner_ask(struct cleaner *cleaner, size_t enough)
+static int compactor_scan(struct compactor *compactor, size_t enough)
 {
-	while (cleaner->bucket < cleaner->tasks->buckets_count) {
+	while (compactor->bucket < compactor->tasks->buckets_count) {
 		struct task *task = NULL;
 
-		while ((task = cleaner_next_in_bucket(cleaner, task))) {
-			int result = cleaner_copy(cleaner, task);
+		while ((task = compactor_next_in_bucket(compactor, task))) {
+			int result = compactor_copy(compactor, task);
 
 			if (result < 0)
 				return result == -ENOSPC ? 1 : result;
 		}
-		cleaner->bucket++;
-		if (cleaner->used >= enough)
+		compactor->bucket++;
+		if (compactor->used >= enough)
 			return 1;
 	}
 	return 0;
@@ -213,128 +216,129 @@ static int cleaner_ask(struct cleaner *cleaner, size_t enough)
 /* ---- a step ---- */
 
 /* The copies are where the tasks are now. */
-static void cleaner_move_tasks(struct cleaner *cleaner, const struct log_place *place)
+static void compactor_move_tasks(struct compactor *compactor, const struct log_position *position)
 {
 	size_t at = 0;
 
-	lock_take(cleaner->lock);
-	while (at < cleaner->used) {
+	lock_take(compactor->lock);
+	while (at < compactor->used) {
 		struct record record;
 		struct task *task;
 
 		/* Sealed a moment ago; it cannot be bad. */
-		(void)record_decode_header(cleaner->buffer + at, cleaner->log->salt, &record);
-		task = tasks_find(cleaner->tasks, record.id);
-		task->segment = (uint32_t)place->segment;
-		task->offset8 = (uint32_t)((place->offset + at) / RECORD_ALIGN_BYTES);
-		at += record_size_at(cleaner->buffer + at);
+		(void)record_decode_header(compactor->buffer + at, compactor->log->salt, &record);
+		task = tasks_find(compactor->tasks, record.id);
+		task->segment = (uint32_t)position->segment;
+		task->offset8 = (uint32_t)((position->offset + at) / RECORD_ALIGN_BYTES);
+		at += record_size_at(compactor->buffer + at);
 	}
-	lock_give(cleaner->lock);
-	cleaner->copied_bytes += at;
-	cleaner->used = 0;
+	lock_give(compactor->lock);
+	compactor->copied_bytes += at;
+	compactor->used = 0;
 }
 
 /* A record that comes before any drop: so on a full disk it may use the spare. */
-static bool cleaner_drop(struct cleaner *cleaner)
+static bool compactor_drop(struct compactor *compactor)
 {
-	struct log *log = cleaner->log;
+	struct log *log = compactor->log;
 	struct record record = { .type = RECORD_DROP, .id = log->segments[1].number };
 	uint8_t bytes[RECORD_HEADER_BYTES];
-	bool asked = cleaner->state == CLEANER_ASKS;
-	struct log_place place;
+	bool asked = compactor->state == COMPACTOR_SCANS;
+	struct log_position position;
 
-	cleaner_rest(cleaner);
+	compactor_end_round(compactor);
 	record_encode(bytes, &record);
-	if (log_append(log, bytes, sizeof(bytes), LOG_SYNC | LOG_SPARE, &place) < 0 ||
+	if (log_append(log, bytes, sizeof(bytes), LOG_SYNC | LOG_SPARE, &position) < 0 ||
 	    log_drop_first(log) < 0)
-		return cleaner_give_up(cleaner);
-	cleaner->dropped++;
-	cleaner->healed += asked;
+		return compactor_give_up(compactor);
+	compactor->dropped++;
+	compactor->healed += asked;
 	return true;
 }
 
-static void cleaner_begin(struct cleaner *cleaner)
+static void compactor_begin(struct compactor *compactor)
 {
-	struct log *log = cleaner->log;
+	struct log *log = compactor->log;
 
-	cleaner->state = CLEANER_READS;
-	cleaner->bucket = 0;
-	if (reader_open(&cleaner->reader, log->disk, log->segments[0].number, false, false) < 0) {
-		reader_close(&cleaner->reader);
-		cleaner->state = CLEANER_ASKS;
+	compactor->state = COMPACTOR_READS;
+	compactor->bucket = 0;
+	if (reader_open(&compactor->reader, log->disk, log->segments[0].number, false, false) < 0) {
+		reader_close(&compactor->reader);
+		compactor->state = COMPACTOR_SCANS;
 	}
 	/* A refused write may have left something behind the good records. */
-	cleaner->reader.end = log->segments[0].bytes;
+	compactor->reader.end = log->segments[0].bytes;
 }
 
-static int cleaner_collect(struct cleaner *cleaner, size_t enough)
+static int compactor_collect(struct compactor *compactor, size_t enough)
 {
 	int result;
 
-	if (cleaner->state == CLEANER_RESTS)
-		cleaner_begin(cleaner);
-	if (cleaner->state == CLEANER_READS) {
-		result = cleaner_read(cleaner, enough);
+	if (compactor->state == COMPACTOR_IDLE)
+		compactor_begin(compactor);
+	if (compactor->state == COMPACTOR_READS) {
+		result = compactor_read(compactor, enough);
 		if (result >= 0 || result == -ENOMEM)
 			return result;
-		/* What was collected is written first, so that it is not copied twice. */
-		reader_close(&cleaner->reader);
-		cleaner->state = CLEANER_ASKS;
+		/* The collected copies are written first, so that no task is copied twice. */
+		reader_close(&compactor->reader);
+		compactor->state = COMPACTOR_SCANS;
 		return 1;
 	}
-	return cleaner_ask(cleaner, enough);
+	return compactor_scan(compactor, enough);
 }
 
-static bool cleaner_is_paused(struct cleaner *cleaner)
+static bool compactor_is_paused(struct compactor *compactor)
 {
 	bool paused;
 
-	lock_take(cleaner->lock);
-	paused = cleaner->pauses > 0;
-	lock_give(cleaner->lock);
+	lock_take(compactor->lock);
+	paused = compactor->pauses > 0;
+	lock_give(compactor->lock);
 	return paused;
 }
 
-static bool cleaner_may_work(struct cleaner *cleaner)
+static bool compactor_may_work(struct compactor *compactor)
 {
-	return !cleaner->blocked && !cleaner_is_paused(cleaner);
+	return !compactor->blocked && !compactor_is_paused(compactor);
 }
 
-/* Copy about so many bytes. False: nothing to do, or it cannot be done now. */
-static bool cleaner_step(struct cleaner *cleaner, size_t enough)
+/* Copy about `enough` bytes. Returns false if there is nothing to do, or it cannot be done now. */
+static bool compactor_step(struct compactor *compactor, size_t enough)
 {
-	struct log_place place;
+	struct log_position position;
 	int more;
 
-	if (cleaner->log->count < 2 || !cleaner_may_work(cleaner))
+	if (compactor->log->count < 2 || !compactor_may_work(compactor))
 		return false;
-	more = cleaner_collect(cleaner, enough);
+	more = compactor_collect(compactor, enough);
 	if (more < 0)
-		return cleaner_give_up(cleaner);
-	if (cleaner->used > 0) {
-		if (log_append(cleaner->log, cleaner->buffer, cleaner->used, 0, &place) < 0)
-			return cleaner_give_up(cleaner);
-		cleaner_move_tasks(cleaner, &place);
+		return compactor_give_up(compactor);
+	if (compactor->used > 0) {
+		if (log_append(compactor->log, compactor->buffer, compactor->used, 0, &position) <
+		    0)
+			return compactor_give_up(compactor);
+		compactor_move_tasks(compactor, &position);
 	}
-	return more > 0 || cleaner_drop(cleaner);
+	return more > 0 || compactor_drop(compactor);
 }
 
-bool cleaner_is_due(struct cleaner *cleaner)
+bool compactor_is_due(struct compactor *compactor)
 {
-	cleaner->wanted = cleaner->log->count > 1 && cleaner_is_over(cleaner, 3);
-	return cleaner->wanted && cleaner_may_work(cleaner);
+	compactor->wanted = compactor->log->count > 1 && compactor_is_over(compactor, 3);
+	return compactor->wanted && compactor_may_work(compactor);
 }
 
-bool cleaner_work(struct cleaner *cleaner, size_t batch_bytes, bool early)
+bool compactor_work(struct compactor *compactor, size_t batch_bytes, bool early)
 {
 	size_t enough = 2 * batch_bytes + STEP_BYTES / 2;
 	bool worked = false;
 
-	if (enough > cleaner_most(cleaner))
-		enough = cleaner_most(cleaner);
-	if (early && cleaner_is_due(cleaner))
-		worked = cleaner_step(cleaner, enough);
-	while (cleaner_is_over(cleaner, 4) && cleaner_step(cleaner, enough))
+	if (enough > compactor_most(compactor))
+		enough = compactor_most(compactor);
+	if (early && compactor_is_due(compactor))
+		worked = compactor_step(compactor, enough);
+	while (compactor_is_over(compactor, 4) && compactor_step(compactor, enough))
 		worked = true;
 	return worked;
 }

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Compaction: copies what is live in the first segment to the end of the log, and drops that
- * segment; so on round the log. The leader's.
+ * Compaction copies the live tasks of the first segment to the end of the log and drops the
+ * segment. Then the next segment is the first. The leader compacts.
  *
- * With L the bytes of live tasks and S a segment's: cleaning begins when the disk holds more than
- * 1.5 L + S, a little with every batch; beyond 2 L + S changes wait for it. As a segment is written
- * before one is dropped, the disk holds at most 2 L + 2 S. One round copies L and gains at least
- * L/2, or, where the rest of the disk is no records but room kept for them, a quarter of S.
+ * Let L be the bytes of live tasks, and S the size of a segment. Compaction begins when the disk
+ * holds more than 1.5 L + S, a step with every batch. If the disk holds more than 2 L + S, changes
+ * wait for compaction. A segment is written before another is dropped, so the disk holds at most 2
+ * L + 2 S. One round copies L bytes. A round frees at least L/2, or S/4 if reserved room and not
+ * records fill the disk.
  *
- * The first segment is read for the ids in it only; what is copied comes from memory. If it cannot
- * be read, all tasks are asked whether they are there: so a bad sector goes with its segment.
+ * The compactor reads the first segment only for ids, and copies tasks from memory. If the segment
+ * cannot be read, the compactor scans all tasks for those in that segment. So a bad sector goes
+ * with its segment.
  */
-#ifndef JOURNAL_CLEANER_H
-#define JOURNAL_CLEANER_H
+#ifndef JOURNAL_COMPACTOR_H
+#define JOURNAL_COMPACTOR_H
 
 #include <stdbool.h>
 
@@ -21,41 +23,42 @@
 #include "journal/reader.h"
 #include "journal/tasks.h"
 
-enum cleaner_state {
-	CLEANER_RESTS,
-	CLEANER_READS, /* the reader is open */
-	CLEANER_ASKS,  /* the segment cannot be read: bucket by bucket */
+enum compactor_state {
+	COMPACTOR_IDLE,
+	COMPACTOR_READS, /* the reader is open */
+	COMPACTOR_SCANS, /* the segment cannot be read: scan the tables */
 };
 
-struct cleaner {
+struct compactor {
 	struct log *log;
 	struct lock *lock; /* of the tasks */
 	struct tasks *tasks;
-	unsigned state;       /* enum cleaner_state */
-	unsigned pauses;      /* a backup reads the segments: none is dropped. Under the lock */
-	bool wanted;          /* there was something to gain, when it was last asked to work */
+	unsigned state;       /* enum compactor_state */
+	unsigned pauses;      /* backups in progress, so no segment is dropped. Under the lock */
+	bool wanted;          /* compaction would have freed room when last asked */
 	bool blocked;         /* the log refused; not again before a batch has been written well */
 	struct reader reader; /* of the log's first segment */
-	uint32_t bucket;      /* of the tasks, the next one to ask */
+	uint32_t bucket;      /* of the tables, the next to scan */
 	uint8_t *buffer;      /* copies not yet written */
 	size_t used;
 	size_t capacity;
 	uint64_t copied_bytes;
 	uint64_t dropped; /* segments */
-	uint64_t healed;  /* of those, dropped though they could not be read */
+	uint64_t healed;  /* dropped segments that could not be read */
 };
 
-void cleaner_init(struct cleaner *cleaner, struct log *log, struct lock *lock, struct tasks *tasks);
+void compactor_init(struct compactor *compactor, struct log *log, struct lock *lock,
+                    struct tasks *tasks);
 
 /* Is there something to gain, and nothing in the way? */
-bool cleaner_is_due(struct cleaner *cleaner);
+bool compactor_is_due(struct compactor *compactor);
 
 /*
- * Clean as much as the bound needs, after a batch of so many bytes; or, `early`, a little if that
- * is due. Was anything done?
+ * Compact until the bound holds, after a batch of `batch_bytes`. If `early`, also do one step when
+ * compaction is due. Returns whether anything was done.
  */
-bool cleaner_work(struct cleaner *cleaner, size_t batch_bytes, bool early);
+bool compactor_work(struct compactor *compactor, size_t batch_bytes, bool early);
 
-void cleaner_fini(struct cleaner *cleaner);
+void compactor_fini(struct compactor *compactor);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See completions.h. The leader adds, any thread takes. A ring that comes when the list has been
- * emptied makes the fd readable for nothing; the next take clears it.
+ * See completions.h. The leader adds, any thread takes. A signal that comes after the list was
+ * emptied makes the fd readable for nothing. The next take clears the fd.
  */
 #include "journal/completions.h"
 
@@ -17,11 +17,12 @@ void completions_init(struct completions *completions)
 
 void completions_fini(struct completions *completions)
 {
-	struct request *next;
+	struct transaction *next;
 
-	for (struct request *request = completions->first; request; request = next) {
-		next = request->next;
-		free(request);
+	for (struct transaction *transaction = completions->first; transaction;
+	     transaction = next) {
+		next = transaction->next;
+		free(transaction);
 	}
 	if (completions->fd >= 0)
 		(void)close(completions->fd);
@@ -35,14 +36,14 @@ int completions_fd(struct completions *completions)
 	return completions->fd < 0 ? -errno : completions->fd;
 }
 
-void completions_put(struct completions *completions, struct request *request)
+void completions_put(struct completions *completions, struct transaction *transaction)
 {
-	request->next = NULL;
+	transaction->next = NULL;
 	if (completions->last)
-		completions->last->next = request;
+		completions->last->next = transaction;
 	else
-		completions->first = request;
-	completions->last = request;
+		completions->first = transaction;
+	completions->last = transaction;
 }
 
 bool completions_must_ring(struct completions *completions)
@@ -55,17 +56,17 @@ bool completions_must_ring(struct completions *completions)
 
 void completions_ring(const struct completions *completions)
 {
-	/* It fails only at 2^64 - 2, and then the fd is readable. */
+	/* The write fails only if the count is 2^64 - 2, and then the fd is readable. */
 	(void)eventfd_write(completions->fd, 1);
 }
 
-struct request *completions_take(struct completions *completions)
+struct transaction *completions_take(struct completions *completions)
 {
-	struct request *request = completions->first;
+	struct transaction *transaction = completions->first;
 	eventfd_t count;
 
-	if (request) {
-		completions->first = request->next;
+	if (transaction) {
+		completions->first = transaction->next;
 		if (!completions->first)
 			completions->last = NULL;
 	} else if (completions->fd >= 0) {
@@ -73,5 +74,5 @@ struct request *completions_take(struct completions *completions)
 		(void)eventfd_read(completions->fd, &count);
 		completions->rung = false;
 	}
-	return request;
+	return transaction;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests that no thread waits for, and that are done: a list, and an eventfd that says that it is
- * not empty. Under the journal's lock.
+ * Ended transactions of submit, which no thread waits for: a list, and an eventfd that is readable
+ * while the list is not empty. Under the journal's lock.
  */
 #ifndef JOURNAL_COMPLETIONS_H
 #define JOURNAL_COMPLETIONS_H
@@ -9,8 +9,8 @@
 #include "journal/batch.h"
 
 struct completions {
-	struct request *first;
-	struct request *last;
+	struct transaction *first;
+	struct transaction *last;
 	int fd;    /* -1: no caller has asked for it */
 	bool rung; /* the fd has been, or is about to be, made readable */
 };
@@ -23,8 +23,8 @@ void completions_fini(struct completions *completions);
 /* Returns the fd, made at the first call; or an error. */
 int completions_fd(struct completions *completions);
 
-/* Add a request that is done. */
-void completions_put(struct completions *completions, struct request *request);
+/* Add a transaction that has ended. */
+void completions_put(struct completions *completions, struct transaction *transaction);
 
 /* Must the fd be made readable? Then completions_ring(), without the lock. */
 bool completions_must_ring(struct completions *completions);
@@ -32,9 +32,9 @@ bool completions_must_ring(struct completions *completions);
 void completions_ring(const struct completions *completions);
 
 /*
- * Returns the first request, which is the caller's to free; NULL: there is none, and the fd is
+ * Returns the first transaction, which is the caller's to free; NULL: there is none, and the fd is
  * clear.
  */
-struct request *completions_take(struct completions *completions);
+struct transaction *completions_take(struct completions *completions);
 
 #endif

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See crc32c.h. Eight bytes a step by eight tables, without the instructions that some processors
- * have for it: about 2 GB/s, where the disk takes half of that (Kounavis and Berry, "A systematic
- * approach to building high performance software-based CRC generators", 2005). The tables are
- * filled before main() and only read afterwards. Held to the definition, bit by bit, by
- * tests/journal.
+ * See crc32c.h. Eight tables give eight bytes a step (Kounavis and Berry, "A systematic approach to
+ * building high performance software-based CRC generators", 2005). The tables are filled before
+ * main() and only read afterwards. Held to the definition, bit by bit, by tests/journal.
  */
 #include "journal/crc32c.h"
 

@@ -9,12 +9,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The CRC of what `before` is the CRC of (0: nothing), followed by these bytes. */
+/*
+ * Returns the CRC of a text followed by these bytes. `before` is the CRC of the text, 0 for an
+ * empty text.
+ */
 uint32_t crc32c(uint32_t before, const void *bytes, size_t count);
 
 /*
- * The inverse: the CRC of what came before these bytes, if `after` is the CRC of all. For a fixed
- * number of bytes a CRC is a bijection of what it goes on from. Slow.
+ * Returns `before` of crc32c(), given its result in `after`. For fixed bytes the CRC is a bijection
+ * of `before`. Slow.
  */
 uint32_t crc32c_before(uint32_t after, const void *bytes, size_t count);
 

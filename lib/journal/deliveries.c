@@ -7,76 +7,76 @@
 
 #define CAPACITY_MIN 16u
 
-int hands_reserve(struct hands *hands)
+int deliveries_reserve(struct deliveries *deliveries)
 {
-	uint32_t capacity = hands->capacity > 0 ? hands->capacity * 2 : CAPACITY_MIN;
-	struct hand *places;
+	uint32_t capacity = deliveries->capacity > 0 ? deliveries->capacity * 2 : CAPACITY_MIN;
+	struct delivery *places;
 
-	if (hands->free > 0)
+	if (deliveries->free > 0)
 		return 0;
-	if (hands->capacity > UINT32_MAX / 4)
+	if (deliveries->capacity > UINT32_MAX / 4)
 		return -ENOMEM;
-	places = realloc(hands->places, capacity * sizeof(*places));
+	places = realloc(deliveries->places, capacity * sizeof(*places));
 	if (!places)
 		return -ENOMEM;
-	for (uint32_t i = hands->capacity; i < capacity; i++)
-		places[i] = (struct hand){ .next = i + 1 < capacity ? i + 2 : 0 };
-	hands->free = hands->capacity + 1;
-	hands->places = places;
-	hands->capacity = capacity;
+	for (uint32_t i = deliveries->capacity; i < capacity; i++)
+		places[i] = (struct delivery){ .next = i + 1 < capacity ? i + 2 : 0 };
+	deliveries->free = deliveries->capacity + 1;
+	deliveries->places = places;
+	deliveries->capacity = capacity;
 	return 0;
 }
 
-uint64_t hands_insert(struct hands *hands, struct task *task, uint64_t periods)
+uint64_t deliveries_insert(struct deliveries *deliveries, struct task *task, uint64_t periods)
 {
-	uint32_t number = hands->free;
-	struct hand *hand = &hands->places[number - 1];
+	uint32_t number = deliveries->free;
+	struct delivery *held = &deliveries->places[number - 1];
 
-	hands->free = hand->next;
-	hands->count++;
-	hands->round++;
-	*hand = (struct hand){ .task = task, .periods = periods, .round = hands->round };
-	task->hand = number;
+	deliveries->free = held->next;
+	deliveries->count++;
+	deliveries->round++;
+	*held = (struct delivery){ .task = task, .periods = periods, .round = deliveries->round };
+	task->latest = number;
 	task->holders++;
-	return (uint64_t)hands->round << 32 | number;
+	return (uint64_t)deliveries->round << 32 | number;
 }
 
-struct hand *hands_find(const struct hands *hands, uint64_t delivery)
+struct delivery *deliveries_find(const struct deliveries *deliveries, uint64_t delivery)
 {
 	uint32_t number = (uint32_t)delivery;
-	struct hand *hand;
+	struct delivery *held;
 
-	if (number == 0 || number > hands->capacity)
+	if (number == 0 || number > deliveries->capacity)
 		return NULL;
-	hand = &hands->places[number - 1];
-	return hand->task && hand->round == delivery >> 32 ? hand : NULL;
+	held = &deliveries->places[number - 1];
+	return held->task && held->round == delivery >> 32 ? held : NULL;
 }
 
-bool hands_is_latest(const struct hands *hands, const struct hand *hand)
+bool deliveries_is_latest(const struct deliveries *deliveries, const struct delivery *held)
 {
-	return hand->task->hand == (uint32_t)(hand - hands->places) + 1;
+	return held->task->latest == (uint32_t)(held - deliveries->places) + 1;
 }
 
-void hands_remove(struct hands *hands, struct tasks *tasks, struct hand *hand)
+void deliveries_remove(struct deliveries *deliveries, struct tasks *tasks, struct delivery *held)
 {
-	struct task *task = hand->task;
+	struct task *task = held->task;
 
-	if (hands_is_latest(hands, hand))
-		task->hand = 0;
+	if (deliveries_is_latest(deliveries, held))
+		task->latest = 0;
 	task->holders--;
 	if (task->holders == 0 && task->state == TASK_ENDED)
 		tasks_free(tasks, task);
-	hand->task = NULL;
-	hand->next = hands->free;
-	hands->free = (uint32_t)(hand - hands->places) + 1;
-	hands->count--;
+	held->task = NULL;
+	held->next = deliveries->free;
+	deliveries->free = (uint32_t)(held - deliveries->places) + 1;
+	deliveries->count--;
 }
 
-void hands_fini(struct hands *hands, struct tasks *tasks)
+void deliveries_fini(struct deliveries *deliveries, struct tasks *tasks)
 {
-	for (uint32_t i = 0; i < hands->capacity; i++)
-		if (hands->places[i].task)
-			hands_remove(hands, tasks, &hands->places[i]);
-	free(hands->places);
-	*hands = (struct hands){ .places = NULL };
+	for (uint32_t i = 0; i < deliveries->capacity; i++)
+		if (deliveries->places[i].task)
+			deliveries_remove(deliveries, tasks, &deliveries->places[i]);
+	free(deliveries->places);
+	*deliveries = (struct deliveries){ .places = NULL };
 }

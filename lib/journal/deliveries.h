@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Deliveries in the hands of workers. A hand keeps its task in memory, though that is done or
- * cancelled meanwhile, until the worker has answered for the delivery. Of the hands that hold one
- * task the latest delivery's is the only one that may end it. Under the journal's lock.
+ * Unacknowledged deliveries. A delivery keeps its task in memory until the worker acknowledges,
+ * returns, parks or releases the delivery, even if the task has ended. A task may have several
+ * deliveries. Only the latest may change the task. Under the journal's lock.
  */
-#ifndef JOURNAL_HANDS_H
-#define JOURNAL_HANDS_H
+#ifndef JOURNAL_DELIVERIES_H
+#define JOURNAL_DELIVERIES_H
 
 #include "journal/tasks.h"
 
-struct hand {
+struct delivery {
 	struct task *task; /* NULL: the place is free */
-	uint64_t periods;  /* how many this delivery stands for */
-	uint32_t round;    /* which delivery at this place: not that of an earlier one */
+	uint64_t periods;  /* periods of the task that this delivery covers */
+	uint32_t round;    /* tells this delivery from earlier ones at the place */
 	uint32_t next;     /* the next free place, plus 1 */
 };
 
-struct hands {
-	struct hand *places;
+struct deliveries {
+	struct delivery *places;
 	uint32_t capacity;
 	uint32_t count; /* of places in use */
 	uint32_t free;  /* the first free place, plus 1; 0: none */
@@ -25,21 +25,24 @@ struct hands {
 };
 
 /* 0 or -ENOMEM: room for one more. */
-int hands_reserve(struct hands *hands);
+int deliveries_reserve(struct deliveries *deliveries);
 
-/* Returns the number of the delivery, never 0, which is now the task's latest. There is room. */
-uint64_t hands_insert(struct hands *hands, struct task *task, uint64_t periods);
+/*
+ * Add a delivery, which becomes the task's latest. There must be room. Returns the delivery's
+ * number, never 0.
+ */
+uint64_t deliveries_insert(struct deliveries *deliveries, struct task *task, uint64_t periods);
 
-/* Returns NULL if the delivery is over. Valid until the next hands_reserve(). */
-struct hand *hands_find(const struct hands *hands, uint64_t delivery);
+/* Returns NULL if the delivery is over. Valid until the next deliveries_reserve(). */
+struct delivery *deliveries_find(const struct deliveries *deliveries, uint64_t delivery);
 
-/* Is the hand's delivery the latest of its task? */
-bool hands_is_latest(const struct hands *hands, const struct hand *hand);
+/* Returns whether this is the latest delivery of its task. */
+bool deliveries_is_latest(const struct deliveries *deliveries, const struct delivery *held);
 
-/* The delivery is over; a task that has ended goes with the last hand that holds it. */
-void hands_remove(struct hands *hands, struct tasks *tasks, struct hand *hand);
+/* End a delivery. An ended task is freed with its last delivery. */
+void deliveries_remove(struct deliveries *deliveries, struct tasks *tasks, struct delivery *held);
 
 /* Let go of all. */
-void hands_fini(struct hands *hands, struct tasks *tasks);
+void deliveries_fini(struct deliveries *deliveries, struct tasks *tasks);
 
 #endif

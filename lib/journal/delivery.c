@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See delivery.h. Under the journal's lock. That a task was taken is recorded behind its delivery:
- * the record goes out with the next change, or some milliseconds later, and no caller waits for it.
- * It only carries the number of attempts.
+ * See delivery.h. Under the journal's lock. The record of a delivery is written after the delivery,
+ * with the next change or some milliseconds later. No caller waits for the record. It only holds
+ * the number of attempts.
  */
 #include "journal/delivery.h"
 
@@ -28,7 +28,7 @@ void delivery_end_leases(struct timerhub_journal *journal)
 
 	if (journal->leases.count == 0)
 		return;
-	now_ns = journal->alarm->ops->monotonic_ns(journal->alarm);
+	now_ns = journal->timer->ops->monotonic_ns(journal->timer);
 	while (agenda_first_ns(&journal->leases) <= now_ns) {
 		struct task *task = agenda_first(&journal->leases);
 
@@ -36,7 +36,7 @@ void delivery_end_leases(struct timerhub_journal *journal)
 		journal->stats.taken--;
 		journal->stats.leases_over++;
 		delivery_let_come(journal, task);
-		state_set_alarm(journal);
+		state_set_timer(journal);
 	}
 }
 
@@ -46,7 +46,7 @@ static void delivery_lease(struct timerhub_journal *journal, struct task *task, 
 
 	if (journal->lease_ns == 0)
 		return;
-	now_ns = journal->alarm->ops->monotonic_ns(journal->alarm);
+	now_ns = journal->timer->ops->monotonic_ns(journal->timer);
 	left_ns = UINT64_MAX - 1 - now_ns;
 	agenda_insert(&journal->leases, task, now_ns + (lease_ns < left_ns ? lease_ns : left_ns));
 }
@@ -54,7 +54,7 @@ static void delivery_lease(struct timerhub_journal *journal, struct task *task, 
 /* Returns how long ago a task that is due fell due. */
 static uint64_t delivery_late_ns(struct timerhub_journal *journal, const struct task *task)
 {
-	uint64_t now_ns = journal->alarm->ops->wall_ns(journal->alarm);
+	uint64_t now_ns = journal->timer->ops->wall_ns(journal->timer);
 
 	return now_ns > task->due_ns ? now_ns - task->due_ns : 0;
 }
@@ -64,11 +64,11 @@ int delivery_make(struct timerhub_journal *journal, struct timerhub_task *ret_ta
 {
 	struct task *task = agenda_first(&journal->agenda);
 	struct record record = { .type = RECORD_TAKE, .id = task->id };
-	struct batch *batch = state_gathering(journal);
+	struct batch *batch = state_open_batch(journal);
 	uint64_t late_ns = delivery_late_ns(journal, task);
 	uint64_t periods = task->interval_ns > 0 ? late_ns / task->interval_ns + 1 : 1;
 
-	if (hands_reserve(&journal->hands) < 0)
+	if (deliveries_reserve(&journal->deliveries) < 0)
 		return -ENOMEM;
 	(void)agenda_remove(&journal->agenda, task);
 	task->state = TASK_TAKEN;
@@ -86,32 +86,35 @@ int delivery_make(struct timerhub_journal *journal, struct timerhub_task *ret_ta
 		.data_len = task->data_len,
 		.key = task_key(task),
 		.key_len = task->key_len,
-		.delivery = hands_insert(&journal->hands, task, periods),
+		.delivery = deliveries_insert(&journal->deliveries, task, periods),
 		.interval_ns = task->interval_ns,
 		.periods = periods,
 	};
-	/* No caller waits for it: if there is no room, it is left out. */
+	/* No caller waits for the record, so it is left out if the batch is full. */
 	record.attempts = task->attempts;
 	if (journal->failed == 0 && batch_has_room(batch, RECORD_HEADER_BYTES))
 		(void)batch_add(batch, &record);
 	return 0;
 }
 
-/* After a stop, what was due then: else a task that is given back could keep workers. */
+/*
+ * After a stop, only tasks due at the stop count. Otherwise a task that workers return would keep
+ * them busy.
+ */
 bool delivery_is_due(struct timerhub_journal *journal)
 {
 	uint64_t first_ns = agenda_first_ns(&journal->agenda);
 
 	return first_ns != UINT64_MAX && first_ns <= journal->stopped_ns &&
-	       first_ns <= journal->alarm->ops->wall_ns(journal->alarm);
+	       first_ns <= journal->timer->ops->wall_ns(journal->timer);
 }
 
 void delivery_wake_takers(struct timerhub_journal *journal)
 {
-	state_set_alarm(journal);
-	ticket_set(&journal->takers, ticket_number(&journal->takers) + 1);
+	state_set_timer(journal);
+	eventcount_set(&journal->takers, eventcount_number(&journal->takers) + 1);
 	lock_give(&journal->lock);
-	ticket_wake(&journal->takers, UINT32_MAX);
+	eventcount_wake(&journal->takers, UINT32_MAX);
 }
 
 /* ---- what a worker names ---- */
@@ -128,25 +131,25 @@ int delivery_in_flight(const struct task *task, uint32_t *ret_batch)
 }
 
 int delivery_find(struct timerhub_journal *journal, uint64_t id, uint64_t delivery,
-                  struct hand **ret_hand, uint32_t *ret_batch)
+                  struct delivery **ret_held, uint32_t *ret_batch)
 {
-	struct hand *hand = hands_find(&journal->hands, delivery);
+	struct delivery *held = deliveries_find(&journal->deliveries, delivery);
 	int result;
 
-	if (!hand || hand->task->id != id)
+	if (!held || held->task->id != id)
 		return -ENOENT;
-	if (hands_is_latest(&journal->hands, hand)) {
-		result = hand->task->state == TASK_ENDED
+	if (deliveries_is_latest(&journal->deliveries, held)) {
+		result = held->task->state == TASK_ENDED
 		                 ? -ENOENT
-		                 : delivery_in_flight(hand->task, ret_batch);
+		                 : delivery_in_flight(held->task, ret_batch);
 	} else {
 		result = -ESTALE;
 	}
-	/* A refusal ends the hold, too. */
+	/* A refusal ends the delivery too. */
 	if (result < 0)
-		hands_remove(&journal->hands, &journal->tasks, hand);
+		deliveries_remove(&journal->deliveries, &journal->tasks, held);
 	else
-		*ret_hand = hand;
+		*ret_held = held;
 	return result;
 }
 
@@ -163,5 +166,5 @@ void delivery_prolong(struct timerhub_journal *journal, struct task *task, uint6
 		journal->stats.taken++;
 	}
 	delivery_lease(journal, task, lease_ns);
-	state_set_alarm(journal);
+	state_set_timer(journal);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Deliveries: the decisions which task comes, until when a worker has it, and whether a worker's
- * answer still counts. The lock is held in all of them.
+ * Decisions about deliveries: which task is next, how long its lease lasts, and whether a worker's
+ * answer still counts. The lock is held in all calls.
  */
 #ifndef JOURNAL_DELIVERY_H
 #define JOURNAL_DELIVERY_H
@@ -14,19 +14,19 @@ void delivery_let_come(struct timerhub_journal *journal, struct task *task);
 /* Give back every task whose lease is over. */
 void delivery_end_leases(struct timerhub_journal *journal);
 
-/* Is a task due, and not only since a stop? */
+/* Returns whether a task is due that was due before any stop. */
 bool delivery_is_due(struct timerhub_journal *journal);
 
 /* Hand out the first task, which is due. 0 or -ENOMEM. */
 int delivery_make(struct timerhub_journal *journal, struct timerhub_task *ret_task);
 
 /*
- * Find a delivery that may change its task. 0, with no change of the task in flight; -ENOENT,
- * -ESTALE: see timerhub_journal_done(), and the hand is let go. 1: a change of the task is in
- * flight, in the batch `*ret_batch`.
+ * Find a delivery that may change its task. Returns 0 if no change of the task is in flight, or 1
+ * if one is, in the batch `*ret_batch`. Returns -ENOENT or -ESTALE as timerhub_journal_done(), and
+ * then ends the delivery.
  */
 int delivery_find(struct timerhub_journal *journal, uint64_t id, uint64_t delivery,
-                  struct hand **ret_hand, uint32_t *ret_batch);
+                  struct delivery **ret_held, uint32_t *ret_batch);
 
 /* 1: a change of the task is in flight, in that batch; 0; -ENOENT: there is no task. */
 int delivery_in_flight(const struct task *task, uint32_t *ret_batch);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See disk.h: the real directory. Held to the journal's promises by strace fault injection in
- * tests/journal, where every call of this file is refused or is the last one made.
+ * See disk.h. Tests in tests/journal inject faults with strace: every system call of this file
+ * fails once, or is the last before a kill.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -23,15 +23,15 @@
 
 #define LOCK_NAME "lock"
 #define FILE_MODE 0600
-/* One system call moves no more than this on Linux. */
+/* The most bytes that one read or write moves on Linux. */
 #define MOVE_MAX_BYTES 0x7ffff000u
 
 struct disk_real {
 	struct disk disk;
-	bool counts_links; /* the file system tells how many names a file has */
+	bool counts_links; /* the file system counts the names of a file */
 	int dir;
-	struct hold lock;     /* of the file of that name, which earlier versions lock too */
-	struct hold dir_lock; /* of the directory itself: its name may go, it does not */
+	struct file_lock lock;     /* of the file of that name, which earlier versions lock too */
+	struct file_lock dir_lock; /* of the directory itself: its name may go, it does not */
 };
 
 static struct disk_real *disk_real_of(struct disk *disk)
@@ -51,11 +51,11 @@ static int disk_real_lock(struct disk *disk)
 
 	if (real->dir_lock.file >= 0)
 		return 0;
-	result = hold_take(&real->lock, real->dir, LOCK_NAME);
+	result = file_lock_take(&real->lock, real->dir, LOCK_NAME);
 	if (result == 0)
-		result = hold_take(&real->dir_lock, real->dir, ".");
+		result = file_lock_take(&real->dir_lock, real->dir, ".");
 	if (result < 0)
-		hold_give(&real->lock);
+		file_lock_give(&real->lock);
 	return result;
 }
 
@@ -88,9 +88,9 @@ static int disk_real_list(struct disk *disk, int (*found)(void *context, const c
 }
 
 /*
- * Returns how many names a file has, -1 if that is not known. fstat() asks for the file's times,
- * too: then the kernel notes the time of the next write exactly, and a file system without a log of
- * its own writes that at the next sync, as if the file had grown.
+ * Returns the number of names of a file, or -1 if it is unknown. fstat() would read the file's
+ * times too. Then the kernel records the time of the next write exactly, and a file system without
+ * a journal writes the inode at the next sync.
  */
 static int64_t disk_real_links(int file)
 {
@@ -168,7 +168,7 @@ static void disk_real_swallow_signal(void)
 
 	(void)sigemptyset(&set);
 	(void)sigaddset(&set, SIGXFSZ);
-	(void)sigtimedwait(&set, NULL, &now); /* if it is not there, so much the better */
+	(void)sigtimedwait(&set, NULL, &now); /* it need not be there */
 }
 
 static int64_t disk_real_write(struct disk *disk, int file, const void *bytes, size_t count,
@@ -230,7 +230,10 @@ static uint32_t disk_real_random(struct disk *disk)
 	uint32_t number = 0;
 
 	(void)disk;
-	/* If it fails all the same, checksums are seeded with 0: weaker against stale bytes. */
+	/*
+	 * If getrandom() fails, checksums are seeded with 0. They are then weaker against stale
+	 * bytes.
+	 */
 	(void)!getrandom(&number, sizeof(number), GRND_NONBLOCK);
 	return number;
 }
@@ -290,8 +293,8 @@ void disk_real_close(struct disk *disk)
 	if (!disk)
 		return;
 	real = disk_real_of(disk);
-	hold_give(&real->dir_lock);
-	hold_give(&real->lock);
+	file_lock_give(&real->dir_lock);
+	file_lock_give(&real->lock);
 	(void)close(real->dir);
 	free(real);
 }

@@ -14,26 +14,26 @@ struct ticket_timespec {
 	long tv_nsec;
 };
 
-uint32_t ticket_number(struct ticket *ticket)
+uint32_t eventcount_number(struct eventcount *eventcount)
 {
-	return atomic_load_explicit(&ticket->number, memory_order_acquire);
+	return atomic_load_explicit(&eventcount->number, memory_order_acquire);
 }
 
-void ticket_set(struct ticket *ticket, uint32_t number)
+void eventcount_set(struct eventcount *eventcount, uint32_t number)
 {
-	atomic_store_explicit(&ticket->number, number, memory_order_release);
+	atomic_store_explicit(&eventcount->number, number, memory_order_release);
 }
 
-void ticket_wake(struct ticket *ticket, unsigned count)
+void eventcount_wake(struct eventcount *eventcount, unsigned count)
 {
 	int saved_errno = errno;
 
-	(void)syscall(SYS_futex, &ticket->number, FUTEX_WAKE_PRIVATE,
+	(void)syscall(SYS_futex, &eventcount->number, FUTEX_WAKE_PRIVATE,
 	              count < INT_MAX ? (int)count : INT_MAX, NULL, NULL, 0);
 	errno = saved_errno;
 }
 
-void ticket_wait(struct ticket *ticket, uint32_t number, uint64_t timeout_ns)
+void eventcount_wait(struct eventcount *eventcount, uint32_t number, uint64_t timeout_ns)
 {
 	int saved_errno = errno;
 	struct ticket_timespec timeout = {
@@ -41,7 +41,7 @@ void ticket_wait(struct ticket *ticket, uint32_t number, uint64_t timeout_ns)
 		.tv_nsec = (long)(timeout_ns % 1000000000u),
 	};
 
-	(void)syscall(SYS_futex, &ticket->number, FUTEX_WAIT_PRIVATE, number,
+	(void)syscall(SYS_futex, &eventcount->number, FUTEX_WAIT_PRIVATE, number,
 	              timeout_ns == UINT64_MAX ? NULL : &timeout, NULL, 0);
 	errno = saved_errno;
 }

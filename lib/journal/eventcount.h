@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A number that threads wait for: futex(2) under it. Instead of condition variables, which some C
- * libraries have lost wake-ups with. Any thread. Cannot fail and leaves errno alone.
+ * A number that threads wait on, by futex(2). It replaces condition variables, which have lost
+ * wake-ups in some C libraries. Any thread may call. No call fails, and no call changes errno.
  */
-#ifndef JOURNAL_TICKET_H
-#define JOURNAL_TICKET_H
+#ifndef JOURNAL_EVENTCOUNT_H
+#define JOURNAL_EVENTCOUNT_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-struct ticket {
+struct eventcount {
 	_Atomic(uint32_t) number;
 };
 
-uint32_t ticket_number(struct ticket *ticket);
+uint32_t eventcount_number(struct eventcount *eventcount);
 
-/* A thread that then finds the number sees what was written before. Wakes no thread. */
-void ticket_set(struct ticket *ticket, uint32_t number);
+/* A thread that reads the new number sees all writes before the set. Wakes no thread. */
+void eventcount_set(struct eventcount *eventcount, uint32_t number);
 
-/* Wake so many of the threads that wait. */
-void ticket_wake(struct ticket *ticket, unsigned count);
+/* Wake at most `count` waiting threads. */
+void eventcount_wake(struct eventcount *eventcount, unsigned count);
 
 /*
- * Block while the number is `number`, up to `timeout_ns` (UINT64_MAX: for ever). May return for no
- * reason: look again.
+ * Block while the number is `number`, for at most `timeout_ns` (UINT64_MAX: no limit). The call may
+ * return early, so check the number again.
  */
-void ticket_wait(struct ticket *ticket, uint32_t number, uint64_t timeout_ns);
+void eventcount_wait(struct eventcount *eventcount, uint32_t number, uint64_t timeout_ns);
 
 #endif

@@ -2,12 +2,12 @@
 /*
  * See file_lock.h. The lock belongs to the open file: a second open in this process finds it taken.
  * A child inherits the lock, and the lock lasts as long as any process has the file. So a child
- * closes the file before fork() returns there, and hold_give() unlocks it first. A child of vfork
- * or posix_spawn ends in exec, which closes the file. A child of the bare system call keeps it. No
- * mutex is used, because a signal handler may fork.
+ * closes the file before fork() returns there, and file_lock_give() unlocks it first. A child of
+ * vfork or posix_spawn ends in exec, which closes the file. A child of the bare system call keeps
+ * it. No mutex is used, because a signal handler may fork.
  *
- * Invariant: `hold_places` has every file that is locked, except those that a hold_take() in
- * progress will unlock again. Tested by tests/journal/test_file_lock.c.
+ * Invariant: `file_lock_places` has every file that is locked, except the files that a
+ * file_lock_take() in progress will unlock again. Tested by tests/journal/test_file_lock.c.
  */
 #define _GNU_SOURCE
 #include "journal/file_lock.h"
@@ -29,41 +29,42 @@
 #define TRIES_MAX 1000
 #define TRY_AGAIN_MS 1
 
-static atomic_int hold_places[HOLDS_MAX]; /* a file and 1; 0: free */
-static atomic_uint hold_forks_begun;
-static atomic_uint hold_forks_ended;
+static atomic_int file_lock_places[HOLDS_MAX]; /* a file and 1; 0: free */
+static atomic_uint file_lock_forks_begun;
+static atomic_uint file_lock_forks_ended;
 
-static void hold_fork_begins(void)
+static void file_lock_fork_begins(void)
 {
-	atomic_fetch_add(&hold_forks_begun, 1);
+	atomic_fetch_add(&file_lock_forks_begun, 1);
 }
 
-static void hold_fork_ended_in_parent(void)
+static void file_lock_fork_ended_in_parent(void)
 {
-	atomic_fetch_add(&hold_forks_ended, 1);
+	atomic_fetch_add(&file_lock_forks_ended, 1);
 }
 
-static void hold_fork_ended_in_child(void)
+static void file_lock_fork_ended_in_child(void)
 {
 	for (unsigned i = 0; i < HOLDS_MAX; i++) {
-		int file = atomic_exchange(&hold_places[i], 0) - 1;
+		int file = atomic_exchange(&file_lock_places[i], 0) - 1;
 
 		if (file >= 0)
 			(void)close(file);
 	}
-	/* Those of other threads do not go on here. */
-	atomic_store(&hold_forks_ended, atomic_load(&hold_forks_begun));
+	/* Forks of other threads do not continue in the child. */
+	atomic_store(&file_lock_forks_ended, atomic_load(&file_lock_forks_begun));
 }
 
-static int hold_atfork_result;
+static int file_lock_atfork_result;
 
-static void hold_watch_forks(void)
+static void file_lock_watch_forks(void)
 {
-	hold_atfork_result = -pthread_atfork(hold_fork_begins, hold_fork_ended_in_parent,
-	                                     hold_fork_ended_in_child);
+	file_lock_atfork_result =
+		-pthread_atfork(file_lock_fork_begins, file_lock_fork_ended_in_parent,
+	                        file_lock_fork_ended_in_child);
 }
 
-static int hold_open_locked(int dir, const char *name)
+static int file_lock_open_locked(int dir, const char *name)
 {
 	bool itself = strcmp(name, ".") == 0;
 	int flags = itself ? O_RDONLY | O_DIRECTORY : O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK;
@@ -82,17 +83,17 @@ static int hold_open_locked(int dir, const char *name)
 	return result;
 }
 
-static int hold_try_take(struct hold *hold, int dir, const char *name)
+static int file_lock_try_take(struct file_lock *lock, int dir, const char *name)
 {
-	int file = hold_open_locked(dir, name);
+	int file = file_lock_open_locked(dir, name);
 
 	if (file < 0)
 		return file;
 	for (unsigned i = 0; i < HOLDS_MAX; i++) {
 		int none = 0;
 
-		if (atomic_compare_exchange_strong(&hold_places[i], &none, file + 1)) {
-			*hold = (struct hold){ .file = file, .place = i, .process = getpid() };
+		if (atomic_compare_exchange_strong(&file_lock_places[i], &none, file + 1)) {
+			*lock = (struct file_lock){ .file = file, .place = i, .process = getpid() };
 			return 0;
 		}
 	}
@@ -106,41 +107,41 @@ static int hold_try_take(struct hold *hold, int dir, const char *name)
  * many forks have begun now as had ended before.
  *
  *	here                       in another thread
- *	hold_places: the file        hold_forks_begun: one more
- *	look at hold_forks_begun     clone, with a copy of hold_places
+ *	file_lock_places: the file        file_lock_forks_begun: one more
+ *	look at file_lock_forks_begun     clone, with a copy of file_lock_places
  *
  * Sequentially consistent: either we see that fork, or its child sees the file.
  */
-int hold_take(struct hold *ret_hold, int dir, const char *name)
+int file_lock_take(struct file_lock *ret_lock, int dir, const char *name)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	(void)pthread_once(&once, hold_watch_forks);
-	if (hold_atfork_result < 0)
-		return hold_atfork_result;
+	(void)pthread_once(&once, file_lock_watch_forks);
+	if (file_lock_atfork_result < 0)
+		return file_lock_atfork_result;
 	for (unsigned tries = 1;; tries++) {
-		unsigned ended = atomic_load(&hold_forks_ended);
-		struct hold hold;
-		int result = hold_try_take(&hold, dir, name);
+		unsigned ended = atomic_load(&file_lock_forks_ended);
+		struct file_lock lock;
+		int result = file_lock_try_take(&lock, dir, name);
 
 		if (result < 0)
 			return result;
-		if (ended == atomic_load(&hold_forks_begun) || tries == TRIES_MAX) {
-			*ret_hold = hold;
+		if (ended == atomic_load(&file_lock_forks_begun) || tries == TRIES_MAX) {
+			*ret_lock = lock;
 			return 0;
 		}
-		hold_give(&hold);
+		file_lock_give(&lock);
 		(void)poll(NULL, 0, TRY_AGAIN_MS);
 	}
 }
 
-void hold_give(struct hold *hold)
+void file_lock_give(struct file_lock *lock)
 {
-	/* In a child the file is closed, and its number may be another's. */
-	if (hold->file >= 0 && hold->process == getpid()) {
-		(void)flock(hold->file, LOCK_UN);
-		atomic_store(&hold_places[hold->place], 0);
-		(void)close(hold->file);
+	/* The child has closed the file, and may have reused its descriptor. */
+	if (lock->file >= 0 && lock->process == getpid()) {
+		(void)flock(lock->file, LOCK_UN);
+		atomic_store(&file_lock_places[lock->place], 0);
+		(void)close(lock->file);
 	}
-	hold->file = -1;
+	lock->file = -1;
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A file that this process has locked. It is free again when it is given back, or the process is
- * dead and fork() has returned in each child, however long those live. Any thread; a hold by one at
- * a time.
+ * A file that this process has locked. The lock is free after file_lock_give(), or when the process
+ * is dead and fork() has returned in each of its children. Any thread may call, one at a time for
+ * each lock.
  */
-#ifndef JOURNAL_HOLD_H
-#define JOURNAL_HOLD_H
+#ifndef JOURNAL_FILE_LOCK_H
+#define JOURNAL_FILE_LOCK_H
 
 #include <sys/types.h>
 
-struct hold {
+struct file_lock {
 	int file; /* -1: none */
 	unsigned place;
 	pid_t process; /* that took it */
@@ -19,9 +19,9 @@ struct hold {
  * Lock the file of that name, made if it is not there, or "." for the directory itself. 0; -EBUSY:
  * another open file holds the lock; or an error.
  */
-int hold_take(struct hold *ret_hold, int dir, const char *name);
+int file_lock_take(struct file_lock *ret_lock, int dir, const char *name);
 
 /* Fine if there is none, and in a forked child, where it does nothing. */
-void hold_give(struct hold *hold);
+void file_lock_give(struct file_lock *lock);
 
 #endif

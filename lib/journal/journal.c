@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Open and close. One thread opens, one closes; see journal.h for what is in between. */
+/* Open and close. One thread opens, and one thread closes; see journal.h. */
 #include "journal/journal.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 #define DATA_BYTES_MAX_DEFAULT (UINT64_C(1) << 30)
 /* The config of version 0.1 ended before data_bytes_max. */
 #define CONFIG_BYTES_MIN offsetof(struct timerhub_journal_config, data_bytes_max)
-/* What callers can gather in one batch, unless a segment is smaller or a record larger. */
+/* The size of a batch, unless a segment is smaller or a record is larger. */
 #define BATCH_BYTES ((size_t)1 << 20)
 /*
  * Zeros ahead of the records, in such pieces. Four times as much was no faster, and the one batch
@@ -87,7 +87,7 @@ static void journal_park_exhausted(void *context, struct task *task)
 	delivery_let_come(journal, task);
 }
 
-/* Room for as many tasks as put will let in, so that nothing on the way in can fail for it. */
+/* Reserve room for tasks_max tasks, so that no later insert needs memory. */
 static int journal_reserve(struct timerhub_journal *journal, struct replay *replay)
 {
 	int result = tasks_reserve(&replay->tasks, journal->tasks_max);
@@ -102,8 +102,8 @@ static uint64_t journal_random(struct disk *disk)
 
 static int journal_recover(struct timerhub_journal *journal, uint64_t segment_bytes)
 {
-	const struct alarm_ops *ops = journal->alarm->ops;
-	uint64_t begin_ns = ops->monotonic_ns(journal->alarm);
+	const struct wall_timer_ops *ops = journal->timer->ops;
+	uint64_t begin_ns = ops->monotonic_ns(journal->timer);
 	struct replay replay;
 	int result;
 
@@ -121,7 +121,7 @@ static int journal_recover(struct timerhub_journal *journal, uint64_t segment_by
 	journal_adopt(journal, &replay);
 	if (journal->attempts_max > 0)
 		tasks_each(&journal->tasks, journal_park_exhausted, journal);
-	journal->stats.recovery_ns = ops->monotonic_ns(journal->alarm) - begin_ns;
+	journal->stats.recovery_ns = ops->monotonic_ns(journal->timer) - begin_ns;
 	/* There may be more tasks than put would have let in. */
 	if (journal->lease_ns > 0)
 		result = agenda_reserve(&journal->leases, journal->agenda.capacity);
@@ -144,13 +144,13 @@ static int journal_open_batches(struct timerhub_journal *journal, uint64_t segme
 	return 0;
 }
 
-/* What open has made so far; fine on a journal opened halfway, and in a forked child. */
+/* Free a journal, which may be half open, or the copy in a forked child. */
 static void journal_free(struct timerhub_journal *journal)
 {
-	cleaner_fini(&journal->cleaner);
+	compactor_fini(&journal->compactor);
 	log_close(&journal->log);
 	completions_fini(&journal->completions);
-	hands_fini(&journal->hands, &journal->tasks);
+	deliveries_fini(&journal->deliveries, &journal->tasks);
 	tasks_fini(&journal->tasks);
 	agenda_fini(&journal->agenda);
 	agenda_fini(&journal->leases);
@@ -159,7 +159,7 @@ static void journal_free(struct timerhub_journal *journal)
 	lock_fini(&journal->lock);
 	life_close(&journal->life);
 	if (journal->owns) {
-		journal->alarm->ops->close(journal->alarm);
+		journal->timer->ops->close(journal->timer);
 		disk_real_close(journal->disk);
 	}
 	free(journal);
@@ -181,7 +181,7 @@ static int journal_open_parts(struct timerhub_journal *journal,
 	return journal->threaded ? keeper_start(journal) : 0;
 }
 
-int journal_open(struct timerhub_journal **ret_journal, struct disk *disk, struct alarm *alarm,
+int journal_open(struct timerhub_journal **ret_journal, struct disk *disk, struct wall_timer *timer,
                  const struct timerhub_journal_config *config, bool threaded)
 {
 	struct timerhub_journal *journal = calloc(1, sizeof(*journal));
@@ -190,7 +190,7 @@ int journal_open(struct timerhub_journal **ret_journal, struct disk *disk, struc
 	if (!journal)
 		return -ENOMEM;
 	journal->disk = disk;
-	journal->alarm = alarm;
+	journal->timer = timer;
 	journal->threaded = threaded;
 	journal->lease_ns = config->lease_ns;
 	journal->tasks_max = config->tasks_max;
@@ -199,10 +199,10 @@ int journal_open(struct timerhub_journal **ret_journal, struct disk *disk, struc
 	journal->attempts_max = config->attempts_max;
 	lock_init(&journal->lock);
 	journal->stopped_ns = UINT64_MAX;
-	journal->look_ns = UINT64_MAX;
+	journal->flush_ns = UINT64_MAX;
 	log_init(&journal->log, disk, config->segment_bytes);
 	completions_init(&journal->completions);
-	cleaner_init(&journal->cleaner, &journal->log, &journal->lock, &journal->tasks);
+	compactor_init(&journal->compactor, &journal->log, &journal->lock, &journal->tasks);
 	result = journal_open_parts(journal, config);
 	if (result < 0) {
 		journal_free(journal);
@@ -217,7 +217,7 @@ int timerhub_journal_open(struct timerhub_journal **ret_journal, const char *dir
 {
 	struct timerhub_journal_config known;
 	struct disk *disk;
-	struct alarm *alarm;
+	struct wall_timer *timer;
 	int result;
 
 	if (!ret_journal || !dir)
@@ -227,17 +227,17 @@ int timerhub_journal_open(struct timerhub_journal **ret_journal, const char *dir
 		result = disk_real_open(&disk, dir);
 	if (result < 0)
 		return result;
-	/* First of all: a caller that finds the journal busy has started no thread for it. */
+	/* The lock comes first: if another process has the journal, no thread was started. */
 	result = disk->ops->lock(disk);
 	if (result == 0)
-		result = alarm_real_open(&alarm);
+		result = wall_timer_real_open(&timer);
 	if (result < 0) {
 		disk_real_close(disk);
 		return result;
 	}
-	result = journal_open(ret_journal, disk, alarm, &known, true);
+	result = journal_open(ret_journal, disk, timer, &known, true);
 	if (result < 0) {
-		alarm->ops->close(alarm);
+		timer->ops->close(timer);
 		disk_real_close(disk);
 		return result;
 	}
@@ -253,7 +253,7 @@ static void journal_send_takers_away(struct timerhub_journal *journal)
 	journal->shut = true;
 	while (journal->inside > 0) {
 		delivery_wake_takers(journal);
-		ticket_wait(&journal->work, ticket_number(&journal->work), CLOSE_LOOK_NS);
+		eventcount_wait(&journal->work, eventcount_number(&journal->work), CLOSE_LOOK_NS);
 		lock_take(&journal->lock);
 	}
 	lock_give(&journal->lock);
@@ -264,13 +264,13 @@ static void journal_sign_off(struct timerhub_journal *journal)
 {
 	struct record record = { .type = RECORD_CLOSE };
 	uint8_t bytes[RECORD_HEADER_BYTES];
-	struct log_place place;
+	struct log_position position;
 
 	journal->log.stretch_bytes = 0;
 	if (log_trim(&journal->log) < 0)
 		return;
 	record_encode(bytes, &record);
-	if (log_append(&journal->log, bytes, sizeof(bytes), LOG_SYNC | LOG_SPARE, &place) == 0)
+	if (log_append(&journal->log, bytes, sizeof(bytes), LOG_SYNC | LOG_SPARE, &position) == 0)
 		(void)log_trim(&journal->log);
 }
 

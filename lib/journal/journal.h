@@ -3,10 +3,10 @@
  * The journal from outside: opened on any disk, and under any clock. The calls are in journal.c
  * (open, close), change.c, take.c and query.c.
  *
- * Changes that count together are a request. Its caller puts it, and its records, into the batch
- * that is gathering; a leader writes that batch out and syncs it, applies all its requests to the
- * tasks in memory, and then wakes their callers, while the next batch gathers. So nothing is
- * delivered that is not stable, and a change that the disk refused has never happened.
+ * Changes that are made together are a transaction. Its caller adds it, with its records, to the
+ * open batch. A leader writes and syncs that batch, applies its transactions to the tasks in
+ * memory, and wakes their callers. The next batch fills in that time. So only stable tasks are
+ * delivered, and a change that the disk refused has no effect.
  */
 #ifndef JOURNAL_JOURNAL_H
 #define JOURNAL_JOURNAL_H
@@ -17,8 +17,8 @@
 int journal_read_config(struct timerhub_journal_config *ret_known,
                         const struct timerhub_journal_config *config);
 
-/* Open on any disk and alarm, which stay the caller's; `config` from journal_read_config(). */
-int journal_open(struct timerhub_journal **ret_journal, struct disk *disk, struct alarm *alarm,
+/* Open on any disk and timer, which stay the caller's; `config` from journal_read_config(). */
+int journal_open(struct timerhub_journal **ret_journal, struct disk *disk, struct wall_timer *timer,
                  const struct timerhub_journal_config *config, bool threaded);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The keeper: the journal's own thread. It leads when there is work that no caller waits for:
- * changes begun by submit, records of deliveries, compaction. It sleeps no longer than the first
- * lease lasts, and gives back what leases are over for; takers do so too, for the keeper may be
- * held up by the disk. Tested by tests/journal/test_writer.c.
+ * The keeper: the journal's own thread. The keeper leads if no caller waits for the work: changes
+ * of submit, records of deliveries, compaction. It sleeps until the first lease ends, and returns
+ * tasks whose leases are over. Takers do this too, because the disk may hold up the keeper. Tested
+ * by tests/journal/test_writer.c.
  */
 #define _GNU_SOURCE
 #include "journal/keeper.h"
@@ -20,30 +20,30 @@ static uint64_t keeper_sleep_ns(struct timerhub_journal *journal)
 {
 	uint64_t end_ns = agenda_first_ns(&journal->leases), now_ns;
 
-	if (journal->look_ns < end_ns)
-		end_ns = journal->look_ns;
+	if (journal->flush_ns < end_ns)
+		end_ns = journal->flush_ns;
 	if (end_ns == UINT64_MAX)
 		return UINT64_MAX;
-	now_ns = journal->alarm->ops->monotonic_ns(journal->alarm);
+	now_ns = journal->timer->ops->monotonic_ns(journal->timer);
 	return end_ns > now_ns ? end_ns - now_ns : 0;
 }
 
-/* Sleep until there may be something to do. The lock is held, and given away meanwhile. */
+/* Sleep until there may be work. The lock is held at call and return, and free during the sleep. */
 static void keeper_sleep(struct timerhub_journal *journal)
 {
 	uint64_t timeout_ns = keeper_sleep_ns(journal);
-	uint32_t number = ticket_number(&journal->work);
+	uint32_t number = eventcount_number(&journal->work);
 
 	journal->called = false;
 	lock_give(&journal->lock);
 	if (timeout_ns > 0)
-		ticket_wait(&journal->work, number, timeout_ns);
+		eventcount_wait(&journal->work, number, timeout_ns);
 	lock_take(&journal->lock);
 	delivery_end_leases(journal);
-	if (journal->alarm->ops->monotonic_ns(journal->alarm) < journal->look_ns)
+	if (journal->timer->ops->monotonic_ns(journal->timer) < journal->flush_ns)
 		return;
-	journal->look_ns = UINT64_MAX;
-	journal->hurry = state_gathering(journal)->used > 0;
+	journal->flush_ns = UINT64_MAX;
+	journal->flush = state_open_batch(journal)->used > 0;
 }
 
 static void *keeper_main(void *argument)
@@ -53,7 +53,7 @@ static void *keeper_main(void *argument)
 	(void)pthread_setname_np(pthread_self(), THREAD_NAME);
 	lock_take(&journal->lock);
 	for (;;) {
-		bool works = journal->cleans || writer_must_write(journal);
+		bool works = journal->compacts || writer_must_write(journal);
 
 		if (works && writer_may_lead(journal)) {
 			lock_give(&journal->lock);
@@ -74,8 +74,8 @@ int keeper_start(struct timerhub_journal *journal)
 	sigset_t all, before;
 	int result;
 
-	/* What an earlier process left to compact. */
-	journal->cleans = true;
+	/* An earlier process may have left work for compaction. */
+	journal->compacts = true;
 	journal->called = true;
 	/* The thread inherits a mask in which no handler of the program's can run on it. */
 	(void)sigfillset(&all);
@@ -91,6 +91,6 @@ void keeper_stop(struct timerhub_journal *journal)
 	journal->stopping = true;
 	(void)writer_kick(journal);
 	lock_give(&journal->lock);
-	ticket_wake(&journal->work, 1);
+	eventcount_wake(&journal->work, 1);
 	(void)pthread_join(journal->thread, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The journal's own thread, which does what no caller waits for. */
+/* The journal's own thread. It does the work that no caller waits for. */
 #ifndef JOURNAL_KEEPER_H
 #define JOURNAL_KEEPER_H
 
@@ -8,7 +8,7 @@
 /* 0 or -EAGAIN. */
 int keeper_start(struct timerhub_journal *journal);
 
-/* Returns when everything gathered is written out. */
+/* Returns when all batches are written. */
 void keeper_stop(struct timerhub_journal *journal);
 
 #endif

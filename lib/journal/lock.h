@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The journal's mutex, at home here. The timer service has none; the journal may: a thread that
- * changes it waits for a disk anyway. It is held for memory only, never across a system call that
- * can block on the disk, but where open and close have the journal for themselves.
+ * changes it waits for a disk anyway. No thread holds it across a system call that can block on the
+ * disk, except in open and close, where no other thread uses the journal.
  */
 #ifndef JOURNAL_LOCK_H
 #define JOURNAL_LOCK_H

@@ -11,7 +11,8 @@
 
 #define ZEROS_BYTES ((size_t)64 << 10)
 /*
- * The spare is given back in such pieces, and has one more: a file system gives blocks, not bytes.
+ * The spare shrinks in steps of this size. It has one step more than needed, because a file system
+ * allocates blocks.
  */
 #define SPARE_STEP_BYTES (UINT64_C(64) << 10)
 
@@ -23,7 +24,7 @@ void log_init(struct log *log, struct disk *disk, uint64_t segment_bytes)
 		.disk = disk,
 		.segment_bytes = segment_bytes,
 		.file = -1,
-		.mark = -1,
+		.watermark = -1,
 		.next_id = 1,
 		.spare = { .file = -1 },
 	};
@@ -46,8 +47,8 @@ bool log_is_full(int result)
 }
 
 /*
- * A caller is told of a lack of room, memory or descriptors as such. Any other answer of the disk
- * means something else to a caller, or that the disk is not to be written on.
+ * Returns a lack of room, memory or descriptors to the caller. Any other error of the disk becomes
+ * -EIO, and the log fails.
  */
 static int log_answer(struct log *log, int result)
 {
@@ -68,7 +69,7 @@ static int log_answer(struct log *log, int result)
 
 uint64_t log_disk_bytes(const struct log *log)
 {
-	return log->bytes + log->spare.bytes + (log->mark >= 0 ? MARK_BYTES : 0);
+	return log->bytes + log->spare.bytes + (log->watermark >= 0 ? WATERMARK_BYTES : 0);
 }
 
 int log_add_segment(struct log *log, uint64_t number, uint64_t bytes)
@@ -106,7 +107,7 @@ static int log_write_all(struct log *log, int file, const uint8_t *bytes, size_t
 
 /* ---- zeros ahead ---- */
 
-/* The last segment ends with its records again. 0 or an error; not synced. */
+/* Cut the zeros off the last segment. Does not sync. Returns 0 or an error. */
 static int log_cut_ahead(struct log *log)
 {
 	int result = log->disk->ops->truncate(log->disk, log->file, log_last(log)->bytes);
@@ -132,10 +133,9 @@ static int log_write_zeros(struct log *log, uint64_t from, uint64_t to)
 }
 
 /*
- * See to it that so many bytes of records have zeros to be written over, and some more that will
- * come. They become stable with those records. No caller asked for them: if the disk refuses them
- * it is given back what it took, and asked again after a while. Whether there is room for the
- * records is seen when they are written.
+ * Write zeros ahead, for `bytes` of records and some more. The zeros become stable with these
+ * records. No caller waits for zeros. If the disk refuses them, they are cut off, and tried again
+ * after some records. A lack of room for the records themselves shows when they are written.
  */
 static void log_stretch(struct log *log, size_t bytes)
 {
@@ -260,12 +260,12 @@ static uint64_t log_seal(const struct log *log, uint8_t *records, size_t bytes)
 }
 
 /*
- * Take back what a refused write has left behind the last good record. Stable, too: a task whose
- * put was refused must not come after a crash.
+ * Cut off the bytes of a refused write, and sync the cut. Otherwise a task whose put was refused
+ * could come after a crash.
  */
 static int log_cut_back(struct log *log, int refusal)
 {
-	/* A file system that never writes in place may want the room that the zeros took. */
+	/* The zeros may fill the room that a copy-on-write file system needs. */
 	log->plain_to = log_last(log)->bytes + log->stretch_bytes;
 	if (log_cut_ahead(log) < 0 || log_sync_now(log) < 0)
 		return log_fail(log);
@@ -284,7 +284,7 @@ static int log_write_out(struct log *log, const uint8_t *bytes, size_t count, ui
 	return 0;
 }
 
-/* The last segment's records are so much longer, and what is ahead of them so much shorter. */
+/* Count `bytes` more of records in the last segment, and as many zeros less. */
 static void log_note_written(struct log *log, size_t bytes)
 {
 	uint64_t over = bytes < log->ahead ? bytes : log->ahead;
@@ -295,7 +295,8 @@ static void log_note_written(struct log *log, size_t bytes)
 }
 
 /*
- * What was written is stable: say so beside the log. A mark that is refused stays behind, and true.
+ * All written records are stable: write the watermark. If that write fails, the old watermark
+ * stays, and is still true.
  */
 static int log_note_stable(struct log *log)
 {
@@ -303,8 +304,8 @@ static int log_note_stable(struct log *log)
 	log->syncs++;
 	if (log->disk->ops->check(log->disk, log->file) < 0)
 		return log_fail(log);
-	if (log->mark >= 0)
-		(void)mark_write(log->disk, log->mark, log->stable);
+	if (log->watermark >= 0)
+		(void)watermark_write(log->disk, log->watermark, log->stable);
 	return 0;
 }
 
@@ -316,7 +317,7 @@ static bool log_must_rotate(struct log *log, size_t bytes)
 }
 
 static int log_append_once(struct log *log, uint8_t *records, size_t bytes, bool sync,
-                           struct log_place *ret_place)
+                           struct log_position *ret_position)
 {
 	struct segment *last = log_last(log);
 	uint64_t count;
@@ -334,17 +335,18 @@ static int log_append_once(struct log *log, uint8_t *records, size_t bytes, bool
 	result = log_write_out(log, records, bytes, last->bytes, sync);
 	if (result < 0)
 		return result;
-	*ret_place = (struct log_place){ .segment = last->number, .offset = last->bytes };
+	*ret_position = (struct log_position){ .segment = last->number, .offset = last->bytes };
 	log_note_written(log, bytes);
 	log->sequence += count;
 	return sync ? log_note_stable(log) : 0;
 }
 
 int log_append(struct log *log, uint8_t *records, size_t bytes, unsigned how,
-               struct log_place *ret_place)
+               struct log_position *ret_position)
 {
 	for (;;) {
-		int result = log_append_once(log, records, bytes, (how & LOG_SYNC) != 0, ret_place);
+		int result =
+			log_append_once(log, records, bytes, (how & LOG_SYNC) != 0, ret_position);
 		uint64_t room = bytes > SPARE_STEP_BYTES ? bytes : SPARE_STEP_BYTES;
 
 		if (!log_is_full(result) || (how & LOG_SPARE) == 0 ||
@@ -388,11 +390,14 @@ int log_sync(struct log *log)
 	return log->stable == log->sequence ? 0 : log_sync_now(log);
 }
 
-/* The mark may be synced here, where the log waits anyway. Without it an older one counts. */
-static void log_sync_mark(struct log *log)
+/*
+ * Sync the watermark where the log waits for the disk anyway. If that fails, an older watermark
+ * counts.
+ */
+static void log_sync_watermark(struct log *log)
 {
-	if (log->mark >= 0 && mark_write(log->disk, log->mark, log->stable) == 0)
-		(void)log->disk->ops->sync(log->disk, log->mark);
+	if (log->watermark >= 0 && watermark_write(log->disk, log->watermark, log->stable) == 0)
+		(void)log->disk->ops->sync(log->disk, log->watermark);
 }
 
 int log_trim(struct log *log)
@@ -407,7 +412,7 @@ int log_trim(struct log *log)
 		result = log_sync(log);
 	}
 	if (result == 0)
-		log_sync_mark(log);
+		log_sync_watermark(log);
 	return result;
 }
 
@@ -426,7 +431,7 @@ int log_drop_first(struct log *log)
 	log->count--;
 	for (uint32_t i = 0; i < log->count; i++)
 		log->segments[i] = log->segments[i + 1];
-	/* Before the next one goes: recovery wants them without gaps. */
+	/* Sync before the next segment is dropped: recovery refuses gaps. */
 	return log->disk->ops->sync_dir(log->disk) < 0 ? log_fail(log) : 0;
 }
 
@@ -434,8 +439,8 @@ void log_close(struct log *log)
 {
 	if (log->file >= 0)
 		log->disk->ops->close(log->disk, log->file);
-	if (log->mark >= 0)
-		log->disk->ops->close(log->disk, log->mark);
+	if (log->watermark >= 0)
+		log->disk->ops->close(log->disk, log->watermark);
 	spare_close(&log->spare);
 	free(log->segments);
 	log_init(log, log->disk, log->segment_bytes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * find, peek, each, stats, check: calls that change nothing. Any thread. What callers are told is
- * copied under the lock, and told without it.
+ * find, peek, each, stats, check: calls that change nothing. Any thread. Results are copied under
+ * the lock, and callbacks run without it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,15 +10,15 @@
 #include "journal/delivery.h"
 #include "journal/replay.h"
 
-static int ask_may_begin(struct timerhub_journal *journal)
+static int query_may_begin(struct timerhub_journal *journal)
 {
 	if (!journal)
 		return -EINVAL;
 	return life_goes_on(&journal->life) ? 0 : -EOWNERDEAD;
 }
 
-/* A task of which a caller may know: put, and not ended. The lock is held. */
-static const struct task *ask_live(const struct task *task)
+/* Returns the task, or NULL if its put is still in flight. The lock is held. */
+static const struct task *query_live(const struct task *task)
 {
 	return task && task->state != TASK_ARRIVING ? task : NULL;
 }
@@ -26,7 +26,7 @@ static const struct task *ask_live(const struct task *task)
 int timerhub_journal_find(struct timerhub_journal *journal, const void *key, size_t key_len,
                           uint64_t *ret_id)
 {
-	int result = ask_may_begin(journal);
+	int result = query_may_begin(journal);
 	const struct task *task;
 
 	if (result < 0)
@@ -34,14 +34,14 @@ int timerhub_journal_find(struct timerhub_journal *journal, const void *key, siz
 	if (!key || key_len == 0 || !ret_id)
 		return -EINVAL;
 	lock_take(&journal->lock);
-	task = ask_live(tasks_find_key(&journal->tasks, key, key_len));
+	task = query_live(tasks_find_key(&journal->tasks, key, key_len));
 	if (task)
 		*ret_id = task->id;
 	lock_give(&journal->lock);
 	return task ? 0 : -ENOENT;
 }
 
-static enum timerhub_journal_state ask_state(const struct task *task)
+static enum timerhub_journal_state query_state(const struct task *task)
 {
 	switch (task->state) {
 	case TASK_TAKEN:
@@ -53,7 +53,7 @@ static enum timerhub_journal_state ask_state(const struct task *task)
 	}
 }
 
-static void ask_describe(const struct task *task, struct timerhub_journal_info *ret_info)
+static void query_describe(const struct task *task, struct timerhub_journal_info *ret_info)
 {
 	*ret_info = (struct timerhub_journal_info){
 		.id = task->id,
@@ -61,7 +61,7 @@ static void ask_describe(const struct task *task, struct timerhub_journal_info *
 		.interval_ns = task->interval_ns,
 		.attempts = task->attempts,
 		.data_len = task->data_len,
-		.state = ask_state(task),
+		.state = query_state(task),
 		.reason = task->state == TASK_PARKED ? task->reason : 0,
 		.key_len = task->key_len,
 	};
@@ -69,11 +69,12 @@ static void ask_describe(const struct task *task, struct timerhub_journal_info *
 		memcpy(ret_info->key, task_key(task), task->key_len);
 }
 
-/* By the key, if it has bytes; else by the id. */
-static int ask_peek(struct timerhub_journal *journal, uint64_t id, const void *key, size_t key_len,
-                    struct timerhub_journal_info *ret_info, void *data, size_t data_size)
+/* Find the task by key if key_len is not 0, else by id. */
+static int query_peek(struct timerhub_journal *journal, uint64_t id, const void *key,
+                      size_t key_len, struct timerhub_journal_info *ret_info, void *data,
+                      size_t data_size)
 {
-	int result = ask_may_begin(journal);
+	int result = query_may_begin(journal);
 	const struct task *task;
 
 	if (result < 0)
@@ -82,12 +83,12 @@ static int ask_peek(struct timerhub_journal *journal, uint64_t id, const void *k
 		return -EINVAL;
 	lock_take(&journal->lock);
 	delivery_end_leases(journal);
-	task = ask_live(key_len > 0 ? tasks_find_key(&journal->tasks, key, key_len)
-	                            : tasks_find(&journal->tasks, id));
+	task = query_live(key_len > 0 ? tasks_find_key(&journal->tasks, key, key_len)
+	                              : tasks_find(&journal->tasks, id));
 	if (task) {
 		size_t count = task->data_len < data_size ? task->data_len : data_size;
 
-		ask_describe(task, ret_info);
+		query_describe(task, ret_info);
 		if (count > 0)
 			memcpy(data, task_data(task), count);
 	}
@@ -98,7 +99,7 @@ static int ask_peek(struct timerhub_journal *journal, uint64_t id, const void *k
 int timerhub_journal_peek(struct timerhub_journal *journal, uint64_t id,
                           struct timerhub_journal_info *ret_info, void *data, size_t data_size)
 {
-	return ask_peek(journal, id, NULL, 0, ret_info, data, data_size);
+	return query_peek(journal, id, NULL, 0, ret_info, data, data_size);
 }
 
 int timerhub_journal_peek_key(struct timerhub_journal *journal, const void *key, size_t key_len,
@@ -106,53 +107,53 @@ int timerhub_journal_peek_key(struct timerhub_journal *journal, const void *key,
 {
 	if (!key || key_len == 0)
 		return -EINVAL;
-	return ask_peek(journal, 0, key, key_len, ret_info, data, data_size);
+	return query_peek(journal, 0, key, key_len, ret_info, data, data_size);
 }
 
 /* ---- each ---- */
 
-struct ask_entry {
+struct query_entry {
 	uint64_t due_ns;
 	uint64_t id;
 };
 
-struct ask_list {
-	struct ask_entry *entries;
+struct query_list {
+	struct query_entry *entries;
 	size_t count;
 };
 
-static void ask_note(void *context, struct task *task)
+static void query_note(void *context, struct task *task)
 {
-	struct ask_list *list = context;
+	struct query_list *list = context;
 
-	if (ask_live(task))
+	if (query_live(task))
 		list->entries[list->count++] =
-			(struct ask_entry){ .due_ns = task->due_ns, .id = task->id };
+			(struct query_entry){ .due_ns = task->due_ns, .id = task->id };
 }
 
-static int ask_compare(const void *a, const void *b)
+static int query_compare(const void *a, const void *b)
 {
-	const struct ask_entry *left = a, *right = b;
+	const struct query_entry *left = a, *right = b;
 
 	if (left->due_ns != right->due_ns)
 		return left->due_ns < right->due_ns ? -1 : 1;
 	return left->id < right->id ? -1 : left->id > right->id;
 }
 
-/* Only times and ids are copied under the lock; each task is then looked up by its id. */
-static int ask_list(struct timerhub_journal *journal, struct ask_list *ret_list)
+/* Copies only times and ids under the lock. The caller looks each task up by id later. */
+static int query_list(struct timerhub_journal *journal, struct query_list *ret_list)
 {
-	struct ask_list list = { .count = 0 };
+	struct query_list list = { .count = 0 };
 
 	lock_take(&journal->lock);
 	delivery_end_leases(journal);
 	list.entries = malloc((journal->tasks.count + (size_t)1) * sizeof(*list.entries));
 	if (list.entries)
-		tasks_each(&journal->tasks, ask_note, &list);
+		tasks_each(&journal->tasks, query_note, &list);
 	lock_give(&journal->lock);
 	if (!list.entries)
 		return -ENOMEM;
-	qsort(list.entries, list.count, sizeof(*list.entries), ask_compare);
+	qsort(list.entries, list.count, sizeof(*list.entries), query_compare);
 	*ret_list = list;
 	return 0;
 }
@@ -161,14 +162,14 @@ int timerhub_journal_each(struct timerhub_journal *journal, timerhub_journal_vis
                           void *context)
 {
 	struct timerhub_journal_info info;
-	struct ask_list list = { .count = 0 };
-	int result = ask_may_begin(journal);
+	struct query_list list = { .count = 0 };
+	int result = query_may_begin(journal);
 
 	if (result < 0)
 		return result;
 	if (!visit)
 		return -EINVAL;
-	result = ask_list(journal, &list);
+	result = query_list(journal, &list);
 	for (size_t i = 0; result == 0 && i < list.count; i++)
 		if (timerhub_journal_peek(journal, list.entries[i].id, &info, NULL, 0) == 0)
 			result = visit(context, &info);
@@ -181,7 +182,7 @@ int timerhub_journal_each(struct timerhub_journal *journal, timerhub_journal_vis
 int timerhub_journal_stats(struct timerhub_journal *journal,
                            struct timerhub_journal_stats *ret_stats)
 {
-	int result = ask_may_begin(journal);
+	int result = query_may_begin(journal);
 
 	if (result < 0)
 		return result;
@@ -194,7 +195,7 @@ int timerhub_journal_stats(struct timerhub_journal *journal,
 	ret_stats->data_bytes = journal->tasks.data_bytes;
 	ret_stats->live_bytes = journal->tasks.live_bytes;
 	ret_stats->failed = journal->failed;
-	ret_stats->held = journal->hands.count;
+	ret_stats->held = journal->deliveries.count;
 	ret_stats->parked = journal->parked;
 	ret_stats->oldest_due_ns = agenda_first_ns(&journal->agenda);
 	lock_give(&journal->lock);
@@ -213,7 +214,7 @@ int timerhub_journal_check(const char *dir, struct timerhub_journal_report *ret_
 	if (result < 0)
 		return result;
 	replay_init(&replay, disk, 0);
-	result = replay_run(&replay, REPLAY_LOOK);
+	result = replay_run(&replay, REPLAY_VERIFY);
 	if (result == 0 || result == -EBADMSG || result == -EOPNOTSUPP)
 		*ret_report = (struct timerhub_journal_report){
 			.segments = replay.log.count,

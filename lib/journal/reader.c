@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See reader.h. Tests cut, flip and tear what it reads at every place: tests/journal. */
+/* See reader.h. tests/journal cut, flip and tear its files at every offset. */
 #include "journal/reader.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ void segment_name(char name[DISK_NAME_MAX], uint64_t number)
 	(void)snprintf(name, DISK_NAME_MAX, "%016" PRIx64 ".seg", number);
 }
 
-/* Make room for `count` bytes from reader->offset on, keeping those that are there. */
+/* Make room for `count` bytes from reader->offset on, and keep the bytes read already. */
 static int reader_make_room(struct reader *reader, size_t count)
 {
 	size_t skip = (size_t)(reader->offset - reader->buffer_offset);
@@ -75,13 +75,13 @@ static int reader_fill(struct reader *reader, size_t count)
 			want = reader->end - at;
 		got = reader_read(reader, (size_t)want, at);
 		if (got <= 0)
-			return got < 0 ? (int)got : -EIO; /* it has shrunk under our hands */
+			return got < 0 ? (int)got : -EIO; /* another process has cut the file */
 		reader->buffer_bytes += (size_t)got;
 	}
 	return result;
 }
 
-/* What is in the buffer from reader->offset on. */
+/* Returns the buffered bytes from reader->offset on. */
 static const uint8_t *reader_here(const struct reader *reader, size_t *ret_bytes)
 {
 	size_t skip = (size_t)(reader->offset - reader->buffer_offset);
@@ -129,8 +129,8 @@ int reader_open(struct reader *reader, struct disk *disk, uint64_t number, bool 
 /* ---- a header that is damaged ---- */
 
 /*
- * Was this salt used here? 1: a record is good with it, and if the salt was derived from that
- * record, the next one too; 0: no; else from the disk.
+ * Was this salt used here? Returns 1 if a record is good with the salt, and also the next record if
+ * the salt was derived from the first. Else returns 0, or an error of the disk.
  */
 static int reader_try_salt(struct reader *reader, uint32_t salt, bool derived,
                            struct record *ret_record)

@@ -13,48 +13,53 @@ struct reader {
 	struct disk *disk;
 	int file;
 	struct segment_header header;
-	bool forgiving;  /* what cannot be read is zeros */
+	bool forgiving;  /* unreadable bytes count as zeros */
 	uint64_t end;    /* the file's size at open */
 	uint64_t offset; /* of the record that comes next */
 	uint8_t *buffer;
 	size_t capacity;
 	uint64_t buffer_offset; /* where in the file the buffer begins */
-	size_t buffer_bytes;    /* so many of it are filled */
+	size_t buffer_bytes;    /* valid bytes in it */
 };
 
 /* "0123456789abcdef.seg" */
 void segment_name(char name[DISK_NAME_MAX], uint64_t number);
 
 /*
- * 0; -EBADMSG or -EOPNOTSUPP: no good header, or of another segment; else from the disk. `write`:
- * reader_release() will hand the file on. `forgiving`: what cannot be read is zeros.
+ * Open a segment. `write`: the caller will take the file by reader_release(). `forgiving`:
+ * unreadable bytes count as zeros. Returns 0, -EBADMSG or -EOPNOTSUPP for a bad header or a header
+ * of another segment, or an error of the disk.
  */
 int reader_open(struct reader *reader, struct disk *disk, uint64_t number, bool write,
                 bool forgiving);
 
 /*
- * After an open that said -EBADMSG: learn from the records with what salt they were written, and
- * when. 1: `header` says as much, and reading can begin; 0: no; else from the disk.
+ * Call after an open that returned -EBADMSG. Derive salt and sequence from the records. Returns 1
+ * with `header` filled in, 0 if no record is good, or an error of the disk.
  */
 int reader_guess_header(struct reader *reader, uint64_t number);
 
-void reader_close(struct reader *reader); /* fine if open failed, or on one that is all zero */
+void reader_close(struct reader *reader); /* also after a failed open, or on a zeroed struct */
 
-/* The file is the caller's from now on; close the reader all the same. */
+/* Returns the file, which the caller now owns. The caller still closes the reader. */
 int reader_release(struct reader *reader);
 
 /*
- * 1: the next record, whose data is good until the next call; 0: the end; -EBADMSG: no good record
- * at reader->offset, which stays there; else from the disk.
+ * Read the next record, whose data is valid until the next call. Returns 1, 0 at the end, or an
+ * error of the disk. Returns -EBADMSG if there is no good record at reader->offset, and then does
+ * not move.
  */
 int reader_next(struct reader *reader, struct record *ret_record);
 
-/* Is at reader->offset, which stays, a record_is_foreign()? 1 or 0; else from the disk. */
+/*
+ * Returns 1 if the bytes at reader->offset are record_is_foreign(), 0 if not, or an error of the
+ * disk. Does not move.
+ */
 int reader_is_foreign(struct reader *reader);
 
 /*
  * From the bad place on, look for a good header with a sequence of at least `from` and `stable` of
- * at least `stable_from`, and go there. 1: found; 0: there is none; else from the disk.
+ * at least `stable_from`, and go there. Returns 1 if found, 0 if not, or an error of the disk.
  */
 int reader_search(struct reader *reader, uint64_t from, uint64_t stable_from);
 

@@ -10,7 +10,7 @@
 
 /* Where a field is in a record. */
 enum {
-	AT_CRC = 0, /* of the rest of the header */
+	AT_CRC = 0, /* of the header after this field */
 	AT_BODY_CRC = 4,
 	AT_DATA_LEN = 8,
 	AT_TYPE = 12, /* 8 bits each, to AT_UNUSED */
@@ -169,7 +169,7 @@ bool record_decode_header(const uint8_t *from, uint32_t salt, struct record *ret
 {
 	struct record record = record_read_header(from);
 
-	/* What is cheap to see comes first: the search behind damage asks at every eighth byte. */
+	/* The cheap test comes first, because the search behind damage tests every eighth byte. */
 	if (!record_may_be(from, &record) ||
 	    record_header_crc(from, salt) != little_get32(from + AT_CRC))
 		return false;
@@ -205,7 +205,10 @@ static bool record_is_zero(const uint8_t *bytes, size_t count)
 	return true;
 }
 
-/* Let the record point into its body. False: the body is not one that record_encode() writes. */
+/*
+ * Let the record point into its body. Returns false if record_encode() cannot have written the
+ * body.
+ */
 static bool record_decode_body(const uint8_t *from, size_t bytes, struct record *record)
 {
 	const uint8_t *body = from + RECORD_HEADER_BYTES, *end = from + bytes;

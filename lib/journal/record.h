@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file format: what a record and a segment's header look like, as bytes. man/timerhub-journal.5
- * is the same for readers. Pure functions of bytes.
+ * The file format: records and segment headers as bytes, by pure functions. man/timerhub-journal.5
+ * describes the format.
  *
- * A record is written in two steps: record_encode() by the caller that has the data, and
- * record_seal() by the leader, which knows the record's place in the log. Therefore it has two
- * checksums: one of the body (interval, key, data), and one of the header, which holds the first.
+ * A record is written in two steps. The caller has the data and calls record_encode(). The leader
+ * knows the sequence number and calls record_seal(). Therefore a record has two checksums. The
+ * first covers the body (interval, key, data). The second covers the header, which holds the first.
  */
 #ifndef JOURNAL_RECORD_H
 #define JOURNAL_RECORD_H
@@ -31,8 +31,8 @@ enum record_type {
 	RECORD_DONE = 4,   /* the task is gone */
 	RECORD_RETRY = 5,  /* given back with a new due */
 	RECORD_TAKE = 6,   /* delivered: attempts */
-	RECORD_COPY = 7,   /* a task as it was when compaction met it: id, due, attempts, data */
-	RECORD_CLOSE = 8,  /* closed in order; makes damage of what is before it certain */
+	RECORD_COPY = 7,   /* a task copied by compaction: id, due, attempts, data */
+	RECORD_CLOSE = 8,  /* clean close: a bad record before it is damage */
 	RECORD_DROP = 9,   /* segments before number `id` no longer count, and may be gone */
 	RECORD_PARK = 10,  /* not delivered until it is renewed: due, attempts, reason */
 	RECORD_RENEW = 11, /* a new due and no attempts: the next period, or no longer parked */
@@ -52,7 +52,7 @@ struct record {
 	uint32_t body_crc; /* record_body_crc() */
 	uint32_t attempts; /* saturates */
 	uint32_t reason;   /* why it is parked: of PARK, and of COPY with RECORD_PARKED */
-	uint64_t sequence; /* one more than that of the record before it */
+	uint64_t sequence; /* counts records; no gaps */
 	uint64_t stable;   /* up to this sequence the log was stable when this was written */
 	uint64_t id;
 	uint64_t due_ns;
@@ -63,9 +63,9 @@ struct record {
 
 struct segment_header {
 	uint32_t version;
-	uint32_t salt;   /* seeds the CRC of its records: those of other files are not good here */
+	uint32_t salt;   /* seeds the CRC of its records, so that records of other files are bad */
 	uint64_t number; /* as in the file's name */
-	uint64_t oldest; /* segments before this one no longer count */
+	uint64_t oldest; /* segments before this number no longer count */
 	uint64_t first_sequence; /* of its first record */
 	uint64_t next_id;        /* no task put before has this id or a higher one */
 };
@@ -83,7 +83,7 @@ void record_encode(uint8_t *to, const struct record *record);
 /* Returns the size of a record that record_encode() has written. */
 size_t record_size_at(const uint8_t *at);
 
-/* Write what record_encode() left out. Returns the record's size. */
+/* Write the fields that record_encode() left out. Returns the record's size. */
 size_t record_seal(uint8_t *at, uint32_t salt, uint64_t sequence, uint64_t stable);
 
 enum record_verdict {
@@ -116,7 +116,7 @@ bool record_guess_salt(const uint8_t *from, uint32_t *ret_salt);
 
 void segment_header_encode(uint8_t *to, const struct segment_header *header);
 
-/* Returns what stands in the place of the salt, whether the header is good or not. */
+/* Returns the bytes at the salt's offset, even of a bad header. */
 uint32_t segment_header_salt(const uint8_t *from);
 
 /* 0, -EBADMSG, or -EOPNOTSUPP: another version. */

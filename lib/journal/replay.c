@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See replay.h. What makes a torn end different from damage: every record says up to where the log
- * was stable when it was written, and the mark beside the log says so of its end. If the mark, or a
- * record behind the bad place, says that the bad place had been stable, acknowledged facts are
- * damaged, and open refuses. If none does, the bad place is where a crash interrupted a write of
- * which no caller was told, and it is the end. All segments but the last were stable before the
- * next was begun: there is nothing torn in them, and nothing ahead.
+ * See replay.h. Recovery must tell a torn tail from damage. Every record says up to where the log
+ * was stable when the record was written, and the watermark says up to where the whole log was
+ * stable. If the watermark or a record behind the bad place says that the bad place had been
+ * stable, acknowledged changes are damaged, and open refuses. Otherwise a crash interrupted an
+ * unacknowledged write, and the log ends at the bad place. Each segment but the last was stable
+ * before the next began, so it has no torn tail and no zeros ahead.
  *
- * Zeros written ahead are judged like anything torn: they are the end only if nothing behind them
- * says that there was something in their place.
+ * Zeros written ahead are treated like a torn tail. They are the end only if nothing behind them
+ * says that records had been stable in their place.
  */
 #include "journal/replay.h"
 
@@ -23,7 +23,7 @@
 /* Salvage: how many ids may have been given out in records that are lost. */
 #define IDS_LOST_MAX (UINT64_C(1) << 20)
 #define NAME_DIGITS 16
-/* How often a journal in use is looked at before what it shows is believed to be its state. */
+/* The most times that recovery reads a journal in use before it reports a fault. */
 #define LOOKS_MAX 100
 #define WRITE_AGAIN_BYTES 4096
 
@@ -112,15 +112,17 @@ static int replay_refuse_gap(struct replay *replay, uint64_t number, const char 
 static int replay_find_segments(struct replay *replay, enum replay_mode mode)
 {
 	struct log *log = &replay->log;
-	/* The mark first: a process that has the journal open may go on writing behind us. */
-	int result = mark_read(log->disk, &replay->has_mark, &replay->marked);
+	/*
+	 * Read the watermark first, because a process that has the journal open may go on writing.
+	 */
+	int result = watermark_read(log->disk, &replay->has_watermark, &replay->watermark);
 
 	if (result == 0)
 		result = log->disk->ops->list(log->disk, replay_found_name, replay);
 	if (result < 0)
 		return result;
 	if (log->count == 0)
-		return replay->has_mark && mode != REPLAY_SALVAGE
+		return replay->has_watermark && mode != REPLAY_SALVAGE
 		               ? replay_refuse_gap(replay, 1, "all segments are missing")
 		               : 0;
 	qsort(log->segments, log->count, sizeof(*log->segments), replay_compare_numbers);
@@ -157,7 +159,7 @@ static void replay_remove_task(struct replay *replay, struct task *task)
 }
 
 static int replay_put(struct replay *replay, const struct record *record,
-                      const struct log_place *place)
+                      const struct log_position *position)
 {
 	struct task *old = tasks_find(&replay->tasks, record->id);
 	struct task *task = task_new(record);
@@ -172,8 +174,8 @@ static int replay_put(struct replay *replay, const struct record *record,
 	/* Compaction copied it, and could not drop the original. */
 	if (old)
 		replay_remove_task(replay, old);
-	task->segment = (uint32_t)place->segment;
-	task->offset8 = (uint32_t)(place->offset / RECORD_ALIGN_BYTES);
+	task->segment = (uint32_t)position->segment;
+	task->offset8 = (uint32_t)(position->offset / RECORD_ALIGN_BYTES);
 	tasks_insert(&replay->tasks, task);
 	replay_file(replay, task,
 	            (record->flags & RECORD_PARKED) != 0 ? TASK_PARKED : TASK_PENDING);
@@ -193,7 +195,10 @@ static void replay_change(struct replay *replay, struct task *task, const struct
 	replay_file(replay, task, record->type == RECORD_PARK ? TASK_PARKED : TASK_PENDING);
 }
 
-/* `stable` goes up with the first record behind what it says; so the doubt begins with that one. */
+/*
+ * The first record with a larger `stable` comes right after the records that `stable` covers. So
+ * doubt begins at that record.
+ */
 static void replay_note_doubt(struct replay *replay, const struct record *record, uint64_t offset)
 {
 	if (record->stable <= replay->vouched)
@@ -203,14 +208,17 @@ static void replay_note_doubt(struct replay *replay, const struct record *record
 		replay->doubt_offset = offset;
 }
 
-/* A record of a task not known is about one whose end is known, and its beginning dropped. */
+/*
+ * A record may name an unknown task: compaction has dropped the task's first record, and the task
+ * has ended.
+ */
 static int replay_record(struct replay *replay, const struct record *record,
-                         const struct log_place *place)
+                         const struct log_position *position)
 {
 	struct task *task;
 
 	replay->records++;
-	replay_note_doubt(replay, record, place->offset);
+	replay_note_doubt(replay, record, position->offset);
 	if (record->type == RECORD_DROP) {
 		replay->oldest = record->id > replay->oldest ? record->id : replay->oldest;
 		return 0;
@@ -218,7 +226,7 @@ static int replay_record(struct replay *replay, const struct record *record,
 	if (record->id >= replay->log.next_id)
 		replay->log.next_id = record->id + 1;
 	if (record->type == RECORD_PUT || record->type == RECORD_COPY)
-		return replay_put(replay, record, place);
+		return replay_put(replay, record, position);
 	task = tasks_find(&replay->tasks, record->id);
 	if (!task)
 		return 0;
@@ -249,7 +257,9 @@ static int replay_judge(struct replay *replay, struct reader *reader, bool last)
 		return replay_faulty(replay, reader, -EBADMSG, "a record that cannot be");
 	result = 1;
 	if (last) {
-		/* One step back, so that a good record out of order is asked too. */
+		/*
+		 * Go one step back, so that the search also finds a good record out of order here.
+		 */
 		reader->offset -= RECORD_ALIGN_BYTES;
 		result = reader_search(reader, expected, expected);
 		reader->offset = at;
@@ -278,7 +288,9 @@ static int replay_find_end_of_bad(struct replay *replay, struct reader *reader, 
 	return result;
 }
 
-/* Salvage: on to the next good record, whatever was before it. 1; 0: there is none. */
+/*
+ * In salvage, go to the next good record. Returns 1, 0 if there is none, or an error of the disk.
+ */
 static int replay_skip(struct replay *replay, struct reader *reader)
 {
 	uint64_t end;
@@ -294,8 +306,9 @@ static int replay_skip(struct replay *replay, struct reader *reader)
 }
 
 /*
- * Is the fact whole that begins with this record, the next one in order? Salvage takes records one
- * by one. 1 or 0; else from the disk. Reading goes on behind the fact, or where it breaks off.
+ * Returns 1 if the transaction that begins with this record is whole, 0 if not, or an error of the
+ * disk. Salvage takes records one by one. The reader ends behind the transaction, or where the
+ * transaction breaks off.
  */
 static int replay_is_whole(struct replay *replay, struct reader *reader, const struct record *first,
                            enum replay_mode mode)
@@ -318,7 +331,7 @@ static int replay_is_whole(struct replay *replay, struct reader *reader, const s
 	return result;
 }
 
-/* May this record be the next one? */
+/* Returns whether the record's sequence number may come next. */
 static bool replay_is_next(const struct replay *replay, const struct record *record,
                            enum replay_mode mode)
 {
@@ -328,8 +341,8 @@ static bool replay_is_next(const struct replay *replay, const struct record *rec
 }
 
 /*
- * 1: the next record; 0: the segment ends here; -EBADMSG: no good record is here, or the first of a
- * fact that is not whole; else from the disk.
+ * Read the next record. Returns 1, 0 at the end of the segment, or an error of the disk. Returns
+ * -EBADMSG if there is no good record, or the first of a transaction that is not whole.
  */
 static int replay_next(struct replay *replay, struct reader *reader, enum replay_mode mode,
                        struct record *ret_record)
@@ -346,7 +359,7 @@ static int replay_next(struct replay *replay, struct reader *reader, enum replay
 	result = replay_is_whole(replay, reader, ret_record, mode);
 	if (result <= 0)
 		return result < 0 ? result : -EBADMSG;
-	/* Back to the first one, whose data was in the buffer. */
+	/* Read the first record again, because the buffer has changed. */
 	reader->offset = offset;
 	return reader_next(reader, ret_record);
 }
@@ -355,7 +368,7 @@ static int replay_next(struct replay *replay, struct reader *reader, enum replay
 static int replay_records(struct replay *replay, struct reader *reader, enum replay_mode mode)
 {
 	for (;;) {
-		struct log_place place = { reader->header.number, reader->offset };
+		struct log_position position = { reader->header.number, reader->offset };
 		struct record record;
 		int result = replay_next(replay, reader, mode, &record);
 
@@ -363,12 +376,12 @@ static int replay_records(struct replay *replay, struct reader *reader, enum rep
 			return 0;
 		if (result == 1) {
 			replay->log.sequence = record.sequence;
-			result = replay_record(replay, &record, &place);
+			result = replay_record(replay, &record, &position);
 			if (result < 0)
 				return result;
 			continue;
 		}
-		reader->offset = place.offset;
+		reader->offset = position.offset;
 		if (result != -EBADMSG)
 			return result;
 		if (mode != REPLAY_SALVAGE)
@@ -379,7 +392,7 @@ static int replay_records(struct replay *replay, struct reader *reader, enum rep
 	}
 }
 
-/* Does the segment follow the one before it? */
+/* Check that the segment continues the previous segment. */
 static int replay_check_header(struct replay *replay, const struct reader *reader,
                                enum replay_mode mode)
 {
@@ -396,9 +409,8 @@ static int replay_check_header(struct replay *replay, const struct reader *reade
 }
 
 /*
- * Cut what is torn, so that what comes next follows the last good record; and zeros too: it is not
- * known whether they are on the disk, and behind the next records there must not be what was there
- * before.
+ * Cut off the torn tail, so that the next record follows the last good record. Cut off zeros too:
+ * they may not be stable, and then a crash could show old bytes behind the next records.
  */
 static int replay_cut(struct reader *reader)
 {
@@ -408,8 +420,8 @@ static int replay_cut(struct reader *reader)
 }
 
 /*
- * Write again what no record vouches for. A sync may have failed before, and after that what is
- * read need not be on the disk, nor will the next sync write it.
+ * Write the records again that no later record says were stable. If a sync failed before, the
+ * kernel may show bytes that are not on the disk, and the next sync would not write them.
  */
 static int replay_write_again(struct replay *replay, struct reader *reader)
 {
@@ -431,7 +443,7 @@ static int replay_write_again(struct replay *replay, struct reader *reader)
 	return 0;
 }
 
-/* The last segment becomes the log's file. What it holds may not have been synced so far. */
+/* The last segment becomes the log's file. Its records may not be synced yet. */
 static int replay_adopt(struct replay *replay, struct reader *reader)
 {
 	struct log *log = &replay->log;
@@ -474,7 +486,8 @@ static int replay_reader(struct replay *replay, struct reader *reader, struct se
 		result = replay_records(replay, reader, mode);
 	if (result == 0 && reader->offset < reader->end)
 		result = replay_judge(replay, reader, last);
-	if (result == 0 && last && mode != REPLAY_SALVAGE && replay->log.sequence < replay->marked)
+	if (result == 0 && last && mode != REPLAY_SALVAGE &&
+	    replay->log.sequence < replay->watermark)
 		result = replay_faulty(replay, reader, -EBADMSG,
 		                       "the log ends before what was acknowledged");
 	if (result < 0)
@@ -489,7 +502,7 @@ static int replay_reader(struct replay *replay, struct reader *reader, struct se
 	return result == 0 && mode == REPLAY_OPEN ? replay_adopt(replay, reader) : result;
 }
 
-/* A segment whose header says nothing, and in salvage what its records say of it. */
+/* Handle a segment with a bad header. Salvage derives the header from the records. */
 static int replay_headless(struct replay *replay, struct reader *reader, struct segment *segment,
                            enum replay_mode mode, int refusal)
 {
@@ -526,7 +539,7 @@ static int replay_segment(struct replay *replay, struct segment *segment, enum r
 
 /* ---- all of it ---- */
 
-/* Is every segment that counts there, from the first one on? */
+/* Check that no segment that counts is missing at the beginning. */
 static int replay_check_first(struct replay *replay, enum replay_mode mode)
 {
 	struct log *log = &replay->log;
@@ -571,7 +584,7 @@ static int replay_remove_leftover(void *context, const char *name)
 	return 0;
 }
 
-/* Remove what an unfinished rotation, or repair, has left behind. */
+/* Remove the leftovers of an unfinished rotation or repair. */
 static int replay_clean_up(struct replay *replay)
 {
 	struct leftovers leftovers = {
@@ -582,7 +595,7 @@ static int replay_clean_up(struct replay *replay)
 	return leftovers.disk->ops->list(leftovers.disk, replay_remove_leftover, &leftovers);
 }
 
-/* The log is there, and stable: what is beside it follows. */
+/* The log is complete and stable. Open the watermark and the spare, and remove leftovers. */
 static int replay_complete(struct replay *replay)
 {
 	struct log *log = &replay->log;
@@ -591,9 +604,9 @@ static int replay_complete(struct replay *replay)
 	if (log->count == 0)
 		result = log_begin_segment(log, 1, 1);
 	if (result == 0)
-		result = mark_open(log->disk, replay->has_mark, log->sequence);
+		result = watermark_open(log->disk, replay->has_watermark, log->sequence);
 	if (result >= 0) {
-		log->mark = result;
+		log->watermark = result;
 		result = spare_open(&log->spare, log->disk);
 	}
 	return result == 0 ? replay_clean_up(replay) : result;
@@ -610,9 +623,9 @@ static int replay_once(struct replay *replay, enum replay_mode mode)
 		log->next_id = log->next_id < RECORD_NUMBER_END - IDS_LOST_MAX
 		                       ? log->next_id + IDS_LOST_MAX
 		                       : RECORD_NUMBER_END;
-		/* The next record comes after the ones that the mark knows of. */
-		if (log->sequence < replay->marked)
-			log->sequence = replay->marked;
+		/* The next sequence number must be larger than the watermark. */
+		if (log->sequence < replay->watermark)
+			log->sequence = replay->watermark;
 	}
 	return result == 0 && mode == REPLAY_OPEN ? replay_complete(replay) : result;
 }
@@ -627,17 +640,18 @@ static void replay_again(struct replay *replay)
 }
 
 /*
- * A process that has the journal open drops segments, cuts zeros off, and writes where we have read
- * zeros a moment before. What it causes is gone at the next look; damage is there again.
+ * A process that has the journal open drops segments, cuts zeros off, and writes over zeros that
+ * were just read. Faults of this kind do not come again when the journal is read again. Damage
+ * does.
  */
-static int replay_look(struct replay *replay)
+static int replay_verify(struct replay *replay)
 {
 	const char *fault = NULL;
 	uint64_t segment = 0, offset = 0;
 	int before = 0;
 
 	for (unsigned i = 0;; i++) {
-		int result = replay_once(replay, REPLAY_LOOK);
+		int result = replay_once(replay, REPLAY_VERIFY);
 		bool again = result == before && replay->fault == fault &&
 		             replay->fault_segment == segment && replay->fault_offset == offset;
 
@@ -654,7 +668,7 @@ static int replay_look(struct replay *replay)
 
 int replay_run(struct replay *replay, enum replay_mode mode)
 {
-	return mode == REPLAY_LOOK ? replay_look(replay) : replay_once(replay, mode);
+	return mode == REPLAY_VERIFY ? replay_verify(replay) : replay_once(replay, mode);
 }
 
 static int replay_found_segment(void *context, const char *name)
@@ -668,10 +682,10 @@ static int replay_found_segment(void *context, const char *name)
 int replay_find_journal(struct disk *disk)
 {
 	uint64_t marked;
-	bool has_mark;
-	int result = mark_read(disk, &has_mark, &marked);
+	bool has_watermark;
+	int result = watermark_read(disk, &has_watermark, &marked);
 
-	if (result < 0 || has_mark)
+	if (result < 0 || has_watermark)
 		return result < 0 ? result : 1;
 	return disk->ops->list(disk, replay_found_segment, NULL);
 }

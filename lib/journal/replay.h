@@ -12,8 +12,8 @@
 
 enum replay_mode {
 	REPLAY_OPEN,   /* cuts a torn end, removes leftovers; refuses damage */
-	REPLAY_LOOK,   /* changes nothing; refuses damage */
-	REPLAY_SALVAGE /* changes nothing, and goes on behind damage */
+	REPLAY_VERIFY, /* changes nothing; refuses damage */
+	REPLAY_SALVAGE /* changes nothing, and continues behind damage */
 };
 
 struct replay {
@@ -21,31 +21,31 @@ struct replay {
 	struct tasks tasks;
 	struct agenda agenda;   /* of all tasks, by due_ns */
 	uint64_t records;       /* good ones */
-	bool has_mark;          /* the file of the mark is there: so are, or were, segments */
-	uint64_t marked;        /* up to this sequence the mark says that the log was stable */
-	uint64_t whole_to;      /* the fact that the record of this sequence ends is whole */
+	bool has_watermark;     /* its file exists, so segments do, or did */
+	uint64_t watermark;     /* the log was stable up to this sequence number */
+	uint64_t whole_to;      /* the transaction that ends with this sequence is whole */
 	uint64_t oldest;        /* the segments before this number no longer count */
-	uint64_t vouched;       /* up to this sequence a good record says that it was stable */
-	uint64_t doubt_offset;  /* in the segment being read: records before it are vouched for */
+	uint64_t vouched;       /* a good record says that the log was stable up to here */
+	uint64_t doubt_offset;  /* in this segment: records before it were stable */
 	uint64_t torn_bytes;    /* behind the last good record of the last segment, but ... */
 	uint64_t ahead_bytes;   /* ... for the zeros at its end */
 	uint64_t lost_bytes;    /* salvage: bytes passed over, the torn ones included */
 	uint64_t leftovers;     /* segments that no longer count */
 	uint64_t fault_segment; /* where the first fault is, or the last segment ... */
 	uint64_t fault_offset;  /* ... and the end of its last good record */
-	const char *fault;      /* what is wrong there; NULL: nothing */
+	const char *fault;      /* the fault's name; NULL: none */
 };
 
 void replay_init(struct replay *replay, struct disk *disk, uint64_t segment_bytes);
 
 /*
- * On what replay_init() left; `replay` holds what was found also when this fails. 0; -EBADMSG,
- * -EOPNOTSUPP; -ENOMEM; else from the disk. A directory that is no journal yet has no segment, and
- * REPLAY_OPEN begins one. REPLAY_LOOK looks again at what a process may just be changing.
+ * Call after replay_init(). `replay` holds the results of a failed run too. Returns 0, -EBADMSG,
+ * -EOPNOTSUPP, -ENOMEM, or an error of the disk. If the directory has no segment, REPLAY_OPEN
+ * begins one. REPLAY_VERIFY reads again if a process may be changing the files.
  */
 int replay_run(struct replay *replay, enum replay_mode mode);
 
-/* Is there a segment, or a mark? 1 or 0; else from the disk. */
+/* Returns 1 if there is a segment or a watermark, 0 if not, or an error of the disk. */
 int replay_find_journal(struct disk *disk);
 
 void replay_fini(struct replay *replay);

@@ -39,7 +39,10 @@ static int spare_write(struct spare *spare, uint64_t to)
 			spare->disk->ops->write(spare->disk, spare->file, spare_zeros, count, at);
 
 		if (written <= 0) {
-			/* Back to what it was; if that fails too there is more than we know. */
+			/*
+			 * Cut the file to its old size. If that fails too, the file is larger than
+			 * `bytes` says.
+			 */
 			(void)spare->disk->ops->truncate(spare->disk, spare->file, spare->bytes);
 			return written < 0 ? (int)written : -ENOSPC;
 		}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Room that is kept on the disk for the records that end tasks, as a file of zeros: what is put can
- * always be acknowledged, although the disk is full by then. Grown before a put, cut when the disk
- * refuses a record. Not synced: a file system that has accepted a write has set the room aside.
+ * The reserve file: zeros that keep room on the disk for records that end tasks. So a task can be
+ * acknowledged although the disk is full. The file grows before a put, and is cut when the disk
+ * refuses a record. It is not synced, because a file system allocates room when it accepts a write.
  */
 #ifndef JOURNAL_SPARE_H
 #define JOURNAL_SPARE_H
@@ -15,18 +15,21 @@ struct spare {
 	uint64_t bytes;
 };
 
-/* Find what an earlier process left. 0 or an error. */
+/* Open the file of an earlier process, if any. Returns 0 or an error. */
 int spare_open(struct spare *spare, struct disk *disk);
 
 void spare_close(struct spare *spare);
 
 /*
- * Have at least `bytes`, better `more`. 0; or why the disk refuses even the first, and then the
- * spare is as it was.
+ * Grow to `more`, or at least to `bytes`. Returns 0, or the error of the disk, and then the size is
+ * unchanged.
  */
 int spare_grow(struct spare *spare, uint64_t bytes, uint64_t more);
 
-/* Give so many bytes back to the disk, or all there are. False: there are none, or it refuses. */
+/*
+ * Give `bytes` back to the disk, or all bytes if there are fewer. Returns false if there are none,
+ * or the disk refuses.
+ */
 bool spare_give(struct spare *spare, uint64_t bytes);
 
 #endif

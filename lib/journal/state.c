@@ -2,40 +2,41 @@
 /* See state.h. Under the journal's lock. */
 #include "journal/state.h"
 
-struct batch *state_gathering(struct timerhub_journal *journal)
+struct batch *state_open_batch(struct timerhub_journal *journal)
 {
-	return &journal->batches[journal->gathering];
+	return &journal->batches[journal->open_batch];
 }
 
 /* Returns when the first lease ends, on the wall clock as it is now; UINT64_MAX: none does. */
 static uint64_t state_lease_end_ns(struct timerhub_journal *journal)
 {
-	const struct alarm_ops *ops = journal->alarm->ops;
+	const struct wall_timer_ops *ops = journal->timer->ops;
 	uint64_t end_ns = agenda_first_ns(&journal->leases), now_ns;
 
 	if (end_ns == UINT64_MAX)
 		return UINT64_MAX;
-	now_ns = ops->monotonic_ns(journal->alarm);
+	now_ns = ops->monotonic_ns(journal->timer);
 	end_ns = end_ns > now_ns ? end_ns - now_ns : 0;
-	now_ns = ops->wall_ns(journal->alarm);
+	now_ns = ops->wall_ns(journal->timer);
 	return end_ns < UINT64_MAX - now_ns ? now_ns + end_ns : UINT64_MAX;
 }
 
 /*
- * A thread in take ends leases by itself. For a caller that polls the alarm rings then: early, if
- * the wall clock is set forward meanwhile, and its take finds nothing yet.
+ * A thread in take ends leases by itself. For a caller that polls, the timer also expires at the
+ * end of the first lease. If the wall clock is then set forward, the timer expires too early, and
+ * the caller's take finds no task.
  */
-void state_set_alarm(struct timerhub_journal *journal)
+void state_set_timer(struct timerhub_journal *journal)
 {
 	bool blocks = !journal->shut && journal->stopped_ns == UINT64_MAX;
 	uint64_t due_ns = blocks ? agenda_first_ns(&journal->agenda) : 0;
 
-	if (!journal->led && !journal->polled)
+	if (!journal->timed && !journal->polled)
 		return;
 	if (journal->polled) {
 		uint64_t end_ns = state_lease_end_ns(journal);
 
 		due_ns = due_ns < end_ns ? due_ns : end_ns;
 	}
-	journal->alarm->ops->set(journal->alarm, due_ns);
+	journal->timer->ops->set(journal->timer, due_ns);
 }

@@ -27,9 +27,9 @@
 
 struct timerhub_journal {
 	struct disk *disk;
-	struct alarm *alarm;
-	bool owns;     /* disk and alarm are the real ones, to be closed with us */
-	bool threaded; /* else every change writes out for itself: tests */
+	struct wall_timer *timer;
+	bool owns;     /* disk and timer are the real ones; close them too */
+	bool threaded; /* false in tests: no keeper, each change writes its own batch */
 	struct life life;
 	uint64_t lease_ns;
 	uint64_t data_bytes_max;
@@ -38,44 +38,46 @@ struct timerhub_journal {
 	uint32_t attempts_max;
 	size_t batch_bytes;
 
-	/* After open: of the thread that leads. */
+	/* After open, used only by the leader. */
 	struct log log;
-	struct cleaner cleaner;
+	struct compactor compactor;
 	pthread_t thread; /* the keeper */
 
-	/* Everything below: under the lock, except the tickets' numbers. */
+	/* Everything below is under the lock, except the numbers of eventcounts. */
 	struct lock lock;
 	struct tasks tasks;
-	struct hands hands;
-	struct agenda agenda; /* pending, by due_ns, but those with a change in flight */
-	struct agenda leases; /* taken, by the end of the lease, likewise */
-	uint32_t arriving;    /* tasks whose put is in flight */
+	struct deliveries deliveries;
+	struct agenda agenda; /* pending tasks by due_ns, without those being changed */
+	struct agenda
+		leases;    /* taken tasks by the end of their leases, without those being changed */
+	uint32_t arriving; /* tasks whose put is in flight */
 	uint32_t parked;
 	uint64_t next_id;
 	struct batch batches[JOURNAL_BATCHES];
-	unsigned gathering;                       /* which of them callers write to */
-	struct ticket finished[JOURNAL_FINISHED]; /* by number modulo: the last one finished */
-	struct completions completions;           /* of requests that no thread waits for */
-	bool writing;       /* a thread leads: log, cleaner and the batch written out are its own */
-	bool stopping;      /* the keeper ends when all is written */
-	bool hurry;         /* what has gathered is written though no caller waits for it */
-	bool cleans;        /* the keeper has segments to clean */
-	bool called;        /* the keeper is awake, or about to be */
-	struct ticket work; /* what the keeper sleeps on */
-	uint64_t look_ns;   /* when it looks whether to hurry; UINT64_MAX: not before a take */
-	struct ticket takers; /* what takers wait for, except the one that leads */
-	bool led;             /* a taker waits for the alarm, for all of them */
-	bool polled;          /* a caller has asked for the fd: the alarm is always set */
-	uint64_t stopped_ns;  /* what is due later is handed out no more; UINT64_MAX: not stopped */
-	bool shut;            /* takers are sent away, for ever: closing, or stopped and empty */
-	uint32_t waiting;     /* takers waiting for the ticket */
-	uint32_t inside;      /* takers inside take */
-	int failed;           /* the log's */
+	unsigned open_batch; /* the index of the batch that callers fill */
+	struct eventcount
+		finished[JOURNAL_FINISHED]; /* by number modulo 4: the last finished batch */
+	struct completions completions;     /* ended transactions of submit */
+	bool writing;           /* a thread leads, and owns log, compactor and the batch written */
+	bool stopping;          /* the keeper ends when all is written */
+	bool flush;             /* write the open batch although no caller waits */
+	bool compacts;          /* the keeper has segments to clean */
+	bool called;            /* the keeper is awake, or about to be */
+	struct eventcount work; /* the keeper sleeps on it */
+	uint64_t flush_ns;      /* when the keeper sets `flush`; UINT64_MAX: never */
+	struct eventcount takers; /* takers sleep on it, except the one on the timer */
+	bool timed;               /* a taker sleeps on the timer, for all takers */
+	bool polled;              /* a caller has the fd, so the timer is always set */
+	uint64_t stopped_ns;      /* later tasks are not delivered; UINT64_MAX: not stopped */
+	bool shut;                /* every take returns -ESHUTDOWN: closing, or stopped and empty */
+	uint32_t waiting;         /* takers that sleep on `takers` */
+	uint32_t inside;          /* takers inside take */
+	int failed;               /* the log's */
 	struct timerhub_journal_stats stats;
 };
 
-/* Returns the batch that is gathering. The lock is held. */
-struct batch *state_gathering(struct timerhub_journal *journal);
+/* Returns the open batch, which callers fill. The lock is held. */
+struct batch *state_open_batch(struct timerhub_journal *journal);
 
 /* Returns the bucket of a duration in a histogram. */
 static inline unsigned state_bucket(uint64_t ns)
@@ -84,9 +86,8 @@ static inline unsigned state_bucket(uint64_t ns)
 }
 
 /*
- * If the fd is polled or a taker waits, let the alarm ring for what is now the first task, or
- * lease. The lock is held.
+ * Set the timer to the first task or lease, if the fd is polled or a taker waits. The lock is held.
  */
-void state_set_alarm(struct timerhub_journal *journal);
+void state_set_timer(struct timerhub_journal *journal);
 
 #endif

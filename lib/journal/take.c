@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * take, touch, release, stop: deliveries, and their leases. Any thread. Of the threads that wait,
- * one leads: it waits for the alarm, and for the first lease to end; the others wait for a ticket,
- * and one of them leads next. A thread that leaves, with a task or without, wakes the next leader.
+ * take, touch, release, stop: deliveries and their leases. Any thread. One waiting thread sleeps on
+ * the timer, until a task is due or the first lease ends. The other threads sleep on an eventcount.
+ * A thread that returns, with a task or without, wakes the next thread, which then sleeps on the
+ * timer.
  */
 #include <errno.h>
 #include <limits.h>
@@ -17,30 +18,33 @@ static uint64_t take_left_ns(struct timerhub_journal *journal)
 
 	if (end_ns == UINT64_MAX)
 		return UINT64_MAX;
-	now_ns = journal->alarm->ops->monotonic_ns(journal->alarm);
+	now_ns = journal->timer->ops->monotonic_ns(journal->timer);
 	return end_ns > now_ns ? end_ns - now_ns : 0;
 }
 
-/* The lock is held, and given away while waiting. */
+/* The lock is held at call and return, and free during the wait. */
 static void take_wait(struct timerhub_journal *journal, uint64_t timeout_ns)
 {
 	uint64_t lease_ns = take_left_ns(journal);
 
-	if (!journal->led) {
-		journal->led = true;
-		/* Nothing is due: the fd must not say so, and must ring for what comes next. */
-		state_set_alarm(journal);
+	if (!journal->timed) {
+		journal->timed = true;
+		/*
+		 * Nothing is due, so the fd must become unreadable, and readable again for the next
+		 * task.
+		 */
+		state_set_timer(journal);
 		lock_give(&journal->lock);
-		journal->alarm->ops->wait(journal->alarm,
+		journal->timer->ops->wait(journal->timer,
 		                          timeout_ns < lease_ns ? timeout_ns : lease_ns);
 		lock_take(&journal->lock);
-		journal->led = false;
+		journal->timed = false;
 	} else {
-		uint32_t number = ticket_number(&journal->takers);
+		uint32_t number = eventcount_number(&journal->takers);
 
 		journal->waiting++;
 		lock_give(&journal->lock);
-		ticket_wait(&journal->takers, number, timeout_ns);
+		eventcount_wait(&journal->takers, number, timeout_ns);
 		lock_take(&journal->lock);
 		journal->waiting--;
 	}
@@ -49,8 +53,8 @@ static void take_wait(struct timerhub_journal *journal, uint64_t timeout_ns)
 /* 1: there is a task due; 0: the time is over; -ESHUTDOWN. The lock is held. */
 static int take_await_task(struct timerhub_journal *journal, uint64_t timeout_ns)
 {
-	const struct alarm_ops *ops = journal->alarm->ops;
-	uint64_t begin_ns = timeout_ns > 0 ? ops->monotonic_ns(journal->alarm) : 0;
+	const struct wall_timer_ops *ops = journal->timer->ops;
+	uint64_t begin_ns = timeout_ns > 0 ? ops->monotonic_ns(journal->timer) : 0;
 
 	for (;;) {
 		uint64_t left_ns = timeout_ns, passed_ns;
@@ -60,7 +64,7 @@ static int take_await_task(struct timerhub_journal *journal, uint64_t timeout_ns
 		delivery_end_leases(journal);
 		if (delivery_is_due(journal))
 			return 1;
-		state_set_alarm(journal);
+		state_set_timer(journal);
 		if (journal->stopped_ns != UINT64_MAX) {
 			journal->shut = true;
 			return -ESHUTDOWN;
@@ -68,7 +72,7 @@ static int take_await_task(struct timerhub_journal *journal, uint64_t timeout_ns
 		if (timeout_ns == 0)
 			return 0;
 		if (timeout_ns != UINT64_MAX) {
-			passed_ns = ops->monotonic_ns(journal->alarm) - begin_ns;
+			passed_ns = ops->monotonic_ns(journal->timer) - begin_ns;
 			if (passed_ns >= timeout_ns)
 				return 0;
 			left_ns -= passed_ns;
@@ -77,16 +81,22 @@ static int take_await_task(struct timerhub_journal *journal, uint64_t timeout_ns
 	}
 }
 
-/* The lock is held. Must a waiting thread be woken, to lead? Then ticket_wake(), unlocked. */
+/*
+ * The lock is held. Returns whether a waiting thread must be woken, by eventcount_wake() without
+ * the lock, to sleep on the timer.
+ */
 static bool take_pass_on(struct timerhub_journal *journal)
 {
-	if (journal->led || journal->waiting == 0)
+	if (journal->timed || journal->waiting == 0)
 		return false;
-	ticket_set(&journal->takers, ticket_number(&journal->takers) + 1);
+	eventcount_set(&journal->takers, eventcount_number(&journal->takers) + 1);
 	return true;
 }
 
-/* The lock is held. Hand out what is due: how many, or -ENOMEM if it is not even one. */
+/*
+ * The lock is held. Deliver due tasks, up to `max`. Returns their number, or -ENOMEM if there is no
+ * memory for the first.
+ */
 static int take_many(struct timerhub_journal *journal, struct timerhub_task *ret_tasks,
                      unsigned max)
 {
@@ -112,16 +122,16 @@ static int take_run(struct timerhub_journal *journal, struct timerhub_task *ret_
 	if (result == 1)
 		result = take_many(journal, ret_tasks, max);
 	if (result > 0) {
-		state_set_alarm(journal);
+		state_set_timer(journal);
 		wake_writer = writer_remind(journal);
 	}
 	wake_taker = take_pass_on(journal);
 	journal->inside--;
 	lock_give(&journal->lock);
 	if (wake_taker)
-		ticket_wake(&journal->takers, 1);
+		eventcount_wake(&journal->takers, 1);
 	if (wake_writer)
-		ticket_wake(&journal->work, 1);
+		eventcount_wake(&journal->work, 1);
 	return result;
 }
 
@@ -134,7 +144,7 @@ int timerhub_journal_take_many(struct timerhub_journal *journal, struct timerhub
 		return -EINVAL;
 	if (!life_goes_on(&journal->life))
 		return -EOWNERDEAD;
-	/* A thread cancelled while it leads would leave the others without one. */
+	/* If a thread were cancelled while it sleeps on the timer, no other thread would. */
 	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
 	result = take_run(journal, ret_tasks, max, timeout_ns);
 	(void)pthread_setcancelstate(before, NULL);
@@ -155,23 +165,23 @@ void timerhub_journal_stop(struct timerhub_journal *journal)
 		return;
 	lock_take(&journal->lock);
 	if (journal->stopped_ns == UINT64_MAX)
-		journal->stopped_ns = journal->alarm->ops->wall_ns(journal->alarm);
+		journal->stopped_ns = journal->timer->ops->wall_ns(journal->timer);
 	delivery_wake_takers(journal);
 }
 
 /* ---- what a taker has ---- */
 
-/* As touch, with the lock, which is given away while a change of the task is in flight. */
-static int take_touch(struct timerhub_journal *journal, const struct timerhub_task *handed,
+/* As touch, with the lock. The lock is free while the call waits for a change in flight. */
+static int take_touch(struct timerhub_journal *journal, const struct timerhub_task *taken,
                       uint64_t lease_ns)
 {
-	struct hand *hand = NULL;
+	struct delivery *held = NULL;
 	uint32_t number = 0;
 	int result;
 
 	for (;;) {
 		delivery_end_leases(journal);
-		result = delivery_find(journal, handed->id, handed->delivery, &hand, &number);
+		result = delivery_find(journal, taken->id, taken->delivery, &held, &number);
 		if (result <= 0)
 			break;
 		lock_give(&journal->lock);
@@ -180,7 +190,7 @@ static int take_touch(struct timerhub_journal *journal, const struct timerhub_ta
 	}
 	if (result < 0 || journal->lease_ns == 0)
 		return result;
-	delivery_prolong(journal, hand->task, lease_ns);
+	delivery_prolong(journal, held->task, lease_ns);
 	return 0;
 }
 
@@ -201,18 +211,18 @@ int timerhub_journal_touch(struct timerhub_journal *journal, const struct timerh
 
 int timerhub_journal_release(struct timerhub_journal *journal, const struct timerhub_task *task)
 {
-	struct hand *hand;
+	struct delivery *held;
 
 	if (!journal || !task)
 		return -EINVAL;
 	if (!life_goes_on(&journal->life))
 		return -EOWNERDEAD;
 	lock_take(&journal->lock);
-	hand = hands_find(&journal->hands, task->delivery);
-	if (hand)
-		hands_remove(&journal->hands, &journal->tasks, hand);
+	held = deliveries_find(&journal->deliveries, task->delivery);
+	if (held)
+		deliveries_remove(&journal->deliveries, &journal->tasks, held);
 	lock_give(&journal->lock);
-	return hand ? 0 : -ENOENT;
+	return held ? 0 : -ENOENT;
 }
 
 int timerhub_journal_fd(struct timerhub_journal *journal)
@@ -223,7 +233,7 @@ int timerhub_journal_fd(struct timerhub_journal *journal)
 		return -EOWNERDEAD;
 	lock_take(&journal->lock);
 	journal->polled = true;
-	state_set_alarm(journal);
+	state_set_timer(journal);
 	lock_give(&journal->lock);
-	return journal->alarm->ops->fd(journal->alarm);
+	return journal->timer->ops->fd(journal->timer);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A task in memory: one allocation, with its data and its key behind it. 80 bytes, 16 in an agenda,
- * 16 in that of the leases, 8 in each table: 128 and what the allocator adds, where 144 are
- * allowed. Everything is written under the journal's lock. Id, interval, data and key never change.
+ * A task in memory: one allocation, with its data and its key behind it. A task takes 80 bytes, 16
+ * in an agenda, 16 in the agenda of leases, and 8 in each table. With the allocator's overhead it
+ * may take 144. Everything is written under the journal's lock. Id, interval, data and key never
+ * change.
  */
 #ifndef JOURNAL_TASK_H
 #define JOURNAL_TASK_H
@@ -16,7 +17,7 @@ enum task_state {
 	TASK_TAKEN,    /* a worker has it; in the agenda of leases if leases end */
 	TASK_PARKED,   /* not delivered until it is renewed; in no agenda */
 	TASK_ARRIVING, /* its put is in flight; in no agenda */
-	TASK_ENDED, /* done or cancelled; in no table, and kept only for the hands that hold it */
+	TASK_ENDED,    /* done or cancelled; in no table, and kept only for its deliveries */
 };
 
 #define TASK_NOWHERE UINT32_MAX /* agenda_index of a task in no agenda */
@@ -36,10 +37,10 @@ struct task {
 		uint32_t agenda_index; /* where its agenda has it, or TASK_NOWHERE */
 		uint32_t batch;        /* while `changing`: the batch that its change is in */
 	};
-	uint32_t hand;    /* the latest delivery's place in the hands, plus 1; 0: it is over */
-	uint32_t holders; /* hands that hold it */
+	uint32_t latest;  /* the latest delivery's place, plus 1; 0: it is over */
+	uint32_t holders; /* deliveries that hold it */
 	uint8_t state;    /* enum task_state */
-	uint8_t changing; /* 1: a change of it is in flight; in no agenda meanwhile */
+	uint8_t changing; /* 1: a change of it is in flight, and it is in no agenda */
 	uint8_t key_len;
 	_Alignas(16) unsigned char bytes[]; /* the data, then the key */
 };

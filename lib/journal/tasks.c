@@ -42,7 +42,7 @@ size_t tasks_record_bytes(const struct task *task)
 	return record_bytes(task->interval_ns, task->key_len, task->data_len);
 }
 
-/* Its record, and the one that ends it: the disk must have room for both. */
+/* Returns the bytes of the task's record and of the record that will end it. */
 static uint64_t tasks_live_bytes(const struct task *task)
 {
 	return tasks_record_bytes(task) + RECORD_HEADER_BYTES;

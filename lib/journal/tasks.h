@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All tasks of a journal, by id and by key, and what they amount to. Under the journal's lock.
+ * All tasks of a journal, by id and by key, and their sizes. Under the journal's lock.
  *
  * A task whose put is in flight is in the tables too, so that a second put of its key finds it.
  */
@@ -19,7 +19,7 @@ struct tasks {
 	uint32_t buckets_count; /* of each table: a power of two, or 0 */
 	uint32_t count;
 	uint64_t seed[2];    /* of the hash of keys */
-	uint64_t data_bytes; /* data and keys in memory, those of ended tasks that are held too */
+	uint64_t data_bytes; /* data and keys in memory, also of ended tasks with deliveries */
 	uint64_t live_bytes; /* of all, as records, with a record that ends each */
 };
 
@@ -29,7 +29,7 @@ struct tasks {
  */
 struct task *task_new(const struct record *record);
 
-/* Free a task that is in no table, and that no hand holds. */
+/* Free a task that is in no table and has no delivery. */
 void tasks_free(struct tasks *tasks, struct task *task);
 
 /* Frees all tasks in the tables. */
@@ -49,8 +49,8 @@ struct task *tasks_find(const struct tasks *tasks, uint64_t id);
 struct task *tasks_find_key(const struct tasks *tasks, const void *key, size_t key_len);
 
 /*
- * Take a task, which must be in no agenda, out of the tables. It is freed now, or with the last
- * hand that holds it (tasks_free()).
+ * Take a task, which must be in no agenda, out of the tables. It is freed now, or with its last
+ * delivery (tasks_free()).
  */
 void tasks_remove(struct tasks *tasks, struct task *task);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See transaction.h. While a change of a task is in flight, the task is in no agenda, so it is not
- * delivered, and other changes of it wait to see how the first one ends.
+ * See transaction.h. While a change of a task is in flight, the task is in no agenda. So it is not
+ * delivered, and other changes of the task wait for the outcome.
  *
- * A request is checked until nothing that it names has a change in flight, and its batch has room;
- * only then, without giving the lock away in between, is anything changed. Held to a model by
- * tests/journal, like all calls.
+ * A transaction waits until no task that it names has a change in flight, and the open batch has
+ * room. The check that succeeds and the change are in one hold of the lock. tests/journal compare
+ * all calls with a model.
  */
 #include "journal/transaction.h"
 
@@ -35,14 +35,14 @@ static int change_check_put(struct timerhub_journal *journal, struct change *cha
 	return 0;
 }
 
-static int change_check_handed(struct timerhub_journal *journal, struct change *change,
-                               uint32_t *ret_batch)
+static int change_check_delivered(struct timerhub_journal *journal, struct change *change,
+                                  uint32_t *ret_batch)
 {
-	struct hand *hand = NULL;
-	int result = delivery_find(journal, change->id, change->delivery, &hand, ret_batch);
+	struct delivery *held = NULL;
+	int result = delivery_find(journal, change->id, change->delivery, &held, ret_batch);
 
 	if (result == 0)
-		change->task = hand->task;
+		change->task = held->task;
 	return result;
 }
 
@@ -71,15 +71,16 @@ static int change_check(struct timerhub_journal *journal, struct change *change,
 	if (change->type == RECORD_PUT)
 		return change_check_put(journal, change, ret_batch);
 	if (change->delivery != 0)
-		return change_check_handed(journal, change, ret_batch);
+		return change_check_delivered(journal, change, ret_batch);
 	return change_check_named(journal, change, ret_batch);
 }
 
-/* Does an earlier change of the request end the task that has this one's key? */
-static bool request_frees_key(const struct request *request, unsigned index, uint64_t id)
+/* Returns whether an earlier change of the transaction ends the task that has the key. */
+static bool transaction_frees_key(const struct transaction *transaction, unsigned index,
+                                  uint64_t id)
 {
 	for (unsigned i = 0; i < index; i++) {
-		const struct change *before = &request->changes[i];
+		const struct change *before = &transaction->changes[i];
 
 		if (before->type == RECORD_PUT || before->task->id != id)
 			continue;
@@ -91,12 +92,12 @@ static bool request_frees_key(const struct request *request, unsigned index, uin
 }
 
 /* Two changes of one task, or two puts of one key, do not count together. */
-static bool request_has_twice(const struct request *request, unsigned index)
+static bool transaction_has_twice(const struct transaction *transaction, unsigned index)
 {
-	const struct change *change = &request->changes[index];
+	const struct change *change = &transaction->changes[index];
 
 	for (unsigned i = 0; i < index; i++) {
-		const struct change *before = &request->changes[i];
+		const struct change *before = &transaction->changes[i];
 
 		if (change->type != RECORD_PUT && before->task == change->task)
 			return true;
@@ -108,15 +109,16 @@ static bool request_has_twice(const struct request *request, unsigned index)
 	return false;
 }
 
-/* Are there ids, and room in memory, for what the request puts? 0, -EOVERFLOW or -EAGAIN. */
-static int request_check_puts(const struct timerhub_journal *journal, const struct request *request)
+/* Check that there are ids and memory for all puts. Returns 0, -EOVERFLOW or -EAGAIN. */
+static int transaction_check_puts(const struct timerhub_journal *journal,
+                                  const struct transaction *transaction)
 {
 	uint64_t bytes = journal->tasks.data_bytes;
 	uint64_t count = journal->tasks.count;
 	unsigned puts = 0;
 
-	for (unsigned i = 0; i < request->count; i++) {
-		const struct change *change = &request->changes[i];
+	for (unsigned i = 0; i < transaction->count; i++) {
+		const struct change *change = &transaction->changes[i];
 
 		if (change->type != RECORD_PUT)
 			continue;
@@ -130,12 +132,12 @@ static int request_check_puts(const struct timerhub_journal *journal, const stru
 	return 0;
 }
 
-size_t request_bytes(const struct request *request)
+size_t transaction_bytes(const struct transaction *transaction)
 {
 	size_t bytes = 0;
 
-	for (unsigned i = 0; i < request->count; i++) {
-		const struct change *change = &request->changes[i];
+	for (unsigned i = 0; i < transaction->count; i++) {
+		const struct change *change = &transaction->changes[i];
 
 		bytes += change->type == RECORD_PUT ? tasks_record_bytes(change->task)
 		                                    : RECORD_HEADER_BYTES;
@@ -144,28 +146,29 @@ size_t request_bytes(const struct request *request)
 }
 
 /* As change_check(), for all of them; `*ret_index`: which one is refused. */
-int request_check(struct timerhub_journal *journal, struct request *request, uint32_t *ret_batch,
-                  unsigned *ret_index)
+int transaction_check(struct timerhub_journal *journal, struct transaction *transaction,
+                      uint32_t *ret_batch, unsigned *ret_index)
 {
-	const struct batch *batch = state_gathering(journal);
+	const struct batch *batch = state_open_batch(journal);
 	int result;
 
-	for (unsigned i = 0; i < request->count; i++) {
-		result = change_check(journal, &request->changes[i], ret_batch);
+	for (unsigned i = 0; i < transaction->count; i++) {
+		result = change_check(journal, &transaction->changes[i], ret_batch);
 		*ret_index = i;
-		if (result == -EEXIST && request_frees_key(request, i, request->changes[i].id))
+		if (result == -EEXIST &&
+		    transaction_frees_key(transaction, i, transaction->changes[i].id))
 			result = 0;
-		if (result == 0 && request_has_twice(request, i))
+		if (result == 0 && transaction_has_twice(transaction, i))
 			result = -EINVAL;
 		if (result != 0)
 			return result;
 	}
 	if (journal->failed < 0)
 		return journal->failed;
-	result = request_check_puts(journal, request);
+	result = transaction_check_puts(journal, transaction);
 	if (result < 0)
 		return result;
-	if (batch_has_room(batch, request_bytes(request)))
+	if (batch_has_room(batch, transaction_bytes(transaction)))
 		return 0;
 	*ret_batch = batch->number;
 	return 1;
@@ -181,11 +184,14 @@ static void change_begin_put(struct timerhub_journal *journal, struct task *task
 	journal->arriving++;
 }
 
-/* What a worker says of its delivery may mean another thing to the task. */
-static void change_begin_handed(struct timerhub_journal *journal, struct change *change)
+/*
+ * A worker's answer may become another change of the task. For example, done of a periodic task
+ * sets its next due time.
+ */
+static void change_begin_delivered(struct timerhub_journal *journal, struct change *change)
 {
 	const struct task *task = change->task;
-	const struct hand *hand = hands_find(&journal->hands, change->delivery);
+	const struct delivery *held = deliveries_find(&journal->deliveries, change->delivery);
 
 	if (change->type == RECORD_RETRY && journal->attempts_max > 0 &&
 	    task->attempts >= journal->attempts_max)
@@ -193,13 +199,13 @@ static void change_begin_handed(struct timerhub_journal *journal, struct change 
 	if (change->type == RECORD_PARK)
 		change->due_ns = task->due_ns;
 	if (change->type == RECORD_DONE && task->interval_ns > 0 &&
-	    hand->periods <= (RECORD_NUMBER_END - 1 - task->due_ns) / task->interval_ns) {
+	    held->periods <= (RECORD_NUMBER_END - 1 - task->due_ns) / task->interval_ns) {
 		change->type = RECORD_RENEW;
-		change->due_ns = task->due_ns + hand->periods * task->interval_ns;
+		change->due_ns = task->due_ns + held->periods * task->interval_ns;
 	}
 }
 
-/* The task is handed to no worker, and its lease does not end, until the change is applied. */
+/* Until the change is applied, the task is not delivered, and its lease does not end. */
 static void change_begin(struct timerhub_journal *journal, struct change *change)
 {
 	struct task *task = change->task;
@@ -211,9 +217,9 @@ static void change_begin(struct timerhub_journal *journal, struct change *change
 	else if (task->state == TASK_TAKEN && journal->lease_ns > 0)
 		change->lease_end_ns = agenda_remove(&journal->leases, task);
 	if (change->delivery != 0)
-		change_begin_handed(journal, change);
+		change_begin_delivered(journal, change);
 	task->changing = 1;
-	task->batch = state_gathering(journal)->number;
+	task->batch = state_open_batch(journal)->number;
 }
 
 static struct record change_record(const struct change *change)
@@ -242,22 +248,22 @@ static struct record change_record(const struct change *change)
 	return record;
 }
 
-void request_begin(struct timerhub_journal *journal, struct request *request)
+void transaction_begin(struct timerhub_journal *journal, struct transaction *transaction)
 {
-	struct batch *batch = state_gathering(journal);
+	struct batch *batch = state_open_batch(journal);
 
-	for (unsigned i = 0; i < request->count; i++) {
-		struct change *change = &request->changes[i];
+	for (unsigned i = 0; i < transaction->count; i++) {
+		struct change *change = &transaction->changes[i];
 		struct record record;
 
 		change_begin(journal, change);
 		record = change_record(change);
-		record.flags = i + 1 < request->count ? RECORD_MORE : 0;
+		record.flags = i + 1 < transaction->count ? RECORD_MORE : 0;
 		change->at = batch_add(batch, &record);
 		/* Once it is stable a task may be gone before its caller looks again. */
 		change->id = change->task->id;
 	}
-	batch_add_request(batch, request);
+	batch_add_transaction(batch, transaction);
 }
 
 /* ---- how it ended; the lock is held ---- */
@@ -274,7 +280,7 @@ static void change_put_back(struct timerhub_journal *journal, const struct chang
 }
 
 static void change_end_put(struct timerhub_journal *journal, struct change *change, int result,
-                           const struct log_place *place)
+                           const struct log_position *position)
 {
 	struct task *task = change->task;
 
@@ -284,14 +290,14 @@ static void change_end_put(struct timerhub_journal *journal, struct change *chan
 		tasks_remove(&journal->tasks, task);
 		return;
 	}
-	task->segment = (uint32_t)place->segment;
-	task->offset8 = (uint32_t)((place->offset + change->at) / RECORD_ALIGN_BYTES);
+	task->segment = (uint32_t)position->segment;
+	task->offset8 = (uint32_t)((position->offset + change->at) / RECORD_ALIGN_BYTES);
 	task->state = TASK_PENDING;
 	agenda_insert(&journal->agenda, task, task->due_ns);
 	journal->stats.put++;
 }
 
-/* The state that the task had is left; the delivery, if it was answered for, is over. */
+/* Undo the counts of the task's old state, and end the delivery that the change answers. */
 static void change_leave_state(struct timerhub_journal *journal, const struct change *change)
 {
 	struct task *task = change->task;
@@ -302,8 +308,8 @@ static void change_leave_state(struct timerhub_journal *journal, const struct ch
 		journal->parked--;
 	task->agenda_index = TASK_NOWHERE;
 	if (change->delivery != 0)
-		hands_remove(&journal->hands, &journal->tasks,
-		             hands_find(&journal->hands, change->delivery));
+		deliveries_remove(&journal->deliveries, &journal->tasks,
+		                  deliveries_find(&journal->deliveries, change->delivery));
 }
 
 static void change_end_due(struct timerhub_journal *journal, const struct change *change)
@@ -346,11 +352,11 @@ static void change_count(struct timerhub_journal *journal, const struct change *
 }
 
 static void change_end(struct timerhub_journal *journal, struct change *change, int result,
-                       const struct log_place *place)
+                       const struct log_position *position)
 {
 	change->task->changing = 0;
 	if (change->type == RECORD_PUT) {
-		change_end_put(journal, change, result, place);
+		change_end_put(journal, change, result, position);
 		return;
 	}
 	if (result < 0) {
@@ -365,17 +371,17 @@ static void change_end(struct timerhub_journal *journal, struct change *change, 
 		change_end_due(journal, change);
 }
 
-void request_end(struct timerhub_journal *journal, struct request *first, int result,
-                 const struct log_place *place)
+void transaction_end(struct timerhub_journal *journal, struct transaction *first, int result,
+                     const struct log_position *position)
 {
-	struct request *next;
+	struct transaction *next;
 
-	for (struct request *request = first; request; request = next) {
-		next = request->next;
-		request->result = result;
-		for (unsigned i = 0; i < request->count; i++)
-			change_end(journal, &request->changes[i], result, place);
-		if (request->async)
-			completions_put(&journal->completions, request);
+	for (struct transaction *transaction = first; transaction; transaction = next) {
+		next = transaction->next;
+		transaction->result = result;
+		for (unsigned i = 0; i < transaction->count; i++)
+			change_end(journal, &transaction->changes[i], result, position);
+		if (transaction->async)
+			completions_put(&journal->completions, transaction);
 	}
 }

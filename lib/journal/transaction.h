@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Changes: the decisions whether a request may be made, how its tasks are while it is in flight,
- * and how they end when its batch is written, or refused. The lock is held, except in
- * request_bytes().
+ * Decisions about changes: whether a transaction may begin, the state of its tasks while it is in
+ * flight, and their state when its batch was written or refused. The lock is held, except in
+ * transaction_bytes().
  */
-#ifndef JOURNAL_REQUEST_H
-#define JOURNAL_REQUEST_H
+#ifndef JOURNAL_TRANSACTION_H
+#define JOURNAL_TRANSACTION_H
 
 #include "journal/state.h"
 
-/* Returns the bytes of all of a request's records. */
-size_t request_bytes(const struct request *request);
+/* Returns the bytes of a transaction's records. */
+size_t transaction_bytes(const struct transaction *transaction);
 
 /*
- * 0: it may begin now; 1: it must wait for the batch `*ret_batch`; or why it cannot be made, and
- * `*ret_index`: which change is refused.
+ * Returns 0 if the transaction may begin now, or 1 if it must wait for the batch `*ret_batch`.
+ * Otherwise returns an error, and `*ret_index` is the refused change.
  */
-int request_check(struct timerhub_journal *journal, struct request *request, uint32_t *ret_batch,
-                  unsigned *ret_index);
+int transaction_check(struct timerhub_journal *journal, struct transaction *transaction,
+                      uint32_t *ret_batch, unsigned *ret_index);
 
-/* Let a checked request gather, in the same hold of the lock. */
-void request_begin(struct timerhub_journal *journal, struct request *request);
+/* Add a checked transaction to the open batch, in the same hold of the lock. */
+void transaction_begin(struct timerhub_journal *journal, struct transaction *transaction);
 
-/* The requests of this list are written, from `place` on; or refused, `result` says why. */
-void request_end(struct timerhub_journal *journal, struct request *first, int result,
-                 const struct log_place *place);
+/* End the transactions of a list. With result 0 they were written at `position`, else refused. */
+void transaction_end(struct timerhub_journal *journal, struct transaction *first, int result,
+                     const struct log_position *position);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * See wall_timer.h: a timerfd on the wall clock that no thread reads. The kernel makes it readable
- * at the set time, and also when the clock is set: the journal then converts the end of the first
+ * at the set time, and whenever the clock is set. The journal then converts the end of the first
  * lease to the new wall clock. Setting the timer makes the fd unreadable. Tests set the clock:
  * tests/journal/test_clock.c.
  */
@@ -16,22 +16,24 @@
 #include "journal/wall_timer.h"
 
 #define NS_PER_S UINT64_C(1000000000)
-/* 0 would disarm it, and "never" is as far away as the kernel can tell, in the year 2262. */
+/*
+ * A time of 0 would disarm the timer. The latest time of the kernel, in the year 2262, means never.
+ */
 #define FIRST_NS UINT64_C(1)
 #define LAST_NS ((uint64_t)INT64_MAX)
 
-struct alarm_real {
-	struct alarm alarm;
-	int timer;
-	uint64_t due_ns; /* what it is set to */
+struct wall_timer_real {
+	struct wall_timer timer;
+	int fd;
+	uint64_t due_ns; /* the set time */
 };
 
-static struct alarm_real *alarm_real_of(struct alarm *alarm)
+static struct wall_timer_real *wall_timer_real_of(struct wall_timer *timer)
 {
-	return (struct alarm_real *)(void *)alarm;
+	return (struct wall_timer_real *)(void *)timer;
 }
 
-static uint64_t alarm_real_now_ns(clockid_t clock)
+static uint64_t wall_timer_real_now_ns(clockid_t clock)
 {
 	struct timespec now;
 
@@ -39,93 +41,93 @@ static uint64_t alarm_real_now_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
-static uint64_t alarm_real_wall_ns(struct alarm *alarm)
+static uint64_t wall_timer_real_wall_ns(struct wall_timer *timer)
 {
-	(void)alarm;
-	return alarm_real_now_ns(CLOCK_REALTIME);
+	(void)timer;
+	return wall_timer_real_now_ns(CLOCK_REALTIME);
 }
 
-static uint64_t alarm_real_monotonic_ns(struct alarm *alarm)
+static uint64_t wall_timer_real_monotonic_ns(struct wall_timer *timer)
 {
-	(void)alarm;
-	return alarm_real_now_ns(CLOCK_MONOTONIC);
+	(void)timer;
+	return wall_timer_real_now_ns(CLOCK_MONOTONIC);
 }
 
-static struct timespec alarm_real_time(uint64_t ns)
+static struct timespec wall_timer_real_time(uint64_t ns)
 {
 	return (struct timespec){ .tv_sec = (time_t)(ns / NS_PER_S),
 		                  .tv_nsec = (long)(ns % NS_PER_S) };
 }
 
-/* 0, or -ECANCELED: the clock was set, and the timer is set all the same. */
-static int alarm_real_arm(struct alarm_real *real, uint64_t due_ns)
+/* Returns 0, or -ECANCELED if the clock was set. In both cases the timer is set. */
+static int wall_timer_real_arm(struct wall_timer_real *real, uint64_t due_ns)
 {
 	uint64_t capped_ns = due_ns < FIRST_NS ? FIRST_NS : due_ns < LAST_NS ? due_ns : LAST_NS;
-	struct itimerspec at = { .it_value = alarm_real_time(capped_ns) };
+	struct itimerspec at = { .it_value = wall_timer_real_time(capped_ns) };
 	int flags = TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET;
 
 	real->due_ns = due_ns;
-	return timerfd_settime(real->timer, flags, &at, NULL) < 0 ? -errno : 0;
+	return timerfd_settime(real->fd, flags, &at, NULL) < 0 ? -errno : 0;
 }
 
-static void alarm_real_set(struct alarm *alarm, uint64_t due_ns)
+static void wall_timer_real_set(struct wall_timer *timer, uint64_t due_ns)
 {
-	struct alarm_real *real = alarm_real_of(alarm);
-	uint64_t now_ns = alarm_real_wall_ns(alarm);
+	struct wall_timer_real *real = wall_timer_real_of(timer);
+	uint64_t now_ns = wall_timer_real_wall_ns(timer);
 
-	/* It rings for another that is due, and goes on. */
+	/* The fd is readable already for an earlier due task, and stays readable. */
 	if (due_ns <= now_ns && real->due_ns <= now_ns)
 		return;
-	/* The caller has looked at the old clock: it is to look again. */
-	if (alarm_real_arm(real, due_ns) < 0)
-		(void)alarm_real_arm(real, 0);
+	/* The caller has used the old clock. Make the fd readable, so that it checks again. */
+	if (wall_timer_real_arm(real, due_ns) < 0)
+		(void)wall_timer_real_arm(real, 0);
 }
 
-static int alarm_real_fd(struct alarm *alarm)
+static int wall_timer_real_fd(struct wall_timer *timer)
 {
-	return alarm_real_of(alarm)->timer;
+	return wall_timer_real_of(timer)->fd;
 }
 
-static void alarm_real_wait(struct alarm *alarm, uint64_t timeout_ns)
+static void wall_timer_real_wait(struct wall_timer *timer, uint64_t timeout_ns)
 {
-	struct pollfd poll_fd = { .fd = alarm_real_fd(alarm), .events = POLLIN };
-	struct timespec timeout = alarm_real_time(timeout_ns);
+	struct pollfd poll_fd = { .fd = wall_timer_real_fd(timer), .events = POLLIN };
+	struct timespec timeout = wall_timer_real_time(timeout_ns);
 
 	(void)ppoll(&poll_fd, 1, timeout_ns == UINT64_MAX ? NULL : &timeout, NULL);
 }
 
-static void alarm_real_close(struct alarm *alarm)
+static void wall_timer_real_close(struct wall_timer *timer)
 {
-	struct alarm_real *real = alarm_real_of(alarm);
+	struct wall_timer_real *real = wall_timer_real_of(timer);
 
-	(void)close(real->timer);
+	(void)close(real->fd);
 	free(real);
 }
 
-static const struct alarm_ops alarm_real_ops = {
-	.wall_ns = alarm_real_wall_ns,
-	.monotonic_ns = alarm_real_monotonic_ns,
-	.set = alarm_real_set,
-	.fd = alarm_real_fd,
-	.wait = alarm_real_wait,
-	.close = alarm_real_close,
+static const struct wall_timer_ops wall_timer_real_ops = {
+	.wall_ns = wall_timer_real_wall_ns,
+	.monotonic_ns = wall_timer_real_monotonic_ns,
+	.set = wall_timer_real_set,
+	.fd = wall_timer_real_fd,
+	.wait = wall_timer_real_wait,
+	.close = wall_timer_real_close,
 };
 
-int alarm_real_open(struct alarm **ret_alarm)
+int wall_timer_real_open(struct wall_timer **ret_timer)
 {
-	struct alarm_real *real = calloc(1, sizeof(*real));
+	struct wall_timer_real *real = calloc(1, sizeof(*real));
 	int result;
 
 	if (!real)
 		return -ENOMEM;
-	real->alarm.ops = &alarm_real_ops;
+	real->timer.ops = &wall_timer_real_ops;
 	real->due_ns = UINT64_MAX;
-	real->timer = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);
-	if (real->timer < 0) {
+	real->fd = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (real->fd < 0) {
 		result = -errno;
 		free(real);
 		return result;
 	}
-	*ret_alarm = &real->alarm;
+	*ret_timer = &real->timer;
 	return 0;
 }

@@ -17,53 +17,54 @@ enum {
 };
 
 #define MAGIC_BYTES 8
-static const uint8_t mark_magic[MAGIC_BYTES] = { 't', 'h', 'u', 'b', 'm', 'a', 'r', 'k' };
+static const uint8_t watermark_magic[MAGIC_BYTES] = { 't', 'h', 'u', 'b', 'm', 'a', 'r', 'k' };
 
 static void mark_encode(uint8_t *to, uint64_t sequence)
 {
-	memset(to, 0, MARK_BYTES);
-	memcpy(to + AT_MAGIC, mark_magic, MAGIC_BYTES);
+	memset(to, 0, WATERMARK_BYTES);
+	memcpy(to + AT_MAGIC, watermark_magic, MAGIC_BYTES);
 	little_put64(to + AT_SEQUENCE, sequence);
 	little_put32(to + AT_CRC, crc32c(0, to, AT_CRC));
 }
 
-int mark_read(struct disk *disk, bool *ret_is_there, uint64_t *ret_sequence)
+int watermark_read(struct disk *disk, bool *ret_is_there, uint64_t *ret_sequence)
 {
-	uint8_t bytes[MARK_BYTES], expected[MARK_BYTES];
+	uint8_t bytes[WATERMARK_BYTES], expected[WATERMARK_BYTES];
 	uint64_t size;
-	int file = disk->ops->open(disk, MARK_NAME, false, &size);
+	int file = disk->ops->open(disk, WATERMARK_NAME, false, &size);
 	size_t count = 0;
 
 	*ret_is_there = file >= 0;
 	*ret_sequence = 0;
 	if (file < 0)
 		return file == -ENOENT ? 0 : file;
-	while (count < MARK_BYTES) {
-		int64_t got = disk->ops->read(disk, file, bytes + count, MARK_BYTES - count, count);
+	while (count < WATERMARK_BYTES) {
+		int64_t got =
+			disk->ops->read(disk, file, bytes + count, WATERMARK_BYTES - count, count);
 
 		if (got <= 0)
-			break; /* a mark that cannot be read says nothing */
+			break; /* an unreadable watermark counts as 0 */
 		count += (size_t)got;
 	}
 	disk->ops->close(disk, file);
-	if (count < MARK_BYTES)
+	if (count < WATERMARK_BYTES)
 		return 0;
 	mark_encode(expected, little_get64(bytes + AT_SEQUENCE));
-	if (memcmp(bytes, expected, MARK_BYTES) == 0 &&
+	if (memcmp(bytes, expected, WATERMARK_BYTES) == 0 &&
 	    little_get64(bytes + AT_SEQUENCE) < RECORD_NUMBER_END)
 		*ret_sequence = little_get64(bytes + AT_SEQUENCE);
 	return 0;
 }
 
-int mark_write(struct disk *disk, int file, uint64_t sequence)
+int watermark_write(struct disk *disk, int file, uint64_t sequence)
 {
-	uint8_t bytes[MARK_BYTES];
+	uint8_t bytes[WATERMARK_BYTES];
 	size_t count = 0;
 
 	mark_encode(bytes, sequence);
-	while (count < MARK_BYTES) {
+	while (count < WATERMARK_BYTES) {
 		int64_t written =
-			disk->ops->write(disk, file, bytes + count, MARK_BYTES - count, count);
+			disk->ops->write(disk, file, bytes + count, WATERMARK_BYTES - count, count);
 
 		if (written <= 0)
 			return written < 0 ? (int)written : -ENOSPC;
@@ -72,16 +73,16 @@ int mark_write(struct disk *disk, int file, uint64_t sequence)
 	return 0;
 }
 
-int mark_open(struct disk *disk, bool is_there, uint64_t sequence)
+int watermark_open(struct disk *disk, bool is_there, uint64_t sequence)
 {
 	uint64_t size;
-	int file = is_there ? disk->ops->open(disk, MARK_NAME, true, &size)
-	                    : disk->ops->create(disk, MARK_NAME);
+	int file = is_there ? disk->ops->open(disk, WATERMARK_NAME, true, &size)
+	                    : disk->ops->create(disk, WATERMARK_NAME);
 	int result;
 
 	if (file < 0)
 		return file;
-	result = mark_write(disk, file, sequence);
+	result = watermark_write(disk, file, sequence);
 	if (result == 0)
 		result = disk->ops->sync(disk, file);
 	if (result == 0)

@@ -1,28 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The high-water mark: up to where the log is known to be stable, in a file beside the log. Written
- * after each sync of the log and before any caller is told of it; itself synced only at the end of
- * a segment and of the journal. So it never says too much, it survives the death of the process,
- * and a log that ends before the mark has lost acknowledged records.
+ * The watermark: the sequence number up to which the log is stable, in a file beside the log. It is
+ * written after each sync of the log, before callers return. It is synced only at the end of a
+ * segment and of the journal. So it is never too large, and it survives the death of the process. A
+ * log that ends before the watermark has lost acknowledged records.
  *
- * The file is there since the first segment is: a directory with a mark and no segment has lost
- * them all. Version 1 left it empty.
+ * The file exists if a segment ever existed. So a directory with a watermark and no segment has
+ * lost all segments. Version 1 left it empty.
  */
-#ifndef JOURNAL_MARK_H
-#define JOURNAL_MARK_H
+#ifndef JOURNAL_WATERMARK_H
+#define JOURNAL_WATERMARK_H
 
 #include "journal/disk.h"
 
-#define MARK_NAME "begun"
-#define MARK_BYTES 24u
+#define WATERMARK_NAME "begun"
+#define WATERMARK_BYTES 24u
 
-/* `*ret_sequence`: 0 if there is no file, or no good mark in it. 0 or an error. */
-int mark_read(struct disk *disk, bool *ret_is_there, uint64_t *ret_sequence);
+/*
+ * Read the watermark. `*ret_sequence` is 0 if there is no file, or no good watermark in it. Returns
+ * 0 or an error.
+ */
+int watermark_read(struct disk *disk, bool *ret_is_there, uint64_t *ret_sequence);
 
-/* Open the file to write marks to, made if it is not there. Returns the file, or an error. */
-int mark_open(struct disk *disk, bool is_there, uint64_t sequence);
+/* Open the file for writing, and create it if needed. Returns the file, or an error. */
+int watermark_open(struct disk *disk, bool is_there, uint64_t sequence);
 
-/* Not synced. 0 or an error, after which there may be no good mark. */
-int mark_write(struct disk *disk, int file, uint64_t sequence);
+/*
+ * Write the watermark, without a sync. Returns 0 or an error. After an error the file may hold no
+ * good watermark.
+ */
+int watermark_write(struct disk *disk, int file, uint64_t sequence);
 
 #endif

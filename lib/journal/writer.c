@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See writer.h. A caller that waits for its change leads: the leader takes the batch to the disk
- * and applies it to the tasks. Other callers gather in that time, and one of them leads next. A
- * lone caller pays a write and a sync, and waits for no other thread. The keeper (keeper.c) leads
- * when no caller waits for the work.
+ * See writer.h. Group commit: the first caller becomes the leader. The leader writes and syncs the
+ * open batch and applies it to the tasks. In that time other callers fill the next batch, and then
+ * a caller of that batch becomes the leader. A lone caller pays for a write and a sync, and waits
+ * for no other thread. If no caller waits, the keeper (keeper.c) is the leader.
  *
- * One thread leads at a time (`writing`), and writes one batch. The leader leaves with the lock
- * held. If callers wait, the leader offers them the lead by their batch's ticket. If there is other
- * work, the leader calls the keeper. So no batch is left without a thread to write it.
+ * There is at most one leader (`writing`), and it writes one batch. The leader stops with the lock
+ * held. If callers wait, it sets an offer in the eventcount of their batch, and one of them becomes
+ * the leader. If there is other work, the leader wakes the keeper. So each batch has a thread that
+ * writes it.
  *
  * The leader wakes the next leader first, because the disk waits for that thread. Then the leader
  * wakes two of its batch's callers, and each of them wakes two more (writer_await).
@@ -24,13 +25,16 @@
 #define WAKE_FEW 2
 #define TAKES_WAIT_NS (UINT64_C(10) * 1000000)
 
-/* A batch's ticket says which one is finished, and in this bit that one of its callers may lead. */
+/*
+ * The eventcount of a batch holds the number of the last finished batch. This bit offers the
+ * batch's callers to lead.
+ */
 #define TICKET_OFFER 1u
 #define TICKET_SHIFT 1
 
 /* ---- callers ---- */
 
-static struct ticket *writer_ticket(struct timerhub_journal *journal, uint32_t number)
+static struct eventcount *writer_eventcount(struct timerhub_journal *journal, uint32_t number)
 {
 	return &journal->finished[number % JOURNAL_FINISHED];
 }
@@ -48,7 +52,7 @@ bool writer_may_lead(struct timerhub_journal *journal)
 	return true;
 }
 
-/* The batch's callers are offered the lead: take it, unless another thread has. */
+/* Accept the offer to lead, unless another thread was faster. */
 static bool writer_accept(struct timerhub_journal *journal)
 {
 	bool leads;
@@ -63,21 +67,21 @@ static bool writer_accept(struct timerhub_journal *journal)
 
 void writer_await(struct timerhub_journal *journal, uint32_t number)
 {
-	struct ticket *ticket = writer_ticket(journal, number);
-	uint32_t value = ticket_number(ticket);
+	struct eventcount *eventcount = writer_eventcount(journal, number);
+	uint32_t value = eventcount_number(eventcount);
 	bool waited = false;
 
 	if (!journal->threaded)
 		(void)writer_pass(journal);
 	while (journal->threaded && !writer_has_finished(value, number)) {
 		if ((value & TICKET_OFFER) == 0 || !writer_accept(journal)) {
-			ticket_wait(ticket, value, UINT64_MAX);
+			eventcount_wait(eventcount, value, UINT64_MAX);
 			waited = true;
 		}
-		value = ticket_number(ticket);
+		value = eventcount_number(eventcount);
 	}
 	if (waited)
-		ticket_wake(ticket, WAKE_FEW);
+		eventcount_wake(eventcount, WAKE_FEW);
 }
 
 /* ---- the keeper's work ---- */
@@ -87,94 +91,95 @@ bool writer_kick(struct timerhub_journal *journal)
 	if (journal->writing || journal->called)
 		return false;
 	journal->called = true;
-	ticket_set(&journal->work, ticket_number(&journal->work) + 1);
+	eventcount_set(&journal->work, eventcount_number(&journal->work) + 1);
 	return true;
 }
 
 bool writer_remind(struct timerhub_journal *journal)
 {
-	if (journal->writing || journal->look_ns != UINT64_MAX)
+	if (journal->writing || journal->flush_ns != UINT64_MAX)
 		return false;
-	journal->look_ns = journal->alarm->ops->monotonic_ns(journal->alarm) + TAKES_WAIT_NS;
+	journal->flush_ns = journal->timer->ops->monotonic_ns(journal->timer) + TAKES_WAIT_NS;
 	return writer_kick(journal);
 }
 
 /* ---- a batch ---- */
 
-/* Only where there is something to gain: as long as there is not, nothing is held up. */
+/* Returns why compaction does not run, if it would free room. */
 static enum timerhub_journal_held_up writer_held_up(const struct timerhub_journal *journal)
 {
-	if (journal->cleaner.blocked)
+	if (journal->compactor.blocked)
 		return TIMERHUB_JOURNAL_BY_DISK;
-	if (journal->cleaner.wanted && journal->cleaner.pauses > 0)
+	if (journal->compactor.wanted && journal->compactor.pauses > 0)
 		return TIMERHUB_JOURNAL_BY_BACKUP;
 	return TIMERHUB_JOURNAL_NOT_HELD_UP;
 }
 
-/* What others may read of the log. The lock is held. */
+/* Copy counters of log and compactor for other threads. The lock is held. */
 static void writer_publish(struct timerhub_journal *journal)
 {
 	journal->failed = journal->log.failed;
 	journal->stats.disk_bytes = log_disk_bytes(&journal->log);
 	journal->stats.segments = journal->log.count;
 	journal->stats.syncs = journal->log.syncs;
-	journal->stats.copied_bytes = journal->cleaner.copied_bytes;
-	journal->stats.segments_dropped = journal->cleaner.dropped;
-	journal->stats.healed = journal->cleaner.healed;
+	journal->stats.copied_bytes = journal->compactor.copied_bytes;
+	journal->stats.segments_dropped = journal->compactor.dropped;
+	journal->stats.healed = journal->compactor.healed;
 	journal->stats.held_up = writer_held_up(journal);
 }
 
 bool writer_must_write(struct timerhub_journal *journal)
 {
-	const struct batch *batch = state_gathering(journal);
-	bool hurry = journal->hurry || journal->stopping || !journal->threaded;
+	const struct batch *batch = state_open_batch(journal);
+	bool flush = journal->flush || journal->stopping || !journal->threaded;
 
-	return batch->first || (batch->used > 0 && hurry);
+	return batch->first || (batch->used > 0 && flush);
 }
 
 /*
- * Returns the batch to write out, while callers gather in the other one; NULL: nothing to do.
- * `*ret_ends_bytes`: what it takes on disk to end every task.
+ * Close the open batch and open the other one. Returns the closed batch, or NULL if there is
+ * nothing to write. `*ret_ends_bytes` is the room on disk for ending every task.
  */
 static struct batch *writer_take_batch(struct timerhub_journal *journal, uint64_t *ret_ends_bytes)
 {
-	struct batch *full = state_gathering(journal);
+	struct batch *full = state_open_batch(journal);
 	uint32_t next = full->number + 1;
 
 	*ret_ends_bytes = journal->tasks.count * (uint64_t)RECORD_HEADER_BYTES;
 	if (!writer_must_write(journal))
 		return NULL;
 	/*
-	 * The next batch's ticket was an earlier one's. All of those must have left before a caller
-	 * waits for the new number, or the two would swallow each other's wake-ups.
+	 * The next batch reuses the eventcount of an earlier batch. All callers of the earlier
+	 * batch must return before a caller waits for the new number. Otherwise a wake-up could go
+	 * to a caller of the wrong batch.
 	 */
-	ticket_wake(writer_ticket(journal, next), UINT32_MAX);
-	journal->gathering ^= 1;
-	journal->hurry = false;
-	batch_begin(state_gathering(journal), next);
+	eventcount_wake(writer_eventcount(journal, next), UINT32_MAX);
+	journal->open_batch ^= 1;
+	journal->flush = false;
+	batch_begin(state_open_batch(journal), next);
 	return full;
 }
 
 /*
- * Write a batch. What is put must leave room for its end; if the disk has none, puts are refused,
- * and if it has not even room for the rest, all but the ends of tasks, for which there is the
- * spare. Returns the requests that were refused so, and `*ret_refusal` why.
+ * Write a batch. First reserve room for ending every task. If the disk refuses that room, puts are
+ * refused. If the disk is full for the rest too, only records that end tasks are written, in the
+ * spare room. Returns the refused transactions, with the error in `*ret_refusal`.
  */
-static struct request *writer_write(struct timerhub_journal *journal, struct batch *batch,
-                                    uint64_t ends_bytes, int *ret_result, int *ret_refusal,
-                                    struct log_place *ret_place)
+static struct transaction *writer_write(struct timerhub_journal *journal, struct batch *batch,
+                                        uint64_t ends_bytes, int *ret_result, int *ret_refusal,
+                                        struct log_position *ret_position)
 {
 	struct log *log = &journal->log;
 	unsigned how = batch->first ? LOG_SYNC : 0;
 	int reserved = log->failed < 0 ? 0 : log_reserve(log, ends_bytes);
-	struct request *out = NULL, **end = &out;
+	struct transaction *out = NULL, **end = &out;
 
 	*ret_refusal = reserved;
 	*ret_result = 0;
 	if (reserved < 0)
 		out = batch_take_out(batch, false);
 	if (batch->used > 0)
-		*ret_result = log_append(log, batch->bytes, batch->used, how, ret_place);
+		*ret_result = log_append(log, batch->bytes, batch->used, how, ret_position);
 	if (!log_is_full(*ret_result))
 		return out;
 	*ret_refusal = *ret_result;
@@ -184,23 +189,23 @@ static struct request *writer_write(struct timerhub_journal *journal, struct bat
 	*ret_result = 0;
 	if (batch->used > 0)
 		*ret_result =
-			log_append(log, batch->bytes, batch->used, how | LOG_SPARE, ret_place);
+			log_append(log, batch->bytes, batch->used, how | LOG_SPARE, ret_position);
 	return out;
 }
 
-/* What a leader has written. */
+/* The batch that a leader has written. */
 struct turn {
 	uint32_t number; /* of the batch */
 	size_t bytes;
-	bool worked; /* there was one */
-	bool shared; /* more than one caller waits for it */
+	bool worked; /* a batch was written */
+	bool shared; /* more than one caller waits */
 };
 
 /* The outcome of a batch is applied, and its callers find it finished. The lock is held. */
 static void writer_end_batch(struct timerhub_journal *journal, const struct batch *batch,
                              int result, uint64_t begin_ns)
 {
-	uint64_t now_ns = journal->alarm->ops->monotonic_ns(journal->alarm);
+	uint64_t now_ns = journal->timer->ops->monotonic_ns(journal->timer);
 
 	if (result == 0 && batch->used > 0) {
 		journal->stats.batches++;
@@ -208,17 +213,17 @@ static void writer_end_batch(struct timerhub_journal *journal, const struct batc
 	}
 	if (result == 0 && batch->first)
 		journal->stats.sync_ns[state_bucket(now_ns - begin_ns)]++;
-	state_set_alarm(journal);
+	state_set_timer(journal);
 	writer_publish(journal);
-	ticket_set(writer_ticket(journal, batch->number), batch->number << TICKET_SHIFT);
+	eventcount_set(writer_eventcount(journal, batch->number), batch->number << TICKET_SHIFT);
 }
 
-/* Write what has gathered, if it is time to. Its callers are not woken: writer_wake(). */
+/* Write the open batch, if it must be written. Does not wake its callers; writer_wake() does. */
 static struct turn writer_commit(struct timerhub_journal *journal)
 {
 	struct turn turn = { .bytes = 0 };
-	struct log_place place = { 0, 0 };
-	struct request *refused;
+	struct log_position position = { 0, 0 };
+	struct transaction *refused;
 	struct batch *batch;
 	uint64_t ends_bytes, begin_ns;
 	int result, refusal;
@@ -233,13 +238,13 @@ static struct turn writer_commit(struct timerhub_journal *journal)
 	if (!batch)
 		return turn;
 	turn = (struct turn){ batch->number, batch->used, true, batch->waiting > 1 };
-	begin_ns = journal->alarm->ops->monotonic_ns(journal->alarm);
-	refused = writer_write(journal, batch, ends_bytes, &result, &refusal, &place);
+	begin_ns = journal->timer->ops->monotonic_ns(journal->timer);
+	refused = writer_write(journal, batch, ends_bytes, &result, &refusal, &position);
 	if (result == 0)
-		journal->cleaner.blocked = false;
+		journal->compactor.blocked = false;
 	lock_take(&journal->lock);
-	request_end(journal, batch->first, result, &place);
-	request_end(journal, refused, refusal, &place);
+	transaction_end(journal, batch->first, result, &position);
+	transaction_end(journal, refused, refusal, &position);
 	journal->stats.disk_full += refused || log_is_full(result);
 	writer_end_batch(journal, batch, result, begin_ns);
 	ring = completions_must_ring(&journal->completions);
@@ -252,65 +257,68 @@ static struct turn writer_commit(struct timerhub_journal *journal)
 static void writer_wake(struct timerhub_journal *journal, const struct turn *turn)
 {
 	if (turn->worked)
-		ticket_wake(writer_ticket(journal, turn->number), WAKE_FEW);
+		eventcount_wake(writer_eventcount(journal, turn->number), WAKE_FEW);
 }
 
 bool writer_pass(struct timerhub_journal *journal)
 {
 	struct turn turn = writer_commit(journal);
-	bool cleaned = cleaner_work(&journal->cleaner, turn.bytes, true);
+	bool compacted = compactor_work(&journal->compactor, turn.bytes, true);
 
 	lock_take(&journal->lock);
 	writer_publish(journal);
 	lock_give(&journal->lock);
-	return turn.worked || cleaned;
+	return turn.worked || compacted;
 }
 
 /* ---- leading ---- */
 
-/* The leader leaves. Returns what the thread sleeps on that goes on; NULL: none needs be woken. */
-static struct ticket *writer_hand_over(struct timerhub_journal *journal)
+/*
+ * Stop leading. Returns the eventcount on which the next leader sleeps, or NULL if no thread must
+ * be woken.
+ */
+static struct eventcount *writer_hand_over(struct timerhub_journal *journal)
 {
-	const struct batch *batch = state_gathering(journal);
-	struct ticket *ticket = writer_ticket(journal, batch->number);
+	const struct batch *batch = state_open_batch(journal);
+	struct eventcount *eventcount = writer_eventcount(journal, batch->number);
 
 	journal->writing = false;
 	if (batch->waiting > 0) {
-		ticket_set(ticket, ticket_number(ticket) | TICKET_OFFER);
-		return ticket;
+		eventcount_set(eventcount, eventcount_number(eventcount) | TICKET_OFFER);
+		return eventcount;
 	}
-	if (journal->cleans || writer_must_write(journal))
+	if (journal->compacts || writer_must_write(journal))
 		return writer_kick(journal) ? &journal->work : NULL;
 	return batch->used > 0 && writer_remind(journal) ? &journal->work : NULL;
 }
 
-static void writer_leave(struct timerhub_journal *journal, bool cleans)
+static void writer_leave(struct timerhub_journal *journal, bool compacts)
 {
-	struct ticket *next;
+	struct eventcount *next;
 
 	lock_take(&journal->lock);
-	journal->cleans = cleans;
+	journal->compacts = compacts;
 	writer_publish(journal);
 	next = writer_hand_over(journal);
 	lock_give(&journal->lock);
 	if (next)
-		ticket_wake(next, 1);
+		eventcount_wake(next, 1);
 }
 
 /* A lone caller leaves compaction to the keeper, unless the disk holds too much. */
 static void writer_lead_once(struct timerhub_journal *journal, bool keeper)
 {
 	struct turn turn = writer_commit(journal);
-	bool cleans = cleaner_is_due(&journal->cleaner);
+	bool compacts = compactor_is_due(&journal->compactor);
 
-	if (!cleans) {
+	if (!compacts) {
 		writer_leave(journal, false);
 		writer_wake(journal, &turn);
 		return;
 	}
 	writer_wake(journal, &turn);
-	(void)cleaner_work(&journal->cleaner, turn.bytes, keeper || turn.shared);
-	writer_leave(journal, cleaner_is_due(&journal->cleaner));
+	(void)compactor_work(&journal->compactor, turn.bytes, keeper || turn.shared);
+	writer_leave(journal, compactor_is_due(&journal->compactor));
 }
 
 void writer_lead(struct timerhub_journal *journal, bool keeper)
@@ -329,13 +337,13 @@ void writer_lead(struct timerhub_journal *journal, bool keeper)
 
 /* ---- making a request ---- */
 
-/* Wait for a batch. The lock is held, and given away meanwhile. */
+/* Wait for a batch. The lock is held at call and return, and free during the wait. */
 static void writer_make_way(struct timerhub_journal *journal, uint32_t number)
 {
 	bool leads = writer_may_lead(journal);
 
 	/* It may be full of records that no caller asks for. */
-	journal->hurry = true;
+	journal->flush = true;
 	lock_give(&journal->lock);
 	if (leads)
 		writer_lead(journal, false);
@@ -343,7 +351,7 @@ static void writer_make_way(struct timerhub_journal *journal, uint32_t number)
 	lock_take(&journal->lock);
 }
 
-int writer_make(struct timerhub_journal *journal, struct request *request, bool may_wait,
+int writer_make(struct timerhub_journal *journal, struct transaction *transaction, bool may_wait,
                 unsigned *ret_index, uint32_t *ret_number)
 {
 	uint32_t number = 0;
@@ -353,20 +361,20 @@ int writer_make(struct timerhub_journal *journal, struct request *request, bool 
 	lock_take(&journal->lock);
 	for (;;) {
 		delivery_end_leases(journal);
-		result = request_check(journal, request, &number, ret_index);
+		result = transaction_check(journal, transaction, &number, ret_index);
 		if (result <= 0 || !may_wait)
 			break;
 		writer_make_way(journal, number);
 	}
 	if (result == 0) {
-		*ret_number = state_gathering(journal)->number;
-		request_begin(journal, request);
+		*ret_number = state_open_batch(journal)->number;
+		transaction_begin(journal, transaction);
 		leads = may_wait && writer_may_lead(journal);
 		wake = !may_wait && writer_kick(journal);
 	}
 	lock_give(&journal->lock);
 	if (wake)
-		ticket_wake(&journal->work, 1);
+		eventcount_wake(&journal->work, 1);
 	if (leads)
 		writer_lead(journal, false);
 	return result > 0 ? -EAGAIN : result;

@@ -84,7 +84,7 @@ static int read_number(uint32_t *ret_number, const struct part *part, uint32_t m
 	return 0;
 }
 
-/* Take off what is before the first, or last, `mark`; the mark goes. False: there is none. */
+/* Split `part` at its first or last `mark`, and drop the mark. Returns false if there is none. */
 static bool split(struct part *ret_head, struct part *part, char mark, bool last)
 {
 	const char *found = NULL;

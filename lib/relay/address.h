@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a Redis server is, as its user writes it: "redis://[user[:password]@]host[:port][/db]",
- * "unix:/path[?db=N]", or "sentinel://[user[:password]@]host[:port][+host[:port]...]/master[/db]",
- * of which Sentinels know; several servers by commas. Percent signs in user and password escape a
- * byte.
+ * The address of a Redis server, in the user's notation:
+ * "redis://[user[:password]@]host[:port][/db]", "unix:/path[?db=N]", or
+ * "sentinel://[user[:password]@]host[:port][+host[:port]...]/master[/db]", for a master known to
+ * Sentinels. Commas separate several servers. Percent signs in user and password escape a byte.
  */
 #ifndef RELAY_ADDRESS_H
 #define RELAY_ADDRESS_H
@@ -19,7 +19,7 @@ struct address {
 	char host[ADDRESS_TEXT_BYTES]; /* empty: path is used */
 	char port[ADDRESS_PORT_BYTES];
 	char path[ADDRESS_TEXT_BYTES];      /* of a unix socket */
-	char sentinels[ADDRESS_TEXT_BYTES]; /* that are asked for host and port; empty: none */
+	char sentinels[ADDRESS_TEXT_BYTES]; /* Sentinels to ask for host and port; empty: none */
 	char master[ADDRESS_TEXT_BYTES];    /* as they name it */
 	char user[ADDRESS_TEXT_BYTES];      /* empty: none */
 	char password[ADDRESS_TEXT_BYTES];
@@ -27,8 +27,9 @@ struct address {
 };
 
 /*
- * Read the address that `*text` begins with, and move `*text` behind it and its comma; it is NULL
- * then if there is no other. NULL is redis://127.0.0.1. -EINVAL; -EOPNOTSUPP: rediss://.
+ * Read the address at the beginning of `*text`, and move `*text` behind the address and its comma.
+ * `*text` becomes NULL after the last address. NULL is redis://127.0.0.1. -EINVAL; -EOPNOTSUPP:
+ * rediss://.
  */
 int address_read(struct address *ret_address, const char **text);
 
@@ -36,8 +37,9 @@ int address_read(struct address *ret_address, const char **text);
 void address_write(char text[ADDRESS_URL_BYTES], const struct address *address);
 
 /*
- * Read the Sentinel that `*text`, first `sentinels`, begins with, and move `*text` behind it; NULL
- * then if there is no other. The password is the server's, and none of a Sentinel's.
+ * Read the Sentinel at the beginning of `*text`, and move `*text` behind it. The caller starts with
+ * `sentinels`. `*text` becomes NULL after the last Sentinel. The password is for the server only,
+ * not for Sentinels.
  */
 int address_read_sentinel(struct address *ret_address, const char **text);
 

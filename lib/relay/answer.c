@@ -13,7 +13,7 @@ static const struct {
 	const char *begin; /* of the error's text */
 	struct answer answer;
 } answers[] = {
-	/* It is not, or not yet, the master; or it is cut off from its replicas. */
+	/* The server is no master now, or has lost its replicas. */
 	{ "READONLY", { -EROFS, ANSWER_LATER } },
 	{ "LOADING", { -EROFS, ANSWER_LATER } },
 	{ "MASTERDOWN", { -EROFS, ANSWER_LATER } },

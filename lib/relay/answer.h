@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a server's error reply means: a negative errno, and what becomes of the connection. */
+/* Converts a server's error reply to a negative errno, and decides the fate of the connection. */
 #ifndef RELAY_ANSWER_H
 #define RELAY_ANSWER_H
 
@@ -8,17 +8,17 @@
 enum answer_kind {
 	ANSWER_REFUSAL, /* the call is answered: nothing has changed, a repeat changes nothing */
 	ANSWER_LATER,   /* this server takes no changes now: connect again, then repeat the call */
-	ANSWER_FOREIGN, /* not a reply that we know: close the connection */
+	ANSWER_FOREIGN, /* an unknown reply; close the connection */
 };
 
 struct answer {
-	int error; /* what the call returns, now or when its time is over */
+	int error; /* the call returns it, at once or when its timeout ends */
 	enum answer_kind kind;
 };
 
 struct answer answer_of(const char *text);
 
-/* Is it nothing that another try would cure? */
+/* Returns whether another try would give the same error. */
 bool answer_is_final(int error);
 
 #endif

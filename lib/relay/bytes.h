@@ -15,7 +15,7 @@ struct bytes {
 	char *data;
 	size_t len;
 	size_t capacity;
-	bool failed; /* memory was short: what is in it is incomplete */
+	bool failed; /* an allocation failed, so the bytes are incomplete */
 };
 
 void bytes_fini(struct bytes *bytes);
@@ -23,7 +23,7 @@ void bytes_fini(struct bytes *bytes);
 /* Drop the first `count` bytes. */
 void bytes_consume(struct bytes *bytes, size_t count);
 
-/* Cut off what is behind the first `len` bytes, a failed addition too. */
+/* Cut the buffer to `len` bytes, and clear `failed`. */
 void bytes_truncate(struct bytes *bytes, size_t len);
 
 void bytes_add(struct bytes *bytes, const void *data, size_t len);

@@ -111,7 +111,7 @@ int timerhub_relay_move(struct timerhub_relay *relay, const char *id, uint64_t w
 	                   : result;
 }
 
-/* The delivery is over, whatever becomes of the task: its data goes. False: it is not known. */
+/* Free the delivery and its data. Returns false if the delivery is unknown. */
 static bool let_go(struct timerhub_relay *relay, const struct timerhub_relay_task *task)
 {
 	bool known;
@@ -132,7 +132,7 @@ static bool is_delivery(const struct timerhub_relay_task *task)
 int timerhub_relay_done(struct timerhub_relay *relay, const struct timerhub_relay_task *task)
 {
 	CANCELLATION_HELD;
-	/* The id alone: one that comes after its lease may still say so. */
+	/* The request has only the id, so that done also works after the lease. */
 	struct request request = { .kind = REQUEST_DONE, .id = task ? task->id : NULL };
 	int result = relay_check(relay);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What a server keeps, by its configuration; whether a queue is served; whether its keys agree. */
+/*
+ * Checks of a queue: how durable the server is by its configuration, whether a relay serves the
+ * queue, and whether its keys agree.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,13 +35,16 @@ static void say(struct wire *wire, const char *a, const char *b, const char *c)
 		bytes_text(wire_output(wire), c);
 }
 
-/* The value of a setting, to be freed; NULL in it: the server does not tell. */
+/*
+ * Read the value of a setting, which the caller frees. The value is NULL if the server does not
+ * allow reading it.
+ */
 static int ask_config(struct wire *wire, const char *name, struct reply **ret_reply)
 {
 	int result;
 
 	say(wire, "CONFIG", "GET", name);
-	result = greet_call(wire, ret_reply, STEP_NS);
+	result = handshake_call(wire, ret_reply, STEP_NS);
 	if (result == -EACCES || result == -EOPNOTSUPP) {
 		*ret_reply = NULL;
 		result = 0;
@@ -78,7 +84,7 @@ static int ask_replication(struct wire *wire, struct timerhub_relay_report *repo
 	int result;
 
 	say(wire, "INFO", "replication", NULL);
-	result = greet_call(wire, &reply, STEP_NS);
+	result = handshake_call(wire, &reply, STEP_NS);
 	if (result < 0)
 		return result;
 	report->replicas = (uint32_t)number_of(reply_text(reply), "connected_slaves:");
@@ -100,7 +106,7 @@ static int ask_stat(struct wire *wire, const struct keys *keys,
 	int result;
 
 	keys_call(keys, wire_output(wire), "stat", "due task ready dead past state seats seen", 0);
-	result = greet_call(wire, &reply, STEP_NS);
+	result = handshake_call(wire, &reply, STEP_NS);
 	if (result < 0)
 		return result;
 	for (size_t i = 1; i + 1 < reply_count(reply); i += 2) {
@@ -134,7 +140,7 @@ static int ask_queue(struct wire *wire, const struct keys *keys)
 
 	keys_name(keys, name, "state");
 	say(wire, "EXISTS", name, NULL);
-	result = greet_call(wire, &reply, STEP_NS);
+	result = handshake_call(wire, &reply, STEP_NS);
 	if (result < 0)
 		return result;
 	result = reply_integer(reply) == 1 ? 0 : -ENOENT;
@@ -151,7 +157,7 @@ static int ask_round_trip(struct wire *wire, uint64_t *ret_ns)
 		int result;
 
 		say(wire, "PING", NULL, NULL);
-		result = greet_call(wire, &reply, STEP_NS);
+		result = handshake_call(wire, &reply, STEP_NS);
 		if (result < 0)
 			return result;
 		reply_free(reply);
@@ -196,7 +202,7 @@ static int check_server(const struct address *address, const struct keys *keys,
 {
 	struct timerhub_relay_report report = { .keeps = TIMERHUB_RELAY_KEEPS_UNKNOWN };
 	struct wire *wire;
-	int result = greet_open(&wire, address, NULL, STEP_NS);
+	int result = handshake_open(&wire, address, NULL, STEP_NS);
 
 	if (result < 0)
 		return result;
@@ -218,7 +224,7 @@ static uint64_t fewer64(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* A queue keeps what the least of its servers does. */
+/* A queue is as durable as its least durable server. */
 static void add(struct timerhub_relay_report *all, const struct timerhub_relay_report *one)
 {
 	all->keeps = fewer(all->keeps, one->keeps);

@@ -14,11 +14,11 @@
 #define PUTS_MAX 64u /* in one command: others' commands wait for a quarter of a millisecond */
 #define PUTS_BYTES 65536u
 
-void commands_init(struct commands *commands, struct asker *asker, struct mailbox *mailbox,
+void commands_init(struct commands *commands, struct client *client, struct mailbox *mailbox,
                    const struct address *address, uint64_t seed)
 {
 	*commands = (struct commands){
-		.asker = asker,
+		.client = client,
 		.mailbox = mailbox,
 		.address = *address,
 		.wait = { .kind = REQUEST_WAIT, .is_own = true },
@@ -34,29 +34,29 @@ bool commands_are_open(const struct commands *commands)
 
 /* ---- open and lose ---- */
 
-static int greet(struct commands *commands, struct wire *wire)
+static int handshake(struct commands *commands, struct wire *wire)
 {
-	struct asker *asker = commands->asker;
-	struct shared *shared = asker->shared;
-	struct greeting greeting;
+	struct client *client = commands->client;
+	struct shared *shared = client->shared;
+	struct handshake handshake;
 	uint64_t sent_ns;
-	int result = greet_load(wire, STEP_NS);
+	int result = handshake_load(wire, STEP_NS);
 
 	if (result == 0 && shared->replicas > 0)
-		result = greet_wait(wire, STEP_NS);
+		result = handshake_wait(wire, STEP_NS);
 	if (result < 0)
 		return result;
-	sent_ns = nap_now_ns();
-	result = greet_create(wire, &asker->keys, shared->shard_count, asker->shard, &greeting,
-	                      STEP_NS);
+	sent_ns = sleeper_now_ns();
+	result = handshake_create(wire, &client->keys, shared->shard_count, client->shard,
+	                          &handshake, STEP_NS);
 	if (result < 0)
 		return result;
-	if (shared->timeout_ns / NS_PER_US > greeting.past_us)
+	if (shared->timeout_ns / NS_PER_US > handshake.past_us)
 		return -EINVAL;
-	asker->anchor_ns = sent_ns;
-	asker->anchor_us = greeting.now_us;
+	client->anchor_ns = sent_ns;
+	client->anchor_us = handshake.now_us;
 	lock_take(&shared->lock);
-	shared->lease_ns = greeting.lease_us * NS_PER_US;
+	shared->lease_ns = handshake.lease_us * NS_PER_US;
 	shared->stats.connects++;
 	lock_give(&shared->lock);
 	return 0;
@@ -70,14 +70,14 @@ bool commands_open(struct commands *commands, uint64_t now_ns)
 
 	if (!link_is_due(&commands->link, now_ns))
 		return commands->link.wire != NULL;
-	result = greet_open(&wire, &commands->address, &server, STEP_NS);
+	result = handshake_open(&wire, &commands->address, &server, STEP_NS);
 	if (result == 0)
-		result = greet(commands, wire);
+		result = handshake(commands, wire);
 	if (result < 0) {
 		wire_close(wire);
 		commands->why = result;
-		link_back_off(&commands->link, result, nap_now_ns());
-		shared_tell(commands->asker->shared, commands->asker->shard, result);
+		link_back_off(&commands->link, result, sleeper_now_ns());
+		shared_tell(commands->client->shared, commands->client->shard, result);
 		return false;
 	}
 	link_set(&commands->link, wire);
@@ -85,18 +85,18 @@ bool commands_open(struct commands *commands, uint64_t now_ns)
 	return true;
 }
 
-/* Requests that a lost connection has had go back, before those that have gathered since. */
+/* Put the requests of a lost connection back, before the requests queued since. */
 static void give_back(struct commands *commands)
 {
-	struct requests back = commands->unsure;
+	struct requests back = commands->unconfirmed;
 	struct request *request;
 
-	commands->unsure = (struct requests){ .first = NULL };
+	commands->unconfirmed = (struct requests){ .first = NULL };
 	commands->waits = commands->must_wait = false;
 	commands->puts_sent = 0;
 	for (request = back.first; request; request = request->next)
 		request->in_doubt = true;
-	while ((request = requests_take(&commands->again)))
+	while ((request = requests_take(&commands->resend)))
 		requests_append(&back, request);
 	while ((request = requests_take(&commands->sent))) {
 		commands->must_recover |=
@@ -111,7 +111,7 @@ static void give_back(struct commands *commands)
 
 void commands_lose(struct commands *commands, int why, uint64_t now_ns)
 {
-	shared_tell(commands->asker->shared, commands->asker->shard, why);
+	shared_tell(commands->client->shared, commands->client->shard, why);
 	link_lose(&commands->link, why, now_ns);
 	commands->why = why;
 	commands->later = 0;
@@ -120,10 +120,10 @@ void commands_lose(struct commands *commands, int why, uint64_t now_ns)
 
 /* ---- send ---- */
 
-/* What replicas have to hold before its caller is told. */
+/* Returns whether replicas must confirm the request first. */
 static bool is_fact(const struct commands *commands, const struct request *request)
 {
-	return commands->asker->shared->replicas > 0 && request->kind <= REQUEST_RETRY;
+	return commands->client->shared->replicas > 0 && request->kind <= REQUEST_RETRY;
 }
 
 static void note_sent(struct commands *commands, struct request *request, uint64_t now_ns)
@@ -136,7 +136,7 @@ static void note_sent(struct commands *commands, struct request *request, uint64
 
 static void encode(struct commands *commands, struct request *request, uint64_t now_ns)
 {
-	request_encode(commands->asker, request, wire_output(commands->link.wire));
+	request_encode(commands->client, request, wire_output(commands->link.wire));
 	note_sent(commands, request, now_ns);
 }
 
@@ -149,9 +149,9 @@ static void encode_puts(struct commands *commands, struct requests *puts, uint64
 	if (!put)
 		return;
 	if (put->next)
-		requests_encode_puts(commands->asker, puts, output);
+		requests_encode_puts(commands->client, puts, output);
 	else
-		request_encode(commands->asker, put, output);
+		request_encode(commands->client, put, output);
 	note_sent(commands, requests_take(puts), now_ns);
 	while ((put = requests_take(puts))) {
 		note_sent(commands, put, now_ns);
@@ -192,7 +192,7 @@ static void encode_all(struct commands *commands, struct requests *gathered, uin
 	encode_puts(commands, &puts, now_ns);
 }
 
-/* Ask how many replicas hold the facts sent so far: once for all that have gathered meanwhile. */
+/* Ask how many replicas hold all changes sent so far, by one WAIT. */
 static void wait_for_replicas(struct commands *commands, uint64_t now_ns)
 {
 	if (!commands->must_wait || commands->waits)
@@ -207,7 +207,7 @@ uint64_t commands_send(struct commands *commands, uint64_t now_ns)
 	struct requests gathered = { .first = NULL };
 	uint64_t next_ns;
 
-	/* Until what is on its way is answered, and the connection made again. */
+	/* Send nothing until all replies have come and the connection was made again. */
 	if (commands->later)
 		return UINT64_MAX;
 	next_ns = mailbox_take(commands->mailbox, &gathered,
@@ -240,17 +240,17 @@ unsigned commands_owed(const struct commands *commands)
 
 /* ---- answers ---- */
 
-/* What was answered before a WAIT was is held by all that the WAIT has counted. */
+/* The replicas that a WAIT counts hold all changes answered before the WAIT. */
 static void answer_wait(struct commands *commands, const struct reply *reply)
 {
 	struct request *request;
 
 	commands->waits = false;
-	if (reply_integer(reply) < commands->asker->shared->replicas) {
+	if (reply_integer(reply) < commands->client->shared->replicas) {
 		commands->must_wait = true;
 		return;
 	}
-	while ((request = requests_take(&commands->unsure)))
+	while ((request = requests_take(&commands->unconfirmed)))
 		request_finish(request);
 }
 
@@ -264,35 +264,35 @@ static void answer_error(struct commands *commands, struct request *request, con
 	if (request == &commands->recover)
 		commands->must_recover = answer.kind == ANSWER_LATER;
 	else if (answer.kind == ANSWER_LATER && !request->is_own)
-		requests_append(&commands->again, request);
+		requests_append(&commands->resend, request);
 	else if (!request->is_own)
 		request_finish(request);
 }
 
 /* Give a reply, or its part, to a request of the queue's. */
 static void answer_request(struct commands *commands, struct request *request,
-                           const struct reply *reply, size_t place, uint64_t now_ns)
+                           const struct reply *reply, size_t index, uint64_t now_ns)
 {
-	struct shared *shared = commands->asker->shared;
+	struct shared *shared = commands->client->shared;
 	struct requests puts = { .first = NULL };
 	bool answered;
 
 	lock_take(&shared->lock);
-	answered = request_answer(commands->asker, request, reply, place, now_ns);
-	shared_show_hand(shared);
+	answered = request_answer(commands->client, request, reply, index, now_ns);
+	shared_show_prefetched(shared);
 	lock_give(&shared->lock);
 	if (!answered) {
 		requests_append(&puts, request); /* nothing else is sent once more */
 		encode_puts(commands, &puts, now_ns);
 	} else if (request->result == 0 && is_fact(commands, request)) {
-		requests_append(&commands->unsure, request);
+		requests_append(&commands->unconfirmed, request);
 	} else if (!request->is_own) {
 		request_finish(request);
 	}
 }
 
 static void answer_one(struct commands *commands, struct request *request,
-                       const struct reply *reply, size_t place, uint64_t now_ns)
+                       const struct reply *reply, size_t index, uint64_t now_ns)
 {
 	if (request->answered)
 		request->answered(request->arg, reply, now_ns);
@@ -304,7 +304,7 @@ static void answer_one(struct commands *commands, struct request *request,
 	if (request == &commands->wait)
 		answer_wait(commands, reply);
 	else if (!request->answered)
-		answer_request(commands, request, reply, place, now_ns);
+		answer_request(commands, request, reply, index, now_ns);
 }
 
 static bool is_shared(const struct commands *commands)
@@ -312,21 +312,21 @@ static bool is_shared(const struct commands *commands)
 	return commands->sent.first && commands->sent.first->joins;
 }
 
-/* Give one reply to the request that it is for, or to those that share it. */
+/* Give a reply to its request, or to all requests that share it. */
 static void answer(struct commands *commands, const struct reply *reply, uint64_t now_ns)
 {
 	struct request *request = requests_take(&commands->sent);
-	size_t place;
+	size_t index;
 
 	if (!request) {
 		commands->later = -EPROTO;
 		return;
 	}
 	commands->puts_sent -= request->kind == REQUEST_PUT;
-	place = is_shared(commands) ? 1 : 0;
-	answer_one(commands, request, reply, place, now_ns);
+	index = is_shared(commands) ? 1 : 0;
+	answer_one(commands, request, reply, index, now_ns);
 	while (is_shared(commands))
-		answer_one(commands, requests_take(&commands->sent), reply, ++place, now_ns);
+		answer_one(commands, requests_take(&commands->sent), reply, ++index, now_ns);
 }
 
 int commands_read(struct commands *commands, uint64_t now_ns)
@@ -345,9 +345,9 @@ int commands_read(struct commands *commands, uint64_t now_ns)
 
 int commands_check(struct commands *commands, uint64_t now_ns, uint64_t *ret_next_ns)
 {
-	requests_expire(&commands->unsure, 0, now_ns);
-	*ret_next_ns = requests_deadline_ns(&commands->sent,
-	                                    requests_deadline_ns(&commands->unsure, UINT64_MAX));
+	requests_expire(&commands->unconfirmed, 0, now_ns);
+	*ret_next_ns = requests_deadline_ns(
+		&commands->sent, requests_deadline_ns(&commands->unconfirmed, UINT64_MAX));
 	/* All that is on a connection whose answer is overdue is in doubt. */
 	return commands->link.wire && requests_deadline_ns(&commands->sent, UINT64_MAX) <= now_ns
 	               ? -EHOSTUNREACH

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The command connection of a shard: what callers have gathered is written out at once, in order,
- * and answered as the replies come. A connection that is lost gives its requests back to the
- * mailbox: whether they had happened is then in doubt. The shard's thread alone.
+ * The command connection of a shard. It sends the requests of callers in order, and answers them as
+ * the replies come. If the connection is lost, its requests go back to the mailbox, in doubt: the
+ * server may have carried them out. Only the shard's thread calls.
  */
 #ifndef RELAY_COMMANDS_H
 #define RELAY_COMMANDS_H
@@ -11,50 +11,56 @@
 #include "relay/mailbox.h"
 
 struct commands {
-	struct asker *asker;
+	struct client *client;
 	struct mailbox *mailbox;
-	struct address address; /* as the user gave it */
-	struct address server;  /* where the connection is: a Sentinel has said so */
+	struct address address; /* from the user */
+	struct address server;  /* of the connection, perhaps from a Sentinel */
 	struct link link;
 	struct requests sent;   /* in order */
-	struct requests again;  /* answered "not now", to be sent once more */
-	struct requests unsure; /* done by the server, and not yet by as many replicas as needed */
-	int later;              /* why not now; 0: nothing of the kind */
-	int why;                /* what kept the last connection from being made, or used */
-	bool must_wait;         /* facts were sent after the last WAIT */
-	bool waits;             /* a WAIT is among those sent */
-	unsigned puts_sent;     /* commands with puts among those sent */
-	uint64_t put_sent_ns;   /* the last of them */
-	bool must_recover;      /* what a lost connection was to bring is to be asked for first */
+	struct requests resend; /* refused for now; sent again later */
+	struct requests
+		unconfirmed;  /* carried out by the server, not yet confirmed by enough replicas */
+	int later;            /* the refusal; 0: none */
+	int why;              /* the last error of the connection */
+	bool must_wait;       /* changes were sent after the last WAIT */
+	bool waits;           /* a WAIT is among those sent */
+	unsigned puts_sent;   /* commands with puts among those sent */
+	uint64_t put_sent_ns; /* the last of them */
+	bool must_recover;    /* ask first for deliveries lost with a connection */
 	struct request wait;
 	struct request recover;
 };
 
-void commands_init(struct commands *commands, struct asker *asker, struct mailbox *mailbox,
+void commands_init(struct commands *commands, struct client *client, struct mailbox *mailbox,
                    const struct address *address, uint64_t seed);
 
-/* Open the connection if it is time to. True: it is there. */
+/* Open the connection if the back-off is over. Returns whether it is open. */
 bool commands_open(struct commands *commands, uint64_t now_ns);
 
-/* Close it, give back what was on it, and open it again after the back-off. */
+/* Close the connection and put its requests back. It is opened again after the back-off. */
 void commands_lose(struct commands *commands, int why, uint64_t now_ns);
 
-/* May something be sent now? */
+/* Returns whether a command may be sent now. */
 bool commands_are_open(const struct commands *commands);
 
-/* Send what has gathered. Returns when to come again. */
+/* Send the queued requests. Returns when to call again. */
 uint64_t commands_send(struct commands *commands, uint64_t now_ns);
 
-/* Send one of the thread's own requests. */
+/* Send a request of the thread itself. */
 void commands_send_own(struct commands *commands, struct request *request, uint64_t now_ns);
 
-/* Read what has come. A negative errno: the connection is to be lost. */
+/* Read the replies. If the call returns an error, the caller must close the connection. */
 int commands_read(struct commands *commands, uint64_t now_ns);
 
-/* A negative errno: an answer is overdue, the connection is to be lost; else, when one is. */
+/*
+ * Returns an error if a reply is overdue; the caller must then close the connection. Otherwise
+ * writes when the next reply will be overdue.
+ */
 int commands_check(struct commands *commands, uint64_t now_ns, uint64_t *ret_next_ns);
 
-/* Is a recovery due, or under way? Nothing else may be read before its answer. */
+/*
+ * Returns whether a recovery is due or in flight. Until its reply, no other deliveries may be read.
+ */
 bool commands_recover(const struct commands *commands);
 
 /* Commands whose replies have not come. */

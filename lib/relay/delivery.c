@@ -44,7 +44,7 @@ static bool is_known(struct deliveries *all, const char *entry, const char *id)
 
 /* ---- from Redis ---- */
 
-/* Is it one of ours: id, due, n and data, as timerhub.lua writes them? */
+/* Returns whether timerhub.lua has written the entry: fields id, due, n and data. */
 static bool is_ours(const struct reply *entry)
 {
 	const struct reply *fields = reply_at(entry, 1), *id = reply_at(fields, 1);
@@ -78,7 +78,7 @@ static int add(struct deliveries *all, const struct reply *entry, uint32_t shard
 	else
 		all->first = one;
 	all->last = one;
-	all->in_hand++;
+	all->prefetched++;
 	return 0;
 }
 
@@ -114,7 +114,7 @@ static struct delivery *take_out(struct deliveries *all)
 	all->first = one->next;
 	if (!all->first)
 		all->last = NULL;
-	all->in_hand--;
+	all->prefetched--;
 	return one;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tasks that Redis has given us: first in the hand, until a caller takes them, then held, until
- * they are acknowledged, given back or released; however long that takes, since a taker may still
- * read the data when the lease is over. Memory only; the caller has the lock.
+ * Deliveries from Redis. A delivery is prefetched until a caller takes it. Then it is held until
+ * the caller acknowledges, returns or releases it. A held delivery outlives its lease, because the
+ * taker may still read the data. Memory only; the caller has the lock.
  */
 #ifndef RELAY_DELIVERY_H
 #define RELAY_DELIVERY_H
@@ -17,9 +17,9 @@ struct reply;
 #define DELIVERY_BUCKETS 256u
 
 struct delivery {
-	struct delivery *next; /* in the hand, or in a bucket of the held */
-	uint64_t begin_ns;     /* when it came */
-	uint32_t shard;        /* where it came from */
+	struct delivery *next; /* in the list of prefetched ones, or in a bucket */
+	uint64_t begin_ns;     /* when it arrived */
+	uint32_t shard;        /* which server sent it */
 	uint64_t due_us;
 	uint64_t attempts;
 	size_t data_len;
@@ -29,27 +29,27 @@ struct delivery {
 };
 
 struct deliveries {
-	struct delivery *first; /* the hand, in order */
+	struct delivery *first; /* prefetched, in order */
 	struct delivery *last;
-	uint32_t in_hand;
+	uint32_t prefetched;
 	struct delivery *buckets[DELIVERY_BUCKETS]; /* held, by entry; ids tell shards apart */
 };
 
 /*
- * Put the entries of a reply to XREADGROUP into the hand, but those that are there, or held.
- * Returns how many; -ENOMEM: the rest comes again after its lease. Foreign entries are left to the
- * sweep.
+ * Add the entries of an XREADGROUP reply to the prefetched deliveries, except known ones. Returns
+ * their number. -ENOMEM: the other entries come again after their lease. The sweep removes foreign
+ * entries.
  */
 int deliveries_read(struct deliveries *all, const struct reply *reply, uint32_t shard,
                     uint64_t now_ns);
 
-/* Take the first out of the hand, into the held. NULL: empty. */
+/* Move the first prefetched delivery to the held ones. Returns NULL if there is none. */
 struct delivery *deliveries_take(struct deliveries *all);
 
-/* Forget one that is held, and its data. False: there is none such. */
+/* Free a held delivery and its data. Returns false if it is unknown. */
 bool deliveries_drop(struct deliveries *all, const char *entry, const char *id);
 
-/* Forget what came into the hand before that time: its lease is over, and no taker has it. */
+/* Free the prefetched deliveries that arrived before `before_ns`. Their leases are over. */
 void deliveries_expire(struct deliveries *all, uint64_t before_ns);
 
 void deliveries_fini(struct deliveries *all);

@@ -11,12 +11,12 @@
 
 #define VERSION_MIN 7 /* the first with functions */
 
-int greet_call(struct wire *wire, struct reply **ret_reply, uint64_t timeout_ns)
+int handshake_call(struct wire *wire, struct reply **ret_reply, uint64_t timeout_ns)
 {
 	struct reply *reply;
 	int result = wire_call(wire, &reply, timeout_ns);
 
-	/* Nothing of what is said here is in doubt: it changes no task. */
+	/* A handshake changes no task, so a lost reply is no request in doubt. */
 	if (result == -ETIMEDOUT)
 		return -EHOSTUNREACH;
 	if (result < 0)
@@ -33,7 +33,7 @@ int greet_call(struct wire *wire, struct reply **ret_reply, uint64_t timeout_ns)
 static int say(struct wire *wire, uint64_t timeout_ns)
 {
 	struct reply *reply = NULL;
-	int result = greet_call(wire, &reply, timeout_ns);
+	int result = handshake_call(wire, &reply, timeout_ns);
 
 	reply_free(reply);
 	return result;
@@ -70,7 +70,9 @@ static const char *field(const struct reply *reply, const char *name)
 	return "";
 }
 
-/* What kind of server it is; one that does not tell its users is taken for a good one. */
+/*
+ * Check the version, mode and role of the server. A server that forbids HELLO to this user passes.
+ */
 static int ask_kind(struct wire *wire, uint64_t timeout_ns)
 {
 	struct reply *reply = NULL;
@@ -125,11 +127,11 @@ static int ask_sentinel(const struct address *sentinel, struct address *server, 
 	bytes_text(wire_output(wire), "SENTINEL");
 	bytes_text(wire_output(wire), "get-master-addr-by-name");
 	bytes_text(wire_output(wire), server->master);
-	result = greet_call(wire, &reply, timeout_ns);
+	result = handshake_call(wire, &reply, timeout_ns);
 	wire_close(wire);
 	if (result < 0)
 		return result;
-	if (reply_count(reply) != 2) /* it knows no such master */
+	if (reply_count(reply) != 2) /* the Sentinel knows no such master */
 		result = -EROFS;
 	else if (address_set_server(server, reply_text(reply_at(reply, 0)),
 	                            reply_text(reply_at(reply, 1))) < 0)
@@ -139,8 +141,8 @@ static int ask_sentinel(const struct address *sentinel, struct address *server, 
 }
 
 /*
- * Ask one after another, and try what each of them says: one that was cut off may name a server
- * that is no master any more. Returns why the last one was of no use.
+ * Ask the Sentinels in turn, and try the server that each names. A Sentinel that was cut off may
+ * name an old master. Returns the error of the last try.
  */
 static int connect_by_sentinels(struct wire **ret_wire, const struct address *address,
                                 struct address *ret_server, uint64_t timeout_ns)
@@ -165,8 +167,8 @@ static int connect_by_sentinels(struct wire **ret_wire, const struct address *ad
 	return result;
 }
 
-int greet_open(struct wire **ret_wire, const struct address *address, struct address *ret_server,
-               uint64_t timeout_ns)
+int handshake_open(struct wire **ret_wire, const struct address *address,
+                   struct address *ret_server, uint64_t timeout_ns)
 {
 	int result;
 
@@ -180,7 +182,7 @@ int greet_open(struct wire **ret_wire, const struct address *address, struct add
 
 /* ---- functions and queue ---- */
 
-int greet_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout_ns)
+int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout_ns)
 {
 	struct reply *reply;
 	int result;
@@ -200,11 +202,11 @@ int greet_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout_ns)
 	return result;
 }
 
-int greet_load(struct wire *wire, uint64_t timeout_ns)
+int handshake_load(struct wire *wire, uint64_t timeout_ns)
 {
 	struct bytes *output = wire_output(wire);
 	uint64_t version = 0;
-	int result = greet_version(wire, &version, timeout_ns);
+	int result = handshake_version(wire, &version, timeout_ns);
 
 	if (result < 0 || version >= functions_version)
 		return result;
@@ -216,7 +218,7 @@ int greet_load(struct wire *wire, uint64_t timeout_ns)
 	return say(wire, timeout_ns);
 }
 
-int greet_wait(struct wire *wire, uint64_t timeout_ns)
+int handshake_wait(struct wire *wire, uint64_t timeout_ns)
 {
 	bytes_command(wire_output(wire), 3);
 	bytes_text(wire_output(wire), "WAIT");
@@ -233,8 +235,8 @@ static uint64_t setting(const struct reply *reply, const char *name)
 	return 0;
 }
 
-int greet_create(struct wire *wire, const struct keys *keys, uint32_t shards, uint32_t shard,
-                 struct greeting *ret_greeting, uint64_t timeout_ns)
+int handshake_create(struct wire *wire, const struct keys *keys, uint32_t shards, uint32_t shard,
+                     struct handshake *ret_handshake, uint64_t timeout_ns)
 {
 	struct bytes *output = wire_output(wire);
 	struct reply *reply = NULL;
@@ -245,12 +247,12 @@ int greet_create(struct wire *wire, const struct keys *keys, uint32_t shards, ui
 	bytes_number(output, shards);
 	bytes_text(output, "shard");
 	bytes_number(output, shard);
-	result = greet_call(wire, &reply, timeout_ns);
+	result = handshake_call(wire, &reply, timeout_ns);
 	if (result < 0)
 		return result;
 	result = (int)reply_integer_at(reply, 0);
 	if (result == 0)
-		*ret_greeting = (struct greeting){
+		*ret_handshake = (struct handshake){
 			.now_us = (uint64_t)reply_integer_at(reply, 2),
 			.lease_us = setting(reply, "lease_us"),
 			.past_us = setting(reply, "past_us"),

@@ -1,47 +1,48 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds the server and greets it on a new connection: password, database, what kind of server it
- * is, functions loaded, queue made. Blocks up to `timeout_ns` for each answer.
+ * The handshake of a new connection: find the server, log in, select the database, check the kind
+ * of server, load the functions, create the queue. Each call blocks for up to `timeout_ns` per
+ * reply.
  */
-#ifndef RELAY_GREET_H
-#define RELAY_GREET_H
+#ifndef RELAY_HANDSHAKE_H
+#define RELAY_HANDSHAKE_H
 
 #include "relay/keys.h"
 #include "relay/wire.h"
 
-/* What the server says of the queue. */
-struct greeting {
-	uint64_t now_us; /* when it ran */
+/* The queue's settings, from the server. */
+struct handshake {
+	uint64_t now_us; /* Redis's time of the reply */
 	uint64_t lease_us;
 	uint64_t past_us;
 };
 
 /*
- * Connect to a master, by its address or by what its Sentinels say; `ret_server`, which may be
- * NULL, is where that is. 0; an error of the network; -EROFS: it is a replica, or no Sentinel
- * knows a master; -EOPNOTSUPP: before 7.0, a node of a cluster, or itself a Sentinel; -EACCES,
- * -EINVAL … as of answer.h.
+ * Connect to a master, by address or through Sentinels. `ret_server` is the master's address, and
+ * may be NULL. Returns 0 or an error of the network. -EROFS: the server is a replica, or no
+ * Sentinel knows a master. -EOPNOTSUPP: the server is older than 7.0, a cluster node, or a
+ * Sentinel. Other errors are those of answer.h.
  */
-int greet_open(struct wire **ret_wire, const struct address *address, struct address *ret_server,
-               uint64_t timeout_ns);
+int handshake_open(struct wire **ret_wire, const struct address *address,
+                   struct address *ret_server, uint64_t timeout_ns);
 
-/* The version of the functions there; 0: there are none. */
-int greet_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout_ns);
+/* Read the version of the functions on the server; 0: none. */
+int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout_ns);
 
 /* Load the functions if the server has none, or older ones. */
-int greet_load(struct wire *wire, uint64_t timeout_ns);
+int handshake_load(struct wire *wire, uint64_t timeout_ns);
 
-/* May WAIT be called? */
-int greet_wait(struct wire *wire, uint64_t timeout_ns);
+/* Check that the user may call WAIT. */
+int handshake_wait(struct wire *wire, uint64_t timeout_ns);
 
 /*
- * Make the queue if it is not there. -EEXIST: it is there, spread over another number of servers,
- * or this is another one of them.
+ * Create the queue if it does not exist. -EEXIST: the queue exists with another number of servers,
+ * or this server has another index.
  */
-int greet_create(struct wire *wire, const struct keys *keys, uint32_t shards, uint32_t shard,
-                 struct greeting *ret_greeting, uint64_t timeout_ns);
+int handshake_create(struct wire *wire, const struct keys *keys, uint32_t shards, uint32_t shard,
+                     struct handshake *ret_handshake, uint64_t timeout_ns);
 
-/* Flush, and wait for a reply that is no error; an error's meaning else. */
-int greet_call(struct wire *wire, struct reply **ret_reply, uint64_t timeout_ns);
+/* Flush, and wait for a reply. Returns 0 and the reply, or the errno of an error reply. */
+int handshake_call(struct wire *wire, struct reply **ret_reply, uint64_t timeout_ns);
 
 #endif

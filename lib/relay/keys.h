@@ -19,7 +19,7 @@ int keys_init(struct keys *keys, const char *queue);
 /* The full name of a key, or of a channel. */
 void keys_name(const struct keys *keys, char name[KEYS_NAME_BYTES], const char *part);
 
-/* Which of so many servers has a task of that id. */
+/* Returns the index of the server that has tasks of that id. */
 uint32_t keys_shard(const char *id, uint32_t shards);
 
 /* Begin a call of timerhub_FUNCTION with the keys named, blanks between; the arguments follow. */

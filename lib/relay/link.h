@@ -11,16 +11,16 @@ struct link {
 	struct wire *wire;     /* NULL: there is none */
 	uint64_t retry_ns;     /* not to be opened again before */
 	uint64_t backoff_ns;   /* the longest wait after the last failure; 0: it has worked since */
-	uint64_t answer_by_ns; /* lost if it has not answered by then; LINK_NEVER: it owes none */
+	uint64_t answer_by_ns; /* the deadline of a reply; LINK_NEVER: none is owed */
 	uint64_t random;       /* spreads the retries of relays that lose a server together */
 };
 
 void link_init(struct link *link, uint64_t seed);
 
-/* There is none, and it is time to open one. */
+/* Returns whether there is no connection and the back-off is over. */
 bool link_is_due(const struct link *link, uint64_t now_ns);
 
-/* It is there: `wire`, which link_lose() closes. */
+/* Set the connection, which link_lose() closes. */
 void link_set(struct link *link, struct wire *wire);
 
 /* Close it, if there is one, and back off. */

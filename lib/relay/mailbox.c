@@ -5,10 +5,10 @@
 /* The lock is held. */
 void mailbox_wake(struct mailbox *mailbox)
 {
-	mailbox->news = true;
+	mailbox->pending = true;
 	if (mailbox->idle) {
 		mailbox->idle = false;
-		nap_wake(mailbox->nap);
+		sleeper_wake(mailbox->sleeper);
 	}
 }
 
@@ -16,14 +16,14 @@ int mailbox_ask(struct mailbox *mailbox, struct request *request)
 {
 	struct shared *shared = mailbox->shared;
 
-	request->deadline_ns = nap_now_ns() + shared->timeout_ns;
+	request->deadline_ns = sleeper_now_ns() + shared->timeout_ns;
 	lock_take(&shared->lock);
-	requests_append(&mailbox->gathered, request);
+	requests_append(&mailbox->queued, request);
 	if (request->kind != REQUEST_PUT || !mailbox->holds)
 		mailbox_wake(mailbox);
 	lock_give(&shared->lock);
-	while (ticket_number(&request->finished) == 0)
-		ticket_wait(&request->finished, 0, UINT64_MAX);
+	while (eventcount_number(&request->finished) == 0)
+		eventcount_wait(&request->finished, 0, UINT64_MAX);
 	return request->result;
 }
 
@@ -32,9 +32,9 @@ uint64_t mailbox_begin(struct mailbox *mailbox, int why, uint64_t now_ns)
 	uint64_t next_ns;
 
 	lock_take(&mailbox->shared->lock);
-	mailbox->news = mailbox->idle = false;
-	requests_expire(&mailbox->gathered, why, now_ns);
-	next_ns = requests_deadline_ns(&mailbox->gathered, UINT64_MAX);
+	mailbox->pending = mailbox->idle = false;
+	requests_expire(&mailbox->queued, why, now_ns);
+	next_ns = requests_deadline_ns(&mailbox->queued, UINT64_MAX);
 	lock_give(&mailbox->shared->lock);
 	return next_ns;
 }
@@ -48,10 +48,10 @@ uint64_t mailbox_take(struct mailbox *mailbox, struct requests *taken, uint64_t 
 
 	lock_take(&mailbox->shared->lock);
 	until_ns = put_sent_ns > 0 ? put_sent_ns + mailbox->shared->hold_ns : now_ns;
-	while ((request = requests_take(&mailbox->gathered)))
+	while ((request = requests_take(&mailbox->queued)))
 		requests_append(request->kind == REQUEST_PUT && until_ns > now_ns ? &held : taken,
 		                request);
-	mailbox->gathered = held;
+	mailbox->queued = held;
 	mailbox->holds = held.first != NULL;
 	lock_give(&mailbox->shared->lock);
 	return held.first ? until_ns : UINT64_MAX;
@@ -64,9 +64,9 @@ void mailbox_put_back(struct mailbox *mailbox, struct requests *back)
 	lock_take(&mailbox->shared->lock);
 	for (request = back->first; request; request = request->next)
 		mailbox->shared->stats.in_doubt += request->in_doubt;
-	while ((request = requests_take(&mailbox->gathered)))
+	while ((request = requests_take(&mailbox->queued)))
 		requests_append(back, request);
-	mailbox->gathered = *back;
+	mailbox->queued = *back;
 	mailbox->holds = false;
 	lock_give(&mailbox->shared->lock);
 }
@@ -77,7 +77,7 @@ bool mailbox_end(struct mailbox *mailbox, bool *ret_closing)
 
 	lock_take(&mailbox->shared->lock);
 	*ret_closing = mailbox->shared->closing;
-	idle = mailbox->idle = !mailbox->news;
+	idle = mailbox->idle = !mailbox->pending;
 	lock_give(&mailbox->shared->lock);
 	return idle;
 }

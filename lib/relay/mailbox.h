@@ -11,19 +11,19 @@
 
 struct mailbox {
 	struct shared *shared;
-	struct nap *nap;
-	struct requests gathered;
-	bool holds; /* the thread has left puts in it, and comes for them by itself */
-	bool news;  /* a caller wants something of the thread */
-	bool idle;  /* the thread sleeps, or is about to */
+	struct sleeper *sleeper;
+	struct requests queued;
+	bool holds;   /* the thread holds puts back, and will fetch them unasked */
+	bool pending; /* a caller has work for the thread */
+	bool idle;    /* the thread sleeps, or is about to */
 };
 
 /* ---- any thread ---- */
 
-/* Hand a request over, and wait until it is answered. Returns its result. */
+/* Queue a request and wait for its result. Returns the result. */
 int mailbox_ask(struct mailbox *mailbox, struct request *request);
 
-/* Let the thread look once more, and wake it if it sleeps. The lock is held. */
+/* Make the thread do another pass, and wake it if it sleeps. The lock is held. */
 void mailbox_wake(struct mailbox *mailbox);
 
 /* ---- the shard's thread ---- */
@@ -35,18 +35,21 @@ void mailbox_wake(struct mailbox *mailbox);
 uint64_t mailbox_begin(struct mailbox *mailbox, int why, uint64_t now_ns);
 
 /*
- * Take what is to be sent now. If a put was sent at `put_sent_ns` and is under way (0: none is),
- * other puts stay for the reply, and then share a command, which costs the server a third of what
- * as many commands do. They stay for hold_ns at most: if the way to the server is long, waiting for
- * a reply would halve what many callers put. Returns when to come for those that stay.
+ * Take the requests to send now. `put_sent_ns` is the time at which a put in flight was sent (0:
+ * none). Puts wait for its reply and then share a command, which costs the server a third of single
+ * commands. They wait for hold_ns at most. With a slow network, a longer wait would halve the rate
+ * of puts. Returns when to call again for waiting puts.
  */
 uint64_t mailbox_take(struct mailbox *mailbox, struct requests *taken, uint64_t put_sent_ns,
                       uint64_t now_ns);
 
-/* Put requests of a lost connection back, before those that have come since. */
+/* Put the requests of a lost connection back, before the requests queued since. */
 void mailbox_put_back(struct mailbox *mailbox, struct requests *back);
 
-/* End a pass. Returns whether nothing has come meanwhile; tells whether the thread is to end. */
+/*
+ * End a pass. Returns whether no caller has queued work during the pass. Writes whether the thread
+ * must end.
+ */
 bool mailbox_end(struct mailbox *mailbox, bool *ret_closing);
 
 #endif

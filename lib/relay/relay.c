@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Open, close, ask. One thread opens, one closes; see relay.h for what is in between. */
+/* Open, close, ask. One thread opens, and one thread closes; see relay.h. */
 #define _GNU_SOURCE
 #include "relay/relay.h"
 
@@ -72,13 +72,13 @@ static int name_ourselves(struct timerhub_relay *relay, const char *consumer)
 	for (uint32_t i = 0; i < relay->shared.shard_count; i++) {
 		struct shard *shard = &relay->shards[i];
 
-		/* Another name for each: then other relays lead in other shards. */
-		(void)snprintf(shard->asker.name, sizeof(shard->asker.name), "%.28s-%d-%016" PRIx64,
-		               host, getpid(), relay->seed + i);
+		/* Each shard has another name, so the rank of this relay differs between shards. */
+		(void)snprintf(shard->client.name, sizeof(shard->client.name),
+		               "%.28s-%d-%016" PRIx64, host, getpid(), relay->seed + i);
 		shard->commands.must_recover = consumer != NULL;
 	}
 	(void)snprintf(relay->shared.consumer, sizeof(relay->shared.consumer), "%s",
-	               consumer ? consumer : relay->shards[0].asker.name);
+	               consumer ? consumer : relay->shards[0].client.name);
 	return 0;
 }
 
@@ -105,9 +105,9 @@ static int make_shards(struct timerhub_relay *relay, const char *queue, const ch
 		if (result < 0)
 			return result;
 		shard = &relay->shards[relay->shared.shard_count];
-		shard->asker.shard = relay->shared.shard_count++;
-		shard->asker.keys = keys;
-		shard_init(shard, &relay->shared, &address, relay->seed + 3 * shard->asker.shard);
+		shard->client.shard = relay->shared.shard_count++;
+		shard->client.keys = keys;
+		shard_init(shard, &relay->shared, &address, relay->seed + 3 * shard->client.shard);
 	} while (redis);
 	return 0;
 }
@@ -133,7 +133,7 @@ static int open_parts(struct timerhub_relay *relay)
 	return relay->shared.ready_fd < 0 ? relay->shared.ready_fd : open_shards(relay);
 }
 
-/* What open has made so far; fine on a relay opened halfway, and in a forked child. */
+/* Free a relay, which may be half open, or the copy in a forked child. */
 static void free_relay(struct timerhub_relay *relay)
 {
 	for (uint32_t i = 0; i < relay->shared.shard_count; i++)
@@ -206,9 +206,9 @@ static void send_takers_away(struct timerhub_relay *relay)
 		uint32_t number;
 
 		shared_wake_takers(&relay->shared);
-		number = ticket_number(&relay->shared.takers);
+		number = eventcount_number(&relay->shared.takers);
 		lock_give(&relay->shared.lock);
-		ticket_wait(&relay->shared.takers, number, CLOSE_LOOK_NS);
+		eventcount_wait(&relay->shared.takers, number, CLOSE_LOOK_NS);
 		lock_take(&relay->shared.lock);
 	}
 	lock_give(&relay->shared.lock);

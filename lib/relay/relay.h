@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A queue that is open: what its calls need of each other. relay.c opens and closes, change.c puts,
- * cancels, moves, acknowledges and gives back, take.c delivers. A queue is spread over one or more
- * servers, its shards; a call asks the one that has the task.
+ * An open queue. relay.c has open and close. change.c has put, cancel, move, done and retry. take.c
+ * delivers. A queue is spread over one or more servers, its shards. Each call goes to the shard
+ * that has the task.
  */
 #ifndef RELAY_RELAY_H
 #define RELAY_RELAY_H
@@ -20,7 +20,7 @@ struct timerhub_relay {
 	uint64_t ids;    /* made so far */
 	uint32_t turn;   /* the shard that the next take without waiting asks first */
 	uint32_t inside; /* takers inside take */
-	bool ended;      /* a stopped take has found the hand empty: none takes after it */
+	bool ended;      /* a take after stop found nothing prefetched; all later takes fail */
 };
 
 /* ---- for the daemon ---- */
@@ -31,10 +31,10 @@ int relay_open(struct timerhub_relay **ret_relay, const char *queue,
 
 /* ---- for callers; the lock is not held ---- */
 
-/* The one that has a task of that id. */
+/* Returns the shard that has tasks of that id. */
 struct shard *relay_shard_of(struct timerhub_relay *relay, const char *id);
 
-/* -EINVAL, -EOWNERDEAD, or 0: it may be called. */
+/* Returns 0 if calls are allowed, or -EINVAL, or -EOWNERDEAD. */
 int relay_check(const struct timerhub_relay *relay);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What each kind of request is to Redis, and what Redis's replies are to it. The thread; under the
- * lock where it writes deliveries and counters. Tested by tests/relay/test_calls.c, and with every
- * answer lost by wire_test.py.
+ * The command of each kind of request, and the meaning of its replies. The shard's thread calls,
+ * with the lock held to write deliveries and counters. Tested by tests/relay/test_calls.c, and with
+ * every answer lost by wire_test.py.
  */
 #include "relay/request.h"
 
@@ -14,11 +14,11 @@
 
 #define NS_PER_US UINT64_C(1000)
 #define INFO_BYTES 48
-/* Entries that are asked for again after a connection was lost. */
+/* The most deliveries that one recovery asks for. */
 #define RECOVER_COUNT 1000u
 #define PUT_WORDS 5u
 #define ERRNO_MAX 4095
-#define WAIT_MS 20u /* a look sent behind a WAIT waits for so long, if replicas are missing */
+#define WAIT_MS 20u /* delays a look behind a WAIT that lacks replicas */
 
 void requests_append(struct requests *requests, struct request *request)
 {
@@ -44,8 +44,8 @@ struct request *requests_take(struct requests *requests)
 
 void request_finish(struct request *request)
 {
-	ticket_set(&request->finished, 1);
-	ticket_wake(&request->finished, 1);
+	eventcount_set(&request->finished, 1);
+	eventcount_wake(&request->finished, 1);
 }
 
 uint64_t requests_deadline_ns(const struct requests *requests, uint64_t next_ns)
@@ -95,23 +95,23 @@ static const char *const key_parts[] = {
 };
 
 /* Redis's time when the caller gives up: a put held up on the way until then is refused. */
-static uint64_t until_us(const struct asker *asker, const struct request *request)
+static uint64_t until_us(const struct client *client, const struct request *request)
 {
-	return asker->anchor_us + (request->deadline_ns - asker->anchor_ns) / NS_PER_US;
+	return client->anchor_us + (request->deadline_ns - client->anchor_ns) / NS_PER_US;
 }
 
-static void encode_read(const struct asker *asker, const struct request *request,
+static void encode_read(const struct client *client, const struct request *request,
                         struct bytes *bytes)
 {
 	bool recovers = request->kind == REQUEST_RECOVER;
 	char name[KEYS_NAME_BYTES];
 
-	keys_name(&asker->keys, name, "ready");
+	keys_name(&client->keys, name, "ready");
 	bytes_command(bytes, 9);
 	bytes_text(bytes, "XREADGROUP");
 	bytes_text(bytes, "GROUP");
 	bytes_text(bytes, "timerhub");
-	bytes_text(bytes, asker->shared->consumer);
+	bytes_text(bytes, client->shared->consumer);
 	bytes_text(bytes, "COUNT");
 	bytes_number(bytes, recovers ? RECOVER_COUNT : 1);
 	bytes_text(bytes, "STREAMS");
@@ -119,22 +119,25 @@ static void encode_read(const struct asker *asker, const struct request *request
 	bytes_text(bytes, recovers ? "0" : ">");
 }
 
-/* With it goes what others are to see of this relay: how often it has looked, and was rung. */
-static void encode_look(const struct asker *asker, struct bytes *bytes)
+/*
+ * The command also carries this relay's counts of looks and bells, which other relays' users can
+ * see.
+ */
+static void encode_look(const struct client *client, struct bytes *bytes)
 {
 	char info[INFO_BYTES];
 
-	keys_call(&asker->keys, bytes, "look", key_parts[REQUEST_LOOK], 5);
-	bytes_text(bytes, asker->name);
-	bytes_number(bytes, asker->shared->batch);
-	bytes_number(bytes, asker->shared->horizon_us);
-	bytes_number(bytes, asker->shared->grace_us);
-	(void)snprintf(info, sizeof(info), "%" PRIu64 " %" PRIu64, asker->looks, asker->bells);
+	keys_call(&client->keys, bytes, "look", key_parts[REQUEST_LOOK], 5);
+	bytes_text(bytes, client->name);
+	bytes_number(bytes, client->shared->batch);
+	bytes_number(bytes, client->shared->horizon_us);
+	bytes_number(bytes, client->shared->grace_us);
+	(void)snprintf(info, sizeof(info), "%" PRIu64 " %" PRIu64, client->looks, client->bells);
 	bytes_text(bytes, info);
 }
 
 /* Commands that are none of the queue's functions. */
-static void encode_plain(const struct asker *asker, const struct request *request,
+static void encode_plain(const struct client *client, const struct request *request,
                          struct bytes *bytes)
 {
 	char name[KEYS_NAME_BYTES];
@@ -142,31 +145,31 @@ static void encode_plain(const struct asker *asker, const struct request *reques
 	if (request->kind == REQUEST_WAIT) {
 		bytes_command(bytes, 3);
 		bytes_text(bytes, "WAIT");
-		bytes_number(bytes, asker->shared->replicas);
+		bytes_number(bytes, client->shared->replicas);
 		bytes_number(bytes, WAIT_MS);
 		return;
 	}
-	keys_name(&asker->keys, name, "ready");
+	keys_name(&client->keys, name, "ready");
 	bytes_command(bytes, 7);
 	bytes_text(bytes, "XCLAIM");
 	bytes_text(bytes, name);
 	bytes_text(bytes, "timerhub");
-	bytes_text(bytes, asker->shared->consumer);
+	bytes_text(bytes, client->shared->consumer);
 	bytes_text(bytes, "0");
 	bytes_text(bytes, request->delivery);
 	bytes_text(bytes, "JUSTID");
 }
 
-static void encode_put(const struct asker *asker, const struct request *put, struct bytes *bytes)
+static void encode_put(const struct client *client, const struct request *put, struct bytes *bytes)
 {
 	bytes_text(bytes, put->id);
 	bytes_text(bytes, put->when);
 	bytes_text(bytes, put->flags);
 	bytes_word(bytes, put->data, put->data_len);
-	bytes_number(bytes, until_us(asker, put));
+	bytes_number(bytes, until_us(client, put));
 }
 
-void requests_encode_puts(const struct asker *asker, const struct requests *puts,
+void requests_encode_puts(const struct client *client, const struct requests *puts,
                           struct bytes *bytes)
 {
 	const struct request *put;
@@ -174,12 +177,12 @@ void requests_encode_puts(const struct asker *asker, const struct requests *puts
 
 	for (put = puts->first; put; put = put->next)
 		count++;
-	keys_call(&asker->keys, bytes, "puts", key_parts[REQUEST_PUT], PUT_WORDS * count);
+	keys_call(&client->keys, bytes, "puts", key_parts[REQUEST_PUT], PUT_WORDS * count);
 	for (put = puts->first; put; put = put->next)
-		encode_put(asker, put, bytes);
+		encode_put(client, put, bytes);
 }
 
-void request_encode(const struct asker *asker, const struct request *request, struct bytes *bytes)
+void request_encode(const struct client *client, const struct request *request, struct bytes *bytes)
 {
 	static const unsigned arguments[] = {
 		[REQUEST_PUT] = PUT_WORDS, [REQUEST_CANCEL] = 1, [REQUEST_MOVE] = 3,
@@ -189,23 +192,23 @@ void request_encode(const struct asker *asker, const struct request *request, st
 	enum request_kind kind = request->kind;
 
 	if (kind == REQUEST_READ || kind == REQUEST_RECOVER) {
-		encode_read(asker, request, bytes);
+		encode_read(client, request, bytes);
 		return;
 	}
 	if (kind == REQUEST_WAIT || kind == REQUEST_TOUCH) {
-		encode_plain(asker, request, bytes);
+		encode_plain(client, request, bytes);
 		return;
 	}
 	if (kind == REQUEST_LOOK) {
-		encode_look(asker, bytes);
+		encode_look(client, bytes);
 		return;
 	}
-	keys_call(&asker->keys, bytes, functions[kind], key_parts[kind], arguments[kind]);
+	keys_call(&client->keys, bytes, functions[kind], key_parts[kind], arguments[kind]);
 	if (kind == REQUEST_PUT)
-		encode_put(asker, request, bytes);
+		encode_put(client, request, bytes);
 	if (kind == REQUEST_STAT || kind == REQUEST_PUT)
 		return;
-	bytes_text(bytes, kind == REQUEST_LEAVE ? asker->name : request->id);
+	bytes_text(bytes, kind == REQUEST_LEAVE ? client->name : request->id);
 	if (kind == REQUEST_MOVE || kind == REQUEST_RETRY)
 		bytes_text(bytes, request->when);
 	if (kind == REQUEST_MOVE)
@@ -216,7 +219,7 @@ void request_encode(const struct asker *asker, const struct request *request, st
 
 /* ---- from Redis ---- */
 
-/* Add what one shard has to what the others have. */
+/* Add the figures of one shard. */
 static void read_stats(struct timerhub_relay_stats *stats, const struct reply *reply)
 {
 	static const struct {
@@ -260,48 +263,50 @@ static int in_doubt(const struct request *request, int result)
 	}
 }
 
-static void count(struct asker *asker, enum request_kind kind)
+static void count(struct client *client, enum request_kind kind)
 {
 	switch (kind) {
 	case REQUEST_PUT:
-		asker->shared->stats.put++;
+		client->shared->stats.put++;
 		break;
 	case REQUEST_CANCEL:
-		asker->shared->stats.cancelled++;
+		client->shared->stats.cancelled++;
 		break;
 	case REQUEST_MOVE:
-		asker->shared->stats.moved++;
+		client->shared->stats.moved++;
 		break;
 	case REQUEST_DONE:
-		asker->shared->stats.done++;
+		client->shared->stats.done++;
 		break;
 	case REQUEST_RETRY:
-		asker->shared->stats.retried++;
+		client->shared->stats.retried++;
 		break;
 	default:
 		break;
 	}
 }
 
-/* Entries into the hand. 1: there are some. */
-static int answer_read(struct asker *asker, const struct reply *reply, uint64_t now_ns)
+/* Add the entries to the prefetched deliveries. Returns whether there are any. */
+static int answer_read(struct client *client, const struct reply *reply, uint64_t now_ns)
 {
-	int result = deliveries_read(&asker->shared->deliveries, reply, asker->shard, now_ns);
+	int result = deliveries_read(&client->shared->deliveries, reply, client->shard, now_ns);
 
 	if (result < 0)
 		return result;
-	return asker->shared->deliveries.in_hand > 0;
+	return client->shared->deliveries.prefetched > 0;
 }
 
 /* Redis's time is at `now_at` of the reply. */
-static void set_anchor(struct asker *asker, const struct request *request,
+static void set_anchor(struct client *client, const struct request *request,
                        const struct reply *reply, size_t now_at)
 {
-	asker->anchor_ns = request->sent_ns;
-	asker->anchor_us = (uint64_t)reply_integer_at(reply, now_at);
+	client->anchor_ns = request->sent_ns;
+	client->anchor_us = (uint64_t)reply_integer_at(reply, now_at);
 }
 
-/* Read the code that a function's reply, or a put's part of one, begins with: 0 or an errno. */
+/*
+ * Read the code at the beginning of a reply, or of a put's part of a reply: 0 or a negative errno.
+ */
 static int read_code(const struct reply *reply, size_t at)
 {
 	const struct reply *code = reply_at(reply, at);
@@ -312,14 +317,14 @@ static int read_code(const struct reply *reply, size_t at)
 	return (int)reply_integer(code);
 }
 
-bool request_answer(struct asker *asker, struct request *request, const struct reply *reply,
-                    size_t place, uint64_t now_ns)
+bool request_answer(struct client *client, struct request *request, const struct reply *reply,
+                    size_t index, uint64_t now_ns)
 {
-	size_t at = 2 * place; /* a shared reply: 0, the time, and two for each put */
+	size_t at = 2 * index; /* a shared reply: 0, the time, and two for each put */
 	int result;
 
 	if (request->kind == REQUEST_READ || request->kind == REQUEST_RECOVER) {
-		request->result = answer_read(asker, reply, now_ns);
+		request->result = answer_read(client, reply, now_ns);
 		return true;
 	}
 	if (request->kind == REQUEST_TOUCH) {
@@ -328,14 +333,14 @@ bool request_answer(struct asker *asker, struct request *request, const struct r
 	}
 	result = read_code(reply, at);
 	if (request->kind == REQUEST_PUT && result == -ETIME) {
-		/* Redis's clock was set: what we took for the caller's time is not. */
-		set_anchor(asker, request, reply, 1);
+		/* Redis's clock was set, so the put's limit was converted wrongly. */
+		set_anchor(client, request, reply, 1);
 		return false;
 	}
 	if (request->kind == REQUEST_PUT && result == 0)
-		set_anchor(asker, request, reply, place > 0 ? 1 : 2);
+		set_anchor(client, request, reply, index > 0 ? 1 : 2);
 	if (result == 0) {
-		count(asker, request->kind);
+		count(client, request->kind);
 		if (request->kind == REQUEST_STAT)
 			read_stats(request->stats, reply);
 	}

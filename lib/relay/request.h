@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A call that its caller waits for, or one of a thread's own: what it is to Redis, and what Redis's
- * reply is to it. A request is on its caller's stack, and in one list at a time; its caller goes on
- * when its ticket is set.
+ * A request: a call whose caller waits, or a command of the thread itself. This module encodes its
+ * command and reads its reply. A request is on its caller's stack, and in one list at a time. The
+ * caller continues when `finished` is set.
  */
 #ifndef RELAY_REQUEST_H
 #define RELAY_REQUEST_H
@@ -19,14 +19,14 @@ enum request_kind {
 	REQUEST_CANCEL,
 	REQUEST_MOVE,
 	REQUEST_DONE,
-	REQUEST_RETRY, /* up to here: facts, which replicas may have to hold */
+	REQUEST_RETRY, /* up to here: changes, which replicas may have to confirm */
 	REQUEST_TOUCH,
-	REQUEST_READ,    /* what is due already, into the hand */
-	REQUEST_RECOVER, /* what Redis has given this consumer, and a lost connection has not */
+	REQUEST_READ,    /* prefetch a ready task, without waiting */
+	REQUEST_RECOVER, /* read deliveries that a lost connection did not bring */
 	REQUEST_STAT,
 	REQUEST_LOOK,
 	REQUEST_LEAVE,
-	REQUEST_WAIT, /* how many replicas hold what was answered before */
+	REQUEST_WAIT, /* count the replicas that hold all changes answered so far */
 };
 
 struct request {
@@ -39,14 +39,14 @@ struct request {
 	size_t data_len;
 	const char *delivery; /* retry, touch: the stream's entry */
 	bool made_id;         /* put: the id is none of the caller's */
-	bool joins; /* put: shares command and reply of the one before it among those sent */
+	bool joins;           /* a put that shares the command and reply of the put before it */
 	struct timerhub_relay_stats *stats;
-	uint64_t deadline_ns; /* on the nap's clock */
+	uint64_t deadline_ns; /* on the sleeper's clock */
 	uint64_t sent_ns;     /* by the thread, as all that follow */
-	bool in_doubt;        /* it was on a connection that was lost */
+	bool in_doubt;        /* its connection was lost, so the outcome is unknown */
 	int result;
-	struct ticket finished; /* 0, then 1: the request is the caller's again */
-	bool is_own;            /* a thread's: no caller waits for it */
+	struct eventcount finished; /* 0, then 1: the request is the caller's again */
+	bool is_own;                /* a thread's: no caller waits for it */
 	/* A thread's own may have this, which gets the reply; `arg` is its first argument. */
 	void (*answered)(void *arg, const struct reply *reply, uint64_t now_ns);
 	void *arg;
@@ -57,14 +57,17 @@ struct requests {
 	struct request *last;
 };
 
-/* The part of a shard that its requests share. The shard's thread writes it, after open. */
-struct asker {
+/*
+ * This relay as a client of one server: its name, the key names, and the anchor. The shard's thread
+ * writes it, after open.
+ */
+struct client {
 	struct shared *shared;
 	uint32_t shard; /* which of the queue's servers */
 	struct keys keys;
-	char name[TIMERHUB_RELAY_ID_BYTES]; /* of the alarm clock: unlike any other's */
-	uint64_t anchor_ns;                 /* here, when ... */
-	uint64_t anchor_us;                 /* ... it was this there */
+	char name[TIMERHUB_RELAY_ID_BYTES]; /* of the scheduler; unique */
+	uint64_t anchor_ns;                 /* local time of the anchor */
+	uint64_t anchor_us;                 /* Redis's time at the anchor */
 	uint64_t looks;                     /* that were answered */
 	uint64_t bells;                     /* that were heard */
 };
@@ -75,25 +78,29 @@ struct request *requests_take(struct requests *requests);
 /* The request is its caller's from then on. */
 void request_finish(struct request *request);
 
-/* The soonest deadline, or `next_ns` if that is sooner. */
+/* Returns the earliest deadline, at most `next_ns`. */
 uint64_t requests_deadline_ns(const struct requests *requests, uint64_t next_ns);
 
-/* Finish those whose time is over: with `why`, or -ETIMEDOUT if it is in doubt or `why` is 0. */
+/*
+ * Finish the requests whose deadline has passed, with the result `why`. The result is -ETIMEDOUT if
+ * the request is in doubt or `why` is 0.
+ */
 void requests_expire(struct requests *requests, int why, uint64_t now_ns);
 
 /* Write a request as a command. */
-void request_encode(const struct asker *asker, const struct request *request, struct bytes *bytes);
+void request_encode(const struct client *client, const struct request *request,
+                    struct bytes *bytes);
 
 /* Write several puts as one command. */
-void requests_encode_puts(const struct asker *asker, const struct requests *puts,
+void requests_encode_puts(const struct client *client, const struct requests *puts,
                           struct bytes *bytes);
 
 /*
- * What a reply means to its request; writes its result. False: it must be sent again. `place` is
- * the request's among those that share the reply, from 1, or 0 if the reply is its own. The lock is
+ * Write the result of a request from its reply. Returns false if the request must be sent again.
+ * `index` is 0, or the request's position from 1 if several requests share the reply. The lock is
  * held.
  */
-bool request_answer(struct asker *asker, struct request *request, const struct reply *reply,
-                    size_t place, uint64_t now_ns);
+bool request_answer(struct client *client, struct request *request, const struct reply *reply,
+                    size_t index, uint64_t now_ns);
 
 #endif

@@ -11,9 +11,9 @@
 #define NS_PER_US UINT64_C(1000)
 /* As in timerhub.lua. */
 #define PUT_OFF_US UINT64_C(300000000)
-/* Relays that are rung together look one after another. */
+/* A message on the common channel wakes all relays. The relay of rank r looks r ms later. */
 #define SPREAD_US UINT64_C(1000)
-/* Nothing lets a relay sleep for longer, whatever it is told: Redis's clock may have been set. */
+/* The longest sleep of a relay. A longer time could come from a clock of Redis that was set. */
 #define SLEEP_MAX_US (UINT64_C(3600) * 1000000)
 
 void seat_init(struct seat *seat, uint64_t grace_us)
@@ -45,7 +45,7 @@ uint64_t seat_ladder_us(uint64_t rank, uint64_t grace_us)
 	return steps_us < most_us ? steps_us : most_us;
 }
 
-/* When to send a look that is to arrive `ahead_us` after the anchor's. */
+/* Returns when to send a look so that it arrives `ahead_us` after the anchor's look. */
 static uint64_t sending_ns(const struct seat *seat, uint64_t ahead_us)
 {
 	if (ahead_us > SLEEP_MAX_US)
@@ -63,7 +63,7 @@ void seat_answered(struct seat *seat, const struct seat_answer *answer)
 	seat->ran_us = answer->now_us;
 	seat->rank = answer->rank;
 	target_ns = answer->more ? 0 : sending_ns(seat, answer->wait_us);
-	/* A bell that rang since may be of a put that this look has not seen. */
+	/* A bell since the look was sent may come from a put after the look. */
 	seat->target_ns = target_ns < seat->bell_ns ? target_ns : seat->bell_ns;
 }
 
@@ -72,8 +72,11 @@ void seat_rung(struct seat *seat, const struct seat_bell *bell, uint64_t now_ns)
 	uint64_t due_us = bell->due_us, at_ns = now_ns;
 
 	if (!bell->is_common)
-		seat->rank = bell->place;
-	/* If none of the first seats hears, those that are left do not wait for them. */
+		seat->rank = bell->rank;
+	/*
+	 * The common channel is used if none of the first seats listens, so the other relays do not
+	 * wait for them.
+	 */
 	due_us += bell->is_common ? seat->rank * SPREAD_US
 	                          : seat_ladder_us(seat->rank, seat->grace_us);
 	if (seat->is_anchored && due_us > seat->ran_us)
@@ -100,7 +103,7 @@ bool seat_read_bell(struct seat_bell *ret_bell, const char *text)
 	bell.due_us = strtoull(text, &end, 10);
 	if (end[0] == ' ' && (end[1] == '0' || end[1] == '1') && end[2] == '\0') {
 		bell.is_common = false;
-		bell.place = (uint64_t)(end[1] - '0');
+		bell.rank = (uint64_t)(end[1] - '0');
 	} else if (end[0] != '\0') {
 		return false;
 	}

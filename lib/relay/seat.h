@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When a relay looks next: decided by the answers of its looks and by the bells that it hears,
- * which come on two connections in any order. Pure: times are arguments, no call fails. The
- * functions of Redis decide which relay is first (timerhub.lua, sit and promise); here is what a
- * relay makes of it.
+ * Decides when a relay looks next. Replies to looks and bells come on two connections, in any
+ * order, and both change the time. The module is pure: times are arguments, and no call fails.
+ * timerhub.lua assigns the ranks (sit and promise).
  *
- * The anchor of a seat is the last look that was answered: when it was sent here, and when it ran
- * there. To arrive at a time of Redis's clock, a look is sent as much later than that one as the
- * time is later than when that one ran. The way there is in both and falls out.
+ * The anchor is the last answered look: its local time of sending, and its time of running on
+ * Redis's clock. A look for the time T on Redis's clock is sent (T - anchor's Redis time) after the
+ * anchor's local time. So the network's latency cancels out.
  */
 #ifndef RELAY_SEAT_H
 #define RELAY_SEAT_H
@@ -15,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A look that arrives a moment early moves nothing, and costs another one. */
+/* A look that arrives too early moves nothing and must be repeated. */
 #define SEAT_MARGIN_NS UINT64_C(50000)
 
 #define SEAT_NEVER UINT64_MAX
@@ -23,19 +22,19 @@
 struct seat {
 	uint64_t grace_us;
 	bool is_anchored;
-	uint64_t sent_ns;   /* here: the anchor */
-	uint64_t ran_us;    /* there */
-	uint64_t asked_ns;  /* when the look on its way was sent */
-	bool asking;        /* a look is on its way */
-	uint64_t target_ns; /* look then */
-	uint64_t bell_ns; /* the earliest that bells have asked for since the last look was sent */
-	uint64_t rank;    /* as last told */
+	uint64_t sent_ns;   /* the anchor's local time */
+	uint64_t ran_us;    /* the anchor's time on Redis's clock */
+	uint64_t asked_ns;  /* when the look in flight was sent */
+	bool asking;        /* a look is in flight */
+	uint64_t target_ns; /* send the next look then */
+	uint64_t bell_ns;   /* the earliest time asked for by bells since the last look was sent */
+	uint64_t rank;      /* from the last look or bell */
 };
 
-/* What a look was answered. */
+/* The reply to a look. */
 struct seat_answer {
-	uint64_t now_us;  /* when it ran */
-	uint64_t wait_us; /* from then */
+	uint64_t now_us;  /* when the look ran */
+	uint64_t wait_us; /* how long to wait after now_us */
 	uint64_t rank;
 	bool more; /* look again at once */
 };
@@ -43,26 +42,28 @@ struct seat_answer {
 /* A message of the bell: "DUE" or "DUE PLACE". */
 struct seat_bell {
 	uint64_t due_us;
-	bool is_common; /* no place: relays with a seat ignore it */
-	uint64_t place;
+	bool is_common; /* on the common channel, without a rank */
+	uint64_t rank;  /* of the relay that is woken */
 };
 
 void seat_init(struct seat *seat, uint64_t grace_us);
 
-/* When the next look is to be sent; SEAT_NEVER while one is on its way. */
+/* Returns when to send the next look; SEAT_NEVER while a look is in flight. */
 uint64_t seat_due_ns(const struct seat *seat);
 
 void seat_sent(struct seat *seat, uint64_t now_ns);
 void seat_answered(struct seat *seat, const struct seat_answer *answer);
 void seat_rung(struct seat *seat, const struct seat_bell *bell, uint64_t now_ns);
 
-/* A look has failed, or its connection is lost: the next one is sent then. */
+/* A look or its connection has failed. Send the next look at `until_ns`. */
 void seat_put_off(struct seat *seat, uint64_t until_ns);
 
-/* False: the text is no bell. */
+/* Returns false if the text is no bell. */
 bool seat_read_bell(struct seat_bell *ret_bell, const char *text);
 
-/* What a relay of that rank leaves to those before it. */
+/*
+ * Returns the failover delay of a rank. The delay of rank 1 is the grace, and each rank doubles it.
+ */
 uint64_t seat_ladder_us(uint64_t rank, uint64_t grace_us);
 
 #endif

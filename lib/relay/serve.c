@@ -19,7 +19,7 @@
 #define CHANNELS 2u
 #define PAUSE_FIRST_NS (100 * NS_PER_MS)
 #define PAUSE_MAX_NS (UINT64_C(5000) * NS_PER_MS)
-/* Relays that come back together look one after another, in the order that they had. */
+/* Relays that reconnect together look one after another, by rank. */
 #define SPREAD_NS NS_PER_MS
 #define SPREAD_MAX_NS ANSWER_NS
 /* Places of the reply to look. */
@@ -38,18 +38,19 @@ static void answered(void *serve, const struct reply *reply, uint64_t now_ns)
 	serve_answered(serve, reply, now_ns);
 }
 
-void serve_init(struct serve *serve, struct commands *commands, struct asker *asker, uint64_t seed)
+void serve_init(struct serve *serve, struct commands *commands, struct client *client,
+                uint64_t seed)
 {
 	*serve = (struct serve){
 		.commands = commands,
-		.asker = asker,
+		.client = client,
 		.look = { .kind = REQUEST_LOOK,
 		          .is_own = true,
 		          .answered = answered,
 		          .arg = serve },
 	};
 	link_init(&serve->bells, seed);
-	seat_init(&serve->seat, asker->shared->grace_us);
+	seat_init(&serve->seat, client->shared->grace_us);
 }
 
 static void subscribe(struct serve *serve)
@@ -59,10 +60,10 @@ static void subscribe(struct serve *serve)
 
 	bytes_command(output, 1 + CHANNELS);
 	bytes_text(output, "SUBSCRIBE");
-	(void)snprintf(part, sizeof(part), "bell:%s", serve->asker->name);
-	keys_name(&serve->asker->keys, name, part);
+	(void)snprintf(part, sizeof(part), "bell:%s", serve->client->name);
+	keys_name(&serve->client->keys, name, part);
 	bytes_text(output, name);
-	keys_name(&serve->asker->keys, name, "bell");
+	keys_name(&serve->client->keys, name, "bell");
 	bytes_text(output, name);
 }
 
@@ -73,30 +74,32 @@ static bool open_bells(struct serve *serve, uint64_t now_ns)
 
 	if (!link_is_due(&serve->bells, now_ns))
 		return serve->bells.wire != NULL;
-	result = greet_open(&wire, &serve->commands->server, NULL, STEP_NS);
+	result = handshake_open(&wire, &serve->commands->server, NULL, STEP_NS);
 	if (result < 0) {
-		link_back_off(&serve->bells, result, nap_now_ns());
+		link_back_off(&serve->bells, result, sleeper_now_ns());
 		return false;
 	}
 	link_set(&serve->bells, wire);
 	subscribe(serve);
 	serve->bells.answer_by_ns = now_ns + ANSWER_NS;
-	serve->ping_ns = now_ns + serve->asker->shared->horizon_us * NS_PER_US;
+	serve->ping_ns = now_ns + serve->client->shared->horizon_us * NS_PER_US;
 	return true;
 }
 
-/* False: it does not listen yet, and is about to. A relay that cannot listen at all looks too. */
+/*
+ * Returns false while the subscription is not confirmed. A relay that cannot subscribe looks too.
+ */
 static bool listen(struct serve *serve, uint64_t now_ns)
 {
 	return !open_bells(serve, now_ns) || serve->confirmed == CHANNELS;
 }
 
-/* A connection that has died silently is found by what it does not answer. */
+/* A PING detects a dead connection, because no reply comes. */
 static void ping(struct serve *serve, uint64_t now_ns)
 {
 	struct bytes *output = wire_output(serve->bells.wire);
 
-	serve->ping_ns = now_ns + serve->asker->shared->horizon_us * NS_PER_US;
+	serve->ping_ns = now_ns + serve->client->shared->horizon_us * NS_PER_US;
 	bytes_command(output, 1);
 	bytes_text(output, "PING");
 	serve->pinged = true;
@@ -149,7 +152,9 @@ void serve_lost(struct serve *serve, int why, uint64_t now_ns)
 	if (serve->looking)
 		seat_put_off(&serve->seat, now_ns);
 	serve->looking = false;
-	/* The bells of a server that is no master any more are heard, and not counted. */
+	/*
+	 * A demoted server still delivers bells, but the new master does not count this subscriber.
+	 */
 	if (serve->bells.wire)
 		serve_lose_bells(serve, why, now_ns);
 }
@@ -165,12 +170,12 @@ static void pause_looks(struct serve *serve, uint64_t now_ns)
 /* The lock is held. */
 static void count_look(struct serve *serve, const struct reply *reply)
 {
-	struct timerhub_relay_stats *stats = &serve->asker->shared->stats;
+	struct timerhub_relay_stats *stats = &serve->client->shared->stats;
 
 	stats->looks++;
 	if (reply_integer_at(reply, LOOK_MOVED) == 0 && reply_integer_at(reply, LOOK_AGAIN) == 0)
 		stats->looks_empty++;
-	if (serve->asker->shard == 0)
+	if (serve->client->shard == 0)
 		stats->rank = serve->seat.rank;
 	for (size_t i = LOOK_BUCKETS; i + 1 < reply_count(reply); i += 2) {
 		uint64_t bucket = (uint64_t)reply_integer_at(reply, i);
@@ -180,7 +185,7 @@ static void count_look(struct serve *serve, const struct reply *reply)
 	}
 }
 
-/* Why a look was refused. */
+/* Returns the errno of a refused look. */
 static int refusal_of(const struct reply *reply)
 {
 	if (reply_type(reply) == REPLY_ERROR)
@@ -199,19 +204,19 @@ void serve_answered(struct serve *serve, const struct reply *reply, uint64_t now
 
 	serve->looking = false;
 	if (reply_count(reply) < LOOK_BUCKETS || reply_integer_at(reply, 0) != 0) {
-		shared_tell(serve->asker->shared, serve->asker->shard, refusal_of(reply));
+		shared_tell(serve->client->shared, serve->client->shard, refusal_of(reply));
 		pause_looks(serve, now_ns);
 		return;
 	}
-	shared_tell(serve->asker->shared, serve->asker->shard, 0);
+	shared_tell(serve->client->shared, serve->client->shard, 0);
 	serve->look_pause_ns = 0;
-	serve->asker->looks++;
-	serve->asker->anchor_ns = serve->look.sent_ns;
-	serve->asker->anchor_us = answer.now_us;
+	serve->client->looks++;
+	serve->client->anchor_ns = serve->look.sent_ns;
+	serve->client->anchor_us = answer.now_us;
 	seat_answered(&serve->seat, &answer);
-	lock_take(&serve->asker->shared->lock);
+	lock_take(&serve->client->shared->lock);
 	count_look(serve, reply);
-	lock_give(&serve->asker->shared->lock);
+	lock_give(&serve->client->shared->lock);
 }
 
 /* ---- bells ---- */
@@ -225,7 +230,7 @@ static void confirm(struct serve *serve, uint64_t now_ns)
 		return;
 	serve->bells.backoff_ns = 0;
 	serve->bells.answer_by_ns = LINK_NEVER;
-	/* What has rung while it could not hear. */
+	/* Bells may have been missed before the subscription, so look soon. */
 	if (!serve->looking)
 		seat_put_off(&serve->seat,
 		             now_ns + (spread_ns < SPREAD_MAX_NS ? spread_ns : SPREAD_MAX_NS));
@@ -233,7 +238,7 @@ static void confirm(struct serve *serve, uint64_t now_ns)
 		serve->seat.bell_ns = now_ns;
 }
 
-/* False: nothing that a server says to a subscriber. */
+/* Returns false if the message is not one for a subscriber. */
 static bool read_message(struct serve *serve, const struct reply *reply, uint64_t now_ns)
 {
 	struct seat_bell bell;
@@ -251,10 +256,10 @@ static bool read_message(struct serve *serve, const struct reply *reply, uint64_
 		return false;
 	if (seat_read_bell(&bell, reply_text(reply_at(reply, 2)))) {
 		seat_rung(&serve->seat, &bell, now_ns);
-		serve->asker->bells++;
-		lock_take(&serve->asker->shared->lock);
-		serve->asker->shared->stats.bells++;
-		lock_give(&serve->asker->shared->lock);
+		serve->client->bells++;
+		lock_take(&serve->client->shared->lock);
+		serve->client->shared->stats.bells++;
+		lock_give(&serve->client->shared->lock);
 	}
 	return true;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A relay's part as an alarm clock: it listens to its bells on a connection of its own, and looks
- * when its seat says so. The shard's thread alone.
+ * The scheduler of a relay. It subscribes to bells on its own connection, and sends a look when the
+ * seat says so. Only the shard's thread calls.
  */
 #ifndef RELAY_SERVE_H
 #define RELAY_SERVE_H
@@ -10,30 +10,37 @@
 #include "relay/seat.h"
 
 struct serve {
-	struct commands *commands; /* by which it looks */
-	struct asker *asker;
+	struct commands *commands; /* sends the looks */
+	struct client *client;
 	struct link bells;
 	struct seat seat;
 	struct request look;
 	bool looking;           /* the look is among those sent */
-	uint64_t look_pause_ns; /* a look was refused: how long the next one waits */
-	unsigned confirmed;     /* subscriptions */
+	uint64_t look_pause_ns; /* the delay after a refused look */
+	unsigned confirmed;     /* subscriptions confirmed */
 	bool pinged;
 	uint64_t ping_ns; /* the next one */
 };
 
-void serve_init(struct serve *serve, struct commands *commands, struct asker *asker, uint64_t seed);
+void serve_init(struct serve *serve, struct commands *commands, struct client *client,
+                uint64_t seed);
 
-/* Listen, look, ping; the command connection is there. Returns when to come again. */
+/*
+ * Subscribe, look and ping as needed. The command connection must be open. Returns when to call
+ * again.
+ */
 uint64_t serve_pass(struct serve *serve, uint64_t now_ns);
 
-/* Read what has come over the connection of the bells. A negative errno: it is to be lost. */
+/*
+ * Read messages from the bells' connection. If the call returns an error, the caller must close
+ * that connection.
+ */
 int serve_read(struct serve *serve, uint64_t now_ns);
 
-/* The connection of the bells is lost. */
+/* Close the bells' connection. */
 void serve_lose_bells(struct serve *serve, int why, uint64_t now_ns);
 
-/* The command connection is lost, and a look with it; so that of the bells is closed too. */
+/* The command connection is lost, with any look in flight. Also close the bells' connection. */
 void serve_lost(struct serve *serve, int why, uint64_t now_ns);
 
 /* A look was answered. */

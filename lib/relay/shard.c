@@ -10,7 +10,7 @@
 
 #include "relay/answer.h"
 
-#define STEP_NS UINT64_C(1000000000) /* for each answer to the last words */
+#define STEP_NS UINT64_C(1000000000) /* for each reply to the goodbye */
 #define LINKS 3u
 #define NS_PER_MS UINT64_C(1000000)
 
@@ -24,28 +24,28 @@ static uint64_t sooner(uint64_t a, uint64_t b)
 void shard_init(struct shard *shard, struct shared *shared, const struct address *address,
                 uint64_t seed)
 {
-	shard->shared = shard->asker.shared = shard->mailbox.shared = shared;
-	commands_init(&shard->commands, &shard->asker, &shard->mailbox, address, seed);
-	taker_init(&shard->taker, &shard->asker, seed + 1);
-	serve_init(&shard->serve, &shard->commands, &shard->asker, seed + 2);
+	shard->shared = shard->client.shared = shard->mailbox.shared = shared;
+	commands_init(&shard->commands, &shard->client, &shard->mailbox, address, seed);
+	taker_init(&shard->taker, &shard->client, seed + 1);
+	serve_init(&shard->serve, &shard->commands, &shard->client, seed + 2);
 }
 
 int shard_open(struct shard *shard)
 {
-	uint64_t begin_ns = nap_now_ns();
+	uint64_t begin_ns = sleeper_now_ns();
 	uint64_t now_ns = begin_ns;
-	int result = nap_open(&shard->nap);
+	int result = sleeper_open(&shard->sleeper);
 
 	if (result < 0)
 		return result;
-	shard->mailbox.nap = shard->nap;
+	shard->mailbox.sleeper = shard->sleeper;
 	while (!commands_open(&shard->commands, now_ns)) {
 		if (answer_is_final(shard->commands.why) ||
 		    now_ns - begin_ns >= shard->shared->timeout_ns)
 			return shard->commands.why;
 		(void)poll(NULL, 0,
 		           (int)((shard->commands.link.retry_ns - now_ns) / NS_PER_MS) + 1);
-		now_ns = nap_now_ns();
+		now_ns = sleeper_now_ns();
 	}
 	return 0;
 }
@@ -55,12 +55,15 @@ void shard_fini(struct shard *shard)
 	wire_close(shard->commands.link.wire);
 	wire_close(shard->taker.link.wire);
 	wire_close(shard->serve.bells.wire);
-	nap_close(shard->nap);
+	sleeper_close(shard->sleeper);
 }
 
 /* ---- lost connections ---- */
 
-/* Nothing that is on the others is of use without it, except for tasks on the takers'. */
+/*
+ * Without the command connection the bells' connection is useless. The takers' connection may still
+ * bring tasks.
+ */
 static void lose_commands(struct shard *shard, int why, uint64_t now_ns)
 {
 	commands_lose(&shard->commands, why, now_ns);
@@ -73,8 +76,9 @@ static void lose_taker(struct shard *shard, int why, uint64_t now_ns)
 }
 
 /*
- * A taker's connection to another server than the commands' would wait for ever. One to the same
- * server is kept: a task that the server is sending on it would be lost until its lease.
+ * Close the takers' connection if the command connection has moved to another server, because the
+ * old server gets no tasks. Keep it at the same server: a task on its way would be lost until its
+ * lease ends.
  */
 static void follow_server(struct shard *shard, uint64_t now_ns)
 {
@@ -85,7 +89,7 @@ static void follow_server(struct shard *shard, uint64_t now_ns)
 		lose_taker(shard, -EROFS, now_ns);
 }
 
-/* Find answers that are overdue, and calls whose time is over. Returns when there are others. */
+/* Handle overdue replies and calls whose timeout has ended. Returns when the next one is due. */
 static uint64_t expire(struct shard *shard, uint64_t now_ns)
 {
 	struct shared *shared = shard->shared;
@@ -108,11 +112,11 @@ static uint64_t expire(struct shard *shard, uint64_t now_ns)
 
 /* ---- the thread ---- */
 
-/* Everything there is to do now. Returns when to come again. */
+/* Do all work that is due now. Returns when to come again. */
 static uint64_t pass(struct shard *shard)
 {
 	struct commands *commands = &shard->commands;
-	uint64_t now_ns = nap_now_ns();
+	uint64_t now_ns = sleeper_now_ns();
 	uint64_t next_ns = expire(shard, now_ns);
 
 	if (!commands_open(commands, now_ns))
@@ -122,8 +126,8 @@ static uint64_t pass(struct shard *shard)
 	if (shard->taker.reading || !commands_recover(commands))
 		next_ns = sooner(next_ns, taker_pass(&shard->taker, &commands->server, now_ns));
 	if (shard->shared->serves)
-		next_ns = sooner(next_ns, serve_pass(&shard->serve, nap_now_ns()));
-	/* What was sent just now is overdue some day. */
+		next_ns = sooner(next_ns, serve_pass(&shard->serve, sleeper_now_ns()));
+	/* Wake up when a reply to a request sent just now is overdue. */
 	return requests_deadline_ns(&commands->sent, next_ns);
 }
 
@@ -145,7 +149,7 @@ static void lose(struct shard *shard, unsigned link, int why, uint64_t now_ns)
 		serve_lose_bells(&shard->serve, why, now_ns);
 }
 
-/* False: a connection was found to be lost. */
+/* Returns false if a connection was lost. */
 static bool flush(struct shard *shard)
 {
 	bool good = true;
@@ -155,7 +159,7 @@ static bool flush(struct shard *shard)
 		int result = wire ? wire_flush(wire) : 0;
 
 		if (result < 0)
-			lose(shard, i, result, nap_now_ns());
+			lose(shard, i, result, sleeper_now_ns());
 		good &= result == 0;
 	}
 	return good;
@@ -173,13 +177,15 @@ static void read_link(struct shard *shard, unsigned link, uint64_t now_ns)
 		result = serve_read(&shard->serve, now_ns);
 	if (result < 0)
 		lose(shard, link, result, now_ns);
-	/* The group is gone, or the server is no master any more: begin from the beginning. */
+	/*
+	 * The consumer group was deleted, or the server was demoted. Connect again from the start.
+	 */
 	if (link == 1 && result == -EROFS && shard->commands.link.wire)
 		lose_commands(shard, result, now_ns);
 }
 
-/* Sleep, and read what has come. */
-static void rest(struct shard *shard, uint64_t until_ns)
+/* Sleep, and then read from all ready connections. */
+static void wait_and_read(struct shard *shard, uint64_t until_ns)
 {
 	struct pollfd fds[LINKS + 2];
 	const struct wire *polled[LINKS];
@@ -192,16 +198,18 @@ static void rest(struct shard *shard, uint64_t until_ns)
 		if (wire && wire_has_output(wire))
 			fds[i].events |= POLLOUT;
 	}
-	nap_sleep(shard->nap, fds, LINKS, until_ns);
-	now_ns = nap_now_ns();
+	sleeper_sleep(shard->sleeper, fds, LINKS, until_ns);
+	now_ns = sleeper_now_ns();
 	for (unsigned i = 0; i < LINKS; i++)
-		/* One may have been lost with another one. */
+		/* The loss of another connection may have closed this connection. */
 		if ((fds[i].revents & ~POLLOUT) && wire_of(shard, i) == polled[i])
 			read_link(shard, i, now_ns);
 }
 
-/* Give back what no taker has. The lock is held. Returns how many commands that takes. */
-static unsigned give_hand_back(struct shard *shard, struct wire *wire)
+/*
+ * Return the prefetched deliveries by commands. The lock is held. Returns the number of commands.
+ */
+static unsigned give_prefetched_back(struct shard *shard, struct wire *wire)
 {
 	unsigned count = 0;
 
@@ -210,15 +218,18 @@ static unsigned give_hand_back(struct shard *shard, struct wire *wire)
 			.kind = REQUEST_RETRY, .id = one->id, .when = "0", .delivery = one->entry
 		};
 
-		if (one->shard != shard->asker.shard)
+		if (one->shard != shard->client.shard)
 			continue;
-		request_encode(&shard->asker, &retry, wire_output(wire));
+		request_encode(&shard->client, &retry, wire_output(wire));
 		count++;
 	}
 	return count;
 }
 
-/* Give back what no taker has, and the seat. Nothing depends on it: leases and ladder remain. */
+/*
+ * Return the prefetched deliveries, and remove the seat. If this fails, leases and failover delays
+ * do the same later.
+ */
 static void say_goodbye(struct shard *shard)
 {
 	const struct request leave = { .kind = REQUEST_LEAVE };
@@ -228,10 +239,10 @@ static void say_goodbye(struct shard *shard)
 	if (!commands_are_open(&shard->commands))
 		return;
 	lock_take(&shard->shared->lock);
-	owed += give_hand_back(shard, wire);
+	owed += give_prefetched_back(shard, wire);
 	lock_give(&shard->shared->lock);
 	if (shard->shared->serves) {
-		request_encode(&shard->asker, &leave, wire_output(wire));
+		request_encode(&shard->client, &leave, wire_output(wire));
 		owed++;
 	}
 	while (owed-- > 0) {
@@ -248,10 +259,10 @@ static void *run(void *arg)
 	struct shard *shard = arg;
 	bool good;
 
-	shard->begun = nap_begin(shard->nap);
+	shard->begun = sleeper_begin(shard->sleeper);
 	good = shard->begun == 0;
-	ticket_set(&shard->beginning, 1);
-	ticket_wake(&shard->beginning, 1);
+	eventcount_set(&shard->beginning, 1);
+	eventcount_wake(&shard->beginning, 1);
 	while (good) {
 		uint64_t until_ns = pass(shard);
 		bool closing, idle;
@@ -261,7 +272,7 @@ static void *run(void *arg)
 		idle = mailbox_end(&shard->mailbox, &closing);
 		if (closing)
 			break;
-		rest(shard, idle ? until_ns : 0);
+		wait_and_read(shard, idle ? until_ns : 0);
 	}
 	if (good)
 		say_goodbye(shard);
@@ -280,8 +291,8 @@ int shard_start(struct shard *shard)
 	shard->has_thread = result == 0;
 	if (result < 0)
 		return result;
-	while (ticket_number(&shard->beginning) == 0)
-		ticket_wait(&shard->beginning, 0, UINT64_MAX);
+	while (eventcount_number(&shard->beginning) == 0)
+		eventcount_wait(&shard->beginning, 0, UINT64_MAX);
 	return shard->begun;
 }
 
@@ -292,7 +303,7 @@ void shards_end(struct shard *shards, uint32_t count)
 			lock_take(&shards[i].shared->lock);
 			shards[i].shared->closing = true;
 			lock_give(&shards[i].shared->lock);
-			nap_wake(shards[i].nap);
+			sleeper_wake(shards[i].sleeper);
 		}
 	for (uint32_t i = 0; i < count; i++) {
 		if (shards[i].has_thread)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One server's part of a queue: a thread, which alone has the connections, and its parts. The
- * thread sends what callers have gathered, hands out replies, reads ahead for takers, looks if it
- * serves, and sleeps until a reply, a caller, a bell or a time. It holds the lock for memory alone.
+ * A shard: one server of a queue, with a thread that owns all connections to it. The thread sends
+ * the requests of callers, answers them, prefetches for takers, and looks if the relay serves. It
+ * sleeps until a reply, a caller, a bell or a time. It never blocks with the lock held.
  */
 #ifndef RELAY_SHARD_H
 #define RELAY_SHARD_H
@@ -14,16 +14,16 @@
 
 struct shard {
 	struct shared *shared;
-	struct asker asker;
+	struct client client;
 	struct mailbox mailbox;
 	struct commands commands;
 	struct taker taker;
 	struct serve serve;
-	struct nap *nap; /* NULL: not opened yet */
+	struct sleeper *sleeper; /* NULL: not opened yet */
 	pthread_t thread;
 	bool has_thread;
-	struct ticket beginning; /* 0, then 1: the thread sleeps and wakes, or could not begin */
-	int begun;               /* written by the thread before that: 0, or why not */
+	struct eventcount beginning; /* 0, then 1: the thread runs, or could not begin */
+	int begun;                   /* written before `beginning`: 0 or the error */
 };
 
 /* The asker's name and keys are written; `seed` spreads retries. */
@@ -34,10 +34,13 @@ void shard_init(struct shard *shard, struct shared *shared, const struct address
 int shard_open(struct shard *shard);
 int shard_start(struct shard *shard);
 
-/* End the threads, which first give back the deliveries that no caller has taken. */
+/* End the threads. They first return the prefetched deliveries. */
 void shards_end(struct shard *shards, uint32_t count);
 
-/* Free what it has. Its thread has ended. One opened halfway is fine, and so is a forked child. */
+/*
+ * Free what it has. Its thread has ended. The shard may be half open, or the copy in a forked
+ * child.
+ */
 void shard_fini(struct shard *shard);
 
 #endif

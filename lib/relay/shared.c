@@ -4,21 +4,21 @@
 
 #include "relay/flag.h"
 
-void shared_show_hand(struct shared *shared)
+void shared_show_prefetched(struct shared *shared)
 {
-	if (shared->deliveries.in_hand == 0)
+	if (shared->deliveries.prefetched == 0)
 		return;
 	flag_raise(shared->ready_fd);
 	if (shared->waiting > 0) {
-		ticket_set(&shared->takers, ticket_number(&shared->takers) + 1);
-		ticket_wake(&shared->takers, shared->deliveries.in_hand);
+		eventcount_set(&shared->takers, eventcount_number(&shared->takers) + 1);
+		eventcount_wake(&shared->takers, shared->deliveries.prefetched);
 	}
 }
 
 void shared_wake_takers(struct shared *shared)
 {
-	ticket_set(&shared->takers, ticket_number(&shared->takers) + 1);
-	ticket_wake(&shared->takers, UINT32_MAX);
+	eventcount_set(&shared->takers, eventcount_number(&shared->takers) + 1);
+	eventcount_wake(&shared->takers, UINT32_MAX);
 }
 
 void shared_tell(const struct shared *shared, uint32_t shard, int error)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What callers and the shards' threads share: the config, the hand, the counters, and what takers
- * wait for. Memory only.
+ * State shared by callers and the shards' threads: config, deliveries, counters, and the eventcount
+ * of takers. Memory only.
  */
 #ifndef RELAY_SHARED_H
 #define RELAY_SHARED_H
@@ -15,9 +15,12 @@
 
 #define SHARED_CONSUMER_BYTES 128
 
-/* For the daemon. Open tells it, and then the shards' threads. */
+/* A callback for the daemon. Open calls it, and later the shards' threads. */
 struct watcher {
-	/* A negative errno: the server is not there, or refuses to be looked at; 0: a look. */
+	/*
+	 * `error` is 0 after a look, or a negative errno if the server is unreachable or refuses
+	 * looks.
+	 */
 	void (*tell)(void *arg, uint32_t shard, int error);
 	void *arg;
 };
@@ -31,26 +34,26 @@ struct shared {
 	uint64_t horizon_us;
 	uint64_t grace_us;
 	uint32_t batch;
-	uint32_t replicas; /* that must hold a fact; 0: none need */
+	uint32_t replicas; /* that must confirm a change; 0: none */
 	uint32_t shard_count;
 	int ready_fd;
 
 	/* Everything below: under the lock, except the ticket's number. */
 	struct lock lock;
 	struct deliveries deliveries;
-	struct ticket takers;   /* what takers wait for */
-	uint64_t hold_ns;       /* the longest that a put waits for one under way */
-	uint64_t lease_ns;      /* by the server that was last connected to */
-	uint32_t waiting;       /* takers waiting */
-	uint64_t wait_until_ns; /* the latest that one of them waits */
-	bool watched;           /* the fd was asked for: read ahead */
-	bool stopped;           /* no take waits or asks Redis any more */
-	bool closing;           /* takers are sent away, and the threads end */
+	struct eventcount takers; /* takers wait on it */
+	uint64_t hold_ns;         /* the longest that a put waits for a put in flight */
+	uint64_t lease_ns;        /* by the server that was last connected to */
+	uint32_t waiting;         /* takers waiting */
+	uint64_t wait_until_ns;   /* the latest end of their waits */
+	bool watched;             /* a caller has the fd, so prefetch */
+	bool stopped;             /* a take neither waits nor asks Redis */
+	bool closing;             /* every take returns -ESHUTDOWN, and the threads end */
 	struct timerhub_relay_stats stats;
 };
 
-/* Let takers know of what is in the hand. The lock is held. */
-void shared_show_hand(struct shared *shared);
+/* If deliveries are prefetched, make the fd readable and wake takers. The lock is held. */
+void shared_show_prefetched(struct shared *shared);
 
 /* Wake every taker. The lock is held. */
 void shared_wake_takers(struct shared *shared);

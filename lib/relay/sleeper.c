@@ -18,64 +18,66 @@
 /* Beyond a year from now there is nothing to wake for. */
 #define REACH_NS (UINT64_C(366) * 86400 * NS_PER_S)
 
-struct nap {
+struct sleeper {
 	struct timerhub_loop *loop; /* of the thread that sleeps; NULL: it has not begun */
-	struct timerhub_timeout alarm;
-	bool rung;   /* the alarm, in this sleep */
+	struct timerhub_timeout timeout;
+	bool rung;   /* the timeout, in this sleep */
 	int loop_fd; /* the loop's */
 	int wake_fd;
 };
 
-int nap_open(struct nap **ret_nap)
+int sleeper_open(struct sleeper **ret_sleeper)
 {
-	struct nap *nap = malloc(sizeof(*nap));
+	struct sleeper *sleeper = malloc(sizeof(*sleeper));
 	int result;
 
-	if (!nap)
+	if (!sleeper)
 		return -ENOMEM;
-	*nap = (struct nap){ .wake_fd = flag_open() };
-	if (nap->wake_fd < 0) {
-		result = nap->wake_fd;
-		free(nap);
+	*sleeper = (struct sleeper){ .wake_fd = flag_open() };
+	if (sleeper->wake_fd < 0) {
+		result = sleeper->wake_fd;
+		free(sleeper);
 		return result;
 	}
-	*ret_nap = nap;
+	*ret_sleeper = sleeper;
 	return 0;
 }
 
-static void ring(struct timerhub_loop *loop, struct timerhub_timeout *alarm)
+static void ring(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {
-	struct nap *nap = (struct nap *)(void *)((char *)alarm - offsetof(struct nap, alarm));
+	struct sleeper *sleeper =
+		(struct sleeper *)(void *)((char *)timeout - offsetof(struct sleeper, timeout));
 
 	(void)loop;
-	nap->rung = true;
+	sleeper->rung = true;
 }
 
-int nap_begin(struct nap *nap)
+int sleeper_begin(struct sleeper *sleeper)
 {
 	const struct timerhub_loop_config config = {
 		.size = sizeof(config),
 		.timeouts_max = 1,
 		.clock = TIMERHUB_CLOCK_BOOTTIME,
 	};
-	int result = timerhub_loop_open(&nap->loop, NULL, &config);
+	int result = timerhub_loop_open(&sleeper->loop, NULL, &config);
 
 	if (result < 0)
 		return result;
-	nap->loop_fd = timerhub_loop_fd(nap->loop);
-	return nap->loop_fd < 0 ? nap->loop_fd : timerhub_timeout_add(nap->loop, &nap->alarm, ring);
+	sleeper->loop_fd = timerhub_loop_fd(sleeper->loop);
+	return sleeper->loop_fd < 0 ? sleeper->loop_fd
+	                            : timerhub_timeout_add(sleeper->loop, &sleeper->timeout, ring);
 }
 
-void nap_close(struct nap *nap)
+void sleeper_close(struct sleeper *sleeper)
 {
-	if (!nap)
+	if (!sleeper)
 		return;
-	timerhub_loop_close(nap->loop);
-	(void)close(nap->wake_fd);
-	free(nap);
+	timerhub_loop_close(sleeper->loop);
+	(void)close(sleeper->wake_fd);
+	free(sleeper);
 }
 
-uint64_t nap_now_ns(void)
+uint64_t sleeper_now_ns(void)
 {
 	struct timespec now;
 
@@ -83,13 +85,13 @@ uint64_t nap_now_ns(void)
 	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
-static void set_alarm(struct nap *nap, uint64_t until_ns, uint64_t now_ns)
+static void set_timeout(struct sleeper *sleeper, uint64_t until_ns, uint64_t now_ns)
 {
 	/* The alarm is added, and the time in reach: no call can be refused. */
 	if (until_ns - now_ns > REACH_NS)
-		(void)timerhub_timeout_stop(nap->loop, &nap->alarm);
+		(void)timerhub_timeout_stop(sleeper->loop, &sleeper->timeout);
 	else
-		(void)timerhub_timeout_set_at(nap->loop, &nap->alarm, until_ns);
+		(void)timerhub_timeout_set_at(sleeper->loop, &sleeper->timeout, until_ns);
 }
 
 static bool is_ready(const struct pollfd *fds, unsigned count)
@@ -100,25 +102,26 @@ static bool is_ready(const struct pollfd *fds, unsigned count)
 	return false;
 }
 
-void nap_sleep(struct nap *nap, struct pollfd *fds, unsigned count, uint64_t until_ns)
+void sleeper_sleep(struct sleeper *sleeper, struct pollfd *fds, unsigned count, uint64_t until_ns)
 {
-	uint64_t now_ns = nap_now_ns();
+	uint64_t now_ns = sleeper_now_ns();
 
-	fds[count] = (struct pollfd){ .fd = nap->wake_fd, .events = POLLIN };
-	fds[count + 1] = (struct pollfd){ .fd = nap->loop_fd, .events = POLLIN };
-	nap->rung = until_ns <= now_ns;
-	if (!nap->rung)
-		set_alarm(nap, until_ns, now_ns);
+	fds[count] = (struct pollfd){ .fd = sleeper->wake_fd, .events = POLLIN };
+	fds[count + 1] = (struct pollfd){ .fd = sleeper->loop_fd, .events = POLLIN };
+	sleeper->rung = until_ns <= now_ns;
+	if (!sleeper->rung)
+		set_timeout(sleeper, until_ns, now_ns);
 	do {
-		if (!nap->rung)
-			(void)timerhub_loop_turn(nap->loop);
-		(void)poll(fds, nap->rung ? count + 1 : count + 2, nap->rung ? 0 : -1);
-	} while (!nap->rung && !is_ready(fds, count + 1)); /* the loop looks at an alarm early */
+		if (!sleeper->rung)
+			(void)timerhub_loop_turn(sleeper->loop);
+		(void)poll(fds, sleeper->rung ? count + 1 : count + 2, sleeper->rung ? 0 : -1);
+	} while (!sleeper->rung &&
+	         !is_ready(fds, count + 1)); /* the loop may wake before the timeout expires */
 	if (fds[count].revents)
-		flag_lower(nap->wake_fd);
+		flag_lower(sleeper->wake_fd);
 }
 
-void nap_wake(struct nap *nap)
+void sleeper_wake(struct sleeper *sleeper)
 {
-	flag_raise(nap->wake_fd);
+	flag_raise(sleeper->wake_fd);
 }

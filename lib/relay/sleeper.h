@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a shard's thread sleeps: in poll(), on the descriptors of its connections, that of a
- * timerhub_loop of its own, and an eventfd by which callers wake it. No other thread wakes in
- * between: under load, each thread that has to be scheduled before a task comes makes the task
- * later.
+ * The sleep of a shard's thread. It polls the descriptors of its connections, of its own
+ * timerhub_loop, and of an eventfd by which callers wake it. No other thread must wake first. On a
+ * busy machine each thread between a timer and a task delays the task.
  */
-#ifndef RELAY_NAP_H
-#define RELAY_NAP_H
+#ifndef RELAY_SLEEPER_H
+#define RELAY_SLEEPER_H
 
 #include <stdint.h>
 
-struct nap;
+struct sleeper;
 struct pollfd;
 
-int nap_open(struct nap **ret_nap);
+int sleeper_open(struct sleeper **ret_sleeper);
 
-/* On the thread that is to sleep, once. */
-int nap_begin(struct nap *nap);
+/* Call once, on the thread that will sleep. */
+int sleeper_begin(struct sleeper *sleeper);
 
 /* The thread that has begun has ended. NULL is fine. */
-void nap_close(struct nap *nap);
+void sleeper_close(struct sleeper *sleeper);
 
-/* CLOCK_BOOTTIME: a machine that was suspended looks at once. */
-uint64_t nap_now_ns(void);
+/* CLOCK_BOOTTIME, so that timeouts expire at once after a suspend. */
+uint64_t sleeper_now_ns(void);
 
 /*
- * Sleep until that time, until a descriptor is ready (`revents` say which), or until nap_wake() was
- * called, also if before. Room for two more must be behind the last of the `count` descriptors.
+ * Sleep until `until_ns`, or until a descriptor is ready, which `revents` says, or until
+ * sleeper_wake(). A wake before the sleep counts too. The array must have room for two more
+ * descriptors after `count`.
  */
-void nap_sleep(struct nap *nap, struct pollfd *fds, unsigned count, uint64_t until_ns);
+void sleeper_sleep(struct sleeper *sleeper, struct pollfd *fds, unsigned count, uint64_t until_ns);
 
 /* Any thread. */
-void nap_wake(struct nap *nap);
+void sleeper_wake(struct sleeper *sleeper);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * take, its stop, and the fd. Takers wait for the hand, into which the thread reads as many tasks
- * as takers wait, and one more if the fd was asked for. Any thread.
+ * take, stop, and the fd. The shards' threads prefetch a task for each waiting taker, or one task
+ * if a caller has the fd. Any thread may call.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 #define NS_PER_US UINT64_C(1000)
 
-/* Let the threads look once more, and wake those that sleep. The lock is held. */
+/* Make each shard's thread do another pass. The lock is held. */
 static void wake_shards(struct timerhub_relay *relay)
 {
 	for (uint32_t i = 0; i < relay->shared.shard_count; i++)
@@ -20,11 +20,11 @@ static void wake_shards(struct timerhub_relay *relay)
 }
 
 /* Take one out of the hand. The lock is held. */
-static bool take_from_hand(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
+static bool take_prefetched(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
 	const struct delivery *one = deliveries_take(&relay->shared.deliveries);
 
-	if (relay->shared.deliveries.in_hand == 0) {
+	if (relay->shared.deliveries.prefetched == 0) {
 		if (!relay->shared.closing && !relay->shared.stopped)
 			flag_lower(relay->shared.ready_fd);
 		if (relay->shared.watched)
@@ -44,28 +44,31 @@ static bool take_from_hand(struct timerhub_relay *relay, struct timerhub_relay_t
 	return true;
 }
 
-/* 1; 0: the hand is empty; -ESHUTDOWN, then for ever. The lock is held. */
+/*
+ * Returns 1 with a task, 0 if none is prefetched, or -ESHUTDOWN, and then always -ESHUTDOWN. The
+ * lock is held.
+ */
 static int take_or_end(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
 	if (relay->shared.closing || relay->ended)
 		return -ESHUTDOWN;
-	if (take_from_hand(relay, ret_task))
+	if (take_prefetched(relay, ret_task))
 		return 1;
 	relay->ended = relay->shared.stopped;
 	return relay->ended ? -ESHUTDOWN : 0;
 }
 
-/* One turn of a taker that waits. The lock is held, and given away meanwhile. */
-static void wait_for_hand(struct timerhub_relay *relay, uint64_t left_ns, uint64_t until_ns)
+/* Wait once for prefetched tasks. The lock is held at call and return, and free during the wait. */
+static void wait_for_prefetched(struct timerhub_relay *relay, uint64_t left_ns, uint64_t until_ns)
 {
-	uint32_t number = ticket_number(&relay->shared.takers);
+	uint32_t number = eventcount_number(&relay->shared.takers);
 
 	relay->shared.waiting++;
 	if (until_ns > relay->shared.wait_until_ns)
 		relay->shared.wait_until_ns = until_ns;
 	wake_shards(relay);
 	lock_give(&relay->shared.lock);
-	ticket_wait(&relay->shared.takers, number, left_ns);
+	eventcount_wait(&relay->shared.takers, number, left_ns);
 	lock_take(&relay->shared.lock);
 	relay->shared.waiting--;
 	if (relay->shared.waiting == 0)
@@ -76,25 +79,26 @@ static void wait_for_hand(struct timerhub_relay *relay, uint64_t left_ns, uint64
 static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task,
                         uint64_t timeout_ns)
 {
-	uint64_t begin_ns = nap_now_ns();
+	uint64_t begin_ns = sleeper_now_ns();
 	uint64_t until_ns = timeout_ns < UINT64_MAX - begin_ns ? begin_ns + timeout_ns : UINT64_MAX;
 
 	for (;;) {
-		uint64_t now_ns = nap_now_ns();
+		uint64_t now_ns = sleeper_now_ns();
 		int result = take_or_end(relay, ret_task);
 
 		if (result != 0)
 			return result;
 		if (now_ns >= until_ns)
 			return 0;
-		wait_for_hand(relay, until_ns == UINT64_MAX ? UINT64_MAX : until_ns - now_ns,
-		              until_ns);
+		wait_for_prefetched(relay, until_ns == UINT64_MAX ? UINT64_MAX : until_ns - now_ns,
+		                    until_ns);
 	}
 }
 
 /*
- * One question to each shard, until one has a task. The lock is held, and given away meanwhile.
- * Other shards are asked though one has failed; the first failure is told if none has a task.
+ * Ask each shard once, until a shard has a task. If a shard fails, the next is still asked. If no
+ * shard has a task, returns the first failure. The lock is held at call and return, and free during
+ * each request.
  */
 static int take_at_once(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {

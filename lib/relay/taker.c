@@ -13,19 +13,19 @@
 #define BLOCK_MAX_MS UINT64_C(30000)
 #define BLOCK_SLACK_NS (UINT64_C(2000) * NS_PER_MS)
 
-void taker_init(struct taker *taker, struct asker *asker, uint64_t seed)
+void taker_init(struct taker *taker, struct client *client, uint64_t seed)
 {
-	*taker = (struct taker){ .asker = asker };
+	*taker = (struct taker){ .client = client };
 	link_init(&taker->link, seed);
 }
 
-/* How many tasks are wanted now, and for how long Redis is to wait for them. The lock is held. */
+/* Returns how many tasks to read now. `*ret_ms` is how long Redis may block. The lock is held. */
 static uint32_t wanted(const struct shared *shared, uint64_t now_ns, uint64_t *ret_ms)
 {
 	uint32_t count = shared->waiting;
 
 	*ret_ms = BLOCK_MAX_MS;
-	if (shared->deliveries.in_hand > 0 || shared->stopped)
+	if (shared->deliveries.prefetched > 0 || shared->stopped)
 		return 0;
 	if (shared->watched)
 		return count > 0 ? count : 1;
@@ -41,12 +41,12 @@ static void encode(struct taker *taker, uint32_t count, uint64_t block_ms)
 	struct bytes *output = wire_output(taker->link.wire);
 	char name[KEYS_NAME_BYTES];
 
-	keys_name(&taker->asker->keys, name, "ready");
+	keys_name(&taker->client->keys, name, "ready");
 	bytes_command(output, 11);
 	bytes_text(output, "XREADGROUP");
 	bytes_text(output, "GROUP");
 	bytes_text(output, "timerhub");
-	bytes_text(output, taker->asker->shared->consumer);
+	bytes_text(output, taker->client->shared->consumer);
 	bytes_text(output, "COUNT");
 	bytes_number(output, count);
 	bytes_text(output, "BLOCK");
@@ -63,9 +63,9 @@ static bool open_link(struct taker *taker, const struct address *server, uint64_
 
 	if (!link_is_due(&taker->link, now_ns))
 		return taker->link.wire != NULL;
-	result = greet_open(&wire, server, NULL, STEP_NS);
+	result = handshake_open(&wire, server, NULL, STEP_NS);
 	if (result < 0) {
-		link_back_off(&taker->link, result, nap_now_ns());
+		link_back_off(&taker->link, result, sleeper_now_ns());
 		return false;
 	}
 	link_set(&taker->link, wire);
@@ -75,7 +75,7 @@ static bool open_link(struct taker *taker, const struct address *server, uint64_
 
 uint64_t taker_pass(struct taker *taker, const struct address *server, uint64_t now_ns)
 {
-	struct shared *shared = taker->asker->shared;
+	struct shared *shared = taker->client->shared;
 	uint64_t block_ms;
 	uint32_t count;
 
@@ -96,8 +96,8 @@ uint64_t taker_pass(struct taker *taker, const struct address *server, uint64_t 
 
 static int answer(struct taker *taker, const struct reply *reply, uint64_t now_ns)
 {
-	struct asker *asker = taker->asker;
-	struct shared *shared = asker->shared;
+	struct client *client = taker->client;
+	struct shared *shared = client->shared;
 	int result;
 
 	if (reply_type(reply) == REPLY_ERROR)
@@ -106,8 +106,8 @@ static int answer(struct taker *taker, const struct reply *reply, uint64_t now_n
 	taker->link.backoff_ns = 0;
 	taker->link.answer_by_ns = LINK_NEVER;
 	lock_take(&shared->lock);
-	result = deliveries_read(&shared->deliveries, reply, asker->shard, now_ns);
-	shared_show_hand(shared);
+	result = deliveries_read(&shared->deliveries, reply, client->shard, now_ns);
+	shared_show_prefetched(shared);
 	lock_give(&shared->lock);
 	return result < 0 ? result : 0;
 }

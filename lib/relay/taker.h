@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The connection on which a shard's thread reads tasks for takers that wait, blocked in
- * XREADGROUP. The shard's thread alone.
+ * The connection on which a shard's thread reads tasks for waiting takers, by a blocking
+ * XREADGROUP. Only the shard's thread calls.
  */
 #ifndef RELAY_TAKER_H
 #define RELAY_TAKER_H
@@ -10,21 +10,24 @@
 #include "relay/request.h"
 
 struct taker {
-	struct asker *asker;
-	struct address server; /* where the connection is */
+	struct client *client;
+	struct address server; /* of the connection */
 	struct link link;
-	bool reading; /* it has a read outstanding */
+	bool reading; /* an XREADGROUP is in flight */
 };
 
-void taker_init(struct taker *taker, struct asker *asker, uint64_t seed);
+void taker_init(struct taker *taker, struct client *client, uint64_t seed);
 
-/* Read for takers that wait, from that server. Returns when to come again. */
+/* Read for waiting takers, from that server. Returns when to call again. */
 uint64_t taker_pass(struct taker *taker, const struct address *server, uint64_t now_ns);
 
-/* Read what has come. A negative errno: the connection is to be lost; -EROFS: the others too. */
+/*
+ * Read replies. If the call returns an error, the caller must close the connection; after -EROFS,
+ * all connections.
+ */
 int taker_read(struct taker *taker, uint64_t now_ns);
 
-/* Close it. Returns whether tasks that Redis has given us may be lost on it. */
+/* Close the connection. Returns whether deliveries may be lost with it. */
 bool taker_lose(struct taker *taker, int why, uint64_t now_ns);
 
 #endif

@@ -2,14 +2,13 @@
 -- SPDX-License-Identifier: MIT
 -- Delayed tasks kept in Redis: the protocol of timerhub-relay(5), as a library of Redis functions.
 --
--- A queue is eight keys under one hash tag, all given in KEYS, each function's in its own order; or
--- the one key {QUEUE} stands for all.
--- Every reply begins with 0 or a negative errno. A function makes every check, and every read that
--- fails on a key of the wrong type, before its first effect: Redis keeps what a failed function
--- did.
--- Times are whole microseconds of Redis's clock since 1970, exact in a double until 2255.
--- Each function's work has a bound, whatever the number of tasks. tests/relay has a model of the
--- functions, tests/models/relay.pml one of which relays are rung, and when they look.
+-- A queue is eight keys under one hash tag. A caller gives the keys of a function in KEYS, in the
+-- function's order, or only the key {QUEUE}. Every reply begins with 0 or a negative errno. Redis
+-- keeps the effects of a function that fails. So a function makes every check, and every read that
+-- fails on a key of the wrong type, before its first effect. Times are whole microseconds of
+-- Redis's clock since 1970, exact in a double until 2255. The work of each function is bounded and
+-- does not depend on the number of tasks. tests/relay compares the functions with a model.
+-- tests/models/relay.pml is a model of bells and looks.
 
 local VERSION = 2  -- of this text; a relay replaces an older one
 local LAYOUT = 1  -- of the keys
@@ -76,8 +75,9 @@ local function is_id(id)
     return id and #id >= 1 and #id <= ID_MAX
 end
 
--- Returns of a record its stage (w: waiting, r: in the stream), attempts and put time as text, and
--- the rest: the data of a task that waits, or the entry's id. Nothing if it cannot be read.
+-- Returns the fields of a record: stage (w: waiting, r: in the stream), attempts, put time, and the
+-- data of a waiting task or the entry's id. Attempts and put time are text. Returns nothing if the
+-- record is damaged.
 local function parse(record)
     local stage, attempts, put, rest = match(record or '', '^([wr])(%d+):(%d+):()')
     if stage then
@@ -108,8 +108,8 @@ local function settings(state)
     return found
 end
 
--- Returns the due time that `when` asks for, which is a delay, or with the flag a a time; nil if
--- `when` is no time, false if it is out of range.
+-- Returns the due time for `when`, which is a delay, or a time with the flag a. Returns nil if
+-- `when` is no number, false if the time is out of range.
 local function due_of(when, flags, now)
     if when == 'never' then
         return math.huge
@@ -124,18 +124,18 @@ local function due_of(when, flags, now)
     return due <= LAST_US and due
 end
 
--- -1 stands for never in a reply.
+-- Returns the due time for a reply, in which -1 means never.
 local function reply_of(due)
     return due == math.huge and -1 or due
 end
 
 -- ---- ring: tell of a task that is earlier than what has been promised ----
 
--- Returns the relays to ring, in order, and for when; nil if a relay looks in time anyway. If
--- look_by is absent, nothing is promised. A task due in the past is rung for now, since a promise
--- in the past counts as broken. If the promise is long past, the relays that were to look are
--- dead, and the next one is rung for now. Reads everything that ring() needs, so that ring()
--- cannot fail.
+-- Returns the relays to ring, in order, and the time for the bell. Returns nil if a relay looks in
+-- time anyway. If look_by is absent, nothing is promised. For a task due in the past the time is
+-- now, because a promise in the past counts as broken. If the promise is long past, the promising
+-- relays are dead, and the time is now. Reads everything that ring() needs, so that ring() cannot
+-- fail.
 local function find_seats(look_by, seats, due, now)
     local promised, at = tonumber(look_by or nil) or math.huge, due > now and due or now
     if now > promised + OVERDUE_US then
@@ -155,8 +155,8 @@ local function prefix(state)
     return sub(state, 1, -6)
 end
 
--- Ring the first two of the seats that hear. A seat that does not hear is removed: its relay's
--- connection is closed.
+-- Ring the first two seats that have a subscriber. A seat without a subscriber is removed, because
+-- its relay's connection is closed.
 local function ring_seats(state, seats, found, due)
     local place = 0
     for _, relay in ipairs(found) do
@@ -210,7 +210,7 @@ local function pending_of(ready, entry)
     return redis.call('XPENDING', ready, GROUP, entry, entry, 1)[1]
 end
 
--- Returns what has become of an entry: 'undelivered', 'taken', 'finished' by a plain XACK.
+-- Returns the state of an entry: 'undelivered', 'taken', or 'finished' by a plain XACK.
 local function find_entry(ready, entry)
     local last = last_delivered(ready)
     if last and pending_of(ready, entry) then
@@ -260,8 +260,8 @@ local function past_us_of(state)
     return tonumber(redis.call('HGET', state, 'past_us') or nil) or DEFAULT.past_us
 end
 
--- Returns 0, and the stage, put time and rest of a task's record; or why there is none. If a
--- delivery is given, it has to be the task's last.
+-- Returns 0, and the stage, put time and rest of a task's record, or an error. A given delivery
+-- must be the task's latest.
 local function find_task(task, id, delivery)
     if not is_id(id) then
         return EINVAL
@@ -322,8 +322,8 @@ local function limits_of(state)
         tonumber(told[2] or nil) or DEFAULT.data_max, told[3]
 end
 
--- Returns 0, or why a queue with room for so many tasks, of so much data, does not take this one.
--- `refused_until`: nil, or until when its id is in past, as text.
+-- Returns 0 if a put may be made, or the error. `room` is the number of tasks that still fit.
+-- `refused_until` is nil, or the text of the time until which the id is in past.
 local function refusal_of(room, data_max, refused_until, is_known, flags, data, now)
     if refused_until and tonumber(refused_until) > now then
         return EEXIST
@@ -358,8 +358,8 @@ local function put(keys, args)
     return insert(keys, id, due, flags, data, now, look_by)
 end
 
--- due task state seats past; id when flags data until, for each of at most PUTS. As so many puts,
--- which share the reads and writes: 0, now, and for each its answer and due time.
+-- due task state seats past; id when flags data until, for each of at most PUTS. Several puts that
+-- share reads and writes. Replies 0, now, and the code and due time of each put.
 local function puts(keys, args)
     if #args == 0 or #args % 5 ~= 0 or #args > 5 * PUTS then
         return {EINVAL}
@@ -398,7 +398,7 @@ local function puts(keys, args)
     end
     if size > 0 then
         local found = find_seats(look_by, keys[4], earliest, now)
-        -- First what fails on a wrong key: that of HSET was read.
+        -- ZADD comes first, because it can fail on a wrong key. The key of HSET was read before.
         redis.call('ZADD', keys[1], unpack(scores))
         redis.call('HSET', keys[2], unpack(values))
         ring(keys[3], keys[4], found)
@@ -572,9 +572,9 @@ local function forget(q, now)
     return count > FORGET_PAST
 end
 
--- Take away an id of due that has no record of a waiting task, since another program has put it
--- there, so that the ids behind it go on. Its record goes to dead if it is not of a task in the
--- stream; if dead cannot be written to, the record is kept, and never due.
+-- Remove an id from due that has no record of a waiting task. Another program has added it, and it
+-- would block the ids behind it. Its record goes to dead, unless its task is in the stream. If dead
+-- cannot be written, the record stays and is never due.
 local function set_aside(q, conf, id, due, record, stage)
     redis.call('HINCRBY', q.state, 'orphans', 1)
     if stage == 'r' then
@@ -590,7 +590,8 @@ local function set_aside(q, conf, id, due, record, stage)
     redis.call('HDEL', q.task, id)
 end
 
--- Note how late a task is. Bucket i counts 2^i to 2^(i+1) - 1 ns, bucket 0 from 0 on.
+-- Note how late a task is. Bucket i counts from 2^i ns up to but not including 2^(i+1). Bucket 0
+-- also counts 0.
 local function note_late(sum, late_us)
     local _, exponent = math.frexp(late_us * 1000)
     local bucket = exponent > 1 and exponent - 1 or 0
@@ -600,8 +601,8 @@ local function note_late(sum, late_us)
 end
 
 -- Move a chunk of tasks into the stream: `heads` has ids and due times, as text, the chunk's from
--- `from` to `last`. Returns how many bytes of data they have; sets sum.refusal if the stream takes
--- no more.
+-- `from` to `last`. Returns the bytes of their data. Sets sum.refusal if the stream refuses an
+-- entry.
 local function promote_chunk(q, conf, now, sum, heads, from, last)
     local ids, values, size, bytes = {}, {}, 0, 0
     for index = from, last, 2 do
@@ -627,14 +628,15 @@ local function promote_chunk(q, conf, now, sum, heads, from, last)
     end
     if size > 0 then
         redis.call('HSET', q.task, unpack(values))
-        -- They are the first of due, since set_aside() takes away what is between them.
+        -- The tasks are the first of due, because set_aside() has removed all other ids between
+        -- them.
         redis.call('ZREMRANGEBYRANK', q.due, 0, size / 2 - 1)
     end
     sum.moved = sum.moved + size / 2
     return bytes
 end
 
--- Move what is due into the stream, at most `batch` tasks, and hardly more than LOOK_BYTES. Returns
+-- Move due tasks into the stream, at most `batch` tasks, and about LOOK_BYTES at most. Returns
 -- whether there may be more.
 local function promote(q, conf, now, batch, sum)
     local heads = redis.call('ZRANGEBYSCORE', q.due, '-inf', text(now), 'WITHSCORES', 'LIMIT', 0,
@@ -656,7 +658,7 @@ end
 -- ---- leases, and what plain XACK has left ----
 
 -- Add an entry whose lease is over to the stream once more, or bury it, unless dead cannot be
--- written to. Returns whether the old entry is of no more use.
+-- written to. Returns whether the old entry can be deleted.
 local function give_again(q, conf, now, sum, entry, id, due, attempts, data)
     local stage, _, put_us, current = parse(redis.call('HGET', q.task, id) or nil)
     if stage ~= 'r' or current ~= entry then
@@ -696,9 +698,9 @@ local function end_lease(q, conf, now, sum, entry)
     end
 end
 
--- Walk the pending entries from where the last look stopped. Returns where to go on, or nil at the
--- end. A consumer may extend a lease, so that a later entry's lease may end before an earlier
--- one's.
+-- Walk the pending entries from where the last look stopped. Returns the entry to continue from, or
+-- nil at the end. A consumer may extend a lease, so that a later entry's lease may end before an
+-- earlier one's.
 local function sweep_pending(q, conf, now, sum, from)
     local lease_ms = math.ceil(conf.lease_us / 1000)
     local pending = redis.call('XPENDING', q.ready, GROUP, from, '+', SWEEP)
@@ -768,7 +770,8 @@ end
 
 -- ---- seats ----
 
--- Returns a relay's order before it has broken a promise: other relays lead in other queues.
+-- Returns a relay's order before it has broken a promise. The order depends on the queue, so that
+-- queues have different first relays.
 local function own_order(q, relay)
     return tonumber(sub(redis.sha1hex(q.state .. relay), 1, 8), 16) / 4294967296
 end
@@ -824,8 +827,8 @@ local function promise(q, now, rank, look_by, sweep_at, horizon, grace)
     return first - now
 end
 
--- Read each key that a look needs, so that one of the wrong type fails before any effect. Returns
--- the length of the stream.
+-- Read all keys of a look, so that a key of the wrong type fails before any effect. Returns the
+-- length of the stream.
 local function check_types(q)
     redis.call('ZCARD', q.due)
     redis.call('HLEN', q.task)
@@ -857,7 +860,7 @@ local function set_sweep(q, was, sweep_at)
     end
 end
 
--- Move what is due, end leases. Returns when to sweep next and whether there is more to move.
+-- Move due tasks and end leases. Returns when to sweep next and whether there is more to move.
 local function work(q, conf, now, batch, sum, length, sweep_at, from)
     local more = promote(q, conf, now, batch, sum)
     local next_at = sweep_at
@@ -1067,7 +1070,7 @@ end
 
 -- ---- repair: what other programs, and an eviction, have left ----
 
--- Delete a record that nothing leads to, or put its id back into due.
+-- Delete an unreachable record, or put its id back into due.
 local function repair_record(q, conf, now, sum, id, record)
     local stage, _, put_us, entry = parse(record)
     if not stage then
@@ -1102,7 +1105,8 @@ local function repair_due(q, conf, sum, id, due)
     end
 end
 
--- Give an entry a record if it has none; delete one that is foreign, or not its task's last.
+-- Write a record for an entry without one. Delete an entry that is foreign, or is not its task's
+-- latest.
 local function repair_entry(q, conf, sum, found)
     local entry, fields = found[1], found[2]
     local id, _, attempts = entry_fields(found)
@@ -1125,8 +1129,9 @@ local function repair_entry(q, conf, sum, found)
     sum.removed = sum.removed + 1
 end
 
--- due task ready dead past state seats; stage cursor. Examines some of what there is, from '' on:
--- 0, the stage and cursor of the next call, how many were put back, and how many were removed.
+-- due task ready dead past state seats; stage cursor. Examines some records and entries, beginning
+-- with the cursor ''. Replies 0, the stage and cursor of the next call, and the numbers of tasks
+-- put back and removed.
 local function repair(keys, args)
     local q = {due = keys[1], task = keys[2], ready = keys[3], dead = keys[4], past = keys[5],
         state = keys[6], seats = keys[7]}
@@ -1174,7 +1179,7 @@ local function repair(keys, args)
     return {0, stage, after, sum.restored, sum.removed}
 end
 
--- Returns the settings that `args` names in pairs, name to value; or nil and the refusal of one.
+-- Returns the settings in `args`, which are pairs of name and value, or nil and an error.
 local function wanted_settings(args)
     local known, wanted = {}, {}
     for _, setting in ipairs(DEFAULTS) do
@@ -1194,8 +1199,8 @@ local function wanted_settings(args)
     return wanted
 end
 
--- ready state; [name value]... Makes the queue if it is not there, and changes what is named.
--- shards, and which of them this server is, are for the queue's life: -EEXIST if another is given.
+-- ready state; [name value]... Creates the queue if it does not exist, and changes the named
+-- settings. shards and shard never change: -EEXIST if another value is given.
 local function create(keys, args)
     local ready, state = keys[1], keys[2]
     local wanted, refusal = wanted_settings(args)
@@ -1259,7 +1264,7 @@ end
 
 local ALL = {'due', 'task', 'ready', 'dead', 'past', 'state', 'seats', 'seen'}
 
--- Functions that free memory, or need hardly any, go on in a Redis that is full: all but puts.
+-- allow-oom: all functions but puts work in a full Redis, because they free memory or need little.
 register('put', nil, {'due', 'task', 'state', 'seats', 'past'}, put)
 register('puts', nil, {'due', 'task', 'state', 'seats', 'past'}, puts)
 register('cancel', 'allow-oom', {'due', 'task', 'ready', 'state', 'past'}, cancel)

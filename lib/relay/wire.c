@@ -32,7 +32,7 @@ struct wire {
 
 /* ---- connect ---- */
 
-/* What connect says, in words that no function of a queue has: -ENOENT is a task that is not. */
+/* Returns the errno of a failed connect. -ENOENT would mean a missing task to a caller. */
 static int refusal(int error)
 {
 	return error == ENOENT || error == EAGAIN ? -ECONNREFUSED : -error;
@@ -139,7 +139,9 @@ struct bytes *wire_output(struct wire *wire)
 
 /* ---- bytes ---- */
 
-/* What connect failed with is told as it is; that the connection is gone, by one error. */
+/*
+ * Returns the errno of a failed connection. All ways to lose an open connection become one errno.
+ */
 static int lost(int error)
 {
 	switch (error) {

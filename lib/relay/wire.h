@@ -15,7 +15,7 @@
 #include "relay/bytes.h"
 
 struct wire;
-struct reply; /* what a server answered; one's elements live as long as it does */
+struct reply; /* a reply of a server; freeing it frees its elements */
 
 enum reply_type { REPLY_NIL, REPLY_ERROR, REPLY_TEXT, REPLY_INTEGER, REPLY_ARRAY };
 
@@ -27,7 +27,7 @@ int wire_open(struct wire **ret_wire, const struct address *address);
 void wire_close(struct wire *wire); /* NULL is fine */
 
 int wire_fd(const struct wire *wire);
-bool wire_is_open(const struct wire *wire); /* connected; what is written now may have arrived */
+bool wire_is_open(const struct wire *wire); /* connected, so written commands may have arrived */
 bool wire_has_output(const struct wire *wire);
 
 /* Commands are encoded into this, and leave with the next flush. */
@@ -36,15 +36,18 @@ struct bytes *wire_output(struct wire *wire);
 /* 0; -ENOMEM: the output was incomplete; -ECONNREFUSED …: connect failed; -EHOSTUNREACH: closed. */
 int wire_flush(struct wire *wire);
 
-/* Read what has arrived. 0; -EPROTO: not Redis's protocol; else as wire_flush(). */
+/*
+ * Read the received bytes. Returns 0, -EPROTO if they are not Redis's protocol, or an error as
+ * wire_flush().
+ */
 int wire_fill(struct wire *wire);
 
 /* 1: the next reply, to be freed; 0: none yet; -EPROTO, -ENOMEM. */
 int wire_next(struct wire *wire, struct reply **ret_reply);
 
 /*
- * Flush, and wait for one reply. -ETIMEDOUT: none has come in time; else as above. An error reply
- * is a reply.
+ * Flush, and wait for one reply, which may be an error reply. Returns 0, -ETIMEDOUT, or an error as
+ * wire_flush() and wire_next().
  */
 int wire_call(struct wire *wire, struct reply **ret_reply, uint64_t timeout_ns);
 
@@ -58,9 +61,10 @@ const char *reply_text(const struct reply *reply);
 size_t reply_len(const struct reply *reply);
 /* An integer, or a text that is one; 0 else. */
 int64_t reply_integer(const struct reply *reply);
-size_t reply_count(const struct reply *reply);                            /* of an array, else 0 */
-const struct reply *reply_at(const struct reply *reply, size_t index);    /* NULL beyond its end */
-int64_t reply_integer_at(const struct reply *reply, size_t index);        /* 0 beyond its end */
-bool reply_is(const struct reply *reply, size_t index, const char *text); /* is that element so? */
+size_t reply_count(const struct reply *reply);                         /* of an array, else 0 */
+const struct reply *reply_at(const struct reply *reply, size_t index); /* NULL beyond its end */
+int64_t reply_integer_at(const struct reply *reply, size_t index);     /* 0 beyond its end */
+bool reply_is(const struct reply *reply, size_t index,
+              const char *text); /* is the element that text? */
 
 #endif

@@ -100,7 +100,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 		sim_plant(disk, "0000000000000002.seg", copy, (count - 1) / 2);
 	/* A mark of any kind, too. */
 	if ((bytes[0] & 8) != 0)
-		sim_plant(disk, MARK_NAME, copy, count - 1 < MARK_BYTES ? count - 1 : MARK_BYTES);
+		sim_plant(disk, WATERMARK_NAME, copy,
+		          count - 1 < WATERMARK_BYTES ? count - 1 : WATERMARK_BYTES);
 	(void)recover(&tasks, REPLAY_SALVAGE);
 	if (recover(&tasks, REPLAY_OPEN) == 0) {
 		expect_eq(recover(&again, REPLAY_OPEN), 0);

@@ -13,45 +13,45 @@
 #define LEASE_NS (10 * SEC)
 #define EPOCH_NS (UINT64_C(1700000000) * SEC)
 
-/* ---- the alarm ---- */
+/* ---- the timer ---- */
 
-static struct test_alarm *alarm_of(struct alarm *alarm)
+static struct test_timer *timer_of(struct wall_timer *timer)
 {
-	return (struct test_alarm *)(void *)alarm;
+	return (struct test_timer *)(void *)timer;
 }
 
-static uint64_t test_wall_ns(struct alarm *alarm)
+static uint64_t test_wall_ns(struct wall_timer *timer)
 {
-	return alarm_of(alarm)->wall_ns;
+	return timer_of(timer)->wall_ns;
 }
 
-static uint64_t test_monotonic_ns(struct alarm *alarm)
+static uint64_t test_monotonic_ns(struct wall_timer *timer)
 {
-	return alarm_of(alarm)->monotonic_ns;
+	return timer_of(timer)->monotonic_ns;
 }
 
-static void test_set(struct alarm *alarm, uint64_t due_ns)
+static void test_set(struct wall_timer *timer, uint64_t due_ns)
 {
-	alarm_of(alarm)->set_ns = due_ns;
+	timer_of(timer)->set_ns = due_ns;
 }
 
-static int test_fd(struct alarm *alarm)
+static int test_fd(struct wall_timer *timer)
 {
-	(void)alarm;
+	(void)timer;
 	return -1;
 }
 
-static void test_wait(struct alarm *alarm, uint64_t timeout_ns)
+static void test_wait(struct wall_timer *timer, uint64_t timeout_ns)
 {
-	test_alarm_pass(alarm_of(alarm), timeout_ns);
+	test_timer_pass(timer_of(timer), timeout_ns);
 }
 
-static void test_close(struct alarm *alarm)
+static void test_close(struct wall_timer *timer)
 {
-	(void)alarm;
+	(void)timer;
 }
 
-static const struct alarm_ops test_ops = {
+static const struct wall_timer_ops test_ops = {
 	.wall_ns = test_wall_ns,
 	.monotonic_ns = test_monotonic_ns,
 	.set = test_set,
@@ -60,15 +60,15 @@ static const struct alarm_ops test_ops = {
 	.close = test_close,
 };
 
-void test_alarm_open(struct test_alarm *alarm, uint64_t wall_ns)
+void test_timer_open(struct test_timer *timer, uint64_t wall_ns)
 {
-	*alarm = (struct test_alarm){ .alarm = { &test_ops }, .wall_ns = wall_ns };
+	*timer = (struct test_timer){ .timer = { &test_ops }, .wall_ns = wall_ns };
 }
 
-void test_alarm_pass(struct test_alarm *alarm, uint64_t ns)
+void test_timer_pass(struct test_timer *timer, uint64_t ns)
 {
-	alarm->wall_ns += ns;
-	alarm->monotonic_ns += ns;
+	timer->wall_ns += ns;
+	timer->monotonic_ns += ns;
 }
 
 /* ---- the model ---- */
@@ -93,12 +93,12 @@ void model_init(struct model *model, struct sim_disk *disk, uint64_t seed)
 			.attempts_max = seed / 16 % 2 == 0 ? 0 : ATTEMPTS_MAX,
 		},
 	};
-	test_alarm_open(&model->alarm, EPOCH_NS);
+	test_timer_open(&model->timer, EPOCH_NS);
 }
 
 int model_open(struct model *model)
 {
-	int result = journal_open(&model->journal, &model->disk->disk, &model->alarm.alarm,
+	int result = journal_open(&model->journal, &model->disk->disk, &model->timer.timer,
 	                          &model->config, false);
 
 	if (result < 0)
@@ -201,7 +201,7 @@ static struct fact *new_fact(struct model *model)
 
 	*fact = (struct fact){
 		.id = model->journal->next_id,
-		.due_ns = model->alarm.wall_ns + dice_magnitude(&model->dice, 36),
+		.due_ns = model->timer.wall_ns + dice_magnitude(&model->dice, 36),
 		.interval_ns =
 			dice_one_in(&model->dice, 6) ? SEC + dice_below(&model->dice, HOUR) : 0,
 		.seed = dice_roll(&model->dice),
@@ -275,11 +275,11 @@ void model_churn(struct model *model)
 
 void model_gather(struct timerhub_journal *journal, struct model_put *put, struct task *task)
 {
-	struct batch *batch = state_gathering(journal);
+	struct batch *batch = state_open_batch(journal);
 	struct record record = { .type = RECORD_PUT, .due_ns = task->due_ns };
 
 	put->change = (struct change){ .type = RECORD_PUT, .task = task, .due_ns = task->due_ns };
-	put->request = (struct request){ .changes = &put->change, .count = 1 };
+	put->transaction = (struct transaction){ .changes = &put->change, .count = 1 };
 	record.id = task->id = journal->next_id++;
 	record.data = task->bytes;
 	record.data_len = task->data_len;
@@ -292,7 +292,7 @@ void model_gather(struct timerhub_journal *journal, struct model_put *put, struc
 	tasks_insert(&journal->tasks, task);
 	journal->arriving++;
 	put->change.at = batch_add(batch, &record);
-	batch_add_request(batch, &put->request);
+	batch_add_transaction(batch, &put->transaction);
 }
 
 /* Begin a put; refused only for lack of room in the batch or in memory. */
@@ -357,7 +357,7 @@ static void step_cancel(struct model *model)
 static void step_move(struct model *model)
 {
 	struct fact *fact = any_fact(model);
-	uint64_t due_ns = model->alarm.wall_ns + dice_magnitude(&model->dice, 36);
+	uint64_t due_ns = model->timer.wall_ns + dice_magnitude(&model->dice, 36);
 	int result, wanted;
 	char key[32];
 
@@ -377,7 +377,7 @@ static void step_move(struct model *model)
 
 static void step_revive(struct model *model)
 {
-	uint64_t due_ns = model->alarm.wall_ns + dice_magnitude(&model->dice, 36);
+	uint64_t due_ns = model->timer.wall_ns + dice_magnitude(&model->dice, 36);
 	struct fact *fact = any_fact(model);
 	int result;
 
@@ -488,7 +488,7 @@ static void step_retry(struct model *model)
 	if (park || (attempts_max > 0 && fact->attempts >= attempts_max))
 		note(model, fact, result, true, fact->due_ns, true);
 	else
-		note(model, fact, result, true, model->alarm.wall_ns + delay_ns, false);
+		note(model, fact, result, true, model->timer.wall_ns + delay_ns, false);
 }
 
 /* A lease is prolonged, or begun again if it was over and no other delivery was made. */
@@ -546,7 +546,7 @@ static void check_delivery(struct model *model, const struct timerhub_task *task
 
 	expect(fact && fact->live && !fact->taken && !fact->parked);
 	expect_eq(task->due_ns, fact->due_ns);
-	expect_le(task->due_ns, model->alarm.wall_ns);
+	expect_le(task->due_ns, model->timer.wall_ns);
 	expect_le(model->delivered_due_ns, task->due_ns);
 	expect_eq(task->data_len, fact->data_len);
 	model_data(fact, data);
@@ -573,7 +573,7 @@ static bool any_due(const struct model *model)
 {
 	for (unsigned i = 0; i < model->count; i++)
 		if (model->facts[i].live && !model->facts[i].taken && !model->facts[i].parked &&
-		    model->facts[i].due_ns <= model->alarm.wall_ns)
+		    model->facts[i].due_ns <= model->timer.wall_ns)
 			return true;
 	return false;
 }
@@ -601,7 +601,7 @@ static void lease_is_over(const struct model *model, struct fact *fact)
 
 static void end_leases(struct model *model)
 {
-	test_alarm_pass(&model->alarm, LEASE_NS);
+	test_timer_pass(&model->timer, LEASE_NS);
 	(void)writer_pass(model->journal);
 	for (unsigned i = 0; i < model->count; i++)
 		lease_is_over(model, &model->facts[i]);
@@ -664,7 +664,7 @@ void model_step(struct model *model)
 		break;
 	case 18:
 		/* Never so far that a lease ends by it. */
-		model->alarm.wall_ns += dice_magnitude(&model->dice, 35);
+		model->timer.wall_ns += dice_magnitude(&model->dice, 35);
 		/* What was taken goes out by itself, and unsynced. */
 		(void)writer_pass(model->journal);
 		break;

@@ -14,15 +14,15 @@
 #define MODEL_TASKS 256
 #define MODEL_KEYS 8
 
-struct test_alarm {
-	struct alarm alarm;
+struct test_timer {
+	struct wall_timer timer;
 	uint64_t wall_ns;
 	uint64_t monotonic_ns;
 	uint64_t set_ns; /* what it rings at */
 };
 
-void test_alarm_open(struct test_alarm *alarm, uint64_t wall_ns);
-void test_alarm_pass(struct test_alarm *alarm, uint64_t ns);
+void test_timer_open(struct test_timer *timer, uint64_t wall_ns);
+void test_timer_pass(struct test_timer *timer, uint64_t ns);
 
 /* A task that put has answered for, or may have put. */
 struct fact {
@@ -49,7 +49,7 @@ struct fact {
 
 struct model {
 	struct sim_disk *disk;
-	struct test_alarm alarm;
+	struct test_timer timer;
 	struct timerhub_journal *journal; /* NULL: closed */
 	struct timerhub_journal_config config;
 	uint64_t stretch_bytes; /* of zeros ahead, instead of the journal's own */
@@ -76,7 +76,7 @@ void model_churn(struct model *model);
 
 /* Let a put gather, as a thread that has not yet woken the writer; then writer_pass(). */
 struct model_put {
-	struct request request;
+	struct transaction transaction;
 	struct change change;
 };
 void model_gather(struct timerhub_journal *journal, struct model_put *put, struct task *task);

@@ -65,7 +65,7 @@ static void write_log(unsigned count)
 	struct log log;
 	uint8_t *bytes = malloc(CHUNK * record_bytes(0, KEY_LEN, DATA_LEN));
 	struct dice dice = dice_new(1);
-	struct log_place place;
+	struct log_position position;
 	uint64_t id = 1;
 
 	expect(bytes);
@@ -77,7 +77,7 @@ static void write_log(unsigned count)
 
 		for (unsigned i = 0; i < CHUNK && id <= count; i++, id++)
 			used += encode(bytes + used, id, &dice);
-		expect_eq(log_append(&log, bytes, used, 0, &place), 0);
+		expect_eq(log_append(&log, bytes, used, 0, &position), 0);
 	}
 	expect_eq(log_sync(&log), 0);
 	log_close(&log);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The wall clock set while the journal is open, forward and back, seconds to years: what has
- * fallen due comes at once, what is no longer due waits, and the fd says the same. The real alarm,
+ * fallen due comes at once, what is no longer due waits, and the fd says the same. The real timer,
  * in a program with a wall clock of its own (wall_clock.h), and the simulated disk.
  */
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 static uint64_t ahead_ns;
 static struct sim_disk disk;
-static struct alarm *real_alarm;
+static struct wall_timer *real_timer;
 static struct timerhub_journal *journal;
 
 static void jump(int64_t ns)
@@ -29,7 +29,7 @@ static void jump(int64_t ns)
 
 static uint64_t wall_ns(void)
 {
-	return real_alarm->ops->wall_ns(real_alarm);
+	return real_timer->ops->wall_ns(real_timer);
 }
 
 static void begin_with(uint64_t lease_ns, bool threaded)
@@ -41,8 +41,8 @@ static void begin_with(uint64_t lease_ns, bool threaded)
 	config.lease_ns = lease_ns;
 	sim_open(&disk, 1);
 	expect_eq(journal_read_config(&config, &config), 0);
-	expect_eq(alarm_real_open(&real_alarm), 0);
-	expect_eq(journal_open(&journal, &disk.disk, real_alarm, &config, threaded), 0);
+	expect_eq(wall_timer_real_open(&real_timer), 0);
+	expect_eq(journal_open(&journal, &disk.disk, real_timer, &config, threaded), 0);
 }
 
 static void begin(void)
@@ -53,7 +53,7 @@ static void begin(void)
 static void end(void)
 {
 	timerhub_journal_close(journal);
-	real_alarm->ops->close(real_alarm);
+	real_timer->ops->close(real_timer);
 	sim_close(&disk);
 	jump(-(int64_t)ahead_ns);
 }
@@ -197,7 +197,7 @@ START_TEST(set_back_while_a_lease_lasts)
 	expect_eq(timerhub_journal_take(journal, &task, 0), 0);
 	jump(-(int64_t)HOUR);
 	while (timerhub_journal_take(journal, &task, 0) == 0)
-		expect(fd_readable_within(real_alarm->ops->fd(real_alarm), ARRIVES));
+		expect(fd_readable_within(real_timer->ops->fd(real_timer), ARRIVES));
 	expect_eq(task.id, id);
 	expect_eq(task.attempts, 2);
 	expect_eq(timerhub_journal_done(journal, &task), 0);
@@ -206,15 +206,15 @@ START_TEST(set_back_while_a_lease_lasts)
 END_TEST
 
 /* The time to ring at may come of the clock as it was: the caller is to look again. */
-START_TEST(set_of_the_alarm_that_learns_of_a_jump_rings)
+START_TEST(set_of_the_timer_that_learns_of_a_jump_rings)
 {
 	begin();
-	real_alarm->ops->set(real_alarm, wall_ns() + DAY);
+	real_timer->ops->set(real_timer, wall_ns() + DAY);
 	jump(-(int64_t)HOUR);
-	real_alarm->ops->set(real_alarm, wall_ns() + DAY);
-	expect(fd_readable_within(real_alarm->ops->fd(real_alarm), ARRIVES));
-	real_alarm->ops->set(real_alarm, wall_ns() + DAY);
-	expect(!fd_readable(real_alarm->ops->fd(real_alarm)));
+	real_timer->ops->set(real_timer, wall_ns() + DAY);
+	expect(fd_readable_within(real_timer->ops->fd(real_timer), ARRIVES));
+	real_timer->ops->set(real_timer, wall_ns() + DAY);
+	expect(!fd_readable(real_timer->ops->fd(real_timer)));
 	end();
 }
 END_TEST
@@ -278,7 +278,7 @@ int main(int argc, char **argv)
 	tests_add(set_back_what_was_due_waits, 60);
 	tests_add(set_back_while_others_are_due, 60);
 	tests_add(set_back_while_a_lease_lasts, 60);
-	tests_add(set_of_the_alarm_that_learns_of_a_jump_rings, 60);
+	tests_add(set_of_the_timer_that_learns_of_a_jump_rings, 60);
 	tests_add(random_jumps_never_early_never_forgotten, 120);
 	tests_add(far_away_is_no_error, 60);
 	return tests_run();

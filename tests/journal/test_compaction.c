@@ -17,7 +17,7 @@
 
 struct trial {
 	struct sim_disk disk;
-	struct test_alarm alarm;
+	struct test_timer timer;
 	struct timerhub_journal *journal;
 	struct dice dice;
 	uint64_t ids[TASKS]; /* of live tasks */
@@ -64,9 +64,9 @@ static void open_life(uint64_t seed)
 	life.ops.truncate = keep_spare;
 	life.written_max = UINT64_MAX;
 	life.disk.disk.ops = &life.ops;
-	test_alarm_open(&life.alarm, SEC);
+	test_timer_open(&life.timer, SEC);
 	expect_eq(journal_read_config(&config, &config), 0);
-	expect_eq(journal_open(&life.journal, &life.disk.disk, &life.alarm.alarm, &config, false),
+	expect_eq(journal_open(&life.journal, &life.disk.disk, &life.timer.timer, &config, false),
 	          0);
 }
 

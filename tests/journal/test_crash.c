@@ -71,7 +71,7 @@ static bool run_until(struct model *model, struct sim_disk *disk, uint64_t seed,
 	model_init(model, disk, seed);
 	disk->crash_at = crash_at;
 	if (model_open(model) == 0) {
-		disk->watch = &model->journal->cleaner.state;
+		disk->watch = &model->journal->compactor.state;
 		for (unsigned i = 0; i < STEPS && !disk->dead; i++) {
 			if (seed % 4 < 2)
 				model_churn(model);
@@ -214,7 +214,7 @@ static void check_copy(struct sim_disk *image, uint32_t tasks, bool made)
 	if (result == 0)
 		return;
 	replay_init(&replay, &image->disk, 4096);
-	result = replay_run(&replay, REPLAY_LOOK);
+	result = replay_run(&replay, REPLAY_VERIFY);
 	expect(result == 0 || (result == -EBADMSG && !made));
 	if (result == 0)
 		expect_eq(replay.tasks.count, tasks);
@@ -280,7 +280,7 @@ static int64_t write_flipped(struct disk *disk, int file, const void *bytes, siz
 	struct sim_disk *sim = (struct sim_disk *)(void *)disk;
 	int64_t written = plain_write(disk, file, bytes, count, offset);
 
-	if (written > 0 && &sim->files[file] != sim_find(sim, MARK_NAME) &&
+	if (written > 0 && &sim->files[file] != sim_find(sim, WATERMARK_NAME) &&
 	    ++segment_writes == flip_at)
 		sim->files[file].now[offset + (uint64_t)written / 2] ^= 4;
 	return written;
@@ -389,7 +389,7 @@ START_TEST(copy_made_file_by_file_lacks_nothing_or_is_refused)
 		}
 		last = copy_by_file(&disk, &to, model->journal, dice_below(&dice, 4), &dice);
 		replay_init(&replay, &to.disk, 4096);
-		result = replay_run(&replay, REPLAY_LOOK);
+		result = replay_run(&replay, REPLAY_VERIFY);
 		expect_context("round", round, 0);
 		expect(result == 0 || result == -EBADMSG);
 		for (unsigned i = 0; result == 0 && i < COUNT_OF(ids); i++)

@@ -15,7 +15,7 @@
 #include "model.h"
 
 #define SEGMENT "0000000000000001.seg"
-#define BEGUN MARK_NAME
+#define BEGUN WATERMARK_NAME
 #define RECORDS 20
 #define MANY 80 /* records, in two segments */
 
@@ -82,10 +82,10 @@ static void set_mark(struct bench *bench, uint64_t sequence)
 {
 	struct disk *disk = &bench->image.disk;
 	uint64_t bytes = 0;
-	int file = disk->ops->open(disk, MARK_NAME, true, &bytes);
+	int file = disk->ops->open(disk, WATERMARK_NAME, true, &bytes);
 
 	expect_le(0, file);
-	expect_eq(mark_write(disk, file, sequence), 0);
+	expect_eq(watermark_write(disk, file, sequence), 0);
 }
 
 /* Where zeros begin that go on to the end of the file; not before `from`. */
@@ -129,7 +129,7 @@ END_TEST
 
 START_TEST(zeros_ahead_are_the_end_and_nothing_torn)
 {
-	static const enum replay_mode modes[] = { REPLAY_LOOK, REPLAY_SALVAGE, REPLAY_OPEN };
+	static const enum replay_mode modes[] = { REPLAY_VERIFY, REPLAY_SALVAGE, REPLAY_OPEN };
 	struct bench *bench = bench_new(RECORDS);
 	uint64_t end = bench->offsets[RECORDS];
 	struct sim_file *file = damaged_file(bench);
@@ -192,7 +192,7 @@ START_TEST(any_byte_among_zeros_ahead_is_torn_and_cut)
 
 		file->now[at] = (uint8_t)(1 + at % 255);
 		expect_context("at", at, end);
-		expect_eq(replay_image(bench, &replay, REPLAY_LOOK), 0);
+		expect_eq(replay_image(bench, &replay, REPLAY_VERIFY), 0);
 		expect_eq(replay.torn_bytes, at + 1 - end);
 		expect_eq(replay.ahead_bytes, file->size - at - 1);
 		replay_fini(&replay);
@@ -296,7 +296,7 @@ START_TEST(last_record_of_a_closed_journal_is_vouched_for)
 
 		sim_copy(&bench->image, &bench->disk);
 		sim_find(&bench->image, SEGMENT)->now[bit / 8] ^= (uint8_t)(1 << bit % 8);
-		expect(replay_image(bench, &replay, REPLAY_LOOK) == -EBADMSG);
+		expect(replay_image(bench, &replay, REPLAY_VERIFY) == -EBADMSG);
 		expect_eq(replay.fault_offset, from);
 		replay_fini(&replay);
 	}
@@ -313,7 +313,7 @@ static void expect_short(struct bench *bench, unsigned whole)
 	uint32_t size = file->size;
 	struct replay replay;
 
-	expect(replay_image(bench, &replay, REPLAY_LOOK) == -EBADMSG);
+	expect(replay_image(bench, &replay, REPLAY_VERIFY) == -EBADMSG);
 	expect_eq(replay.fault_offset, bench->offsets[whole]);
 	expect(replay.fault != NULL);
 	replay_fini(&replay);
@@ -381,12 +381,12 @@ static void expect_mark(struct bench *bench, uint64_t sequence)
 
 	for (unsigned i = 0; i < 20; i++) {
 		sim_crash(&bench->image, &bench->disk, &dice);
-		expect(sim_find(&bench->image, MARK_NAME) != NULL);
+		expect(sim_find(&bench->image, WATERMARK_NAME) != NULL);
 	}
 	sim_copy(&bench->image, &bench->disk);
-	memcpy(sim_find(&bench->image, MARK_NAME)->now, sim_find(&bench->disk, MARK_NAME)->stable,
-	       MARK_BYTES);
-	expect_eq(mark_read(&bench->image.disk, &is_there, &marked), 0);
+	memcpy(sim_find(&bench->image, WATERMARK_NAME)->now,
+	       sim_find(&bench->disk, WATERMARK_NAME)->stable, WATERMARK_BYTES);
+	expect_eq(watermark_read(&bench->image.disk, &is_there, &marked), 0);
 	expect(is_there);
 	expect_le(sequence, marked);
 }
@@ -422,13 +422,13 @@ START_TEST(mark_that_is_damaged_refuses_nothing)
 {
 	struct bench *bench = bench_new(RECORDS);
 
-	for (unsigned bit = 0; bit < MARK_BYTES * 8; bit++) {
+	for (unsigned bit = 0; bit < WATERMARK_BYTES * 8; bit++) {
 		struct replay replay;
 
 		damaged_file(bench)->size = (uint32_t)bench->offsets[RECORDS - 1];
-		sim_find(&bench->image, MARK_NAME)->now[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		sim_find(&bench->image, WATERMARK_NAME)->now[bit / 8] ^= (uint8_t)(1 << bit % 8);
 		expect_context("bit", bit, 0);
-		expect_eq(replay_image(bench, &replay, REPLAY_LOOK), 0);
+		expect_eq(replay_image(bench, &replay, REPLAY_VERIFY), 0);
 		expect_eq(replay.tasks.count, RECORDS - 1);
 		replay_fini(&replay);
 	}
@@ -507,7 +507,7 @@ START_TEST(sector_that_cannot_be_read_costs_the_tasks_in_it)
 	for (unsigned i = 0; i < RECORDS; i++)
 		kept += is_spared(file, bench->offsets[i], bench->offsets[i + 1], 2 * SIM_SECTOR);
 	expect_lt(kept, RECORDS);
-	expect(replay_image(bench, &replay, REPLAY_LOOK) == -EIO);
+	expect(replay_image(bench, &replay, REPLAY_VERIFY) == -EIO);
 	replay_fini(&replay);
 	expect_eq(replay_image(bench, &replay, REPLAY_SALVAGE), 0);
 	expect_eq(replay.tasks.count, kept);
@@ -529,7 +529,7 @@ START_TEST(journal_in_use_is_looked_at_again)
 		bench->image.zero_opens = opens;
 		expect_context("opens", opens, 0);
 		/* It is believed when two looks, of three opens each, have shown the same. */
-		expect_eq(replay_image(bench, &replay, REPLAY_LOOK) == 0, opens < 7);
+		expect_eq(replay_image(bench, &replay, REPLAY_VERIFY) == 0, opens < 7);
 		replay_fini(&replay);
 	}
 	bench_free(bench);
@@ -631,11 +631,11 @@ START_TEST(segment_that_is_cut_while_it_is_read_is_read_again_or_refused)
 	bench->image.disk.ops = &ops;
 	(void)damaged_file(bench);
 	cut_opens = 1;
-	expect_eq(replay_image(bench, &replay, REPLAY_LOOK), 0);
+	expect_eq(replay_image(bench, &replay, REPLAY_VERIFY), 0);
 	expect_eq(replay.tasks.count, RECORDS);
 	expect_eq(cut_opens, 0);
 	replay_fini(&replay);
-	for (enum replay_mode mode = REPLAY_OPEN; mode <= REPLAY_LOOK; mode++) {
+	for (enum replay_mode mode = REPLAY_OPEN; mode <= REPLAY_VERIFY; mode++) {
 		cut_opens = UINT_MAX;
 		expect(replay_image(bench, &replay, mode) == -EIO);
 		replay_fini(&replay);
@@ -832,12 +832,12 @@ START_TEST(first_segment_may_be_missing_if_it_was_dropped)
 	fill(bench, 10);
 	expect_lt(1, journal->log.segments[0].number);
 	sim_copy(&bench->image, &bench->disk);
-	expect_eq(replay_image(bench, &replay, REPLAY_LOOK), 0);
+	expect_eq(replay_image(bench, &replay, REPLAY_VERIFY), 0);
 	replay_fini(&replay);
 	/* The first that is left was not. */
 	segment_name(name, journal->log.segments[0].number);
 	expect_eq(bench->image.disk.ops->unlink(&bench->image.disk, name), 0);
-	expect(replay_image(bench, &replay, REPLAY_LOOK) == -EBADMSG);
+	expect(replay_image(bench, &replay, REPLAY_VERIFY) == -EBADMSG);
 	expect_eq(replay.fault_segment, journal->log.segments[1].number);
 	expect_eq(replay.fault_offset, 0);
 	replay_fini(&replay);
@@ -858,7 +858,7 @@ START_TEST(all_segments_missing_is_no_new_journal)
 		expect(sim_find(image, BEGUN) != NULL);
 	}
 	expect_eq(image->disk.ops->unlink(&image->disk, SEGMENT), 0);
-	expect(replay_image(bench, &replay, REPLAY_LOOK) == -EBADMSG);
+	expect(replay_image(bench, &replay, REPLAY_VERIFY) == -EBADMSG);
 	expect(replay.fault != NULL);
 	replay_fini(&replay);
 	expect(replay_image(bench, &replay, REPLAY_OPEN) == -EBADMSG);
@@ -919,7 +919,7 @@ START_TEST(a_first_segment_of_another_version_is_named)
 	expect_lt(1, bench->model.journal->log.count);
 	sim_copy(&bench->image, &bench->disk);
 	expect_version_refused(bench, REPLAY_OPEN, FORMAT_VERSION + 1);
-	expect_version_refused(bench, REPLAY_LOOK, FORMAT_VERSION + 1);
+	expect_version_refused(bench, REPLAY_VERIFY, FORMAT_VERSION + 1);
 	bench_free(bench);
 }
 END_TEST
@@ -963,10 +963,10 @@ START_TEST(wall_clock_moved_a_day_between_runs)
 		unsigned early = 0;
 
 		model_close(model);
-		model->alarm.wall_ns += back ? -day_ns : day_ns;
+		model->timer.wall_ns += back ? -day_ns : day_ns;
 		expect_eq(model_open(model), 0);
 		while (timerhub_journal_take(model->journal, &task, 0) == 1) {
-			early += task.due_ns > model->alarm.wall_ns;
+			early += task.due_ns > model->timer.wall_ns;
 			expect_eq(timerhub_journal_done(model->journal, &task), 0);
 		}
 		expect_eq(early, 0);
@@ -974,12 +974,12 @@ START_TEST(wall_clock_moved_a_day_between_runs)
 		/* And a day later all is delivered, none before its time. */
 		(void)timerhub_journal_fd(model->journal);
 		for (unsigned i = 1; back && i <= RECORDS; i++) {
-			model->alarm.wall_ns = model->alarm.set_ns - 1;
+			model->timer.wall_ns = model->timer.set_ns - 1;
 			expect_eq(timerhub_journal_take(model->journal, &task, 0), 0);
-			model->alarm.wall_ns++;
+			model->timer.wall_ns++;
 			expect_eq(timerhub_journal_take(model->journal, &task, 0), 1);
 			expect_eq(task.id, i);
-			expect_eq(task.due_ns, model->alarm.wall_ns);
+			expect_eq(task.due_ns, model->timer.wall_ns);
 		}
 		bench_free(bench);
 	}

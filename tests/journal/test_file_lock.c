@@ -95,9 +95,9 @@ static void expect_lock(int wanted)
 	int status = 0;
 
 	if (child == 0) {
-		struct hold hold;
+		struct file_lock lock;
 
-		_exit(hold_take(&hold, dir, NAME) == wanted ? 0 : 1);
+		_exit(file_lock_take(&lock, dir, NAME) == wanted ? 0 : 1);
 	}
 	expect_eq(waitpid(child, &status, 0), child);
 	expect_eq(status, 0);
@@ -107,13 +107,13 @@ static void expect_lock(int wanted)
 static void expect_free_soon(void)
 {
 	uint64_t until_ns = monotonic_ns() + ARRIVES;
-	struct hold hold;
+	struct file_lock lock;
 
-	while (hold_take(&hold, dir, NAME) < 0) {
+	while (file_lock_take(&lock, dir, NAME) < 0) {
 		expect_lt(monotonic_ns(), until_ns);
 		sleep_ns(MS);
 	}
-	hold_give(&hold);
+	file_lock_give(&lock);
 }
 
 /* Ends by a signal if `killed`. */
@@ -127,30 +127,30 @@ static void expect_end(pid_t process, bool killed)
 
 START_TEST(lock_is_exclusive_in_and_outside_the_process)
 {
-	struct hold first, second;
+	struct file_lock first, second;
 
 	begin();
-	expect_eq(hold_take(&first, dir, NAME), 0);
-	expect(hold_take(&second, dir, NAME) == -EBUSY);
+	expect_eq(file_lock_take(&first, dir, NAME), 0);
+	expect(file_lock_take(&second, dir, NAME) == -EBUSY);
 	expect_lock(-EBUSY);
-	hold_give(&first);
-	hold_give(&first);
+	file_lock_give(&first);
+	file_lock_give(&first);
 	expect_lock(0);
-	expect_eq(hold_take(&second, dir, NAME), 0);
-	hold_give(&second);
+	expect_eq(file_lock_take(&second, dir, NAME), 0);
+	file_lock_give(&second);
 	end();
 }
 END_TEST
 
 START_TEST(lock_is_free_when_its_holder_is_killed_and_his_child_lives)
 {
-	struct hold hold;
+	struct file_lock lock;
 	pid_t holder;
 
 	begin();
 	holder = fork();
 	if (holder == 0) {
-		expect_eq(hold_take(&hold, dir, NAME), 0);
+		expect_eq(file_lock_take(&lock, dir, NAME), 0);
 		do_not_keep_alive();
 		fork_child();
 		(void)raise(SIGKILL);
@@ -163,17 +163,17 @@ END_TEST
 
 START_TEST(lock_is_free_when_it_was_given_back_and_a_child_lives)
 {
-	struct hold hold;
+	struct file_lock lock;
 	pid_t child;
 
 	begin();
-	expect_eq(hold_take(&hold, dir, NAME), 0);
+	expect_eq(file_lock_take(&lock, dir, NAME), 0);
 	/* Without fork()'s handlers: it keeps the file. */
 	child = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
 	if (child == 0)
 		live_on();
 	expect_lt(0, child);
-	hold_give(&hold);
+	file_lock_give(&lock);
 	expect_lock(0);
 	end();
 }
@@ -182,28 +182,28 @@ END_TEST
 /* It closes nothing of its own either that has the number of the file which it had inherited. */
 START_TEST(child_that_gives_back_what_it_inherited_takes_nothing_away)
 {
-	struct hold hold, own;
+	struct file_lock lock, own;
 	pid_t child;
 	int number;
 
 	begin();
-	expect_eq(hold_take(&hold, dir, NAME), 0);
-	number = hold.file;
+	expect_eq(file_lock_take(&lock, dir, NAME), 0);
+	number = lock.file;
 	child = fork();
 	if (child == 0) {
 		expect(fcntl(number, F_GETFD) < 0);
-		expect_eq(hold_take(&own, dir, "other"), 0);
+		expect_eq(file_lock_take(&own, dir, "other"), 0);
 		expect_eq(waits, 0);
 		expect_eq(own.file, number);
-		hold_give(&hold);
+		file_lock_give(&lock);
 		expect_lock(-EBUSY);
 		expect_eq(fcntl(number, F_GETFD), FD_CLOEXEC);
-		hold_give(&own);
+		file_lock_give(&own);
 		_exit(unlinkat(dir, "other", 0) == 0 ? 0 : 1);
 	}
 	expect_end(child, false);
 	expect_lock(-EBUSY);
-	hold_give(&hold);
+	file_lock_give(&lock);
 	end();
 }
 END_TEST
@@ -211,19 +211,19 @@ END_TEST
 /* ---- a fork between opening the file and noting it ---- */
 
 /* In a child, as in the parent when it is over, nothing is waited for. */
-static void expect_at_once(struct hold *hold)
+static void expect_at_once(struct file_lock *lock)
 {
 	unsigned before = waits;
 
-	expect_eq(hold_take(hold, dir, NAME), 0);
+	expect_eq(file_lock_take(lock, dir, NAME), 0);
 	expect_eq(waits, before);
-	hold_give(hold);
+	file_lock_give(lock);
 }
 
 /* As a signal handler might. */
 START_TEST(child_of_a_fork_inside_taking_does_not_keep_the_lock)
 {
-	struct hold hold;
+	struct file_lock lock;
 	pid_t holder;
 
 	begin();
@@ -231,12 +231,12 @@ START_TEST(child_of_a_fork_inside_taking_does_not_keep_the_lock)
 	if (holder == 0) {
 		do_not_keep_alive();
 		after_flock = fork_child;
-		expect_eq(hold_take(&hold, dir, NAME), 0);
+		expect_eq(file_lock_take(&lock, dir, NAME), 0);
 		_exit(after_flock == NULL ? 0 : 1);
 	}
 	expect_end(holder, false);
 	expect_free_soon();
-	expect_at_once(&hold);
+	expect_at_once(&lock);
 	end();
 }
 END_TEST
@@ -270,13 +270,13 @@ static void let_it_fork(void)
 START_TEST(child_of_a_fork_begun_before_taking_does_not_keep_the_lock)
 {
 	pthread_t forker;
-	struct hold hold;
+	struct file_lock lock;
 	pid_t holder;
 
 	begin();
 	/* So that the handlers are there. */
 	expect_lock(0);
-	expect_at_once(&hold);
+	expect_at_once(&lock);
 	holder = fork();
 	if (holder == 0) {
 		do_not_keep_alive();
@@ -284,7 +284,7 @@ START_TEST(child_of_a_fork_begun_before_taking_does_not_keep_the_lock)
 		while (!begun)
 			sleep_ns(MS);
 		after_flock = let_it_fork;
-		expect_eq(hold_take(&hold, dir, NAME), 0);
+		expect_eq(file_lock_take(&lock, dir, NAME), 0);
 		thread_join(forker);
 		_exit(0);
 	}
@@ -297,7 +297,7 @@ END_TEST
 int main(int argc, char **argv)
 {
 	expect_eq(pthread_atfork(in_fork, NULL, NULL), 0);
-	tests_begin("hold", argc, argv);
+	tests_begin("file_lock", argc, argv);
 	tests_add(lock_is_exclusive_in_and_outside_the_process, 60);
 	tests_add(lock_is_free_when_its_holder_is_killed_and_his_child_lives, 60);
 	tests_add(lock_is_free_when_it_was_given_back_and_a_child_lives, 60);

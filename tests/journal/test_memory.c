@@ -68,7 +68,7 @@ void __wrap_free(void *memory)
 /* ---- the steps of a life; a negative result says that nothing was done ---- */
 
 static struct sim_disk sim;
-static struct test_alarm test_alarm;
+static struct test_timer test_timer;
 static struct timerhub_journal_config config;
 static struct timerhub_journal *journal;
 static struct timerhub_task task;
@@ -78,7 +78,7 @@ static unsigned told;
 static int open_it(void)
 {
 	sim.locked = false;
-	return journal_open(&journal, &sim.disk, &test_alarm.alarm, &config, false);
+	return journal_open(&journal, &sim.disk, &test_timer.timer, &config, false);
 }
 
 static int close_it(void)
@@ -177,7 +177,7 @@ static bool live(unsigned number)
 	int had_before = had;
 
 	sim_open(&sim, 1);
-	test_alarm_open(&test_alarm, SEC);
+	test_timer_open(&test_timer, SEC);
 	asked = 0;
 	for (unsigned i = 0; i < COUNT_OF(steps); i++) {
 		for (unsigned k = 0; k < steps[i].times; k++) {

@@ -423,7 +423,7 @@ START_TEST(done_of_a_periodic_task_waits_for_room)
 	/* It is still the worker's, and its due time is the old one. */
 	expect_eq(timerhub_journal_stats(journal, &stats), 0);
 	expect_eq(stats.taken, 1);
-	test_alarm_pass(&scene->model.alarm, scene->model.config.lease_ns);
+	test_timer_pass(&scene->model.timer, scene->model.config.lease_ns);
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
 	expect_eq(task.attempts, 2);
 	scene->disk.space = UINT64_MAX / 2;
@@ -577,13 +577,13 @@ START_TEST(key_of_a_put_in_flight_is_not_taken_before_that_is_stable)
 	scene->disk.fail_at = scene->disk.operations + 1;
 	scene->disk.error = -ENOSPC;
 	expect_eq(timerhub_journal_put_key(journal, "key", 3, HOUR, 0, NULL, 0, &id), 0);
-	expect(first.request.result == -ENOSPC);
+	expect(first.transaction.result == -ENOSPC);
 	expect_eq(id, 3);
 	/* It is stable, so a third one is refused. */
 	expect_eq(timerhub_journal_cancel(journal, id), 0);
 	model_gather(journal, &first, task_new(&record));
 	expect(timerhub_journal_put_key(journal, "key", 3, HOUR, 0, NULL, 0, &id) == -EEXIST);
-	expect_eq(first.request.result, 0);
+	expect_eq(first.transaction.result, 0);
 	expect_eq(id, 4);
 	scene_free(scene);
 }
@@ -606,21 +606,21 @@ START_TEST(lease_ends_for_a_taker_though_the_writer_does_nothing)
 		expect_eq(timerhub_journal_take(journal, &task, 0), 1);
 		expect_eq(task.attempts, attempt);
 		expect_eq(timerhub_journal_take(journal, &task, 0), 0);
-		test_alarm_pass(&scene->model.alarm, scene->model.config.lease_ns);
+		test_timer_pass(&scene->model.timer, scene->model.config.lease_ns);
 	}
 	/* A caller that polls is told of the end of the lease. */
 	expect_eq(timerhub_journal_fd(journal), -1); /* there is none here */
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
-	expect_eq(scene->model.alarm.set_ns,
-	          scene->model.alarm.wall_ns + scene->model.config.lease_ns);
+	expect_eq(scene->model.timer.set_ns,
+	          scene->model.timer.wall_ns + scene->model.config.lease_ns);
 	expect_eq(timerhub_journal_touch(journal, &task, HOUR), 0);
-	expect_eq(scene->model.alarm.set_ns, scene->model.alarm.wall_ns + HOUR);
-	test_alarm_pass(&scene->model.alarm, HOUR);
+	expect_eq(scene->model.timer.set_ns, scene->model.timer.wall_ns + HOUR);
+	test_timer_pass(&scene->model.timer, HOUR);
 	/* Waiting, too: the alarm is waited for no longer than the lease lasts. */
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
-	end_ns = scene->model.alarm.monotonic_ns + scene->model.config.lease_ns;
+	end_ns = scene->model.timer.monotonic_ns + scene->model.config.lease_ns;
 	expect_eq(timerhub_journal_take(journal, &task, HOUR), 1);
-	expect_eq(scene->model.alarm.monotonic_ns, end_ns);
+	expect_eq(scene->model.timer.monotonic_ns, end_ns);
 	scene_free(scene);
 }
 END_TEST
@@ -638,7 +638,7 @@ START_TEST(touch_while_a_change_of_the_task_is_in_flight_goes_by_its_outcome)
 	expect_eq(model_open(&scene->model), 0);
 	journal = scene->model.journal;
 	put_bytes(journal, 10, 0);
-	test_alarm_pass(&scene->model.alarm, HOUR);
+	test_timer_pass(&scene->model.timer, HOUR);
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
 	/* The disk refuses it: the task stays the worker's, for so long. */
 	expect_eq(timerhub_journal_submit(journal, &retry, 1, 0), 0);
@@ -646,7 +646,7 @@ START_TEST(touch_while_a_change_of_the_task_is_in_flight_goes_by_its_outcome)
 	expect_eq(timerhub_journal_touch(journal, &task, 3 * HOUR), 0);
 	expect_eq(timerhub_journal_completions(journal, &completion, 1), 1);
 	expect(completion.result == -ENOSPC);
-	test_alarm_pass(&scene->model.alarm, 3 * HOUR - 1);
+	test_timer_pass(&scene->model.timer, 3 * HOUR - 1);
 	expect_eq(timerhub_journal_take(journal, &task, 0), 0);
 	/* The disk has it: the delivery is over, and the next worker gets the task. */
 	scene->disk.space = UINT64_MAX / 2;
@@ -795,14 +795,14 @@ START_TEST(compaction_that_is_held_up_says_why)
 
 	expect_eq(model_open(&scene->model), 0);
 	journal = scene->model.journal;
-	journal->cleaner.pauses = 1;
+	journal->compactor.pauses = 1;
 	for (unsigned i = 0; i < 12; i++) {
 		expect_eq(timerhub_journal_put(journal, HOUR, 0, data, sizeof(data), &id), 0);
 		expect_eq(timerhub_journal_cancel(journal, id), 0);
 	}
 	expect_eq(journal->stats.segments_dropped, 0);
 	expect_eq(journal->stats.held_up, TIMERHUB_JOURNAL_BY_BACKUP);
-	journal->cleaner.pauses = 0;
+	journal->compactor.pauses = 0;
 	expect_eq(timerhub_journal_put(journal, HOUR, 0, data, sizeof(data), &id), 0);
 	expect_eq(journal->stats.held_up, TIMERHUB_JOURNAL_NOT_HELD_UP);
 	expect_lt(0, journal->stats.segments_dropped);

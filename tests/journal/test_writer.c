@@ -22,7 +22,7 @@ static const struct disk_ops *sim_ops;
 static struct timerhub_journal *journal;
 
 static struct {
-	struct alarm alarm;
+	struct wall_timer timer;
 	_Atomic(uint64_t) now_ns;
 } clocks;
 
@@ -35,26 +35,26 @@ static atomic_bool in_sync;     /* one does */
 
 /* ---- clock and disk ---- */
 
-static uint64_t clock_now_ns(struct alarm *alarm)
+static uint64_t clock_now_ns(struct wall_timer *timer)
 {
-	(void)alarm;
+	(void)timer;
 	return atomic_load(&clocks.now_ns);
 }
 
-static void clock_set(struct alarm *alarm, uint64_t due_ns)
+static void clock_set(struct wall_timer *timer, uint64_t due_ns)
 {
-	(void)alarm;
+	(void)timer;
 	(void)due_ns;
 }
 
-static void clock_wait(struct alarm *alarm, uint64_t timeout_ns)
+static void clock_wait(struct wall_timer *timer, uint64_t timeout_ns)
 {
-	(void)alarm;
+	(void)timer;
 	(void)timeout_ns;
 	(void)sched_yield();
 }
 
-static const struct alarm_ops clock_ops = {
+static const struct wall_timer_ops clock_ops = {
 	.wall_ns = clock_now_ns,
 	.monotonic_ns = clock_now_ns,
 	.set = clock_set,
@@ -95,11 +95,11 @@ static void begin(uint64_t lease_ns)
 	ops.write = count_write;
 	ops.sync = hold_sync;
 	sim.disk.ops = &ops;
-	clocks.alarm.ops = &clock_ops;
+	clocks.timer.ops = &clock_ops;
 	atomic_store(&clocks.now_ns, SEC);
 	atomic_store(&held, false);
 	expect_eq(journal_read_config(&config, &config), 0);
-	expect_eq(journal_open(&journal, &sim.disk, &clocks.alarm, &config, true), 0);
+	expect_eq(journal_open(&journal, &sim.disk, &clocks.timer, &config, true), 0);
 }
 
 static void end(void)
@@ -141,7 +141,7 @@ static bool is_at_rest(void)
 	bool rests;
 
 	lock_take(&journal->lock);
-	rests = !journal->writing && !journal->called && !journal->cleans;
+	rests = !journal->writing && !journal->called && !journal->compacts;
 	lock_give(&journal->lock);
 	return rests;
 }
@@ -200,7 +200,7 @@ static void gather_one(pthread_t *ret_thread, uint64_t *id, unsigned waiting)
 	thread_start(ret_thread, put_one, id);
 	while (!gathered) {
 		lock_take(&journal->lock);
-		gathered = state_gathering(journal)->waiting == waiting;
+		gathered = state_open_batch(journal)->waiting == waiting;
 		lock_give(&journal->lock);
 	}
 }
@@ -217,7 +217,7 @@ static void another_leads_next(unsigned count)
 	/* Another change of that task would wait for the batch that is written out now. */
 	lock_take(&journal->lock);
 	expect_eq(tasks_find(&journal->tasks, 1)->changing, 1);
-	expect_eq(tasks_find(&journal->tasks, 1)->batch, state_gathering(journal)->number - 1);
+	expect_eq(tasks_find(&journal->tasks, 1)->batch, state_open_batch(journal)->number - 1);
 	lock_give(&journal->lock);
 	for (unsigned i = 0; i < count; i++)
 		gather_one(&followers[i], &ids[i], i + 1);
@@ -310,17 +310,17 @@ START_TEST(a_batch_is_always_written)
 END_TEST
 
 /* Waiting and waking fail all the time, as a matter of course. */
-START_TEST(tickets_leave_errno_alone)
+START_TEST(eventcounts_leave_errno_alone)
 {
-	struct ticket ticket = { 0 };
+	struct eventcount eventcount = { 0 };
 
 	errno = EXDEV;
-	ticket_set(&ticket, 1);
-	ticket_wait(&ticket, 0, UINT64_MAX); /* it has changed: EAGAIN */
+	eventcount_set(&eventcount, 1);
+	eventcount_wait(&eventcount, 0, UINT64_MAX); /* it has changed: EAGAIN */
 	expect_eq(errno, EXDEV);
-	ticket_wait(&ticket, 1, 1000); /* ETIMEDOUT */
+	eventcount_wait(&eventcount, 1, 1000); /* ETIMEDOUT */
 	expect_eq(errno, EXDEV);
-	ticket_wake(&ticket, 1);
+	eventcount_wake(&eventcount, 1);
 	expect_eq(errno, EXDEV);
 }
 END_TEST
@@ -382,9 +382,9 @@ START_TEST(a_delivery_is_written_when_no_change_comes)
 		sleep_ns(LOOK_NS);
 	await_rest();
 	lock_take(&journal->lock);
-	expect(state_gathering(journal)->used == 0);
+	expect(state_open_batch(journal)->used == 0);
 	/* It does not look again and again. */
-	expect(journal->look_ns == UINT64_MAX);
+	expect(journal->flush_ns == UINT64_MAX);
 	lock_give(&journal->lock);
 	end();
 }
@@ -404,7 +404,7 @@ START_TEST(a_batch_full_of_deliveries_is_written_for_the_next_change)
 	await_rest();
 	for (unsigned i = 0; i < count; i++)
 		expect_eq(timerhub_journal_take(journal, &task, 0), 1);
-	expect(!batch_has_room(state_gathering(journal), RECORD_HEADER_BYTES));
+	expect(!batch_has_room(state_open_batch(journal), RECORD_HEADER_BYTES));
 	(void)put(0);
 	end();
 }
@@ -508,7 +508,7 @@ int main(int argc, char **argv)
 	tests_add(of_callers_that_gather_while_one_leads_another_leads_next, 60);
 	tests_add(what_is_submitted_while_a_caller_leads_the_keeper_writes, 60);
 	tests_add(a_batch_is_always_written, 120);
-	tests_add(tickets_leave_errno_alone, 60);
+	tests_add(eventcounts_leave_errno_alone, 60);
 	tests_add(a_leader_is_cancelled_behind_its_change_or_not_at_all, 60);
 	tests_add(a_delivery_is_written_with_the_next_change, 60);
 	tests_add(a_delivery_is_written_when_no_change_comes, 60);

@@ -432,7 +432,7 @@ int main(int argc, char **argv)
 		.tasks_max = 200,
 		.attempts_max = ATTEMPTS_MAX,
 	};
-	struct test_alarm alarm;
+	struct test_timer timer;
 	struct disk *disk;
 	int result;
 
@@ -444,11 +444,11 @@ int main(int argc, char **argv)
 		return run_submit(argv[2], &config);
 	if (strcmp(argv[1], "hold") == 0)
 		return run_hold(argv[2], &config);
-	test_alarm_open(&alarm, SEC);
+	test_timer_open(&timer, SEC);
 	result = disk_real_open(&disk, argv[2]);
 	if (result < 0)
 		return 2;
-	result = journal_open(&journal, disk, &alarm.alarm, &config, false);
+	result = journal_open(&journal, disk, &timer.timer, &config, false);
 	if (result < 0) {
 		fprintf(stderr, "open: %s\n", strerror(-result));
 		return 1;

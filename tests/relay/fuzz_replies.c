@@ -81,7 +81,7 @@ static void empty_hand(void)
 		expect_eq(one->data[one->data_len], '\0');
 		expect(deliveries_drop(&shared.deliveries, one->entry, one->id));
 	}
-	expect_eq(shared.deliveries.in_hand, 0);
+	expect_eq(shared.deliveries.prefetched, 0);
 }
 
 static void answer_request(const struct reply *reply, enum request_kind kind, unsigned place,
@@ -97,7 +97,8 @@ static void answer_request(const struct reply *reply, enum request_kind kind, un
 		.result = 2,
 	};
 
-	if (!request_answer(&shard.asker, &request, reply, kind == REQUEST_PUT ? place : 0, NOW_NS))
+	if (!request_answer(&shard.client, &request, reply, kind == REQUEST_PUT ? place : 0,
+	                    NOW_NS))
 		expect_eq(kind, REQUEST_PUT);
 	else if (kind == REQUEST_READ || kind == REQUEST_RECOVER)
 		expect(request.result == 0 || request.result == 1);

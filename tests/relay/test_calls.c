@@ -682,7 +682,7 @@ static unsigned count_held(struct shard *shard)
 	unsigned count = 0;
 
 	lock_take(&relay->shared.lock);
-	for (const struct request *one = shard->mailbox.gathered.first; one && shard->mailbox.holds;
+	for (const struct request *one = shard->mailbox.queued.first; one && shard->mailbox.holds;
 	     one = one->next)
 		count++;
 	lock_give(&relay->shared.lock);
@@ -810,12 +810,12 @@ static unsigned clients_blocked(void)
 	return count;
 }
 
-static uint32_t in_hand(void)
+static uint32_t prefetched(void)
 {
 	uint32_t count;
 
 	lock_take(&relay->shared.lock);
-	count = relay->shared.deliveries.in_hand;
+	count = relay->shared.deliveries.prefetched;
 	lock_give(&relay->shared.lock);
 	return count;
 }
@@ -828,7 +828,7 @@ START_TEST(stop_hands_out_what_was_read_and_ends_every_take)
 	begin();
 	poll_fd.fd = timerhub_relay_fd(relay);
 	put("ahead", 0);
-	while (in_hand() == 0)
+	while (prefetched() == 0)
 		;
 	put("behind", 0);
 	timerhub_relay_stop(relay);
@@ -879,7 +879,7 @@ START_TEST(workers_are_stopped_joined_and_then_the_relay_closed)
 	/* Redis still waits on behalf of the takers: what it sends now is not theirs any more. */
 	expect_eq(clients_blocked(), 1);
 	put("late", 0);
-	while (in_hand() == 0)
+	while (prefetched() == 0)
 		;
 	expect_eq(timerhub_relay_take(relay, &task, 0), -ESHUTDOWN);
 	timerhub_relay_close(relay);

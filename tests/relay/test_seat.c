@@ -108,18 +108,18 @@ static void ring(uint64_t due_us)
 	else if (due_us >= look_by_us)
 		return;
 	look_by_us = bell.due_us;
-	while (bell.place < 2 && bell.place + deaf < SEATS_RUNG &&
-	       (actor = at_rank((unsigned)bell.place))) {
+	while (bell.rank < 2 && bell.rank + deaf < SEATS_RUNG &&
+	       (actor = at_rank((unsigned)bell.rank))) {
 		if (!actor->alive) {
 			actor->seated = false;
 			deaf++;
 			continue;
 		}
 		send_bell(actor, &bell);
-		bell.place++;
+		bell.rank++;
 	}
 	bell.is_common = true;
-	for (unsigned i = 0; bell.place == 0 && i < actor_count; i++)
+	for (unsigned i = 0; bell.rank == 0 && i < actor_count; i++)
 		if (actors[i].alive)
 			send_bell(&actors[i], &bell);
 }
@@ -411,7 +411,7 @@ START_TEST(a_bell_outlives_an_answer_that_is_older)
 {
 	struct seat seat;
 	struct seat_answer answer = { .now_us = 1000000, .wait_us = 5000000 };
-	struct seat_bell bell = { .due_us = 1500000, .place = 0 };
+	struct seat_bell bell = { .due_us = 1500000, .rank = 0 };
 
 	seat_init(&seat, GRACE_US);
 	expect_eq(seat_due_ns(&seat), 0);
@@ -431,7 +431,7 @@ START_TEST(a_bell_outlives_an_answer_that_is_older)
 	seat_answered(&seat, &answer);
 	expect_eq(seat_due_ns(&seat), 14 * SEC + SEAT_MARGIN_NS);
 	/* Rank 1 adds a grace; a common bell its own ladder. */
-	bell.place = 1;
+	bell.rank = 1;
 	seat_rung(&seat, &bell, 9 * SEC);
 	expect_eq(seat_due_ns(&seat), 9 * SEC + 499999 * US + 100 * MS + SEAT_MARGIN_NS);
 }
@@ -452,7 +452,7 @@ START_TEST(bells_are_read)
 	struct seat_bell bell;
 
 	expect(seat_read_bell(&bell, "1700000000000000 1"));
-	expect(bell.due_us == 1700000000000000 && bell.place == 1 && !bell.is_common);
+	expect(bell.due_us == 1700000000000000 && bell.rank == 1 && !bell.is_common);
 	expect(seat_read_bell(&bell, "9007199254740991"));
 	expect(bell.is_common);
 	for (unsigned i = 0; i < COUNT_OF(bad); i++)

@@ -31,10 +31,10 @@ void deposit_open(const char *folder)
 
 static void write_batch(void)
 {
-	struct log_place place;
+	struct log_position position;
 
 	if (used > 0)
-		must(log_append(&records_log, batch, used, 0, &place));
+		must(log_append(&records_log, batch, used, 0, &position));
 	used = 0;
 }
 

@@ -57,7 +57,7 @@ static int check(struct disk *disk, char **arguments)
 	int result, status = GOOD;
 
 	replay_init(&replay, disk, 0);
-	result = replay_run(&replay, REPLAY_LOOK);
+	result = replay_run(&replay, REPLAY_VERIFY);
 	if (result == 0) {
 		(void)printf("whole: %" PRIu32 " segments, %" PRIu64 " records, %" PRIu32
 		             " tasks live\n",
@@ -210,7 +210,7 @@ static int stat_journal(struct disk *disk, char **arguments)
 	int result;
 
 	replay_init(&replay, disk, 0);
-	result = replay_run(&replay, REPLAY_LOOK);
+	result = replay_run(&replay, REPLAY_VERIFY);
 	if (result == -EBADMSG)
 		print_fault(&replay);
 	else if (result < 0)

@@ -33,14 +33,14 @@ static int repair_copy(struct log *log, const struct task *task)
 		.data = task_data(task),
 		.data_len = task->data_len,
 	};
-	struct log_place place;
+	struct log_position position;
 	int result;
 
 	if (!record_at)
 		return -ENOMEM;
 	record.body_crc = record_body_crc(&record);
 	record_encode(record_at, &record);
-	result = log_append(log, record_at, bytes, 0, &place);
+	result = log_append(log, record_at, bytes, 0, &position);
 	free(record_at);
 	return result;
 }
@@ -118,7 +118,7 @@ static int repair_check(struct disk *disk)
 	int result;
 
 	replay_init(&replay, disk, 0);
-	result = replay_run(&replay, REPLAY_LOOK);
+	result = replay_run(&replay, REPLAY_VERIFY);
 	replay_fini(&replay);
 	return result;
 }

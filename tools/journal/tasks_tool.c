@@ -165,7 +165,7 @@ static int look(struct disk *disk, const char *dir, struct replay *replay)
 	int result;
 
 	replay_init(replay, disk, 0);
-	result = replay_run(replay, REPLAY_LOOK);
+	result = replay_run(replay, REPLAY_VERIFY);
 	if (result == -EBADMSG)
 		(void)fprintf(stderr, "timerhub-journal: %s is damaged; see check\n", dir);
 	else if (result < 0)

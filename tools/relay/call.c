@@ -130,7 +130,7 @@ int connect_call(struct call *call, uint32_t shard)
 {
 	close_call(call);
 	call->shard = shard;
-	return greet_open(&call->wire, &call->addresses[shard], NULL, STEP_NS);
+	return handshake_open(&call->wire, &call->addresses[shard], NULL, STEP_NS);
 }
 
 /* -ENOENT: the server has nothing of the queue. */
@@ -149,7 +149,7 @@ static int find_queue(struct call *call)
 		keys_name(&call->keys, name, parts[i]);
 		add(call, name);
 	}
-	result = greet_call(call->wire, &reply, STEP_NS);
+	result = handshake_call(call->wire, &reply, STEP_NS);
 	if (result < 0)
 		return result;
 	result = reply_integer(reply) > 0 ? 0 : -ENOENT;
@@ -170,7 +170,7 @@ enum status reach(struct call *call, uint32_t shard, enum needs needs, const cha
 		return REFUSED;
 	}
 	if (result == 0 && needs != NEEDS_NOTHING)
-		result = greet_version(call->wire, &version, STEP_NS);
+		result = handshake_version(call->wire, &version, STEP_NS);
 	if (result == 0 && version == 0) {
 		tell(call, what, -EROFS,
 		     "the server has no functions of timerhub; timerhub-relay create, or a "
@@ -207,7 +207,7 @@ enum status ask(struct call *call, const char *what,
                 void (*print)(const struct reply *reply, bool json))
 {
 	struct reply *reply;
-	int result = greet_call(call->wire, &reply, STEP_NS);
+	int result = handshake_call(call->wire, &reply, STEP_NS);
 	enum status status = GOOD;
 
 	if (result < 0)

@@ -61,7 +61,7 @@ static bool read_when(const char *text, char when[32], const char **ret_flags)
 
 enum status do_create(struct call *call, char **words, int count)
 {
-	int result = greet_load(call->wire, STEP_NS);
+	int result = handshake_load(call->wire, STEP_NS);
 
 	if (result < 0)
 		return complain(call, words[0], result);
@@ -223,7 +223,7 @@ enum status do_stat(struct call *call, char **words, int count)
 
 enum status do_load(struct call *call, char **words, int count)
 {
-	int result = greet_load(call->wire, STEP_NS);
+	int result = handshake_load(call->wire, STEP_NS);
 
 	(void)words;
 	(void)count;
@@ -244,7 +244,7 @@ static int repair_server(struct call *call, uint64_t *restored, uint64_t *remove
 		begin(call, "repair", "due task ready dead past state seats", 2);
 		add(call, stage);
 		add(call, cursor);
-		result = greet_call(call->wire, &reply, STEP_NS);
+		result = handshake_call(call->wire, &reply, STEP_NS);
 		if (result < 0)
 			return result;
 		result = (int)reply_integer_at(reply, 0);
@@ -274,7 +274,7 @@ static enum status repair(struct call *call, const char *queue)
 	for (uint32_t i = 0; i < call->shards && result == 0; i++) {
 		result = connect_call(call, i);
 		if (result == 0)
-			result = greet_load(call->wire, STEP_NS);
+			result = handshake_load(call->wire, STEP_NS);
 		if (result == 0)
 			result = repair_server(call, &restored, &removed);
 	}

@@ -77,7 +77,7 @@ static int read_server(struct watched *watched, uint32_t shard)
 	if (result < 0)
 		return result;
 	begin(call, "stat", "due task ready dead past state seats seen", 0);
-	result = greet_call(call->wire, &watched->replies[shard], STEP_NS);
+	result = handshake_call(call->wire, &watched->replies[shard], STEP_NS);
 	close_call(call);
 	reply = watched->replies[shard];
 	for (size_t i = 1; result == 0 && i + 1 < reply_count(reply); i += 2)
