@@ -34,6 +34,8 @@ OVERVIEWS = {
                            "PROMISES", 9),
     "timerhub-relay.7": (["DESCRIPTION", "PROMISES", "GUARANTEES", "THREADS", "FORK", "MEMORY",
                           "NETWORK"], "PROMISES", 7),
+    "timerhub-platforms.7": (["PLATFORMS", "VERSIONS", "STABLE PARTS", "DEPRECATION",
+                              "THE ROAD TO 1.0"], "DEPRECATION", 3),
 }
 # The page of tools and error numbers: what it must tell of.
 DEBUGGING = "timerhub-debugging.7"
