@@ -45,6 +45,7 @@ declare -A packages_signs=(
 	[procps]=program:ps
 	[qemu-user]=program:qemu-aarch64
 	[redis-tools]=program:redis-cli
+	[rpm]=program:rpmbuild
 	[systemtap-sdt-dev]=header:sys/sdt.h
 	[util-linux]=program:setarch
 )
@@ -163,9 +164,9 @@ packages_loops=(libuv1-dev libevent-dev libev-dev libglib2.0-dev libsystemd-dev 
 # shellcheck disable=SC2034
 packages_relay=(libhiredis-dev redis-tools python3-redis)
 
-# What the packaging suite builds with, and what looks at the ABI.
+# What the packaging suite builds with, and what looks at the ABI; rpm for the packages of Fedora.
 # shellcheck disable=SC2034
-packages_packaging=(binutils cmake abigail-tools musl-tools)
+packages_packaging=(binutils cmake abigail-tools musl-tools rpm)
 
 # The compiler for aarch64, and what runs its programs.
 # shellcheck disable=SC2034
