@@ -17,7 +17,7 @@ packages_missing() {
 }
 
 # How to tell without dpkg that what a package brings is there, unless that is a program of its own
-# name: another program, a library that pkg-config knows, or a header.
+# name: another program, a library that pkg-config knows, a header, or a module of Python.
 declare -A packages_signs=(
 	[abigail-tools]=program:abidw
 	[binutils]=program:readelf
@@ -43,6 +43,8 @@ declare -A packages_signs=(
 	[musl-tools]=program:musl-gcc
 	[ninja-build]=program:ninja
 	[procps]=program:ps
+	[python3-redis]=module:redis
+	[python3-yaml]=module:yaml
 	[qemu-user]=program:qemu-aarch64
 	[redis-tools]=program:redis-cli
 	[rpm]=program:rpmbuild
@@ -57,6 +59,7 @@ packages_sign_there() {
 	program:*) command -v "$name" >/dev/null ;;
 	library:*) pkg-config --exists "$name" 2>/dev/null ;;
 	header:*) echo "#include <$name>" | cc -E -o /dev/null - 2>/dev/null ;;
+	module:*) python3 -c "import $name" 2>/dev/null ;;
 	esac
 }
 

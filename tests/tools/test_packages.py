@@ -161,15 +161,16 @@ class Packages(unittest.TestCase):
         machine.add("here")
         machine.add("pkg-config", '[ "$2" = libuv ]')
         machine.add("cc", "grep -q stdio.h")
+        machine.add("python3", '[ "$2" = "import redis" ]')
         need = ("packages_need here first ninja-build libuv1-dev liburing-dev libc6-dev libev-dev"
-                " && echo went on")
+                " python3-redis python3-yaml && echo went on")
         status, printed = machine.run(need)
         self.assertEqual(status, 1)
         self.assertEqual(printed.splitlines()[1:], [
             "  program first (in Debian: first)", "  program ninja (in Debian: ninja-build)",
             "  library liburing (in Debian: liburing-dev)",
-            "  header ev.h (in Debian: libev-dev)"])
-        self.assertEqual(machine.run("packages_need here libuv1-dev libc6-dev && echo went on"),
+            "  header ev.h (in Debian: libev-dev)", "  module yaml (in Debian: python3-yaml)"])
+        self.assertEqual(machine.run("packages_need here libuv1-dev python3-redis && echo went on"),
                          (0, "went on\n"))
         self.assertEqual(machine.done(), [])
 
