@@ -193,7 +193,7 @@ int timerhub_arm_many(struct timerhub_queue *queue, const struct timerhub_spec *
 		return -EAGAIN;
 	}
 	for (unsigned i = 0; i < count; i++) {
-		struct timer_arming arming;
+		struct timer_arming arming = { 0 };
 		uint32_t slot = next;
 
 		if (i + 1 < count)
