@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Compiles what tools/amalgamate writes as a user does, by each compiler that is here.
+
+Usage: test_amalgamation.py SOURCE-ROOT
+
+With the warnings of the project's own build and more, as errors, with io_uring and without; by
+musl-gcc too. The object has no global name but the public ones, and nothing of libatomic. With it
+the example hello_timer and client.c are built, and run. meson.build links programs of the laws with
+it.
+"""
+
+import pathlib
+import re
+import shutil
+import sys
+import tempfile
+
+from test_packaging import WARNINGS, Wrong, expect, project_version, run
+
+SKIPPED = 77
+OWN_WARNINGS = ["-Wconversion", "-Wshadow", "-Wstrict-prototypes", "-Wmissing-prototypes"]
+COMPILERS = {"gcc": [], "clang": [], "musl-gcc": ["-static"]}
+
+
+def headers_of_the_system(compiler):
+    """musl-gcc finds musl's alone: those of the kernel and of liburing come after them."""
+    if compiler != "musl-gcc":
+        return []
+    triplet = run("gcc", "-print-multiarch").strip()
+    return ["-idirafter/usr/include", f"-idirafter/usr/include/{triplet}"]
+
+
+def public_functions(header):
+    return set(re.findall(r"^TIMERHUB_API\b[^(;]*?\b(\w+)\(", header.read_text(encoding="utf-8"),
+                          re.MULTILINE))
+
+
+def check_names(object_file, header):
+    lines = [line.split() for line in run("nm", object_file).splitlines()]
+    defined = {words[2] for words in lines if len(words) == 3 and words[1].isupper()}
+    wanted = public_functions(header)
+    expect(defined == wanted, f"{object_file} defines {sorted(defined ^ wanted)} too, or not")
+    needs = [words[-1] for words in lines if words[-2] == "U"]
+    expect(not [name for name in needs if re.match("__(atomic|sync)_", name)],
+           f"{object_file} needs {needs}")
+
+
+def compile_and_run(root, folder, compiler, with_uring):
+    own = headers_of_the_system(compiler)
+    object_file = folder / f"timerhub-{compiler}.o"
+    define = ["-DTIMERHUB_WITH_URING"] if with_uring else []
+    run(compiler, "-O2", *WARNINGS, *OWN_WARNINGS, *define, *own, "-c", folder / "timerhub.c",
+        "-o", object_file)
+    check_names(object_file, folder / "timerhub.h")
+    libraries = ["-pthread"]
+    if with_uring:
+        libraries += [run("gcc", "-print-file-name=liburing.a").strip()]
+    for source, wanted in ((root / "examples/hello_timer.c", None),
+                           (root / "tests/packaging/client.c", f"{project_version(root)}\n")):
+        program = folder / f"{source.stem}-{compiler}"
+        run(compiler, *WARNINGS, *own, f"-I{folder}", source, object_file, *COMPILERS[compiler],
+            *libraries, "-o", program)
+        printed = run(program, timeout=60)
+        expect(printed and wanted in (None, printed), f"{program} printed {printed}")
+
+
+def main(arguments):
+    if len(arguments) != 1:
+        print(__doc__, file=sys.stderr)
+        return 2
+    root = pathlib.Path(arguments[0]).resolve()
+    compilers = [compiler for compiler in COMPILERS if shutil.which(compiler)]
+    if not compilers:
+        print(f"skipped: no {', '.join(COMPILERS)} here")
+        return SKIPPED
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            run(root / "tools/amalgamate", folder)
+            for compiler in compilers:
+                for with_uring in (False, True):
+                    compile_and_run(root, folder, compiler, with_uring)
+    except Wrong as wrong:
+        print(wrong, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
