@@ -12,6 +12,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "tools"))
+from terminal import ESCAPE, check_colour  # pylint: disable=wrong-import-position
+
 
 def run(*command):
     return subprocess.run(command, capture_output=True, text=True, check=False)
@@ -78,9 +81,12 @@ def check_damage(tool, victim, folder, offset):
     first = min(pathlib.Path(folder).glob("*.seg"))
     flip(first, offset)
     expect(shown(victim, folder) is None, f"damage at {offset} was not noticed")
+    if offset == 500:
+        check_colour(expect, tool, "check", folder, word="damaged")
     for command in ("check", "stat"):
         result = run(tool, command, folder)
         expect(result.returncode == 1 and first.name in result.stdout, result)
+        expect(ESCAPE not in result.stdout, "a colour in a file")
     expect(run(tool, "list", folder).returncode == 1, "list of what is damaged")
     result = run(tool, "repair", folder)
     expect(result.returncode == 0 and result.stdout.startswith("repaired: "), result)
@@ -202,11 +208,6 @@ def main(arguments):
     check_wrong_use(run(tool), "no command")
     check_wrong_use(run(tool, "chekc", "."), "chekc: no such command")
     check_wrong_use(run(tool, "check"), "check: wrong number")
-    expect(run(tool, "--help").stdout.count("\n") > 3, "help")
-    for option in ("--version", "-V"):
-        result = run(tool, option)
-        expect(result.returncode == 0 and re.fullmatch(r"timerhub-journal [\d.]+\n", result.stdout),
-               result)
     for command in ("check", "stat", "list"):
         expect(run(tool, command, "/nonexistent").returncode == 3, "no directory")
     with tempfile.TemporaryDirectory() as base:

@@ -16,6 +16,9 @@ import sys
 import time
 import zlib
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "tools"))
+from terminal import check_colour  # pylint: disable=wrong-import-position
+
 from redis_server import ARRIVES, Server
 
 QUEUE = "orders"
@@ -134,8 +137,6 @@ def check_wrong_use(tool):
     expect("what" in tool.says(2, "what"), "the word is not named")
     said = tool.says(3, "--redis", "unix:/nowhere", "load")
     expect(said == "timerhub-relay: load: unix:/nowhere: Connection refused\n", said)
-    expect("usage" in tool("--help"), "no usage")
-    expect(tool("--version") == tool("-V") and tool("-V").startswith("timerhub-relay "), "version")
 
 
 @contextlib.contextmanager
@@ -153,6 +154,9 @@ def check_no_relay(tool, redis):
     """The first thing to go wrong: no relay runs."""
     said = tool("check", QUEUE, status=1)
     expect("fault: no relay serves the queue" in said and "relays: 0" in said, said)
+    check_colour(expect, tool.program, "check", QUEUE,
+                 word="no relay serves the queue: no task becomes due; run timerhub-relay run",
+                 REDIS_URL=tool.environment["REDIS_URL"])
     with serving(tool, redis):
         expect("fault: none" in tool("check", QUEUE), "with a relay")
         expect(tool.json("check", QUEUE)["relays"] == 1, "with a relay, as JSON")
@@ -285,6 +289,9 @@ def check_json(tool):
     expect(tool.json("cancel", QUEUE, "json") == {"result": 0}, "cancel")
     expect(tool.json("load") == {"result": 0}, "load")
     expect(tool.json("list", QUEUE) == [], "no rows")
+    expect(json.loads(tool("list", "--json", QUEUE)) == [], "an option behind the command")
+    tool("--json", "cancel", "--", QUEUE, "--json", status=1)
+    tool("cancel", QUEUE, "--json", status=1)
     expect(tool.json("dead", QUEUE)[0]["why"] == "record", "rows")
     lost = json.loads(tool("--json", "load", status=3, REDIS_URL="unix:/nowhere"))
     expect(lost["result"] == -111, "no server", lost)

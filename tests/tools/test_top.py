@@ -373,8 +373,6 @@ class Refusals(unittest.TestCase):
             result = top(*arguments)
             self.assertEqual(result.returncode, 2, arguments)
             self.assertIn("Usage:", result.stderr)
-        self.assertEqual(top("--help").returncode, 0)
-        self.assertRegex(top("--version").stdout, r"^timerhub-top \d+\.\d+\.\d+\n$")
 
     def test_memfds_that_are_no_boards(self):
         board, size = a_board(os.getpid())

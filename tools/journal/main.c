@@ -9,20 +9,22 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <console.h>
 #include <journal/reader.h>
 #include <journal/replay.h>
 
 #include "repair.h"
 #include "tasks_tool.h"
 
-static const char help[] =
+const char console_tool[] = "timerhub-journal";
+const char console_help[] =
 	"usage: timerhub-journal check|repair|dump|stat|list DIR\n"
 	"       timerhub-journal show|cancel DIR TASK\n"
 	"       timerhub-journal move|revive DIR TASK WHEN\n"
 	"       timerhub-journal backup DIR TO\n"
-	"  check   is it whole? Exit status 0: yes, or only torn at its end, which the next\n"
-	"          open cuts; 1: damaged, with the place; 3: it could not be read\n"
-	"  repair  if it is damaged, begin it again with every task that can still be read;\n"
+	"       timerhub-journal --help|-h|--version|-V\n"
+	"  check   is it whole? prints the first damage, or how much is torn at its end\n"
+	"  repair  if it is damaged, begin it again with every task that can be read;\n"
 	"          the damaged files are kept as *.bad\n"
 	"  dump    every record, a line each\n"
 	"  stat    what is in it, in numbers\n"
@@ -31,7 +33,9 @@ static const char help[] =
 	"  cancel, move, revive: of a journal that no process has open\n"
 	"  backup  copy it to the empty directory TO, also while it is in use\n"
 	"TASK is an id, or = and a key as list prints it. WHEN is +SECONDS from now, or\n"
-	"nanoseconds on CLOCK_REALTIME. timerhub-journal --version prints the version.\n";
+	"nanoseconds on CLOCK_REALTIME.\n"
+	"Exit status: 0 done, or whole; 1 damaged, or no such task; 2 wrong usage;\n"
+	"3 something could not be read or written, or the journal is in use.\n";
 
 static int no_journal(const char *dir)
 {
@@ -41,13 +45,19 @@ static int no_journal(const char *dir)
 
 /* ---- check ---- */
 
+static void print_verdict(enum console_colour colour, const char *word)
+{
+	(void)printf("%s%s%s: ", console_colour(stdout, colour), word,
+	             console_colour(stdout, CONSOLE_PLAIN));
+}
+
 static void print_fault(const struct replay *replay)
 {
 	char name[DISK_NAME_MAX];
 
 	segment_name(name, replay->fault_segment);
-	(void)printf("damaged: %s at offset %" PRIu64 ": %s\n", name, replay->fault_offset,
-	             replay->fault);
+	print_verdict(CONSOLE_BAD, "damaged");
+	(void)printf("%s at offset %" PRIu64 ": %s\n", name, replay->fault_offset, replay->fault);
 }
 
 static int check(struct disk *disk, char **arguments)
@@ -59,8 +69,8 @@ static int check(struct disk *disk, char **arguments)
 	replay_init(&replay, disk, 0);
 	result = replay_run(&replay, REPLAY_VERIFY);
 	if (result == 0) {
-		(void)printf("whole: %" PRIu32 " segments, %" PRIu64 " records, %" PRIu32
-		             " tasks live\n",
+		print_verdict(CONSOLE_GOOD, "whole");
+		(void)printf("%" PRIu32 " segments, %" PRIu64 " records, %" PRIu32 " tasks live\n",
 		             replay.log.count, replay.records, replay.tasks.count);
 		if (replay.torn_bytes > 0)
 			(void)printf("torn: %" PRIu64
@@ -247,12 +257,13 @@ static int repair(struct disk *disk, char **arguments)
 	}
 	if (result < 0)
 		return tool_complain(dir, result);
+	print_verdict(CONSOLE_GOOD, report.was_whole ? "whole" : "repaired");
 	if (report.was_whole)
-		(void)printf("whole: %" PRIu32 " tasks live; nothing to repair, %" PRIu64
+		(void)printf("%" PRIu32 " tasks live; nothing to repair, %" PRIu64
 		             " torn bytes cut\n",
 		             report.tasks, report.lost_bytes);
 	else
-		(void)printf("repaired: %" PRIu32 " tasks saved, %" PRIu64
+		(void)printf("%" PRIu32 " tasks saved, %" PRIu64
 		             " bytes could not be read; the old files are *.bad\n",
 		             report.tasks, report.lost_bytes);
 	return GOOD;
@@ -305,13 +316,9 @@ static int command_line(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	if (argc == 2 && strcmp(argv[1], "--help") == 0) {
-		(void)fputs(help, stdout);
-		return GOOD;
-	}
-	if (argc == 2 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)) {
-		(void)puts("timerhub-journal " TIMERHUB_JOURNAL_VERSION);
-		return GOOD;
-	}
-	return command_line(argc, argv);
+	int status = GOOD;
+
+	if (argc < 2 || !console_answer(argv[1]))
+		status = command_line(argc, argv);
+	return console_end(status, FAILED);
 }

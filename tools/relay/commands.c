@@ -6,6 +6,7 @@
 #include <string.h>
 #include <timerhub_relay.h>
 
+#include <console.h>
 #include <relay/handshake.h>
 
 #include "tool.h"
@@ -333,7 +334,10 @@ enum status do_check(struct call *call, char **words, int count)
 		(void)printf("relays: %" PRIu64 "\n", report.relays);
 		(void)printf("round trip: %" PRIu64 " us; a grace of 4 times that, or more\n",
 		             report.round_trip_ns / 1000);
-		(void)printf("fault: %s\n", report.fault ? report.fault : "none");
+		(void)printf("fault: %s%s%s\n",
+		             console_colour(stdout, report.fault ? CONSOLE_BAD : CONSOLE_GOOD),
+		             report.fault ? report.fault : "none",
+		             console_colour(stdout, CONSOLE_PLAIN));
 	}
 	return report.fault ? REFUSED : GOOD;
 }

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <console.h>
+
 #include "tool.h"
 
 #define BATCH_MAX 1000u
@@ -14,32 +16,30 @@
 static const char usage[] = "usage: timerhub-relay [OPTION...] COMMAND [QUEUE [ARGUMENT...]]\n"
 			    "       timerhub-relay --help tells commands and options\n";
 
-static const char help[] =
-	"usage: timerhub-relay [OPTION...] COMMAND\n"
+const char console_tool[] = "timerhub-relay";
+const char console_help[] =
+	"usage: timerhub-relay [OPTION...] COMMAND [QUEUE [ARGUMENT...]]\n"
 	"  run QUEUE...                 be an alarm clock of these queues until SIGTERM\n"
 	"  create QUEUE [NAME=VALUE...] make a queue; set: change its settings\n"
 	"  put QUEUE ID WHEN [DATA]     put a task; WHEN: 90s, 500ms, 2m, 1h, 3d, never,\n"
 	"                               @SECONDS since 1970; DATA -: standard input\n"
-	"  cancel QUEUE ID\n"
-	"  move QUEUE ID WHEN\n"
-	"  done QUEUE ID\n"
-	"  peek QUEUE ID                where a task is\n"
-	"  list QUEUE [COUNT]           the tasks that are due next\n"
-	"  dead QUEUE [COUNT]           tasks that have used up their attempts\n"
-	"  revive QUEUE ENTRY           put one of them again\n"
+	"  move QUEUE ID WHEN           give it another time\n"
+	"  cancel|done|peek QUEUE ID    withdraw it, acknowledge it, tell where it is\n"
+	"  list|dead QUEUE [COUNT]      what is due next; what has used up its attempts\n"
+	"  revive QUEUE ENTRY           put a dead task again\n"
 	"  stat QUEUE                   what there is, in numbers\n"
-	"  check QUEUE                  what the server keeps, and whether the keys agree\n"
+	"  check QUEUE                  what the server keeps; do the keys agree?\n"
 	"  top QUEUE...                 watch queues and their relays\n"
 	"  load                         load the functions into the server\n"
-	"options:\n"
-	"  --redis URL                  the server, without a password, or @FILE with the URL;\n"
-	"                               else $REDIS_URL, else redis://127.0.0.1\n"
-	"  --json                       for programs\n"
-	"  --version, -V                the version\n"
-	"  --replace                    put: a task that still waits gets this time and data\n"
-	"  --repair                     check: mend what the keys disagree on\n"
-	"  --interval MS, --count N     top: time between readings, how many\n"
-	"  --horizon MS, --grace MS, --batch N   run: see timerhub_relay_open(3)\n";
+	"Options, before or behind the command; --help, -h, --version and -V besides:\n"
+	"  --redis URL     the server, without a password, or @FILE with the URL; else\n"
+	"                  $REDIS_URL, else redis://127.0.0.1\n"
+	"  --json          for programs\n"
+	"  --replace       put: a task that still waits gets this time and data\n"
+	"  --repair        check: mend what the keys disagree on\n"
+	"  --interval MS, --count N             top: time between readings, how many\n"
+	"  --horizon MS, --grace MS, --batch N  run: see timerhub_relay_open(3)\n"
+	"Exit status: 0 done; 1 refused, or a fault; 2 wrong use; 3 the server failed.\n";
 
 enum status misused(const char *what, const char *word)
 {
@@ -140,23 +140,24 @@ static enum status run_call(const struct command *command, struct call *call, ch
 	}
 }
 
-static enum status run_command(const struct options *options, char **words, int count)
+static enum status run_command(const struct options *options, const char *name, char **words,
+                               int count)
 {
 	for (unsigned i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
 		struct call call = { .wire = NULL };
 		enum status status;
 
-		if (strcmp(words[0], commands[i].name) != 0)
+		if (strcmp(name, commands[i].name) != 0)
 			continue;
-		if (count - 1 < commands[i].words_min || count - 1 > commands[i].words_max)
-			return misused("too few words, or too many, for", words[0]);
-		status = open_call(&call, options, count > 1 ? words[1] : "any");
+		if (count < commands[i].words_min || count > commands[i].words_max)
+			return misused("too few words, or too many, for", name);
+		status = open_call(&call, options, count > 0 ? words[0] : "any");
 		if (status == GOOD)
-			status = run_call(&commands[i], &call, words + 1, count - 1);
+			status = run_call(&commands[i], &call, words, count);
 		close_call(&call);
 		return status;
 	}
-	return misused("there is no command", words[0]);
+	return misused("there is no command", name);
 }
 
 /* ---- options ---- */
@@ -210,53 +211,91 @@ static const char *read_file(const char *path)
 	return found;
 }
 
-static enum status run(int argc, char **argv)
+static bool *find_flag(struct options *options, const char *name)
+{
+	const struct {
+		const char *name;
+		bool *flag;
+	} flags[] = {
+		{ "--json", &options->json },
+		{ "--replace", &options->replace },
+		{ "--repair", &options->repair },
+	};
+
+	for (unsigned i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+		if (strcmp(name, flags[i].name) == 0)
+			return flags[i].flag;
+	return NULL;
+}
+
+/* Read options up to the first word without dashes, or to "--". GOOD; or it is told. */
+static enum status read_options(struct options *options, char **words, int *at)
+{
+	for (; words[*at] && strncmp(words[*at], "--", 2) == 0; (*at)++) {
+		const char *name = words[*at];
+		bool *flag = find_flag(options, name);
+
+		if (name[2] == '\0') {
+			(*at)++;
+			return GOOD;
+		}
+		if (flag)
+			*flag = true;
+		else if (words[*at + 1] && read_option(options, name, words[*at + 1]))
+			(*at)++;
+		else
+			return misused("that is no option, or its value is bad:", name);
+	}
+	return GOOD;
+}
+
+/* The server's address: an option, what a file or the environment says, or the default. */
+static enum status find_redis(struct options *options)
+{
+	if (!options->redis) {
+		options->redis = getenv("REDIS_URL");
+		return GOOD;
+	}
+	if (options->redis[0] != '@')
+		return !has_password(options->redis)
+		               ? GOOD
+		               : misused("a password belongs into a file, or $REDIS_URL, not on "
+		                         "the command line",
+		                         NULL);
+	options->redis = read_file(options->redis + 1);
+	return options->redis ? GOOD : FAILED;
+}
+
+static enum status run(char **words, int count)
 {
 	struct options options = { .redis = NULL };
-	int at = 1;
+	enum status status;
+	const char *command;
+	int at = 0;
 
-	for (; at < argc && argv[at][0] == '-'; at++) {
-		if (strcmp(argv[at], "--help") == 0) {
-			(void)fputs(help, stdout);
-			return GOOD;
-		}
-		if (strcmp(argv[at], "--version") == 0 || strcmp(argv[at], "-V") == 0) {
-			(void)puts("timerhub-relay " TIMERHUB_RELAY_VERSION);
-			return GOOD;
-		}
-		if (strcmp(argv[at], "--json") == 0)
-			options.json = true;
-		else if (strcmp(argv[at], "--replace") == 0)
-			options.replace = true;
-		else if (strcmp(argv[at], "--repair") == 0)
-			options.repair = true;
-		else if (at + 1 >= argc || !read_option(&options, argv[at], argv[at + 1]))
-			return misused("that is no option, or its value is bad:", argv[at]);
-		else
-			at++;
-	}
-	if (options.redis && options.redis[0] == '@') {
-		options.redis = read_file(options.redis + 1);
-		if (!options.redis)
-			return FAILED;
-	} else if (options.redis && has_password(options.redis))
-		return misused(
-			"a password belongs into a file, or $REDIS_URL, not on the command line",
-			NULL);
-	if (!options.redis)
-		options.redis = getenv("REDIS_URL");
-	if (at >= argc)
+	status = read_options(&options, words, &at);
+	command = words[at];
+	if (status == GOOD && !command)
 		return misused("a command is wanted", NULL);
-	if (strcmp(argv[at], "run") == 0 || strcmp(argv[at], "top") == 0) {
-		if (at + 1 >= argc)
-			return misused("queues are wanted by", argv[at]);
-		return (argv[at][0] == 'r' ? daemon_run : top_run)(&options, argv + at + 1,
-		                                                   argc - at - 1);
-	}
-	return run_command(&options, argv + at, argc - at);
+	at++;
+	if (status == GOOD)
+		status = read_options(&options, words, &at);
+	if (status == GOOD)
+		status = find_redis(&options);
+	if (status != GOOD)
+		return status;
+	if (strcmp(command, "run") != 0 && strcmp(command, "top") != 0)
+		return run_command(&options, command, words + at, count - at);
+	if (at == count)
+		return misused("queues are wanted by", command);
+	return (command[0] == 'r' ? daemon_run : top_run)(&options, words + at, count - at);
 }
 
 int main(int argc, char **argv)
 {
-	return (int)run(argc, argv);
+	enum status status = GOOD;
+
+	if (argc < 2 || !console_answer(argv[1]))
+		status = run(argv + 1, argc - 1);
+	return console_end((int)status, FAILED);
 }

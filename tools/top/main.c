@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <console.h>
+
 #include "json.h"
 #include "page.h"
 #include "screen.h"
@@ -42,19 +44,20 @@ static void stop(int number)
 	stopped = 1;
 }
 
-static void usage(FILE *out)
-{
-	fputs("Usage: timerhub-top [-1] [-j] [-i SECONDS] PID\n"
-	      "\n"
-	      "Watches the timerhub hubs of a process that opened them with TIMERHUB_OBSERVABLE.\n"
-	      "\n"
-	      "  -1, --once              print one reading and end; with -i, two, for rates\n"
-	      "  -j, --json              print JSON, one object on a line for each reading\n"
-	      "  -i, --interval SECONDS  between readings, 0.05 to 3600; default 1\n"
-	      "  -h, --help              this\n"
-	      "  -V, --version           the version\n",
-	      out);
-}
+const char console_tool[] = "timerhub-top";
+const char console_help[] =
+	"Usage: timerhub-top [-1] [-j] [-i SECONDS] PID\n"
+	"\n"
+	"Watches the timerhub hubs of a process that opened them with\n"
+	"TIMERHUB_OBSERVABLE.\n"
+	"\n"
+	"  -1, --once              print one reading and end; with -i, two, for rates\n"
+	"  -j, --json              print JSON, one object on a line for each reading\n"
+	"  -i, --interval SECONDS  between readings, 0.05 to 3600; default 1\n"
+	"  -h, --help              this\n"
+	"  -V, --version           the version\n"
+	"\n"
+	"Exit status: 0 done; 1 there is no hub to watch; 2 wrong usage.\n";
 
 static int complain(const char *what)
 {
@@ -103,11 +106,8 @@ static int parse(int argc, char **argv, struct options *options)
 			options->once = true;
 		} else if (option == 'j') {
 			options->json = true;
-		} else if (option == 'h') {
-			usage(stdout);
-			return 1;
-		} else if (option == 'V') {
-			puts("timerhub-top " TIMERHUB_VERSION);
+		} else if (option == 'h' || option == 'V') {
+			(void)console_answer(option == 'h' ? "-h" : "-V");
 			return 1;
 		} else if (option != 'i' || parse_interval(optarg, options) < 0) {
 			return -1;
@@ -194,8 +194,8 @@ int main(int argc, char **argv)
 
 	if (result != 0) {
 		if (result < 0)
-			usage(stderr);
-		return result < 0 ? EXIT_USAGE : 0;
+			(void)fputs(console_help, stderr);
+		return console_end(result < 0 ? EXIT_USAGE : 0, EXIT_REFUSED);
 	}
 	(void)setlocale(LC_CTYPE, "");
 	catch_signals();

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT
+"""Runs a program at a terminal, for the tests of what it prints only there."""
+
+import os
+import pty
+import subprocess
+
+ESCAPE = "\033"
+
+
+def check_colour(expect, *command, word, **environment):
+    """The word has a colour at a terminal, unless the environment forbids it.
+
+    `expect` is called with a condition and words.
+    """
+    def run(**more):
+        return at_terminal(*command, streams=("stdout",), **environment, **more)[1]
+    try:
+        told = run()
+    except OSError as error:
+        print(f"no terminal to be had, so no colour is tested: {error}")
+        return
+    expect(f"m{word}{ESCAPE}[0m" in told and told.count(ESCAPE) == 2, f"no colour: {told}")
+    for forbids in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+        told = run(**forbids)
+        expect(word in told and ESCAPE not in told, f"{forbids}: {told}")
+    expect(ESCAPE in run(NO_COLOR=""), "NO_COLOR that is empty forbids nothing")
+
+
+def at_terminal(*command, streams=("stdout", "stderr"), **environment):
+    """Exit status, and what the program wrote to those of its streams that are a terminal.
+
+    The environment has no NO_COLOR and a TERM with colours, unless told otherwise. Raises OSError
+    if there is no terminal to be had.
+    """
+    inherited = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    master, slave = pty.openpty()
+    streams = {name: slave for name in streams}
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, env={**inherited, "TERM": "xterm",
+                                                                  **environment},
+                          **{"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL,
+                             **streams}) as process:
+        os.close(slave)
+        written = read_all(master)
+        return process.wait(), written
+
+
+def read_all(master):
+    """All that is written before the last writer closes its end, which reads as an error."""
+    written = b""
+    try:
+        while part := os.read(master, 4096):
+            written += part
+    except OSError:
+        pass
+    os.close(master)
+    return written.decode().replace("\r\n", "\n")

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+# Sourced by the scripts beside it, for what all of them answer. Tested by
+# tests/tools/test_console.py.
+
+# Prints the version of the library.
+script_version() {
+	sed -n "s/^  version: '\(.*\)',$/\1/p" "$(dirname "${BASH_SOURCE[0]}")/../meson.build"
+}
+
+# script_answer ARGUMENT...: if one of them asks for help or the version, tells it and ends the
+# script. The script's function usage prints the help.
+script_answer() {
+	local word
+	for word in "$@"; do
+		case $word in
+		--help | -h)
+			usage
+			exit 0
+			;;
+		--version | -V)
+			echo "$(basename "$0") $(script_version)"
+			exit 0
+			;;
+		esac
+	done
+}
