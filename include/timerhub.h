@@ -497,6 +497,14 @@ TIMERHUB_API int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret
 TIMERHUB_API int timerhub_stats_text(const struct timerhub_stats *stats, char *buffer,
                                      size_t bytes);
 
+/*
+ * Write statistics in the OpenMetrics format 1.0, which Prometheus reads: a family for each counter
+ * and gauge, the sleeper's name, and the lateness as a histogram in seconds. The rules of
+ * timerhub_stats_text() hold for `buffer`, `bytes` and the result.
+ */
+TIMERHUB_API int timerhub_stats_metrics(const struct timerhub_stats *stats, char *buffer,
+                                        size_t bytes);
+
 /* Returns "MAJOR.MINOR.PATCH". Any thread, lock-free. */
 TIMERHUB_API const char *timerhub_version(void);
 

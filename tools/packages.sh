@@ -43,6 +43,7 @@ declare -A packages_signs=(
 	[musl-tools]=program:musl-gcc
 	[ninja-build]=program:ninja
 	[procps]=program:ps
+	[python3-prometheus-client]=module:prometheus_client
 	[python3-redis]=module:redis
 	[python3-yaml]=module:yaml
 	[qemu-user]=program:qemu-aarch64
@@ -166,6 +167,10 @@ packages_loops=(libuv1-dev libevent-dev libev-dev libglib2.0-dev libsystemd-dev 
 # The relay's library, and the server that its tests start; no service comes with them.
 # shellcheck disable=SC2034
 packages_relay=(libhiredis-dev redis-tools python3-redis)
+
+# A parser of what the tools tell Prometheus.
+# shellcheck disable=SC2034
+packages_metrics=(python3-prometheus-client)
 
 # What the packaging suite builds with, and what looks at the ABI; rpm for the packages of Fedora.
 # shellcheck disable=SC2034

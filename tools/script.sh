@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
-# Sourced by the scripts beside it, for what all of them answer. Tested by
+# Sourced by the scripts beside it: answers the options that all scripts have. Tested by
 # tests/tools/test_console.py.
 
 # Prints the version of the library.
@@ -8,8 +8,8 @@ script_version() {
 	sed -n "s/^  version: '\(.*\)',$/\1/p" "$(dirname "${BASH_SOURCE[0]}")/../meson.build"
 }
 
-# script_answer ARGUMENT...: if one of them asks for help or the version, tells it and ends the
-# script. The script's function usage prints the help.
+# script_answer ARGUMENT...: looks for --help, -h, --version and -V among the arguments. The first of
+# them is answered and ends the script. The script's function usage prints the help.
 script_answer() {
 	local word
 	for word in "$@"; do

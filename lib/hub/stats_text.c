@@ -1,45 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Statistics as text: a line "name value" for each counter. Pure: no clock, no memory of its own,
- * and no stdio, whose output depends on the locale and which a signal handler may not call.
- * Tested by tests/unit/test_stats_text.c.
+ * Statistics as text: a line "name value" for each counter. Pure. Tested by
+ * tests/unit/test_stats_text.c.
  */
 #include <errno.h>
-#include <stddef.h>
 #include <timerhub.h>
 
-/* The longest text has some 600 bytes: its length fits an int. */
-struct text {
-	char *buffer;  /* the caller's */
-	size_t bytes;  /* its size */
-	size_t length; /* of the whole text, even if the buffer is smaller */
-};
-
-static void text_add_char(struct text *text, char character)
-{
-	if (text->length < text->bytes)
-		text->buffer[text->length] = character;
-	text->length++;
-}
-
-static void text_add(struct text *text, const char *string)
-{
-	while (*string)
-		text_add_char(text, *string++);
-}
-
-static void text_add_number(struct text *text, uint64_t number)
-{
-	char digits[20]; /* as many as 2^64 - 1 has */
-	unsigned count = 0;
-
-	do {
-		digits[count++] = (char)('0' + number % 10);
-		number /= 10;
-	} while (number > 0);
-	while (count > 0)
-		text_add_char(text, digits[--count]);
-}
+#include "base/text.h"
 
 static void text_add_line(struct text *text, const char *name, uint64_t number)
 {
@@ -118,7 +85,6 @@ int timerhub_stats_text(const struct timerhub_stats *stats, char *buffer, size_t
 	text_add_counters(&text, stats);
 	text_add_sleeper(&text, stats->sleeper);
 	text_add_lateness(&text, stats->lateness);
-	if (bytes > 0)
-		buffer[text.length < bytes ? text.length : bytes - 1] = '\0';
+	text_end(&text);
 	return (int)text.length;
 }

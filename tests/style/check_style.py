@@ -38,7 +38,7 @@ HOMES = {
     "sys/socket.h": {"relay/wire.c"},
     "sys/timerfd.h": {"base/deadline_fd.c", "journal/wall_timer_real.c"},
     "time.h": {"base/clock.c", "journal/wall_timer_real.c", "relay/sleeper.c", "relay/wire.c"},
-    "timerhub.h": {"hub/hub.h", "hub/stats_text.c", "loop/wake.h"},
+    "timerhub.h": {"hub/hub.h", "hub/stats_metrics.h", "hub/stats_text.c", "loop/wake.h"},
     "timerhub_journal.h": {"journal/state.h"},
     "timerhub_loop.h": {"loop/loop.h", "loop/place.h", "relay/sleeper.c"},
     "timerhub_relay.h": {"relay/check.c", "relay/delivery.h", "relay/shared.h"},

@@ -23,6 +23,8 @@ import tempfile
 import time
 import unittest
 
+import openmetrics
+
 TOP, WATCHED = sys.argv[1:3]
 MANUAL, OBSERVABLE = 1, 2
 HOUR = 3600 * 10**9
@@ -234,6 +236,66 @@ class Json(unittest.TestCase):
             self.assertTrue(all(len(line) <= 80 for line in result.stdout.splitlines()))
 
 
+class Metrics(unittest.TestCase):
+    """OpenMetrics text, read by a parser of the format."""
+
+    def metrics(self, pid):
+        told = top("--metrics", pid)
+        self.assertEqual((told.returncode, told.stderr), (0, ""))
+        try:
+            return openmetrics.parse(told.stdout)
+        except openmetrics.NoParser as none:
+            self.skipTest(str(none))
+
+    def test_numbers_are_those_of_stats(self):
+        with Watched() as watched:
+            watched.ok(f"hub o\"n\\e {MANUAL | OBSERVABLE} 1000", "hub hidden 0 20",
+                       f"hub two {MANUAL | OBSERVABLE} 50", "queue 0", "arm 0 0 100 300",
+                       f"arm 0 0 {HOUR} 40", "advance 0 0", "advance 0 2000", "arm 0 0 5 7")
+            self.assertEqual(watched.do("drain 0 0 120"), "120")
+            families = self.metrics(watched.pid)
+            for index, labels, room, more in ((0, {"hub": "0", "thread": 'o"n\\e'}, 1000, 7),
+                                              (2, {"hub": "2", "thread": "two"}, 50, 0)):
+                stats = watched.stats(index)
+                self.check_numbers(families, labels, stats)
+                self.assertEqual(self.value(families, "timers_max", labels), room)
+                self.assertEqual(self.value(families, "inbox", labels), more)
+                self.assertEqual(self.value(families, "sleeper", labels, sleeper="none"), 1)
+                self.check_lateness(families["timerhub_lateness_seconds"], labels, stats)
+            self.assertEqual(self.value(families, "outbox", {"hub": "0", "thread": 'o"n\\e'}), 180)
+
+    def value(self, families, name, labels, **more):
+        family = families["timerhub_" + name]
+        suffix = {"counter": "_total", "info": "_info", "gauge": ""}[family["type"]]
+        found = [sample for sample in family["samples"] if sample[1] == {**labels, **more}]
+        self.assertEqual([sample[0] for sample in found], [f"timerhub_{name}{suffix}"], found)
+        return found[0][2]
+
+    def check_numbers(self, families, labels, stats):
+        for name in COUNTERS:
+            self.assertEqual(self.value(families, name, labels), stats[name], name)
+
+    def check_lateness(self, family, labels, stats):
+        self.assertEqual((family["type"], family["unit"]), ("histogram", "seconds"))
+        for bound_ns, count in openmetrics.histogram(family, **labels):
+            self.assertEqual(count, sum(number for i, number in enumerate(stats["lateness"])
+                                        if bound_ns is None or (2 << i) - 1 <= bound_ns))
+
+    def test_parser_finds_what_is_wrong(self):
+        with Watched() as watched:
+            watched.ok(f"hub m {OBSERVABLE} 100")
+            text = top("-m", watched.pid).stdout
+            self.metrics(watched.pid)
+        for good, bad in (("# EOF\n", ""), ("_armed_total{", "_armed{"), ('le="+Inf"', 'le="70"'),
+                          ("# TYPE timerhub_live gauge", "# TYPE timerhub_armed gauge")):
+            self.assertIn(good, text)
+            with self.assertRaises(ValueError, msg=bad):
+                openmetrics.parse(text.replace(good, bad))
+
+    def test_one_format_at_a_time(self):
+        self.assertEqual(top("--metrics", "--json", os.getpid()).returncode, 2)
+
+
 class Process(unittest.TestCase):
     """What being observable means for the process."""
 
@@ -406,7 +468,7 @@ class Refusals(unittest.TestCase):
                 content[88:about_bytes - 8] = dice.randbytes(about_bytes - 8 - 88)
                 content[about_bytes:] = dice.randbytes(len(content) - about_bytes)
             with Fake(bytes(content), size):
-                for arguments in (("-1",), ("-1", "-j"), ("-1", "-i", "0.05")):
+                for arguments in (("-1",), ("-1", "-j"), ("-m",), ("-1", "-i", "0.05")):
                     result = top(*arguments, os.getpid())
                     self.assertIn(result.returncode, (0, 1) if run % 2 == 0 else (0,), SEED)
                     self.assertTrue(result.stdout.isascii() and result.stderr.isascii(), SEED)

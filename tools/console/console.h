@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the tools have in common: how they answer --help and --version, what they end with if their
- * output cannot be written, and colour. Each tool defines its name and its help.
+ * Shared by the tools: the answers to --help and --version, the end of a tool whose output cannot
+ * be written, and colour. Each tool defines its name and its help.
  */
 #ifndef CONSOLE_CONSOLE_H
 #define CONSOLE_CONSOLE_H
@@ -16,8 +16,10 @@ extern const char console_help[];
 /* Answer --help, -h, --version and -V. Returns false on any other word. */
 bool console_answer(const char *word);
 
-/* Write out what standard output still holds. Returns `status`; if that fails says so and returns
- * `failed`. */
+/*
+ * Flush standard output. Returns `status`; or, if some output was not written, says so and returns
+ * `failed`.
+ */
 int console_end(int status, int failed);
 
 enum console_colour { CONSOLE_PLAIN, CONSOLE_GOOD, CONSOLE_BAD };

@@ -18,6 +18,7 @@
 #include <console.h>
 
 #include "json.h"
+#include "metrics.h"
 #include "page.h"
 #include "screen.h"
 #include "watch.h"
@@ -34,6 +35,7 @@ struct options {
 	bool interval_given;
 	bool once;
 	bool json;
+	bool metrics;
 };
 
 static volatile sig_atomic_t stopped;
@@ -46,13 +48,14 @@ static void stop(int number)
 
 const char console_tool[] = "timerhub-top";
 const char console_help[] =
-	"Usage: timerhub-top [-1] [-j] [-i SECONDS] PID\n"
+	"Usage: timerhub-top [-1] [-j | -m] [-i SECONDS] PID\n"
 	"\n"
 	"Watches the timerhub hubs of a process that opened them with\n"
 	"TIMERHUB_OBSERVABLE.\n"
 	"\n"
 	"  -1, --once              print one reading and end; with -i, two, for rates\n"
 	"  -j, --json              print JSON, one object on a line for each reading\n"
+	"  -m, --metrics           print one reading as OpenMetrics text, for Prometheus\n"
 	"  -i, --interval SECONDS  between readings, 0.05 to 3600; default 1\n"
 	"  -h, --help              this\n"
 	"  -V, --version           the version\n"
@@ -95,17 +98,23 @@ static int parse_pid(const char *text, struct options *options)
 static int parse(int argc, char **argv, struct options *options)
 {
 	static const struct option names[] = {
-		{ "once", no_argument, NULL, '1' },           { "json", no_argument, NULL, 'j' },
-		{ "interval", required_argument, NULL, 'i' }, { "help", no_argument, NULL, 'h' },
-		{ "version", no_argument, NULL, 'V' },        { NULL, 0, NULL, 0 },
+		{ "once", no_argument, NULL, '1' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "metrics", no_argument, NULL, 'm' },
+		{ "interval", required_argument, NULL, 'i' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' },
+		{ NULL, 0, NULL, 0 },
 	};
 	int option;
 
-	while ((option = getopt_long(argc, argv, "1ji:hV", names, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "1jmi:hV", names, NULL)) != -1) {
 		if (option == '1') {
 			options->once = true;
 		} else if (option == 'j') {
 			options->json = true;
+		} else if (option == 'm') {
+			options->metrics = options->once = true;
 		} else if (option == 'h' || option == 'V') {
 			(void)console_answer(option == 'h' ? "-h" : "-V");
 			return 1;
@@ -113,6 +122,8 @@ static int parse(int argc, char **argv, struct options *options)
 			return -1;
 		}
 	}
+	if (options->json && options->metrics)
+		return complain("either --json or --metrics");
 	if (argc - optind != 1)
 		return complain("tell me one process: timerhub-top PID");
 	return parse_pid(argv[optind], options);
@@ -150,18 +161,28 @@ static void print_pages(const struct watch *watch)
 	}
 }
 
+/* One reading. */
+static int print_reading(const struct watch *watch, const struct options *options)
+{
+	if (options->metrics) {
+		if (metrics_print(stdout, &watch->target, watch->now) < 0)
+			return complain(strerror(ENOMEM));
+	} else if (options->json) {
+		json_print(stdout, &watch->target, watch->now, watch->before);
+	} else {
+		print_pages(watch);
+	}
+	return fflush(stdout) == 0 ? 0 : complain(strerror(errno));
+}
+
 /* One reading after the other, or one alone, to standard output. */
 static int print(struct watch *watch, const struct options *options)
 {
 	bool want = !options->once || !options->interval_given;
 
 	for (;;) {
-		if (want && options->json)
-			json_print(stdout, &watch->target, watch->now, watch->before);
-		else if (want)
-			print_pages(watch);
-		if (fflush(stdout) != 0)
-			return complain(strerror(errno));
+		if (want && print_reading(watch, options) < 0)
+			return -1;
 		if ((want && options->once) || stopped)
 			return 0;
 		want = true;

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Text in the OpenMetrics format 1.0, for the statistics of hubs and for the tools. Pure. Families
+ * are written one after the other, each with its samples, and metrics_end() ends the text. `labels`
+ * are pairs that metrics_add_label() has written, or "".
+ */
+#ifndef TIMERHUB_METRICS_H
+#define TIMERHUB_METRICS_H
+
+#include "base/text.h"
+
+/* The buckets of the lateness that are told one by one end at 2^7 - 1 ns to 2^36 - 1 ns, 69 s. */
+#define METRICS_BUCKET_MIN 6u
+#define METRICS_BUCKET_MAX 35u
+#define METRICS_BUCKETS 64u
+
+struct metrics_family {
+	const char *name; /* without the suffix of its samples */
+	const char *type; /* "counter", "gauge", "histogram" or "info" */
+	const char *unit; /* with which the name ends; NULL: none */
+	const char *help;
+};
+
+static inline void metrics_add_head(struct text *text, const char *what, const char *name,
+                                    const char *value)
+{
+	text_add(text, "# ");
+	text_add(text, what);
+	text_add_char(text, ' ');
+	text_add(text, name);
+	text_add_char(text, ' ');
+	text_add(text, value);
+	text_add_char(text, '\n');
+}
+
+static inline void metrics_add_family(struct text *text, const struct metrics_family *family)
+{
+	metrics_add_head(text, "TYPE", family->name, family->type);
+	if (family->unit)
+		metrics_add_head(text, "UNIT", family->name, family->unit);
+	metrics_add_head(text, "HELP", family->name, family->help);
+}
+
+/* Add one more label. Bytes that are no plain ASCII become question marks. */
+static inline void metrics_add_label(struct text *labels, const char *name, const char *value)
+{
+	if (labels->length > 0)
+		text_add_char(labels, ',');
+	text_add(labels, name);
+	text_add(labels, "=\"");
+	for (; *value; value++) {
+		if (*value == '"' || *value == '\\')
+			text_add_char(labels, '\\');
+		text_add_char(labels, *value >= ' ' && *value <= '~' ? *value : '?');
+	}
+	text_add_char(labels, '"');
+}
+
+/* The value is number / 10^decimals. */
+static inline void metrics_add_sample(struct text *text, const struct metrics_family *family,
+                                      const char *suffix, const char *labels, uint64_t number,
+                                      unsigned decimals)
+{
+	text_add(text, family->name);
+	text_add(text, suffix);
+	if (*labels) {
+		text_add_char(text, '{');
+		text_add(text, labels);
+		text_add_char(text, '}');
+	}
+	text_add_char(text, ' ');
+	text_add_decimal(text, number, decimals);
+	text_add_char(text, '\n');
+}
+
+static inline void metrics_add_bucket(struct text *text, const struct metrics_family *family,
+                                      const char *labels, unsigned bucket, uint64_t count)
+{
+	text_add(text, family->name);
+	text_add(text, "_bucket{");
+	text_add(text, labels);
+	text_add(text, *labels ? ",le=\"" : "le=\"");
+	if (bucket > METRICS_BUCKET_MAX)
+		text_add(text, "+Inf");
+	else
+		text_add_decimal(text, ((uint64_t)2 << bucket) - 1, 9);
+	text_add(text, "\"} ");
+	text_add_number(text, count);
+	text_add_char(text, '\n');
+}
+
+/*
+ * Add a histogram whose bucket i counts 2^i to 2^(i+1) - 1 ns, in seconds. The sum is not known, so
+ * that the format has neither _sum nor _count; the bucket +Inf is the count.
+ */
+static inline void metrics_add_histogram(struct text *text, const struct metrics_family *family,
+                                         const char *labels, const uint64_t *buckets)
+{
+	uint64_t count = 0;
+
+	for (unsigned i = 0; i < METRICS_BUCKETS; i++) {
+		count += buckets[i];
+		if (i >= METRICS_BUCKET_MIN && i <= METRICS_BUCKET_MAX)
+			metrics_add_bucket(text, family, labels, i, count);
+	}
+	metrics_add_bucket(text, family, labels, METRICS_BUCKETS, count);
+}
+
+static inline void metrics_end(struct text *text)
+{
+	text_add(text, "# EOF\n");
+	text_end(text);
+}
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* The statistics of any number of hubs as families of OpenMetrics. */
+#ifndef TIMERHUB_STATS_METRICS_H
+#define TIMERHUB_STATS_METRICS_H
+
+#include <timerhub.h>
+
+#include "hub/metrics.h"
+
+/* A hub, and the labels that tell it from the others. */
+struct labelled_stats {
+	struct timerhub_stats stats;
+	const char *labels; /* see metrics.h */
+};
+
+/* Add all families. The caller may add others, and then calls metrics_end(). */
+void stats_metrics_add(struct text *text, const struct labelled_stats *hubs, size_t count);
+
+#endif

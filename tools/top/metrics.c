@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See metrics.h. The families of timerhub_stats_metrics(), with labels that tell the hubs apart;
+ * and three that only an observer knows.
+ */
+#include "metrics.h"
+
+#include <hub/stats_metrics.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A label is at most twice as long as a text of the board. */
+#define LABELS_BYTES (2 * BOARD_TEXT_BYTES + 64)
+
+static const struct metrics_family extras[] = {
+	{ "timerhub_inbox", "gauge", NULL, "Submissions that the owner has not looked at yet." },
+	{ "timerhub_outbox", "gauge", NULL, "Expiries that no consumer has taken yet." },
+	{ "timerhub_timers_max", "gauge", NULL, "Most timers that may be live at once." },
+};
+
+#define EXTRAS (sizeof(extras) / sizeof(extras[0]))
+
+/* All that is told, hub by hub. */
+struct told {
+	size_t count;
+	struct labelled_stats hubs[TARGET_HUBS_MAX];
+	char labels[TARGET_HUBS_MAX][LABELS_BYTES];
+	uint64_t extras[EXTRAS][TARGET_HUBS_MAX];
+};
+
+static void write_labels(char labels[LABELS_BYTES], const struct board_header *about)
+{
+	struct text text = { .buffer = labels, .bytes = LABELS_BYTES };
+	char serial[24];
+
+	(void)snprintf(serial, sizeof(serial), "%" PRIu64, about->serial);
+	metrics_add_label(&text, "hub", serial);
+	metrics_add_label(&text, "thread", about->thread_name);
+	text_end(&text);
+}
+
+static struct timerhub_stats stats_of(const struct reading *reading)
+{
+	struct timerhub_stats stats = {
+		.armed = reading->armed,
+		.refiled = reading->refiled,
+		.cancelled = reading->cancelled,
+		.expired = reading->expired,
+		.delivered = reading->delivered,
+		.overruns = reading->overruns,
+		.live = reading->live,
+		.live_max = reading->live_max,
+		.inbox_max = reading->inbox_max,
+		.owner_wakeups = reading->owner_wakeups,
+		.submit_wakes = reading->submit_wakes,
+		.queue_signals = reading->queue_signals,
+		.cascaded = reading->cascaded,
+		.clock_jumps = reading->clock_jumps,
+		.sleeper = (uint32_t)reading->sleeper,
+	};
+
+	memcpy(stats.lateness, reading->lateness, sizeof(stats.lateness));
+	return stats;
+}
+
+static void tell_hub(struct told *told, const struct hub *hub, const struct reading *reading)
+{
+	const uint64_t values[EXTRAS] = { reading->inbox, reading->outbox, hub->about.timers_max };
+	size_t index = told->count++;
+
+	write_labels(told->labels[index], &hub->about);
+	told->hubs[index].labels = told->labels[index];
+	told->hubs[index].stats = stats_of(reading);
+	for (size_t i = 0; i < EXTRAS; i++)
+		told->extras[i][index] = values[i];
+}
+
+/* Returns the length of the whole text. */
+static size_t write_told(const struct told *told, char *buffer, size_t bytes)
+{
+	struct text text = { .buffer = buffer, .bytes = bytes };
+
+	stats_metrics_add(&text, told->hubs, told->count);
+	for (size_t i = 0; i < EXTRAS; i++) {
+		metrics_add_family(&text, &extras[i]);
+		for (size_t hub = 0; hub < told->count; hub++)
+			metrics_add_sample(&text, &extras[i], "", told->labels[hub],
+			                   told->extras[i][hub], 0);
+	}
+	metrics_end(&text);
+	return text.length;
+}
+
+int metrics_print(FILE *out, const struct target *target, const struct reading *readings)
+{
+	struct told *told = calloc(1, sizeof(*told));
+	int result = -1;
+	size_t length;
+	char *text;
+
+	if (!told)
+		return -1;
+	for (unsigned i = 0; i < target->hub_count; i++)
+		tell_hub(told, &target->hubs[i], &readings[i]);
+	length = write_told(told, NULL, 0);
+	text = malloc(length + 1);
+	if (text) {
+		(void)write_told(told, text, length + 1);
+		(void)fwrite(text, 1, length, out);
+		result = 0;
+	}
+	free(text);
+	free(told);
+	return result;
+}
