@@ -62,9 +62,11 @@
  *       references does not help: a thread that has the event may be too
  *       late to take one.
  *
- * "Free" means at once. With drain and wait, timerhub_cancel_sync() returns what timerhub_cancel()
- * would: it cannot see when a thread has finished with its array. After timerhub_queue_close() no
- * event of the queue's timers will come, whatever they are.
+ * "Free" means at once, as far as the timer's events go. If the array that epoll_wait(2) has filled
+ * may still name the memory, the program frees it after the batch. With drain and wait,
+ * timerhub_cancel_sync() returns what timerhub_cancel() would: it cannot see when a thread has
+ * finished with its array. After timerhub_queue_close() no event of the queue's timers will come,
+ * whatever they are.
  *
  * Fork. In a child process every call that needs the owner returns -EOWNERDEAD. The child can only
  * call timerhub_close() and timerhub_queue_close() on the parent's hub; both are safe. daemon(3)

@@ -630,7 +630,8 @@ class queue
  * A timer and its callable. dispatch() on its queue calls the callable at the deadline, with a
  * timerhub::expiry if it takes one. An armed timer keeps its place in the hub until it is cancelled
  * or destroyed: after its expiry it idles (TIMERHUB_KEEP) until expires_after() or expires_at()
- * moves it. So an idle timeout is a member that is armed once, and moved at each sign of life.
+ * moves it. So an idle timeout is a member that is armed once, and moved at each sign of life. An
+ * idle timer is one of the timers_max that may be live in a hub.
  *
  * A timer may be moved to another object while it is armed, even inside its own callback. Its
  * callable stays at its address. If the callable refers to the old object, it must not run.

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Holds the tables that README, manual and header share to one text.
+"""Holds the tables that manual and header share to one text.
 
 Usage: check_tables.py ROOT
 
-"Who may free when" stands in README.md, man/timerhub.7 and include/timerhub.h, with its notes;
-"which call, which mode" in the first two. A cell may be wrapped differently, no word may differ.
-Prints complaints, and exits with status 1 if there are any. test_check_tables.py plants faults.
+"Who may free when" stands in include/timerhub.h and in man/timerhub-free.7, with its notes. A cell
+may be wrapped differently, no word may differ. Prints complaints, and exits with status 1 if there
+are any. test_check_tables.py plants faults.
 """
 
 import pathlib
@@ -15,8 +15,7 @@ import sys
 
 # The head of the first column -> the files in which the table stands.
 TABLES = {
-    "the call returned": ("include/timerhub.h", "man/timerhub.7", "README.md"),
-    "the program has": ("man/timerhub.7", "README.md"),
+    "the call returned": ("include/timerhub.h", "man/timerhub-free.7"),
 }
 LITERAL = {".h": (" *   ", " *"), ".7": ("", "")}  # what lines begin with: of a table, a blank one
 
@@ -70,28 +69,11 @@ def rows_and_notes(lines):
     return rows, [note for note in notes if note]
 
 
-def literal_table(path, head):
+def read_table(path, head):
     lines = block(literal_lines(path), head)
     if len(lines) < 3 or not lines[1].startswith("---"):
         return None
     return rows_and_notes([line for line in lines if line])
-
-
-def markdown_table(path, head):
-    text = path.read_text(encoding="utf-8").replace("`", "").replace("**", "")
-    match = re.search(rf"^\| {head} \|.*\n(?:\|.*\n)*", text, re.MULTILINE)
-    if not match:
-        return None
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in
-            match[0].splitlines()]
-    rows = [[row[0]] if not any(row[1:]) else row for row in rows if set(row[0]) != {"-"}]
-    notes = re.match(r"\n((?:- \[.*\n(?:  .*\n)*)*)", text[match.end():])
-    found = re.findall(r"^- (\[.*\n(?:  .*\n)*)", notes[1], re.MULTILINE) if notes else []
-    return rows, [" ".join(note.split()) for note in found]
-
-
-def read_table(path, head):
-    return (markdown_table if path.suffix == ".md" else literal_table)(path, head)
 
 
 def differences(name, theirs, first, ours):
