@@ -233,6 +233,16 @@ def check_cpp(root):
     return complaints
 
 
+def check_guides(folder, listed):
+    """Each page of section 7 with a program is listed, so that the program is run."""
+    pages = {path.stem for path in folder.glob("timerhub-*.7") if "int main(" in
+             section(path.read_text(encoding="utf-8"), "EXAMPLES")}
+    lists = re.findall(r"^ *man_guides \+?= (.*)$", listed, re.MULTILINE)
+    named = set(re.findall(r"'(timerhub-\w+)'", " ".join(lists)))
+    return [f"man/meson.build: guides {sorted(named)}, and {sorted(pages)} have a program"] \
+        if named != pages else []
+
+
 def check_pages(root):
     folder, header = root / "man", prototypes(root)
     pages = {path: names_of(path.read_text(encoding="utf-8"))
@@ -254,6 +264,7 @@ def check_pages(root):
     complaints += check_cpp(root)
     # The links that are installed.
     listed = (folder / "meson.build").read_text(encoding="utf-8")
+    complaints += check_guides(folder, listed)
     for path, names in pages.items():
         aliases = ", ".join(f"'{name}'" for name in names if name != path.stem)
         if f"  '{path.stem}': [{aliases}],\n" not in listed:
