@@ -7,9 +7,9 @@ Usage: test_deb.py SOURCE-ROOT
 Runs tools/build-deb --lintian; the optimizer is left out, since no file comes or goes with it. Then
 makes a root of its own in a temporary folder: the essential packages of this machine, its C
 compiler, pkg-config, and what the new packages depend on by their own words, with a dpkg database
-of these and no others. In there dpkg installs the packages, the twenty lines of README.md are
-compiled as it says, shared and static, and run; so are the clients of the other libraries, and the
-alarm clock as its unit starts it, on a Redis server of this machine; then dpkg removes all.
+of these and no others. In there dpkg installs the packages, the programs of README.md are compiled
+as it says, shared and static, and run; so are those of timerhub-journal(7) and timerhub-relay(7),
+and the alarm clock as its unit starts it, on a Redis server of this machine; then dpkg removes all.
 Exit status 77, and the reason, if this machine lacks a package, or does not permit another root.
 """
 
@@ -23,7 +23,10 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "relay"))
+TESTS = pathlib.Path(__file__).resolve().parent.parent
+sys.path += [str(TESTS / "relay"), str(TESTS / "man")]
+from check_man import program_and_output  # pylint: disable=wrong-import-position
+from check_readme import check_server, programs  # pylint: disable=wrong-import-position
 from redis_server import Server  # pylint: disable=wrong-import-position
 
 SKIPPED = 77
@@ -177,14 +180,6 @@ def make_root(root, installed, names):
 # ---- what the packages are for ----
 
 
-def readme_program(root):
-    """README's twenty lines, and how they are compiled."""
-    text = (root / "README.md").read_text(encoding="utf-8")
-    program = re.search(r"^## Twenty lines\n.*?^```c\n(.*?)^```\n", text,
-                        re.MULTILINE | re.DOTALL)[1]
-    return program, re.search(r"`(cc hello\.c \$\(pkg-config [^`]*\))`", text)[1]
-
-
 def files_of_timerhub(root):
     return sorted(str(path) for path in root.rglob("*timerhub*")
                   if DPKG.name not in path.parts and "tmp" not in path.relative_to(root).parts)
@@ -220,21 +215,45 @@ def use_relay(new_root):
             kill $! && wait $! && timerhub-relay peek orders order:1 | grep undelivered""")
 
 
+def use_program(new_root, source, command, wanted, before=""):
+    """Compiles a program in the new root and runs it; returns it, if there is no wanted output."""
+    (new_root / "root" / re.search(r"\w+\.c", command)[0]).write_text(source, encoding="utf-8")
+    if wanted is None:
+        in_new_root(new_root, f"cd /root && {command}")
+        return new_root / "root/a.out"
+    printed = in_new_root(new_root, f"cd /root && {command} && {before} ./a.out")
+    if printed != wanted:
+        raise Wrong(f"{command}: it printed\n{printed}")
+    return None
+
+
+def use_readme(root, new_root):
+    """The server serves: linked statically, it runs on this machine too."""
+    for source, command, printed in programs(
+            (root / "README.md").read_text(encoding="utf-8")).values():
+        static = command.replace(" $(", " -static $(").replace("-config", "-config --static")
+        for way in (command, static):
+            server = use_program(new_root, source, way, printed)
+        complaints = check_server(server) if server else []
+        if complaints:
+            raise Wrong("\n".join(complaints))
+
+
+def use_pages(root, new_root):
+    with Server(parent=new_root / "tmp") as server:
+        url = f"REDIS_URL=unix:{server.address.removeprefix(str(new_root))}"
+        for name in ("journal", "relay"):
+            source, printed = program_and_output(root / f"man/timerhub-{name}.7")
+            use_program(new_root, source, f"cc -pthread {name}.c "
+                        f"$(pkg-config --cflags --libs timerhub-{name})", printed, url)
+
+
 def use_packages(root, new_root, debs):
-    program, compile_command = readme_program(root)
     for path in debs:
         shutil.copy(path, new_root / "tmp")
     in_new_root(new_root, "dpkg --install /tmp/*.deb && dpkg --audit")
-    (new_root / "root/hello.c").write_text(program, encoding="utf-8")
-    static = compile_command.replace("cc ", "cc -static ").replace("-config", "-config --static")
-    for command in (compile_command, static):
-        printed = in_new_root(new_root, f"cd /root && {command} && ./a.out")
-        if printed != "timer 2\ntimer 1\n":
-            raise Wrong(f"{command}: it printed\n{printed}")
-    for name in ("journal", "relay"):
-        shutil.copy(root / f"tests/packaging/{name}_client.c", new_root / "root")
-        flags = f"$(pkg-config --cflags --libs timerhub-{name})"
-        in_new_root(new_root, f"cd /root && cc {name}_client.c {flags} && ./a.out")
+    use_readme(root, new_root)
+    use_pages(root, new_root)
     in_new_root(new_root, "timerhub-top --help && timerhub-journal --help")
     use_relay(new_root)
     if not files_of_timerhub(new_root):

@@ -135,8 +135,8 @@ def check_tree(prefix, root, version):
               f"{libraries}/{soname('timerhub', version)}", f"{libraries}/libtimerhub.so.{version}",
               f"{libraries}/pkgconfig/timerhub.pc", "share/man/man7/timerhub.7",
               "share/man/man7/timerhub-debugging.7", "share/man/man7/timerhub_hpp.7",
-              "share/man/man7/timerhub-platforms.7",
-              "share/man/man7/timerhub-free.7",
+              *(f"share/man/man7/timerhub-{name}.7" for name in ("building", "free", "loops",
+                                                                 "platforms", "porting")),
               "share/man/man7/timerhub-journal.7", "share/man/man5/timerhub-journal.5"}
     wanted |= {f"{libraries}/pkgconfig/timerhub-journal.pc",
                f"{libraries}/libtimerhub-journal.a", f"{libraries}/libtimerhub-journal.so",

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Holds README.md to the tree, and its programs to what it says of them.
+
+Usage: check_readme.py text ROOT                  its length, its links, and the names in it
+       check_readme.py program README NAME FILE   writes a program of it, built by cc NAME.c
+       check_readme.py run README NAME PROGRAM    does the program print what README says?
+       check_readme.py server PROGRAM             does it echo, and hang up on the silent alone?
+
+Prints complaints, and exits with status 1 if there are any; with 77 if the kernel refuses
+io_uring to a program.
+"""
+
+import os
+import pathlib
+import re
+import shlex
+import socket
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True  # the sources may be read-only, or be copied just now
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "examples"))
+from refusal import SKIP, Refused, check_uring  # pylint: disable=wrong-import-position
+
+LINES_MAX = 200
+# A call or a constant, and no page of the manual.
+NAME = r"\b(?:timerhub|TIMERHUB)_\w+\b(?!\(\d\)|\.\d)"
+SILENT = 2  # seconds of silence after which the server hangs up
+ARRIVES = 60  # seconds within which what must come at all has come
+
+
+def programs(text):
+    """name -> (program, the command that builds it, what it prints or None)."""
+    found = re.findall(r"^```c\n(.*?)^```\n+Built by `(cc [^`]*?(\w+)\.c [^`]*)`[^`]*?\n"
+                       r"(?:\n```\n(.*?)^```\n)?", text, re.MULTILINE | re.DOTALL)
+    return {name: (program, command, printed or None)
+            for program, command, name, printed in found}
+
+
+def program_of(readme, name):
+    return programs(readme.read_text(encoding="utf-8"))[name]
+
+
+def emulated(program):
+    """The command that runs it, also if it was compiled for another machine."""
+    return [*shlex.split(os.environ.get("MESON_EXE_WRAPPER", "")), str(program.resolve())]
+
+
+# ---- text ----
+
+
+def check_text(root):
+    text = (root / "README.md").read_text(encoding="utf-8")
+    lines = text.count("\n")
+    complaints = [f"README.md: {lines} lines, not {LINES_MAX}"] if lines > LINES_MAX else []
+    complaints += [f"README.md: {target} leads nowhere"
+                   for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text)
+                   if not (root / target).exists()]
+    if len(programs(text)) != text.count("```c\n"):
+        complaints.append(f"README.md: programs {sorted(programs(text))}, and others with no name")
+    headers = "".join(path.read_text(encoding="utf-8") for path in (root / "include").iterdir())
+    complaints += [f"README.md: {name} is in no header"
+                   for name in sorted(set(re.findall(NAME, text)))
+                   if not re.search(rf"\b{name}\b", headers) and
+                   not list((root / "include").glob(f"{name}.h*"))]
+    return complaints
+
+
+# ---- program, run ----
+
+
+def write_program(readme, name, target):
+    target.write_text(program_of(readme, name.name)[0], encoding="utf-8")
+    return []
+
+
+def check_run(readme, name, program):
+    wanted = program_of(readme, name.name)[2]
+    done = subprocess.run(emulated(program), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, timeout=ARRIVES, check=False)
+    check_uring(done.returncode, done.stderr)
+    if done.returncode != 0 or done.stdout != wanted:
+        return [f"{name} ended with {done.returncode} and printed", done.stdout, "not", wanted,
+                done.stderr]
+    return []
+
+
+# ---- server ----
+
+
+def exchange(client, message):
+    """What comes back; nothing if the server has hung up."""
+    try:
+        client.sendall(message)
+        return client.recv(100)
+    except ConnectionError:
+        return b""
+
+
+def talk(port, messages):
+    """Sends the messages, a second apart, and waits for the end. Returns complaints."""
+    heard = time.monotonic()  # no later than by the server's clock
+    with socket.create_connection(("127.0.0.1", port), timeout=ARRIVES) as client:
+        for message in messages:
+            sent = time.monotonic()
+            echo = exchange(client, message)
+            if not echo:
+                break
+            if echo != message:
+                return [f"{message} came back as {echo}"]
+            heard = sent
+            time.sleep(1)
+        else:
+            rest = client.recv(100)
+            if rest:
+                return [f"{rest} came from nowhere"]
+        silent = time.monotonic() - heard
+    return [] if silent >= SILENT else [f"it hung up after {silent:.3f} s of silence"]
+
+
+def check_server(program):
+    """A second after a message it is there; it hangs up, and not early. Then a second client."""
+    with subprocess.Popen(emulated(program), stderr=subprocess.PIPE, text=True) as server:
+        try:
+            line = server.stderr.readline()
+            port = re.fullmatch(r"try: nc localhost (\d+)\n", line)
+            if not port:
+                return [f"it says {line}"]
+            complaints = talk(int(port[1]), [b"one", b"two"]) + talk(int(port[1]), [b"three"])
+            if server.poll() is not None:
+                complaints.append(f"it has ended with {server.returncode}")
+        finally:
+            server.kill()
+    return complaints
+
+
+COMMANDS = {"text": (1, check_text), "program": (3, write_program), "run": (3, check_run),
+            "server": (1, check_server)}
+
+
+def main(arguments):
+    count, function = COMMANDS.get(arguments[0] if arguments else "", (None, None))
+    if len(arguments) - 1 != count:
+        print(__doc__, file=sys.stderr)
+        return 2
+    try:
+        complaints = function(*map(pathlib.Path, arguments[1:]))
+    except Refused as refused:
+        print(f"skipped: {refused}")
+        return SKIP
+    for complaint in complaints:
+        print(complaint)
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
