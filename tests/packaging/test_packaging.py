@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: MIT
 """Builds tiny programs with timerhub as its users do, and runs them.
 
-Usage: test_packaging.py installed|subproject|no-io-uring|musl|machines SOURCE-ROOT
+Usage: test_packaging.py installed|subproject|wrap|no-io-uring|musl|machines SOURCE-ROOT
 
 installed    installs what a plain `meson setup` builds, not optimized, into a prefix of its own,
              and checks what is there; then compiles client.c, client.cc, and the same of the
              journal, against it through pkg-config, and through CMake in both ways, each shared and
-             static.
+             static; and a program by each command and file of timerhub-building(7).
 subproject   the same programs in a meson project with timerhub in its subprojects/, shared or
              static as the project is; only the libraries that it asks for are built and installed.
+wrap         the meson project and the wrap file of timerhub-building(7), with a repository of the
+             sources: only libtimerhub is built.
 no-io-uring  the libraries without liburing, the clients, the example, and some tests of the laws.
 musl         the libraries by musl-gcc, and the C clients against them, static.
 machines     other machines than x86-64 and AArch64 are refused when the build is set up.
@@ -32,6 +34,7 @@ MAPS = ["lib/timerhub.map", "lib/journal/timerhub_journal.map",
         "lib/relay/timerhub_relay.map"]
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 PARTS = ("tests", "examples", "tools")
+BUILDING = "man/timerhub-building.7"
 
 
 class Wrong(Exception):
@@ -118,6 +121,19 @@ def check_client(program, package, version, static, env=None, on_uring=False):
         printed = run(program, env=env, timeout=60, cwd=folder).strip()
     wanted = "good" if package == "timerhub-journal" else version
     expect(printed == wanted, f"{program} printed {printed}, not {wanted}")
+
+
+def commands_of_page(root):
+    """The commands of timerhub-building(7) that compile a program."""
+    text = (root / BUILDING).read_text(encoding="utf-8")
+    return re.findall(r"^\.Dl (cc .*)$", text, re.MULTILINE)
+
+
+def files_of_page(root):
+    """Its files, by the first word of each."""
+    text = (root / BUILDING).read_text(encoding="utf-8")
+    blocks = re.findall(r"^\.Bd -literal.*?\n(.*?)^\.Ed", text, re.MULTILINE | re.DOTALL)
+    return {re.match(r"\[?[\w-]+", block)[0]: block for block in blocks}
 
 
 # ---- installed ----
@@ -210,6 +226,25 @@ def build_with_cmake(directory, source, version, env, more=()):
         check_client(directory / f"{name}_static", package, version, True, env)
 
 
+def build_by_page(root, directory, version, env):
+    """Each command of timerhub-building(7) makes the program that the page says, and so does its
+    file for CMake."""
+    directory.mkdir()
+    shutil.copy(root / "tests/packaging/client.c", directory / "program.c")
+    commands = commands_of_page(root)
+    expect(len(commands) == 4, f"{BUILDING} has the commands {commands}")
+    for command, kind in zip(commands, ("shared", "static", "archive", "shared")):
+        run("sh", "-c", command, env=env, cwd=directory)
+        check_client(directory / "a.out", "timerhub", version, kind != "shared", env)
+        expect(bool(needed(directory / "a.out")) == (kind != "static"),
+               f"{command}: needs {needed(directory / 'a.out')}")
+    cmake = files_of_page(root)["cmake_minimum_required"]
+    (directory / "CMakeLists.txt").write_text(cmake, encoding="utf-8")
+    run("cmake", "-G", "Ninja", "-S", directory, "-B", directory / "build", env=env)
+    run("cmake", "--build", directory / "build", env=env)
+    check_client(directory / "build/program", "timerhub", version, False, env)
+
+
 def test_installed(root, directory):
     here, version, prefix = root / "tests/packaging", project_version(root), directory / "prefix"
     printed = run("meson", "setup", directory / "build", root, f"--prefix={prefix}",
@@ -228,6 +263,7 @@ def test_installed(root, directory):
     build_bilingual_client(directory, here / "uring_client.c", ["timerhub", "liburing"], version,
                            env)
     build_with_cmake(directory / "cmake", here / "cmake", version, env)
+    build_by_page(root, directory / "page", version, env | {"CMAKE_PREFIX_PATH": str(prefix)})
     relay = [("relay_client_c", "timerhub-relay")]
     paths = {"CMAKE_PREFIX_PATH": str(prefix), "LD_LIBRARY_PATH": env["LD_LIBRARY_PATH"]}
     build_with_cmake(directory / "cmake_package", here / "cmake_package", version, paths, relay)
@@ -297,8 +333,38 @@ def test_subproject(root, directory):
         for name, package in client_programs().items():
             check_client(build / name, package, version, library == "static")
     # Who asks for more gets it.
-    run("meson", "configure", build, "-Dtimerhub:examples=true")
-    run("ninja", "-C", build, "subprojects/timerhub/examples/hello_timer")
+    run("meson", "configure", build, "-Dtimerhub:examples=true", "-Dtimerhub:relay=enabled")
+    run("ninja", "-C", build, "subprojects/timerhub/examples/hello_timer",
+        "subprojects/timerhub/lib/relay/libtimerhub-relay.a")
+
+
+# ---- wrap ----
+
+
+def make_repository(root, target, tag):
+    """A git repository of the sources, with a tag."""
+    copy_sources(root, target)
+    someone = {f"GIT_{who}_{what}": "someone" for who in ("AUTHOR", "COMMITTER")
+               for what in ("NAME", "EMAIL")} | {"GIT_CONFIG_GLOBAL": os.devnull}
+    for command in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "-m", "sources"],
+                    ["tag", tag]):
+        run("git", *command, cwd=target, env=someone)
+
+
+def test_wrap(root, directory):
+    """As on a machine where no timerhub is installed."""
+    version, project, files = project_version(root), directory / "project", files_of_page(root)
+    make_repository(root, directory / "repository", f"v{version}")
+    (project / "subprojects").mkdir(parents=True)
+    (project / "meson.build").write_text(files["project"], encoding="utf-8")
+    (project / "subprojects/timerhub.wrap").write_text(
+        files["[wrap-git"].replace("ADDRESS", f"file://{directory / 'repository'}"),
+        encoding="utf-8")
+    shutil.copy(root / "tests/packaging/client.c", project / "program.c")
+    run("meson", "setup", project / "build", project, "-Dbuildtype=debug",
+        "--force-fallback-for=timerhub")
+    check_libraries(project / "build", {"timerhub"})
+    check_client(project / "build/program", "timerhub", version, False)
 
 
 # ---- no-io-uring ----
@@ -382,7 +448,7 @@ def test_machines(root, directory):
             raise Wrong(f"a build for {family} is not refused")
 
 
-TESTS = {"installed": test_installed, "subproject": test_subproject,
+TESTS = {"installed": test_installed, "subproject": test_subproject, "wrap": test_wrap,
          "no-io-uring": test_no_io_uring, "musl": test_musl, "machines": test_machines}
 
 
