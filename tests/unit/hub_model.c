@@ -9,10 +9,10 @@
 #include "hub_check.h"
 #include "process.h"
 
-/* The hub keeps no more slack than this. */
+/* The hub stores at most this slack. */
 #define SLACK_MAX_NS ((UINT64_C(1) << 48) - 1)
 
-/* Once per pass of dispatch: what the callbacks were given. */
+/* The arguments of the callbacks in one pass of dispatch. */
 static struct {
 	struct timerhub_event events[MODEL_TIMERS_MAX];
 	unsigned count;
@@ -25,7 +25,7 @@ static void record_call(const struct timerhub_event *event)
 
 /* ---- the model ---- */
 
-/* The largest power of two that has a multiple in the window tells the instant. */
+/* Returns the scheduled time: the multiple in the window of the largest possible power of two. */
 static uint64_t instant_of(uint64_t deadline_ns, uint64_t slack_ns)
 {
 	uint64_t last_ns;
@@ -83,7 +83,7 @@ static void model_end(struct model *model, struct model_timer *timer)
 	model->stale[model->stale_count++ % MODEL_STALE] = timer->handle;
 }
 
-/* Something was submitted for this instant. */
+/* Record a submission for the timer's scheduled time. */
 static void model_submitted(struct model *model, const struct model_timer *timer)
 {
 	if (timer_instant(timer) < model->next_ns)
@@ -170,7 +170,7 @@ void model_verify_each(struct model *model)
 
 /* ---- arm ---- */
 
-/* The deadline that the hub must make of it; false for -ERANGE. */
+/* Compute the deadline that the hub must use; false for -ERANGE. */
 static bool deadline_of(const struct model *model, uint64_t expires_ns, uint32_t flags,
                         uint64_t *ret_ns)
 {
@@ -184,7 +184,7 @@ static bool deadline_of(const struct model *model, uint64_t expires_ns, uint32_t
 	return *ret_ns <= MODEL_LAST_NS;
 }
 
-/* 0, or why the hub must refuse it. */
+/* Returns 0, or the errno with which the hub must refuse the spec. */
 static int spec_fits(const struct model *model, const struct timerhub_spec *spec)
 {
 	uint64_t deadline_ns;
@@ -225,7 +225,7 @@ static void model_armed(struct model *model, unsigned queue, const struct timerh
 	model_submitted(model, timer);
 }
 
-/* What became of an attempt to arm one. */
+/* Check the result of one arm. */
 static void verify_arm(struct model *model, unsigned queue, const struct timerhub_spec *spec,
                        int result, timerhub_timer handle)
 {
@@ -275,7 +275,7 @@ void model_arm_many(struct model *model, unsigned queue, const struct timerhub_s
                     unsigned count)
 {
 	timerhub_timer handles[MODEL_BATCH];
-	int unfit = 0; /* of the first that is */
+	int unfit = 0; /* errno of the first invalid spec */
 	int result;
 
 	for (unsigned i = 0; i < count; i++) {
@@ -444,7 +444,7 @@ static bool model_has_pending_periodic(const struct model *model)
 
 void model_follow(struct model *model, unsigned steps)
 {
-	bool excused = true; /* what was to come next may have been moved or cancelled since */
+	bool excused = true; /* the expected expiry may have been moved or cancelled since */
 
 	for (; steps > 0; steps--) {
 		struct timerhub_stats before, after;
@@ -452,7 +452,7 @@ void model_follow(struct model *model, unsigned steps)
 		if (model->next_ns > MODEL_NOW_MAX_NS)
 			return;
 		expect_eq(timerhub_stats(model->hub, &before), 0);
-		excused |= model_has_pending_periodic(model); /* to be overdue */
+		excused |= model_has_pending_periodic(model); /* it may become overdue */
 		if (advance(model, model->next_ns) == 0 && !excused) {
 			expect_eq(timerhub_stats(model->hub, &after), 0);
 			expect_lt(before.refiled, after.refiled);
@@ -486,7 +486,7 @@ static bool event_earlier(const struct model_timer *a, const struct model_timer 
 	return timer_instant(a) < timer_instant(b);
 }
 
-/* The event must be of a pending timer that none of its queue comes before. */
+/* The event must be of a pending timer, and no other pending timer of its queue may precede it. */
 static void model_deliver(struct model *model, const struct timerhub_event *event, unsigned queue)
 {
 	struct model_timer *timer = model_find(model, event->timer);
@@ -514,7 +514,7 @@ static void model_deliver(struct model *model, const struct timerhub_event *even
 		timer->deadline_ns += count * timer->interval_ns;
 		if (timer->deadline_ns > MODEL_LAST_NS)
 			timer->deadline_ns = MODEL_NEVER;
-		/* It is scheduled already, or it was overdue and is submitted. */
+		/* The timer is scheduled already, or it was overdue and is submitted. */
 		if (timer_instant(timer) < model->next_ns)
 			model->may_wake = true;
 	}
@@ -535,7 +535,8 @@ static bool all_have_fn(const struct model *model, unsigned queue)
 static int take(struct model *model, unsigned queue, enum model_taking taking,
                 struct timerhub_event *events, unsigned max)
 {
-	/* A callback tells what was dispatched: all of them must have one. */
+	/* Dispatch reports its timers through their callbacks, so all timers must have a
+	 * callback. */
 	if (taking == MODEL_DISPATCH && all_have_fn(model, queue)) {
 		called.count = 0;
 		expect_eq(timerhub_dispatch(model->queues[queue], max), called.count);

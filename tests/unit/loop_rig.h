@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A loop without a hub whose clock a test moves: the loop's own clock is made a manual one. */
+/* A loop without a hub. A test sets its clock, because the loop's own clock becomes a manual
+ * clock. */
 #ifndef TESTS_LOOP_RIG_H
 #define TESTS_LOOP_RIG_H
 
@@ -7,7 +8,7 @@
 
 #include "loop/loop.h"
 
-/* Opens a loop whose clock stands at `now_ns`. */
+/* Opens a loop at the clock value `now_ns`. */
 static inline struct timerhub_loop *loop_rig_open(uint32_t timeouts_max, uint64_t now_ns)
 {
 	struct timerhub_loop_config config = { .size = sizeof(config),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A pair taken apart: from the drawing in pair.h, by multiplication and division, and without a
- * function of the library.
+ * The fields of a pair. They follow the drawing in pair.h and use multiplication and division
+ * instead of the library's functions.
  */
 #ifndef UNIT_PARTS_H
 #define UNIT_PARTS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A hook between any two atomic steps. The compiler includes this before all else in a file of the
- * library that a test compiles for itself.
+ * A hook between any two atomic steps. The compiler includes this file first when a test compiles
+ * its own copy of a library file.
  */
 #ifndef UNIT_STEPS_H
 #define UNIT_STEPS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The free slots: each is handed out once, whoever asks from whatever CPU, none is refused while
- * one is free, and the counts are right.
+ * The free slots: each is handed out once, on any CPU. No caller is refused while a slot is free.
+ * The counts are right.
  */
 #include "harness.h"
 
@@ -14,7 +14,7 @@
 static const uint32_t capacities[] = { 1,   2,   3,   15,   16,   17,   255,
 	                               511, 512, 513, 1024, 1040, 1041, 5000 };
 
-/* Takes whatever there is, from all CPUs in turn. Each slot must come once. */
+/* Takes all free slots, from all CPUs in turn. Each slot must come once. */
 static uint32_t take_all(struct arena *arena, uint32_t *slots)
 {
 	bool *taken = calloc(arena->capacity, sizeof(*taken));
@@ -31,7 +31,7 @@ static uint32_t take_all(struct arena *arena, uint32_t *slots)
 	return count;
 }
 
-/* How many slots were ever used, counted by walking them. */
+/* Returns the number of slots ever used, by walking the free stacks. */
 static uint32_t used_slots(const struct arena *arena)
 {
 	uint32_t count = 0;
@@ -56,7 +56,7 @@ START_TEST(every_slot_is_handed_out_once_and_none_is_lost)
 			expect_eq(take_all(&arena, slots), capacities[i]);
 			expect_eq(arena_take(&arena, round), SLOT_NONE);
 			expect_eq(arena_count(&arena).in_use, capacities[i]);
-			/* Back in one piece, or one by one to different CPUs. */
+			/* Put the slots back as one list, or singly on different CPUs. */
 			if (round % 2 == 0)
 				arena_put_many(&arena, round, slots, capacities[i], false);
 			else
@@ -71,10 +71,7 @@ START_TEST(every_slot_is_handed_out_once_and_none_is_lost)
 }
 END_TEST
 
-/*
- * A slot that was put back is used before one that never was: the arena grows no more than it
- * must.
- */
+/* A slot that was put back is used before a new slot, so the arena grows no more than necessary. */
 START_TEST(slots_put_back_are_used_again_first)
 {
 	struct arena arena;
@@ -94,8 +91,8 @@ END_TEST
 #define CROWD 3000
 
 /*
- * One thread takes all, on any CPU, and puts all back on one. Then each CPU finds its share near:
- * its takes leave the others' stacks alone.
+ * One thread takes all slots, on any CPU, and puts all back on one CPU. Then each CPU finds its
+ * share near: its takes do not touch the stacks of other CPUs.
  */
 START_TEST(slots_put_by_one_come_home)
 {
@@ -111,7 +108,7 @@ START_TEST(slots_put_by_one_come_home)
 	for (uint32_t i = 0; i < SLOTS; i++)
 		arena_put(&arena, 0, slots[i]);
 	for (uint32_t shard = 0; shard < shards; shard++) {
-		uint32_t own = SLOTS / shards - 256; /* that many may be elsewhere */
+		uint32_t own = SLOTS / shards - 256; /* 256 of them may be on other stacks */
 		uint64_t top = u64_load_relaxed(&arena.shards[(shard + 1) % shards].top);
 
 		for (uint32_t i = 0; i < own; i++)
@@ -123,7 +120,7 @@ START_TEST(slots_put_by_one_come_home)
 }
 END_TEST
 
-/* What was put last is taken first: it is in this CPU's cache. */
+/* The slot put last is taken first: it is in this CPU's cache. */
 START_TEST(slot_put_is_taken_again_on_that_cpu)
 {
 	uint32_t slots[100];
@@ -144,7 +141,7 @@ START_TEST(slot_put_is_taken_again_on_that_cpu)
 }
 END_TEST
 
-/* Take a list into `held`: all of it, or nothing. Returns how many slots were taken. */
+/* Take a list into `held`: all of it, or nothing. Returns the number of slots taken. */
 static uint64_t take_list(struct arena *arena, unsigned cpu, uint32_t *held, uint32_t *count,
                           unsigned wanted)
 {
@@ -160,7 +157,7 @@ static uint64_t take_list(struct arena *arena, unsigned cpu, uint32_t *held, uin
 	return taken;
 }
 
-/* Random takes and puts from random CPUs against a plain count. */
+/* Random takes and puts on random CPUs, against a plain count. */
 static void check_counts(struct dice *dice, uint32_t capacity)
 {
 	uint32_t held[CROWD];
@@ -221,8 +218,8 @@ START_TEST(counts_are_exact)
 END_TEST
 
 /*
- * A thread that puts may read the link of a slot that another has taken meanwhile, and given a
- * caller's data: whatever that is, the slot put is not lost.
+ * A putting thread may read the link of a slot after another thread has taken the slot and written
+ * a caller's data into it. No value of that data may lose the slot that is put.
  */
 START_TEST(slot_put_is_not_lost_whatever_lies_below)
 {
@@ -261,8 +258,8 @@ START_TEST(two_hubs_never_have_the_same_generation)
 				 b = arenas[j].timers.first_generation;
 
 			/*
-			 * Far apart: a billion lives of one slot do not lead from one to the
-			 * other.
+			 * The first generations are at least a billion apart, so one slot's handles
+			 * do not reach those of another hub soon.
 			 */
 			expect_lt(UINT64_C(1) << 30, a > b ? a - b : b - a);
 		}
@@ -277,9 +274,10 @@ END_TEST
 
 static struct {
 	struct arena arena;
-	atomic_uint *owners; /* of each slot: 1 + who holds it, 0 nobody */
-	uint32_t share;      /* what each thread may hold: all shares together are the capacity */
-	uint32_t low;        /* down to what it puts back */
+	atomic_uint *owners; /* by slot: 1 + the thread that holds it, 0 if free */
+	uint32_t share;      /* slots that each thread may hold; all shares together are the
+	                      * capacity */
+	uint32_t low;        /* slots that a thread keeps when it puts slots back */
 	unsigned rounds;
 } crowd;
 
@@ -288,26 +286,27 @@ static void crowd_take(unsigned me, struct dice *dice, uint32_t *held, uint32_t 
 	uint32_t slot = arena_take(&crowd.arena, (unsigned)dice_below(dice, 4));
 	unsigned nobody = 0;
 
-	/* The others cannot hold more than their shares, so that one is free. */
+	/* The other threads cannot hold more than their shares, so one slot is free. */
 	expect(slot != SLOT_NONE);
 	expect_lt(slot, crowd.arena.capacity);
 	expect(atomic_compare_exchange_strong(&crowd.owners[slot], &nobody, me));
 	held[(*count)++] = slot;
 }
 
-/* Other threads take, put and arm meanwhile: each slot of the list is still ours alone. */
+/* Other threads take, put and arm during the call. Each slot of the list must belong to this thread
+ * only. */
 static void crowd_take_list(unsigned me, struct dice *dice, uint32_t *held, uint32_t *count)
 {
 	uint32_t before = *count;
 
 	take_list(&crowd.arena, (unsigned)dice_below(dice, 4), held, count,
 	          (unsigned)(1 + dice_below(dice, crowd.share - before)));
-	expect_lt(before, *count); /* likewise */
+	expect_lt(before, *count); /* not changed either */
 	for (uint32_t i = before; i < *count; i++) {
 		unsigned none = 0;
 
 		expect(atomic_compare_exchange_strong(&crowd.owners[held[i]], &none, me));
-		/* As an arm writes over the link. */
+		/* An arm overwrites the link in this way. */
 		u64_store_relaxed(&crowd.arena.timers.cold[held[i]].data, dice_roll(dice));
 	}
 }
@@ -377,7 +376,7 @@ START_TEST(threads_that_share_all_slots_are_never_refused)
 }
 END_TEST
 
-/* One slot is free at any instant, now in this stack, now in that. */
+/* One slot is free at any time, in changing stacks. */
 START_TEST(last_free_slot_is_found_wherever_it_moves)
 {
 	check_crowd(600, 149, scaled(200000));
@@ -395,7 +394,7 @@ END_TEST
 
 static atomic_bool counting;
 
-/* Takes a slot, arms it, as it were, with data that looks like a deep stack, and puts it back. */
+/* Takes a slot, writes data that resembles a deep stack, as an arm may, and puts the slot back. */
 static void *take_and_put(void *arg)
 {
 	struct arena *arena = arg;
@@ -410,7 +409,7 @@ static void *take_and_put(void *arg)
 	return NULL;
 }
 
-/* What has long been in use is counted, whatever comes and goes meanwhile. */
+/* Slots that stay in use are counted while another thread takes and puts. */
 START_TEST(counts_hold_while_another_takes_and_puts)
 {
 	unsigned rounds = scaled(3000000);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The board: its header tells where everything lies, of an observable hub a second mapping of the
- * memfd shows the same, a forked child counts for itself alone, places for boards come back, and
- * free stacks and lanes leave their notes.
+ * The board. Its header describes the layout. A second mapping of an observable hub's memfd shows
+ * the same values. A forked child counts on a board of its own. Places of closed boards are used
+ * again. Free stacks and lanes leave their notes.
  */
 #include "harness.h"
 
@@ -117,7 +117,7 @@ START_TEST(only_an_observable_board_has_a_file)
 }
 END_TEST
 
-/* Its counts are its own, of every board; the parent's stay as they are. */
+/* The child has its own copy of every board. The parent's boards stay unchanged. */
 START_TEST(forked_child_counts_for_itself)
 {
 	struct board *boards[3];
@@ -155,7 +155,7 @@ START_TEST(places_of_boards_come_back)
 	expect_eq(board_open(&another, &fd, &about), -ENOSPC);
 	expect(!another);
 	expect_eq(fd, -2);
-	expect_eq(board_open(&another, &fd, &hidden), 0); /* needs none */
+	expect_eq(board_open(&another, &fd, &hidden), 0); /* succeeds without a place */
 	board_close(another, fd);
 	board_close(boards[100], fds[100]);
 	expect_eq(board_open(&boards[100], &fds[100], &about), 0);
@@ -168,8 +168,8 @@ START_TEST(places_of_boards_come_back)
 END_TEST
 
 struct notes {
-	uint64_t armed, live; /* by the notes of the free stacks */
-	uint64_t waiting;     /* by those of the inbox's lanes */
+	uint64_t armed, live; /* from the notes of the free stacks */
+	uint64_t waiting;     /* from the notes of the inbox lanes */
 };
 
 static struct notes notes_of(const struct board *board)
@@ -240,7 +240,7 @@ static void expect_on_board(const struct board_queue *counts, int fd, uint64_t w
 	          waiting);
 }
 
-/* A queue is on the board while it is open; the next at its index begins with nothing in it. */
+/* A queue is on the board while it is open. The next queue at its index begins with zeros. */
 START_TEST(queues_come_and_go_on_the_board)
 {
 	struct timerhub_config config = { .size = sizeof(config),

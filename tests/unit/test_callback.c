@@ -24,11 +24,11 @@ static void setup(void)
 	other_life = handle_make(GENERATION + 1, SLOT);
 }
 
-/* Who waits, in a thread of its own. */
+/* A thread that waits. */
 struct waiter {
 	pthread_t thread;
 	uint64_t handle;
-	bool running; /* waits for a running callback too */
+	bool running; /* waits for running callbacks as well */
 	atomic_bool over;
 };
 
@@ -47,7 +47,7 @@ static void waiter_start(struct waiter *waiter, uint64_t of)
 	thread_start(&waiter->thread, waiter_main, waiter);
 }
 
-/* Another thread has nothing to wait for, or the test does not end. */
+/* Another thread must return without waiting; otherwise the test does not end. */
 static void expect_no_wait(bool running)
 {
 	struct waiter waiter = { .handle = handle, .running = running };
@@ -94,13 +94,13 @@ START_TEST(thread_knows_of_its_own)
 	expect(callbacks_inside(&callbacks, handle));
 	expect(!callbacks_inside(&callbacks, other_slot));
 	expect(!callbacks_inside(&callbacks, other_life));
-	/* A callback may dispatch. */
+	/* A callback dispatches. */
 	inner = callbacks_enter(&callbacks, 0);
 	expect(inner != outer);
 	callback_consider(inner, other_slot);
 	expect(callbacks_inside(&callbacks, handle));
-	expect(!callbacks_inside(&callbacks, other_slot)); /* not yet */
-	callbacks_wait(&callbacks, other_slot, true);      /* not for itself */
+	expect(!callbacks_inside(&callbacks, other_slot)); /* decides still */
+	callbacks_wait(&callbacks, other_slot, true);      /* its own callback: returns at once */
 	callback_begin(inner, other_slot);
 	expect(callbacks_inside(&callbacks, other_slot));
 	callbacks_wait(&callbacks, other_slot, true);

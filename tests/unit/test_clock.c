@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The hub's clock: a manual one is what it was set to and never goes back, the other is the
- * kernel's.
+ * The hub's clock. A manual clock returns the time it was set to and never goes back. The other
+ * clock is the kernel's.
  */
 #include "harness.h"
 

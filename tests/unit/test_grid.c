@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The grid of filings, at every power of two: never later than the deadline, never in the past. */
+/* The grid of filings, at every power of two. A filing is never later than the deadline and never
+ * in the past. */
 #include "harness.h"
 
 #include "loop/grid.h"
@@ -33,7 +34,7 @@ START_TEST(instant_is_on_the_grid_or_exact)
 		expect_le(at_ns, deadline_ns);
 		expect_lt(deadline_ns - at_ns, UINT64_C(1) << shift);
 		expect(at_ns == deadline_ns || grid_holds(shift, at_ns));
-		/* Exact only if there is no earlier instant that is worth it. */
+		/* The filing is exact only if no earlier instant is on the grid. */
 		if (at_ns == deadline_ns && !grid_holds(shift, at_ns))
 			expect((deadline_ns >> shift) << shift <= now_ns ||
 			       deadline_ns % (UINT64_C(1) << shift) < GRID_NEAR_NS);
@@ -48,7 +49,7 @@ START_TEST(short_rest_of_a_moved_timeout_keeps_its_grid)
 	expect_eq(grid_next(shift, false, 3 * SEC), shift);
 	expect_eq(grid_next(shift, false, 1), shift);
 	expect_eq(grid_next(shift, true, 3 * SEC * 7 / 8), shift);
-	/* Of another length now. */
+	/* The timeout has another length now. */
 	expect_eq(grid_next(shift, false, HOUR), grid_for(HOUR));
 	expect_eq(grid_next(shift, true, SEC / 100), grid_for(SEC / 100));
 }

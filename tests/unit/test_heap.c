@@ -8,7 +8,8 @@
 
 #define SLOTS 300
 
-/* The heap under test, and beside it the instant of every slot that is in it, ABSENT else. */
+/* The heap under test. `at_ns` has the instant of every slot in the heap, and ABSENT for all
+ * others. */
 struct bench {
 	struct heap heap;
 	struct timer_due entries[SLOTS];
@@ -71,7 +72,7 @@ static void bench_take(struct bench *bench)
 	bench->count--;
 }
 
-/* Few instants make many equal ones; many make few. */
+/* A small range makes many equal instants, a large one few. */
 static uint64_t bench_instant_ns(struct dice *dice)
 {
 	switch (dice_below(dice, 4)) {

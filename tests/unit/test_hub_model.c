@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The whole hub, moved by hand, does what the array of hub_model.h does: random calls, and after
- * each of them the hub must be as the array says.
+ * Random calls of the whole manual hub. After each call the hub must equal the array of
+ * hub_model.h.
  */
 #include "hub_model.h"
 
@@ -10,7 +10,7 @@ struct player {
 	struct dice dice;
 };
 
-/* A handle: of a live timer mostly, else a stale one, one that never was, or zero. */
+/* Returns a handle: mostly of a live timer, else a stale or unused handle, or zero. */
 static timerhub_timer random_handle(struct player *player)
 {
 	struct dice *dice = &player->dice;
@@ -42,10 +42,10 @@ static uint64_t random_expires(struct player *player, uint32_t *flags)
 	case 0:
 		return MODEL_NEVER;
 	case 1:
-		return *flags == 0 ? 0 : dice_magnitude(dice, 62); /* in the past, often */
+		return *flags == 0 ? 0 : dice_magnitude(dice, 62); /* often in the past */
 	case 2:
 		return *flags == 0 ? dice_boundary(dice) : MODEL_LAST_NS - dice_below(dice, 3);
-	case 3: /* where another timer is, or was */
+	case 3: /* the deadline of another timer, live or ended */
 		*flags = TIMERHUB_ABSOLUTE;
 		return model->timers[dice_below(dice, model->capacity)].deadline_ns;
 	default:
@@ -185,7 +185,7 @@ static void run_round(uint64_t round)
 	struct player player = { .dice = dice_new(round) };
 	unsigned capacity = 1 + (unsigned)dice_magnitude(&player.dice, 6) % MODEL_TIMERS_MAX;
 
-	/* Shared memory must make no difference. */
+	/* Shared memory must not change the behaviour. */
 	model_open(&player.model, capacity, dice_one_in(&player.dice, 8) ? TIMERHUB_OBSERVABLE : 0);
 	if (dice_one_in(&player.dice, 2))
 		model_advance(&player.model, dice_boundary(&player.dice));

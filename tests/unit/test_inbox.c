@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inbox: what is pushed is taken once, in order within a lane, through laps and full lanes; and
- * a look finds everything that was pushed before it began, whatever other producers do meanwhile.
+ * The inbox. Each pushed slot is taken once, in order within a lane, through laps and full lanes. A
+ * look finds every slot pushed before it began, while other producers push.
  */
 #include "harness.h"
 
@@ -13,7 +13,7 @@
 #include "base/test_point.h"
 #include "owner/inbox.h"
 
-/* Take all that a look gives, `batch` at a time. How many. */
+/* Take all slots of one look, `batch` at a time. Returns their number. */
 static unsigned look(struct inbox *inbox, uint32_t *slots, unsigned max, unsigned batch)
 {
 	unsigned total = 0, count;
@@ -49,7 +49,7 @@ START_TEST(one_lane_is_first_in_first_out_through_many_laps)
 }
 END_TEST
 
-/* Law 7: there is room for every slot, even if all come from one CPU. */
+/* Law 7: the inbox has room for every slot, even if all pushes come from one CPU. */
 START_TEST(full_lanes_give_way_to_others)
 {
 	static const uint32_t capacities[] = { 1, 255, 256, 257, 512, 700, 1024, 3000 };
@@ -83,7 +83,7 @@ START_TEST(full_lanes_give_way_to_others)
 END_TEST
 
 /*
- * The owner is told of a lane that fills up, but rarely: a wake costs more than hundreds of
+ * If a lane is half full, a push asks for the owner, but rarely: a wake costs more than hundreds of
  * pushes.
  */
 START_TEST(half_full_lane_asks_for_the_owner)
@@ -115,8 +115,8 @@ START_TEST(half_full_lane_asks_for_the_owner)
 END_TEST
 
 /*
- * And of many that wait, long before a lane is half full, in whichever lanes they are: once they
- * are so many, and then rarely.
+ * If many entries wait in any lanes, a push asks for the owner long before a lane is half full, and
+ * then only once per stride.
  */
 START_TEST(many_that_wait_ask_for_the_owner)
 {
@@ -132,13 +132,14 @@ START_TEST(many_that_wait_ask_for_the_owner)
 		expect_lt(4 * MANY, 1u << inbox.lane_shift);
 		stride = MANY / 4 / (inbox.lane_mask + 1);
 		stride = stride > 512 ? stride : 512;
-		/* Not where asking begins: what was taken before does not put it off. */
+		/* Begin at another position. Entries already taken must not delay the first
+		 * request. */
 		for (uint32_t i = 0; i < stride / 2; i++)
 			(void)inbox_push(&inbox, i % lanes, i);
 		expect_eq(look(&inbox, slots, COUNT_OF(slots), 64), stride / 2);
 		for (uint32_t i = 0; i < 4 * MANY; i++) {
 			asked += inbox_push(&inbox, i % lanes, i);
-			expect(asked == 0 || i >= MANY - 16); /* the tails count lines */
+			expect(asked == 0 || i >= MANY - 16); /* the tails count cache lines */
 			expect(asked > 0 || i < MANY + 2 * stride);
 			expect_le(asked, i / stride + 1);
 		}
@@ -149,15 +150,15 @@ START_TEST(many_that_wait_ask_for_the_owner)
 			if (i % (MANY / 2) == 0)
 				(void)look(&inbox, slots, COUNT_OF(slots), 64);
 		}
-		expect_eq(asked, 0); /* an owner that keeps up is not asked */
+		expect_eq(asked, 0); /* the owner keeps up */
 		inbox_close(&inbox);
 	}
 }
 END_TEST
 
-/* ---- placed by hand ---- */
+/* ---- lanes with chosen lap numbers ---- */
 
-/* Two lanes of cells, all of them empty, that begin at a place of the test's choice. */
+/* Two lanes of empty cells, beginning at a lap that the test chooses. */
 #define HAND_SHIFT 6
 #define HAND_CELLS (UINT64_C(1) << HAND_SHIFT)
 #define HAND_LAP_SHIFT 27
@@ -179,7 +180,7 @@ static struct inbox hand_inbox(uint64_t place)
 	return (struct inbox){ .lanes = hand_lanes, .lane_mask = 1, .lane_shift = HAND_SHIFT };
 }
 
-/* The lap of a cell is 37 bits of it: that it comes round is nothing to a lane, full or not. */
+/* The lap number of a cell has 37 bits. A lane works across the wrap-around, full or not. */
 START_TEST(laps_that_come_round_are_laps_like_others)
 {
 	uint64_t laps = UINT64_C(1) << (64 - HAND_LAP_SHIFT);
@@ -190,7 +191,7 @@ START_TEST(laps_that_come_round_are_laps_like_others)
 
 		expect_context("laps before they come round", laps - lap, 0);
 		for (unsigned round = 0; round < 4; round++) {
-			/* The last of them find their lane full, and go to the other. */
+			/* The last pushes find their lane full and use the other lane. */
 			for (uint32_t slot = 0; slot < HAND_CELLS + 10; slot++)
 				(void)inbox_push(&inbox, 0, slot);
 			expect_eq(look(&inbox, slots, COUNT_OF(slots), 32), HAND_CELLS + 10);
@@ -203,13 +204,13 @@ START_TEST(laps_that_come_round_are_laps_like_others)
 END_TEST
 
 /*
- * Law 6: a producer that was held up before its cell, while others pushed, finds today's tail when
- * it comes to the end of a line. It does not walk over all that was pushed meanwhile.
+ * Law 6: a producer is delayed before its cell while other producers push. At the end of its cache
+ * line it reads the current tail. It does not walk over all entries pushed since.
  */
 static struct {
 	struct inbox inbox;
-	unsigned pushes; /* by others, while the producer is held up; 0 once they are done */
-	unsigned cells;  /* that it looked at since */
+	unsigned pushes; /* by other producers during the delay; 0 after it */
+	unsigned cells;  /* cells that the delayed producer has read since */
 } held;
 
 static void hold_up(enum test_point point)
@@ -245,7 +246,8 @@ START_TEST(producer_that_was_held_up_finds_the_tail_of_today)
 		test_point_hook = hold_up;
 		(void)inbox_push(&held.inbox, 0, HAND_CELLS);
 		test_point_hook = NULL;
-		/* The line that it was at, the tail's, and if that was full a cell of the next. */
+		/* It may walk its own line, the tail's line, and one cell of the next line if the
+		 * tail's is full. */
 		expect_le(held.cells, 2 * line + 1);
 		while ((taken = look(&held.inbox, slots, COUNT_OF(slots), 1)) > 0)
 			last = slots[taken - 1];
@@ -255,7 +257,7 @@ START_TEST(producer_that_was_held_up_finds_the_tail_of_today)
 }
 END_TEST
 
-/* A look has an end although somebody pushes all the time. */
+/* A look ends while other threads keep pushing. */
 START_TEST(look_ends_although_pushes_go_on)
 {
 	struct inbox inbox = { .lanes = NULL };
@@ -283,13 +285,13 @@ static struct {
 	struct inbox inbox;
 	unsigned rounds;
 	uint64_t begin_ns;
-	/* By slot: pushes so far; the producer writes. And of these, taken; the owner writes. */
+	/* By slot: pushes so far, written by the producer; takes so far, written by the owner. */
 	atomic_uint pushed[PRODUCERS * SLOTS_EACH];
 	atomic_uint taken[PRODUCERS * SLOTS_EACH];
 	atomic_uint producers_left;
 } race;
 
-/* Each pushes its own slots, a slot again as soon as it was taken: never twice at once. */
+/* Each producer pushes its own slots. It pushes a slot again only after the owner has taken it. */
 static void *producer_main(void *arg)
 {
 	unsigned me = *(unsigned *)arg;
@@ -304,7 +306,7 @@ static void *producer_main(void *arg)
 			continue;
 		}
 		(void)inbox_push(&race.inbox, dice_one_in(&dice, 8) ? me + 1 : me, slot);
-		/* Only now: what the owner reads as pushed has been. */
+		/* Count after the push, so that the owner reads no push too early. */
 		atomic_store(&race.pushed[slot], before + 1);
 		round++;
 	}
@@ -312,7 +314,7 @@ static void *producer_main(void *arg)
 	return NULL;
 }
 
-/* One look; every push that was counted before it must be found by it, or have been before. */
+/* One look. It, or an earlier look, must find every push that was counted before it began. */
 static unsigned owner_look(unsigned *before)
 {
 	uint32_t slots[32];
@@ -363,13 +365,13 @@ START_TEST(look_finds_everything_pushed_before_it_exactly_once)
 }
 END_TEST
 
-/* Two producers fill the same cells at the same moment, with nobody taking meanwhile. */
+/* Two producers fill the same cells at the same time, and no thread takes. */
 #define BURST 16
 
 static struct {
 	struct inbox inbox;
 	_Alignas(64) atomic_uint at[2];
-	bool last; /* this round is; the first of them writes */
+	bool last; /* this round is the last; the first producer writes */
 } clash;
 
 static void clash_push(unsigned me, unsigned round, bool last)

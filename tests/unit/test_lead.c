@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lead, against all the latenesses: it is the lateness that about one sleep in eight does not
- * reach, comes to a new machine's within some hundred sleeps, and never costs a long spin or many.
+ * The lead, against a list of all latenesses. It is the lateness that about one sleep in eight does
+ * not reach. It adapts to a new machine within some hundred sleeps. Long spins are impossible, and
+ * spins are few.
  */
 #include "harness.h"
 
@@ -19,7 +20,7 @@ static int compare(const void *a, const void *b)
 	return (*left > *right) - (*left < *right);
 }
 
-/* The slow way: of this many latenesses, the one that a share of `percent` does not reach. */
+/* Returns the lateness that `percent` percent of the list do not reach, by sorting the list. */
 static uint64_t quantile_ns(const uint64_t *late_ns, unsigned percent)
 {
 	uint64_t sorted[LATE_KEPT];
@@ -29,7 +30,7 @@ static uint64_t quantile_ns(const uint64_t *late_ns, unsigned percent)
 	return sorted[LATE_KEPT * percent / 100];
 }
 
-/* Of a machine whose sleeps are late by `base_ns` and up to `width_ns` more. */
+/* A machine whose sleeps are late by `base_ns` plus up to `width_ns`. */
 static uint64_t machine_late_ns(struct dice *dice, uint64_t base_ns, uint64_t width_ns)
 {
 	/* Some sleeps are on a processor that has not halted. */
@@ -77,7 +78,8 @@ START_TEST(lead_follows_a_machine_that_changes)
 }
 END_TEST
 
-/* Whatever the sleeps do, also if they do the worst: one late sleep after the other, then none. */
+/* The worst sequences: one late sleep after another and then a punctual one; one punctual sleep in
+ * eight; random. */
 static uint64_t worst_ns(struct dice *dice, const struct lead *lead, unsigned way)
 {
 	if (way == 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The laws of a loop's timeouts, in virtual time, one loop without a hub; tests are named after the
- * law that they prove. What random calls find stands in test_loop_model.c. The linker counts the
- * allocations of this program (meson.build).
+ * The laws of a loop's timeouts, in virtual time, with a loop that has no hub. Each test has the
+ * name of its law. test_loop_model.c makes random calls. The linker wraps the allocations of this
+ * program to count them (meson.build).
  */
 #include "loop_rig.h"
 
@@ -19,13 +19,13 @@
 
 static struct timerhub_loop *loop;
 
-/* A timeout, and what has become of it. */
+/* A timeout and the results of its callbacks. */
 struct item {
 	struct timerhub_timeout timeout;
 	unsigned calls;
-	uint64_t called_at_ns; /* the turn's clock when it was called last */
-	unsigned order;        /* how many callbacks had been called before */
-	uint64_t again_ns;     /* its callback sets it again so far ahead; 0: it does not */
+	uint64_t called_at_ns; /* clock of the turn that called it last */
+	unsigned order;        /* number of callbacks before its own */
+	uint64_t again_ns;     /* its callback sets it again by this delay; 0: no */
 };
 
 static unsigned calls;
@@ -68,7 +68,7 @@ static int turn_at(uint64_t now_ns)
 }
 
 /*
- * Lets time pass up to `until_ns` as a program does that only blocks. Returns how often it woke.
+ * Lets time pass up to `until_ns`, as in a program that only blocks. Returns the number of wakes.
  */
 static unsigned run_until(uint64_t until_ns)
 {
@@ -87,7 +87,7 @@ static unsigned run_until(uint64_t until_ns)
 	}
 }
 
-/* ---- law 1: never early, and no reading of the clock per call ---- */
+/* ---- law 1: never early, and one clock reading for 64 sets ---- */
 
 static const unsigned set_counts[] = { 1, 63, 64, 65, 128, 129, 10000 };
 
@@ -104,7 +104,8 @@ START_TEST(never_early_however_many_sets_a_turn_has)
 	(void)turn_at(START + 4 * SEC);
 	for (unsigned i = 0; i < count; i++) {
 		uint64_t due_ns = START + (i + 1) * step_ns + delay_ns;
-		/* The reading that it shares: before the 65th set, or at the end of the turn. */
+		/* The timeout counts from the reading before the next 65th set, or at the end of
+		 * the turn. */
 		unsigned reader = (i / 64 + 1) * 64;
 		uint64_t read_ns = START + (reader < count ? (reader + 1) * step_ns : 4 * SEC);
 		uint64_t deadline_ns = items[i].calls > 0
@@ -130,7 +131,7 @@ START_TEST(never_early_when_set_again_and_again_in_a_turn)
 	}
 	expect_eq(turn_at(START + 2 * SEC), 0);
 	expect_eq(timerhub_timeout_deadline(&items[0].timeout), START + 3 * SEC);
-	/* An exact deadline is not moved, also after one by delay. */
+	/* An exact deadline stays unchanged, even after a set by delay. */
 	expect_eq(timerhub_timeout_set(loop, &items[0].timeout, SEC), 0);
 	expect_eq(timerhub_timeout_set_at(loop, &items[0].timeout, START + 9 * SEC), 0);
 	expect_eq(turn_at(START + 4 * SEC), 0);
@@ -158,7 +159,7 @@ START_TEST(never_early_after_a_slow_callback)
 	expect_eq(timerhub_timeout_add(loop, &items[0].timeout, slow_callback), 0);
 	expect_eq(timerhub_timeout_set_at(loop, &items[0].timeout, START), 0);
 	expect_eq(timerhub_loop_turn(loop), 1);
-	/* Set 2 s into a turn of 5 s. */
+	/* The timeout is set 2 s into a turn of 5 s. */
 	expect_eq(timerhub_timeout_deadline(&items[1].timeout), START + 6 * SEC);
 	expect_eq(timerhub_loop_now(loop), START + 5 * SEC);
 	expect_le(timerhub_loop_timeout(loop), SEC);
@@ -177,7 +178,7 @@ START_TEST(never_early_at_the_end_of_time)
 	expect_eq(timerhub_timeout_set(loop, &items[0].timeout, NEVER), -ERANGE);
 	expect_eq(timerhub_timeout_set_at(loop, &items[1].timeout, NEVER), -ERANGE);
 	expect_eq(timerhub_timeout_set_at(loop, &items[1].timeout, NEVER - 1), 0);
-	/* Moved on beyond the last deadline that there is: it stays set, and is not early. */
+	/* The move exceeds the largest deadline. The timeout stays set, and is not early. */
 	expect_eq(turn_at(START + SEC), 0);
 	expect_eq(timerhub_timeout_deadline(&items[0].timeout), NEVER - 1);
 	expect_eq(turn_at(NEVER - 2), 0);
@@ -257,7 +258,7 @@ START_TEST(set_in_each_callback_comes_in_a_later_turn)
 END_TEST
 
 /*
- * Add, set, stop, remove and close in every position of a callback: three timeouts are due, and the
+ * A callback does add, set, stop, remove or close, in every position. Three timeouts are due. The
  * callback of one acts on each of the three, or on a fourth that is not due.
  */
 enum action {
@@ -275,7 +276,7 @@ enum { POSITIONS = 3, TARGETS = 4 };
 static struct {
 	enum action action;
 	struct item *actor, *target;
-	struct timerhub_timeout poison; /* of removed memory */
+	struct timerhub_timeout poison; /* copy of a removed timeout's memory */
 	bool is_done, is_poisoned;
 } act;
 
@@ -303,7 +304,7 @@ static void act_once(void)
 		act.poison = *timeout;
 		act.is_poisoned = true;
 		break;
-	case ACT_ADD: /* once more, and another in its place */
+	case ACT_ADD: /* once more, and another timeout in its place */
 		expect_eq(timerhub_timeout_add(loop, timeout, on_item), -EEXIST);
 		expect_eq(timerhub_timeout_remove(loop, timeout), 0);
 		expect_eq(timerhub_timeout_add(loop, timeout, on_item), 0);
@@ -332,9 +333,9 @@ START_TEST(callbacks_are_obeyed_in_every_position)
 	unsigned position = (unsigned)_i / ACTIONS % POSITIONS;
 	unsigned target = (unsigned)_i / ACTIONS / POSITIONS;
 	struct item *items = items_new(TARGETS);
-	bool is_behind = target > position; /* in the order of this turn, or not due */
+	bool is_behind = target > position; /* later in the order of this turn, or not due */
 	unsigned first = action == ACT_CLOSE ? position + 1 : POSITIONS;
-	unsigned again = 0; /* callbacks of the next turn */
+	unsigned again = 0; /* callbacks that come in the next turn */
 
 	act.action = action;
 	act.actor = &items[position];
@@ -348,7 +349,7 @@ START_TEST(callbacks_are_obeyed_in_every_position)
 		          0);
 	}
 	if (action != ACT_CLOSE && is_behind && target < POSITIONS)
-		first--; /* withdrawn, or set for a later turn */
+		first--; /* stopped, or set for a later turn */
 	if (action == ACT_SET_SOON || action == ACT_SET_PAST || action == ACT_ADD)
 		again = 1;
 	expect_eq(turn_at(START + 10), first);
@@ -410,7 +411,7 @@ START_TEST(memory_is_free_after_remove)
 	expect_eq(turn_at(START + 1), 0);
 	for (unsigned i = 0; i < COUNT * sizeof(*items); i++)
 		expect_eq(((const unsigned char *)items)[i], 0xa5);
-	free(items); /* AddressSanitizer sees a touch */
+	free(items); /* AddressSanitizer reports any access */
 	expect_eq(turn_at(START + HOUR), 0);
 	expect_eq(timerhub_loop_timeout(loop), NEVER);
 	timerhub_loop_close(loop);
@@ -439,7 +440,7 @@ START_TEST(only_add_can_be_refused)
 }
 END_TEST
 
-/* A request's timeout, made and freed for each request, moves no filing. */
+/* A program makes and frees a timeout for each request. Its place keeps the filing. */
 START_TEST(place_keeps_its_filing)
 {
 	struct item *items = items_new(1);
@@ -449,7 +450,7 @@ START_TEST(place_keeps_its_filing)
 	expect_eq(turn_at(START), 0);
 	filed_ns = items[0].timeout.filed_ns;
 	expect(filed_ns != NEVER);
-	for (unsigned i = 1; i <= 7; i++) { /* a new filing is some seconds later */
+	for (unsigned i = 1; i <= 7; i++) { /* the next filing comes some seconds later */
 		expect_eq(timerhub_timeout_remove(loop, &items[0].timeout), 0);
 		expect_eq(timerhub_timeout_add(loop, &items[0].timeout, on_item), 0);
 		expect_eq(timerhub_timeout_set(loop, &items[0].timeout, 10 * SEC), 0);
@@ -457,7 +458,7 @@ START_TEST(place_keeps_its_filing)
 		expect_eq(items[0].timeout.filed_ns, filed_ns);
 		expect_eq(schedule_at_ns(&loop->schedule, 0), filed_ns);
 	}
-	/* One that is due earlier moves it. */
+	/* An earlier timeout moves the filing. */
 	expect_eq(timerhub_timeout_remove(loop, &items[0].timeout), 0);
 	expect_eq(timerhub_timeout_add(loop, &items[0].timeout, on_item), 0);
 	expect_eq(timerhub_timeout_set(loop, &items[0].timeout, SEC), 0);
@@ -500,7 +501,7 @@ START_TEST(no_allocation_after_open)
 	struct item *items = items_new(COUNT);
 	unsigned before = allocations;
 
-	expect_lt(0, before); /* they are counted */
+	expect_lt(0, before); /* the counters work */
 	for (unsigned round = 0; round < 20; round++) {
 		for (unsigned i = 0; i < COUNT; i++) {
 			expect_eq(timerhub_timeout_set(loop, &items[i].timeout, i * round), 0);
@@ -541,7 +542,7 @@ START_TEST(quiet_if_nothing_is_set)
 }
 END_TEST
 
-/* A stopped timeout, or one that was removed, wakes the loop once at most, and then no more. */
+/* After a stop or a remove, the loop wakes at most once for the timeout. */
 START_TEST(quiet_after_a_stop)
 {
 	struct item *items = items_new(2);
@@ -558,7 +559,7 @@ START_TEST(quiet_after_a_stop)
 }
 END_TEST
 
-/* How timeouts of 3 s move: all once a second, each at its own time, or at random. */
+/* How the 3 s timeouts are moved: all once a second, each at its own time, slowly, or at random. */
 enum { BEATS_TOGETHER, BEATS_APART, BEATS_SLOW, BEATS_AT_RANDOM, BEATS_KINDS };
 
 static uint64_t beat_gap_ns(unsigned kind, struct dice *dice)
@@ -665,7 +666,7 @@ START_TEST(layout_is_that_of_the_abi)
 }
 END_TEST
 
-/* The functions that stand behind the inline calls do the same. */
+/* The exported functions behind the inline calls have the same effect. */
 START_TEST(functions_are_there_without_inlining)
 {
 	struct item *items = items_new(1);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A loop beside an array of timeouts that is sorted in each turn, in virtual time: random calls
- * between turns and inside callbacks, turns that take from nothing to seconds. Each callback comes
- * in its turn, in order of deadline, as often as its timeout was set, and not before the delay has
+ * A loop beside an array of timeouts that is sorted in each turn, in virtual time. The program
+ * makes random calls between turns and inside callbacks; a turn lasts from nothing to seconds. Each
+ * callback comes in its turn, in order of deadline, once per set, and not before the delay has
  * passed since the call.
  *
- * The model does what the header says: a deadline by delay counts from the call, and moves on to
- * the next reading of the clock; a reading comes with a turn, and before the 65th timeout that is
- * set by delay.
+ * The model follows the header. A deadline by delay counts from the call, and moves to the next
+ * reading of the clock. The loop reads the clock in a turn, and before the 65th timeout that is set
+ * by delay.
  */
 #include "loop_rig.h"
 
@@ -24,25 +24,24 @@ struct entry {
 	struct timerhub_timeout timeout;
 	bool is_added;
 	bool is_fresh;        /* set by delay since the last reading */
-	bool is_set_in_turn;  /* by a callback of this turn */
-	uint64_t delay_ns;    /* if fresh */
-	uint64_t deadline_ns; /* NEVER: not set. If fresh: NEVER - 1 until the next reading */
-	uint64_t called_ns;   /* true time of the set */
-	uint64_t least_ns; /* the true earliest time: called_ns + delay; of set_at its deadline */
+	bool is_set_in_turn;  /* set by a callback of this turn */
+	uint64_t delay_ns;    /* used while fresh */
+	uint64_t deadline_ns; /* NEVER: not set. NEVER - 1: fresh, until the next reading */
+	uint64_t called_ns;   /* true time of the call */
+	uint64_t least_ns;    /* earliest true time: called_ns + delay; after set_at the deadline */
 };
 
 struct bench {
 	struct timerhub_loop *loop;
 	struct dice dice;
 	uint64_t now_ns;
-	uint64_t
-		turn_began_ns; /* when the turn of the event loop began: the end of the last turn */
+	uint64_t turn_began_ns; /* the event loop's turn began then: the end of the last turn */
 	bool is_turning;
-	uint64_t turn_ns; /* what the turn in progress has read */
-	unsigned called;  /* in this turn */
+	uint64_t turn_ns; /* the clock reading of the turn in progress */
+	unsigned called;  /* callbacks of this turn */
 	uint32_t fresh[TIMERHUB_LOOP_FRESH_MAX];
 	unsigned fresh_count;
-	struct entry *due[TIMEOUTS]; /* sorted; of the turn in progress */
+	struct entry *due[TIMEOUTS]; /* due in the turn in progress, sorted */
 	uint64_t due_ns[TIMEOUTS];   /* their deadlines when the turn began */
 	unsigned due_count, due_next;
 	uint64_t calls;
@@ -72,7 +71,7 @@ static void model_read_clock(void)
 	bench->fresh_count = 0;
 }
 
-/* The clock as a delay set now counts from. */
+/* The clock value from which a new delay counts. */
 static uint64_t model_base_ns(void)
 {
 	return bench->loop->front.base_ns;
@@ -88,14 +87,14 @@ static bool model_is_listed(const struct entry *entry)
 	return false;
 }
 
-/* One that was set by delay, and then otherwise, keeps its entry until the next reading. */
+/* A timeout set by delay and then by another call keeps its entry until the next reading. */
 static void model_forget(struct entry *entry)
 {
 	uint32_t index = (uint32_t)(entry - bench->entries);
 
 	for (unsigned i = 0; i < bench->fresh_count; i++)
 		if (bench->fresh[i] == index)
-			bench->fresh[i] = HOLE; /* which takes a place */
+			bench->fresh[i] = HOLE; /* an entry without timeout keeps its position */
 }
 
 static void model_set(struct entry *entry, uint64_t delay_ns)
@@ -142,7 +141,7 @@ static void model_begin_turn(void)
 		bench->due_ns[i] = bench->due[i]->deadline_ns;
 }
 
-/* Returns the deadline of the timeout that must be called next; NEVER: none. */
+/* Returns the deadline of the timeout that must be called next, or NEVER. */
 static uint64_t model_next_ns(void)
 {
 	for (; bench->due_next < bench->due_count; bench->due_next++) {
@@ -243,7 +242,7 @@ static void op_remove(struct entry *entry)
 	model_forget(entry);
 	entry->is_added = entry->is_fresh = false;
 	entry->deadline_ns = NEVER;
-	/* Nothing in the library may write to it now. */
+	/* The library must not write to the timeout now. */
 	memset(&entry->timeout, 0, sizeof(entry->timeout));
 }
 
@@ -272,7 +271,7 @@ static void random_time_passes(void)
 	                     : dice_one_in(dice, 4) ? dice_magnitude(dice, 20)
 	                                            : 0;
 
-	/* The end of time is an edge too, and then the clock stands. */
+	/* Test the largest time as well. The clock stops there. */
 	bench->now_ns =
 		passed_ns < NEVER - 1 - bench->now_ns ? bench->now_ns + passed_ns : NEVER - 1;
 	loop_rig_move(bench->loop, bench->now_ns);
@@ -299,7 +298,7 @@ static void on_timeout(struct timerhub_loop *loop, struct timerhub_timeout *time
 		op_random();
 	if (dice_one_in(&bench->dice, 3))
 		op_set(entry);
-	if (dice_one_in(&bench->dice, 4)) { /* one that is due next, if any */
+	if (dice_one_in(&bench->dice, 4)) { /* act on the timeout that is due next */
 		uint64_t next = bench->due_next + dice_below(&bench->dice, 3);
 
 		if (next < bench->due_count) {
@@ -343,9 +342,9 @@ static void bench_turn(void)
 	count = timerhub_loop_turn(bench->loop);
 	expect_eq(count, bench->called);
 	if (bench->called < CALLBACKS_MAX)
-		expect_eq(model_next_ns(), NEVER); /* none is missed */
+		expect_eq(model_next_ns(), NEVER); /* none was missed */
 	if (bench->called > 0) {
-		/* Its end reads the clock. */
+		/* The end of the turn reads the clock. */
 		uint64_t began_ns = bench->turn_began_ns;
 
 		bench->turn_began_ns = bench->turn_ns;
@@ -384,7 +383,7 @@ START_TEST(random_operations_agree_with_a_sorted_array)
 
 	bench_open((uint64_t)_i);
 	for (uint64_t turn = 0; done < operations; turn++) {
-		/* Sometimes many sets in one turn. */
+		/* Sometimes one turn makes many sets. */
 		unsigned count =
 			(unsigned)(dice_one_in(&bench->dice, 100) ? 10000
 		                                                  : dice_below(&bench->dice, 200));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The notifier: the fd is readable when something was published, one ring per empty queue, nothing
- * is lost between a consumer that clears or blocks and an owner that publishes.
+ * The notifier. The fd is readable when an event was published. An empty queue is signalled once.
+ * No event is lost between a consumer that clears or blocks and an owner that publishes.
  */
 #include "harness.h"
 #include "process.h"
@@ -20,7 +20,7 @@ START_TEST(bell_is_sticky_until_cleared)
 
 	expect_le(0, fd);
 	expect(!fd_readable(fd));
-	bell_clear(fd); /* fine, and does not block */
+	bell_clear(fd); /* the fd is empty, and the clear does not block */
 	bell_ring(fd);
 	bell_ring(fd);
 	expect(fd_readable(fd));
@@ -38,7 +38,7 @@ START_TEST(full_bell_is_readable_as_it_is)
 	uint64_t most = UINT64_MAX - 1;
 
 	expect_eq(write(fd, &most, sizeof(most)), sizeof(most));
-	bell_ring(fd); /* would block */
+	bell_ring(fd); /* the fd is full, so a write would block */
 	expect(fd_readable(fd));
 	bell_clear(fd);
 	expect(!fd_readable(fd));
@@ -46,7 +46,7 @@ START_TEST(full_bell_is_readable_as_it_is)
 }
 END_TEST
 
-/* Law 8: one ring for any number of signals until somebody clears. */
+/* Law 8: any number of signals rings once until a consumer clears. */
 START_TEST(signals_ring_once_until_cleared)
 {
 	struct notifier notifier;
@@ -60,14 +60,14 @@ START_TEST(signals_ring_once_until_cleared)
 		expect(fd_readable(notifier.fd));
 		notifier_clear(&notifier);
 		expect(!fd_readable(notifier.fd));
-		notifier_clear(&notifier); /* again: nothing to do */
+		notifier_clear(&notifier); /* the second clear does nothing */
 		expect(!fd_readable(notifier.fd));
 	}
 	notifier_close(&notifier);
 }
 END_TEST
 
-/* Law 8: a clear after nothing was rung makes no system call: what a stranger wrote stays there. */
+/* Law 8: without a ring, a clear makes no system call. So a stranger's write stays in the fd. */
 START_TEST(clear_reads_only_what_was_rung)
 {
 	struct notifier notifier;
@@ -87,7 +87,7 @@ START_TEST(clear_reads_only_what_was_rung)
 END_TEST
 
 /*
- * Law 9: a caller who reads the fd before draining loses nothing: the next signal after a clear
+ * Law 9: a caller that reads the fd before draining loses no event. The next signal after a clear
  * rings.
  */
 START_TEST(fd_read_by_the_caller_rings_again_after_the_next_clear)
@@ -99,7 +99,7 @@ START_TEST(fd_read_by_the_caller_rings_again_after_the_next_clear)
 	expect(notifier_signal(&notifier, 1));
 	expect_eq(read(notifier.fd, &count, sizeof(count)), sizeof(count));
 	expect(!fd_readable(notifier.fd));
-	notifier_signal_again(&notifier); /* what a drain does that leaves something behind */
+	notifier_signal_again(&notifier); /* a partial drain does this */
 	expect(fd_readable(notifier.fd));
 	notifier_clear(&notifier);
 	expect(!fd_readable(notifier.fd));
@@ -109,7 +109,7 @@ START_TEST(fd_read_by_the_caller_rings_again_after_the_next_clear)
 }
 END_TEST
 
-/* An edge-triggered poller gets an edge each time. */
+/* An edge-triggered poller gets an edge for each signal. */
 START_TEST(signal_again_is_a_new_edge)
 {
 	struct notifier notifier;
@@ -126,18 +126,18 @@ END_TEST
 
 static struct notifier late;
 
-/* What the consumer has just drained is signalled only now, in the middle of its clearing. */
+/* The owner signals an event already drained, in the middle of the consumer's clear. */
 static void signal_late(enum test_point point)
 {
 	if (point == TEST_POINT_CONSUME_IN_CLEAR)
 		notifier_signal(&late, 1);
 }
 
-/* Law 9: a ring that is cleared together with its flag must not leave the flag behind. */
+/* Law 9: if a clear takes a new ring, it must clear the flag of that ring too. */
 START_TEST(late_signal_in_the_middle_of_a_clear_silences_nobody)
 {
 	expect_eq(notifier_open(&late), 0);
-	/* With and without a ring from before that makes the consumer read the fd. */
+	/* With and without an earlier ring, after which the consumer reads the fd. */
 	for (unsigned rung_before = 0; rung_before < 2; rung_before++) {
 		if (rung_before == 1)
 			notifier_signal_again(&late);
@@ -186,15 +186,15 @@ START_TEST(wait_ends_when_its_time_is_over_and_not_before)
 }
 END_TEST
 
-/* ---- threads: an outbox that is two numbers ---- */
+/* ---- threads: the outbox is two counters ---- */
 
 #define CONSUMERS 2
-#define LOST_NS (20 * SEC) /* an item that nobody has taken by then */
+#define LOST_NS (20 * SEC) /* an item not taken by this time is lost */
 
 static struct {
 	struct notifier notifier;
 	atomic_ullong published; /* items put by the owner */
-	atomic_ullong taken;     /* of these, taken by whoever was quicker */
+	atomic_ullong taken;     /* items taken by either consumer */
 	uint64_t items;
 	atomic_bool lost;
 } race;
@@ -219,7 +219,7 @@ static bool nothing_to_take(void)
 	return atomic_load(&race.taken) == atomic_load(&race.published);
 }
 
-/* As drain does it: take, and clear until nothing is found after a clear. */
+/* As drain does: take, then clear, until nothing is found after a clear. */
 static void drain(void)
 {
 	do {
@@ -241,7 +241,7 @@ static void *waiter_main(void *arg)
 			notifier_wait(&race.notifier, ticket, UINT64_MAX);
 		notifier_wait_leave(&race.notifier);
 	}
-	notifier_wake_all(&race.notifier); /* the last item is taken */
+	notifier_wake_all(&race.notifier); /* the last item is taken: wake the other consumers */
 	return NULL;
 }
 
@@ -254,13 +254,13 @@ static void *poller_main(void *arg)
 		(void)poll(&pollfd, 1, -1);
 		drain();
 	}
-	bell_ring(race.notifier.fd); /* for the others */
+	bell_ring(race.notifier.fd); /* wakes the other consumers */
 	return NULL;
 }
 
 /*
- * False if nobody takes it: its wake-up was lost. The consumers do not look at the time: one that
- * is always beaten by the other may wait for as long as it likes.
+ * Returns false if no consumer takes the item: its wake-up was lost. The consumers have no time
+ * limit of their own, because a consumer that always loses the race may wait for ever.
  */
 static bool is_taken(uint64_t item)
 {
@@ -275,7 +275,7 @@ static bool is_taken(uint64_t item)
 	return true;
 }
 
-/* Publishes one item at a time: if the wake-up for it is lost, everything stops. */
+/* Publishes one item at a time. If its wake-up is lost, the test stops here. */
 static void *owner_main(void *arg)
 {
 	struct dice dice = dice_new(3000);
@@ -283,13 +283,13 @@ static void *owner_main(void *arg)
 	(void)arg;
 	for (uint64_t item = 0; item < race.items && !atomic_load(&race.lost); item++) {
 		(void)atomic_fetch_add(&race.published, 1);
-		/* It may be stopped here: a consumer can take the item before it is signalled. */
+		/* Before the owner signals an item, a consumer may take it. */
 		for (uint64_t spins = dice_below(&dice, 100); spins > 0; spins--)
 			cpu_relax();
 		(void)notifier_signal(&race.notifier, 1);
 		atomic_store(&race.lost, !is_taken(item));
 	}
-	/* Home with those who wait still. */
+	/* Wake the consumers that still wait. */
 	notifier_wake_all(&race.notifier);
 	bell_ring(race.notifier.fd);
 	return NULL;

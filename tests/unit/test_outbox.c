@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The outbox: handles come out in order, once, to whichever consumer asks; through laps, restarts
- * at the beginning of the array, and compactions.
+ * The outbox. Each handle comes out once and in order, to any consumer, through laps, restarts at
+ * the beginning of the array, and compactions.
  */
 #include "harness.h"
 
@@ -35,7 +35,7 @@ START_TEST(nothing_comes_out_before_it_is_published)
 }
 END_TEST
 
-/* There is room for twice what can be pending, and a full outbox says so. */
+/* The outbox has room for twice the number of pending timers, and reports when it is full. */
 START_TEST(room_is_told_exactly)
 {
 	static const uint32_t capacities[] = { 1, 2, 3, 7, 8, 100, 2047, 2048, 5000 };
@@ -58,7 +58,7 @@ START_TEST(room_is_told_exactly)
 			for (uint64_t j = 1; j <= cells; j++) {
 				expect_eq(outbox_take(&outbox, &handle, 1), 1);
 				expect_eq(handle, round * cells + j);
-				/* One taken, room for one. */
+				/* Each handle taken makes room for one handle. */
 				if (j == 1)
 					expect(outbox_has_room(&outbox));
 			}
@@ -115,7 +115,7 @@ START_TEST(handles_come_in_order_through_laps_and_restarts)
 }
 END_TEST
 
-/* In steady use it stays in the first cells. */
+/* In steady use the outbox stays in the first cells. */
 START_TEST(empty_outbox_goes_back_to_the_beginning)
 {
 	struct outbox outbox = { .cells = NULL };
@@ -183,7 +183,7 @@ START_TEST(compaction_keeps_what_is_wanted_in_order)
 			taken += outbox_take(&outbox, &handle, 1);
 		expect_eq(outbox_compact(&outbox, keep_wanted, &keeping), keeping.kept);
 		expect_eq(keeping.asked, put - taken);
-		expect(outbox_empty(&outbox)); /* until it is published again */
+		expect(outbox_empty(&outbox)); /* empty until the owner publishes again */
 		expect(!outbox_exhausted(&outbox));
 		outbox_publish(&outbox);
 		for (uint64_t i = taken + 1; i <= put; i++) {
@@ -206,12 +206,12 @@ END_TEST
 static struct {
 	struct outbox outbox;
 	uint64_t handles;
-	atomic_uchar *states; /* by handle: 0 out, 1 in, 2 withdrawn, 3 delivered */
+	atomic_uchar *states; /* by handle: 0 outside, 1 inside, 2 withdrawn, 3 delivered */
 	atomic_bool over;
 	atomic_ullong delivered;
 } race;
 
-/* Handles come to one consumer in order, and each that was not withdrawn to one consumer only. */
+/* A consumer gets handles in order. Each handle that was not withdrawn goes to one consumer. */
 static void *consumer_main(void *arg)
 {
 	struct dice dice = dice_new(1000 + *(unsigned *)arg);
@@ -252,8 +252,8 @@ static bool keep_in(void *context, uint64_t handle, uint64_t old_place, uint64_t
 }
 
 /*
- * The owner withdraws some, so that compactions make room, and puts the others as fast as it can.
- * Returns how many are to be delivered.
+ * The owner withdraws some handles, so that compactions make room, and puts the others as fast as
+ * it can. Returns how many must be delivered.
  */
 static uint64_t owner_puts(uint64_t begin_ns)
 {
@@ -276,7 +276,8 @@ static uint64_t owner_puts(uint64_t begin_ns)
 		left += !dice_one_in(&dice, 2) ||
 		        !atomic_compare_exchange_strong(&race.states[handle], &state, 2);
 		if (dice_one_in(&dice, 2000))
-			(void)sched_yield(); /* let them find it empty now and then */
+			(void)sched_yield(); /* let the consumers find the outbox empty now and
+			                      * then */
 	}
 	outbox_publish(&race.outbox);
 	return left;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The owner's pass, moved by hand: when the owner looks again, after a few timers and in a crowd,
- * and which re-arms tell it nothing. A manual hub never gathers; the tests make it gather, as a hub
- * with a thread does.
+ * The owner's pass on a manual hub: when the owner looks again, after a few timers and after a
+ * burst, and which re-arms do not involve it. A manual hub does not coalesce bursts. The tests
+ * switch this on, as in a hub with a thread.
  */
 #include "harness.h"
 
@@ -22,12 +22,12 @@
 #define GATHER_NS (250 * US)
 #define CROWD 128
 #define TIMERS 1024
-#define REST 256 /* slots that are looked at before the inbox is looked at again: OWNER_REST */
+#define REST 256 /* slots that the owner reads before it reads the inbox again: OWNER_REST */
 
 struct rig {
 	struct timerhub *hub;
 	struct timerhub_queue *queue;
-	uint64_t next_ns; /* as the last call of advance told */
+	uint64_t next_ns; /* result of the last advance */
 };
 
 static struct rig rig_open_for(uint32_t timers)
@@ -61,7 +61,7 @@ static timerhub_timer rig_arm(struct rig *rig, uint64_t at_ns)
 	return timer;
 }
 
-/* Moves the clock; returns how many timers came. */
+/* Moves the clock; returns the number of events. */
 static unsigned rig_advance(struct rig *rig, uint64_t now_ns)
 {
 	struct timerhub_event events[TIMERS];
@@ -76,14 +76,14 @@ static unsigned rig_advance(struct rig *rig, uint64_t now_ns)
 	return (unsigned)count;
 }
 
-/* `count` timers, a microsecond apart. */
+/* Arm `count` timers, a microsecond apart. */
 static void rig_arm_burst(struct rig *rig, uint64_t at_ns, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)
 		rig_arm(rig, at_ns + i * US);
 }
 
-/* The owner tells of few timers at their own instants, however many have expired before. */
+/* The owner looks at the deadline of each of a few timers, however many have expired before. */
 START_TEST(few_are_not_gathered)
 {
 	struct rig rig = rig_open(true);
@@ -102,8 +102,8 @@ START_TEST(few_are_not_gathered)
 END_TEST
 
 /*
- * A crowd is so many in a millisecond, of which the last is yet to come: `count` in the first
- * millisecond, then a look when `elapsed_ns` of the next are over. Is what comes next put off?
+ * A burst is CROWD timers or more in a millisecond. Expire `count` timers in the first millisecond
+ * and look at `look_ns`. Returns whether the owner puts off the next deadline.
  */
 static bool gathered(bool gathers, unsigned count, uint64_t begin_ns, uint64_t look_ns)
 {
@@ -111,7 +111,7 @@ static bool gathered(bool gathers, unsigned count, uint64_t begin_ns, uint64_t l
 	uint64_t soon_ns = look_ns + 10 * US;
 	bool put_off;
 
-	expect_eq(rig_advance(&rig, begin_ns), 0); /* counts from here on */
+	expect_eq(rig_advance(&rig, begin_ns), 0); /* counting begins here */
 	rig_arm_burst(&rig, begin_ns + 10 * US, count);
 	rig_arm(&rig, soon_ns);
 	rig_arm(&rig, look_ns + HOUR);
@@ -120,9 +120,9 @@ static bool gathered(bool gathers, unsigned count, uint64_t begin_ns, uint64_t l
 	expect(rig.next_ns == soon_ns || rig.next_ns == look_ns + GATHER_NS);
 	put_off = rig.next_ns != soon_ns;
 	expect_eq(rig_advance(&rig, look_ns + GATHER_NS), 1);
-	/* What is far away is never put off. */
+	/* A far deadline is never put off. */
 	expect_eq(rig.next_ns, look_ns + HOUR);
-	/* A millisecond without a crowd, and that is over. */
+	/* After a millisecond without a burst, the owner does not put off deadlines. */
 	rig_arm(&rig, look_ns + 3 * MS);
 	rig_arm(&rig, look_ns + 3 * MS + US);
 	expect_eq(rig_advance(&rig, look_ns + 3 * MS), 1);
@@ -137,16 +137,16 @@ START_TEST(crowd_is_gathered)
 
 	expect(gathered(true, CROWD, begin_ns, begin_ns + MS));
 	expect(gathered(true, CROWD + 100, begin_ns, begin_ns + 2 * MS - 1));
-	/* One fewer; too long ago; not asked for. */
+	/* One timer too few; a burst too long ago; coalescing switched off. */
 	expect(!gathered(true, CROWD - 1, begin_ns, begin_ns + MS));
 	expect(!gathered(true, CROWD, begin_ns, begin_ns + 2 * MS));
 	expect(!gathered(false, CROWD, begin_ns, begin_ns + MS));
-	/* The millisecond is not over. */
+	/* The millisecond has not ended. */
 	expect(!gathered(true, CROWD, begin_ns, begin_ns + MS - 1));
 }
 END_TEST
 
-/* And with nothing to come it is not asked to look. */
+/* If no timer follows the burst, the owner plans no look. */
 START_TEST(after_a_crowd_there_may_be_nothing)
 {
 	struct rig rig = rig_open(true);
@@ -162,8 +162,8 @@ START_TEST(after_a_crowd_there_may_be_nothing)
 END_TEST
 
 /*
- * Law 8: see timerhub_rearm(). A re-arm to a later deadline changes the deadline and nothing else:
- * the timer is not in the inbox.
+ * Law 8: a re-arm to a later deadline changes only the deadline. It does not put the timer into the
+ * inbox. See timerhub_rearm().
  */
 START_TEST(moved_later_changes_the_deadline_alone)
 {
@@ -197,7 +197,7 @@ START_TEST(moved_later_changes_the_deadline_alone)
 }
 END_TEST
 
-/* Law 8: moved later or cancelled, it costs the owner no look at the old instant. */
+/* Law 8: if a timer is moved later or cancelled, the owner does not look at the old instant. */
 START_TEST(moved_later_is_found_before_its_old_instant_comes)
 {
 	struct rig rig = rig_open(false);
@@ -217,15 +217,15 @@ START_TEST(moved_later_is_found_before_its_old_instant_comes)
 }
 END_TEST
 
-/* What a hook does while the owner rests. */
+/* A hook's actions while the owner rests. */
 static struct {
 	struct rig *rig;
-	timerhub_timer timer; /* is moved at each look */
+	timerhub_timer timer; /* the hook moves it at each look */
 	uint64_t move_to_ns, move_by_ns;
-	unsigned looks; /* in all */
+	unsigned looks; /* in all passes */
 	unsigned passes;
-	unsigned looks_armed; /* when the timer was armed that is due */
-	unsigned looks_due;   /* when it expired */
+	unsigned looks_armed; /* `looks` when the due timer was armed */
+	unsigned looks_due;   /* `looks` when it expired */
 	uint64_t armed_ns;
 } rest;
 
@@ -247,7 +247,8 @@ static void rest_advance(struct rig *rig, uint64_t now_ns, void (*hook)(enum tes
 	test_point_hook = NULL;
 }
 
-/* A timer that moves on at each look is promised as it was then, not looked at for ever. */
+/* The hook moves a timer at each look. The rest ends with a promise that fits the timer's last read
+ * deadline. */
 START_TEST(rest_ends_while_timers_keep_moving)
 {
 	struct rig rig = rig_open(false);
@@ -257,7 +258,8 @@ START_TEST(rest_ends_while_timers_keep_moving)
 	rest.move_to_ns = 2 * SEC;
 	rest.move_by_ns = US;
 	rest_advance(&rig, 2, rest_moving_hook);
-	/* Once as it was, once it had moved: that was true, and is promised. */
+	/* One look at the old deadline and one at the new. The second entry was true, and is
+	 * promised. */
 	expect_le(rest.looks, 2);
 	expect_le(SEC, rig.next_ns);
 	expect_le(rig.next_ns, 2 * SEC + US);
@@ -265,7 +267,7 @@ START_TEST(rest_ends_while_timers_keep_moving)
 }
 END_TEST
 
-/* Moved to earlier between being looked at and being filed: it comes in time all the same. */
+/* A timer moves to an earlier deadline between the look and the filing. It comes in time. */
 START_TEST(rest_misses_no_timer_that_is_moved_to_earlier)
 {
 	struct rig rig = rig_open(false);
@@ -282,7 +284,7 @@ START_TEST(rest_misses_no_timer_that_is_moved_to_earlier)
 }
 END_TEST
 
-/* In the third portion arms a timer that is due by then. */
+/* In the third portion, arm a timer that is due at once. */
 static void rest_arming_hook(enum test_point point)
 {
 	if (point == TEST_POINT_OWNER_BEFORE_REFILE)
@@ -296,7 +298,8 @@ static void rest_arming_hook(enum test_point point)
 	rest.passes += point == TEST_POINT_OWNER_BEFORE_INBOX;
 }
 
-/* Law 13: however many have moved, what is armed meanwhile waits for a portion of them at most. */
+/* Law 13: many timers have moved. A timer armed during the rest waits for at most one portion of
+ * them. */
 START_TEST(rest_looks_at_the_inbox_between_portions)
 {
 	enum { MOVED = 10 * REST };
@@ -323,13 +326,13 @@ START_TEST(rest_looks_at_the_inbox_between_portions)
 }
 END_TEST
 
-/* ---- a push, and what comes between ---- */
+/* ---- a push, and another caller's call before it ---- */
 
 static struct {
 	struct rig *rig;
 	timerhub_timer timer;
-	enum test_point point; /* of the claimant */
-	uint64_t to_ns;        /* another caller re-arms the timer */
+	enum test_point point; /* the claimant stops here */
+	uint64_t to_ns;        /* another caller re-arms the timer to it */
 } push;
 
 static void push_hook(enum test_point point)
@@ -344,8 +347,9 @@ static void push_hook(enum test_point point)
 }
 
 /*
- * The owner has promised to look at 5 s. A caller claims the push of an idle timer, and is stopped.
- * Another caller moves the timer, and the owner looks. Then the first caller pushes, or has pushed.
+ * The owner has promised to look at 5 s. A caller claims the push of an idle timer and is stopped
+ * before or after the push. Another caller moves the timer, and the owner makes a pass. Then the
+ * first caller continues.
  */
 static bool push_wakes(enum test_point point, uint64_t claim_ns, uint64_t to_ns, bool *ret_pushed)
 {
@@ -370,7 +374,7 @@ static bool push_wakes(enum test_point point, uint64_t claim_ns, uint64_t to_ns,
 	return wakes;
 }
 
-/* What the other caller's wake found nothing for, the push must find. */
+/* If the other caller's wake found no entry, the pusher must wake the owner. */
 START_TEST(push_is_decided_on_by_the_deadline_of_after_it)
 {
 	bool pushed;
@@ -379,13 +383,14 @@ START_TEST(push_is_decided_on_by_the_deadline_of_after_it)
 	expect(pushed);
 	expect(!push_wakes(TEST_POINT_SUBMIT_BEFORE_PUSH, SEC, 9 * SEC, &pushed));
 	expect(pushed);
-	/* The owner has looked since, so that nothing is left to do. */
+	/* The owner has looked since, so the caller has nothing left to do. */
 	expect(!push_wakes(TEST_POINT_SUBMIT_AFTER_PUSH, SEC, 9 * SEC, &pushed));
 	expect(!pushed);
 }
 END_TEST
 
-/* Law 8: one wake is enough for a pass. And for many entries, although none is due soon. */
+/* Law 8: one wake is enough for a pass. Many waiting entries wake the owner once too, although none
+ * is due soon. */
 START_TEST(owner_is_woken_once_a_pass_also_by_many)
 {
 	enum { MANY = 20000 };
@@ -409,32 +414,32 @@ END_TEST
 
 /* ---- law 13: fair ---- */
 
-/* Slots that the owner may take between an expiry and its telling: TELLER_UNTOLD_MAX. */
+/* The owner takes at most TELLER_UNTOLD_MAX slots between an expiry and its signal. */
 #define UNTOLD_MAX 1024
-#define PUBLISH_BATCH 64 /* events of one queue that are told at once: TELLER_BATCH */
+#define PUBLISH_BATCH 64 /* events of one queue that are published together: TELLER_BATCH */
 #define QUEUES_MAX 900   /* fewer than descriptors are allowed by default */
 
-/* What a hook sees of a pass: the order in which queues are told, and the work done meanwhile. */
+/* A hook's observations of a pass: the order of the signals, and the work done before each. */
 static struct {
 	struct timerhub *hub;
 	struct timerhub_queue *queues[QUEUES_MAX];
 	unsigned count;
-	unsigned told[QUEUES_MAX]; /* by number of the queue, in the order of their rings */
+	unsigned told[QUEUES_MAX]; /* queue numbers in the order of their signals */
 	unsigned told_count;
-	uint64_t work[QUEUES_MAX];   /* by queue: slots expired, or found moved, before its ring */
-	uint64_t sorted[QUEUES_MAX]; /* by queue: slots put in order before its ring */
-	uint64_t cascaded;           /* slots put in order before the pass */
+	uint64_t work[QUEUES_MAX];   /* by queue: slots expired or found moved before its signal */
+	uint64_t sorted[QUEUES_MAX]; /* by queue: slots sorted before its signal */
+	uint64_t cascaded;           /* slots sorted before the pass */
 	uint64_t works;              /* slots expired so far */
-	uint64_t ring_ns;            /* what a ring takes, on the hub's clock */
+	uint64_t ring_ns;            /* time that a signal takes, on the hub's clock */
 } fair;
 
-/* The queue that is being rung for: a ring of its notifier has begun, and is not done. */
+/* Returns the queue whose notifier has begun a ring that is not finished. */
 static unsigned fair_rung(void)
 {
 	for (unsigned i = 0; i < fair.count; i++)
 		if ((u64_load_relaxed(&fair.queues[i]->notifier.rings) & UINT16_MAX) != 0)
 			return i;
-	expect(false); /* a ring of no queue */
+	expect(false); /* no queue is being signalled */
 	return 0;
 }
 
@@ -447,12 +452,12 @@ static void fair_hook(enum test_point point)
 		fair.works++;
 	if (point != TEST_POINT_RING_BEFORE_COUNT)
 		return;
-	/* A ring takes that long; nothing else moves the clock. */
+	/* Each ring takes this time. Nothing else moves the clock. */
 	expect(clock_set(&fair.hub->clock, timerhub_now(fair.hub) + fair.ring_ns));
 	rung = fair_rung();
 	fair.work[rung] = fair.works + u64_load_relaxed(&owner->counts->refiled);
 	fair.sorted[rung] = owner->schedule.cascaded - fair.cascaded;
-	/* No consumer clears it: each is rung once. */
+	/* No consumer clears the notifiers, so each is rung once. */
 	expect_lt(fair.told_count, fair.count);
 	fair.told[fair.told_count++] = rung;
 }
@@ -493,7 +498,8 @@ START_TEST(fair_first_come_first_told)
 	enum { QUEUES = 300 };
 
 	fair_open(QUEUES, 20 * QUEUES);
-	/* The first of each in the order of the queues, and others, of any, between. */
+	/* The first event of each queue comes in the order of the queues, with other queues' events
+	 * between. */
 	for (unsigned i = 0; i < QUEUES; i++)
 		for (unsigned j = 0; j < 20; j++)
 			fair_arm(j == 0 ? i : i * j % (i + 1), SEC + i * US + j);
@@ -503,7 +509,7 @@ START_TEST(fair_first_come_first_told)
 }
 END_TEST
 
-/* An event of the first queue, due before all others. */
+/* One event of the first queue is due before all others. */
 START_TEST(fair_beside_a_storm_of_one_queue)
 {
 	fair_open(2, 20001);
@@ -514,7 +520,7 @@ START_TEST(fair_beside_a_storm_of_one_queue)
 	expect_eq(fair.told[0], 0);
 	expect_eq(fair.work[0], 1);
 	expect_eq(fair.sorted[0], 0);
-	/* The storm's consumers too are let at it early. */
+	/* The consumers of the storm are signalled early too. */
 	expect_eq(fair.work[1], 1 + PUBLISH_BATCH);
 }
 END_TEST
@@ -532,7 +538,8 @@ START_TEST(fair_beside_many_queues)
 }
 END_TEST
 
-/* Nor is what comes later: a long bucket of a higher level, whose range the clock has reached. */
+/* A signal does not wait for later timers in a long bucket of a higher level that the clock has
+ * entered. */
 START_TEST(fair_beside_a_bucket_that_is_entered)
 {
 	uint64_t edge_ns = UINT64_C(3) << 28;
@@ -547,7 +554,7 @@ START_TEST(fair_beside_a_bucket_that_is_entered)
 }
 END_TEST
 
-/* Not only expiries are work: what was moved later is looked at too. */
+/* The owner's looks at moved timers count as work, like expiries. */
 START_TEST(fair_beside_timers_that_were_moved)
 {
 	enum { MOVED = 20000 };
@@ -558,7 +565,7 @@ START_TEST(fair_beside_timers_that_were_moved)
 	for (unsigned i = 0; i < MOVED; i++)
 		timers[i] = fair_arm(0, SEC);
 	fair_arm(1, SEC - US);
-	fair_arm(0, SEC - 2 * US); /* the first of all: told before the others are put in order */
+	fair_arm(0, SEC - 2 * US); /* the first: signalled before the others are sorted */
 	expect_eq(timerhub_advance(fair.hub, MS, NULL), 0);
 	for (unsigned i = 0; i < MOVED; i++)
 		expect_eq(timerhub_rearm(fair.hub, timers[i], HOUR, TIMERHUB_ABSOLUTE), 0);
@@ -571,8 +578,8 @@ START_TEST(fair_beside_timers_that_were_moved)
 END_TEST
 
 /*
- * The counters: how late an event is is known when its queue is told, not when the pass begins or
- * the event is put. Here each ring takes a millisecond.
+ * The counters: an event's lateness is measured when its queue is signalled, and not when the pass
+ * begins or the event is put. Here each ring takes a millisecond.
  */
 START_TEST(lateness_is_from_the_deadline_to_the_telling)
 {
@@ -598,7 +605,8 @@ START_TEST(lateness_is_from_the_deadline_to_the_telling)
 }
 END_TEST
 
-/* The owner is a thread of the process by that id, and its name says whose; no thread, no id. */
+/* The owner's id is that of a thread of the process, with the owner's name. Without a thread there
+ * is no id. */
 START_TEST(tid_is_that_of_the_thread)
 {
 	struct timerhub_config config = { .size = sizeof(config), .thread_name = "of this test" };
@@ -620,8 +628,8 @@ START_TEST(tid_is_that_of_the_thread)
 END_TEST
 
 /*
- * Closing it again, as a caller that opens halfway may, closes no other descriptor. Number 0 is one
- * like any other, in a program that has closed its standard input.
+ * A caller whose open fails halfway may close it again. The second close must not close another
+ * descriptor. Number 0 is a descriptor too, in a program that has closed its standard input.
  */
 START_TEST(closed_deadline_fd_has_no_descriptor)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The pair and the handle: every transition, from every phase with every flag, against a pair taken
- * apart by division; periods against counting them; slack against trying every power of two.
+ * apart by division. Periods are compared with counted periods, and slack with a search of all
+ * powers of two.
  */
 #include "harness.h"
 
@@ -22,7 +23,7 @@ static void expect_parts(struct pair pair, struct parts parts)
 	expect_eq(pair.state, parts_pair(parts).state);
 }
 
-/* Call `test` with every phase and flag, and some deadlines, generations and counts of looks. */
+/* Call `test` with every phase and flag, and with some deadlines, generations and look counters. */
 static void for_every_pair(void (*test)(struct pair pair))
 {
 	static const uint64_t looks[] = { 0, 1, LOOKS_MAX };
@@ -57,7 +58,7 @@ static void check_questions(struct pair pair)
 	expect_eq(state_generation(state), parts.generation);
 	expect_eq(state_undelivered(state),
 	          parts.phase == TIMER_PENDING || parts.phase == TIMER_OVERDUE);
-	/* Each other bit makes no difference. */
+	/* No other bit may change the result. */
 	for (unsigned bit = 0; bit < 64; bit++)
 		expect_eq(states_share_look(state, state ^ UINT64_C(1) << bit),
 		          bit < 8 || bit >= 26);
@@ -69,7 +70,7 @@ START_TEST(questions_are_answered_by_their_bits_alone)
 }
 END_TEST
 
-/* A handle's slot says nothing, nor do the looks and flags of the state. */
+/* The handle's slot and the state's looks and flags must not change the result. */
 static void check_whose(struct pair pair)
 {
 	static const uint64_t slots[] = { 0, 1, 8, TIMER_SLOTS_MAX - 1 };
@@ -97,7 +98,7 @@ START_TEST(a_timer_is_of_the_handle_with_its_generation_until_it_ends)
 }
 END_TEST
 
-/* Each transition changes what is written here, and nothing else. */
+/* Each transition changes the fields written here, and no others. */
 static void check_transitions(struct pair pair)
 {
 	const struct parts was = parts_of(pair);
@@ -143,7 +144,8 @@ START_TEST(transitions_change_what_they_name_alone)
 }
 END_TEST
 
-/* Of the timer before only the looks stay; and the push, if the slot is still in the inbox. */
+/* The look counter of the earlier timer stays. The pushed flag stays if the slot is still in the
+ * inbox. */
 static void check_armed(struct pair pair)
 {
 	const struct parts was = parts_of(pair);
@@ -179,7 +181,7 @@ END_TEST
 
 /* ---- periods ---- */
 
-/* However late each delivery is, the k-th period is at first + k x interval, or never. */
+/* The k-th period is at first + k x interval, or NEVER, however late each delivery is. */
 static void check_drift(struct dice *dice, uint64_t first_ns, uint64_t interval_ns)
 {
 	uint64_t deadline_ns = first_ns, k = 0;
@@ -228,7 +230,7 @@ START_TEST(periods_past_the_latest_deadline_are_never)
 		{ MAX_NS, MAX_NS, 2 * MAX_NS - 1, NEVER, 1 },
 		{ MAX_NS, MAX_NS, 2 * MAX_NS, NEVER, 2 },
 		{ 1, 1, UINT64_MAX, NEVER, UINT64_MAX },
-		/* 3 a second, a million of them. */
+		/* Three a second, for a million periods. */
 		{ 5, 333333334, UINT64_C(333333334000004), UINT64_C(333333334000005), 1000000 },
 	};
 
@@ -286,13 +288,13 @@ START_TEST(queue_and_slack_are_kept_and_slack_saturates)
 }
 END_TEST
 
-/* A deadline of any size, the largest among them. */
+/* A deadline of any size, up to the largest. */
 static uint64_t some_deadline_ns(struct dice *dice)
 {
 	return dice_one_in(dice, 8) ? MAX_NS - dice_magnitude(dice, 30) : dice_magnitude(dice, 63);
 }
 
-/* The obvious way: the largest power of two that has a multiple in the window. */
+/* Returns the multiple in the window of the largest possible power of two, found by search. */
 static uint64_t slow_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 {
 	uint64_t last_ns = deadline_ns + slack_ns;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The promise: who must wake the owner, who need not, and that those who do not are seen.
- */
+/* The promise: which callers must wake the owner, and that the owner sees the others' entries. */
 #include "harness.h"
 
 #include <stdatomic.h>
@@ -60,7 +58,7 @@ START_TEST(recorded_wake_spares_others_until_the_next_pass)
 	(void)promise_make(&promise, 1000);
 	expect(!promise_woken(&promise));
 	expect(promise_wants_wake(&promise, 10, &pass));
-	/* Not yet recorded: a second wake is harmless, none is not. */
+	/* The wake is not yet recorded. A second wake is harmless; a missing wake is not. */
 	expect(promise_wants_wake(&promise, 5, &other));
 	promise_record_wake(&promise, pass);
 	expect(promise_woken(&promise));
@@ -71,7 +69,8 @@ START_TEST(recorded_wake_spares_others_until_the_next_pass)
 }
 END_TEST
 
-/* Trap 4: the record of a stopped caller comes passes later, and must not silence anybody. */
+/* Trap 4: a stopped caller records its wake some passes later. The record must not stop a later
+ * wake. */
 START_TEST(record_of_an_old_pass_silences_nobody)
 {
 	struct promise promise;
@@ -108,17 +107,17 @@ START_TEST(record_of_an_old_pass_does_not_hide_a_newer_one)
 END_TEST
 
 /*
- * The two columns of promise.c, round after round: the caller publishes and reads the promise, the
+ * The two columns of promise.c, round after round. The caller publishes and reads the promise. The
  * owner raises the promise and looks. Of the four outcomes one must never come: the caller does not
  * wake, and the owner has not seen the entry.
  */
 static struct {
 	struct promise promise;
 	_Alignas(64) atomic_uint entry;
-	_Alignas(64) atomic_uint caller_at; /* the round that each is in, or has done */
+	_Alignas(64) atomic_uint caller_at; /* the round that each thread has begun or ended */
 	_Alignas(64) atomic_uint owner_at;
-	bool woken; /* this round; the caller writes */
-	bool last;  /* this round is; the owner writes */
+	bool woken; /* in this round; the caller writes */
+	bool last;  /* this round is the last; the owner writes */
 } race;
 
 static void *caller_main(void *arg)

@@ -24,7 +24,7 @@ static int compare(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-/* Fill the run with `count` slots of one finest bucket, `spread` of its instants. */
+/* Fill the run with `count` slots of one finest bucket, using `spread` of its instants. */
 static void bench_fill(struct bench *bench, struct dice *dice, uint32_t count, uint64_t spread)
 {
 	uint64_t bucket_ns = dice_magnitude(dice, 47) << 16;
@@ -39,7 +39,8 @@ static void bench_fill(struct bench *bench, struct dice *dice, uint32_t count, u
 		expect_eq(run_at_ns(&bench->run, slot), bench->at_ns[slot]);
 }
 
-/* Remove about one of `one_in`, at any place; those that are left, in the order of the model. */
+/* Remove about one of `one_in` slots, at any place. `left_ns` gets the remaining instants,
+ * sorted. */
 static uint32_t bench_remove_some(struct bench *bench, struct dice *dice, uint32_t count,
                                   unsigned one_in, uint64_t *left_ns)
 {
@@ -58,7 +59,7 @@ static uint32_t bench_remove_some(struct bench *bench, struct dice *dice, uint32
 	return left;
 }
 
-/* What is told to come soon does come, if it was not removed. */
+/* The slot that run_peek() names is taken next. */
 static void bench_take_all(struct bench *bench, const uint64_t *left_ns, uint32_t left)
 {
 	for (uint32_t i = 0; i < left; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The schedule against an array of instants that is searched from end to end, in virtual time: what
- * is due comes out, in order of instant, nothing else does, and the next instant is never told too
- * late. With the clock at every edge of the wheel's levels and at values up to 2^62.
+ * The schedule against an array of instants that is searched from end to end, in virtual time. Due
+ * slots come out in order of instant, and no others. The next instant is never reported too late.
+ * The clock is at every edge of the wheel's levels and at values up to 2^62.
  */
 #include "harness.h"
 
@@ -14,13 +14,12 @@
 
 #define SLOTS 200
 #define NOWHERE UINT64_MAX
-#define EXACT_UP_TO                                                                                \
-	64 /* a wheel bucket with more slots than this may tell a bound that is too low */
+#define EXACT_UP_TO 64 /* a wheel bucket with more slots than this may have too low a bound */
 
 struct bench {
 	struct schedule schedule;
 	struct timer_filing filings[SLOTS];
-	uint64_t at_ns[SLOTS]; /* the model: under which instant each slot is filed */
+	uint64_t at_ns[SLOTS]; /* the model: the instant under which each slot is filed */
 	uint64_t now_ns;
 };
 
@@ -40,7 +39,7 @@ static void bench_free(struct bench *bench)
 	free(bench);
 }
 
-/* Do two slots lie in the same bucket of the wheel? */
+/* Are two slots in the same bucket of the wheel? */
 static bool bench_beside(const struct bench *bench, uint32_t a, uint32_t b)
 {
 	const struct wheel_chunk *chunks = bench->schedule.wheel.chunks;
@@ -74,7 +73,7 @@ static void bench_remove(struct bench *bench, uint32_t slot)
 	bench->at_ns[slot] = NOWHERE;
 }
 
-/* Take one; it must be the model's first, or none if that is not due. */
+/* Take a slot. It must be the model's first, or SLOT_NONE if the first is not due. */
 static uint32_t bench_take(struct bench *bench)
 {
 	uint64_t first_ns = bench->at_ns[model_first(bench)];
@@ -107,7 +106,7 @@ static unsigned bench_take_all(struct bench *bench)
 	return count;
 }
 
-/* The next instant is never later than the first's, and exactly that if its bucket is short. */
+/* The next instant is never later than the first slot's, and equal to it if its bucket is short. */
 static uint64_t bench_next_ns(struct bench *bench)
 {
 	uint64_t next_ns = schedule_next_ns(&bench->schedule);
@@ -131,12 +130,12 @@ static uint64_t random_instant_ns(const struct bench *bench, struct dice *dice)
 		return NOWHERE;
 	case 1:
 		return dice_boundary(dice);
-	case 2: /* equal to another's, or beside it */
+	case 2: /* equal to another slot's instant, or near it */
 		at_ns = bench->at_ns[dice_below(dice, SLOTS)];
 		return at_ns == NOWHERE ? bench->now_ns : at_ns + dice_below(dice, 2);
 	case 3: /* due already */
 		return bench->now_ns - dice_magnitude(dice, 62) % (bench->now_ns + 1);
-	case 4: /* at the end of the clock's bucket on some level */
+	case 4: /* at the end of a bucket that contains the clock, on some level */
 		return (bench->now_ns | ((UINT64_C(1) << (16 + 12 * dice_below(dice, 4))) - 1)) +
 		       dice_below(dice, 3);
 	default:
@@ -155,7 +154,7 @@ static void random_advance(struct bench *bench, struct dice *dice)
 		break;
 	case 1:
 		to_ns = dice_boundary(dice);
-		/* Now and then only, lest the clock be at 2^62 soon. */
+		/* Make long steps rarely; otherwise the clock would be at 2^62 soon. */
 		if (!dice_one_in(dice, 50) && to_ns > bench->now_ns + HOUR)
 			to_ns = bench->now_ns;
 		break;
@@ -216,9 +215,10 @@ START_TEST(random_operations_agree_with_the_model)
 }
 END_TEST
 
-/* ---- slots that have moved unknown to the schedule, as the owner rests ---- */
+/* ---- slots that move without the schedule's knowledge, as while the owner rests ---- */
 
-/* Under which instant each slot should be filed: never before the one that it is filed under. */
+/* The true instant of each slot, which is never before the instant under which the slot is
+ * filed. */
 struct truth {
 	struct bench *bench;
 	uint64_t at_ns[SLOTS];
@@ -233,7 +233,7 @@ static uint64_t truth_first_ns(const struct truth *truth)
 	return first_ns;
 }
 
-/* Returns how many slots were looked at. */
+/* Returns the number of slots read. */
 static unsigned truth_rest(struct truth *truth)
 {
 	uint64_t true_ns = NOWHERE;
@@ -254,7 +254,8 @@ static unsigned truth_rest(struct truth *truth)
 	return looks;
 }
 
-/* After a rest the next instant is the truth's first, but where a long bucket was swept before. */
+/* After a rest the next instant is the earliest true instant, unless a long bucket was swept
+ * before. */
 static void truth_check(struct truth *truth)
 {
 	expect_le(truth_rest(truth), SLOTS);
@@ -271,16 +272,16 @@ static void truth_step(struct truth *truth, struct dice *dice, uint32_t slots)
 	switch (dice_below(dice, 8)) {
 	case 0:
 		truth_check(truth);
-		random_advance(bench, dice); /* takes what is due, moved or not */
+		random_advance(bench, dice); /* takes due slots, moved or not */
 		for (uint32_t i = 0; i < SLOTS; i++)
 			if (bench->at_ns[i] == NOWHERE)
 				truth->at_ns[i] = NOWHERE;
 		break;
-	case 1: /* through the inbox */
+	case 1: /* a move that comes through the inbox */
 		truth->at_ns[slot] = random_instant_ns(bench, dice);
 		bench_insert(bench, slot, truth->at_ns[slot]);
 		break;
-	case 2: /* gone */
+	case 2: /* the timer ends */
 		truth->at_ns[slot] = NOWHERE;
 		break;
 	default:
@@ -313,16 +314,16 @@ START_TEST(rest_finds_what_is_true_first)
 }
 END_TEST
 
-/* A slot far away costs one wake: whatever the clock, the next instant told is the slot's own. */
+/* A slot far away costs one wake: at any clock value, the next instant is the slot's own. */
 static void check_lone(struct bench *bench, struct dice *dice, uint64_t now_ns, uint64_t at_ns)
 {
 	expect_context("clock, instant", now_ns, at_ns);
-	bench->schedule.wheel.base_ns = 0; /* as if new: it holds nothing */
+	bench->schedule.wheel.base_ns = 0; /* as if new: the wheel is empty */
 	bench->now_ns = now_ns;
 	expect_eq(bench_take(bench), SLOT_NONE);
 	bench_insert(bench, 7, at_ns);
 	expect_eq(schedule_next_ns(&bench->schedule), at_ns);
-	/* Woken for other reasons in between, the owner hears the same. */
+	/* If the owner wakes for other reasons, the next instant stays unchanged. */
 	for (unsigned i = 0; i < 3; i++) {
 		bench->now_ns += dice_below(dice, at_ns - bench->now_ns);
 		expect_eq(bench_take(bench), SLOT_NONE);
@@ -360,7 +361,7 @@ START_TEST(lone_distant_slot_needs_one_take_from_every_boundary)
 }
 END_TEST
 
-/* Law 8: as many wakes as distinct instants, when nothing was moved. */
+/* Law 8: if nothing was moved, there are as many wakes as distinct instants. */
 START_TEST(one_wake_per_distinct_instant)
 {
 	unsigned rounds = scaled(300);
@@ -392,7 +393,7 @@ START_TEST(one_wake_per_distinct_instant)
 }
 END_TEST
 
-/* A slot goes down at most one level at a time, so at most four times in all. */
+/* A slot descends at most one level at a time, so at most four times in all. */
 START_TEST(slots_cascade_at_most_once_per_level)
 {
 	struct dice dice = dice_new(20000);
@@ -410,8 +411,8 @@ START_TEST(slots_cascade_at_most_once_per_level)
 END_TEST
 
 /*
- * So many that the wheel's memory is in use up to its end: while thousands of one bucket are sorted
- * beside it, nobody writes into another's.
+ * Enough slots to use the wheel's memory up to its end. Beside it thousands of slots of one bucket
+ * are sorted, and the sort must not write into the wheel.
  */
 #define MANY 300000
 #define NEAR 5000
@@ -422,8 +423,8 @@ static uint32_t bench_take_cheaply(struct bench *bench, uint64_t now_ns)
 }
 
 /*
- * Law 13: the first of a bucket of many is taken before the others are put in order, and so is one
- * that comes before it; a take that must be cheap goes no further.
+ * Law 13: the first slot of a long bucket is taken before the others are sorted. A slot that comes
+ * before the bucket is taken too. A take that must be cheap does no more.
  */
 START_TEST(first_of_many_does_not_wait_for_the_others)
 {
@@ -436,7 +437,7 @@ START_TEST(first_of_many_does_not_wait_for_the_others)
 	expect_eq(bench_take_cheaply(bench, SEC - 3), SLOT_DEAR); /* none is due */
 	expect_eq(bench_take_cheaply(bench, SEC + 2), 1);
 	expect_eq(bench_take_cheaply(bench, SEC + 2), SLOT_DEAR);
-	/* One that is filed now is the first, and known. */
+	/* A slot filed now is the first, and is known. */
 	schedule_insert(&bench->schedule, 1, SEC - 2);
 	expect_eq(bench_take_cheaply(bench, SEC - 2), 1);
 	bench->at_ns[1] = NOWHERE;
@@ -451,7 +452,7 @@ START_TEST(first_of_many_does_not_wait_for_the_others)
 }
 END_TEST
 
-/* What lies alone in its bucket, on any level, is moved to no other place before it is taken. */
+/* A slot that is alone in its bucket, on any level, is taken from there without a move. */
 START_TEST(lone_slots_are_taken_where_they_lie)
 {
 	struct bench *bench = bench_new();
@@ -489,7 +490,7 @@ START_TEST(many_at_once_come_out_in_order)
 		expect_le(last_ns, at_ns[slot]);
 		expect_eq(at_ns[slot] < 10 * SEC, taken < NEAR);
 		last_ns = at_ns[slot];
-		at_ns[slot] = 0; /* not again */
+		at_ns[slot] = 0; /* a slot comes only once */
 	}
 	expect_eq(schedule_take(&schedule, 2 * HOUR, false), SLOT_NONE);
 	schedule_close(&schedule);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Both sleepers: a sleep lasts for its time unless the bell or the timerfd ends it, before or
- * meanwhile; again and again. A kernel that refuses io_uring is reported as such.
+ * Both sleepers. A sleep lasts for its time unless the bell or the timerfd ends it, before the
+ * sleep or during it. The test repeats this. A kernel that refuses io_uring is reported.
  */
 #include "harness.h"
 #include "uring.h"
@@ -20,7 +20,7 @@ struct rig {
 
 enum way { BY_URING, BY_POLL };
 
-/* False if it cannot be had. */
+/* False if the sleeper is not available. */
 static bool rig_open(struct rig *rig, enum way way)
 {
 	int result = 0;
@@ -64,7 +64,7 @@ static void with_both(void (*check)(struct rig *rig))
 	}
 }
 
-/* How long it slept: until something ended it, which may be nothing at all. */
+/* Returns the duration of the sleep, which may end without a reason. */
 static uint64_t rig_sleep(struct rig *rig, uint64_t timeout_ns)
 {
 	uint64_t begin_ns = monotonic_ns();
@@ -73,7 +73,7 @@ static uint64_t rig_sleep(struct rig *rig, uint64_t timeout_ns)
 	return monotonic_ns() - begin_ns;
 }
 
-/* It may end for no reason, but not for ever: then nobody would be asleep. */
+/* A sleep may end without a reason, but not each time: then the thread would never sleep. */
 static void check_sleep(struct rig *rig)
 {
 	static const uint64_t timeouts_ns[] = { 0, 1, 50 * US, 3 * MS, 20 * MS };
@@ -97,7 +97,7 @@ static void check_bell_rung_before(struct rig *rig)
 	for (unsigned i = 0; i < 100; i++) {
 		bell_ring(rig->bell);
 		(void)rig_sleep(rig, UINT64_MAX);
-		/* And only once. */
+		/* The bell ends only one sleep. */
 		while (rig_sleep(rig, 100 * US) < 100 * US) {
 		}
 	}
@@ -109,7 +109,7 @@ START_TEST(bell_rung_before_ends_it)
 }
 END_TEST
 
-/* Rings after a while, having said so. */
+/* Rings after a while, and records the time before. */
 struct ringer {
 	int fd;
 	atomic_bool rung;
@@ -132,7 +132,7 @@ static void check_bell_or_alarm_rung_meanwhile(struct rig *rig)
 		pthread_t thread;
 
 		thread_start(&thread, ringer_main, &ringer);
-		do /* it may wake for no reason */
+		do /* a sleep may end without a reason */
 			(void)rig_sleep(rig, i % 4 < 2 ? UINT64_MAX : HOUR);
 		while (!atomic_load(&ringer.rung));
 		thread_join(thread);

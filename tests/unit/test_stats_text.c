@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Statistics as text: no counter is left out, cut at any length, ranks against a sorted list. */
+/* Statistics as text. Every counter has a line, a text is cut at any length, and percentiles of
+ * lateness equal those of a sorted list. */
 #include "harness.h"
 
 #include <errno.h>
@@ -63,13 +64,13 @@ START_TEST(text_is_a_line_for_each_counter)
 	};
 	char text[TEXT_BYTES];
 
-	(void)setlocale(LC_ALL, ""); /* no thousands' separators, whatever the locale */
+	(void)setlocale(LC_ALL, ""); /* a locale must not add thousands' separators */
 	expect_eq(timerhub_stats_text(&stats, text, sizeof(text)), strlen(wanted));
 	expect(strcmp(text, wanted) == 0);
 }
 END_TEST
 
-/* The counters are 64-bit words of the struct: each is given a number that no other has. */
+/* The counters are 64-bit words of the struct. Each gets a number of its own. */
 START_TEST(no_counter_is_left_out)
 {
 	const size_t sleeper = offsetof(struct timerhub_stats, sleeper) / 8;
@@ -157,7 +158,8 @@ static uint64_t bucket_end_ns(unsigned bucket)
 	return bucket == 63 ? UINT64_MAX : UINT64_C(2) << bucket;
 }
 
-/* Each expiry's bucket in a list, in order; the one at a percentage of the way is the answer. */
+/* A sorted list holds the bucket of each expiry. The entry at the percentage is the expected
+ * result. */
 START_TEST(ranks_are_those_of_a_sorted_list)
 {
 	struct dice dice = dice_new(0);

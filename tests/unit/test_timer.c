@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The decisions about a timer, each from every state of a slot in plain memory: the pair is put
- * together and taken apart by multiplication, and everything that a decision does not name must
- * stay, in the other slots too. A last test makes each decision again, and another thread decides
+ * The decisions about a timer, each from every state of a slot in plain memory. The test builds and
+ * reads the pair by multiplication and division. Fields that a decision does not name must stay, in
+ * the other slots too. A last test makes each decision again, with another thread's decision
  * between any two atomic steps. Memory and results must be those of one order of the two decisions.
  */
 #include "harness.h"
@@ -21,12 +21,12 @@
 #define SLOTS 4
 #define SLOT 2
 #define GENERATION 42
-#define GENERATION_STEP (UINT64_C(1) << 26) /* in a handle */
+#define GENERATION_STEP (UINT64_C(1) << 26) /* one generation in a handle */
 #define NEVER UINT64_MAX
 #define MAX_NS ((UINT64_C(1) << 63) - 128)
 #define DEADLINE_NS 64001
 #define SLACK_NS 2000
-#define SLACKENED_NS 65536 /* in the windows of deadlines near that one: 2^16 */
+#define SLACKENED_NS 65536 /* width of the windows near that deadline: 2^16 */
 #define INTERVAL_NS 10000
 #define QUEUE 3
 #define DATA 0x1234
@@ -45,9 +45,9 @@ struct bench {
 	struct slots want; /* the slots after the decision */
 	struct timers timers;
 	struct timer *timer;
-	struct parts parts; /* of the slot's pair at the start */
-	uint64_t handle;    /* of its timer then */
-	struct pair after;  /* as the last decision tells it */
+	struct parts parts; /* the slot's pair at the start */
+	uint64_t handle;    /* handle of its timer at the start */
+	struct pair after;  /* result of the last decision */
 };
 
 static void slots_set(struct slots *slots, struct pair pair)
@@ -56,7 +56,7 @@ static void slots_set(struct slots *slots, struct pair pair)
 	u64_store_relaxed(&slots->pairs[SLOT].state, pair.state);
 }
 
-/* The state once more, and all of memory with it. */
+/* Write the state again, and reset all other memory. */
 static void bench_reset(struct bench *bench)
 {
 	struct slots *slots = &bench->slots;
@@ -96,7 +96,7 @@ static struct pair slot_pair(const struct bench *bench)
 		              u64_load_relaxed(&bench->timer->state) };
 }
 
-/* The slot has this pair, and the rest of memory is as it was, or as `want` says. */
+/* The slot must have this pair. All other memory must be unchanged, or as `want` says. */
 static void expect_slot(struct bench *bench, struct parts parts)
 {
 	expect_pair(slot_pair(bench), parts);
@@ -113,7 +113,7 @@ static void expect_outcome(const struct bench *bench, struct timer_outcome outco
 		expect_pair(bench->after, parts_of(slot_pair(bench)));
 }
 
-/* The owner must look. The caller pushes the slot, if it is not there. */
+/* The owner must look. If the slot is not in the inbox, the caller pushes it. */
 static enum timer_left left_of(uint64_t is_there)
 {
 	return is_there ? TIMER_WAKE : TIMER_PUSH;
@@ -161,7 +161,7 @@ static void for_every_state(void (*test)(struct bench *bench))
 	expect_eq(count, 204);
 }
 
-/* No decision takes a handle of another timer of the slot, of another slot, or of none. */
+/* No decision accepts a handle of another timer of the slot, of another slot, or 0. */
 static void check_wrong_handles(struct bench *bench)
 {
 	const struct timers *timers = &bench->timers;
@@ -197,7 +197,7 @@ static const uint64_t new_ns[] = {
 	0, DEADLINE_NS - 1, DEADLINE_NS, DEADLINE_NS + 1, MAX_NS, NEVER
 };
 
-/* Of six kinds: one-shot, kept, periodic; each with and without slack. */
+/* Six kinds: one-shot, kept and periodic, each with and without slack. */
 static struct timer_arming arming_of(unsigned kind, uint64_t deadline_ns)
 {
 	return (struct timer_arming){ .queue = 9,
@@ -296,7 +296,7 @@ START_TEST(rearm_tells_the_owner_of_what_may_come_earlier_and_move_does_the_rest
 }
 END_TEST
 
-/* A slot that was armed stays scheduled, for no later than its instant. */
+/* A slot that was armed stays scheduled, no later than its instant. */
 static void check_cancel(struct bench *bench)
 {
 	static const uint32_t queues[] = { TIMER_ANY_QUEUE, QUEUE, QUEUE + 1 };
@@ -322,7 +322,7 @@ START_TEST(cancel_frees_and_says_what_the_slot_is_scheduled_for)
 }
 END_TEST
 
-/* The claim was made on another pair: of an earlier look, another deadline, another timer. */
+/* The claim was made on another pair: before a look, for another deadline, or for another timer. */
 static void check_confirm(struct bench *bench)
 {
 	for (unsigned i = 0; i < 8; i++) {
@@ -427,7 +427,8 @@ START_TEST(look_takes_out_of_the_inbox_and_tells_when_to_schedule)
 }
 END_TEST
 
-/* The owner has dropped the schedule entry of a free slot. A look will see to a claimed one. */
+/* The owner has dropped the schedule entry of a free slot. If the slot is claimed, a look will
+ * come. */
 static struct parts unscheduled(struct parts parts)
 {
 	if (parts.phase == TIMER_FREE && !parts.claimed)
@@ -540,7 +541,7 @@ END_TEST
 
 /* ---- a consumer's decisions ---- */
 
-/* Read the expiry, as a consumer does. False if there is none. */
+/* Read the expiry, as a consumer does. Returns false if there is none. */
 static bool view_expiry(struct bench *bench, struct timer_view *view)
 {
 	bool waits = bench->parts.phase == TIMER_PENDING || bench->parts.phase == TIMER_OVERDUE;
@@ -601,12 +602,12 @@ START_TEST(delivery_frees_idles_arms_for_the_next_period_or_gives_back)
 }
 END_TEST
 
-/* ---- two at once ---- */
+/* ---- two decisions at once ---- */
 
 /* The results of a decision, 0 where there is none. */
 struct said {
 	uint64_t words[7];
-	uint64_t filed_ns; /* where the owner has then scheduled the slot; 1: where it was */
+	uint64_t filed_ns; /* the owner scheduled the slot for this time; 1: unchanged */
 };
 
 static void say_outcome(struct said *said, struct timer_outcome outcome, struct pair after)
@@ -639,7 +640,7 @@ static void do_arm(struct bench *bench, struct said *said, uint64_t at_ns)
 {
 	struct timer_arming arming = arming_of(3, at_ns);
 
-	if (bench->parts.phase == TIMER_FREE) /* at the start: the slot is this thread's */
+	if (bench->parts.phase == TIMER_FREE) /* at the start the slot belongs to this thread */
 		say_arming(bench, said, &arming);
 }
 
@@ -671,7 +672,7 @@ static void do_reuse(struct bench *bench, struct said *said, uint64_t at_ns)
 		say_arming(bench, said, &arming);
 }
 
-/* The claim was made before. */
+/* The claim precedes both decisions. */
 static void do_confirm(struct bench *bench, struct said *said, uint64_t at_ns)
 {
 	struct pair pair = parts_pair(bench->parts);
@@ -791,7 +792,7 @@ static const struct act {
 #define ACTS COUNT_OF(acts)
 #define SINGLE_ACTS (ACTS - 2)
 
-/* All that two acts have come to. */
+/* The state after both acts. */
 struct end {
 	struct slots slots;
 	struct said said[2];
@@ -801,7 +802,7 @@ static struct {
 	struct bench *bench;
 	struct end *end;
 	const struct act *act;
-	unsigned steps; /* left before it */
+	unsigned steps; /* steps left before the first act ends */
 	bool over;
 } between;
 
@@ -826,7 +827,7 @@ static void expect_not_lost(const struct bench *bench, const struct said *said)
 		expect_le(said->filed_ns, timer_slacken_ns(parts.deadline_ns, slack_ns));
 }
 
-/* Run the second act before this step of the first. False: the first had fewer steps. */
+/* Run the second act before this step of the first. Returns false if the first had fewer steps. */
 static bool run_both(struct bench *bench, const struct act *first, const struct act *second,
                      unsigned steps, struct end *end)
 {
@@ -881,9 +882,9 @@ START_TEST(each_decision_is_one_step_whatever_another_thread_decides_in_between)
 }
 END_TEST
 
-/* ---- the changes that are possible ---- */
+/* ---- possible changes ---- */
 
-/* Does a change of this pair to that stop the program, in a child? */
+/* Does a change from `before` to `after` stop the program? Try it in a child. */
 static bool change_traps(struct parts before, struct parts after)
 {
 	pid_t child = fork();
@@ -939,7 +940,7 @@ START_TEST(illegal_changes_stop_a_program_of_the_tests)
 		bool traps;
 		struct parts before, after;
 	} rows[] = {
-		/* No pair of a slot, after the change or before. */
+		/* The pair is impossible after the change, or before it. */
 		{ true, PARTS(ARMED, 7), PARTS(ARMED, MAX_NS + 1) },
 		{ true, PARTS(ARMED, MAX_NS + 1), PARTS(ARMED, 7) },
 		{ false, PARTS(ARMED, 7), PARTS(ARMED, MAX_NS) },
@@ -951,7 +952,7 @@ START_TEST(illegal_changes_stop_a_program_of_the_tests)
 		{ true, PARTS(PENDING, 7), PARTS(OVERDUE, 7) },
 		{ true, PARTS(PENDING, 7, .kept = 1), PARTS(IDLE, 7, .kept = 1) },
 		{ true, PARTS(PENDING, 7), PARTS(IDLE, NEVER) },
-		/* A generation begins when a free slot is armed, and its flags with it. */
+		/* Arming a free slot begins a generation with its flags. */
 		{ false, PARTS(FREE, 7), PARTS(ARMED, 7, .generation = 1, .kept = 1, .slack = 1) },
 		{ true, PARTS(FREE, 7), PARTS(ARMED, 7) },
 		{ true, PARTS(ARMED, 7), PARTS(ARMED, 7, .generation = 1) },
@@ -974,7 +975,7 @@ START_TEST(illegal_changes_stop_a_program_of_the_tests)
 }
 END_TEST
 
-/* Density decides: the pairs are packed, four to a cache line. */
+/* The pairs are packed, four to a cache line: density decides the speed. */
 START_TEST(records_are_as_small_as_promised)
 {
 	expect_eq(sizeof(struct timer), 16);

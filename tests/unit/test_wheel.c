@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The wheel against a list of instants, in virtual time: every slot lies in the bucket that the
- * definition gives it, whatever was inserted, removed, moved or entered, at the edges of every
- * level and at clock values up to 2^62.
+ * The wheel against a list of instants, in virtual time. After inserts, removals, moves and entries
+ * of buckets, every slot is in the bucket of the definition. The clock is at the edges of every
+ * level and at values up to 2^62.
  */
 #include "harness.h"
 
@@ -13,14 +13,14 @@
 
 #define SLOTS 200
 #define ABSENT UINT64_MAX
-#define EXACT_UP_TO 105 /* a bucket of more slots may tell a bound that is too low */
+#define EXACT_UP_TO 105 /* a bucket with more slots may have too low a bound */
 
 struct bench {
 	struct wheel wheel;
 	struct wheel_level *levels;
-	struct wheel_chunk *chunks; /* exactly as many as are said to be enough */
+	struct wheel_chunk *chunks; /* exactly as many chunks as the wheel asks for */
 	struct timer_filing filings[SLOTS];
-	uint64_t at_ns[SLOTS]; /* of the slots that are in the wheel, ABSENT else */
+	uint64_t at_ns[SLOTS]; /* instants of the slots in the wheel; ABSENT for others */
 };
 
 static struct bench *bench_new(void)
@@ -45,7 +45,7 @@ static void bench_free(struct bench *bench)
 	free(bench);
 }
 
-/* A 64-bit instant as the wheel sees it: 16 bits, then four digits of 12. */
+/* The wheel's view of a 64-bit instant: 16 bits, then four digits of 12. */
 static uint32_t slow_digit(uint64_t at_ns, unsigned level)
 {
 	at_ns /= 65536;
@@ -56,7 +56,7 @@ static uint32_t slow_digit(uint64_t at_ns, unsigned level)
 
 #define NO_BUCKET UINT32_MAX
 
-/* Where a slot belongs, by the definition: the highest digit that differs from the base's. */
+/* Returns a slot's bucket by the definition: the highest digit that differs from the base's. */
 static uint32_t slow_bucket(uint64_t base_ns, uint64_t at_ns)
 {
 	for (unsigned level = 4; level-- > 0;)
@@ -96,7 +96,7 @@ static void bench_verify_slots(const struct bench *bench)
 	}
 }
 
-/* All of a bucket's chunks but the first are full, and hold no more slots than there are. */
+/* Only the first chunk of a bucket may be partly filled. No chunk holds more than its size. */
 static uint32_t bucket_count(const struct bench *bench, uint32_t bucket)
 {
 	uint32_t chunk = bench->levels[bucket / 4096].buckets[bucket % 4096].first;
@@ -113,7 +113,7 @@ static uint32_t bucket_count(const struct bench *bench, uint32_t bucket)
 	return count;
 }
 
-/* The bitmaps say which buckets have a slot, no more and no less; the buckets hold them all. */
+/* The bitmaps name exactly the buckets with a slot. The buckets hold all slots. */
 static void bench_verify_buckets(const struct bench *bench)
 {
 	static uint32_t want[WHEEL_LEVELS * WHEEL_DIGITS];
@@ -136,8 +136,8 @@ static void bench_verify_buckets(const struct bench *bench)
 }
 
 /*
- * The bound is never later than the earliest slot, and that slot's instant if its bucket is
- * short. The slot that is told for it is one that lies there.
+ * The bound is never later than the earliest slot. If the earliest slot's bucket is short, the
+ * bound is its instant. The slot named with the bound must be in the bucket.
  */
 static void bench_verify_bound(struct bench *bench)
 {
@@ -183,7 +183,7 @@ static void bench_insert(struct bench *bench, uint32_t slot, uint64_t at_ns)
 	bench->at_ns[slot] = at_ns;
 }
 
-/* File a chunk's slots again; each must have been in the wheel, under this instant. */
+/* File a chunk's slots again. Each must have been in the wheel, under this instant. */
 static void bench_file_chunk(struct bench *bench, const struct wheel_chunk *chunk)
 {
 	for (unsigned i = 0; i < chunk->count; i++) {
@@ -193,12 +193,12 @@ static void bench_file_chunk(struct bench *bench, const struct wheel_chunk *chun
 		expect_eq(due.at_ns, bench->at_ns[due.slot]);
 		bench->at_ns[due.slot] = ABSENT;
 		bench->filings[due.slot].where = 0;
-		/* Else it is in the base's own bucket: the run's from now on. */
+		/* Otherwise the slot is in the base's own bucket, which becomes the run's. */
 		bench_insert(bench, due.slot, due.at_ns);
 	}
 }
 
-/* Enter, and file again what comes out. */
+/* Enter a bucket, and file again the slots that come out. */
 static void bench_enter(struct bench *bench, uint64_t base_ns)
 {
 	uint32_t chunk = wheel_enter(&bench->wheel, base_ns);
@@ -217,7 +217,7 @@ static uint64_t bench_instant_ns(struct bench *bench, struct dice *dice)
 	switch (dice_below(dice, 5)) {
 	case 0:
 		return dice_boundary(dice);
-	case 1: /* beside another slot, or equal to it */
+	case 1: /* near another slot's instant, or equal to it */
 		base_ns = bench->at_ns[dice_below(dice, SLOTS)];
 		return base_ns < UINT64_MAX - 2 ? base_ns + dice_below(dice, 3) : 0;
 	case 2: /* at the end of the base's bucket on some level */
@@ -238,7 +238,8 @@ static void bench_move(struct bench *bench, uint32_t slot, uint64_t at_ns)
 		bench->at_ns[slot] = at_ns;
 }
 
-/* As the owner files a slot again: one in `stay` where it was, or later; the others nowhere. */
+/* File a slot again as the owner does. One slot in `stay` keeps its instant or gets a later one.
+ * The others are removed. */
 static void bench_refile(struct bench *bench, struct dice *dice, uint32_t slot, unsigned stay)
 {
 	uint64_t at_ns = bench->at_ns[slot];
@@ -258,7 +259,7 @@ static void bench_refile(struct bench *bench, struct dice *dice, uint32_t slot, 
 		bench_insert(bench, slot, at_ns);
 }
 
-/* Returns how many slots were in doubt; each is filed again. */
+/* Returns the number of slots in doubt. Each is filed again or removed. */
 static unsigned bench_doubt(struct bench *bench, struct dice *dice, uint64_t before_ns,
                             uint32_t *slots, unsigned stay)
 {
@@ -323,7 +324,7 @@ START_TEST(random_operations_keep_every_slot_where_it_belongs)
 }
 END_TEST
 
-/* One bucket with more slots than are counted: the bound may be low, but it is never late. */
+/* The bucket has more slots than are counted. Its bound may be low, but never late. */
 START_TEST(bound_of_a_long_bucket_is_never_late)
 {
 	struct dice dice = dice_new(1000);
@@ -350,7 +351,7 @@ START_TEST(bound_of_a_long_bucket_is_never_late)
 }
 END_TEST
 
-/* All in one bucket, whose first has left. */
+/* All slots are in one bucket, whose first slot has left. */
 #define SWEPT_NS (UINT64_C(5) << 40)
 #define SWEPT_WIDTH (UINT64_C(1) << 40)
 
@@ -367,7 +368,7 @@ static struct wheel_bucket *bench_fill_bucket(struct bench *bench, struct dice *
 	return bucket;
 }
 
-/* Insert, remove or move one, as the inbox may have it between two portions of a sweep. */
+/* Insert, remove or move a slot, as the inbox may between two portions of a sweep. */
 static uint32_t bench_disturb(struct bench *bench, struct dice *dice)
 {
 	uint32_t slot = (uint32_t)dice_below(dice, SLOTS);
@@ -389,13 +390,13 @@ static void bench_sweep(struct bench *bench, struct dice *dice, unsigned disturb
                         unsigned stay)
 {
 	struct wheel_bucket *bucket = bench_fill_bucket(bench, dice);
-	bool waits[SLOTS]; /* untouched since the sweep began */
+	bool waits[SLOTS]; /* unchanged since the sweep began */
 	uint32_t slots[SLOTS];
 
 	for (uint32_t slot = 0; slot < SLOTS; slot++)
 		waits[slot] = bench->at_ns[slot] != ABSENT;
 	do {
-		/* A first that is known would come in place of the others. */
+		/* A known first slot would be returned instead of the others. */
 		uint32_t first = bucket->bound_slot;
 		unsigned count;
 
@@ -433,7 +434,8 @@ START_TEST(sweep_passes_every_slot_of_a_bucket_whatever_happens_meanwhile)
 }
 END_TEST
 
-/* A sweep makes the bound of a long bucket exact. If its first then leaves, there is no other. */
+/* A sweep makes the bound of a long bucket exact. If the first slot then leaves, the wheel does not
+ * search for the next. */
 START_TEST(sweep_tells_the_first_of_a_long_bucket_once)
 {
 	struct dice dice = dice_new(3000);
@@ -461,7 +463,8 @@ START_TEST(sweep_tells_the_first_of_a_long_bucket_once)
 }
 END_TEST
 
-/* The base enters a bucket that is being swept; when that is filled again, it is swept afresh. */
+/* The base enters a bucket during its sweep. If the bucket is filled again, its sweep begins
+ * again. */
 START_TEST(sweep_ends_where_its_bucket_is_entered)
 {
 	struct dice dice = dice_new(3001);
@@ -488,7 +491,7 @@ START_TEST(sweep_ends_where_its_bucket_is_entered)
 }
 END_TEST
 
-/* Chunks are enough however the slots are spread: one to a bucket, then all in one. */
+/* The chunks suffice for any spread of the slots: one to a bucket, then all in one bucket. */
 START_TEST(chunks_are_enough_for_any_spread)
 {
 	struct bench *bench = bench_new();
@@ -514,7 +517,7 @@ START_TEST(chunks_are_enough_for_any_spread)
 }
 END_TEST
 
-/* From a clock just before every edge, to every distance around an edge. */
+/* The clock is just before every edge, and the slot at every distance around an edge. */
 START_TEST(lone_slot_comes_out_at_every_level_boundary_and_power_of_two)
 {
 	struct bench *bench = bench_new();
@@ -525,11 +528,11 @@ START_TEST(lone_slot_comes_out_at_every_level_boundary_and_power_of_two)
 			uint64_t at_ns = base_ns + (UINT64_C(1) << j);
 
 			expect_context("clock before 2^, distance 2^", k, j);
-			bench_enter(bench, base_ns); /* back, too: it holds nothing */
+			bench_enter(bench, base_ns); /* back, too, since the wheel is empty */
 			bench_insert(bench, 0, at_ns);
 			bench_verify_bound(bench);
 			expect_eq(wheel_bound_ns(&bench->wheel), at_ns);
-			/* Straight to the instant: out it comes, and lies in the base's bucket. */
+			/* Enter the instant itself: the slot comes out, in the base's bucket. */
 			bench_enter(bench, at_ns);
 			expect_eq(bench->at_ns[0], ABSENT);
 			expect_eq(wheel_bound_ns(&bench->wheel), UINT64_MAX);
