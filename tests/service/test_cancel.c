@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Law 3: cancel is final; either it succeeds or the event is delivered, never both, never neither.
- */
+/* Law 3: cancel is final. Either the cancel succeeds or the event is delivered. */
 #include "rig.h"
 
 #include <poll.h>
@@ -98,7 +96,7 @@ static void cancel_the_others(const struct timerhub_event *event)
 		expect_eq(timerhub_cancel(callback_hub, callback_victims[i]), i % 3 ? 0 : -ENOENT);
 }
 
-/* All are due at once; the first callback cancels those that would be next, and most others. */
+/* All timers are due at once. The first callback cancels all others. */
 START_TEST(cancel_is_final_from_a_callback_for_what_is_due_next)
 {
 	struct rig rig = rig_manual(16);
@@ -140,7 +138,7 @@ START_TEST(cancel_is_final_for_a_periodic_timer_in_its_own_callback)
 }
 END_TEST
 
-/* In every phase: waiting, expired, expired with further periods due, just delivered. */
+/* In every phase: armed, expired, expired with further periods due, just delivered. */
 START_TEST(cancel_is_final_for_a_periodic_timer)
 {
 	static const struct {
@@ -178,21 +176,21 @@ START_TEST(cancel_many_counts_the_live_ones)
 		timers[i] = arm_after(rig.queue, i * 64, i);
 	advance(rig.hub, 150);
 	expect_eq(drain_all(rig.queue), 3); /* 0, 1, 2 */
-	advance(rig.hub, 300);              /* 3, 4 are in the queue */
+	advance(rig.hub, 300);              /* 3 and 4 are in the queue */
 	expect_eq(timerhub_cancel(rig.hub, timers[9]), 0);
 	timers[8] = timers[7];
 	expect_eq(timerhub_cancel_many(rig.hub, timers, COUNT_OF(timers)), 5);
 	expect_eq(timerhub_cancel_many(rig.hub, timers, COUNT_OF(timers)), 0);
 	expect_eq(timerhub_cancel_many(rig.hub, timers, 0), 0);
 	advance(rig.hub, 5000);
-	expect_eq(drain_all(rig.queue), 1); /* what was overwritten: 8 */
+	expect_eq(drain_all(rig.queue), 1); /* timer 8, whose handle was overwritten */
 	rig_close(&rig);
 }
 END_TEST
 
 /*
- * The data points at memory that is freed the moment cancel says 0, by the canceller, and on
- * delivery by the consumer: freed twice, used after or leaked, the sanitizers tell.
+ * The data points at memory. If a cancel returns 0, the canceller frees it at once; otherwise the
+ * consumer frees it on delivery. The sanitizers report a double free, a use after free, or a leak.
  */
 struct order {
 	atomic_uint freed;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub_cancel_sync(): as cancel, and when it returns no callback of the timer runs. Callbacks
- * here stay inside until they are let out, so that "returned too early" is seen every time.
+ * timerhub_cancel_sync() cancels, and returns when no callback of the timer runs. Callbacks here
+ * run until the test lets them end, so a return that is too early is seen every time.
  */
 #include "rig.h"
 
@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A callback's stay: the event's data points here. */
+/* State of a running callback; the event's data points here. */
 struct stay {
 	atomic_bool inside;
 	atomic_bool let_out;
@@ -50,11 +50,11 @@ static void *dispatch_one(void *arg)
 	return NULL;
 }
 
-/* Somebody who cancels, and when he is back sees whether the callbacks were over. */
+/* A thread that cancels, and checks after its return that the callbacks had ended. */
 struct canceller {
 	struct rig *rig;
 	timerhub_timer timer;
-	struct stay *stays[2]; /* or NULL */
+	struct stay *stays[2]; /* unused entries are NULL */
 	int wanted;
 	atomic_int tid;
 	atomic_bool back;
@@ -82,7 +82,7 @@ static void canceller_start(struct canceller *canceller)
 	expect(!atomic_load(&canceller->back));
 }
 
-/* Until the timer is no more: who blocked may have done so before he cancelled it. */
+/* Wait until the timer has ended. A blocked canceller may have blocked before its cancel. */
 static void wait_cancelled(const struct rig *rig, timerhub_timer timer)
 {
 	uint64_t until_ns = monotonic_ns() + ARRIVES;
@@ -118,7 +118,10 @@ START_TEST(cancel_sync_is_a_cancel)
 }
 END_TEST
 
-/* One-shot: it was delivered, but what it works on may be freed when we are back. */
+/*
+ * A one-shot or periodic timer was delivered. Its callback's memory may be freed when the call
+ * returns.
+ */
 START_TEST(cancel_sync_waits_for_the_callback)
 {
 	struct rig rig = rig_manual(8);
@@ -152,7 +155,7 @@ START_TEST(cancel_sync_waits_for_the_callback)
 }
 END_TEST
 
-/* Two periods of one timer, in two threads at once: both are waited for. */
+/* Two threads run callbacks for two periods of one timer. The canceller waits for both. */
 static struct stay periods[2];
 static atomic_uint period_next;
 
@@ -178,7 +181,10 @@ START_TEST(cancel_sync_waits_for_every_callback_of_the_timer)
 		stay_wait_inside(&periods[i]);
 	}
 	canceller_start(&canceller);
-	/* Once the later first, once the earlier: whichever cell is searched first. */
+	/*
+	 * Try both orders of their ends, since the library searches the callback cells in one
+	 * order.
+	 */
 	atomic_store(&periods[_i].let_out, true);
 	sleep_ns(20 * MS);
 	expect(!atomic_load(&canceller.back));
@@ -192,7 +198,7 @@ END_TEST
 
 START_TEST(cancel_sync_waits_for_nobody_else)
 {
-	struct rig rig = rig_manual(1); /* one slot, so that the next timer lives in it too */
+	struct rig rig = rig_manual(1); /* one slot, so that the next timer uses it too */
 	struct stay stay = { false };
 	timerhub_timer before = arm_after(rig.queue, 1, 0);
 	timerhub_timer timer, next;
@@ -220,13 +226,13 @@ START_TEST(cancel_sync_waits_for_nobody_else)
 }
 END_TEST
 
-/* ---- from inside ---- */
+/* ---- cancels from inside a callback ---- */
 
 static struct rig inside_rig;
 static timerhub_timer inside_timer;
 static unsigned inside_calls;
 
-/* `data`: 1 if the timer outlives its expiry. */
+/* `data` is 1 if the timer outlives its expiry. */
 static void cancel_oneself(const struct timerhub_event *event)
 {
 	timerhub_timer other = arm_after(inside_rig.queue, 100, 0);
@@ -239,7 +245,7 @@ static void cancel_oneself(const struct timerhub_event *event)
 	expect_eq(timerhub_cancel_sync(inside_rig.hub, other), -ENOENT);
 }
 
-/* The first dispatches the second, which finds the first running beneath it. */
+/* The first callback dispatches the second, and the second finds the first running beneath it. */
 static void dispatch_more(const struct timerhub_event *event)
 {
 	if (event->data == 0) {

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * No call is a cancellation point: a thread with a request pending goes through all of them, in
- * success and in failure, and is cancelled only where it asks to be; nothing is left behind.
- * Asynchronous cancellation is not supported, and not tried.
+ * No call is a cancellation point. A thread with a pending request makes all calls, with success
+ * and with failure, and is cancelled only at its own cancellation point. Nothing is left behind.
+ * Asynchronous cancellation is not supported, and not tested.
  */
 #include "rig.h"
 
 #include <stdatomic.h>
 #include <sys/resource.h>
 
-/* How far the thread came; it writes. */
+/* Number of calls made; the thread writes. */
 static atomic_uint came;
 static unsigned calls_made;
 
-/* The test's own code may reach cancellation points: only the call itself may be cancelled. */
+/*
+ * The test's own code may contain cancellation points. So cancellation is enabled only during the
+ * call.
+ */
 #define CALL(expression)                                                                           \
 	do {                                                                                       \
 		(void)pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);                         \
@@ -23,8 +26,8 @@ static unsigned calls_made;
 	} while (0)
 
 /*
- * The end of a thread with a request pending: there it is acted upon, unless a sanitizer watches,
- * which takes the stack of a thread that was unwound for a fault.
+ * End a thread with a pending request. Under a sanitizer it returns, because a sanitizer reports
+ * the stack of an unwound thread as a fault. Otherwise the request is acted upon.
  */
 static void *end_cancelled(void)
 {
@@ -69,7 +72,7 @@ static void call_timers(struct rig *rig)
 	CALL(timerhub_after(rig->queue, 0, 0, NULL));
 	CALL(timerhub_call(rig->queue, 0, callback, NULL, NULL));
 	CALL(timerhub_wait(rig->queue, events, 4, ARRIVES));
-	CALL(timerhub_wait(rig->queue, events, 4, MS)); /* blocks, and in vain */
+	CALL(timerhub_wait(rig->queue, events, 4, MS)); /* blocks until its timeout */
 	CALL(timerhub_drain(rig->queue, events, 4));
 	CALL(timerhub_dispatch(rig->queue, 4));
 	CALL(timerhub_interrupt(rig->queue));
@@ -81,10 +84,10 @@ static void call_timers(struct rig *rig)
 	CALL(timerhub_owner_tid(rig->hub));
 	CALL(timerhub_queue_hub(rig->queue));
 	CALL(timerhub_queue_stop(rig->queue));
-	CALL(timerhub_wait(rig->queue, events, 4, ARRIVES)); /* does not block any more */
+	CALL(timerhub_wait(rig->queue, events, 4, ARRIVES)); /* returns at once after the stop */
 }
 
-/* Of each clock, and observable, as everything is opened that a hub can have. */
+/* Use hubs of each clock, and observable ones, so that every resource of a hub is opened. */
 static void call_hub(uint32_t flags, uint32_t clock)
 {
 	struct timerhub_config config = { .size = sizeof(config),
@@ -107,10 +110,10 @@ static void call_hub(uint32_t flags, uint32_t clock)
 		call_timers(&rig);
 	}
 	CALL(timerhub_queue_close(other));
-	CALL(timerhub_close(rig.hub)); /* and its queue with it */
+	CALL(timerhub_close(rig.hub)); /* closes its queue as well */
 }
 
-/* What open gives up halfway is closed, too. */
+/* Open fails halfway, and closes the resources that it had opened. */
 static void call_in_vain(void)
 {
 	struct timerhub_config config = { .size = sizeof(config),
@@ -137,7 +140,8 @@ static void *call_everything(void *arg)
 	(void)arg;
 	calls_made = 0;
 	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-	expect_eq(pthread_cancel(pthread_self()), 0); /* at the next cancellation point */
+	expect_eq(pthread_cancel(pthread_self()), 0); /* takes effect at the next cancellation
+	                                               * point */
 	call_hub(0, TIMERHUB_CLOCK_MONOTONIC);
 	call_hub(TIMERHUB_OBSERVABLE, TIMERHUB_CLOCK_BOOTTIME);
 	call_hub(0, TIMERHUB_CLOCK_REALTIME);
@@ -157,7 +161,7 @@ START_TEST(cancellation_comes_in_no_call)
 
 	thread_start(&thread, call_everything, NULL);
 	expect_eq(pthread_join(thread, &result), 0);
-	/* Else the call after this one, counted from 1, was a cancellation point. */
+	/* If the count is lower, the next call was a cancellation point. */
 	last = atomic_load(&came);
 	expect_eq(last, UINT32_MAX);
 	expect(result == PTHREAD_CANCELED);
@@ -179,7 +183,7 @@ static void *wait_then_cancelled(void *arg)
 	return end_cancelled();
 }
 
-/* The request is left pending: the event that ends the wait is not lost with the thread. */
+/* The request stays pending, so the event that ends the wait is not lost with the thread. */
 START_TEST(cancellation_does_not_end_a_wait)
 {
 	pthread_t thread;

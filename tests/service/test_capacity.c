@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 7: bounded. Exactly timers_max timers, never one less; what is cancelled or delivered gives
- * its place back at once. The periodic half of the law is in test_periodic.c.
+ * Law 7: bounded. A hub has room for exactly timers_max timers. A cancel or a delivery makes room
+ * at once. The periodic half of the law is in test_periodic.c.
  */
 #include "rig.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* Arms far timers until refused, and returns how many it could. */
+/* Arms far timers until one is refused, and returns their number. */
 static unsigned fill(struct timerhub_queue *queue, timerhub_timer *timers, unsigned max)
 {
 	unsigned count = 0;
@@ -54,7 +54,7 @@ START_TEST(capacity_is_exactly_timers_max)
 }
 END_TEST
 
-/* Also on a manual hub that nobody advances: no owner needs to look first. */
+/* On a manual hub without an advance: the owner is not needed. */
 START_TEST(capacity_is_back_after_cancel)
 {
 	for (unsigned i = 0; i < COUNT_OF(sizes) * 2; i++) {
@@ -98,7 +98,7 @@ START_TEST(capacity_is_back_after_delivery)
 }
 END_TEST
 
-/* Nobody drains: a withdrawn expiry gives its place back all the same. */
+/* No consumer drains. A withdrawn expiry makes room at once. */
 START_TEST(capacity_is_back_after_cancel_of_an_expiry_in_the_queue)
 {
 	for (unsigned i = 0; i < COUNT_OF(sizes); i++) {
@@ -165,7 +165,7 @@ struct tenant {
 	uint64_t salt;
 };
 
-/* Never holds more than one timer. */
+/* Holds at most one timer at a time. */
 static void *hold_one(void *arg)
 {
 	const struct tenant *me = arg;
@@ -198,7 +198,7 @@ START_TEST(capacity_of_four_is_enough_for_four_threads)
 }
 END_TEST
 
-/* As above, but each waits for its timer in a queue of its own. */
+/* As above, but each thread waits for its timer in a queue of its own. */
 static void *hold_one_to_the_end(void *arg)
 {
 	const struct tenant *me = arg;
@@ -249,7 +249,10 @@ START_TEST(capacity_under_churn_costs_no_memory)
 }
 END_TEST
 
-/* Expired, withdrawn, armed again, with nobody draining: the queue does not fill up with ghosts. */
+/*
+ * Timers expire, are withdrawn and armed again without a drain. The queue must not fill with stale
+ * handles.
+ */
 START_TEST(capacity_under_withdrawn_expiries)
 {
 	struct rig rig = rig_manual(3);
@@ -283,7 +286,7 @@ START_TEST(capacity_is_reserved_at_open)
 		arm_after(rig.queue, i % 2 ? i * US : HOUR, i);
 	for (unsigned i = 0; i < 10000; i++)
 		take_one(rig.queue);
-	if (!sanitized()) /* whose own memory grows as it likes */
+	if (!sanitized()) /* a sanitizer's own memory may grow */
 		expect_eq(process_mapping_count(), mappings);
 	else
 		expect_cmp(process_mapping_count(), <, mappings + 100);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hubs on the boot clock and on the wall clock: which clock it is, what the owner sleeps on, never
- * early by it, also inside time namespaces where the clocks are days away from the kernel's.
- * What happens when the wall clock is set is in ../traps/test_clocks.c.
+ * Hubs on the boot clock and on the wall clock: the clock's value, the owner's sleep, no early
+ * event, also inside time namespaces whose clocks are days away from the kernel's.
+ * ../traps/test_clocks.c sets the wall clock.
  */
 #include "rig.h"
 
@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define REFUSED 77 /* the kernel makes no time namespace for us */
+#define REFUSED 77 /* the kernel refuses a time namespace */
 
 #ifndef CLONE_NEWTIME
 #define CLONE_NEWTIME 0x00000080
@@ -27,7 +27,7 @@
 static const struct {
 	uint32_t clock;
 	clockid_t id;
-	unsigned settime_flags; /* of the timerfd */
+	unsigned settime_flags; /* flags of timerfd_settime() */
 } clocks[] = {
 	{ TIMERHUB_CLOCK_MONOTONIC, CLOCK_MONOTONIC, 0 },
 	{ TIMERHUB_CLOCK_BOOTTIME, CLOCK_BOOTTIME, TFD_TIMER_ABSTIME },
@@ -47,7 +47,7 @@ static struct rig rig_clock(uint32_t clock)
 	return rig_open_config((struct timerhub_config){ .clock = clock, .timers_max = 1000 });
 }
 
-/* Arms on the clock by delay and by point in time, and takes what comes. */
+/* Arms timers by delay and by point in time, and takes their events. */
 static void expire_some(struct rig *rig, clockid_t id)
 {
 	struct dice dice = dice_new((uint64_t)id);
@@ -103,7 +103,7 @@ START_TEST(never_early_by_the_clock_of_the_hub_with_spin)
 }
 END_TEST
 
-/* The line "KEY: value" of the descriptor, or -1. */
+/* Returns the value of the line "KEY: value" in the descriptor's fdinfo, or -1. */
 static long fdinfo(int fd, const char *key)
 {
 	char path[64], line[128];
@@ -120,7 +120,7 @@ static long fdinfo(int fd, const char *key)
 	return value;
 }
 
-/* Whether the timerfd has an instant to come; without, the kernel does not tell of jumps. */
+/* Is the timerfd set? If not, the kernel does not report that the clock was set. */
 static bool timerfd_is_set(int fd)
 {
 	char path[64], line[128];
@@ -137,7 +137,7 @@ static bool timerfd_is_set(int fd)
 	return set;
 }
 
-/* The descriptor of the only timerfd that there is, or -1. */
+/* Returns the process's only timerfd, or -1. */
 static int timerfd_find(void)
 {
 	DIR *dir = opendir("/proc/self/fd");
@@ -156,7 +156,10 @@ static int timerfd_find(void)
 	return found;
 }
 
-/* A relative sleep stands still during suspend, and nobody tells it that the clock was set. */
+/*
+ * A relative sleep does not count suspended time, and does not end when the clock is set. So the
+ * owner sleeps on a timerfd of these clocks.
+ */
 START_TEST(owner_sleeps_on_a_timer_of_the_clock)
 {
 	struct rig rig = rig_clock(clocks[_i].clock);
@@ -185,7 +188,7 @@ START_TEST(owner_sleeps_on_a_timer_of_the_clock)
 }
 END_TEST
 
-/* Law 8: with far timers and a clock that nobody sets, the owner sleeps. */
+/* Law 8: with far timers, and while the clock is not set, the owner sleeps. */
 START_TEST(quiet_on_every_clock)
 {
 	struct rig rig = rig_clock(clocks[_i].clock);
@@ -204,7 +207,7 @@ END_TEST
 
 /* ---- without timerfds ---- */
 
-/* For every thread of the process, those that run already too. */
+/* Refuses the call in every thread of the process, including running threads. */
 static void deny(int call)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
@@ -233,7 +236,7 @@ START_TEST(denied_timerfd_is_told_at_open)
 }
 END_TEST
 
-/* Refused only later: the owner then sleeps by the relative time, and looks at the clock. */
+/* timerfd_settime() is refused. The owner then sleeps for a relative time, and reads the clock. */
 START_TEST(denied_setting_of_the_timerfd_loses_nothing)
 {
 	struct rig rig;
@@ -246,8 +249,8 @@ START_TEST(denied_setting_of_the_timerfd_loses_nothing)
 END_TEST
 
 /*
- * Refused while the owner sleeps on it: what was set goes off, and nothing can set it again. The
- * owner rests all the same, but for a look at the clock now and then.
+ * timerfd_settime() is refused while the owner sleeps on the timerfd. The timerfd expires, and
+ * cannot be set again. The owner sleeps, except for a reading of the clock now and then.
  */
 START_TEST(denied_setting_of_the_timerfd_under_way_burns_nothing)
 {
@@ -271,7 +274,7 @@ END_TEST
 
 /* ---- a time namespace ---- */
 
-/* False if the child says that it could not even try. */
+/* Returns false if the kernel refused the child's namespace. */
 static bool child_tried(pid_t child)
 {
 	int status;
@@ -285,7 +288,7 @@ static bool child_tried(pid_t child)
 	return true;
 }
 
-/* Ours, or as anybody in a user namespace. */
+/* As the superuser; otherwise inside a user namespace. */
 static int namespace_make(void)
 {
 	return unshare(CLONE_NEWTIME) < 0 ? unshare(CLONE_NEWUSER | CLONE_NEWTIME) : 0;
@@ -303,8 +306,8 @@ static void namespace_set(const char *clock, int64_t ahead_s)
 }
 
 /*
- * Run `within` in a child of ours whose clocks are that far ahead, the wall clock excepted, of
- * which there is but one. False if that is refused.
+ * Run `within` in a child whose boot and monotonic clocks are `ahead_s` ahead. There is only one
+ * wall clock. Returns false if the kernel refuses the namespace.
  */
 static bool in_namespace(int64_t ahead_s, void (*within)(int64_t ahead_s))
 {
@@ -317,7 +320,7 @@ static bool in_namespace(int64_t ahead_s, void (*within)(int64_t ahead_s))
 			_exit(REFUSED);
 		namespace_set("boottime", ahead_s);
 		namespace_set("monotonic", ahead_s);
-		child = fork(); /* the first to be inside */
+		child = fork(); /* the first process inside the namespace */
 		if (child == 0) {
 			within(ahead_s);
 			_exit(0);
@@ -339,7 +342,7 @@ static void within_namespace_by(unsigned clock, int64_t ahead_s)
 	if (clocks[clock].id == CLOCK_REALTIME)
 		ahead_s = 0;
 	expect_cmp(timerhub_now(rig.hub), >=, outside_ns[clock] + (uint64_t)ahead_s * SEC);
-	/* Not the clock outside: HOUR is more than this test ever takes. */
+	/* The hub uses the clock of the namespace: HOUR is longer than this test takes. */
 	expect_cmp(timerhub_now(rig.hub), <, outside_ns[clock] + (uint64_t)ahead_s * SEC + HOUR);
 	expire_some(&rig, clocks[clock].id);
 	start_ns = monotonic_ns();
@@ -355,7 +358,7 @@ static void within_namespace(int64_t ahead_s)
 		within_namespace_by(i, ahead_s);
 }
 
-/* Forward, and back by half of what the machine has been up for: a clock cannot be below 0. */
+/* The clocks go forward, and back by half of the machine's uptime: a clock cannot be below 0. */
 START_TEST(every_clock_is_right_in_a_time_namespace)
 {
 	int64_t ahead_s = _i == 0 ? 300000 : -(int64_t)(kernel_ns(CLOCK_MONOTONIC) / SEC / 2);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 11: degrades in the open. What the kernel refuses is arranged with seccomp and rlimits, each
- * in a process of its own (libcheck forks). Also: an open that fails half-way leaves nothing
- * behind.
+ * Law 11: degrades in the open. seccomp and rlimits make the kernel refuse calls, each in a process
+ * of its own (libcheck forks). An open that fails halfway leaves no resource behind.
  */
 #include "rig.h"
 
@@ -78,7 +77,7 @@ START_TEST(denied_io_uring_setup_falls_back_when_not_insisted_on)
 }
 END_TEST
 
-/* As Docker's default profile does it: the whole of io_uring. */
+/* All io_uring calls are refused, as by Docker's default profile. */
 START_TEST(denied_io_uring_altogether_falls_back)
 {
 	int error = refusals[_i];
@@ -90,7 +89,7 @@ START_TEST(denied_io_uring_altogether_falls_back)
 }
 END_TEST
 
-/* A filter that knows only some of the calls: whatever AUTO then takes, it works. */
+/* A filter refuses only some of the calls. The sleeper that AUTO chooses must work. */
 START_TEST(denied_half_of_io_uring_still_works)
 {
 	static const int calls[] = { SCMP_SYS(io_uring_enter), SCMP_SYS(io_uring_register) };
@@ -142,7 +141,7 @@ static void open_in_vain(const struct refused_call *refused)
 	expect_eq(process_thread_count(), threads);
 }
 
-/* In a child: without clone a leak checker could not run at exit. */
+/* Run in a child, because a leak checker cannot start at exit without clone. */
 START_TEST(denied_resources_fail_open_and_leave_nothing)
 {
 	pid_t child = fork();
@@ -171,7 +170,10 @@ START_TEST(denied_queue_leaves_the_hub_alone)
 }
 END_TEST
 
-/* So that what is counted from the top is all that there is: whoever started us may leave gaps. */
+/*
+ * Fill the gaps below the highest descriptor, which the parent process may have left. The limit
+ * then equals the number of free descriptors.
+ */
 static void fill_descriptor_gaps(void)
 {
 	unsigned fds;
@@ -185,7 +187,7 @@ static void fill_descriptor_gaps(void)
 	close(fd);
 }
 
-/* File descriptors run out one earlier each time, until open no longer gets its first. */
+/* Each round grants one descriptor fewer, until open does not get its first. */
 START_TEST(denied_file_descriptors_fail_open_and_leave_nothing)
 {
 	unsigned threads = process_threads_at_rest();
@@ -204,7 +206,10 @@ START_TEST(denied_file_descriptors_fail_open_and_leave_nothing)
 		expect_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
 		result = open_sleeper(sleeper_asked(), &rig.hub);
 		if (result == 0) {
-			/* It had not failed with more; AUTO may have once, and then takes fewer. */
+			/*
+			 * With more descriptors it had not failed. Only AUTO may fail once and then
+			 * use fewer.
+			 */
 			fell_back += !opened;
 			expect_le(fell_back, sleeper_asked() == TIMERHUB_SLEEPER_AUTO);
 			result = timerhub_queue_open(rig.hub, &rig.queue, NULL);

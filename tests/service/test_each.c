@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub_each(): every live timer is shown once, with what its armer gave; timerhub_call() and
- * timerhub_rearm_many(), and what an event says of queue and hub.
+ * timerhub_each() shows every live timer once, with the values of its spec. timerhub_call() and
+ * timerhub_rearm_many(). An event names its queue and hub.
  */
 #include "rig.h"
 
@@ -11,11 +11,11 @@
 #define SHOWN_MAX 16
 
 struct shown {
-	struct timerhub_event timers[SHOWN_MAX]; /* by data */
+	struct timerhub_event timers[SHOWN_MAX]; /* indexed by data */
 	uint64_t intervals_ns[SHOWN_MAX];
 	unsigned times[SHOWN_MAX];
 	unsigned count;
-	unsigned stop_after; /* 0: never */
+	unsigned stop_after; /* 0: do not stop */
 };
 
 static int show(const struct timerhub_event *timer, uint64_t interval_ns, void *context)
@@ -57,7 +57,7 @@ START_TEST(each_shows_every_live_timer_once)
 	timers[6] = arm_at(rig.queue, 10, 6);
 	expect_eq(timerhub_cancel(rig.hub, timers[5]), 0);
 	advance(rig.hub, 100);
-	expect_eq(timerhub_drain(rig.queue, &event, 1), 1); /* 3 or 6 */
+	expect_eq(timerhub_drain(rig.queue, &event, 1), 1); /* timer 3 or 6 */
 	expect_eq(timerhub_each(rig.hub, show, &shown), 0);
 	expect_eq(shown.count, event.data == 3 ? 6 : 5);
 	expect_shown(&shown, 0, timers[0], 1000, 0);
@@ -118,15 +118,15 @@ START_TEST(each_may_cancel_what_it_is_shown)
 END_TEST
 
 /*
- * While slots live again and again, what is shown is of one life: the handle and all that was given
- * with it belong together. One timer lives all the while, and is never missed.
+ * Slots are reused again and again. The handle and values shown together must be of one generation.
+ * One timer lives throughout and must always be shown.
  */
 #define WITNESS UINT64_C(0xabcdef0123)
 
 static atomic_bool each_over;
 static struct rig each_rig;
 
-/* What each life gives follows from one number. */
+/* All values of a timer follow from one number. */
 static struct timerhub_spec spec_of(uint64_t number)
 {
 	return SPEC(.flags = TIMERHUB_ABSOLUTE, .expires_ns = UINT64_C(1) << 60 | number << 6,
@@ -229,7 +229,7 @@ START_TEST(rearm_many_moves_all_that_live_to_one_deadline)
 		timers[i] = arm_at(rig.queue, 64 * (i + 1), i);
 	timers[5] = 0;
 	expect_eq(timerhub_cancel(rig.hub, timers[2]), 0);
-	advance(rig.hub, 64); /* one has expired, and waits */
+	advance(rig.hub, 64); /* one timer has expired, and is undelivered */
 	expect_eq(timerhub_rearm_many(rig.hub, timers, 6, 640 - 64, 0), 4);
 	advance(rig.hub, 639);
 	expect_empty(rig.queue);

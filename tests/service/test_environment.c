@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * TIMERHUB_SLEEPER in the environment decides where the config says AUTO, and nowhere else; and
- * TIMERHUB_HUGE_PAGES, which is advice.
+ * TIMERHUB_SLEEPER in the environment decides only if the config says AUTO. TIMERHUB_HUGE_PAGES is
+ * only advice.
  */
 #include "rig.h"
 
@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The sleeper that a hub opened so gets, or the errno. */
+/* Returns the sleeper of a hub opened in this way, or the errno. */
 static int sleeper_of(uint32_t asked, uint32_t flags)
 {
 	struct timerhub_config config = {
@@ -62,7 +62,7 @@ START_TEST(environment_of_other_values_is_ignored)
 }
 END_TEST
 
-/* Mappings of this process that the kernel was asked to back with huge pages. */
+/* Returns the number of mappings for which the process has asked for huge pages. */
 static unsigned advised_count(void)
 {
 	FILE *file = fopen("/proc/self/smaps", "r");
@@ -121,7 +121,8 @@ END_TEST
 int main(int argc, char **argv)
 {
 	rigs_begin("environment", argc, argv);
-	(void)uring_refused(); /* decides for all tests, so AUTO finds the same each time */
+	(void)uring_refused(); /* decides for all tests, so that AUTO chooses the same sleeper each
+	                        * time */
 	tests_add(environment_decides_where_the_config_does_not, 30);
 	tests_add(environment_of_other_values_is_ignored, 30);
 	tests_add(huge_pages_are_asked_for, 60);

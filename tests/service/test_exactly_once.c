@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Law 2: what was armed is delivered exactly once, whoever armed it and whoever takes it. */
+/* Law 2: each armed timer is delivered exactly once, with any producers and consumers. */
 #include "rig.h"
 
 #include <poll.h>
@@ -10,8 +10,8 @@
 #define PRODUCERS 3
 
 static atomic_uint times_seen[TIMERS_MAX];
-static atomic_uint taken; /* events, by all consumers */
-static unsigned wanted;   /* events, in all */
+static atomic_uint taken; /* events taken, by all consumers */
+static unsigned wanted;   /* events in all */
 
 static void note(const struct timerhub_event *event)
 {
@@ -265,7 +265,7 @@ START_TEST(exactly_once_in_a_chain_of_callbacks)
 }
 END_TEST
 
-/* Whatever the event says was given in the spec. */
+/* Every value of the event equals that in the spec. */
 START_TEST(exactly_once_says_what_was_armed)
 {
 	struct rig rig = rig_manual(4);

@@ -18,7 +18,7 @@
 namespace
 {
 
-constexpr unsigned rounds = 20000; /* more than can be inside callbacks at once */
+constexpr unsigned rounds = 20000; /* more than the number of callback cells */
 
 [[noreturn]] void fail(int line, const char *what)
 {
@@ -104,7 +104,7 @@ void count(const timerhub_event *event)
 	++*static_cast<unsigned *>(event->ptr);
 }
 
-/* The rest of the queue is there, and the fd says so. */
+/* The other events stay in the queue, and the fd is readable. */
 void the_rest_goes_on()
 {
 	rig rig;
@@ -122,7 +122,7 @@ void the_rest_goes_on()
 	expect(rig.stats().live == 0);
 }
 
-/* No thread is inside any more: for the thread itself, and for others. */
+/* No thread counts as inside a callback, for the thread itself and for others. */
 void nobody_is_inside()
 {
 	rig rig;
@@ -142,7 +142,7 @@ void nobody_is_inside()
 
 void dispatch_within(const timerhub_event *event)
 {
-	(void)timerhub_dispatch(event->queue, 1); /* which throws */
+	(void)timerhub_dispatch(event->queue, 1); /* the inner callback throws */
 }
 
 void dispatch_within_and_catch(const timerhub_event *event)

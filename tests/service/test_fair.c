@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 13: an event is told soon after its turn has come, whatever other queues hold and whatever
- * was armed meanwhile. How much work may come between is counted in tests/unit/test_owner.c; here
- * it is time, on real hubs: printed, since a machine may stand still. What is held is that an event
- * comes, and how often the owner wakes.
+ * Law 13: an event is signalled soon after its turn, whatever other queues contain and however many
+ * timers are armed. tests/unit/test_owner.c counts the work in between. Here real hubs print the
+ * time, since a machine may stall. The tests check that an event comes, and how often the owner
+ * wakes.
  */
 #include "rig.h"
 
@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-/* INBOX_MANY of lib/owner/inbox.c: with more entries in the inbox a caller wakes the owner. */
+/* INBOX_MANY of lib/owner/inbox.c. If more entries wait in the inbox, a caller wakes the owner. */
 #define INBOX_MANY 8192
 
-/* A thread that waits for one event, and looks at the clock when it has come. */
+/* A thread that waits for one event and then reads the clock. */
 struct waiter {
 	struct timerhub_queue *queue;
 	pthread_t thread;
@@ -37,14 +37,14 @@ static void waiter_start(struct waiter *waiter, struct timerhub *hub)
 	thread_start(&waiter->thread, waiter_main, waiter);
 }
 
-/* In milliseconds. */
+/* Returns the lateness in milliseconds. */
 static double waiter_finish(struct waiter *waiter)
 {
 	thread_join(waiter->thread);
 	return (double)waiter->late_ns / (double)MS;
 }
 
-/* How late the statistics say that the latest event was told, in milliseconds, at most. */
+/* Returns an upper bound of the statistics' largest lateness, in milliseconds. */
 static double latest_ms(struct timerhub *hub)
 {
 	struct timerhub_stats stats = stats_settled(hub);
@@ -56,7 +56,7 @@ static double latest_ms(struct timerhub *hub)
 	return (double)(UINT64_C(2) << last) / (double)MS;
 }
 
-/* As many queues as there may be descriptors, but for some. */
+/* Returns the number of queues that the limit of descriptors allows, with some to spare. */
 static unsigned queues_allowed(unsigned wanted)
 {
 	struct rlimit limit;
@@ -67,7 +67,10 @@ static unsigned queues_allowed(unsigned wanted)
 	return limit.rlim_cur < wanted + 100 ? (unsigned)limit.rlim_cur - 100 : wanted;
 }
 
-/* `queues` others, each with `each` timers at an instant; one event, a microsecond before. */
+/*
+ * `queues` other queues have `each` timers each at one instant. One event is due a microsecond
+ * before them.
+ */
 static void one_event_before(unsigned queues, unsigned each)
 {
 	struct timerhub_queue **others = calloc(queues, sizeof(struct timerhub_queue *));
@@ -108,8 +111,8 @@ START_TEST(fair_beside_many_queues)
 END_TEST
 
 /*
- * While the owner sleeps until something is due, far timers are armed. It wakes for every so many
- * of them, not for each, and when its timer is due not much is left to look at.
+ * Far timers are armed while the owner sleeps until a deadline. It wakes once for thousands of
+ * them. At the deadline, few entries are left to schedule.
  */
 static void far_timers_meanwhile(unsigned count)
 {
@@ -128,7 +131,10 @@ static void far_timers_meanwhile(unsigned count)
 	after = stats_settled(rig.hub);
 	printf("%u far timers armed meanwhile: %.3f ms late; %llu wake-ups\n", count, told_ms,
 	       (unsigned long long)(after.owner_wakeups - before.owner_wakeups));
-	/* Twice: it may be asked again before it has taken much of what it was asked for. */
+	/*
+	 * Twice the quotient, because a caller may wake the owner again before the owner has taken
+	 * many entries.
+	 */
 	expect_cmp(after.owner_wakeups - before.owner_wakeups, <=, 2 + 2 * count / INBOX_MANY);
 	rig_close(&rig);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 9: the fd tells the truth, to level- and edge-triggered pollers and to who reads it himself.
+ * Law 9: the fd is readable when events wait: for level- and edge-triggered pollers, and for
+ * callers that read the fd.
  */
 #include "rig.h"
 
@@ -8,7 +9,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-static uint64_t now_ns; /* of the manual hub of this test */
+static uint64_t now_ns; /* of this test's manual hub */
 
 START_TEST(fd_is_readable_while_events_wait)
 {
@@ -122,7 +123,8 @@ START_TEST(fd_gives_a_new_edge_after_a_partial_drain)
 		expect(edge_seen(epoll_fd, 0));
 		expect_eq(take_up_to(rig.queue, 2), 2);
 	}
-	if (edge_seen(epoll_fd, 0)) /* the last batch was full: it may not know that it was last */
+	if (edge_seen(epoll_fd, 0)) /* the last batch was full, so the drain may not have cleared
+	                             * the fd */
 		expect_eq(take_up_to(rig.queue, 2), 0);
 	expect(!fd_readable(timerhub_queue_fd(rig.queue)) || take_up_to(rig.queue, 1) == 0);
 	arm_and_expire(&rig, &now_ns, 4);
@@ -160,7 +162,8 @@ START_TEST(fd_read_by_the_caller_loses_nothing)
 	arm_and_expire(&rig, &now_ns, 4);
 	read_fd(fd);
 	edge_seen(epoll_fd, 0);
-	expect_eq(take_up_to(rig.queue, 1), 1); /* partial: readable again, and an edge */
+	expect_eq(take_up_to(rig.queue, 1), 1); /* a partial drain: the fd stays readable, with a
+	                                         * new edge */
 	expect(fd_readable(fd));
 	expect(edge_seen(epoll_fd, 0));
 	read_fd(fd);
@@ -173,7 +176,10 @@ START_TEST(fd_read_by_the_caller_loses_nothing)
 }
 END_TEST
 
-/* Readable for nothing, perhaps; the next drain says 0 and clears it, and the next event shows. */
+/*
+ * The fd may be readable without an event. The next drain returns 0 and clears it, and the next
+ * event makes it readable.
+ */
 START_TEST(fd_of_a_withdrawn_expiry_is_cleared)
 {
 	struct rig rig = rig_manual(64);
@@ -207,7 +213,9 @@ START_TEST(fd_of_a_withdrawn_expiry_is_cleared)
 }
 END_TEST
 
-/* Withdrawn without a drain, then another expires: whatever happened between, the fd shows it. */
+/*
+ * One expiry is withdrawn without a drain, and then another timer expires. The fd must be readable.
+ */
 START_TEST(fd_shows_what_expires_after_a_withdrawal)
 {
 	struct rig rig = rig_manual(64);
@@ -246,10 +254,7 @@ START_TEST(fd_of_each_queue_is_its_own)
 }
 END_TEST
 
-/*
- * Several consumers share the fd, each polling in its own way; nothing is taken twice or
- * forgotten.
- */
+/* Several consumers share the fd, each polling in its own way. Each event is taken once. */
 static atomic_uint crowd_taken;
 static unsigned crowd_wanted;
 
@@ -319,14 +324,17 @@ START_TEST(fd_serves_several_consumers)
 	thread_join(armer);
 	expect_eq(atomic_load(&crowd_taken), crowd_wanted);
 	(void)stats_settled(
-		rig.hub); /* the owner rings after others may have taken what it tells of */
+		rig.hub); /* the owner may ring after other consumers have taken the events */
 	expect_empty(rig.queue);
 	expect(!fd_readable(timerhub_queue_fd(rig.queue)));
 	rig_close(&rig);
 }
 END_TEST
 
-/* One consumer that sleeps for ever until the fd wakes it: a lost edge or level is a hang. */
+/*
+ * One consumer sleeps without a time limit until the fd wakes it. A lost edge or level hangs the
+ * test.
+ */
 static void run_single(bool edge, bool reads, unsigned max)
 {
 	struct rig rig = rig_open(0);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Law 10, after a fork: the child is told, may close, and may open a hub of its own. */
+/*
+ * Law 10, after a fork: the child's calls return -EOWNERDEAD. The child may close the hub and open
+ * another.
+ */
 #include "rig.h"
 
 #include <stdatomic.h>
@@ -43,8 +46,8 @@ static void expect_told(const struct rig *rig, timerhub_timer timer)
 }
 
 /*
- * ThreadSanitizer knows a thread by where its stack is, and believes the parent's threads still
- * alive in the child: larger stacks do not fit where theirs were.
+ * ThreadSanitizer identifies a thread by its stack, and takes the parent's threads for live threads
+ * of the child. Larger stacks do not fit where the parent's were.
  */
 static void take_other_stacks(void)
 {
@@ -56,7 +59,7 @@ static void take_other_stacks(void)
 	expect_eq(pthread_attr_destroy(&attributes), 0);
 }
 
-/* In a child. */
+/* Use a new hub in a child. */
 static void live_a_little(void)
 {
 	struct rig rig;
@@ -70,9 +73,7 @@ static void live_a_little(void)
 	rig_close(&rig);
 }
 
-/*
- * Timers waiting and due, events undelivered, in the parent; it must not notice what children do.
- */
+/* The parent has armed and due timers and undelivered events. A child must not affect them. */
 static void run_with_child(void (*child_main)(const struct rig *rig, timerhub_timer timer))
 {
 	struct rig rig = rig_open(1000);
@@ -154,7 +155,7 @@ START_TEST(fork_child_may_just_leave)
 }
 END_TEST
 
-/* In a child the fds of the parent's hub are all gone with close: none is left, none is twice. */
+/* A child's close closes each of the hub's descriptors once. */
 START_TEST(fork_child_close_leaves_no_fd)
 {
 	unsigned fds = process_fd_count();
@@ -172,7 +173,7 @@ START_TEST(fork_child_close_leaves_no_fd)
 }
 END_TEST
 
-/* Nor may a child move the time of a manual hub, whose words it does not share. */
+/* A child must not move the time of a manual hub, because it has a copy of the hub's memory. */
 START_TEST(fork_child_of_a_manual_hub_is_told)
 {
 	struct rig rig = rig_manual(4);
@@ -207,7 +208,7 @@ static void *arm_and_take(void *arg)
 	return NULL;
 }
 
-/* Forked in the middle of other threads' calls, whatever they had in their hands. */
+/* Fork during calls of other threads. */
 START_TEST(fork_in_the_middle_of_others_calls)
 {
 	struct rig rig = rig_open(1000);
@@ -221,7 +222,8 @@ START_TEST(fork_in_the_middle_of_others_calls)
 		if (child == 0) {
 			expect_eq(timerhub_after(rig.queue, 1, 0, NULL), -EOWNERDEAD);
 			rig_close(&rig);
-			if (i % 4 == 0 && !sanitized()) /* whose locks other threads may hold */
+			if (i % 4 == 0 && !sanitized()) /* a sanitizer's locks may be held by
+			                                 * another thread */
 				live_a_little();
 			_exit(EXIT_SUCCESS);
 		}
@@ -236,7 +238,7 @@ END_TEST
 
 /* ---- a callback that forks ---- */
 
-static int go_on[2]; /* a pipe: the child leaves its callback when it can read */
+static int go_on[2]; /* a pipe: the child leaves its callback when the pipe is readable */
 static pid_t forked;
 
 static void fork_once(const struct timerhub_event *event)
@@ -254,7 +256,10 @@ static void fork_once(const struct timerhub_event *event)
 	}
 }
 
-/* The child's dispatch ends with that callback: what is next, and the fd, are the parent's. */
+/*
+ * The child's dispatch ends after that callback. The remaining events and the fd belong to the
+ * parent.
+ */
 START_TEST(fork_in_a_callback_leaves_the_parent_its_events)
 {
 	struct rig rig = rig_manual(10);

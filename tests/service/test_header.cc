@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The headers from C++: they compile without warnings, link, work. */
+/* The headers in C++: they compile without warnings and link, and the calls work. */
 #include <timerhub.h>
 #include <timerhub_loop.h>
 

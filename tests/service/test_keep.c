@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kept timers (TIMERHUB_KEEP): the handle outlives the expiry, the place stays taken, and a re-arm
- * says whether it moved an expiry that was still to come (0) or started an idle timer (1).
+ * Kept timers (TIMERHUB_KEEP). The handle and the slot outlive the expiry. A re-arm returns 0 if it
+ * moved an expiry that was not delivered, and 1 if it started an idle timer.
  */
 #include "rig.h"
 
@@ -11,7 +11,7 @@ static timerhub_timer arm_kept(struct timerhub_queue *queue, uint64_t expires_ns
 	                       .data = data));
 }
 
-/* One event waits, of this timer, due then; afterwards the timer idles. */
+/* One event waits, of this timer and deadline. Afterwards the timer is idle. */
 static void expect_comes(struct rig *rig, timerhub_timer timer, uint64_t due_ns)
 {
 	struct timerhub_event events[2];
@@ -65,18 +65,18 @@ START_TEST(keep_a_rearm_says_whether_the_timer_idled)
 	struct rig rig = rig_manual(4);
 	timerhub_timer timer = arm_kept(rig.queue, 640, 7);
 
-	expect_eq(move(&rig, timer, 1280), 0);           /* later: the plain case */
+	expect_eq(move(&rig, timer, 1280), 0);           /* later */
 	expect_eq(move(&rig, timer, 320), 0);            /* earlier */
-	expect_eq(move(&rig, timer, TIMERHUB_NEVER), 0); /* armed for never is not idle */
+	expect_eq(move(&rig, timer, TIMERHUB_NEVER), 0); /* a timer armed for NEVER is not idle */
 	expect_eq(move(&rig, timer, 640), 0);
 	advance(rig.hub, 640);
-	expect_eq(move(&rig, timer, 1280), 0); /* expired, and not delivered: withdrawn */
+	expect_eq(move(&rig, timer, 1280), 0); /* withdraws an undelivered expiry */
 	expect_empty(rig.queue);
 	advance(rig.hub, 1280);
 	expect_comes(&rig, timer, 1280);
 	expect_eq(move(&rig, timer, TIMERHUB_NEVER), 1);
 	expect_eq(move(&rig, timer, TIMERHUB_NEVER), 0);
-	expect_eq(move(&rig, timer, 64), 0); /* already past */
+	expect_eq(move(&rig, timer, 64), 0); /* already due */
 	advance(rig.hub, 1281);
 	expect_comes(&rig, timer, 64);
 	expect_eq(timerhub_rearm(rig.hub, timer, 1000, 0), 1);
@@ -86,7 +86,7 @@ START_TEST(keep_a_rearm_says_whether_the_timer_idled)
 }
 END_TEST
 
-/* The first deadline is exact; none of the later ones is taken for it, by whatever bits. */
+/* The deadlines differ in one bit from the first. Each is exact. */
 START_TEST(keep_deadlines_are_those_asked_for)
 {
 	struct rig rig = rig_manual(4);
@@ -107,7 +107,9 @@ START_TEST(keep_deadlines_are_those_asked_for)
 }
 END_TEST
 
-/* A withdrawn expiry leaves its handle behind: two handles of one life, one expiry. */
+/*
+ * A withdrawn expiry leaves its handle in the outbox. Two handles of one generation give one event.
+ */
 START_TEST(keep_a_withdrawn_expiry_is_not_delivered_too)
 {
 	struct rig rig = rig_manual(2);
@@ -149,7 +151,7 @@ START_TEST(keep_an_idle_timer_holds_its_place)
 }
 END_TEST
 
-/* Kept or not, no handle of a former life in the slot is taken for this one's. */
+/* A handle of the slot's earlier generations is stale, for kept and other timers. */
 START_TEST(keep_handles_of_former_lives_are_stale)
 {
 	struct rig rig = rig_manual(1);
@@ -206,7 +208,7 @@ START_TEST(keep_a_closing_queue_drops_idle_timers)
 }
 END_TEST
 
-/* A heartbeat and a retry, each one call: from outside, and from the timer's own callback. */
+/* A heartbeat and a retry are one call each: from other code, and from the timer's own callback. */
 static struct rig beating;
 static unsigned beats;
 

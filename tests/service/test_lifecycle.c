@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Opening, closing, waiting, being interrupted and shut down; many queues; nothing left behind. */
+/* Open, close, wait, interrupt and shutdown; many queues. Nothing is left behind. */
 #include "rig.h"
 
 #include <signal.h>
@@ -17,7 +17,7 @@ struct waiter {
 	struct timerhub_queue *queue;
 	struct timerhub_event event;
 	int result;
-	atomic_int tid; /* 0 until it is about to wait */
+	atomic_int tid; /* 0 until the thread is about to wait */
 	atomic_bool done;
 };
 
@@ -159,7 +159,7 @@ START_TEST(wait_is_interrupted)
 }
 END_TEST
 
-/* All who are blocked, by one call. */
+/* One interrupt ends all blocked waits. */
 START_TEST(wait_is_interrupted_by_one_call)
 {
 	struct rig rig = rig_open(8);
@@ -176,7 +176,7 @@ START_TEST(wait_is_interrupted_by_one_call)
 }
 END_TEST
 
-/* It is for those blocked now: who comes later is not concerned. */
+/* An interrupt ends only the waits that are blocked at the time. */
 START_TEST(wait_is_not_interrupted_beforehand)
 {
 	struct rig rig = rig_open(8);
@@ -231,7 +231,7 @@ START_TEST(wait_is_shut_down_by_hub_close)
 }
 END_TEST
 
-/* As many waiters as events, one each: none may sleep on while its event lies there. */
+/* As many waiters as events. Each gets one: no waiter may sleep while an event waits. */
 START_TEST(wait_by_many_gives_one_event_each)
 {
 	struct rig rig = rig_open(WAITERS);
@@ -277,7 +277,9 @@ START_TEST(close_drops_a_queues_timers_and_no_others)
 }
 END_TEST
 
-/* An owner that spins up to a far deadline stops when it is asked to; for none it does not spin. */
+/*
+ * An owner that spins up to a far deadline stops at a close. Without a deadline it does not spin.
+ */
 START_TEST(close_ends_a_spin)
 {
 	static const uint64_t spins_ns[] = { HOUR, UINT64_MAX };
@@ -288,7 +290,7 @@ START_TEST(close_ends_a_spin)
 
 		thread_blocks(timerhub_owner_tid(rig.hub));
 		arm_after(rig.queue, HOUR / 2, 0);
-		sleep_ns(10 * MS); /* until it spins */
+		sleep_ns(10 * MS); /* time to begin the spin */
 		timerhub_queue_close(rig.queue);
 		thread_blocks(timerhub_owner_tid(rig.hub));
 		rig_close(&rig);
@@ -351,8 +353,9 @@ END_TEST
 #define FDS 70000
 
 /*
- * Every queue has a file descriptor: where the limit cannot be raised so far, EMFILE comes first.
- * So it does under a sanitizer, which takes up to ten seconds for all of them.
+ * Every queue has a file descriptor. If the limit of descriptors cannot be raised far enough,
+ * EMFILE comes first. Under a sanitizer the limit is lower, because all queues would take ten
+ * seconds.
  */
 START_TEST(many_queues_end_at_their_number)
 {
@@ -415,7 +418,8 @@ START_TEST(a_thousand_cycles_leave_nothing)
 	process_settles_at_threads(threads);
 	expect_eq(process_fd_count(), fds);
 	if (!sanitized())
-		expect_cmp(process_mapping_count(), <=, mappings + 2); /* the heap's own moods */
+		expect_cmp(process_mapping_count(), <=, mappings + 2); /* the C library's heap may
+		                                                        * grow */
 	else
 		expect_cmp(process_mapping_count(), <, mappings + 500);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The timeouts of an event loop, by the public header, on real clocks, descriptors, threads and
- * forks; the laws in virtual time are in tests/unit/test_loop.c. Most tests run for each alarm that
- * a loop can have.
+ * The timeouts of an event loop, through the public header, on real clocks, descriptors, threads
+ * and forks. tests/unit/test_loop.c tests the laws in virtual time. Most tests run with each wake
+ * that a loop can have.
  */
 #include "rig.h"
 
@@ -26,7 +26,7 @@ struct item {
 	uint64_t called_ns; /* the clock in the callback */
 };
 
-/* A loop, its hub if it has one, and the time on a manual hub. */
+/* The loop, its hub (or NULL), and the time of a manual hub. */
 static struct timerhub_loop *loop;
 static struct rig rig;
 static uint64_t manual_ns;
@@ -59,7 +59,7 @@ static void loop_end(void)
 		rig_close(&rig);
 }
 
-/* Lets so much time pass, at least. */
+/* Lets at least `ns` pass. */
 static void pass_ns(int alarm, uint64_t ns)
 {
 	if (alarm != WITH_MANUAL_HUB) {
@@ -123,7 +123,10 @@ START_TEST(misuse_of_calls_is_answered)
 	expect_eq(timerhub_timeout_add(loop, &other.timeout, NULL), -EINVAL);
 	expect_eq(timerhub_timeout_add(loop, NULL, on_item), -EINVAL);
 	expect_eq(timerhub_timeout_add(NULL, &other.timeout, on_item), -EINVAL);
-	/* Not added; added twice; of another loop; no timeout; no loop. */
+	/*
+	 * The timeout is not added, added twice, or of another loop; the timeout or the loop is
+	 * NULL.
+	 */
 	expect_eq(timerhub_timeout_set(loop, &other.timeout, 1), -EINVAL);
 	expect_eq(timerhub_timeout_set_at(loop, &other.timeout, 1), -EINVAL);
 	expect_eq(timerhub_timeout_stop(loop, &other.timeout), -EINVAL);
@@ -154,7 +157,7 @@ START_TEST(misuse_of_calls_is_answered)
 	expect_eq(timerhub_loop_timeout(NULL), NEVER);
 	expect_eq(timerhub_loop_now(NULL), 0);
 	expect(timerhub_loop_queue(NULL) == NULL);
-	/* Delays that overflow. */
+	/* These delays overflow. */
 	expect_eq(timerhub_timeout_set(loop, &item.timeout, NEVER), -ERANGE);
 	expect_eq(timerhub_timeout_set(loop, &item.timeout, NEVER - timerhub_loop_now(loop)),
 	          -ERANGE);
@@ -226,7 +229,7 @@ static void forked_child(struct item *item, int alarm)
 	}
 	timerhub_loop_close(loop);
 	expect_eq(item->timeout.owner, 0);
-	/* One of its own works. */
+	/* A loop opened in the child works. */
 	expect_eq(timerhub_loop_open(&loop, NULL, NULL), 0);
 	rig.hub = NULL;
 	item_add(item);
@@ -305,7 +308,7 @@ END_TEST
 
 /* ---- the descriptor and the timeout ---- */
 
-/* Blocks as an event loop does, and turns. Returns how many callbacks were called. */
+/* Blocks as an event loop does, and turns. Returns the number of callbacks. */
 static int block_and_turn(void)
 {
 	expect(fd_readable_within(timerhub_loop_fd(loop), ARRIVES));
@@ -338,7 +341,7 @@ START_TEST(descriptor_is_readable_when_a_timeout_is_due)
 		expect_eq(item.calls, 1);
 		expect_le(set_ns + delays_ns[i], item.called_ns);
 		expect_eq(timerhub_loop_timeout(loop), NEVER);
-		/* The kept timer's own event may be on its way. */
+		/* The kept timer's event may come in addition. */
 		if (fd_readable(fd))
 			expect_eq(timerhub_loop_turn(loop), 0);
 	}
@@ -386,7 +389,7 @@ START_TEST(storm_leaves_the_descriptor_readable)
 			expect(fd_readable(fd));
 	} while (calls < COUNT);
 	expect_eq(timerhub_loop_turn(loop), 0);
-	if (fd_readable(fd)) /* the kept timer's */
+	if (fd_readable(fd)) /* the kept timer's event */
 		expect_eq(timerhub_loop_turn(loop), 0);
 	expect(!fd_readable(fd));
 	loop_end();
@@ -394,7 +397,7 @@ START_TEST(storm_leaves_the_descriptor_readable)
 }
 END_TEST
 
-/* Earlier than all before: the descriptor must be readable earlier. */
+/* A timeout earlier than all others must make the descriptor readable earlier. */
 START_TEST(earlier_timeout_moves_the_descriptor)
 {
 	struct item late, soon;
@@ -438,7 +441,10 @@ END_TEST
 
 /* ---- quiet ---- */
 
-/* From here on the kernel kills at each system call but these; with a sanitizer, only at others. */
+/*
+ * From here on the kernel kills the process at each system call that is not allowed. A sanitizer
+ * makes calls of its own, so under it only the forbidden calls kill.
+ */
 static void forbid_system_calls(void)
 {
 	static const int allowed[] = { SCMP_SYS(exit_group), SCMP_SYS(clock_gettime) };
@@ -467,7 +473,7 @@ static void turn_quietly(struct item *items, unsigned count)
 	}
 }
 
-/* Even: nothing is set. Odd: timeouts move later, and stop. From 2 on: with a manual hub. */
+/* _i even: nothing is set. Odd: timeouts move later, and stop. From 2 on: with a manual hub. */
 START_TEST(quiet_turns_make_no_system_call)
 {
 	struct item items[100];
@@ -480,7 +486,7 @@ START_TEST(quiet_turns_make_no_system_call)
 		expect_le(0, timerhub_loop_fd(loop));
 		for (unsigned i = 0; i < COUNT_OF(items); i++)
 			item_add(&items[i]);
-		/* The first sets the timerfd. */
+		/* The first turn sets the timerfd. */
 		for (unsigned i = 0; i < count; i++)
 			expect_eq(timerhub_timeout_set(loop, &items[i].timeout, HOUR), 0);
 		expect_eq(timerhub_loop_turn(loop), 0);
@@ -492,7 +498,7 @@ START_TEST(quiet_turns_make_no_system_call)
 }
 END_TEST
 
-/* ---- the hub as alarm ---- */
+/* ---- a queue of the hub wakes the loop ---- */
 
 enum { PRODUCERS = 3, ARMED_EACH = 3000, OWN = 200 };
 
@@ -574,7 +580,9 @@ static void count_event(const struct timerhub_event *event)
 	counted++;
 }
 
-/* Neither a storm of the queue nor one of timeouts keeps the other waiting. */
+/*
+ * A storm of the queue does not delay timeouts, and a storm of timeouts does not delay the queue.
+ */
 START_TEST(storms_of_both_share_the_turns)
 {
 	enum { COUNT = 900 };
@@ -595,7 +603,7 @@ START_TEST(storms_of_both_share_the_turns)
 
 		calls += (unsigned)count;
 		expect_le(count, 256);
-		if (turn <= COUNT / 128) { /* while both have enough */
+		if (turn <= COUNT / 128) { /* while both have events left */
 			expect_eq(count, 256);
 			expect_le(127 * turn, counted);
 			expect_le(127 * turn, calls - counted);
@@ -614,7 +622,7 @@ START_TEST(storms_of_both_share_the_turns)
 }
 END_TEST
 
-/* More in the queue than a turn takes, and no timeout: the loop must not block. */
+/* The queue has more events than a turn takes, and no timeout is set. The loop must not block. */
 START_TEST(storm_of_the_queue_takes_several_turns)
 {
 	enum { COUNT = 300 };
@@ -652,7 +660,7 @@ static void close_from_timeout(struct timerhub_loop *of, struct timerhub_timeout
 	timerhub_loop_close(of);
 }
 
-/* _i: closed by a timer of the queue, or by a timeout. Nothing else is called. */
+/* _i says whether a timer of the queue or a timeout closes. No other callback is called. */
 START_TEST(close_in_a_callback_ends_both)
 {
 	struct item items[4];
@@ -680,19 +688,19 @@ START_TEST(close_in_a_callback_ends_both)
 		expect_eq(items[i].calls, 0);
 		expect_eq(items[i].timeout.owner, 0);
 	}
-	expect_eq(stats_of(rig.hub).live, 0); /* its kept timer too */
+	expect_eq(stats_of(rig.hub).live, 0); /* the kept timer is gone too */
 	rig_close(&rig);
 }
 END_TEST
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
 START_TEST(a_thousand_loops_leave_nothing)
 {
 	unsigned fds, mappings;
 	struct item item;
 
-	loop_begin(_i); /* what the first takes for ever */
+	loop_begin(_i); /* the first loop allocates memory that stays */
 	(void)timerhub_loop_fd(loop);
 	timerhub_loop_close(loop);
 	fds = process_fd_count();
@@ -727,11 +735,11 @@ START_TEST(resources_that_are_refused_are_told)
 	expect_eq(timerhub_loop_fd(loop), -EMFILE);
 	expect_eq(timerhub_loop_open(&refused, rig.hub, NULL), -EMFILE);
 	expect_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
-	/* The hub has room for one timer, which is taken. */
+	/* The hub has room for one timer. This one takes it. */
 	(void)arm_after(rig.queue, HOUR, 0);
 	expect_eq(timerhub_loop_open(&refused, rig.hub, NULL), -EAGAIN);
 	expect(refused == NULL);
-	/* The loop works all the same. */
+	/* The loop works after these refusals. */
 	rig_close(&rig);
 	rig.hub = NULL;
 	item_add(&item);

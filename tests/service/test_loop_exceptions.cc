@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 9: C++ exceptions out of the callbacks of a loop, its timeouts' and its queue's, through
- * timerhub_loop_turn(). The loop is whole afterwards, and the next turn goes on with the next
- * callback. In virtual time.
+ * Law 9: C++ exceptions thrown by the callbacks of a loop's timeouts and of its queue, through
+ * timerhub_loop_turn(). The loop stays usable, and the next turn continues with the next callback.
+ * In virtual time.
  */
 #include <timerhub_loop.h>
 
@@ -54,7 +54,7 @@ void end()
 	timerhub_close(hub);
 }
 
-/* Runs a turn that an exception leaves. */
+/* Runs a turn that ends by an exception. */
 void turn_throws()
 {
 	bool thrown = false;
@@ -77,13 +77,15 @@ void on_plain(timerhub_loop *, timerhub_timeout *)
 void on_throwing(timerhub_loop *of, timerhub_timeout *timeout)
 {
 	calls++;
-	/* What a callback has done before it throws counts. */
+	/* A callback's calls before its throw take effect. */
 	expect(timerhub_timeout_set(of, timeout, 1000) == 0);
 	expect(timerhub_timeout_set(of, &third, 1000) == 0);
 	throw std::runtime_error("out of a timeout");
 }
 
-/* The first throws; the second is called by the next turn, and the others when they are due. */
+/*
+ * The first timeout throws. The next turn calls the second, and calls the others when they are due.
+ */
 void timeouts_may_throw()
 {
 	begin();
@@ -97,7 +99,7 @@ void timeouts_may_throw()
 		expect(timerhub_timeout_set_at(loop, &third, now_ns + 500) == 0);
 		advance(1);
 		turn_throws();
-		while (calls < 2) /* equal deadlines: in any order */
+		while (calls < 2) /* equal deadlines come in any order */
 			expect(timerhub_loop_turn(loop) == 1);
 		expect(timerhub_timeout_is_set(&first) == 1);
 		expect(timerhub_timeout_is_set(&second) == 0);
@@ -159,7 +161,7 @@ void loop_may_be_closed_and_left()
 		expect(timerhub_timeout_set(loop, &first, 0) == 0);
 		expect(timerhub_timeout_set(loop, &second, 0) == 0);
 		advance(1);
-		/* Equal deadlines: the second may be called before. */
+		/* The deadlines are equal, so the second may be called first. */
 		turn_throws();
 		expect(calls <= 2);
 		expect(timerhub_timeout_is_set(&second) == 0);
@@ -167,7 +169,7 @@ void loop_may_be_closed_and_left()
 	}
 }
 
-/* One removes and frees the object that holds it, and throws. */
+/* The callback removes and frees the object with its timeout, and throws. */
 struct session {
 	timerhub_timeout idle{};
 	unsigned number = 0;

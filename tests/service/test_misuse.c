@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 10: misuse is answered, not punished, and a call that fails writes nothing. Forks have a file
- * of their own, test_fork.c.
+ * Law 10: misuse is answered with an error, and a failing call writes nothing. test_fork.c tests
+ * forks.
  */
 #include "rig.h"
 
@@ -14,7 +14,7 @@
 
 #define UNTOUCHED UINT64_C(0x5ca1ab1e0ddba11)
 
-/* An option struct that claims more than a page is refused. */
+/* A larger option struct is refused: a page is the limit. */
 #define OPTIONS_MAX_BYTES 4096
 
 static void *const untouched = (void *)&untouched;
@@ -75,7 +75,7 @@ START_TEST(misuse_of_open)
 }
 END_TEST
 
-/* So many hubs of a process can be observable at a time; one more is refused, and costs nothing. */
+/* A process may have this many observable hubs at a time. One more is refused without a leak. */
 #define OBSERVABLE_MAX 256
 
 START_TEST(misuse_by_too_many_observable_hubs)
@@ -100,7 +100,7 @@ START_TEST(misuse_by_too_many_observable_hubs)
 }
 END_TEST
 
-/* The board is a file to the kernel: one that is too large is refused, without a signal. */
+/* The board is a file, so the file size limit applies. Open is refused, without a signal. */
 START_TEST(misuse_by_observable_beyond_the_file_size_limit)
 {
 	struct timerhub_config config = { .size = sizeof(config),
@@ -122,7 +122,7 @@ START_TEST(misuse_by_observable_beyond_the_file_size_limit)
 }
 END_TEST
 
-/* A struct of a later version: what we know, and more. */
+/* A struct of a later version: the known members and more. */
 struct grown_config {
 	struct timerhub_config known;
 	uint64_t more[9];
@@ -170,7 +170,7 @@ START_TEST(misuse_of_sizes)
 }
 END_TEST
 
-/* An option struct of a later version: as large as it says, with `last` in its last byte. */
+/* An option struct of a later version, with `last` in its last byte. */
 union options {
 	unsigned char bytes[OPTIONS_MAX_BYTES + 8];
 	struct timerhub_config config;
@@ -254,7 +254,7 @@ START_TEST(misuse_of_sizes_of_a_later_version)
 }
 END_TEST
 
-/* The last `bytes` before memory that must not be touched. */
+/* Returns the last `bytes` before an inaccessible page. */
 static void *before_an_abyss(size_t bytes)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -266,11 +266,11 @@ static void *before_an_abyss(size_t bytes)
 	return pages + page - bytes;
 }
 
-/* A struct is read no further than it says, and one of an array no further than the array goes. */
+/* The library reads a struct up to its size, and a spec in an array up to the array's stride. */
 START_TEST(misuse_of_sizes_reads_nothing_beyond)
 {
 	struct rig rig = rig_manual(4);
-	uint32_t *small = malloc(sizeof(*small)); /* whose end the address sanitizer sees */
+	uint32_t *small = malloc(sizeof(*small)); /* the address sanitizer knows its end */
 	struct timerhub_spec *pair = before_an_abyss(2 * sizeof(*pair));
 	timerhub_timer timer = UNTOUCHED;
 
@@ -290,7 +290,7 @@ START_TEST(misuse_of_sizes_reads_nothing_beyond)
 }
 END_TEST
 
-/* By such a stride the second one could not be where it may be read. */
+/* With such a stride the second spec would not be aligned. */
 START_TEST(misuse_of_a_stride_is_told)
 {
 	struct rig rig = rig_manual(4);
@@ -343,7 +343,7 @@ START_TEST(misuse_by_null_is_told_by_every_call)
 	expect_eq(timerhub_each(NULL, no_timer, NULL), -EINVAL);
 	expect_eq(timerhub_each(rig.hub, NULL, NULL), -EINVAL);
 	expect_eq(timerhub_owner_tid(NULL), -EINVAL);
-	expect_eq(timerhub_owner_tid(rig.hub), -EINVAL); /* it has none */
+	expect_eq(timerhub_owner_tid(rig.hub), -EINVAL); /* a manual hub has no owner thread */
 	expect(!timerhub_queue_hub(NULL));
 	expect(timerhub_queue_hub(rig.queue) == rig.hub);
 	expect_eq(timerhub_drain(NULL, &event, 1), -EINVAL);
@@ -405,7 +405,7 @@ START_TEST(misuse_of_arm)
 		{ { .size = sizeof(struct timerhub_spec), .expires_ns = UINT64_MAX - 1 }, -ERANGE },
 		{ { .size = sizeof(struct timerhub_spec), .expires_ns = (UINT64_C(1) << 63) - 127 },
 		  -ERANGE },
-		/* the clock stands at 1000 */
+		/* the hub's clock is 1000 */
 		{ { .size = sizeof(struct timerhub_spec),
 		    .expires_ns = (UINT64_C(1) << 63) - 128 - 999 },
 		  -ERANGE },
@@ -466,7 +466,7 @@ START_TEST(misuse_begins_only_beyond_the_last_deadline)
 }
 END_TEST
 
-/* One bad spec among good ones, at every place: none is armed, nothing is written. */
+/* One bad spec, at each place among good specs: no timer is armed, and nothing is written. */
 START_TEST(misuse_in_a_batch_arms_none)
 {
 	static const struct {
@@ -493,7 +493,8 @@ START_TEST(misuse_in_a_batch_arms_none)
 			expect_eq(timerhub_arm_many(rig.queue, specs, 8, timers), bad[i].result);
 		}
 		specs[place] = SPEC(.expires_ns = 10);
-		specs[place].size++; /* also of the first, of which the next would be elsewhere */
+		specs[place].size++; /* even the first must have the right size, since it is the
+		                      * stride */
 		expect_eq(timerhub_arm_many(rig.queue, specs, 8, timers), -EINVAL);
 		for (unsigned i = 0; i < COUNT_OF(timers); i++)
 			expect(timers[i] == UNTOUCHED);
@@ -518,7 +519,7 @@ START_TEST(misuse_of_rearm)
 	expect_eq(timerhub_rearm_many(rig.hub, &timer, 1, 1, 2), -EINVAL);
 	expect_eq(timerhub_rearm_many(rig.hub, &timer, 1, UINT64_MAX - 1, 0), -ERANGE);
 	expect_eq(timerhub_remaining(rig.hub, timer, &left_ns), 0);
-	expect_eq(left_ns, 640); /* none of that moved it */
+	expect_eq(left_ns, 640); /* none of these calls moved it */
 	rig_close(&rig);
 }
 END_TEST
@@ -573,7 +574,7 @@ static void *open_and_close_queues(void *arg)
 	return NULL;
 }
 
-/* Only who advances keeps others from advancing: whoever closes a queue does not. */
+/* Only an advance excludes another advance. A close of a queue does not. */
 START_TEST(misuse_is_not_to_advance_while_queues_close)
 {
 	struct rig rig = rig_manual(10);
@@ -608,7 +609,7 @@ static void *advance_again(void *arg)
 	return (void *)(uintptr_t)busy;
 }
 
-/* Two threads advance one hub: one of them may be told so, and nothing is lost. */
+/* Two threads advance one hub. One may get -EBUSY, and no event is lost. */
 START_TEST(misuse_by_concurrent_advance)
 {
 	uint64_t until_ns = monotonic_ns() + ARRIVES;
@@ -649,7 +650,9 @@ static void expect_stale(struct timerhub *hub, timerhub_timer timer)
 	expect(left_ns == UNTOUCHED);
 }
 
-/* Ten thousand lives of a few slots; every old handle is told apart from the one that lives. */
+/*
+ * Ten thousand generations of a few slots. Every old handle is stale, and the live handle is not.
+ */
 START_TEST(stale_handles_over_ten_thousand_lives_are_told)
 {
 	static timerhub_timer old[10000];
@@ -705,8 +708,8 @@ START_TEST(stale_handles_that_never_were_are_told)
 END_TEST
 
 /*
- * The pairs of so many timers fill a page, and the callers' own numbers lie next. They look like
- * the pair of one timer more, which is armed and has this handle.
+ * The pairs of TIMERS timers fill a page. The callers' data is in the next page. It imitates the
+ * pair of one more timer, armed and with this handle.
  */
 START_TEST(stale_handles_beyond_the_last_timer_are_told)
 {
@@ -732,7 +735,7 @@ START_TEST(stale_handles_beyond_the_last_timer_are_told)
 }
 END_TEST
 
-/* Alive, but in another hub, in the same place and as the same life. */
+/* The handle is live in another hub, with the same slot and generation. */
 START_TEST(stale_handles_of_another_hub_are_told)
 {
 	struct rig home = rig_manual(1000);

@@ -104,7 +104,7 @@ START_TEST(never_early_at_clock_boundaries)
 END_TEST
 
 /*
- * Whoever calls again when advance says so is never late, and is not called for nothing for ever.
+ * If a caller advances whenever the hub asks, no event is late, and not all advances are in vain.
  */
 START_TEST(never_early_nor_late_following_next)
 {
@@ -163,7 +163,7 @@ START_TEST(never_early_after_rearm)
 }
 END_TEST
 
-/* Deadlines are kept and told to the nanosecond, whichever call gives them. */
+/* Deadlines are kept and returned to the nanosecond, by every call that sets them. */
 START_TEST(never_early_and_exact_to_the_nanosecond)
 {
 	struct dice dice = dice_new(0);
@@ -192,7 +192,7 @@ START_TEST(never_early_and_exact_to_the_nanosecond)
 }
 END_TEST
 
-/* The hub's clock is the system's. */
+/* The hub's clock is the system's CLOCK_MONOTONIC. */
 START_TEST(never_early_by_another_clock)
 {
 	struct rig rig = rig_open(4);
@@ -236,7 +236,7 @@ static void run_real(struct rig *rig, unsigned count, uint64_t delay_max_ns)
 		expect_cmp(monotonic_ns(), >=, event.expires_ns);
 		expect(event.data < armed);
 		expect_cmp(event.expires_ns, >=, earliest_ns[event.data]);
-		if (event.data % 3 == 2) /* was absolute */
+		if (event.data % 3 == 2) /* armed with TIMERHUB_ABSOLUTE */
 			expect_eq(event.expires_ns, earliest_ns[event.data]);
 		earliest_ns[event.data] = UINT64_MAX;
 	}
@@ -285,7 +285,7 @@ static void ignore_signal(int signal)
 	(void)signal;
 }
 
-/* Waits cut short by signals: the reason for waking is no evidence, only the clock is. */
+/* Signals end waits early. The hub must read the clock after each wake-up. */
 START_TEST(never_early_under_signals)
 {
 	struct sigaction action = { .sa_handler = ignore_signal };

@@ -14,7 +14,7 @@ static void expect_not_before(uint64_t expires_ns, uint64_t last_ns)
 	expect_cmp(expires_ns, >=, last_ns);
 }
 
-/* Deadlines some nanoseconds apart, and far apart, expired in one go and drained in bits. */
+/* Deadlines nanoseconds apart and far apart, expired by one advance and drained in parts. */
 START_TEST(in_order_manual)
 {
 	struct dice dice = dice_new(0);
@@ -47,7 +47,7 @@ START_TEST(in_order_manual)
 }
 END_TEST
 
-/* Armed between the steps of the clock, each before its deadline; drained at the very end. */
+/* Timers armed between advances, each before its deadline, and drained at the end. */
 START_TEST(in_order_over_many_steps)
 {
 	struct dice dice = dice_new(0);
@@ -74,7 +74,7 @@ START_TEST(in_order_over_many_steps)
 }
 END_TEST
 
-/* Re-armed while waiting, earlier and later: the new deadline is what counts. */
+/* Timers re-armed before they expire, earlier and later. The order is that of the new deadlines. */
 START_TEST(in_order_after_rearm)
 {
 	struct dice dice = dice_new(0);
@@ -127,7 +127,7 @@ START_TEST(in_order_by_dispatch)
 END_TEST
 
 /* Several threads arm while the owner expires. */
-static uint64_t armed_by_ns[TIMERS_MAX]; /* when arming had returned */
+static uint64_t armed_by_ns[TIMERS_MAX]; /* time when arming had returned */
 static struct timerhub_event came[TIMERS_MAX];
 
 struct armer {
@@ -151,7 +151,9 @@ static void *arm_some(void *arg)
 	return NULL;
 }
 
-/* Which pairs came in the wrong order although both had been armed before the earlier deadline? */
+/*
+ * Fail if two events came in the wrong order although both were armed before the earlier deadline.
+ */
 static void expect_came_in_order(unsigned count)
 {
 	for (unsigned later = 1; later < count; later++)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Law 12: the owner is named, blocks all signals, and leaves the process's alone; its options. */
+/*
+ * Law 12: the owner has a name, blocks all signals, and does not change the process's dispositions.
+ * Also the owner's options.
+ */
 #include "rig.h"
 
 #include <sched.h>
@@ -58,7 +61,8 @@ START_TEST(owner_blocks_all_signals)
 
 	for (int signal = 1; signal <= 64; signal++) {
 		bool reserved = signal == SIGKILL || signal == SIGSTOP ||
-		                (signal > SIGSYS && signal < SIGRTMIN); /* of the C library */
+		                (signal > SIGSYS && signal < SIGRTMIN); /* signals of the C
+		                                                         * library */
 
 		expect(reserved || (blocked >> (signal - 1) & 1));
 	}
@@ -129,7 +133,7 @@ static void note_alarm(int signal)
 		strange_thread = 1;
 }
 
-/* Signals to the process come to the program's own thread, however often the owner runs. */
+/* Signals to the process reach the program's own thread, however often the owner runs. */
 START_TEST(owner_takes_no_signal_from_the_program)
 {
 	struct sigaction action = { .sa_handler = note_alarm };
@@ -150,7 +154,7 @@ START_TEST(owner_takes_no_signal_from_the_program)
 }
 END_TEST
 
-/* On every CPU that we may use; unpinned on all of them. */
+/* The owner runs on each CPU that the process may use, and unpinned on all of them. */
 START_TEST(owner_runs_where_it_was_told)
 {
 	cpu_set_t allowed;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Law 7, its periodic half: a periodic timer has at most one undelivered expiry, counts further
- * periods, keeps the phase of its first deadline, and costs nothing while nobody drains.
+ * periods, keeps the phase of its first deadline, and costs nothing without a drain.
  */
 #include "rig.h"
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* What a periodic timer has told so far: always periods `0 .. told - 1`, each exactly once. */
+/* Periods reported so far by a periodic timer: `0 .. told - 1`, each exactly once. */
 struct account {
 	uint64_t first_ns;
 	uint64_t interval_ns;
@@ -24,7 +24,7 @@ static void account_add(struct account *account, const struct timerhub_event *ev
 	account->told += event->count;
 }
 
-/* How many periods are due. */
+/* Returns the number of periods that are due. */
 static uint64_t account_due(const struct account *account, uint64_t now_ns)
 {
 	return now_ns < account->first_ns ? 0
@@ -53,7 +53,7 @@ START_TEST(periods_are_phase_locked_over_a_hundred_thousand)
 			struct timerhub_event event;
 
 			while (timerhub_drain(rig.queue, &event, 1) == 1) {
-				/* All those of a tick. */
+				/* All periods of a tick come together. */
 				expect_cmp(event.count, <=, 1 + 63 / account.interval_ns);
 				account_add(&account, &event);
 				events++;
@@ -68,7 +68,7 @@ START_TEST(periods_are_phase_locked_over_a_hundred_thousand)
 }
 END_TEST
 
-/* Drained at random moments only: whatever the silence, the sum is exact and one event tells it. */
+/* The queue is drained at random times. After any pause, one event has the exact sum. */
 START_TEST(periods_are_counted_after_silence_in_virtual_time)
 {
 	struct dice dice = dice_new(0);
@@ -122,12 +122,13 @@ START_TEST(periods_are_not_lost_in_a_huge_jump)
 	account_add(&account, &event);
 	expect_eq(account.told, (UINT64_C(1) << 63) - 128);
 	advance(rig.hub, UINT64_MAX);
-	expect_eq(timerhub_drain(rig.queue, &event, 1), 0); /* the next would lie too far away */
+	expect_eq(timerhub_drain(rig.queue, &event, 1), 0); /* the next period would exceed the last
+	                                                     * deadline */
 	rig_close(&rig);
 }
 END_TEST
 
-/* A third of a second, which no binary fraction is: no period drifts, not after a re-arm either. */
+/* No period drifts, even after a re-arm. A third of a second is no binary fraction. */
 START_TEST(periods_are_exact_to_the_millionth)
 {
 	const uint64_t interval_ns = 333333334, rearm_at = 777777;
@@ -153,7 +154,7 @@ START_TEST(periods_are_exact_to_the_millionth)
 }
 END_TEST
 
-/* Takes what has come until `periods` are told; none may be told before it was due. */
+/* Takes events until `periods` periods are reported. No period may be reported before it is due. */
 static void collect(struct rig *rig, struct account *account, uint64_t periods)
 {
 	while (account->told < periods) {
@@ -164,10 +165,10 @@ static void collect(struct rig *rig, struct account *account, uint64_t periods)
 	}
 }
 
-/* The last deadline. */
+/* The largest deadline. */
 #define LAST_NS ((UINT64_C(1) << 63) - 128)
 
-/* A period that would begin beyond the last deadline never comes; the timer lives. */
+/* A period that would begin after the largest deadline does not come. The timer stays live. */
 START_TEST(periods_end_with_the_last_deadline)
 {
 	struct rig rig = rig_manual(1);
@@ -239,7 +240,7 @@ START_TEST(periods_are_counted_after_stop_and_continue)
 }
 END_TEST
 
-/* Three consumers share one fast timer: every period is told exactly once, by one of them. */
+/* Three consumers share one fast timer. One of them gets each period, exactly once. */
 #define PERIODS_MAX (1 << 22)
 
 static atomic_uchar period_told[PERIODS_MAX];
@@ -294,7 +295,10 @@ END_TEST
 
 #define UNDRAINED 100000
 
-/* A hundred thousand periodic timers that nobody drains, and a queue that stays punctual. */
+/*
+ * A hundred thousand periodic timers of a queue without consumer, and another queue that stays
+ * punctual.
+ */
 START_TEST(periods_that_nobody_drains_cost_nothing)
 {
 	struct rig rig = rig_open(UNDRAINED + 10);
@@ -326,7 +330,7 @@ START_TEST(periods_that_nobody_drains_cost_nothing)
 }
 END_TEST
 
-/* Each of them has exactly one event waiting, and its count is exact. */
+/* Each timer has exactly one event waiting, with an exact count. */
 START_TEST(periods_that_nobody_drained_are_told_once_each)
 {
 	struct rig rig = rig_manual(UNDRAINED);
@@ -350,7 +354,7 @@ START_TEST(periods_that_nobody_drained_are_told_once_each)
 }
 END_TEST
 
-/* A loop that advances to what the last call said gets there when nothing is armed any more. */
+/* A caller that advances to the announced time each time ends when no timer is armed. */
 START_TEST(periods_until_the_end_of_time)
 {
 	struct rig rig = rig_manual(4);
@@ -361,7 +365,7 @@ START_TEST(periods_until_the_end_of_time)
 		expect(advance(rig.hub, UINT64_MAX) == UINT64_MAX);
 	expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
 	expect_eq(event.expires_ns, 0);
-	expect(event.count == UINT64_MAX); /* of 2^64, from 0 to the last instant */
+	expect(event.count == UINT64_MAX); /* all 2^64 of them, from 0 to the largest deadline */
 	expect_empty(rig.queue);
 	arm(rig.queue, SPEC(.flags = TIMERHUB_ABSOLUTE, .expires_ns = 7, .data = 7));
 	arm(rig.queue, SPEC(.expires_ns = UINT64_MAX));

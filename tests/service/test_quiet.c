@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 8: quiet. The owner wakes when something is due, and for nothing else, however many timers
- * are moved later or cancelled; submissions that are not the new earliest make no system call.
- * Counts of wake-ups are exact in virtual time (calls that advance asks for); on a real hub they
- * come from the counters and from the kernel's count of the owner's context switches.
+ * Law 8: quiet. The owner wakes only when a timer is due, however many timers are moved later or
+ * cancelled. A submission that is not the new earliest deadline makes no system call. Virtual time
+ * makes the counts of wake-ups exact (advances that the hub asks for). On a real hub they come from
+ * the counters and from the kernel's count of the owner's context switches.
  */
 #include "rig.h"
 
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Calls of advance, each when the last one said, until nothing is due any more. */
+/* Advance to each announced time until none is announced. Returns the number of advances. */
 static unsigned advances_until_idle(struct timerhub *hub, uint64_t next_ns)
 {
 	unsigned calls = 0;
@@ -61,7 +61,7 @@ START_TEST(quiet_one_wake_per_distinct_instant)
 }
 END_TEST
 
-/* Windows of a millisecond that overlap meet at a handful of instants. */
+/* Overlapping windows of a millisecond share a few instants. */
 START_TEST(quiet_slack_merges_wakes)
 {
 	struct dice dice = dice_new(0);
@@ -76,7 +76,7 @@ START_TEST(quiet_slack_merges_wakes)
 }
 END_TEST
 
-/* A hundred thousand heartbeats, a timeout of a thousand: one re-filing per timeout. */
+/* A hundred thousand heartbeats of one timeout: the owner reschedules once per timeout. */
 START_TEST(quiet_heartbeats_wake_once_per_period)
 {
 	struct rig rig = rig_manual(1);
@@ -102,8 +102,8 @@ START_TEST(quiet_heartbeats_wake_once_per_period)
 END_TEST
 
 /*
- * Connections, each heard of at random intervals of 0.5 to 1.5 s, with an idle timeout of 3 s, in a
- * loop that turns once a millisecond of virtual time.
+ * Each connection receives data at random intervals of 0.5 to 1.5 s and has an idle timeout of 3 s.
+ * The loop turns once a millisecond of virtual time.
  */
 #define BEAT_TURNS 2048 /* more than the longest interval */
 #define BEAT_IDLE_NS (3 * SEC)
@@ -111,12 +111,12 @@ END_TEST
 struct beat {
 	struct rig rig;
 	struct dice dice;
-	uint64_t next_ns; /* when advance asked to be called */
+	uint64_t next_ns; /* announced time of the next advance */
 	uint64_t now_ms;
-	unsigned calls; /* of advance, when it asked for it */
+	unsigned calls; /* number of announced advances */
 	unsigned count;
 	timerhub_timer *timers;
-	uint32_t *next; /* of each connection, in its turn's list */
+	uint32_t *next; /* by connection: the next in its turn's list */
 	uint32_t turns[BEAT_TURNS];
 };
 
@@ -143,7 +143,7 @@ static void beat_start(struct beat *beat, unsigned count)
 	beat->next_ns = advance(beat->rig.hub, 0);
 }
 
-/* Let virtual time go by, calling advance only when it asked for it. */
+/* Let virtual time pass, and advance only at announced times. */
 static void beat_until(struct beat *beat, uint64_t end_ms)
 {
 	for (; beat->now_ms < end_ms; beat->now_ms++) {
@@ -163,7 +163,7 @@ static void beat_until(struct beat *beat, uint64_t end_ms)
 	}
 }
 
-/* No connection is heard of any more: each expires at its deadline, when advance is called then. */
+/* All connections stop sending. Each expires at its deadline, at an announced advance. */
 static void beat_fall_silent(struct beat *beat)
 {
 	struct timerhub_event events[64];
@@ -195,7 +195,7 @@ START_TEST(quiet_beats_wake_once_a_timeout)
 	expect_empty(beat.rig.queue);
 	beat.calls = 0;
 	beat_fall_silent(&beat);
-	/* Once for each turn that connections were last heard of in, and twice before. */
+	/* One call for each turn in which connections last received data, and two more. */
 	expect_cmp(beat.calls, <=, 1500 + 2);
 	rig_close(&beat.rig);
 	free(beat.timers);
@@ -278,7 +278,7 @@ static uint64_t watch_wakeups(const struct watch *watch)
 	return stats_of(watch->rig->hub).owner_wakeups - watch->stats.owner_wakeups;
 }
 
-/* Nobody woke the owner, it did not wake by itself, and the kernel never saw it. */
+/* No caller woke the owner, it did not wake by itself, and the kernel counted no switch. */
 static void expect_nothing_stirred(const struct watch *watch)
 {
 	expect_eq(watch_wakeups(watch), 0);
@@ -305,7 +305,7 @@ END_TEST
 
 START_TEST(quiet_when_what_is_armed_is_not_the_earliest)
 {
-	struct rig rig = rig_open(0); /* so large that its inbox need not be emptied meanwhile */
+	struct rig rig = rig_open(0); /* so large that its inbox never asks for the owner */
 	timerhub_timer first = arm_after(rig.queue, HOUR, 0);
 	timerhub_timer timers[1000];
 	struct watch watch = watch_start(&rig);
@@ -352,7 +352,7 @@ START_TEST(quiet_one_wake_for_a_lone_timer)
 }
 END_TEST
 
-/* The owner learns to be woken early, and must not sleep again for what is left. */
+/* The owner learns to wake early. It must not sleep again for the remaining time. */
 #define LEAD_TIMERS 1500
 
 START_TEST(quiet_one_wake_for_each_timer_with_a_lead)
@@ -366,7 +366,7 @@ START_TEST(quiet_one_wake_for_each_timer_with_a_lead)
 	}
 	stats_settled(rig.hub);
 	after = stats_of(rig.hub);
-	/* For each expiry, and for each arming that found the owner asleep. */
+	/* One for each expiry, and one for each arming that found the owner asleep. */
 	expect_cmp(after.owner_wakeups - before.owner_wakeups, <=,
 	           LEAD_TIMERS + after.submit_wakes - before.submit_wakes);
 	rig_close(&rig);
@@ -412,7 +412,7 @@ static bool watch_cancelled_timers(uint64_t margin_ns)
 		timers[i] = arm_at(rig.queue, first_ns + i * 100 * US, i);
 	watch = watch_start(&rig);
 	expect_eq(timerhub_cancel_many(rig.hub, timers, COUNT_OF(timers)), COUNT_OF(timers));
-	in_time = monotonic_ns() < first_ns; /* else some had expired */
+	in_time = monotonic_ns() < first_ns; /* otherwise some had expired */
 	if (in_time) {
 		sleep_ns(margin_ns + 150 * MS);
 		expect_cmp(watch_wakeups(&watch), <=, 2);
@@ -428,7 +428,10 @@ START_TEST(quiet_cancelled_timers_do_not_wake_the_owner)
 }
 END_TEST
 
-/* Timers 5 us apart, and a consumer asleep on another CPU: not a wake for each. */
+/*
+ * Timers 5 us apart, and a consumer that sleeps on another CPU. The owner must not wake it for
+ * each.
+ */
 #define STREAM 40000
 
 static bool watch_a_stream(uint64_t margin_ns)
@@ -441,7 +444,7 @@ static bool watch_a_stream(uint64_t margin_ns)
 
 	for (unsigned i = 0; i < STREAM; i++)
 		arm_at(rig.queue, first_ns + i * 5 * US, i);
-	in_time = timerhub_now(rig.hub) < first_ns; /* else arming wakes the owner, and may */
+	in_time = timerhub_now(rig.hub) < first_ns; /* otherwise arming may wake the owner */
 	for (unsigned delivered = 0; in_time && delivered < STREAM;) {
 		int count = timerhub_wait(rig.queue, events, COUNT_OF(events), ARRIVES);
 
@@ -464,7 +467,7 @@ END_TEST
 START_TEST(quiet_heartbeats_on_a_real_hub)
 {
 	struct rig rig = rig_open(4);
-	uint64_t timeout_ns = ARRIVES; /* no stall may let it expire */
+	uint64_t timeout_ns = ARRIVES; /* longer than any stall */
 	timerhub_timer timer = arm_after(rig.queue, timeout_ns, 0);
 	struct watch watch = watch_start(&rig);
 
@@ -476,8 +479,9 @@ START_TEST(quiet_heartbeats_on_a_real_hub)
 END_TEST
 
 /*
- * From here on the calling thread is killed at any system call but a few; of a sanitizer's runtime,
- * which makes its own, only at those by which the library could wake, sleep or lock.
+ * From here on the kernel kills the thread at any system call that is not allowed. A sanitizer's
+ * runtime makes calls of its own. Under it only the calls kill by which the library could wake,
+ * sleep or lock.
  */
 static void forbid_system_calls(void)
 {
@@ -532,7 +536,7 @@ START_TEST(quiet_submission_makes_no_system_call)
 }
 END_TEST
 
-/* The test of the test: arming the earliest does make one. */
+/* Test of the test: arming the earliest timer does make a system call. */
 START_TEST(quiet_submission_of_the_earliest_makes_a_system_call)
 {
 	pid_t child = fork();

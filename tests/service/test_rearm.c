@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Law 4: re-arm is final too. Also timerhub_remaining(), which shows what a re-arm did. */
+/* Law 4: re-arm is final. Also timerhub_remaining(), which shows the effect of a re-arm. */
 #include "rig.h"
 
 #include <stdatomic.h>
@@ -86,7 +86,10 @@ START_TEST(rearm_withdraws_an_expiry_not_yet_delivered)
 }
 END_TEST
 
-/* Withdrawn and expired again before anybody drained: still one event, and the new one. */
+/*
+ * An expiry is withdrawn, and the timer expires again before a drain. One event comes, for the new
+ * deadline.
+ */
 START_TEST(rearm_of_an_expired_timer_is_delivered_once)
 {
 	struct rig rig = rig_manual(8);
@@ -211,7 +214,7 @@ START_TEST(rearm_keeps_the_slack)
 }
 END_TEST
 
-/* The owner sleeps until a far deadline: an earlier one must reach it. */
+/* The owner sleeps until a far deadline. An earlier deadline must wake it. */
 START_TEST(rearm_earlier_reaches_a_sleeping_owner)
 {
 	struct rig rig = rig_open(64);

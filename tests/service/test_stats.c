@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Every counter of timerhub_stats, in virtual time where it is exact. */
+/* Every counter of timerhub_stats, in virtual time if the counter is exact there. */
 #include "rig.h"
 
 #include <string.h>
@@ -106,7 +106,7 @@ START_TEST(stats_of_lateness_are_of_signal_time)
 }
 END_TEST
 
-/* Also of events that one queue is told of at once. */
+/* Each event has its own lateness, even if one signal announces several. */
 START_TEST(stats_of_lateness_are_of_each_event)
 {
 	struct rig rig = rig_manual(64);
@@ -142,7 +142,8 @@ START_TEST(stats_of_a_real_hub_add_up)
 {
 	struct rig rig = rig_open(1000);
 	struct dice dice = dice_new(0);
-	struct timerhub_stats stats = stats_settled(rig.hub); /* asleep: it needs waking */
+	struct timerhub_stats stats = stats_settled(rig.hub); /* settled: the owner sleeps, so a
+	                                                       * caller must wake it */
 
 	for (unsigned i = 0; i < 1000; i++)
 		arm_after(rig.queue, dice_magnitude(&dice, 24), i);

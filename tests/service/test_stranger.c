@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs as a reader of the header alone writes them, each of which frees what its timers point
- * at as soon as the table "who may free when" permits: under AddressSanitizer a promise too many
- * is a use after free. Exceptions: test_exceptions.cc; the environment: test_environment.c.
+ * Programs by a reader of the header only. Each frees its timers' memory as soon as the table "who
+ * may free when" permits it. If the table promises too much, AddressSanitizer reports a use after
+ * free. test_exceptions.cc tests exceptions, test_environment.c the environment.
  */
 #include "rig.h"
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a timer points at: freed memory is seen by its mark, also without a sanitizer. */
+/* The object of a timer. Its mark shows freed memory even without a sanitizer. */
 #define MARK UINT64_C(0x5e551011)
 
 struct session {
@@ -18,7 +18,7 @@ struct session {
 	timerhub_timer timer;
 	atomic_uint inside;
 	struct session *peer; /* drain: the other socket of the connection */
-	struct session *next; /* drain: to be freed at the end of the batch */
+	struct session *next; /* drain: next object to free at the end of the batch */
 	bool closed;
 };
 
@@ -104,7 +104,7 @@ START_TEST(stranger_frees_after_cancel_sync)
 }
 END_TEST
 
-/* ---- inside its own callback, by two threads at once ---- */
+/* ---- inside its own callback, which two threads run at once ---- */
 
 static atomic_uint freed_inside;
 
@@ -116,7 +116,10 @@ static void cancel_in_callback(const struct timerhub_event *event)
 	atomic_fetch_add(&session->inside, 1);
 	for (unsigned i = 0; i < 100 && atomic_load(&session->inside) < 2; i++)
 		(void)sched_yield();
-	/* -ENOENT: the other callback has cancelled it, and frees once we have returned. */
+	/*
+	 * -ENOENT: the other callback has cancelled the timer. It frees the object after this one
+	 * returns.
+	 */
 	if (timerhub_cancel_sync(timerhub_queue_hub(event->queue), event->timer) != 0) {
 		expect_eq(session->mark, MARK);
 		return;
@@ -176,7 +179,7 @@ START_TEST(stranger_frees_a_one_shot_in_its_callback_or_after_a_cancel)
 }
 END_TEST
 
-/* ---- drained in batches: what is in our own array counts as delivered ---- */
+/* ---- drained in batches: an event in the caller's array counts as delivered ---- */
 
 static struct session *dead;
 
@@ -187,7 +190,7 @@ static void close_one(struct session *session)
 	session->closed = true;
 	if (timerhub_cancel(rig.hub, session->timer) == 0) {
 		session_free(session);
-	} else { /* its event is in the batch, or has been */
+	} else { /* its event is, or was, in the batch */
 		session->next = dead;
 		dead = session;
 	}
@@ -242,12 +245,12 @@ START_TEST(stranger_frees_at_the_end_of_the_batch)
 		}
 		expect_eq(atomic_load(&sessions), 0);
 	}
-	expect_cmp(in_batch, >, 0); /* it came to that */
+	expect_cmp(in_batch, >, 0); /* the case occurred */
 	rig_close(&rig);
 }
 END_TEST
 
-/* ---- workers, and how they are sent home ---- */
+/* ---- workers, and the end of their waits ---- */
 
 static void *work(void *taken)
 {
@@ -275,7 +278,7 @@ START_TEST(stranger_stops_joins_and_closes)
 		timerhub_queue_stop(rig.queue);
 		for (unsigned i = 0; i < COUNT_OF(threads); i++)
 			thread_join(threads[i]);
-		/* What expires after the last worker has left waits to be drained. */
+		/* Events that expire after the last worker has left wait for a drain. */
 		expect_eq(stats_of(rig.hub).delivered, atomic_load(&taken));
 		timerhub_queue_close(rig.queue);
 		expect_eq(stats_of(rig.hub).live, 0);
@@ -297,7 +300,7 @@ static void count_expiry(const struct timerhub_event *event)
 struct beater {
 	pthread_t thread;
 	timerhub_timer timer;
-	unsigned started; /* times that it found the timer idle */
+	unsigned started; /* number of re-arms that found the timer idle */
 	struct dice dice;
 };
 
@@ -320,7 +323,7 @@ START_TEST(stranger_beats_from_two_threads)
 	struct beater beaters[2];
 	pthread_t threads[2];
 	timerhub_timer timer;
-	unsigned started = 1; /* by the arm */
+	unsigned started = 1; /* one start by the arm */
 	uint64_t until_ns;
 
 	rig = rig_open(4);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 6: submission is lock-free: from signal handlers, from callbacks, and with other threads
- * stopped for ever in the middle of it. tests/stress/stress_stopped.c stops one at every
+ * Law 6: submission is lock-free: in signal handlers, in callbacks, and while other threads are
+ * stopped for ever inside a call. tests/stress/stress_stopped.c stops a thread at every
  * instruction.
  */
 #include "rig.h"
@@ -11,19 +11,19 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STORM_TIMERS 20000 /* of the handler; and as many of the code under it */
+#define STORM_TIMERS 20000 /* timers of the handler; the interrupted code has the same number */
 
-/* What became of each timer. */
+/* The outcome of each timer. */
 struct fate {
 	timerhub_timer handle;
 	atomic_uint delivered;
 	unsigned cancelled;
 };
 
-static struct fate fates[2 * STORM_TIMERS]; /* the handler's come second */
+static struct fate fates[2 * STORM_TIMERS]; /* the second half belongs to the handler */
 static struct rig storm;
 static atomic_bool storm_over;
-static volatile sig_atomic_t storm_handled; /* times that the handler has run */
+static volatile sig_atomic_t storm_handled; /* number of runs of the handler */
 
 static void fate_arm(unsigned at, uint64_t delay_ns)
 {
@@ -46,7 +46,7 @@ static void fate_cancel(unsigned at)
 		fates[at].cancelled++;
 }
 
-/* Interrupts whatever the main thread is in the middle of, and does as much itself. */
+/* Interrupts any call of the main thread, and makes the same calls. */
 static void submit_from_handler(int signal)
 {
 	static struct dice dice;
@@ -98,7 +98,7 @@ static void submit_under_storm(void)
 
 	for (unsigned at = 0; (unsigned)storm_handled < wanted; at++) {
 		if ((unsigned)storm_handled > handled)
-			until_ns = monotonic_ns() + ARRIVES; /* for each */
+			until_ns = monotonic_ns() + ARRIVES; /* time limit for each round */
 		handled = (unsigned)storm_handled;
 		expect(monotonic_ns() < until_ns);
 		if (at < STORM_TIMERS) {
@@ -190,9 +190,9 @@ START_TEST(submission_from_a_callback)
 END_TEST
 
 #define VICTIMS 32
-#define OTHERS 16 /* timers beyond those that victims may hold */
+#define OTHERS 16 /* timers in addition to those of the victims */
 
-static struct rig frozen; /* never closed: there are threads inside */
+static struct rig frozen; /* never closed, because threads are stopped inside */
 static struct timerhub_queue *frozen_queue;
 static atomic_uint victims_begun;
 static atomic_uint frozen_count;
@@ -247,7 +247,7 @@ static void others_are_served(struct dice *dice)
 		expect_eq(timerhub_cancel(frozen.hub, arm_after(frozen.queue, HOUR, i)), 0);
 }
 
-/* Each victim is stopped at a random instruction, and stays; the others never notice. */
+/* Each victim is stopped at a random instruction and stays stopped. The other threads continue. */
 START_TEST(submission_with_threads_stopped_for_ever)
 {
 	struct sigaction action = { .sa_handler = freeze };
@@ -261,7 +261,7 @@ START_TEST(submission_with_threads_stopped_for_ever)
 		pthread_t victim;
 
 		thread_start(&victim, submit_until_frozen, (void *)(uintptr_t)(i + 1));
-		while (atomic_load(&victims_begun) <= i) /* not in the midst of its creation */
+		while (atomic_load(&victims_begun) <= i) /* the victim's creation has ended */
 			sleep_ns(10 * US);
 		sleep_ns(dice_magnitude(&dice, 20));
 		expect_eq(pthread_kill(victim, SIGUSR1), 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Callbacks that do not return: their thread ends, by pthread_exit() or because it is cancelled.
- * The event counts as delivered, nothing of the thread stays behind in the library, and a thread
- * that waits for the callback's end gets it. test_unwind.cc does so with exceptions.
+ * Callbacks that do not return because their thread ends, by pthread_exit() or by cancellation. The
+ * event counts as delivered, the library keeps nothing of the thread, and a thread that waits for
+ * the callback's end continues. test_exceptions.cc tests exceptions.
  */
 #include "rig.h"
 
@@ -12,7 +12,7 @@
 
 enum way { BY_EXIT, BY_CANCEL, WAYS };
 
-/* A thread that dispatches once, and does not come back from there. */
+/* A thread that dispatches once. Its callback does not return. */
 struct leaver {
 	struct rig *rig;
 	enum way way;
@@ -90,7 +90,7 @@ START_TEST(unwind_leaves_the_rest_of_the_queue)
 	leaver_is_gone(&leaver);
 	expect_eq(stats_of(rig.hub).delivered, 1);
 	expect_eq(stats_of(rig.hub).live, 1);
-	expect_eq(timerhub_cancel_sync(rig.hub, timer), -ENOENT); /* and nobody to wait for */
+	expect_eq(timerhub_cancel_sync(rig.hub, timer), -ENOENT); /* no callback to wait for */
 	expect(fd_readable(timerhub_queue_fd(rig.queue)));
 	expect_eq(take_one(rig.queue).data, 9);
 	expect_empty(rig.queue);
@@ -98,7 +98,7 @@ START_TEST(unwind_leaves_the_rest_of_the_queue)
 }
 END_TEST
 
-/* If it was the last event, the fd does not stay readable for it. */
+/* If it was the last event, the fd does not stay readable. */
 START_TEST(unwind_from_the_last_event_leaves_the_fd_unreadable)
 {
 	struct rig rig = rig_manual(2);
@@ -159,11 +159,14 @@ START_TEST(unwind_ends_the_wait_for_the_callback)
 }
 END_TEST
 
-/* A thread that ends and one that begins may have one address; and what threads hold is finite. */
+/*
+ * A new thread may have the address of an ended thread. The library has a limited number of
+ * callback cells.
+ */
 START_TEST(unwind_again_and_again_leaves_nothing)
 {
 	struct rig rig = rig_manual(1);
-	unsigned rounds = scaled(18000); /* more than can be inside callbacks at once */
+	unsigned rounds = scaled(18000); /* more than the number of callback cells */
 
 	for (unsigned i = 0; i < rounds; i++) {
 		struct leaver leaver;

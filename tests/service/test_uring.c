@@ -43,12 +43,12 @@ static void ring_poll(struct io_uring *ring, struct timerhub_queue *queue)
 	expect_eq(io_uring_submit(ring), 1);
 }
 
-/* Takes a completion that is there. */
+/* Takes a completion if there is one. */
 static bool ring_next(struct io_uring *ring, struct io_uring_cqe *ret_cqe)
 {
 	struct io_uring_cqe *cqe;
 
-	/* Entering flushes overflowed completions, and those deferred to this thread. */
+	/* This call flushes overflowed completions, and the completions deferred to this thread. */
 	expect_eq(io_uring_get_events(ring), 0);
 	if (io_uring_peek_cqe(ring, &cqe) < 0)
 		return false;
@@ -57,7 +57,7 @@ static bool ring_next(struct io_uring *ring, struct io_uring_cqe *ret_cqe)
 	return true;
 }
 
-/* Takes the completions of a poll that has not ended. Returns how many there were. */
+/* Takes the completions of a poll that has not ended. Returns their number. */
 static unsigned ring_take(struct io_uring *ring)
 {
 	struct io_uring_cqe cqe;
@@ -94,7 +94,7 @@ static void ring_cancel(struct io_uring *ring)
 	ring_ends(ring, -ECANCELED);
 }
 
-static uint64_t now_ns; /* of the manual hub of this test */
+static uint64_t now_ns; /* of this test's manual hub */
 
 static struct rig rig_polled(struct io_uring *ring, int kind)
 {
@@ -131,7 +131,7 @@ START_TEST(poll_completes_each_time_that_events_come)
 }
 END_TEST
 
-/* The poll is edge-triggered: if a drain leaves events, only a new edge tells of them. */
+/* The poll is edge-triggered. If a drain leaves events, a new edge must come. */
 START_TEST(poll_completes_again_when_some_are_left)
 {
 	struct io_uring ring;
@@ -172,7 +172,7 @@ START_TEST(poll_completes_at_once_if_events_wait)
 }
 END_TEST
 
-/* Of two rings each has its poll, and a cancelled poll says so. */
+/* Two rings have a poll each. A cancelled poll reports its end. */
 START_TEST(cancelled_poll_ends_and_the_fd_goes_on)
 {
 	struct io_uring ring, other;
@@ -211,7 +211,7 @@ static void ring_fill(struct io_uring *ring)
 	expect_eq(io_uring_cq_ready(ring), RING_COMPLETIONS);
 }
 
-/* The kernel ends a poll that finds no room for its completion. */
+/* The kernel ends a poll if the ring has no room for its completion. */
 START_TEST(full_ring_ends_the_poll_and_loses_nothing)
 {
 	struct io_uring ring;
@@ -371,7 +371,7 @@ static void take_singly(struct timerhub_queue *queue, unsigned max)
 	atomic_fetch_add(&taken, (unsigned)count);
 }
 
-/* Waits for completions of the poll and takes all that are there. Returns how many. */
+/* Waits for completions of the poll and takes all of them. Returns their number. */
 static unsigned ring_sleep(struct io_uring *ring, struct timerhub_queue *queue, uint64_t timeout_ns)
 {
 	struct __kernel_timespec timeout = { .tv_sec = (int64_t)(timeout_ns / SEC),
@@ -431,7 +431,7 @@ START_TEST(loop_sees_each_expiry_once_of_those_that_it_left)
 }
 END_TEST
 
-/* Others drain as well, and leave events behind. */
+/* Other consumers drain as well, and leave events behind. */
 static void *drain_singly(void *arg)
 {
 	struct rig *rig = arg;
@@ -466,7 +466,7 @@ START_TEST(loop_and_other_consumers_see_each_expiry_once)
 }
 END_TEST
 
-/* How many kinds of ring the kernel has: before Linux 6.1 no deferred one. */
+/* Returns the number of ring kinds of the kernel: before Linux 6.1 there is no deferred ring. */
 static int kinds_known(void)
 {
 	struct io_uring ring;

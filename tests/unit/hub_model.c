@@ -535,8 +535,9 @@ static bool all_have_fn(const struct model *model, unsigned queue)
 static int take(struct model *model, unsigned queue, enum model_taking taking,
                 struct timerhub_event *events, unsigned max)
 {
-	/* Dispatch reports its timers through their callbacks, so all timers must have a
-	 * callback. */
+	/*
+	 * Dispatch reports its timers through their callbacks, so all timers must have a callback.
+	 */
 	if (taking == MODEL_DISPATCH && all_have_fn(model, queue)) {
 		called.count = 0;
 		expect_eq(timerhub_dispatch(model->queues[queue], max), called.count);

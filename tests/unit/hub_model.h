@@ -80,8 +80,9 @@ void model_reopen_queue(struct model *model, unsigned queue);
 
 /* The hub must refuse a time in the past. The call ignores a time beyond MODEL_NOW_MAX_NS. */
 void model_advance(struct model *model, uint64_t to_ns);
-/* Law 8: advance to the announced time, `steps` times. Each must expire a timer or find one
- * moved. */
+/*
+ * Law 8: advance to the announced time, `steps` times. Each must expire a timer or find one moved.
+ */
 void model_follow(struct model *model, unsigned steps);
 
 /* Read the queue's fd, as a caller may. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A loop without a hub. A test sets its clock, because the loop's own clock becomes a manual
- * clock. */
+/*
+ * A loop without a hub. A test sets its clock, because the loop's own clock becomes a manual clock.
+ */
 #ifndef TESTS_LOOP_RIG_H
 #define TESTS_LOOP_RIG_H
 

@@ -293,8 +293,10 @@ static void crowd_take(unsigned me, struct dice *dice, uint32_t *held, uint32_t 
 	held[(*count)++] = slot;
 }
 
-/* Other threads take, put and arm during the call. Each slot of the list must belong to this thread
- * only. */
+/*
+ * Other threads take, put and arm during the call. Each slot of the list must belong to this thread
+ * only.
+ */
 static void crowd_take_list(unsigned me, struct dice *dice, uint32_t *held, uint32_t *count)
 {
 	uint32_t before = *count;

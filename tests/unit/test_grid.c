@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The grid of filings, at every power of two. A filing is never later than the deadline and never
- * in the past. */
+/*
+ * The grid of filings, at every power of two. A filing is never later than the deadline and never
+ * in the past.
+ */
 #include "harness.h"
 
 #include "loop/grid.h"

@@ -8,8 +8,10 @@
 
 #define SLOTS 300
 
-/* The heap under test. `at_ns` has the instant of every slot in the heap, and ABSENT for all
- * others. */
+/*
+ * The heap under test. `at_ns` has the instant of every slot in the heap, and ABSENT for all
+ * others.
+ */
 struct bench {
 	struct heap heap;
 	struct timer_due entries[SLOTS];

@@ -132,8 +132,10 @@ START_TEST(many_that_wait_ask_for_the_owner)
 		expect_lt(4 * MANY, 1u << inbox.lane_shift);
 		stride = MANY / 4 / (inbox.lane_mask + 1);
 		stride = stride > 512 ? stride : 512;
-		/* Begin at another position. Entries already taken must not delay the first
-		 * request. */
+		/*
+		 * Begin at another position. Entries already taken must not delay the first
+		 * request.
+		 */
 		for (uint32_t i = 0; i < stride / 2; i++)
 			(void)inbox_push(&inbox, i % lanes, i);
 		expect_eq(look(&inbox, slots, COUNT_OF(slots), 64), stride / 2);
@@ -246,8 +248,10 @@ START_TEST(producer_that_was_held_up_finds_the_tail_of_today)
 		test_point_hook = hold_up;
 		(void)inbox_push(&held.inbox, 0, HAND_CELLS);
 		test_point_hook = NULL;
-		/* It may walk its own line, the tail's line, and one cell of the next line if the
-		 * tail's is full. */
+		/*
+		 * It may walk its own line, the tail's line, and one cell of the next line if the
+		 * tail's is full.
+		 */
 		expect_le(held.cells, 2 * line + 1);
 		while ((taken = look(&held.inbox, slots, COUNT_OF(slots), 1)) > 0)
 			last = slots[taken - 1];

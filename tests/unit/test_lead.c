@@ -78,8 +78,10 @@ START_TEST(lead_follows_a_machine_that_changes)
 }
 END_TEST
 
-/* The worst sequences: one late sleep after another and then a punctual one; one punctual sleep in
- * eight; random. */
+/*
+ * The worst sequences: one late sleep after another and then a punctual one; one punctual sleep in
+ * eight; random.
+ */
 static uint64_t worst_ns(struct dice *dice, const struct lead *lead, unsigned way)
 {
 	if (way == 0)

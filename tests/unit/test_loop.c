@@ -104,8 +104,10 @@ START_TEST(never_early_however_many_sets_a_turn_has)
 	(void)turn_at(START + 4 * SEC);
 	for (unsigned i = 0; i < count; i++) {
 		uint64_t due_ns = START + (i + 1) * step_ns + delay_ns;
-		/* The timeout counts from the reading before the next 65th set, or at the end of
-		 * the turn. */
+		/*
+		 * The timeout counts from the reading before the next 65th set, or at the end of
+		 * the turn.
+		 */
 		unsigned reader = (i / 64 + 1) * 64;
 		uint64_t read_ns = START + (reader < count ? (reader + 1) * step_ns : 4 * SEC);
 		uint64_t deadline_ns = items[i].calls > 0

@@ -247,8 +247,10 @@ static void rest_advance(struct rig *rig, uint64_t now_ns, void (*hook)(enum tes
 	test_point_hook = NULL;
 }
 
-/* The hook moves a timer at each look. The rest ends with a promise that fits the timer's last read
- * deadline. */
+/*
+ * The hook moves a timer at each look. The rest ends with a promise that fits the timer's last read
+ * deadline.
+ */
 START_TEST(rest_ends_while_timers_keep_moving)
 {
 	struct rig rig = rig_open(false);
@@ -258,8 +260,10 @@ START_TEST(rest_ends_while_timers_keep_moving)
 	rest.move_to_ns = 2 * SEC;
 	rest.move_by_ns = US;
 	rest_advance(&rig, 2, rest_moving_hook);
-	/* One look at the old deadline and one at the new. The second entry was true, and is
-	 * promised. */
+	/*
+	 * One look at the old deadline and one at the new. The second entry was true, and is
+	 * promised.
+	 */
 	expect_le(rest.looks, 2);
 	expect_le(SEC, rig.next_ns);
 	expect_le(rig.next_ns, 2 * SEC + US);
@@ -298,8 +302,10 @@ static void rest_arming_hook(enum test_point point)
 	rest.passes += point == TEST_POINT_OWNER_BEFORE_INBOX;
 }
 
-/* Law 13: many timers have moved. A timer armed during the rest waits for at most one portion of
- * them. */
+/*
+ * Law 13: many timers have moved. A timer armed during the rest waits for at most one portion of
+ * them.
+ */
 START_TEST(rest_looks_at_the_inbox_between_portions)
 {
 	enum { MOVED = 10 * REST };
@@ -389,8 +395,10 @@ START_TEST(push_is_decided_on_by_the_deadline_of_after_it)
 }
 END_TEST
 
-/* Law 8: one wake is enough for a pass. Many waiting entries wake the owner once too, although none
- * is due soon. */
+/*
+ * Law 8: one wake is enough for a pass. Many waiting entries wake the owner once too, although none
+ * is due soon.
+ */
 START_TEST(owner_is_woken_once_a_pass_also_by_many)
 {
 	enum { MANY = 20000 };
@@ -498,8 +506,10 @@ START_TEST(fair_first_come_first_told)
 	enum { QUEUES = 300 };
 
 	fair_open(QUEUES, 20 * QUEUES);
-	/* The first event of each queue comes in the order of the queues, with other queues' events
-	 * between. */
+	/*
+	 * The first event of each queue comes in the order of the queues, with other queues' events
+	 * between.
+	 */
 	for (unsigned i = 0; i < QUEUES; i++)
 		for (unsigned j = 0; j < 20; j++)
 			fair_arm(j == 0 ? i : i * j % (i + 1), SEC + i * US + j);
@@ -538,8 +548,10 @@ START_TEST(fair_beside_many_queues)
 }
 END_TEST
 
-/* A signal does not wait for later timers in a long bucket of a higher level that the clock has
- * entered. */
+/*
+ * A signal does not wait for later timers in a long bucket of a higher level that the clock has
+ * entered.
+ */
 START_TEST(fair_beside_a_bucket_that_is_entered)
 {
 	uint64_t edge_ns = UINT64_C(3) << 28;
@@ -605,8 +617,10 @@ START_TEST(lateness_is_from_the_deadline_to_the_telling)
 }
 END_TEST
 
-/* The owner's id is that of a thread of the process, with the owner's name. Without a thread there
- * is no id. */
+/*
+ * The owner's id is that of a thread of the process, with the owner's name. Without a thread there
+ * is no id.
+ */
 START_TEST(tid_is_that_of_the_thread)
 {
 	struct timerhub_config config = { .size = sizeof(config), .thread_name = "of this test" };

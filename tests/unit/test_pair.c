@@ -144,8 +144,10 @@ START_TEST(transitions_change_what_they_name_alone)
 }
 END_TEST
 
-/* The look counter of the earlier timer stays. The pushed flag stays if the slot is still in the
- * inbox. */
+/*
+ * The look counter of the earlier timer stays. The pushed flag stays if the slot is still in the
+ * inbox.
+ */
 static void check_armed(struct pair pair)
 {
 	const struct parts was = parts_of(pair);

@@ -69,8 +69,10 @@ START_TEST(recorded_wake_spares_others_until_the_next_pass)
 }
 END_TEST
 
-/* Trap 4: a stopped caller records its wake some passes later. The record must not stop a later
- * wake. */
+/*
+ * Trap 4: a stopped caller records its wake some passes later. The record must not stop a later
+ * wake.
+ */
 START_TEST(record_of_an_old_pass_silences_nobody)
 {
 	struct promise promise;

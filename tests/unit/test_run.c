@@ -39,8 +39,9 @@ static void bench_fill(struct bench *bench, struct dice *dice, uint32_t count, u
 		expect_eq(run_at_ns(&bench->run, slot), bench->at_ns[slot]);
 }
 
-/* Remove about one of `one_in` slots, at any place. `left_ns` gets the remaining instants,
- * sorted. */
+/*
+ * Remove about one of `one_in` slots, at any place. `left_ns` gets the remaining instants, sorted.
+ */
 static uint32_t bench_remove_some(struct bench *bench, struct dice *dice, uint32_t count,
                                   unsigned one_in, uint64_t *left_ns)
 {

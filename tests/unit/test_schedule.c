@@ -217,8 +217,9 @@ END_TEST
 
 /* ---- slots that move without the schedule's knowledge, as while the owner rests ---- */
 
-/* The true instant of each slot, which is never before the instant under which the slot is
- * filed. */
+/*
+ * The true instant of each slot, which is never before the instant under which the slot is filed.
+ */
 struct truth {
 	struct bench *bench;
 	uint64_t at_ns[SLOTS];
@@ -254,8 +255,10 @@ static unsigned truth_rest(struct truth *truth)
 	return looks;
 }
 
-/* After a rest the next instant is the earliest true instant, unless a long bucket was swept
- * before. */
+/*
+ * After a rest the next instant is the earliest true instant, unless a long bucket was swept
+ * before.
+ */
 static void truth_check(struct truth *truth)
 {
 	expect_le(truth_rest(truth), SLOTS);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Statistics as text. Every counter has a line, a text is cut at any length, and percentiles of
- * lateness equal those of a sorted list. */
+/*
+ * Statistics as text. Every counter has a line, a text is cut at any length, and percentiles of
+ * lateness equal those of a sorted list.
+ */
 #include "harness.h"
 
 #include <errno.h>
@@ -158,8 +160,10 @@ static uint64_t bucket_end_ns(unsigned bucket)
 	return bucket == 63 ? UINT64_MAX : UINT64_C(2) << bucket;
 }
 
-/* A sorted list holds the bucket of each expiry. The entry at the percentage is the expected
- * result. */
+/*
+ * A sorted list holds the bucket of each expiry. The entry at the percentage is the expected
+ * result.
+ */
 START_TEST(ranks_are_those_of_a_sorted_list)
 {
 	struct dice dice = dice_new(0);

@@ -427,8 +427,10 @@ START_TEST(look_takes_out_of_the_inbox_and_tells_when_to_schedule)
 }
 END_TEST
 
-/* The owner has dropped the schedule entry of a free slot. If the slot is claimed, a look will
- * come. */
+/*
+ * The owner has dropped the schedule entry of a free slot. If the slot is claimed, a look will
+ * come.
+ */
 static struct parts unscheduled(struct parts parts)
 {
 	if (parts.phase == TIMER_FREE && !parts.claimed)

@@ -238,8 +238,10 @@ static void bench_move(struct bench *bench, uint32_t slot, uint64_t at_ns)
 		bench->at_ns[slot] = at_ns;
 }
 
-/* File a slot again as the owner does. One slot in `stay` keeps its instant or gets a later one.
- * The others are removed. */
+/*
+ * File a slot again as the owner does. One slot in `stay` keeps its instant or gets a later one.
+ * The others are removed.
+ */
 static void bench_refile(struct bench *bench, struct dice *dice, uint32_t slot, unsigned stay)
 {
 	uint64_t at_ns = bench->at_ns[slot];
@@ -434,8 +436,10 @@ START_TEST(sweep_passes_every_slot_of_a_bucket_whatever_happens_meanwhile)
 }
 END_TEST
 
-/* A sweep makes the bound of a long bucket exact. If the first slot then leaves, the wheel does not
- * search for the next. */
+/*
+ * A sweep makes the bound of a long bucket exact. If the first slot then leaves, the wheel does not
+ * search for the next.
+ */
 START_TEST(sweep_tells_the_first_of_a_long_bucket_once)
 {
 	struct dice dice = dice_new(3000);
@@ -463,8 +467,9 @@ START_TEST(sweep_tells_the_first_of_a_long_bucket_once)
 }
 END_TEST
 
-/* The base enters a bucket during its sweep. If the bucket is filled again, its sweep begins
- * again. */
+/*
+ * The base enters a bucket during its sweep. If the bucket is filled again, its sweep begins again.
+ */
 START_TEST(sweep_ends_where_its_bucket_is_entered)
 {
 	struct dice dice = dice_new(3001);
