@@ -5,10 +5,11 @@
 #define NOWHERE (-1)
 #define POLL_NS (20 * US)
 
-/* The puppet that this thread is, if it is one. */
+/* The puppet of this thread, or NULL. */
 static _Thread_local struct puppet *self;
 /*
- * The owner of a real hub: nobody else comes to its points but puppets that advance a manual one.
+ * The owner of a real hub. No other thread reaches the owner's points, except puppets that advance
+ * a manual hub.
  */
 static struct puppet owner = { .stop_at = NOWHERE };
 
@@ -87,7 +88,7 @@ static void *puppet_main(void *arg)
 	return NULL;
 }
 
-/* At its point, or over. */
+/* Wait until the puppet has stopped at its point, or its deed is done. */
 static void wait_stopped_or_over(const struct puppet *puppet)
 {
 	uint64_t until_ns = monotonic_ns() + ARRIVES;
@@ -101,7 +102,7 @@ static void wait_stopped_or_over(const struct puppet *puppet)
 static void wait_stopped(const struct puppet *puppet)
 {
 	wait_stopped_or_over(puppet);
-	expect(atomic_load(&puppet->stopped)); /* else it never was at the point */
+	expect(atomic_load(&puppet->stopped)); /* otherwise it never reached the point */
 }
 
 void puppet_start(struct puppet *puppet, enum test_point point)
@@ -180,7 +181,10 @@ void expect_nothing(struct rig *rig)
 {
 	expect_empty(rig->queue);
 	if (timerhub_owner_tid(rig->hub) > 0) {
-		/* The owner rings after it has published: what it rang for may be taken by then. */
+		/*
+		 * The owner rings after it has published, and the event may be taken before the
+		 * ring.
+		 */
 		owner_settles(rig->hub);
 		expect_empty(rig->queue);
 	}

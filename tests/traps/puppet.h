@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads that stop at a chosen instant inside the library, and stay there until released: a
- * preempted thread at its worst. The library, built with TIMERHUB_TEST_POINTS, calls a hook at the
- * instants listed in lib/base/test_point.h.
+ * Threads that stop at a chosen point inside the library and stay there until released, like a
+ * thread preempted at the worst moment. The library, built with TIMERHUB_TEST_POINTS, calls a hook
+ * at the points listed in lib/base/test_point.h.
  */
 #ifndef TESTS_PUPPET_H
 #define TESTS_PUPPET_H
@@ -13,10 +13,10 @@
 
 #include "base/test_point.h"
 
-/* What until_in_time() begins with. */
+/* First margin for until_in_time(). */
 #define MARGIN (30 * MS)
 
-/* What an event that was hidden from the owner waits for, if nothing else wakes it. */
+/* A delay longer than any test. An event that the owner overlooks would come only then. */
 #define FAR HOUR
 
 enum deed_kind {
@@ -34,15 +34,15 @@ enum deed_kind {
 	STOP
 };
 
-/* What a puppet does: one call of the library. */
+/* The one library call that a puppet makes. */
 struct deed {
 	enum deed_kind what;
 	struct timerhub_queue *queue;
 	struct timerhub *hub;
-	timerhub_timer timer;   /* re-armed or cancelled; of an arm what it gave */
-	uint64_t at_ns;         /* absolute deadline; of ADVANCE the clock; of WAIT the timeout */
-	unsigned max;           /* of DRAIN, DISPATCH, WAIT */
-	timerhub_each_fn *each; /* of EACH, called with this deed, and may count in its result */
+	timerhub_timer timer;   /* timer to re-arm or cancel; result of an arm */
+	uint64_t at_ns;         /* absolute deadline; for ADVANCE the clock; for WAIT the timeout */
+	unsigned max;           /* for DRAIN, DISPATCH, WAIT */
+	timerhub_each_fn *each; /* for EACH; called with this deed, and may count in its result */
 	int result;
 	struct timerhub_event events[8];
 };
@@ -51,39 +51,39 @@ struct puppet {
 	struct deed deed; /* read the result after puppet_finish() */
 	pthread_t thread;
 	atomic_int stop_at;   /* enum test_point, or NOWHERE */
-	atomic_int passes;    /* times that it is to go on at the point before it stops */
+	atomic_int passes;    /* how often it continues at the point before it stops */
 	atomic_bool stopped;  /* it is at the point now */
-	atomic_bool released; /* it may go on */
+	atomic_bool released; /* it may continue */
 	atomic_bool over;     /* the deed is done */
 };
 
-/* Let another thread do the deed, and return when it has stopped at the point. */
+/* Start a thread that makes the call, and return when it has stopped at the point. */
 void puppet_start(struct puppet *puppet, enum test_point point);
-/* Let it go on, and return when it has stopped at this point. */
+/* Release the puppet, and return when it has stopped at this point. */
 void puppet_go_on(struct puppet *puppet, enum test_point point);
-/* Let it go on, and return when it has stopped at this point, or is over without coming there. */
+/* Release the puppet, and return when it has stopped at this point or has finished its call. */
 void puppet_go_on_if_it_comes(struct puppet *puppet, enum test_point point);
-/* Let it go on and wait until its deed is done. */
+/* Release the puppet, and wait until its call is done. */
 void puppet_finish(struct puppet *puppet);
 
-/*
- * The owner thread stops when it is at this point, which must be one of its own, for the nth
- * time.
- */
+/* The owner thread stops when it reaches this point for the nth time. */
 void owner_stop_at(enum test_point point, int nth);
 void owner_wait_stopped(void);
 void owner_release(void);
-/* It need not stop after all. */
+/* Take back owner_stop_at(). */
 void owner_stop_at_nothing(void);
 
-/* As rigs_begin(), and installs the hook. */
+/* As rigs_begin(); also installs the hook. */
 void puppets_begin(const char *name, int argc, char **argv);
 
 timerhub_timer arm_periodic(struct rig *rig, uint64_t at_ns, uint64_t interval_ns, uint64_t data);
-/* The next event, which must come within ARRIVES and have this data. */
+/* Returns the next event, which must come within ARRIVES and have this data. */
 struct timerhub_event expect_event(struct rig *rig, uint64_t data);
 void expect_nothing(struct rig *rig);
-/* On a hub that is moved by hand: the event comes at that instant, told so, and not before. */
+/*
+ * On a manual hub: the event comes at that time, the hub announces that time, and no event comes
+ * earlier.
+ */
 void expect_at(struct rig *rig, uint64_t data, uint64_t at_ns);
 /* Make the owner look at its inbox, and sleep again. */
 void owner_looks(struct rig *rig);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Traps 1 to 4: callers stopped for ever inside arm, re-arm and cancel, with a real owner. Law 6:
- * they delay no timer but the one they were working on, and no other thread.
+ * Traps 1 to 4: callers stopped for ever inside arm, re-arm and cancel, with an owner thread. Law
+ * 6: they delay no other thread, and no timer except their own.
  */
 #include "puppet.h"
 
 #include "hub/hub.h"
 
-/* Everywhere that a caller can be stopped, by what it was doing. */
+/* The points at which a caller can be stopped, with its call. */
 static const struct {
 	enum deed_kind what;
 	enum test_point point;
@@ -20,7 +20,7 @@ static const struct {
 	{ CANCEL, TEST_POINT_CANCEL_BEFORE_FREE },
 };
 
-/* The puppet does its deed on a timer that is far away and stays so, and stops. */
+/* The puppet makes its call on a far timer, whose deadline stays far, and stops. */
 static void stop_caller(struct puppet *a, struct rig *rig, unsigned stop, uint64_t after_ns)
 {
 	*a = (struct puppet){ .deed = { .what = stops[stop].what,
@@ -30,12 +30,12 @@ static void stop_caller(struct puppet *a, struct rig *rig, unsigned stop, uint64
 	if (stops[stop].what != ARM)
 		a->deed.timer =
 			arm(rig->queue, SPEC(.expires_ns = FAR, .slack_ns = MS, .data = 'A'));
-	owner_looks(rig); /* else the timer is in the inbox already, and is not pushed again */
+	owner_looks(rig); /* otherwise the timer is in the inbox already, and is not pushed again */
 	expect_context("stop", stop, 0);
 	puppet_start(a, stops[stop].point);
 }
 
-/* The puppet goes on; its own timer is as it should be. */
+/* Release the puppet. Its own timer must be right. */
 static void finish_caller(struct puppet *a, struct rig *rig)
 {
 	puppet_finish(a);
@@ -50,7 +50,10 @@ static void finish_caller(struct puppet *a, struct rig *rig)
 	expect_nothing(rig);
 }
 
-/* Trap 1: B submits round the whole inbox while A is stopped, and waits for each of them. */
+/*
+ * Trap 1: while A is stopped, B submits until it has passed the whole inbox, and waits for each
+ * event.
+ */
 START_TEST(trap_1_stopped_caller_hides_nobody)
 {
 	for (unsigned stop = 0; stop < COUNT_OF(stops); stop++) {
@@ -88,9 +91,9 @@ START_TEST(trap_1_stopped_caller_hides_no_cancel_and_no_rearm)
 END_TEST
 
 /*
- * Trap 2: A has claimed the inbox for its timer and is stopped before the push. B moves the same
- * timer earlier, finds it claimed, and does not push. A, going on, must act on B's deadline: its
- * own would not have woken the owner.
+ * Trap 2: A has claimed the push of its timer and is stopped before the push. B moves the same
+ * timer earlier, finds it claimed, and does not push. Then A must use B's deadline, because A's own
+ * deadline does not wake the owner.
  */
 static void check_trap_2(enum test_point point)
 {
@@ -100,13 +103,13 @@ static void check_trap_2(enum test_point point)
 	struct puppet a = { .deed = { .what = REARM, .hub = rig.hub, .timer = shared } };
 	uint64_t b_ns;
 
-	(void)arm_at(rig.queue, now_ns + FAR / 4, 'U'); /* what the owner has promised */
+	(void)arm_at(rig.queue, now_ns + FAR / 4, 'U'); /* the owner's promise */
 	owner_settles(rig.hub);
 	a.deed.at_ns = now_ns + FAR / 2;
 	puppet_start(&a, point);
 	b_ns = timerhub_now(rig.hub) + 2 * MS;
 	expect_eq(timerhub_rearm(rig.hub, shared, b_ns, TIMERHUB_ABSOLUTE), 0);
-	owner_settles(rig.hub); /* B has woken it; it found nothing, or else delivered already */
+	owner_settles(rig.hub); /* B has woken the owner. It found no entry, or has delivered. */
 	puppet_finish(&a);
 	expect_eq(a.deed.result, 0);
 	expect_eq(expect_event(&rig, 'S').expires_ns, b_ns);
@@ -121,7 +124,7 @@ START_TEST(trap_2_stopped_claimant_acts_on_the_latest_deadline)
 }
 END_TEST
 
-/* Arm until there is no slot, all due at once. How many. */
+/* Arm timers that are due at once until no slot is left. Returns their number. */
 static unsigned arm_all(struct rig *rig)
 {
 	unsigned count = 0;
@@ -140,8 +143,8 @@ static void expect_all(struct rig *rig, unsigned count)
 #define FEW 4
 
 /*
- * Trap 3: whatever A was stopped at, the slots that B can get are really free: B's timers come
- * while A is stopped, and none of them waits for A's push.
+ * Trap 3: wherever A is stopped, the slots that B gets are really free. B's timers come while A is
+ * stopped, and none of them waits for A's push.
  */
 static void fill_and_empty(struct rig *rig, unsigned at_least)
 {
@@ -169,8 +172,8 @@ START_TEST(trap_3_slot_of_a_stopped_caller_is_not_recycled_too_early)
 END_TEST
 
 /*
- * The same with the timer ended under A's hands. A has claimed the inbox and not pushed; the timer
- * is cancelled by another thread; its slot must not live again as long as A's push is to come.
+ * Trap 3 with a timer that ends during A's call. A has claimed the push and is stopped before it.
+ * Another thread cancels the timer. The next timer in its slot must not depend on A's push.
  */
 START_TEST(trap_3_timer_cancelled_under_a_stopped_claimant)
 {
@@ -200,8 +203,8 @@ START_TEST(trap_3_timer_cancelled_under_a_stopped_claimant)
 END_TEST
 
 /*
- * And with the timer delivered under A's hands: it was filed for its old deadline, which has
- * come.
+ * Trap 3 with a timer that is delivered during A's call: it was scheduled for its old deadline,
+ * which has come.
  */
 static bool check_delivered_under_a_claimant(uint64_t margin_ns)
 {
@@ -220,7 +223,10 @@ static bool check_delivered_under_a_claimant(uint64_t margin_ns)
 	}
 	puppet_start(&a, TEST_POINT_SUBMIT_BEFORE_PUSH);
 	in_time = timerhub_now(rig.hub) < at_ns;
-	/* If it had expired before A moved it, it is A's, who is stopped. */
+	/*
+	 * If the deadline has passed before A moved the timer, the timer waits for A, who is
+	 * stopped.
+	 */
 	if (in_time) {
 		expect_event(&rig, 'A');
 		fill_and_empty(&rig, FEW - 1);
@@ -245,7 +251,7 @@ END_TEST
 /*
  * A is stopped after its push. The owner looks, which ends A's claim. B claims the slot again, for
  * the same timer or another, and is stopped before the push. If A now confirms B's claim, the next
- * timer in the slot trusts that, and waits for B.
+ * timer in the slot relies on that, and waits for B.
  */
 static void check_confirmed(bool reused)
 {
@@ -263,7 +269,7 @@ static void check_confirmed(bool reused)
 		expect_eq(timerhub_cancel(rig.hub, a.deed.timer), 0);
 	else
 		b.deed.what = REARM;
-	b.deed.at_ns = FAR - 1; /* earlier than what is scheduled, so it claims */
+	b.deed.at_ns = FAR - 1; /* earlier than its schedule entry, so it claims */
 	puppet_start(&b, TEST_POINT_SUBMIT_BEFORE_PUSH);
 	puppet_finish(&a);
 	expect_eq(timerhub_cancel(rig.hub, b.deed.timer), 0);
@@ -281,9 +287,9 @@ START_TEST(trap_3_push_is_confirmed_for_no_claim_after_a_look)
 END_TEST
 
 /*
- * A has pushed, and is stopped. B arms another timer in the slot, pushes again, since nobody has
- * confirmed, and is stopped too. A goes on, and its push serves B's claim: the next timer in the
- * slot needs no push, and the owner finds it.
+ * A has pushed, and is stopped. B arms another timer in the slot, pushes again because no thread
+ * has confirmed the push, and is stopped too. A continues, and its push serves B's claim. The next
+ * timer in the slot needs no push, and the owner finds it.
  */
 START_TEST(trap_3_push_is_confirmed_for_the_claim_of_a_timer_after)
 {
@@ -310,9 +316,9 @@ START_TEST(trap_3_push_is_confirmed_for_the_claim_of_a_timer_after)
 END_TEST
 
 /*
- * Trap 4: A has woken the owner and is stopped before it records that. The owner wakes, finds A's
- * timer gone, and sleeps towards the same deadline as before. A goes on: what it records must not
- * keep anybody from waking this later sleep.
+ * Trap 4: A has woken the owner and is stopped before it records the wake. The owner wakes, finds
+ * A's timer gone, and sleeps until the same deadline as before. A continues. Its record must not
+ * keep other callers from waking the later sleep.
  */
 static void check_trap_4(bool cancelled)
 {
@@ -330,7 +336,7 @@ static void check_trap_4(bool cancelled)
 	else
 		expect_event(&rig, 'A');
 	owner_settles(rig.hub);
-	/* Another wake makes the owner file what it found, and sleep towards FAR again. */
+	/* Another wake makes the owner schedule its entries, and sleep until FAR again. */
 	(void)arm_at(rig.queue, timerhub_now(rig.hub) + MS, 'B');
 	expect_event(&rig, 'B');
 	owner_settles(rig.hub);
@@ -353,7 +359,7 @@ START_TEST(trap_4_late_record_of_a_wake_silences_nobody)
 }
 END_TEST
 
-/* All of them at once, one stopped at every point there is, for ever as far as B can tell. */
+/* One caller is stopped at every point at the same time. All stay stopped while B runs. */
 START_TEST(callers_stopped_everywhere_delay_nobody)
 {
 	struct rig rig = rig_open(64);
@@ -391,8 +397,9 @@ static void nudge_before_push(enum test_point point)
 }
 
 /*
- * Every push meets a re-arm, and nobody empties the inbox: there is a cell for each timer that
- * follows. It has 4,096 cells; without what is tested 6,144 would be needed, and an arm hangs.
+ * Every push meets a re-arm, and the owner does not empty the inbox. There is a cell for each timer
+ * armed later. The inbox has 4,096 cells. If a re-arm pushed a second time, 6,144 would be needed,
+ * and an arm would hang.
  */
 START_TEST(law_7_inbox_has_room_whatever_moves_under_a_push)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The wall clock set under a hub, forward and back, while the owner sleeps or works and while
- * expiries wait to be taken. The program has a wall clock of its own (wall_clock.h), so the
- * machine's is left alone.
+ * The wall clock is set forward and back under a hub, while the owner sleeps or works and while
+ * expiries wait. The program has a wall clock of its own (wall_clock.h), so the machine's clock
+ * stays unchanged.
  */
 #include "puppet.h"
 
@@ -11,7 +11,7 @@
 
 #include "wall_clock.h"
 
-static uint64_t ahead_ns; /* of the kernel's wall clock, modulo 2^64 */
+static uint64_t ahead_ns; /* ahead of the kernel's wall clock, modulo 2^64 */
 
 static void clock_jump(int64_t ns)
 {
@@ -38,7 +38,7 @@ static uint64_t remaining(const struct rig *rig, timerhub_timer timer)
 	return left_ns;
 }
 
-/* Returns when the owner has put that many expiries into queues, has told of them, and sleeps. */
+/* Returns when the owner has put `count` expiries into queues, has signalled them, and sleeps. */
 static void wait_expired(const struct rig *rig, uint64_t count)
 {
 	uint64_t until_ns = monotonic_ns() + ARRIVES;
@@ -50,7 +50,7 @@ static void wait_expired(const struct rig *rig, uint64_t count)
 	owner_settles(rig->hub);
 }
 
-/* Returns when the owner has been told of that many settings of the clock. */
+/* Returns when the owner has noticed `count` settings of the clock. */
 static void wait_jumps(const struct rig *rig, uint64_t count)
 {
 	uint64_t until_ns = monotonic_ns() + ARRIVES;
@@ -104,7 +104,7 @@ START_TEST(back_makes_timers_wait)
 }
 END_TEST
 
-/* What is armed now is earlier than what the owner promised, and than all that it ever saw. */
+/* A timer armed now is earlier than the owner's promise and than all earlier deadlines. */
 static bool check_armed_after_back(uint64_t margin_ns)
 {
 	struct rig rig = rig_realtime(0);
@@ -121,7 +121,7 @@ static bool check_armed_after_back(uint64_t margin_ns)
 	(void)arm_at(rig.queue, now_ns + 3 * margin_ns, 'D');
 	(void)arm_at(rig.queue, now_ns + margin_ns, 'B');
 	(void)arm_at(rig.queue, now_ns + 2 * margin_ns, 'C');
-	in_time = now_of(&rig) < now_ns + margin_ns; /* else the law does not speak of them */
+	in_time = now_of(&rig) < now_ns + margin_ns; /* otherwise the law does not cover it */
 	for (uint64_t data = 'B'; in_time && data <= 'D'; data++)
 		expect_le(expect_event(&rig, data).expires_ns, now_of(&rig));
 	clock_jump(3 * (int64_t)HOUR);
@@ -138,7 +138,7 @@ START_TEST(back_leaves_new_timers_in_time_and_in_order)
 }
 END_TEST
 
-/* Law 1 by the clock at the time of delivery: what had expired has not, if the clock says so. */
+/* Law 1 by the clock at the time of delivery: an expiry that is early again is not delivered. */
 START_TEST(back_withdraws_what_was_not_yet_delivered)
 {
 	for (unsigned how = 0; how < 3; how++) {
@@ -160,7 +160,7 @@ START_TEST(back_withdraws_what_was_not_yet_delivered)
 		expect(!queue_readable(rig.queue));
 		expect_lt(HOUR / 2, remaining(&rig, timer));
 		clock_jump((int64_t)HOUR);
-		expect_eq(expect_event(&rig, 'X').expires_ns, at_ns); /* to the nanosecond */
+		expect_eq(expect_event(&rig, 'X').expires_ns, at_ns); /* exact to the nanosecond */
 		expect_nothing(&rig);
 		expect_eq(stats_of(rig.hub).delivered, 1);
 		rig_close(&rig);
@@ -189,7 +189,7 @@ END_TEST
 
 /* ---- periodic timers ---- */
 
-/* A kept timer that had expired is armed again, and one that idles is left in peace. */
+/* A kept timer that had expired is ARMED again. An idle timer stays idle. */
 START_TEST(back_makes_kept_timers_wait_again)
 {
 	struct rig rig = rig_realtime(0);
@@ -245,7 +245,7 @@ START_TEST(forward_counts_the_periods_that_were_jumped_over)
 }
 END_TEST
 
-/* The next period is the one after the last delivered: none is delivered twice. */
+/* The next period is the one after the last delivery. No period is delivered twice. */
 START_TEST(back_repeats_no_period)
 {
 	struct rig rig = rig_realtime(0);
@@ -271,8 +271,8 @@ START_TEST(back_repeats_no_period)
 END_TEST
 
 /*
- * The owner had filed a far period, or none, when the clock went back beneath the delivery: every
- * phase from the one that is delivered on must come all the same.
+ * The owner had scheduled a far period, or none, when the clock went back before the delivery.
+ * Every period after the delivered periods must come.
  */
 START_TEST(back_beneath_an_undelivered_period_skips_none)
 {
@@ -282,7 +282,7 @@ START_TEST(back_beneath_an_undelivered_period_skips_none)
 		struct timerhub_event event;
 
 		(void)arm_periodic(&rig, first_ns, HOUR, 'P');
-		wait_expired(&rig, 1); /* filed for the eleventh hour */
+		wait_expired(&rig, 1); /* scheduled for the eleventh hour */
 		if (overdue == 1)
 			clock_jump(2 * (int64_t)HOUR);
 		owner_settles(rig.hub);
@@ -307,8 +307,8 @@ START_TEST(back_beneath_an_undelivered_period_skips_none)
 END_TEST
 
 /*
- * Put back, for the clock was set back, while another consumer is about to deliver it: the phase
- * stays what the re-arm has made it.
+ * A consumer sets the timer back to ARMED, because the clock was set back, while another consumer
+ * is about to deliver it. The phase stays that of the re-arm.
  */
 START_TEST(put_back_beside_a_delivery_keeps_its_phase)
 {
@@ -358,7 +358,7 @@ START_TEST(set_while_the_owner_works_is_noticed)
 }
 END_TEST
 
-/* The deadline was an instant away, and the owner spins; now it is an hour away, and it sleeps. */
+/* The deadline was near, so the owner spins. Now it is an hour away, and the owner must sleep. */
 START_TEST(back_ends_a_spin)
 {
 	struct rig rig = rig_realtime(10 * SEC);
@@ -367,7 +367,10 @@ START_TEST(back_ends_a_spin)
 	(void)arm_at(rig.queue, now_of(&rig) + 8 * SEC, 'X');
 	sleep_ns(50 * MS);
 	clock_jump(-(int64_t)HOUR);
-	/* Set again before the sleep it would be noticed without one, and no wake-up be counted. */
+	/*
+	 * A setting before the sleep would be noticed without a sleep, and no wake-up would be
+	 * counted.
+	 */
 	wait_jumps(&rig, 1);
 	owner_settles(rig.hub);
 	wakeups = stats_of(rig.hub).owner_wakeups;
@@ -397,7 +400,7 @@ END_TEST
 #define TIMERS 64
 
 struct model_timer {
-	timerhub_timer timer; /* 0: not live */
+	timerhub_timer timer; /* 0 if not live */
 	uint64_t at_ns;
 };
 
@@ -416,7 +419,7 @@ static void model_take(struct rig *rig)
 
 			expect_eq(timer->timer, events[i].timer);
 			expect_eq(events[i].expires_ns, timer->at_ns);
-			expect_le(events[i].expires_ns, now_ns); /* nobody set it since */
+			expect_le(events[i].expires_ns, now_ns); /* the clock was not set since */
 			timer->timer = 0;
 		}
 	}
@@ -442,7 +445,7 @@ static void model_touch(struct rig *rig, struct dice *dice, unsigned index)
 	}
 }
 
-/* All that is due by the clock as it stands arrives, and nothing else. */
+/* All timers due by the present clock arrive, and no others. */
 static void model_settle(struct rig *rig)
 {
 	uint64_t until_ns = monotonic_ns() + ARRIVES;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Consumers, and the owner on the way to them, stopped between the steps of a delivery. Hubs moved
- * by hand: whoever advances is the owner.
+ * Consumers, and the owner before them, stopped between the steps of a delivery. On manual hubs the
+ * advancing thread is the owner.
  */
 #include "puppet.h"
 
@@ -27,8 +27,8 @@ static void expect_events(const struct puppet *puppet, unsigned count, const cha
 /* ---- law 9: the fd, while a consumer clears it ---- */
 
 /*
- * Published after the queue was found empty and before the signal is cleared: found by looking
- * again.
+ * An event is published after the consumer found the queue empty and before it clears the signal.
+ * The second look finds the event.
  */
 START_TEST(law_9_expiry_before_the_clear_is_found)
 {
@@ -67,7 +67,10 @@ START_TEST(law_9_expiry_after_the_clear_is_found_and_the_fd_is_cleared_again)
 }
 END_TEST
 
-/* A stopped drain does not keep another from taking, and must not clear what belongs to a third. */
+/*
+ * While one drain is stopped, another takes events. The stopped drain must not clear the signal of
+ * a third event.
+ */
 START_TEST(law_9_second_consumer_is_served_while_the_first_is_stopped)
 {
 	static const enum test_point points[] = { TEST_POINT_CONSUME_BEFORE_CLEAR,
@@ -95,7 +98,7 @@ START_TEST(law_9_second_consumer_is_served_while_the_first_is_stopped)
 }
 END_TEST
 
-/* One that stops at its maximum has to tell whether there is more. */
+/* A drain that stops at its maximum must signal again if events are left. */
 START_TEST(law_9_partial_drain_tells_of_what_came_meanwhile)
 {
 	static const enum test_point points[] = { TEST_POINT_CONSUME_BEFORE_CLEAR,
@@ -121,7 +124,7 @@ START_TEST(law_9_partial_drain_tells_of_what_came_meanwhile)
 }
 END_TEST
 
-/* ---- cancel_sync: between delivering and saying that the callback runs ---- */
+/* ---- cancel_sync: between the delivery and the mark that the callback runs ---- */
 
 static atomic_uint called;
 
@@ -130,7 +133,7 @@ static void count_call(const struct timerhub_event *event)
 	atomic_fetch_add(&called, (unsigned)event->count);
 }
 
-/* Not in the callback yet, and no longer to be stopped: it has to be waited for all the same. */
+/* The callback has not begun, and can no longer be stopped. The canceller must wait for it. */
 START_TEST(cancel_sync_waits_for_a_callback_about_to_begin)
 {
 	for (unsigned interval_ns = 0; interval_ns <= 100; interval_ns += 100) {
@@ -195,8 +198,8 @@ START_TEST(waiter_about_to_block_does_not_miss_an_interrupt)
 END_TEST
 
 /*
- * A waiter that is to leave may be the one that an expiry has woken, of several: another gets it,
- * even if the thread that interrupts is stopped before it has woken anybody.
+ * An expiry may wake a waiter that an interrupt is ending. Another waiter gets the event then, even
+ * if the interrupting thread is stopped before it has woken a waiter.
  */
 START_TEST(interrupted_waiter_passes_the_wake_on)
 {
@@ -209,7 +212,7 @@ START_TEST(interrupted_waiter_passes_the_wake_on)
 	(void)arm_at(rig.queue, 128, 'X');
 	puppet_start(&former, TEST_POINT_WAIT_BEFORE_SLEEP);
 	atomic_store(&former.released, true);
-	sleep_ns(5 * MS); /* it blocks by now, most likely */
+	sleep_ns(5 * MS); /* the waiter blocks by now, most likely */
 	puppet_start(&interrupter, TEST_POINT_INTERRUPT_HALFWAY);
 	puppet_start(&latter, TEST_POINT_WAIT_BEFORE_SLEEP);
 	atomic_store(&latter.released, true);
@@ -217,7 +220,7 @@ START_TEST(interrupted_waiter_passes_the_wake_on)
 	advance(rig.hub, 128);
 	puppet_finish(&latter);
 	expect_events(&latter, 1, "X");
-	expect_lt(monotonic_ns(), before_ns + ARRIVES); /* woken, and not by its timeout */
+	expect_lt(monotonic_ns(), before_ns + ARRIVES); /* woken, not timed out */
 	puppet_finish(&interrupter);
 	puppet_finish(&former);
 	expect_eq(former.deed.result, -ECANCELED);
@@ -249,7 +252,7 @@ START_TEST(waiter_about_to_block_does_not_miss_the_closing_which_waits_for_it)
 }
 END_TEST
 
-/* Two waiters, one stopped; what is published for both reaches the other. */
+/* Two waiters, one of them stopped. An event published for both reaches the other waiter. */
 START_TEST(stopped_waiter_does_not_take_the_wake_of_another)
 {
 	struct rig rig = rig_manual(8);
@@ -263,11 +266,11 @@ START_TEST(stopped_waiter_does_not_take_the_wake_of_another)
 	puppet_start(&stopped, TEST_POINT_WAIT_BEFORE_SLEEP);
 	puppet_start(&other, TEST_POINT_WAIT_BEFORE_SLEEP);
 	atomic_store(&other.released, true);
-	sleep_ns(5 * MS); /* it blocks by now, most likely */
+	sleep_ns(5 * MS); /* the waiter blocks by now, most likely */
 	advance(rig.hub, 128);
 	puppet_finish(&other);
 	expect_events(&other, 1, "X");
-	expect_lt(monotonic_ns(), before_ns + ARRIVES); /* woken, and not by its timeout */
+	expect_lt(monotonic_ns(), before_ns + ARRIVES); /* woken, not timed out */
 	advance(rig.hub, 256);
 	puppet_finish(&stopped);
 	expect_events(&stopped, 1, "Y");
@@ -288,10 +291,7 @@ START_TEST(law_3_cancel_wins_over_a_stopped_delivery)
 	puppet_start(&drainer, TEST_POINT_CONSUME_BEFORE_CAS);
 	expect_eq(timerhub_cancel(rig.hub, timer), 0);
 	expect_eq(timerhub_cancel(rig.hub, timer), -ENOENT);
-	/*
-	 * The slot is armed again, pending like before, while the delivery has the old timer in
-	 * hand.
-	 */
+	/* The slot is armed and pending again while the delivery has read the old timer. */
 	(void)arm_at(rig.queue, 128, 'Y');
 	advance(rig.hub, 128);
 	puppet_finish(&drainer);
@@ -321,7 +321,7 @@ START_TEST(law_4_rearm_wins_over_a_stopped_delivery)
 }
 END_TEST
 
-/* Re-armed and expired again, the timer is delivered once, for its new deadline. */
+/* The timer is re-armed and expires again. It is delivered once, for its new deadline. */
 START_TEST(law_2_expiry_renewed_under_a_stopped_delivery_comes_once)
 {
 	struct rig rig = rig_manual(1);
@@ -351,7 +351,7 @@ START_TEST(periodic_delivery_survives_being_overdue_under_its_hands)
 	(void)arm_periodic(&rig, 100, 1000, 'P');
 	advance(rig.hub, 128);
 	puppet_start(&drainer, TEST_POINT_CONSUME_BEFORE_CAS);
-	advance(rig.hub, 5500); /* falls due again, and is overdue */
+	advance(rig.hub, 5500); /* the next period is due, so the timer is OVERDUE */
 	puppet_finish(&drainer);
 	expect_events(&drainer, 1, "P");
 	expect_eq(drainer.deed.events[0].expires_ns, 100);
@@ -388,14 +388,14 @@ START_TEST(periodic_cancelled_under_a_stopped_delivery_is_gone)
 }
 END_TEST
 
-/* The kth period from this deadline and some that follow are told where they are due. */
+/* Period k after this deadline, and some more, must come at their times. */
 static void expect_phase(struct rig *rig, uint64_t first_ns, uint64_t interval_ns, uint64_t k)
 {
 	for (uint64_t end = k + 5; k < end; k++)
 		expect_at(rig, 'P', first_ns + k * interval_ns);
 }
 
-/* Re-armed to whatever instant around its next period, it comes then, and its phase is new. */
+/* The timer is re-armed to a time around its next period. It must come then, with a new phase. */
 static void check_rearm_under_delivery(uint64_t first_ns, uint64_t at_ns, enum test_point point)
 {
 	struct rig rig = rig_manual(1);
@@ -423,8 +423,8 @@ START_TEST(law_4_periodic_rearmed_under_a_stopped_delivery_has_a_new_phase)
 END_TEST
 
 /*
- * Two consumers hold one expiry, of which one has its handle since before a re-arm. One delivers
- * it; the phase is exact all the same.
+ * Two consumers hold handles of one expiry. One handle is older than a re-arm. One consumer
+ * delivers the expiry, and the phase is exact.
  */
 START_TEST(law_7_two_consumers_of_one_expiry_keep_the_phase)
 {
@@ -450,7 +450,10 @@ START_TEST(law_7_two_consumers_of_one_expiry_keep_the_phase)
 }
 END_TEST
 
-/* Delivered while a re-arm has begun, it stands for the one period that has passed. */
+/*
+ * The timer is delivered while a re-arm has begun. The delivery counts the one period that has
+ * passed.
+ */
 START_TEST(periodic_delivered_under_a_stopped_rearm_counts_right)
 {
 	struct rig rig = rig_manual(1);
@@ -469,8 +472,8 @@ START_TEST(periodic_delivered_under_a_stopped_rearm_counts_right)
 END_TEST
 
 /*
- * The owner takes the slot out of the inbox, where a thread that was stopped in a call on the timer
- * before has put it late, while it is being delivered: the look is no re-arm.
+ * During a delivery the owner takes the slot out of the inbox. A thread stopped in a call on the
+ * earlier timer has pushed the slot late. The owner's look must not count as a re-arm.
  */
 static void check_look_under_delivery(enum test_point point)
 {
@@ -505,9 +508,9 @@ START_TEST(periods_keep_their_phase_when_looked_at_under_a_stopped_delivery)
 END_TEST
 
 /*
- * A consumer has read that an expiry is pending, and reads the deadline when the timer has been
- * re-armed, which may expire again before the consumer delivers it. The push of the first re-arm is
- * claimed all the time, so the state is the same to the bit.
+ * A consumer has read that an expiry is pending. Before it reads the deadline, the timer is
+ * re-armed, and it may expire again before the delivery. The push of the first re-arm is claimed
+ * throughout, so the state word is unchanged.
  */
 START_TEST(law_7_periods_are_not_counted_from_a_deadline_that_is_not_due)
 {
@@ -520,7 +523,7 @@ START_TEST(law_7_periods_are_not_counted_from_a_deadline_that_is_not_due)
 	rearmer.deed.timer = timer;
 	rearmer.deed.at_ns = 500;
 	puppet_start(&rearmer, TEST_POINT_SUBMIT_BEFORE_PUSH);
-	advance(rig.hub, 1000); /* scheduled for this, and due since 500 */
+	advance(rig.hub, 1000); /* scheduled for this time, due since 500 */
 	puppet_start(&drainer, TEST_POINT_PAIR_HALF_READ);
 	expect_eq(timerhub_rearm(rig.hub, timer, 1400, TIMERHUB_ABSOLUTE), 0);
 	puppet_go_on_if_it_comes(&drainer, TEST_POINT_CONSUME_BEFORE_REARM);
@@ -534,7 +537,7 @@ START_TEST(law_7_periods_are_not_counted_from_a_deadline_that_is_not_due)
 }
 END_TEST
 
-/* Re-armed to its next period, by a thread stopped before or by another. */
+/* Re-armed to its next period, by a thread that was stopped before or by another thread. */
 static void check_rearm_to_the_next_period(uint64_t first_ns, bool stopped)
 {
 	struct rig rig = rig_manual(1);
@@ -570,7 +573,9 @@ END_TEST
 
 /* ---- the owner between reading, pair and outbox ---- */
 
-/* The owner has found the timer due. What it was is withdrawn, and another deadline is there. */
+/*
+ * The owner has found the timer due. The expiry is withdrawn, and the timer has another deadline.
+ */
 START_TEST(law_4_owner_expires_what_it_has_read_or_nothing)
 {
 	for (uint64_t at_ns = 64; at_ns <= 256; at_ns += 64)
@@ -601,7 +606,7 @@ START_TEST(law_4_owner_expires_what_it_has_read_or_nothing)
 }
 END_TEST
 
-/* The timer is pending, and in no queue yet. Cancelled, its slot lives again at once. */
+/* The timer is pending and not yet in a queue. It is cancelled, and its slot is reused at once. */
 START_TEST(law_3_cancel_before_the_owner_publishes)
 {
 	for (uint64_t interval_ns = 0; interval_ns <= 1000; interval_ns += 1000) {
@@ -651,7 +656,7 @@ START_TEST(law_4_rearm_before_the_owner_publishes)
 }
 END_TEST
 
-/* Nothing is promised of the instant between, but a second thread may not advance. */
+/* The time in between is not specified, but a second thread must not advance. */
 START_TEST(second_thread_is_not_let_into_advance)
 {
 	struct rig rig = rig_manual(1);

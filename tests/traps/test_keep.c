@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kept timers, the walk over timers, and the stop of a queue: threads stopped in the middle of one
- * call while others go on. Hubs moved by hand.
+ * Kept timers, the walk over timers, and the stop of a queue. Threads are stopped in the middle of
+ * one call while others continue. On manual hubs.
  */
 #include "puppet.h"
 
@@ -42,7 +42,7 @@ struct scene {
 	struct puppet caller;
 };
 
-/* Stops the thread before the call changes the timer, which is pending or, delivered, idle. */
+/* Stops the thread before its call changes the timer, which is pending or idle. */
 static void scene_begin(struct scene *scene, uint32_t timers_max, bool idle, enum deed_kind what,
                         uint64_t at_ns)
 {
@@ -56,7 +56,10 @@ static void scene_begin(struct scene *scene, uint32_t timers_max, bool idle, enu
 	             what == DRAIN ? TEST_POINT_CONSUME_BEFORE_CAS : TEST_POINT_REARM_BEFORE_CAS);
 }
 
-/* The expiry that a re-arm was about to withdraw is delivered first: then it finds it idle. */
+/*
+ * A re-arm is about to withdraw the expiry, which is delivered first. The re-arm finds the timer
+ * idle.
+ */
 START_TEST(law_4_delivered_under_a_rearm_is_idle_for_it)
 {
 	struct scene scene;
@@ -70,7 +73,7 @@ START_TEST(law_4_delivered_under_a_rearm_is_idle_for_it)
 }
 END_TEST
 
-/* The expiry that a consumer has in hand is withdrawn, by a re-arm that says 0. */
+/* A re-arm withdraws the expiry that a consumer is about to deliver, and returns 0. */
 START_TEST(law_4_withdrawn_under_a_delivery_is_not_delivered)
 {
 	struct scene scene;
@@ -84,7 +87,10 @@ START_TEST(law_4_withdrawn_under_a_delivery_is_not_delivered)
 }
 END_TEST
 
-/* The same, and another takes it before the first goes on: what idles is not delivered. */
+/*
+ * As above, but another consumer takes the new expiry before the first continues. An idle timer is
+ * not delivered.
+ */
 START_TEST(law_2_idle_under_a_delivery_is_not_delivered)
 {
 	struct scene scene;
@@ -101,7 +107,10 @@ START_TEST(law_2_idle_under_a_delivery_is_not_delivered)
 }
 END_TEST
 
-/* Two starts of an idle timer, one after the other: a whole turn goes by under the first. */
+/*
+ * An idle timer is started twice, one start after the other. A whole cycle passes during the first
+ * re-arm.
+ */
 START_TEST(law_4_started_and_idle_again_under_a_rearm)
 {
 	for (unsigned turns = 1; turns <= 8; turns++) {
@@ -122,7 +131,7 @@ START_TEST(law_4_started_and_idle_again_under_a_rearm)
 }
 END_TEST
 
-/* A later timer in the slot, kept and idle, is not started by a re-arm of the one before. */
+/* The slot has a later timer, kept and idle. A re-arm of the earlier timer must not start it. */
 START_TEST(law_10_rearm_of_a_timer_that_ended_starts_no_other)
 {
 	struct scene scene;
@@ -204,7 +213,7 @@ START_TEST(stop_is_seen_by_a_wait_about_to_block)
 }
 END_TEST
 
-/* The waiter has found nothing, something expires, and then the queue is stopped. */
+/* The waiter has found no event, a timer expires, and then the queue is stopped. */
 START_TEST(stop_leaves_nothing_that_expired_before_it)
 {
 	for (unsigned i = 0; i < COUNT_OF(waits); i++) {
@@ -223,7 +232,7 @@ START_TEST(stop_leaves_nothing_that_expired_before_it)
 }
 END_TEST
 
-/* The stop is half done: the waiter leaves by itself, and the wake is for nobody. */
+/* The stop is half done. The waiter returns by itself, and the wake reaches no waiter. */
 START_TEST(stop_half_done_is_a_stop)
 {
 	struct rig rig = rig_manual(8);
@@ -239,8 +248,8 @@ START_TEST(stop_half_done_is_a_stop)
 END_TEST
 
 /*
- * Let the owner take everything out of the queue, which is full of withdrawn expiries, to put back
- * the one that is not, and stop there.
+ * The queue is full of withdrawn expiries. Let the owner take all handles out, to put back the one
+ * valid handle, and stop there.
  */
 static void stop_with_all_taken_out(struct rig *rig, struct puppet *owner)
 {
@@ -259,7 +268,7 @@ static void stop_with_all_taken_out(struct rig *rig, struct puppet *owner)
 	puppet_start(owner, TEST_POINT_OUTBOX_TAKEN_OUT);
 }
 
-/* While the owner makes room, a stopped queue is not empty, whatever the timeout. */
+/* While the owner makes room, a stopped queue does not count as empty, with any timeout. */
 START_TEST(stop_leaves_nothing_that_the_owner_puts_back)
 {
 	static const uint64_t timeouts_ns[] = { 0, TIMERHUB_NEVER };
@@ -273,7 +282,7 @@ START_TEST(stop_leaves_nothing_that_the_owner_puts_back)
 		timerhub_queue_stop(rig.queue);
 		puppet_start(&waiter, TEST_POINT_WAIT_FOUND_NOTHING);
 		puppet_go_on(&waiter, TEST_POINT_WAIT_BEFORE_SLEEP);
-		puppet_go_on(&waiter, TEST_POINT_WAIT_FOUND_NOTHING); /* it looks again */
+		puppet_go_on(&waiter, TEST_POINT_WAIT_FOUND_NOTHING); /* the waiter looks again */
 		puppet_finish(&owner);
 		puppet_finish(&waiter);
 		expect_eq(waiter.deed.result, 2);
@@ -285,7 +294,7 @@ START_TEST(stop_leaves_nothing_that_the_owner_puts_back)
 }
 END_TEST
 
-/* A drain that falls into it finds nothing, and the fd then says that there is something. */
+/* A drain during that time finds no event, and afterwards the fd becomes readable. */
 START_TEST(law_9_what_the_owner_puts_back_is_told_again)
 {
 	struct rig rig = rig_manual(8);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A loop on the wall clock, which is set under it: its descriptor tells, deadlines are points on
- * that clock, and none is called before.
+ * A loop on the wall clock, which the test sets. The descriptor becomes readable, deadlines are
+ * points on that clock, and no callback comes before its deadline.
  */
 #include "harness.h"
 #include "process.h"
@@ -14,7 +14,7 @@
 static struct timerhub_loop *loop;
 static struct timerhub_timeout timeout;
 static unsigned calls;
-static uint64_t due_ns; /* on the wall clock; no callback comes before */
+static uint64_t due_ns; /* on the wall clock; earlier callbacks are an error */
 
 static uint64_t wall_ns(void)
 {
@@ -44,7 +44,7 @@ static void begin(void)
 	calls = 0;
 }
 
-/* Blocks for the descriptor and turns, until the descriptor is silent or something was called. */
+/* Blocks for the descriptor and turns, until the descriptor is not readable or a callback came. */
 static void turn_while_readable(void)
 {
 	do
@@ -88,7 +88,7 @@ START_TEST(wall_clock_set_back_keeps_a_deadline)
 	expect_eq(calls, 0);
 	expect_eq(timerhub_timeout_deadline(&timeout), deadline_ns);
 	expect_lt(2 * HOUR, timerhub_loop_timeout(loop));
-	/* A delay counts from the clock as it is now. */
+	/* A delay counts from the present clock. */
 	due_ns = wall_ns() + SEC / 100;
 	expect_eq(timerhub_timeout_set(loop, &timeout, SEC / 100), 0);
 	while (calls == 0) {

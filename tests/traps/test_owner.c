@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Trap 5 and law 5: the owner's thread stopped between the steps of its pass while callers submit.
- */
+/* Trap 5 and law 5: the owner is stopped between the steps of its pass while callers submit. */
 #include "puppet.h"
 
 #include "timer/timer.h"
 
-/* From now on the owner stops at the point; false if an instant that was to come after has come. */
+/* From now on the owner stops at the point. Returns false if the time `at_ns` has already come. */
 static bool owner_stops_before(struct rig *rig, enum test_point point, int nth, uint64_t at_ns)
 {
 	owner_looks(rig);
@@ -19,9 +17,9 @@ static bool owner_stops_before(struct rig *rig, enum test_point point, int nth, 
 }
 
 /*
- * Trap 5: the owner's earliest timer has expired; the next is far away. Before the owner raises its
- * promise, which is a moment of the past by now, a caller submits: it sees the old promise, and
- * does not wake. The owner must look once more after raising it.
+ * Trap 5: the owner's earliest timer has expired, and the next is far away. The owner's promise is
+ * now in the past. Before the owner raises it, a caller submits, sees the old promise, and does not
+ * wake the owner. The owner must look once more after raising the promise.
  */
 static bool check_second_look(uint64_t margin_ns)
 {
@@ -43,7 +41,7 @@ static bool check_second_look(uint64_t margin_ns)
 	expect_event(&rig, 'Y');
 	expect_nothing(&rig);
 	rig_close(&rig);
-	return spared; /* else this has proved nothing */
+	return spared; /* otherwise the test has proved nothing */
 }
 
 START_TEST(trap_5_entry_under_the_old_promise_is_found_by_the_second_look)
@@ -53,7 +51,7 @@ START_TEST(trap_5_entry_under_the_old_promise_is_found_by_the_second_look)
 }
 END_TEST
 
-/* Whatever is submitted to a stopped owner, wherever it was stopped, is found. */
+/* The owner finds every submission made while it was stopped at any point. */
 static enum test_point stopped_at;
 
 static bool check_submitted(uint64_t margin_ns)
@@ -94,10 +92,10 @@ START_TEST(trap_5_whatever_is_submitted_to_a_stopped_owner_is_found)
 END_TEST
 
 /*
- * Law 5: the clock is read, then the inbox is emptied. The owner is stopped between the two; timers
- * are armed that are due before, between and after those that it has; when it goes on, all are due.
- * The other way round it would expire those that it has, by a later reading, and find the rest
- * next.
+ * Law 5: the owner reads the clock, then empties the inbox. It is stopped between the two. Timers
+ * are armed that are due before, between and after the scheduled timers. Then all become due, and
+ * the owner continues. If the owner read the clock after the inbox, it would expire the scheduled
+ * timers first, and find the others next.
  */
 static bool check_order(uint64_t margin_ns)
 {
@@ -109,12 +107,12 @@ static bool check_order(uint64_t margin_ns)
 		(void)arm_at(rig.queue, at_ns + i * MS, i);
 	if (!owner_stops_before(&rig, TEST_POINT_OWNER_BEFORE_INBOX, 1, at_ns))
 		return false;
-	(void)arm_at(rig.queue, at_ns + 1 * MS, 1); /* wakes it */
+	(void)arm_at(rig.queue, at_ns + 1 * MS, 1); /* wakes the owner */
 	owner_wait_stopped();
 	for (unsigned i = 3; i < 10; i += 2)
 		(void)arm_at(rig.queue, at_ns + i * MS, i);
 	(void)arm_at(rig.queue, at_ns, 0);
-	in_time = timerhub_now(rig.hub) < at_ns; /* else the law does not speak of them */
+	in_time = timerhub_now(rig.hub) < at_ns; /* otherwise the law does not cover them */
 	if (in_time)
 		sleep_ns(at_ns + 15 * MS - timerhub_now(rig.hub));
 	owner_release();
@@ -134,9 +132,9 @@ START_TEST(law_5_timers_armed_between_the_clock_and_the_inbox_come_in_order)
 END_TEST
 
 /*
- * A queue is closed while the owner has one of its timers in hand, and has put another, not yet
- * published, into its outbox. The closer must wait until the pass is over (the address sanitizer
- * tells if it does not), and no timer comes out.
+ * A queue is closed while the owner expires one of its timers and has put another into the outbox
+ * without publishing it. The closer must wait for the end of the pass, and no timer comes out. If
+ * the closer does not wait, the address sanitizer reports it.
  */
 static void *close_queue(void *arg)
 {
@@ -158,7 +156,7 @@ static bool check_close(uint64_t margin_ns)
 		return false;
 	owner_wait_stopped();
 	thread_start(&closer, close_queue, other.queue);
-	sleep_ns(20 * MS); /* let it come to where it must wait */
+	sleep_ns(20 * MS); /* give it time to reach its wait */
 	owner_release();
 	thread_join(closer);
 	(void)arm_at(rig.queue, timerhub_now(rig.hub) + MS, 'Z');
@@ -176,9 +174,9 @@ START_TEST(queue_closes_under_a_stopped_owner)
 END_TEST
 
 /*
- * Law 9: a drain that finds nothing makes the fd unreadable, although the owner that has made it
- * readable was stopped before it could say so; as it is where the consumer that it wakes gets its
- * CPU.
+ * Law 9: the owner has made the fd readable and is stopped before it records that. A drain that
+ * finds no event makes the fd unreadable. This happens in practice if the woken consumer gets the
+ * owner's CPU.
  */
 static bool check_cleared(uint64_t margin_ns)
 {
@@ -221,8 +219,8 @@ static void owner_expires(struct timerhub *hub, uint64_t count)
 }
 
 /*
- * Against the contract a queue is armed on while it is being closed, in a slot that the closer has
- * passed by, and the timer expires at once. Nothing breaks, and the slot comes back.
+ * Against the contract, a thread arms on a queue during its close, in a slot that the closer has
+ * already visited, and the timer expires at once. Nothing breaks, and the slot becomes free.
  */
 START_TEST(queue_closes_under_a_late_producer)
 {
@@ -253,8 +251,8 @@ START_TEST(queue_closes_under_a_late_producer)
 END_TEST
 
 /*
- * The counters: an event is as late as its telling, not as the pass was when it began. The owner
- * stops between its clock and the first of more than it publishes at once.
+ * The counters: an event's lateness ends when it is signalled, and not when the pass began. The
+ * owner stops between its clock reading and the first of more events than it publishes at once.
  */
 #define CROWD 70
 #define STOPPED_BITS 25 /* stopped for twice 2^25 ns */
