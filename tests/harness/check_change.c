@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each change of a pair, checked in builds for tests: see timer_change(). Compiled into the library
- * that the tests link, and into the simulation. tests/unit/test_timer.c makes each illegal change.
+ * Checks each change of a pair in builds for tests, see timer_change(). Compiled into the tests'
+ * library and into the simulation. tests/unit/test_timer.c makes each illegal change.
  */
 #include "base/invariant.h"
 #include "hub_check.h"
@@ -45,7 +45,7 @@ static bool phase_may_follow(enum timer_phase before, enum timer_phase after)
 	return (follow[before] >> after & 1) != 0;
 }
 
-/* Does a pair become this one? A generation begins when a free slot is armed, and nowhere else. */
+/* Abort if the change is illegal. Only arming a free slot begins a generation. */
 void timer_check_change(struct pair before, struct pair after)
 {
 	enum timer_phase from = state_phase(before.state), to = state_phase(after.state);
@@ -56,7 +56,7 @@ void timer_check_change(struct pair before, struct pair after)
 	invariant(phase_may_follow(from, to));
 	invariant(begins == (state_generation(before.state) != state_generation(after.state)));
 	invariant(begins || ((before.state ^ after.state) & flags) == 0);
-	/* Only a look ends a claim or its push, and a look does nothing else. */
+	/* Only a look ends a claim or its push, and a look changes nothing else. */
 	invariant(states_share_look(before.state, after.state)
 	                  ? (before.state & ~after.state & STATE_INBOX_FLAGS) == 0
 	                  : from == to && !state_claimed(after.state));

@@ -20,7 +20,7 @@ static inline uint64_t dice_roll(struct dice *dice)
 	return z ^ z >> 31;
 }
 
-/* Neighbouring seeds do not share a sequence, nor do two salts, below 2^16, of one seed. */
+/* Neighbouring seeds give different sequences. So do two salts below 2^16 with one seed. */
 static inline struct dice dice_seeded(uint64_t seed, uint64_t salt)
 {
 	struct dice dice = { .state = seed ^ salt << 48 };
@@ -29,7 +29,7 @@ static inline struct dice dice_seeded(uint64_t seed, uint64_t salt)
 	return dice;
 }
 
-/* From 0 to bound - 1; `bound` at least 1. Multiplies, since a division takes longer. */
+/* Returns 0 to bound - 1; `bound` is at least 1. A multiplication is faster than a division. */
 static inline uint64_t dice_below(struct dice *dice, uint64_t bound)
 {
 	uint64_t roll = dice_roll(dice);
@@ -44,7 +44,7 @@ static inline bool dice_one_in(struct dice *dice, uint64_t bound)
 	return dice_below(dice, bound) == 0;
 }
 
-/* Below 2^bits, every magnitude as likely as the next; `bits` at most 64. */
+/* Returns a number below 2^bits, with every magnitude equally likely; `bits` is at most 64. */
 static inline uint64_t dice_magnitude(struct dice *dice, unsigned bits)
 {
 	unsigned used = (unsigned)dice_below(dice, bits + 1);

@@ -26,13 +26,13 @@
 #define SLOWDOWN 1
 #endif
 
-/* Of the shortest limit of a race, a third. */
+/* A third of the shortest time limit of a test with races. */
 #define ENOUGH_NS (20 * SEC)
 
 static struct {
 	Suite *suite;
 	pid_t pid;            /* libcheck runs each test in a process of its own */
-	atomic_uint *skipped; /* how many tests said so; shared with their processes */
+	atomic_uint *skipped; /* number of skipped tests, shared with their processes */
 	const char *only;     /* run the tests whose name contains this */
 	uint64_t seed;
 	unsigned length;
@@ -57,7 +57,7 @@ static void context_print(void)
 	fflush(stdout);
 }
 
-/* In a test of libcheck that test has failed; in a fuzzer, which has none, the process. */
+/* Under libcheck the test fails. In a fuzzer, the process fails. */
 static _Noreturn void test_failed(const char *message)
 {
 	context_print();
@@ -196,7 +196,8 @@ uint64_t dice_boundary(struct dice *dice)
 	if (shift == 62)
 		edge = UINT64_C(1) << dice_below(dice, 62); /* 2^k */
 	else
-		edge = (1 + dice_magnitude(dice, 61 - shift)) << shift; /* a level's digit turns */
+		edge = (1 + dice_magnitude(dice, 61 - shift)) << shift; /* a digit of a level of the
+		                                                         * wheel changes */
 	return edge + dice_below(dice, 3) - 1;
 }
 
@@ -255,7 +256,7 @@ void thread_ends_here(void)
 
 void thread_pin(unsigned index)
 {
-	static cpu_set_t allowed; /* before anybody was pinned */
+	static cpu_set_t allowed; /* before any thread was pinned */
 	static unsigned allowed_count;
 	cpu_set_t one;
 	int cpu = -1;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What all test programs share: running tests, seeded dice, cheap assertions, a clock, threads. It
- * knows nothing of the library; rig.h opens hubs, process.h looks at the process from outside.
+ * The common parts of all test programs: running tests, seeded dice, cheap assertions, a clock,
+ * threads. It uses no part of the library. rig.h opens hubs, process.h reads the state of the
+ * process.
  *
- *   TIMERHUB_TEST_SEED     seed of every random choice; printed by every run
- *   TIMERHUB_TEST_LENGTH   how many times longer than in CI (default 1)
+ * TIMERHUB_TEST_SEED     seed of every random choice; printed by every run
+ * TIMERHUB_TEST_LENGTH   how many times longer than in CI (default 1)
  *
  * Arguments of every program: numbers are the seed and then the length, a word selects the tests
  * whose name contains it.
@@ -25,14 +26,17 @@
 #define SEC UINT64_C(1000000000)
 #define HOUR (3600 * SEC)
 
-/* "Arrives at all": longer than any noise of the machine, shorter than any far timer. */
+/*
+ * Time limit for an event that must arrive: longer than any stall of the machine, shorter than any
+ * far timer.
+ */
 #define ARRIVES (20 * SEC)
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 /*
  * As ck_assert, but costs nothing while it holds, and may be used by any thread and by forked
- * children: the process that fails ends with status 1.
+ * children. The process that fails ends with status 1.
  */
 #define expect(condition)                                                                          \
 	do {                                                                                       \
@@ -40,7 +44,7 @@
 			expect_failed(__FILE__, __LINE__, #condition);                             \
 	} while (0)
 
-/* Any integer of 64 bits, signed or not: numbers are compared, whatever their types. */
+/* Any integer of 64 bits, signed or not: numbers of different types are compared by value. */
 __extension__ typedef __int128 expect_number;
 
 #define expect_cmp(left, op, right)                                                                \
@@ -68,10 +72,12 @@ _Noreturn void expect_failed(const char *file, int line, const char *what);
 _Noreturn void expect_cmp_failed(const char *file, int line, const char *what, expect_number left,
                                  expect_number right);
 
-/* A line that is printed with the next failure: which seed, which step. */
+/* Sets a line that is printed with the next failure, such as the seed or the step. */
 void expect_context(const char *what, uint64_t a, uint64_t b);
 
-/* A program of tests. tests_add() takes what START_TEST defined; `limit_s` is when it is killed. */
+/*
+ * A program of tests. tests_add() takes a test defined by START_TEST; after `limit_s` it is killed.
+ */
 void tests_begin(const char *name, int argc, char **argv);
 void tests_add(const TTest *test, int limit_s);
 /* Runs the test `count` times, with `_i` counting from 0. */
@@ -84,28 +90,30 @@ int tests_run(void);
  */
 _Noreturn void test_skips(const char *what, int error);
 
-/* `count` times the length asked for, divided by what a sanitizer slows down; at least 1. */
+/* Returns `count` times the requested length, divided by a sanitizer's slowdown; at least 1. */
 unsigned scaled(unsigned count);
 bool sanitized(void);
 
 /*
- * Is it enough for a race that began then? Its rounds are an effort, not a law: where two threads
- * hardly ever have a processor at the same time, fewer must do.
+ * Has a test of races run long enough since `begin_ns`? If two threads rarely run at the same time,
+ * fewer rounds must suffice.
  */
 bool is_enough(uint64_t begin_ns);
 
-/* Two dice of one program with different salts have nothing in common. */
+/* Dice with different salts are independent. */
 struct dice dice_new(uint64_t salt);
 /*
- * At an edge, or one beside it: a power of two, or where a level of the wheel begins. Below 2^62.
+ * Returns an edge, or a number next to one: a power of two, or the beginning of a bucket on a level
+ * of the wheel. Below 2^62.
  */
 uint64_t dice_boundary(struct dice *dice);
 
 uint64_t monotonic_ns(void);
 void sleep_ns(uint64_t ns);
 /*
- * For what must be prepared before a deadline comes: calls `attempt` with a longer and longer
- * margin, at first this one, until it says that it was in time. A machine may stand still.
+ * For tests that must prepare something before a deadline comes. Calls `attempt` with longer and
+ * longer margins, beginning with this one, until it returns that it was in time. A machine may
+ * stall.
  */
 void until_in_time(bool (*attempt)(uint64_t margin_ns), uint64_t margin_ns);
 
@@ -113,17 +121,17 @@ void thread_start(pthread_t *ret_thread, void *(*run)(void *), void *arg);
 void thread_join(pthread_t thread);
 
 /*
- * Two threads begin a round together, as nearly as can be: each calls with its own word, the
- * other's, and a number that grows.
+ * Two threads begin a round at nearly the same time. Each calls with its own word, the other
+ * thread's word, and an increasing number.
  */
 void threads_meet(atomic_uint *mine, const atomic_uint *other, unsigned round);
 
 /*
- * The calling thread is about to be cancelled: AddressSanitizer does not see those frames go which
- * are unwound by that.
+ * The calling thread is about to be cancelled. AddressSanitizer does not notice the frames that the
+ * cancellation unwinds.
  */
 void thread_ends_here(void);
-/* Keep the calling thread on the CPU with this index, modulo those that the process may use. */
+/* Keep the calling thread on the CPU with this index, modulo the CPUs that the process may use. */
 void thread_pin(unsigned index);
 
 #endif

@@ -14,7 +14,7 @@
 
 #include "harness.h"
 
-#define KERNEL_PF_EXITING 4 /* among a thread's flags in /proc */
+#define KERNEL_PF_EXITING 4 /* one of a thread's flags in /proc */
 
 bool fd_readable(int fd)
 {
@@ -48,7 +48,7 @@ static unsigned dir_count(const char *path)
 
 unsigned process_fd_count(void)
 {
-	return dir_count("/proc/self/fd") - 1; /* the one that is counting */
+	return dir_count("/proc/self/fd") - 1; /* without the descriptor that counts */
 }
 
 static bool file_first_line(const char *path, char *line, int size)
@@ -62,7 +62,7 @@ static bool file_first_line(const char *path, char *line, int size)
 	return found;
 }
 
-/* The field in this place of the thread's stat file, after its name: 0 is its state. */
+/* Reads a field of the thread's stat file, counted from its name: 0 is the state. */
 static bool thread_stat(pid_t tid, unsigned place, char *field, size_t size)
 {
 	char path[64];
@@ -80,7 +80,7 @@ static bool thread_stat(pid_t tid, unsigned place, char *field, size_t size)
 	return at;
 }
 
-/* Joined, or about to be: the kernel has yet to tidy up after it. */
+/* Is the thread joined, or about to end? The kernel has not removed it yet. */
 static bool thread_is_leaving(pid_t tid)
 {
 	char flags[32];
@@ -133,8 +133,8 @@ uint64_t process_rss_bytes(void)
 }
 
 /*
- * A sanitizer keeps shadow and history of its own beside each page, and takes them when it likes:
- * ThreadSanitizer 5 MB at once, some seconds in. A slot lost for each of a million timers is 64 MB.
+ * A sanitizer keeps shadow memory for each page and allocates it at any time: ThreadSanitizer takes
+ * 5 MB at once, after some seconds. A slot lost for each of a million timers would be 64 MB.
  */
 void process_rss_is_still(uint64_t before_bytes)
 {
@@ -195,8 +195,8 @@ uint64_t thread_status(pid_t tid, const char *key, int base)
 }
 
 /*
- * Not only about to, nor woken already and waiting for a processor: of one that is not off its
- * processor the kernel says "running" in place of the system call.
+ * The thread must be off its processor. It must not be about to sleep, or woken and waiting for a
+ * processor. For such a thread the kernel writes "running" instead of the system call.
  */
 bool thread_is_blocked(pid_t tid)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The process of a test, looked at from outside: descriptors, and what /proc tells. */
+/* The process of a test, seen from outside: its descriptors and its data in /proc. */
 #ifndef TESTS_PROCESS_H
 #define TESTS_PROCESS_H
 
@@ -11,32 +11,35 @@ bool fd_readable(int fd);
 bool fd_readable_within(int fd, uint64_t timeout_ns);
 
 unsigned process_fd_count(void);
-/* Without those that are leaving: a joined thread lingers for a moment. */
+/*
+ * Counts the process's threads without those that are ending: a joined thread remains for a moment.
+ */
 unsigned process_thread_count(void);
 /*
- * The same before any hub is open: a sanitizer's own thread included, which comes with the first.
+ * Counts threads before any hub is open, including a sanitizer's own thread, which starts with the
+ * first.
  */
 unsigned process_threads_at_rest(void);
 unsigned process_mapping_count(void);
 uint64_t process_rss_bytes(void);
-/* Fails where the process has grown since it had that many bytes resident. */
+/* Fails if the resident memory has grown since it was `before_bytes`. */
 void process_rss_is_still(uint64_t before_bytes);
 /* Waits until the process has `count` threads. */
 void process_settles_at_threads(unsigned count);
 
-/* The thread with this name, or 0. */
+/* Returns the thread with this name, or 0. */
 pid_t thread_find(const char *name);
-/* The value of a line such as "SigBlk:" in the thread's status file. */
+/* Returns the value of a line such as "SigBlk:" in the thread's status file. */
 uint64_t thread_status(pid_t tid, const char *key, int base);
 
 /* Does the thread sleep in the kernel? */
 bool thread_is_blocked(pid_t tid);
-/* Do all threads of this name? */
+/* Do all threads of this name sleep in the kernel? */
 bool threads_are_blocked(const char *name);
-/* Waits until the thread does. */
+/* Waits until the thread sleeps in the kernel. */
 void thread_blocks(pid_t tid);
 
-/* Waits for a child of ours and expects it to have ended with status 0. */
+/* Waits for a child process and expects that it ended with status 0. */
 void child_ends_well(pid_t child);
 
 #endif

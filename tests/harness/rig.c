@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A fork with threads alive, and threads in the child, are what some of these tests are about. */
+/* Some of these tests fork while threads run, and start threads in the child. */
 const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
@@ -182,8 +182,8 @@ struct timerhub_stats stats_of(struct timerhub *hub)
 }
 
 /*
- * Waits until the owners are asleep, and are still, not having been woken, after a window. That an
- * owner has not woken proves nothing by itself: it may wait for a processor.
+ * Waits until the owners sleep, and did not wake during a window. The missing wake-up alone would
+ * prove nothing, because a woken owner may wait for a processor.
  */
 static struct timerhub_stats settle(struct timerhub *hub, uint64_t window_ns)
 {

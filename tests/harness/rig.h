@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hubs as test programs want them, by the public header alone, with the sleeper that the
- * environment asks for.
+ * Hubs for test programs, through the public header only, with the sleeper that the environment
+ * names.
  *
- *   TIMERHUB_TEST_SLEEPER  uring, poll or auto (default): the sleeper of every hub opened here
- *   TIMERHUB_TEST_OBSERVABLE  if set: every hub opened here is observable
+ * TIMERHUB_TEST_SLEEPER     uring, poll or auto (default): the sleeper of every hub opened here
+ * TIMERHUB_TEST_OBSERVABLE  if set: every hub opened here is observable
  */
 #ifndef TESTS_RIG_H
 #define TESTS_RIG_H
@@ -19,7 +19,7 @@
 
 #define SPEC(...) ((struct timerhub_spec){ .size = sizeof(struct timerhub_spec), __VA_ARGS__ })
 
-/* As tests_begin(). The program ends as skipped if the sleeper that is asked for cannot be had. */
+/* As tests_begin(). The program ends as skipped if the requested sleeper is not available. */
 void rigs_begin(const char *name, int argc, char **argv);
 
 enum timerhub_sleeper sleeper_asked(void);
@@ -42,29 +42,29 @@ timerhub_timer arm(struct timerhub_queue *queue, struct timerhub_spec spec);
 timerhub_timer arm_after(struct timerhub_queue *queue, uint64_t delay_ns, uint64_t data);
 timerhub_timer arm_at(struct timerhub_queue *queue, uint64_t expires_ns, uint64_t data);
 
-/* Moves a manual hub and returns its next instant. */
+/* Advances a manual hub and returns its next instant. */
 uint64_t advance(struct timerhub *hub, uint64_t now_ns);
-/* Arms so many timers of a manual hub, and moves it a microsecond on, when all have expired. */
+/* Arms `count` timers of a manual hub, and advances by a microsecond, at which all have expired. */
 void arm_and_expire(struct rig *rig, uint64_t *now_ns, unsigned count);
 /* Takes one event, which must come within ARRIVES. */
 struct timerhub_event take_one(struct timerhub_queue *queue);
-/* Drains at most so many, 64 or fewer, and returns what that returned. */
+/* Drains at most `max` events, 64 or fewer, and returns the result. */
 int take_up_to(struct timerhub_queue *queue, unsigned max);
-/* Drains all there is, and returns how many. */
+/* Drains all events, and returns their number. */
 unsigned drain_all(struct timerhub_queue *queue);
 void expect_empty(struct timerhub_queue *queue);
 
-/* Fails: for a timer whose callback is not to be called, and for a walk that is to show none. */
+/* Both fail: for a timer whose callback must not run, and for a walk that must show no timer. */
 void no_callback(const struct timerhub_event *event);
 int no_timer(const struct timerhub_event *timer, uint64_t interval_ns, void *context);
 
 struct timerhub_stats stats_of(struct timerhub *hub);
 /*
- * Waits until the owner has done all that it was told, and sleeps. Every owner of the process must
- * come to rest, except those with names of their own.
+ * Waits until the owner has no work left and sleeps. Every owner of the process must come to rest,
+ * except owners with other names.
  */
 void owner_settles(struct timerhub *hub);
-/* Waits until the owner has settled and stays asleep for a while; returns the counters then. */
+/* Waits until the owner has settled and stays asleep for a while. Returns the counters. */
 struct timerhub_stats stats_settled(struct timerhub *hub);
 
 #endif

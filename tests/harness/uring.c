@@ -12,8 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define RINGS 32       /* at once; more than any program of tests uses */
-#define RING_ENTRIES 8 /* as many as the library's have */
+#define RINGS 32       /* rings at once; more than any test program uses */
+#define RING_ENTRIES 8 /* as many as the library's rings have */
 #define FEATURES (IORING_FEAT_EXT_ARG | IORING_FEAT_CQE_SKIP)
 
 /* Returns a ring, or a negative errno. */
@@ -46,7 +46,7 @@ static int rings_refused(void)
 	return ring < 0 ? -ring : 0;
 }
 
-/* A limit of 0 refuses every ring: so the answer does not depend on what other processes hold. */
+/* A limit of 0 refuses every ring, so the answer does not depend on other processes. */
 static void lock_nothing(void)
 {
 	struct rlimit limit;
@@ -89,7 +89,7 @@ void uring_needed(void)
 	exit(EXIT_SKIPPED);
 }
 
-/* CAP_IPC_LOCK, for which no limit counts. */
+/* With CAP_IPC_LOCK no limit applies. */
 static bool may_lock_anything(void)
 {
 	char line[256];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See wall_clock.h. Stands between the program and the kernel in clock_gettime(), timerfd_create(),
- * timerfd_settime() and close(), of which only CLOCK_REALTIME is touched.
+ * See wall_clock.h. Wraps clock_gettime(), timerfd_create(), timerfd_settime() and close(). Only
+ * CLOCK_REALTIME is changed.
  */
 #include "wall_clock.h"
 
@@ -24,8 +24,8 @@ int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *at, struc
 int __wrap_close(int fd);
 
 static _Atomic uint64_t ahead;
-static atomic_int timerfd = -1; /* the wall clock's that was opened last */
-static atomic_bool was_set;     /* and no timerfd_settime() has told yet */
+static atomic_int timerfd = -1; /* the timerfd opened last on the wall clock */
+static atomic_bool was_set;     /* and no timerfd_settime() has reported this yet */
 
 static struct timespec time_of(uint64_t ns)
 {
@@ -45,7 +45,7 @@ void wall_clock_set(uint64_t ahead_ns)
 
 	atomic_store(&ahead, ahead_ns);
 	atomic_store(&was_set, true);
-	/* If this comes before the owner's own setting, the owner finds the flag. */
+	/* If this call comes before the owner's own timerfd_settime(), the owner finds the flag. */
 	if (fd >= 0)
 		(void)__real_timerfd_settime(fd, 0, &at_once, NULL);
 }
@@ -75,7 +75,7 @@ int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *at, struc
 
 	if ((flags & TFD_TIMER_CANCEL_ON_SET) == 0)
 		return __real_timerfd_settime(fd, flags, at, old);
-	/* Never is not moved: it stays as far away as the kernel can tell. */
+	/* NEVER is not shifted: it is as far away as the kernel allows. */
 	if (ns_of(&at->it_value) < INT64_MAX)
 		kernels.it_value = time_of(ns_of(&at->it_value) - atomic_load(&ahead));
 	result = __real_timerfd_settime(fd, flags, &kernels, old);

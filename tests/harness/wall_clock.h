@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A wall clock of the program's own, which tests may set while the machine's is left alone. The
- * linker turns the calls that read it and wait for it over to wall_clock.c (wall_clock_dep in
- * meson.build).
+ * A wall clock of the program's own, which tests may set without changing the machine's. The linker
+ * redirects the calls that read it and wait for it to wall_clock.c (wall_clock_dep in meson.build).
  */
 #ifndef TIMERHUB_TESTS_WALL_CLOCK_H
 #define TIMERHUB_TESTS_WALL_CLOCK_H
@@ -10,8 +9,8 @@
 #include <stdint.h>
 
 /*
- * Set the program's CLOCK_REALTIME so far ahead of the kernel's, modulo 2^64, and tell the timerfd
- * opened last on it, as the kernel would. Any thread.
+ * Set the program's CLOCK_REALTIME to `ahead_ns` ahead of the kernel's, modulo 2^64, and signal the
+ * timerfd opened last on it, as the kernel would. Any thread.
  */
 void wall_clock_set(uint64_t ahead_ns);
 
