@@ -38,7 +38,7 @@ void faults_skip(const char *what, const char *reason)
 	fflush(stdout);
 }
 
-/* The kernel's way to name the CPU clock of a thread by its id. */
+/* Reads a thread's CPU clock, whose id the kernel derives from the thread's id. */
 static uint64_t thread_cpu_ns(pid_t tid)
 {
 	struct timespec used;
@@ -47,7 +47,7 @@ static uint64_t thread_cpu_ns(pid_t tid)
 	return (uint64_t)used.tv_sec * SEC + (uint64_t)used.tv_nsec;
 }
 
-/* How often the owner may wake in a window of a loaded machine, napping a millisecond each time. */
+/* How often the owner may wake in a window on a busy machine, sleeping a millisecond each time. */
 static uint64_t naps_max(uint64_t window_ns)
 {
 	return 10 + 2 * window_ns / MS;
@@ -55,7 +55,7 @@ static uint64_t naps_max(uint64_t window_ns)
 
 /*
  * Watches the owner for a while. A loop without sleep takes tens of thousands of turns, and all the
- * CPU time that there is.
+ * CPU time.
  */
 static void watch_owner(struct timerhub *hub, bool may_nap)
 {
@@ -75,7 +75,10 @@ static void watch_owner(struct timerhub *hub, bool may_nap)
 
 void owner_rests(struct timerhub *hub)
 {
-	/* What was cancelled last it may have filed: for that it would wake once. Now it looks. */
+	/*
+	 * The owner may have scheduled timers that were cancelled last, and would wake once for
+	 * them. This makes it look now.
+	 */
 	timerhub_queue_close(queue_open(hub));
 	(void)stats_settled(hub);
 	watch_owner(hub, false);

@@ -5,13 +5,13 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* Who arms writes it, but for the last two; judged when both threads are gone. */
+/* The arming thread writes all but the last two members. Judged after both threads have ended. */
 struct fate {
 	timerhub_timer timer;
 	uint64_t deadline_ns;
 	bool cancelled;
 	unsigned delivered;
-	uint64_t delivered_ns; /* the deadline that the event named */
+	uint64_t delivered_ns; /* deadline in the event */
 };
 
 struct life {

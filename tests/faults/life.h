@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Life on a hub while something goes wrong: one thread arms, re-arms and cancels at random, another
- * takes. At the end each timer was delivered once, not before its deadline, or cancelled.
+ * Use of a hub while faults are injected: one thread arms, re-arms and cancels at random, another
+ * thread takes events. In the end each timer was cancelled, or delivered once and not before its
+ * deadline.
  */
 #ifndef TESTS_LIFE_H
 #define TESTS_LIFE_H
@@ -10,10 +11,10 @@
 
 struct life;
 
-/* `timers` of them, with deadlines up to `span_ns` away, armed over as long a time. */
+/* Starts `timers` timers, with deadlines up to `span_ns` away, armed over the same time. */
 struct life *life_begin(struct rig *rig, unsigned timers, uint64_t span_ns);
 
-/* Waits for the last of them, and judges. */
+/* Waits for the last timer, and judges. */
 void life_end(struct life *life);
 
 void life_live(struct rig *rig, unsigned timers, uint64_t span_ns);

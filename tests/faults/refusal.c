@@ -16,8 +16,8 @@
 #define RANGES_MAX 64
 
 /*
- * The watcher sees this call too. refusals_close() makes it so that the watcher looks up and ends.
- * The filter of a container allows it, and the tests make it nowhere else.
+ * The watcher sees this call too. refusals_close() makes it, so that the watcher wakes and ends. A
+ * container's filter allows the call, and the tests do not make it elsewhere.
  */
 #define LAST_CALL SYS_getpgid
 
@@ -28,7 +28,7 @@ static struct plan {
 	unsigned to_let_pass;
 	unsigned to_refuse;
 	unsigned refused;
-	unsigned number; /* of this plan: the next has another */
+	unsigned number; /* number of this plan; each refuse() begins another */
 } plan = { .call = -1 };
 
 static atomic_int notify_fd = -1;
@@ -36,7 +36,7 @@ static atomic_bool watching;
 static atomic_bool over;
 static pthread_t watcher;
 
-/* Code whose calls count: not a sanitizer's runtime, which would end the process. */
+/* The code whose calls count. A sanitizer's runtime would end the process at a refusal. */
 static struct {
 	uintptr_t begin;
 	uintptr_t end;
@@ -74,7 +74,7 @@ static bool counts(const struct seccomp_data *data)
 	return false;
 }
 
-/* The errno to answer with, or 0 to let it pass. Under the lock. */
+/* Returns the errno to answer with, or 0 to let the call pass. Under the lock. */
 static int judge(const struct seccomp_data *data)
 {
 	if (!counts(data))
@@ -92,8 +92,9 @@ static int judge(const struct seccomp_data *data)
 }
 
 /*
- * False if nobody waited for the answer: who is interrupted, as by the kernel's tidying up after an
- * io_uring of his, makes the call anew, and what was decided of it has not come to be.
+ * Returns false if the caller no longer waits for the answer. An interrupted caller makes the call
+ * again, and the decision about it is void. The kernel interrupts callers when it frees an io_uring
+ * of theirs.
  */
 static bool answer(const struct seccomp_notif *request, struct seccomp_notif_resp *response,
                    int error)
@@ -106,7 +107,7 @@ static bool answer(const struct seccomp_notif *request, struct seccomp_notif_res
 	return seccomp_notify_respond(atomic_load(&notify_fd), response) == 0;
 }
 
-/* Decided before the answer, so that whoever was answered finds it counted. */
+/* The decision comes before the answer, so a caller that has its answer finds the call counted. */
 static void judge_and_answer(const struct seccomp_notif *request,
                              struct seccomp_notif_resp *response)
 {
@@ -140,10 +141,10 @@ static void *watch(void *arg)
 	expect_eq(seccomp_notify_alloc(&request, &response), 0);
 	while (!ended) {
 		memset(request, 0, sizeof(*request));
-		/* A caller that was interrupted, or has ended, is not there any more. */
+		/* The caller was interrupted, or has ended. */
 		if (seccomp_notify_receive(atomic_load(&notify_fd), request) != 0)
 			continue;
-		/* Ended not before the call that is made after that was answered. */
+		/* The watcher ends after it has answered refusals_close()'s call. */
 		if (atomic_load(&over))
 			ended = answer(request, response, ECANCELED);
 		else
@@ -162,7 +163,10 @@ bool refusals_open(const int *calls, unsigned count)
 	expect_eq(dl_iterate_phdr(note_ranges, NULL), 0);
 	expect_cmp(ranges_count, >, 0);
 	thread_start(&watcher, watch, NULL);
-	/* AddressSanitizer holds a lock while it starts a thread, and its new threads need that. */
+	/*
+	 * AddressSanitizer holds a lock while it starts a thread, and its new threads need that
+	 * lock.
+	 */
 	while (!atomic_load(&watching))
 		sleep_ns(50 * US);
 	for (unsigned i = 0; i < count && result == 0; i++)
@@ -182,7 +186,7 @@ bool refusals_open(const int *calls, unsigned count)
 void refusals_close(void)
 {
 	atomic_store(&over, true);
-	/* The watcher looks up, and answers in the kernel's place. */
+	/* This call wakes the watcher, which answers instead of the kernel. */
 	expect_eq(syscall(LAST_CALL, 0), -1);
 	expect_eq(errno, ECANCELED);
 	thread_join(watcher);

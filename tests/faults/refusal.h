@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Refusals of the kernel: at the k-th call of a kind, or of all that follow.
+ * Calls that the kernel refuses: the k-th call of a kind, or all from then on.
  *
- * A seccomp filter hands the calls to a thread outside it, which counts them and answers; so it
- * works for what the C library and liburing call too, without privileges, and needs no ptrace,
- * which would be in a leak checker's way.
+ * A seccomp filter reports the calls to a thread outside the filter, which counts and answers them.
+ * So this works for calls of the C library and of liburing too, without privileges. It does not use
+ * ptrace, which a leak checker needs.
  */
 #ifndef TESTS_REFUSAL_H
 #define TESTS_REFUSAL_H
@@ -15,26 +15,26 @@
 
 /*
  * From now on these calls, of this thread and of those it starts, are counted. Once in a process.
- * False, with the reason printed, where the kernel does not allow that.
+ * Returns false, with the reason printed, if the kernel does not allow that.
  */
 bool refusals_open(const int *calls, unsigned count);
 
 /*
- * When all hubs are closed: the watching thread ends (ThreadSanitizer lets a process with threads
- * linger for a second). The kernel then refuses such calls with ENOSYS.
+ * Call this when all hubs are closed. The watching thread ends (ThreadSanitizer delays the exit of
+ * a process with threads for a second). The kernel then refuses such calls with ENOSYS.
  */
 void refusals_close(void);
 
-/* Refuse the k-th such call from now on (k from 1), and those that follow: `times` in all. */
+/* From now on, refuse the k-th such call (k from 1) and the following calls: `times` in all. */
 void refuse(int call, int error, unsigned k, unsigned times);
 
-/* No more of it; returns how many were refused since refuse(). */
+/* End the refusals; returns how many calls were refused since refuse(). */
 unsigned refuse_no_more(void);
 
-/* How many were refused so far. */
+/* Returns how many calls were refused so far. */
 unsigned refused(void);
 
-/* Refuse all such calls of all threads, for good, by a filter of the usual kind. */
+/* Refuse all such calls of all threads from now on, by an ordinary filter. */
 void deny_everywhere(int call, int error);
 
 #endif

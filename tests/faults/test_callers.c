@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program itself as the fault: it writes and reads a queue's eventfd, forks at random instants,
- * and closes queues and hubs while others wait and call; of what the contract forbids meanwhile,
- * a producer that arms on a queue as it is closed.
+ * The program itself as the fault. It writes and reads a queue's eventfd, forks at random times,
+ * and closes queues and hubs while other threads wait and call. Against the contract, a producer
+ * arms on a queue during its close.
  */
 #include "faults.h"
 #include "life.h"
@@ -13,13 +13,13 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define FULL (UINT64_MAX - 1) /* an eventfd's highest count */
+#define FULL (UINT64_MAX - 1) /* largest count of an eventfd */
 
 static atomic_bool over;
 
-/* ---- the eventfd in strange hands ---- */
+/* ---- strangers write and read the eventfd ---- */
 
-/* Up to where it takes no more; again if the owner has rung in between. */
+/* Write until the eventfd is full. Repeat if the owner has rung in between. */
 static void fill_up(int fd)
 {
 	uint64_t most = FULL;
@@ -49,7 +49,7 @@ static void *fill_and_read(void *arg)
 
 START_TEST(a_strangers_eventfd_writes_harm_no_waiter)
 {
-	struct rig rig = rig_open(1024); /* for the whole of life, if nobody takes any meanwhile */
+	struct rig rig = rig_open(1024); /* room for all timers, if no consumer takes events */
 	pthread_t stranger;
 
 	thread_start(&stranger, fill_and_read, rig.queue);
@@ -62,8 +62,8 @@ START_TEST(a_strangers_eventfd_writes_harm_no_waiter)
 END_TEST
 
 /*
- * Readable, or an edge. What is readable in one instant need not be in the next: the owner makes
- * room in the full eventfd, and then rings.
+ * Wait until the fd is readable, or for an edge. A readable fd may be unreadable a moment later:
+ * the owner makes room in the full eventfd, and then rings.
  */
 static void await(const struct rig *rig, int poll_fd)
 {
@@ -80,7 +80,7 @@ static void await(const struct rig *rig, int poll_fd)
 	expect_eq(count, 1);
 }
 
-/* Of timers that wait, one event each by poll and drain, the fd filled before each. */
+/* Take one event for each waiting timer, by poll and drain. Fill the fd before each. */
 static void take_polled(struct rig *rig, int poll_fd)
 {
 	struct timerhub_event events[4];
@@ -126,7 +126,7 @@ START_TEST(a_full_eventfd_still_gives_an_edge)
 }
 END_TEST
 
-/* Once the queue has been rung since, whatever was written is cleared with it. */
+/* If the queue has rung since, the drain clears the strangers' writes as well. */
 START_TEST(a_full_eventfd_is_cleared_by_the_next_drain_of_an_event)
 {
 	struct rig rig = rig_manual(4);
@@ -165,7 +165,7 @@ START_TEST(a_full_wake_fd_still_speaks)
 }
 END_TEST
 
-/* ---- forks at random instants ---- */
+/* ---- forks at random times ---- */
 
 static void be_a_child(struct rig *rig, unsigned i)
 {
@@ -186,7 +186,7 @@ START_TEST(forks_at_random_instants_disturb_no_life)
 {
 	struct rig rig = rig_open(1024);
 	struct life *life = life_begin(&rig, scaled(1000), 150 * MS);
-	unsigned forks = sanitized() ? 10 : 60; /* a sanitizer's memory takes long to copy */
+	unsigned forks = sanitized() ? 10 : 60; /* copying a sanitizer's memory is slow */
 	struct dice dice = dice_new(4);
 
 	for (unsigned i = 0; i < forks; i++) {
@@ -204,12 +204,12 @@ START_TEST(forks_at_random_instants_disturb_no_life)
 }
 END_TEST
 
-/* ---- closing among others ---- */
+/* ---- close while other threads call ---- */
 
 #define WAITERS 3
 #define TIMERS 64
 #define CAPACITY 8192
-#define LATE_MAX (CAPACITY / 2) /* while nobody takes them, on a machine that stands still */
+#define LATE_MAX (CAPACITY / 2) /* armed while no consumer takes events, on a stalled machine */
 
 static atomic_uint waiters_told;
 static timerhub_timer shared_timers[TIMERS];
@@ -228,8 +228,8 @@ static void *wait_for_the_end(void *arg)
 }
 
 /*
- * Calls on the hub, about timers of the queue that is being closed, and on a queue of one's own:
- * all of them allowed.
+ * Calls on the hub for timers of the closing queue, and on a queue of its own. The contract allows
+ * all of them.
  */
 static void *call_meanwhile(void *arg)
 {
@@ -258,8 +258,8 @@ static void *call_meanwhile(void *arg)
 }
 
 /*
- * In the middle of a call on the queue itself when that is closed: against the contract, and where
- * the timer goes is not told. It goes, and nothing breaks.
+ * The queue closes during a call on it, against the contract. Where the timer goes is not
+ * specified. It must go, and nothing must break.
  */
 static void *arm_too_long(void *arg)
 {
@@ -280,7 +280,7 @@ struct crowd {
 	pthread_t producer;
 };
 
-/* No queue is opened once this one is closed: it might be what the late producer arms on. */
+/* After the close no queue is opened, because the late producer might arm on it. */
 static void crowd_start(struct crowd *crowd, struct timerhub *hub, struct timerhub_queue *queue)
 {
 	atomic_store(&over, false);
@@ -341,7 +341,7 @@ START_TEST(queues_close_among_waiters_and_callers)
 }
 END_TEST
 
-/* Of the hub itself only the waits may still be under way. */
+/* If the hub itself closes, only the waits may be in progress. */
 START_TEST(hubs_close_under_waiters_in_many_queues)
 {
 	struct dice dice = dice_new(7);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a hub is made of runs out: every call of open refused at its k-th time, for every k; memory
- * to lock; descriptors, taken away while it runs. Open fails cleanly or does without; nothing is
- * left behind; who lives already goes on. Descriptors short at open: tests/service/test_denied.c.
+ * Resources run out: every call of open is refused at its k-th time, for every k; lockable memory
+ * is missing; descriptors are taken while the hub runs. Open fails cleanly or works without the
+ * resource. Nothing is left behind. Live timers continue. tests/service/test_denied.c limits
+ * descriptors before open.
  */
 #include "faults.h"
 #include "life.h"
@@ -33,10 +34,10 @@ static struct leftovers leftovers_now(void)
 		                   thread_status(getpid(), "VmSize:", 10) };
 }
 
-/* What the C library keeps of a thread that is refused: glibc 2.43 keeps the stack, each time. */
+/* Memory that the C library keeps for a refused thread: glibc 2.43 keeps the stack, each time. */
 static uint64_t libc_keeps_kib;
 
-/* A sanitizer maps when it likes. */
+/* A sanitizer maps memory at any time. */
 static void expect_nothing_left(const struct leftovers *before)
 {
 	expect_eq(process_fd_count(), before->fds);
@@ -80,12 +81,12 @@ static int open_rig(struct rig *ret_rig, uint32_t flags)
 	return result;
 }
 
-/* Which call is refused with which errno; open tells it where it cannot do without. */
+/* A refused call with its errno. Open returns the errno if it needs the resource. */
 struct shortage {
 	int call;
 	int error;
-	bool fatal;     /* there is a k at which open fails */
-	uint32_t flags; /* of the hub */
+	bool fatal;     /* open fails for some k */
+	uint32_t flags; /* of the hub's config */
 };
 
 static const struct shortage shortages[] = {
@@ -95,11 +96,11 @@ static const struct shortage shortages[] = {
 	{ SCMP_SYS(eventfd2), ENFILE, true, 0 },
 	{ SCMP_SYS(eventfd2), ENOMEM, true, 0 },
 	{ SCMP_SYS(clone3), EAGAIN, true, 0 },
-	{ SCMP_SYS(mprotect), ENOMEM, false, 0 }, /* a new stack's guard, or the heap's */
+	{ SCMP_SYS(mprotect), ENOMEM, false, 0 }, /* for a new stack's guard, or the heap's */
 	{ SCMP_SYS(sched_setaffinity), EPERM, true, 0 },
-	{ SCMP_SYS(prctl), EPERM, false, 0 }, /* name and slack: we can do without */
+	{ SCMP_SYS(prctl), EPERM, false, 0 }, /* name and slack are optional */
 	{ SCMP_SYS(brk), ENOMEM, false, 0 },
-	/* The board that timerhub-top is to see. */
+	/* The board for timerhub-top. */
 	{ SCMP_SYS(mmap), ENOMEM, true, TIMERHUB_OBSERVABLE },
 	{ SCMP_SYS(memfd_create), EMFILE, true, TIMERHUB_OBSERVABLE },
 	{ SCMP_SYS(ftruncate), ENOSPC, true, TIMERHUB_OBSERVABLE },
@@ -130,7 +131,7 @@ static bool open_with_one_refusal(const struct shortage *shortage, unsigned k, b
 	} else {
 		if (fired == 0 && uring_ran_out(result))
 			test_skips("io_uring", -result);
-		/* glibc says EAGAIN for a thread whose stack it cannot have. */
+		/* glibc returns EAGAIN if it cannot map a thread's stack. */
 		expect(result == -shortage->error ||
 		       (shortage->error == ENOMEM && result == -EAGAIN));
 		*failed = true;
@@ -139,7 +140,10 @@ static bool open_with_one_refusal(const struct shortage *shortage, unsigned k, b
 	return fired > 0;
 }
 
-/* A first life maps what stays: a thread's stack, the C library's heaps, a sanitizer's thread. */
+/*
+ * A first use maps memory that stays: a thread's stack, the C library's heaps, a sanitizer's
+ * thread.
+ */
 static void warm_up(uint32_t flags)
 {
 	for (unsigned i = 0; i < 3; i++) {
@@ -157,7 +161,7 @@ static void *do_nothing(void *arg)
 	return arg;
 }
 
-/* Without the library. The first threads that are refused may use up stacks that were kept. */
+/* Measured without the library. The first refused threads may use up cached stacks. */
 static void measure_libc(const struct shortage *shortage)
 {
 	for (unsigned i = 0; i < 8; i++) {
@@ -188,7 +192,7 @@ static void refuse_each(const struct shortage *shortage)
 	refusals_close();
 }
 
-/* In a child: what a sanitizer does at exit is its own affair. */
+/* In a child, because a sanitizer makes calls at exit. */
 START_TEST(refused_at_the_kth_call_open_leaves_nothing)
 {
 	pid_t child = fork();
@@ -215,7 +219,7 @@ static void limit_descriptors(rlim_t most)
 	faults_count(1);
 }
 
-/* Root may lock what it likes: be somebody else. False if that is refused. */
+/* Root may lock any amount of memory, so become another user. Returns false if that is refused. */
 static bool become_nobody(void)
 {
 	if (geteuid() != 0)
@@ -224,7 +228,7 @@ static bool become_nobody(void)
 		faults_skip("memory to lock", "cannot leave root");
 		return false;
 	}
-	expect_eq(prctl(PR_SET_DUMPABLE, 1), 0); /* /proc/self stays ours */
+	expect_eq(prctl(PR_SET_DUMPABLE, 1), 0); /* /proc/self keeps its owner */
 	return true;
 }
 
@@ -273,7 +277,7 @@ static void expect_no_queue(struct timerhub *hub)
 	expect(!queue);
 }
 
-/* All descriptors are taken while the hub lives. */
+/* The test takes all descriptors while the hub is open. */
 START_TEST(without_descriptors_left_life_goes_on)
 {
 	struct rig rig = rig_open(256);
@@ -295,7 +299,7 @@ START_TEST(without_descriptors_left_life_goes_on)
 }
 END_TEST
 
-/* As a sandbox does it, when all is open: ppoll then refuses to wait for even one descriptor. */
+/* As a sandbox does, after all is open: ppoll then refuses to wait for even one descriptor. */
 START_TEST(without_any_descriptor_allowed_life_goes_on)
 {
 	struct rig rig = rig_open(256);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Signals by the thousand, and a process stopped and continued all the time: the owner takes none
- * of them, and what interrupts its sleep is never evidence that a deadline has passed.
+ * Thousands of signals, and a process stopped and continued again and again. The owner takes none
+ * of them. An interrupted sleep is no evidence that a deadline has passed.
  */
 #include "faults.h"
 #include "life.h"
@@ -47,7 +47,7 @@ static void block_storm(int how)
 	expect_eq(pthread_sigmask(how, &set, NULL), 0);
 }
 
-/* Sent to the process, all threads of life open to them; and at the owner's own thread, too. */
+/* Signals to the process, whose threads do not block them, and to the owner's own thread. */
 START_TEST(ten_thousand_signals_are_not_the_owners)
 {
 	struct rig rig = rig_open(512);
@@ -73,14 +73,16 @@ START_TEST(ten_thousand_signals_are_not_the_owners)
 }
 END_TEST
 
-/* With every other thread deaf, the owner is the only one whom the kernel could choose. */
+/*
+ * All other threads block the signals. The owner is the only thread that the kernel could choose.
+ */
 START_TEST(signals_that_nobody_else_takes_stay_pending)
 {
 	uint64_t until_ns;
 	struct rig rig;
 
 	install_handlers();
-	rig = rig_open(512); /* before the mask: the owner must not depend on inheriting it */
+	rig = rig_open(512); /* before the mask is set, so the owner does not inherit it */
 	owner = timerhub_owner_tid(rig.hub);
 	block_storm(SIG_BLOCK);
 	for (unsigned i = 0; i < SIGNALS / 10; i++)
@@ -99,7 +101,7 @@ START_TEST(signals_that_nobody_else_takes_stay_pending)
 }
 END_TEST
 
-/* Waits, sleeps, calls in the middle: stopped wherever they are; SIGCONT also where none was. */
+/* Threads are stopped during waits, sleeps and calls. SIGCONT also comes without a stop. */
 START_TEST(stop_and_continue_storms_make_nothing_early_or_lost)
 {
 	struct dice dice = dice_new(2);

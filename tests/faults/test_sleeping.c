@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The owner's way to sleep is refused: once at the k-th call, for every k until there are no more,
- * from the k-th on, and by a filter that comes when the hub is open. Law 11, and 1, 2 and 8 under
- * it. What is refused before open is in tests/service/test_denied.c.
+ * The owner's sleep is refused: once at the k-th call, for every k until there are no more calls;
+ * from the k-th call on; and by a filter installed after the hub is open. Law 11, and laws 1, 2 and
+ * 8 during the refusals. tests/service/test_denied.c refuses calls before open.
  */
 #include "faults.h"
 #include "life.h"
@@ -17,7 +17,7 @@
 static const int transient_errors[] = { EINTR, EAGAIN, EBUSY, ENOMEM };
 static const int lasting_errors[] = { EPERM, ENOSYS, EACCES, EAGAIN, EBUSY, ENOMEM };
 
-/* By which the owner sleeps, and by which it gets there. */
+/* The calls by which the owner sleeps, and by which it sets this up. */
 static const int uring_calls[] = { SCMP_SYS(io_uring_enter), SCMP_SYS(io_uring_setup),
 	                           SCMP_SYS(io_uring_register) };
 static const int poll_calls[] = { SCMP_SYS(ppoll) };
@@ -38,7 +38,10 @@ static bool watch_sleeping_calls(void)
 	                         : refusals_open(poll_calls, COUNT_OF(poll_calls));
 }
 
-/* Refused io_uring it has ppoll; refused that it can only look now and then. */
+/*
+ * If io_uring is refused, the owner uses ppoll. If ppoll is refused too, it can only look now and
+ * then.
+ */
 static void owner_copes(struct timerhub *hub)
 {
 	if (asked_for_uring())
@@ -60,8 +63,8 @@ static int open_sleeper(uint32_t sleeper, struct rig *ret_rig)
 }
 
 /*
- * One life with one refusal in it. An interrupted call is made again; what the kernel refused open
- * is told to who insisted on io_uring, and to nobody else. False if it came to no k-th call.
+ * Use a hub with one refusal. An interrupted call is repeated. If open is refused, only a caller
+ * that insisted on io_uring gets the error. Returns false if there was no k-th call.
  */
 static bool live_with_one_refusal(uint32_t sleeper, int call, int error, unsigned k)
 {
@@ -112,7 +115,7 @@ START_TEST(refused_once_at_the_kth_call)
 }
 END_TEST
 
-/* One refusal, however early, is no reason to leave io_uring, if it says "again". */
+/* One refusal with EAGAIN, however early, is no reason to leave io_uring. */
 START_TEST(refused_once_the_owner_keeps_its_sleeper)
 {
 	int error = transient_errors[_i];
@@ -125,7 +128,7 @@ START_TEST(refused_once_the_owner_keeps_its_sleeper)
 	for (unsigned k = 1; k <= 4; k++) {
 		refuse(sleeping_call(), error, k, 1);
 		while (refused() == 0) {
-			/* Again where a busy machine made all of it late at once. */
+			/* Repeat if a busy machine made all of them late at once. */
 			life_live(&rig, 12, 2 * MS);
 			expect(monotonic_ns() < until_ns);
 		}
@@ -137,7 +140,10 @@ START_TEST(refused_once_the_owner_keeps_its_sleeper)
 }
 END_TEST
 
-/* From the k-th call on, for good: the owner goes over to the other sleeper, and says so. */
+/*
+ * All calls from the k-th on are refused. The owner changes to the other sleeper, and the
+ * statistics name it.
+ */
 static void live_from_then_on_without(int error, unsigned k)
 {
 	struct rig rig = rig_open(256);
@@ -172,7 +178,7 @@ START_TEST(refused_from_the_kth_call_on)
 }
 END_TEST
 
-/* Then nothing is wrong with the sleeper; and yet no CPU is burnt. */
+/* The sleeper works, but each call is interrupted. The owner must not use all CPU time. */
 START_TEST(interrupted_each_time_the_owner_comes_to_rest)
 {
 	struct rig rig;
@@ -194,7 +200,9 @@ START_TEST(interrupted_each_time_the_owner_comes_to_rest)
 }
 END_TEST
 
-/* What is due comes within a second, for as long as the owner does not merely lack a processor. */
+/*
+ * A due timer comes within a second. Time in which the owner only lacks a processor does not count.
+ */
 static struct timerhub_event take_within_a_second(struct rig *rig, pid_t owner)
 {
 	struct timerhub_event event = { .data = 0 };
@@ -210,8 +218,8 @@ static struct timerhub_event take_within_a_second(struct rig *rig, pid_t owner)
 }
 
 /*
- * A filter comes over the whole process while the owner sleeps: it learns of it when it wakes, and
- * the ring's descriptor is given back.
+ * A filter is installed for the whole process while the owner sleeps. The owner finds the refusal
+ * when it wakes, and closes the ring's descriptor.
  */
 START_TEST(denied_after_open_pending_timers_are_delivered_within_a_second)
 {

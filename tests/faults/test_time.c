@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Time itself: a clock shifted by a time namespace, and a CPU that is not there when it is needed.
- * Late is all that may come of it.
+ * A clock shifted by a time namespace, and a CPU that is busy when it is needed. Lateness is the
+ * only permitted effect.
  */
 #include "faults.h"
 #include "life.h"
@@ -31,7 +31,7 @@ static bool write_text(const char *path, const char *text)
 
 /* ---- a shifted clock ---- */
 
-/* The children of this process will live at that offset. With a user's own root, or without. */
+/* The later children of this process have this clock offset. As root, or in a user namespace. */
 static bool shift_clock(int offset_s)
 {
 	char text[64];
@@ -100,7 +100,7 @@ static void *compete(void *arg)
 	return arg;
 }
 
-/* The owner comes last, and on each CPU there is somebody who comes first. */
+/* The owner has the lowest priority, and each CPU has a busy thread of a higher one. */
 START_TEST(an_owner_that_rarely_runs_loses_nothing)
 {
 	pthread_t competitors[COMPETITORS];
@@ -119,7 +119,9 @@ START_TEST(an_owner_that_rarely_runs_loses_nothing)
 }
 END_TEST
 
-/* A group of ours for the whole process, with 5 ms of CPU in 50. False if that is not permitted. */
+/*
+ * Put the process into a new group with 5 ms of CPU in 50. Returns false if that is not permitted.
+ */
 static bool enter_group(const char *parent, char *group, size_t size)
 {
 	char path[PATH_MAX];
@@ -143,7 +145,7 @@ static bool enter_group(const char *parent, char *group, size_t size)
 	return entered;
 }
 
-/* In how many periods the group ran out of CPU. */
+/* Returns the number of periods in which the group ran out of CPU. */
 static unsigned times_throttled(const char *group)
 {
 	char path[PATH_MAX];
@@ -161,8 +163,8 @@ static unsigned times_throttled(const char *group)
 }
 
 /*
- * With somebody who uses all that there is up: 5 ms in which we share, and 45 of nothing. Again
- * where a busy machine did not let us have so much.
+ * A busy thread uses the whole quota. The group runs for 5 ms, and then stops for 45 ms. Repeat if
+ * a busy machine did not give the group that much.
  */
 static void live_on_quota(const char *group)
 {
