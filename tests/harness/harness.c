@@ -193,11 +193,11 @@ uint64_t dice_boundary(struct dice *dice)
 	unsigned shift = dice_one_in(dice, 2) ? 16 + 12 * (unsigned)dice_below(dice, 4) : 62;
 	uint64_t edge;
 
+	/* 2^k, or a change of a digit of a level of the wheel. */
 	if (shift == 62)
-		edge = UINT64_C(1) << dice_below(dice, 62); /* 2^k */
+		edge = UINT64_C(1) << dice_below(dice, 62);
 	else
-		edge = (1 + dice_magnitude(dice, 61 - shift)) << shift; /* a digit of a level of the
-		                                                         * wheel changes */
+		edge = (1 + dice_magnitude(dice, 61 - shift)) << shift;
 	return edge + dice_below(dice, 3) - 1;
 }
 

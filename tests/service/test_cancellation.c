@@ -140,8 +140,8 @@ static void *call_everything(void *arg)
 	(void)arg;
 	calls_made = 0;
 	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-	expect_eq(pthread_cancel(pthread_self()), 0); /* takes effect at the next cancellation
-	                                               * point */
+	/* Takes effect at the next cancellation point. */
+	expect_eq(pthread_cancel(pthread_self()), 0);
 	call_hub(0, TIMERHUB_CLOCK_MONOTONIC);
 	call_hub(TIMERHUB_OBSERVABLE, TIMERHUB_CLOCK_BOOTTIME);
 	call_hub(0, TIMERHUB_CLOCK_REALTIME);

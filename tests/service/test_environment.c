@@ -121,8 +121,8 @@ END_TEST
 int main(int argc, char **argv)
 {
 	rigs_begin("environment", argc, argv);
-	(void)uring_refused(); /* decides for all tests, so that AUTO chooses the same sleeper each
-	                        * time */
+	/* Decides for all tests, so that AUTO chooses the same sleeper each time. */
+	(void)uring_refused();
 	tests_add(environment_decides_where_the_config_does_not, 30);
 	tests_add(environment_of_other_values_is_ignored, 30);
 	tests_add(huge_pages_are_asked_for, 60);

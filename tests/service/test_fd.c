@@ -123,8 +123,8 @@ START_TEST(fd_gives_a_new_edge_after_a_partial_drain)
 		expect(edge_seen(epoll_fd, 0));
 		expect_eq(take_up_to(rig.queue, 2), 2);
 	}
-	if (edge_seen(epoll_fd, 0)) /* the last batch was full, so the drain may not have cleared
-	                             * the fd */
+	/* The last batch was full, so the drain may not have cleared the fd. */
+	if (edge_seen(epoll_fd, 0))
 		expect_eq(take_up_to(rig.queue, 2), 0);
 	expect(!fd_readable(timerhub_queue_fd(rig.queue)) || take_up_to(rig.queue, 1) == 0);
 	arm_and_expire(&rig, &now_ns, 4);
@@ -162,8 +162,8 @@ START_TEST(fd_read_by_the_caller_loses_nothing)
 	arm_and_expire(&rig, &now_ns, 4);
 	read_fd(fd);
 	edge_seen(epoll_fd, 0);
-	expect_eq(take_up_to(rig.queue, 1), 1); /* a partial drain: the fd stays readable, with a
-	                                         * new edge */
+	/* A partial drain: the fd stays readable, with a new edge. */
+	expect_eq(take_up_to(rig.queue, 1), 1);
 	expect(fd_readable(fd));
 	expect(edge_seen(epoll_fd, 0));
 	read_fd(fd);

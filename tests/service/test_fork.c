@@ -222,8 +222,8 @@ START_TEST(fork_in_the_middle_of_others_calls)
 		if (child == 0) {
 			expect_eq(timerhub_after(rig.queue, 1, 0, NULL), -EOWNERDEAD);
 			rig_close(&rig);
-			if (i % 4 == 0 && !sanitized()) /* a sanitizer's locks may be held by
-			                                 * another thread */
+			/* A sanitizer's locks may be held by another thread. */
+			if (i % 4 == 0 && !sanitized())
 				live_a_little();
 			_exit(EXIT_SUCCESS);
 		}

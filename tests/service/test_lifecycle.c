@@ -417,9 +417,9 @@ START_TEST(a_thousand_cycles_leave_nothing)
 		open_and_close(i);
 	process_settles_at_threads(threads);
 	expect_eq(process_fd_count(), fds);
+	/* The C library's heap may grow. */
 	if (!sanitized())
-		expect_cmp(process_mapping_count(), <=, mappings + 2); /* the C library's heap may
-		                                                        * grow */
+		expect_cmp(process_mapping_count(), <=, mappings + 2);
 	else
 		expect_cmp(process_mapping_count(), <, mappings + 500);
 }

@@ -493,8 +493,8 @@ START_TEST(misuse_in_a_batch_arms_none)
 			expect_eq(timerhub_arm_many(rig.queue, specs, 8, timers), bad[i].result);
 		}
 		specs[place] = SPEC(.expires_ns = 10);
-		specs[place].size++; /* even the first must have the right size, since it is the
-		                      * stride */
+		/* Even the first must have the right size, since it is the stride. */
+		specs[place].size++;
 		expect_eq(timerhub_arm_many(rig.queue, specs, 8, timers), -EINVAL);
 		for (unsigned i = 0; i < COUNT_OF(timers); i++)
 			expect(timers[i] == UNTOUCHED);

@@ -61,8 +61,7 @@ START_TEST(owner_blocks_all_signals)
 
 	for (int signal = 1; signal <= 64; signal++) {
 		bool reserved = signal == SIGKILL || signal == SIGSTOP ||
-		                (signal > SIGSYS && signal < SIGRTMIN); /* signals of the C
-		                                                         * library */
+		                (signal > SIGSYS && signal < SIGRTMIN); /* the C library's */
 
 		expect(reserved || (blocked >> (signal - 1) & 1));
 	}

@@ -122,8 +122,8 @@ START_TEST(periods_are_not_lost_in_a_huge_jump)
 	account_add(&account, &event);
 	expect_eq(account.told, (UINT64_C(1) << 63) - 128);
 	advance(rig.hub, UINT64_MAX);
-	expect_eq(timerhub_drain(rig.queue, &event, 1), 0); /* the next period would exceed the last
-	                                                     * deadline */
+	/* The next period would exceed the last deadline. */
+	expect_eq(timerhub_drain(rig.queue, &event, 1), 0);
 	rig_close(&rig);
 }
 END_TEST

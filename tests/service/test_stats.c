@@ -142,8 +142,8 @@ START_TEST(stats_of_a_real_hub_add_up)
 {
 	struct rig rig = rig_open(1000);
 	struct dice dice = dice_new(0);
-	struct timerhub_stats stats = stats_settled(rig.hub); /* settled: the owner sleeps, so a
-	                                                       * caller must wake it */
+	/* Settled: the owner sleeps, so a caller must wake it. */
+	struct timerhub_stats stats = stats_settled(rig.hub);
 
 	for (unsigned i = 0; i < 1000; i++)
 		arm_after(rig.queue, dice_magnitude(&dice, 24), i);

@@ -275,9 +275,8 @@ END_TEST
 static struct {
 	struct arena arena;
 	atomic_uint *owners; /* by slot: 1 + the thread that holds it, 0 if free */
-	uint32_t share;      /* slots that each thread may hold; all shares together are the
-	                      * capacity */
-	uint32_t low;        /* slots that a thread keeps when it puts slots back */
+	uint32_t share; /* slots that each thread may hold; the shares add up to the capacity */
+	uint32_t low;   /* slots that a thread keeps when it puts slots back */
 	unsigned rounds;
 } crowd;
 

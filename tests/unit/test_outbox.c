@@ -275,9 +275,9 @@ static uint64_t owner_puts(uint64_t begin_ns)
 			outbox_publish(&race.outbox);
 		left += !dice_one_in(&dice, 2) ||
 		        !atomic_compare_exchange_strong(&race.states[handle], &state, 2);
+		/* Let the consumers find the outbox empty now and then. */
 		if (dice_one_in(&dice, 2000))
-			(void)sched_yield(); /* let the consumers find the outbox empty now and
-			                      * then */
+			(void)sched_yield();
 	}
 	outbox_publish(&race.outbox);
 	return left;
