@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Is this built with the address sanitizer (WITH_ASAN)? gcc and clang say so differently. */
+/* Is this built with the address sanitizer (WITH_ASAN)? gcc and clang define different macros. */
 #ifndef TIMERHUB_SIMULATION_ASAN_H
 #define TIMERHUB_SIMULATION_ASAN_H
 

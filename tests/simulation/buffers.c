@@ -10,7 +10,7 @@
 
 #define BUFFER_MAX 16
 
-/* A store that only its own thread sees so far. */
+/* A store that only its own thread can read so far. */
 struct buffered {
 	volatile void *word;
 	unsigned bytes;

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * x86's store buffers, for mode tso: a thread's stores get out one after the other, some time
- * later; until then only the thread itself sees them. Locked instructions and the kernel wait for
- * all of them.
+ * x86's store buffers, for mode tso. A thread's stores reach memory in order and some time later.
+ * Until then only the thread itself reads them. Locked instructions and system calls first write
+ * all of them to memory.
  */
 #ifndef SIMULATION_BUFFERS_H
 #define SIMULATION_BUFFERS_H
 
 #include <stdint.h>
 
-/* All are empty. */
+/* Empty all buffers. */
 void buffers_begin(void);
 
-/* Let all stores of this thread out. */
+/* Write all buffered stores of this thread to memory. */
 void buffer_drain(unsigned thread);
-/* Now and then, a store of some thread. */
+/* Now and then, write a store of some thread to memory. */
 void buffers_drain_some(void);
 
-/* Store and load, as the current actor's. */
+/* Store and load for the current actor. */
 void buffer_store(volatile void *word, unsigned bytes, uint64_t value);
 uint64_t buffer_load(const volatile void *word, unsigned bytes);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See coroutine.h. The switch saves what a callee must preserve on the old stack, and restores the
- * same from the new one; all else the compiler has saved around the call.
+ * See coroutine.h. The switch saves the registers that a callee must preserve on the old stack, and
+ * restores them from the new stack. The compiler has saved all other registers around the call.
  */
 #include "coroutine.h"
 
@@ -15,9 +15,9 @@
 #include <sanitizer/common_interface_defs.h>
 
 /*
- * Newer compilers look for uses of a stack after return, with a second stack for each coroutine. Of
- * a coroutine that is left in the middle that is never given back: after some thousands of seeds
- * fork() is refused.
+ * Newer compilers detect uses of a stack frame after return, with a second stack for each
+ * coroutine. If a coroutine never ends, its second stack is never freed. After some thousands of
+ * seeds fork() would be refused.
  */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
@@ -26,7 +26,7 @@ const char *__asan_default_options(void)
 }
 #endif
 
-/* Save on this stack, tell where in *ret_old, go on from `new`. */
+/* Save the registers on this stack, store its pointer in *ret_old, continue on `new`. */
 void coroutine_switch_stacks(void **ret_old, void *new_pointer);
 
 #if defined(__x86_64__)
@@ -51,7 +51,10 @@ __asm__(".text\n"
         "	ret\n"
         ".size coroutine_switch_stacks, . - coroutine_switch_stacks\n");
 
-/* Six registers, the address to go on at, and a word that makes the stack look called into. */
+/*
+ * Six registers, the address at which to continue, and a word that aligns the stack as after a
+ * call.
+ */
 #define FRAME_WORDS 8
 #define FRAME_ENTRY 6
 #elif defined(__aarch64__)
@@ -99,7 +102,7 @@ void coroutine_init(struct coroutine *coroutine, void *stack, size_t stack_bytes
 	uint64_t *frame = (uint64_t *)(void *)((char *)stack + stack_bytes) - FRAME_WORDS;
 
 #ifdef WITH_ASAN
-	/* Whoever was on this stack before may have left its frames for good. */
+	/* An earlier coroutine on this stack may not have left its frames. */
 	ASAN_UNPOISON_MEMORY_REGION(stack, stack_bytes);
 #endif
 	memset(frame, 0, FRAME_WORDS * sizeof(*frame));
@@ -114,7 +117,7 @@ void coroutine_init_thread(struct coroutine *coroutine)
 	pthread_attr_t attributes;
 
 	*coroutine = (struct coroutine){ .stack = NULL };
-	/* AddressSanitizer wants to know the thread's own stack by its bounds. */
+	/* AddressSanitizer needs the bounds of the thread's own stack. */
 	if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
 		(void)pthread_attr_getstack(&attributes, &coroutine->stack,
 		                            &coroutine->stack_bytes);

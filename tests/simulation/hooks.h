@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Included before everything else in each file of lib/ that is compiled for the simulation: the one
- * door by which the simulation enters lib/. Turns atomic accesses over to memory.c, and says which
- * line of the source makes them; lets other actors run before each; tells threads and processors
- * apart without the machine. lib/base/atomic.h is compiled as it is.
+ * Included first in each file of lib/ that is compiled for the simulation. This is the only way in
+ * which the simulation changes lib/. It redirects atomic accesses to memory.c, with the source line
+ * that makes them. It lets other actors run before each access. It identifies threads and
+ * processors without the machine. lib/base/atomic.h is compiled unchanged.
  */
 #ifndef SIMULATION_HOOKS_H
 #define SIMULATION_HOOKS_H
 
-/* As the files of lib/ that need it do, after this. */
+/* Files of lib/ that need it define it after this. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -19,16 +19,16 @@
 #include "place.h"
 #include "word.h"
 
-/* Of the atomic access that the current actor makes next. */
+/* Place of the next atomic access of the current actor. */
 extern struct place simulation_place;
 
-/* Of scheduler.c: steps that the current actor may yet take before others run. */
+/* In scheduler.c: steps that the current actor may take before another runs. */
 extern int simulation_steps_left;
 void simulation_switch(void);
 
 enum simulation_change { SIMULATION_EXCHANGE, SIMULATION_ADD };
 
-/* Set if the accesses go to the machine's memory as they are: in mode sc, with no weaker access. */
+/* Set if accesses use the machine's memory directly: in mode sc, without a weakened access. */
 extern bool simulation_direct;
 
 uint64_t memory_load(const volatile void *word, unsigned bytes, int order);
@@ -50,8 +50,8 @@ static inline uint64_t simulation_changed(uint64_t before, enum simulation_chang
 }
 
 /*
- * Where the compiler tells plain.c of each access, it is not to tell of those that are made here:
- * they are made behind a call.
+ * If the compiler reports each access to plain.c, it must not report the accesses made here, which
+ * are made by a call.
  */
 #ifdef SIMULATION_WATCHED
 #define simulation_at simulation_at_called
@@ -129,7 +129,7 @@ static inline bool simulation_cas_pair(volatile void *words, unsigned __int128 b
 
 #endif
 
-/* Bits as a value of the word's type. */
+/* Convert bits to a value of the word's type. */
 #define simulation_as(word, bits)                                                                  \
 	_Generic(*(word), void * : (void *)(uintptr_t)(bits), uint32_t : (uint32_t)(bits), default \
 	         : (bits))
@@ -154,8 +154,8 @@ static inline bool simulation_cas_pair(volatile void *words, unsigned __int128 b
 #define atomic_compare_exchange_strong_explicit(word, expected, value, order, order_failed)        \
 	simulation_cas(word, sizeof(*(word)), expected, simulation_bits(value), order, order_failed)
 
-/* Of scheduler.c. */
-void simulation_relax(void); /* in place of a processor's pause: let others run, or time pass */
+/* In scheduler.c. */
+void simulation_relax(void); /* instead of a processor's pause: let others run, or time pass */
 void *simulation_thread(void);
 
 #define ATOMIC_STEP() simulation_step()
@@ -167,7 +167,10 @@ void *simulation_thread(void);
 
 #include "../../lib/base/atomic.h"
 
-/* Each name of lib/base/atomic.h, after its place. tools/run-orders checks that none is missing. */
+/*
+ * Each name of lib/base/atomic.h, after a call that sets its place. tools/run-orders checks that
+ * the list is complete.
+ */
 #define HERE simulation_at(__FILE__, __LINE__)
 #define u64_load_relaxed(word) (HERE, u64_load_relaxed(word))
 #define u64_load_acquire(word) (HERE, u64_load_acquire(word))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See kernel.h. All memory comes from one pool, which plain.c watches; it is zeroed when released,
+ * See kernel.h. All memory comes from one pool, which plain.c watches. Released memory is zeroed,
  * and poisoned for AddressSanitizer.
  */
 #include "kernel.h"
@@ -33,19 +33,19 @@
 
 #define BELL_FIRST_FD 1000
 #define BELLS_MAX 32
-/* 64 are of queues closed lately (lib/hub/queues.c). A leak soon exhausts the rest. */
+/* 64 belong to queues closed lately (lib/hub/queues.c). A leak soon exhausts the rest. */
 #define REGIONS_MAX 128
 
 struct kernel kernel;
 static struct bell bells[BELLS_MAX];
-static struct memory_view mappings_view;           /* of the lock of the address space */
-static struct memory_view woken_views[ACTORS_MAX]; /* what each was told with its last wake */
+static struct memory_view mappings_view;           /* of the address space's lock */
+static struct memory_view woken_views[ACTORS_MAX]; /* by actor: the waker's view at its last wake */
 
-/* What was ever given out; sizes are powers of two, so that they are used again. */
+/* All regions ever given out. Sizes are powers of two, so that regions are used again. */
 static struct region {
 	char *base;
-	size_t bytes; /* of the region */
-	size_t asked; /* of it, in use; 0: free */
+	size_t bytes; /* size of the region */
+	size_t asked; /* bytes of it in use; 0: free */
 } regions[REGIONS_MAX];
 static unsigned regions_made;
 static size_t pool_used;
@@ -104,7 +104,7 @@ int __wrap_sched_getcpu(void)
 
 long __wrap_sysconf(int name)
 {
-	/* The rest is asked by a sanitizer that is linked in. */
+	/* A sanitizer asks for other values. */
 	return name == _SC_NPROCESSORS_CONF ? (long)kernel.cpus : __real_sysconf(name);
 }
 
@@ -223,7 +223,10 @@ void kernel_poll_edge(int fd, uint64_t edges, uint64_t until_ns)
 	memory_lock(&bell->view);
 }
 
-/* When a sleep up to this instant ends: most are late by so much and more, some by less. */
+/*
+ * Returns when a sleep until `until_ns` ends. Most sleeps are late by kernel.late_ns or more, some
+ * by less.
+ */
 static uint64_t kernel_late_ns(uint64_t until_ns)
 {
 	uint64_t late_ns = kernel.late_ns;
@@ -266,11 +269,11 @@ static uint64_t timeout_of(const struct timespec *timeout)
 	if (timeout->tv_sec < 0 || timeout->tv_nsec < 0 || timeout->tv_nsec > 999999999)
 		report_failure("a timeout that the kernel would refuse");
 	ns = (uint64_t)timeout->tv_sec * 1000000000u + (uint64_t)timeout->tv_nsec;
-	/* As the kernel: what lies too far is at the end of time. */
+	/* As in the kernel, a distant time is the end of time. */
 	return ns > UINT64_MAX - 1 - scheduler.now_ns ? UINT64_MAX - 1 - scheduler.now_ns : ns;
 }
 
-/* How many are readable; says which. */
+/* Returns the number of readable descriptors, and marks them. */
 static int poll_look(struct pollfd *fds, nfds_t count)
 {
 	int ready = 0;
@@ -285,7 +288,7 @@ static int poll_look(struct pollfd *fds, nfds_t count)
 	return ready;
 }
 
-/* The first is the bell, the second the timerfd or none. */
+/* The first descriptor is the bell, the second the timerfd or none. */
 int __wrap_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
                  const sigset_t *mask)
 {
@@ -381,7 +384,7 @@ int __wrap_posix_memalign(void **ret_memory, size_t alignment, size_t bytes);
 void *__wrap_calloc(size_t count, size_t bytes);
 void __wrap_free(void *allocated);
 
-/* A free region of this size, made if there is none. */
+/* Returns a free region of this size, or makes one. */
 static struct region *region_find(size_t bytes)
 {
 	struct region *region = regions;
@@ -397,7 +400,7 @@ static struct region *region_find(size_t bytes)
 	return region;
 }
 
-/* A region of at least so many bytes, of which the first `usable` may be used. */
+/* Returns a region of at least `bytes` bytes; the first `usable` may be used. */
 static void *region_take(size_t bytes, size_t usable)
 {
 	size_t rounded = (size_t)1 << (64 - __builtin_clzll(bytes - 1));
@@ -446,7 +449,7 @@ void *__wrap_mmap(void *address, size_t bytes, int protection, int flags, int fd
 	return region_take(bytes, (bytes + PLAIN_PAGE_BYTES - 1) & ~(PLAIN_PAGE_BYTES - 1));
 }
 
-/* What mmap() is called where offsets have 64 bits by request. */
+/* mmap() has this name if offsets have 64 bits by request. */
 void *__wrap_mmap64(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
 	return __wrap_mmap(address, bytes, protection, flags, fd, offset);

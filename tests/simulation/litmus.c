@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Litmus tests of the simulation's memory: small programs of two to four threads, in every
- * combination of memory orders. What C11 allows is worked out from its axioms, by trying every
- * reads-from relation and every modification order, apart from anything in memory.c; then the
- * program is run many times. No outcome may be seen that the axioms forbid, and each must be seen
- * that they allow and README.md says is modelled.
+ * Litmus tests of the simulated memory: small programs of two to four threads, in every combination
+ * of memory orders. The axioms of C11 give the allowed outcomes, by a search of every reads-from
+ * relation and every modification order. This part does not use memory.c. Then the program runs
+ * many times. A forbidden outcome is a failure. An outcome that is allowed, and modelled by
+ * README.md, must be seen.
  *
  * The axioms of C11 are RC11's (O. Lahav et al., "Repairing sequential consistency in C/C++11",
- * PLDI 2017), with C++20's release sequences; those of x86 are x86-TSO's (P. Sewell et al., 2010).
+ * PLDI 2017), with C++20's release sequences. The axioms of x86 are x86-TSO's (P. Sewell et al.,
+ * 2010).
  */
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -29,15 +30,15 @@ enum kind {
 	WRITE,
 	READ,
 	ADD,
-	SWAP, /* compare-and-swap: value if it was `expected` */
-	PAIR, /* half of a compare-and-swap of x and y: this event and a neighbour, one step */
+	SWAP, /* compare-and-swap: writes `value` if it reads `expected` */
+	PAIR, /* half of a compare-and-swap of x and y: this event and a neighbour are one step */
 };
 
 struct event {
 	enum kind kind;
 	unsigned place, value, expected;
-	unsigned other;  /* of a PAIR: the event that is the other half */
-	unsigned thread; /* 0: the initial values, at the places' own numbers */
+	unsigned other;  /* the other half of a PAIR */
+	unsigned thread; /* 0: the initial values, indexed by place */
 	int order;
 };
 
@@ -88,10 +89,13 @@ static struct test {
 	struct event events[EVENTS_MAX];
 	unsigned count; /* the first PLACES are the initial values */
 	unsigned threads;
-	bool again; /* on places that were used before */
+	bool again; /* on places with earlier accesses */
 } test;
 
-/* An outcome: what each event has read, and what each place holds at the end, four bits each. */
+/*
+ * An outcome: the value that each event has read, and the final value of each place, four bits
+ * each.
+ */
 struct outcomes {
 	uint64_t outcomes[OUTCOMES_MAX];
 	unsigned count;
@@ -174,7 +178,7 @@ static bool acyclic(const struct relation *relation)
 /* ---- a candidate for an execution ---- */
 
 static struct execution {
-	unsigned from[EVENTS_MAX];                    /* of a read: which write */
+	unsigned from[EVENTS_MAX];                    /* the write that a read has read from */
 	unsigned read[EVENTS_MAX], wrote[EVENTS_MAX]; /* values */
 	bool reads[EVENTS_MAX], writes[EVENTS_MAX];
 	unsigned mo[PLACES][EVENTS_MAX], mo_count[PLACES]; /* events, the initial one first */
@@ -198,7 +202,7 @@ static bool event_acquires(unsigned i)
 {
 	int order = test.events[i].order;
 
-	/* A pair that fails tells nothing. */
+	/* A pair that fails returns no values. */
 	return run.reads[i] && (test.events[i].kind != PAIR || run.writes[i]) &&
 	       (order == memory_order_acquire || order == memory_order_acq_rel ||
 	        order == memory_order_seq_cst);
@@ -209,7 +213,10 @@ static bool same_place(unsigned i, unsigned j)
 	return test.events[i].place == test.events[j].place;
 }
 
-/* The halves of a pair are one step: what leads to one leads to both, and likewise from them. */
+/*
+ * The halves of a pair are one step. An edge to one half is an edge to both, and an edge from one
+ * is an edge from both.
+ */
 static void join_halves(struct relation *relation)
 {
 	for (unsigned i = PLACES; i < test.count; i++) {
@@ -224,7 +231,7 @@ static void join_halves(struct relation *relation)
 	}
 }
 
-/* Synchronizes-with: a release, what follows it in the modification order, an acquire of that. */
+/* Synchronizes-with: a release, its release sequence, an acquire that reads from the sequence. */
 static void add_synchronizes(struct relation *hb)
 {
 	for (unsigned head = PLACES; head < test.count; head++) {
@@ -270,7 +277,7 @@ static bool coherent(const struct relation *hb)
 	return true;
 }
 
-/* sb to another place, hb, sb to another place: RC11's way round the unordered middle. */
+/* sb to another place, hb, sb to another place: RC11's path around the unordered middle. */
 static bool sb_hb_sb(const struct relation *hb, unsigned i, unsigned j)
 {
 	for (unsigned k = 0; k < test.count; k++)
@@ -281,7 +288,7 @@ static bool sb_hb_sb(const struct relation *hb, unsigned i, unsigned j)
 	return false;
 }
 
-/* RC11's partial order of the seq_cst accesses; there are no fences here. */
+/* RC11's partial order of the seq_cst accesses. There are no fences here. */
 static bool sc_consistent(const struct relation *hb)
 {
 	struct relation psc = { { 0 } };
@@ -296,7 +303,10 @@ static bool sc_consistent(const struct relation *hb)
 	return acyclic(&psc);
 }
 
-/* Can memory.c make them: each store after those before it in the modification order? */
+/*
+ * Can memory.c make this execution? Each store must come after all earlier ones in the modification
+ * order.
+ */
 static bool modelled(void)
 {
 	struct relation order = run.sb;
@@ -307,7 +317,7 @@ static bool modelled(void)
 	return acyclic(&order);
 }
 
-/* Do the modification orders of both words have the pairs in one order? */
+/* Do the modification orders of both words contain the pairs in the same order? */
 static bool pairs_agree(void)
 {
 	struct relation order = run.co;
@@ -316,7 +326,7 @@ static bool pairs_agree(void)
 	return acyclic(&order);
 }
 
-/* x86: everything in order, but that a plain store may get out after a later load. */
+/* x86: program order, except that a plain store may reach memory after a later load. */
 static bool tso_consistent(void)
 {
 	struct relation order = { { 0 } }, each_place = { { 0 } };
@@ -327,7 +337,7 @@ static bool tso_consistent(void)
 			                 test.events[i].thread != 0 && !event_is_sc(i);
 			bool locked = test.events[j].kind == SWAP || test.events[j].kind == PAIR;
 
-			if (related(&run.sb, i, j) && (!overtaken || locked)) /* also if it fails */
+			if (related(&run.sb, i, j) && (!overtaken || locked)) /* even if it fails */
 				relate(&order, i, j);
 			if (related(&run.sb, i, j) && same_place(i, j))
 				relate(&each_place, i, j);
@@ -396,7 +406,7 @@ static void judge(struct outcomes *allowed, struct outcomes *seeable)
 		outcomes_add(seeable, run_outcome());
 }
 
-/* Every modification order of this place and the ones after it. */
+/* Try every modification order of this place and of the following places. */
 static void try_orders(unsigned place, struct outcomes *allowed, struct outcomes *seeable)
 {
 	unsigned *mo = run.mo[place % PLACES], *count = &run.mo_count[place % PLACES];
@@ -430,7 +440,10 @@ static void try_orders(unsigned place, struct outcomes *allowed, struct outcomes
 		*count = 0;
 }
 
-/* What the event reads and writes, from where it reads. False: from itself, in the end. */
+/*
+ * Compute the event's values from the write it reads from. Returns false if it would read from
+ * itself.
+ */
 static bool evaluate(unsigned i, unsigned depth)
 {
 	const struct event *event = &test.events[i];
@@ -459,7 +472,7 @@ static bool evaluate(unsigned i, unsigned depth)
 	return true;
 }
 
-/* Every write that the event, and those after it, may read from. */
+/* Try every write from which the event, and the following events, may read. */
 static void try_reads(unsigned i, struct outcomes *allowed, struct outcomes *seeable)
 {
 	if (i < test.count && test.events[i].kind == WRITE) {
@@ -500,11 +513,11 @@ static void work_out(struct outcomes *allowed, struct outcomes *seeable)
 	try_reads(PLACES, allowed, seeable);
 }
 
-/* ---- running it ---- */
+/* ---- running a program ---- */
 
 static _Alignas(16) uint64_t places[PLACES + 1];
 
-/* Both halves, by the first. */
+/* Do both halves, when the first is reached. */
 static unsigned pair_do(const struct event *event)
 {
 	const struct event *other = &test.events[event->other];
@@ -541,8 +554,8 @@ static unsigned event_do(const struct event *event)
 }
 
 /*
- * A thread besides the program's uses a word that none of these knows: nothing follows from that,
- * but sc.c then forgets what the program has done, or is about to do.
+ * A thread outside the program uses other words. This orders nothing except seq_cst accesses. But
+ * sc.c then forgets accesses of the program.
  */
 static void make_forget(struct dice *dice)
 {
@@ -553,7 +566,7 @@ static void make_forget(struct dice *dice)
 		(void)simulation_load(&own, sizeof(own), memory_order_seq_cst);
 }
 
-/* The places have been used before, and were freed: that must leave no trace. */
+/* The places have been used and freed before. This must have no effect. */
 static void use_before(struct dice *dice)
 {
 	for (uint64_t left = 2 * PLACES + dice_below(dice, 8); left > 0; left--)
@@ -567,7 +580,8 @@ static void use_before(struct dice *dice)
 static uint64_t run_once(struct dice *dice)
 {
 	unsigned next[THREADS_MAX + 1], left = test.count - PLACES, reads[EVENTS_MAX];
-	unsigned forgets = (unsigned)dice_below(dice, 4 * left); /* with so many events left */
+	/* The number of events left at the forget. Three runs in four have none. */
+	unsigned forgets = (unsigned)dice_below(dice, 4 * left);
 	uint64_t outcome = 0;
 
 	scheduler_enter(&scheduler.actors[0]);
@@ -677,7 +691,7 @@ static bool next_orders(void)
 		                   (event->kind == PAIR && n == 4)));
 		event->order = orders[n % 5];
 		if (event->kind == PAIR)
-			test.events[++i].order = event->order; /* its other half */
+			test.events[++i].order = event->order; /* the other half */
 		if (n < 5)
 			return true;
 	}
@@ -697,7 +711,7 @@ static void print_orders(uint64_t outcome)
 	printf(": %" PRIx64 "\n", outcome);
 }
 
-/* All combinations of one program; returns how many failures. */
+/* Try all combinations of one program; returns the number of failures. */
 static unsigned try_program(const struct program *program, unsigned runs, struct dice *dice)
 {
 	static struct outcomes allowed, seeable, seen;
@@ -709,7 +723,7 @@ static unsigned try_program(const struct program *program, unsigned runs, struct
 		work_out(&allowed, &seeable);
 		seen.count = 0;
 		test.again = dice_one_in(dice, 2);
-		/* What is rare is waited for, within reason: the same for a seed in any case. */
+		/* Wait for rare outcomes, up to a limit. A seed always gives the same result. */
 		for (uint64_t i = 0;
 		     i < runs || (!all_seen(&seen, &seeable) && i < UINT64_C(100) * runs); i++)
 			outcomes_add(&seen, run_once(dice));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See memory.h and README.md. The actor that runs calls; nothing here lets another one run.
+ * See memory.h and README.md. The running actor calls, and no call lets another actor run.
  *
  * In mode c11 the modification order of a word is the order in which its stores are made. Each
- * thread has a vector clock, its view; its own entry, its epoch, counts its releases. A store
- * remembers, for each thread, in which epoch that thread first read or wrote it or a later one: if
- * such an epoch is in a thread's view, that thread may read no older store. This covers
- * happens-before and all four forms of coherence.
+ * thread has a vector clock, its view. Its own entry, its epoch, counts its releases. A store
+ * remembers, for each thread, the epoch in which the thread first read or wrote that store or a
+ * later one. If such an epoch is in a thread's view, the thread may read no older store. This
+ * covers happens-before and all four forms of coherence.
  */
 #include "memory.h"
 
@@ -31,16 +31,17 @@ _Static_assert(MEMORY_THREADS >= ACTORS_MAX, "a view has an entry for each actor
 
 struct store {
 	uint64_t value;
-	bool weak;                    /* by an access that was made weaker, or after one */
-	bool change;                  /* by a read-modify-write */
-	bool carries;                 /* in a release sequence: see `released` */
-	int32_t seen[MEMORY_THREADS]; /* each thread's epoch when it first saw it or a later one */
+	bool weak;    /* by a weakened access, or after one */
+	bool change;  /* by a read-modify-write */
+	bool carries; /* part of a release sequence: see `released` */
+	int32_t seen
+		[MEMORY_THREADS]; /* by thread: its epoch when it first saw this or a later store */
 	struct memory_view released;
 } __attribute__((aligned(64)));
 
 /* An atomic word. */
 struct location {
-	uint32_t count; /* its stores so far; store n is stores[n % HISTORY] */
+	uint32_t count; /* number of its stores; store n is stores[n % HISTORY] */
 	struct sc_word sc;
 	bool freed;
 	struct accesses accesses;
@@ -53,12 +54,12 @@ bool simulation_direct;
 
 struct memory_view memory_views[MEMORY_THREADS];
 static struct location locations[LOCATIONS_MAX];
-static const volatile void *words[LOCATIONS_MAX]; /* of the locations */
+static const volatile void *words[LOCATIONS_MAX]; /* addresses of the locations */
 static uint32_t locations_count;
 static struct {
 	uint32_t run, index;
 	const volatile void *word;
-} table[1 << TABLE_BITS]; /* of locations of this run, by address */
+} table[1 << TABLE_BITS]; /* locations of this run, by address */
 static uint32_t run;
 
 /* ---- views ---- */
@@ -70,7 +71,7 @@ static void view_join(struct memory_view *view, const struct memory_view *other)
 			view->epochs[i] = other->epochs[i];
 }
 
-/* Has any of these happened, for a thread with this view? */
+/* Has one of these events happened before, for a thread with this view? */
 static bool view_covers(const struct memory_view *view, const int32_t *epochs)
 {
 	int32_t covered = epochs[scheduler_self()] <= view->epochs[scheduler_self()];
@@ -80,7 +81,7 @@ static bool view_covers(const struct memory_view *view, const int32_t *epochs)
 	return covered != 0;
 }
 
-/* Before the current actor deals with others by this. False: there is nothing to be known. */
+/* Prepare the current actor to synchronize through `view`. Returns false in mode sc: no views. */
 static bool view_enter(unsigned drained, const struct memory_view *view)
 {
 	if (memory.mode == MEMORY_SC)
@@ -151,7 +152,10 @@ static _Noreturn void fail_freed(const volatile void *word)
 	               simulation_place.line, (const void *)(uintptr_t)word);
 }
 
-/* Written as plain memory, by its allocator, before others knew of it: all know its value. */
+/*
+ * The word's allocator wrote it as plain memory before other threads had the address, so all
+ * threads know its value.
+ */
 static void location_reset(struct location *location, uint64_t value)
 {
 	if (location->count > 0 && memory.mode == MEMORY_C11)
@@ -177,7 +181,10 @@ static struct location *location_make(const volatile void *word)
 	return location;
 }
 
-/* The word's location, in which this access is noted. Neighbours are neighbours in the table. */
+/*
+ * Returns the word's location, and notes the access. Neighbouring words are neighbours in the
+ * table.
+ */
 static struct location *location_of(const volatile void *word, unsigned bytes)
 {
 	uint32_t line = (uint32_t)((uintptr_t)word / 64) * 0x9e3779b1u >> (36 - TABLE_BITS);
@@ -219,7 +226,7 @@ static void store_see(struct store *store)
 		store->seen[scheduler_self()] = epoch;
 }
 
-/* The number of a store that the current thread may read. */
+/* Returns the number of a store that the current thread may read. */
 static uint32_t location_choose(struct location *location, int order)
 {
 	const struct memory_view *known = memory_known();
@@ -245,9 +252,9 @@ static uint32_t location_choose(struct location *location, int order)
 }
 
 /*
- * May C11 have this store come before the last one? It would be lost: that is not modelled, and the
- * library allows it only of seq_cst stores, and where races.c says so. A read-modify-write comes
- * right after what it has read.
+ * Does C11 allow this store to come before the last store? The store would be lost. The memory does
+ * not model that. The library allows it only for seq_cst stores, and where races.c says so. A
+ * read-modify-write comes directly after the store it has read.
  */
 static void location_check_order(const struct location *location, int order)
 {
@@ -271,8 +278,8 @@ static bool order_releases(int order)
 }
 
 /*
- * A new store. A read-modify-write goes on with the release sequences of the store before it. The
- * caller ends the epoch by location_added(), after the last store of the same step.
+ * Add a store. A read-modify-write continues the release sequences of the store before it. The
+ * caller ends the epoch by location_added(), after the last store of the step.
  */
 static void location_add(struct location *location, uint64_t value, int order, bool change)
 {
@@ -301,7 +308,7 @@ static void location_added(int order)
 		memory_views[scheduler_self()].epochs[scheduler_self()]++;
 }
 
-/* Read the store of this number, as a load does. */
+/* Read store `number`, as a load does. */
 static uint64_t location_read(struct location *location, uint32_t number, int order)
 {
 	struct store *store = &location->stores[number % HISTORY];
@@ -316,7 +323,7 @@ static uint64_t location_read(struct location *location, uint32_t number, int or
 	return store->value;
 }
 
-/* Read the newest store, as a read-modify-write does that is about to add one. */
+/* Read the newest store, as a read-modify-write does before its own store. */
 static uint64_t location_take(struct location *location, int order)
 {
 	return location_read(location, location->count - 1,
@@ -325,7 +332,7 @@ static uint64_t location_take(struct location *location, int order)
 
 /* ---- the accesses ---- */
 
-/* In mode tso too, what is freed must not be used. */
+/* Freed memory must not be used, in mode tso too. */
 static bool memory_direct(const volatile void *word, unsigned bytes)
 {
 	if (memory.mode == MEMORY_SC || memory.peeking)
@@ -408,7 +415,7 @@ uint64_t memory_change(volatile void *word, unsigned bytes, enum simulation_chan
 	return before;
 }
 
-/* What a compare-and-swap that fails has read need not be the newest. */
+/* A compare-and-swap that fails may have read an older store. */
 static bool location_cas(struct location *location, uint64_t *expected, uint64_t value, int order,
                          int order_failed)
 {
@@ -456,7 +463,7 @@ bool memory_cas(volatile void *word, unsigned bytes, void *expected, uint64_t va
 }
 
 /*
- * Does a compare-and-swap of both words find what it expects? If not, it may have seen an older
+ * Does a compare-and-swap of both words find the expected values? If not, it may have seen an older
  * store of either word.
  */
 static bool locations_match(struct location *low, struct location *high, unsigned __int128 before)
@@ -474,7 +481,7 @@ static bool locations_match(struct location *low, struct location *high, unsigne
 	return false;
 }
 
-/* One step changes both words. All that either store carries, both carry. */
+/* One step changes both words. Both stores carry the same view. */
 static bool locations_cas(struct location *low, struct location *high, unsigned __int128 before,
                           unsigned __int128 after, int order)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What workers do: one call of the library, told to the oracle before and after. An operation is a
- * number; with the seed it says who does what. What it is done to depends on what there is by then,
- * so that a run from which operations were dropped still makes sense.
+ * The workers' operations: one call of the library each. The oracle is informed before and after.
+ * An operation has a number. The seed and the number decide the worker and the call. The object is
+ * chosen among those that exist at the time, so a run without some of its operations still makes
+ * sense.
  */
 #include "world.h"
 
@@ -21,20 +22,20 @@
 /* A fork costs as much as a thousand operations. */
 #define FORK_ONE_IN 16384
 /*
- * A queue is remembered until 64 others are closed, or were refused when opened; and a call that
- * comes late takes its time.
+ * A queue is remembered until 64 others are closed, or were refused by open. A late call may take
+ * long.
  */
 #define CLOSES_MAX 24
-#define LATE_DATA UINT64_MAX /* of timers that the oracle does not know */
+#define LATE_DATA UINT64_MAX /* data of timers that the oracle does not know */
 #define EVENTS_MAX 40
-/* The clock is not set forward when it is beyond this. */
+/* Beyond this, the clock is not set forward. */
 #define CLOCK_SET_MAX_NS (UINT64_C(1) << 61)
-/* Dice of operations have this salt and their number. */
+/* The dice of an operation have this salt plus its number. */
 #define OPERATION_SALT UINT64_C(0x100)
 
 /* ---- choices ---- */
 
-/* Where a level of the wheel, or a power of two, begins next; or one nanosecond beside it. */
+/* Returns the next edge of a level of the wheel or power of two, or a nanosecond beside it. */
 static uint64_t instant_at_edge(struct dice *dice, uint64_t now_ns)
 {
 	static const unsigned shifts[] = { 6, 6, 16, 16, 16, 28, 28, 40, 52 };
@@ -44,7 +45,7 @@ static uint64_t instant_at_edge(struct dice *dice, uint64_t now_ns)
 	return (edge << shift) + dice_below(dice, 3) - 1;
 }
 
-/* A point in time; at most as far as can be kept, mostly. */
+/* Returns a point in time, mostly a permitted one. */
 static uint64_t random_instant(struct dice *dice)
 {
 	uint64_t now_ns = oracle_now_ns();
@@ -55,7 +56,7 @@ static uint64_t random_instant(struct dice *dice)
 		return ns + (UINT64_C(512) << dice_below(dice, 10));
 	if ((world.plan->focus >= FOCUS_TINY || world.plan->focus == FOCUS_WAITS) &&
 	    !dice_one_in(dice, 8))
-		return 64; /* long due: a word soon comes back, an outbox is soon full */
+		return 64; /* long past: a slot is soon reused, an outbox is soon full */
 	switch (dice_below(dice, 12) + 2 * world.deadline_style) {
 	case 0:
 		if (dice_one_in(dice, 8))
@@ -102,12 +103,12 @@ static uint64_t random_instant(struct dice *dice)
 	return ns > DEADLINE_MAX_NS ? DEADLINE_MAX_NS : ns;
 }
 
-/* A timer: mostly a live one, else any that ever was; NULL if there never was one. */
+/* Returns a timer: mostly a live one, else an ended one; NULL if no timer was ever armed. */
 static struct life *random_life(struct dice *dice)
 {
 	if (oracle.lives_count == 0)
 		return NULL;
-	/* One is moved again and again, while what others have expired stays as it is. */
+	/* One timer is moved again and again, while earlier expiries of others stay. */
 	if (world.plan->focus == FOCUS_STOP && !dice_one_in(dice, 8))
 		return &oracle.lives[oracle.lives_count - 1];
 	if (oracle.active_count > 0 && !dice_one_in(dice, 8))
@@ -116,7 +117,7 @@ static struct life *random_life(struct dice *dice)
 	                     dice_below(dice, oracle.lives_count < 64 ? oracle.lives_count : 64)];
 }
 
-/* A queue that is open and stays so until queue_leave(); -1 if there is none. */
+/* Returns a queue that stays open until queue_leave(); -1 if there is none. */
 static int queue_enter(struct dice *dice, const struct worker *consumer)
 {
 	int index = (int)dice_below(dice, world.queues_count);
@@ -161,7 +162,7 @@ static struct timerhub_spec random_spec(struct dice *dice, unsigned queue)
 	return spec;
 }
 
-/* What the spec's deadline is if the clock is read now. */
+/* Returns the spec's deadline if the clock is read now. */
 static uint64_t spec_deadline_ns(const struct timerhub_spec *spec)
 {
 	if ((spec->flags & TIMERHUB_ABSOLUTE) != 0 || spec->expires_ns == NEVER)
@@ -169,7 +170,7 @@ static uint64_t spec_deadline_ns(const struct timerhub_spec *spec)
 	return spec->expires_ns + oracle_now_ns();
 }
 
-/* May this be refused because the clock has moved on since it was chosen? */
+/* May the call be refused because the clock has moved since the deadline was chosen? */
 static bool refusal_is_right(int result, uint64_t deadline_ns, uint64_t later_ns)
 {
 	return result == -EAGAIN || (result == -ERANGE && deadline_ns != NEVER &&
@@ -217,8 +218,8 @@ static void operation_arm(struct worker *worker)
 }
 
 /*
- * The queue's closer does not wait for this call, which is against the contract. The timer may be
- * refused, dropped, or handed to a later queue; but nothing may be touched that was freed.
+ * The queue's closer does not wait for this call, against the contract. The timer may be refused,
+ * dropped, or delivered to a later queue, but freed memory must not be touched.
  */
 static void operation_arm_late(unsigned index)
 {
@@ -296,7 +297,7 @@ static void operation_rearm(struct worker *worker)
 
 	if (!life || !oracle_knows(life))
 		return;
-	/* To the deadline that it has. */
+	/* Re-arm to the present deadline. */
 	if (dice_one_in(dice, 8) && life->writes_count > 0)
 		expires_ns = life->writes[0].first_ns;
 	first_ns = expires_ns;
@@ -316,11 +317,11 @@ static void operation_rearm(struct worker *worker)
 	    (result == -EAGAIN || !refusal_is_right(result, first_ns, later_ns)))
 		report_failure("rearm returned %d", result);
 	oracle_rearm_end(life, begin, result, later_ns);
-	if (world.plan->focus == FOCUS_STOP) /* the owner is to put it into the outbox again */
+	if (world.plan->focus == FOCUS_STOP) /* the owner must put it into the outbox again */
 		scheduler_block(NULL, scheduler.now_ns + dice_magnitude(&memory.dice, 13));
 }
 
-/* Chooses timers that no worker has in hand, each once. Returns how many. */
+/* Chooses timers on which no worker makes a call, each once. Returns their number. */
 static unsigned random_lives_at_rest(struct worker *worker, struct life **lives,
                                      timerhub_timer *timers)
 {
@@ -342,8 +343,8 @@ static unsigned random_lives_at_rest(struct worker *worker, struct life **lives,
 }
 
 /*
- * Re-arm many at one instant, all timers that no other worker has in hand: else the oracle could
- * not tell which of them the count counts.
+ * Re-arm many timers to one time, of those on which no other worker makes a call. Otherwise the
+ * oracle could not know which timers the result counts.
  */
 static void operation_rearm_many(struct worker *worker)
 {
@@ -374,9 +375,7 @@ static void operation_rearm_many(struct worker *worker)
 		                 lives[i]->state == LIFE_LIVE ? idle[i] : -ENOENT, 0);
 }
 
-/*
- * No callback of this timer runs any more on another thread, nor will, if it was armed before.
- */
+/* No callback of this timer runs on another thread, or will run, if the timer was armed before. */
 static void check_silent(const struct worker *worker, struct life *life, uint64_t begin)
 {
 	for (unsigned i = 0; i < world.workers_count; i++)
@@ -388,7 +387,7 @@ static void check_silent(const struct worker *worker, struct life *life, uint64_
 		oracle_silenced(life);
 }
 
-/* A timer whose callback some worker runs; if there is one. */
+/* Returns a timer whose callback a worker runs, or `otherwise`. */
 static struct life *life_in_callback(struct dice *dice, struct life *otherwise)
 {
 	unsigned first = (unsigned)dice_below(dice, world.workers_count);
@@ -407,7 +406,7 @@ static void operation_cancel(struct worker *worker)
 	struct dice *dice = &worker->dice;
 	struct life *life = random_life(dice);
 	timerhub_timer handle = 0;
-	/* From a callback it could wait for one that waits for this one. */
+	/* A wait inside a callback could be for a callback that waits for this one. */
 	bool wait = (dice_one_in(dice, 3) || world.waits) && !worker->inside &&
 	            !worker->actor->in_signal;
 	uint64_t begin;
@@ -437,7 +436,7 @@ static void operation_cancel(struct worker *worker)
 	oracle_cancel_end(life, begin, result);
 }
 
-/* Likewise. */
+/* No wait inside a callback here either. */
 static void operation_cancel_many(struct worker *worker)
 {
 	struct life *lives[MANY_MAX];
@@ -479,8 +478,8 @@ static void operation_remaining(struct worker *worker)
 }
 
 /*
- * Another than the mover moves a manual hub. The mover, who sleeps until what he was told, is to
- * ask anew.
+ * A worker other than the mover advances a manual hub. The mover sleeps until the time announced
+ * before, so it must advance again.
  */
 static void operation_advance(void)
 {
@@ -499,7 +498,10 @@ static void operation_advance(void)
 	oracle.advancing--;
 }
 
-/* How many timers live, while others arm and cancel: no more than before, and those since. */
+/*
+ * The number of live timers while others arm and cancel: at most those before and those armed
+ * since.
+ */
 static void operation_count(void)
 {
 	struct timerhub_stats stats;
@@ -576,7 +578,10 @@ static void tell_event(const struct timerhub_event *event)
 	            event->expires_ns, event->count);
 }
 
-/* Of threads that are inside callbacks of one timer one at most is told 0, and is then alone. */
+/*
+ * cancel_sync inside a callback. If several threads run callbacks of one timer, at most one gets 0,
+ * and then no other is inside.
+ */
 static void cancel_from_inside(struct worker *worker, struct life *life)
 {
 	uint64_t begin;
@@ -608,7 +613,7 @@ static void on_event(const struct timerhub_event *event)
 	if (dice_one_in(&worker->dice, 2) && !worker->actor->in_signal)
 		operation_nested(worker);
 	scheduler_step();
-	/* A callback may take its time. */
+	/* A callback may take some time. */
 	for (unsigned i = (unsigned)dice_below(&memory.dice, 4); memory.mode != MEMORY_SC && i > 0;
 	     i--)
 		scheduler_yield();
@@ -633,8 +638,8 @@ static unsigned random_max(struct dice *dice)
 }
 
 /*
- * What a taking ends with. Alone, and empty: then the descriptor says so; unless the owner is just
- * ringing, for what was taken already.
+ * Ends a call that takes events. If no other call was in progress and the queue was empty, the
+ * descriptor must not be readable, unless the owner is ringing for events taken already.
  */
 static void take_end(struct taking *taking, int index, bool empty)
 {
@@ -685,7 +690,7 @@ static void operation_drain(struct worker *worker)
 	queue_leave(index);
 }
 
-/* As an event loop would: poll, perhaps read, drain. */
+/* As an event loop does: poll, sometimes read, drain. */
 static void operation_poll(struct worker *worker)
 {
 	struct dice *dice = &worker->dice;
@@ -729,7 +734,10 @@ static void check_wait(int index, const struct taking *taking, int result, uint6
 		report_failure("wait returned %d", result);
 }
 
-/* Had the wait no other reason to say that the queue is shut down? Then it has found it empty. */
+/*
+ * Does the stop explain that the wait returned -ESHUTDOWN, and not a close? Then the wait has found
+ * the queue empty.
+ */
 static bool stopped(int index, const struct taking *taking)
 {
 	const struct world_queue *queue = &world.queues[index];
@@ -758,7 +766,7 @@ static void operation_wait(struct worker *worker)
 	worker->blocked_on = index;
 	worker->must_leave = false;
 	report_tell("wait queue %d max %u until %" PRIu64, index, max, until_ns);
-	/* Or begin only after it: a worker is between two waits. */
+	/* The wait may also begin after the close: a worker is between two waits. */
 	if (memory.mode != MEMORY_SC && dice_one_in(&memory.dice, 4))
 		scheduler_block(NULL, scheduler.now_ns + 1 +
 		                              (world.late ? dice_magnitude(&memory.dice, 20) : 0));
@@ -823,13 +831,13 @@ static void operation_sleep(struct worker *worker)
 		scheduler_block(NULL, until_ns);
 }
 
-/* Somebody sets the wall clock, forward or back; or the machine sleeps for a while. */
+/* The wall clock is set forward or back, or the machine is suspended for a while. */
 static void operation_set_clock(struct worker *worker)
 {
 	struct dice *dice = &worker->dice;
 	uint64_t before_ns = kernel_clock_ns(), now_ns = before_ns, by_ns;
 
-	/* What a call in progress adds to would not be known. */
+	/* The clock reading of a relative call in progress would not be known. */
 	if (kernel.clock == CLOCK_MONOTONIC || world.relative > 0)
 		return;
 	by_ns = dice_magnitude(dice, dice_one_in(dice, 8) ? 60 : 36);
@@ -884,7 +892,7 @@ static void check_dead(int result)
 		report_failure("a call in a forked child returned %d", result);
 }
 
-/* The library in a child that was forked while other threads were anywhere in it. */
+/* The library in a child that was forked while other threads were inside calls. */
 static _Noreturn void child_run(const struct life *life)
 {
 	struct timerhub_event event;
@@ -979,8 +987,8 @@ static void operations_stop(void)
 }
 
 /*
- * With a memory that is weak, few operations after each other matter, of the right kinds: most runs
- * have their favourites.
+ * Under weak memory the interesting runs are a few related operations in sequence, so most runs
+ * have favourites.
  */
 void operations_begin(struct dice *dice)
 {
@@ -1031,7 +1039,7 @@ void operation_run(struct worker *worker, unsigned number)
 	struct dice dice = dice_seeded(world.plan->seed, OPERATION_SALT + number);
 	unsigned kind;
 
-	(void)dice_roll(&dice); /* who: see above */
+	(void)dice_roll(&dice); /* chooses the worker, see above */
 	kind = world.kinds[dice_below(&dice, OPERATION_KINDS)];
 	worker->dice = dice;
 	worker->operation = number;

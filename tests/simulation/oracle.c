@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See oracle.h. Whoever is current calls, in between two steps of the library. Call A is before
- * call B if A's end stamp is lower than B's begin stamp; else either order must do.
+ * See oracle.h. The current actor calls, between two steps of the library. Call A is before call B
+ * if A's end stamp is lower than B's begin stamp. Otherwise either order must be accepted.
  */
 #include "oracle.h"
 
@@ -16,7 +16,7 @@ struct oracle oracle;
 
 #define fail(...) report_failure(__VA_ARGS__)
 
-/* Which timer, in messages. */
+/* Returns the timer's number for messages. */
 static unsigned life_number(const struct life *life)
 {
 	return (unsigned)(life - oracle.lives);
@@ -81,7 +81,7 @@ bool oracle_mover_sleeps(void)
 	       (oracle.mover_sleeps || kernel.owner_sleeps);
 }
 
-/* Counts whatever may have moved the hub. */
+/* Changes whenever the hub may have been advanced. */
 static uint64_t oracle_mover_runs(void)
 {
 	return oracle.mover ? oracle.mover->runs + oracle.advances : 0;
@@ -108,7 +108,7 @@ static void life_end(struct life *life, enum life_state state, uint64_t begin)
 	if (life->missed < begin)
 		fail("timer %u was said to be no more before the call began that ended it",
 		     life_number(life));
-	if (life->state == LIFE_ARMING) { /* its arm has not returned yet */
+	if (life->state == LIFE_ARMING) { /* its arm has not returned */
 		oracle.armed++;
 		oracle.arming_count--;
 	}
@@ -123,12 +123,12 @@ static struct write *life_write(struct life *life, uint64_t first_ns, uint64_t b
 	struct write *write;
 
 	if (life->writes_count == WRITES_MAX) {
-		/* Somebody may have a period of the oldest in hand all the same. */
+		/* A consumer may still hold a period of the oldest write. */
 		life->ahead_lost |= life->interval_ns > 0 || life->kept;
 		memmove(life->writes, life->writes + 1, (WRITES_MAX - 1) * sizeof(*write));
 		life->writes_count--;
 	}
-	/* Who reads the clock before it is set back may act on that after it. */
+	/* An owner that read the clock before it was set back may act on that reading later. */
 	if (kernel.owner_latest_ns > oracle_now_ns()) {
 		if (first_ns <= kernel.owner_latest_ns)
 			life->was_due = oracle_stamp();
@@ -160,7 +160,7 @@ static void life_remove_write(struct life *life, struct write *write)
 	memmove(write, write + 1, (size_t)((char *)end - (char *)write));
 }
 
-/* A call on the timer has returned. False if others overlapped it. */
+/* A call on the timer has returned. Returns false if other calls overlapped it. */
 static bool life_call_end(struct life *life)
 {
 	bool alone = !life->crowded;
@@ -175,7 +175,7 @@ static bool life_call_end(struct life *life)
 	return alone;
 }
 
-/* By when it must have expired; NEVER if that is not known now. */
+/* Returns the time by which it must have expired; NEVER if that is unknown. */
 static uint64_t life_due_ns(const struct life *life)
 {
 	uint64_t due_ns = 0;
@@ -273,7 +273,7 @@ void oracle_arm_end(struct life *life, int result, uint64_t later_ns)
 	}
 	write = life_find_write(life, life->arm_begin);
 	if (!write)
-		return; /* moved meanwhile by somebody who had read the handle; or delivered */
+		return; /* another caller that had read the handle moved it, or it was delivered */
 	write->end = oracle_stamp();
 	if (write->first_ns != NEVER)
 		write->last_ns = write->first_ns + later_ns;
@@ -298,13 +298,13 @@ bool oracle_knows(const struct life *life)
 	       (memory.mode == MEMORY_SC || life->told || life->armer == scheduler.current);
 }
 
-/* A call said that the timer is no more: then it is, or somebody is about to return it. */
+/* A call returned -ENOENT. Then the timer has ended, or a consumer is about to return it. */
 static void life_missed(struct life *life, uint64_t begin, bool alone)
 {
 	if (life->kept && alone && life_active(life) && life->armed < begin &&
 	    !oracle.queues[life->queue].closing)
 		fail("timer %u is kept, and was said to be no more", life_number(life));
-	/* While it is being armed it may not be there yet. */
+	/* During its arm the timer may not exist yet. */
 	if (life_active(life) && life->armed < begin && life->missed == STAMP_NONE)
 		life->missed = oracle_stamp();
 }
@@ -317,8 +317,8 @@ struct write *oracle_rearm_begin(struct life *life, uint64_t first_ns)
 }
 
 /*
- * What was given strictly before is not to be delivered any more. That of a kept timer may be in
- * the hands of a consumer that has begun to take, unless it was `withdrawn`.
+ * Deadlines given strictly before must not be delivered. For a kept timer, a consumer in progress
+ * may still hold one, unless it was `withdrawn`.
  */
 static void life_close_writes(struct life *life, uint64_t begin, bool withdrawn)
 {
@@ -335,7 +335,7 @@ static void life_close_writes(struct life *life, uint64_t begin, bool withdrawn)
 			write->closed = oracle_stamp();
 			i++;
 		} else {
-			/* Whoever took one before may return it later, and in any order. */
+			/* A consumer that took it earlier may return it later, and in any order. */
 			write->closed = oracle_stamp();
 			write->last_ns = NEVER;
 			i++;
@@ -344,8 +344,8 @@ static void life_close_writes(struct life *life, uint64_t begin, bool withdrawn)
 }
 
 /*
- * What was delivered was not of the write that it was taken for. Of which other one, of those that
- * were not over by then, if any?
+ * The delivered deadline was not that of the assumed write. Look for another matching write that
+ * had not ended by then.
  */
 static bool life_match_anew(struct life *life, uint64_t begin)
 {
@@ -362,7 +362,7 @@ static bool life_match_anew(struct life *life, uint64_t begin)
 	return false;
 }
 
-/* A write of before that still rules; but for those that may not, if `sure`. */
+/* Is an earlier write still in force? With `sure`, ignore writes that may not be. */
 static bool life_rules(const struct life *life, uint64_t begin, bool sure)
 {
 	for (unsigned i = 0; i < life->writes_count; i++) {
@@ -376,8 +376,8 @@ static bool life_rules(const struct life *life, uint64_t begin, bool sure)
 }
 
 /*
- * A kept timer was re-armed, by this call alone: 0 if a deadline was moved that had not been
- * delivered, 1 if it had idled. Nobody tells of what he has taken before he has returned.
+ * A kept timer was re-armed without an overlapping call. The result is 0 if an undelivered deadline
+ * was moved, and 1 if the timer was idle. A consumer's events are unknown until its call returns.
  */
 static void life_idle_told(const struct life *life, uint64_t begin, int result)
 {
@@ -390,7 +390,7 @@ static void life_idle_told(const struct life *life, uint64_t begin, int result)
 		     life_number(life));
 }
 
-/* What no consumer can have in hand any more. */
+/* Remove writes that no consumer can hold. */
 static void life_forget_closed(struct life *life)
 {
 	for (unsigned i = 0; i < life->writes_count;)
@@ -400,7 +400,7 @@ static void life_forget_closed(struct life *life)
 			i++;
 }
 
-/* How many writes of before may rule. */
+/* Returns the number of earlier writes that may be in force. */
 static unsigned life_writes_open(const struct life *life, uint64_t begin)
 {
 	unsigned open = 0;
@@ -414,7 +414,7 @@ static void life_rearmed_kept(struct life *life, uint64_t begin, int result, boo
 {
 	struct write *write = life_find_write(life, begin);
 	bool taken = oracle.queues[life->queue].takings != NULL;
-	/* Of several, another than the one that was moved may be in a consumer's hands. */
+	/* If there are several, a consumer may hold one that was not moved. */
 	bool withdrawn = result == 0 && alone && (!taken || life_writes_open(life, begin) <= 1);
 
 	if (alone && write)
@@ -443,13 +443,16 @@ static void life_rearmed(struct life *life, uint64_t begin, int result, bool alo
 		fail("timer %u was re-armed, and its old deadline was delivered",
 		     life_number(life));
 	life->ahead_count = 0;
-	/* Nor is it known by then who has found it too early, and is about to tell the owner. */
+	/*
+	 * A consumer that found it too early, and is about to inform the owner, does not know this
+	 * either.
+	 */
 	if (life->was_due < begin && !oracle.queues[life->queue].takings)
 		life->was_due = 0;
 	if (life->kept) {
 		life_rearmed_kept(life, begin, result, alone);
 	} else {
-		/* A consumer, or a re-arm that goes on, may stand for a period of before. */
+		/* A consumer, or a re-arm in progress, may count an earlier period. */
 		if (alone && life->taken < begin && !oracle.queues[life->queue].takings)
 			life->ahead_lost = false;
 		life_close_writes(life, begin, life->interval_ns == 0);
@@ -494,7 +497,7 @@ bool oracle_idles(const struct life *life)
 	return life->kept && !life_rules(life, 0, false);
 }
 
-/* What the timer's data points at is freed by the first caller that may. */
+/* The first caller that may free the timer's data frees it. */
 static void life_free_data(struct life *life)
 {
 	if (!life->freed)
@@ -520,11 +523,11 @@ void oracle_cancel_end(struct life *life, uint64_t begin, int result)
 	if (result != 0)
 		fail("cancel returned %d", result);
 	memory_publish(&oracle.places_view);
-	/* Never delivered, nor will be. */
+	/* Never delivered, neither now nor later. */
 	if (life->interval_ns == 0 && !life->kept)
 		life_free_data(life);
 	if (life->state == LIFE_DROPPED && life->end_end > begin) {
-		life->state = LIFE_CANCELLED; /* just before its queue was closed */
+		life->state = LIFE_CANCELLED; /* immediately before its queue was closed */
 		oracle.dropped--;
 		oracle.cancelled++;
 		return;
@@ -536,7 +539,7 @@ void oracle_cancel_end(struct life *life, uint64_t begin, int result)
 	oracle.cancelled++;
 }
 
-/* Then its data may be freed, unless some event of it is in the hands of who takes them. */
+/* Then its data may be freed, unless a consumer holds one of its events. */
 void oracle_silenced(struct life *life)
 {
 	const struct taking *taking = oracle.queues[life->queue].takings;
@@ -620,7 +623,7 @@ bool oracle_taking(unsigned queue)
 	return false;
 }
 
-/* The latest that the clock was while this call went on. */
+/* Returns the largest value of the clock during this call. */
 static uint64_t taking_latest_ns(const struct taking *taking)
 {
 	uint64_t now_ns = oracle_now_ns();
@@ -628,7 +631,7 @@ static uint64_t taking_latest_ns(const struct taking *taking)
 	return taking->latest_ns > now_ns ? taking->latest_ns : now_ns;
 }
 
-/* Does this deadline follow from what somebody gave? */
+/* Does this deadline follow from the write? */
 static bool write_matches(const struct life *life, const struct write *write,
                           const struct taking *taking, uint64_t expires_ns)
 {
@@ -637,8 +640,8 @@ static bool write_matches(const struct life *life, const struct write *write,
 	if (write->closed != STAMP_NONE && taking->begin > write->closed)
 		return false;
 	/*
-	 * The call goes on, and what it added to may be any reading of the clock until now. Of
-	 * periodic timers all deadlines are absolute here.
+	 * The call is in progress, and the clock reading that it added to may be any until now. A
+	 * periodic timer has absolute deadlines here.
 	 */
 	if (write->end == STAMP_NONE && life->interval_ns == 0)
 		last_ns = NEVER;
@@ -649,7 +652,7 @@ static struct write *life_match(struct life *life, const struct taking *taking, 
 {
 	struct write *found = NULL;
 
-	/* Rather one that rules than one that is going on, and may yet be refused, or is over. */
+	/* Prefer a write in force to one that is in progress, and may be refused, or has ended. */
 	for (unsigned i = 0; i < life->writes_count; i++) {
 		struct write *write = &life->writes[i];
 
@@ -663,7 +666,7 @@ static struct write *life_match(struct life *life, const struct taking *taking, 
 	return found;
 }
 
-/* The next deadline of a periodic timer, when that many periods have been delivered. */
+/* Compute the next deadline of a periodic timer after `count` delivered periods. */
 static void write_advance(const struct life *life, struct write *write, uint64_t count)
 {
 	uint64_t next_ns;
@@ -683,11 +686,13 @@ static void life_catch_up(struct life *life, struct write *write)
 			continue;
 		write_advance(life, write, ahead.count);
 		life->ahead[i] = life->ahead[--life->ahead_count];
-		i = UINT32_MAX; /* from the front again */
+		i = UINT32_MAX; /* begin again */
 	}
 }
 
-/* Was there a re-arm to the very same instant meanwhile? Which one this is of is never known. */
+/*
+ * Was there another write with this deadline during the call? Then the delivered write is unknown.
+ */
 static bool life_rearmed_alike(const struct life *life, const struct write *write,
                                const struct taking *taking, uint64_t expires_ns)
 {
@@ -698,7 +703,9 @@ static bool life_rearmed_alike(const struct life *life, const struct write *writ
 	return false;
 }
 
-/* How many periods, the first of them due at this instant, are due by the clock. At least one. */
+/*
+ * Returns the number of periods due by the clock, if the first is due at `first_ns`. At least one.
+ */
 static uint64_t life_periods_by(const struct life *life, uint64_t first_ns, uint64_t now_ns)
 {
 	return now_ns < first_ns ? 1 : (now_ns - first_ns) / life->interval_ns + 1;
@@ -716,8 +723,7 @@ static void life_check_count(const struct life *life, const struct taking *takin
 }
 
 /*
- * May a consumer of before have a period in hand? Or may it have had, and have found the timer
- * cancelled, and returned none?
+ * May an earlier consumer hold a period, or have found the timer cancelled and returned no period?
  */
 static bool life_may_lack_periods(const struct life *life, const struct taking *taking)
 {
@@ -731,7 +737,10 @@ static void life_delivered_periods(struct life *life, const struct taking *takin
 {
 	struct write *write = life->ahead_lost ? NULL : life_match(life, taking, event->expires_ns);
 	bool rules = write && write->closed == STAMP_NONE;
-	/* Or it is a period of before the re-arm, and another consumer has the one before it. */
+	/*
+	 * Or the period belongs to an earlier write, and another consumer holds the period before
+	 * it.
+	 */
 	bool alike = rules && (life_rearmed_alike(life, write, taking, event->expires_ns) ||
 	                       (write->end > taking->begin && taking->crowded));
 
@@ -744,13 +753,16 @@ static void life_delivered_periods(struct life *life, const struct taking *takin
 		life->matched_ns = event->expires_ns;
 		life_catch_up(life, write);
 	} else if (write) {
-		/* Of before the re-arm, or a later period of after it: that is not known. */
+		/*
+		 * The period belongs to an earlier write, or is a later period of this one. Which
+		 * is unknown.
+		 */
 		life->ahead_lost = true;
 	} else if (!life_may_lack_periods(life, taking) && !life->ahead_lost) {
 		fail("timer %u came at %" PRIu64 ", not at a period of its own", life_number(life),
 		     event->expires_ns);
 	} else if (life->ahead_count < AHEAD_MAX) {
-		/* Another consumer has the period before it in hand. */
+		/* Another consumer holds the period before it. */
 		life->ahead[life->ahead_count++] =
 			(struct ahead){ .expires_ns = event->expires_ns, .count = event->count };
 	} else {
@@ -760,7 +772,7 @@ static void life_delivered_periods(struct life *life, const struct taking *takin
 	life->taken = oracle_stamp();
 }
 
-/* Whoever gives a deadline has done so before it is delivered. */
+/* A deadline must be given before it is delivered. */
 static void life_delivered_after(const struct life *life, const struct write *write,
                                  const struct taking *taking, uint64_t expires_ns)
 {
@@ -792,8 +804,8 @@ static void life_delivered_once(struct life *life, const struct taking *taking,
 }
 
 /*
- * This write's expiry was delivered, and the timer idles. Those that were over before the call that
- * delivered it are so for good; of those that overlap it that is not known.
+ * The write's expiry was delivered, and the timer is idle. Writes that ended before the delivering
+ * call are over. For writes that overlap it this is unknown.
  */
 static void life_consume(struct life *life, struct write *write, const struct taking *taking)
 {
@@ -806,7 +818,8 @@ static void life_consume(struct life *life, struct write *write, const struct ta
 			if (other->begin == begin || other->closed != STAMP_NONE) {
 				i++;
 			} else if (other->end < taking->begin && taking->crowded) {
-				other->closed = oracle_stamp(); /* another may have taken it */
+				/* Another consumer may have taken it. */
+				other->closed = oracle_stamp();
 				i++;
 			} else if (other->end < taking->begin) {
 				life_remove_write(life, other);
@@ -837,10 +850,10 @@ static void life_delivered_kept(struct life *life, const struct taking *taking,
 		life_consume(life, write, taking);
 }
 
-/* In order of deadline, among those whose arming had returned before the earlier of the two. */
+/* Events come in order of deadline, among timers whose arm returned before the earlier deadline. */
 static void oracle_order(struct oracle_queue *oq, const struct life *life, uint64_t expires_ns)
 {
-	/* What is due later than now was in a taker's hands when the clock was set back. */
+	/* A later deadline means that a consumer held the event when the clock was set back. */
 	bool firm = life->calls == 0 && !life->loose && life->slack_ns == 0 &&
 	            expires_ns <= oracle_now_ns();
 	unsigned at = oq->order_count++ % ORDER_EVENTS;
@@ -901,7 +914,7 @@ void oracle_taken(const struct taking *taking, const struct timerhub_event *even
 		life_delivered_once(life, taking, event);
 }
 
-/* The queue was found empty, and the owner slept all the while: nothing may be missing. */
+/* The queue was found empty, and the owner slept throughout. No event may be missing. */
 static void oracle_found_empty(const struct taking *taking)
 {
 	for (unsigned i = 0; i < oracle.active_count; i++) {
@@ -918,7 +931,7 @@ static void oracle_found_empty(const struct taking *taking)
 void oracle_shut_down(const struct taking *taking)
 {
 	if (oracle.queues[taking->queue].takings != taking || taking->next)
-		return; /* another consumer may have it in hand */
+		return; /* another consumer may hold it */
 	for (unsigned i = 0; i < oracle.active_count; i++) {
 		const struct life *life = oracle.active[i];
 
@@ -929,7 +942,7 @@ void oracle_shut_down(const struct taking *taking)
 	}
 }
 
-/* Nobody has a period in hand: then none is missing. */
+/* No consumer holds a period, so no period may be missing. */
 static void oracle_no_gaps(unsigned queue)
 {
 	for (unsigned i = 0; i < oracle.active_count; i++) {
@@ -993,7 +1006,7 @@ void oracle_walk_end(const struct walk *walk)
 		const struct life *life = oracle.active[i];
 		const struct oracle_queue *oq = &oracle.queues[life->queue];
 
-		/* Who has taken it, or ends it, has not said so yet. */
+		/* A consumer or canceller that ended it may not have returned yet. */
 		if (life->armed < walk->begin && !walk->shown[life_number(life)] &&
 		    life->calls == 0 && !oq->takings && !oq->closing)
 			fail("timer %u lives, and is not shown", life_number(life));
@@ -1016,7 +1029,8 @@ void oracle_drop_end(unsigned queue, uint64_t begin)
 
 		if (life->queue != queue)
 			continue;
-		life->missed = STAMP_NONE; /* it may have been said while they were dropped */
+		/* A call may have returned -ENOENT while the timers were dropped. */
+		life->missed = STAMP_NONE;
 		life_end(life, LIFE_DROPPED, begin);
 		memory_publish(&life->view);
 		life->lingers = life->calls > 0;
@@ -1028,7 +1042,7 @@ void oracle_drop_end(unsigned queue, uint64_t begin)
 	oracle.queues[queue].life++;
 }
 
-/* ---- looking at the whole ---- */
+/* ---- checks when no actor can run ---- */
 
 unsigned oracle_quiet(void)
 {
@@ -1047,10 +1061,13 @@ unsigned oracle_quiet(void)
 		if (due_ns > now_ns && due_ns < kernel.owner_until_ns && !life_maybe_expired(life))
 			fail("timer %u is due at %" PRIu64 ", but the owner sleeps until %" PRIu64,
 			     life_number(life), due_ns, kernel.owner_until_ns);
-		/* Time may have passed between its last look at the clock and its sleep. */
+		/* Time may have passed between its last reading of the clock and its sleep. */
 		if (due_ns > now_ns || due_ns >= kernel.owner_until_ns)
 			continue;
-		/* A consumer that read the clock before may give it back, and tell the owner. */
+		/*
+		 * A consumer that read the clock earlier may return the timer to ARMED, and inform
+		 * the owner.
+		 */
 		if (life->was_due != 0 && oracle_taking(life->queue))
 			continue;
 		if (!life->must)
@@ -1077,8 +1094,8 @@ uint64_t oracle_next_ns(void)
 }
 
 /*
- * What was due may be so no longer, or again: it comes when it is due by the clock of that time, at
- * an older place perhaps.
+ * A due timer may be early again, or due again. It comes when it is due by the new clock, perhaps
+ * at its older position.
  */
 void oracle_clock_set(uint64_t before_ns)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See plain.h. The granule is four bytes, since the compiler may merge neighbouring accesses; a
- * mask says which of the four. A granule keeps its last write and each thread's last read: an
- * older access happens before the last one, or was already found to race.
+ * See plain.h. A granule has four bytes, since the compiler may merge neighbouring accesses; a mask
+ * says which of the four. A granule keeps its last write and each thread's last read. An older
+ * access happened before the last, or was already reported as a race.
  *
- * Watched is what the library allocates. Not stacks, since the library gives no thread the address
- * of another's; nor static memory, since the library's is atomic and the rest is the simulation's.
+ * Only memory that the library allocates is watched. The library gives no thread the address of
+ * another thread's stack. Its static memory is atomic, and the rest of static memory is the
+ * simulation's.
  */
 #include "plain.h"
 
@@ -25,7 +26,7 @@
 #define LINE_GRANULES (PAGE_GRANULES / 64)
 #define PC_TEXT_BYTES 128
 
-/* The place of an access: where its instruction ends, counted from __executable_start. */
+/* The place of an access: the end of its instruction, counted from __executable_start. */
 #define PC_BITS 28
 
 struct granule {
@@ -33,7 +34,7 @@ struct granule {
 	int32_t write_epoch;
 	uint32_t write_mask : 4, write_pc : PC_BITS;
 	uint16_t writer;
-	uint16_t readers; /* bit per thread: it has read since the last write to all four */
+	uint16_t readers; /* bit per thread: has read since the last write to all four bytes */
 	/* Each reader's last read. */
 	struct {
 		int32_t epoch;
@@ -42,20 +43,21 @@ struct granule {
 } __attribute__((aligned(64)));
 
 _Alignas(PLAIN_PAGE_BYTES) char plain_memory[PLAIN_BYTES];
-static size_t watched_bytes; /* all of it, or none */
+static size_t watched_bytes; /* all of plain_memory, or 0 */
 
-/* By address. */
-static uint64_t lasts[GRANULES]; /* the last access to each, as last_of() puts it; 0: none */
+/* The table of the last accesses. */
+/* By granule: its last access, in the form of last_of(); 0: none. */
+static uint64_t lasts[GRANULES];
 static struct granule granules[GRANULES];
 static struct page {
-	uint64_t lines; /* bit per 16 granules: one of them was accessed */
+	uint64_t lines; /* bit per 16 granules: at least one was accessed */
 	bool held;      /* allocated, and not yet freed */
 } pages[PAGES];
-static size_t pages_used; /* none after these was ever allocated */
+static size_t pages_used; /* no page from here on was ever allocated */
 
 extern const char __executable_start[];
 
-/* As if nothing had been accessed yet. */
+/* Reset the page to the state before any access. */
 static void page_forget(struct page *page)
 {
 	uint64_t *of_page = &lasts[(size_t)(page - pages) * PAGE_GRANULES];
@@ -89,7 +91,7 @@ bool plain_is_freed(const volatile void *address)
 	return at < PLAIN_BYTES && !pages[at / PLAIN_PAGE_BYTES].held;
 }
 
-/* Such a place in the source; or as it is, for addr2line(1). */
+/* Returns a readable place in the source, or the number for addr2line(1). */
 static const char *pc_text(uint32_t pc, char text[PC_TEXT_BYTES])
 {
 	char command[64];
@@ -172,7 +174,7 @@ static void granule_write(struct granule *granule, unsigned mask, uint32_t pc)
 	granule->write_mask = mask & 15;
 	granule->write_pc = pc & ((1u << PC_BITS) - 1);
 	granule->writer = (uint16_t)scheduler_self();
-	/* What happens after this write happens after these reads. */
+	/* Events that happen after this write happen after these reads. */
 	if (mask == 15)
 		granule->readers = 0;
 }
@@ -183,7 +185,7 @@ static inline void granule_access(size_t index, unsigned mask, bool write, const
 	uint64_t last = last_of(self, memory_known()->epochs[self], mask, write);
 	uint32_t pc = (uint32_t)((const char *)address - __executable_start);
 
-	/* The same again, with none in between: there is nothing new to check or to note. */
+	/* The same access again, without another in between: nothing new to check. */
 	if (lasts[index] == last)
 		return;
 	if (lasts[index] == 0)
@@ -195,7 +197,7 @@ static inline void granule_access(size_t index, unsigned mask, bool write, const
 		granule_read(&granules[index], mask, pc);
 }
 
-/* ---- memory that comes and goes ---- */
+/* ---- memory that is allocated and freed ---- */
 
 static void pages_hold(const void *base, size_t bytes, bool held)
 {
@@ -216,7 +218,7 @@ void plain_allocated(const void *base, size_t bytes)
 	pages_hold(base, bytes, true);
 }
 
-/* As a write to all of it. */
+/* Counts as a write to all of it. */
 void plain_freed(const void *base, size_t bytes)
 {
 	const void *pc = __builtin_return_address(0);
@@ -234,12 +236,12 @@ void plain_freed(const void *base, size_t bytes)
 	pages_hold(base, bytes, false);
 }
 
-/* ---- what the compiler calls ---- */
+/* ---- called by the compiler's code ---- */
 
-/* Not under another sanitizer, whose calls it makes instead. */
+/* Another sanitizer makes other calls. */
 #ifndef __SANITIZE_ADDRESS__
 
-/* Of any size, at any address. */
+/* An access of any size, at any address. */
 static void plain_access(const void *address, size_t bytes, bool write, const void *pc)
 {
 	size_t at = plain_offset(address);
@@ -262,7 +264,7 @@ static __attribute__((noinline)) void granules_access(size_t index, size_t count
 		granule_access(index + i, mask, write, pc);
 }
 
-/* At a multiple of its size, a power of two. Most are of memory that is not watched. */
+/* An access at a multiple of its size, a power of two. Most memory accessed is not watched. */
 static inline void plain_access_aligned(const void *address, size_t bytes, bool write,
                                         const void *pc)
 {

@@ -29,7 +29,7 @@ void accesses_note(struct accesses *accesses, struct place place)
 	accesses->places[self] = place;
 }
 
-/* Whichever is lost, nothing is: the files say why. */
+/* The loss of either store is harmless. The files say why. */
 bool races_allowed(struct place place)
 {
 	static const char *const files[] = { "notifier.c", "simulation/memory.c" };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Races, in mode c11: two accesses of which neither happens before the other. Data that is not
- * atomic is watched where the simulation says so: at each read and write that it makes itself.
+ * Races in mode c11: two accesses without a happens-before order. The simulation's own plain data
+ * is checked at each of its reads and writes.
  */
 #ifndef SIMULATION_RACES_H
 #define SIMULATION_RACES_H
@@ -15,19 +15,19 @@ struct accesses {
 	struct place places[MEMORY_THREADS];
 };
 
-/* Fail, naming both, if one of them does not happen before what the current actor does here. */
+/* If an access does not happen before the current actor's, fail and name both. */
 void accesses_check(const struct accesses *accesses, const char *what, struct place place);
 void accesses_note(struct accesses *accesses, struct place place);
 
 /* May atomic stores in this place come in either order? */
 bool races_allowed(struct place place);
 
-/* A datum that is not atomic. */
+/* A piece of plain data. */
 struct plain {
 	struct accesses reads, writes;
 };
 
-/* Read it, or write it; fails if that races with an access before. */
+/* Record a read or a write. Fails if it races with an earlier access. */
 void plain_read_at(struct plain *plain, struct place place);
 void plain_write_at(struct plain *plain, struct place place);
 #define plain_read(plain) plain_read_at(plain, (struct place){ __FILE__, __LINE__ })

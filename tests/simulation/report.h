@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a run has to say: a failure, which ends the process that runs it, and the operations of a
- * run that is to be told. A run is a process's affair; the one above picks the report up.
+ * The output of a run: a failure, which ends its process, and the operations, if they are printed.
+ * A run has a process of its own. Its parent reads the report.
  */
 #ifndef SIMULATION_REPORT_H
 #define SIMULATION_REPORT_H
@@ -11,15 +11,15 @@
 #define REPORT_BYTES 512
 #define REPORT_EXIT_STATUS 3
 
-/* Where failures are written, shared with the process above; or NULL: standard output. */
+/* Failures are written here, in memory shared with the parent process; NULL: to standard output. */
 extern char *report_text;
-/* Tell each operation on standard output. */
+/* Print each operation on standard output. */
 extern bool report_telling;
 
-/* The run has failed: say why, and end this process. */
+/* Report the failure of the run, and end this process. */
 _Noreturn void report_failure(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* One line about an operation, if they are to be told. */
+/* Print one line about an operation, if operations are printed. */
 #define report_tell(...)                                                                           \
 	do {                                                                                       \
 		if (__builtin_expect(report_telling, 0))                                           \

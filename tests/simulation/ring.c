@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The simulated kernel's io_uring: one ring, two polls in it, and waiting for completions. What of
- * liburing is inline works on the queues that are set up here; the rest is linked to this file.
+ * The simulated kernel's io_uring: one ring with two polls, and the wait for completions. The
+ * inline part of liburing uses the queues set up here. The rest of liburing is replaced by this
+ * file.
  */
 #include <errno.h>
 #include <liburing.h>
@@ -24,8 +25,8 @@ static struct {
 	uint32_t cq_tail;
 	struct io_uring_sqe sqes[SQES];
 	struct io_uring_cqe cqes[CQES];
-	int polled_fds[POLLS];   /* by user data; -1: no such poll is in the ring */
-	struct memory_view view; /* of its lock */
+	int polled_fds[POLLS];   /* by user data; -1: the ring has no such poll */
+	struct memory_view view; /* of the ring's lock */
 } ring;
 
 int __wrap_io_uring_queue_init(unsigned entries, struct io_uring *ret_ring, unsigned flags);
@@ -42,7 +43,7 @@ void ring_begin(void)
 		ring.polled_fds[i] = -1;
 }
 
-/* An error that the kernel may answer any call with, or 0. */
+/* Returns an error for a call, or 0. */
 static int ring_error(void)
 {
 	static const int errors[] = { EAGAIN, EBUSY, ENOMEM, EPERM, EINTR };
@@ -62,7 +63,7 @@ int __wrap_io_uring_queue_init(unsigned entries, struct io_uring *ret_ring, unsi
 	if (kernel_refuses())
 		return -ENOMEM;
 	if ((flags & IORING_SETUP_DEFER_TASKRUN) != 0 && dice_one_in(&kernel.dice, 4))
-		return -EINVAL; /* an older kernel */
+		return -EINVAL; /* as in an older kernel */
 	if (ring.open)
 		report_failure("there is a ring already");
 	ring_begin();
@@ -111,7 +112,10 @@ int __wrap_io_uring_register(unsigned fd, unsigned opcode, const void *argument,
 	return error;
 }
 
-/* Post a completion of a poll: its last if the queue is about to be full, or by chance. */
+/*
+ * Post a completion of a poll. It is the poll's last if the queue is about to be full, or by
+ * chance.
+ */
 static void ring_post(unsigned poll)
 {
 	struct io_uring_cqe *cqe = &ring.cqes[ring.cq_tail & (CQES - 1)];

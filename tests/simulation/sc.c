@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See sc.h. Of each event all that psc has before it are kept, transitively. An event e follows g
- * if it is later on the same thread, or on the same word and reads or writes what g did not yet see
- * or happens after it, or if accesses of other words lead from g by happens-before to e.
+ * See sc.h. Each event has the set of all events before it in psc, closed transitively. An event e
+ * follows g in three cases:
+ *
+ * - e is later on the same thread.
+ * - e is on the same word, and reads or writes after g in the word's order, or happens after g.
+ * - Accesses of other words lead from g to e by happens-before.
  */
 #include "sc.h"
 
@@ -17,21 +20,21 @@ static struct event {
 	uint32_t number;
 	bool store;
 	unsigned thread;
-	int32_t epoch; /* of its thread, when it was made */
-	int32_t left;  /* when its thread first accessed another word afterwards */
+	int32_t epoch; /* of its thread at the event */
+	int32_t left;  /* epoch in which its thread first accessed another word afterwards */
 } events[SC_EVENTS];
-static uint32_t befores[SC_EVENTS]; /* of each event: bit per event */
+static uint32_t befores[SC_EVENTS]; /* by event: a bit for each earlier event */
 static unsigned events_made;        /* event n is events[n % SC_EVENTS] */
 
-/* Before everything that follows. */
+/* Forgotten events that precede all others. */
 static uint32_t always;
 
-/* What a thread accessed last, and what it knew when it last accessed another word. */
+/* A thread's last access, and its view when it last accessed another word. */
 static struct {
 	const void *word;
 	struct memory_view other;
-	unsigned horizon; /* events made before its call began */
-	uint32_t here;    /* bit per event of its own after which it accessed no other word */
+	unsigned horizon; /* number of events before its call began */
+	uint32_t here;    /* bit for each of its events after which it accessed no other word */
 } threads[MEMORY_THREADS];
 
 void sc_begin(void)
@@ -73,7 +76,7 @@ static unsigned first_kept(void)
 	return events_made > SC_EVENTS ? events_made - SC_EVENTS : 0;
 }
 
-/* Does this event come before what the current actor does to the word? */
+/* Does this event come before the current actor's access of the word? */
 static bool event_precedes(const struct event *event, const struct sc_word *word, bool store,
                            const struct memory_view *after)
 {
@@ -86,13 +89,16 @@ static bool event_precedes(const struct event *event, const struct sc_word *word
 	return event->left <= threads[scheduler_self()].other.epochs[event->thread];
 }
 
-/* Bit n of these as bit n - turn, so that the bit of the newest event is the highest. */
+/* Rotate the bits so that the newest event's bit is the highest. */
 static uint32_t turned(uint32_t bits, unsigned turn)
 {
 	return bits >> turn | bits << (-turn & (SC_EVENTS - 1));
 }
 
-/* From the newest event to the oldest: a later event's `before` names most of the older ones. */
+/*
+ * Go from the newest event to the oldest. A later event's `before` contains most of the older
+ * events.
+ */
 static uint32_t events_before(const struct sc_word *word, bool store,
                               const struct memory_view *after)
 {
@@ -112,7 +118,7 @@ static uint32_t events_before(const struct sc_word *word, bool store,
 	return before;
 }
 
-/* The stores that a load of this one misses. */
+/* Returns the stores that a load of store `number` misses. */
 static uint32_t events_missed(const struct sc_word *word, uint32_t number)
 {
 	uint32_t missed = 0;
@@ -127,7 +133,7 @@ bool sc_may_read(const struct sc_word *word, uint32_t number, const struct memor
 {
 	uint32_t missed = events_missed(word, number);
 
-	/* This load will take the oldest one's place, which is then before all that follow. */
+	/* This load replaces the oldest event, which then precedes all later events. */
 	if ((missed >> events_made % SC_EVENTS & 1) != 0)
 		return false;
 	for (unsigned n = first_kept(); n < threads[scheduler_self()].horizon; n++)

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The order of seq_cst accesses, as RC11 has it: a partial one, "psc", that must have no cycle. So
- * a seq_cst load may miss a seq_cst store that was made before it, if nothing that psc orders says
- * otherwise. The last so many accesses are known; older ones count as before all that follow. Nor
- * does a load miss a store made before its call began, since the laws speak of calls one after the
- * other.
+ * The order of seq_cst accesses in RC11: a partial order, "psc", without a cycle. A seq_cst load
+ * may miss an earlier seq_cst store if psc allows it. Only the last SC_EVENTS accesses are known.
+ * Older accesses count as before all later ones. A load does not miss a store made before its call
+ * began, since the laws are about calls that follow each other.
  */
 #ifndef SIMULATION_SC_H
 #define SIMULATION_SC_H
 
 #include "memory.h"
 
-/* So many accesses are known: a bit of a word for each. */
+/* Number of known accesses: a bit of a word for each. */
 #define SC_EVENTS 32
 
-/* Of each atomic word, known by this address. */
+/* State of each atomic word, found by its address. */
 struct sc_word {
-	uint32_t floor;  /* no store older than this may be read: a newer one is forgotten */
-	uint32_t stores; /* bit per event that is known yet and that stored to it */
+	uint32_t floor;  /* no store older than this may be read */
+	uint32_t stores; /* bit per known event that stored to it */
 };
 
 void sc_begin(void);
@@ -25,10 +24,10 @@ void sc_begin(void);
 /* The current actor begins a call. */
 void sc_call(void);
 
-/* The word begins a new life: its stores are counted from 0 on again. */
+/* The word is used again; its stores are counted from 0. */
 void sc_forget(struct sc_word *word);
 
-/* The current actor accesses this word, or anything else by its address, in whatever order. */
+/* The current actor accesses this word, or another object at this address, in any order. */
 void sc_access(const void *word);
 
 /*

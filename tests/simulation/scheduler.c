@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See scheduler.h. Invariant: the current actor is runnable, or is about to switch to one that is;
- * an actor that is not runnable is over, blocked or stalled.
+ * See scheduler.h. Invariant: the current actor is runnable, or is about to switch to a runnable
+ * actor. An actor that is not runnable has ended, or is blocked or stalled.
  */
 #include "scheduler.h"
 
@@ -13,9 +13,9 @@
 #include "report.h"
 
 #define STACK_BYTES ((size_t)128 << 10)
-/* More switches than this, and somebody spins. */
+/* If there are more switches than this, an actor spins for ever. */
 #define SWITCHES_MAX 2000000
-/* As far as virtual time may drift by itself: the clock has 63 bits. */
+/* Virtual time drifts at most to here: the clock has 63 bits. */
 #define DRIFT_END_NS (UINT64_C(9) << 60)
 
 struct scheduler scheduler;
@@ -67,7 +67,7 @@ static void actor_ready(struct actor *actor)
 	scheduler.runnable |= actor_bit(actor);
 }
 
-/* Wake those whose instant has come. */
+/* Wake the actors whose time has come. */
 static void scheduler_wake_due(void)
 {
 	scheduler.next_ns = UINT64_MAX;
@@ -95,12 +95,12 @@ static void scheduler_drift(uint32_t roll)
 		scheduler_wake_due();
 }
 
-/* Nobody can run: let time pass until somebody can. */
+/* No actor can run: let time pass until one can. */
 static void scheduler_pass_time(void)
 {
 	scheduler.quiet();
 	if (scheduler.next_ns != UINT64_MAX)
-		scheduler_wake_due(); /* next_ns may be of somebody who was woken before */
+		scheduler_wake_due(); /* next_ns may belong to an actor that was woken earlier */
 	if (scheduler.runnable != 0)
 		return;
 	if (scheduler.next_ns == UINT64_MAX) {
@@ -127,7 +127,10 @@ static struct actor *scheduler_pick(void)
 	return &scheduler.actors[__builtin_ctz(mask)];
 }
 
-/* How many steps the next one runs undisturbed: few as often as many. */
+/*
+ * Choose the number of steps that the next actor runs undisturbed: each magnitude is equally
+ * likely.
+ */
 static void scheduler_deal(uint32_t roll)
 {
 	if ((roll & 3) == 0)
@@ -136,7 +139,7 @@ static void scheduler_deal(uint32_t roll)
 		simulation_steps_left = (int)(roll >> 2 & scheduler.length_mask);
 }
 
-/* Switch to whoever is to run next; returns when the current actor is picked again. */
+/* Switch to the next actor; returns when the current actor is chosen again. */
 static void scheduler_go_on(uint32_t roll)
 {
 	struct actor *self = scheduler.current;
@@ -214,7 +217,7 @@ void scheduler_yield(void)
 		scheduler_go_on((uint32_t)dice_roll(&scheduler.dice));
 }
 
-/* Somebody spins: if nobody else can run, only time can help. */
+/* The actor spins. If no other can run, only time can end that. */
 void simulation_relax(void)
 {
 	struct actor *self = scheduler.current;
@@ -226,7 +229,7 @@ void simulation_relax(void)
 		scheduler_yield();
 }
 
-/* What tells the actors apart, as threads are by their own memory. */
+/* Returns an address that identifies the actor, as thread-local memory identifies a thread. */
 void *simulation_thread(void)
 {
 	return scheduler.current;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who runs: actors, which are threads to the library and coroutines to us, one at a time, by seeded
- * choice; and virtual time, which passes when the dice say so or when nobody can run.
+ * Actors are threads to the library and coroutines to the simulation. One runs at a time, by seeded
+ * choice. Virtual time passes when the dice say so, or when no actor can run.
  *
- * The library, built with hooks.h, counts simulation_steps_left down before each atomic
- * step and calls simulation_switch() when it is used up; so do the simulated system calls. Between
- * two such steps an actor runs undisturbed, so what the oracle does there is atomic.
+ * The library, built with hooks.h, counts simulation_steps_left down before each atomic step and
+ * calls simulation_switch() at zero. The simulated system calls do so too. Between two such steps
+ * no other actor runs, so the oracle's work there is atomic.
  */
 #ifndef SIMULATION_SCHEDULER_H
 #define SIMULATION_SCHEDULER_H
@@ -22,82 +22,82 @@ struct actor {
 	struct coroutine coroutine;
 	void (*run)(void *argument);
 	void *argument;
-	const void *waits_on; /* what it is blocked on; NULL: nothing but time */
-	uint64_t wake_ns;     /* when it goes on by itself; UINT64_MAX: never */
-	bool stalled;         /* not blocked, but kept from running until wake_ns */
-	bool over;            /* has returned from run */
-	uint64_t runs;        /* times that it was switched to */
-	uint64_t relaxes;     /* times that it let time pass while it spun */
+	const void *waits_on; /* the object it is blocked on; NULL: only time */
+	uint64_t wake_ns;     /* when it continues by itself; UINT64_MAX: never */
+	bool stalled;         /* not blocked, but does not run until wake_ns */
+	bool over;            /* `run` has returned */
+	uint64_t runs;        /* number of switches to it */
+	uint64_t relaxes;     /* number of its pauses while it spun */
 	/* Called now and then in the middle of a step, like a signal handler; or NULL. */
 	void (*signal)(void *argument);
 	bool in_signal;
 };
 
 struct scheduler {
-	struct actor actors[ACTORS_MAX]; /* [0] is who called scheduler_begin() */
+	struct actor actors[ACTORS_MAX]; /* [0] is the caller of scheduler_begin() */
 	unsigned count;
 	struct actor *current;
-	unsigned self;     /* its number */
+	unsigned self;     /* number of the current actor */
 	uint32_t runnable; /* bit per actor */
-	uint32_t unlucky;  /* these run only when no other can */
+	uint32_t unlucky;  /* these run only if no other can */
 	uint64_t now_ns;   /* virtual time */
-	uint64_t next_ns;  /* nobody wakes by himself before this */
-	uint64_t switches; /* so far; of these, to somebody else: */
+	uint64_t next_ns;  /* no actor wakes by itself before this */
+	uint64_t switches; /* switches so far; switches to another actor */
 	uint64_t changes;
-	unsigned held;        /* while not 0 nobody else runs */
-	int steps_kept;       /* what was left of the steps when that began */
-	uint32_t length_mask; /* how long an actor runs undisturbed, mostly */
+	unsigned held;        /* while not 0, no other actor runs */
+	int steps_kept;       /* steps left when the hold began */
+	uint32_t length_mask; /* mostly bounds the steps that an actor runs undisturbed */
 	uint32_t stall_one_in;
-	unsigned stall_bits; /* for how long, at most */
-	unsigned drift_bits; /* how far the clock moves between two switches, at most */
+	unsigned stall_bits; /* log2 of the longest stall */
+	unsigned drift_bits; /* log2 of the longest drift of the clock between two switches */
 	struct dice dice;
-	/* Called when nobody can run, before time passes to next_ns. */
+	/* Called when no actor can run, before time passes to next_ns. */
 	void (*quiet)(void);
-	/* Called when nobody can run and nobody ever will: must wake somebody, or fail. */
+	/* Called when no actor can run and time does not help: must wake an actor, or fail. */
 	void (*stuck)(void);
 };
 
 extern struct scheduler scheduler;
 
-/* The number of the current actor. */
+/* Returns the number of the current actor. */
 static inline unsigned scheduler_self(void)
 {
 	return scheduler.self;
 }
 
-/* This actor is the current one from here on. */
+/* This actor becomes the current one. */
 static inline void scheduler_enter(struct actor *actor)
 {
 	scheduler.current = actor;
 	scheduler.self = (unsigned)(actor - scheduler.actors);
 }
 
-/* Begin with the calling thread as the only actor. The knobs are set to what `dice` say. */
+/* Begin with the calling thread as the only actor. `dice` choose the settings. */
 void scheduler_begin(struct dice dice, uint64_t now_ns);
 
 /* A new actor, runnable. */
 struct actor *scheduler_spawn(void (*run)(void *argument), void *argument);
 
-/* While held, nobody else runs: the library may be called as if alone. */
+/* While held, no other actor runs, so the library may be called without interruption. */
 void scheduler_hold(void);
 void scheduler_release(void);
 
-/* One step is about to be taken: others may run before it. */
+/* A step follows: others may run before it. */
 void scheduler_step(void);
 
-/* Let others run, if any can; returns some time. */
+/* Let other actors run, if any can; returns some time. */
 void scheduler_yield(void);
 
-/* Block the current actor on `on` (may be NULL) until woken or until that instant. */
+/* Block the current actor on `on` (may be NULL) until it is woken or until that time. */
 void scheduler_block(const void *on, uint64_t until_ns);
 
-/* Wake up to `count` of those blocked on `on`. */
+/* Wake up to `count` actors blocked on `on`. */
 void scheduler_wake(const void *on, unsigned count);
 
-/* This actor, which is blocked, goes on at that instant if not before. */
+/* This blocked actor continues at that time at the latest. */
 void scheduler_hasten(struct actor *actor, uint64_t until_ns);
 
-/* Keep no actor stalled or unlucky any longer, from here on. */
+/* From here on, no actor is stalled or unlucky. */
 void scheduler_calm(void);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program: runs seeds on all processors, and when one fails finds the fewest operations with
- * which it still does, tells them, and says how to see it again. Each attempt is a process of its
- * own, since a failure ends the process.
+ * The program: runs seeds on all processors. If a seed fails, it finds the fewest operations that
+ * still fail, prints them, and prints the command that repeats them. Each attempt is a process of
+ * its own, since a failure ends the process.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -23,7 +23,7 @@
 #include "world.h"
 
 #define JOBS_MAX 256
-/* An attempt, and some hundred seeds, that take more of a processor's time than this hang. */
+/* Limits of processor time: an attempt, or some hundred seeds, that take more hang. */
 #define ATTEMPT_HANG_S 10
 #define HANG_S 120
 #define SHRINK_S 60
@@ -31,8 +31,8 @@
 struct options {
 	uint64_t first, last; /* seeds */
 	unsigned operations, jobs;
-	double minutes;  /* > 0: go on from `first` for so long */
-	double shrink_s; /* look no longer for the fewest operations that fail */
+	double minutes;  /* > 0: continue from `first` for this time */
+	double shrink_s; /* time limit for shrinking */
 	enum memory_mode memory;
 	enum focus focus;
 	const char *weaken; /* see weaken_parse(); or NULL */
@@ -40,13 +40,13 @@ struct options {
 	bool dropped[OPERATIONS_MAX];
 };
 
-/* Between this process and those that run seeds. */
+/* Shared between this process and its children. */
 static struct shared {
 	_Atomic(uint64_t) next;     /* the next seed to be run */
-	_Atomic(uint64_t) weakened; /* how often the access was made that is weaker */
-	_Atomic(uint64_t) digest;   /* of all runs: where the dice of each ended, and when */
+	_Atomic(uint64_t) weakened; /* how often the weakened access was made */
+	_Atomic(uint64_t) digest;   /* of all runs: the final dice and time of each */
 	struct {
-		uint64_t seed; /* now being run */
+		uint64_t seed; /* in progress */
 		char text[REPORT_BYTES];
 	} jobs[JOBS_MAX];
 } * shared;
@@ -65,7 +65,9 @@ static double seconds(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* End this process if it takes more of the processor's time: the machine may be busy. */
+/*
+ * End this process after this much processor time; elapsed time does not count on a busy machine.
+ */
 static void processor_limit(int limit_s)
 {
 	const struct itimerval timer = { .it_value = { .tv_sec = limit_s } };
@@ -123,7 +125,7 @@ static bool attempt(const struct plan *plan, bool telling)
 	return status == 0;
 }
 
-/* Drop what can be dropped: halves first, then ever smaller pieces. */
+/* Drop operations that are not needed: first halves, then smaller and smaller parts. */
 static void shrink(struct plan *plan, bool *dropped, double limit_s)
 {
 	bool tried[OPERATIONS_MAX];
@@ -230,7 +232,7 @@ static void job_run(const struct options *options, unsigned job)
 		plan.seed = atomic_fetch_add(&shared->next, 1);
 		if (options->minutes > 0 ? seconds() > until : plan.seed > options->last) {
 			atomic_fetch_add(&shared->weakened, weaken_times());
-			exit(EXIT_SUCCESS); /* with a look for leaks, under AddressSanitizer */
+			exit(EXIT_SUCCESS); /* checks for leaks under AddressSanitizer */
 		}
 		shared->jobs[job].seed = plan.seed;
 		if (count % 256 == 0)
@@ -248,7 +250,7 @@ static unsigned job_of(const pid_t *pids, unsigned jobs, pid_t pid)
 	return jobs;
 }
 
-/* Run all. Returns the job that failed, or `jobs`. */
+/* Run all jobs. Returns the job that failed, or `jobs`. */
 static unsigned run_jobs(const struct options *options)
 {
 	pid_t pids[JOBS_MAX];
@@ -268,7 +270,7 @@ static unsigned run_jobs(const struct options *options)
 		failed = job_of(pids, options->jobs, pid);
 		for (unsigned i = 0; i < options->jobs; i++)
 			if (i != failed)
-				(void)kill(pids[i], SIGKILL); /* our own, and not yet waited for */
+				(void)kill(pids[i], SIGKILL); /* our child, not yet waited for */
 	}
 	return failed;
 }
@@ -284,7 +286,8 @@ static int run_seeds(const char *program, const struct options *options)
 	failed = run_jobs(options);
 	took = seconds() - begin;
 	count = atomic_load(&shared->next) - options->first;
-	count -= count < options->jobs ? count : options->jobs; /* each took one too many */
+	/* Each job took one seed too many. */
+	count -= count < options->jobs ? count : options->jobs;
 	printf("%" PRIu64
 	       " seeds of %u operations in %.1f s: %.0f seeds a second on %u processors; digest "
 	       "%016" PRIx64 "\n",
@@ -371,7 +374,7 @@ static void option(struct options *options, const char *name, const char *value)
 	}
 }
 
-/* TIMERHUB_TEST_FEWER=10: a tenth of the seeds. */
+/* With TIMERHUB_TEST_FEWER=10, run a tenth of the seeds. */
 static void take_fewer(struct options *options)
 {
 	const char *text = getenv("TIMERHUB_TEST_FEWER");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The simulated kernel's clocks, which others may set, and its timerfd, which is told of that. The
- * hub has one clock; it is ahead of CLOCK_MONOTONIC, which is virtual time, by a number that
- * kernel_set_clock() changes.
+ * The simulated kernel's clocks, which other processes may set, and its timerfd, which is signalled
+ * then. The hub has one clock. Its distance from CLOCK_MONOTONIC, which is virtual time, changes in
+ * kernel_set_clock().
  */
 #include <sys/timerfd.h>
 
@@ -15,9 +15,9 @@
 
 static struct {
 	bool open, armed;
-	bool readable; /* has gone off since it was set */
-	bool was_set;  /* the clock was, since it was last asked */
-	bool cancels;  /* asked to be told of that */
+	bool readable; /* has expired since it was set */
+	bool was_set;  /* the clock was set since the last report */
+	bool cancels;  /* wants a report of that (TFD_TIMER_CANCEL_ON_SET) */
 	uint64_t at_ns;
 } timerfd;
 
@@ -31,7 +31,7 @@ uint64_t kernel_clock_ns(void)
 	return scheduler.now_ns + kernel.ahead_ns;
 }
 
-/* The owner reads the clock: has it spun for longer than it may since it began to? */
+/* The owner reads the clock: has it spun for longer than permitted? */
 static void owner_reads(uint64_t now_ns)
 {
 	if (kernel.owner->relaxes == kernel.owner_relaxes)
@@ -54,7 +54,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time)
 	now_ns = clock == CLOCK_MONOTONIC ? scheduler.now_ns : kernel_clock_ns();
 	if (scheduler.current == kernel.owner) {
 		owner_reads(kernel_clock_ns());
-		memory_call(); /* what returned before this instant is seen */
+		memory_call(); /* see all calls that returned before this time */
 		if (now_ns > kernel.owner_latest_ns)
 			kernel.owner_latest_ns = now_ns;
 	}
@@ -99,7 +99,7 @@ bool timerfd_readable(void)
 	return timerfd.readable;
 }
 
-/* Who sleeps goes by the new clock; only what is due, or who asked to be told, wakes. */
+/* Sleeps end by the new clock. Only due timers, and a timerfd that reports the setting, wake. */
 void kernel_set_clock(uint64_t now_ns)
 {
 	struct actor *owner = kernel.owner;

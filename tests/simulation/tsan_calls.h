@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the compiler calls at each plain access of code that is compiled with -fsanitize=thread. To
- * be included by one file of a program, which defines before what is done with an access:
+ * The functions that the compiler calls at each plain access of code compiled with
+ * -fsanitize=thread. One file of a program includes this, and first defines its action for an
+ * access:
  *
- *   TSAN_ACCESS(address, bytes, write)    of any size, at any address
- *   TSAN_ALIGNED(address, bytes, write)   at a multiple of its size, a power of two up to 16
+ * TSAN_ACCESS(address, bytes, write)    of any size, at any address
+ * TSAN_ALIGNED(address, bytes, write)   at a multiple of its size, a power of two up to 16
  */
 #ifndef TIMERHUB_SIMULATION_TSAN_CALLS_H
 #define TIMERHUB_SIMULATION_TSAN_CALLS_H

@@ -16,9 +16,9 @@ static struct {
 	char file[64];
 	int line, order;
 	uint64_t times;
-	bool made;                     /* it is the one that the current thread makes */
-	bool eager;                    /* this run is */
-	unsigned left[MEMORY_THREADS]; /* how many loads of a thread are to be so yet */
+	bool made;                     /* the current thread is making it */
+	bool eager;                    /* loads of this run are eager to return old stores */
+	unsigned left[MEMORY_THREADS]; /* loads of a thread that remain eager */
 } weaker;
 
 bool weaken_asked;

@@ -6,40 +6,40 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* In place of an order: a read-modify-write that changes nothing is a seq_cst load. */
+/* Used in place of an order: a read-modify-write that changes nothing becomes a seq_cst load. */
 #define WEAKEN_LOAD 100
 
 /*
  * "file.c:12:ORDER": the ordered accesses in that line, ORDER one of relaxed, acquire, release,
- * acq_rel, load. False: not understood.
+ * acq_rel, load. Returns false if the text has another form.
  */
 bool weaken_parse(const char *what);
 
-/* Is an access to be made weaker? */
+/* Is there an access to weaken? */
 extern bool weaken_asked;
 
-/* Returns the order of the access at simulation_place, after what is to be weakened. */
+/* Returns the order to use for the access at simulation_place. */
 int weaken_order_here(int order);
 
-/* The order to be used where the source has this one. */
+/* Returns the order to use if the source has `order`. */
 static inline int weaken_order(int order)
 {
 	return weaken_asked ? weaken_order_here(order) : order;
 }
 
 /*
- * What is no longer ordered is noticed only if a load then sees too little. So in half of the runs
- * loads do so every other time, while an access is weaker: of a word that was stored by it, and in
- * a thread that made it, or has just seen such a word.
+ * A missing order is noticed only if a load then returns an old store. So in half of the runs,
+ * while an access is weaker, every other load does so. This applies to a word that the access
+ * stored, and to a thread that made the access or has just seen such a word.
  */
 uint32_t weaken_stale_one_in(bool weak);
-/* Is the access weaker that the current thread is making? */
+/* Is the current thread making the weakened access? */
 bool weaken_made(void);
-/* The current thread sees what such an access has stored. */
+/* The current thread sees a store of the weakened access. */
 void weaken_seen(void);
 void weaken_begin(void);
 
-/* How often it was another, in this process. */
+/* Returns how often the order was changed, in this process. */
 uint64_t weaken_times(void);
 
 #endif

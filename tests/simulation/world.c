@@ -12,7 +12,9 @@
 #include "../harness/hub_check.h"
 #include "report.h"
 
-/* LEAD_MAX_NS of lib/owner/lead.h: an owner that is not to spin does so for no longer. */
+/*
+ * LEAD_MAX_NS of lib/owner/lead.h. Unless spin_ns asks for more, the owner spins at most this long.
+ */
 #define LEAD_NS 16000
 /* OWNER_GATHER_NS of lib/owner/owner.c; a hub that spins does not gather. */
 #define GATHER_NS 250000
@@ -21,7 +23,10 @@
 
 struct world world;
 
-/* Just under a power of two, at an edge of a level of the wheel, or anywhere; below 2^62. */
+/*
+ * Returns a time just under a power of two, at an edge of a level of the wheel, or anywhere; below
+ * 2^62.
+ */
 static uint64_t first_instant(struct dice *dice)
 {
 	unsigned shift = dice_below(dice, 3) == 0 ? 16 + 12 * (unsigned)dice_below(dice, 4) : 0;
@@ -36,7 +41,10 @@ static uint64_t first_instant(struct dice *dice)
 
 /* ---- open ---- */
 
-/* Which clock, and how far it is from virtual time; one that may be set has some room above. */
+/*
+ * Choose the clock and its distance from virtual time. Below the largest value there is room to set
+ * it.
+ */
 static uint32_t world_choose_clock(struct dice *dice)
 {
 	unsigned choice = world.manual ? 2 : (unsigned)dice_below(dice, 6);
@@ -72,7 +80,7 @@ static void world_open_hub(struct dice *dice)
 	kernel.spin_max_ns = config.spin_ns > LEAD_NS ? config.spin_ns : LEAD_NS;
 	oracle_begin(config.timers_max);
 	oracle.gather_ns = !world.manual && config.spin_ns == 0 ? GATHER_NS : 0;
-	/* Refused at the first, at the second … reservation; then not. */
+	/* The first reservation is refused, then the second, and so on, until open succeeds. */
 	for (unsigned k = dice_one_in(dice, 4) ? 1 : 12; result < 0; k++) {
 		kernel.refuse_after = k <= 12 ? k : 0;
 		result = timerhub_open(&world.hub, &config);
@@ -102,7 +110,10 @@ void world_open_queue(unsigned index, struct dice *dice)
 		world.refusing += refuse;
 		result = timerhub_queue_open(world.hub, &opened, NULL);
 		world.refusing -= refuse;
-		/* What was to refuse another queue that is opened may have met this one. */
+		/*
+		 * The refusal intended for another queue that is being opened may have hit this
+		 * one.
+		 */
 		if (result < 0 &&
 		    ((!refuse && world.refusing == 0 && world.refused < begin) || opened))
 			report_failure("a queue was refused, %d, for no reason", result);
@@ -148,7 +159,7 @@ static void worker_run(void *argument)
 	scheduler_wake(&world.workers_over, 1);
 }
 
-/* Moves a manual hub as its owner would move itself. */
+/* Advances a manual hub as its owner thread would. */
 static void mover_run(void *unused)
 {
 	uint64_t next_ns;
@@ -165,7 +176,7 @@ static void mover_run(void *unused)
 			scheduler_yield();
 			continue;
 		}
-		/* A worker was quicker, and at a later time. */
+		/* A worker advanced the hub first, and to a later time. */
 		if (result == -EINVAL && oracle_now_ns() > now_ns)
 			continue;
 		if (result < 0)
@@ -206,9 +217,9 @@ static void world_spawn(struct dice *dice)
 /* ---- when nobody can run ---- */
 
 /*
- * Has a consumer this queue in hand? One whose callback waits, in a cancel_sync of its own timer
- * for a dispatcher that is held up, has it too, and tells the descriptor when it leaves. So has one
- * that naps until there is a cell for its callback.
+ * Does a consumer hold events of this queue? A consumer counts whose callback waits in a
+ * cancel_sync of its own timer for a stalled dispatcher; it signals the descriptor when it leaves.
+ * A consumer that naps until a callback cell is free counts too.
  */
 static bool world_taking(unsigned index)
 {
@@ -224,7 +235,7 @@ static bool world_taking(unsigned index)
 	return oracle_taking(index);
 }
 
-/* Who is told that there are events, or that he is to leave, does not go on sleeping. */
+/* A consumer that has events, or that was interrupted, must not stay asleep. */
 static void worker_quiet(const struct worker *worker, unsigned due)
 {
 	int index = worker->blocked_on >= 0 ? worker->blocked_on : worker->polls_edge;
@@ -236,7 +247,10 @@ static void worker_quiet(const struct worker *worker, unsigned due)
 		               index, oracle.queues[index].due);
 	if (worker->must_leave && world.queues[index].interrupting == 0)
 		report_failure("worker %u waits on, and was interrupted", worker->index);
-	/* A waiter naps while the owner makes room in the outbox, and may be asleep when it has. */
+	/*
+	 * A waiter naps while the owner makes room in the outbox, and may still sleep when the
+	 * owner has finished.
+	 */
 	if (worker->blocked_on >= 0 && world.queues[index].stopped && oracle_mover_sleeps() &&
 	    worker->actor->wake_ns > scheduler.now_ns + STOPPED_NAP_NS)
 		report_failure("worker %u waits on, and the queue is stopped", worker->index);
@@ -316,7 +330,7 @@ void world_conserve(void)
 
 /* ---- the run ---- */
 
-/* Waits that nothing will ever end are interrupted; otherwise the workers need no help. */
+/* Interrupt waits that nothing else will end. Otherwise the workers need no help. */
 static void world_wait_for_workers(void)
 {
 	while (world.workers_over < world.workers_count) {
@@ -396,6 +410,6 @@ void world_run(const struct plan *plan)
 	world_spawn(&dice);
 	world_wait_for_workers();
 	scheduler_calm();
-	scheduler_block(NULL, scheduler.now_ns + 1); /* one more look when all is quiet */
+	scheduler_block(NULL, scheduler.now_ns + 1); /* one more look when no actor can run */
 	world_close(&dice);
 }
