@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Laws 2 and 3: a million timers are armed to expire about when they are cancelled, by the thread
- * that armed them, by another, or by both at once. Each is cancelled or delivered: never both,
- * never neither.
+ * Laws 2 and 3: a million timers are cancelled at about the time they expire, by the thread that
+ * armed them, by another, or by both at once. Each timer is either cancelled or delivered.
  */
 #include "rig.h"
 
@@ -21,9 +20,9 @@ struct fate {
 };
 
 static struct fate *fates;
-static unsigned races; /* in all */
+static unsigned races; /* number of all races */
 static struct rig rig;
-static atomic_uint mailbox = NOBODY; /* a race that somebody else shall cancel */
+static atomic_uint mailbox = NOBODY; /* a race for another thread to cancel */
 static atomic_bool over;
 
 static void note_delivery(const struct timerhub_event *event)
@@ -49,7 +48,7 @@ static void spin_for(uint64_t ns)
 		;
 }
 
-/* Who cancels: we, or whoever exchanges with the mailbox next, or both. */
+/* The canceller is this thread, or the next thread that exchanges with the mailbox, or both. */
 static void run_race(unsigned race, struct dice *dice)
 {
 	timerhub_timer handle = 0;
@@ -99,7 +98,7 @@ static void *take_by_wait(void *arg)
 	return NULL;
 }
 
-/* Those without a callback are seen by nobody here, so it takes them one by one. */
+/* Other takers do not count timers without a callback. This thread takes them one by one. */
 static void *take_by_poll(void *arg)
 {
 	struct pollfd fd = { .fd = timerhub_queue_fd(rig.queue), .events = POLLIN };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a timer's data points at is freed as soon as timerhub_cancel_sync() has returned, whatever
- * it returned, while two threads dispatch: no callback may be inside it then, or come to be. Under
- * AddressSanitizer a late touch ends the test; without, the poison does.
+ * A timer's object is freed as soon as timerhub_cancel_sync() has returned any result, while two
+ * threads dispatch. No callback may be inside then, or begin later. AddressSanitizer reports a late
+ * access; without it, the poison does.
  */
 #include "rig.h"
 
@@ -16,7 +16,7 @@
 #define DEAD UINT64_C(0xdead)
 
 struct thing {
-	uint64_t poison; /* ALIVE, or DEAD; not atomic: a callback inside would be a data race */
+	uint64_t poison; /* ALIVE or DEAD. Not atomic, so a callback inside would be a data race */
 };
 
 static struct rig rig;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Laws 2, 3, 7 and 10: several threads use every slot of a small hub all the time: arm, re-arm,
- * cancel, let expire, one-shot, periodic and with slack, and try handles of lives long over. Never
- * refused, never twice, never the wrong life. And the churn of ten-hour timers at full speed.
+ * Laws 2, 3, 7 and 10: several threads use every slot of a small hub all the time. They arm,
+ * re-arm, cancel and let timers expire, one-shot, periodic and with slack, and try stale handles.
+ * No arm is refused, no event comes twice, and no call affects another generation. Ten-hour timers
+ * are armed and cancelled at full speed.
  */
 #include "rig.h"
 
@@ -10,13 +11,13 @@
 #include <stdlib.h>
 
 #define TENANTS 4
-#define EACH 4 /* timers of one tenant */
+#define EACH 4 /* timers of one thread */
 
 enum state { EMPTY, HELD, GONE };
 
-/* Who got the timer's end, its canceller or its consumer? One compare-and-swap from HELD tells. */
+/* Which of canceller and consumer ended the timer? One compare-and-swap from HELD decides. */
 struct cell {
-	atomic_uint life_state; /* life * 4 + state */
+	atomic_uint life_state; /* 4 * generation + state */
 	timerhub_timer handle;
 	bool periodic;
 };
@@ -161,7 +162,9 @@ static void *churn(void *arg)
 	return NULL;
 }
 
-/* Two threads in the default hub, one live timer besides: never refused, and no page more. */
+/*
+ * Two threads use the default hub beside one live timer. No arm is refused, and no memory is added.
+ */
 START_TEST(capacity_under_churn_costs_no_memory)
 {
 	pthread_t threads[2];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Queues and hubs are closed while their timers expire by the thousand and threads wait in them.
- * Every waiter is told, every other queue lives on, and every slot comes back.
+ * Queues and hubs are closed while thousands of their timers expire and threads wait in them. Every
+ * wait ends with -ESHUTDOWN, every other queue works, and every slot becomes free.
  */
 #include "rig.h"
 
@@ -13,7 +13,7 @@
 struct waiter {
 	pthread_t thread;
 	struct timerhub_queue *queue;
-	atomic_int tid; /* 0 until it is about to wait */
+	atomic_int tid; /* 0 until the thread is about to wait */
 };
 
 static void *wait_to_the_end(void *arg)
@@ -72,7 +72,7 @@ START_TEST(close_amid_expiries_gives_everything_back)
 }
 END_TEST
 
-/* Waiters that no event disturbs, beside a queue full of them. */
+/* Waiters without events, beside a queue with many. */
 START_TEST(close_tells_every_waiter)
 {
 	struct dice dice = dice_new(0);

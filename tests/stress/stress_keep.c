@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Laws 2 and 4 of kept timers: re-arms on two threads race against expiry and delivery. A re-arm is
- * never refused; each time that one finds the timer idle (and the arm) begins a life of one expiry,
- * and each of these is delivered once: none lost, none twice.
+ * never refused. The arm, and each re-arm that finds the timer idle, starts one expiry. Each expiry
+ * is delivered exactly once.
  */
 #include "rig.h"
 
@@ -14,7 +14,7 @@
 
 struct kept {
 	timerhub_timer handle;
-	_Atomic uint64_t started; /* the arm, and re-arms that found it idle */
+	_Atomic uint64_t started; /* starts: the arm, and re-arms that found the timer idle */
 	_Atomic uint64_t came;
 };
 
@@ -42,7 +42,7 @@ static void *take(void *unused)
 	return NULL;
 }
 
-/* Mostly about now. */
+/* Mostly close to now. */
 static uint64_t some_delay(struct dice *dice)
 {
 	return dice_below(dice, 16) == 0 ? HOUR : dice_magnitude(dice, 13);
@@ -114,7 +114,7 @@ START_TEST(kept_timers_come_once_for_each_start)
 }
 END_TEST
 
-/* ---- by hand: the clock moves a step with each turn of the thread that delivers ---- */
+/* ---- manual hubs: the delivering thread advances the clock by a step in each turn ---- */
 
 static atomic_bool moved;
 
@@ -136,7 +136,10 @@ static void *run_stepper(void *unused)
 	return NULL;
 }
 
-/* So many re-arms, each to one of the next steps of the clock; no more of them than it steps. */
+/*
+ * Makes a number of re-arms, each to one of the next steps of the clock, and at most as many as
+ * there are steps.
+ */
 static void *run_racer(void *arg)
 {
 	struct dice dice = dice_new((uintptr_t)arg);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Laws 2, 3 and 7 for periodic timers: fast ones, taken by several consumers, while they are
- * cancelled at random. Of each life no period is told twice. Of the lives that are at rest when
- * they are cancelled the periods 0 .. n - 1 are told, every one; of the others a consumer that the
- * cancel found at work may have withheld what it had in hand.
+ * Laws 2, 3 and 7 for periodic timers: several consumers take the events of fast timers, which are
+ * cancelled at random. No period of a timer is reported twice. If a timer is at rest when it is
+ * cancelled, all periods 0 .. n - 1 are reported. Otherwise a consumer in progress may drop the
+ * periods that it holds.
  */
 #include "rig.h"
 
@@ -13,16 +13,16 @@
 #define ARMERS 2
 #define TAKERS 3
 #define LIVES_MAX 200000
-/* One life in so many comes to rest before it is cancelled. */
+/* One timer in this number comes to rest before it is cancelled. */
 #define RESTS_EVERY 8
-/* Periods of a life that are told apart; it has more only if the machine stood still. */
+/* Periods of a timer that are recorded one by one. A timer has more only if the machine stalled. */
 #define PERIODS_MAX 512
 
 struct life {
 	uint64_t first_ns;
 	uint64_t interval_ns;
-	_Atomic uint64_t count;                  /* of periods told */
-	_Atomic uint64_t told[PERIODS_MAX / 64]; /* a bit for each of the first */
+	_Atomic uint64_t count;                  /* number of reported periods */
+	_Atomic uint64_t told[PERIODS_MAX / 64]; /* a bit for each of the first periods */
 };
 
 static struct rig rig;
@@ -52,7 +52,7 @@ static bool life_has_told(const struct life *life, uint64_t period)
 	return (atomic_load(&life->told[period / 64]) >> period % 64 & 1) != 0;
 }
 
-/* In how many places periods are missing before one that was told. */
+/* Returns the number of gaps before reported periods. */
 static unsigned life_gaps(const struct life *life)
 {
 	unsigned gaps = 0;
@@ -62,7 +62,7 @@ static unsigned life_gaps(const struct life *life)
 	return gaps;
 }
 
-/* Until no consumer has anything in hand that it took before. */
+/* Wait until no consumer holds an event that it took before. */
 static void wait_for_takers(void)
 {
 	uint64_t before[TAKERS];
@@ -85,7 +85,7 @@ static void *take(void *arg)
 
 		for (int i = 0; i < count; i++) {
 			struct life *life = &lives[events[i].data];
-			/* An interval is longer than a tick, so the tick names its period. */
+			/* An interval is longer than a tick, so the tick determines its period. */
 			uint64_t at = (events[i].expires_ns - life->first_ns) / life->interval_ns;
 			uint64_t last = at + events[i].count - 1;
 

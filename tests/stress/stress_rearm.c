@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Laws 2 and 4: timers are moved, earlier, later, to never, about when they expire. Each is
- * delivered once, with the deadline of the last re-arm that returned 0, and none after one that
- * returned -ENOENT.
+ * Laws 2 and 4: timers are moved earlier, later and to NEVER at about the time they expire. Each is
+ * delivered once, with the deadline of the last re-arm that returned 0. After a re-arm returned
+ * -ENOENT, no event comes.
  */
 #include "rig.h"
 
@@ -10,14 +10,14 @@
 #include <stdlib.h>
 
 #define MOVERS 2
-#define TIMERS 32       /* of each mover, at a time */
-#define ROUNDING_NS 128 /* a re-armed deadline may be this much later, not more */
+#define TIMERS 32       /* timers of each mover at a time */
+#define ROUNDING_NS 128 /* a re-armed deadline may be later by this at most */
 
 struct moved {
 	timerhub_timer handle;
-	uint64_t asked_ns;        /* the last deadline that was accepted; UINT64_MAX: never */
-	bool told;                /* a re-arm said -ENOENT */
-	_Atomic uint64_t came_ns; /* the event's deadline; 0: not yet */
+	uint64_t asked_ns;        /* the last accepted deadline; UINT64_MAX: NEVER */
+	bool told;                /* a re-arm returned -ENOENT */
+	_Atomic uint64_t came_ns; /* the event's deadline; 0: no event yet */
 };
 
 static struct rig rig;
@@ -49,14 +49,14 @@ static void move(struct moved *moved, uint64_t deadline_ns)
 	int result = timerhub_rearm(rig.hub, moved->handle, deadline_ns, TIMERHUB_ABSOLUTE);
 
 	expect(result == 0 || result == -ENOENT);
-	expect(!(moved->told && result == 0)); /* it had been delivered */
+	expect(!(moved->told && result == 0)); /* the timer had been delivered */
 	if (result == 0)
 		moved->asked_ns = deadline_ns;
 	else
 		moved->told = true;
 }
 
-/* Mostly about now; sometimes already past, far away or never. */
+/* Mostly close to now; sometimes past, far away or NEVER. */
 static uint64_t some_deadline(struct dice *dice)
 {
 	switch (dice_below(dice, 8)) {

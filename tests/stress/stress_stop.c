@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub_queue_stop() against workers that are anywhere between and inside their waits: each of
- * them comes home, and no event that had expired before is left in the queue.
+ * timerhub_queue_stop() while workers are between and inside their waits. Each worker's wait ends,
+ * and no event that had expired before stays in the queue.
  */
 #include "rig.h"
 
@@ -10,7 +10,7 @@
 
 #define WORKERS 2
 
-/* One queue to work on in each round; the stopper opens the next one. */
+/* The workers use one queue in each round. The stopping thread opens the next. */
 static struct rig rig;
 static struct timerhub_queue *_Atomic queue;
 static atomic_uint home; /* workers that have left the round's queue */
@@ -31,7 +31,7 @@ static void *work(void *argument)
 			continue;
 		}
 		do {
-			/* Some of the time just before the wait, some of it just after. */
+			/* Sometimes just before the wait, sometimes just after it. */
 			for (uint64_t i = dice_magnitude(&dice, 8); i > 0; i--)
 				(void)atomic_load(&over);
 			result = timerhub_wait(mine, &event, 1, UINT64_MAX);
@@ -69,7 +69,7 @@ START_TEST(stopped_workers_come_home)
 		struct timerhub_queue **mine = &queues[round % 2];
 		unsigned count = (unsigned)dice_below(&dice, 4);
 
-		timerhub_queue_close(*mine); /* whose address the workers have forgotten by now */
+		timerhub_queue_close(*mine); /* the workers no longer use its address */
 		*mine = queue_open(rig.hub);
 		atomic_store(&home, 0);
 		atomic_store(&queue, *mine);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 6, to the letter: "a thread stopped for ever at any single instruction inside arm, rearm or
+ * Law 6, literally: "a thread stopped for ever at any single instruction inside arm, rearm or
  * cancel delays no timer but the one it was working on, and no other thread".
  *
- * A victim thread plays a scene once for each instruction of the library on its way, and is held
- * there by ptrace (tracer.h) until others have armed, re-armed, cancelled and been served, which
- * they never are if they have to wait for it. Then it may go on, and must end as it would have.
- * Where there is no ptrace, tests/service/test_submission.c stops threads by a signal, at random.
+ * A victim thread makes a call once for each instruction of the library on the call's path. ptrace
+ * (tracer.h) stops it there until other threads have armed, re-armed, cancelled and received
+ * events, which would hang if they waited for it. Then it continues, and must end with the same
+ * result. If ptrace is not available, tests/service/test_submission.c stops threads at random by a
+ * signal.
  */
 #include "rig.h"
 #include "tracer.h"
@@ -14,26 +15,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define STOPS_CHOSEN 200 /* per scene, where all would take too long */
-#define STOPS_STEPPED 50 /* where each stop is made of steps */
-#define OTHERS 8         /* timers of those who are not stopped */
+#define STOPS_CHOSEN 200 /* per scene, if all would take too long */
+#define STOPS_STEPPED 50 /* if each stop is made by single steps */
+#define OTHERS 8         /* timers of the other threads */
 #define LEARNINGS 10
-#define LEARNINGS_SANITIZED 3 /* detours are not gone: the shortest way will do */
-#define LESSONS 5             /* to learn a way that is taken again */
-#define TRIES 6               /* to take the same way again */
+#define LEARNINGS_SANITIZED 3 /* under a sanitizer the paths vary, so the shortest must do */
+#define LESSONS 5             /* runs to find a path that occurs again */
+#define TRIES 6               /* runs to take the same path again */
 #define BATCH 3               /* timers armed by one call */
 
 static struct rig rig;
 static struct timerhub_queue *victims_queue;
 
-/* What the victim is given, and what its call gave back. */
+/* Arguments and results of the victim's call. */
 static struct {
 	timerhub_timer timer;
 	timerhub_timer armed[BATCH];
 	int result;
 } job;
 
-/* What a victim is doing when it is stopped; what comes before, meanwhile and after. */
+/*
+ * A scene: the victim's call when it is stopped, and the calls before, during and after the stop.
+ */
 struct scene {
 	const char *name;
 	void (*prepare)(void);
@@ -51,8 +54,8 @@ static void play(const struct scene *scene)
 }
 
 /*
- * The ways of the call, once what is resolved and touched for the first time has been. They differ
- * by where the owner is and by how full a CPU's stock of free slots is.
+ * The possible paths of the call, after first-time symbol resolution and page faults. They differ
+ * by the owner's state and by the number of free slots of the CPU.
  */
 static struct tracer_way shortest;
 static struct tracer_way longest;
@@ -88,18 +91,19 @@ static bool play_until(const struct scene *scene, const struct tracer_way *way, 
 		if (stopped)
 			return true;
 	}
-	return false; /* too rare a way */
+	return false; /* the path is too rare */
 }
 
-/* A sanitizer multiplies the instructions; without breakpoints each stop takes long. */
+/* A sanitizer multiplies the instructions. Without breakpoints each stop takes long. */
 static bool stops_are_dear(void)
 {
 	return sanitized() || tracer_only_steps();
 }
 
 /*
- * All instructions; where stops are dear, a random choice. False if most were not come by: then the
- * way learnt was a rare one, as when another program took the processor meanwhile.
+ * Stops at all instructions, or at a random choice if stops take long. Returns false if most
+ * instructions were not reached. Then the recorded path was rare, for instance because another
+ * program used the processor.
  */
 static bool stop_along(const struct scene *scene, struct dice *dice)
 {
@@ -219,7 +223,7 @@ static void call_cancel(void *argument)
 	job.result = timerhub_cancel(rig.hub, job.timer);
 }
 
-/* The shortest of everything: each hangs, or is refused, if the victim stands in the way. */
+/* The smallest form of every call. Each hangs, or is refused, if it waits for the victim. */
 static void others_are_served(void)
 {
 	timerhub_timer timers[OTHERS];
@@ -237,7 +241,7 @@ static void others_are_served(void)
 		expect_eq(timerhub_cancel(rig.hub, arm_after(rig.queue, HOUR, i)), 0);
 }
 
-/* The timer is there, due within (after_ns, until_ns] from now, and goes. */
+/* The timer is live, due within (after_ns, until_ns] from now, and is cancelled. */
 static void conclude_live(uint64_t after_ns, uint64_t until_ns)
 {
 	uint64_t left_ns = 0;
@@ -314,10 +318,10 @@ START_TEST(stopped_while_submitting_it_delays_nobody)
 END_TEST
 
 /*
- * A producer that is held up while others submit finds today's end of the inbox within a cache line
- * of where it stood: it does not go over what they have put there meanwhile. On a manual hub with
- * one lane, into which others push 1,600 times: to go over these takes some 16,000 instructions.
- * Six calls, each held up where that costs most, take so many more in all.
+ * A producer is delayed while others submit. It finds the current end of the inbox within a cache
+ * line of its place, and does not walk over the new entries. On a manual hub with one lane, into
+ * which others push 1,600 times: a walk takes some 16,000 instructions. Six calls, each delayed at
+ * the most expensive instruction, take fewer than this in all.
  */
 #define MEANWHILE_ROUNDS 100
 #define MEANWHILE 16
@@ -357,7 +361,7 @@ static const struct scene six_calls[] = {
 	{ "cancel", prepare_far, call_cancel, others_submit, conclude_any },
 };
 
-/* How many instructions more the call takes, if it is held up where that costs most. */
+/* Returns the largest number of additional instructions, over all places of the delay. */
 static unsigned dearest(const struct scene *scene)
 {
 	unsigned most = 0;
@@ -399,13 +403,13 @@ END_TEST
 /* ---- consuming ---- */
 
 /*
- * A consumer stopped for ever takes with it what it has in its hands, and nothing else. On a manual
- * hub, so that what is there to be taken is known.
+ * A consumer stopped for ever keeps only the events that it has taken. On a manual hub, so that the
+ * waiting events are known.
  */
 #define DUE 3
 
 static uint64_t virtual_ns;
-static uint64_t taken; /* by the others, while one consumer is stopped */
+static uint64_t taken; /* taken by the others while one consumer is stopped */
 static uint64_t given;
 
 static void call_drain_one(void *argument)
@@ -457,7 +461,7 @@ static void others_are_told(void)
 	taken += 4 * DUE;
 }
 
-/* Nothing is lost, nothing comes twice, and the fd knows. */
+/* No event is lost or doubled, and the fd is readable exactly while events wait. */
 static void conclude_taken(void)
 {
 	expect_cmp(job.result, >=, 0);
@@ -488,9 +492,9 @@ END_TEST
 /* ---- arming the last slots ---- */
 
 /*
- * Law 7 with law 6: a thread stopped in arm keeps one slot from the others, the one it was about
- * to use, however many it may have moved about for later. A new hub each time, first untouched,
- * then with all its free slots where another CPU has put them.
+ * Laws 7 and 6: a thread stopped in arm keeps one slot from the others, its own, even if it was
+ * moving many free slots. Each time with a new hub, first unused, then with all free slots on the
+ * stack of another CPU.
  */
 #define SLOTS 2048
 
@@ -558,7 +562,7 @@ START_TEST(stopped_while_arming_it_keeps_one_slot)
 }
 END_TEST
 
-/* On manual hubs, which have no sleeper: the run with the other sleeper has these tests. */
+/* The tests on manual hubs have no sleeper, so one of the two runs has them. */
 static bool manual_elsewhere(void)
 {
 	return sleeper_asked() == TIMERHUB_SLEEPER_POLL && uring_refused() == 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * No wake-up is lost, neither the owner's nor a consumer's: one timer at a time, and whoever armed
- * it blocks until it comes. A lost one is a hang, which here is a failure after ARRIVES. Others
- * move the owner's promise up and down meanwhile.
+ * No wake-up is lost, of the owner or of a consumer. One timer is armed at a time, and its armer
+ * blocks until it comes. A lost wake-up hangs, which is a failure after ARRIVES. Other threads move
+ * the owner's promise up and down.
  */
 #include "rig.h"
 
@@ -44,7 +44,7 @@ static void take_blocking(struct timerhub_queue *queue, enum way way, int edge_f
 	} while (count == 0);
 	expect_eq(count, 1);
 	expect_eq(event.data, data);
-	if (way == BY_EDGE) /* to the end, so that the next event makes an edge */
+	if (way == BY_EDGE) /* drain all, so that the next event makes an edge */
 		expect_empty(queue);
 }
 
@@ -79,7 +79,10 @@ static void *ping(void *arg)
 	return NULL;
 }
 
-/* Makes the earliest deadline come and go: promises rise just when others submit. */
+/*
+ * Arms and expires the earliest timer again and again. The promise is raised at the moment when
+ * others submit.
+ */
 static void *move_promise(void *arg)
 {
 	struct dice dice = dice_new(99);
@@ -114,7 +117,7 @@ START_TEST(wake_is_never_lost)
 }
 END_TEST
 
-/* Alone, so that the owner is always just falling asleep or just waking. */
+/* Without other threads, the owner is always falling asleep or waking. */
 START_TEST(wake_is_never_lost_alone)
 {
 	struct dice dice = dice_new(1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See tracer.h. Two processes: ours, with the victim and those who play, and the tracer's, forked
- * before there are threads and told what to do through a socket; the way of a call lies in memory
- * that both share. The victim marks the beginning and the end of each call by int3.
+ * See tracer.h. There are two processes. The program has the victim and the other threads. The
+ * tracer is forked before there are threads, and gets its orders through a socket. Both share the
+ * memory with the recorded path. The victim marks the beginning and the end of each call by int3.
  */
 #include "tracer.h"
 
@@ -32,15 +32,15 @@ enum what { ATTACH, LEARN, STOP_AT, LEARN_REST, FINISH };
 
 struct order {
 	enum what what;
-	unsigned times; /* stop when the victim comes there for the how-manieth time */
+	unsigned times; /* stop at the victim's nth visit of the instruction */
 	uintptr_t at;
 };
 
 static struct shared {
-	uintptr_t begin; /* the library's code */
+	uintptr_t begin; /* address range of the library's code */
 	uintptr_t end;
 	pid_t victim;
-	bool breakpoints_fire; /* some virtual processors take a breakpoint and never stop there */
+	bool breakpoints_fire; /* false on some virtual processors */
 	struct tracer_way way;
 } * shared;
 
@@ -56,7 +56,7 @@ static uintptr_t peek_register(size_t offset)
 	return (uintptr_t)ptrace(PTRACE_PEEKUSER, shared->victim, offset, 0);
 }
 
-/* Before the instruction there, 0: none. 0 or an errno. */
+/* Stop before the instruction at `at`, 0: nowhere. Returns 0 or an errno. */
 static int set_breakpoint(uintptr_t at)
 {
 	if (ptrace(PTRACE_POKEUSER, shared->victim, DEBUG_REGISTER(0), at) < 0 ||
@@ -66,8 +66,8 @@ static int set_breakpoint(uintptr_t at)
 }
 
 /*
- * Waits until the victim stops. False if it did at a mark, whose trap is SI_KERNEL. A step over a
- * system call ends with TRAP_BRKPT. If the tracer exits here, ours hears EOF.
+ * Waits until the victim stops. Returns false if it stopped at a mark, whose trap is SI_KERNEL. A
+ * step over a system call ends with TRAP_BRKPT. If the tracer exits here, the program reads EOF.
  */
 static bool await_stop(void)
 {
@@ -94,8 +94,8 @@ static bool go_on(enum __ptrace_request request)
 }
 
 /*
- * At a mark, outside the library. A breakpoint before the next instruction keeps the victim from
- * the step over that instruction.
+ * At a mark, outside the library: does a breakpoint before the next instruction stop the victim
+ * earlier than a step over that instruction?
  */
 static void probe_breakpoints(void)
 {
@@ -128,7 +128,10 @@ static bool go_on_to(uintptr_t at)
 	return going;
 }
 
-/* To the next instruction of the library; what it calls is run through. False at the mark. */
+/*
+ * Step to the next instruction of the library, and run through other code. Returns false at the
+ * mark.
+ */
 static bool step(void)
 {
 	bool inside = in_library(peek_register(REGISTER(rip)));
@@ -178,7 +181,7 @@ static bool run_to(const struct order *order)
 	return going;
 }
 
-/* 0 or an errno. */
+/* Returns 0 or an errno. */
 static int attach(void)
 {
 	int status;
@@ -231,14 +234,14 @@ _Noreturn static void run_tracer(int socket)
 	_exit(EXIT_SUCCESS);
 }
 
-/* ---- our process ---- */
+/* ---- the program's process ---- */
 
 static pid_t tracer;
 static int tracer_socket;
 static int victim_pipe[2];
 static pthread_t victim_thread;
 static atomic_uint calls_begun;
-static atomic_uint calls_ended; /* also carries what the victim did to those who wait for it */
+static atomic_uint calls_ended; /* orders the victim's writes before later reads */
 
 struct job {
 	void (*call)(void *);
@@ -261,7 +264,7 @@ static void *run_victim(void *arg)
 	struct job job;
 
 	(void)arg;
-	thread_pin(0); /* so that victim and others share what is split by CPU */
+	thread_pin(0); /* so that the victim and other threads share the per-CPU data */
 	__atomic_store_n(&shared->victim, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
 	while (read(victim_pipe[0], &job, sizeof(job)) == sizeof(job)) {
 		MARK();
@@ -301,7 +304,7 @@ static void start_tracer(void)
 	}
 	close(sockets[1]);
 	tracer_socket = sockets[0];
-	(void)prctl(PR_SET_PTRACER, tracer); /* for where only parents may; refused elsewhere */
+	(void)prctl(PR_SET_PTRACER, tracer); /* fails on some systems */
 }
 
 bool tracer_open(void)
@@ -367,7 +370,7 @@ bool tracer_stop_at(const struct tracer_way *way, unsigned instruction)
 	struct order order = { .what = STOP_AT, .at = way->instructions[instruction] };
 	bool stopped;
 
-	/* The way may lead through the same instruction several times. */
+	/* The path may contain an instruction several times. */
 	for (unsigned i = 0; i <= instruction; i++)
 		order.times += way->instructions[i] == order.at;
 	stopped = send_order(order);
