@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
-/* Any thread. */
+/* For any thread. */
 #define expect(condition)                                                                          \
 	((condition) ? static_cast<void>(0) : expect_failed(__FILE__, __LINE__, #condition))
 
@@ -22,7 +22,7 @@ struct test {
 	void (*run)();
 };
 
-/* Runs all tests, or those whose name contains the first argument; returns the exit status. */
+/* Runs all tests, or the tests whose names contain the first argument; returns the exit status. */
 template <std::size_t Count> int tests_run(const test (&tests)[Count], int argc, char **argv)
 {
 	int count = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See heap.hpp. In a file of its own, so that the compiler does not see through it. */
+/* See heap.hpp. A file of its own, so that the compiler cannot inline it. */
 #include "heap.hpp"
 
 #include <cstddef>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub.hpp under threads: several dispatch one queue, while others arm, move and destroy. What
- * a callable points at is freed as soon as the header says that it may be, for the address and the
- * thread sanitizer to see. And a loop, on whose queue others arm. Usage: test_threads [NAME
- * [LENGTH]]
+ * timerhub.hpp with threads: several dispatch one queue, while others arm, move and destroy timers.
+ * An object of a callable is freed as soon as the header permits, so the address and thread
+ * sanitizers find violations. Also a loop whose queue gets timers from other threads. Usage:
+ * test_threads [NAME [LENGTH]]
  */
 #include <timerhub.hpp>
 
@@ -31,7 +31,7 @@ namespace
 
 unsigned length = 1;
 
-/* With the sleeper that TIMERHUB_SLEEPER names. */
+/* Uses the sleeper that TIMERHUB_SLEEPER names. */
 void open(timerhub::hub &hub, timerhub::queue &queue)
 {
 	const std::error_code error = hub.open();
@@ -66,7 +66,7 @@ class crew
 
 	timerhub::hub hub;
 	timerhub::queue queue;
-	std::atomic<unsigned> thrown{ 0 }; /* callables that were left by an exception */
+	std::atomic<unsigned> thrown{ 0 }; /* number of callables that threw */
 
       private:
 	void run()
@@ -106,11 +106,11 @@ template <class Condition> void await(Condition condition)
 
 /* ---- one callback and one destroyer ---- */
 
-/* As long as the callback waits, another thread may call it for the next period. */
+/* While the callback waits, another thread may call it for the next period. */
 struct shared {
 	std::atomic<unsigned> started{ 0 };
 	std::atomic<bool> destroying{ false };
-	std::array<bool, 2> finished{}; /* not atomic: the destructor carries them */
+	std::array<bool, 2> finished{}; /* not atomic: the destructor synchronizes */
 
 	void callback()
 	{
@@ -124,7 +124,7 @@ struct shared {
 	}
 };
 
-/* So many callbacks are inside when the timer is destroyed. */
+/* Number of callbacks running when the timer is destroyed. */
 template <class Callable>
 void destructor_waits(crew &crew, shared &shared, unsigned inside, Callable callable)
 {
@@ -154,7 +154,7 @@ void destructor_waits_for_the_callback_on_another_thread()
 	}
 }
 
-/* The callable is destroyed once, by the last that uses it, before cancel() returns. */
+/* The last call that uses the callable destroys it, once, before cancel() returns. */
 void cancelled_callable_is_gone()
 {
 	crew crew(2);
@@ -173,7 +173,10 @@ void cancelled_callable_is_gone()
 	}
 }
 
-/* What a thread of its own throws or ends by does not hold up a destructor on another. */
+/*
+ * A callback left by an exception or by its thread's end does not delay a destructor on another
+ * thread.
+ */
 void destructor_does_not_wait_for_a_callback_that_was_left()
 {
 	timerhub::hub hub;
@@ -203,7 +206,7 @@ void destructor_does_not_wait_for_a_callback_that_was_left()
 	}).join();
 	expect(!ender.cancel());
 #endif
-	/* This thread has called neither. */
+	/* This thread is inside no callback of the timer. */
 	timer.cancel();
 	expect(token.use_count() == 1);
 }
@@ -213,7 +216,10 @@ void destructor_does_not_wait_for_a_callback_that_was_left()
 std::atomic<int> sessions;
 std::atomic<unsigned> session_calls;
 
-/* Its callback moves the timer too, and works for a while with what the destructor frees. */
+/*
+ * The session's callback moves the timer too, and uses for a while the memory that the destructor
+ * frees.
+ */
 struct session {
 	explicit session(std::uint64_t seed) : numbers(64, seed)
 	{
@@ -243,7 +249,7 @@ struct session {
 	}
 
 	std::vector<std::uint64_t> numbers;
-	timerhub::timer timer; /* last: destroyed first, if the destructor did not cancel */
+	timerhub::timer timer; /* the last member, so its destructor is the first and cancels */
 };
 
 using random = std::minstd_rand;
@@ -288,7 +294,7 @@ void leave_by_exception([[maybe_unused]] bool really)
 #endif
 }
 
-/* Nothing else knows it: it deletes itself, and maybe throws. */
+/* The session has no other owner. It deletes itself, and may throw. */
 void begin_alone(crew &crew, random &dice)
 {
 	session *const alone = new session(dice());
@@ -332,20 +338,20 @@ void sessions_come_and_go_while_callbacks_run()
 		threads.emplace_back([&crew, i] { churn(crew, i); });
 	for (std::thread &thread : threads)
 		thread.join();
-	await([] { return sessions == 0; }); /* those that end by themselves */
+	await([] { return sessions == 0; }); /* sessions that end by themselves */
 #if defined(__cpp_exceptions)
 	expect(crew.thrown > 0);
 #endif
 }
 
-/* ---- a loop, on whose queue others arm ---- */
+/* ---- a loop whose queue gets timers from other threads ---- */
 
-/* Changed by the loop's thread only, without a lock. */
+/* Only the loop's thread changes it, without a lock. */
 struct loop_job {
 	timerhub::loop loop;
 	timerhub::timeout<> tick;
 	unsigned ticks = 0;
-	unsigned calls = 0; /* of timers that other threads armed */
+	unsigned calls = 0; /* number of calls of timers armed by other threads */
 };
 
 constexpr unsigned armed_each = 2000;

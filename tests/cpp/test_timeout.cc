@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub::loop and timerhub::timeout on manual hubs, in virtual time: a session with timeouts as
- * members that is destroyed in every awkward place, exceptions out of callables, errors, every
- * method. Built a second time with -fno-exceptions -fno-rtti.
+ * timerhub::loop and timerhub::timeout on manual hubs, in virtual time. A session has timeouts as
+ * members and is destroyed at any point. Callables throw. Errors, and every method. Built a second
+ * time with -fno-exceptions -fno-rtti.
  */
 #include <timerhub.hpp>
 
@@ -31,7 +31,7 @@ using std::errc;
 namespace
 {
 
-/* ---- a loop whose time is moved by hand ---- */
+/* ---- a loop with a manual hub ---- */
 
 struct rig {
 	timerhub::hub hub;
@@ -48,13 +48,13 @@ struct rig {
 		expect(!loop.open(hub, of_loop));
 	}
 
-	/* Moves the clock, but turns nothing. */
+	/* Moves the clock without a turn. */
 	void pass(timerhub::delay to)
 	{
 		expect(!hub.advance(at(to)));
 	}
 
-	/* Returns how many callables were called. */
+	/* Returns the number of callables called. */
 	unsigned turn()
 	{
 		unsigned count = 0;
@@ -63,7 +63,7 @@ struct rig {
 		return count;
 	}
 
-	/* The first turn files what was set since the last one. */
+	/* The first turn files the timeouts set since the last turn. */
 	unsigned go(timerhub::delay to)
 	{
 		const unsigned before = turn();
@@ -78,7 +78,7 @@ struct rig {
 	}
 };
 
-/* Larger than 8 bytes, and counts its living copies. */
+/* A callable larger than 8 bytes that counts its living copies. */
 struct counted {
 	int *calls;
 	int *living;
@@ -105,7 +105,7 @@ struct counted {
 	}
 };
 
-/* Its two timeouts differ in where the callable lies. */
+/* The callable of one timeout is stored inline, that of the other on the heap. */
 struct session {
 	timerhub::timeout<> idle;
 	timerhub::timeout<std::function<void()>> request;
@@ -133,7 +133,7 @@ static_assert(!std::is_copy_constructible_v<timerhub::timeout<void (*)()>> &&
 static_assert(!std::is_copy_constructible_v<timerhub::loop> &&
               std::is_nothrow_move_constructible_v<timerhub::loop>);
 
-/* ---- what is set is called ---- */
+/* ---- set timeouts are called ---- */
 
 void timeout_comes_at_its_deadline()
 {
@@ -256,7 +256,7 @@ void nothing_allocates()
 
 /* ---- a session is destroyed ---- */
 
-/* Both timeouts of a session are set for a second from now, and would fail the test. */
+/* Both timeouts of a session are set for a second from now. If they are called, the test fails. */
 std::unique_ptr<session> doomed(const rig &rig)
 {
 	auto one = std::make_unique<session>();
@@ -271,7 +271,7 @@ void session_is_destroyed_at_any_time()
 {
 	rig rig;
 
-	delete new session;  /* never added */
+	delete new session;  /* never added to a loop */
 	doomed(rig).reset(); /* set in this turn */
 	auto filed = doomed(rig);
 	expect(rig.turn() == 0);
@@ -294,7 +294,7 @@ void session_is_destroyed_in_its_own_callback()
 
 	expect(!small->idle.add(rig.loop, [&small] {
 		small.reset();
-		expect(!small); /* the capture is still there */
+		expect(!small); /* the captured object still exists */
 	}));
 	expect(!small->request.add(rig.loop, [] { expect(false); }));
 	expect(!small->idle.set(1s) && !small->request.set(2s));
@@ -305,14 +305,14 @@ void session_is_destroyed_in_its_own_callback()
 	}));
 	expect(!large->request.set(1s));
 	expect(!moved->request.add(rig.loop, [moved] {
-		expect(!moved->request.set(1s)); /* and yet */
+		expect(!moved->request.set(1s)); /* still usable */
 		delete moved;
 	}));
 	expect(!moved->request.set(1s));
 	expect(rig.go(1h) == 3 && rig.go(2h) == 0);
 }
 
-/* All are due in one turn. The first two destroy those after them, and are destroyed last. */
+/* All are due in one turn. The first two destroy the later sessions, and are destroyed last. */
 void session_is_destroyed_in_anothers_callback()
 {
 	rig rig;
@@ -336,7 +336,7 @@ void session_is_destroyed_by_a_timer_of_the_loops_queue()
 	expect(rig.go(1h) == 1 && !one);
 }
 
-/* And the reverse: the queue's callables may set, and what they set is not of this turn. */
+/* The queue's callables may set timeouts, which are not part of this turn. */
 void timer_of_the_loops_queue_sets_a_timeout()
 {
 	rig rig;
@@ -356,14 +356,16 @@ void callable_may_own_its_session()
 	session *const at = owned.get();
 	const std::weak_ptr<session> watch = owned;
 
-	/* In its own callback. */
+	/* The timeout is destroyed in its own callback. */
 	expect(!at->request.add(rig.loop, [at, owned = std::move(owned)] {
 		expect(!at->request.remove());
-		expect(owned.use_count() == 1); /* ours, on the stack */
+		expect(owned.use_count() == 1); /* our copy, on the stack */
 	}));
 	expect(!at->request.set(1s) && rig.go(1h) == 1 && watch.expired());
 
-	/* From outside: remove() destroys the callable, and with it the timeout being removed. */
+	/*
+	 * Outside a callback, remove() destroys the callable, which owns the timeout being removed.
+	 */
 	owned = std::make_shared<session>();
 	session *const other = owned.get();
 	const std::weak_ptr<session> watch_other = owned;
@@ -373,7 +375,7 @@ void callable_may_own_its_session()
 	expect(watch_other.expired());
 }
 
-/* As the header says of the idiom of asio: an expiry does not let go of the callable. */
+/* As the header says of asio's idiom, an expiry does not destroy the callable. */
 void capture_of_a_shared_ptr_keeps_its_session()
 {
 	struct shared : session, std::enable_shared_from_this<shared> {
@@ -390,7 +392,7 @@ void capture_of_a_shared_ptr_keeps_its_session()
 	expect(!at->request.remove());
 	expect(watch_kept.expired());
 
-	/* What to write instead. */
+	/* The recommended form. */
 	expect(!freed->request.add(rig.loop, [at = freed.get(), &freed] {
 		const auto self = at->shared_from_this();
 
@@ -418,7 +420,7 @@ void timeout_is_added_again_in_its_own_callback()
 		expect(all.large.add(loop, [] {}) == errc::file_exists);
 		expect(!all.large.remove());
 		expect(!all.large.add(loop, counted(&second, &living)));
-		expect(!all.large.set(1s) && living == 2); /* ours too */
+		expect(!all.large.set(1s) && living == 2); /* our copy too */
 	}));
 	expect(!all.small.add(loop, [&again] { again(); }));
 	expect(!all.large.set(1s) && !all.small.set(1s));
@@ -509,11 +511,11 @@ void exception_leaves_turn_and_the_next_goes_on()
 		} catch (const int thrown) {
 			expect(thrown == i);
 		}
-		expect(rig.loop.timeout() == 0ns); /* more is due */
+		expect(rig.loop.timeout() == 0ns); /* more timeouts are due */
 	}
 	expect(living == 1 && !large);
 	expect(rig.turn() == 1 && calls == 5);
-	expect(!kept.set(1s)); /* its callable was put back */
+	expect(!kept.set(1s)); /* its callable was restored */
 	try {
 		rig.go(1h);
 		expect(false);
@@ -633,7 +635,7 @@ void errors_are_those_of_the_c_calls()
 void what_does_not_fit_is_refused()
 {
 	using hours = std::chrono::time_point<timerhub::clock, std::chrono::hours>;
-	rig rig; /* at 0: every number of ns below UINT64_MAX would fit */
+	rig rig; /* at time 0 every number of ns below UINT64_MAX is valid */
 	timerhub::timeout<> timeout;
 	const auto refused = errc::result_out_of_range;
 
@@ -670,7 +672,7 @@ void end_as_terminated()
 	_exit(terminated);
 }
 
-/* The loop would keep the address of freed memory. */
+/* Otherwise the loop would keep the address of freed memory. */
 void destruction_on_another_thread_terminates()
 {
 	const pid_t child = fork();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub.hpp on manual hubs, in virtual time and one thread: what a timer object does when it is
- * moved, destroyed, armed again, thrown out of; times; errors; every method. Built a second time
- * with -fno-exceptions -fno-rtti.
+ * timerhub.hpp on manual hubs, in virtual time and one thread. A timer is moved, destroyed, armed
+ * again, or its callback throws. Times, errors, and every method. Built a second time with
+ * -fno-exceptions -fno-rtti.
  */
 #include <timerhub.hpp>
 
@@ -27,7 +27,7 @@
 using namespace std::chrono_literals;
 using std::errc;
 
-/* ---- a hub whose time is moved by hand ---- */
+/* ---- a manual hub ---- */
 
 namespace
 {
@@ -51,7 +51,7 @@ struct rig {
 		expect(!queue.open(hub));
 	}
 
-	/* Moves the clock and calls what is due; returns how many. */
+	/* Moves the clock and calls the due callables; returns their number. */
 	unsigned go(timerhub::delay to)
 	{
 		unsigned count = 0;
@@ -76,7 +76,7 @@ struct rig {
 	}
 };
 
-/* A callable too large for a timer's data, which counts its living copies. */
+/* A callable larger than a timer's data that counts its living copies. */
 struct counted {
 	int *calls;
 	int *living;
@@ -103,7 +103,7 @@ struct counted {
 	}
 };
 
-/* ---- what is due is called ---- */
+/* ---- due timers are called ---- */
 
 void timer_comes_at_its_deadline()
 {
@@ -127,7 +127,7 @@ void timer_comes_again_after_each_move()
 	expect(!timer.arm_after(rig.queue, 30s, [&calls] { calls++; }));
 	const timerhub_timer handle = timer.handle();
 	expect(rig.go(20s) == 0);
-	expect(!timer.expires_after(30s, &idled) && !idled); /* a sign of life */
+	expect(!timer.expires_after(30s, &idled) && !idled); /* a heartbeat */
 	expect(rig.go(49s) == 0 && rig.go(51s) == 1);
 	for (int i = 1; i <= 100; i++) {
 		expect(!timer.expires_after(30s, &idled) && idled);
@@ -218,7 +218,7 @@ template <class Callable> void destroyed_timer_is_silent(rig &rig, Callable call
 		timerhub::timer timer;
 
 		expect(!timer.arm_after(rig.queue, 1ms, callable));
-		expect(!rig.hub.advance(rig.hub.now() + 1s)); /* its expiry waits */
+		expect(!rig.hub.advance(rig.hub.now() + 1s)); /* its expiry is not delivered */
 	}
 	expect(rig.go(rig.hub.now().time_since_epoch() + 1s) == 0 && rig.live() == 0);
 }
@@ -260,7 +260,7 @@ void arming_cancels_what_was_armed()
 	expect(!timer.arm_after(rig.queue, 2s, counted(&second, &living)));
 	expect(living == 1 && rig.live() == 1);
 	expect(rig.go(3s) == 1 && first == 0 && second == 1);
-	/* Also where it fails. */
+	/* Even if it fails. */
 	expect(timer.arm_after(rig.queue, std::chrono::hours::max(), [] {}) ==
 	       errc::result_out_of_range);
 	expect(living == 0 && rig.live() == 0 && timer.handle() == 0);
@@ -305,7 +305,7 @@ template <class Callable> void moved_timer_still_calls(Callable callable, const 
 	std::vector<timerhub::timer> many;
 	many.push_back(std::move(third));
 	for (int i = 0; i < 20; i++)
-		many.emplace_back(); /* moves them all, several times */
+		many.emplace_back(); /* reallocates and moves them all, several times */
 	expect(rig.go(2s) == 1 && calls == before + 1);
 	expect(!many.front().expires_after(1s));
 	many.front().swap(many.back());
@@ -343,7 +343,7 @@ void hub_and_queue_are_moved_while_timers_are_armed()
 	queue_self = std::move(rig.queue);
 	expect(rig.go(2s) == 1 && calls == 1);
 	expect(!timer.expires_after(1s) && rig.go(4s) == 1);
-	/* What they owned is closed. */
+	/* The moved-to objects close their old resources. */
 	const int queue_fd = rig.queue.fd(), hub_fd = rig.hub.wake_fd();
 	timer.cancel();
 	rig.queue = timerhub::queue();
@@ -387,14 +387,14 @@ void timer_is_destroyed_in_its_own_callback()
 	expect(!small->timer.arm_after(rig.queue, 1s, [small] { delete small; }));
 	expect(rig.go(1s) == 1 && rig.live() == 0);
 
-	/* The callable owns the session that owns the timer: neither is freed under its feet. */
+	/* The callable owns the session that owns the timer. Neither is freed during the call. */
 	auto callable = [seen = counted(&calls, &living), owned = std::move(owned),
 	                 guard = std::vector<int>(100, 7)]() mutable {
 		seen();
 		owned.reset();
 		for (const int value : guard)
 			expect(value == 7);
-		expect(*seen.living == 2); /* one is outside */
+		expect(*seen.living == 2); /* one copy is outside */
 	};
 	static_assert(!timerhub::is_small_v<decltype(callable)>);
 	expect(!large->timer.arm_every(rig.queue, 1s, std::move(callable)));
@@ -402,12 +402,12 @@ void timer_is_destroyed_in_its_own_callback()
 	expect(rig.go(5s) == 1 && calls == 1 && living == 1 && rig.live() == 0);
 }
 
-/* Cancelling destroys the callable, and with it the session and the timer being cancelled. */
+/* The cancel destroys the callable, which owns the session and so the timer being cancelled. */
 void callable_may_own_its_timer()
 {
 	rig rig;
 	std::shared_ptr<session> owned(
-		new session); /* apart from its counts, which `watch` keeps */
+		new session); /* without its reference counts, which `watch` keeps */
 	session *const at = owned.get();
 	const std::weak_ptr<session> watch = owned;
 
@@ -417,7 +417,7 @@ void callable_may_own_its_timer()
 	expect(watch.expired() && rig.live() == 0);
 }
 
-/* A callable that runs twice on one stack is destroyed when the outer one returns. */
+/* If a callable runs twice on one stack, the outer call's return destroys it. */
 void timer_is_destroyed_in_a_nested_callback()
 {
 	rig rig;
@@ -432,7 +432,7 @@ void timer_is_destroyed_in_a_nested_callback()
 			return;
 		}
 		expect(!one->timer.expires_after(1s));
-		expect(rig.go(3s) == 1); /* calls us */
+		expect(rig.go(3s) == 1); /* calls this callback */
 		expect(calls == 2 && living == 1);
 	}));
 	expect(rig.go(1s) == 1 && calls == 2 && living == 0 && rig.live() == 0);
@@ -447,7 +447,7 @@ void timer_is_armed_moved_and_cancelled_in_its_own_callback()
 	expect(!timer.arm_after(rig.queue, 1s, [&, seen = counted(&first, &living)] {
 		seen();
 		expect(!timer.arm_after(rig.queue, 1s, counted(&second, &living)));
-		expect(living == 2); /* ours too */
+		expect(living == 2); /* our copy too */
 	}));
 	expect(rig.go(1s) == 1 && living == 1);
 	expect(rig.go(2s + 1us) == 1 && first == 1 && second == 1);
@@ -469,7 +469,7 @@ void timer_is_armed_moved_and_cancelled_in_its_own_callback()
 	expect(living == 0 && rig.live() == 0);
 }
 
-/* An event of the same batch: cancelled, so not called. */
+/* An event of the same batch is cancelled, so its callback is not called. */
 void timer_is_destroyed_in_anothers_callback()
 {
 	rig rig;
@@ -506,7 +506,7 @@ void exception_leaves_dispatch_and_everything_goes_on()
 	}
 	expect(living == 0 && large.handle() == 0);
 	expect(rig.go(1min) == 1 && calls == 3);
-	expect(!small.expires_after(1s)); /* it idles, as after any callback */
+	expect(!small.expires_after(1s)); /* it is idle, as after any callback */
 	expect(!small.cancel());
 }
 
@@ -571,7 +571,9 @@ void small_callables_allocate_nothing()
 	expect(rig.go(2s) == 1 && calls == 3 && heap_allocated == before + 1);
 }
 
-/* Its state would be lost with each call's copy, so it does not travel in the data. */
+/*
+ * Each call copies the data, so a mutable callable would lose its state there. It is on the heap.
+ */
 void mutable_callable_keeps_its_state()
 {
 	rig rig;
@@ -669,11 +671,11 @@ void what_does_not_fit_is_refused()
 	expect(timer.expires_at(timerhub::time_point::max()) == refused);
 	expect(rig.hub.advance(never) == refused);
 	expect(timer.arm_at(rig.queue, never, nothing) == refused);
-	/* The last that fits. */
+	/* The largest valid time. */
 	const timerhub::time_point last(std::chrono::nanoseconds(INT64_MAX - 127));
 	expect(!timer.arm_at(rig.queue, last, nothing) && !timer.expires_at(last));
 	expect(timer.expires_at(last + 1ns) == refused);
-	/* A past one is due. */
+	/* A past time is due. */
 	expect(!timer.expires_at(timerhub::time_point(-1h)) && rig.go(1s) == 1);
 	expect(!timer.expires_after(-1h) && rig.go(1s) == 1);
 	expect(timer.arm_every(rig.queue, 0s, nothing) == errc::invalid_argument);
@@ -700,7 +702,7 @@ void points_of_other_clocks_convert()
 	const auto before = steady_clock::now();
 	const auto now = timerhub::clock::to_steady(monotonic.now());
 	expect(before <= now && now <= steady_clock::now());
-	/* Not exactly: it may be set meanwhile. */
+	/* Not exact, because the wall clock may be set in between. */
 	const auto difference = timerhub::clock::to_system(wall.now()) - system_clock::now();
 	expect(difference > -1h && difference < 1h);
 }
@@ -767,7 +769,7 @@ void full_hub_refuses_and_nothing_leaks()
 	expect(living == 2);
 }
 
-/* ---- the rest of the calls ---- */
+/* ---- the other calls ---- */
 
 void detached_call_comes_once_and_may_be_cancelled()
 {
@@ -799,7 +801,7 @@ void numbers_are_drained()
 	const auto before = std::chrono::steady_clock::now();
 	expect(!rig.queue.wait(events.data(), 4, 1ms, count) && count == 0);
 	expect(std::chrono::steady_clock::now() - before >= 1ms);
-	rig.queue.interrupt(); /* nothing waits */
+	rig.queue.interrupt(); /* without a waiter */
 	expect(!rig.queue.wait(events.data(), 4, -1s, count) && count == 0);
 	rig.queue.stop();
 	expect(rig.queue.wait(events.data(), 4, count).value() == ESHUTDOWN);
