@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libFuzzer on sequences of calls: the bytes are calls of a manual hub, made through the model of
- * ../unit/hub_model.h, which knows what each must return. After the last all that can still come
- * must come, so that what was armed has been delivered, cancelled, dropped, or lies beyond.
+ * libFuzzer on sequences of calls. The bytes are calls of a manual hub, made through the model of
+ * ../unit/hub_model.h, which checks each result. After the last call, every remaining expiry must
+ * come. So each armed timer is delivered, cancelled or dropped, or its deadline is out of reach.
  */
 #include "hub_model.h"
 #include "input.h"
 
-/* A call's byte: what, and by two bits how its time is meant, and for which queue. */
+/* A byte of a call: the kind of call, two bits for the meaning of its time, and the queue. */
 #define CALL_WHAT 15
-#define CALL_ABSOLUTE 16 /* a point in time rather than a delay */
-#define CALL_FROM_NOW 32 /* of a point in time: counted from now */
-#define CALL_NEVER 32    /* of a delay: never */
-#define CALL_OTHER 64    /* the other call of two, or a kept timer */
+#define CALL_ABSOLUTE 16 /* a point in time instead of a delay */
+#define CALL_FROM_NOW 32 /* for a point in time: relative to now */
+#define CALL_NEVER 32    /* for a delay: NEVER */
+#define CALL_OTHER 64    /* the second of two calls, or a kept timer */
 #define CALL_QUEUE 128
 
 enum {
@@ -43,7 +43,7 @@ static uint64_t input_expires(struct input *input, const struct model *model, ui
 	return ((call & CALL_FROM_NOW) != 0 ? model->now_ns : 0) + input_ns(input);
 }
 
-/* A handle that lives or has lived, or any number. */
+/* Returns a live or stale handle, or any number. */
 static timerhub_timer input_handle(struct input *input, const struct model *model)
 {
 	uint8_t byte = input_byte(input);

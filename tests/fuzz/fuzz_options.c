@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libFuzzer on the option structs: any bytes, of any size that they claim, as the config of a hub
- * or a queue, as a spec, or as an array of specs. Each lies in memory of just that size. A struct
- * without a fault is taken and does what it says; one with faults is refused with the errno of one
- * of them, and nothing is written.
+ * libFuzzer on the option structs: any bytes, of any claimed size, as the config of a hub or a
+ * queue, as a spec, or as an array of specs. Each is in memory of exactly that size. A valid struct
+ * is accepted and has its effect. An invalid struct is refused with the errno of one of its faults,
+ * and nothing is written.
  */
 #include <errno.h>
 #include <sched.h>
@@ -16,21 +16,21 @@
 
 #define UNTOUCHED UINT64_C(0x5ca1ab1e0ddba11)
 #define NEVER UINT64_MAX
-#define LAST_NS ((UINT64_C(1) << 63) - 128) /* the latest deadline that can be kept */
+#define LAST_NS ((UINT64_C(1) << 63) - 128) /* the largest deadline */
 #define NOW_MAX_NS (UINT64_C(1) << 62)
-#define SIZE_MAX_BYTES 4096 /* of an option struct */
+#define SIZE_MAX_BYTES 4096 /* maximum of an option struct */
 #define TIMERS_MAX_MAX 67108862u
 #define BATCH 8
 
 static void *const untouched = (void *)&untouched;
 
-/* What is wrong with a struct. */
+/* The faults of a struct. */
 struct faults {
 	bool invalid, too_big, out_of_range;
-	bool no_processor; /* the kernel says so, after it has granted all else */
+	bool no_processor; /* the kernel reports it, after all other resources were granted */
 };
 
-/* Is there nothing wrong that the library can see by itself? */
+/* Does the library itself find no fault? */
 static bool well_formed(const struct faults *faults)
 {
 	return !faults->invalid && !faults->too_big && !faults->out_of_range;
@@ -55,7 +55,7 @@ static uint32_t size_in(const void *options)
 	return size;
 }
 
-/* True if it is large enough that its fields count. */
+/* Returns true if the struct is large enough for its members to be read. */
 static bool check_size(const unsigned char *bytes, uint32_t size, uint32_t known_bytes,
                        struct faults *faults)
 {
@@ -68,7 +68,10 @@ static bool check_size(const unsigned char *bytes, uint32_t size, uint32_t known
 	return size >= known_bytes;
 }
 
-/* `count` structs of the size that the first one claims, and nothing behind them; free() them. */
+/*
+ * Returns `count` structs of the size that the first one claims, at the end of their memory; free()
+ * them.
+ */
 static unsigned char *options_from(struct input *input, unsigned count)
 {
 	struct input ahead = *input;
@@ -77,7 +80,7 @@ static unsigned char *options_from(struct input *input, unsigned count)
 
 	input_bytes(&ahead, &size, sizeof(size));
 	if (size < sizeof(size))
-		size = sizeof(size); /* that much is always there to be read */
+		size = sizeof(size); /* the member `size` is always readable */
 	if (size > 2 * SIZE_MAX_BYTES)
 		size = 2 * SIZE_MAX_BYTES;
 	options = malloc((size_t)size * count);
@@ -88,7 +91,7 @@ static unsigned char *options_from(struct input *input, unsigned count)
 
 /* ---- config ---- */
 
-/* Would the kernel let a thread of ours run there? */
+/* Does the kernel let a thread of this process run there? */
 static bool cpu_allowed(uint32_t cpu)
 {
 	cpu_set_t before, one;
@@ -122,7 +125,10 @@ static struct faults config_faults(const unsigned char *bytes)
 	return faults;
 }
 
-/* The kernel may refuse what we did not; io_uring most of all, to those who insist on it. */
+/*
+ * The kernel may refuse resources that the library accepted, above all io_uring for a config that
+ * insists on it.
+ */
 static bool kernel_refuses(const struct timerhub_config *config, int result)
 {
 	return result == -ENOMEM || result == -EAGAIN || result == -EMFILE || result == -ENFILE ||
@@ -149,7 +155,7 @@ static void hub_lives(struct timerhub *hub, const struct timerhub_config *config
 	expect_eq(timerhub_cancel(hub, timer), 0);
 }
 
-/* A name of just as many bytes as are left; free() it. */
+/* Returns a name of the remaining bytes; free() it. */
 static char *name_from(struct input *input)
 {
 	size_t count = input->left;
@@ -215,7 +221,7 @@ static void fuzz_queue_config(struct input *input, struct timerhub *hub)
 
 /* ---- spec ---- */
 
-/* False if there is none. */
+/* Returns false if the spec has no deadline. */
 static bool deadline_of(const struct timerhub_spec *spec, uint64_t now_ns, uint64_t *ret_ns)
 {
 	*ret_ns = spec->expires_ns;
@@ -243,7 +249,7 @@ static void spec_faults(const unsigned char *bytes, uint32_t size, uint64_t now_
 	faults->out_of_range |= !deadline_of(&spec, now_ns, &deadline_ns);
 }
 
-/* It comes when it should, as it should: not in the nanosecond before, and by the end of slack. */
+/* The timer must come at its time: not a nanosecond before, and no later than its slack permits. */
 static void timer_comes(struct timerhub_queue *queue, struct timerhub *hub, timerhub_timer timer,
                         const struct timerhub_spec *spec)
 {
@@ -301,7 +307,7 @@ static void fuzz_spec(struct input *input, struct timerhub *hub, struct timerhub
 	free(bytes);
 }
 
-/* What is wrong with any of them. Each must claim the size by which they follow each other. */
+/* Returns the faults of all structs. Each must claim the stride as its size. */
 static struct faults specs_faults(const unsigned char *bytes, unsigned count, uint64_t now_ns)
 {
 	struct faults faults = { .invalid = false };
@@ -314,7 +320,7 @@ static struct faults specs_faults(const unsigned char *bytes, unsigned count, ui
 
 		spec_faults(spec, size, now_ns, &faults);
 		if (faults.invalid || faults.too_big)
-			return faults; /* the next may not even lie in this memory */
+			return faults; /* the next struct may be outside this memory */
 		faults.invalid |= size_in(spec) != size;
 	}
 	return faults;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a fuzzer gives, read from front to back; past its end everything is zero. Values are coded
- * so that few bytes reach far: a time is a power of two, one less, or a small number of them.
+ * A fuzzer's bytes, read from front to back, followed by zeros. The coding lets few bytes reach
+ * large values. A time is a power of two, a power of two minus one, or a small multiple of a power
+ * of two.
  */
 #ifndef TESTS_FUZZ_INPUT_H
 #define TESTS_FUZZ_INPUT_H
@@ -10,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* What libFuzzer calls, again and again. */
+/* libFuzzer calls it again and again. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 
 struct input {
@@ -45,7 +46,7 @@ static inline uint64_t input_word(struct input *input)
 	return word;
 }
 
-/* Two bits say which kind, six bits which power of two. */
+/* Two bits choose the kind, six bits the power of two. */
 static inline uint64_t input_ns(struct input *input)
 {
 	uint8_t code = input_byte(input);

@@ -7,9 +7,9 @@ set -eu
 target=$1
 corpus=$2
 shift 2
-ls "$corpus"/* >/dev/null # no corpus is a failure, not an empty run
+ls "$corpus"/* >/dev/null # an empty corpus is a failure
 finds=$(mktemp -d)
 trap 'rm -rf "$finds"' EXIT
-# What libFuzzer finds is a failure; its own status for that, 77, is a skipped test's.
+# A finding is a failure. libFuzzer's own status for it, 77, would mean a skipped test.
 "$target" -timeout=60 -print_final_stats=1 -error_exitcode=1 -artifact_prefix="$target-" "$@" \
 	"$finds" "$corpus"
