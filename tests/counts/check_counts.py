@@ -30,7 +30,7 @@ def instructions_of(object_name, lines):
         if line.startswith("ob="):
             inside = line[3:].strip() == object_name
         elif line.startswith("calls="):
-            called = True  # the next line is the cost of what was called
+            called = True  # the next line has the cost of the called functions
         elif line[:1].isdigit():
             if inside and not called:
                 total += int(line.split()[1])

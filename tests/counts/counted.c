@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls of the library for check_counts.py to count the instructions of, under callgrind: only
- * what is done within counted() is counted. A manual hub has no thread, so a run does the same
- * instructions each time. It has room for many more timers than are armed, and stays on one
- * processor: else free slots and inbox lanes of other processors would come into it.
+ * Calls of the library, whose instructions check_counts.py counts under callgrind. Only the work
+ * inside counted() is counted. A manual hub has no thread, so each run executes the same
+ * instructions. The hub has room for many more timers than are armed, and the program stays on one
+ * processor. Otherwise it would use the free slots and inbox lanes of other processors.
  *
- * Usage: counted arm|rearm|rearm_many|cancel|delivery. Prints how many operations it did.
+ * Usage: counted arm|rearm|rearm_many|cancel|delivery. Prints the number of operations.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -82,7 +82,7 @@ static void settle(void)
 	must(timerhub_advance(hub, 1, &next_ns), 0, "advance");
 }
 
-/* The region: check_counts.py names this function to callgrind. */
+/* check_counts.py names this function to callgrind. */
 __attribute__((noinline)) void counted(void (*body)(void));
 
 void counted(void (*body)(void))
@@ -113,7 +113,7 @@ static void open_hub(void)
 
 static void measure(void (*body)(void))
 {
-	arm_all(); /* once before, so that slots are handed out again, not for the first time */
+	arm_all(); /* once before, so that the counted run reuses slots */
 	cancel_all();
 	settle();
 	if (body != arm_all) {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For tools/run-coverage: a forked child that calls _exit() writes down what it reached.
+ * For tools/run-coverage: a forked child that calls _exit() writes its coverage counters first.
  *
- * Compiled twice. Into each program and library: it tells of its own way to write, for each has
- * counters of its own. With PRELOADED, as a library to be preloaded: it keeps these, and calls them
- * before the process ends. tools/run-coverage fails to reach what only children do without it.
+ * Compiled twice. In each program and library, it registers the function that writes the counters
+ * of that object, since each has its own. As a preloaded library (with PRELOADED), it stores these
+ * functions, and calls them before the process ends. Without this file, tools/run-coverage does not
+ * see the code that only children reach.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

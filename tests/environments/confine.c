@@ -29,14 +29,14 @@
 #define EXIT_CANNOT_CONFINE 125
 #define EXIT_CANNOT_RUN 126
 
-/* The superuser of a container has these. */
+/* A container's superuser has these. */
 static const unsigned container_capabilities[] = {
 	CAP_CHOWN,  CAP_DAC_OVERRIDE, CAP_FSETID,           CAP_FOWNER,     CAP_MKNOD,
 	CAP_SETGID, CAP_SETUID,       CAP_SETFCAP,          CAP_SETPCAP,    CAP_NET_RAW,
 	CAP_KILL,   CAP_SYS_CHROOT,   CAP_NET_BIND_SERVICE, CAP_AUDIT_WRITE
 };
 
-/* The profile allows these only with capabilities that a container lacks, or not at all. */
+/* The profile allows these only with capabilities that a container lacks, or never. */
 static const int container_refuses[] = {
 	SCMP_SYS(io_uring_setup),
 	SCMP_SYS(io_uring_enter),
@@ -89,9 +89,9 @@ static const int container_refuses[] = {
 	SCMP_SYS(vhangup),
 };
 
-/* Such a profile allows these two bits of a personality, and the question which one is in force. */
+/* The profile allows these two bits of a personality, and the query of the current personality. */
 #define PERSONALITIES UINT32_C(0x20008)
-#define PERSONALITY_ASKED UINT32_C(0x80000000) /* the question has all bits; no answer has this */
+#define PERSONALITY_ASKED UINT32_C(0x80000000) /* only the query sets this bit */
 
 #define NEW_NAMESPACES                                                                             \
 	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |             \
@@ -152,7 +152,7 @@ static bool has_capability(unsigned capability)
 	return mine.words[capability / 32].effective >> capability % 32 & 1;
 }
 
-/* Out of the bounding set too, since exec gives the superuser all that is in that set. */
+/* Also leave the bounding set, since exec gives the superuser every capability of that set. */
 static void drop_capability(unsigned capability)
 {
 	struct capabilities mine;
@@ -175,7 +175,7 @@ static bool container_keeps(unsigned capability)
 	return false;
 }
 
-/* CAP_SETPCAP, which dropping needs, is one that a container keeps. */
+/* Dropping needs CAP_SETPCAP, which a container keeps. */
 static void capabilities_as_container(void)
 {
 	for (unsigned capability = 0; capability < 32 * CAPABILITY_WORDS; capability++)
@@ -200,7 +200,7 @@ static void refuse(scmp_filter_ctx filter, int call, int error)
 		must_filter(seccomp_rule_add(filter, SCMP_ACT_ERRNO((uint32_t)error), call, 0));
 }
 
-/* Answers the call with `error`, or 0, if its first argument compares so. */
+/* Answers the call with `error`, or 0, if its first argument satisfies the comparison. */
 static void answer_if(scmp_filter_ctx filter, int call, uint32_t error, struct scmp_arg_cmp compare)
 {
 	must_filter(seccomp_rule_add_array(filter, SCMP_ACT_ERRNO(error), call, 1, &compare));
@@ -226,7 +226,7 @@ static scmp_filter_ctx filter_begin(void)
 	return filter;
 }
 
-/* Where it is permitted, set-user-ID programs keep their effect, as in a container. */
+/* Set-user-ID programs keep their effect, as in a container, if the kernel permits that. */
 static void filter_end(scmp_filter_ctx filter)
 {
 	must_filter(seccomp_attr_set(filter, SCMP_FLTATR_CTL_NNP, !has_capability(CAP_SYS_ADMIN)));
@@ -243,7 +243,7 @@ static void filter_as_container(void)
 	refuse_bits(filter, SCMP_SYS(personality), ~(PERSONALITIES | PERSONALITY_ASKED),
 	            PERSONALITY_ASKED);
 	refuse_bits(filter, SCMP_SYS(clone), NEW_NAMESPACES, 0);
-	refuse(filter, SCMP_SYS(clone3), ENOSYS); /* its flags lie in memory, out of reach */
+	refuse(filter, SCMP_SYS(clone3), ENOSYS); /* a filter cannot read its flags */
 	filter_end(filter);
 }
 
@@ -293,7 +293,7 @@ static void become(const char *id)
 	must(setuid(number), "user");
 }
 
-/* The options. A string is NULL without its option. */
+/* The options. A string without its option is NULL. */
 struct plan {
 	bool container;
 	bool no_breakpoints;
@@ -302,7 +302,7 @@ struct plan {
 	const char *processors;
 };
 
-/* Sets the limits first, while this process has the right to, and gives rights away last. */
+/* Sets the limits first, while this process may, and drops its rights last. */
 static void confine(const struct plan *plan)
 {
 	if (plan->processors)

@@ -4,7 +4,7 @@
 
 import re
 
-SKIP = 77  # the exit status of a test that could not be made
+SKIP = 77  # the exit status of a skipped test
 
 
 class Refused(Exception):

@@ -24,7 +24,7 @@ import tempfile
 import threading
 import time
 
-sys.dont_write_bytecode = True  # the sources may be read-only, or be copied just now
+sys.dont_write_bytecode = True  # the sources may be read-only, or a fresh copy
 from refusal import SKIP, Refused, check_uring  # pylint: disable=wrong-import-position
 from rest import rests  # pylint: disable=wrong-import-position
 
@@ -110,14 +110,16 @@ def serve(process, reminders, fifos, dice):
         thread.join()
     reminders.wait_for(len(reminders.asked))
 
-    # Due as soon as they are read, and no other comes afterwards to wake the loop for what it left.
+    # The reminders are due when they are read. No later reminder comes to wake the loop for those
+    # it left.
     reminders.write(fifos[0], [(f"0-{50000 + i} now", 0) for i in range(BURST)])
     reminders.wait_for(BURST)
 
     if not rests(process.pid, IDLE_S, HANG_S):
         raise Lost(f"it does not sleep for {IDLE_S} s with nothing due")
 
-    # All but one end; the loop must go on for that one, and for what is armed when it ends.
+    # All readers but one end. The loop must continue for that reader, and for reminders armed when
+    # it ends.
     for fifo in fifos[1:]:
         fifo.close()
     time.sleep(0.05)

@@ -22,7 +22,7 @@ import sys
 import threading
 import time
 
-sys.dont_write_bytecode = True  # the sources may be read-only, or be copied just now
+sys.dont_write_bytecode = True  # the sources may be read-only, or a fresh copy
 from refusal import SKIP, Refused, check_uring  # pylint: disable=wrong-import-position
 from rest import rests  # pylint: disable=wrong-import-position
 
@@ -34,7 +34,7 @@ SILENT = 60
 FEW_DESCRIPTORS = 24
 MANY_CONNECTIONS = 42
 IDLE_S = 0.5
-PAUSE_S = 0.01        # much less than from one look for descriptors to the next
+PAUSE_S = 0.01        # much shorter than the time between two readings of the descriptors
 
 
 class Lost(Exception):
@@ -135,7 +135,7 @@ def echo(index, server, seed):
 
 
 def test_echo(command, seed):
-    # So long that a machine that hangs for a while does not end a connection.
+    # So long that a stall of the machine does not end a connection.
     with Server(command, 1000 * HANG_S) as server:
         in_threads(CLIENTS, echo, server, seed)
         left = [server.connect() for _ in range(10)]
@@ -165,7 +165,7 @@ def fall_silent(index, server, seed):
                 answer = connection.recv(5, socket.MSG_WAITALL)
             except ConnectionError:
                 answer = b""
-            if not answer: # this process was stopped for so long; the end is checked below
+            if not answer: # this process was stopped for that long; the end is checked below
                 break
             last_ns = sign_ns
             with server.lock:

@@ -19,14 +19,14 @@ import subprocess
 import sys
 import tempfile
 
-sys.dont_write_bytecode = True  # the sources may be read-only, or be copied just now
+sys.dont_write_bytecode = True  # the sources may be read-only, or a fresh copy
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "examples"))
 from refusal import SKIP, Refused, check_uring  # pylint: disable=wrong-import-position
 
 SECTIONS = ["NAME", "LIBRARY", "SYNOPSIS", "DESCRIPTION", "RETURN VALUES", "EXAMPLES", "ERRORS",
             "ATTRIBUTES", "SEE ALSO"]
 SAFETY = {"Thread safety": r"MT-(Safe|Unsafe)", "Async-signal safety": r"AS-(Safe|Unsafe)|as the"}
-# The overviews: what they must tell of, and how many laws or promises they must have.
+# The overviews: the words that each must contain, and the number of its laws or promises.
 OVERVIEWS = {
     "timerhub.7": (["DESCRIPTION", "MODEL", "LAWS", "THREADS", "SIGNALS", "FORK", "LIMITS",
                     "MEMORY", "CONTAINERS", "ERROR CODES"], "LAWS", 13),
@@ -37,7 +37,7 @@ OVERVIEWS = {
     "timerhub-platforms.7": (["PLATFORMS", "VERSIONS", "STABLE PARTS", "DEPRECATION",
                               "THE ROAD TO 1.0"], "DEPRECATION", 3),
 }
-# The page of tools and error numbers: what it must tell of.
+# The page of tools and error numbers, and the words that it must contain.
 DEBUGGING = "timerhub-debugging.7"
 DEBUGGING_TOPICS = ["VALGRIND", "THREADSANITIZER", "GDB", "TIMERHUB-TOP", "PROBES", "ERRNO"]
 # The header for C++ and its page.
@@ -50,7 +50,7 @@ HEADERS = ["include/timerhub.h", "include/timerhub_loop.h", "include/timerhub_jo
            "include/timerhub_relay.h"]
 # The header whose functions are inline, so that no map lists them.
 INLINE_HEADER = "include/timerhub_uring.h"
-# A page of several calls may be called after their struct.
+# A page of several calls may have the name of their struct.
 STRUCTS = ["timerhub_loop"]
 
 
@@ -209,7 +209,7 @@ def methods(root):
     text = (root / CPP_HEADER).read_text(encoding="utf-8")
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     found = set()
-    # Of a timeout some methods are in its base.
+    # A timeout inherits some methods from its base.
     for name, body in re.findall(rf"^(?:template [^\n]*)?class ({CPP_CLASSES})\b[^\n;]*"
                                  r"\n\{(.*?)^ +(?:private|protected):", text,
                                  re.MULTILINE | re.DOTALL):
@@ -262,7 +262,7 @@ def check_pages(root):
         complaints += check_overview(folder / name, *wanted)
     complaints += check_debugging(root, pages)
     complaints += check_cpp(root)
-    # The links that are installed.
+    # The installed links.
     listed = (folder / "meson.build").read_text(encoding="utf-8")
     complaints += check_guides(folder, listed)
     for path, names in pages.items():
@@ -291,7 +291,7 @@ def write_program(page, target):
 def check_run(page, program):
     wanted = program_and_output(page)[1]
     emulator = shlex.split(os.environ.get("MESON_EXE_WRAPPER", ""))  # set if cross-compiled
-    # In a directory of its own: some put files into the current one.
+    # In a directory of its own, because some programs write files into the current one.
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run([*emulator, str(program.resolve())], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, timeout=60, check=False,

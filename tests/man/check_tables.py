@@ -13,11 +13,11 @@ import pathlib
 import re
 import sys
 
-# The head of the first column -> the files in which the table stands.
+# The head of the first column -> the files that contain the table.
 TABLES = {
     "the call returned": ("include/timerhub.h", "man/timerhub-free.7"),
 }
-LITERAL = {".h": (" *   ", " *"), ".7": ("", "")}  # what lines begin with: of a table, a blank one
+LITERAL = {".h": (" *   ", " *"), ".7": ("", "")}  # prefix of a line, and of a blank line
 
 
 def literal_lines(path):

@@ -21,7 +21,7 @@ COLUMNS = 100
 FUNCTION_LINES = 70
 CLANG_FORMAT = 14
 
-# Each foreign header has one home, or the few that are named here.
+# Each foreign header may be included by these files only.
 HOMES = {
     "hiredis/hiredis.h": {"relay/wire.c"},
     "liburing.h": {"owner/sleeper_uring.c"},
@@ -44,7 +44,7 @@ HOMES = {
     "timerhub_relay.h": {"relay/check.c", "relay/delivery.h", "relay/shared.h"},
 }
 
-# Where something that is forbidden else is at home.
+# Exceptions from FORBIDDEN_IN_LIB.
 ALLOWED = {"lib/journal/lock.h": "pthread_mutex"}
 
 FORBIDDEN_IN_LIB = {
@@ -64,7 +64,7 @@ PROSE = {
 }
 PROSE_ALLOWED = re.compile(r"who may free when", re.IGNORECASE)  # the name of a table
 
-# A program of tests, and the part of its name that its meson.build may list alone.
+# A program of tests, and the part of its name that may be listed in its meson.build.
 TEST_PROGRAM = re.compile(r"(?:test|stress|fuzz)_(\w+)\.(?:c|cc|py|sh)|\w+_test\.(?:py|sh)")
 
 LABEL = re.compile(r"(?<![\w)\]])\[[a-z][a-z-]*\]")  # not an index
@@ -418,7 +418,7 @@ def check_functions(sources):
     """A function begins with a brace on a line of its own and ends with another below it."""
     complaints = []
     for source in sources:
-        begins = {}  # by what stands before the brace: in C++ functions stand in classes
+        begins = {}  # by indentation: in C++ functions are inside classes
         for index, line in enumerate(source.lines if source.is_c else []):
             indent = line[:len(line) - len(line.lstrip())]
             begin = begins.get(indent)
@@ -433,7 +433,7 @@ def check_functions(sources):
 
 
 def check_lines(sources):
-    # In two halves, lest this file complain of itself.
+    # In two halves, so that this file has no hit of its own.
     unfinished = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
     complaints = []
     for source in sources:

@@ -210,7 +210,7 @@ class Planted(unittest.TestCase):
         more = self.wheel("to take.\n", "to take.\n *         [gone] nowhere.\n")
         self.fault(more, "[gone] is listed, and used nowhere")
 
-    # ---- what must not be in lib ----
+    # ---- forbidden in lib ----
 
     def test_forbidden_in_lib(self):
         for bad in ("atomic_thread_fence(order)", "pthread_mutex_lock(&m)", "pthread_cond_wait(&c)",
@@ -294,7 +294,7 @@ class Planted(unittest.TestCase):
 
     def test_long_method(self):
         for name in ("include/a.hpp", "tests/a.cc"):
-            self.fine({name: self.method(66)})  # class and namespace are longer
+            self.fine({name: self.method(66)})  # a class or namespace may be longer
             self.fault({name: self.method(67)}, "a function of 70 lines")
 
     def test_long_line(self):

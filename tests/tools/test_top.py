@@ -126,7 +126,7 @@ class Json(unittest.TestCase):
             self.check(watched, live=300, inbox=0, outbox=[180, 0])
             watched.ok(f"advance 0 {HOUR}")
             self.check(watched, live=300, inbox=0, outbox=[250, 50])
-            # The first of the 70 that are left from the hour, and 180 from before.
+            # The first of the 70 left from the hour, and 180 from before.
             self.assertEqual(watched.do("drain 0 0 1000"), "250")
             self.assertEqual(watched.do("drain 0 1 1000"), "50")
             self.check(watched, live=0, inbox=0, outbox=[0, 0])
@@ -146,7 +146,7 @@ class Json(unittest.TestCase):
             watched.ok(f"arm 0 0 {HOUR} 500", "wait 0 0 4000")
             self.assertEqual(watched.do("cancel 0 200"), "200")
             delivered = 4000 + self.tries_until_woken(watched)
-            # The owner may be awake still.
+            # The owner may still be awake.
             hub = eventually(lambda: self.agree(watched))
             self.assertEqual((hub["live"], hub["delivered"], hub["cancelled"]),
                              (300, delivered, 200))
@@ -168,7 +168,7 @@ class Json(unittest.TestCase):
     def test_withdrawn_expiries_and_reopened_queues(self):
         with Watched() as watched:
             watched.ok(f"hub m {MANUAL | OBSERVABLE} 100", "queue 0")
-            for step in range(1, 30):  # through compactions of the outbox
+            for step in range(1, 30):  # a full outbox is compacted several times
                 watched.ok("arm 0 0 10 40", f"advance 0 {100 * step}")
                 self.assertEqual(watched.do("cancel 0 39"), "39")
                 self.assertEqual(once(watched.pid)["hubs"][0]["live"], step)
@@ -415,7 +415,7 @@ class Refusals(unittest.TestCase):
         other = {"user": 65534, "group": 65534, "extra_groups": [], "cwd": "/"}
         try:
             subprocess.run(["true"], check=True, **other)
-        except OSError as error:  # as in a namespace of one user
+        except OSError as error:  # a namespace with one user refuses this
             self.skipTest(f"root may not become another user: {error}")
         with Watched() as watched, tempfile.TemporaryDirectory() as folder:
             watched.ok(f"hub m {OBSERVABLE} 100")
@@ -566,7 +566,7 @@ class View(unittest.TestCase):
                 terminal.shows("<   256 ns")
                 eventually(lambda: any(line.startswith("live timers") and "2,345" in line
                                        for line in terminal.lines()))
-                # What tmux leaves of the old screen ends with the same line.
+                # The part that tmux keeps of the old screen ends with the same line.
                 terminal.resize(40, 9)
                 eventually(lambda: terminal.fits(40, 9, {3: "live timers", -1: " q quit"}))
                 terminal.resize(5, 2)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process to be watched: it does what it reads, a command a line, and answers each with a line.
- * Hubs and queues are named by small numbers, in the order in which they were opened.
+ * A process to be observed. It reads commands, one a line, and answers each with a line. Hubs and
+ * queues have small numbers, in the order of their opens.
  *
  *   hub THREAD_NAME FLAGS TIMERS_MAX    -> ok
  *   queue HUB                           -> ok
@@ -163,8 +163,8 @@ static void fork_once(const struct timerhub_event *event)
 }
 
 /*
- * Arms three timers that are due at once, of a manual hub, and forks in the first one's callback.
- * The child goes on in the very call, as the parent does, and then lives until it is killed.
+ * Arms three timers of a manual hub that are due at once, and forks in the first callback. The
+ * child continues inside the call, as the parent does, and then runs until it is killed.
  */
 static void fork_inside(const struct hub *hub, struct timerhub_queue *queue)
 {
