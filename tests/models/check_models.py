@@ -21,11 +21,11 @@ import sys
 import tempfile
 import time
 
-# A longer path is an error. Nothing is searched by halves: no bit states, no hash compaction.
+# A longer path is an error. Searches are complete, without bit states or hash compaction.
 DEPTH_MAX = 200000
 
-# What takes so long to search that gcc, which takes two seconds more than tcc, makes up for it: the
-# program that it makes is nearly twice as fast.
+# Large searches, for gcc. It takes two seconds more than tcc, and its program is nearly twice as
+# fast.
 LARGE = {("timer.pml", "true"), ("timer.pml", "true -DINTERVAL=2"),
          ("timer.pml", "true -DINTERVAL=1 -DNO_ARMER -DREARMERS"), ("timer.pml", "true -DSLACK"),
          ("timer.pml", "true -DTO_NEVER -DNO_REARM"), ("inbox.pml", "true -DONE_SLOT"),
@@ -97,7 +97,7 @@ class Model:
             match = LAW.match(line)
             if match:
                 self.laws.append(match[1])
-            elif re.match(r" \* {4,}\S", line):  # goes on from the line before
+            elif re.match(r" \* {4,}\S", line):  # continues the line before
                 match = True
         if not match:
             self.complain(f"what is this: {line}")
@@ -194,12 +194,12 @@ def call(folder, *command):
 def search(folder, path, run):
     """Have Spin make the search program, run it, and return what it says."""
     call(folder, "spin", "-a", *run.defines, str(path.resolve()))
-    # tcc's program is slower than gcc's, and there before gcc has read the source. NOCOMP: states
-    # are kept whole, which takes a fifth less time and a third more memory.
+    # tcc's program is slower than gcc's, and is ready before gcc has read the source. NOCOMP keeps
+    # states whole, which takes a fifth less time and a third more memory.
     large = (path.name, run.name) in LARGE
     compiler = ["gcc", "-O1"] if large else ["tcc", "-DNOCOMP"]
     call(folder, *compiler, "-w", "-DSAFETY", "-o", "pan", "pan.c")
-    # The hash table's size, as a power of two, has to do with speed alone.
+    # The size of the hash table, as a power of two, affects only the speed.
     return call(folder, "./pan", f"-m{DEPTH_MAX}", "-w21" if run.law else "-w24")
 
 

@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Closing a queue, against everything else.
+ * The close of a queue, against all other calls.
  *
- * Two timers on the queue, both due; the closer; the owner, anywhere in a pass; a worker that loops
- * over timerhub_wait(); a caller that cancels or re-arms one of the timers; and a caller that arms
- * the first free slot on another queue or, with -DLATE and against the contract, on this one, at
- * any time (in the middle of timerhub_arm(): what it has read of the queue does not change).
+ * The queue has two timers, both due. There are the closer, and the owner anywhere in a pass. A
+ * worker loops over timerhub_wait(). A caller cancels or re-arms one of the timers. Another caller
+ * arms the first free slot at any time, on another queue, or with -DLATE on this queue, against the
+ * contract. It may be in the middle of timerhub_arm(), whose values read from the queue do not
+ * change.
  *
- * The closer's "closing" and "gone" and, where that is planted, the worker's "inside" go through a
- * store buffer. Every other store here is a locked instruction, a system call, or of a variable
- * that no other thread reads.
+ * The closer's "closing" and "gone" go through a store buffer, and the worker's "inside" does if
+ * that fault is planted. Every other store here is a locked instruction, a system call, or to a
+ * variable that no other thread reads.
  *
- * Left out: the schedule (the owner looks at every slot, being told what is due by the pairs
- * alone), the inbox, and so the owner's sleep except the bell; the eventfd. Pair and record are one
- * step (timer.pml has them apart): the queue of a timer comes with its pair. The closer wakes the
- * worker once: lib/ does so every millisecond, and does not need to. The struct of the closed queue
- * else. timerhub_close() ends the owner first: then only waiters are left to race with, and these
- * are sent away as here.
- * sent away as here.
+ * Left out:
+ *
+ * - The schedule. The owner looks at every slot, and the pairs alone say which are due.
+ * - The inbox, and so the owner's sleep, except for the bell. The eventfd.
+ * - Pair and record in separate steps (timer.pml). Here a timer's queue is read with its pair.
+ * - Repeated wakes. lib/ wakes the worker every millisecond. One wake suffices.
+ * - timerhub_close(). It ends the owner first. Then it only races with waiters, which get
+ *   -ESHUTDOWN as here.
  *
  * Models:
  *   lib/hub/queues.c         timerhub_queue_close() queue_send_waiters_away() queue_drop_timers()
@@ -32,45 +34,49 @@
  *   lib/hub/consume.c        timerhub_wait() queue_wait() queue_block() queue_verdict() deliver()
  *
  * Laws:
- *   untouched   no thread touches the queue when it is no more
- *   all_gone    when it is no more, no timer of it is alive
+ *   untouched   no thread accesses the queue after it is freed
+ *   all_gone    after the close, no timer of the queue is live
  *   others_live a timer of another queue is not dropped
- *   none_kept   when all has come to rest, no slot is held by a timer of it that has expired
- *   freed_once  no slot is put back twice
- *   closes      the closer gets through, and the worker out
+ *   none_kept   when all threads have come to rest, no expired timer of the queue holds a slot
+ *   freed_once  no slot is freed twice
+ *   closes      the close returns, and the worker's wait ends
  *
  *   true
  *   true -DMANUAL
  *   true -DLATE
  *   bug NO_PASS            untouched   the closer does not wait for the owner's pass
- *   bug NO_PASS            untouched   -DMANUAL nor for that of timerhub_advance()
- *   bug PASS_BEFORE_DROP   untouched   it notes the pass, then drops the timers
- *   bug PASS_KEPT_OPEN     untouched   the owner tells consumers in its next pass
- *   bug INSIDE_LATE        untouched   a waiter looks whether the queue closes, then counts itself
- *   bug INSIDE_NO_BARRIER  untouched   its count may be seen after it has looked
- *   bug CLOSER_NO_BARRIER  closes      what it says may be seen after the closer saw none inside
+ *   bug NO_PASS            untouched   -DMANUAL the closer does not wait for timerhub_advance()
+ *   bug PASS_BEFORE_DROP   untouched   the closer reads the pass, then drops the timers
+ *   bug PASS_KEPT_OPEN     untouched   the owner signals consumers in its next pass
+ *   bug INSIDE_LATE        untouched   a waiter checks whether the queue closes, then counts itself
+ *   bug INSIDE_NO_BARRIER  untouched   the check comes before the waiter's count is visible
+ *   bug CLOSER_NO_BARRIER  closes      the closer counts the waiters before "closing" is visible
  *   bug DROPS_OTHERS       others_live the queue of the timer is not compared
- *   bug DROPS_ONCE         all_gone    a lost compare-and-swap is not tried again
+ *   bug DROPS_ONCE         all_gone    a lost compare-and-swap is not repeated
  *   bug DROPS_BY_STORE     freed_once  the closer decides, then stores
- *   bug NO_BELL            closes      the closer waits for a pass, and does not ring
- *   bug RINGS_FIRST        closes      it rings, then notes the pass
- *   bug NO_WAKE            closes      it waits for those inside, and does not wake them
- *   bug WAKE_FIRST         closes      it wakes them, then says that the queue closes
- *   bug VERDICT_EARLY      closes      whether the queue closes is read before the ticket
+ *   bug NO_BELL            closes      the closer waits for a pass without ringing the bell
+ *   bug RINGS_FIRST        closes      the closer rings, then reads the pass
+ *   bug NO_WAKE            closes      the closer waits for the waiters without waking them
+ *   bug WAKE_FIRST         closes      the closer wakes the waiters, then sets "closing"
+ *   bug VERDICT_EARLY      closes      "closing" is read before the eventcount
  *   bug PASS_UNTOLD        closes      the owner looks for closers, then numbers the pass
- *   bug GONE_UNSAID        untouched   -DLATE the closer does not say before it waits for the pass
- *                                      that the queue is gone; lib/ did not, once, and
- *   bug LATE_LEFT          none_kept   -DLATE left in the outbox what has expired since the walk
- *   bug GONE_NO_BARRIER    untouched   -DLATE what it says may be seen after it noted the pass
- *   bug GONE_AFTER_PASS    untouched   -DLATE it says so when it has waited
- *   bug LATE_BEFORE_PASS   none_kept   -DLATE it is taken out, then the pass waited for
- *   bug LATE_UNSEEN        untouched   -DLATE the owner does not look whether the queue is there
- *   bug LATE_KEPT          none_kept   -DLATE it does, and drops only the handle
- *   bug LATE_BY_STORE      freed_once  -DLATE it decides whether the timer lives, then stores
+ *   bug GONE_UNSAID        untouched   -DLATE the closer does not set "gone" before it waits for
+ *                                      the pass (as lib/ once)
+ *   bug LATE_LEFT          none_kept   -DLATE expiries since the walk stay in the outbox (as lib/
+ *                                      once)
+ *   bug GONE_NO_BARRIER    untouched   -DLATE the pass is read before "gone" is visible
+ *   bug GONE_AFTER_PASS    untouched   -DLATE "gone" is set after the wait
+ *   bug LATE_BEFORE_PASS   none_kept   -DLATE late expiries are taken out before the wait for the
+ *                                      pass
+ *   bug LATE_UNSEEN        untouched   -DLATE the owner does not check whether the queue is gone
+ *   bug LATE_KEPT          none_kept   -DLATE the owner does, and drops only the handle
+ *   bug LATE_BY_STORE      freed_once  -DLATE the owner checks that the timer is live, then stores
  */
 #define SLOTS 2
 
-/* A pair: phase, due, generation. The first life is on the queue that closes, the second is not. */
+/*
+ * A pair: phase, due, generation. The first generation is on the closing queue, the second is not.
+ */
 #define FREE 0
 #define ARMED 1
 #define PENDING 2
@@ -87,14 +93,14 @@
 
 byte pair[SLOTS];
 bool is_free[SLOTS];
-byte outbox[2 * SLOTS]; /* of the queue: handles; each life expires on it once */
+byte outbox[2 * SLOTS]; /* handles; each generation expires on the queue once */
 #define HANDLE(slot, life) ((slot) | ((life) << 1))
 #define SLOT_OF(handle) ((handle) & 1)
 #define LIFE_OF(handle) ((handle) >> 1)
 byte put, tail, head;
 
 bool gone; /* the queue */
-/* Its place in the hub's table: there it is, QUEUE_GONE, nothing. */
+/* Its entry in the hub's table: present, QUEUE_GONE, empty. */
 #define THERE 0
 #define GONE 1
 #define NOTHING 2
@@ -278,7 +284,10 @@ end:
 
 /* ---- callers ---- */
 
-/* What the closer changes to: FREE, but by a name of its own, so that bugs can be planted here. */
+/*
+ * The phase to which the closer changes. It equals FREE, with a name of its own so that faults can
+ * be planted here.
+ */
 #define DROPPED 3
 #ifdef DROPS_BY_STORE
 #define STORES(to) (to == DROPPED)
@@ -296,7 +305,7 @@ end:
 #define NOT_MINE OTHERS(w)
 #endif
 
-/* hub_cancel(), timer_rearm(); `spare` tells whether to leave this pair alone. */
+/* hub_cancel(), timer_rearm(). If `spare` holds, the pair stays unchanged. */
 inline change(slot, spare, to)
 {
 	w = pair[slot];
@@ -427,7 +436,7 @@ proctype worker()
 		:: else
 		fi;
 #endif
-		/* queue_wait(): until there are events, or it is sent away. */
+		/* queue_wait(): until an event is there, or the queue closes. */
 		do
 		:: closing -> break
 		:: !closing ->
@@ -456,7 +465,7 @@ inline send_away()
 #endif
 }
 
-/* owner_wait_pass(), without the reading of the pass */
+/* owner_wait_pass(), after the pass was read */
 inline wait_pass()
 {
 	atomic { !gone_buffer -> pass_waiters++ }

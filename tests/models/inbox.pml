@@ -1,26 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inbox: coalescing by flags in the pair, cells with laps, slots that are armed again.
+ * The inbox: coalescing by flags in the pair, cells with laps, reused slots.
  *
- * Two callers on two slots. One caller has two calls and the other one, each of arm, re-arm and
- * cancel. The owner may look at any slot that is scheduled before it sleeps. With -DONE_SLOT there
- * is one slot. One caller has three calls, and the other two, which do not cancel. So a caller that
- * is held up before or after its push can meet a later claim of the slot.
+ * Two callers use two slots. One caller makes two calls and the other makes one, each an arm, a
+ * re-arm or a cancel. Before it sleeps, the owner may look at any scheduled slot. With -DONE_SLOT
+ * there is one slot. One caller makes three calls. The other makes two, and does not cancel. So a
+ * caller that is delayed before or after its push can meet a later claim of the slot.
  *
- * A thread stopped for ever at any instruction is one that is not scheduled any more, so the laws
- * are asked of every reachable state, not of the end. There are no store buffers: every store here
- * is a locked instruction, or one of the owner's that it follows with a locked one before it
- * matters (a cell emptied: then the slot's pair; the promise: promise.pml has that). A walk along
- * filled cells is one step: what was filled once is not empty again for that place. A caller may be
- * held up before its walk, while others move the tail and the owner empties the cell. Confirming a
- * push is one step too: the change that succeeds, or the load that makes an end of it. Left out:
- * time (every deadline lies ahead, so that only a wake ends a sleep), the recording of wakes
- * (promise.pml), lanes (each is a ring like this one, and the second look asks all of them),
- * batches, halves of the pair loaded alone and slack (timer.pml).
+ * A thread stopped for ever at an instruction is a thread that is not scheduled any longer. So the
+ * laws are checked in every reachable state, not only at the end. There are no store buffers. Every
+ * store here is a locked instruction, or a store of the owner that a locked instruction follows
+ * before it matters. The owner's stores are the emptying of a cell, which the slot's pair follows,
+ * and the promise (promise.pml). A walk along filled cells is one step, because a cell that was
+ * filled stays filled for that place. Before its walk a caller may be delayed, while others move
+ * the tail and the owner empties the cell. The confirmation of a push is one step: the successful
+ * change, or the load that makes it needless.
  *
- * A slot has one entry for each claim. A claim stands until the owner looks, and then another can
- * be made. Only an armer claims where a claim stands, while no thread has confirmed that one. So
- * the claimant is held up, and leaves one entry more.
+ * Left out:
+ *
+ * - Time. Every deadline is ahead, so only a wake ends a sleep.
+ * - The record of wakes (promise.pml).
+ * - Lanes. Each is a ring like this one, and the second look reads all of them. Batches.
+ * - Halves of the pair loaded separately, and slack (timer.pml).
+ *
+ * A slot has one entry for each claim. A claim lasts until the owner looks. Then another claim is
+ * possible. While a claim lasts, only an armer may claim again, and only while the first claim is
+ * not confirmed. Then the first claimant is delayed, and leaves one more entry.
  *
  * Models:
  *   lib/timer/timer.c timer_arm() timer_rearm() pair_cancelled() timer_cancel()
@@ -33,40 +38,42 @@
  *                     pair_unscheduled() pair_looked_at()
  *
  * Laws:
- *   never_late   no armed timer, except one that a thread is at work on, is due before the end of
- *                a sleep that no wake has ended
- *   always_room  a push finds a cell
- *   once_inside  a slot is in the inbox, or claimed by threads yet to push it, once at most, and
- *                once more for each armer that found a claimant held up
+ *   never_late   an armed timer is not due before the end of the owner's sleep, unless a wake has
+ *                ended the sleep or a thread is inside a call on the timer
+ *   always_room  a push finds an empty cell
+ *   once_inside  a slot is at most once in the inbox or claimed for a push, plus once for each
+ *                armer that found a claimant delayed
  *
  *   true
  *   true -DONE_SLOT
- *   bug CLAIM_TRUSTED        never_late   arm trusts a mere claim of a timer before (trap 3, and
- *                                         what lib/ did before 1e7c3c4)
- *   bug FLAG_OUTSIDE_PAIR    never_late   "in the inbox" is not in the pair (trap 3)
- *   bug PUSHED_FIRST         never_late   the claim says that it is pushed
- *   bug LOOK_UNCOUNTED       never_late   -DONE_SLOT the owner's look does not count, so a push is
- *                                         confirmed for the claim of another
- *   bug CONFIRMED_ANYWAY     never_late   -DONE_SLOT nor is the count compared
- *   bug CONFIRMED_ASLEEP     never_late   a caller whose push another has confirmed asks for no
- *                                         wake
- *   bug COVERED_IN_INBOX     never_late   an arm takes the schedule entry over, though the slot is
- *                                         in the inbox
- *   bug COVERED_EARLIER      never_late   an arm takes the entry over, though it is for later
- *   bug LOOKED_SCHEDULED     never_late   the owner's look schedules no free slot, and does not say
- *                                         so
- *   bug REST_SCHEDULED       never_late   nor does the owner that rests
- *   bug NO_RELOAD            never_late   after the push, the deadline is not read again (trap 2)
- *   bug COALESCED_ASLEEP     never_late   a caller that finds the slot claimed asks for no wake
+ *   bug CLAIM_TRUSTED        never_late   arm relies on the claim of an earlier timer (trap 3; lib/
+ *                                         did so once)
+ *   bug FLAG_OUTSIDE_PAIR    never_late   "in the inbox" is not a flag of the pair (trap 3)
+ *   bug PUSHED_FIRST         never_late   the claim also sets PUSHED
+ *   bug LOOK_UNCOUNTED       never_late   -DONE_SLOT the owner's look does not change the counter,
+ *                                         so a push confirms a later claim
+ *   bug CONFIRMED_ANYWAY     never_late   -DONE_SLOT the counter is not compared
+ *   bug CONFIRMED_ASLEEP     never_late   a caller whose push another has confirmed does not wake
+ *                                         the owner
+ *   bug COVERED_IN_INBOX     never_late   an arm takes the schedule entry over while the slot is in
+ *                                         the inbox
+ *   bug COVERED_EARLIER      never_late   an arm takes over a schedule entry that is too late
+ *   bug LOOKED_SCHEDULED     never_late   the owner's look does not schedule a free slot, and
+ *                                         leaves the deadline
+ *   bug REST_SCHEDULED       never_late   the owner that rests does the same
+ *   bug NO_RELOAD            never_late   the deadline is not read again after the push (trap 2)
+ *   bug COALESCED_ASLEEP     never_late   a caller that finds the slot claimed does not wake the
+ *                                         owner
  *   bug FLAG_AFTER_STATE     never_late   the owner reads the state, then clears the flag
- *   bug RESERVE_THEN_PUBLISH never_late   a ring with holes: the tail first, then the cell (trap 1)
- *   bug NO_LAP               never_late   an empty cell looks the same in every lap
- *   bug TAIL_LEFT            never_late   -DONE_SLOT a full line leaves the tail where it is
- *   bug LOOK_ENDS_AT_TAIL    never_late   a look does not go past the line of the tail
- *   bug NO_SECOND_LOOK       never_late   the promise is raised, and that is that (trap 5)
+ *   bug RESERVE_THEN_PUBLISH never_late   a ring with holes: first the tail is moved, then the cell
+ *                                         is filled (trap 1)
+ *   bug NO_LAP               never_late   an empty cell has the same value in every lap
+ *   bug TAIL_LEFT            never_late   -DONE_SLOT after a full line the tail is not moved
+ *   bug LOOK_ENDS_AT_TAIL    never_late   a look does not go past the tail's line
+ *   bug NO_SECOND_LOOK       never_late   no look follows the raise of the promise (trap 5)
  *   bug NO_COALESCING        once_inside  every submission pushes
- *   bug EMPTIED_LATE         always_room  -DONE_SLOT the pair says that it is out, then the cell
- *                                         is emptied
+ *   bug EMPTIED_LATE         always_room  -DONE_SLOT the pair says that the slot has left, then the
+ *                                         cell is emptied
  */
 #ifdef ONE_SLOT
 #define SLOTS 1
@@ -79,8 +86,8 @@
 #else
 #define CALLS 2
 #endif
-#define CELLS (SLOTS + 1) /* one to spare: see once_inside */
-#define BEGIN (CELLS - 1) /* so that laps change soon */
+#define CELLS (SLOTS + 1) /* one more: see once_inside */
+#define BEGIN (CELLS - 1) /* the next lap begins soon */
 #define SOON 0
 #define LATER 1
 #define NEVER 3
@@ -140,19 +147,19 @@ byte look_by = LATER;
 bool bell;
 bool asleep;
 byte filed[SLOTS];
-byte work[CALLERS]; /* 1 + the slot of the timer that a caller is at work on, or PAST */
+byte work[CALLERS]; /* 1 + the slot of the timer of the caller's call, or PAST */
 bool apart[SLOTS];  /* FLAG_OUTSIDE_PAIR */
 
-/* Entries, and claimants yet to push, without those that armers have passed over. */
+/* Entries, and claimants that will push, without those that an armer ignored. */
 short inside[SLOTS];
 
 bool never_late = true;
 bool always_room = true;
 bool once_inside = true;
 
-#define PAST 15 /* the slot has another timer since */
+#define PAST 15 /* the slot has a later timer */
 #define AT_WORK(slot) (work[0] == 1 + (slot) || work[1] == 1 + (slot))
-/* While the owner is asleep, its promise is the sleep's end. */
+/* While the owner sleeps, its promise is the end of the sleep. */
 #define LATE(slot) (PHASE(pair[slot]) == ARMED && DEADLINE(pair[slot]) < look_by && !AT_WORK(slot))
 #ifdef ONE_SLOT
 #define ANY_LATE LATE(0)
@@ -160,8 +167,10 @@ bool once_inside = true;
 #define ANY_LATE (LATE(0) || LATE(1))
 #endif
 
-/* To be asked whenever the owner has gone to sleep or a caller has returned: what else happens
- * cannot make it false. */
+/*
+ * Checked when the owner has gone to sleep or a caller has returned. No other step can make it
+ * false.
+ */
 inline check_late()
 {
 	never_late = !(asleep && !bell && ANY_LATE);
@@ -179,7 +188,7 @@ proctype caller(byte me; byte calls)
 	byte what, w, n, slot, deadline, place, seen;
 	bool push, submit;
 
-	/* The pair loaded, for a handle that a caller has. */
+	/* Load the pair, for a handle that a caller has. */
 endnone:
 	atomic {
 		if
@@ -258,7 +267,7 @@ endnone:
 		:: pair[slot] == w ->
 			pair[slot] = n;
 #ifndef FLAG_OUTSIDE_PAIR
-			/* An armer that finds a claim unconfirmed passes its claimant over. */
+			/* An armer that finds an unconfirmed claim ignores the claimant. */
 			inside[slot] = inside[slot] +
 				(push -> 1 : 0) - (push && what == ARM && (w & CLAIMED) -> 1 : 0);
 			once_inside = (inside[slot] <= 1);
@@ -307,7 +316,10 @@ endnone:
 		   :: else -> place++
 		   fi;
 #ifndef TAIL_LEFT
-		   /* lane_advance_tail(): move it on, or go on where others have moved it. */
+		   /*
+		    * lane_advance_tail(): move the tail, or continue from where others have moved
+		    * it.
+		    */
 		   if
 		   :: place > tail -> tail = place
 		   :: else -> place = tail
@@ -387,11 +399,11 @@ inline look_at(slot)
 	}
 }
 
-/* Would it make a difference to look at this slot? */
+/* Would a look at this slot have an effect? */
 #define DOUBTED(slot) \
 	(PHASE(pair[slot]) == FREE || DEADLINE(pair[slot]) > filed[slot])
 
-/* owner_refile(), of a slot that is filed. */
+/* owner_refile(), for a scheduled slot. */
 inline rest(slot)
 {
 	w = pair[slot];

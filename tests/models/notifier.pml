@@ -2,13 +2,13 @@
 /*
  * How consumers learn of events: outbox, signalled flag, eventfd, futex.
  *
- * The owner publishes one event and then two; two consumers, each of a kind, take one event a call
- * and may go away after any call.
+ * The owner publishes one event and then two. Each of two consumers has a kind, takes one event a
+ * call, and may leave after any call.
  *
- * LEVEL polls the eventfd as poll(2) does, EDGE is told of writes to it (EPOLLET) and takes one
- * event each time, READER reads it itself before it drains, WAIT calls timerhub_wait(). Stores go
- * through a buffer for each thread, first in first out (TSO); a seq_cst store waits until it is
- * empty, and so do locked instructions and the kernel.
+ * LEVEL polls the eventfd as poll(2) does. EDGE is notified of writes to it (EPOLLET) and takes one
+ * event each time. READER reads the eventfd before it drains. WAIT calls timerhub_wait(). Each
+ * thread's stores go through a buffer, in order (TSO). A seq_cst store waits until the buffer is
+ * empty, and so do locked instructions and system calls.
  *
  * Models:
  *   lib/queue/notifier.c notifier_signal() notifier_signal_again() notifier_clear()
@@ -24,13 +24,14 @@
  *                        timerhub_queue_stop()
  *
  * Laws:
- *   not_lost   when all has come to rest and there are events, then the eventfd is readable, and
+ *   not_lost   when all threads have come to rest and events are left, the eventfd is readable and
  *              no consumer is blocked
- *   fd_tells   a call that ends having found nothing leaves the eventfd unreadable, unless a thread
- *              is about to write it, or has done so since (law 9)
- *   fd_quiet   when all has come to rest, one more call makes it unreadable if it finds nothing
- *   home       when all has come to rest, no consumer is blocked on a queue that is stopped
- *   handed_out a wait that ends because the queue is stopped leaves nothing published before
+ *   fd_tells   a call that found the queue empty leaves the eventfd unreadable, unless a thread is
+ *              about to write it, or has written it since (law 9)
+ *   fd_quiet   when all threads have come to rest, a further call that finds no event makes the
+ *              eventfd unreadable
+ *   home       when all threads have come to rest, no consumer is blocked on a stopped queue
+ *   handed_out a wait that ends because the queue is stopped leaves no event published before
  *
  *   true -DFIRST=LEVEL -DSECOND=LEVEL -DTHRICE
  *   true -DFIRST=LEVEL -DSECOND=EDGE
@@ -40,31 +41,32 @@
  *   true -DFIRST=WAIT -DSECOND=WAIT -DSTOP
  *   true -DFIRST=LEVEL -DSECOND=LEVEL -DCOMPACT
  *   true -DFIRST=WAIT -DSECOND=NOBODY -DSTOP -DCOMPACT
- *   bug OWNER_NO_BARRIER    not_lost  the events may be seen after the flag was found set
- *   bug CONSUMER_NO_BARRIER not_lost  the cleared flag may be seen after the second look
+ *   bug OWNER_NO_BARRIER    not_lost  the flag is found set before the events are visible
+ *   bug CONSUMER_NO_BARRIER not_lost  the second look comes before the cleared flag is visible
  *   bug CLEAR_AFTER_LOOK    not_lost  the flag is cleared after the second look
  *   bug NO_SECOND_LOOK      not_lost  no second look
- *   bug FLAG_BEFORE_FD      not_lost  -DTHRICE the flag is cleared, then the eventfd: swallows the
- *                                     ring for what was taken before it was signalled
- *   bug NO_SIGNAL_AGAIN     not_lost  a call that leaves events behind does not say so
- *   bug AGAIN_RINGS_FIRST   not_lost  -DTHRICE it writes the eventfd, then sets the flag
- *   bug COUNT_BEFORE_RING   fd_quiet  a ring is counted, then done
- *   bug COUNT_AFTER_RING    fd_tells  a ring is counted when done, and not noted before
- *   bug CLEARED_MIDWAY      fd_tells  -DTHRICE a clear takes those midway for done
- *   bug CLEARED_BEFORE_READ fd_tells  a clear is counted, then done
- *   bug TICKET_AFTER_LOOK   not_lost  -DSECOND=WAIT the ticket is read after the look
+ *   bug FLAG_BEFORE_FD      not_lost  -DTHRICE the flag is cleared, then the eventfd: this removes
+ *                                     the late ring for events already taken
+ *   bug NO_SIGNAL_AGAIN     not_lost  a call that leaves events does not signal again
+ *   bug AGAIN_RINGS_FIRST   not_lost  -DTHRICE that call writes the eventfd, then sets the flag
+ *   bug COUNT_BEFORE_RING   fd_quiet  a ring is counted before the write, and not noted as begun
+ *   bug COUNT_AFTER_RING    fd_tells  a ring is counted after the write, and not noted as begun
+ *   bug CLEARED_MIDWAY      fd_tells  -DTHRICE a clear counts begun rings as done
+ *   bug CLEARED_BEFORE_READ fd_tells  a clear is counted before the read
+ *   bug TICKET_AFTER_LOOK   not_lost  -DSECOND=WAIT the eventcount is read after the look
  *   bug WAITER_AFTER_LOOK   not_lost  -DSECOND=WAIT the waiter is counted after the look
- *   bug NO_TICKET           not_lost  -DSECOND=WAIT a consumer not yet blocked is not turned away
- *   bug WAITER_NO_BARRIER   not_lost  -DSECOND=WAIT the waiter's count may be seen after its look
+ *   bug NO_TICKET           not_lost  -DSECOND=WAIT a consumer about to block does not compare the
+ *                                     eventcount
+ *   bug WAITER_NO_BARRIER   not_lost  -DSECOND=WAIT the waiter looks before its count is visible
  *   bug STOP_NO_TICKET      home       -DFIRST=WAIT -DSECOND=WAIT -DSTOP a stop wakes no waiter
  *   bug STOP_UNSEEN         home       -DFIRST=WAIT -DSECOND=WAIT -DSTOP a waiter about to block
- *                                      does not look for a stop
- *   bug STOP_NO_LOOK        handed_out -DFIRST=WAIT -DSECOND=WAIT -DSTOP it looks for a stop after
- *                                      it found the queue empty, and no more at the queue
- *   bug COMPACTING_UNSEEN  handed_out -DFIRST=WAIT -DSECOND=NOBODY -DSTOP -DCOMPACT an outbox that
- *                                     is empty is taken for exhausted
- *   bug COMPACTING_LATE    handed_out -DFIRST=WAIT -DSECOND=NOBODY -DSTOP -DCOMPACT the owner says
- *                                     that it compacts after it has moved the head
+ *                                      does not check for a stop
+ *   bug STOP_NO_LOOK        handed_out -DFIRST=WAIT -DSECOND=WAIT -DSTOP a waiter checks for a stop
+ *                                      after it found the queue empty, and does not look again
+ *   bug COMPACTING_UNSEEN  handed_out -DFIRST=WAIT -DSECOND=NOBODY -DSTOP -DCOMPACT an empty outbox
+ *                                     counts as exhausted
+ *   bug COMPACTING_LATE    handed_out -DFIRST=WAIT -DSECOND=NOBODY -DSTOP -DCOMPACT the owner sets
+ *                                     "compacting" after it has moved the head
  *   bug WAKES_ONE           not_lost  -DFIRST=WAIT -DSECOND=WAIT one wake for two events
  */
 #define LEVEL 0
@@ -81,9 +83,11 @@
 
 byte head, tail;
 bool compacting; /* in the code a bit of the tail */
-byte put_back;   /* where the tail will be when the owner publishes what it took out; else 0 */
+byte put_back;   /* tail after the owner publishes the handles taken out; else 0 */
 bool signalled;
-/* One variable in the code: rings done, and those that have begun and are not. */
+/*
+ * One variable in the code: rings done, rings begun and not done, and the count at the last clear.
+ */
 byte rings, midway, cleared;
 #ifdef CLEARED_MIDWAY
 byte cleared_midway;
@@ -95,19 +99,21 @@ byte fd;
 byte waiters, ticket;
 byte interrupts;
 bool stopped;
-byte stop_tail; /* what was published when it was stopped */
+byte stop_tail; /* events published when the queue was stopped */
 
-/* The kernel: consumers not yet told of the last write, and those asleep on the futex. */
+/* The kernel: consumers not yet notified of the last write; consumers asleep on the futex. */
 bool edge[2];
 bool blocked[2];
 
-/* Threads that have set the flag and are yet to write the eventfd. */
+/* Threads that have set the flag and have not written the eventfd yet. */
 byte ringing;
-/* Has that been so, or has a thread written, since the consumer began to clear? */
+/* Since the consumer began to clear, was there such a thread, or a write? */
 bool told[2] = true;
 
-/* The store buffers, of the owner's tail and of what consumers store; only planted bugs leave
- * anything in them. 0: nothing. */
+/*
+ * The store buffers of the owner's tail and of the consumers' stores. Only planted faults leave a
+ * value in them. 0: empty.
+ */
 byte tail_buffer;
 bool signalled_buffer[2];
 bool waiters_buffer[2];
@@ -217,7 +223,7 @@ signalled_already:
 	:: else
 	fi
 #ifdef BUFFERS
-	; /* Whatever it does next, the buffer drains in the end. */
+	; /* The buffer drains before its next step or later. */
 	tail_buffer == 0
 #endif
 }
@@ -241,7 +247,7 @@ proctype owner()
 	put++;
 	publish(1);
 #endif
-	/* No room for the next: owner_put(), outbox_compact(). */
+	/* No room for the next event: owner_put(), outbox_compact(). */
 #ifndef COMPACTING_LATE
 	compacting = true;
 #endif
@@ -319,8 +325,8 @@ unrung:
 }
 
 /*
- * The second look of queue_clear(), in an atomic. Head and tail at once: the head only grows, and
- * an older one would only make it seem less empty.
+ * The second look of queue_clear(), in an atomic. It reads head and tail in one step. The head only
+ * grows, and an older head would make the outbox seem less empty.
  */
 inline look()
 {
@@ -333,7 +339,7 @@ inline look()
 #endif
 }
 
-/* A call ends that has left nothing. */
+/* A call ends that left no event. */
 inline check_fd()
 {
 	fd_tells = (fd == 0 || told[me]);
@@ -387,7 +393,7 @@ endwait:
 	atomic { !blocked[me] && DRAINED -> waiters--; number = 0; nothing = false }
 }
 
-/* Calls, and may go away after any call. */
+/* Makes calls, and may leave after any of them. */
 proctype consumer(byte me; byte kind)
 {
 	byte seen, half, number, before;
@@ -442,7 +448,7 @@ settling:
 		:: nothing -> check_fd()
 		:: else
 		fi;
-		told[me] = true; /* of no more use, and so not to be told apart */
+		told[me] = true; /* not needed; equal states become one */
 		if
 		:: nothing && (got || kind != WAIT) -> goto returned
 		:: nothing && !got && kind == WAIT
@@ -485,7 +491,7 @@ returned:
 		stopping = false;
 #endif
 		if
-		:: edge[me] = (kind == EDGE) /* goes away */
+		:: edge[me] = (kind == EDGE) /* leaves */
 		:: goto endidle
 		fi
 	}

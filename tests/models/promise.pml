@@ -2,14 +2,13 @@
 /*
  * The promise and its passes: which caller wakes the owner, and when the owner may sleep.
  *
- * Two callers, each of which arms a timer with a deadline of any kind; a canceller of one of these
- * before the owner has seen it; a timer that was there before; the owner; the clock.
+ * Two callers each arm a timer with any deadline. A canceller may cancel one of these timers before
+ * the owner has seen it. A third timer was armed before. There are the owner and the clock.
  *
- * Stores go through a buffer for each thread, first in first out (TSO). A seq_cst store waits until
- * it is empty, and so does a thread that enters the kernel. The inbox is a flag for each caller:
- * inbox.pml has it in full. The first sleep may end for no reason, as a signal ends one (EINTR).
- * With -DGATHERS the owner lets what is filed wait for more (and does not spin). Left out: system
- * calls that are refused.
+ * Each thread's stores go through a buffer, in order (TSO). A seq_cst store waits until the buffer
+ * is empty, and so does a system call. The inbox is a flag for each caller; inbox.pml models it
+ * completely. The first sleep may end without a reason, as a signal ends it (EINTR). With -DGATHERS
+ * the owner waits for more timers, and does not spin. Refused system calls are left out.
  *
  * Models:
  *   lib/owner/promise.c       promise_begin_pass() promise_make() promise_woken()
@@ -21,32 +20,37 @@
  *   lib/owner/sleeper_uring.c uring_sleep() uring_reap()
  *
  * Laws:
- *   never_late  no armed timer whose arming has returned is due before the end of the owner's sleep
- *               (or spin), is unseen by the owner, and no wake is pending
- *   in_order    no timer expires while one lies unseen that is due earlier and whose arming
- *               returned before that deadline (law 5)
+ *   never_late  the owner does not sleep (or spin) past the deadline of an armed timer that it has
+ *               not seen, if the arming has returned and no wake is pending
+ *   in_order    no timer expires while the owner has not seen an earlier one whose arming returned
+ *               before its deadline (law 5)
  *
  *   true
  *   true -DGATHERS
- *   bug CALLER_NO_BARRIER     never_late  the push may be seen after the promise was read
- *   bug OWNER_NO_BARRIER      never_late  the raised promise may be seen after the second look
- *   bug PASS_NO_BARRIER       never_late  the pass number may be seen after the look at the inbox
- *   bug NO_SECOND_LOOK        never_late  the promise is raised, and that is that (trap 5)
- *   bug LOOK_BEFORE_RAISE     never_late  the second look comes before the promise is raised
- *   bug WAKE_IF_ASLEEP        never_late  no wake for an owner that is not asleep
+ *   bug CALLER_NO_BARRIER     never_late  the promise is read before the push is visible
+ *   bug OWNER_NO_BARRIER      never_late  the second look comes before the raised promise is
+ *                                         visible
+ *   bug PASS_NO_BARRIER       never_late  the look at the inbox comes before the pass number is
+ *                                         visible
+ *   bug NO_SECOND_LOOK        never_late  no look follows the raise of the promise (trap 5)
+ *   bug LOOK_BEFORE_RAISE     never_late  the second look comes before the raise
+ *   bug WAKE_IF_ASLEEP        never_late  an owner that is not asleep gets no wake
  *   bug CLAIM_BEFORE_WAKE     never_late  the wake is recorded, then sent
- *   bug WAKE_BY_DEADLINE      never_late  recorded by the promise found too late, not by pass
- *   bug RECORD_CURRENT_PASS   never_late  recorded by the pass after the wake, not the one before
- *   bug RECORD_GOES_BACK      never_late  a late record of an older pass hides that of a newer one
- *   bug CALLER_LOWERS_PROMISE never_late  the promise is ended on the owner's behalf (trap 4)
+ *   bug WAKE_BY_DEADLINE      never_late  the wake is recorded by the promise found too late, not
+ *                                         by pass
+ *   bug RECORD_CURRENT_PASS   never_late  the wake is recorded by the pass after it, not the pass
+ *                                         before it
+ *   bug RECORD_GOES_BACK      never_late  a late record of an older pass hides the record of a
+ *                                         newer pass
+ *   bug CALLER_LOWERS_PROMISE never_late  the caller lowers the owner's promise (trap 4)
  *   bug BELL_CLEARED_LATE     never_late  the bell is cleared after the look, not before
- *   bug GATHERS_UNTOLD        never_late  -DGATHERS it promises one thing, and sleeps for another
+ *   bug GATHERS_UNTOLD        never_late  -DGATHERS the owner sleeps longer than it promises
  *   bug CLOCK_AFTER_INBOX     in_order    the inbox is emptied, then the clock is read
  */
 #define NEVER 9
-/* The clock goes so far; a deadline behind that is in the future for ever. */
+/* The clock stops here; a later deadline stays in the future. */
 #define LAST 2
-/* The owner wakes so early and spins: owner_config.spin_ns. */
+/* The owner wakes by this earlier and spins: owner_config.spin_ns. */
 #ifdef GATHERS
 #define SPIN 0
 #else
@@ -66,18 +70,18 @@ byte pass = 1;
 byte woken;
 bool bell;
 bool entry[2];     /* in the inbox */
-byte deadline[2];  /* of the callers' timers' pairs */
+byte deadline[2];  /* in the pairs of the callers' timers */
 bool unseen[2];    /* armed, and not yet seen by the owner */
 bool returned[2];  /* the arming has returned */
-bool in_time[2];   /* and it did so before the deadline */
-byte filed[3];     /* the callers' timers, and the old one */
+bool in_time[2];   /* it returned before the deadline */
+byte filed[3];     /* schedule: the callers' timers, and the earlier timer */
 byte mode = AWAKE;
 byte until;
 
 bool never_late = true;
 bool in_order = true;
 
-/* The store buffers: what is to be stored where. */
+/* The store buffers: the index of the variable that a store changes. */
 #define PASS 0
 #define LOOK_BY 1
 byte owner_count, owner_what[2], owner_value[2];
@@ -116,7 +120,7 @@ inline owner_store(what, value)
 #define SLEEPS ((mode == ASLEEP && !bell && now + SPIN < until) || \
 	(mode == SPINNING && woken != pass && now < until))
 
-/* To be asked whenever the owner begins to sleep or to spin, or a caller returns. */
+/* Checked when the owner begins to sleep or to spin, and when a caller returns. */
 inline check_late()
 {
 	never_late = !(SLEEPS && (LATE(0) || LATE(1)));
@@ -141,8 +145,9 @@ end:
 }
 
 /*
- * The call returns, no later than its last step: what it saw and, if the owner has seen the entry,
- * what it had armed is of no more use, and so not to be told apart. In an atomic.
+ * The call returns, at its last step or before. Clear the caller's values that are not needed, so
+ * that equal states are one. If the owner has seen the entry, this includes the timer's. In an
+ * atomic.
  */
 inline leave()
 {
@@ -227,7 +232,7 @@ inline take(k)
 			entry[k] = false;
 			unseen[k] = false;
 			filed[k] = deadline[k];
-			/* Of no more use, and so not to be told apart. */
+			/* Clear values that are not needed, so that equal states are one. */
 			deadline[k] = (returned[k] -> 0 : deadline[k]);
 			returned[k] = false;
 			in_time[k] = false
@@ -236,10 +241,10 @@ inline take(k)
 	}
 }
 
-/* Is it unseen although an event with this deadline must not come before it? */
+/* Is a timer unseen that must come before an event with this deadline? */
 #define PASSED_OVER(k, at) (unseen[k] && returned[k] && in_time[k] && deadline[k] < at)
 
-/* Expire what is due by `time`; what remains tells `next`. */
+/* Expire the timers due by `time`; the others determine `next`. */
 inline expire()
 {
 	do
@@ -280,7 +285,7 @@ around:
 		atomic { owner_count == 0 -> time = now }
 #endif
 		take(0);
-		/* The rest of this up to the store into the buffer is to itself. */
+		/* The steps up to the store into the buffer are visible to this thread only. */
 		atomic {
 			take(1);
 #ifdef CLOCK_AFTER_INBOX
@@ -373,8 +378,11 @@ init {
 		filed[0] = NEVER;
 		filed[1] = NEVER;
 		filed[2] = 2;
-		/* Callers are alike, but that the owner takes the first one's entry first: what
-		 * could hurt is that it misses the earlier deadline and sees the later. */
+		/*
+		 * The callers are alike, except that the owner takes the entry of the first caller
+		 * first. The interesting case is that it misses the earlier deadline and sees the
+		 * later.
+		 */
 		if
 		:: deadline[0] = 1; deadline[1] = 1
 		:: deadline[0] = 1; deadline[1] = 3

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The doorbell of the relays: which relay comes when a task is due, and which are rung.
+ * The relays' notifications: which relay polls when a task is due, and which relays a put wakes.
  *
- * Relays, a Redis whose scripts run one after another, two producers, and one misfortune: a relay
- * dies and its connection is closed, or is not (half-open); a relay leaves; a relay's subscriptions
- * are cut; all keys are wiped. Each relay has two connections: a look, its answer and the bells are
- * on their way for any number of steps, and cross. The clock of Redis goes on when nothing is on
- * its way and no relay is due, so that what counts is the order of things, not how long they take.
- * Left out: the clock set, leases, more deaths than one and what puts do about them.
+ * There are relays, a Redis that runs one script after another, and two producers. One fault
+ * happens: a relay dies, and its connection is closed or stays half-open; a relay leaves; a relay's
+ * subscriptions are cut; or all keys are wiped. Each relay has two connections. A poll, its answer
+ * and the wake-up messages may be on their way for any number of steps, and overtake each other
+ * between connections. The clock of Redis advances when no message is on its way and no relay is
+ * due. So the order of steps counts, and not their duration. Left out: a clock that is set, leases,
+ * a second death and the effect of puts on it.
  *
  * Models:
  *   lib/relay/timerhub.lua find_seats() ring_seats() ring() insert() promote() sit() ladder()
@@ -17,22 +18,22 @@
  *
  * Laws:
  *   never_late   a task is promoted at its time, unless the first relay has died unnoticed
- *   one_grace    after a death, a grace later
- *   first_stays  a first relay that keeps its promise is not moved back
+ *   one_grace    after a death, a task is promoted at most a grace later
+ *   first_stays  a first relay that keeps its promise keeps its rank
  *
  *   true
  *   true -DRELAYS=2 -DBATCH=1
- *   bug PUBLISH_FIRST     never_late  the bell rings, then the task is inserted
- *   bug ANSWER_OVERWRITES never_late  an answer raises the target above a bell's
- *   bug LOOK_FIRST        never_late  -DRELAYS=2 a relay looks, then subscribes
- *   bug ABSENT_IS_ZERO    never_late  nothing promised is taken for a promise to come at once
- *   bug LEAVE_SILENT      never_late  a relay leaves, and the next one is not rung
- *   bug NO_COMMON_BELL    never_late  without seats no bell rings
- *   bug NO_LOOK_AFTER_CUT never_late  a relay subscribes again, and does not look
- *   bug ONE_SEAT          one_grace   a ring stops at the first seat that hears
- *   bug NO_LADDER         one_grace   the second relay sleeps for as long as it likes
- *   bug NOT_CLAMPED       first_stays -DRELAYS=2 -DBATCH=1 the promise may lie in the past
- *   bug RUNG_IN_THE_PAST  first_stays a put with a time in the past promises that time
+ *   bug PUBLISH_FIRST     never_late  the message is published, then the task is inserted
+ *   bug ANSWER_OVERWRITES never_late  an answer raises the target that a message had set
+ *   bug LOOK_FIRST        never_late  -DRELAYS=2 a relay polls, then subscribes
+ *   bug ABSENT_IS_ZERO    never_late  a missing promise counts as a promise to poll at once
+ *   bug LEAVE_SILENT      never_late  a relay leaves without waking the next one
+ *   bug NO_COMMON_BELL    never_late  without seats no message is published
+ *   bug NO_LOOK_AFTER_CUT never_late  a relay subscribes again without polling
+ *   bug ONE_SEAT          one_grace   the put stops at the first seat that receives its message
+ *   bug NO_LADDER         one_grace   the second relay has no bound on its sleep
+ *   bug NOT_CLAMPED       first_stays -DRELAYS=2 -DBATCH=1 the promise may be in the past
+ *   bug RUNG_IN_THE_PAST  first_stays a put with a past time promises that time
  */
 #ifndef RELAYS
 #define RELAYS 3
@@ -43,29 +44,29 @@
 #define TASKS 2
 #define HORIZON 3
 #define GRACE 1
-/* The clock goes so far. */
+/* The clock stops here. */
 #define LAST 5
 #define NEVER 15
-#define COMMON 3 /* the place that the common bell tells */
+#define COMMON 3 /* the rank in a message on the common channel */
 
-/* Where a relay is. */
+/* The state of a relay's poll. */
 #define IDLE 0
-#define SENT 1 /* its look is on its way */
-#define RAN 2  /* the look's answer is */
+#define SENT 1 /* the request is on its way */
+#define RAN 2  /* the answer is on its way */
 #define GONE 3
 
 #define MIN(a, b) ((a) < (b) -> (a) : (b))
 #define MAX(a, b) ((a) > (b) -> (a) : (b))
 
-/* Redis. A relay's order among the seats is the promises that it has broken, then its number. */
+/* Redis. Relays are ordered by the number of promises that they broke, then by number. */
 byte now;
 byte look_by = NEVER;
-byte due[TASKS];   /* NEVER: the task does not wait */
-byte since[TASKS]; /* when the task was due and there */
+byte due[TASKS];   /* NEVER: there is no such task */
+byte since[TASKS]; /* time since which the task is there and due */
 bool seated[RELAYS], hears[RELAYS];
 byte broken[RELAYS];
 
-/* Relays. What an answer says is kept with the relay that it is for. */
+/* Relays. An answer's values are kept with the relay that will receive it. */
 byte stage[RELAYS], target[RELAYS], rung_for[RELAYS];
 byte told_time[RELAYS], told_rank[RELAYS];
 bool told_more[RELAYS];
@@ -87,7 +88,7 @@ bool first_stays = true;
 
 /* ---- Redis: parts of scripts ---- */
 
-/* Ring the first two seats that hear; `count` is how many. */
+/* Publish to the first two seats that have a subscriber; `count` is their number. */
 inline ring_seats(at)
 {
 	count = 0;
@@ -204,7 +205,7 @@ inline promise(me)
 
 /* ---- relays ---- */
 
-/* A bell says `time` and `place`. */
+/* A message has `time` and `place`. */
 inline rung(me)
 {
 	time = time + (place == COMMON -> 0 : LADDER(place));
@@ -220,7 +221,7 @@ inline answered(me)
 #ifndef ANSWER_OVERWRITES
 	target[me] = MIN(target[me], rung_for[me]);
 #endif
-	/* Of no more use, and so not to be told apart. */
+	/* Not needed; equal states become one. */
 	rung_for[me] = NEVER;
 	told_time[me] = 0;
 	told_rank[me] = 0;
@@ -284,7 +285,7 @@ proctype producer(byte task; byte time)
 	}
 }
 
-/* ---- what goes wrong, and the clock ---- */
+/* ---- faults, and the clock ---- */
 
 inline forget_relay(me)
 {
@@ -308,7 +309,7 @@ proctype misfortune(byte me)
 	:: d_step { stage[me] != GONE -> forget_relay(me); hears[me] = false }
 	:: d_step { stage[me] != GONE && hears[me] -> forget_relay(me) }
 	:: d_step {
-		/* Its command connection carries the look before it carries this. */
+		/* The command connection delivers the poll before this call. */
 		stage[me] != SENT && seated[me] ->
 			count = RANK(me);
 			seated[me] = false;
@@ -349,7 +350,7 @@ proctype misfortune(byte me)
 /* No message is on its way, and no relay is about to send one. */
 #define IS_QUIET(me) (stage[me] == GONE || \
 	(stage[me] == IDLE && hears[me] && target[me] > now && empty(bell[me])))
-/* The relay that is to come first is dead. */
+/* The relay that must poll first is dead. */
 #define IS_DEAD_FIRST(me) (stage[me] == GONE && seated[me] && RANK(me) == 0)
 #if RELAYS == 3
 #define ALL_QUIET (IS_QUIET(0) && IS_QUIET(1) && IS_QUIET(2))
@@ -382,7 +383,7 @@ init {
 		for (one : 0 .. RELAYS - 1) {
 			rung_for[one] = NEVER;
 #if RELAYS > 2
-			/* They have settled. */
+			/* All have subscribed. */
 			hears[one] = true;
 			seated[one] = true;
 			target[one] = HORIZON + LADDER(one)

@@ -3,26 +3,31 @@
  * The pair: arm, re-arm, cancel, look, expire, rest, deliver, recycle.
  *
  * One slot has two timers, one after the other. The changer re-arms or cancels. The armer does so,
- * and then arms the slot again. One owner, two consumers (one, if two timers are periodic), the
- * clock. Each half of the pair is loaded in a step of its own, and a change compares both halves.
+ * and then arms the slot again. There are one owner, the clock, and two consumers (one, if two
+ * timers are periodic). Each half of the pair is loaded in a step of its own, and a change compares
+ * both halves.
  *
  * With -DINTERVAL=n timers are periodic. With -DNO_ARMER the slot has one timer. With -DREARMERS
- * there are two changers and one consumer, and a changer only re-arms. So a claim can stand while
+ * there are two changers and one consumer, and a changer only re-arms. So a claim can last while
  * the timer expires and is re-armed again. With -DNO_REARM a changer only cancels. With -DKEPT=3
- * both timers are kept, with -DKEPT=2 only the second. With -DBACK the clock is once set back. With
- * -DTO_NEVER a re-arm may be to a deadline of never. With -DSLACK the first timer has a slack of 2,
- * and the second a slack of 1 or none.
+ * both timers are kept, with -DKEPT=2 only the second. With -DBACK the clock is set back once. With
+ * -DTO_NEVER a re-arm may be to NEVER. With -DSLACK the first timer has a slack of 2, and the
+ * second a slack of 1 or none.
  *
- * Left out: the inbox (a count of entries), and so PUSHED: inbox.pml. An armer that claims always
- * pushes. Wakes: promise.pml, and the owner here rests at any time while another thread is at work.
- * The outbox's cells and the notifier: notifier.pml. A timer whose queue is gone: close.pml. The
- * re-arm in timer_move() is one round of timer_rearm().
+ * Left out:
  *
- * Only periodic timers count looks here, in 2 bits. So states come back more often than in lib/,
- * and no law breaks. A delivery that counts periods needs the count. The deadline may be of a later
+ * - The inbox, which is a count of entries here, and so PUSHED (inbox.pml). An armer that claims
+ *   always pushes.
+ * - Wakes (promise.pml). The owner here may rest whenever another thread works.
+ * - The outbox's cells and the notifier (notifier.pml).
+ * - A timer whose queue is gone (close.pml).
+ * - timer_move(), whose re-arm is one round of timer_rearm().
+ *
+ * Only periodic timers count looks here, in 2 bits. So states repeat more often than in lib/, and
+ * no law breaks. A delivery that counts periods needs the counter. The deadline may be of a later
  * pair than the state, and the consumer may read its clock before that pair expires. If the owner
- * has looked in between, the change fails. If it has not, the push is still claimed, so the owner
- * will look.
+ * has looked in between, the change fails. Otherwise the push is still claimed, so the owner will
+ * look.
  *
  * Models:
  *   lib/timer/timer.c timer_arm() timer_rearm() pair_cancelled() timer_cancel() timer_read()
@@ -36,18 +41,18 @@
  *                     pair_delivered() period_count() period_next_ns() timer_slacken_ns()
  *
  * Laws:
- *   exactly_once  a thread that delivers, cancels or re-arms a timer finds it alive, and each timer
+ *   exactly_once  a thread that delivers, cancels or re-arms a timer finds it live, and each timer
  *                 ends once
- *   never_early   what is delivered is due by the clock that the consumer read (laws 1 and 4)
- *   exact         the deadline that is told is the one asked for, and the next period is deadline +
- *                 k x interval
- *   own_data      what is delivered, or shown, is what the timer's armer gave
- *   honest        -ENOENT is told of dead timers only (law 3)
- *   idle_told     a re-arm tells whether the timer had idled; at rest the pair says so
+ *   never_early   a delivered timer is due by the clock that the consumer read (laws 1 and 4)
+ *   exact         the reported deadline is the requested one, and the next period is deadline + k x
+ *                 interval
+ *   own_data      a delivery or a walk reports the data of the timer's armer
+ *   honest        -ENOENT is returned for ended timers only (law 3)
+ *   idle_told     a re-arm returns whether the timer was idle; at rest the pair agrees
  *   scheduled     while no push is claimed, an armed slot is scheduled no later than its instant,
  *                 and a free slot no later than its deadline
- *   not_lost      when all has come to rest, no timer alive is due
- *   freed_once    no slot is put back twice
+ *   not_lost      when all threads have come to rest, no live timer is due
+ *   freed_once    no slot is freed twice
  *
  *   true
  *   true -DINTERVAL=2
@@ -63,60 +68,62 @@
  *   bug NO_GENERATION      exactly_once  the handle's generation is not compared
  *   bug ONE_GENERATION     own_data      arm begins no new generation
  *   bug CANCEL_BY_STORE    scheduled     cancel decides, then stores
- *   bug CANCEL_HALF        scheduled     cancel compares the state alone
+ *   bug CANCEL_HALF        scheduled     cancel compares only the state
  *   bug CANCEL_SCHEDULED   scheduled     cancel of an expired timer leaves its deadline
  *   bug CANCEL_BARE        scheduled     -DSLACK cancel leaves the deadline without its slack
  *   bug FREED_TWICE        freed_once    cancel frees the slot even if it lost the race
- *   bug LOST_IS_DEAD       honest        a lost compare-and-swap is taken for the timer's end
- *   bug REARM_HALF         scheduled     -DINTERVAL=2 re-arm compares the state alone
+ *   bug LOST_IS_DEAD       honest        a lost compare-and-swap counts as the timer's end
+ *   bug REARM_HALF         scheduled     -DINTERVAL=2 re-arm compares only the state
  *   bug REARM_UNCLAIMED    scheduled     re-arm to an earlier deadline claims no push
- *   bug REARM_PENDING_LAZY scheduled     an expired timer moved later is not put into the inbox
- *   bug DATA_AFTER_PAIR    own_data      arm publishes the pair before what the caller gave
+ *   bug REARM_PENDING_LAZY scheduled     an expired timer that is moved later is not pushed
+ *   bug DATA_AFTER_PAIR    own_data      arm publishes the pair before the caller's data
  *   bug ARMED_BY_STORE     scheduled     arm decides, then stores
- *   bug ARMED_HALF         scheduled     arm compares the state alone
- *   bug ARM_DECIDES_ONCE   scheduled     arm covers as it did before it lost to the owner
+ *   bug ARMED_HALF         scheduled     arm compares only the state
+ *   bug ARM_DECIDES_ONCE   scheduled     arm keeps its decision after it lost to the owner
  *   bug COVERS_EARLIER     scheduled     an earlier deadline takes the schedule entry over
  *   bug COVERS_CLAIMED     scheduled     arm takes the entry over although a push is claimed
- *   bug LOOKED_SCHEDULED   scheduled     the owner's look schedules no free slot, and does not say
- *                                        so
- *   bug TAKEN_SCHEDULED    scheduled     nor does the owner that finds a free slot due
- *   bug REST_SCHEDULED     scheduled     nor does the owner that rests
+ *   bug LOOKED_SCHEDULED   scheduled     the owner's look does not schedule a free slot, and leaves
+ *                                        the deadline
+ *   bug TAKEN_SCHEDULED    scheduled     the owner that finds a free slot due does the same
+ *   bug REST_SCHEDULED     scheduled     the owner that rests does the same
  *   bug UNSCHEDULE_BY_STORE not_lost     the owner decides that a slot is free, then stores
  *   bug EXPIRE_BY_STORE    never_early   the owner decides, then stores
- *   bug EXPIRE_HALF        never_early   the owner compares the state alone
- *   bug EXPIRE_GIVES_UP    scheduled     the owner's lost compare-and-swap is not tried again
- *   bug EXPIRE_UNSEEN      never_early   the owner goes by the instant of the entry
- *   bug EXPIRE_TORN        scheduled     -DSLACK the owner that expires trusts a guess
- *   bug REST_TORN          scheduled     -DSLACK the owner that rests trusts a guess
- *   bug REST_DROPS_PERIOD  scheduled     -DINTERVAL=2 rest schedules no expired timer
+ *   bug EXPIRE_HALF        never_early   the owner compares only the state
+ *   bug EXPIRE_GIVES_UP    scheduled     the owner does not repeat a lost compare-and-swap
+ *   bug EXPIRE_UNSEEN      never_early   the owner uses the instant of the schedule entry
+ *   bug EXPIRE_TORN        scheduled     -DSLACK the owner expires by an unconfirmed guess
+ *   bug REST_TORN          scheduled     -DSLACK the owner rests by an unconfirmed guess
+ *   bug REST_DROPS_PERIOD  scheduled     -DINTERVAL=2 the rest does not schedule an expired timer
  *   bug DELIVER_BY_STORE   never_early   delivery decides, then stores
- *   bug DELIVER_HALF       exact         delivery compares the state alone
+ *   bug DELIVER_HALF       exact         delivery compares only the state
  *   bug DELIVERED_SCHEDULED scheduled    delivery leaves the deadline
  *   bug PERIOD_FROM_NOW    exact         -DINTERVAL=2 the next period is counted from the delivery
  *   bug PERIODS_TORN       never_early   -DINTERVAL=1 -DNO_ARMER -DREARMERS periods are counted
  *                                        from a deadline that is not due
  *   bug LOOK_UNCOUNTED     scheduled     -DINTERVAL=1 -DNO_ARMER -DREARMERS the owner's look does
- *                                        not count
+ *                                        not change the counter
  *   bug OVERDUE_UNCLAIMED  scheduled     -DINTERVAL=2 an overdue timer is delivered without a claim
- *   bug OVERDUE_BY_STORE   not_lost      -DINTERVAL=2 the owner stores that a timer is overdue
- *   bug OVERDUE_DROPPED    not_lost      -DINTERVAL=2 a delivery that finds it overdue gives up
- *   bug BACK_UNTOLD        scheduled     -DINTERVAL=1 -DNO_ARMER -DBACK the owner is not told of a
- *                                        delivery, though its clock may be set back
- *   bug BACK_UNCLAIMED     scheduled     -DKEPT=3 -DNO_ARMER -DBACK a timer is given back without a
- *                                        claim
+ *   bug OVERDUE_BY_STORE   not_lost      -DINTERVAL=2 the owner marks a timer overdue by a store
+ *   bug OVERDUE_DROPPED    not_lost      -DINTERVAL=2 a delivery that finds the timer overdue gives
+ *                                        up
+ *   bug BACK_UNTOLD        scheduled     -DINTERVAL=1 -DNO_ARMER -DBACK a delivery does not inform
+ *                                        the owner, although the clock may be set back
+ *   bug BACK_UNCLAIMED     scheduled     -DKEPT=3 -DNO_ARMER -DBACK a timer returns to ARMED
+ *                                        without a claim
  *   bug KEPT_ENDS          idle_told     -DKEPT=3 the delivery of a kept timer ends it
- *   bug IDLE_DELIVERED     exactly_once  -DKEPT=3 a second handle of one expiry is delivered too
+ *   bug IDLE_DELIVERED     exactly_once  -DKEPT=3 a second handle of one expiry is delivered
  *   bug IDLE_UNCLAIMED     scheduled     -DKEPT=3 a re-arm of an idle timer claims no push
- *   bug IDLE_ARMED         idle_told     -DKEPT=3 a kept timer that is delivered is armed for never
- *   bug LOOKED_ONCE        own_data      -DLOOKER -DNO_REARM -DNO_CHANGER the walk trusts a guess
+ *   bug IDLE_ARMED         idle_told     -DKEPT=3 a delivered kept timer is armed for NEVER
+ *   bug LOOKED_ONCE        own_data      -DLOOKER -DNO_REARM -DNO_CHANGER the walk uses an
+ *                                        unconfirmed guess
  */
 #define NEVER 15
-#define IDLED 14 /* what is asked of a kept timer that idles */
+#define IDLED 14 /* expected result for an idle kept timer */
 #define CANCELLED 13
 #ifndef INTERVAL
 #define INTERVAL 0
 #endif
-/* The clock, the first deadline, and what the callers move it to. */
+/* The clock, the first deadline, and the deadlines of re-arms. */
 #if INTERVAL > 0
 #define BEGIN 0
 #define FIRST 1
@@ -125,7 +132,7 @@
 #ifdef REARMERS
 #define LAST MOVED_BY_ARMER
 #else
-#define LAST (FIRST + INTERVAL) /* the second period falls due, so that the first is overdue */
+#define LAST (FIRST + INTERVAL) /* the second period becomes due, so the first is OVERDUE */
 #endif
 #elif defined(SLACK)
 #define BEGIN 1
@@ -174,7 +181,9 @@
 #define IS_KEPT(handle) true
 #endif
 
-/* Of the instants from the deadline on, as many as the slack and one: that with most zero bits. */
+/*
+ * Among the instants from the deadline to deadline + slack, the one with most trailing zero bits.
+ */
 #define SLACKENED(at, slack) \
 	((at) == NEVER || (slack) == 0 -> (at) : \
 	 ((slack) == 1 || (at) % 4 != 2 -> ((at) + 1) & ~1 : (at) + 2))
@@ -203,7 +212,7 @@
 #endif
 #endif
 
-/* What a compare-and-swap compares. */
+/* The comparison of a compare-and-swap. */
 #define SAME (state == s && deadline == d)
 #define SAME_STATE (state == s)
 
@@ -211,7 +220,7 @@
 short state;
 byte deadline;
 
-byte data; /* of the record, like the next */
+byte data; /* data and slack: the record */
 byte slack;
 bool is_free;
 byte in_ring;
@@ -220,10 +229,10 @@ bool expiring; /* the owner has taken the slot out of the schedule */
 byte outbox[OUTBOX];
 byte outbox_count;
 byte now = BEGIN;
-byte known = 1;  /* the newest handle that has been told */
-byte working;    /* threads at work that may change the pair, beside the owner */
+byte known = 1;  /* the newest handle that callers know */
+byte working;    /* threads, without the owner, that may still change the pair */
 
-/* What the laws say of each timer. */
+/* The state of each timer by the laws. */
 bool alive[3];
 byte asked[3];
 
@@ -460,7 +469,7 @@ endfull:
 }
 #endif
 
-/* What need not be said of a free slot, or may be said of it. */
+/* The pair of a free slot that need not be scheduled. */
 #define IS_UNSCHEDULED(x, at) (((x) & CLAIMED) || (at) == NEVER)
 #ifdef UNSCHEDULE_BY_STORE
 #define UNSCHEDULES true
@@ -475,8 +484,8 @@ inline unschedule()
 }
 
 /*
- * The rest of a snapshot whose first state is in `s`. Without slack one step will do: only the
- * owner brings a state back, so the pair was true when the deadline was loaded.
+ * The rest of a snapshot whose first state is in `s`. Without slack one step suffices. Only the
+ * owner restores an earlier state, so the pair existed when the deadline was loaded.
  */
 inline snapshot()
 {
@@ -495,7 +504,7 @@ inline snapshot()
 #endif
 }
 
-/* What the owner schedules a slot for that is scheduled and found like this. */
+/* The time for which the owner schedules a scheduled slot in this state. */
 #ifdef REST_DROPS_PERIOD
 #define EXPIRED_FILED NEVER
 #else
@@ -774,7 +783,7 @@ done:
 }
 
 #ifdef LOOKER
-/* hub_look(), for timerhub_each(): what is shown is of one timer. */
+/* hub_look(), for timerhub_each(): the pair and the data must be of one timer. */
 proctype looker()
 {
 	short s;
