@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See allocations.h. The executable's own malloc stands before glibc's in symbol order, counts, and
- * hands on. Without glibc, or under a sanitizer, nothing is counted.
+ * See allocations.h. The executable's malloc comes before glibc's in symbol order. It counts, and
+ * calls glibc's. Without glibc, or under a sanitizer, it does not count.
  */
 #include "allocations.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* How many times malloc, calloc and realloc were called in the process. */
+/* Counts the calls of malloc, calloc and realloc in the process. */
 #ifndef BENCH_ALLOCATIONS_H
 #define BENCH_ALLOCATIONS_H
 
 #include <stdint.h>
 
-/* Start to count, from 0. Until then nothing is counted, and it costs a load. */
+/* Start to count, from 0. Before this, an allocation costs one more load. */
 void allocations_start(void);
 uint64_t allocations_count(void);
 

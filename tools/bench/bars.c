@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The bars that timerhub set itself on two cores: each compares a value of timerhub's with a limit,
- * or with a factor times another value of the same run.
+ * timerhub's own targets ("bars") on two cores. Each compares a value of timerhub with a limit, or
+ * with a factor times another value of the same run.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,13 +11,13 @@
 enum bar_kind {
 	AT_MOST,
 	AT_LEAST,
-	MORE /* at most this much more than theirs */
+	MORE /* at most this much more than the other value */
 };
 
-/* Names a value of the table. */
+/* A value of the table. */
 struct point {
 	const char *workload;
-	const char *subject; /* "best": the best of all but timerhub's variants and the floor */
+	const char *subject; /* "best": the best without timerhub and the floor */
 	uint32_t timers;
 	unsigned threads;
 	const char *value;
@@ -26,7 +26,7 @@ struct point {
 struct bar {
 	const char *says;
 	struct point ours;
-	struct point theirs; /* no workload: the limit is absolute */
+	struct point theirs; /* without a workload, the limit is absolute */
 	enum bar_kind kind;
 	double limit;
 };
@@ -118,7 +118,7 @@ struct bar {
 			OURS("lateness", TENK, 1, value), AT_MOST, 1.3                             \
 	}
 
-/* CPU time, which other processes of the machine change least. */
+/* CPU time, which depends least on the machine's other processes. */
 #define LOOP_SERVER(subject)                                                                       \
 	{ "server 1000, CPU ns of " subject " over touching the records",                          \
 	  THEIRS("server", subject, 1000, 1, "cpu_ns_per_op"),                                     \
@@ -211,7 +211,7 @@ static const struct bar bars[] = {
 	  AT_MOST, 72 },
 	{ "idle, system calls", OURS("idle", MILLION, 1, "system_calls"), NOBODY, AT_MOST, 0 },
 	{ "idle, context switches", OURS("idle", MILLION, 1, "switches"), NOBODY, AT_MOST, 0 },
-	/* One for every 8,192 that wait in the inbox. */
+	/* One wake for every 8,192 entries that wait in the inbox. */
 	{ "idle, wakes of the owner by 10^5 later arms", OURS("idle", MILLION, 1, "arms_woke"),
 	  NOBODY, AT_MOST, 13 },
 	{ "wakes by submitters", OURS("wakes", 20000, 1, "submit_wakes"), NOBODY, AT_MOST, 20 },

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* What a workload is, what it is given, and what it finds. One file per workload. */
+/* A workload, its arguments and its results. Each workload has one file. */
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
 
 #include "subject.h"
 
-/* Operations between two looks at the clock: about what one turn of a busy event loop does. */
+/* Operations between two readings of the clock: about one turn of a busy event loop. */
 #define TURN_OPS 64
 
 #define RESULT_EXTRAS_MAX 12
 
-/* One measurement to make: in a process of its own. */
+/* One measurement, made in a process of its own. */
 struct run {
 	const struct subject *subject;
 	uint32_t timers;
 	unsigned threads;
-	uint64_t duration_ns; /* how long to measure, where that is free to choose */
+	uint64_t duration_ns; /* duration of the measurement, if the workload lets it vary */
 	uint64_t seed;
 };
 
@@ -25,7 +25,7 @@ struct extra {
 };
 
 struct result {
-	double ns_per_op;     /* wall time by operations of all threads */
+	double ns_per_op;     /* wall time by the operations of all threads */
 	double cpu_ns_per_op; /* CPU time of the whole process by operations */
 	unsigned extras_count;
 	struct extra extras[RESULT_EXTRAS_MAX];
@@ -37,12 +37,12 @@ void result_add(struct result *result, const char *name, double value);
 
 struct workload {
 	const char *name;
-	const char *what;                     /* what one operation is */
-	unsigned needs;                       /* CAN_… of its subjects */
-	const char *shows;                    /* the extra to print; NULL: the times suffice */
-	uint32_t timers[WORKLOAD_SIZES_MAX];  /* by default; ends with 0 */
-	unsigned threads[WORKLOAD_SIZES_MAX]; /* by default; ends with 0 */
-	unsigned rounds_max;                  /* more would show nothing new; 0: no limit */
+	const char *what;                     /* meaning of one operation */
+	unsigned needs;                       /* CAN_… that its subjects need */
+	const char *shows;                    /* extra value to print, or NULL */
+	uint32_t timers[WORKLOAD_SIZES_MAX];  /* default; ends with 0 */
+	unsigned threads[WORKLOAD_SIZES_MAX]; /* default; ends with 0 */
+	unsigned rounds_max;                  /* more rounds show nothing new; 0: no limit */
 	void (*measure)(const struct run *run, struct result *result);
 };
 

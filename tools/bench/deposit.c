@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See deposit.h. Uses the journal's own log and records, so that the files are the real thing. */
+/* See deposit.h. Uses the journal's own log and records, so the files are real. */
 #include "deposit.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A journal's files as many puts would have left them, written without a sync for each. */
+/* Writes a journal's files as many puts would have, without a sync for each. */
 #ifndef BENCH_DEPOSIT_H
 #define BENCH_DEPOSIT_H
 
@@ -7,12 +7,11 @@
 
 void deposit_open(const char *folder);
 
-/* A task, due on CLOCK_REALTIME; the first has the id 1, the others follow. */
-/* No key: its length is 0. */
+/* Add a task, due on CLOCK_REALTIME. Ids begin at 1. Without a key, key_len is 0. */
 void deposit_put(uint64_t due_ns, const void *key, uint32_t key_len, const void *data,
                  uint32_t data_bytes);
 
-/* All are on stable storage. */
+/* Sync all of them. */
 void deposit_close(void);
 
 #endif

@@ -9,11 +9,11 @@
 #include "randoms.h"
 #include "records.h"
 
-static const struct subject *opened; /* as calls see it */
+static const struct subject *opened; /* the subject that calls use */
 static struct subject_setup setup;
 static void (*hook)(uint32_t timer); /* the workload's, or NULL */
-static bool settled;                 /* without a consumer thread */
-static sem_t settlings;              /* with one */
+static bool settled;                 /* set by the callback without a consumer thread */
+static sem_t settlings;              /* posted by it with a consumer thread */
 
 static void driver_expired(uint32_t timer)
 {
@@ -23,7 +23,7 @@ static void driver_expired(uint32_t timer)
 	} else if (setup.cross) {
 		(void)sem_post(&settlings);
 	} else {
-		__atomic_store_n(&settled, true, __ATOMIC_RELEASE); /* maybe the owner's thread */
+		__atomic_store_n(&settled, true, __ATOMIC_RELEASE); /* may be the owner's thread */
 	}
 }
 
@@ -67,7 +67,7 @@ const struct subject *driver_open(const struct run *run, const struct subject_se
 void driver_settle(void)
 {
 	if ((opened->can & CAN_EXPIRE) == 0 || (!setup.cross && (opened->can & HAS_OWNER) == 0))
-		return; /* it has applied all at once */
+		return; /* this subject applies calls at once */
 	settled = false;
 	opened->tick();
 	subject_must(opened->arm(setup.timers, 0));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See folder.h. Named after the process that measures, so that the one that waits for it can clear
- * up whatever became of it.
+ * See folder.h. The folder is named after the measuring process, so its parent can remove it
+ * however the process ends.
  */
 #include "folder.h"
 

@@ -6,16 +6,16 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Make a folder for this process, empty. Ends the measurement if it cannot be made. */
+/* Make an empty folder for this process. Ends the measurement if that fails. */
 const char *folder_make(void);
 
-/* Remove that of a process which has ended, if it made one. */
+/* Remove the folder of an ended process, if there is one. */
 void folder_remove(pid_t process);
 
-/* Let the kernel forget what it has cached of the files in ours; they must be synced. */
+/* Drop the kernel's cache of the folder's files, which must be synced. */
 void folder_drop_caches(void);
 
-/* Are syncs there for nothing? It has been said on standard error, once. */
+/* Is the folder in memory, so that syncs cost nothing? Warns once on standard error. */
 bool folder_is_memory(void);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A textbook 4-ary heap of timers by deadline, each knowing its place. No locks, no clock. */
+/*
+ * A textbook 4-ary heap of timers by deadline. Each timer has its index in the heap. No locks, no
+ * clock.
+ */
 #ifndef BENCH_HEAP4_H
 #define BENCH_HEAP4_H
 
@@ -15,21 +18,21 @@ struct heap4_entry {
 
 struct heap4 {
 	struct heap4_entry *entries;
-	uint32_t *places; /* by timer: its entry's index, or HEAP4_NOWHERE */
+	uint32_t *places; /* by timer: the index of its entry, or HEAP4_NOWHERE */
 	uint32_t count;
 };
 
 void heap4_open(struct heap4 *heap, uint32_t timers);
-void heap4_put(struct heap4 *heap, uint32_t timer, uint64_t deadline_ns); /* or move it */
+void heap4_put(struct heap4 *heap, uint32_t timer, uint64_t deadline_ns); /* Also moves a timer. */
 void heap4_remove(struct heap4 *heap, uint32_t timer);
 
-/* The earliest deadline; UINT64_MAX if there is none. */
+/* Returns the earliest deadline; UINT64_MAX if there is none. */
 static inline uint64_t heap4_next_ns(const struct heap4 *heap)
 {
 	return heap->count > 0 ? heap->entries[0].deadline_ns : UINT64_MAX;
 }
 
-/* Takes up to `max` timers that are due, in order. */
+/* Takes up to `max` due timers, in order. */
 uint32_t heap4_take(struct heap4 *heap, uint64_t now_ns, uint32_t *timers, uint32_t max);
 
 #endif

@@ -35,7 +35,7 @@ static inline void histogram_add(struct histogram *histogram, uint64_t ns)
 
 void histogram_merge(struct histogram *into, const struct histogram *from);
 
-/* The least value that at least this share of what was counted does not exceed. */
+/* Returns the smallest value that is not exceeded by at least this share of the counted values. */
 double histogram_quantile_ns(const struct histogram *histogram, double share);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See mailbox.h. Two lists that change places: callers append to one under the mutex, while the
- * loop's thread works through the other without it. Applied by the loop's own cached time.
+ * See mailbox.h. Two lists are swapped. Callers append to one under the mutex, while the loop's
+ * thread works through the other without the mutex. Delays count from the loop's cached time.
  */
 #include "mailbox.h"
 
@@ -26,7 +26,7 @@ struct request_list {
 static const struct subject *inner;
 static struct subject wrapped;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct request_list filling, emptying; /* filling: under the mutex */
+static struct request_list filling, emptying; /* `filling` is under the mutex */
 static struct subject_counts counts;          /* under the mutex */
 
 static void mailbox_put(struct request request)

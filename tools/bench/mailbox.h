@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The idiomatic way into a loop that belongs to one thread: a list of requests under a mutex, and
- * the loop's own wake (uv_async_send, ev_async_send, an eventfd …) when the list was empty.
+ * The usual way to call a loop that belongs to one thread: a list of requests under a mutex, and
+ * the loop's own wake-up (uv_async_send, ev_async_send, an eventfd …) if the list was empty.
  */
 #ifndef BENCH_MAILBOX_H
 #define BENCH_MAILBOX_H
 
 #include "subject.h"
 
-/* A subject with the same timers, whose arm, rearm and cancel may be called from any thread. */
+/* Returns a subject with the same timers, whose arm, rearm and cancel any thread may call. */
 const struct subject *mailbox_wrap(const struct subject *subject);
 
-/* The loop's thread, when woken: hand all requests to the subject. */
+/* Called by the woken thread of the loop: pass all requests to the subject. */
 void mailbox_apply(void);
 
 #endif

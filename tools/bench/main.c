@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub-bench: timerhub and its peers, side by side. Options choose workloads, subjects and
- * sizes; every group (a workload at one size) is measured in rounds that interleave the subjects,
- * and printed when it is done. At the end: the bars.
+ * timerhub-bench measures timerhub and other services side by side. Options choose workloads,
+ * subjects and sizes. Each group is a workload at one size. It is measured in rounds that
+ * interleave the subjects, and is printed at its end. The bars follow at the end.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -69,7 +69,7 @@ static unsigned split(char *text, const char **words)
 static unsigned long number(const char *text, unsigned long max)
 {
 	char *end;
-	double value = strtod(text, &end); /* so that 1e6 can be written */
+	double value = strtod(text, &end); /* accepts 1e6 */
 
 	if (*end != '\0' || value < 1 || value > (double)max)
 		usage_error("not a number in range", text);
@@ -239,7 +239,7 @@ static bool suits(const struct subject *subject, const struct workload *workload
 	return subject->timers_max == 0 || timers <= subject->timers_max;
 }
 
-/* Is it left out by --no-journal? Only the journal does what is durable. */
+/* Does --no-journal exclude it? Only the journal measures durable workloads. */
 static bool left_out(const struct options *options, const struct subject *subject,
                      const struct workload *workload)
 {
@@ -274,7 +274,7 @@ static void plan(struct table *table, const struct options *options)
 	}
 }
 
-/* ---- carrying it out ---- */
+/* ---- the measurements ---- */
 
 static void progress(const struct table *table, const struct cell *cell, unsigned round)
 {
@@ -301,7 +301,7 @@ static void measure_cell(const struct options *options, struct cell *cell, unsig
 		.seed = round,
 	};
 
-	/* One that failed is not tried again. */
+	/* A failed measurement is not repeated. */
 	if (cell->rounds == round && measure(cell->workload, &run, &cell->results[round]))
 		cell->rounds++;
 }
@@ -324,7 +324,7 @@ static void measure_group(const struct options *options, struct table *table, un
 	for (unsigned i = from; options->json && i < to; i++)
 		report_json(&table->cells[i], options->json);
 	if (options->json)
-		(void)fflush(options->json); /* for a run that is broken off */
+		(void)fflush(options->json); /* so that an interrupted run leaves it */
 }
 
 static bool same_group(const struct cell *a, const struct cell *b)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See measure.h. A process each, so that its CPU time and memory are the subject's alone, nothing
- * is left over for the next, and a subject that hangs or dies does not end the run.
+ * See measure.h. A measurement has a process of its own. So CPU time and memory are those of the
+ * subject only, the next measurement begins afresh, and a subject that hangs or dies does not end
+ * the run.
  */
 #include "measure.h"
 

@@ -5,7 +5,7 @@
 
 #include "bench.h"
 
-/* False if it failed or took too long; the process has said why. */
+/* Returns false if it failed or took too long; the process has printed the reason. */
 bool measure(const struct workload *workload, const struct run *run, struct result *ret_result);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See plot.h. Three kinds: cost against the number of timers (a file a workload), throughput
- * against threads, and the distribution of lateness. Each is a gnuplot script with its data inline,
- * kept beside the SVG so that it can be drawn again.
+ * See plot.h. There are three kinds of plot: cost against the number of timers (a file for each
+ * workload), throughput against threads, and the distribution of lateness. Each is a gnuplot script
+ * that contains its data. It is kept beside the SVG, so it can be drawn again.
  */
 #include "plot.h"
 
@@ -12,17 +12,17 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* A curve needs this many points to be worth drawing. */
+/* A curve with fewer points is not drawn. */
 #define POINTS_MIN 2
 
 enum axis { AXIS_TIMERS, AXIS_THREADS };
 
 struct chart {
-	const char *suffix; /* of the file's name */
+	const char *suffix; /* suffix of the file name */
 	const char *value;
 	const char *y_label;
 	enum axis x_axis;
-	double scale; /* from the value's unit to the label's */
+	double scale; /* factor from the value's unit to the label's */
 };
 
 static const struct chart cost_by_timers = {
@@ -72,7 +72,7 @@ static unsigned cell_x(const struct cell *cell, enum axis axis)
 	return axis == AXIS_TIMERS ? cell->timers : cell->threads;
 }
 
-/* The cells of a curve: one workload and subject, and one of the other axis' values. */
+/* Is the cell on a curve of one workload, one subject and one value of the other axis? */
 static bool on_curve(const struct cell *cell, const struct workload *workload,
                      const struct subject *subject, enum axis axis, unsigned other)
 {
@@ -108,7 +108,7 @@ static void curve_write(FILE *script, const struct table *table, const struct wo
 	(void)fprintf(script, "e\n");
 }
 
-/* The value of the other axis that most cells of the workload have in common. */
+/* Returns the most frequent value of the other axis among the workload's cells. */
 static unsigned common_other(const struct table *table, const struct workload *workload,
                              enum axis axis)
 {

@@ -5,7 +5,10 @@
 
 #include "table.h"
 
-/* Into that directory, all that the results suffice for. False, and says why, if it can't. */
+/*
+ * Write all plots for which there are results into the directory. Returns false, and prints the
+ * reason, if that fails.
+ */
 bool plot_all(const struct table *table, const char *dir);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernel says about this process. */
+/* The kernel's figures about this process. */
 #ifndef BENCH_PROCESS_H
 #define BENCH_PROCESS_H
 
@@ -7,7 +7,7 @@
 
 uint64_t process_resident_bytes(void);
 
-/* Context switches so far of every thread but this one. */
+/* Returns the context switches so far of every thread except the caller. */
 uint64_t process_others_switches(void);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Random numbers: xorshift64*, one generator a thread, so that picking costs two nanoseconds. */
+/*
+ * Random numbers: xorshift64*, with one generator for each thread. One number takes two
+ * nanoseconds.
+ */
 #ifndef BENCH_RANDOMS_H
 #define BENCH_RANDOMS_H
 

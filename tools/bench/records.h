@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The memory of timers that users embed. Without setup.records the timers lie one behind the other.
- * With setup.records each lies in a record of 256 bytes, which stands for a connection. A workload
- * touches another cache line of the record. Subjects that embed nothing have records too.
+ * The memory of timers that users embed in their objects. Without setup.records the timers follow
+ * each other. With setup.records each is in a record of 256 bytes, which represents a connection. A
+ * workload also accesses another cache line of the record. Subjects that embed nothing have records
+ * too.
  */
 #ifndef BENCH_RECORDS_H
 #define BENCH_RECORDS_H
@@ -37,7 +38,7 @@ static inline uint32_t records_number(const void *timer)
 	return (uint32_t)((bytes - records.offset) / records.stride);
 }
 
-/* Count a message in the record of its connection; with setup.records only. */
+/* Count a message in the record of its connection, if there are records. */
 static inline void records_touch(uint32_t timer)
 {
 	uint64_t *messages = (uint64_t *)(void *)(records.base + timer * RECORD_BYTES);

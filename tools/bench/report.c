@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* "12.3", "1234", "1.2e9": four figures or so. */
+/* Print about four digits: "12.3", "1234", "1.2e9". */
 static void print_number(double value, int width)
 {
 	if (value < 0 || value >= 1e9)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Prints results: for people, as JSON lines, and against the bars that timerhub set itself. */
+/* Prints results: as tables, as JSON lines, and against timerhub's own bars. */
 #ifndef BENCH_REPORT_H
 #define BENCH_REPORT_H
 
@@ -7,13 +7,13 @@
 
 #include "table.h"
 
-/* The cells [from, to), which share workload, timers and threads, as a table. */
+/* Print the cells [from, to), which share workload, timers and threads, as a table. */
 void report_group(const struct table *table, unsigned from, unsigned to);
 
-/* One cell as a line of JSON: medians, and the rounds' least and greatest times. */
+/* Print a cell as a line of JSON: medians, and the smallest and largest times of the rounds. */
 void report_json(const struct cell *cell, FILE *out);
 
-/* Every bar whose results are there: the ratio, and whether it is met. */
+/* Print every bar with results: the ratio, and whether it is met. */
 void report_bars(const struct table *table);
 
 #endif

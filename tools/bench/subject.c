@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The list of subjects, and what they share. See subject.h. */
+/* The list of subjects, and their common functions. See subject.h. */
 #include "subject.h"
 
 #include <stdio.h>

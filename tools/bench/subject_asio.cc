@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Boost.Asio: one steady_timer each on one io_context. expires_at cancels the pending wait, and
- * async_wait starts a new one: its documentation's way to change an active timer's expiry.
- * Different timers of an io_context may be used from different threads, so all call directly.
+ * Boost.Asio: one steady_timer for each timer, on one io_context. expires_at cancels the pending
+ * wait, and async_wait starts a new one: its documentation's way to change an active timer's
+ * expiry. Different timers of an io_context may be used from different threads, so all threads call
+ * directly.
  */
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -57,9 +58,7 @@ void asio_cancel(uint32_t timer)
 	asio_timer(timer).cancel();
 }
 
-/*
- * Cancelled waits are completed by the loop too, so a caller that owns the loop lets it turn here.
- */
+/* The loop completes cancelled waits too, so a caller that owns the loop lets it turn here. */
 void asio_tick()
 {
 	if (alone)

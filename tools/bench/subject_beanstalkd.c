@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * beanstalkd with its log synced at every put (-f 0), a process of its own, found when the
- * benchmark runs. A connection to its Unix socket for each thread, which is the cheapest it offers.
+ * beanstalkd with a sync of its log at every put (-f 0), in a process of its own, if it is
+ * installed. Each thread has a connection to its Unix socket, which is its cheapest transport.
  */
 #include <errno.h>
 #include <signal.h>
@@ -28,7 +28,7 @@ static const char *folder;
 static pid_t server;
 static _Thread_local int connection = -1;
 
-/* Debian keeps it where only root's path leads. */
+/* In Debian its directory is only in root's PATH. */
 static bool there(void)
 {
 	static const char *const places[] = { "/usr/bin/" PROGRAM, "/usr/sbin/" PROGRAM,
@@ -80,7 +80,7 @@ static void beanstalkd_open(const struct subject_setup *setup)
 	}
 }
 
-/* The answer begins with `expected`, and with its data it is `more` bytes longer than a line. */
+/* The answer begins with `expected`. If it has data, it is `more` bytes longer than a line. */
 static int ask(const char *request, size_t bytes, const char *expected, size_t more,
                char answer[ANSWER_BYTES])
 {

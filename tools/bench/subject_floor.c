@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * "touch" does nothing with timers: a loop that only touches the records of its connections.
+ * "touch" has no timers: a loop that only touches the records of its connections.
  *
- * The floor: no timer service at all, only what memory makes one pay. A re-arm picks the handle
- * from an array of N and does a load and a compare-and-swap on the timer's own 64-byte record.
+ * The floor has no timer service, and shows the cost of memory accesses. A re-arm picks a handle
+ * from an array of N, and does a load and a compare-and-swap on the timer's own 64-byte record.
  */
 #include "clocks.h"
 #include "subject_list.h"

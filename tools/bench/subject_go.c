@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Go's runtime timers, in a Go program of their own (bench.go), since a runtime can't be one
- * subject among others in a C process. It does the same workloads and prints "name value" lines.
+ * Go's runtime timers, in a Go program of their own (bench.go), since a C process cannot contain
+ * the runtime as one of its subjects. The program runs the same workloads and prints "name value"
+ * lines.
  */
 #include "subject_go.h"
 

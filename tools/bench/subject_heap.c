@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The textbook: a 4-ary heap under a mutex, and a thread that sleeps on a condition variable until
- * the earliest deadline, with a timer slack of 1 ns, woken only when something earlier comes. It
- * takes what is due in batches and calls back without the mutex. As a delay queue there is no such
- * thread: each consumer takes from the heap itself, one at a time.
+ * The textbook design: a 4-ary heap under a mutex, and a thread that sleeps on a condition variable
+ * until the earliest deadline, with a timer slack of 1 ns. An arm wakes it only if its deadline is
+ * earlier. The thread takes due timers in batches and calls back without the mutex. A delay queue
+ * has no such thread: each consumer takes from the heap itself, one timer at a time.
  *
  * "heap-loop" is the heap of one event loop, without mutex and thread.
  */
@@ -22,7 +22,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t earlier;                             /* the owner sleeps here */
 static pthread_cond_t finished = PTHREAD_COND_INITIALIZER; /* heap_run() waits here */
 static bool (*awaited)(void);                              /* for this; under the mutex */
-static uint64_t asleep_until_ns;                           /* 0: awake; under the mutex */
+static uint64_t asleep_until_ns;                           /* 0 while awake; under the mutex */
 static struct subject_counts counts;                       /* under the mutex */
 static bool has_owner;
 static _Thread_local uint64_t cached_ns;
@@ -104,7 +104,7 @@ static int heap_arm(uint32_t timer, uint64_t delay_ns)
 	heap4_put(&heap, timer, deadline_ns);
 	wake = deadline_ns < asleep_until_ns;
 	if (wake)
-		asleep_until_ns = deadline_ns; /* for this one it has been woken */
+		asleep_until_ns = deadline_ns; /* the owner has been woken for this deadline */
 	counts.submit_wakes += wake;
 	(void)pthread_mutex_unlock(&mutex);
 	if (wake)
@@ -119,7 +119,7 @@ static void heap_cancel(uint32_t timer)
 	(void)pthread_mutex_unlock(&mutex);
 }
 
-/* The owner calls back itself: with it there is nothing for a consumer to do but to wait. */
+/* The owner makes the callbacks itself, so a consumer only waits. */
 static void heap_run(bool (*done)(void))
 {
 	if (!has_owner) {
@@ -155,7 +155,7 @@ const struct subject subject_heap = {
 	.counts = heap_counts,
 };
 
-/* ---- in its own loop's thread ---- */
+/* ---- one event loop's heap ---- */
 
 static void heap_loop_open(const struct subject_setup *setup)
 {

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub's journal. "journal": puts that return when they are on disk, by any number of threads.
- * "journal-submit": one thread that keeps thousands of puts in flight, told of them by an fd.
- * "journal-take": tasks that are on disk already when it is opened, taken when its fd, polled with
- * epoll, says so; it is opened by the first run(), since a deadline of the lateness workload cannot
- * wait for a disk.
+ * timerhub's journal.
+ *
+ * "journal": any number of threads make puts that return when they are on disk.
+ *
+ * "journal-submit": one thread keeps thousands of puts in flight and learns of their end by an fd.
+ *
+ * "journal-take": the tasks are on disk when the journal is opened. They are taken when its fd,
+ * polled with epoll, is readable. The first run() opens it, since a deadline of the lateness
+ * workload cannot wait for a disk.
  */
 #include <errno.h>
 #include <poll.h>
@@ -93,7 +97,7 @@ const struct subject subject_journal = {
 
 static unsigned in_flight;
 
-/* Wait until not more than so many puts are in flight. */
+/* Wait until at most `most` puts are in flight. */
 static int submit_await(unsigned most)
 {
 	struct pollfd poll_fd = { .events = POLLIN };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libev, by ev(3): one embedded ev_timer each; activity timeouts by the manual's way 2, `repeat`
- * and ev_timer_again, which counts from the loop's cached time; ev_now_update where a loop would
- * have turned. Other threads reach the loop by a locked list and ev_async_send.
+ * libev, as ev(3) recommends: one embedded ev_timer for each timer. Activity timeouts use the
+ * manual's way 2, `repeat` and ev_timer_again, which counts from the loop's cached time.
+ * ev_now_update is called where a loop would have turned. Other threads reach the loop by a locked
+ * list and ev_async_send.
  */
 #include <ev.h>
 
@@ -17,7 +18,8 @@ static ev_async async;
 static void libev_expired(struct ev_loop *owner, ev_timer *timer, int events)
 {
 	(void)events;
-	ev_timer_stop(owner, timer); /* they repeat, for ev_timer_again; ours are one-shots */
+	ev_timer_stop(owner,
+	              timer); /* it repeats, for ev_timer_again; the benchmark needs one-shots */
 	subject_expired(records_number(timer));
 }
 
@@ -62,7 +64,7 @@ static int libev_arm(uint32_t timer, uint64_t delay_ns)
 	return 0;
 }
 
-/* The first re-arm of a timer sets `repeat`; later ones find it there. */
+/* The first re-arm of a timer sets `repeat`. Later re-arms use it. */
 static int libev_rearm(uint32_t timer, uint64_t delay_ns)
 {
 	ev_timer *self = records_timer(timer);

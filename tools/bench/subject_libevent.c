@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libevent 2.1: one struct event each, assigned in place; evtimer_add re-arms. The single-threaded
- * workloads run inside a callback of the loop, where its time is cached, with
+ * libevent 2.1: one struct event for each timer, assigned in place. evtimer_add re-arms.
+ *
+ * The single-threaded workloads run inside a callback of the loop, where its time is cached, with
  * event_base_update_cache_time, as its header advises for long callbacks. Other threads call it
- * directly: evthread_use_pthreads gives the base a lock and a way to wake it. Timers are precise
- * (EVENT_BASE_FLAG_PRECISE_TIMER). The timeouts that many timers share are common ones
- * (event_base_init_common_timeout), which it keeps in queues, not in its heap.
+ * directly: evthread_use_pthreads gives the base a lock and a wake-up. Timers are precise
+ * (EVENT_BASE_FLAG_PRECISE_TIMER). Timeouts that many timers share are common timeouts
+ * (event_base_init_common_timeout), which libevent keeps in queues instead of its heap.
  */
 #include <event2/event.h>
 #include <event2/event_struct.h>
@@ -18,7 +19,7 @@
 static struct event_base *base;
 static struct common {
 	uint64_t delay_ns;
-	struct timeval handed; /* what the manual has one pass in place of it */
+	struct timeval handed; /* passed instead of it, as the manual says */
 } commons[] = { { .delay_ns = 30 * NS_PER_SECOND }, { .delay_ns = 60 * NS_PER_SECOND } };
 
 static void libevent_expired(evutil_socket_t fd, short what, void *argument)
@@ -67,7 +68,7 @@ static void libevent_open(const struct subject_setup *setup)
 static void libevent_tick(void)
 {
 	(void)event_base_update_cache_time(
-		base); /* outside the loop: fails, and nothing is cached */
+		base); /* outside the loop it fails, and caches nothing */
 }
 
 static int libevent_arm(uint32_t timer, uint64_t delay_ns)

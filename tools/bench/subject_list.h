@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Every subject's definition. Those of libraries that were not found do not exist. */
+/* Declares every subject. A subject whose library was not found has no definition. */
 #ifndef BENCH_SUBJECT_LIST_H
 #define BENCH_SUBJECT_LIST_H
 

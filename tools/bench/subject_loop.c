@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * timerhub_loop.h: each timer is a timeout in the record of its connection, and a tick is a turn of
- * the loop. "timerhub-loop" has a hub, as a loop on which other threads arm; "timerhub-loop-alone"
- * has none. Both block on the loop's descriptor.
+ * the loop. "timerhub-loop" has a hub, so other threads may arm on it. "timerhub-loop-alone" has
+ * none. Both block on the loop's descriptor.
  */
 #include <errno.h>
 #include <poll.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a disk costs any program: one thread that writes what a durable task takes at
- * least, and syncs it, over and over. "sync-append" grows a file, as a log does; "sync-batch" does
- * it with as many bytes as the tasks have that half of 64 threads put; "sync-overwrite" writes to a
- * file whose blocks are there and were written before. A task that is put and finished takes two.
+ * The cost of a disk for any program: one thread writes at least as many bytes as a durable task
+ * needs, and syncs, again and again. "sync-append" extends a file, as a log does. "sync-batch"
+ * writes as many bytes as half of 64 threads put at once. "sync-overwrite" writes to a file whose
+ * blocks exist and were written before. A task that is put and finished takes two of these.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 
 static int file;
 static off_t offset;
-static off_t end; /* begin again here; 0: never */
+static off_t end; /* start again at this offset; 0: never */
 static size_t bytes = RECORD_BYTES;
 static char zeros[CHUNK_BYTES];
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel's own timers. "timerfd": one timerfd a timer, all in one epoll, which is its manual's
- * way, and any thread may set one. For the lateness table only, "timerfd-loop": a single-threaded
- * loop over a heap, with one timerfd in epoll. Both set a timer slack of 1 ns, which a timerfd does
- * not heed.
+ * The kernel's own timers. "timerfd" has one timerfd for each timer, all in one epoll, as its
+ * manual describes. Any thread may set one. "timerfd-loop", only in the lateness table, is a
+ * single-threaded loop over a heap, with one timerfd in epoll. Both set a timer slack of 1 ns,
+ * which a timerfd ignores.
  */
 #include <errno.h>
 #include <string.h>
@@ -47,7 +47,7 @@ static void timerfd_open(const struct subject_setup *setup)
 {
 	struct rlimit limit = { setup->timers + SPARE_FDS, setup->timers + SPARE_FDS };
 
-	(void)setrlimit(RLIMIT_NOFILE, &limit); /* as far as it goes: creation tells */
+	(void)setrlimit(RLIMIT_NOFILE, &limit); /* a failure shows at creation */
 	(void)prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
 	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	fds = subject_allocate((uint64_t)setup->timers + 1, sizeof(*fds));

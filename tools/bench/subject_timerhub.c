@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub, driven as its header says: from any thread, with deadlines worked out from the time
- * that the caller's loop has cached (TIMERHUB_ABSOLUTE). One consumer, in timerhub_wait, or in
+ * timerhub, used as its header recommends: from any thread, with deadlines computed from the time
+ * cached by the caller's loop (TIMERHUB_ABSOLUTE). There is one consumer, in timerhub_wait, or in
  * epoll on the queue's fd. The caller keeps an array of handles, as the floor does.
  *
- * Variants: "-many" hands a batch of its loop over in one call; "-spin" wakes 60 us early and
- * spins; "-huge" opens the hub with TIMERHUB_HUGE_PAGES.
+ * Variants: "-many" passes a batch of its loop in one call; "-spin" wakes 60 us early and spins;
+ * "-huge" opens the hub with TIMERHUB_HUGE_PAGES.
  */
 #include <errno.h>
 #include <sys/epoll.h>

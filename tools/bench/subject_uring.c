@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * io_uring: one IORING_OP_TIMEOUT a timer, as a program does that gives each request its timeout;
- * moved by IORING_TIMEOUT_UPDATE, cancelled by IORING_OP_TIMEOUT_REMOVE, neither of which posts a
- * completion. Requests are submitted together, a turn's at a time. The ring is one thread's, and
- * programs have one for each thread, so it is not in the cross-thread workloads.
+ * io_uring: one IORING_OP_TIMEOUT for each timer, as in a program that gives each request its
+ * timeout. IORING_TIMEOUT_UPDATE moves it, IORING_OP_TIMEOUT_REMOVE cancels it, and neither posts a
+ * completion. The requests of a turn are submitted together. A ring belongs to one thread, and
+ * programs have a ring for each thread. So io_uring is not in the cross-thread workloads.
  */
 #include <errno.h>
 #include <liburing.h>

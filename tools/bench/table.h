@@ -12,7 +12,7 @@ struct cell {
 	const struct subject *subject;
 	uint32_t timers;
 	unsigned threads;
-	unsigned rounds; /* measured so far; 0: not at all, or it failed */
+	unsigned rounds; /* rounds measured so far; 0: none, or it failed */
 	struct result results[ROUNDS_MAX];
 };
 
@@ -21,7 +21,7 @@ struct table {
 	unsigned count, room;
 };
 
-/* The middle, least and greatest of a value over the rounds. */
+/* The median, smallest and largest value of the rounds. */
 struct spread {
 	double median, min, max;
 };
@@ -29,11 +29,14 @@ struct spread {
 struct cell *table_add(struct table *table, const struct workload *workload,
                        const struct subject *subject, uint32_t timers, unsigned threads);
 
-/* NULL if there is none, or it has no result. */
+/* Returns NULL if there is no such cell, or it has no result. */
 const struct cell *table_find(const struct table *table, const char *workload, const char *subject,
                               uint32_t timers, unsigned threads);
 
-/* Of "ns_per_op", "cpu_ns_per_op", or an extra's name; false if the cell has no such value. */
+/*
+ * `value` is "ns_per_op", "cpu_ns_per_op", or an extra's name. Returns false if the cell has no
+ * such value.
+ */
 bool cell_spread(const struct cell *cell, const char *value, struct spread *ret_spread);
 
 #endif

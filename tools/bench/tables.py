@@ -13,7 +13,7 @@ SUBJECTS = ("floor", "timerhub", "timerhub-many", "timerhub-huge", "heap", "libe
             "libevent", "asio", "timerfd", "io_uring", "go")
 WALL, CPU, CALLER = "ns_per_op", "cpu_ns_per_op", "caller_ns"
 
-# A row: what it is called; workload, timers, threads; the value.
+# A row: its title; workload, timers, threads; the value.
 MAIN = (
     ("**a server's message, CPU**", "server", 100000, 1, CPU),
     ("2 event loops, CPU", "server", 100000, 2, CPU),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See team.h. The clock starts when all members have been started, and they wait for one another.
- * They are pinned, or two of them might share a CPU for a whole measurement; other threads are not.
+ * See team.h. The clock starts when all members have started and have waited for each other.
+ * Members are pinned, since otherwise two might share a CPU for a whole measurement. Other threads
+ * are not pinned.
  */
 #include "team.h"
 

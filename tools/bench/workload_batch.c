@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Batches: what refresh and churn do, for 32 timers at once, as an event loop hears of connections.
- * A subject that has calls for many timers is given the batch; any other one timer after the other,
- * each as soon as it is picked. A batch has one random timer of each 32nd part of the N, so that
- * none is in it twice. An operation is one timer's.
+ * Batches: the operations of refresh and churn for 32 timers at once, as in an event loop with 32
+ * ready connections. A subject with calls for many timers gets the batch. Another subject gets one
+ * timer after another, each as soon as it is picked. A batch has one random timer of each 32nd part
+ * of the N, so it contains no timer twice. An operation is one timer's.
  */
 #include "clocks.h"
 #include "driver.h"

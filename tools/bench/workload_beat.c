@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rest: what an owner does while its timers move and none of them expires.
+ * Rest: the owner's work while its timers move and none of them expires.
  *
- * "beat": N connections, each heard of at random intervals of 0.5 to 1.5 s and re-armed by an idle
+ * "beat": N connections, each with data at random intervals of 0.5 to 1.5 s, re-armed with an idle
  * timeout of 3 s. "beat-cancel": 10^5 requests a second with a timeout of 30 s, each ended after N
- * others. "beat-late": as beat, beside 10^4 timers that do expire, whose lateness is recorded.
+ * others. "beat-late": as beat, beside 10^4 timers that expire, whose lateness is recorded.
  *
  * The caller is a loop that turns once a millisecond. An operation is a re-arm (or a pair of arm
- * and cancel), timed without the caller's sleep; "owner_cpu_us" is the CPU time of all threads but
- * the caller's, a second. Warming up takes longer than the timeout, so that the instants at which
- * timers were first filed come and go.
+ * and cancel), timed without the caller's sleep. "owner_cpu_us" is the CPU time a second of all
+ * threads except the caller. The warm-up is longer than the timeout, so the times for which timers
+ * were first scheduled pass during it.
  */
 #include <sys/prctl.h>
 
@@ -39,14 +39,14 @@ static struct beat {
 	const struct subject *subject;
 	struct randoms randoms;
 	uint32_t timers;
-	uint32_t *next;              /* of each timer, in its millisecond's list */
+	uint32_t *next;              /* by timer: the next in its millisecond's list */
 	uint32_t first[CALENDAR_MS]; /* the timers to re-arm in that millisecond */
-	uint32_t oldest;             /* the request that is to end next */
+	uint32_t oldest;             /* the request that ends next */
 	uint64_t ops;
-	uint64_t ops_ns; /* in the subject's calls */
+	uint64_t ops_ns; /* time in the subject's calls */
 } beat;
 
-/* ---- what the loop does in a millisecond ---- */
+/* ---- the loop's work in a millisecond ---- */
 
 static void calendar_put(uint32_t timer, uint32_t now_ms)
 {
@@ -157,7 +157,7 @@ static void beat_cancel_measure(const struct run *run, struct result *result)
 	beat_count(result, request_turn, 0, REQUEST_MS);
 }
 
-/* ---- what does expire ---- */
+/* ---- timers that expire ---- */
 
 static struct histogram late;
 static uint64_t late_deadlines_ns[LATE_TIMERS];

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The same while timers expire: threads arm deadlines of 1 to 100 ms and cancel half, the owner
- * expires, a consumer drains. "tail" times each arm. "apply_ms" is how long after the last call the
- * service had applied it all, "inbox_max" the most that it found waiting.
+ * Cross while timers expire: threads arm deadlines of 1 to 100 ms and cancel half of them, the
+ * owner expires, a consumer drains. "tail" times each arm. "apply_ms" is the time from the last
+ * call until the service had applied all calls. "inbox_max" is the largest number of waiting
+ * entries.
  *
- * A thread's timers go round: enough that one has nearly always ended before its turn comes again.
+ * A thread uses its timers in turn. There are so many that a timer has nearly always ended before
+ * its next use.
  */
 #include "clocks.h"
 #include "driver.h"
@@ -16,7 +18,7 @@
 #define DELAY_FROM_NS NS_PER_MS
 #define DELAY_TO_NS (100 * NS_PER_MS)
 #define CANCEL_LAG 64
-/* More than any service can be told of in the time that a timer lives. */
+/* More than any service can accept during a timer's life. */
 #define LIVE_MAX 8000000
 
 struct busy_member {

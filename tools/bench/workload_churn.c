@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Churn: cancel a random timer of N and arm another, one to two minutes away. CPU time counts until
- * the service has applied it all; "caller_ns" is the CPU time of the calling thread alone.
+ * the service has applied all calls. "caller_ns" is the CPU time of only the calling thread.
  */
 #include "clocks.h"
 #include "driver.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads arm deadlines of 1 to 60 s, each among timers of its own, and cancel every second one a
- * little later, until the service has applied it all. An operation is an arm or a cancel.
+ * Each thread arms its own timers with deadlines of 1 to 60 s, and cancels every second one a
+ * little later, until the service has applied all calls. An operation is an arm or a cancel.
  */
 #include "clocks.h"
 #include "driver.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Durable puts: T threads put tasks for some hour to come, each call returning when the task is on
- * stable storage; a subject that is alone keeps as many in flight as it likes, on one thread. The
- * puts end with the time, or with the room. Says how many shared a sync, where the subject can
- * tell.
+ * Durable puts: T threads put tasks that are due hours later. Each call returns when the task is on
+ * stable storage. A subject with one thread keeps as many puts in flight as it likes. The puts end
+ * after a time, or when the journal is full. Reports the number of puts for each sync, if the
+ * subject knows it.
  *
- * A cycle is a task's whole life: T threads put a task that is due at once, take one, perhaps
- * another thread's, and acknowledge it. All three return when they are durable.
+ * A cycle is a task's whole life. T threads put a task that is due at once, take one, perhaps
+ * another thread's, and acknowledge it. Each of the three returns when it is durable.
  */
 #include "clocks.h"
 #include "histogram.h"
@@ -15,13 +15,13 @@
 #include "workload_list.h"
 
 #define DELAY_NS (3600 * NS_PER_SECOND)
-/* A disk that syncs in milliseconds wants a longer look than a timer. */
+/* A disk that syncs in milliseconds needs a longer measurement than a timer. */
 #define DURATIONS 5
 
 struct putter {
 	_Alignas(64) uint64_t puts;
 	uint64_t puts_max;
-	struct histogram waits; /* of one put each, or of one cycle */
+	struct histogram waits; /* duration of each put, or of each cycle */
 };
 
 static struct putter *putters;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * N timers expire and are delivered to one consumer: "burst", all due within a millisecond, and
- * "stream", evenly over a second. An operation is a delivery; what arming cost is not counted. CPU
- * time is the whole process's, owner and consumer together.
+ * N timers expire and are delivered to one consumer: in "burst" all are due within a millisecond,
+ * in "stream" evenly over a second. An operation is a delivery. The cost of arming is not counted.
+ * CPU time is that of the whole process, owner and consumer together.
  */
 #include "clocks.h"
 #include "driver.h"
@@ -10,13 +10,13 @@
 #include "records.h"
 #include "workload_list.h"
 
-/* Arming must be over before the first is due; slow peers take two microseconds an arm. */
+/* Arming must end before the first timer is due. Slow services take two microseconds an arm. */
 #define ARMING_NS_PER_TIMER 4000
 #define ARMING_MIN_NS (200 * NS_PER_MS)
 #define ARMING_MAX_NS (8 * NS_PER_SECOND)
 
 static uint32_t expected;
-static uint32_t delivered; /* by whichever thread calls back */
+static uint32_t delivered; /* by the thread that calls back */
 
 static void expire_count(uint32_t timer)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Idle: N timers a minute away and more, for 5 s. Counts the context switches of every thread but
- * the caller's; and, where strace is installed, their system calls, in a second run of this program
- * under `strace -f`. Two writes to nowhere mark the stretch in strace's output. Then 10^5 arms that
- * are not the earliest: what one takes, and how often they woke the owner.
+ * Idle: N timers at least a minute away, for 5 s. Counts the context switches of every thread
+ * except the caller. If strace is installed, a second run of this program under `strace -f` counts
+ * their system calls. Two writes to an invalid descriptor mark the interval in strace's output.
+ * Then 10^5 arms follow that are not the earliest: the time of one, and how often they woke the
+ * owner.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +27,7 @@
 
 static void idle_mark(const char *mark)
 {
-	ssize_t written = write(-1, mark, strlen(mark)); /* fails: only strace is to see it */
+	ssize_t written = write(-1, mark, strlen(mark)); /* fails, and only strace sees it */
 
 	(void)written;
 }
@@ -40,7 +41,7 @@ static void idle_run(const struct run *run, struct result *result)
 
 	driver_arm_all(run->timers, DELAY_FROM_NS, DELAY_TO_NS, run->seed);
 	driver_settle();
-	sleep_until_ns(now_ns() + 100 * NS_PER_MS); /* until it has gone to sleep */
+	sleep_until_ns(now_ns() + 100 * NS_PER_MS); /* until the owner has gone to sleep */
 	switches = process_others_switches();
 	idle_mark(MARK_BEGIN);
 	sleep_until_ns(now_ns() + IDLE_NS);
@@ -58,7 +59,7 @@ static void idle_run(const struct run *run, struct result *result)
 	result_add(result, "arms_woke", (double)(after.submit_wakes - before.submit_wakes));
 }
 
-/* Counts calls begun between the marks by any thread but the one that made these. */
+/* Counts the calls begun between the marks by all threads except the thread that made the marks. */
 static double idle_count_calls(FILE *trace)
 {
 	int marker = 0, thread;
@@ -98,7 +99,7 @@ static void idle_exec_traced(const struct run *run, const char *trace_path)
 	_exit(1);
 }
 
-/* The system calls of other threads; -1 if strace can't be had. */
+/* Returns the system calls of other threads; -1 without strace. */
 static double idle_trace(const struct run *run)
 {
 	char path[] = "/tmp/timerhub-bench-XXXXXX";

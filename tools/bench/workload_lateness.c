@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How late expiries come: 10^4 timers over a second; the consumer polls with epoll where it can.
- * Lateness is the clock in the callback less the deadline asked for, which is the clock read just
- * before the subject caches its own, plus the delay. What comes before that is early.
+ * The lateness of expiries: 10^4 timers over a second; the consumer polls with epoll if it can. The
+ * requested deadline is the clock, read just before the subject caches its own, plus the delay.
+ * Lateness is the clock in the callback minus that deadline. A negative lateness is early.
  */
 #include <sys/prctl.h>
 
@@ -19,7 +19,7 @@ static uint64_t *deadlines_ns;
 static uint32_t expected;
 static uint32_t delivered;
 static uint32_t early;
-static uint64_t earliest_ns; /* the most that one came early */
+static uint64_t earliest_ns; /* the largest earliness */
 
 static void lateness_record(uint32_t timer)
 {

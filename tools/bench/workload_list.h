@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Every workload's definition. */
+/* Declares every workload. */
 #ifndef BENCH_WORKLOAD_LIST_H
 #define BENCH_WORKLOAD_LIST_H
 

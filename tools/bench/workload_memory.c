@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Resident bytes a live timer: what opening a subject, arming N timers and letting it apply them
- * adds to the process. Records that users embed count, handles that they keep do not ("handle").
+ * Resident bytes for each live timer: the process's growth from opening a subject, arming N timers
+ * and letting it apply them. Records that users embed count. Handles that users store do not
+ * ("handle").
  */
 #include "clocks.h"
 #include "driver.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Open and close a service with room for N timers; and what of it is resident when just opened. */
+/* Open and close a service with room for N timers; its resident memory just after the open. */
 #include "clocks.h"
 #include "driver.h"
 #include "process.h"

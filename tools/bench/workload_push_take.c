@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The delay queue benchmark: push N elements, the i-th with a delay of i ns, then take them all.
- * One thread; an operation is a push and its take. Counts allocations too.
+ * The delay queue benchmark: push N elements, the i-th with a delay of i ns, and then take all of
+ * them. One thread. An operation is a push and its take. Counts allocations too.
  */
 #include "allocations.h"
 #include "clocks.h"
@@ -22,7 +22,7 @@ static bool push_take_done(void)
 	return __atomic_load_n(&taken, __ATOMIC_ACQUIRE) >= expected;
 }
 
-/* All in once, cancelled again: what follows finds memory touched, as a queue in use does. */
+/* Push all and cancel them, so that the memory is resident, as in a queue in use. */
 static void push_take_warm(const struct subject *subject, uint32_t timers)
 {
 	driver_arm_all(timers, 60 * NS_PER_SECOND, 60 * NS_PER_SECOND, 0);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Open a journal of N tasks with keys that live, as after a crash: first with nothing of it in the
- * kernel's cache, as after a boot, then with all of it. And what a task takes in memory beside its
- * data and key.
+ * Open a journal of N live tasks with keys, as after a crash: first with an empty page cache, as
+ * after a boot, then with all of it cached. Also a task's memory without its data and key.
  */
 #include <timerhub_journal.h>
 

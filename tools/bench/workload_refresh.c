@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Heartbeats: re-arm random timers among N by the same minute. One thread, or several: "refresh"
- * gives each thread timers that it armed itself, "neighbours" deals the timers that one thread
- * armed in turn to all, so that neighbours belong to different threads.
+ * Heartbeats: re-arm random timers among N with the same minute. One thread or several. In
+ * "refresh" each thread has timers that it armed itself. In "neighbours" one thread armed the
+ * timers, which are dealt to all threads in turn, so neighbouring timers belong to different
+ * threads.
  */
 #include <string.h>
 
@@ -18,8 +19,8 @@
 /* One thread's share of the timers. */
 struct refresher {
 	_Alignas(64) uint32_t first; /* its first timer */
-	uint32_t stride;             /* from one of its timers to the next */
-	uint32_t count;              /* how many it has */
+	uint32_t stride;             /* distance between two of its timers */
+	uint32_t count;              /* number of its timers */
 	struct randoms randoms;
 	uint64_t ops;
 };
@@ -62,7 +63,7 @@ static void refresher_run(unsigned member, void *context)
 	*refresher = mine;
 }
 
-/* As the timers of one event loop, in the records of its connections. */
+/* For the timers of one event loop, in the records of its connections. */
 static void refresh_records(void *context)
 {
 	struct refresh *refresh = context;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A timeout for each request: arm for 30 seconds, and cancel 64 arms later, beside N timers that
+ * A timeout for each request: arm with 30 seconds, and cancel 64 arms later, beside N timers that
  * stay. Counts how often the sleeping owner was woken.
  */
 #include "clocks.h"
@@ -15,14 +15,14 @@
 
 struct request_run {
 	const struct subject *subject;
-	uint32_t first; /* the first timer that is not one of the N */
+	uint32_t first; /* the first timer after the N */
 	uint64_t until_ns;
 	struct {
 		_Alignas(64) uint64_t ops;
 	} members[TEAM_MAX];
 };
 
-/* The timers of a thread's requests go round. */
+/* A thread's requests use its timers in turn. */
 static void requester_run(unsigned member, void *context)
 {
 	struct request_run *requests = context;
@@ -180,7 +180,7 @@ static void request_measure(const struct run *run, struct result *result)
 	if (requests.subject->counts)
 		requests.subject->counts(&after);
 	if (run->threads > 1 && (requests.subject->can & CAN_ANY_THREAD) == 0)
-		driver_settle(); /* nothing is done until the loop has */
+		driver_settle(); /* nothing is applied until the loop runs */
 	for (unsigned i = 0; i < run->threads; i++)
 		ops += requests.members[i].ops;
 	result->ns_per_op = (double)(now_ns() - start_ns) / (double)ops;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A server's mix: N connections, dealt to one or several event loops. A turn of a loop hears of 1
- * to 64 messages. A message touches the record of a random connection of its loop, re-arms the idle
- * timeout of that connection, ends a request and starts one (a request lasts for 256 messages). One
- * message in a thousand closes its connection and opens another. Nothing expires. An operation is a
- * message; picking it takes a few ns with every subject.
+ * A server's mix: N connections, distributed over one or several event loops. A turn of a loop
+ * handles 1 to 64 messages. A message touches the record of a random connection of its loop,
+ * re-arms the idle timeout of that connection, ends a request and starts one (a request lasts for
+ * 256 messages). One message in a thousand closes its connection and opens another. No timer
+ * expires. An operation is a message. Picking it takes a few ns with every subject.
  *
- * Of a service that is safe to call from any thread, all loops use one. Of a loop that belongs to
- * one thread, each has its own: here each in a process of its own, since a subject keeps its state
- * in static variables, and since such loops share nothing anyway.
+ * All loops share one service that any thread may call. If a loop belongs to one thread, each has
+ * its own, here in a process of its own: a subject has its state in static variables, and such
+ * loops share nothing.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -31,9 +31,9 @@
 /* One event loop. */
 struct server_loop {
 	_Alignas(64) uint32_t first; /* its first connection */
-	uint32_t count;              /* how many it has */
+	uint32_t count;              /* number of its connections */
 	uint32_t requests;           /* the first timer of its requests */
-	uint32_t oldest;             /* which of these ends next */
+	uint32_t oldest;             /* the request that ends next */
 	struct randoms randoms;
 	uint64_t messages;
 };

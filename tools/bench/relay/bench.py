@@ -32,7 +32,7 @@ from redis_server import RedisError, Server  # pylint: disable=wrong-import-posi
 
 NAME = "bench"
 PYTHON = "/usr/bin/python3"  # Debian's, which has Debian's packages
-# What clients ask for, in statistics that also count what scripts call.
+# The calls of clients, in statistics that also count the calls of scripts.
 ASKED = re.compile(r"cmdstat_(fcall|eval|evalsha|b\w+|xreadgroup|ping|publish):calls=(\d+)")
 
 
@@ -297,7 +297,7 @@ def part_idle(where):
         with Bench(*where) as bench:
             if isinstance(subject, int):
                 bench.relays(subject)
-                time.sleep(30)  # the ladder settles
+                time.sleep(30)  # the ranks settle
             else:
                 bench.start("node", HERE / "peers.js", subject, bench.port, 4, 1, 0, 1, 1)
                 time.sleep(10)
@@ -463,7 +463,7 @@ def plot(path, plots):
     points = pathlib.Path(path).with_suffix(".points")
     blocks = []
     for name, late in plots.items():
-        # Two hundred points make a line; what comes before 10 us is off the picture.
+        # Two hundred points make a line. Values below 10 us are outside the picture.
         late = [max(rank(late, step / 200), 10) / 1000 for step in range(201)]
         lines = [f"{value} {step / 200}" for step, value in enumerate(late)]
         blocks.append(f'"{name}"\n' + "\n".join(lines))

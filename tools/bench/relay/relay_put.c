@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Puts tasks by many threads through one relay, and prints how many a second. Run by bench.py.
+ * Puts tasks by many threads through one relay, and prints the number a second. Run by bench.py.
  *
  * usage: relay_put URL QUEUE THREADS PUTS
  */
