@@ -5,11 +5,11 @@
  * that a loop can have.
  */
 #include "rig.h"
+#include "silence.h"
 
 #include <timerhub_loop.h>
 
 #include <poll.h>
-#include <seccomp.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -238,6 +238,15 @@ static void forked_child(struct item *item, int alarm)
 	timerhub_loop_close(loop);
 }
 
+/* The one timeout of the loop comes, as the descriptor says. */
+static void expect_by_descriptor(const struct item *item)
+{
+	expect(fd_readable_within(timerhub_loop_fd(loop), ARRIVES));
+	while (timerhub_loop_turn(loop) == 0)
+		expect(fd_readable_within(timerhub_loop_fd(loop), ARRIVES));
+	expect_eq(item->calls, 1);
+}
+
 START_TEST(fork_is_told_and_leaves_the_parent_alone)
 {
 	struct item item;
@@ -256,10 +265,7 @@ START_TEST(fork_is_told_and_leaves_the_parent_alone)
 	}
 	child_ends_well(child);
 	pass_ns(_i, SEC / 50);
-	expect(fd_readable_within(timerhub_loop_fd(loop), ARRIVES));
-	while (timerhub_loop_turn(loop) == 0)
-		expect(fd_readable_within(timerhub_loop_fd(loop), ARRIVES));
-	expect_eq(item.calls, 1);
+	expect_by_descriptor(&item);
 	loop_end();
 }
 END_TEST
@@ -357,10 +363,7 @@ START_TEST(descriptor_is_asked_for_late)
 	item_add(&item);
 	expect_eq(timerhub_timeout_set(loop, &item.timeout, SEC / 100), 0);
 	expect_eq(timerhub_loop_turn(loop), 0);
-	expect(fd_readable_within(timerhub_loop_fd(loop), ARRIVES));
-	while (timerhub_loop_turn(loop) == 0)
-		expect(fd_readable_within(timerhub_loop_fd(loop), ARRIVES));
-	expect_eq(item.calls, 1);
+	expect_by_descriptor(&item);
 	loop_end();
 }
 END_TEST
@@ -441,26 +444,6 @@ END_TEST
 
 /* ---- quiet ---- */
 
-/*
- * From here on the kernel kills the process at each system call that is not allowed. A sanitizer
- * makes calls of its own, so under it only the forbidden calls kill.
- */
-static void forbid_system_calls(void)
-{
-	static const int allowed[] = { SCMP_SYS(exit_group), SCMP_SYS(clock_gettime) };
-	static const int forbidden[] = { SCMP_SYS(timerfd_settime), SCMP_SYS(write), SCMP_SYS(read),
-		                         SCMP_SYS(ppoll), SCMP_SYS(poll) };
-	uint32_t kill = SCMP_ACT_KILL_PROCESS;
-	scmp_filter_ctx filter = seccomp_init(sanitized() ? SCMP_ACT_ALLOW : kill);
-
-	expect(filter);
-	for (unsigned i = 0; !sanitized() && i < COUNT_OF(allowed); i++)
-		expect_eq(seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0), 0);
-	for (unsigned i = 0; sanitized() && i < COUNT_OF(forbidden); i++)
-		expect_eq(seccomp_rule_add(filter, kill, forbidden[i], 0), 0);
-	expect_eq(seccomp_load(filter), 0);
-}
-
 static void turn_quietly(struct item *items, unsigned count)
 {
 	for (unsigned turn = 0; turn < 1000; turn++) {
@@ -490,7 +473,7 @@ START_TEST(quiet_turns_make_no_system_call)
 		for (unsigned i = 0; i < count; i++)
 			expect_eq(timerhub_timeout_set(loop, &items[i].timeout, HOUR), 0);
 		expect_eq(timerhub_loop_turn(loop), 0);
-		forbid_system_calls();
+		forbid_system_calls(SCMP_SYS(exit_group));
 		turn_quietly(items, count);
 		_exit(0);
 	}

@@ -136,6 +136,19 @@ START_TEST(never_early_nor_late_following_next)
 }
 END_TEST
 
+/* The one timer of a manual hub comes at that instant, told so, and not a nanosecond before. */
+static void expect_exactly(struct rig *rig, uint64_t at_ns, uint64_t data)
+{
+	struct timerhub_event event;
+
+	expect_eq(advance(rig->hub, at_ns - 1), at_ns);
+	expect_empty(rig->queue);
+	advance(rig->hub, at_ns);
+	expect_eq(timerhub_drain(rig->queue, &event, 1), 1);
+	expect_eq(event.data, data);
+	expect_eq(event.expires_ns, at_ns);
+}
+
 START_TEST(never_early_after_rearm)
 {
 	struct dice dice = dice_new(0);
@@ -146,18 +159,12 @@ START_TEST(never_early_after_rearm)
 	for (unsigned i = 0; i < 3000; i++) {
 		timerhub_timer timer = arm_after(rig.queue, dice_magnitude(&dice, 30), i);
 		uint64_t deadline_ns = now_ns + 100 + dice_magnitude(&dice, 30);
-		struct timerhub_event event;
 
 		if (dice_below(&dice, 2))
 			advance(rig.hub, now_ns);
 		expect_eq(timerhub_rearm(rig.hub, timer, deadline_ns, TIMERHUB_ABSOLUTE), 0);
-		advance(rig.hub, deadline_ns - 1);
-		expect_empty(rig.queue);
+		expect_exactly(&rig, deadline_ns, i);
 		now_ns = deadline_ns;
-		advance(rig.hub, now_ns);
-		expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
-		expect_eq(event.data, i);
-		expect_eq(event.expires_ns, deadline_ns);
 	}
 	rig_close(&rig);
 }
@@ -175,18 +182,13 @@ START_TEST(never_early_and_exact_to_the_nanosecond)
 		uint64_t odd_ns = (now_ns + 1 + dice_magnitude(&dice, 40)) | 1;
 		timerhub_timer timer = i % 2 ? arm_at(rig.queue, odd_ns, i)
 		                             : arm_after(rig.queue, odd_ns - now_ns, i);
-		struct timerhub_event event;
 
 		if (i % 3 == 0) {
 			odd_ns += 2 * dice_magnitude(&dice, 8);
 			expect_eq(timerhub_rearm(rig.hub, timer, odd_ns, TIMERHUB_ABSOLUTE), 0);
 		}
-		expect_eq(advance(rig.hub, odd_ns - 1), odd_ns);
-		expect_empty(rig.queue);
+		expect_exactly(&rig, odd_ns, i);
 		now_ns = odd_ns;
-		advance(rig.hub, now_ns);
-		expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
-		expect_eq(event.expires_ns, odd_ns);
 	}
 	rig_close(&rig);
 }

@@ -70,9 +70,10 @@ static uint64_t request_for(struct request_run *requests, unsigned threads, uint
 
 /* ---- in one event loop, whose requests have records ---- */
 
-static void request_later(void *context)
+/* Inline, so that the order is no branch of the measured loop. */
+static inline __attribute__((always_inline)) void request_by_turns(struct request_run *requests,
+                                                                   bool in_turn)
 {
-	struct request_run *requests = context;
 	const struct subject *subject = requests->subject;
 	uint64_t ops = 0;
 
@@ -80,30 +81,25 @@ static void request_later(void *context)
 		subject->tick();
 		for (uint32_t i = 0; i < IN_FLIGHT; i++) {
 			records_touch(requests->first + i);
-			subject->cancel(requests->first + i);
+			if (!in_turn)
+				subject->cancel(requests->first + i);
 			subject_must(subject->arm(requests->first + i, TIMEOUT_NS));
+			if (in_turn)
+				subject->cancel(requests->first + i);
 		}
 		ops += IN_FLIGHT;
 	} while (now_ns() < requests->until_ns);
 	requests->members[0].ops = ops;
 }
 
+static void request_later(void *context)
+{
+	request_by_turns(context, false);
+}
+
 static void request_in_turn(void *context)
 {
-	struct request_run *requests = context;
-	const struct subject *subject = requests->subject;
-	uint64_t ops = 0;
-
-	do {
-		subject->tick();
-		for (uint32_t i = 0; i < IN_FLIGHT; i++) {
-			records_touch(requests->first + i);
-			subject_must(subject->arm(requests->first + i, TIMEOUT_NS));
-			subject->cancel(requests->first + i);
-		}
-		ops += IN_FLIGHT;
-	} while (now_ns() < requests->until_ns);
-	requests->members[0].ops = ops;
+	request_by_turns(context, true);
 }
 
 static void request_loop(const struct run *run, struct result *result, void (*body)(void *))

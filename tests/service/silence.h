@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* A seccomp filter under which a test proves that a call makes no system call. */
+#ifndef SERVICE_SILENCE_H
+#define SERVICE_SILENCE_H
+
+#include <seccomp.h>
+
+#include "harness.h"
+
+/*
+ * From here on the kernel kills the calling thread at each system call but its end, the clock, and
+ * this one. With a sanitizer, whose runtime makes calls of its own, the kernel kills only at calls
+ * by which the library could wake, sleep or lock.
+ */
+static inline void forbid_system_calls(int but)
+{
+	const int allowed[] = { SCMP_SYS(exit_group), SCMP_SYS(clock_gettime), but };
+	static const int forbidden[] = { SCMP_SYS(write),         SCMP_SYS(writev),
+		                         SCMP_SYS(read),          SCMP_SYS(ppoll),
+		                         SCMP_SYS(poll),          SCMP_SYS(timerfd_settime),
+		                         SCMP_SYS(io_uring_enter) };
+	uint32_t kill = SCMP_ACT_KILL_PROCESS;
+	scmp_filter_ctx filter = seccomp_init(sanitized() ? SCMP_ACT_ALLOW : kill);
+
+	expect(filter);
+	for (unsigned i = 0; !sanitized() && i < COUNT_OF(allowed); i++)
+		expect_eq(seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0), 0);
+	for (unsigned i = 0; sanitized() && i < COUNT_OF(forbidden); i++)
+		expect_eq(seccomp_rule_add(filter, kill, forbidden[i], 0), 0);
+	expect_eq(seccomp_load(filter), 0);
+}
+
+#endif
