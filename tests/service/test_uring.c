@@ -106,6 +106,12 @@ static struct rig rig_polled(struct io_uring *ring, int kind)
 	return rig;
 }
 
+static void rig_close_polled(struct rig *rig, struct io_uring *ring)
+{
+	rig_close(rig);
+	io_uring_queue_exit(ring);
+}
+
 START_TEST(poll_completes_each_time_that_events_come)
 {
 	struct io_uring ring;
@@ -150,8 +156,7 @@ START_TEST(poll_completes_again_when_some_are_left)
 	expect_eq(ring_take(&ring), 0);
 	arm_and_expire(&rig, &now_ns, 1);
 	expect_eq(ring_take(&ring), 1);
-	rig_close(&rig);
-	io_uring_queue_exit(&ring);
+	rig_close_polled(&rig, &ring);
 }
 END_TEST
 
@@ -167,8 +172,7 @@ START_TEST(poll_completes_at_once_if_events_wait)
 	expect_eq(ring_take(&ring), 1);
 	expect_eq(take_up_to(rig.queue, 64), 3);
 	expect_eq(ring_take(&ring), 0);
-	rig_close(&rig);
-	io_uring_queue_exit(&ring);
+	rig_close_polled(&rig, &ring);
 }
 END_TEST
 
@@ -195,8 +199,7 @@ START_TEST(cancelled_poll_ends_and_the_fd_goes_on)
 		expect_eq(ring_take(&ring), 1);
 		expect_eq(take_up_to(rig.queue, 64), 2);
 	}
-	rig_close(&rig);
-	io_uring_queue_exit(&ring);
+	rig_close_polled(&rig, &ring);
 	io_uring_queue_exit(&other);
 }
 END_TEST
@@ -236,8 +239,7 @@ START_TEST(full_ring_ends_the_poll_and_loses_nothing)
 		expect_eq(ring_take(&ring), 1);
 		expect_eq(take_up_to(rig.queue, 64), 1);
 	}
-	rig_close(&rig);
-	io_uring_queue_exit(&ring);
+	rig_close_polled(&rig, &ring);
 }
 END_TEST
 
@@ -287,8 +289,7 @@ START_TEST(closed_queue_leaves_a_silent_poll)
 	ring_cancel(&ring);
 	ring_poll(&ring, rig.queue);
 	expect_eq(ring_take(&ring), 1);
-	rig_close(&rig);
-	io_uring_queue_exit(&ring);
+	rig_close_polled(&rig, &ring);
 }
 END_TEST
 
@@ -304,8 +305,7 @@ START_TEST(poll_of_no_queue_is_refused)
 	ring_ends(&ring, -EBADF);
 	ring_poll(&ring, NULL);
 	ring_ends(&ring, -EBADF);
-	rig_close(&rig);
-	io_uring_queue_exit(&ring);
+	rig_close_polled(&rig, &ring);
 }
 END_TEST
 
@@ -327,8 +327,7 @@ START_TEST(forked_child_leaves_the_poll_to_its_parent)
 	expect_eq(take_up_to(rig.queue, 64), 1);
 	arm_and_expire(&rig, &now_ns, 1);
 	expect_eq(ring_take(&ring), 1);
-	rig_close(&rig);
-	io_uring_queue_exit(&ring);
+	rig_close_polled(&rig, &ring);
 }
 END_TEST
 
@@ -399,39 +398,7 @@ static unsigned ring_sleep(struct io_uring *ring, struct timerhub_queue *queue, 
 	return count;
 }
 
-static void run_single(int kind, unsigned max)
-{
-	struct rig rig = rig_open(0);
-	struct io_uring ring;
-	pthread_t armer;
-
-	race_begin(3000);
-	ring_open(&ring, kind);
-	ring_poll(&ring, rig.queue);
-	thread_start(&armer, arm_singly, &rig);
-	while (atomic_load(&taken) < wanted) {
-		expect_cmp(ring_sleep(&ring, rig.queue, ARRIVES), >=, 1);
-		take_singly(rig.queue, max);
-	}
-	thread_join(armer);
-	expect_empty(rig.queue);
-	rig_close(&rig);
-	io_uring_queue_exit(&ring);
-}
-
-START_TEST(loop_sees_each_expiry_once)
-{
-	run_single(_i, 64);
-}
-END_TEST
-
-START_TEST(loop_sees_each_expiry_once_of_those_that_it_left)
-{
-	run_single(_i, 1);
-}
-END_TEST
-
-/* Other consumers drain as well, and leave events behind. */
+/* Others drain as well, and leave events behind. */
 static void *drain_singly(void *arg)
 {
 	struct rig *rig = arg;
@@ -442,27 +409,48 @@ static void *drain_singly(void *arg)
 	return NULL;
 }
 
-START_TEST(loop_and_other_consumers_see_each_expiry_once)
+/* A loop on the ring takes at most `max` a completion, beside that many other consumers. */
+static void run_loop(int kind, unsigned max, unsigned others)
 {
 	struct rig rig = rig_open(0);
 	struct io_uring ring;
 	pthread_t armer, drainers[2];
 
-	race_begin(4000);
-	ring_open(&ring, _i);
+	race_begin(others > 0 ? 4000 : 3000);
+	ring_open(&ring, kind);
 	ring_poll(&ring, rig.queue);
-	for (unsigned i = 0; i < COUNT_OF(drainers); i++)
+	for (unsigned i = 0; i < others; i++)
 		thread_start(&drainers[i], drain_singly, &rig);
 	thread_start(&armer, arm_singly, &rig);
-	while (atomic_load(&taken) < wanted)
-		if (ring_sleep(&ring, rig.queue, 10 * MS) > 0)
-			take_singly(rig.queue, 2);
+	while (atomic_load(&taken) < wanted) {
+		unsigned count = ring_sleep(&ring, rig.queue, others > 0 ? 10 * MS : ARRIVES);
+
+		expect(count > 0 || others > 0);
+		if (count > 0)
+			take_singly(rig.queue, max);
+	}
 	thread_join(armer);
-	for (unsigned i = 0; i < COUNT_OF(drainers); i++)
+	for (unsigned i = 0; i < others; i++)
 		thread_join(drainers[i]);
 	expect_empty(rig.queue);
-	rig_close(&rig);
-	io_uring_queue_exit(&ring);
+	rig_close_polled(&rig, &ring);
+}
+
+START_TEST(loop_sees_each_expiry_once)
+{
+	run_loop(_i, 64, 0);
+}
+END_TEST
+
+START_TEST(loop_sees_each_expiry_once_of_those_that_it_left)
+{
+	run_loop(_i, 1, 0);
+}
+END_TEST
+
+START_TEST(loop_and_other_consumers_see_each_expiry_once)
+{
+	run_loop(_i, 2, 2);
 }
 END_TEST
 
