@@ -206,6 +206,17 @@ int timerhub_arm_many(struct timerhub_queue *queue, const struct timerhub_spec *
 
 /* ---- re-arm ---- */
 
+/* Check the arguments of a re-arm, and work out the deadline. */
+static int rearm_check(const struct timerhub *hub, uint64_t expires_ns, uint32_t flags,
+                       uint64_t *ret_ns)
+{
+	if (!hub || (flags & ~TIMERHUB_ABSOLUTE) != 0)
+		return -EINVAL;
+	if (!hub_alive(hub))
+		return -EOWNERDEAD;
+	return deadline_from(expires_ns, flags, now_if_relative(hub, flags), ret_ns);
+}
+
 /* Re-arm a timer in any phase, with all checks. */
 static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_timer timer,
                                                uint64_t expires_ns, uint32_t flags)
@@ -213,13 +224,8 @@ static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_ti
 	struct timer_outcome outcome;
 	struct pair pair;
 	uint64_t deadline_ns;
-	int result;
+	int result = rearm_check(hub, expires_ns, flags, &deadline_ns);
 
-	if (!hub || (flags & ~TIMERHUB_ABSOLUTE) != 0)
-		return -EINVAL;
-	if (!hub_alive(hub))
-		return -EOWNERDEAD;
-	result = deadline_from(expires_ns, flags, now_if_relative(hub, flags), &deadline_ns);
 	if (result < 0)
 		return result;
 	if (handle_slot(timer) >= hub->arena.capacity)
@@ -261,14 +267,10 @@ int timerhub_rearm_many(struct timerhub *hub, const timerhub_timer *timers, unsi
 {
 	uint64_t deadline_ns;
 	int live = 0;
-	int result;
+	int result = (!timers && count > 0) || count > INT32_MAX
+	                     ? -EINVAL
+	                     : rearm_check(hub, expires_ns, flags, &deadline_ns);
 
-	if (!hub || (!timers && count > 0) || count > INT32_MAX ||
-	    (flags & ~TIMERHUB_ABSOLUTE) != 0)
-		return -EINVAL;
-	if (!hub_alive(hub))
-		return -EOWNERDEAD;
-	result = deadline_from(expires_ns, flags, now_if_relative(hub, flags), &deadline_ns);
 	if (result < 0)
 		return result;
 	for (unsigned i = 0; i < count && i < SUBMIT_AHEAD; i++)
