@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See fresh.h. Invariant: a timeout that is set is filed no later than its deadline, or it is in
- * `fresh` or in the list. A timeout is at most once in each of the two. Tested by
- * tests/unit/test_loop.c.
+ * See fresh.h. Invariant: a timeout that is set is scheduled no later than its deadline, or it is
+ * in `fresh`, or its place is in the list. A timeout is at most once in `fresh`, and its place at
+ * most once in the list. Tested by tests/unit/test_loop.c.
  */
 #include "loop/fresh.h"
 
 #include "loop/grid.h"
 #include "loop/look.h"
 
-#define FRESH_AHEAD 12 /* how many entries of the list ahead memory is fetched */
+#define FRESH_AHEAD 12 /* how many entries of the list in advance memory is fetched */
 
 void fresh_list(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {
@@ -20,15 +20,15 @@ void fresh_list(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 }
 
 /*
- * Returns the deadline of a delay that counts from now; below UINT64_MAX. For those at the end of
- * time, and after a wall clock was set back.
+ * Returns the deadline of a delay that counts from now; below UINT64_MAX. For deadlines near the
+ * end of time, and for all deadlines after a wall clock was set back.
  */
 static uint64_t fresh_far_ns(uint64_t delay_ns, uint64_t now_ns)
 {
 	return u64_min(u64_add_saturating(now_ns, delay_ns), UINT64_MAX - 1);
 }
 
-/* Inside a turn the list tells which timeouts callbacks have set. */
+/* List the timeouts that callbacks have set. Inside a turn, loop_look() skips listed timeouts. */
 static void fresh_list_all(struct timerhub_loop *loop)
 {
 	for (uint32_t i = 0; i < loop->front.fresh_count; i++)
@@ -40,7 +40,7 @@ void fresh_move_on(struct timerhub_loop *loop, uint64_t now_ns)
 {
 	struct timerhub_loop_front *front = &loop->front;
 	uint64_t base_ns = front->base_ns, passed_ns = now_ns - base_ns;
-	/* Up to here a deadline is not UINT64_MAX, and is that neither when it has moved on. */
+	/* A deadline up to this one does not reach UINT64_MAX when it is moved by `passed_ns`. */
 	uint64_t near_ns = now_ns >= base_ns ? UINT64_MAX - 1 - passed_ns : 0;
 	uint32_t count = front->fresh_count;
 
@@ -51,7 +51,7 @@ void fresh_move_on(struct timerhub_loop *loop, uint64_t now_ns)
 		timeout->fresh = 0;
 		if (deadline_ns <= near_ns)
 			deadline_ns += passed_ns;
-		else if (deadline_ns != UINT64_MAX) /* else it was stopped */
+		else if (deadline_ns != UINT64_MAX) /* UINT64_MAX: it was stopped */
 			deadline_ns = fresh_far_ns(deadline_ns - base_ns, now_ns);
 		timeout->deadline_ns = deadline_ns;
 		if (deadline_ns < timeout->filed_ns)
@@ -72,7 +72,7 @@ void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 	timeout->fresh = 0;
 }
 
-/* File a timeout that was set since it was filed last: its whole length remains. */
+/* Schedule a timeout that was set since it was last scheduled: its whole length remains. */
 static void fresh_file_one(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {
 	uint64_t now_ns = loop->front.base_ns;
@@ -82,7 +82,7 @@ static void fresh_file_one(struct timerhub_loop *loop, struct timerhub_timeout *
 	loop_file(loop, timeout, shift);
 }
 
-/* Have the memory fetched that later entries of the list touch: a long list is not in the cache. */
+/* Fetch the memory that later entries of the list touch, since a long list is not in the cache. */
 CPU_FETCHES void fresh_fetch(const struct timerhub_loop *loop, uint32_t i)
 {
 	if (i + 2 * FRESH_AHEAD < loop->listed_count) {

@@ -38,14 +38,14 @@ struct timerhub_timeout *loop_look(struct timerhub_loop *loop, uint32_t place, u
 		return NULL;
 	}
 	timeout->filed_ns = UINT64_MAX;
-	/* One that was set since the turn began is filed when the turn ends. */
+	/* A timeout that was set since the turn began is scheduled when the turn ends. */
 	if (timeout->fresh != 0 || timeout->is_listed || timeout->deadline_ns == UINT64_MAX)
 		return NULL;
 	if (timeout->deadline_ns > now_ns) {
 		loop_file_again(loop, timeout, at_ns, timeout->deadline_ns - now_ns);
 		return NULL;
 	}
-	if (timeout->deadline_ns > at_ns) { /* others may be due before */
+	if (timeout->deadline_ns > at_ns) { /* other timeouts may be due before it */
 		loop_file_at(loop, timeout, timeout->deadline_ns);
 		return NULL;
 	}
@@ -54,11 +54,11 @@ struct timerhub_timeout *loop_look(struct timerhub_loop *loop, uint32_t place, u
 
 /* ---- before the loop blocks ---- */
 
-/* A turn corrects no more filings than this. */
+/* A turn corrects at most this many schedule entries. */
 #define REST_LOOKS_MAX 256
 #define REST_LOOKS_AT_ONCE 8
 
-/* Has the timeout moved or gone that a place is filed exactly for? */
+/* Is the place scheduled exactly, for a timeout that has moved or gone since? */
 static bool place_is_stale(const struct place *place, uint64_t at_ns)
 {
 	const struct timerhub_timeout *timeout = place->timeout;
@@ -67,13 +67,13 @@ static bool place_is_stale(const struct place *place, uint64_t at_ns)
 	return !grid_holds(shift, at_ns) && (!timeout || timeout->deadline_ns != at_ns);
 }
 
-/* Returns whether the filing is left as it was. */
+/* Check the place's schedule entry, and correct a stale one. Returns whether it was right. */
 static bool loop_correct(struct timerhub_loop *loop, uint32_t index)
 {
 	struct place *place = &loop->places.table[index];
 	uint64_t at_ns = schedule_at_ns(&loop->schedule, index);
 
-	/* One that is due is looked at by the next turn. */
+	/* The next turn checks an entry that is due. */
 	if (at_ns <= loop->turn_ns || !place_is_stale(place, at_ns)) {
 		schedule_insert(&loop->schedule, index, at_ns);
 		return true;
@@ -110,5 +110,5 @@ void loop_rest(struct timerhub_loop *loop)
 		}
 	}
 	loop->next_ns = schedule_next_ns(&loop->schedule);
-	loop->is_stirred = count > 0; /* the next turn goes on */
+	loop->is_stirred = count > 0; /* the next turn continues */
 }

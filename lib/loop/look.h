@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files timeouts, and looks at timeouts whose filing has come up. A filing says when to look at a
- * place. It is never later than the deadline of the timeout that has the place.
+ * Schedules timeouts, and checks the timeouts whose schedule entry has come up. A schedule entry
+ * says when to check a place. It is never later than the deadline of the place's timeout.
  */
 #ifndef TIMERHUB_LOOK_H
 #define TIMERHUB_LOOK_H
@@ -9,23 +9,23 @@
 #include "loop/loop.h"
 
 /*
- * File a timeout that is set, wherever it was filed before: on the grid of this shift, or exactly
- * if its deadline is too near for that grid.
+ * Schedule a timeout that is set, and remove its earlier entry: on the grid of this shift, or
+ * exactly if its deadline is too near for that grid.
  */
 void loop_file(struct timerhub_loop *loop, struct timerhub_timeout *timeout, unsigned shift);
 
 /*
- * The place has been taken out of the schedule, where it was filed under `at_ns`. Returns its
- * timeout if that is due now and no other is due before. Else files it again if it is set, or
- * nowhere if it is not, and returns NULL.
+ * Check the place, whose entry at `at_ns` was taken out of the schedule. If its timeout is due now
+ * and no other timeout is due before, returns the timeout. If not, schedules it again if it is set,
+ * and returns NULL.
  */
 struct timerhub_timeout *loop_look(struct timerhub_loop *loop, uint32_t place, uint64_t at_ns);
 
 /*
- * Correct the first filings and tell the first instant, before the loop blocks until that. If the
- * first filing is exact, and its timeout has moved or was stopped since, the timeout is filed
- * again, or nowhere. A filing on the grid is left: other timeouts share its instant. Looks at no
- * more than 256 filings.
+ * Correct the earliest schedule entries, and compute when the loop must wake, before it blocks. If
+ * the earliest entry is exact, and its timeout has moved or was stopped since, schedule the timeout
+ * again or remove the entry. An entry on the grid stays, because other timeouts share its time.
+ * Checks at most 256 entries.
  */
 void loop_rest(struct timerhub_loop *loop);
 

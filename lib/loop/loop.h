@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A loop: everything put together, for the files of its calls. open.c opens, closes and answers;
- * timeout.c adds, removes, sets and stops; turn.c expires.
+ * A loop with all its parts, for the files of its calls. open.c opens, closes and answers
+ * questions; timeout.c adds, removes, sets and stops timeouts; turn.c expires them.
  */
 #ifndef TIMERHUB_LOOP_INSIDE_H
 #define TIMERHUB_LOOP_INSIDE_H
@@ -13,34 +13,34 @@
 #include "loop/wake.h"
 #include "schedule/schedule.h"
 
-/* Zero in a forked child. */
+/* This is zero in a forked child. */
 struct loop_living {
 	uint32_t is_parent; /* 1 in the process that opened the loop */
 };
 
 struct timerhub_loop {
 	struct timerhub_loop_front front; /* first: inline calls use it */
-	uint64_t thread;                  /* names the thread that opened the loop */
+	uint64_t thread;                  /* identifies the thread that opened the loop */
 	uint64_t turn_ns;                 /* the last turn's last reading of the clock */
-	uint64_t next_ns;                 /* the first instant of the schedule, or before it */
-	uint64_t timeout_ns;              /* for how long to block, from turn_ns on */
-	uint32_t *listed; /* places whose timeouts may need to be filed earlier; each once */
+	uint64_t next_ns;                 /* the schedule's first time, or an earlier time */
+	uint64_t timeout_ns;              /* how long to block, from turn_ns on */
+	uint32_t *listed; /* places whose timeouts may be scheduled too late; each once */
 	uint32_t listed_count;
-	uint32_t first;  /* the place that is filed at next_ns; SLOT_NONE: none, or not known */
-	bool is_stirred; /* filings have changed since next_ns was computed */
-	struct timerhub_timeout gone; /* in `fresh`, in the place of one that left it; never set */
-	bool is_closed;               /* by a callback: the turn frees the loop */
+	uint32_t first;  /* the place scheduled at next_ns; SLOT_NONE: none, or not known */
+	bool is_stirred; /* schedule entries have changed since next_ns was computed */
+	struct timerhub_timeout gone; /* replaces a removed timeout in `fresh`; never set */
+	bool is_closed;               /* by a callback: the end of the turn frees the loop */
 	struct places places;
 	struct schedule schedule;
 	struct wake wake;
-	struct clock clock; /* without a hub */
+	struct clock clock; /* used if there is no hub */
 	const struct loop_living *living;
 	struct timer_filing *filings;
 	struct memory memory;        /* holds filings and `listed` */
 	struct memory living_memory; /* zeroed by the kernel in a forked child */
 };
 
-/* Returns a number that no other living thread has. */
+/* Returns a number that identifies the calling thread among the living threads. */
 uint64_t loop_thread(void);
 
 static inline bool loop_alive(const struct timerhub_loop *loop)
@@ -51,7 +51,7 @@ static inline bool loop_alive(const struct timerhub_loop *loop)
 /* Returns 0 if the calling thread may use the loop, or -EINVAL, -EPERM or -EOWNERDEAD. */
 int loop_check(const struct timerhub_loop *loop);
 
-/* Free a loop that has no timeouts; fine if it was opened halfway. */
+/* Free a loop that has no timeouts; it may be only partly open. */
 void loop_free(struct timerhub_loop *loop);
 
 /* Read the loop's clock. */

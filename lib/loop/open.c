@@ -16,7 +16,7 @@
 uint64_t loop_thread(void)
 {
 #ifdef TIMERHUB_LOOP_INLINE
-	return timerhub_loop_owner(NULL); /* a number ^ 0 */
+	return timerhub_loop_owner(NULL); /* the thread's number ^ 0 */
 #else
 	static _Thread_local char self;
 
@@ -29,7 +29,7 @@ uint64_t loop_read_ns(const struct timerhub_loop *loop)
 	uint64_t now_ns =
 		loop->wake.hub ? timerhub_now(loop->wake.hub) : clock_now_ns(&loop->clock);
 
-	return u64_min(now_ns, UINT64_MAX - 1); /* so that UINT64_MAX never comes */
+	return u64_min(now_ns, UINT64_MAX - 1); /* UINT64_MAX would mean never */
 }
 
 /* ---- open ---- */
@@ -154,7 +154,9 @@ void timerhub_loop_close(struct timerhub_loop *loop)
 		loop_free(loop);
 		return;
 	}
-	/* Inside a callback: no other is called, and the end of the turn frees the loop. */
+	/*
+	 * Inside a callback: no further callback is called, and the end of the turn frees the loop.
+	 */
 	loop->is_closed = true;
 	wake_drop_timers(&loop->wake);
 }

@@ -22,7 +22,7 @@ void places_close(struct places *places)
 	memory_release(&places->memory);
 }
 
-/* Returns a place that has no timeout, or SLOT_NONE. */
+/* Returns a free place, or SLOT_NONE. */
 static uint32_t places_find(struct places *places)
 {
 	uint32_t index = places->free;

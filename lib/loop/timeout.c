@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Timeouts: add, remove, set, stop, ask. The loop's thread calls. The frequent cases of set, set_at
- * and stop are inline in timerhub_loop.h; The functions here handle all cases. The inline calls
- * leave the other cases to them, and programs without inline calls use them alone. Tested by
+ * and stop are inline in timerhub_loop.h. The functions here handle all cases: the inline calls use
+ * them for the other cases, and programs without inline calls for every case. Tested by
  * tests/unit/test_loop.c and tests/service/test_loop.c.
  */
 #include <errno.h>
 
 #include "loop/fresh.h"
 
-/* The functions, not the inline calls. */
+/* Define the functions, not the inline calls of these names. */
 #undef timerhub_timeout_set
 #undef timerhub_timeout_set_at
 #undef timerhub_timeout_stop
@@ -22,7 +22,7 @@ static uint64_t loop_owner(const struct timerhub_loop *loop)
 /* May the calling thread touch this timeout of this loop? 0, -EINVAL or -EPERM. */
 static int timeout_check(const struct timerhub_loop *loop, const struct timerhub_timeout *timeout)
 {
-	/* First, since the loop may be gone if it has no timeouts. */
+	/* Check this first: if the timeout is not added, the loop may be freed. */
 	if (!loop || !timeout || timeout->owner == 0)
 		return -EINVAL;
 	if (timeout->owner == loop_owner(loop))

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The turn of a loop: read the clock, file what was set since the last turn, dispatch the queue,
- * call the callbacks of what is due, and tell when to come again. Tested by tests/unit/test_loop.c.
+ * The turn of a loop: read the clock, schedule the timeouts that were set since the last turn,
+ * dispatch the queue, call the callbacks of due timeouts, and compute how long the program may
+ * block. Tested by tests/unit/test_loop.c.
  *
- * Order: the schedule hands places out in order of instant, and a place that is filed earlier than
- * its deadline is filed again, under the deadline, before its callback is called. So callbacks come
- * in order of deadline. A timeout that a callback sets carries a mark until the turn ends, and is
- * not due before.
+ * Callbacks are called in order of deadline. The schedule returns places in order of scheduled
+ * time. If a place is scheduled before its deadline, and the deadline has passed, the place is
+ * scheduled again at its deadline, before its callback is called. A timeout that a callback sets is
+ * marked until the turn ends, and does not expire before.
  */
 #include <errno.h>
 
@@ -14,14 +15,14 @@
 #include "loop/look.h"
 
 #define TURN_CALLBACKS_MAX 256
-#define TURN_EVENTS_MAX 128 /* of them from the queue */
-#define TURN_AHEAD 12       /* how many takes ahead memory is fetched */
+#define TURN_EVENTS_MAX 128 /* callbacks of the queue, among these */
+#define TURN_AHEAD 12       /* how many takes in advance memory is fetched */
 
 /* One call of timerhub_loop_turn(). */
 struct turn {
 	struct timerhub_loop *loop;
-	unsigned called;     /* callbacks begun */
-	bool is_dispatching; /* callbacks of the queue */
+	unsigned called;     /* callbacks that have begun */
+	bool is_dispatching; /* calling callbacks of the queue */
 	bool is_full;        /* the queue may hold more events */
 };
 
@@ -31,7 +32,7 @@ static bool turn_is_over(const struct turn *turn)
 	       !loop_alive(turn->loop);
 }
 
-/* Have the memory fetched that a later take will touch. */
+/* Fetch the memory that a later take will touch. */
 CPU_FETCHES void turn_fetch(const struct timerhub_loop *loop)
 {
 	uint32_t far = schedule_peek(&loop->schedule, 2 * TURN_AHEAD);
@@ -65,7 +66,7 @@ static void turn_expire(struct turn *turn)
 	}
 }
 
-/* Read the clock, and file what was set since the last reading. */
+/* Read the clock, and schedule the timeouts that were set since the last reading. */
 static void turn_read(struct timerhub_loop *loop)
 {
 	loop->turn_ns = loop_read_ns(loop);
@@ -73,7 +74,7 @@ static void turn_read(struct timerhub_loop *loop)
 	fresh_file(loop);
 }
 
-/* Also when a callback is left by an exception or by the end of its thread. */
+/* Runs at the end of a turn, even if a callback is left by an exception or its thread's end. */
 static void turn_end(struct turn *turn)
 {
 	struct timerhub_loop *loop = turn->loop;
@@ -82,11 +83,11 @@ static void turn_end(struct turn *turn)
 		loop_free(loop);
 		return;
 	}
-	/* Callbacks took time, and have set timeouts. */
+	/* Callbacks take time, and may have set timeouts. */
 	if (turn->called > 0 || turn->is_dispatching)
 		turn_read(loop);
 	loop->front.turning = 0;
-	if (!loop_alive(loop)) /* a callback has forked: the descriptors are the parent's */
+	if (!loop_alive(loop)) /* a callback has forked: the descriptors belong to the parent */
 		return;
 	loop_rest(loop);
 	loop->timeout_ns = UINT64_MAX;

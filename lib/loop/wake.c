@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See wake.h. Without a hub, the timerfd is set only if the next instant has become earlier, or
- * when it has gone off: a set that is too early costs one wake, and each set one system call. With
- * a hub, the kept timer is moved in both directions, since moving it later is one compare-and-swap.
- * A callback that dispatch calls says that the kept timer has expired. If timeouts are due already,
- * the loop writes to the eventfd itself: the owner does it too late, or, of a manual hub, not
- * before the next advance. It reads the eventfd before it dispatches, which loses nothing. Tested
- * by tests/service/test_loop.c.
+ * See wake.h. Without a hub, the timerfd is set only if the next scheduled time is earlier than
+ * before, or after the timerfd has expired. An early expiry costs one wake-up, and each setting one
+ * system call. With a hub, the kept timer is moved in both directions, because moving it later is
+ * one compare-and-swap. When the kept timer expires, dispatch calls wake_expired(). If timeouts are
+ * due already, the loop writes to the eventfd itself. The owner would be too late. In a manual hub
+ * it would write only at the next advance. The loop clears the eventfd before it dispatches, so it
+ * misses no event. Tested by tests/service/test_loop.c.
  */
 #include "loop/wake.h"
 
@@ -15,7 +15,7 @@
 #include "base/bell.h"
 #include "base/bits.h"
 
-/* Hubs keep deadlines up to here. */
+/* A time from here on counts as never. It is below the latest deadline of a hub. */
 #define WAKE_MAX_NS ((uint64_t)1 << 62)
 
 static void wake_expired(const struct timerhub_event *event)
@@ -75,7 +75,7 @@ void wake_drop_timers(const struct wake *wake)
 		(void)timerhub_each(wake->hub, wake_drop_timer, wake->queue);
 }
 
-/* Returns false if the wall clock was set since the timerfd was set before. */
+/* Returns false if the wall clock was set since the timerfd was last set. */
 static bool wake_set_deadline_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {
 	bool has_gone_off = wake->set_ns <= now_ns;
@@ -83,11 +83,11 @@ static bool wake_set_deadline_fd(struct wake *wake, uint64_t next_ns, uint64_t n
 	int result;
 
 	if (is_due && has_gone_off)
-		return true; /* the fd is readable, and stays so */
-	/* A wall clock that is set makes the fd readable, until that is set again. */
+		return true; /* the fd is readable already, and stays so */
+	/* If the wall clock is set, the timerfd is readable until it is set again. */
 	if (next_ns >= wake->set_ns && !has_gone_off && !wake->deadline_fd.clock->goes_back)
 		return true;
-	/* 0 would disarm it. */
+	/* A time of 0 would disarm the timerfd. */
 	result = deadline_fd_set(&wake->deadline_fd, u64_max(next_ns, 1));
 	wake->set_ns = next_ns;
 	if (is_due)
@@ -107,9 +107,9 @@ static void wake_set_timer(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 		return;
 	wake->set_ns = next_ns;
 	/*
-	 * Fails only if the program has cancelled the timer, whose handle no call but
-	 * timerhub_each() tells: then the descriptor is silent, and timerhub_loop_timeout() is
-	 * right.
+	 * This fails only if the program has cancelled the timer, which it can find only by
+	 * timerhub_each(). Then the descriptor does not become readable, and
+	 * timerhub_loop_timeout() is still right.
 	 */
 	(void)timerhub_rearm(wake->hub, wake->timer,
 	                     next_ns < WAKE_MAX_NS ? next_ns : TIMERHUB_NEVER, TIMERHUB_ABSOLUTE);
