@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every atomic access of the library, the memory order in its name: the only home of stdatomic.h.
+ * Every atomic access of the core, with the memory order in its name. Of the core, only this file
+ * includes stdatomic.h.
  *
- * There are no free-standing fences: ThreadSanitizer does not see them. seq_cst is for
- * store-then-load alone (two threads that each publish one word and then read the other's).
+ * There are no free-standing fences: ThreadSanitizer does not see them. seq_cst is only for
+ * store-then-load: two threads each publish one word and then read the word of the other thread.
  */
 #ifndef TIMERHUB_ATOMIC_H
 #define TIMERHUB_ATOMIC_H
@@ -16,7 +17,9 @@ typedef _Atomic(uint32_t) atomic_u32;
 typedef _Atomic(uint64_t) atomic_u64;
 typedef _Atomic(void *) atomic_ptr;
 
-/* Before each atomic step. Nothing; but a simulation may define it, to let other threads run. */
+/*
+ * Runs before each atomic access. Does nothing, but a simulation may define it to switch threads.
+ */
 #ifndef ATOMIC_STEP
 #define ATOMIC_STEP() ((void)0)
 #endif
@@ -115,13 +118,13 @@ static inline uint64_t u64_fetch_add_seq_cst(atomic_u64 *word, uint64_t value)
 }
 
 /*
- * A pair is two words in 16 aligned bytes. They are loaded one by one, and changed together by
- * pair_cas_acq_rel(). Two loads may see the words of two instants, so they are a guess until a
- * compare-and-swap of both words succeeds. A compare-and-swap that fails says nothing about either
- * word: on AArch64 without LSE it compares words of two instants too.
+ * A pair is two words in 16 aligned bytes. The words are loaded one after the other, and changed
+ * together by pair_cas_acq_rel(). The two loads may be of different changes, so the result is a
+ * guess until a compare-and-swap of both words succeeds. A compare-and-swap that fails proves
+ * nothing about either word: on AArch64 without LSE it too may compare words of different changes.
  *
- * The builtin is the one that gcc and clang expand in place, or by the outline atomics of libgcc on
- * AArch64. The __atomic builtin of 16 bytes would call libatomic.
+ * gcc and clang expand the __sync builtin in place, or on AArch64 by the outline atomics of libgcc.
+ * The __atomic builtin of 16 bytes would call libatomic.
  */
 #ifndef ATOMIC_PAIR_CAS
 typedef unsigned __int128 __attribute__((may_alias)) atomic_pair;
@@ -140,9 +143,9 @@ typedef unsigned __int128 __attribute__((may_alias)) atomic_pair;
 #include <sanitizer/tsan_interface.h>
 
 /*
- * ThreadSanitizer makes a change of 16 bytes by plain stores under a lock of its own. A load or a
- * change of one word beside it would see half of a step. So it does not see the change, and is told
- * what the change orders.
+ * ThreadSanitizer makes a change of 16 bytes by plain stores under its own lock. A load or a change
+ * of one word could then see half of the change. So this function hides the change from
+ * ThreadSanitizer, and pair_cas_told() reports the order that the change establishes.
  */
 static ATOMIC_UNSEEN bool pair_cas_unseen(void *words, unsigned __int128 before,
                                           unsigned __int128 after)
@@ -166,7 +169,7 @@ static inline bool pair_cas_told(void *words, unsigned __int128 before, unsigned
 #define ATOMIC_PAIR_CAS(words, before, after, order) pair_cas_told(words, before, after)
 #endif
 
-/* If the words are `low` and `high`, make them `low_after` and `high_after`. False: they differ. */
+/* If the words are `low` and `high`, store `low_after` and `high_after`. False: they differ. */
 static inline bool pair_cas_acq_rel(void *words, uint64_t low, uint64_t high, uint64_t low_after,
                                     uint64_t high_after)
 {
@@ -177,7 +180,7 @@ static inline bool pair_cas_acq_rel(void *words, uint64_t low, uint64_t high, ui
 	return ATOMIC_PAIR_CAS(words, before, after, memory_order_acq_rel);
 }
 
-/* A counter with one writer: no locked instruction is needed, and readers only want a number. */
+/* Add to a counter with one writer. It needs no locked instruction; readers only want a number. */
 static inline void u64_count(atomic_u64 *counter, uint64_t more)
 {
 	u64_store_relaxed(counter, u64_load_relaxed(counter) + more);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See bell.h. The only home of sys/eventfd.h. Tested through the notifier and both sleepers. Model:
- * tests/models/notifier.pml.
+ * See bell.h. Of the core, only this file includes sys/eventfd.h. Tested through the notifier and
+ * both sleepers. Model: tests/models/notifier.pml.
  */
 #define _GNU_SOURCE
 #include "base/bell.h"
@@ -39,8 +39,8 @@ void bell_ring(int fd)
 
 	/*
 	 * EAGAIN: another writer has filled the counter. The fd is readable, but an edge-triggered
-	 * poller gets no edge from a write that failed: make room and write again. If the second
-	 * write fails too, the other writer has made the edge.
+	 * poller gets no edge from a failed write. So clear the counter and write again. If the
+	 * second write fails too, the other writer has made the edge.
 	 */
 	if (!bell_write(fd) && errno == EAGAIN) {
 		bell_clear(fd);
@@ -54,7 +54,7 @@ void bell_clear(int fd)
 	int saved_errno = errno;
 	uint64_t count;
 
-	/* EAGAIN: it was not readable, which is what we want. */
+	/* EAGAIN means that it was not readable, as the caller wants. */
 	(void)syscall(SYS_read, fd, &count, sizeof(count));
 	errno = saved_errno;
 }

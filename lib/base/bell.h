@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An eventfd that is readable or not. Two uses: the bell that wakes the owner, and what a queue's
- * notifier lets consumers poll.
+ * A bell: an eventfd that is readable or not. One bell wakes the owner; each queue has another,
+ * which its consumers poll.
  */
 #ifndef TIMERHUB_BELL_H
 #define TIMERHUB_BELL_H

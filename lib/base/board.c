@@ -2,13 +2,13 @@
 /*
  * See board.h. For open and close; tested by tests/tools and through timerhub_stats().
  *
- * A forked child has the parent's boards mapped, and may be in the middle of a call (a signal
- * handler may fork, and so may a callback). It must not count there: before fork() returns in the
- * child, each shared board is replaced by private memory. Invariant: `shown` holds every board that
- * is shared memory, from before anything counts on it until it is unmapped.
+ * A forked child has the parent's boards mapped, and may be inside a call, since a signal handler
+ * or a callback may fork. The child must not count on the parent's boards. So before fork() returns
+ * in the child, board_forked() replaces each shared board by private memory. Invariant: `shown`
+ * holds every board in shared memory, from before the first count on it until it is unmapped.
  *
- * Relaxed, all of `shown`: nothing is read through the pointers, and mapping, unmapping and forking
- * are ordered by the kernel's lock of the address space.
+ * All accesses of `shown` are relaxed: no thread reads through the pointers, and the kernel's lock
+ * of the address space orders mapping, unmapping and forking.
  */
 #define _GNU_SOURCE
 #include "base/board.h"
@@ -100,7 +100,7 @@ static void board_describe(struct board *board, const struct board_about *about)
 		.clock = about->clock,
 		.manual = about->manual,
 		.timers_max = about->timers_max,
-		.serial = u64_fetch_add_relaxed(&opened, 1), /* only that each gets another */
+		.serial = u64_fetch_add_relaxed(&opened, 1), /* relaxed: only a unique number */
 		.opened_ns = about->opened_ns,
 	};
 	(void)strncpy(header->thread_name, about->thread_name, BOARD_TEXT_BYTES - 1);
@@ -108,8 +108,9 @@ static void board_describe(struct board *board, const struct board_about *about)
 }
 
 /*
- * Pages of a memfd that cannot be had come as SIGBUS: better -ENOSPC now. The queues' pages, mostly
- * never touched, are left to chance.
+ * Commit the board, except for the queues. If the kernel has no memory for a page of a memfd, a
+ * later access raises SIGBUS, so it is better to fail now with -ENOSPC. The queues' pages are not
+ * committed, because most of them are never touched.
  */
 static int board_commit(int fd)
 {
@@ -144,7 +145,7 @@ int board_open(struct board **ret_board, int *ret_fd, const struct board_about *
 
 void board_announce(struct board *board, bool open)
 {
-	/* Release: carries the header; tools/top acquires. */
+	/* Release carries the header; tools/top acquires. */
 	u32_store_release(&board->header.state, open ? BOARD_OPEN : BOARD_CLOSED);
 }
 

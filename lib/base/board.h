@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The board: where a hub's counters lie. The board of an observable hub is a memfd of this layout,
- * which tools/top finds through /proc and maps read-only; this header is all that the two share.
+ * The board: the counters of a hub. The board of an observable hub is a memfd of this layout, which
+ * tools/top finds through /proc and maps read-only. The two share only this header.
  *
- * The hub decides nothing by what it reads here. So the board may be shared memory, and what does
- * decide (free stacks, inbox) leaves notes here. Every word may be read at any time, but two words
- * may be of different moments, so that sums are exact only at rest. A change of the layout must
- * increase BOARD_VERSION.
+ * No decision of the hub depends on the board, so it may be in shared memory. Free stacks and
+ * inbox, on which decisions do depend, are private, and write notes to the board. Any word may be
+ * read at any time. Two words may be of different moments, so sums are exact only while no call
+ * runs. A change of the layout must increase BOARD_VERSION.
  */
 #ifndef TIMERHUB_BOARD_H
 #define TIMERHUB_BOARD_H
@@ -14,7 +14,7 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 
-#define BOARD_NAME "timerhub" /* of the memfd */
+#define BOARD_NAME "timerhub" /* the name of the memfd */
 #define BOARD_MAGIC UINT64_C(0x62756872656d6974)
 #define BOARD_VERSION 3u
 #define BOARD_SHARDS_MAX 64
@@ -42,66 +42,66 @@ struct board_header {
 	uint32_t header_bytes;
 	uint64_t board_bytes;
 	struct board_section owner, callers, shards, lanes, queues;
-	uint32_t pid;                           /* of the process, as it sees itself */
+	uint32_t pid;                           /* of the process, in its own PID namespace */
 	uint32_t clock;                         /* enum timerhub_clock */
 	uint32_t manual;                        /* 1: there is no owner thread */
 	uint64_t timers_max;                    /* most timers live at once */
-	uint64_t serial;                        /* hubs that the process had opened before */
+	uint64_t serial;                        /* how many hubs the process had opened before */
 	uint64_t opened_ns;                     /* CLOCK_MONOTONIC */
 	char thread_name[BOARD_TEXT_BYTES];     /* the owner's, ended by a zero */
-	char library_version[BOARD_TEXT_BYTES]; /* likewise */
+	char library_version[BOARD_TEXT_BYTES]; /* ended by a zero */
 	atomic_u32 state; /* enum board_state; written by timerhub_open() and _close() */
 };
 
-/* Written by the owner alone. */
+/* Only the owner writes. */
 struct board_owner {
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 refiled; /* found moved to a later deadline */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 refiled; /* entries moved to a later time */
 	atomic_u64 expired;
 	atomic_u64 inbox_max; /* most submissions found in one pass */
 	atomic_u64 wakeups;   /* times that the owner slept and woke */
 	atomic_u64 queue_signals;
 	atomic_u64 cascaded;
 	atomic_u64 sleeper; /* enum timerhub_sleeper in use; AUTO: none */
-	/* Telling minus deadline, in ns: bucket 0 below 2, bucket i from 2^i to 2^(i+1) - 1. */
+	/* Signal minus deadline, in ns: bucket 0 below 2, bucket i from 2^i to 2^(i+1) - 1. */
 	atomic_u64 lateness[BOARD_LATENESS_BUCKETS];
-	atomic_u64 clock_jumps; /* times that the wall clock was set, and the owner heard of it */
+	atomic_u64 clock_jumps; /* times that the kernel reported a set wall clock to the owner */
 };
 
-/* Written by callers, next to something much dearer. */
+/* Callers write, each time beside a much slower operation. */
 struct board_callers {
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 submit_wakes; /* rings of the bell */
-	atomic_u64 dropped; /* timers dropped with their queue; the closer writes */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 submit_wakes; /* signals of the owner's bell */
+	atomic_u64 dropped; /* timers that ended with their queue; the closer writes */
 	atomic_u64 untaken; /* slots taken for a timerhub_arm_many() that was refused */
-	/* No queue was ever at this index or above: memory beyond was never touched. */
+	/* All indexes from this on were never used by a queue, and their memory is untouched. */
 	atomic_u64 queues_end;
 };
 
 /*
- * Notes of one free stack, written by the thread that has just changed it, and only in an
- * observable hub. A delayed thread may overwrite a newer note; the next change corrects it.
+ * Notes of one free stack, in an observable hub only. The thread that has just changed the stack
+ * writes them. A delayed thread may overwrite a newer note; the next change corrects it.
  */
 struct board_shard {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 stack; /* takes so far << BOARD_DEPTH_BITS | depth */
 	atomic_u64 used;                             /* slots that were ever used; exact */
 };
 
-/* Notes of one lane of the inbox, likewise. Their distance is how many entries wait. */
+/* Notes of one lane of the inbox, with the same rule. tail - head entries wait. */
 struct board_lane {
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail; /* one beyond a place just filled; callers */
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 head; /* next place to take; the owner */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail; /* position after a filled cell; callers */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 head; /* next position to take; the owner */
 };
 
 /*
- * What happened to one queue. Found by the queue's index; it outlives the queue. put - delivered -
+ * The counters of one queue, at the queue's index. They outlive the queue. put - delivered -
  * passed_over handles wait in the queue's outbox.
  */
 struct board_queue {
-	/* Written by the consumers. */
+	/* Consumers write. */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 delivered; /* events delivered */
-	atomic_u64 retired;     /* of these, events that ended their timer */
-	atomic_u64 overruns;    /* periods folded into counts */
-	atomic_u64 passed_over; /* handles taken whose expiry had been withdrawn */
-	/* Written by the owner, and at open by the opener. */
+	atomic_u64 retired;     /* events among these that ended their timer */
+	atomic_u64 overruns;    /* periods counted in the event of an earlier period */
+	atomic_u64 passed_over; /* handles skipped because their expiry had been withdrawn */
+	/* The owner writes; at open, the thread that opens the queue. */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 put; /* handles put into the outbox and published */
 	atomic_u64 fd_plus_one; /* the queue's eventfd; 0: there is no queue at this index */
 };
@@ -115,7 +115,7 @@ struct board {
 	struct board_queue queues[BOARD_QUEUES_MAX];
 };
 
-/* What a board says of its hub. */
+/* The description of the hub on its board. */
 struct board_about {
 	const char *thread_name;
 	uint64_t timers_max;
@@ -126,16 +126,16 @@ struct board_about {
 };
 
 /*
- * Open a board of zeroes. If the hub is observable, the board is a memfd and `*ret_fd` its
- * descriptor, else `*ret_fd` is -1. Returns 0 or -ENOMEM; if observable also -EMFILE, -ENOSPC: too
- * many observable hubs, or the errors of memfd_create(2).
+ * Open a zeroed board. If the hub is observable, the board is a memfd and `*ret_fd` its descriptor;
+ * if not, `*ret_fd` is -1. Returns 0 or -ENOMEM; if observable also -EMFILE, -ENOSPC (too many
+ * observable hubs), or the errors of memfd_create(2).
  */
 int board_open(struct board **ret_board, int *ret_fd, const struct board_about *about);
 
-/* Tell readers that the hub is open, or (false) closed. Not in a forked child. */
+/* Show readers that the hub is open, or (false) closed. Not in a forked child. */
 void board_announce(struct board *board, bool open);
 
-/* Close the board. (NULL, -1) is fine. */
+/* Close the board. (NULL, -1) is allowed. */
 void board_close(struct board *board, int fd);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * No public call is a cancellation point. Calls that reach one of the C library's (close(2),
- * pthread_join(), posix_fallocate()) hold cancellation off from their first line to their return;
- * all others make their system calls by syscall(2), which is none. A request stays pending.
+ * No public call is a cancellation point of pthread_cancel(3). A call that uses a cancellation
+ * point of the C library (close(2), pthread_join(), posix_fallocate()) disables cancellation from
+ * its first line to its return. All other calls make their system calls by syscall(2), which is not
+ * a cancellation point. A request for cancellation stays pending.
  */
 #ifndef TIMERHUB_CANCELLATION_H
 #define TIMERHUB_CANCELLATION_H
@@ -22,7 +23,7 @@ static inline void cancellation_release(const int *before)
 	(void)pthread_setcancelstate(*before, NULL);
 }
 
-/* The first declaration of a function: until it returns, its thread is not cancelled. */
+/* Must be the first declaration of a function. Its thread is not cancelled until it returns. */
 #define CANCELLATION_HELD                                                                          \
 	__attribute__((cleanup(cancellation_release), unused)) int cancellation_before =           \
 		cancellation_hold()

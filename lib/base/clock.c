@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The hub's clock, the only home of time.h. Any thread reads it; a manual one has one mover at a
- * time. Only the wall clock may go backwards: other programs can set it.
+ * The hub's clock. Of the core, only this file includes time.h. Any thread reads the clock; one
+ * thread at a time moves a manual clock. Only the wall clock may go backwards, because other
+ * programs can set it.
  *
- * The manual clock is stored and loaded relaxed: its time is all that it carries. An expiry carries
- * the time at which it was found due, by the timer's word.
+ * The manual clock is stored and loaded relaxed, because its time carries nothing else. An expiry
+ * carries the time at which it was found due, by the timer's pair.
  */
 #include "base/clock.h"
 
@@ -14,7 +15,7 @@ static uint64_t clock_read_ns(clockid_t id)
 {
 	struct timespec ts;
 
-	/* Cannot fail: the clock exists on every kernel that runs us, and the address is ours. */
+	/* Cannot fail: every supported kernel has the clock, and the address is valid. */
 	(void)clock_gettime(id, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
@@ -30,7 +31,7 @@ void clock_init(struct clock *clock, enum clock_kind kind)
 		[CLOCK_KIND_MONOTONIC] = CLOCK_MONOTONIC,
 		[CLOCK_KIND_BOOTTIME] = CLOCK_BOOTTIME,
 		[CLOCK_KIND_REALTIME] = CLOCK_REALTIME,
-		[CLOCK_KIND_MANUAL] = CLOCK_MONOTONIC, /* never asked */
+		[CLOCK_KIND_MANUAL] = CLOCK_MONOTONIC, /* never read */
 	};
 
 	clock->manual = kind == CLOCK_KIND_MANUAL;
@@ -53,7 +54,7 @@ bool clock_needs_deadline_fd(const struct clock *clock)
 
 bool clock_set(struct clock *clock, uint64_t now_ns)
 {
-	/* We are its only writer. */
+	/* Relaxed: the caller is its only writer. */
 	if (now_ns < u64_load_relaxed(&clock->manual_ns))
 		return false;
 	u64_store_relaxed(&clock->manual_ns, now_ns);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which CPU a thread happens to run on, and what that is to fetch ahead. Hints: correctness never
- * depends on them.
+ * The CPU of the calling thread, and prefetching. The CPU is a hint: correctness never depends on
+ * it.
  *
- * The CPU is asked once or twice in every arm and cancel, so it is read where the kernel itself
- * leaves it whenever it moves a thread (restartable sequences, Linux 4.18), if the C library has
- * registered that place and tells where it is.
+ * Every arm and cancel reads the CPU once or twice. The kernel writes the CPU to the thread's area
+ * for restartable sequences (Linux 4.18) when it moves the thread. If the C library has registered
+ * that area and exports its address, cpu_current() reads it there.
  */
 #ifndef TIMERHUB_CPU_H
 #define TIMERHUB_CPU_H
@@ -19,10 +19,10 @@
 #endif
 #endif
 
-/* Ask the kernel; 0 where it does not say. */
+/* Ask the kernel for the CPU; 0 if the kernel does not know. */
 unsigned cpu_ask(void);
 
-/* The CPU that we run on now. Any thread, signal-safe. */
+/* Returns the CPU of the calling thread now. Any thread, signal-safe. */
 static inline unsigned cpu_current(void)
 {
 #if CPU_HAS_RSEQ
@@ -38,12 +38,12 @@ static inline unsigned cpu_current(void)
 }
 
 /*
- * For a function that only prefetches: gcc takes it for one without effect, and leaves calls to it
- * out, if it is not inlined first.
+ * For a function that only prefetches. gcc treats such a function as one without effect, and drops
+ * calls to it that are not inlined first.
  */
 #define CPU_FETCHES static inline __attribute__((always_inline))
 
-/* How many CPUs the machine may have. For sizing at open. */
+/* Returns how many CPUs the machine may have. Used at open, to choose sizes. */
 unsigned cpu_count(void);
 
 #endif

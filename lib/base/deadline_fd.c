@@ -2,9 +2,9 @@
 /*
  * See deadline_fd.h. The owner makes all calls except open and close.
  *
- * The timer is absolute: the kernel computes what is left, also after suspend, and inside time
- * namespaces. If the clock was set, the next timerfd_settime() says so and sets the timer all the
- * same, so the fd is never read.
+ * The timerfd is set to an absolute time. The kernel computes the remaining time, also after a
+ * suspend and inside time namespaces. If the clock was set, the next timerfd_settime() reports it
+ * and still sets the timerfd. So the fd never needs to be read.
  */
 #define _GNU_SOURCE
 #include "base/deadline_fd.h"
@@ -18,7 +18,7 @@
 #include "base/bits.h"
 
 #define ALARM_NEVER_NS ((uint64_t)INT64_MAX)
-#define ALARM_SETTLES_NS 1000000 /* a timer set to the past goes off long before */
+#define ALARM_SETTLES_NS 1000000 /* much longer than a timerfd set to the past needs to expire */
 
 int deadline_fd_create(struct deadline_fd *deadline_fd)
 {
@@ -47,8 +47,8 @@ void deadline_fd_close(struct deadline_fd *deadline_fd)
 int deadline_fd_set(struct deadline_fd *deadline_fd, uint64_t at_ns)
 {
 	/*
-	 * Never is far away, and not 0, which would disarm it, and with that the telling of the
-	 * clock being set.
+	 * UINT64_MAX becomes a time far away. A time of 0 would disarm the timerfd, and the kernel
+	 * would then not report that the clock is set.
 	 */
 	uint64_t capped_ns = u64_min(at_ns, ALARM_NEVER_NS);
 	struct itimerspec at = {
@@ -68,6 +68,6 @@ void deadline_fd_settle(const struct deadline_fd *deadline_fd)
 	struct pollfd fd = { .fd = deadline_fd->fd, .events = POLLIN };
 	struct timespec limit = { .tv_nsec = ALARM_SETTLES_NS };
 
-	/* By syscall(2), no cancellation point. If it is refused, the fd is readable soon. */
+	/* syscall(2) is not a cancellation point. If ppoll is refused, the fd is readable soon. */
 	(void)syscall(SYS_ppoll, &fd, 1, &limit, NULL, 0);
 }

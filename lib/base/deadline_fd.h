@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What ends a sleep on the clocks that a relative sleep does not follow: a timerfd, which goes off
- * at an instant of its clock, suspended or not, and when the wall clock is set. The owner's; an
- * event loop without a hub has one too, if its descriptor is asked for.
+ * A timerfd that ends a sleep at a time of its clock, even after a suspend, and when the wall clock
+ * is set. A relative sleep does not follow these clocks. The owner has one; an event loop without a
+ * hub has one too, when its descriptor is asked for.
  */
 #ifndef TIMERHUB_DEADLINE_FD_H
 #define TIMERHUB_DEADLINE_FD_H
@@ -11,32 +11,32 @@
 
 struct deadline_fd {
 	const struct clock *clock;
-	int fd; /* to be polled together with the bell; -1: the clock needs none */
+	int fd; /* the owner polls it together with the bell; -1: there is no timerfd */
 };
 
-/* A timerfd without a timerfd. */
+/* Initialize without creating the timerfd. */
 static inline void deadline_fd_init(struct deadline_fd *deadline_fd, const struct clock *clock)
 {
 	*deadline_fd = (struct deadline_fd){ .clock = clock, .fd = -1 };
 }
 
-/* Create its timerfd, whatever the clock is. 0, or a negative errno. */
+/* Create the timerfd for any clock. Returns 0, or a negative errno. */
 int deadline_fd_create(struct deadline_fd *deadline_fd);
 
-/* Both, the second if the clock needs it. 0, or a negative errno. */
+/* Initialize, and create the timerfd if the clock needs one. Returns 0, or a negative errno. */
 int deadline_fd_open(struct deadline_fd *deadline_fd, const struct clock *clock);
 void deadline_fd_close(struct deadline_fd *deadline_fd);
 
 /*
- * Make the fd readable from this instant on (UINT64_MAX: not at all), and as soon as the clock is
- * set; until the next call. 0; or -ECANCELED: the clock was set since the last call, look at it
- * again; or another negative errno of the kernel's.
+ * Make the fd readable from this time on (UINT64_MAX: never), and when the clock is set, until the
+ * next call. Returns 0, or a negative errno. -ECANCELED: the clock was set since the last call, so
+ * the caller must read it again.
  */
 int deadline_fd_set(struct deadline_fd *deadline_fd, uint64_t at_ns);
 
 /*
- * Return when the fd is readable, which it is as soon as the kernel has handled its timer
- * interrupt. To be called after deadline_fd_set() to an instant that has passed.
+ * Wait until the fd is readable. The kernel makes it readable when it has handled the timer
+ * interrupt. Call this after deadline_fd_set() with a time that has passed.
  */
 void deadline_fd_settle(const struct deadline_fd *deadline_fd);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See futex.h. The only home of linux/futex.h. Tested through every blocking call. */
+/* See futex.h. Of the core, only this file includes linux/futex.h. Tested by all blocking calls. */
 #include "base/futex.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* As the kernel's: 64-bit seconds on every ABI that futex (not futex_time64) serves as 64-bit. */
+/* The kernel's timespec for futex (not futex_time64): its seconds have the size of a long. */
 struct futex_timespec {
 	long tv_sec;
 	long tv_nsec;
@@ -22,7 +22,7 @@ void futex_wait(const atomic_u32 *word, uint32_t value, uint64_t timeout_ns)
 		.tv_nsec = (long)(timeout_ns % 1000000000u),
 	};
 
-	/* Every failure (EAGAIN, EINTR, ETIMEDOUT) means the same to the caller: look again. */
+	/* After every error (EAGAIN, EINTR, ETIMEDOUT) the caller must check the word again. */
 	(void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value,
 	              timeout_ns == UINT64_MAX ? NULL : &timeout, NULL, 0);
 	errno = saved_errno;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Abort if an invariant of the library is broken. Release builds check too: a program that ends is
- * better than one whose timers are lost.
+ * Abort if an invariant of the library is broken. Release builds check it too: a program that
+ * aborts is better than a program that loses timers.
  */
 #ifndef TIMERHUB_INVARIANT_H
 #define TIMERHUB_INVARIANT_H

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* See memory.h. The only home of sys/mman.h. For open and close; tested through them. */
+/*
+ * See memory.h. Of the core, only this file includes sys/mman.h. For open and close; tested there.
+ */
 #define _GNU_SOURCE
 #include "base/memory.h"
 
@@ -50,7 +52,7 @@ int memory_reserve_wiped_on_fork(struct memory *memory, size_t bytes)
 	return result;
 }
 
-/* Returns a memfd, or a negative errno. Newer kernels want to be told that it is not executed. */
+/* Returns a memfd, or a negative errno. Linux 6.3 and later expect MFD_NOEXEC_SEAL on it. */
 static int memory_open_shown(const char *name)
 {
 	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
@@ -60,7 +62,7 @@ static int memory_open_shown(const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The limit on file sizes holds for memfds too, and going beyond it comes with a deadly signal. */
+/* RLIMIT_FSIZE holds for memfds too, and exceeding it raises SIGXFSZ. So check it first. */
 static int memory_resize_shown(int fd, size_t bytes)
 {
 	struct rlimit limit;
@@ -70,7 +72,7 @@ static int memory_resize_shown(int fd, size_t bytes)
 	return ftruncate(fd, (off_t)bytes) < 0 ? -errno : 0;
 }
 
-/* Our own mapping stays writable. 0, or a negative errno. */
+/* Seal the memfd; the existing mapping stays writable. Returns 0, or a negative errno. */
 static int memory_seal(int fd)
 {
 	int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
@@ -110,9 +112,7 @@ int memory_reserve_shown(struct memory *memory, size_t bytes, const char *name, 
 
 void memory_unshare(const struct memory *memory)
 {
-	/*
-	 * A failure is not reported: it costs the reader of the board some numbers, nothing else.
-	 */
+	/* A failure is not reported: it only makes some numbers on the board wrong. */
 	(void)mmap(memory->base, memory->bytes, PROT_READ | PROT_WRITE,
 	           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }

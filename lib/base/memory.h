@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory reserved at open: zeroed, committed by the kernel page by page as it is touched, so that a
- * hub for ten million timers costs nothing until they are armed.
+ * Memory that is reserved at open and zeroed. The kernel commits it page by page as it is touched,
+ * so a hub for ten million timers costs little until they are armed.
  */
 #ifndef TIMERHUB_MEMORY_H
 #define TIMERHUB_MEMORY_H
@@ -10,33 +10,35 @@
 #include <stddef.h>
 
 struct memory {
-	void *base; /* NULL: none */
+	void *base; /* NULL: no memory */
 	size_t bytes;
 };
 
-/* 0, or a negative errno. Page aligned. */
+/* Reserve memory, page-aligned. Returns 0, or a negative errno. */
 int memory_reserve(struct memory *memory, size_t bytes);
 
-/* Ask the kernel to back it with huge pages. If the kernel refuses, nothing is lost. */
+/* Ask the kernel to back the memory with huge pages. It may refuse, which does no harm. */
 void memory_advise_huge(const struct memory *memory);
 
-/* As memory_reserve(), and in a forked child it is zeroed again. */
+/* Like memory_reserve(), but a forked child finds the memory zeroed. */
 int memory_reserve_wiped_on_fork(struct memory *memory, size_t bytes);
 
 /*
- * As memory_reserve(), but the memory is a memfd of this name, close-on-exec, whose descriptor goes
- * to `*ret_fd`: other processes may map it to read. Its size is fixed, and since Linux 5.1 other
+ * Like memory_reserve(), but the memory is a memfd of this name, close-on-exec, with its descriptor
+ * in `*ret_fd`. Other processes may map it to read. Its size is fixed, and since Linux 5.1 other
  * processes cannot write to it.
  */
 int memory_reserve_shown(struct memory *memory, size_t bytes, const char *name, int *ret_fd);
 
-/* Put zeroed memory of our own in its place. Signal-safe; for a forked child. */
+/* Replace it by zeroed private memory. Signal-safe; for a forked child. */
 void memory_unshare(const struct memory *memory);
 
-/* Allocate, zeroed and aligned to a cache line: free() it. NULL if there is none. */
+/*
+ * Allocate zeroed memory, aligned to a cache line; NULL if there is none. Release it with free().
+ */
 void *memory_allocate(size_t bytes);
 
-/* Fine if there is none. */
+/* Release the memory; harmless if there is none. */
 void memory_release(struct memory *memory);
 
 #endif

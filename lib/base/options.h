@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Option structs: the caller's begins with its size, so that a later version can have more fields.
- * Fields that the caller's has not are zero.
+ * Option structs: a caller's struct begins with its size, so that a later version can add members.
+ * Members that the caller's struct does not have are zero.
  */
 #ifndef TIMERHUB_OPTIONS_H
 #define TIMERHUB_OPTIONS_H
@@ -11,10 +11,10 @@
 #include <stdint.h>
 #include <string.h>
 
-/* A caller's struct may be as large as this; a later version's will not be larger. */
+/* The largest struct that a caller may pass. No later version's struct will be larger. */
 #define OPTIONS_MAX_BYTES 4096u
 
-/* Is all that we do not know of, from `known_bytes` on, zero? 0 or -E2BIG. */
+/* Are all bytes from `known_bytes` on zero? This version does not know them. 0 or -E2BIG. */
 static inline int options_check_rest(const void *theirs, uint32_t size, size_t known_bytes)
 {
 	const unsigned char *bytes = theirs;
@@ -28,8 +28,9 @@ static inline int options_check_rest(const void *theirs, uint32_t size, size_t k
 }
 
 /*
- * Copy the caller's struct to ours, which holds the defaults and was of `least_bytes` in the first
- * version. If there is none, ours stays as it is. 0, -EINVAL if theirs is smaller, or -E2BIG.
+ * Copy the caller's struct into `ours`, which holds the defaults. `least_bytes` is its size in the
+ * first version. If `theirs` is NULL, `ours` stays unchanged. Returns 0; -EINVAL if the caller's
+ * struct is smaller than that; or -E2BIG.
  */
 static inline int options_read(void *ours, size_t ours_bytes, size_t least_bytes,
                                const void *theirs)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Static probes for bpftrace, perf, gdb and SystemTap: the only home of sys/sdt.h. A probe is one
- * nop and a note that tells where its arguments are; the table is in timerhub-debugging(7). The
- * arguments are computed also while no tracer runs, so a probe gets only what is at hand. There is
- * none in timerhub_rearm(), where one more register would cost time. Tested by tests/packaging.
+ * Static probes for bpftrace, perf, gdb and SystemTap; only this file includes sys/sdt.h. A probe
+ * is one nop, and a note in the ELF file that says where its arguments are. The table is in
+ * timerhub-debugging(7). The program computes the arguments even if no tracer runs, so a probe has
+ * only arguments that are in registers already. The fast path of timerhub_rearm() has no probe,
+ * because one more register would cost time. Tested by tests/packaging.
  */
 #ifndef TIMERHUB_PROBE_H
 #define TIMERHUB_PROBE_H

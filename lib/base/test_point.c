@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The hook that test_point() calls, where the library is built for tests. See test_point.h. */
+/* The hook that test_point() calls if the library is built for tests. See test_point.h. */
 #include "base/test_point.h"
 
 #ifdef TIMERHUB_TEST_POINTS
