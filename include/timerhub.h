@@ -68,8 +68,8 @@
  * finished with its array. After timerhub_queue_close() no event of the queue's timers will come,
  * whatever they are.
  *
- * Fork. In a child process every call that needs the owner returns -EOWNERDEAD. The child can only
- * call timerhub_close() and timerhub_queue_close() on the parent's hub; both are safe. daemon(3)
+ * Fork. In a child process every call that needs the owner returns -EOWNERDEAD. There only
+ * timerhub_close() and timerhub_queue_close() are useful; both are safe. daemon(3)
  * forks too, and the parent exits: a program that calls daemon(3) opens its hubs afterwards.
  */
 #ifndef TIMERHUB_H

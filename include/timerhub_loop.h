@@ -11,8 +11,8 @@
  * scheduled time, the loop reads the deadline. If the deadline has moved, the loop schedules the
  * timeout again. The TCP code of the Linux kernel does this for its retransmission timer
  * (net/ipv4/tcp_timer.c). Scheduled times are rounded down to a grid of about an eighth of the
- * remaining time, as in the kernel's timer wheel (kernel/time/timer.c). So the loop reads
- * timeouts of one length together.
+ * remaining time, as in the kernel's timer wheel (kernel/time/timer.c). So the loop reads timeouts
+ * of one length together.
  *
  * Time. All times are uint64_t nanoseconds on the loop's clock. A delay counts from the call, but
  * the call reads no clock. Its deadline first counts from the loop's last reading of the clock. The

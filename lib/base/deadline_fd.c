@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See deadline_fd.h. The owner makes all calls except open and close.
+ * See deadline_fd.h. The owner or the loop's thread makes all calls except open and close.
  *
  * The timerfd is set to an absolute time. The kernel computes the remaining time, also after a
  * suspend and inside time namespaces. If the clock was set, the next timerfd_settime() reports it

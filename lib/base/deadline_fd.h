@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A timerfd that ends a sleep at a time of its clock, even after a suspend, and when the wall clock
- * is set. A relative sleep does not follow these clocks. The owner has one; an event loop without a
- * hub has one too, when its descriptor is asked for.
+ * is set. A relative sleep would end at another time of CLOCK_BOOTTIME or CLOCK_REALTIME. The owner
+ * has one if its clock is one of these two. An event loop without a hub has one when its descriptor
+ * is asked for.
  */
 #ifndef TIMERHUB_DEADLINE_FD_H
 #define TIMERHUB_DEADLINE_FD_H

@@ -376,7 +376,7 @@ int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events, u
 		                   : u64_add_saturating(clock_monotonic_ns(), timeout_ns);
 		result = queue_wait(queue, events, max, until_ns);
 	}
-	(void)u32_fetch_add_release(&queue->inside, UINT32_MAX); /* carries all of the wait */
+	(void)u32_fetch_add_release(&queue->inside, UINT32_MAX); /* carries that the wait is over */
 	return result;
 }
 

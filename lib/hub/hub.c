@@ -5,6 +5,7 @@
  * earlier before the push. That caller saw the claim, so it only woke the owner, and the owner may
  * have found no entry yet. Any thread. All functions except hub_wait_pass() are lock-free and
  * signal-safe.
+ *
  * Labels: [advance] hub_leave → hub_try_enter, hub_wait_pass: carries all that a pass has written;
  *         hub_wait_pass → hub_try_enter: carries that a queue is gone.
  */

@@ -52,7 +52,7 @@
 #ifndef INBOX_MANY
 #define INBOX_MANY 8192
 #endif
-/* The usual number of pushes into a lane between two counts of all entries, or more. */
+/* At least this many pushes into a lane, unless it is small, are between two counts of entries. */
 #define INBOX_ASK_MIN 512
 /* The page size. If the pages are larger, some of the touches are useless. */
 #define INBOX_TOUCH_BYTES 4096

@@ -10,8 +10,8 @@
  * on, at most N/8 end more than LEAD_DOWN_NS before the instant.
  *
  * The least lateness of the last hundreds of sleeps was tried instead. One sleep on a processor
- * that had not halted spoils the minimum for hundreds of sleeps. It lowered p50 by 20 us, the
- * margin lowers it by 24.
+ * that had not halted spoils the minimum for hundreds of sleeps. The minimum lowered p50 by
+ * 20 us, the margin lowers it by 24.
  */
 #include "owner/lead.h"
 

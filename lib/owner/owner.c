@@ -13,8 +13,8 @@
  * A schedule entry is only a hint. timer.c decides by the pair, and its head says how late an entry
  * may be.
  *
- * Labels: [queue] hub_add_queue → owner_deliver, hub_look: carries the queue.
- *         [pass] owner_begin_pass → owner_wait_pass: carries that the pass before is over;
+ * Labels: [queue] hub_add_queue → owner_deliver: carries the queue.
+ *         [pass] owner_begin_pass → owner_wait_pass: carries that the previous pass has ended;
  *         owner_wait_pass → owner_begin_pass: carries that a queue is gone.
  */
 #include "owner/owner.h"
@@ -32,7 +32,7 @@
 #ifndef OWNER_REST
 #define OWNER_REST 256
 #endif
-/* This many expiries in a millisecond are a burst. The next pass is OWNER_GATHER_NS later. */
+/* This many expiries in a millisecond are a burst. The next pass then waits OWNER_GATHER_NS. */
 #ifndef OWNER_CROWD
 #define OWNER_CROWD 128
 #endif

@@ -47,7 +47,7 @@ struct owner {
 	struct owner_world world;
 	struct board_owner *counts; /* on the board; only the owner writes */
 	struct schedule schedule;
-	uint64_t now_ns;     /* this pass's reading of the clock: what is due by it expires */
+	uint64_t now_ns;     /* this pass's reading of the clock: timers due by it expire */
 	uint64_t crowd_ns;   /* start of the current millisecond; see owner_gather() */
 	uint64_t crowd_told; /* events published by then */
 	uint64_t true_ns;    /* earliest entry checked since it last slept; UINT64_MAX: none */

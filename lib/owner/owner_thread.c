@@ -4,7 +4,7 @@
  * of owner.c. tests/unit/test_sleeper.c, tests/service/test_denied.c.
  *
  * Labels: [started] owner_main → owner_start: carries start_result, the tid and the sleeper.
- *         [pass] owner_begin_pass → owner_wait_pass: carries that the pass before is over;
+ *         [pass] owner_begin_pass → owner_wait_pass: carries that the previous pass has ended;
  *         owner_wait_pass → owner_begin_pass: carries that a queue is gone.
  */
 #define _GNU_SOURCE

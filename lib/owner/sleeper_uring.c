@@ -2,11 +2,11 @@
 /*
  * The io_uring sleeper. The owner makes all calls except open and close.
  *
- * The ring holds a multishot poll of the bell, and of the timerfd if there is one. Each time one of
- * them becomes readable, the poll completes. The wait is io_uring_enter with a timeout argument, so
- * there is no timeout request to cancel. The timeout is relative, because the kernel computes
- * absolute timeouts wrongly inside time namespaces. The ring is created disabled, so that open can
- * report errors. The owner enables it, and it then belongs to the owner's thread.
+ * The ring holds a multishot poll of the bell, and of the timerfd if there is one. Each time the
+ * bell or the timerfd becomes readable, its poll completes. The wait is io_uring_enter with a
+ * timeout argument, so there is no timeout request to cancel. The timeout is relative, because the
+ * kernel computes absolute timeouts wrongly inside time namespaces. The ring is created disabled,
+ * so that open can report errors. The owner enables it, and it then belongs to the owner's thread.
  */
 #define _GNU_SOURCE
 #include <errno.h>

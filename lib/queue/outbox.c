@@ -11,6 +11,7 @@
  * During compaction the outbox looks empty, but it is not exhausted. A flag in the tail says so.
  * The owner sets the flag before it moves the head, and clears it when it publishes the handles
  * that it has put back.
+ *
  * Labels: [outbox] outbox_publish, outbox_compact → outbox_take: carries the handles, and the
  *         timers' state before.
  *         [outbox-room] outbox_take → outbox_has_room: carries that the cells have been copied.

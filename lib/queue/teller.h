@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Publishes the events of queues and signals their consumers, in the order in which the queues got
- * their first event, and soon (law 13). Also counts how late each event is. Only the owner uses it.
+ * their first event, and soon (law 13 of tests/README.md). Also counts how late each event is. Only
+ * the owner uses it.
  */
 #ifndef TIMERHUB_TELLER_H
 #define TIMERHUB_TELLER_H

@@ -19,7 +19,7 @@
  * arena_take_list() takes many slots at once, from this CPU's stack. arena_take() returns SLOT_NONE
  * only if it found every stack empty twice, and no slot was put back in between.
  *
- * Labels: [free] arena_put → arena_take: carries that the one before is done with the slot.
+ * Labels: [free] arena_put → arena_take: carries that the previous user is done with the slot.
  */
 #include "timer/arena.h"
 

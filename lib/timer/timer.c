@@ -20,6 +20,7 @@
  * thread may never run again.
  *
  * Every change is acq_rel, although some changes need only one of the two.
+ *
  * Labels: [armed] timer_change, timer_move → timer_guess, timer_snapshot, a change: carries the
  *         record of the timer, the end of the slot's timer before, and which thread delivered it.
  *
