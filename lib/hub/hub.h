@@ -59,7 +59,10 @@ void hub_submit(struct timerhub *hub, uint32_t slot, enum timer_left left, struc
  */
 int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue);
 
-/* Wait until the owner's pass in progress has ended, and with it the use of everything it read. */
+/*
+ * Wait until the owner's pass in progress has ended. Afterwards the owner uses nothing that it read
+ * in that pass.
+ */
 void hub_wait_pass(struct timerhub *hub);
 
 /*

@@ -129,7 +129,7 @@ static int hub_start_owner(struct timerhub *hub, const struct timerhub_config *c
 	return owner_start(&hub->owner, &owner_config);
 }
 
-/* Free everything that is open; the hub may be only partly open. */
+/* Free all parts that were opened. Opening the hub may have failed halfway. */
 static void hub_free(struct timerhub *hub)
 {
 	owner_close(&hub->owner);

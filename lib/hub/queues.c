@@ -22,7 +22,7 @@ static void hub_raise_queues_end(struct timerhub *hub, uint32_t end)
 	uint32_t before = u32_load_relaxed(&hub->queues_end);
 
 	/*
-	 * Relaxed: a thread that uses this queue has its pointer, whose carrier carries this too.
+	 * Relaxed: a thread gets the queue's pointer from its opener, and with it sees this store.
 	 */
 	while (before < end && !u32_cas_relaxed(&hub->queues_end, &before, end)) {
 	}
@@ -38,7 +38,8 @@ static void queue_announce(struct timerhub_queue *queue)
 	while (before <= queue->index && !u64_cas_relaxed(end, &before, queue->index + 1)) {
 	}
 	/*
-	 * An addition, not a store: late timers of the index's closed queue may still be counted.
+	 * An addition, not a store: late events of the closed queue with this index may be counted
+	 * now.
 	 */
 	(void)u64_fetch_add_relaxed(&counts->put, u64_load_relaxed(&counts->delivered) +
 	                                                  u64_load_relaxed(&counts->passed_over) -
@@ -66,9 +67,9 @@ static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 }
 
 /*
- * The structs of queues that were closed lately, of the whole process; they are freed later. A
- * worker that loops over timerhub_wait() may be between two calls when its queue is closed. Its
- * next call then still finds -ESHUTDOWN.
+ * Recently closed queues of the whole process. Their structs are freed later. A worker that loops
+ * over timerhub_wait() may be between two calls when its queue is closed. Its next call then still
+ * finds -ESHUTDOWN.
  */
 #define GRAVES 64
 static atomic_ptr graves[GRAVES];

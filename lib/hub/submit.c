@@ -295,7 +295,7 @@ int timerhub_cancel(struct timerhub *hub, timerhub_timer timer)
 	                                                : -ENOENT;
 }
 
-/* Timers that are cancelled before their slots are put back together. */
+/* How many timers are cancelled before their slots are put back in one step. */
 #define CANCEL_BATCH 32
 
 /* Cancel the first of `count` timers, at most a batch. Returns how many were live. */

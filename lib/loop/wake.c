@@ -107,9 +107,9 @@ static void wake_set_timer(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 		return;
 	wake->set_ns = next_ns;
 	/*
-	 * This fails only if the program has cancelled the timer, which it can find only by
-	 * timerhub_each(). Then the descriptor does not become readable, and
-	 * timerhub_loop_timeout() is still right.
+	 * This fails only if the program has cancelled the timer. Only timerhub_each() shows its
+	 * handle. Then the descriptor does not become readable, and timerhub_loop_timeout() is
+	 * still right.
 	 */
 	(void)timerhub_rearm(wake->hub, wake->timer,
 	                     next_ns < WAKE_MAX_NS ? next_ns : TIMERHUB_NEVER, TIMERHUB_ABSOLUTE);

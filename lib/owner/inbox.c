@@ -52,7 +52,9 @@
 #ifndef INBOX_MANY
 #define INBOX_MANY 8192
 #endif
-/* At least this many pushes into a lane, unless it is small, are between two counts of entries. */
+/*
+ * Entries are counted after at least this many pushes into a lane, or fewer if the lane is small.
+ */
 #define INBOX_ASK_MIN 512
 /* The page size. If the pages are larger, some of the touches are useless. */
 #define INBOX_TOUCH_BYTES 4096

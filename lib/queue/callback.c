@@ -70,8 +70,8 @@ static void callbacks_raise_end(struct callbacks *callbacks, uint32_t end)
 struct callback *callbacks_enter(struct callbacks *callbacks, unsigned cpu)
 {
 	/*
-	 * Low indexes, since a canceller searches all cells below `end`, and a different one per
-	 * CPU.
+	 * Begin at a low index, because a canceller searches all cells below `end`. Each CPU begins
+	 * at another index.
 	 */
 	for (uint32_t i = cpu % CALLBACKS_MAX;; i = (i + 1) % CALLBACKS_MAX) {
 		if (callback_claim(&callbacks->cells[i])) {

@@ -107,8 +107,8 @@ void notifier_clear(struct notifier *notifier)
 		bell_clear(notifier->fd);
 		/*
 		 * Stored after the clearing. If this thread is stopped in between, another consumer
-		 * clears the eventfd itself. A write that has begun may still happen, so it stays
-		 * to be cleared later.
+		 * clears the eventfd itself. A write that has begun may come after the clearing, so
+		 * a later consumer must clear it.
 		 */
 		u64_store_relaxed(&notifier->rings_cleared, rings & ~(RINGS_DONE - 1));
 	}

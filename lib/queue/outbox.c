@@ -109,7 +109,7 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 	}
 	outbox->head_seen = end;
 	test_point(TEST_POINT_OUTBOX_TAKEN_OUT);
-	/* Putting never overtakes reading, because each handle read gives at most one put back. */
+	/* Putting back never overtakes reading: for each handle read, at most one is put back. */
 	for (uint64_t place = head; place < end; place++) {
 		uint64_t handle = u64_load_relaxed(&outbox->cells[place & outbox->mask]);
 

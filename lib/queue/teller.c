@@ -29,7 +29,7 @@ static void teller_count(struct teller *teller, struct timerhub_queue *queue)
 
 	for (unsigned i = 0; i < queue->untold; i++) {
 		uint64_t deadline_ns = queue->deadlines_ns[i];
-		/* It is before the deadline only if the clock was set back during the pass. */
+		/* now_ns is earlier only if the clock was set back during the pass. */
 		uint64_t late_ns = now_ns > deadline_ns ? now_ns - deadline_ns : 0;
 
 		u64_count(&teller->counts->lateness[late_ns == 0 ? 0 : bits_highest(late_ns)], 1);

@@ -39,8 +39,8 @@
 /* How many stacks of other CPUs are read before a slot that was never used is taken. */
 #define ARENA_STEAL_LOOKS 15
 /*
- * The slot that was put last is taken first, while it is in this CPU's cache. A stack accepts no
- * more than this many slots from puts. Without the limit, one thread's cancels would leave the
+ * The slot that was put last is taken first, while it is in this CPU's cache. If a stack holds this
+ * many slots, arena_put() uses another one. Without the limit, one thread's cancels would leave the
  * other threads no slots nearby.
  */
 #ifndef ARENA_KEEP
@@ -94,8 +94,8 @@ static uint32_t arena_shards_for(uint32_t capacity)
 }
 
 /*
- * A hub must reject the handles of another hub, so each hub starts its generations elsewhere: the
- * k-th hub of the process at the reversed bits of k. Any two starts are then far apart.
+ * A hub must reject the handles of another hub, so each hub starts its generations elsewhere. The
+ * k-th hub of the process starts at k with its 38 bits reversed, so any two starts are far apart.
  */
 static uint64_t arena_first_generation(void)
 {
@@ -190,9 +190,10 @@ CPU_FETCHES void shard_expect_pop(const struct arena *arena, uint32_t slot)
 }
 
 /*
- * Take a slot off a stack; SLOT_NONE if it is empty. While this thread reads the link, another may
- * take the slot and overwrite the link. Then the top has changed, and the CAS fails. The CAS only
- * acquires: a take publishes nothing itself, and it continues the release sequences of the puts.
+ * Take a slot off a stack; SLOT_NONE if it is empty. While this thread reads the link, another
+ * thread may take the slot and overwrite the link. Then the top has changed, and the CAS fails. The
+ * CAS only acquires: a take publishes nothing itself, and it continues the release sequences of the
+ * puts.
  */
 static uint32_t shard_pop(struct arena *arena, struct arena_shard *shard)
 {
@@ -367,8 +368,7 @@ static uint32_t arena_steal(struct arena *arena, uint32_t home)
  *
  * The second pass swaps each top with itself, and so reads the newest top. A load could read an
  * older top. Example: one thread puts a slot back, then another thread takes the last slot that was
- * never used. This thread could see only the second of these, because taking a new slot carries
- * nothing.
+ * never used. This thread could then see only the take, because taking a new slot carries nothing.
  */
 static uint32_t arena_take_last(struct arena *arena, uint32_t home)
 {

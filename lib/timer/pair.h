@@ -184,8 +184,9 @@ static inline bool pair_covers(struct pair free, uint64_t deadline_ns)
 /*
  * FREE → ARMED: a new timer of this generation, with these flags. If the free pair covers the
  * deadline, the slot's schedule entry serves the new timer. If not, the slot must be in the inbox.
- * PUSHED is kept: it says that the slot is there. A claim without PUSHED does not count, because
- * its thread may never run again. The armer then claims the push itself, and pushes the slot again.
+ * PUSHED is kept: it says that the slot is in the inbox. A claim without PUSHED does not count,
+ * because its thread may never run again. The armer then claims the push itself, and pushes the
+ * slot again.
  */
 static inline struct pair pair_armed(struct pair free, uint64_t deadline_ns, uint64_t generation,
                                      uint64_t flags)
@@ -283,7 +284,10 @@ static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 		return deadline_ns;
 	if (last > TIMER_DEADLINE_MAX_NS)
 		last = u64_max(TIMER_DEADLINE_MAX_NS, deadline_ns);
-	/* `last` can be 0 below the highest bit in which first - 1 and last differ. */
+	/*
+	 * Clear `last` below the highest bit in which it differs from deadline - 1. The result is
+	 * still later than deadline - 1.
+	 */
 	differ = (deadline_ns - 1) ^ last;
 	return last & ~(((uint64_t)1 << bits_highest(differ)) - 1);
 }

@@ -149,7 +149,7 @@ int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue)
 {
 	uint32_t slot = handle_slot(handle);
 	struct timer *timer = &timers->pairs[slot];
-	/* Relaxed: a guess, and the caller reads nothing else by it; the change acquires. */
+	/* Relaxed: only a guess, which orders no other load. The change acquires. */
 	uint64_t state = u64_load_relaxed(&timer->state);
 
 	__builtin_prefetch(&timers->cold[slot], 1); /* written when the slot is put back */

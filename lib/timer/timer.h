@@ -186,7 +186,7 @@ bool timer_confirm_push(struct timer *timer, struct pair *pair);
  */
 static inline bool timer_move(struct timer *timer, uint64_t handle, uint64_t deadline_ns)
 {
-	/* Relaxed: a guess, and the caller reads nothing else by it; the change acquires. */
+	/* Relaxed: only a guess, which orders no other load. The change acquires. */
 	uint64_t state = u64_load_relaxed(&timer->state);
 	uint64_t before_ns = u64_load_relaxed(&timer->deadline_ns);
 
@@ -254,7 +254,7 @@ static inline uint64_t timer_instant_ns(const struct timers *timers, uint32_t sl
 }
 
 /*
- * Returns when the owner must drain the inbox at the latest, for a slot with this pair in it.
+ * Returns the time by which the owner must drain an inbox that holds a slot with this pair.
  * UINT64_MAX: at any time.
  */
 static inline uint64_t timer_look_by_ns(const struct timers *timers, uint32_t slot,
