@@ -396,7 +396,10 @@ TIMERHUB_API int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer
 TIMERHUB_API int timerhub_arm_many(struct timerhub_queue *queue, const struct timerhub_spec *specs,
                                    unsigned count, timerhub_timer *ret_timers);
 
-/* Cancel `count` timers; returns how many of them were live. Any thread, lock-free. */
+/*
+ * Cancel `count` timers; returns how many of them were live. Any thread, lock-free. -EINVAL: NULL,
+ * count above INT_MAX.
+ */
 TIMERHUB_API int timerhub_cancel_many(struct timerhub *hub, const timerhub_timer *timers,
                                       unsigned count);
 
@@ -482,7 +485,7 @@ TIMERHUB_API int timerhub_wake_fd(const struct timerhub *hub);
 #pragma GCC diagnostic ignored "-Wshadow" /* the function has the name of the struct */
 #endif
 
-/* Read the counters. Any thread. -EINVAL: NULL. */
+/* Read the counters. Any thread, lock-free. -EINVAL: NULL. */
 TIMERHUB_API int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats);
 
 #if defined(__cplusplus) && defined(__GNUC__)
