@@ -454,7 +454,8 @@ TIMERHUB_API int timerhub_wait(struct timerhub_queue *queue, struct timerhub_eve
 /*
  * Take up to `max` events, and call each event's fn, unless it is NULL, on this thread before
  * taking the next event. A callback may arm, re-arm and cancel any timer, even the next due timer.
- * Any thread. Not in a signal handler. Returns the number of events. -EINVAL: as for
+ * Any thread; async-signal-safe if its callbacks are. At most 16,384 calls for one hub run
+ * callbacks at once; a further call blocks. Returns the number of events. -EINVAL: as for
  * timerhub_drain().
  */
 TIMERHUB_API int timerhub_dispatch(struct timerhub_queue *queue, unsigned max);

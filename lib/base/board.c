@@ -109,8 +109,8 @@ static void board_describe(struct board *board, const struct board_about *about)
 
 /*
  * Commit the board, except for the queues. If the kernel has no memory for a page of a memfd, a
- * later access raises SIGBUS, so it is better to fail now with -ENOSPC. The queues' pages are not
- * committed, because most of them are never touched.
+ * later access raises SIGBUS. So open fails now, with -ENOSPC. The queues' pages are not committed,
+ * because most of them are never touched.
  */
 static int board_commit(int fd)
 {

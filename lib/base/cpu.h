@@ -19,7 +19,7 @@
 #endif
 #endif
 
-/* Ask the kernel for the CPU; 0 if the kernel does not know. */
+/* Ask the kernel for the CPU. Returns 0 if the call fails. */
 unsigned cpu_ask(void);
 
 /* Returns the CPU of the calling thread now. Any thread, signal-safe. */

@@ -30,7 +30,7 @@ static inline int options_check_rest(const void *theirs, uint32_t size, size_t k
 /*
  * Copy the caller's struct into `ours`, which holds the defaults. `least_bytes` is its size in the
  * first version. If `theirs` is NULL, `ours` stays unchanged. Returns 0; -EINVAL if the caller's
- * struct is smaller than that; or -E2BIG.
+ * struct is smaller than `least_bytes`; or -E2BIG.
  */
 static inline int options_read(void *ours, size_t ours_bytes, size_t least_bytes,
                                const void *theirs)

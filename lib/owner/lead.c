@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * See lead.h. Every sleep ends late by the time that the wake-up of a thread takes: at least 10 to
- * 16 us on a virtual machine. The owner asks to be woken earlier by the margin, and spins for the
- * rest.
+ * 16 us on a virtual machine. The owner asks the kernel to wake it earlier, by the margin, and
+ * spins until the instant.
  *
  * The margin tracks the 12.5th percentile of the lateness of sleeps. After a sleep that was later
  * than the margin, the margin grows by one step; after any other sleep it shrinks by seven. It
- * reaches 14 us within 300 sleeps, and shrinks by as much within 40. In any N sleeps from the first
+ * reaches 14 us within 300 sleeps, and shrinks by 14 us within 40. In any N sleeps from the first
  * on, at most N/8 end more than LEAD_DOWN_NS before the instant.
  *
  * The least lateness of the last hundreds of sleeps was tried instead. One sleep on a processor

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The owner: the thread that keeps the timers of a hub; for a manual hub, the thread that advances.
- * Its pass: drain the inbox, expire due timers, publish the events, rest, promise when it drains
- * the inbox next. Between passes the owner sleeps.
+ * The owner is the thread that keeps the timers of a hub. In a manual hub it is the thread that
+ * advances. In a pass the owner drains the inbox, expires due timers, publishes the events, rests,
+ * and promises when it drains the inbox next. Between passes the owner sleeps.
  */
 #ifndef TIMERHUB_OWNER_H
 #define TIMERHUB_OWNER_H
@@ -69,7 +69,7 @@ struct owner {
 
 	_Alignas(CACHE_LINE_BYTES) atomic_u32 passes_begun; /* futex; wraps around */
 	atomic_u32 pass_waiters;                            /* threads in owner_wait_pass() */
-	/* Only the owner uses the rest. */
+	/* Only the owner uses the remaining members. */
 	uint64_t swept; /* handles read in this compaction of an outbox */
 	struct teller teller;
 };
@@ -88,8 +88,8 @@ int owner_tid(const struct owner *owner);
 void owner_stop(struct owner *owner, bool alive);
 
 /*
- * Make one pass, then more while owner_pass() returns true. Returns the promise. Called by the
- * owner's thread; for a manual hub, by one thread at a time.
+ * Make one pass, then more while owner_pass() returns true. Returns the promise. The owner's thread
+ * calls it. For a manual hub, one thread at a time may call it.
  */
 uint64_t owner_run_passes(struct owner *owner);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The slots of the wheel's current finest bucket: sorted once, by a radix sort, then taken from the
- * front. So the next slots are known in advance, and their memory can be fetched in advance.
- * Single-threaded and pure: no atomics, no clock.
+ * Holds the slots of the wheel's current finest bucket. They are sorted once, by a radix sort, and
+ * taken from the front. So the next slots are known in advance, and their memory can be fetched in
+ * advance. Single-threaded and pure: no atomics, no clock.
  */
 #ifndef TIMERHUB_RUN_H
 #define TIMERHUB_RUN_H
@@ -28,8 +28,8 @@ static inline bool run_empty(const struct run *run)
 }
 
 /*
- * Fill an empty run: add entries in any order, whose times differ only in their low 16 bits, then
- * sort.
+ * Fill an empty run: add entries in any order, then sort. Their times may differ only in the low 16
+ * bits.
  */
 void run_add(struct run *run, struct timer_due due);
 void run_sort(struct run *run);

@@ -2,10 +2,10 @@
 /*
  * See schedule.h. The owner or the loop's thread calls. Invariant: an entry in the run or the heap
  * is not later than the end of the base's finest bucket, and an entry in the wheel is later. So
- * while run or heap has an entry, the earlier of their first entries is the first of all. The wheel
- * makes insertion cheap. Run and heap give the order, exact to the nanosecond. A slot that is alone
- * in its bucket needs neither. tests/unit/test_schedule.c compares it with a sorted array in
- * virtual time.
+ * while run or heap has an entry, the earlier of their first entries is the first of the schedule.
+ * The wheel makes insertion cheap. Run and heap give the order, exact to the nanosecond. A slot
+ * that is alone in its bucket needs neither. tests/unit/test_schedule.c compares it with a sorted
+ * array in virtual time.
  */
 #include "schedule/schedule.h"
 
@@ -107,8 +107,8 @@ unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t 
 
 /*
  * Fetch the memory that is touched when a chunk's slots are scheduled again, and the next chunk.
- * Both were last touched when the slots were inserted here, so they are not cached. The fetch has
- * time, since the chunk before this one is processed first.
+ * Both were last touched when the slots were inserted here, so they are not cached. The fetch runs
+ * while the previous chunk is processed.
  */
 CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t chunk)
 {
