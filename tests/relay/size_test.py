@@ -14,6 +14,7 @@ storms    puts that are each the earliest so far; puts that are cancelled; data 
           of the most.
 """
 
+import bisect
 import os
 import random
 import re
@@ -190,6 +191,19 @@ def start_pings(server, seconds):
     return process
 
 
+def shares_of(entries, promoted_s):
+    """
+    The wait of each task that fell due during the backlog, divided by its share. The share is the
+    number of tasks that entered the stream in that time, divided by the mean rate. `entries` are
+    those of the stream: time of entry in ms, due time in us, name.
+    """
+    times, rate = [entry_ms for entry_ms, _, _ in entries], len(entries) / promoted_s
+    for index, (entry_ms, due_us, name) in enumerate(entries):
+        ahead = index - bisect.bisect_left(times, due_us / 1000)
+        if name.startswith("fresh") and ahead > 0.05 * len(entries):
+            yield (entry_ms / 1000 - due_us / 10**6) / (ahead / rate)
+
+
 def check_backlog(victim, tasks, spread_us, dice):
     with Server() as server:
         make(victim, NAME, server.address)
@@ -213,16 +227,20 @@ def check_backlog(victim, tasks, spread_us, dice):
         promoted_s = time.monotonic() - begin
         busy = pings.communicate()[0].strip()
         end(relays)
-        order, cursor = [], "-"
+        order, cursor, entered = [], "-", []
         while entries := queue.client("XRANGE", queue.prefix + "ready", cursor, "+",
                                       "COUNT", 10000):
             order += [(int(fields[3]), fields[1]) for _, fields in entries]
+            entered += [(int(entry.split(b"-")[0]), int(fields[3]), fields[1].decode())
+                        for entry, fields in entries]
             cursor = b"(" + entries[-1][0]
         expect(len(order) == tasks + fresh, "not all")
         expect([due for due, _ in order] == sorted(due for due, _ in order), "out of order")
         expect(order[:tasks] == sorted(order[:tasks]), "equal times out of order")
+        shares = list(shares_of(entered, promoted_s)) or [0]
         print(f"backlog of {tasks}, and {fresh} due meanwhile, promoted in {promoted_s:.2f} s; "
-              f"PING p50 {busy}, before it {idle}"
+              f"{len(shares)} of these waited {min(shares):.2f} to {max(shares):.2f} of their "
+              f"share; PING p50 {busy}, before it {idle}"
               f"{', server at real-time priority' if hurried else ''}", flush=True)
 
 

@@ -5,8 +5,8 @@
 Usage: bench.py BUILD PEERS [--rounds N] [--only A,B] [--plot FILE.svg]
 
 BUILD is where timerhub was built, PEERS a folder with bullmq, bull and bee-queue in node_modules.
-Parts: lateness fast pollers scripts looks idle throughput always memory kill. Every figure is of
-this machine and this run; the bars are multiples of what else was measured in it.
+Parts: lateness fast floor pollers scripts looks idle throughput always memory kill. Every figure
+is of this machine and this run; the bars are multiples of what else was measured in it.
 tools/run-bench-relay installs what this needs, and calls it.
 """
 
@@ -251,6 +251,50 @@ def part_fast(where, rounds, plots):
     part_lateness(where, rounds, plots, 500, 1000)
 
 
+def run_floor(where, relays, rate, count):
+    """The relay's tasks and the floor's, at the same time. Returns three lists of lateness."""
+    step_us = 10**6 // rate
+    with Bench(*where) as bench:
+        bench.relays(relays)
+        bench.redis("XGROUP", "CREATE", "floor", "timerhub", "0", "MKSTREAM")
+        begin_us = time.time_ns() // 1000 + 3 * 10**6
+
+        def script(*words):
+            return bench.start(sys.executable, HERE / "floor.py", words[0], bench.port, *words[1:],
+                               stdout=subprocess.PIPE)
+
+        scripts = [script("taker", bench.queue.prefix + "ready", count, NAME),
+                   script("taker", "floor", count),
+                   script("sender", "floor", begin_us + step_us // 2, step_us, count)]
+        for number in range(count):  # two seconds ahead
+            due_us = begin_us + number * step_us
+            time.sleep(max(0, due_us / 1e6 - 2 - time.time()))
+            bench.queue.put(f"task-{number}", due_us, "a")
+        return [json.loads(one.communicate(timeout=300)[0]) for one in scripts]
+
+
+def part_floor(where, rounds, rate=500, count=3000):
+    """The floor sleeps, adds an entry, and a taker reads it. No relay can be better than that."""
+    print(f"\nThe relay and its floor at the same time, each {rate} tasks a second, {rounds} rounds"
+          "\n\n| | p50 ms | p99 ms | p99/p50 |\n|---|---|---|---|")
+    names = ("{} relay(s)", "floor beside {}", "sleeps of the floor beside {}")
+    for relays in (1, 16):
+        late = [[], [], []]
+        for _ in range(rounds):
+            for all_of_it, one in zip(late, run_floor(where, relays, rate, count)):
+                all_of_it += one
+        for name, values in zip(names, late):
+            half, most = rank(values, .5) / 1000, rank(values, .99) / 1000
+            print(f"| {name.format(relays)} | {half:.2f} | {most:.2f} | {most / half:.1f} |",
+                  flush=True)
+        (half, most), (floor_half, floor_most) = [(rank(values, .5), rank(values, .99))
+                                                  for values in late[:2]]
+        print(f"| {relays} relay(s) / floor | {half / floor_half:.2f} | {most / floor_most:.2f} | "
+              f"{most / half / (floor_most / floor_half):.2f} |", flush=True)
+        if floor_most > 10 * floor_half:
+            print("\nThe floor's p99 is above 10 times its p50: other programs make the tail.\n")
+
+
 def part_pollers(where, plots):
     print(f"\nLateness of those that poll, 20 tasks a second\n\n{LATE_HEAD}")
     for name, (worker, producer) in {"RQ": RQ, "Celery": CELERY, "Sidekiq": SIDEKIQ}.items():
@@ -491,13 +535,14 @@ def main():
     parser.add_argument("build")
     parser.add_argument("peers")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", default="lateness,fast,pollers,scripts,looks,idle,throughput,"
-                                          "always,memory,kill")
+    parser.add_argument("--only", default="lateness,fast,floor,pollers,scripts,looks,idle,"
+                                          "throughput,always,memory,kill")
     parser.add_argument("--plot")
     options = parser.parse_args()
     where, rounds, plots = (options.build, options.peers), options.rounds, {}
     parts = {"lateness": lambda: part_lateness(where, rounds, plots),
              "fast": lambda: part_fast(where, rounds, {}),
+             "floor": lambda: part_floor(where, rounds),
              "pollers": lambda: part_pollers(where, plots),
              "scripts": lambda: part_scripts(where), "looks": lambda: part_looks(where),
              "idle": lambda: part_idle(where), "throughput": lambda: part_throughput(where, rounds),
