@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * libFuzzer on recovery: any bytes as one or two segments, the first with zeros ahead or without.
- * It must end, leak nothing, and what it accepts it must accept again. Built with clang's
+ * Recovery must end and leak nothing. It must accept its own output again. Built with clang's
  * -fsanitize=fuzzer it fuzzes; else main() below runs it over random damage to good segments.
  */
 #include <errno.h>
@@ -30,7 +30,7 @@ static int recover(uint32_t *ret_tasks, enum replay_mode mode)
 	return result;
 }
 
-/* What record_encode() could have written of these bytes: types, lengths and flags in bounds. */
+/* Make a record that record_encode() could have written: types, lengths and flags in bounds. */
 static struct record tame(const uint8_t *at)
 {
 	struct record record = {
@@ -57,7 +57,7 @@ static struct record tame(const uint8_t *at)
 	return record;
 }
 
-/* Checksums mended, so that what is fuzzed is not only whether they match. */
+/* Correct the checksums, so that the fuzzer gets past them. */
 static void mend(uint8_t *bytes, size_t count)
 {
 	struct segment_header header = { FORMAT_VERSION, 7, 1, 1, 1, 1 };

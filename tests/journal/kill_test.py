@@ -44,7 +44,7 @@ class Wrong(Exception):
 
 
 def strace(options, command):
-    # LeakSanitizer traces the process itself, and fails one that strace has already.
+    # LeakSanitizer traces the process, and fails if strace traces it already.
     return subprocess.run(["strace", "-f", "-qq", *options, *command], capture_output=True,
                           text=True, check=False,
                           env=os.environ | {"LSAN_OPTIONS": "detect_leaks=0"})
@@ -119,7 +119,8 @@ def replay(lines, live, flying=False):
             changed = parse(asked.pop(number), live)
             if sign == "=" and words[0] == "0":
                 apply(live, changed)
-            # The first one only, or those of one batch: nothing is written after it.
+            # Only the first failed change or batch may be in doubt, because nothing is written
+            # after it.
             elif sign == "=" and int(words[0]) == EIO and (flying or not doubts):
                 doubts.append(changed)
     return live, doubts + [parse(words, live) for words in asked.values()]
@@ -263,7 +264,7 @@ def try_threads(victim, call, k):
         raise Wrong(f"threads, {call} {k}: lost {said['+'] - said['?'] - found}")
     if found & said["-"]:
         raise Wrong(f"threads, {call} {k}: back again {found & said['-']}")
-    # Of tasks never spoken of there is one for each thread at most: the one it was about to put.
+    # Each thread may leave one unannounced task at most: the task of its last put.
     if len(found - said["+"]) > THREADS:
         raise Wrong(f"threads, {call} {k}: made up {found - said['+']}")
 
@@ -369,7 +370,7 @@ def main(arguments):
     if strace(["-o", os.devnull], ["true"]).returncode != 0:
         print("strace cannot trace here")
         return SKIP
-    # Only processes die here: what the disk itself forgets is crash's to test. This one is fast;
+    # Only processes die here. The test `crash` covers data that the disk loses. This one is fast;
     # but a container may have a tiny one.
     if os.access("/dev/shm", os.W_OK) and shutil.disk_usage("/dev/shm").free > SHM_BYTES:
         tempfile.tempdir = "/dev/shm"

@@ -167,7 +167,7 @@ static struct fact *find_key(struct model *model, unsigned key)
 	return NULL;
 }
 
-/* What a call that ended like this leaves in doubt: -EIO may have happened or not. */
+/* Note the outcome of a change. After -EIO the change may have happened or not. */
 static void note(const struct model *model, struct fact *fact, int result, bool live,
                  uint64_t due_ns, bool parked)
 {
@@ -178,7 +178,7 @@ static void note(const struct model *model, struct fact *fact, int result, bool 
 		fact->parked = fact->parked_for_good = parked;
 		return;
 	}
-	/* Once it has failed it does nothing more: no doubt then. */
+	/* A journal that had failed before makes no change, so there is no doubt. */
 	if (result != -EIO || model->failed)
 		return;
 	fact->unsure = true;
@@ -230,7 +230,7 @@ static struct timerhub_journal_change change_of(const struct fact *fact, uint8_t
 	};
 }
 
-/* Put what new_fact() made up. */
+/* Put the task that new_fact() has made. */
 static int put_fact(struct model *model, struct fact *fact)
 {
 	const struct fact *other = fact->key != 0 ? find_key(model, fact->key) : NULL;
@@ -409,7 +409,7 @@ static struct fact *held_fact(struct model *model)
 	return NULL;
 }
 
-/* What was handed out is as it was, whatever became of the task. */
+/* The data of a delivery must not change, even if the task has ended. */
 static void check_held(struct fact *fact)
 {
 	uint8_t data[DATA_MAX];
@@ -665,7 +665,7 @@ void model_step(struct model *model)
 	case 18:
 		/* Never so far that a lease ends by it. */
 		model->timer.wall_ns += dice_magnitude(&model->dice, 35);
-		/* What was taken goes out by itself, and unsynced. */
+		/* The records of deliveries are written later, without a sync. */
 		(void)writer_pass(model->journal);
 		break;
 	default:
@@ -684,7 +684,7 @@ static void verify_fact(struct model *model, struct fact *fact)
 
 	if (fact->unsure) {
 		/*
-		 * Now it is known which of the two is true. An id that no caller was told is used
+		 * Now it is known which of the two is true. An id that no call returned is used
 		 * again.
 		 */
 		if (!fact->live && !task)
@@ -701,7 +701,10 @@ static void verify_fact(struct model *model, struct fact *fact)
 	if (!task)
 		return;
 	expect_eq(task->due_ns, fact->due_ns);
-	/* Counted behind the delivery: the last ones may be missing, none is invented. */
+	/*
+	 * Attempts are written after the delivery. So the last may be missing, but the count is
+	 * never too large.
+	 */
 	expect_le(task->attempts, fact->attempts);
 	fact->attempts = task->attempts;
 	if (!fact->parked && task->state == TASK_PARKED) {
@@ -743,7 +746,7 @@ void model_verify(struct model *model)
 		struct fact *fact = &model->facts[i];
 
 		verify_key(model, fact);
-		/* What one commit put and ended: both, or neither. */
+		/* A commit that put one task and ended another must have done both, or neither. */
 		if (fact->pair != 0)
 			expect_eq(fact->live, !model->facts[fact->pair - 1].live);
 		fact->pair = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A journal on a simulated disk and under a clock that tests set, driven by seeded random calls
- * from one thread, and beside it what must be true of it: an array, searched.
+ * A journal on a simulated disk and under a clock that tests set. One thread makes seeded random
+ * calls. The model is an array of facts, which is searched.
  */
 #ifndef JOURNAL_MODEL_H
 #define JOURNAL_MODEL_H
@@ -36,14 +36,14 @@ struct fact {
 	bool live;    /* as far as was acknowledged */
 	bool taken;
 	bool parked;
-	bool parked_for_good; /* on disk, whatever attempts are on record */
+	bool parked_for_good; /* on disk, even if no attempts are recorded */
 	bool unsure;          /* the last call on it was answered with -EIO */
-	bool unsure_live;     /* what it would be if that call was done after all ... */
+	bool unsure_live;     /* the state if the call in doubt was made ... */
 	bool unsure_parked;
 	uint64_t unsure_due_ns;
-	unsigned pair; /* unsure: 1 and the index of what the same commit changed; 0: none */
+	unsigned pair; /* unsure: 1 plus the index of the other fact of the same commit; 0: none */
 	bool held, has_stale;
-	struct timerhub_task handed; /* if held: its latest delivery */
+	struct timerhub_task handed; /* the latest delivery, if held */
 	struct timerhub_task stale;  /* if has_stale: one before it, not answered for either */
 };
 
@@ -68,13 +68,13 @@ void model_init(struct model *model, struct sim_disk *disk, uint64_t seed);
 int model_open(struct model *model);
 void model_close(struct model *model);
 
-/* One random call, and what it answers held to the model. */
+/* Make a random call, and compare its result with the model. */
 void model_step(struct model *model);
 
 /* A large task put and cancelled, so that there soon is something to compact. */
 void model_churn(struct model *model);
 
-/* Let a put gather, as a thread that has not yet woken the writer; then writer_pass(). */
+/* Add a put to the open batch, without a wake-up. Then call writer_pass(). */
 struct model_put {
 	struct transaction transaction;
 	struct change change;
@@ -84,7 +84,7 @@ void model_gather(struct timerhub_journal *journal, struct model_put *put, struc
 /* Several puts in one batch, begun and then awaited. */
 void model_put_many(struct model *model, unsigned count);
 
-/* All that is in memory of the open journal is just what it must be. */
+/* Compare the open journal's memory with the model. */
 void model_verify(struct model *model);
 
 struct fact *model_find(struct model *model, uint64_t id);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes two journals for format_page_test.py to read by the manual page alone: one with records of
- * every type that callers cause, and one where compaction copies, and that is not closed. Prints a
- * line for each record of the first, "NAME ID DUE ATTEMPTS LENGTH REASON INTERVAL KEY MORE", the
- * same for the second, and what was copied there.
+ * Makes two journals for format_page_test.py, which reads them by the manual page. The first has
+ * records of every type that calls write. The second has copies by compaction, and is not closed.
+ * Prints a line "NAME ID DUE ATTEMPTS LENGTH REASON INTERVAL KEY MORE" for each record of both
+ * journals, and for each copy.
  *
  *   scribe DIR OTHER-DIR
  */
@@ -61,7 +61,10 @@ static struct timerhub_task take(uint64_t wanted, uint64_t attempts)
 	return task;
 }
 
-/* One fact of two records: a periodic task with a key, and another. Then a period is done. */
+/*
+ * A transaction of two records: a periodic task with a key, and another task. Then a period is
+ * done.
+ */
 static void commit(void)
 {
 	struct timerhub_journal_change changes[2] = {

@@ -212,7 +212,7 @@ static void put_bytes(struct sim_file *file, const void *bytes, size_t count, ui
 		file->size = (uint32_t)(offset + count);
 }
 
-/* The kernel writes back when it likes: some of what is dirty is on the disk before any sync. */
+/* The kernel may write dirty sectors to the disk before any sync. */
 static void write_back(struct sim_disk *sim, struct sim_file *file)
 {
 	if (!dice_one_in(&sim->dice, 4))
@@ -225,7 +225,9 @@ static void write_back(struct sim_disk *sim, struct sim_file *file)
 		file->stable_size = file->size;
 }
 
-/* A disk that is almost full writes what has room; one that refuses may have written some. */
+/*
+ * An almost full disk writes as many bytes as fit. A disk that refuses may have written some bytes.
+ */
 static int64_t sim_write(struct disk *disk, int number, const void *bytes, size_t count,
                          uint64_t offset)
 {
@@ -259,8 +261,8 @@ static int64_t sim_write(struct disk *disk, int number, const void *bytes, size_
 }
 
 /*
- * What a failed sync leaves: some sectors written, some not, and of those some that the next sync
- * will not write either, though they read as if they were there (Linux calls their pages clean).
+ * After a failed sync some sectors are written and some are not. The next sync does not write all
+ * of the rest, although reads show them: Linux has marked their pages clean.
  */
 static void sync_badly(struct sim_disk *sim, struct sim_file *file)
 {

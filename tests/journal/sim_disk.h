@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A directory in memory that forgets. What is written is dirty until it is synced; a crash keeps of
- * every dirty sector the old bytes, the new ones, or the new ones up to some byte; of a file's size
- * the old, the new or one between; of every change of a name not yet synced the change or not.
+ * A directory in memory that loses unsynced data. Written sectors are dirty until a sync. A crash
+ * leaves each dirty sector with its old bytes, its new bytes, or new bytes up to some offset. A
+ * file's size becomes the old size, the new size, or one between. Each unsynced change of a name is
+ * kept or lost.
  */
 #ifndef JOURNAL_SIM_DISK_H
 #define JOURNAL_SIM_DISK_H
@@ -46,20 +47,20 @@ struct sim_disk {
 	struct sim_name stable_names[SIM_FILES];
 	struct sim_change changes[SIM_CHANGES];
 	unsigned changes_count;
-	unsigned operations; /* those that change something, so far */
-	unsigned crash_at;   /* the number of the one at which the machine dies; 0: none */
+	unsigned operations; /* operations that change something, so far */
+	unsigned crash_at;   /* the machine dies at this operation; 0: never */
 	unsigned syncs;      /* of files, so far */
-	unsigned sync_fails; /* the number of the one that fails with EIO; 0: none */
+	unsigned sync_fails; /* this sync fails with EIO; 0: none */
 	unsigned fail_at;    /* the number of the operation that fails with `error`; 0: none */
 	int error;
 	uint64_t space;                  /* bytes that files may have in all */
 	uint64_t peak;                   /* most bytes that files had in all, at any write */
 	uint64_t zero_from, zero_to;     /* in every file, these bytes read as zeros ... */
-	unsigned zero_opens;             /* ... while so many opens have not yet been made */
+	unsigned zero_opens;             /* ... before this many opens were made */
 	uint64_t bad_from, bad_to;       /* these bytes cannot be read: EIO */
 	const struct sim_file *bad_file; /* in this file; NULL: in every file */
 	bool dead;
-	const unsigned *watch; /* NULL, or what `watched` tells of: not 0 as the machine died */
+	const unsigned *watch; /* NULL, or a flag to copy to `watched` when the machine dies */
 	bool watched;
 	bool locked;
 	struct dice dice;
@@ -68,10 +69,13 @@ struct sim_disk {
 void sim_open(struct sim_disk *sim, uint64_t seed);
 void sim_close(struct sim_disk *sim);
 
-/* What may be left after a crash now. `image` is open, and is overwritten; it is alive. */
+/* Write a possible state after a crash at this moment to `image`, which is open and then alive. */
 void sim_crash(struct sim_disk *image, const struct sim_disk *sim, struct dice *dice);
 
-/* What is left if the process died and the machine goes on: nothing lost, nothing stable by it. */
+/*
+ * Write the state after the death of the process to `image`: nothing is lost, and nothing becomes
+ * stable.
+ */
 void sim_survive(struct sim_disk *image, const struct sim_disk *sim);
 
 /* An exact copy, everything stable. */

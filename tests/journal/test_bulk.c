@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A million tasks: they are all found again, in order, and take no more memory than is promised.
- * How long it took is printed; that it is less than two seconds is for timerhub-bench to show, on a
- * machine that does nothing else.
+ * A million tasks: recovery finds all of them, in order, within the promised memory. How long it
+ * took is printed; that it is less than two seconds is for timerhub-bench to show, on a machine
+ * that does nothing else.
  */
 #include <errno.h>
 #include <journal/disk.h>
@@ -21,7 +21,9 @@
 #define KEY_LEN 8
 #define CHUNK 4096 /* records written at once */
 #define SEGMENT_BYTES (UINT64_C(16) << 20)
-/* And its data and key: what is promised; and so less than 64 for the key, as 80 are the task's. */
+/*
+ * The promised bytes, plus data and key. A task takes 80 of them, so a key may cost less than 64.
+ */
 #define TASK_BYTES 144
 #define FIXED_BYTES (UINT64_C(4) << 20)
 
@@ -58,7 +60,7 @@ static size_t encode(uint8_t *to, uint64_t id, struct dice *dice)
 	return record_size(&record);
 }
 
-/* What so many puts would have left, without a sync for each. */
+/* Write the same records as the puts, without a sync for each. */
 static void write_log(unsigned count)
 {
 	struct disk *disk;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The public calls, on a real directory, with real threads and the real clock. What can be held to
- * the nanosecond is in the other files, under a clock that is set.
+ * The public calls, on a real directory, with real threads and the real clock. Tests that need
+ * exact times are in the other files, under a clock that tests set.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -109,7 +109,7 @@ static bool is_readable(void)
 	return fd_readable(timerhub_journal_fd(journal));
 }
 
-/* Nothing is due. The fd may have rung late for what is gone; a look silences it. */
+/* Nothing is due. The fd may still be readable for an ended task. A take makes it unreadable. */
 static void expect_silence(void)
 {
 	uint64_t until_ns = monotonic_ns() + ARRIVES;
@@ -243,7 +243,7 @@ START_TEST(data_stays_its_takers_though_another_ends_the_task)
 	expect_eq(timerhub_journal_done(journal, &quick), 0);
 	expect_eq(stats().tasks, 0);
 	expect_eq(stats().data_bytes, sizeof(data) + 3);
-	/* What is put now would be where the task was, if that were freed. */
+	/* A new put would reuse the task's memory if it were freed. */
 	memset(other, 'b', sizeof(other));
 	for (unsigned i = 0; i < 20; i++)
 		expect_eq(timerhub_journal_put_key(journal, &i, 3, HOUR, 0, other, sizeof(other),
@@ -554,7 +554,7 @@ START_TEST(key_is_free_in_a_commit_only_if_its_task_ends_there)
 	expect_eq(timerhub_journal_commit(journal, changes, 2), 0);
 	task = take();
 	changes[2] = changes[0];
-	/* Another task is cancelled, and this one is put again, and again. */
+	/* Another task is cancelled, and this task is put again and again. */
 	changes[1] = (struct timerhub_journal_change){
 		.op = TIMERHUB_JOURNAL_CANCEL,
 		.id = changes[1].id,
@@ -565,7 +565,7 @@ START_TEST(key_is_free_in_a_commit_only_if_its_task_ends_there)
 	};
 	expect(timerhub_journal_commit(journal, changes, 3) == -EEXIST);
 	expect_eq(changes[2].id, task.id);
-	/* What is done of a periodic task is a period. */
+	/* done of a periodic task ends one period. */
 	changes[0].op = TIMERHUB_JOURNAL_DONE;
 	expect(timerhub_journal_commit(journal, changes, 3) == -EEXIST);
 	expect_eq(stats().tasks, 2);
@@ -678,7 +678,7 @@ START_TEST(submit_refuses_at_once_what_commit_would)
 
 	begin(NULL);
 	expect_eq(submit_put(1, "key"), 0);
-	/* In flight: -EAGAIN; then -EEXIST. */
+	/* The call returns -EAGAIN while the put is in flight, and -EEXIST later. */
 	do {
 		result = submit_put(2, "key");
 		expect(result == -EAGAIN || result == -EEXIST);
@@ -689,7 +689,7 @@ START_TEST(submit_refuses_at_once_what_commit_would)
 		sleep_ns(MS);
 	expect_eq(completion.tag, 1);
 	expect_eq(completion.result, 0);
-	/* What is in flight is written by close; its completion is dropped. */
+	/* Close writes transactions in flight, and drops their completions. */
 	expect_eq(submit_put(4, "other"), 0);
 	timerhub_journal_close(journal);
 	expect_eq(timerhub_journal_open(&journal, dir, NULL), 0);
@@ -972,7 +972,7 @@ START_TEST(check_of_a_journal_in_use_finds_it_whole)
 	churning = true;
 	for (unsigned i = 0; i < COUNT_OF(threads); i++)
 		thread_start(&threads[i], churner, NULL);
-	/* On a slow disk some more looks, until segments have come and gone. */
+	/* Check again until segments were added and dropped, which takes longer on a slow disk. */
 	for (unsigned i = 0; i < scaled(4000) || stats().segments_dropped < 2; i++) {
 		expect_context("look", i, 0);
 		expect_eq(timerhub_journal_check(dir, &report), 0);
@@ -984,7 +984,10 @@ START_TEST(check_of_a_journal_in_use_finds_it_whole)
 }
 END_TEST
 
-/* Every task put before a backup is in it, whatever is put, ended and dropped meanwhile. */
+/*
+ * A backup has every task put before it, while other tasks are put and ended and segments are
+ * dropped.
+ */
 START_TEST(backup_of_a_journal_in_use_has_all_that_was_acknowledged)
 {
 	struct timerhub_journal_config config = small;
@@ -1022,7 +1025,9 @@ START_TEST(backup_of_a_journal_in_use_has_all_that_was_acknowledged)
 }
 END_TEST
 
-/* More than fits into one step of compaction: none is forgotten in between. */
+/*
+ * More tasks than fit into one step of compaction. Compaction must not lose a task between steps.
+ */
 START_TEST(segment_that_cannot_be_read_loses_none_of_many_tasks)
 {
 	enum { LIVE = 300 };
@@ -1118,7 +1123,7 @@ START_TEST(a_full_journal_says_so_until_there_is_room)
 	expect_eq(timerhub_journal_cancel(journal, id), 0);
 	(void)put(HOUR, "again");
 	expect(timerhub_journal_put(journal, 0, 0, NULL, 0, NULL) == -EAGAIN);
-	/* What is there is never left out, whatever the limit is now. */
+	/* Open keeps all tasks, even if there are more than the new limit. */
 	timerhub_journal_close(journal);
 	config.tasks_max = 1;
 	expect_eq(timerhub_journal_open(&journal, dir, &config), 0);
@@ -1274,7 +1279,7 @@ static bool are_zero(const uint64_t *words, size_t count)
 	return true;
 }
 
-/* What a later version will write there reads as 0 today, whatever was in the caller's memory. */
+/* Reserved output fields are 0, even if the caller's memory was not. */
 START_TEST(room_to_grow_is_written_as_zero)
 {
 	struct timerhub_journal_change put = { .op = TIMERHUB_JOURNAL_PUT };
@@ -1306,7 +1311,7 @@ START_TEST(room_to_grow_is_written_as_zero)
 }
 END_TEST
 
-/* What a caller of a later version says there is not passed over. */
+/* Reserved input fields that are not 0 are refused, not ignored. */
 START_TEST(change_that_says_what_this_version_does_not_know_is_refused)
 {
 	struct timerhub_journal_change change = { .op = TIMERHUB_JOURNAL_PUT };
@@ -1472,7 +1477,10 @@ START_TEST(child_that_lives_on_does_not_keep_the_journal_of_a_killed_parent_busy
 	}
 	expect_eq(waitpid(parent, &status, 0), parent);
 	expect_eq(read(tell[0], &child, sizeof(child)), sizeof(child));
-	/* Not before the child has run: then it closes what it inherited. */
+	/*
+	 * The lock is free only after the child has run, because the child then closes its
+	 * inherited file.
+	 */
 	while (timerhub_journal_open(&journal, dir, NULL) == -EBUSY)
 		sleep_ns(MS);
 	expect_eq(stats().tasks, 1);
@@ -1627,7 +1635,7 @@ static uint64_t sleeps_of(const char *thread)
 	return asleep ? sleeps : UINT64_MAX;
 }
 
-/* How often all the others have; UINT64_MAX if one of them is not asleep. */
+/* Returns the sum for all other threads, or UINT64_MAX if a thread is awake. */
 static uint64_t sleeps_of_others(void)
 {
 	DIR *threads = opendir("/proc/self/task");
@@ -1700,7 +1708,9 @@ START_TEST(stop_sends_takers_away_and_is_for_ever)
 	timerhub_journal_stop(journal);
 	for (unsigned i = 0; i < TAKERS; i++)
 		thread_join(threads[i]);
-	/* A task that comes now is for the next open, also if it was due before the stop. */
+	/*
+	 * A task that is put now waits for the next open, even if its due time is before the stop.
+	 */
 	expect_eq(timerhub_journal_put(journal, 1, TIMERHUB_ABSOLUTE, "late", 4, NULL), 0);
 	expect_eq(timerhub_journal_take(journal, &task, 0), -ESHUTDOWN);
 	expect_eq(timerhub_journal_take_many(journal, &task, 1, UINT64_MAX), -ESHUTDOWN);
@@ -1786,12 +1796,15 @@ static void *one_taker(void *argument)
 	struct timerhub_task task;
 
 	(void)argument;
-	/* For ever: the end of a timeout would find what it was not woken for. */
+	/* Without a timeout, because the end of a timeout would hide a lost wake-up. */
 	expect_eq(timerhub_journal_take(journal, &task, UINT64_MAX), 1);
 	return NULL;
 }
 
-/* Starts so many takers, `cancelled` or not, and puts a task for each; each must get one. */
+/*
+ * Start `count` takers, cancelled ones if `cancelled`, and put a task for each. Each taker must get
+ * one.
+ */
 static void each_taker_gets_one(unsigned count, bool cancelled, uint64_t delay_ns)
 {
 	pthread_t threads[16];
@@ -1812,8 +1825,8 @@ static void each_taker_gets_one(unsigned count, bool cancelled, uint64_t delay_n
 }
 
 /*
- * Not inside take, where others wait for the thread that leads: although a cancellation is pending,
- * take returns, and then the thread ends.
+ * A thread is not cancelled inside take, because others rely on the thread that sleeps on the
+ * timer. With a pending cancellation take returns, and then the thread ends.
  */
 START_TEST(cancelled_thread_leaves_take_first)
 {

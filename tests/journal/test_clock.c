@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The wall clock set while the journal is open, forward and back, seconds to years: what has
- * fallen due comes at once, what is no longer due waits, and the fd says the same. The real timer,
- * in a program with a wall clock of its own (wall_clock.h), and the simulated disk.
+ * The wall clock is set while the journal is open, forward and back, by seconds to years. Tasks
+ * that are now due come at once, other tasks wait, and the fd agrees. The real timer, in a program
+ * with a wall clock of its own (wall_clock.h), and the simulated disk.
  */
 #include <errno.h>
 #include <journal/journal.h>
@@ -148,7 +148,7 @@ START_TEST(set_back_what_was_due_waits)
 	expect(is_readable(ARRIVES));
 	jump(-(int64_t)DAY);
 	expect_none();
-	/* A task put now is due earlier than those. */
+	/* A task put now is due earlier than the others. */
 	third = put(0);
 	expect_task(third);
 	expect_none();
@@ -170,7 +170,7 @@ START_TEST(set_back_while_others_are_due)
 	expect(is_readable(ARRIVES));
 	jump(-(int64_t)HOUR);
 	early = put(30 * MS);
-	/* What rang was for the later one; the earlier must not wait for it. */
+	/* The timer was set for the later task. The earlier task must not wait for it. */
 	jump((int64_t)(30 * SEC));
 	expect_task(early);
 	expect_none();
@@ -181,7 +181,7 @@ START_TEST(set_back_while_others_are_due)
 END_TEST
 
 /*
- * A lease is a time that passes, whatever the wall clock says: the fd must not ring an hour late.
+ * A lease does not depend on the wall clock. So the fd must not become readable an hour late.
  * Without the journal's own thread, which may be held up by the disk.
  */
 START_TEST(set_back_while_a_lease_lasts)
@@ -205,7 +205,7 @@ START_TEST(set_back_while_a_lease_lasts)
 }
 END_TEST
 
-/* The time to ring at may come of the clock as it was: the caller is to look again. */
+/* The caller may have computed the time from the old clock, so it must check again. */
 START_TEST(set_of_the_timer_that_learns_of_a_jump_rings)
 {
 	begin();

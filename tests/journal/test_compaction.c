@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Compaction makes progress: between two changes it comes to rest, whatever the sizes of segments
- * and tasks, and however many tasks end in one write. Random lives on a simulated disk that holds
- * many large files; one thread writes, and counts what compaction does until it rests.
+ * Compaction ends between two changes, for all sizes of segments and tasks, and for any number of
+ * tasks that end in one write. Random lives on a simulated disk with many large files. One thread
+ * writes, and counts the steps of compaction until it ends.
  */
 #include <errno.h>
 #include <journal/journal.h>
@@ -13,7 +13,7 @@
 #define TASKS 1500
 #define DATA_MAX 2000
 #define ROUNDS 12
-#define SEGMENTS_LIVE 50 /* so many segments' worth of tasks at most */
+#define SEGMENTS_LIVE 50 /* at most this many segments' worth of tasks */
 
 struct trial {
 	struct sim_disk disk;
@@ -26,14 +26,14 @@ struct trial {
 	unsigned data_bits; /* how large this life's tasks are */
 	struct disk_ops ops;
 	const struct disk_ops *plain;
-	bool keeps_spare; /* the disk does not take back what is kept for ends */
+	bool keeps_spare; /* the disk refuses to shrink the spare */
 	uint64_t written; /* bytes since the last rest began */
 	uint64_t written_max;
 };
 
 static struct trial life;
 
-/* Inside a step, too: one that never ends would not come back to be counted. */
+/* Count inside a step too, because a step that never ends would not return. */
 static int64_t count_write(struct disk *disk, int file, const void *bytes, size_t count,
                            uint64_t offset)
 {
@@ -78,8 +78,8 @@ static void close_life(void)
 }
 
 /*
- * Write and compact until there is nothing more to do. Until then at most every live task is copied
- * some times, and then the bound holds.
+ * Write and compact until there is nothing more to do. Compaction copies each live task a few times
+ * at most. Then the bound holds.
  */
 static void rest(void)
 {
@@ -95,7 +95,7 @@ static void rest(void)
 	          2 * journal->tasks.live_bytes + 2 * journal->log.segment_bytes);
 }
 
-/* Let changes gather; if there is no room for them, the others are written first. */
+/* Add changes to the open batch. If they do not fit, write the batch first. */
 static void submit(struct timerhub_journal_change *changes, unsigned count)
 {
 	struct timerhub_journal_completion completions[64];
@@ -125,7 +125,7 @@ static void put_some(unsigned count)
 		if (put.data_len > DATA_MAX)
 			put.data_len = DATA_MAX;
 		submit(&put, 1);
-		/* Ids are given in order; this one has just been. */
+		/* Ids are assigned in order, so this id was assigned last. */
 		life.ids[life.count++] = life.journal->next_id - 1;
 	}
 }
@@ -172,7 +172,7 @@ START_TEST(compaction_comes_to_rest_whatever_ends_in_one_write)
 }
 END_TEST
 
-/* It frees records. What is no record it cannot free, and does not try to. */
+/* It frees records. Compaction does not try to free bytes that are no records. */
 START_TEST(compaction_comes_to_rest_on_a_disk_that_is_full_of_other_things)
 {
 	live(scaled(50), true);

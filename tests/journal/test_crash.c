@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The promise itself: whatever was acknowledged is there after a crash, whatever was not is there
- * or not but nothing else, wherever the machine dies and whatever it forgets. The real code, on a
- * disk that loses and tears; more than 150,000 different crashes, of logs with records of every
- * type.
+ * The promise of durability. After a crash at any point, with any loss of unsynced data, all
+ * acknowledged changes are there. Each other change is there or not, and nothing else is. The real
+ * code, on a disk that loses and tears; more than 150,000 different crashes, of logs with records
+ * of every type.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@
 
 static unsigned long states, cleaning, recovering;
 
-/* What was in logs whose machine died: each type of record, and what some of them may have. */
+/* Counts the records in the logs of dead machines, by type and by optional parts. */
 static struct {
 	bool types[RECORD_TYPE_END];
 	bool more, parked_copy, key, interval;
@@ -64,7 +64,7 @@ static bool have_seen_all(void)
 	return seen.more && seen.parked_copy && seen.key && seen.interval;
 }
 
-/* Run the same random calls again, on a machine that dies at the given operation. */
+/* Repeat the random calls on a machine that dies at the given operation. */
 static bool run_until(struct model *model, struct sim_disk *disk, uint64_t seed, unsigned crash_at)
 {
 	sim_open(disk, seed);
@@ -114,7 +114,7 @@ static void check_image(const struct model *before, struct sim_disk *image, stru
 	open_again(model, image, other, dice);
 	if (!image->dead)
 		model_verify(model);
-	/* And it goes on from there. */
+	/* The journal continues from there. */
 	for (unsigned i = 0; i < more && !image->dead; i++)
 		model_step(model);
 	model_close(model);
@@ -127,7 +127,10 @@ static void check_image(const struct model *before, struct sim_disk *image, stru
 	states++;
 }
 
-/* The process dies, another opens on the same machine and goes on, and then the machine dies. */
+/*
+ * The process dies. Another process opens the journal on the same machine, and then the machine
+ * dies.
+ */
 static void check_survivor(const struct model *before, const struct sim_disk *disk,
                            struct sim_disk *image, struct sim_disk *other, struct dice *dice)
 {
@@ -202,8 +205,8 @@ START_TEST(crash_loses_nothing_acknowledged)
 END_TEST
 
 /*
- * A machine has crashed that made a copy: that is whole if it was `made`; else it is whole, or
- * refused, or not even begun.
+ * The machine has crashed during a backup. The copy is whole if the backup had returned. Otherwise
+ * it may be whole, refused, or not begun.
  */
 static void check_copy(struct sim_disk *image, uint32_t tasks, bool made)
 {
@@ -329,7 +332,7 @@ static int compare_names(const void *a, const void *b)
 
 /*
  * As cp does: the names as they were, in their order, so that the mark, "begun", comes behind the
- * segments. Meanwhile tasks are put. Returns the id of the last one.
+ * segments. Meanwhile tasks are put. Returns the id of the last task.
  */
 static uint64_t copy_by_file(struct sim_disk *from, struct sim_disk *to,
                              struct timerhub_journal *journal, uint64_t puts, struct dice *dice)
@@ -364,7 +367,10 @@ static uint64_t copy_by_file(struct sim_disk *from, struct sim_disk *to,
 	return id;
 }
 
-/* No backup: but if it lacks a task that was put before its last file was copied, it is refused. */
+/*
+ * Such a copy is no backup. But if it lacks a task that was put before its last file was copied,
+ * open refuses it.
+ */
 START_TEST(copy_made_file_by_file_lacks_nothing_or_is_refused)
 {
 	struct model *model = malloc(sizeof(*model));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Recovery of damaged files: what was torn is cut, what was damaged before the end is refused, with
- * its place; nothing is ever made up. And a journal moved in time.
+ * Recovery of damaged files. A torn tail is cut off. Damage before the end is refused, with its
+ * place. No task is ever made up. And a journal moved in time.
  */
 #include <errno.h>
 #include <journal/reader.h>
@@ -26,7 +26,7 @@ struct bench {
 	unsigned count;
 };
 
-/* A journal of puts, one a batch, not closed in order; and where its records are. */
+/* Make a journal of single puts that was not closed, and note the offsets of its records. */
 static struct bench *bench_new(unsigned puts)
 {
 	struct bench *bench = calloc(1, sizeof(*bench));
@@ -70,7 +70,7 @@ static int replay_image(struct bench *bench, struct replay *replay, enum replay_
 	return replay_run(replay, mode);
 }
 
-/* On the image, a copy of what there is, to be damaged. */
+/* Copy the files to the image, which will be damaged. */
 static struct sim_file *damaged_file(struct bench *bench)
 {
 	sim_copy(&bench->image, &bench->disk);
@@ -88,7 +88,7 @@ static void set_mark(struct bench *bench, uint64_t sequence)
 	expect_eq(watermark_write(disk, file, sequence), 0);
 }
 
-/* Where zeros begin that go on to the end of the file; not before `from`. */
+/* Returns where the zeros at the end of the file begin, at least `from`. */
 static uint64_t zeros_from(const struct sim_file *file, uint64_t from)
 {
 	uint64_t at = file->size;
@@ -221,7 +221,10 @@ static void expect_only_that_is_lost(struct bench *bench, uint64_t from, uint64_
 	replay_fini(&replay);
 }
 
-/* A sector that reads as zeros looks like the end. What is behind it knows better. */
+/*
+ * A sector that reads as zeros looks like the end. The records behind the bad place say that it was
+ * stable.
+ */
 START_TEST(record_zeroed_is_damage_if_one_behind_it_was_stable_later)
 {
 	struct bench *bench = bench_new(RECORDS);
@@ -368,10 +371,10 @@ START_TEST(last_record_is_vouched_for_though_the_process_was_killed)
 }
 END_TEST
 
-/* No mark, or one that is damaged itself, says nothing; the log is judged alone. */
+/* Without a good watermark only the log's records decide. */
 /*
- * Whatever a power failure leaves, the mark is there; and what is stable of it says at least that
- * much. (A later one that was being written may be torn, and then says nothing.)
+ * After any power failure the watermark's file exists, and its stable contents are old enough to be
+ * true. A newer watermark may be torn, and then counts as 0.
  */
 static void expect_mark(struct bench *bench, uint64_t sequence)
 {
@@ -479,9 +482,8 @@ START_TEST(header_with_any_bit_flipped_costs_no_task_but_is_refused)
 END_TEST
 
 /*
- * Returns whether [from, to) has no byte in the file's sector that cannot be read, or zeros alone:
- * a sector that cannot be read is taken for zeros, and a record's check sum is a random number,
- * which may end with a zero.
+ * Returns whether all bytes of [from, to) in the unreadable sector are zeros. Salvage reads an
+ * unreadable sector as zeros. A record's checksum is random and may end with a zero.
  */
 static bool is_spared(const struct sim_file *file, uint64_t from, uint64_t to, uint64_t sector)
 {
@@ -516,7 +518,7 @@ START_TEST(sector_that_cannot_be_read_costs_the_tasks_in_it)
 }
 END_TEST
 
-/* What a process that has it open is just writing looks like damage, once. */
+/* A write in progress by another process looks like damage once. */
 START_TEST(journal_in_use_is_looked_at_again)
 {
 	struct bench *bench = bench_new(RECORDS);
@@ -528,7 +530,7 @@ START_TEST(journal_in_use_is_looked_at_again)
 		bench->image.zero_to = bench->offsets[5];
 		bench->image.zero_opens = opens;
 		expect_context("opens", opens, 0);
-		/* It is believed when two looks, of three opens each, have shown the same. */
+		/* The fault is reported when it was seen twice, with three opens each. */
 		expect_eq(replay_image(bench, &replay, REPLAY_VERIFY) == 0, opens < 7);
 		replay_fini(&replay);
 	}
@@ -556,7 +558,7 @@ static unsigned tasks_in_sector(struct bench *bench, uint64_t number, uint64_t s
 	return count;
 }
 
-/* Repair an image of which a sector of that segment cannot be read. */
+/* Repair an image with an unreadable sector in that segment. */
 static void repair_around_bad_sector(struct bench *bench, uint64_t number, uint64_t sector)
 {
 	struct repair_report report = { .tasks = 0 };
@@ -604,7 +606,7 @@ START_TEST(sector_that_cannot_be_read_costs_its_own_records_at_repair)
 }
 END_TEST
 
-/* A segment is cut between the open, which tells its size, and the read: so many times. */
+/* Cut a segment between its open and its read, `count` times. */
 static unsigned cut_opens;
 static int (*plain_open)(struct disk *disk, const char *name, bool write, uint64_t *ret_bytes);
 
@@ -698,7 +700,7 @@ START_TEST(ids_that_are_used_up_are_refused)
 }
 END_TEST
 
-/* Each of several puts must have an id, or none has. */
+/* Either all puts of a commit have an id, or none has. */
 START_TEST(commit_of_more_puts_than_there_are_ids_is_refused)
 {
 	struct timerhub_journal_change changes[2] = { { .op = TIMERHUB_JOURNAL_PUT },
@@ -717,8 +719,8 @@ START_TEST(commit_of_more_puts_than_there_are_ids_is_refused)
 END_TEST
 
 /*
- * A record with the right checksum that no journal can have written is not torn. To cut it off
- * would lose what it says, and use its id again.
+ * A record with the right checksum that no journal can have written is not torn. Cutting the record
+ * off would lose it, and reuse its id.
  */
 START_TEST(record_that_cannot_be_is_refused_and_not_cut)
 {
@@ -793,13 +795,13 @@ START_TEST(sealed_segments_must_be_whole_and_all_there)
 		expect(replay.fault != NULL);
 		replay_fini(&replay);
 	}
-	/* Just its last record: what is left is good, and the next segment shows the gap. */
+	/* Cut only the last record. The rest is good, and the next segment shows the gap. */
 	sim_copy(&bench->image, &bench->disk);
 	sim_find(&bench->image, name)->size -= (uint32_t)record_bytes(0, 0, 500);
 	expect(replay_image(bench, &replay, REPLAY_OPEN) == -EBADMSG);
 	expect_eq(replay.fault_segment, 3);
 	replay_fini(&replay);
-	/* Even if the next one has no record yet. */
+	/* Even if the next segment has no record yet. */
 	sim_copy(&bench->image, &bench->disk);
 	segment_name(name, bench->model.journal->log.count - 1);
 	sim_find(&bench->image, name)->size -= (uint32_t)record_bytes(0, 0, 500);
@@ -871,7 +873,7 @@ START_TEST(all_segments_missing_is_no_new_journal)
 	expect_eq(replay_image(bench, &replay, REPLAY_OPEN), 0);
 	expect(sim_find(image, SEGMENT) && sim_find(image, BEGUN));
 	replay_fini(&replay);
-	/* A crash may come between the two, and one that has records is no worse off. */
+	/* A crash may come between the two steps. A segment with records loses nothing. */
 	expect_eq(image->disk.ops->unlink(&image->disk, BEGUN), 0);
 	expect_eq(replay_image(bench, &replay, REPLAY_OPEN), 0);
 	expect(sim_find(image, BEGUN) != NULL);
@@ -910,7 +912,7 @@ START_TEST(another_version_is_refused_as_such)
 }
 END_TEST
 
-/* Not the last one: what is read of it is named, and nothing is guessed. */
+/* The segment is not the last. The report names the bad place, and nothing is guessed. */
 START_TEST(a_first_segment_of_another_version_is_named)
 {
 	struct bench *bench = bench_new(0);
@@ -971,7 +973,7 @@ START_TEST(wall_clock_moved_a_day_between_runs)
 		}
 		expect_eq(early, 0);
 		expect_eq(model->journal->tasks.count, back ? RECORDS : 0);
-		/* And a day later all is delivered, none before its time. */
+		/* A day later all tasks have come, none before its time. */
 		(void)timerhub_journal_fd(model->journal);
 		for (unsigned i = 1; back && i <= RECORDS; i++) {
 			model->timer.wall_ns = model->timer.set_ns - 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lock of a directory, and forks: it is there as long as its holder, and not a moment longer,
- * although children that never exec outlive it.
+ * The lock of a directory, and forks. The lock ends with its holder, although children that never
+ * exec live longer.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 
 static char path[] = "/tmp/hold-XXXXXX";
 static int dir;
-static int alive[2]; /* children end when no process can write to it any more */
+static int alive[2]; /* children end when all writers have closed it */
 
 static void (*after_flock)(void); /* called once */
 static unsigned waits;
@@ -88,7 +88,7 @@ static void fork_child(void)
 	expect_lt(0, child);
 }
 
-/* Another process may lock it now, or not. */
+/* Check whether another process can lock the directory now. */
 static void expect_lock(int wanted)
 {
 	pid_t child = fork();
@@ -103,7 +103,9 @@ static void expect_lock(int wanted)
 	expect_eq(status, 0);
 }
 
-/* A child that has not run yet still has what it inherited; the others live until the end. */
+/*
+ * A child that has not run yet still has the inherited file. The other children live until the end.
+ */
 static void expect_free_soon(void)
 {
 	uint64_t until_ns = monotonic_ns() + ARRIVES;
@@ -243,7 +245,7 @@ END_TEST
 
 static atomic_bool slow, begun, go_on, ended;
 
-/* Registered before the lock's own handlers, so called when the first of those has been. */
+/* This handler was registered before the lock's handlers, so it runs after the first of them. */
 static void in_fork(void)
 {
 	begun = slow;

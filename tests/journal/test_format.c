@@ -138,7 +138,7 @@ START_TEST(record_comes_back_as_it_was)
 	expect(record.key_len == 5 && memcmp(record.key, "a key", 5) == 0);
 	expect(record.data_len == 9 && memcmp(record.data, "pay or go", 9) == 0);
 	expect_eq(record_decode(bytes, size, SALT + 1, &record, &found), RECORD_BAD);
-	/* Little-endian, whatever the machine: the type and the sequence, by hand. */
+	/* The type and the sequence are little-endian on every machine. */
 	expect(bytes[12] == RECORD_PUT && bytes[13] == 5 && bytes[16] == 42 && bytes[23] == 0);
 }
 END_TEST

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Memory that is refused: a whole life of a journal, on a simulated disk, is lived again and again,
- * and each time another of the library's own allocations fails. A call that is refused memory says
- * so and changes nothing: made again it succeeds, and the tasks at the end are those of a life with
- * nothing refused, and all memory is given back. Linked so that the journal's allocations come
- * through here.
+ * and each time another of the library's own allocations fails. A call without memory returns an
+ * error and changes nothing. The same call succeeds when it is repeated. The tasks at the end are
+ * those of a life without refusals, and all memory is freed. Linked so that the journal's
+ * allocations come through here.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ void *__wrap_realloc(void *memory, size_t bytes);
 void __wrap_free(void *memory);
 
 static unsigned asked;     /* allocations in this life */
-static unsigned refuse_at; /* the number of the one that fails; 0: none */
+static unsigned refuse_at; /* this allocation fails; 0: none */
 static int had;            /* pieces of memory not given back */
 static bool refused;       /* the step now made was refused one */
 
@@ -108,7 +108,7 @@ static int commit_two(void)
 	return timerhub_journal_commit(journal, changes, 2);
 }
 
-/* Its completion comes with the next change's. */
+/* Its completion comes with the completion of the next change. */
 static int submit_one(void)
 {
 	struct timerhub_journal_change change = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A disk that refuses: a full one, one that fails a sync, any call of it failing once. And that the
- * journal keeps its disk small. Random calls, held to the model, on the simulated disk.
+ * A disk that refuses calls: it is full, a sync fails, or any one call fails. And that the journal
+ * keeps its disk small. Random calls, held to the model, on the simulated disk.
  */
 #include <errno.h>
 #include <journal/reader.h>
@@ -59,7 +59,7 @@ static void reopen_and_verify(struct scene *scene)
 	model->disk = &scene->disk;
 }
 
-/* What may be left if the machine dies now. */
+/* Returns a possible state if the machine dies now. */
 static void check_crash(struct scene *scene, struct dice *dice)
 {
 	struct model *model = malloc(sizeof(*model));
@@ -74,7 +74,7 @@ static void check_crash(struct scene *scene, struct dice *dice)
 	free(model);
 }
 
-/* Any one call fails once with this. After a clean refusal the journal goes on as before. */
+/* Any one call fails once with this. After a refusal without loss the journal works as before. */
 static void fail_everywhere(uint64_t seed, int error)
 {
 	bool reached = true;
@@ -115,7 +115,7 @@ START_TEST(kth_sync_that_fails_is_final)
 	bool reached = true;
 	uint64_t seed = dice_roll(&dice);
 
-	/* Not the one in open, for the first journal; that is in the test above. */
+	/* The first sync, in open, is in the test above. */
 	for (unsigned k = 2; reached; k++) {
 		struct scene *scene = scene_new(seed);
 		struct model *model = &scene->model;
@@ -132,7 +132,7 @@ START_TEST(kth_sync_that_fails_is_final)
 			expect(model->journal->failed == -EIO);
 			expect(timerhub_journal_put(model->journal, 0, 0, NULL, 0, &id) == -EIO);
 			expect(timerhub_journal_cancel(model->journal, 1) == -EIO);
-			/* Nothing is written any more, and what is in memory is delivered. */
+			/* The journal writes no more, but delivers the tasks in memory. */
 			expect_eq(scene->disk.syncs, scene->disk.sync_fails);
 			expect_eq(timerhub_journal_take(model->journal, &task, 0), 1);
 			expect_eq(task.id, 1);
@@ -146,8 +146,8 @@ START_TEST(kth_sync_that_fails_is_final)
 END_TEST
 
 /*
- * The same machine goes on: what the failed sync left in memory reads well, and is not on the disk.
- * An open that took it for stable would build on a hole.
+ * The machine stays up. The bytes of the failed sync can be read from memory, but are not on the
+ * disk. An open that took it for stable would build on a hole.
  */
 START_TEST(fresh_open_after_a_failed_sync_does_not_build_on_what_it_left)
 {
@@ -214,7 +214,7 @@ static void put_bytes(struct timerhub_journal *journal, size_t count, int wanted
 	expect_eq(timerhub_journal_put(journal, HOUR, 0, data, count, NULL) == wanted, true);
 }
 
-/* What the zeros are for: a record changes neither the size of a file nor where it is. */
+/* Zeros ahead work: a record changes neither the file's size nor its blocks. */
 START_TEST(records_are_written_over_zeros_that_are_stable)
 {
 	struct scene *scene = scene_new(1);
@@ -274,7 +274,7 @@ START_TEST(disk_with_room_for_records_but_not_for_zeros_takes_the_records)
 }
 END_TEST
 
-/* A disk that writes nothing in place may refuse what goes over zeros. They are no loss then. */
+/* A copy-on-write disk may refuse a write over zeros. They are no loss then. */
 START_TEST(write_over_zeros_that_is_refused_gives_their_room_back)
 {
 	struct scene *scene = scene_new(1);
@@ -303,7 +303,7 @@ static int refuse_truncate(struct disk *disk, int file, uint64_t bytes)
 	return -ENOSPC;
 }
 
-/* What the write left cannot be taken back, so nothing more is written, and -EIO leaves it open. */
+/* The bytes of the write cannot be cut off, so the journal writes no more and returns -EIO. */
 START_TEST(refused_write_that_cannot_be_cut_off_is_final)
 {
 	struct scene *scene = scene_new(1);
@@ -401,7 +401,7 @@ START_TEST(every_task_can_be_ended_on_a_full_disk)
 }
 END_TEST
 
-/* Its done is no end: the room that is kept is for that. */
+/* Its done ends no task, so it may not use the reserved room. */
 START_TEST(done_of_a_periodic_task_waits_for_room)
 {
 	struct scene *scene = scene_new(1);
@@ -420,7 +420,7 @@ START_TEST(done_of_a_periodic_task_waits_for_room)
 	scene->disk.space = sim_bytes(&scene->disk);
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
 	expect(timerhub_journal_done(journal, &task) == -ENOSPC);
-	/* It is still the worker's, and its due time is the old one. */
+	/* The worker still has the task, and the due time is the old one. */
 	expect_eq(timerhub_journal_stats(journal, &stats), 0);
 	expect_eq(stats.taken, 1);
 	test_timer_pass(&scene->model.timer, scene->model.config.lease_ns);
@@ -453,7 +453,7 @@ START_TEST(batch_of_which_a_full_disk_leaves_nothing_is_not_counted)
 	expect_eq(after.batches, before.batches);
 	expect_eq(after.records, before.records);
 	expect_eq(after.disk_full, before.disk_full + 1);
-	/* A batch of which it leaves one record is. */
+	/* A batch that keeps one record is written. */
 	expect_eq(timerhub_journal_submit(journal, &cancel, 1, 0), 0);
 	put_bytes(journal, 1000, -ENOSPC);
 	expect_eq(timerhub_journal_stats(journal, &after), 0);
@@ -466,8 +466,8 @@ START_TEST(batch_of_which_a_full_disk_leaves_nothing_is_not_counted)
 END_TEST
 
 /*
- * What is in a file without a name is lost; so nothing more is accepted, and -ENOENT keeps its
- * sense.
+ * A file without a name is lost at close. So no change is accepted, with -EIO, since -ENOENT means
+ * a missing task.
  */
 START_TEST(journal_whose_files_are_gone_says_so)
 {
@@ -508,7 +508,10 @@ START_TEST(no_answer_of_the_disk_is_taken_for_one_of_the_journal)
 			for (unsigned n = 0; n < 6 && result == 0; n++)
 				result = timerhub_journal_put(journal, HOUR, 0, data, 1000, NULL);
 			expect_context("error, operation", (uint64_t)-errors[i], after);
-			/* Where only a mark or the spare is refused, all goes on. */
+			/*
+			 * If the disk refuses only the watermark or the spare, the journal works
+			 * on.
+			 */
 			expect(result == 0 || result == -EIO);
 			expect_eq(journal->failed < 0, result < 0);
 			scene_free(scene);
@@ -546,7 +549,7 @@ END_TEST
 
 /* ---- keys ---- */
 
-/* A put of its key waits: only when the first one is stable does the key exist. */
+/* A second put of the key waits, because the key exists only when the first put is stable. */
 START_TEST(key_of_a_put_in_flight_is_not_taken_before_that_is_stable)
 {
 	struct scene *scene = scene_new(1);
@@ -568,10 +571,10 @@ START_TEST(key_of_a_put_in_flight_is_not_taken_before_that_is_stable)
 	expect_eq(tasks_reserve_keys(&journal->tasks), 0);
 	/* The first one is refused, so the second one is made. */
 	model_gather(journal, &first, task_new(&record));
-	/* No caller is told of it yet. */
+	/* The put has not returned yet. */
 	expect(timerhub_journal_find(journal, "key", 3, &id) == -ENOENT);
 	expect(timerhub_journal_peek(journal, 2, &info, NULL, 0) == -ENOENT);
-	/* A submit does not wait for it. */
+	/* A submit does not wait for the put. */
 	expect(timerhub_journal_submit(journal, &again, 1, 7) == -EAGAIN);
 	expect_eq(journal->arriving, 1);
 	scene->disk.fail_at = scene->disk.operations + 1;
@@ -591,7 +594,7 @@ END_TEST
 
 /* ---- leases ---- */
 
-/* A writer that sits in a sync ends no lease: the thread that takes does. */
+/* A writer that blocks in a sync cannot end a lease. The thread in take does. */
 START_TEST(lease_ends_for_a_taker_though_the_writer_does_nothing)
 {
 	struct scene *scene = scene_new(1);
@@ -608,7 +611,7 @@ START_TEST(lease_ends_for_a_taker_though_the_writer_does_nothing)
 		expect_eq(timerhub_journal_take(journal, &task, 0), 0);
 		test_timer_pass(&scene->model.timer, scene->model.config.lease_ns);
 	}
-	/* A caller that polls is told of the end of the lease. */
+	/* The fd becomes readable at the end of the lease. */
 	expect_eq(timerhub_journal_fd(journal), -1); /* there is none here */
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
 	expect_eq(scene->model.timer.set_ns,
@@ -616,7 +619,7 @@ START_TEST(lease_ends_for_a_taker_though_the_writer_does_nothing)
 	expect_eq(timerhub_journal_touch(journal, &task, HOUR), 0);
 	expect_eq(scene->model.timer.set_ns, scene->model.timer.wall_ns + HOUR);
 	test_timer_pass(&scene->model.timer, HOUR);
-	/* Waiting, too: the alarm is waited for no longer than the lease lasts. */
+	/* A taker sleeps on the timer only until the lease ends. */
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
 	end_ns = scene->model.timer.monotonic_ns + scene->model.config.lease_ns;
 	expect_eq(timerhub_journal_take(journal, &task, HOUR), 1);
@@ -625,7 +628,7 @@ START_TEST(lease_ends_for_a_taker_though_the_writer_does_nothing)
 }
 END_TEST
 
-/* A touch waits for the outcome of what its worker has submitted. */
+/* A touch waits for the outcome of its worker's submit. */
 START_TEST(touch_while_a_change_of_the_task_is_in_flight_goes_by_its_outcome)
 {
 	struct scene *scene = scene_new(1);
@@ -640,7 +643,7 @@ START_TEST(touch_while_a_change_of_the_task_is_in_flight_goes_by_its_outcome)
 	put_bytes(journal, 10, 0);
 	test_timer_pass(&scene->model.timer, HOUR);
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
-	/* The disk refuses it: the task stays the worker's, for so long. */
+	/* The disk refuses the change, and the worker keeps the task until the lease ends. */
 	expect_eq(timerhub_journal_submit(journal, &retry, 1, 0), 0);
 	scene->disk.space = sim_bytes(&scene->disk);
 	expect_eq(timerhub_journal_touch(journal, &task, 3 * HOUR), 0);
@@ -737,7 +740,10 @@ START_TEST(disk_stays_within_the_bound_when_much_ends_at_once)
 }
 END_TEST
 
-/* Every byte of the first segment goes bad under an open journal: memory has what it held. */
+/*
+ * Every byte of the first segment goes bad while the journal is open. The tasks are still in
+ * memory.
+ */
 START_TEST(segment_that_cannot_be_read_is_written_from_memory)
 {
 	struct dice dice = dice_new(12);
@@ -835,7 +841,7 @@ START_TEST(compaction_costs_no_task_and_no_attempt)
 		expect_eq(model_open(&scene->model), 0);
 		while (scene->model.count < MODEL_TASKS - 10)
 			model_step(&scene->model);
-		/* Much is written that lives for a moment only. */
+		/* Many tasks are put that end soon. */
 		for (unsigned i = 0; i < 400; i++) {
 			uint64_t id = 0;
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which thread writes, and when: a caller itself, with no signal and no cancellation in between;
- * then one of those that have gathered meanwhile; the keeper what no caller waits for, and
- * compaction; a delivery's record with the next change, or some milliseconds later. On a simulated
- * disk whose syncs can be held back, under a clock that only the test moves.
+ * Which thread writes, and when. A caller writes its own change, without a signal or a cancellation
+ * in between. Then a caller of the next batch writes. The keeper writes changes that no caller
+ * waits for, and compacts. A delivery's record is written with the next change, or some
+ * milliseconds later. On a simulated disk whose syncs can be held back, under a clock that only the
+ * test moves.
  */
 #include <errno.h>
 #include <journal/journal.h>
@@ -26,7 +27,7 @@ static struct {
 	_Atomic(uint64_t) now_ns;
 } clocks;
 
-/* What the thread that writes has done, and what it is told. */
+/* Counts of the writing thread, and orders to it. */
 static atomic_uint writes;
 static atomic_ulong written_by; /* the thread of the last sync */
 static atomic_bool masked;      /* no signal could have run a handler in the last sync */
@@ -192,7 +193,7 @@ static void hold_leader(pthread_t *ret_thread, uint64_t *id)
 	expect(is_writing());
 }
 
-/* A caller gathers while another one leads. */
+/* A caller adds its change while another leads. */
 static void gather_one(pthread_t *ret_thread, uint64_t *id, unsigned waiting)
 {
 	bool gathered = false;
@@ -205,7 +206,7 @@ static void gather_one(pthread_t *ret_thread, uint64_t *id, unsigned waiting)
 	}
 }
 
-/* So many callers gather while one leads: one of them writes for all. */
+/* `waiting` callers add changes while another leads. One of them writes for all. */
 static void another_leads_next(unsigned count)
 {
 	uint64_t first = 0, ids[2] = { 0 };
@@ -229,10 +230,10 @@ static void another_leads_next(unsigned count)
 		expect_eq(ids[i], 2 + i);
 		by_follower |= atomic_load(&written_by) == (unsigned long)followers[i];
 	}
-	/* In one batch, and no thread of the journal's own is needed for it. */
+	/* They are in one batch, and the keeper is not needed. */
 	expect_eq(stats().batches, 2);
 	expect(by_follower);
-	/* And when none waits any more, the next one leads at once. */
+	/* When no caller waits, the next caller leads at once. */
 	await_rest();
 	(void)put(10);
 	expect_eq(atomic_load(&written_by), (unsigned long)pthread_self());
@@ -277,7 +278,7 @@ START_TEST(what_is_submitted_while_a_caller_leads_the_keeper_writes)
 }
 END_TEST
 
-/* Some threads that put, among them one that submits: none waits for a batch that no thread has. */
+/* Several threads put and one submits. Each batch must have a leader. */
 START_TEST(a_batch_is_always_written)
 {
 	struct timerhub_journal_change change = { .op = TIMERHUB_JOURNAL_PUT, .when_ns = HOUR };

@@ -1,24 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What kill_test.py kills: fixed sequences of calls on a real directory. Before each call it says
- * what that would make of which tasks, and then what came of the call, so that the test need not
- * know the calls:
+ * The program that kill_test.py kills. It makes fixed sequences of calls on a real directory.
+ * Before each call it says what that would make of which tasks, and then what came of the call, so
+ * that the test need not know the calls:
  *
  *   ? CALL ID:STATE:DUE:REASON ...   the call begins; STATE is pending, parked or gone
  *   = CALL RESULT                    it has ended; of a submit: its completion has come
  *   - CALL                           a submit is refused, so nothing was begun
  *   t ID                             the task is about to be taken
  *
- *   victim run DIR      by one thread, so that strace can count its system calls: puts, cancels,
- *                       and commits of one of each
- *   victim park DIR     the same: tasks are delivered until they are parked, parked with a reason,
- *                       revived and dropped; commits park one and put another
- *   victim submit DIR   the whole journal; one thread keeps commits in flight, and awaits their
- *                       completions
- *   victim threads DIR  the whole journal, four threads: "+ ID" put, "? ID" about to acknowledge
- *                       it, "- ID" acknowledged
- *   victim hold DIR     opens it, puts a task of each kind, prints "ready", and ends with its input
- *   victim show DIR     open, and print each live task: "ID LENGTH STATE DUE REASON ATTEMPTS"
+ * victim run DIR by one thread, so that strace can count its system calls: puts, cancels, and
+ * commits with one of each victim park DIR the same: tasks are delivered until they are parked,
+ * parked with a reason, revived and dropped; commits park one and put another victim submit DIR the
+ * whole journal; one thread keeps commits in flight, and awaits their completions victim threads
+ * DIR the whole journal, four threads: "+ ID" put, "? ID" about to acknowledge it, "- ID"
+ * acknowledged victim hold DIR opens it, puts a task of each kind, prints "ready", and ends with
+ * its input victim show DIR open, and print each live task: "ID LENGTH STATE DUE REASON ATTEMPTS"
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -102,7 +99,7 @@ static void end(uint64_t id)
 	say_result(call, timerhub_journal_cancel(journal, id));
 }
 
-/* Another is put in place of this one, or neither. */
+/* Another task is put in place of this task, or neither is changed. */
 static void replace(uint64_t id)
 {
 	struct timerhub_journal_change changes[2] = {
@@ -137,7 +134,7 @@ static void run(void)
 
 /* ---- parking, by one thread ---- */
 
-/* After a refusal another task may be due than the one that was put last, or none. */
+/* After a refusal the due task may be another than the last put task, or there is none. */
 static bool take(struct timerhub_task *ret_task)
 {
 	struct task *first = agenda_first(&journal->agenda);
@@ -237,7 +234,7 @@ static void park(void)
 static struct timerhub_task due[HELD];
 static unsigned due_count;
 
-/* Two are put; an earlier one is cancelled, or one that was taken is parked, with them. */
+/* A commit of two puts, and a cancel of an earlier task or a park of a taken task. */
 static bool submit(unsigned number, uint64_t cancelled)
 {
 	uint64_t call = say_call(), id = journal->next_id, when_ns = HOUR + number;
@@ -272,7 +269,7 @@ static bool submit(unsigned number, uint64_t cancelled)
 	return result == 0;
 }
 
-/* Say what has completed; waits until something has. Returns how many, and the id of one. */
+/* Print completions. Waits for the first. Returns their number, and the id of one. */
 static unsigned complete(uint64_t *ret_id)
 {
 	struct timerhub_journal_completion completions[FLIGHTS];
@@ -324,7 +321,7 @@ static int run_submit(const char *dir, const struct timerhub_journal_config *con
 			flying++;
 			going = ++number < SUBMITS;
 		}
-		/* Refused, and nothing in flight: for good. */
+		/* The call is refused and nothing is in flight, so the refusal is final. */
 		if (flying == 0)
 			break;
 		flying -= complete(&completed);
@@ -380,7 +377,7 @@ static int run_threads(const char *dir, const struct timerhub_journal_config *co
 
 /* ---- a journal in use ---- */
 
-/* Ids 1 to 4: parked, taken, with a key, periodic; then both, and the end of what is read. */
+/* Ids 1 to 4 are parked, taken, with a key, and periodic. */
 static int run_hold(const char *dir, const struct timerhub_journal_config *config)
 {
 	struct timerhub_journal_change periodic = {

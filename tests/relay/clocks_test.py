@@ -105,7 +105,8 @@ def check_server(victim, library, times, dice):
                     put_and_take(queue, f"before-{number}", dice.randrange(50_000))
                     queue.put(f"far-{number}", HOUR_US // 2)
                     clock.set(ahead_us + HOUR_US)
-                    # It was half an hour off, and is late now: at the next look, and no put rings.
+                    # The clock was half an hour off. The task comes at the next look, since no put
+                    # rings.
                     entries = queue.read(block_ms=1000 * ARRIVES)
                     expect([entry[1] for entry in entries] == [f"far-{number}"], "came", entries)
                     queue.call("done", f"far-{number}")

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The calls of the library, driven by lines on standard input: for tests in which the servers are
- * the matter. Each line is a call and its arguments; each answer is a line: the result, and what
- * the call has given back. The server is $REDIS_URL.
+ * the matter. Each input line is a call and its arguments. Each output line is the result and the
+ * outputs. The server is $REDIS_URL.
  *
  * open QUEUE SERVE TIMEOUT_MS REPLICAS | close | put ID MS DATA | cancel ID | move ID MS
  * take MS | done | retry MS | touch | release: of the task taken last | stats | check QUEUE

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads that put, cancel, take and finish tasks while their Redis is killed and started again,
- * and keep a book of what they were told: what returned 0 must hold, for a server that keeps
- * everything. Ends when its standard input does.
+ * Threads put, cancel, take and finish tasks while their Redis is killed and started again. They
+ * record all results. Each call that returned 0 must hold, with a server that keeps everything.
+ * Ends when its standard input does.
  *
  * usage: relay_facts QUEUE
  */
@@ -22,7 +22,7 @@
 
 enum { NOT, SURE, IN_DOUBT };
 
-/* What is known of a task; written by the thread that learns of it. */
+/* The known state of a task, written by the thread that made the call. */
 struct fact {
 	uint8_t put;
 	uint8_t ended; /* done or cancelled */
@@ -50,7 +50,7 @@ static void expect(int condition, const char *what, unsigned number, int result)
 	exit(1);
 }
 
-/* No connection in time: never sent. */
+/* There was no connection in time, so the request was never sent. */
 static int was_not_sent(int result)
 {
 	return result == -ECONNREFUSED || result == -EHOSTUNREACH || result == -EROFS;

@@ -128,7 +128,7 @@ def check_always():
         server.disk.fill()
         kept, result = put_until_refused(driver, "first")
         expect(server.process.wait(60) != 0, "it goes on although it cannot keep what it says")
-        # It was on its way when the server ended: in doubt.
+        # The put was in flight when the server ended, so it is in doubt.
         expect(result in (-errno.ETIMEDOUT, -errno.ECONNREFUSED), "put:", result)
         server.disk.clear()
         os.unlink(server.address)

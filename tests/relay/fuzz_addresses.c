@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libFuzzer on addresses of servers, of which a list is any text. Each is read to its comma or
- * refused, says one place, and keeps within its fields; so does each Sentinel in it.
+ * libFuzzer on lists of server addresses, which are any text. Each is read to its comma or refused,
+ * says one place, and keeps within its fields; so does each Sentinel in it.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libFuzzer on what a server says: any bytes as replies, to a request of any kind, alone or shared.
- * Each request is answered, or is to be sent again; what comes into the hand is whole; no number
- * makes a relay hang. The first bytes say to what, the others come over a real connection.
+ * libFuzzer on a server's replies: any bytes as replies to any kind of request, single or shared.
+ * Each request is answered or must be sent again. Prefetched deliveries are whole. No number makes
+ * a relay hang. The first bytes choose the requests, and the others come over a real connection.
  */
 #include <errno.h>
 #include <stdio.h>

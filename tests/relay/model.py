@@ -8,7 +8,7 @@ SMALL, which the tests put into the text in place of its own, so that few tasks 
 import hashlib
 import math
 
-# What bounds one look, in the tests: constants of timerhub.lua, by name.
+# The bounds of one look in the tests: constants of timerhub.lua, by name.
 SMALL = {"CHUNK": 3, "LOOK_BYTES": 300, "FORGET_PAST": 1, "FORGET_SEEN": 2, "SWEEP": 4, "ACKED": 3}
 NEVER = math.inf
 LAST_US = 2**53 - 1

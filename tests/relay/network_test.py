@@ -64,7 +64,7 @@ class Scene:
     def __init__(self, victim, server, delay_s=0):
         make(victim, NAME, server.address)
         self.queue = Queue(server.client(2 * ARRIVES), NAME)
-        # So that no relay comes to look after leases, which would do in place of a bell.
+        # No relay must look because of leases, because such a look would hide a missing bell.
         self.queue.call("create", "lease_us", 10**9)
         self.relays = [Relay(victim, server, number, delay_s) for number in range(RELAYS)]
         self.wait_until(lambda: len(self.in_order()) == RELAYS, "seats")
@@ -143,7 +143,8 @@ def check_cut(victim, seconds):
             for relay in scene.relays:
                 if relay is not first:
                     relay.process.kill()
-            # A put that still finds the dead connected rings them, and not the first one.
+            # While Redis has the connections of the dead relays open, a put rings these relays in
+            # place of the first.
             scene.wait_until(lambda: scene.listeners() == [first], "only the first one listens")
             scene.put_and_take("after", 50_000)
         finally:

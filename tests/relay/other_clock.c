@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Preloaded, another wall clock, as the file OTHER_CLOCK says, which may change at any time: ahead
- * of this machine's by so many microseconds, and by so many millionths of the time since an
- * instant. Time namespaces have no wall clock.
+ * A preloaded library that changes the wall clock. The file OTHER_CLOCK, which may change at any
+ * time, holds an offset in microseconds and a drift in millionths since an instant. Time namespaces
+ * have no wall clock.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

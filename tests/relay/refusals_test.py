@@ -24,7 +24,7 @@ ARGUMENTS = {
 }
 STATES = ("none", "waiting", "never", "undelivered", "taken", "finished", "exhausted")
 WAITS, STREAM = "none waiting never", "none undelivered taken finished exhausted"
-# Where a function has no use for a key, by the states in which that is so.
+# The states in which a function does not use a key.
 UNUSED = {
     ("put", "seats"): "waiting", ("puts", "seats"): "waiting",
     ("cancel", "due"): STREAM, ("cancel", "ready"): WAITS, ("cancel", "state"): "none",
@@ -365,7 +365,7 @@ def check_repair(redis):
     expect(redis("HLEN", QUEUE + "task") == 298, "records")
     expect(redis("XPENDING", QUEUE + "ready", "timerhub")[0] == 18, "pending")
     expect(repair(redis) == (0, 0), "repaired again")
-    # What another program has added, and a consumer has read; without a group too.
+    # An entry that another program has added and a consumer has read, also without a group.
     bring_about(redis, "none")
     redis("XADD", QUEUE + "ready", "*", "foreign", "entry")
     read_all(redis)
@@ -376,7 +376,7 @@ def check_repair(redis):
     redis("XDEL", QUEUE + "ready", redis("XRANGE", QUEUE + "ready", "-", "+")[0][0])
     redis("XGROUP", "DESTROY", QUEUE + "ready", "timerhub")
     expect(repair(redis) == (0, 2), "without a group")
-    # Nothing is lost while dead takes no more.
+    # Nothing is lost while dead cannot be written.
     bring_about(redis, "none")
     redis("DEL", QUEUE + "dead")
     redis("SET", QUEUE + "dead", "x")
@@ -395,7 +395,7 @@ def check_repair(redis):
         expect(False, "repair:", call(redis, "repair", "ready", ""))
     except RedisError as error:
         expect("WRONGTYPE" in str(error) and picture(redis) == before, "repair half done", error)
-    # A task put back is due now, and a relay is told.
+    # A task that was put back is due now, and a relay is rung.
     bring_about(redis, "never")
     redis("ZREM", QUEUE + "due", "task")
     redis("HSET", QUEUE + "state", "look_by", 2 * 10**15)

@@ -163,7 +163,7 @@ def check_lost_shard(driver, servers, clients):
     expect(clients[0]("HGET", KEY + "state", "shard") == b"0", "shard of the first")
     client = servers[1].client()
     expect(client("HGET", KEY + "state", "shard") == b"1", "shard of the second")
-    # Wiped while in use, and made again by a look: not taken for another queue.
+    # A server that was wiped gets its queue again by a look, with the same index.
     client("FLUSHALL")
     expect(driver("put", names[1], 0, "x") == 0, "put on what was wiped")
     expect(take_all(driver, 1) == [names[1]], "another task came")
@@ -193,7 +193,8 @@ def check_replicas(master, replica):
     replica.process.send_signal(signal.SIGSTOP)
     expect(hasty("put", "unsure", 0, "x") == -errno.ETIMEDOUT, "put without a replica")
     hasty.close()
-    # The fact stands, the alarm clock goes on, and what finds nothing changed is told at once.
+    # The change stays on the master, the relay still looks, and a call that changes nothing returns
+    # at once.
     answer = driver("take", 1000 * ARRIVES)
     expect(answer[1] == "unsure", "take", answer)
     expect(driver("put", "unsure", 0, "x") == -errno.EEXIST, "put once more")
@@ -269,7 +270,7 @@ def follow_master(url, master, replica, sentinel):
     client = Client(("127.0.0.1", sentinel.port))
     wait_until(lambda: len(client("SENTINEL", "replicas", "main")) == 1, "a replica that it knows")
     driver = Driver(url)
-    # One replica is asked for: after the failover there is none, and facts are in doubt.
+    # The config asks for one replica. After the failover there is none, so changes are in doubt.
     expect(driver.open(1, 5000, 1) == 0, "open by Sentinels")
     expect(driver("put", "before", 3600_000, "x") == 0, "put")
     master.kill()
@@ -506,7 +507,7 @@ def check_password():
             expect(opening(f"redis://{login}{at}") == wanted, "open with", login)
         client("ACL", "SETUSER", "poor", "on", ">p", "+@connection", "~*", "&*", "+fcall_ro")
         expect(opening(f"redis://poor:p@{at}") == -errno.EACCES, "open without rights")
-        # All that the manual asks for, for one that does not serve, and its own queue alone.
+        # The rights of the manual for a client that does not serve, on its own queue only.
         client("ACL", "SETUSER", "own", "on", ">p", *RIGHTS, f"~{KEY}*", f"&{KEY}*")
         driver = Driver(f"redis://own:p@{at}")
         expect(driver.open(0) == 0, "open with the rights of the manual")
@@ -537,7 +538,7 @@ def check_faults_while_in_use():
             client("CONFIG", "SET", setting, bad)
             expect_refused(hasty, wanted, "put", "refused", 3600_000, "x")
             client("CONFIG", "SET", setting, good)
-        # It cannot persist: its directory is not there any more.
+        # The server cannot persist, because its directory is gone.
         place = pathlib.Path(server.folder) / "gone"
         place.mkdir()
         client("CONFIG", "SET", "dir", place)

@@ -159,7 +159,7 @@ def check_instants(victim):
         print(f"{INSTANTS} due instants, {RELAYS} relays: {calls - 2:.2f} looks each", flush=True)
 
 
-# Another process, which waits for no thread of this one; NAME SECONDS: milliseconds of PINGs.
+# PINGs by another process, which waits for no thread of this process. Prints milliseconds.
 PINGER = """
 import sys, time
 from redis_server import Client

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The public calls, on a Redis server of the test's own, which with_server.py has started. What a
- * server answers in the worst case is in wire_test.py and kill_test.py.
+ * The public calls, on a Redis server of the test's own, which with_server.py has started.
+ * wire_test.py and kill_test.py test the worst replies of a server.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -44,7 +44,7 @@ static uint64_t wall_ns(void)
 	return (uint64_t)now.tv_sec * SEC + (uint64_t)now.tv_nsec;
 }
 
-/* Send what was encoded; returns the integer that the reply is, or begins with. */
+/* Send the encoded commands. Returns the integer reply, or the first integer of the reply. */
 static int64_t say(void)
 {
 	struct reply *reply;
@@ -272,7 +272,7 @@ START_TEST(fd_is_readable_just_while_a_task_is_due)
 	struct timerhub_relay *taker;
 
 	begin();
-	taker = open_relay(0); /* one that no alarm clock wakes */
+	taker = open_relay(0); /* a relay that does not serve */
 	poll_fd.fd = timerhub_relay_fd(taker);
 	expect(poll_fd.fd >= 0);
 	put("far", HOUR);
@@ -420,7 +420,7 @@ START_TEST(check_tells_that_no_relay_serves)
 	expect_eq(report.relays, 1);
 	expect(!report.fault);
 	expect_cmp(report.overdue_ns, <, 5 * SEC);
-	/* One that promises and does not move what is due is as bad. */
+	/* A relay that promises but moves no due task is as bad. */
 	expect_eq(command("ZADD", key("due"), "1", "id"), 0);
 	report = report_with(NULL, NULL);
 	expect(report.fault && strstr(report.fault, "overdue"));
@@ -484,7 +484,7 @@ START_TEST(misuse_is_answered)
 }
 END_TEST
 
-/* A server that takes what a client says, or does not even look at it, and closes. */
+/* A server that reads or ignores the client's bytes, and closes the connection. */
 static void *serve_nobody(void *listener)
 {
 	char said[4096];
@@ -523,7 +523,10 @@ START_TEST(open_without_descriptors_says_so)
 		expect(!other);
 		refused++;
 	}
-	/* What takers wait for, what wakes the thread, the connection, and the thread's alarm. */
+	/*
+	 * The descriptors of takers, of the thread's wake-up, of the connection, and of the
+	 * thread's loop.
+	 */
 	expect_eq(refused, 4);
 	expect_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
 	relay = other;
@@ -664,7 +667,7 @@ END_TEST
 
 static int put_results[PUTTERS];
 
-/* An id twice, and one that is too large. */
+/* One id twice, and data that is too large. */
 static void *put_one(void *arg)
 {
 	unsigned number = (unsigned)(uintptr_t)arg;
@@ -676,7 +679,7 @@ static void *put_one(void *arg)
 	return NULL;
 }
 
-/* How many puts wait in the shard for one that is under way. */
+/* Returns how many puts wait in the mailbox for the put in flight. */
 static unsigned count_held(struct shard *shard)
 {
 	unsigned count = 0;
@@ -689,7 +692,7 @@ static unsigned count_held(struct shard *shard)
 	return count;
 }
 
-/* The number behind a word of what the server tells; -1 without the word. */
+/* Returns the number behind a word of the server's INFO, or -1 without the word. */
 static long told(const char *a, const char *b, const char *word)
 {
 	struct reply *reply;
@@ -717,7 +720,7 @@ START_TEST(puts_that_wait_for_a_reply_share_a_command)
 	begin();
 	set("data_max", 150);
 	timerhub_relay_close(relay);
-	config = config_of(0); /* one whose looks are not counted */
+	config = config_of(0); /* its looks are not counted */
 	config.timeout_ns = 60 * SEC;
 	expect_eq(timerhub_relay_open(&relay, queue, &config), 0);
 	lock_take(&relay->shared.lock);
@@ -778,7 +781,7 @@ START_TEST(close_sends_blocked_takers_away_and_leaves_its_seat)
 	for (unsigned i = 0; i < COUNT_OF(threads); i++)
 		(void)pthread_join(threads[i], NULL);
 	expect_eq(command("ZCARD", key("seats"), NULL, NULL), 0);
-	/* What was read ahead, and not taken, is there for the next one at once. */
+	/* A prefetched task that was not taken is ready for the next taker at once. */
 	relay = open_relay(TIMERHUB_RELAY_SERVE);
 	poll_fd.fd = timerhub_relay_fd(relay);
 	put("ahead", 0);
@@ -842,7 +845,7 @@ START_TEST(stop_hands_out_what_was_read_and_ends_every_take)
 	}
 	/* Whoever polls finds out. */
 	expect_eq(poll(&poll_fd, 1, 0), 1);
-	/* The rest of the calls goes on, and so does the alarm clock. */
+	/* The other calls still work, and the relay still looks. */
 	task = (struct timerhub_relay_task){ .id = "ahead" };
 	expect_eq(timerhub_relay_done(relay, &task), 0);
 	put("later", 10 * MS);
@@ -876,7 +879,7 @@ START_TEST(workers_are_stopped_joined_and_then_the_relay_closed)
 	timerhub_relay_stop(relay);
 	for (unsigned i = 0; i < COUNT_OF(threads); i++)
 		expect_eq(pthread_join(threads[i], NULL), 0);
-	/* Redis still waits on behalf of the takers: what it sends now is not theirs any more. */
+	/* Redis still blocks for the takers. A task that it sends now must go back. */
 	expect_eq(clients_blocked(), 1);
 	put("late", 0);
 	while (prefetched() == 0)

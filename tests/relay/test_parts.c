@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Addresses, commands, names of keys, errors of a server: what is pure in the relay. */
+/* The pure parts of the relay: addresses, commands, names of keys, errors of a server. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -277,7 +277,7 @@ START_TEST(a_refused_connection_is_tried_again_soon)
 	link_init(&link, dice_roll(&dice));
 	expect_cmp(longest_wait_ns(&link, -ECONNREFUSED, 1), <, 10 * MS);
 	expect_cmp(longest_wait_ns(&link, -ECONNREFUSED, 1000), <, 500 * MS);
-	/* One that is silent takes up to a second itself, and is left alone for longer. */
+	/* A silent server costs up to a second for each try, so the back-off is longer. */
 	expect_cmp(longest_wait_ns(&link, -EHOSTUNREACH, 1000), >, 2500 * MS);
 	expect_cmp(link.backoff_ns, ==, 5 * SEC);
 	expect_cmp(longest_wait_ns(&link, -ECONNREFUSED, 1000), <, 500 * MS);

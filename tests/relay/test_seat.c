@@ -22,7 +22,7 @@
 #define SEATS_RUNG 8u
 #define OVERDUE_US UINT64_C(1000000)
 
-/* A message on its way: an answer to a relay, or a bell. */
+/* A message in flight: a reply to a relay, or a bell. */
 struct message {
 	uint64_t at_ns;
 	bool is_bell;
@@ -35,8 +35,8 @@ struct actor {
 	double order; /* there */
 	bool seated, alive;
 	uint64_t way_ns;             /* to Redis, one way */
-	uint64_t arrives_ns;         /* its look, NONE: none on its way */
-	struct message answer, bell; /* at_ns NONE: none on its way */
+	uint64_t arrives_ns;         /* its look; NONE: none in flight */
+	struct message answer, bell; /* at_ns NONE: none in flight */
 };
 
 static struct actor actors[RELAYS_MAX];
@@ -88,7 +88,7 @@ static struct actor *at_rank(unsigned rank)
 
 static void send_bell(struct actor *actor, const struct seat_bell *bell)
 {
-	/* A second bell before the first has come: the earlier due time is what counts. */
+	/* If a second bell is sent before the first has come, the earlier due time counts. */
 	if (actor->bell.at_ns == NONE || bell->due_us < actor->bell.bell.due_us)
 		actor->bell = (struct message){
 			.at_ns = now_ns + actor->way_ns,
@@ -264,9 +264,11 @@ START_TEST(one_relay_looks_once_for_each_due_instant)
 		run_until(now_ns + 10 * SEC);
 	}
 	expect_eq(task_count, 0);
-	/* At the due time, and once a horizon: a put that is earlier rings, but needs no look. */
+	/*
+	 * Relays look at the due time and once a horizon. An earlier put rings, but causes no look.
+	 */
 	expect_cmp(looks, <=, 1000 * 2 + 10);
-	/* Due while the answer of a horizon's look is on its way: as late as that answer. */
+	/* A task that is due while the reply to a look is in flight is as late as the reply. */
 	expect_cmp(latest_us, <=, 10100);
 	expect_cmp(late_count, <=, 20);
 }
@@ -314,7 +316,7 @@ START_TEST(a_put_that_is_earlier_is_in_time)
 		run_until(now_ns + 9 * SEC);
 	}
 	expect_eq(task_count, 0);
-	/* The margin, or a bell that is still on its way: never a grace. */
+	/* The delay is the margin, or a bell in flight, but never a grace. */
 	expect_cmp(latest_us, <, 15000);
 }
 END_TEST
@@ -376,7 +378,7 @@ START_TEST(deaths_at_random_cost_no_more_than_the_ladder)
 			put(there_us() + dice_roll(&dice) % 3000000);
 			run_until(now_ns + 3 * SEC);
 		}
-		/* A put may meet the seats of the dead alone, eight of which a ring removes. */
+		/* A put may find only seats of dead relays. A ring removes eight of them. */
 		run_until(now_ns + 3600 * SEC);
 		expect_eq(task_count, 0);
 		expect_cmp(latest_us, <=, HORIZON_US + 300 * SEC / US + 1000 * GRACE_US);
@@ -396,7 +398,10 @@ START_TEST(the_clock_of_redis_may_be_set)
 		put(there_us() + 2000000);
 		run_until(now_ns + 30 * SEC);
 		expect_eq(task_count, 0);
-		/* A put after the clock was set back finds a promise that is far ahead: void. */
+		/*
+		 * After the clock was set back, a put finds look_by far in the future. The put is
+		 * earlier, so it lowers look_by and rings.
+		 */
 		latest_us = 0;
 		for (unsigned j = 0; j < 20; j++) {
 			put(there_us() + 1000000);

@@ -210,7 +210,7 @@ def check_daemon(tool, redis, folder):
     wait_until(lambda: fresh("ZCARD", seats) == 2, "two seats again")
     tool("put", QUEUE, "due", "20ms")
     wait_until(lambda: tool.json("peek", QUEUE, "due")[0]["where"] == "undelivered", "promotion")
-    # A socket holds so many messages, and what is more is lost: it ends with an empty one.
+    # A socket holds a limited number of messages, and drops more. The last message is empty.
     first.send_signal(signal.SIGSTOP)
     wait_until(lambda: process_state(first) == "T", "it stops")
     expect(set(received(manager)) <= {b"WATCHDOG=1"}, "not a watchdog")

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lives the life of a queue's user, over a way to Redis on which something goes wrong once: what
- * the calls return must agree with what then happens. A caller that gets -ETIMEDOUT repeats.
+ * Uses a queue over a connection to Redis that fails once. The results of the calls must agree with
+ * the later events. A caller that gets -ETIMEDOUT repeats.
  *
  * usage: relay_victim QUEUE
  *        relay_victim --serve QUEUE: be an alarm clock, with a horizon of HORIZON_MS, until killed
@@ -19,8 +19,8 @@
 #define SEC UINT64_C(1000000000)
 #define TASKS 6
 /*
- * Far below the lease, which is 300 s here: what was delivered and lost on the way must be asked
- * for again. A silent connection of takers is found when its answer, after 30 s, is overdue.
+ * Far below the lease, which is 300 s here. So a lost delivery must be asked for again. A silent
+ * connection of takers is found when its answer, after 30 s, is overdue.
  */
 #define ARRIVES (60 * SEC)
 

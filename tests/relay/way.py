@@ -84,7 +84,7 @@ class Connection:
                     target.sendall(data)
         except OSError:
             pass
-        # What is silent does not even end.
+        # A silent connection does not end either.
         while not (self.up and self.down):
             time.sleep(0.01)
         self.is_open = False

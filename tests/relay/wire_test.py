@@ -17,7 +17,7 @@ from redis_server import ARRIVES, Server
 from wire_proxy import Proxy
 
 QUEUE = "victim"
-# What a server answers that takes no changes now; the calls must wait for one that does.
+# Errors of a server that accepts no changes now. The calls must wait for another server.
 ERRORS = ("READONLY You can't write against a read only replica.",
           "LOADING Redis is loading the dataset in memory",
           "MASTERDOWN Link with MASTER is down", "BUSY Redis is busy running a script.",
@@ -63,7 +63,7 @@ def main(arguments):
                                                if name.startswith("SUBSCRIBE")):
             print("it looks before it listens:", clean.names)
             return 1
-        # A run after a fault makes its connections once more, and so has more commands.
+        # A run with a fault connects again, and so has more commands.
         last = clean.commands + 8
         plan = [(fault, number) for fault in ("before", "after", "late", "last")
                 for number in range(1, last, stride)]
