@@ -1139,7 +1139,8 @@ template <class Callable = void> class timeout final : public detail::timeout_ba
 	class run
 	{
 	      public:
-		explicit run(timeout &home) noexcept
+		/* Not inlined: gcc 14 then warns that `running_` may outlive this object. */
+		[[gnu::noinline]] explicit run(timeout &home) noexcept
 		    : callable(std::move(*home.callable_)), home_(&home)
 		{
 			home.callable_.reset();

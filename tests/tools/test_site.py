@@ -1,0 +1,340 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Builds the web site, and looks at it: with a parser, and with a browser if one is here.
+
+Usage: test_site.py links|browser SOURCE-ROOT [FOLDER]
+
+links    each link and picture of each page leads to a file of the site, and to a place in it; each
+         name of the manual, and each document, is on the site; two builds are the same.
+browser  chromium shows the front page, the index and the widest manual page, light and dark, 1280
+         and 390 pixels wide: the picture has the size and the scheme that was asked for, and is not
+         blank. No page must be scrolled sideways on a narrow screen. Writes the pictures into
+         FOLDER, if there is one.
+
+Exit status 77, and the reason, if this machine lacks a program.
+"""
+
+import base64
+import contextlib
+import html.parser
+import json
+import os
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import urllib.parse
+import zlib
+
+SKIPPED = 77
+BROWSERS = ("chromium", "chromium-headless-shell", "google-chrome", "chrome")
+SHOWN = ("index.html", "man/index.html", "man/timerhub.7.html")
+WIDTHS = {1280: 900, 390: 844}
+SCHEMES = ("light", "dark")
+
+
+class Wrong(Exception):
+    """What is not as a reader may expect it."""
+
+
+class Skipped(Exception):
+    """Why it cannot be tried here."""
+
+
+def expect(condition, what):
+    if not condition:
+        raise Wrong(what)
+
+
+def build(root, folder):
+    for program in ("mandoc", "cmark-gfm"):
+        if not shutil.which(program):
+            raise Skipped(f"there is no {program} here")
+    done = subprocess.run([root / "tools/build-site", folder], stdout=subprocess.PIPE, check=False,
+                          stderr=subprocess.STDOUT, text=True)
+    expect(done.returncode == 0, f"build-site: status {done.returncode}\n{done.stdout}")
+    return folder
+
+
+# ---- links ----
+
+
+class Reader(html.parser.HTMLParser):
+    """What a page links to, and the places in it that may be linked to."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.links, self.places, self.tags, self.twice = [], set(), [], []
+        self.open = []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.tags.append((tag, attrs))
+        self.links += [attrs[name] for name in ("href", "src") if name in attrs]
+        if "id" in attrs:
+            self.twice += [attrs["id"]] if attrs["id"] in self.places else []
+            self.places.add(attrs["id"])
+        if tag == "a" and "a" in self.open:
+            self.twice.append("a link in a link")
+        if tag == "a":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag == "a":
+            self.open.pop()
+
+
+def check_page(path, reader, readers):
+    complaints = [f"{path}: {name}" for name in reader.twice]
+    for link in reader.links:
+        address = urllib.parse.urlsplit(link)
+        if address.scheme:
+            if address.scheme not in ("https", "mailto"):
+                complaints.append(f"{path}: {link}")
+            continue
+        target = (path.parent / urllib.parse.unquote(address.path)).resolve() if address.path \
+            else path
+        if not target.is_file():
+            complaints.append(f"{path}: {link} leads nowhere")
+        elif address.fragment and address.fragment not in readers[target].places:
+            complaints.append(f"{path}: {link}: there is no such place")
+    viewports = [attrs for tag, attrs in reader.tags
+                 if tag == "meta" and attrs.get("name") == "viewport"]
+    if len(viewports) != 1:
+        complaints.append(f"{path}: {len(viewports)} viewports")
+    return complaints
+
+
+def linked_files(path, reader):
+    return {(path.parent / link.partition("#")[0]).resolve() for link in reader.links
+            if link.partition("#")[0] and "://" not in link}
+
+
+def check_all_reached(folder, readers):
+    """From the front page a reader gets to every file."""
+    reached, waiting = set(), [folder / "index.html"]
+    while waiting:
+        path = waiting.pop()
+        if path not in reached:
+            reached.add(path)
+            waiting += linked_files(path, readers[path]) if path in readers else []
+    files = {path for path in folder.rglob("*") if path.is_file() and path.name[0] != "."}
+    expect(files == reached, f"not reached: {sorted(files - reached)}")
+
+
+def check_manual(root, folder):
+    index = (folder / "man/index.html").read_text(encoding="utf-8")
+    for page in sorted((root / "man").glob("*.[1-8]")):
+        expect((folder / f"man/{page.name}.html").is_file(), f"{page.name} is not on the site")
+        for name in re.findall(r"^\.Nm ([\w.-]+)$", page.read_text(encoding="utf-8"),
+                               re.MULTILINE):
+            expect(name in index or not name.startswith("timerhub"), f"{name} is in no index")
+
+
+def digest(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*")
+            if path.is_file()}
+
+
+def test_links(root, scratch, _):
+    folder = build(root, scratch / "site").resolve()
+    readers = {path: Reader(path) for path in folder.rglob("*.html")}
+    complaints = [complaint for path, reader in sorted(readers.items())
+                  for complaint in check_page(path, reader, readers)]
+    expect(not complaints, "\n".join(complaints))
+    check_all_reached(folder, readers)
+    check_manual(root, folder)
+    before = digest(folder)
+    expect(digest(build(root, folder)) == before, "two builds of a site differ")
+    print(f"{len(readers)} pages, {sum(len(reader.links) for reader in readers.values())} links")
+
+
+# ---- pictures ----
+
+
+def paeth(left, above, corner):
+    guess = left + above - corner
+    distances = [abs(guess - value) for value in (left, above, corner)]
+    return (left, above, corner)[distances.index(min(distances))]
+
+
+def unfiltered(kind, line, before, step):
+    """A line of a PNG as it was before its filter."""
+    for i, value in enumerate(line):
+        left = line[i - step] if i >= step else 0
+        corner = before[i - step] if i >= step else 0
+        guess = (0, left, before[i], (left + before[i]) // 2, 0)[kind]
+        line[i] = (value + (paeth(left, before[i], corner) if kind == 4 else guess)) & 255
+    return line
+
+
+def read_png(data):
+    """Width, height, and every line as bytes of red, green, blue (and alpha)."""
+    expect(data[:8] == b"\x89PNG\r\n\x1a\n", "not a PNG")
+    place, packed, width, height, step = 8, b"", 0, 0, 0
+    while place < len(data):
+        length, kind = struct.unpack(">I4s", data[place:place + 8])
+        content = data[place + 8:place + 8 + length]
+        place += length + 12
+        if kind == b"IHDR":
+            width, height, depth, colours, _, _, interlaced = struct.unpack(">IIBBBBB", content)
+            expect(depth == 8 and colours in (2, 6) and not interlaced, "another kind of PNG")
+            step = 3 if colours == 2 else 4
+        elif kind == b"IDAT":
+            packed += content
+    raw, size = zlib.decompress(packed), width * step
+    lines, before = [], bytearray(size)
+    for start in range(0, len(raw), size + 1):
+        before = unfiltered(raw[start], bytearray(raw[start + 1:start + 1 + size]), before, step)
+        lines.append(before)
+    return width, height, step, lines
+
+
+def check_picture(name, data, size, scheme):
+    width, height, step, lines = read_png(data)
+    expect((width, height) == size, f"{name}: {width} x {height}")
+    greys = [sum(line[i:i + 3]) // 3 for line in lines[::3] for i in range(0, len(line), 3 * step)]
+    ground = max(set(greys), key=greys.count)
+    expect(ground < 60 if scheme == "dark" else ground > 195, f"{name}: a ground of {ground}")
+    text = sum(abs(grey - ground) > 60 for grey in greys) / len(greys)
+    expect(0.005 < text < 0.5, f"{name}: {text:.1%} of it differ from the ground")
+
+
+# ---- the browser ----
+
+
+class Browser:
+    """Chromium, told by its debugging protocol what to show."""
+
+    def __init__(self, program, profile):
+        ours, theirs = os.pipe(), os.pipe()
+        self.process = subprocess.Popen(  # pylint: disable=consider-using-with
+            ["bash", "-c", f'exec "$@" 3<&{theirs[0]} 4>&{ours[1]}', "bash", program,
+             "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+             "--no-first-run", "--hide-scrollbars", f"--user-data-dir={profile}",
+             "--remote-debugging-pipe"],
+            pass_fds=(theirs[0], ours[1]), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL)
+        os.close(theirs[0])
+        os.close(ours[1])
+        self.commands = os.fdopen(theirs[1], "wb", buffering=0)
+        self.answers = os.fdopen(ours[0], "rb", buffering=0)
+        self.session, self.count, self.unread = None, 0, b""
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.call("Target.attachToTarget", targetId=target,
+                                 flatten=True)["sessionId"]
+        self.call("Page.enable")
+
+    def close(self):
+        with contextlib.suppress(OSError, Wrong):
+            self.session = None
+            self.call("Browser.close")
+        self.commands.close()
+        self.answers.close()
+        self.process.kill()
+        self.process.wait()
+
+    def read(self):
+        while b"\0" not in self.unread:
+            chunk = os.read(self.answers.fileno(), 1 << 20)
+            if not chunk:
+                raise Wrong("the browser has ended")
+            self.unread += chunk
+        message, _, self.unread = self.unread.partition(b"\0")
+        return json.loads(message)
+
+    def call(self, method, **parameters):
+        self.count += 1
+        command = {"id": self.count, "method": method, "params": parameters}
+        if self.session:
+            command["sessionId"] = self.session
+        self.commands.write(json.dumps(command).encode() + b"\0")
+        while (answer := self.read()).get("id") != self.count:
+            pass
+        expect("error" not in answer, f"{method}: {answer.get('error')}")
+        return answer["result"]
+
+    def show(self, path, width, height, scheme):
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
+                  deviceScaleFactor=1, mobile=width < 600)
+        self.call("Emulation.setEmulatedMedia",
+                  features=[{"name": "prefers-color-scheme", "value": scheme}])
+        self.call("Page.navigate", url=path.as_uri())
+        while self.read().get("method") != "Page.loadEventFired":
+            pass
+
+    def picture(self):
+        return base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
+
+    def widths(self):
+        """Of the screen in the page's pixels, and of the page."""
+        result = self.call("Runtime.evaluate", expression="[document.documentElement.clientWidth,"
+                           " document.documentElement.scrollWidth].join()")
+        return tuple(map(int, result["result"]["value"].split(",")))
+
+
+def check_narrow(browser, folder):
+    """Each page fits; what is wide in it is scrolled by itself."""
+    pages = sorted(folder.rglob("*.html"))
+    complaints = []
+    for page in pages:
+        browser.show(page, 390, 844, "light")
+        widths = browser.widths()
+        if widths != (390, 390):
+            complaints.append(f"{page.relative_to(folder)}: screen and page are {widths} wide")
+    expect(not complaints, "\n".join(complaints))
+    print(f"{len(pages)} pages fit a screen of 390 pixels")
+
+
+def check_shown(browser, folder, pictures):
+    for page in SHOWN:
+        for width, height in WIDTHS.items():
+            for scheme in SCHEMES:
+                name = f"{page.replace('/', '-').removesuffix('.html')}-{width}-{scheme}.png"
+                browser.show(folder / page, width, height, scheme)
+                data = browser.picture()
+                if pictures:
+                    (pictures / name).write_bytes(data)
+                check_picture(name, data, (width, height), scheme)
+                print(f"{name}: {len(data)} bytes")
+
+
+def test_browser(root, scratch, pictures):
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if not program:
+        raise Skipped(f"there is none of {', '.join(BROWSERS)} here")
+    folder = build(root, scratch / "site").resolve()
+    browser = Browser(program, scratch / "profile")
+    try:
+        check_shown(browser, folder, pictures)
+        check_narrow(browser, folder)
+    finally:
+        browser.close()
+
+
+TESTS = {"links": test_links, "browser": test_browser}
+
+
+def main(arguments):
+    if len(arguments) not in (2, 3) or arguments[0] not in TESTS:
+        print(__doc__, file=sys.stderr)
+        return 2
+    root, *pictures = (pathlib.Path(argument).resolve() for argument in arguments[1:])
+    try:
+        with tempfile.TemporaryDirectory() as scratch:
+            TESTS[arguments[0]](root, pathlib.Path(scratch), pictures[0] if pictures else None)
+    except Skipped as why:
+        print(f"skipped: {why}")
+        return SKIPPED
+    except Wrong as wrong:
+        print(wrong, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
