@@ -8,8 +8,8 @@ script_version() {
 	sed -n "s/^  version: '\(.*\)',$/\1/p" "$(dirname "${BASH_SOURCE[0]}")/../meson.build"
 }
 
-# script_answer ARGUMENT...: looks for --help, -h, --version and -V among the arguments. The first of
-# them is answered and ends the script. The script's function usage prints the help.
+# script_answer ARGUMENT...: answers the first --help, -h, --version or -V among the arguments, and
+# ends the script. Without one it returns. The script's function usage prints the help.
 script_answer() {
 	local word
 	for word in "$@"; do

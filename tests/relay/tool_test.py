@@ -17,6 +17,7 @@ import time
 import zlib
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "tools"))
+import openmetrics  # pylint: disable=wrong-import-position
 from terminal import check_colour  # pylint: disable=wrong-import-position
 
 from redis_server import ARRIVES, Server
@@ -280,6 +281,69 @@ def check_repair(tool, redis):
     redis("DEL", key + "past")
 
 
+GAUGES = ("tasks", "due", "ready", "taken", "dead", "relays", "tasks_max")
+COUNTERS = ("promoted", "leases_over", "buried", "orphans", "swept")
+SINCE = ("lag", "overdue")  # for how long, so that they grow between two looks
+
+
+def at_rest(stats):
+    return [{name: value for name, value in stat.items() if name not in ("now", *SINCE)}
+            for stat in stats]
+
+
+def metrics_at_rest(tool, queue):
+    """What stat says, the metrics after it, and stat again, between which no number changed."""
+    def stat():
+        stats = tool.json("stat", queue)
+        return stats if isinstance(stats, list) else [stats]
+
+    while True:
+        before, text, after = stat(), tool("stat", "--metrics", queue), stat()
+        if at_rest(before) == at_rest(after):
+            return before, text, after
+
+
+def check_metrics(tool, queue):
+    """stat in the format of Prometheus: the numbers of each server, and the lateness."""
+    for words in (("put", "--metrics", queue, "x", "1s"), ("--metrics", "top", queue),
+                  ("--json", "--metrics", "stat", queue)):
+        expect("--metrics" in tool.says(2, *words), words)
+    expect("no such queue" in tool.says(1, "--metrics", "stat", "nothing"), "no queue")
+    before, text, after = metrics_at_rest(tool, queue)
+    try:
+        families = openmetrics.parse(text)
+    except openmetrics.NoParser as none:
+        print(none)
+        return
+
+    def value(name, labels):
+        family = families[f"timerhub_relay_{name}"]
+        return next(value for _, of, value in family["samples"] if of == labels)
+
+    for server, stat in enumerate(before):
+        labels = {"queue": queue, "server": str(server)}
+        expect([value(name, labels) for name in GAUGES + COUNTERS] ==
+               [int(stat[name]) for name in GAUGES + COUNTERS], families, stat)
+        for name in SINCE:
+            us = round(value(name + "_seconds", labels) * 1e6)
+            expect(int(stat[name]) <= us <= int(after[server][name]), name, us, stat)
+        check_histogram(families["timerhub_relay_lateness_seconds"], labels, stat)
+        for name, words in stat.items():
+            if name.startswith("relay:"):
+                of = {**labels, "relay": name[6:]}
+                expect([value("looks", of), value("bells", of)] ==
+                       [int(word) for word in words.split()[2:]], name, words)
+
+
+def check_histogram(family, labels, stat):
+    late = {int(name[5:]): int(count) for name, count in stat.items() if name.startswith("late:")}
+    buckets = openmetrics.histogram(family, **labels)
+    expect(len(buckets) == 31 and buckets[-1][0] is None, buckets)
+    for bound_ns, count in buckets:
+        expect(count == sum(number for bucket, number in late.items()
+                            if bound_ns is None or (2 << bucket) - 1 <= bound_ns), count, late)
+
+
 def check_json(tool):
     """Every command can be read by a program, what is refused too."""
     expect(tool.json("create", QUEUE) == {"result": 0}, "create")
@@ -314,6 +378,7 @@ def check_servers(tool, redis):
         many("cancel", "many", mine[0])
         expect(client("HLEN", key + "task") == len(mine) - 1, "cancel")
         expect(many("list", "many").startswith("server 0\n"), "list as text")
+        check_metrics(many, "many")
         checked = json.loads(many("--json", "check", "many", status=1))
         expect(checked["tasks"] == 19 and checked["relays"] == 0, "check", checked)
         client("XADD", key + "dead", "9-9", "id", "buried", "due", 1, "n", 1, "why", "attempts",
@@ -333,7 +398,7 @@ def check_servers(tool, redis):
     redis("CONFIG", "SET", "maxmemory", 0)
 
 
-def check_top(tool):
+def check_top(tool, redis):
     """Counts, rates and relays, of one question to the server a reading."""
     tool("create", QUEUE)
     daemon = tool.run()
@@ -349,6 +414,9 @@ def check_top(tool):
     expect(after["ready"] == before["ready"] + 10 and after["lag"] > 0, "ready", after)
     lines = tool("--count", "2", "--interval", "10", "top", QUEUE).splitlines()
     expect(len(lines) == 8 and " rank 0 " in lines[7], "top as text", lines)
+    seat = redis("ZRANGE", f"timerhub:{{{QUEUE}}}:seats", 0, -1)[0].decode()
+    redis("HSET", f"timerhub:{{{QUEUE}}}:state", f"relay:{seat}", "1 23 45")
+    check_metrics(tool, QUEUE)
     daemon.terminate()
     daemon.wait(ARRIVES)
     for number in range(10):
@@ -395,7 +463,7 @@ def main(arguments):
             check_repair(tool, redis)
         check_json(tool)
         check_servers(tool, redis)
-        check_top(tool)
+        check_top(tool, redis)
     return 0
 
 

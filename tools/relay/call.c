@@ -203,8 +203,7 @@ enum status say_done(const struct call *call)
 	return GOOD;
 }
 
-enum status ask(struct call *call, const char *what,
-                void (*print)(const struct reply *reply, bool json))
+enum status ask_reply(struct call *call, const char *what, struct reply **ret_reply)
 {
 	struct reply *reply;
 	int result = handshake_call(call->wire, &reply, STEP_NS);
@@ -220,7 +219,22 @@ enum status ask(struct call *call, const char *what,
 		status = refuse_setting(call, what, reply);
 	else if (result < 0)
 		status = refuse(call, what, result);
-	else if (print)
+	if (status == GOOD)
+		*ret_reply = reply;
+	else
+		reply_free(reply);
+	return status;
+}
+
+enum status ask(struct call *call, const char *what,
+                void (*print)(const struct reply *reply, bool json))
+{
+	struct reply *reply;
+	enum status status = ask_reply(call, what, &reply);
+
+	if (status != GOOD)
+		return status;
+	if (print)
 		print(reply, call->options->json);
 	else
 		status = say_done(call);

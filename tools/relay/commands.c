@@ -215,10 +215,15 @@ static void print_stat(const struct reply *reply, bool json)
 	print_pairs(reply, 1, json);
 }
 
+void begin_stat(struct call *call)
+{
+	begin(call, "stat", "due task ready dead past state seats seen", 0);
+}
+
 enum status do_stat(struct call *call, char **words, int count)
 {
 	(void)count;
-	begin(call, "stat", "due task ready dead past state seats seen", 0);
+	begin_stat(call);
 	return ask(call, words[0], print_stat);
 }
 

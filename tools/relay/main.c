@@ -34,7 +34,7 @@ const char console_help[] =
 	"Options, before or behind the command; --help, -h, --version and -V besides:\n"
 	"  --redis URL     the server, without a password, or @FILE with the URL; else\n"
 	"                  $REDIS_URL, else redis://127.0.0.1\n"
-	"  --json          for programs\n"
+	"  --json          for programs; --metrics: stat as OpenMetrics text\n"
 	"  --replace       put: a task that still waits gets this time and data\n"
 	"  --repair        check: mend what the keys disagree on\n"
 	"  --interval MS, --count N             top: time between readings, how many\n"
@@ -78,6 +78,11 @@ static const struct command {
 	{ "stat", 1, 1, EACH, NEEDS_QUEUE, do_stat },
 	{ "check", 1, 1, OWN, NEEDS_QUEUE, do_check },
 	{ "load", 0, 0, EACH, NEEDS_NOTHING, do_load },
+};
+
+/* stat with --metrics asks all servers before it prints. */
+static const struct command metrics_command = {
+	"stat", 1, 1, OWN, NEEDS_QUEUE, do_metrics,
 };
 
 static enum status run_at(const struct command *command, struct call *call, uint32_t shard,
@@ -140,23 +145,31 @@ static enum status run_call(const struct command *command, struct call *call, ch
 	}
 }
 
+static enum status run_with(const struct command *command, const struct options *options,
+                            char **words, int count)
+{
+	struct call call = { .wire = NULL };
+	enum status status;
+
+	if (count < command->words_min || count > command->words_max)
+		return misused("too few words, or too many, for", command->name);
+	status = open_call(&call, options, count > 0 ? words[0] : "any");
+	if (status == GOOD)
+		status = run_call(command, &call, words, count);
+	close_call(&call);
+	return status;
+}
+
 static enum status run_command(const struct options *options, const char *name, char **words,
                                int count)
 {
-	for (unsigned i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
-		struct call call = { .wire = NULL };
-		enum status status;
-
-		if (strcmp(name, commands[i].name) != 0)
-			continue;
-		if (count < commands[i].words_min || count > commands[i].words_max)
-			return misused("too few words, or too many, for", name);
-		status = open_call(&call, options, count > 0 ? words[0] : "any");
-		if (status == GOOD)
-			status = run_call(&commands[i], &call, words, count);
-		close_call(&call);
-		return status;
-	}
+	if (options->metrics && (strcmp(name, metrics_command.name) != 0 || options->json))
+		return misused("--metrics, without --json, is for stat, not for", name);
+	if (options->metrics)
+		return run_with(&metrics_command, options, words, count);
+	for (unsigned i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+		if (strcmp(name, commands[i].name) == 0)
+			return run_with(&commands[i], options, words, count);
 	return misused("there is no command", name);
 }
 
@@ -218,6 +231,7 @@ static bool *find_flag(struct options *options, const char *name)
 		bool *flag;
 	} flags[] = {
 		{ "--json", &options->json },
+		{ "--metrics", &options->metrics },
 		{ "--replace", &options->replace },
 		{ "--repair", &options->repair },
 	};
@@ -284,7 +298,7 @@ static enum status run(char **words, int count)
 		status = find_redis(&options);
 	if (status != GOOD)
 		return status;
-	if (strcmp(command, "run") != 0 && strcmp(command, "top") != 0)
+	if (options.metrics || (strcmp(command, "run") != 0 && strcmp(command, "top") != 0))
 		return run_command(&options, command, words + at, count - at);
 	if (at == count)
 		return misused("queues are wanted by", command);

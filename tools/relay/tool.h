@@ -17,6 +17,7 @@ enum status { GOOD = 0, REFUSED = 1, WRONG_USE = 2, FAILED = 3 };
 struct options {
 	const char *redis; /* the server's address; NULL: the library's default */
 	bool json;
+	bool metrics; /* of stat */
 	bool replace;
 	bool repair;
 	uint64_t interval_ms; /* of top; 0: 1 s */
@@ -63,6 +64,12 @@ void close_call(struct call *call);
 void begin(struct call *call, const char *function, const char *keys, unsigned arguments);
 void add(struct call *call, const char *word);
 
+/*
+ * Ask. GOOD: the reply is the caller's, to be freed. What the queue refuses is told, and so is a
+ * failure.
+ */
+enum status ask_reply(struct call *call, const char *what, struct reply **ret_reply);
+
 /* Ask, and let `print` have the reply. What the queue refuses is told, and is no failure. */
 enum status ask(struct call *call, const char *what,
                 void (*print)(const struct reply *reply, bool json));
@@ -92,9 +99,17 @@ enum status do_peek(struct call *call, char **words, int count);
 enum status do_list(struct call *call, char **words, int count);
 enum status do_dead(struct call *call, char **words, int count);
 enum status do_revive(struct call *call, char **words, int count);
+
+/* Encode the call of stat. */
+void begin_stat(struct call *call);
 enum status do_stat(struct call *call, char **words, int count);
 enum status do_load(struct call *call, char **words, int count);
 enum status do_check(struct call *call, char **words, int count);
+
+/* ---- metrics.c ---- */
+
+/* stat, as OpenMetrics text. */
+enum status do_metrics(struct call *call, char **words, int count);
 
 /* ---- print.c: to standard output ---- */
 

@@ -76,7 +76,7 @@ static int read_server(struct watched *watched, uint32_t shard)
 
 	if (result < 0)
 		return result;
-	begin(call, "stat", "due task ready dead past state seats seen", 0);
+	begin_stat(call);
 	result = handshake_call(call->wire, &watched->replies[shard], STEP_NS);
 	close_call(call);
 	reply = watched->replies[shard];

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * stat as OpenMetrics text: the reply of each server of the queue, told apart by the label server.
+ * A family may appear only once, so that all servers are asked before anything is printed.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <hub/metrics.h>
+
+#include "tool.h"
+
+#define LABELS_BYTES 128
+/* A relay's name is of its program's choice. */
+#define RELAY_LABELS_BYTES 512
+
+/* A number of stat, and how it is told: as number / 10^decimals. */
+struct number {
+	struct metrics_family family;
+	const char *field;
+	unsigned decimals;
+};
+
+static const struct number numbers[] = {
+	{ { "timerhub_relay_tasks", "gauge", NULL, "Live tasks." }, "tasks", 0 },
+	{ { "timerhub_relay_due", "gauge", NULL, "Tasks that wait for their time." }, "due", 0 },
+	{ { "timerhub_relay_ready", "gauge", NULL, "Tasks in the stream." }, "ready", 0 },
+	{ { "timerhub_relay_taken", "gauge", NULL, "Tasks of the stream that a consumer has." },
+	  "taken",
+	  0 },
+	{ { "timerhub_relay_lag_seconds", "gauge", "seconds",
+	    "For how long the first task that no consumer has taken has been due." },
+	  "lag",
+	  6 },
+	{ { "timerhub_relay_overdue_seconds", "gauge", "seconds",
+	    "For how long the first waiting task has been due." },
+	  "overdue",
+	  6 },
+	{ { "timerhub_relay_dead", "gauge", NULL, "Entries of dead tasks." }, "dead", 0 },
+	{ { "timerhub_relay_relays", "gauge", NULL, "Relays with a seat." }, "relays", 0 },
+	{ { "timerhub_relay_tasks_max", "gauge", NULL, "Most tasks that the queue takes." },
+	  "tasks_max",
+	  0 },
+	{ { "timerhub_relay_promoted", "counter", NULL, "Tasks that became due." }, "promoted", 0 },
+	{ { "timerhub_relay_leases_over", "counter", NULL,
+	    "Deliveries repeated because a lease was over." },
+	  "leases_over",
+	  0 },
+	{ { "timerhub_relay_buried", "counter", NULL, "Tasks that went to the dead." },
+	  "buried",
+	  0 },
+	{ { "timerhub_relay_orphans", "counter", NULL,
+	    "Ids, records and entries of other programs that were removed." },
+	  "orphans",
+	  0 },
+	{ { "timerhub_relay_swept", "counter", NULL, "Entries removed after a plain XACK." },
+	  "swept",
+	  0 },
+};
+
+/* Of a relay's value in stat: rank, time of its last note, looks, bells. */
+enum { RELAY_LOOKS = 2, RELAY_BELLS = 3 };
+
+static const struct metrics_family looks_family = { "timerhub_relay_looks", "counter", NULL,
+	                                            "Looks of a relay." };
+static const struct metrics_family bells_family = { "timerhub_relay_bells", "counter", NULL,
+	                                            "Bells that a relay was rung by." };
+static const struct metrics_family lateness_family = {
+	"timerhub_relay_lateness_seconds", "histogram", "seconds",
+	"Time at which a task was promoted, minus the time at which it was due."
+};
+
+/* The servers of a queue and what they have replied. */
+struct told {
+	uint32_t count;
+	struct reply *replies[KEYS_SHARDS_MAX];
+	char labels[KEYS_SHARDS_MAX][LABELS_BYTES];
+};
+
+static const char *suffix_of(const struct metrics_family *family)
+{
+	return strcmp(family->type, "counter") == 0 ? "_total" : "";
+}
+
+/* ---- one server ---- */
+
+/* A name and its value; names begin at 1. False: there is no more. */
+static bool next_pair(const struct reply *reply, size_t *at, const char **ret_name,
+                      const char **ret_value)
+{
+	if (*at + 1 >= reply_count(reply))
+		return false;
+	*ret_name = reply_text(reply_at(reply, *at));
+	*ret_value = reply_text(reply_at(reply, *at + 1));
+	*at += 2;
+	return true;
+}
+
+static void add_number(struct text *text, const struct number *number, const struct reply *reply,
+                       const char *labels)
+{
+	const char *name, *value;
+
+	for (size_t at = 1; next_pair(reply, &at, &name, &value);)
+		if (strcmp(name, number->field) == 0)
+			metrics_add_sample(text, &number->family, suffix_of(&number->family),
+			                   labels, strtoull(value, NULL, 10), number->decimals);
+}
+
+static void add_lateness(struct text *text, const struct reply *reply, const char *labels)
+{
+	uint64_t buckets[METRICS_BUCKETS] = { 0 };
+	const char *name, *value;
+
+	for (size_t at = 1; next_pair(reply, &at, &name, &value);) {
+		unsigned long bucket = METRICS_BUCKETS;
+
+		if (strncmp(name, "late:", 5) == 0)
+			bucket = strtoul(name + 5, NULL, 10);
+		if (bucket < METRICS_BUCKETS)
+			buckets[bucket] += strtoull(value, NULL, 10);
+	}
+	metrics_add_histogram(text, &lateness_family, labels, buckets);
+}
+
+/* The word of a relay's value at this index. */
+static uint64_t relay_number(const char *value, unsigned index)
+{
+	uint64_t number = 0;
+	char *end = (char *)(uintptr_t)value;
+
+	for (unsigned i = 0; i <= index; i++)
+		number = strtoull(end, &end, 10);
+	return number;
+}
+
+static void add_relays(struct text *text, const struct metrics_family *family, unsigned index,
+                       const struct reply *reply, const char *labels)
+{
+	const char *name, *value;
+
+	for (size_t at = 1; next_pair(reply, &at, &name, &value);) {
+		char all[RELAY_LABELS_BYTES];
+		struct text more = { .buffer = all, .bytes = sizeof(all) };
+
+		if (strncmp(name, "relay:", 6) != 0)
+			continue;
+		text_add(&more, labels);
+		metrics_add_label(&more, "relay", name + 6);
+		text_end(&more);
+		if (more.length < sizeof(all))
+			metrics_add_sample(text, family, suffix_of(family), all,
+			                   relay_number(value, index), 0);
+	}
+}
+
+/* ---- all servers ---- */
+
+static void add_all_relays(struct text *text, const struct metrics_family *family, unsigned index,
+                           const struct told *told)
+{
+	metrics_add_family(text, family);
+	for (uint32_t i = 0; i < told->count; i++)
+		add_relays(text, family, index, told->replies[i], told->labels[i]);
+}
+
+/* Returns the length of the whole text. */
+static size_t write_told(const struct told *told, char *buffer, size_t bytes)
+{
+	struct text text = { .buffer = buffer, .bytes = bytes };
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		metrics_add_family(&text, &numbers[i].family);
+		for (uint32_t server = 0; server < told->count; server++)
+			add_number(&text, &numbers[i], told->replies[server], told->labels[server]);
+	}
+	add_all_relays(&text, &looks_family, RELAY_LOOKS, told);
+	add_all_relays(&text, &bells_family, RELAY_BELLS, told);
+	metrics_add_family(&text, &lateness_family);
+	for (uint32_t server = 0; server < told->count; server++)
+		add_lateness(&text, told->replies[server], told->labels[server]);
+	metrics_end(&text);
+	return text.length;
+}
+
+static enum status print_told(const struct told *told)
+{
+	size_t length = write_told(told, NULL, 0);
+	char *text = malloc(length + 1);
+
+	if (!text)
+		return out_of_memory();
+	(void)write_told(told, text, length + 1);
+	(void)fwrite(text, 1, length, stdout);
+	free(text);
+	return GOOD;
+}
+
+static enum status ask_server(struct call *call, uint32_t server, const char *queue,
+                              struct told *told)
+{
+	struct text labels = { .buffer = told->labels[server], .bytes = LABELS_BYTES };
+	enum status status = reach(call, server, NEEDS_QUEUE, queue);
+	char number[16];
+
+	if (status != GOOD)
+		return status;
+	(void)snprintf(number, sizeof(number), "%" PRIu32, server);
+	metrics_add_label(&labels, "queue", queue);
+	metrics_add_label(&labels, "server", number);
+	text_end(&labels);
+	begin_stat(call);
+	status = ask_reply(call, queue, &told->replies[server]);
+	told->count += status == GOOD;
+	return status;
+}
+
+enum status do_metrics(struct call *call, char **words, int count)
+{
+	struct told told = { .count = 0 };
+	enum status status = GOOD;
+
+	(void)count;
+	for (uint32_t i = 0; i < call->shards && status == GOOD; i++)
+		status = ask_server(call, i, words[0], &told);
+	if (status == GOOD)
+		status = print_told(&told);
+	for (uint32_t i = 0; i < told.count; i++)
+		reply_free(told.replies[i]);
+	return status;
+}
