@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "tools"))
-from terminal import ESCAPE, check_colour  # pylint: disable=wrong-import-position
+from terminal import ESCAPE, check_colour, check_progress  # pylint: disable=wrong-import-position
 
 
 def run(*command):
@@ -194,6 +194,26 @@ def check_in_use(tool, victim, base):
     expect(listed(tool, folder)["1"][2:4] == ["5", "attempts"], "no longer parked")
 
 
+def check_long_work(tool, whole, base):
+    """check, repair and backup show how far they are."""
+    folder, copy = pathlib.Path(base, "damaged"), pathlib.Path(base, "empty")
+
+    def damaged():
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(whole, folder)
+        flip(min(folder.glob("*.seg")), 500)
+        return (tool, "repair", folder)
+
+    def to_empty():
+        shutil.rmtree(copy, ignore_errors=True)
+        copy.mkdir()
+        return (tool, "backup", whole, copy)
+
+    for command in (lambda: (tool, "check", whole), damaged, to_empty):
+        check_progress(expect, command, f"timerhub-journal {command()[1]}", "pread64:when=1",
+                       "-P", min(pathlib.Path(command()[2]).glob("*.seg")))
+
+
 def check_no_journal(tool, base):
     folder = pathlib.Path(base, "no-journal")
     folder.mkdir()
@@ -219,6 +239,7 @@ def main(arguments):
         check_tasks(tool, victim, shutil.copytree(whole, str(pathlib.Path(base, "tasks"))), base)
         check_in_use(tool, victim, base)
         check_no_journal(tool, base)
+        check_long_work(tool, whole, base)
         ahead = shutil.copytree(whole, str(pathlib.Path(base, "ahead")))
         check_ahead(tool, victim, ahead)
         torn = shutil.copytree(whole, str(pathlib.Path(base, "torn")))

@@ -18,7 +18,7 @@ import zlib
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "tools"))
 import openmetrics  # pylint: disable=wrong-import-position
-from terminal import check_colour  # pylint: disable=wrong-import-position
+from terminal import check_colour, check_progress  # pylint: disable=wrong-import-position
 
 from redis_server import ARRIVES, Server
 
@@ -275,6 +275,9 @@ def check_repair(tool, redis):
     expect("another program" in tool("check", QUEUE, status=1), "a fault")
     said = tool("--repair", "check", QUEUE)
     expect("1 put back, 2 removed" in said and "fault: none" in said, "repair", said)
+    check_progress(expect, lambda: (tool.program, "--repair", "check", QUEUE),
+                   "timerhub-relay check --repair", "sendto:when=5",
+                   REDIS_URL=tool.environment["REDIS_URL"])
     expect(tool.json("--repair", "check", QUEUE)["sound"] is True, "repaired, and told as JSON")
     expect(tool.json("peek", QUEUE, "lost")[0]["data"] == "data", "the data is lost")
     tool("cancel", QUEUE, "lost")

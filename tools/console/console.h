@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Shared by the tools: the answers to --help and --version, the end of a tool whose output cannot
- * be written, and colour. Each tool defines its name and its help.
+ * be written, colour, and the progress of long work. Each tool defines its name and its help.
  */
 #ifndef CONSOLE_CONSOLE_H
 #define CONSOLE_CONSOLE_H
@@ -29,5 +29,14 @@ enum console_colour { CONSOLE_PLAIN, CONSOLE_GOOD, CONSOLE_BAD };
  * in the environment, or a dumb terminal, means no colour.
  */
 const char *console_colour(FILE *stream, enum console_colour colour);
+
+/*
+ * Show the progress of long work. Between begin and end, console_work() writes a line to standard
+ * error. It writes only to a terminal, only after 2 s, and at most five times a second. The end
+ * clears the line; call it before you print. Without a begin console_work() does nothing.
+ */
+void console_work_begin(const char *name);
+__attribute__((format(printf, 1, 2))) void console_work(const char *format, ...);
+void console_work_end(void);
 
 #endif

@@ -13,6 +13,7 @@
 #include <journal/reader.h>
 #include <journal/replay.h>
 
+#include "progress.h"
 #include "repair.h"
 #include "tasks_tool.h"
 
@@ -68,6 +69,7 @@ static int check(struct disk *disk, char **arguments)
 
 	replay_init(&replay, disk, 0);
 	result = replay_run(&replay, REPLAY_VERIFY);
+	console_work_end();
 	if (result == 0) {
 		print_verdict(CONSOLE_GOOD, "whole");
 		(void)printf("%" PRIu32 " segments, %" PRIu64 " records, %" PRIu32 " tasks live\n",
@@ -189,6 +191,7 @@ static int dump(struct disk *disk, char **arguments)
 
 	replay_init(&replay, disk, 0);
 	result = replay_run(&replay, REPLAY_SALVAGE);
+	console_work_end();
 	for (uint32_t i = 0; result == 0 && i < replay.log.count; i++) {
 		uint64_t number = replay.log.segments[i].number;
 		struct reader reader;
@@ -221,6 +224,7 @@ static int stat_journal(struct disk *disk, char **arguments)
 
 	replay_init(&replay, disk, 0);
 	result = replay_run(&replay, REPLAY_VERIFY);
+	console_work_end();
 	if (result == -EBADMSG)
 		print_fault(&replay);
 	else if (result < 0)
@@ -251,6 +255,7 @@ static int repair(struct disk *disk, char **arguments)
 	struct repair_report report;
 	int result = repair_run(disk, &report);
 
+	console_work_end();
 	if (result == -EBUSY) {
 		(void)fprintf(stderr, "timerhub-journal: %s is in use\n", dir);
 		return FAILED;
@@ -290,6 +295,7 @@ static int run(const struct command *command, char **arguments)
 	if (result < 0)
 		return tool_complain(arguments[0], result);
 	result = replay_find_journal(disk);
+	progress_begin(disk, command->name);
 	if (result == 1)
 		result = command->run(disk, arguments);
 	else

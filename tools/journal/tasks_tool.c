@@ -14,6 +14,7 @@
 #include <string.h>
 #include <timerhub_journal.h>
 
+#include <console.h>
 #include <journal/backup.h>
 #include <journal/replay.h>
 
@@ -166,6 +167,7 @@ static int look(struct disk *disk, const char *dir, struct replay *replay)
 
 	replay_init(replay, disk, 0);
 	result = replay_run(replay, REPLAY_VERIFY);
+	console_work_end();
 	if (result == -EBADMSG)
 		(void)fprintf(stderr, "timerhub-journal: %s is damaged; see check\n", dir);
 	else if (result < 0)
@@ -310,5 +312,6 @@ int tool_backup(struct disk *disk, char **arguments)
 	bool by_copy = false;
 	int result = backup_copy(disk, arguments[1], &by_copy);
 
+	console_work_end();
 	return result < 0 ? tool_complain(arguments[by_copy], result) : GOOD;
 }
