@@ -231,9 +231,10 @@ def build_by_page(root, directory, version, env):
     file for CMake."""
     directory.mkdir()
     shutil.copy(root / "tests/packaging/client.c", directory / "program.c")
+    run(root / "tools/amalgamate", directory / "amalgamation")
     commands = commands_of_page(root)
-    expect(len(commands) == 4, f"{BUILDING} has the commands {commands}")
-    for command, kind in zip(commands, ("shared", "static", "archive", "shared")):
+    expect(len(commands) == 5, f"{BUILDING} has the commands {commands}")
+    for command, kind in zip(commands, ("shared", "static", "archive", "shared", "one file")):
         run("sh", "-c", command, env=env, cwd=directory)
         check_client(directory / "a.out", "timerhub", version, kind != "shared", env)
         expect(bool(needed(directory / "a.out")) == (kind != "static"),
