@@ -505,8 +505,8 @@ TIMERHUB_API int timerhub_stats_text(const struct timerhub_stats *stats, char *b
 
 /*
  * Write statistics in the OpenMetrics format 1.0, which Prometheus reads: a family for each counter
- * and gauge, the sleeper's name, and the lateness as a histogram in seconds. The rules of
- * timerhub_stats_text() hold for `buffer`, `bytes` and the result.
+ * and gauge, the sleeper's name, and the lateness as a histogram in seconds. `buffer`, `bytes` and
+ * the result are as for timerhub_stats_text(). Any thread; async-signal-safe. -EINVAL: NULL.
  */
 TIMERHUB_API int timerhub_stats_metrics(const struct timerhub_stats *stats, char *buffer,
                                         size_t bytes);

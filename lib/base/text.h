@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Text that is added piece by piece to a caller's buffer, as snprintf() does it: pieces that do not
- * fit count all the same. Pure, and without stdio, whose output depends on the locale and which a
- * signal handler may not call.
+ * Text that is added piece by piece to a caller's buffer. As with snprintf(), the length counts all
+ * pieces, even if they do not fit. Pure. Does not use stdio, because stdio depends on the locale,
+ * and a signal handler must not call it.
  */
 #ifndef TIMERHUB_TEXT_H
 #define TIMERHUB_TEXT_H
@@ -12,8 +12,8 @@
 
 struct text {
 	char *buffer;  /* the caller's */
-	size_t bytes;  /* room in it */
-	size_t length; /* of the whole text, whatever the room */
+	size_t bytes;  /* its size */
+	size_t length; /* of the whole text, even if the buffer is smaller */
 };
 
 static inline void text_add_char(struct text *text, char character)
@@ -29,7 +29,7 @@ static inline void text_add(struct text *text, const char *string)
 		text_add_char(text, *string++);
 }
 
-/* Add number / 10^decimals, exactly, with so many decimals (at most 19). */
+/* Add number / 10^decimals, exactly, with `decimals` digits after the point (at most 19). */
 static inline void text_add_decimal(struct text *text, uint64_t number, unsigned decimals)
 {
 	char digits[24]; /* 2^64 - 1 has 20 */
@@ -51,7 +51,7 @@ static inline void text_add_number(struct text *text, uint64_t number)
 	text_add_decimal(text, number, 0);
 }
 
-/* End the text, or what fits of it, with a NUL. */
+/* End the text with a NUL. A text that does not fit is cut. */
 static inline void text_end(struct text *text)
 {
 	if (text->bytes > 0)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Text in the OpenMetrics format 1.0, for the statistics of hubs and for the tools. Pure. Families
- * are written one after the other, each with its samples, and metrics_end() ends the text. `labels`
- * are pairs that metrics_add_label() has written, or "".
+ * Text in the OpenMetrics format 1.0, for the statistics of hubs and for the tools. Pure. The
+ * caller writes one family after the other, each with its samples, and then calls metrics_end().
+ * `labels` are pairs that metrics_add_label() has written, or "".
  */
 #ifndef TIMERHUB_METRICS_H
 #define TIMERHUB_METRICS_H
 
 #include "base/text.h"
 
-/* The buckets of the lateness that are told one by one end at 2^7 - 1 ns to 2^36 - 1 ns, 69 s. */
+/* The text has the lateness buckets that end at 2^7 - 1 ns to 2^36 - 1 ns (69 s). */
 #define METRICS_BUCKET_MIN 6u
 #define METRICS_BUCKET_MAX 35u
 #define METRICS_BUCKETS 64u
@@ -17,7 +17,7 @@
 struct metrics_family {
 	const char *name; /* without the suffix of its samples */
 	const char *type; /* "counter", "gauge", "histogram" or "info" */
-	const char *unit; /* with which the name ends; NULL: none */
+	const char *unit; /* the unit that ends the name; NULL: no unit */
 	const char *help;
 };
 
@@ -41,7 +41,7 @@ static inline void metrics_add_family(struct text *text, const struct metrics_fa
 	metrics_add_head(text, "HELP", family->name, family->help);
 }
 
-/* Add one more label. Bytes that are no plain ASCII become question marks. */
+/* Add another label. Bytes that are not printable ASCII become question marks. */
 static inline void metrics_add_label(struct text *labels, const char *name, const char *value)
 {
 	if (labels->length > 0)
@@ -56,7 +56,7 @@ static inline void metrics_add_label(struct text *labels, const char *name, cons
 	text_add_char(labels, '"');
 }
 
-/* The value is number / 10^decimals. */
+/* Add a sample with the value number / 10^decimals. */
 static inline void metrics_add_sample(struct text *text, const struct metrics_family *family,
                                       const char *suffix, const char *labels, uint64_t number,
                                       unsigned decimals)
@@ -90,8 +90,8 @@ static inline void metrics_add_bucket(struct text *text, const struct metrics_fa
 }
 
 /*
- * Add a histogram whose bucket i counts 2^i to 2^(i+1) - 1 ns, in seconds. The sum is not known, so
- * that the format has neither _sum nor _count; the bucket +Inf is the count.
+ * Add a histogram whose bucket i counts 2^i to 2^(i+1) - 1 ns; the text has seconds. The sum is not
+ * known, so the format has neither _sum nor _count. The bucket +Inf is the count.
  */
 static inline void metrics_add_histogram(struct text *text, const struct metrics_family *family,
                                          const char *labels, const uint64_t *buckets)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Statistics as OpenMetrics text. Pure. timerhub-top is compiled with this file, too, for the hubs
+ * Statistics as OpenMetrics text. Pure. timerhub-top is compiled with this file too, for the hubs
  * that it watches. Tested by tests/unit/test_stats_metrics.c and tests/tools/test_top.py.
  */
 #include "hub/stats_metrics.h"
@@ -10,7 +10,7 @@
 #define COUNTER "counter"
 #define GAUGE "gauge"
 
-/* A counter or gauge, and where it stands in the statistics. */
+/* A counter or gauge, and the offset of its value in struct timerhub_stats. */
 struct number_family {
 	struct metrics_family family;
 	size_t offset;

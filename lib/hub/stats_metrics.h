@@ -7,13 +7,13 @@
 
 #include "hub/metrics.h"
 
-/* A hub, and the labels that tell it from the others. */
+/* The statistics of a hub, and the labels that identify the hub. */
 struct labelled_stats {
 	struct timerhub_stats stats;
 	const char *labels; /* see metrics.h */
 };
 
-/* Add all families. The caller may add others, and then calls metrics_end(). */
+/* Add all families. The caller may add further families, and must then call metrics_end(). */
 void stats_metrics_add(struct text *text, const struct labelled_stats *hubs, size_t count);
 
 #endif

@@ -24,8 +24,7 @@
  * Again seq_cst: if the owner sees no waiter, the waiter sees the published event. A waiter that
  * loads the advanced ticket is not woken. It sees the event too, because the ticket carries it.
  *
- * Labels: [ticket] notifier_wake → notifier_wait_enter: carries the event, or the flag, for which
- * waiters were woken.
+ * Labels: [ticket] notifier_wake → notifier_wait_enter: carries the reason for the wake.
  *
  * Model: tests/models/notifier.pml.
  */
