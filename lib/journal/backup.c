@@ -65,11 +65,12 @@ static int backup_copy_bytes(struct backup *backup, int source, int target, uint
 		size_t want = bytes - at < COPY_BYTES ? (size_t)(bytes - at) : COPY_BYTES;
 		int64_t got = from->ops->read(from, source, buffer, want, at);
 
-		if (got <= 0)
+		if (got <= 0) {
 			result = got < 0 ? (int)got : -EIO;
-		else
-			result = backup_write_all(backup, target, buffer, (size_t)got, at);
-		at += got > 0 ? (uint64_t)got : 0;
+			break;
+		}
+		result = backup_write_all(backup, target, buffer, (size_t)got, at);
+		at += (uint64_t)got;
 	}
 	free(buffer);
 	return result == 0 ? backup_of_copy(backup, to->ops->sync(to, target)) : result;

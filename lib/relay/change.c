@@ -57,7 +57,7 @@ int timerhub_relay_put(struct timerhub_relay *relay, const char *id, uint64_t wh
 		.data_len = data_len,
 		.made_id = !id,
 	};
-	int result = relay_check(relay);
+	int result = relay_may_call(relay);
 
 	if (result < 0)
 		return result;
@@ -83,7 +83,7 @@ int timerhub_relay_cancel(struct timerhub_relay *relay, const char *id)
 {
 	CANCELLATION_HELD;
 	struct request request = { .kind = REQUEST_CANCEL, .id = id };
-	int result = relay_check(relay);
+	int result = relay_may_call(relay);
 
 	if (result < 0)
 		return result;
@@ -100,7 +100,7 @@ int timerhub_relay_move(struct timerhub_relay *relay, const char *id, uint64_t w
 		.id = id,
 		.flags = flags & TIMERHUB_ABSOLUTE ? "a" : "",
 	};
-	int result = relay_check(relay);
+	int result = relay_may_call(relay);
 
 	if (result < 0)
 		return result;
@@ -134,7 +134,7 @@ int timerhub_relay_done(struct timerhub_relay *relay, const struct timerhub_rela
 	CANCELLATION_HELD;
 	/* The request has only the id, so that done also works after the lease. */
 	struct request request = { .kind = REQUEST_DONE, .id = task ? task->id : NULL };
-	int result = relay_check(relay);
+	int result = relay_may_call(relay);
 
 	if (result < 0)
 		return result;
@@ -155,7 +155,7 @@ int timerhub_relay_retry(struct timerhub_relay *relay, const struct timerhub_rel
 		.id = task ? task->id : NULL,
 		.delivery = task ? task->delivery : NULL,
 	};
-	int result = relay_check(relay);
+	int result = relay_may_call(relay);
 
 	if (result < 0)
 		return result;
@@ -177,7 +177,7 @@ int timerhub_relay_touch(struct timerhub_relay *relay, const struct timerhub_rel
 		.id = task ? task->id : NULL,
 		.delivery = task ? task->delivery : NULL,
 	};
-	int result = relay_check(relay);
+	int result = relay_may_call(relay);
 
 	if (result < 0)
 		return result;
@@ -189,7 +189,7 @@ int timerhub_relay_touch(struct timerhub_relay *relay, const struct timerhub_rel
 int timerhub_relay_release(struct timerhub_relay *relay, const struct timerhub_relay_task *task)
 {
 	CANCELLATION_HELD;
-	int result = relay_check(relay);
+	int result = relay_may_call(relay);
 
 	if (result < 0)
 		return result;

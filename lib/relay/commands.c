@@ -343,7 +343,7 @@ int commands_read(struct commands *commands, uint64_t now_ns)
 	return result == 0 && commands->later && !commands->sent.first ? commands->later : result;
 }
 
-int commands_check(struct commands *commands, uint64_t now_ns, uint64_t *ret_next_ns)
+int commands_expire(struct commands *commands, uint64_t now_ns, uint64_t *ret_next_ns)
 {
 	requests_expire(&commands->unconfirmed, 0, now_ns);
 	*ret_next_ns = requests_deadline_ns(

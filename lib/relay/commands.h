@@ -53,10 +53,10 @@ void commands_send_own(struct commands *commands, struct request *request, uint6
 int commands_read(struct commands *commands, uint64_t now_ns);
 
 /*
- * Returns an error if a reply is overdue; the caller must then close the connection. Otherwise
- * writes when the next reply will be overdue.
+ * Finish unconfirmed requests whose timeout has ended. Returns an error if a reply is overdue; the
+ * caller must then close the connection. Otherwise writes when the next reply or timeout is due.
  */
-int commands_check(struct commands *commands, uint64_t now_ns, uint64_t *ret_next_ns);
+int commands_expire(struct commands *commands, uint64_t now_ns, uint64_t *ret_next_ns);
 
 /*
  * Returns whether a recovery is due or in flight. Until its reply, no other deliveries may be read.

@@ -228,7 +228,7 @@ void timerhub_relay_close(struct timerhub_relay *relay)
 
 /* ---- ask ---- */
 
-int relay_check(const struct timerhub_relay *relay)
+int relay_may_call(const struct timerhub_relay *relay)
 {
 	if (!relay)
 		return -EINVAL;
@@ -261,7 +261,7 @@ int timerhub_relay_stats(struct timerhub_relay *relay, struct timerhub_relay_sta
 {
 	CANCELLATION_HELD;
 	struct timerhub_relay_stats queue = { .due = 0 };
-	int result = relay_check(relay);
+	int result = relay_may_call(relay);
 
 	if (result < 0)
 		return result;

@@ -35,6 +35,6 @@ int relay_open(struct timerhub_relay **ret_relay, const char *queue,
 struct shard *relay_shard_of(struct timerhub_relay *relay, const char *id);
 
 /* Returns 0 if calls are allowed, or -EINVAL, or -EOWNERDEAD. */
-int relay_check(const struct timerhub_relay *relay);
+int relay_may_call(const struct timerhub_relay *relay);
 
 #endif

@@ -94,7 +94,7 @@ static uint64_t expire(struct shard *shard, uint64_t now_ns)
 {
 	struct shared *shared = shard->shared;
 	uint64_t next_ns;
-	int result = commands_check(&shard->commands, now_ns, &next_ns);
+	int result = commands_expire(&shard->commands, now_ns, &next_ns);
 
 	if (result < 0)
 		lose_commands(shard, result, now_ns);

@@ -126,7 +126,7 @@ int timerhub_relay_take(struct timerhub_relay *relay, struct timerhub_relay_task
                         uint64_t timeout_ns)
 {
 	CANCELLATION_HELD;
-	int result = relay_check(relay);
+	int result = relay_may_call(relay);
 
 	if (result < 0)
 		return result;
@@ -144,7 +144,7 @@ int timerhub_relay_take(struct timerhub_relay *relay, struct timerhub_relay_task
 void timerhub_relay_stop(struct timerhub_relay *relay)
 {
 	CANCELLATION_HELD;
-	if (relay_check(relay) < 0)
+	if (relay_may_call(relay) < 0)
 		return;
 	lock_take(&relay->shared.lock);
 	relay->shared.stopped = true;
@@ -156,7 +156,7 @@ void timerhub_relay_stop(struct timerhub_relay *relay)
 int timerhub_relay_fd(struct timerhub_relay *relay)
 {
 	CANCELLATION_HELD;
-	int result = relay_check(relay);
+	int result = relay_may_call(relay);
 
 	if (result < 0)
 		return result;

@@ -371,7 +371,34 @@ START_TEST(last_record_is_vouched_for_though_the_process_was_killed)
 }
 END_TEST
 
-/* Without a good watermark only the log's records decide. */
+START_TEST(last_record_of_a_life_is_vouched_for_by_the_first_of_the_next)
+{
+	struct bench *bench = bench_new(RECORDS);
+	struct model *next = calloc(1, sizeof(*next));
+	struct sim_disk *later = calloc(1, sizeof(*later));
+	struct replay replay;
+
+	expect(next && later);
+	sim_open(later, 3);
+	sim_copy(&bench->image, &bench->disk); /* the process was killed */
+	model_init(next, &bench->image, 4);
+	expect_eq(model_open(next), 0);
+	expect_eq(timerhub_journal_put(next->journal, HOUR, 0, NULL, 0, NULL), 0);
+	sim_copy(later, &bench->image);
+	memset(sim_find(later, WATERMARK_NAME)->now, 0, WATERMARK_BYTES);
+	sim_find(later, SEGMENT)->now[bench->offsets[RECORDS - 1]] ^= 1;
+	replay_init(&replay, &later->disk, 4096);
+	expect(replay_run(&replay, REPLAY_OPEN) == -EBADMSG);
+	expect_eq(replay.fault_offset, bench->offsets[RECORDS - 1]);
+	replay_fini(&replay);
+	model_close(next);
+	sim_close(later);
+	free(later);
+	free(next);
+	bench_free(bench);
+}
+END_TEST
+
 /*
  * After any power failure the watermark's file exists, and its stable contents are old enough to be
  * true. A newer watermark may be torn, and then counts as 0.
@@ -421,6 +448,7 @@ START_TEST(mark_is_stable_at_open_at_close_and_when_a_segment_is_full)
 }
 END_TEST
 
+/* Without a good watermark only the log's records decide. */
 START_TEST(mark_that_is_damaged_refuses_nothing)
 {
 	struct bench *bench = bench_new(RECORDS);
@@ -1000,6 +1028,7 @@ int main(int argc, char **argv)
 	tests_add(every_bit_of_a_record_flipped_is_refused_at_its_place, 60);
 	tests_add(last_record_of_a_closed_journal_is_vouched_for, 60);
 	tests_add(log_that_ends_before_its_mark_is_refused, 60);
+	tests_add(last_record_of_a_life_is_vouched_for_by_the_first_of_the_next, 60);
 	tests_add(last_record_is_vouched_for_though_the_process_was_killed, 60);
 	tests_add(mark_is_stable_at_open_at_close_and_when_a_segment_is_full, 30);
 	tests_add(mark_that_is_damaged_refuses_nothing, 60);
