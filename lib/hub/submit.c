@@ -207,8 +207,9 @@ int timerhub_arm_many(struct timerhub_queue *queue, const struct timerhub_spec *
 /* ---- re-arm ---- */
 
 /* Check the arguments of a re-arm, and work out the deadline. */
-static int rearm_check(const struct timerhub *hub, uint64_t expires_ns, uint32_t flags,
-                       uint64_t *ret_ns)
+static inline __attribute__((always_inline)) int rearm_check(const struct timerhub *hub,
+                                                             uint64_t expires_ns, uint32_t flags,
+                                                             uint64_t *ret_ns)
 {
 	if (!hub || (flags & ~TIMERHUB_ABSOLUTE) != 0)
 		return -EINVAL;
