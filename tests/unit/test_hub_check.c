@@ -506,7 +506,7 @@ static const struct {
 	{ "expiry_is_in_outbox", break_outbox_queue, true },
 };
 
-/* The hub is not closed: with its memory broken, it could not be. */
+/* The close of a hub reads neither timers nor schedule, so the broken hub can be closed. */
 START_TEST(broken_invariant_is_named)
 {
 	struct scene scene;
@@ -521,6 +521,7 @@ START_TEST(broken_invariant_is_named)
 	ck_assert_str_eq(broken, faults[_i].invariant);
 	broken = hub_check(scene.hub, HUB_HAS_CALLERS);
 	expect((broken == NULL) == faults[_i].callers_may);
+	timerhub_close(scene.hub);
 }
 END_TEST
 
