@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See calendar.h. The one thread of the load generator calls. Invariant: a client is in one slot at
- * most, and no slot before the cursor holds any.
+ * See calendar.h. The only thread of the load generator calls. Invariant: a client is in at most
+ * one slot, and no slot before the cursor has a client.
  */
 #include "calendar.h"
 
@@ -13,7 +13,7 @@
 
 int calendar_init(struct calendar *calendar, uint32_t clients, uint64_t reach_ns, uint64_t now_ns)
 {
-	/* Slack for a cursor that lags behind the clock; beyond it a heartbeat comes early. */
+	/* Room for a cursor that lags behind the clock. Beyond it a heartbeat comes early. */
 	calendar->slots = (uint32_t)(2 * reach_ns / MS + 2);
 	calendar->cursor_ms = now_ns / MS;
 	calendar->heads = malloc(calendar->slots * sizeof(*calendar->heads));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which client is to send its next heartbeat when: slots of a millisecond, each a list of clients.
- * Deliberately not timerhub: the judge must not depend on what it judges. Being a little early or
- * late does no harm here, the verdict goes by the instants at which heartbeats were really sent.
+ * The time of each client's next heartbeat: slots of a millisecond, each with a list of clients. It
+ * does not use timerhub, because a test must not depend on the tested code. A heartbeat that is a
+ * little early or late does no harm, since the result uses the time of the real send.
  */
 #ifndef DEMO_CALENDAR_H
 #define DEMO_CALENDAR_H
@@ -14,8 +14,8 @@
 struct calendar {
 	uint32_t *heads;    /* per slot: the first client, or CALENDAR_NONE */
 	uint32_t *nexts;    /* per client: the next in its slot */
-	uint32_t slots;     /* how many milliseconds ahead it reaches */
-	uint64_t cursor_ms; /* every slot before it has been taken */
+	uint32_t slots;     /* length of the calendar in milliseconds */
+	uint64_t cursor_ms; /* all slots before it are empty */
 };
 
 /* For `clients` clients and delays below `reach_ns`. Returns 0 or -ENOMEM. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One thread, non-blocking sockets. The invariant behind the verdict: a server that received a
- * heartbeat after it was sent can have no deadline before (instant of sending + timeout).
+ * One thread, non-blocking sockets. The result relies on this: if a server has received a heartbeat
+ * sent at time t, its deadline for the client cannot be before t + timeout.
  */
 #include "crowd.h"
 
@@ -64,7 +64,7 @@ void crowd_close(struct crowd *crowd)
 	free(crowd->tally.lateness_ns);
 }
 
-/* At most half the timeout: a heartbeat must be much delayed before it comes too late. */
+/* At most half the timeout, so only a heartbeat with a large delay comes too late. */
 static void plan_beat(struct crowd *crowd, uint32_t index, uint64_t now_ns)
 {
 	const uint64_t idle_ns = crowd->plan.idle_ns;
@@ -72,7 +72,9 @@ static void plan_beat(struct crowd *crowd, uint32_t index, uint64_t now_ns)
 	calendar_insert(&crowd->calendar, index, now_ns + pick(crowd, idle_ns / 15, idle_ns / 2));
 }
 
-/* A socket connecting to the server; every 20,000 clients come from an address of their own. */
+/*
+ * Returns a socket that connects to the server. Every 20,000 clients have an address of their own.
+ */
 static int connect_from(uint32_t index, uint16_t port, int epoll_fd)
 {
 	const struct sockaddr_in to = { .sin_family = AF_INET,
@@ -128,7 +130,10 @@ static bool wants_silence(const struct client *client, uint64_t now_ns)
 	return !client->silent && client->silent_from_ns > 0 && client->silent_from_ns <= now_ns;
 }
 
-/* A heartbeat that cannot be sent was none; if the connection is gone, crowd_hear() will say so. */
+/*
+ * A heartbeat that cannot be sent does not count. If the connection is gone, crowd_hear() notices
+ * it.
+ */
 static void client_beat(struct crowd *crowd, uint32_t index)
 {
 	static const char beat[BEAT_BYTES + 1] = "beat...\n";
@@ -150,7 +155,10 @@ static void client_beat(struct crowd *crowd, uint32_t index)
 	plan_beat(crowd, index, now_ns);
 }
 
-/* How many clients should have connected by now: a steady ramp, gentle to the server's backlog. */
+/*
+ * Returns the number of clients that should have connected by now: a constant rate, slow enough for
+ * the server's backlog.
+ */
 static uint32_t begun_by(const struct crowd_plan *plan, uint64_t now_ns)
 {
 	const uint64_t passed_ns = now_ns - plan->start_ns;
@@ -171,9 +179,9 @@ void crowd_advance(struct crowd *crowd, uint64_t now_ns)
 }
 
 /*
- * Right if the deadline that the server named had passed, and was no earlier than the last
- * heartbeat before it allows. One that was not yet gone at the deadline may have come too late to
- * save anything: this process can stall just before it sends.
+ * Right if the server's deadline had passed, and was no earlier than the last heartbeat before it
+ * permits. A heartbeat whose send had not returned at the deadline may have come too late to count,
+ * since this process can stall just before the send.
  */
 static bool closed_rightly(const struct client *client, uint64_t idle_ns)
 {
@@ -215,7 +223,10 @@ void crowd_hear(struct crowd *crowd, uint64_t index)
 		return;
 	if (n > 0) {
 		text[n] = '\0';
-		/* Comes in one piece over loopback. If not: no deadline, so "wrongly". */
+		/*
+		 * Over loopback it comes in one piece. Otherwise there is no deadline, and the
+		 * close counts as wrong.
+		 */
 		sscanf(text, "idle %" SCNu64 " %" SCNu64, &client->deadline_ns, &client->closed_ns);
 		return;
 	}

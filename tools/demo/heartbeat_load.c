@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Runs the heartbeat server under load and judges it: thousands of connections over loopback, each
- * sending heartbeats at random intervals, a tenth of them falling silent at random moments. Exit
- * status 1 if one was closed wrongly or missed. Ctrl-C ends it with the table so far.
+ * sending heartbeats at random intervals. A tenth of them falls silent at random times. Exit status
+ * 1 if the server closed a connection wrongly or missed one. Ctrl-C ends it and prints the table so
+ * far.
  *
  * Usage: heartbeat_load [-n CONNECTIONS] [-d SECONDS] [-t IDLE_MS] [-s SEED] SERVER [ARGUMENT...]
  */
@@ -25,17 +26,17 @@
 #define MS UINT64_C(1000000)
 #define S (1000 * MS)
 
-/* Data of the epoll events that are no client's. */
+/* Data of the epoll events that belong to no client. */
 #define FROM_SERVER UINT64_MAX
 #define FROM_SIGNAL (UINT64_MAX - 1)
 
 enum {
 	BATCH = 512,
-	SPARE_FDS = 64, /* what either process needs besides its connections */
+	SPARE_FDS = 64, /* descriptors of a process besides its connections */
 	FDS_MAX = 1 << 20,
 	ARGUMENTS_MAX = 32,
 	RAMP_S = 2,
-	GRACE_S = 20, /* "never"; how late they were is in the table */
+	GRACE_S = 20, /* a later close is missed; the table has the lateness */
 	SETTLE_S = 1, /* from the last silent client's deadline to the planned end */
 };
 
@@ -53,7 +54,7 @@ static struct {
 	struct server_process server;
 	struct crowd crowd;
 
-	struct table_state shown; /* what the live line said last */
+	struct table_state shown; /* state at the last live line */
 } demo = { .connections = 10000,
 	   .duration_ns = 20 * S,
 	   .idle_ms = 3000,
@@ -74,7 +75,7 @@ static uint64_t clock_now(void)
 	return (uint64_t)now.tv_sec * S + (uint64_t)now.tv_nsec;
 }
 
-/* Each process holds one end of each connection. The server inherits what is raised here. */
+/* Each process has one end of each connection. The server inherits this limit. */
 static int raise_file_limit(void)
 {
 	struct rlimit limit;
@@ -198,7 +199,7 @@ static void handle(const struct epoll_event *event)
 		crowd_hear(&demo.crowd, event->data.u64);
 }
 
-/* How many there were to handle, BATCH at most; -1 when something is wrong. */
+/* Returns the number of events handled, at most BATCH; -1 after an error. */
 static int hear(int timeout_ms)
 {
 	struct epoll_event events[BATCH];
@@ -211,7 +212,7 @@ static int hear(int timeout_ms)
 	return count;
 }
 
-/* A millisecond at a time, as fine as heartbeats are planned. */
+/* A millisecond at a time, which is the resolution of the calendar. */
 static int run(void)
 {
 	uint64_t now_ns = clock_now();
@@ -224,7 +225,10 @@ static int run(void)
 		crowd_advance(&demo.crowd, now_ns);
 		show_progress(now_ns);
 	}
-	/* What the server had closed by then was not missed, if this process has yet to hear it. */
+	/*
+	 * A connection that the server has closed by then was not missed, even if this process has
+	 * not read the close yet.
+	 */
 	do
 		heard = heard < 0 ? heard : hear(0);
 	while (heard == BATCH);
@@ -232,7 +236,7 @@ static int run(void)
 	return heard < 0 ? heard : 0;
 }
 
-/* 0: nothing to blame the server or the run for. */
+/* Returns 0 if the server and the run were right. */
 static int verdict(void)
 {
 	const struct crowd_tally *tally = &demo.crowd.tally;
@@ -258,7 +262,7 @@ static int run_demo(void)
 	const double ran_s = (double)(clock_now() - demo.crowd.plan.start_ns) / (double)S;
 	const bool ended_early = demo.server.ended;
 	const int r = server_stop(&demo.server);
-	/* The first newline ends the live line, or sets the table apart. */
+	/* The first newline ends the live line, or separates the table. */
 	printf("\n%s after %.1f s\n", demo.interrupted ? "interrupted" : "finished", ran_s);
 	table_print(&demo.crowd.tally, &demo.crowd.plan, &demo.server.last);
 	if (r == 0 && !ended_early)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows a delay queue on several processes: "drop the order if it is not paid in time", although a
- * relay, a worker and Redis itself are killed in the middle of that.
+ * Shows a delay queue on several processes: "drop the order if it is not paid in time". A relay, a
+ * worker and Redis itself are killed in between.
  *
- * Three relays, four workers and a shop are processes, as they would be machines, on a Redis of
- * their own that keeps everything (appendfsync always). They write what they were told into a book,
- * memory that they share. In the end every order must be either paid or dropped: none lost, none
- * dropped early, none dropped that was paid. Exit status 1 if it is otherwise, 77 without Redis.
+ * Three relays, four workers and a shop are processes that represent machines. They use a Redis of
+ * their own that stores everything (appendfsync always). They record each answer in a book, in
+ * shared memory. In the end every order must be paid or dropped. No order may be lost, dropped
+ * early, or dropped although it was paid. Exit status 1 if one was, 77 without Redis.
  *
  * Usage: relay_orders TIMERHUB-RELAY [ORDERS]
  */
@@ -32,9 +32,9 @@
 #define PUT_EVERY_NS (2 * MS)
 #define PAY_WITHIN_MIN_NS (100 * MS)
 #define PAY_WITHIN_MAX_NS (1500 * MS)
-#define REDIS_DIES_NS (700 * MS) /* after a relay has */
+#define REDIS_DIES_NS (700 * MS) /* after the death of a relay */
 #define LEASE "lease_us=2000000"
-#define ARRIVES_NS (120 * SEC) /* what has not come then does not come */
+#define ARRIVES_NS (120 * SEC) /* time limit for an order that must come */
 
 enum {
 	RELAYS = 3,
@@ -45,11 +45,11 @@ enum {
 	WORKER_DIES_AT = 20
 };
 
-/* What the processes were told of an order. */
+/* The answers that the processes got about an order. */
 struct order {
-	_Atomic uint8_t put, paid, doubtful, dropped; /* doubtful: paid perhaps */
+	_Atomic uint8_t put, paid, doubtful, dropped; /* doubtful: the answer was lost */
 	_Atomic uint32_t deliveries;
-	_Atomic uint64_t late_ns; /* of the first delivery, plus one; 0: none */
+	_Atomic uint64_t late_ns; /* lateness of the first delivery, plus one; 0: no delivery */
 };
 
 struct relay_page {
@@ -97,7 +97,7 @@ static void sleep_ns(uint64_t ns)
 		;
 }
 
-/* A child, which dies with this process; 0 in the child. */
+/* Fork a child that is killed if this process ends; returns 0 in the child. */
 static pid_t start(void)
 {
 	pid_t parent = getpid(), child;
@@ -113,7 +113,7 @@ static pid_t start(void)
 	return child;
 }
 
-/* Wait for it; returns its exit status, or 128 and the signal that has ended it. */
+/* Wait for the child; returns its exit status, or 128 plus the signal that ended it. */
 static int end(pid_t *child, int signal_number)
 {
 	int status = 0;
@@ -128,7 +128,7 @@ static int end(pid_t *child, int signal_number)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* Debian's redis-tools holds the server by the name of redis-check-rdb. */
+/* Debian's redis-tools contains the server under the name redis-check-rdb. */
 static void start_redis(void)
 {
 	static const char *const names[] = { "redis-server", "redis-check-rdb" };
@@ -176,7 +176,7 @@ static struct timerhub_relay *open_queue(uint32_t flags)
 	_exit(1);
 }
 
-/* ---- what the processes do ---- */
+/* ---- the processes ---- */
 
 static void be_relay(struct relay_page *page)
 {
@@ -198,7 +198,7 @@ static void be_relay(struct relay_page *page)
 	timerhub_relay_close(relay);
 }
 
-/* An order that was not paid in time. */
+/* An order was not paid in time. */
 static void note_delivery(const struct timerhub_relay_task *task, struct order *order)
 {
 	uint64_t now = now_ns(CLOCK_REALTIME), none = 0;
@@ -228,7 +228,7 @@ static void be_worker(unsigned number)
 		order = &book->orders[strtoul(task.id, NULL, 10) % order_count];
 		note_delivery(&task, order);
 		if (number == 0 && ++taken == WORKER_DIES_AT)
-			(void)raise(SIGKILL); /* with an order in its hands */
+			(void)raise(SIGKILL); /* while it holds an order */
 		do
 			result = timerhub_relay_done(relay, &task);
 		while (result < 0 && result != -ENOENT);
@@ -281,9 +281,9 @@ static void be_shop(void)
 	timerhub_relay_close(relay);
 }
 
-/* ---- what is killed ---- */
+/* ---- the kills ---- */
 
-/* The relay that is at work; waits until one is. */
+/* Returns the relay that is at work; waits for one. */
 static unsigned find_promoter(void)
 {
 	uint64_t begin_ns = now_ns(CLOCK_MONOTONIC);
@@ -311,7 +311,7 @@ static unsigned count_ended(void)
 	return count;
 }
 
-/* Returns the number of the relay that was killed. */
+/* Returns the number of the killed relay. */
 static unsigned run(void)
 {
 	uint64_t begin_ns = now_ns(CLOCK_MONOTONIC), relay_ns, down_ns;
@@ -425,7 +425,7 @@ static int check(void)
 
 /* ---- beginning and end ---- */
 
-/* Makes the queue as soon as Redis is there. Returns the tool's exit status. */
+/* Makes the queue as soon as Redis answers. Returns the tool's exit status. */
 static int create_queue(const char *tool)
 {
 	int status = 3;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See server_process.h. The one thread of the load generator calls. It reads whole lines only.
- * A server that prints something else, or nothing for long, counts as broken.
+ * See server_process.h. The only thread of the load generator calls. It reads whole lines only. A
+ * server that prints another line, or none for long, counts as broken.
  */
 #include "server_process.h"
 
@@ -19,8 +19,8 @@
 enum { PATIENCE_MS = 60000 };
 
 /*
- * A process group of its own: Ctrl-C is for us, and we end it when we are done with it. Should we
- * be killed instead, the kernel ends it.
+ * A process group of its own, so that Ctrl-C reaches only this process, which then ends the server.
+ * If this process is killed instead, the kernel ends the server.
  */
 static void become_server(char **argv, int pipe_fd, pid_t parent)
 {
@@ -75,7 +75,7 @@ static void take_lines(struct server_process *server)
 		memmove(server->text, end + 1, server->text_bytes);
 	}
 	if (server->text_bytes == sizeof(server->text))
-		server->text_bytes = 0; /* no line of the server's is as long as this */
+		server->text_bytes = 0; /* a line of the server is never this long */
 }
 
 void server_hear(struct server_process *server)
@@ -91,7 +91,7 @@ void server_hear(struct server_process *server)
 	}
 }
 
-/* 0 when there is something to hear; -ETIMEDOUT when the server says nothing for long. */
+/* Returns 0 when the pipe is readable; -ETIMEDOUT if the server prints nothing for long. */
 static int wait_for_word(const struct server_process *server)
 {
 	struct pollfd pipe = { .fd = server->pipe_fd, .events = POLLIN };
@@ -132,7 +132,7 @@ int server_start(struct server_process *server, char **argv)
 	return r;
 }
 
-/* Waits for its end; a clean one is exit status 0. */
+/* Waits for its end. Returns 0 for exit status 0. */
 static int reap(struct server_process *server)
 {
 	int status = 0;

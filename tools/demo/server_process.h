@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The server under load: a child process that prints what it does on a pipe to us. */
+/* The server under load: a child process that prints its figures on a pipe. */
 #ifndef DEMO_SERVER_PROCESS_H
 #define DEMO_SERVER_PROCESS_H
 
@@ -7,9 +7,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* The server's own words; the meaning is in examples/heartbeat_process.h. */
+/* The server's figures; examples/heartbeat_process.h explains them. */
 struct server_figures {
-	uint64_t now_ns; /* when it said this; 0: it has not said anything yet */
+	uint64_t now_ns; /* time of these figures; 0: none yet */
 	uint64_t accepted;
 	uint64_t live;
 	uint64_t messages;
@@ -22,23 +22,23 @@ struct server_figures {
 struct server_process {
 	pid_t pid;                  /* 0: not started */
 	int pipe_fd;                /* its standard output; -1: none */
-	uint16_t port;              /* where it listens */
+	uint16_t port;              /* port of its listener */
 	bool ended;                 /* it has closed its end of the pipe */
 	struct server_figures last; /* its newest line */
-	char text[1024];            /* what has come of a line not yet complete */
+	char text[1024];            /* the incomplete last line */
 	uint32_t text_bytes;
 };
 
 /*
  * Starts `argv` and waits until it listens. Returns 0 or -errno; -EPROTO: it ended, or printed
- * something else. Then server_close() is due either way.
+ * another line. In all cases call server_close() afterwards.
  */
 int server_start(struct server_process *server, char **argv);
 
-/* Read what it printed, once the pipe is readable. */
+/* Read its output when the pipe is readable. */
 void server_hear(struct server_process *server);
 
-/* Ask it to end, and read up to its final report. Returns 0, or -EPROTO if it ended otherwise. */
+/* Tell it to end, and read up to its final report. Returns 0, or -EPROTO if it ended otherwise. */
 int server_stop(struct server_process *server);
 
 void server_close(struct server_process *server);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See table.h. Everything goes to standard output; a live line is rewritten on a terminal only. */
+/* See table.h. All output goes to standard output. Only a terminal gets a live line. */
 #include "table.h"
 
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 
 enum { GROUPED_BYTES = 32, GROUPED_AT_ONCE = 8 };
 
-/* 1234567 as 1,234,567. The text is good until the eighth call from here. */
+/* Formats 1234567 as 1,234,567. Valid until the eighth later call. */
 static const char *grouped(uint64_t value)
 {
 	static char texts[GROUPED_AT_ONCE][GROUPED_BYTES];
@@ -53,7 +53,10 @@ void table_live(const struct table_state *before, const struct table_state *now,
 {
 	const int terminal = isatty(STDOUT_FILENO);
 	const struct crowd_tally *tally = now->tally;
-	/* The server's figures are a little older than ours, and carry an instant of their own. */
+	/*
+	 * The server's figures are a little older than this process's, and have a time of their
+	 * own.
+	 */
 	const uint64_t said_ns = before->server.now_ns > 0
 	                                 ? now->server.now_ns - before->server.now_ns
 	                                 : now->server.now_ns - start_ns;
@@ -74,7 +77,7 @@ static int compare(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-/* The nearest rank, in us, of what is sorted and not empty. */
+/* Returns the nearest-rank percentile, in us, of the sorted values, which are not empty. */
 static const char *percentile_us(const struct crowd_tally *tally, uint32_t percent)
 {
 	const uint64_t rank = ((uint64_t)tally->lateness_count * percent + 99) / 100;
@@ -92,7 +95,7 @@ static void print_lateness(struct crowd_tally *tally)
 	row("lateness max, us", percentile_us(tally, 100), "+ timeout");
 }
 
-/* Setting a timeout is a store in the server's own code, which no clock can tell from the rest. */
+/* Setting a timeout is a store in the server's own code, which cannot be timed separately. */
 static void print_loop(const struct server_figures *server)
 {
 	const double messages = server->messages > 0 ? (double)server->messages : 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the demo prints: the live line and the table at the end. */
+/* The demo's output: the live line and the table at the end. */
 #ifndef DEMO_TABLE_H
 #define DEMO_TABLE_H
 
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What has happened up to an instant, on both sides. */
+/* The figures of both sides up to a time. */
 struct table_state {
 	uint64_t now_ns;
 	const struct crowd_tally *tally;
@@ -17,7 +17,7 @@ struct table_state {
 	uint64_t heartbeats; /* tally->heartbeats at now_ns */
 };
 
-/* One line, rewritten in place on a terminal; rates are those since `before`. */
+/* Prints a line, rewritten in place on a terminal. Rates are those since `before`. */
 void table_live(const struct table_state *before, const struct table_state *now, uint64_t start_ns);
 
 /* Sorts tally->lateness_ns. */
