@@ -2,10 +2,10 @@
 /*
  * Shows an in-process delay queue: "cancel the order if it is not paid in time".
  *
- * Three shops put orders, each with a timer. Customers pay most of them, some too late: a cashier
- * then cancels the order's timer, and the answer says which came first. Two workers block in
- * timerhub_wait() for the unpaid orders. Payments come by a delay queue of their own, so that
- * the cashier too is only a thread that waits. Exit status 1 if the sums do not add up.
+ * Three shops put orders, each with a timer. Customers pay most of them, some too late. A cashier
+ * then cancels the order's timer, and the result says which came first. Two workers block in
+ * timerhub_wait() for the unpaid orders. Payments come through a delay queue of their own, so the
+ * cashier too is a thread that waits. Exit status 1 if the sums are wrong.
  *
  * Usage: delay_queue [ORDERS]
  */
@@ -20,25 +20,25 @@
 
 #define MS UINT64_C(1000000)
 #define PAY_WITHIN_MAX_NS (600 * MS)
-#define CLOSING_TIME UINT64_MAX /* data of the event that sends a worker or the cashier home */
+#define CLOSING_TIME UINT64_MAX /* data of the event after which a worker or the cashier ends */
 
 enum { SHOPS = 3, WORKERS = 2, LINES_MAX = 40, ORDERS_DEFAULT = 24, ORDERS_MAX = 1000000 };
 
 struct order {
-	timerhub_timer timer; /* written by its shop before the cashier can hear of the order */
-	uint64_t price;       /* in cents, by its shop */
-	atomic_uint paid;     /* times that the cashier cancelled its timer: 0 or 1 */
-	atomic_uint late;     /* times that a payment found the timer gone: 0 or 1 */
-	atomic_uint dropped;  /* times that a worker was handed it: 0 or 1 */
+	timerhub_timer timer; /* the shop writes it before the cashier can get the order */
+	uint64_t price;       /* in cents; the shop writes */
+	atomic_uint paid;     /* how often the cashier cancelled its timer: 0 or 1 */
+	atomic_uint late;     /* how often a payment found the timer gone: 0 or 1 */
+	atomic_uint dropped;  /* how often a worker got it: 0 or 1 */
 };
 
 static struct {
 	struct timerhub *hub;
-	struct timerhub_queue *unpaid;   /* orders whose time is over, to the workers */
-	struct timerhub_queue *payments; /* customers coming in, to the cashier */
+	struct timerhub_queue *unpaid;   /* overdue orders, for the workers */
+	struct timerhub_queue *payments; /* payments, for the cashier */
 	struct order *orders;
 	unsigned count;
-	atomic_uint next; /* the next order a shop may put */
+	atomic_uint next; /* number of the next order */
 } market;
 
 /* Ends the program if a call failed: the sums would be wrong. */
@@ -50,7 +50,7 @@ static void must(const char *what, int r)
 	exit(1);
 }
 
-/* Uniform in [low, high): a xorshift, so that every shop has a sequence of its own. */
+/* Uniform in [low, high). A xorshift, so every shop has a sequence of its own. */
 static uint64_t pick(uint64_t *seed, uint64_t low, uint64_t high)
 {
 	*seed ^= *seed << 13;
@@ -71,7 +71,7 @@ static void put_order(unsigned index, uint64_t *seed)
 
 	order->price = pick(seed, 100, 10000);
 	must("put order", timerhub_after(market.unpaid, pay_within_ns, index, &order->timer));
-	/* Two customers of three mean to pay; of those one of six comes too late. */
+	/* Two customers of three intend to pay, and one of six of these comes too late. */
 	if (pick(seed, 0, 3) > 0)
 		expect_payment(index, pick(seed, 0, pay_within_ns * 6 / 5));
 }
@@ -88,7 +88,7 @@ static void *shop(void *argument)
 	}
 }
 
-/* One event at a time: the rest stay in the queue for another thread. */
+/* Takes one event at a time. The others stay in the queue for another thread. */
 static uint64_t wait_for_one(struct timerhub_queue *queue)
 {
 	struct timerhub_event event;
@@ -123,7 +123,7 @@ static void *cashier(void *argument)
 		const int r = timerhub_cancel(market.hub, order->timer);
 		if (r != -ENOENT)
 			must("cancel", r);
-		/* Never both, never neither: after 0 no worker is ever handed this order. */
+		/* After 0 no worker gets this order. After -ENOENT a worker gets it. */
 		atomic_fetch_add(r == 0 ? &order->paid : &order->late, 1);
 	}
 }
@@ -138,7 +138,7 @@ static void print_fate(unsigned index, const struct order *order)
 	       order->price % 100, fate);
 }
 
-/* Every order must be paid or dropped, once; and the money must add up. */
+/* Every order must be either paid or dropped, once. The money must add up. */
 static int check_sums(void)
 {
 	unsigned paid = 0, dropped = 0, late = 0, wrong = 0;
@@ -175,8 +175,8 @@ static void join(pthread_t thread)
 }
 
 /*
- * Expiries come out in order of deadline, so an event later than every order's is taken only when
- * all orders have been: no flag and no counting is needed to know when a worker may go.
+ * Events come in order of deadline. An event that is later than every order's is taken after all
+ * orders. So no flag and no counter is needed to end a worker.
  */
 static void run_market(void)
 {
@@ -200,7 +200,7 @@ static void run_market(void)
 int main(int argc, char **argv)
 {
 	const unsigned long count = argc > 1 ? strtoul(argv[1], NULL, 10) : ORDERS_DEFAULT;
-	/* An order may have two timers, and closing time has one for each waiting thread. */
+	/* An order may have two timers. Each waiting thread needs one more at the end. */
 	const struct timerhub_config config = { .size = sizeof(config),
 		                                .timers_max = (uint32_t)(2 * count + WORKERS + 1) };
 

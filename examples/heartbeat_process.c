@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See heartbeat_process.h. Called by the server's one thread. */
+/* See heartbeat_process.h. Called by the server's only thread. */
 #define _GNU_SOURCE 1 /* accept4() */
 
 #include "heartbeat_process.h"
@@ -29,7 +29,7 @@ int process_failed(const char *what, int error)
 	return -1;
 }
 
-/* In [0, max]; else it says so and exits. */
+/* Returns a number in [0, max], or prints an error and exits. */
 static uint64_t number(const char *text, uint64_t max)
 {
 	char *end;
@@ -63,7 +63,7 @@ struct options process_options(int argc, char **argv)
 	exit(2);
 }
 
-/* One fd a connection: take all that the hard limit allows. */
+/* Each connection needs a descriptor, so raise the limit as far as permitted. */
 static int raise_file_limit(struct process *process)
 {
 	struct rlimit limit;
@@ -84,7 +84,7 @@ static int open_signals(struct process *process)
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
-	/* A peer may be gone when we write to it. */
+	/* A peer may be gone when the server writes to it. */
 	if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR)
 		return process_failed("signals", errno);
 	process->signal_fd = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
@@ -161,12 +161,12 @@ int process_accept(const struct process *process)
 
 	if (fd >= 0 && (uint32_t)fd < process->fds_max)
 		return fd;
-	if (fd >= 0) { /* our limit was raised from outside */
+	if (fd >= 0) { /* the limit was raised from outside */
 		close(fd);
 		return -EAGAIN;
 	}
 	if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM)
-		return -EAGAIN; /* no connection was left, or only that one had failed */
+		return -EAGAIN; /* no connection was left, or only that connection had failed */
 	process_listen(process, false);
 	return -EMFILE;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Shows a TCP server that closes silent connections. One epoll loop has its sockets, and each
- * connection's idle timeout is a field of the connection. Every message sets the timeout again,
- * which is a store. The sockets of a batch come first, then the turn: a message that already lies
- * in a socket wins over the timeout. heartbeat_process.c has the parts that any server needs.
+ * connection's idle timeout is a member of the connection. Every message sets the timeout again,
+ * which is a store. The sockets of a batch come first, then the turn. So a message that already
+ * waits in a socket prevents the timeout. heartbeat_process.c has the parts that any server needs.
  *
  * Before it closes a silent connection the server sends "idle DEADLINE_NS CLOSED_NS\n", both on
  * CLOCK_MONOTONIC. SIGINT and SIGTERM end it.
@@ -25,7 +25,7 @@
 
 enum { BATCH = 256, RETRY_NS = 100000000 };
 
-/* Named by its fd: a connection is the entry of that number in a table. */
+/* The entry of a table, indexed by the connection's descriptor. */
 struct connection {
 	struct timerhub_timeout idle;
 	uint64_t heard_ns; /* when its last message was read */
@@ -37,8 +37,8 @@ static struct {
 	struct figures figures;
 	struct timerhub_loop *loop;
 	struct timerhub_timeout status; /* prints figures */
-	struct timerhub_timeout retry;  /* accepts again, if there was no descriptor to spare */
-	struct connection *connections; /* process.fds_max of them */
+	struct timerhub_timeout retry;  /* accepts again after descriptors had run out */
+	struct connection *connections; /* process.fds_max entries */
 } server;
 
 static void connection_close(int fd, uint64_t *count)
@@ -49,7 +49,7 @@ static void connection_close(int fd, uint64_t *count)
 	close(fd);
 }
 
-/* 1: the connection is alive; 0: nothing came; -1: it is over. */
+/* Returns 1 if data came, 0 if none came, -1 if the connection has ended. */
 static int connection_read(int fd)
 {
 	struct connection *connection = &server.connections[fd];
@@ -68,12 +68,12 @@ static void connection_farewell(int fd)
 {
 	const uint64_t deadline_ns = server.connections[fd].heard_ns + server.options.idle_ns;
 
-	/* Only politeness: a peer that takes nothing is closed too. */
+	/* May fail: a peer that does not read is closed as well. */
 	dprintf(fd, "idle %" PRIu64 " %" PRIu64 "\n", deadline_ns, process_now_ns());
 	connection_close(fd, &server.figures.closed_idle);
 }
 
-/* If the batch was full, a message may still wait: then the connection is not silent. */
+/* If the batch was full, a message may still wait. Then the connection is not silent. */
 static void connection_silent(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {
 	const uint64_t begin_ns = process_now_ns();
@@ -125,7 +125,7 @@ static void status_due(struct timerhub_loop *loop, struct timerhub_timeout *time
 	process_report("status", &server.figures);
 }
 
-/* 0: go on; 1: a signal asked us to stop. */
+/* Returns 0 to continue, 1 after a signal to end. */
 static int handle(const struct epoll_event *events, int count)
 {
 	int stop = 0;
@@ -137,7 +137,7 @@ static int handle(const struct epoll_event *events, int count)
 		else if (fd == server.process.listen_fd)
 			accept_all();
 		else if (fd == timerhub_loop_fd(server.loop))
-			server.figures.wakes++; /* there is nothing to do but the turn */
+			server.figures.wakes++; /* only the turn is needed */
 		else if (connection_read(fd) < 0)
 			connection_close(fd, &server.figures.closed_peer);
 	}
@@ -151,7 +151,7 @@ static int run(void)
 
 	while (!stop) {
 		const uint64_t begin_ns = process_now_ns();
-		const int r = timerhub_loop_turn(server.loop); /* right before the loop blocks */
+		const int r = timerhub_loop_turn(server.loop); /* just before the loop blocks */
 		if (r < 0)
 			return process_failed("turn", r);
 		server.figures.turns_ns += process_now_ns() - begin_ns;
@@ -195,7 +195,7 @@ int main(int argc, char **argv)
 		if (process_report("report", &server.figures) < 0)
 			r = -1;
 	}
-	/* Our end, which is near, closes the connections. */
+	/* The process ends soon, which closes the connections. */
 	timerhub_loop_close(server.loop);
 	free(server.connections);
 	process_close(&server.process);

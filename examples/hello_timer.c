@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shows the least a program needs: a hub, a queue, a one-shot and a periodic timer, a wait. */
+/* Shows the smallest program: a hub, a queue, a one-shot and a periodic timer, a wait. */
 #include <stdio.h>
 #include <string.h>
 #include <timerhub.h>

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows a delay queue that survives crashes: "cancel the order if it is not paid in time", although
+ * Shows a delay queue that survives crashes: "cancel the order if it is not paid in time", even if
  * the process died in between.
  *
- * Shops put orders, with a time by which they must be paid; customers pay some, by their numbers,
- * also those of a run before; workers are handed the others when their time is over, and drop them.
- * With --crash the process kills itself at some moment in the middle of that. The next run finds
- * every order again and finishes the job.
+ * Shops put orders, with a time by which they must be paid. Customers pay some of them by number,
+ * including orders of an earlier run. Workers get the overdue orders and drop them. With --crash
+ * the process kills itself at a random moment. The next run finds every order again and finishes
+ * the work.
  *
- * Beside the journal it keeps a book: what it is about to do, and what it was told. From the book
- * every run that is not killed checks all runs so far: no order lost, none dropped early, none
- * dropped that was paid, and none dropped twice except those that were not acknowledged when the
- * process died. Exit status 1 if it is otherwise.
+ * Beside the journal the program keeps a book: each operation before it begins, and its result.
+ * Every run that is not killed checks the book of all runs so far. No order may be lost, dropped
+ * early, or dropped although it was paid. An order may be dropped twice only if it was not
+ * acknowledged when the process died. Exit status 1 if the check fails.
  *
  * Usage: orders [--crash] DIR [ORDERS]
  */
@@ -47,17 +47,19 @@ enum {
 
 enum event { OPENED, PUTTING, PUT, PAYING, PAID, TOO_LATE, DROPPED, ACKNOWLEDGED };
 
-/* In the book. Of a size that divides a page, or a kill could leave half of one written. */
+/*
+ * An entry of the book. Its size divides a page, since otherwise a kill could leave half an entry.
+ */
 struct entry {
 	uint32_t event;
 	uint32_t order;
-	uint64_t time_ns; /* PUTTING: pay by; DROPPED: now */
+	uint64_t time_ns; /* PUTTING: time to pay by; DROPPED: present time */
 	uint64_t unused[2];
 };
 
 #define ENTRY_BYTES ((off_t)sizeof(struct entry))
 
-/* What the journal keeps for us. */
+/* The data of a task in the journal. */
 struct order {
 	uint32_t number;
 	uint32_t cents;
@@ -66,12 +68,15 @@ struct order {
 static struct {
 	struct timerhub_journal *journal;
 	int book;
-	atomic_uint next;   /* the next order's number */
-	unsigned end;       /* none from here on */
-	atomic_bool closed; /* all shops have put all their orders */
+	atomic_uint next;   /* number of the next order */
+	unsigned end;       /* first number after the last order */
+	atomic_bool closed; /* all shops have put their orders */
 } market;
 
-/* A call that fails here fails for a reason no order can answer; what follows would be wrong. */
+/*
+ * Ends the program if a call failed. The error has nothing to do with an order, and the following
+ * checks would be wrong.
+ */
 static void must(const char *what, int r)
 {
 	if (r >= 0)
@@ -88,7 +93,7 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * 1000 * MS + (uint64_t)now.tv_nsec;
 }
 
-/* Uniform in [low, high): a xorshift, so that every shop has a sequence of its own. */
+/* Uniform in [low, high). A xorshift, so every shop has a sequence of its own. */
 static uint64_t pick(uint64_t *seed, uint64_t low, uint64_t high)
 {
 	*seed ^= *seed << 13;
@@ -107,7 +112,7 @@ static void note(enum event event, uint32_t order, uint64_t time_ns)
 
 /* ---- the market ---- */
 
-/* The order's key: its number, as text. By it the order is found in any run. */
+/* The order's key is its number, as text. Any run finds the order by it. */
 static size_t key_of(uint32_t number, char key[KEY_BYTES])
 {
 	return (size_t)snprintf(key, KEY_BYTES, "order %" PRIu32, number);
@@ -126,7 +131,7 @@ static void put_order(uint32_t number, uint64_t *seed)
 	note(PUT, number, 0);
 }
 
-/* Never both: after 0 no worker will ever be handed this order, in this run or a later one. */
+/* After 0 no worker gets this order, in this run or a later run. */
 static void pay(uint32_t number)
 {
 	char key[KEY_BYTES];
@@ -138,7 +143,7 @@ static void pay(uint32_t number)
 	note(r == 0 ? PAID : TOO_LATE, number, 0);
 }
 
-/* Customers pay some of the last orders; the first of them, orders of the run before this one. */
+/* Customers pay some of the latest orders. The first customers pay orders of the previous run. */
 static void *shop(void *argument)
 {
 	uint64_t seed = clock_ns(CLOCK_MONOTONIC) ^ ((uint64_t)(uintptr_t)argument << 56);
@@ -162,7 +167,7 @@ static bool all_done(void)
 	return atomic_load(&market.closed) && stats.tasks == 0;
 }
 
-/* The work, and only then the acknowledgement: killed in between, the order comes again. */
+/* Do the work, and then acknowledge. If the process is killed in between, the order comes again. */
 static void drop(const struct timerhub_task *task)
 {
 	struct order order;
@@ -173,7 +178,9 @@ static void drop(const struct timerhub_task *task)
 	note(ACKNOWLEDGED, order.number, 0);
 }
 
-/* The thread that ends the last order, or closes the market behind it, sends the workers home. */
+/*
+ * The thread that ends the last order, or that closes the market after it, ends the workers' waits.
+ */
 static void stop_if_done(void)
 {
 	if (all_done())
@@ -212,7 +219,7 @@ static void *crash(void *argument)
 
 struct fate {
 	uint64_t pay_by_ns;
-	unsigned events[ACKNOWLEDGED + 1]; /* how often each */
+	unsigned events[ACKNOWLEDGED + 1]; /* number of entries of each kind */
 	unsigned put_run;                  /* the run that put it */
 	unsigned dropped_run;              /* the last run that dropped it */
 };
@@ -231,7 +238,9 @@ static void judge_drop(struct verdict *verdict, const struct fate *fate, uint64_
 	verdict->after_acknowledgement += fate->events[ACKNOWLEDGED] > 0;
 }
 
-/* A process killed between asking and hearing does not know: such orders went either way. */
+/*
+ * A process killed during a call did not get its result. Such orders may have ended in both ways.
+ */
 static void judge_end(struct verdict *verdict, const struct fate *fate)
 {
 	const unsigned *events = fate->events;
@@ -292,7 +301,7 @@ static int check_book(void)
 	       0;
 }
 
-/* Orders are numbered on from the last one that the book knows. */
+/* The orders' numbers continue from the last number in the book. */
 static void open_book(unsigned orders)
 {
 	struct entry entry;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows timerhub.hpp in a server on epoll (C++17): a session is an object, and its idle timeout a
- * member that each sign of life moves. A session that is silent for too long is destroyed by its
- * timeout, inside the timeout's own callback.
+ * Shows timerhub.hpp in a server on epoll (C++17): a session is an object, and its idle timeout is
+ * a member that each message moves. The timeout's callback destroys a session that is silent for
+ * too long, and the timeout with it.
  *
- * It is an echo server on 127.0.0.1. SIGINT and SIGTERM end it, and it says what it has done.
+ * It is an echo server on 127.0.0.1. SIGINT and SIGTERM end it, and it prints its figures.
  *
  * Usage: session_server [-p PORT] [-t IDLE_MS]
  * PORT 0 (default): any, it is printed. IDLE_MS: 3000.
@@ -36,7 +36,7 @@ using namespace std::chrono_literals;
 constexpr auto accept_retry = 100ms;
 constexpr int batch = 64;
 
-/* Ends the program. For what fails for want of memory or by a mistake alone. */
+/* Ends the program. For calls that fail only without memory or after a mistake. */
 void must(const char *what, const std::error_code &error)
 {
 	if (!error)
@@ -45,7 +45,7 @@ void must(const char *what, const std::error_code &error)
 	std::exit(1);
 }
 
-/* The result of a system call, or the end of the program. */
+/* Returns the result of a system call, or ends the program. */
 int must(const char *what, int result)
 {
 	if (result < 0)
@@ -92,7 +92,10 @@ struct figures {
 
 class server;
 
-/* It receives, or it sends what it received. Its timeout refers to it: it stays where it is. */
+/*
+ * A session receives, or it sends the received bytes. Its timeout refers to it, so it cannot be
+ * moved.
+ */
 class session
 {
       public:
@@ -103,10 +106,13 @@ class session
 	session(const session &) = delete;
 	session &operator=(const session &) = delete;
 
-	/* False if the loop has no place for one more timeout. */
+	/* Returns false if the loop has no place for another timeout. */
 	bool start();
 
-	/* Go on as far as the socket permits. False if the other side has ended, or failed. */
+	/*
+	 * Continue as far as the socket permits. Returns false if the peer has ended, or after an
+	 * error.
+	 */
 	bool go_on();
 
       private:
@@ -117,7 +123,7 @@ class session
 	server &owner_;
 	descriptor socket_;
 	std::array<char, 4096> bytes_{};
-	std::size_t length_ = 0; /* of what was received; 0: receiving */
+	std::size_t length_ = 0; /* number of received bytes to send; 0: receiving */
 	std::size_t sent_ = 0;
 	timerhub::timeout<> idle_;
 };
@@ -130,7 +136,7 @@ class server
 	server(const server &) = delete;
 	server &operator=(const server &) = delete;
 
-	/* Until a signal ends it. */
+	/* Runs until a signal comes. */
 	void run();
 
 	/* Destroys the session. */
@@ -159,7 +165,7 @@ class server
 	descriptor epoll_, listener_, signals_;
 	bool stopping_ = false;
 	std::unordered_map<int, session> sessions_; /* by descriptor */
-	timerhub::timeout<> retry_;                 /* accept again, when descriptors are short */
+	timerhub::timeout<> retry_;                 /* accepts again after EMFILE */
 };
 
 /* ---- a session ---- */
@@ -187,7 +193,7 @@ bool session::go_on()
 	return true;
 }
 
-/* Cannot fail: the timeout is added as long as the session lives, and the time is in range. */
+/* Cannot fail: the timeout stays added while the session lives, and the time is in range. */
 void session::alive()
 {
 	must("idle timeout", idle_.set(owner_.idle));
@@ -281,12 +287,12 @@ void server::accept_all()
 			accept_one(std::move(socket));
 		} else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
 		           errno == ENOMEM) {
-			/* The listener stays readable: look away for a while. */
+			/* The listener stays readable, so stop watching it for a while. */
 			watch(EPOLL_CTL_MOD, listener_.fd(), 0);
 			must("retry", retry_.set(accept_retry));
 			return;
 		} else {
-			return; /* until epoll says that there is another */
+			return; /* until epoll reports another */
 		}
 	}
 }
@@ -320,7 +326,9 @@ void server::run()
 	std::array<epoll_event, batch> events{};
 
 	while (!stopping_) {
-		/* After the batch: bytes that came in time move the timeout, and sessions go. */
+		/*
+		 * After the batch: bytes that came in time move the timeout, and sessions may end.
+		 */
 		must("turn", loop_.turn());
 		const int count = epoll_wait(epoll_.fd(), events.data(), batch, -1);
 
@@ -335,7 +343,7 @@ void server::run()
 	}
 }
 
-/* In [0, max]; else it says so and exits. */
+/* Returns a number in [0, max], or prints an error and exits. */
 unsigned long number(const char *text, unsigned long max)
 {
 	char *end;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows a hub without a thread, in an io_uring loop: the loop gives the hub the time, asks it when
- * to look again, and sleeps in its ring until then. What other threads arm meanwhile wakes it by
- * the hub's wake fd, if it is earlier than that; else it costs no system call.
+ * Shows a hub without a thread, in an io_uring loop. The loop gives the hub the time, gets the time
+ * of the next advance, and sleeps in its ring until then. If another thread arms an earlier timer,
+ * the hub's wake fd wakes the loop. Other arms make no system call.
  *
- * Each FILE (standard input if there is none; a fifo is good) holds lines "MS TEXT"; TEXT is
- * printed MS milliseconds after the line was read. The loop itself reads the files; with -t a
- * thread for each, which arms from there. The program ends when all have ended and all is printed.
+ * Each FILE (standard input if there is none; a fifo is good) has lines "MS TEXT"; TEXT is printed
+ * MS milliseconds after the line was read. The loop itself reads the files. With -t each file has a
+ * thread, which arms the timers. The program ends when all files have ended and all lines are
+ * printed.
  *
  * Usage: uring_manual [-t] [FILE...]
  */
@@ -27,7 +28,7 @@
 #define NS_PER_S 1000000000u
 #define NS_PER_MS 1000000u
 
-/* user data of the wake fd's poll; other completions are reads, with the file's address */
+/* User data of the wake fd's poll. Other completions are reads, with the address of their file. */
 #define ON_WAKE 1
 
 enum { RING_ENTRIES = 64, BATCH = 16, LINE_BYTES = 4096 };
@@ -35,9 +36,9 @@ enum { RING_ENTRIES = 64, BATCH = 16, LINE_BYTES = 4096 };
 struct file {
 	const char *path;
 	int fd;
-	int64_t lines;          /* read so far */
-	unsigned length;        /* of bytes: what has been read of a line */
-	char bytes[LINE_BYTES]; /* in which the loop reads */
+	int64_t lines;          /* lines read so far */
+	unsigned length;        /* bytes of an incomplete line */
+	char bytes[LINE_BYTES]; /* the loop reads into it */
 	pthread_t thread;
 };
 
@@ -46,10 +47,10 @@ static struct {
 	struct timerhub *hub;
 	struct timerhub_queue *queue;
 	int files_open;
-	int64_t left; /* lines of files that have ended, minus printed: below 0 meanwhile */
+	int64_t left; /* lines of ended files, minus printed lines; may be negative */
 } loop;
 
-/* Ends the program: a line lost in silence would be worse. */
+/* Ends the program after an error, because a line could be lost. */
 static int must(const char *what, int result)
 {
 	if (result >= 0)
@@ -62,7 +63,7 @@ static struct io_uring_sqe *request_new(void)
 {
 	struct io_uring_sqe *sqe;
 
-	/* There is room as soon as the kernel has taken what was written before. */
+	/* The submission makes room, since the kernel takes the written entries. */
 	while ((sqe = io_uring_get_sqe(&loop.ring)) == NULL)
 		must("submit", io_uring_submit(&loop.ring));
 	return sqe;
@@ -77,8 +78,8 @@ static uint64_t clock_ns(void)
 }
 
 /*
- * Any thread. As a point in time: a delay would count from when the loop last told the hub the
- * time, which may have been long ago.
+ * Any thread. The deadline is absolute, because a delay would count from the hub's last advance,
+ * which may have been long ago.
  */
 static void arm(uint64_t delay_ms, timerhub_fn *fn, void *data)
 {
@@ -141,7 +142,7 @@ static void file_has_read(struct file *file, int result)
 	char *end;
 
 	if (must(file->path, result) == 0) {
-		if (file->length > 0) /* the last line need not be ended */
+		if (file->length > 0) /* the last line may have no newline */
 			line_read(file, file->bytes);
 		close(file->fd);
 		arm(0, file_over, file);
@@ -212,7 +213,7 @@ static void loop_sleep(uint64_t until_ns)
 	int result = io_uring_submit_and_wait_timeout(
 		&loop.ring, &cqe, 1, until_ns == UINT64_MAX ? NULL : &timeout, NULL);
 
-	/* Whatever ended the sleep, only the clock says what is due. */
+	/* However the sleep ended, the clock decides which timers are due. */
 	if (result != -ETIME && result != -EINTR)
 		must("io_uring", result);
 }
@@ -239,9 +240,9 @@ static void loop_run(void)
 	uint64_t next_ns;
 
 	while (loop.files_open > 0 || loop.left > 0) {
-		/* Clears the wake fd, and expires what is due by this clock. */
+		/* Clears the wake fd, and expires the timers due by this clock. */
 		must("advance", timerhub_advance(loop.hub, clock_ns(), &next_ns));
-		/* Perhaps not all at once: the others get their turn too. */
+		/* If more are due, other completions come first. */
 		if (must("dispatch", timerhub_dispatch(loop.queue, BATCH)) == BATCH)
 			next_ns = 0;
 		if (loop.files_open > 0 || loop.left > 0)
@@ -271,7 +272,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < count; i++)
 		file_open(&files[i], paths[i], by_thread);
 	loop_run();
-	/* The loop has heard of their end, but they may still be inside the call that told it. */
+	/* A thread may still be inside the call that reported its end. */
 	for (int i = 0; by_thread && i < count; i++)
 		pthread_join(files[i].thread, NULL);
 	timerhub_close(loop.hub);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows timerhub in a program that lives in io_uring: connections, bytes and expiries are all
- * completions of one ring. Instead of a kernel timeout for each request, each connection has one
- * timer, which every sign of life moves. When it comes the connection is shut down, and its request
- * ends by itself.
+ * Shows timerhub in a program on io_uring: connections, bytes and expiries are all completions of
+ * one ring. Instead of a kernel timeout for each request, each connection has one timer, which
+ * every message moves. When the timer expires, the connection is shut down, and its request ends by
+ * itself.
  *
- * It is an echo server on 127.0.0.1. SIGINT and SIGTERM end it, and it says what it has done.
+ * It is an echo server on 127.0.0.1. SIGINT and SIGTERM end it, and it prints its figures.
  *
  * Usage: uring_server [-p PORT] [-t IDLE_MS] [-P]
- * PORT 0 (default): any, it is printed. IDLE_MS: 3000. -P: a plain ring, also where the kernel has
- * deferred ones.
+ * PORT 0 (default): any, it is printed. IDLE_MS: 3000. -P: a plain ring, even if the kernel has
+ * deferred rings.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -29,17 +29,20 @@
 #define MS UINT64_C(1000000)
 #define ACCEPT_RETRY_NS (100 * MS)
 
-/* user data of the requests that belong to no connection; a connection's is its address */
+/* user data of the requests without a connection; a connection's request has its address */
 enum { ON_TIMERS, ON_ACCEPT, ON_SIGNAL };
 
 enum { RING_ENTRIES = 256, BATCH = 64, BUFFER_BYTES = 4096 };
 
-/* It has one request in the ring at any time: either it receives, or it sends what it received. */
+/*
+ * A connection has one request in the ring at any time: it receives, or it sends the received
+ * bytes.
+ */
 struct connection {
 	struct connection *next, *previous; /* in a circle with server.connections */
-	timerhub_timer timer;               /* its data is our address; comes when we are silent */
+	timerhub_timer timer;               /* its data is the connection; expires after silence */
 	int fd;
-	unsigned length; /* of what was received; 0: receiving */
+	unsigned length; /* number of received bytes to send; 0: receiving */
 	unsigned sent;
 	char bytes[BUFFER_BYTES];
 };
@@ -48,17 +51,17 @@ static struct {
 	struct io_uring ring;
 	struct timerhub *hub;
 	struct timerhub_queue *queue;
-	struct connection connections; /* the circle's head, not itself a connection */
+	struct connection connections; /* head of the circle, not a connection */
 	uint64_t idle_ns;
 	uint16_t port;
 	int listen_fd, signal_fd;
-	bool accepting; /* a request to accept is in the ring */
-	bool stopping;  /* only what is in the ring is still waited for */
+	bool accepting; /* the ring has a request to accept */
+	bool stopping;  /* only requests in the ring are still waited for */
 	struct signalfd_siginfo signal;
 	uint64_t accepted, idle, echoed_bytes;
 } server = { .idle_ns = 3000 * MS, .listen_fd = -1, .signal_fd = -1 };
 
-/* Ends the program: calls checked by it fail only for want of memory or by a mistake. */
+/* Ends the program. Calls checked by it fail only without memory or after a mistake. */
 static int must(const char *what, int result)
 {
 	if (result >= 0)
@@ -71,7 +74,7 @@ static struct io_uring_sqe *request_new(void)
 {
 	struct io_uring_sqe *sqe;
 
-	/* There is room as soon as the kernel has taken what was written before. */
+	/* The submission makes room, since the kernel takes the written entries. */
 	while ((sqe = io_uring_get_sqe(&server.ring)) == NULL)
 		must("submit", io_uring_submit(&server.ring));
 	return sqe;
@@ -98,12 +101,12 @@ static void connection_send(struct connection *connection)
 	io_uring_sqe_set_data(sqe, connection);
 }
 
-/* It has no request in the ring. */
+/* The connection must have no request in the ring. */
 static void connection_close(struct connection *connection)
 {
 	/*
-	 * 0: the timer never comes. -ENOENT: it has come, and drained events are all handled before
-	 * the next completion. Either way no event has our address any more.
+	 * 0: the timer will not expire. -ENOENT: it has expired, and all drained events are handled
+	 * before the next completion. In both cases no event with this address is left.
 	 */
 	timerhub_cancel(server.hub, connection->timer);
 	connection->previous->next = connection->next;
@@ -138,7 +141,7 @@ static void connection_done(struct connection *connection, int result)
 		connection_close(connection);
 		return;
 	}
-	/* Nothing to do if it came already: then the connection is shut down, and ends soon. */
+	/* If the timer has expired already, the connection is shut down and ends soon. */
 	timerhub_rearm(server.hub, connection->timer, server.idle_ns, 0);
 	if (connection->length == 0) {
 		connection->length = (unsigned)result;
@@ -152,7 +155,7 @@ static void connection_done(struct connection *connection, int result)
 		connection_receive(connection);
 }
 
-/* ---- what else completes ---- */
+/* ---- other completions ---- */
 
 /* The poll stays in the ring until a completion says that it has ended. */
 static void timers_poll(void)
@@ -179,7 +182,7 @@ static void accept_done(int result)
 		connection_open(result);
 	if (server.stopping)
 		return;
-	/* With no descriptor to spare it would fail again at once, and again. */
+	/* Without a spare descriptor, accept would fail again and again. */
 	if (result == -EMFILE || result == -ENFILE || result == -ENOBUFS || result == -ENOMEM)
 		must("after", timerhub_after(server.queue, ACCEPT_RETRY_NS, 0, NULL));
 	else
@@ -198,7 +201,9 @@ static void timer_due(const struct timerhub_event *event)
 	}
 }
 
-/* Once for each completion of the poll. If a drain stops at BATCH, the poll completes again. */
+/*
+ * Called once for each completion of the poll. If a drain stops at BATCH, the poll completes again.
+ */
 static void timers_due(void)
 {
 	struct timerhub_event events[BATCH];
@@ -272,7 +277,7 @@ static void open_ring(bool plain)
 		result = io_uring_queue_init(RING_ENTRIES, &server.ring,
 		                             IORING_SETUP_SINGLE_ISSUER |
 		                                     IORING_SETUP_DEFER_TASKRUN);
-	if (result == -EINVAL) /* so it is, or the kernel is older than 6.1 */
+	if (result == -EINVAL) /* no deferred ring: before Linux 6.1 */
 		result = io_uring_queue_init(RING_ENTRIES, &server.ring, 0);
 	must("io_uring", result);
 }
@@ -327,7 +332,7 @@ static void close_all(void)
 	close(server.listen_fd);
 }
 
-/* In [0, max]; else it says so and exits. */
+/* Returns a number in [0, max], or prints an error and exits. */
 static unsigned long number(const char *text, unsigned long max)
 {
 	char *end;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows how to test code that waits, in no time: a manual hub's clock is moved by the test. A
- * client tries to connect and doubles its delay after each failure; run_until() steps through every
- * timer on the way, those too that callbacks arm. A single timerhub_advance() to the end would see
- * one try: the delay armed in a callback counts from the time that the clock was set to.
+ * Shows how to test code that waits, without waiting: the test sets the clock of a manual hub. A
+ * client tries to connect and doubles its delay after each failure. run_until() advances to each
+ * timer in turn, including timers armed by callbacks. A single timerhub_advance() to the end would
+ * see one try, because the delay armed in a callback counts from the time to which the clock was
+ * set.
  *
- * Exit status 1 if a try came at another second than it should.
+ * Exit status 1 if a try came at a wrong time.
  *
  * Usage: virtual_time
  */
@@ -19,12 +20,12 @@
 
 enum { TRIES_MAX = 5 };
 
-/* The code under test. It knows a queue, and not how time passes. */
+/* The tested code. It uses a queue, and no clock. */
 struct client {
 	struct timerhub_queue *queue;
 	uint64_t delay_ns; /* before the next try */
 	unsigned tries;
-	uint64_t tried_ns[TRIES_MAX]; /* when, by the hub's clock */
+	uint64_t tried_ns[TRIES_MAX]; /* by the hub's clock */
 	bool failed;                  /* a timer could not be armed */
 };
 
@@ -46,7 +47,7 @@ static void client_try(const struct timerhub_event *event)
 		client_try_later(client);
 }
 
-/* The test: whatever falls due until then happens, each at its own time. */
+/* Lets all timers due until then expire, each at its own time. */
 static int run_until(struct timerhub_queue *queue, uint64_t until_ns)
 {
 	struct timerhub *hub = timerhub_queue_hub(queue);

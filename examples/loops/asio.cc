@@ -27,8 +27,8 @@ namespace
 using boost::asio::posix::stream_descriptor;
 
 /*
- * Ends the program: a reminder lost in silence would be worse. Not by exit(), because a reader may
- * call this, and what exit() cleans up may be in use.
+ * Ends the program after an error, because a reminder could be lost. It does not use exit(): a
+ * reader may call this, and exit() would destroy objects in use.
  */
 void must(const std::string &what, const std::error_code &error)
 {
@@ -43,7 +43,7 @@ void must(const std::string &what, bool good)
 	must(what, good ? std::error_code() : std::make_error_code(std::errc::io_error));
 }
 
-/* The readers are threads. All else is the loop's. */
+/* The readers are threads. The loop does all other work. */
 class reminders
 {
       public:
@@ -71,7 +71,7 @@ class reminders
 		return loop_;
 	}
 
-	/* Whether the loop has to go on. */
+	/* Must the loop continue? */
 	bool left() const
 	{
 		return running_ > 0 || left_ > 0;
@@ -80,9 +80,9 @@ class reminders
       private:
 	struct reader {
 		std::string path;
-		std::int64_t given = 0; /* by its thread; read by the loop when `over` has come */
+		std::int64_t given = 0; /* the thread writes; the loop reads it after `over` */
 		std::thread thread;
-		timerhub::timer over; /* moved by the thread when its file has ended */
+		timerhub::timer over; /* the thread moves it when its file has ended */
 	};
 
 	struct reminder {
@@ -113,11 +113,11 @@ class reminders
 		must(one.path, file.is_open());
 		for (; std::getline(file, line); one.given++)
 			remind(line);
-		/* Unlike arming, this cannot be refused: the loop is sure to hear of our end. */
+		/* Unlike an arm, a move cannot be refused, so the loop always learns of the end. */
 		must("over", one.over.expires_after(std::chrono::seconds(0)));
 	}
 
-	/* "MS TEXT", on a reader's thread: the delay counts from here. */
+	/* A line "MS TEXT", on a reader's thread. The delay counts from here. */
 	void remind(const std::string &line)
 	{
 		auto made = std::make_unique<reminder>();
@@ -130,10 +130,10 @@ class reminders
 		made->due = hub_.now() + std::chrono::milliseconds(delay_ms);
 		must("call", loop_.queue().call_after(std::chrono::seconds(0),
 		                                      [at = made.get()] { at->job->set(*at); }));
-		static_cast<void>(made.release()); /* the loop's now */
+		static_cast<void>(made.release()); /* the loop owns it now */
 	}
 
-	/* On the loop's thread. The reminder is freed by its timeout. */
+	/* On the loop's thread. The reminder's timeout frees it. */
 	void set(reminder &given)
 	{
 		must("add", given.timeout.add(loop_, [at = &given] {
@@ -152,13 +152,15 @@ class reminders
 	}
 
 	timerhub::hub hub_;
-	timerhub::loop loop_;   /* goes before its hub */
+	timerhub::loop loop_;   /* destroyed before its hub */
 	int running_ = 0;       /* readers whose end the loop has not seen */
-	std::int64_t left_ = 0; /* given by those that have ended, minus printed: or below 0 */
+	std::int64_t left_ = 0; /* given by ended readers, minus printed; temporarily negative */
 	std::deque<reader> readers_;
 };
 
-/* Borrows the loop's fd: a stream_descriptor closes it unless it is told to release it. */
+/*
+ * Uses the loop's fd without closing it: a stream_descriptor closes its fd unless it releases it.
+ */
 class watch
 {
       public:
@@ -199,7 +201,7 @@ int main(int argc, char **argv)
 	watch watch(context, job.loop());
 
 	for (;;) {
-		must("turn", job.loop().turn()); /* right before it blocks */
+		must("turn", job.loop().turn()); /* immediately before the loop blocks */
 		if (!job.left())
 			return 0;
 		context.run_one();

@@ -53,7 +53,7 @@ class Timeouts:
         library.timerhub_loop_open(ctypes.byref(self._loop), self._hub, None)
         self._queue = ctypes.c_void_p(library.timerhub_loop_queue(self._loop))
         self._numbers, self._posted, self._set = itertools.count(1), {}, {}
-        self._event_fn = EVENT_FN(self._event)  # kept, for C calls them
+        self._event_fn = EVENT_FN(self._event)  # kept, because C calls it
         self._timeout_fn = TIMEOUT_FN(self._expire)
 
     def close(self):
@@ -74,7 +74,7 @@ class Timeouts:
     def post(self, callback, *arguments):
         """Any thread: calls back on the loop's thread."""
         number = next(self._numbers)
-        self._posted[number] = callback, arguments  # first: it may come at once
+        self._posted[number] = callback, arguments  # first, because the event may come at once
         self._library.timerhub_call(self._queue, ctypes.c_uint64(0), self._event_fn,
                                     ctypes.c_void_p(number), None)
 
@@ -82,7 +82,7 @@ class Timeouts:
         """The loop's thread. Returns a timeout that remove() takes."""
         timeout = Timeout()
         self._library.timerhub_timeout_add(self._loop, ctypes.byref(timeout), self._timeout_fn)
-        self._set[ctypes.addressof(timeout)] = timeout, callback, arguments  # stays in its place
+        self._set[ctypes.addressof(timeout)] = timeout, callback, arguments  # must not move
         self._library.timerhub_timeout_set_at(self._loop, ctypes.byref(timeout),
                                               ctypes.c_uint64(deadline_ns))
         return timeout
@@ -109,7 +109,7 @@ class Selector(selectors.DefaultSelector):
         self._timeouts = timeouts
 
     def select(self, timeout=None):
-        # What was called has something for asyncio to do, which does not know of it yet.
+        # A callback has scheduled work, which asyncio has not noticed yet.
         return super().select(0 if self._timeouts.turn() > 0 else timeout)
 
 
@@ -135,7 +135,8 @@ async def main(timeouts, paths):
     def remind(deadline_ns, text):
         timeouts.call_at(deadline_ns, due, text)
 
-    asyncio.get_running_loop().add_reader(timeouts.fd(), lambda: None)  # for the turn
+    asyncio.get_running_loop().add_reader(timeouts.fd(), lambda: None)  # wakes the loop, and the
+                                                                        # turn does the rest
     readers = [asyncio.to_thread(read, path, timeouts, remind) for path in paths or ["/dev/stdin"]]
     given = sum(await asyncio.gather(*readers))
     while printed < given:

@@ -2,10 +2,10 @@
 /*
  * timerhub in an epoll loop: reminders, see reminders.h. Usage: epoll [--edge] [FILE...]
  *
- * The turn comes after all sockets of the batch. So data that already lies in a socket wins over
- * its timeout. A callback may free a connection, because no event of the batch is left to name it.
- * Level or edge, one turn is enough: if more is due, the fd stays readable, and an edge-triggered
- * poller gets a new edge.
+ * The turn comes after all sockets of the batch. So data that waits in a socket prevents its
+ * timeout. A callback may free a connection, because no event of the batch is left that names it.
+ * One turn is enough for level and edge: if more timers are due, the fd stays readable, and an
+ * edge-triggered poller gets a new edge.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -20,15 +20,15 @@ static int run(int epoll_fd, struct timerhub_loop *loop)
 	struct epoll_event events[8];
 
 	for (;;) {
-		const int r = timerhub_loop_turn(loop); /* right before it blocks */
+		const int r = timerhub_loop_turn(loop); /* immediately before epoll blocks */
 		if (r < 0 || !reminders_left())
 			return r;
 		const int count = epoll_wait(epoll_fd, events, 8, -1);
 		if (count < 0 && errno != EINTR)
 			return -errno;
 		/*
-		 * A real server serves the sockets of the batch here. The loop's fd needs only
-		 * the turn.
+		 * A real server handles the sockets of the batch here. The loop's fd needs only the
+		 * turn.
 		 */
 	}
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub in a GLib main loop (and so in GTK, GStreamer, …): reminders, see reminders.h.
+ * timerhub in a GLib main loop (and in GTK, GStreamer, …): reminders, see reminders.h.
  * Usage: glib [FILE...]
  *
- * A GSource turns in its prepare function, right before GLib blocks; its fd wakes it.
+ * A GSource turns in its prepare function, immediately before GLib blocks. The loop's fd wakes
+ * GLib.
  */
 #include <glib.h>
 
@@ -20,14 +21,14 @@ static gboolean before_blocking(GSource *argument, gint *timeout)
 	struct source *source = (struct source *)argument;
 
 	if (timerhub_loop_turn(source->timeouts) < 0 || !reminders_left())
-		g_main_loop_quit(source->loop); /* and wakes it */
+		g_main_loop_quit(source->loop); /* also wakes it */
 	*timeout = -1;
 	return FALSE;
 }
 
 static gboolean readable(GSource *source, GSourceFunc callback, gpointer argument)
 {
-	(void)source; /* for the turn */
+	(void)source; /* only wakes; the turn does the rest */
 	(void)callback;
 	(void)argument;
 	return G_SOURCE_CONTINUE;

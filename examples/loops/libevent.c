@@ -12,7 +12,7 @@
 
 static void readable(evutil_socket_t fd, short what, void *argument)
 {
-	(void)fd; /* for the turn */
+	(void)fd; /* only wakes; the turn does the rest */
 	(void)what;
 	(void)argument;
 }
@@ -28,7 +28,7 @@ static int run(struct event_base *base, struct timerhub_loop *loop)
 	int r = 0;
 	while (r == 0 && timerhub_loop_turn(loop) >= 0 && reminders_left())
 		r = event_base_loop(base, EVLOOP_ONCE);
-	event_free(event); /* leaves the fd open: it is the loop's */
+	event_free(event); /* leaves the loop's fd open */
 	return r;
 }
 

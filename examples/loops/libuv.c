@@ -26,7 +26,7 @@ static void before_blocking(uv_prepare_t *prepare)
 
 static void readable(uv_poll_t *poll, int status, int events)
 {
-	(void)poll; /* for the turn */
+	(void)poll; /* only wakes; the turn does the rest */
 	(void)status;
 	(void)events;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the loops have in common, see reminders.h: threads that read, callbacks that print. The
+ * The common part of the loops, see reminders.h: threads that read, callbacks that print. The
  * callbacks run in timerhub_loop_turn(), on the loop's thread, and need no lock.
  */
 #include <errno.h>
@@ -16,8 +16,8 @@
 struct reader {
 	pthread_t thread;
 	const char *path;
-	timerhub_timer over; /* armed for never; the reader lets it come when its file has ended */
-	int64_t given;       /* by the reader; read by the loop's thread when `over` has come */
+	timerhub_timer over; /* armed for NEVER; the reader re-arms it when its file has ended */
+	int64_t given;       /* the reader writes; the loop's thread reads it after `over` */
 };
 
 struct reminder {
@@ -32,12 +32,12 @@ static struct {
 	struct reader *readers;
 	int reader_count;
 	int running;  /* readers whose end the loop has not seen */
-	int64_t left; /* given by readers that have ended, minus printed: or below 0 */
+	int64_t left; /* given by ended readers, minus printed; temporarily negative */
 } job;
 
 /*
- * Ends the program if there is an error: a reminder lost in silence would be worse. Not by exit(),
- * for it may be a reader's, and what the loop's library cleans up then may be in use.
+ * Ends the program after an error, because a reminder could be lost. It does not use exit(): a
+ * reader may call this, and exit() would clean up objects in use.
  */
 static void must(const char *what, int error)
 {
@@ -79,7 +79,7 @@ static void reader_over(const struct timerhub_event *event)
 
 /* ---- on a reader's thread ---- */
 
-/* "MS TEXT": the delay counts from here. */
+/* A line "MS TEXT". The delay counts from here. */
 static void remind(const char *line)
 {
 	uint64_t delay_ms;
@@ -107,7 +107,7 @@ static void *reader_run(void *argument)
 		remind(line);
 	free(line);
 	fclose(file);
-	/* Unlike arming, re-arming is not refused: the loop is sure to hear of our end. */
+	/* Unlike an arm, a re-arm is not refused, so the loop always learns of the end. */
 	must("rearm", -timerhub_rearm(job.hub, reader->over, 0, 0));
 	return NULL;
 }
@@ -138,7 +138,7 @@ bool reminders_left(void)
 
 int reminders_close(void)
 {
-	if (reminders_left()) /* the loop broke off, and a thread may sit in a read for ever */
+	if (reminders_left()) /* the loop ended early, and a thread may be in a read for ever */
 		return 1;
 	/* The loop saw `over`, but the reader may still be inside the call that moved it. */
 	for (int i = 0; i < job.reader_count; i++)

@@ -2,7 +2,8 @@
 /*
  * timerhub in an sd-event loop: reminders, see reminders.h. Usage: sdevent [FILE...]
  *
- * The prepare function of the source turns right before sd-event blocks; its fd wakes it.
+ * The prepare function of the source turns immediately before sd-event blocks. The loop's fd wakes
+ * sd-event.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 
 #include "reminders.h"
 
-/* Ends the event loop. sd-event would still block if the prepare function did this itself. */
+/* Ends the event loop. If the prepare function did this itself, sd-event would still block. */
 static int over(sd_event_source *source, void *argument)
 {
 	(void)argument;
@@ -29,7 +30,7 @@ static int before_blocking(sd_event_source *source, void *loop)
 
 static int readable(sd_event_source *source, int fd, uint32_t revents, void *loop)
 {
-	(void)source; /* for the turn */
+	(void)source; /* only wakes; the turn does the rest */
 	(void)fd;
 	(void)revents;
 	(void)loop;
