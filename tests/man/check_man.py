@@ -150,6 +150,15 @@ def check_safety(page, text):
     return complaints
 
 
+def check_sections_named(path):
+    """A section of another page has no .Sx: it would be a link to nothing."""
+    text = path.read_text(encoding="utf-8")
+    there = set(re.findall(r"^\.S[hs] (.*)$", text, re.MULTILINE))
+    named = re.findall(r"^\.Sx (.*?)(?: [.,;:)]+)*$", text, re.MULTILINE)
+    return [f"{path.name}: .Sx {name}: it has no such section" for name in named
+            if name.strip('"') not in there]
+
+
 def check_page(path, header):
     text = path.read_text(encoding="utf-8")
     sections = re.findall(r"^\.Sh (.*)$", text, re.MULTILINE)
@@ -258,6 +267,8 @@ def check_pages(root):
                    if not re.search(rf"\b{name}\b", texts)]
     for path in pages:
         complaints += check_page(path, header)
+    for path in sorted(folder.glob("*.[1-8]")):
+        complaints += check_sections_named(path)
     for name, wanted in OVERVIEWS.items():
         complaints += check_overview(folder / name, *wanted)
     complaints += check_debugging(root, pages)
