@@ -8,7 +8,7 @@ fedora  rpmlint finds no error in the spec file; rpmbuild makes the packages fro
         tree, with the macros of Fedora's meson and systemd in place of its packages. rpmbuild
         itself fails if a file is in no package, or is not there.
 alpine  shellcheck finds nothing in the APKBUILD; its functions are run as abuild runs them, and its
-        own for static, dev, libs and doc in short.
+        own for static, dev, libs, doc and bash-completion in short.
 
 Each: the version is the version of meson.build, each package has the files that it is for, and the
 library in it prints that version. Exit status 77, and the reason, if this machine lacks the tool.
@@ -76,6 +76,7 @@ amove() {
 }
 static() { amove "usr/lib/*.a"; }
 doc() { amove usr/share/man usr/share/licenses; }
+completion() { amove usr/share/bash-completion; }
 dev() { amove usr/include "usr/lib/*.so" usr/lib/pkgconfig usr/lib/cmake; }
 libs() { amove "usr/lib/*.so.*"; }
 build
@@ -181,7 +182,8 @@ def test_alpine(root, directory):
                 for path in (directory / "packages").iterdir()}
     check_packages(packages, version)
     more = set(packages) - set(TELLING)
-    expect(more == {"timerhub-static", "timerhub-doc"}, f"packages: {sorted(packages)}")
+    expect(more == {"timerhub-static", "timerhub-doc", "timerhub-bash-completion"},
+           f"packages: {sorted(packages)}")
     expect(sorted(packages["timerhub"]) == ["usr/bin/timerhub-journal", "usr/bin/timerhub-top"],
            f"timerhub has {packages['timerhub']}")
 
