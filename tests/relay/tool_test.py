@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import pathlib
+import pty
 import signal
 import socket
 import subprocess
@@ -18,7 +19,7 @@ import zlib
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "tools"))
 import openmetrics  # pylint: disable=wrong-import-position
-from terminal import check_colour, check_progress  # pylint: disable=wrong-import-position
+from terminal import check_colour, check_progress, read_all  # pylint: disable=wrong-import-position
 
 from redis_server import ARRIVES, Server
 
@@ -426,6 +427,36 @@ def check_top(tool, redis):
         tool("done", QUEUE, f"top-{number}")
 
 
+def check_drain(tool):
+    """It ends when the last task of the last server has ended, and shows what is left till then."""
+    with Server() as other:
+        many = Tool(tool.program, tool.server)
+        many.environment["REDIS_URL"] = f"unix:{tool.server.address},unix:{other.address}"
+        many("create", "drained")
+        many("drain", "drained")
+        expect("no such queue" in many.says(1, "drain", "nothing"), "no queue")
+        ids = [next(f"id-{number}" for number in range(99)
+                    if zlib.crc32(b"id-%d" % number) % 2 == server) for server in (0, 1)]
+        for one in ids:
+            many("put", "drained", one, "1h")
+        try:
+            master, slave = pty.openpty()
+        except OSError as error:
+            print(f"no terminal to be had, so no drain is tested: {error}")
+            return
+        with subprocess.Popen([many.program, "drain", "drained"], env=many.environment,
+                              stderr=slave) as drain:
+            os.close(slave)
+            written = b""
+            for left, one in ((2, ids[0]), (1, ids[1])):
+                while b"tasks left: %d" % left not in written:
+                    written += os.read(master, 4096)
+                expect(drain.poll() is None, "it ends before the queue is empty")
+                many("cancel", "drained", one)
+            rest = read_all(master)
+            expect(drain.wait(ARRIVES) == 0 and rest.endswith("\r" + " " * 79 + "\r"), rest)
+
+
 def check_dead(tool, redis):
     """A task that has used up its attempts is shown, and put again."""
     tool("create", QUEUE, "attempts_max=1")
@@ -467,6 +498,7 @@ def main(arguments):
         check_json(tool)
         check_servers(tool, redis)
         check_top(tool, redis)
+        check_drain(tool)
     return 0
 
 

@@ -29,6 +29,7 @@ const char console_help[] =
 	"  revive QUEUE ENTRY           put a dead task again\n"
 	"  stat QUEUE                   what there is, in numbers\n"
 	"  check QUEUE                  what the server keeps; do the keys agree?\n"
+	"  drain QUEUE                  wait until no task is left\n"
 	"  top QUEUE...                 watch queues and their relays\n"
 	"  load                         load the functions into the server\n"
 	"Options, before or behind the command; --help, -h, --version and -V besides:\n"
@@ -77,6 +78,7 @@ static const struct command {
 	{ "revive", 2, 2, ANY, NEEDS_QUEUE, do_revive },
 	{ "stat", 1, 1, EACH, NEEDS_QUEUE, do_stat },
 	{ "check", 1, 1, OWN, NEEDS_QUEUE, do_check },
+	{ "drain", 1, 1, OWN, NEEDS_QUEUE, do_drain },
 	{ "load", 0, 0, EACH, NEEDS_NOTHING, do_load },
 };
 

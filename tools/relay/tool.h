@@ -106,6 +106,11 @@ enum status do_stat(struct call *call, char **words, int count);
 enum status do_load(struct call *call, char **words, int count);
 enum status do_check(struct call *call, char **words, int count);
 
+/* ---- drain.c ---- */
+
+/* Wait until no task is left. */
+enum status do_drain(struct call *call, char **words, int count);
+
 /* ---- metrics.c ---- */
 
 /* stat, as OpenMetrics text. */

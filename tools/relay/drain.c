@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Waits until a queue has no task left on any of its servers, for example before the last worker
+ * is stopped. It asks four times a second; relays and workers do the work.
+ */
+#include <console.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tool.h"
+
+#define INTERVAL_NS 250000000
+
+static uint64_t tasks_of(const struct reply *reply)
+{
+	for (size_t i = 1; i + 1 < reply_count(reply); i += 2)
+		if (strcmp(reply_text(reply_at(reply, i)), "tasks") == 0)
+			return strtoull(reply_text(reply_at(reply, i + 1)), NULL, 10);
+	return 0;
+}
+
+/* Add up the live tasks of all servers. */
+static enum status count_tasks(struct call *call, const char *queue, uint64_t *ret_tasks)
+{
+	enum status status = GOOD;
+
+	*ret_tasks = 0;
+	for (uint32_t i = 0; i < call->shards && status == GOOD; i++) {
+		struct reply *reply;
+
+		status = reach(call, i, NEEDS_QUEUE, queue);
+		if (status != GOOD)
+			break;
+		begin_stat(call);
+		status = ask_reply(call, queue, &reply);
+		if (status != GOOD)
+			break;
+		*ret_tasks += tasks_of(reply);
+		reply_free(reply);
+	}
+	return status;
+}
+
+enum status do_drain(struct call *call, char **words, int count)
+{
+	static const struct timespec interval = { .tv_nsec = INTERVAL_NS };
+	enum status status;
+	uint64_t tasks;
+
+	(void)count;
+	console_work_begin("drain");
+	for (;;) {
+		status = count_tasks(call, words[0], &tasks);
+		if (status != GOOD || tasks == 0)
+			break;
+		console_work("tasks left: %" PRIu64, tasks);
+		(void)nanosleep(&interval, NULL);
+	}
+	console_work_end();
+	return status == GOOD ? say_done(call) : status;
+}
