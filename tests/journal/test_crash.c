@@ -332,7 +332,7 @@ static int compare_names(const void *a, const void *b)
 
 /*
  * As cp does: the names as they were, in their order, so that the mark, "begun", comes behind the
- * segments. Meanwhile tasks are put. Returns the id of the last task.
+ * segments. Tasks are put at the same time. Returns the id of the last task.
  */
 static uint64_t copy_by_file(struct sim_disk *from, struct sim_disk *to,
                              struct timerhub_journal *journal, uint64_t puts, struct dice *dice)

@@ -843,7 +843,7 @@ START_TEST(stop_hands_out_what_was_read_and_ends_every_take)
 		expect_eq(timerhub_relay_take(relay, &task, 0), -ESHUTDOWN);
 		expect_eq(timerhub_relay_take(relay, &task, MS), -ESHUTDOWN);
 	}
-	/* Whoever polls finds out. */
+	/* The next poll finds out. */
 	expect_eq(poll(&poll_fd, 1, 0), 1);
 	/* The other calls still work, and the relay still looks. */
 	task = (struct timerhub_relay_task){ .id = "ahead" };

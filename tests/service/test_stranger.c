@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs by a reader of the header only. Each frees its timers' memory as soon as the table "who
- * may free when" permits it. If the table promises too much, AddressSanitizer reports a use after
- * free. test_exceptions.cc tests exceptions, test_environment.c the environment.
+ * Programs by a reader of the header only. Each frees its timers' memory as soon as the table
+ * "who may free when" permits it. If the table promises too much, AddressSanitizer reports a use
+ * after free. test_exceptions.cc tests exceptions, test_environment.c the environment.
  */
 #include "rig.h"
 

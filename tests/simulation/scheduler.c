@@ -112,7 +112,7 @@ static void scheduler_pass_time(void)
 	scheduler_wake_due();
 }
 
-/* ---- who runs ---- */
+/* ---- the choice of the next actor ---- */
 
 static struct actor *scheduler_pick(void)
 {

@@ -214,7 +214,7 @@ static void world_spawn(struct dice *dice)
 		oracle.mover = scheduler_spawn(mover_run, NULL);
 }
 
-/* ---- when nobody can run ---- */
+/* ---- when no actor can run ---- */
 
 /*
  * Does a consumer hold events of this queue? A consumer counts whose callback waits in a

@@ -25,7 +25,7 @@ enum focus {
 	FOCUS_STOP,  /* a stopped queue whose outbox is full of stale handles */
 };
 
-/* What to run. */
+/* A run to make. */
 struct plan {
 	uint64_t seed;
 	unsigned operations;

@@ -56,7 +56,7 @@ static uintptr_t peek_register(size_t offset)
 	return (uintptr_t)ptrace(PTRACE_PEEKUSER, shared->victim, offset, 0);
 }
 
-/* Stop before the instruction at `at`, 0: nowhere. Returns 0 or an errno. */
+/* Stop before the instruction at `at`; 0: do not stop. Returns 0 or an errno. */
 static int set_breakpoint(uintptr_t at)
 {
 	if (ptrace(PTRACE_POKEUSER, shared->victim, DEBUG_REGISTER(0), at) < 0 ||

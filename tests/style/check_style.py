@@ -55,14 +55,19 @@ FORBIDDEN_IN_LIB = {
     r"\b(exit|_exit|abort)\(": "the library never ends the process by itself",
 }
 
-# Plain English, by two of the rules in CONTRIBUTING.md: the first and the last.
+# Plain English: the words that the rules in CONTRIBUTING.md exclude.
 PROSE = {
-    re.compile(r"\b(who|whoever|whom|somebody|someone|nobody|anybody|anyone|everybody|he|him|his|"
+    re.compile(r"\b(?:who|whoever|whom|somebody|someone|nobody|anybody|anyone|everybody|he|him|his|"
                r"himself)\b", re.IGNORECASE): "name the actor",
-    re.compile(r"\b(anew|lest|but for|hence|bids?|would do|whence|thereby)\b",
+    re.compile(r"(?:^|(?<=[.:] ))What(?:ever)?\b(?!.*\?)"): "say the noun",
+    re.compile(r"\b(?:is|are|was|were) to be\b|\byet to\b"): "say the verb",
+    re.compile(r"\bso (?:late|many|much|soon)\b"): "say the number",
+    re.compile(r"\b(?:afresh|all the same|anew|besides|bids?|but for|first of all|hence|lest|"
+               r"meanwhile|sent away|thereby|whence|would do)\b",
                re.IGNORECASE): "condition, then result, in present words",
 }
 PROSE_ALLOWED = re.compile(r"who may free when", re.IGNORECASE)  # the name of a table
+PROSE_LATER = ("tools/journal", "tools/relay", "tools/top")  # not rewritten yet
 
 # A program of tests, and the part of its name that may be listed in its meson.build.
 TEST_PROGRAM = re.compile(r"(?:test|stress|fuzz)_(\w+)\.(?:c|cc|py|sh)|\w+_test\.(?:py|sh)")
@@ -324,24 +329,32 @@ def check_forbidden(sources):
 # ---- prose ----
 
 
+def is_prose(source):
+    """Does the file have comments of C that must be plain English?"""
+    path = source.path.as_posix()
+    return path.startswith(("lib/", "include/", "tests/", "tools/", "examples/")) and \
+        (source.is_c or path.endswith(".pml")) and not path.startswith(PROSE_LATER)
+
+
 def prose_of(root, sources):
-    """(source, index, text) of each line of prose: comments of lib, include, models; READMEs."""
-    for source in sources:
-        folder = source.path.parts[0]
-        if folder in ("lib", "include") and source.is_c or source.path.suffix == ".pml":
-            overview, rest = comments_of(source)
-            yield from ((source, index, text) for index, text in overview + rest)
-    for path in sorted(root.rglob("README.md")):
+    """(source, index, text) of each line of prose: comments of C, READMEs, changes, manual."""
+    for source in filter(is_prose, sources):
+        overview, rest = comments_of(source)
+        yield from ((source, index, text) for index, text in overview + rest)
+    for path in [*sorted(root.rglob("README.md")), *sorted(root.glob("CHANGELOG.md")),
+                 *sorted((root / "man").glob("*.[1-9]"))]:
         if not path.relative_to(root).parts[0].startswith("build"):
             source = Source(root, path.relative_to(root))
-            yield from ((source, index, line) for index, line in enumerate(source.lines))
+            yield from ((source, index, line) for index, line in enumerate(source.lines)
+                        if not line.startswith("."))  # a macro of the manual
 
 
 def check_prose(root, sources):
     complaints = []
     for source, index, text in prose_of(root, sources):
+        text = PROSE_ALLOWED.sub("", text.strip(" \t*"))
         for pattern, rule in PROSE.items():
-            match = pattern.search(PROSE_ALLOWED.sub("", text))
+            match = pattern.search(text)
             if match and not match[0].isupper():
                 complaints.append(source.at(index, f'"{match[0]}": {rule}'))
     return complaints

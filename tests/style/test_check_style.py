@@ -231,12 +231,33 @@ class Planted(unittest.TestCase):
     def test_headless_subject(self):
         for word in ("who", "Whoever", "somebody", "nobody", "he", "his"):
             comment = f"/* The ring of\n * {word} posts. */\n"
-            for name in ("lib/schedule/heap.h", "lib/journal/log.h", "tests/models/timer.pml"):
+            for name in ("lib/schedule/heap.h", "lib/journal/log.h", "tests/models/timer.pml",
+                         "tests/a.c", "tools/demo/a.h", "examples/a.c"):
                 self.fault({name: SPDX + comment}, f'{name}:3: "{word}": name the actor')
-            self.fault({"README.md": f"The ring of {word}.\n"}, "README.md:1: ")
+            for name in ("README.md", "CHANGELOG.md", "man/timerhub.7"):
+                self.fault({name: f"The ring of {word}.\n"}, f"{name}:1: ")
+
+    def test_missing_noun(self):
+        for comment in ("What waits.", "Files it. What waits is told.", "Here:\n * What waits.",
+                        "Whatever waits."):
+            self.fault({"lib/schedule/heap.h": SPDX + f"/* {comment} */\n"}, "say the noun")
+        self.fault({"tests/README.md": "What waits.\n"}, "tests/README.md:1: ")
+        self.fine({"lib/schedule/heap.h": SPDX + "/* What is filed? */\n",
+                   "README.md": "## What it is\n| What | how |\n"})
+
+    def test_missing_verb(self):
+        for words in ("is to be filed", "are to be filed", "is yet to come"):
+            self.fault({"lib/schedule/heap.h": SPDX + f"/* It {words}. */\n"}, "say the verb")
+            self.fault({"man/timerhub.7": f"It {words}.\n"}, "man/timerhub.7:1: ")
+
+    def test_missing_number(self):
+        for words in ("so many", "so much", "so late"):
+            self.fault({"tests/a.c": SPDX + f"/* It takes {words}. */\n"}, "say the number")
+        self.fine({"README.md": "So many threads share a sync.\n"})
 
     def test_archaism(self):
-        for word in ("anew", "Lest", "but for", "hence", "thereby"):
+        for word in ("anew", "Lest", "but for", "hence", "thereby", "meanwhile", "Besides",
+                     "all the same", "first of all", "afresh", "sent away"):
             self.fault({"include/timerhub_relay.h": GOOD["include/timerhub_relay.h"] +
                         f"\n/* Filed {word} it. */\n"}, f'"{word}": condition, then result')
             self.fault({"tests/README.md": f"Filed {word} it.\n"}, "tests/README.md:1: ")
@@ -244,7 +265,8 @@ class Planted(unittest.TestCase):
     def test_prose_is_not_code(self):
         self.fine({"lib/schedule/heap.h": SPDX + "int he(int nobody);\n",
                    "README.md": "## Who may free when\n",
-                   "tests/a.c": SPDX + "/* who */\n"})
+                   "man/timerhub.7": ".Nm who\n",
+                   "tools/relay/a.c": SPDX + "/* who */\n"})
 
     # ---- tests ----
 

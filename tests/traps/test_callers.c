@@ -223,10 +223,7 @@ static bool check_delivered_under_a_claimant(uint64_t margin_ns)
 	}
 	puppet_start(&a, TEST_POINT_SUBMIT_BEFORE_PUSH);
 	in_time = timerhub_now(rig.hub) < at_ns;
-	/*
-	 * If the deadline has passed before A moved the timer, the timer waits for A, who is
-	 * stopped.
-	 */
+	/* If the deadline has passed before A moved the timer, the timer waits for A. */
 	if (in_time) {
 		expect_event(&rig, 'A');
 		fill_and_empty(&rig, FEW - 1);

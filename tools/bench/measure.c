@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * See measure.h. A measurement has a process of its own. So CPU time and memory are those of the
- * subject only, the next measurement begins afresh, and a subject that hangs or dies does not end
+ * subject only, the next measurement begins clean, and a subject that hangs or dies does not end
  * the run.
  */
 #include "measure.h"

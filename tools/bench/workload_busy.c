@@ -5,8 +5,7 @@
  * call until the service had applied all calls. "inbox_max" is the largest number of waiting
  * entries.
  *
- * A thread uses its timers in turn. There are so many that a timer has nearly always ended before
- * its next use.
+ * A thread uses its timers in turn. Nearly always, a timer has ended before its next use.
  */
 #include "clocks.h"
 #include "driver.h"

@@ -32,7 +32,7 @@
 
 enum {
 	BATCH = 512,
-	SPARE_FDS = 64, /* descriptors of a process besides its connections */
+	SPARE_FDS = 64, /* descriptors of a process in addition to its connections */
 	FDS_MAX = 1 << 20,
 	ARGUMENTS_MAX = 32,
 	RAMP_S = 2,
