@@ -1137,6 +1137,32 @@ START_TEST(a_full_journal_says_so_until_there_is_room)
 }
 END_TEST
 
+/* The directory is in use, so open refuses it after it has accepted the config. */
+static int open_with(uint64_t segment_bytes, uint32_t data_max)
+{
+	struct timerhub_journal_config config = small;
+	struct timerhub_journal *other;
+
+	config.segment_bytes = segment_bytes;
+	config.data_max = data_max;
+	return timerhub_journal_open(&other, dir, &config);
+}
+
+START_TEST(sizes_at_their_limits_are_accepted)
+{
+	begin(&small);
+	expect(open_with(4096, 1024) == -EBUSY);
+	expect(open_with(4095, 1024) == -EINVAL);
+	expect(open_with(UINT64_C(4) << 30, 16 << 20) == -EBUSY);
+	expect(open_with((UINT64_C(4) << 30) + 1, 16 << 20) == -EINVAL);
+	expect(open_with(UINT64_C(4) << 30, (16 << 20) + 1) == -EINVAL);
+	/* A segment's header, a record's, an interval, a key of 255 bytes and the data. */
+	expect(open_with(64 + 56 + 8 + 255 + 8001, 8001) == -EBUSY);
+	expect(open_with(64 + 56 + 8 + 255 + 8000, 8001) == -EINVAL);
+	end();
+}
+END_TEST
+
 START_TEST(misuse_of_open_is_answered)
 {
 	struct timerhub_journal_config config = small;
@@ -1927,6 +1953,7 @@ int main(int argc, char **argv)
 	tests_add(backup_that_was_broken_off_is_refused, 60);
 	tests_add(fd_is_readable_just_while_a_task_is_due, 60);
 	tests_add(a_full_journal_says_so_until_there_is_room, 60);
+	tests_add(sizes_at_their_limits_are_accepted, 60);
 	tests_add(misuse_of_open_is_answered, 60);
 	tests_add(misuse_of_commit_and_asking_is_answered, 60);
 	tests_add(misuse_is_answered, 60);
