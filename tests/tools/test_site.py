@@ -308,7 +308,10 @@ def test_browser(root, scratch, pictures):
     if not program:
         raise Skipped(f"there is none of {', '.join(BROWSERS)} here")
     folder = build(root, scratch / "site").resolve()
-    browser = Browser(program, scratch / "profile")
+    try:
+        browser = Browser(program, scratch / "profile")
+    except (Wrong, OSError) as wrong:
+        raise Skipped(f"{program} does not start: {wrong}") from wrong
     try:
         check_shown(browser, folder, pictures)
         check_narrow(browser, folder)
