@@ -19,7 +19,7 @@ import unittest
 COMPLETIONS, BUILD = (pathlib.Path(path).resolve() for path in sys.argv[1:3])
 TOOLS = {pathlib.Path(tool).name: tool for tool in sys.argv[3:]}
 
-# The function that bash would call for the words; the last one is at the cursor.
+# Calls the function that bash calls for the words. The last word is at the cursor.
 SCRIPT = """
 set -u
 . "$1"

@@ -71,7 +71,7 @@ static const struct metrics_family lateness_family = {
 	"Time at which a task was promoted, minus the time at which it was due."
 };
 
-/* The servers of a queue and what they have replied. */
+/* The servers of a queue and their replies. */
 struct told {
 	uint32_t count;
 	struct reply *replies[KEYS_SHARDS_MAX];
@@ -85,7 +85,7 @@ static const char *suffix_of(const struct metrics_family *family)
 
 /* ---- one server ---- */
 
-/* A name and its value; names begin at 1. False: there is no more. */
+/* Read the name and the value at `at`, and move on. The first name is at 1. False: the end. */
 static bool next_pair(const struct reply *reply, size_t *at, const char **ret_name,
                       const char **ret_value)
 {
