@@ -16,13 +16,13 @@ int schedule_open(struct schedule *schedule, struct timer_filing *filings, uint3
 	size_t dues_bytes = slots * sizeof(struct timer_due);
 	struct memory memory = { .base = NULL };
 	int result = memory_reserve(&memory, levels_bytes + chunks_bytes + 3 * dues_bytes);
-	char *chunks, *dues, *levels;
+	char *chunks, *levels, *dues;
 
 	if (result < 0)
 		return result;
 	chunks = memory.base;
-	dues = chunks + chunks_bytes;
-	levels = dues + 3 * dues_bytes;
+	levels = chunks + chunks_bytes;
+	dues = levels + levels_bytes; /* last: they are aligned to 4 bytes only */
 	wheel_init(&schedule->wheel, (struct wheel_level *)(void *)levels,
 	           (struct wheel_chunk *)(void *)chunks, filings);
 	run_init(&schedule->run, (struct timer_due *)(void *)dues,

@@ -502,6 +502,26 @@ START_TEST(many_at_once_come_out_in_order)
 }
 END_TEST
 
+/* Entries are aligned to 4 bytes, the wheel's levels to 8: an odd number of slots tells. */
+START_TEST(any_number_of_slots_leaves_the_levels_aligned)
+{
+	struct timer_filing filings[8];
+
+	for (uint32_t slots = 1; slots <= COUNT_OF(filings); slots++) {
+		struct schedule schedule;
+
+		memset(filings, 0, sizeof(filings));
+		expect_eq(schedule_open(&schedule, filings, slots), 0);
+		expect_eq((uintptr_t)schedule.wheel.levels % _Alignof(struct wheel_level), 0);
+		expect_eq((uintptr_t)schedule.wheel.chunks % _Alignof(struct wheel_chunk), 0);
+		for (uint32_t slot = 0; slot < slots; slot++)
+			schedule_insert(&schedule, slot, UINT64_C(1) << (7 * slot + 7));
+		expect_eq(schedule_next_ns(&schedule), 128);
+		schedule_close(&schedule);
+	}
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	tests_begin("schedule", argc, argv);
@@ -513,5 +533,6 @@ int main(int argc, char **argv)
 	tests_add(first_of_many_does_not_wait_for_the_others, 20);
 	tests_add(lone_slots_are_taken_where_they_lie, 20);
 	tests_add(many_at_once_come_out_in_order, 60);
+	tests_add(any_number_of_slots_leaves_the_levels_aligned, 20);
 	return tests_run();
 }
