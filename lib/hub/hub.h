@@ -13,8 +13,8 @@
 #include "owner/inbox.h"
 #include "owner/owner.h"
 #include "owner/promise.h"
-#include "queue/callback.h"
 #include "queue/queue.h"
+#include "queue/running_callbacks.h"
 #include "timer/arena.h"
 
 /* This is zero in a forked child. Written at open. */

@@ -5,12 +5,12 @@
 
 #include <timerhub.h>
 
-#include "hub/metrics.h"
+#include "hub/openmetrics.h"
 
 /* The statistics of a hub, and the labels that identify the hub. */
 struct labelled_stats {
 	struct timerhub_stats stats;
-	const char *labels; /* see metrics.h */
+	const char *labels; /* see openmetrics.h */
 };
 
 /* Add all families. The caller may add further families, and must then call metrics_end(). */

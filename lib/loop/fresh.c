@@ -7,7 +7,7 @@
 #include "loop/fresh.h"
 
 #include "loop/grid.h"
-#include "loop/look.h"
+#include "loop/recheck.h"
 
 #define FRESH_AHEAD 12 /* how many entries of the list in advance memory is fetched */
 
@@ -28,7 +28,7 @@ static uint64_t fresh_far_ns(uint64_t delay_ns, uint64_t now_ns)
 	return u64_min(u64_add_saturating(now_ns, delay_ns), UINT64_MAX - 1);
 }
 
-/* List the timeouts that callbacks have set. Inside a turn, loop_look() skips listed timeouts. */
+/* List the timeouts that callbacks have set. In a turn loop_recheck() skips listed timeouts. */
 static void fresh_list_all(struct timerhub_loop *loop)
 {
 	for (uint32_t i = 0; i < loop->front.fresh_count; i++)

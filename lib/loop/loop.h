@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A loop with all its parts, for the files of its calls. open.c opens, closes and answers
- * questions; timeout.c adds, removes, sets and stops timeouts; turn.c expires them.
+ * questions; timeouts.c adds, removes, sets and stops timeouts; turn.c expires them.
  */
 #ifndef TIMERHUB_LOOP_INSIDE_H
 #define TIMERHUB_LOOP_INSIDE_H
@@ -9,7 +9,7 @@
 #include <timerhub_loop.h>
 
 #include "base/clock.h"
-#include "loop/place.h"
+#include "loop/place_table.h"
 #include "loop/wake.h"
 #include "schedule/schedule.h"
 

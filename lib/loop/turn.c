@@ -12,7 +12,7 @@
 #include <errno.h>
 
 #include "loop/fresh.h"
-#include "loop/look.h"
+#include "loop/recheck.h"
 
 #define TURN_CALLBACKS_MAX 256
 #define TURN_EVENTS_MAX 128 /* callbacks of the queue, among these */
@@ -57,7 +57,7 @@ static void turn_expire(struct turn *turn)
 		if (place == SLOT_NONE)
 			return;
 		turn_fetch(loop);
-		timeout = loop_look(loop, place, loop->schedule.taken_ns);
+		timeout = loop_recheck(loop, place, loop->schedule.taken_ns);
 		if (!timeout)
 			continue;
 		timeout->deadline_ns = UINT64_MAX;

@@ -43,7 +43,7 @@ int owner_open(struct owner *owner, const struct owner_world *world)
 {
 	owner->world = *world;
 	owner->counts = world->counts;
-	teller_init(&owner->teller, world->clock, world->counts);
+	publisher_init(&owner->publisher, world->clock, world->counts);
 	return schedule_open(&owner->schedule, world->arena->filings, world->arena->capacity);
 }
 
@@ -108,9 +108,10 @@ static bool owner_keep(void *context, uint64_t handle, uint64_t old_place, uint6
 /* Free cells of the queue's outbox. */
 static void owner_compact(struct owner *owner, struct timerhub_queue *queue)
 {
-	teller_tell(&owner->teller);
+	publisher_tell(&owner->publisher);
 	owner->swept = 0;
-	teller_put_back(&owner->teller, queue, outbox_compact(&queue->outbox, owner_keep, owner));
+	publisher_put_back(&owner->publisher, queue,
+	                   outbox_compact(&queue->outbox, owner_keep, owner));
 	u64_count(&queue->counts->put, -owner->swept);
 }
 
@@ -122,7 +123,7 @@ static void owner_put(struct owner *owner, struct timerhub_queue *queue, uint64_
 		owner_compact(owner, queue);
 	owner->world.arena->filings[handle_slot(handle)].place =
 		(uint32_t)outbox_put(&queue->outbox, handle);
-	teller_put(&owner->teller, queue, deadline_ns);
+	publisher_put(&owner->publisher, queue, deadline_ns);
 }
 
 /* End a timer that was armed on a closing queue. It has expired, and it is not scheduled. */
@@ -188,12 +189,12 @@ CPU_FETCHES void owner_fetch(const struct owner *owner, uint32_t ahead)
 
 static uint32_t owner_take(struct owner *owner)
 {
-	uint32_t slot =
-		schedule_take(&owner->schedule, owner->now_ns, teller_has_untold(&owner->teller));
+	uint32_t slot = schedule_take(&owner->schedule, owner->now_ns,
+	                              publisher_has_untold(&owner->publisher));
 
 	if (slot != SLOT_DEAR)
 		return slot;
-	teller_tell(&owner->teller);
+	publisher_tell(&owner->publisher);
 	return schedule_take(&owner->schedule, owner->now_ns, false);
 }
 
@@ -207,9 +208,9 @@ static void owner_expire(struct owner *owner)
 				owner_fetch(owner, ahead);
 		owner_fetch(owner, OWNER_AHEAD);
 		owner_expire_slot(owner, slot);
-		teller_took_slot(&owner->teller);
+		publisher_took_slot(&owner->publisher);
 	}
-	teller_tell(&owner->teller);
+	publisher_tell(&owner->publisher);
 }
 
 /* ---- resting ---- */
@@ -277,10 +278,10 @@ static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 	uint64_t elapsed_ns = owner->now_ns - owner->crowd_ns;
 
 	if (elapsed_ns >= OWNER_CROWD_NS) {
-		owner->crowded = owner->teller.told - owner->crowd_told >= OWNER_CROWD &&
+		owner->crowded = owner->publisher.told - owner->crowd_told >= OWNER_CROWD &&
 		                 elapsed_ns < 2 * OWNER_CROWD_NS && owner->gathers;
 		owner->crowd_ns = owner->now_ns;
-		owner->crowd_told = owner->teller.told;
+		owner->crowd_told = owner->publisher.told;
 	}
 	if (!owner->crowded || next_ns == UINT64_MAX)
 		return next_ns;

@@ -12,11 +12,11 @@
 #include "base/board.h"
 #include "base/clock.h"
 #include "base/deadline_fd.h"
+#include "owner/early_wake.h"
 #include "owner/inbox.h"
-#include "owner/lead.h"
 #include "owner/promise.h"
 #include "owner/sleeper.h"
-#include "queue/teller.h"
+#include "queue/publisher.h"
 #include "schedule/schedule.h"
 #include "timer/arena.h"
 
@@ -56,7 +56,7 @@ struct owner {
 
 	struct sleeper sleeper;
 	struct deadline_fd deadline_fd; /* if the clock is not monotonic: also ends its sleep */
-	struct lead lead;               /* the early-wake margin */
+	struct early_wake early_wake;   /* the early-wake margin */
 	struct owner_config config;
 	char name[OWNER_NAME_MAX];
 	unsigned sleep_failures; /* in a row */
@@ -71,7 +71,7 @@ struct owner {
 	atomic_u32 pass_waiters;                            /* threads in owner_wait_pass() */
 	/* Only the owner uses the remaining members. */
 	uint64_t swept; /* handles read in this compaction of an outbox */
-	struct teller teller;
+	struct publisher publisher;
 };
 
 /* Reserve the schedule's memory. Returns 0, or -ENOMEM. */

@@ -118,7 +118,7 @@ static void owner_sleep_until(struct owner *owner, uint64_t until_ns, uint64_t t
 		return;
 	now_ns = clock_now_ns(owner->world.clock);
 	if (now_ns >= until_ns)
-		lead_learn(&owner->lead, now_ns - until_ns);
+		early_wake_learn(&owner->early_wake, now_ns - until_ns);
 }
 
 /*
@@ -129,7 +129,7 @@ static void owner_sleep_until(struct owner *owner, uint64_t until_ns, uint64_t t
  */
 static void owner_sleep(struct owner *owner, uint64_t until_ns)
 {
-	uint64_t ahead_ns = u64_max(owner->config.spin_ns, owner->lead.ns);
+	uint64_t ahead_ns = u64_max(owner->config.spin_ns, owner->early_wake.ns);
 	uint64_t now_ns = clock_now_ns(owner->world.clock);
 
 	if (until_ns == UINT64_MAX) {

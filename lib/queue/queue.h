@@ -11,8 +11,8 @@
 #include "queue/outbox.h"
 
 /* When a queue has this many unpublished events, all queues are published. */
-#ifndef TELLER_BATCH
-#define TELLER_BATCH 64
+#ifndef PUBLISHER_BATCH
+#define PUBLISHER_BATCH 64
 #endif
 
 struct timerhub;
@@ -31,7 +31,7 @@ struct timerhub_queue {
 	_Alignas(CACHE_LINE_BYTES) struct timerhub_queue *next_unpublished; /* in its list */
 	unsigned unpublished; /* events put since the last publish; 0: not in the list */
 	unsigned untold;      /* the latest of them, without events put back */
-	uint64_t deadlines_ns[TELLER_BATCH]; /* their deadlines */
+	uint64_t deadlines_ns[PUBLISHER_BATCH]; /* their deadlines */
 
 	_Alignas(CACHE_LINE_BYTES) atomic_u32 interrupts; /* calls of timerhub_interrupt */
 	atomic_u32 inside;                                /* threads inside timerhub_wait */

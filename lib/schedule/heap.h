@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "schedule/filing.h"
+#include "schedule/entry.h"
 
 struct heap {
 	struct timer_due *entries;    /* one for every slot; entries[0] is the earliest */

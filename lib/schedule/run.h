@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "schedule/filing.h"
+#include "schedule/entry.h"
 
 struct run {
 	struct timer_due *entries;    /* one for every slot; sorted from begin to end */

@@ -12,7 +12,7 @@
 
 #include "base/bits.h"
 #include "base/cpu.h"
-#include "schedule/filing.h"
+#include "schedule/entry.h"
 
 #define WHEEL_FINEST_SHIFT 16 /* a bucket of level 0 is 2^16 ns wide */
 #define WHEEL_DIGIT_BITS 12   /* a level has 2^12 buckets: 16 + 4 x 12 = 64, any time fits */

@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 #include "base/bits.h"
-#include "schedule/filing.h"
+#include "schedule/entry.h"
 
 /*
  * The latest deadline of any timer: 292 years after the clock's zero. Version 0.2 had the same

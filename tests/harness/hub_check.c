@@ -251,7 +251,7 @@ static bool events_are_published(const struct timerhub *hub)
 		              queue->outbox.put != u64_load_relaxed(&queue->outbox.tail)))
 			return false;
 	}
-	return !teller_has_untold(&hub->owner.teller);
+	return !publisher_has_untold(&hub->owner.publisher);
 }
 
 /* ---- invariants of the whole, while no thread is inside a call either ---- */

@@ -18,7 +18,7 @@
  *   lib/queue/outbox.c   outbox_publish() outbox_take() outbox_empty() outbox_exhausted()
  *                        outbox_compact()
  *   lib/owner/owner.c    owner_put()
- *   lib/queue/teller.c   teller_publish()
+ *   lib/queue/publisher.c   publisher_publish()
  *   lib/hub/consume.c    queue_take() queue_take_batch() queue_clear() queue_leave() queue_wait()
  *                        queue_block() queue_verdict() queue_stopped() timerhub_interrupt()
  *                        timerhub_queue_stop()
@@ -189,7 +189,7 @@ inline wake(count)
 	}
 }
 
-/* teller_publish(): outbox_publish(), notifier_signal(). */
+/* publisher_publish(): outbox_publish(), notifier_signal(). */
 inline publish(count)
 {
 #ifdef OWNER_NO_BARRIER

@@ -13,9 +13,10 @@
 #include "report.h"
 
 /*
- * LEAD_MAX_NS of lib/owner/lead.h. Unless spin_ns asks for more, the owner spins at most this long.
+ * EARLY_WAKE_MAX_NS of lib/owner/early_wake.h. Unless spin_ns asks for more, the owner spins at
+ * most this long.
  */
-#define LEAD_NS 16000
+#define EARLY_WAKE_NS 16000
 /* OWNER_GATHER_NS of lib/owner/owner.c; a hub that spins does not gather. */
 #define GATHER_NS 250000
 /* As in lib/hub/consume.c. */
@@ -77,7 +78,7 @@ static void world_open_hub(struct dice *dice)
 
 	if (dice_one_in(dice, 3))
 		config.spin_ns = dice_below(dice, 2);
-	kernel.spin_max_ns = config.spin_ns > LEAD_NS ? config.spin_ns : LEAD_NS;
+	kernel.spin_max_ns = config.spin_ns > EARLY_WAKE_NS ? config.spin_ns : EARLY_WAKE_NS;
 	oracle_begin(config.timers_max);
 	oracle.gather_ns = !world.manual && config.spin_ns == 0 ? GATHER_NS : 0;
 	/* The first reservation is refused, then the second, and so on, until open succeeds. */

@@ -40,7 +40,7 @@ HOMES = {
     "time.h": {"base/clock.c", "journal/wall_timer_real.c", "relay/sleeper.c", "relay/wire.c"},
     "timerhub.h": {"hub/hub.h", "hub/stats_metrics.h", "hub/stats_text.c", "loop/wake.h"},
     "timerhub_journal.h": {"journal/state.h"},
-    "timerhub_loop.h": {"loop/loop.h", "loop/place.h", "relay/sleeper.c"},
+    "timerhub_loop.h": {"loop/loop.h", "loop/place_table.h", "relay/sleeper.c"},
     "timerhub_relay.h": {"relay/check.c", "relay/delivery.h", "relay/shared.h"},
 }
 

@@ -7,7 +7,7 @@
 #include "harness.h"
 
 #include "base/test_point.h"
-#include "queue/callback.h"
+#include "queue/running_callbacks.h"
 #include "timer/timer.h"
 
 #define GENERATION 77

@@ -414,14 +414,14 @@ static void break_publication(struct scene *scene)
 	(void)outbox_put(&scene->queue->outbox, 0);
 }
 
-static void break_teller(struct scene *scene)
+static void break_publisher(struct scene *scene)
 {
 	scene->queue->unpublished = 1;
 }
 
-static void break_teller_list(struct scene *scene)
+static void break_publisher_list(struct scene *scene)
 {
-	scene->hub->owner.teller.unpublished = scene->queue;
+	scene->hub->owner.publisher.unpublished = scene->queue;
 }
 
 static void break_signal(struct scene *scene)
@@ -498,8 +498,8 @@ static const struct {
 	{ "inbox_has_no_hole", break_inbox_tail, false },
 	{ "inbox_has_no_hole", break_inbox_slot, false },
 	{ "events_are_published", break_publication, false },
-	{ "events_are_published", break_teller, false },
-	{ "events_are_published", break_teller_list, false },
+	{ "events_are_published", break_publisher, false },
+	{ "events_are_published", break_publisher_list, false },
 	{ "events_are_signalled", break_signal, true },
 	{ "expiry_is_in_outbox", break_outbox, true },
 	{ "expiry_is_in_outbox", break_outbox_place, true },

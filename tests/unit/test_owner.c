@@ -422,9 +422,9 @@ END_TEST
 
 /* ---- law 13: fair ---- */
 
-/* The owner takes at most TELLER_UNTOLD_MAX slots between an expiry and its signal. */
+/* The owner takes at most PUBLISHER_UNTOLD_MAX slots between an expiry and its signal. */
 #define UNTOLD_MAX 1024
-#define PUBLISH_BATCH 64 /* events of one queue that are published together: TELLER_BATCH */
+#define PUBLISH_BATCH 64 /* events of one queue that are published together: PUBLISHER_BATCH */
 #define QUEUES_MAX 900   /* fewer than descriptors are allowed by default */
 
 /* A hook's observations of a pass: the order of the signals, and the work done before each. */

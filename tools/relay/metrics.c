@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <hub/metrics.h>
+#include <hub/openmetrics.h>
 
 #include "tool.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See place.h. Tested through the calls of timerhub_loop.h, by tests/unit/test_loop.c. */
-#include "loop/place.h"
+/* See place_table.h. Tested through the calls of timerhub_loop.h, by tests/unit/test_loop.c. */
+#include "loop/place_table.h"
 
 #include "base/invariant.h"
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "owner/lead.h"
+#include "owner/early_wake.h"
 
 #define LATE_KEPT 1024
 
@@ -46,13 +46,13 @@ START_TEST(lead_is_what_one_sleep_in_eight_does_not_reach)
 		uint64_t base_ns = 2000 + dice_below(&dice, 7000);
 		uint64_t width_ns = 2000 + dice_below(&dice, 20000);
 		uint64_t late_ns[LATE_KEPT], leads_ns = 0;
-		struct lead lead = { 0 };
+		struct early_wake early_wake = { 0 };
 
 		expect_context("base and width", base_ns, width_ns);
 		for (unsigned i = 0; i < 2 * LATE_KEPT; i++) {
 			late_ns[i % LATE_KEPT] = machine_late_ns(&dice, base_ns, width_ns);
-			leads_ns += i < LATE_KEPT ? 0 : lead.ns;
-			lead_learn(&lead, late_ns[i % LATE_KEPT]);
+			leads_ns += i < LATE_KEPT ? 0 : early_wake.ns;
+			early_wake_learn(&early_wake, late_ns[i % LATE_KEPT]);
 		}
 		expect_lt(quantile_ns(late_ns, 4), leads_ns / LATE_KEPT);
 		expect_lt(leads_ns / LATE_KEPT, quantile_ns(late_ns, 25));
@@ -62,19 +62,19 @@ END_TEST
 
 START_TEST(lead_follows_a_machine_that_changes)
 {
-	struct lead lead = { 0 };
+	struct early_wake early_wake = { 0 };
 
 	for (unsigned i = 0; i < 300; i++)
-		lead_learn(&lead, 14000);
-	expect_le(14000 - LEAD_DOWN_NS, lead.ns);
-	expect_le(lead.ns, 14000 + LEAD_UP_NS);
+		early_wake_learn(&early_wake, 14000);
+	expect_le(14000 - EARLY_WAKE_DOWN_NS, early_wake.ns);
+	expect_le(early_wake.ns, 14000 + EARLY_WAKE_UP_NS);
 	for (unsigned i = 0; i < 40; i++)
-		lead_learn(&lead, 3000);
-	expect_le(3000 - LEAD_DOWN_NS, lead.ns);
-	expect_le(lead.ns, 3000 + LEAD_UP_NS);
+		early_wake_learn(&early_wake, 3000);
+	expect_le(3000 - EARLY_WAKE_DOWN_NS, early_wake.ns);
+	expect_le(early_wake.ns, 3000 + EARLY_WAKE_UP_NS);
 	for (unsigned i = 0; i < 40; i++)
-		lead_learn(&lead, 0);
-	expect_eq(lead.ns, 0);
+		early_wake_learn(&early_wake, 0);
+	expect_eq(early_wake.ns, 0);
 }
 END_TEST
 
@@ -82,10 +82,10 @@ END_TEST
  * The worst sequences: one late sleep after another and then a punctual one; one punctual sleep in
  * eight; random.
  */
-static uint64_t worst_ns(struct dice *dice, const struct lead *lead, unsigned way)
+static uint64_t worst_ns(struct dice *dice, const struct early_wake *lead, unsigned way)
 {
 	if (way == 0)
-		return lead->ns >= LEAD_MAX_NS ? 0 : UINT64_MAX;
+		return lead->ns >= EARLY_WAKE_MAX_NS ? 0 : UINT64_MAX;
 	if (way == 1)
 		return dice_one_in(dice, 8) ? 0 : UINT64_MAX;
 	return dice_magnitude(dice, 20);
@@ -96,15 +96,16 @@ START_TEST(spins_are_short_and_few_in_any_sequence)
 	struct dice dice = dice_new(2);
 
 	for (unsigned way = 0; way < 3; way++) {
-		struct lead lead = { 0 };
+		struct early_wake early_wake = { 0 };
 		uint64_t spins = 0;
 
 		for (uint64_t sleeps = 1; sleeps < scaled(100000); sleeps++) {
-			uint64_t late_ns = worst_ns(&dice, &lead, way);
+			uint64_t late_ns = worst_ns(&dice, &early_wake, way);
 
-			spins += lead.ns > LEAD_DOWN_NS && late_ns < lead.ns - LEAD_DOWN_NS;
-			lead_learn(&lead, late_ns);
-			expect_le(lead.ns, LEAD_MAX_NS);
+			spins += early_wake.ns > EARLY_WAKE_DOWN_NS &&
+			         late_ns < early_wake.ns - EARLY_WAKE_DOWN_NS;
+			early_wake_learn(&early_wake, late_ns);
+			expect_le(early_wake.ns, EARLY_WAKE_MAX_NS);
 			expect_le(spins, sleeps / 8);
 		}
 		expect_lt(0, spins);
@@ -114,7 +115,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("lead", argc, argv);
+	tests_begin("early_wake", argc, argv);
 	tests_add(lead_is_what_one_sleep_in_eight_does_not_reach, 60);
 	tests_add(lead_follows_a_machine_that_changes, 10);
 	tests_add(spins_are_short_and_few_in_any_sequence, 60);

@@ -3,8 +3,8 @@
  * Schedules timeouts, and checks the timeouts whose schedule entry has come up. A schedule entry
  * says when to check a place. It is never later than the deadline of the place's timeout.
  */
-#ifndef TIMERHUB_LOOK_H
-#define TIMERHUB_LOOK_H
+#ifndef TIMERHUB_RECHECK_H
+#define TIMERHUB_RECHECK_H
 
 #include "loop/loop.h"
 
@@ -19,7 +19,7 @@ void loop_file(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uns
  * and no other timeout is due before, returns the timeout. If not, schedules it again if it is set,
  * and returns NULL.
  */
-struct timerhub_timeout *loop_look(struct timerhub_loop *loop, uint32_t place, uint64_t at_ns);
+struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place, uint64_t at_ns);
 
 /*
  * Correct the earliest schedule entries, and compute when the loop must wake, before it blocks. If

@@ -4,19 +4,19 @@
  * their first event, and soon (law 13 of tests/README.md). Also counts how late each event is. Only
  * the owner uses it.
  */
-#ifndef TIMERHUB_TELLER_H
-#define TIMERHUB_TELLER_H
+#ifndef TIMERHUB_PUBLISHER_H
+#define TIMERHUB_PUBLISHER_H
 
 #include "base/board.h"
 #include "base/clock.h"
 #include "queue/queue.h"
 
 /* The most slots that the owner takes between an expiry and its publication. */
-#ifndef TELLER_UNTOLD_MAX
-#define TELLER_UNTOLD_MAX 1024
+#ifndef PUBLISHER_UNTOLD_MAX
+#define PUBLISHER_UNTOLD_MAX 1024
 #endif
 
-struct teller {
+struct publisher {
 	const struct clock *clock;
 	struct board_owner *counts;
 	/* The queues with unpublished events, in the order of their first, and the list's end. */
@@ -25,28 +25,29 @@ struct teller {
 	uint64_t told;         /* events published so far */
 };
 
-void teller_init(struct teller *teller, const struct clock *clock, struct board_owner *counts);
+void publisher_init(struct publisher *publisher, const struct clock *clock,
+                    struct board_owner *counts);
 
 /* Is there an unpublished event? */
-static inline bool teller_has_untold(const struct teller *teller)
+static inline bool publisher_has_untold(const struct publisher *publisher)
 {
-	return teller->unpublished != NULL;
+	return publisher->unpublished != NULL;
 }
 
 /* An event was put into the queue's outbox. This may publish all events. */
-void teller_put(struct teller *teller, struct timerhub_queue *queue, uint64_t deadline_ns);
+void publisher_put(struct publisher *publisher, struct timerhub_queue *queue, uint64_t deadline_ns);
 
 /* Compaction put `count` published events back. Consumers may have found the outbox empty. */
-void teller_put_back(struct teller *teller, struct timerhub_queue *queue, unsigned count);
+void publisher_put_back(struct publisher *publisher, struct timerhub_queue *queue, unsigned count);
 
 /* Publish the events of all queues, and signal their consumers. */
-void teller_tell(struct teller *teller);
+void publisher_tell(struct publisher *publisher);
 
 /* The owner took a slot and has processed it. This may publish all events. */
-static inline void teller_took_slot(struct teller *teller)
+static inline void publisher_took_slot(struct publisher *publisher)
 {
-	if (teller_has_untold(teller) && ++teller->untold_taken == TELLER_UNTOLD_MAX)
-		teller_tell(teller);
+	if (publisher_has_untold(publisher) && ++publisher->untold_taken == PUBLISHER_UNTOLD_MAX)
+		publisher_tell(publisher);
 }
 
 #endif

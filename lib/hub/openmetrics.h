@@ -4,8 +4,8 @@
  * caller writes one family after the other, each with its samples, and then calls metrics_end().
  * `labels` are pairs that metrics_add_label() has written, or "".
  */
-#ifndef TIMERHUB_METRICS_H
-#define TIMERHUB_METRICS_H
+#ifndef TIMERHUB_OPENMETRICS_H
+#define TIMERHUB_OPENMETRICS_H
 
 #include "base/text.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See callback.h. Dispatching threads write, timerhub_cancel_sync() reads.
+ * See running_callbacks.h. Dispatching threads write, timerhub_cancel_sync() reads.
  *
  * Before the CAS that delivers a handle, the thread stores the handle in its cell. Each change of a
  * pair is a read-modify-write, and this CAS carries the stores before it. So a canceller that finds
@@ -11,7 +11,7 @@
  *         [callback-end] callback_end → callback_wait: carries what the callback did.
  *         [callback-ended] callback_end → callback_wait: carries that `now` has changed.
  */
-#include "queue/callback.h"
+#include "queue/running_callbacks.h"
 
 #include "base/futex.h"
 #include "base/test_point.h"

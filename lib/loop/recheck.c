@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See look.h. Tested by tests/unit/test_loop.c. */
-#include "loop/look.h"
+/* See recheck.h. Tested by tests/unit/test_loop.c. */
+#include "loop/recheck.h"
 
 #include "loop/grid.h"
 
@@ -27,7 +27,7 @@ static void loop_file_again(struct timerhub_loop *loop, struct timerhub_timeout 
 	loop_file(loop, timeout, grid_next(before, !grid_holds(before, at_ns), rest_ns));
 }
 
-struct timerhub_timeout *loop_look(struct timerhub_loop *loop, uint32_t place, uint64_t at_ns)
+struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place, uint64_t at_ns)
 {
 	struct timerhub_timeout *timeout = loop->places.table[place].timeout;
 	uint64_t now_ns = loop->turn_ns;

@@ -4,8 +4,8 @@
  * arrays that wheel, run and heap share; a hub's timer or a loop's timeout uses it. Pure: numbers
  * only.
  */
-#ifndef TIMERHUB_FILING_H
-#define TIMERHUB_FILING_H
+#ifndef TIMERHUB_ENTRY_H
+#define TIMERHUB_ENTRY_H
 
 #include <stdint.h>
 

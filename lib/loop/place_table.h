@@ -4,13 +4,13 @@
  * indexes of this table, never addresses of timeouts. A free place keeps its schedule entry for the
  * next timeout that gets it. Single-threaded and pure.
  */
-#ifndef TIMERHUB_PLACE_H
-#define TIMERHUB_PLACE_H
+#ifndef TIMERHUB_PLACE_TABLE_H
+#define TIMERHUB_PLACE_TABLE_H
 
 #include <timerhub_loop.h>
 
 #include "base/memory.h"
-#include "schedule/filing.h"
+#include "schedule/entry.h"
 
 struct place {
 	struct timerhub_timeout *timeout; /* NULL: free */

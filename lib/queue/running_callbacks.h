@@ -4,8 +4,8 @@
  * can wait for its end. A dispatching thread has its own cell, and makes two stores and one
  * exchange on it for each event. Only the canceller searches the cells.
  */
-#ifndef TIMERHUB_CALLBACK_H
-#define TIMERHUB_CALLBACK_H
+#ifndef TIMERHUB_RUNNING_CALLBACKS_H
+#define TIMERHUB_RUNNING_CALLBACKS_H
 
 #include "base/memory.h"
 #include "timer/timer.h"
