@@ -21,21 +21,15 @@ enum test_point {
 	TEST_POINT_OWNER_BEFORE_REFILE,  /* pair read before it is due, entry not yet corrected */
 	TEST_POINT_OWNER_BEFORE_PROMISE, /* expired, next deadline known, promise not yet changed */
 	TEST_POINT_OWNER_AFTER_PROMISE,  /* promise raised, inbox not yet read once more */
-	TEST_POINT_OWNER_BEFORE_CAS,     /* found due, pair not yet changed */
 	TEST_POINT_OWNER_BEFORE_PUBLISH, /* pair says pending, outbox does not yet */
 	TEST_POINT_RING_BEFORE_COUNT,    /* the fd is readable, `rings` not yet advanced */
 	TEST_POINT_OUTBOX_TAKEN_OUT,     /* a full outbox taken out, nothing put back yet */
-	TEST_POINT_CONSUME_BEFORE_CAS,   /* taken from the outbox, pair not yet changed */
 	TEST_POINT_CONSUME_BEFORE_REARM, /* periods counted, pair not yet changed */
-	TEST_POINT_CONSUME_BEFORE_CLEAR, /* outbox found empty, signal not yet cleared */
 	TEST_POINT_CONSUME_IN_CLEAR,     /* the eventfd cleared, the flag not yet */
-	TEST_POINT_CONSUME_AFTER_CLEAR,  /* both cleared, outbox not yet read again */
 	TEST_POINT_INTERRUPT_HALFWAY,    /* waiters must leave, but are not yet woken */
 	TEST_POINT_WAIT_FOUND_NOTHING,   /* the queue found empty, not yet counted as a waiter */
 	TEST_POINT_WAIT_BEFORE_SLEEP,    /* waiter registered and about to block */
 	TEST_POINT_CALLBACK_BEFORE_NAP,  /* a dispatcher found that has not yet delivered */
-	TEST_POINT_EACH_BEFORE_CAS,      /* a timer read, which may have ended by now */
-	TEST_POINT_DISPATCH_BEFORE_BEGIN, /* delivered, cell does not yet say that it runs */
 };
 
 #ifdef TIMERHUB_TEST_POINTS

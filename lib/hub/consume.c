@@ -42,7 +42,6 @@ static inline __attribute__((always_inline)) bool deliver(struct timerhub_queue 
 
 		if (!timer_view_expiry(timers, handle, &view))
 			return false;
-		test_point(TEST_POINT_CONSUME_BEFORE_CAS);
 		/* Read the clock once: the wall clock may be set back between two readings. */
 		if (hub->clock.goes_back || view.interval_ns > 0)
 			now_ns = clock_now_ns(&hub->clock);
@@ -146,9 +145,7 @@ static bool queue_take_one(struct timerhub_queue *queue, struct timerhub_event *
  */
 static bool queue_clear(struct timerhub_queue *queue)
 {
-	test_point(TEST_POINT_CONSUME_BEFORE_CLEAR);
 	notifier_clear(&queue->notifier);
-	test_point(TEST_POINT_CONSUME_AFTER_CLEAR);
 	return outbox_empty(&queue->outbox);
 }
 
@@ -218,7 +215,6 @@ static bool queue_dispatch_one(struct dispatching *dispatching)
 	dispatching->count++;
 	if (!event.fn)
 		return true;
-	test_point(TEST_POINT_DISPATCH_BEFORE_BEGIN);
 	callback_begin(dispatching->callback, event.timer);
 	dispatching->running = true;
 	event.fn(&event);

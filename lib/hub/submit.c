@@ -395,7 +395,6 @@ static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_
 		 * has changed.
 		 */
 		event->queue = ptr_load_relaxed(&hub->queues[queue]);
-		test_point(TEST_POINT_EACH_BEFORE_CAS);
 		/* No load in its place: the loads above must come before. */
 	} while (!timer_change(&timers->pairs[slot], &view.pair, view.pair));
 	event->data = view.data;

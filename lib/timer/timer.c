@@ -283,7 +283,6 @@ enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_
 		case TIMER_ARMED:
 			if (ret_expiry->at_ns > by_ns)
 				return TIMER_IS_LATER;
-			test_point(TEST_POINT_OWNER_BEFORE_CAS);
 			break;
 		}
 		if (timer_change(timer, &pair, pair_with_phase(pair, next)))
@@ -321,7 +320,6 @@ bool timer_drop(const struct timers *timers, uint32_t slot)
 	struct pair pair = timer_guess(timer);
 
 	while (state_phase(pair.state) == TIMER_PENDING) {
-		test_point(TEST_POINT_OWNER_BEFORE_CAS);
 		if (timer_change(timer, &pair, pair_unscheduled(pair)))
 			return true;
 	}

@@ -16,7 +16,7 @@ static struct puppet owner = { .stop_at = NOWHERE };
 static bool is_owners(enum test_point point)
 {
 	return point == TEST_POINT_OWNER_BEFORE_INBOX || point == TEST_POINT_OWNER_BEFORE_PROMISE ||
-	       point == TEST_POINT_OWNER_AFTER_PROMISE || point == TEST_POINT_OWNER_BEFORE_CAS ||
+	       point == TEST_POINT_OWNER_AFTER_PROMISE ||
 	       point == TEST_POINT_OWNER_BEFORE_PUBLISH || point == TEST_POINT_RING_BEFORE_COUNT;
 }
 
@@ -50,14 +50,8 @@ static void deed_do(struct deed *deed)
 	case CANCEL:
 		deed->result = timerhub_cancel(deed->hub, deed->timer);
 		break;
-	case CANCEL_SYNC:
-		deed->result = timerhub_cancel_sync(deed->hub, deed->timer);
-		break;
 	case DRAIN:
 		deed->result = timerhub_drain(deed->queue, deed->events, deed->max);
-		break;
-	case DISPATCH:
-		deed->result = timerhub_dispatch(deed->queue, deed->max);
 		break;
 	case WAIT:
 		deed->result = timerhub_wait(deed->queue, deed->events, deed->max, deed->at_ns);
@@ -70,9 +64,6 @@ static void deed_do(struct deed *deed)
 		break;
 	case CLOSE_QUEUE:
 		timerhub_queue_close(deed->queue);
-		break;
-	case EACH:
-		(void)timerhub_each(deed->hub, deed->each, deed);
 		break;
 	case STOP:
 		timerhub_queue_stop(deed->queue);
@@ -118,12 +109,6 @@ void puppet_go_on_if_it_comes(struct puppet *puppet, enum test_point point)
 	atomic_store(&puppet->stop_at, (int)point);
 	atomic_store(&puppet->released, true);
 	wait_stopped_or_over(puppet);
-}
-
-void puppet_go_on(struct puppet *puppet, enum test_point point)
-{
-	puppet_go_on_if_it_comes(puppet, point);
-	expect(atomic_load(&puppet->stopped));
 }
 
 void puppet_finish(struct puppet *puppet)

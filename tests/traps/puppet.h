@@ -19,30 +19,16 @@
 /* A delay longer than any test. An event that the owner overlooks would come only then. */
 #define FAR HOUR
 
-enum deed_kind {
-	ARM,
-	REARM,
-	CANCEL,
-	CANCEL_SYNC,
-	DRAIN,
-	DISPATCH,
-	WAIT,
-	INTERRUPT,
-	ADVANCE,
-	CLOSE_QUEUE,
-	EACH,
-	STOP
-};
+enum deed_kind { ARM, REARM, CANCEL, DRAIN, WAIT, INTERRUPT, ADVANCE, CLOSE_QUEUE, STOP };
 
 /* The one library call that a puppet makes. */
 struct deed {
 	enum deed_kind what;
 	struct timerhub_queue *queue;
 	struct timerhub *hub;
-	timerhub_timer timer;   /* timer to re-arm or cancel; result of an arm */
-	uint64_t at_ns;         /* absolute deadline; for ADVANCE the clock; for WAIT the timeout */
-	unsigned max;           /* for DRAIN, DISPATCH, WAIT */
-	timerhub_each_fn *each; /* for EACH; called with this deed, and may count in its result */
+	timerhub_timer timer; /* timer to re-arm or cancel; result of an arm */
+	uint64_t at_ns;       /* absolute deadline; for ADVANCE the clock; for WAIT the timeout */
+	unsigned max;         /* for DRAIN, DISPATCH, WAIT */
 	int result;
 	struct timerhub_event events[8];
 };
@@ -59,8 +45,6 @@ struct puppet {
 
 /* Start a thread that makes the call, and return when it has stopped at the point. */
 void puppet_start(struct puppet *puppet, enum test_point point);
-/* Release the puppet, and return when it has stopped at this point. */
-void puppet_go_on(struct puppet *puppet, enum test_point point);
 /* Release the puppet, and return when it has stopped at this point or has finished its call. */
 void puppet_go_on_if_it_comes(struct puppet *puppet, enum test_point point);
 /* Release the puppet, and wait until its call is done. */
