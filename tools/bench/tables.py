@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Prints the tables of README.md from what timerhub-bench --json FILE has written. Of several files
-a later one's results replace those of an earlier one.
+"""Prints the tables of README.md from the output of timerhub-bench --json FILE. With several files,
+the results of a later file replace those of an earlier file.
 
 Usage: tables.py FILE...
 """

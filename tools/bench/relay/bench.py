@@ -5,9 +5,9 @@
 Usage: bench.py BUILD PEERS [--rounds N] [--only A,B] [--plot FILE.svg]
 
 BUILD is where timerhub was built, PEERS a folder with bullmq, bull and bee-queue in node_modules.
-Parts: lateness fast floor pollers scripts looks idle throughput always memory kill. Every figure
-is of this machine and this run; the bars are multiples of what else was measured in it.
-tools/run-bench-relay installs what this needs, and calls it.
+Parts: lateness fast floor pollers scripts looks idle throughput always memory kill. Every figure is
+of this machine and this run. The bars are multiples of other figures of the run.
+tools/run-bench-relay installs the needed packages, and calls this script.
 """
 
 import argparse
@@ -123,7 +123,7 @@ def put_at_rate(bench, rate, count, min_ms, span_ms):
 
 
 class Result:
-    """Lateness in microseconds, and what was asked of Redis for it."""
+    """Lateness in microseconds, and the calls of Redis for it."""
 
     def __init__(self, late, asked):
         self.late, self.asked = late, asked
@@ -326,7 +326,7 @@ def part_scripts(where):
 
 
 def part_looks(where):
-    """Tasks that are due one after another: what is asked but for puts, dones and reads."""
+    """Tasks that are due one after another: calls other than puts, dones and reads."""
     print("\nLooks a due instant, 200 instants\n")
     for relays in (1, 16):
         result = run_relay(where, relays, 1, 20, 200)
@@ -351,7 +351,7 @@ def part_idle(where):
 
 
 class Rate:
-    """So many a second; and so many in a second of the server's processor time."""
+    """The rate a second, and in a second of the server's processor time."""
 
     def __init__(self, wall, busy):
         self.wall, self.busy = wall, busy
