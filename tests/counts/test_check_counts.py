@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""check_counts.py: what it adds up, and what it finds off."""
+"""Tests of check_counts.py: its sums, and the differences that it reports."""
 
 import contextlib
 import io

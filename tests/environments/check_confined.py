@@ -5,9 +5,9 @@
 Usage: check_confined.py CONFINE OPTION... -- PROGRAM [ARGUMENT]...
        check_confined.py --skip CONFINE OPTION... -- PROGRAM...
 
-The program must succeed. With --skip each of the programs is told to sleep in io_uring, which the
-options refuse: it must end as skipped, and print the kernel's errno. Exit status 77 if this machine
-does not let itself be confined so.
+The program must succeed. With --skip each program is told to use io_uring, which the options
+refuse. It must end as skipped, and print the kernel's errno. Exit status 77 if this machine does
+not let itself be confined so.
 """
 
 import os
@@ -32,7 +32,7 @@ def run(launcher, command, **environment):
 
 
 def check_skips(launcher, programs):
-    """The sleeper is told twice: to programs by the public header in C, and to those in C++."""
+    """Two variables name the sleeper: one for programs in C, one for programs in C++."""
     wrong = 0
     for program in programs:
         status, said = run(launcher, [program], TIMERHUB_TEST_SLEEPER="uring",

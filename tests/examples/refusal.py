@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Has the kernel refused io_uring to a program that cannot do without? By what it said as it ended.
+"""Has the kernel refused io_uring to a program that needs it? The program's last message decides.
 """
 
 import re

@@ -9,7 +9,7 @@ import time
 
 
 def moves(pid):
-    """How often each thread gave up its processor, or lost it; None if one of them runs."""
+    """Context switches of each thread; None if a thread is running."""
     threads = {}
     for status in pathlib.Path(f"/proc/{pid}/task").glob("*/status"):
         try:
@@ -24,7 +24,7 @@ def moves(pid):
 
 
 def rests(pid, rest_s, hang_s):
-    """Until all of its threads sleep for so long, without a break; False: they never do."""
+    """Waits until all threads sleep for this long without a wake-up. False if they do not."""
     until = time.monotonic() + hang_s
     while time.monotonic() < until:
         before = moves(pid)

@@ -4,10 +4,10 @@
 
 Usage: test_loop.py [--seed N] COMMAND...
 
-Starts COMMAND with three fifos, writes reminders into them from three threads, and looks at what it
-prints and when: each text once, none early by the clock of this process, in order for each fifo, as
-many at one instant as take several turns of the loop. Then: it sleeps while nothing is due, it
-goes on while a fifo is open, and it ends, with status 0, when all have ended. A bad line or file
+Starts COMMAND with three fifos, writes reminders into them from three threads, and checks its
+output. Each text comes once, not early by the clock of this process, and in order for each fifo.
+Some have one time and take several turns of the loop. The program must sleep while nothing is due,
+continue while a fifo is open, and exit with status 0 when all fifos have ended. A bad line or file
 ends it with status 1. Exit status 77 if it needs io_uring, and the kernel refuses that.
 """
 
@@ -35,11 +35,11 @@ HANG_S = 60           # "for ever"
 
 
 class Lost(Exception):
-    """What the program did wrong."""
+    """A fault of the program."""
 
 
 class Reminders:
-    """What was asked for: text -> when it was written, and the delay; and what was printed."""
+    """The reminders: text -> time of the write, and delay. Also the printed texts."""
 
     def __init__(self):
         self.asked = {}
@@ -89,7 +89,7 @@ class Reminders:
 
 
 def feed(reminders, fifo, reader, dice):
-    """Scattered delays, with pauses; then many at one instant."""
+    """Different delays, with pauses. Then many reminders with one time."""
     number = 0
     for _ in range(10):
         batch = [(f"{reader}-{number + i}", dice.randrange(300)) for i in range(20)]
@@ -179,7 +179,7 @@ def test_job(command, directory, seed):
 
 
 def test_refusal(command, arguments, text):
-    """Standard input if there are no files; what cannot be read ends the program, and is said."""
+    """Standard input if there are no files. An unreadable file ends the program with a message."""
     done = subprocess.run([*command, *arguments], input=text, capture_output=True, text=True,
                           timeout=HANG_S, check=False)
     if done.returncode != 1 or not done.stderr:

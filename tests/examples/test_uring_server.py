@@ -4,10 +4,10 @@
 
 Usage: test_uring_server.py [--seed N] COMMAND...
 
-Every byte comes back, to many at once; no connection is closed before it was silent for the idle
-time, by the clock of this process, and every silent one is, also one that takes nothing back, and
-also where the server ran out of descriptors; its counts are exact; it ends when told to, with
-connections open. Exit status 77 if the kernel refuses io_uring.
+Every byte comes back, to many clients at once. No connection is closed before it was silent for the
+idle time, by the clock of this process. Every silent connection is closed, even if the client does
+not read, or the server has no descriptors left. The server's counts are exact. It ends on a signal,
+with open connections. Exit status 77 if the kernel refuses io_uring.
 """
 
 import os
@@ -38,11 +38,11 @@ PAUSE_S = 0.01        # much shorter than the time between two readings of the d
 
 
 class Lost(Exception):
-    """What the program did wrong."""
+    """A fault of the program."""
 
 
 class Server:
-    """The program, and what this process knows that it must have counted."""
+    """The program, and the counts that it must print."""
 
     def __init__(self, command, idle_ms, descriptors=None):
         limit = None if descriptors is None else (lambda: resource.setrlimit(
@@ -92,7 +92,7 @@ class Server:
 
 
 def in_threads(count, function, *arguments):
-    """Calls function(index, *arguments) in threads; what one of them raises is raised."""
+    """Calls function(index, *arguments) in threads. Raises an exception of any thread."""
     raised = []
 
     def run(index):
@@ -153,7 +153,7 @@ def test_echo(command, seed):
 
 
 def fall_silent(index, server, seed):
-    """A few signs of life, then none."""
+    """The client sends a few times, and then stops."""
     dice = random.Random(seed + index)
     last_ns = time.monotonic_ns()
     with server.connect() as connection:
@@ -187,7 +187,8 @@ def test_silent(command, seed):
 
 
 def test_glutton(command):
-    """It sends for ever, and reads nothing: the server's send waits, until the timer comes."""
+    """The client sends for ever and does not read. The server's send waits until the timer
+    expires."""
     with Server(command, IDLE_MS) as server, server.connect() as connection:
         connection.setblocking(False)
         watch = select.poll()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs the program of a page a second time, which prints what the page says of that.
+"""Runs the program of a page a second time, and compares its output with the page.
 
 Usage: check_again.py journal PROGRAM    timerhub-journal(7): killed once its order is on disk
        check_again.py relay PROGRAM      timerhub-relay(7): by with_server.py

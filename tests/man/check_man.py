@@ -70,7 +70,7 @@ def names_of(text):
 
 
 def plain(text):
-    """What the reader sees of literal text."""
+    """Returns literal text as the reader sees it."""
     for escape, character in ((r"\-", "-"), (r"\(aq", "'"), (r"\&", ""), (r"\e", "\\")):
         text = text.replace(escape, character)
     return text
@@ -83,7 +83,7 @@ def literal_blocks(text):
 
 
 def program_and_output(path):
-    """A page has one program, and after it what that prints."""
+    """A page has one program, followed by its output."""
     blocks = literal_blocks(path.read_text(encoding="utf-8"))
     if len(blocks) != 2 or "int main(" not in blocks[0] or "int main(" in blocks[1]:
         raise ValueError(f"{path.name}: EXAMPLES is not one program and what it prints")
@@ -229,7 +229,7 @@ def methods(root):
 
 
 def check_cpp(root):
-    """The page of the header for C++ tells of each public method, and of no other."""
+    """The page of the header for C++ describes exactly the public methods."""
     text = (root / "man" / CPP_PAGE).read_text(encoding="utf-8")
     sections, wanted = re.findall(r"^\.Sh (.*)$", text, re.MULTILINE), methods(root)
     named = set(re.findall(rf"^\.Fn ((?:{CPP_CLASSES})::\w+)", text, re.MULTILINE))

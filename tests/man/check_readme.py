@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Holds README.md to the tree, and its programs to what it says of them.
+"""Compares README.md with the tree, and its programs with their description.
 
 Usage: check_readme.py text ROOT                  its length, its links, and the names in it
        check_readme.py program README NAME FILE   writes a program of it, built by cc NAME.c
-       check_readme.py run README NAME PROGRAM    does the program print what README says?
-       check_readme.py server PROGRAM             does it echo, and hang up on the silent alone?
+       check_readme.py run README NAME PROGRAM    does the program print what README shows?
+       check_readme.py server PROGRAM             does it echo, and close only silent connections?
 
 Prints complaints, and exits with status 1 if there are any; with 77 if the kernel refuses
 io_uring to a program.
@@ -32,7 +32,7 @@ ARRIVES = 60  # seconds within which what must come at all has come
 
 
 def programs(text):
-    """name -> (program, the command that builds it, what it prints or None)."""
+    """name -> (program, the command that builds it, its output or None)."""
     found = re.findall(r"^```c\n(.*?)^```\n+Built by `(cc [^`]*?(\w+)\.c [^`]*)`[^`]*?\n"
                        r"(?:\n```\n(.*?)^```\n)?", text, re.MULTILINE | re.DOTALL)
     return {name: (program, command, printed or None)
@@ -44,7 +44,7 @@ def program_of(readme, name):
 
 
 def emulated(program):
-    """The command that runs it, also if it was compiled for another machine."""
+    """The command that runs it, even if it was compiled for another machine."""
     return [*shlex.split(os.environ.get("MESON_EXE_WRAPPER", "")), str(program.resolve())]
 
 
@@ -91,7 +91,7 @@ def check_run(readme, name, program):
 
 
 def exchange(client, message):
-    """What comes back; nothing if the server has hung up."""
+    """The server's reply; empty if it has closed the connection."""
     try:
         client.sendall(message)
         return client.recv(100)
@@ -121,7 +121,8 @@ def talk(port, messages):
 
 
 def check_server(program):
-    """A second after a message it is there; it hangs up, and not early. Then a second client."""
+    """A second after a message the connection is open. The server closes it later, and not early.
+    Then a second client."""
     with subprocess.Popen(emulated(program), stderr=subprocess.PIPE, text=True) as server:
         try:
             line = server.stderr.readline()

@@ -4,9 +4,9 @@
 
 Usage: check_tables.py ROOT
 
-"Who may free when" stands in include/timerhub.h and in man/timerhub-free.7, with its notes. A cell
-may be wrapped differently, no word may differ. Prints complaints, and exits with status 1 if there
-are any. test_check_tables.py plants faults.
+The table "who may free when" is in include/timerhub.h and in man/timerhub-free.7, with its notes. A
+cell may be wrapped differently, no word may differ. Prints complaints, and exits with status 1 if
+there are any. test_check_tables.py plants faults.
 """
 
 import pathlib
@@ -46,7 +46,7 @@ def block(lines, head):
 
 
 def cells_of(line, starts):
-    """A line cut at the columns; a group's heading, which runs across them, is one cell."""
+    """Splits a line at the columns. A heading across the columns is one cell."""
     if line.endswith(":") and not re.search(r"\s{2}", line):
         return [line[:-1]]
     return [line[start:end].strip() for start, end in zip(starts, starts[1:] + [None])]

@@ -16,7 +16,7 @@ from check_man import program_and_output
 
 
 def shown(tool, program):
-    """What the tool prints of the program, once that has said who it is."""
+    """Returns the tool's output about the program, after the program has printed its process id."""
     with subprocess.Popen([program], stdout=subprocess.PIPE, text=True) as watched:
         try:
             said = watched.stdout.readline()

@@ -4,11 +4,11 @@
 
 Usage: check_models.py ROOT MODEL.pml [WORD...]
 
-The header of a model lists the functions that it models, its laws, its true configurations and
-the bugs that can be planted in it; what is run is read from there. A true configuration must be
-searched to the end without an error, and together they must reach every line of the model. A
-planted bug must break the law that is named beside it. With WORDs, only what has one of them in its
-name is run, and reach is not looked at.
+The header of a model lists the modelled functions, its laws, its true configurations and the bugs
+that can be planted. This script runs them. A true configuration must be searched to the end without
+an error, and together they must reach every line of the model. A planted bug must break the law
+that is named beside it. With WORDs, only runs with a WORD in their names are made, and the reached
+lines are not checked.
 
 Prints the Test Anything Protocol, one line for the header, each configuration and each bug. Exit
 status 1 if anything failed. test_check_models.py plants a fault for every check.
@@ -41,7 +41,7 @@ BUG = re.compile(r" \*   bug (\w+) +(\w+) +((?:-D\w+(?:=\w+)? )*)[^-\s].*")
 
 
 class Run:
-    """One call of Spin: what is defined, and the law that must break, or None."""
+    """One call of Spin: its definitions, and the law that must break, or None."""
 
     def __init__(self, defines, law=None):
         self.defines = defines
@@ -50,7 +50,7 @@ class Run:
 
 
 class Model:
-    """A model's text, what its header lists, and what is wrong with that."""
+    """A model's text, the entries of its header, and the complaints about them."""
 
     def __init__(self, path):
         self.name = path.name
@@ -107,7 +107,8 @@ class Model:
 
 
 def functions_of(path, text):
-    """Those that the file defines: name and parameters at the margin, then the body."""
+    """Returns the functions that the file defines: name and parameters at the margin, then the
+    body."""
     if path.suffix == ".lua":
         return set(re.findall(r"^local function (\w+)\(", text, re.MULTILINE))
     text = re.sub(r"__attribute__\(\(.*?\)\) ", "", text)
@@ -115,7 +116,7 @@ def functions_of(path, text):
 
 
 def check_files(model, root):
-    """What is said to be modelled is there, and says so too."""
+    """Each modelled function exists, and its file names the model."""
     if not model.files:
         model.complain("models nothing")
     for file, names in model.files.items():
@@ -192,7 +193,7 @@ def call(folder, *command):
 
 
 def search(folder, path, run):
-    """Have Spin make the search program, run it, and return what it says."""
+    """Makes the search program by Spin, runs it, and returns its output."""
     call(folder, "spin", "-a", *run.defines, str(path.resolve()))
     # tcc's program is slower than gcc's, and is ready before gcc has read the source. NOCOMP keeps
     # states whole, which takes a fifth less time and a third more memory.
@@ -228,7 +229,8 @@ def check_found(output, law):
 
 
 def lines_of(folder, output):
-    """The lines of the model that this configuration has, and those that the search reached."""
+    """Returns the lines of the model in this configuration, and the lines that the search
+    reached."""
     states, proctype = {}, None
     for line in call(folder, "./pan", "-d").splitlines():
         match = re.match(r"(?:proctype|init|claim) *(\S*)", line)

@@ -84,7 +84,7 @@ def run_on(model, words=(), lib=LIB, other="", lua=""):
 
 class Planted(unittest.TestCase):
     def fault(self, old, new, where, complaint, words=("NOTHING",)):
-        """Put `new` in the place of `old`: nothing else fails than what is expected."""
+        """Replaces `old` by `new`. Only the expected check may fail."""
         self.assertIn(old, GOOD)
         self.failed(where, complaint, *run_on(GOOD.replace(old, new), words))
 

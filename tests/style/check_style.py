@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Holds the source to what CONTRIBUTING.md says of it, as far as a program can tell.
+"""Checks the rules of CONTRIBUTING.md that a program can check.
 
 Usage: check_style.py ROOT [SHARED_LIBRARY...]
 
-Prints one line per complaint, "path:line: what", and exits with status 1 if there is any. Which
-folder of lib/ may include which is read from the table in lib/README.md. The symbols of a library
-are looked at if it is named. test_check_style.py plants a fault for every check.
+Prints one line per complaint, "path:line: complaint", and exits with status 1 if there is any.
+Which folder of lib/ may include which is read from the table in lib/README.md. The symbols of a
+library are looked at if it is named. test_check_style.py plants a fault for every check.
 """
 
 import graphlib
@@ -158,7 +158,8 @@ def check_include(source, index, name, folders):
 
 
 def check_includes(root, sources):
-    """A folder includes those that lib/README.md names; each foreign header has its home."""
+    """A folder includes only folders that lib/README.md permits. Each foreign header has its
+    home."""
     folders = read_folders(root)
     complaints = [] if folders else ["lib/README.md: no table of folders"]
     for source in in_lib(sources):
@@ -220,7 +221,7 @@ def compare(what, names, wanted, header="include/timerhub.h"):
 
 
 def check_symbols(root, library, shared_libraries):
-    """What the header declares, the map lists, and the library exports, is the same."""
+    """The header declares, the map lists, and the library exports the same functions."""
     wanted = header_functions(root, library)
     complaints = compare(library.map, map_symbols(root, library), wanted, library.headers[0])
     stem = "lib" + pathlib.Path(library.map).stem.replace("_", "-") + ".so"
@@ -232,7 +233,7 @@ def check_symbols(root, library, shared_libraries):
 
 
 def check_docstrings(sources):
-    """Every public function has a comment; those that follow each other directly share one."""
+    """Every public function has a comment. Adjacent functions share one."""
     complaints = []
     for source in sources:
         if source.path.as_posix() not in [header for library in LIBRARIES
@@ -251,7 +252,7 @@ def check_docstrings(sources):
 
 
 def comments_of(source):
-    """(index, text) of every comment line, but for the file's overview; and the overview."""
+    """Returns (index, text) of every comment line: those of the file's overview, and all others."""
     overview, rest, inside = [], [], False
     code_begins = next((i for i, line in enumerate(source.lines) if line.startswith("#")), 0)
     for index, line in enumerate(source.lines):
@@ -280,7 +281,7 @@ def listed_labels(overview):
 
 
 def ends_at(source, index):
-    """Which ends of an edge the statement is that a label stands at: after it, or before."""
+    """Returns the ends of an edge at a label's statement: release, acquire."""
     window = source.lines[index:index + 4]
     for line in window:
         release, acquire = RELEASES.search(line), ACQUIRES.search(line)
@@ -364,7 +365,8 @@ def check_prose(root, sources):
 
 
 def suite_of(path):
-    """The suite of the tests in a folder: its name, or that of the part of the tree."""
+    """Returns the suite of a folder's tests: the folder's name, or the name of the part of the
+    tree."""
     return path.parts[1] if path.parts[0] == "tests" and len(path.parts) > 2 else path.parts[0]
 
 
@@ -381,8 +383,8 @@ def check_tests_added(sources):
 
 
 def check_programs_built(sources):
-    """Each test program is in the meson.build of its folder, or, where there is none, in another:
-    by its file, or by the part of its name that is its own."""
+    """Each test program is in the meson.build of its folder, or in another if its folder has none.
+    The entry is the file, or the particular part of its name."""
     builds = {source.path.parent: "\n".join(source.lines) for source in sources
               if source.name == "meson.build"}
     complaints = []
@@ -473,7 +475,7 @@ def check_licence(sources):
 
 
 def clang_format():
-    """The program that decides, if it is the version that we agreed on; else None."""
+    """Returns clang-format if it has the agreed version, or None."""
     for name in (f"clang-format-{CLANG_FORMAT}", "clang-format"):
         path = shutil.which(name)
         if path:

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Reads OpenMetrics text with the parser of Prometheus' own Python client.
 
-By itself it parses standard input for the tests, since that package may belong to another Python
-than the one that runs them.
+As a program it parses standard input for the tests, since the package may belong to another Python.
 """
 
 import json

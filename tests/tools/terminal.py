@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs a program at a terminal, for the tests of what it prints only there."""
+"""Runs a program at a terminal, for tests of output that appears only there."""
 
 import os
 import pty
@@ -40,8 +40,8 @@ def strace_works():
 def check_progress(expect, command, named, held, *filters, **environment):
     """Work that lasts has a line on standard error that ends up cleared; other work has none.
 
-    `command` makes all ready and returns the words, each time. `named` is what the line
-    begins with. `held`, as strace has it, are the system calls of the work that begin 2.1 s late.
+    `command` makes all ready and returns the words, each time. The line begins with `named`.
+    `held`, as strace has it, are the system calls of the work that begin 2.1 s late.
     """
     try:
         begun = time.monotonic()
@@ -66,7 +66,7 @@ def check_progress(expect, command, named, held, *filters, **environment):
 
 
 def at_terminal(*command, streams=("stdout", "stderr"), **environment):
-    """Exit status, and what the program wrote to those of its streams that are a terminal.
+    """Returns the exit status, and the output to streams that are a terminal.
 
     The environment has no NO_COLOR and a TERM with colours, unless told otherwise. Raises OSError
     if there is no terminal to be had.

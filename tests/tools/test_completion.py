@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""What bash offers for the tools, with the completions that are installed.
+"""The words that bash offers for the tools, with the installed completions.
 
 Usage: test_completion.py COMPLETIONS BUILD TOOL...
 
-Every command and option that a tool's help names is offered, and no other; so neither the help nor
-the completion can forget one.
+Bash must offer exactly the commands and options of a tool's help. So neither the help nor the
+completion can lack one.
 """
 
 import json

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What every tool answers: help that fits a screen, the version, and a page with exit statuses.
+"""Every tool prints its help on one screen, and its version. Its page has the exit statuses.
 
 Usage: test_console.py ROOT [TOOL...]
 
-The scripts tools/run-* have no page; their help says the exit status.
+The scripts tools/run-* have no page. Their help has the exit status.
 """
 
 import pathlib

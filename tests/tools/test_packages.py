@@ -22,7 +22,7 @@ NEED = "packages_need here first second && echo went on"
 
 
 class Machine:
-    """A folder of programs, and what they are told."""
+    """A folder of programs, and their variables."""
 
     def __init__(self, folder, **programs):
         self.folder = pathlib.Path(folder)
@@ -42,7 +42,7 @@ class Machine:
         return ["bash", "-c", f". {SCRIPT}; {text}"]
 
     def run(self, text=NEED):
-        """Without a terminal: status, and what was printed."""
+        """Without a terminal: status and output."""
         done = subprocess.run(self.command(text), stdin=subprocess.DEVNULL, text=True, check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60,
                               env={"PATH": str(self.folder)})

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Builds the web site, and looks at it: with a parser, and with a browser if one is here.
+"""Builds the web site, and checks it with a parser, and with a browser if one is installed.
 
 Usage: test_site.py links|browser SOURCE-ROOT [FOLDER]
 
@@ -37,7 +37,7 @@ SCHEMES = ("light", "dark")
 
 
 class Wrong(Exception):
-    """What is not as a reader may expect it."""
+    """A fault of the site."""
 
 
 class Skipped(Exception):
@@ -63,7 +63,7 @@ def build(root, folder):
 
 
 class Reader(html.parser.HTMLParser):
-    """What a page links to, and the places in it that may be linked to."""
+    """The links of a page, and its link targets."""
 
     def __init__(self, path):
         super().__init__()
@@ -163,7 +163,7 @@ def paeth(left, above, corner):
 
 
 def unfiltered(kind, line, before, step):
-    """A line of a PNG as it was before its filter."""
+    """Returns a line of a PNG without its filter."""
     for i, value in enumerate(line):
         left = line[i - step] if i >= step else 0
         corner = before[i - step] if i >= step else 0
@@ -278,7 +278,7 @@ class Browser:
 
 
 def check_narrow(browser, folder):
-    """Each page fits; what is wide in it is scrolled by itself."""
+    """Each page fits. A wide element has its own scroll bar."""
     pages = sorted(folder.rglob("*.html"))
     complaints = []
     for page in pages:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""timerhub-top from outside: what it shows is what timerhub_stats() says, and it takes no harm.
+"""timerhub-top from outside: it shows the values of timerhub_stats(), and survives bad data.
 
 Usage: test_top.py TIMERHUB_TOP WATCHED [TEST]
 
-A process that does as it is told (watched.c) is watched by the real tool. Nothing is timed; what
-another thread has yet to do is waited for, up to a minute. The live view runs in a terminal of
-tmux, and is left out where there is none.
+The real tool observes a process that follows orders (watched.c). Nothing is timed. The test waits
+up to a minute for the work of another thread. The live view runs in a terminal of tmux,
+and is left out where there is none.
 """
 
 import fcntl
@@ -39,7 +39,7 @@ COUNTERS = ("armed", "refiled", "cancelled", "expired", "delivered", "overruns",
 
 
 class Watched:
-    """The process that does as it is told; ends with the block."""
+    """The process that follows orders; ends with the block."""
 
     def __init__(self, fds=()):
         self.fds = fds
@@ -92,7 +92,7 @@ def once(pid, *arguments):
 
 
 def as_stats(hub):
-    """What the tool says, in the shape of what the process says of itself."""
+    """Returns the tool's values, in the form of the process's own."""
     stats = {name: hub[name] for name in COUNTERS}
     stats["sleeper"] = {"none": 0, "io_uring": 1, "ppoll": 2}[hub["sleeper"]]
     stats["lateness"] = [0] * 64
@@ -102,7 +102,7 @@ def as_stats(hub):
 
 
 def eventually(holds):
-    """What `holds` returns, once that is true."""
+    """Returns the result of `holds`, as soon as it is true."""
     for _ in range(600):
         result = holds()
         if result:
@@ -297,7 +297,7 @@ class Metrics(unittest.TestCase):
 
 
 class Process(unittest.TestCase):
-    """What being observable means for the process."""
+    """The effects of TIMERHUB_OBSERVABLE on the process."""
 
     def test_the_board_is_read_only_and_keeps_its_size(self):
         with Watched() as watched:
