@@ -8,7 +8,7 @@
 //
 //	timerhub-relay run orders
 //
-// Three orders are to be cancelled if unpaid; one is paid in time, one fails at first.
+// Three orders must be cancelled if they are not paid. One is paid in time, one fails at first.
 package main
 
 import (
@@ -27,7 +27,7 @@ import (
 const (
 	queue  = "{orders}"
 	second = 1000000
-	// Above BLOCK: a connection that has died silently is noticed.
+	// Above BLOCK, so that a dead connection is noticed.
 	timeout = 35 * time.Second
 )
 

@@ -5,7 +5,7 @@
 // Usage: orders.js    the server is $REDIS_URL, or the socket $REDIS_SOCKET; a relay must run:
 //                     timerhub-relay run orders
 //
-// Three orders are to be cancelled if unpaid; one is paid in time, one fails at first.
+// Three orders must be cancelled if they are not paid. One is paid in time, one fails at first.
 'use strict';
 
 const redis = require('redis');
@@ -25,7 +25,7 @@ async function put(client, order, delayUs, data) {
 		throw new Error(`put ${order}: ${answer[0]}`);
 }
 
-// Blocks: so it has a connection of its own.
+// It blocks, so it has a connection of its own.
 async function read(client) {
 	try {
 		const reply = await client.sendCommand(['XREADGROUP', 'GROUP', 'timerhub', 'worker-1',

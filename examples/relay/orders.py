@@ -4,7 +4,7 @@
 
 Usage: orders.py    the server is $REDIS_URL; a relay must run: timerhub-relay run orders
 
-Three orders are to be cancelled if unpaid; one is paid in time, one fails at first.
+Three orders must be cancelled if they are not paid. One is paid in time, one fails at first.
 """
 
 import os
@@ -28,7 +28,7 @@ def put(server, order, delay_us, data):
 
 
 def worker(server, count):
-    """Takes until so many orders are dealt with."""
+    """Takes tasks until `count` orders are finished."""
     while count > 0:
         try:
             reply = server.xreadgroup("timerhub", "worker-1", {READY: ">"}, count=1,
@@ -49,7 +49,7 @@ def worker(server, count):
 
 
 def main():
-    # A socket timeout above BLOCK: a connection that has died silently is noticed.
+    # A socket timeout above BLOCK, so that a dead connection is noticed.
     server = redis.Redis.from_url(os.environ.get("REDIS_URL", "redis://127.0.0.1"),
                                   socket_timeout=35)
     call(server, "create")

@@ -320,8 +320,8 @@ END_TEST
 /*
  * A producer is delayed while others submit. It finds the current end of the inbox within a cache
  * line of its place, and does not walk over the new entries. On a manual hub with one lane, into
- * which others push 1,600 times: a walk takes some 16,000 instructions. Six calls, each delayed at
- * the most expensive instruction, take fewer than this in all.
+ * which others push 1,600 times: a walk takes some 16,000 instructions. Each of six calls is
+ * delayed where this costs most. Together they may take SIX_CALLS_MORE_MAX additional instructions.
  */
 #define MEANWHILE_ROUNDS 100
 #define MEANWHILE 16

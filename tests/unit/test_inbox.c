@@ -115,8 +115,8 @@ START_TEST(half_full_lane_asks_for_the_owner)
 END_TEST
 
 /*
- * If many entries wait in any lanes, a push asks for the owner long before a lane is half full, and
- * then only once per stride.
+ * If many entries wait, in one lane or several, a push asks for the owner long before a lane is
+ * half full. After that, few pushes ask again.
  */
 START_TEST(many_that_wait_ask_for_the_owner)
 {

@@ -6,7 +6,7 @@
  * Three relays, four workers and a shop are processes that represent machines. They use a Redis of
  * their own that stores everything (appendfsync always). They record each answer in a book, in
  * shared memory. In the end every order must be paid or dropped. No order may be lost, dropped
- * early, or dropped although it was paid. Exit status 1 if one was, 77 without Redis.
+ * early, or dropped although it was paid. Exit status 1 after such a fault, 77 without Redis.
  *
  * Usage: relay_orders TIMERHUB-RELAY [ORDERS]
  */
