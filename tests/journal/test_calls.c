@@ -314,6 +314,23 @@ START_TEST(touch_prolongs_a_lease_and_takes_a_task_back)
 }
 END_TEST
 
+START_TEST(touch_without_leases_changes_nothing)
+{
+	struct timerhub_task task, other;
+
+	begin(&small);
+	expect_eq(small.lease_ns, 0);
+	(void)put(0, "task");
+	expect_eq(timerhub_journal_take(journal, &task, UINT64_MAX), 1);
+	expect_eq(timerhub_journal_touch(journal, &task, 1), 0);
+	expect_eq(timerhub_journal_take(journal, &other, 0), 0);
+	expect_eq(stats().taken, 1);
+	expect_eq(stats().leases_over, 0);
+	expect_eq(timerhub_journal_done(journal, &task), 0);
+	end();
+}
+END_TEST
+
 START_TEST(task_that_comes_back_too_often_is_parked)
 {
 	struct timerhub_journal_config config = small;
@@ -1928,6 +1945,7 @@ int main(int argc, char **argv)
 	tests_add(data_stays_its_takers_though_another_ends_the_task, 60);
 	tests_add(delivery_that_is_not_the_latest_is_answered_estale, 60);
 	tests_add(touch_prolongs_a_lease_and_takes_a_task_back, 60);
+	tests_add(touch_without_leases_changes_nothing, 60);
 	tests_add(task_that_comes_back_too_often_is_parked, 60);
 	tests_add(task_whose_leases_end_too_often_is_parked, 60);
 	tests_add(periodic_task_comes_once_for_the_periods_that_passed, 60);
