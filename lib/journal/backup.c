@@ -197,7 +197,7 @@ int timerhub_journal_backup(struct timerhub_journal *journal, const char *to)
 
 	if (!journal || !to || !journal->owns)
 		return -EINVAL;
-	if (!life_goes_on(&journal->life))
+	if (!fork_check_goes_on(&journal->fork_check))
 		return -EOWNERDEAD;
 	result = disk_real_open_again(&from, journal->disk);
 	if (result < 0)

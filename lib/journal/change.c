@@ -173,7 +173,7 @@ static int transaction_may_begin(struct timerhub_journal *journal,
 {
 	if (!journal || (!changes && count > 0))
 		return -EINVAL;
-	if (!life_goes_on(&journal->life))
+	if (!fork_check_goes_on(&journal->fork_check))
 		return -EOWNERDEAD;
 	return count <= TIMERHUB_JOURNAL_CHANGES_MAX ? 0 : -E2BIG;
 }
@@ -234,7 +234,7 @@ int timerhub_journal_completions(struct timerhub_journal *journal,
 
 	if (!journal || (!completions && max > 0))
 		return -EINVAL;
-	if (!life_goes_on(&journal->life))
+	if (!fork_check_goes_on(&journal->fork_check))
 		return -EOWNERDEAD;
 	lock_take(&journal->lock);
 	while (count < max) {
@@ -260,7 +260,7 @@ int timerhub_journal_completion_fd(struct timerhub_journal *journal)
 
 	if (!journal)
 		return -EINVAL;
-	if (!life_goes_on(&journal->life))
+	if (!fork_check_goes_on(&journal->fork_check))
 		return -EOWNERDEAD;
 	lock_take(&journal->lock);
 	fd = completions_fd(&journal->completions);

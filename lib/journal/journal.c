@@ -157,7 +157,7 @@ static void journal_free(struct timerhub_journal *journal)
 	for (unsigned i = 0; i < JOURNAL_BATCHES; i++)
 		batch_fini(&journal->batches[i]);
 	lock_fini(&journal->lock);
-	life_close(&journal->life);
+	fork_check_close(&journal->fork_check);
 	if (journal->owns) {
 		journal->timer->ops->close(journal->timer);
 		disk_real_close(journal->disk);
@@ -168,7 +168,7 @@ static void journal_free(struct timerhub_journal *journal)
 static int journal_open_parts(struct timerhub_journal *journal,
                               const struct timerhub_journal_config *config)
 {
-	int result = life_open(&journal->life);
+	int result = fork_check_open(&journal->fork_check);
 
 	if (result == 0)
 		result = journal_open_batches(journal, config->segment_bytes);
@@ -278,7 +278,7 @@ void timerhub_journal_close(struct timerhub_journal *journal)
 {
 	if (!journal)
 		return;
-	if (life_goes_on(&journal->life)) {
+	if (fork_check_goes_on(&journal->fork_check)) {
 		journal_send_takers_away(journal);
 		if (journal->threaded)
 			keeper_stop(journal);

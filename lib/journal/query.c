@@ -14,7 +14,7 @@ static int query_may_begin(struct timerhub_journal *journal)
 {
 	if (!journal)
 		return -EINVAL;
-	return life_goes_on(&journal->life) ? 0 : -EOWNERDEAD;
+	return fork_check_goes_on(&journal->fork_check) ? 0 : -EOWNERDEAD;
 }
 
 /* Returns the task, or NULL if its put is still in flight. The lock is held. */

@@ -16,7 +16,7 @@
 #include "journal/completions.h"
 #include "journal/deliveries.h"
 #include "journal/eventcount.h"
-#include "journal/life.h"
+#include "journal/fork_check.h"
 #include "journal/lock.h"
 #include "journal/log.h"
 #include "journal/tasks.h"
@@ -30,7 +30,7 @@ struct timerhub_journal {
 	struct wall_timer *timer;
 	bool owns;     /* disk and timer are the real ones; close them too */
 	bool threaded; /* false in tests: no keeper, each change writes its own batch */
-	struct life life;
+	struct fork_check fork_check;
 	uint64_t lease_ns;
 	uint64_t data_bytes_max;
 	uint32_t tasks_max;

@@ -142,7 +142,7 @@ int timerhub_journal_take_many(struct timerhub_journal *journal, struct timerhub
 
 	if (!journal || !ret_tasks || max == 0 || max > INT_MAX)
 		return -EINVAL;
-	if (!life_goes_on(&journal->life))
+	if (!fork_check_goes_on(&journal->fork_check))
 		return -EOWNERDEAD;
 	/* If a thread were cancelled while it sleeps on the timer, no other thread would. */
 	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
@@ -161,7 +161,7 @@ int timerhub_journal_take(struct timerhub_journal *journal, struct timerhub_task
 
 void timerhub_journal_stop(struct timerhub_journal *journal)
 {
-	if (!journal || !life_goes_on(&journal->life))
+	if (!journal || !fork_check_goes_on(&journal->fork_check))
 		return;
 	lock_take(&journal->lock);
 	if (journal->stopped_ns == UINT64_MAX)
@@ -201,7 +201,7 @@ int timerhub_journal_touch(struct timerhub_journal *journal, const struct timerh
 
 	if (!journal || !task)
 		return -EINVAL;
-	if (!life_goes_on(&journal->life))
+	if (!fork_check_goes_on(&journal->fork_check))
 		return -EOWNERDEAD;
 	lock_take(&journal->lock);
 	result = take_touch(journal, task, lease_ns > 0 ? lease_ns : journal->lease_ns);
@@ -215,7 +215,7 @@ int timerhub_journal_release(struct timerhub_journal *journal, const struct time
 
 	if (!journal || !task)
 		return -EINVAL;
-	if (!life_goes_on(&journal->life))
+	if (!fork_check_goes_on(&journal->fork_check))
 		return -EOWNERDEAD;
 	lock_take(&journal->lock);
 	held = deliveries_find(&journal->deliveries, task->delivery);
@@ -229,7 +229,7 @@ int timerhub_journal_fd(struct timerhub_journal *journal)
 {
 	if (!journal)
 		return -EINVAL;
-	if (!life_goes_on(&journal->life))
+	if (!fork_check_goes_on(&journal->fork_check))
 		return -EOWNERDEAD;
 	lock_take(&journal->lock);
 	journal->polled = true;

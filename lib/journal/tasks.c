@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "journal/hash.h"
+#include "journal/siphash.h"
 
 #define BUCKETS_MIN 64u
 #define SPREAD UINT64_C(0x9e3779b97f4a7c15) /* 2^64 by the golden ratio: Knuth, volume 3, 6.4 */
@@ -77,7 +77,7 @@ static struct task **tasks_bucket(const struct tasks *tasks, uint64_t id)
 
 static struct task **tasks_key_bucket(const struct tasks *tasks, const void *key, size_t key_len)
 {
-	return &tasks->keys[hash_bytes(tasks->seed, key, key_len) & (tasks->buckets_count - 1)];
+	return &tasks->keys[siphash_bytes(tasks->seed, key, key_len) & (tasks->buckets_count - 1)];
 }
 
 static void tasks_chain_key(struct tasks *tasks, struct task *task)

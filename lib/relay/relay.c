@@ -13,7 +13,7 @@
 
 #include "base/cancellation.h"
 #include "base/options.h"
-#include "relay/flag.h"
+#include "relay/ready_fd.h"
 
 #define NS_PER_US UINT64_C(1000)
 #define NS_PER_MS UINT64_C(1000000)
@@ -125,11 +125,11 @@ static int open_shards(struct timerhub_relay *relay)
 
 static int open_parts(struct timerhub_relay *relay)
 {
-	int result = life_open(&relay->life);
+	int result = fork_check_open(&relay->fork_check);
 
 	if (result < 0)
 		return result;
-	relay->shared.ready_fd = flag_open();
+	relay->shared.ready_fd = ready_fd_open();
 	return relay->shared.ready_fd < 0 ? relay->shared.ready_fd : open_shards(relay);
 }
 
@@ -143,7 +143,7 @@ static void free_relay(struct timerhub_relay *relay)
 	if (relay->shared.ready_fd >= 0)
 		(void)close(relay->shared.ready_fd);
 	lock_fini(&relay->shared.lock);
-	life_close(&relay->life);
+	fork_check_close(&relay->fork_check);
 	free(relay);
 }
 
@@ -201,7 +201,7 @@ static void send_takers_away(struct timerhub_relay *relay)
 {
 	lock_take(&relay->shared.lock);
 	relay->shared.closing = true;
-	flag_raise(relay->shared.ready_fd);
+	ready_fd_raise(relay->shared.ready_fd);
 	while (relay->inside > 0) {
 		uint32_t number;
 
@@ -219,7 +219,7 @@ void timerhub_relay_close(struct timerhub_relay *relay)
 	CANCELLATION_HELD;
 	if (!relay)
 		return;
-	if (life_goes_on(&relay->life)) {
+	if (fork_check_goes_on(&relay->fork_check)) {
 		send_takers_away(relay);
 		shards_end(relay->shards, relay->shared.shard_count);
 	}
@@ -232,7 +232,7 @@ int relay_may_call(const struct timerhub_relay *relay)
 {
 	if (!relay)
 		return -EINVAL;
-	return life_goes_on(&relay->life) ? 0 : -EOWNERDEAD;
+	return fork_check_goes_on(&relay->fork_check) ? 0 : -EOWNERDEAD;
 }
 
 struct shard *relay_shard_of(struct timerhub_relay *relay, const char *id)

@@ -7,12 +7,12 @@
 #ifndef RELAY_RELAY_H
 #define RELAY_RELAY_H
 
-#include "journal/life.h"
+#include "journal/fork_check.h"
 #include "relay/shard.h"
 
 struct timerhub_relay {
 	struct shared shared;
-	struct life life;
+	struct fork_check fork_check;
 	uint64_t seed; /* of ids that are made */
 	struct shard *shards;
 

@@ -2,13 +2,13 @@
 /* See shared.h. Tested by tests/relay/test_calls.c. */
 #include "relay/shared.h"
 
-#include "relay/flag.h"
+#include "relay/ready_fd.h"
 
 void shared_show_prefetched(struct shared *shared)
 {
 	if (shared->deliveries.prefetched == 0)
 		return;
-	flag_raise(shared->ready_fd);
+	ready_fd_raise(shared->ready_fd);
 	if (shared->waiting > 0) {
 		eventcount_set(&shared->takers, eventcount_number(&shared->takers) + 1);
 		eventcount_wake(&shared->takers, shared->deliveries.prefetched);

@@ -12,7 +12,7 @@
 #include <timerhub_loop.h>
 #include <unistd.h>
 
-#include "relay/flag.h"
+#include "relay/ready_fd.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 /* Beyond a year from now there is nothing to wake for. */
@@ -33,7 +33,7 @@ int sleeper_open(struct sleeper **ret_sleeper)
 
 	if (!sleeper)
 		return -ENOMEM;
-	*sleeper = (struct sleeper){ .wake_fd = flag_open() };
+	*sleeper = (struct sleeper){ .wake_fd = ready_fd_open() };
 	if (sleeper->wake_fd < 0) {
 		result = sleeper->wake_fd;
 		free(sleeper);
@@ -118,10 +118,10 @@ void sleeper_sleep(struct sleeper *sleeper, struct pollfd *fds, unsigned count, 
 	} while (!sleeper->rung &&
 	         !is_ready(fds, count + 1)); /* the loop may wake before the timeout expires */
 	if (fds[count].revents)
-		flag_lower(sleeper->wake_fd);
+		ready_fd_lower(sleeper->wake_fd);
 }
 
 void sleeper_wake(struct sleeper *sleeper)
 {
-	flag_raise(sleeper->wake_fd);
+	ready_fd_raise(sleeper->wake_fd);
 }

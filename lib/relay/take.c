@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/cancellation.h"
-#include "relay/flag.h"
+#include "relay/ready_fd.h"
 #include "relay/relay.h"
 
 #define NS_PER_US UINT64_C(1000)
@@ -26,7 +26,7 @@ static bool take_prefetched(struct timerhub_relay *relay, struct timerhub_relay_
 
 	if (relay->shared.deliveries.prefetched == 0) {
 		if (!relay->shared.closing && !relay->shared.stopped)
-			flag_lower(relay->shared.ready_fd);
+			ready_fd_lower(relay->shared.ready_fd);
 		if (relay->shared.watched)
 			wake_shards(relay); /* read ahead */
 	}
@@ -148,7 +148,7 @@ void timerhub_relay_stop(struct timerhub_relay *relay)
 		return;
 	lock_take(&relay->shared.lock);
 	relay->shared.stopped = true;
-	flag_raise(relay->shared.ready_fd);
+	ready_fd_raise(relay->shared.ready_fd);
 	shared_wake_takers(&relay->shared);
 	lock_give(&relay->shared.lock);
 }

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* See flag.h. */
-#include "relay/flag.h"
+/* See ready_fd.h. */
+#include "relay/ready_fd.h"
 
 #include <errno.h>
 #include <sys/eventfd.h>
 
-int flag_open(void)
+int ready_fd_open(void)
 {
 	int flag = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 
 	return flag < 0 ? -errno : flag;
 }
 
-void flag_raise(int flag)
+void ready_fd_raise(int flag)
 {
 	(void)eventfd_write(flag, 1); /* fails only when it is up by far */
 }
 
-void flag_lower(int flag)
+void ready_fd_lower(int flag)
 {
 	eventfd_t count;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* See life.h. The journal's only home of sys/mman.h. Tested by forking: tests/journal. */
+/* See fork_check.h. The journal's only home of sys/mman.h. Tested by forking: tests/journal. */
 #define _GNU_SOURCE
-#include "journal/life.h"
+#include "journal/fork_check.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 /* The kernel rounds it up to a page. */
 #define LIFE_BYTES sizeof(uint32_t)
 
-int life_open(struct life *life)
+int fork_check_open(struct fork_check *fork_check)
 {
 	void *page =
 		mmap(NULL, LIFE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -23,14 +23,14 @@ int life_open(struct life *life)
 		(void)munmap(page, LIFE_BYTES);
 		return result;
 	}
-	life->word = page;
-	*life->word = 1;
+	fork_check->word = page;
+	*fork_check->word = 1;
 	return 0;
 }
 
-void life_close(struct life *life)
+void fork_check_close(struct fork_check *fork_check)
 {
-	if (life->word)
-		(void)munmap(life->word, LIFE_BYTES);
-	life->word = NULL;
+	if (fork_check->word)
+		(void)munmap(fork_check->word, LIFE_BYTES);
+	fork_check->word = NULL;
 }
