@@ -122,9 +122,10 @@ def check_packages(packages, version):
 # ---- Fedora ----
 
 
-def lint_spec(spec):
+def lint_spec(spec, home):
+    """rpmlint makes a folder in the home directory: it gets one of its own."""
     done = subprocess.run(["rpmlint", spec], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True, check=False)
+                          text=True, check=False, env={**os.environ, "HOME": str(home)})
     expect("1 specfiles checked" in done.stdout, f"rpmlint did not look:\n{done.stdout}")
     errors = [line for line in done.stdout.splitlines() if ": E: " in line and
               NOT_FEDORA not in line]
@@ -144,7 +145,7 @@ def test_fedora(root, directory):
     expect(re.search(rf"^%changelog\n\* .* - {version}-\d+$", text, re.MULTILINE),
            f"the last change in {spec} is not of {version}")
     if shutil.which("rpmlint"):
-        lint_spec(spec)
+        lint_spec(spec, directory)
     top = directory / "top"
     (top / "SOURCES").mkdir(parents=True)
     with tarfile.open(top / f"SOURCES/timerhub-{version}.tar.gz", "w:gz", compresslevel=1) as tar:
