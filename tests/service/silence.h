@@ -8,9 +8,10 @@
 #include "harness.h"
 
 /*
- * From here on the kernel kills the calling thread at each system call but its end, the clock, and
- * this one. With a sanitizer, whose runtime makes calls of its own, the kernel kills only at calls
- * by which the library could wake, sleep or lock.
+ * After this call the kernel kills the process at each system call. Allowed are exit_group(),
+ * clock_gettime() and the call `but`. A sanitizer's runtime makes system calls of its own. With a
+ * sanitizer, the kernel kills only at calls by which the library could wake a thread, sleep or read
+ * a descriptor.
  */
 static inline void forbid_system_calls(int but)
 {

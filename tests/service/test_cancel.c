@@ -138,7 +138,10 @@ START_TEST(cancel_is_final_for_a_periodic_timer_in_its_own_callback)
 }
 END_TEST
 
-/* In every phase: armed, expired, expired with further periods due, just delivered. */
+/*
+ * The timer is cancelled in every phase: armed, expired, expired with further periods due, and just
+ * delivered.
+ */
 START_TEST(cancel_is_final_for_a_periodic_timer)
 {
 	static const struct {
@@ -175,22 +178,23 @@ START_TEST(cancel_many_counts_the_live_ones)
 	for (unsigned i = 0; i < COUNT_OF(timers); i++)
 		timers[i] = arm_after(rig.queue, i * 64, i);
 	advance(rig.hub, 150);
-	expect_eq(drain_all(rig.queue), 3); /* 0, 1, 2 */
-	advance(rig.hub, 300);              /* 3 and 4 are in the queue */
+	expect_eq(drain_all(rig.queue), 3); /* timers 0, 1 and 2 */
+	advance(rig.hub, 300);              /* timers 3 and 4 are in the queue */
 	expect_eq(timerhub_cancel(rig.hub, timers[9]), 0);
 	timers[8] = timers[7];
 	expect_eq(timerhub_cancel_many(rig.hub, timers, COUNT_OF(timers)), 5);
 	expect_eq(timerhub_cancel_many(rig.hub, timers, COUNT_OF(timers)), 0);
 	expect_eq(timerhub_cancel_many(rig.hub, timers, 0), 0);
 	advance(rig.hub, 5000);
-	expect_eq(drain_all(rig.queue), 1); /* timer 8, whose handle was overwritten */
+	expect_eq(drain_all(rig.queue), 1); /* timer 8 comes, because its handle was overwritten */
 	rig_close(&rig);
 }
 END_TEST
 
 /*
- * The data points at memory. If a cancel returns 0, the canceller frees it at once; otherwise the
- * consumer frees it on delivery. The sanitizers report a double free, a use after free, or a leak.
+ * Each timer's data points at allocated memory. If a cancel returns 0, the canceller frees it at
+ * once; otherwise the consumer frees it on delivery. The sanitizers report a double free, a use
+ * after free, or a leak.
  */
 struct order {
 	atomic_uint freed;

@@ -50,7 +50,7 @@ static void *dispatch_one(void *arg)
 	return NULL;
 }
 
-/* A thread that cancels, and checks after its return that the callbacks had ended. */
+/* A thread that calls timerhub_cancel_sync(), and then checks that the callbacks have ended. */
 struct canceller {
 	struct rig *rig;
 	timerhub_timer timer;
@@ -82,7 +82,10 @@ static void canceller_start(struct canceller *canceller)
 	expect(!atomic_load(&canceller->back));
 }
 
-/* Wait until the timer has ended. A blocked canceller may have blocked before its cancel. */
+/*
+ * Wait until the timer has ended. A canceller's thread may block before it cancels, so the test
+ * cannot only wait until the thread blocks.
+ */
 static void wait_cancelled(const struct rig *rig, timerhub_timer timer)
 {
 	uint64_t until_ns = monotonic_ns() + ARRIVES;
@@ -182,8 +185,8 @@ START_TEST(cancel_sync_waits_for_every_callback_of_the_timer)
 	}
 	canceller_start(&canceller);
 	/*
-	 * Try both orders of their ends, since the library searches the callback cells in one
-	 * order.
+	 * The test ends the two callbacks in both orders, since the library searches the callback
+	 * cells in one order.
 	 */
 	atomic_store(&periods[_i].let_out, true);
 	sleep_ns(20 * MS);
@@ -245,7 +248,10 @@ static void cancel_oneself(const struct timerhub_event *event)
 	expect_eq(timerhub_cancel_sync(inside_rig.hub, other), -ENOENT);
 }
 
-/* The first callback dispatches the second, and the second finds the first running beneath it. */
+/*
+ * The first callback calls timerhub_dispatch(), which calls the second. The second finds that the
+ * first runs on the same thread.
+ */
 static void dispatch_more(const struct timerhub_event *event)
 {
 	if (event->data == 0) {

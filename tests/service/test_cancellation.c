@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * No call is a cancellation point. A thread with a pending request makes all calls, with success
- * and with failure, and is cancelled only at its own cancellation point. Nothing is left behind.
- * Asynchronous cancellation is not supported, and not tested.
+ * and with failure, and is cancelled only at its own cancellation point. No call leaves a
+ * descriptor or a thread behind. The library does not support asynchronous cancellation, and no
+ * test uses it.
  */
 #include "rig.h"
 
 #include <stdatomic.h>
 #include <sys/resource.h>
 
-/* Number of calls made; the thread writes. */
+/* Number of calls that have returned. The cancelled thread writes it. */
 static atomic_uint came;
 static unsigned calls_made;
 
@@ -26,8 +27,9 @@ static unsigned calls_made;
 	} while (0)
 
 /*
- * End a thread with a pending request. Under a sanitizer it returns, because a sanitizer reports
- * the stack of an unwound thread as a fault. Otherwise the request is acted upon.
+ * Ends a thread that has a pending request. Under a sanitizer the thread returns, because a
+ * sanitizer reports the stack of an unwound thread as a fault. Without a sanitizer the thread
+ * reaches a cancellation point.
  */
 static void *end_cancelled(void)
 {
@@ -113,7 +115,7 @@ static void call_hub(uint32_t flags, uint32_t clock)
 	CALL(timerhub_close(rig.hub)); /* closes its queue as well */
 }
 
-/* Open fails halfway, and closes the resources that it had opened. */
+/* timerhub_open() fails halfway, and closes the resources that it has opened. */
 static void call_in_vain(void)
 {
 	struct timerhub_config config = { .size = sizeof(config),
@@ -140,7 +142,7 @@ static void *call_everything(void *arg)
 	(void)arg;
 	calls_made = 0;
 	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-	/* Takes effect at the next cancellation point. */
+	/* The request takes effect at the next cancellation point. */
 	expect_eq(pthread_cancel(pthread_self()), 0);
 	call_hub(0, TIMERHUB_CLOCK_MONOTONIC);
 	call_hub(TIMERHUB_OBSERVABLE, TIMERHUB_CLOCK_BOOTTIME);
@@ -161,7 +163,7 @@ START_TEST(cancellation_comes_in_no_call)
 
 	thread_start(&thread, call_everything, NULL);
 	expect_eq(pthread_join(thread, &result), 0);
-	/* If the count is lower, the next call was a cancellation point. */
+	/* If the count is lower, the thread ended inside a call of the library. */
 	last = atomic_load(&came);
 	expect_eq(last, UINT32_MAX);
 	expect(result == PTHREAD_CANCELED);
@@ -183,7 +185,10 @@ static void *wait_then_cancelled(void *arg)
 	return end_cancelled();
 }
 
-/* The request stays pending, so the event that ends the wait is not lost with the thread. */
+/*
+ * The cancellation stays pending while timerhub_wait() returns, so the event is not lost with the
+ * thread.
+ */
 START_TEST(cancellation_does_not_end_a_wait)
 {
 	pthread_t thread;

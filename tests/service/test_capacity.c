@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 7: bounded. A hub has room for exactly timers_max timers. A cancel or a delivery makes room
- * at once. The periodic half of the law is in test_periodic.c.
+ * Law 7: the number of timers is bounded. A hub has room for exactly timers_max timers. A cancel or
+ * a delivery makes room for a new timer at once. The periodic half of the law is in
+ * test_periodic.c.
  */
 #include "rig.h"
 
@@ -54,7 +55,9 @@ START_TEST(capacity_is_exactly_timers_max)
 }
 END_TEST
 
-/* On a manual hub without an advance: the owner is not needed. */
+/*
+ * Law 7 holds on a manual hub that is never advanced, because a cancel needs no work of the owner.
+ */
 START_TEST(capacity_is_back_after_cancel)
 {
 	for (unsigned i = 0; i < COUNT_OF(sizes) * 2; i++) {
@@ -165,7 +168,7 @@ struct tenant {
 	uint64_t salt;
 };
 
-/* Holds at most one timer at a time. */
+/* A thread that holds at most one timer at a time. */
 static void *hold_one(void *arg)
 {
 	const struct tenant *me = arg;
@@ -198,7 +201,7 @@ START_TEST(capacity_of_four_is_enough_for_four_threads)
 }
 END_TEST
 
-/* As above, but each thread waits for its timer in a queue of its own. */
+/* Each thread waits for its timer in a queue of its own. */
 static void *hold_one_to_the_end(void *arg)
 {
 	const struct tenant *me = arg;
@@ -230,7 +233,7 @@ START_TEST(capacity_of_four_is_enough_for_four_threads_that_deliver)
 }
 END_TEST
 
-/* The default hub, one live timer, ten-hour timers armed and cancelled at full speed. */
+/* In a default hub with one live timer, a thread arms and cancels ten-hour timers at full speed. */
 START_TEST(capacity_under_churn_costs_no_memory)
 {
 	struct rig rig = rig_open(0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hubs on the boot clock and on the wall clock: the clock's value, the owner's sleep, no early
- * event, also inside time namespaces whose clocks are days away from the kernel's.
- * ../traps/test_clocks.c sets the wall clock.
+ * Hubs on the boot clock and on the wall clock. The tests check the clock's value, the owner's
+ * sleep, and that no event is early. They also run inside time namespaces, where the clocks are
+ * days away from the kernel's clocks. ../traps/test_clocks.c sets the wall clock.
  */
 #include "rig.h"
 
@@ -120,7 +120,10 @@ static long fdinfo(int fd, const char *key)
 	return value;
 }
 
-/* Is the timerfd set? If not, the kernel does not report that the clock was set. */
+/*
+ * Returns whether the timerfd is armed. The kernel reports a setting of the clock only on an armed
+ * timerfd.
+ */
 static bool timerfd_is_set(int fd)
 {
 	char path[64], line[128];
@@ -157,8 +160,8 @@ static int timerfd_find(void)
 }
 
 /*
- * A relative sleep does not count suspended time, and does not end when the clock is set. So the
- * owner sleeps on a timerfd of these clocks.
+ * On these clocks a relative sleep would be wrong. It does not count suspended time, and does not
+ * end when the clock is set. So the owner sleeps on a timerfd of the hub's clock.
  */
 START_TEST(owner_sleeps_on_a_timer_of_the_clock)
 {
@@ -207,7 +210,7 @@ END_TEST
 
 /* ---- without timerfds ---- */
 
-/* Refuses the call in every thread of the process, including running threads. */
+/* Makes the kernel refuse the call in every thread of the process, including running threads. */
 static void deny(int call)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
@@ -288,7 +291,7 @@ static bool child_tried(pid_t child)
 	return true;
 }
 
-/* As the superuser; otherwise inside a user namespace. */
+/* The superuser needs no user namespace for this. Any other user gets both. */
 static int namespace_make(void)
 {
 	return unshare(CLONE_NEWTIME) < 0 ? unshare(CLONE_NEWUSER | CLONE_NEWTIME) : 0;
@@ -306,8 +309,8 @@ static void namespace_set(const char *clock, int64_t ahead_s)
 }
 
 /*
- * Run `within` in a child whose boot and monotonic clocks are `ahead_s` ahead. There is only one
- * wall clock. Returns false if the kernel refuses the namespace.
+ * Run `within` in a child whose boot and monotonic clocks are `ahead_s` ahead. The wall clock is
+ * the same in all namespaces. Returns false if the kernel refuses the namespace.
  */
 static bool in_namespace(int64_t ahead_s, void (*within)(int64_t ahead_s))
 {

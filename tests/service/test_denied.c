@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 11: degrades in the open. seccomp and rlimits make the kernel refuse calls, each in a process
- * of its own (libcheck forks). An open that fails halfway leaves no resource behind.
+ * Law 11: if the kernel refuses io_uring, the owner sleeps in ppoll(), all other laws hold, and
+ * timerhub_stats() says which of the two the owner uses. Each test makes the kernel refuse calls,
+ * by seccomp or rlimits, in a process of its own. An open that fails halfway leaves no resource
+ * behind.
  */
 #include "rig.h"
 
@@ -89,7 +91,7 @@ START_TEST(denied_io_uring_altogether_falls_back)
 }
 END_TEST
 
-/* A filter refuses only some of the calls. The sleeper that AUTO chooses must work. */
+/* If a filter refuses only some of the io_uring calls, AUTO must choose a sleeper that works. */
 START_TEST(denied_half_of_io_uring_still_works)
 {
 	static const int calls[] = { SCMP_SYS(io_uring_enter), SCMP_SYS(io_uring_register) };
@@ -171,8 +173,8 @@ START_TEST(denied_queue_leaves_the_hub_alone)
 END_TEST
 
 /*
- * Fill the gaps below the highest descriptor, which the parent process may have left. The limit
- * then equals the number of free descriptors.
+ * The parent process may have left gaps below the highest descriptor. Open descriptors until there
+ * is no gap. After that, a limit of n more descriptors allows exactly n.
  */
 static void fill_descriptor_gaps(void)
 {
@@ -187,7 +189,7 @@ static void fill_descriptor_gaps(void)
 	close(fd);
 }
 
-/* Each round grants one descriptor fewer, until open does not get its first. */
+/* Each round allows timerhub_open() one descriptor fewer, down to none. */
 START_TEST(denied_file_descriptors_fail_open_and_leave_nothing)
 {
 	unsigned threads = process_threads_at_rest();
@@ -207,8 +209,9 @@ START_TEST(denied_file_descriptors_fail_open_and_leave_nothing)
 		result = open_sleeper(sleeper_asked(), &rig.hub);
 		if (result == 0) {
 			/*
-			 * With more descriptors it had not failed. Only AUTO may fail once and then
-			 * use fewer.
+			 * The round before had more descriptors. If it failed, this open must fail
+			 * too. Only with AUTO one open may fail and the next succeed, because the
+			 * other sleeper needs fewer descriptors.
 			 */
 			fell_back += !opened;
 			expect_le(fell_back, sleeper_asked() == TIMERHUB_SLEEPER_AUTO);

@@ -15,7 +15,7 @@ struct shown {
 	uint64_t intervals_ns[SHOWN_MAX];
 	unsigned times[SHOWN_MAX];
 	unsigned count;
-	unsigned stop_after; /* 0: do not stop */
+	unsigned stop_after; /* number of calls after which the callback stops; 0: never */
 };
 
 static int show(const struct timerhub_event *timer, uint64_t interval_ns, void *context)
@@ -118,8 +118,8 @@ START_TEST(each_may_cancel_what_it_is_shown)
 END_TEST
 
 /*
- * Slots are reused again and again. The handle and values shown together must be of one generation.
- * One timer lives throughout and must always be shown.
+ * Slots are reused again and again. The handle and the values that timerhub_each() shows must
+ * belong to one generation. One timer lives during the whole test and must always be shown.
  */
 #define WITNESS UINT64_C(0xabcdef0123)
 
@@ -229,7 +229,7 @@ START_TEST(rearm_many_moves_all_that_live_to_one_deadline)
 		timers[i] = arm_at(rig.queue, 64 * (i + 1), i);
 	timers[5] = 0;
 	expect_eq(timerhub_cancel(rig.hub, timers[2]), 0);
-	advance(rig.hub, 64); /* one timer has expired, and is undelivered */
+	advance(rig.hub, 64); /* one timer has expired and is not delivered */
 	expect_eq(timerhub_rearm_many(rig.hub, timers, 6, 640 - 64, 0), 4);
 	advance(rig.hub, 639);
 	expect_empty(rig.queue);

@@ -121,7 +121,10 @@ END_TEST
 int main(int argc, char **argv)
 {
 	rigs_begin("environment", argc, argv);
-	/* Decides for all tests, so that AUTO chooses the same sleeper each time. */
+	/*
+	 * This call decides once whether io_uring is refused, so that AUTO chooses the same sleeper
+	 * in all tests.
+	 */
 	(void)uring_refused();
 	tests_add(environment_decides_where_the_config_does_not, 30);
 	tests_add(environment_of_other_values_is_ignored, 30);

@@ -11,7 +11,7 @@
 
 static atomic_uint times_seen[TIMERS_MAX];
 static atomic_uint taken; /* events taken, by all consumers */
-static unsigned wanted;   /* events in all */
+static unsigned wanted;   /* events expected in all */
 
 static void note(const struct timerhub_event *event)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * C++ exceptions out of callbacks, through timerhub_dispatch(): the event counts as delivered, and
- * the next call finds the library as if the callback had returned.
+ * Callbacks that throw C++ exceptions through timerhub_dispatch(). The event counts as delivered.
+ * The next call finds the library as if the callback had returned.
  */
 #include <timerhub.h>
 
@@ -122,7 +122,10 @@ void the_rest_goes_on()
 	expect(rig.stats().live == 0);
 }
 
-/* No thread counts as inside a callback, for the thread itself and for others. */
+/*
+ * After the exception the thread is no longer inside a callback, in its own view and in the view of
+ * other threads.
+ */
 void nobody_is_inside()
 {
 	rig rig;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 13: an event is signalled soon after its turn, whatever other queues contain and however many
- * timers are armed. tests/unit/test_owner.c counts the work in between. Here real hubs print the
- * time, since a machine may stall. The tests check that an event comes, and how often the owner
- * wakes.
+ * Law 13: the owner signals an event soon after the events that precede it, for any contents of
+ * other queues and any number of armed timers. tests/unit/test_owner.c counts the owner's work
+ * before the signal. Here the time on real hubs is printed and not checked, since a machine may
+ * stall. The tests check that an event comes, and how often the owner wakes.
  */
 #include "rig.h"
 
@@ -11,7 +11,10 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-/* INBOX_MANY of lib/owner/inbox.c. If more entries wait in the inbox, a caller wakes the owner. */
+/*
+ * The same value as INBOX_MANY in lib/owner/inbox.c. If more entries wait in the inbox, a caller
+ * wakes the owner.
+ */
 #define INBOX_MANY 8192
 
 /* A thread that waits for one event and then reads the clock. */
@@ -67,10 +70,7 @@ static unsigned queues_allowed(unsigned wanted)
 	return limit.rlim_cur < wanted + 100 ? (unsigned)limit.rlim_cur - 100 : wanted;
 }
 
-/*
- * `queues` other queues have `each` timers each at one instant. One event is due a microsecond
- * before them.
- */
+/* One event is due. A microsecond later `each` timers are due in each of `queues` other queues. */
 static void one_event_before(unsigned queues, unsigned each)
 {
 	struct timerhub_queue **others = calloc(queues, sizeof(struct timerhub_queue *));
@@ -112,7 +112,7 @@ END_TEST
 
 /*
  * Far timers are armed while the owner sleeps until a deadline. It wakes once for thousands of
- * them. At the deadline, few entries are left to schedule.
+ * armed timers. At the deadline, few entries are left to schedule.
  */
 static void far_timers_meanwhile(unsigned count)
 {
@@ -132,8 +132,8 @@ static void far_timers_meanwhile(unsigned count)
 	printf("%u far timers armed meanwhile: %.3f ms late; %llu wake-ups\n", count, told_ms,
 	       (unsigned long long)(after.owner_wakeups - before.owner_wakeups));
 	/*
-	 * Twice the quotient, because a caller may wake the owner again before the owner has taken
-	 * many entries.
+	 * The bound is doubled, because a caller may wake the owner again before the owner has
+	 * taken many entries.
 	 */
 	expect_cmp(after.owner_wakeups - before.owner_wakeups, <=, 2 + 2 * count / INBOX_MANY);
 	rig_close(&rig);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 9: the fd is readable when events wait: for level- and edge-triggered pollers, and for
- * callers that read the fd.
+ * Law 9: if events wait, the queue's fd is readable. This holds for level- and edge-triggered
+ * pollers, and for callers that read the fd.
  */
 #include "rig.h"
 
@@ -162,7 +162,10 @@ START_TEST(fd_read_by_the_caller_loses_nothing)
 	arm_and_expire(&rig, &now_ns, 4);
 	read_fd(fd);
 	edge_seen(epoll_fd, 0);
-	/* A partial drain: the fd stays readable, with a new edge. */
+	/*
+	 * After a partial drain the fd stays readable, and an edge-triggered poller gets a new
+	 * edge.
+	 */
 	expect_eq(take_up_to(rig.queue, 1), 1);
 	expect(fd_readable(fd));
 	expect(edge_seen(epoll_fd, 0));
@@ -214,7 +217,8 @@ START_TEST(fd_of_a_withdrawn_expiry_is_cleared)
 END_TEST
 
 /*
- * One expiry is withdrawn without a drain, and then another timer expires. The fd must be readable.
+ * An expiry is withdrawn without a drain. If another timer expires after that, the fd must be
+ * readable.
  */
 START_TEST(fd_shows_what_expires_after_a_withdrawal)
 {
@@ -323,8 +327,7 @@ START_TEST(fd_serves_several_consumers)
 		thread_join(threads[i]);
 	thread_join(armer);
 	expect_eq(atomic_load(&crowd_taken), crowd_wanted);
-	(void)stats_settled(
-		rig.hub); /* the owner may ring after other consumers have taken the events */
+	(void)stats_settled(rig.hub); /* the owner may still ring */
 	expect_empty(rig.queue);
 	expect(!fd_readable(timerhub_queue_fd(rig.queue)));
 	rig_close(&rig);
@@ -332,8 +335,8 @@ START_TEST(fd_serves_several_consumers)
 END_TEST
 
 /*
- * One consumer sleeps without a time limit until the fd wakes it. A lost edge or level hangs the
- * test.
+ * One consumer sleeps without a time limit until the fd wakes it. If the fd's edge or level were
+ * lost, the test would hang.
  */
 static void run_single(bool edge, bool reads, unsigned max)
 {

@@ -46,8 +46,9 @@ static void expect_told(const struct rig *rig, timerhub_timer timer)
 }
 
 /*
- * ThreadSanitizer identifies a thread by its stack, and takes the parent's threads for live threads
- * of the child. Larger stacks do not fit where the parent's were.
+ * ThreadSanitizer identifies a thread by its stack. It takes a child's thread for a thread of the
+ * parent if their stacks have the same place. The child's stacks are larger, so that they do not
+ * fit into the places of the parent's stacks.
  */
 static void take_other_stacks(void)
 {
@@ -73,7 +74,10 @@ static void live_a_little(void)
 	rig_close(&rig);
 }
 
-/* The parent has armed and due timers and undelivered events. A child must not affect them. */
+/*
+ * The parent has armed and due timers and undelivered events. A child must not affect the parent's
+ * timers and events.
+ */
 static void run_with_child(void (*child_main)(const struct rig *rig, timerhub_timer timer))
 {
 	struct rig rig = rig_open(1000);
@@ -222,7 +226,10 @@ START_TEST(fork_in_the_middle_of_others_calls)
 		if (child == 0) {
 			expect_eq(timerhub_after(rig.queue, 1, 0, NULL), -EOWNERDEAD);
 			rig_close(&rig);
-			/* A sanitizer's locks may be held by another thread. */
+			/*
+			 * At the fork, another thread may have held a lock of the sanitizer, which
+			 * is never released in the child.
+			 */
 			if (i % 4 == 0 && !sanitized())
 				live_a_little();
 			_exit(EXIT_SUCCESS);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The headers in C++: they compile without warnings and link, and the calls work. */
+/* The headers compile as C++ without warnings, and the calls link and work. */
 #include <timerhub.h>
 #include <timerhub_loop.h>
 
@@ -27,7 +27,7 @@ static void on_timeout(timerhub_loop *, timerhub_timeout *)
 	expired = true;
 }
 
-/* The inline calls, and the functions behind them. */
+/* Tests the inline calls and the exported functions of the same name. */
 static bool timeout_comes(timerhub *hub)
 {
 	int (*set)(timerhub_loop *, timerhub_timeout *, uint64_t) = timerhub_timeout_set;

@@ -11,7 +11,7 @@ static timerhub_timer arm_kept(struct timerhub_queue *queue, uint64_t expires_ns
 	                       .data = data));
 }
 
-/* One event waits, of this timer and deadline. Afterwards the timer is idle. */
+/* Takes the only event, which must be of this timer and deadline. After that the timer is idle. */
 static void expect_comes(struct rig *rig, timerhub_timer timer, uint64_t due_ns)
 {
 	struct timerhub_event events[2];
@@ -65,7 +65,7 @@ START_TEST(keep_a_rearm_says_whether_the_timer_idled)
 	struct rig rig = rig_manual(4);
 	timerhub_timer timer = arm_kept(rig.queue, 640, 7);
 
-	expect_eq(move(&rig, timer, 1280), 0);           /* later */
+	expect_eq(move(&rig, timer, 1280), 0);           /* the deadline becomes later */
 	expect_eq(move(&rig, timer, 320), 0);            /* earlier */
 	expect_eq(move(&rig, timer, TIMERHUB_NEVER), 0); /* a timer armed for NEVER is not idle */
 	expect_eq(move(&rig, timer, 640), 0);
@@ -76,7 +76,7 @@ START_TEST(keep_a_rearm_says_whether_the_timer_idled)
 	expect_comes(&rig, timer, 1280);
 	expect_eq(move(&rig, timer, TIMERHUB_NEVER), 1);
 	expect_eq(move(&rig, timer, TIMERHUB_NEVER), 0);
-	expect_eq(move(&rig, timer, 64), 0); /* already due */
+	expect_eq(move(&rig, timer, 64), 0); /* the new deadline has already passed */
 	advance(rig.hub, 1281);
 	expect_comes(&rig, timer, 64);
 	expect_eq(timerhub_rearm(rig.hub, timer, 1000, 0), 1);
@@ -86,7 +86,7 @@ START_TEST(keep_a_rearm_says_whether_the_timer_idled)
 }
 END_TEST
 
-/* The deadlines differ in one bit from the first. Each is exact. */
+/* Each deadline differs from the first in one bit, and must be stored exactly. */
 START_TEST(keep_deadlines_are_those_asked_for)
 {
 	struct rig rig = rig_manual(4);
@@ -151,7 +151,7 @@ START_TEST(keep_an_idle_timer_holds_its_place)
 }
 END_TEST
 
-/* A handle of the slot's earlier generations is stale, for kept and other timers. */
+/* The handle of an earlier generation of the slot is stale, with TIMERHUB_KEEP and without. */
 START_TEST(keep_handles_of_former_lives_are_stale)
 {
 	struct rig rig = rig_manual(1);
@@ -208,7 +208,9 @@ START_TEST(keep_a_closing_queue_drops_idle_timers)
 }
 END_TEST
 
-/* A heartbeat and a retry are one call each: from other code, and from the timer's own callback. */
+/*
+ * A heartbeat or a retry is one call of timerhub_rearm(), in the timer's own callback or elsewhere.
+ */
 static struct rig beating;
 static unsigned beats;
 
@@ -259,7 +261,7 @@ START_TEST(keep_with_slack_and_by_arm_many)
 }
 END_TEST
 
-/* With an owner thread: rounds of expiry, delivery and re-arm. */
+/* A hub with an owner thread makes many rounds of expiry, delivery and re-arm. */
 START_TEST(keep_beats_on_a_real_clock)
 {
 	struct rig rig = rig_open(8);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Open, close, wait, interrupt and shutdown; many queues. Nothing is left behind. */
+/*
+ * Open, close, wait, interrupt and shutdown, and many queues. After a close no thread, descriptor
+ * or memory is left.
+ */
 #include "rig.h"
 
 #include <signal.h>
@@ -231,7 +234,10 @@ START_TEST(wait_is_shut_down_by_hub_close)
 }
 END_TEST
 
-/* As many waiters as events. Each gets one: no waiter may sleep while an event waits. */
+/*
+ * There are as many waiters as events. Each waiter gets an event, because no waiter may sleep while
+ * an event waits.
+ */
 START_TEST(wait_by_many_gives_one_event_each)
 {
 	struct rig rig = rig_open(WAITERS);
@@ -290,7 +296,7 @@ START_TEST(close_ends_a_spin)
 
 		thread_blocks(timerhub_owner_tid(rig.hub));
 		arm_after(rig.queue, HOUR / 2, 0);
-		sleep_ns(10 * MS); /* time to begin the spin */
+		sleep_ns(10 * MS); /* gives the owner time to begin the spin */
 		timerhub_queue_close(rig.queue);
 		thread_blocks(timerhub_owner_tid(rig.hub));
 		rig_close(&rig);
@@ -417,7 +423,7 @@ START_TEST(a_thousand_cycles_leave_nothing)
 		open_and_close(i);
 	process_settles_at_threads(threads);
 	expect_eq(process_fd_count(), fds);
-	/* The C library's heap may grow. */
+	/* Some growth is allowed, because the C library's heap may grow. */
 	if (!sanitized())
 		expect_cmp(process_mapping_count(), <=, mappings + 2);
 	else

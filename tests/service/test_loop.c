@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The timeouts of an event loop, through the public header, on real clocks, descriptors, threads
- * and forks. tests/unit/test_loop.c tests the laws in virtual time. Most tests run with each wake
- * that a loop can have.
+ * and forks. tests/unit/test_loop.c tests the laws in virtual time. Most tests run once for each
+ * way in which a loop can be woken.
  */
 #include "rig.h"
 #include "silence.h"
@@ -59,7 +59,7 @@ static void loop_end(void)
 		rig_close(&rig);
 }
 
-/* Lets at least `ns` pass. */
+/* Lets at least `ns` pass on the loop's clock. */
 static void pass_ns(int alarm, uint64_t ns)
 {
 	if (alarm != WITH_MANUAL_HUB) {
@@ -124,8 +124,8 @@ START_TEST(misuse_of_calls_is_answered)
 	expect_eq(timerhub_timeout_add(loop, NULL, on_item), -EINVAL);
 	expect_eq(timerhub_timeout_add(NULL, &other.timeout, on_item), -EINVAL);
 	/*
-	 * The timeout is not added, added twice, or of another loop; the timeout or the loop is
-	 * NULL.
+	 * Each call fails because a timeout is not added, is added twice or belongs to another
+	 * loop, or because the timeout or the loop is NULL.
 	 */
 	expect_eq(timerhub_timeout_set(loop, &other.timeout, 1), -EINVAL);
 	expect_eq(timerhub_timeout_set_at(loop, &other.timeout, 1), -EINVAL);
@@ -157,7 +157,7 @@ START_TEST(misuse_of_calls_is_answered)
 	expect_eq(timerhub_loop_timeout(NULL), NEVER);
 	expect_eq(timerhub_loop_now(NULL), 0);
 	expect(timerhub_loop_queue(NULL) == NULL);
-	/* These delays overflow. */
+	/* With these delays the deadline would overflow. */
 	expect_eq(timerhub_timeout_set(loop, &item.timeout, NEVER), -ERANGE);
 	expect_eq(timerhub_timeout_set(loop, &item.timeout, NEVER - timerhub_loop_now(loop)),
 	          -ERANGE);
@@ -169,7 +169,7 @@ START_TEST(misuse_of_calls_is_answered)
 	expect_eq(timerhub_timeout_stop(loop, &item.timeout), 1);
 	timerhub_loop_close(second);
 	loop_end();
-	/* Closing has removed it. */
+	/* The close of the loop has removed the timeout. */
 	expect_eq(timerhub_timeout_is_set(&item.timeout), 0);
 	expect_eq(item.timeout.owner, 0);
 }
@@ -229,7 +229,7 @@ static void forked_child(struct item *item, int alarm)
 	}
 	timerhub_loop_close(loop);
 	expect_eq(item->timeout.owner, 0);
-	/* A loop opened in the child works. */
+	/* A loop that the child opens works. */
 	expect_eq(timerhub_loop_open(&loop, NULL, NULL), 0);
 	rig.hub = NULL;
 	item_add(item);
@@ -238,7 +238,7 @@ static void forked_child(struct item *item, int alarm)
 	timerhub_loop_close(loop);
 }
 
-/* The one timeout of the loop comes, as the descriptor says. */
+/* Waits until the descriptor is readable. Then the loop's only timeout must come. */
 static void expect_by_descriptor(const struct item *item)
 {
 	expect(fd_readable_within(timerhub_loop_fd(loop), ARRIVES));
@@ -314,7 +314,10 @@ END_TEST
 
 /* ---- the descriptor and the timeout ---- */
 
-/* Blocks as an event loop does, and turns. Returns the number of callbacks. */
+/*
+ * Waits for the descriptor as an event loop does, and calls timerhub_loop_turn(). Returns the
+ * number of callbacks.
+ */
 static int block_and_turn(void)
 {
 	expect(fd_readable_within(timerhub_loop_fd(loop), ARRIVES));
@@ -456,7 +459,10 @@ static void turn_quietly(struct item *items, unsigned count)
 	}
 }
 
-/* _i even: nothing is set. Odd: timeouts move later, and stop. From 2 on: with a manual hub. */
+/*
+ * If _i is even, no timeout is set. If it is odd, timeouts move to a later time and stop. From 2
+ * on, the loop has a manual hub.
+ */
 START_TEST(quiet_turns_make_no_system_call)
 {
 	struct item items[100];
@@ -564,7 +570,8 @@ static void count_event(const struct timerhub_event *event)
 }
 
 /*
- * A storm of the queue does not delay timeouts, and a storm of timeouts does not delay the queue.
+ * Many events of the queue do not delay timeouts, and many timeouts do not delay the queue's
+ * events.
  */
 START_TEST(storms_of_both_share_the_turns)
 {
@@ -586,7 +593,7 @@ START_TEST(storms_of_both_share_the_turns)
 
 		calls += (unsigned)count;
 		expect_le(count, 256);
-		if (turn <= COUNT / 128) { /* while both have events left */
+		if (turn <= COUNT / 128) { /* both the queue and the timeouts have events left */
 			expect_eq(count, 256);
 			expect_le(127 * turn, counted);
 			expect_le(127 * turn, calls - counted);
@@ -671,7 +678,7 @@ START_TEST(close_in_a_callback_ends_both)
 		expect_eq(items[i].calls, 0);
 		expect_eq(items[i].timeout.owner, 0);
 	}
-	expect_eq(stats_of(rig.hub).live, 0); /* the kept timer is gone too */
+	expect_eq(stats_of(rig.hub).live, 0); /* the loop's own timer has ended too */
 	rig_close(&rig);
 }
 END_TEST
@@ -683,7 +690,7 @@ START_TEST(a_thousand_loops_leave_nothing)
 	unsigned fds, mappings;
 	struct item item;
 
-	loop_begin(_i); /* the first loop allocates memory that stays */
+	loop_begin(_i); /* the first loop allocates memory that is never freed */
 	(void)timerhub_loop_fd(loop);
 	timerhub_loop_close(loop);
 	fds = process_fd_count();
@@ -718,7 +725,7 @@ START_TEST(resources_that_are_refused_are_told)
 	expect_eq(timerhub_loop_fd(loop), -EMFILE);
 	expect_eq(timerhub_loop_open(&refused, rig.hub, NULL), -EMFILE);
 	expect_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
-	/* The hub has room for one timer. This one takes it. */
+	/* This timer takes the last slot of the hub. */
 	(void)arm_after(rig.queue, HOUR, 0);
 	expect_eq(timerhub_loop_open(&refused, rig.hub, NULL), -EAGAIN);
 	expect(refused == NULL);

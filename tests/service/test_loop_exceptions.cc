@@ -2,7 +2,7 @@
 /*
  * Law 9: C++ exceptions thrown by the callbacks of a loop's timeouts and of its queue, through
  * timerhub_loop_turn(). The loop stays usable, and the next turn continues with the next callback.
- * In virtual time.
+ * The tests use virtual time.
  */
 #include <timerhub_loop.h>
 
@@ -54,7 +54,7 @@ void end()
 	timerhub_close(hub);
 }
 
-/* Runs a turn that ends by an exception. */
+/* Runs a turn that must end by an exception. */
 void turn_throws()
 {
 	bool thrown = false;
@@ -77,14 +77,15 @@ void on_plain(timerhub_loop *, timerhub_timeout *)
 void on_throwing(timerhub_loop *of, timerhub_timeout *timeout)
 {
 	calls++;
-	/* A callback's calls before its throw take effect. */
+	/* The calls that a callback makes before it throws take effect. */
 	expect(timerhub_timeout_set(of, timeout, 1000) == 0);
 	expect(timerhub_timeout_set(of, &third, 1000) == 0);
 	throw std::runtime_error("out of a timeout");
 }
 
 /*
- * The first timeout throws. The next turn calls the second, and calls the others when they are due.
+ * The first timeout's callback throws. The next turn calls the second timeout's callback, and later
+ * turns call the remaining callbacks when they are due.
  */
 void timeouts_may_throw()
 {
@@ -99,7 +100,7 @@ void timeouts_may_throw()
 		expect(timerhub_timeout_set_at(loop, &third, now_ns + 500) == 0);
 		advance(1);
 		turn_throws();
-		while (calls < 2) /* equal deadlines come in any order */
+		while (calls < 2) /* timeouts with equal deadlines come in any order */
 			expect(timerhub_loop_turn(loop) == 1);
 		expect(timerhub_timeout_is_set(&first) == 1);
 		expect(timerhub_timeout_is_set(&second) == 0);

@@ -14,7 +14,7 @@
 
 #define UNTOUCHED UINT64_C(0x5ca1ab1e0ddba11)
 
-/* A larger option struct is refused: a page is the limit. */
+/* An option struct may be as large as a page. A larger struct is refused. */
 #define OPTIONS_MAX_BYTES 4096
 
 static void *const untouched = (void *)&untouched;
@@ -75,7 +75,9 @@ START_TEST(misuse_of_open)
 }
 END_TEST
 
-/* A process may have this many observable hubs at a time. One more is refused without a leak. */
+/*
+ * A process may have BOARDS_MAX observable hubs at a time. The next hub is refused without a leak.
+ */
 #define OBSERVABLE_MAX 256
 
 START_TEST(misuse_by_too_many_observable_hubs)
@@ -122,7 +124,7 @@ START_TEST(misuse_by_observable_beyond_the_file_size_limit)
 }
 END_TEST
 
-/* A struct of a later version: the known members and more. */
+/* A struct of a later version, with the known members and more members after them. */
 struct grown_config {
 	struct timerhub_config known;
 	uint64_t more[9];
@@ -405,7 +407,7 @@ START_TEST(misuse_of_arm)
 		{ { .size = sizeof(struct timerhub_spec), .expires_ns = UINT64_MAX - 1 }, -ERANGE },
 		{ { .size = sizeof(struct timerhub_spec), .expires_ns = (UINT64_C(1) << 63) - 127 },
 		  -ERANGE },
-		/* the hub's clock is 1000 */
+		/* the hub's clock is 1000, so the deadline is too large */
 		{ { .size = sizeof(struct timerhub_spec),
 		    .expires_ns = (UINT64_C(1) << 63) - 128 - 999 },
 		  -ERANGE },
@@ -466,7 +468,10 @@ START_TEST(misuse_begins_only_beyond_the_last_deadline)
 }
 END_TEST
 
-/* One bad spec, at each place among good specs: no timer is armed, and nothing is written. */
+/*
+ * One spec of the array is bad, at each index in turn. The call must arm no timer and write no
+ * handle.
+ */
 START_TEST(misuse_in_a_batch_arms_none)
 {
 	static const struct {
@@ -493,7 +498,7 @@ START_TEST(misuse_in_a_batch_arms_none)
 			expect_eq(timerhub_arm_many(rig.queue, specs, 8, timers), bad[i].result);
 		}
 		specs[place] = SPEC(.expires_ns = 10);
-		/* Even the first must have the right size, since it is the stride. */
+		/* The size of the first spec must be right too, since this size is the stride. */
 		specs[place].size++;
 		expect_eq(timerhub_arm_many(rig.queue, specs, 8, timers), -EINVAL);
 		for (unsigned i = 0; i < COUNT_OF(timers); i++)
@@ -519,7 +524,7 @@ START_TEST(misuse_of_rearm)
 	expect_eq(timerhub_rearm_many(rig.hub, &timer, 1, 1, 2), -EINVAL);
 	expect_eq(timerhub_rearm_many(rig.hub, &timer, 1, UINT64_MAX - 1, 0), -ERANGE);
 	expect_eq(timerhub_remaining(rig.hub, timer, &left_ns), 0);
-	expect_eq(left_ns, 640); /* none of these calls moved it */
+	expect_eq(left_ns, 640); /* none of these calls moved the timer */
 	rig_close(&rig);
 }
 END_TEST
@@ -609,7 +614,7 @@ static void *advance_again(void *arg)
 	return (void *)(uintptr_t)busy;
 }
 
-/* Two threads advance one hub. One may get -EBUSY, and no event is lost. */
+/* Two threads advance one hub. A thread may get -EBUSY, but no event is lost. */
 START_TEST(misuse_by_concurrent_advance)
 {
 	uint64_t until_ns = monotonic_ns() + ARRIVES;
@@ -651,7 +656,8 @@ static void expect_stale(struct timerhub *hub, timerhub_timer timer)
 }
 
 /*
- * Ten thousand generations of a few slots. Every old handle is stale, and the live handle is not.
+ * A few slots pass through ten thousand generations. Every old handle is stale, and the live handle
+ * is not.
  */
 START_TEST(stale_handles_over_ten_thousand_lives_are_told)
 {
@@ -708,8 +714,8 @@ START_TEST(stale_handles_that_never_were_are_told)
 END_TEST
 
 /*
- * The pairs of TIMERS timers fill a page. The callers' data is in the next page. It imitates the
- * pair of one more timer, armed and with this handle.
+ * The pairs of TIMERS timers fill a page, and the next page contains the callers' data. The data
+ * imitates the pair of one more timer, which is armed and has the handle `beyond`.
  */
 START_TEST(stale_handles_beyond_the_last_timer_are_told)
 {
@@ -735,7 +741,7 @@ START_TEST(stale_handles_beyond_the_last_timer_are_told)
 }
 END_TEST
 
-/* The handle is live in another hub, with the same slot and generation. */
+/* The handle has the slot and generation of a live timer in another hub. */
 START_TEST(stale_handles_of_another_hub_are_told)
 {
 	struct rig home = rig_manual(1000);

@@ -71,7 +71,7 @@ START_TEST(never_early_manual)
 }
 END_TEST
 
-/* Every deadline to the nanosecond, around every power of two that a clock can reach. */
+/* Deadlines around every power of two that a clock can reach are kept to the nanosecond. */
 START_TEST(never_early_at_clock_boundaries)
 {
 	static const int64_t offsets[] = { -4097, -65, -64, -63, -1, 0, 1, 63, 64, 65, 4097 };
@@ -104,7 +104,8 @@ START_TEST(never_early_at_clock_boundaries)
 END_TEST
 
 /*
- * If a caller advances whenever the hub asks, no event is late, and not all advances are in vain.
+ * If a caller advances the clock to each announced time, no event is late. A bounded number of
+ * advances delivers all events.
  */
 START_TEST(never_early_nor_late_following_next)
 {
@@ -136,7 +137,10 @@ START_TEST(never_early_nor_late_following_next)
 }
 END_TEST
 
-/* The one timer of a manual hub comes at that instant, told so, and not a nanosecond before. */
+/*
+ * The only timer of a manual hub expires at `at_ns`, as the hub announces, and not a nanosecond
+ * earlier.
+ */
 static void expect_exactly(struct rig *rig, uint64_t at_ns, uint64_t data)
 {
 	struct timerhub_event event;
@@ -210,7 +214,7 @@ START_TEST(never_early_by_another_clock)
 }
 END_TEST
 
-/* Arms timers of every kind, and takes them, until `count` have come. */
+/* Arms timers of every kind and takes their events, until `count` events have come. */
 static void run_real(struct rig *rig, unsigned count, uint64_t delay_max_ns)
 {
 	struct dice dice = dice_new(1);

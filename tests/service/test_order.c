@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 5: one consumer receives events in order of deadline, among all timers whose arming returned
- * before the earlier deadline.
+ * Law 5: one consumer receives two events in order of deadline, if both timers were armed before
+ * the earlier deadline.
  */
 #include "rig.h"
 
@@ -14,7 +14,10 @@ static void expect_not_before(uint64_t expires_ns, uint64_t last_ns)
 	expect_cmp(expires_ns, >=, last_ns);
 }
 
-/* Deadlines nanoseconds apart and far apart, expired by one advance and drained in parts. */
+/*
+ * The deadlines are nanoseconds apart or far apart. One advance expires all timers, and the
+ * consumer drains in parts.
+ */
 START_TEST(in_order_manual)
 {
 	struct dice dice = dice_new(0);
@@ -47,7 +50,10 @@ START_TEST(in_order_manual)
 }
 END_TEST
 
-/* Timers armed between advances, each before its deadline, and drained at the end. */
+/*
+ * Timers are armed between advances, each before its deadline, and all events are drained at the
+ * end.
+ */
 START_TEST(in_order_over_many_steps)
 {
 	struct dice dice = dice_new(0);
@@ -74,7 +80,10 @@ START_TEST(in_order_over_many_steps)
 }
 END_TEST
 
-/* Timers re-armed before they expire, earlier and later. The order is that of the new deadlines. */
+/*
+ * Timers are re-armed to earlier and later deadlines before they expire. The events come in order
+ * of the new deadlines.
+ */
 START_TEST(in_order_after_rearm)
 {
 	struct dice dice = dice_new(0);
@@ -127,7 +136,7 @@ START_TEST(in_order_by_dispatch)
 END_TEST
 
 /* Several threads arm while the owner expires. */
-static uint64_t armed_by_ns[TIMERS_MAX]; /* time when arming had returned */
+static uint64_t armed_by_ns[TIMERS_MAX]; /* time after the arming call of each timer returned */
 static struct timerhub_event came[TIMERS_MAX];
 
 struct armer {

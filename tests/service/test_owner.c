@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 12: the owner has a name, blocks all signals, and does not change the process's dispositions.
- * Also the owner's options.
+ * Law 12: the owner has a name, blocks all signals, and does not change the process's signal
+ * handlers. Also the owner's options.
  */
 #include "rig.h"
 
@@ -61,7 +61,7 @@ START_TEST(owner_blocks_all_signals)
 
 	for (int signal = 1; signal <= 64; signal++) {
 		bool reserved = signal == SIGKILL || signal == SIGSTOP ||
-		                (signal > SIGSYS && signal < SIGRTMIN); /* the C library's */
+		                (signal > SIGSYS && signal < SIGRTMIN); /* used by the C library */
 
 		expect(reserved || (blocked >> (signal - 1) & 1));
 	}
@@ -132,7 +132,7 @@ static void note_alarm(int signal)
 		strange_thread = 1;
 }
 
-/* Signals to the process reach the program's own thread, however often the owner runs. */
+/* Signals to the process reach the program's own thread, even if the owner often runs. */
 START_TEST(owner_takes_no_signal_from_the_program)
 {
 	struct sigaction action = { .sa_handler = note_alarm };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 7, its periodic half: a periodic timer has at most one undelivered expiry, counts further
- * periods, keeps the phase of its first deadline, and costs nothing without a drain.
+ * Law 7 for periodic timers. A periodic timer has at most one undelivered expiry and counts further
+ * periods in it. The timer keeps the phase of its first deadline. Without a drain its periods cost
+ * no work.
  */
 #include "rig.h"
 
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Periods reported so far by a periodic timer: `0 .. told - 1`, each exactly once. */
+/* A periodic timer has reported the periods `0 .. told - 1`, each exactly once. */
 struct account {
 	uint64_t first_ns;
 	uint64_t interval_ns;
@@ -68,7 +69,9 @@ START_TEST(periods_are_phase_locked_over_a_hundred_thousand)
 }
 END_TEST
 
-/* The queue is drained at random times. After any pause, one event has the exact sum. */
+/*
+ * The queue is drained at random times. After any pause, one event has the exact number of periods.
+ */
 START_TEST(periods_are_counted_after_silence_in_virtual_time)
 {
 	struct dice dice = dice_new(0);
@@ -240,7 +243,7 @@ START_TEST(periods_are_counted_after_stop_and_continue)
 }
 END_TEST
 
-/* Three consumers share one fast timer. One of them gets each period, exactly once. */
+/* Three consumers share one fast timer. Each period goes to one consumer, exactly once. */
 #define PERIODS_MAX (1 << 22)
 
 static atomic_uchar period_told[PERIODS_MAX];
@@ -296,7 +299,7 @@ END_TEST
 #define UNDRAINED 100000
 
 /*
- * A hundred thousand periodic timers of a queue without consumer, and another queue that stays
+ * A queue without consumer has a hundred thousand periodic timers. The events of another queue stay
  * punctual.
  */
 START_TEST(periods_that_nobody_drains_cost_nothing)
@@ -354,7 +357,7 @@ START_TEST(periods_that_nobody_drained_are_told_once_each)
 }
 END_TEST
 
-/* A caller that advances to the announced time each time ends when no timer is armed. */
+/* A caller that always advances to the announced time comes to an end when no timer is armed. */
 START_TEST(periods_until_the_end_of_time)
 {
 	struct rig rig = rig_manual(4);
@@ -365,7 +368,7 @@ START_TEST(periods_until_the_end_of_time)
 		expect(advance(rig.hub, UINT64_MAX) == UINT64_MAX);
 	expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
 	expect_eq(event.expires_ns, 0);
-	expect(event.count == UINT64_MAX); /* all 2^64 of them, from 0 to the largest deadline */
+	expect(event.count == UINT64_MAX); /* the periods from 0 to the largest deadline */
 	expect_empty(rig.queue);
 	arm(rig.queue, SPEC(.flags = TIMERHUB_ABSOLUTE, .expires_ns = 7, .data = 7));
 	arm(rig.queue, SPEC(.expires_ns = UINT64_MAX));

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 8: quiet. The owner wakes only when a timer is due, however many timers are moved later or
- * cancelled. A submission that is not the new earliest deadline makes no system call. Virtual time
- * makes the counts of wake-ups exact (advances that the hub asks for). On a real hub they come from
- * the counters and from the kernel's count of the owner's context switches.
+ * Law 8: a hub with no due timer is quiet. The owner wakes only when a timer is due, even if many
+ * timers are cancelled or moved to later deadlines. An arm or re-arm makes no system call unless
+ * its deadline is the new earliest. In virtual time the tests count the advances that the hub asks
+ * for, and this count is exact. On a real hub, the tests read the counters and the kernel's count
+ * of the owner's context switches.
  */
 #include "rig.h"
 #include "silence.h"
@@ -76,7 +77,10 @@ START_TEST(quiet_slack_merges_wakes)
 }
 END_TEST
 
-/* A hundred thousand heartbeats of one timeout: the owner reschedules once per timeout. */
+/*
+ * One timeout gets a hundred thousand heartbeats. The owner reschedules it once in each length of
+ * the timeout.
+ */
 START_TEST(quiet_heartbeats_wake_once_per_period)
 {
 	struct rig rig = rig_manual(1);
@@ -105,7 +109,7 @@ END_TEST
  * Each connection receives data at random intervals of 0.5 to 1.5 s and has an idle timeout of 3 s.
  * The loop turns once a millisecond of virtual time.
  */
-#define BEAT_TURNS 2048 /* more than the longest interval */
+#define BEAT_TURNS 2048 /* longer than the longest interval */
 #define BEAT_IDLE_NS (3 * SEC)
 
 struct beat {
@@ -116,7 +120,7 @@ struct beat {
 	unsigned calls; /* number of announced advances */
 	unsigned count;
 	timerhub_timer *timers;
-	uint32_t *next; /* by connection: the next in its turn's list */
+	uint32_t *next; /* by connection: the next connection in the list of its turn */
 	uint32_t turns[BEAT_TURNS];
 };
 
@@ -195,7 +199,10 @@ START_TEST(quiet_beats_wake_once_a_timeout)
 	expect_empty(beat.rig.queue);
 	beat.calls = 0;
 	beat_fall_silent(&beat);
-	/* One call for each turn in which connections last received data, and two more. */
+	/*
+	 * There may be one advance for each turn in which some connection last received data, and
+	 * two more.
+	 */
 	expect_cmp(beat.calls, <=, 1500 + 2);
 	rig_close(&beat.rig);
 	free(beat.timers);
@@ -278,7 +285,10 @@ static uint64_t watch_wakeups(const struct watch *watch)
 	return stats_of(watch->rig->hub).owner_wakeups - watch->stats.owner_wakeups;
 }
 
-/* No caller woke the owner, it did not wake by itself, and the kernel counted no switch. */
+/*
+ * Checks that no caller woke the owner, that the owner did not wake by itself, and that the kernel
+ * counted no context switch.
+ */
 static void expect_nothing_stirred(const struct watch *watch)
 {
 	expect_eq(watch_wakeups(watch), 0);
@@ -305,7 +315,7 @@ END_TEST
 
 START_TEST(quiet_when_what_is_armed_is_not_the_earliest)
 {
-	struct rig rig = rig_open(0); /* so large that its inbox never asks for the owner */
+	struct rig rig = rig_open(0); /* so large that the inbox never asks to wake the owner */
 	timerhub_timer first = arm_after(rig.queue, HOUR, 0);
 	timerhub_timer timers[1000];
 	struct watch watch = watch_start(&rig);
@@ -327,7 +337,7 @@ START_TEST(quiet_when_what_is_armed_is_not_the_earliest)
 }
 END_TEST
 
-/* Watches the owner while that many timers come that are due at one instant. */
+/* Counts the owner's wake-ups while `timers` timers expire that are due at the same instant. */
 static bool watch_one_instant(unsigned timers, uint64_t margin_ns, uint64_t *ret_wakeups)
 {
 	struct rig rig = rig_open(4000);
@@ -363,7 +373,10 @@ START_TEST(quiet_one_wake_for_a_lone_timer)
 }
 END_TEST
 
-/* The owner learns to wake early. It must not sleep again for the remaining time. */
+/*
+ * The owner learns to wake early. After an early wake, it must not sleep again for the remaining
+ * time.
+ */
 #define LEAD_TIMERS 1500
 
 START_TEST(quiet_one_wake_for_each_timer_with_a_lead)
@@ -377,7 +390,7 @@ START_TEST(quiet_one_wake_for_each_timer_with_a_lead)
 	}
 	stats_settled(rig.hub);
 	after = stats_of(rig.hub);
-	/* One for each expiry, and one for each arming that found the owner asleep. */
+	/* The owner wakes once for each expiry, and once for each arm that found it asleep. */
 	expect_cmp(after.owner_wakeups - before.owner_wakeups, <=,
 	           LEAD_TIMERS + after.submit_wakes - before.submit_wakes);
 	rig_close(&rig);
@@ -412,7 +425,7 @@ static bool watch_cancelled_timers(uint64_t margin_ns)
 		timers[i] = arm_at(rig.queue, first_ns + i * 100 * US, i);
 	watch = watch_start(&rig);
 	expect_eq(timerhub_cancel_many(rig.hub, timers, COUNT_OF(timers)), COUNT_OF(timers));
-	in_time = monotonic_ns() < first_ns; /* otherwise some had expired */
+	in_time = monotonic_ns() < first_ns; /* otherwise some timers had expired */
 	if (in_time) {
 		sleep_ns(margin_ns + 150 * MS);
 		expect_cmp(watch_wakeups(&watch), <=, 2);
@@ -429,8 +442,8 @@ START_TEST(quiet_cancelled_timers_do_not_wake_the_owner)
 END_TEST
 
 /*
- * Timers 5 us apart, and a consumer that sleeps on another CPU. The owner must not wake it for
- * each.
+ * Timers are due 5 us apart, and their consumer sleeps on another CPU. The owner must not wake the
+ * consumer for each timer.
  */
 #define STREAM 40000
 
@@ -467,7 +480,7 @@ END_TEST
 START_TEST(quiet_heartbeats_on_a_real_hub)
 {
 	struct rig rig = rig_open(4);
-	uint64_t timeout_ns = ARRIVES; /* longer than any stall */
+	uint64_t timeout_ns = ARRIVES; /* longer than any stall of the machine */
 	timerhub_timer timer = arm_after(rig.queue, timeout_ns, 0);
 	struct watch watch = watch_start(&rig);
 
@@ -512,7 +525,10 @@ START_TEST(quiet_submission_makes_no_system_call)
 }
 END_TEST
 
-/* Test of the test: arming the earliest timer does make a system call. */
+/*
+ * This tests the test itself. Arming the earliest timer does make a system call, so the filter must
+ * kill the process.
+ */
 START_TEST(quiet_submission_of_the_earliest_makes_a_system_call)
 {
 	pid_t child = fork();

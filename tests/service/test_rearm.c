@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Law 4: re-arm is final. Also timerhub_remaining(), which shows the effect of a re-arm. */
+/*
+ * Law 4: re-arm is final. timerhub_remaining() is tested too, because it shows the effect of a
+ * re-arm.
+ */
 #include "rig.h"
 
 #include <stdatomic.h>
@@ -87,8 +90,8 @@ START_TEST(rearm_withdraws_an_expiry_not_yet_delivered)
 END_TEST
 
 /*
- * An expiry is withdrawn, and the timer expires again before a drain. One event comes, for the new
- * deadline.
+ * A re-arm withdraws an expiry, and the timer expires again before a drain. One event comes, with
+ * the new deadline.
  */
 START_TEST(rearm_of_an_expired_timer_is_delivered_once)
 {

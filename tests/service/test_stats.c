@@ -142,7 +142,7 @@ START_TEST(stats_of_a_real_hub_add_up)
 {
 	struct rig rig = rig_open(1000);
 	struct dice dice = dice_new(0);
-	/* Settled: the owner sleeps, so a caller must wake it. */
+	/* After stats_settled() the owner sleeps, so an arm must wake it. */
 	struct timerhub_stats stats = stats_settled(rig.hub);
 
 	for (unsigned i = 0; i < 1000; i++)

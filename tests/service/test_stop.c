@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub_queue_stop(): it stays in force. No wait blocks. Expired events are still delivered, and
- * all other calls work as before.
+ * After timerhub_queue_stop(), no wait on the queue blocks any more. Expired events are still
+ * delivered, and all other calls work as before.
  */
 #include "rig.h"
 
@@ -100,7 +100,7 @@ START_TEST(stop_ends_the_waits_in_progress)
 	for (unsigned i = 0; i < COUNT_OF(workers); i++) {
 		while (atomic_load(&workers[i].tid) == 0)
 			sleep_ns(100 * US);
-		if (_i == 0) /* otherwise the workers may be anywhere */
+		if (_i == 0) /* in the other round the workers are stopped at a random point */
 			thread_blocks(atomic_load(&workers[i].tid));
 	}
 	timerhub_queue_stop(rig.queue);

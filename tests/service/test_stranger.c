@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs by a reader of the header only. Each frees its timers' memory as soon as the table
- * "who may free when" permits it. If the table promises too much, AddressSanitizer reports a use
- * after free. test_exceptions.cc tests exceptions, test_environment.c the environment.
+ * Programs as written from the header only. Each program frees its timers' memory
+ * as soon as the table "who may free when" permits it. If the table promises too much,
+ * AddressSanitizer reports a use after free. test_exceptions.cc tests exceptions,
+ * test_environment.c the environment.
  */
 #include "rig.h"
 
@@ -17,8 +18,8 @@ struct session {
 	uint64_t mark;
 	timerhub_timer timer;
 	atomic_uint inside;
-	struct session *peer; /* drain: the other socket of the connection */
-	struct session *next; /* drain: next object to free at the end of the batch */
+	struct session *peer; /* for drain: the object of the connection's other socket */
+	struct session *next; /* for drain: the next object to free after the batch */
 	bool closed;
 };
 
@@ -117,8 +118,8 @@ static void cancel_in_callback(const struct timerhub_event *event)
 	for (unsigned i = 0; i < 100 && atomic_load(&session->inside) < 2; i++)
 		(void)sched_yield();
 	/*
-	 * -ENOENT: the other callback has cancelled the timer. It frees the object after this one
-	 * returns.
+	 * -ENOENT: the other callback has cancelled the timer. That callback frees the object after
+	 * this callback returns.
 	 */
 	if (timerhub_cancel_sync(timerhub_queue_hub(event->queue), event->timer) != 0) {
 		expect_eq(session->mark, MARK);
@@ -190,7 +191,7 @@ static void close_one(struct session *session)
 	session->closed = true;
 	if (timerhub_cancel(rig.hub, session->timer) == 0) {
 		session_free(session);
-	} else { /* its event is, or was, in the batch */
+	} else { /* the timer's event is, or was, in the batch */
 		session->next = dead;
 		dead = session;
 	}
@@ -245,7 +246,7 @@ START_TEST(stranger_frees_at_the_end_of_the_batch)
 		}
 		expect_eq(atomic_load(&sessions), 0);
 	}
-	expect_cmp(in_batch, >, 0); /* the case occurred */
+	expect_cmp(in_batch, >, 0); /* the case that this test is about has occurred */
 	rig_close(&rig);
 }
 END_TEST
@@ -323,7 +324,7 @@ START_TEST(stranger_beats_from_two_threads)
 	struct beater beaters[2];
 	pthread_t threads[2];
 	timerhub_timer timer;
-	unsigned started = 1; /* one start by the arm */
+	unsigned started = 1; /* the arm is one start */
 	uint64_t until_ns;
 
 	rig = rig_open(4);

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STORM_TIMERS 20000 /* timers of the handler; the interrupted code has the same number */
+#define STORM_TIMERS 20000 /* timers of the handler, and of the interrupted code */
 
 /* The outcome of each timer. */
 struct fate {
@@ -20,7 +20,7 @@ struct fate {
 	unsigned cancelled;
 };
 
-static struct fate fates[2 * STORM_TIMERS]; /* the second half belongs to the handler */
+static struct fate fates[2 * STORM_TIMERS]; /* the second half is of the handler's timers */
 static struct rig storm;
 static atomic_bool storm_over;
 static volatile sig_atomic_t storm_handled; /* number of runs of the handler */
@@ -88,7 +88,7 @@ static void *take_storm(void *arg)
 	return NULL;
 }
 
-/* Submits without a pause until it has been interrupted often enough. */
+/* Arms and cancels without a pause until signals have interrupted the thread often enough. */
 static void submit_under_storm(void)
 {
 	unsigned wanted = scaled(2000) < STORM_TIMERS ? scaled(2000) : STORM_TIMERS;
@@ -98,7 +98,7 @@ static void submit_under_storm(void)
 
 	for (unsigned at = 0; (unsigned)storm_handled < wanted; at++) {
 		if ((unsigned)storm_handled > handled)
-			until_ns = monotonic_ns() + ARRIVES; /* time limit for each round */
+			until_ns = monotonic_ns() + ARRIVES; /* for the next interrupt */
 		handled = (unsigned)storm_handled;
 		expect(monotonic_ns() < until_ns);
 		if (at < STORM_TIMERS) {
@@ -190,7 +190,7 @@ START_TEST(submission_from_a_callback)
 END_TEST
 
 #define VICTIMS 32
-#define OTHERS 16 /* timers in addition to those of the victims */
+#define OTHERS 16 /* timers that no stopped thread arms */
 
 static struct rig frozen; /* never closed, because threads are stopped inside */
 static struct timerhub_queue *frozen_queue;
@@ -261,7 +261,7 @@ START_TEST(submission_with_threads_stopped_for_ever)
 		pthread_t victim;
 
 		thread_start(&victim, submit_until_frozen, (void *)(uintptr_t)(i + 1));
-		while (atomic_load(&victims_begun) <= i) /* the victim's creation has ended */
+		while (atomic_load(&victims_begun) <= i) /* the creation has ended */
 			sleep_ns(10 * US);
 		sleep_ns(dice_magnitude(&dice, 20));
 		expect_eq(pthread_kill(victim, SIGUSR1), 0);

@@ -90,7 +90,7 @@ START_TEST(unwind_leaves_the_rest_of_the_queue)
 	leaver_is_gone(&leaver);
 	expect_eq(stats_of(rig.hub).delivered, 1);
 	expect_eq(stats_of(rig.hub).live, 1);
-	expect_eq(timerhub_cancel_sync(rig.hub, timer), -ENOENT); /* no callback to wait for */
+	expect_eq(timerhub_cancel_sync(rig.hub, timer), -ENOENT); /* no callback runs */
 	expect(fd_readable(timerhub_queue_fd(rig.queue)));
 	expect_eq(take_one(rig.queue).data, 9);
 	expect_empty(rig.queue);
@@ -98,7 +98,7 @@ START_TEST(unwind_leaves_the_rest_of_the_queue)
 }
 END_TEST
 
-/* If it was the last event, the fd does not stay readable. */
+/* The callback that ends its thread had the last event, so the fd must not stay readable. */
 START_TEST(unwind_from_the_last_event_leaves_the_fd_unreadable)
 {
 	struct rig rig = rig_manual(2);
@@ -160,8 +160,8 @@ START_TEST(unwind_ends_the_wait_for_the_callback)
 END_TEST
 
 /*
- * A new thread may have the address of an ended thread. The library has a limited number of
- * callback cells.
+ * More threads end in callbacks than the library has callback cells. A new thread may have the
+ * address of an ended thread.
  */
 START_TEST(unwind_again_and_again_leaves_nothing)
 {

@@ -2,8 +2,8 @@
 /*
  * Law 9 for a program on io_uring, by timerhub_uring.h: the program's ring polls the queue's
  * eventfd. No event is lost if the poll ends, or if the ring or the queue is closed. The tests on
- * manual hubs count completions; on real hubs a lost completion is a hang. Every test runs on a
- * plain ring and on a deferred ring.
+ * manual hubs count completions; on real hubs a lost completion would hang the test. Every test
+ * runs on a plain ring and on a deferred ring.
  */
 #include "rig.h"
 
@@ -71,7 +71,7 @@ static unsigned ring_take(struct io_uring *ring)
 	return count;
 }
 
-/* Takes the last completion of a poll; the ring has no further one. */
+/* Takes the last completion of a poll, after which the ring must have no completion. */
 static void ring_ends(struct io_uring *ring, int result)
 {
 	struct io_uring_cqe cqe;
@@ -176,7 +176,7 @@ START_TEST(poll_completes_at_once_if_events_wait)
 }
 END_TEST
 
-/* Two rings have a poll each. A cancelled poll reports its end. */
+/* Two rings poll the same queue. The end of a cancelled poll is reported. */
 START_TEST(cancelled_poll_ends_and_the_fd_goes_on)
 {
 	struct io_uring ring, other;
@@ -335,7 +335,7 @@ END_TEST
 
 enum { WANTED_MAX = 1 << 16 };
 static unsigned wanted;
-static atomic_uchar seen[WANTED_MAX]; /* how often the timer with this data came */
+static atomic_uchar seen[WANTED_MAX]; /* number of events of the timer with this data */
 static atomic_uint taken;
 
 static void race_begin(unsigned count)
@@ -398,7 +398,7 @@ static unsigned ring_sleep(struct io_uring *ring, struct timerhub_queue *queue, 
 	return count;
 }
 
-/* Others drain as well, and leave events behind. */
+/* Another consumer, which takes one event at a time and leaves the rest. */
 static void *drain_singly(void *arg)
 {
 	struct rig *rig = arg;
@@ -409,7 +409,10 @@ static void *drain_singly(void *arg)
 	return NULL;
 }
 
-/* A loop on the ring takes at most `max` a completion, beside that many other consumers. */
+/*
+ * Runs a loop on the ring beside `others` other consumers. At each completion the loop takes at
+ * most `max` events.
+ */
 static void run_loop(int kind, unsigned max, unsigned others)
 {
 	struct rig rig = rig_open(0);
@@ -454,7 +457,9 @@ START_TEST(loop_and_other_consumers_see_each_expiry_once)
 }
 END_TEST
 
-/* Returns the number of ring kinds of the kernel: before Linux 6.1 there is no deferred ring. */
+/*
+ * Returns the number of kinds of rings that the kernel has. Linux before 6.1 has no deferred ring.
+ */
 static int kinds_known(void)
 {
 	struct io_uring ring;

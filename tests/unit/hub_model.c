@@ -12,7 +12,7 @@
 /* The hub stores at most this slack. */
 #define SLACK_MAX_NS ((UINT64_C(1) << 48) - 1)
 
-/* The arguments of the callbacks in one pass of dispatch. */
+/* The handles and data that one call of timerhub_dispatch() gave to callbacks. */
 static struct {
 	struct timerhub_event events[MODEL_TIMERS_MAX];
 	unsigned count;
@@ -444,7 +444,7 @@ static bool model_has_pending_periodic(const struct model *model)
 
 void model_follow(struct model *model, unsigned steps)
 {
-	bool excused = true; /* the expected expiry may have been moved or cancelled since */
+	bool excused = true; /* the timer expected next may have been moved or cancelled */
 
 	for (; steps > 0; steps--) {
 		struct timerhub_stats before, after;
@@ -452,7 +452,7 @@ void model_follow(struct model *model, unsigned steps)
 		if (model->next_ns > MODEL_NOW_MAX_NS)
 			return;
 		expect_eq(timerhub_stats(model->hub, &before), 0);
-		excused |= model_has_pending_periodic(model); /* it may become overdue */
+		excused |= model_has_pending_periodic(model); /* the timer may become overdue */
 		if (advance(model, model->next_ns) == 0 && !excused) {
 			expect_eq(timerhub_stats(model->hub, &after), 0);
 			expect_lt(before.refiled, after.refiled);
@@ -514,7 +514,10 @@ static void model_deliver(struct model *model, const struct timerhub_event *even
 		timer->deadline_ns += count * timer->interval_ns;
 		if (timer->deadline_ns > MODEL_LAST_NS)
 			timer->deadline_ns = MODEL_NEVER;
-		/* The timer is scheduled already, or it was overdue and is submitted. */
+		/*
+		 * The timer is already scheduled, or it was overdue and must be submitted to the
+		 * owner.
+		 */
 		if (timer_instant(timer) < model->next_ns)
 			model->may_wake = true;
 	}

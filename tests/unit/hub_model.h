@@ -16,9 +16,9 @@
 #define MODEL_STALE 16
 #define MODEL_NEVER UINT64_MAX
 #define MODEL_LAST_NS ((UINT64_C(1) << 63) - 128) /* the latest deadline */
-#define MODEL_NOW_MAX_NS (UINT64_C(1) << 62)      /* the clock advances no further */
+#define MODEL_NOW_MAX_NS (UINT64_C(1) << 62)      /* the largest value of the clock */
 
-/* MODEL_IDLE: kept and delivered. */
+/* A kept timer is MODEL_IDLE after its delivery. */
 enum model_state { MODEL_GONE, MODEL_ARMED, MODEL_PENDING, MODEL_IDLE };
 
 struct model_timer {
@@ -49,10 +49,10 @@ struct model {
 	uint64_t armed, cancelled, delivered, overruns;
 };
 
-/* How the caller takes events. */
+/* The call by which the caller takes events. */
 enum model_taking { MODEL_DRAIN, MODEL_WAIT, MODEL_DISPATCH };
 
-/* `capacity` from 1 to MODEL_TIMERS_MAX; `flags` of the hub beside TIMERHUB_MANUAL. */
+/* `capacity` is from 1 to MODEL_TIMERS_MAX. `flags` are added to TIMERHUB_MANUAL. */
 void model_open(struct model *model, unsigned capacity, uint32_t flags);
 void model_close(struct model *model);
 
@@ -61,7 +61,7 @@ struct timerhub_spec model_spec(struct model *model);
 void model_arm(struct model *model, unsigned queue, const struct timerhub_spec *spec);
 void model_after(struct model *model, unsigned queue, uint64_t delay_ns);
 void model_call(struct model *model, unsigned queue, uint64_t delay_ns);
-/* At most MODEL_BATCH. */
+/* `count` is at most MODEL_BATCH. */
 #define MODEL_BATCH 8
 void model_arm_many(struct model *model, unsigned queue, const struct timerhub_spec *specs,
                     unsigned count);
@@ -81,16 +81,20 @@ void model_reopen_queue(struct model *model, unsigned queue);
 /* The hub must refuse a time in the past. The call ignores a time beyond MODEL_NOW_MAX_NS. */
 void model_advance(struct model *model, uint64_t to_ns);
 /*
- * Law 8: advance to the announced time, `steps` times. Each must expire a timer or find one moved.
+ * Law 8: advance to the announced time, `steps` times. Each advance must expire a timer or find a
+ * timer that has moved.
  */
 void model_follow(struct model *model, unsigned steps);
 
-/* Read the queue's fd, as a caller may. */
+/* Read the queue's fd. A caller may do this at any time. */
 void model_read_fd(struct model *model, unsigned queue);
-/* `max` at least 1. */
+/* `max` is at least 1. */
 void model_take(struct model *model, unsigned queue, enum model_taking taking, unsigned max);
 
-/* Call the first after every call. Call the second at any time: it compares the counters. */
+/*
+ * Call model_verify_fds() after every call of the model. model_verify_stats() compares the counters
+ * at any time.
+ */
 void model_verify_fds(const struct model *model);
 void model_verify_stats(const struct model *model);
 /* Compare a walk over all timers with the array. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The free slots: each is handed out once, on any CPU. No caller is refused while a slot is free.
- * The counts are right.
+ * Law: the arena hands out each free slot once, on any CPU. No caller is refused while a slot is
+ * free. The arena counts its free slots correctly.
  */
 #include "harness.h"
 
@@ -71,7 +71,7 @@ START_TEST(every_slot_is_handed_out_once_and_none_is_lost)
 }
 END_TEST
 
-/* A slot that was put back is used before a new slot, so the arena grows no more than necessary. */
+/* The arena hands out a slot that was put back before it hands out a slot that was never used. */
 START_TEST(slots_put_back_are_used_again_first)
 {
 	struct arena arena;
@@ -108,7 +108,7 @@ START_TEST(slots_put_by_one_come_home)
 	for (uint32_t i = 0; i < SLOTS; i++)
 		arena_put(&arena, 0, slots[i]);
 	for (uint32_t shard = 0; shard < shards; shard++) {
-		uint32_t own = SLOTS / shards - 256; /* 256 of them may be on other stacks */
+		uint32_t own = SLOTS / shards - 256; /* 256 slots may be on other CPUs' stacks */
 		uint64_t top = u64_load_relaxed(&arena.shards[(shard + 1) % shards].top);
 
 		for (uint32_t i = 0; i < own; i++)
@@ -219,7 +219,8 @@ END_TEST
 
 /*
  * A putting thread may read the link of a slot after another thread has taken the slot and written
- * a caller's data into it. No value of that data may lose the slot that is put.
+ * a caller's data into it. For any value of this data, the arena must not lose the slot that is put
+ * back.
  */
 START_TEST(slot_put_is_not_lost_whatever_lies_below)
 {
@@ -302,7 +303,7 @@ static void crowd_take_list(unsigned me, struct dice *dice, uint32_t *held, uint
 
 	take_list(&crowd.arena, (unsigned)dice_below(dice, 4), held, count,
 	          (unsigned)(1 + dice_below(dice, crowd.share - before)));
-	expect_lt(before, *count); /* not changed either */
+	expect_lt(before, *count); /* the other threads' calls do not prevent this */
 	for (uint32_t i = before; i < *count; i++) {
 		unsigned none = 0;
 

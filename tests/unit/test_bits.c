@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Bit arithmetic, against loops. */
+/* Bit arithmetic is compared with loops that give the same results. */
 #include "harness.h"
 
 #include "base/bits.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The board. Its header describes the layout. A second mapping of an observable hub's memfd shows
- * the same values. A forked child counts on a board of its own. Places of closed boards are used
- * again. Free stacks and lanes leave their notes.
+ * The board of counters. Its header describes the layout of the memory. A second mapping of an
+ * observable hub's memfd shows the same values. A forked child writes its counts to a board of its
+ * own. A new board may take the place of a closed board. The free stacks and the inbox lanes write
+ * their counts to the board.
  */
 #include "harness.h"
 
@@ -155,7 +156,7 @@ START_TEST(places_of_boards_come_back)
 	expect_eq(board_open(&another, &fd, &about), -ENOSPC);
 	expect(!another);
 	expect_eq(fd, -2);
-	expect_eq(board_open(&another, &fd, &hidden), 0); /* succeeds without a place */
+	expect_eq(board_open(&another, &fd, &hidden), 0); /* a hidden board needs no place */
 	board_close(another, fd);
 	board_close(boards[100], fds[100]);
 	expect_eq(board_open(&boards[100], &fds[100], &about), 0);
@@ -168,8 +169,8 @@ START_TEST(places_of_boards_come_back)
 END_TEST
 
 struct notes {
-	uint64_t armed, live; /* from the notes of the free stacks */
-	uint64_t waiting;     /* from the notes of the inbox lanes */
+	uint64_t armed, live; /* sum over the counts of the free stacks */
+	uint64_t waiting;     /* sum over the counts of the inbox lanes */
 };
 
 static struct notes notes_of(const struct board *board)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The cells of dispatching threads. A canceller waits for the callback of its timer, and for a
- * thread that is about to deliver the timer. It waits for no other callback. A thread finds its own
- * callbacks.
+ * thread that is about to deliver the timer. The canceller waits for no other callback. A thread
+ * finds its own callbacks.
  */
 #include "harness.h"
 
@@ -24,7 +24,7 @@ static void setup(void)
 	other_life = handle_make(GENERATION + 1, SLOT);
 }
 
-/* A thread that waits. */
+/* A thread that calls callbacks_wait(). */
 struct waiter {
 	pthread_t thread;
 	uint64_t handle;
@@ -94,13 +94,13 @@ START_TEST(thread_knows_of_its_own)
 	expect(callbacks_inside(&callbacks, handle));
 	expect(!callbacks_inside(&callbacks, other_slot));
 	expect(!callbacks_inside(&callbacks, other_life));
-	/* A callback dispatches. */
+	/* A callback calls timerhub_dispatch(), which enters a second cell. */
 	inner = callbacks_enter(&callbacks, 0);
 	expect(inner != outer);
 	callback_consider(inner, other_slot);
 	expect(callbacks_inside(&callbacks, handle));
-	expect(!callbacks_inside(&callbacks, other_slot)); /* decides still */
-	callbacks_wait(&callbacks, other_slot, true);      /* its own callback: returns at once */
+	expect(!callbacks_inside(&callbacks, other_slot)); /* not yet begun */
+	callbacks_wait(&callbacks, other_slot, true);      /* no wait for the own callback */
 	callback_begin(inner, other_slot);
 	expect(callbacks_inside(&callbacks, other_slot));
 	callbacks_wait(&callbacks, other_slot, true);
@@ -140,7 +140,7 @@ START_TEST(thread_is_not_inside_anothers)
 }
 END_TEST
 
-/* Cancellers wait for a callback that runs, and for a thread that decides. */
+/* Cancellers wait for a callback that runs, and for a thread that is about to deliver the timer. */
 START_TEST(who_waits_does_so_until_it_is_over)
 {
 	struct callback *callback;
@@ -180,7 +180,10 @@ static void see_nap(enum test_point point)
 		atomic_store(&napping, true);
 }
 
-/* A canceller inside a callback waits for no callback. It waits for a thread that decides. */
+/*
+ * A canceller inside a callback waits for no callback. It waits for a thread that is about to
+ * deliver the timer.
+ */
 START_TEST(not_waiting_for_what_runs_still_waits_for_what_is_decided)
 {
 	struct callback *callback;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lead, against a list of all latenesses. It is the lateness that about one sleep in eight does
- * not reach. It adapts to a new machine within some hundred sleeps. Long spins are impossible, and
- * spins are few.
+ * The early-wake margin, compared with a list of all latenesses. About one sleep in eight is less
+ * late than the margin. The margin adapts to a new machine within a few hundred sleeps. The owner
+ * never spins for long, and seldom spins.
  */
 #include "harness.h"
 
@@ -30,10 +30,10 @@ static uint64_t quantile_ns(const uint64_t *late_ns, unsigned percent)
 	return sorted[LATE_KEPT * percent / 100];
 }
 
-/* A machine whose sleeps are late by `base_ns` plus up to `width_ns`. */
+/* Returns the lateness of one sleep on a machine: `base_ns` plus up to `width_ns`. */
 static uint64_t machine_late_ns(struct dice *dice, uint64_t base_ns, uint64_t width_ns)
 {
-	/* Some sleeps are on a processor that has not halted. */
+	/* A sleep on a processor that has not halted is hardly late. */
 	return dice_one_in(dice, 50) ? dice_below(dice, 1000)
 	                             : base_ns + dice_below(dice, width_ns);
 }
@@ -79,8 +79,8 @@ START_TEST(lead_follows_a_machine_that_changes)
 END_TEST
 
 /*
- * The worst sequences: one late sleep after another and then a punctual one; one punctual sleep in
- * eight; random.
+ * The worst sequences of sleeps are: many late sleeps and then a punctual sleep, one punctual sleep
+ * in eight, and a random order.
  */
 static uint64_t worst_ns(struct dice *dice, const struct early_wake *lead, unsigned way)
 {

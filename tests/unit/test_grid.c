@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The grid of filings, at every power of two. A filing is never later than the deadline and never
- * in the past.
+ * The grid on which a loop files timeouts, with a width of every power of two. A filing is never
+ * later than the deadline and never in the past.
  */
 #include "harness.h"
 
@@ -36,7 +36,10 @@ START_TEST(instant_is_on_the_grid_or_exact)
 		expect_le(at_ns, deadline_ns);
 		expect_lt(deadline_ns - at_ns, UINT64_C(1) << shift);
 		expect(at_ns == deadline_ns || grid_holds(shift, at_ns));
-		/* The filing is exact only if no earlier instant is on the grid. */
+		/*
+		 * A timeout is filed at its exact deadline only if the grid has no earlier instant
+		 * for it.
+		 */
 		if (at_ns == deadline_ns && !grid_holds(shift, at_ns))
 			expect((deadline_ns >> shift) << shift <= now_ns ||
 			       deadline_ns % (UINT64_C(1) << shift) < GRID_NEAR_NS);
@@ -51,7 +54,7 @@ START_TEST(short_rest_of_a_moved_timeout_keeps_its_grid)
 	expect_eq(grid_next(shift, false, 3 * SEC), shift);
 	expect_eq(grid_next(shift, false, 1), shift);
 	expect_eq(grid_next(shift, true, 3 * SEC * 7 / 8), shift);
-	/* The timeout has another length now. */
+	/* A timeout of another length gets another grid. */
 	expect_eq(grid_next(shift, false, HOUR), grid_for(HOUR));
 	expect_eq(grid_next(shift, true, SEC / 100), grid_for(SEC / 100));
 }

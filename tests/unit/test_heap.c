@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The heap against a sorted array. */
+/* The heap is compared with a sorted array. */
 #include "harness.h"
 
 #include <string.h>
@@ -74,7 +74,7 @@ static void bench_take(struct bench *bench)
 	bench->count--;
 }
 
-/* A small range makes many equal instants, a large one few. */
+/* A small range makes many equal instants, a large range few. */
 static uint64_t bench_instant_ns(struct dice *dice)
 {
 	switch (dice_below(dice, 4)) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hub_check() sees each broken invariant. A hub with a timer in every phase holds them all. Then
- * one word of its memory is changed, and the check names the invariant that this breaks.
+ * hub_check() sees each broken invariant. In a hub with a timer in every phase, every invariant
+ * holds. Each test changes one word of the hub's memory. hub_check() must then name the invariant
+ * that is broken.
  */
 #include "harness.h"
 
@@ -11,9 +12,11 @@
 #include "hub_check.h"
 
 #define BUCKET_NS (UINT64_C(1) << WHEEL_FINEST_SHIFT)
-/* In the middle of a bucket: those armed here for the same bucket come into the run. */
+/*
+ * The clock is in the middle of a bucket, so timers armed now for the same bucket go into the run.
+ */
 #define NOW_NS (SEC / BUCKET_NS * BUCKET_NS + 1000)
-#define CROWD 40 /* timers in one bucket, which fill three chunks */
+#define CROWD 40 /* number of timers in one bucket, which fill three chunks */
 
 struct scene {
 	struct timerhub *hub;
@@ -21,9 +24,9 @@ struct scene {
 	uint32_t run[3], heap[2]; /* slots of armed timers, filed there, in order of instant */
 	uint32_t far[CROWD];      /* armed timers in one bucket of the wheel */
 	uint32_t pending, period, overdue, idle;
-	uint32_t cancelled; /* free, and its schedule entry is left */
-	uint32_t free;      /* free, not scheduled */
-	uint32_t submitted; /* armed, in the inbox */
+	uint32_t cancelled; /* a free slot that still has a schedule entry */
+	uint32_t free;      /* a free slot that is not scheduled */
+	uint32_t submitted; /* an armed timer whose slot is in the inbox */
 };
 
 static uint32_t scene_arm(struct scene *scene, uint64_t at_ns, uint64_t interval_ns, uint32_t flags)
@@ -73,7 +76,7 @@ static void scene_open_hub(struct scene *scene)
 	expect_eq(timerhub_queue_open(scene->hub, &scene->queue, NULL), 0);
 }
 
-/* Slots are freed last, so that no timer takes them over. */
+/* The scene frees slots last, so that no later timer gets these slots. */
 static void scene_open(struct scene *scene)
 {
 	struct timerhub_queue *other;
@@ -345,7 +348,7 @@ static struct arena_shard *free_shard(struct scene *scene)
 	return shards;
 }
 
-/* The slot on top of a stack, and the word that says how many lie below it. */
+/* Returns the word, in the slot on top of a free stack, that counts the slots below it. */
 static atomic_u64 *free_link(struct scene *scene)
 {
 	uint64_t top = u64_load_relaxed(&free_shard(scene)->top);
@@ -452,7 +455,7 @@ static void break_outbox_queue(struct scene *scene)
 static const struct {
 	const char *invariant;
 	void (*break_it)(struct scene *scene);
-	bool callers_may; /* a caller in the middle of a call may leave it so */
+	bool callers_may; /* the state is legal while a caller is in the middle of a call */
 } faults[] = {
 	{ "filing_names_entry", break_filing, false },
 	{ "filing_names_entry", break_filing_of_run, false },

@@ -185,7 +185,7 @@ static void run_round(uint64_t round)
 	struct player player = { .dice = dice_new(round) };
 	unsigned capacity = 1 + (unsigned)dice_magnitude(&player.dice, 6) % MODEL_TIMERS_MAX;
 
-	/* Shared memory must not change the behaviour. */
+	/* A hub in shared memory must behave like a hub in private memory. */
 	model_open(&player.model, capacity, dice_one_in(&player.dice, 8) ? TIMERHUB_OBSERVABLE : 0);
 	if (dice_one_in(&player.dice, 2))
 		model_advance(&player.model, dice_boundary(&player.dice));

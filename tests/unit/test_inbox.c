@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inbox. Each pushed slot is taken once, in order within a lane, through laps and full lanes. A
- * look finds every slot pushed before it began, while other producers push.
+ * The inbox. Each pushed slot is taken once, in order within a lane, through laps and full lanes.
+ * The owner's look at the inbox finds every slot pushed before the look began, while other
+ * producers push.
  */
 #include "harness.h"
 
@@ -13,7 +14,7 @@
 #include "base/test_point.h"
 #include "owner/inbox.h"
 
-/* Take all slots of one look, `batch` at a time. Returns their number. */
+/* Takes all slots of one look, `batch` at a time. Returns the number of slots. */
 static unsigned look(struct inbox *inbox, uint32_t *slots, unsigned max, unsigned batch)
 {
 	unsigned total = 0, count;
@@ -83,8 +84,8 @@ START_TEST(full_lanes_give_way_to_others)
 END_TEST
 
 /*
- * If a lane is half full, a push asks for the owner, but rarely: a wake costs more than hundreds of
- * pushes.
+ * If a lane is half full, a push asks the caller to wake the owner. Few pushes ask, because a wake
+ * costs more than hundreds of pushes.
  */
 START_TEST(half_full_lane_asks_for_the_owner)
 {
@@ -115,7 +116,7 @@ START_TEST(half_full_lane_asks_for_the_owner)
 END_TEST
 
 /*
- * If many entries wait, in one lane or several, a push asks for the owner long before a lane is
+ * If many entries wait, in one lane or several, a push asks to wake the owner long before a lane is
  * half full. After that, few pushes ask again.
  */
 START_TEST(many_that_wait_ask_for_the_owner)
@@ -133,15 +134,15 @@ START_TEST(many_that_wait_ask_for_the_owner)
 		stride = MANY / 4 / (inbox.lane_mask + 1);
 		stride = stride > 512 ? stride : 512;
 		/*
-		 * Begin at another position. Entries already taken must not delay the first
-		 * request.
+		 * Start at another position of the lane. Entries that the owner has taken must not
+		 * count for the first request.
 		 */
 		for (uint32_t i = 0; i < stride / 2; i++)
 			(void)inbox_push(&inbox, i % lanes, i);
 		expect_eq(look(&inbox, slots, COUNT_OF(slots), 64), stride / 2);
 		for (uint32_t i = 0; i < 4 * MANY; i++) {
 			asked += inbox_push(&inbox, i % lanes, i);
-			expect(asked == 0 || i >= MANY - 16); /* the tails count cache lines */
+			expect(asked == 0 || i >= MANY - 16); /* the tails count in cache lines */
 			expect(asked > 0 || i < MANY + 2 * stride);
 			expect_le(asked, i / stride + 1);
 		}
@@ -152,7 +153,7 @@ START_TEST(many_that_wait_ask_for_the_owner)
 			if (i % (MANY / 2) == 0)
 				(void)look(&inbox, slots, COUNT_OF(slots), 64);
 		}
-		expect_eq(asked, 0); /* the owner keeps up */
+		expect_eq(asked, 0); /* the owner takes the entries before many wait */
 		inbox_close(&inbox);
 	}
 }
@@ -160,7 +161,7 @@ END_TEST
 
 /* ---- lanes with chosen lap numbers ---- */
 
-/* Two lanes of empty cells, beginning at a lap that the test chooses. */
+/* Opens an inbox of two lanes with empty cells, whose next lap is the lap that the test chooses. */
 #define HAND_SHIFT 6
 #define HAND_CELLS (UINT64_C(1) << HAND_SHIFT)
 #define HAND_LAP_SHIFT 27
@@ -193,7 +194,7 @@ START_TEST(laps_that_come_round_are_laps_like_others)
 
 		expect_context("laps before they come round", laps - lap, 0);
 		for (unsigned round = 0; round < 4; round++) {
-			/* The last pushes find their lane full and use the other lane. */
+			/* The last pushes find the first lane full and use the second lane. */
 			for (uint32_t slot = 0; slot < HAND_CELLS + 10; slot++)
 				(void)inbox_push(&inbox, 0, slot);
 			expect_eq(look(&inbox, slots, COUNT_OF(slots), 32), HAND_CELLS + 10);
@@ -207,7 +208,8 @@ END_TEST
 
 /*
  * Law 6: a producer is delayed before its cell while other producers push. At the end of its cache
- * line it reads the current tail. It does not walk over all entries pushed since.
+ * line the producer reads the current tail. It does not read all cells that were filled during its
+ * delay.
  */
 static struct {
 	struct inbox inbox;
@@ -249,8 +251,8 @@ START_TEST(producer_that_was_held_up_finds_the_tail_of_today)
 		(void)inbox_push(&held.inbox, 0, HAND_CELLS);
 		test_point_hook = NULL;
 		/*
-		 * It may walk its own line, the tail's line, and one cell of the next line if the
-		 * tail's is full.
+		 * The producer may read its own cache line, the tail's line, and, if the tail's
+		 * line is full, one cell of the next line.
 		 */
 		expect_le(held.cells, 2 * line + 1);
 		while ((taken = look(&held.inbox, slots, COUNT_OF(slots), 1)) > 0)
@@ -318,7 +320,10 @@ static void *producer_main(void *arg)
 	return NULL;
 }
 
-/* One look. It, or an earlier look, must find every push that was counted before it began. */
+/*
+ * Makes one look. Every push that was counted before the look began must be found by this look or
+ * an earlier look.
+ */
 static unsigned owner_look(unsigned *before)
 {
 	uint32_t slots[32];
@@ -369,7 +374,7 @@ START_TEST(look_finds_everything_pushed_before_it_exactly_once)
 }
 END_TEST
 
-/* Two producers fill the same cells at the same time, and no thread takes. */
+/* Two producers fill the same cells at the same time, and no thread takes entries. */
 #define BURST 16
 
 static struct {

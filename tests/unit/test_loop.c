@@ -19,13 +19,13 @@
 
 static struct timerhub_loop *loop;
 
-/* A timeout and the results of its callbacks. */
+/* A timeout and what its callback recorded. */
 struct item {
 	struct timerhub_timeout timeout;
 	unsigned calls;
-	uint64_t called_at_ns; /* clock of the turn that called it last */
-	unsigned order;        /* number of callbacks before its own */
-	uint64_t again_ns;     /* its callback sets it again by this delay; 0: no */
+	uint64_t called_at_ns; /* clock value of the turn that last called the callback */
+	unsigned order;        /* number of earlier callbacks of other timeouts */
+	uint64_t again_ns;     /* the callback sets the timeout again by this delay, unless 0 */
 };
 
 static unsigned calls;
@@ -161,7 +161,7 @@ START_TEST(never_early_after_a_slow_callback)
 	expect_eq(timerhub_timeout_add(loop, &items[0].timeout, slow_callback), 0);
 	expect_eq(timerhub_timeout_set_at(loop, &items[0].timeout, START), 0);
 	expect_eq(timerhub_loop_turn(loop), 1);
-	/* The timeout is set 2 s into a turn of 5 s. */
+	/* A callback sets the timeout 2 s after the turn began, and the turn takes 5 s. */
 	expect_eq(timerhub_timeout_deadline(&items[1].timeout), START + 6 * SEC);
 	expect_eq(timerhub_loop_now(loop), START + 5 * SEC);
 	expect_le(timerhub_loop_timeout(loop), SEC);
@@ -180,7 +180,7 @@ START_TEST(never_early_at_the_end_of_time)
 	expect_eq(timerhub_timeout_set(loop, &items[0].timeout, NEVER), -ERANGE);
 	expect_eq(timerhub_timeout_set_at(loop, &items[1].timeout, NEVER), -ERANGE);
 	expect_eq(timerhub_timeout_set_at(loop, &items[1].timeout, NEVER - 1), 0);
-	/* The move exceeds the largest deadline. The timeout stays set, and is not early. */
+	/* A timeout is moved beyond the largest deadline. It stays set and does not come early. */
 	expect_eq(turn_at(START + SEC), 0);
 	expect_eq(timerhub_timeout_deadline(&items[0].timeout), NEVER - 1);
 	expect_eq(turn_at(NEVER - 2), 0);
@@ -260,8 +260,9 @@ START_TEST(set_in_each_callback_comes_in_a_later_turn)
 END_TEST
 
 /*
- * A callback does add, set, stop, remove or close, in every position. Three timeouts are due. The
- * callback of one acts on each of the three, or on a fourth that is not due.
+ * A callback adds, sets, stops or removes a timeout, or closes the loop. Three timeouts are due.
+ * The callback of the first, second or third acts on each of the three, or on a fourth timeout that
+ * is not due.
  */
 enum action {
 	ACT_SET,
@@ -306,7 +307,7 @@ static void act_once(void)
 		act.poison = *timeout;
 		act.is_poisoned = true;
 		break;
-	case ACT_ADD: /* once more, and another timeout in its place */
+	case ACT_ADD: /* add the timeout a second time, then remove it and add it again */
 		expect_eq(timerhub_timeout_add(loop, timeout, on_item), -EEXIST);
 		expect_eq(timerhub_timeout_remove(loop, timeout), 0);
 		expect_eq(timerhub_timeout_add(loop, timeout, on_item), 0);
@@ -351,7 +352,7 @@ START_TEST(callbacks_are_obeyed_in_every_position)
 		          0);
 	}
 	if (action != ACT_CLOSE && is_behind && target < POSITIONS)
-		first--; /* stopped, or set for a later turn */
+		first--; /* the target was stopped or set for a later turn */
 	if (action == ACT_SET_SOON || action == ACT_SET_PAST || action == ACT_ADD)
 		again = 1;
 	expect_eq(turn_at(START + 10), first);
@@ -442,7 +443,10 @@ START_TEST(only_add_can_be_refused)
 }
 END_TEST
 
-/* A program makes and frees a timeout for each request. Its place keeps the filing. */
+/*
+ * A program makes and frees a timeout for each request. The next timeout gets the same place in the
+ * loop's table, and the place keeps its filing.
+ */
 START_TEST(place_keeps_its_filing)
 {
 	struct item *items = items_new(1);
@@ -452,7 +456,7 @@ START_TEST(place_keeps_its_filing)
 	expect_eq(turn_at(START), 0);
 	filed_ns = items[0].timeout.filed_ns;
 	expect(filed_ns != NEVER);
-	for (unsigned i = 1; i <= 7; i++) { /* the next filing comes some seconds later */
+	for (unsigned i = 1; i <= 7; i++) { /* the next filing is made some seconds later */
 		expect_eq(timerhub_timeout_remove(loop, &items[0].timeout), 0);
 		expect_eq(timerhub_timeout_add(loop, &items[0].timeout, on_item), 0);
 		expect_eq(timerhub_timeout_set(loop, &items[0].timeout, 10 * SEC), 0);
@@ -503,7 +507,7 @@ START_TEST(no_allocation_after_open)
 	struct item *items = items_new(COUNT);
 	unsigned before = allocations;
 
-	expect_lt(0, before); /* the counters work */
+	expect_lt(0, before); /* the wrapped allocation functions are in use */
 	for (unsigned round = 0; round < 20; round++) {
 		for (unsigned i = 0; i < COUNT; i++) {
 			expect_eq(timerhub_timeout_set(loop, &items[i].timeout, i * round), 0);
@@ -668,7 +672,7 @@ START_TEST(layout_is_that_of_the_abi)
 }
 END_TEST
 
-/* The exported functions behind the inline calls have the same effect. */
+/* The exported functions have the same effect as the inline functions of the header. */
 START_TEST(functions_are_there_without_inlining)
 {
 	struct item *items = items_new(1);

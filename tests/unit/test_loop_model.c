@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A loop beside an array of timeouts that is sorted in each turn, in virtual time. The program
- * makes random calls between turns and inside callbacks; a turn lasts from nothing to seconds. Each
- * callback comes in its turn, in order of deadline, once per set, and not before the delay has
- * passed since the call.
+ * A loop is compared, in virtual time, with an array of timeouts that is sorted in each turn. The
+ * program makes random calls between turns and inside callbacks; a turn takes no time or up to some
+ * seconds. Each callback comes in its turn, in order of deadline, once per set, and not before the
+ * delay has passed since the call.
  *
- * The model follows the header. A deadline by delay counts from the call, and moves to the next
- * reading of the clock. The loop reads the clock in a turn, and before the 65th timeout that is set
- * by delay.
+ * The model follows the header. A delay counts from the call. At the next reading of the clock the
+ * model computes the deadline from that reading. The loop reads the clock in a turn, and before the
+ * 65th timeout that is set by delay.
  */
 #include "loop_rig.h"
 
@@ -25,7 +25,7 @@ struct entry {
 	bool is_added;
 	bool is_fresh;        /* set by delay since the last reading */
 	bool is_set_in_turn;  /* set by a callback of this turn */
-	uint64_t delay_ns;    /* used while fresh */
+	uint64_t delay_ns;    /* valid while is_fresh */
 	uint64_t deadline_ns; /* NEVER: not set. NEVER - 1: fresh, until the next reading */
 	uint64_t called_ns;   /* true time of the call */
 	uint64_t least_ns;    /* earliest true time: called_ns + delay; after set_at the deadline */
@@ -271,7 +271,7 @@ static void random_time_passes(void)
 	                     : dice_one_in(dice, 4) ? dice_magnitude(dice, 20)
 	                                            : 0;
 
-	/* Test the largest time as well. The clock stops there. */
+	/* Test the largest time as well, where the clock stops. */
 	bench->now_ns =
 		passed_ns < NEVER - 1 - bench->now_ns ? bench->now_ns + passed_ns : NEVER - 1;
 	loop_rig_move(bench->loop, bench->now_ns);
@@ -284,7 +284,7 @@ static void on_timeout(struct timerhub_loop *loop, struct timerhub_timeout *time
 	expect(loop == bench->loop);
 	expect(bench->is_turning);
 	expect(entry->is_added);
-	expect_eq(entry->deadline_ns, model_next_ns()); /* in order, and due */
+	expect_eq(entry->deadline_ns, model_next_ns()); /* due, and next in order */
 	expect(!entry->is_set_in_turn);
 	expect_le(entry->least_ns, bench->turn_ns);
 	expect_eq(timerhub_timeout_is_set(timeout), 0);
@@ -342,7 +342,7 @@ static void bench_turn(void)
 	count = timerhub_loop_turn(bench->loop);
 	expect_eq(count, bench->called);
 	if (bench->called < CALLBACKS_MAX)
-		expect_eq(model_next_ns(), NEVER); /* none was missed */
+		expect_eq(model_next_ns(), NEVER); /* no due timeout was left out */
 	if (bench->called > 0) {
 		/* The end of the turn reads the clock. */
 		uint64_t began_ns = bench->turn_began_ns;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The notifier. The fd is readable when an event was published. An empty queue is signalled once.
- * No event is lost between a consumer that clears or blocks and an owner that publishes.
+ * The notifier. The fd becomes readable when the owner publishes an event. While no consumer clears
+ * the notifier, the owner signals it once. No event is lost between a consumer that clears or
+ * blocks and an owner that publishes.
  */
 #include "harness.h"
 #include "process.h"
@@ -46,7 +47,7 @@ START_TEST(full_bell_is_readable_as_it_is)
 }
 END_TEST
 
-/* Law 8: any number of signals rings once until a consumer clears. */
+/* Law 8: until a consumer clears the notifier, only the first signal rings the eventfd. */
 START_TEST(signals_ring_once_until_cleared)
 {
 	struct notifier notifier;
@@ -60,14 +61,17 @@ START_TEST(signals_ring_once_until_cleared)
 		expect(fd_readable(notifier.fd));
 		notifier_clear(&notifier);
 		expect(!fd_readable(notifier.fd));
-		notifier_clear(&notifier); /* the second clear does nothing */
+		notifier_clear(&notifier); /* a second clear has nothing to clear */
 		expect(!fd_readable(notifier.fd));
 	}
 	notifier_close(&notifier);
 }
 END_TEST
 
-/* Law 8: without a ring, a clear makes no system call. So a stranger's write stays in the fd. */
+/*
+ * Law 8: if the owner has not rung, a clear makes no system call. The test shows this by a value
+ * that it writes into the fd itself, which the clear does not read.
+ */
 START_TEST(clear_reads_only_what_was_rung)
 {
 	struct notifier notifier;
@@ -126,18 +130,18 @@ END_TEST
 
 static struct notifier late;
 
-/* The owner signals an event already drained, in the middle of the consumer's clear. */
+/* In the middle of the consumer's clear, the owner signals an event that was already drained. */
 static void signal_late(enum test_point point)
 {
 	if (point == TEST_POINT_CONSUME_IN_CLEAR)
 		notifier_signal(&late, 1);
 }
 
-/* Law 9: if a clear takes a new ring, it must clear the flag of that ring too. */
+/* Law 9: if a clear reads a ring that came during the clear, it must clear the ring's flag too. */
 START_TEST(late_signal_in_the_middle_of_a_clear_silences_nobody)
 {
 	expect_eq(notifier_open(&late), 0);
-	/* With and without an earlier ring, after which the consumer reads the fd. */
+	/* In the second round, the owner has rung once before the clear. */
 	for (unsigned rung_before = 0; rung_before < 2; rung_before++) {
 		if (rung_before == 1)
 			notifier_signal_again(&late);
@@ -189,7 +193,7 @@ END_TEST
 /* ---- threads: the outbox is two counters ---- */
 
 #define CONSUMERS 2
-#define LOST_NS (20 * SEC) /* an item not taken by this time is lost */
+#define LOST_NS (20 * SEC) /* an item that is not taken within this time counts as lost */
 
 static struct {
 	struct notifier notifier;
@@ -219,7 +223,10 @@ static bool nothing_to_take(void)
 	return atomic_load(&race.taken) == atomic_load(&race.published);
 }
 
-/* As drain does: take, then clear, until nothing is found after a clear. */
+/*
+ * Takes items as timerhub_drain() does. The consumer takes and then clears, until it finds no item
+ * after a clear.
+ */
 static void drain(void)
 {
 	do {
@@ -241,7 +248,7 @@ static void *waiter_main(void *arg)
 			notifier_wait(&race.notifier, ticket, UINT64_MAX);
 		notifier_wait_leave(&race.notifier);
 	}
-	notifier_wake_all(&race.notifier); /* the last item is taken: wake the other consumers */
+	notifier_wake_all(&race.notifier); /* after the last item, let the other consumers end */
 	return NULL;
 }
 
@@ -259,8 +266,8 @@ static void *poller_main(void *arg)
 }
 
 /*
- * Returns false if no consumer takes the item: its wake-up was lost. The consumers have no time
- * limit of their own, because a consumer that always loses the race may wait for ever.
+ * Returns false if no consumer takes the item in time, because the wake-up was lost. The consumers
+ * have no time limit of their own, since another consumer may take every item.
  */
 static bool is_taken(uint64_t item)
 {
@@ -275,7 +282,7 @@ static bool is_taken(uint64_t item)
 	return true;
 }
 
-/* Publishes one item at a time. If its wake-up is lost, the test stops here. */
+/* Publishes one item at a time. If the wake-up of an item is lost, the thread stops publishing. */
 static void *owner_main(void *arg)
 {
 	struct dice dice = dice_new(3000);

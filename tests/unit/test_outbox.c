@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The outbox. Each handle comes out once and in order, to any consumer, through laps, restarts at
- * the beginning of the array, and compactions.
+ * The outbox. Consumers get each handle once and in order. This holds over laps, restarts at the
+ * beginning of the array, and compactions.
  */
 #include "harness.h"
 
@@ -115,7 +115,7 @@ START_TEST(handles_come_in_order_through_laps_and_restarts)
 }
 END_TEST
 
-/* In steady use the outbox stays in the first cells. */
+/* If consumers keep up, the outbox uses only its first cells. */
 START_TEST(empty_outbox_goes_back_to_the_beginning)
 {
 	struct outbox outbox = { .cells = NULL };

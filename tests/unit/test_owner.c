@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The owner's pass on a manual hub: when the owner looks again, after a few timers and after a
- * burst, and which re-arms do not involve it. A manual hub does not coalesce bursts. The tests
- * switch this on, as in a hub with a thread.
+ * The owner's pass on a manual hub: when the owner plans its next look, after a few timers and
+ * after a burst, and which re-arms need no work of the owner. A manual hub does not coalesce
+ * bursts. The tests switch coalescing on, as in a hub with an owner thread.
  */
 #include "harness.h"
 
@@ -61,7 +61,7 @@ static timerhub_timer rig_arm(struct rig *rig, uint64_t at_ns)
 	return timer;
 }
 
-/* Moves the clock; returns the number of events. */
+/* Moves the clock and returns the number of events. */
 static unsigned rig_advance(struct rig *rig, uint64_t now_ns)
 {
 	struct timerhub_event events[TIMERS];
@@ -83,7 +83,7 @@ static void rig_arm_burst(struct rig *rig, uint64_t at_ns, unsigned count)
 		rig_arm(rig, at_ns + i * US);
 }
 
-/* The owner looks at the deadline of each of a few timers, however many have expired before. */
+/* After any number of earlier expiries, the owner looks at the deadline of each single timer. */
 START_TEST(few_are_not_gathered)
 {
 	struct rig rig = rig_open(true);
@@ -102,8 +102,8 @@ START_TEST(few_are_not_gathered)
 END_TEST
 
 /*
- * A burst is CROWD timers or more in a millisecond. Expire `count` timers in the first millisecond
- * and look at `look_ns`. Returns whether the owner puts off the next deadline.
+ * A burst is CROWD timers or more in a millisecond. Lets `count` timers expire in the first
+ * millisecond, and advances to `look_ns`. Returns whether the owner puts off the next deadline.
  */
 static bool gathered(bool gathers, unsigned count, uint64_t begin_ns, uint64_t look_ns)
 {
@@ -111,7 +111,7 @@ static bool gathered(bool gathers, unsigned count, uint64_t begin_ns, uint64_t l
 	uint64_t soon_ns = look_ns + 10 * US;
 	bool put_off;
 
-	expect_eq(rig_advance(&rig, begin_ns), 0); /* counting begins here */
+	expect_eq(rig_advance(&rig, begin_ns), 0); /* the owner begins to count expiries */
 	rig_arm_burst(&rig, begin_ns + 10 * US, count);
 	rig_arm(&rig, soon_ns);
 	rig_arm(&rig, look_ns + HOUR);
@@ -137,11 +137,17 @@ START_TEST(crowd_is_gathered)
 
 	expect(gathered(true, CROWD, begin_ns, begin_ns + MS));
 	expect(gathered(true, CROWD + 100, begin_ns, begin_ns + 2 * MS - 1));
-	/* One timer too few; a burst too long ago; coalescing switched off. */
+	/*
+	 * The owner does not put off the deadline if the burst is one timer too small, if it is too
+	 * long ago, or if coalescing is off.
+	 */
 	expect(!gathered(true, CROWD - 1, begin_ns, begin_ns + MS));
 	expect(!gathered(true, CROWD, begin_ns, begin_ns + 2 * MS));
 	expect(!gathered(false, CROWD, begin_ns, begin_ns + MS));
-	/* The millisecond has not ended. */
+	/*
+	 * The owner has counted for less than a millisecond, so it does not yet put off the
+	 * deadline.
+	 */
 	expect(!gathered(true, CROWD, begin_ns, begin_ns + MS - 1));
 }
 END_TEST
@@ -222,7 +228,7 @@ static struct {
 	struct rig *rig;
 	timerhub_timer timer; /* the hook moves it at each look */
 	uint64_t move_to_ns, move_by_ns;
-	unsigned looks; /* in all passes */
+	unsigned looks; /* looks of all passes */
 	unsigned passes;
 	unsigned looks_armed; /* `looks` when the due timer was armed */
 	unsigned looks_due;   /* `looks` when it expired */
@@ -261,8 +267,8 @@ START_TEST(rest_ends_while_timers_keep_moving)
 	rest.move_by_ns = US;
 	rest_advance(&rig, 2, rest_moving_hook);
 	/*
-	 * One look at the old deadline and one at the new. The second entry was true, and is
-	 * promised.
+	 * The owner looks at the timer once at the old deadline and once at the new. The second
+	 * schedule entry has the timer's deadline, so the owner promises it.
 	 */
 	expect_le(rest.looks, 2);
 	expect_le(SEC, rig.next_ns);
@@ -271,7 +277,9 @@ START_TEST(rest_ends_while_timers_keep_moving)
 }
 END_TEST
 
-/* A timer moves to an earlier deadline between the look and the filing. It comes in time. */
+/*
+ * A timer moves to an earlier deadline between the look and the filing. The timer expires in time.
+ */
 START_TEST(rest_misses_no_timer_that_is_moved_to_earlier)
 {
 	struct rig rig = rig_open(false);
@@ -288,7 +296,7 @@ START_TEST(rest_misses_no_timer_that_is_moved_to_earlier)
 }
 END_TEST
 
-/* In the third portion, arm a timer that is due at once. */
+/* In the third portion of the rest, arm a timer that is due at once. */
 static void rest_arming_hook(enum test_point point)
 {
 	if (point == TEST_POINT_OWNER_BEFORE_REFILE)
@@ -337,8 +345,8 @@ END_TEST
 static struct {
 	struct rig *rig;
 	timerhub_timer timer;
-	enum test_point point; /* the claimant stops here */
-	uint64_t to_ns;        /* another caller re-arms the timer to it */
+	enum test_point point; /* the caller that claimed the push stops at this point */
+	uint64_t to_ns;        /* the deadline to which another caller re-arms the timer */
 } push;
 
 static void push_hook(enum test_point point)
@@ -380,7 +388,10 @@ static bool push_wakes(enum test_point point, uint64_t claim_ns, uint64_t to_ns,
 	return wakes;
 }
 
-/* If the other caller's wake found no entry, the pusher must wake the owner. */
+/*
+ * If the second caller woke the owner before the push, the owner found no entry. The first caller
+ * must then wake the owner after its push.
+ */
 START_TEST(push_is_decided_on_by_the_deadline_of_after_it)
 {
 	bool pushed;
@@ -389,15 +400,15 @@ START_TEST(push_is_decided_on_by_the_deadline_of_after_it)
 	expect(pushed);
 	expect(!push_wakes(TEST_POINT_SUBMIT_BEFORE_PUSH, SEC, 9 * SEC, &pushed));
 	expect(pushed);
-	/* The owner has looked since, so the caller has nothing left to do. */
+	/* The owner has looked after the push, so the first caller need not wake it. */
 	expect(!push_wakes(TEST_POINT_SUBMIT_AFTER_PUSH, SEC, 9 * SEC, &pushed));
 	expect(!pushed);
 }
 END_TEST
 
 /*
- * Law 8: one wake is enough for a pass. Many waiting entries wake the owner once too, although none
- * is due soon.
+ * Law 8: one wake is enough for a pass. If many entries wait in the inbox and none is due soon, the
+ * owner is woken once too.
  */
 START_TEST(owner_is_woken_once_a_pass_also_by_many)
 {
@@ -519,7 +530,7 @@ START_TEST(fair_first_come_first_told)
 }
 END_TEST
 
-/* One event of the first queue is due before all others. */
+/* One event of queue 0 is due before the 20,000 events of queue 1. */
 START_TEST(fair_beside_a_storm_of_one_queue)
 {
 	fair_open(2, 20001);
@@ -577,7 +588,7 @@ START_TEST(fair_beside_timers_that_were_moved)
 	for (unsigned i = 0; i < MOVED; i++)
 		timers[i] = fair_arm(0, SEC);
 	fair_arm(1, SEC - US);
-	fair_arm(0, SEC - 2 * US); /* the first: signalled before the others are sorted */
+	fair_arm(0, SEC - 2 * US); /* signalled before the later events are sorted */
 	expect_eq(timerhub_advance(fair.hub, MS, NULL), 0);
 	for (unsigned i = 0; i < MOVED; i++)
 		expect_eq(timerhub_rearm(fair.hub, timers[i], HOUR, TIMERHUB_ABSOLUTE), 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pair and the handle: every transition, from every phase with every flag, against a pair taken
- * apart by division. Periods are compared with counted periods, and slack with a search of all
- * powers of two.
+ * The pair and the handle. Every transition is made from every phase with every flag, and compared
+ * with a pair whose fields are computed by division. Periods are compared with counted periods, and
+ * slack with a search of all powers of two.
  */
 #include "harness.h"
 
@@ -58,7 +58,7 @@ static void check_questions(struct pair pair)
 	expect_eq(state_generation(state), parts.generation);
 	expect_eq(state_undelivered(state),
 	          parts.phase == TIMER_PENDING || parts.phase == TIMER_OVERDUE);
-	/* No other bit may change the result. */
+	/* The other bits of the state must not change the result. */
 	for (unsigned bit = 0; bit < 64; bit++)
 		expect_eq(states_share_look(state, state ^ UINT64_C(1) << bit),
 		          bit < 8 || bit >= 26);
@@ -232,7 +232,7 @@ START_TEST(periods_past_the_latest_deadline_are_never)
 		{ MAX_NS, MAX_NS, 2 * MAX_NS - 1, NEVER, 1 },
 		{ MAX_NS, MAX_NS, 2 * MAX_NS, NEVER, 2 },
 		{ 1, 1, UINT64_MAX, NEVER, UINT64_MAX },
-		/* Three a second, for a million periods. */
+		/* Three periods a second, for a million periods. */
 		{ 5, 333333334, UINT64_C(333333334000004), UINT64_C(333333334000005), 1000000 },
 	};
 
@@ -336,7 +336,10 @@ START_TEST(slack_picks_the_instant_with_most_trailing_zeros)
 }
 END_TEST
 
-/* The owner relies on this: a timer that moves to a later deadline has no earlier instant. */
+/*
+ * If a timer moves to a later deadline, its instant does not become earlier. The owner relies on
+ * this.
+ */
 START_TEST(slack_is_monotone_in_the_deadline)
 {
 	struct dice dice = dice_new(8);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The promise: which callers must wake the owner, and that the owner sees the others' entries. */
+/*
+ * The promise decides which callers must wake the owner. If a caller need not wake the owner, the
+ * owner sees the caller's entry.
+ */
 #include "harness.h"
 
 #include <stdatomic.h>
@@ -58,7 +61,10 @@ START_TEST(recorded_wake_spares_others_until_the_next_pass)
 	(void)promise_make(&promise, 1000);
 	expect(!promise_woken(&promise));
 	expect(promise_wants_wake(&promise, 10, &pass));
-	/* The wake is not yet recorded. A second wake is harmless; a missing wake is not. */
+	/*
+	 * The first caller has not recorded its wake, so a second caller wakes the owner too. This
+	 * is harmless.
+	 */
 	expect(promise_wants_wake(&promise, 5, &other));
 	promise_record_wake(&promise, pass);
 	expect(promise_woken(&promise));
@@ -109,9 +115,9 @@ START_TEST(record_of_an_old_pass_does_not_hide_a_newer_one)
 END_TEST
 
 /*
- * The two columns of promise.c, round after round. The caller publishes and reads the promise. The
- * owner raises the promise and looks. Of the four outcomes one must never come: the caller does not
- * wake, and the owner has not seen the entry.
+ * Runs the two columns drawn in promise.c, many times. The caller publishes and reads the promise.
+ * The owner raises the promise and looks. In no round may the caller omit the wake and the owner
+ * miss the entry.
  */
 static struct {
 	struct promise promise;

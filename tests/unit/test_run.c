@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The run against the same instants sorted by the C library, with and without removals. */
+/* The run is compared with the same instants sorted by qsort(), with and without removals. */
 #include "harness.h"
 
 #include <stdlib.h>
@@ -60,7 +60,7 @@ static uint32_t bench_remove_some(struct bench *bench, struct dice *dice, uint32
 	return left;
 }
 
-/* The slot that run_peek() names is taken next. */
+/* run_take() takes the slot that run_peek() has named. */
 static void bench_take_all(struct bench *bench, const uint64_t *left_ns, uint32_t left)
 {
 	for (uint32_t i = 0; i < left; i++) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The schedule against an array of instants that is searched from end to end, in virtual time. Due
- * slots come out in order of instant, and no others. The next instant is never reported too late.
- * The clock is at every edge of the wheel's levels and at values up to 2^62.
+ * The schedule is compared, in virtual time, with an array of instants that is searched from end to
+ * end. All due slots come out in order of instant. A slot that is not due does not come out. The
+ * next instant is never reported too late. The clock is at every edge of the wheel's levels and at
+ * values up to 2^62.
  */
 #include "harness.h"
 
@@ -14,7 +15,7 @@
 
 #define SLOTS 200
 #define NOWHERE UINT64_MAX
-#define EXACT_UP_TO 64 /* a wheel bucket with more slots than this may have too low a bound */
+#define EXACT_UP_TO 64 /* in a bucket with more slots, the bound may be too early */
 
 struct bench {
 	struct schedule schedule;
@@ -106,7 +107,10 @@ static unsigned bench_take_all(struct bench *bench)
 	return count;
 }
 
-/* The next instant is never later than the first slot's, and equal to it if its bucket is short. */
+/*
+ * schedule_next_ns() is never later than the first slot's instant. If the slot's bucket is short,
+ * the two are equal.
+ */
 static uint64_t bench_next_ns(struct bench *bench)
 {
 	uint64_t next_ns = schedule_next_ns(&bench->schedule);
@@ -133,7 +137,7 @@ static uint64_t random_instant_ns(const struct bench *bench, struct dice *dice)
 	case 2: /* equal to another slot's instant, or near it */
 		at_ns = bench->at_ns[dice_below(dice, SLOTS)];
 		return at_ns == NOWHERE ? bench->now_ns : at_ns + dice_below(dice, 2);
-	case 3: /* due already */
+	case 3: /* an instant that is already due */
 		return bench->now_ns - dice_magnitude(dice, 62) % (bench->now_ns + 1);
 	case 4: /* at the end of a bucket that contains the clock, on some level */
 		return (bench->now_ns | ((UINT64_C(1) << (16 + 12 * dice_below(dice, 4))) - 1)) +
@@ -177,7 +181,7 @@ static void random_step(struct bench *bench, struct dice *dice, uint32_t slots)
 		random_advance(bench, dice);
 		break;
 	case 1:
-		bench_remove(bench, slot); /* filed or not */
+		bench_remove(bench, slot); /* the slot may be filed or not */
 		break;
 	case 2:
 		if (bench->at_ns[slot] != NOWHERE) {
@@ -275,16 +279,16 @@ static void truth_step(struct truth *truth, struct dice *dice, uint32_t slots)
 	switch (dice_below(dice, 8)) {
 	case 0:
 		truth_check(truth);
-		random_advance(bench, dice); /* takes due slots, moved or not */
+		random_advance(bench, dice); /* takes the due slots, even those that have moved */
 		for (uint32_t i = 0; i < SLOTS; i++)
 			if (bench->at_ns[i] == NOWHERE)
 				truth->at_ns[i] = NOWHERE;
 		break;
-	case 1: /* a move that comes through the inbox */
+	case 1: /* the owner moves the slot because it was in the inbox */
 		truth->at_ns[slot] = random_instant_ns(bench, dice);
 		bench_insert(bench, slot, truth->at_ns[slot]);
 		break;
-	case 2: /* the timer ends */
+	case 2: /* the slot's timer has ended */
 		truth->at_ns[slot] = NOWHERE;
 		break;
 	default:
@@ -317,11 +321,14 @@ START_TEST(rest_finds_what_is_true_first)
 }
 END_TEST
 
-/* A slot far away costs one wake: at any clock value, the next instant is the slot's own. */
+/*
+ * For a single far slot the owner wakes once, because at any clock value the next instant is the
+ * instant of the slot.
+ */
 static void check_lone(struct bench *bench, struct dice *dice, uint64_t now_ns, uint64_t at_ns)
 {
 	expect_context("clock, instant", now_ns, at_ns);
-	bench->schedule.wheel.base_ns = 0; /* as if new: the wheel is empty */
+	bench->schedule.wheel.base_ns = 0; /* the wheel is empty and must behave like a new wheel */
 	bench->now_ns = now_ns;
 	expect_eq(bench_take(bench), SLOT_NONE);
 	bench_insert(bench, 7, at_ns);
@@ -364,7 +371,7 @@ START_TEST(lone_distant_slot_needs_one_take_from_every_boundary)
 }
 END_TEST
 
-/* Law 8: if nothing was moved, there are as many wakes as distinct instants. */
+/* Law 8: if no slot moves, the owner wakes once for each distinct instant. */
 START_TEST(one_wake_per_distinct_instant)
 {
 	unsigned rounds = scaled(300);
@@ -414,8 +421,8 @@ START_TEST(slots_cascade_at_most_once_per_level)
 END_TEST
 
 /*
- * Enough slots to use the wheel's memory up to its end. Beside it thousands of slots of one bucket
- * are sorted, and the sort must not write into the wheel.
+ * There are enough slots to fill the wheel's memory to its end. Some thousands of them are in one
+ * bucket, which the run sorts. The sort must not write into the wheel's memory.
  */
 #define MANY 300000
 #define NEAR 5000
@@ -426,8 +433,9 @@ static uint32_t bench_take_cheaply(struct bench *bench, uint64_t now_ns)
 }
 
 /*
- * Law 13: the first slot of a long bucket is taken before the others are sorted. A slot that comes
- * before the bucket is taken too. A take that must be cheap does no more.
+ * Law 13: the first slot of a long bucket is taken before the others are sorted. A slot that is
+ * earlier than the bucket is taken before that too. A take that must be cheap does not sort the
+ * bucket.
  */
 START_TEST(first_of_many_does_not_wait_for_the_others)
 {
@@ -437,10 +445,10 @@ START_TEST(first_of_many_does_not_wait_for_the_others)
 	for (uint32_t slot = 2; slot < SLOTS; slot++)
 		bench_insert(bench, slot, SEC + slot % 3);
 	bench_insert(bench, 1, SEC - 2);
-	expect_eq(bench_take_cheaply(bench, SEC - 3), SLOT_DEAR); /* none is due */
+	expect_eq(bench_take_cheaply(bench, SEC - 3), SLOT_DEAR); /* no slot is due */
 	expect_eq(bench_take_cheaply(bench, SEC + 2), 1);
 	expect_eq(bench_take_cheaply(bench, SEC + 2), SLOT_DEAR);
-	/* A slot filed now is the first, and is known. */
+	/* A slot filed now is the first, and the schedule knows this without a sort. */
 	schedule_insert(&bench->schedule, 1, SEC - 2);
 	expect_eq(bench_take_cheaply(bench, SEC - 2), 1);
 	bench->at_ns[1] = NOWHERE;
@@ -455,7 +463,10 @@ START_TEST(first_of_many_does_not_wait_for_the_others)
 }
 END_TEST
 
-/* A slot that is alone in its bucket, on any level, is taken from there without a move. */
+/*
+ * If a bucket of any level has only one slot, the slot is taken directly and is not moved to a
+ * finer level.
+ */
 START_TEST(lone_slots_are_taken_where_they_lie)
 {
 	struct bench *bench = bench_new();
@@ -493,7 +504,7 @@ START_TEST(many_at_once_come_out_in_order)
 		expect_le(last_ns, at_ns[slot]);
 		expect_eq(at_ns[slot] < 10 * SEC, taken < NEAR);
 		last_ns = at_ns[slot];
-		at_ns[slot] = 0; /* a slot comes only once */
+		at_ns[slot] = 0; /* each slot comes out only once */
 	}
 	expect_eq(schedule_take(&schedule, 2 * HOUR, false), SLOT_NONE);
 	schedule_close(&schedule);
@@ -502,7 +513,10 @@ START_TEST(many_at_once_come_out_in_order)
 }
 END_TEST
 
-/* Entries are aligned to 4 bytes, the wheel's levels to 8: an odd number of slots tells. */
+/*
+ * Entries are aligned to 4 bytes and the wheel's levels to 8. With an odd number of slots, the
+ * levels must be aligned as well.
+ */
 START_TEST(any_number_of_slots_leaves_the_levels_aligned)
 {
 	struct timer_filing filings[8];

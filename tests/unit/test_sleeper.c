@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Both sleepers. A sleep lasts for its time unless the bell or the timerfd ends it, before the
- * sleep or during it. The test repeats this. A kernel that refuses io_uring is reported.
+ * Both sleepers. A sleep lasts for its time, unless the bell or the timerfd has fired before the
+ * sleep or fires during the sleep. A sleep may also end without a reason, so the tests repeat it.
+ * If the kernel refuses io_uring, the program prints this.
  */
 #include "harness.h"
 #include "uring.h"
@@ -20,7 +21,7 @@ struct rig {
 
 enum way { BY_URING, BY_POLL };
 
-/* False if the sleeper is not available. */
+/* Returns false if the sleeper is not available. */
 static bool rig_open(struct rig *rig, enum way way)
 {
 	int result = 0;
@@ -64,7 +65,7 @@ static void with_both(void (*check)(struct rig *rig))
 	}
 }
 
-/* Returns the duration of the sleep, which may end without a reason. */
+/* Returns the duration of the sleep, which may end early without a reason. */
 static uint64_t rig_sleep(struct rig *rig, uint64_t timeout_ns)
 {
 	uint64_t begin_ns = monotonic_ns();
@@ -73,7 +74,9 @@ static uint64_t rig_sleep(struct rig *rig, uint64_t timeout_ns)
 	return monotonic_ns() - begin_ns;
 }
 
-/* A sleep may end without a reason, but not each time: then the thread would never sleep. */
+/*
+ * A single sleep may end early without a reason. At least one sleep in ten must last for its time.
+ */
 static void check_sleep(struct rig *rig)
 {
 	static const uint64_t timeouts_ns[] = { 0, 1, 50 * US, 3 * MS, 20 * MS };
@@ -97,7 +100,7 @@ static void check_bell_rung_before(struct rig *rig)
 	for (unsigned i = 0; i < 100; i++) {
 		bell_ring(rig->bell);
 		(void)rig_sleep(rig, UINT64_MAX);
-		/* The bell ends only one sleep. */
+		/* One ring ends one sleep only. */
 		while (rig_sleep(rig, 100 * US) < 100 * US) {
 		}
 	}
@@ -109,7 +112,7 @@ START_TEST(bell_rung_before_ends_it)
 }
 END_TEST
 
-/* Rings after a while, and records the time before. */
+/* Waits, records the time, and rings. */
 struct ringer {
 	int fd;
 	atomic_bool rung;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Statistics as OpenMetrics text: the text to the byte, no number is left out, cut at any length,
- * buckets against a count, labels. A parser of the format reads it in tests/tools/test_top.py.
+ * Statistics as OpenMetrics text. The tests compare the whole text, find every number in it, cut it
+ * at any length, compare the buckets with a count, and pass labels. tests/tools/test_top.py reads
+ * such a text with a parser of the format.
  */
 #include "harness.h"
 
@@ -15,7 +16,7 @@
 #include "dice.h"
 
 #define TEXT_BYTES 8192
-#define MANUAL_BYTES 5000 /* of which the manual says that no text has more */
+#define MANUAL_BYTES 5000 /* the manual's upper bound of a text's length */
 
 START_TEST(text_is_that_of_the_format)
 {
@@ -41,7 +42,7 @@ START_TEST(text_is_that_of_the_format)
 	};
 	char text[TEXT_BYTES];
 
-	(void)setlocale(LC_ALL, ""); /* no comma in place of the point */
+	(void)setlocale(LC_ALL, ""); /* the decimal point must not become a comma */
 	expect_eq(timerhub_stats_metrics(&stats, text, sizeof(text)), strlen(text));
 	expect(strncmp(text, begins, strlen(begins)) == 0);
 	expect(strstr(text, gauge) != NULL);
@@ -53,7 +54,7 @@ START_TEST(text_is_that_of_the_format)
 }
 END_TEST
 
-/* The numbers are 64-bit words of the struct: each is given a value that no other has. */
+/* The struct consists of 64-bit numbers. Each number gets a value of its own. */
 START_TEST(no_number_is_left_out)
 {
 	const size_t sleeper = offsetof(struct timerhub_stats, sleeper) / 8;
@@ -107,7 +108,7 @@ START_TEST(text_of_nothing_is_refused)
 }
 END_TEST
 
-/* How many of the expiries were not later than the bound of a line. */
+/* Returns the number of expiries whose lateness is at most `bound_ns`. */
 static uint64_t not_later(const uint64_t *buckets, uint64_t bound_ns)
 {
 	uint64_t count = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Statistics as text. Every counter has a line, a text is cut at any length, and percentiles of
- * lateness equal those of a sorted list.
+ * Statistics as text. Every counter has a line. A buffer of any length gets the beginning of the
+ * text. The percentiles of lateness equal the percentiles of a sorted list.
  */
 #include "harness.h"
 
@@ -161,8 +161,8 @@ static uint64_t bucket_end_ns(unsigned bucket)
 }
 
 /*
- * A sorted list holds the bucket of each expiry. The entry at the percentage is the expected
- * result.
+ * A sorted list holds the bucket of each expiry. The expected percentile is the entry of the list
+ * at that percentage.
  */
 START_TEST(ranks_are_those_of_a_sorted_list)
 {

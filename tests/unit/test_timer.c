@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The decisions about a timer, each from every state of a slot in plain memory. The test builds and
- * reads the pair by multiplication and division. Fields that a decision does not name must stay, in
- * the other slots too. A last test makes each decision again, with another thread's decision
- * between any two atomic steps. Memory and results must be those of one order of the two decisions.
+ * The functions of timer.c that decide about a timer. Each decision is made from every state of a
+ * slot, in plain memory. The test builds and reads the pair by multiplication and division. Fields
+ * that a decision does not name must stay, in the other slots too. The last test makes each
+ * decision again, with another thread's decision between any two atomic steps. Memory and results
+ * must be as if one decision came after the other.
  */
 #include "harness.h"
 
@@ -21,7 +22,7 @@
 #define SLOTS 4
 #define SLOT 2
 #define GENERATION 42
-#define GENERATION_STEP (UINT64_C(1) << 26) /* one generation in a handle */
+#define GENERATION_STEP (UINT64_C(1) << 26) /* the distance of two generations in a handle */
 #define NEVER UINT64_MAX
 #define MAX_NS ((UINT64_C(1) << 63) - 128)
 #define DEADLINE_NS 64001
@@ -96,7 +97,10 @@ static struct pair slot_pair(const struct bench *bench)
 		              u64_load_relaxed(&bench->timer->state) };
 }
 
-/* The slot must have this pair. All other memory must be unchanged, or as `want` says. */
+/*
+ * The slot must have this pair. All other memory must be unchanged, except where `want` says
+ * otherwise.
+ */
 static void expect_slot(struct bench *bench, struct parts parts)
 {
 	expect_pair(slot_pair(bench), parts);
@@ -322,7 +326,10 @@ START_TEST(cancel_frees_and_says_what_the_slot_is_scheduled_for)
 }
 END_TEST
 
-/* The claim was made on another pair: before a look, for another deadline, or for another timer. */
+/*
+ * The pair has changed since the caller claimed the push. Since then a look has come, the deadline
+ * has changed, or another timer has the slot.
+ */
 static void check_confirm(struct bench *bench)
 {
 	for (unsigned i = 0; i < 8; i++) {
@@ -428,8 +435,8 @@ START_TEST(look_takes_out_of_the_inbox_and_tells_when_to_schedule)
 END_TEST
 
 /*
- * The owner has dropped the schedule entry of a free slot. If the slot is claimed, a look will
- * come.
+ * Returns the parts with the deadline NEVER if the owner has dropped the schedule entry of a free
+ * slot. The owner drops the entry only if the slot is not claimed.
  */
 static struct parts unscheduled(struct parts parts)
 {
@@ -543,7 +550,7 @@ END_TEST
 
 /* ---- a consumer's decisions ---- */
 
-/* Read the expiry, as a consumer does. Returns false if there is none. */
+/* Read the expiry, as a consumer does. Returns false if there is no expiry. */
 static bool view_expiry(struct bench *bench, struct timer_view *view)
 {
 	bool waits = bench->parts.phase == TIMER_PENDING || bench->parts.phase == TIMER_OVERDUE;
@@ -556,7 +563,7 @@ static bool view_expiry(struct bench *bench, struct timer_view *view)
 	return waits;
 }
 
-/* If the time is early, the clock was set back. A one-shot asks for the time only then. */
+/* `early` means that the clock was set back before the deadline. */
 static const struct delivery {
 	uint64_t now_ns, next_ns, count;
 	bool early;
@@ -606,7 +613,7 @@ END_TEST
 
 /* ---- two decisions at once ---- */
 
-/* The results of a decision, 0 where there is none. */
+/* The results of a decision. A result that the decision does not have is 0. */
 struct said {
 	uint64_t words[7];
 	uint64_t filed_ns; /* the owner scheduled the slot for this time; 1: unchanged */
@@ -664,7 +671,10 @@ static void do_cancel(struct bench *bench, struct said *said, uint64_t at_ns)
 	said->words[0] = (uint64_t)timer_cancel(&bench->timers, bench->handle, QUEUE);
 }
 
-/* A periodic timer of another queue takes the slot. It has slack if the first has none. */
+/*
+ * A periodic timer of another queue takes the slot. The new timer has slack if the old timer has
+ * none.
+ */
 static void do_reuse(struct bench *bench, struct said *said, uint64_t at_ns)
 {
 	struct timer_arming arming = arming_of(bench->parts.slack ? 2 : 5, at_ns);
@@ -674,7 +684,7 @@ static void do_reuse(struct bench *bench, struct said *said, uint64_t at_ns)
 		say_arming(bench, said, &arming);
 }
 
-/* The claim precedes both decisions. */
+/* The push was claimed before both decisions. */
 static void do_confirm(struct bench *bench, struct said *said, uint64_t at_ns)
 {
 	struct pair pair = parts_pair(bench->parts);
@@ -771,7 +781,7 @@ static const struct act {
 	const char *name;
 	void (*run)(struct bench *bench, struct said *said, uint64_t at_ns);
 	uint64_t at_ns;
-	bool owners; /* the owner is one thread */
+	bool owners; /* made by the owner, so not beside another decision of the owner */
 } acts[] = {
 	{ "arm", do_arm, DEADLINE_NS, false },
 	{ "re-arm earlier", do_rearm, 500, false },
@@ -787,14 +797,14 @@ static const struct act {
 	{ "expire", do_expire, 70000, true },
 	{ "rest", do_rest, 2, true },
 	{ "drop", do_drop, 0, true },
-	/* These are two decisions, so that nothing may come between them. */
+	/* Each of these is two decisions. The test makes no other decision between the two. */
 	{ "reuse earlier", do_reuse, 500, false },
 	{ "reuse later", do_reuse, 90000, false },
 };
 #define ACTS COUNT_OF(acts)
 #define SINGLE_ACTS (ACTS - 2)
 
-/* The state after both acts. */
+/* The memory and the results after both decisions. */
 struct end {
 	struct slots slots;
 	struct said said[2];
@@ -817,7 +827,9 @@ static void act_between(void)
 	between.over = true;
 }
 
-/* No timer is lost: if no push is claimed, the owner has the slot scheduled early enough. */
+/*
+ * No timer is lost. If no push is claimed, the slot must be scheduled no later than its deadline.
+ */
 static void expect_not_lost(const struct bench *bench, const struct said *said)
 {
 	struct parts parts = parts_of(slot_pair(bench));
@@ -829,7 +841,9 @@ static void expect_not_lost(const struct bench *bench, const struct said *said)
 		expect_le(said->filed_ns, timer_slacken_ns(parts.deadline_ns, slack_ns));
 }
 
-/* Run the second act before this step of the first. Returns false if the first had fewer steps. */
+/*
+ * Run the second act before this step of the first. Returns false if the first act has fewer steps.
+ */
 static bool run_both(struct bench *bench, const struct act *first, const struct act *second,
                      unsigned steps, struct end *end)
 {
@@ -886,7 +900,9 @@ END_TEST
 
 /* ---- possible changes ---- */
 
-/* Does a change from `before` to `after` stop the program? Try it in a child. */
+/*
+ * Returns whether the change from `before` to `after` aborts the program. A child process tries it.
+ */
 static bool change_traps(struct parts before, struct parts after)
 {
 	pid_t child = fork();
@@ -942,7 +958,7 @@ START_TEST(illegal_changes_stop_a_program_of_the_tests)
 		bool traps;
 		struct parts before, after;
 	} rows[] = {
-		/* The pair is impossible after the change, or before it. */
+		/* A deadline beyond the largest is impossible after the change, and before it. */
 		{ true, PARTS(ARMED, 7), PARTS(ARMED, MAX_NS + 1) },
 		{ true, PARTS(ARMED, MAX_NS + 1), PARTS(ARMED, 7) },
 		{ false, PARTS(ARMED, 7), PARTS(ARMED, MAX_NS) },
@@ -977,7 +993,7 @@ START_TEST(illegal_changes_stop_a_program_of_the_tests)
 }
 END_TEST
 
-/* The pairs are packed, four to a cache line: density decides the speed. */
+/* A cache line holds four pairs. Fewer pairs in a line would make the library slower. */
 START_TEST(records_are_as_small_as_promised)
 {
 	expect_eq(sizeof(struct timer), 16);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The wheel against a list of instants, in virtual time. After inserts, removals, moves and entries
- * of buckets, every slot is in the bucket of the definition. The clock is at the edges of every
- * level and at values up to 2^62.
+ * The wheel is compared, in virtual time, with a list of instants. After each insert, removal, move
+ * and entered bucket, every slot is in the bucket that the definition gives. The clock is at the
+ * edges of every level and at values up to 2^62.
  */
 #include "harness.h"
 
@@ -13,7 +13,7 @@
 
 #define SLOTS 200
 #define ABSENT UINT64_MAX
-#define EXACT_UP_TO 105 /* a bucket with more slots may have too low a bound */
+#define EXACT_UP_TO 105 /* in a bucket with more slots, the bound may be too early */
 
 struct bench {
 	struct wheel wheel;
@@ -45,7 +45,7 @@ static void bench_free(struct bench *bench)
 	free(bench);
 }
 
-/* The wheel's view of a 64-bit instant: 16 bits, then four digits of 12. */
+/* To the wheel, a 64-bit instant is 16 low bits and four digits of 12 bits. */
 static uint32_t slow_digit(uint64_t at_ns, unsigned level)
 {
 	at_ns /= 65536;
@@ -193,7 +193,7 @@ static void bench_file_chunk(struct bench *bench, const struct wheel_chunk *chun
 		expect_eq(due.at_ns, bench->at_ns[due.slot]);
 		bench->at_ns[due.slot] = ABSENT;
 		bench->filings[due.slot].where = 0;
-		/* Otherwise the slot is in the base's own bucket, which becomes the run's. */
+		/* Only the slots outside the base's own bucket go back into the wheel. */
 		bench_insert(bench, due.slot, due.at_ns);
 	}
 }
@@ -239,8 +239,8 @@ static void bench_move(struct bench *bench, uint32_t slot, uint64_t at_ns)
 }
 
 /*
- * File a slot again as the owner does. One slot in `stay` keeps its instant or gets a later one.
- * The others are removed.
+ * File a slot again as the owner does. One slot in `stay` keeps its instant or gets a later
+ * instant. The other slots are removed.
  */
 static void bench_refile(struct bench *bench, struct dice *dice, uint32_t slot, unsigned stay)
 {
@@ -261,7 +261,9 @@ static void bench_refile(struct bench *bench, struct dice *dice, uint32_t slot, 
 		bench_insert(bench, slot, at_ns);
 }
 
-/* Returns the number of slots in doubt. Each is filed again or removed. */
+/*
+ * Returns the number of slots that wheel_doubt() gave out. Each of them is filed again or removed.
+ */
 static unsigned bench_doubt(struct bench *bench, struct dice *dice, uint64_t before_ns,
                             uint32_t *slots, unsigned stay)
 {
@@ -326,7 +328,10 @@ START_TEST(random_operations_keep_every_slot_where_it_belongs)
 }
 END_TEST
 
-/* The bucket has more slots than are counted. Its bound may be low, but never late. */
+/*
+ * The bucket has more slots than the wheel compares. Its bound may be earlier than the first slot,
+ * but never later.
+ */
 START_TEST(bound_of_a_long_bucket_is_never_late)
 {
 	struct dice dice = dice_new(1000);
@@ -353,7 +358,7 @@ START_TEST(bound_of_a_long_bucket_is_never_late)
 }
 END_TEST
 
-/* All slots are in one bucket, whose first slot has left. */
+/* Puts all slots into one bucket and removes the first slot. */
 #define SWEPT_NS (UINT64_C(5) << 40)
 #define SWEPT_WIDTH (UINT64_C(1) << 40)
 
@@ -398,7 +403,7 @@ static void bench_sweep(struct bench *bench, struct dice *dice, unsigned disturb
 	for (uint32_t slot = 0; slot < SLOTS; slot++)
 		waits[slot] = bench->at_ns[slot] != ABSENT;
 	do {
-		/* A known first slot would be returned instead of the others. */
+		/* If the wheel knows the first slot, wheel_doubt() returns only that slot. */
 		uint32_t first = bucket->bound_slot;
 		unsigned count;
 
@@ -437,8 +442,8 @@ START_TEST(sweep_passes_every_slot_of_a_bucket_whatever_happens_meanwhile)
 END_TEST
 
 /*
- * A sweep makes the bound of a long bucket exact. If the first slot then leaves, the wheel does not
- * search for the next.
+ * A sweep makes the bound of a long bucket exact. After that the wheel does not search again when
+ * the first slot leaves.
  */
 START_TEST(sweep_tells_the_first_of_a_long_bucket_once)
 {
@@ -496,7 +501,10 @@ START_TEST(sweep_ends_where_its_bucket_is_entered)
 }
 END_TEST
 
-/* The chunks suffice for any spread of the slots: one to a bucket, then all in one bucket. */
+/*
+ * The chunks suffice for any spread of the slots. First each bucket has one slot, then one bucket
+ * has all slots.
+ */
 START_TEST(chunks_are_enough_for_any_spread)
 {
 	struct bench *bench = bench_new();
@@ -522,7 +530,7 @@ START_TEST(chunks_are_enough_for_any_spread)
 }
 END_TEST
 
-/* The clock is just before every edge, and the slot at every distance around an edge. */
+/* The clock is just before every edge of a bucket. The slot is at every distance around an edge. */
 START_TEST(lone_slot_comes_out_at_every_level_boundary_and_power_of_two)
 {
 	struct bench *bench = bench_new();
@@ -533,11 +541,14 @@ START_TEST(lone_slot_comes_out_at_every_level_boundary_and_power_of_two)
 			uint64_t at_ns = base_ns + (UINT64_C(1) << j);
 
 			expect_context("clock before 2^, distance 2^", k, j);
-			bench_enter(bench, base_ns); /* back, too, since the wheel is empty */
+			bench_enter(bench, base_ns); /* an empty wheel may also go back */
 			bench_insert(bench, 0, at_ns);
 			bench_verify_bound(bench);
 			expect_eq(wheel_bound_ns(&bench->wheel), at_ns);
-			/* Enter the instant itself: the slot comes out, in the base's bucket. */
+			/*
+			 * The base enters the slot's own instant, so the slot comes out in the
+			 * base's bucket.
+			 */
 			bench_enter(bench, at_ns);
 			expect_eq(bench->at_ns[0], ABSENT);
 			expect_eq(wheel_bound_ns(&bench->wheel), UINT64_MAX);
