@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Is this built with the address sanitizer (WITH_ASAN)? gcc and clang define different macros. */
+/*
+ * WITH_ASAN is 1 if the compiler builds with the address sanitizer. gcc and clang define different
+ * macros.
+ */
 #ifndef TIMERHUB_SIMULATION_ASAN_H
 #define TIMERHUB_SIMULATION_ASAN_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * x86's store buffers, for mode tso. A thread's stores reach memory in order and some time later.
- * Until then only the thread itself reads them. Locked instructions and system calls first write
- * all of them to memory.
+ * The store buffers of x86, for the mode tso. A thread's stores reach memory in order and some time
+ * later. Until then only the thread itself reads them. A locked instruction or a system call first
+ * writes the whole buffer to memory.
  */
 #ifndef SIMULATION_BUFFERS_H
 #define SIMULATION_BUFFERS_H
@@ -14,7 +14,7 @@ void buffers_begin(void);
 
 /* Write all buffered stores of this thread to memory. */
 void buffer_drain(unsigned thread);
-/* Now and then, write a store of some thread to memory. */
+/* Write a store of a random thread to memory, in some calls only. */
 void buffers_drain_some(void);
 
 /* Store and load for the current actor. */

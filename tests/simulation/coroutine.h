@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Coroutines: several stacks on one thread, and a switch between them that makes no system call
- * (swapcontext makes one). For x86-64 and aarch64. AddressSanitizer is informed of every switch.
+ * (swapcontext makes one). They exist for x86-64 and aarch64. AddressSanitizer is informed of every
+ * switch.
  */
 #ifndef SIMULATION_COROUTINE_H
 #define SIMULATION_COROUTINE_H
@@ -9,10 +10,10 @@
 #include <stddef.h>
 
 struct coroutine {
-	void *stack_pointer; /* where it continues; invalid while it runs */
-	void *stack;         /* its lowest address; NULL: the thread's own stack */
+	void *stack_pointer; /* stack pointer at which it continues; invalid while it runs */
+	void *stack;         /* lowest address of the stack; NULL: the thread's own stack */
 	size_t stack_bytes;
-	void *fake_stack; /* for AddressSanitizer */
+	void *fake_stack; /* handle of AddressSanitizer */
 };
 
 /* Prepare a coroutine on this stack that begins with `entry`, which must never return. */

@@ -8,7 +8,7 @@
 #ifndef SIMULATION_HOOKS_H
 #define SIMULATION_HOOKS_H
 
-/* Files of lib/ that need it define it after this. */
+/* The files of lib/ that need _GNU_SOURCE define it themselves, after this header. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -50,8 +50,8 @@ static inline uint64_t simulation_changed(uint64_t before, enum simulation_chang
 }
 
 /*
- * If the compiler reports each access to plain.c, it must not report the accesses made here, which
- * are made by a call.
+ * The compiler may report each plain access of lib/ to plain.c. It must not report the accesses of
+ * these functions.
  */
 #ifdef SIMULATION_WATCHED
 #define simulation_at simulation_at_called
@@ -168,8 +168,8 @@ void *simulation_thread(void);
 #include "../../lib/base/atomic.h"
 
 /*
- * Each name of lib/base/atomic.h, after a call that sets its place. tools/run-orders checks that
- * the list is complete.
+ * Each function of lib/base/atomic.h is replaced by a macro that first sets the place and then
+ * calls the function. tools/run-orders checks that the list is complete.
  */
 #define HERE simulation_at(__FILE__, __LINE__)
 #define u64_load_relaxed(word) (HERE, u64_load_relaxed(word))

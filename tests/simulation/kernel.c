@@ -33,19 +33,22 @@
 
 #define BELL_FIRST_FD 1000
 #define BELLS_MAX 32
-/* 64 belong to queues closed lately (lib/hub/queues.c). A leak soon exhausts the rest. */
+/*
+ * 64 belong to queues closed lately (lib/hub/queues.c). The remaining bells are few, so a leak soon
+ * exhausts them.
+ */
 #define REGIONS_MAX 128
 
 struct kernel kernel;
 static struct bell bells[BELLS_MAX];
-static struct memory_view mappings_view;           /* of the address space's lock */
+static struct memory_view mappings_view;           /* view of the lock of the address space */
 static struct memory_view woken_views[ACTORS_MAX]; /* by actor: the waker's view at its last wake */
 
 /* All regions ever given out. Sizes are powers of two, so that regions are used again. */
 static struct region {
 	char *base;
 	size_t bytes; /* size of the region */
-	size_t asked; /* bytes of it in use; 0: free */
+	size_t asked; /* bytes of the region that are in use; 0: free */
 } regions[REGIONS_MAX];
 static unsigned regions_made;
 static size_t pool_used;
@@ -104,7 +107,7 @@ int __wrap_sched_getcpu(void)
 
 long __wrap_sysconf(int name)
 {
-	/* A sanitizer asks for other values. */
+	/* A sanitizer calls this function with other arguments. */
 	return name == _SC_NPROCESSORS_CONF ? (long)kernel.cpus : __real_sysconf(name);
 }
 
@@ -224,7 +227,7 @@ void kernel_poll_edge(int fd, uint64_t edges, uint64_t until_ns)
 }
 
 /*
- * Returns when a sleep until `until_ns` ends. Most sleeps are late by kernel.late_ns or more, some
+ * Returns when a sleep until `until_ns` ends. Most sleeps are late by at least kernel.late_ns, some
  * by less.
  */
 static uint64_t kernel_late_ns(uint64_t until_ns)
@@ -269,11 +272,14 @@ static uint64_t timeout_of(const struct timespec *timeout)
 	if (timeout->tv_sec < 0 || timeout->tv_nsec < 0 || timeout->tv_nsec > 999999999)
 		report_failure("a timeout that the kernel would refuse");
 	ns = (uint64_t)timeout->tv_sec * 1000000000u + (uint64_t)timeout->tv_nsec;
-	/* As in the kernel, a distant time is the end of time. */
+	/*
+	 * The kernel treats a time that is too distant as the end of time, and so does this
+	 * function.
+	 */
 	return ns > UINT64_MAX - 1 - scheduler.now_ns ? UINT64_MAX - 1 - scheduler.now_ns : ns;
 }
 
-/* Returns the number of readable descriptors, and marks them. */
+/* Marks the readable descriptors and returns their number. */
 static int poll_look(struct pollfd *fds, nfds_t count)
 {
 	int ready = 0;

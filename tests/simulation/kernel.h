@@ -18,7 +18,7 @@ struct bell {
 	bool open;
 	uint64_t count;
 	uint64_t edges;          /* number of writes, for edge-triggered pollers */
-	struct memory_view view; /* of the bell's lock */
+	struct memory_view view; /* view of the eventfd's lock */
 };
 
 struct wiped {
@@ -33,17 +33,17 @@ struct kernel {
 	unsigned refuse_after;  /* countdown to a reservation that fails; 0: none */
 	bool ring_refused;      /* the kernel has no io_uring */
 	unsigned cpus;
-	unsigned regions, bells, threads, rings; /* number in use */
+	unsigned regions, bells, threads, rings; /* numbers of objects in use */
 	struct actor *owner;                     /* the thread that the library created */
 	bool owner_sleeps;                       /* the owner is in a wait of its own choice */
 	uint64_t owner_read_ns;                  /* the hub's clock at the owner's last reading */
-	uint64_t owner_latest_ns;                /* its largest reading since its last sleep */
-	uint64_t owner_spin_ns;                  /* its reading when it began to spin */
-	uint64_t owner_relaxes;                  /* number of its pauses at that time */
+	uint64_t owner_latest_ns;                /* the largest reading since the last sleep */
+	uint64_t owner_spin_ns;                  /* the owner's reading when it began to spin */
+	uint64_t owner_relaxes;                  /* number of pauses when the spin began */
 	uint64_t spin_max_ns;                    /* the longest permitted spin */
-	struct dice late_dice;                   /* only for the ends of its sleeps */
-	uint64_t late_ns;           /* lateness of most of its sleeps; 0: none is late */
-	uint64_t owner_until_ns;    /* end of its sleep, on the clock at its begin */
+	struct dice late_dice;                   /* only for the ends of the owner's sleeps */
+	uint64_t late_ns;           /* lateness of most of the owner's sleeps; 0: none is late */
+	uint64_t owner_until_ns;    /* end of the owner's sleep, on the clock as at its begin */
 	struct wiped wiped_on_fork; /* memory that a forked child finds zeroed */
 	clockid_t clock;            /* the hub's clock */
 	uint64_t ahead_ns;          /* the clock minus CLOCK_MONOTONIC, modulo 2^64 */
@@ -51,14 +51,14 @@ struct kernel {
 
 extern struct kernel kernel;
 
-/* `dice` choose the settings. */
+/* Begin a run with settings that are chosen by `dice`. */
 void kernel_begin(struct dice dice);
 
-/* Should this reservation fail? Counts refuse_after down. */
+/* Returns whether this reservation of a resource fails. Counts refuse_after down. */
 bool kernel_refuses(void);
-/* Does this wait end early? */
+/* Returns whether this wait ends early. */
 bool kernel_interrupts(void);
-/* Is this frequent call refused? */
+/* Returns whether this call fails. For calls that are too frequent for refuse_after. */
 bool kernel_denies(void);
 
 /*
@@ -67,22 +67,25 @@ bool kernel_denies(void);
  */
 void kernel_owner_sleeps(const void *on, uint64_t timeout_ns);
 
-/* This process is a child forked now. Only the current actor exists in it. */
+/* This process is a child forked now. The child has only the current actor. */
 void kernel_forked(void);
 
 /* Returns the clock of a hub with an owner thread. */
 uint64_t kernel_clock_ns(void);
 /*
- * Set the clock. A timerfd on the wall clock is signalled. For another clock, the machine was
- * suspended.
+ * Set the clock. A timerfd on the wall clock is signalled. If the hub's clock is not the wall
+ * clock, the setting means that the machine was suspended.
  */
 void kernel_set_clock(uint64_t now_ns);
 
-/* The only timerfd. */
+/* Calls on the only timerfd. */
 #define TIMERFD_FD 1900
 void timerfd_begin(void);
 bool timerfd_readable(void);
-/* Returns when it expires, by CLOCK_MONOTONIC or by its own clock; UINT64_MAX: never. */
+/*
+ * Return the time at which the timerfd expires, by CLOCK_MONOTONIC or by its own clock. UINT64_MAX:
+ * never.
+ */
 uint64_t timerfd_at_ns(void);
 uint64_t timerfd_at_clock_ns(void);
 /* Expire it if its time has come. */
@@ -96,8 +99,8 @@ bool kernel_readable(int fd);
 /* read(2) by a caller. */
 void kernel_read(int fd);
 /*
- * As epoll_wait(2): the first until the descriptor is readable, the second until its edges differ
- * from `edges`. Both end at `until_ns`.
+ * Wait like epoll_wait(2), at most until `until_ns`. The first waits until the descriptor is
+ * readable, the second until the descriptor's edges differ from `edges`.
  */
 void kernel_poll_level(int fd, uint64_t until_ns);
 void kernel_poll_edge(int fd, uint64_t edges, uint64_t until_ns);

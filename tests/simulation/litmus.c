@@ -2,9 +2,9 @@
 /*
  * Litmus tests of the simulated memory: small programs of two to four threads, in every combination
  * of memory orders. The axioms of C11 give the allowed outcomes, by a search of every reads-from
- * relation and every modification order. This part does not use memory.c. Then the program runs
- * many times. A forbidden outcome is a failure. An outcome that is allowed, and modelled by
- * README.md, must be seen.
+ * relation and every modification order. This part does not use memory.c. After that the program
+ * runs many times in the simulated memory. A forbidden outcome is a failure. An outcome that is
+ * allowed, and modelled by README.md, must be seen.
  *
  * The axioms of C11 are RC11's (O. Lahav et al., "Repairing sequential consistency in C/C++11",
  * PLDI 2017), with C++20's release sequences. The axioms of x86 are x86-TSO's (P. Sewell et al.,
@@ -89,7 +89,7 @@ static struct test {
 	struct event events[EVENTS_MAX];
 	unsigned count; /* the first PLACES are the initial values */
 	unsigned threads;
-	bool again; /* on places with earlier accesses */
+	bool again; /* the places have been accessed before the program begins */
 } test;
 
 /*
@@ -304,8 +304,8 @@ static bool sc_consistent(const struct relation *hb)
 }
 
 /*
- * Can memory.c make this execution? Each store must come after all earlier ones in the modification
- * order.
+ * Returns whether memory.c can make this execution. Each store must come after all earlier ones in
+ * the modification order.
  */
 static bool modelled(void)
 {
@@ -441,8 +441,8 @@ static void try_orders(unsigned place, struct outcomes *allowed, struct outcomes
 }
 
 /*
- * Compute the event's values from the write it reads from. Returns false if it would read from
- * itself.
+ * Compute the event's values from the write it reads from. Returns false if the event would read
+ * its own write.
  */
 static bool evaluate(unsigned i, unsigned depth)
 {
@@ -517,7 +517,7 @@ static void work_out(struct outcomes *allowed, struct outcomes *seeable)
 
 static _Alignas(16) uint64_t places[PLACES + 1];
 
-/* Do both halves, when the first is reached. */
+/* When the first half of a pair is reached, do both halves. */
 static unsigned pair_do(const struct event *event)
 {
 	const struct event *other = &test.events[event->other];
@@ -554,8 +554,8 @@ static unsigned event_do(const struct event *event)
 }
 
 /*
- * A thread outside the program uses other words. This orders nothing except seq_cst accesses. But
- * sc.c then forgets accesses of the program.
+ * A thread outside the program uses other words. This orders nothing except seq_cst accesses. These
+ * accesses make sc.c forget accesses of the program.
  */
 static void make_forget(struct dice *dice)
 {
@@ -566,7 +566,7 @@ static void make_forget(struct dice *dice)
 		(void)simulation_load(&own, sizeof(own), memory_order_seq_cst);
 }
 
-/* The places have been used and freed before. This must have no effect. */
+/* The places have been used and freed before. The earlier use must have no effect. */
 static void use_before(struct dice *dice)
 {
 	for (uint64_t left = 2 * PLACES + dice_below(dice, 8); left > 0; left--)
@@ -580,7 +580,10 @@ static void use_before(struct dice *dice)
 static uint64_t run_once(struct dice *dice)
 {
 	unsigned next[THREADS_MAX + 1], left = test.count - PLACES, reads[EVENTS_MAX];
-	/* The number of events left at the forget. Three runs in four have none. */
+	/*
+	 * The number of the program's events that are left when sc.c is made to forget. In three
+	 * runs of four it is not made to forget.
+	 */
 	unsigned forgets = (unsigned)dice_below(dice, 4 * left);
 	uint64_t outcome = 0;
 
@@ -671,7 +674,7 @@ static void parse(const char *text)
 	test.threads = thread;
 }
 
-/* The next combination of orders; false after the last. */
+/* Go to the next combination of orders. Returns false after the last. */
 static bool next_orders(void)
 {
 	static const int orders[] = { memory_order_relaxed, memory_order_acquire,
@@ -723,7 +726,10 @@ static unsigned try_program(const struct program *program, unsigned runs, struct
 		work_out(&allowed, &seeable);
 		seen.count = 0;
 		test.again = dice_one_in(dice, 2);
-		/* Wait for rare outcomes, up to a limit. A seed always gives the same result. */
+		/*
+		 * Run until the rare outcomes are seen, up to a limit. A seed always gives the same
+		 * result.
+		 */
 		for (uint64_t i = 0;
 		     i < runs || (!all_seen(&seen, &seeable) && i < UINT64_C(100) * runs); i++)
 			outcomes_add(&seen, run_once(dice));

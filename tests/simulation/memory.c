@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See memory.h and README.md. The running actor calls, and no call lets another actor run.
+ * See memory.h and README.md. The running actor calls these functions. No function lets another
+ * actor run.
  *
  * In mode c11 the modification order of a word is the order in which its stores are made. Each
  * thread has a vector clock, its view. Its own entry, its epoch, counts its releases. A store
@@ -31,8 +32,8 @@ _Static_assert(MEMORY_THREADS >= ACTORS_MAX, "a view has an entry for each actor
 
 struct store {
 	uint64_t value;
-	bool weak;    /* by a weakened access, or after one */
-	bool change;  /* by a read-modify-write */
+	bool weak;    /* the store was made by a weakened access or after such an access */
+	bool change;  /* the store was made by a read-modify-write */
 	bool carries; /* part of a release sequence: see `released` */
 	int32_t seen
 		[MEMORY_THREADS]; /* by thread: its epoch when it first saw this or a later store */
@@ -41,7 +42,7 @@ struct store {
 
 /* An atomic word. */
 struct location {
-	uint32_t count; /* number of its stores; store n is stores[n % HISTORY] */
+	uint32_t count; /* number of stores so far; store n is stores[n % HISTORY] */
 	struct sc_word sc;
 	bool freed;
 	struct accesses accesses;
@@ -71,7 +72,7 @@ static void view_join(struct memory_view *view, const struct memory_view *other)
 			view->epochs[i] = other->epochs[i];
 }
 
-/* Has one of these events happened before, for a thread with this view? */
+/* Returns whether one of these events happened before the present, for a thread with this view. */
 static bool view_covers(const struct memory_view *view, const int32_t *epochs)
 {
 	int32_t covered = epochs[scheduler_self()] <= view->epochs[scheduler_self()];
@@ -81,7 +82,10 @@ static bool view_covers(const struct memory_view *view, const int32_t *epochs)
 	return covered != 0;
 }
 
-/* Prepare the current actor to synchronize through `view`. Returns false in mode sc: no views. */
+/*
+ * Prepare the current actor to synchronize through `view`. Returns false in mode sc, which has no
+ * views.
+ */
 static bool view_enter(unsigned drained, const struct memory_view *view)
 {
 	if (memory.mode == MEMORY_SC)
@@ -252,9 +256,10 @@ static uint32_t location_choose(struct location *location, int order)
 }
 
 /*
- * Does C11 allow this store to come before the last store? The store would be lost. The memory does
- * not model that. The library allows it only for seq_cst stores, and where races.c says so. A
- * read-modify-write comes directly after the store it has read.
+ * Returns whether C11 allows this store to come before the last store in the modification order. In
+ * that case the store would be lost, which the memory does not model. The library allows such
+ * stores only if they are seq_cst, or where races.c says so. A read-modify-write comes directly
+ * after the store it has read.
  */
 static void location_check_order(const struct location *location, int order)
 {
@@ -463,8 +468,8 @@ bool memory_cas(volatile void *word, unsigned bytes, void *expected, uint64_t va
 }
 
 /*
- * Does a compare-and-swap of both words find the expected values? If not, it may have seen an older
- * store of either word.
+ * Returns whether a compare-and-swap of both words finds the expected values. If it does not, it
+ * may have seen an older store of either word.
  */
 static bool locations_match(struct location *low, struct location *high, unsigned __int128 before)
 {

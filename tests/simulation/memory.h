@@ -30,10 +30,10 @@ struct memory_view {
 
 struct memory {
 	enum memory_mode mode;
-	bool peeking; /* loads are the oracle's: newest value, no record */
+	bool peeking; /* the oracle loads: the newest value is returned, and nothing is recorded */
 	struct dice dice;
-	uint32_t stale_one_in; /* chance that a load returns an older store: 1 in this */
-	uint32_t drain_one_in; /* chance that a buffered store gets out: 1 in this (tso) */
+	uint32_t stale_one_in; /* one load in this number returns an older store */
+	uint32_t drain_one_in; /* in tso, one step in this number empties a buffer slot */
 };
 
 extern struct memory memory;
@@ -43,14 +43,14 @@ extern struct memory memory;
  */
 void memory_call(void);
 
-/* By actor, its view. The function returns the current actor's. */
+/* The view of each actor. memory_known() returns the view of the current actor. */
 extern struct memory_view memory_views[MEMORY_THREADS];
 static inline const struct memory_view *memory_known(void)
 {
 	return &memory_views[scheduler_self()];
 }
 
-/* Does the view contain all of these epochs? */
+/* Returns whether the view contains all of these epochs. */
 static inline bool view_has(const struct memory_view *view, const int32_t *epochs)
 {
 	int32_t beyond = 0;
@@ -60,7 +60,7 @@ static inline bool view_has(const struct memory_view *view, const int32_t *epoch
 	return beyond == 0;
 }
 
-/* Begin a run. No location is known. */
+/* Begin a run, in which no location is known yet. */
 void memory_begin(enum memory_mode mode, struct dice dice);
 
 /* Begin or end the oracle's accesses. */
@@ -71,23 +71,23 @@ void memory_born(unsigned thread);
 void memory_join(unsigned thread);
 
 /*
- * Release to `view`, acquire from it, or both, as under a lock. Each writes the buffered stores to
- * memory first.
+ * Release to `view`, acquire from it, or both, as under a lock. Each of these first writes the
+ * buffered stores to memory.
  */
 void memory_publish(struct memory_view *view);
 void memory_acquire(const struct memory_view *view);
 void memory_lock(struct memory_view *view);
 
 /*
- * Returns the current value of a word, as the kernel reads it. The second is the kernel's release
- * store.
+ * Returns the current value of a word, as the kernel reads it. The second function makes a release
+ * store, as the kernel does.
  */
 uint32_t memory_newest(const void *word);
 void memory_tell(uint32_t *word, uint32_t value);
 
 /*
- * Memory was allocated: earlier accesses do not count. Memory is freed: every access must have
- * happened before, and none may follow.
+ * After memory_allocated(), accesses before the allocation do not count. At memory_freed(), every
+ * access must have happened before, and no access may follow.
  */
 void memory_allocated(const void *base, size_t bytes);
 void memory_freed(const void *base, size_t bytes);

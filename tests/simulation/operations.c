@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The workers' operations: one call of the library each. The oracle is informed before and after.
- * An operation has a number. The seed and the number decide the worker and the call. The object is
- * chosen among those that exist at the time, so a run without some of its operations still makes
- * sense.
+ * The workers' operations. Each makes one call of the library, and informs the oracle before and
+ * after the call. Each operation has a number. The seed and the number decide the worker and the
+ * call. An operation chooses its timer and queue among those that exist when it runs. So a run is
+ * still valid if some of its operations are left out.
  */
 #include "world.h"
 
@@ -19,16 +19,16 @@
 #include "report.h"
 
 #define MANY_MAX 6
-/* A fork costs as much as a thousand operations. */
+/* Forks are rare, because one costs as much as a thousand operations. */
 #define FORK_ONE_IN 16384
 /*
- * A queue is remembered until 64 others are closed, or were refused by open. A late call may take
- * long.
+ * A queue is remembered until 64 others are closed, or were refused by open. A late call may take a
+ * long time.
  */
 #define CLOSES_MAX 24
-#define LATE_DATA UINT64_MAX /* data of timers that the oracle does not know */
+#define LATE_DATA UINT64_MAX /* value of the data of all timers that the oracle does not know */
 #define EVENTS_MAX 40
-/* Beyond this, the clock is not set forward. */
+/* The clock is never set forward to a time after this. */
 #define CLOCK_SET_MAX_NS (UINT64_C(1) << 61)
 /* The dice of an operation have this salt plus its number. */
 #define OPERATION_SALT UINT64_C(0x100)
@@ -56,7 +56,7 @@ static uint64_t random_instant(struct dice *dice)
 		return ns + (UINT64_C(512) << dice_below(dice, 10));
 	if ((world.plan->focus >= FOCUS_TINY || world.plan->focus == FOCUS_WAITS) &&
 	    !dice_one_in(dice, 8))
-		return 64; /* long past: a slot is soon reused, an outbox is soon full */
+		return 64; /* long past, so that slots are soon reused and an outbox is soon full */
 	switch (dice_below(dice, 12) + 2 * world.deadline_style) {
 	case 0:
 		if (dice_one_in(dice, 8))
@@ -108,7 +108,10 @@ static struct life *random_life(struct dice *dice)
 {
 	if (oracle.lives_count == 0)
 		return NULL;
-	/* One timer is moved again and again, while earlier expiries of others stay. */
+	/*
+	 * One timer is moved again and again, while the expiries of other timers stay in the
+	 * outbox.
+	 */
 	if (world.plan->focus == FOCUS_STOP && !dice_one_in(dice, 8))
 		return &oracle.lives[oracle.lives_count - 1];
 	if (oracle.active_count > 0 && !dice_one_in(dice, 8))
@@ -170,7 +173,10 @@ static uint64_t spec_deadline_ns(const struct timerhub_spec *spec)
 	return spec->expires_ns + oracle_now_ns();
 }
 
-/* May the call be refused because the clock has moved since the deadline was chosen? */
+/*
+ * Returns whether the call may be refused because the clock has moved after the deadline was
+ * chosen.
+ */
 static bool refusal_is_right(int result, uint64_t deadline_ns, uint64_t later_ns)
 {
 	return result == -EAGAIN || (result == -ERANGE && deadline_ns != NEVER &&
@@ -317,7 +323,7 @@ static void operation_rearm(struct worker *worker)
 	    (result == -EAGAIN || !refusal_is_right(result, first_ns, later_ns)))
 		report_failure("rearm returned %d", result);
 	oracle_rearm_end(life, begin, result, later_ns);
-	if (world.plan->focus == FOCUS_STOP) /* the owner must put it into the outbox again */
+	if (world.plan->focus == FOCUS_STOP) /* the owner must put the handle back */
 		scheduler_block(NULL, scheduler.now_ns + dice_magnitude(&memory.dice, 13));
 }
 
@@ -375,7 +381,10 @@ static void operation_rearm_many(struct worker *worker)
 		                 lives[i]->state == LIFE_LIVE ? idle[i] : -ENOENT, 0);
 }
 
-/* No callback of this timer runs on another thread, or will run, if the timer was armed before. */
+/*
+ * After a call that waits for callbacks: no callback of this timer runs on another thread or will
+ * run. This holds for a timer armed before the call.
+ */
 static void check_silent(const struct worker *worker, struct life *life, uint64_t begin)
 {
 	for (unsigned i = 0; i < world.workers_count; i++)
@@ -406,7 +415,7 @@ static void operation_cancel(struct worker *worker)
 	struct dice *dice = &worker->dice;
 	struct life *life = random_life(dice);
 	timerhub_timer handle = 0;
-	/* A wait inside a callback could be for a callback that waits for this one. */
+	/* Do not wait inside a callback. The awaited callback might wait for this callback. */
 	bool wait = (dice_one_in(dice, 3) || world.waits) && !worker->inside &&
 	            !worker->actor->in_signal;
 	uint64_t begin;
@@ -436,7 +445,7 @@ static void operation_cancel(struct worker *worker)
 	oracle_cancel_end(life, begin, result);
 }
 
-/* No wait inside a callback here either. */
+/* Do not wait inside a callback here either. */
 static void operation_cancel_many(struct worker *worker)
 {
 	struct life *lives[MANY_MAX];
@@ -478,8 +487,8 @@ static void operation_remaining(struct worker *worker)
 }
 
 /*
- * A worker other than the mover advances a manual hub. The mover sleeps until the time announced
- * before, so it must advance again.
+ * A worker other than the mover advances a manual hub. The mover sleeps until the time that was
+ * announced before this advance, so it must advance again.
  */
 static void operation_advance(void)
 {
@@ -499,8 +508,8 @@ static void operation_advance(void)
 }
 
 /*
- * The number of live timers while others arm and cancel: at most those before and those armed
- * since.
+ * Counts the live timers while other workers arm and cancel. The count is at most the timers that
+ * were live before and the timers armed during the call.
  */
 static void operation_count(void)
 {
@@ -579,8 +588,8 @@ static void tell_event(const struct timerhub_event *event)
 }
 
 /*
- * cancel_sync inside a callback. If several threads run callbacks of one timer, at most one gets 0,
- * and then no other is inside.
+ * cancel_sync inside a callback. If several threads run callbacks of one timer, at most one of them
+ * gets 0, and only when no other callback runs.
  */
 static void cancel_from_inside(struct worker *worker, struct life *life)
 {
@@ -638,8 +647,9 @@ static unsigned random_max(struct dice *dice)
 }
 
 /*
- * Ends a call that takes events. If no other call was in progress and the queue was empty, the
- * descriptor must not be readable, unless the owner is ringing for events taken already.
+ * Ends a call that takes events. If no other call is in progress and the queue is empty, the
+ * descriptor must not be readable. The exception is an owner that rings for events that were
+ * already taken.
  */
 static void take_end(struct taking *taking, int index, bool empty)
 {
@@ -690,7 +700,7 @@ static void operation_drain(struct worker *worker)
 	queue_leave(index);
 }
 
-/* As an event loop does: poll, sometimes read, drain. */
+/* Polls, sometimes reads the descriptor, and drains, like an event loop. */
 static void operation_poll(struct worker *worker)
 {
 	struct dice *dice = &worker->dice;
@@ -735,8 +745,8 @@ static void check_wait(int index, const struct taking *taking, int result, uint6
 }
 
 /*
- * Does the stop explain that the wait returned -ESHUTDOWN, and not a close? Then the wait has found
- * the queue empty.
+ * Returns whether the wait returned -ESHUTDOWN because of a stop and not of a close. After a stop
+ * the wait has found the queue empty.
  */
 static bool stopped(int index, const struct taking *taking)
 {
@@ -766,7 +776,7 @@ static void operation_wait(struct worker *worker)
 	worker->blocked_on = index;
 	worker->must_leave = false;
 	report_tell("wait queue %d max %u until %" PRIu64, index, max, until_ns);
-	/* The wait may also begin after the close: a worker is between two waits. */
+	/* The wait may also begin after the close, if the worker is between two waits. */
 	if (memory.mode != MEMORY_SC && dice_one_in(&memory.dice, 4))
 		scheduler_block(NULL, scheduler.now_ns + 1 +
 		                              (world.late ? dice_magnitude(&memory.dice, 20) : 0));
@@ -837,7 +847,10 @@ static void operation_set_clock(struct worker *worker)
 	struct dice *dice = &worker->dice;
 	uint64_t before_ns = kernel_clock_ns(), now_ns = before_ns, by_ns;
 
-	/* The clock reading of a relative call in progress would not be known. */
+	/*
+	 * The test would not know the clock reading of a relative call in progress, so it does not
+	 * set the clock now.
+	 */
 	if (kernel.clock == CLOCK_MONOTONIC || world.relative > 0)
 		return;
 	by_ns = dice_magnitude(dice, dice_one_in(dice, 8) ? 60 : 36);
@@ -892,7 +905,7 @@ static void check_dead(int result)
 		report_failure("a call in a forked child returned %d", result);
 }
 
-/* The library in a child that was forked while other threads were inside calls. */
+/* Tests the library in a child that is forked while other threads are inside calls. */
 static _Noreturn void child_run(const struct life *life)
 {
 	struct timerhub_event event;
@@ -979,7 +992,7 @@ static void operation_do(struct worker *worker, unsigned kind)
 		operation_sleep(worker);
 }
 
-/* Arm, mostly re-arm, seldom cancel; wait, and stop. */
+/* These runs mostly re-arm. They also arm, wait and stop, and seldom cancel. */
 static void operations_stop(void)
 {
 	for (unsigned i = 0; i < OPERATION_KINDS; i++)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See oracle.h. The current actor calls, between two steps of the library. Call A is before call B
- * if A's end stamp is lower than B's begin stamp. Otherwise either order must be accepted.
+ * See oracle.h. The current actor calls these functions, between two steps of the library. Call A
+ * is before call B if A's end stamp is lower than B's begin stamp. If the calls overlap, the oracle
+ * accepts either order.
  */
 #include "oracle.h"
 
@@ -81,7 +82,7 @@ bool oracle_mover_sleeps(void)
 	       (oracle.mover_sleeps || kernel.owner_sleeps);
 }
 
-/* Changes whenever the hub may have been advanced. */
+/* Returns a number that changes whenever the hub may have been advanced. */
 static uint64_t oracle_mover_runs(void)
 {
 	return oracle.mover ? oracle.mover->runs + oracle.advances : 0;
@@ -175,7 +176,7 @@ static bool life_call_end(struct life *life)
 	return alone;
 }
 
-/* Returns the time by which it must have expired; NEVER if that is unknown. */
+/* Returns the time by which the timer must have expired, or NEVER if the time is unknown. */
 static uint64_t life_due_ns(const struct life *life)
 {
 	uint64_t due_ns = 0;
@@ -200,7 +201,7 @@ static uint64_t life_due_ns(const struct life *life)
 	return open == 0 ? NEVER : due_ns;
 }
 
-/* May it have expired? */
+/* Returns whether the timer may have expired. */
 static bool life_maybe_expired(const struct life *life)
 {
 	if (life->was_due != 0)
@@ -273,7 +274,7 @@ void oracle_arm_end(struct life *life, int result, uint64_t later_ns)
 	}
 	write = life_find_write(life, life->arm_begin);
 	if (!write)
-		return; /* another caller that had read the handle moved it, or it was delivered */
+		return; /* another caller moved the timer, or the timer was delivered */
 	write->end = oracle_stamp();
 	if (write->first_ns != NEVER)
 		write->last_ns = write->first_ns + later_ns;
@@ -298,7 +299,10 @@ bool oracle_knows(const struct life *life)
 	       (memory.mode == MEMORY_SC || life->told || life->armer == scheduler.current);
 }
 
-/* A call returned -ENOENT. Then the timer has ended, or a consumer is about to return it. */
+/*
+ * A call returned -ENOENT. The timer must have ended, or a consumer must be about to return its
+ * event.
+ */
 static void life_missed(struct life *life, uint64_t begin, bool alone)
 {
 	if (life->kept && alone && life_active(life) && life->armed < begin &&
@@ -317,8 +321,9 @@ struct write *oracle_rearm_begin(struct life *life, uint64_t first_ns)
 }
 
 /*
- * Deadlines given strictly before must not be delivered. For a kept timer, a consumer in progress
- * may still hold one, unless it was `withdrawn`.
+ * Close the writes that ended before `begin`, whose deadlines must not be delivered any more. A
+ * consumer in progress may still hold such a deadline of a kept timer, unless the call has
+ * `withdrawn` it.
  */
 static void life_close_writes(struct life *life, uint64_t begin, bool withdrawn)
 {
@@ -335,7 +340,10 @@ static void life_close_writes(struct life *life, uint64_t begin, bool withdrawn)
 			write->closed = oracle_stamp();
 			i++;
 		} else {
-			/* A consumer that took it earlier may return it later, and in any order. */
+			/*
+			 * A consumer that has already taken the period may return it later, and in
+			 * any order.
+			 */
 			write->closed = oracle_stamp();
 			write->last_ns = NEVER;
 			i++;
@@ -344,8 +352,8 @@ static void life_close_writes(struct life *life, uint64_t begin, bool withdrawn)
 }
 
 /*
- * The delivered deadline was not that of the assumed write. Look for another matching write that
- * had not ended by then.
+ * The delivered deadline did not come from the write that was assumed. Look for another matching
+ * write that had not ended by then.
  */
 static bool life_match_anew(struct life *life, uint64_t begin)
 {
@@ -362,7 +370,10 @@ static bool life_match_anew(struct life *life, uint64_t begin)
 	return false;
 }
 
-/* Is an earlier write still in force? With `sure`, ignore writes that may not be. */
+/*
+ * Returns whether an earlier write is still in force. With `sure`, only writes that are certainly
+ * in force count.
+ */
 static bool life_rules(const struct life *life, uint64_t begin, bool sure)
 {
 	for (unsigned i = 0; i < life->writes_count; i++) {
@@ -414,7 +425,9 @@ static void life_rearmed_kept(struct life *life, uint64_t begin, int result, boo
 {
 	struct write *write = life_find_write(life, begin);
 	bool taken = oracle.queues[life->queue].takings != NULL;
-	/* If there are several, a consumer may hold one that was not moved. */
+	/*
+	 * If several writes are open, a consumer may hold the expiry of a write that was not moved.
+	 */
 	bool withdrawn = result == 0 && alone && (!taken || life_writes_open(life, begin) <= 1);
 
 	if (alone && write)
@@ -444,15 +457,15 @@ static void life_rearmed(struct life *life, uint64_t begin, int result, bool alo
 		     life_number(life));
 	life->ahead_count = 0;
 	/*
-	 * A consumer that found it too early, and is about to inform the owner, does not know this
-	 * either.
+	 * A consumer that found the timer too early, and is about to inform the owner, does not
+	 * know about the re-arm.
 	 */
 	if (life->was_due < begin && !oracle.queues[life->queue].takings)
 		life->was_due = 0;
 	if (life->kept) {
 		life_rearmed_kept(life, begin, result, alone);
 	} else {
-		/* A consumer, or a re-arm in progress, may count an earlier period. */
+		/* A consumer or a re-arm that is in progress may still count an earlier period. */
 		if (alone && life->taken < begin && !oracle.queues[life->queue].takings)
 			life->ahead_lost = false;
 		life_close_writes(life, begin, life->interval_ns == 0);
@@ -523,11 +536,11 @@ void oracle_cancel_end(struct life *life, uint64_t begin, int result)
 	if (result != 0)
 		fail("cancel returned %d", result);
 	memory_publish(&oracle.places_view);
-	/* Never delivered, neither now nor later. */
+	/* The cancelled timer has not been delivered and never will be. */
 	if (life->interval_ns == 0 && !life->kept)
 		life_free_data(life);
 	if (life->state == LIFE_DROPPED && life->end_end > begin) {
-		life->state = LIFE_CANCELLED; /* immediately before its queue was closed */
+		life->state = LIFE_CANCELLED; /* just before the close of the queue */
 		oracle.dropped--;
 		oracle.cancelled++;
 		return;
@@ -539,7 +552,7 @@ void oracle_cancel_end(struct life *life, uint64_t begin, int result)
 	oracle.cancelled++;
 }
 
-/* Then its data may be freed, unless a consumer holds one of its events. */
+/* The timer's data may be freed, unless a consumer holds one of the timer's events. */
 void oracle_silenced(struct life *life)
 {
 	const struct taking *taking = oracle.queues[life->queue].takings;
@@ -631,7 +644,7 @@ static uint64_t taking_latest_ns(const struct taking *taking)
 	return taking->latest_ns > now_ns ? taking->latest_ns : now_ns;
 }
 
-/* Does this deadline follow from the write? */
+/* Returns whether this deadline may come from the write. */
 static bool write_matches(const struct life *life, const struct write *write,
                           const struct taking *taking, uint64_t expires_ns)
 {
@@ -640,8 +653,8 @@ static bool write_matches(const struct life *life, const struct write *write,
 	if (write->closed != STAMP_NONE && taking->begin > write->closed)
 		return false;
 	/*
-	 * The call is in progress, and the clock reading that it added to may be any until now. A
-	 * periodic timer has absolute deadlines here.
+	 * The writing call is in progress. It may have added its delay to any clock reading up to
+	 * the present. A periodic timer has absolute deadlines here.
 	 */
 	if (write->end == STAMP_NONE && life->interval_ns == 0)
 		last_ns = NEVER;
@@ -686,12 +699,13 @@ static void life_catch_up(struct life *life, struct write *write)
 			continue;
 		write_advance(life, write, ahead.count);
 		life->ahead[i] = life->ahead[--life->ahead_count];
-		i = UINT32_MAX; /* begin again */
+		i = UINT32_MAX; /* search from the first again */
 	}
 }
 
 /*
- * Was there another write with this deadline during the call? Then the delivered write is unknown.
+ * Returns whether another write may also explain this deadline. In that case the delivered write is
+ * unknown.
  */
 static bool life_rearmed_alike(const struct life *life, const struct write *write,
                                const struct taking *taking, uint64_t expires_ns)
@@ -704,7 +718,7 @@ static bool life_rearmed_alike(const struct life *life, const struct write *writ
 }
 
 /*
- * Returns the number of periods due by the clock, if the first is due at `first_ns`. At least one.
+ * Returns the number of periods due at `now_ns` if the first is due at `first_ns`, but at least 1.
  */
 static uint64_t life_periods_by(const struct life *life, uint64_t first_ns, uint64_t now_ns)
 {
@@ -723,7 +737,8 @@ static void life_check_count(const struct life *life, const struct taking *takin
 }
 
 /*
- * May an earlier consumer hold a period, or have found the timer cancelled and returned no period?
+ * Returns whether a period may be missing. An earlier consumer may hold it, or may have found the
+ * timer cancelled and returned no period.
  */
 static bool life_may_lack_periods(const struct life *life, const struct taking *taking)
 {
@@ -738,8 +753,8 @@ static void life_delivered_periods(struct life *life, const struct taking *takin
 	struct write *write = life->ahead_lost ? NULL : life_match(life, taking, event->expires_ns);
 	bool rules = write && write->closed == STAMP_NONE;
 	/*
-	 * Or the period belongs to an earlier write, and another consumer holds the period before
-	 * it.
+	 * If consumers overlap, the period may also belong to an earlier write, while another
+	 * consumer holds the period before it.
 	 */
 	bool alike = rules && (life_rearmed_alike(life, write, taking, event->expires_ns) ||
 	                       (write->end > taking->begin && taking->crowded));
@@ -754,15 +769,15 @@ static void life_delivered_periods(struct life *life, const struct taking *takin
 		life_catch_up(life, write);
 	} else if (write) {
 		/*
-		 * The period belongs to an earlier write, or is a later period of this one. Which
-		 * is unknown.
+		 * The period may belong to an earlier write, or it may be a later period of this
+		 * write.
 		 */
 		life->ahead_lost = true;
 	} else if (!life_may_lack_periods(life, taking) && !life->ahead_lost) {
 		fail("timer %u came at %" PRIu64 ", not at a period of its own", life_number(life),
 		     event->expires_ns);
 	} else if (life->ahead_count < AHEAD_MAX) {
-		/* Another consumer holds the period before it. */
+		/* Another consumer holds the preceding period. */
 		life->ahead[life->ahead_count++] =
 			(struct ahead){ .expires_ns = event->expires_ns, .count = event->count };
 	} else {
@@ -772,7 +787,7 @@ static void life_delivered_periods(struct life *life, const struct taking *takin
 	life->taken = oracle_stamp();
 }
 
-/* A deadline must be given before it is delivered. */
+/* Only a deadline that a call has given may be delivered. */
 static void life_delivered_after(const struct life *life, const struct write *write,
                                  const struct taking *taking, uint64_t expires_ns)
 {
@@ -804,8 +819,8 @@ static void life_delivered_once(struct life *life, const struct taking *taking,
 }
 
 /*
- * The write's expiry was delivered, and the timer is idle. Writes that ended before the delivering
- * call are over. For writes that overlap it this is unknown.
+ * The write's expiry was delivered, and the timer is idle. A write that ended before the delivering
+ * call can no longer expire. A write that overlaps the delivering call may still expire.
  */
 static void life_consume(struct life *life, struct write *write, const struct taking *taking)
 {
@@ -818,7 +833,7 @@ static void life_consume(struct life *life, struct write *write, const struct ta
 			if (other->begin == begin || other->closed != STAMP_NONE) {
 				i++;
 			} else if (other->end < taking->begin && taking->crowded) {
-				/* Another consumer may have taken it. */
+				/* Another consumer may have taken this write's expiry. */
 				other->closed = oracle_stamp();
 				i++;
 			} else if (other->end < taking->begin) {
@@ -853,7 +868,7 @@ static void life_delivered_kept(struct life *life, const struct taking *taking,
 /* Events come in order of deadline, among timers whose arm returned before the earlier deadline. */
 static void oracle_order(struct oracle_queue *oq, const struct life *life, uint64_t expires_ns)
 {
-	/* A later deadline means that a consumer held the event when the clock was set back. */
+	/* If a later deadline came first, a consumer held its event when the clock was set back. */
 	bool firm = life->calls == 0 && !life->loose && life->slack_ns == 0 &&
 	            expires_ns <= oracle_now_ns();
 	unsigned at = oq->order_count++ % ORDER_EVENTS;
@@ -914,7 +929,10 @@ void oracle_taken(const struct taking *taking, const struct timerhub_event *even
 		life_delivered_once(life, taking, event);
 }
 
-/* The queue was found empty, and the owner slept throughout. No event may be missing. */
+/*
+ * A consumer found the queue empty while the owner slept. If a timer had expired before, its event
+ * is lost.
+ */
 static void oracle_found_empty(const struct taking *taking)
 {
 	for (unsigned i = 0; i < oracle.active_count; i++) {
@@ -931,7 +949,7 @@ static void oracle_found_empty(const struct taking *taking)
 void oracle_shut_down(const struct taking *taking)
 {
 	if (oracle.queues[taking->queue].takings != taking || taking->next)
-		return; /* another consumer may hold it */
+		return; /* another consumer may hold the event */
 	for (unsigned i = 0; i < oracle.active_count; i++) {
 		const struct life *life = oracle.active[i];
 
@@ -1006,7 +1024,10 @@ void oracle_walk_end(const struct walk *walk)
 		const struct life *life = oracle.active[i];
 		const struct oracle_queue *oq = &oracle.queues[life->queue];
 
-		/* A consumer or canceller that ended it may not have returned yet. */
+		/*
+		 * The call of the consumer or canceller that ended the timer may not have returned
+		 * yet.
+		 */
 		if (life->armed < walk->begin && !walk->shown[life_number(life)] &&
 		    life->calls == 0 && !oq->takings && !oq->closing)
 			fail("timer %u lives, and is not shown", life_number(life));
@@ -1061,7 +1082,9 @@ unsigned oracle_quiet(void)
 		if (due_ns > now_ns && due_ns < kernel.owner_until_ns && !life_maybe_expired(life))
 			fail("timer %u is due at %" PRIu64 ", but the owner sleeps until %" PRIu64,
 			     life_number(life), due_ns, kernel.owner_until_ns);
-		/* Time may have passed between its last reading of the clock and its sleep. */
+		/*
+		 * Time may have passed between the owner's last reading of the clock and its sleep.
+		 */
 		if (due_ns > now_ns || due_ns >= kernel.owner_until_ns)
 			continue;
 		/*
@@ -1094,8 +1117,8 @@ uint64_t oracle_next_ns(void)
 }
 
 /*
- * A due timer may be early again, or due again. It comes when it is due by the new clock, perhaps
- * at its older position.
+ * By the new clock a due timer may be early, and an early timer may be due. The timer comes when it
+ * is due by the new clock, perhaps at its older position in the queue.
  */
 void oracle_clock_set(uint64_t before_ns)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See plain.h. A granule has four bytes, since the compiler may merge neighbouring accesses; a mask
- * says which of the four. A granule keeps its last write and each thread's last read. An older
- * access happened before the last, or was already reported as a race.
+ * See plain.h. Accesses are recorded for granules of four bytes, since the compiler may merge
+ * neighbouring accesses. A mask says which of the four bytes an access touched. A granule keeps its
+ * last write and each thread's last read. An access that is older than these happened before them,
+ * or was already reported as a race.
  *
  * Only memory that the library allocates is watched. The library gives no thread the address of
- * another thread's stack. Its static memory is atomic, and the rest of static memory is the
- * simulation's.
+ * another thread's stack. The library's static variables are atomic. All other static memory
+ * belongs to the simulation.
  */
 #include "plain.h"
 
@@ -30,11 +31,11 @@
 #define PC_BITS 28
 
 struct granule {
-	/* The last write. Epoch 0: none. */
+	/* The last write. If the epoch is 0, the granule has not been written. */
 	int32_t write_epoch;
 	uint32_t write_mask : 4, write_pc : PC_BITS;
 	uint16_t writer;
-	uint16_t readers; /* bit per thread: has read since the last write to all four bytes */
+	uint16_t readers; /* bits of the threads that have read since the last full write */
 	/* Each reader's last read. */
 	struct {
 		int32_t epoch;
@@ -43,17 +44,17 @@ struct granule {
 } __attribute__((aligned(64)));
 
 _Alignas(PLAIN_PAGE_BYTES) char plain_memory[PLAIN_BYTES];
-static size_t watched_bytes; /* all of plain_memory, or 0 */
+static size_t watched_bytes; /* the size of plain_memory, or 0 if the checks are off */
 
 /* The table of the last accesses. */
-/* By granule: its last access, in the form of last_of(); 0: none. */
+/* The last access to each granule, encoded by last_of(), or 0. */
 static uint64_t lasts[GRANULES];
 static struct granule granules[GRANULES];
 static struct page {
-	uint64_t lines; /* bit per 16 granules: at least one was accessed */
+	uint64_t lines; /* a bit for each 16 granules, set if one of them was accessed */
 	bool held;      /* allocated, and not yet freed */
 } pages[PAGES];
-static size_t pages_used; /* no page from here on was ever allocated */
+static size_t pages_used; /* pages from this index on were never allocated */
 
 extern const char __executable_start[];
 
@@ -142,7 +143,7 @@ static uint64_t last_of(unsigned self, int32_t epoch, unsigned mask, bool write)
 	return (uint64_t)(uint32_t)epoch << 32 | self << 16 | mask << 8 | (write ? 2 : 1);
 }
 
-/* The first access since the memory was allocated, or in this run. */
+/* Make the first access to a granule since its memory was allocated, or in this run. */
 static void granule_begin(size_t index, uint32_t pc)
 {
 	struct page *page = &pages[index / PAGE_GRANULES];
@@ -185,7 +186,7 @@ static inline void granule_access(size_t index, unsigned mask, bool write, const
 	uint64_t last = last_of(self, memory_known()->epochs[self], mask, write);
 	uint32_t pc = (uint32_t)((const char *)address - __executable_start);
 
-	/* The same access again, without another in between: nothing new to check. */
+	/* If the last access to the granule was the same access, there is nothing new to check. */
 	if (lasts[index] == last)
 		return;
 	if (lasts[index] == 0)
@@ -218,7 +219,7 @@ void plain_allocated(const void *base, size_t bytes)
 	pages_hold(base, bytes, true);
 }
 
-/* Counts as a write to all of it. */
+/* A free counts as a write to the whole memory. */
 void plain_freed(const void *base, size_t bytes)
 {
 	const void *pc = __builtin_return_address(0);
@@ -238,7 +239,7 @@ void plain_freed(const void *base, size_t bytes)
 
 /* ---- called by the compiler's code ---- */
 
-/* Another sanitizer makes other calls. */
+/* Code compiled for another sanitizer calls other functions. */
 #ifndef __SANITIZE_ADDRESS__
 
 /* An access of any size, at any address. */
@@ -264,7 +265,10 @@ static __attribute__((noinline)) void granules_access(size_t index, size_t count
 		granule_access(index + i, mask, write, pc);
 }
 
-/* An access at a multiple of its size, a power of two. Most memory accessed is not watched. */
+/*
+ * An access at a multiple of its size, a power of two. Test first whether the memory is watched,
+ * because most of it is not.
+ */
 static inline void plain_access_aligned(const void *address, size_t bytes, bool write,
                                         const void *pc)
 {

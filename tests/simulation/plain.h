@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Plain accesses of lib/ in mode c11. lib/ is compiled with -fsanitize=thread but linked without
- * its library, so it calls plain.c at each plain access. Two that race are a failure.
+ * its library, so it calls plain.c at each plain access. Two plain accesses that race are a
+ * failure.
  */
 #ifndef SIMULATION_PLAIN_H
 #define SIMULATION_PLAIN_H
@@ -22,11 +23,14 @@ void plain_begin(void);
 /* Switch the checks on or off. */
 void plain_watch(bool watch);
 
-/* Pages were allocated, or are freed: see memory_allocated() and memory_freed(). */
+/*
+ * Call these when pages were allocated and before they are freed, for the reason given at
+ * memory_allocated() and memory_freed().
+ */
 void plain_allocated(const void *base, size_t bytes);
 void plain_freed(const void *base, size_t bytes);
 
-/* Is the address in freed memory? For atomic words too. */
+/* Returns whether the address is in freed memory. Atomic words are checked by this too. */
 bool plain_is_freed(const volatile void *address);
 
 #endif

@@ -29,7 +29,10 @@ void accesses_note(struct accesses *accesses, struct place place)
 	accesses->places[self] = place;
 }
 
-/* The loss of either store is harmless. The files say why. */
+/*
+ * In these files two stores may come in either order, and the loss of the first is harmless. The
+ * files give the reason.
+ */
 bool races_allowed(struct place place)
 {
 	static const char *const files[] = { "notifier.c", "simulation/memory.c" };

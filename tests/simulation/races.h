@@ -9,17 +9,20 @@
 #include "memory.h"
 #include "place.h"
 
-/* The last access by each thread. Epoch 0: none. */
+/* The last access by each thread. If the epoch is 0, the thread has made no access. */
 struct accesses {
 	int32_t epochs[MEMORY_THREADS];
 	struct place places[MEMORY_THREADS];
 };
 
-/* If an access does not happen before the current actor's, fail and name both. */
+/*
+ * If one of the accesses does not happen before the current actor's access, fail and name both
+ * places.
+ */
 void accesses_check(const struct accesses *accesses, const char *what, struct place place);
 void accesses_note(struct accesses *accesses, struct place place);
 
-/* May atomic stores in this place come in either order? */
+/* Returns whether the atomic stores in this place may come in either order. */
 bool races_allowed(struct place place);
 
 /* A piece of plain data. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The output of a run: a failure, which ends its process, and the operations, if they are printed.
- * A run has a process of its own. Its parent reads the report.
+ * The output of a run. A failure ends the process of the run. If asked, the run prints its
+ * operations. Each run has a process of its own, and the parent process reads the report.
  */
 #ifndef SIMULATION_REPORT_H
 #define SIMULATION_REPORT_H

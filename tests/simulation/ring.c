@@ -25,8 +25,8 @@ static struct {
 	uint32_t cq_tail;
 	struct io_uring_sqe sqes[SQES];
 	struct io_uring_cqe cqes[CQES];
-	int polled_fds[POLLS];   /* by user data; -1: the ring has no such poll */
-	struct memory_view view; /* of the ring's lock */
+	int polled_fds[POLLS];   /* descriptor polled with this user data; -1: none */
+	struct memory_view view; /* view of the ring's lock */
 } ring;
 
 int __wrap_io_uring_queue_init(unsigned entries, struct io_uring *ret_ring, unsigned flags);
@@ -63,7 +63,7 @@ int __wrap_io_uring_queue_init(unsigned entries, struct io_uring *ret_ring, unsi
 	if (kernel_refuses())
 		return -ENOMEM;
 	if ((flags & IORING_SETUP_DEFER_TASKRUN) != 0 && dice_one_in(&kernel.dice, 4))
-		return -EINVAL; /* as in an older kernel */
+		return -EINVAL; /* as an older kernel does */
 	if (ring.open)
 		report_failure("there is a ring already");
 	ring_begin();
@@ -113,8 +113,8 @@ int __wrap_io_uring_register(unsigned fd, unsigned opcode, const void *argument,
 }
 
 /*
- * Post a completion of a poll. It is the poll's last if the queue is about to be full, or by
- * chance.
+ * Post a completion of a poll. If the completion queue is almost full, or by chance, this is the
+ * last completion of the poll.
  */
 static void ring_post(unsigned poll)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See sc.h. Each event has the set of all events before it in psc, closed transitively. An event e
- * follows g in three cases:
+ * See sc.h. Each event has the set of all events that precede it in psc, directly or indirectly. An
+ * event e follows g in three cases:
  *
  * - e is later on the same thread.
- * - e is on the same word, and reads or writes after g in the word's order, or happens after g.
- * - Accesses of other words lead from g to e by happens-before.
+ * - e is on the same word as g, and comes after g in the word's order or happens after g.
+ * - g happens before an access of another word, which happens before e.
  */
 #include "sc.h"
 
@@ -20,10 +20,10 @@ static struct event {
 	uint32_t number;
 	bool store;
 	unsigned thread;
-	int32_t epoch; /* of its thread at the event */
-	int32_t left;  /* epoch in which its thread first accessed another word afterwards */
+	int32_t epoch; /* epoch of the thread at the event */
+	int32_t left;  /* epoch in which the thread next accessed another word */
 } events[SC_EVENTS];
-static uint32_t befores[SC_EVENTS]; /* by event: a bit for each earlier event */
+static uint32_t befores[SC_EVENTS]; /* for each event: a bit for each event that precedes it */
 static unsigned events_made;        /* event n is events[n % SC_EVENTS] */
 
 /* Forgotten events that precede all others. */
@@ -33,8 +33,8 @@ static uint32_t always;
 static struct {
 	const void *word;
 	struct memory_view other;
-	unsigned horizon; /* number of events before its call began */
-	uint32_t here;    /* bit for each of its events after which it accessed no other word */
+	unsigned horizon; /* number of events when the thread's call began */
+	uint32_t here;    /* bits of the events since the last access of another word */
 } threads[MEMORY_THREADS];
 
 void sc_begin(void)
@@ -76,7 +76,7 @@ static unsigned first_kept(void)
 	return events_made > SC_EVENTS ? events_made - SC_EVENTS : 0;
 }
 
-/* Does this event come before the current actor's access of the word? */
+/* Returns whether this event precedes the current actor's access of the word. */
 static bool event_precedes(const struct event *event, const struct sc_word *word, bool store,
                            const struct memory_view *after)
 {

@@ -15,7 +15,7 @@
 #define STACK_BYTES ((size_t)128 << 10)
 /* If there are more switches than this, an actor spins for ever. */
 #define SWITCHES_MAX 2000000
-/* Virtual time drifts at most to here: the clock has 63 bits. */
+/* Virtual time does not drift beyond this value, because the clock has 63 bits. */
 #define DRIFT_END_NS (UINT64_C(9) << 60)
 
 struct scheduler scheduler;
@@ -95,12 +95,12 @@ static void scheduler_drift(uint32_t roll)
 		scheduler_wake_due();
 }
 
-/* No actor can run: let time pass until one can. */
+/* If no actor can run, let time pass until one can run. */
 static void scheduler_pass_time(void)
 {
 	scheduler.quiet();
 	if (scheduler.next_ns != UINT64_MAX)
-		scheduler_wake_due(); /* next_ns may belong to an actor that was woken earlier */
+		scheduler_wake_due(); /* next_ns may be of an actor that was woken before */
 	if (scheduler.runnable != 0)
 		return;
 	if (scheduler.next_ns == UINT64_MAX) {
@@ -128,8 +128,8 @@ static struct actor *scheduler_pick(void)
 }
 
 /*
- * Choose the number of steps that the next actor runs undisturbed: each magnitude is equally
- * likely.
+ * Choose the number of steps that the next actor runs without a switch. Each number of binary
+ * digits is equally likely.
  */
 static void scheduler_deal(uint32_t roll)
 {
@@ -217,7 +217,7 @@ void scheduler_yield(void)
 		scheduler_go_on((uint32_t)dice_roll(&scheduler.dice));
 }
 
-/* The actor spins. If no other can run, only time can end that. */
+/* The actor spins. If no other actor can run, only time can end the spin. */
 void simulation_relax(void)
 {
 	struct actor *self = scheduler.current;

@@ -23,7 +23,9 @@
 #include "world.h"
 
 #define JOBS_MAX 256
-/* Limits of processor time: an attempt, or some hundred seeds, that take more hang. */
+/*
+ * Limits of processor time. An attempt or some hundred seeds that take more time count as hanging.
+ */
 #define ATTEMPT_HANG_S 10
 #define HANG_S 120
 #define SHRINK_S 60
@@ -31,7 +33,7 @@
 struct options {
 	uint64_t first, last; /* seeds */
 	unsigned operations, jobs;
-	double minutes;  /* > 0: continue from `first` for this time */
+	double minutes;  /* if > 0, run seeds from `first` on for this time */
 	double shrink_s; /* time limit for shrinking */
 	enum memory_mode memory;
 	enum focus focus;
@@ -43,10 +45,10 @@ struct options {
 /* Shared between this process and its children. */
 static struct shared {
 	_Atomic(uint64_t) next;     /* the next seed to be run */
-	_Atomic(uint64_t) weakened; /* how often the weakened access was made */
-	_Atomic(uint64_t) digest;   /* of all runs: the final dice and time of each */
+	_Atomic(uint64_t) weakened; /* number of times that the weakened access was made */
+	_Atomic(uint64_t) digest;   /* sum over the final dice and time of each run */
 	struct {
-		uint64_t seed; /* in progress */
+		uint64_t seed; /* runs in progress */
 		char text[REPORT_BYTES];
 	} jobs[JOBS_MAX];
 } * shared;
@@ -66,7 +68,8 @@ static double seconds(void)
 }
 
 /*
- * End this process after this much processor time; elapsed time does not count on a busy machine.
+ * End this process after this much processor time. Elapsed time would be no measure on a busy
+ * machine.
  */
 static void processor_limit(int limit_s)
 {
@@ -125,7 +128,10 @@ static bool attempt(const struct plan *plan, bool telling)
 	return status == 0;
 }
 
-/* Drop operations that are not needed: first halves, then smaller and smaller parts. */
+/*
+ * Drop operations that are not needed for the failure. Try first halves, then smaller and smaller
+ * parts.
+ */
 static void shrink(struct plan *plan, bool *dropped, double limit_s)
 {
 	bool tried[OPERATIONS_MAX];
@@ -270,7 +276,7 @@ static unsigned run_jobs(const struct options *options)
 		failed = job_of(pids, options->jobs, pid);
 		for (unsigned i = 0; i < options->jobs; i++)
 			if (i != failed)
-				(void)kill(pids[i], SIGKILL); /* our child, not yet waited for */
+				(void)kill(pids[i], SIGKILL); /* a child not yet waited for */
 	}
 	return failed;
 }
@@ -286,7 +292,7 @@ static int run_seeds(const char *program, const struct options *options)
 	failed = run_jobs(options);
 	took = seconds() - begin;
 	count = atomic_load(&shared->next) - options->first;
-	/* Each job took one seed too many. */
+	/* Each job has taken a seed that it did not run. */
 	count -= count < options->jobs ? count : options->jobs;
 	printf("%" PRIu64
 	       " seeds of %u operations in %.1f s: %.0f seeds a second on %u processors; digest "

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The simulated kernel's clocks, which other processes may set, and its timerfd, which is signalled
- * then. The hub has one clock. Its distance from CLOCK_MONOTONIC, which is virtual time, changes in
- * kernel_set_clock().
+ * The simulated kernel's clocks and its timerfd. If another process sets the clock, the timerfd is
+ * signalled. The hub has one clock. Its distance from CLOCK_MONOTONIC, which is virtual time,
+ * changes in kernel_set_clock().
  */
 #include <sys/timerfd.h>
 
@@ -17,7 +17,7 @@ static struct {
 	bool open, armed;
 	bool readable; /* has expired since it was set */
 	bool was_set;  /* the clock was set since the last report */
-	bool cancels;  /* wants a report of that (TFD_TIMER_CANCEL_ON_SET) */
+	bool cancels;  /* wants a report when the clock is set (TFD_TIMER_CANCEL_ON_SET) */
 	uint64_t at_ns;
 } timerfd;
 
@@ -31,7 +31,7 @@ uint64_t kernel_clock_ns(void)
 	return scheduler.now_ns + kernel.ahead_ns;
 }
 
-/* The owner reads the clock: has it spun for longer than permitted? */
+/* The owner reads the clock. Fail if it has spun for longer than permitted. */
 static void owner_reads(uint64_t now_ns)
 {
 	if (kernel.owner->relaxes == kernel.owner_relaxes)
@@ -99,7 +99,10 @@ bool timerfd_readable(void)
 	return timerfd.readable;
 }
 
-/* Sleeps end by the new clock. Only due timers, and a timerfd that reports the setting, wake. */
+/*
+ * After a setting, sleeps end by the new clock. Only due timers, and a timerfd that reports the
+ * setting, wake.
+ */
 void kernel_set_clock(uint64_t now_ns)
 {
 	struct actor *owner = kernel.owner;

@@ -16,7 +16,7 @@ static struct {
 	char file[64];
 	int line, order;
 	uint64_t times;
-	bool made;                     /* the current thread is making it */
+	bool made;                     /* the current thread is making the weakened access */
 	bool eager;                    /* loads of this run are eager to return old stores */
 	unsigned left[MEMORY_THREADS]; /* loads of a thread that remain eager */
 } weaker;

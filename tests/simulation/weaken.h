@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes one access of the library weaker than its source has it: tools/run-orders. */
+/* Makes one access of the library weaker than its source says, for tools/run-orders. */
 #ifndef SIMULATION_WEAKEN_H
 #define SIMULATION_WEAKEN_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Used in place of an order: a read-modify-write that changes nothing becomes a seq_cst load. */
+/*
+ * With this in place of an order, a read-modify-write that changes nothing becomes a seq_cst load.
+ */
 #define WEAKEN_LOAD 100
 
 /*
@@ -15,7 +17,7 @@
  */
 bool weaken_parse(const char *what);
 
-/* Is there an access to weaken? */
+/* Returns whether an access is weakened in this run. */
 extern bool weaken_asked;
 
 /* Returns the order to use for the access at simulation_place. */
@@ -28,12 +30,12 @@ static inline int weaken_order(int order)
 }
 
 /*
- * A missing order is noticed only if a load then returns an old store. So in half of the runs,
- * while an access is weaker, every other load does so. This applies to a word that the access
- * stored, and to a thread that made the access or has just seen such a word.
+ * A missing order is noticed only if a load then returns an old store. So in half of the runs with
+ * a weakened access, a load returns an old store by a chance of one half. This applies to a word
+ * that the access stored, and to a thread that made the access or has just seen such a word.
  */
 uint32_t weaken_stale_one_in(bool weak);
-/* Is the current thread making the weakened access? */
+/* Returns whether the current thread is making the weakened access. */
 bool weaken_made(void);
 /* The current thread sees a store of the weakened access. */
 void weaken_seen(void);

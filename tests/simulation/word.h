@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The machine's memory: words of four or eight bytes, of any type, and pairs of eight and eight. */
+/*
+ * Access to the machine's memory, as words of four or eight bytes of any type, and as pairs of two
+ * words of eight bytes.
+ */
 #ifndef SIMULATION_WORD_H
 #define SIMULATION_WORD_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * See world.h. The first actor opens the hub, waits until the workers have done their operations,
- * and closes it; then nothing may be left of it in the simulated kernel.
+ * and closes it. After that the simulated kernel must hold no object of the hub.
  */
 #include "world.h"
 
@@ -13,11 +13,14 @@
 #include "report.h"
 
 /*
- * EARLY_WAKE_MAX_NS of lib/owner/early_wake.h. Unless spin_ns asks for more, the owner spins at
- * most this long.
+ * The same value as EARLY_WAKE_MAX_NS in lib/owner/early_wake.h. Unless spin_ns asks for more, the
+ * owner spins at most this long.
  */
 #define EARLY_WAKE_NS 16000
-/* OWNER_GATHER_NS of lib/owner/owner.c; a hub that spins does not gather. */
+/*
+ * The same value as OWNER_GATHER_NS in lib/owner/owner.c. A hub that spins does not coalesce
+ * bursts.
+ */
 #define GATHER_NS 250000
 /* As in lib/hub/consume.c. */
 #define STOPPED_NAP_NS 50000
@@ -43,8 +46,8 @@ static uint64_t first_instant(struct dice *dice)
 /* ---- open ---- */
 
 /*
- * Choose the clock and its distance from virtual time. Below the largest value there is room to set
- * it.
+ * Choose the clock and its distance from virtual time. The distance leaves room to set the clock
+ * forward.
  */
 static uint32_t world_choose_clock(struct dice *dice)
 {
@@ -112,8 +115,8 @@ void world_open_queue(unsigned index, struct dice *dice)
 		result = timerhub_queue_open(world.hub, &opened, NULL);
 		world.refusing -= refuse;
 		/*
-		 * The refusal intended for another queue that is being opened may have hit this
-		 * one.
+		 * Another queue is being opened, and the refusal intended for it may have hit this
+		 * queue.
 		 */
 		if (result < 0 &&
 		    ((!refuse && world.refusing == 0 && world.refused < begin) || opened))
@@ -160,7 +163,7 @@ static void worker_run(void *argument)
 	scheduler_wake(&world.workers_over, 1);
 }
 
-/* Advances a manual hub as its owner thread would. */
+/* Advances a manual hub at the times at which an owner thread would make a pass. */
 static void mover_run(void *unused)
 {
 	uint64_t next_ns;
@@ -218,9 +221,9 @@ static void world_spawn(struct dice *dice)
 /* ---- when no actor can run ---- */
 
 /*
- * Does a consumer hold events of this queue? A consumer counts whose callback waits in a
- * cancel_sync of its own timer for a stalled dispatcher; it signals the descriptor when it leaves.
- * A consumer that naps until a callback cell is free counts too.
+ * Returns whether a consumer holds events of this queue. A consumer counts whose callback waits in
+ * a cancel_sync of its own timer for a stalled dispatcher; it signals the descriptor when it
+ * leaves. A consumer that naps until a callback cell is free counts too.
  */
 static bool world_taking(unsigned index)
 {
@@ -257,7 +260,7 @@ static void worker_quiet(const struct worker *worker, unsigned due)
 		report_failure("worker %u waits on, and the queue is stopped", worker->index);
 }
 
-/* Is no worker inside a call that changes anything? */
+/* Returns whether no worker is inside a call that changes the hub. */
 static bool world_has_no_callers(void)
 {
 	if (oracle.calls > 0 || world.late)
@@ -268,7 +271,10 @@ static bool world_has_no_callers(void)
 	return true;
 }
 
-/* While the owner sleeps, the invariants of lib/README.md hold. Every other time, to be quick. */
+/*
+ * While the owner sleeps, the invariants of lib/README.md hold. Only every second sleep is checked,
+ * to save time.
+ */
 static void world_check(void)
 {
 	const char *broken;
@@ -331,7 +337,7 @@ void world_conserve(void)
 
 /* ---- the run ---- */
 
-/* Interrupt waits that nothing else will end. Otherwise the workers need no help. */
+/* Interrupt waits that no event, stop or close will end. All other waits end by themselves. */
 static void world_wait_for_workers(void)
 {
 	while (world.workers_over < world.workers_count) {
@@ -411,6 +417,6 @@ void world_run(const struct plan *plan)
 	world_spawn(&dice);
 	world_wait_for_workers();
 	scheduler_calm();
-	scheduler_block(NULL, scheduler.now_ns + 1); /* one more look when no actor can run */
+	scheduler_block(NULL, scheduler.now_ns + 1); /* one more check when no actor can run */
 	world_close(&dice);
 }

@@ -14,7 +14,7 @@
 #define NOBODY UINT8_MAX
 #define OPERATION_KINDS 100
 
-/* The subject of all runs; without one, each seed has its own. */
+/* The subject of all runs. With FOCUS_NONE each seed has a subject of its own. */
 enum focus {
 	FOCUS_NONE,
 	FOCUS_WAITS, /* callbacks, and cancellers that wait for them */
@@ -25,7 +25,7 @@ enum focus {
 	FOCUS_STOP,  /* a stopped queue whose outbox is full of stale handles */
 };
 
-/* A run to make. */
+/* The settings of a run. */
 struct plan {
 	uint64_t seed;
 	unsigned operations;
@@ -36,31 +36,31 @@ struct plan {
 
 struct world_queue {
 	struct timerhub_queue *queue; /* NULL while closed */
-	int fd;                       /* its eventfd */
-	unsigned users;               /* calls in progress that must not overlap its close */
+	int fd;                       /* the queue's eventfd */
+	unsigned users;               /* calls in progress that must return before a close begins */
 	bool closing;
-	bool dispatched;       /* its events go to their callbacks, so each must have one */
-	int consumer;          /* the only worker that takes events; -1: all do */
-	uint64_t closed;       /* stamp of the last close's return */
-	uint64_t interrupted;  /* stamp of the last interrupt's return */
-	unsigned interrupting; /* interrupts in progress */
-	struct memory_view opened, left; /* synchronize opener and callers, callers and closer */
+	bool dispatched;                 /* events go to callbacks, so each timer must have one */
+	int consumer;                    /* the only worker that takes events; -1: all do */
+	uint64_t closed;                 /* stamp of the last close's return */
+	uint64_t interrupted;            /* stamp of the last interrupt's return */
+	unsigned interrupting;           /* interrupts in progress */
+	struct memory_view opened, left; /* opener to callers, callers to closer */
 	bool stopping;                   /* a stop has begun since it was opened */
-	bool stopped;                    /* and has returned */
+	bool stopped;                    /* the stop has returned */
 	uint64_t stopped_at;             /* stamp of the stop's return */
 };
 
 struct worker {
 	struct actor *actor;
 	unsigned index;
-	struct dice dice;           /* of the operation in progress */
-	unsigned operation;         /* number of that operation */
-	uint64_t edges[QUEUES_MAX]; /* edges already reported to its edge-triggered poll */
-	struct taking *taking;      /* its dispatch in progress */
+	struct dice dice;           /* dice of the operation in progress */
+	unsigned operation;         /* number of the operation in progress */
+	uint64_t edges[QUEUES_MAX]; /* edges that its edge-triggered poll has reported */
+	struct taking *taking;      /* the worker's dispatch in progress */
 	int blocked_on, polls_edge; /* the queue that it waits for; or -1 */
-	struct walk walk;           /* its walk in progress */
+	struct walk walk;           /* the worker's walk in progress */
 	struct life *inside;        /* the timer whose callback it runs; or NULL */
-	bool must_leave;            /* it was waiting when another worker interrupted */
+	bool must_leave;            /* the worker was waiting when another worker interrupted */
 };
 
 struct world {
@@ -71,24 +71,24 @@ struct world {
 	struct worker workers[WORKERS_MAX];
 	unsigned workers_count, workers_over;
 	unsigned closes;         /* number of closed queues */
-	unsigned sleeps;         /* times at which no thread could run, and the owner slept */
+	unsigned sleeps;         /* number of times that no thread could run and the owner slept */
 	unsigned deadline_style; /* the kind of deadlines that this seed prefers */
 	uint64_t instants[4];    /* deadlines that are used again and again */
 	unsigned relative;       /* relative calls in progress, whose clock reading is unknown */
-	bool stuck;              /* no actor could run, and time would not help */
+	bool stuck;              /* no actor could run, and none waited for a time */
 	const struct plan *plan;
-	uint8_t kinds[OPERATION_KINDS]; /* by dice value: the kind of operation */
-	unsigned refusing; /* opens of queues in progress with a reservation to refuse */
-	uint64_t refused;  /* stamp at which the last of these ended */
-	bool late;         /* against the contract, timers are armed on queues that are closing */
-	bool waits;        /* cancel_sync instead of cancel, wherever it is possible */
-	bool dispatches;   /* every queue's events go to callbacks */
-	uint8_t doers[OPERATIONS_MAX]; /* worker of each operation; NOBODY: dropped */
+	uint8_t kinds[OPERATION_KINDS]; /* the kind of operation for each dice value */
+	unsigned refusing;              /* opens of queues in progress that may be refused */
+	uint64_t refused;               /* stamp at which the last such open ended */
+	bool late;       /* timers are armed on closing queues, against the contract */
+	bool waits;      /* wherever it is allowed, workers cancel by timerhub_cancel_sync() */
+	bool dispatches; /* every queue's events go to callbacks */
+	uint8_t doers[OPERATIONS_MAX]; /* worker of each operation; NOBODY: none */
 };
 
 extern struct world world;
 
-/* Run it. Returns if every law held. */
+/* Make the run. Returns if the run kept every law. A broken law ends the process. */
 void world_run(const struct plan *plan);
 
 /* Open a queue, sometimes after a refusal. */
@@ -99,11 +99,11 @@ void world_conserve(void);
 
 /* Returns the worker of operation `number`. */
 unsigned operation_worker(uint64_t seed, unsigned number, unsigned workers);
-/* Choose the operations of this run; some are more frequent. */
+/* Choose the kinds of operations of this run, some of which are more frequent. */
 void operations_begin(struct dice *dice);
 /* Run operation `number` as this worker. */
 void operation_run(struct worker *worker, unsigned number);
-/* The operation of a signal handler or a callback. */
+/* Run the operation of a signal handler or a callback. */
 void operation_nested(void *worker);
 
 #endif

@@ -8,8 +8,8 @@
 /* The puppet of this thread, or NULL. */
 static _Thread_local struct puppet *self;
 /*
- * The owner of a real hub. No other thread reaches the owner's points, except puppets that advance
- * a manual hub.
+ * The thread of this hub's owner. Only the owner, and a puppet that advances a manual hub, reach
+ * the owner's points.
  */
 static struct puppet owner = { .stop_at = NOWHERE };
 
@@ -93,7 +93,7 @@ static void wait_stopped_or_over(const struct puppet *puppet)
 static void wait_stopped(const struct puppet *puppet)
 {
 	wait_stopped_or_over(puppet);
-	expect(atomic_load(&puppet->stopped)); /* otherwise it never reached the point */
+	expect(atomic_load(&puppet->stopped)); /* otherwise the puppet never reached the point */
 }
 
 void puppet_start(struct puppet *puppet, enum test_point point)
@@ -167,8 +167,8 @@ void expect_nothing(struct rig *rig)
 	expect_empty(rig->queue);
 	if (timerhub_owner_tid(rig->hub) > 0) {
 		/*
-		 * The owner rings after it has published, and the event may be taken before the
-		 * ring.
+		 * The owner publishes an event and then rings. A consumer may take the event before
+		 * the ring.
 		 */
 		owner_settles(rig->hub);
 		expect_empty(rig->queue);

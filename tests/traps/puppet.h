@@ -13,10 +13,13 @@
 
 #include "base/test_point.h"
 
-/* First margin for until_in_time(). */
+/* First margin that a test gives to until_in_time(). */
 #define MARGIN (30 * MS)
 
-/* A delay longer than any test. An event that the owner overlooks would come only then. */
+/*
+ * A delay longer than any test. If the owner overlooks a timer, its event comes only after this
+ * delay.
+ */
 #define FAR HOUR
 
 enum deed_kind { ARM, REARM, CANCEL, DRAIN, WAIT, INTERRUPT, ADVANCE, CLOSE_QUEUE, STOP };
@@ -28,7 +31,7 @@ struct deed {
 	struct timerhub *hub;
 	timerhub_timer timer; /* timer to re-arm or cancel; result of an arm */
 	uint64_t at_ns;       /* absolute deadline; for ADVANCE the clock; for WAIT the timeout */
-	unsigned max;         /* for DRAIN, DISPATCH, WAIT */
+	unsigned max;         /* used by DRAIN, DISPATCH and WAIT */
 	int result;
 	struct timerhub_event events[8];
 };
@@ -37,10 +40,10 @@ struct puppet {
 	struct deed deed; /* read the result after puppet_finish() */
 	pthread_t thread;
 	atomic_int stop_at;   /* enum test_point, or NOWHERE */
-	atomic_int passes;    /* how often it continues at the point before it stops */
-	atomic_bool stopped;  /* it is at the point now */
-	atomic_bool released; /* it may continue */
-	atomic_bool over;     /* the deed is done */
+	atomic_int passes;    /* how often the puppet passes the point before it stops there */
+	atomic_bool stopped;  /* the puppet is stopped at the point */
+	atomic_bool released; /* the puppet may continue */
+	atomic_bool over;     /* the call has returned */
 };
 
 /* Start a thread that makes the call, and return when it has stopped at the point. */
@@ -54,10 +57,10 @@ void puppet_finish(struct puppet *puppet);
 void owner_stop_at(enum test_point point, int nth);
 void owner_wait_stopped(void);
 void owner_release(void);
-/* Take back owner_stop_at(). */
+/* Cancel owner_stop_at(): the owner no longer stops. */
 void owner_stop_at_nothing(void);
 
-/* As rigs_begin(); also installs the hook. */
+/* Calls rigs_begin() and installs the hook. */
 void puppets_begin(const char *name, int argc, char **argv);
 
 timerhub_timer arm_periodic(struct rig *rig, uint64_t at_ns, uint64_t interval_ns, uint64_t data);
@@ -65,8 +68,8 @@ timerhub_timer arm_periodic(struct rig *rig, uint64_t at_ns, uint64_t interval_n
 struct timerhub_event expect_event(struct rig *rig, uint64_t data);
 void expect_nothing(struct rig *rig);
 /*
- * On a manual hub: the event comes at that time, the hub announces that time, and no event comes
- * earlier.
+ * On a manual hub, the hub must announce the time `at_ns`, the event must come at that time, and no
+ * event may come earlier.
  */
 void expect_at(struct rig *rig, uint64_t data, uint64_t at_ns);
 /* Make the owner look at its inbox, and sleep again. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Traps 1 to 4: callers stopped for ever inside arm, re-arm and cancel, with an owner thread. Law
- * 6: they delay no other thread, and no timer except their own.
+ * Traps 1 to 4: a caller is stopped for ever inside arm, re-arm or cancel, on a hub with an owner
+ * thread. Law 6: a stopped caller delays no other thread, and no timer except its own.
  */
 #include "puppet.h"
 
@@ -20,7 +20,7 @@ static const struct {
 	{ CANCEL, TEST_POINT_CANCEL_BEFORE_FREE },
 };
 
-/* The puppet makes its call on a far timer, whose deadline stays far, and stops. */
+/* The puppet makes its call on a timer with a far deadline, and stops. The deadline stays far. */
 static void stop_caller(struct puppet *a, struct rig *rig, unsigned stop, uint64_t after_ns)
 {
 	*a = (struct puppet){ .deed = { .what = stops[stop].what,
@@ -35,7 +35,7 @@ static void stop_caller(struct puppet *a, struct rig *rig, unsigned stop, uint64
 	puppet_start(a, stops[stop].point);
 }
 
-/* Release the puppet. Its own timer must be right. */
+/* Release the puppet. After that the puppet's own timer must have the right deadline. */
 static void finish_caller(struct puppet *a, struct rig *rig)
 {
 	puppet_finish(a);
@@ -144,7 +144,7 @@ static void expect_all(struct rig *rig, unsigned count)
 
 /*
  * Trap 3: wherever A is stopped, the slots that B gets are really free. B's timers come while A is
- * stopped, and none of them waits for A's push.
+ * stopped, although A has not pushed.
  */
 static void fill_and_empty(struct rig *rig, unsigned at_least)
 {
@@ -203,8 +203,8 @@ START_TEST(trap_3_timer_cancelled_under_a_stopped_claimant)
 END_TEST
 
 /*
- * Trap 3 with a timer that is delivered during A's call: it was scheduled for its old deadline,
- * which has come.
+ * Trap 3 with a timer that is delivered during A's call. The owner has scheduled the timer for its
+ * old deadline, which passes.
  */
 static bool check_delivered_under_a_claimant(uint64_t margin_ns)
 {
@@ -247,8 +247,8 @@ END_TEST
 
 /*
  * A is stopped after its push. The owner looks, which ends A's claim. B claims the slot again, for
- * the same timer or another, and is stopped before the push. If A now confirms B's claim, the next
- * timer in the slot relies on that, and waits for B.
+ * the same timer or another, and is stopped before the push. If A confirmed B's claim, the next
+ * timer in the slot would omit its push, and would wait for B.
  */
 static void check_confirmed(bool reused)
 {
@@ -314,8 +314,8 @@ END_TEST
 
 /*
  * Trap 4: A has woken the owner and is stopped before it records the wake. The owner wakes, finds
- * A's timer gone, and sleeps until the same deadline as before. A continues. Its record must not
- * keep other callers from waking the later sleep.
+ * A's timer gone, and sleeps until the same deadline as before. A continues. A's record must not
+ * prevent other callers from waking the owner in its later sleep.
  */
 static void check_trap_4(bool cancelled)
 {
@@ -333,7 +333,7 @@ static void check_trap_4(bool cancelled)
 	else
 		expect_event(&rig, 'A');
 	owner_settles(rig.hub);
-	/* Another wake makes the owner schedule its entries, and sleep until FAR again. */
+	/* A second wake makes the owner schedule the waiting entries and sleep until FAR again. */
 	(void)arm_at(rig.queue, timerhub_now(rig.hub) + MS, 'B');
 	expect_event(&rig, 'B');
 	owner_settles(rig.hub);
@@ -394,9 +394,9 @@ static void nudge_before_push(enum test_point point)
 }
 
 /*
- * Every push meets a re-arm, and the owner does not empty the inbox. There is a cell for each timer
- * armed later. The inbox has 4,096 cells. If a re-arm pushed a second time, 6,144 would be needed,
- * and an arm would hang.
+ * A re-arm meets every push, and the owner does not empty the inbox. The inbox must still have a
+ * cell for each timer that is armed. The inbox has 4,096 cells. If each re-arm pushed its slot a
+ * second time, 6,144 cells would be needed, and an arm would hang.
  */
 START_TEST(law_7_inbox_has_room_whatever_moves_under_a_push)
 {

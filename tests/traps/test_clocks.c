@@ -104,7 +104,10 @@ START_TEST(back_makes_timers_wait)
 }
 END_TEST
 
-/* A timer armed now is earlier than the owner's promise and than all earlier deadlines. */
+/*
+ * After the clock was set back, a new timer is earlier than the owner's promise and than all older
+ * deadlines.
+ */
 static bool check_armed_after_back(uint64_t margin_ns)
 {
 	struct rig rig = rig_realtime(0);
@@ -121,7 +124,7 @@ static bool check_armed_after_back(uint64_t margin_ns)
 	(void)arm_at(rig.queue, now_ns + 3 * margin_ns, 'D');
 	(void)arm_at(rig.queue, now_ns + margin_ns, 'B');
 	(void)arm_at(rig.queue, now_ns + 2 * margin_ns, 'C');
-	in_time = now_of(&rig) < now_ns + margin_ns; /* otherwise the law does not cover it */
+	in_time = now_of(&rig) < now_ns + margin_ns; /* otherwise outside the law */
 	for (uint64_t data = 'B'; in_time && data <= 'D'; data++)
 		expect_le(expect_event(&rig, data).expires_ns, now_of(&rig));
 	clock_jump(3 * (int64_t)HOUR);
@@ -138,7 +141,10 @@ START_TEST(back_leaves_new_timers_in_time_and_in_order)
 }
 END_TEST
 
-/* Law 1 by the clock at the time of delivery: an expiry that is early again is not delivered. */
+/*
+ * Law 1 holds by the clock at the time of delivery. If the clock is set back before an expired
+ * timer's deadline, the expiry is not delivered.
+ */
 START_TEST(back_withdraws_what_was_not_yet_delivered)
 {
 	for (unsigned how = 0; how < 3; how++) {
@@ -189,7 +195,9 @@ END_TEST
 
 /* ---- periodic timers ---- */
 
-/* A kept timer that had expired is ARMED again. An idle timer stays idle. */
+/*
+ * If the clock is set back, a kept timer that had expired is ARMED again. An idle timer stays idle.
+ */
 START_TEST(back_makes_kept_timers_wait_again)
 {
 	struct rig rig = rig_realtime(0);
@@ -271,8 +279,8 @@ START_TEST(back_repeats_no_period)
 END_TEST
 
 /*
- * The owner had scheduled a far period, or none, when the clock went back before the delivery.
- * Every period after the delivered periods must come.
+ * The clock is set back before the delivery, when the owner has scheduled a far period or none.
+ * After that every period that was not delivered must come.
  */
 START_TEST(back_beneath_an_undelivered_period_skips_none)
 {
@@ -307,8 +315,8 @@ START_TEST(back_beneath_an_undelivered_period_skips_none)
 END_TEST
 
 /*
- * A consumer sets the timer back to ARMED, because the clock was set back, while another consumer
- * is about to deliver it. The phase stays that of the re-arm.
+ * The clock was set back, so a consumer sets the timer's phase back to ARMED. Another consumer is
+ * about to deliver the timer. A re-arm in between must keep its phase.
  */
 START_TEST(put_back_beside_a_delivery_keeps_its_phase)
 {
@@ -358,7 +366,10 @@ START_TEST(set_while_the_owner_works_is_noticed)
 }
 END_TEST
 
-/* The deadline was near, so the owner spins. Now it is an hour away, and the owner must sleep. */
+/*
+ * The owner spins because the deadline is near. After the setting the deadline is an hour away, and
+ * the owner must sleep.
+ */
 START_TEST(back_ends_a_spin)
 {
 	struct rig rig = rig_realtime(10 * SEC);
@@ -367,10 +378,7 @@ START_TEST(back_ends_a_spin)
 	(void)arm_at(rig.queue, now_of(&rig) + 8 * SEC, 'X');
 	sleep_ns(50 * MS);
 	clock_jump(-(int64_t)HOUR);
-	/*
-	 * A setting before the sleep would be noticed without a sleep, and no wake-up would be
-	 * counted.
-	 */
+	/* If the clock were set before the owner sleeps, no wake-up would be counted. */
 	wait_jumps(&rig, 1);
 	owner_settles(rig.hub);
 	wakeups = stats_of(rig.hub).owner_wakeups;
@@ -419,7 +427,7 @@ static void model_take(struct rig *rig)
 
 			expect_eq(timer->timer, events[i].timer);
 			expect_eq(events[i].expires_ns, timer->at_ns);
-			expect_le(events[i].expires_ns, now_ns); /* the clock was not set since */
+			expect_le(events[i].expires_ns, now_ns); /* the clock stayed unchanged */
 			timer->timer = 0;
 		}
 	}

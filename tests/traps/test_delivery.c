@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Consumers, and the owner before them, stopped between the steps of a delivery, where the
- * simulation does not find the fault or none is known that it finds. On manual hubs the advancing
- * thread is the owner.
+ * A consumer or the owner is stopped between two steps of a delivery. These are the cases in which
+ * the simulation is not known to find the fault. On manual hubs the advancing thread is the owner.
  */
 #include "puppet.h"
 
@@ -27,8 +26,8 @@ static void expect_events(const struct puppet *puppet, unsigned count, const cha
 /* ---- wait: between looking and blocking ---- */
 
 /*
- * An expiry may wake a waiter that an interrupt is ending. Another waiter gets the event then, even
- * if the interrupting thread is stopped before it has woken a waiter.
+ * An expiry may wake a waiter whose wait is ending by an interrupt. Another waiter must get the
+ * event, even if the interrupting thread is stopped before it wakes a waiter.
  */
 START_TEST(interrupted_waiter_passes_the_wake_on)
 {
@@ -81,7 +80,7 @@ START_TEST(waiter_about_to_block_does_not_miss_the_closing_which_waits_for_it)
 }
 END_TEST
 
-/* Two waiters, one of them stopped. An event published for both reaches the other waiter. */
+/* Of two waiters, one is stopped. The event that wakes both must reach the second waiter. */
 START_TEST(stopped_waiter_does_not_take_the_wake_of_another)
 {
 	struct rig rig = rig_manual(8);
@@ -110,7 +109,7 @@ END_TEST
 
 /* ---- periodic timers ---- */
 
-/* Period k after this deadline, and some more, must come at their times. */
+/* The periods from the k-th after this deadline on must come at their times. */
 static void expect_phase(struct rig *rig, uint64_t first_ns, uint64_t interval_ns, uint64_t k)
 {
 	for (uint64_t end = k + 5; k < end; k++)
@@ -196,7 +195,10 @@ START_TEST(stop_is_seen_by_a_wait_about_to_block)
 }
 END_TEST
 
-/* The stop is half done. The waiter returns by itself, and the wake reaches no waiter. */
+/*
+ * The stop of the queue is half done. The waiter returns before the stop wakes it, so the wake
+ * reaches no waiter.
+ */
 START_TEST(stop_half_done_is_a_stop)
 {
 	struct rig rig = rig_manual(8);
@@ -212,8 +214,8 @@ START_TEST(stop_half_done_is_a_stop)
 END_TEST
 
 /*
- * The queue is full of withdrawn expiries. Let the owner take all handles out, to put back the one
- * valid handle, and stop there.
+ * The queue is full of withdrawn expiries. The owner takes all handles out, to put back the one
+ * valid handle, and is stopped there.
  */
 static void stop_with_all_taken_out(struct rig *rig, struct puppet *owner)
 {
@@ -233,7 +235,7 @@ static void stop_with_all_taken_out(struct rig *rig, struct puppet *owner)
 	puppet_start(owner, TEST_POINT_OUTBOX_TAKEN_OUT);
 }
 
-/* A drain during that time finds no event, and afterwards the fd becomes readable. */
+/* A drain finds no event while the owner is stopped. After that the fd must become readable. */
 START_TEST(law_9_what_the_owner_puts_back_is_told_again)
 {
 	struct rig rig = rig_manual(8);

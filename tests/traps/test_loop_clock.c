@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A loop on the wall clock, which the test sets. The descriptor becomes readable, deadlines are
- * points on that clock, and no callback comes before its deadline.
+ * A loop on the wall clock, which the test sets. After each setting the descriptor becomes
+ * readable. Deadlines are points on the wall clock, and no callback comes before its deadline.
  */
 #include "harness.h"
 #include "process.h"
@@ -88,7 +88,7 @@ START_TEST(wall_clock_set_back_keeps_a_deadline)
 	expect_eq(calls, 0);
 	expect_eq(timerhub_timeout_deadline(&timeout), deadline_ns);
 	expect_lt(2 * HOUR, timerhub_loop_timeout(loop));
-	/* A delay counts from the present clock. */
+	/* A delay counts from the clock's value after the setting. */
 	due_ns = wall_ns() + SEC / 100;
 	expect_eq(timerhub_timeout_set(loop, &timeout, SEC / 100), 0);
 	while (calls == 0) {

@@ -4,7 +4,10 @@
 
 #include "timer/timer.h"
 
-/* From now on the owner stops at the point. Returns false if the time `at_ns` has already come. */
+/*
+ * The owner stops the next time that it reaches the point. Returns false if the time `at_ns` has
+ * already passed.
+ */
 static bool owner_stops_before(struct rig *rig, enum test_point point, int nth, uint64_t at_ns)
 {
 	owner_looks(rig);
@@ -19,7 +22,7 @@ static bool owner_stops_before(struct rig *rig, enum test_point point, int nth, 
 /*
  * Trap 5: the owner's earliest timer has expired, and the next is far away. The owner's promise is
  * now in the past. Before the owner raises it, a caller submits, sees the old promise, and does not
- * wake the owner. The owner must look once more after raising the promise.
+ * wake the owner. So the owner must look at the inbox once more after it raises the promise.
  */
 static bool check_second_look(uint64_t margin_ns)
 {
@@ -51,7 +54,10 @@ START_TEST(trap_5_entry_under_the_old_promise_is_found_by_the_second_look)
 }
 END_TEST
 
-/* The owner finds every submission made while it was stopped at any point. */
+/*
+ * While the owner is stopped, at each point in turn, callers submit. The owner finds every
+ * submission.
+ */
 static enum test_point stopped_at;
 
 static bool check_submitted(uint64_t margin_ns)
@@ -92,10 +98,10 @@ START_TEST(trap_5_whatever_is_submitted_to_a_stopped_owner_is_found)
 END_TEST
 
 /*
- * Law 5: the owner reads the clock, then empties the inbox. It is stopped between the two. Timers
- * are armed that are due before, between and after the scheduled timers. Then all become due, and
- * the owner continues. If the owner read the clock after the inbox, it would expire the scheduled
- * timers first, and find the others next.
+ * Law 5: the owner reads the clock, then empties the inbox. The test stops the owner between these
+ * two steps. It arms timers that are due before, between and after the scheduled timers. Then all
+ * become due, and the owner continues. If the owner read the clock after it empties the inbox, it
+ * would expire the scheduled timers first and the new timers in its next pass, in the wrong order.
  */
 static bool check_order(uint64_t margin_ns)
 {
@@ -112,7 +118,7 @@ static bool check_order(uint64_t margin_ns)
 	for (unsigned i = 3; i < 10; i += 2)
 		(void)arm_at(rig.queue, at_ns + i * MS, i);
 	(void)arm_at(rig.queue, at_ns, 0);
-	in_time = timerhub_now(rig.hub) < at_ns; /* otherwise the law does not cover them */
+	in_time = timerhub_now(rig.hub) < at_ns; /* otherwise outside the law */
 	if (in_time)
 		sleep_ns(at_ns + 15 * MS - timerhub_now(rig.hub));
 	owner_release();
@@ -134,7 +140,7 @@ END_TEST
 /*
  * A queue is closed while the owner expires one of its timers and has put another into the outbox
  * without publishing it. The closer must wait for the end of the pass, and no timer comes out. If
- * the closer does not wait, the address sanitizer reports it.
+ * the closer did not wait, the address sanitizer would report a use of freed memory.
  */
 static void *close_queue(void *arg)
 {
@@ -156,7 +162,7 @@ static bool check_close(uint64_t margin_ns)
 		return false;
 	owner_wait_stopped();
 	thread_start(&closer, close_queue, other.queue);
-	sleep_ns(20 * MS); /* give it time to reach its wait */
+	sleep_ns(20 * MS); /* gives the closer time to reach its wait */
 	owner_release();
 	thread_join(closer);
 	(void)arm_at(rig.queue, timerhub_now(rig.hub) + MS, 'Z');
@@ -174,9 +180,9 @@ START_TEST(queue_closes_under_a_stopped_owner)
 END_TEST
 
 /*
- * Law 9: the owner has made the fd readable and is stopped before it records that. A drain that
- * finds no event makes the fd unreadable. This happens in practice if the woken consumer gets the
- * owner's CPU.
+ * Law 9: the owner has made the fd readable, and is stopped before it records the ring. A drain
+ * that finds no event must make the fd unreadable. This happens in practice if the woken consumer
+ * gets the owner's CPU.
  */
 static bool check_cleared(uint64_t margin_ns)
 {
@@ -220,7 +226,8 @@ static void owner_expires(struct timerhub *hub, uint64_t count)
 
 /*
  * Against the contract, a thread arms on a queue during its close, in a slot that the closer has
- * already visited, and the timer expires at once. Nothing breaks, and the slot becomes free.
+ * already visited, and the timer expires at once. The library must not fail, and the slot must
+ * become free.
  */
 START_TEST(queue_closes_under_a_late_producer)
 {
