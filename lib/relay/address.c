@@ -12,7 +12,7 @@
 #define DATABASE_MAX 1000000u
 #define PORT_MAX 65535u
 
-/* A part of the text that is being read. */
+/* The part of an address that is still to be read. */
 struct part {
 	const char *at;
 	size_t len;
@@ -84,7 +84,10 @@ static int read_number(uint32_t *ret_number, const struct part *part, uint32_t m
 	return 0;
 }
 
-/* Split `part` at its first or last `mark`, and drop the mark. Returns false if there is none. */
+/*
+ * Split `part` at its first or last `mark`, and drop the mark. Returns false if `part` has no such
+ * character.
+ */
 static bool split(struct part *ret_head, struct part *part, char mark, bool last)
 {
 	const char *found = NULL;
@@ -164,7 +167,7 @@ static int read_redis(struct address *address, struct part part)
 	return read_host(address, part, "6379");
 }
 
-/* Every Sentinel of a list must be one. */
+/* Check that every Sentinel of the list has the right syntax. */
 static int check_sentinels(const char *text)
 {
 	int result = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The address of a Redis server, in the user's notation:
+ * Parses and prints the address of a Redis server, in the user's notation:
  * "redis://[user[:password]@]host[:port][/db]", "unix:/path[?db=N]", or
  * "sentinel://[user[:password]@]host[:port][+host[:port]...]/master[/db]", for a master known to
  * Sentinels. Commas separate several servers. Percent signs in user and password escape a byte.
@@ -16,11 +16,11 @@
 #define ADDRESS_URL_BYTES (2 * ADDRESS_TEXT_BYTES + 32)
 
 struct address {
-	char host[ADDRESS_TEXT_BYTES]; /* empty: path is used */
+	char host[ADDRESS_TEXT_BYTES]; /* empty: `path` names a unix socket */
 	char port[ADDRESS_PORT_BYTES];
 	char path[ADDRESS_TEXT_BYTES];      /* of a unix socket */
-	char sentinels[ADDRESS_TEXT_BYTES]; /* Sentinels to ask for host and port; empty: none */
-	char master[ADDRESS_TEXT_BYTES];    /* as they name it */
+	char sentinels[ADDRESS_TEXT_BYTES]; /* Sentinels that know host and port; empty: none */
+	char master[ADDRESS_TEXT_BYTES];    /* the Sentinels' name for the master */
 	char user[ADDRESS_TEXT_BYTES];      /* empty: none */
 	char password[ADDRESS_TEXT_BYTES];
 	uint32_t database;
@@ -28,8 +28,8 @@ struct address {
 
 /*
  * Read the address at the beginning of `*text`, and move `*text` behind the address and its comma.
- * `*text` becomes NULL after the last address. NULL is redis://127.0.0.1. -EINVAL; -EOPNOTSUPP:
- * rediss://.
+ * `*text` becomes NULL after the last address. A NULL text means redis://127.0.0.1. Returns 0,
+ * -EINVAL for a wrong address, or -EOPNOTSUPP for rediss://.
  */
 int address_read(struct address *ret_address, const char **text);
 
@@ -43,7 +43,10 @@ void address_write(char text[ADDRESS_URL_BYTES], const struct address *address);
  */
 int address_read_sentinel(struct address *ret_address, const char **text);
 
-/* Set host and port to where a Sentinel has said that the server is. -EINVAL: no such place. */
+/*
+ * Set host and port to the ones that a Sentinel has returned. Returns -EINVAL if they are no host
+ * and port.
+ */
 int address_set_server(struct address *address, const char *host, const char *port);
 
 #endif

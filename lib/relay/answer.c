@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See answer.h. In the order of the server's source where it gives them. An error within a function
- * begins with the words of the command that failed. Tested by tests/relay/test_parts.c.
+ * See answer.h. The errors are in the order of the server's source, if they are there. The text of
+ * an error within a function begins with the error of the command that failed. Tested by
+ * tests/relay/test_parts.c.
  */
 #include "relay/answer.h"
 
@@ -13,15 +14,18 @@ static const struct {
 	const char *begin; /* of the error's text */
 	struct answer answer;
 } answers[] = {
-	/* The server is no master now, or has lost its replicas. */
+	/* The server is no longer a master, or has lost its replicas. */
 	{ "READONLY", { -EROFS, ANSWER_LATER } },
 	{ "LOADING", { -EROFS, ANSWER_LATER } },
 	{ "MASTERDOWN", { -EROFS, ANSWER_LATER } },
 	{ "NOREPLICAS", { -EROFS, ANSWER_LATER } },
 	{ "UNBLOCKED", { -EROFS, ANSWER_LATER } },
-	/* Another program's script runs for too long. */
+	/* The server is busy with a script of another program. */
 	{ "BUSY ", { -EROFS, ANSWER_LATER } },
-	/* Wiped, or restored from before the queue was made: a new connection makes it again. */
+	/*
+	 * The data set was deleted, or restored from a copy that is older than the queue. A new
+	 * connection creates the queue again.
+	 */
 	{ "NOGROUP", { -EROFS, ANSWER_LATER } },
 	{ "ERR Function not found", { -EROFS, ANSWER_LATER } },
 	{ "OOM", { -ENOSPC, ANSWER_REFUSAL } },
@@ -33,7 +37,7 @@ static const struct {
 	{ "ERR AUTH", { -EACCES, ANSWER_REFUSAL } },
 	{ "ERR max number of clients", { -EMFILE, ANSWER_LATER } },
 	{ "ERR DB index", { -EINVAL, ANSWER_REFUSAL } },
-	/* A cluster, or a server before 7.0. */
+	/* The server is a cluster node, or older than 7.0. */
 	{ "MOVED", { -EOPNOTSUPP, ANSWER_REFUSAL } },
 	{ "ASK ", { -EOPNOTSUPP, ANSWER_REFUSAL } },
 	{ "TRYAGAIN", { -EOPNOTSUPP, ANSWER_REFUSAL } },

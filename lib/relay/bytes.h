@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes on their way to a server: a buffer that grows, and commands encoded into it as arrays of
- * bulk strings. Memory that cannot be had is remembered and told once, at the end, so that the
- * encoders need not look: a buffer that has failed must not be sent.
+ * Encodes commands for Redis, as arrays of bulk strings, into a buffer that grows. A failed
+ * allocation is remembered in `failed` and reported once, when the buffer is sent, so the encoders
+ * need not check. A buffer that has failed must not be sent.
  */
 #ifndef RELAY_BYTES_H
 #define RELAY_BYTES_H
@@ -28,7 +28,7 @@ void bytes_truncate(struct bytes *bytes, size_t len);
 
 void bytes_add(struct bytes *bytes, const void *data, size_t len);
 
-/* Begin a command of `words` words; the words follow. */
+/* Begin a command of `words` words. The caller then adds each word. */
 void bytes_command(struct bytes *bytes, unsigned words);
 void bytes_word(struct bytes *bytes, const void *word, size_t len);
 void bytes_text(struct bytes *bytes, const char *text);

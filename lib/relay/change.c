@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* put, cancel, move, done, retry, touch, release. Any thread. Replies of Redis: request.c. */
+/*
+ * Calls that change a task: put, cancel, move, done, retry, touch, release. Any thread may call.
+ * request.c reads the replies.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,7 +12,7 @@
 #include "relay/relay.h"
 
 #define NS_PER_US UINT64_C(1000)
-/* The last time that a double, which Redis has, holds to the microsecond. */
+/* The latest time, in microseconds, that a double of Redis holds exactly. */
 #define LAST_US ((UINT64_C(1) << 53) - 1)
 
 static bool is_id(const char *id)
@@ -19,7 +22,10 @@ static bool is_id(const char *id)
 	return len > 0 && len < TIMERHUB_RELAY_ID_BYTES;
 }
 
-/* As the functions take it, in whole microseconds, rounded up. -ERANGE. */
+/*
+ * Write a time as the Redis functions take it, in whole microseconds, rounded up. Returns -ERANGE
+ * if it is too late.
+ */
 static int write_when(char when[REQUEST_WHEN_BYTES], uint64_t when_ns)
 {
 	uint64_t when_us = when_ns / NS_PER_US + (when_ns % NS_PER_US != 0);
@@ -34,7 +40,7 @@ static int write_when(char when[REQUEST_WHEN_BYTES], uint64_t when_ns)
 	return 0;
 }
 
-/* An id that no other process makes: the seed is random. */
+/* Make an id that no other process makes, from the relay's random seed. */
 static void make_id(struct timerhub_relay *relay, char id[TIMERHUB_RELAY_ID_BYTES])
 {
 	uint64_t number;
@@ -132,7 +138,7 @@ static bool is_delivery(const struct timerhub_relay_task *task)
 int timerhub_relay_done(struct timerhub_relay *relay, const struct timerhub_relay_task *task)
 {
 	CANCELLATION_HELD;
-	/* The request has only the id, so that done also works after the lease. */
+	/* The request has the id and no delivery, so done also works after the lease has ended. */
 	struct request request = { .kind = REQUEST_DONE, .id = task ? task->id : NULL };
 	int result = relay_may_call(relay);
 

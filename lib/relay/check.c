@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks of a queue: how durable the server is by its configuration, whether a relay serves the
- * queue, and whether its keys agree.
+ * Checks a queue: how durable the server is by its configuration, whether a relay serves the queue,
+ * and whether the keys of the queue agree.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 #define STEP_NS UINT64_C(2000000000)
 #define ROUNDS 5
-/* A relay looks within a grace of its promise, 100 ms by default. */
+/* A relay looks at the latest one grace (100 ms by default) after the time that it promised. */
 #define OVERDUE_NS UINT64_C(5000000000)
 #define NS_PER_US UINT64_C(1000)
 
@@ -92,7 +92,7 @@ static int ask_replication(struct wire *wire, struct timerhub_relay_report *repo
 	return 0;
 }
 
-/* For how long the relays' promise to look, which each of them renews, is past. */
+/* Returns how long ago the time has passed by which the relays promised to look. */
 static uint64_t promise_past_ns(uint64_t now_us, uint64_t look_by_us)
 {
 	return look_by_us > 0 && now_us > look_by_us ? (now_us - look_by_us) * NS_PER_US : 0;
@@ -125,7 +125,7 @@ static int ask_stat(struct wire *wire, const struct keys *keys,
 		else if (reply_is(reply, i, "look_by"))
 			look_by_us = value;
 	}
-	/* Relays that were killed are still on the list. */
+	/* If the promise was broken, the relays in the list are dead. */
 	if (promise_past_ns(now_us, look_by_us) > OVERDUE_NS)
 		report->relays = 0;
 	reply_free(reply);

@@ -9,9 +9,9 @@
 
 #define NS_PER_US UINT64_C(1000)
 #define NS_PER_MS UINT64_C(1000000)
-#define STEP_NS (UINT64_C(1000) * NS_PER_MS) /* for each answer while a connection is made */
-#define OWN_NS (UINT64_C(2000) * NS_PER_MS)  /* for the answer of a request of the thread's own */
-#define PUTS_MAX 64u /* in one command: others' commands wait for a quarter of a millisecond */
+#define STEP_NS (UINT64_C(1000) * NS_PER_MS) /* timeout of each reply during the handshake */
+#define OWN_NS (UINT64_C(2000) * NS_PER_MS)  /* timeout of each reply to the thread's own request */
+#define PUTS_MAX 64u /* in one command: it delays other clients of the server by about 0.25 ms */
 #define PUTS_BYTES 65536u
 
 void commands_init(struct commands *commands, struct client *client, struct mailbox *mailbox,
@@ -140,7 +140,7 @@ static void encode(struct commands *commands, struct request *request, uint64_t 
 	note_sent(commands, request, now_ns);
 }
 
-/* Several puts as one command. `puts` is empty then. */
+/* Send several puts as one command. Afterwards `puts` is empty. */
 static void encode_puts(struct commands *commands, struct requests *puts, uint64_t now_ns)
 {
 	struct bytes *output = wire_output(commands->link.wire);
@@ -167,7 +167,7 @@ void commands_send_own(struct commands *commands, struct request *request, uint6
 	encode(commands, request, now_ns);
 }
 
-/* Calls under way at once have no order: puts go together, behind the others. */
+/* Concurrent calls have no order, so all puts go together, after the other requests. */
 static void encode_all(struct commands *commands, struct requests *gathered, uint64_t now_ns)
 {
 	struct requests puts = { .first = NULL };
@@ -240,7 +240,7 @@ unsigned commands_owed(const struct commands *commands)
 
 /* ---- answers ---- */
 
-/* The replicas that a WAIT counts hold all changes answered before the WAIT. */
+/* The replicas that a WAIT counts hold all changes that were answered before the WAIT was sent. */
 static void answer_wait(struct commands *commands, const struct reply *reply)
 {
 	struct request *request;
@@ -269,7 +269,7 @@ static void answer_error(struct commands *commands, struct request *request, con
 		request_finish(request);
 }
 
-/* Give a reply, or its part, to a request of the queue's. */
+/* Give a reply, or one part of a shared reply, to a request. */
 static void answer_request(struct commands *commands, struct request *request,
                            const struct reply *reply, size_t index, uint64_t now_ns)
 {
@@ -282,7 +282,7 @@ static void answer_request(struct commands *commands, struct request *request,
 	shared_show_prefetched(shared);
 	lock_give(&shared->lock);
 	if (!answered) {
-		requests_append(&puts, request); /* nothing else is sent once more */
+		requests_append(&puts, request); /* only puts are sent again */
 		encode_puts(commands, &puts, now_ns);
 	} else if (request->result == 0 && is_fact(commands, request)) {
 		requests_append(&commands->unconfirmed, request);
@@ -348,7 +348,7 @@ int commands_expire(struct commands *commands, uint64_t now_ns, uint64_t *ret_ne
 	requests_expire(&commands->unconfirmed, 0, now_ns);
 	*ret_next_ns = requests_deadline_ns(
 		&commands->sent, requests_deadline_ns(&commands->unconfirmed, UINT64_MAX));
-	/* All that is on a connection whose answer is overdue is in doubt. */
+	/* If one reply is overdue, the outcome of every request on that connection is unknown. */
 	return commands->link.wire && requests_deadline_ns(&commands->sent, UINT64_MAX) <= now_ns
 	               ? -EHOSTUNREACH
 	               : 0;

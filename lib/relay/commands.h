@@ -17,16 +17,16 @@ struct commands {
 	struct address server;  /* of the connection, perhaps from a Sentinel */
 	struct link link;
 	struct requests sent;   /* in order */
-	struct requests resend; /* refused for now; sent again later */
+	struct requests resend; /* refused by the server for now; to be sent again later */
 	struct requests
 		unconfirmed;  /* carried out by the server, not yet confirmed by enough replicas */
 	int later;            /* the refusal; 0: none */
 	int why;              /* the last error of the connection */
 	bool must_wait;       /* changes were sent after the last WAIT */
-	bool waits;           /* a WAIT is among those sent */
-	unsigned puts_sent;   /* commands with puts among those sent */
-	uint64_t put_sent_ns; /* the last of them */
-	bool must_recover;    /* ask first for deliveries lost with a connection */
+	bool waits;           /* a WAIT is in flight */
+	unsigned puts_sent;   /* commands in flight that carry puts */
+	uint64_t put_sent_ns; /* the time at which the last such command was sent */
+	bool must_recover;    /* first ask for deliveries that were lost with a connection */
 	struct request wait;
 	struct request recover;
 };
@@ -63,7 +63,7 @@ int commands_expire(struct commands *commands, uint64_t now_ns, uint64_t *ret_ne
  */
 bool commands_recover(const struct commands *commands);
 
-/* Commands whose replies have not come. */
+/* Returns the number of commands that have no reply yet. */
 unsigned commands_owed(const struct commands *commands);
 
 #endif

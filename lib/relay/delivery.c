@@ -24,7 +24,10 @@ static bool is_it(const struct delivery *one, const char *entry, const char *id)
 	return strcmp(one->entry, entry) == 0 && strcmp(one->id, id) == 0;
 }
 
-/* Where the pointer to a held one is; where one would be put if there is none such. */
+/*
+ * Returns the address of the pointer to a held delivery. If the delivery is unknown, returns the
+ * address of the NULL at the end of its bucket.
+ */
 static struct delivery **find(struct deliveries *all, const char *entry, const char *id)
 {
 	struct delivery **at = bucket_of(all, entry);

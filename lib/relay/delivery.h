@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Deliveries from Redis. A delivery is prefetched until a caller takes it. Then it is held until
- * the caller acknowledges, returns or releases it. A held delivery outlives its lease, because the
- * taker may still read the data. Memory only; the caller has the lock.
+ * Keeps the deliveries that came from Redis. A delivery is prefetched until a caller takes it. Then
+ * the delivery is held until the caller acknowledges, returns or releases it. A held delivery
+ * outlives its lease, because the taker may still read the data. The caller of each function holds
+ * the lock.
  */
 #ifndef RELAY_DELIVERY_H
 #define RELAY_DELIVERY_H
@@ -25,20 +26,21 @@ struct delivery {
 	size_t data_len;
 	char id[TIMERHUB_RELAY_ID_BYTES];
 	char entry[TIMERHUB_RELAY_DELIVERY_BYTES];
-	char data[]; /* and a NUL */
+	char data[]; /* with a NUL after data_len bytes */
 };
 
 struct deliveries {
 	struct delivery *first; /* prefetched, in order */
 	struct delivery *last;
 	uint32_t prefetched;
-	struct delivery *buckets[DELIVERY_BUCKETS]; /* held, by entry; ids tell shards apart */
+	struct delivery *buckets[DELIVERY_BUCKETS]; /* held, hashed by entry */
 };
 
 /*
- * Add the entries of an XREADGROUP reply to the prefetched deliveries, except known ones. Returns
- * their number. -ENOMEM: the other entries come again after their lease. The sweep removes foreign
- * entries.
+ * Add the entries of an XREADGROUP reply to the prefetched deliveries, except entries that are
+ * known already. Returns the number of entries added. After -ENOMEM, Redis delivers the missing
+ * entries again when their leases end. Entries of other programs are ignored; the sweep in
+ * timerhub.lua removes them.
  */
 int deliveries_read(struct deliveries *all, const struct reply *reply, uint32_t shard,
                     uint64_t now_ns);
@@ -49,7 +51,7 @@ struct delivery *deliveries_take(struct deliveries *all);
 /* Free a held delivery and its data. Returns false if it is unknown. */
 bool deliveries_drop(struct deliveries *all, const char *entry, const char *id);
 
-/* Free the prefetched deliveries that arrived before `before_ns`. Their leases are over. */
+/* Free the prefetched deliveries that arrived before `before_ns`, because their leases are over. */
 void deliveries_expire(struct deliveries *all, uint64_t before_ns);
 
 void deliveries_fini(struct deliveries *all);

@@ -16,7 +16,7 @@ int handshake_call(struct wire *wire, struct reply **ret_reply, uint64_t timeout
 	struct reply *reply;
 	int result = wire_call(wire, &reply, timeout_ns);
 
-	/* A handshake changes no task, so a lost reply is no request in doubt. */
+	/* A handshake changes no task, so the loss of its reply puts no request in doubt. */
 	if (result == -ETIMEDOUT)
 		return -EHOSTUNREACH;
 	if (result < 0)
@@ -61,7 +61,7 @@ static int log_in(struct wire *wire, const struct address *address, uint64_t tim
 	return result;
 }
 
-/* The value of a field of a reply that is fields and values in turn. */
+/* Returns the value of the field `name` in a reply that lists names and values alternately. */
 static const char *field(const struct reply *reply, const char *name)
 {
 	for (size_t i = 0; i + 1 < reply_count(reply); i += 2)
@@ -71,7 +71,8 @@ static const char *field(const struct reply *reply, const char *name)
 }
 
 /*
- * Check the version, mode and role of the server. A server that forbids HELLO to this user passes.
+ * Check the version, mode and role of the server. If the server forbids HELLO to this user, nothing
+ * is checked.
  */
 static int ask_kind(struct wire *wire, uint64_t timeout_ns)
 {
@@ -141,8 +142,9 @@ static int ask_sentinel(const struct address *sentinel, struct address *server, 
 }
 
 /*
- * Ask the Sentinels in turn, and try the server that each names. A Sentinel that was cut off may
- * name an old master. Returns the error of the last try.
+ * Ask each Sentinel for the master, and connect to the server that it names, until one is a master.
+ * A Sentinel that was cut off from the others may name an old master. Returns the error of the last
+ * attempt.
  */
 static int connect_by_sentinels(struct wire **ret_wire, const struct address *address,
                                 struct address *ret_server, uint64_t timeout_ns)

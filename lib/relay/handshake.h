@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The handshake of a new connection: find the server, log in, select the database, check the kind
- * of server, load the functions, create the queue. Each call blocks for up to `timeout_ns` per
+ * Prepares a new connection: finds the server, logs in, selects the database, checks the kind of
+ * server, loads the functions, and creates the queue. Each call blocks for up to `timeout_ns` per
  * reply.
  */
 #ifndef RELAY_HANDSHAKE_H
@@ -12,7 +12,7 @@
 
 /* The queue's settings, from the server. */
 struct handshake {
-	uint64_t now_us; /* Redis's time of the reply */
+	uint64_t now_us; /* Redis's time when it replied */
 	uint64_t lease_us;
 	uint64_t past_us;
 };
@@ -21,7 +21,7 @@ struct handshake {
  * Connect to a master, by address or through Sentinels. `ret_server` is the master's address, and
  * may be NULL. Returns 0 or an error of the network. -EROFS: the server is a replica, or no
  * Sentinel knows a master. -EOPNOTSUPP: the server is older than 7.0, a cluster node, or a
- * Sentinel. Other errors are those of answer.h.
+ * Sentinel. Any other error is the errno that answer.h gives for an error reply.
  */
 int handshake_open(struct wire **ret_wire, const struct address *address,
                    struct address *ret_server, uint64_t timeout_ns);

@@ -34,7 +34,7 @@ void link_lose(struct link *link, int error, uint64_t now_ns)
 
 static uint64_t dice(struct link *link)
 {
-	/* xorshift64, which is enough to spread retries. */
+	/* A xorshift64 generator is random enough to spread retries. */
 	link->random ^= link->random << 13;
 	link->random ^= link->random >> 7;
 	link->random ^= link->random << 17;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A connection, or the wait for one. One thread. Tested by tests/relay/test_parts.c. */
+/*
+ * Keeps one of a shard's connections, and decides when to reconnect after a failure: a wire.h with
+ * an exponential back-off. One thread. Tested by tests/relay/test_parts.c.
+ */
 #ifndef RELAY_LINK_H
 #define RELAY_LINK_H
 
@@ -8,28 +11,28 @@
 #define LINK_NEVER UINT64_MAX
 
 struct link {
-	struct wire *wire;     /* NULL: there is none */
-	uint64_t retry_ns;     /* not to be opened again before */
-	uint64_t backoff_ns;   /* the longest wait after the last failure; 0: it has worked since */
+	struct wire *wire;     /* NULL: not connected */
+	uint64_t retry_ns;     /* no reconnect before this time */
+	uint64_t backoff_ns;   /* bound of the last wait; 0: no failure since a connection */
 	uint64_t answer_by_ns; /* the deadline of a reply; LINK_NEVER: none is owed */
 	uint64_t random;       /* spreads the retries of relays that lose a server together */
 };
 
 void link_init(struct link *link, uint64_t seed);
 
-/* Returns whether there is no connection and the back-off is over. */
+/* Returns whether it is time to connect: there is no connection, and the back-off is over. */
 bool link_is_due(const struct link *link, uint64_t now_ns);
 
-/* Set the connection, which link_lose() closes. */
+/* Give a connection to the link, which closes it in link_lose(). */
 void link_set(struct link *link, struct wire *wire);
 
-/* Close it, if there is one, and back off. */
+/* Close the connection, if there is one, and call link_back_off(). */
 void link_lose(struct link *link, int error, uint64_t now_ns);
 
 /*
- * After a failure by `error`, set when to try again: the wait doubles with each failure, from 10 ms
- * to 5 s, or to 400 ms if the server's machine refuses the connection, which is soon answered and
- * cheap.
+ * After a failure with `error`, set the time of the next attempt. The wait doubles with each
+ * failure, from 10 ms to 5 s. If the server's machine refuses the connection, the longest wait is
+ * 400 ms, because a refusal comes quickly and costs little.
  */
 void link_back_off(struct link *link, int error, uint64_t now_ns);
 

@@ -2,7 +2,7 @@
 /* See mailbox.h. Tested by tests/relay/test_calls.c. */
 #include "relay/mailbox.h"
 
-/* The lock is held. */
+/* The caller holds the lock. */
 void mailbox_wake(struct mailbox *mailbox)
 {
 	mailbox->pending = true;

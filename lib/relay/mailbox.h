@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The requests that callers have for a shard's thread. Callers append, and wake the thread; the
- * thread takes them all at once. All of it is under the lock.
+ * Carries requests from callers to a shard's thread. Callers append requests and wake the thread.
+ * The thread takes all requests at once. The lock protects all fields.
  */
 #ifndef RELAY_MAILBOX_H
 #define RELAY_MAILBOX_H
@@ -13,7 +13,7 @@ struct mailbox {
 	struct shared *shared;
 	struct sleeper *sleeper;
 	struct requests queued;
-	bool holds;   /* the thread holds puts back, and will fetch them unasked */
+	bool holds;   /* the thread delays puts, and will take them without a wake */
 	bool pending; /* a caller has work for the thread */
 	bool idle;    /* the thread sleeps, or is about to */
 };
@@ -29,16 +29,17 @@ void mailbox_wake(struct mailbox *mailbox);
 /* ---- the shard's thread ---- */
 
 /*
- * Begin a pass: from now on each caller has to wake the thread. Finish requests whose time is over,
- * with `why` they were not sent. Returns the soonest deadline of the others.
+ * Begin a pass: from now on each caller must wake the thread. Finish the requests whose deadline
+ * has passed, with the result `why`. Returns the earliest deadline of the remaining requests.
  */
 uint64_t mailbox_begin(struct mailbox *mailbox, int why, uint64_t now_ns);
 
 /*
- * Take the requests to send now. `put_sent_ns` is the time at which a put in flight was sent (0:
- * none). Puts wait for its reply and then share a command, which costs the server a third of single
- * commands. They wait for hold_ns at most. With a slow network, a longer wait would halve the rate
- * of puts. Returns when to call again for waiting puts.
+ * Take the requests to send now. `put_sent_ns` is the time at which the put in flight was sent (0:
+ * no put is in flight). New puts wait until that put has its reply, for hold_ns at most, and then
+ * share a command. A shared command costs the server a third of the time of single commands. With a
+ * slow network, a longer wait would halve the rate of puts. Returns when to call again for the
+ * waiting puts.
  */
 uint64_t mailbox_take(struct mailbox *mailbox, struct requests *taken, uint64_t put_sent_ns,
                       uint64_t now_ns);

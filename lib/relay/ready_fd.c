@@ -14,12 +14,12 @@ int ready_fd_open(void)
 
 void ready_fd_raise(int flag)
 {
-	(void)eventfd_write(flag, 1); /* fails only when it is up by far */
+	(void)eventfd_write(flag, 1); /* fails only if the count is near 2^64 */
 }
 
 void ready_fd_lower(int flag)
 {
 	eventfd_t count;
 
-	(void)eventfd_read(flag, &count); /* fails only when it is down */
+	(void)eventfd_read(flag, &count); /* fails only if the count is 0 */
 }

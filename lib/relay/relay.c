@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Open, close, ask. One thread opens, and one thread closes; see relay.h. */
+/*
+ * Opens and closes a queue, and asks its servers for their counters. One thread opens, and one
+ * thread closes; see relay.h.
+ */
 #define _GNU_SOURCE
 #include "relay/relay.h"
 
@@ -28,7 +31,10 @@
 #define BATCH_MAX 1000u
 #define REPLICAS_MAX 100u
 #define CLOSE_LOOK_NS NS_PER_MS
-/* Longer than a round trip within one machine, short beside one between two. */
+/*
+ * It is longer than a round trip within one machine, and much shorter than a round trip between
+ * machines.
+ */
 #define HOLD_NS (200 * NS_PER_US)
 
 /* ---- config ---- */
@@ -72,7 +78,9 @@ static int name_ourselves(struct timerhub_relay *relay, const char *consumer)
 	for (uint32_t i = 0; i < relay->shared.shard_count; i++) {
 		struct shard *shard = &relay->shards[i];
 
-		/* Each shard has another name, so the rank of this relay differs between shards. */
+		/*
+		 * The name of this relay differs between its shards, so that its rank differs too.
+		 */
 		(void)snprintf(shard->client.name, sizeof(shard->client.name),
 		               "%.28s-%d-%016" PRIx64, host, getpid(), relay->seed + i);
 		shard->commands.must_recover = consumer != NULL;
@@ -82,7 +90,7 @@ static int name_ourselves(struct timerhub_relay *relay, const char *consumer)
 	return 0;
 }
 
-/* A shard for each address. */
+/* Make one shard for each address. */
 static int make_shards(struct timerhub_relay *relay, const char *queue, const char *redis)
 {
 	struct keys keys;
@@ -240,7 +248,7 @@ struct shard *relay_shard_of(struct timerhub_relay *relay, const char *id)
 	return &relay->shards[keys_shard(id, relay->shared.shard_count)];
 }
 
-/* The part of the counters that is the servers'. */
+/* Ask every server for the counters that it keeps. */
 static int ask_shards(struct timerhub_relay *relay, struct timerhub_relay_stats *queue)
 {
 	uint64_t relays = 0;
@@ -251,7 +259,8 @@ static int ask_shards(struct timerhub_relay *relay, struct timerhub_relay_stats 
 
 		queue->relays = 0;
 		result = mailbox_ask(&relay->shards[i].mailbox, &request);
-		relays = queue->relays > relays ? queue->relays : relays; /* each is on all */
+		/* Every relay serves all shards. */
+		relays = queue->relays > relays ? queue->relays : relays;
 	}
 	queue->relays = relays;
 	return result;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The command of each kind of request, and the meaning of its replies. The shard's thread calls,
- * with the lock held to write deliveries and counters. Tested by tests/relay/test_calls.c, and with
- * every answer lost by wire_test.py.
+ * Encodes the command of each kind of request, and reads the replies. Only the shard's thread
+ * calls. It holds the lock when a reply changes deliveries or counters. Tested by
+ * tests/relay/test_calls.c, and by wire_test.py, in which each reply is lost once.
  */
 #include "relay/request.h"
 
@@ -18,7 +18,7 @@
 #define RECOVER_COUNT 1000u
 #define PUT_WORDS 5u
 #define ERRNO_MAX 4095
-#define WAIT_MS 20u /* delays a look behind a WAIT that lacks replicas */
+#define WAIT_MS 20u /* a look behind a WAIT is delayed by up to this time if replicas are missing */
 
 void requests_append(struct requests *requests, struct request *request)
 {
@@ -94,7 +94,7 @@ static const char *const key_parts[] = {
 	[REQUEST_LEAVE] = "seats seen state",
 };
 
-/* Redis's time when the caller gives up: a put held up on the way until then is refused. */
+/* Returns the caller's deadline on Redis's clock. Redis refuses a put that arrives after it. */
 static uint64_t until_us(const struct client *client, const struct request *request)
 {
 	return client->anchor_us + (request->deadline_ns - client->anchor_ns) / NS_PER_US;
@@ -120,8 +120,8 @@ static void encode_read(const struct client *client, const struct request *reque
 }
 
 /*
- * The command also carries this relay's counts of looks and bells, which other relays' users can
- * see.
+ * The command also carries this relay's counts of looks and bells. Redis shows them to the users of
+ * all relays.
  */
 static void encode_look(const struct client *client, struct bytes *bytes)
 {
@@ -136,7 +136,7 @@ static void encode_look(const struct client *client, struct bytes *bytes)
 	bytes_text(bytes, info);
 }
 
-/* Commands that are none of the queue's functions. */
+/* Encode a request that is a plain Redis command and no function of the queue. */
 static void encode_plain(const struct client *client, const struct request *request,
                          struct bytes *bytes)
 {
@@ -245,7 +245,10 @@ static void read_stats(struct timerhub_relay_stats *stats, const struct reply *r
 					(uint64_t)reply_integer_at(reply, i + 1);
 }
 
-/* Returns the answer to a caller whose request may have taken effect when it was sent before. */
+/*
+ * Returns the result for the caller of a repeated request, whose first sending may have taken
+ * effect.
+ */
 static int in_doubt(const struct request *request, int result)
 {
 	switch (request->kind) {
@@ -296,7 +299,7 @@ static int answer_read(struct client *client, const struct reply *reply, uint64_
 	return client->shared->deliveries.prefetched > 0;
 }
 
-/* Redis's time is at `now_at` of the reply. */
+/* Note the anchor from a reply that has Redis's time at index `now_at`. */
 static void set_anchor(struct client *client, const struct request *request,
                        const struct reply *reply, size_t now_at)
 {
@@ -305,7 +308,7 @@ static void set_anchor(struct client *client, const struct request *request,
 }
 
 /*
- * Read the code at the beginning of a reply, or of a put's part of a reply: 0 or a negative errno.
+ * Returns the result code (0 or a negative errno) of a reply, or of one put in a shared reply.
  */
 static int read_code(const struct reply *reply, size_t at)
 {
@@ -320,7 +323,7 @@ static int read_code(const struct reply *reply, size_t at)
 bool request_answer(struct client *client, struct request *request, const struct reply *reply,
                     size_t index, uint64_t now_ns)
 {
-	size_t at = 2 * index; /* a shared reply: 0, the time, and two for each put */
+	size_t at = 2 * index; /* a shared reply: 0, the time, then code and due time of each put */
 	int result;
 
 	if (request->kind == REQUEST_READ || request->kind == REQUEST_RECOVER) {
@@ -333,7 +336,7 @@ bool request_answer(struct client *client, struct request *request, const struct
 	}
 	result = read_code(reply, at);
 	if (request->kind == REQUEST_PUT && result == -ETIME) {
-		/* Redis's clock was set, so the put's limit was converted wrongly. */
+		/* The clock of Redis was set, so the put's deadline was converted wrongly. */
 		set_anchor(client, request, reply, 1);
 		return false;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See seat.h. Tested by tests/relay/test_seat.c: a thousand relays in virtual time. Model:
+ * See seat.h. Tested by tests/relay/test_seat.c, with a thousand relays in virtual time. Model:
  * tests/models/relay.pml.
  */
 #include "relay/seat.h"
@@ -9,11 +9,13 @@
 #include <stdlib.h>
 
 #define NS_PER_US UINT64_C(1000)
-/* As in timerhub.lua. */
+/* The same value as PUT_OFF_US in timerhub.lua. */
 #define PUT_OFF_US UINT64_C(300000000)
 /* A message on the common channel wakes all relays. The relay of rank r looks r ms later. */
 #define SPREAD_US UINT64_C(1000)
-/* The longest sleep of a relay. A longer time could come from a clock of Redis that was set. */
+/*
+ * The longest sleep of a relay. A longer wait can only come from a change of the clock of Redis.
+ */
 #define SLEEP_MAX_US (UINT64_C(3600) * 1000000)
 
 void seat_init(struct seat *seat, uint64_t grace_us)
@@ -63,7 +65,9 @@ void seat_answered(struct seat *seat, const struct seat_answer *answer)
 	seat->ran_us = answer->now_us;
 	seat->rank = answer->rank;
 	target_ns = answer->more ? 0 : sending_ns(seat, answer->wait_us);
-	/* A bell since the look was sent may come from a put after the look. */
+	/*
+	 * A bell that came after the look was sent may belong to a put that the look did not see.
+	 */
 	seat->target_ns = target_ns < seat->bell_ns ? target_ns : seat->bell_ns;
 }
 
@@ -74,8 +78,8 @@ void seat_rung(struct seat *seat, const struct seat_bell *bell, uint64_t now_ns)
 	if (!bell->is_common)
 		seat->rank = bell->rank;
 	/*
-	 * The common channel is used if none of the first seats listens, so the other relays do not
-	 * wait for them.
+	 * The common channel is rung only if no relay of the first ranks listens. So the other
+	 * relays do not wait for the failover delay.
 	 */
 	due_us += bell->is_common ? seat->rank * SPREAD_US
 	                          : seat_ladder_us(seat->rank, seat->grace_us);

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decides when a relay looks next. Replies to looks and bells come on two connections, in any
- * order, and both change the time. The module is pure: times are arguments, and no call fails.
- * timerhub.lua assigns the ranks (sit and promise).
+ * Computes when a relay must next call timerhub_look, the Redis function that moves due tasks into
+ * the stream of ready tasks. Such a call is a "look". A "bell" is a published message by which a
+ * put asks for an earlier look. Each relay has a "rank": rank 0 looks first, and the higher ranks
+ * look only if the lower ranks are late. timerhub.lua assigns the ranks, in its functions sit() and
+ * promise(). Replies to looks and bells come on two connections, in any order, and each may change
+ * the time of the next look. The module is pure: times are arguments, and no call fails.
  *
- * The anchor is the last answered look: its local time of sending, and its time of running on
- * Redis's clock. A look for the time T on Redis's clock is sent (T - anchor's Redis time) after the
- * anchor's local time. So the network's latency cancels out.
+ * The anchor is the last answered look: the local time at which it was sent, and the time on
+ * Redis's clock at which it ran. A look for the time T on Redis's clock is sent (T - the anchor's
+ * time on Redis's clock) after the anchor's local time. Because both looks travel equally long, the
+ * network's latency cancels out.
  */
 #ifndef RELAY_SEAT_H
 #define RELAY_SEAT_H
@@ -14,7 +18,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A look that arrives too early moves nothing and must be repeated. */
+/*
+ * Looks are sent this much later, because a look that arrives too early moves nothing and must be
+ * repeated.
+ */
 #define SEAT_MARGIN_NS UINT64_C(50000)
 
 #define SEAT_NEVER UINT64_MAX
@@ -26,8 +33,8 @@ struct seat {
 	uint64_t ran_us;    /* the anchor's time on Redis's clock */
 	uint64_t asked_ns;  /* when the look in flight was sent */
 	bool asking;        /* a look is in flight */
-	uint64_t target_ns; /* send the next look then */
-	uint64_t bell_ns;   /* the earliest time asked for by bells since the last look was sent */
+	uint64_t target_ns; /* when to send the next look */
+	uint64_t bell_ns;   /* the earliest time asked for by a bell since the last look was sent */
 	uint64_t rank;      /* from the last look or bell */
 };
 
@@ -39,26 +46,26 @@ struct seat_answer {
 	bool more; /* look again at once */
 };
 
-/* A message of the bell: "DUE" or "DUE PLACE". */
+/* The contents of a bell: "DUE" or "DUE RANK". */
 struct seat_bell {
 	uint64_t due_us;
-	bool is_common; /* on the common channel, without a rank */
-	uint64_t rank;  /* of the relay that is woken */
+	bool is_common; /* from the channel of all relays: it has no rank */
+	uint64_t rank;  /* the rank of the relay to wake */
 };
 
 void seat_init(struct seat *seat, uint64_t grace_us);
 
-/* Returns when to send the next look; SEAT_NEVER while a look is in flight. */
+/* Returns when to send the next look, or SEAT_NEVER while a look is in flight. */
 uint64_t seat_due_ns(const struct seat *seat);
 
 void seat_sent(struct seat *seat, uint64_t now_ns);
 void seat_answered(struct seat *seat, const struct seat_answer *answer);
 void seat_rung(struct seat *seat, const struct seat_bell *bell, uint64_t now_ns);
 
-/* A look or its connection has failed. Send the next look at `until_ns`. */
+/* After a look or its connection has failed, send the next look at `until_ns`. */
 void seat_put_off(struct seat *seat, uint64_t until_ns);
 
-/* Returns false if the text is no bell. */
+/* Parse a bell. Returns false if the text is not a bell. */
 bool seat_read_bell(struct seat_bell *ret_bell, const char *text);
 
 /*

@@ -14,7 +14,7 @@
 
 #define NS_PER_US UINT64_C(1000)
 #define NS_PER_MS UINT64_C(1000000)
-#define STEP_NS (UINT64_C(1000) * NS_PER_MS) /* for each answer while a connection is made */
+#define STEP_NS (UINT64_C(1000) * NS_PER_MS) /* timeout of each reply during the handshake */
 #define ANSWER_NS STEP_NS
 #define CHANNELS 2u
 #define PAUSE_FIRST_NS (100 * NS_PER_MS)
@@ -22,7 +22,7 @@
 /* Relays that reconnect together look one after another, by rank. */
 #define SPREAD_NS NS_PER_MS
 #define SPREAD_MAX_NS ANSWER_NS
-/* Places of the reply to look. */
+/* Indexes of the fields in the reply to a look. */
 enum {
 	LOOK_MOVED = 1,
 	LOOK_WAIT,
@@ -87,14 +87,15 @@ static bool open_bells(struct serve *serve, uint64_t now_ns)
 }
 
 /*
- * Returns false while the subscription is not confirmed. A relay that cannot subscribe looks too.
+ * Returns false while the subscription is not confirmed. A relay that cannot subscribe looks
+ * nevertheless.
  */
 static bool listen(struct serve *serve, uint64_t now_ns)
 {
 	return !open_bells(serve, now_ns) || serve->confirmed == CHANNELS;
 }
 
-/* A PING detects a dead connection, because no reply comes. */
+/* A PING detects a dead connection: its reply does not come. */
 static void ping(struct serve *serve, uint64_t now_ns)
 {
 	struct bytes *output = wire_output(serve->bells.wire);
@@ -185,7 +186,7 @@ static void count_look(struct serve *serve, const struct reply *reply)
 	}
 }
 
-/* Returns the errno of a refused look. */
+/* Returns the errno in the reply to a refused look. */
 static int refusal_of(const struct reply *reply)
 {
 	if (reply_type(reply) == REPLY_ERROR)
@@ -230,7 +231,7 @@ static void confirm(struct serve *serve, uint64_t now_ns)
 		return;
 	serve->bells.backoff_ns = 0;
 	serve->bells.answer_by_ns = LINK_NEVER;
-	/* Bells may have been missed before the subscription, so look soon. */
+	/* Before the subscription bells may have been missed, so the relay looks soon. */
 	if (!serve->looking)
 		seat_put_off(&serve->seat,
 		             now_ns + (spread_ns < SPREAD_MAX_NS ? spread_ns : SPREAD_MAX_NS));
@@ -238,7 +239,10 @@ static void confirm(struct serve *serve, uint64_t now_ns)
 		serve->seat.bell_ns = now_ns;
 }
 
-/* Returns false if the message is not one for a subscriber. */
+/*
+ * Handle a message of the bells' connection. Returns false if a subscriber cannot get such a
+ * message.
+ */
 static bool read_message(struct serve *serve, const struct reply *reply, uint64_t now_ns)
 {
 	struct seat_bell bell;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The scheduler of a relay. It subscribes to bells on its own connection, and sends a look when the
- * seat says so. Only the shard's thread calls.
+ * Runs a relay's scheduler for one server: it sends each look (a call of timerhub_look, which moves
+ * due tasks) at the time that seat.h computes. It receives bells, the messages that ask for an
+ * earlier look, on a connection of its own. Only the shard's thread calls.
  */
 #ifndef RELAY_SERVE_H
 #define RELAY_SERVE_H
@@ -15,19 +16,19 @@ struct serve {
 	struct link bells;
 	struct seat seat;
 	struct request look;
-	bool looking;           /* the look is among those sent */
+	bool looking;           /* a look is in flight */
 	uint64_t look_pause_ns; /* the delay after a refused look */
 	unsigned confirmed;     /* subscriptions confirmed */
 	bool pinged;
-	uint64_t ping_ns; /* the next one */
+	uint64_t ping_ns; /* when to send the next PING */
 };
 
 void serve_init(struct serve *serve, struct commands *commands, struct client *client,
                 uint64_t seed);
 
 /*
- * Subscribe, look and ping as needed. The command connection must be open. Returns when to call
- * again.
+ * Subscribe, send a look, and send a PING, each if it is time. The command connection must be open.
+ * Returns when to call again.
  */
 uint64_t serve_pass(struct serve *serve, uint64_t now_ns);
 
@@ -40,10 +41,13 @@ int serve_read(struct serve *serve, uint64_t now_ns);
 /* Close the bells' connection. */
 void serve_lose_bells(struct serve *serve, int why, uint64_t now_ns);
 
-/* The command connection is lost, with any look in flight. Also close the bells' connection. */
+/*
+ * Handle the loss of the command connection: forget the look in flight, and close the bells'
+ * connection.
+ */
 void serve_lost(struct serve *serve, int why, uint64_t now_ns);
 
-/* A look was answered. */
+/* Handle the reply to a look. */
 void serve_answered(struct serve *serve, const struct reply *reply, uint64_t now_ns);
 
 #endif

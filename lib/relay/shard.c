@@ -10,7 +10,7 @@
 
 #include "relay/answer.h"
 
-#define STEP_NS UINT64_C(1000000000) /* for each reply to the goodbye */
+#define STEP_NS UINT64_C(1000000000) /* timeout of each reply at close */
 #define LINKS 3u
 #define NS_PER_MS UINT64_C(1000000)
 
@@ -61,8 +61,8 @@ void shard_fini(struct shard *shard)
 /* ---- lost connections ---- */
 
 /*
- * Without the command connection the bells' connection is useless. The takers' connection may still
- * bring tasks.
+ * Without the command connection a relay cannot look, so the bells' connection is closed too. The
+ * takers' connection stays open, because it may still bring tasks.
  */
 static void lose_commands(struct shard *shard, int why, uint64_t now_ns)
 {
@@ -77,8 +77,8 @@ static void lose_taker(struct shard *shard, int why, uint64_t now_ns)
 
 /*
  * Close the takers' connection if the command connection has moved to another server, because the
- * old server gets no tasks. Keep it at the same server: a task on its way would be lost until its
- * lease ends.
+ * old server gets no tasks. If the server is the same, keep the connection: otherwise a task on its
+ * way would be lost until its lease ends.
  */
 static void follow_server(struct shard *shard, uint64_t now_ns)
 {
@@ -112,7 +112,7 @@ static uint64_t expire(struct shard *shard, uint64_t now_ns)
 
 /* ---- the thread ---- */
 
-/* Do all work that is due now. Returns when to come again. */
+/* Do all work that is due now. Returns when to call again. */
 static uint64_t pass(struct shard *shard)
 {
 	struct commands *commands = &shard->commands;
@@ -127,7 +127,10 @@ static uint64_t pass(struct shard *shard)
 		next_ns = sooner(next_ns, taker_pass(&shard->taker, &commands->server, now_ns));
 	if (shard->shared->serves)
 		next_ns = sooner(next_ns, serve_pass(&shard->serve, sleeper_now_ns()));
-	/* Wake up when a reply to a request sent just now is overdue. */
+	/*
+	 * A reply to a request that was just sent may become overdue before `next_ns`, so wake
+	 * then.
+	 */
 	return requests_deadline_ns(&commands->sent, next_ns);
 }
 
@@ -178,7 +181,8 @@ static void read_link(struct shard *shard, unsigned link, uint64_t now_ns)
 	if (result < 0)
 		lose(shard, link, result, now_ns);
 	/*
-	 * The consumer group was deleted, or the server was demoted. Connect again from the start.
+	 * The consumer group was deleted, or the server was demoted. So close all connections and
+	 * connect again.
 	 */
 	if (link == 1 && result == -EROFS && shard->commands.link.wire)
 		lose_commands(shard, result, now_ns);
@@ -207,7 +211,8 @@ static void wait_and_read(struct shard *shard, uint64_t until_ns)
 }
 
 /*
- * Return the prefetched deliveries by commands. The lock is held. Returns the number of commands.
+ * Encode commands that return the prefetched deliveries to Redis. The caller holds the lock.
+ * Returns the number of commands.
  */
 static unsigned give_prefetched_back(struct shard *shard, struct wire *wire)
 {
@@ -227,8 +232,9 @@ static unsigned give_prefetched_back(struct shard *shard, struct wire *wire)
 }
 
 /*
- * Return the prefetched deliveries, and remove the seat. If this fails, leases and failover delays
- * do the same later.
+ * Return the prefetched deliveries to Redis, and remove this relay's seat. If this fails, Redis
+ * delivers the tasks again after their leases, and the other relays replace this relay after their
+ * failover delays.
  */
 static void say_goodbye(struct shard *shard)
 {

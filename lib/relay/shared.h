@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * State shared by callers and the shards' threads: config, deliveries, counters, and the eventcount
- * of takers. Memory only.
+ * Declares the state that callers and the shards' threads share: config, deliveries, counters, and
+ * the eventcount of takers. It makes no system calls but futex(2) and writes to the fd.
  */
 #ifndef RELAY_SHARED_H
 #define RELAY_SHARED_H
@@ -15,7 +15,7 @@
 
 #define SHARED_CONSUMER_BYTES 128
 
-/* A callback for the daemon. Open calls it, and later the shards' threads. */
+/* A callback for the daemon. timerhub_relay_open() calls it, and later the shards' threads. */
 struct watcher {
 	/*
 	 * `error` is 0 after a look, or a negative errno if the server is unreachable or refuses
@@ -26,8 +26,8 @@ struct watcher {
 };
 
 struct shared {
-	/* Written by open, before there are threads. */
-	struct watcher watcher; /* tell may be NULL */
+	/* Open writes these fields before it starts threads. */
+	struct watcher watcher; /* its `tell` may be NULL */
 	char consumer[SHARED_CONSUMER_BYTES];
 	bool serves;
 	uint64_t timeout_ns;
@@ -38,16 +38,16 @@ struct shared {
 	uint32_t shard_count;
 	int ready_fd;
 
-	/* Everything below: under the lock, except the ticket's number. */
+	/* The lock protects everything below, except the number in `ticket`. */
 	struct lock lock;
 	struct deliveries deliveries;
 	struct eventcount takers; /* takers wait on it */
-	uint64_t hold_ns;         /* the longest that a put waits for a put in flight */
+	uint64_t hold_ns;         /* how long a put may wait for a put in flight */
 	uint64_t lease_ns;        /* by the server that was last connected to */
 	uint32_t waiting;         /* takers waiting */
-	uint64_t wait_until_ns;   /* the latest end of their waits */
+	uint64_t wait_until_ns;   /* the latest of their deadlines */
 	bool watched;             /* a caller has the fd, so prefetch */
-	bool stopped;             /* a take neither waits nor asks Redis */
+	bool stopped;             /* a take returns prefetched tasks only */
 	bool closing;             /* every take returns -ESHUTDOWN, and the threads end */
 	struct timerhub_relay_stats stats;
 };
@@ -58,7 +58,7 @@ void shared_show_prefetched(struct shared *shared);
 /* Wake every taker. The lock is held. */
 void shared_wake_takers(struct shared *shared);
 
-/* Tell the watcher, if there is one. The lock is not held. */
+/* Call the watcher's `tell`, if there is one. The lock is not held. */
 void shared_tell(const struct shared *shared, uint32_t shard, int error);
 
 #endif

@@ -15,13 +15,13 @@
 #include "relay/ready_fd.h"
 
 #define NS_PER_S UINT64_C(1000000000)
-/* Beyond a year from now there is nothing to wake for. */
+/* For a time that is more than a year away, no timeout is set. */
 #define REACH_NS (UINT64_C(366) * 86400 * NS_PER_S)
 
 struct sleeper {
-	struct timerhub_loop *loop; /* of the thread that sleeps; NULL: it has not begun */
+	struct timerhub_loop *loop; /* of the sleeping thread; NULL before sleeper_begin() */
 	struct timerhub_timeout timeout;
-	bool rung;   /* the timeout, in this sleep */
+	bool rung;   /* the timeout has expired in this sleep */
 	int loop_fd; /* the loop's */
 	int wake_fd;
 };
@@ -81,13 +81,16 @@ uint64_t sleeper_now_ns(void)
 {
 	struct timespec now;
 
-	(void)clock_gettime(CLOCK_BOOTTIME, &now); /* it exists everywhere */
+	(void)clock_gettime(CLOCK_BOOTTIME, &now); /* every Linux has this clock */
 	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
 static void set_timeout(struct sleeper *sleeper, uint64_t until_ns, uint64_t now_ns)
 {
-	/* The alarm is added, and the time in reach: no call can be refused. */
+	/*
+	 * These calls cannot fail: the timeout is in the loop, and its time is less than the
+	 * longest allowed.
+	 */
 	if (until_ns - now_ns > REACH_NS)
 		(void)timerhub_timeout_stop(sleeper->loop, &sleeper->timeout);
 	else

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The sleep of a shard's thread. It polls the descriptors of its connections, of its own
- * timerhub_loop, and of an eventfd by which callers wake it. No other thread must wake first. On a
- * busy machine each thread between a timer and a task delays the task.
+ * Lets a shard's thread sleep in poll(2) until a time, a reply or a caller. The thread polls its
+ * connections, its own timerhub_loop, and an eventfd by which callers wake it. No other thread
+ * stands between a timer and this thread. On a busy machine every such thread would delay the task.
  */
 #ifndef RELAY_SLEEPER_H
 #define RELAY_SLEEPER_H
@@ -17,16 +17,19 @@ int sleeper_open(struct sleeper **ret_sleeper);
 /* Call once, on the thread that will sleep. */
 int sleeper_begin(struct sleeper *sleeper);
 
-/* The thread that has begun has ended. NULL is fine. */
+/* Call it after the sleeping thread has ended. NULL is allowed. */
 void sleeper_close(struct sleeper *sleeper);
 
-/* CLOCK_BOOTTIME, so that timeouts expire at once after a suspend. */
+/*
+ * Returns the time on CLOCK_BOOTTIME, so that a timeout which passed during a suspend expires at
+ * once after it.
+ */
 uint64_t sleeper_now_ns(void);
 
 /*
  * Sleep until `until_ns`, or until a descriptor is ready, which `revents` says, or until
- * sleeper_wake(). A wake before the sleep counts too. The array must have room for two more
- * descriptors after `count`.
+ * sleeper_wake(). If sleeper_wake() was called before, the sleep returns at once. The array must
+ * have room for two more descriptors after `count`.
  */
 void sleeper_sleep(struct sleeper *sleeper, struct pollfd *fds, unsigned count, uint64_t until_ns);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * take, stop, and the fd. The shards' threads prefetch a task for each waiting taker, or one task
- * if a caller has the fd. Any thread may call.
+ * Delivers tasks to callers: take, stop, and the fd. The shards' threads prefetch a task for each
+ * waiting taker, or one task if a caller has the fd. Any thread may call.
  */
 #include <errno.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static void wake_shards(struct timerhub_relay *relay)
 		mailbox_wake(&relay->shards[i].mailbox);
 }
 
-/* Take one out of the hand. The lock is held. */
+/* Take one prefetched task. The caller holds the lock. */
 static bool take_prefetched(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
 	const struct delivery *one = deliveries_take(&relay->shared.deliveries);
@@ -28,7 +28,7 @@ static bool take_prefetched(struct timerhub_relay *relay, struct timerhub_relay_
 		if (!relay->shared.closing && !relay->shared.stopped)
 			ready_fd_lower(relay->shared.ready_fd);
 		if (relay->shared.watched)
-			wake_shards(relay); /* read ahead */
+			wake_shards(relay); /* deliveries to prefetch */
 	}
 	if (!one)
 		return false;
@@ -45,8 +45,8 @@ static bool take_prefetched(struct timerhub_relay *relay, struct timerhub_relay_
 }
 
 /*
- * Returns 1 with a task, 0 if none is prefetched, or -ESHUTDOWN, and then always -ESHUTDOWN. The
- * lock is held.
+ * Returns 1 with a task, 0 if none is prefetched, or -ESHUTDOWN. After -ESHUTDOWN every call
+ * returns -ESHUTDOWN. The lock is held.
  */
 static int take_or_end(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
@@ -58,7 +58,7 @@ static int take_or_end(struct timerhub_relay *relay, struct timerhub_relay_task 
 	return relay->ended ? -ESHUTDOWN : 0;
 }
 
-/* Wait once for prefetched tasks. The lock is held at call and return, and free during the wait. */
+/* Wait once for prefetched tasks. The caller holds the lock, which is free during the wait. */
 static void wait_for_prefetched(struct timerhub_relay *relay, uint64_t left_ns, uint64_t until_ns)
 {
 	uint32_t number = eventcount_number(&relay->shared.takers);
@@ -75,7 +75,10 @@ static void wait_for_prefetched(struct timerhub_relay *relay, uint64_t left_ns, 
 		relay->shared.wait_until_ns = 0;
 }
 
-/* 1, 0, -ESHUTDOWN. The lock is held. */
+/*
+ * Wait until a task is prefetched or the timeout ends. Returns 1, 0 or -ESHUTDOWN. The caller holds
+ * the lock.
+ */
 static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task,
                         uint64_t timeout_ns)
 {
@@ -96,9 +99,9 @@ static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task
 }
 
 /*
- * Ask each shard once, until a shard has a task. If a shard fails, the next is still asked. If no
- * shard has a task, returns the first failure. The lock is held at call and return, and free during
- * each request.
+ * Ask each shard once, until a shard has a task. A shard that fails does not stop the search. If no
+ * shard has a task, returns the error of the first shard that failed. The caller holds the lock,
+ * which is free during each request.
  */
 static int take_at_once(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {

@@ -9,7 +9,7 @@
 #include "relay/sleeper.h"
 
 #define NS_PER_MS UINT64_C(1000000)
-#define STEP_NS (UINT64_C(1000) * NS_PER_MS) /* for each answer while a connection is made */
+#define STEP_NS (UINT64_C(1000) * NS_PER_MS) /* timeout of each reply during the handshake */
 #define BLOCK_MAX_MS UINT64_C(30000)
 #define BLOCK_SLACK_NS (UINT64_C(2000) * NS_PER_MS)
 
@@ -19,7 +19,10 @@ void taker_init(struct taker *taker, struct client *client, uint64_t seed)
 	link_init(&taker->link, seed);
 }
 
-/* Returns how many tasks to read now. `*ret_ms` is how long Redis may block. The lock is held. */
+/*
+ * Returns the number of tasks to read now. `*ret_ms` is the time for which Redis may block. The
+ * lock is held.
+ */
 static uint32_t wanted(const struct shared *shared, uint64_t now_ns, uint64_t *ret_ms)
 {
 	uint32_t count = shared->waiting;

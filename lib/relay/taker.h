@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The connection on which a shard's thread reads tasks for waiting takers, by a blocking
- * XREADGROUP. Only the shard's thread calls.
+ * Reads tasks for waiting takers, by a blocking XREADGROUP on a connection of its own. Only the
+ * shard's thread calls.
  */
 #ifndef RELAY_TAKER_H
 #define RELAY_TAKER_H
@@ -11,14 +11,14 @@
 
 struct taker {
 	struct client *client;
-	struct address server; /* of the connection */
+	struct address server; /* the server that the connection leads to */
 	struct link link;
 	bool reading; /* an XREADGROUP is in flight */
 };
 
 void taker_init(struct taker *taker, struct client *client, uint64_t seed);
 
-/* Read for waiting takers, from that server. Returns when to call again. */
+/* Send an XREADGROUP to the server `server` if takers wait. Returns when to call again. */
 uint64_t taker_pass(struct taker *taker, const struct address *server, uint64_t now_ns);
 
 /*

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See wire.h. The relay's only home of sockets, and of hiredis: its reader alone is used, since its
- * connections raise SIGPIPE. Tested through every call, over a proxy: tests/relay.
+ * See wire.h. No other file of the relay uses sockets or hiredis. Only the reader of hiredis is
+ * used, because the connections of hiredis raise SIGPIPE. Tested through every call, over a proxy:
+ * tests/relay.
  */
 #define _GNU_SOURCE
 #include "relay/wire.h"
@@ -32,7 +33,10 @@ struct wire {
 
 /* ---- connect ---- */
 
-/* Returns the errno of a failed connect. -ENOENT would mean a missing task to a caller. */
+/*
+ * Returns the error of a failed connect, in which -ENOENT is replaced, because a caller would take
+ * it for a missing task.
+ */
 static int refusal(int error)
 {
 	return error == ENOENT || error == EAGAIN ? -ECONNREFUSED : -error;
@@ -140,7 +144,8 @@ struct bytes *wire_output(struct wire *wire)
 /* ---- bytes ---- */
 
 /*
- * Returns the errno of a failed connection. All ways to lose an open connection become one errno.
+ * Returns the error of a failed connection. Every loss of an open connection gives one and the same
+ * error.
  */
 static int lost(int error)
 {
@@ -220,7 +225,7 @@ uint64_t wire_now_ns(void)
 {
 	struct timespec now;
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* it exists everywhere */
+	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* every Linux has this clock */
 	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 

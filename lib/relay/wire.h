@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A connection to a server: bytes out, replies in. Never blocks, except for the name's resolution
- * in wire_open(), and in wire_call(). One thread at a time. wire.c has the socket, and is the only
- * home of hiredis, whose reader takes replies apart.
+ * A nonblocking socket to a Redis server: it sends the bytes of commands and reads parsed replies.
+ * link.h, which holds a wire, reconnects after a failure. Only two calls block: wire_open(), while
+ * it resolves the name, and wire_call(). One thread at a time. wire.c parses replies with the
+ * reader of hiredis, and no other file uses hiredis.
  */
 #ifndef RELAY_WIRE_H
 #define RELAY_WIRE_H
@@ -15,56 +16,62 @@
 #include "relay/bytes.h"
 
 struct wire;
-struct reply; /* a reply of a server; freeing it frees its elements */
+struct reply; /* a reply of a server; reply_free() also frees its elements */
 
 enum reply_type { REPLY_NIL, REPLY_ERROR, REPLY_TEXT, REPLY_INTEGER, REPLY_ARRAY };
 
 /*
- * Begin to connect. -EHOSTUNREACH: the name is not known, or nothing answers; -ECONNREFUSED,
- * -EMFILE …: from the kernel; no socket there: -ECONNREFUSED too.
+ * Begin to connect. Returns 0, -EHOSTUNREACH if the name is not known, -ECONNREFUSED if there is no
+ * unix socket of this name, or another error of the kernel.
  */
 int wire_open(struct wire **ret_wire, const struct address *address);
 void wire_close(struct wire *wire); /* NULL is fine */
 
 int wire_fd(const struct wire *wire);
-bool wire_is_open(const struct wire *wire); /* connected, so written commands may have arrived */
+bool wire_is_open(const struct wire *wire); /* connected; from now on commands may arrive */
 bool wire_has_output(const struct wire *wire);
 
-/* Commands are encoded into this, and leave with the next flush. */
+/* Returns the buffer for commands, which the next flush sends. */
 struct bytes *wire_output(struct wire *wire);
 
-/* 0; -ENOMEM: the output was incomplete; -ECONNREFUSED …: connect failed; -EHOSTUNREACH: closed. */
+/*
+ * Send the buffer. Returns 0, -ENOMEM if the buffer is incomplete, -EHOSTUNREACH if the connection
+ * is lost, or the error of the connect, for example -ECONNREFUSED.
+ */
 int wire_flush(struct wire *wire);
 
 /*
- * Read the received bytes. Returns 0, -EPROTO if they are not Redis's protocol, or an error as
+ * Read the received bytes. Returns 0, -EPROTO if they are not Redis's protocol, or an error of
  * wire_flush().
  */
 int wire_fill(struct wire *wire);
 
-/* 1: the next reply, to be freed; 0: none yet; -EPROTO, -ENOMEM. */
+/*
+ * Returns 1 and the next reply, which the caller frees; 0 if no reply is complete; -EPROTO or
+ * -ENOMEM.
+ */
 int wire_next(struct wire *wire, struct reply **ret_reply);
 
 /*
- * Flush, and wait for one reply, which may be an error reply. Returns 0, -ETIMEDOUT, or an error as
- * wire_flush() and wire_next().
+ * Flush, and wait for one reply, which may be an error reply. Returns 0, -ETIMEDOUT, or an error of
+ * wire_flush() or wire_next().
  */
 int wire_call(struct wire *wire, struct reply **ret_reply, uint64_t timeout_ns);
 
-/* CLOCK_MONOTONIC: how long a call takes. */
+/* Returns the time on CLOCK_MONOTONIC, for the timeouts of calls. */
 uint64_t wire_now_ns(void);
 
 void reply_free(struct reply *reply); /* NULL is fine */
 enum reply_type reply_type(const struct reply *reply);
-/* The text of an error or a text, NUL-terminated; of anything else "". */
+/* Returns the text of an error or a text reply, NUL-terminated, or "" for any other reply. */
 const char *reply_text(const struct reply *reply);
 size_t reply_len(const struct reply *reply);
-/* An integer, or a text that is one; 0 else. */
+/* Returns the value of an integer, or of a text that is an integer; otherwise 0. */
 int64_t reply_integer(const struct reply *reply);
-size_t reply_count(const struct reply *reply);                         /* of an array, else 0 */
+size_t reply_count(const struct reply *reply);                         /* of an array, or else 0 */
 const struct reply *reply_at(const struct reply *reply, size_t index); /* NULL beyond its end */
 int64_t reply_integer_at(const struct reply *reply, size_t index);     /* 0 beyond its end */
 bool reply_is(const struct reply *reply, size_t index,
-              const char *text); /* is the element that text? */
+              const char *text); /* whether the element is this text */
 
 #endif
