@@ -3,7 +3,7 @@
  * Calls of the library, whose instructions check_counts.py counts under callgrind. Only the work
  * inside counted() is counted. A manual hub has no thread, so each run executes the same
  * instructions. The hub has room for many more timers than are armed, and the program stays on one
- * processor. Otherwise it would use the free slots and inbox lanes of other processors.
+ * processor. So the calls never use the free slots and inbox lanes of other processors.
  *
  * Usage: counted arm|rearm|rearm_many|cancel|delivery. Prints the number of operations.
  */
@@ -19,7 +19,7 @@
 #define ROOM (1u << 20)
 #define BATCH 32
 #define SECOND_NS 1000000000ull
-#define STEP_NS 64000 /* between two deadlines */
+#define STEP_NS 64000 /* distance of two deadlines */
 
 static struct timerhub *hub;
 static struct timerhub_queue *queue;
@@ -113,7 +113,7 @@ static void open_hub(void)
 
 static void measure(void (*body)(void))
 {
-	arm_all(); /* once before, so that the counted run reuses slots */
+	arm_all(); /* use the slots once, so that the counted run reuses them */
 	cancel_all();
 	settle();
 	if (body != arm_all) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For tools/run-coverage: a forked child that calls _exit() writes its coverage counters first.
+ * Used by tools/run-coverage. A forked child that calls _exit() first writes its coverage counters.
  *
- * Compiled twice. In each program and library, it registers the function that writes the counters
- * of that object, since each has its own. As a preloaded library (with PRELOADED), it stores these
- * functions, and calls them before the process ends. Without this file, tools/run-coverage does not
- * see the code that only children reach.
+ * The file is compiled in two ways. In each program and library, it registers the function that
+ * writes the coverage counters of this program or library. As a preloaded library (with PRELOADED),
+ * it stores these functions, and calls them before the process ends. Without this file,
+ * tools/run-coverage does not see the code that only children reach.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

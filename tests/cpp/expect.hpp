@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Assertions and the list of tests of the C++ programs: libcheck's macros are full of C casts. */
+/*
+ * Assertions and the list of tests for the C++ programs. They do not use libcheck, whose macros
+ * contain C casts.
+ */
 #ifndef TESTS_CPP_EXPECT_HPP
 #define TESTS_CPP_EXPECT_HPP
 
@@ -7,7 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
-/* For any thread. */
+/* Any thread may use this assertion. */
 #define expect(condition)                                                                          \
 	((condition) ? static_cast<void>(0) : expect_failed(__FILE__, __LINE__, #condition))
 

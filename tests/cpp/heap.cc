@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See heap.hpp. A file of its own, so that the compiler cannot inline it. */
+/* See heap.hpp. The functions are in a separate file, so that the compiler cannot inline them. */
 #include "heap.hpp"
 
 #include <cstddef>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The operator new of a test program, which counts allocations and can refuse them. One thread. */
+/*
+ * The operator new of a test program, which counts allocations and can refuse them. Only programs
+ * with one thread may use it.
+ */
 #ifndef TESTS_CPP_HEAP_HPP
 #define TESTS_CPP_HEAP_HPP
 

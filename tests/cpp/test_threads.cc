@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub.hpp with threads: several dispatch one queue, while others arm, move and destroy timers.
- * An object of a callable is freed as soon as the header permits, so the address and thread
- * sanitizers find violations. Also a loop whose queue gets timers from other threads. Usage:
- * test_threads [NAME [LENGTH]]
+ * timerhub.hpp with several threads. Some threads dispatch one queue, while other threads arm, move
+ * and destroy timers. The test frees an object that a callable uses as soon as the header permits.
+ * If the header promised too much, the address and thread sanitizers would find it. One test has a
+ * loop whose queue gets timers from other threads. Usage: test_threads [NAME [LENGTH]]
  */
 #include <timerhub.hpp>
 
@@ -106,11 +106,11 @@ template <class Condition> void await(Condition condition)
 
 /* ---- one callback and one destroyer ---- */
 
-/* While the callback waits, another thread may call it for the next period. */
+/* While one thread is in the callback, another thread may call it for the next period. */
 struct shared {
 	std::atomic<unsigned> started{ 0 };
 	std::atomic<bool> destroying{ false };
-	std::array<bool, 2> finished{}; /* not atomic: the destructor synchronizes */
+	std::array<bool, 2> finished{}; /* not atomic, because the destructor must synchronize */
 
 	void callback()
 	{
@@ -124,7 +124,7 @@ struct shared {
 	}
 };
 
-/* Number of callbacks running when the timer is destroyed. */
+/* `inside` is the number of callbacks that run when the timer is destroyed. */
 template <class Callable>
 void destructor_waits(crew &crew, shared &shared, unsigned inside, Callable callable)
 {
@@ -206,7 +206,7 @@ void destructor_does_not_wait_for_a_callback_that_was_left()
 	}).join();
 	expect(!ender.cancel());
 #endif
-	/* This thread is inside no callback of the timer. */
+	/* This function runs on a thread that is inside no callback of the timer. */
 	timer.cancel();
 	expect(token.use_count() == 1);
 }
@@ -294,7 +294,10 @@ void leave_by_exception([[maybe_unused]] bool really)
 #endif
 }
 
-/* The session has no other owner. It deletes itself, and may throw. */
+/*
+ * The session deletes itself in its callback, because it has no other owner. The callback may throw
+ * after that.
+ */
 void begin_alone(crew &crew, random &dice)
 {
 	session *const alone = new session(dice());
@@ -388,7 +391,7 @@ void loop_calls_what_other_threads_arm()
 	}
 	for (std::thread &thread : threads)
 		thread.join();
-	job.loop.close(); /* before its hub */
+	job.loop.close(); /* a loop is closed before its hub */
 }
 
 } // namespace

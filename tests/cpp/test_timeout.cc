@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * timerhub::loop and timerhub::timeout on manual hubs, in virtual time. A session has timeouts as
- * members and is destroyed at any point. Callables throw. Errors, and every method. Built a second
- * time with -fno-exceptions -fno-rtti.
+ * members and is destroyed at any point. The tests also cover callables that throw, all errors, and
+ * every method. The program is built a second time with -fno-exceptions -fno-rtti.
  */
 #include <timerhub.hpp>
 
@@ -105,7 +105,7 @@ struct counted {
 	}
 };
 
-/* The callable of one timeout is stored inline, that of the other on the heap. */
+/* The callable of `idle` is stored inline, the callable of `request` on the heap. */
 struct session {
 	timerhub::timeout<> idle;
 	timerhub::timeout<std::function<void()>> request;
@@ -166,7 +166,7 @@ void timeout_is_moved_and_stopped()
 	expect(!timeout.set(1s) && !timeout.stop(&was_set) && was_set);
 	expect(!timeout.stop(&was_set) && !was_set && !timeout.stop());
 	expect(rig.go(1h) == 0 && calls == 1);
-	expect(!timeout.set(-1s) && rig.go(2h) == 1); /* a negative delay is 0 */
+	expect(!timeout.set(-1s) && rig.go(2h) == 1); /* a negative delay counts as 0 */
 }
 
 struct repeated {
@@ -271,8 +271,8 @@ void session_is_destroyed_at_any_time()
 {
 	rig rig;
 
-	delete new session;  /* never added to a loop */
-	doomed(rig).reset(); /* set in this turn */
+	delete new session;  /* the timeouts were never added to a loop */
+	doomed(rig).reset(); /* the timeouts were set in this turn */
 	auto filed = doomed(rig);
 	expect(rig.turn() == 0);
 	filed.reset();
@@ -294,7 +294,7 @@ void session_is_destroyed_in_its_own_callback()
 
 	expect(!small->idle.add(rig.loop, [&small] {
 		small.reset();
-		expect(!small); /* the captured object still exists */
+		expect(!small); /* the callable still exists, and so does its reference */
 	}));
 	expect(!small->request.add(rig.loop, [] { expect(false); }));
 	expect(!small->idle.set(1s) && !small->request.set(2s));
@@ -305,14 +305,14 @@ void session_is_destroyed_in_its_own_callback()
 	}));
 	expect(!large->request.set(1s));
 	expect(!moved->request.add(rig.loop, [moved] {
-		expect(!moved->request.set(1s)); /* still usable */
+		expect(!moved->request.set(1s)); /* the timeout can still be used */
 		delete moved;
 	}));
 	expect(!moved->request.set(1s));
 	expect(rig.go(1h) == 3 && rig.go(2h) == 0);
 }
 
-/* All are due in one turn. The first two destroy the later sessions, and are destroyed last. */
+/* All timeouts are due in one turn. `first` and `second` destroy the later sessions. */
 void session_is_destroyed_in_anothers_callback()
 {
 	rig rig;
@@ -359,7 +359,7 @@ void callable_may_own_its_session()
 	/* The timeout is destroyed in its own callback. */
 	expect(!at->request.add(rig.loop, [at, owned = std::move(owned)] {
 		expect(!at->request.remove());
-		expect(owned.use_count() == 1); /* our copy, on the stack */
+		expect(owned.use_count() == 1); /* only the copy on the stack is left */
 	}));
 	expect(!at->request.set(1s) && rig.go(1h) == 1 && watch.expired());
 
@@ -375,7 +375,10 @@ void callable_may_own_its_session()
 	expect(watch_other.expired());
 }
 
-/* As the header says of asio's idiom, an expiry does not destroy the callable. */
+/*
+ * An expiry does not destroy the callable. So asio's idiom of a captured shared_ptr keeps the
+ * session alive, as the header says.
+ */
 void capture_of_a_shared_ptr_keeps_its_session()
 {
 	struct shared : session, std::enable_shared_from_this<shared> {
@@ -392,7 +395,7 @@ void capture_of_a_shared_ptr_keeps_its_session()
 	expect(!at->request.remove());
 	expect(watch_kept.expired());
 
-	/* The recommended form. */
+	/* The form that the header recommends. */
 	expect(!freed->request.add(rig.loop, [at = freed.get(), &freed] {
 		const auto self = at->shared_from_this();
 
@@ -420,7 +423,7 @@ void timeout_is_added_again_in_its_own_callback()
 		expect(all.large.add(loop, [] {}) == errc::file_exists);
 		expect(!all.large.remove());
 		expect(!all.large.add(loop, counted(&second, &living)));
-		expect(!all.large.set(1s) && living == 2); /* our copy too */
+		expect(!all.large.set(1s) && living == 2); /* the second is the copy on the stack */
 	}));
 	expect(!all.small.add(loop, [&again] { again(); }));
 	expect(!all.large.set(1s) && !all.small.set(1s));
@@ -492,7 +495,7 @@ void exception_leaves_turn_and_the_next_goes_on()
 	expect(!small.add(rig.loop, [&calls] { throw ++calls; }));
 	expect(!large->request.add(rig.loop, [&, seen = counted(&calls, &living)] {
 		seen();
-		large.reset(); /* and destroyed in its own callback as well */
+		large.reset(); /* the timeout is destroyed in its own callback */
 		throw calls;
 	}));
 	expect(!kept.add(rig.loop, [&, seen = counted(&calls, &living)] {
@@ -515,7 +518,7 @@ void exception_leaves_turn_and_the_next_goes_on()
 	}
 	expect(living == 1 && !large);
 	expect(rig.turn() == 1 && calls == 5);
-	expect(!kept.set(1s)); /* its callable was restored */
+	expect(!kept.set(1s)); /* the callable was put back after the exception */
 	try {
 		rig.go(1h);
 		expect(false);
@@ -672,7 +675,7 @@ void end_as_terminated()
 	_exit(terminated);
 }
 
-/* Otherwise the loop would keep the address of freed memory. */
+/* If the method did not remove the timeout, the loop would keep the address of freed memory. */
 void destruction_on_another_thread_terminates()
 {
 	const pid_t child = fork();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * timerhub.hpp on manual hubs, in virtual time and one thread. A timer is moved, destroyed, armed
- * again, or its callback throws. Times, errors, and every method. Built a second time with
- * -fno-exceptions -fno-rtti.
+ * again, or its callback throws. The tests also cover times, errors, and every method. The program
+ * is built a second time with -fno-exceptions -fno-rtti.
  */
 #include <timerhub.hpp>
 
@@ -51,7 +51,7 @@ struct rig {
 		expect(!queue.open(hub));
 	}
 
-	/* Moves the clock and calls the due callables; returns their number. */
+	/* Moves the clock and calls the due callables. Returns the number of calls. */
 	unsigned go(timerhub::delay to)
 	{
 		unsigned count = 0;
@@ -218,7 +218,7 @@ template <class Callable> void destroyed_timer_is_silent(rig &rig, Callable call
 		timerhub::timer timer;
 
 		expect(!timer.arm_after(rig.queue, 1ms, callable));
-		expect(!rig.hub.advance(rig.hub.now() + 1s)); /* its expiry is not delivered */
+		expect(!rig.hub.advance(rig.hub.now() + 1s)); /* expires, not yet delivered */
 	}
 	expect(rig.go(rig.hub.now().time_since_epoch() + 1s) == 0 && rig.live() == 0);
 }
@@ -260,7 +260,7 @@ void arming_cancels_what_was_armed()
 	expect(!timer.arm_after(rig.queue, 2s, counted(&second, &living)));
 	expect(living == 1 && rig.live() == 1);
 	expect(rig.go(3s) == 1 && first == 0 && second == 1);
-	/* Even if it fails. */
+	/* This holds even if the arm fails. */
 	expect(timer.arm_after(rig.queue, std::chrono::hours::max(), [] {}) ==
 	       errc::result_out_of_range);
 	expect(living == 0 && rig.live() == 0 && timer.handle() == 0);
@@ -305,7 +305,7 @@ template <class Callable> void moved_timer_still_calls(Callable callable, const 
 	std::vector<timerhub::timer> many;
 	many.push_back(std::move(third));
 	for (int i = 0; i < 20; i++)
-		many.emplace_back(); /* reallocates and moves them all, several times */
+		many.emplace_back(); /* the vector reallocates several times and moves all timers */
 	expect(rig.go(2s) == 1 && calls == before + 1);
 	expect(!many.front().expires_after(1s));
 	many.front().swap(many.back());
@@ -394,7 +394,7 @@ void timer_is_destroyed_in_its_own_callback()
 		owned.reset();
 		for (const int value : guard)
 			expect(value == 7);
-		expect(*seen.living == 2); /* one copy is outside */
+		expect(*seen.living == 2); /* the second copy is outside of the call */
 	};
 	static_assert(!timerhub::is_small_v<decltype(callable)>);
 	expect(!large->timer.arm_every(rig.queue, 1s, std::move(callable)));
@@ -407,7 +407,7 @@ void callable_may_own_its_timer()
 {
 	rig rig;
 	std::shared_ptr<session> owned(
-		new session); /* without its reference counts, which `watch` keeps */
+		new session); /* allocated apart from the reference counts, which `watch` keeps */
 	session *const at = owned.get();
 	const std::weak_ptr<session> watch = owned;
 
@@ -417,7 +417,7 @@ void callable_may_own_its_timer()
 	expect(watch.expired() && rig.live() == 0);
 }
 
-/* If a callable runs twice on one stack, the outer call's return destroys it. */
+/* If a callable runs inside its own call, the return of the outer call destroys the callable. */
 void timer_is_destroyed_in_a_nested_callback()
 {
 	rig rig;
@@ -447,7 +447,7 @@ void timer_is_armed_moved_and_cancelled_in_its_own_callback()
 	expect(!timer.arm_after(rig.queue, 1s, [&, seen = counted(&first, &living)] {
 		seen();
 		expect(!timer.arm_after(rig.queue, 1s, counted(&second, &living)));
-		expect(living == 2); /* our copy too */
+		expect(living == 2); /* the second is the copy on the stack */
 	}));
 	expect(rig.go(1s) == 1 && living == 1);
 	expect(rig.go(2s + 1us) == 1 && first == 1 && second == 1);
@@ -491,7 +491,7 @@ void exception_leaves_dispatch_and_everything_goes_on()
 	expect(!small.arm_after(rig.queue, 1s, [&calls] { throw ++calls; }));
 	expect(!large.arm_after(rig.queue, 2s, [&, seen = counted(&calls, &living)] {
 		seen();
-		large = timerhub::timer(); /* and destroyed in its own callback as well */
+		large = timerhub::timer(); /* the timer is destroyed in its own callback */
 		throw calls;
 	}));
 	expect(!after.arm_after(rig.queue, 3s, [&calls] { calls++; }));
@@ -506,7 +506,7 @@ void exception_leaves_dispatch_and_everything_goes_on()
 	}
 	expect(living == 0 && large.handle() == 0);
 	expect(rig.go(1min) == 1 && calls == 3);
-	expect(!small.expires_after(1s)); /* it is idle, as after any callback */
+	expect(!small.expires_after(1s)); /* the timer is idle, as after any callback */
 	expect(!small.cancel());
 }
 
@@ -572,7 +572,8 @@ void small_callables_allocate_nothing()
 }
 
 /*
- * Each call copies the data, so a mutable callable would lose its state there. It is on the heap.
+ * Each call copies the timer's data, where a mutable callable would lose its state. So a mutable
+ * callable is stored on the heap.
  */
 void mutable_callable_keeps_its_state()
 {
@@ -615,7 +616,7 @@ void memory_is_refused()
 
 /* ---- times ---- */
 
-using rarely = std::chrono::duration<int, std::ratio<1001, 30000>>; /* frames of video */
+using rarely = std::chrono::duration<int, std::ratio<1001, 30000>>; /* frames of NTSC video */
 using picoseconds = std::chrono::duration<std::int64_t, std::pico>;
 using real = std::chrono::duration<double>;
 
@@ -630,7 +631,7 @@ static_assert(timerhub::delay(picoseconds(1)).ns() == 1);
 static_assert(timerhub::delay(picoseconds(1000)).ns() == 1);
 static_assert(timerhub::delay(picoseconds(1001)).ns() == 2);
 static_assert(timerhub::delay(rarely(3)).ns() == 100100000);
-static_assert(timerhub::delay(rarely(1)).ns() == 33366667); /* 33,366,666.67 */
+static_assert(timerhub::delay(rarely(1)).ns() == 33366667); /* rounded up from 33,366,666.67 */
 static_assert(timerhub::delay(real(0.1)).ns() == 100000000);
 static_assert(timerhub::delay(real(1.5e-9)).ns() == 2);
 static_assert(timerhub::delay(real(-1)).ns() == 0);
@@ -675,7 +676,7 @@ void what_does_not_fit_is_refused()
 	const timerhub::time_point last(std::chrono::nanoseconds(INT64_MAX - 127));
 	expect(!timer.arm_at(rig.queue, last, nothing) && !timer.expires_at(last));
 	expect(timer.expires_at(last + 1ns) == refused);
-	/* A past time is due. */
+	/* A timer with a past time is due at once. */
 	expect(!timer.expires_at(timerhub::time_point(-1h)) && rig.go(1s) == 1);
 	expect(!timer.expires_after(-1h) && rig.go(1s) == 1);
 	expect(timer.arm_every(rig.queue, 0s, nothing) == errc::invalid_argument);
@@ -702,7 +703,9 @@ void points_of_other_clocks_convert()
 	const auto before = steady_clock::now();
 	const auto now = timerhub::clock::to_steady(monotonic.now());
 	expect(before <= now && now <= steady_clock::now());
-	/* Not exact, because the wall clock may be set in between. */
+	/*
+	 * The comparison is not exact, because the wall clock may be set between the two readings.
+	 */
 	const auto difference = timerhub::clock::to_system(wall.now()) - system_clock::now();
 	expect(difference > -1h && difference < 1h);
 }
@@ -801,7 +804,7 @@ void numbers_are_drained()
 	const auto before = std::chrono::steady_clock::now();
 	expect(!rig.queue.wait(events.data(), 4, 1ms, count) && count == 0);
 	expect(std::chrono::steady_clock::now() - before >= 1ms);
-	rig.queue.interrupt(); /* without a waiter */
+	rig.queue.interrupt(); /* while no thread waits */
 	expect(!rig.queue.wait(events.data(), 4, -1s, count) && count == 0);
 	rig.queue.stop();
 	expect(rig.queue.wait(events.data(), 4, count).value() == ESHUTDOWN);

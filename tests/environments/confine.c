@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs a command on less than the developer's machine grants: with the system call filter and the
- * capabilities of a container, as another user, with little memory to lock, on few processors. See
- * usage(). The status is the status of the command, or 125 if this machine does not permit it.
+ * Runs a command with fewer rights than on the developer's machine. The options select the system
+ * call filter and the capabilities of a container, another user, little memory to lock, or few
+ * processors. See usage(). The exit status is the status of the command, or 125 if this machine
+ * does not permit the options.
  *
  * The filter has the errors of a container engine's default profile. It names the refused calls and
- * allows all others. Such a profile names the allowed calls, and also refuses unknown ones.
+ * allows all others. A real profile names the allowed calls, so it also refuses unknown calls.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -29,14 +30,17 @@
 #define EXIT_CANNOT_CONFINE 125
 #define EXIT_CANNOT_RUN 126
 
-/* A container's superuser has these. */
+/* The capabilities that a container's superuser has. */
 static const unsigned container_capabilities[] = {
 	CAP_CHOWN,  CAP_DAC_OVERRIDE, CAP_FSETID,           CAP_FOWNER,     CAP_MKNOD,
 	CAP_SETGID, CAP_SETUID,       CAP_SETFCAP,          CAP_SETPCAP,    CAP_NET_RAW,
 	CAP_KILL,   CAP_SYS_CHROOT,   CAP_NET_BIND_SERVICE, CAP_AUDIT_WRITE
 };
 
-/* The profile allows these only with capabilities that a container lacks, or never. */
+/*
+ * The profile never allows these calls, or allows them only with a capability that a container
+ * lacks.
+ */
 static const int container_refuses[] = {
 	SCMP_SYS(io_uring_setup),
 	SCMP_SYS(io_uring_enter),
@@ -91,7 +95,7 @@ static const int container_refuses[] = {
 
 /* The profile allows these two bits of a personality, and the query of the current personality. */
 #define PERSONALITIES UINT32_C(0x20008)
-#define PERSONALITY_ASKED UINT32_C(0x80000000) /* only the query sets this bit */
+#define PERSONALITY_ASKED UINT32_C(0x80000000) /* this bit is set only by the query */
 
 #define NEW_NAMESPACES                                                                             \
 	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |             \
@@ -186,7 +190,7 @@ static void capabilities_as_container(void)
 
 /* ---- filters ---- */
 
-/* As must(), for libseccomp, which returns its errno. */
+/* Like must(), for functions of libseccomp, which return a negative errno. */
 static void must_filter(int result)
 {
 	if (result < 0)
@@ -195,7 +199,7 @@ static void must_filter(int result)
 
 static void refuse(scmp_filter_ctx filter, int call, int error)
 {
-	/* A call that this machine does not have needs no rule. */
+	/* A system call that this machine does not have needs no rule. */
 	if (call >= 0)
 		must_filter(seccomp_rule_add(filter, SCMP_ACT_ERRNO((uint32_t)error), call, 0));
 }
@@ -206,7 +210,7 @@ static void answer_if(scmp_filter_ctx filter, int call, uint32_t error, struct s
 	must_filter(seccomp_rule_add_array(filter, SCMP_ACT_ERRNO(error), call, 1, &compare));
 }
 
-/* Refuses the call if its first argument has one of `bits` and lacks the bit `but_not`. */
+/* Refuses the call if its first argument has one of `bits` and does not have the bit `but_not`. */
 static void refuse_bits(scmp_filter_ctx filter, int call, uint32_t bits, uint32_t but_not)
 {
 	for (uint32_t bit = 1; bit > 0; bit <<= 1)
@@ -243,11 +247,11 @@ static void filter_as_container(void)
 	refuse_bits(filter, SCMP_SYS(personality), ~(PERSONALITIES | PERSONALITY_ASKED),
 	            PERSONALITY_ASKED);
 	refuse_bits(filter, SCMP_SYS(clone), NEW_NAMESPACES, 0);
-	refuse(filter, SCMP_SYS(clone3), ENOSYS); /* a filter cannot read its flags */
+	refuse(filter, SCMP_SYS(clone3), ENOSYS); /* a filter cannot read the flags of clone3 */
 	filter_end(filter);
 }
 
-/* The call returns 0 and does nothing, as on some virtual processors. */
+/* The call that sets a breakpoint returns 0 and does nothing, as on some virtual processors. */
 static void filter_breakpoints(void)
 {
 	scmp_filter_ctx filter = filter_begin();
@@ -293,7 +297,7 @@ static void become(const char *id)
 	must(setuid(number), "user");
 }
 
-/* The options. A string without its option is NULL. */
+/* The options of the command line. A string is NULL if its option is not given. */
 struct plan {
 	bool container;
 	bool no_breakpoints;
@@ -302,7 +306,9 @@ struct plan {
 	const char *processors;
 };
 
-/* Sets the limits first, while this process may, and drops its rights last. */
+/*
+ * Sets the limits first, while this process still has the right to do so. It drops its rights last.
+ */
 static void confine(const struct plan *plan)
 {
 	if (plan->processors)

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-static atomic_uint *injected; /* shared with the tests' processes */
+static atomic_uint *injected; /* in memory shared with the processes of the tests */
 static const char *program_name;
 
 void faults_begin(const char *name, int argc, char **argv)
@@ -47,15 +47,18 @@ static uint64_t thread_cpu_ns(pid_t tid)
 	return (uint64_t)used.tv_sec * SEC + (uint64_t)used.tv_nsec;
 }
 
-/* How often the owner may wake in a window on a busy machine, sleeping a millisecond each time. */
+/*
+ * Returns how often an owner that sleeps a millisecond each time may wake in the window, on a busy
+ * machine.
+ */
 static uint64_t naps_max(uint64_t window_ns)
 {
 	return 10 + 2 * window_ns / MS;
 }
 
 /*
- * Watches the owner for a while. A loop without sleep takes tens of thousands of turns, and all the
- * CPU time.
+ * Watches the owner for a while. An owner that loops without sleep would make tens of thousands of
+ * turns and use all the CPU time.
  */
 static void watch_owner(struct timerhub *hub, bool may_nap)
 {
@@ -76,8 +79,8 @@ static void watch_owner(struct timerhub *hub, bool may_nap)
 void owner_rests(struct timerhub *hub)
 {
 	/*
-	 * The owner may have scheduled timers that were cancelled last, and would wake once for
-	 * them. This makes it look now.
+	 * The owner may still have schedule entries of timers that were cancelled, and would wake
+	 * once for them. This call makes the owner look at them now.
 	 */
 	timerhub_queue_close(queue_open(hub));
 	(void)stats_settled(hub);

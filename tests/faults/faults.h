@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program of faults. It counts the injected faults over all its tests (each a process of its own)
- * and prints the number. It prints which faults it could not inject, and the reason.
+ * The common part of the programs of `faults`. A program counts the injected faults over all its
+ * tests, each of which has its own process, and prints the number. The program prints which faults
+ * it could not inject, and the reason.
  */
 #ifndef TESTS_FAULTS_H
 #define TESTS_FAULTS_H
@@ -17,7 +18,10 @@ void faults_skip(const char *what, const char *reason);
 /* Waits until the owner sleeps without work, and expects that it stays asleep. */
 void owner_rests(struct timerhub *hub);
 
-/* The owner, whose sleep is refused, may look now and then, but must not loop without a pause. */
+/*
+ * Expects that the owner, whose sleep is refused, makes a pass only now and then, and does not loop
+ * without a pause.
+ */
 void owner_only_naps(struct timerhub *hub);
 
 #endif

@@ -5,13 +5,16 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* The arming thread writes all but the last two members. Judged after both threads have ended. */
+/*
+ * The arming thread writes the first three members, the consumer writes the last two. The test
+ * checks them after both threads have ended.
+ */
 struct fate {
 	timerhub_timer timer;
 	uint64_t deadline_ns;
 	bool cancelled;
 	unsigned delivered;
-	uint64_t delivered_ns; /* deadline in the event */
+	uint64_t delivered_ns; /* deadline that the event reported */
 };
 
 struct life {

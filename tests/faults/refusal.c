@@ -16,8 +16,8 @@
 #define RANGES_MAX 64
 
 /*
- * The watcher sees this call too. refusals_close() makes it, so that the watcher wakes and ends. A
- * container's filter allows the call, and the tests do not make it elsewhere.
+ * The watcher receives this call too. refusals_close() makes it, so that the watcher wakes and
+ * ends. A container's filter allows the call, and the tests do not make it elsewhere.
  */
 #define LAST_CALL SYS_getpgid
 
@@ -28,7 +28,7 @@ static struct plan {
 	unsigned to_let_pass;
 	unsigned to_refuse;
 	unsigned refused;
-	unsigned number; /* number of this plan; each refuse() begins another */
+	unsigned number; /* number of this plan; each refuse() begins a new plan */
 } plan = { .call = -1 };
 
 static atomic_int notify_fd = -1;
@@ -36,7 +36,10 @@ static atomic_bool watching;
 static atomic_bool over;
 static pthread_t watcher;
 
-/* The code whose calls count. A sanitizer's runtime would end the process at a refusal. */
+/*
+ * The address ranges of the code whose calls are counted and refused. The runtime of a sanitizer is
+ * not among them, because it would end the process at a refusal.
+ */
 static struct {
 	uintptr_t begin;
 	uintptr_t end;
@@ -74,7 +77,7 @@ static bool counts(const struct seccomp_data *data)
 	return false;
 }
 
-/* Returns the errno to answer with, or 0 to let the call pass. Under the lock. */
+/* Returns the errno to answer with, or 0 to let the call pass. The caller holds the lock. */
 static int judge(const struct seccomp_data *data)
 {
 	if (!counts(data))
@@ -92,9 +95,9 @@ static int judge(const struct seccomp_data *data)
 }
 
 /*
- * Returns false if the caller no longer waits for the answer. An interrupted caller makes the call
- * again, and the decision about it is void. The kernel interrupts callers when it frees an io_uring
- * of theirs.
+ * Returns false if the caller no longer waits for the answer. In this case a signal has interrupted
+ * the caller. The caller makes the call again, and the first decision does not count. The kernel
+ * also interrupts a thread when it frees the thread's io_uring.
  */
 static bool answer(const struct seccomp_notif *request, struct seccomp_notif_resp *response,
                    int error)
@@ -107,7 +110,10 @@ static bool answer(const struct seccomp_notif *request, struct seccomp_notif_res
 	return seccomp_notify_respond(atomic_load(&notify_fd), response) == 0;
 }
 
-/* The decision comes before the answer, so a caller that has its answer finds the call counted. */
+/*
+ * The watcher counts the call before it answers. So a caller that has the answer finds the call
+ * counted.
+ */
 static void judge_and_answer(const struct seccomp_notif *request,
                              struct seccomp_notif_resp *response)
 {

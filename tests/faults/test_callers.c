@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program itself as the fault. It writes and reads a queue's eventfd, forks at random times,
- * and closes queues and hubs while other threads wait and call. Against the contract, a producer
- * arms on a queue during its close.
+ * The faults are made by the program itself. It writes and reads a queue's eventfd, forks at random
+ * times, and closes queues and hubs while other threads are inside waits and calls. Against the
+ * contract, a producer arms on a queue during its close.
  */
 #include "faults.h"
 #include "life.h"
@@ -19,7 +19,7 @@ static atomic_bool over;
 
 /* ---- strangers write and read the eventfd ---- */
 
-/* Write until the eventfd is full. Repeat if the owner has rung in between. */
+/* Write until the eventfd is full. If the owner has rung in the meantime, write again. */
 static void fill_up(int fd)
 {
 	uint64_t most = FULL;
@@ -62,8 +62,8 @@ START_TEST(a_strangers_eventfd_writes_harm_no_waiter)
 END_TEST
 
 /*
- * Wait until the fd is readable, or for an edge. A readable fd may be unreadable a moment later:
- * the owner makes room in the full eventfd, and then rings.
+ * Wait until the fd is readable or has an edge. A readable fd may be unreadable for a moment, while
+ * the owner makes room in the full eventfd before it rings.
  */
 static void await(const struct rig *rig, int poll_fd)
 {
@@ -80,7 +80,7 @@ static void await(const struct rig *rig, int poll_fd)
 	expect_eq(count, 1);
 }
 
-/* Take one event for each waiting timer, by poll and drain. Fill the fd before each. */
+/* Take one event for each waiting timer, by poll and drain. Fill the fd before each event. */
 static void take_polled(struct rig *rig, int poll_fd)
 {
 	struct timerhub_event events[4];
@@ -126,7 +126,10 @@ START_TEST(a_full_eventfd_still_gives_an_edge)
 }
 END_TEST
 
-/* If the queue has rung since, the drain clears the strangers' writes as well. */
+/*
+ * If the queue has rung after a stranger filled the fd, the drain clears the stranger's writes as
+ * well.
+ */
 START_TEST(a_full_eventfd_is_cleared_by_the_next_drain_of_an_event)
 {
 	struct rig rig = rig_manual(4);
@@ -228,8 +231,8 @@ static void *wait_for_the_end(void *arg)
 }
 
 /*
- * Calls on the hub for timers of the closing queue, and on a queue of its own. The contract allows
- * all of them.
+ * While a queue closes, this thread re-arms and cancels timers of that queue, and uses a queue of
+ * its own. The contract allows all these calls.
  */
 static void *call_meanwhile(void *arg)
 {
@@ -258,8 +261,8 @@ static void *call_meanwhile(void *arg)
 }
 
 /*
- * The queue closes during a call on it, against the contract. Where the timer goes is not
- * specified. It must go, and nothing must break.
+ * Against the contract, the queue closes during this arm. The contract does not say what happens to
+ * the timer. The timer must end, and the hub must keep working.
  */
 static void *arm_too_long(void *arg)
 {
@@ -341,7 +344,7 @@ START_TEST(queues_close_among_waiters_and_callers)
 }
 END_TEST
 
-/* If the hub itself closes, only the waits may be in progress. */
+/* When the hub closes, only waits may be in progress. */
 START_TEST(hubs_close_under_waiters_in_many_queues)
 {
 	struct dice dice = dice_new(7);

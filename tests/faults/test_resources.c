@@ -2,8 +2,8 @@
 /*
  * Resources run out: every call of open is refused at its k-th time, for every k; lockable memory
  * is missing; descriptors are taken while the hub runs. Open fails cleanly or works without the
- * resource. Nothing is left behind. Live timers continue. tests/service/test_denied.c limits
- * descriptors before open.
+ * resource. A failed open leaves no resource behind. Live timers continue.
+ * tests/service/test_denied.c limits descriptors before open.
  */
 #include "faults.h"
 #include "life.h"
@@ -34,10 +34,10 @@ static struct leftovers leftovers_now(void)
 		                   thread_status(getpid(), "VmSize:", 10) };
 }
 
-/* Memory that the C library keeps for a refused thread: glibc 2.43 keeps the stack, each time. */
+/* Memory that the C library keeps for each refused thread. glibc 2.43 keeps the stack. */
 static uint64_t libc_keeps_kib;
 
-/* A sanitizer maps memory at any time. */
+/* With a sanitizer the size is not compared, because a sanitizer maps memory at any time. */
 static void expect_nothing_left(const struct leftovers *before)
 {
 	expect_eq(process_fd_count(), before->fds);
@@ -81,12 +81,15 @@ static int open_rig(struct rig *ret_rig, uint32_t flags)
 	return result;
 }
 
-/* A refused call with its errno. Open returns the errno if it needs the resource. */
+/*
+ * A refused system call with its errno. timerhub_open() returns the errno if the hub needs the
+ * resource.
+ */
 struct shortage {
 	int call;
 	int error;
 	bool fatal;     /* open fails for some k */
-	uint32_t flags; /* of the hub's config */
+	uint32_t flags; /* flags of the hub's config */
 };
 
 static const struct shortage shortages[] = {
@@ -96,11 +99,11 @@ static const struct shortage shortages[] = {
 	{ SCMP_SYS(eventfd2), ENFILE, true, 0 },
 	{ SCMP_SYS(eventfd2), ENOMEM, true, 0 },
 	{ SCMP_SYS(clone3), EAGAIN, true, 0 },
-	{ SCMP_SYS(mprotect), ENOMEM, false, 0 }, /* for a new stack's guard, or the heap's */
+	{ SCMP_SYS(mprotect), ENOMEM, false, 0 }, /* protects a new stack or the heap */
 	{ SCMP_SYS(sched_setaffinity), EPERM, true, 0 },
 	{ SCMP_SYS(prctl), EPERM, false, 0 }, /* name and slack are optional */
 	{ SCMP_SYS(brk), ENOMEM, false, 0 },
-	/* The board for timerhub-top. */
+	/* Calls that make the board for timerhub-top. */
 	{ SCMP_SYS(mmap), ENOMEM, true, TIMERHUB_OBSERVABLE },
 	{ SCMP_SYS(memfd_create), EMFILE, true, TIMERHUB_OBSERVABLE },
 	{ SCMP_SYS(ftruncate), ENOSPC, true, TIMERHUB_OBSERVABLE },
@@ -108,7 +111,10 @@ static const struct shortage shortages[] = {
 	{ SCMP_SYS(fcntl), EPERM, true, TIMERHUB_OBSERVABLE },
 };
 
-/* Returns the call by which the C library starts a thread: some containers have no clone3. */
+/*
+ * Returns the system call by which the C library starts a thread. In some containers it is not
+ * clone3.
+ */
 static int thread_call(void)
 {
 	return syscall(SYS_clone3, NULL, 0) < 0 && errno == ENOSYS ? SCMP_SYS(clone)
@@ -141,8 +147,8 @@ static bool open_with_one_refusal(const struct shortage *shortage, unsigned k, b
 }
 
 /*
- * A first use maps memory that stays: a thread's stack, the C library's heaps, a sanitizer's
- * thread.
+ * The first use of a hub maps memory that stays, such as a thread's stack, the C library's heaps,
+ * or a sanitizer's thread.
  */
 static void warm_up(uint32_t flags)
 {
@@ -161,7 +167,10 @@ static void *do_nothing(void *arg)
 	return arg;
 }
 
-/* Measured without the library. The first refused threads may use up cached stacks. */
+/*
+ * The test measures this by threads that do not use the library. The first refused threads may use
+ * up cached stacks.
+ */
 static void measure_libc(const struct shortage *shortage)
 {
 	for (unsigned i = 0; i < 8; i++) {
@@ -219,7 +228,10 @@ static void limit_descriptors(rlim_t most)
 	faults_count(1);
 }
 
-/* Root may lock any amount of memory, so become another user. Returns false if that is refused. */
+/*
+ * Root may lock any amount of memory, so become another user. Returns false if the kernel refuses
+ * the change.
+ */
 static bool become_nobody(void)
 {
 	if (geteuid() != 0)
@@ -228,7 +240,7 @@ static bool become_nobody(void)
 		faults_skip("memory to lock", "cannot leave root");
 		return false;
 	}
-	expect_eq(prctl(PR_SET_DUMPABLE, 1), 0); /* /proc/self keeps its owner */
+	expect_eq(prctl(PR_SET_DUMPABLE, 1), 0); /* otherwise /proc/self would belong to root */
 	return true;
 }
 
@@ -299,7 +311,10 @@ START_TEST(without_descriptors_left_life_goes_on)
 }
 END_TEST
 
-/* As a sandbox does, after all is open: ppoll then refuses to wait for even one descriptor. */
+/*
+ * After everything is open, the test lowers the limit of descriptors to 0, as a sandbox does.
+ * ppoll() then refuses to wait for even one descriptor.
+ */
 START_TEST(without_any_descriptor_allowed_life_goes_on)
 {
 	struct rig rig = rig_open(256);

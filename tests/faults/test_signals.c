@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Thousands of signals, and a process stopped and continued again and again. The owner takes none
- * of them. An interrupted sleep is no evidence that a deadline has passed.
+ * The process gets thousands of signals, and is stopped and continued many times. The owner takes
+ * none of the signals. An interrupted sleep is no evidence that a deadline has passed.
  */
 #include "faults.h"
 #include "life.h"
@@ -47,7 +47,7 @@ static void block_storm(int how)
 	expect_eq(pthread_sigmask(how, &set, NULL), 0);
 }
 
-/* Signals to the process, whose threads do not block them, and to the owner's own thread. */
+/* Signals go to the process, whose threads do not block them, and to the owner's thread itself. */
 START_TEST(ten_thousand_signals_are_not_the_owners)
 {
 	struct rig rig = rig_open(512);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The owner's sleep is refused: once at the k-th call, for every k until there are no more calls;
- * from the k-th call on; and by a filter installed after the hub is open. Law 11, and laws 1, 2 and
- * 8 during the refusals. tests/service/test_denied.c refuses calls before open.
+ * The kernel refuses the calls by which the owner sleeps. It refuses only the k-th call, for every
+ * k up to the number of calls, or all calls from the k-th on, or all calls by a filter that is
+ * installed after the hub is open. Law 11, and laws 1, 2 and 8 during the refusals.
+ * tests/service/test_denied.c refuses calls before open.
  */
 #include "faults.h"
 #include "life.h"
@@ -17,7 +18,7 @@
 static const int transient_errors[] = { EINTR, EAGAIN, EBUSY, ENOMEM };
 static const int lasting_errors[] = { EPERM, ENOSYS, EACCES, EAGAIN, EBUSY, ENOMEM };
 
-/* The calls by which the owner sleeps, and by which it sets this up. */
+/* The calls by which the owner sleeps and prepares to sleep. */
 static const int uring_calls[] = { SCMP_SYS(io_uring_enter), SCMP_SYS(io_uring_setup),
 	                           SCMP_SYS(io_uring_register) };
 static const int poll_calls[] = { SCMP_SYS(ppoll) };
@@ -63,8 +64,8 @@ static int open_sleeper(uint32_t sleeper, struct rig *ret_rig)
 }
 
 /*
- * Use a hub with one refusal. An interrupted call is repeated. If open is refused, only a caller
- * that insisted on io_uring gets the error. Returns false if there was no k-th call.
+ * Use a hub with one refusal. The library repeats an interrupted call. If open is refused, only a
+ * caller that insisted on io_uring gets the error. Returns false if there was no k-th call.
  */
 static bool live_with_one_refusal(uint32_t sleeper, int call, int error, unsigned k)
 {
@@ -115,7 +116,7 @@ START_TEST(refused_once_at_the_kth_call)
 }
 END_TEST
 
-/* One refusal with EAGAIN, however early, is no reason to leave io_uring. */
+/* After one refusal with EAGAIN, even the first call, the owner still uses io_uring. */
 START_TEST(refused_once_the_owner_keeps_its_sleeper)
 {
 	int error = transient_errors[_i];
@@ -201,7 +202,7 @@ START_TEST(interrupted_each_time_the_owner_comes_to_rest)
 END_TEST
 
 /*
- * A due timer comes within a second. Time in which the owner only lacks a processor does not count.
+ * A due timer comes within a second. Time in which the owner waits for a processor does not count.
  */
 static struct timerhub_event take_within_a_second(struct rig *rig, pid_t owner)
 {

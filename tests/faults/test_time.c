@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A clock shifted by a time namespace, and a CPU that is busy when it is needed. Lateness is the
+ * The clock is shifted by a time namespace, or the CPU is busy when a timer is due. Lateness is the
  * only permitted effect.
  */
 #include "faults.h"
@@ -31,7 +31,10 @@ static bool write_text(const char *path, const char *text)
 
 /* ---- a shifted clock ---- */
 
-/* The later children of this process have this clock offset. As root, or in a user namespace. */
+/*
+ * Children that this process forks from now on have this clock offset. Without root, the process
+ * first enters a user namespace.
+ */
 static bool shift_clock(int offset_s)
 {
 	char text[64];
@@ -100,7 +103,7 @@ static void *compete(void *arg)
 	return arg;
 }
 
-/* The owner has the lowest priority, and each CPU has a busy thread of a higher one. */
+/* The owner has the lowest priority, and each CPU has a busy thread of a higher priority. */
 START_TEST(an_owner_that_rarely_runs_loses_nothing)
 {
 	pthread_t competitors[COMPETITORS];
@@ -120,7 +123,8 @@ START_TEST(an_owner_that_rarely_runs_loses_nothing)
 END_TEST
 
 /*
- * Put the process into a new group with 5 ms of CPU in 50. Returns false if that is not permitted.
+ * Put the process into a new group with 5 ms of CPU in 50. Returns false if the system does not
+ * permit the group.
  */
 static bool enter_group(const char *parent, char *group, size_t size)
 {
@@ -163,8 +167,8 @@ static unsigned times_throttled(const char *group)
 }
 
 /*
- * A busy thread uses the whole quota. The group runs for 5 ms, and then stops for 45 ms. Repeat if
- * a busy machine did not give the group that much.
+ * A busy thread uses the whole quota. The group runs for 5 ms, and then stops for 45 ms. If a busy
+ * machine gave the group less time, repeat.
  */
 static void live_on_quota(const char *group)
 {

@@ -2,22 +2,26 @@
 /*
  * libFuzzer on sequences of calls. The bytes are calls of a manual hub, made through the model of
  * ../unit/hub_model.h, which checks each result. After the last call, every remaining expiry must
- * come. So each armed timer is delivered, cancelled or dropped, or its deadline is out of reach.
+ * come. So each armed timer is delivered, cancelled or dropped, unless its deadline is later than
+ * the last time of the clock.
  */
 #include "hub_model.h"
 #include "input.h"
 
-/* A byte of a call: the kind of call, two bits for the meaning of its time, and the queue. */
+/*
+ * The first byte of a call has the kind of call, two bits for the meaning of its time, a bit that
+ * chooses a variant, and the queue.
+ */
 #define CALL_WHAT 15
-#define CALL_ABSOLUTE 16 /* a point in time instead of a delay */
-#define CALL_FROM_NOW 32 /* for a point in time: relative to now */
-#define CALL_NEVER 32    /* for a delay: NEVER */
-#define CALL_OTHER 64    /* the second of two calls, or a kept timer */
+#define CALL_ABSOLUTE 16 /* the time is a point in time, not a delay */
+#define CALL_FROM_NOW 32 /* a point in time is given relative to now */
+#define CALL_NEVER 32    /* a delay is NEVER */
+#define CALL_OTHER 64    /* makes the second of two similar calls, or a kept timer */
 #define CALL_QUEUE 128
 
 enum {
 	ARM,
-	ARM_MORE, /* with interval and slack */
+	ARM_MORE, /* arm with interval and slack */
 	AFTER,
 	ARM_MANY,
 	REARM,
@@ -144,7 +148,7 @@ static void make_call(struct input *input, struct model *model)
 	case CANCEL:
 		model_cancel(model, input_handle(input, model));
 		break;
-	case CANCEL_MANY: /* or re-arm many */
+	case CANCEL_MANY: /* with CALL_OTHER, re-arm many */
 		call_many(input, model, call);
 		break;
 	case ADVANCE_BY:

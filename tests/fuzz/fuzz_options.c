@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libFuzzer on the option structs: any bytes, of any claimed size, as the config of a hub or a
- * queue, as a spec, or as an array of specs. Each is in memory of exactly that size. A valid struct
- * is accepted and has its effect. An invalid struct is refused with the errno of one of its faults,
- * and nothing is written.
+ * libFuzzer on the option structs. It passes any bytes as the config of a hub or a queue, as a
+ * spec, or as an array of specs. A struct may claim any size, and its memory has exactly this size.
+ * A valid struct is accepted and has its effect. An invalid struct is refused with the errno of one
+ * of its faults, and the call writes no output.
  */
 #include <errno.h>
 #include <sched.h>
@@ -18,19 +18,19 @@
 #define NEVER UINT64_MAX
 #define LAST_NS ((UINT64_C(1) << 63) - 128) /* the largest deadline */
 #define NOW_MAX_NS (UINT64_C(1) << 62)
-#define SIZE_MAX_BYTES 4096 /* maximum of an option struct */
+#define SIZE_MAX_BYTES 4096 /* largest size of an option struct */
 #define TIMERS_MAX_MAX 67108862u
 #define BATCH 8
 
 static void *const untouched = (void *)&untouched;
 
-/* The faults of a struct. */
+/* The faults for which the library or the kernel may refuse a struct. */
 struct faults {
 	bool invalid, too_big, out_of_range;
-	bool no_processor; /* the kernel reports it, after all other resources were granted */
+	bool no_processor; /* found by the kernel, after it has granted all other resources */
 };
 
-/* Does the library itself find no fault? */
+/* Returns whether the struct has no fault that the library itself finds. */
 static bool well_formed(const struct faults *faults)
 {
 	return !faults->invalid && !faults->too_big && !faults->out_of_range;
@@ -69,8 +69,8 @@ static bool check_size(const unsigned char *bytes, uint32_t size, uint32_t known
 }
 
 /*
- * Returns `count` structs of the size that the first one claims, at the end of their memory; free()
- * them.
+ * Returns `count` structs of the size that the first struct claims. Their memory ends with the last
+ * struct. The caller must free() it.
  */
 static unsigned char *options_from(struct input *input, unsigned count)
 {
@@ -80,7 +80,7 @@ static unsigned char *options_from(struct input *input, unsigned count)
 
 	input_bytes(&ahead, &size, sizeof(size));
 	if (size < sizeof(size))
-		size = sizeof(size); /* the member `size` is always readable */
+		size = sizeof(size); /* the library may always read the member `size` */
 	if (size > 2 * SIZE_MAX_BYTES)
 		size = 2 * SIZE_MAX_BYTES;
 	options = malloc((size_t)size * count);
@@ -91,7 +91,7 @@ static unsigned char *options_from(struct input *input, unsigned count)
 
 /* ---- config ---- */
 
-/* Does the kernel let a thread of this process run there? */
+/* Returns whether the kernel lets a thread of this process run on the config's processor. */
 static bool cpu_allowed(uint32_t cpu)
 {
 	cpu_set_t before, one;
@@ -126,8 +126,8 @@ static struct faults config_faults(const unsigned char *bytes)
 }
 
 /*
- * The kernel may refuse resources that the library accepted, above all io_uring for a config that
- * insists on it.
+ * Returns whether the kernel may refuse a valid config with `result`. For instance it may refuse
+ * io_uring to a config that insists on it.
  */
 static bool kernel_refuses(const struct timerhub_config *config, int result)
 {
@@ -155,7 +155,7 @@ static void hub_lives(struct timerhub *hub, const struct timerhub_config *config
 	expect_eq(timerhub_cancel(hub, timer), 0);
 }
 
-/* Returns a name of the remaining bytes; free() it. */
+/* Returns a name made of the remaining bytes. The caller must free() it. */
 static char *name_from(struct input *input)
 {
 	size_t count = input->left;
@@ -249,7 +249,7 @@ static void spec_faults(const unsigned char *bytes, uint32_t size, uint64_t now_
 	faults->out_of_range |= !deadline_of(&spec, now_ns, &deadline_ns);
 }
 
-/* The timer must come at its time: not a nanosecond before, and no later than its slack permits. */
+/* The timer must not come a nanosecond before its deadline, and no later than its slack permits. */
 static void timer_comes(struct timerhub_queue *queue, struct timerhub *hub, timerhub_timer timer,
                         const struct timerhub_spec *spec)
 {
@@ -307,7 +307,7 @@ static void fuzz_spec(struct input *input, struct timerhub *hub, struct timerhub
 	free(bytes);
 }
 
-/* Returns the faults of all structs. Each must claim the stride as its size. */
+/* Returns the faults of all structs of the array. Each struct must claim the stride as its size. */
 static struct faults specs_faults(const unsigned char *bytes, unsigned count, uint64_t now_ns)
 {
 	struct faults faults = { .invalid = false };

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* libFuzzer calls it again and again. */
+/* libFuzzer calls this function for each input. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 
 struct input {

@@ -10,6 +10,7 @@ shift 2
 ls "$corpus"/* >/dev/null # an empty corpus is a failure
 finds=$(mktemp -d)
 trap 'rm -rf "$finds"' EXIT
-# A finding is a failure. libFuzzer's own status for it, 77, would mean a skipped test.
+# If the fuzzer finds a fault, the test fails. libFuzzer's status for this is 77, which meson would
+# take for a skipped test.
 "$target" -timeout=60 -print_final_stats=1 -error_exitcode=1 -artifact_prefix="$target-" "$@" \
 	"$finds" "$corpus"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks each change of a pair in builds for tests, see timer_change(). Compiled into the tests'
- * library and into the simulation. tests/unit/test_timer.c makes each illegal change.
+ * In builds for tests, checks each change of a pair. timer_change() calls it. The file is part of
+ * the tests' library and of the simulation. tests/unit/test_timer.c makes each illegal change.
  */
 #include "base/invariant.h"
 #include "hub_check.h"

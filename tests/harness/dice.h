@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Seeded dice: small and fast, since the simulation rolls them at every switch. */
+/*
+ * A seeded generator of random numbers. It is small and fast, since the simulation uses it at every
+ * switch.
+ */
 #ifndef TESTS_DICE_H
 #define TESTS_DICE_H
 
@@ -20,7 +23,10 @@ static inline uint64_t dice_roll(struct dice *dice)
 	return z ^ z >> 31;
 }
 
-/* Neighbouring seeds give different sequences. So do two salts below 2^16 with one seed. */
+/*
+ * Neighbouring seeds give different sequences. Two salts below 2^16 also give different sequences
+ * with one seed.
+ */
 static inline struct dice dice_seeded(uint64_t seed, uint64_t salt)
 {
 	struct dice dice = { .state = seed ^ salt << 48 };

@@ -26,14 +26,14 @@
 #define SLOWDOWN 1
 #endif
 
-/* A third of the shortest time limit of a test with races. */
+/* The time after which a test of races stops: a third of the shortest time limit of such a test. */
 #define ENOUGH_NS (20 * SEC)
 
 static struct {
 	Suite *suite;
 	pid_t pid;            /* libcheck runs each test in a process of its own */
 	atomic_uint *skipped; /* number of skipped tests, shared with their processes */
-	const char *only;     /* run the tests whose name contains this */
+	const char *only;     /* only tests whose name contains this are run */
 	uint64_t seed;
 	unsigned length;
 } program = { .length = 1 };
@@ -57,7 +57,7 @@ static void context_print(void)
 	fflush(stdout);
 }
 
-/* Under libcheck the test fails. In a fuzzer, the process fails. */
+/* Under libcheck the test fails. In a fuzzer, the process ends with a failure. */
 static _Noreturn void test_failed(const char *message)
 {
 	context_print();
@@ -193,7 +193,7 @@ uint64_t dice_boundary(struct dice *dice)
 	unsigned shift = dice_one_in(dice, 2) ? 16 + 12 * (unsigned)dice_below(dice, 4) : 62;
 	uint64_t edge;
 
-	/* 2^k, or a change of a digit of a level of the wheel. */
+	/* Returns 2^k or an instant at which a digit of the wheel changes. */
 	if (shift == 62)
 		edge = UINT64_C(1) << dice_below(dice, 62);
 	else
@@ -256,7 +256,7 @@ void thread_ends_here(void)
 
 void thread_pin(unsigned index)
 {
-	static cpu_set_t allowed; /* before any thread was pinned */
+	static cpu_set_t allowed; /* the CPUs that were allowed before any thread was pinned */
 	static unsigned allowed_count;
 	cpu_set_t one;
 	int cpu = -1;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The common parts of all test programs: running tests, seeded dice, cheap assertions, a clock,
- * threads. It uses no part of the library. rig.h opens hubs, process.h reads the state of the
- * process.
+ * threads. The harness uses no part of the library. rig.h opens hubs, process.h reads the state of
+ * the process.
  *
  * TIMERHUB_TEST_SEED     seed of every random choice; printed by every run
  * TIMERHUB_TEST_LENGTH   how many times longer than in CI (default 1)
  *
- * Arguments of every program: numbers are the seed and then the length, a word selects the tests
- * whose name contains it.
+ * Every program takes these arguments. The first number is the seed, the second is the length. A
+ * word selects the tests whose name contains it.
  */
 #ifndef TESTS_HARNESS_H
 #define TESTS_HARNESS_H
@@ -35,8 +35,8 @@
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 /*
- * As ck_assert, but costs nothing while it holds, and may be used by any thread and by forked
- * children. The process that fails ends with status 1.
+ * Like ck_assert, but a check that holds costs nothing. Any thread and any forked child may use it.
+ * The process that fails ends with status 1.
  */
 #define expect(condition)                                                                          \
 	do {                                                                                       \
@@ -44,7 +44,7 @@
 			expect_failed(__FILE__, __LINE__, #condition);                             \
 	} while (0)
 
-/* Any integer of 64 bits, signed or not: numbers of different types are compared by value. */
+/* Compares integers of up to 64 bits, signed or not, by their value. */
 __extension__ typedef __int128 expect_number;
 
 #define expect_cmp(left, op, right)                                                                \
@@ -60,7 +60,7 @@ __extension__ typedef __int128 expect_number;
 #define expect_le(left, right) expect_cmp(left, <=, right)
 #define expect_lt(left, right) expect_cmp(left, <, right)
 
-/* Expects that a check names nothing that is broken; else fails with that name. */
+/* Fails if `broken` names a broken invariant, and prints the name. */
 #define expect_unbroken(check)                                                                     \
 	do {                                                                                       \
 		const char *broken_ = (check);                                                     \
@@ -76,7 +76,8 @@ _Noreturn void expect_cmp_failed(const char *file, int line, const char *what, e
 void expect_context(const char *what, uint64_t a, uint64_t b);
 
 /*
- * A program of tests. tests_add() takes a test defined by START_TEST; after `limit_s` it is killed.
+ * A program of tests. tests_add() adds a test that is defined by START_TEST. The test is killed
+ * after `limit_s` seconds.
  */
 void tests_begin(const char *name, int argc, char **argv);
 void tests_add(const TTest *test, int limit_s);
@@ -95,25 +96,25 @@ unsigned scaled(unsigned count);
 bool sanitized(void);
 
 /*
- * Has a test of races run long enough since `begin_ns`? If two threads rarely run at the same time,
- * fewer rounds must suffice.
+ * Returns whether a test of races that began at `begin_ns` has run long enough. On a machine where
+ * two threads rarely run at the same time, a test ends by this with fewer rounds.
  */
 bool is_enough(uint64_t begin_ns);
 
 /* Dice with different salts are independent. */
 struct dice dice_new(uint64_t salt);
 /*
- * Returns an edge, or a number next to one: a power of two, or the beginning of a bucket on a level
- * of the wheel. Below 2^62.
+ * Returns a power of two, the beginning of a bucket on a level of the wheel, or a number next to
+ * these. The number is below 2^62.
  */
 uint64_t dice_boundary(struct dice *dice);
 
 uint64_t monotonic_ns(void);
 void sleep_ns(uint64_t ns);
 /*
- * For tests that must prepare something before a deadline comes. Calls `attempt` with longer and
- * longer margins, beginning with this one, until it returns that it was in time. A machine may
- * stall.
+ * For tests that must prepare something before a deadline comes, on a machine that may stall. Calls
+ * `attempt` with longer and longer margins, beginning with `margin_ns`, until it returns true
+ * because it was in time.
  */
 void until_in_time(bool (*attempt)(uint64_t margin_ns), uint64_t margin_ns);
 
@@ -127,8 +128,8 @@ void thread_join(pthread_t thread);
 void threads_meet(atomic_uint *mine, const atomic_uint *other, unsigned round);
 
 /*
- * The calling thread is about to be cancelled. AddressSanitizer does not notice the frames that the
- * cancellation unwinds.
+ * Call this before the calling thread is cancelled. It tells AddressSanitizer about the stack
+ * frames that the cancellation unwinds.
  */
 void thread_ends_here(void);
 /* Keep the calling thread on the CPU with this index, modulo the CPUs that the process may use. */

@@ -4,7 +4,7 @@
 
 #include "hub/hub.h"
 
-/* As in lib/owner/inbox.c and lib/owner/owner.c. */
+/* These have the same values as in lib/owner/inbox.c and lib/owner/owner.c. */
 #ifndef INBOX_LINE
 #define INBOX_LINE (CACHE_LINE_BYTES / sizeof(atomic_u64))
 #endif
@@ -108,7 +108,10 @@ static bool pushed_is_in_inbox(const struct sight *sight)
 	return !state_pushed(sight->pair.state) || set_has(&in_inbox, sight->slot);
 }
 
-/* The promise is no later than the earliest schedule entry. In a crowd it may be a bit later. */
+/*
+ * The promise is no later than the earliest schedule entry. While the owner coalesces a burst, the
+ * promise may be slightly later.
+ */
 static bool promise_covers_schedule(const struct sight *sight)
 {
 	const struct owner *owner = &sight->hub->owner;
@@ -219,11 +222,11 @@ static bool lane_holds(const struct timerhub *hub, const struct inbox_lane *lane
 		set_add(&in_inbox, slot);
 		end++;
 	}
-	/* A look ends one line after the tail's line. */
+	/* The owner's look ends one cache line after the tail's line. */
 	return tail <= end && end <= tail + INBOX_LINE;
 }
 
-/* The inbox has no hole, and a look from its tail finds every entry. */
+/* The inbox has no empty cell between two entries, and a look finds every entry. */
 static bool inbox_has_no_hole(const struct timerhub *hub)
 {
 	set_clear(&in_inbox, hub->arena.capacity);
@@ -241,7 +244,10 @@ static const struct timerhub_queue *hub_queue(const struct timerhub *hub, uint32
 	return queue == QUEUE_GONE ? NULL : queue;
 }
 
-/* Everything that was put into an outbox has been published, in the owner's count of it too. */
+/*
+ * Everything that was put into an outbox has been published, and the owner counts no unpublished
+ * event.
+ */
 static bool events_are_published(const struct timerhub *hub)
 {
 	for (uint32_t i = 0; i < u32_load_relaxed(&hub->queues_end); i++) {
@@ -276,7 +282,7 @@ static bool events_are_signalled(const struct timerhub *hub)
 #holds, holds, callers                                                             \
 	}
 
-/* These come first: they fill the sets of slots that the next table reads. */
+/* These checks come first, because they fill the sets of slots that the next table reads. */
 static const struct {
 	const char *name;
 	bool (*holds)(const struct timerhub *hub);

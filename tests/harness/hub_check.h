@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The invariants of lib/README.md as code, for builds for tests. hub_check() walks a hub while the
- * owner sleeps, or of a manual hub between two advances. Each invariant is one function, and a
- * broken one is reported by the function's name. tests/unit/test_hub_check.c breaks each of them.
+ * The invariants of lib/README.md as code, for builds for tests. hub_check() checks a hub while its
+ * owner sleeps, or a manual hub between two advances. Each invariant is a function, and hub_check()
+ * reports a broken invariant by the function's name. tests/unit/test_hub_check.c breaks each of
+ * them.
  */
 #ifndef TESTS_HUB_CHECK_H
 #define TESTS_HUB_CHECK_H
@@ -14,7 +15,9 @@ struct pair;
 struct schedule;
 struct timerhub;
 
-/* Which threads may be inside a call. Some invariants hold only while there is none. */
+/*
+ * Which threads may be inside a call. Some invariants hold only while no thread is inside a call.
+ */
 enum hub_callers { HUB_HAS_CALLERS, HUB_HAS_NO_CALLERS };
 
 /*
@@ -23,7 +26,10 @@ enum hub_callers { HUB_HAS_CALLERS, HUB_HAS_NO_CALLERS };
  */
 const char *hub_check(const struct timerhub *hub, enum hub_callers callers);
 
-/* Returns the name of a schedule's first broken invariant, or NULL. Between two calls of it. */
+/*
+ * Returns the name of a schedule's first broken invariant, or NULL. Call it between two calls of
+ * the schedule.
+ */
 const char *schedule_check(const struct schedule *schedule, uint32_t slots);
 
 /* Returns whether a slot can have this pair. */

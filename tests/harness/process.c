@@ -48,7 +48,7 @@ static unsigned dir_count(const char *path)
 
 unsigned process_fd_count(void)
 {
-	return dir_count("/proc/self/fd") - 1; /* without the descriptor that counts */
+	return dir_count("/proc/self/fd") - 1; /* without the directory's descriptor */
 }
 
 static bool file_first_line(const char *path, char *line, int size)
@@ -80,7 +80,7 @@ static bool thread_stat(pid_t tid, unsigned place, char *field, size_t size)
 	return at;
 }
 
-/* Is the thread joined, or about to end? The kernel has not removed it yet. */
+/* Returns whether the thread has ended or is about to end, and is not yet removed by the kernel. */
 static bool thread_is_leaving(pid_t tid)
 {
 	char flags[32];
@@ -134,7 +134,8 @@ uint64_t process_rss_bytes(void)
 
 /*
  * A sanitizer keeps shadow memory for each page and allocates it at any time: ThreadSanitizer takes
- * 5 MB at once, after some seconds. A slot lost for each of a million timers would be 64 MB.
+ * 5 MB at once, after some seconds. The limit is still low enough. If a slot were lost for each of
+ * a million timers, the memory would grow by 64 MB.
  */
 void process_rss_is_still(uint64_t before_bytes)
 {
@@ -195,8 +196,8 @@ uint64_t thread_status(pid_t tid, const char *key, int base)
 }
 
 /*
- * The thread must be off its processor. It must not be about to sleep, or woken and waiting for a
- * processor. For such a thread the kernel writes "running" instead of the system call.
+ * The thread must really sleep. If it is about to sleep, or is woken and waits for a processor, the
+ * kernel writes "running" in place of the system call.
  */
 bool thread_is_blocked(pid_t tid)
 {

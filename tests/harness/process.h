@@ -12,7 +12,8 @@ bool fd_readable_within(int fd, uint64_t timeout_ns);
 
 unsigned process_fd_count(void);
 /*
- * Counts the process's threads without those that are ending: a joined thread remains for a moment.
+ * Counts the process's threads without threads that are ending, because a joined thread remains for
+ * a moment.
  */
 unsigned process_thread_count(void);
 /*
@@ -22,7 +23,7 @@ unsigned process_thread_count(void);
 unsigned process_threads_at_rest(void);
 unsigned process_mapping_count(void);
 uint64_t process_rss_bytes(void);
-/* Fails if the resident memory has grown since it was `before_bytes`. */
+/* Fails if the resident memory is larger than `before_bytes` by more than the measure's error. */
 void process_rss_is_still(uint64_t before_bytes);
 /* Waits until the process has `count` threads. */
 void process_settles_at_threads(unsigned count);
@@ -32,9 +33,9 @@ pid_t thread_find(const char *name);
 /* Returns the value of a line such as "SigBlk:" in the thread's status file. */
 uint64_t thread_status(pid_t tid, const char *key, int base);
 
-/* Does the thread sleep in the kernel? */
+/* Returns whether the thread sleeps in the kernel. */
 bool thread_is_blocked(pid_t tid);
-/* Do all threads of this name sleep in the kernel? */
+/* Returns whether all threads of this name sleep in the kernel. */
 bool threads_are_blocked(const char *name);
 /* Waits until the thread sleeps in the kernel. */
 void thread_blocks(pid_t tid);

@@ -4,7 +4,7 @@
  * names.
  *
  * TIMERHUB_TEST_SLEEPER     uring, poll or auto (default): the sleeper of every hub opened here
- * TIMERHUB_TEST_OBSERVABLE  if set: every hub opened here is observable
+ * If TIMERHUB_TEST_OBSERVABLE is set, every hub opened here is observable.
  */
 #ifndef TESTS_RIG_H
 #define TESTS_RIG_H
@@ -19,7 +19,7 @@
 
 #define SPEC(...) ((struct timerhub_spec){ .size = sizeof(struct timerhub_spec), __VA_ARGS__ })
 
-/* As tests_begin(). The program ends as skipped if the requested sleeper is not available. */
+/* Calls tests_begin(). If the requested sleeper is not available, the program ends as skipped. */
 void rigs_begin(const char *name, int argc, char **argv);
 
 enum timerhub_sleeper sleeper_asked(void);
@@ -30,10 +30,10 @@ struct rig {
 	struct timerhub_queue *queue;
 };
 
-/* As timerhub_open(). The test is skipped if the machine has no ring left for this hub. */
+/* Calls timerhub_open(). If the machine has no ring left for this hub, the test is skipped. */
 int hub_open(struct timerhub **ret_hub, const struct timerhub_config *config);
 struct rig rig_open(uint32_t timers_max);
-struct rig rig_open_config(struct timerhub_config config); /* size and sleeper are filled in */
+struct rig rig_open_config(struct timerhub_config config); /* sets size and sleeper itself */
 struct rig rig_manual(uint32_t timers_max);
 void rig_close(struct rig *rig);
 
@@ -54,7 +54,10 @@ int take_up_to(struct timerhub_queue *queue, unsigned max);
 unsigned drain_all(struct timerhub_queue *queue);
 void expect_empty(struct timerhub_queue *queue);
 
-/* Both fail: for a timer whose callback must not run, and for a walk that must show no timer. */
+/*
+ * Both functions fail the test when they are called. The first is for a timer whose callback must
+ * not run, the second for a walk that must show no timer.
+ */
 void no_callback(const struct timerhub_event *event);
 int no_timer(const struct timerhub_event *timer, uint64_t interval_ns, void *context);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The schedule's part of hub_check.h. */
+/* The checks of hub_check.h that concern the schedule. */
 #include "hub_check.h"
 
 #include "schedule/schedule.h"
@@ -93,7 +93,9 @@ static bool count_bucket(const struct wheel *wheel, unsigned level, uint32_t dig
 	return count != UINT32_MAX;
 }
 
-/* No entry is without a filing: there are as many entries as slots that are filed, in each part. */
+/*
+ * Every entry belongs to a filed slot, because each part has as many entries as slots filed in it.
+ */
 static bool entry_has_filing(const struct schedule *schedule, uint32_t slots)
 {
 	uint32_t filed[4] = { 0 }, in_run = 0, in_wheel[2] = { 0 };
@@ -177,7 +179,10 @@ static bool bitmap_says_occupied(const struct schedule *schedule, uint32_t slots
 	return each_bucket(wheel, bucket_has_entries, NULL);
 }
 
-/* Is this the bucket of the highest digit in which the instant differs from the base? */
+/*
+ * Returns whether this is the bucket of the highest digit in which the instant differs from the
+ * base.
+ */
 static bool instant_is_of(const struct wheel *wheel, uint64_t at_ns, unsigned level, uint32_t digit)
 {
 	unsigned shift = WHEEL_FINEST_SHIFT + level * WHEEL_DIGIT_BITS;
@@ -230,7 +235,10 @@ static bool bucket_bound_holds(const struct wheel *wheel, unsigned level, uint32
 	return found;
 }
 
-/* No entry is earlier than its bucket's bound. The slot at the bound, if known, is there. */
+/*
+ * No entry is earlier than its bucket's bound. If the slot at the bound is known, the slot is in
+ * the bucket.
+ */
 static bool bound_is_low(const struct schedule *schedule, uint32_t slots)
 {
 	(void)slots;
@@ -251,7 +259,9 @@ static bool bucket_chunks_hold(const struct wheel *wheel, unsigned level, uint32
 	return true;
 }
 
-/* A chunk names its bucket, and only the first of a bucket has room. No used chunk is lost. */
+/*
+ * A chunk names its bucket, and only the first chunk of a bucket has room. No used chunk is lost.
+ */
 static bool chunk_is_filled(const struct schedule *schedule, uint32_t slots)
 {
 	const struct wheel *wheel = &schedule->wheel;
@@ -272,7 +282,10 @@ static bool chunk_is_filled(const struct schedule *schedule, uint32_t slots)
 #holds, holds                                                                      \
 	}
 
-/* The first lines come first: the others walk over lists that these have found to be whole. */
+/*
+ * The order of the lines matters, because later checks walk over lists that earlier checks have
+ * found to be whole.
+ */
 static const struct {
 	const char *name;
 	bool (*holds)(const struct schedule *schedule, uint32_t slots);

@@ -12,8 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define RINGS 32       /* rings at once; more than any test program uses */
-#define RING_ENTRIES 8 /* as many as the library's rings have */
+#define RINGS 32       /* more rings than any test program uses at once */
+#define RING_ENTRIES 8 /* as many entries as the library's rings have */
 #define FEATURES (IORING_FEAT_EXT_ARG | IORING_FEAT_CQE_SKIP)
 
 /* Returns a ring, or a negative errno. */
@@ -32,7 +32,10 @@ static int ring_open(void)
 	return -ENOSYS;
 }
 
-/* Returns the errno with which the first of RINGS rings is refused, or 0; keeps no ring. */
+/*
+ * Opens RINGS rings and closes them. Returns the errno with which the first refused ring was
+ * refused, or 0.
+ */
 static int rings_refused(void)
 {
 	int rings[RINGS];
@@ -89,7 +92,7 @@ void uring_needed(void)
 	exit(EXIT_SKIPPED);
 }
 
-/* With CAP_IPC_LOCK no limit applies. */
+/* A process with CAP_IPC_LOCK has no limit. */
 static bool may_lock_anything(void)
 {
 	char line[256];

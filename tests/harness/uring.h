@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Does this machine let the process use io_uring? The kernel decides this, not the library. For C
- * and C++. A container refuses the first ring, with EPERM or ENOSYS. A small RLIMIT_MEMLOCK refuses
- * a later ring with ENOMEM. The kernel counts the rings of all processes of a user, and a closed
- * ring counts until the kernel has freed it.
+ * Finds out whether this machine lets the process use io_uring. The answer comes from the kernel,
+ * not from the library. C and C++ programs can use this header. A container refuses the first ring,
+ * with EPERM or ENOSYS. A small RLIMIT_MEMLOCK refuses a later ring with ENOMEM. The kernel counts
+ * the rings of all processes of a user, and a closed ring counts until the kernel has freed it.
  */
 #ifndef TESTS_URING_H
 #define TESTS_URING_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * See wall_clock.h. Wraps clock_gettime(), timerfd_create(), timerfd_settime() and close(). Only
- * CLOCK_REALTIME is changed.
+ * calls on CLOCK_REALTIME behave differently.
  */
 #include "wall_clock.h"
 
@@ -25,7 +25,7 @@ int __wrap_close(int fd);
 
 static _Atomic uint64_t ahead;
 static atomic_int timerfd = -1; /* the timerfd opened last on the wall clock */
-static atomic_bool was_set;     /* and no timerfd_settime() has reported this yet */
+static atomic_bool was_set;     /* the clock was set, which no timerfd_settime() has reported */
 
 static struct timespec time_of(uint64_t ns)
 {
@@ -75,7 +75,7 @@ int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *at, struc
 
 	if ((flags & TFD_TIMER_CANCEL_ON_SET) == 0)
 		return __real_timerfd_settime(fd, flags, at, old);
-	/* NEVER is not shifted: it is as far away as the kernel allows. */
+	/* NEVER is not shifted, because it is as far away as the kernel allows. */
 	if (ns_of(&at->it_value) < INT64_MAX)
 		kernels.it_value = time_of(ns_of(&at->it_value) - atomic_load(&ahead));
 	result = __real_timerfd_settime(fd, flags, &kernels, old);

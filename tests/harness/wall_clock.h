@@ -10,7 +10,7 @@
 
 /*
  * Set the program's CLOCK_REALTIME to `ahead_ns` ahead of the kernel's, modulo 2^64, and signal the
- * timerfd opened last on it, as the kernel would. Any thread.
+ * timerfd opened last on it, as the kernel would. Any thread may call this.
  */
 void wall_clock_set(uint64_t ahead_ns);
 

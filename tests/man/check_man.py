@@ -50,7 +50,7 @@ HEADERS = ["include/timerhub.h", "include/timerhub_loop.h", "include/timerhub_jo
            "include/timerhub_relay.h"]
 # The header whose functions are inline, so that no map lists them.
 INLINE_HEADER = "include/timerhub_uring.h"
-# A page of several calls may have the name of their struct.
+# A page that describes several calls may have the name of their struct.
 STRUCTS = ["timerhub_loop"]
 
 
@@ -273,7 +273,7 @@ def check_pages(root):
         complaints += check_overview(folder / name, *wanted)
     complaints += check_debugging(root, pages)
     complaints += check_cpp(root)
-    # The installed links.
+    # The links between pages that are installed.
     listed = (folder / "meson.build").read_text(encoding="utf-8")
     complaints += check_guides(folder, listed)
     for path, names in pages.items():
@@ -302,7 +302,8 @@ def write_program(page, target):
 def check_run(page, program):
     wanted = program_and_output(page)[1]
     emulator = shlex.split(os.environ.get("MESON_EXE_WRAPPER", ""))  # set if cross-compiled
-    # In a directory of its own, because some programs write files into the current one.
+    # Each program runs in a directory of its own, because some programs write files into the
+    # current directory.
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run([*emulator, str(program.resolve())], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, timeout=60, check=False,

@@ -25,7 +25,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "examples")
 from refusal import SKIP, Refused, check_uring  # pylint: disable=wrong-import-position
 
 LINES_MAX = 200
-# A call or a constant, and no page of the manual.
+# The name of a call or a constant, and not of a page of the manual.
 NAME = r"\b(?:timerhub|TIMERHUB)_\w+\b(?!\(\d\)|\.\d)"
 SILENT = 2  # seconds of silence after which the server hangs up
 ARRIVES = 60  # seconds within which what must come at all has come

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The least a user's program needs, in C11 and in C++17: opens, arms, waits, prints the version. */
+/*
+ * The smallest program of a user, in C11 and in C++17. It opens a hub, arms a timer, waits for it,
+ * and prints the version.
+ */
 #include <stdio.h>
 #include <timerhub.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The same source as C++17, and the header for C++ alone. */
+/* The same source compiled as C++17, with a use of timerhub.hpp. */
 #include "client.c"
 
 #include <timerhub.hpp>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The least that a user of the journal needs, in C11 and in C++17: a task is put into a journal in
- * the current directory, and taken by the next one that opens it. Calls no function of timerhub.h.
+ * The smallest program that uses the journal, in C11 and in C++17. It puts a task into a journal in
+ * the current directory, closes the journal, opens it again and takes the task. The program calls
+ * no function of timerhub.h.
  */
 #include <stdio.h>
 #include <timerhub_journal.h>

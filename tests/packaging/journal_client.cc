@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT */
-/* The same source as C++17. */
+/* The same source compiled as C++17. */
 #include "journal_client.c"

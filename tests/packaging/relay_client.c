@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The least that a user of the relay needs, in C11 and in C++17: without a server, the library says
- * so. Prints the version.
+ * The smallest program that uses the relay, in C11 and in C++17. No server is running, so the
+ * library must report this. The program prints the version.
  */
 #include <errno.h>
 #include <stdio.h>

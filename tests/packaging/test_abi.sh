@@ -21,7 +21,8 @@ cp "$root"/include/*.h "$copy/include/"
 "$root/tools/abi" "$library"
 "$root/tools/abi" "$journal"
 
-# falsified WANTED SED-COMMAND...: compares with a changed description; WANTED is good or bad.
+# falsified WANTED SED-COMMAND... changes the description by sed, and compares the library with it.
+# tools/abi must say WANTED, which is good or bad.
 falsified() {
 	local wanted=$1 got=good
 	shift
@@ -42,25 +43,25 @@ event="class-decl name='timerhub_event'"
 config="class-decl name='timerhub_config'"
 member="/offset-in-bits='256'/,/<\/data-member>/d"
 
-# A function that was there, by its symbol alone.
+# The description has a function more than the library, as a symbol only.
 falsified bad -e "s/\(<elf-symbol name='timerhub_\)now\('.*\)/&\n\1lost\2/"
-# A member that was 32 bits further.
+# In the description a member is 32 bits further on.
 falsified bad -e "/$event/,/<\/class-decl>/s/bits='128'/bits='160'/"
-# A struct without a size member that was shorter.
+# In the description a struct without a size member is shorter.
 falsified bad -e "/$event/s/size-in-bits='320'/size-in-bits='256'/" \
 	-e "/$event/,/<\/class-decl>/{$member}"
-# A parameter that was not there.
+# In the description a function lacks a parameter.
 falsified bad -e "/function-decl name='timerhub_dispatch'/,/<\/function-decl>/{/name='max'/d}"
-# An option struct that was shorter: it may grow.
+# In the description an option struct is shorter. This is allowed, since option structs may grow.
 falsified good -e "/$config/s/size-in-bits='320'/size-in-bits='256'/" \
 	-e "/$config/,/<\/class-decl>/{$member}"
-# No description at all.
+# The description is cut off.
 falsified bad -e "20,\$d"
-# A function that was not there.
+# The description lacks a function. This is allowed, since functions may be added.
 falsified good -e "/function-decl name='timerhub_wait'/,/<\/function-decl>/d" \
 	-e "/elf-symbol name='timerhub_wait'/d"
 
-# tagged TAG SED-COMMAND: as if the release of that name had kept the description so.
+# tagged TAG SED-COMMAND makes a release named TAG whose description is changed by sed.
 tagged() {
 	local git=(git -C "$copy" -c user.name=test -c user.email=test@localhost)
 	sed -e "$2" "$root/lib/abi/timerhub.abi" >"$copy/lib/abi/timerhub.abi"
@@ -70,7 +71,7 @@ tagged() {
 	cp "$root/lib/abi/timerhub.abi" "$copy/lib/abi/timerhub.abi"
 }
 
-# told WANTED LINE: what comes of comparing, and that it says this of the release.
+# told WANTED LINE compares. tools/abi must say WANTED and print LINE about the release.
 told() {
 	local got=good
 	"$copy/tools/abi" "$library" >"$copy/log" 2>&1 || got=bad
@@ -102,7 +103,7 @@ config="class-decl name='timerhub_journal_config'"
 falsified bad -e "s/\(<elf-symbol name='timerhub_journal_\)put\('.*\)/&\n\1lost\2/"
 falsified bad -e "/$task/,/<\/class-decl>/s/bits='128'/bits='160'/"
 falsified bad -e "/$retry/,/<\/function-decl>/{/name='delay_ns'/d}"
-# It ends with reserved.
+# The last member of this option struct is reserved.
 falsified good -e "/$config/s/size-in-bits='384'/size-in-bits='352'/" \
 	-e "/$config/,/<\/class-decl>/{/offset-in-bits='352'/,/<\/data-member>/d}"
 falsified good -e "/function-decl name='timerhub_journal_check'/,/<\/function-decl>/d" \

@@ -23,7 +23,8 @@ SKIPPED = 77
 OWN_WARNINGS = ["-Wconversion", "-Wshadow", "-Wstrict-prototypes", "-Wmissing-prototypes"]
 COMPILERS = {"gcc": [], "clang": [], "musl-gcc": ["-static"]}
 
-# Its path, or only its name if it is not here. Debian's shared one names glibc.
+# The path of liburing's static library, or only its name if it is not installed. Debian's shared
+# library depends on glibc.
 URING = run("gcc", "-print-file-name=liburing.a").strip()
 
 

@@ -27,9 +27,9 @@ import tempfile
 from test_packaging import Wrong, copy_sources, expect, project_version, run
 
 SKIPPED = 77
-# The rule for names of another distribution.
+# A rule of rpmlint for names in another distribution.
 NOT_FEDORA = "lib-package-without-%mklibname"
-# A file of each package, and no package has the file of another.
+# For each package a file that no other package contains.
 TELLING = {
     "timerhub": "usr/bin/timerhub-top",
     "timerhub-libs": "libtimerhub.so.VERSION",
@@ -55,7 +55,7 @@ ALPINE_MESON = """#!/bin/sh
 exec meson setup --prefix=/usr --libdir=/usr/lib --mandir=/usr/share/man --buildtype=plain \\
 	--wrap-mode=nodownload "$@"
 """
-# What abuild does with an APKBUILD, in short.
+# The steps of abuild with an APKBUILD, shortened.
 ALPINE_ABUILD = r"""
 set -eu
 . ./APKBUILD

@@ -28,7 +28,7 @@ import sys
 import tempfile
 
 COMPILERS = {"c": ["gcc", "-std=c11"], "cc": ["g++", "-std=c++17"]}
-# By the names of their sources and programs: the package that each uses.
+# The package that each client program uses.
 CLIENTS = {"client": "timerhub", "journal_client": "timerhub-journal"}
 MAPS = ["lib/timerhub.map", "lib/journal/timerhub_journal.map",
         "lib/relay/timerhub_relay.map"]
@@ -116,7 +116,7 @@ def check_client(program, package, version, static, env=None, on_uring=False):
             expect(soname("timerhub", version) not in libraries,
                    f"{program} is linked with {libraries}")
         expect(("liburing.so.2" in libraries) == on_uring, f"{program} is linked with {libraries}")
-    # The journal's puts its files where it is run.
+    # The journal's client writes its files into the current directory.
     with tempfile.TemporaryDirectory() as folder:
         printed = run(program, env=env, timeout=60, cwd=folder).strip()
     wanted = "good" if package == "timerhub-journal" else version
@@ -219,7 +219,8 @@ def build_bilingual_client(directory, source, packages, version, env):
 
 def build_with_cmake(directory, source, version, env, more=()):
     """The clients in both languages, and those named in `more`, with their packages."""
-    # Debian's cmake does not bring make, its default; ninja is there for meson.
+    # Debian's cmake does not depend on make, its default. ninja is installed because meson needs
+    # it.
     run("cmake", "-G", "Ninja", "-S", source, "-B", directory, env=env)
     run("cmake", "--build", directory, env=env)
     for name, package in [*client_programs().items(), *more]:
@@ -269,7 +270,7 @@ def test_installed(root, directory):
     relay = [("relay_client_c", "timerhub-relay")]
     paths = {"CMAKE_PREFIX_PATH": str(prefix), "LD_LIBRARY_PATH": env["LD_LIBRARY_PATH"]}
     build_with_cmake(directory / "cmake_package", here / "cmake_package", version, paths, relay)
-    # A packager stages elsewhere; pkg-config finds it through a sysroot.
+    # A packager installs into a staging directory, which pkg-config finds as a sysroot.
     stage = directory / "stage"
     run("meson", "install", "-C", directory / "build", "--quiet", "--no-rebuild",
         env={"DESTDIR": str(stage)})
@@ -321,7 +322,7 @@ def test_subproject(root, directory):
     copy_sources(root, project / "subprojects/timerhub")
     for library in ("shared", "static"):
         build = project / f"build-{library}"
-        # The parent's choice alone: timerhub is to follow it.
+        # Only the parent project sets the option, and timerhub must follow it.
         printed = run("meson", "setup", build, project, f"-Ddefault_library={library}",
                       "-Dbuildtype=debug")
         check_parts(printed, PARTS + ("man",))
@@ -334,7 +335,7 @@ def test_subproject(root, directory):
         check_libraries(build, set(CLIENTS.values()))
         for name, package in client_programs().items():
             check_client(build / name, package, version, library == "static")
-    # Who asks for more gets it.
+    # A parent that enables further parts gets them.
     run("meson", "configure", build, "-Dtimerhub:examples=true", "-Dtimerhub:relay=enabled")
     run("ninja", "-C", build, "subprojects/timerhub/examples/hello_timer",
         "subprojects/timerhub/lib/relay/libtimerhub-relay.a")
@@ -396,7 +397,7 @@ def test_no_io_uring(root, directory):
     run(build / "examples/hello_timer", timeout=60)
     run("meson", "test", "-C", build, "--no-rebuild", "--print-errorlogs",
         "--timeout-multiplier=5", *tests)
-    # Never chosen silently.
+    # A build without io_uring is never chosen silently.
     try:
         run("meson", "setup", directory / "none", root, env={"PKG_CONFIG_LIBDIR": str(forbidden)})
     except Wrong as wrong:

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The least that a program on io_uring needs, in C11 and in C++17: a poll of a queue in a ring of
- * its own. Where the kernel refuses io_uring, there is no ring to poll in. Prints the version.
+ * The smallest program on io_uring, in C11 and in C++17. It polls a queue in a ring of its own. If
+ * the kernel refuses io_uring, the program does not poll. The program prints the version.
  */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* liburing.h needs it in plain C11 */
+#define _GNU_SOURCE /* liburing.h needs this in plain C11 */
 #endif
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <timerhub_uring.h>
 
-/* A timer comes through the ring. */
+/* Waits for a timer's event by a completion of the ring. */
 static bool timer_comes(struct io_uring *ring, struct timerhub_queue *queue)
 {
 	struct timerhub_event event;

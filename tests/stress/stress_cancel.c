@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Laws 2 and 3: a million timers are cancelled at about the time they expire, by the thread that
- * armed them, by another, or by both at once. Each timer is either cancelled or delivered.
+ * armed them, by another thread, or by both at once. Each timer is either cancelled or delivered.
  */
 #include "rig.h"
 
@@ -22,7 +22,7 @@ struct fate {
 static struct fate *fates;
 static unsigned races; /* number of all races */
 static struct rig rig;
-static atomic_uint mailbox = NOBODY; /* a race for another thread to cancel */
+static atomic_uint mailbox = NOBODY; /* a timer that another thread must cancel */
 static atomic_bool over;
 
 static void note_delivery(const struct timerhub_event *event)
@@ -98,7 +98,7 @@ static void *take_by_wait(void *arg)
 	return NULL;
 }
 
-/* Other takers do not count timers without a callback. This thread takes them one by one. */
+/* This thread takes timers without a callback, one by one. */
 static void *take_by_poll(void *arg)
 {
 	struct pollfd fd = { .fd = timerhub_queue_fd(rig.queue), .events = POLLIN };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A timer's object is freed as soon as timerhub_cancel_sync() has returned any result, while two
- * threads dispatch. No callback may be inside then, or begin later. AddressSanitizer reports a late
- * access; without it, the poison does.
+ * threads dispatch. After the return, no callback of the timer may run or begin. AddressSanitizer
+ * reports a late access. Without it, the member `poison` shows the access.
  */
 #include "rig.h"
 
@@ -16,12 +16,12 @@
 #define DEAD UINT64_C(0xdead)
 
 struct thing {
-	uint64_t poison; /* ALIVE or DEAD. Not atomic, so a callback inside would be a data race */
+	uint64_t poison; /* ALIVE or DEAD; not atomic, so a late callback is a data race */
 };
 
 static struct rig rig;
 static atomic_bool over;
-static atomic_uint late; /* cancels that came after the delivery */
+static atomic_uint late; /* number of cancels after the delivery */
 
 static void spin_for(uint64_t ns)
 {

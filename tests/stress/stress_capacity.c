@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Laws 2, 3, 7 and 10: several threads use every slot of a small hub all the time. They arm,
- * re-arm, cancel and let timers expire, one-shot, periodic and with slack, and try stale handles.
- * No arm is refused, no event comes twice, and no call affects another generation. Ten-hour timers
- * are armed and cancelled at full speed.
+ * Laws 2, 3, 7 and 10: several threads use every slot of a small hub all the time. They arm timers
+ * of all kinds, re-arm them, cancel them or let them expire, and try stale handles. No arm is
+ * refused, no event comes twice, and no call affects another generation. Ten-hour timers are armed
+ * and cancelled at full speed.
  */
 #include "rig.h"
 
@@ -15,7 +15,10 @@
 
 enum state { EMPTY, HELD, GONE };
 
-/* Which of canceller and consumer ended the timer? One compare-and-swap from HELD decides. */
+/*
+ * Canceller and consumer both try to end the timer. The first to change HELD by compare-and-swap
+ * has ended it.
+ */
 struct cell {
 	atomic_uint life_state; /* 4 * generation + state */
 	timerhub_timer handle;
@@ -163,7 +166,8 @@ static void *churn(void *arg)
 }
 
 /*
- * Two threads use the default hub beside one live timer. No arm is refused, and no memory is added.
+ * Two threads use the default hub beside one live timer. The hub must refuse no arm and use no
+ * further memory.
  */
 START_TEST(capacity_under_churn_costs_no_memory)
 {

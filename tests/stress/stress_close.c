@@ -13,7 +13,7 @@
 struct waiter {
 	pthread_t thread;
 	struct timerhub_queue *queue;
-	atomic_int tid; /* 0 until the thread is about to wait */
+	atomic_int tid; /* 0 before the thread is about to wait */
 };
 
 static void *wait_to_the_end(void *arg)
@@ -72,7 +72,7 @@ START_TEST(close_amid_expiries_gives_everything_back)
 }
 END_TEST
 
-/* Waiters without events, beside a queue with many. */
+/* Threads wait in queues without events, while another queue has many events. */
 START_TEST(close_tells_every_waiter)
 {
 	struct dice dice = dice_new(0);

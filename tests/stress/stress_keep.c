@@ -14,7 +14,7 @@
 
 struct kept {
 	timerhub_timer handle;
-	_Atomic uint64_t started; /* starts: the arm, and re-arms that found the timer idle */
+	_Atomic uint64_t started; /* number of arms, and of re-arms that found the timer idle */
 	_Atomic uint64_t came;
 };
 
@@ -42,7 +42,7 @@ static void *take(void *unused)
 	return NULL;
 }
 
-/* Mostly close to now. */
+/* Returns a deadline, mostly close to now. */
 static uint64_t some_delay(struct dice *dice)
 {
 	return dice_below(dice, 16) == 0 ? HOUR : dice_magnitude(dice, 13);
@@ -137,8 +137,8 @@ static void *run_stepper(void *unused)
 }
 
 /*
- * Makes a number of re-arms, each to one of the next steps of the clock, and at most as many as
- * there are steps.
+ * Makes some re-arms, each to one of the next steps of the clock. There are at most as many re-arms
+ * as steps.
  */
 static void *run_racer(void *arg)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Laws 2, 3 and 7 for periodic timers: several consumers take the events of fast timers, which are
- * cancelled at random. No period of a timer is reported twice. If a timer is at rest when it is
- * cancelled, all periods 0 .. n - 1 are reported. Otherwise a consumer in progress may drop the
- * periods that it holds.
+ * cancelled at random. No period of a timer is reported twice. If no consumer holds an event of a
+ * timer when it is cancelled, all periods 0 .. n - 1 are reported. A consumer that holds an event
+ * may drop the periods of the event.
  */
 #include "rig.h"
 
@@ -13,7 +13,7 @@
 #define ARMERS 2
 #define TAKERS 3
 #define LIVES_MAX 200000
-/* One timer in this number comes to rest before it is cancelled. */
+/* One timer in this number is cancelled only when no consumer holds an event of it. */
 #define RESTS_EVERY 8
 /* Periods of a timer that are recorded one by one. A timer has more only if the machine stalled. */
 #define PERIODS_MAX 512
@@ -85,7 +85,10 @@ static void *take(void *arg)
 
 		for (int i = 0; i < count; i++) {
 			struct life *life = &lives[events[i].data];
-			/* An interval is longer than a tick, so the tick determines its period. */
+			/*
+			 * An interval is longer than a tick, so the tick of the event tells which
+			 * period it reports.
+			 */
 			uint64_t at = (events[i].expires_ns - life->first_ns) / life->interval_ns;
 			uint64_t last = at + events[i].count - 1;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Laws 2 and 4: timers are moved earlier, later and to NEVER at about the time they expire. Each is
- * delivered once, with the deadline of the last re-arm that returned 0. After a re-arm returned
- * -ENOENT, no event comes.
+ * Laws 2 and 4: timers are moved earlier, later and to NEVER at about the time they expire. Each
+ * timer is delivered once, with the deadline of the last re-arm that returned 0. After a re-arm
+ * returned -ENOENT, no event comes.
  */
 #include "rig.h"
 
@@ -56,7 +56,7 @@ static void move(struct moved *moved, uint64_t deadline_ns)
 		moved->told = true;
 }
 
-/* Mostly close to now; sometimes past, far away or NEVER. */
+/* Returns a deadline, mostly close to now, sometimes past, far away or NEVER. */
 static uint64_t some_deadline(struct dice *dice)
 {
 	switch (dice_below(dice, 8)) {

@@ -10,7 +10,9 @@
 
 #define WORKERS 2
 
-/* The workers use one queue in each round. The stopping thread opens the next. */
+/*
+ * In each round the workers use one queue. The stopping thread opens the queue of the next round.
+ */
 static struct rig rig;
 static struct timerhub_queue *_Atomic queue;
 static atomic_uint home; /* workers that have left the round's queue */
@@ -31,7 +33,10 @@ static void *work(void *argument)
 			continue;
 		}
 		do {
-			/* Sometimes just before the wait, sometimes just after it. */
+			/*
+			 * Pause for a random time, so that the stop comes before, during or after a
+			 * wait.
+			 */
 			for (uint64_t i = dice_magnitude(&dice, 8); i > 0; i--)
 				(void)atomic_load(&over);
 			result = timerhub_wait(mine, &event, 1, UINT64_MAX);

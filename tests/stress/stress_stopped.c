@@ -5,9 +5,9 @@
  *
  * A victim thread makes a call once for each instruction of the library on the call's path. ptrace
  * (tracer.h) stops it there until other threads have armed, re-armed, cancelled and received
- * events, which would hang if they waited for it. Then it continues, and must end with the same
- * result. If ptrace is not available, tests/service/test_submission.c stops threads at random by a
- * signal.
+ * events, which would hang if they waited for it. After that the victim continues, and its call
+ * must end with the same result. If ptrace is not available, tests/service/test_submission.c stops
+ * threads at random by a signal.
  */
 #include "rig.h"
 #include "tracer.h"
@@ -15,11 +15,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define STOPS_CHOSEN 200 /* per scene, if all would take too long */
-#define STOPS_STEPPED 50 /* if each stop is made by single steps */
+#define STOPS_CHOSEN 200 /* stops per scene, if a stop takes long */
+#define STOPS_STEPPED 50 /* stops per scene, if each is made by single steps */
 #define OTHERS 8         /* timers of the other threads */
 #define LEARNINGS 10
-#define LEARNINGS_SANITIZED 3 /* under a sanitizer the paths vary, so the shortest must do */
+#define LEARNINGS_SANITIZED 3 /* under a sanitizer the paths vary, and the shortest is used */
 #define LESSONS 5             /* runs to find a path that occurs again */
 #define TRIES 6               /* runs to take the same path again */
 #define BATCH 3               /* timers armed by one call */
@@ -54,8 +54,8 @@ static void play(const struct scene *scene)
 }
 
 /*
- * The possible paths of the call, after first-time symbol resolution and page faults. They differ
- * by the owner's state and by the number of free slots of the CPU.
+ * The possible paths of the call, after first-time symbol resolution and page faults. The paths
+ * differ by the owner's state and by the number of free slots of the CPU.
  */
 static struct tracer_way shortest;
 static struct tracer_way longest;
@@ -91,10 +91,12 @@ static bool play_until(const struct scene *scene, const struct tracer_way *way, 
 		if (stopped)
 			return true;
 	}
-	return false; /* the path is too rare */
+	return false; /* the call takes this path too rarely */
 }
 
-/* A sanitizer multiplies the instructions. Without breakpoints each stop takes long. */
+/*
+ * A sanitizer makes the path many times as long. Without breakpoints each stop takes a long time.
+ */
 static bool stops_are_dear(void)
 {
 	return sanitized() || tracer_only_steps();
@@ -102,8 +104,8 @@ static bool stops_are_dear(void)
 
 /*
  * Stops at all instructions, or at a random choice if stops take long. Returns false if most
- * instructions were not reached. Then the recorded path was rare, for instance because another
- * program used the processor.
+ * instructions were not reached. In that case the recorded path was rare, for instance because
+ * another program used the processor.
  */
 static bool stop_along(const struct scene *scene, struct dice *dice)
 {
@@ -223,7 +225,10 @@ static void call_cancel(void *argument)
 	job.result = timerhub_cancel(rig.hub, job.timer);
 }
 
-/* The smallest form of every call. Each hangs, or is refused, if it waits for the victim. */
+/*
+ * The other threads make every call in its smallest form. A call that waits for the victim would
+ * hang or be refused.
+ */
 static void others_are_served(void)
 {
 	timerhub_timer timers[OTHERS];
@@ -241,7 +246,7 @@ static void others_are_served(void)
 		expect_eq(timerhub_cancel(rig.hub, arm_after(rig.queue, HOUR, i)), 0);
 }
 
-/* The timer is live, due within (after_ns, until_ns] from now, and is cancelled. */
+/* Expects that the timer is live and due within (after_ns, until_ns] from now, and cancels it. */
 static void conclude_live(uint64_t after_ns, uint64_t until_ns)
 {
 	uint64_t left_ns = 0;
@@ -319,9 +324,10 @@ END_TEST
 
 /*
  * A producer is delayed while others submit. It finds the current end of the inbox within a cache
- * line of its place, and does not walk over the new entries. On a manual hub with one lane, into
- * which others push 1,600 times: a walk takes some 16,000 instructions. Each of six calls is
- * delayed where this costs most. Together they may take SIX_CALLS_MORE_MAX additional instructions.
+ * line of its place, and does not walk over the new entries. The hub is manual and has one lane,
+ * into which other threads push 1,600 times. A walk over these entries would take some 16,000
+ * instructions. Six calls are delayed, each at the place where the delay costs most. Together the
+ * calls may take SIX_CALLS_MORE_MAX additional instructions.
  */
 #define MEANWHILE_ROUNDS 100
 #define MEANWHILE 16
@@ -403,13 +409,13 @@ END_TEST
 /* ---- consuming ---- */
 
 /*
- * A consumer stopped for ever keeps only the events that it has taken. On a manual hub, so that the
- * waiting events are known.
+ * A consumer stopped for ever keeps only the events that it has taken. The hub is manual, so that
+ * the test knows the waiting events.
  */
 #define DUE 3
 
 static uint64_t virtual_ns;
-static uint64_t taken; /* taken by the others while one consumer is stopped */
+static uint64_t taken; /* events taken by the other consumers while one is stopped */
 static uint64_t given;
 
 static void call_drain_one(void *argument)
@@ -493,8 +499,8 @@ END_TEST
 
 /*
  * Laws 7 and 6: a thread stopped in arm keeps one slot from the others, its own, even if it was
- * moving many free slots. Each time with a new hub, first unused, then with all free slots on the
- * stack of another CPU.
+ * moving many free slots. Each stop uses a new hub. In the first half of the stops no slot has been
+ * used. In the second half all free slots are on the stack of another CPU.
  */
 #define SLOTS 2048
 
@@ -562,7 +568,10 @@ START_TEST(stopped_while_arming_it_keeps_one_slot)
 }
 END_TEST
 
-/* The tests on manual hubs have no sleeper, so one of the two runs has them. */
+/*
+ * The program runs once for each sleeper. Manual hubs have no sleeper, so only one of the two runs
+ * tests them.
+ */
 static bool manual_elsewhere(void)
 {
 	return sleeper_asked() == TIMERHUB_SLEEPER_POLL && uring_refused() == 0;

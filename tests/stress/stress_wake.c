@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * No wake-up is lost, of the owner or of a consumer. One timer is armed at a time, and its armer
- * blocks until it comes. A lost wake-up hangs, which is a failure after ARRIVES. Other threads move
- * the owner's promise up and down.
+ * blocks until it comes. A lost wake-up hangs, which is a failure after ARRIVES. Other threads make
+ * the owner's promise earlier and later.
  */
 #include "rig.h"
 
@@ -44,7 +44,7 @@ static void take_blocking(struct timerhub_queue *queue, enum way way, int edge_f
 	} while (count == 0);
 	expect_eq(count, 1);
 	expect_eq(event.data, data);
-	if (way == BY_EDGE) /* drain all, so that the next event makes an edge */
+	if (way == BY_EDGE) /* drain everything, so that the next event makes an edge */
 		expect_empty(queue);
 }
 
@@ -80,8 +80,8 @@ static void *ping(void *arg)
 }
 
 /*
- * Arms and expires the earliest timer again and again. The promise is raised at the moment when
- * others submit.
+ * Arms and expires the earliest timer again and again. So the owner raises its promise while other
+ * threads submit.
  */
 static void *move_promise(void *arg)
 {
@@ -117,7 +117,7 @@ START_TEST(wake_is_never_lost)
 }
 END_TEST
 
-/* Without other threads, the owner is always falling asleep or waking. */
+/* There are no other threads, so the owner goes to sleep and wakes for each timer. */
 START_TEST(wake_is_never_lost_alone)
 {
 	struct dice dice = dice_new(1);

@@ -56,7 +56,10 @@ static uintptr_t peek_register(size_t offset)
 	return (uintptr_t)ptrace(PTRACE_PEEKUSER, shared->victim, offset, 0);
 }
 
-/* Stop before the instruction at `at`; 0: do not stop. Returns 0 or an errno. */
+/*
+ * Let the victim stop before the instruction at `at`. With 0, it does not stop. Returns 0 or an
+ * errno.
+ */
 static int set_breakpoint(uintptr_t at)
 {
 	if (ptrace(PTRACE_POKEUSER, shared->victim, DEBUG_REGISTER(0), at) < 0 ||
@@ -94,8 +97,8 @@ static bool go_on(enum __ptrace_request request)
 }
 
 /*
- * At a mark, outside the library: does a breakpoint before the next instruction stop the victim
- * earlier than a step over that instruction?
+ * Find out whether breakpoints work. The victim is at a mark, outside the library. A breakpoint
+ * before the next instruction must stop it earlier than a step over that instruction.
  */
 static void probe_breakpoints(void)
 {
@@ -129,8 +132,8 @@ static bool go_on_to(uintptr_t at)
 }
 
 /*
- * Step to the next instruction of the library, and run through other code. Returns false at the
- * mark.
+ * Step to the next instruction of the library, and run through other code. Returns false if the
+ * victim has reached the mark.
  */
 static bool step(void)
 {
@@ -241,7 +244,7 @@ static int tracer_socket;
 static int victim_pipe[2];
 static pthread_t victim_thread;
 static atomic_uint calls_begun;
-static atomic_uint calls_ended; /* orders the victim's writes before later reads */
+static atomic_uint calls_ended; /* its release makes the victim's writes visible */
 
 struct job {
 	void (*call)(void *);
@@ -264,7 +267,7 @@ static void *run_victim(void *arg)
 	struct job job;
 
 	(void)arg;
-	thread_pin(0); /* so that the victim and other threads share the per-CPU data */
+	thread_pin(0); /* the victim and other threads share the per-CPU data */
 	__atomic_store_n(&shared->victim, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
 	while (read(victim_pipe[0], &job, sizeof(job)) == sizeof(job)) {
 		MARK();

@@ -5,7 +5,7 @@
  * instruction. It runs through code outside the library (the vdso's clock, a sanitizer's runtime
  * with its locks) at full speed. If debug registers never fire, it uses single steps only.
  *
- * One thread makes all of these calls. x86-64 only.
+ * One thread makes all of these calls. The tracer runs on x86-64 only.
  */
 #ifndef TESTS_TRACER_H
 #define TESTS_TRACER_H
@@ -30,8 +30,8 @@ bool tracer_open(void);
 void tracer_close(void);
 
 /*
- * After the first call: do debug registers never fire? Then a stop steps over all instructions
- * before it, which takes about a hundred times as long.
+ * Returns whether debug registers never fire. Call it after the first tracer_learn(). Without them,
+ * a stop steps over all earlier instructions, which takes about a hundred times as long.
  */
 bool tracer_only_steps(void);
 

@@ -440,7 +440,7 @@ def check_functions(sources):
             if line.strip() == "{" and not is_scope(source.lines[index - 1]):
                 begins[indent] = index
             elif line[len(indent):].startswith("}") and begin is not None:
-                # The line with the name counts too.
+                # The line with the function's name counts too.
                 if index - begin + 2 >= FUNCTION_LINES:
                     complaints.append(source.at(begin, f"a function of {index - begin + 2} lines"))
                 begins[indent] = None
@@ -448,7 +448,7 @@ def check_functions(sources):
 
 
 def check_lines(sources):
-    # In two halves, so that this file has no hit of its own.
+    # The words are written in two halves, so that this file does not contain them.
     unfinished = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
     complaints = []
     for source in sources:

@@ -16,7 +16,7 @@ import tempfile
 import unittest
 
 SCRIPT = pathlib.Path()
-# `here` is installed, no other package is.
+# The package `here` is installed, and no other package.
 DPKG_QUERY = 'for last; do :; done; [ "$last" = here ] && echo installed'
 NEED = "packages_need here first second && echo went on"
 

@@ -126,7 +126,7 @@ class Json(unittest.TestCase):
             self.check(watched, live=300, inbox=0, outbox=[180, 0])
             watched.ok(f"advance 0 {HOUR}")
             self.check(watched, live=300, inbox=0, outbox=[250, 50])
-            # The first of the 70 left from the hour, and 180 from before.
+            # The queue has 180 events from before and 70 events of this hour.
             self.assertEqual(watched.do("drain 0 0 1000"), "250")
             self.assertEqual(watched.do("drain 0 1 1000"), "50")
             self.check(watched, live=0, inbox=0, outbox=[0, 0])
@@ -146,7 +146,7 @@ class Json(unittest.TestCase):
             watched.ok(f"arm 0 0 {HOUR} 500", "wait 0 0 4000")
             self.assertEqual(watched.do("cancel 0 200"), "200")
             delivered = 4000 + self.tries_until_woken(watched)
-            # The owner may still be awake.
+            # The owner may still be awake here, so the numbers may change.
             hub = eventually(lambda: self.agree(watched))
             self.assertEqual((hub["live"], hub["delivered"], hub["cancelled"]),
                              (300, delivered, 200))

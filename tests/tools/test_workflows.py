@@ -22,7 +22,7 @@ except ImportError as error:
     print(f"skipped: {error}")
     sys.exit(77)
 
-# The lines that some job must have, for each environment.
+# The commands that a job of some workflow must contain, for each environment.
 ENVIRONMENTS = {
     "Debian 12": r"debian:12",
     "Debian 13": r"debian:13",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process to be observed. It reads commands, one a line, and answers each with a line. Hubs and
- * queues have small numbers, in the order of their opens.
+ * A process that the tests of timerhub-top observe. It reads commands, one a line, and answers each
+ * with a line. Hubs and queues have small numbers, in the order of their opens.
  *
  *   hub THREAD_NAME FLAGS TIMERS_MAX    -> ok
  *   queue HUB                           -> ok
@@ -164,7 +164,7 @@ static void fork_once(const struct timerhub_event *event)
 
 /*
  * Arms three timers of a manual hub that are due at once, and forks in the first callback. The
- * child continues inside the call, as the parent does, and then runs until it is killed.
+ * child finishes the call, as the parent does, and runs until it is killed.
  */
 static void fork_inside(const struct hub *hub, struct timerhub_queue *queue)
 {
