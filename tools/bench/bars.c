@@ -11,13 +11,13 @@
 enum bar_kind {
 	AT_MOST,
 	AT_LEAST,
-	MORE /* at most this much more than the other value */
+	MORE /* at most `limit` more than the other value */
 };
 
 /* A value of the table. */
 struct point {
 	const char *workload;
-	const char *subject; /* "best": the best without timerhub and the floor */
+	const char *subject; /* "best": the best subject except timerhub and the floor */
 	uint32_t timers;
 	unsigned threads;
 	const char *value;
@@ -26,7 +26,7 @@ struct point {
 struct bar {
 	const char *says;
 	struct point ours;
-	struct point theirs; /* without a workload, the limit is absolute */
+	struct point theirs; /* if it has no workload, the limit is absolute */
 	enum bar_kind kind;
 	double limit;
 };
@@ -211,7 +211,7 @@ static const struct bar bars[] = {
 	  AT_MOST, 72 },
 	{ "idle, system calls", OURS("idle", MILLION, 1, "system_calls"), NOBODY, AT_MOST, 0 },
 	{ "idle, context switches", OURS("idle", MILLION, 1, "switches"), NOBODY, AT_MOST, 0 },
-	/* One wake for every 8,192 entries that wait in the inbox. */
+	/* The owner may wake once for every 8,192 entries that wait in the inbox. */
 	{ "idle, wakes of the owner by 10^5 later arms", OURS("idle", MILLION, 1, "arms_woke"),
 	  NOBODY, AT_MOST, 13 },
 	{ "wakes by submitters", OURS("wakes", 20000, 1, "submit_wakes"), NOBODY, AT_MOST, 20 },

@@ -15,7 +15,7 @@ struct run {
 	const struct subject *subject;
 	uint32_t timers;
 	unsigned threads;
-	uint64_t duration_ns; /* duration of the measurement, if the workload lets it vary */
+	uint64_t duration_ns; /* duration of the measurement, for workloads that have one */
 	uint64_t seed;
 };
 
@@ -37,12 +37,12 @@ void result_add(struct result *result, const char *name, double value);
 
 struct workload {
 	const char *name;
-	const char *what;                     /* meaning of one operation */
-	unsigned needs;                       /* CAN_… that its subjects need */
+	const char *what;                     /* description of one operation */
+	unsigned needs;                       /* CAN_… flags that its subjects need */
 	const char *shows;                    /* extra value to print, or NULL */
 	uint32_t timers[WORKLOAD_SIZES_MAX];  /* default; ends with 0 */
 	unsigned threads[WORKLOAD_SIZES_MAX]; /* default; ends with 0 */
-	unsigned rounds_max;                  /* more rounds show nothing new; 0: no limit */
+	unsigned rounds_max;                  /* most rounds that are useful; 0: no limit */
 	void (*measure)(const struct run *run, struct result *result);
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Time of day, of this thread and of this process, in nanoseconds. */
+/* CLOCK_MONOTONIC and the CPU time of this thread and of this process, in nanoseconds. */
 #ifndef BENCH_CLOCKS_H
 #define BENCH_CLOCKS_H
 

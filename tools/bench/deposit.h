@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes a journal's files as many puts would have, without a sync for each. */
+/* Writes the files of a journal as if many tasks had been put, but without a sync for each task. */
 #ifndef BENCH_DEPOSIT_H
 #define BENCH_DEPOSIT_H
 
@@ -11,7 +11,7 @@ void deposit_open(const char *folder);
 void deposit_put(uint64_t due_ns, const void *key, uint32_t key_len, const void *data,
                  uint32_t data_bytes);
 
-/* Sync all of them. */
+/* Sync all files. */
 void deposit_close(void);
 
 #endif

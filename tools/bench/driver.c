@@ -11,9 +11,9 @@
 
 static const struct subject *opened; /* the subject that calls use */
 static struct subject_setup setup;
-static void (*hook)(uint32_t timer); /* the workload's, or NULL */
+static void (*hook)(uint32_t timer); /* the workload's callback, or NULL */
 static bool settled;                 /* set by the callback without a consumer thread */
-static sem_t settlings;              /* posted by it with a consumer thread */
+static sem_t settlings;              /* posted by the callback if there is a consumer thread */
 
 static void driver_expired(uint32_t timer)
 {
@@ -67,7 +67,7 @@ const struct subject *driver_open(const struct run *run, const struct subject_se
 void driver_settle(void)
 {
 	if ((opened->can & CAN_EXPIRE) == 0 || (!setup.cross && (opened->can & HAS_OWNER) == 0))
-		return; /* this subject applies calls at once */
+		return; /* this subject applies each call at once */
 	settled = false;
 	opened->tick();
 	subject_must(opened->arm(setup.timers, 0));

@@ -9,8 +9,8 @@
 #include "bench.h"
 
 /*
- * Open the run's subject. Returns the subject to call, which is another one if calls go through the
- * mailbox. `on_expiry` may be NULL. With setup->cross this starts the thread in run().
+ * Open the run's subject. Returns the subject to call. If calls go through the mailbox, this is the
+ * mailbox's subject. `on_expiry` may be NULL. With setup->cross this starts the thread in run().
  */
 const struct subject *driver_open(const struct run *run, const struct subject_setup *setup,
                                   void (*on_expiry)(uint32_t timer));
@@ -18,7 +18,7 @@ const struct subject *driver_open(const struct run *run, const struct subject_se
 /* Wait until the subject has applied all earlier calls: arm one more timer, and wait for it. */
 void driver_settle(void);
 
-/* Deliver on this thread until done(); only without setup->cross. */
+/* Deliver events on this thread until done() returns true. Call it only without setup->cross. */
 void driver_run(bool (*done)(void));
 
 /*
@@ -26,7 +26,10 @@ void driver_run(bool (*done)(void));
  */
 void driver_within(void (*body)(void *), void *context);
 
-/* Arm all timers with delays in [from, to), in order; with `from` if both are equal. */
+/*
+ * Arm all timers, in order, with random delays in [from, to). If both are equal, all delays are
+ * `from`.
+ */
 void driver_arm_all(uint32_t timers, uint64_t from_ns, uint64_t to_ns, uint64_t seed);
 
 #endif

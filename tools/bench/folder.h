@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Make an empty folder for this process. Ends the measurement if that fails. */
+/* Make an empty folder for this process. If the folder cannot be made, ends the measurement. */
 const char *folder_make(void);
 
 /* Remove the folder of an ended process, if there is one. */
@@ -15,7 +15,10 @@ void folder_remove(pid_t process);
 /* Drop the kernel's cache of the folder's files, which must be synced. */
 void folder_drop_caches(void);
 
-/* Is the folder in memory, so that syncs cost nothing? Warns once on standard error. */
+/*
+ * Returns whether the folder is in memory, where syncs cost nothing. If it is, warns once on
+ * standard error.
+ */
 bool folder_is_memory(void);
 
 #endif

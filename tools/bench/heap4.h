@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A textbook 4-ary heap of timers by deadline. Each timer has its index in the heap. No locks, no
- * clock.
+ * A textbook 4-ary heap of timers by deadline. Each timer has its index in the heap. The heap has
+ * no lock and reads no clock.
  */
 #ifndef BENCH_HEAP4_H
 #define BENCH_HEAP4_H
@@ -18,15 +18,16 @@ struct heap4_entry {
 
 struct heap4 {
 	struct heap4_entry *entries;
-	uint32_t *places; /* by timer: the index of its entry, or HEAP4_NOWHERE */
+	uint32_t *places; /* for each timer: the index of its entry, or HEAP4_NOWHERE */
 	uint32_t count;
 };
 
 void heap4_open(struct heap4 *heap, uint32_t timers);
-void heap4_put(struct heap4 *heap, uint32_t timer, uint64_t deadline_ns); /* Also moves a timer. */
+/* Inserts a timer, or moves a timer that is in the heap. */
+void heap4_put(struct heap4 *heap, uint32_t timer, uint64_t deadline_ns);
 void heap4_remove(struct heap4 *heap, uint32_t timer);
 
-/* Returns the earliest deadline; UINT64_MAX if there is none. */
+/* Returns the earliest deadline, or UINT64_MAX if the heap is empty. */
 static inline uint64_t heap4_next_ns(const struct heap4 *heap)
 {
 	return heap->count > 0 ? heap->entries[0].deadline_ns : UINT64_MAX;

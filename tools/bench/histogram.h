@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Counts of nanoseconds in buckets less than 2 % wide: 64 to each power of two. */
+/*
+ * Counts durations in ns in buckets that are less than 2 % wide. Each power of two has 64 buckets.
+ */
 #ifndef BENCH_HISTOGRAM_H
 #define BENCH_HISTOGRAM_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See mailbox.h. Two lists are swapped. Callers append to one under the mutex, while the loop's
- * thread works through the other without the mutex. Delays count from the loop's cached time.
+ * See mailbox.h. The mailbox has two lists, which are swapped. Callers append to the first under
+ * the mutex, while the loop's thread works through the second without the mutex. A delay counts
+ * from the time that the loop has cached.
  */
 #include "mailbox.h"
 

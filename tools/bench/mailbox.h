@@ -11,7 +11,7 @@
 /* Returns a subject with the same timers, whose arm, rearm and cancel any thread may call. */
 const struct subject *mailbox_wrap(const struct subject *subject);
 
-/* Called by the woken thread of the loop: pass all requests to the subject. */
+/* Pass all requests to the subject. The loop's thread calls this when it is woken. */
 void mailbox_apply(void);
 
 #endif

@@ -69,7 +69,7 @@ static unsigned split(char *text, const char **words)
 static unsigned long number(const char *text, unsigned long max)
 {
 	char *end;
-	double value = strtod(text, &end); /* accepts 1e6 */
+	double value = strtod(text, &end); /* accepts numbers such as 1e6 */
 
 	if (*end != '\0' || value < 1 || value > (double)max)
 		usage_error("not a number in range", text);
@@ -239,7 +239,9 @@ static bool suits(const struct subject *subject, const struct workload *workload
 	return subject->timers_max == 0 || timers <= subject->timers_max;
 }
 
-/* Does --no-journal exclude it? Only the journal measures durable workloads. */
+/*
+ * Returns whether --no-journal leaves the subject out. Only the journal measures durable workloads.
+ */
 static bool left_out(const struct options *options, const struct subject *subject,
                      const struct workload *workload)
 {
@@ -324,7 +326,7 @@ static void measure_group(const struct options *options, struct table *table, un
 	for (unsigned i = from; options->json && i < to; i++)
 		report_json(&table->cells[i], options->json);
 	if (options->json)
-		(void)fflush(options->json); /* so that an interrupted run leaves it */
+		(void)fflush(options->json); /* so that an interrupted run leaves its results */
 }
 
 static bool same_group(const struct cell *a, const struct cell *b)

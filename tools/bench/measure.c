@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See measure.h. A measurement has a process of its own. So CPU time and memory are those of the
- * subject only, the next measurement begins clean, and a subject that hangs or dies does not end
- * the run.
+ * See measure.h. A measurement has a process of its own. So only the subject's CPU time and memory
+ * are measured, and measurements do not affect each other. A subject that hangs or dies does not
+ * end the run.
  */
 #include "measure.h"
 

@@ -5,7 +5,7 @@
 
 #include "bench.h"
 
-/* Returns false if it failed or took too long; the process has printed the reason. */
+/* Returns false if the measurement failed or took too long. The process prints the reason. */
 bool measure(const struct workload *workload, const struct run *run, struct result *ret_result);
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * See plot.h. There are three kinds of plot: cost against the number of timers (a file for each
  * workload), throughput against threads, and the distribution of lateness. Each is a gnuplot script
- * that contains its data. It is kept beside the SVG, so it can be drawn again.
+ * that contains its data. The script is kept beside the SVG, so the plot can be drawn again.
  */
 #include "plot.h"
 
@@ -72,7 +72,10 @@ static unsigned cell_x(const struct cell *cell, enum axis axis)
 	return axis == AXIS_TIMERS ? cell->timers : cell->threads;
 }
 
-/* Is the cell on a curve of one workload, one subject and one value of the other axis? */
+/*
+ * Returns whether the cell belongs to the curve of this workload and subject at the value `other`
+ * of the axis that is not drawn.
+ */
 static bool on_curve(const struct cell *cell, const struct workload *workload,
                      const struct subject *subject, enum axis axis, unsigned other)
 {
@@ -108,7 +111,7 @@ static void curve_write(FILE *script, const struct table *table, const struct wo
 	(void)fprintf(script, "e\n");
 }
 
-/* Returns the most frequent value of the other axis among the workload's cells. */
+/* Returns the most frequent value, among the workload's cells, of the axis that is not drawn. */
 static unsigned common_other(const struct table *table, const struct workload *workload,
                              enum axis axis)
 {

@@ -6,8 +6,8 @@
 #include "table.h"
 
 /*
- * Write all plots for which there are results into the directory. Returns false, and prints the
- * reason, if that fails.
+ * Write all plots for which there are results into the directory. If a plot cannot be written,
+ * prints the reason and returns false.
  */
 bool plot_all(const struct table *table, const char *dir);
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 struct randoms {
-	uint64_t state; /* never 0 */
+	uint64_t state; /* state of the generator, never 0 */
 };
 
 static inline struct randoms randoms_from(uint64_t seed)
@@ -28,13 +28,13 @@ static inline uint32_t randoms_next(struct randoms *randoms)
 	return (uint32_t)((x * 0x2545f4914f6cdd1du) >> 32);
 }
 
-/* Uniform in [0, limit). */
+/* Returns a random number, uniform in [0, limit). */
 static inline uint32_t randoms_below(struct randoms *randoms, uint32_t limit)
 {
 	return (uint32_t)(((uint64_t)randoms_next(randoms) * limit) >> 32);
 }
 
-/* Uniform in [from, to). */
+/* Returns a random number, uniform in [from, to). */
 static inline uint64_t randoms_between(struct randoms *randoms, uint64_t from, uint64_t to)
 {
 	return from + (uint64_t)(((unsigned __int128)(to - from) * randoms_next(randoms)) >> 32);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The memory of timers that users embed in their objects. Without setup.records the timers follow
- * each other. With setup.records each is in a record of 256 bytes, which represents a connection. A
- * workload also accesses another cache line of the record. Subjects that embed nothing have records
- * too.
+ * each other in memory. With setup.records each timer is in a record of 256 bytes, which represents
+ * a connection. A workload also accesses another cache line of the record. A subject that embeds no
+ * timer has records too.
  */
 #ifndef BENCH_RECORDS_H
 #define BENCH_RECORDS_H
@@ -22,7 +22,7 @@ extern struct records {
 	uint64_t stride, offset;
 } records;
 
-/* Allocate setup->timers + setup->spare + 1 timers of `bytes` each. */
+/* Allocates setup->timers + setup->spare + 1 timers of `bytes` bytes. */
 void records_open(const struct subject_setup *setup, uint32_t bytes);
 
 static inline void *records_timer(uint32_t timer)

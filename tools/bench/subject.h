@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The driver interface: the calls that a workload makes on a timer service. Each subject has one
- * file. Each measurement is a process of its own with one open subject. So subjects keep their
- * state in static variables, and calls need no context.
+ * file. Each measurement has a process of its own, with one open subject. So a subject keeps its
+ * state in static variables, and its calls need no context.
  *
- * Timers have numbers, 0 to setup.timers - 1, and one more for driver_settle(). A subject stores
- * the same things as its users: embedded records, or an array of handles. Delays count from the
- * time that tick() last cached, as in an event loop that reads the clock once a turn. A subject
- * whose API reads the clock itself does so.
+ * Timers have the numbers 0 to setup.timers - 1. The number setup.timers is used by
+ * driver_settle(). A subject stores timers as its users do, in embedded records or as an array of
+ * handles. Delays count from the time that tick() last cached, as in an event loop that reads the
+ * clock once a turn. If a subject's API reads the clock in each call, the subject does so too.
  *
- * A subject that is not CAN_ANY_THREAD belongs to the thread that calls run(). With setup.cross
- * other threads reach it through mailbox.h, and it calls mailbox_apply() when it is woken.
+ * A subject that is not CAN_ANY_THREAD belongs to the thread that calls run(). With setup.cross,
+ * other threads reach the subject through mailbox.h. When the subject is woken, it calls
+ * mailbox_apply().
  */
 #ifndef BENCH_SUBJECT_H
 #define BENCH_SUBJECT_H
@@ -33,23 +34,23 @@ extern "C" {
 #define CAN_OPEN_LARGE (1u << 8)   /* reserves its memory at open */
 #define CAN_SERVE_ITSELF (1u << 9) /* calls back on a thread of its own, without a consumer */
 #define HAS_OWNER (1u << 10)       /* applies calls on a thread of its own */
-#define CAN_RUN_APART (1u << 11)   /* a program of its own, see subject_go.c */
+#define CAN_RUN_APART (1u << 11)   /* a separate program, see subject_go.c */
 #define CAN_PUT_DURABLY (1u << 12) /* arm() returns when the task is on stable storage */
 #define CAN_RECOVER (1u << 13)
 #define CAN_BATCH (1u << 14) /* measured in batches */
 #define CAN_SERVE (1u << 15) /* measured as the timers of a server */
-#define LOOP_EACH (1u << 16) /* a server has one for each of its threads, which share nothing */
-#define CAN_FINISH_DURABLY (1u << 17) /* and finish() */
+#define LOOP_EACH (1u << 16) /* a server has a loop for each thread, and the loops share nothing */
+#define CAN_FINISH_DURABLY (1u << 17) /* finish() returns when its change is stable */
 
 #define CAN_HOLD_RECORDS (1u << 18) /* measured as the timers of one event loop */
 
 #define DURABLE_BYTES 100       /* bytes of data in a durable task */
-#define PEER_TIMERS_MAX 4000000 /* for services that take long at 10^7 */
+#define PEER_TIMERS_MAX 4000000 /* limit for services that are slow with 10^7 timers */
 #define BATCH_MAX 64            /* timers in one call of a ..._many */
 
 struct subject_setup {
 	uint32_t timers;  /* number of timers in use */
-	uint32_t spare;   /* additional live timers: numbers armed again before they expired */
+	uint32_t spare;   /* number of additional live timers, armed again before they expired */
 	bool cross;       /* several threads arm, and one thread is in run() */
 	bool epoll;       /* the consumer polls with epoll, where it has a choice */
 	bool delay_queue; /* the consumer may take from the data structure itself */
@@ -62,38 +63,38 @@ struct subject_counts {
 	uint64_t submit_wakes;  /* number of arms, re-arms and cancels that woke it */
 	uint64_t inbox_max;     /* most requests that waited at once; 0: no inbox */
 	uint64_t syncs;         /* syncs of a log; 0: unknown */
-	uint64_t other_cpu_ns;  /* of a server process of the subject */
+	uint64_t other_cpu_ns;  /* CPU time of the subject's server process */
 };
 
 struct subject {
 	const char *name;
-	const char *how;       /* its use, in one line */
+	const char *how;       /* one line that says how the service is used */
 	unsigned can;          /* CAN_… */
-	uint32_t timers_max;   /* more take too long to arm, or do not fit; 0: no limit */
-	uint32_t handle_bytes; /* stored by the caller for each timer, beside its memory */
+	uint32_t timers_max;   /* more timers would take too long or not fit; 0: no limit */
+	uint32_t handle_bytes; /* bytes that the caller stores for each timer as a handle */
 	bool batches;          /* measured in batches only */
 	bool alone;            /* one thread does the work of any number of threads */
-	bool (*there)(void);   /* is it available here? NULL: always */
+	bool (*there)(void);   /* returns whether the service is available; NULL: always */
 	void (*open)(const struct subject_setup *setup);
-	void (*close)(void); /* or NULL: the measurement's process ends without it */
+	void (*close)(void); /* NULL: the measurement's process ends without a close */
 	void (*tick)(void);  /* cache the time for this thread's next delays */
 	/* These return a negative number if they fail, which ends the measurement. */
 	int (*arm)(uint32_t timer, uint64_t delay_ns);
 	int (*rearm)(uint32_t timer, uint64_t delay_ns);
 	int (*finish)(void);            /* take a durable task that is due, and acknowledge it */
 	int (*flush)(void);             /* wait for changes that arm() has only begun; or NULL */
-	void (*cancel)(uint32_t timer); /* also after its expiry */
-	/* At most BATCH_MAX at once; NULL if there are no such calls. */
+	void (*cancel)(uint32_t timer); /* may be called after the timer's expiry */
+	/* `count` is at most BATCH_MAX. NULL if the service has no such calls. */
 	int (*rearm_many)(const uint32_t *timers, unsigned count, uint64_t delay_ns);
 	int (*arm_many)(const uint32_t *timers, const uint64_t *delays_ns, unsigned count);
 	void (*cancel_many)(const uint32_t *timers, unsigned count);
 	void (*run)(bool (*done)(void)); /* deliver until done(), which only expiries change */
-	void (*wake)(void);              /* make the loop call mailbox_apply(); any thread */
-	void (*within)(void (*body)(void *), void *context); /* in the loop; or NULL */
+	void (*wake)(void);              /* from any thread: make the loop call mailbox_apply() */
+	void (*within)(void (*body)(void *), void *context); /* run inside the loop; or NULL */
 	void (*counts)(struct subject_counts *ret_counts);   /* with CAN_COUNT_WAKES; or NULL */
 };
 
-/* A subject calls it for each expiry, inside run() or on a thread of its own. */
+/* A subject calls this function for each expiry, inside run() or on a thread of its own. */
 extern void (*subject_expired)(uint32_t timer);
 
 /* NULL-terminated: the subjects of this build. */
@@ -102,8 +103,8 @@ extern const struct subject *const subjects[];
 const struct subject *subject_find(const char *name);
 
 /*
- * The measurement cannot continue: print the reason, and end the process. `error` is an errno value
- * or 0.
+ * Print the reason why the measurement cannot continue, and end the process. `error` is an errno
+ * value or 0.
  */
 __attribute__((noreturn)) void subject_fail(const char *what, int error);
 

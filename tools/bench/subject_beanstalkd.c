@@ -80,7 +80,10 @@ static void beanstalkd_open(const struct subject_setup *setup)
 	}
 }
 
-/* The answer begins with `expected`. If it has data, it is `more` bytes longer than a line. */
+/*
+ * Reads an answer, which must begin with `expected`. An answer with data is `more` bytes longer
+ * than its line.
+ */
 static int ask(const char *request, size_t bytes, const char *expected, size_t more,
                char answer[ANSWER_BYTES])
 {

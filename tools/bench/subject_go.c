@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Go's runtime timers, in a Go program of their own (bench.go), since a C process cannot contain
- * the runtime as one of its subjects. The program runs the same workloads and prints "name value"
- * lines.
+ * The timers of Go's runtime. A C process cannot contain this runtime beside its other subjects, so
+ * a separate Go program (bench.go) measures them. The program runs the same workloads and prints
+ * "name value" lines.
  */
 #include "subject_go.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Measurements of subjects that are programs of their own. */
+/* Measurements of subjects that are separate programs. */
 #ifndef BENCH_SUBJECT_GO_H
 #define BENCH_SUBJECT_GO_H
 

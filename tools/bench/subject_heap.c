@@ -21,7 +21,7 @@ static struct heap4 heap; /* under the mutex */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t earlier;                             /* the owner sleeps here */
 static pthread_cond_t finished = PTHREAD_COND_INITIALIZER; /* heap_run() waits here */
-static bool (*awaited)(void);                              /* for this; under the mutex */
+static bool (*awaited)(void);                              /* heap_run() waits for this; mutex */
 static uint64_t asleep_until_ns;                           /* 0 while awake; under the mutex */
 static struct subject_counts counts;                       /* under the mutex */
 static bool has_owner;
@@ -45,7 +45,7 @@ static bool heap_never(void)
 	return false;
 }
 
-/* Take at most `batch` at a time, call back, sleep; returns with done(). */
+/* Take at most `batch` due timers, call back, and sleep. Repeats until done() returns true. */
 static void heap_serve(bool (*done)(void), uint32_t batch)
 {
 	uint32_t timers[HEAP_BATCH];
@@ -104,7 +104,7 @@ static int heap_arm(uint32_t timer, uint64_t delay_ns)
 	heap4_put(&heap, timer, deadline_ns);
 	wake = deadline_ns < asleep_until_ns;
 	if (wake)
-		asleep_until_ns = deadline_ns; /* the owner has been woken for this deadline */
+		asleep_until_ns = deadline_ns; /* the owner is already woken for this deadline */
 	counts.submit_wakes += wake;
 	(void)pthread_mutex_unlock(&mutex);
 	if (wake)

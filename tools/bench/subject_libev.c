@@ -19,7 +19,7 @@ static void libev_expired(struct ev_loop *owner, ev_timer *timer, int events)
 {
 	(void)events;
 	ev_timer_stop(owner,
-	              timer); /* it repeats, for ev_timer_again; the benchmark needs one-shots */
+	              timer); /* ev_timer_again made it repeat; the benchmark needs one-shots */
 	subject_expired(records_number(timer));
 }
 

@@ -68,7 +68,7 @@ static void libevent_open(const struct subject_setup *setup)
 static void libevent_tick(void)
 {
 	(void)event_base_update_cache_time(
-		base); /* outside the loop it fails, and caches nothing */
+		base); /* outside the loop the call fails and caches nothing */
 }
 
 static int libevent_arm(uint32_t timer, uint64_t delay_ns)

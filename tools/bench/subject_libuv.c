@@ -2,8 +2,8 @@
 /*
  * libuv: one embedded uv_timer_t for each timer, re-armed by uv_timer_again with `repeat` set. This
  * counts from the loop's cached time; uv_update_time is called where a loop would have turned.
- * Milliseconds, rounded up. Other threads reach the loop by a locked list and uv_async_send, its
- * only thread-safe call.
+ * Delays are rounded up to milliseconds. Other threads reach the loop by a locked list and
+ * uv_async_send, its only thread-safe call.
  */
 #include <uv.h>
 
@@ -19,7 +19,7 @@ static bool has_async;
 static void libuv_expired(uv_timer_t *timer)
 {
 	(void)uv_timer_stop(
-		timer); /* it repeats, for uv_timer_again; the benchmark needs one-shots */
+		timer); /* uv_timer_again made it repeat; the benchmark needs one-shots */
 	subject_expired(records_number(timer));
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The cost of a disk for any program: one thread writes at least as many bytes as a durable task
- * needs, and syncs, again and again. "sync-append" extends a file, as a log does. "sync-batch"
- * writes as many bytes as half of 64 threads put at once. "sync-overwrite" writes to a file whose
- * blocks exist and were written before. A task that is put and finished takes two of these.
+ * Measures the cost of the disk for any program. One thread repeatedly writes at least as many
+ * bytes as a durable task needs, and syncs. "sync-append" extends a file, as a log does.
+ * "sync-batch" writes as many bytes as half of 64 threads put at once. "sync-overwrite" writes to a
+ * file whose blocks exist and were written before. A task that is put and finished needs two such
+ * writes.
  */
 #include <errno.h>
 #include <fcntl.h>

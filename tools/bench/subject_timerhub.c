@@ -102,7 +102,7 @@ static int subject_rearm(uint32_t timer, uint64_t delay_ns)
 
 static void subject_cancel(uint32_t timer)
 {
-	(void)timerhub_cancel(hub, *handle_of(timer)); /* -ENOENT: it has expired */
+	(void)timerhub_cancel(hub, *handle_of(timer)); /* -ENOENT: the timer has expired */
 }
 
 static int subject_rearm_many(const uint32_t *timers, unsigned count, uint64_t delay_ns)

@@ -12,7 +12,7 @@ struct cell {
 	const struct subject *subject;
 	uint32_t timers;
 	unsigned threads;
-	unsigned rounds; /* rounds measured so far; 0: none, or it failed */
+	unsigned rounds; /* rounds measured so far; 0: none, or the measurement failed */
 	struct result results[ROUNDS_MAX];
 };
 
@@ -29,7 +29,7 @@ struct spread {
 struct cell *table_add(struct table *table, const struct workload *workload,
                        const struct subject *subject, uint32_t timers, unsigned threads);
 
-/* Returns NULL if there is no such cell, or it has no result. */
+/* Returns NULL if the table has no such cell, or if the cell has no result. */
 const struct cell *table_find(const struct table *table, const char *workload, const char *subject,
                               uint32_t timers, unsigned threads);
 

@@ -9,7 +9,7 @@
 
 struct team_times {
 	uint64_t start_ns; /* common start time */
-	uint64_t cpu_ns;   /* of all members together */
+	uint64_t cpu_ns;   /* sum over all members */
 };
 
 /* Pin the thread to one of the process's CPUs, in turn. */

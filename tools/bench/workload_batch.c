@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Batches: the operations of refresh and churn for 32 timers at once, as in an event loop with 32
- * ready connections. A subject with calls for many timers gets the batch. Another subject gets one
- * timer after another, each as soon as it is picked. A batch has one random timer of each 32nd part
- * of the N, so it contains no timer twice. An operation is one timer's.
+ * ready connections. A subject with calls for many timers gets the batch. A subject without such
+ * calls gets one timer after the other, each as soon as it is picked. A batch has one random timer
+ * of each 32nd part of the N, so it contains no timer twice. An operation is the work for one
+ * timer.
  */
 #include "clocks.h"
 #include "driver.h"

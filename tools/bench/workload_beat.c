@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rest: the owner's work while its timers move and none of them expires.
+ * Measures the owner's rest: its work while timers move and no timer expires.
  *
  * "beat": N connections, each with data at random intervals of 0.5 to 1.5 s, re-armed with an idle
  * timeout of 3 s. "beat-cancel": 10^5 requests a second with a timeout of 30 s, each ended after N
@@ -32,15 +32,15 @@
 
 #define LATE_TIMERS 10000
 
-#define CALENDAR_MS 2048 /* a power of two, more than the longest interval */
+#define CALENDAR_MS 2048 /* a power of two, larger than the longest interval */
 #define NO_TIMER UINT32_MAX
 
 static struct beat {
 	const struct subject *subject;
 	struct randoms randoms;
 	uint32_t timers;
-	uint32_t *next;              /* by timer: the next in its millisecond's list */
-	uint32_t first[CALENDAR_MS]; /* the timers to re-arm in that millisecond */
+	uint32_t *next;              /* for each timer: the next in the list of its millisecond */
+	uint32_t first[CALENDAR_MS]; /* for each millisecond: the first timer to re-arm */
 	uint32_t oldest;             /* the request that ends next */
 	uint64_t ops;
 	uint64_t ops_ns; /* time in the subject's calls */
@@ -161,7 +161,7 @@ static void beat_cancel_measure(const struct run *run, struct result *result)
 
 static struct histogram late;
 static uint64_t late_deadlines_ns[LATE_TIMERS];
-static uint32_t late_count, late_early; /* the consumer writes */
+static uint32_t late_count, late_early; /* written by the consumer */
 
 static void late_record(uint32_t timer)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cross while timers expire: threads arm deadlines of 1 to 100 ms and cancel half of them, the
- * owner expires, a consumer drains. "tail" times each arm. "apply_ms" is the time from the last
- * call until the service had applied all calls. "inbox_max" is the largest number of waiting
- * entries.
+ * The work of cross while timers expire. Threads arm deadlines of 1 to 100 ms and cancel half of
+ * the timers, the owner expires timers, and a consumer drains. "tail" times each arm. "apply_ms" is
+ * the time from the last call until the service had applied all calls. "inbox_max" is the largest
+ * number of waiting entries.
  *
  * A thread uses its timers in turn. Nearly always, a timer has ended before its next use.
  */
@@ -17,7 +17,7 @@
 #define DELAY_FROM_NS NS_PER_MS
 #define DELAY_TO_NS (100 * NS_PER_MS)
 #define CANCEL_LAG 64
-/* More than any service can accept during a timer's life. */
+/* More timers than any service can accept during the life of a timer. */
 #define LIVE_MAX 8000000
 
 struct busy_member {
@@ -33,7 +33,7 @@ struct busy {
 	struct busy_member members[TEAM_MAX];
 };
 
-static uint64_t delivered; /* the consumer writes */
+static uint64_t delivered; /* written by the consumer */
 
 static void busy_count(uint32_t timer)
 {

@@ -11,7 +11,7 @@
 
 #define DELAY_FROM_NS NS_PER_SECOND
 #define DELAY_TO_NS (60 * NS_PER_SECOND)
-/* A timer is cancelled this many arms after its own. */
+/* A timer is cancelled this many arms after it was armed. */
 #define CANCEL_LAG 64
 
 struct cross {

@@ -5,8 +5,9 @@
  * after a time, or when the journal is full. Reports the number of puts for each sync, if the
  * subject knows it.
  *
- * A cycle is a task's whole life. T threads put a task that is due at once, take one, perhaps
- * another thread's, and acknowledge it. Each of the three returns when it is durable.
+ * In a cycle, each of T threads puts a task that is due at once, takes a task, which may be of
+ * another thread, and acknowledges it. Each of the three calls returns when its change is on stable
+ * storage.
  */
 #include "clocks.h"
 #include "histogram.h"

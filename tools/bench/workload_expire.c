@@ -10,13 +10,16 @@
 #include "records.h"
 #include "workload_list.h"
 
-/* Arming must end before the first timer is due. Slow services take two microseconds an arm. */
+/*
+ * All timers must be armed before the first is due. The slowest services need two microseconds for
+ * an arm, so each timer gets twice this time.
+ */
 #define ARMING_NS_PER_TIMER 4000
 #define ARMING_MIN_NS (200 * NS_PER_MS)
 #define ARMING_MAX_NS (8 * NS_PER_SECOND)
 
 static uint32_t expected;
-static uint32_t delivered; /* by the thread that calls back */
+static uint32_t delivered; /* written by the thread that calls back */
 
 static void expire_count(uint32_t timer)
 {

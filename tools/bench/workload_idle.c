@@ -3,8 +3,8 @@
  * Idle: N timers at least a minute away, for 5 s. Counts the context switches of every thread
  * except the caller. If strace is installed, a second run of this program under `strace -f` counts
  * their system calls. Two writes to an invalid descriptor mark the interval in strace's output.
- * Then 10^5 arms follow that are not the earliest: the time of one, and how often they woke the
- * owner.
+ * After that, 10^5 timers are armed that are not the earliest. The workload reports the time of an
+ * arm, and how often the arms woke the owner.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static void idle_run(const struct run *run, struct result *result)
 
 	driver_arm_all(run->timers, DELAY_FROM_NS, DELAY_TO_NS, run->seed);
 	driver_settle();
-	sleep_until_ns(now_ns() + 100 * NS_PER_MS); /* until the owner has gone to sleep */
+	sleep_until_ns(now_ns() + 100 * NS_PER_MS); /* wait until the owner has gone to sleep */
 	switches = process_others_switches();
 	idle_mark(MARK_BEGIN);
 	sleep_until_ns(now_ns() + IDLE_NS);
@@ -99,7 +99,7 @@ static void idle_exec_traced(const struct run *run, const char *trace_path)
 	_exit(1);
 }
 
-/* Returns the system calls of other threads; -1 without strace. */
+/* Returns the number of system calls of other threads, or -1 without strace. */
 static double idle_trace(const struct run *run)
 {
 	char path[] = "/tmp/timerhub-bench-XXXXXX";

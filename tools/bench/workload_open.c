@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Open and close a service with room for N timers; its resident memory just after the open. */
+/*
+ * Measures opening and closing a service with room for N timers, and the resident memory just after
+ * the open.
+ */
 #include "clocks.h"
 #include "driver.h"
 #include "process.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The delay queue benchmark: push N elements, the i-th with a delay of i ns, and then take all of
- * them. One thread. An operation is a push and its take. Counts allocations too.
+ * them. One thread does this. An operation is the push and the take of an element. The workload
+ * counts allocations too.
  */
 #include "allocations.h"
 #include "clocks.h"
@@ -22,7 +23,10 @@ static bool push_take_done(void)
 	return __atomic_load_n(&taken, __ATOMIC_ACQUIRE) >= expected;
 }
 
-/* Push all and cancel them, so that the memory is resident, as in a queue in use. */
+/*
+ * First push all elements and cancel them, so that the memory is resident, as in a queue that has
+ * been used.
+ */
 static void push_take_warm(const struct subject *subject, uint32_t timers)
 {
 	driver_arm_all(timers, 60 * NS_PER_SECOND, 60 * NS_PER_SECOND, 0);

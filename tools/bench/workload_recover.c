@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Open a journal of N live tasks with keys, as after a crash: first with an empty page cache, as
- * after a boot, then with all of it cached. Also a task's memory without its data and key.
+ * after a boot, then with all of it cached. The workload also reports a task's memory without its
+ * data and key.
  */
 #include <timerhub_journal.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Heartbeats: re-arm random timers among N with the same minute. One thread or several. In
- * "refresh" each thread has timers that it armed itself. In "neighbours" one thread armed the
- * timers, which are dealt to all threads in turn, so neighbouring timers belong to different
- * threads.
+ * Heartbeats: re-arm random timers among N with the same minute. It runs with one thread or
+ * several. In "refresh" each thread has timers that it armed itself. In "neighbours" one thread
+ * armed the timers, which are dealt to all threads in turn, so neighbouring timers belong to
+ * different threads.
  */
 #include <string.h>
 
@@ -18,9 +18,9 @@
 
 /* One thread's share of the timers. */
 struct refresher {
-	_Alignas(64) uint32_t first; /* its first timer */
-	uint32_t stride;             /* distance between two of its timers */
-	uint32_t count;              /* number of its timers */
+	_Alignas(64) uint32_t first; /* the thread's first timer */
+	uint32_t stride;             /* distance between two timers of the thread */
+	uint32_t count;              /* number of the thread's timers */
 	struct randoms randoms;
 	uint64_t ops;
 };
@@ -63,7 +63,7 @@ static void refresher_run(unsigned member, void *context)
 	*refresher = mine;
 }
 
-/* For the timers of one event loop, in the records of its connections. */
+/* The same for the timers of one event loop, in the records of its connections. */
 static void refresh_records(void *context)
 {
 	struct refresh *refresh = context;

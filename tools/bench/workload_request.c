@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A timeout for each request: arm with 30 seconds, and cancel 64 arms later, beside N timers that
- * stay. Counts how often the sleeping owner was woken.
+ * Each request has a timeout. A request arms a timer of 30 seconds and cancels it 64 requests
+ * later. N other timers stay armed. Counts how often the sleeping owner was woken.
  */
 #include "clocks.h"
 #include "driver.h"
@@ -70,7 +70,7 @@ static uint64_t request_for(struct request_run *requests, unsigned threads, uint
 
 /* ---- in one event loop, whose requests have records ---- */
 
-/* Inline, so that the order is no branch of the measured loop. */
+/* Inline, so that the compiler decides on the order, and the measured loop has no branch for it. */
 static inline __attribute__((always_inline)) void request_by_turns(struct request_run *requests,
                                                                    bool in_turn)
 {
@@ -176,7 +176,7 @@ static void request_measure(const struct run *run, struct result *result)
 	if (requests.subject->counts)
 		requests.subject->counts(&after);
 	if (run->threads > 1 && (requests.subject->can & CAN_ANY_THREAD) == 0)
-		driver_settle(); /* nothing is applied until the loop runs */
+		driver_settle(); /* the loop applies the calls only when it runs */
 	for (unsigned i = 0; i < run->threads; i++)
 		ops += requests.members[i].ops;
 	result->ns_per_op = (double)(now_ns() - start_ns) / (double)ops;

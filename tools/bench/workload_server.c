@@ -4,11 +4,11 @@
  * handles 1 to 64 messages. A message touches the record of a random connection of its loop,
  * re-arms the idle timeout of that connection, ends a request and starts one (a request lasts for
  * 256 messages). One message in a thousand closes its connection and opens another. No timer
- * expires. An operation is a message. Picking it takes a few ns with every subject.
+ * expires. An operation is a message. Choosing the message takes a few ns with every subject.
  *
- * All loops share one service that any thread may call. If a loop belongs to one thread, each has
- * its own, here in a process of its own: a subject has its state in static variables, and such
- * loops share nothing.
+ * All loops share one service that any thread may call. If a service belongs to one thread, each
+ * loop has its own service. Here each such loop is a separate process, since a subject has its
+ * state in static variables. Such loops share nothing.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -30,9 +30,9 @@
 
 /* One event loop. */
 struct server_loop {
-	_Alignas(64) uint32_t first; /* its first connection */
-	uint32_t count;              /* number of its connections */
-	uint32_t requests;           /* the first timer of its requests */
+	_Alignas(64) uint32_t first; /* the loop's first connection */
+	uint32_t count;              /* number of the loop's connections */
+	uint32_t requests;           /* the first timer of the loop's requests */
 	uint32_t oldest;             /* the request that ends next */
 	struct randoms randoms;
 	uint64_t messages;

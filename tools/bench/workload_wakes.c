@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How often 20,000 arms at random deadlines of 1 to 60 s wake the sleeping owner. */
+/* Counts how often 20,000 arms with random deadlines of 1 to 60 s wake the sleeping owner. */
 #include "clocks.h"
 #include "driver.h"
 #include "workload_list.h"

@@ -13,7 +13,10 @@
 #define NS_PER_S UINT64_C(1000000000)
 #define WORK_QUIET_NS (2 * NS_PER_S)
 #define WORK_STEP_NS (NS_PER_S / 5)
-/* One less than the narrowest terminal, or a line is wrapped and cannot be cleared. */
+/*
+ * The line is shorter than the narrowest terminal by one, since a line that wraps cannot be
+ * cleared.
+ */
 #define WORK_COLUMNS 79
 
 static bool is_either(const char *word, const char *name, const char *letter)
@@ -64,9 +67,9 @@ const char *console_colour(FILE *stream, enum console_colour colour)
 /* ---- long work ---- */
 
 static struct {
-	const char *name; /* NULL: there is none to tell of */
+	const char *name; /* NULL: no progress is shown */
 	uint64_t begun_ns;
-	uint64_t shown_ns; /* when the line was last written */
+	uint64_t shown_ns; /* time at which the line was last written */
 	bool is_shown;
 } work;
 
@@ -85,7 +88,7 @@ void console_work_begin(const char *name)
 	work.shown_ns = 0;
 }
 
-/* Is it time for the line, at that time? */
+/* Returns whether the line must be written at this time. */
 static bool work_is_due(uint64_t at_ns)
 {
 	return at_ns - work.begun_ns >= WORK_QUIET_NS && at_ns - work.shown_ns >= WORK_STEP_NS;

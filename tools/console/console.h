@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared by the tools: the answers to --help and --version, the end of a tool whose output cannot
- * be written, colour, and the progress of long work. Each tool defines its name and its help.
+ * The common functions of the tools. They answer --help and --version, end a tool whose output
+ * cannot be written, and handle colour and the progress of long work. Each tool defines its name
+ * and its help.
  */
 #ifndef CONSOLE_CONSOLE_H
 #define CONSOLE_CONSOLE_H
@@ -10,15 +11,15 @@
 #include <stdio.h>
 
 extern const char console_tool[];
-/* At most 24 lines of 80 columns; tests/tools/test_console.py holds the tools to it. */
+/* The help has at most 24 lines of 80 columns. tests/tools/test_console.py checks this. */
 extern const char console_help[];
 
 /* Answer --help, -h, --version and -V. Returns false on any other word. */
 bool console_answer(const char *word);
 
 /*
- * Flush standard output. Returns `status`; or, if some output was not written, says so and returns
- * `failed`.
+ * Flush standard output. Returns `status`. If some output could not be written, prints an error and
+ * returns `failed`.
  */
 int console_end(int status, int failed);
 
@@ -32,8 +33,9 @@ const char *console_colour(FILE *stream, enum console_colour colour);
 
 /*
  * Show the progress of long work. Between begin and end, console_work() writes a line to standard
- * error. It writes only to a terminal, only after 2 s, and at most five times a second. The end
- * clears the line; call it before you print. Without a begin console_work() does nothing.
+ * error. It writes only to a terminal, only after 2 s, and at most five times a second.
+ * console_work_end() clears the line. Call it before you print. Without a call of
+ * console_work_begin(), console_work() does nothing.
  */
 void console_work_begin(const char *name);
 __attribute__((format(printf, 1, 2))) void console_work(const char *format, ...);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See calendar.h. The only thread of the load generator calls. Invariant: a client is in at most
- * one slot, and no slot before the cursor has a client.
+ * See calendar.h. The load generator's only thread calls these functions. Invariant: a client is in
+ * at most one slot, and no slot before the cursor has a client.
  */
 #include "calendar.h"
 
@@ -13,7 +13,10 @@
 
 int calendar_init(struct calendar *calendar, uint32_t clients, uint64_t reach_ns, uint64_t now_ns)
 {
-	/* Room for a cursor that lags behind the clock. Beyond it a heartbeat comes early. */
+	/*
+	 * Room for a cursor that is behind the clock by at most this. If it is further behind, a
+	 * heartbeat is sent too early.
+	 */
 	calendar->slots = (uint32_t)(2 * reach_ns / MS + 2);
 	calendar->cursor_ms = now_ns / MS;
 	calendar->heads = malloc(calendar->slots * sizeof(*calendar->heads));

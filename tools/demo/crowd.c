@@ -31,7 +31,7 @@ static uint64_t clock_now(void)
 	return (uint64_t)now.tv_sec * 1000 * MS + (uint64_t)now.tv_nsec;
 }
 
-/* Uniform in [low, high). splitmix64 (Steele, Lea, Flood 2014). */
+/* Returns a random number, uniform in [low, high). splitmix64 (Steele, Lea, Flood 2014). */
 static uint64_t pick(struct crowd *crowd, uint64_t low, uint64_t high)
 {
 	uint64_t z = crowd->random += UINT64_C(0x9e3779b97f4a7c15);
@@ -73,7 +73,8 @@ static void plan_beat(struct crowd *crowd, uint32_t index, uint64_t now_ns)
 }
 
 /*
- * Returns a socket that connects to the server. Every 20,000 clients have an address of their own.
+ * Returns a socket that connects to the server. Each group of 20,000 clients has a source address
+ * of its own.
  */
 static int connect_from(uint32_t index, uint16_t port, int epoll_fd)
 {
@@ -179,9 +180,10 @@ void crowd_advance(struct crowd *crowd, uint64_t now_ns)
 }
 
 /*
- * Right if the server's deadline had passed, and was no earlier than the last heartbeat before it
- * permits. A heartbeat whose send had not returned at the deadline may have come too late to count,
- * since this process can stall just before the send.
+ * Returns whether the server closed the client rightly. The server's deadline must have passed. The
+ * deadline must not be earlier than the timeout after the last heartbeat that was sent before it. A
+ * heartbeat whose send had not returned at the deadline may have come too late to count, since this
+ * process can stall just before the send.
  */
 static bool closed_rightly(const struct client *client, uint64_t idle_ns)
 {
@@ -224,8 +226,8 @@ void crowd_hear(struct crowd *crowd, uint64_t index)
 	if (n > 0) {
 		text[n] = '\0';
 		/*
-		 * Over loopback it comes in one piece. Otherwise there is no deadline, and the
-		 * close counts as wrong.
+		 * Over loopback the message comes in one piece. If it did not, the deadline would
+		 * be missing, and the close would count as wrong.
 		 */
 		sscanf(text, "idle %" SCNu64 " %" SCNu64, &client->deadline_ns, &client->closed_ns);
 		return;

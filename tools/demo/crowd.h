@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The clients of the heartbeat server. They connect, send heartbeats at random intervals, and a
- * tenth of them falls silent at random times. Every close by the server is judged.
+ * tenth of them falls silent at random times. For each close by the server, the crowd decides
+ * whether it was right.
  */
 #ifndef DEMO_CROWD_H
 #define DEMO_CROWD_H
@@ -15,11 +16,11 @@
 /* Times are those of CLOCK_MONOTONIC, which the server reads too. */
 struct crowd_plan {
 	uint32_t clients;
-	uint16_t port;         /* of the server, on 127.0.0.1 */
-	uint64_t seed;         /* of all random choices */
+	uint16_t port;         /* the server's port on 127.0.0.1 */
+	uint64_t seed;         /* seed of all random choices */
 	uint64_t idle_ns;      /* a client silent for this long must be closed */
-	uint64_t grace_ns;     /* a close that is later by more than this counts as missed */
-	uint64_t start_ns;     /* when the first client connects */
+	uint64_t grace_ns;     /* a close that is later by more is counted as missed */
+	uint64_t start_ns;     /* time at which the first client connects */
 	uint64_t ramp_ns;      /* duration until all clients have connected */
 	uint64_t silent_by_ns; /* clients fall silent before this time */
 };
@@ -34,7 +35,7 @@ struct crowd_tally {
 	uint32_t closed_silent;    /* silent clients closed at the right time */
 	uint32_t closed_wrongly;   /* closed too early, or without a reason */
 	uint32_t closed_our_pause; /* closed rightly after this process had stalled */
-	uint32_t missed;           /* silent, and not closed within grace_ns after the timeout */
+	uint32_t missed;           /* silent clients not closed within grace_ns after the timeout */
 	uint64_t *lateness_ns;     /* server's close - deadline, for every right close */
 	uint32_t lateness_count;
 };
@@ -42,12 +43,12 @@ struct crowd_tally {
 struct client {
 	int fd;                    /* -1: not connected, or closed */
 	bool silent;               /* sends no heartbeats */
-	uint64_t silent_from_ns;   /* heartbeats due after this are not sent; 0: all are */
-	uint64_t previous_sent_ns; /* the heartbeat before the last */
+	uint64_t silent_from_ns;   /* heartbeats due after this are not sent; 0: all are sent */
+	uint64_t previous_sent_ns; /* time of the heartbeat before the last */
 	uint64_t last_sent_ns;     /* read just before send(); at first, the time of connect() */
-	uint64_t last_gone_ns;     /* read just after it: by then the server had it */
+	uint64_t last_gone_ns;     /* read just after send(), when the server had the heartbeat */
 	uint64_t deadline_ns;      /* from the server's last message; 0: no message */
-	uint64_t closed_ns;        /* from the same message */
+	uint64_t closed_ns;        /* from the server's last message */
 };
 
 struct crowd {
@@ -56,7 +57,7 @@ struct crowd {
 	struct calendar calendar;
 	struct client *clients;
 	uint32_t begun;  /* clients that have tried to connect */
-	int epoll_fd;    /* the caller's; an event's data is the client's index */
+	int epoll_fd;    /* epoll of the caller; an event's data is the client's index */
 	uint64_t random; /* state of the generator */
 };
 
@@ -65,15 +66,15 @@ int crowd_open(struct crowd *crowd, const struct crowd_plan *plan, int epoll_fd)
 
 void crowd_close(struct crowd *crowd);
 
-/* Connect and send as due at `now_ns`. */
+/* Make the connections and send the heartbeats that are due at `now_ns`. */
 void crowd_advance(struct crowd *crowd, uint64_t now_ns);
 
-/* Client `index` is readable: the server's last message, or the end of the connection. */
+/* Read from client `index`, which has the server's last message or the end of the connection. */
 void crowd_hear(struct crowd *crowd, uint64_t index);
 
 /*
- * Returns the number of silent clients that are not closed yet. After their time they count as
- * missed.
+ * Returns the number of silent clients that are not closed yet. Clients that are not closed in time
+ * count as missed.
  */
 uint32_t crowd_waiting(const struct crowd *crowd, uint64_t now_ns);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs the heartbeat server under load and judges it: thousands of connections over loopback, each
- * sending heartbeats at random intervals. A tenth of them falls silent at random times. Exit status
- * 1 if the server closed a connection wrongly or missed one. Ctrl-C ends it and prints the table so
- * far.
+ * Runs the heartbeat server under load and checks its closes. Thousands of clients connect over
+ * loopback and send heartbeats at random intervals. A tenth of the clients falls silent at random
+ * times. The exit status is 1 if the server closed a connection that was not silent, or did not
+ * close a silent connection. Ctrl-C ends the run and prints the table so far.
  *
  * Usage: heartbeat_load [-n CONNECTIONS] [-d SECONDS] [-t IDLE_MS] [-s SEED] SERVER [ARGUMENT...]
  */
@@ -36,8 +36,8 @@ enum {
 	FDS_MAX = 1 << 20,
 	ARGUMENTS_MAX = 32,
 	RAMP_S = 2,
-	GRACE_S = 20, /* a later close is missed; the table has the lateness */
-	SETTLE_S = 1, /* from the last silent client's deadline to the planned end */
+	GRACE_S = 20, /* time after the deadline at which a client counts as missed */
+	SETTLE_S = 1, /* time from the last silent client's deadline to the planned end */
 };
 
 static struct {
@@ -45,7 +45,7 @@ static struct {
 	uint64_t duration_ns;
 	uint64_t idle_ms;
 	uint64_t seed;
-	char **command; /* of the server */
+	char **command; /* command line of the server */
 	int command_count;
 
 	int epoll_fd;
@@ -54,7 +54,7 @@ static struct {
 	struct server_process server;
 	struct crowd crowd;
 
-	struct table_state shown; /* state at the last live line */
+	struct table_state shown; /* numbers of the last live line */
 } demo = { .connections = 10000,
 	   .duration_ns = 20 * S,
 	   .idle_ms = 3000,
@@ -212,7 +212,7 @@ static int hear(int timeout_ms)
 	return count;
 }
 
-/* A millisecond at a time, which is the resolution of the calendar. */
+/* Each wait is a millisecond at most, which is the resolution of the calendar. */
 static int run(void)
 {
 	uint64_t now_ns = clock_now();
@@ -226,8 +226,8 @@ static int run(void)
 		show_progress(now_ns);
 	}
 	/*
-	 * A connection that the server has closed by then was not missed, even if this process has
-	 * not read the close yet.
+	 * A connection that the server closes before its end was not missed, even if this process
+	 * has not read the close yet.
 	 */
 	do
 		heard = heard < 0 ? heard : hear(0);
@@ -236,7 +236,7 @@ static int run(void)
 	return heard < 0 ? heard : 0;
 }
 
-/* Returns 0 if the server and the run were right. */
+/* Returns 0 if the server made no mistake and the run was complete. */
 static int verdict(void)
 {
 	const struct crowd_tally *tally = &demo.crowd.tally;

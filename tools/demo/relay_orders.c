@@ -4,9 +4,10 @@
  * worker and Redis itself are killed in between.
  *
  * Three relays, four workers and a shop are processes that represent machines. They use a Redis of
- * their own that stores everything (appendfsync always). They record each answer in a book, in
- * shared memory. In the end every order must be paid or dropped. No order may be lost, dropped
- * early, or dropped although it was paid. Exit status 1 after such a fault, 77 without Redis.
+ * their own that stores everything (appendfsync always). The processes record each answer in shared
+ * memory. In the end every order must be paid or dropped. No order may be lost, dropped early, or
+ * dropped although it was paid. The exit status is 1 after such a fault, and 77 if Redis is not
+ * installed.
  *
  * Usage: relay_orders TIMERHUB-RELAY [ORDERS]
  */
@@ -32,7 +33,7 @@
 #define PUT_EVERY_NS (2 * MS)
 #define PAY_WITHIN_MIN_NS (100 * MS)
 #define PAY_WITHIN_MAX_NS (1500 * MS)
-#define REDIS_DIES_NS (700 * MS) /* after the death of a relay */
+#define REDIS_DIES_NS (700 * MS) /* time from the death of the relay to the death of Redis */
 #define LEASE "lease_us=2000000"
 #define ARRIVES_NS (120 * SEC) /* time limit for an order that must come */
 
@@ -47,7 +48,7 @@ enum {
 
 /* The answers that the processes got about an order. */
 struct order {
-	_Atomic uint8_t put, paid, doubtful, dropped; /* doubtful: the answer was lost */
+	_Atomic uint8_t put, paid, doubtful, dropped; /* doubtful: an answer was lost */
 	_Atomic uint32_t deliveries;
 	_Atomic uint64_t late_ns; /* lateness of the first delivery, plus one; 0: no delivery */
 };
@@ -198,7 +199,7 @@ static void be_relay(struct relay_page *page)
 	timerhub_relay_close(relay);
 }
 
-/* An order was not paid in time. */
+/* Drop an order that was not paid in time. */
 static void note_delivery(const struct timerhub_relay_task *task, struct order *order)
 {
 	uint64_t now = now_ns(CLOCK_REALTIME), none = 0;
@@ -228,7 +229,7 @@ static void be_worker(unsigned number)
 		order = &book->orders[strtoul(task.id, NULL, 10) % order_count];
 		note_delivery(&task, order);
 		if (number == 0 && ++taken == WORKER_DIES_AT)
-			(void)raise(SIGKILL); /* while it holds an order */
+			(void)raise(SIGKILL); /* the worker dies while it holds an order */
 		do
 			result = timerhub_relay_done(relay, &task);
 		while (result < 0 && result != -ENOENT);
@@ -283,7 +284,7 @@ static void be_shop(void)
 
 /* ---- the kills ---- */
 
-/* Returns the relay that is at work; waits for one. */
+/* Waits until a relay is at work, and returns its number. */
 static unsigned find_promoter(void)
 {
 	uint64_t begin_ns = now_ns(CLOCK_MONOTONIC);
@@ -425,7 +426,10 @@ static int check(void)
 
 /* ---- beginning and end ---- */
 
-/* Makes the queue as soon as Redis answers. Returns the tool's exit status. */
+/*
+ * Creates the queue as soon as Redis answers, by timerhub-relay. Returns the exit status of
+ * timerhub-relay.
+ */
 static int create_queue(const char *tool)
 {
 	int status = 3;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See server_process.h. The only thread of the load generator calls. It reads whole lines only. A
- * server that prints another line, or none for long, counts as broken.
+ * See server_process.h. The load generator's only thread calls these functions. They read whole
+ * lines only. A server that prints any other line, or no line for a long time, counts as broken.
  */
 #include "server_process.h"
 
@@ -19,8 +19,8 @@
 enum { PATIENCE_MS = 60000 };
 
 /*
- * A process group of its own, so that Ctrl-C reaches only this process, which then ends the server.
- * If this process is killed instead, the kernel ends the server.
+ * The server gets a process group of its own. So Ctrl-C reaches only this process, which ends the
+ * server. If this process is killed, the kernel ends the server.
  */
 static void become_server(char **argv, int pipe_fd, pid_t parent)
 {
@@ -91,7 +91,9 @@ void server_hear(struct server_process *server)
 	}
 }
 
-/* Returns 0 when the pipe is readable; -ETIMEDOUT if the server prints nothing for long. */
+/*
+ * Returns 0 when the pipe is readable, or -ETIMEDOUT if the server prints nothing for a long time.
+ */
 static int wait_for_word(const struct server_process *server)
 {
 	struct pollfd pipe = { .fd = server->pipe_fd, .events = POLLIN };
@@ -132,7 +134,7 @@ int server_start(struct server_process *server, char **argv)
 	return r;
 }
 
-/* Waits for its end. Returns 0 for exit status 0. */
+/* Waits for the end of the server. Returns 0 if its exit status is 0. */
 static int reap(struct server_process *server)
 {
 	int status = 0;

@@ -13,7 +13,7 @@
 
 enum { GROUPED_BYTES = 32, GROUPED_AT_ONCE = 8 };
 
-/* Formats 1234567 as 1,234,567. Valid until the eighth later call. */
+/* Formats 1234567 as 1,234,567. The eighth later call overwrites the result. */
 static const char *grouped(uint64_t value)
 {
 	static char texts[GROUPED_AT_ONCE][GROUPED_BYTES];
@@ -54,8 +54,8 @@ void table_live(const struct table_state *before, const struct table_state *now,
 	const int terminal = isatty(STDOUT_FILENO);
 	const struct crowd_tally *tally = now->tally;
 	/*
-	 * The server's figures are a little older than this process's, and have a time of their
-	 * own.
+	 * The server's figures are a little older than the figures of this process, so they have
+	 * their own time.
 	 */
 	const uint64_t said_ns = before->server.now_ns > 0
 	                                 ? now->server.now_ns - before->server.now_ns

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The figures of both sides up to a time. */
+/* The figures of the load generator and of the server at one time. */
 struct table_state {
 	uint64_t now_ns;
 	const struct crowd_tally *tally;
@@ -17,7 +17,7 @@ struct table_state {
 	uint64_t heartbeats; /* tally->heartbeats at now_ns */
 };
 
-/* Prints a line, rewritten in place on a terminal. Rates are those since `before`. */
+/* Prints a line, which a terminal rewrites in place. The rates count from `before`. */
 void table_live(const struct table_state *before, const struct table_state *now, uint64_t start_ns);
 
 /* Sorts tally->lateness_ns. */

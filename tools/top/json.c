@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See json.h. Names are those of struct timerhub_stats where it has them; man/timerhub-top.1 lists
- * all. Texts are printable ASCII by now, so that quotes and backslashes are all there is to escape.
+ * See json.h. A member that struct timerhub_stats has too gets the same name. man/timerhub-top.1
+ * lists all names. The texts have been reduced to printable ASCII, so only quotes and backslashes
+ * need an escape.
  */
 #include "json.h"
 
@@ -82,7 +83,7 @@ static void json_rates(FILE *out, const struct reading *now, const struct readin
 	fputc('}', out);
 }
 
-/* Buckets with nothing in them are left out; the last has no bound, which is null. */
+/* Empty buckets are left out. The last bucket has no bound, so its bound is null. */
 static void json_buckets(FILE *out, const struct lateness *lateness)
 {
 	const char *separator = "";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What scripts read: one JSON object on one line. */
+/* The output for scripts: one JSON object on one line. */
 #ifndef TOP_JSON_H
 #define TOP_JSON_H
 
@@ -9,8 +9,8 @@
 #include "target.h"
 
 /*
- * The readings stand side by side with the target's hubs. `before` is NULL if there are no rates to
- * tell; nor are there of a hub whose `before` has at_ns 0.
+ * Reading i is of the target's hub i. If `before` is NULL, no rates are printed. If at_ns of a
+ * hub's `before` is 0, no rates of this hub are printed.
  */
 void json_print(FILE *out, const struct target *target, const struct reading *now,
                 const struct reading *before);

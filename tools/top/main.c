@@ -74,7 +74,7 @@ static int parse_interval(const char *text, struct options *options)
 
 	options->interval_s = strtod(text, &end);
 	options->interval_given = true;
-	/* Written so that what is not a number fails too. */
+	/* The condition is written so that NaN fails too. */
 	if (end == text || *end != 0 ||
 	    !(options->interval_s >= INTERVAL_MIN_S && options->interval_s <= INTERVAL_MAX_S))
 		return complain("the interval is 0.05 to 3600 seconds");
@@ -94,7 +94,10 @@ static int parse_pid(const char *text, struct options *options)
 	return 0;
 }
 
-/* 0; -1: wrong; 1: all is done. */
+/*
+ * Returns 0 if the arguments are right, -1 if they are wrong, or 1 if --help or --version was
+ * answered.
+ */
 static int parse(int argc, char **argv, struct options *options)
 {
 	static const struct option names[] = {
@@ -129,7 +132,7 @@ static int parse(int argc, char **argv, struct options *options)
 	return parse_pid(argv[optind], options);
 }
 
-/* Signals end a pause early; those at the terminal too. */
+/* A signal sets the flag to stop and ends the pause between two readings early. */
 static void catch_signals(void)
 {
 	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
@@ -161,7 +164,7 @@ static void print_pages(const struct watch *watch)
 	}
 }
 
-/* One reading. */
+/* Print one reading. */
 static int print_reading(const struct watch *watch, const struct options *options)
 {
 	if (options->metrics) {
@@ -175,7 +178,7 @@ static int print_reading(const struct watch *watch, const struct options *option
 	return fflush(stdout) == 0 ? 0 : complain(strerror(errno));
 }
 
-/* One reading after the other, or one alone, to standard output. */
+/* Print one reading, or one after the other, to standard output. */
 static int print(struct watch *watch, const struct options *options)
 {
 	bool want = !options->once || !options->interval_given;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See metrics.h. The families of timerhub_stats_metrics(), with labels that tell the hubs apart;
- * and three that only an observer knows.
+ * See metrics.h. Writes the metric families of timerhub_stats_metrics(), with labels that
+ * distinguish the hubs, and three families that only an observer can know.
  */
 #include "metrics.h"
 
@@ -21,7 +21,7 @@ static const struct metrics_family extras[] = {
 
 #define EXTRAS (sizeof(extras) / sizeof(extras[0]))
 
-/* All that is told, hub by hub. */
+/* The values and labels of all hubs. */
 struct told {
 	size_t count;
 	struct labelled_stats hubs[TARGET_HUBS_MAX];

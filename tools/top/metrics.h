@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* For Prometheus and its like: one reading of all hubs as OpenMetrics text. */
+/* The output for Prometheus: one reading of all hubs as OpenMetrics text. */
 #ifndef TOP_METRICS_H
 #define TOP_METRICS_H
 
@@ -8,7 +8,7 @@
 #include "reading.h"
 #include "target.h"
 
-/* The readings stand side by side with the target's hubs. -1: out of memory. */
+/* Reading i is of the target's hub i. Returns -1 if memory is short. */
 int metrics_print(FILE *out, const struct target *target, const struct reading *readings);
 
 #endif

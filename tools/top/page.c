@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See page.h. Plain text; nothing here knows of a terminal. What matters most comes first, because
- * a small screen shows the first lines.
+ * See page.h. The page is plain text and does not depend on a terminal. The most important lines
+ * come first, because a small screen shows only these.
  */
 #include "page.h"
 
@@ -10,10 +10,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Where the right half begins, and how wide a screen must be to have one. */
+/* The column at which the right half begins, and the least width of a screen with two halves. */
 #define RIGHT_COLUMN 46
 #define TWO_HALVES_MIN 78
-/* More rows than these are not worth their place: the lowest takes all below it. */
+/*
+ * The most rows of the histogram. The row of the smallest latenesses also counts all smaller
+ * buckets.
+ */
 #define HISTOGRAM_ROWS 10
 #define BAR_COLUMNS 10
 
@@ -29,7 +32,7 @@ static __attribute__((format(printf, 2, 3))) void page_add(struct page *page, co
 	va_end(arguments);
 }
 
-/* 1234567 as 1,234,567. */
+/* Formats 1234567 as 1,234,567. */
 struct number {
 	char text[32];
 };
@@ -50,7 +53,7 @@ static struct number number(uint64_t value)
 	return number;
 }
 
-/* A rate, or a dash if there is none to tell. */
+/* Formats a rate, or a dash if there is no earlier reading. */
 static struct number rate(uint64_t now, uint64_t before, const struct reading *reading,
                           const struct reading *earlier)
 {
@@ -66,7 +69,7 @@ static struct number rate(uint64_t now, uint64_t before, const struct reading *r
 	return number_or_dash;
 }
 
-/* A time, to three digits. */
+/* Formats a time with three digits. */
 static struct number span(uint64_t ns)
 {
 	static const char *const units[] = { "ns", "us", "ms", "s" };
@@ -162,7 +165,10 @@ static void page_percentiles(struct page *page, const struct lateness *lately,
 static void page_bar(struct page *page, uint64_t below_ns, uint64_t count, uint64_t most)
 {
 	char bar[BAR_COLUMNS + 1] = "";
-	/* Whatever was seen shows; doubles, for counts beyond 2^60. */
+	/*
+	 * A count above 0 gets a bar of at least one character. The product would overflow integers
+	 * for counts beyond 2^60, so it is a double.
+	 */
 	int length = (int)((double)count * BAR_COLUMNS / (double)most);
 
 	if (count > 0)
@@ -217,7 +223,9 @@ static void page_queues(struct page *page, const struct reading *now, const stru
 		page_add(page, "and %" PRIu32 " more", now->queue_count - READING_QUEUES_MAX);
 }
 
-/* Put the lines of one page to the right of another's, from line `from` on. */
+/*
+ * Append the lines of the second page to the right of the first page's lines, from line `from` on.
+ */
 static void page_beside(struct page *page, unsigned from, const struct page *right)
 {
 	for (unsigned i = 0; i < right->count && from + i < PAGE_LINES_MAX; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What people see of one hub, as lines of text: on a screen, or printed once. */
+/* The lines of text about one hub, for a screen or to be printed once. */
 #ifndef TOP_PAGE_H
 #define TOP_PAGE_H
 
@@ -15,8 +15,8 @@ struct page {
 };
 
 /*
- * Fill the page for hub number `index` of the target. `before` is NULL if there are no rates to
- * tell. `columns`: how wide it may become; wide ones have the lateness beside the counters.
+ * Fill the page for hub number `index` of the target. If `before` is NULL, the page has no rates.
+ * `columns` is the largest width. A wide page has the lateness beside the counters.
  */
 void page_fill(struct page *page, const struct target *target, unsigned index,
                const struct reading *now, const struct reading *before, unsigned columns);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See reading.h. The same sums as timerhub_stats() in lib/hub/open.c, from outside; nothing read
- * here is used as an index or a size before it has been bounded.
+ * See reading.h. The sums are the same as in timerhub_stats() in lib/hub/open.c. The other process
+ * may write anything, so no number read here is used as an index or a size before it is bounded.
  */
 #define _GNU_SOURCE
 #include "reading.h"
@@ -69,7 +69,7 @@ static void read_inbox(const struct board *board, struct reading *reading)
 	}
 }
 
-/* Returns how many one-shots ended by delivery. */
+/* Returns the number of one-shots that ended by delivery. */
 static uint64_t read_queue(const struct board_queue *queue, uint32_t index, struct reading *reading)
 {
 	uint64_t fd_plus_one = u64_load_relaxed(&queue->fd_plus_one);
@@ -100,8 +100,11 @@ void reading_take(const struct board *board, struct reading *ret_reading)
 
 	memset(ret_reading, 0, sizeof(*ret_reading));
 	ret_reading->at_ns = reading_clock_ns();
-	read_slots(board, ret_reading); /* first: what it shows as ended has been counted */
-	/* Beyond lies memory that the other process would have to pay for. */
+	read_slots(board, ret_reading); /* first: the timers ended here are counted below */
+	/*
+	 * Entries beyond queues_end are not read, since reading would allocate memory in the other
+	 * process.
+	 */
 	for (uint32_t i = 0; i < queues_end && i < BOARD_QUEUES_MAX; i++)
 		ended += read_queue(&board->queues[i], i, ret_reading);
 	read_inbox(board, ret_reading);
@@ -116,7 +119,7 @@ uint64_t lateness_below_ns(unsigned bucket)
 	return bucket >= BOARD_LATENESS_BUCKETS - 1 ? UINT64_MAX : (uint64_t)2 << bucket;
 }
 
-/* The bound below which at least `wanted` of the events lay. */
+/* Returns the bound below which at least `wanted` of the events lie. */
 static uint64_t lateness_quantile_ns(const struct lateness *lateness, uint64_t wanted)
 {
 	uint64_t seen = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See screen.h. One thread: it waits for keys no longer than until the next reading is due. What
- * does not fit is cut off at the right and at the bottom; the keys stay.
+ * See screen.h. One thread waits for keys, at most until the next reading is due. Text that does
+ * not fit is cut off at the right and at the bottom. The line of keys is always shown.
  */
 #include "screen.h"
 
@@ -16,13 +16,13 @@
 struct screen {
 	struct watch *watch;
 	uint64_t interval_ns;
-	uint64_t next_ns; /* when to read again */
-	uint64_t serial;  /* of the hub that is shown */
+	uint64_t next_ns; /* time of the next reading */
+	uint64_t serial;  /* serial number of the shown hub */
 	bool paused;
 	bool quit;
 };
 
-/* Where the hub shown is by now; if it is gone, the first. */
+/* Returns the present index of the shown hub, or 0 if the hub is gone. */
 static unsigned screen_index(struct screen *screen)
 {
 	const struct target *target = &screen->watch->target;
@@ -61,7 +61,7 @@ static void screen_draw(struct screen *screen)
 	               watch->target.hub_count > 1 ? "  tab next hub" : "",
 	               (double)screen->interval_ns / 1e9, screen->paused ? "(paused)" : "");
 	(void)attrset(A_REVERSE);
-	/* The last column of the last row scrolls some terminals: stay clear of it. */
+	/* Do not write into the last column of the last row, because some terminals scroll. */
 	(void)mvaddnstr(rows - 1, 0, keys, columns - 1);
 	(void)attrset(A_NORMAL);
 	(void)refresh();
@@ -88,12 +88,12 @@ static void screen_key(struct screen *screen, int key)
 	case KEY_LEFT:
 		screen_turn(screen, screen->watch->target.hub_count - 1);
 		break;
-	default: /* KEY_RESIZE among them: it is enough to draw again */
+	default: /* also KEY_RESIZE, for which drawing again is enough */
 		break;
 	}
 }
 
-/* Wait for a key, not beyond the next reading. */
+/* Wait for a key, at most until the next reading. */
 static void screen_wait(struct screen *screen)
 {
 	uint64_t left_ns = reading_more(screen->next_ns, reading_clock_ns());
@@ -113,7 +113,7 @@ static int screen_loop(struct screen *screen, const volatile sig_atomic_t *stop)
 		if (reading_clock_ns() < screen->next_ns)
 			continue;
 		screen->next_ns = reading_clock_ns() + screen->interval_ns;
-		/* A paused view still notices when there is nothing left. */
+		/* A paused view makes no readings, but still notices when no hub is left. */
 		if (screen->paused ? target_check(&screen->watch->target) < 0
 		                   : watch_read(screen->watch) < 0)
 			return -1;
@@ -129,7 +129,7 @@ int screen_run(struct watch *watch, uint64_t interval_ns, const volatile sig_ato
 		.next_ns = reading_clock_ns() + interval_ns,
 		.serial = watch->target.hubs[0].about.serial,
 	};
-	/* Unlike initscr() it returns where the terminal is unknown. */
+	/* Unlike initscr(), newterm() returns if the terminal is unknown. */
 	SCREEN *terminal = newterm(NULL, stdout, stdin);
 	int result;
 

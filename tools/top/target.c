@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See target.h. A board is believed if it is a memfd of its name that cannot shrink under us (or
- * reading it could kill us), with the magic and the layout of this very version, written by this
- * process and not by the one that it was forked from. Tested by tests/tools/test_top.py.
+ * See target.h. A descriptor is accepted as a board if it is a memfd of the right name that is
+ * sealed against shrinking, since a read beyond its end would kill this tool. The board must have
+ * the magic and the layout of this version. It must be written by the watched process, and not by
+ * the process from which that was forked. Tested by tests/tools/test_top.py.
  */
 #define _GNU_SOURCE
 #include "target.h"
@@ -24,17 +25,17 @@
 #define F_SEAL_SHRINK 2
 #endif
 
-/* Of the flags in /proc/PID/stat: PF_EXITING in the kernel's include/linux/sched.h. */
+/* A flag in /proc/PID/stat. The kernel calls it PF_EXITING (include/linux/sched.h). */
 #define FLAG_EXITING 4u
 
 #define MEMFD_LINK "/memfd:" BOARD_NAME " (deleted)"
 
-/* What came of looking at one fd. */
+/* The result of a look at one descriptor. */
 enum verdict {
 	VERDICT_HUB,     /* a hub to watch */
-	VERDICT_NOTHING, /* not ours to look at, or not yet, or no more */
-	VERDICT_FORKED,  /* the hub of the process that this one was forked from */
-	VERDICT_FOREIGN, /* has the name, but is no board */
+	VERDICT_NOTHING, /* no board, or a board that is not open */
+	VERDICT_FORKED,  /* a hub of the process from which this process was forked */
+	VERDICT_FOREIGN, /* has a board's name, but is no board */
 	VERDICT_VERSION, /* a board of another version */
 	VERDICTS
 };
@@ -50,7 +51,7 @@ static __attribute__((format(printf, 2, 3))) int refuse(struct target *target, c
 	return -1;
 }
 
-/* What is not plain text must not reach a terminal or a script. */
+/* Replaces characters that are not plain text, which must not reach a terminal or a script. */
 static void make_printable(char *text, size_t bytes)
 {
 	text[bytes - 1] = 0;
@@ -59,7 +60,7 @@ static void make_printable(char *text, size_t bytes)
 			*c = '?';
 }
 
-/* The beginning of a file in /proc/PID; false if it cannot be had. */
+/* Reads the beginning of a file in /proc/PID. Returns false if the file cannot be read. */
 static bool proc_read(const struct target *target, const char *name, char *text, size_t bytes)
 {
 	int fd = openat(target->proc, name, O_RDONLY | O_CLOEXEC);
@@ -74,8 +75,8 @@ static bool proc_read(const struct target *target, const char *name, char *text,
 }
 
 /*
- * One that has ended may linger, for its parent to ask after it; one that is just ending has closed
- * its files before it says so in its state.
+ * Returns whether the process is alive. An ended process remains until its parent waits for it. A
+ * process that is ending has the flag before its state changes, and closes its files in between.
  */
 static bool target_alive(const struct target *target)
 {
@@ -86,13 +87,13 @@ static bool target_alive(const struct target *target)
 
 	if (!proc_read(target, "stat", stat, sizeof(stat)))
 		return false;
-	after_name = strrchr(stat, ')'); /* the name may have any character in it */
+	after_name = strrchr(stat, ')'); /* the name may contain any character */
 	if (!after_name || sscanf(after_name, ") %c %*d %*d %*d %*d %*d %u", &state, &flags) != 2)
 		return false;
 	return state != 'Z' && state != 'X' && (flags & FLAG_EXITING) == 0;
 }
 
-/* Its number as it sees itself, in the innermost namespace of process numbers. */
+/* Returns the process's number in its innermost PID namespace, which the process itself sees. */
 static uint32_t target_own_pid(const struct target *target)
 {
 	char status[4096];
@@ -148,7 +149,10 @@ static bool section_is(struct board_section section, size_t offset, size_t strid
 	return section.offset == offset && section.stride == stride && section.count == count;
 }
 
-/* A version names its layout; still, see whether they were compiled to the same. */
+/*
+ * The version fixes the layout. This checks that both compilers have laid out the struct in the
+ * same way.
+ */
 static bool layout_is_ours(const struct board_header *about)
 {
 	const struct board *board = NULL;
@@ -165,7 +169,7 @@ static bool layout_is_ours(const struct board_header *about)
 	                  BOARD_QUEUES_MAX);
 }
 
-/* Can it be read as a board? Fills `about`. */
+/* Returns whether the memory can be read as a board, and fills `about`. */
 static enum verdict board_trusted(int fd, uint32_t own_pid, struct board_header *about)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
@@ -194,7 +198,7 @@ static bool hub_known(const struct target *target, const struct stat *stat)
 	return false;
 }
 
-/* Into its place by age. */
+/* Insert the hub into the list, which is in the order of opening. */
 static void target_insert(struct target *target, const struct hub *hub)
 {
 	unsigned place = target->hub_count++;
@@ -231,7 +235,7 @@ static enum verdict target_add(struct target *target, int fd, int number, uint32
 	return VERDICT_HUB;
 }
 
-/* Look at one entry of /proc/PID/fd, which may be gone by now. */
+/* Look at one entry of /proc/PID/fd, which may have been closed. */
 static enum verdict target_look_at(struct target *target, int folder, const char *name,
                                    uint32_t own_pid)
 {
@@ -254,7 +258,7 @@ static bool hub_there(const struct target *target, const struct hub *hub)
 	char path[32];
 	struct stat stat;
 
-	/* Its process may run another program by now. */
+	/* The process may run another program after an exec. */
 	(void)snprintf(path, sizeof(path), "fd/%d", hub->fd);
 	return u32_load_acquire(&hub->board->header.state) == BOARD_OPEN &&
 	       fstatat(target->proc, path, &stat, 0) == 0 && stat.st_ino == hub->inode &&

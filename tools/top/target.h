@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The process that is watched, and the boards of its hubs: found through /proc, mapped read-only.
- * What another process wrote is believed only as far as it has been checked.
+ * The watched process and the boards of its hubs, which are found through /proc and mapped
+ * read-only. Data of the other process is used only after a check.
  */
 #ifndef TOP_TARGET_H
 #define TOP_TARGET_H
@@ -15,33 +15,36 @@
 #define TARGET_HUBS_MAX 256
 #define TARGET_TEXT_BYTES 160
 
-/* One hub. */
+/* A hub of the watched process. */
 struct hub {
 	const struct board *board;
-	struct board_header about; /* a copy, checked; texts are printable and end */
-	int fd;                    /* its number in the other process */
+	struct board_header about; /* a checked copy, whose texts are printable and end with 0 */
+	int fd;                    /* number of the descriptor in the other process */
 	ino_t inode;
 	dev_t device;
 };
 
 struct target {
 	pid_t pid;
-	int proc; /* /proc/PID: names this process even when the number is given to another */
+	int proc; /* descriptor of /proc/PID, which stays this process's if the number is reused */
 	char command[BOARD_TEXT_BYTES];
 	unsigned hub_count;
-	struct hub hubs[TARGET_HUBS_MAX]; /* in the order in which they were opened */
-	char refusal[TARGET_TEXT_BYTES];  /* why there is nothing to see, for people */
+	struct hub hubs[TARGET_HUBS_MAX]; /* in the order of opening */
+	char refusal[TARGET_TEXT_BYTES];  /* message: the reason why no hub can be watched */
 };
 
-/* 0; or -1, and `refusal` says why. To be closed in both cases. */
+/* Returns 0, or -1 with the reason in `refusal`. Call target_close() in both cases. */
 int target_open(struct target *target, pid_t pid);
 void target_close(struct target *target);
 
-/* Forget hubs that are no more; find new ones. -1 if there is none, and `refusal` says why. */
+/*
+ * Forget closed hubs and find new hubs. Returns -1 if no hub is left, with the reason in `refusal`.
+ */
 int target_find_hubs(struct target *target);
 
 /*
- * Quick: are the process and all hubs that we know still there? If not, find them again. As above.
+ * Check quickly that the process and all known hubs still exist. If not, call target_find_hubs()
+ * and return its result.
  */
 int target_check(struct target *target);
 

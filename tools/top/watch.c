@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* See watch.h. Hubs come and go between two readings; their serial numbers tell which is which. */
+/*
+ * See watch.h. Hubs are opened and closed between two readings. The serial numbers identify them.
+ */
 #include "watch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Looking for new hubs means looking at every fd of the other process. */
+/* A search for new hubs looks at every descriptor of the other process, so it is rare. */
 #define FIND_EVERY_NS UINT64_C(3000000000)
 
 int watch_open(struct watch *watch, pid_t pid)
@@ -41,7 +43,7 @@ static int watch_check(struct watch *watch)
 	return target_find_hubs(&watch->target);
 }
 
-/* What was read last of the hub with this serial number; NULL if it is new. */
+/* Returns the last reading of the hub with this serial number, or NULL if the hub is new. */
 static const struct reading *watch_latest(const struct watch *watch, uint64_t serial)
 {
 	for (unsigned i = 0; i < watch->reading_count; i++)

@@ -8,21 +8,24 @@
 
 struct watch {
 	struct target target;
-	uint64_t found_ns;                 /* when new hubs were last looked for */
-	uint64_t serials[TARGET_HUBS_MAX]; /* of the hubs that the readings are of */
+	uint64_t found_ns;                 /* time of the last search for new hubs */
+	uint64_t serials[TARGET_HUBS_MAX]; /* serial number of the hub of each reading */
 	unsigned reading_count;
-	struct reading *now;    /* side by side with target.hubs */
-	struct reading *before; /* at_ns 0: there is none */
+	struct reading *now;    /* reading i is of target.hubs[i] */
+	struct reading *before; /* at_ns is 0 if the hub has no earlier reading */
 };
 
-/* 0; or -1, and target.refusal says why. To be closed in both cases. */
+/* Returns 0, or -1 with the reason in target.refusal. Call watch_close() in both cases. */
 int watch_open(struct watch *watch, pid_t pid);
 void watch_close(struct watch *watch);
 
-/* Read all hubs; new ones are found, closed ones forgotten. -1 if nothing is left, as above. */
+/*
+ * Read all hubs. New hubs are found, and closed hubs are forgotten. Returns -1 if no hub is left,
+ * with the reason in target.refusal.
+ */
 int watch_read(struct watch *watch);
 
-/* The reading before the latest, of this hub, or NULL. */
+/* Returns the hub's reading before the latest, or NULL if there is none. */
 const struct reading *watch_before(const struct watch *watch, unsigned index);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Puts tasks by many threads through one relay, and prints the number a second. Run by bench.py.
+ * Puts tasks through one relay by many threads, and prints the number of puts a second. bench.py
+ * runs this program.
  *
  * usage: relay_put URL QUEUE THREADS PUTS
  */
