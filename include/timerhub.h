@@ -429,11 +429,12 @@ typedef int timerhub_each_fn(const struct timerhub_event *timer, uint64_t interv
 TIMERHUB_API int timerhub_each(struct timerhub *hub, timerhub_each_fn *fn, void *context);
 
 /*
- * Take up to `max` events, in order of deadline. Never blocks. Any thread, lock-free. Returns the
- * number of events. If the call finds the queue empty, the fd is no longer readable. If it stops at
- * `max`, the fd stays readable, and an edge-triggered poller gets a new edge. Every event in the
- * array counts as delivered: the table above says when its data may be freed. -EINVAL: NULL, `max`
- * above INT_MAX.
+ * Take up to `max` events, in the order in which their timers expired. With slack, a timer with an
+ * earlier deadline may expire later. Never blocks. Any thread, lock-free. Returns the number of
+ * events. If the call finds the queue empty, the fd is no longer readable. If it stops at `max`,
+ * the fd stays readable, and an edge-triggered poller gets a new edge. Every event in the array
+ * counts as delivered: the table above says when its data may be freed. -EINVAL: NULL, `max` above
+ * INT_MAX.
  */
 TIMERHUB_API int timerhub_drain(struct timerhub_queue *queue, struct timerhub_event *events,
                                 unsigned max);

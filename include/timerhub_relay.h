@@ -197,7 +197,7 @@ TIMERHUB_API int timerhub_relay_fd(struct timerhub_relay *relay);
  * put until timeout_ns is over. Redis does not execute it after that time.
  *
  *   -EEXIST    a task with this id is live, or has ended, and was put less than past_us ago
- *   -EAGAIN    tasks_max tasks are live
+ *   -EAGAIN    live tasks and remembered ids of ended tasks together reach tasks_max
  *   -EMSGSIZE  more than data_max bytes
  *   -ERANGE    the time is beyond 2^53 us
  *   -EINVAL    NULL, a bad id, an unknown flag

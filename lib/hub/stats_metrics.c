@@ -23,7 +23,7 @@ struct number_family {
 
 static const struct number_family numbers[] = {
 	NUMBER(COUNTER, armed, "Timers armed."),
-	NUMBER(COUNTER, refiled, "Times that a timer was found moved to a later deadline."),
+	NUMBER(COUNTER, refiled, "Times that the owner rescheduled a timer with a later deadline."),
 	NUMBER(COUNTER, cancelled, "Timers cancelled."),
 	NUMBER(COUNTER, expired, "Deadlines that the owner put into a queue."),
 	NUMBER(COUNTER, delivered, "Events that consumers took."),
@@ -35,7 +35,7 @@ static const struct number_family numbers[] = {
 	NUMBER(COUNTER, submit_wakes, "Times that a caller woke the owner."),
 	NUMBER(COUNTER, queue_signals, "Times that the owner made a queue's descriptor readable."),
 	NUMBER(COUNTER, cascaded, "Timers moved from one level of the wheel to a lower one."),
-	NUMBER(COUNTER, clock_jumps, "Times that the owner heard of the wall clock being set."),
+	NUMBER(COUNTER, clock_jumps, "Times that the owner detected a change of the wall clock."),
 };
 
 static const struct metrics_family sleeper_family = {
@@ -44,7 +44,7 @@ static const struct metrics_family sleeper_family = {
 
 static const struct metrics_family lateness_family = {
 	"timerhub_lateness_seconds", "histogram", "seconds",
-	"Time at which a queue was told of an expiry, minus the deadline."
+	"Time at which a timer was delivered to its queue, minus the deadline."
 };
 
 static void add_number(struct text *text, const struct number_family *number,

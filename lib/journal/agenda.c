@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* See agenda.h. Under the journal's lock. Held to a searched array by tests/journal. */
+/*
+ * See agenda.h. The caller holds the journal's lock. tests/journal compares the agenda with an
+ * array that is searched.
+ */
 #include "journal/agenda.h"
 
 #include <errno.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tasks by time, the earliest first; of equal times the lowest id. A journal has two agendas: tasks
- * to deliver, on the wall clock, and leases, on the monotonic clock. A 4-ary heap of 16-byte cells,
- * the time beside the pointer so that comparing stays in the cells. No clock: time is an argument.
+ * A priority queue of tasks by time. Of two tasks with equal times, the task with the lower id is
+ * first. A journal has two agendas: tasks to deliver, on the wall clock, and leases, on the
+ * monotonic clock. The agenda is a 4-ary heap of 16-byte cells. A cell has the time beside the
+ * pointer, so a comparison does not read the task. The module reads no clock: time is an argument.
  */
 #ifndef JOURNAL_AGENDA_H
 #define JOURNAL_AGENDA_H
@@ -23,7 +24,9 @@ struct agenda {
 	uint32_t capacity;
 };
 
-/* See to it that `count` tasks have room: insert never fails below that. 0 or -ENOMEM. */
+/*
+ * Reserve room for `count` tasks, so that no insert up to that number fails. Returns 0 or -ENOMEM.
+ */
 int agenda_reserve(struct agenda *agenda, uint32_t count);
 
 void agenda_fini(struct agenda *agenda);
@@ -31,13 +34,13 @@ void agenda_fini(struct agenda *agenda);
 /* The task must be in no agenda, and there must be room. */
 void agenda_insert(struct agenda *agenda, struct task *task, uint64_t time_ns);
 
-/* Returns the time it was there for. */
+/* Returns the time for which the task was in the agenda. */
 uint64_t agenda_remove(struct agenda *agenda, struct task *task);
 
-/* NULL if empty. */
+/* Returns NULL if the agenda is empty. */
 struct task *agenda_first(const struct agenda *agenda);
 
-/* UINT64_MAX if empty. */
+/* Returns UINT64_MAX if the agenda is empty. */
 uint64_t agenda_first_ns(const struct agenda *agenda);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See backup.h. Any thread; it reads the files through a disk of its own, as check does. The
- * watermark is written first. So a copy without its last segment ends before its watermark, and
- * open refuses it. Tested by tests/journal/test_calls.c, which puts and ends tasks during the copy,
- * and by tool_test.py.
+ * See backup.h. Any thread may call. The call opens the directory once more, as check does, and
+ * reads the files without the journal's lock. The copy's watermark is written first. So if the last
+ * segment is missing, the copy ends before its watermark, and open refuses it. Tested by
+ * tests/journal/test_calls.c, which puts and ends tasks during the copy, and by tool_test.py.
  */
 #include "journal/backup.h"
 
@@ -28,10 +28,10 @@ static int backup_found_name(void *context, const char *name)
 struct backup {
 	struct disk *from;
 	struct disk *to;
-	bool by_copy; /* the copy's disk failed */
+	bool by_copy; /* the error is of the disk of the copy */
 };
 
-/* Note an error of the copy's disk. Returns `result`. */
+/* If `result` is an error, note that the disk of the copy has failed. Returns `result`. */
 static int backup_of_copy(struct backup *backup, int result)
 {
 	backup->by_copy = backup->by_copy || result < 0;
@@ -121,7 +121,7 @@ static void backup_clear(const struct replay *replay, struct disk *to)
 	(void)to->ops->unlink(to, WATERMARK_NAME);
 }
 
-/* A segment that is gone was dropped. */
+/* Returns whether to copy again: compaction has dropped a segment since its name was read. */
 static bool backup_begins_again(const struct backup *backup, int result)
 {
 	return result == -ENOENT && !backup->by_copy;
@@ -142,7 +142,7 @@ static int backup_once(struct backup *backup)
 	return result;
 }
 
-/* Would open find a whole journal there? */
+/* Check that open would find a complete journal in the copy. */
 static int backup_check(struct disk *to)
 {
 	struct replay replay;

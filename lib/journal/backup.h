@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copy a journal. The copy holds all changes acknowledged before it began. The journal may be in
- * use. The log grows only at its end, so the bytes to copy do not change. If compaction drops a
+ * Copies a journal, which may be in use. The copy has all changes that were acknowledged before the
+ * call. The log grows only at its end, so the bytes to copy do not change. If compaction drops a
  * first segment, the copy begins again.
  */
 #ifndef JOURNAL_BACKUP_H
@@ -13,12 +13,13 @@
 
 /*
  * Copy the journal on `from` into the empty directory `to`. Returns 0, -ENOTEMPTY, -EBADMSG for a
- * damaged journal, -EBUSY if segments were dropped in every try, or an error of either disk. A copy
- * that was broken off is refused by open. `*ret_by_copy`: the error is about `to`.
+ * damaged journal, -EBUSY if each attempt found that a segment had been dropped, or an error of
+ * either disk. `*ret_by_copy` says whether the error is about `to`. Open refuses an incomplete
+ * copy.
  */
 int backup_copy(struct disk *from, const char *to, bool *ret_by_copy);
 
-/* As backup_copy(), to a directory that is open. */
+/* Does what backup_copy() does, to a directory that is open. */
 int backup_to(struct disk *from, struct disk *to);
 
 #endif

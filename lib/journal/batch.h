@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records on their way to the disk, and their transactions. Callers fill the open batch while a
- * leader writes the previous batch. An open batch is under the journal's lock. A batch that is
- * written belongs to its leader.
+ * Collects records that one write brings to the disk, and their transactions. Callers fill the open
+ * batch while a leader writes the previous batch. The journal's lock protects the open batch. The
+ * batch that is being written belongs to its leader.
  */
 #ifndef JOURNAL_BATCH_H
 #define JOURNAL_BATCH_H
@@ -23,11 +23,11 @@ struct change {
 	uint64_t id;
 	const void *key;
 	size_t key_len;
-	uint64_t delivery;     /* that it ends; 0: none */
+	uint64_t delivery;     /* the delivery that the change ends; 0: none */
 	uint64_t due_ns;       /* the new due time, if any */
-	uint32_t reason;       /* of PARK */
-	uint32_t body_crc;     /* of PUT */
-	uint64_t lease_end_ns; /* where the task goes back to if the change is refused */
+	uint32_t reason;       /* why the task is parked; only of PARK */
+	uint32_t body_crc;     /* only of PUT */
+	uint64_t lease_end_ns; /* the end of the task's lease, if the change is refused */
 	size_t at;             /* its record in the batch */
 };
 
@@ -39,7 +39,7 @@ struct transaction {
 	struct transaction *next;
 	struct change *changes;
 	unsigned count;
-	int result;   /* by the leader */
+	int result;   /* set by the leader */
 	bool async;   /* no thread waits: the completions own the transaction */
 	uint64_t tag; /* the caller's, for the completion */
 };
@@ -50,31 +50,31 @@ struct batch {
 	size_t capacity;
 	uint32_t records;
 	uint32_t number;
-	uint32_t waiting;          /* transactions whose callers wait, and may lead */
-	struct transaction *first; /* NULL: only records of deliveries, so no sync is needed */
+	uint32_t waiting;          /* transactions whose callers wait for the batch */
+	struct transaction *first; /* NULL: the batch only counts deliveries, so it needs no sync */
 	struct transaction *last;
 };
 
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 int batch_init(struct batch *batch, size_t capacity);
 
 void batch_fini(struct batch *batch);
 
-/* Begin the batch of that number, empty. */
+/* Empty the batch and give it a number. */
 void batch_begin(struct batch *batch, uint32_t number);
 
 bool batch_has_room(const struct batch *batch, size_t bytes);
 
-/* Add a record, for which there is room. Returns where it is. */
+/* Add a record, for which the batch must have room. Returns the record's offset in the batch. */
 size_t batch_add(struct batch *batch, const struct record *record);
 
 /* Add a transaction, whose records are in the batch. */
 void batch_add_transaction(struct batch *batch, struct transaction *transaction);
 
 /*
- * Take out every transaction that puts, because it needs room on the disk. If `only_ends`, take out
- * every transaction and record that does not end a task. Returns the list of transactions taken
- * out.
+ * Remove every transaction that puts a task, because it needs more room on the disk. If
+ * `only_ends`, remove every transaction and record that does not end a task. Returns the list of
+ * removed transactions.
  */
 struct transaction *batch_take_out(struct batch *batch, bool only_ends);
 

@@ -2,8 +2,8 @@
 /*
  * The calls that change tasks: put, cancel, move, done, retry, park, revive, commit and submit.
  * Each call turns its arguments into a transaction (transaction.c), and the transaction's outcome
- * into its result. Any thread may call. All but submit wait for the disk. tests/journal compares
- * them with a model, on a disk that fails and crashes at every step.
+ * into its result. Any thread may call. All calls but submit wait for the disk. tests/journal
+ * compares the calls with a model, on a disk that fails and crashes at every step.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "journal/transaction.h"
 #include "journal/writer.h"
 
-#define DUE_MAX_NS (UINT64_C(1) << 63) /* times from here on cannot be kept, except "never" */
+#define DUE_MAX_NS (UINT64_C(1) << 63) /* each due time must be before it, or "never" */
 
 static int change_read_due(struct timerhub_journal *journal, uint64_t when_ns, uint32_t flags,
                            uint64_t *ret_due_ns)
@@ -34,7 +34,9 @@ static int change_read_due(struct timerhub_journal *journal, uint64_t when_ns, u
 
 /* ---- from what callers say; the lock is not held ---- */
 
-/* The checksum before the lock is taken, so that callers compute theirs side by side. */
+/*
+ * Compute the checksum before taking the lock, so that several callers can do it at the same time.
+ */
 static int change_prepare_put(struct timerhub_journal *journal,
                               const struct timerhub_journal_change *asked, struct change *change)
 {
@@ -73,7 +75,7 @@ static int change_prepare_delivered(const struct timerhub_journal_change *asked,
 	return change->delivery != 0 ? 0 : -EINVAL;
 }
 
-/* Does the change say nothing but what this version understands? */
+/* Returns whether this version understands every field of the change. */
 static bool change_is_known(const struct timerhub_journal_change *asked)
 {
 	uint32_t op = asked->op;
@@ -147,7 +149,7 @@ static void transaction_free_tasks(struct transaction *transaction)
 			free(transaction->changes[i].task);
 }
 
-/* Returns `result`, which is the index-th change's. */
+/* Refuse the transaction because of its change number `index`. Returns `result`. */
 static int transaction_refuse(struct transaction *transaction,
                               struct timerhub_journal_change *changes, unsigned index, int result)
 {

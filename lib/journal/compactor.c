@@ -32,11 +32,11 @@ void compactor_fini(struct compactor *compactor)
 }
 
 /*
- * Does the disk hold more than `halves` times half of what is live, and a segment; and can a round
- * free enough? A round over N segments writes the live records again, a record for each segment
- * dropped, and at most 2 N + 1 headers. A round frees all other records. If a round would free less
- * than a quarter of a segment, no round begins. Therefore compaction ends, whatever else fills the
- * disk.
+ * Returns whether compaction is worth a round: the files have more than `halves` halves of the
+ * bytes of live tasks, plus a segment, and a round frees enough. A round over N segments writes the
+ * live records again, a record for each segment dropped, and at most 2 N + 1 headers. A round frees
+ * all other records. If a round would free less than a quarter of a segment, no round begins.
+ * Therefore compaction ends even if reserved room and not records fill the disk.
  */
 static bool compactor_is_over(struct compactor *compactor, unsigned halves)
 {
@@ -152,7 +152,10 @@ static struct task *compactor_find(struct compactor *compactor, const struct rec
 	return task;
 }
 
-/* Read on, until there is enough to write. 1: there may be more; 0: the segment is read. */
+/*
+ * Read records until there is enough to write. Returns 1 if the segment may have more records, or 0
+ * at its end.
+ */
 static int compactor_read(struct compactor *compactor, size_t enough)
 {
 	uint64_t begin = compactor->reader.offset;
@@ -192,8 +195,8 @@ static struct task *compactor_next_in_bucket(struct compactor *compactor, struct
 }
 
 /*
- * As compactor_read(), but from the tables. If a bucket does not fit, the next step scans it from
- * its beginning.
+ * Does what compactor_read() does, but takes the tasks from the table. If the tasks of a bucket do
+ * not fit, the next step scans the bucket from its beginning.
  */
 static int compactor_scan(struct compactor *compactor, size_t enough)
 {
@@ -215,7 +218,7 @@ static int compactor_scan(struct compactor *compactor, size_t enough)
 
 /* ---- a step ---- */
 
-/* The copies are where the tasks are now. */
+/* Note that the tasks are now where their copies are. */
 static void compactor_move_tasks(struct compactor *compactor, const struct log_position *position)
 {
 	size_t at = 0;
@@ -225,7 +228,7 @@ static void compactor_move_tasks(struct compactor *compactor, const struct log_p
 		struct record record;
 		struct task *task;
 
-		/* Sealed a moment ago; it cannot be bad. */
+		/* The record cannot be bad, because it was sealed just before. */
 		(void)record_decode_header(compactor->buffer + at, compactor->log->salt, &record);
 		task = tasks_find(compactor->tasks, record.id);
 		task->segment = (uint32_t)position->segment;
@@ -237,7 +240,10 @@ static void compactor_move_tasks(struct compactor *compactor, const struct log_p
 	compactor->used = 0;
 }
 
-/* A record that comes before any drop: so on a full disk it may use the spare. */
+/*
+ * This record must be written before a segment can be dropped. So on a full disk it may use the
+ * spare room.
+ */
 static bool compactor_drop(struct compactor *compactor)
 {
 	struct log *log = compactor->log;
@@ -266,7 +272,7 @@ static void compactor_begin(struct compactor *compactor)
 		reader_close(&compactor->reader);
 		compactor->state = COMPACTOR_SCANS;
 	}
-	/* A refused write may have left something behind the good records. */
+	/* A refused write may have left bytes behind the good records. */
 	compactor->reader.end = log->segments[0].bytes;
 }
 
@@ -303,7 +309,10 @@ static bool compactor_may_work(struct compactor *compactor)
 	return !compactor->blocked && !compactor_is_paused(compactor);
 }
 
-/* Copy about `enough` bytes. Returns false if there is nothing to do, or it cannot be done now. */
+/*
+ * Copy about `enough` bytes. Returns false if there is nothing to copy, or copying is impossible
+ * now.
+ */
 static bool compactor_step(struct compactor *compactor, size_t enough)
 {
 	struct log_position position;

@@ -26,31 +26,31 @@
 enum compactor_state {
 	COMPACTOR_IDLE,
 	COMPACTOR_READS, /* the reader is open */
-	COMPACTOR_SCANS, /* the segment cannot be read: scan the tables */
+	COMPACTOR_SCANS, /* the segment cannot be read, so the table is scanned */
 };
 
 struct compactor {
 	struct log *log;
-	struct lock *lock; /* of the tasks */
+	struct lock *lock; /* protects the tasks */
 	struct tasks *tasks;
 	unsigned state;       /* enum compactor_state */
 	unsigned pauses;      /* backups in progress, so no segment is dropped. Under the lock */
-	bool wanted;          /* compaction would have freed room when last asked */
-	bool blocked;         /* the log refused; not again before a batch has been written well */
-	struct reader reader; /* of the log's first segment */
-	uint32_t bucket;      /* of the tables, the next to scan */
+	bool wanted;          /* compaction would have freed room at the last check */
+	bool blocked;         /* the log refused; no compaction until a batch has been written */
+	struct reader reader; /* number of the log's first segment */
+	uint32_t bucket;      /* bucket of the table to scan next */
 	uint8_t *buffer;      /* copies not yet written */
 	size_t used;
 	size_t capacity;
 	uint64_t copied_bytes;
-	uint64_t dropped; /* segments */
+	uint64_t dropped; /* segments dropped */
 	uint64_t healed;  /* dropped segments that could not be read */
 };
 
 void compactor_init(struct compactor *compactor, struct log *log, struct lock *lock,
                     struct tasks *tasks);
 
-/* Is there something to gain, and nothing in the way? */
+/* Returns whether compaction would free room and nothing prevents it. */
 bool compactor_is_due(struct compactor *compactor);
 
 /*

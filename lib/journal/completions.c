@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See completions.h. The leader adds, any thread takes. A signal that comes after the list was
- * emptied makes the fd readable for nothing. The next take clears the fd.
+ * See completions.h. The leader adds completions, and any thread takes them. If another thread
+ * empties the list before the leader writes to the fd, the fd becomes readable although the list is
+ * empty. The next take clears the fd.
  */
 #include "journal/completions.h"
 
@@ -70,7 +71,10 @@ struct transaction *completions_take(struct completions *completions)
 		if (!completions->first)
 			completions->last = NULL;
 	} else if (completions->fd >= 0) {
-		/* If it is not readable yet, it will be for nothing. */
+		/*
+		 * The leader may write to the fd only after this read. Then the fd is readable
+		 * although the list is empty.
+		 */
 		(void)eventfd_read(completions->fd, &count);
 		completions->rung = false;
 	}

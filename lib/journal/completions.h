@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ended transactions of submit, which no thread waits for: a list, and an eventfd that is readable
- * while the list is not empty. Under the journal's lock.
+ * Keeps the outcomes of timerhub_journal_submit() until a caller takes them, and an eventfd that is
+ * readable while there are some. The caller of each function holds the journal's lock, except for
+ * completions_ring().
  */
 #ifndef JOURNAL_COMPLETIONS_H
 #define JOURNAL_COMPLETIONS_H
@@ -11,7 +12,7 @@
 struct completions {
 	struct transaction *first;
 	struct transaction *last;
-	int fd;    /* -1: no caller has asked for it */
+	int fd;    /* -1 until a caller asks for the fd */
 	bool rung; /* the fd has been, or is about to be, made readable */
 };
 
@@ -20,20 +21,20 @@ void completions_init(struct completions *completions);
 /* Free the requests that no caller has taken. */
 void completions_fini(struct completions *completions);
 
-/* Returns the fd, made at the first call; or an error. */
+/* Returns the fd, which the first call creates, or an error. */
 int completions_fd(struct completions *completions);
 
 /* Add a transaction that has ended. */
 void completions_put(struct completions *completions, struct transaction *transaction);
 
-/* Must the fd be made readable? Then completions_ring(), without the lock. */
+/* Returns whether the fd must be made readable. If so, call completions_ring() without the lock. */
 bool completions_must_ring(struct completions *completions);
 
 void completions_ring(const struct completions *completions);
 
 /*
- * Returns the first transaction, which is the caller's to free; NULL: there is none, and the fd is
- * clear.
+ * Returns the first transaction, which the caller frees. If there is none, clears the fd and
+ * returns NULL.
  */
 struct transaction *completions_take(struct completions *completions);
 

@@ -2,7 +2,8 @@
 /*
  * See crc32c.h. Eight tables give eight bytes a step (Kounavis and Berry, "A systematic approach to
  * building high performance software-based CRC generators", 2005). The tables are filled before
- * main() and only read afterwards. Held to the definition, bit by bit, by tests/journal.
+ * main() and only read afterwards. tests/journal compares the result with the definition, computed
+ * bit by bit.
  */
 #include "journal/crc32c.h"
 
@@ -60,7 +61,8 @@ uint32_t crc32c_before(uint32_t after, const void *bytes, size_t count)
 
 	while (count-- > 0) {
 		/*
-		 * The polynomial has its highest bit, so the bit that was shifted out can be read.
+		 * The highest bit of the polynomial is set. So the highest bit of `crc` says
+		 * whether a 1 was shifted out.
 		 */
 		for (int bit = 0; bit < 8; bit++)
 			crc = crc >> 31 != 0 ? (crc ^ POLYNOMIAL_REVERSED) << 1 | 1 : crc << 1;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Unacknowledged deliveries. A delivery keeps its task in memory until the worker acknowledges,
- * returns, parks or releases the delivery, even if the task has ended. A task may have several
- * deliveries. Only the latest may change the task. Under the journal's lock.
+ * Keeps the deliveries that workers have not yet acknowledged. A delivery keeps its task in memory
+ * until the worker acknowledges, returns, parks or releases the delivery, even if the task has
+ * ended. A task may have several deliveries. Only the latest may change the task. The caller of
+ * each function holds the journal's lock.
  */
 #ifndef JOURNAL_DELIVERIES_H
 #define JOURNAL_DELIVERIES_H
@@ -12,19 +13,19 @@
 struct delivery {
 	struct task *task; /* NULL: the place is free */
 	uint64_t periods;  /* periods of the task that this delivery covers */
-	uint32_t round;    /* tells this delivery from earlier ones at the place */
+	uint32_t round;    /* differs from earlier deliveries at the same place */
 	uint32_t next;     /* the next free place, plus 1 */
 };
 
 struct deliveries {
 	struct delivery *places;
 	uint32_t capacity;
-	uint32_t count; /* of places in use */
+	uint32_t count; /* number of places in use */
 	uint32_t free;  /* the first free place, plus 1; 0: none */
 	uint32_t round;
 };
 
-/* 0 or -ENOMEM: room for one more. */
+/* Reserve room for one more delivery. Returns 0 or -ENOMEM. */
 int deliveries_reserve(struct deliveries *deliveries);
 
 /*
@@ -33,7 +34,9 @@ int deliveries_reserve(struct deliveries *deliveries);
  */
 uint64_t deliveries_insert(struct deliveries *deliveries, struct task *task, uint64_t periods);
 
-/* Returns NULL if the delivery is over. Valid until the next deliveries_reserve(). */
+/*
+ * Returns NULL if the delivery has ended. The pointer is valid until the next deliveries_reserve().
+ */
 struct delivery *deliveries_find(const struct deliveries *deliveries, uint64_t delivery);
 
 /* Returns whether this is the latest delivery of its task. */
@@ -42,7 +45,7 @@ bool deliveries_is_latest(const struct deliveries *deliveries, const struct deli
 /* End a delivery. An ended task is freed with its last delivery. */
 void deliveries_remove(struct deliveries *deliveries, struct tasks *tasks, struct delivery *held);
 
-/* Let go of all. */
+/* End all deliveries and free the memory. */
 void deliveries_fini(struct deliveries *deliveries, struct tasks *tasks);
 
 #endif

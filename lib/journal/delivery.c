@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See delivery.h. Under the journal's lock. The record of a delivery is written after the delivery,
- * with the next change or some milliseconds later. No caller waits for the record. It only holds
- * the number of attempts.
+ * See delivery.h. The caller holds the journal's lock. The record of a delivery has only the number
+ * of attempts. It is written after the delivery, with the next change or some milliseconds later.
+ * No caller waits for it.
  */
 #include "journal/delivery.h"
 
@@ -51,7 +51,7 @@ static void delivery_lease(struct timerhub_journal *journal, struct task *task, 
 	agenda_insert(&journal->leases, task, now_ns + (lease_ns < left_ns ? lease_ns : left_ns));
 }
 
-/* Returns how long ago a task that is due fell due. */
+/* Returns the lateness of a due task. */
 static uint64_t delivery_late_ns(struct timerhub_journal *journal, const struct task *task)
 {
 	uint64_t now_ns = journal->timer->ops->wall_ns(journal->timer);
@@ -59,7 +59,7 @@ static uint64_t delivery_late_ns(struct timerhub_journal *journal, const struct 
 	return now_ns > task->due_ns ? now_ns - task->due_ns : 0;
 }
 
-/* The lock is held. Hand out the first task, which is due. 0 or -ENOMEM. */
+/* Deliver the first task, which must be due. Returns 0 or -ENOMEM. The caller holds the lock. */
 int delivery_make(struct timerhub_journal *journal, struct timerhub_task *ret_task)
 {
 	struct task *task = agenda_first(&journal->agenda);
@@ -98,8 +98,8 @@ int delivery_make(struct timerhub_journal *journal, struct timerhub_task *ret_ta
 }
 
 /*
- * After a stop, only tasks due at the stop count. Otherwise a task that workers return would keep
- * them busy.
+ * After a stop, only tasks that were due at the stop are delivered. Otherwise workers that return a
+ * task would get it again and again, and never end.
  */
 bool delivery_is_due(struct timerhub_journal *journal)
 {
@@ -119,7 +119,7 @@ void delivery_wake_takers(struct timerhub_journal *journal)
 
 /* ---- what a worker names ---- */
 
-/* 1: a change of the task is in flight. */
+/* Returns 1 if a change of the task is in flight. */
 int delivery_in_flight(const struct task *task, uint32_t *ret_batch)
 {
 	if (!task)
@@ -145,7 +145,7 @@ int delivery_find(struct timerhub_journal *journal, uint64_t id, uint64_t delive
 	} else {
 		result = -ESTALE;
 	}
-	/* A refusal ends the delivery too. */
+	/* Also end a delivery that may not change its task. */
 	if (result < 0)
 		deliveries_remove(&journal->deliveries, &journal->tasks, held);
 	else

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The journal's directory as a table of calls. disk_real.c has the real one. Tests have a simulated
- * one that loses and tears unsynced writes. One thread calls at a time; after open it is the
- * leader. An open file is a small number, at least 0.
+ * Abstracts the file system under a journal's directory, as a table of calls. disk_real.c makes
+ * system calls. Tests use a simulated disk that loses and tears unsynced writes. One thread calls
+ * at a time; after open it is the leader. An open file is a small number, at least 0.
  */
 #ifndef JOURNAL_DISK_H
 #define JOURNAL_DISK_H
@@ -11,22 +11,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DISK_NAME_MAX 32 /* with its final 0 */
+#define DISK_NAME_MAX 32 /* with its NUL */
 
 struct disk;
 
 struct disk_ops {
 	/*
-	 * Lock the directory. Returns 0, also if this struct has locked it before. -EBUSY: another
+	 * Lock the directory. Returns 0, also if this struct has the lock already. -EBUSY: another
 	 * process has the lock, or another open journal of this process.
 	 */
 	int (*lock)(struct disk *disk);
-	/* Call `found` for every name; stops at the first that returns not 0, and returns that. */
+	/*
+	 * Call `found` for every name. If a call returns a value other than 0, stop and return that
+	 * value.
+	 */
 	int (*list)(struct disk *disk, int (*found)(void *context, const char *name),
 	            void *context);
-	/* Create an empty file, in place of any file of that name. */
+	/* Create an empty file. It replaces a file of the same name. */
 	int (*create)(struct disk *disk, const char *name);
-	/* `ret_bytes`: its size. -EBADMSG: it is no regular file. */
+	/*
+	 * Open a file and write its size to `ret_bytes`. Returns -EBADMSG if it is not a regular
+	 * file.
+	 */
 	int (*open)(struct disk *disk, const char *name, bool write, uint64_t *ret_bytes);
 	void (*close)(struct disk *disk, int file);
 	/* As pread(2) and pwrite(2), but return -errno. They may read or write fewer bytes. */
@@ -40,7 +46,7 @@ struct disk_ops {
 	int (*rename)(struct disk *disk, const char *from, const char *to);
 	int (*unlink)(struct disk *disk, const char *name);
 	int (*sync_dir)(struct disk *disk);
-	/* A number hard to guess, to seed checksums with. */
+	/* Returns a number that is hard to guess, which seeds checksums. */
 	uint32_t (*random)(struct disk *disk);
 };
 
@@ -48,7 +54,7 @@ struct disk {
 	const struct disk_ops *ops;
 };
 
-/* The directory `dir`. Free with disk_real_close(). */
+/* Make a disk of the directory `dir`. Free it with disk_real_close(). */
 int disk_real_open(struct disk **ret_disk, const char *dir);
 
 /* Open the same directory again, for reading, even if it was renamed. */

@@ -14,7 +14,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#ifndef STATX_NLINK /* older C libraries have no statx(), newer ones define the struct again */
+#ifndef STATX_NLINK /* older C libraries have no statx(), and newer ones define the struct
+#themselves */
 #include <linux/stat.h>
 #endif
 
@@ -30,8 +31,8 @@ struct disk_real {
 	struct disk disk;
 	bool counts_links; /* the file system counts the names of a file */
 	int dir;
-	struct file_lock lock;     /* of the file of that name, which earlier versions lock too */
-	struct file_lock dir_lock; /* of the directory itself: its name may go, it does not */
+	struct file_lock lock;     /* the lock file; earlier versions lock only it */
+	struct file_lock dir_lock; /* the directory itself, even if it is renamed */
 };
 
 static struct disk_real *disk_real_of(struct disk *disk)
@@ -107,7 +108,7 @@ static int disk_real_create(struct disk *disk, const char *name)
 	struct disk_real *real = disk_real_of(disk);
 	int file;
 
-	/* Another may have put a link there: neither followed nor written to. */
+	/* Another user may have put a link here. It is removed, not followed. */
 	if (unlinkat(real->dir, name, 0) < 0 && errno != ENOENT)
 		return -errno;
 	file = openat(real->dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
@@ -119,7 +120,7 @@ static int disk_real_create(struct disk *disk, const char *name)
 
 static int disk_real_open_file(struct disk *disk, const char *name, bool write, uint64_t *ret_bytes)
 {
-	/* O_NONBLOCK: a FIFO of that name must not keep us. */
+	/* O_NONBLOCK, because the open of a FIFO of this name would block. */
 	int file = openat(disk_real_of(disk)->dir, name,
 	                  (write ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct stat status;
@@ -160,7 +161,10 @@ static int64_t disk_real_read(struct disk *disk, int file, void *bytes, size_t c
 	return result < 0 ? -errno : result;
 }
 
-/* A write beyond RLIMIT_FSIZE brings SIGXFSZ, too: the thread that writes blocks all signals. */
+/*
+ * A write beyond RLIMIT_FSIZE also raises SIGXFSZ. The signal is not delivered, because the thread
+ * that writes blocks all signals.
+ */
 static void disk_real_swallow_signal(void)
 {
 	const struct timespec now = { .tv_sec = 0 };
@@ -168,7 +172,7 @@ static void disk_real_swallow_signal(void)
 
 	(void)sigemptyset(&set);
 	(void)sigaddset(&set, SIGXFSZ);
-	(void)sigtimedwait(&set, NULL, &now); /* it need not be there */
+	(void)sigtimedwait(&set, NULL, &now); /* the file may be absent */
 }
 
 static int64_t disk_real_write(struct disk *disk, int file, const void *bytes, size_t count,
@@ -255,7 +259,10 @@ static const struct disk_ops disk_real_ops = {
 	.random = disk_real_random,
 };
 
-/* `dir`: an open directory, the disk's from now on, or -1 and errno. */
+/*
+ * Make a disk of an open directory, which the disk then owns. If `dir` is -1, returns the error in
+ * errno.
+ */
 static int disk_real_new(struct disk **ret_disk, int dir)
 {
 	int result = dir < 0 ? -errno : 0;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* See eventcount.h. The journal's only home of linux/futex.h. Tested by every call that blocks. */
+/*
+ * See eventcount.h. No other file of the journal includes linux/futex.h. Tested by every call that
+ * blocks.
+ */
 #include "journal/eventcount.h"
 
 #include <errno.h>
@@ -8,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* As the kernel's for SYS_futex. */
+/* The timespec that the kernel expects for SYS_futex. */
 struct ticket_timespec {
 	long tv_sec;
 	long tv_nsec;

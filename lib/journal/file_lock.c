@@ -3,8 +3,8 @@
  * See file_lock.h. The lock belongs to the open file: a second open in this process finds it taken.
  * A child inherits the lock, and the lock lasts as long as any process has the file. So a child
  * closes the file before fork() returns there, and file_lock_give() unlocks it first. A child of
- * vfork or posix_spawn ends in exec, which closes the file. A child of the bare system call keeps
- * it. No mutex is used, because a signal handler may fork.
+ * vfork or posix_spawn ends in exec, which closes the file. A child of a bare clone() system call
+ * keeps the file. No mutex is used, because a signal handler may fork.
  *
  * Invariant: `file_lock_places` has every file that is locked, except the files that a
  * file_lock_take() in progress will unlock again. Tested by tests/journal/test_file_lock.c.
@@ -25,11 +25,14 @@
 
 #define HOLDS_MAX 256
 #define FILE_MODE 0600
-/* Not for ever: another library's handler may keep a fork waiting. */
+/*
+ * The number of attempts is limited, because a fork handler of another library may keep a fork
+ * waiting.
+ */
 #define TRIES_MAX 1000
 #define TRY_AGAIN_MS 1
 
-static atomic_int file_lock_places[HOLDS_MAX]; /* a file and 1; 0: free */
+static atomic_int file_lock_places[HOLDS_MAX]; /* the descriptor plus 1; 0: free */
 static atomic_uint file_lock_forks_begun;
 static atomic_uint file_lock_forks_ended;
 
@@ -75,7 +78,7 @@ static int file_lock_open_locked(int dir, const char *name)
 		return -errno;
 	if (flock(file, LOCK_EX | LOCK_NB) == 0)
 		return file;
-	/* Network file systems lock files only: there the file must do. */
+	/* Network file systems cannot lock a directory. On them only the lock file is locked. */
 	if (itself && errno != EWOULDBLOCK)
 		return file;
 	result = errno == EWOULDBLOCK ? -EBUSY : -errno;
@@ -102,15 +105,17 @@ static int file_lock_try_take(struct file_lock *lock, int dir, const char *name)
 }
 
 /*
- * A child that was forked between the opening and the noting has the file, and does not know of it:
- * then it is unlocked, for that child too, and taken once more. Nothing was forked in between if as
- * many forks have begun now as had ended before.
+ * If another thread forks after the open and before the file is noted in `file_lock_places`, the
+ * child has the file and does not know of it. In that case the file is unlocked, which also holds
+ * for the child, and locked once more. If the number of forks that have begun now equals the number
+ * that had ended before the open, there was no such fork.
  *
  *	here                       in another thread
  *	file_lock_places: the file        file_lock_forks_begun: one more
  *	look at file_lock_forks_begun     clone, with a copy of file_lock_places
  *
- * Sequentially consistent: either we see that fork, or its child sees the file.
+ * Both columns are sequentially consistent: either this thread sees the fork, or the child sees the
+ * file.
  */
 int file_lock_take(struct file_lock *ret_lock, int dir, const char *name)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A file that this process has locked. The lock is free after file_lock_give(), or when the process
- * is dead and fork() has returned in each of its children. Any thread may call, one at a time for
- * each lock.
+ * Locks a file or directory for this process. The lock is free after file_lock_give(), or when the
+ * process is dead and fork() has returned in each of its children. Any thread may call, one at a
+ * time for each lock.
  */
 #ifndef JOURNAL_FILE_LOCK_H
 #define JOURNAL_FILE_LOCK_H
@@ -10,18 +10,18 @@
 #include <sys/types.h>
 
 struct file_lock {
-	int file; /* -1: none */
+	int file; /* -1: no file */
 	unsigned place;
-	pid_t process; /* that took it */
+	pid_t process; /* the process that took the lock */
 };
 
 /*
- * Lock the file of that name, made if it is not there, or "." for the directory itself. 0; -EBUSY:
- * another open file holds the lock; or an error.
+ * Lock the file `name`, which is created if needed; "." means the directory itself. Returns 0,
+ * -EBUSY if another open file holds the lock, or an error.
  */
 int file_lock_take(struct file_lock *ret_lock, int dir, const char *name);
 
-/* Fine if there is none, and in a forked child, where it does nothing. */
+/* Release the lock, if there is one. In a forked child the call does nothing. */
 void file_lock_give(struct file_lock *lock);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* See fork_check.h. The journal's only home of sys/mman.h. Tested by forking: tests/journal. */
+/*
+ * See fork_check.h. No other file of the journal includes sys/mman.h. tests/journal tests it with
+ * fork(2).
+ */
 #define _GNU_SOURCE
 #include "journal/fork_check.h"
 
@@ -7,7 +10,7 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
-/* The kernel rounds it up to a page. */
+/* The kernel rounds the size up to a page. */
 #define LIFE_BYTES sizeof(uint32_t)
 
 int fork_check_open(struct fork_check *fork_check)

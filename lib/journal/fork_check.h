@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Is this still the process that opened? A word that the kernel zeroes in a forked child. */
+/*
+ * Tells a forked child from the process that opened, by a word of memory that the kernel zeroes in
+ * the child.
+ */
 #ifndef JOURNAL_FORK_CHECK_H
 #define JOURNAL_FORK_CHECK_H
 
@@ -7,7 +10,7 @@
 #include <stdint.h>
 
 struct fork_check {
-	uint32_t *word; /* NULL: none */
+	uint32_t *word; /* NULL: not open */
 };
 
 int fork_check_open(struct fork_check *fork_check);
@@ -17,6 +20,6 @@ static inline bool fork_check_goes_on(const struct fork_check *fork_check)
 	return *fork_check->word != 0;
 }
 
-void fork_check_close(struct fork_check *fork_check); /* fine if there is none */
+void fork_check_close(struct fork_check *fork_check); /* does nothing if it is not open */
 
 #endif

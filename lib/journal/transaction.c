@@ -4,7 +4,7 @@
  * delivered, and other changes of the task wait for the outcome.
  *
  * A transaction waits until no task that it names has a change in flight, and the open batch has
- * room. The check that succeeds and the change are in one hold of the lock. tests/journal compare
+ * room. The lock is not released between a successful check and the change. tests/journal compares
  * all calls with a model.
  */
 #include "journal/transaction.h"
@@ -64,7 +64,10 @@ static int change_check_named(struct timerhub_journal *journal, struct change *c
 	return change->type == RECORD_MOVE && task->state == TASK_PARKED ? -EBUSY : 0;
 }
 
-/* 0; 1: it must wait for `*ret_batch`; or why it cannot be made to the task as it is. */
+/*
+ * Returns 0 if the change can be made now, 1 if it must wait for the batch `*ret_batch`, or an
+ * error if the task's state forbids it.
+ */
 static int change_check(struct timerhub_journal *journal, struct change *change,
                         uint32_t *ret_batch)
 {
@@ -91,7 +94,10 @@ static bool transaction_frees_key(const struct transaction *transaction, unsigne
 	return false;
 }
 
-/* Two changes of one task, or two puts of one key, do not count together. */
+/*
+ * Returns whether an earlier change of the transaction names the same task, or puts the same key.
+ * One transaction may not have both changes.
+ */
 static bool transaction_has_twice(const struct transaction *transaction, unsigned index)
 {
 	const struct change *change = &transaction->changes[index];
@@ -145,7 +151,10 @@ size_t transaction_bytes(const struct transaction *transaction)
 	return bytes;
 }
 
-/* As change_check(), for all of them; `*ret_index`: which one is refused. */
+/*
+ * Check all changes of a transaction as change_check() does. `*ret_index` is the index of the
+ * refused change.
+ */
 int transaction_check(struct timerhub_journal *journal, struct transaction *transaction,
                       uint32_t *ret_batch, unsigned *ret_index)
 {
@@ -260,7 +269,10 @@ void transaction_begin(struct timerhub_journal *journal, struct transaction *tra
 		record = change_record(change);
 		record.flags = i + 1 < transaction->count ? RECORD_MORE : 0;
 		change->at = batch_add(batch, &record);
-		/* Once it is stable a task may be gone before its caller looks again. */
+		/*
+		 * As soon as the put is stable, the task may end, even before the caller reads its
+		 * id.
+		 */
 		change->id = change->task->id;
 	}
 	batch_add_transaction(batch, transaction);

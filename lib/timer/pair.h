@@ -270,10 +270,11 @@ static inline uint64_t queue_slack_slack_ns(uint64_t queue_slack)
 }
 
 /*
- * Returns the instant of a timer: the time in [deadline, deadline + slack] with most trailing zero
- * bits. Timers whose windows overlap therefore often have the same instant. A later deadline never
- * gives an earlier instant: a window has only one such time, because between two of them there is a
- * time with more zeros.
+ * Returns the instant at which a timer expires: the time in [deadline, deadline + slack] with the
+ * most trailing zero bits. Timers whose windows overlap often get the same instant, but not always:
+ * [3, 5] gives 4, and [4, 8] gives 8. There is exactly one such time in a window, because between
+ * two times with equally many zero bits there is a time with more. Therefore, with equal slacks, a
+ * later deadline never gives an earlier instant.
  */
 static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 {

@@ -650,7 +650,7 @@ START_TEST(one_thread_keeps_many_puts_in_flight)
 			expect_eq(data, completions[i].tag);
 		}
 	}
-	/* Empty for nothing once for each time that it was emptied. */
+	/* The list is found empty at most once for each time that it was emptied. */
 	expect_lt(empty, wanted);
 	expect_eq(timerhub_journal_completions(journal, completions, 1), 0);
 	expect_eq(poll(&fd, 1, 0), 0);
@@ -1872,8 +1872,9 @@ static void each_taker_gets_one(unsigned count, bool cancelled, uint64_t delay_n
 }
 
 /*
- * A thread is not cancelled inside take, because others rely on the thread that sleeps on the
- * timer. With a pending cancellation take returns, and then the thread ends.
+ * A thread is not cancelled inside take. One thread sleeps on the timer for all takers, and wakes
+ * the next taker when it returns. If it were cancelled there, it would wake no taker. With a
+ * pending cancellation take returns first, and then the thread ends.
  */
 START_TEST(cancelled_thread_leaves_take_first)
 {

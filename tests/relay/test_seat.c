@@ -424,18 +424,24 @@ START_TEST(a_bell_outlives_an_answer_that_is_older)
 	expect(seat_due_ns(&seat) == SEAT_NEVER);
 	seat_answered(&seat, &answer);
 	expect_eq(seat_due_ns(&seat), 12 * SEC + SEAT_MARGIN_NS);
-	/* It rings before the next look is answered that has not seen its put. */
+	/*
+	 * The bell comes while a look is in flight. The look may have run before the put that rang,
+	 * so its reply does not raise the target above the bell's time.
+	 */
 	seat_sent(&seat, 8 * SEC);
 	seat_rung(&seat, &bell, 8 * SEC);
 	answer.now_us = 1000001;
 	seat_answered(&seat, &answer);
 	expect_eq(seat_due_ns(&seat), 7 * SEC + 500 * MS + SEAT_MARGIN_NS);
-	/* Before the look was sent: the look has seen it. */
+	/*
+	 * The bell came before the look was sent. The look ran after the put that rang, so its
+	 * reply alone sets the target.
+	 */
 	seat_rung(&seat, &bell, 8 * SEC);
 	seat_sent(&seat, 9 * SEC);
 	seat_answered(&seat, &answer);
 	expect_eq(seat_due_ns(&seat), 14 * SEC + SEAT_MARGIN_NS);
-	/* Rank 1 adds a grace; a common bell its own ladder. */
+	/* A bell with rank 1 adds one grace to the due time. */
 	bell.rank = 1;
 	seat_rung(&seat, &bell, 9 * SEC);
 	expect_eq(seat_due_ns(&seat), 9 * SEC + 499999 * US + 100 * MS + SEAT_MARGIN_NS);

@@ -31,8 +31,8 @@ START_TEST(text_is_that_of_the_format)
 		"timerhub_sleeper_info{sleeper=\"ppoll\"} 1\n"
 		"# TYPE timerhub_lateness_seconds histogram\n"
 		"# UNIT timerhub_lateness_seconds seconds\n"
-		"# HELP timerhub_lateness_seconds Time at which a queue was told of an expiry, "
-		"minus the deadline.\n"
+		"# HELP timerhub_lateness_seconds Time at which a timer was delivered to its "
+		"queue, minus the deadline.\n"
 		"timerhub_lateness_seconds_bucket{le=\"0.000000127\"} 3\n";
 	struct timerhub_stats stats = {
 		.armed = UINT64_MAX,
