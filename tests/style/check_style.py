@@ -67,7 +67,6 @@ PROSE = {
                re.IGNORECASE): "condition, then result, in present words",
 }
 PROSE_ALLOWED = re.compile(r"who may free when", re.IGNORECASE)  # the name of a table
-PROSE_LATER = ("tools/journal", "tools/relay", "tools/top")  # not rewritten yet
 
 # A program of tests, and the part of its name that may be listed in its meson.build.
 TEST_PROGRAM = re.compile(r"(?:test|stress|fuzz)_(\w+)\.(?:c|cc|py|sh)|\w+_test\.(?:py|sh)")
@@ -334,7 +333,7 @@ def is_prose(source):
     """Does the file have comments of C that must be plain English?"""
     path = source.path.as_posix()
     return path.startswith(("lib/", "include/", "tests/", "tools/", "examples/")) and \
-        (source.is_c or path.endswith(".pml")) and not path.startswith(PROSE_LATER)
+        (source.is_c or path.endswith(".pml"))
 
 
 def prose_of(root, sources):

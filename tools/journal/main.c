@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub-journal: looks into a journal's directory, and saves what can be read of a damaged one.
- * check, dump and stat change nothing and need no lock; of a journal in use they see what was on
- * disk at that moment. Tested by tests/journal/tool_test.py.
+ * timerhub-journal: prints and repairs the journal in a directory. check, dump and stat change
+ * nothing and take no lock. If a process has the journal open, they read the files as they are at
+ * that moment. Tested by tests/journal/tool_test.py.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -138,7 +138,9 @@ static void dump_bytes(const struct reader *reader, uint64_t from, uint64_t to, 
 		             reader->header.number, from, to - from, what);
 }
 
-/* On to the next good record, or the end. 1, 0, or an error. */
+/*
+ * Go on to the next good record, or to the end. Returns 1 at a record, 0 at the end, or an error.
+ */
 static int dump_bad(struct reader *reader, uint64_t sequence)
 {
 	uint64_t from = reader->offset, zeros_from;
@@ -157,7 +159,7 @@ static int dump_bad(struct reader *reader, uint64_t sequence)
 	return 0;
 }
 
-/* Goes on behind what is damaged, and says so. */
+/* Print all records. A damaged place is named, and the dump continues behind it. */
 static int dump_records(struct reader *reader)
 {
 	uint64_t sequence = 0;
@@ -182,7 +184,7 @@ static int dump_records(struct reader *reader)
 	}
 }
 
-/* The names only: which segments there are, in order. */
+/* Read only the names of the segments, and sort them. */
 static int dump(struct disk *disk, char **arguments)
 {
 	const char *dir = arguments[0];
@@ -276,7 +278,7 @@ static int repair(struct disk *disk, char **arguments)
 
 struct command {
 	const char *name;
-	int arguments; /* the directory among them */
+	int arguments; /* arguments, with the directory */
 	int (*run)(struct disk *disk, char **arguments);
 };
 
@@ -305,7 +307,7 @@ static int run(const struct command *command, char **arguments)
 	return result;
 }
 
-/* Returns the exit status of what the arguments ask for. */
+/* Run the command that the arguments name. Returns the exit status. */
 static int command_line(int argc, char **argv)
 {
 	if (argc < 2)

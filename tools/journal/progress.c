@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See progress.h. The disk gets a table of calls of its own, which counts and hands on. The tool
- * has one such disk.
+ * See progress.h. The disk gets another table of calls, which counts the bytes and then calls the
+ * original function. The tool has only one such disk.
  */
 #include "progress.h"
 

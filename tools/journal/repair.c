@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See repair.h. The tasks found are copied into one new segment behind the old ones; when that is
- * stable the old ones are renamed, one after the other from the first, and kept; then another
- * segment says that the journal begins with the new one. Killed at any point it can be run again,
- * with the same outcome: of what is left, the later records always decide. In the end the journal
- * is looked at as open would.
+ * See repair.h. The repair copies all tasks that it can read into one new segment behind the old
+ * segments. When the new segment is stable, the repair renames the old segments, one after the
+ * other from the first, and keeps them. Then it writes another segment, which says that the journal
+ * begins with the new segment. A repair that was killed can be run again with the same outcome,
+ * because a later record always replaces an earlier record of the same task. Last, the repair
+ * checks that the journal opens.
  */
 #include "repair.h"
 
@@ -45,7 +46,7 @@ static int repair_copy(struct log *log, const struct task *task)
 	return result;
 }
 
-/* Out of the way, under a name that says what it is. */
+/* Rename a damaged segment to NAME.bad. */
 static int repair_set_aside(struct disk *disk, uint64_t number)
 {
 	char name[DISK_NAME_MAX], bad[DISK_NAME_MAX + 4];
@@ -54,7 +55,10 @@ static int repair_set_aside(struct disk *disk, uint64_t number)
 	segment_name(name, number);
 	(void)snprintf(bad, sizeof(bad), "%s.bad", name);
 	result = disk->ops->rename(disk, name, bad);
-	/* Each before the next: a later one alone is consistent, an earlier one is not. */
+	/*
+	 * Rename from the first segment on: the journal is consistent without its first segments,
+	 * but not without its last.
+	 */
 	return result == 0 ? disk->ops->sync_dir(disk) : result;
 }
 
@@ -80,7 +84,10 @@ static void repair_copy_one(void *context, struct task *task)
 		copying->result = repair_copy(copying->log, task);
 }
 
-/* One segment for all, however large: readers do not mind, and compaction will divide it. */
+/*
+ * All tasks go into one segment, whatever its size: readers accept any size, and compaction divides
+ * it later.
+ */
 static int repair_copy_all(struct log *log, const struct replay *replay)
 {
 	struct copying copying = { .log = log };
@@ -111,7 +118,7 @@ static int repair_write_anew(struct disk *disk, struct replay *replay)
 	return result;
 }
 
-/* Would the journal open now? */
+/* Check that open would accept the journal. */
 static int repair_check(struct disk *disk)
 {
 	struct replay replay;
@@ -151,7 +158,7 @@ int repair_run(struct disk *disk, struct repair_report *ret_report)
 	report.tasks = replay.tasks.count;
 	report.lost_bytes = replay.torn_bytes;
 	replay_fini(&replay);
-	/* What cannot be read is damaged too; what cannot be written ends the repair itself. */
+	/* An unreadable record counts as damaged. A failed write ends the repair. */
 	if (result == -EBADMSG || result == -EIO) {
 		report.was_whole = false;
 		result = repair_salvage(disk, &report);

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* Saves what can be read of a damaged journal. */
+/* Repairs a damaged journal: keeps every task that can be read. */
 #ifndef JOURNAL_REPAIR_H
 #define JOURNAL_REPAIR_H
 
 #include <journal/disk.h>
 
 struct repair_report {
-	bool was_whole;      /* nothing was done but to cut a torn end */
-	uint32_t tasks;      /* live now */
-	uint64_t lost_bytes; /* of no use */
+	bool was_whole;      /* the journal was good; at most a torn end was cut */
+	uint32_t tasks;      /* live tasks after the repair */
+	uint64_t lost_bytes; /* bytes that could not be read */
 };
 
-/* Takes the lock. 0; -EBUSY; else from the disk, with the journal as it was. */
+/*
+ * Lock the journal and repair it. Returns 0, -EBUSY if a process has it open, or an error of the
+ * disk, and then the journal is unchanged.
+ */
 int repair_run(struct disk *disk, struct repair_report *ret_report);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See tasks_tool.h. list and show read the files, as check does, so that they serve while a process
- * has the journal open; cancel, move and revive open the journal themselves. Tested by
+ * See tasks_tool.h. list and show read the files, as check does, so they also work while a process
+ * has the journal open. cancel, move and revive open the journal themselves. Tested by
  * tests/journal/tool_test.py.
  */
 #include "tasks_tool.h"
@@ -27,7 +27,7 @@ int tool_complain(const char *what, int error)
 	return FAILED;
 }
 
-/* The reason comes last, where it is read. */
+/* The reason is the last column, where it is easy to see. */
 int tool_wrong_use(const char *reason, const char *text)
 {
 	(void)fputs("usage: timerhub-journal check|repair|dump|stat|list DIR\n"
@@ -62,7 +62,7 @@ static int hex_digit(char character)
 	return found && character != '\0' ? (int)(found - digits) : -1;
 }
 
-/* Undo tool_print_key(). Returns the key's length; 0: this is none. */
+/* Undo tool_print_key(). Returns the key's length, or 0 if the text is not a key. */
 static size_t read_key(const char *text, unsigned char *key)
 {
 	size_t length = 0;
@@ -86,7 +86,7 @@ static size_t read_key(const char *text, unsigned char *key)
 	return length;
 }
 
-/* Which task is meant: by `id`, or if key_len is not 0 by its key. */
+/* The task that the user names: by its key if key_len is not 0, otherwise by `id`. */
 struct meant {
 	uint64_t id;
 	size_t key_len;
@@ -160,7 +160,7 @@ static void print_task(const struct task *task)
 	(void)printf("\n");
 }
 
-/* Read the files, as they are at this moment. Returns an exit status. */
+/* Read the files as they are now. Returns an exit status. */
 static int look(struct disk *disk, const char *dir, struct replay *replay)
 {
 	int result;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Commands that look at single tasks, or change them; and what all commands share. */
+/* The commands that print or change single tasks, and functions that all commands share. */
 #ifndef JOURNAL_TASKS_TOOL_H
 #define JOURNAL_TASKS_TOOL_H
 
@@ -7,18 +7,21 @@
 
 enum { GOOD = 0, DAMAGED = 1, REFUSED = 1, WRONG_USE = 2, FAILED = 3 };
 
-/* Say what failed. Returns FAILED. */
+/* Print an error. Returns FAILED. */
 int tool_complain(const char *what, int error);
 
-/* Say in short how the tool is used, and what was wrong with `text`, or all. Returns WRONG_USE. */
+/* Print the short usage, and the error in `text` if it is not NULL. Returns WRONG_USE. */
 int tool_wrong_use(const char *reason, const char *text);
 
 /*
- * Print any bytes as one word: what is no plain character, blanks and backslashes in hexadecimal.
+ * Print any bytes as one word. Blanks, backslashes and bytes that are not printable are in
+ * hexadecimal.
  */
 void tool_print_key(const char *before, const void *key, size_t key_len);
 
-/* Commands; `arguments` begin with the directory. They return the exit status. */
+/*
+ * These functions run a command and return the exit status. `arguments` begin with the directory.
+ */
 int tool_list(struct disk *disk, char **arguments);
 int tool_show(struct disk *disk, char **arguments);
 int tool_cancel(struct disk *disk, char **arguments);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A call of a queue's function, on the server that has to do with it; and what went wrong. */
+/* Calls a function of a queue on one of its servers, and prints errors. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -15,7 +15,7 @@ struct reason {
 
 /* ---- what went wrong ---- */
 
-/* Why a server does not serve. */
+/* Texts for the errors of a server. */
 static const struct reason failures[] = {
 	{ -EACCES, "the server wants another password, or refuses the rights" },
 	{ -EBADMSG, "a key of the queue holds something else" },
@@ -30,7 +30,7 @@ static const struct reason failures[] = {
 	{ -EROFS, "the server takes no changes: a replica, loading, or short of replicas" },
 };
 
-/* What a queue refuses. */
+/* Texts for the errors of a queue. */
 static const struct reason refusals[] = {
 	{ -ENOENT, "there is none" },     { -EEXIST, "it is there, or was finished just now" },
 	{ -EAGAIN, "the queue is full" }, { -EBUSY, "a taker has it" },
@@ -85,7 +85,10 @@ static enum status refuse(const struct call *call, const char *what, int error)
 	return REFUSED;
 }
 
-/* A refusal may name the setting that is wrong: none such, or not within two bounds. */
+/*
+ * A refusal may name the wrong setting: it does not exist, or its value is not within the two
+ * bounds.
+ */
 static enum status refuse_setting(const struct call *call, const char *what,
                                   const struct reply *reply)
 {
@@ -122,7 +125,7 @@ enum status open_call(struct call *call, const struct options *options, const ch
 	}
 	if (result == -EOPNOTSUPP)
 		return misused("TLS is for stunnel and its like: rediss:// is not known", NULL);
-	/* Not shown: there may be a password in it. */
+	/* The address is not printed, because it may have a password. */
 	return result < 0 ? misused("--redis, or $REDIS_URL, is no server's address", NULL) : GOOD;
 }
 
@@ -133,7 +136,7 @@ int connect_call(struct call *call, uint32_t shard)
 	return handshake_open(&call->wire, &call->addresses[shard], NULL, STEP_NS);
 }
 
-/* -ENOENT: the server has nothing of the queue. */
+/* Returns -ENOENT if the server has no key of the queue. */
 static int find_queue(struct call *call)
 {
 	static const char *const parts[] = { "state", "task", "due", "ready", "dead" };

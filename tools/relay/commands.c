@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The commands that ask a server one question each: calls of functions of timerhub-relay(5). */
+/* The commands that call one function of timerhub-relay(5) on one server. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 
 /* ---- arguments ---- */
 
-/* A number without sign; false: it is none. */
+/* Read an unsigned number. Returns false if the text is not one. */
 bool read_number(const char *text, uint64_t *ret_number)
 {
 	char *end;
@@ -28,7 +28,10 @@ bool read_number(const char *text, uint64_t *ret_number)
 	return *end == '\0' && errno == 0;
 }
 
-/* A time as the functions take it: microseconds and, for one since 1970, the flag a. */
+/*
+ * Write a time as the Redis functions take it: microseconds, with the flag a if it counts from
+ * 1970.
+ */
 static bool read_when(const char *text, char when[32], const char **ret_flags)
 {
 	static const struct {
@@ -80,7 +83,7 @@ enum status do_create(struct call *call, char **words, int count)
 		*value++ = '\0';
 		add(call, words[i]);
 		add(call, value);
-		value[-1] = '='; /* for the next server */
+		value[-1] = '='; /* for the call on the next server */
 	}
 	return ask(call, words[0], NULL);
 }
@@ -238,7 +241,9 @@ enum status do_load(struct call *call, char **words, int count)
 
 /* ---- check ---- */
 
-/* What the keys of one server have and should not have, or the reverse. */
+/*
+ * Repair the keys of one server. `*restored` and `*removed` count the tasks put back and removed.
+ */
 static int repair_server(struct call *call, uint64_t *restored, uint64_t *removed)
 {
 	char stage[8] = "task", cursor[64] = "0";

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The daemon: opens each queue as an alarm clock, and waits for a signal. Tells its service manager
- * when it serves and, asked to, that it is alive: its relays' threads answer.
+ * The daemon: opens each queue with TIMERHUB_RELAY_SERVE, and waits for a signal. It notifies its
+ * service manager when it begins to serve. If the manager has set a watchdog, the daemon also
+ * notifies it, again and again, as long as the threads of its relays answer.
  */
 #include <signal.h>
 #include <stddef.h>
@@ -24,7 +25,10 @@
 #define US_PER_S UINT64_C(1000000)
 #define HOUR_US (UINT64_C(3600) * US_PER_S)
 
-/* sd_notify(3), without its library. A manager that does not listen must not hold us up. */
+/*
+ * Do what sd_notify(3) does, without its library. The send does not block, so a manager that does
+ * not listen cannot delay the daemon.
+ */
 static void notify(const char *state)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
@@ -36,7 +40,7 @@ static void notify(const char *state)
 		return;
 	memcpy(to.sun_path, path, len);
 	if (path[0] == '@')
-		to.sun_path[0] = '\0'; /* of the abstract name space */
+		to.sun_path[0] = '\0'; /* a name in the abstract name space */
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return;
@@ -46,7 +50,7 @@ static void notify(const char *state)
 	(void)close(fd);
 }
 
-/* How often the manager is to be told that we are alive. */
+/* Returns the interval between two notices to the watchdog. */
 static uint64_t watchdog_us(void)
 {
 	const char *text = getenv("WATCHDOG_USEC");
@@ -55,7 +59,7 @@ static uint64_t watchdog_us(void)
 	return us > 0 && us < HOUR_US ? us : HOUR_US;
 }
 
-/* The signal that came within that time; 0: none. */
+/* Wait for a signal. Returns its number, or 0 if none came within `us`. */
 static int wait_for_signal(const sigset_t *signals, uint64_t us)
 {
 	struct timespec timeout = {
@@ -69,15 +73,18 @@ static int wait_for_signal(const sigset_t *signals, uint64_t us)
 
 /* ---- what goes wrong ---- */
 
-/* A queue that is served. */
+/* A queue that the daemon serves. */
 struct served {
 	const char *name;
-	struct call call;              /* for its servers' addresses */
-	int troubles[KEYS_SHARDS_MAX]; /* what was told last of each server; 0: nothing */
+	struct call call;              /* has the addresses of the servers */
+	int troubles[KEYS_SHARDS_MAX]; /* the error last printed for each server; 0: no error */
 	struct timerhub_relay *relay;
 };
 
-/* Errors that time cures are one trouble: a server that is lost, refuses, and then loads. */
+/*
+ * All errors that end by themselves count as one: a server that is lost, then refuses, and then
+ * loads its data is reported once.
+ */
 static bool is_news(int trouble, int error)
 {
 	if (trouble == 0 || error == 0)
@@ -85,7 +92,7 @@ static bool is_news(int trouble, int error)
 	return answer_is_final(error) ? trouble != error : answer_is_final(trouble);
 }
 
-/* One line when a server is lost, or refuses, and one when it is back. */
+/* Print one line when a server is lost or refuses, and one line when it serves again. */
 static void tell(void *arg, uint32_t shard, int error)
 {
 	struct served *served = arg;
@@ -110,7 +117,7 @@ static bool was_told(const struct served *served, int error)
 
 /* ---- queues ---- */
 
-/* 0; a negative errno, which was told; 1: a signal came meanwhile. */
+/* Returns 0, a negative errno, which was printed, or 1 if a signal came first. */
 static int open_queue(struct served *served, const struct timerhub_relay_config *config,
                       const sigset_t *signals)
 {
@@ -132,7 +139,7 @@ static int open_queue(struct served *served, const struct timerhub_relay_config 
 	}
 }
 
-/* Every relay's thread answers, be it that the server does not. */
+/* Wait until every relay's threads have answered. A thread also answers if its server does not. */
 static void check_life(struct served *queues, int count)
 {
 	struct timerhub_relay_stats stats;
@@ -159,7 +166,9 @@ static enum status open_and_serve(const struct options *options, struct served *
 		.horizon_ns = options->horizon_ms * NS_PER_MS,
 		.grace_ns = options->grace_ms * NS_PER_MS,
 		.batch = (uint32_t)options->batch,
-		/* A server that is lost must not keep us from telling that we are alive. */
+		/*
+		 * A short timeout, so that a lost server does not delay the notice to the watchdog.
+		 */
 		.timeout_ns = TRY_NS,
 	};
 	uint64_t most_ns = watchdog_us() * NS_PER_US / 2 / (uint64_t)count;

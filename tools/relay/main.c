@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub-relay: the alarm clock of delayed tasks in Redis as a daemon, and commands that look
- * into a queue and change it. Tested by tests/relay/tool_test.py.
+ * timerhub-relay: a daemon that serves queues of delayed tasks in Redis, and commands that print
+ * and change a queue. Tested by tests/relay/tool_test.py.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -51,17 +51,17 @@ enum status misused(const char *what, const char *word)
 
 /* ---- commands ---- */
 
-/* Which of the queue's servers are asked. */
+/* The servers that a command asks. */
 enum where {
-	BY_ID, /* the one that has the task */
+	BY_ID, /* the server that has the task */
 	EACH,
-	ANY, /* one after another, until one knows */
+	ANY, /* each server in turn, until one has the task */
 	OWN, /* the command connects by itself */
 };
 
 static const struct command {
 	const char *name;
-	int words_min, words_max; /* the queue included */
+	int words_min, words_max; /* arguments, with the queue */
 	enum where where;
 	enum needs needs;
 	enum status (*run)(struct call *call, char **words, int count);
@@ -101,7 +101,10 @@ static enum status worse(enum status a, enum status b)
 	return a > b ? a : b;
 }
 
-/* Each server's answer, in the order of the addresses; as JSON: an array, if there are several. */
+/*
+ * Print each server's reply, in the order of the addresses. With --json and several servers, print
+ * an array.
+ */
 static enum status run_at_each(const struct command *command, struct call *call, char **words,
                                int count)
 {
@@ -196,7 +199,7 @@ static bool read_option(struct options *options, const char *name, const char *v
 	return true;
 }
 
-/* A password on the command line is seen by every user of the machine. */
+/* Every user of the machine can see a password on the command line. */
 static bool has_password(const char *redis)
 {
 	const char *text = redis;
@@ -210,7 +213,10 @@ static bool has_password(const char *redis)
 	return false;
 }
 
-/* The first line of a file that holds the URL; NULL, and it is told: the file has none. */
+/*
+ * Returns the first line of a file, which has the URL. If there is no such line, prints an error
+ * and returns NULL.
+ */
 static const char *read_file(const char *path)
 {
 	static char line[1024];
@@ -244,7 +250,9 @@ static bool *find_flag(struct options *options, const char *name)
 	return NULL;
 }
 
-/* Read options up to the first word without dashes, or to "--". GOOD; or it is told. */
+/*
+ * Read options up to the first word without dashes, or to "--". Returns GOOD, or prints the error.
+ */
 static enum status read_options(struct options *options, char **words, int *at)
 {
 	for (; words[*at] && strncmp(words[*at], "--", 2) == 0; (*at)++) {
@@ -265,7 +273,7 @@ static enum status read_options(struct options *options, char **words, int *at)
 	return GOOD;
 }
 
-/* The server's address: an option, what a file or the environment says, or the default. */
+/* Find the server's address: an option, a file, the environment, or the default. */
 static enum status find_redis(struct options *options)
 {
 	if (!options->redis) {

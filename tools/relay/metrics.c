@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stat as OpenMetrics text: the reply of each server of the queue, told apart by the label server.
- * A family may appear only once, so that all servers are asked before anything is printed.
+ * Prints the replies to stat as OpenMetrics text. The label "server" names the server of each
+ * value. A metric family may appear only once in the text, so all servers are asked before anything
+ * is printed.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,10 +13,10 @@
 #include "tool.h"
 
 #define LABELS_BYTES 128
-/* A relay's name is of its program's choice. */
+/* A relay's name may have any characters, because its program chooses it. */
 #define RELAY_LABELS_BYTES 512
 
-/* A number of stat, and how it is told: as number / 10^decimals. */
+/* A number in the reply to stat, printed as number / 10^decimals. */
 struct number {
 	struct metrics_family family;
 	const char *field;
@@ -59,7 +60,7 @@ static const struct number numbers[] = {
 	  0 },
 };
 
-/* Of a relay's value in stat: rank, time of its last note, looks, bells. */
+/* The words of a relay's value in stat: rank, time of its last note, looks, bells. */
 enum { RELAY_LOOKS = 2, RELAY_BELLS = 3 };
 
 static const struct metrics_family looks_family = { "timerhub_relay_looks", "counter", NULL,
@@ -85,7 +86,10 @@ static const char *suffix_of(const struct metrics_family *family)
 
 /* ---- one server ---- */
 
-/* Read the name and the value at `at`, and move on. The first name is at 1. False: the end. */
+/*
+ * Read the name and the value at index `at`, and advance `at`. The first name is at 1. Returns
+ * false at the end.
+ */
 static bool next_pair(const struct reply *reply, size_t *at, const char **ret_name,
                       const char **ret_value)
 {
@@ -124,7 +128,7 @@ static void add_lateness(struct text *text, const struct reply *reply, const cha
 	metrics_add_histogram(text, &lateness_family, labels, buckets);
 }
 
-/* The word of a relay's value at this index. */
+/* Returns the word at this index of a relay's value. */
 static uint64_t relay_number(const char *value, unsigned index)
 {
 	uint64_t number = 0;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Replies as text, a line each, or as JSON. Bytes that are no plain text are escaped in both. */
+/*
+ * Prints replies as text, one line for each value, or as JSON. Both escape bytes that are not
+ * printable.
+ */
 #include <inttypes.h>
 #include <string.h>
 
@@ -21,7 +24,10 @@ void print_text(const char *text, size_t len, bool json)
 		(void)putchar('"');
 }
 
-/* A number as such; a text of digits alone, as the functions reply it, too. */
+/*
+ * Print an integer as a number. Also print a text of digits as a number, because the functions
+ * reply some numbers so.
+ */
 static void print_value(const struct reply *reply, bool json)
 {
 	const char *text = reply_text(reply);
@@ -68,7 +74,10 @@ void print_rows(const struct reply *reply, size_t from, const char *const *names
 				(void)printf(j > 0 ? ", \"%s\": " : "\"%s\": ", names[j]);
 			else if (j > 0)
 				(void)printf(" %s ", names[j]);
-			/* The first is an id, which may be of digits. */
+			/*
+			 * The first element is an id, which stays a text even if it has only
+			 * digits.
+			 */
 			if (j == 0)
 				print_text(reply_text(value), reply_len(value), json);
 			else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of timerhub-relay need of each other. */
+/* Declares the functions and types that the files of timerhub-relay share. */
 #ifndef TOOL_TOOL_H
 #define TOOL_TOOL_H
 
@@ -10,18 +10,18 @@
 #include <relay/keys.h>
 #include <relay/wire.h>
 
-#define STEP_NS UINT64_C(5000000000) /* for an answer of a server */
+#define STEP_NS UINT64_C(5000000000) /* timeout of a server's reply */
 
 enum status { GOOD = 0, REFUSED = 1, WRONG_USE = 2, FAILED = 3 };
 
 struct options {
 	const char *redis; /* the server's address; NULL: the library's default */
 	bool json;
-	bool metrics; /* of stat */
+	bool metrics; /* option of stat */
 	bool replace;
 	bool repair;
-	uint64_t interval_ms; /* of top; 0: 1 s */
-	uint64_t count;       /* of readings of top; 0: for ever */
+	uint64_t interval_ms; /* option of top; 0: 1 s */
+	uint64_t count;       /* number of readings of top; 0: no limit */
 	uint64_t horizon_ms;  /* 0: the library's default, as for the next two */
 	uint64_t grace_ms;
 	uint64_t batch;
@@ -30,10 +30,10 @@ struct options {
 /* Serve the queues until SIGTERM or SIGINT. */
 enum status daemon_run(const struct options *options, char **queues, int count);
 
-/* Show what goes on in the queues, again and again. */
+/* Show the state of the queues again and again. */
 enum status top_run(const struct options *options, char **queues, int count);
 
-/* How the tool is used, and then what was wrong with which word, NULL: none. */
+/* Print the usage, and then the error and the wrong word, which may be NULL. */
 enum status misused(const char *what, const char *word);
 
 /* ---- call.c ---- */
@@ -44,50 +44,59 @@ struct call {
 	struct keys keys;
 	struct address addresses[KEYS_SHARDS_MAX];
 	uint32_t shards;
-	uint32_t shard; /* connected to */
+	uint32_t shard; /* the connected server */
 	struct wire *wire;
-	bool may_be_elsewhere; /* not found here is no refusal yet */
+	bool may_be_elsewhere; /* -ENOENT is no error: the next server is asked */
 };
 
-/* What of a queue must be there before it is asked. */
+/* The parts of a queue that must exist before a call. */
 enum needs { NEEDS_NOTHING, NEEDS_FUNCTIONS, NEEDS_QUEUE };
 
-/* Reads addresses and name: connects to none. GOOD, or it is told. To be closed in any case. */
+/*
+ * Read addresses and name, without connecting. Returns GOOD, or prints the error. Close the call in
+ * both cases.
+ */
 enum status open_call(struct call *call, const struct options *options, const char *queue);
 int connect_call(struct call *call, uint32_t shard);
 
-/* Connect, and see whether what is needed is there. GOOD, or it is told, as of `what`. */
+/*
+ * Connect, and check that the needed parts exist. Returns GOOD, or prints the error with `what` in
+ * it.
+ */
 enum status reach(struct call *call, uint32_t shard, enum needs needs, const char *what);
 void close_call(struct call *call);
 
-/* Encode a call of a function, and the arguments that follow. */
+/* Encode a call of a function, with its arguments. */
 void begin(struct call *call, const char *function, const char *keys, unsigned arguments);
 void add(struct call *call, const char *word);
 
 /*
- * Ask. GOOD: the reply is the caller's, to be freed. What the queue refuses is told, and so is a
- * failure.
+ * Send the call and read the reply. If the result is GOOD, the caller frees the reply. Otherwise
+ * the error or the refusal was printed.
  */
 enum status ask_reply(struct call *call, const char *what, struct reply **ret_reply);
 
-/* Ask, and let `print` have the reply. What the queue refuses is told, and is no failure. */
+/*
+ * Send the call, and pass the reply to `print`. A refusal of the queue is printed, and is not a
+ * failure.
+ */
 enum status ask(struct call *call, const char *what,
                 void (*print)(const struct reply *reply, bool json));
 
-/* Nothing in plain text. */
+/* Prints nothing, unless the output is JSON. */
 enum status say_done(const struct call *call);
 
-/* Say what went wrong, by a negative errno, with the server that the call is connected to. */
+/* Print the text for a negative errno, with the address of the connected server. */
 enum status complain(const struct call *call, const char *what, int error);
 
-/* The words for it. */
+/* Returns the text for a negative errno. */
 const char *failure_words(int error);
 
 enum status out_of_memory(void);
 
 /* ---- commands.c ---- */
 
-/* A number without sign; false: it is none. */
+/* Read an unsigned number. Returns false if the text is not one. */
 bool read_number(const char *text, uint64_t *ret_number);
 
 enum status do_create(struct call *call, char **words, int count);
@@ -108,26 +117,29 @@ enum status do_check(struct call *call, char **words, int count);
 
 /* ---- drain.c ---- */
 
-/* Wait until no task is left. */
+/* Wait until the queue has no task left. */
 enum status do_drain(struct call *call, char **words, int count);
 
 /* ---- metrics.c ---- */
 
-/* stat, as OpenMetrics text. */
+/* Print the reply to stat as OpenMetrics text. */
 enum status do_metrics(struct call *call, char **words, int count);
 
 /* ---- print.c: to standard output ---- */
 
 void print_text(const char *text, size_t len, bool json);
 
-/* Names and values in turn, from an element of the reply on. */
+/* Print alternate names and values, from one element of the reply to its end. */
 void print_pairs(const struct reply *reply, size_t from, bool json);
 
-/* Rows of `columns` elements each, from an element on; a name is given for each column. */
+/*
+ * Print rows of `columns` elements each, from one element to the end. `names` has a name for each
+ * column.
+ */
 void print_rows(const struct reply *reply, size_t from, const char *const *names, size_t columns,
                 bool json);
 
-/* Entries of a stream: their ids, and fields as pairs. */
+/* Print the entries of a stream: their ids, and their fields as pairs. */
 void print_entries(const struct reply *reply, bool json);
 
 #endif

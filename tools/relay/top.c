@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Watches queues: one timerhub_stat of each server for each reading, and no other command. What
- * relays are and do they have said with their looks. Rates, and how late tasks were, are of the
- * time since the reading before; the first one tells of the queue's whole life.
+ * Shows the activity of queues, again and again. For each reading it sends one timerhub_stat to
+ * each server, and no other command. The values of a relay are those that it sent with its last
+ * looks. Rates and lateness count from the previous reading; the first reading counts from the
+ * queue's beginning.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -26,7 +27,7 @@ enum field { NOW, DUE, READY, TAKEN, LAG, DEAD, PROMOTED, LEASES_OVER, FIELDS };
 static const char *const field_names[FIELDS] = { "now", "due",  "ready",    "taken",
 	                                         "lag", "dead", "promoted", "leases_over" };
 
-/* What a queue was, on all its servers. */
+/* The counters of a queue in one reading, added up over its servers. */
 struct reading {
 	uint64_t fields[FIELDS];
 	uint64_t late[TIMERHUB_LATENESS_BUCKETS];
@@ -37,7 +38,7 @@ struct watched {
 	struct call call;
 	const char *name;
 	struct reading now, before;
-	struct reply *replies[KEYS_SHARDS_MAX]; /* of this reading, for their relays */
+	struct reply *replies[KEYS_SHARDS_MAX]; /* of this reading, with the values of the relays */
 };
 
 static void add_field(struct reading *reading, const char *name, uint64_t value)
@@ -102,7 +103,10 @@ static int read_queue(struct watched *watched)
 
 /* ---- what follows from two readings ---- */
 
-/* How many since the reading before; all, if the queue was wiped meanwhile. */
+/*
+ * Returns the increase since the previous reading. If the queue was deleted in that time, returns
+ * the new value.
+ */
 static uint64_t since(uint64_t now, uint64_t before)
 {
 	return now >= before ? now - before : now;
@@ -117,7 +121,9 @@ static double per_second(const struct watched *watched, enum field field)
 	                                                 : 0;
 }
 
-/* What that part of the tasks, in thousandths, was at most as late as; 0: there were none. */
+/*
+ * Returns the lateness that `thousandths` of the tasks did not exceed, or 0 if there were no tasks.
+ */
 static uint64_t late_ns(const struct watched *watched, uint64_t thousandths)
 {
 	uint64_t total = 0, passed = 0;
@@ -134,7 +140,10 @@ static uint64_t late_ns(const struct watched *watched, uint64_t thousandths)
 
 /* ---- the relays ---- */
 
-/* A relay's value in stat: its rank, when it has said so, its looks and bells. */
+/*
+ * Print a relay's value in stat: its rank, the time at which it sent the value, its looks and
+ * bells.
+ */
 static void print_relay(const struct watched *watched, uint32_t shard, const struct reply *name,
                         const char *value, bool json, bool first)
 {
@@ -215,7 +224,7 @@ static enum status read_all(const struct options *options, struct watched *all, 
 	enum status status = GOOD;
 
 	if (!options->json && isatty(STDOUT_FILENO))
-		(void)fputs("\033[H\033[J", stdout); /* from the top, and clear */
+		(void)fputs("\033[H\033[J", stdout); /* cursor to the top, clear the screen */
 	for (int i = 0; i < count; i++) {
 		int result = read_queue(&all[i]);
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A label is at most twice as long as a text of the board. */
+/* A label is at most twice as long as its text on the board, because of escapes. */
 #define LABELS_BYTES (2 * BOARD_TEXT_BYTES + 64)
 
 static const struct metrics_family extras[] = {

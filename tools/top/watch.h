@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A target, and the two latest readings of each of its hubs. */
+/* Keeps a target and the two latest readings of each of its hubs. */
 #ifndef TOP_WATCH_H
 #define TOP_WATCH_H
 
