@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
-# Sourced by the scripts beside it: sees to it that Debian packages are there. Tested by
-# tests/tools/test_packages.py.
+# The scripts of this folder source this file to install the Debian packages that they need.
+# tests/tools/test_packages.py tests it.
 
-# Set by a script's --yes: install without asking.
+# A script's option --yes sets this to install without asking.
 packages_yes=no
 
-# Prints those of its arguments that are not installed. Asks dpkg alone, so it costs nothing when
-# all is there, and needs no network.
+# Prints the arguments that are not installed. Asks only dpkg, so it is fast and needs no network.
 packages_missing() {
 	local package
 	for package in "$@"; do
@@ -16,8 +15,9 @@ packages_missing() {
 	done
 }
 
-# How to tell without dpkg that what a package brings is there, unless that is a program of its own
-# name: another program, a library that pkg-config knows, a header, or a module of Python.
+# For a system without dpkg, the sign that a package's content is installed: a program, a library
+# that pkg-config knows, a header, or a Python module. A package without a sign has a program of its
+# own name.
 declare -A packages_signs=(
 	[abigail-tools]=program:abidw
 	[binutils]=program:readelf
@@ -53,7 +53,7 @@ declare -A packages_signs=(
 	[util-linux]=program:setarch
 )
 
-# packages_sign_there SIGN
+# packages_sign_there SIGN: true if the sign is found.
 packages_sign_there() {
 	local name=${1#*:}
 	case $1 in
@@ -64,7 +64,8 @@ packages_sign_there() {
 	esac
 }
 
-# Where there is no dpkg nothing is installed: says what is not there, and ends the script.
+# Without dpkg, installs nothing. Prints the missing packages and ends the script, if any are
+# missing.
 packages_need_signs() {
 	local package sign missing=()
 	for package in "$@"; do
@@ -78,7 +79,8 @@ packages_need_signs() {
 	fi
 }
 
-# A mirror may be in trouble for a moment, and a new machine may be installing by itself.
+# Tries three times, because a mirror may fail for a moment and a new machine may still be
+# installing packages itself.
 packages_install() {
 	local apt=(apt-get -q -o Acquire::Retries=5 -o DPkg::Lock::Timeout=300) pause_s
 	export DEBIAN_FRONTEND=noninteractive
@@ -94,7 +96,7 @@ packages_install() {
 	return 1
 }
 
-# Asks a person; without one at the terminal the answer is yes, as with --yes.
+# Asks the user. With --yes, or without a terminal, the answer is yes.
 packages_may_install() {
 	local answer
 	if [[ $packages_yes == yes || ! -t 0 || ! -t 1 ]]; then
@@ -103,7 +105,8 @@ packages_may_install() {
 	read -r -p "Install them, and what they depend on? [y/N] " answer && [[ $answer == [yY]* ]]
 }
 
-# Installs what is missing, as root; else says what to run, and ends the script.
+# As root, installs the missing packages. As any other user, prints the command to run and ends the
+# script.
 packages_need() {
 	local missing
 	if ! command -v dpkg-query >/dev/null; then
@@ -131,9 +134,8 @@ packages_need() {
 	fi
 }
 
-# Prints the package with the runtime of clang's sanitizers. Its name has clang's version in it: the
-# version of the clang that is here, or else of the clang that apt knows. Without either prints
-# nothing.
+# Prints the package with the runtime of clang's sanitizers. The package's name contains the version
+# of the installed clang, or of the clang that apt knows. If there is neither, prints nothing.
 packages_clang_runtime() {
 	local version
 	command -v dpkg-query >/dev/null || return 0
@@ -145,8 +147,8 @@ packages_clang_runtime() {
 	fi
 }
 
-# As packages_need, and needs clang with its sanitizers too. The apt of a new machine knows no
-# packages before the first call has updated its lists. Then the second call installs the runtime.
+# Calls packages_need, also for clang and its sanitizers. On a new machine, apt knows no packages
+# before the first call has updated its lists. In this case the second call installs the runtime.
 packages_need_clang() {
 	local runtime
 	mapfile -t runtime < <(packages_clang_runtime)
@@ -155,7 +157,7 @@ packages_need_clang() {
 	packages_need "${runtime[@]}"
 }
 
-# What it takes to build the library, from a bare machine on. gcc only recommends libc6-dev.
+# The packages that a bare machine needs to build the library. gcc only recommends libc6-dev.
 # shellcheck disable=SC2034 # for those who source this
 packages_build=(gcc libc6-dev meson ninja-build pkg-config liburing-dev)
 
@@ -164,23 +166,26 @@ packages_build=(gcc libc6-dev meson ninja-build pkg-config liburing-dev)
 packages_loops=(libuv1-dev libevent-dev libev-dev libglib2.0-dev libsystemd-dev libboost-dev g++
 	python3)
 
-# The relay's library, and the server that its tests start; no service comes with them.
+# The library of the relay, and the server that the relay's tests start. These packages start no
+# service.
 # shellcheck disable=SC2034
 packages_relay=(libhiredis-dev redis-tools python3-redis)
 
-# A parser of what the tools tell Prometheus.
+# A parser of the OpenMetrics text that the tools print.
 # shellcheck disable=SC2034
 packages_metrics=(python3-prometheus-client)
 
-# What the packaging suite builds with, and what looks at the ABI; rpm for the packages of Fedora.
+# The programs with which the packaging suite builds and compares ABIs. rpm builds the packages of
+# Fedora.
 # shellcheck disable=SC2034
 packages_packaging=(binutils cmake abigail-tools musl-tools rpm)
 
-# The compiler for aarch64, and what runs its programs.
+# The compiler for aarch64, and the emulator that runs its programs.
 # shellcheck disable=SC2034
 packages_aarch64=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user util-linux)
 
-# What it takes beside that to make Debian packages. Every build dependency implies build-essential.
+# The packages that tools/build-deb needs in addition. Every build dependency implies
+# build-essential.
 # shellcheck disable=SC2034
 packages_deb=(build-essential debhelper dpkg-dev fakeroot libhiredis-dev libncurses-dev
 	systemtap-sdt-dev)

@@ -9,7 +9,7 @@ script_version() {
 }
 
 # script_answer ARGUMENT...: answers the first --help, -h, --version or -V among the arguments, and
-# ends the script. Without one it returns. The script's function usage prints the help.
+# ends the script. Without such an argument it returns. The script's function usage prints the help.
 script_answer() {
 	local word
 	for word in "$@"; do
