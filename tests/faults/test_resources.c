@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Resources run out: every call of open is refused at its k-th time, for every k; lockable memory
- * is missing; descriptors are taken while the hub runs. Open fails cleanly or works without the
- * resource. A failed open leaves no resource behind. Live timers continue.
- * tests/service/test_denied.c limits descriptors before open.
+ * Resources run out. The kernel refuses the k-th system call of each kind during timerhub_open(),
+ * for every k. In other tests, no memory can be locked, or all descriptors are taken while the hub
+ * runs. timerhub_open() fails cleanly or works without the resource. A failed open leaves no
+ * resource behind. Live timers continue. tests/service/test_denied.c limits descriptors before
+ * open.
  */
 #include "faults.h"
 #include "life.h"

@@ -14,7 +14,7 @@
 
 #include "harness.h"
 
-#define KERNEL_PF_EXITING 4 /* one of a thread's flags in /proc */
+#define KERNEL_PF_EXITING 4 /* a bit in the flags of a thread in /proc */
 
 bool fd_readable(int fd)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds out whether this machine lets the process use io_uring. The answer comes from the kernel,
- * not from the library. C and C++ programs can use this header. A container refuses the first ring,
+ * Finds out whether this machine lets the process use io_uring. Only the kernel is asked, and the
+ * library is not used. C and C++ programs can use this header. A container refuses the first ring,
  * with EPERM or ENOSYS. A small RLIMIT_MEMLOCK refuses a later ring with ENOMEM. The kernel counts
  * the rings of all processes of a user, and a closed ring counts until the kernel has freed it.
  */

@@ -138,8 +138,8 @@ START_TEST(never_early_nor_late_following_next)
 END_TEST
 
 /*
- * The only timer of a manual hub expires at `at_ns`, as the hub announces, and not a nanosecond
- * earlier.
+ * Expects that the hub's only timer expires at `at_ns`, not a nanosecond earlier, and that the hub
+ * announces this time.
  */
 static void expect_exactly(struct rig *rig, uint64_t at_ns, uint64_t data)
 {

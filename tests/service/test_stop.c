@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * After timerhub_queue_stop(), no wait on the queue blocks any more. Expired events are still
+ * After timerhub_queue_stop(), every wait on the queue returns at once. Expired events are still
  * delivered, and all other calls work as before.
  */
 #include "rig.h"

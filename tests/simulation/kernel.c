@@ -272,10 +272,7 @@ static uint64_t timeout_of(const struct timespec *timeout)
 	if (timeout->tv_sec < 0 || timeout->tv_nsec < 0 || timeout->tv_nsec > 999999999)
 		report_failure("a timeout that the kernel would refuse");
 	ns = (uint64_t)timeout->tv_sec * 1000000000u + (uint64_t)timeout->tv_nsec;
-	/*
-	 * The kernel treats a time that is too distant as the end of time, and so does this
-	 * function.
-	 */
+	/* A time that is too distant becomes the end of time, as in the kernel. */
 	return ns > UINT64_MAX - 1 - scheduler.now_ns ? UINT64_MAX - 1 - scheduler.now_ns : ns;
 }
 

@@ -45,8 +45,9 @@ struct event {
 struct program {
 	const char *name;
 	/*
-	 * Threads divided by '|': Wx1 write 1 to x, Rx read, Ux add 1, Cx12 swap 1 for 2, P0123
-	 * swap 0 for 2 in x and 1 for 3 in y if both are as expected.
+	 * A program's threads are divided by '|'. Wx1 writes 1 to x. Rx reads x. Ux adds 1 to x.
+	 * Cx12 changes x from 1 to 2. P0123 changes x from 0 to 2 and y from 1 to 3, if both have
+	 * the expected values.
 	 */
 	const char *text;
 };
@@ -214,8 +215,8 @@ static bool same_place(unsigned i, unsigned j)
 }
 
 /*
- * The halves of a pair are one step. An edge to one half is an edge to both, and an edge from one
- * is an edge from both.
+ * The halves of a pair are one step. An edge to a half is an edge to both halves, and an edge from
+ * a half is an edge from both.
  */
 static void join_halves(struct relation *relation)
 {
@@ -231,7 +232,10 @@ static void join_halves(struct relation *relation)
 	}
 }
 
-/* Synchronizes-with: a release, its release sequence, an acquire that reads from the sequence. */
+/*
+ * Compute synchronizes-with. A release synchronizes with an acquire that reads from its release
+ * sequence.
+ */
 static void add_synchronizes(struct relation *hb)
 {
 	for (unsigned head = PLACES; head < test.count; head++) {
@@ -317,7 +321,7 @@ static bool modelled(void)
 	return acyclic(&order);
 }
 
-/* Do the modification orders of both words contain the pairs in the same order? */
+/* Returns whether the modification orders of both words contain the pairs in the same order. */
 static bool pairs_agree(void)
 {
 	struct relation order = run.co;
@@ -326,7 +330,10 @@ static bool pairs_agree(void)
 	return acyclic(&order);
 }
 
-/* x86: program order, except that a plain store may reach memory after a later load. */
+/*
+ * On x86 the order is the program order, except that a plain store may reach memory after a later
+ * load.
+ */
 static bool tso_consistent(void)
 {
 	struct relation order = { { 0 } }, each_place = { { 0 } };
@@ -714,7 +721,7 @@ static void print_orders(uint64_t outcome)
 	printf(": %" PRIx64 "\n", outcome);
 }
 
-/* Try all combinations of one program; returns the number of failures. */
+/* Try all combinations of one program. Returns the number of failures. */
 static unsigned try_program(const struct program *program, unsigned runs, struct dice *dice)
 {
 	static struct outcomes allowed, seeable, seen;

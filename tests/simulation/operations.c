@@ -45,7 +45,7 @@ static uint64_t instant_at_edge(struct dice *dice, uint64_t now_ns)
 	return (edge << shift) + dice_below(dice, 3) - 1;
 }
 
-/* Returns a point in time, mostly a permitted one. */
+/* Returns a point in time, which the library mostly permits. */
 static uint64_t random_instant(struct dice *dice)
 {
 	uint64_t now_ns = oracle_now_ns();
@@ -103,7 +103,10 @@ static uint64_t random_instant(struct dice *dice)
 	return ns > DEADLINE_MAX_NS ? DEADLINE_MAX_NS : ns;
 }
 
-/* Returns a timer: mostly a live one, else an ended one; NULL if no timer was ever armed. */
+/*
+ * Returns a timer, mostly a live timer and sometimes an ended timer. Returns NULL if no timer was
+ * ever armed.
+ */
 static struct life *random_life(struct dice *dice)
 {
 	if (oracle.lives_count == 0)
@@ -120,7 +123,7 @@ static struct life *random_life(struct dice *dice)
 	                     dice_below(dice, oracle.lives_count < 64 ? oracle.lives_count : 64)];
 }
 
-/* Returns a queue that stays open until queue_leave(); -1 if there is none. */
+/* Returns a queue that stays open until queue_leave(), or -1 if no queue is open. */
 static int queue_enter(struct dice *dice, const struct worker *consumer)
 {
 	int index = (int)dice_below(dice, world.queues_count);
@@ -349,8 +352,8 @@ static unsigned random_lives_at_rest(struct worker *worker, struct life **lives,
 }
 
 /*
- * Re-arm many timers to one time, of those on which no other worker makes a call. Otherwise the
- * oracle could not know which timers the result counts.
+ * Re-arm many timers to one time. No other worker may be inside a call on these timers, since the
+ * oracle must know which timers the result counts.
  */
 static void operation_rearm_many(struct worker *worker)
 {

@@ -321,7 +321,7 @@ struct write *oracle_rearm_begin(struct life *life, uint64_t first_ns)
 }
 
 /*
- * Close the writes that ended before `begin`, whose deadlines must not be delivered any more. A
+ * Close the writes that ended before `begin`, whose deadlines must not be delivered from now on. A
  * consumer in progress may still hold such a deadline of a kept timer, unless the call has
  * `withdrawn` it.
  */
@@ -352,8 +352,8 @@ static void life_close_writes(struct life *life, uint64_t begin, bool withdrawn)
 }
 
 /*
- * The delivered deadline did not come from the write that was assumed. Look for another matching
- * write that had not ended by then.
+ * The delivered deadline did not come from the write that was assumed. Look for another write that
+ * matches and that did not end before the call.
  */
 static bool life_match_anew(struct life *life, uint64_t begin)
 {
@@ -665,7 +665,10 @@ static struct write *life_match(struct life *life, const struct taking *taking, 
 {
 	struct write *found = NULL;
 
-	/* Prefer a write in force to one that is in progress, and may be refused, or has ended. */
+	/*
+	 * Prefer a write in force to a write in progress, which may be refused, and to a write that
+	 * has ended.
+	 */
 	for (unsigned i = 0; i < life->writes_count; i++) {
 		struct write *write = &life->writes[i];
 
@@ -930,8 +933,8 @@ void oracle_taken(const struct taking *taking, const struct timerhub_event *even
 }
 
 /*
- * A consumer found the queue empty while the owner slept. If a timer had expired before, its event
- * is lost.
+ * A consumer found the queue empty, and the owner slept during the whole call. If a timer must be
+ * in the queue, its event is lost.
  */
 static void oracle_found_empty(const struct taking *taking)
 {

@@ -129,8 +129,8 @@ static bool attempt(const struct plan *plan, bool telling)
 }
 
 /*
- * Drop operations that are not needed for the failure. Try first halves, then smaller and smaller
- * parts.
+ * Drop operations that are not needed for the failure. Try to drop halves first, and smaller and
+ * smaller parts after that.
  */
 static void shrink(struct plan *plan, bool *dropped, double limit_s)
 {

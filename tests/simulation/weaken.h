@@ -12,8 +12,8 @@
 #define WEAKEN_LOAD 100
 
 /*
- * "file.c:12:ORDER": the ordered accesses in that line, ORDER one of relaxed, acquire, release,
- * acq_rel, load. Returns false if the text has another form.
+ * Read "file.c:12:ORDER", which names the ordered accesses in a line and their weaker order. ORDER
+ * is relaxed, acquire, release, acq_rel or load. Returns false if the text has another form.
  */
 bool weaken_parse(const char *what);
 

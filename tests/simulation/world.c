@@ -84,7 +84,10 @@ static void world_open_hub(struct dice *dice)
 	kernel.spin_max_ns = config.spin_ns > EARLY_WAKE_NS ? config.spin_ns : EARLY_WAKE_NS;
 	oracle_begin(config.timers_max);
 	oracle.gather_ns = !world.manual && config.spin_ns == 0 ? GATHER_NS : 0;
-	/* The first reservation is refused, then the second, and so on, until open succeeds. */
+	/*
+	 * Open the hub again and again. The n-th attempt refuses the n-th reservation, until the
+	 * open succeeds.
+	 */
 	for (unsigned k = dice_one_in(dice, 4) ? 1 : 12; result < 0; k++) {
 		kernel.refuse_after = k <= 12 ? k : 0;
 		result = timerhub_open(&world.hub, &config);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 6, literally: "a thread stopped for ever at any single instruction inside arm, rearm or
- * cancel delays no timer but the one it was working on, and no other thread".
+ * Tests the wording of law 6: "a thread stopped for ever at any single instruction inside arm,
+ * rearm or cancel delays no timer but the one it was working on, and no other thread".
  *
  * A victim thread makes a call once for each instruction of the library on the call's path. ptrace
  * (tracer.h) stops it there until other threads have armed, re-armed, cancelled and received

@@ -266,7 +266,7 @@ static void check_confirmed(bool reused)
 		expect_eq(timerhub_cancel(rig.hub, a.deed.timer), 0);
 	else
 		b.deed.what = REARM;
-	b.deed.at_ns = FAR - 1; /* earlier than its schedule entry, so it claims */
+	b.deed.at_ns = FAR - 1; /* the deadline is before the schedule entry, so B claims */
 	puppet_start(&b, TEST_POINT_SUBMIT_BEFORE_PUSH);
 	puppet_finish(&a);
 	expect_eq(timerhub_cancel(rig.hub, b.deed.timer), 0);

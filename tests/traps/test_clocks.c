@@ -253,7 +253,7 @@ START_TEST(forward_counts_the_periods_that_were_jumped_over)
 }
 END_TEST
 
-/* The next period is the one after the last delivery. No period is delivered twice. */
+/* The next period follows the last delivered period. No period is delivered twice. */
 START_TEST(back_repeats_no_period)
 {
 	struct rig rig = rig_realtime(0);

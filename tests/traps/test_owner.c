@@ -138,9 +138,10 @@ START_TEST(law_5_timers_armed_between_the_clock_and_the_inbox_come_in_order)
 END_TEST
 
 /*
- * A queue is closed while the owner expires one of its timers and has put another into the outbox
- * without publishing it. The closer must wait for the end of the pass, and no timer comes out. If
- * the closer did not wait, the address sanitizer would report a use of freed memory.
+ * A queue is closed while the owner is in the middle of a pass. The owner has put an expiry of the
+ * queue into the outbox without publishing it, and expires a second timer of the queue. The closer
+ * must wait for the end of the pass, and no timer comes out. If the closer did not wait, the
+ * address sanitizer would report a use of freed memory.
  */
 static void *close_queue(void *arg)
 {
@@ -258,8 +259,9 @@ START_TEST(queue_closes_under_a_late_producer)
 END_TEST
 
 /*
- * The counters: an event's lateness ends when it is signalled, and not when the pass began. The
- * owner stops between its clock reading and the first of more events than it publishes at once.
+ * The counted lateness of an event ends when the event is signalled. It does not end when the pass
+ * begins. The owner stops between its clock reading and the first of more events than it publishes
+ * at once.
  */
 #define CROWD 70
 #define STOPPED_BITS 25 /* stopped for twice 2^25 ns */

@@ -9,7 +9,7 @@
 #include "hub_check.h"
 #include "process.h"
 
-/* The hub stores at most this slack. */
+/* The largest slack that the hub stores. */
 #define SLACK_MAX_NS ((UINT64_C(1) << 48) - 1)
 
 /* The handles and data that one call of timerhub_dispatch() gave to callbacks. */

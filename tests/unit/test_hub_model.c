@@ -10,7 +10,10 @@ struct player {
 	struct dice dice;
 };
 
-/* Returns a handle: mostly of a live timer, else a stale or unused handle, or zero. */
+/*
+ * Returns mostly the handle of a live timer, and sometimes a stale handle, an unused handle or
+ * zero.
+ */
 static timerhub_timer random_handle(struct player *player)
 {
 	struct dice *dice = &player->dice;

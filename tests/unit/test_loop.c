@@ -19,7 +19,7 @@
 
 static struct timerhub_loop *loop;
 
-/* A timeout and what its callback recorded. */
+/* A timeout, with the values that its callback records. */
 struct item {
 	struct timerhub_timeout timeout;
 	unsigned calls;

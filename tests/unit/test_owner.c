@@ -629,8 +629,8 @@ START_TEST(lateness_is_from_the_deadline_to_the_telling)
 END_TEST
 
 /*
- * The owner's id is that of a thread of the process, with the owner's name. Without a thread there
- * is no id.
+ * The owner's id is the id of a thread of the process. This thread has the owner's name. Without a
+ * thread there is no id.
  */
 START_TEST(tid_is_that_of_the_thread)
 {

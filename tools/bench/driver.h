@@ -15,7 +15,7 @@
 const struct subject *driver_open(const struct run *run, const struct subject_setup *setup,
                                   void (*on_expiry)(uint32_t timer));
 
-/* Wait until the subject has applied all earlier calls: arm one more timer, and wait for it. */
+/* Arm one more timer and wait for it, so that the subject has applied all earlier calls. */
 void driver_settle(void);
 
 /* Deliver events on this thread until done() returns true. Call it only without setup->cross. */

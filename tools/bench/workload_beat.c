@@ -2,9 +2,10 @@
 /*
  * Measures the owner's rest: its work while timers move and no timer expires.
  *
- * "beat": N connections, each with data at random intervals of 0.5 to 1.5 s, re-armed with an idle
- * timeout of 3 s. "beat-cancel": 10^5 requests a second with a timeout of 30 s, each ended after N
- * others. "beat-late": as beat, beside 10^4 timers that expire, whose lateness is recorded.
+ * In "beat", N connections receive data at random intervals of 0.5 to 1.5 s, and each message
+ * re-arms the connection's idle timeout of 3 s. In "beat-cancel", 10^5 requests a second have a
+ * timeout of 30 s, and a request ends when N more have begun. "beat-late" is beat with 10^4
+ * additional timers that expire, whose lateness is recorded.
  *
  * The caller is a loop that turns once a millisecond. An operation is a re-arm (or a pair of arm
  * and cancel), timed without the caller's sleep. "owner_cpu_us" is the CPU time a second of all

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Churn: cancel a random timer of N and arm another, one to two minutes away. CPU time counts until
+ * Cancels a random timer of N and arms a new timer, one to two minutes away. CPU time counts until
  * the service has applied all calls. "caller_ns" is the CPU time of only the calling thread.
  */
 #include "clocks.h"

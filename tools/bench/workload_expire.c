@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * N timers expire and are delivered to one consumer: in "burst" all are due within a millisecond,
- * in "stream" evenly over a second. An operation is a delivery. The cost of arming is not counted.
- * CPU time is that of the whole process, owner and consumer together.
+ * N timers expire and are delivered to one consumer. In "burst" all timers are due within a
+ * millisecond, in "stream" they are spread evenly over a second. An operation is a delivery. The
+ * cost of arming is not counted. The CPU time of owner and consumer counts.
  */
 #include "clocks.h"
 #include "driver.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Idle: N timers at least a minute away, for 5 s. Counts the context switches of every thread
- * except the caller. If strace is installed, a second run of this program under `strace -f` counts
- * their system calls. Two writes to an invalid descriptor mark the interval in strace's output.
- * After that, 10^5 timers are armed that are not the earliest. The workload reports the time of an
- * arm, and how often the arms woke the owner.
+ * N timers are at least a minute away, and the process idles for 5 s. Counts the context switches
+ * of every thread except the caller. If strace is installed, a second run of this program under
+ * `strace -f` counts their system calls. Two writes to an invalid descriptor mark the interval in
+ * strace's output. After that, 10^5 timers are armed that are not the earliest. The workload
+ * reports the time of an arm, and how often the arms woke the owner.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lateness of expiries: 10^4 timers over a second; the consumer polls with epoll if it can. The
- * requested deadline is the clock, read just before the subject caches its own, plus the delay.
- * Lateness is the clock in the callback minus that deadline. A negative lateness is early.
+ * Measures the lateness of expiries of 10^4 timers over a second. The consumer polls with epoll if
+ * the subject can. The requested deadline is the clock, read just before the subject caches its
+ * own, plus the delay. Lateness is the clock in the callback minus that deadline. A negative
+ * lateness is early.
  */
 #include <sys/prctl.h>
 

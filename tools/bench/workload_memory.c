@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Resident bytes for each live timer: the process's growth from opening a subject, arming N timers
- * and letting it apply them. Records that users embed count. Handles that users store do not
- * ("handle").
+ * Measures resident bytes for each live timer. The process opens a subject and arms N timers, and
+ * its growth is divided by N. Timers that users embed in their records count. Handles that users
+ * store do not count, and are reported as "handle".
  */
 #include "clocks.h"
 #include "driver.h"

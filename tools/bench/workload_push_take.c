@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The delay queue benchmark: push N elements, the i-th with a delay of i ns, and then take all of
- * them. One thread does this. An operation is the push and the take of an element. The workload
+ * The benchmark of delay queues. It pushes N elements, the i-th with a delay of i ns, and takes all
+ * of them. One thread does this. An operation is the push and the take of an element. The workload
  * counts allocations too.
  */
 #include "allocations.h"

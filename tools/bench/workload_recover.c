@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Open a journal of N live tasks with keys, as after a crash: first with an empty page cache, as
- * after a boot, then with all of it cached. The workload also reports a task's memory without its
- * data and key.
+ * Opens a journal of N live tasks with keys, as after a crash. The first open has an empty page
+ * cache, as after a boot. The second has all files in the cache. The workload also reports a task's
+ * memory without its data and key.
  */
 #include <timerhub_journal.h>
 

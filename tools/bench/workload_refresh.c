@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Heartbeats: re-arm random timers among N with the same minute. It runs with one thread or
- * several. In "refresh" each thread has timers that it armed itself. In "neighbours" one thread
- * armed the timers, which are dealt to all threads in turn, so neighbouring timers belong to
- * different threads.
+ * Measures heartbeats. It re-arms random timers among N, all with the same timeout of a minute. It
+ * runs with one thread or several. In "refresh" each thread has timers that it armed itself. In
+ * "neighbours" one thread armed the timers, which are dealt to all threads in turn, so neighbouring
+ * timers belong to different threads.
  */
 #include <string.h>
 

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Times are those of CLOCK_MONOTONIC, which the server reads too. */
+/* All times are of CLOCK_MONOTONIC, which the server reads too. */
 struct crowd_plan {
 	uint32_t clients;
 	uint16_t port;         /* the server's port on 127.0.0.1 */
