@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Open and close. One thread opens, and one thread closes; see journal.h. */
+/* Opens and closes a journal. One thread opens, and one thread closes; see journal.h. */
 #include "journal/journal.h"
 
 #include <errno.h>
@@ -23,15 +23,15 @@
 /* The size of a batch, unless a segment is smaller or a record is larger. */
 #define BATCH_BYTES ((size_t)1 << 20)
 /*
- * Zeros ahead of the records, in such pieces. Four times as much was no faster, and the one batch
- * that has to bring them to the disk took longer.
+ * Zeros are written ahead of the records in pieces of this size. Pieces four times as large were no
+ * faster, and delayed the batch that is synced with them.
  */
 #define STRETCH_BYTES (UINT64_C(256) << 10)
 #define CLOSE_LOOK_NS 1000000u
 
 /* ---- config ---- */
 
-/* Returns the bytes of the largest record: with an interval and the longest key. */
+/* Returns the size of the largest record, which has an interval and the longest key. */
 static size_t journal_record_max(uint32_t data_max)
 {
 	return record_bytes(1, RECORD_KEY_MAX_BYTES, data_max);
@@ -76,7 +76,7 @@ static void journal_adopt(struct timerhub_journal *journal, struct replay *repla
 	journal->stats.segments = replay->log.count;
 }
 
-/* A task that was delivered too often, by a process that has died since, is not delivered again. */
+/* An earlier process may have delivered a task too often. Such a task is parked, not delivered. */
 static void journal_park_exhausted(void *context, struct task *task)
 {
 	struct timerhub_journal *journal = context;
@@ -122,7 +122,7 @@ static int journal_recover(struct timerhub_journal *journal, uint64_t segment_by
 	if (journal->attempts_max > 0)
 		tasks_each(&journal->tasks, journal_park_exhausted, journal);
 	journal->stats.recovery_ns = ops->monotonic_ns(journal->timer) - begin_ns;
-	/* There may be more tasks than put would have let in. */
+	/* The directory may have more tasks than tasks_max allows. */
 	if (journal->lease_ns > 0)
 		result = agenda_reserve(&journal->leases, journal->agenda.capacity);
 	return result;
@@ -227,7 +227,7 @@ int timerhub_journal_open(struct timerhub_journal **ret_journal, const char *dir
 		result = disk_real_open(&disk, dir);
 	if (result < 0)
 		return result;
-	/* The lock comes first: if another process has the journal, no thread was started. */
+	/* Take the lock first, so that no thread is started if another process has the journal. */
 	result = disk->ops->lock(disk);
 	if (result == 0)
 		result = wall_timer_real_open(&timer);
@@ -259,7 +259,10 @@ static void journal_send_takers_away(struct timerhub_journal *journal)
 	lock_give(&journal->lock);
 }
 
-/* Says to the next open that everything before it was stable, so that damage there is damage. */
+/*
+ * The record tells the next open that everything before it was stable. So a bad record there is
+ * damage, and not a torn tail.
+ */
 static void journal_sign_off(struct timerhub_journal *journal)
 {
 	struct record record = { .type = RECORD_CLOSE };

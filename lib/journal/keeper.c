@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The keeper: the journal's own thread. The keeper leads if no caller waits for the work: changes
- * of submit, records of deliveries, compaction. It sleeps until the first lease ends, and returns
+ * The keeper: the journal's own thread. It leads if no caller waits for the work: changes of
+ * submit, records of deliveries, compaction. It sleeps until the first lease ends, and returns
  * tasks whose leases are over. Takers do this too, because the disk may hold up the keeper. Tested
  * by tests/journal/test_writer.c.
  */
@@ -15,7 +15,10 @@
 
 #define THREAD_NAME "timerhub-keeper"
 
-/* Returns how long the keeper may sleep; UINT64_MAX: until it is called. The lock is held. */
+/*
+ * Returns how long the keeper may sleep, or UINT64_MAX if only a wake-up ends its sleep. The caller
+ * holds the lock.
+ */
 static uint64_t keeper_sleep_ns(struct timerhub_journal *journal)
 {
 	uint64_t end_ns = agenda_first_ns(&journal->leases), now_ns;
@@ -77,7 +80,10 @@ int keeper_start(struct timerhub_journal *journal)
 	/* An earlier process may have left work for compaction. */
 	journal->compacts = true;
 	journal->called = true;
-	/* The thread inherits a mask in which no handler of the program's can run on it. */
+	/*
+	 * The new thread inherits a mask that blocks all signals, so the program's handlers never
+	 * run on it.
+	 */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
 	result = pthread_create(&journal->thread, NULL, keeper_main, journal);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers as the file format has them: little-endian on every machine, at any address. */
+/* Reads and writes little-endian numbers at any address, on every machine. */
 #ifndef JOURNAL_LITTLE_H
 #define JOURNAL_LITTLE_H
 

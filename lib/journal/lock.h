@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The journal's mutex, at home here. The timer service has none; the journal may: a thread that
- * changes it waits for a disk anyway. No thread holds it across a system call that can block on the
- * disk, except in open and close, where no other thread uses the journal.
+ * Wraps a pthread mutex. The timer library has no mutex. The journal may have one, because a thread
+ * that changes a journal waits for the disk anyway. No thread holds it across a system call that
+ * can block on the disk, except in open and close, where no other thread uses the journal.
  */
 #ifndef JOURNAL_LOCK_H
 #define JOURNAL_LOCK_H
@@ -15,7 +15,7 @@ struct lock {
 
 static inline void lock_init(struct lock *lock)
 {
-	(void)pthread_mutex_init(&lock->mutex, NULL); /* without attributes it cannot fail here */
+	(void)pthread_mutex_init(&lock->mutex, NULL); /* cannot fail without attributes */
 }
 
 static inline void lock_fini(struct lock *lock)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* See log.h. One thread at a time. Held to every refusal and crash of a disk by tests/journal. */
+/*
+ * See log.h. One thread at a time. tests/journal lets the disk refuse and crash at every operation.
+ */
 #include "journal/log.h"
 
 #include <errno.h>
@@ -47,8 +49,8 @@ bool log_is_full(int result)
 }
 
 /*
- * Returns a lack of room, memory or descriptors to the caller. Any other error of the disk becomes
- * -EIO, and the log fails.
+ * Returns `result` if it is a lack of room, memory or descriptors. Any other error of the disk
+ * becomes -EIO, and the log fails.
  */
 static int log_answer(struct log *log, int result)
 {
@@ -134,8 +136,8 @@ static int log_write_zeros(struct log *log, uint64_t from, uint64_t to)
 
 /*
  * Write zeros ahead, for `bytes` of records and some more. The zeros become stable with these
- * records. No caller waits for zeros. If the disk refuses them, they are cut off, and tried again
- * after some records. A lack of room for the records themselves shows when they are written.
+ * records. No caller waits for zeros. If the disk refuses the zeros, they are cut off, and tried
+ * again after some records. If the records themselves lack room, their own write fails.
  */
 static void log_stretch(struct log *log, size_t bytes)
 {
@@ -155,7 +157,10 @@ static void log_stretch(struct log *log, size_t bytes)
 	if (log_write_zeros(log, from, to) == 0)
 		return;
 	log->plain_to = to;
-	/* If this fails too, less is ahead than we think: then records make the file grow. */
+	/*
+	 * If the cut fails too, fewer zeros than `ahead` are there. Then the records make the file
+	 * grow.
+	 */
 	(void)log_cut_ahead(log);
 }
 
@@ -188,7 +193,10 @@ static int log_publish(struct log *log, int file, const struct segment_header *h
 	if (result < 0) {
 		log->count--;
 		log->bytes -= SEGMENT_HEADER_BYTES;
-		/* A name that is there after all, with records going elsewhere, would be a gap. */
+		/*
+		 * If the rename took effect after all, the new segment would be empty while records
+		 * go to the old one: a gap.
+		 */
 		return result == -EIO ? log_fail(log) : result;
 	}
 	if (log->file >= 0)
@@ -196,7 +204,7 @@ static int log_publish(struct log *log, int file, const struct segment_header *h
 	log->file = file;
 	log->salt = header->salt;
 	log->plain_to = 0;
-	/* Before it is known that the name is stable nothing may be put under it. */
+	/* No record may be written to the new segment before its name is stable. */
 	return ops->sync_dir(log->disk) < 0 ? log_fail(log) : 0;
 }
 
@@ -221,7 +229,7 @@ int log_begin_segment(struct log *log, uint64_t number, uint64_t oldest)
 		result = log_publish(log, file, &header);
 	if (log->file != file) {
 		ops->close(log->disk, file);
-		(void)ops->unlink(log->disk, LOG_NEW_NAME); /* else the next open does it */
+		(void)ops->unlink(log->disk, LOG_NEW_NAME); /* or the next open removes it */
 	}
 	return result;
 }
@@ -237,8 +245,8 @@ static int log_sync_now(struct log *log)
 }
 
 /*
- * The last segment's records must be stable before there is a next one, with nothing behind them:
- * recovery relies on it.
+ * Recovery relies on this: before a new segment begins, all records of the previous segment are
+ * stable, and nothing is behind them.
  */
 static int log_rotate(struct log *log)
 {
@@ -249,7 +257,7 @@ static int log_rotate(struct log *log)
 	return log_begin_segment(log, log_last(log)->number + 1, log->segments[0].number);
 }
 
-/* Returns how many records there are. */
+/* Returns the number of records. */
 static uint64_t log_seal(const struct log *log, uint8_t *records, size_t bytes)
 {
 	uint64_t sequence = log->sequence;
@@ -261,11 +269,11 @@ static uint64_t log_seal(const struct log *log, uint8_t *records, size_t bytes)
 
 /*
  * Cut off the bytes of a refused write, and sync the cut. Otherwise a task whose put was refused
- * could come after a crash.
+ * could be delivered after a crash.
  */
 static int log_cut_back(struct log *log, int refusal)
 {
-	/* The zeros may fill the room that a copy-on-write file system needs. */
+	/* Also cut the zeros off, because a copy-on-write file system may need their room. */
 	log->plain_to = log_last(log)->bytes + log->stretch_bytes;
 	if (log_cut_ahead(log) < 0 || log_sync_now(log) < 0)
 		return log_fail(log);
@@ -284,7 +292,7 @@ static int log_write_out(struct log *log, const uint8_t *bytes, size_t count, ui
 	return 0;
 }
 
-/* Count `bytes` more of records in the last segment, and as many zeros less. */
+/* Count `bytes` more of records in the last segment, and `bytes` less of zeros. */
 static void log_note_written(struct log *log, size_t bytes)
 {
 	uint64_t over = bytes < log->ahead ? bytes : log->ahead;
@@ -295,8 +303,8 @@ static void log_note_written(struct log *log, size_t bytes)
 }
 
 /*
- * All written records are stable: write the watermark. If that write fails, the old watermark
- * stays, and is still true.
+ * All written records are stable: write the watermark. If the write fails, the old watermark stays.
+ * It is still correct.
  */
 static int log_note_stable(struct log *log)
 {
@@ -371,8 +379,8 @@ int log_reserve(struct log *log, uint64_t bytes)
 }
 
 /*
- * Some steps stay, for the next puts: a journal of one task that comes and goes would write them
- * each time.
+ * Keep some steps for the next puts. Otherwise a journal whose only task is put and ended again and
+ * again would write a step each time.
  */
 void log_release(struct log *log, uint64_t bytes)
 {
@@ -391,8 +399,8 @@ int log_sync(struct log *log)
 }
 
 /*
- * Sync the watermark where the log waits for the disk anyway. If that fails, an older watermark
- * counts.
+ * Sync the watermark here, because the log waits for the disk anyway. If the sync fails, an older
+ * watermark remains valid.
  */
 static void log_sync_watermark(struct log *log)
 {
@@ -431,7 +439,10 @@ int log_drop_first(struct log *log)
 	log->count--;
 	for (uint32_t i = 0; i < log->count; i++)
 		log->segments[i] = log->segments[i + 1];
-	/* Sync before the next segment is dropped: recovery refuses gaps. */
+	/*
+	 * Make the removal stable before the next segment is dropped, because recovery refuses
+	 * gaps.
+	 */
 	return log->disk->ops->sync_dir(log->disk) < 0 ? log_fail(log) : 0;
 }
 

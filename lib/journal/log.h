@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The log is a list of segments. Records are appended to the last segment, and compaction drops the
- * first. The log also has the watermark, which says up to where it is stable, and the spare room
- * for records that end tasks. The leader calls, or the thread in open. Recovery fills in the struct
- * (replay.c).
+ * Appends records to the last of a list of segment files, and drops the first segment for
+ * compaction. The log also has the watermark, which says up to where the log is stable, and the
+ * spare room for records that end tasks. Only the leader calls, or the thread in open. Recovery
+ * fills in the struct (replay.c).
  *
- * If the disk refuses a write, the log cuts the bytes off before the call returns. A failed sync,
- * EIO, and any other error than a lack of room are final: the contents of the disk are unknown, so
- * the log writes no more.
+ * If the disk refuses a write, the log cuts the bytes off before the call returns. After a failed
+ * sync, EIO, or any other error than a lack of room, the contents of the disk are unknown, so the
+ * log never writes again.
  *
- * Zeros are written ahead of the records: a sync of bytes written over others has no new size and
- * no new blocks of the file to bring to the disk with them.
+ * Zeros are written ahead of the records. Records then overwrite zeros, so their sync need not
+ * bring a new file size or new blocks to the disk.
  */
 #ifndef JOURNAL_LOG_H
 #define JOURNAL_LOG_H
@@ -18,31 +18,31 @@
 #include "journal/disk.h"
 #include "journal/spare.h"
 
-/* A segment being made; it becomes one by being renamed, when its header is stable. */
+/* The name of a new segment until its header is stable; then it is renamed. */
 #define LOG_NEW_NAME "segment.new"
 
 struct segment {
 	uint64_t number;
-	uint64_t bytes; /* written, all of it good */
+	uint64_t bytes; /* bytes written, all of them good */
 };
 
 struct log {
 	struct disk *disk;
 	uint64_t segment_bytes;   /* a segment does not grow beyond this */
 	uint64_t stretch_bytes;   /* zeros are written ahead up to multiples of this; 0: none are */
-	struct segment *segments; /* by number, without gaps; appends go to the last */
+	struct segment *segments; /* in order of number, without gaps */
 	uint32_t count;
 	uint32_t capacity;
 	uint32_t salt; /* of the last segment */
 	int file;      /* the last segment; -1: none */
 	int watermark; /* its file; -1: none */
 	struct spare spare;
-	uint64_t sequence; /* of the last record; the first has 1 */
-	uint64_t stable;   /* of the last record known to be on stable storage */
-	uint64_t next_id;  /* the next task's */
-	uint64_t bytes;    /* of all segments, with the zeros ahead */
+	uint64_t sequence; /* sequence number of the last record; the first record has 1 */
+	uint64_t stable;   /* sequence number up to which records are on stable storage */
+	uint64_t next_id;  /* the id of the next task */
+	uint64_t bytes;    /* bytes of all segments, with the zeros ahead */
 	uint64_t ahead;    /* zeros in the last segment, behind its records */
-	uint64_t plain_to; /* the disk refused zeros: none before the last segment is so large */
+	uint64_t plain_to; /* the disk refused zeros: none until the last segment is this large */
 	uint64_t syncs;    /* of the last segment, with or after a write */
 	int failed;        /* 0, or -EIO: the log writes no more */
 };
@@ -52,16 +52,16 @@ enum log_how {
 	LOG_SPARE = 2, /* if there is no room, use the spare */
 };
 
-/* Where in the log the first record of an append is. */
+/* The place of an append's first record in the log. */
 struct log_position {
 	uint64_t segment;
 	uint64_t offset;
 };
 
-/* An empty log, with no files. */
+/* Make an empty log, with no files. */
 void log_init(struct log *log, struct disk *disk, uint64_t segment_bytes);
 
-/* The last segment; there must be one. */
+/* Returns the last segment, which must exist. */
 struct segment *log_last(struct log *log);
 
 /* Add a segment to the list, as the last. Returns 0 or -ENOMEM. */
@@ -74,14 +74,14 @@ int log_add_segment(struct log *log, uint64_t number, uint64_t bytes);
 int log_begin_segment(struct log *log, uint64_t number, uint64_t oldest);
 
 /*
- * Append encoded records; they are sealed in place. They must fit in a segment. `how`: of enum
- * log_how. Returns 0, -EIO if the log has failed, or an error for a lack of room or descriptors
- * that changed nothing.
+ * Append encoded records, and seal them in place. The records must fit in a segment. `how` has bits
+ * of enum log_how. Returns 0, -EIO if the log has failed, or an error for a lack of room or
+ * descriptors that changed nothing.
  */
 int log_append(struct log *log, uint8_t *records, size_t bytes, unsigned how,
                struct log_position *ret_position);
 
-/* Does this answer of log_append() say that the disk is full? */
+/* Returns whether this result of log_append() means that the disk is full. */
 bool log_is_full(int result);
 
 /* Reserve room for `bytes` of records that end tasks. Returns 0 or an error of the disk. */
@@ -93,12 +93,12 @@ void log_release(struct log *log, uint64_t bytes);
 /* Returns all bytes on disk: segments, zeros ahead, watermark and spare. */
 uint64_t log_disk_bytes(const struct log *log);
 
-/* Make everything written stable. 0; -EIO and failed. */
+/* Make everything written stable. Returns 0, or -EIO, and then the log has failed. */
 int log_sync(struct log *log);
 
 /*
- * As log_sync(), and also sync the watermark and cut the zeros off. For the end of a segment and of
- * the log. Returns 0, -EIO if the log has failed, or an error of the disk that changed nothing.
+ * At the end of a segment or of the log, call log_sync(), sync the watermark, and cut the zeros
+ * off. Returns 0, -EIO if the log has failed, or an error of the disk that changed nothing.
  */
 int log_trim(struct log *log);
 
@@ -108,7 +108,7 @@ int log_trim(struct log *log);
  */
 int log_drop_first(struct log *log);
 
-/* Close the files, and be empty. */
+/* Close the files and empty the log. */
 void log_close(struct log *log);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * find, peek, each, stats, check: calls that change nothing. Any thread. Results are copied under
- * the lock, and callbacks run without it.
+ * The calls that change nothing: find, peek, each, stats and check. Any thread may call. Results
+ * are copied under the lock, and callbacks run without the lock.
  */
 #include <errno.h>
 #include <stdlib.h>

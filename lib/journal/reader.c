@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define BUFFER_BYTES ((size_t)256 << 10)
-#define SECTOR_BYTES 512u /* of a disk; more is lost at once if it has larger ones */
+#define SECTOR_BYTES 512u /* of a disk; with larger sectors, one bad sector hides more records */
 
 void segment_name(char name[DISK_NAME_MAX], uint64_t number)
 {
@@ -55,7 +55,7 @@ static int64_t reader_read(struct reader *reader, size_t count, uint64_t at)
 	return (int64_t)count;
 }
 
-/* See to it that `count` bytes from reader->offset on are in the buffer, or all there are. */
+/* Fill the buffer with `count` bytes from reader->offset on, or with all bytes up to the end. */
 static int reader_fill(struct reader *reader, size_t count)
 {
 	int result;
@@ -129,8 +129,8 @@ int reader_open(struct reader *reader, struct disk *disk, uint64_t number, bool 
 /* ---- a header that is damaged ---- */
 
 /*
- * Was this salt used here? Returns 1 if a record is good with the salt, and also the next record if
- * the salt was derived from the first. Else returns 0, or an error of the disk.
+ * Check a salt. Returns 1 if a record here is good with the salt. If the salt was derived from this
+ * record, the next record must be good too. Otherwise returns 0, or an error of the disk.
  */
 static int reader_try_salt(struct reader *reader, uint32_t salt, bool derived,
                            struct record *ret_record)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads a segment from its beginning, record by record. For recovery, compaction and the tool; one
+ * Reads a segment from its beginning, record by record, for recovery, compaction and the tool. One
  * thread at a time.
  */
 #ifndef JOURNAL_READER_H
@@ -26,16 +26,16 @@ struct reader {
 void segment_name(char name[DISK_NAME_MAX], uint64_t number);
 
 /*
- * Open a segment. `write`: the caller will take the file by reader_release(). `forgiving`:
- * unreadable bytes count as zeros. Returns 0, -EBADMSG or -EOPNOTSUPP for a bad header or a header
- * of another segment, or an error of the disk.
+ * Open a segment. With `write`, the caller will take the file by reader_release(). With
+ * `forgiving`, unreadable bytes count as zeros. Returns 0, -EBADMSG or -EOPNOTSUPP for a bad header
+ * or a header of another segment, or an error of the disk.
  */
 int reader_open(struct reader *reader, struct disk *disk, uint64_t number, bool write,
                 bool forgiving);
 
 /*
- * Call after an open that returned -EBADMSG. Derive salt and sequence from the records. Returns 1
- * with `header` filled in, 0 if no record is good, or an error of the disk.
+ * Derive salt and sequence from the records, after an open that returned -EBADMSG. Returns 1 with
+ * `header` filled in, 0 if no record is good, or an error of the disk.
  */
 int reader_guess_header(struct reader *reader, uint64_t number);
 
@@ -46,8 +46,8 @@ int reader_release(struct reader *reader);
 
 /*
  * Read the next record, whose data is valid until the next call. Returns 1, 0 at the end, or an
- * error of the disk. Returns -EBADMSG if there is no good record at reader->offset, and then does
- * not move.
+ * error of the disk. Returns -EBADMSG if there is no good record at reader->offset, and then leaves
+ * reader->offset unchanged.
  */
 int reader_next(struct reader *reader, struct record *ret_record);
 
@@ -58,14 +58,15 @@ int reader_next(struct reader *reader, struct record *ret_record);
 int reader_is_foreign(struct reader *reader);
 
 /*
- * From the bad place on, look for a good header with a sequence of at least `from` and `stable` of
- * at least `stable_from`, and go there. Returns 1 if found, 0 if not, or an error of the disk.
+ * Search from the bad place on for a good header with a sequence of at least `from` and `stable` of
+ * at least `stable_from`, and set reader->offset there. Returns 1 if found, 0 if not, or an error
+ * of the disk.
  */
 int reader_search(struct reader *reader, uint64_t from, uint64_t stable_from);
 
 /*
- * From reader->offset on, which stays, where is there nothing but zeros to the end of the file?
- * 0 or an error.
+ * Find the place from which on the file has only zeros, at or behind reader->offset. Returns 0 or
+ * an error.
  */
 int reader_find_zeros(struct reader *reader, uint64_t *ret_offset);
 

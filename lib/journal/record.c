@@ -10,7 +10,7 @@
 
 /* Where a field is in a record. */
 enum {
-	AT_CRC = 0, /* of the header after this field */
+	AT_CRC = 0, /* checksum of the header after this field */
 	AT_BODY_CRC = 4,
 	AT_DATA_LEN = 8,
 	AT_TYPE = 12, /* 8 bits each, to AT_UNUSED */
@@ -31,7 +31,7 @@ enum {
 /* Where a field is in a segment's header. */
 enum {
 	AT_MAGIC = 0,
-	AT_HEADER_CRC = 8, /* of all but itself */
+	AT_HEADER_CRC = 8, /* checksum of the header except this field */
 	AT_VERSION = 12,
 	AT_NUMBER = 16,
 	AT_OLDEST = 24,
@@ -127,7 +127,7 @@ size_t record_seal(uint8_t *at, uint32_t salt, uint64_t sequence, uint64_t stabl
 	return record_size_at(at);
 }
 
-/* Could record_encode() have written this? All but the checksums. */
+/* Returns whether record_encode() could have written these fields. Does not check the checksums. */
 static bool record_may_be(const uint8_t *from, const struct record *record)
 {
 	bool has_body = record_has_body(record->type);
@@ -181,7 +181,7 @@ bool record_is_foreign(const uint8_t *from, uint32_t salt)
 {
 	struct record record = record_read_header(from);
 
-	/* Zeros ahead have the right checksum by one salt in 2^32. */
+	/* With one salt in 2^32, zeros written ahead have the right checksum. */
 	return record.sequence > 0 && !record_may_be(from, &record) &&
 	       record_header_crc(from, salt) == little_get32(from + AT_CRC);
 }
@@ -206,7 +206,7 @@ static bool record_is_zero(const uint8_t *bytes, size_t count)
 }
 
 /*
- * Let the record point into its body. Returns false if record_encode() cannot have written the
+ * Set the record's pointers into its body. Returns false if record_encode() cannot have written the
  * body.
  */
 static bool record_decode_body(const uint8_t *from, size_t bytes, struct record *record)
@@ -283,7 +283,7 @@ int segment_header_decode(const uint8_t *from, struct segment_header *ret_header
 	if (memcmp(from + AT_MAGIC, record_magic, MAGIC_BYTES) != 0 ||
 	    segment_header_crc(from) != little_get32(from + AT_HEADER_CRC))
 		return -EBADMSG;
-	/* Every version keeps magic, checksum and version where they are. */
+	/* Magic, checksum and version are at the same offsets in every version. */
 	if (little_get32(from + AT_VERSION) != FORMAT_VERSION)
 		return -EOPNOTSUPP;
 	if (!record_is_zero(from + AT_ZEROS, SEGMENT_HEADER_BYTES - AT_ZEROS))

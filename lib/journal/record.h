@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file format: records and segment headers as bytes, by pure functions. man/timerhub-journal.5
- * describes the format.
+ * Encodes and decodes the records and segment headers of the file format, by pure functions.
+ * man/timerhub-journal.5 describes the format.
  *
  * A record is written in two steps. The caller has the data and calls record_encode(). The leader
  * knows the sequence number and calls record_seal(). Therefore a record has two checksums. The
@@ -20,7 +20,10 @@
 #define RECORD_DATA_MAX_BYTES (16u << 20)
 #define RECORD_KEY_MAX_BYTES 255u
 #define RECORD_INTERVAL_BYTES 8u /* before the key, if the task is periodic */
-/* No id, sequence or number of a segment reaches this: the sum of two of them does not overflow. */
+/*
+ * Every id, sequence and segment number is smaller than this, so the sum of two of them does not
+ * overflow.
+ */
 #define RECORD_NUMBER_END (UINT64_C(1) << 63)
 #define FORMAT_VERSION 2u
 
@@ -32,7 +35,7 @@ enum record_type {
 	RECORD_RETRY = 5,  /* given back with a new due */
 	RECORD_TAKE = 6,   /* delivered: attempts */
 	RECORD_COPY = 7,   /* a task copied by compaction: id, due, attempts, data */
-	RECORD_CLOSE = 8,  /* clean close: a bad record before it is damage */
+	RECORD_CLOSE = 8,  /* the journal was closed: a bad record before this one is damage */
 	RECORD_DROP = 9,   /* segments before number `id` no longer count, and may be gone */
 	RECORD_PARK = 10,  /* not delivered until it is renewed: due, attempts, reason */
 	RECORD_RENEW = 11, /* a new due and no attempts: the next period, or no longer parked */
@@ -40,7 +43,7 @@ enum record_type {
 };
 
 enum record_flags {
-	RECORD_MORE = 1,   /* the next record belongs to the same fact: both count, or neither */
+	RECORD_MORE = 1,   /* the next record belongs to the same transaction */
 	RECORD_PARKED = 2, /* of COPY: the task is parked */
 };
 
@@ -49,10 +52,10 @@ struct record {
 	uint32_t flags;    /* enum record_flags */
 	uint32_t data_len; /* only of PUT and COPY, like key, interval and data */
 	uint32_t key_len;
-	uint32_t body_crc; /* record_body_crc() */
+	uint32_t body_crc; /* from record_body_crc() */
 	uint32_t attempts; /* saturates */
 	uint32_t reason;   /* why it is parked: of PARK, and of COPY with RECORD_PARKED */
-	uint64_t sequence; /* counts records; no gaps */
+	uint64_t sequence; /* the record's number in the log, without gaps */
 	uint64_t stable;   /* up to this sequence the log was stable when this was written */
 	uint64_t id;
 	uint64_t due_ns;
@@ -66,7 +69,7 @@ struct segment_header {
 	uint32_t salt;   /* seeds the CRC of its records, so that records of other files are bad */
 	uint64_t number; /* as in the file's name */
 	uint64_t oldest; /* segments before this number no longer count */
-	uint64_t first_sequence; /* of its first record */
+	uint64_t first_sequence; /* sequence number of its first record */
 	uint64_t next_id;        /* no task put before has this id or a higher one */
 };
 
@@ -93,25 +96,25 @@ enum record_verdict {
 };
 
 /*
- * Is a record of that salt here? If good, `*ret_record` points into `from`, and `*ret_bytes` is its
- * size.
+ * Decode the record here, if it is good with this salt. Then `*ret_record` points into `from`, and
+ * `*ret_bytes` is the record's size.
  */
 enum record_verdict record_decode(const uint8_t *from, size_t available, uint32_t salt,
                                   struct record *ret_record, size_t *ret_bytes);
 
 /*
- * Is there a good header of a record, whatever follows it? For the search behind damage. Key, data
- * and interval are left out.
+ * Decode a good header of a record without its body (interval, key, data). The search behind damage
+ * uses it.
  */
 bool record_decode_header(const uint8_t *from, uint32_t salt, struct record *ret_record);
 
 /*
- * Is there a header with the right checksum that record_encode() cannot have written? So it is
- * nothing torn: a file was made up, or a later version has written it.
+ * Returns whether there is a header with the right checksum that record_encode() cannot have
+ * written. It is not a torn write: the file was forged, or a later version wrote it.
  */
 bool record_is_foreign(const uint8_t *from, uint32_t salt);
 
-/* If there can be a header of a record here, with what salt would it be good? */
+/* If these bytes can be a record's header, compute the salt with which the header would be good. */
 bool record_guess_salt(const uint8_t *from, uint32_t *ret_salt);
 
 void segment_header_encode(uint8_t *to, const struct segment_header *header);
@@ -119,7 +122,7 @@ void segment_header_encode(uint8_t *to, const struct segment_header *header);
 /* Returns the bytes at the salt's offset, even of a bad header. */
 uint32_t segment_header_salt(const uint8_t *from);
 
-/* 0, -EBADMSG, or -EOPNOTSUPP: another version. */
+/* Decode a segment's header. Returns 0, -EBADMSG, or -EOPNOTSUPP for another version. */
 int segment_header_decode(const uint8_t *from, struct segment_header *ret_header);
 
 #endif

@@ -20,7 +20,7 @@
 #include "journal/reader.h"
 #include "journal/watermark.h"
 
-/* Salvage: how many ids may have been given out in records that are lost. */
+/* Salvage skips this number of ids, because lost records may have used them. */
 #define IDS_LOST_MAX (UINT64_C(1) << 20)
 #define NAME_DIGITS 16
 /* The most times that recovery reads a journal in use before it reports a fault. */
@@ -38,7 +38,7 @@ static int replay_faulty(struct replay *replay, const struct reader *reader, int
 
 /* ---- which segments there are ---- */
 
-/* Is this the name of a segment? */
+/* Returns whether this is the name of a segment, and its number. */
 static bool replay_parse_name(const char *name, uint64_t *ret_number)
 {
 	char expected[DISK_NAME_MAX];
@@ -77,7 +77,7 @@ static void replay_forget_before(struct log *log, uint64_t oldest)
 	memmove(log->segments, log->segments + gone, log->count * sizeof(*log->segments));
 }
 
-/* The last segment's header says which ones count. In salvage, if it is readable. */
+/* The last segment's header says which segments count. In salvage the header may be unreadable. */
 static int replay_find_oldest(struct replay *replay, enum replay_mode mode)
 {
 	struct log *log = &replay->log;
@@ -131,7 +131,7 @@ static int replay_find_segments(struct replay *replay, enum replay_mode mode)
 
 /* ---- what the records say ---- */
 
-/* 0 or -ENOMEM. Room for one more task, in tables that grow by doubling. */
+/* Reserve room for one more task, in tables that grow by doubling. Returns 0 or -ENOMEM. */
 static int replay_make_room(struct replay *replay)
 {
 	int result = tasks_reserve(&replay->tasks, replay->tasks.count + 1);
@@ -171,7 +171,7 @@ static int replay_put(struct replay *replay, const struct record *record,
 		free(task);
 		return result;
 	}
-	/* Compaction copied it, and could not drop the original. */
+	/* Compaction copied the task, and a crash kept it from dropping the original. */
 	if (old)
 		replay_remove_task(replay, old);
 	task->segment = (uint32_t)position->segment;
@@ -242,8 +242,8 @@ static int replay_record(struct replay *replay, const struct record *record,
 /* ---- a segment ---- */
 
 /*
- * There is no record with the expected sequence here. In the last segment that may be where a crash
- * tore it: 0 then, and the segment ends here.
+ * Handle a place without a record of the expected sequence. If it can be a torn tail of the last
+ * segment, returns 0, and the segment ends here.
  */
 static int replay_judge(struct replay *replay, struct reader *reader, bool last)
 {
@@ -275,7 +275,10 @@ static bool replay_is_last(const struct replay *replay, const struct reader *rea
 	return reader->header.number == replay->log.segments[replay->log.count - 1].number;
 }
 
-/* Salvage: where does what is bad here end? 1: at a good record; 0: at zeros ahead, or the end. */
+/*
+ * Salvage: find the end of the bad bytes here. Returns 1 if a good record follows, or 0 if only
+ * zeros or the file's end follow.
+ */
 static int replay_find_end_of_bad(struct replay *replay, struct reader *reader, uint64_t *ret_end)
 {
 	uint64_t from = reader->offset;
@@ -364,7 +367,10 @@ static int replay_next(struct replay *replay, struct reader *reader, enum replay
 	return reader_next(reader, ret_record);
 }
 
-/* Ends at the first record that is not good, reader->offset before it. 0 or an error. */
+/*
+ * Apply the segment's records, up to the first record that is not good. Then reader->offset is at
+ * that record. Returns 0 or an error.
+ */
 static int replay_records(struct replay *replay, struct reader *reader, enum replay_mode mode)
 {
 	for (;;) {
@@ -409,8 +415,8 @@ static int replay_check_header(struct replay *replay, const struct reader *reade
 }
 
 /*
- * Cut off the torn tail, so that the next record follows the last good record. Cut off zeros too:
- * they may not be stable, and then a crash could show old bytes behind the next records.
+ * Cut off the torn tail, so that the next record follows the last good record. Cut off zeros too.
+ * They may not be stable, and then old bytes could appear behind the next records after a crash.
  */
 static int replay_cut(struct reader *reader)
 {
@@ -420,8 +426,8 @@ static int replay_cut(struct reader *reader)
 }
 
 /*
- * Write the records again that no later record says were stable. If a sync failed before, the
- * kernel may show bytes that are not on the disk, and the next sync would not write them.
+ * Write those records again which no later record says were stable. After a failed sync, reads may
+ * return bytes that are not on the disk, and the next sync would not write them.
  */
 static int replay_write_again(struct replay *replay, struct reader *reader)
 {
@@ -462,7 +468,7 @@ static int replay_adopt(struct replay *replay, struct reader *reader)
 	return result;
 }
 
-/* Of what is behind the last good record, which is torn, and what was written ahead of it? */
+/* Measure the torn bytes behind the last good record, and the zeros written ahead behind them. */
 static int replay_measure_end(struct replay *replay, struct reader *reader)
 {
 	uint64_t zeros_from;
@@ -641,8 +647,7 @@ static void replay_again(struct replay *replay)
 
 /*
  * A process that has the journal open drops segments, cuts zeros off, and writes over zeros that
- * were just read. Faults of this kind do not come again when the journal is read again. Damage
- * does.
+ * were just read. Such faults disappear when the journal is read again. Damage does not.
  */
 static int replay_verify(struct replay *replay)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Recovery: reads all segments in order and leaves the log ready to be written to and the tasks as
- * they were. At open, and for the tool.
+ * Recovers a journal: reads all segments in order, rebuilds the tasks, and prepares the log for
+ * appends. Used by open and by the tool.
  */
 #ifndef JOURNAL_REPLAY_H
 #define JOURNAL_REPLAY_H
@@ -19,16 +19,16 @@ enum replay_mode {
 struct replay {
 	struct log log;
 	struct tasks tasks;
-	struct agenda agenda;   /* of all tasks, by due_ns */
-	uint64_t records;       /* good ones */
-	bool has_watermark;     /* its file exists, so segments do, or did */
+	struct agenda agenda;   /* all tasks, by due_ns */
+	uint64_t records;       /* good records */
+	bool has_watermark;     /* the watermark's file exists, so segments exist or existed */
 	uint64_t watermark;     /* the log was stable up to this sequence number */
 	uint64_t whole_to;      /* the transaction that ends with this sequence is whole */
 	uint64_t oldest;        /* the segments before this number no longer count */
 	uint64_t vouched;       /* a good record says that the log was stable up to here */
 	uint64_t doubt_offset;  /* in this segment: records before it were stable */
-	uint64_t torn_bytes;    /* behind the last good record of the last segment, but ... */
-	uint64_t ahead_bytes;   /* ... for the zeros at its end */
+	uint64_t torn_bytes;    /* bytes behind the last good record of the last segment ... */
+	uint64_t ahead_bytes;   /* ... without the zeros at its end */
 	uint64_t lost_bytes;    /* salvage: bytes passed over, the torn ones included */
 	uint64_t leftovers;     /* segments that no longer count */
 	uint64_t fault_segment; /* where the first fault is, or the last segment ... */

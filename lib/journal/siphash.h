@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SipHash-1-3 of a caller's bytes: without the seed, keys that meet in one bucket cannot be made
- * up. Pure.
+ * Computes SipHash-1-3 of a key with a secret seed. Without the seed, an attacker cannot choose
+ * keys that all hash to one bucket. Pure.
  */
 #ifndef JOURNAL_SIPHASH_H
 #define JOURNAL_SIPHASH_H

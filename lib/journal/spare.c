@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See spare.h. The leader's, or during open that thread's. Tested with full disks by tests/journal.
+ * See spare.h. Only the leader calls, or the thread in open. tests/journal tests it with full
+ * disks.
  */
 #include "journal/spare.h"
 

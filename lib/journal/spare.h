@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The reserve file: zeros that keep room on the disk for records that end tasks. So a task can be
- * acknowledged although the disk is full. The file grows before a put, and is cut when the disk
- * refuses a record. It is not synced, because a file system allocates room when it accepts a write.
+ * Keeps a file of zeros that reserves room on the disk for records that end tasks. So a worker can
+ * acknowledge a task although the disk is full. The file grows before a put, and is cut when the
+ * disk refuses a record. It is not synced, because a file system allocates room when it accepts a
+ * write.
  */
 #ifndef JOURNAL_SPARE_H
 #define JOURNAL_SPARE_H
@@ -21,14 +22,14 @@ int spare_open(struct spare *spare, struct disk *disk);
 void spare_close(struct spare *spare);
 
 /*
- * Grow to `more`, or at least to `bytes`. Returns 0, or the error of the disk, and then the size is
- * unchanged.
+ * Grow the file to `more` bytes, or if that fails to `bytes`. Returns 0, or the error of the disk,
+ * and then the size is unchanged.
  */
 int spare_grow(struct spare *spare, uint64_t bytes, uint64_t more);
 
 /*
- * Give `bytes` back to the disk, or all bytes if there are fewer. Returns false if there are none,
- * or the disk refuses.
+ * Shrink the file by `bytes`, or to 0 if it is smaller. Returns false if the file is empty or the
+ * disk refuses.
  */
 bool spare_give(struct spare *spare, uint64_t bytes);
 

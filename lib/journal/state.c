@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See state.h. Under the journal's lock. */
+/* See state.h. The caller holds the journal's lock. */
 #include "journal/state.h"
 
 struct batch *state_open_batch(struct timerhub_journal *journal)
@@ -7,7 +7,10 @@ struct batch *state_open_batch(struct timerhub_journal *journal)
 	return &journal->batches[journal->open_batch];
 }
 
-/* Returns when the first lease ends, on the wall clock as it is now; UINT64_MAX: none does. */
+/*
+ * Returns the end of the first lease, converted to the present wall clock, or UINT64_MAX if no
+ * lease ends.
+ */
 static uint64_t state_lease_end_ns(struct timerhub_journal *journal)
 {
 	const struct wall_timer_ops *ops = journal->timer->ops;

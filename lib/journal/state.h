@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state of an open journal, all of it in one struct. delivery.h and transaction.h decide on the
- * state, the leader writes changes to the disk (writer.h), and the public calls use both. Each
- * layer knows only the layers below.
+ * Declares struct timerhub_journal, which has the whole state of an open journal. delivery.h and
+ * transaction.h decide on the state, the leader writes changes to the disk (writer.h), and the
+ * public calls use both. Each layer knows only the layers below.
  */
 #ifndef JOURNAL_STATE_H
 #define JOURNAL_STATE_H
@@ -28,7 +28,7 @@
 struct timerhub_journal {
 	struct disk *disk;
 	struct wall_timer *timer;
-	bool owns;     /* disk and timer are the real ones; close them too */
+	bool owns;     /* close disk and timer with the journal */
 	bool threaded; /* false in tests: no keeper, each change writes its own batch */
 	struct fork_check fork_check;
 	uint64_t lease_ns;
@@ -55,9 +55,9 @@ struct timerhub_journal {
 	uint64_t next_id;
 	struct batch batches[JOURNAL_BATCHES];
 	unsigned open_batch; /* the index of the batch that callers fill */
-	struct eventcount
-		finished[JOURNAL_FINISHED]; /* by number modulo 4: the last finished batch */
-	struct completions completions;     /* ended transactions of submit */
+	/* Element number % JOURNAL_FINISHED is the eventcount of a batch: the last finished batch. */
+	struct eventcount finished[JOURNAL_FINISHED];
+	struct completions completions; /* ended transactions of submit */
 	bool writing;           /* a thread leads, and owns log, compactor and the batch written */
 	bool stopping;          /* the keeper ends when all is written */
 	bool flush;             /* write the open batch although no caller waits */

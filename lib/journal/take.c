@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * take, touch, release, stop: deliveries and their leases. Any thread. One waiting thread sleeps on
- * the timer, until a task is due or the first lease ends. The other threads sleep on an eventcount.
- * A thread that returns, with a task or without, wakes the next thread, which then sleeps on the
- * timer.
+ * Delivers tasks and ends or prolongs their leases: take, touch, release and stop. Any thread may
+ * call. One waiting thread sleeps on the timer, until a task is due or the first lease ends. The
+ * other threads sleep on an eventcount. A thread that returns, with a task or without, wakes the
+ * next thread, which then sleeps on the timer.
  */
 #include <errno.h>
 #include <limits.h>
@@ -11,7 +11,7 @@
 #include "journal/delivery.h"
 #include "journal/writer.h"
 
-/* Returns how long the first lease still lasts; UINT64_MAX: there is none. */
+/* Returns the time until the first lease ends, or UINT64_MAX if there is no lease. */
 static uint64_t take_left_ns(struct timerhub_journal *journal)
 {
 	uint64_t end_ns = agenda_first_ns(&journal->leases), now_ns;
@@ -50,7 +50,10 @@ static void take_wait(struct timerhub_journal *journal, uint64_t timeout_ns)
 	}
 }
 
-/* 1: there is a task due; 0: the time is over; -ESHUTDOWN. The lock is held. */
+/*
+ * Wait until a task is due (returns 1) or the timeout ends (returns 0), or return -ESHUTDOWN. The
+ * caller holds the lock.
+ */
 static int take_await_task(struct timerhub_journal *journal, uint64_t timeout_ns)
 {
 	const struct wall_timer_ops *ops = journal->timer->ops;
@@ -144,7 +147,10 @@ int timerhub_journal_take_many(struct timerhub_journal *journal, struct timerhub
 		return -EINVAL;
 	if (!fork_check_goes_on(&journal->fork_check))
 		return -EOWNERDEAD;
-	/* If a thread were cancelled while it sleeps on the timer, no other thread would. */
+	/*
+	 * If a thread were cancelled while it sleeps on the timer, no thread would sleep on the
+	 * timer afterwards.
+	 */
 	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
 	result = take_run(journal, ret_tasks, max, timeout_ns);
 	(void)pthread_setcancelstate(before, NULL);
@@ -171,7 +177,10 @@ void timerhub_journal_stop(struct timerhub_journal *journal)
 
 /* ---- what a taker has ---- */
 
-/* As touch, with the lock. The lock is free while the call waits for a change in flight. */
+/*
+ * Do the work of touch. The caller holds the lock, which is free while the call waits for a change
+ * in flight.
+ */
 static int take_touch(struct timerhub_journal *journal, const struct timerhub_task *taken,
                       uint64_t lease_ns)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A task in memory: one allocation, with its data and its key behind it. A task takes 80 bytes, 16
- * in an agenda, 16 in the agenda of leases, and 8 in each table. With the allocator's overhead it
- * may take 144. Everything is written under the journal's lock. Id, interval, data and key never
- * change.
+ * Declares a task in memory: one allocation, with the task's data and key behind the struct. A task
+ * takes 80 bytes, 16 in an agenda, 16 in the agenda of leases, and 8 in each table. With the
+ * allocator's overhead it may take 144. The journal's lock protects every field. Id, interval, data
+ * and key never change.
  */
 #ifndef JOURNAL_TASK_H
 #define JOURNAL_TASK_H
@@ -29,18 +29,18 @@ struct task {
 	struct task *next;        /* in its bucket of the table of ids */
 	struct task *next_by_key; /* in its bucket of the table of keys, if it has a key */
 	uint32_t segment;  /* where its data is on disk: the segment's number, cut to 32 bits */
-	uint32_t offset8;  /* and there the record's offset, by 8 bytes */
+	uint32_t offset8;  /* the record's offset in the segment, divided by 8 */
 	uint32_t attempts; /* deliveries so far; saturates */
 	uint32_t reason;   /* of a parked task */
 	uint32_t data_len;
 	union {
-		uint32_t agenda_index; /* where its agenda has it, or TASK_NOWHERE */
+		uint32_t agenda_index; /* its index in its agenda, or TASK_NOWHERE */
 		uint32_t batch;        /* while `changing`: the batch that its change is in */
 	};
 	uint32_t latest;  /* the latest delivery's place, plus 1; 0: it is over */
 	uint32_t holders; /* deliveries that hold it */
 	uint8_t state;    /* enum task_state */
-	uint8_t changing; /* 1: a change of it is in flight, and it is in no agenda */
+	uint8_t changing; /* 1: a change of the task is in flight, and the task is in no agenda */
 	uint8_t key_len;
 	_Alignas(16) unsigned char bytes[]; /* the data, then the key */
 };
@@ -50,7 +50,7 @@ static inline const unsigned char *task_data(const struct task *task)
 	return task->bytes;
 }
 
-/* NULL: it has none. */
+/* Returns NULL if the task has no key. */
 static inline const unsigned char *task_key(const struct task *task)
 {
 	return task->key_len > 0 ? task->bytes + task->data_len : NULL;

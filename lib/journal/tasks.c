@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See tasks.h: two tables of chains. Ids are given out one after the other, so the multiplier that
- * spreads them leaves chains of one or two. Tested through recovery and every call.
+ * See tasks.h: two tables of chains. Ids are consecutive, so the multiplicative hash gives chains
+ * of one or two tasks. Tested through recovery and every call.
  */
 #include "journal/tasks.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All tasks of a journal, by id and by key, and their sizes. Under the journal's lock.
+ * Finds a journal's tasks by id and by key, in two hash tables, and adds up their sizes. The caller
+ * of each function holds the journal's lock.
  *
  * A task whose put is in flight is in the tables too, so that a second put of its key finds it.
  */
@@ -20,12 +21,12 @@ struct tasks {
 	uint32_t count;
 	uint64_t seed[2];    /* of the hash of keys */
 	uint64_t data_bytes; /* data and keys in memory, also of ended tasks with deliveries */
-	uint64_t live_bytes; /* of all, as records, with a record that ends each */
+	uint64_t live_bytes; /* of all tasks as records, with the record that ends each task */
 };
 
 /*
- * Returns a task in no table, with copies of a record's id, due, attempts, interval, key and data.
- * NULL: no memory.
+ * Make a task that is in no table, from a record's id, due, attempts, interval, key and data.
+ * Returns NULL if there is no memory.
  */
 struct task *task_new(const struct record *record);
 
@@ -35,16 +36,16 @@ void tasks_free(struct tasks *tasks, struct task *task);
 /* Frees all tasks in the tables. */
 void tasks_fini(struct tasks *tasks);
 
-/* 0 or -ENOMEM: room for `count` tasks without long chains. */
+/* Grow the tables so that `count` tasks have short chains. Returns 0 or -ENOMEM. */
 int tasks_reserve(struct tasks *tasks, uint32_t count);
 
-/* 0 or -ENOMEM: room for keys. Call it before a task with a key is inserted. */
+/* Make the table of keys, before the first task with a key is inserted. Returns 0 or -ENOMEM. */
 int tasks_reserve_keys(struct tasks *tasks);
 
-/* The tables own the task from now on. No task may have its id. */
+/* Insert a task, which the tables then own. No other task may have its id. */
 void tasks_insert(struct tasks *tasks, struct task *task);
 
-/* NULL: none. */
+/* Returns the task, or NULL. */
 struct task *tasks_find(const struct tasks *tasks, uint64_t id);
 struct task *tasks_find_key(const struct tasks *tasks, const void *key, size_t key_len);
 

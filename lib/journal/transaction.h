@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decisions about changes: whether a transaction may begin, the state of its tasks while it is in
- * flight, and their state when its batch was written or refused. The lock is held, except in
- * transaction_bytes().
+ * Decides whether a transaction may begin, and sets the state of its tasks while it is in flight
+ * and after its batch was written or refused. The caller of each function holds the lock, except
+ * for transaction_bytes().
  */
 #ifndef JOURNAL_TRANSACTION_H
 #define JOURNAL_TRANSACTION_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The journal's two clocks and the timer of the next task, as a table of calls. wall_timer_real.c
- * uses a timerfd. Tests set the time themselves. The caller holds the journal's lock, but not for
- * the clocks and the fd.
+ * Abstracts the journal's two clocks and the timer of the next task, as a table of calls.
+ * wall_timer_real.c uses a timerfd. Tests use clocks that they set. The caller holds the journal's
+ * lock, except when it reads a clock or asks for the fd.
  */
 #ifndef JOURNAL_WALL_TIMER_H
 #define JOURNAL_WALL_TIMER_H
@@ -14,10 +14,13 @@ struct wall_timer;
 struct wall_timer_ops {
 	uint64_t (*wall_ns)(struct wall_timer *timer);      /* CLOCK_REALTIME */
 	uint64_t (*monotonic_ns)(struct wall_timer *timer); /* for leases and timeouts */
-	/* Make the fd readable from that time on, and unreadable before; UINT64_MAX: never. */
+	/*
+	 * Make the fd readable from this time on, and unreadable before it. With UINT64_MAX the fd
+	 * stays unreadable.
+	 */
 	void (*set)(struct wall_timer *timer, uint64_t due_ns);
 	int (*fd)(struct wall_timer *timer);
-	/* Block until the fd is readable, or some time has passed; may return for no reason. */
+	/* Block until the fd is readable or the timeout ends. The call may also return early. */
 	void (*wait)(struct wall_timer *timer, uint64_t timeout_ns);
 	void (*close)(struct wall_timer *timer);
 };

@@ -37,7 +37,7 @@ static uint64_t wall_timer_real_now_ns(clockid_t clock)
 {
 	struct timespec now;
 
-	(void)clock_gettime(clock, &now); /* both exist everywhere */
+	(void)clock_gettime(clock, &now); /* every Linux has both clocks */
 	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
@@ -78,7 +78,9 @@ static void wall_timer_real_set(struct wall_timer *timer, uint64_t due_ns)
 	/* The fd is readable already for an earlier due task, and stays readable. */
 	if (due_ns <= now_ns && real->due_ns <= now_ns)
 		return;
-	/* The caller has used the old clock. Make the fd readable, so that it checks again. */
+	/*
+	 * The caller has used the old clock. Make the fd readable, so that the caller checks again.
+	 */
 	if (wall_timer_real_arm(real, due_ns) < 0)
 		(void)wall_timer_real_arm(real, 0);
 }

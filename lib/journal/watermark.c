@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* See watermark.h. The leader's, or during open that thread's. Held to crashes by tests/journal. */
+/*
+ * See watermark.h. Only the leader calls, or the thread in open. tests/journal tests it with
+ * crashes.
+ */
 #include "journal/watermark.h"
 
 #include <errno.h>
@@ -12,7 +15,7 @@
 enum {
 	AT_MAGIC = 0,
 	AT_SEQUENCE = 8,
-	AT_CRC = 16, /* of the bytes before it */
+	AT_CRC = 16, /* checksum of the bytes before it */
 	AT_ZEROS = 20,
 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The watermark: the sequence number up to which the log is stable, in a file beside the log. It is
- * written after each sync of the log, before callers return. It is synced only at the end of a
- * segment and of the journal. So it is never too large, and it survives the death of the process. A
- * log that ends before the watermark has lost acknowledged records.
+ * Stores the watermark, the sequence number up to which the log is stable, in a file beside the
+ * log. It is written after each sync of the log, before callers return. It is synced only at the
+ * end of a segment and of the journal. So it is never too large, and it survives the death of the
+ * process. A log that ends before the watermark has lost acknowledged records.
  *
  * The file exists if a segment ever existed. So a directory with a watermark and no segment has
  * lost all segments. Version 1 left it empty.

@@ -26,8 +26,8 @@
 #define TAKES_WAIT_NS (UINT64_C(10) * 1000000)
 
 /*
- * The eventcount of a batch holds the number of the last finished batch. This bit offers the
- * batch's callers to lead.
+ * The eventcount of a batch holds the number of the last finished batch. With this bit set, one of
+ * the batch's callers may become the leader.
  */
 #define TICKET_OFFER 1u
 #define TICKET_SHIFT 1
@@ -193,7 +193,7 @@ static struct transaction *writer_write(struct timerhub_journal *journal, struct
 	return out;
 }
 
-/* The batch that a leader has written. */
+/* The result of a leader's work. */
 struct turn {
 	uint32_t number; /* of the batch */
 	size_t bytes;
@@ -201,7 +201,10 @@ struct turn {
 	bool shared; /* more than one caller waits */
 };
 
-/* The outcome of a batch is applied, and its callers find it finished. The lock is held. */
+/*
+ * Apply the outcome of a batch to the tasks, and mark the batch finished. The caller holds the
+ * lock.
+ */
 static void writer_end_batch(struct timerhub_journal *journal, const struct batch *batch,
                              int result, uint64_t begin_ns)
 {
@@ -232,7 +235,10 @@ static struct turn writer_commit(struct timerhub_journal *journal)
 	lock_take(&journal->lock);
 	delivery_end_leases(journal);
 	batch = writer_take_batch(journal, &ends_bytes);
-	/* Ids given out later are in records later than a segment that now begins. */
+	/*
+	 * Every id that is given out from now on will be in a record behind the header of a segment
+	 * that begins now.
+	 */
 	journal->log.next_id = journal->next_id;
 	lock_give(&journal->lock);
 	if (!batch)
@@ -326,7 +332,10 @@ void writer_lead(struct timerhub_journal *journal, bool keeper)
 	sigset_t all, before;
 	int cancel;
 
-	/* No handler keeps the others waiting, and no call to the disk ends the thread. */
+	/*
+	 * Block all signals, so that no handler delays the other threads. Disable cancellation, so
+	 * that no system call on the disk ends the thread.
+	 */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
 	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
@@ -342,7 +351,7 @@ static void writer_make_way(struct timerhub_journal *journal, uint32_t number)
 {
 	bool leads = writer_may_lead(journal);
 
-	/* It may be full of records that no caller asks for. */
+	/* The batch may be full of records that no caller waits for. */
 	journal->flush = true;
 	lock_give(&journal->lock);
 	if (leads)

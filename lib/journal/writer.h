@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writing: callers add transactions to the open batch, and the leader writes the batch to the disk.
- * See writer.c.
+ * Writes transactions to the disk by group commit: callers add transactions to the open batch, and
+ * the leader writes the batch. See writer.c.
  */
 #ifndef JOURNAL_WRITER_H
 #define JOURNAL_WRITER_H
@@ -29,8 +29,8 @@ void writer_await(struct timerhub_journal *journal, uint32_t number);
 bool writer_remind(struct timerhub_journal *journal);
 
 /*
- * As writer_remind(), but at once. If a thread leads, it will find the work before it stops, so the
- * keeper is not woken.
+ * Do what writer_remind() does, but let the keeper write at once. If a thread leads already, it
+ * finds the work before it stops, so the keeper is not woken.
  */
 bool writer_kick(struct timerhub_journal *journal);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libFuzzer on recovery: any bytes as one or two segments, the first with zeros ahead or without.
- * Recovery must end and leak nothing. It must accept its own output again. Built with clang's
- * -fsanitize=fuzzer it fuzzes; else main() below runs it over random damage to good segments.
+ * Fuzzes recovery (libFuzzer), with any bytes as one or two segments. The first segment may have
+ * zeros written ahead. Recovery must end and leak nothing. It must accept its own output again.
+ * With clang's -fsanitize=fuzzer, libFuzzer makes the input. Without it, main() below damages good
+ * segments at random.
  */
 #include <errno.h>
 #include <journal/replay.h>
@@ -98,7 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 	sim_plant(disk, "0000000000000001.seg", copy, count - 1 + ahead);
 	if ((bytes[0] & 2) != 0)
 		sim_plant(disk, "0000000000000002.seg", copy, (count - 1) / 2);
-	/* A mark of any kind, too. */
+	/* Also write a watermark with any contents. */
 	if ((bytes[0] & 8) != 0)
 		sim_plant(disk, WATERMARK_NAME, copy,
 		          count - 1 < WATERMARK_BYTES ? count - 1 : WATERMARK_BYTES);

@@ -73,7 +73,7 @@ void test_timer_pass(struct test_timer *timer, uint64_t ns)
 
 /* ---- the model ---- */
 
-/* None, less than some records, in no relation to sectors, and all of a segment. */
+/* No zeros; fewer than a record; a number that is no multiple of a sector; a whole segment. */
 static const uint64_t stretches[] = { SEGMENT_BYTES, 0, 300, 1536 };
 
 void model_init(struct model *model, struct sim_disk *disk, uint64_t seed)
@@ -138,7 +138,7 @@ void model_data(const struct fact *fact, uint8_t *data)
 		data[i] = (uint8_t)dice_roll(&dice);
 }
 
-/* A live one more often than not. */
+/* Choose a fact, in most cases one of a live task. */
 static struct fact *any_fact(struct model *model)
 {
 	unsigned start, count = model->count;
@@ -188,13 +188,13 @@ static void note(const struct model *model, struct fact *fact, int result, bool 
 	fact->pair = 0;
 }
 
-/* A refusal that changes nothing. */
+/* Check that the call was refused and changed nothing. */
 static bool is_clean(int result)
 {
 	return result == 0 || result == -EIO || result == -ENOSPC || result == -EMFILE;
 }
 
-/* Ids go up by one from put to put, those refused by the disk included. */
+/* Each put has the id after that of the previous put, even if the disk refused that put. */
 static struct fact *new_fact(struct model *model)
 {
 	struct fact *fact = &model->facts[model->count];
@@ -398,7 +398,7 @@ static void step_revive(struct model *model)
 		fact->attempts = 0;
 }
 
-/* One whose latest delivery is not answered for, if there is any. */
+/* Choose a fact whose latest delivery is not acknowledged, if there is one. */
 static struct fact *held_fact(struct model *model)
 {
 	unsigned start = (unsigned)dice_below(&model->dice, model->count + 1);
@@ -608,7 +608,7 @@ static void end_leases(struct model *model)
 	model->delivered_due_ns = 0;
 }
 
-/* With few tasks alive the log is mostly garbage, and is cleaned all the time. */
+/* With few live tasks, most of the log is garbage, so compaction always runs. */
 static bool has_enough(const struct model *model)
 {
 	return model->churns && model->journal->tasks.count > 3;
@@ -663,7 +663,7 @@ void model_step(struct model *model)
 		step_stale(model);
 		break;
 	case 18:
-		/* Never so far that a lease ends by it. */
+		/* Advance the wall clock only, so that no lease ends. */
 		model->timer.wall_ns += dice_magnitude(&model->dice, 35);
 		/* The records of deliveries are written later, without a sync. */
 		(void)writer_pass(model->journal);
@@ -684,8 +684,8 @@ static void verify_fact(struct model *model, struct fact *fact)
 
 	if (fact->unsure) {
 		/*
-		 * Now it is known which of the two is true. An id that no call returned is used
-		 * again.
+		 * After recovery the model learns which of the two states is true. An id that no
+		 * call returned is used again.
 		 */
 		if (!fact->live && !task)
 			fact->id = 0;

@@ -18,13 +18,13 @@ struct test_timer {
 	struct wall_timer timer;
 	uint64_t wall_ns;
 	uint64_t monotonic_ns;
-	uint64_t set_ns; /* what it rings at */
+	uint64_t set_ns; /* the time for which it is set */
 };
 
 void test_timer_open(struct test_timer *timer, uint64_t wall_ns);
 void test_timer_pass(struct test_timer *timer, uint64_t ns);
 
-/* A task that put has answered for, or may have put. */
+/* A task that was put, or may have been put by a call in doubt. */
 struct fact {
 	uint64_t id;
 	uint64_t due_ns;
@@ -33,10 +33,10 @@ struct fact {
 	uint64_t seed;     /* of its data */
 	uint32_t data_len;
 	unsigned key; /* 0: none; else its number */
-	bool live;    /* as far as was acknowledged */
+	bool live;    /* the acknowledged state */
 	bool taken;
 	bool parked;
-	bool parked_for_good; /* on disk, even if no attempts are recorded */
+	bool parked_for_good; /* the park is on disk, even if no attempts are recorded */
 	bool unsure;          /* the last call on it was answered with -EIO */
 	bool unsure_live;     /* the state if the call in doubt was made ... */
 	bool unsure_parked;
@@ -44,7 +44,7 @@ struct fact {
 	unsigned pair; /* unsure: 1 plus the index of the other fact of the same commit; 0: none */
 	bool held, has_stale;
 	struct timerhub_task handed; /* the latest delivery, if held */
-	struct timerhub_task stale;  /* if has_stale: one before it, not answered for either */
+	struct timerhub_task stale;  /* if has_stale: an earlier delivery, not acknowledged */
 };
 
 struct model {
@@ -52,7 +52,7 @@ struct model {
 	struct test_timer timer;
 	struct timerhub_journal *journal; /* NULL: closed */
 	struct timerhub_journal_config config;
-	uint64_t stretch_bytes; /* of zeros ahead, instead of the journal's own */
+	uint64_t stretch_bytes; /* bytes of zeros ahead, in place of the journal's default */
 	struct dice dice;
 	struct fact facts[MODEL_TASKS];
 	unsigned count;
@@ -71,7 +71,7 @@ void model_close(struct model *model);
 /* Make a random call, and compare its result with the model. */
 void model_step(struct model *model);
 
-/* A large task put and cancelled, so that there soon is something to compact. */
+/* Put and cancel a large task, so that compaction soon has something to drop. */
 void model_churn(struct model *model);
 
 /* Add a put to the open batch, without a wake-up. Then call writer_pass(). */

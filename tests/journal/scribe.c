@@ -88,7 +88,7 @@ static void commit(void)
 	say("renew", task.id, 3 + FAR_NS, 0, 0);
 }
 
-/* In an order that leaves no doubt which record comes before which. */
+/* The calls are made one after the other, so that the order of the records is known. */
 static uint64_t each_type(void)
 {
 	uint64_t kept = put(1, 11), ended, cancelled;
@@ -150,6 +150,6 @@ int main(int argc, char **argv)
 	churn();
 	printf("copy %" PRIu64 " 4 2 11 77 0 - 0\n", kept);
 	(void)fflush(stdout);
-	/* Not closed: so that zeros are ahead. */
+	/* The journal is not closed, so that the file has zeros ahead. */
 	_exit(0);
 }

@@ -53,7 +53,7 @@ static void change_names(struct sim_disk *sim, const char *to, const char *from,
 	(void)strcpy(change.to, to);
 	(void)strcpy(change.from, from);
 	if (sim->changes_count == SIM_CHANGES) {
-		/* The kernel writes names back some time by itself. */
+		/* The kernel may write a changed name to the disk before any sync. */
 		memcpy(sim->stable_names, sim->names, sizeof(sim->names));
 		sim->changes_count = 0;
 	}
@@ -61,7 +61,10 @@ static void change_names(struct sim_disk *sim, const char *to, const char *from,
 	sim->changes[sim->changes_count++] = change;
 }
 
-/* Count an operation. 0; or it fails, and if the machine dies now it may have been half done. */
+/*
+ * Count an operation. Returns 0, or an error if the operation fails. If the machine dies at it, the
+ * operation may be half done.
+ */
 static int operate(struct sim_disk *sim)
 {
 	if (sim->dead)
@@ -248,7 +251,7 @@ static int64_t sim_write(struct disk *disk, int number, const void *bytes, size_
 		               ? count - (size_t)(used + growth - sim->space)
 		               : 0;
 	else if (count > 1 && dice_one_in(&sim->dice, 16))
-		able = 1 + (size_t)dice_below(&sim->dice, count - 1); /* short for no reason */
+		able = 1 + (size_t)dice_below(&sim->dice, count - 1); /* a short write */
 	put_bytes(file, bytes, able, offset);
 	write_back(sim, file);
 	used = sim_bytes(sim);
@@ -411,7 +414,10 @@ void sim_close(struct sim_disk *sim)
 	sim->files = NULL;
 }
 
-/* 0: the old, 2: the new, 1: either. One for the whole image, so that extremes come up. */
+/*
+ * 0: keep the old sector, 2: keep the new sector, 1: choose for each sector. The choice is made
+ * once for each image, so that images with only old or only new sectors occur.
+ */
 static unsigned roll_mood(struct dice *dice)
 {
 	uint64_t roll = dice_below(dice, 8);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A directory in memory that loses unsynced data. Written sectors are dirty until a sync. A crash
- * leaves each dirty sector with its old bytes, its new bytes, or new bytes up to some offset. A
- * file's size becomes the old size, the new size, or one between. Each unsynced change of a name is
- * kept or lost.
+ * Simulates a directory on a disk that loses unsynced data in a crash. Written sectors are dirty
+ * until a sync. A crash leaves each dirty sector with its old bytes, its new bytes, or new bytes up
+ * to some offset. A file's size becomes the old size, the new size, or one between. Each unsynced
+ * change of a name is kept or lost.
  */
 #ifndef JOURNAL_SIM_DISK_H
 #define JOURNAL_SIM_DISK_H
@@ -78,16 +78,16 @@ void sim_crash(struct sim_disk *image, const struct sim_disk *sim, struct dice *
  */
 void sim_survive(struct sim_disk *image, const struct sim_disk *sim);
 
-/* An exact copy, everything stable. */
+/* Make an exact copy, in which everything is stable. */
 void sim_copy(struct sim_disk *image, const struct sim_disk *sim);
 
-/* The file of that name, NULL: none. */
+/* Returns the file of that name, or NULL. */
 struct sim_file *sim_find(struct sim_disk *sim, const char *name);
 
-/* Bytes of all files. */
+/* Returns the sum of the sizes of all files. */
 uint64_t sim_bytes(const struct sim_disk *sim);
 
-/* A file with those bytes, stable. */
+/* Create a stable file with these bytes. */
 void sim_plant(struct sim_disk *sim, const char *name, const void *bytes, size_t count);
 
 #endif

@@ -127,7 +127,7 @@ START_TEST(tasks_come_in_order_and_not_before_their_time)
 	uint64_t base_ns = wall_ns(), ids[3];
 
 	begin(NULL);
-	/* From one instant: a slow disk must not change their order. */
+	/* All due times count from one instant, so that a slow disk cannot change their order. */
 	for (unsigned i = 0; i < 3; i++)
 		expect_eq(timerhub_journal_put(journal, base_ns + (order[i] + 1) * 20 * MS,
 		                               TIMERHUB_ABSOLUTE, NULL, 0, &ids[order[i]]),
@@ -209,7 +209,7 @@ START_TEST(a_lease_that_is_over_gives_the_task_back)
 		expect_eq(task.attempts, attempt);
 	}
 	expect_le(2 * config.lease_ns, monotonic_ns() - begin_ns);
-	/* Two for sure, each counted once; this thread may have stalled beyond the third. */
+	/* At least two periods have passed. If this thread was stopped, it may be three or more. */
 	leases_over = stats().leases_over;
 	expect(leases_over == 2 || leases_over == 3);
 	/* A worker that comes too late may still say that it is done, if no other has the task. */
@@ -224,7 +224,9 @@ END_TEST
 
 /* ---- deliveries ---- */
 
-/* As a worker that was stopped: its lease ends, another gets the task and ends it. */
+/*
+ * Simulate a worker that was stopped: its lease ends, and another worker gets the task and ends it.
+ */
 START_TEST(data_stays_its_takers_though_another_ends_the_task)
 {
 	struct timerhub_journal_config config = small;
@@ -284,7 +286,7 @@ START_TEST(delivery_that_is_not_the_latest_is_answered_estale)
 			result = timerhub_journal_touch(journal, &first, HOUR);
 		expect_context("call", call, 0);
 		expect(result == -ESTALE);
-		/* The second worker's it is still. */
+		/* The second worker still has the task. */
 		expect_eq(timerhub_journal_done(journal, &second), 0);
 	}
 	end();
@@ -300,7 +302,10 @@ START_TEST(touch_prolongs_a_lease_and_takes_a_task_back)
 	begin(&config);
 	(void)put(0, "long");
 	task = take();
-	/* Whether the lease is over by now or not: no other has the task. */
+	/*
+	 * The lease may have ended by now. The call succeeds nevertheless, because no other worker
+	 * has the task.
+	 */
 	expect_eq(timerhub_journal_touch(journal, &task, HOUR), 0);
 	expect_eq(timerhub_journal_take(journal, &other, 50 * MS), 0);
 	expect_eq(stats().taken, 1);
@@ -362,7 +367,7 @@ START_TEST(task_that_comes_back_too_often_is_parked)
 	expect_eq(timerhub_journal_park(journal, &task, 17), 0);
 	expect_eq(timerhub_journal_peek(journal, id, &info, NULL, 0), 0);
 	expect_eq(info.reason, 17);
-	/* Dropped. */
+	/* The task was removed. */
 	expect_eq(timerhub_journal_cancel(journal, id), 0);
 	expect_eq(stats().tasks + stats().parked, 0);
 	end();
@@ -421,7 +426,7 @@ START_TEST(periodic_task_comes_once_for_the_periods_that_passed)
 		expect_lt(last_ns, task.due_ns);
 		expect_eq(task.attempts, 1);
 	}
-	/* Not acknowledged, the period comes again. */
+	/* The period was not acknowledged, so it is delivered again. */
 	timerhub_journal_close(journal);
 	expect_eq(timerhub_journal_open(&journal, dir, NULL), 0);
 	last_ns = task.due_ns;
@@ -473,7 +478,7 @@ START_TEST(key_names_one_live_task_also_after_a_restart)
 	expect(timerhub_journal_cancel_key(journal, key, 255) == -ENOENT);
 	expect_eq(timerhub_journal_cancel_key(journal, key, 254), 0);
 	expect_eq(stats().tasks, 0);
-	/* Free again. */
+	/* The key is free again. */
 	expect_eq(timerhub_journal_put_key(journal, key, 255, HOUR, 0, "a", 1, &found), 0);
 	expect_lt(id, found);
 	end();
@@ -536,7 +541,7 @@ START_TEST(commit_makes_all_changes_or_none)
 	expect_eq(timerhub_journal_commit(journal, changes, 2), 0);
 	expect_lt(id, changes[1].id);
 	expect_eq(stats().tasks, 1);
-	/* One task twice, one key twice, too many. */
+	/* Refused: two changes of one task, two puts of one key, and too many changes. */
 	changes[0] = changes[2] = (struct timerhub_journal_change){
 		.op = TIMERHUB_JOURNAL_CANCEL,
 		.id = changes[1].id,
@@ -663,7 +668,7 @@ START_TEST(one_thread_keeps_many_puts_in_flight)
 }
 END_TEST
 
-/* A program that has closed its standard input gets its number. */
+/* If the program has closed its standard input, the fd gets the number 0. */
 START_TEST(completion_fd_may_be_number_0)
 {
 	struct timerhub_journal_completion completion;
@@ -746,7 +751,7 @@ static int see(void *context, const struct timerhub_journal_info *info)
 	struct seen_tasks *tasks = context;
 
 	tasks->ids[tasks->count++] = info->id;
-	/* Any call may be made from here. */
+	/* A callback may make any call. */
 	expect_eq(timerhub_journal_cancel(journal, info->id + 1), info->id % 2 == 1 ? 0 : -ENOENT);
 	return tasks->count == 3 ? 7 : 0;
 }
@@ -852,7 +857,7 @@ START_TEST(statistics_tell_of_ages)
 	expect_eq(sum(stats().lateness, 0), 1);
 	expect_eq(sum(stats().sync_ns, 0), stats().syncs);
 	expect_lt(0, sum(stats().sync_ns, 1));
-	/* A backup holds compaction up. */
+	/* A backup delays compaction. */
 	in_dir(to, "nowhere");
 	expect(timerhub_journal_backup(journal, to) == -ENOENT);
 	expect_eq(stats().held_up, TIMERHUB_JOURNAL_NOT_HELD_UP);
@@ -913,7 +918,10 @@ START_TEST(names_in_the_directory_are_not_trusted)
 	in_dir(other, "other");
 	file = fopen(other, "w");
 	expect(file && fputs("theirs", file) >= 0 && fclose(file) == 0);
-	/* A link where the next segment is made; files and folders of others that end in .new. */
+	/*
+	 * A link at the name of the next segment, and foreign files and folders whose names end in
+	 * .new.
+	 */
 	in_dir(path, "segment.new");
 	expect_eq(symlink(other, path), 0);
 	in_dir(path, "settings.new");
@@ -921,7 +929,7 @@ START_TEST(names_in_the_directory_are_not_trusted)
 	in_dir(path, "backup.new");
 	expect_eq(mkdir(path, 0700), 0);
 	expect_eq(timerhub_journal_open(&journal, dir, &small), 0);
-	/* And again while it is open. */
+	/* Do the same while the journal is open. */
 	in_dir(path, "segment.new");
 	expect_eq(symlink(other, path), 0);
 	while (stats().segments < 3)
@@ -932,13 +940,13 @@ START_TEST(names_in_the_directory_are_not_trusted)
 	(void)fclose(file);
 	in_dir(path, "settings.new");
 	expect_eq(access(path, F_OK), 0);
-	/* A FIFO in place of a segment keeps no caller waiting. */
+	/* A FIFO in place of a segment blocks no caller. */
 	in_dir(path, "0000000000000009.seg");
 	expect_eq(mkfifo(path, 0600), 0);
 	expect(timerhub_journal_check(dir, &report) == -EBADMSG);
 	expect(timerhub_journal_open(&journal, dir, NULL) == -EBADMSG);
 	expect_eq(unlink(path), 0);
-	/* A lock that is a link. */
+	/* The lock file is a link. */
 	in_dir(path, "lock");
 	expect_eq(unlink(path), 0);
 	in_dir(other, "elsewhere");
@@ -977,7 +985,7 @@ static void *churner(void *argument)
 	return NULL;
 }
 
-/* With small segments they come and go while they are looked at. */
+/* Segments are small, so that some are added and dropped during the checks. */
 START_TEST(check_of_a_journal_in_use_finds_it_whole)
 {
 	struct timerhub_journal_config config = small;
@@ -1040,7 +1048,7 @@ START_TEST(backup_of_a_journal_in_use_has_all_that_was_acknowledged)
 	churning = false;
 	for (unsigned i = 0; i < COUNT_OF(threads); i++)
 		thread_join(threads[i]);
-	/* Compaction may read a segment, and the spare may be open now. */
+	/* Compaction may have a segment open at this moment, and the spare file may be open. */
 	expect_le(process_fd_count(), descriptors + 2);
 	end();
 }
@@ -1077,7 +1085,8 @@ START_TEST(segment_that_cannot_be_read_loses_none_of_many_tasks)
 END_TEST
 
 /*
- * One that was broken off lacks its last segment, or a part of it: not a journal with fewer tasks.
+ * A backup that was interrupted lacks its last segment or a part of it. Open must refuse it, and
+ * not find fewer tasks.
  */
 START_TEST(backup_that_was_broken_off_is_refused)
 {
@@ -1411,7 +1420,7 @@ static int visit_none(void *context, const struct timerhub_journal_info *info)
 	return 1;
 }
 
-/* In the child: every call that has a journal. */
+/* In the child, make every call that takes a journal. */
 static void child_is_told(uint64_t id, struct timerhub_task *task)
 {
 	struct timerhub_journal_change change = { .op = TIMERHUB_JOURNAL_PUT };
@@ -1554,7 +1563,9 @@ static void *putter(void *argument)
 		expect_eq(
 			timerhub_journal_put(journal, dice_below(&dice, 30 * MS), 0, &dice, 8, &id),
 			0);
-		/* A third is cancelled, if no worker has taken it before. */
+		/*
+		 * A third of the tasks is cancelled, except tasks that a worker has taken before.
+		 */
 		if (dice_one_in(&dice, 3)) {
 			int result = timerhub_journal_cancel(journal, id);
 
@@ -1663,7 +1674,7 @@ START_TEST(a_limit_of_file_sizes_refuses_and_does_not_kill)
 }
 END_TEST
 
-/* How often this thread has gone to sleep; UINT64_MAX if it is not asleep. */
+/* Returns how often a thread has gone to sleep, or UINT64_MAX if it is not asleep. */
 static uint64_t sleeps_of(const char *thread)
 {
 	uint64_t sleeps = UINT64_MAX;
@@ -1703,8 +1714,9 @@ static uint64_t sleeps_of_others(void)
 }
 
 /*
- * Until all other threads sleep at the same instant: a thread that was asleep twice and did not
- * fall asleep in between was so all the time. None sleeps with a lock, so each is where it waits.
+ * Wait until all other threads sleep at the same instant. If a thread was asleep at two checks and
+ * did not fall asleep between them, it slept all the time. No thread sleeps with a lock, so each
+ * thread is in its final wait.
  */
 static void await_sleep_of_others(void)
 {
@@ -1734,7 +1746,7 @@ START_TEST(close_sends_blocked_takers_away)
 	begin(NULL);
 	for (unsigned i = 0; i < TAKERS; i++)
 		thread_start(&threads[i], blocked_taker, NULL);
-	/* No call may begin when it is being closed. */
+	/* No call may begin after the close has begun. */
 	await_sleep_of_others();
 	timerhub_journal_close(journal);
 	for (unsigned i = 0; i < TAKERS; i++)
@@ -1783,7 +1795,9 @@ START_TEST(stop_hands_out_what_is_due_first)
 	expect(fd_readable_within(timerhub_journal_fd(journal), ARRIVES));
 	expect_eq(timerhub_journal_take_many(journal, tasks, 2, UINT64_MAX), 2);
 	expect_eq(timerhub_journal_take_many(journal, tasks, 2, UINT64_MAX), 2);
-	/* Given back at once, it is due later than the stop: it does not keep its worker. */
+	/*
+	 * A task that is given back now is due after the stop, so its worker does not get it again.
+	 */
 	expect_eq(timerhub_journal_retry(journal, &tasks[0], 0), 0);
 	expect_eq(timerhub_journal_take_many(journal, tasks, 2, UINT64_MAX), 1);
 	expect_eq(timerhub_journal_done(journal, &tasks[0]), 0);
@@ -1809,7 +1823,7 @@ static void *worker_until_stop(void *argument)
 	return NULL;
 }
 
-/* Workers between a done and the next take, too: stop, join, close. */
+/* The stop also ends workers that are between a done and the next take. Then join and close. */
 START_TEST(stop_join_close_ends_busy_workers)
 {
 	pthread_t threads[TAKERS];

@@ -71,7 +71,7 @@ static bool is_readable(uint64_t timeout_ns)
 	return fd_readable_within(timerhub_journal_fd(journal), timeout_ns);
 }
 
-/* Nothing is due. The fd may have rung before, or rings late; a look silences it. */
+/* Nothing is due. The fd may be readable too early or too late. A take makes it unreadable. */
 static void expect_none(void)
 {
 	uint64_t until_ns = monotonic_ns() + ARRIVES;
@@ -182,7 +182,7 @@ END_TEST
 
 /*
  * A lease does not depend on the wall clock. So the fd must not become readable an hour late.
- * Without the journal's own thread, which may be held up by the disk.
+ * The journal has no keeper here, because the disk may delay the keeper.
  */
 START_TEST(set_back_while_a_lease_lasts)
 {
@@ -193,7 +193,7 @@ START_TEST(set_back_while_a_lease_lasts)
 	expect_eq(timerhub_journal_put(journal, 1, TIMERHUB_ABSOLUTE, NULL, 0, &id), 0);
 	expect(is_readable(ARRIVES));
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
-	/* It is set to the end of the lease, by the clock as it is. */
+	/* The timer is set to the end of the lease on the present wall clock. */
 	expect_eq(timerhub_journal_take(journal, &task, 0), 0);
 	jump(-(int64_t)HOUR);
 	while (timerhub_journal_take(journal, &task, 0) == 0)

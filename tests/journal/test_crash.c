@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The promise of durability. After a crash at any point, with any loss of unsynced data, all
- * acknowledged changes are there. Each other change is there or not, and nothing else is. The real
- * code, on a disk that loses and tears; more than 150,000 different crashes, of logs with records
- * of every type.
+ * Tests durability. After a crash at any point, with any loss of unsynced data, all acknowledged
+ * changes are there. Each change that was not acknowledged is there completely or not at all. The
+ * journal's code runs on a simulated disk that loses and tears unsynced writes. More than 150,000
+ * different crashes hit logs with records of every type.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -83,7 +83,7 @@ static bool run_until(struct model *model, struct sim_disk *disk, uint64_t seed,
 	return disk->dead;
 }
 
-/* Recover, dying a few times while at it. */
+/* Recover, with a few more crashes during the recovery. */
 static void open_again(struct model *model, struct sim_disk *image, struct sim_disk *other,
                        struct dice *dice)
 {
@@ -192,7 +192,10 @@ START_TEST(crash_loses_nothing_acknowledged)
 	unsigned long most = 6UL * scaled(150000), wanted = scaled(150000) / fewer;
 	struct dice dice = dice_new(1);
 
-	/* Until there are enough of each kind. Every other pair of seeds has much to compact. */
+	/*
+	 * Continue until there are enough records of each kind. Half of the seeds give compaction
+	 * much work.
+	 */
 	for (unsigned round = 0; states < wanted || cleaning < wanted / 100 ||
 	                         recovering < wanted / 100 || (!have_seen_all() && states < most);
 	     round++)
@@ -224,7 +227,7 @@ static void check_copy(struct sim_disk *image, uint32_t tasks, bool made)
 	replay_fini(&replay);
 }
 
-/* True: the machine died before the copy was made. */
+/* Returns whether the machine died before the copy was made. */
 static bool copy_until(struct sim_disk *disk, uint32_t tasks, unsigned crash_at, struct dice *dice)
 {
 	struct sim_disk to, image;
@@ -304,7 +307,7 @@ START_TEST(backup_whose_copy_is_damaged_is_refused)
 	expect_eq(model_open(model), 0);
 	while (model->journal->log.count < 4)
 		model_put_many(model, 4);
-	/* Until it is one write more than there are. */
+	/* Stop when the number exceeds the number of writes. */
 	while (flip_at <= segment_writes) {
 		struct sim_disk to;
 		int result;
@@ -354,7 +357,7 @@ static uint64_t copy_by_file(struct sim_disk *from, struct sim_disk *to,
 		for (; puts > 0 && dice_one_in(dice, 2); puts--)
 			expect_eq(timerhub_journal_put(journal, HOUR, 0, data, sizeof(data), &id),
 			          0);
-		/* This one ends at once, so that files are dropped. */
+		/* This task ends at once, so that compaction drops files. */
 		if (puts > 0) {
 			uint64_t ended = 0;
 

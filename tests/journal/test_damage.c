@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Recovery of damaged files. A torn tail is cut off. Damage before the end is refused, with its
- * place. No task is ever made up. And a journal moved in time.
+ * place. Recovery never invents a task. Another test opens a journal at another time.
  */
 #include <errno.h>
 #include <journal/reader.h>
@@ -22,7 +22,7 @@
 struct bench {
 	struct sim_disk disk, image;
 	struct model model;
-	uint64_t offsets[RECORDS + 2]; /* of each record, and the end */
+	uint64_t offsets[RECORDS + 2]; /* offset of each record, and of the end */
 	unsigned count;
 };
 
@@ -146,7 +146,7 @@ START_TEST(zeros_ahead_are_the_end_and_nothing_torn)
 		expect_eq(replay.ahead_bytes, modes[i] == REPLAY_SALVAGE ? 0 : size - end);
 		replay_fini(&replay);
 	}
-	/* Open cuts them: it is not known whether they are on the disk. */
+	/* Open cuts the zeros off, because they may not be on the disk. */
 	expect_eq(file->size, end);
 	bench_free(bench);
 }
@@ -205,7 +205,10 @@ START_TEST(any_byte_among_zeros_ahead_is_torn_and_cut)
 }
 END_TEST
 
-/* One record is damaged, which is refused at its place, and all others can be saved. */
+/*
+ * If one record is damaged, open refuses the journal and names the place, and salvage saves all
+ * other tasks.
+ */
 static void expect_only_that_is_lost(struct bench *bench, uint64_t from, uint64_t to)
 {
 	struct replay replay;
@@ -706,7 +709,10 @@ START_TEST(numbers_beyond_2_to_the_63_are_not_believed)
 }
 END_TEST
 
-/* The last id there is, and the last sequence but one: refused, and nothing is used again. */
+/*
+ * With the last possible id and the last sequence but one, a put is refused, and no number is used
+ * twice.
+ */
 START_TEST(ids_that_are_used_up_are_refused)
 {
 	struct bench *bench = bench_new(0);
@@ -856,7 +862,7 @@ START_TEST(first_segment_may_be_missing_if_it_was_dropped)
 	char name[DISK_NAME_MAX];
 
 	fill(bench, 30);
-	/* So many of them end that some segments go. */
+	/* Enough tasks end for compaction to drop some segments. */
 	for (uint64_t id = 2; id <= 25; id++)
 		expect_eq(timerhub_journal_cancel(journal, id), 0);
 	fill(bench, 10);

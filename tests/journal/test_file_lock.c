@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lock of a directory, and forks. The lock ends with its holder, although children that never
- * exec live longer.
+ * Tests the lock of a directory when processes fork. The lock ends with its holder, although
+ * children that never exec live longer.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@ static int alive[2]; /* children end when all writers have closed it */
 static void (*after_flock)(void); /* called once */
 static unsigned waits;
 
-/* In place of the C library's, to be in between. */
+/* Replaces the C library's function, to run code at the right moment. */
 int flock(int file, int operation)
 {
 	void (*hook)(void) = after_flock;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The file format, bit by bit; and the agenda, against a searched array. */
+/* Tests the file format bit by bit, and compares the agenda with an array that is searched. */
 #include <errno.h>
 #include <harness.h>
 #include <journal/agenda.h>

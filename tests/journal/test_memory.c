@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory that is refused: a whole life of a journal, on a simulated disk, is lived again and again,
- * and each time another of the library's own allocations fails. A call without memory returns an
- * error and changes nothing. The same call succeeds when it is repeated. The tasks at the end are
- * those of a life without refusals, and all memory is freed. Linked so that the journal's
- * allocations come through here.
+ * Tests failed allocations. One sequence of calls, from open to close on a simulated disk, runs
+ * again and again. In each run another allocation of the library fails. A call without memory
+ * returns an error and changes nothing. The same call succeeds when it is repeated. At the end the
+ * tasks are the same as in a run without failures, and all memory is freed. The linker redirects
+ * the journal's allocations to this file.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -170,7 +170,9 @@ static const struct step {
 	{ open_it, 1 },    { tell_all, 1 },
 };
 
-/* With the allocation of that number refused. Returns whether there was one. */
+/*
+ * Run with the allocation of that number refused. Returns whether the run made that allocation.
+ */
 static bool live(unsigned number)
 {
 	bool ever = false;

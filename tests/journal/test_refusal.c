@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A disk that refuses calls: it is full, a sync fails, or any one call fails. And that the journal
- * keeps its disk small. Random calls, held to the model, on the simulated disk.
+ * Tests a disk that is full, whose sync fails, or that refuses any one call; and the bound of the
+ * journal's size on disk. Random calls on a simulated disk are compared with the model.
  */
 #include <errno.h>
 #include <journal/reader.h>
@@ -255,11 +255,13 @@ START_TEST(disk_with_room_for_records_but_not_for_zeros_takes_the_records)
 	expect_eq(sim_bytes(disk), disk->space);
 	expect_eq(journal->log.ahead, 0);
 	expect_eq(log_disk_bytes(&journal->log), disk->space);
-	/* It is not asked again at once. */
+	/* The journal does not try again at once. */
 	disk->space += 1024;
 	put_bytes(journal, 8, 0);
 	expect_eq(journal->log.ahead, 0);
-	/* Now it is full; and when it no longer is, there are zeros again after a while. */
+	/*
+	 * Now the disk is full. When it has room again, zeros are written again after some records.
+	 */
 	disk->space = sim_bytes(disk);
 	put_bytes(journal, 100, -ENOSPC);
 	disk->space += 4 * 1024;
@@ -394,7 +396,7 @@ START_TEST(every_task_can_be_ended_on_a_full_disk)
 		expect_eq(timerhub_journal_stats(journal, &stats), 0);
 		expect_eq(stats.tasks, 0);
 		expect_eq(stats.disk_full > 0, result == -ENOSPC);
-		/* And then it serves again. */
+		/* Then the journal accepts puts again. */
 		expect_eq(timerhub_journal_put(journal, HOUR, 0, data, 10, NULL), 0);
 		scene_free(scene);
 	}
@@ -428,7 +430,7 @@ START_TEST(done_of_a_periodic_task_waits_for_room)
 	expect_eq(task.attempts, 2);
 	scene->disk.space = UINT64_MAX / 2;
 	expect_eq(timerhub_journal_done(journal, &task), 0);
-	/* Its end is taken without room. */
+	/* The task's end is accepted although the disk is full. */
 	scene->disk.space = sim_bytes(&scene->disk);
 	expect_eq(timerhub_journal_cancel(journal, put.id), 0);
 	scene_free(scene);

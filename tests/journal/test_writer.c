@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which thread writes, and when. A caller writes its own change, without a signal or a cancellation
- * in between. Then a caller of the next batch writes. The keeper writes changes that no caller
- * waits for, and compacts. A delivery's record is written with the next change, or some
- * milliseconds later. On a simulated disk whose syncs can be held back, under a clock that only the
- * test moves.
+ * Tests which thread writes to the disk, and when. A caller writes its own change, without a signal
+ * or a cancellation in between. Then a caller of the next batch writes. The keeper writes changes
+ * that no caller waits for, and compacts. A delivery's record is written with the next change, or
+ * some milliseconds later. The simulated disk can delay a sync, and only the test advances the
+ * clock.
  */
 #include <errno.h>
 #include <journal/journal.h>
@@ -136,7 +136,7 @@ static bool is_writing(void)
 	return is;
 }
 
-/* Does no thread write, and the keeper sleep? */
+/* Returns whether no thread writes and the keeper sleeps. */
 static bool is_at_rest(void)
 {
 	bool rests;
@@ -310,7 +310,7 @@ START_TEST(a_batch_is_always_written)
 }
 END_TEST
 
-/* Waiting and waking fail all the time, as a matter of course. */
+/* A failed wait or wake is normal here, and must not change errno. */
 START_TEST(eventcounts_leave_errno_alone)
 {
 	struct eventcount eventcount = { 0 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The program that kill_test.py kills. It makes fixed sequences of calls on a real directory.
- * Before each call it says what that would make of which tasks, and then what came of the call, so
+ * Before each call it prints the intended state of each task, and after the call the result, so
  * that the test need not know the calls:
  *
  *   ? CALL ID:STATE:DUE:REASON ...   the call begins; STATE is pending, parked or gone

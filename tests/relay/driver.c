@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The calls of the library, driven by lines on standard input: for tests in which the servers are
- * the matter. Each input line is a call and its arguments. Each output line is the result and the
+ * Makes the library's calls that lines on standard input name, for tests that start and stop
+ * servers. Each input line is a call and its arguments. Each output line is the result and the
  * outputs. The server is $REDIS_URL.
  *
  * open QUEUE SERVE TIMEOUT_MS REPLICAS | close | put ID MS DATA | cancel ID | move ID MS
@@ -70,7 +70,10 @@ static int check(const char *queue)
 	return result;
 }
 
-/* Returns the result of a call that has printed nothing yet, or 1 or 0 with `*ret_told` set. */
+/*
+ * Make the call of one line. Returns its result; if `*ret_told` is set, the result was printed
+ * already.
+ */
 static int call(char **words, int *ret_told)
 {
 	const char *name = words[0];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Threads put, cancel, take and finish tasks while their Redis is killed and started again. They
- * record all results. Each call that returned 0 must hold, with a server that keeps everything.
- * Ends when its standard input does.
+ * record all results. If the server loses no data, the effect of each call that returned 0 must
+ * last. Ends when its standard input does.
  *
  * usage: relay_facts QUEUE
  */
@@ -50,7 +50,7 @@ static void expect(int condition, const char *what, unsigned number, int result)
 	exit(1);
 }
 
-/* There was no connection in time, so the request was never sent. */
+/* The timeout ended before there was a connection, so the request was never sent. */
 static int was_not_sent(int result)
 {
 	return result == -ECONNREFUSED || result == -EHOSTUNREACH || result == -EROFS;
@@ -62,9 +62,12 @@ static void put(unsigned number, uint64_t delay_ns)
 	int result;
 
 	(void)snprintf(id, sizeof(id), "%u", number);
-	set(&facts[number].put, IN_DOUBT); /* it may be delivered before put returns */
+	set(&facts[number].put, IN_DOUBT); /* the task may be delivered before put returns */
 	result = timerhub_relay_put(relay, id, delay_ns, 0, &number, sizeof(number), NULL);
-	/* No other thread puts this id: if it is there, an earlier sending has put it. */
+	/*
+	 * No other thread puts this id. So after -EEXIST an earlier sending of this put has made
+	 * the task.
+	 */
 	if (result == 0 || result == -EEXIST)
 		set(&facts[number].put, SURE);
 	else if (was_not_sent(result))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libFuzzer on lists of server addresses, which are any text. Each is read to its comma or refused,
- * says one place, and keeps within its fields; so does each Sentinel in it.
+ * Fuzzes the parser of server addresses (libFuzzer), with any text. Each address is parsed up to
+ * its comma or refused. A parsed address names one place, and its texts fit in their fields. The
+ * same holds for each Sentinel in it.
  */
 #include <errno.h>
 #include <stdlib.h>

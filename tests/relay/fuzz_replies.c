@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libFuzzer on a server's replies: any bytes as replies to any kind of request, single or shared.
- * Each request is answered or must be sent again. Prefetched deliveries are whole. No number makes
- * a relay hang. The first bytes choose the requests, and the others come over a real connection.
+ * Fuzzes the readers of a server's replies (libFuzzer), with any bytes as replies to any kind of
+ * request, single or shared. Each request is answered or must be sent again. Prefetched deliveries
+ * are whole. No number makes a relay hang. The first bytes choose the requests, and the others come
+ * over a real connection.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -42,7 +43,10 @@ static bool claims_too_much(const unsigned char *bytes, size_t count)
 	return false;
 }
 
-/* A connection from which just these bytes come; NULL: they are too many at once. */
+/*
+ * Make a connection that delivers exactly these bytes. Returns NULL if they are too many for a
+ * socket's buffer.
+ */
 static struct wire *wire_with(const unsigned char *bytes, size_t count)
 {
 	struct address address = { .path = "" };
@@ -70,7 +74,7 @@ static struct wire *wire_with(const unsigned char *bytes, size_t count)
 	return NULL;
 }
 
-/* Everything in the hand can be taken, read and given back. */
+/* Take, read and return all prefetched deliveries. */
 static void empty_hand(void)
 {
 	struct delivery *one;
@@ -104,7 +108,7 @@ static void answer_request(const struct reply *reply, enum request_kind kind, un
 		expect(request.result == 0 || request.result == 1);
 	else
 		expect(request.result <= 0 && request.result > -4096);
-	/* No reply but a 0 is a success. */
+	/* Only a reply that begins with 0 may give a success. */
 	if (request.result == 0 && kind < REQUEST_TOUCH && kind != REQUEST_PUT && !in_doubt)
 		expect_eq(reply_integer_at(reply, 0), 0);
 	if (kind == REQUEST_READ || kind == REQUEST_RECOVER)

@@ -157,7 +157,7 @@ START_TEST(tasks_come_in_order_and_not_before_their_time)
 
 	begin();
 	timerhub_relay_close(relay);
-	relay = open_relay(0); /* nothing becomes due before all are put, be this thread stopped */
+	relay = open_relay(0); /* nothing is due before all are put, even if this stalls */
 	begin_ns = wall_ns();
 	for (unsigned i = 0; i < COUNT_OF(puts); i++)
 		expect_eq(timerhub_relay_put(
@@ -173,7 +173,7 @@ START_TEST(tasks_come_in_order_and_not_before_their_time)
 		       memcmp(task.data, order[i], task.data_len) == 0);
 		expect_cmp(wall_ns(), >=, task.due_ns);
 		expect_eq(task.attempts, 1);
-		/* Rounded up to the microsecond. */
+		/* The due time is rounded up to the microsecond. */
 		expect_eq(task.due_ns, (begin_ns + (i + 1) * 30 * MS + 1 + 999) / 1000 * 1000);
 		expect_eq(timerhub_relay_done(relay, &task), 0);
 		expect_eq(timerhub_relay_done(relay, &task), -ENOENT);
@@ -420,7 +420,7 @@ START_TEST(check_tells_that_no_relay_serves)
 	expect_eq(report.relays, 1);
 	expect(!report.fault);
 	expect_cmp(report.overdue_ns, <, 5 * SEC);
-	/* A relay that promises but moves no due task is as bad. */
+	/* A relay that promises a look and then moves no due task is replaced too. */
 	expect_eq(command("ZADD", key("due"), "1", "id"), 0);
 	report = report_with(NULL, NULL);
 	expect(report.fault && strstr(report.fault, "overdue"));
@@ -507,10 +507,10 @@ START_TEST(open_without_descriptors_says_so)
 	int first, result;
 
 	begin();
-	timerhub_relay_close(relay); /* its thread opens connections too */
+	timerhub_relay_close(relay); /* the relay's thread also opens connections */
 	config = config_of(0);
 	config.timeout_ns = 10 * MS;
-	first = dup(0); /* the lowest that is free */
+	first = dup(0); /* the lowest free descriptor */
 	expect(first >= 0 && close(first) == 0);
 	expect_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
 	limit = before;
@@ -524,8 +524,8 @@ START_TEST(open_without_descriptors_says_so)
 		refused++;
 	}
 	/*
-	 * The descriptors of takers, of the thread's wake-up, of the connection, and of the
-	 * thread's loop.
+	 * The relay opens these descriptors: the fd of takers, the eventfd that wakes the thread,
+	 * the connection, and the thread's loop.
 	 */
 	expect_eq(refused, 4);
 	expect_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
@@ -589,7 +589,7 @@ START_TEST(child_of_fork_is_told_and_harms_nothing)
 		expect_eq(timerhub_relay_retry(relay, &task, 0), -EOWNERDEAD);
 		expect_eq(timerhub_relay_stats(relay, &now), -EOWNERDEAD);
 		expect_eq(timerhub_relay_fd(relay), -EOWNERDEAD);
-		timerhub_relay_stop(relay); /* it stops the child's copy of nothing */
+		timerhub_relay_stop(relay); /* changes nothing in the child */
 		timerhub_relay_close(relay);
 		_exit(0);
 	}
@@ -647,7 +647,7 @@ START_TEST(every_task_ends_once_under_many_threads)
 		expect_eq(pthread_create(&threads[i], NULL, live, (void *)(uintptr_t)i), 0);
 	for (unsigned i = 0; i < THREADS; i++)
 		(void)pthread_join(threads[i], NULL);
-	/* A machine that stops for half a second sends takers home early. */
+	/* If the machine stops for half a second, a take may end by its timeout. */
 	while (stats().due + stats().ready > 0) {
 		unsigned number;
 
@@ -794,7 +794,7 @@ START_TEST(close_sends_blocked_takers_away_and_leaves_its_seat)
 }
 END_TEST
 
-/* How many clients of the server wait for a stream. */
+/* Returns the number of clients that the server blocks in XREADGROUP. */
 static unsigned clients_blocked(void)
 {
 	static const char field[] = "blocked_clients:";
@@ -843,7 +843,7 @@ START_TEST(stop_hands_out_what_was_read_and_ends_every_take)
 		expect_eq(timerhub_relay_take(relay, &task, 0), -ESHUTDOWN);
 		expect_eq(timerhub_relay_take(relay, &task, MS), -ESHUTDOWN);
 	}
-	/* The next poll finds out. */
+	/* The next blocking read detects the loss. */
 	expect_eq(poll(&poll_fd, 1, 0), 1);
 	/* The other calls still work, and the relay still looks. */
 	task = (struct timerhub_relay_task){ .id = "ahead" };
@@ -857,7 +857,7 @@ START_TEST(stop_hands_out_what_was_read_and_ends_every_take)
 	relay = open_relay(0);
 	task = take();
 	expect(strcmp(task.id, "behind") == 0);
-	expect_eq(task.attempts, 1); /* a stopped relay reads nothing */
+	expect_eq(task.attempts, 1); /* after the stop the relay sends no XREADGROUP */
 	end();
 }
 END_TEST

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The pure parts of the relay: addresses, commands, names of keys, errors of a server. */
+/*
+ * Tests the relay's modules that need no server: addresses, commands, names of keys, error replies,
+ * the back-off.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -152,7 +155,7 @@ END_TEST
 START_TEST(ids_are_spread_as_zlib_does)
 {
 	expect_eq(keys_shard("123456789", 1), 0);
-	expect_eq(keys_shard("123456789", 64), 0xcbf43926 % 64); /* the check of the CRC */
+	expect_eq(keys_shard("123456789", 64), 0xcbf43926 % 64); /* the check value of CRC-32 */
 	expect_eq(keys_shard("123456789", 7), 0xcbf43926 % 7);
 }
 END_TEST

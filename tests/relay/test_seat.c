@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Seats in virtual time. A small Redis in memory, which decides as sit(), promise() and ring() of
- * timerhub.lua do (functions_test.py holds those to the same rules), and up to a thousand relays
- * with ways to it of their own: messages are late, bells and answers cross, relays die, and the
- * clock is set.
+ * Tests seat.c in virtual time, with up to a thousand relays and a small Redis in memory. This
+ * Redis assigns ranks and rings bells as sit(), promise() and ring() of timerhub.lua do;
+ * functions_test.py tests the same rules on them. Each relay has a network delay of its own.
+ * Messages are late, bells and replies cross, relays die, and the clock of Redis is set.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #define GRACE_US UINT64_C(100000)
 #define TASKS_MAX 64u
 #define NONE UINT64_MAX
-/* As in timerhub.lua. */
+/* The same values as in timerhub.lua. */
 #define SEATS_RUNG 8u
 #define OVERDUE_US UINT64_C(1000000)
 
@@ -34,15 +34,15 @@ struct actor {
 	struct seat seat;
 	double order; /* there */
 	bool seated, alive;
-	uint64_t way_ns;             /* to Redis, one way */
-	uint64_t arrives_ns;         /* its look; NONE: none in flight */
+	uint64_t way_ns;             /* the delay of a message to Redis */
+	uint64_t arrives_ns;         /* when its look arrives; NONE: no look in flight */
 	struct message answer, bell; /* at_ns NONE: none in flight */
 };
 
 static struct actor actors[RELAYS_MAX];
 static unsigned actor_count;
 static uint64_t now_ns, look_by_us;
-static int64_t clock_us; /* Redis's clock, ahead of ours */
+static int64_t clock_us; /* Redis's clock minus the local clock */
 static uint64_t dues_us[TASKS_MAX];
 static unsigned task_count;
 static uint64_t looks, latest_us, late_count;
@@ -208,7 +208,7 @@ static void act(struct actor *actor)
 	}
 }
 
-/* Let everything happen until that time. */
+/* Process all messages and looks up to that time. */
 static void run_until(uint64_t until_ns)
 {
 	for (;;) {
@@ -265,7 +265,8 @@ START_TEST(one_relay_looks_once_for_each_due_instant)
 	}
 	expect_eq(task_count, 0);
 	/*
-	 * Relays look at the due time and once a horizon. An earlier put rings, but causes no look.
+	 * Relays look at the due time, and once in each horizon. A put that is earlier than the
+	 * promise rings a bell, which causes no additional look.
 	 */
 	expect_cmp(looks, <=, 1000 * 2 + 10);
 	/* A task that is due while the reply to a look is in flight is as late as the reply. */
@@ -277,14 +278,14 @@ END_TEST
 START_TEST(sixteen_relays_look_hardly_more_often_than_one)
 {
 	begin(16);
-	run_until(now_ns + 20 * SEC); /* the seats find their places */
+	run_until(now_ns + 20 * SEC); /* every relay gets its rank */
 	looks = 0;
 	for (unsigned i = 0; i < 200; i++) {
 		put(there_us() + 40000);
 		run_until(now_ns + 50 * MS);
 	}
 	expect_eq(task_count, 0);
-	/* The first relay's, and two for each grace of all the others together. */
+	/* The looks of rank 0, and at most two in each grace by all other relays together. */
 	expect_cmp(looks, <=, 200 * 16 / 10);
 }
 END_TEST
@@ -295,10 +296,13 @@ START_TEST(idle_relays_look_about_once_a_second_however_many)
 
 	for (unsigned i = 0; i < COUNT_OF(counts); i++) {
 		begin(counts[i]);
-		run_until(now_ns + 20 * SEC); /* the seats find their places */
+		run_until(now_ns + 20 * SEC); /* every relay gets its rank */
 		looks = 0;
 		run_until(now_ns + 100 * SEC);
-		/* 0.1 a second for rank 0, and a step of the ladder each: at most 1.5 in all. */
+		/*
+		 * Rank 0 looks 0.1 times a second, and each other rank once in its failover delay:
+		 * at most 1.5 looks a second in all.
+		 */
 		expect_cmp(looks, <=, counts[i] == 1 ? 20 : 150);
 		expect_cmp(looks, >=, 10);
 	}
@@ -316,7 +320,9 @@ START_TEST(a_put_that_is_earlier_is_in_time)
 		run_until(now_ns + 9 * SEC);
 	}
 	expect_eq(task_count, 0);
-	/* The delay is the margin, or a bell in flight, but never a grace. */
+	/*
+	 * A task is delayed by the margin or by the time of a bell in flight, but never by a grace.
+	 */
 	expect_cmp(latest_us, <, 15000);
 }
 END_TEST
@@ -342,7 +348,10 @@ START_TEST(deaths_of_most_cost_a_second_while_puts_go_on)
 	begin(30);
 	for (unsigned i = 0; i < 20; i++) {
 		run_until(now_ns + 30 * SEC);
-		/* The first ones, whose seats stay: only a ring finds them deaf. */
+		/*
+		 * Kill the relays of the first ranks. Their seats stay until a bell finds that they
+		 * do not listen.
+		 */
 		for (unsigned rank = 0; rank < 20; rank++)
 			at_rank(rank)->alive = false;
 		latest_us = 0;

@@ -19,8 +19,8 @@
 #define SEC UINT64_C(1000000000)
 #define TASKS 6
 /*
- * Far below the lease, which is 300 s here. So a lost delivery must be asked for again. A silent
- * connection of takers is found when its answer, after 30 s, is overdue.
+ * The time limit is far below the lease of 300 s. So the relay must ask again for a lost delivery.
+ * It detects a silent connection of takers after 30 s, when the reply is overdue.
  */
 #define ARRIVES (60 * SEC)
 
@@ -42,7 +42,7 @@ static void put(const char *id, uint64_t delay_ns)
 	do
 		result = timerhub_relay_put(relay, id, delay_ns, 0, id, strlen(id), NULL);
 	while (result == -ETIMEDOUT);
-	/* It may have been there already: put by a call that is in doubt, or by its repetition. */
+	/* -EEXIST is allowed: a call in doubt, or its repetition, may have put the task already. */
 	expect(result == 0 || result == -EEXIST, "put", id, result);
 }
 
@@ -128,7 +128,7 @@ int main(int argc, char **argv)
 		config.horizon_ns = strtoull(horizon_ms, NULL, 10) * MS;
 	do
 		result = timerhub_relay_open(&relay, argv[argc - 1], &config);
-	while (result == -EHOSTUNREACH); /* a server that is silent */
+	while (result == -EHOSTUNREACH); /* the server may be silent */
 	expect(result == 0, "open", "", result);
 	while (strcmp(argv[1], "--serve") == 0)
 		(void)pause();
