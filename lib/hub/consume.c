@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Drain, wait, dispatch: deliver expiries to their consumers. Any thread.
+ * Delivers expiries to their consumers: drain, wait and dispatch. Any thread may call.
  *
  * A handle from the outbox is a hint; timer.c decides whether it is delivered (timer_deliver()).
  * The slot of a delivered one-shot goes straight to the free list. A thread that dispatches has a
@@ -21,9 +21,9 @@
 #define CONSUME_BATCH 32
 
 /*
- * Deliver the handle's timer into `event`. False if it is no longer pending. Inlined into both
- * callers, which saves 12 instructions an event. `*ret_ended`: the timer has ended, and the caller
- * must free its slot.
+ * Deliver the handle's timer into `event`. Returns false if the timer is no longer pending. Inlined
+ * into both callers, which saves 12 instructions an event. `*ret_ended`: the timer has ended, and
+ * the caller must free its slot.
  */
 static inline __attribute__((always_inline)) bool deliver(struct timerhub_queue *queue,
                                                           uint64_t handle,
@@ -91,7 +91,10 @@ static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned 
 		arena_put_many(&queue->hub->arena, cpu_current(), retired, retired_count, false);
 }
 
-/* Deliver one batch of the outbox. Appends the events to `events`. False: the outbox was empty. */
+/*
+ * Deliver one batch of the outbox. Appends the events to `events`. Returns false if the outbox was
+ * empty.
+ */
 static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event *events,
                              unsigned max, unsigned *count)
 {
@@ -119,7 +122,9 @@ static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event
 	return taken > 0;
 }
 
-/* Deliver one event to a thread that will call its callback. False: the outbox was empty. */
+/*
+ * Deliver one event to a thread that will call its callback. Returns false if the outbox was empty.
+ */
 static bool queue_take_one(struct timerhub_queue *queue, struct timerhub_event *event,
                            struct callback *callback)
 {
@@ -140,8 +145,8 @@ static bool queue_take_one(struct timerhub_queue *queue, struct timerhub_event *
 }
 
 /*
- * The outbox was found empty: clear the fd. False if an event was published since. Model:
- * tests/models/notifier.pml.
+ * Clear the fd, because the outbox was found empty. Returns false if an event was published since.
+ * Model: tests/models/notifier.pml.
  */
 static bool queue_clear(struct timerhub_queue *queue)
 {
@@ -199,7 +204,7 @@ struct dispatching {
 	bool cleared;              /* the queue was found empty, and the fd is clear */
 };
 
-/* Deliver one event and call its callback. False: the outbox was empty. */
+/* Deliver one event and call its callback. Returns false if the outbox was empty. */
 static bool queue_dispatch_one(struct dispatching *dispatching)
 {
 	struct timerhub_queue *queue = dispatching->queue;
@@ -223,7 +228,10 @@ static bool queue_dispatch_one(struct dispatching *dispatching)
 	return true;
 }
 
-/* Must dispatch stop? In a child that a callback has forked, the events are the parent's. */
+/*
+ * Returns whether dispatch must stop. In a child that a callback has forked, the events belong to
+ * the parent.
+ */
 static bool dispatching_is_over(const struct dispatching *dispatching, unsigned max)
 {
 	return dispatching->count >= max || !hub_alive(dispatching->queue->hub);
@@ -272,7 +280,7 @@ int timerhub_dispatch(struct timerhub_queue *queue, unsigned max)
 
 /* ---- wait ---- */
 
-/* Must a waiter leave, even if there are events? Returns 0, or the negative errno to return. */
+/* Returns 0, or the negative errno with which a waiter must return even if there are events. */
 static int queue_verdict(const struct timerhub_queue *queue, uint32_t interrupts)
 {
 	/*
@@ -284,7 +292,7 @@ static int queue_verdict(const struct timerhub_queue *queue, uint32_t interrupts
 	return u32_load_relaxed(&queue->interrupts) != interrupts ? -ECANCELED : 0;
 }
 
-/* Returns how much of the timeout is left; UINT64_MAX: no limit. */
+/* Returns the rest of the timeout, or UINT64_MAX if there is no limit. */
 static uint64_t left_ns(uint64_t until_ns)
 {
 	uint64_t now_ns;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The hub, with all its parts. The files of the public calls are: open.c opens and closes hubs,
- * queues.c queues; submit.c arms, re-arms and cancels timers; consume.c delivers events.
+ * Declares the hub with all its parts. The public calls are in four files: open.c opens and closes
+ * hubs, queues.c opens and closes queues, submit.c arms, re-arms and cancels timers, and consume.c
+ * delivers events.
  */
 #ifndef TIMERHUB_HUB_H
 #define TIMERHUB_HUB_H
@@ -41,7 +42,10 @@ struct timerhub {
 	atomic_u32 advancing;  /* manual: odd while a thread is inside advance */
 };
 
-/* Is the owner in this process? For a manual hub: did this process open it? */
+/*
+ * Returns whether the owner is in this process. For a manual hub, returns whether this process
+ * opened it.
+ */
 static inline bool hub_alive(const struct timerhub *hub)
 {
 	return hub->living->capacity != 0;
@@ -54,8 +58,8 @@ static inline bool hub_alive(const struct timerhub *hub)
 void hub_submit(struct timerhub *hub, uint32_t slot, enum timer_left left, struct pair pair);
 
 /*
- * Cancel the timer of this queue, or with TIMER_ANY_QUEUE of any queue. Its slot must be below the
- * arena's capacity. 0 or -ENOENT.
+ * Cancel the timer if it is on this queue, or with TIMER_ANY_QUEUE on any queue. Its slot must be
+ * below the arena's capacity. 0 or -ENOENT.
  */
 int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue);
 

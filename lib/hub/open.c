@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hubs: open, close, advance, ask. Any thread, unless the header says otherwise. tests/service/
- * tests every call against its documentation.
+ * Opens, closes and advances hubs, and answers questions about them. Any thread may call, unless
+ * the header says otherwise. tests/service/ tests every call against its documentation.
  *
  * Labels: [advance] hub_leave → hub_try_enter, hub_wait_pass: carries all that a pass has written;
  *         hub_wait_pass → hub_try_enter: carries that a queue is gone.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Text in the OpenMetrics format 1.0, for the statistics of hubs and for the tools. Pure. The
- * caller writes one family after the other, each with its samples, and then calls metrics_end().
- * `labels` are pairs that metrics_add_label() has written, or "".
+ * Writes text in the OpenMetrics format 1.0, for the statistics of hubs and for the tools. Pure.
+ * The caller writes one family after the other, each with its samples, and then calls
+ * metrics_end(). `labels` are pairs that metrics_add_label() has written, or "".
  */
 #ifndef TIMERHUB_OPENMETRICS_H
 #define TIMERHUB_OPENMETRICS_H

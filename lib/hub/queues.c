@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Queues: open and close. Any thread, unless the header says otherwise.
+ * Opens and closes queues. Any thread may call, unless the header says otherwise.
  *
  * The thread that closes a queue makes its waiters return -ESHUTDOWN, then cancels the queue's
  * timers one by one as by timerhub_cancel(). When the owner has finished its pass, nothing refers
@@ -127,7 +127,7 @@ int timerhub_queue_open(struct timerhub *hub, struct timerhub_queue **ret_queue,
 	return 0;
 }
 
-/* Make waiters leave, and wait until they have. */
+/* Make waiters leave, and wait until they have left. */
 static void queue_send_waiters_away(struct timerhub_queue *queue)
 {
 	u32_store_seq_cst(&queue->closing, 1);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Statistics as OpenMetrics text. Pure. timerhub-top is compiled with this file too, for the hubs
- * that it watches. Tested by tests/unit/test_stats_metrics.c and tests/tools/test_top.py.
+ * Writes the statistics of a hub as OpenMetrics text. Pure. timerhub-top is compiled with this file
+ * too, for the hubs that it watches. Tested by tests/unit/test_stats_metrics.c and
+ * tests/tools/test_top.py.
  */
 #include "hub/stats_metrics.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The statistics of any number of hubs as families of OpenMetrics. */
+/* Writes the statistics of any number of hubs as families of OpenMetrics. */
 #ifndef TIMERHUB_STATS_METRICS_H
 #define TIMERHUB_STATS_METRICS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Statistics as text: a line "name value" for each counter. Pure. Tested by
+ * Writes the statistics of a hub as text: a line "name value" for each counter. Pure. Tested by
  * tests/unit/test_stats_text.c.
  */
 #include <errno.h>
@@ -52,7 +52,7 @@ static void text_add_sleeper(struct text *text, uint32_t sleeper)
 	text_add_char(text, '\n');
 }
 
-/* Returns the bound that the `rank` least late expiries stayed below; 0 if rank is 0. */
+/* Returns the upper bound of the lateness of the `rank` least late expiries, or 0 if rank is 0. */
 static uint64_t lateness_below_ns(const uint64_t *buckets, uint64_t rank)
 {
 	unsigned i = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Arm, re-arm, cancel, ask: the calls that act on timers. Any thread. All except
- * timerhub_cancel_sync(), which waits, are lock-free and signal-safe.
+ * Arms, re-arms and cancels timers, and answers questions about them. Any thread may call. All
+ * except timerhub_cancel_sync(), which waits, are lock-free and signal-safe.
  *
  * Each call checks its arguments, lets timer.c decide, and then does the work that is left
  * (hub_submit()). A cancelled timer's slot goes straight to the free list. It may be reused while

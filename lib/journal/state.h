@@ -55,7 +55,7 @@ struct timerhub_journal {
 	uint64_t next_id;
 	struct batch batches[JOURNAL_BATCHES];
 	unsigned open_batch; /* the index of the batch that callers fill */
-	/* Element number % JOURNAL_FINISHED is the eventcount of a batch: the last finished batch. */
+	/* By batch number % JOURNAL_FINISHED: the number of the last finished batch. */
 	struct eventcount finished[JOURNAL_FINISHED];
 	struct completions completions; /* ended transactions of submit */
 	bool writing;           /* a thread leads, and owns log, compactor and the batch written */

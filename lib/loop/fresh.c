@@ -20,8 +20,8 @@ void fresh_list(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 }
 
 /*
- * Returns the deadline of a delay that counts from now; below UINT64_MAX. For deadlines near the
- * end of time, and for all deadlines after a wall clock was set back.
+ * Returns the deadline of a delay that counts from now; the deadline is below UINT64_MAX. Used for
+ * deadlines near the end of time, and for all deadlines after a wall clock was set back.
  */
 static uint64_t fresh_far_ns(uint64_t delay_ns, uint64_t now_ns)
 {
@@ -40,7 +40,7 @@ void fresh_move_on(struct timerhub_loop *loop, uint64_t now_ns)
 {
 	struct timerhub_loop_front *front = &loop->front;
 	uint64_t base_ns = front->base_ns, passed_ns = now_ns - base_ns;
-	/* A deadline up to this one does not reach UINT64_MAX when it is moved by `passed_ns`. */
+	/* Moved by `passed_ns`, this deadline or an earlier one stays below UINT64_MAX. */
 	uint64_t near_ns = now_ns >= base_ns ? UINT64_MAX - 1 - passed_ns : 0;
 	uint32_t count = front->fresh_count;
 

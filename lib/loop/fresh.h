@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The timeouts that were set by delay since the loop read its clock. Such a deadline counts from
- * the last reading. The next reading moves it on by the time between the two. If the timeout is
- * then scheduled too late, its place is put into the list. Each turn schedules the timeouts of the
- * list. So a timeout that is set and stopped in one turn is never scheduled.
+ * Keeps the timeouts that were set by delay since the loop last read its clock. Their deadlines
+ * count from that reading. The next reading adds the time between the two readings to each
+ * deadline. If the timeout is then scheduled too late, its place is put into the list. Each turn
+ * schedules the timeouts of the list. So a timeout that is set and stopped in one turn is never
+ * scheduled.
  */
 #ifndef TIMERHUB_FRESH_H
 #define TIMERHUB_FRESH_H
@@ -11,8 +12,8 @@
 #include "loop/loop.h"
 
 /*
- * The clock was read: move on the timeouts that were set by delay. From now on delays count from
- * `now_ns`.
+ * After a reading of the clock, add the passed time to the deadlines that were set by delay. From
+ * now on delays count from `now_ns`.
  */
 void fresh_move_on(struct timerhub_loop *loop, uint64_t now_ns);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The grid on which timeouts are scheduled. A scheduled time is the deadline, rounded down to a
- * multiple of a power of two that is at most an eighth of the remaining time. So timeouts of one
- * length have at most 16 scheduled times within that length. The Linux kernel's timer wheel has the
- * same grid (kernel/time/timer.c). Pure. tests/unit/test_grid.c tries every power of two.
+ * Rounds the times at which timeouts are scheduled to a grid. A scheduled time is the deadline,
+ * rounded down to a multiple of a power of two that is at most an eighth of the remaining time. So
+ * timeouts of one length have at most 16 scheduled times within that length. The Linux kernel's
+ * timer wheel has the same grid (kernel/time/timer.c). Pure. tests/unit/test_grid.c tries every
+ * power of two.
  */
 #ifndef TIMERHUB_GRID_H
 #define TIMERHUB_GRID_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A loop with all its parts, for the files of its calls. open.c opens, closes and answers
- * questions; timeouts.c adds, removes, sets and stops timeouts; turn.c expires them.
+ * Declares the loop with all its parts. open.c opens, closes and answers questions; timeouts.c
+ * adds, removes, sets and stops timeouts; turn.c expires them.
  */
 #ifndef TIMERHUB_LOOP_INSIDE_H
 #define TIMERHUB_LOOP_INSIDE_H

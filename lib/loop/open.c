@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loops: open, close, ask. The loop's thread calls. Tested by tests/unit/test_loop.c and
- * tests/service/test_loop.c.
+ * Opens and closes loops, and answers questions about them. Only the loop's thread calls. Tested by
+ * tests/unit/test_loop.c and tests/service/test_loop.c.
  */
 #include <errno.h>
 #include <stdlib.h>

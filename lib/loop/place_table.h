@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of a loop's places. A timeout has a place from add to remove. The schedule holds
- * indexes of this table, never addresses of timeouts. A free place keeps its schedule entry for the
- * next timeout that gets it. Single-threaded and pure.
+ * Gives each timeout of a loop a place in a table, from add to remove. The schedule holds indexes
+ * of this table, never addresses of timeouts. A free place keeps its schedule entry for the next
+ * timeout that gets it. Single-threaded and pure.
  */
 #ifndef TIMERHUB_PLACE_TABLE_H
 #define TIMERHUB_PLACE_TABLE_H
@@ -35,7 +35,7 @@ void places_close(struct places *places);
 
 /*
  * Give the timeout a free place, and the schedule entry of that place. The latest free place is
- * used first. False: no place is free.
+ * used first. Returns false if no place is free.
  */
 bool places_take(struct places *places, struct timerhub_timeout *timeout, timerhub_timeout_fn *fn);
 

@@ -58,7 +58,10 @@ struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place
 #define REST_LOOKS_MAX 256
 #define REST_LOOKS_AT_ONCE 8
 
-/* Is the place scheduled exactly, for a timeout that has moved or gone since? */
+/*
+ * Returns whether the place is scheduled exactly, and its timeout was moved, stopped or removed
+ * since.
+ */
 static bool place_is_stale(const struct place *place, uint64_t at_ns)
 {
 	const struct timerhub_timeout *timeout = place->timeout;

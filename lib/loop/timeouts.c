@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Timeouts: add, remove, set, stop, ask. The loop's thread calls. The frequent cases of set, set_at
- * and stop are inline in timerhub_loop.h. The functions here handle all cases: the inline calls use
- * them for the other cases, and programs without inline calls for every case. Tested by
- * tests/unit/test_loop.c and tests/service/test_loop.c.
+ * Adds, removes, sets and stops timeouts, and answers questions about them. Only the loop's thread
+ * calls. The frequent cases of set, set_at and stop are inline in timerhub_loop.h. The functions
+ * here handle all cases: the inline calls use them for the other cases, and programs without inline
+ * calls for every case. Tested by tests/unit/test_loop.c and tests/service/test_loop.c.
  */
 #include <errno.h>
 
@@ -19,7 +19,9 @@ static uint64_t loop_owner(const struct timerhub_loop *loop)
 	return (uint64_t)(uintptr_t)loop ^ loop_thread();
 }
 
-/* May the calling thread touch this timeout of this loop? 0, -EINVAL or -EPERM. */
+/*
+ * Check that the calling thread may use this timeout with this loop. Returns 0, -EINVAL or -EPERM.
+ */
 static int timeout_check(const struct timerhub_loop *loop, const struct timerhub_timeout *timeout)
 {
 	/* Check this first: if the timeout is not added, the loop may be freed. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The turn of a loop: read the clock, schedule the timeouts that were set since the last turn,
+ * Makes a turn of a loop: read the clock, schedule the timeouts that were set since the last turn,
  * dispatch the queue, call the callbacks of due timeouts, and compute how long the program may
  * block. Tested by tests/unit/test_loop.c.
  *

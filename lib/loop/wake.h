@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The descriptor that wakes a loop. Without a hub, it is a timerfd, which is created when the
- * program asks for it. With a hub, it is the eventfd of a queue, and one kept timer of the hub
+ * Provides the descriptor that wakes a loop. Without a hub, it is a timerfd, which is created when
+ * the program asks for it. With a hub, it is the eventfd of a queue, and one kept timer of the hub
  * stands for all timeouts of the loop. The loop's thread calls.
  */
 #ifndef TIMERHUB_WAKE_H
@@ -22,15 +22,15 @@ struct wake {
 
 /* Open a queue of the hub, if there is a hub. Returns 0, or a negative errno. */
 int wake_open(struct wake *wake, struct timerhub *hub, const struct clock *clock);
-/* Close; it may be only partly open. Allowed in a forked child. */
+/* Close a wake, which may be only partly open. Allowed in a forked child. */
 void wake_close(struct wake *wake);
 
 /* Returns the descriptor, or a negative errno. Creates and sets it if there is none yet. */
 int wake_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns);
 
 /*
- * Dispatch up to `max` events of the queue. Returns how many, without the kept timer's event.
- * `*ret_is_full`: there may be more.
+ * Dispatch up to `max` events of the queue. Returns the number of events, without the kept timer's
+ * event. `*ret_is_full` says that there may be more.
  */
 unsigned wake_dispatch(struct wake *wake, unsigned max, bool *ret_is_full);
 
@@ -38,8 +38,8 @@ unsigned wake_dispatch(struct wake *wake, unsigned max, bool *ret_is_full);
 void wake_drop_timers(const struct wake *wake);
 
 /*
- * Make the descriptor readable from `next_ns` on; now, if that time has passed. False: the wall
- * clock was set since the last call, and the caller must read it before it blocks.
+ * Make the descriptor readable from `next_ns` on; now, if that time has passed. Returns false if
+ * the wall clock was set since the last call. The caller must then read it before it blocks.
  */
 bool wake_set(struct wake *wake, uint64_t next_ns, uint64_t now_ns);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The early-wake margin: how long before an instant the owner asks the kernel to wake it. Pure.
- * Only the owner uses it.
+ * Computes the early-wake margin, the time before an instant at which the owner asks the kernel to
+ * wake it. Pure. Only the owner uses it.
  */
 #ifndef TIMERHUB_EARLY_WAKE_H
 #define TIMERHUB_EARLY_WAKE_H

@@ -116,8 +116,8 @@ static uint64_t cell_empty_at(const struct inbox *inbox, uint64_t place)
 }
 
 /*
- * Does the cell still hold an entry of an earlier lap? `empty` is its value when it is empty in the
- * present lap. The difference is signed, since laps wrap around.
+ * Returns whether the cell still holds an entry of an earlier lap. `empty` is the cell's value if
+ * it is empty in the present lap. The difference is signed, since laps wrap around.
  */
 static bool cell_is_behind(uint64_t seen, uint64_t empty)
 {
@@ -153,7 +153,10 @@ static void lane_expect(const struct inbox *inbox, const struct inbox_lane *lane
 		__builtin_prefetch(cell, 1);
 }
 
-/* Fill a cell with the slot. True: its position is in `*ret_place`. False: the lane is full. */
+/*
+ * Fill a cell with the slot. Returns true and the cell's position in `*ret_place`, or false if the
+ * lane is full.
+ */
 static bool lane_push(struct inbox *inbox, struct inbox_lane *lane, uint32_t slot,
                       uint64_t *ret_place)
 {
@@ -193,9 +196,9 @@ static uint64_t lane_count(const struct inbox_lane *lane)
 }
 
 /*
- * Must the owner drain the inbox because of many entries, after a push at this position? The
- * entries are counted at some positions only. These are so rare that reading all lanes costs
- * little, and so frequent that no lane can hide many entries.
+ * Returns whether the owner must drain the inbox after a push at this position, because many
+ * entries wait. The entries are counted at some positions only. These are so rare that reading all
+ * lanes costs little, and so frequent that no lane can hide many entries.
  */
 static bool inbox_holds_many(const struct inbox *inbox, const struct inbox_lane *lane,
                              uint64_t place)

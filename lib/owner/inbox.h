@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Callers → owner: the slots that the owner must process. Many producers, one consumer, lock-free.
- * A slot has one entry. If an armer finds that another thread has claimed the push and not made it,
- * the armer adds an entry. There are more cells than slots, so a push always finds an empty cell.
+ * Carries from callers to the owner the slots that the owner must process. Many producers, one
+ * consumer, lock-free. A slot has one entry. If an armer finds that another thread has claimed the
+ * push and not made it, the armer adds an entry. There are more cells than slots, so a push always
+ * finds an empty cell.
  */
 #ifndef TIMERHUB_INBOX_H
 #define TIMERHUB_INBOX_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The owner's pass, see owner.h. This file contains only the control flow.
+ * Makes the owner's pass; see owner.h. This file contains only the control flow.
  *
  *   1. Number the pass.
  *   2. Read the clock.
@@ -89,8 +89,8 @@ static void owner_empty_inbox(struct owner *owner)
 /* ---- expiring ---- */
 
 /*
- * Has the handle an undelivered expiry, of which this is the latest outbox entry? If so, record the
- * entry's new position.
+ * Returns whether the handle has an undelivered expiry whose latest outbox entry is this one. If
+ * so, records the entry's new position.
  */
 static bool owner_keep(void *context, uint64_t handle, uint64_t old_place, uint64_t new_place)
 {
@@ -290,8 +290,8 @@ static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 }
 
 /*
- * Make one pass. True if another pass must follow: schedule entries are left to check, or the inbox
- * has an entry and the promise is now later. Model: tests/models/promise.pml.
+ * Make one pass. Returns true if another pass must follow: schedule entries are left to check, or
+ * the inbox has an entry and the promise is now later. Model: tests/models/promise.pml.
  */
 static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
 {

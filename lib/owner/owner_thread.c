@@ -53,7 +53,10 @@ static void owner_sleep_otherwise(struct owner *owner, uint64_t timeout_ns, int 
 	(void)otherwise.ops->sleep(&otherwise, timeout_ns);
 }
 
-/* Must the owner make a pass now: has a caller woken it, or does a closer wait, or must it stop? */
+/*
+ * Returns whether the owner must make a pass now, because a caller has woken it, a closer waits, or
+ * it must stop.
+ */
 static bool owner_wanted(const struct owner *owner)
 {
 	/* Relaxed: a stale answer costs one more turn of the spin. */
@@ -73,8 +76,8 @@ static void owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns
 }
 
 /*
- * Let the timerfd end the sleep at this time, instead of the timeout. False if the clock was set
- * since the last call: a timer may be due.
+ * Let the timerfd end the sleep at this time, instead of the timeout. Returns false if the clock
+ * was set since the last call, because a timer may be due.
  */
 static bool owner_set_deadline_fd(struct owner *owner, uint64_t at_ns, uint64_t *timeout_ns)
 {

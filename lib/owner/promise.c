@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The promise and its passes. The owner makes it, callers read it.
+ * See promise.h. The owner makes the promise, and callers read it.
  *
  *   caller                               owner
  *   push into the inbox                  look_by := later

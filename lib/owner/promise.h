@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The owner's promise: the time by which it drains the inbox next. The promise holds while the
- * owner works and while it sleeps. A caller wakes the owner only for a deadline earlier than the
- * promise, so a submission rarely needs a system call.
+ * Holds the owner's promise, the time by which it will next drain the inbox. The promise holds
+ * while the owner works and while it sleeps. A caller wakes the owner only for a deadline earlier
+ * than the promise, so a submission rarely needs a system call.
  */
 #ifndef TIMERHUB_PROMISE_H
 #define TIMERHUB_PROMISE_H
@@ -32,8 +32,8 @@ bool promise_make(struct promise *promise, uint64_t look_by_ns);
 bool promise_woken(const struct promise *promise);
 
 /*
- * Caller, after its push: must it wake the owner for this deadline? If so, it passes `*pass` to
- * promise_record_wake() after the wake.
+ * Caller, after its push: returns whether it must wake the owner for this deadline. If so, it
+ * passes `*pass` to promise_record_wake() after the wake.
  */
 bool promise_wants_wake(const struct promise *promise, uint64_t deadline_ns, uint64_t *pass);
 

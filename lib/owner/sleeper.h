@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How the owner sleeps: until a timeout ends, its eventfd (the bell) is signalled, or its timerfd
+ * Lets the owner sleep until a timeout ends, its eventfd (the bell) is signalled, or its timerfd
  * expires. There are two sleepers: sleeper_uring.c where the kernel allows io_uring, sleeper_poll.c
  * everywhere.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owner → consumers: handles of expired timers, in the order in which they became due. One
- * producer, many consumers, lock-free.
+ * Carries from the owner to consumers the handles of expired timers, in the order in which the
+ * timers expired. One producer, many consumers, lock-free.
  *
  * A handle here is a hint that its timer may be pending; the timer's pair decides. A withdrawn
  * expiry leaves its handle behind. When the outbox is full, the owner removes such handles. It has
@@ -29,7 +29,10 @@ struct outbox {
 int outbox_open(struct outbox *outbox, uint32_t capacity);
 void outbox_close(struct outbox *outbox);
 
-/* Owner: is there a cell for another handle? If not, outbox_compact() frees some. */
+/*
+ * Owner: returns whether there is a cell for another handle. If not, outbox_compact() frees some
+ * cells.
+ */
 bool outbox_has_room(struct outbox *outbox);
 
 /*
@@ -56,10 +59,10 @@ unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max);
 /* Any thread: returns about how many handles there are; 0 only if there are none. */
 uint64_t outbox_count(const struct outbox *outbox);
 
-/* Any thread: are there no handles to take? */
+/* Any thread: returns whether there are no handles to take. */
 bool outbox_empty(const struct outbox *outbox);
 
-/* Any thread: are there no handles to take, and will the owner put none back? */
+/* Any thread: returns whether there are no handles to take, and the owner will put none back. */
 bool outbox_exhausted(const struct outbox *outbox);
 
 #endif

@@ -28,22 +28,25 @@ struct publisher {
 void publisher_init(struct publisher *publisher, const struct clock *clock,
                     struct board_owner *counts);
 
-/* Is there an unpublished event? */
+/* Returns whether there is an unpublished event. */
 static inline bool publisher_has_untold(const struct publisher *publisher)
 {
 	return publisher->unpublished != NULL;
 }
 
-/* An event was put into the queue's outbox. This may publish all events. */
+/* Call it after an event was put into the queue's outbox. The call may publish all events. */
 void publisher_put(struct publisher *publisher, struct timerhub_queue *queue, uint64_t deadline_ns);
 
-/* Compaction put `count` published events back. Consumers may have found the outbox empty. */
+/*
+ * Call it after compaction has put `count` published events back, because consumers may have found
+ * the outbox empty.
+ */
 void publisher_put_back(struct publisher *publisher, struct timerhub_queue *queue, unsigned count);
 
 /* Publish the events of all queues, and signal their consumers. */
 void publisher_tell(struct publisher *publisher);
 
-/* The owner took a slot and has processed it. This may publish all events. */
+/* Call it after the owner has taken and processed a slot. The call may publish all events. */
 static inline void publisher_took_slot(struct publisher *publisher)
 {
 	if (publisher_has_untold(publisher) && ++publisher->untold_taken == PUBLISHER_UNTOLD_MAX)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A queue: the owner puts expiries into it for one group of consumers, and signals them. Its cache
- * lines are split by the thread that writes them.
+ * Declares a queue: the owner puts expiries into it for one group of consumers, and signals them.
+ * Its cache lines are split by the thread that writes them.
  */
 #ifndef TIMERHUB_QUEUE_H
 #define TIMERHUB_QUEUE_H
@@ -27,7 +27,7 @@ struct timerhub_queue {
 	struct outbox outbox;
 	struct notifier notifier;
 
-	/* Only the owner uses these. */
+	/* Only the owner uses the following fields. */
 	_Alignas(CACHE_LINE_BYTES) struct timerhub_queue *next_unpublished; /* in its list */
 	unsigned unpublished; /* events put since the last publish; 0: not in the list */
 	unsigned untold;      /* the latest of them, without events put back */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The callbacks that run now: which thread is inside which timer's callback, so that a canceller
- * can wait for its end. A dispatching thread has its own cell, and makes two stores and one
- * exchange on it for each event. Only the canceller searches the cells.
+ * Records which thread runs which timer's callback, so that a canceller can wait for the callback's
+ * end. A dispatching thread has its own cell, and makes two stores and one exchange on it for each
+ * event. Only the canceller searches the cells.
  */
 #ifndef TIMERHUB_RUNNING_CALLBACKS_H
 #define TIMERHUB_RUNNING_CALLBACKS_H
@@ -34,10 +34,10 @@ void callbacks_leave(struct callback *callback);
 /* Store the handle in the cell, before the CAS that delivers it. */
 void callback_consider(struct callback *callback, uint64_t handle);
 
-/* The handle was delivered: its callback is about to be called. */
+/* Call it when the handle was delivered and its callback is about to be called. */
 void callback_begin(struct callback *callback, uint64_t handle);
 
-/* The callback has returned. */
+/* Call it when the callback has returned. */
 void callback_end(struct callback *callback);
 
 /* Returns whether the calling thread is inside this timer's callback. */

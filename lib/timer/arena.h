@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The slots of timers, in arrays that are reserved at open and committed as touched. The free slots
- * are in stacks, one for some of the CPUs. Lock-free: any thread takes and puts.
+ * Allocates the slots of timers, in arrays that are reserved at open and committed as touched. The
+ * free slots are in stacks, one for some of the CPUs. Lock-free: any thread takes and puts.
  */
 #ifndef TIMERHUB_ARENA_H
 #define TIMERHUB_ARENA_H
@@ -35,7 +35,10 @@ void arena_close(struct arena *arena);
 /* Write notes from now on: BOARD_SHARDS_MAX of them. Call it before the first slot is taken. */
 void arena_observe(struct arena *arena, struct board_shard *notes);
 
-/* Take a free slot, near this CPU's. SLOT_NONE only if at some point in time no slot was free. */
+/*
+ * Take a free slot, from this CPU's stack if possible. Returns SLOT_NONE only if at some point
+ * during the call no slot was free.
+ */
 uint32_t arena_take(struct arena *arena, unsigned cpu);
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pair: the 16 bytes that hold the state of a timer. Also its handle, and the numbers that
- * follow from both. Pure functions of numbers; timer.c makes the changes. tests/unit/test_pair.c
+ * Defines the pair, the 16 bytes that hold the state of a timer, and its handle, and computes
+ * numbers from both. Pure functions of numbers; timer.c makes the changes. tests/unit/test_pair.c
  * walks every transition.
  *
  *   deadline   exact nanoseconds on the hub's clock; UINT64_MAX: never
@@ -72,13 +72,16 @@ static inline enum timer_phase state_phase(uint64_t state)
 	return (enum timer_phase)(state & STATE_PHASE_MASK);
 }
 
-/* Has a thread claimed the push since the owner last processed the slot? It may not have pushed. */
+/*
+ * Returns whether a thread has claimed the push since the owner last processed the slot. The thread
+ * may not have pushed yet.
+ */
 static inline bool state_claimed(uint64_t state)
 {
 	return (state & STATE_CLAIMED) != 0;
 }
 
-/* Has a thread confirmed its push? */
+/* Returns whether a thread has confirmed its push. */
 static inline bool state_pushed(uint64_t state)
 {
 	return (state & STATE_PUSHED) != 0;
@@ -94,7 +97,7 @@ static inline bool state_has_slack(uint64_t state)
 	return (state & STATE_SLACK) != 0;
 }
 
-/* Does the timer outlive its expiry? */
+/* Returns whether the timer outlives its expiry. */
 static inline bool state_kept(uint64_t state)
 {
 	return (state & STATE_KEPT) != 0;
@@ -105,13 +108,16 @@ static inline uint64_t state_generation(uint64_t state)
 	return state >> STATE_GENERATION_SHIFT;
 }
 
-/* Has the owner processed no entry of the slot between these two states? The count has 18 bits. */
+/*
+ * Returns whether the owner has processed no entry of the slot between these two states. The count
+ * has 18 bits.
+ */
 static inline bool states_share_look(uint64_t state, uint64_t other)
 {
 	return ((state ^ other) & STATE_LOOKS_MASK) == 0;
 }
 
-/* Has the timer an expiry that waits to be delivered? */
+/* Returns whether the timer has an expiry that waits to be delivered. */
 static inline bool state_undelivered(uint64_t state)
 {
 	return state_phase(state) == TIMER_PENDING || state_phase(state) == TIMER_OVERDUE;
@@ -140,13 +146,16 @@ static inline uint32_t handle_slot(uint64_t handle)
 	return (uint32_t)(handle & TIMER_SLOT_MASK);
 }
 
-/* Does the state belong to the handle's timer, and is the timer live? */
+/* Returns whether the state belongs to the handle's timer, and the timer is live. */
 static inline bool state_is_of(uint64_t state, uint64_t handle)
 {
 	return state_generation(state ^ handle) == 0 && state_phase(state) != TIMER_FREE;
 }
 
-/* Is the handle's timer armed? This is the most frequent question, so it is one comparison. */
+/*
+ * Returns whether the handle's timer is armed. This is the most frequent question, so it is one
+ * comparison.
+ */
 static inline bool state_is_armed(uint64_t state, uint64_t handle)
 {
 	uint64_t differ = state ^ ((handle & ~TIMER_SLOT_MASK) | TIMER_ARMED);
@@ -173,8 +182,8 @@ static inline struct pair pair_unscheduled(struct pair pair)
 }
 
 /*
- * May a timer with this deadline be armed without a push? Yes, if no push is claimed and the free
- * slot is scheduled no later than that deadline.
+ * Returns whether a timer with this deadline may be armed without a push: no push is claimed, and
+ * the free slot is scheduled no later than the deadline.
  */
 static inline bool pair_covers(struct pair free, uint64_t deadline_ns)
 {
