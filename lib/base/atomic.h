@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every atomic access of the core, with the memory order in its name. Of the core, only this file
- * includes stdatomic.h.
+ * Declares every atomic access of the core, with the memory order in its name. Of the core, only
+ * this file includes stdatomic.h.
  *
  * There are no free-standing fences: ThreadSanitizer does not see them. seq_cst is only for
  * store-then-load: two threads each publish one word and then read the word of the other thread.
@@ -169,7 +169,9 @@ static inline bool pair_cas_told(void *words, unsigned __int128 before, unsigned
 #define ATOMIC_PAIR_CAS(words, before, after, order) pair_cas_told(words, before, after)
 #endif
 
-/* If the words are `low` and `high`, store `low_after` and `high_after`. False: they differ. */
+/*
+ * If the words are `low` and `high`, store `low_after` and `high_after`. Otherwise returns false.
+ */
 static inline bool pair_cas_acq_rel(void *words, uint64_t low, uint64_t high, uint64_t low_after,
                                     uint64_t high_after)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A bell: an eventfd that is readable or not. One bell wakes the owner; each queue has another,
- * which its consumers poll.
+ * Wraps an eventfd that is either readable or not, which is called a bell. One bell wakes the
+ * owner. Each queue has its own bell, which its consumers poll.
  */
 #ifndef TIMERHUB_BELL_H
 #define TIMERHUB_BELL_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See board.h. For open and close; tested by tests/tools and through timerhub_stats().
+ * See board.h. Only open and close call. Tested by tests/tools and through timerhub_stats().
  *
  * A forked child has the parent's boards mapped, and may be inside a call, since a signal handler
  * or a callback may fork. The child must not count on the parent's boards. So before fork() returns

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The board: the counters of a hub. The board of an observable hub is a memfd of this layout, which
- * tools/top finds through /proc and maps read-only. The two share only this header.
+ * Declares the board, which has the counters of a hub. The board of an observable hub is a memfd of
+ * this layout, which tools/top finds through /proc and maps read-only. The two share only this
+ * header.
  *
  * No decision of the hub depends on the board, so it may be in shared memory. Free stacks and
  * inbox, on which decisions do depend, are private, and write notes to the board. Any word may be

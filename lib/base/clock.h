@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The clock of a hub: a clock of the kernel, or a manual clock. Any thread.
+ * Reads the clock of a hub, which is a clock of the kernel or a manual clock. Any thread may call.
  */
 #ifndef TIMERHUB_CLOCK_H
 #define TIMERHUB_CLOCK_H
@@ -29,7 +29,10 @@ void clock_init(struct clock *clock, enum clock_kind kind);
 
 uint64_t clock_now_ns(const struct clock *clock);
 
-/* Can a relative sleep miss a time of this clock, because of a suspend or a set wall clock? */
+/*
+ * Returns whether a relative sleep can miss a time of this clock, because of a suspend or a set
+ * wall clock.
+ */
 bool clock_needs_deadline_fd(const struct clock *clock);
 
 /*

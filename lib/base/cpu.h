@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The CPU of the calling thread, and prefetching. The CPU is a hint: correctness never depends on
- * it.
+ * Returns the CPU of the calling thread, and prefetches memory. The CPU is a hint: correctness
+ * never depends on it.
  *
  * Every arm and cancel reads the CPU once or twice. The kernel writes the CPU to the thread's area
  * for restartable sequences (Linux 4.18) when it moves the thread. If the C library has registered

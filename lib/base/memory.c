@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See memory.h. Of the core, only this file includes sys/mman.h. For open and close; tested there.
+ * See memory.h. Of the core, only this file includes sys/mman.h. Only open and close call, and
+ * their tests test it.
  */
 #define _GNU_SOURCE
 #include "base/memory.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory that is reserved at open and zeroed. The kernel commits it page by page as it is touched,
- * so a hub for ten million timers costs little until they are armed.
+ * Reserves zeroed memory at open. The kernel commits it page by page as it is touched, so a hub for
+ * ten million timers costs little until they are armed.
  */
 #ifndef TIMERHUB_MEMORY_H
 #define TIMERHUB_MEMORY_H
@@ -30,7 +30,7 @@ int memory_reserve_wiped_on_fork(struct memory *memory, size_t bytes);
  */
 int memory_reserve_shown(struct memory *memory, size_t bytes, const char *name, int *ret_fd);
 
-/* Replace it by zeroed private memory. Signal-safe; for a forked child. */
+/* In a forked child, replace the memory by zeroed private memory. Signal-safe. */
 void memory_unshare(const struct memory *memory);
 
 /*

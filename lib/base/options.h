@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Option structs: a caller's struct begins with its size, so that a later version can add members.
- * Members that the caller's struct does not have are zero.
+ * Copies option structs of callers. A caller's struct begins with its size, so that a later version
+ * can add members. Members that the caller's struct does not have are zero.
  */
 #ifndef TIMERHUB_OPTIONS_H
 #define TIMERHUB_OPTIONS_H
@@ -14,7 +14,10 @@
 /* The largest struct that a caller may pass. No later version's struct will be larger. */
 #define OPTIONS_MAX_BYTES 4096u
 
-/* Are all bytes from `known_bytes` on zero? This version does not know them. 0 or -E2BIG. */
+/*
+ * Check that all bytes from `known_bytes` on, which this version does not know, are zero. Returns 0
+ * or -E2BIG.
+ */
 static inline int options_check_rest(const void *theirs, uint32_t size, size_t known_bytes)
 {
 	const unsigned char *bytes = theirs;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Static probes for bpftrace, perf, gdb and SystemTap; only this file includes sys/sdt.h. A probe
- * is one nop, and a note in the ELF file that says where its arguments are. The table is in
+ * Declares static probes for bpftrace, perf, gdb and SystemTap. Only this file includes sys/sdt.h.
+ * A probe is one nop, and a note in the ELF file that says where its arguments are. The table is in
  * timerhub-debugging(7). The program computes the arguments even if no tracer runs, so a probe has
  * only arguments that are in registers already. The fast path of timerhub_rearm() has no probe,
  * because one more register would cost time. Tested by tests/packaging.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Points between two atomic accesses, at which a test stops a thread. At each point, a stopped
- * thread has broken a design like this one. A test point does nothing unless the library is built
- * for tests.
+ * Marks points between two atomic accesses, at which a test can stop a thread. At each of these
+ * points, a stopped thread has broken a similar design. A test point does nothing unless the
+ * library is built for tests.
  */
 #ifndef TIMERHUB_TEST_POINT_H
 #define TIMERHUB_TEST_POINT_H

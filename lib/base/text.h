@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Text that is added piece by piece to a caller's buffer. As with snprintf(), the length counts all
- * pieces, even if they do not fit. Pure. Does not use stdio, because stdio depends on the locale,
- * and a signal handler must not call it.
+ * Adds text piece by piece to a caller's buffer. As with snprintf(), the length counts all pieces,
+ * even if they do not fit. Pure. Does not use stdio, because stdio depends on the locale, and a
+ * signal handler must not call it.
  */
 #ifndef TIMERHUB_TEXT_H
 #define TIMERHUB_TEXT_H

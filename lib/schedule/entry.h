@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A slot of the schedule, and the position of its schedule entry. A slot is an index into the
- * arrays that wheel, run and heap share; a hub's timer or a loop's timeout uses it. Pure: numbers
- * only.
+ * Declares a slot of the schedule, and the position of the slot's schedule entry. A slot is an
+ * index into the arrays that wheel, run and heap share; a hub's timer or a loop's timeout uses it.
+ * Pure: numbers only.
  */
 #ifndef TIMERHUB_ENTRY_H
 #define TIMERHUB_ENTRY_H

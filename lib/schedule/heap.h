@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The slots that were scheduled into the wheel's current finest bucket after the run was sorted, or
- * before that bucket, by exact time: a 4-ary heap (D. B. Johnson, "Priority queues with update and
- * finding minimum spanning trees", 1975). Single-threaded and pure: no atomics, no clock.
+ * Orders by exact time the slots that were scheduled into the wheel's current finest bucket after
+ * the run was sorted, or before that bucket. It is a 4-ary heap (D. B. Johnson, "Priority queues
+ * with update and finding minimum spanning trees", 1975). Single-threaded and pure: no atomics, no
+ * clock.
  */
 #ifndef TIMERHUB_HEAP_H
 #define TIMERHUB_HEAP_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The schedule: when each slot is due. The wheel holds later slots, the run the slots of the
- * current finest bucket, the heap the slots that were scheduled into that bucket afterwards. Insert
- * and remove at any time, read the next time, take due slots. Single-threaded and pure: no atomics;
- * time is an argument.
+ * Keeps the times at which slots are due, and returns the due slots in order. The wheel holds later
+ * slots, the run the slots of the current finest bucket, the heap the slots that were scheduled
+ * into that bucket afterwards. A caller may insert and remove slots at any time, read the next
+ * time, and take due slots. Single-threaded and pure: no atomics; time is an argument.
  */
 #ifndef TIMERHUB_SCHEDULE_H
 #define TIMERHUB_SCHEDULE_H
@@ -69,7 +69,7 @@ static inline uint32_t schedule_peek(const struct schedule *schedule, uint32_t a
 	                                 : run_peek(&schedule->run, ahead);
 }
 
-/* Was the last taken slot the first of a newly sorted run? */
+/* Returns whether the last taken slot was the first of a newly sorted run. */
 static inline bool schedule_at_front(const struct schedule *schedule)
 {
 	return schedule->run.begin == 1;

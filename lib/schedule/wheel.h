@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The slots due later: a hierarchical timing wheel (G. Varghese and A. Lauck, "Hashed and
- * hierarchical timing wheels", 1987) of four levels with 4,096 buckets each; a bucket of the finest
- * level is 65.5 µs wide. The wheel never ticks: bitmaps show the next occupied bucket.
- * Single-threaded and pure: no atomics, no clock.
+ * Keeps the slots that are due after the current finest bucket, in a hierarchical timing wheel (G.
+ * Varghese and A. Lauck, "Hashed and hierarchical timing wheels", 1987) of four levels with 4,096
+ * buckets each; a bucket of the finest level is 65.5 µs wide. The wheel never ticks: bitmaps show
+ * the next occupied bucket. Single-threaded and pure: no atomics, no clock.
  */
 #ifndef TIMERHUB_WHEEL_H
 #define TIMERHUB_WHEEL_H
@@ -81,7 +81,7 @@ static inline uint32_t wheel_chunks_for(uint32_t slots)
 void wheel_init(struct wheel *wheel, struct wheel_level *levels, struct wheel_chunk *chunks,
                 struct timer_filing *filings);
 
-/* Is this time after the base's finest bucket, so that it belongs in the wheel? */
+/* Returns whether this time is after the base's finest bucket and so belongs in the wheel. */
 static inline bool wheel_covers(const struct wheel *wheel, uint64_t at_ns)
 {
 	return at_ns >> WHEEL_FINEST_SHIFT > wheel->base_ns >> WHEEL_FINEST_SHIFT;
