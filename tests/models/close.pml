@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The close of a queue, against all other calls.
+ * A model of the close of a queue, while other threads make all other calls.
  *
  * The queue has two timers, both due. There are the closer, and the owner anywhere in a pass. A
  * worker loops over timerhub_wait(). A caller cancels or re-arms one of the timers. Another caller

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inbox: coalescing by flags in the pair, cells with laps, reused slots.
+ * A model of the inbox: coalescing by flags in the pair, cells with laps, and reused slots.
  *
  * Two callers use two slots. One caller makes two calls and the other makes one, each an arm, a
  * re-arm or a cancel. Before it sleeps, the owner may look at any scheduled slot. With -DONE_SLOT

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How consumers learn of events: outbox, signalled flag, eventfd, futex.
+ * A model of how the owner informs consumers of events, by the outbox, the signalled flag, the
+ * eventfd and the futex.
  *
  * The owner publishes one event and then two. Each of two consumers has a kind, takes one event a
  * call, and may leave after any call.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The promise and its passes: which caller wakes the owner, and when the owner may sleep.
+ * A model of the owner's promise: which caller wakes the owner, and when the owner may sleep.
  *
  * Two callers each arm a timer with any deadline. A canceller may cancel one of these timers before
  * the owner has seen it. A third timer was armed before. There are the owner and the clock.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The relays' notifications: which relay polls when a task is due, and which relays a put wakes.
+ * A model of the relays' notifications: which relay polls when a task is due, and which relays a
+ * put wakes.
  *
  * There are relays, a Redis that runs one script after another, and two producers. One fault
  * happens: a relay dies, and its connection is closed or stays half-open; a relay leaves; a relay's

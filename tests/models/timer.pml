@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pair: arm, re-arm, cancel, look, expire, rest, deliver, recycle.
+ * A model of the changes of a timer's pair: arm, re-arm, cancel, look, expire, rest, deliver,
+ * recycle.
  *
  * One slot has two timers, one after the other. The changer re-arms or cancels. The armer does so,
  * and then arms the slot again. There are one owner, the clock, and two consumers (one, if two
