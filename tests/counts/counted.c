@@ -1,19 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Calls of the library, whose instructions check_counts.py counts under callgrind. Only the work
- * inside counted() is counted. A manual hub has no thread, so each run executes the same
- * instructions. The hub has room for many more timers than are armed, and the program stays on one
- * processor. So the calls never use the free slots and inbox lanes of other processors.
+ * inside counted() is counted. For each call of counted(), callgrind writes a file.
  *
- * Usage: counted arm|rearm|rearm_many|cancel|delivery. Prints the number of operations.
+ * Each run executes the same instructions, on every machine. A manual hub has no thread and no
+ * clock. The hub has room for many more timers than are armed. The library's questions about the
+ * processors are answered here, because their number decides how many free stacks and inbox lanes
+ * there are, and the calling one decides which slots the timers get.
+ *
+ * The functions inline_* have the inline halves of timerhub_loop.h. Their instructions are counted
+ * too, although they lie in this program.
+ *
+ * Prints a line for each operation, in the order of the calls of counted(): its name, and how often
+ * it was done.
  */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "timerhub.h"
+#include "timerhub_loop.h"
 
 #define TIMERS 1024
 #define ROOM (1u << 20)
@@ -23,8 +32,12 @@
 
 static struct timerhub *hub;
 static struct timerhub_queue *queue;
+static struct timerhub_loop *loop;
 static timerhub_timer timers[TIMERS];
+static struct timerhub_spec specs[TIMERS];
 static struct timerhub_event events[TIMERS];
+static struct timerhub_timeout timeouts[TIMERS];
+static int called; /* callbacks, since the operation began */
 
 static void must(int result, int wanted, const char *what)
 {
@@ -34,23 +47,62 @@ static void must(int result, int wanted, const char *what)
 	exit(2);
 }
 
+static void advance_to(uint64_t now_ns)
+{
+	uint64_t next_ns;
+
+	must(timerhub_advance(hub, now_ns, &next_ns), 0, "advance");
+}
+
+/* ---- the machine: two processors, and the program runs on the first ---- */
+
+int sched_getcpu(void)
+{
+	return 0;
+}
+
+long sysconf(int name)
+{
+	must(name, _SC_NPROCESSORS_CONF, "sysconf");
+	return 2;
+}
+
+/* ---- arm, re-arm, cancel ---- */
+
 static void arm_all(void)
 {
-	struct timerhub_spec spec = { .size = sizeof(spec), .flags = TIMERHUB_ABSOLUTE };
+	for (unsigned i = 0; i < TIMERS; i++)
+		must(timerhub_arm(queue, &specs[i], &timers[i]), 0, "arm");
+}
 
-	for (unsigned i = 0; i < TIMERS; i++) {
-		spec.expires_ns = 60 * SECOND_NS + i * STEP_NS;
-		spec.data = i;
-		must(timerhub_arm(queue, &spec, &timers[i]), 0, "arm");
-	}
+static void arm_many_all(void)
+{
+	for (unsigned i = 0; i < TIMERS; i += BATCH)
+		must(timerhub_arm_many(queue, specs + i, BATCH, timers + i), BATCH, "arm_many");
+}
+
+static void after_all(void)
+{
+	for (unsigned i = 0; i < TIMERS; i++)
+		must(timerhub_after(queue, 60 * SECOND_NS + i * STEP_NS, i, &timers[i]), 0,
+		     "after");
+}
+
+static void rearm_all_to(uint64_t first_ns)
+{
+	for (unsigned i = 0; i < TIMERS; i++)
+		must(timerhub_rearm(hub, timers[i], first_ns + i * STEP_NS, TIMERHUB_ABSOLUTE), 0,
+		     "rearm");
 }
 
 static void rearm_all(void)
 {
-	for (unsigned i = 0; i < TIMERS; i++)
-		must(timerhub_rearm(hub, timers[i], 120 * SECOND_NS + i * STEP_NS,
-		                    TIMERHUB_ABSOLUTE),
-		     0, "rearm");
+	rearm_all_to(120 * SECOND_NS);
+}
+
+static void rearm_all_earlier(void)
+{
+	rearm_all_to(30 * SECOND_NS);
 }
 
 static void rearm_many_all(void)
@@ -67,20 +119,258 @@ static void cancel_all(void)
 		must(timerhub_cancel(hub, timers[i]), 0, "cancel");
 }
 
-static void deliver_all(void)
+static void cancel_many_all(void)
 {
-	uint64_t next_ns;
+	for (unsigned i = 0; i < TIMERS; i += BATCH)
+		must(timerhub_cancel_many(hub, timers + i, BATCH), BATCH, "cancel_many");
+}
 
-	must(timerhub_advance(hub, 61 * SECOND_NS, &next_ns), 0, "advance");
-	must(timerhub_drain(queue, events, TIMERS), TIMERS, "drain");
+static void cancel_sync_all(void)
+{
+	for (unsigned i = 0; i < TIMERS; i++)
+		must(timerhub_cancel_sync(hub, timers[i]), 0, "cancel_sync");
+}
+
+/* ---- questions ---- */
+
+static void read_now(void)
+{
+	for (unsigned i = 0; i < TIMERS; i++)
+		must(timerhub_now(hub) == 1, 1, "now");
+}
+
+static void ask_remaining(void)
+{
+	uint64_t remaining_ns;
+
+	for (unsigned i = 0; i < TIMERS; i++)
+		must(timerhub_remaining(hub, timers[i], &remaining_ns), 0, "remaining");
+}
+
+static int count_timer(const struct timerhub_event *timer, uint64_t interval_ns, void *context)
+{
+	(void)timer;
+	(void)interval_ns;
+	(void)context;
+	called++;
+	return 0;
+}
+
+static void walk(void)
+{
+	must(timerhub_each(hub, count_timer, NULL), 0, "each");
+	must(called, TIMERS, "timers in a walk");
+}
+
+/* ---- the owner and the consumer ---- */
+
+static void count_event(const struct timerhub_event *event)
+{
+	(void)event;
+	called++;
 }
 
 static void settle(void)
 {
-	uint64_t next_ns;
-
-	must(timerhub_advance(hub, 1, &next_ns), 0, "advance");
+	advance_to(1);
 }
+
+static void advance_idle(void)
+{
+	for (unsigned i = 0; i < TIMERS; i++)
+		advance_to(1000 * (i + 1));
+}
+
+static void expire_all(void)
+{
+	advance_to(61 * SECOND_NS);
+}
+
+static void drain_all(void)
+{
+	must(timerhub_drain(queue, events, TIMERS), TIMERS, "drain");
+}
+
+static void deliver_all(void)
+{
+	expire_all();
+	drain_all();
+}
+
+static void dispatch_all(void)
+{
+	must(timerhub_dispatch(queue, TIMERS), TIMERS, "dispatch");
+	must(called, TIMERS, "callbacks of a dispatch");
+}
+
+static void wait_all(void)
+{
+	for (unsigned i = 0; i < TIMERS; i++)
+		must(timerhub_wait(queue, events, 1, SECOND_NS), 1, "wait");
+}
+
+/* ---- the timeouts of a loop ---- */
+
+static void count_timeout(struct timerhub_loop *of, struct timerhub_timeout *timeout)
+{
+	(void)of;
+	(void)timeout;
+	called++;
+}
+
+__attribute__((noinline)) static int inline_set(struct timerhub_timeout *timeout, uint64_t delay_ns)
+{
+	return timerhub_timeout_set(loop, timeout, delay_ns);
+}
+
+__attribute__((noinline)) static int inline_set_at(struct timerhub_timeout *timeout,
+                                                   uint64_t deadline_ns)
+{
+	return timerhub_timeout_set_at(loop, timeout, deadline_ns);
+}
+
+__attribute__((noinline)) static int inline_stop(struct timerhub_timeout *timeout)
+{
+	return timerhub_timeout_stop(loop, timeout);
+}
+
+static void set_each(void)
+{
+	for (unsigned i = 0; i < TIMERS; i++)
+		must((timerhub_timeout_set)(loop, &timeouts[i], 120 * SECOND_NS), 0, "set");
+}
+
+static void set_each_inline(void)
+{
+	for (unsigned i = 0; i < TIMERS; i++)
+		must(inline_set(&timeouts[i], 120 * SECOND_NS), 0, "set");
+}
+
+static void set_each_at(void)
+{
+	for (unsigned i = 0; i < TIMERS; i++)
+		must((timerhub_timeout_set_at)(loop, &timeouts[i], 120 * SECOND_NS), 0, "set_at");
+}
+
+static void set_each_at_inline(void)
+{
+	for (unsigned i = 0; i < TIMERS; i++)
+		must(inline_set_at(&timeouts[i], 120 * SECOND_NS), 0, "set_at");
+}
+
+static void stop_each(void)
+{
+	for (unsigned i = 0; i < TIMERS; i++)
+		must((timerhub_timeout_stop)(loop, &timeouts[i]), 1, "stop");
+}
+
+static void stop_each_inline(void)
+{
+	for (unsigned i = 0; i < TIMERS; i++)
+		must(inline_stop(&timeouts[i]), 1, "stop");
+}
+
+/* A timeout that is set for the first time is filed in the next turn. */
+static void set_and_file(void)
+{
+	for (unsigned i = 0; i < TIMERS; i++)
+		must((timerhub_timeout_set)(loop, &timeouts[i], 60 * SECOND_NS + i * STEP_NS), 0,
+		     "set");
+	must(timerhub_loop_turn(loop), 0, "turn");
+}
+
+static void turn_idle(void)
+{
+	for (unsigned i = 0; i < TIMERS; i++)
+		must(timerhub_loop_turn(loop), 0, "turn");
+}
+
+static void turn_until_called(void)
+{
+	for (unsigned turns = 0; turns < TIMERS && called < TIMERS; turns++)
+		must(timerhub_loop_turn(loop) < 0, 0, "turn");
+	must(called, TIMERS, "callbacks of the turns");
+}
+
+/* ---- the state that an operation begins with ---- */
+
+static void nothing(void)
+{
+}
+
+static void make_periodic(void)
+{
+	for (unsigned i = 0; i < TIMERS; i++)
+		specs[i].interval_ns = SECOND_NS;
+}
+
+static void arm_and_file(void)
+{
+	arm_all();
+	settle();
+}
+
+static void arm_and_expire(void)
+{
+	arm_and_file();
+	expire_all();
+}
+
+static void open_loop(void)
+{
+	must(timerhub_loop_open(&loop, hub, NULL), 0, "loop_open");
+	memset(timeouts, 0, sizeof(timeouts));
+	for (unsigned i = 0; i < TIMERS; i++)
+		must(timerhub_timeout_add(loop, &timeouts[i], count_timeout), 0, "add");
+}
+
+static void open_loop_and_set(void)
+{
+	open_loop();
+	set_and_file();
+}
+
+static void open_loop_and_pass(void)
+{
+	open_loop_and_set();
+	expire_all();
+}
+
+static const struct operation {
+	const char *name;
+	void (*prepare)(void);
+	void (*body)(void); /* does the operation TIMERS times */
+} operations[] = {
+	{ "arm", nothing, arm_all },
+	{ "arm_periodic", make_periodic, arm_all },
+	{ "arm_many", nothing, arm_many_all },
+	{ "after", nothing, after_all },
+	{ "file", arm_all, settle },
+	{ "rearm", arm_and_file, rearm_all },
+	{ "rearm_earlier", arm_and_file, rearm_all_earlier },
+	{ "rearm_many", arm_and_file, rearm_many_all },
+	{ "cancel", arm_and_file, cancel_all },
+	{ "cancel_many", arm_and_file, cancel_many_all },
+	{ "cancel_sync", arm_and_file, cancel_sync_all },
+	{ "now", nothing, read_now },
+	{ "remaining", arm_and_file, ask_remaining },
+	{ "each", arm_and_file, walk },
+	{ "advance_idle", arm_and_file, advance_idle },
+	{ "delivery", arm_and_file, deliver_all },
+	{ "expire", arm_and_file, expire_all },
+	{ "drain", arm_and_expire, drain_all },
+	{ "dispatch", arm_and_expire, dispatch_all },
+	{ "wait", arm_and_expire, wait_all },
+	{ "timeout_set", open_loop_and_set, set_each },
+	{ "timeout_set_inline", open_loop_and_set, set_each_inline },
+	{ "timeout_set_at", open_loop_and_set, set_each_at },
+	{ "timeout_set_at_inline", open_loop_and_set, set_each_at_inline },
+	{ "timeout_set_filed", open_loop, set_and_file },
+	{ "timeout_stop", open_loop_and_set, stop_each },
+	{ "timeout_stop_inline", open_loop_and_set, stop_each_inline },
+	{ "timeout_expire", open_loop_and_pass, turn_until_called },
+	{ "loop_turn_idle", open_loop_and_set, turn_idle },
+};
 
 /* check_counts.py names this function to callgrind. */
 __attribute__((noinline)) void counted(void (*body)(void));
@@ -88,17 +378,7 @@ __attribute__((noinline)) void counted(void (*body)(void));
 void counted(void (*body)(void))
 {
 	body();
-}
-
-static void stay_here(void)
-{
-	int cpu = sched_getcpu();
-	cpu_set_t one;
-
-	must(cpu < 0, 0, "sched_getcpu");
-	CPU_ZERO(&one);
-	CPU_SET((size_t)cpu, &one);
-	must(sched_setaffinity(0, sizeof(one), &one), 0, "sched_setaffinity");
+	__asm__ volatile(""); /* no tail call, so that this function ends after the body */
 }
 
 static void open_hub(void)
@@ -111,38 +391,37 @@ static void open_hub(void)
 	must(timerhub_queue_open(hub, &queue, NULL), 0, "queue_open");
 }
 
-static void measure(void (*body)(void))
+static void fill_specs(void)
 {
-	arm_all(); /* use the slots once, so that the counted run reuses them */
-	cancel_all();
-	settle();
-	if (body != arm_all) {
-		arm_all();
-		settle();
-	}
-	counted(body);
-	(void)printf("%d\n", TIMERS);
+	for (unsigned i = 0; i < TIMERS; i++)
+		specs[i] = (struct timerhub_spec){ .size = sizeof(specs[i]),
+			                           .flags = TIMERHUB_ABSOLUTE,
+			                           .expires_ns = 60 * SECOND_NS + i * STEP_NS,
+			                           .data = i,
+			                           .fn = count_event };
 }
 
-int main(int argc, char **argv)
+/* Each operation has a hub of its own, so no figure depends on the operations before. */
+static void measure(const struct operation *operation)
 {
-	static const struct {
-		const char *name;
-		void (*body)(void);
-	} operations[] = {
-		{ "arm", arm_all },
-		{ "rearm", rearm_all },
-		{ "rearm_many", rearm_many_all },
-		{ "cancel", cancel_all },
-		{ "delivery", deliver_all },
-	};
-
-	stay_here();
 	open_hub();
-	for (size_t i = 0; argc == 2 && i < sizeof(operations) / sizeof(operations[0]); i++)
-		if (strcmp(argv[1], operations[i].name) == 0)
-			measure(operations[i].body);
+	fill_specs();
+	arm_all(); /* once before, so that the counted run reuses slots */
+	cancel_all();
+	settle();
+	operation->prepare();
+	called = 0;
+	counted(operation->body);
+	(void)printf("%s %d\n", operation->name, TIMERS);
+	timerhub_loop_close(loop);
+	loop = NULL;
 	timerhub_queue_close(queue);
 	timerhub_close(hub);
+}
+
+int main(void)
+{
+	for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++)
+		measure(&operations[i]);
 	return 0;
 }
