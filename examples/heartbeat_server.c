@@ -9,7 +9,8 @@
  * CLOCK_MONOTONIC. SIGINT and SIGTERM end it.
  *
  * Usage: heartbeat_server [-p PORT] [-t IDLE_MS] [-s STATUS_MS]
- * PORT 0 (default): any, it is printed. IDLE_MS: 3000. STATUS_MS: print figures this often.
+ * PORT 0 (default): the kernel picks a free port, which is printed. IDLE_MS: 3000. STATUS_MS: print
+ * figures this often.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -272,7 +272,7 @@ static void compactor_begin(struct compactor *compactor)
 		reader_close(&compactor->reader);
 		compactor->state = COMPACTOR_SCANS;
 	}
-	/* A refused write may have left bytes behind the good records. */
+	/* A refused write may have left bytes after the good records. */
 	compactor->reader.end = log->segments[0].bytes;
 }
 

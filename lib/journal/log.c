@@ -135,9 +135,9 @@ static int log_write_zeros(struct log *log, uint64_t from, uint64_t to)
 }
 
 /*
- * Write zeros ahead, for `bytes` of records and some more. The zeros become stable with these
- * records. No caller waits for zeros. If the disk refuses the zeros, they are cut off, and tried
- * again after some records. If the records themselves lack room, their own write fails.
+ * Write zeros ahead, for `bytes` of records and some more. The sync of these records also makes the
+ * zeros stable. No caller waits for zeros. If the disk refuses the zeros, they are cut off, and
+ * tried again after some records. If the records themselves lack room, their own write fails.
  */
 static void log_stretch(struct log *log, size_t bytes)
 {

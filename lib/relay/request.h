@@ -97,8 +97,8 @@ void requests_encode_puts(const struct client *client, const struct requests *pu
 
 /*
  * Write the result of a request from its reply. Returns false if the request must be sent again.
- * `index` is 0, or the request's position from 1 if several requests share the reply. The lock is
- * held.
+ * `index` is 0 if the request has a reply of its own. If several requests share the reply, `index`
+ * is the request's position in the reply, counted from 1. The lock is held.
  */
 bool request_answer(struct client *client, struct request *request, const struct reply *reply,
                     size_t index, uint64_t now_ns);

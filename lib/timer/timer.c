@@ -143,7 +143,8 @@ static __attribute__((noinline)) int timer_cancel_any(const struct timers *timer
 
 /*
  * The frequent cancel: an armed timer without slack. The deadline stays, so the compare-and-swap
- * covers only the state, which says whose timer it is. That costs less than a swap of the pair.
+ * covers only the state, whose generation shows that the slot still has this timer. That costs less
+ * than a swap of the pair.
  */
 int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue)
 {

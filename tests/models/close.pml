@@ -16,7 +16,8 @@
  *
  * - The schedule. The owner looks at every slot, and the pairs alone say which are due.
  * - The inbox, and so the owner's sleep, except for the bell. The eventfd.
- * - Pair and record in separate steps (timer.pml). Here a timer's queue is read with its pair.
+ * - The record of a timer. This model reads a timer's queue in one step with its pair. timer.pml
+ *   reads pair and record in separate steps.
  * - Repeated wakes. lib/ wakes the worker every millisecond. One wake suffices.
  * - timerhub_close(). It ends the owner first. Then it only races with waiters, which get
  *   -ESHUTDOWN as here.

@@ -118,8 +118,8 @@ static void expect_phase(struct rig *rig, uint64_t first_ns, uint64_t interval_n
 
 /*
  * A consumer has read that an expiry is pending. Before it reads the deadline, the timer is
- * re-armed, and it may expire again before the delivery. The push of the first re-arm is claimed
- * throughout, so the state word is unchanged.
+ * re-armed, and it may expire again before the delivery. The push claim of the first re-arm stays
+ * set during the whole test, so a later re-arm does not change the state word.
  */
 START_TEST(law_7_periods_are_not_counted_from_a_deadline_that_is_not_due)
 {
@@ -132,7 +132,7 @@ START_TEST(law_7_periods_are_not_counted_from_a_deadline_that_is_not_due)
 	rearmer.deed.timer = timer;
 	rearmer.deed.at_ns = 500;
 	puppet_start(&rearmer, TEST_POINT_SUBMIT_BEFORE_PUSH);
-	advance(rig.hub, 1000); /* scheduled for this time, due since 500 */
+	advance(rig.hub, 1000); /* scheduled for 1000, due since 500 */
 	puppet_start(&drainer, TEST_POINT_PAIR_HALF_READ);
 	expect_eq(timerhub_rearm(rig.hub, timer, 1400, TIMERHUB_ABSOLUTE), 0);
 	puppet_go_on_if_it_comes(&drainer, TEST_POINT_CONSUME_BEFORE_REARM);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A loop without a hub. A test sets its clock, because the loop's own clock becomes a manual clock.
+ * A loop without a hub. The rig gives the loop a manual clock, which the test sets.
  */
 #ifndef TESTS_LOOP_RIG_H
 #define TESTS_LOOP_RIG_H

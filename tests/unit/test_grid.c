@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The grid on which a loop files timeouts, with a width of every power of two. A filing is never
- * later than the deadline and never in the past.
+ * The grid of a loop's schedule, with a width of every power of two. The time at which a timeout is
+ * scheduled is never later than the deadline and never in the past.
  */
 #include "harness.h"
 
