@@ -15,13 +15,13 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import zipfile
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "packaging"))
-from test_packaging import Wrong, copy_sources, expect, run  # pylint: disable=wrong-import-position
+TESTS = pathlib.Path(__file__).resolve().parent.parent
+sys.path += [str(TESTS / "packaging"), str(TESTS / "harness")]
+from test_packaging import copy_sources, run  # pylint: disable=wrong-import-position
+from verdict import Skipped, expect, need, verdict  # pylint: disable=wrong-import-position
 
-SKIPPED = 77
 FLAGS = ("-O1 -fno-omit-frame-pointer -gline-tables-only "
          "-DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION -fsanitize=address "
          "-fsanitize-address-use-after-scope -fsanitize=fuzzer-no-link")
@@ -81,37 +81,29 @@ def check_target(program, folder):
 
 
 def check_machine():
-    if not shutil.which("clang"):
-        return "there is no clang here"
+    need("clang")
     for name in ARCHIVES:
         path = subprocess.run(["clang", f"-print-file-name={name}"], check=True,
                               capture_output=True, text=True).stdout.strip()
         if not os.path.isabs(path):
-            return f"there is no {name} here"
-    return None
+            raise Skipped(f"there is no {name} here")
+
+
+def test_targets(root, folder):
+    check_machine()
+    check_files(root)
+    out = build(root, folder)
+    made = {path.name for path in out.iterdir() if path.suffix != ".zip"}
+    expect(made == targets(root), f"targets {sorted(made)}, not {sorted(targets(root))}")
+    for name in sorted(made):
+        check_target(out / name, folder)
 
 
 def main(arguments):
     if len(arguments) != 1:
         print(__doc__, file=sys.stderr)
         return 2
-    why = check_machine()
-    if why:
-        print(f"skipped: {why}")
-        return SKIPPED
-    root = pathlib.Path(arguments[0]).resolve()
-    try:
-        check_files(root)
-        with tempfile.TemporaryDirectory() as folder:
-            out = build(root, pathlib.Path(folder))
-            made = {path.name for path in out.iterdir() if path.suffix != ".zip"}
-            expect(made == targets(root), f"targets {sorted(made)}, not {sorted(targets(root))}")
-            for name in sorted(made):
-                check_target(out / name, pathlib.Path(folder))
-    except Wrong as wrong:
-        print(wrong, file=sys.stderr)
-        return 1
-    return 0
+    return verdict(test_targets, pathlib.Path(arguments[0]).resolve())
 
 
 if __name__ == "__main__":

@@ -319,10 +319,11 @@ COMMANDS = {"pages": (1, check_pages), "lint": (1, check_lint), "program": (2, w
             "run": (2, check_run)}
 
 
-def main(arguments):
-    count, function = COMMANDS.get(arguments[0] if arguments else "", (None, None))
+def run_command(commands, usage, arguments):
+    """Runs one of `commands`: name -> (number of paths, function). Returns the exit status."""
+    count, function = commands.get(arguments[0] if arguments else "", (None, None))
     if len(arguments) - 1 != count:
-        print(__doc__, file=sys.stderr)
+        print(usage, file=sys.stderr)
         return 2
     try:
         complaints = function(*map(pathlib.Path, arguments[1:]))
@@ -335,4 +336,4 @@ def main(arguments):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_command(COMMANDS, __doc__, sys.argv[1:]))

@@ -22,7 +22,8 @@ import time
 
 sys.dont_write_bytecode = True  # the sources may be read-only, or be copied just now
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "examples"))
-from refusal import SKIP, Refused, check_uring  # pylint: disable=wrong-import-position
+from refusal import check_uring  # pylint: disable=wrong-import-position
+from check_man import run_command  # pylint: disable=wrong-import-position
 
 LINES_MAX = 200
 # The name of a call or a constant, and not of a page of the manual.
@@ -141,20 +142,5 @@ COMMANDS = {"text": (1, check_text), "program": (3, write_program), "run": (3, c
             "server": (1, check_server)}
 
 
-def main(arguments):
-    count, function = COMMANDS.get(arguments[0] if arguments else "", (None, None))
-    if len(arguments) - 1 != count:
-        print(__doc__, file=sys.stderr)
-        return 2
-    try:
-        complaints = function(*map(pathlib.Path, arguments[1:]))
-    except Refused as refused:
-        print(f"skipped: {refused}")
-        return SKIP
-    for complaint in complaints:
-        print(complaint)
-    return 1 if complaints else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_command(COMMANDS, __doc__, sys.argv[1:]))

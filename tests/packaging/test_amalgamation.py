@@ -15,11 +15,10 @@ import pathlib
 import re
 import shutil
 import sys
-import tempfile
 
-from test_packaging import WARNINGS, Wrong, expect, project_version, run
+from test_packaging import WARNINGS, project_version, run
+from verdict import Skipped, expect, verdict
 
-SKIPPED = 77
 OWN_WARNINGS = ["-Wconversion", "-Wshadow", "-Wstrict-prototypes", "-Wmissing-prototypes"]
 COMPILERS = {"gcc": [], "clang": [], "musl-gcc": ["-static"]}
 
@@ -68,26 +67,21 @@ def compile_and_run(root, folder, compiler, with_uring):
         expect(printed and wanted in (None, printed), f"{program} printed {printed}")
 
 
+def test_one_file(root, folder):
+    compilers = [compiler for compiler in COMPILERS if shutil.which(compiler)]
+    if not compilers:
+        raise Skipped(f"no {', '.join(COMPILERS)} here")
+    run(root / "tools/amalgamate", folder)
+    for compiler in compilers:
+        for with_uring in (False, True) if os.path.isabs(URING) else (False,):
+            compile_and_run(root, folder, compiler, with_uring)
+
+
 def main(arguments):
     if len(arguments) != 1:
         print(__doc__, file=sys.stderr)
         return 2
-    root = pathlib.Path(arguments[0]).resolve()
-    compilers = [compiler for compiler in COMPILERS if shutil.which(compiler)]
-    if not compilers:
-        print(f"skipped: no {', '.join(COMPILERS)} here")
-        return SKIPPED
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            folder = pathlib.Path(folder)
-            run(root / "tools/amalgamate", folder)
-            for compiler in compilers:
-                for with_uring in (False, True) if os.path.isabs(URING) else (False,):
-                    compile_and_run(root, folder, compiler, with_uring)
-    except Wrong as wrong:
-        print(wrong, file=sys.stderr)
-        return 1
-    return 0
+    return verdict(test_one_file, pathlib.Path(arguments[0]).resolve())
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ and the alarm clock as its unit starts it, on a Redis server of this machine; th
 Exit status 77, and the reason, if this machine lacks a package, or does not permit another root.
 """
 
-import contextlib
 import os
 import pathlib
 import re
@@ -21,29 +20,20 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
-sys.path += [str(TESTS / "relay"), str(TESTS / "man")]
+sys.path += [str(TESTS / "relay"), str(TESTS / "man"), str(TESTS / "harness")]
 from check_man import program_and_output  # pylint: disable=wrong-import-position
 from check_readme import check_server, programs  # pylint: disable=wrong-import-position
 from redis_server import Server  # pylint: disable=wrong-import-position
+from verdict import Skipped, Wrong, need, verdict  # pylint: disable=wrong-import-position
 
-SKIPPED = 77
 WANTED = {"libtimerhub0", "libtimerhub-dev", "libtimerhub-journal0", "libtimerhub-journal-dev",
           "libtimerhub-relay0", "libtimerhub-relay-dev", "timerhub-relay", "timerhub-tools"}
 USERS = ["gcc", "libc6-dev", "pkg-config"]
 DPKG = pathlib.Path("/var/lib/dpkg")
 # Files that a small root leaves out.
 UNWANTED = re.compile(r"/usr/share/(doc|info|locale|man|lintian)/")
-
-
-class Wrong(Exception):
-    """What is not as a user may expect it."""
-
-
-class Skipped(Exception):
-    """Why it cannot be tried here."""
 
 
 def run(*command, **options):
@@ -60,9 +50,7 @@ def run(*command, **options):
 
 def check_machine(root):
     """build-deb would install what is missing; a test must not."""
-    for program in ("dpkg-query", "unshare", "chroot"):
-        if not shutil.which(program):
-            raise Skipped(f"there is no {program} here")
+    need("dpkg-query", "unshare", "chroot")
     script = f'. {shlex.quote(str(root / "tools/packages.sh"))}; ' \
              'packages_missing "${packages_build[@]}" "${packages_deb[@]}" ' \
              '"${packages_relay[@]}" lintian'
@@ -290,17 +278,7 @@ def main(arguments):
     if len(arguments) != 1:
         print(__doc__, file=sys.stderr)
         return 2
-    with contextlib.ExitStack() as stack:
-        scratch = stack.enter_context(tempfile.TemporaryDirectory())
-        try:
-            test_deb(pathlib.Path(arguments[0]).resolve(), pathlib.Path(scratch))
-        except Skipped as why:
-            print(f"skipped: {why}")
-            return SKIPPED
-        except Wrong as wrong:
-            print(wrong, file=sys.stderr)
-            return 1
-    return 0
+    return verdict(test_deb, pathlib.Path(arguments[0]).resolve())
 
 
 if __name__ == "__main__":

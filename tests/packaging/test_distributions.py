@@ -14,7 +14,6 @@ Each: the version is the version of meson.build, each package has the files that
 library in it prints that version. Exit status 77, and the reason, if this machine lacks the tool.
 """
 
-import contextlib
 import os
 import pathlib
 import re
@@ -22,11 +21,10 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import tempfile
 
-from test_packaging import Wrong, copy_sources, expect, project_version, run
+from test_packaging import copy_sources, project_version, run
+from verdict import expect, need, verdict
 
-SKIPPED = 77
 # A rule of rpmlint for names in another distribution.
 NOT_FEDORA = "lib-package-without-%mklibname"
 # For each package a file that no other package contains.
@@ -91,15 +89,6 @@ for word in $subpackages; do
 done
 find "$pkgdir" -type d -empty -delete
 """
-
-
-class Skipped(Exception):
-    """Why it cannot be tried here."""
-
-
-def need(program):
-    if not shutil.which(program):
-        raise Skipped(f"there is no {program} here")
 
 
 def unpacked(root, directory, version):
@@ -196,17 +185,7 @@ def main(arguments):
     if len(arguments) != 2 or arguments[0] not in TESTS:
         print(__doc__, file=sys.stderr)
         return 2
-    with contextlib.ExitStack() as stack:
-        directory = stack.enter_context(tempfile.TemporaryDirectory())
-        try:
-            TESTS[arguments[0]](pathlib.Path(arguments[1]).resolve(), pathlib.Path(directory))
-        except Skipped as why:
-            print(f"skipped: {why}")
-            return SKIPPED
-        except Wrong as wrong:
-            print(wrong, file=sys.stderr)
-            return 1
-    return 0
+    return verdict(TESTS[arguments[0]], pathlib.Path(arguments[1]).resolve())
 
 
 if __name__ == "__main__":

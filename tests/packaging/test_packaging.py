@@ -17,7 +17,6 @@ musl         the libraries by musl-gcc, and the C clients against them, static.
 machines     other machines than x86-64 and AArch64 are refused when the build is set up.
 """
 
-import contextlib
 import json
 import os
 import pathlib
@@ -27,6 +26,10 @@ import subprocess
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True  # the sources may be read-only, or a fresh copy
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "harness"))
+from verdict import Wrong, expect, verdict  # pylint: disable=wrong-import-position
+
 COMPILERS = {"c": ["gcc", "-std=c11"], "cc": ["g++", "-std=c++17"]}
 # The package that each client program uses.
 CLIENTS = {"client": "timerhub", "journal_client": "timerhub-journal"}
@@ -35,10 +38,6 @@ MAPS = ["lib/timerhub.map", "lib/journal/timerhub_journal.map",
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 PARTS = ("tests", "examples", "tools")
 BUILDING = "man/timerhub-building.7"
-
-
-class Wrong(Exception):
-    """What is not as a user may expect it."""
 
 
 def run(*command, env=None, **options):
@@ -51,11 +50,6 @@ def run(*command, env=None, **options):
         words = " ".join(str(word) for word in command)
         raise Wrong(f"{words}: status {done.returncode}\n{done.stdout}")
     return done.stdout
-
-
-def expect(condition, what):
-    if not condition:
-        raise Wrong(what)
 
 
 def project_version(root):
@@ -459,14 +453,7 @@ def main(arguments):
     if len(arguments) != 2 or arguments[0] not in TESTS:
         print(__doc__, file=sys.stderr)
         return 2
-    with contextlib.ExitStack() as stack:
-        directory = stack.enter_context(tempfile.TemporaryDirectory())
-        try:
-            TESTS[arguments[0]](pathlib.Path(arguments[1]).resolve(), pathlib.Path(directory))
-        except Wrong as wrong:
-            print(wrong, file=sys.stderr)
-            return 1
-    return 0
+    return verdict(TESTS[arguments[0]], pathlib.Path(arguments[1]).resolve())
 
 
 if __name__ == "__main__":

@@ -25,34 +25,21 @@ import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 import urllib.parse
 import zlib
 
-SKIPPED = 77
+sys.dont_write_bytecode = True  # the sources may be read-only, or a fresh copy
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "harness"))
+from verdict import Skipped, Wrong, expect, need, verdict  # pylint: disable=wrong-import-position
+
 BROWSERS = ("chromium", "chromium-headless-shell", "google-chrome", "chrome")
 SHOWN = ("index.html", "man/index.html", "man/timerhub.7.html")
 WIDTHS = {1280: 900, 390: 844}
 SCHEMES = ("light", "dark")
 
 
-class Wrong(Exception):
-    """A fault of the site."""
-
-
-class Skipped(Exception):
-    """Why it cannot be tried here."""
-
-
-def expect(condition, what):
-    if not condition:
-        raise Wrong(what)
-
-
 def build(root, folder):
-    for program in ("mandoc", "cmark-gfm"):
-        if not shutil.which(program):
-            raise Skipped(f"there is no {program} here")
+    need("mandoc", "cmark-gfm")
     done = subprocess.run([root / "tools/build-site", folder], stdout=subprocess.PIPE, check=False,
                           stderr=subprocess.STDOUT, text=True)
     expect(done.returncode == 0, f"build-site: status {done.returncode}\n{done.stdout}")
@@ -140,7 +127,7 @@ def digest(folder):
             if path.is_file()}
 
 
-def test_links(root, scratch, _):
+def test_links(root, _, scratch):
     folder = build(root, scratch / "site").resolve()
     readers = {path: Reader(path) for path in folder.rglob("*.html")}
     complaints = [complaint for path, reader in sorted(readers.items())
@@ -303,7 +290,7 @@ def check_shown(browser, folder, pictures):
                 print(f"{name}: {len(data)} bytes")
 
 
-def test_browser(root, scratch, pictures):
+def test_browser(root, pictures, scratch):
     program = next(filter(None, map(shutil.which, BROWSERS)), None)
     if not program:
         raise Skipped(f"there is none of {', '.join(BROWSERS)} here")
@@ -327,16 +314,7 @@ def main(arguments):
         print(__doc__, file=sys.stderr)
         return 2
     root, *pictures = (pathlib.Path(argument).resolve() for argument in arguments[1:])
-    try:
-        with tempfile.TemporaryDirectory() as scratch:
-            TESTS[arguments[0]](root, pathlib.Path(scratch), pictures[0] if pictures else None)
-    except Skipped as why:
-        print(f"skipped: {why}")
-        return SKIPPED
-    except Wrong as wrong:
-        print(wrong, file=sys.stderr)
-        return 1
-    return 0
+    return verdict(TESTS[arguments[0]], root, pictures[0] if pictures else None)
 
 
 if __name__ == "__main__":
