@@ -354,8 +354,9 @@ struct timerhub_journal_completion {
  * made. Any number of submits may be in flight. The caller need not keep anything in `changes`.
  *
  *   0        there will be one completion, unless the journal is closed first
- *   -EAGAIN  tasks_max or data_bytes_max as for put, or the call would wait, for space in the batch
- *            or for a change in flight of one of its tasks: submit again after a completion
+ *   -EAGAIN  tasks_max or data_bytes_max is reached, as for put. Or the call would wait for space
+ *            in the batch, or for a change in flight of one of its tasks. Submit again after a
+ *            completion.
  *   -EINVAL  as for commit, or `count` is 0
  *
  * Other errors as for commit. After an error there is no completion.

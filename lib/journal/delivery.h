@@ -29,8 +29,8 @@ int delivery_find(struct timerhub_journal *journal, uint64_t id, uint64_t delive
                   struct delivery **ret_held, uint32_t *ret_batch);
 
 /*
- * Returns 1 if a change of the task is in flight, in the batch `*ret_batch`; 0 if none is; -ENOENT
- * if there is no such task.
+ * Returns 1 if a change of the task is in flight, and stores the change's batch in `*ret_batch`.
+ * Returns 0 if no change is in flight. Returns -ENOENT if there is no such task.
  */
 int delivery_in_flight(const struct task *task, uint32_t *ret_batch);
 
