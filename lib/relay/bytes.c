@@ -23,12 +23,6 @@ void bytes_consume(struct bytes *bytes, size_t count)
 	bytes->len -= count;
 }
 
-void bytes_truncate(struct bytes *bytes, size_t len)
-{
-	bytes->len = len;
-	bytes->failed = false;
-}
-
 static bool has_room(struct bytes *bytes, size_t len)
 {
 	size_t capacity = bytes->capacity ? bytes->capacity : FIRST_CAPACITY;

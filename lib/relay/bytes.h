@@ -23,9 +23,6 @@ void bytes_fini(struct bytes *bytes);
 /* Drop the first `count` bytes. */
 void bytes_consume(struct bytes *bytes, size_t count);
 
-/* Cut the buffer to `len` bytes, and clear `failed`. */
-void bytes_truncate(struct bytes *bytes, size_t len);
-
 void bytes_add(struct bytes *bytes, const void *data, size_t len);
 
 /* Begin a command of `words` words. The caller then adds each word. */

@@ -126,11 +126,6 @@ int wire_fd(const struct wire *wire)
 	return wire->fd;
 }
 
-bool wire_is_open(const struct wire *wire)
-{
-	return wire->open;
-}
-
 bool wire_has_output(const struct wire *wire)
 {
 	return wire->output.len > 0;

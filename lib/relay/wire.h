@@ -28,7 +28,6 @@ int wire_open(struct wire **ret_wire, const struct address *address);
 void wire_close(struct wire *wire); /* NULL is fine */
 
 int wire_fd(const struct wire *wire);
-bool wire_is_open(const struct wire *wire); /* connected; from now on commands may arrive */
 bool wire_has_output(const struct wire *wire);
 
 /* Returns the buffer for commands, which the next flush sends. */
