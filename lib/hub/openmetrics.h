@@ -56,13 +56,13 @@ static inline void metrics_add_label(struct text *labels, const char *name, cons
 	text_add_char(labels, '"');
 }
 
-/* Add a sample with the value number / 10^decimals. */
+/* Add a sample of a counter or a gauge, with the value number / 10^decimals. */
 static inline void metrics_add_sample(struct text *text, const struct metrics_family *family,
-                                      const char *suffix, const char *labels, uint64_t number,
-                                      unsigned decimals)
+                                      const char *labels, uint64_t number, unsigned decimals)
 {
 	text_add(text, family->name);
-	text_add(text, suffix);
+	if (*family->type == 'c') /* counter: the only type with this letter */
+		text_add(text, "_total");
 	if (*labels) {
 		text_add_char(text, '{');
 		text_add(text, labels);

@@ -51,10 +51,9 @@ static const struct metrics_family lateness_family = {
 static void add_number(struct text *text, const struct number_family *number,
                        const struct labelled_stats *hub)
 {
-	const char *suffix = *number->family.type == *COUNTER ? "_total" : "";
 	const void *value = (const char *)&hub->stats + number->offset;
 
-	metrics_add_sample(text, &number->family, suffix, hub->labels, *(const uint64_t *)value, 0);
+	metrics_add_sample(text, &number->family, hub->labels, *(const uint64_t *)value, 0);
 }
 
 static const char *sleeper_label(uint32_t sleeper)

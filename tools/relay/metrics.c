@@ -79,11 +79,6 @@ struct told {
 	char labels[KEYS_SHARDS_MAX][LABELS_BYTES];
 };
 
-static const char *suffix_of(const struct metrics_family *family)
-{
-	return strcmp(family->type, "counter") == 0 ? "_total" : "";
-}
-
 /* ---- one server ---- */
 
 /*
@@ -108,8 +103,8 @@ static void add_number(struct text *text, const struct number *number, const str
 
 	for (size_t at = 1; next_pair(reply, &at, &name, &value);)
 		if (strcmp(name, number->field) == 0)
-			metrics_add_sample(text, &number->family, suffix_of(&number->family),
-			                   labels, strtoull(value, NULL, 10), number->decimals);
+			metrics_add_sample(text, &number->family, labels, strtoull(value, NULL, 10),
+			                   number->decimals);
 }
 
 static void add_lateness(struct text *text, const struct reply *reply, const char *labels)
@@ -154,8 +149,7 @@ static void add_relays(struct text *text, const struct metrics_family *family, u
 		metrics_add_label(&more, "relay", name + 6);
 		text_end(&more);
 		if (more.length < sizeof(all))
-			metrics_add_sample(text, family, suffix_of(family), all,
-			                   relay_number(value, index), 0);
+			metrics_add_sample(text, family, all, relay_number(value, index), 0);
 	}
 }
 

@@ -85,7 +85,7 @@ static size_t write_told(const struct told *told, char *buffer, size_t bytes)
 	for (size_t i = 0; i < EXTRAS; i++) {
 		metrics_add_family(&text, &extras[i]);
 		for (size_t hub = 0; hub < told->count; hub++)
-			metrics_add_sample(&text, &extras[i], "", told->labels[hub],
+			metrics_add_sample(&text, &extras[i], told->labels[hub],
 			                   told->extras[i][hub], 0);
 	}
 	metrics_end(&text);
