@@ -137,7 +137,7 @@ def what_it_said(errors):
     return errors.read()
 
 
-def open_fifo(path, process, errors):
+def open_fifo(path, process):
     """For writing, once the program reads it: it may end before it does."""
     while True:
         try:
@@ -147,11 +147,19 @@ def open_fifo(path, process, errors):
             if error.errno != errno.ENXIO:
                 raise
         if process.poll() is not None:
-            check_uring(process.returncode, what_it_said(errors))
             raise Lost(f"it ended before it read, exit status {process.returncode}")
         time.sleep(0.01)
     os.set_blocking(fd, True)
     return open(fd, "w", encoding="utf-8")
+
+
+def test_nothing(command):
+    """A program without reminders ends. If the kernel refuses io_uring, the program says so."""
+    done = subprocess.run(command, input="", capture_output=True, text=True, timeout=HANG_S,
+                          check=False)
+    check_uring(done.returncode, done.stderr)
+    if done.returncode != 0 or done.stdout:
+        raise Lost(f"without reminders: exit status {done.returncode}, {done.stderr!r}")
 
 
 def test_job(command, directory, seed):
@@ -165,7 +173,7 @@ def test_job(command, directory, seed):
         watchdog = threading.Timer(2 * HANG_S, process.kill)
         watchdog.start()
         try:
-            fifos = [open_fifo(path, process, errors) for path in paths]
+            fifos = [open_fifo(path, process) for path in paths]
             printing = threading.Thread(target=reminders.read, args=(process.stdout,))
             printing.start()
             serve(process, reminders, fifos, random.Random(seed))
@@ -194,6 +202,7 @@ def main(arguments):
     arguments = emulator + arguments
     print(f"--seed {seed:#x}")
     try:
+        test_nothing(arguments)
         with tempfile.TemporaryDirectory() as directory:
             test_job(arguments, directory, seed)
         test_refusal(arguments, [], "soon a line without a number\n")
