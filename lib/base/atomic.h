@@ -28,94 +28,74 @@ static inline void atomic_step(void)
 	ATOMIC_STEP();
 }
 
-static inline uint64_t u64_load_relaxed(const atomic_u64 *word)
-{
-	atomic_step();
-	return atomic_load_explicit(word, memory_order_relaxed);
-}
+/*
+ * The accesses of words of 64 and 32 bits and of pointers. ATOMIC_LOAD(u64, uint64_t, acquire)
+ * defines u64_load_acquire(). A compare-and-swap also has an order for its failure, and then stores
+ * the word in `*expected`. A change returns the word before it.
+ */
+#define ATOMIC_LOAD(kind, type, order)                                                             \
+	static inline type kind##_load_##order(const atomic_##kind *word)                          \
+	{                                                                                          \
+		atomic_step();                                                                     \
+		return atomic_load_explicit(word, memory_order_##order);                           \
+	}
+#define ATOMIC_STORE(kind, type, order)                                                            \
+	static inline void kind##_store_##order(atomic_##kind *word, type value)                   \
+	{                                                                                          \
+		atomic_step();                                                                     \
+		atomic_store_explicit(word, value, memory_order_##order);                          \
+	}
+#define ATOMIC_CAS(kind, type, order, failure)                                                     \
+	static inline bool kind##_cas_##order(atomic_##kind *word, type *expected, type value)     \
+	{                                                                                          \
+		atomic_step();                                                                     \
+		return atomic_compare_exchange_strong_explicit(                                    \
+			word, expected, value, memory_order_##order, memory_order_##failure);      \
+	}
+#define ATOMIC_CHANGE(kind, type, change, order)                                                   \
+	static inline type kind##_##change##_##order(atomic_##kind *word, type value)              \
+	{                                                                                          \
+		atomic_step();                                                                     \
+		return atomic_##change##_explicit(word, value, memory_order_##order);              \
+	}
 
-static inline uint64_t u64_load_acquire(const atomic_u64 *word)
-{
-	atomic_step();
-	return atomic_load_explicit(word, memory_order_acquire);
-}
+ATOMIC_LOAD(u64, uint64_t, relaxed)
+ATOMIC_LOAD(u64, uint64_t, acquire)
+ATOMIC_LOAD(u64, uint64_t, seq_cst)
+ATOMIC_STORE(u64, uint64_t, relaxed)
+ATOMIC_STORE(u64, uint64_t, release)
+ATOMIC_STORE(u64, uint64_t, seq_cst)
+ATOMIC_CAS(u64, uint64_t, relaxed, relaxed)
+ATOMIC_CAS(u64, uint64_t, acquire, acquire)
+ATOMIC_CAS(u64, uint64_t, release, relaxed)
+ATOMIC_CAS(u64, uint64_t, acq_rel, acquire)
+ATOMIC_CAS(u64, uint64_t, seq_cst, seq_cst)
+ATOMIC_CHANGE(u64, uint64_t, exchange, release)
+ATOMIC_CHANGE(u64, uint64_t, fetch_add, relaxed)
+ATOMIC_CHANGE(u64, uint64_t, fetch_add, seq_cst)
 
-static inline uint64_t u64_load_seq_cst(const atomic_u64 *word)
-{
-	atomic_step();
-	return atomic_load_explicit(word, memory_order_seq_cst);
-}
+ATOMIC_LOAD(u32, uint32_t, relaxed)
+ATOMIC_LOAD(u32, uint32_t, acquire)
+ATOMIC_LOAD(u32, uint32_t, seq_cst)
+ATOMIC_STORE(u32, uint32_t, relaxed)
+ATOMIC_STORE(u32, uint32_t, release)
+ATOMIC_STORE(u32, uint32_t, seq_cst)
+ATOMIC_CAS(u32, uint32_t, relaxed, relaxed)
+ATOMIC_CAS(u32, uint32_t, acquire, acquire)
+ATOMIC_CHANGE(u32, uint32_t, exchange, relaxed)
+ATOMIC_CHANGE(u32, uint32_t, fetch_add, relaxed)
+ATOMIC_CHANGE(u32, uint32_t, fetch_add, release)
+ATOMIC_CHANGE(u32, uint32_t, fetch_add, acq_rel)
+ATOMIC_CHANGE(u32, uint32_t, fetch_add, seq_cst)
 
-static inline void u64_store_relaxed(atomic_u64 *word, uint64_t value)
-{
-	atomic_step();
-	atomic_store_explicit(word, value, memory_order_relaxed);
-}
-
-static inline void u64_store_release(atomic_u64 *word, uint64_t value)
-{
-	atomic_step();
-	atomic_store_explicit(word, value, memory_order_release);
-}
-
-static inline void u64_store_seq_cst(atomic_u64 *word, uint64_t value)
-{
-	atomic_step();
-	atomic_store_explicit(word, value, memory_order_seq_cst);
-}
-
-static inline bool u64_cas_relaxed(atomic_u64 *word, uint64_t *expected, uint64_t value)
-{
-	atomic_step();
-	return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_relaxed,
-	                                               memory_order_relaxed);
-}
-
-static inline bool u64_cas_acquire(atomic_u64 *word, uint64_t *expected, uint64_t value)
-{
-	atomic_step();
-	return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_acquire,
-	                                               memory_order_acquire);
-}
-
-static inline bool u64_cas_release(atomic_u64 *word, uint64_t *expected, uint64_t value)
-{
-	atomic_step();
-	return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_release,
-	                                               memory_order_relaxed);
-}
-
-static inline bool u64_cas_acq_rel(atomic_u64 *word, uint64_t *expected, uint64_t value)
-{
-	atomic_step();
-	return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_acq_rel,
-	                                               memory_order_acquire);
-}
-
-static inline bool u64_cas_seq_cst(atomic_u64 *word, uint64_t *expected, uint64_t value)
-{
-	atomic_step();
-	return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_seq_cst,
-	                                               memory_order_seq_cst);
-}
-
-static inline uint64_t u64_exchange_release(atomic_u64 *word, uint64_t value)
-{
-	atomic_step();
-	return atomic_exchange_explicit(word, value, memory_order_release);
-}
-
-static inline uint64_t u64_fetch_add_relaxed(atomic_u64 *word, uint64_t value)
-{
-	atomic_step();
-	return atomic_fetch_add_explicit(word, value, memory_order_relaxed);
-}
-
-static inline uint64_t u64_fetch_add_seq_cst(atomic_u64 *word, uint64_t value)
-{
-	atomic_step();
-	return atomic_fetch_add_explicit(word, value, memory_order_seq_cst);
-}
+ATOMIC_LOAD(ptr, void *, relaxed)
+ATOMIC_LOAD(ptr, void *, acquire)
+ATOMIC_STORE(ptr, void *, relaxed)
+ATOMIC_STORE(ptr, void *, release)
+ATOMIC_CAS(ptr, void *, relaxed, relaxed)
+ATOMIC_CAS(ptr, void *, acquire, acquire)
+ATOMIC_CAS(ptr, void *, acq_rel, acquire)
+ATOMIC_CHANGE(ptr, void *, exchange, acq_rel)
 
 /*
  * A pair is two words in 16 aligned bytes. The words are loaded one after the other, and changed
@@ -186,137 +166,6 @@ static inline bool pair_cas_acq_rel(void *words, uint64_t low, uint64_t high, ui
 static inline void u64_count(atomic_u64 *counter, uint64_t more)
 {
 	u64_store_relaxed(counter, u64_load_relaxed(counter) + more);
-}
-
-static inline uint32_t u32_load_relaxed(const atomic_u32 *word)
-{
-	atomic_step();
-	return atomic_load_explicit(word, memory_order_relaxed);
-}
-
-static inline uint32_t u32_load_acquire(const atomic_u32 *word)
-{
-	atomic_step();
-	return atomic_load_explicit(word, memory_order_acquire);
-}
-
-static inline uint32_t u32_load_seq_cst(const atomic_u32 *word)
-{
-	atomic_step();
-	return atomic_load_explicit(word, memory_order_seq_cst);
-}
-
-static inline void u32_store_relaxed(atomic_u32 *word, uint32_t value)
-{
-	atomic_step();
-	atomic_store_explicit(word, value, memory_order_relaxed);
-}
-
-static inline void u32_store_release(atomic_u32 *word, uint32_t value)
-{
-	atomic_step();
-	atomic_store_explicit(word, value, memory_order_release);
-}
-
-static inline void u32_store_seq_cst(atomic_u32 *word, uint32_t value)
-{
-	atomic_step();
-	atomic_store_explicit(word, value, memory_order_seq_cst);
-}
-
-static inline bool u32_cas_relaxed(atomic_u32 *word, uint32_t *expected, uint32_t value)
-{
-	atomic_step();
-	return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_relaxed,
-	                                               memory_order_relaxed);
-}
-
-static inline bool u32_cas_acquire(atomic_u32 *word, uint32_t *expected, uint32_t value)
-{
-	atomic_step();
-	return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_acquire,
-	                                               memory_order_acquire);
-}
-
-static inline uint32_t u32_fetch_add_relaxed(atomic_u32 *word, uint32_t value)
-{
-	atomic_step();
-	return atomic_fetch_add_explicit(word, value, memory_order_relaxed);
-}
-
-static inline uint32_t u32_fetch_add_release(atomic_u32 *word, uint32_t value)
-{
-	atomic_step();
-	return atomic_fetch_add_explicit(word, value, memory_order_release);
-}
-
-static inline uint32_t u32_fetch_add_acq_rel(atomic_u32 *word, uint32_t value)
-{
-	atomic_step();
-	return atomic_fetch_add_explicit(word, value, memory_order_acq_rel);
-}
-
-static inline uint32_t u32_fetch_add_seq_cst(atomic_u32 *word, uint32_t value)
-{
-	atomic_step();
-	return atomic_fetch_add_explicit(word, value, memory_order_seq_cst);
-}
-
-static inline uint32_t u32_exchange_relaxed(atomic_u32 *word, uint32_t value)
-{
-	atomic_step();
-	return atomic_exchange_explicit(word, value, memory_order_relaxed);
-}
-
-static inline void *ptr_load_relaxed(const atomic_ptr *word)
-{
-	atomic_step();
-	return atomic_load_explicit(word, memory_order_relaxed);
-}
-
-static inline void *ptr_load_acquire(const atomic_ptr *word)
-{
-	atomic_step();
-	return atomic_load_explicit(word, memory_order_acquire);
-}
-
-static inline void ptr_store_relaxed(atomic_ptr *word, void *value)
-{
-	atomic_step();
-	atomic_store_explicit(word, value, memory_order_relaxed);
-}
-
-static inline void ptr_store_release(atomic_ptr *word, void *value)
-{
-	atomic_step();
-	atomic_store_explicit(word, value, memory_order_release);
-}
-
-static inline void *ptr_exchange_acq_rel(atomic_ptr *word, void *value)
-{
-	atomic_step();
-	return atomic_exchange_explicit(word, value, memory_order_acq_rel);
-}
-
-static inline bool ptr_cas_relaxed(atomic_ptr *word, void **expected, void *value)
-{
-	atomic_step();
-	return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_relaxed,
-	                                               memory_order_relaxed);
-}
-
-static inline bool ptr_cas_acquire(atomic_ptr *word, void **expected, void *value)
-{
-	atomic_step();
-	return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_acquire,
-	                                               memory_order_acquire);
-}
-
-static inline bool ptr_cas_acq_rel(atomic_ptr *word, void **expected, void *value)
-{
-	atomic_step();
-	return atomic_compare_exchange_strong_explicit(word, expected, value, memory_order_acq_rel,
-	                                               memory_order_acquire);
 }
 
 /* Tell the processor that this is a spin loop. */
