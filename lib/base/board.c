@@ -69,15 +69,6 @@ static void board_hide(struct board *board)
 	}
 }
 
-static struct board_section section(size_t offset, size_t stride, uint32_t count)
-{
-	return (struct board_section){
-		.offset = (uint32_t)offset,
-		.stride = (uint32_t)stride,
-		.count = count,
-	};
-}
-
 static void board_describe(struct board *board, const struct board_about *about)
 {
 	static atomic_u64 opened;
@@ -88,14 +79,6 @@ static void board_describe(struct board *board, const struct board_about *about)
 		.version = BOARD_VERSION,
 		.header_bytes = sizeof(*header),
 		.board_bytes = sizeof(*board),
-		.owner = section(offsetof(struct board, owner), sizeof(board->owner), 1),
-		.callers = section(offsetof(struct board, callers), sizeof(board->callers), 1),
-		.shards = section(offsetof(struct board, shards), sizeof(board->shards[0]),
-		                  BOARD_SHARDS_MAX),
-		.lanes = section(offsetof(struct board, lanes), sizeof(board->lanes[0]),
-		                 BOARD_LANES_MAX),
-		.queues = section(offsetof(struct board, queues), sizeof(board->queues[0]),
-		                  BOARD_QUEUES_MAX),
 		.pid = (uint32_t)getpid(),
 		.clock = about->clock,
 		.manual = about->manual,

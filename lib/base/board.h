@@ -17,7 +17,7 @@
 
 #define BOARD_NAME "timerhub" /* the name of the memfd */
 #define BOARD_MAGIC UINT64_C(0x62756872656d6974)
-#define BOARD_VERSION 3u
+#define BOARD_VERSION 4u
 #define BOARD_SHARDS_MAX 64
 #define BOARD_LANES_MAX 16
 #ifndef BOARD_QUEUES_MAX
@@ -29,20 +29,12 @@
 
 enum board_state { BOARD_OPENING = 0, BOARD_OPEN = 1, BOARD_CLOSED = 2 };
 
-/* `count` records of `stride` bytes each, the first at `offset`. */
-struct board_section {
-	uint32_t offset;
-	uint32_t stride;
-	uint32_t count;
-};
-
 /* Written at open, except `state`. */
 struct board_header {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t header_bytes;
 	uint64_t board_bytes;
-	struct board_section owner, callers, shards, lanes, queues;
 	uint32_t pid;                           /* of the process, in its own PID namespace */
 	uint32_t clock;                         /* enum timerhub_clock */
 	uint32_t manual;                        /* 1: there is no owner thread */

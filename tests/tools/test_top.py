@@ -446,9 +446,10 @@ class Refusals(unittest.TestCase):
                 (foreign, random.Random(SEED).randbytes(len(board)), size, F_SEAL_SHRINK),
                 (foreign, board, size, 0),
                 (foreign, board, size - 1, F_SEAL_SHRINK),
-                (version, board[:40], 40, F_SEAL_SHRINK),
+                (foreign, board[:40], 40, F_SEAL_SHRINK),
                 (version, board[:8] + later + board[12:], size, F_SEAL_SHRINK),
-                (version, board[:24] + struct.pack("=I", 4) + board[28:], size, F_SEAL_SHRINK),
+                (version, board[:16] + struct.pack("=Q", size - 64) + board[24:], size,
+                 F_SEAL_SHRINK),
                 ("forked", a_board(1)[0], size, F_SEAL_SHRINK)):
             with Fake(content, size_bytes, seals):
                 self.refused(why, "-1", os.getpid())
@@ -465,7 +466,7 @@ class Refusals(unittest.TestCase):
                 for _ in range(1 + run // 4):
                     content[dice.randrange(about_bytes)] = dice.randrange(256)
             else:  # all counters; names and numbers too
-                content[88:about_bytes - 8] = dice.randbytes(about_bytes - 8 - 88)
+                content[28:about_bytes - 8] = dice.randbytes(about_bytes - 8 - 28)
                 content[about_bytes:] = dice.randbytes(len(content) - about_bytes)
             with Fake(bytes(content), size):
                 for arguments in (("-1",), ("-1", "-j"), ("-m",), ("-1", "-i", "0.05")):
@@ -483,8 +484,8 @@ def a_board(pid):
         with open(f"/proc/{watched.pid}/fd/{watched.boards()[0]}", "rb") as file:
             board = bytearray(file.read(65536))
             size = os.fstat(file.fileno()).st_size
-    queues = struct.unpack_from("=I", board, 24 + 4 * 12)[0]
-    struct.pack_into("=I", board, 84, pid)
+    queues = size - 65535 * 128
+    struct.pack_into("=I", board, 24, pid)
     return bytes(board[:queues]), size
 
 

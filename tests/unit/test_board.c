@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The board of counters. Its header describes the layout of the memory. A second mapping of an
+ * The board of counters. Its header describes the hub. A second mapping of an
  * observable hub's memfd shows the same values. A forked child writes its counts to a board of its
  * own. A new board may take the place of a closed board. The free stacks and the inbox lanes write
  * their counts to the board.
@@ -27,16 +27,7 @@ static const struct board_about about = {
 	.observable = true,
 };
 
-static void expect_section(const struct board *board, const struct board_section *section,
-                           const void *first, size_t stride, uint32_t count)
-{
-	expect_eq(section->offset, (const char *)first - (const char *)board);
-	expect_eq(section->stride, stride);
-	expect_eq(section->count, count);
-	expect_le(section->offset + (uint64_t)stride * count, sizeof(*board));
-}
-
-START_TEST(header_tells_where_everything_lies)
+START_TEST(header_describes_the_hub)
 {
 	const struct board_header *header;
 	struct board *board;
@@ -48,14 +39,6 @@ START_TEST(header_tells_where_everything_lies)
 	expect_eq(header->version, BOARD_VERSION);
 	expect_eq(header->header_bytes, sizeof(*header));
 	expect_eq(header->board_bytes, sizeof(*board));
-	expect_section(board, &header->owner, &board->owner, sizeof(board->owner), 1);
-	expect_section(board, &header->callers, &board->callers, sizeof(board->callers), 1);
-	expect_section(board, &header->shards, board->shards, sizeof(struct board_shard),
-	               BOARD_SHARDS_MAX);
-	expect_section(board, &header->lanes, board->lanes, sizeof(struct board_lane),
-	               BOARD_LANES_MAX);
-	expect_section(board, &header->queues, board->queues, sizeof(struct board_queue),
-	               BOARD_QUEUES_MAX);
 	expect_eq(header->pid, getpid());
 	expect_eq(header->clock, about.clock);
 	expect_eq(header->manual, 1);
@@ -271,7 +254,7 @@ END_TEST
 int main(int argc, char **argv)
 {
 	tests_begin("board", argc, argv);
-	tests_add(header_tells_where_everything_lies, 20);
+	tests_add(header_describes_the_hub, 20);
 	tests_add(state_follows_the_hub, 20);
 	tests_add(each_board_has_a_serial_of_its_own, 20);
 	tests_add(only_an_observable_board_has_a_file, 20);
