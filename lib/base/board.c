@@ -19,6 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 
 #define BOARD_SHOWN_MAX 256
@@ -69,7 +70,7 @@ static void board_hide(struct board *board)
 	}
 }
 
-static void board_describe(struct board *board, const struct board_about *about)
+static void board_describe(struct board *board, const struct timerhub_config *config)
 {
 	static atomic_u64 opened;
 	struct board_header *header = &board->header;
@@ -80,13 +81,13 @@ static void board_describe(struct board *board, const struct board_about *about)
 		.header_bytes = sizeof(*header),
 		.board_bytes = sizeof(*board),
 		.pid = (uint32_t)getpid(),
-		.clock = about->clock,
-		.manual = about->manual,
-		.timers_max = about->timers_max,
+		.clock = config->clock,
+		.manual = (config->flags & TIMERHUB_MANUAL) != 0,
+		.timers_max = config->timers_max,
 		.serial = u64_fetch_add_relaxed(&opened, 1), /* relaxed: only a unique number */
-		.opened_ns = about->opened_ns,
+		.opened_ns = clock_monotonic_ns(),
 	};
-	(void)strncpy(header->thread_name, about->thread_name, BOARD_TEXT_BYTES - 1);
+	(void)strncpy(header->thread_name, config->thread_name, BOARD_TEXT_BYTES - 1);
 	(void)strncpy(header->library_version, TIMERHUB_VERSION, BOARD_TEXT_BYTES - 1);
 }
 
@@ -100,19 +101,20 @@ static int board_commit(int fd)
 	return -posix_fallocate(fd, 0, (off_t)offsetof(struct board, queues));
 }
 
-int board_open(struct board **ret_board, int *ret_fd, const struct board_about *about)
+int board_open(struct board **ret_board, int *ret_fd, const struct timerhub_config *config)
 {
+	bool observable = (config->flags & TIMERHUB_OBSERVABLE) != 0;
 	struct memory memory = { .base = NULL };
 	int fd = -1;
 	int result;
 
-	if (about->observable)
+	if (observable)
 		result = memory_reserve_shown(&memory, sizeof(struct board), BOARD_NAME, &fd);
 	else
 		result = memory_reserve(&memory, sizeof(struct board));
-	if (result == 0 && about->observable)
+	if (result == 0 && observable)
 		result = board_commit(fd);
-	if (result == 0 && about->observable)
+	if (result == 0 && observable)
 		result = board_show(memory.base);
 	if (result < 0) {
 		memory_release(&memory);
@@ -120,7 +122,7 @@ int board_open(struct board **ret_board, int *ret_fd, const struct board_about *
 			(void)close(fd);
 		return result;
 	}
-	board_describe(memory.base, about);
+	board_describe(memory.base, config);
 	*ret_board = memory.base;
 	*ret_fd = fd;
 	return 0;

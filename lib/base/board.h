@@ -12,6 +12,8 @@
 #ifndef TIMERHUB_BOARD_H
 #define TIMERHUB_BOARD_H
 
+#include <timerhub.h>
+
 #include "base/atomic.h"
 #include "base/bits.h"
 
@@ -108,22 +110,13 @@ struct board {
 	struct board_queue queues[BOARD_QUEUES_MAX];
 };
 
-/* The description of the hub on its board. */
-struct board_about {
-	const char *thread_name;
-	uint64_t timers_max;
-	uint64_t opened_ns; /* CLOCK_MONOTONIC */
-	uint32_t clock;
-	bool manual;
-	bool observable;
-};
-
 /*
- * Open a zeroed board. If the hub is observable, the board is a memfd and `*ret_fd` its descriptor;
- * if not, `*ret_fd` is -1. Returns 0 or -ENOMEM; if observable also -EMFILE, -ENOSPC (too many
- * observable hubs), or the errors of memfd_create(2).
+ * Open a zeroed board, whose header describes the hub; the config has no defaults left. If the hub
+ * is observable, the board is a memfd and `*ret_fd` its descriptor; if not, `*ret_fd` is -1.
+ * Returns 0 or -ENOMEM; if observable also -EMFILE, -ENOSPC (too many observable hubs), or the
+ * errors of memfd_create(2).
  */
-int board_open(struct board **ret_board, int *ret_fd, const struct board_about *about);
+int board_open(struct board **ret_board, int *ret_fd, const struct timerhub_config *config);
 
 /* Show readers that the hub is open, or (false) closed. Not in a forked child. */
 void board_announce(struct board *board, bool open);

@@ -26,25 +26,26 @@ const char *timerhub_version(void)
 
 /* ---- options ---- */
 
-static int config_check(const struct timerhub_config *config)
+/* Check the config, and replace defaults. The environment may choose the sleeper. */
+static int config_complete(struct timerhub_config *config)
 {
+	const char *sleeper = secure_getenv("TIMERHUB_SLEEPER");
+
 	if ((config->flags & ~(TIMERHUB_MANUAL | TIMERHUB_OBSERVABLE | TIMERHUB_HUGE_PAGES)) != 0 ||
 	    config->timers_max > TIMER_SLOTS_MAX || config->clock > TIMERHUB_CLOCK_REALTIME ||
 	    config->sleeper > TIMERHUB_SLEEPER_POLL)
 		return -EINVAL;
+	if (config->timers_max == 0)
+		config->timers_max = HUB_TIMERS_DEFAULT;
+	if (!config->thread_name)
+		config->thread_name = "timerhub";
+	if (config->sleeper == TIMERHUB_SLEEPER_AUTO && sleeper) {
+		if (strcmp(sleeper, "poll") == 0)
+			config->sleeper = TIMERHUB_SLEEPER_POLL;
+		else if (strcmp(sleeper, "uring") == 0)
+			config->sleeper = TIMERHUB_SLEEPER_URING;
+	}
 	return 0;
-}
-
-/* Returns the sleeper of the config; if that is AUTO, the environment may choose. */
-static enum owner_sleeper hub_sleeper(const struct timerhub_config *config)
-{
-	const char *wanted = secure_getenv("TIMERHUB_SLEEPER");
-
-	if (config->sleeper != TIMERHUB_SLEEPER_AUTO || !wanted)
-		return (enum owner_sleeper)config->sleeper;
-	if (strcmp(wanted, "poll") == 0)
-		return OWNER_SLEEPER_POLL;
-	return strcmp(wanted, "uring") == 0 ? OWNER_SLEEPER_URING : OWNER_SLEEPER_AUTO;
 }
 
 /* ---- open ---- */
@@ -72,12 +73,6 @@ static int hub_open_queues(struct timerhub *hub)
 	return result;
 }
 
-static int hub_open_bell(struct timerhub *hub)
-{
-	hub->bell = bell_open();
-	return hub->bell < 0 ? hub->bell : 0;
-}
-
 static int hub_open_owner(struct timerhub *hub)
 {
 	struct owner_world world = {
@@ -93,40 +88,15 @@ static int hub_open_owner(struct timerhub *hub)
 	return owner_open(&hub->owner, &world);
 }
 
-static const char *hub_thread_name(const struct timerhub_config *config)
-{
-	return config->thread_name ? config->thread_name : "timerhub";
-}
-
 static int hub_open_board(struct timerhub *hub, const struct timerhub_config *config)
 {
-	struct board_about about = {
-		.thread_name = hub_thread_name(config),
-		.timers_max = hub->arena.capacity,
-		.opened_ns = clock_monotonic_ns(),
-		.clock = config->clock,
-		.manual = hub->clock.manual,
-		.observable = (config->flags & TIMERHUB_OBSERVABLE) != 0,
-	};
-	int result = board_open(&hub->board, &hub->board_fd, &about);
+	int result = board_open(&hub->board, &hub->board_fd, config);
 
-	if (result == 0 && about.observable) {
+	if (result == 0 && hub->board_fd >= 0) {
 		arena_observe(&hub->arena, hub->board->shards);
 		inbox_observe(&hub->inbox, hub->board->lanes);
 	}
 	return result;
-}
-
-static int hub_start_owner(struct timerhub *hub, const struct timerhub_config *config)
-{
-	struct owner_config owner_config = {
-		.sleeper = hub_sleeper(config),
-		.cpu_plus_one = config->cpu_plus_one,
-		.spin_ns = config->spin_ns,
-		.name = hub_thread_name(config),
-	};
-
-	return owner_start(&hub->owner, &owner_config);
 }
 
 /* Free all parts that were opened. Opening the hub may have failed halfway. */
@@ -145,18 +115,17 @@ static void hub_free(struct timerhub *hub)
 
 static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 {
-	uint32_t capacity = config->timers_max > 0 ? config->timers_max : HUB_TIMERS_DEFAULT;
 	bool manual = (config->flags & TIMERHUB_MANUAL) != 0;
 	int result;
 
 	clock_init(&hub->clock, manual ? CLOCK_KIND_MANUAL : (enum clock_kind)config->clock);
 	/* A manual hub's first arm signals the bell. An owner thread starts with a pass. */
 	promise_init(&hub->promise, manual ? UINT64_MAX : 0);
-	hub->bell = -1;
 	hub->board_fd = -1;
-	result = arena_open(&hub->arena, capacity);
+	hub->bell = bell_open();
+	result = hub->bell < 0 ? hub->bell : arena_open(&hub->arena, config->timers_max);
 	if (result == 0)
-		result = inbox_open(&hub->inbox, capacity);
+		result = inbox_open(&hub->inbox, config->timers_max);
 	if (result == 0)
 		result = hub_open_board(hub, config);
 	if (result == 0)
@@ -166,15 +135,13 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 	if (result == 0)
 		result = callbacks_open(&hub->callbacks);
 	if (result == 0)
-		result = hub_open_bell(hub);
-	if (result == 0)
 		result = hub_open_owner(hub);
 	if (result == 0 && (config->flags & TIMERHUB_HUGE_PAGES) != 0) {
 		memory_advise_huge(&hub->arena.memory);
 		memory_advise_huge(&hub->owner.schedule.memory);
 	}
 	if (result == 0 && !manual)
-		result = hub_start_owner(hub, config);
+		result = owner_start(&hub->owner, config);
 	if (result == 0)
 		board_announce(hub->board, true);
 	return result;
@@ -191,7 +158,7 @@ int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *confi
 		return -EINVAL;
 	result = options_read(&known, sizeof(known), sizeof(known), config);
 	if (result == 0)
-		result = config_check(&known);
+		result = config_complete(&known);
 	if (result < 0)
 		return result;
 	hub = memory_allocate(sizeof(*hub));

@@ -21,7 +21,6 @@
 #include "timer/arena.h"
 
 #define OWNER_QUEUES_MAX BOARD_QUEUES_MAX
-#define OWNER_NAME_MAX 16
 
 /* The parts of the hub that the owner shares with callers. The hub sets them up. */
 struct owner_world {
@@ -32,15 +31,6 @@ struct owner_world {
 	atomic_ptr *queues; /* OWNER_QUEUES_MAX queues by index, or NULL */
 	int bell;           /* the eventfd that wakes the owner */
 	struct board_owner *counts;
-};
-
-enum owner_sleeper { OWNER_SLEEPER_AUTO, OWNER_SLEEPER_URING, OWNER_SLEEPER_POLL };
-
-struct owner_config {
-	enum owner_sleeper sleeper;
-	unsigned cpu_plus_one; /* 0: not pinned */
-	uint64_t spin_ns;
-	const char *name;
 };
 
 struct owner {
@@ -57,9 +47,8 @@ struct owner {
 	struct sleeper sleeper;
 	struct deadline_fd deadline_fd; /* if the clock is not monotonic: also ends its sleep */
 	struct early_wake early_wake;   /* the early-wake margin */
-	struct owner_config config;
-	char name[OWNER_NAME_MAX];
-	unsigned sleep_failures; /* in a row */
+	struct timerhub_config config;  /* the hub's; its name is valid only during the start */
+	unsigned sleep_failures;        /* in a row */
 	pthread_t thread;
 	bool running;       /* there is a thread to join */
 	int tid;            /* its id, as gettid(2) returns it; written like start_result */
@@ -79,7 +68,7 @@ int owner_open(struct owner *owner, const struct owner_world *world);
 void owner_close(struct owner *owner);
 
 /* Start the thread and wait until it has started its sleeper. Returns 0, or a negative errno. */
-int owner_start(struct owner *owner, const struct owner_config *config);
+int owner_start(struct owner *owner, const struct timerhub_config *config);
 
 /* Returns the thread's id, as gettid(2); 0: there is none. Any thread, while the owner runs. */
 int owner_tid(const struct owner *owner);

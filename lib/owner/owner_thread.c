@@ -14,7 +14,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -34,7 +33,8 @@ static void owner_use_poll(struct owner *owner)
 	owner->sleeper.ops->close(&owner->sleeper);
 	sleeper_open_poll(&owner->sleeper, owner->world.bell, owner->sleeper.deadline_fd);
 	(void)owner->sleeper.ops->start(&owner->sleeper);
-	u64_store_relaxed(&owner->counts->sleeper, OWNER_SLEEPER_POLL); /* a number for readers */
+	u64_store_relaxed(&owner->counts->sleeper,
+	                  TIMERHUB_SLEEPER_POLL); /* a number for readers */
 }
 
 /*
@@ -163,13 +163,13 @@ static int owner_begin_thread(struct owner *owner)
 {
 	int result = 0;
 
-	(void)prctl(PR_SET_NAME, owner->name, 0, 0, 0);
+	(void)prctl(PR_SET_NAME, owner->config.thread_name, 0, 0, 0); /* at most 15 bytes of it */
 	if (owner->config.cpu_plus_one > 0)
 		result = owner_pin(owner->config.cpu_plus_one - 1);
 	if (result < 0)
 		return result;
 	result = owner->sleeper.ops->start(&owner->sleeper);
-	if (result < 0 && owner->config.sleeper == OWNER_SLEEPER_AUTO) {
+	if (result < 0 && owner->config.sleeper == TIMERHUB_SLEEPER_AUTO) {
 		owner_use_poll(owner);
 		result = 0;
 	}
@@ -212,25 +212,24 @@ static int owner_open_sleeper(struct owner *owner)
 {
 	int result = -ENOSYS;
 
-	if (owner->config.sleeper != OWNER_SLEEPER_POLL)
+	if (owner->config.sleeper != TIMERHUB_SLEEPER_POLL)
 		result = sleeper_open_uring(&owner->sleeper, owner->world.bell,
 		                            owner->deadline_fd.fd);
-	if (result < 0 && owner->config.sleeper == OWNER_SLEEPER_URING)
+	if (result < 0 && owner->config.sleeper == TIMERHUB_SLEEPER_URING)
 		return result;
 	if (result < 0)
 		sleeper_open_poll(&owner->sleeper, owner->world.bell, owner->deadline_fd.fd);
 	u64_store_relaxed(&owner->counts->sleeper,
-	                  result < 0 ? OWNER_SLEEPER_POLL : OWNER_SLEEPER_URING);
+	                  result < 0 ? TIMERHUB_SLEEPER_POLL : TIMERHUB_SLEEPER_URING);
 	return 0;
 }
 
-int owner_start(struct owner *owner, const struct owner_config *config)
+int owner_start(struct owner *owner, const struct timerhub_config *config)
 {
 	int result;
 
 	owner->config = *config;
 	owner->gathers = config->spin_ns == 0;
-	(void)strncpy(owner->name, config->name, OWNER_NAME_MAX - 1);
 	result = deadline_fd_open(&owner->deadline_fd, owner->world.clock);
 	if (result < 0)
 		return result;

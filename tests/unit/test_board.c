@@ -18,17 +18,16 @@
 
 #define BOARDS_MAX 256
 
-static const struct board_about about = {
-	.thread_name = "a name of more than sixteen bytes",
+static const struct timerhub_config about = {
+	.flags = TIMERHUB_MANUAL | TIMERHUB_OBSERVABLE,
 	.timers_max = 12345,
-	.opened_ns = 67890,
-	.clock = 2,
-	.manual = true,
-	.observable = true,
+	.clock = TIMERHUB_CLOCK_REALTIME,
+	.thread_name = "a name of more than sixteen bytes",
 };
 
 START_TEST(header_describes_the_hub)
 {
+	uint64_t before_ns = clock_monotonic_ns();
 	const struct board_header *header;
 	struct board *board;
 	int fd;
@@ -43,7 +42,8 @@ START_TEST(header_describes_the_hub)
 	expect_eq(header->clock, about.clock);
 	expect_eq(header->manual, 1);
 	expect_eq(header->timers_max, about.timers_max);
-	expect_eq(header->opened_ns, about.opened_ns);
+	expect_le(before_ns, header->opened_ns);
+	expect_le(header->opened_ns, clock_monotonic_ns());
 	expect_eq(strncmp(header->thread_name, about.thread_name, BOARD_TEXT_BYTES - 1), 0);
 	expect_eq(header->thread_name[BOARD_TEXT_BYTES - 1], '\0');
 	expect_eq(strcmp(header->library_version, timerhub_version()), 0);
@@ -81,11 +81,11 @@ END_TEST
 
 START_TEST(only_an_observable_board_has_a_file)
 {
-	struct board_about hidden = about;
+	struct timerhub_config hidden = about;
 	struct board *board, *shown;
 	int fd;
 
-	hidden.observable = false;
+	hidden.flags = TIMERHUB_MANUAL;
 	expect_eq(board_open(&board, &fd, &hidden), 0);
 	expect_eq(fd, -1);
 	expect_eq(board->header.magic, BOARD_MAGIC);
@@ -131,9 +131,9 @@ START_TEST(places_of_boards_come_back)
 {
 	struct board *boards[BOARDS_MAX], *another = NULL;
 	int fds[BOARDS_MAX], fd = -2;
-	struct board_about hidden = about;
+	struct timerhub_config hidden = about;
 
-	hidden.observable = false;
+	hidden.flags = TIMERHUB_MANUAL;
 	for (unsigned i = 0; i < BOARDS_MAX; i++)
 		expect_eq(board_open(&boards[i], &fds[i], &about), 0);
 	expect_eq(board_open(&another, &fd, &about), -ENOSPC);
