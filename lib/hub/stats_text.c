@@ -1,54 +1,78 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes the statistics of a hub as text: a line "name value" for each counter. Pure. Tested by
- * tests/unit/test_stats_text.c.
+ * Writes the statistics of hubs as text: a line "name value" for each number of one hub, or
+ * OpenMetrics. Pure. timerhub-top is compiled with this file too, for the hubs that it watches.
+ * Tested by tests/unit/test_stats_text.c, tests/unit/test_stats_metrics.c and
+ * tests/tools/test_top.py.
  */
-#include <errno.h>
-#include <timerhub.h>
+#include "hub/stats_text.h"
 
-#include "base/text.h"
+#include <errno.h>
+
+#define COUNTER "counter"
+#define GAUGE "gauge"
+#define PREFIX "timerhub_" /* of the names of metrics; lines have no prefix */
+
+/* A counter or gauge, and the offset of its value in struct timerhub_stats. */
+struct number_family {
+	struct metrics_family family;
+	size_t offset;
+};
+
+#define NUMBER(type, member, help)                                                                 \
+	{                                                                                          \
+		{ PREFIX #member, type, NULL, help }, offsetof(struct timerhub_stats, member)      \
+	}
+
+static const struct number_family numbers[] = {
+	NUMBER(COUNTER, armed, "Timers armed."),
+	NUMBER(COUNTER, refiled, "Times that the owner rescheduled a timer with a later deadline."),
+	NUMBER(COUNTER, cancelled, "Timers cancelled."),
+	NUMBER(COUNTER, expired, "Deadlines that the owner put into a queue."),
+	NUMBER(COUNTER, delivered, "Events that consumers took."),
+	NUMBER(COUNTER, overruns, "Periods folded into the count of another event."),
+	NUMBER(GAUGE, live, "Timers live now."),
+	NUMBER(GAUGE, live_max, "Most timers live at once."),
+	NUMBER(GAUGE, inbox_max, "Most submissions that the owner found waiting in one pass."),
+	NUMBER(COUNTER, owner_wakeups, "Times that the owner slept and woke."),
+	NUMBER(COUNTER, submit_wakes, "Times that a caller woke the owner."),
+	NUMBER(COUNTER, queue_signals, "Times that the owner made a queue's descriptor readable."),
+	NUMBER(COUNTER, cascaded, "Timers moved from one level of the wheel to a lower one."),
+	NUMBER(COUNTER, clock_jumps, "Times that the owner detected a change of the wall clock."),
+};
+
+#define NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
+
+static const struct metrics_family sleeper_family = {
+	PREFIX "sleeper", "info", NULL, "What the owner sleeps on; none on a manual hub."
+};
+
+static const struct metrics_family lateness_family = {
+	PREFIX "lateness_seconds", "histogram", "seconds",
+	"Time at which a timer was delivered to its queue, minus the deadline."
+};
+
+static uint64_t number_of(const struct number_family *number, const struct timerhub_stats *stats)
+{
+	const void *value = (const char *)stats + number->offset;
+
+	return *(const uint64_t *)value;
+}
+
+static const char *sleeper_name(uint32_t sleeper)
+{
+	if (sleeper == TIMERHUB_SLEEPER_URING)
+		return "io_uring";
+	return sleeper == TIMERHUB_SLEEPER_POLL ? "ppoll" : "none";
+}
+
+/* ---- lines ---- */
 
 static void text_add_line(struct text *text, const char *name, uint64_t number)
 {
 	text_add(text, name);
 	text_add_char(text, ' ');
 	text_add_number(text, number);
-	text_add_char(text, '\n');
-}
-
-static void text_add_counters(struct text *text, const struct timerhub_stats *stats)
-{
-	const struct {
-		const char *name;
-		uint64_t value;
-	} lines[] = {
-		{ "armed", stats->armed },
-		{ "refiled", stats->refiled },
-		{ "cancelled", stats->cancelled },
-		{ "expired", stats->expired },
-		{ "delivered", stats->delivered },
-		{ "overruns", stats->overruns },
-		{ "live", stats->live },
-		{ "live_max", stats->live_max },
-		{ "inbox_max", stats->inbox_max },
-		{ "owner_wakeups", stats->owner_wakeups },
-		{ "submit_wakes", stats->submit_wakes },
-		{ "queue_signals", stats->queue_signals },
-		{ "cascaded", stats->cascaded },
-		{ "clock_jumps", stats->clock_jumps },
-	};
-
-	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
-		text_add_line(text, lines[i].name, lines[i].value);
-}
-
-static void text_add_sleeper(struct text *text, uint32_t sleeper)
-{
-	text_add(text, "sleeper ");
-	if (sleeper == TIMERHUB_SLEEPER_URING)
-		text_add(text, "io_uring");
-	else
-		text_add(text, sleeper == TIMERHUB_SLEEPER_POLL ? "ppoll" : "none");
 	text_add_char(text, '\n');
 }
 
@@ -82,9 +106,55 @@ int timerhub_stats_text(const struct timerhub_stats *stats, char *buffer, size_t
 
 	if (!stats || (!buffer && bytes > 0))
 		return -EINVAL;
-	text_add_counters(&text, stats);
-	text_add_sleeper(&text, stats->sleeper);
+	for (size_t i = 0; i < NUMBERS; i++)
+		text_add_line(&text, numbers[i].family.name + sizeof(PREFIX) - 1,
+		              number_of(&numbers[i], stats));
+	text_add(&text, "sleeper ");
+	text_add(&text, sleeper_name(stats->sleeper));
+	text_add_char(&text, '\n');
 	text_add_lateness(&text, stats->lateness);
 	text_end(&text);
+	return (int)text.length;
+}
+
+/* ---- OpenMetrics ---- */
+
+static void add_sleeper(struct text *text, const struct labelled_stats *hub)
+{
+	text_add(text, sleeper_family.name);
+	text_add(text, "_info{");
+	text_add(text, hub->labels);
+	text_add(text, *hub->labels ? ",sleeper=\"" : "sleeper=\"");
+	text_add(text, sleeper_name(hub->stats.sleeper));
+	text_add(text, "\"} 1\n");
+}
+
+void stats_metrics_add(struct text *text, const struct labelled_stats *hubs, size_t count)
+{
+	for (size_t i = 0; i < NUMBERS; i++) {
+		metrics_add_family(text, &numbers[i].family);
+		for (size_t hub = 0; hub < count; hub++)
+			metrics_add_sample(text, &numbers[i].family, hubs[hub].labels,
+			                   number_of(&numbers[i], &hubs[hub].stats), 0);
+	}
+	metrics_add_family(text, &sleeper_family);
+	for (size_t hub = 0; hub < count; hub++)
+		add_sleeper(text, &hubs[hub]);
+	metrics_add_family(text, &lateness_family);
+	for (size_t hub = 0; hub < count; hub++)
+		metrics_add_histogram(text, &lateness_family, hubs[hub].labels,
+		                      hubs[hub].stats.lateness);
+}
+
+int timerhub_stats_metrics(const struct timerhub_stats *stats, char *buffer, size_t bytes)
+{
+	struct text text = { .buffer = buffer, .bytes = bytes };
+	struct labelled_stats hub = { .labels = "" };
+
+	if (!stats || (!buffer && bytes > 0))
+		return -EINVAL;
+	hub.stats = *stats;
+	stats_metrics_add(&text, &hub, 1);
+	metrics_end(&text);
 	return (int)text.length;
 }

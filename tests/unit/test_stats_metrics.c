@@ -7,7 +7,7 @@
 #include "harness.h"
 
 #include <errno.h>
-#include <hub/stats_metrics.h>
+#include <hub/stats_text.h>
 #include <inttypes.h>
 #include <locale.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
  */
 #include "metrics.h"
 
-#include <hub/stats_metrics.h>
+#include <hub/stats_text.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Writes the statistics of any number of hubs as families of OpenMetrics. */
-#ifndef TIMERHUB_STATS_METRICS_H
-#define TIMERHUB_STATS_METRICS_H
+#ifndef TIMERHUB_STATS_TEXT_H
+#define TIMERHUB_STATS_TEXT_H
 
 #include <timerhub.h>
 
