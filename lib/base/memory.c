@@ -41,15 +41,12 @@ void memory_advise_huge(const struct memory *memory)
 
 int memory_reserve_wiped_on_fork(struct memory *memory, size_t bytes)
 {
-	struct memory reserved = { .base = NULL };
-	int result = memory_reserve(&reserved, bytes);
+	int result = memory_reserve(memory, bytes);
 
-	if (result == 0 && madvise(reserved.base, bytes, MADV_WIPEONFORK) < 0) {
+	if (result == 0 && madvise(memory->base, bytes, MADV_WIPEONFORK) < 0) {
 		result = -errno;
-		memory_release(&reserved);
+		memory_release(memory);
 	}
-	if (result == 0)
-		*memory = reserved;
 	return result;
 }
 
@@ -85,30 +82,17 @@ static int memory_seal(int fd)
 
 int memory_reserve_shown(struct memory *memory, size_t bytes, const char *name, int *ret_fd)
 {
-	struct memory reserved = { .bytes = bytes };
-	int fd = memory_open_shown(name);
-	int result = fd < 0 ? fd : 0;
+	int fd = *ret_fd = memory_open_shown(name);
+	int result = fd < 0 ? fd : memory_resize_shown(fd, bytes);
+	void *base;
 
-	if (result == 0)
-		result = memory_resize_shown(fd, bytes);
-	if (result == 0) {
-		reserved.base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-		if (reserved.base == MAP_FAILED) {
-			reserved.base = NULL;
-			result = -errno;
-		}
-	}
-	if (result == 0)
-		result = memory_seal(fd);
-	if (result < 0) {
-		memory_release(&reserved);
-		if (fd >= 0)
-			(void)close(fd);
+	if (result < 0)
 		return result;
-	}
-	*memory = reserved;
-	*ret_fd = fd;
-	return 0;
+	base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (base == MAP_FAILED)
+		return -errno;
+	*memory = (struct memory){ .base = base, .bytes = bytes };
+	return memory_seal(fd);
 }
 
 void memory_unshare(const struct memory *memory)

@@ -26,7 +26,8 @@ int memory_reserve_wiped_on_fork(struct memory *memory, size_t bytes);
 /*
  * Like memory_reserve(), but the memory is a memfd of this name, close-on-exec, with its descriptor
  * in `*ret_fd`. Other processes may map it to read. Its size is fixed, and since Linux 5.1 other
- * processes cannot write to it.
+ * processes cannot write to it. After a failure the caller releases the memory, if there is any,
+ * and closes the descriptor unless it is negative.
  */
 int memory_reserve_shown(struct memory *memory, size_t bytes, const char *name, int *ret_fd);
 
