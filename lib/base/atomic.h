@@ -80,7 +80,6 @@ ATOMIC_LOAD(u32, uint32_t, seq_cst)
 ATOMIC_STORE(u32, uint32_t, relaxed)
 ATOMIC_STORE(u32, uint32_t, release)
 ATOMIC_STORE(u32, uint32_t, seq_cst)
-ATOMIC_CAS(u32, uint32_t, relaxed, relaxed)
 ATOMIC_CAS(u32, uint32_t, acquire, acquire)
 ATOMIC_CHANGE(u32, uint32_t, exchange, relaxed)
 ATOMIC_CHANGE(u32, uint32_t, fetch_add, relaxed)
@@ -166,6 +165,15 @@ static inline bool pair_cas_acq_rel(void *words, uint64_t low, uint64_t high, ui
 static inline void u64_count(atomic_u64 *counter, uint64_t more)
 {
 	u64_store_relaxed(counter, u64_load_relaxed(counter) + more);
+}
+
+/* Raise a word to at least this value. Relaxed: the caller says what carries it. */
+static inline void u64_raise(atomic_u64 *word, uint64_t least)
+{
+	uint64_t before = u64_load_relaxed(word);
+
+	while (before < least && !u64_cas_relaxed(word, &before, least)) {
+	}
 }
 
 /* Tell the processor that this is a spin loop. */

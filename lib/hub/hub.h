@@ -38,7 +38,7 @@ struct timerhub {
 	int bell;                    /* wakes the owner; a manual hub's timerhub_wake_fd */
 	struct promise promise;
 	struct owner owner;
-	atomic_u32 queues_end; /* all indexes from this on were never used by a queue */
+	atomic_u64 queues_end; /* all indexes from this on were never used by a queue */
 	atomic_u32 advancing;  /* manual: odd while a thread is inside advance */
 };
 

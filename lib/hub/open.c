@@ -256,7 +256,7 @@ static uint64_t stats_add_queues(const struct timerhub *hub, struct timerhub_sta
 {
 	uint64_t retired = 0;
 
-	for (uint32_t i = 0; i < u32_load_relaxed(&hub->queues_end); i++) {
+	for (uint32_t i = 0; i < u64_load_relaxed(&hub->queues_end); i++) {
 		const struct board_queue *counts = &hub->board->queues[i];
 
 		stats->delivered += u64_load_relaxed(&counts->delivered);

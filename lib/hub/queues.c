@@ -17,26 +17,12 @@
 #include "base/options.h"
 #include "hub/hub.h"
 
-static void hub_raise_queues_end(struct timerhub *hub, uint32_t end)
-{
-	uint32_t before = u32_load_relaxed(&hub->queues_end);
-
-	/*
-	 * Relaxed: a thread gets the queue's pointer from its opener, and with it sees this store.
-	 */
-	while (before < end && !u32_cas_relaxed(&hub->queues_end, &before, end)) {
-	}
-}
-
 /* Show the queue on the board. Only the caller has the index, and the new outbox is empty. */
 static void queue_announce(struct timerhub_queue *queue)
 {
 	struct board_queue *counts = queue->counts;
-	atomic_u64 *end = &queue->hub->board->callers.queues_end;
-	uint64_t before = u64_load_relaxed(end);
 
-	while (before <= queue->index && !u64_cas_relaxed(end, &before, queue->index + 1)) {
-	}
+	u64_raise(&queue->hub->board->callers.queues_end, queue->index + 1);
 	/*
 	 * An addition, not a store: late events of the closed queue with this index may be counted
 	 * now.
@@ -57,7 +43,8 @@ static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 			continue;
 		queue->index = i;
 		queue->counts = &hub->board->queues[i];
-		hub_raise_queues_end(hub, i + 1);
+		/* A thread gets the queue's pointer from its opener, and with it sees this. */
+		u64_raise(&hub->queues_end, i + 1);
 		if (ptr_cas_acq_rel(&hub->queues[i], &none, queue)) { /* [index] [queue] */
 			queue_announce(queue);
 			return 0;
@@ -211,7 +198,7 @@ struct timerhub *timerhub_queue_hub(const struct timerhub_queue *queue)
 
 void hub_close_queues(struct timerhub *hub)
 {
-	for (uint32_t i = 0; i < u32_load_relaxed(&hub->queues_end); i++) {
+	for (uint32_t i = 0; i < u64_load_relaxed(&hub->queues_end); i++) {
 		/* Relaxed: the closer of the hub has all its queues. */
 		struct timerhub_queue *queue = ptr_load_relaxed(&hub->queues[i]);
 

@@ -68,11 +68,6 @@ bool promise_wants_wake(const struct promise *promise, uint64_t deadline_ns, uin
 
 void promise_record_wake(struct promise *promise, uint64_t pass)
 {
-	uint64_t before = u64_load_relaxed(&promise->woken_pass);
-
-	/*
-	 * Never lower it: a caller that was stopped since an earlier pass must not hide a new wake.
-	 */
-	while (before < pass && !u64_cas_relaxed(&promise->woken_pass, &before, pass)) {
-	}
+	/* Not a store: a caller that was stopped since an earlier pass must not hide a new wake. */
+	u64_raise(&promise->woken_pass, pass);
 }

@@ -58,15 +58,6 @@ static bool callback_claim(struct callback *callback)
 	       ptr_cas_acquire(&callback->thread, &none, THREAD_SELF());
 }
 
-static void callbacks_raise_end(struct callbacks *callbacks, uint32_t end)
-{
-	uint32_t before = u32_load_relaxed(&callbacks->end);
-
-	/* Relaxed: the CAS that delivers carries it to the canceller, as it carries the cell. */
-	while (before < end && !u32_cas_relaxed(&callbacks->end, &before, end)) {
-	}
-}
-
 struct callback *callbacks_enter(struct callbacks *callbacks, unsigned cpu)
 {
 	/*
@@ -74,13 +65,17 @@ struct callback *callbacks_enter(struct callbacks *callbacks, unsigned cpu)
 	 * at another index.
 	 */
 	for (uint32_t i = cpu % CALLBACKS_MAX;; i = (i + 1) % CALLBACKS_MAX) {
-		if (callback_claim(&callbacks->cells[i])) {
-			callbacks_raise_end(callbacks, i + 1);
-			return &callbacks->cells[i];
+		struct callback *callback = &callbacks->cells[i];
+
+		if (callback_claim(callback)) {
+			/* The CAS that delivers carries it to the canceller, with the cell. */
+			u64_raise(&callbacks->end, i + 1);
+			return callback;
 		}
 		/* All cells are taken. One of these threads will leave its cell. */
 		if ((i + 1) % CALLBACKS_MAX == cpu % CALLBACKS_MAX)
-			futex_wait(&callbacks->end, CALLBACKS_MAX, CALLBACK_NAP_NS);
+			futex_wait(&callback->ended, u32_load_relaxed(&callback->ended),
+			           CALLBACK_NAP_NS);
 	}
 }
 
@@ -121,11 +116,6 @@ static bool now_is_of(uint64_t now, uint64_t handle)
 	return now != 0 && (now | NOW_FLAGS) == (handle << NOW_SHIFT | NOW_FLAGS);
 }
 
-static bool now_runs(uint64_t now, uint64_t handle)
-{
-	return now_is_of(now, handle) && (now & NOW_RUNNING) != 0;
-}
-
 static bool callback_is_ours(const struct callback *callback)
 {
 	return ptr_load_relaxed(&callback->thread) == THREAD_SELF();
@@ -133,14 +123,15 @@ static bool callback_is_ours(const struct callback *callback)
 
 bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle)
 {
-	uint32_t end = u32_load_relaxed(&callbacks->end); /* our own cells are below it */
+	uint64_t end = u64_load_relaxed(&callbacks->end); /* our own cells are below it */
 
-	for (uint32_t i = 0; i < end; i++) {
+	for (uint64_t i = 0; i < end; i++) {
 		const struct callback *callback = &callbacks->cells[i];
-
 		/* Both relaxed: only the thread's own stores matter. */
-		if (callback_is_ours(callback) &&
-		    now_runs(u64_load_relaxed(&callback->now), handle))
+		uint64_t now = u64_load_relaxed(&callback->now);
+
+		if (callback_is_ours(callback) && now_is_of(now, handle) &&
+		    (now & NOW_RUNNING) != 0)
 			return true;
 	}
 	return false;
@@ -170,9 +161,9 @@ static void callback_wait(struct callback *callback, uint64_t handle, bool runni
 
 void callbacks_wait(const struct callbacks *callbacks, uint64_t handle, bool running)
 {
-	uint32_t end = u32_load_relaxed(&callbacks->end); /* see callbacks_raise_end() */
+	uint64_t end = u64_load_relaxed(&callbacks->end); /* see callbacks_enter() */
 
-	for (uint32_t i = 0; i < end; i++)
+	for (uint64_t i = 0; i < end; i++)
 		/* The caller's own callbacks cannot end while it waits. */
 		if (!callback_is_ours(&callbacks->cells[i]))
 			callback_wait(&callbacks->cells[i], handle, running);

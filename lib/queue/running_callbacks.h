@@ -20,7 +20,7 @@ struct callback {
 struct callbacks {
 	struct callback *cells; /* a table, committed as touched */
 	struct memory memory;   /* holds the cells */
-	atomic_u32 end;         /* all cells from this index on were never used */
+	atomic_u64 end;         /* all cells from this index on were never used */
 };
 
 /* Returns 0, or -ENOMEM. */

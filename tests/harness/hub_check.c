@@ -250,7 +250,7 @@ static const struct timerhub_queue *hub_queue(const struct timerhub *hub, uint32
  */
 static bool events_are_published(const struct timerhub *hub)
 {
-	for (uint32_t i = 0; i < u32_load_relaxed(&hub->queues_end); i++) {
+	for (uint32_t i = 0; i < u64_load_relaxed(&hub->queues_end); i++) {
 		const struct timerhub_queue *queue = hub_queue(hub, i);
 
 		if (queue && (queue->unpublished != 0 ||
@@ -265,7 +265,7 @@ static bool events_are_published(const struct timerhub *hub)
 /* If an outbox holds handles, its queue is signalled. */
 static bool events_are_signalled(const struct timerhub *hub)
 {
-	for (uint32_t i = 0; i < u32_load_relaxed(&hub->queues_end); i++) {
+	for (uint32_t i = 0; i < u64_load_relaxed(&hub->queues_end); i++) {
 		const struct timerhub_queue *queue = hub_queue(hub, i);
 
 		if (queue && !outbox_empty(&queue->outbox) &&

@@ -186,6 +186,7 @@ void *simulation_thread(void);
 #define u64_fetch_add_relaxed(word, value) (HERE, u64_fetch_add_relaxed(word, value))
 #define u64_fetch_add_seq_cst(word, value) (HERE, u64_fetch_add_seq_cst(word, value))
 #define u64_count(word, value) (HERE, u64_count(word, value))
+#define u64_raise(word, least) (HERE, u64_raise(word, least))
 #define pair_cas_acq_rel(words, low, high, low_after, high_after)                                  \
 	(HERE, pair_cas_acq_rel(words, low, high, low_after, high_after))
 #define u32_load_relaxed(word) (HERE, u32_load_relaxed(word))
@@ -194,7 +195,6 @@ void *simulation_thread(void);
 #define u32_store_relaxed(word, value) (HERE, u32_store_relaxed(word, value))
 #define u32_store_release(word, value) (HERE, u32_store_release(word, value))
 #define u32_store_seq_cst(word, value) (HERE, u32_store_seq_cst(word, value))
-#define u32_cas_relaxed(word, expected, value) (HERE, u32_cas_relaxed(word, expected, value))
 #define u32_cas_acquire(word, expected, value) (HERE, u32_cas_acquire(word, expected, value))
 #define u32_fetch_add_acq_rel(word, value) (HERE, u32_fetch_add_acq_rel(word, value))
 #define u32_fetch_add_seq_cst(word, value) (HERE, u32_fetch_add_seq_cst(word, value))
