@@ -10,6 +10,7 @@
 #include "base/clock.h"
 
 #include <time.h>
+#include <timerhub.h>
 
 static uint64_t clock_read_ns(clockid_t id)
 {
@@ -25,17 +26,16 @@ uint64_t clock_monotonic_ns(void)
 	return clock_read_ns(CLOCK_MONOTONIC);
 }
 
-void clock_init(struct clock *clock, enum clock_kind kind)
+void clock_init(struct clock *clock, uint32_t kind, bool manual)
 {
 	static const clockid_t ids[] = {
-		[CLOCK_KIND_MONOTONIC] = CLOCK_MONOTONIC,
-		[CLOCK_KIND_BOOTTIME] = CLOCK_BOOTTIME,
-		[CLOCK_KIND_REALTIME] = CLOCK_REALTIME,
-		[CLOCK_KIND_MANUAL] = CLOCK_MONOTONIC, /* never read */
+		[TIMERHUB_CLOCK_MONOTONIC] = CLOCK_MONOTONIC,
+		[TIMERHUB_CLOCK_BOOTTIME] = CLOCK_BOOTTIME,
+		[TIMERHUB_CLOCK_REALTIME] = CLOCK_REALTIME,
 	};
 
-	clock->manual = kind == CLOCK_KIND_MANUAL;
-	clock->goes_back = kind == CLOCK_KIND_REALTIME;
+	clock->manual = manual;
+	clock->goes_back = !manual && kind == TIMERHUB_CLOCK_REALTIME;
 	clock->id = ids[kind];
 	u64_store_relaxed(&clock->manual_ns, 0); /* not yet shared */
 }

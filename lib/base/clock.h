@@ -7,14 +7,6 @@
 
 #include "base/atomic.h"
 
-/* The kinds of clocks. Only the wall clock can go back. */
-enum clock_kind {
-	CLOCK_KIND_MONOTONIC, /* stops while the machine is suspended */
-	CLOCK_KIND_BOOTTIME,  /* counts suspended time */
-	CLOCK_KIND_REALTIME,  /* the wall clock, which can be set forward and back */
-	CLOCK_KIND_MANUAL,    /* moved only by clock_set() */
-};
-
 struct clock {
 	bool manual;          /* moved only by clock_set(); fixed at open */
 	bool goes_back;       /* the clock may go back; fixed at open */
@@ -25,7 +17,8 @@ struct clock {
 /* Returns the kernel's monotonic clock, in ns. */
 uint64_t clock_monotonic_ns(void);
 
-void clock_init(struct clock *clock, enum clock_kind kind);
+/* `kind` is an enum timerhub_clock. A manual clock has no kind. */
+void clock_init(struct clock *clock, uint32_t kind, bool manual);
 
 uint64_t clock_now_ns(const struct clock *clock);
 

@@ -118,7 +118,7 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 	bool manual = (config->flags & TIMERHUB_MANUAL) != 0;
 	int result;
 
-	clock_init(&hub->clock, manual ? CLOCK_KIND_MANUAL : (enum clock_kind)config->clock);
+	clock_init(&hub->clock, config->clock, manual);
 	/* A manual hub's first arm signals the bell. An owner thread starts with a pass. */
 	promise_init(&hub->promise, manual ? UINT64_MAX : 0);
 	hub->board_fd = -1;

@@ -79,7 +79,7 @@ static int loop_open(struct timerhub_loop *loop, struct timerhub *hub,
 	loop->first = SLOT_NONE;
 	loop->gone = (struct timerhub_timeout){ .deadline_ns = UINT64_MAX, .filed_ns = UINT64_MAX };
 	loop->timeout_ns = UINT64_MAX;
-	clock_init(&loop->clock, (enum clock_kind)config->clock);
+	clock_init(&loop->clock, config->clock, false);
 	result = wake_open(&loop->wake, hub, &loop->clock);
 	if (result == 0)
 		result = loop_open_living(loop);

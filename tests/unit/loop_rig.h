@@ -17,7 +17,7 @@ static inline struct timerhub_loop *loop_rig_open(uint32_t timeouts_max, uint64_
 	struct timerhub_loop *loop;
 
 	expect_eq(timerhub_loop_open(&loop, NULL, &config), 0);
-	clock_init(&loop->clock, CLOCK_KIND_MANUAL);
+	clock_init(&loop->clock, 0, true);
 	expect(clock_set(&loop->clock, now_ns));
 	expect_eq(timerhub_loop_turn(loop), 0);
 	return loop;

@@ -5,13 +5,15 @@
  */
 #include "harness.h"
 
+#include <timerhub.h>
+
 #include "base/clock.h"
 
 START_TEST(manual_clock_starts_at_zero_and_never_goes_back)
 {
 	struct clock clock;
 
-	clock_init(&clock, CLOCK_KIND_MANUAL);
+	clock_init(&clock, 0, true);
 	expect_eq(clock_now_ns(&clock), 0);
 	expect(clock_set(&clock, 0));
 	expect(clock_set(&clock, 100));
@@ -30,7 +32,7 @@ START_TEST(real_clock_is_the_kernels_monotonic_one)
 	struct clock clock;
 	uint64_t before_ns, now_ns, after_ns;
 
-	clock_init(&clock, CLOCK_KIND_MONOTONIC);
+	clock_init(&clock, TIMERHUB_CLOCK_MONOTONIC, false);
 	for (unsigned i = 0; i < 1000; i++) {
 		before_ns = monotonic_ns();
 		now_ns = clock_now_ns(&clock);

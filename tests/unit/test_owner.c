@@ -661,7 +661,7 @@ START_TEST(closed_deadline_fd_has_no_descriptor)
 	struct clock clock;
 	struct deadline_fd deadline_fd;
 
-	clock_init(&clock, CLOCK_KIND_REALTIME);
+	clock_init(&clock, TIMERHUB_CLOCK_REALTIME, false);
 	(void)close(STDIN_FILENO);
 	errno = EBADF;
 	expect_eq(deadline_fd_open(&deadline_fd, &clock), 0);
