@@ -46,11 +46,6 @@ static inline void text_add_decimal(struct text *text, uint64_t number, unsigned
 	}
 }
 
-static inline void text_add_number(struct text *text, uint64_t number)
-{
-	text_add_decimal(text, number, 0);
-}
-
 /* End the text with a NUL. A text that does not fit is cut. */
 static inline void text_end(struct text *text)
 {

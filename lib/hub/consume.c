@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include "base/cpu.h"
+#include "base/futex.h"
 #include "base/probe.h"
 #include "base/test_point.h"
 #include "hub/hub.h"
@@ -135,7 +136,7 @@ static inline __attribute__((always_inline)) bool queue_take_batch(struct timerh
 static bool queue_clear(struct timerhub_queue *queue)
 {
 	notifier_clear(&queue->notifier);
-	return outbox_empty(&queue->outbox);
+	return outbox_count(&queue->outbox) == 0;
 }
 
 /* Stop, although handles may be left: make the fd readable if there are any, else clear it. */
@@ -196,7 +197,7 @@ static bool queue_dispatch_one(struct dispatching *dispatching)
 	unsigned taken = 0;
 
 	if (!dispatching->callback) {
-		if (outbox_empty(&queue->outbox))
+		if (outbox_count(&queue->outbox) == 0)
 			return false;
 		dispatching->callback = callbacks_enter(&queue->hub->callbacks, cpu_current());
 	}
@@ -305,11 +306,11 @@ static void queue_block(struct timerhub_queue *queue, uint32_t interrupts, uint6
 	uint32_t ticket = notifier_wait_enter(&queue->notifier);
 
 	test_point(TEST_POINT_WAIT_BEFORE_SLEEP);
-	if (outbox_empty(&queue->outbox) && queue_verdict(queue, interrupts) == 0) {
+	if (outbox_count(&queue->outbox) == 0 && queue_verdict(queue, interrupts) == 0) {
 		if (!queue_stopped(queue))
-			notifier_wait(&queue->notifier, ticket, timeout_ns);
+			futex_wait(&queue->notifier.ticket, ticket, timeout_ns);
 		else if (!outbox_exhausted(&queue->outbox))
-			notifier_wait(&queue->notifier, ticket, STOPPED_NAP_NS);
+			futex_wait(&queue->notifier.ticket, ticket, STOPPED_NAP_NS);
 	}
 	notifier_wait_leave(&queue->notifier);
 }
@@ -327,8 +328,8 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 
 		if (result < 0) {
 			/* The wake-up may have been for an event: let another waiter take it. */
-			if (!outbox_empty(&queue->outbox))
-				notifier_wake_all(&queue->notifier);
+			if (outbox_count(&queue->outbox) > 0)
+				notifier_wake(&queue->notifier, UINT32_MAX);
 			return result;
 		}
 		count = queue_take(queue, events, max);
@@ -377,7 +378,7 @@ void timerhub_interrupt(struct timerhub_queue *queue)
 		return;
 	(void)u32_fetch_add_seq_cst(&queue->interrupts, 1);
 	test_point(TEST_POINT_INTERRUPT_HALFWAY);
-	notifier_wake_all(&queue->notifier);
+	notifier_wake(&queue->notifier, UINT32_MAX);
 }
 
 void timerhub_queue_stop(struct timerhub_queue *queue)
@@ -386,5 +387,5 @@ void timerhub_queue_stop(struct timerhub_queue *queue)
 		return;
 	u32_store_seq_cst(&queue->stopped, 1);
 	test_point(TEST_POINT_INTERRUPT_HALFWAY);
-	notifier_wake_all(&queue->notifier);
+	notifier_wake(&queue->notifier, UINT32_MAX);
 }

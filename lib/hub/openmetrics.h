@@ -85,7 +85,7 @@ static inline void metrics_add_bucket(struct text *text, const struct metrics_fa
 	else
 		text_add_decimal(text, ((uint64_t)2 << bucket) - 1, 9);
 	text_add(text, "\"} ");
-	text_add_number(text, count);
+	text_add_decimal(text, count, 0);
 	text_add_char(text, '\n');
 }
 

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/bell.h"
 #include "base/cancellation.h"
 #include "base/futex.h"
 #include "base/options.h"
@@ -67,7 +68,7 @@ static void queue_free(struct timerhub_queue *queue)
 	uint32_t grave = u32_fetch_add_relaxed(&graves_dug, 1) % GRAVES; /* relaxed: a number */
 
 	outbox_close(&queue->outbox);
-	notifier_close(&queue->notifier);
+	bell_close(queue->notifier.fd);
 	/* Relaxed: it is 1 already, except in a forked child, or if the queue was never open. */
 	u32_store_relaxed(&queue->closing, 1);
 	free(ptr_exchange_acq_rel(&graves[grave], queue));
@@ -78,10 +79,10 @@ static int queue_open(struct timerhub *hub, struct timerhub_queue *queue)
 	int result;
 
 	queue->hub = hub;
-	queue->notifier.fd = -1;
+	queue->notifier.fd = bell_open();
+	if (queue->notifier.fd < 0)
+		return queue->notifier.fd;
 	result = outbox_open(&queue->outbox, hub->arena.capacity);
-	if (result == 0)
-		result = notifier_open(&queue->notifier);
 	return result == 0 ? hub_add_queue(hub, queue) : result;
 }
 
@@ -123,7 +124,7 @@ static void queue_send_waiters_away(struct timerhub_queue *queue)
 
 		if (inside == 0)
 			return;
-		notifier_wake_all(&queue->notifier);
+		notifier_wake(&queue->notifier, UINT32_MAX);
 		futex_wait(&queue->inside, inside, HUB_CLOSE_POLL_NS);
 	}
 }

@@ -72,7 +72,7 @@ static void text_add_line(struct text *text, const char *name, uint64_t number)
 {
 	text_add(text, name);
 	text_add_char(text, ' ');
-	text_add_number(text, number);
+	text_add_decimal(text, number, 0);
 	text_add_char(text, '\n');
 }
 

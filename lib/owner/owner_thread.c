@@ -224,6 +224,14 @@ static int owner_open_sleeper(struct owner *owner)
 	return 0;
 }
 
+/* Close what ends a sleep, after the thread's end or if there was none. */
+static void owner_close_sleep(struct owner *owner)
+{
+	if (owner->sleeper.ops)
+		owner->sleeper.ops->close(&owner->sleeper);
+	deadline_fd_close(&owner->deadline_fd);
+}
+
 int owner_start(struct owner *owner, const struct timerhub_config *config)
 {
 	int result;
@@ -231,17 +239,12 @@ int owner_start(struct owner *owner, const struct timerhub_config *config)
 	owner->config = *config;
 	owner->gathers = config->spin_ns == 0;
 	result = deadline_fd_open(&owner->deadline_fd, owner->world.clock);
-	if (result < 0)
-		return result;
-	result = owner_open_sleeper(owner);
+	if (result == 0)
+		result = owner_open_sleeper(owner);
+	if (result == 0)
+		result = owner_create_thread(owner);
 	if (result < 0) {
-		deadline_fd_close(&owner->deadline_fd);
-		return result;
-	}
-	result = owner_create_thread(owner);
-	if (result < 0) {
-		owner->sleeper.ops->close(&owner->sleeper);
-		deadline_fd_close(&owner->deadline_fd);
+		owner_close_sleep(owner);
 		return result;
 	}
 	owner->running = true;
@@ -269,8 +272,7 @@ void owner_stop(struct owner *owner, bool alive)
 		(void)pthread_join(owner->thread, NULL);
 	}
 	owner->running = false;
-	owner->sleeper.ops->close(&owner->sleeper);
-	deadline_fd_close(&owner->deadline_fd);
+	owner_close_sleep(owner);
 }
 
 /* Model: tests/models/close.pml. */

@@ -30,8 +30,6 @@
  */
 #include "queue/notifier.h"
 
-#include <limits.h>
-
 #include "base/bell.h"
 #include "base/futex.h"
 #include "base/test_point.h"
@@ -39,22 +37,6 @@
 /* In notifier.rings: a write to the eventfd that has begun, and a write that has ended. */
 #define RINGS_MIDWAY ((uint64_t)1)
 #define RINGS_DONE ((uint64_t)1 << 16)
-
-int notifier_open(struct notifier *notifier)
-{
-	int fd = bell_open();
-
-	if (fd < 0)
-		return fd;
-	*notifier = (struct notifier){ .fd = fd };
-	return 0;
-}
-
-void notifier_close(struct notifier *notifier)
-{
-	bell_close(notifier->fd);
-	notifier->fd = -1;
-}
 
 static void notifier_ring(struct notifier *notifier)
 {
@@ -65,7 +47,7 @@ static void notifier_ring(struct notifier *notifier)
 	(void)u64_fetch_add_relaxed(&notifier->rings, RINGS_DONE - RINGS_MIDWAY);
 }
 
-static void notifier_wake(struct notifier *notifier, unsigned count)
+void notifier_wake(struct notifier *notifier, unsigned count)
 {
 	(void)u32_fetch_add_release(&notifier->ticket, 1); /* [ticket] */
 	futex_wake(&notifier->ticket, count);
@@ -123,20 +105,10 @@ uint32_t notifier_wait_enter(struct notifier *notifier)
 	return u32_load_acquire(&notifier->ticket); /* [ticket] */
 }
 
-void notifier_wait(struct notifier *notifier, uint32_t ticket, uint64_t timeout_ns)
-{
-	futex_wait(&notifier->ticket, ticket, timeout_ns);
-}
-
 void notifier_wait_leave(struct notifier *notifier)
 {
 	/*
 	 * Relaxed: if the owner reads it too late, it wakes in vain. It never hides another waiter.
 	 */
 	(void)u32_fetch_add_relaxed(&notifier->waiters, UINT32_MAX);
-}
-
-void notifier_wake_all(struct notifier *notifier)
-{
-	notifier_wake(notifier, INT_MAX);
 }

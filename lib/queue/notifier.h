@@ -10,18 +10,14 @@
 #include "base/bits.h"
 
 struct notifier {
-	int fd; /* the eventfd; fixed at open */
+	int fd; /* the eventfd, a bell; the queue opens and closes it */
 	_Alignas(CACHE_LINE_BYTES)
 		atomic_u32 signalled; /* 1: readable, or a consumer is about to read the outbox */
 	atomic_u64 rings;             /* ended writes to fd << 16 | begun; writing threads */
 	atomic_u64 rings_cleared;     /* ended writes at the last clearing; consumers */
-	atomic_u32 waiters;           /* threads in notifier_wait() or about to be */
+	atomic_u32 waiters;           /* threads between enter and leave */
 	atomic_u32 ticket;            /* futex: changes when waiters must check again */
 };
-
-/* Returns 0, or a negative errno. */
-int notifier_open(struct notifier *notifier);
-void notifier_close(struct notifier *notifier);
 
 /* Owner, after publishing `count` events. Returns whether it made the fd readable. */
 bool notifier_signal(struct notifier *notifier, unsigned count);
@@ -33,14 +29,14 @@ void notifier_signal_again(struct notifier *notifier);
 void notifier_clear(struct notifier *notifier);
 
 /*
- * Block, in four steps: enter, read the outbox, wait with the ticket that enter returned, leave. An
- * event that is published after enter ends the wait. Then read the outbox again.
+ * Block, in four steps: enter, read the outbox, futex_wait() while the ticket is the one that enter
+ * returned, leave. An event that is published after enter ends the wait. Then read the outbox
+ * again.
  */
 uint32_t notifier_wait_enter(struct notifier *notifier);
-void notifier_wait(struct notifier *notifier, uint32_t ticket, uint64_t timeout_ns);
 void notifier_wait_leave(struct notifier *notifier);
 
-/* Make every waiting thread check again. Any thread, signal-safe. */
-void notifier_wake_all(struct notifier *notifier);
+/* Make `count` waiting threads check again (UINT32_MAX: all). Any thread, signal-safe. */
+void notifier_wake(struct notifier *notifier, unsigned count);
 
 #endif

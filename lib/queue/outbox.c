@@ -38,10 +38,6 @@ int outbox_open(struct outbox *outbox, uint32_t capacity)
 		return result;
 	outbox->cells = outbox->memory.base;
 	outbox->mask = cells - 1;
-	u64_store_relaxed(&outbox->head, 0); /* not yet shared */
-	u64_store_relaxed(&outbox->tail, 0);
-	outbox->put = 0;
-	outbox->head_seen = 0;
 	return 0;
 }
 
@@ -149,11 +145,6 @@ uint64_t outbox_count(const struct outbox *outbox)
 	return head < tail ? tail - head : 0;
 }
 
-bool outbox_empty(const struct outbox *outbox)
-{
-	return outbox_count(outbox) == 0;
-}
-
 bool outbox_exhausted(const struct outbox *outbox)
 {
 	/*
@@ -163,7 +154,7 @@ bool outbox_exhausted(const struct outbox *outbox)
 
 	/*
 	 * A tail with the compaction flag is beyond any head. Relaxed: the head has carried it, or
-	 * an earlier outbox_empty().
+	 * an earlier outbox_count().
 	 */
 	return head >= u64_load_relaxed(&outbox->tail);
 }

@@ -25,7 +25,10 @@ struct outbox {
 	uint64_t head_seen; /* the head when the owner last read it; only the owner's */
 };
 
-/* Returns 0, or -ENOMEM. `capacity`: the most timers that can be pending at once. */
+/*
+ * The outbox must be zeroed. Returns 0, or -ENOMEM. `capacity`: the most timers that can be pending
+ * at once.
+ */
 int outbox_open(struct outbox *outbox, uint32_t capacity);
 void outbox_close(struct outbox *outbox);
 
@@ -58,9 +61,6 @@ unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max);
 
 /* Any thread: returns about how many handles there are; 0 only if there are none. */
 uint64_t outbox_count(const struct outbox *outbox);
-
-/* Any thread: returns whether there are no handles to take. */
-bool outbox_empty(const struct outbox *outbox);
 
 /* Any thread: returns whether there are no handles to take, and the owner will put none back. */
 bool outbox_exhausted(const struct outbox *outbox);

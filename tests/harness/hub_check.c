@@ -268,7 +268,7 @@ static bool events_are_signalled(const struct timerhub *hub)
 	for (uint32_t i = 0; i < u64_load_relaxed(&hub->queues_end); i++) {
 		const struct timerhub_queue *queue = hub_queue(hub, i);
 
-		if (queue && !outbox_empty(&queue->outbox) &&
+		if (queue && outbox_count(&queue->outbox) > 0 &&
 		    u32_load_relaxed(&queue->notifier.signalled) == 0)
 			return false;
 	}

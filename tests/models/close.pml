@@ -455,7 +455,7 @@ proctype worker()
 
 /* ---- closer ---- */
 
-/* notifier_wake_all() */
+/* notifier_wake() */
 inline send_away()
 {
 #ifndef NO_WAKE

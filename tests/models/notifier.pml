@@ -13,10 +13,10 @@
  *
  * Models:
  *   lib/queue/notifier.c notifier_signal() notifier_signal_again() notifier_clear()
- *                        notifier_ring() notifier_wake() notifier_wake_all() notifier_wait_enter()
- *                        notifier_wait() notifier_wait_leave()
+ *                        notifier_ring() notifier_wake() notifier_wait_enter()
+ *                        notifier_wait_leave()
  *   lib/base/bell.c      bell_ring() bell_clear()
- *   lib/queue/outbox.c   outbox_publish() outbox_take() outbox_empty() outbox_exhausted()
+ *   lib/queue/outbox.c   outbox_publish() outbox_take() outbox_count() outbox_exhausted()
  *                        outbox_compact()
  *   lib/owner/owner.c    owner_put()
  *   lib/queue/publisher.c   publisher_publish()

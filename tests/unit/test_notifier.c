@@ -12,8 +12,15 @@
 #include <unistd.h>
 
 #include "base/bell.h"
+#include "base/futex.h"
 #include "base/test_point.h"
 #include "queue/notifier.h"
+
+static void open_notifier(struct notifier *notifier)
+{
+	*notifier = (struct notifier){ .fd = bell_open() };
+	expect_le(0, notifier->fd);
+}
 
 START_TEST(bell_is_sticky_until_cleared)
 {
@@ -52,7 +59,7 @@ START_TEST(signals_ring_once_until_cleared)
 {
 	struct notifier notifier;
 
-	expect_eq(notifier_open(&notifier), 0);
+	open_notifier(&notifier);
 	expect(!fd_readable(notifier.fd));
 	for (unsigned round = 0; round < 3; round++) {
 		expect(notifier_signal(&notifier, 1));
@@ -64,7 +71,7 @@ START_TEST(signals_ring_once_until_cleared)
 		notifier_clear(&notifier); /* a second clear has nothing to clear */
 		expect(!fd_readable(notifier.fd));
 	}
-	notifier_close(&notifier);
+	bell_close(notifier.fd);
 }
 END_TEST
 
@@ -76,7 +83,7 @@ START_TEST(clear_reads_only_what_was_rung)
 {
 	struct notifier notifier;
 
-	expect_eq(notifier_open(&notifier), 0);
+	open_notifier(&notifier);
 	for (unsigned round = 0; round < 3; round++) {
 		expect(notifier_signal(&notifier, 1));
 		notifier_clear(&notifier);
@@ -86,7 +93,7 @@ START_TEST(clear_reads_only_what_was_rung)
 		expect(fd_readable(notifier.fd));
 		bell_clear(notifier.fd);
 	}
-	notifier_close(&notifier);
+	bell_close(notifier.fd);
 }
 END_TEST
 
@@ -99,7 +106,7 @@ START_TEST(fd_read_by_the_caller_rings_again_after_the_next_clear)
 	struct notifier notifier;
 	uint64_t count;
 
-	expect_eq(notifier_open(&notifier), 0);
+	open_notifier(&notifier);
 	expect(notifier_signal(&notifier, 1));
 	expect_eq(read(notifier.fd, &count, sizeof(count)), sizeof(count));
 	expect(!fd_readable(notifier.fd));
@@ -109,7 +116,7 @@ START_TEST(fd_read_by_the_caller_rings_again_after_the_next_clear)
 	expect(!fd_readable(notifier.fd));
 	expect(notifier_signal(&notifier, 1));
 	expect(fd_readable(notifier.fd));
-	notifier_close(&notifier);
+	bell_close(notifier.fd);
 }
 END_TEST
 
@@ -119,12 +126,12 @@ START_TEST(signal_again_is_a_new_edge)
 	struct notifier notifier;
 	uint64_t count;
 
-	expect_eq(notifier_open(&notifier), 0);
+	open_notifier(&notifier);
 	expect(notifier_signal(&notifier, 1));
 	notifier_signal_again(&notifier);
 	expect_eq(read(notifier.fd, &count, sizeof(count)), sizeof(count));
 	expect_eq(count, 2);
-	notifier_close(&notifier);
+	bell_close(notifier.fd);
 }
 END_TEST
 
@@ -140,7 +147,7 @@ static void signal_late(enum test_point point)
 /* Law 9: if a clear reads a ring that came during the clear, it must clear the ring's flag too. */
 START_TEST(late_signal_in_the_middle_of_a_clear_silences_nobody)
 {
-	expect_eq(notifier_open(&late), 0);
+	open_notifier(&late);
 	/* In the second round, the owner has rung once before the clear. */
 	for (unsigned rung_before = 0; rung_before < 2; rung_before++) {
 		if (rung_before == 1)
@@ -153,7 +160,7 @@ START_TEST(late_signal_in_the_middle_of_a_clear_silences_nobody)
 		notifier_clear(&late);
 		expect(!fd_readable(late.fd));
 	}
-	notifier_close(&late);
+	bell_close(late.fd);
 }
 END_TEST
 
@@ -162,16 +169,16 @@ START_TEST(wait_ends_for_what_was_published_after_enter)
 	struct notifier notifier;
 	uint32_t ticket;
 
-	expect_eq(notifier_open(&notifier), 0);
+	open_notifier(&notifier);
 	ticket = notifier_wait_enter(&notifier);
 	(void)notifier_signal(&notifier, 1);
-	notifier_wait(&notifier, ticket, UINT64_MAX);
+	futex_wait(&notifier.ticket, ticket, UINT64_MAX);
 	notifier_wait_leave(&notifier);
 	ticket = notifier_wait_enter(&notifier);
-	notifier_wake_all(&notifier);
-	notifier_wait(&notifier, ticket, UINT64_MAX);
+	notifier_wake(&notifier, UINT32_MAX);
+	futex_wait(&notifier.ticket, ticket, UINT64_MAX);
 	notifier_wait_leave(&notifier);
-	notifier_close(&notifier);
+	bell_close(notifier.fd);
 }
 END_TEST
 
@@ -181,12 +188,12 @@ START_TEST(wait_ends_when_its_time_is_over_and_not_before)
 	uint64_t before_ns = monotonic_ns();
 	uint32_t ticket;
 
-	expect_eq(notifier_open(&notifier), 0);
+	open_notifier(&notifier);
 	ticket = notifier_wait_enter(&notifier);
-	notifier_wait(&notifier, ticket, 20 * MS);
+	futex_wait(&notifier.ticket, ticket, 20 * MS);
 	notifier_wait_leave(&notifier);
 	expect_le(before_ns + 20 * MS, monotonic_ns());
-	notifier_close(&notifier);
+	bell_close(notifier.fd);
 }
 END_TEST
 
@@ -245,10 +252,11 @@ static void *waiter_main(void *arg)
 		drain();
 		ticket = notifier_wait_enter(&race.notifier);
 		if (nothing_to_take() && !race_over())
-			notifier_wait(&race.notifier, ticket, UINT64_MAX);
+			futex_wait(&race.notifier.ticket, ticket, UINT64_MAX);
 		notifier_wait_leave(&race.notifier);
 	}
-	notifier_wake_all(&race.notifier); /* after the last item, let the other consumers end */
+	notifier_wake(&race.notifier,
+	              UINT32_MAX); /* after the last item, let the other consumers end */
 	return NULL;
 }
 
@@ -297,7 +305,7 @@ static void *owner_main(void *arg)
 		atomic_store(&race.lost, !is_taken(item));
 	}
 	/* Wake the consumers that still wait. */
-	notifier_wake_all(&race.notifier);
+	notifier_wake(&race.notifier, UINT32_MAX);
 	bell_ring(race.notifier.fd);
 	return NULL;
 }
@@ -306,7 +314,7 @@ static void check_race(void *(*consumer_main)(void *), unsigned consumers, uint6
 {
 	pthread_t owner, threads[CONSUMERS];
 
-	expect_eq(notifier_open(&race.notifier), 0);
+	open_notifier(&race.notifier);
 	atomic_store(&race.published, 0);
 	atomic_store(&race.taken, 0);
 	race.items = items;
@@ -317,7 +325,7 @@ static void check_race(void *(*consumer_main)(void *), unsigned consumers, uint6
 		thread_join(threads[i]);
 	thread_join(owner);
 	expect(!atomic_load(&race.lost));
-	notifier_close(&race.notifier);
+	bell_close(race.notifier.fd);
 }
 
 START_TEST(waiters_lose_no_wakeup)
