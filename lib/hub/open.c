@@ -88,17 +88,6 @@ static int hub_open_owner(struct timerhub *hub)
 	return owner_open(&hub->owner, &world);
 }
 
-static int hub_open_board(struct timerhub *hub, const struct timerhub_config *config)
-{
-	int result = board_open(&hub->board, &hub->board_fd, config);
-
-	if (result == 0 && hub->board_fd >= 0) {
-		arena_observe(&hub->arena, hub->board->shards);
-		inbox_observe(&hub->inbox, hub->board->lanes);
-	}
-	return result;
-}
-
 /* Free all parts that were opened. Opening the hub may have failed halfway. */
 static void hub_free(struct timerhub *hub)
 {
@@ -116,6 +105,7 @@ static void hub_free(struct timerhub *hub)
 static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 {
 	bool manual = (config->flags & TIMERHUB_MANUAL) != 0;
+	bool shown = (config->flags & TIMERHUB_OBSERVABLE) != 0;
 	int result;
 
 	clock_init(&hub->clock, config->clock, manual);
@@ -123,11 +113,13 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 	promise_init(&hub->promise, manual ? UINT64_MAX : 0);
 	hub->board_fd = -1;
 	hub->bell = bell_open();
-	result = hub->bell < 0 ? hub->bell : arena_open(&hub->arena, config->timers_max);
+	result = hub->bell < 0 ? hub->bell : board_open(&hub->board, &hub->board_fd, config);
 	if (result == 0)
-		result = inbox_open(&hub->inbox, config->timers_max);
+		result = arena_open(&hub->arena, config->timers_max,
+		                    shown ? hub->board->shards : NULL);
 	if (result == 0)
-		result = hub_open_board(hub, config);
+		result = inbox_open(&hub->inbox, config->timers_max,
+		                    shown ? hub->board->lanes : NULL);
 	if (result == 0)
 		result = hub_open_living(hub);
 	if (result == 0)

@@ -63,7 +63,7 @@
 #define INBOX_SPARE_CELLS 1024
 #endif
 
-int inbox_open(struct inbox *inbox, uint32_t capacity)
+int inbox_open(struct inbox *inbox, uint32_t capacity, struct board_lane *notes)
 {
 	uint64_t lanes = u64_min(bits_power_of_two(cpu_count()), INBOX_LANES_MAX);
 	uint64_t cells;
@@ -82,22 +82,18 @@ int inbox_open(struct inbox *inbox, uint32_t capacity)
 	inbox->lane_mask = (uint32_t)lanes - 1;
 	inbox->lane_shift = bits_highest(cells);
 	inbox->ask_mask = u64_min(cells / 2, u64_max(INBOX_MANY / 4 / lanes, INBOX_ASK_MIN)) - 1;
-	for (uint64_t i = 0; i < lanes; i++)
+	for (uint64_t i = 0; i < lanes; i++) {
 		inbox->lanes[i].cells =
 			(atomic_u64 *)(void *)(base + lanes * sizeof(struct inbox_lane)) +
 			i * cells;
+		inbox->lanes[i].notes = notes ? &notes[i] : NULL;
+	}
 	return 0;
 }
 
 void inbox_close(struct inbox *inbox)
 {
 	memory_release(&inbox->memory);
-}
-
-void inbox_observe(struct inbox *inbox, struct board_lane *notes)
-{
-	for (uint32_t i = 0; i <= inbox->lane_mask; i++)
-		inbox->lanes[i].notes = &notes[i];
 }
 
 static atomic_u64 *lane_cell(const struct inbox *inbox, const struct inbox_lane *lane,

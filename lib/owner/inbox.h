@@ -29,12 +29,12 @@ struct inbox {
 	struct memory memory; /* holds lanes and cells */
 };
 
-/* Returns 0, or -ENOMEM. There is a cell for each of `capacity` slots. */
-int inbox_open(struct inbox *inbox, uint32_t capacity);
+/*
+ * Returns 0, or -ENOMEM. There is a cell for each of `capacity` slots. `notes`: BOARD_LANES_MAX of
+ * them, or NULL.
+ */
+int inbox_open(struct inbox *inbox, uint32_t capacity, struct board_lane *notes);
 void inbox_close(struct inbox *inbox);
-
-/* Write notes from now on: BOARD_LANES_MAX of them. Call it before the first push. */
-void inbox_observe(struct inbox *inbox, struct board_lane *notes);
 
 /*
  * Add an entry. Any thread, signal-safe. While many entries wait, or a lane is half full, some

@@ -118,7 +118,7 @@ static uint64_t fresh_make(uint64_t next, uint64_t end)
 	return end << 32 | next;
 }
 
-int arena_open(struct arena *arena, uint32_t capacity)
+int arena_open(struct arena *arena, uint32_t capacity, struct board_shard *notes)
 {
 	uint32_t shards = arena_shards_for(capacity);
 	uint32_t shard_slots = (capacity + shards - 1) / shards;
@@ -155,6 +155,7 @@ int arena_open(struct arena *arena, uint32_t capacity)
 		uint64_t end = u64_min(begin + shard_slots, capacity);
 
 		arena->shards[i].begin = (uint32_t)begin;
+		arena->shards[i].notes = notes ? &notes[i] : NULL;
 		/* Not yet shared. */
 		u64_store_relaxed(&arena->shards[i].fresh, fresh_make(begin, end));
 	}
@@ -164,12 +165,6 @@ int arena_open(struct arena *arena, uint32_t capacity)
 void arena_close(struct arena *arena)
 {
 	memory_release(&arena->memory);
-}
-
-void arena_observe(struct arena *arena, struct board_shard *notes)
-{
-	for (uint32_t i = 0; i <= arena->shard_mask; i++)
-		arena->shards[i].notes = &notes[i];
 }
 
 /* Note a change of the stack on the board. The stack itself must not be in shared memory. */

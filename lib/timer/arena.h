@@ -28,12 +28,12 @@ struct arena {
 	struct memory memory;         /* holds all arrays above */
 };
 
-/* Returns 0, or -ENOMEM. `capacity` is from 1 to TIMER_SLOTS_MAX. */
-int arena_open(struct arena *arena, uint32_t capacity);
+/*
+ * Returns 0, or -ENOMEM. `capacity` is from 1 to TIMER_SLOTS_MAX. `notes`: BOARD_SHARDS_MAX of
+ * them, or NULL.
+ */
+int arena_open(struct arena *arena, uint32_t capacity, struct board_shard *notes);
 void arena_close(struct arena *arena);
-
-/* Write notes from now on: BOARD_SHARDS_MAX of them. Call it before the first slot is taken. */
-void arena_observe(struct arena *arena, struct board_shard *notes);
 
 /*
  * Take a free slot, from this CPU's stack if possible. Returns SLOT_NONE only if at some point

@@ -50,7 +50,7 @@ START_TEST(every_slot_is_handed_out_once_and_none_is_lost)
 		struct arena arena;
 
 		expect_context("capacity", capacities[i], 0);
-		expect_eq(arena_open(&arena, capacities[i]), 0);
+		expect_eq(arena_open(&arena, capacities[i], NULL), 0);
 		expect_eq(used_slots(&arena), 0);
 		for (unsigned round = 0; round < 4; round++) {
 			expect_eq(take_all(&arena, slots), capacities[i]);
@@ -76,7 +76,7 @@ START_TEST(slots_put_back_are_used_again_first)
 {
 	struct arena arena;
 
-	expect_eq(arena_open(&arena, 100000), 0);
+	expect_eq(arena_open(&arena, 100000, NULL), 0);
 	for (unsigned i = 0; i < 10000; i++) {
 		uint32_t slot = arena_take(&arena, 0);
 
@@ -101,7 +101,7 @@ START_TEST(slots_put_by_one_come_home)
 	struct arena arena;
 	uint32_t shards;
 
-	expect_eq(arena_open(&arena, SLOTS), 0);
+	expect_eq(arena_open(&arena, SLOTS, NULL), 0);
 	shards = arena.shard_mask + 1;
 	for (uint32_t i = 0; i < SLOTS; i++)
 		slots[i] = arena_take(&arena, i % 5);
@@ -127,7 +127,7 @@ START_TEST(slot_put_is_taken_again_on_that_cpu)
 	struct arena arena;
 	uint64_t top;
 
-	expect_eq(arena_open(&arena, 4096), 0);
+	expect_eq(arena_open(&arena, 4096, NULL), 0);
 	for (unsigned i = 0; i < COUNT_OF(slots); i++)
 		slots[i] = arena_take(&arena, 0);
 	top = u64_load_relaxed(&arena.shards[0].top);
@@ -165,7 +165,7 @@ static void check_counts(struct dice *dice, uint32_t capacity)
 	uint64_t taken = 0;
 	struct arena arena;
 
-	expect_eq(arena_open(&arena, capacity), 0);
+	expect_eq(arena_open(&arena, capacity, NULL), 0);
 	for (unsigned step = 0; step < 5000; step++) {
 		unsigned cpu = (unsigned)dice_below(dice, 5);
 		unsigned batch = 1 + (unsigned)dice_magnitude(dice, 5);
@@ -230,7 +230,7 @@ START_TEST(slot_put_is_not_lost_whatever_lies_below)
 			uint32_t slots[2];
 
 			expect_context("depth, way", depth, way);
-			expect_eq(arena_open(&arena, 2), 0);
+			expect_eq(arena_open(&arena, 2, NULL), 0);
 			slots[0] = arena_take(&arena, 0);
 			slots[1] = arena_take(&arena, 0);
 			arena_put(&arena, 0, slots[0]);
@@ -252,7 +252,7 @@ START_TEST(two_hubs_never_have_the_same_generation)
 	struct arena arenas[8];
 
 	for (unsigned i = 0; i < COUNT_OF(arenas); i++)
-		expect_eq(arena_open(&arenas[i], 4), 0);
+		expect_eq(arena_open(&arenas[i], 4, NULL), 0);
 	for (unsigned i = 0; i < COUNT_OF(arenas); i++)
 		for (unsigned j = 0; j < i; j++) {
 			uint64_t a = arenas[i].timers.first_generation,
@@ -349,7 +349,7 @@ static void check_crowd(uint32_t capacity, uint32_t low, unsigned rounds)
 	unsigned numbers[THREADS];
 	pthread_t threads[THREADS];
 
-	expect_eq(arena_open(&crowd.arena, capacity), 0);
+	expect_eq(arena_open(&crowd.arena, capacity, NULL), 0);
 	crowd.owners = calloc(capacity, sizeof(*crowd.owners));
 	expect(crowd.owners);
 	crowd.share = capacity / THREADS;
@@ -419,7 +419,7 @@ START_TEST(counts_hold_while_another_takes_and_puts)
 	struct arena arena;
 	pthread_t thread;
 
-	expect_eq(arena_open(&arena, 200), 0);
+	expect_eq(arena_open(&arena, 200, NULL), 0);
 	for (unsigned i = 0; i < 100; i++)
 		expect(arena_take(&arena, 0) != SLOT_NONE);
 	atomic_store(&counting, true);

@@ -31,7 +31,7 @@ START_TEST(one_lane_is_first_in_first_out_through_many_laps)
 	uint32_t slots[512];
 	struct inbox inbox = { .lanes = NULL };
 
-	expect_eq(inbox_open(&inbox, 200), 0);
+	expect_eq(inbox_open(&inbox, 200, NULL), 0);
 	for (unsigned round = 0; round < 3000; round++) {
 		unsigned count = (unsigned)dice_below(&dice, 201);
 
@@ -62,7 +62,7 @@ START_TEST(full_lanes_give_way_to_others)
 		struct inbox inbox = { .lanes = NULL };
 
 		expect(slots && seen);
-		expect_eq(inbox_open(&inbox, capacity), 0);
+		expect_eq(inbox_open(&inbox, capacity, NULL), 0);
 		for (unsigned round = 0; round < 20; round++) {
 			expect_context("capacity, round", capacity, round);
 			memset(seen, 0, capacity * sizeof(*seen));
@@ -93,7 +93,7 @@ START_TEST(half_full_lane_asks_for_the_owner)
 	uint32_t slots[5000], half;
 	unsigned asked = 0;
 
-	expect_eq(inbox_open(&inbox, 200), 0); /* too few for a second lane */
+	expect_eq(inbox_open(&inbox, 200, NULL), 0); /* too few for a second lane */
 	expect_eq(inbox.lane_mask, 0);
 	half = 1u << (inbox.lane_shift - 1);
 	expect_lt(2 * half, COUNT_OF(slots));
@@ -129,7 +129,7 @@ START_TEST(many_that_wait_ask_for_the_owner)
 		unsigned asked = 0, stride;
 
 		expect_context("lanes used", lanes, 0);
-		expect_eq(inbox_open(&inbox, 1 << 25), 0);
+		expect_eq(inbox_open(&inbox, 1 << 25, NULL), 0);
 		expect_lt(4 * MANY, 1u << inbox.lane_shift);
 		stride = MANY / 4 / (inbox.lane_mask + 1);
 		stride = stride > 512 ? stride : 512;
@@ -270,7 +270,7 @@ START_TEST(look_ends_although_pushes_go_on)
 	uint32_t slot, pushed = 0;
 	unsigned taken = 0;
 
-	expect_eq(inbox_open(&inbox, 200), 0);
+	expect_eq(inbox_open(&inbox, 200, NULL), 0);
 	(void)inbox_push(&inbox, 0, pushed++);
 	inbox_begin(&inbox);
 	while (inbox_take(&inbox, &slot, 1) == 1) {
@@ -351,7 +351,7 @@ START_TEST(look_finds_everything_pushed_before_it_exactly_once)
 	pthread_t threads[PRODUCERS];
 	uint64_t total = 0, pushed = 0;
 
-	expect_eq(inbox_open(&race.inbox, PRODUCERS * SLOTS_EACH), 0);
+	expect_eq(inbox_open(&race.inbox, PRODUCERS * SLOTS_EACH, NULL), 0);
 	race.rounds = scaled(40000);
 	race.begin_ns = monotonic_ns();
 	atomic_store(&race.producers_left, PRODUCERS);
@@ -407,7 +407,7 @@ START_TEST(two_producers_at_the_same_cells_lose_nothing)
 	uint64_t begin_ns = monotonic_ns();
 	pthread_t other;
 
-	expect_eq(inbox_open(&clash.inbox, 2 * BURST), 0);
+	expect_eq(inbox_open(&clash.inbox, 2 * BURST, NULL), 0);
 	thread_start(&other, clash_main, NULL);
 	for (unsigned round = 1; !clash.last; round++) {
 		uint32_t slots[4 * BURST];
