@@ -17,9 +17,7 @@ typedef _Atomic(uint32_t) atomic_u32;
 typedef _Atomic(uint64_t) atomic_u64;
 typedef _Atomic(void *) atomic_ptr;
 
-/*
- * Runs before each atomic access. Does nothing, but a simulation may define it to switch threads.
- */
+/* Runs before each atomic access. A simulation may define it to switch threads. */
 #ifndef ATOMIC_STEP
 #define ATOMIC_STEP() ((void)0)
 #endif
@@ -148,9 +146,7 @@ static inline bool pair_cas_told(void *words, unsigned __int128 before, unsigned
 #define ATOMIC_PAIR_CAS(words, before, after, order) pair_cas_told(words, before, after)
 #endif
 
-/*
- * If the words are `low` and `high`, store `low_after` and `high_after`. Otherwise returns false.
- */
+/* If the words are `low` and `high`, store `low_after` and `high_after`. Else returns false. */
 static inline bool pair_cas_acq_rel(void *words, uint64_t low, uint64_t high, uint64_t low_after,
                                     uint64_t high_after)
 {

@@ -34,9 +34,7 @@ int memory_reserve_shown(struct memory *memory, size_t bytes, const char *name, 
 /* In a forked child, replace the memory by zeroed private memory. Signal-safe. */
 void memory_unshare(const struct memory *memory);
 
-/*
- * Allocate zeroed memory, aligned to a cache line; NULL if there is none. Release it with free().
- */
+/* Allocate zeroed memory, aligned to a cache line; NULL: there is none. Release it by free(). */
 void *memory_allocate(size_t bytes);
 
 /* Release the memory; harmless if there is none. */

@@ -337,9 +337,7 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 			return (int)count;
 		test_point(TEST_POINT_WAIT_FOUND_NOTHING);
 		stopped = queue_stopped(queue);
-		/*
-		 * `stopped` was read before the outbox, so every event that expired before is seen.
-		 */
+		/* `stopped` was read before the outbox, so all earlier events are seen. */
 		if (stopped && outbox_exhausted(&queue->outbox))
 			return -ESHUTDOWN;
 		timeout_ns = left_ns(until_ns);

@@ -69,9 +69,7 @@ int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue);
  */
 void hub_wait_pass(struct timerhub *hub);
 
-/*
- * How long a closer sleeps before it checks again whether waiting or advancing threads have left.
- */
+/* How long a closer sleeps before it checks again whether waiting or advancing threads left. */
 #define HUB_CLOSE_POLL_NS 1000000
 
 /* Free all queues that are still open; their waiters return -ESHUTDOWN. */

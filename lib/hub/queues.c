@@ -143,9 +143,7 @@ static void queue_drop_timers(struct timerhub_queue *queue)
 	uint32_t slot = arena_next_used(&hub->arena, 0);
 
 	for (; slot != SLOT_NONE; slot = arena_next_used(&hub->arena, slot + 1)) {
-		/*
-		 * timer_last() carries the queue index of the same timer; hub_cancel() checks it.
-		 */
+		/* timer_last() carries this timer's queue index; hub_cancel() checks it. */
 		queue_drop_timer(queue, timer_last(&hub->arena.timers, slot));
 	}
 }
@@ -175,9 +173,7 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 	if (hub_alive(hub)) {
 		queue_send_waiters_away(queue);
 		queue_drop_timers(queue);
-		/*
-		 * Relaxed: hub_wait_pass() begins with a change that carries it to the next pass.
-		 */
+		/* Relaxed: the first change of hub_wait_pass() carries it to the next pass. */
 		ptr_store_relaxed(&hub->queues[queue->index], QUEUE_GONE);
 		hub_wait_pass(hub);
 		queue_drop_late_expiries(queue);

@@ -343,9 +343,7 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 	if (handle_slot(timer) >= hub->arena.capacity)
 		return -ENOENT;
 	inside = callbacks_inside(&hub->callbacks, timer);
-	/*
-	 * If the timer has ended, this sees its end, and the cell of the thread that delivered it.
-	 */
+	/* If the timer has ended, this sees the end, and the cell of the thread that delivered. */
 	result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
 	/*
 	 * Inside a callback of the timer, -ENOENT means that another caller has cancelled it. That

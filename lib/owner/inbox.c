@@ -52,9 +52,7 @@
 #ifndef INBOX_MANY
 #define INBOX_MANY 8192
 #endif
-/*
- * Entries are counted after at least this many pushes into a lane, or fewer if the lane is small.
- */
+/* Entries are counted after at least this many pushes into a lane, or fewer in a small lane. */
 #define INBOX_ASK_MIN 512
 /* The page size. If the pages are larger, some of the touches are useless. */
 #define INBOX_TOUCH_BYTES 4096

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The owner is the thread that keeps the timers of a hub. In a manual hub it is the thread that
- * advances. In a pass the owner drains the inbox, expires due timers, publishes the events, rests,
- * and promises when it drains the inbox next. Between passes the owner sleeps.
+ * advances. owner.c says what a pass is. Between passes the owner sleeps.
  */
 #ifndef TIMERHUB_OWNER_H
 #define TIMERHUB_OWNER_H

@@ -81,9 +81,7 @@ void notifier_clear(struct notifier *notifier)
 {
 	uint64_t rings = u64_load_seq_cst(&notifier->rings);
 
-	/*
-	 * Relaxed: if two consumers write it, the older value only costs one more read of the fd.
-	 */
+	/* Relaxed: if two consumers write it, the older value costs one more read of the fd. */
 	if (rings != u64_load_relaxed(&notifier->rings_cleared)) {
 		bell_clear(notifier->fd);
 		/*
@@ -107,8 +105,6 @@ uint32_t notifier_wait_enter(struct notifier *notifier)
 
 void notifier_wait_leave(struct notifier *notifier)
 {
-	/*
-	 * Relaxed: if the owner reads it too late, it wakes in vain. It never hides another waiter.
-	 */
+	/* Relaxed: an owner that reads it too late wakes in vain. No other waiter is hidden. */
 	(void)u32_fetch_add_relaxed(&notifier->waiters, UINT32_MAX);
 }

@@ -147,9 +147,7 @@ uint64_t outbox_count(const struct outbox *outbox)
 
 bool outbox_exhausted(const struct outbox *outbox)
 {
-	/*
-	 * If the owner has moved this head to the tail, the load below reads that tail or a later.
-	 */
+	/* If the owner has moved this head to the tail, the load below reads that tail or later. */
 	uint64_t head = u64_load_acquire(&outbox->head); /* [outbox-compacting] */
 
 	/*

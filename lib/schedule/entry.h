@@ -11,9 +11,7 @@
 
 #define SLOT_NONE UINT32_MAX
 
-/*
- * Where a slot's schedule entry is. Only one thread reads and writes it: the owner or the loop's.
- */
+/* Where a slot's schedule entry is. Only one thread uses it: the owner or the loop's. */
 struct timer_filing {
 	uint32_t where; /* 0: not scheduled; else wheel, run or heap, and the position in it */
 	uint32_t place; /* hub: low bits of the slot's latest outbox index */

@@ -44,12 +44,7 @@ void schedule_remove(struct schedule *schedule, uint32_t slot);
 /* Returns the time at which the slot is scheduled; UINT64_MAX if it is not scheduled. */
 uint64_t schedule_at_ns(const struct schedule *schedule, uint32_t slot);
 
-/*
- * Store up to `max` slots whose entries may be stale and come before `before_ns`. These are the
- * earliest slot or, if the earliest is not known, some slots of its bucket. The caller removes each
- * slot or schedules it again, perhaps at its old time. Returns their number. 0: no slot comes
- * before `before_ns`; for the exception see wheel_doubt().
- */
+/* Like wheel_doubt(), for the slots of the whole schedule. */
 unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t *slots,
                         unsigned max);
 

@@ -474,9 +474,7 @@ uint32_t arena_next_used(const struct arena *arena, uint32_t slot)
 
 struct arena_counts arena_count(const struct arena *arena)
 {
-	/*
-	 * The take count and depth of one stack are consistent. All other values are only numbers.
-	 */
+	/* The take count and depth of one stack are consistent. All else is only numbers. */
 	uint64_t used = 0;
 	uint64_t free_again = 0;
 	uint64_t taken = 0;

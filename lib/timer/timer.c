@@ -11,13 +11,8 @@
  * periodic or kept timer survives its delivery, so a cancel can succeed while the delivering call
  * still returns the event.
  *
- * No timer is lost, although few calls wake the owner. Without CLAIMED, an ARMED slot is scheduled
- * no later than its deadline plus slack. Without CLAIMED, a FREE slot is scheduled no later than
- * its deadline; with a deadline of never it needs no schedule entry, and may still have one. The
- * owner reads the pair at the scheduled time, or before it sleeps until then. A change that the
- * owner must see earlier sets CLAIMED in the same step. That thread pushes the slot, then sets
- * PUSHED. If a later armer sees CLAIMED without PUSHED, it pushes the slot too, since the first
- * thread may never run again.
+ * No timer is lost, although few calls wake the owner: invariants 1 and 2 of lib/README.md. The
+ * owner reads the pair at the scheduled time, or before it sleeps until then.
  *
  * Every change is acq_rel, although some changes need only one of the two.
  *
@@ -237,9 +232,7 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 		looked = pair_looked_at(pair);
 		*ret_at_ns = timer_instant_ns(timers, slot, looked);
 	} while (!timer_change(timer, &pair, looked));
-	/*
-	 * In any other phase the timer has expired since the push, and its schedule entry is right.
-	 */
+	/* In other phases the timer has expired since the push. Its schedule entry is right. */
 	return state_phase(pair.state) == TIMER_FREE || state_phase(pair.state) == TIMER_ARMED;
 }
 
@@ -276,9 +269,7 @@ enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_
 		case TIMER_IDLE:
 			return TIMER_IS_NEITHER;
 		case TIMER_PENDING:
-			/*
-			 * A whole period passed without a delivery. The delivery will schedule it.
-			 */
+			/* A period passed without a delivery, which will schedule it. */
 			next = TIMER_OVERDUE;
 			break;
 		case TIMER_ARMED:

@@ -3,11 +3,10 @@
  * A timer: the pair and the record of its slot, and every decision about it. Uses no hub, no inbox
  * and no clock.
  *
- * The pair is the state of a timer. A container holds only the index of a slot, and its user reads
- * the pair. Each decision is one compare-and-swap of the pair, made here or in timer.c, and returns
- * the work left to its caller. (The frequent cancel swaps the state word only.) Any thread calls,
- * unless a comment says otherwise. All functions are lock-free and signal-safe.
- * tests/unit/test_timer.c walks every decision from every state.
+ * Each decision is one compare-and-swap of the pair, made here or in timer.c, and returns the work
+ * left to its caller. (The frequent cancel swaps the state word only.) Any thread calls, unless a
+ * comment says otherwise. All functions are lock-free and signal-safe. tests/unit/test_timer.c
+ * walks every decision from every state.
  */
 #ifndef TIMERHUB_TIMER_H
 #define TIMERHUB_TIMER_H
@@ -102,9 +101,7 @@ static inline struct pair timer_snapshot(const struct timer *timer)
 
 	do {
 		pair.state = state;
-		/*
-		 * [armed] If the deadline is newer, the next load sees the state that came with it.
-		 */
+		/* [armed] The next load sees the state that came with this deadline, or later. */
 		pair.deadline_ns = u64_load_acquire(&timer->deadline_ns);
 		state = u64_load_acquire(&timer->state); /* [armed] */
 	} while (state != pair.state);
@@ -260,9 +257,7 @@ static inline uint64_t timer_instant_ns(const struct timers *timers, uint32_t sl
 static inline uint64_t timer_look_by_ns(const struct timers *timers, uint32_t slot,
                                         struct pair pair)
 {
-	/*
-	 * If the slot was reused, the wake is not needed. Its armer wakes the owner if it must.
-	 */
+	/* If the slot was reused, the wake is not needed. Its armer wakes the owner if it must. */
 	return state_phase(pair.state) == TIMER_ARMED ? timer_instant_ns(timers, slot, pair)
 	                                              : UINT64_MAX;
 }
