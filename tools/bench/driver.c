@@ -14,12 +14,15 @@ static struct subject_setup setup;
 static void (*hook)(uint32_t timer); /* the workload's callback, or NULL */
 static bool settled;                 /* set by the callback without a consumer thread */
 static sem_t settlings;              /* posted by the callback if there is a consumer thread */
+static uint64_t delivered;           /* written by the thread that calls back */
+static uint64_t awaited;             /* driver_await() returns at this number */
 
 static void driver_expired(uint32_t timer)
 {
 	if (timer != setup.timers) {
 		if (hook)
 			hook(timer);
+		__atomic_store_n(&delivered, delivered + 1, __ATOMIC_RELEASE);
 	} else if (setup.cross) {
 		(void)sem_post(&settlings);
 	} else {
@@ -79,9 +82,29 @@ void driver_settle(void)
 	}
 }
 
-void driver_run(bool (*done)(void))
+uint64_t driver_delivered(void)
 {
-	opened->run(done);
+	return __atomic_load_n(&delivered, __ATOMIC_ACQUIRE);
+}
+
+static bool driver_awaited(void)
+{
+	return driver_delivered() >= awaited;
+}
+
+void driver_await(uint64_t deliveries)
+{
+	awaited = deliveries;
+	opened->run(driver_awaited);
+}
+
+struct subject_counts driver_counts(void)
+{
+	struct subject_counts counts = { 0 };
+
+	if (opened->counts)
+		opened->counts(&counts);
+	return counts;
 }
 
 void driver_within(void (*body)(void *), void *context)

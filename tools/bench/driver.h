@@ -18,8 +18,14 @@ const struct subject *driver_open(const struct run *run, const struct subject_se
 /* Arm one more timer and wait for it, so that the subject has applied all earlier calls. */
 void driver_settle(void);
 
-/* Deliver events on this thread until done() returns true. Call it only without setup->cross. */
-void driver_run(bool (*done)(void));
+/* Returns the number of timers delivered until now. Any thread. */
+uint64_t driver_delivered(void);
+
+/* Deliver on this thread until there were as many deliveries. Only without setup->cross. */
+void driver_await(uint64_t deliveries);
+
+/* Returns the subject's counts, or zeros if it counts nothing. */
+struct subject_counts driver_counts(void);
 
 /*
  * Call `body`, inside the subject's loop if the subject needs that and this thread owns the loop.

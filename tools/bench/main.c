@@ -12,8 +12,8 @@
 
 #include "clocks.h"
 #include "measure.h"
-#include "plot.h"
 #include "report.h"
+#include "team.h"
 
 #define LIST_MAX 32
 
@@ -27,21 +27,22 @@ static const char usage[] =
 	"  --rounds N         measurements of each; medians are printed (5)\n"
 	"  --duration MS      how long one measures, where that is free (300)\n"
 	"  --json FILE        a line of JSON for each result besides, into this file\n"
-	"  --plot DIR         curves as SVG, by gnuplot\n"
 	"  --list             the workloads and subjects of this build\n";
 
+struct names {
+	const char *words[LIST_MAX];
+	unsigned count;
+};
+
+struct numbers {
+	uint32_t values[LIST_MAX + 1]; /* ends with 0 */
+	unsigned count;
+};
+
 struct options {
-	const char *workloads[LIST_MAX];
-	unsigned workloads_count;
-	const char *subjects[LIST_MAX];
-	unsigned subjects_count;
-	unsigned long timers[LIST_MAX];
-	unsigned timers_count;
-	unsigned long threads[LIST_MAX];
-	unsigned threads_count;
-	unsigned long rounds;
-	unsigned long duration_ms;
-	const char *plot_dir;
+	struct names workloads, subjects; /* empty: all */
+	struct numbers timers, threads;   /* empty: each workload's own */
+	uint32_t rounds, duration_ms;
 	FILE *json; /* or NULL */
 	bool no_journal;
 };
@@ -54,90 +55,88 @@ _Noreturn static void usage_error(const char *what, const char *argument)
 	exit(2);
 }
 
-static unsigned split(char *text, const char **words)
+static struct names names_from(char *text)
 {
-	unsigned count = 0;
+	struct names names = { .count = 0 };
 
 	for (char *word = strtok(text, ","); word; word = strtok(NULL, ",")) {
-		if (count == LIST_MAX)
+		if (names.count == LIST_MAX)
 			usage_error("too many", word);
-		words[count++] = word;
+		names.words[names.count++] = word;
 	}
-	return count;
+	return names;
 }
 
-static unsigned long number(const char *text, unsigned long max)
+static uint32_t number_from(const char *text, uint32_t max)
 {
 	char *end;
 	double value = strtod(text, &end); /* accepts numbers such as 1e6 */
 
-	if (*end != '\0' || value < 1 || value > (double)max)
+	if (*end != '\0' || value < 1 || value > max)
 		usage_error("not a number in range", text);
-	return (unsigned long)value;
+	return (uint32_t)value;
 }
 
-static unsigned numbers(char *text, unsigned long *values, unsigned long max)
+static struct numbers numbers_from(char *text, uint32_t max)
 {
-	const char *words[LIST_MAX];
-	unsigned count = split(text, words);
+	struct names names = names_from(text);
+	struct numbers numbers = { .count = names.count };
 
-	for (unsigned i = 0; i < count; i++)
-		values[i] = number(words[i], max);
-	return count;
+	for (unsigned i = 0; i < names.count; i++)
+		numbers.values[i] = number_from(names.words[i], max);
+	return numbers;
 }
 
 static void list_and_exit(void)
 {
 	(void)printf("workloads:\n");
-	for (unsigned i = 0; workloads[i]; i++)
-		(void)printf("  %-16s%s\n", workloads[i]->name, workloads[i]->what);
+	for (const struct workload *workload = workloads; workload->name; workload++)
+		(void)printf("  %-20s%s\n", workload->name, workload->what);
 	(void)printf("subjects:\n");
 	for (unsigned i = 0; subjects[i]; i++)
-		(void)printf("  %-16s%s\n", subjects[i]->name, subjects[i]->how);
+		(void)printf("  %-20s%s\n", subjects[i]->name, subjects[i]->how);
 	exit(0);
 }
 
 static void check_names(const struct options *options)
 {
-	for (unsigned i = 0; i < options->workloads_count; i++)
-		if (!workload_find(options->workloads[i]))
-			usage_error("no such workload", options->workloads[i]);
-	for (unsigned i = 0; i < options->subjects_count; i++)
-		if (!subject_find(options->subjects[i]))
-			usage_error("no such subject, or built without it", options->subjects[i]);
+	for (unsigned i = 0; i < options->workloads.count; i++)
+		if (!workload_find(options->workloads.words[i]))
+			usage_error("no such workload", options->workloads.words[i]);
+	for (unsigned i = 0; i < options->subjects.count; i++)
+		if (!subject_find(options->subjects.words[i]))
+			usage_error("no such subject, or built without it",
+			            options->subjects.words[i]);
 }
 
 static void options_set(struct options *options, int option)
 {
 	switch (option) {
 	case 'w':
-		options->workloads_count = split(optarg, options->workloads);
+		options->workloads = names_from(optarg);
 		break;
 	case 's':
-		options->subjects_count = split(optarg, options->subjects);
+		options->subjects = names_from(optarg);
 		break;
 	case 'n':
-		options->timers_count = numbers(optarg, options->timers, 60000000);
+		options->timers = numbers_from(optarg, 60000000);
 		break;
 	case 't':
-		options->threads_count = numbers(optarg, options->threads, 64);
+		options->threads = numbers_from(optarg, TEAM_MAX);
 		break;
 	case 'o':
 		options->no_journal = true;
 		break;
 	case 'r':
-		options->rounds = number(optarg, ROUNDS_MAX);
+		options->rounds = number_from(optarg, ROUNDS_MAX);
 		break;
 	case 'd':
-		options->duration_ms = number(optarg, 60000);
+		options->duration_ms = number_from(optarg, 60000);
 		break;
 	case 'j':
 		options->json = fopen(optarg, "we");
 		if (!options->json)
 			usage_error("cannot be written", optarg);
-		break;
-	case 'p':
-		options->plot_dir = optarg;
 		break;
 	case 'l':
 		list_and_exit();
@@ -162,7 +161,6 @@ static struct options options_from(int argc, char **argv)
 		{ "rounds", required_argument, NULL, 'r' },
 		{ "duration", required_argument, NULL, 'd' },
 		{ "json", required_argument, NULL, 'j' },
-		{ "plot", required_argument, NULL, 'p' },
 		{ "list", no_argument, NULL, 'l' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
@@ -180,49 +178,17 @@ static struct options options_from(int argc, char **argv)
 
 /* ---- the plan ---- */
 
-static bool named(const char *const *names, unsigned count, const char *name)
+static bool named(const struct names *names, const char *name)
 {
-	for (unsigned i = 0; i < count; i++)
-		if (strcmp(names[i], name) == 0)
+	for (unsigned i = 0; i < names->count; i++)
+		if (strcmp(names->words[i], name) == 0)
 			return true;
-	return count == 0;
-}
-
-static unsigned sizes_of(const struct options *options, const struct workload *workload,
-                         unsigned long *sizes)
-{
-	unsigned count = 0;
-
-	if (options->timers_count > 0) {
-		memcpy(sizes, options->timers, sizeof(options->timers));
-		return options->timers_count;
-	}
-	while (count < WORKLOAD_SIZES_MAX && workload->timers[count] > 0) {
-		sizes[count] = workload->timers[count];
-		count++;
-	}
-	return count;
+	return names->count == 0;
 }
 
 static bool workload_has_threads(const struct workload *workload)
 {
 	return workload->threads[0] > 1 || workload->threads[1] > 0;
-}
-
-static unsigned threads_of(const struct options *options, const struct workload *workload,
-                           unsigned long *threads)
-{
-	unsigned count = 0;
-
-	if (options->threads_count > 0 && workload_has_threads(workload)) {
-		memcpy(threads, options->threads, sizeof(options->threads));
-		return options->threads_count;
-	}
-	while (count < WORKLOAD_SIZES_MAX && workload->threads[count] > 0) {
-		threads[count] = workload->threads[count];
-		count++;
-	}
-	return count;
 }
 
 static bool suits(const struct subject *subject, const struct workload *workload, uint32_t timers,
@@ -254,7 +220,7 @@ static void plan_group(struct table *table, const struct options *options,
                        const struct workload *workload, uint32_t timers, unsigned threads)
 {
 	for (unsigned i = 0; subjects[i]; i++)
-		if (named(options->subjects, options->subjects_count, subjects[i]->name) &&
+		if (named(&options->subjects, subjects[i]->name) &&
 		    suits(subjects[i], workload, timers, threads) &&
 		    !left_out(options, subjects[i], workload))
 			(void)table_add(table, workload, subjects[i], timers, threads);
@@ -262,17 +228,18 @@ static void plan_group(struct table *table, const struct options *options,
 
 static void plan(struct table *table, const struct options *options)
 {
-	for (unsigned w = 0; workloads[w]; w++) {
-		unsigned long sizes[LIST_MAX], threads[LIST_MAX];
-		unsigned sizes_count = sizes_of(options, workloads[w], sizes);
-		unsigned threads_count = threads_of(options, workloads[w], threads);
+	for (const struct workload *workload = workloads; workload->name; workload++) {
+		bool own_threads = options->threads.count == 0 || !workload_has_threads(workload);
+		const uint32_t *timers =
+			options->timers.count > 0 ? options->timers.values : workload->timers;
 
-		if (!named(options->workloads, options->workloads_count, workloads[w]->name))
+		if (!named(&options->workloads, workload->name))
 			continue;
-		for (unsigned n = 0; n < sizes_count; n++)
-			for (unsigned t = 0; t < threads_count; t++)
-				plan_group(table, options, workloads[w], (uint32_t)sizes[n],
-				           (unsigned)threads[t]);
+		for (; *timers > 0; timers++)
+			for (const uint32_t *threads = own_threads ? workload->threads
+			                                           : options->threads.values;
+			     *threads > 0; threads++)
+				plan_group(table, options, workload, *timers, *threads);
 	}
 }
 
@@ -311,7 +278,7 @@ static void measure_cell(const struct options *options, struct cell *cell, unsig
 static void measure_group(const struct options *options, struct table *table, unsigned from,
                           unsigned to)
 {
-	unsigned rounds = (unsigned)options->rounds;
+	unsigned rounds = options->rounds;
 	unsigned rounds_max = table->cells[from].workload->rounds_max;
 
 	if (rounds_max > 0 && rounds > rounds_max)
@@ -348,8 +315,6 @@ int main(int argc, char **argv)
 	}
 	report_bars(&table);
 	if (options.json && fclose(options.json) != 0)
-		return 1;
-	if (options.plot_dir && !plot_all(&table, options.plot_dir))
 		return 1;
 	return 0;
 }

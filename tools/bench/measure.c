@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "folder.h"
-#include "subject_go.h"
 
 #define MEASURE_SECONDS_MAX 600
 
@@ -19,11 +18,9 @@ static void measure_inside(const struct workload *workload, const struct run *ru
 	static struct result result;
 
 	(void)alarm(MEASURE_SECONDS_MAX);
-#ifdef HAVE_GO
-	if ((run->subject->can & CAN_RUN_APART) != 0)
-		subject_go_measure(workload, run, &result);
+	if (run->subject->measure)
+		run->subject->measure(workload, run, &result);
 	else
-#endif
 		workload->measure(run, &result);
 	_exit(write(out, &result, sizeof(result)) == sizeof(result) ? 0 : 1);
 }

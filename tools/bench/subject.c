@@ -1,57 +1,47 @@
 /* SPDX-License-Identifier: MIT */
-/* The list of subjects, and their common functions. See subject.h. */
+/*
+ * The list of subjects, and their common functions. See subject.h. A subject whose library was not
+ * found has no definition.
+ */
 #include "subject.h"
 
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "subject_list.h"
+#include "clocks.h"
+
+/* clang-format off */
+#define EACH_SUBJECT(X)                                                                            \
+	X(floor) X(touch) X(timerhub_loop) X(timerhub_loop_alone) X(timerhub) X(timerhub_many)     \
+	X(timerhub_spin) X(timerhub_huge) X(timerhub_fifo) X(heap) X(heap_loop) X(libev) X(libuv)  \
+	X(libevent) X(asio) X(timerfd) X(timerfd_loop) X(timerfd_loop_fifo) X(uring) X(go)         \
+	X(journal) X(journal_submit) X(journal_take) X(beanstalkd) X(sync_append) X(sync_batch)    \
+	X(sync_overwrite)
+/* clang-format on */
+#define DECLARE(name) extern const struct subject subject_##name __attribute__((weak));
+#define ADDRESS(name) &subject_##name,
+
+EACH_SUBJECT(DECLARE)
 
 void (*subject_expired)(uint32_t timer);
+__thread uint64_t subject_cached_ns;
 
-const struct subject *const subjects[] = {
-	&subject_floor,
-	&subject_touch,
-	&subject_timerhub_loop,
-	&subject_timerhub_loop_alone,
-	&subject_timerhub,
-	&subject_timerhub_many,
-	&subject_timerhub_spin,
-	&subject_timerhub_huge,
-	&subject_heap,
-	&subject_heap_loop,
-#ifdef HAVE_LIBEV
-	&subject_libev,
-#endif
-#ifdef HAVE_LIBUV
-	&subject_libuv,
-#endif
-#ifdef HAVE_LIBEVENT
-	&subject_libevent,
-#endif
-#ifdef HAVE_ASIO
-	&subject_asio,
-#endif
-	&subject_timerfd,
-	&subject_timerfd_loop,
-#ifdef HAVE_URING
-	&subject_uring,
-#endif
-#ifdef HAVE_GO
-	&subject_go,
-#endif
-	&subject_journal,
-	&subject_journal_submit,
-	&subject_journal_take,
-	&subject_beanstalkd,
-	&subject_sync_append,
-	&subject_sync_batch,
-	&subject_sync_overwrite,
-	NULL,
-};
+static const struct subject *const all[] = { EACH_SUBJECT(ADDRESS) };
+const struct subject *subjects[sizeof(all) / sizeof(all[0]) + 1];
+
+__attribute__((constructor)) static void subjects_collect(void)
+{
+	for (unsigned i = 0, count = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (all[i])
+			subjects[count++] = all[i];
+}
 
 const struct subject *subject_find(const char *name)
 {
@@ -66,6 +56,56 @@ void subject_fail(const char *what, int error)
 	(void)fprintf(stderr, "timerhub-bench: %s: %s\n", what,
 	              error != 0 ? strerror(error) : "failed");
 	_exit(2);
+}
+
+void subject_cache_now(void)
+{
+	subject_cached_ns = now_ns();
+}
+
+int subject_epoll(int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+
+	if (epoll_fd < 0 || (fd >= 0 && epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0))
+		subject_fail("epoll", errno);
+	return epoll_fd;
+}
+
+bool subject_poll(int fd, uint64_t until_ns)
+{
+	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
+	uint64_t now = now_ns();
+	struct timespec left = timespec_from_ns(until_ns > now ? until_ns - now : 0);
+	int ready = ppoll(&poll_fd, 1, until_ns == UINT64_MAX ? NULL : &left, NULL);
+
+	if (ready < 0 && errno != EINTR)
+		subject_fail("ppoll", errno);
+	return ready > 0;
+}
+
+static int set_fifo(int thread)
+{
+	return sched_setscheduler(thread, SCHED_FIFO, &(struct sched_param){ .sched_priority = 1 });
+}
+
+bool subject_fifo_there(void)
+{
+	static bool said;
+
+	if (set_fifo(0) == 0)
+		return sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){ 0 }) == 0;
+	if (!said)
+		(void)fprintf(stderr, "timerhub-bench: skipped: SCHED_FIFO: %s\n", strerror(errno));
+	said = true;
+	return false;
+}
+
+void subject_fifo(int thread)
+{
+	if (set_fifo(thread) < 0)
+		subject_fail("sched_setscheduler", errno);
 }
 
 void *subject_allocate(uint64_t count, uint64_t bytes)

@@ -34,7 +34,7 @@ extern "C" {
 #define CAN_OPEN_LARGE (1u << 8)   /* reserves its memory at open */
 #define CAN_SERVE_ITSELF (1u << 9) /* calls back on a thread of its own, without a consumer */
 #define HAS_OWNER (1u << 10)       /* applies calls on a thread of its own */
-#define CAN_RUN_APART (1u << 11)   /* a separate program, see subject_go.c */
+#define CAN_WAIT (1u << 11)        /* its loop's wakes are counted, see wait() */
 #define CAN_PUT_DURABLY (1u << 12) /* arm() returns when the task is on stable storage */
 #define CAN_RECOVER (1u << 13)
 #define CAN_BATCH (1u << 14) /* measured in batches */
@@ -43,6 +43,9 @@ extern "C" {
 #define CAN_FINISH_DURABLY (1u << 17) /* finish() returns when its change is stable */
 
 #define CAN_HOLD_RECORDS (1u << 18) /* measured as the timers of one event loop */
+
+#define ALL_CALLS (CAN_REARM | CAN_CANCEL | CAN_EXPIRE)
+#define ONE_LOOP (CAN_SERVE | LOOP_EACH | CAN_HOLD_RECORDS)
 
 #define DURABLE_BYTES 100       /* bytes of data in a durable task */
 #define PEER_TIMERS_MAX 4000000 /* limit for services that are slow with 10^7 timers */
@@ -65,6 +68,10 @@ struct subject_counts {
 	uint64_t syncs;         /* syncs of a log; 0: unknown */
 	uint64_t other_cpu_ns;  /* CPU time of the subject's server process */
 };
+
+struct workload;
+struct run;
+struct result;
 
 struct subject {
 	const char *name;
@@ -92,13 +99,18 @@ struct subject {
 	void (*wake)(void);              /* from any thread: make the loop call mailbox_apply() */
 	void (*within)(void (*body)(void *), void *context); /* run inside the loop; or NULL */
 	void (*counts)(struct subject_counts *ret_counts);   /* with CAN_COUNT_WAKES; or NULL */
+	/* Sleep as the loop does, at most until then. Returns true if its own timers ended it. */
+	bool (*wait)(uint64_t until_ns);
+	/* A separate program measures itself. NULL: the workload measures the calls above. */
+	void (*measure)(const struct workload *workload, const struct run *run,
+	                struct result *result);
 };
 
 /* A subject calls this function for each expiry, inside run() or on a thread of its own. */
 extern void (*subject_expired)(uint32_t timer);
 
 /* NULL-terminated: the subjects of this build. */
-extern const struct subject *const subjects[];
+extern const struct subject *subjects[];
 
 const struct subject *subject_find(const char *name);
 
@@ -114,6 +126,26 @@ static inline void subject_must(int result)
 	if (result < 0)
 		subject_fail("a timer was refused", -result);
 }
+
+/* The time that this thread's delays count from, of a subject that caches CLOCK_MONOTONIC. */
+extern __thread uint64_t subject_cached_ns;
+
+void subject_cache_now(void);
+
+/* Returns an epoll that polls `fd` for reading. If `fd` is negative, it polls nothing. */
+int subject_epoll(int fd);
+
+/* Wait until the descriptor is readable or the time has come. Returns whether it is readable. */
+bool subject_poll(int fd, uint64_t until_ns);
+
+/*
+ * Returns whether threads may be at SCHED_FIFO. If the kernel refuses, prints the reason the first
+ * time.
+ */
+bool subject_fifo_there(void);
+
+/* Put a thread at SCHED_FIFO. 0: the calling thread. */
+void subject_fifo(int thread);
 
 /*
  * Returns zeroed memory for `count` records, with all pages present, so that no measurement

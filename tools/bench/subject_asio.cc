@@ -13,7 +13,6 @@
 #include <new>
 
 #include "records.h"
-#include "subject_list.h"
 
 namespace
 {
@@ -78,8 +77,8 @@ struct subject asio_subject()
 
 	subject.name = "asio";
 	subject.how = "a steady_timer each, expires_at and async_wait, from any thread";
-	subject.can = CAN_REARM | CAN_CANCEL | CAN_EXPIRE | CAN_CROSS | CAN_ANY_THREAD |
-	              CAN_PUSH_TAKE | CAN_BE_LATE | CAN_SERVE | CAN_HOLD_RECORDS | LOOP_EACH;
+	subject.can =
+		ALL_CALLS | CAN_CROSS | CAN_ANY_THREAD | CAN_PUSH_TAKE | CAN_BE_LATE | ONE_LOOP;
 	subject.timers_max = 1000000;
 	subject.open = asio_open;
 	subject.tick = asio_tick;

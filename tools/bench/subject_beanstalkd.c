@@ -16,7 +16,7 @@
 
 #include "clocks.h"
 #include "folder.h"
-#include "subject_list.h"
+#include "subject.h"
 
 #define PROGRAM "beanstalkd"
 #define SOCKET_NAME "socket"

@@ -6,7 +6,7 @@
  * from an array of N, and does a load and a compare-and-swap on the timer's own 64-byte record.
  */
 #include "clocks.h"
-#include "subject_list.h"
+#include "subject.h"
 
 #include <stdatomic.h>
 
@@ -16,7 +16,6 @@ struct record {
 
 static uint64_t *handles;
 static struct record *records;
-static _Thread_local uint64_t cached_ns;
 
 static void floor_open(const struct subject_setup *setup)
 {
@@ -24,15 +23,11 @@ static void floor_open(const struct subject_setup *setup)
 	records = subject_allocate(setup->timers + 1, sizeof(*records));
 }
 
-static void floor_tick(void)
-{
-	cached_ns = now_ns();
-}
-
 static int floor_arm(uint32_t timer, uint64_t delay_ns)
 {
 	handles[timer] = timer;
-	atomic_store_explicit(&records[timer].word, cached_ns + delay_ns, memory_order_relaxed);
+	atomic_store_explicit(&records[timer].word, subject_cached_ns + delay_ns,
+	                      memory_order_relaxed);
 	return 0;
 }
 
@@ -41,7 +36,7 @@ static int floor_rearm(uint32_t timer, uint64_t delay_ns)
 	_Atomic(uint64_t) *word = &records[handles[timer]].word;
 	uint64_t before = atomic_load_explicit(word, memory_order_relaxed);
 
-	while (!atomic_compare_exchange_weak(word, &before, cached_ns + delay_ns)) {
+	while (!atomic_compare_exchange_weak(word, &before, subject_cached_ns + delay_ns)) {
 	}
 	return 0;
 }
@@ -52,7 +47,7 @@ const struct subject subject_floor = {
 	.can = CAN_REARM | CAN_ANY_THREAD | CAN_CROSS | CAN_BATCH,
 	.handle_bytes = sizeof(uint64_t),
 	.open = floor_open,
-	.tick = floor_tick,
+	.tick = subject_cache_now,
 	.arm = floor_arm,
 	.rearm = floor_rearm,
 };
@@ -77,9 +72,9 @@ static void touch_cancel(uint32_t timer)
 const struct subject subject_touch = {
 	.name = "touch",
 	.how = "no timers: the records are touched",
-	.can = CAN_REARM | CAN_CANCEL | CAN_SERVE | LOOP_EACH | CAN_HOLD_RECORDS,
+	.can = CAN_REARM | CAN_CANCEL | ONE_LOOP,
 	.open = touch_open,
-	.tick = floor_tick,
+	.tick = subject_cache_now,
 	.arm = touch_arm,
 	.rearm = touch_arm,
 	.cancel = touch_cancel,

@@ -4,13 +4,11 @@
  * a separate Go program (bench.go) measures them. The program runs the same workloads and prints
  * "name value" lines.
  */
-#include "subject_go.h"
-
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "subject_list.h"
+#include "bench.h"
 
 static void go_read(FILE *output, struct result *result)
 {
@@ -27,8 +25,8 @@ static void go_read(FILE *output, struct result *result)
 	}
 }
 
-void subject_go_measure(const struct workload *workload, const struct run *run,
-                        struct result *result)
+static void go_measure(const struct workload *workload, const struct run *run,
+                       struct result *result)
 {
 	char command[512];
 	FILE *output;
@@ -48,7 +46,8 @@ void subject_go_measure(const struct workload *workload, const struct run *run,
 const struct subject subject_go = {
 	.name = "go",
 	.how = "time.AfterFunc, Reset and Stop in goroutines, a program of its own",
-	.can = CAN_REARM | CAN_CANCEL | CAN_EXPIRE | CAN_CROSS | CAN_ANY_THREAD | CAN_PUSH_TAKE |
-	       CAN_BE_LATE | CAN_RUN_APART | CAN_SERVE | CAN_HOLD_RECORDS,
+	.can = ALL_CALLS | CAN_CROSS | CAN_ANY_THREAD | CAN_PUSH_TAKE | CAN_BE_LATE | CAN_SERVE |
+	       CAN_HOLD_RECORDS,
 	.timers_max = PEER_TIMERS_MAX,
+	.measure = go_measure,
 };

@@ -5,15 +5,19 @@
  * earlier. The thread takes due timers in batches and calls back without the mutex. A delay queue
  * has no such thread: each consumer takes from the heap itself, one timer at a time.
  *
- * "heap-loop" is the heap of one event loop, without mutex and thread.
+ * "heap-loop" is the heap of one event loop, without mutex and thread. It sleeps until the earliest
+ * deadline. "timerfd-loop" waits in epoll for one timerfd, which ignores the timer slack.
  */
 #include <errno.h>
 #include <pthread.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
 
 #include "clocks.h"
 #include "heap4.h"
-#include "subject_list.h"
+#include "subject.h"
 
 #define HEAP_BATCH 64
 
@@ -25,7 +29,6 @@ static bool (*awaited)(void);                              /* heap_run() waits f
 static uint64_t asleep_until_ns;                           /* 0 while awake; under the mutex */
 static struct subject_counts counts;                       /* under the mutex */
 static bool has_owner;
-static _Thread_local uint64_t cached_ns;
 
 static void heap_sleep(uint64_t until_ns)
 {
@@ -90,14 +93,9 @@ static void heap_open(const struct subject_setup *setup)
 		subject_fail("pthread_create", EAGAIN);
 }
 
-static void heap_tick(void)
-{
-	cached_ns = now_ns();
-}
-
 static int heap_arm(uint32_t timer, uint64_t delay_ns)
 {
-	uint64_t deadline_ns = cached_ns + delay_ns;
+	uint64_t deadline_ns = subject_cached_ns + delay_ns;
 	bool wake;
 
 	(void)pthread_mutex_lock(&mutex);
@@ -144,10 +142,10 @@ static void heap_counts(struct subject_counts *ret_counts)
 const struct subject subject_heap = {
 	.name = "heap",
 	.how = "a 4-ary heap under a mutex with a sleeping thread, woken only if earlier",
-	.can = CAN_REARM | CAN_CANCEL | CAN_EXPIRE | CAN_CROSS | CAN_ANY_THREAD | CAN_PUSH_TAKE |
-	       CAN_BE_LATE | CAN_COUNT_WAKES | CAN_SERVE_ITSELF | HAS_OWNER | CAN_BATCH | CAN_SERVE,
+	.can = ALL_CALLS | CAN_CROSS | CAN_ANY_THREAD | CAN_PUSH_TAKE | CAN_BE_LATE |
+	       CAN_COUNT_WAKES | CAN_SERVE_ITSELF | HAS_OWNER | CAN_BATCH | CAN_SERVE,
 	.open = heap_open,
-	.tick = heap_tick,
+	.tick = subject_cache_now,
 	.arm = heap_arm,
 	.rearm = heap_arm,
 	.cancel = heap_cancel,
@@ -157,46 +155,111 @@ const struct subject subject_heap = {
 
 /* ---- one event loop's heap ---- */
 
-static void heap_loop_open(const struct subject_setup *setup)
+static int timer_fd, epoll_fd;
+
+static void loop_open(const struct subject_setup *setup)
 {
 	heap4_open(&heap, setup->timers + 1);
 	(void)prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
 }
 
-static int heap_loop_arm(uint32_t timer, uint64_t delay_ns)
+static void timerfd_loop_open(const struct subject_setup *setup)
 {
-	heap4_put(&heap, timer, cached_ns + delay_ns);
+	loop_open(setup);
+	timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (timer_fd < 0)
+		subject_fail("timerfd_create", errno);
+	epoll_fd = subject_epoll(timer_fd);
+}
+
+static void fifo_loop_open(const struct subject_setup *setup)
+{
+	timerfd_loop_open(setup);
+	subject_fifo(0);
+}
+
+static int loop_arm(uint32_t timer, uint64_t delay_ns)
+{
+	heap4_put(&heap, timer, subject_cached_ns + delay_ns);
 	return 0;
 }
 
-static void heap_loop_cancel(uint32_t timer)
+static void loop_cancel(uint32_t timer)
 {
 	heap4_remove(&heap, timer);
 }
 
-static void heap_loop_run(bool (*done)(void))
+static uint32_t loop_deliver(void)
 {
 	uint32_t timers[HEAP_BATCH];
+	uint32_t taken = heap4_take(&heap, now_ns(), timers, HEAP_BATCH);
 
+	for (uint32_t i = 0; i < taken; i++)
+		subject_expired(timers[i]);
+	return taken;
+}
+
+static void loop_run(bool (*done)(void))
+{
 	while (!done()) {
-		uint32_t taken = heap4_take(&heap, now_ns(), timers, HEAP_BATCH);
-		struct timespec until = timespec_from_ns(heap4_next_ns(&heap));
-
-		for (uint32_t i = 0; i < taken; i++)
-			subject_expired(timers[i]);
-		if (taken == 0)
-			(void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+		if (loop_deliver() == 0)
+			sleep_until_ns(heap4_next_ns(&heap));
 	}
 }
+
+static bool timerfd_loop_wait(uint64_t until_ns)
+{
+	struct itimerspec next = { .it_value = timespec_from_ns(heap4_next_ns(&heap)) };
+	struct epoll_event event;
+	uint64_t count;
+
+	if (timerfd_settime(timer_fd, TFD_TIMER_ABSTIME, &next, NULL) < 0)
+		subject_fail("timerfd_settime", errno);
+	if (until_ns == UINT64_MAX ? epoll_wait(epoll_fd, &event, 1, -1) != 1
+	                           : !subject_poll(epoll_fd, until_ns))
+		return false;
+	if (read(timer_fd, &count, sizeof(count)) != sizeof(count))
+		subject_fail("timerfd read", errno);
+	(void)loop_deliver();
+	return true;
+}
+
+static void timerfd_loop_run(bool (*done)(void))
+{
+	while (!done()) {
+		if (loop_deliver() == 0)
+			(void)timerfd_loop_wait(UINT64_MAX);
+	}
+}
+
+#define LOOP_OPS                                                                                   \
+	.tick = subject_cache_now, .arm = loop_arm, .rearm = loop_arm, .cancel = loop_cancel
 
 const struct subject subject_heap_loop = {
 	.name = "heap-loop",
 	.how = "a 4-ary heap in its own loop's thread",
-	.can = CAN_REARM | CAN_CANCEL | CAN_EXPIRE | CAN_SERVE | LOOP_EACH | CAN_HOLD_RECORDS,
-	.open = heap_loop_open,
-	.tick = heap_tick,
-	.arm = heap_loop_arm,
-	.rearm = heap_loop_arm,
-	.cancel = heap_loop_cancel,
-	.run = heap_loop_run,
+	.can = ALL_CALLS | ONE_LOOP,
+	.open = loop_open,
+	.run = loop_run,
+	LOOP_OPS,
+};
+
+const struct subject subject_timerfd_loop = {
+	.name = "timerfd-loop",
+	.how = "a single-threaded heap with one timerfd in epoll",
+	.can = CAN_BE_LATE | CAN_WAIT,
+	.open = timerfd_loop_open,
+	.run = timerfd_loop_run,
+	.wait = timerfd_loop_wait,
+	LOOP_OPS,
+};
+
+const struct subject subject_timerfd_loop_fifo = {
+	.name = "timerfd-loop-fifo",
+	.how = "timerfd-loop at SCHED_FIFO",
+	.can = CAN_BE_LATE,
+	.there = subject_fifo_there,
+	.open = fifo_loop_open,
+	.run = timerfd_loop_run,
+	LOOP_OPS,
 };

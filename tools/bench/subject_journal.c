@@ -21,7 +21,7 @@
 #include "clocks.h"
 #include "deposit.h"
 #include "folder.h"
-#include "subject_list.h"
+#include "subject.h"
 
 #define SUBMIT_MAX 4000u
 #define SUBMIT_TOGETHER 256u
@@ -29,7 +29,6 @@
 static const char *folder;
 static struct timerhub_journal *journal;
 static uint32_t timers_max;
-static uint64_t cached_ns; /* CLOCK_REALTIME */
 
 static void journal_start(void)
 {
@@ -168,24 +167,13 @@ static void take_open(const struct subject_setup *setup)
 
 static void take_tick(void)
 {
-	cached_ns = clock_read_ns(CLOCK_REALTIME);
+	subject_cached_ns = clock_read_ns(CLOCK_REALTIME);
 }
 
 static int take_arm(uint32_t timer, uint64_t delay_ns)
 {
-	deposit_put(cached_ns + delay_ns, NULL, 0, &timer, sizeof(timer));
+	deposit_put(subject_cached_ns + delay_ns, NULL, 0, &timer, sizeof(timer));
 	return 0;
-}
-
-static int open_epoll(void)
-{
-	struct epoll_event event = { .events = EPOLLIN };
-	int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-
-	if (epoll_fd < 0 ||
-	    epoll_ctl(epoll_fd, EPOLL_CTL_ADD, timerhub_journal_fd(journal), &event) < 0)
-		subject_fail("epoll", errno);
-	return epoll_fd;
 }
 
 static void take_run(bool (*done)(void))
@@ -197,7 +185,7 @@ static void take_run(bool (*done)(void))
 
 	deposit_close();
 	journal_start();
-	epoll_fd = open_epoll();
+	epoll_fd = subject_epoll(timerhub_journal_fd(journal));
 	while (!done()) {
 		if (epoll_wait(epoll_fd, &event, 1, -1) < 0 && errno != EINTR)
 			subject_fail("epoll_wait", errno);

@@ -10,7 +10,6 @@
 #include "clocks.h"
 #include "mailbox.h"
 #include "records.h"
-#include "subject_list.h"
 
 static struct ev_loop *loop;
 static ev_async async;
@@ -85,6 +84,31 @@ static void libev_run(bool (*done)(void))
 		(void)ev_run(loop, EVRUN_ONCE);
 }
 
+static void libev_alarmed(struct ev_loop *owner, ev_timer *timer, int events)
+{
+	(void)owner;
+	(void)timer;
+	(void)events;
+}
+
+/* The sleep ends by a timer of its own, since libev does not tell how long it would sleep. */
+static bool libev_wait(uint64_t until_ns)
+{
+	uint64_t now = now_ns();
+	ev_timer alarm;
+	bool early;
+
+	if (now >= until_ns)
+		return false;
+	ev_now_update(loop);
+	ev_timer_init(&alarm, libev_alarmed, (double)(until_ns - now) * 1e-9, 0.);
+	ev_timer_start(loop, &alarm);
+	(void)ev_run(loop, EVRUN_ONCE);
+	early = ev_is_active(&alarm);
+	ev_timer_stop(loop, &alarm);
+	return early;
+}
+
 static void libev_wake(void)
 {
 	ev_async_send(loop, &async);
@@ -93,8 +117,8 @@ static void libev_wake(void)
 const struct subject subject_libev = {
 	.name = "libev",
 	.how = "embedded ev_timer, ev_timer_again; across threads a locked list and ev_async",
-	.can = CAN_REARM | CAN_CANCEL | CAN_EXPIRE | CAN_CROSS | CAN_PUSH_TAKE | CAN_BE_LATE |
-	       CAN_COUNT_WAKES | CAN_SERVE | CAN_HOLD_RECORDS | LOOP_EACH,
+	.can = ALL_CALLS | CAN_CROSS | CAN_PUSH_TAKE | CAN_BE_LATE | CAN_COUNT_WAKES | CAN_WAIT |
+	       ONE_LOOP,
 	.open = libev_open,
 	.tick = libev_tick,
 	.arm = libev_arm,
@@ -102,4 +126,5 @@ const struct subject subject_libev = {
 	.cancel = libev_cancel,
 	.run = libev_run,
 	.wake = libev_wake,
+	.wait = libev_wait,
 };

@@ -14,7 +14,6 @@
 
 #include "clocks.h"
 #include "records.h"
-#include "subject_list.h"
 
 static struct event_base *base;
 static struct common {
@@ -119,8 +118,7 @@ static void libevent_within(void (*body)(void *), void *context)
 const struct subject subject_libevent = {
 	.name = "libevent",
 	.how = "evtimer_add inside a callback, cached time; across threads its own lock (evthread)",
-	.can = CAN_REARM | CAN_CANCEL | CAN_EXPIRE | CAN_CROSS | CAN_ANY_THREAD | CAN_PUSH_TAKE |
-	       CAN_BE_LATE | CAN_SERVE | CAN_HOLD_RECORDS | LOOP_EACH,
+	.can = ALL_CALLS | CAN_CROSS | CAN_ANY_THREAD | CAN_PUSH_TAKE | CAN_BE_LATE | ONE_LOOP,
 	.timers_max = PEER_TIMERS_MAX,
 	.open = libevent_open,
 	.tick = libevent_tick,

@@ -10,7 +10,6 @@
 #include "clocks.h"
 #include "mailbox.h"
 #include "records.h"
-#include "subject_list.h"
 
 static uv_loop_t loop;
 static uv_async_t async;
@@ -73,6 +72,20 @@ static void libuv_run(bool (*done)(void))
 		(void)uv_run(&loop, UV_RUN_ONCE);
 }
 
+/* As the manual says for a loop inside another: poll its descriptor, for its timeout. */
+static bool libuv_wait(uint64_t until_ns)
+{
+	int timeout_ms = uv_backend_timeout(&loop);
+	uint64_t timer_ns =
+		timeout_ms < 0 ? UINT64_MAX : now_ns() + (unsigned)timeout_ms * NS_PER_MS;
+
+	if (!subject_poll(uv_backend_fd(&loop), timer_ns < until_ns ? timer_ns : until_ns) &&
+	    timer_ns >= until_ns)
+		return false;
+	(void)uv_run(&loop, UV_RUN_NOWAIT);
+	return true;
+}
+
 static void libuv_wake(void)
 {
 	(void)uv_async_send(&async);
@@ -81,8 +94,8 @@ static void libuv_wake(void)
 const struct subject subject_libuv = {
 	.name = "libuv",
 	.how = "embedded uv_timer_t, uv_timer_again; across threads a locked list and uv_async",
-	.can = CAN_REARM | CAN_CANCEL | CAN_EXPIRE | CAN_CROSS | CAN_PUSH_TAKE | CAN_BE_LATE |
-	       CAN_COUNT_WAKES | CAN_SERVE | CAN_HOLD_RECORDS | LOOP_EACH,
+	.can = ALL_CALLS | CAN_CROSS | CAN_PUSH_TAKE | CAN_BE_LATE | CAN_COUNT_WAKES | CAN_WAIT |
+	       ONE_LOOP,
 	.timers_max = PEER_TIMERS_MAX,
 	.open = libuv_open,
 	.tick = libuv_tick,
@@ -91,4 +104,5 @@ const struct subject subject_libuv = {
 	.cancel = libuv_cancel,
 	.run = libuv_run,
 	.wake = libuv_wake,
+	.wait = libuv_wait,
 };

@@ -4,11 +4,7 @@
  * the loop. "timerhub-loop" has a hub, so other threads may arm on it. "timerhub-loop-alone" has
  * none. Both block on the loop's descriptor.
  */
-#include <errno.h>
-#include <poll.h>
-
 #include "records.h"
-#include "subject_list.h"
 #include "timerhub_loop.h"
 
 static struct timerhub_loop *loop;
@@ -62,24 +58,24 @@ static void loop_cancel(uint32_t timer)
 	(void)timerhub_timeout_stop(loop, records_timer(timer));
 }
 
+static bool loop_wait(uint64_t until_ns)
+{
+	loop_tick();
+	if (!subject_poll(timerhub_loop_fd(loop), until_ns))
+		return false;
+	loop_tick();
+	return true;
+}
+
 static void loop_run(bool (*done)(void))
 {
-	struct pollfd fd = { .fd = timerhub_loop_fd(loop), .events = POLLIN };
-
-	for (;;) {
-		loop_tick();
-		if (done())
-			return;
-		if (poll(&fd, 1, -1) < 0 && errno != EINTR)
-			subject_fail("poll", errno);
-	}
+	for (loop_tick(); !done(); loop_tick())
+		(void)subject_poll(timerhub_loop_fd(loop), UINT64_MAX);
 }
 
 #define LOOP_OPS                                                                                   \
-	.can = CAN_REARM | CAN_CANCEL | CAN_EXPIRE | CAN_BE_LATE | CAN_SERVE | LOOP_EACH |         \
-	       CAN_HOLD_RECORDS,                                                                   \
-	.tick = loop_tick, .arm = loop_arm, .rearm = loop_arm, .cancel = loop_cancel,              \
-	.run = loop_run
+	.can = ALL_CALLS | CAN_BE_LATE | CAN_WAIT | ONE_LOOP, .tick = loop_tick, .arm = loop_arm,  \
+	.rearm = loop_arm, .cancel = loop_cancel, .run = loop_run, .wait = loop_wait
 
 const struct subject subject_timerhub_loop = {
 	.name = "timerhub-loop",

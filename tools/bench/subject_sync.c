@@ -12,7 +12,7 @@
 
 #include "clocks.h"
 #include "folder.h"
-#include "subject_list.h"
+#include "subject.h"
 
 #define FILE_BYTES (16 << 20)
 #define CHUNK_BYTES 65536

@@ -5,7 +5,7 @@
  * epoll on the queue's fd. The caller keeps an array of handles, as the floor does.
  *
  * Variants: "-many" passes a batch of its loop in one call; "-spin" wakes 60 us early and spins;
- * "-huge" opens the hub with TIMERHUB_HUGE_PAGES.
+ * "-huge" opens the hub with TIMERHUB_HUGE_PAGES; "-fifo" has owner and consumer at SCHED_FIFO.
  */
 #include <errno.h>
 #include <sys/epoll.h>
@@ -13,7 +13,6 @@
 
 #include "clocks.h"
 #include "records.h"
-#include "subject_list.h"
 #include "timerhub.h"
 
 #define EVENTS_MAX 256
@@ -21,7 +20,6 @@
 static struct timerhub *hub;
 static struct timerhub_queue *queue;
 static int epoll_fd;
-static _Thread_local uint64_t cached_ns;
 
 static timerhub_timer *handle_of(uint32_t timer)
 {
@@ -36,23 +34,15 @@ static void timerhub_start(const struct subject_setup *setup, uint32_t flags, ui
 		.timers_max = setup->timers + setup->spare + 1,
 		.spin_ns = spin_ns,
 	};
-	struct epoll_event event = { .events = EPOLLIN };
 	int result = timerhub_open(&hub, &config);
 
 	if (result == 0)
 		result = timerhub_queue_open(hub, &queue, NULL);
 	if (result < 0)
 		subject_fail("timerhub_open", -result);
-	epoll_fd = -1;
-	if (setup->bare)
-		return;
-	records_open(setup, sizeof(timerhub_timer));
-	if (!setup->epoll)
-		return;
-	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (epoll_fd < 0 ||
-	    epoll_ctl(epoll_fd, EPOLL_CTL_ADD, timerhub_queue_fd(queue), &event) < 0)
-		subject_fail("epoll", errno);
+	epoll_fd = setup->epoll ? subject_epoll(timerhub_queue_fd(queue)) : -1;
+	if (!setup->bare)
+		records_open(setup, sizeof(timerhub_timer));
 }
 
 static void subject_open(const struct subject_setup *setup)
@@ -70,6 +60,13 @@ static void subject_open_huge(const struct subject_setup *setup)
 	timerhub_start(setup, TIMERHUB_HUGE_PAGES, 0);
 }
 
+static void subject_open_fifo(const struct subject_setup *setup)
+{
+	timerhub_start(setup, 0, 0);
+	subject_fifo(timerhub_owner_tid(hub));
+	subject_fifo(0);
+}
+
 static void subject_close(void)
 {
 	if (epoll_fd >= 0)
@@ -80,7 +77,7 @@ static void subject_close(void)
 
 static void subject_tick(void)
 {
-	cached_ns = timerhub_now(hub);
+	subject_cached_ns = timerhub_now(hub);
 }
 
 static int subject_arm(uint32_t timer, uint64_t delay_ns)
@@ -88,7 +85,7 @@ static int subject_arm(uint32_t timer, uint64_t delay_ns)
 	struct timerhub_spec spec = {
 		.size = sizeof(spec),
 		.flags = TIMERHUB_ABSOLUTE,
-		.expires_ns = cached_ns + delay_ns,
+		.expires_ns = subject_cached_ns + delay_ns,
 		.data = timer,
 	};
 
@@ -97,7 +94,8 @@ static int subject_arm(uint32_t timer, uint64_t delay_ns)
 
 static int subject_rearm(uint32_t timer, uint64_t delay_ns)
 {
-	return timerhub_rearm(hub, *handle_of(timer), cached_ns + delay_ns, TIMERHUB_ABSOLUTE);
+	return timerhub_rearm(hub, *handle_of(timer), subject_cached_ns + delay_ns,
+	                      TIMERHUB_ABSOLUTE);
 }
 
 static void subject_cancel(uint32_t timer)
@@ -111,7 +109,8 @@ static int subject_rearm_many(const uint32_t *timers, unsigned count, uint64_t d
 
 	for (unsigned i = 0; i < count; i++)
 		batch[i] = *handle_of(timers[i]);
-	return timerhub_rearm_many(hub, batch, count, cached_ns + delay_ns, TIMERHUB_ABSOLUTE);
+	return timerhub_rearm_many(hub, batch, count, subject_cached_ns + delay_ns,
+	                           TIMERHUB_ABSOLUTE);
 }
 
 static int subject_arm_many(const uint32_t *timers, const uint64_t *delays_ns, unsigned count)
@@ -124,7 +123,7 @@ static int subject_arm_many(const uint32_t *timers, const uint64_t *delays_ns, u
 		specs[i] = (struct timerhub_spec){
 			.size = sizeof(specs[i]),
 			.flags = TIMERHUB_ABSOLUTE,
-			.expires_ns = cached_ns + delays_ns[i],
+			.expires_ns = subject_cached_ns + delays_ns[i],
 			.data = timers[i],
 		};
 	result = timerhub_arm_many(queue, specs, count, batch);
@@ -182,8 +181,8 @@ static void subject_counts(struct subject_counts *ret_counts)
 const struct subject subject_timerhub = {
 	.name = "timerhub",
 	.how = "absolute deadlines from a cached now, one consumer in timerhub_wait or epoll",
-	.can = CAN_REARM | CAN_CANCEL | CAN_EXPIRE | CAN_CROSS | CAN_ANY_THREAD | CAN_PUSH_TAKE |
-	       CAN_BE_LATE | CAN_COUNT_WAKES | CAN_OPEN_LARGE | HAS_OWNER | CAN_BATCH | CAN_SERVE,
+	.can = ALL_CALLS | CAN_CROSS | CAN_ANY_THREAD | CAN_PUSH_TAKE | CAN_BE_LATE |
+	       CAN_COUNT_WAKES | CAN_OPEN_LARGE | HAS_OWNER | CAN_BATCH | CAN_SERVE,
 	.open = subject_open,
 	TIMERHUB_OPS,
 };
@@ -212,7 +211,16 @@ const struct subject subject_timerhub_spin = {
 const struct subject subject_timerhub_huge = {
 	.name = "timerhub-huge",
 	.how = "timerhub with transparent huge pages for its memory",
-	.can = CAN_REARM | CAN_CANCEL | CAN_EXPIRE | CAN_ANY_THREAD | HAS_OWNER,
+	.can = ALL_CALLS | CAN_ANY_THREAD | HAS_OWNER,
 	.open = subject_open_huge,
+	TIMERHUB_OPS,
+};
+
+const struct subject subject_timerhub_fifo = {
+	.name = "timerhub-fifo",
+	.how = "timerhub, owner and consumer at SCHED_FIFO",
+	.can = CAN_BE_LATE | HAS_OWNER,
+	.there = subject_fifo_there,
+	.open = subject_open_fifo,
 	TIMERHUB_OPS,
 };

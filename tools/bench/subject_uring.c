@@ -9,7 +9,7 @@
 #include <liburing.h>
 
 #include "clocks.h"
-#include "subject_list.h"
+#include "subject.h"
 
 #define RING_ENTRIES 1024
 #define RING_COMPLETIONS 65536
@@ -18,7 +18,6 @@
 
 static struct io_uring ring;
 static struct __kernel_timespec *times;
-static uint64_t cached_ns;
 
 static struct io_uring_sqe *uring_request(void)
 {
@@ -46,7 +45,7 @@ static void uring_open(const struct subject_setup *setup)
 
 static void uring_set_time(uint32_t timer, uint64_t delay_ns)
 {
-	uint64_t deadline_ns = cached_ns + delay_ns;
+	uint64_t deadline_ns = subject_cached_ns + delay_ns;
 
 	times[timer].tv_sec = (long long)(deadline_ns / NS_PER_SECOND);
 	times[timer].tv_nsec = (long long)(deadline_ns % NS_PER_SECOND);
@@ -99,7 +98,7 @@ static void uring_reap(void)
 static void uring_tick(void)
 {
 	(void)io_uring_submit(&ring);
-	cached_ns = now_ns();
+	subject_cache_now();
 }
 
 /* A turn of the caller's own loop. */
@@ -120,7 +119,7 @@ static void uring_run(bool (*done)(void))
 const struct subject subject_uring = {
 	.name = "io_uring",
 	.how = "one timeout request a timer, submitted a turn at a time",
-	.can = CAN_REARM | CAN_CANCEL | CAN_EXPIRE | CAN_PUSH_TAKE | CAN_BE_LATE,
+	.can = ALL_CALLS | CAN_PUSH_TAKE | CAN_BE_LATE,
 	.timers_max = TIMERS_MAX,
 	.open = uring_open,
 	.tick = uring_turn,

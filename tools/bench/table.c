@@ -39,24 +39,6 @@ const struct cell *table_find(const struct table *table, const char *workload, c
 	return NULL;
 }
 
-static bool result_value(const struct result *result, const char *name, double *ret_value)
-{
-	if (strcmp(name, "ns_per_op") == 0) {
-		*ret_value = result->ns_per_op;
-		return true;
-	}
-	if (strcmp(name, "cpu_ns_per_op") == 0) {
-		*ret_value = result->cpu_ns_per_op;
-		return true;
-	}
-	for (unsigned i = 0; i < result->extras_count; i++)
-		if (strcmp(name, result->extras[i].name) == 0) {
-			*ret_value = result->extras[i].value;
-			return true;
-		}
-	return false;
-}
-
 static int compare_doubles(const void *a, const void *b)
 {
 	double left = *(const double *)a, right = *(const double *)b;

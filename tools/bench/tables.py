@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Prints the tables of README.md from the output of timerhub-bench --json FILE. With several files,
-the results of a later file replace those of an earlier file.
+the results of a later file replace those of an earlier file. With --plot, gnuplot draws curves into
+a folder: cost by timers and rate by threads for each workload, and the distribution of lateness.
 
-Usage: tables.py FILE...
+Usage: tables.py [--plot FOLDER] FILE...
 """
 
 import json
+import pathlib
 import sys
+
+from curves import draw
 
 SUBJECTS = ("floor", "timerhub", "timerhub-many", "timerhub-huge", "heap", "libev", "libuv",
             "libevent", "asio", "timerfd", "io_uring", "go")
@@ -48,8 +52,9 @@ MAIN = (
     ("10^6", "memory", 10**6, 1, "bytes"),
     ("10^7", "memory", 10**7, 1, "bytes"),
 )
-LATE = ("timerhub", "timerhub-spin", "timerfd-loop", "timerfd", "heap", "libev", "libuv",
-        "libevent", "asio", "go")
+LATE = ("timerhub", "timerhub-spin", "timerhub-fifo", "timerhub-loop", "timerhub-loop-alone",
+        "timerfd-loop", "timerfd-loop-fifo", "timerfd", "heap", "libev", "libuv", "libevent",
+        "asio", "go")
 LATENESS = tuple((name, "lateness", 10**4, 1, name) for name in
                  ("p50_us", "p99_us", "p99.9_us", "early"))
 RESTING = ("timerhub", "heap", "libev", "libuv")
@@ -60,6 +65,18 @@ REST = tuple((f"{title}: {value}", workload, timers, 1, value)
              for value in ("wakeups_per_s", "owner_cpu_us", "ns_per_op"))
 REST += tuple((f"beat-late: {value}", "beat-late", 10**5, 1, value)
               for value in ("p50_us", "p99_us", "p99.9_us"))
+LOOPS = ("touch", "timerhub-loop-alone", "timerhub-loop", "timerhub", "timerhub-many", "heap-loop",
+         "libev", "libuv", "libevent", "asio", "timerfd-loop", "go")
+LOOP = (
+    ("server's message, 10^3 connections", "server", 10**3, 1, CPU),
+    ("10^5", "server", 10**5, 1, CPU),
+    ("refresh, 10^4", "loop-refresh", 10**4, 1, CPU),
+    ("10^6", "loop-refresh", 10**6, 1, CPU),
+    ("request that ends in its turn", "loop-request", 10**4, 1, CPU),
+    ("in the next turn", "loop-request-later", 10**4, 1, CPU),
+    ("one of 10^6 expiries within a millisecond", "loop-expire", 10**6, 1, CPU),
+    ("wakes in 3 s, 10^4 timeouts of 3 s that move", "loop-beat", 10**4, 1, "wakes_per_length"),
+)
 
 
 def read_results(paths):
@@ -90,13 +107,52 @@ def print_table(head, rows, subjects, results):
     print()
 
 
+def curves_by(results, workload, axis, other, value):
+    """Returns {subject: [(the result's axis, value(result))]}, at the value of the other axis that
+    most results have. A curve has at least two points."""
+    mine = [r for r in results.values() if r["workload"] == workload]
+    common = max((r[other] for r in mine), key=[r[other] for r in mine].count, default=0)
+    curves = {}
+    for result in sorted(mine, key=lambda r: r[axis]):
+        if result[other] == common:
+            curves.setdefault(result["subject"], []).append((result[axis], value(result)))
+    return {subject: points for subject, points in curves.items() if len(points) > 1}
+
+
+def plot_all(results, folder):
+    def plot(name, curves, settings):
+        if curves:
+            draw(folder / f"{name}.svg", curves, f"set title '{name}'\n{settings}")
+
+    folder.mkdir(exist_ok=True)
+    for workload in {r["workload"]: None for r in results.values()}:
+        plot(f"{workload}-cost", curves_by(results, workload, "timers", "threads",
+                                           lambda r: r[CPU]),
+             "set xlabel 'live timers'\nset logscale xy\nset ylabel 'CPU time an operation, ns'")
+        plot(f"{workload}-threads", curves_by(results, workload, "threads", "timers",
+                                              lambda r: 1e3 / r[WALL]),
+             "set xlabel 'threads'\nset logscale x 2\nset yrange [0:*]\n"
+             "set ylabel 'million operations a second'")
+    plot("lateness-distribution",
+         {r["subject"]: [(r[f"p{percent}_us"], percent) for percent in (10, 50, 90, 99, 99.9)
+                         if r[f"p{percent}_us"] > 0]
+          for r in results.values() if r["workload"] == "lateness"},
+         "set xlabel 'late by at most, us'\nset logscale x\nset ylabel 'per cent of timers'")
+
+
 def main():
-    if len(sys.argv) < 2:
+    arguments = sys.argv[1:]
+    folder = pathlib.Path(arguments[1]) if arguments[:1] == ["--plot"] and arguments[1:] else None
+    files = arguments[2:] if folder else arguments
+    if not files or files[0].startswith("--"):
         sys.exit(__doc__)
-    results = read_results(sys.argv[1:])
+    results = read_results(files)
+    if folder:
+        plot_all(results, folder)
     print_table("ns", MAIN, SUBJECTS, results)
     print_table("lateness, us", LATENESS, LATE, results)
     print_table("owner's wake-ups; CPU in us; both a second", REST, RESTING, results)
+    print_table("in the loop's own thread; CPU, ns", LOOP, LOOPS, results)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@
  * In "beat", N connections receive data at random intervals of 0.5 to 1.5 s, and each message
  * re-arms the connection's idle timeout of 3 s. In "beat-cancel", 10^5 requests a second have a
  * timeout of 30 s, and a request ends when N more have begun. "beat-late" is beat with 10^4
- * additional timers that expire, whose lateness is recorded.
+ * additional timers that expire, whose lateness is recorded. "loop-beat" is beat in the loop's own
+ * thread. "wakes_per_length" counts how often the loop's own timers wake it in 3 s.
  *
  * The caller is a loop that turns once a millisecond. An operation is a re-arm (or a pair of arm
  * and cancel), timed without the caller's sleep. "owner_cpu_us" is the CPU time a second of all
@@ -16,7 +17,7 @@
 
 #include "clocks.h"
 #include "driver.h"
-#include "histogram.h"
+#include "late.h"
 #include "randoms.h"
 #include "workload_list.h"
 
@@ -45,6 +46,8 @@ static struct beat {
 	uint32_t oldest;             /* the request that ends next */
 	uint64_t ops;
 	uint64_t ops_ns; /* time in the subject's calls */
+	bool own_loop;   /* the caller's thread is the loop */
+	uint64_t wakes;  /* sleeps of the own loop that its timers ended */
 } beat;
 
 /* ---- the loop's work in a millisecond ---- */
@@ -83,6 +86,15 @@ static void request_turn(uint32_t now_ms)
 	beat.ops += REQUESTS_A_MS;
 }
 
+static void beat_sleep(uint64_t until_ns)
+{
+	if (!beat.own_loop)
+		sleep_until_ns(until_ns);
+	else
+		while (beat.subject->wait(until_ns))
+			beat.wakes++;
+}
+
 static void beat_for(void (*turn)(uint32_t now_ms), uint32_t from_ms, uint32_t to_ms)
 {
 	uint64_t begin_ns = now_ns();
@@ -90,7 +102,7 @@ static void beat_for(void (*turn)(uint32_t now_ms), uint32_t from_ms, uint32_t t
 	for (uint32_t ms = from_ms; ms < to_ms; ms++) {
 		uint64_t start_ns;
 
-		sleep_until_ns(begin_ns + (ms - from_ms) * NS_PER_MS);
+		beat_sleep(begin_ns + (ms - from_ms) * NS_PER_MS);
 		start_ns = now_ns();
 		beat.subject->tick();
 		turn(ms);
@@ -116,84 +128,60 @@ static void beat_open(const struct run *run, const struct subject_setup *setup, 
 		calendar_put(i, 0);
 }
 
-static void beat_count(struct result *result, void (*turn)(uint32_t now_ms), uint32_t from_ms,
-                       uint32_t to_ms)
+/* Returns the duration in seconds. */
+static double beat_count(struct result *result, void (*turn)(uint32_t now_ms), uint32_t from_ms,
+                         uint32_t to_ms)
 {
-	struct subject_counts before, after;
-	uint64_t start_ns, cpu_ns, caller_ns;
-	double seconds;
+	uint64_t wakeups = driver_counts().owner_wakeups, caller_ns = thread_cpu_ns();
+	struct meter meter = meter_start();
+	double seconds, cpu_ns;
 
-	beat.ops = beat.ops_ns = 0;
-	beat.subject->counts(&before);
-	cpu_ns = process_cpu_ns();
-	caller_ns = thread_cpu_ns();
-	start_ns = now_ns();
+	beat.ops = beat.ops_ns = beat.wakes = 0;
 	beat_for(turn, from_ms, to_ms);
-	seconds = (double)(now_ns() - start_ns) * 1e-9;
+	seconds = (double)(now_ns() - meter.start_ns) * 1e-9;
 	caller_ns = thread_cpu_ns() - caller_ns;
-	cpu_ns = process_cpu_ns() - cpu_ns;
-	beat.subject->counts(&after);
+	meter_stop(&meter, result, beat.ops);
+	cpu_ns = result->cpu_ns_per_op * (double)beat.ops;
 	result->ns_per_op = (double)beat.ops_ns / (double)beat.ops;
-	result->cpu_ns_per_op = (double)cpu_ns / (double)beat.ops;
-	result_add(result, "wakeups_per_s",
-	           (double)(after.owner_wakeups - before.owner_wakeups) / seconds);
-	result_add(result, "owner_cpu_us", (double)(cpu_ns - caller_ns) * 1e-3 / seconds);
+	if (beat.own_loop)
+		return seconds;
+	wakeups = driver_counts().owner_wakeups - wakeups;
+	result_add(result, "wakeups_per_s", (double)wakeups / seconds);
+	result_add(result, "owner_cpu_us", (cpu_ns - (double)caller_ns) * 1e-3 / seconds);
+	return seconds;
 }
 
-static void beat_measure(const struct run *run, struct result *result)
+void beat_measure(const struct run *run, struct result *result)
 {
 	struct subject_setup setup = { .timers = run->timers, .cross = true };
 
 	beat_open(run, &setup, IDLE_NS, NULL);
 	beat_for(beat_turn, 0, BEAT_WARM_MS);
-	beat_count(result, beat_turn, BEAT_WARM_MS, BEAT_WARM_MS + BEAT_MS);
+	(void)beat_count(result, beat_turn, BEAT_WARM_MS, BEAT_WARM_MS + BEAT_MS);
 }
 
-static void beat_cancel_measure(const struct run *run, struct result *result)
+void loop_beat_measure(const struct run *run, struct result *result)
+{
+	struct subject_setup setup = { .timers = run->timers };
+	double seconds;
+
+	beat_open(run, &setup, IDLE_NS, NULL);
+	beat.own_loop = true;
+	beat_for(beat_turn, 0, BEAT_WARM_MS);
+	seconds = beat_count(result, beat_turn, BEAT_WARM_MS, BEAT_WARM_MS + BEAT_MS);
+	result_add(result, "wakes_per_length", (double)beat.wakes * IDLE_NS * 1e-9 / seconds);
+}
+
+void beat_cancel_measure(const struct run *run, struct result *result)
 {
 	struct subject_setup setup = { .timers = run->timers, .cross = true };
 
 	beat_open(run, &setup, REQUEST_NS, NULL);
 	beat_for(request_turn, 0, REQUEST_WARM_MS);
-	beat_count(result, request_turn, 0, REQUEST_MS);
+	(void)beat_count(result, request_turn, 0, REQUEST_MS);
 }
 
-/* ---- timers that expire ---- */
-
-static struct histogram late;
-static uint64_t late_deadlines_ns[LATE_TIMERS];
-static uint32_t late_count, late_early; /* written by the consumer */
-
-static void late_record(uint32_t timer)
-{
-	uint64_t now = now_ns(), deadline_ns;
-
-	if (timer < beat.timers)
-		return; /* the machine has stopped the caller for seconds */
-	deadline_ns = late_deadlines_ns[timer - beat.timers];
-	late_early += now < deadline_ns;
-	histogram_add(&late, now < deadline_ns ? 0 : now - deadline_ns);
-	__atomic_store_n(&late_count, late_count + 1, __ATOMIC_RELEASE);
-}
-
-static void late_arm_all(void)
-{
-	uint64_t cached_ns = 0;
-
-	for (uint32_t i = 0; i < LATE_TIMERS; i++) {
-		uint64_t delay_ns =
-			randoms_between(&beat.randoms, 500 * NS_PER_MS, BEAT_MS * NS_PER_MS);
-
-		if (i % TURN_OPS == 0) {
-			cached_ns = now_ns();
-			beat.subject->tick();
-		}
-		late_deadlines_ns[i] = cached_ns + delay_ns;
-		subject_must(beat.subject->arm(beat.timers + i, delay_ns));
-	}
-}
-
-static void beat_late_measure(const struct run *run, struct result *result)
+void beat_late_measure(const struct run *run, struct result *result)
 {
 	struct subject_setup setup = { .timers = run->timers + LATE_TIMERS,
 		                       .cross = true,
@@ -202,44 +190,10 @@ static void beat_late_measure(const struct run *run, struct result *result)
 
 	beat_open(run, &setup, IDLE_NS, late_record);
 	beat_for(beat_turn, 0, BEAT_WARM_MS);
-	late_arm_all();
-	beat_count(result, beat_turn, BEAT_WARM_MS, end_ms);
-	for (; __atomic_load_n(&late_count, __ATOMIC_ACQUIRE) < LATE_TIMERS; end_ms++)
+	late_arm(beat.subject, run->timers, LATE_TIMERS, 500 * NS_PER_MS, BEAT_MS * NS_PER_MS,
+	         run->seed);
+	(void)beat_count(result, beat_turn, BEAT_WARM_MS, end_ms);
+	for (; late_count() < LATE_TIMERS; end_ms++)
 		beat_for(beat_turn, end_ms, end_ms + 1);
-	result_add(result, "p50_us", histogram_quantile_ns(&late, 0.5) * 1e-3);
-	result_add(result, "p99_us", histogram_quantile_ns(&late, 0.99) * 1e-3);
-	result_add(result, "p99.9_us", histogram_quantile_ns(&late, 0.999) * 1e-3);
-	result_add(result, "early", late_early);
+	late_add(result, (const double[]){ 50, 99, 99.9, 0 });
 }
-
-const struct workload workload_beat = {
-	.name = "beat",
-	.what = "re-arm connections that are heard of once a second by 3 s; nothing expires",
-	.needs = CAN_REARM | CAN_EXPIRE | CAN_CROSS | CAN_COUNT_WAKES,
-	.shows = "wakeups_per_s",
-	.timers = { 1000, 10000, 100000 },
-	.threads = { 1 },
-	.rounds_max = 1,
-	.measure = beat_measure,
-};
-
-const struct workload workload_beat_cancel = {
-	.name = "beat-cancel",
-	.what = "10^5 requests a second with a timeout of 30 s, all cancelled in time",
-	.needs = CAN_CANCEL | CAN_EXPIRE | CAN_CROSS | CAN_COUNT_WAKES,
-	.shows = "wakeups_per_s",
-	.timers = { 10000 },
-	.threads = { 1 },
-	.rounds_max = 1,
-	.measure = beat_cancel_measure,
-};
-
-const struct workload workload_beat_late = {
-	.name = "beat-late",
-	.what = "as beat, beside 10^4 timers that expire within 6 s: how late they come",
-	.needs = CAN_REARM | CAN_EXPIRE | CAN_CROSS | CAN_COUNT_WAKES,
-	.shows = "p99_us",
-	.timers = { 100000 },
-	.threads = { 1 },
-	.measure = beat_late_measure,
-};

@@ -44,11 +44,10 @@ static void cross_cancel_all(const struct subject *subject, uint32_t timers)
 	driver_settle();
 }
 
-static void cross_measure(const struct run *run, struct result *result)
+void cross_measure(const struct run *run, struct result *result)
 {
 	struct cross cross = { .each = run->timers / run->threads, .seed = run->seed };
 	struct subject_setup setup = { .timers = run->timers, .cross = true };
-	struct subject_counts counts = { 0 };
 	uint64_t wall_ns = 0, cpu_ns = 0, callers_ns = 0, settle_ns = 0, ops = 0;
 
 	cross.subject = driver_open(run, &setup, NULL);
@@ -71,22 +70,10 @@ static void cross_measure(const struct run *run, struct result *result)
 		ops += (uint64_t)cross.each * run->threads * 3 / 2;
 		cross.seed++;
 	}
-	if (cross.subject->counts)
-		cross.subject->counts(&counts);
 	result->ns_per_op = (double)wall_ns / (double)ops;
 	result->cpu_ns_per_op = (double)cpu_ns / (double)ops;
 	result_add(result, "mops", 1e3 / result->ns_per_op);
 	result_add(result, "caller_ns", (double)callers_ns / (double)ops);
-	result_add(result, "inbox_max", (double)counts.inbox_max);
+	result_add(result, "inbox_max", (double)driver_counts().inbox_max);
 	result_add(result, "settle_share", (double)settle_ns / (double)wall_ns);
 }
-
-const struct workload workload_cross = {
-	.name = "cross",
-	.what = "arm, or cancel half of what was armed, from several threads",
-	.needs = CAN_EXPIRE | CAN_CANCEL | CAN_CROSS,
-	.shows = "mops",
-	.timers = { 1000000 },
-	.threads = { 2, 4, 16 },
-	.measure = cross_measure,
-};

@@ -10,8 +10,7 @@
  * storage.
  */
 #include "clocks.h"
-#include "histogram.h"
-#include "subject.h"
+#include "driver.h"
 #include "team.h"
 #include "workload_list.h"
 
@@ -60,13 +59,6 @@ static void work(unsigned member, void *context)
 		subject_must(run->subject->flush());
 }
 
-static void read_counts(const struct run *run, struct subject_counts *ret_counts)
-{
-	*ret_counts = (struct subject_counts){ 0 };
-	if (run->subject->counts)
-		run->subject->counts(ret_counts);
-}
-
 static void measure(const struct run *run, struct result *result)
 {
 	struct subject_setup setup = { .timers = run->timers };
@@ -79,13 +71,13 @@ static void measure(const struct run *run, struct result *result)
 	putters = subject_allocate(threads, sizeof(*putters));
 	for (unsigned i = 0; i < threads; i++)
 		putters[i].puts_max = operation == cycle ? UINT64_MAX : run->timers / threads;
-	run->subject->open(&setup);
-	read_counts(run, &before);
+	(void)driver_open(run, &setup, NULL);
+	before = driver_counts();
 	cpu_ns = process_cpu_ns();
 	start_ns = team_run(threads, work, &copy).start_ns;
 	wall_ns = now_ns() - start_ns;
 	cpu_ns = process_cpu_ns() - cpu_ns;
-	read_counts(run, &after);
+	after = driver_counts();
 	for (unsigned i = 0; i < threads; i++) {
 		puts += putters[i].puts;
 		histogram_merge(&waits, &putters[i].waits);
@@ -102,40 +94,19 @@ static void measure(const struct run *run, struct result *result)
 		result_add(result, "syncs_per_s", (double)syncs * 1e9 / (double)wall_ns);
 		result_add(result, "batch", (double)puts / (double)syncs);
 	}
-	result_add(result, "p50_us", histogram_quantile_ns(&waits, 0.5) * 1e-3);
-	result_add(result, "p99_us", histogram_quantile_ns(&waits, 0.99) * 1e-3);
+	result_add_percentiles(result, &waits, "us", (const double[]){ 50, 99, 0 });
 	if (run->subject->close)
 		run->subject->close();
 }
 
-static void durable_measure(const struct run *run, struct result *result)
+void durable_measure(const struct run *run, struct result *result)
 {
 	operation = put;
 	measure(run, result);
 }
 
-static void cycle_measure(const struct run *run, struct result *result)
+void cycle_measure(const struct run *run, struct result *result)
 {
 	operation = cycle;
 	measure(run, result);
 }
-
-const struct workload workload_durable = {
-	.name = "durable",
-	.what = "put a task; it is on disk when the call returns (room for N)",
-	.needs = CAN_PUT_DURABLY,
-	.shows = "puts_per_s",
-	.timers = { 1000000 },
-	.threads = { 1, 16, 64 },
-	.measure = durable_measure,
-};
-
-const struct workload workload_cycle = {
-	.name = "cycle",
-	.what = "put a task that is due, take it, done; each durable (room for N)",
-	.needs = CAN_FINISH_DURABLY,
-	.shows = "cycles_per_s",
-	.timers = { 1000000 },
-	.threads = { 1, 16, 64 },
-	.measure = cycle_measure,
-};

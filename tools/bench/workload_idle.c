@@ -5,6 +5,8 @@
  * `strace -f` counts their system calls. Two writes to an invalid descriptor mark the interval in
  * strace's output. After that, 10^5 timers are armed that are not the earliest. The workload
  * reports the time of an arm, and how often the arms woke the owner.
+ *
+ * "wakes" counts how often 20,000 arms with random deadlines of 1 to 60 s wake the sleeping owner.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,8 +38,8 @@ static void idle_run(const struct run *run, struct result *result)
 {
 	struct subject_setup setup = { .timers = run->timers + LATER_TIMERS, .cross = true };
 	const struct subject *subject = driver_open(run, &setup, NULL);
-	struct subject_counts before = { 0 }, after = { 0 };
-	uint64_t switches, start_ns, cpu_ns;
+	uint64_t switches, wakes;
+	struct meter meter;
 
 	driver_arm_all(run->timers, DELAY_FROM_NS, DELAY_TO_NS, run->seed);
 	driver_settle();
@@ -47,16 +49,13 @@ static void idle_run(const struct run *run, struct result *result)
 	sleep_until_ns(now_ns() + IDLE_NS);
 	idle_mark(MARK_END);
 	result_add(result, "switches", (double)(process_others_switches() - switches));
-	subject->counts(&before);
-	cpu_ns = process_cpu_ns();
-	start_ns = now_ns();
+	wakes = driver_counts().submit_wakes;
+	meter = meter_start();
 	subject->tick();
 	for (uint32_t i = 0; i < LATER_TIMERS; i++)
 		subject_must(subject->arm(run->timers + i, DELAY_TO_NS + i));
-	result->ns_per_op = (double)(now_ns() - start_ns) / LATER_TIMERS;
-	result->cpu_ns_per_op = (double)(process_cpu_ns() - cpu_ns) / LATER_TIMERS;
-	subject->counts(&after);
-	result_add(result, "arms_woke", (double)(after.submit_wakes - before.submit_wakes));
+	meter_stop(&meter, result, LATER_TIMERS);
+	result_add(result, "arms_woke", (double)(driver_counts().submit_wakes - wakes));
 }
 
 /* Counts the calls begun between the marks by all threads except the thread that made the marks. */
@@ -122,7 +121,7 @@ static double idle_trace(const struct run *run)
 	return calls;
 }
 
-static void idle_measure(const struct run *run, struct result *result)
+void idle_measure(const struct run *run, struct result *result)
 {
 	double calls = getenv(TRACED_VARIABLE) ? -1 : idle_trace(run);
 
@@ -131,13 +130,19 @@ static void idle_measure(const struct run *run, struct result *result)
 		result_add(result, "system_calls", calls);
 }
 
-const struct workload workload_idle = {
-	.name = "idle",
-	.what = "5 s with all timers a minute away; an operation: an arm of a later one",
-	.needs = CAN_EXPIRE | CAN_CROSS | CAN_COUNT_WAKES,
-	.shows = "system_calls",
-	.timers = { 1000000 },
-	.threads = { 1 },
-	.rounds_max = 1,
-	.measure = idle_measure,
-};
+void wakes_measure(const struct run *run, struct result *result)
+{
+	struct subject_setup setup = { .timers = run->timers, .cross = true };
+	struct subject_counts before, after;
+	struct meter meter;
+
+	(void)driver_open(run, &setup, NULL);
+	driver_settle();
+	before = driver_counts();
+	meter = meter_start();
+	driver_arm_all(run->timers, NS_PER_SECOND, 60 * NS_PER_SECOND, run->seed);
+	meter_stop(&meter, result, run->timers);
+	after = driver_counts();
+	result_add(result, "submit_wakes", (double)(after.submit_wakes - before.submit_wakes));
+	result_add(result, "owner_wakeups", (double)(after.owner_wakeups - before.owner_wakeups));
+}

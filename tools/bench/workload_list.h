@@ -1,37 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Declares every workload. */
+/* Declares the measurements, which workload.c lists. */
 #ifndef BENCH_WORKLOAD_LIST_H
 #define BENCH_WORKLOAD_LIST_H
 
 #include "bench.h"
 
-extern const struct workload workload_refresh;
-extern const struct workload workload_neighbours;
-extern const struct workload workload_churn;
-extern const struct workload workload_request;
-extern const struct workload workload_burst;
-extern const struct workload workload_stream;
-extern const struct workload workload_push_take;
-extern const struct workload workload_cross;
-extern const struct workload workload_busy;
-extern const struct workload workload_tail;
-extern const struct workload workload_lateness;
-extern const struct workload workload_memory;
-extern const struct workload workload_idle;
-extern const struct workload workload_wakes;
-extern const struct workload workload_open;
-extern const struct workload workload_beat;
-extern const struct workload workload_beat_cancel;
-extern const struct workload workload_beat_late;
-extern const struct workload workload_batch_rearm;
-extern const struct workload workload_batch_churn;
-extern const struct workload workload_server;
-extern const struct workload workload_loop_refresh;
-extern const struct workload workload_loop_request;
-extern const struct workload workload_loop_request_later;
-extern const struct workload workload_loop_expire;
-extern const struct workload workload_durable;
-extern const struct workload workload_cycle;
-extern const struct workload workload_recover;
+typedef void workload_measure(const struct run *run, struct result *result);
+
+workload_measure refresh_measure, neighbours_measure, churn_measure, request_measure;
+workload_measure batch_rearm_measure, batch_churn_measure, server_measure;
+workload_measure loop_refresh_measure, loop_request_measure, loop_request_later_measure;
+workload_measure busy_measure, tail_measure, cross_measure;
+workload_measure burst_measure, stream_measure, loop_expire_measure, push_take_measure;
+workload_measure lateness_measure, memory_measure, idle_measure, wakes_measure, open_measure;
+workload_measure beat_measure, beat_cancel_measure, beat_late_measure, loop_beat_measure;
+workload_measure durable_measure, cycle_measure, recover_measure;
 
 #endif

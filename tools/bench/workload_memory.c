@@ -1,43 +1,53 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures resident bytes for each live timer. The process opens a subject and arms N timers, and
+ * "memory": resident bytes for each live timer. The process opens a subject and arms N timers, and
  * its growth is divided by N. Timers that users embed in their records count. Handles that users
  * store do not count, and are reported as "handle".
+ *
+ * "open": opening and closing a service with room for N timers, and the resident memory just after
+ * the open.
  */
 #include "clocks.h"
 #include "driver.h"
 #include "process.h"
 #include "workload_list.h"
 
-#define DELAY_FROM_NS (60 * NS_PER_SECOND)
-#define DELAY_TO_NS (120 * NS_PER_SECOND)
+#define OPEN_TIMES 20
 
-static void memory_measure(const struct run *run, struct result *result)
+void memory_measure(const struct run *run, struct result *result)
 {
 	struct subject_setup setup = { .timers = run->timers };
 	uint64_t before = process_resident_bytes();
-	uint64_t start_ns, cpu_ns;
-	double bytes;
+	struct meter meter;
 
 	(void)driver_open(run, &setup, NULL);
-	start_ns = now_ns();
-	cpu_ns = process_cpu_ns();
-	driver_arm_all(run->timers, DELAY_FROM_NS, DELAY_TO_NS, run->seed);
+	meter = meter_start();
+	driver_arm_all(run->timers, 60 * NS_PER_SECOND, 120 * NS_PER_SECOND, run->seed);
 	driver_settle();
-	result->ns_per_op = (double)(now_ns() - start_ns) / run->timers;
-	result->cpu_ns_per_op = (double)(process_cpu_ns() - cpu_ns) / run->timers;
-	bytes = (double)(process_resident_bytes() - before) / run->timers;
-	result_add(result, "bytes", bytes - run->subject->handle_bytes);
+	meter_stop(&meter, result, run->timers);
+	result_add(result, "bytes",
+	           (double)(process_resident_bytes() - before) / run->timers -
+	                   run->subject->handle_bytes);
 	result_add(result, "handle", run->subject->handle_bytes);
 }
 
-const struct workload workload_memory = {
-	.name = "memory",
-	.what = "resident bytes a timer (times: the first arm of each)",
-	.needs = CAN_EXPIRE,
-	.shows = "bytes",
-	.timers = { 10, 1000, 1000000, 10000000 },
-	.threads = { 1 },
-	.rounds_max = 1,
-	.measure = memory_measure,
-};
+void open_measure(const struct run *run, struct result *result)
+{
+	struct subject_setup setup = { .timers = run->timers, .bare = true };
+	struct meter meter;
+	uint64_t resident;
+
+	run->subject->open(&setup); /* warm up: code pages, the thread's stack */
+	run->subject->close();
+	resident = process_resident_bytes();
+	run->subject->open(&setup);
+	resident = process_resident_bytes() - resident;
+	run->subject->close();
+	meter = meter_start();
+	for (unsigned i = 0; i < OPEN_TIMES; i++) {
+		run->subject->open(&setup);
+		run->subject->close();
+	}
+	meter_stop(&meter, result, OPEN_TIMES);
+	result_add(result, "resident_kb", (double)resident / 1024);
+}

@@ -39,11 +39,12 @@ static struct timerhub_journal *open_full(const char *folder, uint32_t tasks)
 	return journal;
 }
 
-static void recover_measure(const struct run *run, struct result *result)
+void recover_measure(const struct run *run, struct result *result)
 {
 	const char *folder = folder_make();
-	uint64_t start_ns, cpu_ns, cold_ns, resident;
+	uint64_t start_ns, cold_ns, resident;
 	struct timerhub_journal *journal;
+	struct meter meter;
 
 	fill(folder, run->timers);
 	folder_drop_caches();
@@ -53,24 +54,12 @@ static void recover_measure(const struct run *run, struct result *result)
 	cold_ns = now_ns() - start_ns;
 	resident = process_resident_bytes() - resident;
 	timerhub_journal_close(journal);
-	start_ns = now_ns();
-	cpu_ns = process_cpu_ns();
+	meter = meter_start();
 	journal = open_full(folder, run->timers);
-	result->ns_per_op = (double)(now_ns() - start_ns) / run->timers;
-	result->cpu_ns_per_op = (double)(process_cpu_ns() - cpu_ns) / run->timers;
+	meter_stop(&meter, result, run->timers);
 	timerhub_journal_close(journal);
 	result_add(result, "cold_s", (double)cold_ns * 1e-9);
 	result_add(result, "warm_s", result->ns_per_op * run->timers * 1e-9);
 	result_add(result, "bytes",
 	           (double)resident / run->timers - DURABLE_BYTES - sizeof(uint32_t));
 }
-
-const struct workload workload_recover = {
-	.name = "recover",
-	.what = "open a journal of N tasks with keys; bytes a task beside data and key",
-	.needs = CAN_RECOVER,
-	.shows = "cold_s",
-	.timers = { 1000000 },
-	.threads = { 1 },
-	.measure = recover_measure,
-};

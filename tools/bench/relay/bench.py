@@ -26,7 +26,8 @@ import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.append(str(HERE.parent.parent.parent / "tests/relay"))
+sys.path += [str(HERE.parent), str(HERE.parent.parent.parent / "tests/relay")]
+from curves import draw  # pylint: disable=wrong-import-position
 from protocol import Queue  # pylint: disable=wrong-import-position
 from redis_server import RedisError, Server  # pylint: disable=wrong-import-position
 
@@ -503,30 +504,15 @@ def kill_first(bench, relays):
 
 
 def plot(path, plots):
-    """The share of tasks that have come, by lateness."""
-    points = pathlib.Path(path).with_suffix(".points")
-    blocks = []
-    for name, late in plots.items():
-        # Two hundred points make a line. Values below 10 us are outside the picture.
-        late = [max(rank(late, step / 200), 10) / 1000 for step in range(201)]
-        lines = [f"{value} {step / 200}" for step, value in enumerate(late)]
-        blocks.append(f'"{name}"\n' + "\n".join(lines))
-    points.write_text("\n\n\n".join(blocks), encoding="utf-8")
-    script = f"""
-        set terminal svg size 760,420 font "sans,12" background "white"
-        set output "{path}"
-        set logscale x
-        set xrange [0.1:20000]
-        set yrange [0:1]
-        set key outside right
-        set grid
-        set xlabel "late by, ms"
-        set ylabel "share of the tasks that have come"
-        plot for [i=0:{len(blocks) - 1}] "{points}" index i using 1:2 with lines lw 2 \\
-            title columnheader(1)
-        """
-    subprocess.run(["gnuplot"], input=script, text=True, check=True)
-    points.unlink()
+    """The share of tasks that have come, by lateness. Two hundred points make a line. Values below
+    10 us are outside the picture."""
+    draw(path, {name: [(max(rank(late, step / 200), 10) / 1000, step / 200)
+                       for step in range(201)] for name, late in plots.items()},
+         """set logscale x
+            set xrange [0.1:20000]
+            set yrange [0:1]
+            set xlabel "late by, ms"
+            set ylabel "share of the tasks that have come\"""", "lines", "760,420")
 
 
 def main():
