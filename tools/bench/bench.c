@@ -15,7 +15,7 @@ const struct workload workloads[] = {
 	{ "refresh", "re-arm a random timer to a minute from now",
 	  CAN_REARM, { 10000, 100000, 1000000, 10000000 }, { 1, 2 }, 0, refresh_measure },
 	{ "neighbours", "re-arm a random timer whose neighbours other threads re-arm",
-	  CAN_REARM | CAN_CROSS, { 1000000 }, { 2 }, 0, neighbours_measure },
+	  CAN_REARM | CAN_CROSS, { 10000, 1000000 }, { 1, 2 }, 0, neighbours_measure },
 	{ "churn", "cancel a random timer and arm a new one",
 	  CAN_CANCEL, { 10000, 100000, 1000000, 10000000 }, { 1 }, 0, churn_measure },
 	{ "request", "arm a timeout, and cancel it 64 arms later",

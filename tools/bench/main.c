@@ -2,7 +2,8 @@
 /*
  * timerhub-bench measures timerhub and other services side by side. Options choose workloads,
  * subjects and sizes. Each group is a workload at one size. It is measured in rounds that
- * interleave the subjects, and is printed at its end. The bars follow at the end.
+ * interleave the subjects and numbers of threads, and is printed at its end. The bars follow at the
+ * end.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -289,16 +290,21 @@ static void measure_group(const struct options *options, struct table *table, un
 			measure_cell(options, &table->cells[i], round);
 		}
 	progress_clear();
-	report_group(table, from, to);
+	for (unsigned first = from, i = from + 1; i <= to; i++)
+		if (i == to || table->cells[i].threads != table->cells[first].threads) {
+			report_group(table, first, i);
+			first = i;
+		}
 	for (unsigned i = from; options->json && i < to; i++)
 		report_json(&table->cells[i], options->json);
 	if (options->json)
 		(void)fflush(options->json); /* so that an interrupted run leaves its results */
 }
 
+/* Also with other numbers of threads, whose rates are compared. */
 static bool same_group(const struct cell *a, const struct cell *b)
 {
-	return a->workload == b->workload && a->timers == b->timers && a->threads == b->threads;
+	return a->workload == b->workload && a->timers == b->timers;
 }
 
 int main(int argc, char **argv)

@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include "machine.h"
+
 /* Print about four digits: "12.3", "1234", "1.2e9". */
 static void print_number(double value, int width)
 {
@@ -15,9 +17,25 @@ static void print_number(double value, int width)
 		(void)printf("%*.*f", width, value < 10 ? 2 : 1, value);
 }
 
-static void print_cell(const struct cell *cell)
+/*
+ * Print the rate against one thread's. By CPU time it is the rate if each thread had a CPU that
+ * nothing else uses. A difference between the two figures comes from the machine.
+ */
+static void print_scaling(const struct cell *cell, const struct cell *one, double rate)
 {
-	struct spread spread;
+	struct spread spread, alone;
+
+	(void)printf("  rate_against_1_thread %.2f", rate);
+	if (cell_spread(cell, "cpu_ns_per_op", &spread) &&
+	    cell_spread(one, "cpu_ns_per_op", &alone) && spread.median > 0)
+		(void)printf(" by_cpu_time %.2f", cell->threads * alone.median / spread.median);
+}
+
+static void print_cell(const struct table *table, const struct cell *cell)
+{
+	const struct cell *one =
+		table_find(table, cell->workload->name, cell->subject->name, cell->timers, 1);
+	struct spread spread, alone;
 
 	(void)printf("  %-16s", cell->subject->name);
 	if (!cell_spread(cell, "ns_per_op", &spread)) {
@@ -37,6 +55,9 @@ static void print_cell(const struct cell *cell)
 		(void)printf("  %s ", name);
 		print_number(spread.median, 0);
 	}
+	if (cell->threads > 1 && one && cell_spread(one, "ns_per_op", &alone) &&
+	    cell_spread(cell, "ns_per_op", &spread))
+		print_scaling(cell, one, alone.median / spread.median);
 	(void)printf("\n");
 }
 
@@ -47,9 +68,17 @@ void report_group(const struct table *table, unsigned from, unsigned to)
 	(void)printf("\n%s: %s\n  %u timers, %u thread%s, median of %u\n", first->workload->name,
 	             first->workload->what, first->timers, first->threads,
 	             first->threads == 1 ? "" : "s", first->rounds);
+	if (first->threads > 1) {
+		struct machine machine = machine_measure(first->threads);
+
+		(void)printf("  %u CPUs of %u core%s; without memory the threads are %.2f times as "
+		             "fast as one\n",
+		             machine.cpus, machine.cores, machine.cores == 1 ? "" : "s",
+		             machine.speed);
+	}
 	(void)printf("  %-16s%10s%10s%10s%10s\n", "", "ns/op", "min", "max", "CPU ns/op");
 	for (unsigned i = from; i < to; i++)
-		print_cell(&table->cells[i]);
+		print_cell(table, &table->cells[i]);
 	(void)fflush(stdout);
 }
 

@@ -22,22 +22,26 @@ static pthread_barrier_t barrier;
 static void (*team_body)(unsigned member, void *context);
 static void *team_context;
 
-void team_pin(unsigned member)
+unsigned team_cpu(unsigned member)
 {
-	cpu_set_t allowed, one;
-	unsigned left;
+	unsigned left, cpu = 0;
+	cpu_set_t allowed;
 
 	if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0)
-		return;
+		return 0;
 	left = member % (unsigned)CPU_COUNT(&allowed);
-	for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-		if (!CPU_ISSET(cpu, &allowed) || left-- > 0)
-			continue;
-		CPU_ZERO(&one);
-		CPU_SET(cpu, &one);
-		(void)pthread_setaffinity_np(pthread_self(), sizeof(one), &one);
-		return;
-	}
+	while (!CPU_ISSET(cpu, &allowed) || left-- > 0)
+		cpu++;
+	return cpu;
+}
+
+void team_pin(unsigned member)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(team_cpu(member), &one);
+	(void)pthread_setaffinity_np(pthread_self(), sizeof(one), &one);
 }
 
 static void *member_main(void *argument)

@@ -12,7 +12,10 @@ struct team_times {
 	uint64_t cpu_ns;   /* sum over all members */
 };
 
-/* Pin the thread to one of the process's CPUs, in turn. */
+/* Returns the CPU of a member: one of the process's CPUs, in turn. */
+unsigned team_cpu(unsigned member);
+
+/* Pin the thread to that CPU. */
 void team_pin(unsigned member);
 
 /* Call body(member, context) on `members` threads and wait until all have returned. */
