@@ -2,7 +2,8 @@
 
 // The workloads of timerhub-bench on Go's runtime timers: time.AfterFunc, Timer.Reset and
 // Timer.Stop, which any goroutine may call. Prints "name value" lines for subject_go.c. See the
-// workload_*.c files for what each measures; names and numbers are the same.
+// workload_*.c files for what each measures; names and numbers are the same. The rows of one event
+// loop, and a server with one thread, have one goroutine and GOMAXPROCS(1).
 package main
 
 import (
@@ -11,6 +12,7 @@ import (
 	"os"
 	"runtime"
 	"sort"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -71,8 +73,31 @@ func show(name string, value float64) {
 	fmt.Println(name, value)
 }
 
+// The times at the begin of a measurement.
+type meter struct {
+	cpu  time.Duration
+	wall time.Time
+}
+
+func startMeter() meter {
+	return meter{cpu(), time.Now()}
+}
+
+func (m meter) stop(ops float64) {
+	showCosts(time.Since(m.wall), cpu()-m.cpu, ops)
+}
+
+func showCosts(wall, cpu time.Duration, ops float64) {
+	show("ns_per_op", float64(wall)/ops)
+	show("cpu_ns_per_op", float64(cpu)/ops)
+}
+
+func count() {
+	atomic.AddInt64(&delivered, 1)
+}
+
 func arm(timer int, delay time.Duration) {
-	list[timer] = time.AfterFunc(delay, func() { atomic.AddInt64(&delivered, 1) })
+	list[timer] = time.AfterFunc(delay, count)
 }
 
 func armAll(count int, from, to time.Duration) {
@@ -130,13 +155,11 @@ func timedBy(turn func(member int, r *randoms) int64) {
 	}
 	run(*duration / 4)
 	cpuStart := cpu()
-	start := run(*duration)
-	wall := float64(time.Since(start))
-	show("ns_per_op", wall/float64(ops))
-	show("cpu_ns_per_op", float64(cpu()-cpuStart)/float64(ops))
-	show("mops", float64(ops)*1e3/wall)
+	wall := time.Since(run(*duration))
+	showCosts(wall, cpu()-cpuStart, float64(ops))
+	show("mops", float64(ops)*1e3/float64(wall))
 	if *threads == 1 {
-		show("caller_ns", wall/float64(ops))
+		show("caller_ns", float64(wall)/float64(ops))
 	}
 }
 
@@ -265,7 +288,7 @@ func expire(width time.Duration, touch bool) {
 		own := &records[i]
 		list[i] = time.AfterFunc(delay, func() {
 			own.messages++
-			atomic.AddInt64(&delivered, 1)
+			count()
 		})
 	}
 	runtime.GC()
@@ -273,11 +296,10 @@ func expire(width time.Duration, touch bool) {
 		fmt.Fprintln(os.Stderr, "arming took longer than the first timer's delay")
 		os.Exit(2)
 	}
-	cpuStart := cpu()
+	start := meter{cpu(), first}
 	time.Sleep(time.Until(first))
 	waitDelivered(*timers)
-	show("ns_per_op", float64(time.Since(first))/float64(*timers))
-	show("cpu_ns_per_op", float64(cpu()-cpuStart)/float64(*timers))
+	start.stop(float64(*timers))
 }
 
 func pushTake() {
@@ -285,13 +307,12 @@ func pushTake() {
 	list = make([]*time.Timer, *timers)
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	cpuStart, start := cpu(), time.Now()
+	start := startMeter()
 	for i := range list {
 		arm(i, time.Duration(i))
 	}
 	waitDelivered(*timers)
-	show("ns_per_op", float64(time.Since(start))/float64(*timers))
-	show("cpu_ns_per_op", float64(cpu()-cpuStart)/float64(*timers))
+	start.stop(float64(*timers))
 	runtime.ReadMemStats(&after)
 	show("allocations_per_op", float64(after.Mallocs-before.Mallocs)/float64(*timers))
 }
@@ -323,8 +344,7 @@ func cross() {
 			}
 		}
 	}
-	show("ns_per_op", float64(wall)/ops)
-	show("cpu_ns_per_op", float64(cpuTotal)/ops)
+	showCosts(wall, cpuTotal, ops)
 	show("mops", ops*1e3/float64(wall))
 }
 
@@ -336,14 +356,14 @@ func busy(tail bool) {
 	timed(turnOps*3/2, func(member int, r *randoms) {
 		first := member * each
 		for turn := 0; turn < turnOps; turn++ {
-			i := next[member*turnOps]
+			i, start := next[member*turnOps], time.Time{}
 			delay := r.between(time.Millisecond, 100*time.Millisecond)
 			if tail {
-				start := time.Now()
-				arm(first+i, delay)
+				start = time.Now()
+			}
+			arm(first+i, delay)
+			if tail {
 				times[member] = append(times[member], uint32(time.Since(start)))
-			} else {
-				arm(first+i, delay)
 			}
 			if other := list[first+(i+each-cancelLag)%each]; i%2 == 0 && other != nil {
 				other.Stop()
@@ -359,9 +379,9 @@ func busy(tail bool) {
 		all = append(all, part...)
 	}
 	sort.Slice(all, func(a, b int) bool { return all[a] < all[b] })
-	show("p50_ns", float64(all[len(all)/2]))
-	show("p99_ns", float64(all[len(all)*99/100]))
-	show("p99.9_ns", float64(all[len(all)*999/1000]))
+	for _, percent := range []float64{50, 99, 99.9} {
+		show(fmt.Sprintf("p%g_ns", percent), float64(all[int(percent/100*float64(len(all)))]))
+	}
 	show("max_us", float64(all[len(all)-1])*1e-3)
 }
 
@@ -374,22 +394,20 @@ func lateness() {
 		i, deadline := i, time.Now().Add(delay)
 		time.AfterFunc(delay, func() {
 			late[i] = time.Since(deadline)
-			atomic.AddInt64(&delivered, 1)
+			count()
 		})
 	}
 	waitDelivered(*timers)
 	sort.Slice(late, func(a, b int) bool { return late[a] < late[b] })
 	early := sort.Search(len(late), func(i int) bool { return late[i] >= 0 })
-	at := func(share float64) float64 {
-		return float64(late[int(share*float64(len(late)))]) * 1e-3
+	for _, percent := range []float64{10, 50, 90, 99, 99.9} {
+		value := float64(late[int(percent/100*float64(len(late)))]) * 1e-3
+		if percent == 50 {
+			show("ns_per_op", value*1e3)
+		}
+		show(fmt.Sprintf("p%g_us", percent), value)
 	}
-	show("ns_per_op", at(0.5)*1e3)
 	show("cpu_ns_per_op", float64(cpu()-cpuStart)/float64(*timers))
-	show("p10_us", at(0.1))
-	show("p50_us", at(0.5))
-	show("p90_us", at(0.9))
-	show("p99_us", at(0.99))
-	show("p99.9_us", at(0.999))
 	show("max_us", float64(late[len(late)-1])*1e-3)
 	show("early", float64(early))
 	show("earliest_us", -float64(late[0])*1e-3)
@@ -403,36 +421,36 @@ func resident() float64 {
 }
 
 func memory() {
-	before, cpuStart, start := resident(), cpu(), time.Now()
+	before, start := resident(), startMeter()
 	armAll(*timers, time.Minute, 2*time.Minute)
-	show("ns_per_op", float64(time.Since(start))/float64(*timers))
-	show("cpu_ns_per_op", float64(cpu()-cpuStart)/float64(*timers))
+	start.stop(float64(*timers))
 	const pointer = 8 // the caller's own, as another subject's handle
 	show("bytes", (resident()-before-float64(pointer*len(list)))/float64(*timers))
 }
 
 func main() {
 	flag.Parse()
+	if strings.HasPrefix(*workload, "loop-") || *workload == "server" && *threads == 1 {
+		runtime.GOMAXPROCS(1)
+	}
 	run, known := map[string]func(){
-		"refresh":       func() { refresh(false, false) },
-		"neighbours":    func() { refresh(true, false) },
-		"churn":         churn,
-		"request":       request,
-		"server":        server,
-		"loop-refresh":  func() { refresh(false, true) },
-		"loop-request":  func() { requestInLoop(false) },
-		"loop-expire":   func() { expire(time.Millisecond, true) },
-
+		"refresh":            func() { refresh(false, false) },
+		"neighbours":         func() { refresh(true, false) },
+		"churn":              churn,
+		"request":            request,
+		"server":             server,
+		"loop-refresh":       func() { refresh(false, true) },
+		"loop-request":       func() { requestInLoop(false) },
 		"loop-request-later": func() { requestInLoop(true) },
-
-		"burst":         func() { expire(time.Millisecond, false) },
-		"stream":        func() { expire(time.Second, false) },
-		"push-and-take": pushTake,
-		"cross":         cross,
-		"cross-busy":    func() { busy(false) },
-		"tail":          func() { busy(true) },
-		"lateness":      lateness,
-		"memory":        memory,
+		"loop-expire":        func() { expire(time.Millisecond, true) },
+		"burst":              func() { expire(time.Millisecond, false) },
+		"stream":             func() { expire(time.Second, false) },
+		"push-and-take":      pushTake,
+		"cross":              cross,
+		"cross-busy":         func() { busy(false) },
+		"tail":               func() { busy(true) },
+		"lateness":           lateness,
+		"memory":             memory,
 	}[*workload]
 	if !known {
 		fmt.Fprintln(os.Stderr, "no such workload:", *workload)
