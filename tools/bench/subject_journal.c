@@ -6,9 +6,8 @@
  *
  * "journal-submit": one thread keeps thousands of puts in flight and learns of their end by an fd.
  *
- * "journal-take": the tasks are on disk when the journal is opened. They are taken when its fd,
- * polled with epoll, is readable. The first run() opens it, since a deadline of the lateness
- * workload cannot wait for a disk.
+ * "journal-take": the tasks are put as by "journal-submit". When all are on disk, tasks are taken
+ * when the journal's fd, polled with epoll, is readable.
  */
 #include <errno.h>
 #include <poll.h>
@@ -19,37 +18,25 @@
 #include <unistd.h>
 
 #include "clocks.h"
-#include "deposit.h"
 #include "folder.h"
 #include "subject.h"
 
 #define SUBMIT_MAX 4000u
 #define SUBMIT_TOGETHER 256u
 
-static const char *folder;
+static const char order[DURABLE_BYTES] = "an order";
 static struct timerhub_journal *journal;
-static uint32_t timers_max;
-
-static void journal_start(void)
-{
-	struct timerhub_journal_config config = {
-		.size = sizeof(config),
-		.tasks_max = timers_max,
-	};
-	int result = timerhub_journal_open(&journal, folder, &config);
-
-	if (result < 0)
-		subject_fail("timerhub_journal_open", -result);
-}
-
-/* ---- journal ---- */
 
 static void subject_open(const struct subject_setup *setup)
 {
+	struct timerhub_journal_config config = { .size = sizeof(config),
+		                                  .tasks_max = setup->timers };
+	int result;
+
 	(void)folder_is_memory();
-	folder = folder_make();
-	timers_max = setup->timers;
-	journal_start();
+	result = timerhub_journal_open(&journal, folder_make(), &config);
+	if (result < 0)
+		subject_fail("timerhub_journal_open", -result);
 }
 
 static void subject_close(void)
@@ -59,8 +46,6 @@ static void subject_close(void)
 
 static int subject_arm(uint32_t timer, uint64_t delay_ns)
 {
-	static const char order[DURABLE_BYTES] = "an order";
-
 	(void)timer;
 	return timerhub_journal_put(journal, delay_ns, 0, order, sizeof(order), NULL);
 }
@@ -118,18 +103,18 @@ static int submit_await(unsigned most)
 	return 0;
 }
 
-static int submit_arm(uint32_t timer, uint64_t delay_ns)
+/* Begin a put, after waiting if too many are in flight. */
+static int submit_put(uint64_t when_ns, uint32_t flags, const void *data, size_t data_len)
 {
-	static const char order[DURABLE_BYTES] = "an order";
 	struct timerhub_journal_change change = {
 		.op = TIMERHUB_JOURNAL_PUT,
-		.when_ns = delay_ns,
-		.data = order,
-		.data_len = sizeof(order),
+		.flags = flags,
+		.when_ns = when_ns,
+		.data = data,
+		.data_len = data_len,
 	};
 	int result;
 
-	(void)timer;
 	do
 		result = timerhub_journal_submit(journal, &change, 1, 0);
 	while (result == -EAGAIN && in_flight > 0 && submit_await(in_flight - 1) == 0);
@@ -137,6 +122,12 @@ static int submit_arm(uint32_t timer, uint64_t delay_ns)
 		return result;
 	in_flight++;
 	return in_flight > SUBMIT_MAX ? submit_await(SUBMIT_MAX - SUBMIT_TOGETHER) : 0;
+}
+
+static int submit_arm(uint32_t timer, uint64_t delay_ns)
+{
+	(void)timer;
+	return submit_put(delay_ns, 0, order, sizeof(order));
 }
 
 static int submit_flush(void)
@@ -158,13 +149,6 @@ const struct subject subject_journal_submit = {
 
 /* ---- journal-take ---- */
 
-static void take_open(const struct subject_setup *setup)
-{
-	folder = folder_make();
-	timers_max = setup->timers;
-	deposit_open(folder);
-}
-
 static void take_tick(void)
 {
 	subject_cached_ns = clock_read_ns(CLOCK_REALTIME);
@@ -172,8 +156,7 @@ static void take_tick(void)
 
 static int take_arm(uint32_t timer, uint64_t delay_ns)
 {
-	deposit_put(subject_cached_ns + delay_ns, NULL, 0, &timer, sizeof(timer));
-	return 0;
+	return submit_put(subject_cached_ns + delay_ns, TIMERHUB_ABSOLUTE, &timer, sizeof(timer));
 }
 
 static void take_run(bool (*done)(void))
@@ -181,11 +164,9 @@ static void take_run(bool (*done)(void))
 	struct epoll_event event;
 	struct timerhub_task task;
 	uint32_t timer;
-	int epoll_fd, result = 0;
+	int epoll_fd = subject_epoll(timerhub_journal_fd(journal)), result = submit_await(0);
 
-	deposit_close();
-	journal_start();
-	epoll_fd = subject_epoll(timerhub_journal_fd(journal));
+	subject_must(result);
 	while (!done()) {
 		if (epoll_wait(epoll_fd, &event, 1, -1) < 0 && errno != EINTR)
 			subject_fail("epoll_wait", errno);
@@ -202,7 +183,7 @@ const struct subject subject_journal_take = {
 	.name = "journal-take",
 	.how = "timerhub_journal_take of tasks on disk, polled with epoll",
 	.can = CAN_BE_LATE,
-	.open = take_open,
+	.open = subject_open,
 	.tick = take_tick,
 	.arm = take_arm,
 	.run = take_run,

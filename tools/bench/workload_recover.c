@@ -4,28 +4,20 @@
  * cache, as after a boot. The second has all files in the cache. The workload also reports a task's
  * memory without its data and key.
  */
+#include <errno.h>
+#include <sys/wait.h>
 #include <timerhub_journal.h>
+#include <unistd.h>
 
 #include "clocks.h"
-#include "deposit.h"
 #include "folder.h"
 #include "process.h"
 #include "workload_list.h"
 
 #define DELAY_NS (3600 * NS_PER_SECOND)
+#define TOGETHER 256
 
-static void fill(const char *folder, uint32_t tasks)
-{
-	static const char order[DURABLE_BYTES] = "an order";
-	uint64_t due_ns = clock_read_ns(CLOCK_REALTIME) + DELAY_NS;
-
-	deposit_open(folder);
-	for (uint32_t i = 0; i < tasks; i++)
-		deposit_put(due_ns + i, &i, sizeof(i), order, sizeof(order));
-	deposit_close();
-}
-
-static struct timerhub_journal *open_full(const char *folder, uint32_t tasks)
+static struct timerhub_journal *open_with(const char *folder, uint32_t tasks, uint64_t recovered)
 {
 	struct timerhub_journal_config config = { .size = sizeof(config), .tasks_max = tasks };
 	struct timerhub_journal_stats stats;
@@ -34,9 +26,62 @@ static struct timerhub_journal *open_full(const char *folder, uint32_t tasks)
 
 	if (result == 0)
 		result = timerhub_journal_stats(journal, &stats);
-	if (result < 0 || stats.recovered != tasks)
+	if (result < 0 || stats.recovered != recovered)
 		subject_fail("timerhub_journal_open", -result);
 	return journal;
+}
+
+/* Returns the number of puts that have ended. Waits for one at least. */
+static unsigned await_puts(struct timerhub_journal *journal)
+{
+	struct timerhub_journal_completion completions[TOGETHER];
+	int count;
+
+	(void)subject_poll(timerhub_journal_completion_fd(journal), UINT64_MAX);
+	count = timerhub_journal_completions(journal, completions, TOGETHER);
+	subject_must(count);
+	for (int i = 0; i < count; i++)
+		subject_must(completions[i].result);
+	return (unsigned)count;
+}
+
+static void put_all(struct timerhub_journal *journal, uint32_t tasks)
+{
+	static const char order[DURABLE_BYTES] = "an order";
+
+	for (uint32_t begun = 0, ended = 0; ended < tasks;) {
+		struct timerhub_journal_change change = {
+			.op = TIMERHUB_JOURNAL_PUT,
+			.when_ns = DELAY_NS,
+			.key = &begun,
+			.key_len = sizeof(begun),
+			.data = order,
+			.data_len = sizeof(order),
+		};
+		int result =
+			begun < tasks ? timerhub_journal_submit(journal, &change, 1, 0) : -EAGAIN;
+
+		if (result == 0)
+			begun++;
+		else if (result == -EAGAIN)
+			ended += await_puts(journal);
+		else
+			subject_must(result);
+	}
+}
+
+/* In a process of its own, since this process measures its memory. */
+static void fill(const char *folder, uint32_t tasks)
+{
+	pid_t child = fork();
+	int status;
+
+	if (child == 0) {
+		put_all(open_with(folder, tasks, 0), tasks);
+		_exit(0); /* as in a crash */
+	}
+	if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
+		subject_fail("filling a journal", 0);
 }
 
 void recover_measure(const struct run *run, struct result *result)
@@ -50,12 +95,12 @@ void recover_measure(const struct run *run, struct result *result)
 	folder_drop_caches();
 	resident = process_resident_bytes();
 	start_ns = now_ns();
-	journal = open_full(folder, run->timers);
+	journal = open_with(folder, run->timers, run->timers);
 	cold_ns = now_ns() - start_ns;
 	resident = process_resident_bytes() - resident;
 	timerhub_journal_close(journal);
 	meter = meter_start();
-	journal = open_full(folder, run->timers);
+	journal = open_with(folder, run->timers, run->timers);
 	meter_stop(&meter, result, run->timers);
 	timerhub_journal_close(journal);
 	result_add(result, "cold_s", (double)cold_ns * 1e-9);
