@@ -106,6 +106,17 @@ struct subject {
 	                struct result *result);
 };
 
+/*
+ * Defines a subject: SUBJECT(identifier, name, how, can, members...). CALLS gives it the calls that
+ * most subjects have.
+ */
+#define SUBJECT(identifier, its_name, says, flags, ...)                                            \
+	const struct subject subject_##identifier = {                                              \
+		.name = its_name, .how = says, .can = flags, __VA_ARGS__                           \
+	};
+#define CALLS(opens, ticks, arms, rearms, cancels, runs)                                           \
+	.open = opens, .tick = ticks, .arm = arms, .rearm = rearms, .cancel = cancels, .run = runs
+
 /* A subject calls this function for each expiry, inside run() or on a thread of its own. */
 extern void (*subject_expired)(uint32_t timer);
 

@@ -150,14 +150,8 @@ static void beanstalkd_close(void)
 	(void)waitpid(server, NULL, 0);
 }
 
-const struct subject subject_beanstalkd = {
-	.name = "beanstalkd",
-	.how = "put, reserve, delete, with -f 0, a Unix connection for each thread",
-	.can = CAN_PUT_DURABLY | CAN_FINISH_DURABLY | CAN_ANY_THREAD | CAN_CROSS,
-	.there = there,
-	.open = beanstalkd_open,
-	.close = beanstalkd_close,
-	.arm = beanstalkd_arm,
-	.finish = beanstalkd_finish,
-	.counts = beanstalkd_counts,
-};
+SUBJECT(beanstalkd, "beanstalkd",
+        "put, reserve, delete, with -f 0, a Unix connection for each thread",
+        CAN_PUT_DURABLY | CAN_FINISH_DURABLY | CAN_ANY_THREAD | CAN_CROSS, .there = there,
+        .open = beanstalkd_open, .close = beanstalkd_close, .arm = beanstalkd_arm,
+        .finish = beanstalkd_finish, .counts = beanstalkd_counts)

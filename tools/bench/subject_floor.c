@@ -41,16 +41,10 @@ static int floor_rearm(uint32_t timer, uint64_t delay_ns)
 	return 0;
 }
 
-const struct subject subject_floor = {
-	.name = "floor",
-	.how = "a load and a compare-and-swap on a 64-byte record named by a random handle",
-	.can = CAN_REARM | CAN_ANY_THREAD | CAN_CROSS | CAN_BATCH,
-	.handle_bytes = sizeof(uint64_t),
-	.open = floor_open,
-	.tick = subject_cache_now,
-	.arm = floor_arm,
-	.rearm = floor_rearm,
-};
+SUBJECT(floor, "floor",
+        "a load and a compare-and-swap on a 64-byte record named by a random handle",
+        CAN_REARM | CAN_ANY_THREAD | CAN_CROSS | CAN_BATCH, .handle_bytes = sizeof(uint64_t),
+        .open = floor_open, .tick = subject_cache_now, .arm = floor_arm, .rearm = floor_rearm)
 
 static void touch_open(const struct subject_setup *setup)
 {
@@ -69,13 +63,6 @@ static void touch_cancel(uint32_t timer)
 	(void)timer;
 }
 
-const struct subject subject_touch = {
-	.name = "touch",
-	.how = "no timers: the records are touched",
-	.can = CAN_REARM | CAN_CANCEL | ONE_LOOP,
-	.open = touch_open,
-	.tick = subject_cache_now,
-	.arm = touch_arm,
-	.rearm = touch_arm,
-	.cancel = touch_cancel,
-};
+SUBJECT(touch, "touch", "no timers: the records are touched", CAN_REARM | CAN_CANCEL | ONE_LOOP,
+        .open = touch_open, .tick = subject_cache_now, .arm = touch_arm, .rearm = touch_arm,
+        .cancel = touch_cancel)

@@ -43,11 +43,7 @@ static void go_measure(const struct workload *workload, const struct run *run,
 		subject_fail("the Go program", 0);
 }
 
-const struct subject subject_go = {
-	.name = "go",
-	.how = "time.AfterFunc, Reset and Stop in goroutines, a program of its own",
-	.can = ALL_CALLS | CAN_CROSS | CAN_ANY_THREAD | CAN_PUSH_TAKE | CAN_BE_LATE | CAN_SERVE |
-	       CAN_HOLD_RECORDS,
-	.timers_max = PEER_TIMERS_MAX,
-	.measure = go_measure,
-};
+SUBJECT(go, "go", "time.AfterFunc, Reset and Stop in goroutines, a program of its own",
+        ALL_CALLS | CAN_CROSS | CAN_ANY_THREAD | CAN_PUSH_TAKE | CAN_BE_LATE | CAN_SERVE |
+                CAN_HOLD_RECORDS,
+        .timers_max = PEER_TIMERS_MAX, .measure = go_measure)

@@ -139,19 +139,11 @@ static void heap_counts(struct subject_counts *ret_counts)
 	(void)pthread_mutex_unlock(&mutex);
 }
 
-const struct subject subject_heap = {
-	.name = "heap",
-	.how = "a 4-ary heap under a mutex with a sleeping thread, woken only if earlier",
-	.can = ALL_CALLS | CAN_CROSS | CAN_ANY_THREAD | CAN_PUSH_TAKE | CAN_BE_LATE |
-	       CAN_COUNT_WAKES | CAN_SERVE_ITSELF | HAS_OWNER | CAN_BATCH | CAN_SERVE,
-	.open = heap_open,
-	.tick = subject_cache_now,
-	.arm = heap_arm,
-	.rearm = heap_arm,
-	.cancel = heap_cancel,
-	.run = heap_run,
-	.counts = heap_counts,
-};
+SUBJECT(heap, "heap", "a 4-ary heap under a mutex with a sleeping thread, woken only if earlier",
+        ALL_CALLS | CAN_CROSS | CAN_ANY_THREAD | CAN_PUSH_TAKE | CAN_BE_LATE | CAN_COUNT_WAKES |
+                CAN_SERVE_ITSELF | HAS_OWNER | CAN_BATCH | CAN_SERVE,
+        CALLS(heap_open, subject_cache_now, heap_arm, heap_arm, heap_cancel, heap_run),
+        .counts = heap_counts)
 
 /* ---- one event loop's heap ---- */
 
@@ -232,34 +224,15 @@ static void timerfd_loop_run(bool (*done)(void))
 	}
 }
 
-#define LOOP_OPS                                                                                   \
-	.tick = subject_cache_now, .arm = loop_arm, .rearm = loop_arm, .cancel = loop_cancel
+#define LOOP_CALLS(opens, runs)                                                                    \
+	CALLS(opens, subject_cache_now, loop_arm, loop_arm, loop_cancel, runs)
 
-const struct subject subject_heap_loop = {
-	.name = "heap-loop",
-	.how = "a 4-ary heap in its own loop's thread",
-	.can = ALL_CALLS | ONE_LOOP,
-	.open = loop_open,
-	.run = loop_run,
-	LOOP_OPS,
-};
+SUBJECT(heap_loop, "heap-loop", "a 4-ary heap in its own loop's thread", ALL_CALLS | ONE_LOOP,
+        LOOP_CALLS(loop_open, loop_run))
 
-const struct subject subject_timerfd_loop = {
-	.name = "timerfd-loop",
-	.how = "a single-threaded heap with one timerfd in epoll",
-	.can = CAN_BE_LATE | CAN_WAIT,
-	.open = timerfd_loop_open,
-	.run = timerfd_loop_run,
-	.wait = timerfd_loop_wait,
-	LOOP_OPS,
-};
+SUBJECT(timerfd_loop, "timerfd-loop", "a single-threaded heap with one timerfd in epoll",
+        CAN_BE_LATE | CAN_WAIT, LOOP_CALLS(timerfd_loop_open, timerfd_loop_run),
+        .wait = timerfd_loop_wait)
 
-const struct subject subject_timerfd_loop_fifo = {
-	.name = "timerfd-loop-fifo",
-	.how = "timerfd-loop at SCHED_FIFO",
-	.can = CAN_BE_LATE,
-	.there = subject_fifo_there,
-	.open = fifo_loop_open,
-	.run = timerfd_loop_run,
-	LOOP_OPS,
-};
+SUBJECT(timerfd_loop_fifo, "timerfd-loop-fifo", "timerfd-loop at SCHED_FIFO", CAN_BE_LATE,
+        LOOP_CALLS(fifo_loop_open, timerfd_loop_run), .there = subject_fifo_there)

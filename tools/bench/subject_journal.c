@@ -66,16 +66,10 @@ static void subject_counts(struct subject_counts *ret_counts)
 	*ret_counts = (struct subject_counts){ .syncs = stats.syncs };
 }
 
-const struct subject subject_journal = {
-	.name = "journal",
-	.how = "put, take, done, each call until it is on disk",
-	.can = CAN_PUT_DURABLY | CAN_FINISH_DURABLY | CAN_RECOVER | CAN_ANY_THREAD | CAN_CROSS,
-	.open = subject_open,
-	.close = subject_close,
-	.arm = subject_arm,
-	.finish = subject_finish,
-	.counts = subject_counts,
-};
+SUBJECT(journal, "journal", "put, take, done, each call until it is on disk",
+        CAN_PUT_DURABLY | CAN_FINISH_DURABLY | CAN_RECOVER | CAN_ANY_THREAD | CAN_CROSS,
+        .open = subject_open, .close = subject_close, .arm = subject_arm, .finish = subject_finish,
+        .counts = subject_counts)
 
 /* ---- journal-submit ---- */
 
@@ -135,17 +129,10 @@ static int submit_flush(void)
 	return submit_await(0);
 }
 
-const struct subject subject_journal_submit = {
-	.name = "journal-submit",
-	.how = "timerhub_journal_submit, 4000 in flight, polled for completions",
-	.can = CAN_PUT_DURABLY,
-	.alone = true,
-	.open = subject_open,
-	.close = subject_close,
-	.arm = submit_arm,
-	.flush = submit_flush,
-	.counts = subject_counts,
-};
+SUBJECT(journal_submit, "journal-submit",
+        "timerhub_journal_submit, 4000 in flight, polled for completions", CAN_PUT_DURABLY,
+        .alone = true, .open = subject_open, .close = subject_close, .arm = submit_arm,
+        .flush = submit_flush, .counts = subject_counts)
 
 /* ---- journal-take ---- */
 
@@ -179,12 +166,5 @@ static void take_run(bool (*done)(void))
 	(void)close(epoll_fd);
 }
 
-const struct subject subject_journal_take = {
-	.name = "journal-take",
-	.how = "timerhub_journal_take of tasks on disk, polled with epoll",
-	.can = CAN_BE_LATE,
-	.open = subject_open,
-	.tick = take_tick,
-	.arm = take_arm,
-	.run = take_run,
-};
+SUBJECT(journal_take, "journal-take", "timerhub_journal_take of tasks on disk, polled with epoll",
+        CAN_BE_LATE, .open = subject_open, .tick = take_tick, .arm = take_arm, .run = take_run)

@@ -114,17 +114,8 @@ static void libev_wake(void)
 	ev_async_send(loop, &async);
 }
 
-const struct subject subject_libev = {
-	.name = "libev",
-	.how = "embedded ev_timer, ev_timer_again; across threads a locked list and ev_async",
-	.can = ALL_CALLS | CAN_CROSS | CAN_PUSH_TAKE | CAN_BE_LATE | CAN_COUNT_WAKES | CAN_WAIT |
-	       ONE_LOOP,
-	.open = libev_open,
-	.tick = libev_tick,
-	.arm = libev_arm,
-	.rearm = libev_rearm,
-	.cancel = libev_cancel,
-	.run = libev_run,
-	.wake = libev_wake,
-	.wait = libev_wait,
-};
+SUBJECT(libev, "libev",
+        "embedded ev_timer, ev_timer_again; across threads a locked list and ev_async",
+        ALL_CALLS | CAN_CROSS | CAN_PUSH_TAKE | CAN_BE_LATE | CAN_COUNT_WAKES | CAN_WAIT | ONE_LOOP,
+        CALLS(libev_open, libev_tick, libev_arm, libev_rearm, libev_cancel, libev_run),
+        .wake = libev_wake, .wait = libev_wait)

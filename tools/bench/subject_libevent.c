@@ -115,16 +115,9 @@ static void libevent_within(void (*body)(void *), void *context)
 	(void)event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
 }
 
-const struct subject subject_libevent = {
-	.name = "libevent",
-	.how = "evtimer_add inside a callback, cached time; across threads its own lock (evthread)",
-	.can = ALL_CALLS | CAN_CROSS | CAN_ANY_THREAD | CAN_PUSH_TAKE | CAN_BE_LATE | ONE_LOOP,
-	.timers_max = PEER_TIMERS_MAX,
-	.open = libevent_open,
-	.tick = libevent_tick,
-	.arm = libevent_arm,
-	.rearm = libevent_arm,
-	.cancel = libevent_cancel,
-	.run = libevent_run,
-	.within = libevent_within,
-};
+SUBJECT(libevent, "libevent",
+        "evtimer_add inside a callback, cached time; across threads its own lock (evthread)",
+        ALL_CALLS | CAN_CROSS | CAN_ANY_THREAD | CAN_PUSH_TAKE | CAN_BE_LATE | ONE_LOOP,
+        CALLS(libevent_open, libevent_tick, libevent_arm, libevent_arm, libevent_cancel,
+              libevent_run),
+        .timers_max = PEER_TIMERS_MAX, .within = libevent_within)

@@ -91,18 +91,8 @@ static void libuv_wake(void)
 	(void)uv_async_send(&async);
 }
 
-const struct subject subject_libuv = {
-	.name = "libuv",
-	.how = "embedded uv_timer_t, uv_timer_again; across threads a locked list and uv_async",
-	.can = ALL_CALLS | CAN_CROSS | CAN_PUSH_TAKE | CAN_BE_LATE | CAN_COUNT_WAKES | CAN_WAIT |
-	       ONE_LOOP,
-	.timers_max = PEER_TIMERS_MAX,
-	.open = libuv_open,
-	.tick = libuv_tick,
-	.arm = libuv_arm,
-	.rearm = libuv_rearm,
-	.cancel = libuv_cancel,
-	.run = libuv_run,
-	.wake = libuv_wake,
-	.wait = libuv_wait,
-};
+SUBJECT(libuv, "libuv",
+        "embedded uv_timer_t, uv_timer_again; across threads a locked list and uv_async",
+        ALL_CALLS | CAN_CROSS | CAN_PUSH_TAKE | CAN_BE_LATE | CAN_COUNT_WAKES | CAN_WAIT | ONE_LOOP,
+        CALLS(libuv_open, libuv_tick, libuv_arm, libuv_rearm, libuv_cancel, libuv_run),
+        .timers_max = PEER_TIMERS_MAX, .wake = libuv_wake, .wait = libuv_wait)

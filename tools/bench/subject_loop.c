@@ -73,20 +73,12 @@ static void loop_run(bool (*done)(void))
 		(void)subject_poll(timerhub_loop_fd(loop), UINT64_MAX);
 }
 
-#define LOOP_OPS                                                                                   \
-	.can = ALL_CALLS | CAN_BE_LATE | CAN_WAIT | ONE_LOOP, .tick = loop_tick, .arm = loop_arm,  \
-	.rearm = loop_arm, .cancel = loop_cancel, .run = loop_run, .wait = loop_wait
+#define LOOP_CAN (ALL_CALLS | CAN_BE_LATE | CAN_WAIT | ONE_LOOP)
 
-const struct subject subject_timerhub_loop = {
-	.name = "timerhub-loop",
-	.how = "timeouts of an event loop that has a hub",
-	.open = loop_open_hub,
-	LOOP_OPS,
-};
+SUBJECT(timerhub_loop, "timerhub-loop", "timeouts of an event loop that has a hub", LOOP_CAN,
+        CALLS(loop_open_hub, loop_tick, loop_arm, loop_arm, loop_cancel, loop_run),
+        .wait = loop_wait)
 
-const struct subject subject_timerhub_loop_alone = {
-	.name = "timerhub-loop-alone",
-	.how = "timeouts of an event loop without a hub",
-	.open = loop_open_alone,
-	LOOP_OPS,
-};
+SUBJECT(timerhub_loop_alone, "timerhub-loop-alone", "timeouts of an event loop without a hub",
+        LOOP_CAN, CALLS(loop_open_alone, loop_tick, loop_arm, loop_arm, loop_cancel, loop_run),
+        .wait = loop_wait)

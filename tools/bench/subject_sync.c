@@ -68,28 +68,13 @@ static int sync_finish(void)
 	return sync_arm(0, 0);
 }
 
-const struct subject subject_sync_append = {
-	.name = "sync-append",
-	.how = "pwrite at the end of a file, and fdatasync",
-	.can = CAN_PUT_DURABLY | CAN_FINISH_DURABLY,
-	.open = sync_open,
-	.arm = sync_arm,
-	.finish = sync_finish,
-};
+SUBJECT(sync_append, "sync-append", "pwrite at the end of a file, and fdatasync",
+        CAN_PUT_DURABLY | CAN_FINISH_DURABLY, .open = sync_open, .arm = sync_arm,
+        .finish = sync_finish)
 
-const struct subject subject_sync_batch = {
-	.name = "sync-batch",
-	.how = "pwrite of 32 times as much at the end of a file, and fdatasync",
-	.can = CAN_PUT_DURABLY,
-	.open = batch_open,
-	.arm = sync_arm,
-};
+SUBJECT(sync_batch, "sync-batch", "pwrite of 32 times as much at the end of a file, and fdatasync",
+        CAN_PUT_DURABLY, .open = batch_open, .arm = sync_arm)
 
-const struct subject subject_sync_overwrite = {
-	.name = "sync-overwrite",
-	.how = "pwrite over what a file has, and fdatasync",
-	.can = CAN_PUT_DURABLY | CAN_FINISH_DURABLY,
-	.open = overwrite_open,
-	.arm = sync_arm,
-	.finish = sync_finish,
-};
+SUBJECT(sync_overwrite, "sync-overwrite", "pwrite over what a file has, and fdatasync",
+        CAN_PUT_DURABLY | CAN_FINISH_DURABLY, .open = overwrite_open, .arm = sync_arm,
+        .finish = sync_finish)

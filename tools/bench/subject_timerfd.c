@@ -69,15 +69,8 @@ static void timerfd_run(bool (*done)(void))
 	}
 }
 
-const struct subject subject_timerfd = {
-	.name = "timerfd",
-	.how = "one timerfd a timer, all in one epoll",
-	.can = ALL_CALLS | CAN_CROSS | CAN_ANY_THREAD | CAN_PUSH_TAKE | CAN_BE_LATE,
-	.timers_max = TIMERFDS_MAX,
-	.open = timerfd_open,
-	.tick = subject_cache_now,
-	.arm = timerfd_arm,
-	.rearm = timerfd_arm,
-	.cancel = timerfd_cancel,
-	.run = timerfd_run,
-};
+SUBJECT(timerfd, "timerfd", "one timerfd a timer, all in one epoll",
+        ALL_CALLS | CAN_CROSS | CAN_ANY_THREAD | CAN_PUSH_TAKE | CAN_BE_LATE,
+        CALLS(timerfd_open, subject_cache_now, timerfd_arm, timerfd_arm, timerfd_cancel,
+              timerfd_run),
+        .timers_max = TIMERFDS_MAX)

@@ -171,56 +171,28 @@ static void subject_counts(struct subject_counts *ret_counts)
 	};
 }
 
-/* clang-format off */
-#define TIMERHUB_OPS \
-	.close = subject_close, .tick = subject_tick, .arm = subject_arm, \
-	.rearm = subject_rearm, .cancel = subject_cancel, .run = subject_run, \
-	.handle_bytes = sizeof(timerhub_timer), .counts = subject_counts
-/* clang-format on */
+#define HUB_CALLS(opens)                                                                           \
+	CALLS(opens, subject_tick, subject_arm, subject_rearm, subject_cancel, subject_run),       \
+		.close = subject_close, .handle_bytes = sizeof(timerhub_timer),                    \
+		.counts = subject_counts
 
-const struct subject subject_timerhub = {
-	.name = "timerhub",
-	.how = "absolute deadlines from a cached now, one consumer in timerhub_wait or epoll",
-	.can = ALL_CALLS | CAN_CROSS | CAN_ANY_THREAD | CAN_PUSH_TAKE | CAN_BE_LATE |
-	       CAN_COUNT_WAKES | CAN_OPEN_LARGE | HAS_OWNER | CAN_BATCH | CAN_SERVE,
-	.open = subject_open,
-	TIMERHUB_OPS,
-};
+SUBJECT(timerhub, "timerhub",
+        "absolute deadlines from a cached now, one consumer in timerhub_wait or epoll",
+        ALL_CALLS | CAN_CROSS | CAN_ANY_THREAD | CAN_PUSH_TAKE | CAN_BE_LATE | CAN_COUNT_WAKES |
+                CAN_OPEN_LARGE | HAS_OWNER | CAN_BATCH | CAN_SERVE,
+        HUB_CALLS(subject_open))
 
-const struct subject subject_timerhub_many = {
-	.name = "timerhub-many",
-	.how = "timerhub, a batch of the loop's in one rearm_many, cancel_many, arm_many",
-	.can = CAN_REARM | CAN_CANCEL | CAN_CROSS | CAN_ANY_THREAD | HAS_OWNER | CAN_BATCH |
-	       CAN_SERVE,
-	.batches = true,
-	.open = subject_open,
-	.rearm_many = subject_rearm_many,
-	.arm_many = subject_arm_many,
-	.cancel_many = subject_cancel_many,
-	TIMERHUB_OPS,
-};
+SUBJECT(timerhub_many, "timerhub-many",
+        "timerhub, a batch of the loop's in one rearm_many, cancel_many, arm_many",
+        CAN_REARM | CAN_CANCEL | CAN_CROSS | CAN_ANY_THREAD | HAS_OWNER | CAN_BATCH | CAN_SERVE,
+        .batches = true, HUB_CALLS(subject_open), .rearm_many = subject_rearm_many,
+        .arm_many = subject_arm_many, .cancel_many = subject_cancel_many)
 
-const struct subject subject_timerhub_spin = {
-	.name = "timerhub-spin",
-	.how = "timerhub with spin_ns of 60 us",
-	.can = CAN_BE_LATE | HAS_OWNER,
-	.open = subject_open_spin,
-	TIMERHUB_OPS,
-};
+SUBJECT(timerhub_spin, "timerhub-spin", "timerhub with spin_ns of 60 us", CAN_BE_LATE | HAS_OWNER,
+        HUB_CALLS(subject_open_spin))
 
-const struct subject subject_timerhub_huge = {
-	.name = "timerhub-huge",
-	.how = "timerhub with transparent huge pages for its memory",
-	.can = ALL_CALLS | CAN_ANY_THREAD | HAS_OWNER,
-	.open = subject_open_huge,
-	TIMERHUB_OPS,
-};
+SUBJECT(timerhub_huge, "timerhub-huge", "timerhub with transparent huge pages for its memory",
+        ALL_CALLS | CAN_ANY_THREAD | HAS_OWNER, HUB_CALLS(subject_open_huge))
 
-const struct subject subject_timerhub_fifo = {
-	.name = "timerhub-fifo",
-	.how = "timerhub, owner and consumer at SCHED_FIFO",
-	.can = CAN_BE_LATE | HAS_OWNER,
-	.there = subject_fifo_there,
-	.open = subject_open_fifo,
-	TIMERHUB_OPS,
-};
+SUBJECT(timerhub_fifo, "timerhub-fifo", "timerhub, owner and consumer at SCHED_FIFO",
+        CAN_BE_LATE | HAS_OWNER, .there = subject_fifo_there, HUB_CALLS(subject_open_fifo))

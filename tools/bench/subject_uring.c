@@ -116,15 +116,7 @@ static void uring_run(bool (*done)(void))
 	}
 }
 
-const struct subject subject_uring = {
-	.name = "io_uring",
-	.how = "one timeout request a timer, submitted a turn at a time",
-	.can = ALL_CALLS | CAN_PUSH_TAKE | CAN_BE_LATE,
-	.timers_max = TIMERS_MAX,
-	.open = uring_open,
-	.tick = uring_turn,
-	.arm = uring_arm,
-	.rearm = uring_rearm,
-	.cancel = uring_cancel,
-	.run = uring_run,
-};
+SUBJECT(uring, "io_uring", "one timeout request a timer, submitted a turn at a time",
+        ALL_CALLS | CAN_PUSH_TAKE | CAN_BE_LATE,
+        CALLS(uring_open, uring_turn, uring_arm, uring_rearm, uring_cancel, uring_run),
+        .timers_max = TIMERS_MAX)
