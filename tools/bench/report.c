@@ -19,7 +19,7 @@ static void print_number(double value, int width)
 
 /*
  * Print the rate against one thread's. By CPU time it is the rate if each thread had a CPU that
- * nothing else uses. A difference between the two figures comes from the machine.
+ * nothing else uses. The machine causes a difference between the two figures.
  */
 static void print_scaling(const struct cell *cell, const struct cell *one, double rate)
 {

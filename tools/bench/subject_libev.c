@@ -91,7 +91,7 @@ static void libev_alarmed(struct ev_loop *owner, ev_timer *timer, int events)
 	(void)events;
 }
 
-/* The sleep ends by a timer of its own, since libev does not tell how long it would sleep. */
+/* Another timer ends the sleep, since libev has no call that returns the time until a timer. */
 static bool libev_wait(uint64_t until_ns)
 {
 	uint64_t now = now_ns();

@@ -72,7 +72,7 @@ static void libuv_run(bool (*done)(void))
 		(void)uv_run(&loop, UV_RUN_ONCE);
 }
 
-/* As the manual says for a loop inside another: poll its descriptor, for its timeout. */
+/* Polls the loop's descriptor for the loop's timeout, as the manual says for embedding. */
 static bool libuv_wait(uint64_t until_ns)
 {
 	int timeout_ms = uv_backend_timeout(&loop);
