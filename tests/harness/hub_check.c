@@ -275,6 +275,21 @@ static bool events_are_signalled(const struct timerhub *hub)
 	return true;
 }
 
+/* The counters of a queue on the board say how many handles its outbox holds. */
+static bool board_counts_what_waits(const struct timerhub *hub)
+{
+	for (uint32_t i = 0; i < u64_load_relaxed(&hub->queues_end); i++) {
+		const struct timerhub_queue *queue = hub_queue(hub, i);
+
+		if (queue && u64_load_relaxed(&queue->counts->put) -
+		                             u64_load_relaxed(&queue->counts->delivered) -
+		                             u64_load_relaxed(&queue->counts->passed_over) !=
+		                     outbox_count(&queue->outbox))
+			return false;
+	}
+	return true;
+}
+
 /* ---- the walk ---- */
 
 #define LINE(holds, callers)                                                                       \
@@ -292,6 +307,7 @@ static const struct {
 	LINE(inbox_has_no_hole, HUB_HAS_CALLERS),
 	LINE(events_are_published, HUB_HAS_CALLERS),
 	LINE(events_are_signalled, HUB_HAS_NO_CALLERS),
+	LINE(board_counts_what_waits, HUB_HAS_NO_CALLERS),
 };
 
 static const struct {

@@ -452,6 +452,11 @@ static void break_outbox_queue(struct scene *scene)
 	u64_store_relaxed(queue_slack, queue_slack_make(OWNER_QUEUES_MAX - 1, 0));
 }
 
+static void break_board(struct scene *scene)
+{
+	(void)u64_fetch_add_relaxed(&scene->queue->counts->put, 1);
+}
+
 static const struct {
 	const char *invariant;
 	void (*break_it)(struct scene *scene);
@@ -504,6 +509,7 @@ static const struct {
 	{ "events_are_published", break_publisher, false },
 	{ "events_are_published", break_publisher_list, false },
 	{ "events_are_signalled", break_signal, true },
+	{ "board_counts_what_waits", break_board, true },
 	{ "expiry_is_in_outbox", break_outbox, true },
 	{ "expiry_is_in_outbox", break_outbox_place, true },
 	{ "expiry_is_in_outbox", break_outbox_queue, true },
