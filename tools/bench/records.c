@@ -9,6 +9,6 @@ void records_open(const struct subject_setup *setup, uint32_t bytes)
 	if (setup->records && bytes > RECORD_BYTES - RECORD_TIMER)
 		subject_fail("a timer larger than its record", 0);
 	records.stride = setup->records ? RECORD_BYTES : bytes;
-	records.offset = setup->records ? RECORD_TIMER : 0;
 	records.base = subject_allocate((uint64_t)setup->timers + setup->spare + 1, records.stride);
+	records.timers = records.base + (setup->records ? RECORD_TIMER : 0);
 }

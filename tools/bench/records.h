@@ -18,8 +18,8 @@ extern "C" {
 #define RECORD_TIMER 64 /* offset of the timer in its record */
 
 extern struct records {
-	unsigned char *base;
-	uint64_t stride, offset;
+	unsigned char *base, *timers; /* the first record, the first timer */
+	uint64_t stride;
 } records;
 
 /* Allocates setup->timers + setup->spare + 1 timers of `bytes` bytes. */
@@ -27,15 +27,15 @@ void records_open(const struct subject_setup *setup, uint32_t bytes);
 
 static inline void *records_timer(uint32_t timer)
 {
-	return records.base + timer * records.stride + records.offset;
+	return records.timers + timer * records.stride;
 }
 
 /* Returns the number of a timer. */
 static inline uint32_t records_number(const void *timer)
 {
-	uint64_t bytes = (uint64_t)((const unsigned char *)timer - records.base);
+	uint64_t bytes = (uint64_t)((const unsigned char *)timer - records.timers);
 
-	return (uint32_t)((bytes - records.offset) / records.stride);
+	return (uint32_t)(bytes / records.stride);
 }
 
 /* Count a message in the record of its connection, if there are records. */
