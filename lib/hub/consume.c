@@ -240,8 +240,11 @@ static void dispatching_end(struct dispatching *dispatching)
 		queue_leave(dispatching->queue);
 }
 
-/* Built with -fexceptions, so that unwinding runs the cleanup. */
-static unsigned queue_dispatch(struct timerhub_queue *queue, unsigned max)
+/*
+ * Built with -fexceptions, so that unwinding runs the cleanup. Not inline, because a dispatch of an
+ * empty queue would save the registers of this function.
+ */
+static __attribute__((noinline)) unsigned queue_dispatch(struct timerhub_queue *queue, unsigned max)
 {
 	__attribute__((cleanup(dispatching_end))) struct dispatching dispatching = {
 		.queue = queue,
@@ -263,6 +266,8 @@ int timerhub_dispatch(struct timerhub_queue *queue, unsigned max)
 
 	if (result < 0 || max == 0)
 		return result;
+	if (outbox_count(&queue->outbox) == 0 && queue_clear(queue))
+		return 0;
 	return (int)queue_dispatch(queue, max);
 }
 
