@@ -44,6 +44,10 @@ void fresh_move_on(struct timerhub_loop *loop, uint64_t now_ns)
 	uint64_t near_ns = now_ns >= base_ns ? UINT64_MAX - 1 - passed_ns : 0;
 	uint32_t count = front->fresh_count;
 
+	front->base_ns = now_ns;
+	front->delay_max_ns = UINT64_MAX - 1 - now_ns;
+	if (count == 0)
+		return;
 	for (uint32_t i = 0; i < count; i++) {
 		struct timerhub_timeout *timeout = front->fresh[i];
 		uint64_t deadline_ns = timeout->deadline_ns;
@@ -60,8 +64,6 @@ void fresh_move_on(struct timerhub_loop *loop, uint64_t now_ns)
 	if (front->turning)
 		fresh_list_all(loop);
 	front->fresh_count = 0;
-	front->base_ns = now_ns;
-	front->delay_max_ns = UINT64_MAX - 1 - now_ns;
 }
 
 void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout)

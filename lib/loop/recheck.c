@@ -91,15 +91,13 @@ static bool loop_correct(struct timerhub_loop *loop, uint32_t index)
 	return false;
 }
 
-void loop_rest(struct timerhub_loop *loop)
+/* Not inline, because most turns correct nothing, and would save the registers of this function. */
+static __attribute__((noinline)) void loop_correct_first(struct timerhub_loop *loop)
 {
 	uint64_t true_ns = UINT64_MAX;
 	uint32_t slots[REST_LOOKS_AT_ONCE];
 	unsigned count = 1, looks = 0;
 
-	if (!loop->is_stirred && (loop->first == SLOT_NONE ||
-	                          !place_is_stale(&loop->places.table[loop->first], loop->next_ns)))
-		return;
 	loop->first = SLOT_NONE;
 	for (; count > 0 && looks < REST_LOOKS_MAX; looks += count) {
 		count = schedule_doubt(&loop->schedule, true_ns, slots, REST_LOOKS_AT_ONCE);
@@ -114,4 +112,11 @@ void loop_rest(struct timerhub_loop *loop)
 	}
 	loop->next_ns = schedule_next_ns(&loop->schedule);
 	loop->is_stirred = count > 0; /* the next turn continues */
+}
+
+void loop_rest(struct timerhub_loop *loop)
+{
+	if (loop->is_stirred || (loop->first != SLOT_NONE &&
+	                         place_is_stale(&loop->places.table[loop->first], loop->next_ns)))
+		loop_correct_first(loop);
 }

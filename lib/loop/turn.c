@@ -46,6 +46,12 @@ CPU_FETCHES void turn_fetch(const struct timerhub_loop *loop)
 		__builtin_prefetch(loop->places.table[near].timeout, 1);
 }
 
+/* Returns whether a timeout may be due. */
+static bool turn_may_expire(const struct timerhub_loop *loop)
+{
+	return loop->next_ns <= loop->turn_ns || loop->is_stirred;
+}
+
 static void turn_expire(struct turn *turn)
 {
 	struct timerhub_loop *loop = turn->loop;
@@ -71,7 +77,20 @@ static void turn_read(struct timerhub_loop *loop)
 {
 	loop->turn_ns = loop_read_ns(loop);
 	fresh_move_on(loop, loop->turn_ns);
-	fresh_file(loop);
+	if (loop->listed_count > 0)
+		fresh_file(loop);
+}
+
+/* Compute how long the program may block, and set the descriptor. */
+static void turn_settle(struct timerhub_loop *loop, bool is_full)
+{
+	loop_rest(loop);
+	loop->timeout_ns = UINT64_MAX;
+	if (loop->next_ns != UINT64_MAX)
+		loop->timeout_ns =
+			loop->next_ns > loop->turn_ns ? loop->next_ns - loop->turn_ns : 0;
+	if (!wake_set(&loop->wake, loop->next_ns, loop->turn_ns) || is_full)
+		loop->timeout_ns = 0;
 }
 
 /* Runs at the end of a turn, even if a callback is left by an exception or its thread's end. */
@@ -87,15 +106,8 @@ static void turn_end(struct turn *turn)
 	if (turn->called > 0 || turn->is_dispatching)
 		turn_read(loop);
 	loop->front.turning = 0;
-	if (!loop_alive(loop)) /* a callback has forked: the descriptors belong to the parent */
-		return;
-	loop_rest(loop);
-	loop->timeout_ns = UINT64_MAX;
-	if (loop->next_ns != UINT64_MAX)
-		loop->timeout_ns =
-			loop->next_ns > loop->turn_ns ? loop->next_ns - loop->turn_ns : 0;
-	if (!wake_set(&loop->wake, loop->next_ns, loop->turn_ns) || turn->is_full)
-		loop->timeout_ns = 0;
+	if (loop_alive(loop)) /* if a callback has forked, the descriptors belong to the parent */
+		turn_settle(loop, turn->is_full);
 }
 
 /* Built with -fexceptions, so that unwinding runs the cleanup. */
@@ -103,12 +115,11 @@ static int turn_run(struct timerhub_loop *loop)
 {
 	__attribute__((cleanup(turn_end))) struct turn turn = { .loop = loop };
 
-	turn_read(loop);
 	loop->front.turning = 1;
 	turn.is_dispatching = true;
 	turn.called = wake_dispatch(&loop->wake, TURN_EVENTS_MAX, &turn.is_full);
 	turn.is_dispatching = false;
-	if (loop->next_ns <= loop->turn_ns || loop->is_stirred)
+	if (turn_may_expire(loop))
 		turn_expire(&turn);
 	return (int)turn.called;
 }
@@ -119,5 +130,11 @@ int timerhub_loop_turn(struct timerhub_loop *loop)
 
 	if (result < 0)
 		return result;
-	return loop->front.turning ? -EBUSY : turn_run(loop);
+	if (loop->front.turning)
+		return -EBUSY;
+	turn_read(loop);
+	if (loop->wake.hub || turn_may_expire(loop))
+		return turn_run(loop);
+	turn_settle(loop, false);
+	return 0;
 }

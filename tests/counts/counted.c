@@ -316,17 +316,28 @@ static void arm_and_expire(void)
 	expire_all();
 }
 
-static void open_loop(void)
+static void open_loop_of(struct timerhub *its_hub)
 {
-	must(timerhub_loop_open(&loop, hub, NULL), 0, "loop_open");
+	must(timerhub_loop_open(&loop, its_hub, NULL), 0, "loop_open");
 	memset(timeouts, 0, sizeof(timeouts));
 	for (unsigned i = 0; i < TIMERS; i++)
 		must(timerhub_timeout_add(loop, &timeouts[i], count_timeout), 0, "add");
 }
 
+static void open_loop(void)
+{
+	open_loop_of(hub);
+}
+
 static void open_loop_and_set(void)
 {
 	open_loop();
+	set_and_file();
+}
+
+static void open_loop_alone_and_set(void)
+{
+	open_loop_of(NULL);
 	set_and_file();
 }
 
@@ -370,6 +381,7 @@ static const struct operation {
 	{ "timeout_stop_inline", open_loop_and_set, stop_each_inline },
 	{ "timeout_expire", open_loop_and_pass, turn_until_called },
 	{ "loop_turn_idle", open_loop_and_set, turn_idle },
+	{ "loop_alone_turn_idle", open_loop_alone_and_set, turn_idle },
 };
 
 /* check_counts.py names this function to callgrind. */
