@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Compares README.md with the tree, and its programs with their description.
 
-Usage: check_readme.py text ROOT                  its length, its links, and the names in it
+Usage: check_readme.py text ROOT                  its length, its links, the names in it, and
+                                                  the parts of examples that it shows
        check_readme.py program README NAME FILE   writes a program of it, built by cc NAME.c
        check_readme.py run README NAME PROGRAM    does the program print what README shows?
        check_readme.py server PROGRAM             does it echo, and close only silent connections?
@@ -18,6 +19,7 @@ import shlex
 import socket
 import subprocess
 import sys
+import textwrap
 import time
 
 sys.dont_write_bytecode = True  # the sources may be read-only, or be copied just now
@@ -33,11 +35,25 @@ ARRIVES = 60  # seconds within which what must come at all has come
 
 
 def programs(text):
-    """name -> (program, the command that builds it, its output or None)."""
-    found = re.findall(r"^```c\n(.*?)^```\n+Built by `(cc [^`]*?(\w+)\.c [^`]*)`[^`]*?\n"
-                       r"(?:\n```\n(.*?)^```\n)?", text, re.MULTILINE | re.DOTALL)
+    """name -> (program, the command that builds it, its output or None), of whole programs."""
+    found = re.findall(r"^```c\n((?:(?!```).*\n)+)```\n+"
+                       r"Built by `(cc [^`]*?(\w+)\.c [^`]*)`[^`]*?\n"
+                       r"(?:\n```\n((?:(?!```).*\n)+)```\n)?", text, re.MULTILINE)
     return {name: (program, command, printed or None)
             for program, command, name, printed in found}
+
+
+def excerpts(text):
+    """(example, the command that builds it, the parts that README shows of it), of each."""
+    found = []
+    for chapter in re.split(r"^## ", text, flags=re.MULTILINE):
+        whole = re.search(r"^\[(examples/\w+\.c)\]\(\1\) has these lines in a whole program\."
+                          r"[^`]*`(cc \1 [^`]*)` builds it", chapter, re.MULTILINE)
+        if whole:
+            parts = re.findall(r"^```c\n((?:(?!```).*\n)+)```\n", chapter[:whole.start()],
+                               re.MULTILINE)
+            found.append((whole[1], whole[2], parts))
+    return found
 
 
 def program_of(readme, name):
@@ -59,8 +75,14 @@ def check_text(root):
     complaints += [f"README.md: {target} leads nowhere"
                    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text)
                    if not (root / target).exists()]
-    if len(programs(text)) != text.count("```c\n"):
-        complaints.append(f"README.md: programs {sorted(programs(text))}, and others with no name")
+    shown = [(example, part) for example, _, parts in excerpts(text) for part in parts]
+    for example, part in shown:
+        source = (root / example).read_text(encoding="utf-8")
+        if f"\n{part}" not in source and f"\n{textwrap.indent(part, chr(9))}" not in source:
+            complaints.append(f"README.md: this is not in {example}, even indented:\n{part}")
+    if len(programs(text)) + len(shown) != text.count("```c\n"):
+        complaints.append(f"README.md: programs {sorted(programs(text))}, {len(shown)} parts of "
+                          "examples, and others with no name")
     headers = "".join(path.read_text(encoding="utf-8") for path in (root / "include").iterdir())
     complaints += [f"README.md: {name} is in no header"
                    for name in sorted(set(re.findall(NAME, text)))

@@ -24,7 +24,7 @@ import sys
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 sys.path += [str(TESTS / "relay"), str(TESTS / "man"), str(TESTS / "harness")]
 from check_man import program_and_output  # pylint: disable=wrong-import-position
-from check_readme import check_server, programs  # pylint: disable=wrong-import-position
+from check_readme import check_server, excerpts, programs  # pylint: disable=wrong-import-position
 from redis_server import Server  # pylint: disable=wrong-import-position
 from verdict import Skipped, Wrong, need, verdict  # pylint: disable=wrong-import-position
 
@@ -205,7 +205,9 @@ def use_relay(new_root):
 
 def use_program(new_root, source, command, wanted, before=""):
     """Compiles a program in the new root and runs it; returns it, if there is no wanted output."""
-    (new_root / "root" / re.search(r"\w+\.c", command)[0]).write_text(source, encoding="utf-8")
+    path = new_root / "root" / re.search(r"[\w/]+\.c", command)[0]
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(source, encoding="utf-8")
     if wanted is None:
         in_new_root(new_root, f"cd /root && {command}")
         return new_root / "root/a.out"
@@ -217,8 +219,10 @@ def use_program(new_root, source, command, wanted, before=""):
 
 def use_readme(root, new_root):
     """The server serves: linked statically, it runs on this machine too."""
-    for source, command, printed in programs(
-            (root / "README.md").read_text(encoding="utf-8")).values():
+    text = (root / "README.md").read_text(encoding="utf-8")
+    examples = [((root / example).read_text(encoding="utf-8"), command, None)
+                for example, command, _ in excerpts(text)]
+    for source, command, printed in [*programs(text).values(), *examples]:
         static = command.replace(" $(", " -static $(").replace("-config", "-config --static")
         for way in (command, static):
             server = use_program(new_root, source, way, printed)
