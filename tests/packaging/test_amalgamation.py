@@ -6,8 +6,8 @@ Usage: test_amalgamation.py SOURCE-ROOT
 
 With the warnings of the project's own build and more, as errors, with io_uring and without; by
 musl-gcc too. The object has no global name but the public ones, and nothing of libatomic. With it
-the example hello_timer and client.c are built, and run. meson.build links programs of the laws with
-it.
+the example hello_timer and client.c are built, and run. The server of README is built. meson.build
+links programs of the laws with it.
 """
 
 import os
@@ -65,6 +65,8 @@ def compile_and_run(root, folder, compiler, with_uring):
             *libraries, "-o", program)
         printed = run(program, timeout=60)
         expect(printed and wanted in (None, printed), f"{program} printed {printed}")
+    run(compiler, *WARNINGS, *own, f"-I{folder}", root / "examples/idle_server.c", object_file,
+        *COMPILERS[compiler], *libraries, "-o", folder / "idle_server")
 
 
 def test_one_file(root, folder):

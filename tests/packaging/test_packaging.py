@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Builds tiny programs with timerhub as its users do, and runs them.
 
-Usage: test_packaging.py installed|subproject|wrap|no-io-uring|musl|machines SOURCE-ROOT
+Usage: test_packaging.py installed|subproject|wrap|no-io-uring|musl|machines|folder SOURCE-ROOT
 
 installed    installs what a plain `meson setup` builds, not optimized, into a prefix of its own,
              and checks what is there; then compiles client.c, client.cc, and the same of the
@@ -15,6 +15,7 @@ wrap         the meson project and the wrap file of timerhub-building(7), with a
 no-io-uring  the libraries without liburing, the clients, the example, and some tests of the laws.
 musl         the libraries by musl-gcc, and the C clients against them, static.
 machines     other machines than x86-64 and AArch64 are refused when the build is set up.
+folder       the summary says whether pkg-config looks in the folder of the libraries.
 """
 
 import json
@@ -445,8 +446,19 @@ def test_machines(root, directory):
             raise Wrong(f"a build for {family} is not refused")
 
 
+def test_folder(root, directory):
+    known = pathlib.Path(run("pkg-config", "--variable=pc_path", "pkg-config").split(":")[0]).parent
+    for folder, wanted in ((known, ""), (
+            directory / "lib", ", where pkg-config looks only with "
+            f"PKG_CONFIG_PATH={directory}/lib/pkgconfig")):
+        printed = run("meson", "setup", directory / f"build{len(wanted)}", root,
+                      f"--prefix={folder.parent}", f"--libdir={folder.name}")
+        expect(re.search(rf"^ +folder *: {folder}{wanted}$", printed, re.MULTILINE), printed)
+
+
 TESTS = {"installed": test_installed, "subproject": test_subproject, "wrap": test_wrap,
-         "no-io-uring": test_no_io_uring, "musl": test_musl, "machines": test_machines}
+         "no-io-uring": test_no_io_uring, "musl": test_musl, "machines": test_machines,
+         "folder": test_folder}
 
 
 def main(arguments):

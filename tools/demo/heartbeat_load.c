@@ -156,7 +156,7 @@ static int gather_crowd(void)
 	printf("%" PRIu32 " connections, to be closed after %" PRIu64 " ms of silence\n",
 	       demo.connections, demo.idle_ms);
 	printf("seed %" PRIu64 "\n", demo.seed);
-	printf("timerhub-top %d shows the server's timers live\n", (int)demo.server.pid);
+	printf("the server is process %d\n", (int)demo.server.pid);
 	fflush(stdout);
 	return r == 0 ? 0 : failed("crowd", r);
 }
