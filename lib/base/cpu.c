@@ -6,6 +6,8 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "base/bits.h"
+
 unsigned cpu_ask(void)
 {
 	int cpu = sched_getcpu();
@@ -13,9 +15,12 @@ unsigned cpu_ask(void)
 	return cpu < 0 ? 0 : (unsigned)cpu;
 }
 
-unsigned cpu_count(void)
+uint32_t cpu_parts(uint32_t count, uint32_t parts_max, uint32_t least)
 {
-	long count = sysconf(_SC_NPROCESSORS_CONF);
+	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+	uint64_t parts = u64_min(bits_power_of_two(cpus < 1 ? 1 : (uint64_t)cpus), parts_max);
 
-	return count < 1 ? 1 : (unsigned)count;
+	while (parts > 1 && count / parts < least)
+		parts /= 2;
+	return (uint32_t)parts;
 }

@@ -43,7 +43,10 @@ static inline unsigned cpu_current(void)
  */
 #define CPU_FETCHES static inline __attribute__((always_inline))
 
-/* Returns how many CPUs the machine may have. Used at open, to choose sizes. */
-unsigned cpu_count(void);
+/*
+ * Returns into how many parts to divide `count` things among the CPUs: a power of two, at most
+ * `parts_max`, so that each part has at least `least` things.
+ */
+uint32_t cpu_parts(uint32_t count, uint32_t parts_max, uint32_t least);
 
 #endif

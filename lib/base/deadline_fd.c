@@ -30,12 +30,6 @@ int deadline_fd_create(struct deadline_fd *deadline_fd)
 	return 0;
 }
 
-int deadline_fd_open(struct deadline_fd *deadline_fd, const struct clock *clock)
-{
-	deadline_fd_init(deadline_fd, clock);
-	return clock_needs_deadline_fd(clock) ? deadline_fd_create(deadline_fd) : 0;
-}
-
 void deadline_fd_close(struct deadline_fd *deadline_fd)
 {
 	if (deadline_fd->fd < 0)

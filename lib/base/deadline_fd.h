@@ -24,8 +24,6 @@ static inline void deadline_fd_init(struct deadline_fd *deadline_fd, const struc
 /* Create the timerfd for any clock. Returns 0, or a negative errno. */
 int deadline_fd_create(struct deadline_fd *deadline_fd);
 
-/* Initialize, and create the timerfd if the clock needs one. Returns 0, or a negative errno. */
-int deadline_fd_open(struct deadline_fd *deadline_fd, const struct clock *clock);
 void deadline_fd_close(struct deadline_fd *deadline_fd);
 
 /*

@@ -64,15 +64,6 @@ static int hub_open_living(struct timerhub *hub)
 	return 0;
 }
 
-static int hub_open_queues(struct timerhub *hub)
-{
-	int result = memory_reserve(&hub->queues_memory, OWNER_QUEUES_MAX * sizeof(atomic_ptr));
-
-	if (result == 0)
-		hub->queues = hub->queues_memory.base;
-	return result;
-}
-
 static int hub_open_owner(struct timerhub *hub)
 {
 	struct owner_world world = {
@@ -123,7 +114,8 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 	if (result == 0)
 		result = hub_open_living(hub);
 	if (result == 0)
-		result = hub_open_queues(hub);
+		result = memory_reserve(&hub->queues_memory, OWNER_QUEUES_MAX * sizeof(atomic_ptr));
+	hub->queues = hub->queues_memory.base;
 	if (result == 0)
 		result = callbacks_open(&hub->callbacks);
 	if (result == 0)

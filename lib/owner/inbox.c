@@ -63,13 +63,11 @@
 
 int inbox_open(struct inbox *inbox, uint32_t capacity, struct board_lane *notes)
 {
-	uint64_t lanes = u64_min(bits_power_of_two(cpu_count()), INBOX_LANES_MAX);
+	uint64_t lanes = cpu_parts(capacity, INBOX_LANES_MAX, INBOX_LANE_CELLS_MIN);
 	uint64_t cells;
 	char *base;
 	int result;
 
-	while (lanes > 1 && capacity / lanes < INBOX_LANE_CELLS_MIN)
-		lanes /= 2;
 	cells = bits_power_of_two((capacity + INBOX_SPARE_CELLS + lanes - 1) / lanes);
 	result = memory_reserve(&inbox->memory, lanes * sizeof(struct inbox_lane) +
 	                                                lanes * cells * sizeof(atomic_u64));

@@ -234,11 +234,13 @@ static void owner_close_sleep(struct owner *owner)
 
 int owner_start(struct owner *owner, const struct timerhub_config *config)
 {
-	int result;
+	int result = 0;
 
 	owner->config = *config;
 	owner->gathers = config->spin_ns == 0;
-	result = deadline_fd_open(&owner->deadline_fd, owner->world.clock);
+	deadline_fd_init(&owner->deadline_fd, owner->world.clock);
+	if (clock_needs_deadline_fd(owner->world.clock))
+		result = deadline_fd_create(&owner->deadline_fd);
 	if (result == 0)
 		result = owner_open_sleeper(owner);
 	if (result == 0)

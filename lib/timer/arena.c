@@ -83,16 +83,6 @@ static uint64_t top_takes(uint64_t top)
 	return top >> TIMER_SLOT_BITS;
 }
 
-static uint32_t arena_shards_for(uint32_t capacity)
-{
-	uint64_t shards = bits_power_of_two(cpu_count());
-
-	shards = u64_min(shards, ARENA_SHARDS_MAX);
-	while (shards > 1 && capacity / shards < ARENA_SHARD_SLOTS_MIN)
-		shards /= 2;
-	return (uint32_t)shards;
-}
-
 /*
  * A hub must reject the handles of another hub, so each hub starts its generations elsewhere. The
  * k-th hub of the process starts at k with its 38 bits reversed, so any two starts are far apart.
@@ -120,7 +110,7 @@ static uint64_t fresh_make(uint64_t next, uint64_t end)
 
 int arena_open(struct arena *arena, uint32_t capacity, struct board_shard *notes)
 {
-	uint32_t shards = arena_shards_for(capacity);
+	uint32_t shards = cpu_parts(capacity, ARENA_SHARDS_MAX, ARENA_SHARD_SLOTS_MIN);
 	uint32_t shard_slots = (capacity + shards - 1) / shards;
 	size_t pair_bytes = align_up(capacity * sizeof(struct timer));
 	size_t cold_bytes = align_up(capacity * sizeof(struct timer_cold));

@@ -664,7 +664,8 @@ START_TEST(closed_deadline_fd_has_no_descriptor)
 	clock_init(&clock, TIMERHUB_CLOCK_REALTIME, false);
 	(void)close(STDIN_FILENO);
 	errno = EBADF;
-	expect_eq(deadline_fd_open(&deadline_fd, &clock), 0);
+	deadline_fd_init(&deadline_fd, &clock);
+	expect_eq(deadline_fd_create(&deadline_fd), 0);
 	expect_eq(deadline_fd.fd, STDIN_FILENO);
 	deadline_fd_close(&deadline_fd);
 	expect(deadline_fd.fd == -1);
