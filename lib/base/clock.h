@@ -20,16 +20,10 @@ void clock_init(struct clock *clock, uint32_t kind, bool manual);
 
 uint64_t clock_now_ns(const struct clock *clock);
 
-/*
- * Returns whether a relative sleep can miss a time of this clock, because of a suspend or a set
- * wall clock.
- */
+/* Returns whether a suspend or a set wall clock can make a relative sleep miss a time. */
 bool clock_needs_deadline_fd(const struct clock *clock);
 
-/*
- * Move a manual clock. If `now_ns` is earlier than its time, do nothing and return false. One
- * thread at a time.
- */
+/* Move a manual clock. Returns false if `now_ns` is before its time. One thread at a time. */
 bool clock_set(struct clock *clock, uint64_t now_ns);
 
 #endif

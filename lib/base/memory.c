@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * See memory.h. Of the core, only this file includes sys/mman.h. Only open and close call, and
- * their tests test it.
- */
+/* See memory.h. Of the core, only this file includes sys/mman.h. Only open and close call. */
 #define _GNU_SOURCE
 #include "base/memory.h"
 

@@ -14,10 +14,7 @@
 /* The largest struct that a caller may pass. No later version's struct will be larger. */
 #define OPTIONS_MAX_BYTES 4096u
 
-/*
- * Check that all bytes from `known_bytes` on, which this version does not know, are zero. Returns 0
- * or -E2BIG.
- */
+/* Check that the bytes that this version does not know are zero. Returns 0 or -E2BIG. */
 static inline int options_check_rest(const void *theirs, uint32_t size, size_t known_bytes)
 {
 	const unsigned char *bytes = theirs;

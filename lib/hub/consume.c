@@ -216,10 +216,7 @@ static bool queue_dispatch_one(struct dispatching *dispatching)
 	return true;
 }
 
-/*
- * Returns whether dispatch must stop. In a child that a callback has forked, the events belong to
- * the parent.
- */
+/* Returns whether dispatch must stop. In a forked child, the events belong to the parent. */
 static bool dispatching_is_over(const struct dispatching *dispatching, unsigned max)
 {
 	return dispatching->count >= max || !hub_alive(dispatching->queue->hub);

@@ -42,10 +42,7 @@ struct timerhub {
 	atomic_u32 advancing;  /* manual: odd while a thread is inside advance */
 };
 
-/*
- * Returns whether the owner is in this process. For a manual hub, returns whether this process
- * opened it.
- */
+/* Returns whether the owner is in this process, or whether a manual hub was opened here. */
 static inline bool hub_alive(const struct timerhub *hub)
 {
 	return hub->living->capacity != 0;
@@ -63,10 +60,7 @@ void hub_submit(struct timerhub *hub, uint32_t slot, enum timer_left left, struc
  */
 int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue);
 
-/*
- * Wait until the owner's pass in progress has ended. Afterwards the owner uses nothing that it read
- * in that pass.
- */
+/* Wait for the end of the pass in progress. The owner then uses nothing that it read there. */
 void hub_wait_pass(struct timerhub *hub);
 
 /* How long a closer sleeps before it checks again whether waiting or advancing threads left. */

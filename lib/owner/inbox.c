@@ -145,10 +145,7 @@ static void lane_expect(const struct inbox *inbox, const struct inbox_lane *lane
 		__builtin_prefetch(cell, 1);
 }
 
-/*
- * Fill a cell with the slot. Returns true and the cell's position in `*ret_place`, or false if the
- * lane is full.
- */
+/* Fill a cell with the slot, at position `*ret_place`. Returns false if the lane is full. */
 static bool lane_push(struct inbox *inbox, struct inbox_lane *lane, uint32_t slot,
                       uint64_t *ret_place)
 {

@@ -29,10 +29,7 @@ struct inbox {
 	struct memory memory; /* holds lanes and cells */
 };
 
-/*
- * Returns 0, or -ENOMEM. There is a cell for each of `capacity` slots. `notes`: BOARD_LANES_MAX of
- * them, or NULL.
- */
+/* Returns 0 or -ENOMEM. Each slot has a cell. `notes`: BOARD_LANES_MAX of them, or NULL. */
 int inbox_open(struct inbox *inbox, uint32_t capacity, struct board_lane *notes);
 void inbox_close(struct inbox *inbox);
 

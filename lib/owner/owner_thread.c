@@ -53,10 +53,7 @@ static void owner_sleep_otherwise(struct owner *owner, uint64_t timeout_ns, int 
 	(void)otherwise.ops->sleep(&otherwise, timeout_ns);
 }
 
-/*
- * Returns whether the owner must make a pass now, because a caller has woken it, a closer waits, or
- * it must stop.
- */
+/* Returns whether the owner must wake: for a caller, for a closer that waits, or to stop. */
 static bool owner_wanted(const struct owner *owner)
 {
 	/* Relaxed: a stale answer costs one more turn of the spin. */

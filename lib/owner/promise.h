@@ -16,10 +16,7 @@ struct promise {
 	atomic_u64 woken_pass; /* latest pass in which a caller woke the owner; callers write */
 };
 
-/*
- * Set the first promise: 0 if the owner is about to make a pass, UINT64_MAX if it waits to be
- * woken.
- */
+/* Set the first promise. 0: the owner is about to make a pass. UINT64_MAX: it waits for a wake. */
 void promise_init(struct promise *promise, uint64_t look_by_ns);
 
 /* Owner: begin a pass. Call it before reading the clock and draining the inbox. */

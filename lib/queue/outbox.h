@@ -25,23 +25,14 @@ struct outbox {
 	uint64_t head_seen; /* the head when the owner last read it; only the owner's */
 };
 
-/*
- * The outbox must be zeroed. Returns 0, or -ENOMEM. `capacity`: the most timers that can be pending
- * at once.
- */
+/* Returns 0 or -ENOMEM. The outbox must be zeroed. At most `capacity` timers are pending. */
 int outbox_open(struct outbox *outbox, uint32_t capacity);
 void outbox_close(struct outbox *outbox);
 
-/*
- * Owner: returns whether there is a cell for another handle. If not, outbox_compact() frees some
- * cells.
- */
+/* Owner: returns whether there is a free cell. If not, outbox_compact() frees some cells. */
 bool outbox_has_room(struct outbox *outbox);
 
-/*
- * Owner: put a handle; there must be a free cell. Consumers can take it after outbox_publish().
- * Returns its position.
- */
+/* Owner: put a handle into a free cell, for the next publication. Returns its position. */
 uint64_t outbox_put(struct outbox *outbox, uint64_t handle);
 
 /* Owner: make the handles that it has put visible to consumers. */

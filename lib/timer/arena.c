@@ -213,10 +213,7 @@ static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, u
 		uint64_t link = 0;
 		unsigned taken = 0;
 
-		/*
-		 * An overwritten link may have any value; then the top has changed, and the CAS
-		 * fails.
-		 */
+		/* If the link was overwritten, the top has changed, and the CAS fails. */
 		while (taken < count && below < arena->capacity) {
 			link = u64_load_relaxed(
 				&arena->timers.cold[below].data); /* see shard_pop */
@@ -258,10 +255,7 @@ static bool shard_push(struct arena *arena, struct arena_shard *shard, const uin
 	do {
 		uint32_t below = top_slot(top);
 
-		/*
-		 * An arbitrary depth is not beyond a `depth_max` of UINT32_MAX, so that push
-		 * succeeds.
-		 */
+		/* Even an arbitrary depth is not beyond a `depth_max` of UINT32_MAX. */
 		depth = stack_depth(arena, top);
 		if (depth > depth_max)
 			return false;
@@ -294,10 +288,7 @@ static uint32_t shard_take_fresh(const struct arena *arena, struct arena_shard *
 		if (u64_cas_relaxed(&shard->fresh, &fresh, fresh + 1)) {
 			if (shard->notes)
 				(void)u64_fetch_add_relaxed(&shard->notes->used, 1);
-			/*
-			 * A deadline of never: not scheduled. Relaxed: no other thread has the
-			 * slot.
-			 */
+			/* Never: not scheduled. Relaxed: no other thread has the slot. */
 			u64_store_relaxed(&arena->timers.pairs[(uint32_t)fresh].deadline_ns,
 			                  TIMER_NEVER_NS);
 			return (uint32_t)fresh;

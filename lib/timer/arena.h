@@ -28,10 +28,7 @@ struct arena {
 	struct memory memory;         /* holds all arrays above */
 };
 
-/*
- * Returns 0, or -ENOMEM. `capacity` is from 1 to TIMER_SLOTS_MAX. `notes`: BOARD_SHARDS_MAX of
- * them, or NULL.
- */
+/* 0 or -ENOMEM. `capacity`: 1 to TIMER_SLOTS_MAX. `notes`: BOARD_SHARDS_MAX, or NULL. */
 int arena_open(struct arena *arena, uint32_t capacity, struct board_shard *notes);
 void arena_close(struct arena *arena);
 

@@ -72,10 +72,7 @@ static inline enum timer_phase state_phase(uint64_t state)
 	return (enum timer_phase)(state & STATE_PHASE_MASK);
 }
 
-/*
- * Returns whether a thread has claimed the push since the owner last processed the slot. The thread
- * may not have pushed yet.
- */
+/* Returns whether a thread has claimed the push since the last look. It may not have pushed yet. */
 static inline bool state_claimed(uint64_t state)
 {
 	return (state & STATE_CLAIMED) != 0;
@@ -108,10 +105,7 @@ static inline uint64_t state_generation(uint64_t state)
 	return state >> STATE_GENERATION_SHIFT;
 }
 
-/*
- * Returns whether the owner has processed no entry of the slot between these two states. The count
- * has 18 bits.
- */
+/* Returns whether the owner has not looked between these two states (modulo 2^18 looks). */
 static inline bool states_share_look(uint64_t state, uint64_t other)
 {
 	return ((state ^ other) & STATE_LOOKS_MASK) == 0;
@@ -152,10 +146,7 @@ static inline bool state_is_of(uint64_t state, uint64_t handle)
 	return state_generation(state ^ handle) == 0 && state_phase(state) != TIMER_FREE;
 }
 
-/*
- * Returns whether the handle's timer is armed. This is the most frequent question, so it is one
- * comparison.
- */
+/* Returns whether the timer is armed. The question is frequent, so it is one comparison. */
 static inline bool state_is_armed(uint64_t state, uint64_t handle)
 {
 	uint64_t differ = state ^ ((handle & ~TIMER_SLOT_MASK) | TIMER_ARMED);

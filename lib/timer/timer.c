@@ -45,10 +45,7 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	uint64_t flags = arming_flags(arming), generation;
 	struct pair free, armed;
 
-	/*
-	 * Relaxed: [free] gave the slot to the caller. Other threads may change the pair, see
-	 * below.
-	 */
+	/* Relaxed: [free] gave the slot to the caller. The pair may still change, see below. */
 	free.state = u64_load_relaxed(&timer->state);
 	free.deadline_ns = u64_load_relaxed(&timer->deadline_ns);
 	generation = state_generation(free.state);
@@ -88,10 +85,7 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 		if (!state_is_of(pair.state, handle))
 			return timer_done(-ENOENT);
 		rearmed = pair_rearmed(pair, deadline_ns);
-		/*
-		 * The owner reads the pair at the old instant or before, so a later one needs no
-		 * push.
-		 */
+		/* The owner reads the pair by the old instant, so a later one needs no push. */
 		submit = state_phase(pair.state) != TIMER_ARMED || deadline_ns < pair.deadline_ns;
 		if (submit)
 			rearmed = pair_claimed(rearmed);
@@ -188,10 +182,7 @@ bool timer_confirm_push(struct timer *timer, struct pair *pair)
 		if (!states_share_look(claimed.state, pair->state))
 			return false;
 	}
-	/*
-	 * Another thread has set PUSHED. It may never run again, so this thread also wakes the
-	 * owner.
-	 */
+	/* Another thread set PUSHED. It may never run again, so this thread wakes the owner too. */
 	*pair = timer_snapshot(timer);
 	return true;
 }

@@ -250,10 +250,7 @@ static inline uint64_t timer_instant_ns(const struct timers *timers, uint32_t sl
 	return timer_slacken_ns(pair.deadline_ns, queue_slack_slack_ns(queue_slack));
 }
 
-/*
- * Returns the time by which the owner must drain an inbox that holds a slot with this pair.
- * UINT64_MAX: at any time.
- */
+/* Returns by when the owner must drain an inbox with this slot; UINT64_MAX: at any time. */
 static inline uint64_t timer_look_by_ns(const struct timers *timers, uint32_t slot,
                                         struct pair pair)
 {
