@@ -262,12 +262,8 @@ proctype owner()
 #ifdef COMPACTING_LATE
 	compacting = true;
 #endif
-	if
-	:: back > 0 -> publish(back)
-	:: else
-	fi;
 	put++;
-	publish(1);
+	publish(back + 1);
 #endif
 	skip
 }
