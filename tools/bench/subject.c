@@ -92,14 +92,17 @@ static int set_fifo(int thread)
 
 bool subject_fifo_there(void)
 {
+	int policy = sched_getscheduler(0), result;
+	struct sched_param param = { 0 };
 	static bool said;
 
-	if (set_fifo(0) == 0)
-		return sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){ 0 }) == 0;
-	if (!said)
+	(void)sched_getparam(0, &param);
+	result = set_fifo(0);
+	if (result < 0 && !said)
 		(void)fprintf(stderr, "timerhub-bench: skipped: SCHED_FIFO: %s\n", strerror(errno));
-	said = true;
-	return false;
+	said = said || result < 0;
+	(void)sched_setscheduler(0, policy, &param);
+	return result == 0;
 }
 
 void subject_fifo(int thread)

@@ -84,13 +84,13 @@ static unsigned batch_rearm_turn(struct caller *caller)
 
 	for (unsigned batch = 0; batch < BATCHES; batch++) {
 		subject->tick();
-		for (uint32_t i = 0; i < BATCH; i++) {
+		for (uint32_t i = 0; i < BATCH && !subject->rearm_many; i++)
+			subject_must(subject->rearm(batch_pick(caller, &randoms, i), MINUTE_NS));
+		if (!subject->rearm_many)
+			continue;
+		for (uint32_t i = 0; i < BATCH; i++)
 			timers[i] = batch_pick(caller, &randoms, i);
-			if (!subject->rearm_many)
-				subject_must(subject->rearm(timers[i], MINUTE_NS));
-		}
-		if (subject->rearm_many)
-			subject_must(subject->rearm_many(timers, BATCH, MINUTE_NS));
+		subject_must(subject->rearm_many(timers, BATCH, MINUTE_NS));
 	}
 	caller->randoms = randoms;
 	return BATCHES * BATCH;
