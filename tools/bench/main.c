@@ -224,7 +224,7 @@ static void plan_group(struct table *table, const struct options *options,
 		if (named(&options->subjects, subjects[i]->name) &&
 		    suits(subjects[i], workload, timers, threads) &&
 		    !left_out(options, subjects[i], workload))
-			(void)table_add(table, workload, subjects[i], timers, threads);
+			table_add(table, workload, subjects[i], timers, threads);
 }
 
 static void plan(struct table *table, const struct options *options)
@@ -248,17 +248,11 @@ static void plan(struct table *table, const struct options *options)
 
 static void progress(const struct table *table, const struct cell *cell, unsigned round)
 {
-	if (!isatty(STDERR_FILENO))
-		return;
-	(void)fprintf(stderr, "\r\033[K[%u/%u] %s, %u timers, %u threads: %s, round %u",
-	              (unsigned)(cell - table->cells) + 1, table->count, cell->workload->name,
-	              cell->timers, cell->threads, cell->subject->name, round + 1);
-}
-
-static void progress_clear(void)
-{
 	if (isatty(STDERR_FILENO))
-		(void)fputs("\r\033[K", stderr);
+		(void)fprintf(stderr, "\r\033[K[%u/%u] %s, %u timers, %u threads: %s, round %u",
+		              (unsigned)(cell - table->cells) + 1, table->count,
+		              cell->workload->name, cell->timers, cell->threads,
+		              cell->subject->name, round + 1);
 }
 
 static void measure_cell(const struct options *options, struct cell *cell, unsigned round)
@@ -289,7 +283,8 @@ static void measure_group(const struct options *options, struct table *table, un
 			progress(table, &table->cells[i], round);
 			measure_cell(options, &table->cells[i], round);
 		}
-	progress_clear();
+	if (isatty(STDERR_FILENO))
+		(void)fputs("\r\033[K", stderr);
 	for (unsigned first = from, i = from + 1; i <= to; i++)
 		if (i == to || table->cells[i].threads != table->cells[first].threads) {
 			report_group(table, first, i);

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* See process.h. Reads /proc. */
+/* See process.h. */
 #include "process.h"
 
-#include <dirent.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 uint64_t process_resident_bytes(void)
@@ -20,35 +18,15 @@ uint64_t process_resident_bytes(void)
 	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static uint64_t thread_switches(const char *thread)
+static uint64_t switches(int who)
 {
-	unsigned long long voluntary = 0, other = 0, value;
-	char path[64], line[128];
-	FILE *file;
+	struct rusage usage;
 
-	(void)snprintf(path, sizeof(path), "/proc/self/task/%.20s/status", thread);
-	file = fopen(path, "re");
-	while (file && fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "voluntary_ctxt_switches: %llu", &value) == 1)
-			voluntary = value;
-		else if (sscanf(line, "nonvoluntary_ctxt_switches: %llu", &value) == 1)
-			other = value;
-	}
-	if (file)
-		(void)fclose(file);
-	return voluntary + other;
+	(void)getrusage(who, &usage);
+	return (uint64_t)(usage.ru_nvcsw + usage.ru_nivcsw);
 }
 
 uint64_t process_others_switches(void)
 {
-	DIR *threads = opendir("/proc/self/task");
-	const struct dirent *thread;
-	uint64_t switches = 0;
-
-	while (threads && (thread = readdir(threads)))
-		if (thread->d_name[0] != '.' && atoi(thread->d_name) != gettid())
-			switches += thread_switches(thread->d_name);
-	if (threads)
-		(void)closedir(threads);
-	return switches;
+	return switches(RUSAGE_SELF) - switches(RUSAGE_THREAD);
 }

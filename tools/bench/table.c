@@ -5,24 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct cell *table_add(struct table *table, const struct workload *workload,
-                       const struct subject *subject, uint32_t timers, unsigned threads)
+void table_add(struct table *table, const struct workload *workload, const struct subject *subject,
+               uint32_t timers, unsigned threads)
 {
-	struct cell *cell;
+	struct cell cell = {
+		.workload = workload, .subject = subject, .timers = timers, .threads = threads
+	};
 
 	if (table->count == table->room) {
 		table->room = table->room > 0 ? table->room * 2 : 64;
-		table->cells = realloc(table->cells, table->room * sizeof(*table->cells));
+		table->cells = realloc(table->cells, table->room * sizeof(cell));
 		if (!table->cells)
 			subject_fail("table", 0);
 	}
-	cell = &table->cells[table->count++];
-	cell->workload = workload;
-	cell->subject = subject;
-	cell->timers = timers;
-	cell->threads = threads;
-	cell->rounds = 0;
-	return cell;
+	table->cells[table->count++] = cell;
 }
 
 const struct cell *table_find(const struct table *table, const char *workload, const char *subject,

@@ -26,8 +26,8 @@ struct spread {
 	double median, min, max;
 };
 
-struct cell *table_add(struct table *table, const struct workload *workload,
-                       const struct subject *subject, uint32_t timers, unsigned threads);
+void table_add(struct table *table, const struct workload *workload, const struct subject *subject,
+               uint32_t timers, unsigned threads);
 
 /* Returns NULL if the table has no such cell, or if the cell has no result. */
 const struct cell *table_find(const struct table *table, const char *workload, const char *subject,
