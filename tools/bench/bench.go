@@ -24,6 +24,8 @@ const (
 	inFlight  = 64
 	cancelLag = 64
 	armingNs  = 4000
+
+	requestTime = 30 * time.Second
 )
 
 type randoms uint64
@@ -194,71 +196,57 @@ func churn() {
 	})
 }
 
-func request() {
+func request(touch, later bool) {
 	armAll(*timers, time.Minute, 2*time.Minute)
-	for i := *timers; i < len(list); i++ {
-		arm(i, 30*time.Second)
+	records = make([]record, inFlight)
+	for i := *timers; later && i < len(list); i++ {
+		arm(i, requestTime)
 	}
 	timed(inFlight, func(member int, _ *randoms) {
 		first := *timers + member*inFlight
 		for i := 0; i < inFlight; i++ {
-			list[first+i].Stop()
-			arm(first+i, 30*time.Second)
-		}
-	})
-}
-
-func requestInLoop(later bool) {
-	armAll(*timers, time.Minute, 2*time.Minute)
-	records = make([]record, inFlight)
-	for i := *timers; later && i < len(list); i++ {
-		arm(i, 30*time.Second)
-	}
-	timed(inFlight, func(int, *randoms) {
-		for i := range records {
-			records[i].messages++
-			if later {
-				list[*timers+i].Stop()
+			if touch {
+				records[i].messages++
 			}
-			arm(*timers+i, 30*time.Second)
+			if later {
+				list[first+i].Stop()
+			}
+			arm(first+i, requestTime)
 			if !later {
-				list[*timers+i].Stop()
+				list[first+i].Stop()
 			}
 		}
 	})
 }
 
 func server() {
+	armAll(*timers, time.Minute, time.Minute)
 	records = make([]record, *timers)
-	const connections, requests = time.Minute, 30 * time.Second
-	const requestsEach = 256
-	armAll(*timers, connections, connections)
 	each := *timers / *threads
-	type loop struct {
-		list   [requestsEach]*time.Timer
+	requests := make([]struct {
+		list   [256]*time.Timer
 		oldest int
-	}
-	loops := make([]loop, *threads)
-	for member := range loops {
-		for i := range loops[member].list {
-			loops[member].list[i] = time.AfterFunc(requests, func() {})
+	}, *threads)
+	for member := range requests {
+		for i := range requests[member].list {
+			requests[member].list[i] = time.AfterFunc(requestTime, count)
 		}
 	}
 	timedBy(func(member int, r *randoms) int64 {
-		own, count := &loops[member], 1+r.below(turnOps)
-		for i := 0; i < count; i++ {
+		own, messages := &requests[member], 1+r.below(turnOps)
+		for i := 0; i < messages; i++ {
 			connection := member*each + r.below(each)
 			records[connection].messages++
-			list[connection].Reset(connections)
+			list[connection].Reset(time.Minute)
 			own.list[own.oldest].Stop()
-			own.list[own.oldest] = time.AfterFunc(requests, func() {})
-			own.oldest = (own.oldest + 1) % requestsEach
+			own.list[own.oldest] = time.AfterFunc(requestTime, count)
+			own.oldest = (own.oldest + 1) % len(own.list)
 			if r.below(1000) == 0 {
 				list[connection].Stop()
-				arm(connection, connections)
+				arm(connection, time.Minute)
 			}
 		}
-		return int64(count)
+		return int64(messages)
 	})
 }
 
@@ -437,11 +425,11 @@ func main() {
 		"refresh":            func() { refresh(false, false) },
 		"neighbours":         func() { refresh(true, false) },
 		"churn":              churn,
-		"request":            request,
+		"request":            func() { request(false, true) },
 		"server":             server,
 		"loop-refresh":       func() { refresh(false, true) },
-		"loop-request":       func() { requestInLoop(false) },
-		"loop-request-later": func() { requestInLoop(true) },
+		"loop-request":       func() { request(true, false) },
+		"loop-request-later": func() { request(true, true) },
 		"loop-expire":        func() { expire(time.Millisecond, true) },
 		"burst":              func() { expire(time.Millisecond, false) },
 		"stream":             func() { expire(time.Second, false) },
