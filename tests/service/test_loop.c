@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define NEVER UINT64_MAX
@@ -481,7 +482,7 @@ START_TEST(quiet_turns_make_no_system_call)
 		expect_eq(timerhub_loop_turn(loop), 0);
 		forbid_system_calls(SCMP_SYS(exit_group));
 		turn_quietly(items, count);
-		_exit(0);
+		syscall(SYS_exit_group, EXIT_SUCCESS); /* _exit() may write coverage counters */
 	}
 	child_ends_well(child);
 }
