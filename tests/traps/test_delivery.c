@@ -253,6 +253,34 @@ START_TEST(law_9_what_the_owner_puts_back_is_told_again)
 }
 END_TEST
 
+/*
+ * The queue is stopped, and the owner has taken out the handles. The waiter naps and looks again.
+ * It leaves no event behind.
+ */
+START_TEST(stop_leaves_nothing_that_the_owner_puts_back)
+{
+	static const uint64_t timeouts_ns[] = { 0, TIMERHUB_NEVER };
+
+	for (unsigned i = 0; i < COUNT_OF(timeouts_ns); i++) {
+		struct rig rig = rig_manual(8);
+		struct puppet waiter = puppet_of(&rig, WAIT);
+		struct puppet owner;
+
+		waiter.deed.at_ns = timeouts_ns[i];
+		stop_with_all_taken_out(&rig, &owner);
+		timerhub_queue_stop(rig.queue);
+		puppet_start(&waiter, TEST_POINT_WAIT_BEFORE_SLEEP);
+		puppet_go_on_if_it_comes(&waiter, TEST_POINT_WAIT_BEFORE_SLEEP);
+		expect(!atomic_load(&waiter.over));
+		puppet_finish(&owner);
+		puppet_finish(&waiter);
+		expect_events(&waiter, 2, "XY");
+		expect_eq(timerhub_wait(rig.queue, waiter.deed.events, 8, 0), -ESHUTDOWN);
+		rig_close(&rig);
+	}
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	puppets_begin("traps of delivery", argc, argv);
@@ -264,5 +292,6 @@ int main(int argc, char **argv)
 	tests_add(stop_is_seen_by_a_wait_about_to_block, 60);
 	tests_add(stop_half_done_is_a_stop, 60);
 	tests_add(law_9_what_the_owner_puts_back_is_told_again, 60);
+	tests_add(stop_leaves_nothing_that_the_owner_puts_back, 60);
 	return tests_run();
 }
