@@ -159,8 +159,10 @@ static unsigned occurrences(const char *text, const char *of)
 
 START_TEST(hubs_share_a_family_and_differ_in_labels)
 {
-	struct labelled_stats hubs[2] = { { .stats = { .armed = 5 } },
-		                          { .stats = { .armed = 6 } } };
+	struct labelled_stats hubs[2] = {
+		{ .stats = { .armed = 5 } },
+		{ .stats = { .armed = 6, .sleeper = TIMERHUB_SLEEPER_URING } },
+	};
 	char labels[2][64], buffer[2 * TEXT_BYTES];
 	struct text text = { .buffer = buffer, .bytes = sizeof(buffer) };
 
@@ -177,6 +179,8 @@ START_TEST(hubs_share_a_family_and_differ_in_labels)
 	expect(strstr(buffer, "timerhub_armed_total{hub=\"0\",thread=\"a\\\"b\\\\c??\"} 5\n"
 	                      "timerhub_armed_total{hub=\"1\",thread=\"a\\\"b\\\\c??\"} 6\n"));
 	expect(strstr(buffer, "_info{hub=\"0\",thread=\"a\\\"b\\\\c??\",sleeper=\"none\"} 1\n"));
+	expect(strstr(buffer,
+	              "_info{hub=\"1\",thread=\"a\\\"b\\\\c??\",sleeper=\"io_uring\"} 1\n"));
 	expect(strstr(buffer, "{hub=\"1\",thread=\"a\\\"b\\\\c??\",le=\"+Inf\"} 0\n"));
 	expect_eq(occurrences(buffer, "# TYPE timerhub_armed "), 1);
 	expect_eq(occurrences(buffer, "# EOF"), 1);
