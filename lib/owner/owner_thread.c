@@ -284,8 +284,6 @@ void owner_wait_pass(struct owner *owner)
 	 */
 	uint32_t begun = u32_fetch_add_release(&owner->passes_begun, 0); /* [pass] */
 
-	if (!owner->running)
-		return;
 	(void)u32_fetch_add_relaxed(&owner->pass_waiters, 1);
 	bell_ring(owner->world.bell);
 	while (u32_load_acquire(&owner->passes_begun) == begun) /* [pass] */
