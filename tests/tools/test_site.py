@@ -278,6 +278,8 @@ def check_narrow(browser, folder):
 
 
 def check_shown(browser, folder, pictures):
+    if pictures:
+        pictures.mkdir(parents=True, exist_ok=True)
     for page in SHOWN:
         for width, height in WIDTHS.items():
             for scheme in SCHEMES:

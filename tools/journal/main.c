@@ -311,7 +311,7 @@ static int run(const struct command *command, char **arguments)
 static int command_line(int argc, char **argv)
 {
 	if (argc < 2)
-		return tool_wrong_use("there is no command", NULL);
+		return tool_wrong_use("a command is wanted", NULL);
 	for (unsigned i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
 		if (strcmp(argv[1], commands[i].name) != 0)
 			continue;

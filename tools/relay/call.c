@@ -126,7 +126,10 @@ enum status open_call(struct call *call, const struct options *options, const ch
 	if (result == -EOPNOTSUPP)
 		return misused("TLS is for stunnel and its like: rediss:// is not known", NULL);
 	/* The address is not printed, because it may have a password. */
-	return result < 0 ? misused("--redis, or $REDIS_URL, is no server's address", NULL) : GOOD;
+	if (result < 0)
+		return misused("--redis, or $REDIS_URL, is not like redis://HOST:PORT or unix:PATH",
+		               NULL);
+	return GOOD;
 }
 
 int connect_call(struct call *call, uint32_t shard)

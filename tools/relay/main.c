@@ -19,7 +19,7 @@ static const char usage[] = "usage: timerhub-relay [OPTION...] COMMAND [QUEUE [A
 const char console_tool[] = "timerhub-relay";
 const char console_help[] =
 	"usage: timerhub-relay [OPTION...] COMMAND [QUEUE [ARGUMENT...]]\n"
-	"  run QUEUE...                 be an alarm clock of these queues until SIGTERM\n"
+	"  run QUEUE...                 be a relay of these queues until SIGTERM\n"
 	"  create QUEUE [NAME=VALUE...] make a queue; set: change its settings\n"
 	"  put QUEUE ID WHEN [DATA]     put a task; WHEN: 90s, 500ms, 2m, 1h, 3d, never,\n"
 	"                               @SECONDS since 1970; DATA -: standard input\n"
@@ -32,7 +32,7 @@ const char console_help[] =
 	"  drain QUEUE                  wait until no task is left\n"
 	"  top QUEUE...                 watch queues and their relays\n"
 	"  load                         load the functions into the server\n"
-	"Options, before or behind the command; --help, -h, --version and -V besides:\n"
+	"Options, before or behind the command, and --help, -h, --version, -V:\n"
 	"  --redis URL     the server, without a password, or @FILE with the URL; else\n"
 	"                  $REDIS_URL, else redis://127.0.0.1\n"
 	"  --json          for programs; --metrics: stat as OpenMetrics text\n"
@@ -157,7 +157,7 @@ static enum status run_with(const struct command *command, const struct options 
 	enum status status;
 
 	if (count < command->words_min || count > command->words_max)
-		return misused("too few words, or too many, for", command->name);
+		return misused("wrong number of arguments for", command->name);
 	status = open_call(&call, options, count > 0 ? words[0] : "any");
 	if (status == GOOD)
 		status = run_call(command, &call, words, count);

@@ -47,9 +47,12 @@ static void stop(int number)
 	stopped = 1;
 }
 
+static const char usage[] = "usage: timerhub-top [-1] [-j | -m] [-i SECONDS] PID\n"
+			    "       timerhub-top --help tells the options\n";
+
 const char console_tool[] = "timerhub-top";
 const char console_help[] =
-	"Usage: timerhub-top [-1] [-j | -m] [-i SECONDS] PID\n"
+	"usage: timerhub-top [-1] [-j | -m] [-i SECONDS] PID\n"
 	"\n"
 	"Watches the timerhub hubs of a process that opened them with\n"
 	"TIMERHUB_OBSERVABLE.\n"
@@ -69,6 +72,12 @@ static int complain(const char *what)
 	return -1;
 }
 
+static int misused(const char *what)
+{
+	(void)fputs(usage, stderr);
+	return complain(what);
+}
+
 static int parse_interval(const char *text, struct options *options)
 {
 	char *end;
@@ -78,7 +87,7 @@ static int parse_interval(const char *text, struct options *options)
 	/* The condition is written so that NaN fails too. */
 	if (end == text || *end != 0 ||
 	    !(options->interval_s >= INTERVAL_MIN_S && options->interval_s <= INTERVAL_MAX_S))
-		return complain("the interval is 0.05 to 3600 seconds");
+		return misused("the interval is 0.05 to 3600 seconds");
 	return 0;
 }
 
@@ -90,7 +99,7 @@ static int parse_pid(const char *text, struct options *options)
 	errno = 0;
 	pid = strtol(text, &end, 10);
 	if (end == text || *end != 0 || errno != 0 || pid < 1 || pid > INT_MAX)
-		return complain("PID is the number of a process");
+		return misused("PID must be the id of a process, a number");
 	options->pid = (pid_t)pid;
 	return 0;
 }
@@ -112,6 +121,7 @@ static int parse(int argc, char **argv, struct options *options)
 	};
 	int option;
 
+	opterr = 0;
 	while ((option = getopt_long(argc, argv, "1jmi:hV", names, NULL)) != -1) {
 		if (option == '1') {
 			options->once = true;
@@ -122,14 +132,16 @@ static int parse(int argc, char **argv, struct options *options)
 		} else if (option == 'h' || option == 'V') {
 			(void)console_answer(option == 'h' ? "-h" : "-V");
 			return 1;
-		} else if (option != 'i' || parse_interval(optarg, options) < 0) {
+		} else if (option != 'i') {
+			return misused("there is no such option, or its value is missing");
+		} else if (parse_interval(optarg, options) < 0) {
 			return -1;
 		}
 	}
 	if (options->json && options->metrics)
-		return complain("either --json or --metrics");
+		return misused("--json and --metrics exclude each other");
 	if (argc - optind != 1)
-		return complain("tell me one process: timerhub-top PID");
+		return misused("the PID of one process is wanted");
 	return parse_pid(argv[optind], options);
 }
 
@@ -217,11 +229,8 @@ int main(int argc, char **argv)
 	struct watch watch;
 	int result = parse(argc, argv, &options);
 
-	if (result != 0) {
-		if (result < 0)
-			(void)fputs(console_help, stderr);
+	if (result != 0)
 		return console_end(result < 0 ? EXIT_USAGE : 0, EXIT_REFUSED);
-	}
 	(void)setlocale(LC_CTYPE, "");
 	catch_signals();
 	result = watch_open(&watch, options.pid);
