@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See agenda.h. The caller holds the journal's lock. tests/journal compares the agenda with an
- * array that is searched.
+ * See agenda.h. The caller holds the journal's lock. The tests in tests/journal compare the agenda
+ * with an unsorted array.
  */
 #include "journal/agenda.h"
 

@@ -2,8 +2,9 @@
 /*
  * A priority queue of tasks by time. Of two tasks with equal times, the task with the lower id is
  * first. A journal has two agendas: tasks to deliver, on the wall clock, and leases, on the
- * monotonic clock. The agenda is a 4-ary heap of 16-byte cells. A cell has the time beside the
- * pointer, so a comparison does not read the task. The module reads no clock: time is an argument.
+ * monotonic clock. The agenda is a 4-ary heap of 16-byte cells. A cell of the heap holds the time
+ * and the pointer to the task, so a comparison does not read the task. The module reads no clock:
+ * time is an argument.
  */
 #ifndef JOURNAL_AGENDA_H
 #define JOURNAL_AGENDA_H
@@ -25,13 +26,14 @@ struct agenda {
 };
 
 /*
- * Reserve room for `count` tasks, so that no insert up to that number fails. Returns 0 or -ENOMEM.
+ * Reserve room for `count` tasks. An insert needs reserved room, so it cannot fail. Returns 0 or
+ * -ENOMEM.
  */
 int agenda_reserve(struct agenda *agenda, uint32_t count);
 
 void agenda_fini(struct agenda *agenda);
 
-/* The task must be in no agenda, and there must be room. */
+/* Insert a task that is in no agenda. The agenda must have room for the task. */
 void agenda_insert(struct agenda *agenda, struct task *task, uint64_t time_ns);
 
 /* Returns the time for which the task was in the agenda. */

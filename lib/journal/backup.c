@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See backup.h. Any thread may call. The call opens the directory once more, as check does, and
- * reads the files without the journal's lock. The copy's watermark is written first. So if the last
- * segment is missing, the copy ends before its watermark, and open refuses it. Tested by
+ * See backup.h. Any thread may call. A backup opens the journal's directory once more and reads the
+ * files without the journal's lock. The watermark is copied before the segments. So if a copy has
+ * no last segment, its log ends before its watermark, and open refuses the copy. Tested by
  * tests/journal/test_calls.c, which puts and ends tasks during the copy, and by tool_test.py.
  */
 #include "journal/backup.h"
@@ -28,7 +28,7 @@ static int backup_found_name(void *context, const char *name)
 struct backup {
 	struct disk *from;
 	struct disk *to;
-	bool by_copy; /* the error is of the disk of the copy */
+	bool by_copy; /* the error came from the disk of the copy, not of the original */
 };
 
 /* If `result` is an error, note that the disk of the copy has failed. Returns `result`. */

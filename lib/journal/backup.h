@@ -19,7 +19,7 @@
  */
 int backup_copy(struct disk *from, const char *to, bool *ret_by_copy);
 
-/* Does what backup_copy() does, to a directory that is open. */
+/* Does the work of backup_copy() for a destination directory that is open already. */
 int backup_to(struct disk *from, struct disk *to);
 
 #endif

@@ -87,7 +87,9 @@ struct transaction *batch_take_out(struct batch *batch, bool only_ends)
 	struct transaction *out = NULL, **end = &out, *next;
 	struct transaction *transaction = batch->first;
 
-	/* Also drop the records that belong to no transaction; they only count deliveries. */
+	/*
+	 * Also drop the records that belong to no transaction, because they only count deliveries.
+	 */
 	batch_begin(batch, batch->number);
 	for (; transaction; transaction = next) {
 		next = transaction->next;

@@ -14,8 +14,8 @@
 #include "journal/task.h"
 
 /*
- * One change of one task. A put has the new task in `task`. Any other change names its task by a
- * delivery, a key, or an id.
+ * One change of one task. If the change is a put, `task` is the new task. Any other change names
+ * its task by a delivery, a key, or an id.
  */
 struct change {
 	enum record_type type;
@@ -25,23 +25,23 @@ struct change {
 	size_t key_len;
 	uint64_t delivery;     /* the delivery that the change ends; 0: none */
 	uint64_t due_ns;       /* the new due time, if any */
-	uint32_t reason;       /* why the task is parked; only of PARK */
-	uint32_t body_crc;     /* only of PUT */
+	uint32_t reason;       /* why the task is parked; used by a PARK only */
+	uint32_t body_crc;     /* checksum of the new task's record body; used by a PUT only */
 	uint64_t lease_end_ns; /* the end of the task's lease, if the change is refused */
-	size_t at;             /* its record in the batch */
+	size_t at;             /* offset of the change's record in the batch */
 };
 
 /*
- * A transaction: all of its changes are made, or none. It belongs to its caller again when it has
- * ended.
+ * A transaction: all of its changes are made, or none. When the transaction has ended, the struct
+ * belongs to its caller again.
  */
 struct transaction {
 	struct transaction *next;
 	struct change *changes;
 	unsigned count;
-	int result;   /* set by the leader */
+	int result;   /* outcome of the transaction; the leader sets it */
 	bool async;   /* no thread waits: the completions own the transaction */
-	uint64_t tag; /* the caller's, for the completion */
+	uint64_t tag; /* a number that the caller gave, returned in the completion */
 };
 
 struct batch {

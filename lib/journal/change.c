@@ -11,7 +11,7 @@
 #include "journal/transaction.h"
 #include "journal/writer.h"
 
-#define DUE_MAX_NS (UINT64_C(1) << 63) /* each due time must be before it, or "never" */
+#define DUE_MAX_NS (UINT64_C(1) << 63) /* a due time must be less than this, or "never" */
 
 static int change_read_due(struct timerhub_journal *journal, uint64_t when_ns, uint32_t flags,
                            uint64_t *ret_due_ns)
@@ -35,7 +35,8 @@ static int change_read_due(struct timerhub_journal *journal, uint64_t when_ns, u
 /* ---- from what callers say; the lock is not held ---- */
 
 /*
- * Compute the checksum before taking the lock, so that several callers can do it at the same time.
+ * Compute the checksum before taking the lock, so that several callers can compute theirs at the
+ * same time.
  */
 static int change_prepare_put(struct timerhub_journal *journal,
                               const struct timerhub_journal_change *asked, struct change *change)
@@ -122,8 +123,8 @@ static int change_prepare(struct timerhub_journal *journal,
 /* ---- the calls ---- */
 
 /*
- * Convert the caller's changes. On failure `*ret_index` is the wrong change, and the caller frees
- * the prepared tasks.
+ * Convert the caller's changes. On failure `*ret_index` is the index of the faulty change, and the
+ * caller frees the prepared tasks.
  */
 static int transaction_prepare(struct timerhub_journal *journal, struct transaction *transaction,
                                const struct timerhub_journal_change *changes, unsigned count,
@@ -149,7 +150,7 @@ static void transaction_free_tasks(struct transaction *transaction)
 			free(transaction->changes[i].task);
 }
 
-/* Refuse the transaction because of its change number `index`. Returns `result`. */
+/* Refuse the transaction because its change number `index` is wrong. Returns `result`. */
 static int transaction_refuse(struct transaction *transaction,
                               struct timerhub_journal_change *changes, unsigned index, int result)
 {

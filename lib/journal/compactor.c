@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * See compactor.h. The leader compacts after a batch, while deliveries go on. Only the first
- * segment is compacted. The record that ends a task is always behind the record that began it. So a
- * record in the first segment matters only if its task is live at that place.
+ * segment is compacted. The record that ends a task is always behind the record that began it. So
+ * compaction needs a record of the first segment only if the task is live and that record has the
+ * task's data.
  */
 #include "journal/compactor.h"
 
@@ -10,7 +11,10 @@
 #include <stdlib.h>
 
 #define STEP_BYTES ((size_t)64 << 10)
-/* A round writes these bytes for each segment, in addition to the live records. */
+/*
+ * For each segment that it drops, a round of compaction writes these bytes in addition to the live
+ * records.
+ */
 #define ROUND_BYTES (2u * SEGMENT_HEADER_BYTES + RECORD_HEADER_BYTES)
 
 void compactor_init(struct compactor *compactor, struct log *log, struct lock *lock,
@@ -32,11 +36,12 @@ void compactor_fini(struct compactor *compactor)
 }
 
 /*
- * Returns whether compaction is worth a round: the files have more than `halves` halves of the
- * bytes of live tasks, plus a segment, and a round frees enough. A round over N segments writes the
- * live records again, a record for each segment dropped, and at most 2 N + 1 headers. A round frees
- * all other records. If a round would free less than a quarter of a segment, no round begins.
- * Therefore compaction ends even if reserved room and not records fill the disk.
+ * Returns whether to begin a round of compaction: the files are larger than the live tasks' bytes
+ * times `halves` / 2, plus a segment, and a round would free enough. A round over N segments writes
+ * the live records again, a record for each segment dropped, and at most 2 N + 1 headers. A round
+ * of compaction frees all records but these. If a round would free less than a quarter of a
+ * segment, no round begins. Without this rule compaction would never end if reserved room filled
+ * the disk instead of records.
  */
 static bool compactor_is_over(struct compactor *compactor, unsigned halves)
 {
@@ -115,7 +120,7 @@ static struct record compactor_record(const struct task *task)
 /*
  * Copy a task that is live in the first segment. Only the leader ends tasks and moves them on disk.
  * The lock protects the fields that other threads change. Returns 0, -ENOMEM, or -ENOSPC if the
- * buffer must be written first, because a segment would grow beyond its size.
+ * buffered copies fill a segment and must be written first.
  */
 static int compactor_copy(struct compactor *compactor, const struct task *task)
 {
@@ -135,7 +140,7 @@ static int compactor_copy(struct compactor *compactor, const struct task *task)
 	return 0;
 }
 
-/* Returns the task that is live in the record at this place; NULL: none is. */
+/* Returns the live task whose data is in the record at this place, or NULL. */
 static struct task *compactor_find(struct compactor *compactor, const struct record *record,
                                    uint64_t offset)
 {
@@ -180,7 +185,7 @@ static int compactor_read(struct compactor *compactor, size_t enough)
 	return 1;
 }
 
-/* Returns the next task of a bucket that is live in the first segment; NULL: there is none. */
+/* Returns the next task of a bucket whose data is in the first segment, or NULL. */
 static struct task *compactor_next_in_bucket(struct compactor *compactor, struct task *after)
 {
 	uint32_t first = (uint32_t)compactor->log->segments[0].number;
@@ -195,8 +200,8 @@ static struct task *compactor_next_in_bucket(struct compactor *compactor, struct
 }
 
 /*
- * Does what compactor_read() does, but takes the tasks from the table. If the tasks of a bucket do
- * not fit, the next step scans the bucket from its beginning.
+ * Does the work of compactor_read() without the segment: finds its tasks in the table of ids. If
+ * the tasks of a bucket do not fit, the next step scans the bucket from its beginning.
  */
 static int compactor_scan(struct compactor *compactor, size_t enough)
 {
@@ -218,7 +223,7 @@ static int compactor_scan(struct compactor *compactor, size_t enough)
 
 /* ---- a step ---- */
 
-/* Note that the tasks are now where their copies are. */
+/* Set each task's place on the disk to the place of its copy. */
 static void compactor_move_tasks(struct compactor *compactor, const struct log_position *position)
 {
 	size_t at = 0;
@@ -228,7 +233,7 @@ static void compactor_move_tasks(struct compactor *compactor, const struct log_p
 		struct record record;
 		struct task *task;
 
-		/* The record cannot be bad, because it was sealed just before. */
+		/* The record is good, because log_append() has just sealed it. */
 		(void)record_decode_header(compactor->buffer + at, compactor->log->salt, &record);
 		task = tasks_find(compactor->tasks, record.id);
 		task->segment = (uint32_t)position->segment;
@@ -241,8 +246,8 @@ static void compactor_move_tasks(struct compactor *compactor, const struct log_p
 }
 
 /*
- * This record must be written before a segment can be dropped. So on a full disk it may use the
- * spare room.
+ * The record of a drop must be written before a segment can be dropped. So on a full disk this
+ * record may use the spare room.
  */
 static bool compactor_drop(struct compactor *compactor)
 {
@@ -286,7 +291,7 @@ static int compactor_collect(struct compactor *compactor, size_t enough)
 		result = compactor_read(compactor, enough);
 		if (result >= 0 || result == -ENOMEM)
 			return result;
-		/* The collected copies are written first, so that no task is copied twice. */
+		/* Write the collected copies first, so that no task is copied twice. */
 		reader_close(&compactor->reader);
 		compactor->state = COMPACTOR_SCANS;
 		return 1;

@@ -2,7 +2,7 @@
 /*
  * See completions.h. The leader adds completions, and any thread takes them. If another thread
  * empties the list before the leader writes to the fd, the fd becomes readable although the list is
- * empty. The next take clears the fd.
+ * empty. The next call of completions_take() clears the fd.
  */
 #include "journal/completions.h"
 
@@ -72,8 +72,8 @@ struct transaction *completions_take(struct completions *completions)
 			completions->last = NULL;
 	} else if (completions->fd >= 0) {
 		/*
-		 * The leader may write to the fd only after this read. Then the fd is readable
-		 * although the list is empty.
+		 * If the leader writes to the fd after this read, the fd is readable although the
+		 * list is empty.
 		 */
 		(void)eventfd_read(completions->fd, &count);
 		completions->rung = false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Keeps the outcomes of timerhub_journal_submit() until a caller takes them, and an eventfd that is
- * readable while there are some. The caller of each function holds the journal's lock, except for
- * completions_ring().
+ * readable while the list has outcomes. The caller of each function holds the journal's lock,
+ * except for completions_ring().
  */
 #ifndef JOURNAL_COMPLETIONS_H
 #define JOURNAL_COMPLETIONS_H
@@ -27,13 +27,16 @@ int completions_fd(struct completions *completions);
 /* Add a transaction that has ended. */
 void completions_put(struct completions *completions, struct transaction *transaction);
 
-/* Returns whether the fd must be made readable. If so, call completions_ring() without the lock. */
+/*
+ * Returns whether the fd must be made readable. If completions_must_ring() returns true, the caller
+ * releases the lock and calls completions_ring().
+ */
 bool completions_must_ring(struct completions *completions);
 
 void completions_ring(const struct completions *completions);
 
 /*
- * Returns the first transaction, which the caller frees. If there is none, clears the fd and
+ * Returns the first transaction, which the caller frees. If the list is empty, clears the fd and
  * returns NULL.
  */
 struct transaction *completions_take(struct completions *completions);

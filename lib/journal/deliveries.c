@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* See deliveries.h: an array with a free list. Tested through take, done, retry and release. */
+/*
+ * See deliveries.h: an array with a free list. The calls take, done, retry and release test this
+ * table.
+ */
 #include "journal/deliveries.h"
 
 #include <errno.h>

@@ -2,8 +2,8 @@
 /*
  * Keeps the deliveries that workers have not yet acknowledged. A delivery keeps its task in memory
  * until the worker acknowledges, returns, parks or releases the delivery, even if the task has
- * ended. A task may have several deliveries. Only the latest may change the task. The caller of
- * each function holds the journal's lock.
+ * ended. A task may have several deliveries. Only the latest delivery of a task may change the
+ * task. The caller of each function holds the journal's lock.
  */
 #ifndef JOURNAL_DELIVERIES_H
 #define JOURNAL_DELIVERIES_H
@@ -11,17 +11,18 @@
 #include "journal/tasks.h"
 
 struct delivery {
-	struct task *task; /* NULL: the place is free */
+	struct task *task; /* NULL: the element is free */
 	uint64_t periods;  /* periods of the task that this delivery covers */
-	uint32_t round;    /* differs from earlier deliveries at the same place */
-	uint32_t next;     /* the next free place, plus 1 */
+	/* part of the delivery's number, different from earlier deliveries at this index */
+	uint32_t round;
+	uint32_t next; /* index of the next free element, plus 1; 0: none */
 };
 
 struct deliveries {
 	struct delivery *places;
 	uint32_t capacity;
-	uint32_t count; /* number of places in use */
-	uint32_t free;  /* the first free place, plus 1; 0: none */
+	uint32_t count; /* number of elements in use */
+	uint32_t free;  /* index of the first free element, plus 1; 0: none */
 	uint32_t round;
 };
 
@@ -29,8 +30,8 @@ struct deliveries {
 int deliveries_reserve(struct deliveries *deliveries);
 
 /*
- * Add a delivery, which becomes the task's latest. There must be room. Returns the delivery's
- * number, never 0.
+ * Add a delivery, which becomes the task's latest. The table must have room (deliveries_reserve()).
+ * Returns the delivery's number, never 0.
  */
 uint64_t deliveries_insert(struct deliveries *deliveries, struct task *task, uint64_t periods);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See delivery.h. The caller holds the journal's lock. The record of a delivery has only the number
- * of attempts. It is written after the delivery, with the next change or some milliseconds later.
- * No caller waits for it.
+ * See delivery.h. The caller holds the journal's lock. The record of a delivery holds only the
+ * task's number of attempts. The leader writes this record after the delivery, with the next change
+ * or some milliseconds later. No caller waits for the record of a delivery.
  */
 #include "journal/delivery.h"
 
@@ -98,8 +98,8 @@ int delivery_make(struct timerhub_journal *journal, struct timerhub_task *ret_ta
 }
 
 /*
- * After a stop, only tasks that were due at the stop are delivered. Otherwise workers that return a
- * task would get it again and again, and never end.
+ * After a stop, only tasks that were due at the stop are delivered. Without this rule a worker that
+ * retries a task would get the task again and again, and never end.
  */
 bool delivery_is_due(struct timerhub_journal *journal)
 {
@@ -145,7 +145,7 @@ int delivery_find(struct timerhub_journal *journal, uint64_t id, uint64_t delive
 	} else {
 		result = -ESTALE;
 	}
-	/* Also end a delivery that may not change its task. */
+	/* Also end a delivery whose answer may no longer change the task. */
 	if (result < 0)
 		deliveries_remove(&journal->deliveries, &journal->tasks, held);
 	else

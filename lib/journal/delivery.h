@@ -22,8 +22,8 @@ int delivery_make(struct timerhub_journal *journal, struct timerhub_task *ret_ta
 
 /*
  * Find a delivery that may change its task. Returns 0 if no change of the task is in flight, or 1
- * if one is, in the batch `*ret_batch`. Otherwise ends the delivery and returns -ENOENT or -ESTALE,
- * with the meaning of timerhub_journal_done().
+ * if the batch `*ret_batch` has a change of the task. If the delivery may not change the task, ends
+ * the delivery and returns -ENOENT or -ESTALE, with the meaning of timerhub_journal_done().
  */
 int delivery_find(struct timerhub_journal *journal, uint64_t id, uint64_t delivery,
                   struct delivery **ret_held, uint32_t *ret_batch);
@@ -34,10 +34,13 @@ int delivery_find(struct timerhub_journal *journal, uint64_t id, uint64_t delive
  */
 int delivery_in_flight(const struct task *task, uint32_t *ret_batch);
 
-/* Let the delivery's lease begin again. The worker keeps the task even if the lease had ended. */
+/* Begin a new lease of a delivered task. The worker keeps the task even if the lease had ended. */
 void delivery_prolong(struct timerhub_journal *journal, struct task *task, uint64_t lease_ns);
 
-/* Wake every waiting taker. Each one then checks whether it must return. Releases the lock. */
+/*
+ * Wake every thread that waits in take. Each woken taker checks whether it must return. Releases
+ * the lock.
+ */
 void delivery_wake_takers(struct timerhub_journal *journal);
 
 #endif

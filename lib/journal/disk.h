@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Abstracts the file system under a journal's directory, as a table of calls. disk_real.c makes
- * system calls. Tests use a simulated disk that loses and tears unsynced writes. One thread calls
- * at a time; after open it is the leader. An open file is a small number, at least 0.
+ * system calls. Tests use a simulated disk that loses and tears unsynced writes. One thread at a
+ * time uses a disk. After open this thread is the leader. An open file is a small number, at least
+ * 0.
  */
 #ifndef JOURNAL_DISK_H
 #define JOURNAL_DISK_H
@@ -11,14 +12,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DISK_NAME_MAX 32 /* with its NUL */
+#define DISK_NAME_MAX 32 /* longest file name, with its NUL */
 
 struct disk;
 
 struct disk_ops {
 	/*
-	 * Lock the directory. Returns 0, also if this struct has the lock already. -EBUSY: another
-	 * process has the lock, or another open journal of this process.
+	 * Lock the directory. Returns 0, also if this struct has the lock already. Returns -EBUSY
+	 * if another process, or another open journal of this process, has the lock.
 	 */
 	int (*lock)(struct disk *disk);
 	/*
@@ -27,15 +28,18 @@ struct disk_ops {
 	 */
 	int (*list)(struct disk *disk, int (*found)(void *context, const char *name),
 	            void *context);
-	/* Create an empty file. It replaces a file of the same name. */
+	/* Create an empty file. The new file replaces a file of the same name. */
 	int (*create)(struct disk *disk, const char *name);
 	/*
-	 * Open a file and write its size to `ret_bytes`. Returns -EBADMSG if it is not a regular
-	 * file.
+	 * Open a file and write its size to `ret_bytes`. Returns -EBADMSG if the name is not of a
+	 * regular file.
 	 */
 	int (*open)(struct disk *disk, const char *name, bool write, uint64_t *ret_bytes);
 	void (*close)(struct disk *disk, int file);
-	/* As pread(2) and pwrite(2), but return -errno. They may read or write fewer bytes. */
+	/*
+	 * The calls `read` and `write` do the work of pread(2) and pwrite(2), but return -errno.
+	 * Both may move fewer bytes than asked.
+	 */
 	int64_t (*read)(struct disk *disk, int file, void *bytes, size_t count, uint64_t offset);
 	int64_t (*write)(struct disk *disk, int file, const void *bytes, size_t count,
 	                 uint64_t offset);

@@ -14,8 +14,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#ifndef STATX_NLINK /* older C libraries have no statx(), and newer ones define the struct
-#themselves */
+#ifndef STATX_NLINK /* older C libraries have no statx(), newer ones define the struct */
 #include <linux/stat.h>
 #endif
 
@@ -29,10 +28,11 @@
 
 struct disk_real {
 	struct disk disk;
-	bool counts_links; /* the file system counts the names of a file */
+	bool counts_links; /* the file system counts the hard links of a file */
 	int dir;
-	struct file_lock lock;     /* the lock file; earlier versions lock only it */
-	struct file_lock dir_lock; /* the directory itself, even if it is renamed */
+	struct file_lock lock; /* locks the lock file; earlier versions lock only this file */
+	/* locks the directory itself, even if the directory is renamed */
+	struct file_lock dir_lock;
 };
 
 static struct disk_real *disk_real_of(struct disk *disk)
@@ -90,8 +90,8 @@ static int disk_real_list(struct disk *disk, int (*found)(void *context, const c
 
 /*
  * Returns the number of names of a file, or -1 if it is unknown. fstat() would read the file's
- * times too. Then the kernel records the time of the next write exactly, and a file system without
- * a journal writes the inode at the next sync.
+ * times too. After such a read the kernel records the time of the next write exactly, and a file
+ * system without a journal writes the inode at the next sync.
  */
 static int64_t disk_real_links(int file)
 {
@@ -108,7 +108,10 @@ static int disk_real_create(struct disk *disk, const char *name)
 	struct disk_real *real = disk_real_of(disk);
 	int file;
 
-	/* Another user may have put a link here. It is removed, not followed. */
+	/*
+	 * Another user may have created a symbolic link of this name. Remove the link, and do not
+	 * follow it.
+	 */
 	if (unlinkat(real->dir, name, 0) < 0 && errno != ENOENT)
 		return -errno;
 	file = openat(real->dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
@@ -172,7 +175,7 @@ static void disk_real_swallow_signal(void)
 
 	(void)sigemptyset(&set);
 	(void)sigaddset(&set, SIGXFSZ);
-	(void)sigtimedwait(&set, NULL, &now); /* the file may be absent */
+	(void)sigtimedwait(&set, NULL, &now); /* returns at once if no SIGXFSZ is pending */
 }
 
 static int64_t disk_real_write(struct disk *disk, int file, const void *bytes, size_t count,
@@ -235,8 +238,8 @@ static uint32_t disk_real_random(struct disk *disk)
 
 	(void)disk;
 	/*
-	 * If getrandom() fails, checksums are seeded with 0. They are then weaker against stale
-	 * bytes.
+	 * If getrandom() fails, checksums are seeded with 0. Checksums with the seed 0 are weaker
+	 * against stale bytes.
 	 */
 	(void)!getrandom(&number, sizeof(number), GRND_NONBLOCK);
 	return number;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See eventcount.h. No other file of the journal includes linux/futex.h. Tested by every call that
- * blocks.
+ * See eventcount.h. No other file of the journal includes linux/futex.h. Every test of a call that
+ * blocks tests the eventcount.
  */
 #include "journal/eventcount.h"
 

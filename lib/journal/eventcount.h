@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A number that threads wait on, by futex(2). It replaces condition variables, which have lost
- * wake-ups in some C libraries. Any thread may call. No call fails, and no call changes errno.
+ * A number that threads wait on, by futex(2). The journal uses no condition variables, because some
+ * C libraries lose wake-ups of condition variables. Any thread may call. No call fails, and no call
+ * changes errno.
  */
 #ifndef JOURNAL_EVENTCOUNT_H
 #define JOURNAL_EVENTCOUNT_H
@@ -16,7 +17,10 @@ struct eventcount {
 
 uint32_t eventcount_number(struct eventcount *eventcount);
 
-/* A thread that reads the new number sees all writes before the set. Wakes no thread. */
+/*
+ * Set the number and wake no thread. A thread that reads the new number sees all writes before the
+ * set.
+ */
 void eventcount_set(struct eventcount *eventcount, uint32_t number);
 
 /* Wake at most `count` waiting threads. */
@@ -24,7 +28,7 @@ void eventcount_wake(struct eventcount *eventcount, unsigned count);
 
 /*
  * Block while the number is `number`, for at most `timeout_ns` (UINT64_MAX: no limit). The call may
- * return early, so check the number again.
+ * return early, so the caller checks the number again.
  */
 void eventcount_wait(struct eventcount *eventcount, uint32_t number, uint64_t timeout_ns);
 

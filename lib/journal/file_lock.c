@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * See file_lock.h. The lock belongs to the open file: a second open in this process finds it taken.
- * A child inherits the lock, and the lock lasts as long as any process has the file. So a child
- * closes the file before fork() returns there, and file_lock_give() unlocks it first. A child of
- * vfork or posix_spawn ends in exec, which closes the file. A child of a bare clone() system call
- * keeps the file. No mutex is used, because a signal handler may fork.
+ * A forked child inherits the lock, and the lock lasts as long as any process has the file open. So
+ * a child closes the file before fork() returns in the child, and file_lock_give() unlocks the file
+ * before it closes the file. A child of vfork or posix_spawn ends in exec, which closes the file. A
+ * child of a bare clone() system call keeps the file. No mutex is used, because a signal handler
+ * may fork.
  *
  * Invariant: `file_lock_places` has every file that is locked, except the files that a
  * file_lock_take() in progress will unlock again. Tested by tests/journal/test_file_lock.c.
@@ -32,7 +33,8 @@
 #define TRIES_MAX 1000
 #define TRY_AGAIN_MS 1
 
-static atomic_int file_lock_places[HOLDS_MAX]; /* the descriptor plus 1; 0: free */
+/* each: a descriptor plus 1, or 0 for a free element */
+static atomic_int file_lock_places[HOLDS_MAX];
 static atomic_uint file_lock_forks_begun;
 static atomic_uint file_lock_forks_ended;
 
@@ -54,7 +56,7 @@ static void file_lock_fork_ended_in_child(void)
 		if (file >= 0)
 			(void)close(file);
 	}
-	/* Forks of other threads do not continue in the child. */
+	/* In the child, no other thread is inside fork(). */
 	atomic_store(&file_lock_forks_ended, atomic_load(&file_lock_forks_begun));
 }
 
@@ -78,7 +80,10 @@ static int file_lock_open_locked(int dir, const char *name)
 		return -errno;
 	if (flock(file, LOCK_EX | LOCK_NB) == 0)
 		return file;
-	/* Network file systems cannot lock a directory. On them only the lock file is locked. */
+	/*
+	 * Network file systems cannot lock a directory. On a network file system only the lock file
+	 * is locked.
+	 */
 	if (itself && errno != EWOULDBLOCK)
 		return file;
 	result = errno == EWOULDBLOCK ? -EBUSY : -errno;
@@ -106,13 +111,13 @@ static int file_lock_try_take(struct file_lock *lock, int dir, const char *name)
 
 /*
  * If another thread forks after the open and before the file is noted in `file_lock_places`, the
- * child has the file and does not know of it. In that case the file is unlocked, which also holds
- * for the child, and locked once more. If the number of forks that have begun now equals the number
- * that had ended before the open, there was no such fork.
+ * child has the file and does not know of it. If such a fork may have happened, the file is
+ * unlocked, which also releases the child's lock, and locked once more. If the number of forks that
+ * have begun now equals the number that had ended before the open, there was no such fork.
  *
- *	here                       in another thread
- *	file_lock_places: the file        file_lock_forks_begun: one more
- *	look at file_lock_forks_begun     clone, with a copy of file_lock_places
+ *  *	here                       in another thread
+ *  *	file_lock_places: the file        file_lock_forks_begun: one more
+ *  *	look at file_lock_forks_begun     clone, with a copy of file_lock_places
  *
  * Both columns are sequentially consistent: either this thread sees the fork, or the child sees the
  * file.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Locks a file or directory for this process. The lock is free after file_lock_give(), or when the
- * process is dead and fork() has returned in each of its children. Any thread may call, one at a
- * time for each lock.
+ * process is dead and fork() has returned in each of its children. Any thread may call, but only
+ * one thread at a time for the same lock.
  */
 #ifndef JOURNAL_FILE_LOCK_H
 #define JOURNAL_FILE_LOCK_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See fork_check.h. No other file of the journal includes sys/mman.h. tests/journal tests it with
- * fork(2).
+ * See fork_check.h. No other file of the journal includes sys/mman.h. The tests in tests/journal
+ * test this file with fork(2).
  */
 #define _GNU_SOURCE
 #include "journal/fork_check.h"

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 struct fork_check {
-	uint32_t *word; /* NULL: not open */
+	uint32_t *word; /* the word that the kernel zeroes in a child; NULL: not open */
 };
 
 int fork_check_open(struct fork_check *fork_check);

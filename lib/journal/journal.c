@@ -18,7 +18,7 @@
 #define TASKS_MAX_DEFAULT (UINT32_C(1) << 20)
 #define DATA_MAX_DEFAULT (UINT32_C(64) << 10)
 #define DATA_BYTES_MAX_DEFAULT (UINT64_C(1) << 30)
-/* The config of version 0.1 ended before data_bytes_max. */
+/* In version 0.1 the struct of the config ended before data_bytes_max. */
 #define CONFIG_BYTES_MIN offsetof(struct timerhub_journal_config, data_bytes_max)
 /* The size of a batch, unless a segment is smaller or a record is larger. */
 #define BATCH_BYTES ((size_t)1 << 20)
@@ -76,7 +76,10 @@ static void journal_adopt(struct timerhub_journal *journal, struct replay *repla
 	journal->stats.segments = replay->log.count;
 }
 
-/* An earlier process may have delivered a task too often. Such a task is parked, not delivered. */
+/*
+ * An earlier process may have delivered a task more than attempts_max times. Such a task is parked,
+ * not delivered.
+ */
 static void journal_park_exhausted(void *context, struct task *task)
 {
 	struct timerhub_journal *journal = context;
@@ -144,7 +147,7 @@ static int journal_open_batches(struct timerhub_journal *journal, uint64_t segme
 	return 0;
 }
 
-/* Free a journal, which may be half open, or the copy in a forked child. */
+/* Free a journal, which may be partly opened, or be the copy in a forked child. */
 static void journal_free(struct timerhub_journal *journal)
 {
 	compactor_fini(&journal->compactor);
@@ -260,8 +263,8 @@ static void journal_send_takers_away(struct timerhub_journal *journal)
 }
 
 /*
- * The record tells the next open that everything before it was stable. So a bad record there is
- * damage, and not a torn tail.
+ * The CLOSE record tells the next open that all records before it were stable. So a bad record
+ * before the CLOSE record is damage, and not a torn tail.
  */
 static void journal_sign_off(struct timerhub_journal *journal)
 {

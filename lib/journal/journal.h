@@ -3,10 +3,11 @@
  * Opens a journal on any disk (disk.h) and with any clock (wall_timer.h), for tests. The calls are
  * in journal.c (open, close), change.c, take.c and query.c.
  *
- * Changes that are made together are a transaction. Its caller adds it, with its records, to the
- * open batch. A leader writes and syncs that batch, applies its transactions to the tasks in
- * memory, and wakes their callers. In that time callers fill the next batch. Therefore only stable
- * tasks are delivered, and a change that the disk refuses has no effect.
+ * A transaction is one or more changes that are made together. The caller adds the transaction,
+ * with its records, to the open batch. A leader writes and syncs the batch, applies the
+ * transactions to the tasks in memory, and wakes the callers. While the leader writes, callers fill
+ * the next batch. Only stable tasks are delivered, and a change that the disk refuses has no
+ * effect.
  */
 #ifndef JOURNAL_JOURNAL_H
 #define JOURNAL_JOURNAL_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The keeper: the journal's own thread. It leads if no caller waits for the work: changes of
- * submit, records of deliveries, compaction. It sleeps until the first lease ends, and returns
- * tasks whose leases are over. Takers do this too, because the disk may hold up the keeper. Tested
- * by tests/journal/test_writer.c.
+ * The keeper: the journal's own thread. The keeper leads if no caller waits for the work: changes
+ * of submit, records of deliveries, compaction. The keeper sleeps until the first lease ends, and
+ * makes tasks deliverable again whose leases are over. Takers end leases too, because the disk may
+ * hold up the keeper. Tested by tests/journal/test_writer.c.
  */
 #define _GNU_SOURCE
 #include "journal/keeper.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Wraps a pthread mutex. The timer library has no mutex. The journal may have one, because a thread
- * that changes a journal waits for the disk anyway. No thread holds it across a system call that
- * can block on the disk, except in open and close, where no other thread uses the journal.
+ * that changes a journal waits for the disk anyway. No thread holds the mutex across a system call
+ * that can block on the disk. Open and close are an exception, because then no other thread uses
+ * the journal.
  */
 #ifndef JOURNAL_LOCK_H
 #define JOURNAL_LOCK_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See log.h. One thread at a time. tests/journal lets the disk refuse and crash at every operation.
+ * See log.h. One thread at a time uses the log. In tests/journal the disk refuses and crashes at
+ * every operation.
  */
 #include "journal/log.h"
 
@@ -13,8 +14,8 @@
 
 #define ZEROS_BYTES ((size_t)64 << 10)
 /*
- * The spare shrinks in steps of this size. It has one step more than needed, because a file system
- * allocates blocks.
+ * The spare shrinks in steps of this size. The spare is one step larger than its records need,
+ * because a file system allocates whole blocks.
  */
 #define SPARE_STEP_BYTES (UINT64_C(64) << 10)
 
@@ -109,7 +110,7 @@ static int log_write_all(struct log *log, int file, const uint8_t *bytes, size_t
 
 /* ---- zeros ahead ---- */
 
-/* Cut the zeros off the last segment. Does not sync. Returns 0 or an error. */
+/* Cut the zeros off the last segment, without a sync. Returns 0 or an error. */
 static int log_cut_ahead(struct log *log)
 {
 	int result = log->disk->ops->truncate(log->disk, log->file, log_last(log)->bytes);
@@ -136,8 +137,9 @@ static int log_write_zeros(struct log *log, uint64_t from, uint64_t to)
 
 /*
  * Write zeros ahead, for `bytes` of records and some more. The sync of these records also makes the
- * zeros stable. No caller waits for zeros. If the disk refuses the zeros, they are cut off, and
- * tried again after some records. If the records themselves lack room, their own write fails.
+ * zeros stable. No caller waits for zeros. If the disk refuses the zeros, the log cuts them off,
+ * and writes zeros again after some more records. If the disk has no room for the records, the
+ * write of the records fails.
  */
 static void log_stretch(struct log *log, size_t bytes)
 {
@@ -158,8 +160,8 @@ static void log_stretch(struct log *log, size_t bytes)
 		return;
 	log->plain_to = to;
 	/*
-	 * If the cut fails too, fewer zeros than `ahead` are there. Then the records make the file
-	 * grow.
+	 * If the cut fails too, the file has fewer zeros than `ahead` says, and later records make
+	 * the file grow.
 	 */
 	(void)log_cut_ahead(log);
 }
@@ -194,8 +196,8 @@ static int log_publish(struct log *log, int file, const struct segment_header *h
 		log->count--;
 		log->bytes -= SEGMENT_HEADER_BYTES;
 		/*
-		 * If the rename took effect after all, the new segment would be empty while records
-		 * go to the old one: a gap.
+		 * If the failed rename took effect after all, records would go to the old segment
+		 * while an empty new segment exists. Recovery would find a gap.
 		 */
 		return result == -EIO ? log_fail(log) : result;
 	}
@@ -229,7 +231,8 @@ int log_begin_segment(struct log *log, uint64_t number, uint64_t oldest)
 		result = log_publish(log, file, &header);
 	if (log->file != file) {
 		ops->close(log->disk, file);
-		(void)ops->unlink(log->disk, LOG_NEW_NAME); /* or the next open removes it */
+		/* if this fails, the next open removes the file */
+		(void)ops->unlink(log->disk, LOG_NEW_NAME);
 	}
 	return result;
 }
@@ -268,8 +271,8 @@ static uint64_t log_seal(const struct log *log, uint8_t *records, size_t bytes)
 }
 
 /*
- * Cut off the bytes of a refused write, and sync the cut. Otherwise a task whose put was refused
- * could be delivered after a crash.
+ * Cut off the bytes of a refused write, and sync the cut. Without the cut, a task whose put was
+ * refused could be delivered after a crash.
  */
 static int log_cut_back(struct log *log, int refusal)
 {
@@ -292,7 +295,7 @@ static int log_write_out(struct log *log, const uint8_t *bytes, size_t count, ui
 	return 0;
 }
 
-/* Count `bytes` more of records in the last segment, and `bytes` less of zeros. */
+/* Count `bytes` of the last segment as records that were zeros before. */
 static void log_note_written(struct log *log, size_t bytes)
 {
 	uint64_t over = bytes < log->ahead ? bytes : log->ahead;
@@ -303,8 +306,8 @@ static void log_note_written(struct log *log, size_t bytes)
 }
 
 /*
- * All written records are stable: write the watermark. If the write fails, the old watermark stays.
- * It is still correct.
+ * All written records are stable: write the watermark. If the write fails, the old watermark stays,
+ * which is still correct.
  */
 static int log_note_stable(struct log *log)
 {
@@ -379,8 +382,8 @@ int log_reserve(struct log *log, uint64_t bytes)
 }
 
 /*
- * Keep some steps for the next puts. Otherwise a journal whose only task is put and ended again and
- * again would write a step each time.
+ * Keep some steps of the spare for the next puts. Without them, a journal whose only task is put
+ * and ended again and again would write a step each time.
  */
 void log_release(struct log *log, uint64_t bytes)
 {

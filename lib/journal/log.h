@@ -2,15 +2,15 @@
 /*
  * Appends records to the last of a list of segment files, and drops the first segment for
  * compaction. The log also has the watermark, which says up to where the log is stable, and the
- * spare room for records that end tasks. Only the leader calls, or the thread in open. Recovery
- * fills in the struct (replay.c).
+ * spare room for records that end tasks. Only the leader or the thread in open uses the log.
+ * Recovery fills in the struct (replay.c).
  *
  * If the disk refuses a write, the log cuts the bytes off before the call returns. After a failed
- * sync, EIO, or any other error than a lack of room, the contents of the disk are unknown, so the
- * log never writes again.
+ * sync, or an error other than a lack of room, memory or descriptors, the contents of the disk are
+ * unknown, so the log never writes again.
  *
- * Zeros are written ahead of the records. Records then overwrite zeros, so their sync need not
- * bring a new file size or new blocks to the disk.
+ * The log writes zeros ahead of the records. Records overwrite zeros, so the sync of records need
+ * not write a new file size or new blocks.
  */
 #ifndef JOURNAL_LOG_H
 #define JOURNAL_LOG_H
@@ -18,7 +18,7 @@
 #include "journal/disk.h"
 #include "journal/spare.h"
 
-/* The name of a new segment until its header is stable; then it is renamed. */
+/* The name of a new segment until its header is stable and the file is renamed. */
 #define LOG_NEW_NAME "segment.new"
 
 struct segment {
@@ -28,23 +28,25 @@ struct segment {
 
 struct log {
 	struct disk *disk;
-	uint64_t segment_bytes;   /* a segment does not grow beyond this */
-	uint64_t stretch_bytes;   /* zeros are written ahead up to multiples of this; 0: none are */
+	uint64_t segment_bytes; /* a segment does not grow beyond this */
+	/* zeros are written ahead up to a multiple of this; 0: no zeros */
+	uint64_t stretch_bytes;
 	struct segment *segments; /* in order of number, without gaps */
 	uint32_t count;
 	uint32_t capacity;
-	uint32_t salt; /* of the last segment */
-	int file;      /* the last segment; -1: none */
-	int watermark; /* its file; -1: none */
+	uint32_t salt; /* salt of the last segment */
+	int file;      /* descriptor of the last segment; -1: none */
+	int watermark; /* descriptor of the watermark's file; -1: none */
 	struct spare spare;
 	uint64_t sequence; /* sequence number of the last record; the first record has 1 */
 	uint64_t stable;   /* sequence number up to which records are on stable storage */
 	uint64_t next_id;  /* the id of the next task */
-	uint64_t bytes;    /* bytes of all segments, with the zeros ahead */
-	uint64_t ahead;    /* zeros in the last segment, behind its records */
-	uint64_t plain_to; /* the disk refused zeros: none until the last segment is this large */
-	uint64_t syncs;    /* of the last segment, with or after a write */
-	int failed;        /* 0, or -EIO: the log writes no more */
+	uint64_t bytes;    /* bytes of all segments, including the zeros ahead */
+	uint64_t ahead;    /* number of zero bytes in the last segment, behind its records */
+	/* the disk refused zeros; write none until the last segment has this size */
+	uint64_t plain_to;
+	uint64_t syncs; /* number of syncs of the last segment, with or after a write */
+	int failed;     /* 0, or -EIO after a failure, and then the log never writes again */
 };
 
 enum log_how {
@@ -52,7 +54,7 @@ enum log_how {
 	LOG_SPARE = 2, /* if there is no room, use the spare */
 };
 
-/* The place of an append's first record in the log. */
+/* The place in the log of the first record of an append. */
 struct log_position {
 	uint64_t segment;
 	uint64_t offset;
@@ -74,9 +76,9 @@ int log_add_segment(struct log *log, uint64_t number, uint64_t bytes);
 int log_begin_segment(struct log *log, uint64_t number, uint64_t oldest);
 
 /*
- * Append encoded records, and seal them in place. The records must fit in a segment. `how` has bits
- * of enum log_how. Returns 0, -EIO if the log has failed, or an error for a lack of room or
- * descriptors that changed nothing.
+ * Append encoded records, and seal them in place. The records must fit in a segment. The argument
+ * `how` has bits of enum log_how. Returns 0, -EIO if the log has failed, or an error for a lack of
+ * room or descriptors that changed nothing.
  */
 int log_append(struct log *log, uint8_t *records, size_t bytes, unsigned how,
                struct log_position *ret_position);
@@ -93,7 +95,7 @@ void log_release(struct log *log, uint64_t bytes);
 /* Returns all bytes on disk: segments, zeros ahead, watermark and spare. */
 uint64_t log_disk_bytes(const struct log *log);
 
-/* Make everything written stable. Returns 0, or -EIO, and then the log has failed. */
+/* Make all written records stable. Returns 0, or -EIO, and then the log has failed. */
 int log_sync(struct log *log);
 
 /*

@@ -140,7 +140,10 @@ static int query_compare(const void *a, const void *b)
 	return left->id < right->id ? -1 : left->id > right->id;
 }
 
-/* Copies only times and ids under the lock. The caller looks each task up by id later. */
+/*
+ * Copy only times and ids of tasks under the lock. The caller of this function finds each task by
+ * its id later.
+ */
 static int query_list(struct timerhub_journal *journal, struct query_list *ret_list)
 {
 	struct query_list list = { .count = 0 };

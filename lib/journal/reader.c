@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See reader.h. tests/journal cut, flip and tear its files at every offset. */
+/* See reader.h. The tests in tests/journal cut, flip and tear segments at every offset. */
 #include "journal/reader.h"
 
 #include <errno.h>
@@ -9,7 +9,8 @@
 #include <string.h>
 
 #define BUFFER_BYTES ((size_t)256 << 10)
-#define SECTOR_BYTES 512u /* of a disk; with larger sectors, one bad sector hides more records */
+/* size of a disk's sector; if sectors are larger, one bad sector hides more records */
+#define SECTOR_BYTES 512u
 
 void segment_name(char name[DISK_NAME_MAX], uint64_t number)
 {
@@ -37,7 +38,10 @@ static int reader_make_room(struct reader *reader, size_t count)
 	return 0;
 }
 
-/* Read into the buffer. A disk that cannot read one sector may still read its neighbours. */
+/*
+ * Read bytes of the segment into the buffer. A disk that cannot read one sector may still read the
+ * sectors beside it.
+ */
 static int64_t reader_read(struct reader *reader, size_t count, uint64_t at)
 {
 	const struct disk_ops *ops = reader->disk->ops;
@@ -75,7 +79,8 @@ static int reader_fill(struct reader *reader, size_t count)
 			want = reader->end - at;
 		got = reader_read(reader, (size_t)want, at);
 		if (got <= 0)
-			return got < 0 ? (int)got : -EIO; /* another process has cut the file */
+			/* the file is shorter than at open: another process has cut it */
+			return got < 0 ? (int)got : -EIO;
 		reader->buffer_bytes += (size_t)got;
 	}
 	return result;
@@ -129,8 +134,9 @@ int reader_open(struct reader *reader, struct disk *disk, uint64_t number, bool 
 /* ---- a header that is damaged ---- */
 
 /*
- * Check a salt. Returns 1 if a record here is good with the salt. If the salt was derived from this
- * record, the next record must be good too. Otherwise returns 0, or an error of the disk.
+ * Check a salt. Returns 1 if the record at the offset is good with the salt. If the salt was
+ * derived from this record, the next record must be good too. Returns 0 if the salt is wrong, or an
+ * error of the disk.
  */
 static int reader_try_salt(struct reader *reader, uint32_t salt, bool derived,
                            struct record *ret_record)

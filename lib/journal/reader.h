@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads a segment from its beginning, record by record, for recovery, compaction and the tool. One
- * thread at a time.
+ * thread at a time uses a reader.
  */
 #ifndef JOURNAL_READER_H
 #define JOURNAL_READER_H
@@ -15,20 +15,20 @@ struct reader {
 	struct segment_header header;
 	bool forgiving;  /* unreadable bytes count as zeros */
 	uint64_t end;    /* the file's size at open */
-	uint64_t offset; /* of the record that comes next */
+	uint64_t offset; /* offset of the next record */
 	uint8_t *buffer;
 	size_t capacity;
-	uint64_t buffer_offset; /* where in the file the buffer begins */
-	size_t buffer_bytes;    /* valid bytes in it */
+	uint64_t buffer_offset; /* offset in the file of the buffer's first byte */
+	size_t buffer_bytes;    /* number of valid bytes in the buffer */
 };
 
-/* "0123456789abcdef.seg" */
+/* Write the file name of a segment, such as "0123456789abcdef.seg". */
 void segment_name(char name[DISK_NAME_MAX], uint64_t number);
 
 /*
- * Open a segment. With `write`, the caller will take the file by reader_release(). With
- * `forgiving`, unreadable bytes count as zeros. Returns 0, -EBADMSG or -EOPNOTSUPP for a bad header
- * or a header of another segment, or an error of the disk.
+ * Open a segment. If `write` is set, the caller will take the file by reader_release(). If
+ * `forgiving` is set, unreadable bytes count as zeros. Returns 0, -EBADMSG or -EOPNOTSUPP for a bad
+ * header or a header of another segment, or an error of the disk.
  */
 int reader_open(struct reader *reader, struct disk *disk, uint64_t number, bool write,
                 bool forgiving);
@@ -39,21 +39,21 @@ int reader_open(struct reader *reader, struct disk *disk, uint64_t number, bool 
  */
 int reader_guess_header(struct reader *reader, uint64_t number);
 
-void reader_close(struct reader *reader); /* also after a failed open, or on a zeroed struct */
+void reader_close(struct reader *reader); /* the reader may be zeroed, or its open have failed */
 
-/* Returns the file, which the caller now owns. The caller still closes the reader. */
+/* Returns the segment's file, which the caller then owns. The caller still closes the reader. */
 int reader_release(struct reader *reader);
 
 /*
- * Read the next record, whose data is valid until the next call. Returns 1, 0 at the end, or an
- * error of the disk. Returns -EBADMSG if there is no good record at reader->offset, and then leaves
- * reader->offset unchanged.
+ * Read the next record, whose data is valid until the next call. Returns 1 for a record, 0 at the
+ * end, or an error of the disk. If there is no good record at reader->offset, returns -EBADMSG and
+ * leaves reader->offset unchanged.
  */
 int reader_next(struct reader *reader, struct record *ret_record);
 
 /*
  * Returns 1 if the bytes at reader->offset are record_is_foreign(), 0 if not, or an error of the
- * disk. Does not move.
+ * disk. Leaves reader->offset unchanged.
  */
 int reader_is_foreign(struct reader *reader);
 

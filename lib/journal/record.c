@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* See record.h. Any thread, on bytes of its own. tests/journal/test_format.c flips every bit. */
+/*
+ * See record.h. Threads may call at the same time, each with its own bytes.
+ * tests/journal/test_format.c flips every bit of a record.
+ */
 #include "journal/record.h"
 
 #include <errno.h>
@@ -8,12 +11,12 @@
 #include "journal/crc32c.h"
 #include "journal/little.h"
 
-/* Where a field is in a record. */
+/* Offsets of the fields in a record. */
 enum {
-	AT_CRC = 0, /* checksum of the header after this field */
+	AT_CRC = 0, /* checksum of the bytes of the header behind this field */
 	AT_BODY_CRC = 4,
 	AT_DATA_LEN = 8,
-	AT_TYPE = 12, /* 8 bits each, to AT_UNUSED */
+	AT_TYPE = 12, /* this field and the fields up to AT_UNUSED have one byte each */
 	AT_KEY_LEN = 13,
 	AT_FLAGS = 14,
 	AT_UNUSED = 15, /* zero */
@@ -25,10 +28,10 @@ enum {
 	AT_REASON = 52,
 };
 
-/* On disk only: the body begins with an interval. */
+/* A flag that exists on disk only: the body of the record begins with an interval. */
 #define FLAG_PERIODIC 4u
 
-/* Where a field is in a segment's header. */
+/* Offsets of the fields in a segment's header. */
 enum {
 	AT_MAGIC = 0,
 	AT_HEADER_CRC = 8, /* checksum of the header except this field */
@@ -104,7 +107,8 @@ void record_encode(uint8_t *to, const struct record *record)
 	little_put32(to + AT_REASON, record->reason);
 	if (bytes == RECORD_HEADER_BYTES)
 		return;
-	memset(to + bytes - RECORD_ALIGN_BYTES, 0, RECORD_ALIGN_BYTES); /* the padding */
+	/* Zero the last bytes, because some of them may be padding. */
+	memset(to + bytes - RECORD_ALIGN_BYTES, 0, RECORD_ALIGN_BYTES);
 	record_encode_body(to + RECORD_HEADER_BYTES, record);
 }
 
@@ -127,7 +131,10 @@ size_t record_seal(uint8_t *at, uint32_t salt, uint64_t sequence, uint64_t stabl
 	return record_size_at(at);
 }
 
-/* Returns whether record_encode() could have written these fields. Does not check the checksums. */
+/*
+ * Returns whether record_encode() could have written these fields. The checksums are checked
+ * elsewhere.
+ */
 static bool record_may_be(const uint8_t *from, const struct record *record)
 {
 	bool has_body = record_has_body(record->type);
@@ -169,7 +176,10 @@ bool record_decode_header(const uint8_t *from, uint32_t salt, struct record *ret
 {
 	struct record record = record_read_header(from);
 
-	/* The cheap test comes first, because the search behind damage tests every eighth byte. */
+	/*
+	 * Check the fields before computing a checksum, because the search behind damage calls this
+	 * function for every eighth byte.
+	 */
 	if (!record_may_be(from, &record) ||
 	    record_header_crc(from, salt) != little_get32(from + AT_CRC))
 		return false;
@@ -206,8 +216,8 @@ static bool record_is_zero(const uint8_t *bytes, size_t count)
 }
 
 /*
- * Set the record's pointers into its body. Returns false if record_encode() cannot have written the
- * body.
+ * Set the record's pointers to interval, key and data in its body. Returns false if record_encode()
+ * cannot have written the body.
  */
 static bool record_decode_body(const uint8_t *from, size_t bytes, struct record *record)
 {

@@ -19,44 +19,45 @@
 #define RECORD_ALIGN_BYTES 8u
 #define RECORD_DATA_MAX_BYTES (16u << 20)
 #define RECORD_KEY_MAX_BYTES 255u
-#define RECORD_INTERVAL_BYTES 8u /* before the key, if the task is periodic */
+#define RECORD_INTERVAL_BYTES 8u /* the interval of a periodic task, before its key */
 /*
- * Every id, sequence and segment number is smaller than this, so the sum of two of them does not
- * overflow.
+ * Ids, sequence numbers and segment numbers are smaller than this, so the sum of two such numbers
+ * does not overflow.
  */
 #define RECORD_NUMBER_END (UINT64_C(1) << 63)
 #define FORMAT_VERSION 2u
 
 enum record_type {
-	RECORD_PUT = 1,    /* a task: id, due, data */
-	RECORD_MOVE = 2,   /* a new due */
-	RECORD_CANCEL = 3, /* the task is gone */
-	RECORD_DONE = 4,   /* the task is gone */
-	RECORD_RETRY = 5,  /* given back with a new due */
-	RECORD_TAKE = 6,   /* delivered: attempts */
-	RECORD_COPY = 7,   /* a task copied by compaction: id, due, attempts, data */
-	RECORD_CLOSE = 8,  /* the journal was closed: a bad record before this one is damage */
-	RECORD_DROP = 9,   /* segments before number `id` no longer count, and may be gone */
-	RECORD_PARK = 10,  /* not delivered until it is renewed: due, attempts, reason */
-	RECORD_RENEW = 11, /* a new due and no attempts: the next period, or no longer parked */
+	RECORD_PUT = 1,    /* a new task: id, due time, data */
+	RECORD_MOVE = 2,   /* a new due time of a task */
+	RECORD_CANCEL = 3, /* a task is cancelled */
+	RECORD_DONE = 4,   /* a task is done */
+	RECORD_RETRY = 5,  /* a worker returned a task, with a new due time */
+	RECORD_TAKE = 6,   /* a task was delivered; has its number of attempts */
+	RECORD_COPY = 7,   /* a task that compaction copied: id, due time, attempts, data */
+	RECORD_CLOSE = 8,  /* the journal was closed; a bad record before a CLOSE is damage */
+	RECORD_DROP = 9,   /* segments before number `id` were dropped, and may be missing */
+	RECORD_PARK = 10,  /* a task is parked: due time, attempts, reason */
+	/* next period of a task, or end of its parking: new due time, attempts 0 */
+	RECORD_RENEW = 11,
 	RECORD_TYPE_END = 12,
 };
 
 enum record_flags {
 	RECORD_MORE = 1,   /* the next record belongs to the same transaction */
-	RECORD_PARKED = 2, /* of COPY: the task is parked */
+	RECORD_PARKED = 2, /* flag of a COPY: the task is parked */
 };
 
 struct record {
 	enum record_type type;
 	uint32_t flags;    /* enum record_flags */
-	uint32_t data_len; /* only of PUT and COPY, like key, interval and data */
+	uint32_t data_len; /* only PUT and COPY have data, key and interval */
 	uint32_t key_len;
-	uint32_t body_crc; /* from record_body_crc() */
-	uint32_t attempts; /* saturates */
-	uint32_t reason;   /* why it is parked: of PARK, and of COPY with RECORD_PARKED */
+	uint32_t body_crc; /* result of record_body_crc() */
+	uint32_t attempts; /* number of deliveries; stops at UINT32_MAX */
+	uint32_t reason;   /* why the task is parked; in a PARK, and in a COPY with RECORD_PARKED */
 	uint64_t sequence; /* the record's number in the log, without gaps */
-	uint64_t stable;   /* up to this sequence the log was stable when this was written */
+	uint64_t stable;   /* the log was stable up to this sequence when the record was written */
 	uint64_t id;
 	uint64_t due_ns;
 	uint64_t interval_ns; /* 0: not periodic */
@@ -66,11 +67,12 @@ struct record {
 
 struct segment_header {
 	uint32_t version;
-	uint32_t salt;   /* seeds the CRC of its records, so that records of other files are bad */
-	uint64_t number; /* as in the file's name */
-	uint64_t oldest; /* segments before this number no longer count */
-	uint64_t first_sequence; /* sequence number of its first record */
-	uint64_t next_id;        /* no task put before has this id or a higher one */
+	/* seed of the CRC of the segment's records, so that records of other files are bad */
+	uint32_t salt;
+	uint64_t number;         /* number of the segment, as in the file's name */
+	uint64_t oldest;         /* number of the oldest segment of the log */
+	uint64_t first_sequence; /* sequence number of the segment's first record */
+	uint64_t next_id;        /* all earlier tasks have smaller ids */
 };
 
 /* Returns the bytes of a record: header, body and padding. */
@@ -91,26 +93,26 @@ size_t record_seal(uint8_t *at, uint32_t salt, uint64_t sequence, uint64_t stabl
 
 enum record_verdict {
 	RECORD_GOOD,
-	RECORD_SHORT, /* more bytes are needed: *ret_bytes in all */
+	RECORD_SHORT, /* the record has *ret_bytes bytes, more than were given */
 	RECORD_BAD,
 };
 
 /*
- * Decode the record here, if it is good with this salt. Then `*ret_record` points into `from`, and
- * `*ret_bytes` is the record's size.
+ * Decode the record at `from`, if it is good with this salt. If it is good, `*ret_record` points
+ * into `from`, and `*ret_bytes` is the record's size.
  */
 enum record_verdict record_decode(const uint8_t *from, size_t available, uint32_t salt,
                                   struct record *ret_record, size_t *ret_bytes);
 
 /*
- * Decode a good header of a record without its body (interval, key, data). The search behind damage
- * uses it.
+ * Decode a good header of a record without its body (interval, key, data). The search for good
+ * records behind damage uses this function.
  */
 bool record_decode_header(const uint8_t *from, uint32_t salt, struct record *ret_record);
 
 /*
  * Returns whether there is a header with the right checksum that record_encode() cannot have
- * written. It is not a torn write: the file was forged, or a later version wrote it.
+ * written. Such a header is no torn write: the file was forged, or a later version wrote it.
  */
 bool record_is_foreign(const uint8_t *from, uint32_t salt);
 

@@ -3,12 +3,12 @@
  * See replay.h. Recovery must tell a torn tail from damage. Every record says up to where the log
  * was stable when the record was written, and the watermark says up to where the whole log was
  * stable. If the watermark or a record behind the bad place says that the bad place had been
- * stable, acknowledged changes are damaged, and open refuses. Otherwise a crash interrupted an
- * unacknowledged write, and the log ends at the bad place. Each segment but the last was stable
- * before the next began, so it has no torn tail and no zeros ahead.
+ * stable, acknowledged changes are damaged, and open refuses. If no watermark or later record says
+ * so, a crash interrupted an unacknowledged write, and the log ends at the bad place. Each segment
+ * but the last was stable before the next began, so it has no torn tail and no zeros ahead.
  *
- * Zeros written ahead are treated like a torn tail. They are the end only if nothing behind them
- * says that records had been stable in their place.
+ * Zeros written ahead are treated like a torn tail. The log ends at the zeros unless a record
+ * behind them, or the watermark, says that records were stable at this place.
  */
 #include "journal/replay.h"
 
@@ -38,7 +38,7 @@ static int replay_faulty(struct replay *replay, const struct reader *reader, int
 
 /* ---- which segments there are ---- */
 
-/* Returns whether this is the name of a segment, and its number. */
+/* Returns whether the name is a segment's name, and stores the segment's number. */
 static bool replay_parse_name(const char *name, uint64_t *ret_number)
 {
 	char expected[DISK_NAME_MAX];
@@ -77,7 +77,10 @@ static void replay_forget_before(struct log *log, uint64_t oldest)
 	memmove(log->segments, log->segments + gone, log->count * sizeof(*log->segments));
 }
 
-/* The last segment's header says which segments count. In salvage the header may be unreadable. */
+/*
+ * The header of the last segment has the number of the oldest segment of the log. In salvage the
+ * header may be unreadable.
+ */
 static int replay_find_oldest(struct replay *replay, enum replay_mode mode)
 {
 	struct log *log = &replay->log;
@@ -171,7 +174,7 @@ static int replay_put(struct replay *replay, const struct record *record,
 		free(task);
 		return result;
 	}
-	/* Compaction copied the task, and a crash kept it from dropping the original. */
+	/* Compaction copied the task, and a crash prevented the drop of the original. */
 	if (old)
 		replay_remove_task(replay, old);
 	task->segment = (uint32_t)position->segment;
@@ -196,8 +199,8 @@ static void replay_change(struct replay *replay, struct task *task, const struct
 }
 
 /*
- * The first record with a larger `stable` comes right after the records that `stable` covers. So
- * doubt begins at that record.
+ * The first record with a larger `stable` comes right after the records that `stable` covers. So at
+ * that record begin the records that may not be stable.
  */
 static void replay_note_doubt(struct replay *replay, const struct record *record, uint64_t offset)
 {
@@ -242,8 +245,8 @@ static int replay_record(struct replay *replay, const struct record *record,
 /* ---- a segment ---- */
 
 /*
- * Handle a place without a record of the expected sequence. If it can be a torn tail of the last
- * segment, returns 0, and the segment ends here.
+ * Handle a place without a record of the expected sequence. Returns 0 if the place can be a torn
+ * tail of the last segment, and then the segment ends at the place.
  */
 static int replay_judge(struct replay *replay, struct reader *reader, bool last)
 {
@@ -258,7 +261,8 @@ static int replay_judge(struct replay *replay, struct reader *reader, bool last)
 	result = 1;
 	if (last) {
 		/*
-		 * Go one step back, so that the search also finds a good record out of order here.
+		 * Go one step back, so that the search also finds a good record at this place whose
+		 * sequence is not the expected one.
 		 */
 		reader->offset -= RECORD_ALIGN_BYTES;
 		result = reader_search(reader, expected, expected);
@@ -276,8 +280,8 @@ static bool replay_is_last(const struct replay *replay, const struct reader *rea
 }
 
 /*
- * Salvage: find the end of the bad bytes here. Returns 1 if a good record follows, or 0 if only
- * zeros or the file's end follow.
+ * For salvage: find the end of the bad bytes that begin at the reader's offset. Returns 1 if a good
+ * record follows, or 0 if only zeros or the file's end follow.
  */
 static int replay_find_end_of_bad(struct replay *replay, struct reader *reader, uint64_t *ret_end)
 {
@@ -292,7 +296,8 @@ static int replay_find_end_of_bad(struct replay *replay, struct reader *reader, 
 }
 
 /*
- * In salvage, go to the next good record. Returns 1, 0 if there is none, or an error of the disk.
+ * In salvage, skip bad bytes up to the next good record. Returns 1 if there is a good record, 0 if
+ * not, or an error of the disk.
  */
 static int replay_skip(struct replay *replay, struct reader *reader)
 {
@@ -310,8 +315,8 @@ static int replay_skip(struct replay *replay, struct reader *reader)
 
 /*
  * Returns 1 if the transaction that begins with this record is whole, 0 if not, or an error of the
- * disk. Salvage takes records one by one. The reader ends behind the transaction, or where the
- * transaction breaks off.
+ * disk. In salvage every record counts as a whole transaction. Afterwards the reader is behind the
+ * transaction, or where the transaction breaks off.
  */
 static int replay_is_whole(struct replay *replay, struct reader *reader, const struct record *first,
                            enum replay_mode mode)
@@ -334,7 +339,7 @@ static int replay_is_whole(struct replay *replay, struct reader *reader, const s
 	return result;
 }
 
-/* Returns whether the record's sequence number may come next. */
+/* Returns whether the record's sequence number may follow the last record's. */
 static bool replay_is_next(const struct replay *replay, const struct record *record,
                            enum replay_mode mode)
 {
@@ -344,8 +349,8 @@ static bool replay_is_next(const struct replay *replay, const struct record *rec
 }
 
 /*
- * Read the next record. Returns 1, 0 at the end of the segment, or an error of the disk. Returns
- * -EBADMSG if there is no good record, or the first of a transaction that is not whole.
+ * Read the next record. Returns 1 for a record, 0 at the end of the segment, or an error of the
+ * disk. Returns -EBADMSG if the record is bad or begins an incomplete transaction.
  */
 static int replay_next(struct replay *replay, struct reader *reader, enum replay_mode mode,
                        struct record *ret_record)
@@ -368,7 +373,7 @@ static int replay_next(struct replay *replay, struct reader *reader, enum replay
 }
 
 /*
- * Apply the segment's records, up to the first record that is not good. Then reader->offset is at
+ * Apply the segment's records, up to the first record that is not good, and leave reader->offset at
  * that record. Returns 0 or an error.
  */
 static int replay_records(struct replay *replay, struct reader *reader, enum replay_mode mode)
@@ -415,8 +420,9 @@ static int replay_check_header(struct replay *replay, const struct reader *reade
 }
 
 /*
- * Cut off the torn tail, so that the next record follows the last good record. Cut off zeros too.
- * They may not be stable, and then old bytes could appear behind the next records after a crash.
+ * Cut off the torn tail, so that the next record follows the last good record. Cut off zeros too,
+ * because the zeros may not be stable. In that case old bytes could appear behind the next records
+ * after a crash.
  */
 static int replay_cut(struct reader *reader)
 {
@@ -426,8 +432,8 @@ static int replay_cut(struct reader *reader)
 }
 
 /*
- * Write those records again which no later record says were stable. After a failed sync, reads may
- * return bytes that are not on the disk, and the next sync would not write them.
+ * Write each record again unless a later record says that it was stable. After a failed sync, reads
+ * may return bytes that are not on the disk, and the next sync would not write them.
  */
 static int replay_write_again(struct replay *replay, struct reader *reader)
 {
@@ -449,7 +455,7 @@ static int replay_write_again(struct replay *replay, struct reader *reader)
 	return 0;
 }
 
-/* The last segment becomes the log's file. Its records may not be synced yet. */
+/* The last segment becomes the log's file. The last segment's records may not be synced yet. */
 static int replay_adopt(struct replay *replay, struct reader *reader)
 {
 	struct log *log = &replay->log;
@@ -508,7 +514,9 @@ static int replay_reader(struct replay *replay, struct reader *reader, struct se
 	return result == 0 && mode == REPLAY_OPEN ? replay_adopt(replay, reader) : result;
 }
 
-/* Handle a segment with a bad header. Salvage derives the header from the records. */
+/*
+ * Handle a segment with a bad header. In salvage, the header is derived from the segment's records.
+ */
 static int replay_headless(struct replay *replay, struct reader *reader, struct segment *segment,
                            enum replay_mode mode, int refusal)
 {
@@ -545,7 +553,7 @@ static int replay_segment(struct replay *replay, struct segment *segment, enum r
 
 /* ---- all of it ---- */
 
-/* Check that no segment that counts is missing at the beginning. */
+/* Check that the oldest segment of the log is there. */
 static int replay_check_first(struct replay *replay, enum replay_mode mode)
 {
 	struct log *log = &replay->log;
@@ -590,7 +598,7 @@ static int replay_remove_leftover(void *context, const char *name)
 	return 0;
 }
 
-/* Remove the leftovers of an unfinished rotation or repair. */
+/* Remove files that an unfinished rotation or repair has left. */
 static int replay_clean_up(struct replay *replay)
 {
 	struct leftovers leftovers = {
@@ -601,7 +609,9 @@ static int replay_clean_up(struct replay *replay)
 	return leftovers.disk->ops->list(leftovers.disk, replay_remove_leftover, &leftovers);
 }
 
-/* The log is complete and stable. Open the watermark and the spare, and remove leftovers. */
+/*
+ * When the log is complete and stable, open the watermark and the spare, and remove leftover files.
+ */
 static int replay_complete(struct replay *replay)
 {
 	struct log *log = &replay->log;
@@ -647,7 +657,8 @@ static void replay_again(struct replay *replay)
 
 /*
  * A process that has the journal open drops segments, cuts zeros off, and writes over zeros that
- * were just read. Such faults disappear when the journal is read again. Damage does not.
+ * were just read. A fault that such a process caused disappears when the journal is read again.
+ * Damage does not disappear.
  */
 static int replay_verify(struct replay *replay)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See siphash.h. J.-P. Aumasson, D. J. Bernstein, "SipHash: a fast short-input PRF", 2012. A round
- * for each word and three at the end, as hash tables use it. tests/journal/test_format.c compares
- * it with the paper.
+ * See siphash.h. J.-P. Aumasson, D. J. Bernstein, "SipHash: a fast short-input PRF", 2012. The
+ * function does one round for each word and three rounds at the end, as hash tables use SipHash.
+ * tests/journal/test_format.c compares the function with the paper.
  */
 #include "journal/siphash.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See spare.h. Only the leader calls, or the thread in open. tests/journal tests it with full
- * disks.
+ * See spare.h. Only the leader or the thread in open uses the spare. The tests in tests/journal
+ * fill the disk.
  */
 #include "journal/spare.h"
 
@@ -41,8 +41,8 @@ static int spare_write(struct spare *spare, uint64_t to)
 
 		if (written <= 0) {
 			/*
-			 * Cut the file to its old size. If that fails too, the file is larger than
-			 * `bytes` says.
+			 * Cut the file to its old size. If the cut fails too, the file is larger
+			 * than `bytes` says.
 			 */
 			(void)spare->disk->ops->truncate(spare->disk, spare->file, spare->bytes);
 			return written < 0 ? (int)written : -ENOSPC;

@@ -2,8 +2,8 @@
 /*
  * Keeps a file of zeros that reserves room on the disk for records that end tasks. So a worker can
  * acknowledge a task although the disk is full. The file grows before a put, and is cut when the
- * disk refuses a record. It is not synced, because a file system allocates room when it accepts a
- * write.
+ * disk refuses a record. The spare is not synced, because a file system allocates room when it
+ * accepts a write.
  */
 #ifndef JOURNAL_SPARE_H
 #define JOURNAL_SPARE_H
@@ -12,7 +12,7 @@
 
 struct spare {
 	struct disk *disk;
-	int file; /* -1: none yet */
+	int file; /* descriptor of the spare; -1: no file yet */
 	uint64_t bytes;
 };
 
@@ -22,8 +22,8 @@ int spare_open(struct spare *spare, struct disk *disk);
 void spare_close(struct spare *spare);
 
 /*
- * Grow the file to `more` bytes, or if that fails to `bytes`. Returns 0, or the error of the disk,
- * and then the size is unchanged.
+ * Grow the file to `more` bytes. If the disk refuses, grow the file to `bytes`. Returns 0, or an
+ * error of the disk, after which the size is unchanged.
  */
 int spare_grow(struct spare *spare, uint64_t bytes, uint64_t more);
 

@@ -25,9 +25,9 @@ static uint64_t state_lease_end_ns(struct timerhub_journal *journal)
 }
 
 /*
- * A thread in take ends leases by itself. For a caller that polls, the timer also expires at the
- * end of the first lease. If the wall clock is then set forward, the timer expires too early, and
- * the caller's take finds no task.
+ * A thread that waits in take ends leases without this timer. For a caller that polls, the timer
+ * also expires at the end of the first lease. If the wall clock is then set forward, the timer
+ * expires too early, and the caller's take finds no task.
  */
 void state_set_timer(struct timerhub_journal *journal)
 {

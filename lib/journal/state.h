@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares struct timerhub_journal, which has the whole state of an open journal. delivery.h and
- * transaction.h decide on the state, the leader writes changes to the disk (writer.h), and the
- * public calls use both. Each layer knows only the layers below.
+ * Declares struct timerhub_journal, which has the whole state of an open journal. The modules
+ * delivery.h and transaction.h read and change the state. The leader writes changes to the disk
+ * (writer.h). The public calls use all of them. Each layer knows only the layers below.
  */
 #ifndef JOURNAL_STATE_H
 #define JOURNAL_STATE_H
@@ -28,8 +28,9 @@
 struct timerhub_journal {
 	struct disk *disk;
 	struct wall_timer *timer;
-	bool owns;     /* close disk and timer with the journal */
-	bool threaded; /* false in tests: no keeper, each change writes its own batch */
+	bool owns; /* the journal owns disk and timer, and closes both */
+	/* there is a keeper; false in tests, where each change writes its own batch */
+	bool threaded;
 	struct fork_check fork_check;
 	uint64_t lease_ns;
 	uint64_t data_bytes_max;
@@ -38,12 +39,12 @@ struct timerhub_journal {
 	uint32_t attempts_max;
 	size_t batch_bytes;
 
-	/* After open, used only by the leader. */
+	/* After open, only the leader uses log and compactor. */
 	struct log log;
 	struct compactor compactor;
-	pthread_t thread; /* the keeper */
+	pthread_t thread; /* of thread the thread of the keeper */
 
-	/* Everything below is under the lock, except the numbers of eventcounts. */
+	/* The lock protects all fields below, except the numbers of eventcounts. */
 	struct lock lock;
 	struct tasks tasks;
 	struct deliveries deliveries;
@@ -55,24 +56,31 @@ struct timerhub_journal {
 	uint64_t next_id;
 	struct batch batches[JOURNAL_BATCHES];
 	unsigned open_batch; /* the index of the batch that callers fill */
-	/* By batch number % JOURNAL_FINISHED: the number of the last finished batch. */
+	/*
+	 * Each eventcount holds the number of a finished batch. The index is the batch's number %
+	 * JOURNAL_FINISHED.
+	 */
 	struct eventcount finished[JOURNAL_FINISHED];
-	struct completions completions; /* ended transactions of submit */
-	bool writing;           /* a thread leads, and owns log, compactor and the batch written */
-	bool stopping;          /* the keeper ends when all is written */
+	/* outcomes of timerhub_journal_submit() that no caller has taken */
+	struct completions completions;
+	/* there is a leader, which owns log, compactor and the closed batch */
+	bool writing;
+	bool stopping;          /* the keeper ends when all records are written */
 	bool flush;             /* write the open batch although no caller waits */
-	bool compacts;          /* the keeper has segments to clean */
+	bool compacts;          /* the keeper has segments to compact */
 	bool called;            /* the keeper is awake, or about to be */
-	struct eventcount work; /* the keeper sleeps on it */
+	struct eventcount work; /* eventcount on which the keeper sleeps */
 	uint64_t flush_ns;      /* when the keeper sets `flush`; UINT64_MAX: never */
-	struct eventcount takers; /* takers sleep on it, except the one on the timer */
-	bool timed;               /* a taker sleeps on the timer, for all takers */
-	bool polled;              /* a caller has the fd, so the timer is always set */
-	uint64_t stopped_ns;      /* later tasks are not delivered; UINT64_MAX: not stopped */
-	bool shut;                /* every take returns -ESHUTDOWN: closing, or stopped and empty */
-	uint32_t waiting;         /* takers that sleep on `takers` */
-	uint32_t inside;          /* takers inside take */
-	int failed;               /* the log's */
+	/* eventcount on which takers sleep, except the taker on the timer */
+	struct eventcount takers;
+	bool timed;  /* a taker sleeps on the timer, for all takers */
+	bool polled; /* a caller has the fd, so the timer is always set */
+	/* tasks due after this time are not delivered; UINT64_MAX: not stopped */
+	uint64_t stopped_ns;
+	bool shut;        /* every take returns -ESHUTDOWN: closing, or stopped and empty */
+	uint32_t waiting; /* number of threads that sleep on `takers` */
+	uint32_t inside;  /* number of threads inside take */
+	int failed;       /* copy of log.failed */
 	struct timerhub_journal_stats stats;
 };
 

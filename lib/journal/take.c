@@ -30,8 +30,8 @@ static void take_wait(struct timerhub_journal *journal, uint64_t timeout_ns)
 	if (!journal->timed) {
 		journal->timed = true;
 		/*
-		 * Nothing is due, so the fd must become unreadable, and readable again for the next
-		 * task.
+		 * No task is due, so set the timer: the fd becomes unreadable until the next task
+		 * is due.
 		 */
 		state_set_timer(journal);
 		lock_give(&journal->lock);
@@ -97,8 +97,8 @@ static bool take_pass_on(struct timerhub_journal *journal)
 }
 
 /*
- * The lock is held. Deliver due tasks, up to `max`. Returns their number, or -ENOMEM if there is no
- * memory for the first.
+ * The lock is held. Deliver due tasks, up to `max`. Returns the number of delivered tasks, or
+ * -ENOMEM if there is no memory for the first.
  */
 static int take_many(struct timerhub_journal *journal, struct timerhub_task *ret_tasks,
                      unsigned max)
@@ -178,8 +178,8 @@ void timerhub_journal_stop(struct timerhub_journal *journal)
 /* ---- what a taker has ---- */
 
 /*
- * Do the work of touch. The caller holds the lock, which is free while the call waits for a change
- * in flight.
+ * Do the work of timerhub_journal_touch(). The caller holds the lock. While the call waits for a
+ * change in flight, the lock is free.
  */
 static int take_touch(struct timerhub_journal *journal, const struct timerhub_task *taken,
                       uint64_t lease_ns)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * See tasks.h: two tables of chains. Ids are consecutive, so the multiplicative hash gives chains
- * of one or two tasks. Tested through recovery and every call.
+ * of one or two tasks. The tests of recovery and of every call test these tables.
  */
 #include "journal/tasks.h"
 
@@ -12,7 +12,8 @@
 #include "journal/siphash.h"
 
 #define BUCKETS_MIN 64u
-#define SPREAD UINT64_C(0x9e3779b97f4a7c15) /* 2^64 by the golden ratio: Knuth, volume 3, 6.4 */
+/* 2^64 divided by the golden ratio: Knuth, volume 3, section 6.4 */
+#define SPREAD UINT64_C(0x9e3779b97f4a7c15)
 
 struct task *task_new(const struct record *record)
 {

@@ -15,13 +15,15 @@
 #include "journal/task.h"
 
 struct tasks {
-	struct task **buckets;  /* by id */
-	struct task **keys;     /* by key; NULL: no task had one yet */
-	uint32_t buckets_count; /* of each table: a power of two, or 0 */
+	struct task **buckets;  /* table of ids */
+	struct task **keys;     /* table of keys; NULL: no task has had a key */
+	uint32_t buckets_count; /* number of buckets of each table: a power of two, or 0 */
 	uint32_t count;
-	uint64_t seed[2];    /* of the hash of keys */
-	uint64_t data_bytes; /* data and keys in memory, also of ended tasks with deliveries */
-	uint64_t live_bytes; /* of all tasks as records, with the record that ends each task */
+	uint64_t seed[2]; /* seed of the hash of keys */
+	/* bytes of data and keys in memory, also of ended tasks with deliveries */
+	uint64_t data_bytes;
+	/* bytes of the records of all tasks, with the record that will end each task */
+	uint64_t live_bytes;
 };
 
 /*
@@ -50,15 +52,15 @@ struct task *tasks_find(const struct tasks *tasks, uint64_t id);
 struct task *tasks_find_key(const struct tasks *tasks, const void *key, size_t key_len);
 
 /*
- * Take a task, which must be in no agenda, out of the tables. It is freed now, or with its last
- * delivery (tasks_free()).
+ * Remove a task, which must be in no agenda, from the tables. The task is freed at once, or with
+ * its last delivery (tasks_free()).
  */
 void tasks_remove(struct tasks *tasks, struct task *task);
 
 /* Returns the bytes of the task on disk, as one record. */
 size_t tasks_record_bytes(const struct task *task);
 
-/* Call `visit` for every task; it may remove that task. */
+/* Call `visit` for every task. The callback may remove the task that it is called for. */
 void tasks_each(const struct tasks *tasks, void (*visit)(void *context, struct task *task),
                 void *context);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See transaction.h. While a change of a task is in flight, the task is in no agenda. So it is not
- * delivered, and other changes of the task wait for the outcome.
+ * See transaction.h. While a change of a task is in flight, the task is in no agenda. So the task
+ * is not delivered, and other changes of the task wait for the outcome.
  *
  * A transaction waits until no task that it names has a change in flight, and the open batch has
- * room. The lock is not released between a successful check and the change. tests/journal compares
- * all calls with a model.
+ * room. The lock is not released between a successful check and the change. The tests in
+ * tests/journal compare all calls with a model.
  */
 #include "journal/transaction.h"
 
@@ -95,8 +95,8 @@ static bool transaction_frees_key(const struct transaction *transaction, unsigne
 }
 
 /*
- * Returns whether an earlier change of the transaction names the same task, or puts the same key.
- * One transaction may not have both changes.
+ * Returns whether an earlier change of the transaction names the same task, or puts the same key. A
+ * transaction may not have two such changes.
  */
 static bool transaction_has_twice(const struct transaction *transaction, unsigned index)
 {
@@ -353,7 +353,7 @@ static void change_count(struct timerhub_journal *journal, const struct change *
 	case RECORD_MOVE:
 		journal->stats.moved++;
 		break;
-	case RECORD_RENEW: /* a period is done, or a parked task is moved */
+	case RECORD_RENEW: /* a period of the task is done, or a parked task is moved */
 		journal->stats.done += change->delivery != 0;
 		journal->stats.moved += change->delivery == 0;
 		break;

@@ -13,16 +13,20 @@
 size_t transaction_bytes(const struct transaction *transaction);
 
 /*
- * Returns 0 if the transaction may begin now, or 1 if it must wait for the batch `*ret_batch`.
- * Otherwise returns an error, and `*ret_index` is the refused change.
+ * Returns 0 if the transaction may begin now, or 1 if it must wait for the batch `*ret_batch`. If
+ * the transaction is refused, returns an error, and `*ret_index` is the index of the refused
+ * change.
  */
 int transaction_check(struct timerhub_journal *journal, struct transaction *transaction,
                       uint32_t *ret_batch, unsigned *ret_index);
 
-/* Add a checked transaction to the open batch, in the same hold of the lock. */
+/* Add a checked transaction to the open batch. The caller has held the lock since the check. */
 void transaction_begin(struct timerhub_journal *journal, struct transaction *transaction);
 
-/* End the transactions of a list. With result 0 they were written at `position`, else refused. */
+/*
+ * End the transactions of a list. If the result is 0, the transactions were written at `position`.
+ * Any other result is the error of the disk that refused them.
+ */
 void transaction_end(struct timerhub_journal *journal, struct transaction *first, int result,
                      const struct log_position *position);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Abstracts the journal's two clocks and the timer of the next task, as a table of calls.
- * wall_timer_real.c uses a timerfd. Tests use clocks that they set. The caller holds the journal's
- * lock, except when it reads a clock or asks for the fd.
+ * wall_timer_real.c uses a timerfd. Tests use clocks that the test sets. The caller holds the
+ * journal's lock, except when it reads a clock or asks for the fd.
  */
 #ifndef JOURNAL_WALL_TIMER_H
 #define JOURNAL_WALL_TIMER_H
@@ -12,8 +12,9 @@
 struct wall_timer;
 
 struct wall_timer_ops {
-	uint64_t (*wall_ns)(struct wall_timer *timer);      /* CLOCK_REALTIME */
-	uint64_t (*monotonic_ns)(struct wall_timer *timer); /* for leases and timeouts */
+	uint64_t (*wall_ns)(struct wall_timer *timer); /* returns the time on CLOCK_REALTIME */
+	/* returns the time for leases and timeouts */
+	uint64_t (*monotonic_ns)(struct wall_timer *timer);
 	/*
 	 * Make the fd readable from this time on, and unreadable before it. With UINT64_MAX the fd
 	 * stays unreadable.

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See wall_timer.h: a timerfd on the wall clock that no thread reads. The kernel makes it readable
- * at the set time, and whenever the clock is set. The journal then converts the end of the first
- * lease to the new wall clock. Setting the timer makes the fd unreadable. Tests set the clock:
- * tests/journal/test_clock.c.
+ * See wall_timer.h: a timerfd on the wall clock that no thread reads. The kernel makes the timerfd
+ * readable at the set time, and whenever the wall clock is set. When the wall clock was set, the
+ * journal converts the end of the first lease to the new wall clock. Setting the timer makes the fd
+ * unreadable. tests/journal/test_clock.c sets the clock.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,7 +25,7 @@
 struct wall_timer_real {
 	struct wall_timer timer;
 	int fd;
-	uint64_t due_ns; /* the set time */
+	uint64_t due_ns; /* the time to which the timerfd is set */
 };
 
 static struct wall_timer_real *wall_timer_real_of(struct wall_timer *timer)
@@ -59,7 +59,9 @@ static struct timespec wall_timer_real_time(uint64_t ns)
 		                  .tv_nsec = (long)(ns % NS_PER_S) };
 }
 
-/* Returns 0, or -ECANCELED if the clock was set. In both cases the timer is set. */
+/*
+ * Returns 0, or -ECANCELED if the clock was set. The timer is set even if the result is -ECANCELED.
+ */
 static int wall_timer_real_arm(struct wall_timer_real *real, uint64_t due_ns)
 {
 	uint64_t capped_ns = due_ns < FIRST_NS ? FIRST_NS : due_ns < LAST_NS ? due_ns : LAST_NS;
@@ -79,7 +81,8 @@ static void wall_timer_real_set(struct wall_timer *timer, uint64_t due_ns)
 	if (due_ns <= now_ns && real->due_ns <= now_ns)
 		return;
 	/*
-	 * The caller has used the old clock. Make the fd readable, so that the caller checks again.
+	 * The wall clock was set after the caller had read it. Make the fd readable, so that the
+	 * caller checks again.
 	 */
 	if (wall_timer_real_arm(real, due_ns) < 0)
 		(void)wall_timer_real_arm(real, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See watermark.h. Only the leader calls, or the thread in open. tests/journal tests it with
- * crashes.
+ * See watermark.h. Only the leader or the thread in open uses the watermark. The tests in
+ * tests/journal crash the disk.
  */
 #include "journal/watermark.h"
 
@@ -15,7 +15,7 @@
 enum {
 	AT_MAGIC = 0,
 	AT_SEQUENCE = 8,
-	AT_CRC = 16, /* checksum of the bytes before it */
+	AT_CRC = 16, /* checksum of the bytes before this field */
 	AT_ZEROS = 20,
 };
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Stores the watermark, the sequence number up to which the log is stable, in a file beside the
- * log. It is written after each sync of the log, before callers return. It is synced only at the
- * end of a segment and of the journal. So it is never too large, and it survives the death of the
- * process. A log that ends before the watermark has lost acknowledged records.
+ * log. The watermark is written after each sync of the log, before callers return. It is synced
+ * only at the end of a segment and of the journal. So the watermark names only stable records, and
+ * survives the death of the process. A log that ends before the watermark has lost acknowledged
+ * records.
  *
- * The file exists if a segment ever existed. So a directory with a watermark and no segment has
- * lost all segments. Version 1 left it empty.
+ * The watermark's file exists if a segment ever existed. So a directory with a watermark and no
+ * segment has lost all segments. Version 1 left the file empty.
  */
 #ifndef JOURNAL_WATERMARK_H
 #define JOURNAL_WATERMARK_H

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * See writer.h. Group commit: the first caller becomes the leader. The leader writes and syncs the
- * open batch and applies it to the tasks. In that time other callers fill the next batch, and then
- * a caller of that batch becomes the leader. A lone caller pays for a write and a sync, and waits
- * for no other thread. If no caller waits, the keeper (keeper.c) is the leader.
+ * open batch and applies it to the tasks. While the leader writes, other callers fill the next
+ * batch, and afterwards a caller of the next batch becomes the leader. A lone caller pays for a
+ * write and a sync, and waits for no other thread. If no caller waits, the keeper (keeper.c) is the
+ * leader.
  *
- * There is at most one leader (`writing`), and it writes one batch. The leader stops with the lock
- * held. If callers wait, it sets an offer in the eventcount of their batch, and one of them becomes
- * the leader. If there is other work, the leader wakes the keeper. So each batch has a thread that
- * writes it.
+ * There is at most one leader (`writing`), and a leader writes one batch. The leader stops with the
+ * lock held. If callers wait for the open batch, the leader sets an offer in the eventcount of that
+ * batch, and one of the callers becomes the leader. If there is other work, the leader wakes the
+ * keeper. So each batch has a thread that writes it.
  *
  * The leader wakes the next leader first, because the disk waits for that thread. Then the leader
  * wakes two of its batch's callers, and each of them wakes two more (writer_await).
@@ -26,8 +27,8 @@
 #define TAKES_WAIT_NS (UINT64_C(10) * 1000000)
 
 /*
- * The eventcount of a batch holds the number of the last finished batch. With this bit set, one of
- * the batch's callers may become the leader.
+ * The eventcount of a batch holds the number of the last finished batch. If this bit of a batch's
+ * eventcount is set, one of the batch's callers may become the leader.
  */
 #define TICKET_OFFER 1u
 #define TICKET_SHIFT 1
@@ -52,7 +53,7 @@ bool writer_may_lead(struct timerhub_journal *journal)
 	return true;
 }
 
-/* Accept the offer to lead, unless another thread was faster. */
+/* Accept the offer to lead, unless another thread has accepted it. */
 static bool writer_accept(struct timerhub_journal *journal)
 {
 	bool leads;
@@ -105,7 +106,7 @@ bool writer_remind(struct timerhub_journal *journal)
 
 /* ---- a batch ---- */
 
-/* Returns why compaction does not run, if it would free room. */
+/* Returns the reason why compaction does not run although it would free room. */
 static enum timerhub_journal_held_up writer_held_up(const struct timerhub_journal *journal)
 {
 	if (journal->compactor.blocked)
@@ -137,8 +138,8 @@ bool writer_must_write(struct timerhub_journal *journal)
 }
 
 /*
- * Close the open batch and open the other one. Returns the closed batch, or NULL if there is
- * nothing to write. `*ret_ends_bytes` is the room on disk for ending every task.
+ * Close the open batch and open the other of the two batches. Returns the closed batch, or NULL if
+ * there is nothing to write. `*ret_ends_bytes` is the room on disk for ending every task.
  */
 static struct batch *writer_take_batch(struct timerhub_journal *journal, uint64_t *ret_ends_bytes)
 {
@@ -150,8 +151,8 @@ static struct batch *writer_take_batch(struct timerhub_journal *journal, uint64_
 		return NULL;
 	/*
 	 * The next batch reuses the eventcount of an earlier batch. All callers of the earlier
-	 * batch must return before a caller waits for the new number. Otherwise a wake-up could go
-	 * to a caller of the wrong batch.
+	 * batch must return before a caller waits for the new number. If a caller waited earlier, a
+	 * wake-up could go to a caller of the wrong batch.
 	 */
 	eventcount_wake(writer_eventcount(journal, next), UINT32_MAX);
 	journal->open_batch ^= 1;
@@ -161,9 +162,9 @@ static struct batch *writer_take_batch(struct timerhub_journal *journal, uint64_
 }
 
 /*
- * Write a batch. First reserve room for ending every task. If the disk refuses that room, puts are
- * refused. If the disk is full for the rest too, only records that end tasks are written, in the
- * spare room. Returns the refused transactions, with the error in `*ret_refusal`.
+ * Write a batch. First reserve room for ending every task. If the disk refuses the room, puts are
+ * refused. If the disk is full for the other records too, only records that end tasks are written,
+ * in the spare room. Returns the refused transactions, with the error in `*ret_refusal`.
  */
 static struct transaction *writer_write(struct timerhub_journal *journal, struct batch *batch,
                                         uint64_t ends_bytes, int *ret_result, int *ret_refusal,
@@ -193,9 +194,9 @@ static struct transaction *writer_write(struct timerhub_journal *journal, struct
 	return out;
 }
 
-/* The result of a leader's work. */
+/* The result of a leader's turn. */
 struct turn {
-	uint32_t number; /* of the batch */
+	uint32_t number; /* number of the batch that was written */
 	size_t bytes;
 	bool worked; /* a batch was written */
 	bool shared; /* more than one caller waits */
@@ -221,7 +222,10 @@ static void writer_end_batch(struct timerhub_journal *journal, const struct batc
 	eventcount_set(writer_eventcount(journal, batch->number), batch->number << TICKET_SHIFT);
 }
 
-/* Write the open batch, if it must be written. Does not wake its callers; writer_wake() does. */
+/*
+ * Write the open batch, if it must be written. This function does not wake the callers of the
+ * batch. writer_wake() wakes them.
+ */
 static struct turn writer_commit(struct timerhub_journal *journal)
 {
 	struct turn turn = { .bytes = 0 };
@@ -235,10 +239,7 @@ static struct turn writer_commit(struct timerhub_journal *journal)
 	lock_take(&journal->lock);
 	delivery_end_leases(journal);
 	batch = writer_take_batch(journal, &ends_bytes);
-	/*
-	 * Every id that is given out from now on will be in a record behind the header of a segment
-	 * that begins now.
-	 */
+	/* If a segment begins now, all ids of later tasks will be in records behind its header. */
 	journal->log.next_id = journal->next_id;
 	lock_give(&journal->lock);
 	if (!batch)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writes transactions to the disk by group commit: callers add transactions to the open batch, and
- * the leader writes the batch. See writer.c.
+ * the leader writes the batch. The comment of writer.c describes the leader.
  */
 #ifndef JOURNAL_WRITER_H
 #define JOURNAL_WRITER_H
@@ -10,8 +10,8 @@
 
 /*
  * Add a transaction to the open batch, and lead if no thread does. The lock is not held. Returns 0
- * and the batch's number, or an error and the refused change. Returns -EAGAIN if the call would
- * have to wait and `may_wait` is false.
+ * and the batch's number, or an error and the index of the refused change. Returns -EAGAIN if the
+ * call would have to wait and `may_wait` is false.
  */
 int writer_make(struct timerhub_journal *journal, struct transaction *transaction, bool may_wait,
                 unsigned *ret_index, uint32_t *ret_number);
@@ -23,13 +23,14 @@ int writer_make(struct timerhub_journal *journal, struct transaction *transactio
 void writer_await(struct timerhub_journal *journal, uint32_t number);
 
 /*
- * Have the keeper write, within some milliseconds, records that no caller waits for. Returns
- * whether it must be woken: then eventcount_wake(&journal->work, 1), unlocked. The lock is held.
+ * Ask the keeper to write, within some milliseconds, the records that no caller waits for. Returns
+ * whether the caller must release the lock and wake the keeper by eventcount_wake(&journal->work,
+ * 1). The lock is held.
  */
 bool writer_remind(struct timerhub_journal *journal);
 
 /*
- * Do what writer_remind() does, but let the keeper write at once. If a thread leads already, it
+ * Does the work of writer_remind(), but the keeper writes at once. If a thread leads already, it
  * finds the work before it stops, so the keeper is not woken.
  */
 bool writer_kick(struct timerhub_journal *journal);
@@ -38,20 +39,20 @@ bool writer_kick(struct timerhub_journal *journal);
 bool writer_must_write(struct timerhub_journal *journal);
 
 /*
- * Make the calling thread the leader, if there is none. Then call writer_lead() without the lock.
- * The lock is held.
+ * Make the calling thread the leader, if there is no leader. If the call returns true, the thread
+ * releases the lock and calls writer_lead(). The lock is held.
  */
 bool writer_may_lead(struct timerhub_journal *journal);
 
 /*
- * Write the open batch. Then make a waiting caller the leader, or leave the rest to the keeper.
- * `keeper` is true in the keeper, which also compacts. The lock is not held.
+ * Write the open batch. Afterwards make a waiting caller the leader, or leave other work to the
+ * keeper. The argument `keeper` is true in the keeper, which also compacts. The lock is not held.
  */
 void writer_lead(struct timerhub_journal *journal, bool keeper);
 
 /*
- * Write the open batch and do one step of compaction. Returns whether there was work. For tests
- * without threads.
+ * Write the open batch and do one step of compaction. Returns whether there was work. Tests without
+ * threads use this function.
  */
 bool writer_pass(struct timerhub_journal *journal);
 
