@@ -36,7 +36,7 @@ struct compactor {
 	unsigned state;  /* enum compactor_state */
 	unsigned pauses; /* backups in progress, so no segment is dropped. Under the lock */
 	bool wanted;     /* at the last check, compaction would have freed room */
-	/* the log refused a copy, so compaction waits until a batch has been written */
+	/* The log refused a copy, so compaction waits until a batch has been written. */
 	bool blocked;
 	struct reader reader; /* reads the first segment of the log */
 	uint32_t bucket;      /* index of the bucket of the table of ids to scan next */

@@ -13,7 +13,7 @@
 struct delivery {
 	struct task *task; /* NULL: the element is free */
 	uint64_t periods;  /* periods of the task that this delivery covers */
-	/* part of the delivery's number, different from earlier deliveries at this index */
+	/* Part of the delivery's number, different from earlier deliveries at this index. */
 	uint32_t round;
 	uint32_t next; /* index of the next free element, plus 1; 0: none */
 };

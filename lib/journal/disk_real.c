@@ -31,7 +31,7 @@ struct disk_real {
 	bool counts_links; /* the file system counts the hard links of a file */
 	int dir;
 	struct file_lock lock; /* locks the lock file; earlier versions lock only this file */
-	/* locks the directory itself, even if the directory is renamed */
+	/* Locks the directory itself, even if the directory is renamed. */
 	struct file_lock dir_lock;
 };
 

@@ -33,7 +33,7 @@
 #define TRIES_MAX 1000
 #define TRY_AGAIN_MS 1
 
-/* each: a descriptor plus 1, or 0 for a free element */
+/* Each: a descriptor plus 1, or 0 for a free element. */
 static atomic_int file_lock_places[HOLDS_MAX];
 static atomic_uint file_lock_forks_begun;
 static atomic_uint file_lock_forks_ended;

@@ -231,7 +231,7 @@ int log_begin_segment(struct log *log, uint64_t number, uint64_t oldest)
 		result = log_publish(log, file, &header);
 	if (log->file != file) {
 		ops->close(log->disk, file);
-		/* if this fails, the next open removes the file */
+		/* If this fails, the next open removes the file. */
 		(void)ops->unlink(log->disk, LOG_NEW_NAME);
 	}
 	return result;

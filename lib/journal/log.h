@@ -29,7 +29,7 @@ struct segment {
 struct log {
 	struct disk *disk;
 	uint64_t segment_bytes; /* a segment does not grow beyond this */
-	/* zeros are written ahead up to a multiple of this; 0: no zeros */
+	/* Zeros are written ahead up to a multiple of this; 0: no zeros. */
 	uint64_t stretch_bytes;
 	struct segment *segments; /* in order of number, without gaps */
 	uint32_t count;
@@ -43,7 +43,7 @@ struct log {
 	uint64_t next_id;  /* the id of the next task */
 	uint64_t bytes;    /* bytes of all segments, including the zeros ahead */
 	uint64_t ahead;    /* number of zero bytes in the last segment, behind its records */
-	/* the disk refused zeros; write none until the last segment has this size */
+	/* The disk refused zeros; write none until the last segment has this size. */
 	uint64_t plain_to;
 	uint64_t syncs; /* number of syncs of the last segment, with or after a write */
 	int failed;     /* 0, or -EIO after a failure, and then the log never writes again */

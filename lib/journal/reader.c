@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define BUFFER_BYTES ((size_t)256 << 10)
-/* size of a disk's sector; if sectors are larger, one bad sector hides more records */
+/* Size of a disk's sector; if sectors are larger, one bad sector hides more records. */
 #define SECTOR_BYTES 512u
 
 void segment_name(char name[DISK_NAME_MAX], uint64_t number)
@@ -79,7 +79,7 @@ static int reader_fill(struct reader *reader, size_t count)
 			want = reader->end - at;
 		got = reader_read(reader, (size_t)want, at);
 		if (got <= 0)
-			/* the file is shorter than at open: another process has cut it */
+			/* The file is shorter than at open: another process has cut it. */
 			return got < 0 ? (int)got : -EIO;
 		reader->buffer_bytes += (size_t)got;
 	}

@@ -38,7 +38,7 @@ enum record_type {
 	RECORD_CLOSE = 8,  /* the journal was closed; a bad record before a CLOSE is damage */
 	RECORD_DROP = 9,   /* segments before number `id` were dropped, and may be missing */
 	RECORD_PARK = 10,  /* a task is parked: due time, attempts, reason */
-	/* next period of a task, or end of its parking: new due time, attempts 0 */
+	/* Next period of a task, or end of its parking: new due time, attempts 0. */
 	RECORD_RENEW = 11,
 	RECORD_TYPE_END = 12,
 };
@@ -67,7 +67,7 @@ struct record {
 
 struct segment_header {
 	uint32_t version;
-	/* seed of the CRC of the segment's records, so that records of other files are bad */
+	/* Seed of the CRC of the segment's records, so that records of other files are bad. */
 	uint32_t salt;
 	uint64_t number;         /* number of the segment, as in the file's name */
 	uint64_t oldest;         /* number of the oldest segment of the log */

@@ -23,19 +23,19 @@ struct replay {
 	uint64_t records;     /* number of good records */
 	bool has_watermark;   /* the watermark's file exists, so segments exist or existed */
 	uint64_t watermark;   /* the log was stable up to this sequence number */
-	/* sequence of the last record of the last transaction known to be whole */
+	/* Sequence of the last record of the last transaction known to be whole. */
 	uint64_t whole_to;
 	uint64_t oldest; /* number of the oldest segment of the log */
-	/* sequence up to which some good record says that the log was stable */
+	/* Sequence up to which some good record says that the log was stable. */
 	uint64_t vouched;
 	uint64_t doubt_offset; /* offset in the segment; records before it were stable */
-	/* bytes behind the last good record of the last segment, without zeros at the end */
+	/* Bytes behind the last good record of the last segment, without zeros at the end. */
 	uint64_t torn_bytes;
 	uint64_t ahead_bytes;   /* zero bytes at the end of the last segment */
 	uint64_t lost_bytes;    /* bytes that salvage skipped, including torn bytes */
 	uint64_t leftovers;     /* number of segments older than `oldest` */
 	uint64_t fault_segment; /* segment of the first fault; without a fault, the last segment */
-	/* offset of the first fault; without a fault, the end of the last good record */
+	/* Offset of the first fault; without a fault, the end of the last good record. */
 	uint64_t fault_offset;
 	const char *fault; /* description of the first fault; NULL: no fault */
 };

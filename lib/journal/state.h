@@ -29,7 +29,7 @@ struct timerhub_journal {
 	struct disk *disk;
 	struct wall_timer *timer;
 	bool owns; /* the journal owns disk and timer, and closes both */
-	/* there is a keeper; false in tests, where each change writes its own batch */
+	/* There is a keeper; false in tests, where each change writes its own batch. */
 	bool threaded;
 	struct fork_check fork_check;
 	uint64_t lease_ns;
@@ -61,9 +61,9 @@ struct timerhub_journal {
 	 * JOURNAL_FINISHED.
 	 */
 	struct eventcount finished[JOURNAL_FINISHED];
-	/* outcomes of timerhub_journal_submit() that no caller has taken */
+	/* Outcomes of timerhub_journal_submit() that no caller has taken. */
 	struct completions completions;
-	/* there is a leader, which owns log, compactor and the closed batch */
+	/* There is a leader, which owns log, compactor and the closed batch. */
 	bool writing;
 	bool stopping;          /* the keeper ends when all records are written */
 	bool flush;             /* write the open batch although no caller waits */
@@ -71,11 +71,11 @@ struct timerhub_journal {
 	bool called;            /* the keeper is awake, or about to be */
 	struct eventcount work; /* eventcount on which the keeper sleeps */
 	uint64_t flush_ns;      /* when the keeper sets `flush`; UINT64_MAX: never */
-	/* eventcount on which takers sleep, except the taker on the timer */
+	/* Eventcount on which takers sleep, except the taker on the timer. */
 	struct eventcount takers;
 	bool timed;  /* a taker sleeps on the timer, for all takers */
 	bool polled; /* a caller has the fd, so the timer is always set */
-	/* tasks due after this time are not delivered; UINT64_MAX: not stopped */
+	/* Tasks due after this time are not delivered; UINT64_MAX: not stopped. */
 	uint64_t stopped_ns;
 	bool shut;        /* every take returns -ESHUTDOWN: closing, or stopped and empty */
 	uint32_t waiting; /* number of threads that sleep on `takers` */

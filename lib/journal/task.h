@@ -27,7 +27,7 @@ struct task {
 	uint64_t due_ns;      /* due time on CLOCK_REALTIME; UINT64_MAX: never */
 	uint64_t interval_ns; /* period of the task; 0: not periodic */
 	struct task *next;    /* next task in the same bucket of the table of ids */
-	/* next task in the same bucket of the table of keys, if the task has a key */
+	/* Next task in the same bucket of the table of keys, if the task has a key. */
 	struct task *next_by_key;
 	uint32_t segment;  /* number of the segment that has the task's data, cut to 32 bits */
 	uint32_t offset8;  /* offset of the task's record in the segment, divided by 8 */
@@ -36,7 +36,7 @@ struct task {
 	uint32_t data_len;
 	union {
 		uint32_t agenda_index; /* index of the task in its agenda, or TASK_NOWHERE */
-		/* while `changing`: number of the batch that has the change */
+		/* While `changing`: number of the batch that has the change. */
 		uint32_t batch;
 	};
 	uint32_t latest;  /* index of the latest delivery, plus 1; 0: that delivery has ended */

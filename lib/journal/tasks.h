@@ -20,9 +20,9 @@ struct tasks {
 	uint32_t buckets_count; /* number of buckets of each table: a power of two, or 0 */
 	uint32_t count;
 	uint64_t seed[2]; /* seed of the hash of keys */
-	/* bytes of data and keys in memory, also of ended tasks with deliveries */
+	/* Bytes of data and keys in memory, also of ended tasks with deliveries. */
 	uint64_t data_bytes;
-	/* bytes of the records of all tasks, with the record that will end each task */
+	/* Bytes of the records of all tasks, with the record that will end each task. */
 	uint64_t live_bytes;
 };
 

@@ -13,7 +13,7 @@ struct wall_timer;
 
 struct wall_timer_ops {
 	uint64_t (*wall_ns)(struct wall_timer *timer); /* returns the time on CLOCK_REALTIME */
-	/* returns the time for leases and timeouts */
+	/* Returns the time for leases and timeouts. */
 	uint64_t (*monotonic_ns)(struct wall_timer *timer);
 	/*
 	 * Make the fd readable from this time on, and unreadable before it. With UINT64_MAX the fd

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See address.h. Pure. Tested by tests/relay/test_parts.c. */
+/* See address.h. The functions are pure. Tested by tests/relay/test_parts.c. */
 #include "relay/address.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #define DATABASE_MAX 1000000u
 #define PORT_MAX 65535u
 
-/* The part of an address that is still to be read. */
+/* The part of an address that has not been read yet. */
 struct part {
 	const char *at;
 	size_t len;
@@ -131,7 +131,7 @@ static int read_host(struct address *address, struct part part, const char *port
 	struct part host = part;
 
 	memcpy(address->port, port, strlen(port) + 1);
-	if (begins(&part, "[")) { /* an IPv6 address */
+	if (begins(&part, "[")) { /* the host is an IPv6 address */
 		skip(&part, 1);
 		if (!split(&host, &part, ']', false))
 			return -EINVAL;

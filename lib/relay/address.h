@@ -16,12 +16,13 @@
 #define ADDRESS_URL_BYTES (2 * ADDRESS_TEXT_BYTES + 32)
 
 struct address {
-	char host[ADDRESS_TEXT_BYTES]; /* empty: `path` names a unix socket */
+	char host[ADDRESS_TEXT_BYTES]; /* name of the host; empty: `path` names a unix socket */
 	char port[ADDRESS_PORT_BYTES];
-	char path[ADDRESS_TEXT_BYTES];      /* of a unix socket */
-	char sentinels[ADDRESS_TEXT_BYTES]; /* Sentinels that know host and port; empty: none */
-	char master[ADDRESS_TEXT_BYTES];    /* the Sentinels' name for the master */
-	char user[ADDRESS_TEXT_BYTES];      /* empty: none */
+	char path[ADDRESS_TEXT_BYTES]; /* path of a unix socket */
+	/* List of the Sentinels that know host and port; empty: no Sentinels. */
+	char sentinels[ADDRESS_TEXT_BYTES];
+	char master[ADDRESS_TEXT_BYTES]; /* the Sentinels' name for the master */
+	char user[ADDRESS_TEXT_BYTES];   /* name of the user; empty: no user */
 	char password[ADDRESS_TEXT_BYTES];
 	uint32_t database;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See answer.h. The errors are in the order of the server's source, if they are there. The text of
- * an error within a function begins with the error of the command that failed. Tested by
+ * See answer.h. The errors that the source of Redis lists are in the same order as there. The text
+ * of an error within a function begins with the error of the command that failed. Tested by
  * tests/relay/test_parts.c.
  */
 #include "relay/answer.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 
 static const struct {
-	const char *begin; /* of the error's text */
+	const char *begin; /* the first characters of the error's text */
 	struct answer answer;
 } answers[] = {
 	/* The server is no longer a master, or has lost its replicas. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Encodes commands for Redis, as arrays of bulk strings, into a buffer that grows. A failed
- * allocation is remembered in `failed` and reported once, when the buffer is sent, so the encoders
+ * Encodes commands for Redis, as arrays of bulk strings, into a buffer that grows. If an allocation
+ * fails, the buffer sets `failed`. Only the sender of the buffer checks `failed`, so the encoders
  * need not check. A buffer that has failed must not be sent.
  */
 #ifndef RELAY_BYTES_H
@@ -20,7 +20,7 @@ struct bytes {
 
 void bytes_fini(struct bytes *bytes);
 
-/* Drop the first `count` bytes. */
+/* Remove the first `count` bytes of the buffer. */
 void bytes_consume(struct bytes *bytes, size_t count);
 
 void bytes_add(struct bytes *bytes, const void *data, size_t len);

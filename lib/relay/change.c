@@ -24,7 +24,7 @@ static bool is_id(const char *id)
 
 /*
  * Write a time as the Redis functions take it, in whole microseconds, rounded up. Returns -ERANGE
- * if it is too late.
+ * if the time is beyond the latest time.
  */
 static int write_when(char when[REQUEST_WHEN_BYTES], uint64_t when_ns)
 {
@@ -138,7 +138,10 @@ static bool is_delivery(const struct timerhub_relay_task *task)
 int timerhub_relay_done(struct timerhub_relay *relay, const struct timerhub_relay_task *task)
 {
 	CANCELLATION_HELD;
-	/* The request has the id and no delivery, so done also works after the lease has ended. */
+	/*
+	 * A request for done has the task's id and no delivery, so done also works after the lease
+	 * has ended.
+	 */
 	struct request request = { .kind = REQUEST_DONE, .id = task ? task->id : NULL };
 	int result = relay_may_call(relay);
 

@@ -13,7 +13,7 @@
 
 #define STEP_NS UINT64_C(2000000000)
 #define ROUNDS 5
-/* A relay looks at the latest one grace (100 ms by default) after the time that it promised. */
+/* A relay that works looks at most one grace (100 ms by default) after the promised time. */
 #define OVERDUE_NS UINT64_C(5000000000)
 #define NS_PER_US UINT64_C(1000)
 
@@ -37,7 +37,7 @@ static void say(struct wire *wire, const char *a, const char *b, const char *c)
 
 /*
  * Read the value of a setting, which the caller frees. The value is NULL if the server does not
- * allow reading it.
+ * allow this client to read the setting.
  */
 static int ask_config(struct wire *wire, const char *name, struct reply **ret_reply)
 {
@@ -92,7 +92,7 @@ static int ask_replication(struct wire *wire, struct timerhub_relay_report *repo
 	return 0;
 }
 
-/* Returns how long ago the time has passed by which the relays promised to look. */
+/* Returns for how long the relays have owed a promised look. */
 static uint64_t promise_past_ns(uint64_t now_us, uint64_t look_by_us)
 {
 	return look_by_us > 0 && now_us > look_by_us ? (now_us - look_by_us) * NS_PER_US : 0;

@@ -11,7 +11,8 @@
 #define NS_PER_MS UINT64_C(1000000)
 #define STEP_NS (UINT64_C(1000) * NS_PER_MS) /* timeout of each reply during the handshake */
 #define OWN_NS (UINT64_C(2000) * NS_PER_MS)  /* timeout of each reply to the thread's own request */
-#define PUTS_MAX 64u /* in one command: it delays other clients of the server by about 0.25 ms */
+/* Most puts in one command; 64 puts delay other clients of the server by about 0.25 ms. */
+#define PUTS_MAX 64u
 #define PUTS_BYTES 65536u
 
 void commands_init(struct commands *commands, struct client *client, struct mailbox *mailbox,
@@ -120,7 +121,7 @@ void commands_lose(struct commands *commands, int why, uint64_t now_ns)
 
 /* ---- send ---- */
 
-/* Returns whether replicas must confirm the request first. */
+/* Returns whether replicas must confirm the request before it is finished. */
 static bool is_fact(const struct commands *commands, const struct request *request)
 {
 	return commands->client->shared->replicas > 0 && request->kind <= REQUEST_RETRY;
@@ -140,7 +141,7 @@ static void encode(struct commands *commands, struct request *request, uint64_t 
 	note_sent(commands, request, now_ns);
 }
 
-/* Send several puts as one command. Afterwards `puts` is empty. */
+/* Send several puts as one command. After the call `puts` is empty. */
 static void encode_puts(struct commands *commands, struct requests *puts, uint64_t now_ns)
 {
 	struct bytes *output = wire_output(commands->link.wire);
@@ -167,7 +168,7 @@ void commands_send_own(struct commands *commands, struct request *request, uint6
 	encode(commands, request, now_ns);
 }
 
-/* Concurrent calls have no order, so all puts go together, after the other requests. */
+/* Concurrent calls have no order, so all puts are sent together, after the other requests. */
 static void encode_all(struct commands *commands, struct requests *gathered, uint64_t now_ns)
 {
 	struct requests puts = { .first = NULL };
@@ -207,7 +208,10 @@ uint64_t commands_send(struct commands *commands, uint64_t now_ns)
 	struct requests gathered = { .first = NULL };
 	uint64_t next_ns;
 
-	/* Send nothing until all replies have come and the connection was made again. */
+	/*
+	 * After a refusal, send no command until all replies have come and a new connection is
+	 * open.
+	 */
 	if (commands->later)
 		return UINT64_MAX;
 	next_ns = mailbox_take(commands->mailbox, &gathered,
@@ -282,7 +286,7 @@ static void answer_request(struct commands *commands, struct request *request,
 	shared_show_prefetched(shared);
 	lock_give(&shared->lock);
 	if (!answered) {
-		requests_append(&puts, request); /* only puts are sent again */
+		requests_append(&puts, request); /* only a put can need a second sending */
 		encode_puts(commands, &puts, now_ns);
 	} else if (request->result == 0 && is_fact(commands, request)) {
 		requests_append(&commands->unconfirmed, request);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The command connection of a shard. It sends the requests of callers in order, and answers them as
- * the replies come. If the connection is lost, its requests go back to the mailbox, in doubt: the
- * server may have carried them out. Only the shard's thread calls.
+ * The command connection of a shard. The shard's thread sends the requests of callers in order on
+ * this connection, and finishes them as the replies come. If the connection is lost, its requests
+ * go back to the mailbox in doubt: the server may have carried out some of them. Only the shard's
+ * thread calls.
  */
 #ifndef RELAY_COMMANDS_H
 #define RELAY_COMMANDS_H
@@ -13,20 +14,25 @@
 struct commands {
 	struct client *client;
 	struct mailbox *mailbox;
-	struct address address; /* from the user */
-	struct address server;  /* of the connection, perhaps from a Sentinel */
+	struct address address; /* address that the user gave */
+	/* Address of the connected server, which a Sentinel may have named. */
+	struct address server;
 	struct link link;
-	struct requests sent;   /* in order */
-	struct requests resend; /* refused by the server for now; to be sent again later */
+	struct requests sent; /* requests without a reply, in the order of sending */
+	/* Requests that the server refused for now, which will be sent again. */
+	struct requests resend;
 	struct requests
-		unconfirmed;  /* carried out by the server, not yet confirmed by enough replicas */
-	int later;            /* the refusal; 0: none */
+		/* Requests carried out by the server and not yet confirmed by enough replicas. */
+		unconfirmed;
+	/* Errno of a refusal after which to connect again; 0: no such refusal. */
+	int later;
 	int why;              /* the last error of the connection */
 	bool must_wait;       /* changes were sent after the last WAIT */
 	bool waits;           /* a WAIT is in flight */
 	unsigned puts_sent;   /* commands in flight that carry puts */
-	uint64_t put_sent_ns; /* the time at which the last such command was sent */
-	bool must_recover;    /* first ask for deliveries that were lost with a connection */
+	uint64_t put_sent_ns; /* when the last command with puts was sent */
+	/* Before other reads, ask for deliveries that were lost with a connection. */
+	bool must_recover;
 	struct request wait;
 	struct request recover;
 };
@@ -37,19 +43,25 @@ void commands_init(struct commands *commands, struct client *client, struct mail
 /* Open the connection if the back-off is over. Returns whether it is open. */
 bool commands_open(struct commands *commands, uint64_t now_ns);
 
-/* Close the connection and put its requests back. It is opened again after the back-off. */
+/*
+ * Close the connection and put its requests back into the mailbox. After the back-off the
+ * connection is opened again.
+ */
 void commands_lose(struct commands *commands, int why, uint64_t now_ns);
 
 /* Returns whether a command may be sent now. */
 bool commands_are_open(const struct commands *commands);
 
-/* Send the queued requests. Returns when to call again. */
+/* Send the queued requests. Returns the time by which commands_send() must be called again. */
 uint64_t commands_send(struct commands *commands, uint64_t now_ns);
 
-/* Send a request of the thread itself. */
+/* Send a request that the shard's thread makes for itself. */
 void commands_send_own(struct commands *commands, struct request *request, uint64_t now_ns);
 
-/* Read the replies. If the call returns an error, the caller must close the connection. */
+/*
+ * Read the replies on the command connection. If the call returns an error, the caller must close
+ * the connection.
+ */
 int commands_read(struct commands *commands, uint64_t now_ns);
 
 /*
@@ -59,7 +71,8 @@ int commands_read(struct commands *commands, uint64_t now_ns);
 int commands_expire(struct commands *commands, uint64_t now_ns, uint64_t *ret_next_ns);
 
 /*
- * Returns whether a recovery is due or in flight. Until its reply, no other deliveries may be read.
+ * Returns whether a recovery is due or in flight. Until the reply to the recovery, no other
+ * deliveries may be read.
  */
 bool commands_recover(const struct commands *commands);
 

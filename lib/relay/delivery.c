@@ -12,7 +12,7 @@
 
 static struct delivery **bucket_of(struct deliveries *all, const char *entry)
 {
-	uint32_t hash = 2166136261u; /* FNV-1a */
+	uint32_t hash = 2166136261u; /* initial value of the FNV-1a hash */
 
 	for (; *entry; entry++)
 		hash = (hash ^ (unsigned char)*entry) * 16777619u;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps the deliveries that came from Redis. A delivery is prefetched until a caller takes it. Then
- * the delivery is held until the caller acknowledges, returns or releases it. A held delivery
+ * Keeps the deliveries that came from Redis. A delivery is prefetched until a caller takes it. A
+ * taken delivery is held until the caller acknowledges, returns or releases it. A held delivery
  * outlives its lease, because the taker may still read the data. The caller of each function holds
  * the lock.
  */
@@ -18,22 +18,23 @@ struct reply;
 #define DELIVERY_BUCKETS 256u
 
 struct delivery {
-	struct delivery *next; /* in the list of prefetched ones, or in a bucket */
-	uint64_t begin_ns;     /* when it arrived */
-	uint32_t shard;        /* which server sent it */
+	/* Next delivery in the list of prefetched deliveries, or in a bucket. */
+	struct delivery *next;
+	uint64_t begin_ns; /* time at which the delivery arrived */
+	uint32_t shard;    /* index of the server that sent the delivery */
 	uint64_t due_us;
 	uint64_t attempts;
 	size_t data_len;
 	char id[TIMERHUB_RELAY_ID_BYTES];
 	char entry[TIMERHUB_RELAY_DELIVERY_BYTES];
-	char data[]; /* with a NUL after data_len bytes */
+	char data[]; /* the task's data, with a NUL after data_len bytes */
 };
 
 struct deliveries {
-	struct delivery *first; /* prefetched, in order */
+	struct delivery *first; /* list of prefetched deliveries, in order of arrival */
 	struct delivery *last;
 	uint32_t prefetched;
-	struct delivery *buckets[DELIVERY_BUCKETS]; /* held, hashed by entry */
+	struct delivery *buckets[DELIVERY_BUCKETS]; /* hash table of held deliveries, by entry */
 };
 
 /*
@@ -45,10 +46,13 @@ struct deliveries {
 int deliveries_read(struct deliveries *all, const struct reply *reply, uint32_t shard,
                     uint64_t now_ns);
 
-/* Move the first prefetched delivery to the held ones. Returns NULL if there is none. */
+/*
+ * Move the first prefetched delivery to the held ones. Returns the delivery, or NULL if no delivery
+ * is prefetched.
+ */
 struct delivery *deliveries_take(struct deliveries *all);
 
-/* Free a held delivery and its data. Returns false if it is unknown. */
+/* Free a held delivery and its data. Returns false if the delivery is unknown. */
 bool deliveries_drop(struct deliveries *all, const char *entry, const char *id);
 
 /* Free the prefetched deliveries that arrived before `before_ns`, because their leases are over. */

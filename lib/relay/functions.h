@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-extern const uint64_t functions_version; /* a server with an older version gets this one */
+/* Version of the text; it replaces an older version on a server. */
+extern const uint64_t functions_version;
 extern const char functions_text[];
 extern const size_t functions_text_len;
 

@@ -9,7 +9,7 @@
 #include "relay/answer.h"
 #include "relay/functions.h"
 
-#define VERSION_MIN 7 /* the first with functions */
+#define VERSION_MIN 7 /* first major version of Redis that has functions */
 
 int handshake_call(struct wire *wire, struct reply **ret_reply, uint64_t timeout_ns)
 {
@@ -132,7 +132,7 @@ static int ask_sentinel(const struct address *sentinel, struct address *server, 
 	wire_close(wire);
 	if (result < 0)
 		return result;
-	if (reply_count(reply) != 2) /* the Sentinel knows no such master */
+	if (reply_count(reply) != 2) /* the Sentinel knows no master of this name */
 		result = -EROFS;
 	else if (address_set_server(server, reply_text(reply_at(reply, 0)),
 	                            reply_text(reply_at(reply, 1))) < 0)
@@ -142,9 +142,9 @@ static int ask_sentinel(const struct address *sentinel, struct address *server, 
 }
 
 /*
- * Ask each Sentinel for the master, and connect to the server that it names, until one is a master.
- * A Sentinel that was cut off from the others may name an old master. Returns the error of the last
- * attempt.
+ * Ask each Sentinel for the master, and connect to the server that the Sentinel names, until a
+ * server is a master. A Sentinel that was cut off from the others may name an old master. Returns
+ * the error of the last attempt.
  */
 static int connect_by_sentinels(struct wire **ret_wire, const struct address *address,
                                 struct address *ret_server, uint64_t timeout_ns)

@@ -10,39 +10,42 @@
 #include "relay/keys.h"
 #include "relay/wire.h"
 
-/* The queue's settings, from the server. */
+/* The settings of the queue, as the server returned them. */
 struct handshake {
-	uint64_t now_us; /* Redis's time when it replied */
+	uint64_t now_us; /* time on Redis's clock when the server replied */
 	uint64_t lease_us;
 	uint64_t past_us;
 };
 
 /*
  * Connect to a master, by address or through Sentinels. `ret_server` is the master's address, and
- * may be NULL. Returns 0 or an error of the network. -EROFS: the server is a replica, or no
- * Sentinel knows a master. -EOPNOTSUPP: the server is older than 7.0, a cluster node, or a
- * Sentinel. Any other error is the errno that answer.h gives for an error reply.
+ * may be NULL. Returns 0 or an error of the network. Returns -EROFS if the server is a replica, or
+ * no Sentinel knows a master. Returns -EOPNOTSUPP if the server is older than 7.0, a cluster node,
+ * or a Sentinel. For any other error reply, returns the errno that answer.h gives.
  */
 int handshake_open(struct wire **ret_wire, const struct address *address,
                    struct address *ret_server, uint64_t timeout_ns);
 
-/* Read the version of the functions on the server; 0: none. */
+/* Read the version of the functions on the server, or 0 if there are no functions. */
 int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout_ns);
 
-/* Load the functions if the server has none, or older ones. */
+/* Load the functions if the server has no functions, or an older version. */
 int handshake_load(struct wire *wire, uint64_t timeout_ns);
 
 /* Check that the user may call WAIT. */
 int handshake_wait(struct wire *wire, uint64_t timeout_ns);
 
 /*
- * Create the queue if it does not exist. -EEXIST: the queue exists with another number of servers,
- * or this server has another index.
+ * Create the queue if it does not exist. Returns -EEXIST if the queue exists with another number of
+ * servers, or this server has another index.
  */
 int handshake_create(struct wire *wire, const struct keys *keys, uint32_t shards, uint32_t shard,
                      struct handshake *ret_handshake, uint64_t timeout_ns);
 
-/* Flush, and wait for a reply. Returns 0 and the reply, or the errno of an error reply. */
+/*
+ * Send the wire's buffer, and wait for one reply. Returns 0 and the reply, or the errno of an error
+ * reply.
+ */
 int handshake_call(struct wire *wire, struct reply **ret_reply, uint64_t timeout_ns);
 
 #endif

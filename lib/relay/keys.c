@@ -23,7 +23,7 @@ void keys_name(const struct keys *keys, char name[KEYS_NAME_BYTES], const char *
 	(void)snprintf(name, KEYS_NAME_BYTES, "%s%s", keys->prefix, part);
 }
 
-/* The CRC-32 of zlib, because clients in other languages have it too. */
+/* The hash of an id is the CRC-32 of zlib, because clients in other languages have it too. */
 static uint32_t crc32(const char *text)
 {
 	uint32_t crc = UINT32_MAX;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Keeps one of a shard's connections, and decides when to reconnect after a failure: a wire.h with
- * an exponential back-off. One thread. Tested by tests/relay/test_parts.c.
+ * an exponential back-off. Only one thread uses a link. Tested by tests/relay/test_parts.c.
  */
 #ifndef RELAY_LINK_H
 #define RELAY_LINK_H
@@ -11,11 +11,13 @@
 #define LINK_NEVER UINT64_MAX
 
 struct link {
-	struct wire *wire;     /* NULL: not connected */
-	uint64_t retry_ns;     /* no reconnect before this time */
-	uint64_t backoff_ns;   /* bound of the last wait; 0: no failure since a connection */
-	uint64_t answer_by_ns; /* the deadline of a reply; LINK_NEVER: none is owed */
-	uint64_t random;       /* spreads the retries of relays that lose a server together */
+	struct wire *wire; /* the connection; NULL: not connected */
+	uint64_t retry_ns; /* earliest time of the next attempt to connect */
+	/* Longest wait after the last failure; 0: no failure since the last connection. */
+	uint64_t backoff_ns;
+	uint64_t answer_by_ns; /* deadline of the next reply; LINK_NEVER: no reply is owed */
+	/* Random state that spreads the retries of relays which lose a server together. */
+	uint64_t random;
 };
 
 void link_init(struct link *link, uint64_t seed);

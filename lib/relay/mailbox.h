@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Carries requests from callers to a shard's thread. Callers append requests and wake the thread.
- * The thread takes all requests at once. The lock protects all fields.
+ * The shard's thread takes all queued requests at once. The lock protects all fields.
  */
 #ifndef RELAY_MAILBOX_H
 #define RELAY_MAILBOX_H
@@ -13,7 +13,7 @@ struct mailbox {
 	struct shared *shared;
 	struct sleeper *sleeper;
 	struct requests queued;
-	bool holds;   /* the thread delays puts, and will take them without a wake */
+	bool holds;   /* the thread holds puts back, and will take new puts without a wake */
 	bool pending; /* a caller has work for the thread */
 	bool idle;    /* the thread sleeps, or is about to */
 };
@@ -36,10 +36,10 @@ uint64_t mailbox_begin(struct mailbox *mailbox, int why, uint64_t now_ns);
 
 /*
  * Take the requests to send now. `put_sent_ns` is the time at which the put in flight was sent (0:
- * no put is in flight). New puts wait until that put has its reply, for hold_ns at most, and then
- * share a command. A shared command costs the server a third of the time of single commands. With a
- * slow network, a longer wait would halve the rate of puts. Returns when to call again for the
- * waiting puts.
+ * no put is in flight). New puts wait until the put in flight has its reply, for hold_ns at most.
+ * The puts that have waited share a command. A shared command costs the server a third of the time
+ * of single commands. With a slow network, a longer wait would halve the rate of puts. Returns when
+ * to call again for the waiting puts.
  */
 uint64_t mailbox_take(struct mailbox *mailbox, struct requests *taken, uint64_t put_sent_ns,
                       uint64_t now_ns);
@@ -48,7 +48,7 @@ uint64_t mailbox_take(struct mailbox *mailbox, struct requests *taken, uint64_t 
 void mailbox_put_back(struct mailbox *mailbox, struct requests *back);
 
 /*
- * End a pass. Returns whether no caller has queued work during the pass. Writes whether the thread
+ * End a pass. Returns true if no caller has queued work during the pass. Stores whether the thread
  * must end.
  */
 bool mailbox_end(struct mailbox *mailbox, bool *ret_closing);

@@ -32,8 +32,8 @@
 #define REPLICAS_MAX 100u
 #define CLOSE_LOOK_NS NS_PER_MS
 /*
- * It is longer than a round trip within one machine, and much shorter than a round trip between
- * machines.
+ * This time is longer than a round trip within one machine, and much shorter than a round trip
+ * between machines.
  */
 #define HOLD_NS (200 * NS_PER_US)
 
@@ -141,7 +141,7 @@ static int open_parts(struct timerhub_relay *relay)
 	return relay->shared.ready_fd < 0 ? relay->shared.ready_fd : open_shards(relay);
 }
 
-/* Free a relay, which may be half open, or the copy in a forked child. */
+/* Free a relay, which may be partly opened, or be the copy in a forked child. */
 static void free_relay(struct timerhub_relay *relay)
 {
 	for (uint32_t i = 0; i < relay->shared.shard_count; i++)
@@ -186,8 +186,8 @@ int relay_open(struct timerhub_relay **ret_relay, const char *queue,
 	if (result == 0)
 		result = open_parts(relay);
 	if (result < 0) {
-		shards_end(relay->shards,
-		           relay->shared.shard_count); /* the shards whose threads run already */
+		/* End the shards whose threads run already. */
+		shards_end(relay->shards, relay->shared.shard_count);
 		free_relay(relay);
 		return result;
 	}

@@ -13,13 +13,13 @@
 struct timerhub_relay {
 	struct shared shared;
 	struct fork_check fork_check;
-	uint64_t seed; /* in the ids that put makes */
+	uint64_t seed; /* random number in the ids that put makes */
 	struct shard *shards;
 
-	/* Under the lock of `shared`. */
-	uint64_t ids;    /* ids made so far */
+	/* The lock of `shared` protects the fields below. */
+	uint64_t ids;    /* number of ids made so far */
 	uint32_t turn;   /* the shard that the next take with no timeout asks first */
-	uint32_t inside; /* takers inside take */
+	uint32_t inside; /* number of threads inside take */
 	bool ended;      /* a take after stop found nothing prefetched; all later takes fail */
 };
 

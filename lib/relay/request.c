@@ -18,7 +18,8 @@
 #define RECOVER_COUNT 1000u
 #define PUT_WORDS 5u
 #define ERRNO_MAX 4095
-#define WAIT_MS 20u /* a look behind a WAIT is delayed by up to this time if replicas are missing */
+/* Timeout of a WAIT; if replicas are missing, a look behind the WAIT is delayed by this time. */
+#define WAIT_MS 20u
 
 void requests_append(struct requests *requests, struct request *request)
 {
@@ -94,7 +95,10 @@ static const char *const key_parts[] = {
 	[REQUEST_LEAVE] = "seats seen state",
 };
 
-/* Returns the caller's deadline on Redis's clock. Redis refuses a put that arrives after it. */
+/*
+ * Returns the caller's deadline on Redis's clock. Redis refuses a put that arrives after its
+ * deadline.
+ */
 static uint64_t until_us(const struct client *client, const struct request *request)
 {
 	return client->anchor_us + (request->deadline_ns - client->anchor_ns) / NS_PER_US;
@@ -120,8 +124,8 @@ static void encode_read(const struct client *client, const struct request *reque
 }
 
 /*
- * The command also carries this relay's counts of looks and bells. Redis shows them to the users of
- * all relays.
+ * The command for a look also carries this relay's counts of looks and bells. Redis shows the
+ * counts of each relay to the users of all relays.
  */
 static void encode_look(const struct client *client, struct bytes *bytes)
 {
@@ -219,7 +223,7 @@ void request_encode(const struct client *client, const struct request *request, 
 
 /* ---- from Redis ---- */
 
-/* Add the figures of one shard. */
+/* Add the counters of one shard to the sum. */
 static void read_stats(struct timerhub_relay_stats *stats, const struct reply *reply)
 {
 	static const struct {
@@ -289,7 +293,7 @@ static void count(struct client *client, enum request_kind kind)
 	}
 }
 
-/* Add the entries to the prefetched deliveries. Returns whether there are any. */
+/* Add the entries to the prefetched deliveries. Returns whether any delivery is prefetched. */
 static int answer_read(struct client *client, const struct reply *reply, uint64_t now_ns)
 {
 	int result = deliveries_read(&client->shared->deliveries, reply, client->shard, now_ns);
@@ -323,7 +327,8 @@ static int read_code(const struct reply *reply, size_t at)
 bool request_answer(struct client *client, struct request *request, const struct reply *reply,
                     size_t index, uint64_t now_ns)
 {
-	size_t at = 2 * index; /* a shared reply: 0, the time, then code and due time of each put */
+	/* A shared reply has 0, the time, and for each put a code and a due time. */
+	size_t at = 2 * index;
 	int result;
 
 	if (request->kind == REQUEST_READ || request->kind == REQUEST_RECOVER) {

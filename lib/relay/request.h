@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Encodes requests as Redis commands, and reads their replies. A request is a call whose caller
- * waits, or a command of the shard's thread itself. It is on its caller's stack, and in one list at
- * a time. The caller continues when `finished` is set.
+ * waits, or a command of the shard's thread itself. A request is on its caller's stack, and in one
+ * list at a time. The caller continues when `finished` is set.
  */
 #ifndef RELAY_REQUEST_H
 #define RELAY_REQUEST_H
@@ -12,14 +12,15 @@
 #include "relay/wire.h"
 
 #define REQUEST_WHEN_BYTES 24
-#define REQUEST_DATA_MAX (UINT32_C(1) << 20) /* DATA_MAX of timerhub.lua */
+#define REQUEST_DATA_MAX (UINT32_C(1) << 20) /* equals DATA_MAX of timerhub.lua */
 
 enum request_kind {
 	REQUEST_PUT,
 	REQUEST_CANCEL,
 	REQUEST_MOVE,
 	REQUEST_DONE,
-	REQUEST_RETRY, /* the kinds up to here are changes: replicas may have to confirm them */
+	/* This kind and the kinds before it are changes, which replicas may have to confirm. */
+	REQUEST_RETRY,
 	REQUEST_TOUCH,
 	REQUEST_READ,    /* prefetch a ready task, without waiting */
 	REQUEST_RECOVER, /* read deliveries that were lost with a connection */
@@ -33,21 +34,28 @@ struct request {
 	struct request *next;
 	enum request_kind kind;
 	const char *id;
-	char when[REQUEST_WHEN_BYTES]; /* put, move, retry: the due time as text for the function */
-	const char *flags;             /* put, move */
-	const void *data;              /* put */
+	/*
+	 * of a of a put or move: flags for the Redis function or retry: the due time, as text for
+	 * the Redis function
+	 */
+	char when[REQUEST_WHEN_BYTES];
+	const char *flags; /* put, move */
+	const void *data;  /* put */
 	size_t data_len;
-	const char *delivery; /* retry, touch: the stream's entry */
-	bool made_id;         /* put: the library made the id */
-	bool joins;           /* a put that shares the command and reply of the put before it */
+	const char *delivery; /* of a retry or touch: id of the stream's entry */
+	bool made_id;         /* of a put: the library made the id */
+	bool joins;           /* of a put: it shares the command and reply of the put before it */
 	struct timerhub_relay_stats *stats;
-	uint64_t deadline_ns; /* on the sleeper's clock */
+	uint64_t deadline_ns; /* end of the call's timeout, on the sleeper's clock */
 	uint64_t sent_ns;     /* the shard's thread writes this and the fields below */
-	bool in_doubt;        /* its connection was lost, so the outcome is unknown */
+	bool in_doubt;        /* the request's connection was lost, so the outcome is unknown */
 	int result;
 	struct eventcount finished; /* 1: the request belongs to its caller again */
-	bool is_own;                /* a request of the shard's thread: no caller waits */
-	/* If not NULL, called with `arg` and the reply. Only for requests of the thread itself. */
+	bool is_own;                /* the shard's thread made the request, so no caller waits */
+	/*
+	 * A callback for the reply, called with `arg`, or NULL. Only requests of the thread itself
+	 * have a callback.
+	 */
 	void (*answered)(void *arg, const struct reply *reply, uint64_t now_ns);
 	void *arg;
 };
@@ -58,27 +66,27 @@ struct requests {
 };
 
 /*
- * This relay as a client of one server: its name, the key names, and the anchor. After open, only
- * the shard's thread writes it.
+ * The relay as a client of one server: the relay's name, the key names, and the anchor. After open,
+ * only the shard's thread writes the struct.
  */
 struct client {
 	struct shared *shared;
-	uint32_t shard; /* which of the queue's servers */
+	uint32_t shard; /* index of the server */
 	struct keys keys;
-	char name[TIMERHUB_RELAY_ID_BYTES]; /* the unique name under which the scheduler looks */
+	char name[TIMERHUB_RELAY_ID_BYTES]; /* unique name of this relay on this server */
 	uint64_t anchor_ns;                 /* local time of the anchor */
 	uint64_t anchor_us;                 /* Redis's time at the anchor */
-	uint64_t looks;                     /* looks that were answered */
-	uint64_t bells;                     /* bells that were received */
+	uint64_t looks;                     /* number of looks that were answered */
+	uint64_t bells;                     /* number of bells that were received */
 };
 
 void requests_append(struct requests *requests, struct request *request);
 struct request *requests_take(struct requests *requests);
 
-/* Set `finished`. From then on the request belongs to its caller. */
+/* Set `finished`. After that the request belongs to its caller. */
 void request_finish(struct request *request);
 
-/* Returns the earliest deadline, at most `next_ns`. */
+/* Returns the earliest deadline of the requests, or `next_ns` if that is earlier. */
 uint64_t requests_deadline_ns(const struct requests *requests, uint64_t next_ns);
 
 /*

@@ -9,12 +9,12 @@
 #include <stdlib.h>
 
 #define NS_PER_US UINT64_C(1000)
-/* The same value as PUT_OFF_US in timerhub.lua. */
+/* This value equals PUT_OFF_US in timerhub.lua. */
 #define PUT_OFF_US UINT64_C(300000000)
 /* A message on the common channel wakes all relays. The relay of rank r looks r ms later. */
 #define SPREAD_US UINT64_C(1000)
 /*
- * The longest sleep of a relay. A longer wait can only come from a change of the clock of Redis.
+ * The longest sleep of a relay. Only a change of Redis's clock can make the computed wait longer.
  */
 #define SLEEP_MAX_US (UINT64_C(3600) * 1000000)
 
@@ -78,8 +78,8 @@ void seat_rung(struct seat *seat, const struct seat_bell *bell, uint64_t now_ns)
 	if (!bell->is_common)
 		seat->rank = bell->rank;
 	/*
-	 * The common channel is rung only if no relay of the first ranks listens. So the other
-	 * relays do not wait for the failover delay.
+	 * A bell comes on the common channel only if no relay of the first ranks listens. So a
+	 * relay that gets such a bell does not wait for its failover delay.
 	 */
 	due_us += bell->is_common ? seat->rank * SPREAD_US
 	                          : seat_ladder_us(seat->rank, seat->grace_us);

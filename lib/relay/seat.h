@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Computes when a relay must next call timerhub_look, the Redis function that moves due tasks into
- * the stream of ready tasks. Such a call is a "look". A "bell" is a published message by which a
- * put asks for an earlier look. Each relay has a "rank": rank 0 looks first, and the higher ranks
- * look only if the lower ranks are late. timerhub.lua assigns the ranks, in its functions sit() and
- * promise(). Replies to looks and bells come on two connections, in any order, and each may change
- * the time of the next look. The module is pure: times are arguments, and no call fails.
+ * the stream of ready tasks. A call of timerhub_look is a "look". A "bell" is a published message
+ * by which a put asks for an earlier look. Each relay has a "rank": rank 0 looks first, and the
+ * higher ranks look only if the lower ranks are late. timerhub.lua assigns the ranks, in its
+ * functions sit() and promise(). Replies to looks and bells come on two connections, in any order,
+ * and each may change the time of the next look. The module is pure: times are arguments, and no
+ * call fails.
  *
  * The anchor is the last answered look: the local time at which it was sent, and the time on
  * Redis's clock at which it ran. A look for the time T on Redis's clock is sent (T - the anchor's
@@ -19,8 +20,8 @@
 #include <stdint.h>
 
 /*
- * Looks are sent this much later, because a look that arrives too early moves nothing and must be
- * repeated.
+ * A look is sent this long after the computed time, because a look that arrives too early moves no
+ * task and must be repeated.
  */
 #define SEAT_MARGIN_NS UINT64_C(50000)
 
@@ -29,28 +30,28 @@
 struct seat {
 	uint64_t grace_us;
 	bool is_anchored;
-	uint64_t sent_ns;   /* the anchor's local time */
-	uint64_t ran_us;    /* the anchor's time on Redis's clock */
+	uint64_t sent_ns;   /* local time of the anchor */
+	uint64_t ran_us;    /* time of the anchor on Redis's clock */
 	uint64_t asked_ns;  /* when the look in flight was sent */
 	bool asking;        /* a look is in flight */
 	uint64_t target_ns; /* when to send the next look */
 	uint64_t bell_ns;   /* the earliest time asked for by a bell since the last look was sent */
-	uint64_t rank;      /* from the last look or bell */
+	uint64_t rank;      /* the relay's rank, as the last look or bell said */
 };
 
 /* The reply to a look. */
 struct seat_answer {
-	uint64_t now_us;  /* when the look ran */
-	uint64_t wait_us; /* how long to wait after now_us */
+	uint64_t now_us;  /* time on Redis's clock at which the look ran */
+	uint64_t wait_us; /* time from now_us to the next look */
 	uint64_t rank;
-	bool more; /* look again at once */
+	bool more; /* there is more to move, so look again at once */
 };
 
 /* The contents of a bell: "DUE" or "DUE RANK". */
 struct seat_bell {
 	uint64_t due_us;
-	bool is_common; /* from the channel of all relays: it has no rank */
-	uint64_t rank;  /* the rank of the relay to wake */
+	bool is_common; /* the bell came on the channel of all relays, and has no rank */
+	uint64_t rank;  /* rank of the relay to wake */
 };
 
 void seat_init(struct seat *seat, uint64_t grace_us);

@@ -87,15 +87,15 @@ static bool open_bells(struct serve *serve, uint64_t now_ns)
 }
 
 /*
- * Returns false while the subscription is not confirmed. A relay that cannot subscribe looks
- * nevertheless.
+ * Returns false while the confirmation of the subscriptions is awaited. A relay that cannot
+ * subscribe looks without subscriptions.
  */
 static bool listen(struct serve *serve, uint64_t now_ns)
 {
 	return !open_bells(serve, now_ns) || serve->confirmed == CHANNELS;
 }
 
-/* A PING detects a dead connection: its reply does not come. */
+/* A PING detects a dead connection, because the reply to the PING does not come. */
 static void ping(struct serve *serve, uint64_t now_ns)
 {
 	struct bytes *output = wire_output(serve->bells.wire);
@@ -231,7 +231,7 @@ static void confirm(struct serve *serve, uint64_t now_ns)
 		return;
 	serve->bells.backoff_ns = 0;
 	serve->bells.answer_by_ns = LINK_NEVER;
-	/* Before the subscription bells may have been missed, so the relay looks soon. */
+	/* The relay may have missed bells before it was subscribed, so it looks soon. */
 	if (!serve->looking)
 		seat_put_off(&serve->seat,
 		             now_ns + (spread_ns < SPREAD_MAX_NS ? spread_ns : SPREAD_MAX_NS));
@@ -240,8 +240,8 @@ static void confirm(struct serve *serve, uint64_t now_ns)
 }
 
 /*
- * Handle a message of the bells' connection. Returns false if a subscriber cannot get such a
- * message.
+ * Handle a message of the bells' connection. Returns false if Redis never sends such a message to a
+ * subscriber.
  */
 static bool read_message(struct serve *serve, const struct reply *reply, uint64_t now_ns)
 {

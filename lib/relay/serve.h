@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Runs a relay's scheduler for one server: it sends each look (a call of timerhub_look, which moves
- * due tasks) at the time that seat.h computes. It receives bells, the messages that ask for an
- * earlier look, on a connection of its own. Only the shard's thread calls.
+ * due tasks) at the time that seat.h computes. The scheduler receives bells, the messages that ask
+ * for an earlier look, on a connection of its own. Only the shard's thread calls.
  */
 #ifndef RELAY_SERVE_H
 #define RELAY_SERVE_H
@@ -11,14 +11,14 @@
 #include "relay/seat.h"
 
 struct serve {
-	struct commands *commands; /* sends the looks */
+	struct commands *commands; /* the command connection, which sends the looks */
 	struct client *client;
 	struct link bells;
 	struct seat seat;
 	struct request look;
 	bool looking;           /* a look is in flight */
 	uint64_t look_pause_ns; /* the delay after a refused look */
-	unsigned confirmed;     /* subscriptions confirmed */
+	unsigned confirmed;     /* number of confirmed subscriptions */
 	bool pinged;
 	uint64_t ping_ns; /* when to send the next PING */
 };
@@ -27,8 +27,8 @@ void serve_init(struct serve *serve, struct commands *commands, struct client *c
                 uint64_t seed);
 
 /*
- * Subscribe, send a look, and send a PING, each if it is time. The command connection must be open.
- * Returns when to call again.
+ * Subscribe, send a look, and send a PING, each if its time has come. The command connection must
+ * be open. Returns the time by which this function must be called again.
  */
 uint64_t serve_pass(struct serve *serve, uint64_t now_ns);
 

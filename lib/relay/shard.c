@@ -77,8 +77,8 @@ static void lose_taker(struct shard *shard, int why, uint64_t now_ns)
 
 /*
  * Close the takers' connection if the command connection has moved to another server, because the
- * old server gets no tasks. If the server is the same, keep the connection: otherwise a task on its
- * way would be lost until its lease ends.
+ * old server gets no tasks. If the server is the same, keep the takers' connection, because a close
+ * would lose a task on its way until its lease ends.
  */
 static void follow_server(struct shard *shard, uint64_t now_ns)
 {
@@ -89,7 +89,7 @@ static void follow_server(struct shard *shard, uint64_t now_ns)
 		lose_taker(shard, -EROFS, now_ns);
 }
 
-/* Handle overdue replies and calls whose timeout has ended. Returns when the next one is due. */
+/* Handle overdue replies and calls whose timeout has ended. Returns the next of these deadlines. */
 static uint64_t expire(struct shard *shard, uint64_t now_ns)
 {
 	struct shared *shared = shard->shared;
@@ -112,7 +112,7 @@ static uint64_t expire(struct shard *shard, uint64_t now_ns)
 
 /* ---- the thread ---- */
 
-/* Do all work that is due now. Returns when to call again. */
+/* Do all work that is due now. Returns the time by which this function must be called again. */
 static uint64_t pass(struct shard *shard)
 {
 	struct commands *commands = &shard->commands;
@@ -128,8 +128,8 @@ static uint64_t pass(struct shard *shard)
 	if (shard->shared->serves)
 		next_ns = sooner(next_ns, serve_pass(&shard->serve, sleeper_now_ns()));
 	/*
-	 * A reply to a request that was just sent may become overdue before `next_ns`, so wake
-	 * then.
+	 * The reply to a request that was just sent may become overdue before `next_ns`, so the
+	 * thread must wake at the deadline of this reply.
 	 */
 	return requests_deadline_ns(&commands->sent, next_ns);
 }
@@ -181,7 +181,7 @@ static void read_link(struct shard *shard, unsigned link, uint64_t now_ns)
 	if (result < 0)
 		lose(shard, link, result, now_ns);
 	/*
-	 * The consumer group was deleted, or the server was demoted. So close all connections and
+	 * If the consumer group was deleted, or the server was demoted, close all connections and
 	 * connect again.
 	 */
 	if (link == 1 && result == -EROFS && shard->commands.link.wire)
@@ -232,9 +232,9 @@ static unsigned give_prefetched_back(struct shard *shard, struct wire *wire)
 }
 
 /*
- * Return the prefetched deliveries to Redis, and remove this relay's seat. If this fails, Redis
- * delivers the tasks again after their leases, and the other relays replace this relay after their
- * failover delays.
+ * Return the prefetched deliveries to Redis, and remove this relay's seat. If these commands fail,
+ * Redis delivers the tasks again after their leases, and the other relays replace this relay after
+ * their failover delays.
  */
 static void say_goodbye(struct shard *shard)
 {

@@ -2,8 +2,8 @@
 /*
  * Runs the thread that owns all connections to one server of a queue. The server and its thread are
  * a shard. The thread sends the requests of callers, gives them the replies, prefetches tasks for
- * takers, and looks if the relay serves the queue. It sleeps until a reply or a bell comes, a
- * caller wakes it, or a time is reached. It never blocks with the lock held.
+ * takers, and looks if the relay serves the queue. The thread sleeps until a reply or a bell comes,
+ * a caller wakes the thread, or a deadline is reached. The thread never blocks with the lock held.
  */
 #ifndef RELAY_SHARD_H
 #define RELAY_SHARD_H
@@ -20,18 +20,22 @@ struct shard {
 	struct commands commands;
 	struct taker taker;
 	struct serve serve;
-	struct sleeper *sleeper; /* NULL: not opened yet */
+	struct sleeper *sleeper; /* the thread's sleep; NULL: not opened yet */
 	pthread_t thread;
 	bool has_thread;
-	struct eventcount beginning; /* 1: the thread runs, or could not begin */
-	int begun;                   /* written before `beginning`: 0 or the error */
+	struct eventcount beginning; /* 1: the thread runs, or its start has failed */
+	/* Result of the start, 0 or an error; written before `beginning`. */
+	int begun;
 };
 
-/* Call it when the client's name and keys are set. `seed` spreads retries. */
+/* Initialize a shard whose client has its name and keys. The argument `seed` spreads retries. */
 void shard_init(struct shard *shard, struct shared *shared, const struct address *address,
                 uint64_t seed);
 
-/* Make the first connection, within the timeout of a call. */
+/*
+ * shard_open() makes the first connection, within the timeout of a call. shard_start() starts the
+ * thread.
+ */
 int shard_open(struct shard *shard);
 int shard_start(struct shard *shard);
 

@@ -19,10 +19,11 @@
 #define REACH_NS (UINT64_C(366) * 86400 * NS_PER_S)
 
 struct sleeper {
-	struct timerhub_loop *loop; /* of the sleeping thread; NULL before sleeper_begin() */
+	/* The loop of the sleeping thread; NULL before sleeper_begin(). */
+	struct timerhub_loop *loop;
 	struct timerhub_timeout timeout;
 	bool rung;   /* the timeout has expired in this sleep */
-	int loop_fd; /* the loop's */
+	int loop_fd; /* descriptor of the loop */
 	int wake_fd;
 };
 

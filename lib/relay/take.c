@@ -28,7 +28,7 @@ static bool take_prefetched(struct timerhub_relay *relay, struct timerhub_relay_
 		if (!relay->shared.closing && !relay->shared.stopped)
 			ready_fd_lower(relay->shared.ready_fd);
 		if (relay->shared.watched)
-			wake_shards(relay); /* deliveries to prefetch */
+			wake_shards(relay); /* the shards prefetch for the next takers */
 	}
 	if (!one)
 		return false;
@@ -45,7 +45,7 @@ static bool take_prefetched(struct timerhub_relay *relay, struct timerhub_relay_
 }
 
 /*
- * Returns 1 with a task, 0 if none is prefetched, or -ESHUTDOWN. After -ESHUTDOWN every call
+ * Returns 1 with a task, 0 if no task is prefetched, or -ESHUTDOWN. After -ESHUTDOWN every call
  * returns -ESHUTDOWN. The lock is held.
  */
 static int take_or_end(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
@@ -76,8 +76,8 @@ static void wait_for_prefetched(struct timerhub_relay *relay, uint64_t left_ns, 
 }
 
 /*
- * Wait until a task is prefetched or the timeout ends. Returns 1, 0 or -ESHUTDOWN. The caller holds
- * the lock.
+ * Wait until a task is prefetched or the timeout ends. Returns 1 for a prefetched task, 0 for the
+ * timeout, or -ESHUTDOWN. The caller holds the lock.
  */
 static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task,
                         uint64_t timeout_ns)

@@ -11,19 +11,22 @@
 
 struct taker {
 	struct client *client;
-	struct address server; /* the server that the connection leads to */
+	struct address server; /* address of the connected server */
 	struct link link;
 	bool reading; /* an XREADGROUP is in flight */
 };
 
 void taker_init(struct taker *taker, struct client *client, uint64_t seed);
 
-/* Send an XREADGROUP to the server `server` if takers wait. Returns when to call again. */
+/*
+ * Send an XREADGROUP to the server `server` if takers wait. Returns the time by which this function
+ * must be called again.
+ */
 uint64_t taker_pass(struct taker *taker, const struct address *server, uint64_t now_ns);
 
 /*
- * Read replies. If the call returns an error, the caller must close the connection; after -EROFS,
- * all connections.
+ * Read the replies on the takers' connection. If the call returns an error, the caller must close
+ * the connection; after -EROFS, all connections.
  */
 int taker_read(struct taker *taker, uint64_t now_ns);
 

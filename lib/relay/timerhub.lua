@@ -4,11 +4,11 @@
 --
 -- A queue is eight keys under one hash tag. A caller gives the keys of a function in KEYS, in the
 -- function's order, or only the key {QUEUE}. Every reply begins with 0 or a negative errno. Redis
--- keeps the effects of a function that fails. So a function makes every check, and every read that
--- fails on a key of the wrong type, before its first effect. Times are whole microseconds of
--- Redis's clock since 1970, exact in a double until 2255. The work of each function is bounded and
--- does not depend on the number of tasks. tests/relay compares the functions with a model.
--- tests/models/relay.pml is a model of bells and looks.
+-- keeps the effects of a function that fails. So a function makes all checks, and all reads that
+-- can fail on a key of the wrong type, before its first effect. Times are whole microseconds of
+-- Redis's clock since 1970, which a double holds exactly until 2255. The work of each function is
+-- bounded and does not depend on the number of tasks. tests/relay compares the functions with a
+-- model. tests/models/relay.pml is a model of bells and looks.
 
 local VERSION = 2  -- of this text; a relay replaces an older one
 local LAYOUT = 1  -- of the keys
@@ -54,13 +54,13 @@ local function now_us()
     return time[1] * 1000000 + time[2] -- text as numbers: less work than tonumber()
 end
 
--- A whole number as text. Lua's tostring() and .. lose digits. Redis's conversion of arguments of
--- redis.call keeps them, and takes twice as long, since it prints a double.
+-- Returns a whole number as text. Lua's tostring() and .. lose digits. If an argument of redis.call
+-- is a number, Redis keeps the digits, but takes twice as long, since Redis prints a double.
 local function text(number)
     return format('%d', number)
 end
 
--- Returns a due time as a score: infinity is no whole number.
+-- Returns a due time as a score. Infinity is not a whole number, so text() cannot convert it.
 local function score_of(due)
     return due == math.huge and '+inf' or text(due)
 end
@@ -76,8 +76,8 @@ local function is_id(id)
 end
 
 -- Returns the fields of a record: stage (w: waiting, r: in the stream), attempts, put time, and the
--- data of a waiting task or the entry's id. Attempts and put time are text. Returns nothing if the
--- record is damaged.
+-- data of a waiting task or the entry's id. Attempts and put time are text. If the record is
+-- damaged, returns nil.
 local function parse(record)
     local stage, attempts, put, rest = match(record or '', '^([wr])(%d+):(%d+):()')
     if stage then
@@ -85,12 +85,13 @@ local function parse(record)
     end
 end
 
--- Attempts and put time as text.
+-- Returns a record. Attempts and put time are text.
 local function record_of(stage, attempts, put, rest)
     return stage .. attempts .. ':' .. put .. ':' .. rest
 end
 
--- One attempt more, as text. Most attempts are the first, and format() takes 0.2 us.
+-- Returns the number of attempts plus one, as text. Most attempts are the first, so the function
+-- avoids format() for them, which takes 0.2 us.
 local function next_attempt(attempts)
     return attempts == '0' and '1' or text(attempts + 1)
 end
@@ -131,11 +132,11 @@ end
 
 -- ---- ring: tell of a task that is earlier than what has been promised ----
 
--- Returns the relays to ring, in order, and the time for the bell. Returns nil if a relay looks in
--- time anyway. If look_by is absent, nothing is promised. For a task due in the past the time is
--- now, because a promise in the past counts as broken. If the promise is long past, the promising
--- relays are dead, and the time is now. Reads everything that ring() needs, so that ring() cannot
--- fail.
+-- Returns the relays to ring for a task due at `due`, in order, and the time that the bell asks
+-- for. Returns nil if a relay has promised to look in time. If look_by is absent, no relay has
+-- promised a look. For a task due in the past the bell asks for now, because a promise in the past
+-- counts as broken. If the promise is long past, the promising relays are dead, and the bell asks
+-- for now. The function reads all keys that ring() needs, so that ring() cannot fail.
 local function find_seats(look_by, seats, due, now)
     local promised, at = tonumber(look_by or nil) or math.huge, due > now and due or now
     if now > promised + OVERDUE_US then
@@ -194,7 +195,7 @@ local function is_below(a, b)
     return #a_seq < #b_seq or (#a_seq == #b_seq and a_seq < b_seq)
 end
 
--- Returns the last entry that the group has delivered; nil without a group.
+-- Returns the last entry that the group has delivered, or nil if there is no group.
 local function last_delivered(ready)
     if redis.call('EXISTS', ready) == 0 then
         return nil
@@ -222,7 +223,8 @@ local function find_entry(ready, entry)
     return 'undelivered'
 end
 
--- Returns the fields id, due (as text), n and data of an entry; nothing if it is foreign or gone.
+-- Returns the fields id, due (as text), n and data of an entry, or nil if the entry is foreign or
+-- missing.
 local function entry_fields(entry)
     local fields = entry and entry[2]
     if fields and #fields == 8 and fields[1] == 'id' and fields[3] == 'due' and
@@ -235,19 +237,20 @@ local function read_entry(ready, entry)
     return redis.call('XRANGE', ready, entry, entry)[1]
 end
 
--- Attempts as text. Returns the entry's id, or an error, a table.
+-- Add an entry to the stream of ready tasks. The argument `attempts` is text. Returns the entry's
+-- id, or an error, which is a table.
 local function add_entry(ready, id, due, attempts, data)
     return redis.pcall('XADD', ready, '*', 'id', id, 'due', due, 'n', attempts, 'data', data)
 end
 
--- Returns an error, a table, if dead cannot be written to.
+-- Add an entry to dead. If dead refuses the entry, returns an error, which is a table.
 local function bury(dead, most, id, due, attempts, why, data)
     return redis.pcall('XADD', dead, 'MAXLEN', '~', text(most), '*', 'id', id, 'due', due,
         'n', text(attempts), 'why', why, 'data', data)
 end
 
--- A task is over. Its id is refused until past_us after its put, so that a put repeated in doubt
--- changes nothing.
+-- Remove a task that has ended. Puts of the task's id are refused until past_us after its put, so
+-- that a put which is repeated in doubt changes nothing.
 local function finish(task, past, id, put, past_us, now)
     redis.call('HDEL', task, id)
     local refused_until = put + past_us
@@ -260,8 +263,8 @@ local function past_us_of(state)
     return tonumber(redis.call('HGET', state, 'past_us') or nil) or DEFAULT.past_us
 end
 
--- Returns 0, and the stage, put time and rest of a task's record, or an error. A given delivery
--- must be the task's latest.
+-- Returns 0, and the stage, put time and rest of a task's record, or an error. If a delivery is
+-- given, it must be the task's latest delivery.
 local function find_task(task, id, delivery)
     if not is_id(id) then
         return EINVAL
@@ -300,7 +303,7 @@ local function insert(keys, id, due, flags, data, now, look_by)
     return {0, reply_of(due), now}
 end
 
--- Check arguments of a put. Returns 0 and the due time, or why not.
+-- Check the arguments of a put. Returns 0 and the due time, or an error.
 local function read_put(id, when, flags, data, limit, now)
     if not is_id(id) or not data or (flags ~= '' and find(flags, '[^ar]')) then
         return EINVAL
@@ -315,7 +318,7 @@ local function read_put(id, when, flags, data, limit, now)
     return 0, due
 end
 
--- Returns tasks_max, data_max, and the relays' promise as it is stored.
+-- Returns tasks_max, data_max, and the relays' promise as the text in state.
 local function limits_of(state)
     local told = redis.call('HMGET', state, 'tasks_max', 'data_max', 'look_by')
     return tonumber(told[1] or nil) or DEFAULT.tasks_max,
@@ -358,8 +361,8 @@ local function put(keys, args)
     return insert(keys, id, due, flags, data, now, look_by)
 end
 
--- due task state seats past; id when flags data until, for each of at most PUTS. Several puts that
--- share reads and writes. Replies 0, now, and the code and due time of each put.
+-- due task state seats past; id when flags data until, for each of at most PUTS. Makes several
+-- puts, which share reads and writes. Replies 0, now, and the code and due time of each put.
 local function puts(keys, args)
     if #args == 0 or #args % 5 ~= 0 or #args > 5 * PUTS then
         return {EINVAL}
@@ -398,7 +401,8 @@ local function puts(keys, args)
     end
     if size > 0 then
         local found = find_seats(look_by, keys[4], earliest, now)
-        -- ZADD comes first, because it can fail on a wrong key. The key of HSET was read before.
+        -- ZADD comes before HSET, because ZADD can fail on a key of the wrong type. HSET cannot
+        -- fail, because its key was read before.
         redis.call('ZADD', keys[1], unpack(scores))
         redis.call('HSET', keys[2], unpack(values))
         ring(keys[3], keys[4], found)
@@ -430,7 +434,8 @@ local function cancel(keys, args)
     return {result}
 end
 
--- Returns 0, attempts and data of an undelivered entry, or why an entry cannot be withdrawn.
+-- Returns 0, attempts and data of an undelivered entry, or the error because of which an entry
+-- cannot be withdrawn.
 local function find_undelivered(ready, entry)
     local where = find_entry(ready, entry)
     if where == 'taken' then
@@ -549,7 +554,7 @@ local function names(keys)
         state = keys[6], seats = keys[7], seen = keys[8]}
 end
 
--- Make a queue that was never made, or was wiped.
+-- Create the queue if it does not exist or was deleted.
 local function begin(ready, state, conf)
     if not conf.version then
         redis.pcall('XGROUP', 'CREATE', ready, GROUP, '0', 'MKSTREAM')
@@ -557,7 +562,8 @@ local function begin(ready, state, conf)
     end
 end
 
--- Drop ids and relays whose time is over. Returns whether there are more ids.
+-- Remove ids from past, and relays from seen, whose time has passed. Returns whether there are more
+-- such ids.
 local function forget(q, now)
     local count = redis.call('ZCOUNT', q.past, '-inf', text(now))
     if count > 0 then
@@ -572,9 +578,9 @@ local function forget(q, now)
     return count > FORGET_PAST
 end
 
--- Remove an id from due that has no record of a waiting task. Another program has added it, and it
--- would block the ids behind it. Its record goes to dead, unless its task is in the stream. If dead
--- cannot be written, the record stays and is never due.
+-- Remove an id from due that has no record of a waiting task. Another program has added such an id,
+-- and the id would block the ids behind it. The id's record goes to dead, unless its task is in the
+-- stream. If dead refuses the record, the record stays and is never due.
 local function set_aside(q, conf, id, due, record, stage)
     redis.call('HINCRBY', q.state, 'orphans', 1)
     if stage == 'r' then
@@ -590,8 +596,8 @@ local function set_aside(q, conf, id, due, record, stage)
     redis.call('HDEL', q.task, id)
 end
 
--- Note how late a task is. Bucket i counts from 2^i ns up to but not including 2^(i+1). Bucket 0
--- also counts 0.
+-- Count a task's lateness in its bucket. Bucket i counts from 2^i ns up to but not including
+-- 2^(i+1). Bucket 0 also counts 0.
 local function note_late(sum, late_us)
     local _, exponent = math.frexp(late_us * 1000)
     local bucket = exponent > 1 and exponent - 1 or 0
@@ -600,9 +606,9 @@ local function note_late(sum, late_us)
     sum.buckets[bucket] = (sum.buckets[bucket] or 0) + 1
 end
 
--- Move a chunk of tasks into the stream: `heads` has ids and due times, as text, the chunk's from
--- `from` to `last`. Returns the bytes of their data. Sets sum.refusal if the stream refuses an
--- entry.
+-- Move a chunk of tasks into the stream: `heads` has ids and due times as text, and the chunk is
+-- from `from` to `last`. Returns the bytes of the chunk's data. Sets sum.refusal if the stream
+-- refuses an entry.
 local function promote_chunk(q, conf, now, sum, heads, from, last)
     local ids, values, size, bytes = {}, {}, 0, 0
     for index = from, last, 2 do
@@ -628,8 +634,8 @@ local function promote_chunk(q, conf, now, sum, heads, from, last)
     end
     if size > 0 then
         redis.call('HSET', q.task, unpack(values))
-        -- The tasks are the first of due, because set_aside() has removed all other ids between
-        -- them.
+        -- The moved tasks are the first elements of due, because set_aside() has removed all other
+        -- ids between them.
         redis.call('ZREMRANGEBYRANK', q.due, 0, size / 2 - 1)
     end
     sum.moved = sum.moved + size / 2
@@ -657,8 +663,8 @@ end
 
 -- ---- leases, and what plain XACK has left ----
 
--- Add an entry whose lease is over to the stream once more, or bury it, unless dead cannot be
--- written to. Returns whether the old entry can be deleted.
+-- Add an entry whose lease is over to the stream once more, or add the entry to dead, unless dead
+-- refuses the entry. Returns whether the old entry can be deleted.
 local function give_again(q, conf, now, sum, entry, id, due, attempts, data)
     local stage, _, put_us, current = parse(redis.call('HGET', q.task, id) or nil)
     if stage ~= 'r' or current ~= entry then
@@ -688,7 +694,8 @@ local function end_lease(q, conf, now, sum, entry)
     if attempts then
         useless = give_again(q, conf, now, sum, entry, id, due, attempts, data)
     elseif found then
-        -- Another program's entry: dead keeps it for that program's author.
+        -- The entry is from another program. Put it into dead, so that the program's author can
+        -- find it.
         local fields = table.concat(found[2], ' ')
         useless = type(bury(q.dead, conf.dead_max, '', '0', 0, 'entry', fields)) ~= 'table'
         redis.call('HINCRBY', q.state, 'orphans', 1)
@@ -698,9 +705,9 @@ local function end_lease(q, conf, now, sum, entry)
     end
 end
 
--- Walk the pending entries from where the last look stopped. Returns the entry to continue from, or
--- nil at the end. A consumer may extend a lease, so that a later entry's lease may end before an
--- earlier one's.
+-- Walk the pending entries, from the entry at which the last look stopped. Returns the entry to
+-- continue from, or nil at the end. A consumer may extend a lease, so that a later entry's lease
+-- may end before an earlier one's.
 local function sweep_pending(q, conf, now, sum, from)
     local lease_ms = math.ceil(conf.lease_us / 1000)
     local pending = redis.call('XPENDING', q.ready, GROUP, from, '+', SWEEP)
@@ -713,7 +720,7 @@ local function sweep_pending(q, conf, now, sum, from)
 end
 
 -- Drop acknowledged entries before the first pending one: a plain XACK leaves them in the stream,
--- and their records. Returns whether there may be more.
+-- and their records. Returns whether there may be more such entries.
 local function sweep_acked(q, conf, now, sum)
     local last = last_delivered(q.ready)
     local first = redis.call('XPENDING', q.ready, GROUP)[2]
@@ -733,8 +740,8 @@ local function sweep_acked(q, conf, now, sum)
     return #entries == ACKED
 end
 
--- Delete consumers that have been idle for a day. One that holds entries stays: XGROUP loses the
--- entries of a consumer that it deletes.
+-- Delete consumers that have been idle for a day. A consumer that holds entries stays, because
+-- XGROUP loses the entries of a deleted consumer.
 local function sweep_consumers(q, now)
     local next_at = tonumber(redis.call('HGET', q.state, 'consumers_at') or nil)
     if next_at and next_at > now and next_at <= now + CONSUMERS_EVERY_US then
@@ -748,7 +755,8 @@ local function sweep_consumers(q, now)
     end
 end
 
--- Sweep. Returns when to sweep again; nil: not before a task is promoted.
+-- Sweep the stream. Returns when to sweep again, or nil if no sweep is needed before a task is
+-- promoted.
 local function sweep(q, conf, now, sum, sweep_at, from)
     if not last_delivered(q.ready) then
         redis.pcall('XGROUP', 'CREATE', q.ready, GROUP, '0', 'MKSTREAM')
@@ -770,8 +778,8 @@ end
 
 -- ---- seats ----
 
--- Returns a relay's order before it has broken a promise. The order depends on the queue, so that
--- queues have different first relays.
+-- Returns the order of a relay that has not broken a promise. The order depends on the queue, so
+-- that queues have different first relays.
 local function own_order(q, relay)
     return tonumber(sub(redis.sha1hex(q.state .. relay), 1, 8), 16) / 4294967296
 end
@@ -798,8 +806,9 @@ local function sit(q, now, look_by, relay, horizon, grace)
     return rank
 end
 
--- Remember a relay for four times as long as it may sleep; renew that when half is over. If a relay
--- has moved tasks, and so written anyway, note its info too.
+-- Remember a relay for four times as long as it may sleep; renew the entry when half of this time
+-- has passed. If a relay has moved tasks, its call writes in any case, so note the relay's info
+-- too.
 local function be_seen(q, now, relay, rank, horizon, grace, info, seen_until, moved)
     local life = 4 * (horizon + PUT_OFF_US + rank * grace)
     local renewed = not seen_until or seen_until - now < life / 2 or seen_until - now > life
@@ -811,8 +820,8 @@ local function be_seen(q, now, relay, rank, horizon, grace, info, seen_until, mo
     end
 end
 
--- Returns how long a relay waits. Rank 0 promises when it looks next; each other rank waits longer
--- than the rank before it.
+-- Returns how long a relay waits until its next look. Rank 0 promises the time of its next look.
+-- Each other rank waits longer than the rank before it.
 local function promise(q, now, rank, look_by, sweep_at, horizon, grace)
     if rank > 0 then
         local steps = ladder(rank, grace)
@@ -860,7 +869,7 @@ local function set_sweep(q, was, sweep_at)
     end
 end
 
--- Move due tasks and end leases. Returns when to sweep next and whether there is more to move.
+-- Move due tasks and end leases. Returns when to sweep next, and whether there are more due tasks.
 local function work(q, conf, now, batch, sum, length, sweep_at, from)
     local more = promote(q, conf, now, batch, sum)
     local next_at = sweep_at
@@ -947,7 +956,7 @@ local function overdue_of(due, now)
     return first and math.max(0, now - first) or 0
 end
 
--- Say how many tasks were how late, by bucket.
+-- Write the number of tasks in each bucket of lateness.
 local function say_lateness(state, say)
     local names = {}
     for bucket = 0, BUCKETS - 1 do
@@ -1003,7 +1012,8 @@ local function stat(keys)
     return reply
 end
 
--- due task; from count. Five for each task: id, due (-1: never), attempts, put, bytes of data.
+-- due task; from count. Replies five values for each task: id, due time (-1: never), attempts, time
+-- of the put, bytes of data.
 local function list(keys, args)
     local from, count = whole(args[1]), whole(args[2])
     if not from or not count or count < 1 or count > 1000 then
@@ -1024,7 +1034,8 @@ local function list(keys, args)
     return reply
 end
 
--- due task ready; id. Where it is, due, attempts, put, data, entry.
+-- due task ready; id. Replies the task's stage, due time, attempts, time of the put, data and
+-- entry.
 local function peek(keys, args)
     if not is_id(args[1]) then
         return {EINVAL}
@@ -1238,8 +1249,8 @@ local function version()
     return {0, VERSION}
 end
 
--- Returns the keys that a function takes, which are given one by one, or all by the queue's name in
--- braces; nil if neither is.
+-- Returns the keys that a function takes, or nil if they are wrong. The caller gives the keys one
+-- by one, or the queue's name in braces for all of them.
 local function keys_of(keys, parts)
     if #keys >= #parts then
         return keys
@@ -1264,7 +1275,8 @@ end
 
 local ALL = {'due', 'task', 'ready', 'dead', 'past', 'state', 'seats', 'seen'}
 
--- allow-oom: all functions but puts work in a full Redis, because they free memory or need little.
+-- Functions with allow-oom work in a full Redis, because they free memory or need little. Only puts
+-- are without this flag.
 register('put', nil, {'due', 'task', 'state', 'seats', 'past'}, put)
 register('puts', nil, {'due', 'task', 'state', 'seats', 'past'}, puts)
 register('cancel', 'allow-oom', {'due', 'task', 'ready', 'state', 'past'}, cancel)

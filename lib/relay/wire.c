@@ -139,8 +139,7 @@ struct bytes *wire_output(struct wire *wire)
 /* ---- bytes ---- */
 
 /*
- * Returns the error of a failed connection. Every loss of an open connection gives one and the same
- * error.
+ * Returns the error of a failed connection. Every loss of an open connection gives the same error.
  */
 static int lost(int error)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A nonblocking socket to a Redis server: it sends the bytes of commands and reads parsed replies.
- * link.h, which holds a wire, reconnects after a failure. Only two calls block: wire_open(), while
- * it resolves the name, and wire_call(). One thread at a time. wire.c parses replies with the
- * reader of hiredis, and no other file uses hiredis.
+ * A link (link.h) holds a wire, and reconnects after a failure. Only two calls block: wire_open(),
+ * while it resolves the name, and wire_call(). One thread at a time uses a wire. wire.c parses
+ * replies with the reader of hiredis, and no other file uses hiredis.
  */
 #ifndef RELAY_WIRE_H
 #define RELAY_WIRE_H
@@ -25,7 +25,7 @@ enum reply_type { REPLY_NIL, REPLY_ERROR, REPLY_TEXT, REPLY_INTEGER, REPLY_ARRAY
  * unix socket of this name, or another error of the kernel.
  */
 int wire_open(struct wire **ret_wire, const struct address *address);
-void wire_close(struct wire *wire); /* NULL is fine */
+void wire_close(struct wire *wire); /* the wire may be NULL */
 
 int wire_fd(const struct wire *wire);
 bool wire_has_output(const struct wire *wire);
@@ -34,14 +34,14 @@ bool wire_has_output(const struct wire *wire);
 struct bytes *wire_output(struct wire *wire);
 
 /*
- * Send the buffer. Returns 0, -ENOMEM if the buffer is incomplete, -EHOSTUNREACH if the connection
- * is lost, or the error of the connect, for example -ECONNREFUSED.
+ * Send the wire's buffer. Returns 0, -ENOMEM if the buffer is incomplete, -EHOSTUNREACH if the
+ * connection is lost, or the error of the connect, for example -ECONNREFUSED.
  */
 int wire_flush(struct wire *wire);
 
 /*
- * Read the received bytes. Returns 0, -EPROTO if they are not Redis's protocol, or an error of
- * wire_flush().
+ * Read the received bytes. Returns 0, -EPROTO if the bytes do not follow Redis's protocol, or an
+ * error of wire_flush().
  */
 int wire_fill(struct wire *wire);
 
@@ -52,8 +52,8 @@ int wire_fill(struct wire *wire);
 int wire_next(struct wire *wire, struct reply **ret_reply);
 
 /*
- * Flush, and wait for one reply, which may be an error reply. Returns 0, -ETIMEDOUT, or an error of
- * wire_flush() or wire_next().
+ * Send the buffer, and wait for one reply, which may be an error reply. Returns 0, -ETIMEDOUT, or
+ * an error of wire_flush() or wire_next().
  */
 int wire_call(struct wire *wire, struct reply **ret_reply, uint64_t timeout_ns);
 
@@ -67,10 +67,13 @@ const char *reply_text(const struct reply *reply);
 size_t reply_len(const struct reply *reply);
 /* Returns the value of an integer, or of a text that is an integer; otherwise 0. */
 int64_t reply_integer(const struct reply *reply);
-size_t reply_count(const struct reply *reply);                         /* of an array, or else 0 */
-const struct reply *reply_at(const struct reply *reply, size_t index); /* NULL beyond its end */
-int64_t reply_integer_at(const struct reply *reply, size_t index);     /* 0 beyond its end */
+/* Returns the number of elements of an array, or 0 for any other reply. */
+size_t reply_count(const struct reply *reply);
+/* Returns an element of an array, or NULL behind its end. */
+const struct reply *reply_at(const struct reply *reply, size_t index);
+/* Returns the integer at an index of an array, or 0 behind its end. */
+int64_t reply_integer_at(const struct reply *reply, size_t index);
 bool reply_is(const struct reply *reply, size_t index,
-              const char *text); /* whether the element is this text */
+              const char *text); /* returns whether the element at `index` is this text */
 
 #endif
