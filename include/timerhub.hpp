@@ -2,36 +2,36 @@
 /*
  * timerhub for C++17: loop and timeout, hub, queue and timer as objects that close themselves,
  * std::chrono for times, any callable as a callback, std::error_code for errors. Everything is in
- * this header; link with libtimerhub. It is a layer on timerhub_loop.h and timerhub.h. These two
- * headers document each call, the threads that may make it and the errors that it returns. This
- * header documents only the additions of the layer. For a call that has no method here, native()
- * and handle() return the C object.
+ * this header; link with libtimerhub. The header is a layer on timerhub_loop.h and timerhub.h.
+ * These two headers document each call, the threads that may make it and the errors that it
+ * returns. This header documents only the additions of the layer. For a call that has no method
+ * here, native() and handle() return the C object.
  *
- * Errors. A call that can fail returns a std::error_code: empty, or the errno of the C call in
- * std::system_category(), so that it compares with std::errc (std::errc::result_out_of_range for
- * ERANGE). On failure no output is written. The header throws nothing itself, and compiles with
- * -fno-exceptions and -fno-rtti. If a callable throws, the exception leaves dispatch(). If the
- * constructor of a callable throws, the exception leaves the arm call that copies the callable, and
- * the timer is unchanged. In a program built with -fno-exceptions, or with musl, a callable must
- * not end its thread (pthread_exit(3)).
+ * Errors. A call that can fail returns a std::error_code, which is empty or has the errno of the C
+ * call in std::system_category(), so that it compares with std::errc
+ * (std::errc::result_out_of_range for ERANGE). A call that fails writes no output. The header
+ * throws nothing itself, and compiles with -fno-exceptions and -fno-rtti. If a callable throws, the
+ * exception leaves dispatch(). If the constructor of a callable throws, the exception leaves the
+ * arm call that copies the callable, and the timer is unchanged. In a program built with
+ * -fno-exceptions, or with musl, a callable must not end its thread (pthread_exit(3)).
  *
- * Times. A delay is any std::chrono::duration, a deadline any time_point of timerhub::clock. Both
- * are rounded up to nanoseconds. A negative time counts as 0, which is due at once. A time that is
- * too large, or NaN, gives ERANGE.
+ * Times. A delay is any std::chrono::duration, a deadline any time_point of timerhub::clock. Delays
+ * and deadlines are rounded up to nanoseconds. A negative time counts as 0, which is due at once. A
+ * time that is too large, or NaN, gives ERANGE.
  *
  * Memory. A callable of at most 8 bytes that is trivially copyable and has a const operator() is
- * stored in the timer's data. Arming it allocates nothing, and each call runs a copy. Examples are
- * a function pointer and a lambda that captures `this`; timerhub::is_small_v tests for it. Any
- * other callable is stored in one block of the heap, and its address does not change.
+ * stored in the timer's data. Arming such a callable allocates nothing, and each call runs a copy.
+ * Examples are a function pointer and a lambda that captures `this`; timerhub::is_small_v tests for
+ * it. Any other callable is stored in one block of the heap, and its address does not change.
  *
  * Threads. Any number of threads at once may make const calls. The other calls change the object:
- * one thread at a time may make them, while no thread makes a const call. There is one exception: a
- * callback may move its own timer while another thread cancels or destroys it.
+ * one thread at a time may make them, while no thread makes a const call. As an exception, a
+ * callback may move its own timer while another thread cancels or destroys the timer.
  *
  * Who may free when. When a timer has been destroyed, or cancel() has returned, its callable runs
  * on no other thread and will not run again. The program may then free the data that the callable
- * refers to. This also holds inside the timer's own callback. The callable itself then stays valid
- * until the callback returns, but the callback must not touch the freed data.
+ * refers to. The program may free this data inside the timer's own callback too. The callable stays
+ * valid until the callback returns, but the callback must not touch the freed data.
  *
  *   - A timer's callback may run on another thread until the timer is destroyed. So declare the
  *     timer as the last member of its class, or call cancel() first in the destructor.
@@ -40,21 +40,21 @@
  *   - If several threads dispatch one queue, callbacks of one periodic timer can overlap. Callbacks
  *     of a timer that is moved in its callback can overlap too. If a callback destroys the timer,
  *     the program must make sure that only one callback does so.
- *   - A hub outlives its queues and timers. A timer may outlive its queue: it never expires then,
- *     and expires_after() returns ENOENT. Members declared in the order hub, queue, timers are
- *     destroyed in a right order.
+ *   - A hub outlives its queues and timers. A timer may outlive its queue. Such a timer never
+ *     expires, and expires_after() returns ENOENT. Members declared in the order hub, queue, timers
+ *     are destroyed in a right order.
  *   - Only dispatch() calls callables. drain() and wait() return events, and the destructor of a
  *     timer does not wait for such an event: never call its fn.
  *
- * A timeout has one thread, and a similar rule. When it has been destroyed or removed, its callable
- * will not run again, and the program may free the data that the callable refers to.
+ * A timeout belongs to one thread. When a timeout has been destroyed or removed, its callable will
+ * not run again, and the program may free the data that the callable refers to.
  *
  * Lifetime. Timers and timeouts keep their callable after an expiry, for the next expiry. Do not
  * let the callable capture a shared_ptr to the object that has the timer or timeout as a member (in
  * asio `[self = shared_from_this()]` is usual). The object would own the callable, and the callable
- * the object: neither would be freed before cancel() or remove(). Capture `this`: the member's
- * destructor withdraws the callable before the object is gone. If the callback may release the last
- * reference to the object, it begins with `const auto self = shared_from_this();`.
+ * would own the object. So neither would be freed before cancel() or remove(). Capture `this`: the
+ * member's destructor withdraws the callable before the object is gone. If the callback may release
+ * the last reference to the object, it begins with `const auto self = shared_from_this();`.
  *
  * Tested by tests/cpp.
  */
@@ -82,11 +82,11 @@
 #include "timerhub.h"
 #include "timerhub_loop.h"
 
-/* Programs write timerhub::hub and so on for these names: see the end of this header. */
+/* Programs use these names in the form timerhub::hub, see the end of this header. */
 namespace timerhub_cpp
 {
 
-/* Returns the error of a call of timerhub.h: empty unless `result` is a negative errno. */
+/* Returns the error of a call of timerhub.h, which is empty unless `result` is a negative errno. */
 inline std::error_code error(int result) noexcept
 {
 	return result < 0 ? std::error_code(-result, std::system_category()) : std::error_code();
@@ -139,10 +139,13 @@ using time_point = clock::time_point;
 namespace detail
 {
 
-/* Stands for a time that does not fit. A hub cannot keep it, so timerhub.h returns -ERANGE. */
+/*
+ * This value stands for a time that does not fit into 64 bits. A hub cannot keep such a time, so
+ * timerhub.h returns -ERANGE.
+ */
 inline constexpr std::uint64_t out_of_range = UINT64_MAX - 1;
 
-/* Multiply by num / den, rounding up; num * den fits, see below. */
+/* Multiply by num / den, and round up. The product num * den fits, because the caller checks it. */
 constexpr std::uint64_t scale(std::uint64_t count, std::uint64_t num, std::uint64_t den) noexcept
 {
 	const std::uint64_t whole = count / den;
@@ -171,7 +174,8 @@ constexpr std::uint64_t to_ns(const std::chrono::duration<Rep, Period> &distance
 		const real count = distance.count();
 
 		/*
-		 * Half of the range is more than a hub can keep. The comparison is false for NaN.
+		 * A hub cannot keep half of the range of 64 bits, so any larger time is out of
+		 * range. The comparison is false for NaN.
 		 */
 		if (!(count < static_cast<real>(out_of_range / 2) / factor))
 			return out_of_range;
@@ -204,7 +208,7 @@ class delay
 	{
 	}
 
-	/* In ns; above 2^63: out of range. */
+	/* The duration in ns. A value above 2^63 is out of range. */
 	constexpr std::uint64_t ns() const noexcept
 	{
 		return ns_;
@@ -224,7 +228,7 @@ class deadline
 	{
 	}
 
-	/* In ns; above 2^63: out of range. */
+	/* The point in time in ns. A value above 2^63 is out of range. */
 	constexpr std::uint64_t ns() const noexcept
 	{
 		return ns_;
@@ -236,14 +240,15 @@ class deadline
 
 /* The argument of a callable, if it takes one. */
 struct expiry {
-	time_point due;      /* the deadline; of several periods, the first */
-	std::uint64_t count; /* periods that this call stands for; 1 unless periodic */
+	time_point due; /* the deadline of the timer, or of the first of several periods */
+	/* Number of periods that this call stands for; 1 if the timer is not periodic. */
+	std::uint64_t count;
 };
 
 /*
  * Whether a callable of this type is stored in the timer's data, so that arming does not allocate.
- * A callable that changes its own state, such as a mutable lambda, is not: each call would begin
- * with a fresh copy.
+ * A callable that changes its own state, such as a mutable lambda, is not stored there, because
+ * each call would begin with a fresh copy.
  */
 template <class Callable>
 inline constexpr bool is_small_v =
@@ -269,12 +274,16 @@ template <class Callable> std::uint64_t pack(const Callable &callable) noexcept
 {
 	std::uint64_t data = 0;
 
-	if constexpr (!std::is_empty_v<Callable>) /* else its one byte has no value */
+	/* An empty callable has one byte without a value. */
+	if constexpr (!std::is_empty_v<Callable>)
 		std::memcpy(&data, &callable, sizeof(callable));
 	return data;
 }
 
-/* A copy for one call. It is on the calling thread's stack, so no other thread can free it. */
+/*
+ * A copy of the callable for one call. The copy is on the calling thread's stack, so no other
+ * thread can free it.
+ */
 template <class Callable> class unpacked
 {
       public:
@@ -292,7 +301,7 @@ template <class Callable> class unpacked
 	alignas(Callable) unsigned char bytes_[sizeof(Callable)];
 };
 
-/* The fn of a timer with a small callable. */
+/* The function `fn` of a timer with a small callable. */
 template <class Callable> void call_small(const timerhub_event *event)
 {
 	const unpacked<Callable> copy(event->data);
@@ -303,9 +312,10 @@ template <class Callable> void call_small(const timerhub_event *event)
 /* ---- any other callable: it has a block on the heap ---- */
 
 /*
- * Counts its users: the timer object, and each callback that runs. timerhub_cancel_sync() waits for
- * the callbacks on other threads. When it has returned and the timer object has left, the other
- * users are outer callbacks on the same thread. The last user to leave frees the block.
+ * The block counts its users: the timer object, and each callback that runs. timerhub_cancel_sync()
+ * waits for the callbacks on other threads. When timerhub_cancel_sync() has returned and the timer
+ * object has left, the other users are outer callbacks on the same thread. The last user to leave
+ * frees the block.
  */
 class block
 {
@@ -315,15 +325,18 @@ class block
 	block(const block &) = delete;
 	block &operator=(const block &) = delete;
 
-	/* Relaxed: the timer object is still a user, or its canceller waits for this callback. */
+	/*
+	 * The order is relaxed, because the timer object is still a user, or its canceller waits
+	 * for this callback.
+	 */
 	void use() noexcept
 	{
 		users_.fetch_add(1, std::memory_order_relaxed);
 	}
 
 	/*
-	 * Acquire and release: the last user destroys an object that all users have touched.
-	 * timerhub_cancel_sync() also orders the users on other threads.
+	 * The order is acquire and release, because the last user destroys an object that all users
+	 * have touched. timerhub_cancel_sync() also orders the users on other threads.
 	 */
 	void leave() noexcept
 	{
@@ -366,7 +379,7 @@ class block_user
 	block &used_;
 };
 
-/* The fn of a timer with a block. */
+/* The function `fn` of a timer with a block. */
 template <class Callable> void call_block(const timerhub_event *event)
 {
 	auto &home = *static_cast<block_of<Callable> *>(event->ptr);
@@ -387,8 +400,8 @@ template <class Callable> constexpr bool is_callable(const Callable &callable) n
 } // namespace detail
 
 /*
- * The service: owns a struct timerhub. It can be moved: the queues and timers of the hub then
- * belong to the new object.
+ * A hub is the timer service, and owns a struct timerhub. A hub can be moved: the queues and timers
+ * of the hub then belong to the new object.
  */
 class hub
 {
@@ -413,7 +426,7 @@ class hub
 		close();
 	}
 
-	/* timerhub_open(); a zero `size` is filled in. EBUSY: the hub is open already. */
+	/* Calls timerhub_open(). A zero `size` is filled in. EBUSY: the hub is open already. */
 	[[nodiscard]] std::error_code open(timerhub_config config = {}) noexcept
 	{
 		if (hub_)
@@ -423,21 +436,24 @@ class hub
 		return error(timerhub_open(&hub_, &config));
 	}
 
-	/* timerhub_close(). Close its queues and timers before. Harmless if not open. */
+	/*
+	 * Calls timerhub_close(). The program closes the hub's queues and timers before the hub.
+	 * The call is harmless if the object is not open.
+	 */
 	void close() noexcept
 	{
 		timerhub_close(std::exchange(hub_, nullptr));
 	}
 
-	/* timerhub_now(). The hub must be open. */
+	/* Calls timerhub_now(). The hub must be open. */
 	time_point now() const noexcept
 	{
 		return time_point(detail::from_ns(timerhub_now(hub_)));
 	}
 
 	/*
-	 * timerhub_advance(), for a manual hub. `*ret_next` (may be NULL) is when to call again;
-	 * time_point::max() means never.
+	 * Calls timerhub_advance(), for a manual hub. `*ret_next` (may be NULL) is the time of the
+	 * next call, or time_point::max() for never.
 	 */
 	std::error_code advance(deadline now, time_point *ret_next = nullptr) const noexcept
 	{
@@ -451,19 +467,19 @@ class hub
 		return error(result);
 	}
 
-	/* timerhub_wake_fd(): returns a descriptor or a negative errno. */
+	/* Calls timerhub_wake_fd(): returns a descriptor or a negative errno. */
 	int wake_fd() const noexcept
 	{
 		return timerhub_wake_fd(hub_);
 	}
 
-	/* timerhub_owner_tid(): returns a thread id or a negative errno. */
+	/* Calls timerhub_owner_tid(): returns a thread id or a negative errno. */
 	int owner_tid() const noexcept
 	{
 		return timerhub_owner_tid(hub_);
 	}
 
-	/* timerhub_stats(). */
+	/* Calls timerhub_stats(). */
 	std::error_code stats(struct timerhub_stats &ret_stats) const noexcept
 	{
 		return error(timerhub_stats(hub_, &ret_stats));
@@ -480,8 +496,8 @@ class hub
 };
 
 /*
- * Expired timers wait here: owns a struct timerhub_queue. It can be moved: the timers of the queue
- * then belong to the new object.
+ * A queue has the expired timers, and owns a struct timerhub_queue. A queue can be moved: the
+ * timers of the queue then belong to the new object.
  */
 class queue
 {
@@ -506,7 +522,7 @@ class queue
 		close();
 	}
 
-	/* timerhub_queue_open(). EBUSY: the queue is open already. */
+	/* Calls timerhub_queue_open(). EBUSY: the queue is open already. */
 	[[nodiscard]] std::error_code open(const hub &of) noexcept
 	{
 		return queue_ ? error(-EBUSY)
@@ -514,25 +530,28 @@ class queue
 	}
 
 	/*
-	 * timerhub_queue_close(). A callback of this queue must not call it. Other threads must
-	 * have left their calls: to end workers stop() the queue and join them first. Harmless if
-	 * not open.
+	 * Calls timerhub_queue_close(). A callback of this queue must not call it. No other thread
+	 * may be inside a call on the queue. To end workers, stop() the queue and join the workers
+	 * first. Harmless if not open.
 	 */
 	void close() noexcept
 	{
 		timerhub_queue_close(std::exchange(queue_, nullptr));
 	}
 
-	/* timerhub_queue_fd(): returns the eventfd or a negative errno. Poll it; never close it. */
+	/*
+	 * Calls timerhub_queue_fd(): returns the eventfd or a negative errno. The program may poll
+	 * the eventfd, and must not close it.
+	 */
 	int fd() const noexcept
 	{
 		return timerhub_queue_fd(queue_);
 	}
 
 	/*
-	 * timerhub_dispatch(): call up to `max` callables on this thread. `*ret_count` (may be
-	 * NULL) is their number. If a callable throws, the exception leaves this call. Its event
-	 * counts as delivered, and the other events stay in the queue.
+	 * Calls timerhub_dispatch(): call up to `max` callables on this thread. `*ret_count` (may
+	 * be NULL) is their number. If a callable throws, the exception leaves this call. The event
+	 * of this callable counts as delivered, and the other events stay in the queue.
 	 */
 	std::error_code dispatch(unsigned max = 64, unsigned *ret_count = nullptr) const
 	{
@@ -540,8 +559,8 @@ class queue
 	}
 
 	/*
-	 * timerhub_drain(): for timers that were armed by the calls of timerhub.h with a number as
-	 * their data. Never call the fn of a returned event.
+	 * Calls timerhub_drain(): for timers that were armed by the calls of timerhub.h with a
+	 * number as their data. Never call the fn of a returned event.
 	 */
 	std::error_code drain(timerhub_event *events, unsigned max,
 	                      unsigned &ret_count) const noexcept
@@ -550,8 +569,8 @@ class queue
 	}
 
 	/*
-	 * timerhub_wait(), for the same timers as drain(): block until there is an event, or at
-	 * most for `timeout`. A timeout that is too large has no limit.
+	 * Calls timerhub_wait(), for the same timers as drain(): block until there is an event, or
+	 * at most for `timeout`. If `timeout` is too large, the wait has no limit.
 	 */
 	std::error_code wait(timerhub_event *events, unsigned max,
 	                     unsigned &ret_count) const noexcept
@@ -565,22 +584,22 @@ class queue
 		return counted(timerhub_wait(queue_, events, max, timeout.ns()), &ret_count);
 	}
 
-	/* timerhub_queue_stop(): from now on wait() does not block. */
+	/* Calls timerhub_queue_stop(): from now on wait() does not block. */
 	void stop() const noexcept
 	{
 		timerhub_queue_stop(queue_);
 	}
 
-	/* timerhub_interrupt(): every wait() that now blocks returns ECANCELED. */
+	/* Calls timerhub_interrupt(): every wait() that now blocks returns ECANCELED. */
 	void interrupt() const noexcept
 	{
 		timerhub_interrupt(queue_);
 	}
 
 	/*
-	 * timerhub_call(): call a small callable once, `after` from now. No object owns the
-	 * callable. `*ret_timer` (may be NULL) is for the calls of timerhub.h. ERANGE; EINVAL: a
-	 * null function pointer.
+	 * Calls timerhub_call(): call a small callable once, `after` from now. No object owns the
+	 * callable. `*ret_timer` (may be NULL) is for the calls of timerhub.h. Errors: ERANGE, or
+	 * EINVAL for a null function pointer.
 	 */
 	template <class Callable>
 	[[nodiscard]] std::error_code call_after(delay after, const Callable &callable,
@@ -606,7 +625,7 @@ class queue
 		return error(result);
 	}
 
-	friend class loop; /* it must not close its queue */
+	friend class loop; /* a loop closes its queue itself */
 
 	template <class Callable>
 	std::error_code call_small(delay after, const Callable &callable,
@@ -633,12 +652,13 @@ class queue
  * moves it. So an idle timeout is a member that is armed once, and moved at each sign of life. An
  * idle timer is one of the timers_max that may be live in a hub.
  *
- * A timer may be moved to another object while it is armed, even inside its own callback. Its
- * callable stays at its address. If the callable refers to the old object, it must not run.
+ * A timer may be moved to another object while it is armed, even inside its own callback. The
+ * callable of a moved timer keeps its address. If the callable refers to the old object, the
+ * callable must not run.
  *
- * The arm calls first cancel the timer that was armed here before. They return EAGAIN, EINVAL or
- * ERANGE like timerhub_arm(), or ENOMEM. If they return an error, the timer is not armed. With
- * `slack` the timer may expire anywhere in [deadline, deadline + slack].
+ * The arm calls first cancel the timer that was armed here before. An arm call returns EAGAIN,
+ * EINVAL or ERANGE like timerhub_arm(), or ENOMEM. If an arm call returns an error, the timer is
+ * not armed. With `slack` the timer may expire anywhere in [deadline, deadline + slack].
  *
  * An arm call does not touch the object once the timer can expire, so the callback may destroy it
  * even if the arm call has not yet returned on its thread.
@@ -660,7 +680,7 @@ class timer
 		return *this;
 	}
 
-	/* Like cancel(). */
+	/* Does the same as cancel(). */
 	~timer()
 	{
 		cancel();
@@ -702,8 +722,8 @@ class timer
 
 	/*
 	 * Arm a periodic timer: it expires after one interval, and then after each further
-	 * interval. expires_after() and expires_at() start the periods again. Also EINVAL: the
-	 * interval is 0 or negative.
+	 * interval. expires_after() and expires_at() start the periods again. The call also returns
+	 * EINVAL if the interval is 0 or negative.
 	 */
 	template <class Callable>
 	[[nodiscard]] std::error_code arm_every(const queue &on, delay interval,
@@ -720,10 +740,10 @@ class timer
 	}
 
 	/*
-	 * timerhub_rearm(): move the timer to `after` from now; an expiry not yet delivered is
-	 * withdrawn. Any thread, lock-free; its own callback may call it. `*ret_idled` (may be
-	 * NULL) says whether its last expiry had been delivered. ENOENT: not armed, or the queue is
-	 * closed; ERANGE.
+	 * Calls timerhub_rearm(): move the timer to `after` from now; an expiry not yet delivered
+	 * is withdrawn. Any thread may call, and the timer's own callback too; lock-free.
+	 * `*ret_idled` (may be NULL) says whether the timer's last expiry had been delivered.
+	 * Errors: ENOENT if the timer is not armed or the queue is closed, or ERANGE.
 	 */
 	std::error_code expires_after(delay after, bool *ret_idled = nullptr) const noexcept
 	{
@@ -746,8 +766,8 @@ class timer
 	}
 
 	/*
-	 * timerhub_remaining(): the time until the deadline. clock::duration::max() means never, or
-	 * that the timer is idle. ENOENT as for expires_after().
+	 * Calls timerhub_remaining(): the time until the deadline. clock::duration::max() means
+	 * that the timer has no deadline or is idle. Returns ENOENT as expires_after() does.
 	 */
 	std::error_code remaining(clock::duration &ret_remaining) const noexcept
 	{
@@ -760,28 +780,33 @@ class timer
 	}
 
 	/*
-	 * timerhub_cancel_sync(). Afterwards, whatever its result, the callable runs on no other
-	 * thread and will not run again. The callable is destroyed before cancel() returns; inside
-	 * the timer's own callback, when the callback returns. Blocks while the callback runs on
-	 * another thread. ENOENT: not armed, or the queue is closed; EOWNERDEAD.
+	 * Calls timerhub_cancel_sync(). After the call, whatever its result, the callable runs on
+	 * no other thread and will not run again. The callable is destroyed before cancel()
+	 * returns; inside the timer's own callback, when the callback returns. The call blocks
+	 * while the callback runs on another thread. Errors: ENOENT if the timer is not armed or
+	 * the queue is closed, or EOWNERDEAD.
 	 */
 	std::error_code cancel() noexcept
 	{
 		if (!handle_)
 			return error(-ENOENT);
-		/* Change the handle after the wait: the callback on another thread may read it. */
+		/*
+		 * Change the handle after the wait, because the callback on another thread may read
+		 * it.
+		 */
 		const int result = timerhub_cancel_sync(hub_, handle_);
 
 		handle_ = 0;
-		/* Last, because the callable may own this timer. */
+		/* Release the block last, because the callable may own this timer. */
 		if (block_)
 			block_->leave();
 		return error(result);
 	}
 
 	/*
-	 * For timerhub_rearm_many() and similar calls; 0 if not armed. Cancel only with cancel():
-	 * the object does not notice another canceller.
+	 * Returns the handle for timerhub_rearm_many() and similar calls, or 0 if the timer is not
+	 * armed. Only cancel() may cancel the timer, because the object does not notice another
+	 * canceller.
 	 */
 	timerhub_timer handle() const noexcept
 	{
@@ -801,7 +826,10 @@ class timer
 		return spec;
 	}
 
-	/* Take over the callable first: cancel() may destroy it, or its constructor may throw. */
+	/*
+	 * Take over the callable before cancel(), because cancel() may destroy the callable, or its
+	 * constructor may throw.
+	 */
 	template <class Callable>
 	std::error_code arm(const queue &on, timerhub_spec spec, Callable &&callable)
 	{
@@ -831,7 +859,7 @@ class timer
 
 	/*
 	 * The callback may run on another thread before timerhub_arm() returns, and read the
-	 * members. So this function sets them before the call; timerhub_arm() sets the handle.
+	 * members. So this function sets the members before timerhub_arm(), which sets the handle.
 	 */
 	std::error_code begin(const queue &on, const timerhub_spec &spec,
 	                      detail::block *home) noexcept
@@ -856,17 +884,19 @@ class timer
 		return error(result);
 	}
 
-	timerhub_timer handle_ = 0;      /* 0: not armed, and the other members are invalid */
-	timerhub *hub_ = nullptr;        /* the hub of the queue that it was armed on */
-	detail::block *block_ = nullptr; /* the block of the callable; NULL: it is small */
+	/* Handle of the timer; 0: not armed, and the other members are invalid. */
+	timerhub_timer handle_ = 0;
+	timerhub *hub_ = nullptr; /* the hub of the queue that the timer was armed on */
+	/* The block of the callable; NULL: the callable is small. */
+	detail::block *block_ = nullptr;
 };
 
 /*
- * The timeouts of one event loop: owns a struct timerhub_loop. The program must call turn() in
- * every turn of its event loop, right before the loop blocks. Timeouts expire only inside turn().
- * The thread that opened the loop makes all calls, except queue().
+ * A loop has the timeouts of one event loop, and owns a struct timerhub_loop. The program must call
+ * turn() in every turn of its event loop, right before the loop blocks. Timeouts expire only inside
+ * turn(). The thread that opened the loop makes all calls, except queue().
  *
- * It can be moved: the timeouts of the loop then belong to the new object.
+ * A loop can be moved: the timeouts of the loop then belong to the new object.
  */
 class loop
 {
@@ -893,37 +923,41 @@ class loop
 		close();
 	}
 
-	/* timerhub_loop_open() without a hub; a zero `size` is filled in. EBUSY: open already. */
+	/*
+	 * timerhub_loop_open() without a hub; a zero `size` is filled in. EBUSY: the loop is open
+	 * already.
+	 */
 	[[nodiscard]] std::error_code open(timerhub_loop_config config = {}) noexcept
 	{
 		return open_on(nullptr, config);
 	}
 
-	/* timerhub_loop_open() with a hub. Also EINVAL: the hub is not open. */
+	/* timerhub_loop_open() with a hub. The call also returns EINVAL if the hub is not open. */
 	[[nodiscard]] std::error_code open(const hub &of, timerhub_loop_config config = {}) noexcept
 	{
 		return of.native() ? open_on(of.native(), config) : error(-EINVAL);
 	}
 
 	/*
-	 * timerhub_loop_close(). Close the loop before its hub. A callback may close it. Its
-	 * timeouts are removed, and may be destroyed later. Harmless if not open.
+	 * Calls timerhub_loop_close(). Close the loop before its hub. A callback may close its
+	 * loop. The timeouts of a closed loop are removed, and may be destroyed later. The call is
+	 * harmless if the object is not open.
 	 */
 	void close() noexcept
 	{
-		queue_.queue_ = nullptr; /* the loop closes it */
+		queue_.queue_ = nullptr; /* the loop closes the queue */
 		timerhub_loop_close(std::exchange(loop_, nullptr));
 	}
 
-	/* timerhub_loop_fd(): returns a descriptor to poll, or a negative errno. */
+	/* Calls timerhub_loop_fd(): returns a descriptor to poll, or a negative errno. */
 	int fd() const noexcept
 	{
 		return timerhub_loop_fd(loop_);
 	}
 
 	/*
-	 * timerhub_loop_timeout(): returns how long to block; 0 means do not block, and
-	 * clock::duration::max() means until a descriptor is ready.
+	 * Calls timerhub_loop_timeout(): returns how long the program may block. The result 0 means
+	 * not at all, and clock::duration::max() means until a descriptor is ready.
 	 */
 	clock::duration timeout() const noexcept
 	{
@@ -931,8 +965,8 @@ class loop
 	}
 
 	/*
-	 * timerhub_loop_turn(): call the callables that are due; `*ret_count` (may be NULL) is
-	 * their number. If a callable throws, the exception leaves this call, and the next turn
+	 * Calls timerhub_loop_turn(): call the callables that are due; `*ret_count` (may be NULL)
+	 * is their number. If a callable throws, the exception leaves this call, and the next turn
 	 * continues with the next callable.
 	 */
 	std::error_code turn(unsigned *ret_count = nullptr) const
@@ -944,15 +978,16 @@ class loop
 		return error(result);
 	}
 
-	/* timerhub_loop_now(): returns the last turn's reading of the clock. */
+	/* Calls timerhub_loop_now(): returns the last turn's reading of the clock. */
 	time_point now() const noexcept
 	{
 		return time_point(detail::from_ns(timerhub_loop_now(loop_)));
 	}
 
 	/*
-	 * timerhub_loop_queue(): any thread may arm timers on it, and turn() calls their callables.
-	 * Use it only for arming. If the loop has no hub, the queue is not open.
+	 * Calls timerhub_loop_queue(): any thread may arm timers on it, and turn() calls their
+	 * callables. The program uses this queue only for arming. If the loop has no hub, the queue
+	 * is not open.
 	 */
 	const timerhub_cpp::queue &queue() const noexcept
 	{
@@ -979,13 +1014,13 @@ class loop
 	}
 
 	timerhub_loop *loop_ = nullptr;
-	timerhub_cpp::queue queue_; /* belongs to the loop; not closed through this object */
+	timerhub_cpp::queue queue_; /* queue of the loop; not closed through this object */
 };
 
 namespace detail
 {
 
-/* Replaces `out_of_range` by a time that a loop rejects; a loop would accept the former. */
+/* Replaces `out_of_range`, which a loop would accept, by a time that a loop rejects. */
 constexpr std::uint64_t of_loop(std::uint64_t ns) noexcept
 {
 	return ns == out_of_range ? UINT64_MAX : ns;
@@ -999,21 +1034,22 @@ class timeout_base : protected timerhub_timeout
 	timeout_base &operator=(const timeout_base &) = delete;
 
 	/*
-	 * timerhub_timeout_set(): set or move the timeout to `after` from now; its own callable may
-	 * call it. ERANGE; EINVAL: not added; EPERM.
+	 * Calls timerhub_timeout_set(): set or move the timeout to `after` from now; its own
+	 * callable may make this call. Errors: ERANGE, EINVAL if the timeout is not added, or
+	 * EPERM.
 	 */
 	std::error_code set(delay after) noexcept
 	{
 		return error(timerhub_timeout_set(loop_, this, of_loop(after.ns())));
 	}
 
-	/* timerhub_timeout_set_at(): like set(), but to a point on the loop's clock. */
+	/* Calls timerhub_timeout_set_at(): like set(), but to a point on the loop's clock. */
 	std::error_code set_at(timerhub_cpp::deadline at) noexcept
 	{
 		return error(timerhub_timeout_set_at(loop_, this, of_loop(at.ns())));
 	}
 
-	/* timerhub_timeout_stop(); `*ret_was_set` (may be NULL) says whether it was set. */
+	/* Calls timerhub_timeout_stop(); `*ret_was_set` (may be NULL) says whether it was set. */
 	std::error_code stop(bool *ret_was_set = nullptr) noexcept
 	{
 		const int result = timerhub_timeout_stop(loop_, this);
@@ -1023,13 +1059,13 @@ class timeout_base : protected timerhub_timeout
 		return error(result);
 	}
 
-	/* timerhub_timeout_is_set(). */
+	/* Calls timerhub_timeout_is_set(). */
 	bool is_set() const noexcept
 	{
 		return timerhub_timeout_is_set(this) > 0;
 	}
 
-	/* timerhub_timeout_deadline(). time_point::max() means not set. */
+	/* Calls timerhub_timeout_deadline(). time_point::max() means not set. */
 	time_point expires() const noexcept
 	{
 		return time_point(from_ns(timerhub_timeout_deadline(this)));
@@ -1041,7 +1077,7 @@ class timeout_base : protected timerhub_timeout
 		return owner != 0;
 	}
 
-	/* For the calls of timerhub_loop.h, except add and remove. */
+	/* Returns the timeout for the calls of timerhub_loop.h, except add and remove. */
 	timerhub_timeout *native() noexcept
 	{
 		return this;
@@ -1061,8 +1097,8 @@ class timeout_base : protected timerhub_timeout
 	}
 
 	/*
-	 * A closed loop has removed the timeout. If removing fails, the loop would call freed
-	 * memory.
+	 * A closed loop has removed the timeout. If the remove fails for another reason, the loop
+	 * would call freed memory.
 	 */
 	void remove_for_good() noexcept
 	{
@@ -1070,7 +1106,7 @@ class timeout_base : protected timerhub_timeout
 			std::terminate();
 	}
 
-	timerhub_loop *loop_ = nullptr; /* the loop that it was added to */
+	timerhub_loop *loop_ = nullptr; /* the loop that the timeout was added to */
 };
 
 } // namespace detail
@@ -1079,13 +1115,13 @@ class timeout_base : protected timerhub_timeout
  * A timeout of a loop and its callable, which takes no argument. Make it a member of the session
  * object, as timerhub_timeout is a field in C. The loop's thread calls all methods and the
  * destructor. The destructor removes the timeout; on another thread it calls std::terminate(). A
- * timeout can be neither copied nor moved. It never allocates.
+ * timeout can be neither copied nor moved. A timeout never allocates.
  *
- * timeout<> takes any small callable (is_small_v), such as a lambda that captures `this`; 48 bytes.
- * timeout<Callable> takes a Callable of any size and stores it in the object.
+ * timeout<> takes any small callable (is_small_v), such as a lambda that captures `this`, and takes
+ * 48 bytes. timeout<Callable> takes a Callable of any size and stores it in the object.
  *
- * The callable may destroy the timeout, and the object that has it as a member. The callable itself
- * stays valid until it returns, but it must not touch memory that it has freed.
+ * The callable may destroy the timeout, and the object that has it as a member. The callable stays
+ * valid until it returns, but must not touch memory that it has freed.
  */
 template <class Callable = void> class timeout final : public detail::timeout_base
 {
@@ -1103,9 +1139,9 @@ template <class Callable = void> class timeout final : public detail::timeout_ba
 	}
 
 	/*
-	 * timerhub_timeout_add(): the timeout is not set yet. EAGAIN; EEXIST; EINVAL: a null
-	 * function pointer, or the loop is not open; EPERM. If the callable's constructor throws,
-	 * the exception leaves this call, and the timeout is not added.
+	 * Calls timerhub_timeout_add(): the timeout is not set yet. Errors: EAGAIN, EEXIST, EPERM,
+	 * or EINVAL for a null function pointer or a loop that is not open. If the callable's
+	 * constructor throws, the exception leaves this call, and the timeout is not added.
 	 */
 	template <class From> [[nodiscard]] std::error_code add(const loop &on, From &&callable)
 	{
@@ -1122,8 +1158,9 @@ template <class Callable = void> class timeout final : public detail::timeout_ba
 	}
 
 	/*
-	 * timerhub_timeout_remove(), and destroy the callable. A callable that runs now is
-	 * destroyed when it returns. EINVAL: not added, or the loop is closed; EPERM.
+	 * Calls timerhub_timeout_remove(), and destroy the callable. A callable that runs now is
+	 * destroyed when it returns. Errors: EINVAL if the timeout is not added or the loop is
+	 * closed, or EPERM.
 	 */
 	std::error_code remove() noexcept
 	{
@@ -1139,7 +1176,10 @@ template <class Callable = void> class timeout final : public detail::timeout_ba
 	class run
 	{
 	      public:
-		/* Not inlined: gcc 14 then warns that `running_` may outlive this object. */
+		/*
+		 * The function is not inlined, because gcc 14 would warn that `running_` may
+		 * outlive this object.
+		 */
 		[[gnu::noinline]] explicit run(timeout &home) noexcept
 		    : callable(std::move(*home.callable_)), home_(&home)
 		{
@@ -1158,7 +1198,10 @@ template <class Callable = void> class timeout final : public detail::timeout_ba
 		run(const run &) = delete;
 		run &operator=(const run &) = delete;
 
-		/* The timeout is destroyed or has another callable: do not put this one back. */
+		/*
+		 * If the timeout is destroyed or has another callable, the callable is not put
+		 * back.
+		 */
 		void leave() noexcept
 		{
 			home_ = nullptr;
@@ -1177,7 +1220,7 @@ template <class Callable = void> class timeout final : public detail::timeout_ba
 		static_cast<void>(running.callable());
 	}
 
-	/* The callable may own this timeout: touch no member after it is destroyed. */
+	/* The callable may own this timeout, so touch no member after the callable is destroyed. */
 	void drop() noexcept
 	{
 		if (running_)
@@ -1189,8 +1232,9 @@ template <class Callable = void> class timeout final : public detail::timeout_ba
 		callable_.reset();
 	}
 
-	std::optional<Callable> callable_; /* empty: not added, or running */
-	run *running_ = nullptr;           /* the run that will put the callable back */
+	/* The callable; empty: the timeout is not added, or the callable runs. */
+	std::optional<Callable> callable_;
+	run *running_ = nullptr; /* the run that will put the callable back */
 };
 
 template <> class timeout<void> final : public detail::timeout_base
@@ -1233,15 +1277,15 @@ template <> class timeout<void> final : public detail::timeout_base
 		static_cast<void>(copy.get()());
 	}
 
-	std::uint64_t data_ = 0; /* the callable's bytes */
+	std::uint64_t data_ = 0; /* the bytes of the callable */
 };
 
 } // namespace timerhub_cpp
 
 /*
- * The names for programs. A namespace cannot have the name of a struct. So these names are members
- * of the C header's struct timerhub, which has no members outside the library. A program cannot
- * make an object of it: only timerhub_open() returns pointers to it.
+ * The names that programs use. A namespace cannot have the name of a struct. So these names are
+ * members of the C header's struct timerhub, which has no members outside the library. A program
+ * cannot make an object of it: only timerhub_open() returns pointers to it.
  */
 struct timerhub {
 	using clock = timerhub_cpp::clock;
@@ -1259,7 +1303,10 @@ struct timerhub {
 	template <class Callable>
 	static constexpr bool is_small_v = timerhub_cpp::is_small_v<Callable>;
 
-	/* The error of a call of timerhub.h: empty unless `result` is a negative errno. */
+	/*
+	 * Returns the error of a call of timerhub.h, which is empty unless `result` is a negative
+	 * errno.
+	 */
 	static std::error_code error(int result) noexcept
 	{
 		return timerhub_cpp::error(result);

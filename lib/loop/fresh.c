@@ -9,7 +9,7 @@
 #include "loop/grid.h"
 #include "loop/recheck.h"
 
-#define FRESH_AHEAD 12 /* how many entries of the list in advance memory is fetched */
+#define FRESH_AHEAD 12 /* distance, in entries of the list, at which memory is fetched in advance */
 
 void fresh_list(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {
@@ -20,15 +20,19 @@ void fresh_list(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 }
 
 /*
- * Returns the deadline of a delay that counts from now; the deadline is below UINT64_MAX. Used for
- * deadlines near the end of time, and for all deadlines after a wall clock was set back.
+ * Returns the deadline of a delay that counts from now; the deadline is below UINT64_MAX. The
+ * function is used for deadlines near the end of time, and for all deadlines after a wall clock was
+ * set back.
  */
 static uint64_t fresh_far_ns(uint64_t delay_ns, uint64_t now_ns)
 {
 	return u64_min(u64_add_saturating(now_ns, delay_ns), UINT64_MAX - 1);
 }
 
-/* List the timeouts that callbacks have set. In a turn loop_recheck() skips listed timeouts. */
+/*
+ * List the timeouts that callbacks have set. While a turn runs, loop_recheck() skips listed
+ * timeouts.
+ */
 static void fresh_list_all(struct timerhub_loop *loop)
 {
 	for (uint32_t i = 0; i < loop->front.fresh_count; i++)
@@ -40,7 +44,7 @@ void fresh_move_on(struct timerhub_loop *loop, uint64_t now_ns)
 {
 	struct timerhub_loop_front *front = &loop->front;
 	uint64_t base_ns = front->base_ns, passed_ns = now_ns - base_ns;
-	/* Moved by `passed_ns`, this deadline or an earlier one stays below UINT64_MAX. */
+	/* A deadline up to this value stays below UINT64_MAX when `passed_ns` is added. */
 	uint64_t near_ns = now_ns >= base_ns ? UINT64_MAX - 1 - passed_ns : 0;
 	uint32_t count = front->fresh_count;
 
@@ -55,7 +59,7 @@ void fresh_move_on(struct timerhub_loop *loop, uint64_t now_ns)
 		timeout->fresh = 0;
 		if (deadline_ns <= near_ns)
 			deadline_ns += passed_ns;
-		else if (deadline_ns != UINT64_MAX) /* UINT64_MAX: it was stopped */
+		else if (deadline_ns != UINT64_MAX) /* the timeout was not stopped */
 			deadline_ns = fresh_far_ns(deadline_ns - base_ns, now_ns);
 		timeout->deadline_ns = deadline_ns;
 		if (deadline_ns < timeout->filed_ns)
@@ -74,7 +78,7 @@ void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 	timeout->fresh = 0;
 }
 
-/* Schedule a timeout that was set since it was last scheduled: its whole length remains. */
+/* Schedule a timeout that was set since it was last scheduled. Its whole length remains. */
 static void fresh_file_one(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {
 	uint64_t now_ns = loop->front.base_ns;

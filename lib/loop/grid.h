@@ -3,8 +3,8 @@
  * Rounds the times at which timeouts are scheduled to a grid. A scheduled time is the deadline,
  * rounded down to a multiple of a power of two that is at most an eighth of the remaining time. So
  * timeouts of one length have at most 16 scheduled times within that length. The Linux kernel's
- * timer wheel has the same grid (kernel/time/timer.c). Pure. tests/unit/test_grid.c tries every
- * power of two.
+ * timer wheel has the same grid (kernel/time/timer.c). The functions are pure.
+ * tests/unit/test_grid.c tries every power of two.
  */
 #ifndef TIMERHUB_GRID_H
 #define TIMERHUB_GRID_H
@@ -34,8 +34,8 @@ static inline bool grid_holds(unsigned shift, uint64_t at_ns)
  * Returns the shift with which to schedule a timeout again, when its entry on the grid `before` has
  * come up `rest_ns` before the deadline. If the rest is short because the timeout was moved some
  * time ago, the timeout has the same length as before and keeps the grid. If the entry was exact,
- * the timeout was moved since. If then a step of the grid is more than a quarter of the rest, the
- * grid was chosen for another length.
+ * the timeout was moved since. If the timeout was moved and a step of the grid is more than a
+ * quarter of the rest, the grid was chosen for another length.
  */
 static inline unsigned grid_next(unsigned before, bool was_exact, uint64_t rest_ns)
 {
@@ -45,8 +45,8 @@ static inline unsigned grid_next(unsigned before, bool was_exact, uint64_t rest_
 }
 
 /*
- * Returns when to schedule a deadline: at its grid time. If the grid time has passed or is too near
- * to the deadline: at the deadline.
+ * Returns the time at which to schedule a deadline: its grid time. If the grid time has passed or
+ * is too near to the deadline, returns the deadline.
  */
 static inline uint64_t grid_instant_ns(unsigned shift, uint64_t deadline_ns, uint64_t now_ns)
 {

@@ -13,27 +13,30 @@
 #include "loop/wake.h"
 #include "schedule/schedule.h"
 
-/* This is zero in a forked child. */
+/* A page that the kernel zeroes in a forked child. */
 struct loop_living {
 	uint32_t is_parent; /* 1 in the process that opened the loop */
 };
 
 struct timerhub_loop {
-	struct timerhub_loop_front front; /* first: inline calls use it */
-	uint64_t thread;                  /* identifies the thread that opened the loop */
-	uint64_t turn_ns;                 /* the last turn's last reading of the clock */
-	uint64_t next_ns;                 /* the schedule's first time, or an earlier time */
-	uint64_t timeout_ns;              /* how long to block, from turn_ns on */
-	uint32_t *listed; /* places whose timeouts may be scheduled too late; each once */
+	/* The loop's first member, because the inline calls use it. */
+	struct timerhub_loop_front front;
+	uint64_t thread;     /* identifies the thread that opened the loop */
+	uint64_t turn_ns;    /* the last turn's last reading of the clock */
+	uint64_t next_ns;    /* the schedule's first time, or an earlier time */
+	uint64_t timeout_ns; /* how long the program may block, counted from turn_ns */
+	/* Places whose timeouts may be scheduled too late; a place is here at most once. */
+	uint32_t *listed;
 	uint32_t listed_count;
 	uint32_t first;  /* the place scheduled at next_ns; SLOT_NONE: none, or not known */
 	bool is_stirred; /* schedule entries have changed since next_ns was computed */
 	struct timerhub_timeout gone; /* replaces a removed timeout in `fresh`; never set */
-	bool is_closed;               /* by a callback: the end of the turn frees the loop */
+	/* A callback has closed the loop, so the end of the turn frees the loop. */
+	bool is_closed;
 	struct places places;
 	struct schedule schedule;
 	struct wake wake;
-	struct clock clock; /* used if there is no hub */
+	struct clock clock; /* clock of a loop without a hub */
 	const struct loop_living *living;
 	struct timer_filing *filings;
 	struct memory memory;        /* holds filings and `listed` */

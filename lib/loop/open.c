@@ -11,12 +11,12 @@
 #include "loop/fresh.h"
 
 #define LOOP_TIMEOUTS_DEFAULT (1u << 20)
-#define LOOP_TIMEOUTS_MAX ((1u << 26) - 2) /* as many as a hub's timers */
+#define LOOP_TIMEOUTS_MAX ((1u << 26) - 2) /* equals the most timers of a hub */
 
 uint64_t loop_thread(void)
 {
 #ifdef TIMERHUB_LOOP_INLINE
-	return timerhub_loop_owner(NULL); /* the thread's number ^ 0 */
+	return timerhub_loop_owner(NULL); /* the number of the calling thread */
 #else
 	static _Thread_local char self;
 
@@ -29,7 +29,7 @@ uint64_t loop_read_ns(const struct timerhub_loop *loop)
 	uint64_t now_ns =
 		loop->wake.hub ? timerhub_now(loop->wake.hub) : clock_now_ns(&loop->clock);
 
-	return u64_min(now_ns, UINT64_MAX - 1); /* UINT64_MAX would mean never */
+	return u64_min(now_ns, UINT64_MAX - 1); /* the value UINT64_MAX would mean never */
 }
 
 /* ---- open ---- */
@@ -155,7 +155,8 @@ void timerhub_loop_close(struct timerhub_loop *loop)
 		return;
 	}
 	/*
-	 * Inside a callback: no further callback is called, and the end of the turn frees the loop.
+	 * If the caller is a callback, no further callback is called, and the end of the turn frees
+	 * the loop.
 	 */
 	loop->is_closed = true;
 	wake_drop_timers(&loop->wake);

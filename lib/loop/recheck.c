@@ -45,7 +45,7 @@ struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place
 		loop_file_again(loop, timeout, at_ns, timeout->deadline_ns - now_ns);
 		return NULL;
 	}
-	if (timeout->deadline_ns > at_ns) { /* other timeouts may be due before it */
+	if (timeout->deadline_ns > at_ns) { /* other timeouts may be due before this timeout */
 		loop_file_at(loop, timeout, timeout->deadline_ns);
 		return NULL;
 	}
@@ -70,7 +70,9 @@ static bool place_is_stale(const struct place *place, uint64_t at_ns)
 	return !grid_holds(shift, at_ns) && (!timeout || timeout->deadline_ns != at_ns);
 }
 
-/* Check the place's schedule entry, and correct a stale one. Returns whether it was right. */
+/*
+ * Check the place's schedule entry, and correct a stale one. Returns whether the entry was right.
+ */
 static bool loop_correct(struct timerhub_loop *loop, uint32_t index)
 {
 	struct place *place = &loop->places.table[index];
@@ -111,7 +113,7 @@ static __attribute__((noinline)) void loop_correct_first(struct timerhub_loop *l
 		}
 	}
 	loop->next_ns = schedule_next_ns(&loop->schedule);
-	loop->is_stirred = count > 0; /* the next turn continues */
+	loop->is_stirred = count > 0; /* the next turn continues the corrections */
 }
 
 void loop_rest(struct timerhub_loop *loop)

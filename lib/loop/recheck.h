@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Schedules timeouts, and checks the timeouts whose schedule entry has come up. A schedule entry
- * says when to check a place. It is never later than the deadline of the place's timeout.
+ * says when to check a place. A schedule entry is never later than the deadline of the place's
+ * timeout.
  */
 #ifndef TIMERHUB_RECHECK_H
 #define TIMERHUB_RECHECK_H
@@ -16,8 +17,8 @@ void loop_file(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uns
 
 /*
  * Check the place, whose entry at `at_ns` was taken out of the schedule. If its timeout is due now
- * and no other timeout is due before, returns the timeout. If not, schedules it again if it is set,
- * and returns NULL.
+ * and no other timeout is due before, returns the timeout. If the timeout may not expire yet, the
+ * call schedules it again if it is set, and returns NULL.
  */
 struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place, uint64_t at_ns);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Adds, removes, sets and stops timeouts, and answers questions about them. Only the loop's thread
- * calls. The frequent cases of set, set_at and stop are inline in timerhub_loop.h. The functions
- * here handle all cases: the inline calls use them for the other cases, and programs without inline
- * calls for every case. Tested by tests/unit/test_loop.c and tests/service/test_loop.c.
+ * calls. The frequent cases of set, set_at and stop are inline in timerhub_loop.h. The functions in
+ * this file handle all cases. The inline calls use these functions for the other cases, and
+ * programs without inline calls use them for every case. Tested by tests/unit/test_loop.c and
+ * tests/service/test_loop.c.
  */
 #include <errno.h>
 
@@ -24,7 +25,7 @@ static uint64_t loop_owner(const struct timerhub_loop *loop)
  */
 static int timeout_check(const struct timerhub_loop *loop, const struct timerhub_timeout *timeout)
 {
-	/* Check this first: if the timeout is not added, the loop may be freed. */
+	/* Check the timeout before the loop: if the timeout is not added, the loop may be freed. */
 	if (!loop || !timeout || timeout->owner == 0)
 		return -EINVAL;
 	if (timeout->owner == loop_owner(loop))

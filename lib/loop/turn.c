@@ -7,7 +7,7 @@
  * Callbacks are called in order of deadline. The schedule returns places in order of scheduled
  * time. If a place is scheduled before its deadline, and the deadline has passed, the place is
  * scheduled again at its deadline, before its callback is called. A timeout that a callback sets is
- * marked until the turn ends, and does not expire before.
+ * marked until the turn ends, and does not expire before the end of the turn.
  */
 #include <errno.h>
 
@@ -15,14 +15,14 @@
 #include "loop/recheck.h"
 
 #define TURN_CALLBACKS_MAX 256
-#define TURN_EVENTS_MAX 128 /* callbacks of the queue, among these */
-#define TURN_AHEAD 12       /* how many takes in advance memory is fetched */
+#define TURN_EVENTS_MAX 128 /* most callbacks of the queue in one turn */
+#define TURN_AHEAD 12       /* distance, in takes, at which memory is fetched in advance */
 
 /* One call of timerhub_loop_turn(). */
 struct turn {
 	struct timerhub_loop *loop;
-	unsigned called;     /* callbacks that have begun */
-	bool is_dispatching; /* calling callbacks of the queue */
+	unsigned called;     /* number of callbacks that have begun in this turn */
+	bool is_dispatching; /* the turn is calling callbacks of the queue */
 	bool is_full;        /* the queue may hold more events */
 };
 
@@ -93,7 +93,10 @@ static void turn_settle(struct timerhub_loop *loop, bool is_full)
 		loop->timeout_ns = 0;
 }
 
-/* Runs at the end of a turn, even if a callback is left by an exception or its thread's end. */
+/*
+ * This cleanup runs at the end of a turn, even if an exception or the end of the thread leaves a
+ * callback.
+ */
 static void turn_end(struct turn *turn)
 {
 	struct timerhub_loop *loop = turn->loop;
@@ -102,7 +105,7 @@ static void turn_end(struct turn *turn)
 		loop_free(loop);
 		return;
 	}
-	/* Callbacks take time, and may have set timeouts. */
+	/* The callbacks have taken time and may have set timeouts, so read the clock once more. */
 	if (turn->called > 0 || turn->is_dispatching)
 		turn_read(loop);
 	loop->front.turning = 0;
@@ -110,7 +113,7 @@ static void turn_end(struct turn *turn)
 		turn_settle(loop, turn->is_full);
 }
 
-/* Built with -fexceptions, so that unwinding runs the cleanup. */
+/* This file is built with -fexceptions, so that unwinding runs the cleanup. */
 static int turn_run(struct timerhub_loop *loop)
 {
 	__attribute__((cleanup(turn_end))) struct turn turn = { .loop = loop };

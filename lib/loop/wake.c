@@ -4,8 +4,8 @@
  * before, or after the timerfd has expired. An early expiry costs one wake-up, and each setting one
  * system call. With a hub, the kept timer is moved in both directions, because moving it later is
  * one compare-and-swap. When the kept timer expires, dispatch calls wake_expired(). If timeouts are
- * due already, the loop writes to the eventfd itself. The owner would be too late. In a manual hub
- * it would write only at the next advance. The loop clears the eventfd before it dispatches, so it
+ * due already, the loop writes to the eventfd itself. The owner's write would come too late, and in
+ * a manual hub only at the next advance. The loop clears the eventfd before it dispatches, so it
  * misses no event. Tested by tests/service/test_loop.c.
  */
 #include "loop/wake.h"
@@ -15,7 +15,7 @@
 #include "base/bell.h"
 #include "base/bits.h"
 
-/* A time from here on counts as never. It is below the latest deadline of a hub. */
+/* The first time that counts as never. This time is below the latest deadline of a hub. */
 #define WAKE_MAX_NS ((uint64_t)1 << 62)
 
 static void wake_expired(const struct timerhub_event *event)
@@ -107,9 +107,9 @@ static void wake_set_timer(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 		return;
 	wake->set_ns = next_ns;
 	/*
-	 * This fails only if the program has cancelled the timer. Only timerhub_each() shows its
-	 * handle. Then the descriptor does not become readable, and timerhub_loop_timeout() is
-	 * still right.
+	 * The re-arm fails only if the program has cancelled the loop's kept timer, whose handle
+	 * only timerhub_each() shows. After such a cancel the descriptor does not become readable,
+	 * and timerhub_loop_timeout() is still right.
 	 */
 	(void)timerhub_rearm(wake->hub, wake->timer,
 	                     next_ns < WAKE_MAX_NS ? next_ns : TIMERHUB_NEVER, TIMERHUB_ABSOLUTE);
