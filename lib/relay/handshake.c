@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "relay/answer.h"
+#include "relay/error_reply.h"
 #include "relay/functions.h"
 
 #define VERSION_MIN 7 /* first major version of Redis that has functions */
@@ -22,7 +22,7 @@ int handshake_call(struct wire *wire, struct reply **ret_reply, uint64_t timeout
 	if (result < 0)
 		return result;
 	if (reply_type(reply) == REPLY_ERROR) {
-		result = answer_of(reply_text(reply)).error;
+		result = error_reply_of(reply_text(reply)).error;
 		reply_free(reply);
 		return result;
 	}
@@ -86,7 +86,7 @@ static int ask_kind(struct wire *wire, uint64_t timeout_ns)
 		return result == -ETIMEDOUT ? -EHOSTUNREACH : result;
 	if (reply_type(reply) == REPLY_ERROR) {
 		if (strncmp(reply_text(reply), "NOPERM", 6) != 0)
-			result = answer_of(reply_text(reply)).error;
+			result = error_reply_of(reply_text(reply)).error;
 	} else if (atoi(field(reply, "version")) < VERSION_MIN ||
 	           strcmp(field(reply, "mode"), "standalone") != 0) {
 		result = -EOPNOTSUPP;
@@ -199,7 +199,7 @@ int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout
 	*ret_version = (uint64_t)reply_integer_at(reply, 1);
 	if (reply_type(reply) == REPLY_ERROR &&
 	    strncmp(reply_text(reply), "ERR Function not found", 22) != 0)
-		result = answer_of(reply_text(reply)).error;
+		result = error_reply_of(reply_text(reply)).error;
 	reply_free(reply);
 	return result;
 }

@@ -21,7 +21,7 @@ struct handshake {
  * Connect to a master, by address or through Sentinels. `ret_server` is the master's address, and
  * may be NULL. Returns 0 or an error of the network. Returns -EROFS if the server is a replica, or
  * no Sentinel knows a master. Returns -EOPNOTSUPP if the server is older than 7.0, a cluster node,
- * or a Sentinel. For any other error reply, returns the errno that answer.h gives.
+ * or a Sentinel. For any other error reply, returns the errno that error_reply.h gives.
  */
 int handshake_open(struct wire **ret_wire, const struct address *address,
                    struct address *ret_server, uint64_t timeout_ns);

@@ -83,7 +83,7 @@ static int name_ourselves(struct timerhub_relay *relay, const char *consumer)
 		 */
 		(void)snprintf(shard->client.name, sizeof(shard->client.name),
 		               "%.28s-%d-%016" PRIx64, host, getpid(), relay->seed + i);
-		shard->commands.must_recover = consumer != NULL;
+		shard->pipeline.must_recover = consumer != NULL;
 	}
 	(void)snprintf(relay->shared.consumer, sizeof(relay->shared.consumer), "%s",
 	               consumer ? consumer : relay->shards[0].client.name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See serve.h. Tested by tests/relay: test_seat.c in virtual time, test_calls.c and kill_test.py on
- * a server. Model: tests/models/relay.pml.
+ * See serve.h. Tested by tests/relay: test_look_timing.c in virtual time, test_calls.c and
+ * kill_test.py on a server. Model: tests/models/relay.pml.
  */
 #include "relay/serve.h"
 
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "relay/answer.h"
+#include "relay/error_reply.h"
 #include "relay/handshake.h"
 
 #define NS_PER_US UINT64_C(1000)
@@ -38,11 +38,11 @@ static void answered(void *serve, const struct reply *reply, uint64_t now_ns)
 	serve_answered(serve, reply, now_ns);
 }
 
-void serve_init(struct serve *serve, struct commands *commands, struct client *client,
+void serve_init(struct serve *serve, struct pipeline *pipeline, struct client *client,
                 uint64_t seed)
 {
 	*serve = (struct serve){
-		.commands = commands,
+		.pipeline = pipeline,
 		.client = client,
 		.look = { .kind = REQUEST_LOOK,
 		          .is_own = true,
@@ -50,7 +50,7 @@ void serve_init(struct serve *serve, struct commands *commands, struct client *c
 		          .arg = serve },
 	};
 	link_init(&serve->bells, seed);
-	seat_init(&serve->seat, client->shared->grace_us);
+	look_timing_init(&serve->timing, client->shared->grace_us);
 }
 
 static void subscribe(struct serve *serve)
@@ -74,7 +74,7 @@ static bool open_bells(struct serve *serve, uint64_t now_ns)
 
 	if (!link_is_due(&serve->bells, now_ns))
 		return serve->bells.wire != NULL;
-	result = handshake_open(&wire, &serve->commands->server, NULL, STEP_NS);
+	result = handshake_open(&wire, &serve->pipeline->server, NULL, STEP_NS);
 	if (result < 0) {
 		link_back_off(&serve->bells, result, sleeper_now_ns());
 		return false;
@@ -109,15 +109,15 @@ static void ping(struct serve *serve, uint64_t now_ns)
 
 static uint64_t look(struct serve *serve, uint64_t now_ns)
 {
-	uint64_t due_ns = seat_due_ns(&serve->seat);
+	uint64_t due_ns = look_timing_due_ns(&serve->timing);
 
-	if (serve->looking || !commands_are_open(serve->commands))
+	if (serve->looking || !pipeline_is_open(serve->pipeline))
 		return UINT64_MAX;
 	if (due_ns > now_ns)
 		return due_ns;
 	serve->looking = true;
-	seat_sent(&serve->seat, now_ns);
-	commands_send_own(serve->commands, &serve->look, now_ns);
+	look_timing_sent(&serve->timing, now_ns);
+	pipeline_send_own(serve->pipeline, &serve->look, now_ns);
 	return UINT64_MAX;
 }
 
@@ -129,11 +129,12 @@ uint64_t serve_pass(struct serve *serve, uint64_t now_ns)
 		return serve->bells.answer_by_ns;
 	if (!serve->bells.wire)
 		next_ns = serve->bells.retry_ns;
-	else if (!serve->pinged && serve->seat.rank < 2 && now_ns >= serve->ping_ns)
+	else if (!serve->pinged && serve->timing.rank < 2 && now_ns >= serve->ping_ns)
 		ping(serve, now_ns);
 	if (serve->bells.wire && serve->bells.answer_by_ns < next_ns)
 		next_ns = serve->bells.answer_by_ns;
-	if (serve->bells.wire && !serve->pinged && serve->seat.rank < 2 && serve->ping_ns < next_ns)
+	if (serve->bells.wire && !serve->pinged && serve->timing.rank < 2 &&
+	    serve->ping_ns < next_ns)
 		next_ns = serve->ping_ns;
 	now_ns = look(serve, now_ns);
 	return now_ns < next_ns ? now_ns : next_ns;
@@ -151,7 +152,7 @@ void serve_lose_bells(struct serve *serve, int why, uint64_t now_ns)
 void serve_lost(struct serve *serve, int why, uint64_t now_ns)
 {
 	if (serve->looking)
-		seat_put_off(&serve->seat, now_ns);
+		look_timing_put_off(&serve->timing, now_ns);
 	serve->looking = false;
 	/*
 	 * A demoted server still delivers bells, but the new master does not count this subscriber.
@@ -165,7 +166,7 @@ static void pause_looks(struct serve *serve, uint64_t now_ns)
 	uint64_t pause_ns = serve->look_pause_ns ? 2 * serve->look_pause_ns : PAUSE_FIRST_NS;
 
 	serve->look_pause_ns = pause_ns < PAUSE_MAX_NS ? pause_ns : PAUSE_MAX_NS;
-	seat_put_off(&serve->seat, now_ns + serve->look_pause_ns);
+	look_timing_put_off(&serve->timing, now_ns + serve->look_pause_ns);
 }
 
 /* The lock is held. */
@@ -177,7 +178,7 @@ static void count_look(struct serve *serve, const struct reply *reply)
 	if (reply_integer_at(reply, LOOK_MOVED) == 0 && reply_integer_at(reply, LOOK_AGAIN) == 0)
 		stats->looks_empty++;
 	if (serve->client->shard == 0)
-		stats->rank = serve->seat.rank;
+		stats->rank = serve->timing.rank;
 	for (size_t i = LOOK_BUCKETS; i + 1 < reply_count(reply); i += 2) {
 		uint64_t bucket = (uint64_t)reply_integer_at(reply, i);
 
@@ -190,13 +191,13 @@ static void count_look(struct serve *serve, const struct reply *reply)
 static int refusal_of(const struct reply *reply)
 {
 	if (reply_type(reply) == REPLY_ERROR)
-		return answer_of(reply_text(reply)).error;
+		return error_reply_of(reply_text(reply)).error;
 	return reply_integer_at(reply, 0) < 0 ? (int)reply_integer_at(reply, 0) : -EPROTO;
 }
 
 void serve_answered(struct serve *serve, const struct reply *reply, uint64_t now_ns)
 {
-	struct seat_answer answer = {
+	struct look_timing_answer answer = {
 		.now_us = (uint64_t)reply_integer_at(reply, LOOK_NOW),
 		.wait_us = (uint64_t)reply_integer_at(reply, LOOK_WAIT),
 		.rank = (uint64_t)reply_integer_at(reply, LOOK_RANK),
@@ -214,7 +215,7 @@ void serve_answered(struct serve *serve, const struct reply *reply, uint64_t now
 	serve->client->looks++;
 	serve->client->anchor_ns = serve->look.sent_ns;
 	serve->client->anchor_us = answer.now_us;
-	seat_answered(&serve->seat, &answer);
+	look_timing_answered(&serve->timing, &answer);
 	lock_take(&serve->client->shared->lock);
 	count_look(serve, reply);
 	lock_give(&serve->client->shared->lock);
@@ -224,7 +225,7 @@ void serve_answered(struct serve *serve, const struct reply *reply, uint64_t now
 
 static void confirm(struct serve *serve, uint64_t now_ns)
 {
-	uint64_t spread_ns = serve->seat.rank * SPREAD_NS;
+	uint64_t spread_ns = serve->timing.rank * SPREAD_NS;
 
 	serve->confirmed++;
 	if (serve->confirmed < CHANNELS)
@@ -233,10 +234,11 @@ static void confirm(struct serve *serve, uint64_t now_ns)
 	serve->bells.answer_by_ns = LINK_NEVER;
 	/* The relay may have missed bells before it was subscribed, so it looks soon. */
 	if (!serve->looking)
-		seat_put_off(&serve->seat,
-		             now_ns + (spread_ns < SPREAD_MAX_NS ? spread_ns : SPREAD_MAX_NS));
+		look_timing_put_off(
+			&serve->timing,
+			now_ns + (spread_ns < SPREAD_MAX_NS ? spread_ns : SPREAD_MAX_NS));
 	else
-		serve->seat.bell_ns = now_ns;
+		serve->timing.bell_ns = now_ns;
 }
 
 /*
@@ -245,7 +247,7 @@ static void confirm(struct serve *serve, uint64_t now_ns)
  */
 static bool read_message(struct serve *serve, const struct reply *reply, uint64_t now_ns)
 {
-	struct seat_bell bell;
+	struct look_timing_bell bell;
 
 	if (reply_is(reply, 0, "subscribe")) {
 		confirm(serve, now_ns);
@@ -258,8 +260,8 @@ static bool read_message(struct serve *serve, const struct reply *reply, uint64_
 	}
 	if (!reply_is(reply, 0, "message"))
 		return false;
-	if (seat_read_bell(&bell, reply_text(reply_at(reply, 2)))) {
-		seat_rung(&serve->seat, &bell, now_ns);
+	if (look_timing_read_bell(&bell, reply_text(reply_at(reply, 2)))) {
+		look_timing_rung(&serve->timing, &bell, now_ns);
 		serve->client->bells++;
 		lock_take(&serve->client->shared->lock);
 		serve->client->shared->stats.bells++;
@@ -275,7 +277,7 @@ int serve_read(struct serve *serve, uint64_t now_ns)
 
 	while (result == 0 && (found = wire_next(serve->bells.wire, &reply)) == 1) {
 		if (reply_type(reply) == REPLY_ERROR)
-			result = answer_of(reply_text(reply)).error;
+			result = error_reply_of(reply_text(reply)).error;
 		else if (!read_message(serve, reply, now_ns))
 			result = -EPROTO;
 		reply_free(reply);

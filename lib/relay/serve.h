@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Runs a relay's scheduler for one server: it sends each look (a call of timerhub_look, which moves
- * due tasks) at the time that seat.h computes. The scheduler receives bells, the messages that ask
- * for an earlier look, on a connection of its own. Only the shard's thread calls.
+ * due tasks) at the time that look_timing.h computes. The scheduler receives bells, the messages
+ * that ask for an earlier look, on a connection of its own. Only the shard's thread calls.
  */
 #ifndef RELAY_SERVE_H
 #define RELAY_SERVE_H
 
-#include "relay/commands.h"
-#include "relay/seat.h"
+#include "relay/look_timing.h"
+#include "relay/pipeline.h"
 
 struct serve {
-	struct commands *commands; /* the command connection, which sends the looks */
+	struct pipeline *pipeline; /* the command connection, which sends the looks */
 	struct client *client;
 	struct link bells;
-	struct seat seat;
+	struct look_timing timing;
 	struct request look;
 	bool looking;           /* a look is in flight */
 	uint64_t look_pause_ns; /* the delay after a refused look */
@@ -23,7 +23,7 @@ struct serve {
 	uint64_t ping_ns; /* when to send the next PING */
 };
 
-void serve_init(struct serve *serve, struct commands *commands, struct client *client,
+void serve_init(struct serve *serve, struct pipeline *pipeline, struct client *client,
                 uint64_t seed);
 
 /*

@@ -8,7 +8,7 @@
 #include <signal.h>
 #include <string.h>
 
-#include "relay/answer.h"
+#include "relay/error_reply.h"
 
 #define STEP_NS UINT64_C(1000000000) /* timeout of each reply at close */
 #define LINKS 3u
@@ -25,9 +25,9 @@ void shard_init(struct shard *shard, struct shared *shared, const struct address
                 uint64_t seed)
 {
 	shard->shared = shard->client.shared = shard->mailbox.shared = shared;
-	commands_init(&shard->commands, &shard->client, &shard->mailbox, address, seed);
+	pipeline_init(&shard->pipeline, &shard->client, &shard->mailbox, address, seed);
 	taker_init(&shard->taker, &shard->client, seed + 1);
-	serve_init(&shard->serve, &shard->commands, &shard->client, seed + 2);
+	serve_init(&shard->serve, &shard->pipeline, &shard->client, seed + 2);
 }
 
 int shard_open(struct shard *shard)
@@ -39,12 +39,12 @@ int shard_open(struct shard *shard)
 	if (result < 0)
 		return result;
 	shard->mailbox.sleeper = shard->sleeper;
-	while (!commands_open(&shard->commands, now_ns)) {
-		if (answer_is_final(shard->commands.why) ||
+	while (!pipeline_open(&shard->pipeline, now_ns)) {
+		if (error_reply_is_final(shard->pipeline.why) ||
 		    now_ns - begin_ns >= shard->shared->timeout_ns)
-			return shard->commands.why;
+			return shard->pipeline.why;
 		(void)poll(NULL, 0,
-		           (int)((shard->commands.link.retry_ns - now_ns) / NS_PER_MS) + 1);
+		           (int)((shard->pipeline.link.retry_ns - now_ns) / NS_PER_MS) + 1);
 		now_ns = sleeper_now_ns();
 	}
 	return 0;
@@ -52,7 +52,7 @@ int shard_open(struct shard *shard)
 
 void shard_fini(struct shard *shard)
 {
-	wire_close(shard->commands.link.wire);
+	wire_close(shard->pipeline.link.wire);
 	wire_close(shard->taker.link.wire);
 	wire_close(shard->serve.bells.wire);
 	sleeper_close(shard->sleeper);
@@ -66,13 +66,13 @@ void shard_fini(struct shard *shard)
  */
 static void lose_commands(struct shard *shard, int why, uint64_t now_ns)
 {
-	commands_lose(&shard->commands, why, now_ns);
+	pipeline_lose(&shard->pipeline, why, now_ns);
 	serve_lost(&shard->serve, why, now_ns);
 }
 
 static void lose_taker(struct shard *shard, int why, uint64_t now_ns)
 {
-	shard->commands.must_recover |= taker_lose(&shard->taker, why, now_ns);
+	shard->pipeline.must_recover |= taker_lose(&shard->taker, why, now_ns);
 }
 
 /*
@@ -82,7 +82,7 @@ static void lose_taker(struct shard *shard, int why, uint64_t now_ns)
  */
 static void follow_server(struct shard *shard, uint64_t now_ns)
 {
-	const struct address *server = &shard->commands.server, *old = &shard->taker.server;
+	const struct address *server = &shard->pipeline.server, *old = &shard->taker.server;
 
 	if (shard->taker.link.wire &&
 	    (strcmp(server->host, old->host) != 0 || strcmp(server->port, old->port) != 0))
@@ -94,7 +94,7 @@ static uint64_t expire(struct shard *shard, uint64_t now_ns)
 {
 	struct shared *shared = shard->shared;
 	uint64_t next_ns;
-	int result = commands_expire(&shard->commands, now_ns, &next_ns);
+	int result = pipeline_expire(&shard->pipeline, now_ns, &next_ns);
 
 	if (result < 0)
 		lose_commands(shard, result, now_ns);
@@ -102,7 +102,7 @@ static uint64_t expire(struct shard *shard, uint64_t now_ns)
 		lose_taker(shard, -EHOSTUNREACH, now_ns);
 	if (shard->serve.bells.wire && shard->serve.bells.answer_by_ns <= now_ns)
 		serve_lose_bells(&shard->serve, -EHOSTUNREACH, now_ns);
-	next_ns = sooner(next_ns, mailbox_begin(&shard->mailbox, shard->commands.why, now_ns));
+	next_ns = sooner(next_ns, mailbox_begin(&shard->mailbox, shard->pipeline.why, now_ns));
 	lock_take(&shared->lock);
 	if (shared->lease_ns > 0 && now_ns > shared->lease_ns)
 		deliveries_expire(&shared->deliveries, now_ns - shared->lease_ns);
@@ -115,28 +115,28 @@ static uint64_t expire(struct shard *shard, uint64_t now_ns)
 /* Do all work that is due now. Returns the time by which this function must be called again. */
 static uint64_t pass(struct shard *shard)
 {
-	struct commands *commands = &shard->commands;
+	struct pipeline *pipeline = &shard->pipeline;
 	uint64_t now_ns = sleeper_now_ns();
 	uint64_t next_ns = expire(shard, now_ns);
 
-	if (!commands_open(commands, now_ns))
-		return sooner(next_ns, commands->link.retry_ns);
+	if (!pipeline_open(pipeline, now_ns))
+		return sooner(next_ns, pipeline->link.retry_ns);
 	follow_server(shard, now_ns);
-	next_ns = sooner(next_ns, commands_send(commands, now_ns));
-	if (shard->taker.reading || !commands_recover(commands))
-		next_ns = sooner(next_ns, taker_pass(&shard->taker, &commands->server, now_ns));
+	next_ns = sooner(next_ns, pipeline_send(pipeline, now_ns));
+	if (shard->taker.reading || !pipeline_recover(pipeline))
+		next_ns = sooner(next_ns, taker_pass(&shard->taker, &pipeline->server, now_ns));
 	if (shard->shared->serves)
 		next_ns = sooner(next_ns, serve_pass(&shard->serve, sleeper_now_ns()));
 	/*
 	 * The reply to a request that was just sent may become overdue before `next_ns`, so the
 	 * thread must wake at the deadline of this reply.
 	 */
-	return requests_deadline_ns(&commands->sent, next_ns);
+	return requests_deadline_ns(&pipeline->sent, next_ns);
 }
 
 static struct wire *wire_of(const struct shard *shard, unsigned link)
 {
-	struct wire *const wires[LINKS] = { shard->commands.link.wire, shard->taker.link.wire,
+	struct wire *const wires[LINKS] = { shard->pipeline.link.wire, shard->taker.link.wire,
 		                            shard->serve.bells.wire };
 
 	return wires[link];
@@ -173,7 +173,7 @@ static void read_link(struct shard *shard, unsigned link, uint64_t now_ns)
 	int result;
 
 	if (link == 0)
-		result = commands_read(&shard->commands, now_ns);
+		result = pipeline_read(&shard->pipeline, now_ns);
 	else if (link == 1)
 		result = taker_read(&shard->taker, now_ns);
 	else
@@ -184,7 +184,7 @@ static void read_link(struct shard *shard, unsigned link, uint64_t now_ns)
 	 * If the consumer group was deleted, or the server was demoted, close all connections and
 	 * connect again.
 	 */
-	if (link == 1 && result == -EROFS && shard->commands.link.wire)
+	if (link == 1 && result == -EROFS && shard->pipeline.link.wire)
 		lose_commands(shard, result, now_ns);
 }
 
@@ -239,10 +239,10 @@ static unsigned give_prefetched_back(struct shard *shard, struct wire *wire)
 static void say_goodbye(struct shard *shard)
 {
 	const struct request leave = { .kind = REQUEST_LEAVE };
-	struct wire *wire = shard->commands.link.wire;
-	unsigned owed = commands_owed(&shard->commands);
+	struct wire *wire = shard->pipeline.link.wire;
+	unsigned owed = pipeline_owed(&shard->pipeline);
 
-	if (!commands_are_open(&shard->commands))
+	if (!pipeline_is_open(&shard->pipeline))
 		return;
 	lock_take(&shard->shared->lock);
 	owed += give_prefetched_back(shard, wire);

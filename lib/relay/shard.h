@@ -8,8 +8,8 @@
 #ifndef RELAY_SHARD_H
 #define RELAY_SHARD_H
 
-#include "relay/commands.h"
 #include "relay/mailbox.h"
+#include "relay/pipeline.h"
 #include "relay/serve.h"
 #include "relay/taker.h"
 
@@ -17,7 +17,7 @@ struct shard {
 	struct shared *shared;
 	struct client client;
 	struct mailbox mailbox;
-	struct commands commands;
+	struct pipeline pipeline;
 	struct taker taker;
 	struct serve serve;
 	struct sleeper *sleeper; /* the thread's sleep; NULL: not opened yet */

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "relay/answer.h"
+#include "relay/error_reply.h"
 #include "relay/handshake.h"
 #include "relay/sleeper.h"
 
@@ -104,7 +104,7 @@ static int answer(struct taker *taker, const struct reply *reply, uint64_t now_n
 	int result;
 
 	if (reply_type(reply) == REPLY_ERROR)
-		return answer_of(reply_text(reply)).error;
+		return error_reply_of(reply_text(reply)).error;
 	taker->reading = false;
 	taker->link.backoff_ns = 0;
 	taker->link.answer_by_ns = LINK_NEVER;

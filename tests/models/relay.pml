@@ -14,7 +14,8 @@
  * Models:
  *   lib/relay/timerhub.lua find_seats() ring_seats() ring() insert() promote() sit() ladder()
  *                          promise() look() leave()
- *   lib/relay/seat.c       seat_due_ns() seat_sent() seat_answered() seat_rung() seat_ladder_us()
+ *   lib/relay/look_timing.c look_timing_due_ns() look_timing_sent() look_timing_answered()
+ *                           look_timing_rung() look_timing_ladder_us()
  *   lib/relay/serve.c      subscribe() listen() look() confirm() serve_answered()
  *
  * Laws:

@@ -13,7 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <relay/answer.h>
+#include <relay/error_reply.h>
 #include <relay/shard.h>
 
 #include "harness.h"
@@ -118,19 +118,20 @@ static void answer_request(const struct reply *reply, enum request_kind kind, un
 static void use(const struct reply *reply, const unsigned char *header)
 {
 	enum request_kind kind = (enum request_kind)(header[0] % (REQUEST_WAIT + 1));
-	struct seat_bell bell;
+	struct look_timing_bell bell;
 
 	if (reply_type(reply) == REPLY_ERROR) {
-		expect_cmp(answer_of(reply_text(reply)).error, <, 0);
+		expect_cmp(error_reply_of(reply_text(reply)).error, <, 0);
 		return;
 	}
 	if (kind == REQUEST_LOOK) {
-		seat_sent(&shard.serve.seat, NOW_NS);
+		look_timing_sent(&shard.serve.timing, NOW_NS);
 		serve_answered(&shard.serve, reply, NOW_NS);
-		expect(!shard.serve.looking && seat_due_ns(&shard.serve.seat) != SEAT_NEVER);
+		expect(!shard.serve.looking &&
+		       look_timing_due_ns(&shard.serve.timing) != LOOK_TIMING_NEVER);
 	}
-	if (seat_read_bell(&bell, reply_text(reply_at(reply, 2))))
-		seat_rung(&shard.serve.seat, &bell, NOW_NS);
+	if (look_timing_read_bell(&bell, reply_text(reply_at(reply, 2))))
+		look_timing_rung(&shard.serve.timing, &bell, NOW_NS);
 	answer_request(reply, kind, header[1] % 4, header[1] >= 128);
 }
 

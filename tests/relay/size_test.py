@@ -155,7 +155,7 @@ def check_instants(victim):
             queue.call("done", str(task))
         calls = (calls_of(queue.client) - before) / INSTANTS
         end(relays)
-        # How many are too many is test_seat.c's, where no machine is slow.
+        # How many are too many is test_look_timing.c's, where no machine is slow.
         print(f"{INSTANTS} due instants, {RELAYS} relays: {calls - 2:.2f} looks each", flush=True)
 
 

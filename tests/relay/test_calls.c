@@ -22,7 +22,7 @@
 #include <harness.h>
 #include <process.h>
 
-#include <relay/answer.h>
+#include <relay/error_reply.h>
 #include <relay/keys.h>
 #include <relay/relay.h>
 #include <relay/wire.h>

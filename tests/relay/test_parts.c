@@ -11,8 +11,8 @@
 #include <harness.h>
 
 #include <relay/address.h>
-#include <relay/answer.h>
 #include <relay/bytes.h>
+#include <relay/error_reply.h>
 #include <relay/keys.h>
 #include <relay/link.h>
 
@@ -214,40 +214,42 @@ START_TEST(each_error_of_a_server_has_its_meaning)
 {
 	static const struct {
 		const char *text;
-		struct answer wanted;
+		struct error_reply wanted;
 	} rows[] = {
 		{ "READONLY You can't write against a read only replica.",
-		  { -EROFS, ANSWER_LATER } },
-		{ "LOADING Redis is loading the dataset in memory", { -EROFS, ANSWER_LATER } },
-		{ "MASTERDOWN Link with MASTER is down", { -EROFS, ANSWER_LATER } },
-		{ "NOREPLICAS Not enough good replicas to write.", { -EROFS, ANSWER_LATER } },
-		{ "UNBLOCKED force unblock from blocking operation", { -EROFS, ANSWER_LATER } },
-		{ "BUSY Redis is busy running a script.", { -EROFS, ANSWER_LATER } },
-		{ "NOGROUP No such key", { -EROFS, ANSWER_LATER } },
-		{ "ERR Function not found", { -EROFS, ANSWER_LATER } },
+		  { -EROFS, ERROR_REPLY_LATER } },
+		{ "LOADING Redis is loading the dataset in memory", { -EROFS, ERROR_REPLY_LATER } },
+		{ "MASTERDOWN Link with MASTER is down", { -EROFS, ERROR_REPLY_LATER } },
+		{ "NOREPLICAS Not enough good replicas to write.", { -EROFS, ERROR_REPLY_LATER } },
+		{ "UNBLOCKED force unblock from blocking operation",
+		  { -EROFS, ERROR_REPLY_LATER } },
+		{ "BUSY Redis is busy running a script.", { -EROFS, ERROR_REPLY_LATER } },
+		{ "NOGROUP No such key", { -EROFS, ERROR_REPLY_LATER } },
+		{ "ERR Function not found", { -EROFS, ERROR_REPLY_LATER } },
 		{ "OOM command not allowed when used memory > 'maxmemory'.",
-		  { -ENOSPC, ANSWER_REFUSAL } },
-		{ "MISCONF Redis is configured to save RDB snapshots", { -EIO, ANSWER_REFUSAL } },
-		{ "WRONGTYPE Operation against a key", { -EBADMSG, ANSWER_REFUSAL } },
-		{ "NOAUTH Authentication required.", { -EACCES, ANSWER_REFUSAL } },
-		{ "WRONGPASS invalid username-password pair", { -EACCES, ANSWER_REFUSAL } },
-		{ "NOPERM this user has no permissions", { -EACCES, ANSWER_REFUSAL } },
+		  { -ENOSPC, ERROR_REPLY_REFUSAL } },
+		{ "MISCONF Redis is configured to save RDB snapshots",
+		  { -EIO, ERROR_REPLY_REFUSAL } },
+		{ "WRONGTYPE Operation against a key", { -EBADMSG, ERROR_REPLY_REFUSAL } },
+		{ "NOAUTH Authentication required.", { -EACCES, ERROR_REPLY_REFUSAL } },
+		{ "WRONGPASS invalid username-password pair", { -EACCES, ERROR_REPLY_REFUSAL } },
+		{ "NOPERM this user has no permissions", { -EACCES, ERROR_REPLY_REFUSAL } },
 		{ "ERR AUTH <password> called without any password configured",
-		  { -EACCES, ANSWER_REFUSAL } },
-		{ "ERR max number of clients reached", { -EMFILE, ANSWER_LATER } },
-		{ "ERR DB index is out of range", { -EINVAL, ANSWER_REFUSAL } },
-		{ "MOVED 3999 127.0.0.1:6381", { -EOPNOTSUPP, ANSWER_REFUSAL } },
-		{ "ASK 3999 127.0.0.1:6381", { -EOPNOTSUPP, ANSWER_REFUSAL } },
-		{ "TRYAGAIN Multiple keys request", { -EOPNOTSUPP, ANSWER_REFUSAL } },
-		{ "CROSSSLOT Keys in request", { -EOPNOTSUPP, ANSWER_REFUSAL } },
-		{ "CLUSTERDOWN Hash slot not served", { -EOPNOTSUPP, ANSWER_REFUSAL } },
-		{ "ERR unknown command 'FCALL'", { -EOPNOTSUPP, ANSWER_REFUSAL } },
-		{ "ERR something new", { -EPROTO, ANSWER_FOREIGN } },
-		{ "", { -EPROTO, ANSWER_FOREIGN } },
+		  { -EACCES, ERROR_REPLY_REFUSAL } },
+		{ "ERR max number of clients reached", { -EMFILE, ERROR_REPLY_LATER } },
+		{ "ERR DB index is out of range", { -EINVAL, ERROR_REPLY_REFUSAL } },
+		{ "MOVED 3999 127.0.0.1:6381", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
+		{ "ASK 3999 127.0.0.1:6381", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
+		{ "TRYAGAIN Multiple keys request", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
+		{ "CROSSSLOT Keys in request", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
+		{ "CLUSTERDOWN Hash slot not served", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
+		{ "ERR unknown command 'FCALL'", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
+		{ "ERR something new", { -EPROTO, ERROR_REPLY_FOREIGN } },
+		{ "", { -EPROTO, ERROR_REPLY_FOREIGN } },
 	};
 
 	for (unsigned i = 0; i < COUNT_OF(rows); i++) {
-		struct answer answer = answer_of(rows[i].text);
+		struct error_reply answer = error_reply_of(rows[i].text);
 
 		expect_eq(answer.error, rows[i].wanted.error);
 		expect_eq(answer.kind, rows[i].wanted.kind);

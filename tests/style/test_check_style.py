@@ -60,7 +60,7 @@ GOOD = {
         "T_0 {\n\tglobal:\n\t\ttimerhub_relay_put;\n\tlocal:\n\t\t*;\n};\n",
     "lib/relay/shared.h": SPDX + '#include <timerhub_relay.h>\n\n#include "journal/lock.h"\n',
     "lib/relay/shared.c": SPDX + '#include "relay/shared.h"\n',
-    "lib/relay/seat.h": SPDX,
+    "lib/relay/look_timing.h": SPDX,
     "tools/run": "#!/bin/sh\n# SPDX-License-Identifier: MIT\n",
     "examples/meson.build": "# SPDX-License-Identifier: MIT\n"
                             "test('loop', files('../tests/examples/test_loop.py'),\n"
@@ -136,7 +136,7 @@ class Planted(unittest.TestCase):
 
     def test_foreign_header_away_from_home(self):
         for header in sorted(check_style.HOMES):
-            for name in ("schedule/heap.h", "journal/log.h", "relay/seat.h"):
+            for name in ("schedule/heap.h", "journal/log.h", "relay/look_timing.h"):
                 self.fault({f"lib/{name}": SPDX + f"#include <{header}>\n"},
                            f"{header} is at home in")
 

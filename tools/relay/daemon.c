@@ -14,7 +14,7 @@
 #include <timerhub_relay.h>
 #include <unistd.h>
 
-#include <relay/answer.h>
+#include <relay/error_reply.h>
 #include <relay/relay.h>
 
 #include "tool.h"
@@ -89,7 +89,7 @@ static bool is_news(int trouble, int error)
 {
 	if (trouble == 0 || error == 0)
 		return trouble != error;
-	return answer_is_final(error) ? trouble != error : answer_is_final(trouble);
+	return error_reply_is_final(error) ? trouble != error : error_reply_is_final(trouble);
 }
 
 /* Print one line when a server is lost or refuses, and one line when it serves again. */
@@ -104,7 +104,7 @@ static void tell(void *arg, uint32_t shard, int error)
 	address_write(url, &served->call.addresses[shard]);
 	(void)fprintf(stderr, "timerhub-relay: %s: %s: %s%s\n", served->name, url,
 	              error < 0 ? failure_words(error) : "serves again",
-	              error < 0 && !answer_is_final(error) ? "; tries again" : "");
+	              error < 0 && !error_reply_is_final(error) ? "; tries again" : "");
 }
 
 static bool was_told(const struct served *served, int error)
@@ -128,7 +128,7 @@ static int open_queue(struct served *served, const struct timerhub_relay_config 
 
 		if (result == 0)
 			return 0;
-		if (answer_is_final(result)) {
+		if (error_reply_is_final(result)) {
 			if (!was_told(served, result))
 				(void)fprintf(stderr, "timerhub-relay: %s: %s\n", served->name,
 				              failure_words(result));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests seat.c in virtual time, with up to a thousand relays and a small Redis in memory. This
- * Redis assigns ranks and rings bells as sit(), promise() and ring() of timerhub.lua do;
+ * Tests look_timing.c in virtual time, with up to a thousand relays and a small Redis in memory.
+ * This Redis assigns ranks and rings bells as sit(), promise() and ring() of timerhub.lua do;
  * functions_test.py tests the same rules on them. Each relay has a network delay of its own.
  * Messages are late, bells and replies cross, relays die, and the clock of Redis is set.
  */
@@ -11,7 +11,7 @@
 
 #include <harness.h>
 
-#include <relay/seat.h>
+#include <relay/look_timing.h>
 
 #define RELAYS_MAX 1000u
 #define HORIZON_US UINT64_C(10000000)
@@ -26,12 +26,12 @@
 struct message {
 	uint64_t at_ns;
 	bool is_bell;
-	struct seat_answer answer;
-	struct seat_bell bell;
+	struct look_timing_answer answer;
+	struct look_timing_bell bell;
 };
 
 struct actor {
-	struct seat seat;
+	struct look_timing timing;
 	double order; /* there */
 	bool seated, alive;
 	uint64_t way_ns;             /* the delay of a message to Redis */
@@ -86,7 +86,7 @@ static struct actor *at_rank(unsigned rank)
 	return found;
 }
 
-static void send_bell(struct actor *actor, const struct seat_bell *bell)
+static void send_bell(struct actor *actor, const struct look_timing_bell *bell)
 {
 	/* If a second bell is sent before the first has come, the earlier due time counts. */
 	if (actor->bell.at_ns == NONE || bell->due_us < actor->bell.bell.due_us)
@@ -99,7 +99,7 @@ static void send_bell(struct actor *actor, const struct seat_bell *bell)
 
 static void ring(uint64_t due_us)
 {
-	struct seat_bell bell = { .due_us = due_us };
+	struct look_timing_bell bell = { .due_us = due_us };
 	unsigned deaf = 0;
 	struct actor *actor;
 
@@ -168,7 +168,7 @@ static void look(struct actor *actor)
 		wait_us = first_us - now_us;
 	} else {
 		wait_us = look_by_us < now_us + HORIZON_US ? look_by_us : now_us + HORIZON_US;
-		wait_us = wait_us + seat_ladder_us(rank, GRACE_US) - now_us;
+		wait_us = wait_us + look_timing_ladder_us(rank, GRACE_US) - now_us;
 	}
 	actor->answer = (struct message){
 		.at_ns = now_ns + actor->way_ns,
@@ -185,7 +185,7 @@ static uint64_t next_of(const struct actor *actor)
 	if (!actor->alive)
 		return NONE;
 	if (actor->arrives_ns == NONE && actor->answer.at_ns == NONE)
-		next_ns = seat_due_ns(&actor->seat);
+		next_ns = look_timing_due_ns(&actor->timing);
 	next_ns = actor->arrives_ns < next_ns ? actor->arrives_ns : next_ns;
 	next_ns = actor->answer.at_ns < next_ns ? actor->answer.at_ns : next_ns;
 	return actor->bell.at_ns < next_ns ? actor->bell.at_ns : next_ns;
@@ -195,15 +195,15 @@ static void act(struct actor *actor)
 {
 	if (actor->bell.at_ns <= now_ns) {
 		actor->bell.at_ns = NONE;
-		seat_rung(&actor->seat, &actor->bell.bell, now_ns);
+		look_timing_rung(&actor->timing, &actor->bell.bell, now_ns);
 	} else if (actor->answer.at_ns <= now_ns) {
 		actor->answer.at_ns = NONE;
-		seat_answered(&actor->seat, &actor->answer.answer);
+		look_timing_answered(&actor->timing, &actor->answer.answer);
 	} else if (actor->arrives_ns <= now_ns) {
 		actor->arrives_ns = NONE;
 		look(actor);
 	} else {
-		seat_sent(&actor->seat, now_ns);
+		look_timing_sent(&actor->timing, now_ns);
 		actor->arrives_ns = now_ns + actor->way_ns;
 	}
 }
@@ -234,7 +234,7 @@ static void run_until(uint64_t until_ns)
 
 static void start(struct actor *actor)
 {
-	seat_init(&actor->seat, GRACE_US);
+	look_timing_init(&actor->timing, GRACE_US);
 	actor->alive = true;
 	actor->arrives_ns = actor->answer.at_ns = actor->bell.at_ns = NONE;
 }
@@ -423,37 +423,38 @@ END_TEST
 
 START_TEST(a_bell_outlives_an_answer_that_is_older)
 {
-	struct seat seat;
-	struct seat_answer answer = { .now_us = 1000000, .wait_us = 5000000 };
-	struct seat_bell bell = { .due_us = 1500000, .rank = 0 };
+	struct look_timing timing;
+	struct look_timing_answer answer = { .now_us = 1000000, .wait_us = 5000000 };
+	struct look_timing_bell bell = { .due_us = 1500000, .rank = 0 };
 
-	seat_init(&seat, GRACE_US);
-	expect_eq(seat_due_ns(&seat), 0);
-	seat_sent(&seat, 7 * SEC);
-	expect(seat_due_ns(&seat) == SEAT_NEVER);
-	seat_answered(&seat, &answer);
-	expect_eq(seat_due_ns(&seat), 12 * SEC + SEAT_MARGIN_NS);
+	look_timing_init(&timing, GRACE_US);
+	expect_eq(look_timing_due_ns(&timing), 0);
+	look_timing_sent(&timing, 7 * SEC);
+	expect(look_timing_due_ns(&timing) == LOOK_TIMING_NEVER);
+	look_timing_answered(&timing, &answer);
+	expect_eq(look_timing_due_ns(&timing), 12 * SEC + LOOK_TIMING_MARGIN_NS);
 	/*
 	 * The bell comes while a look is in flight. The look may have run before the put that rang,
 	 * so its reply does not raise the target above the bell's time.
 	 */
-	seat_sent(&seat, 8 * SEC);
-	seat_rung(&seat, &bell, 8 * SEC);
+	look_timing_sent(&timing, 8 * SEC);
+	look_timing_rung(&timing, &bell, 8 * SEC);
 	answer.now_us = 1000001;
-	seat_answered(&seat, &answer);
-	expect_eq(seat_due_ns(&seat), 7 * SEC + 500 * MS + SEAT_MARGIN_NS);
+	look_timing_answered(&timing, &answer);
+	expect_eq(look_timing_due_ns(&timing), 7 * SEC + 500 * MS + LOOK_TIMING_MARGIN_NS);
 	/*
 	 * The bell came before the look was sent. The look ran after the put that rang, so its
 	 * reply alone sets the target.
 	 */
-	seat_rung(&seat, &bell, 8 * SEC);
-	seat_sent(&seat, 9 * SEC);
-	seat_answered(&seat, &answer);
-	expect_eq(seat_due_ns(&seat), 14 * SEC + SEAT_MARGIN_NS);
+	look_timing_rung(&timing, &bell, 8 * SEC);
+	look_timing_sent(&timing, 9 * SEC);
+	look_timing_answered(&timing, &answer);
+	expect_eq(look_timing_due_ns(&timing), 14 * SEC + LOOK_TIMING_MARGIN_NS);
 	/* A bell with rank 1 adds one grace to the due time. */
 	bell.rank = 1;
-	seat_rung(&seat, &bell, 9 * SEC);
-	expect_eq(seat_due_ns(&seat), 9 * SEC + 499999 * US + 100 * MS + SEAT_MARGIN_NS);
+	look_timing_rung(&timing, &bell, 9 * SEC);
+	expect_eq(look_timing_due_ns(&timing),
+	          9 * SEC + 499999 * US + 100 * MS + LOOK_TIMING_MARGIN_NS);
 }
 END_TEST
 
@@ -469,24 +470,24 @@ START_TEST(bells_are_read)
 		                           "1.5",
 		                           "9007199254740992",
 		                           "99999999999999999999999" };
-	struct seat_bell bell;
+	struct look_timing_bell bell;
 
-	expect(seat_read_bell(&bell, "1700000000000000 1"));
+	expect(look_timing_read_bell(&bell, "1700000000000000 1"));
 	expect(bell.due_us == 1700000000000000 && bell.rank == 1 && !bell.is_common);
-	expect(seat_read_bell(&bell, "9007199254740991"));
+	expect(look_timing_read_bell(&bell, "9007199254740991"));
 	expect(bell.is_common);
 	for (unsigned i = 0; i < COUNT_OF(bad); i++)
-		expect(!seat_read_bell(&bell, bad[i]));
+		expect(!look_timing_read_bell(&bell, bad[i]));
 }
 END_TEST
 
 START_TEST(the_ladder_doubles_up_to_its_end)
 {
-	expect_eq(seat_ladder_us(0, GRACE_US), 0);
+	expect_eq(look_timing_ladder_us(0, GRACE_US), 0);
 	for (unsigned rank = 1; rank <= 11; rank++)
-		expect_eq(seat_ladder_us(rank, GRACE_US), GRACE_US << (rank - 1));
+		expect_eq(look_timing_ladder_us(rank, GRACE_US), GRACE_US << (rank - 1));
 	for (unsigned rank = 13; rank <= 2000; rank++)
-		expect_eq(seat_ladder_us(rank, GRACE_US), 300000000 + rank * GRACE_US);
+		expect_eq(look_timing_ladder_us(rank, GRACE_US), 300000000 + rank * GRACE_US);
 }
 END_TEST
 

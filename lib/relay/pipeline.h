@@ -5,13 +5,13 @@
  * go back to the mailbox in doubt: the server may have carried out some of them. Only the shard's
  * thread calls.
  */
-#ifndef RELAY_COMMANDS_H
-#define RELAY_COMMANDS_H
+#ifndef RELAY_PIPELINE_H
+#define RELAY_PIPELINE_H
 
 #include "relay/link.h"
 #include "relay/mailbox.h"
 
-struct commands {
+struct pipeline {
 	struct client *client;
 	struct mailbox *mailbox;
 	struct address address; /* address that the user gave */
@@ -37,46 +37,46 @@ struct commands {
 	struct request recover;
 };
 
-void commands_init(struct commands *commands, struct client *client, struct mailbox *mailbox,
+void pipeline_init(struct pipeline *pipeline, struct client *client, struct mailbox *mailbox,
                    const struct address *address, uint64_t seed);
 
 /* Open the connection if the back-off is over. Returns whether it is open. */
-bool commands_open(struct commands *commands, uint64_t now_ns);
+bool pipeline_open(struct pipeline *pipeline, uint64_t now_ns);
 
 /*
  * Close the connection and put its requests back into the mailbox. After the back-off the
  * connection is opened again.
  */
-void commands_lose(struct commands *commands, int why, uint64_t now_ns);
+void pipeline_lose(struct pipeline *pipeline, int why, uint64_t now_ns);
 
 /* Returns whether a command may be sent now. */
-bool commands_are_open(const struct commands *commands);
+bool pipeline_is_open(const struct pipeline *pipeline);
 
-/* Send the queued requests. Returns the time by which commands_send() must be called again. */
-uint64_t commands_send(struct commands *commands, uint64_t now_ns);
+/* Send the queued requests. Returns the time by which pipeline_send() must be called again. */
+uint64_t pipeline_send(struct pipeline *pipeline, uint64_t now_ns);
 
 /* Send a request that the shard's thread makes for itself. */
-void commands_send_own(struct commands *commands, struct request *request, uint64_t now_ns);
+void pipeline_send_own(struct pipeline *pipeline, struct request *request, uint64_t now_ns);
 
 /*
  * Read the replies on the command connection. If the call returns an error, the caller must close
  * the connection.
  */
-int commands_read(struct commands *commands, uint64_t now_ns);
+int pipeline_read(struct pipeline *pipeline, uint64_t now_ns);
 
 /*
  * Finish unconfirmed requests whose timeout has ended. Returns an error if a reply is overdue; the
  * caller must then close the connection. Otherwise writes when the next reply or timeout is due.
  */
-int commands_expire(struct commands *commands, uint64_t now_ns, uint64_t *ret_next_ns);
+int pipeline_expire(struct pipeline *pipeline, uint64_t now_ns, uint64_t *ret_next_ns);
 
 /*
  * Returns whether a recovery is due or in flight. Until the reply to the recovery, no other
  * deliveries may be read.
  */
-bool commands_recover(const struct commands *commands);
+bool pipeline_recover(const struct pipeline *pipeline);
 
 /* Returns the number of commands that have no reply yet. */
-unsigned commands_owed(const struct commands *commands);
+unsigned pipeline_owed(const struct pipeline *pipeline);
 
 #endif

@@ -13,8 +13,8 @@
  * time on Redis's clock) after the anchor's local time. Because both looks travel equally long, the
  * network's latency cancels out.
  */
-#ifndef RELAY_SEAT_H
-#define RELAY_SEAT_H
+#ifndef RELAY_LOOK_TIMING_H
+#define RELAY_LOOK_TIMING_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,11 +23,11 @@
  * A look is sent this long after the computed time, because a look that arrives too early moves no
  * task and must be repeated.
  */
-#define SEAT_MARGIN_NS UINT64_C(50000)
+#define LOOK_TIMING_MARGIN_NS UINT64_C(50000)
 
-#define SEAT_NEVER UINT64_MAX
+#define LOOK_TIMING_NEVER UINT64_MAX
 
-struct seat {
+struct look_timing {
 	uint64_t grace_us;
 	bool is_anchored;
 	uint64_t sent_ns;   /* local time of the anchor */
@@ -40,7 +40,7 @@ struct seat {
 };
 
 /* The reply to a look. */
-struct seat_answer {
+struct look_timing_answer {
 	uint64_t now_us;  /* time on Redis's clock at which the look ran */
 	uint64_t wait_us; /* time from now_us to the next look */
 	uint64_t rank;
@@ -48,30 +48,31 @@ struct seat_answer {
 };
 
 /* The contents of a bell: "DUE" or "DUE RANK". */
-struct seat_bell {
+struct look_timing_bell {
 	uint64_t due_us;
 	bool is_common; /* the bell came on the channel of all relays, and has no rank */
 	uint64_t rank;  /* rank of the relay to wake */
 };
 
-void seat_init(struct seat *seat, uint64_t grace_us);
+void look_timing_init(struct look_timing *timing, uint64_t grace_us);
 
 /* Returns when to send the next look, or SEAT_NEVER while a look is in flight. */
-uint64_t seat_due_ns(const struct seat *seat);
+uint64_t look_timing_due_ns(const struct look_timing *timing);
 
-void seat_sent(struct seat *seat, uint64_t now_ns);
-void seat_answered(struct seat *seat, const struct seat_answer *answer);
-void seat_rung(struct seat *seat, const struct seat_bell *bell, uint64_t now_ns);
+void look_timing_sent(struct look_timing *timing, uint64_t now_ns);
+void look_timing_answered(struct look_timing *timing, const struct look_timing_answer *answer);
+void look_timing_rung(struct look_timing *timing, const struct look_timing_bell *bell,
+                      uint64_t now_ns);
 
 /* After a look or its connection has failed, send the next look at `until_ns`. */
-void seat_put_off(struct seat *seat, uint64_t until_ns);
+void look_timing_put_off(struct look_timing *timing, uint64_t until_ns);
 
 /* Parse a bell. Returns false if the text is not a bell. */
-bool seat_read_bell(struct seat_bell *ret_bell, const char *text);
+bool look_timing_read_bell(struct look_timing_bell *ret_bell, const char *text);
 
 /*
  * Returns the failover delay of a rank. The delay of rank 1 is the grace, and each rank doubles it.
  */
-uint64_t seat_ladder_us(uint64_t rank, uint64_t grace_us);
+uint64_t look_timing_ladder_us(uint64_t rank, uint64_t grace_us);
 
 #endif

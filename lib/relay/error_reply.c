@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See error_reply.h. The errors that the source of Redis lists are in the same order as there. The
+ * text of an error within a function begins with the error of the command that failed. Tested by
+ * tests/relay/test_parts.c.
+ */
+#include "relay/error_reply.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+static const struct {
+	const char *begin; /* the first characters of the error's text */
+	struct error_reply answer;
+} answers[] = {
+	/* The server is no longer a master, or has lost its replicas. */
+	{ "READONLY", { -EROFS, ERROR_REPLY_LATER } },
+	{ "LOADING", { -EROFS, ERROR_REPLY_LATER } },
+	{ "MASTERDOWN", { -EROFS, ERROR_REPLY_LATER } },
+	{ "NOREPLICAS", { -EROFS, ERROR_REPLY_LATER } },
+	{ "UNBLOCKED", { -EROFS, ERROR_REPLY_LATER } },
+	/* The server is busy with a script of another program. */
+	{ "BUSY ", { -EROFS, ERROR_REPLY_LATER } },
+	/*
+	 * The data set was deleted, or restored from a copy that is older than the queue. A new
+	 * connection creates the queue again.
+	 */
+	{ "NOGROUP", { -EROFS, ERROR_REPLY_LATER } },
+	{ "ERR Function not found", { -EROFS, ERROR_REPLY_LATER } },
+	{ "OOM", { -ENOSPC, ERROR_REPLY_REFUSAL } },
+	{ "MISCONF", { -EIO, ERROR_REPLY_REFUSAL } },
+	{ "WRONGTYPE", { -EBADMSG, ERROR_REPLY_REFUSAL } },
+	{ "NOAUTH", { -EACCES, ERROR_REPLY_REFUSAL } },
+	{ "WRONGPASS", { -EACCES, ERROR_REPLY_REFUSAL } },
+	{ "NOPERM", { -EACCES, ERROR_REPLY_REFUSAL } },
+	{ "ERR AUTH", { -EACCES, ERROR_REPLY_REFUSAL } },
+	{ "ERR max number of clients", { -EMFILE, ERROR_REPLY_LATER } },
+	{ "ERR DB index", { -EINVAL, ERROR_REPLY_REFUSAL } },
+	/* The server is a cluster node, or older than 7.0. */
+	{ "MOVED", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
+	{ "ASK ", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
+	{ "TRYAGAIN", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
+	{ "CROSSSLOT", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
+	{ "CLUSTERDOWN", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
+	{ "ERR unknown command", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
+};
+
+struct error_reply error_reply_of(const char *text)
+{
+	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++)
+		if (strncmp(text, answers[i].begin, strlen(answers[i].begin)) == 0)
+			return answers[i].answer;
+	return (struct error_reply){ -EPROTO, ERROR_REPLY_FOREIGN };
+}
+
+bool error_reply_is_final(int error)
+{
+	return error == -EACCES || error == -EOPNOTSUPP || error == -EINVAL || error == -EBADMSG ||
+	       error == -ENOMEM || error == -EPROTO || error == -EEXIST || error == -E2BIG;
+}

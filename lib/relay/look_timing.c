@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See look_timing.h. Tested by tests/relay/test_look_timing.c, with a thousand relays in virtual
+ * time. Model: tests/models/relay.pml.
+ */
+#include "relay/look_timing.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define NS_PER_US UINT64_C(1000)
+/* This value equals PUT_OFF_US in timerhub.lua. */
+#define PUT_OFF_US UINT64_C(300000000)
+/* A message on the common channel wakes all relays. The relay of rank r looks r ms later. */
+#define SPREAD_US UINT64_C(1000)
+/*
+ * The longest sleep of a relay. Only a change of Redis's clock can make the computed wait longer.
+ */
+#define SLEEP_MAX_US (UINT64_C(3600) * 1000000)
+
+void look_timing_init(struct look_timing *timing, uint64_t grace_us)
+{
+	*timing = (struct look_timing){ .grace_us = grace_us, .bell_ns = LOOK_TIMING_NEVER };
+}
+
+uint64_t look_timing_due_ns(const struct look_timing *timing)
+{
+	return timing->asking ? LOOK_TIMING_NEVER : timing->target_ns;
+}
+
+void look_timing_sent(struct look_timing *timing, uint64_t now_ns)
+{
+	timing->asking = true;
+	timing->asked_ns = now_ns;
+	timing->bell_ns = LOOK_TIMING_NEVER;
+}
+
+uint64_t look_timing_ladder_us(uint64_t rank, uint64_t grace_us)
+{
+	uint64_t most_us = PUT_OFF_US + rank * grace_us;
+	uint64_t steps_us = grace_us;
+
+	if (rank == 0)
+		return 0;
+	for (uint64_t i = 1; i < rank && steps_us < most_us; i++)
+		steps_us *= 2;
+	return steps_us < most_us ? steps_us : most_us;
+}
+
+/* Returns when to send a look so that it arrives `ahead_us` after the anchor's look. */
+static uint64_t sending_ns(const struct look_timing *timing, uint64_t ahead_us)
+{
+	if (ahead_us > SLEEP_MAX_US)
+		ahead_us = SLEEP_MAX_US;
+	return timing->sent_ns + ahead_us * NS_PER_US + LOOK_TIMING_MARGIN_NS;
+}
+
+void look_timing_answered(struct look_timing *timing, const struct look_timing_answer *answer)
+{
+	uint64_t target_ns;
+
+	timing->asking = false;
+	timing->is_anchored = true;
+	timing->sent_ns = timing->asked_ns;
+	timing->ran_us = answer->now_us;
+	timing->rank = answer->rank;
+	target_ns = answer->more ? 0 : sending_ns(timing, answer->wait_us);
+	/*
+	 * A bell that came after the look was sent may belong to a put that the look did not see.
+	 */
+	timing->target_ns = target_ns < timing->bell_ns ? target_ns : timing->bell_ns;
+}
+
+void look_timing_rung(struct look_timing *timing, const struct look_timing_bell *bell,
+                      uint64_t now_ns)
+{
+	uint64_t due_us = bell->due_us, at_ns = now_ns;
+
+	if (!bell->is_common)
+		timing->rank = bell->rank;
+	/*
+	 * A bell comes on the common channel only if no relay of the first ranks listens. So a
+	 * relay that gets such a bell does not wait for its failover delay.
+	 */
+	due_us += bell->is_common ? timing->rank * SPREAD_US
+	                          : look_timing_ladder_us(timing->rank, timing->grace_us);
+	if (timing->is_anchored && due_us > timing->ran_us)
+		at_ns = sending_ns(timing, due_us - timing->ran_us);
+	if (at_ns < timing->bell_ns)
+		timing->bell_ns = at_ns;
+	if (at_ns < timing->target_ns)
+		timing->target_ns = at_ns;
+}
+
+void look_timing_put_off(struct look_timing *timing, uint64_t until_ns)
+{
+	timing->asking = false;
+	timing->target_ns = until_ns;
+}
+
+bool look_timing_read_bell(struct look_timing_bell *ret_bell, const char *text)
+{
+	struct look_timing_bell bell = { .is_common = true };
+	char *end;
+
+	if (text[0] < '0' || text[0] > '9')
+		return false;
+	bell.due_us = strtoull(text, &end, 10);
+	if (end[0] == ' ' && (end[1] == '0' || end[1] == '1') && end[2] == '\0') {
+		bell.is_common = false;
+		bell.rank = (uint64_t)(end[1] - '0');
+	} else if (end[0] != '\0') {
+		return false;
+	}
+	*ret_bell = bell;
+	return bell.due_us < UINT64_C(1) << 53;
+}

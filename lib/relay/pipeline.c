@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: MIT */
+/* See pipeline.h. Tested by tests/relay: test_calls.c, wire_test.py, kill_test.py. */
+#include "relay/pipeline.h"
+
+#include <errno.h>
+
+#include "relay/error_reply.h"
+#include "relay/handshake.h"
+
+#define NS_PER_US UINT64_C(1000)
+#define NS_PER_MS UINT64_C(1000000)
+#define STEP_NS (UINT64_C(1000) * NS_PER_MS) /* timeout of each reply during the handshake */
+#define OWN_NS (UINT64_C(2000) * NS_PER_MS)  /* timeout of each reply to the thread's own request */
+/* Most puts in one command; 64 puts delay other clients of the server by about 0.25 ms. */
+#define PUTS_MAX 64u
+#define PUTS_BYTES 65536u
+
+void pipeline_init(struct pipeline *pipeline, struct client *client, struct mailbox *mailbox,
+                   const struct address *address, uint64_t seed)
+{
+	*pipeline = (struct pipeline){
+		.client = client,
+		.mailbox = mailbox,
+		.address = *address,
+		.wait = { .kind = REQUEST_WAIT, .is_own = true },
+		.recover = { .kind = REQUEST_RECOVER, .is_own = true },
+	};
+	link_init(&pipeline->link, seed);
+}
+
+bool pipeline_is_open(const struct pipeline *pipeline)
+{
+	return pipeline->link.wire && !pipeline->later;
+}
+
+/* ---- open and lose ---- */
+
+static int handshake(struct pipeline *pipeline, struct wire *wire)
+{
+	struct client *client = pipeline->client;
+	struct shared *shared = client->shared;
+	struct handshake handshake;
+	uint64_t sent_ns;
+	int result = handshake_load(wire, STEP_NS);
+
+	if (result == 0 && shared->replicas > 0)
+		result = handshake_wait(wire, STEP_NS);
+	if (result < 0)
+		return result;
+	sent_ns = sleeper_now_ns();
+	result = handshake_create(wire, &client->keys, shared->shard_count, client->shard,
+	                          &handshake, STEP_NS);
+	if (result < 0)
+		return result;
+	if (shared->timeout_ns / NS_PER_US > handshake.past_us)
+		return -EINVAL;
+	client->anchor_ns = sent_ns;
+	client->anchor_us = handshake.now_us;
+	lock_take(&shared->lock);
+	shared->lease_ns = handshake.lease_us * NS_PER_US;
+	shared->stats.connects++;
+	lock_give(&shared->lock);
+	return 0;
+}
+
+bool pipeline_open(struct pipeline *pipeline, uint64_t now_ns)
+{
+	struct wire *wire = NULL;
+	struct address server;
+	int result;
+
+	if (!link_is_due(&pipeline->link, now_ns))
+		return pipeline->link.wire != NULL;
+	result = handshake_open(&wire, &pipeline->address, &server, STEP_NS);
+	if (result == 0)
+		result = handshake(pipeline, wire);
+	if (result < 0) {
+		wire_close(wire);
+		pipeline->why = result;
+		link_back_off(&pipeline->link, result, sleeper_now_ns());
+		shared_tell(pipeline->client->shared, pipeline->client->shard, result);
+		return false;
+	}
+	link_set(&pipeline->link, wire);
+	pipeline->server = server;
+	return true;
+}
+
+/* Put the requests of a lost connection back, before the requests queued since. */
+static void give_back(struct pipeline *pipeline)
+{
+	struct requests back = pipeline->unconfirmed;
+	struct request *request;
+
+	pipeline->unconfirmed = (struct requests){ .first = NULL };
+	pipeline->waits = pipeline->must_wait = false;
+	pipeline->puts_sent = 0;
+	for (request = back.first; request; request = request->next)
+		request->in_doubt = true;
+	while ((request = requests_take(&pipeline->resend)))
+		requests_append(&back, request);
+	while ((request = requests_take(&pipeline->sent))) {
+		pipeline->must_recover |=
+			request->kind == REQUEST_RECOVER || request->kind == REQUEST_READ;
+		if (request->is_own)
+			continue;
+		request->in_doubt = true;
+		requests_append(&back, request);
+	}
+	mailbox_put_back(pipeline->mailbox, &back);
+}
+
+void pipeline_lose(struct pipeline *pipeline, int why, uint64_t now_ns)
+{
+	shared_tell(pipeline->client->shared, pipeline->client->shard, why);
+	link_lose(&pipeline->link, why, now_ns);
+	pipeline->why = why;
+	pipeline->later = 0;
+	give_back(pipeline);
+}
+
+/* ---- send ---- */
+
+/* Returns whether replicas must confirm the request before it is finished. */
+static bool is_fact(const struct pipeline *pipeline, const struct request *request)
+{
+	return pipeline->client->shared->replicas > 0 && request->kind <= REQUEST_RETRY;
+}
+
+static void note_sent(struct pipeline *pipeline, struct request *request, uint64_t now_ns)
+{
+	request->sent_ns = now_ns;
+	request->joins = false;
+	pipeline->must_wait |= is_fact(pipeline, request);
+	requests_append(&pipeline->sent, request);
+}
+
+static void encode(struct pipeline *pipeline, struct request *request, uint64_t now_ns)
+{
+	request_encode(pipeline->client, request, wire_output(pipeline->link.wire));
+	note_sent(pipeline, request, now_ns);
+}
+
+/* Send several puts as one command. After the call `puts` is empty. */
+static void encode_puts(struct pipeline *pipeline, struct requests *puts, uint64_t now_ns)
+{
+	struct bytes *output = wire_output(pipeline->link.wire);
+	struct request *put = puts->first;
+
+	if (!put)
+		return;
+	if (put->next)
+		requests_encode_puts(pipeline->client, puts, output);
+	else
+		request_encode(pipeline->client, put, output);
+	note_sent(pipeline, requests_take(puts), now_ns);
+	while ((put = requests_take(puts))) {
+		note_sent(pipeline, put, now_ns);
+		put->joins = true;
+	}
+	pipeline->puts_sent++;
+	pipeline->put_sent_ns = now_ns;
+}
+
+void pipeline_send_own(struct pipeline *pipeline, struct request *request, uint64_t now_ns)
+{
+	request->deadline_ns = now_ns + OWN_NS;
+	encode(pipeline, request, now_ns);
+}
+
+/* Concurrent calls have no order, so all puts are sent together, after the other requests. */
+static void encode_all(struct pipeline *pipeline, struct requests *gathered, uint64_t now_ns)
+{
+	struct requests puts = { .first = NULL };
+	struct request *request;
+	unsigned count = 0;
+	size_t bytes = 0;
+
+	while ((request = requests_take(gathered))) {
+		if (request->kind != REQUEST_PUT) {
+			encode(pipeline, request, now_ns);
+			continue;
+		}
+		if (count == PUTS_MAX || bytes + request->data_len > PUTS_BYTES) {
+			encode_puts(pipeline, &puts, now_ns);
+			count = 0;
+			bytes = 0;
+		}
+		requests_append(&puts, request);
+		count++;
+		bytes += request->data_len;
+	}
+	encode_puts(pipeline, &puts, now_ns);
+}
+
+/* Ask how many replicas hold all changes sent so far, by one WAIT. */
+static void wait_for_replicas(struct pipeline *pipeline, uint64_t now_ns)
+{
+	if (!pipeline->must_wait || pipeline->waits)
+		return;
+	pipeline->must_wait = false;
+	pipeline->waits = true;
+	pipeline_send_own(pipeline, &pipeline->wait, now_ns);
+}
+
+uint64_t pipeline_send(struct pipeline *pipeline, uint64_t now_ns)
+{
+	struct requests gathered = { .first = NULL };
+	uint64_t next_ns;
+
+	/*
+	 * After a refusal, send no command until all replies have come and a new connection is
+	 * open.
+	 */
+	if (pipeline->later)
+		return UINT64_MAX;
+	next_ns = mailbox_take(pipeline->mailbox, &gathered,
+	                       pipeline->puts_sent > 0 ? pipeline->put_sent_ns : 0, now_ns);
+	if (pipeline->must_recover) {
+		pipeline->must_recover = false;
+		pipeline_send_own(pipeline, &pipeline->recover, now_ns);
+	}
+	encode_all(pipeline, &gathered, now_ns);
+	wait_for_replicas(pipeline, now_ns);
+	return next_ns;
+}
+
+bool pipeline_recover(const struct pipeline *pipeline)
+{
+	for (const struct request *one = pipeline->sent.first; one; one = one->next)
+		if (one == &pipeline->recover)
+			return true;
+	return pipeline->must_recover;
+}
+
+unsigned pipeline_owed(const struct pipeline *pipeline)
+{
+	unsigned owed = 0;
+
+	for (const struct request *sent = pipeline->sent.first; sent; sent = sent->next)
+		owed += !sent->joins;
+	return owed;
+}
+
+/* ---- answers ---- */
+
+/* The replicas that a WAIT counts hold all changes that were answered before the WAIT was sent. */
+static void answer_wait(struct pipeline *pipeline, const struct reply *reply)
+{
+	struct request *request;
+
+	pipeline->waits = false;
+	if (reply_integer(reply) < pipeline->client->shared->replicas) {
+		pipeline->must_wait = true;
+		return;
+	}
+	while ((request = requests_take(&pipeline->unconfirmed)))
+		request_finish(request);
+}
+
+static void answer_error(struct pipeline *pipeline, struct request *request, const char *text)
+{
+	struct error_reply answer = error_reply_of(text);
+
+	request->result = answer.error;
+	if (answer.kind != ERROR_REPLY_REFUSAL || request == &pipeline->wait)
+		pipeline->later = answer.error;
+	if (request == &pipeline->recover)
+		pipeline->must_recover = answer.kind == ERROR_REPLY_LATER;
+	else if (answer.kind == ERROR_REPLY_LATER && !request->is_own)
+		requests_append(&pipeline->resend, request);
+	else if (!request->is_own)
+		request_finish(request);
+}
+
+/* Give a reply, or one part of a shared reply, to a request. */
+static void answer_request(struct pipeline *pipeline, struct request *request,
+                           const struct reply *reply, size_t index, uint64_t now_ns)
+{
+	struct shared *shared = pipeline->client->shared;
+	struct requests puts = { .first = NULL };
+	bool answered;
+
+	lock_take(&shared->lock);
+	answered = request_answer(pipeline->client, request, reply, index, now_ns);
+	shared_show_prefetched(shared);
+	lock_give(&shared->lock);
+	if (!answered) {
+		requests_append(&puts, request); /* only a put can need a second sending */
+		encode_puts(pipeline, &puts, now_ns);
+	} else if (request->result == 0 && is_fact(pipeline, request)) {
+		requests_append(&pipeline->unconfirmed, request);
+	} else if (!request->is_own) {
+		request_finish(request);
+	}
+}
+
+static void answer_one(struct pipeline *pipeline, struct request *request,
+                       const struct reply *reply, size_t index, uint64_t now_ns)
+{
+	if (request->answered)
+		request->answered(request->arg, reply, now_ns);
+	if (reply_type(reply) == REPLY_ERROR) {
+		answer_error(pipeline, request, reply_text(reply));
+		return;
+	}
+	pipeline->link.backoff_ns = 0;
+	if (request == &pipeline->wait)
+		answer_wait(pipeline, reply);
+	else if (!request->answered)
+		answer_request(pipeline, request, reply, index, now_ns);
+}
+
+static bool is_shared(const struct pipeline *pipeline)
+{
+	return pipeline->sent.first && pipeline->sent.first->joins;
+}
+
+/* Give a reply to its request, or to all requests that share it. */
+static void answer(struct pipeline *pipeline, const struct reply *reply, uint64_t now_ns)
+{
+	struct request *request = requests_take(&pipeline->sent);
+	size_t index;
+
+	if (!request) {
+		pipeline->later = -EPROTO;
+		return;
+	}
+	pipeline->puts_sent -= request->kind == REQUEST_PUT;
+	index = is_shared(pipeline) ? 1 : 0;
+	answer_one(pipeline, request, reply, index, now_ns);
+	while (is_shared(pipeline))
+		answer_one(pipeline, requests_take(&pipeline->sent), reply, ++index, now_ns);
+}
+
+int pipeline_read(struct pipeline *pipeline, uint64_t now_ns)
+{
+	struct reply *reply;
+	int result = wire_fill(pipeline->link.wire), found;
+
+	while ((found = wire_next(pipeline->link.wire, &reply)) == 1) {
+		answer(pipeline, reply, now_ns);
+		reply_free(reply);
+	}
+	if (found < 0)
+		return found;
+	return result == 0 && pipeline->later && !pipeline->sent.first ? pipeline->later : result;
+}
+
+int pipeline_expire(struct pipeline *pipeline, uint64_t now_ns, uint64_t *ret_next_ns)
+{
+	requests_expire(&pipeline->unconfirmed, 0, now_ns);
+	*ret_next_ns = requests_deadline_ns(
+		&pipeline->sent, requests_deadline_ns(&pipeline->unconfirmed, UINT64_MAX));
+	/* If one reply is overdue, the outcome of every request on that connection is unknown. */
+	return pipeline->link.wire && requests_deadline_ns(&pipeline->sent, UINT64_MAX) <= now_ns
+	               ? -EHOSTUNREACH
+	               : 0;
+}
