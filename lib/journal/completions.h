@@ -7,7 +7,7 @@
 #ifndef JOURNAL_COMPLETIONS_H
 #define JOURNAL_COMPLETIONS_H
 
-#include "journal/batch.h"
+#include "journal/write_batch.h"
 
 struct completions {
 	struct transaction *first;

@@ -64,11 +64,11 @@ int delivery_make(struct timerhub_journal *journal, struct timerhub_task *ret_ta
 {
 	struct task *task = agenda_first(&journal->agenda);
 	struct record record = { .type = RECORD_TAKE, .id = task->id };
-	struct batch *batch = state_open_batch(journal);
+	struct write_batch *batch = state_open_batch(journal);
 	uint64_t late_ns = delivery_late_ns(journal, task);
 	uint64_t periods = task->interval_ns > 0 ? late_ns / task->interval_ns + 1 : 1;
 
-	if (deliveries_reserve(&journal->deliveries) < 0)
+	if (delivery_table_reserve(&journal->deliveries) < 0)
 		return -ENOMEM;
 	(void)agenda_remove(&journal->agenda, task);
 	task->state = TASK_TAKEN;
@@ -86,14 +86,14 @@ int delivery_make(struct timerhub_journal *journal, struct timerhub_task *ret_ta
 		.data_len = task->data_len,
 		.key = task_key(task),
 		.key_len = task->key_len,
-		.delivery = deliveries_insert(&journal->deliveries, task, periods),
+		.delivery = delivery_table_insert(&journal->deliveries, task, periods),
 		.interval_ns = task->interval_ns,
 		.periods = periods,
 	};
 	/* No caller waits for the record, so it is left out if the batch is full. */
 	record.attempts = task->attempts;
-	if (journal->failed == 0 && batch_has_room(batch, RECORD_HEADER_BYTES))
-		(void)batch_add(batch, &record);
+	if (journal->failed == 0 && write_batch_has_room(batch, RECORD_HEADER_BYTES))
+		(void)write_batch_add(batch, &record);
 	return 0;
 }
 
@@ -133,7 +133,7 @@ int delivery_in_flight(const struct task *task, uint32_t *ret_batch)
 int delivery_find(struct timerhub_journal *journal, uint64_t id, uint64_t delivery,
                   struct delivery **ret_held, uint32_t *ret_batch)
 {
-	struct delivery *held = deliveries_find(&journal->deliveries, delivery);
+	struct delivery *held = delivery_table_find(&journal->deliveries, delivery);
 	int result;
 
 	if (!held || held->task->id != id)
@@ -147,7 +147,7 @@ int delivery_find(struct timerhub_journal *journal, uint64_t id, uint64_t delive
 	}
 	/* Also end a delivery whose answer may no longer change the task. */
 	if (result < 0)
-		deliveries_remove(&journal->deliveries, &journal->tasks, held);
+		delivery_table_remove(&journal->deliveries, &journal->tasks, held);
 	else
 		*ret_held = held;
 	return result;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See deliveries.h: an array with a free list. The calls take, done, retry and release test this
- * table.
+ * See delivery_table.h: an array with a free list. The calls take, done, retry and release test
+ * this table.
  */
-#include "journal/deliveries.h"
+#include "journal/delivery_table.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #define CAPACITY_MIN 16u
 
-int deliveries_reserve(struct deliveries *deliveries)
+int delivery_table_reserve(struct delivery_table *deliveries)
 {
 	uint32_t capacity = deliveries->capacity > 0 ? deliveries->capacity * 2 : CAPACITY_MIN;
 	struct delivery *places;
@@ -30,7 +30,8 @@ int deliveries_reserve(struct deliveries *deliveries)
 	return 0;
 }
 
-uint64_t deliveries_insert(struct deliveries *deliveries, struct task *task, uint64_t periods)
+uint64_t delivery_table_insert(struct delivery_table *deliveries, struct task *task,
+                               uint64_t periods)
 {
 	uint32_t number = deliveries->free;
 	struct delivery *held = &deliveries->places[number - 1];
@@ -44,7 +45,7 @@ uint64_t deliveries_insert(struct deliveries *deliveries, struct task *task, uin
 	return (uint64_t)deliveries->round << 32 | number;
 }
 
-struct delivery *deliveries_find(const struct deliveries *deliveries, uint64_t delivery)
+struct delivery *delivery_table_find(const struct delivery_table *deliveries, uint64_t delivery)
 {
 	uint32_t number = (uint32_t)delivery;
 	struct delivery *held;
@@ -55,12 +56,13 @@ struct delivery *deliveries_find(const struct deliveries *deliveries, uint64_t d
 	return held->task && held->round == delivery >> 32 ? held : NULL;
 }
 
-bool deliveries_is_latest(const struct deliveries *deliveries, const struct delivery *held)
+bool deliveries_is_latest(const struct delivery_table *deliveries, const struct delivery *held)
 {
 	return held->task->latest == (uint32_t)(held - deliveries->places) + 1;
 }
 
-void deliveries_remove(struct deliveries *deliveries, struct tasks *tasks, struct delivery *held)
+void delivery_table_remove(struct delivery_table *deliveries, struct tasks *tasks,
+                           struct delivery *held)
 {
 	struct task *task = held->task;
 
@@ -75,11 +77,11 @@ void deliveries_remove(struct deliveries *deliveries, struct tasks *tasks, struc
 	deliveries->count--;
 }
 
-void deliveries_fini(struct deliveries *deliveries, struct tasks *tasks)
+void delivery_table_fini(struct delivery_table *deliveries, struct tasks *tasks)
 {
 	for (uint32_t i = 0; i < deliveries->capacity; i++)
 		if (deliveries->places[i].task)
-			deliveries_remove(deliveries, tasks, &deliveries->places[i]);
+			delivery_table_remove(deliveries, tasks, &deliveries->places[i]);
 	free(deliveries->places);
-	*deliveries = (struct deliveries){ .places = NULL };
+	*deliveries = (struct delivery_table){ .places = NULL };
 }

@@ -5,8 +5,8 @@
  * ended. A task may have several deliveries. Only the latest delivery of a task may change the
  * task. The caller of each function holds the journal's lock.
  */
-#ifndef JOURNAL_DELIVERIES_H
-#define JOURNAL_DELIVERIES_H
+#ifndef JOURNAL_DELIVERY_TABLE_H
+#define JOURNAL_DELIVERY_TABLE_H
 
 #include "journal/tasks.h"
 
@@ -18,7 +18,7 @@ struct delivery {
 	uint32_t next; /* index of the next free element, plus 1; 0: none */
 };
 
-struct deliveries {
+struct delivery_table {
 	struct delivery *places;
 	uint32_t capacity;
 	uint32_t count; /* number of elements in use */
@@ -27,26 +27,29 @@ struct deliveries {
 };
 
 /* Reserve room for one more delivery. Returns 0 or -ENOMEM. */
-int deliveries_reserve(struct deliveries *deliveries);
+int delivery_table_reserve(struct delivery_table *deliveries);
 
 /*
- * Add a delivery, which becomes the task's latest. The table must have room (deliveries_reserve()).
- * Returns the delivery's number, never 0.
+ * Add a delivery, which becomes the task's latest. The table must have room
+ * (delivery_table_reserve()). Returns the delivery's number, never 0.
  */
-uint64_t deliveries_insert(struct deliveries *deliveries, struct task *task, uint64_t periods);
+uint64_t delivery_table_insert(struct delivery_table *deliveries, struct task *task,
+                               uint64_t periods);
 
 /*
- * Returns NULL if the delivery has ended. The pointer is valid until the next deliveries_reserve().
+ * Returns NULL if the delivery has ended. The pointer is valid until the next
+ * delivery_table_reserve().
  */
-struct delivery *deliveries_find(const struct deliveries *deliveries, uint64_t delivery);
+struct delivery *delivery_table_find(const struct delivery_table *deliveries, uint64_t delivery);
 
 /* Returns whether this is the latest delivery of its task. */
-bool deliveries_is_latest(const struct deliveries *deliveries, const struct delivery *held);
+bool deliveries_is_latest(const struct delivery_table *deliveries, const struct delivery *held);
 
 /* End a delivery. An ended task is freed with its last delivery. */
-void deliveries_remove(struct deliveries *deliveries, struct tasks *tasks, struct delivery *held);
+void delivery_table_remove(struct delivery_table *deliveries, struct tasks *tasks,
+                           struct delivery *held);
 
 /* End all deliveries and free the memory. */
-void deliveries_fini(struct deliveries *deliveries, struct tasks *tasks);
+void delivery_table_fini(struct delivery_table *deliveries, struct tasks *tasks);
 
 #endif

@@ -1,78 +1,82 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See spare.h. Only the leader or the thread in open uses the spare. The tests in tests/journal
- * fill the disk.
+ * See disk_reserve.h. Only the leader or the thread in open uses the spare. The tests in
+ * tests/journal fill the disk.
  */
-#include "journal/spare.h"
+#include "journal/disk_reserve.h"
 
 #include <errno.h>
 
 #define SPARE_NAME "spare"
 #define ZEROS_BYTES ((size_t)64 << 10)
 
-static const uint8_t spare_zeros[ZEROS_BYTES];
+static const uint8_t disk_reserve_zeros[ZEROS_BYTES];
 
-int spare_open(struct spare *spare, struct disk *disk)
+int disk_reserve_open(struct disk_reserve *reserve, struct disk *disk)
 {
-	int file = disk->ops->open(disk, SPARE_NAME, true, &spare->bytes);
+	int file = disk->ops->open(disk, SPARE_NAME, true, &reserve->bytes);
 
-	spare->disk = disk;
-	spare->file = file < 0 ? -1 : file;
+	reserve->disk = disk;
+	reserve->file = file < 0 ? -1 : file;
 	if (file < 0)
-		spare->bytes = 0;
+		reserve->bytes = 0;
 	return file == -ENOENT || file >= 0 ? 0 : file;
 }
 
-void spare_close(struct spare *spare)
+void disk_reserve_close(struct disk_reserve *reserve)
 {
-	if (spare->file >= 0)
-		spare->disk->ops->close(spare->disk, spare->file);
-	spare->file = -1;
+	if (reserve->file >= 0)
+		reserve->disk->ops->close(reserve->disk, reserve->file);
+	reserve->file = -1;
 }
 
-static int spare_write(struct spare *spare, uint64_t to)
+static int disk_reserve_write(struct disk_reserve *reserve, uint64_t to)
 {
-	uint64_t at = spare->bytes;
+	uint64_t at = reserve->bytes;
 
 	while (at < to) {
 		size_t count = to - at < ZEROS_BYTES ? (size_t)(to - at) : ZEROS_BYTES;
-		int64_t written =
-			spare->disk->ops->write(spare->disk, spare->file, spare_zeros, count, at);
+		int64_t written = reserve->disk->ops->write(reserve->disk, reserve->file,
+		                                            disk_reserve_zeros, count, at);
 
 		if (written <= 0) {
 			/*
 			 * Cut the file to its old size. If the cut fails too, the file is larger
 			 * than `bytes` says.
 			 */
-			(void)spare->disk->ops->truncate(spare->disk, spare->file, spare->bytes);
+			(void)reserve->disk->ops->truncate(reserve->disk, reserve->file,
+			                                   reserve->bytes);
 			return written < 0 ? (int)written : -ENOSPC;
 		}
 		at += (uint64_t)written;
 	}
-	spare->bytes = to;
+	reserve->bytes = to;
 	return 0;
 }
 
-int spare_grow(struct spare *spare, uint64_t bytes, uint64_t more)
+int disk_reserve_grow(struct disk_reserve *reserve, uint64_t bytes, uint64_t more)
 {
-	if (spare->bytes >= bytes)
+	if (reserve->bytes >= bytes)
 		return 0;
-	if (spare->file < 0) {
-		int file = spare->disk->ops->create(spare->disk, SPARE_NAME);
+	if (reserve->file < 0) {
+		int file = reserve->disk->ops->create(reserve->disk, SPARE_NAME);
 
 		if (file < 0)
 			return file;
-		spare->file = file;
+		reserve->file = file;
 	}
-	return more > bytes && spare_write(spare, more) == 0 ? 0 : spare_write(spare, bytes);
+	return more > bytes && disk_reserve_write(reserve, more) == 0
+	               ? 0
+	               : disk_reserve_write(reserve, bytes);
 }
 
-bool spare_give(struct spare *spare, uint64_t bytes)
+bool disk_reserve_give(struct disk_reserve *reserve, uint64_t bytes)
 {
-	uint64_t left = spare->bytes > bytes ? spare->bytes - bytes : 0;
+	uint64_t left = reserve->bytes > bytes ? reserve->bytes - bytes : 0;
 
-	if (spare->bytes == 0 || spare->disk->ops->truncate(spare->disk, spare->file, left) < 0)
+	if (reserve->bytes == 0 ||
+	    reserve->disk->ops->truncate(reserve->disk, reserve->file, left) < 0)
 		return false;
-	spare->bytes = left;
+	reserve->bytes = left;
 	return true;
 }

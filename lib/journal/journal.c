@@ -141,9 +141,9 @@ static int journal_open_batches(struct timerhub_journal *journal, uint64_t segme
 		bytes = (size_t)segment_bytes - SEGMENT_HEADER_BYTES;
 	journal->batch_bytes = bytes;
 	for (unsigned i = 0; i < JOURNAL_BATCHES; i++)
-		if (batch_init(&journal->batches[i], bytes) < 0)
+		if (write_batch_init(&journal->batches[i], bytes) < 0)
 			return -ENOMEM;
-	batch_begin(&journal->batches[0], 1);
+	write_batch_begin(&journal->batches[0], 1);
 	return 0;
 }
 
@@ -153,12 +153,12 @@ static void journal_free(struct timerhub_journal *journal)
 	compactor_fini(&journal->compactor);
 	log_close(&journal->log);
 	completions_fini(&journal->completions);
-	deliveries_fini(&journal->deliveries, &journal->tasks);
+	delivery_table_fini(&journal->deliveries, &journal->tasks);
 	tasks_fini(&journal->tasks);
 	agenda_fini(&journal->agenda);
 	agenda_fini(&journal->leases);
 	for (unsigned i = 0; i < JOURNAL_BATCHES; i++)
-		batch_fini(&journal->batches[i]);
+		write_batch_fini(&journal->batches[i]);
 	lock_fini(&journal->lock);
 	fork_check_close(&journal->fork_check);
 	if (journal->owns) {

@@ -361,7 +361,7 @@ int log_append(struct log *log, uint8_t *records, size_t bytes, unsigned how,
 		uint64_t room = bytes > SPARE_STEP_BYTES ? bytes : SPARE_STEP_BYTES;
 
 		if (!log_is_full(result) || (how & LOG_SPARE) == 0 ||
-		    !spare_give(&log->spare, room))
+		    !disk_reserve_give(&log->spare, room))
 			return log_answer(log, result);
 	}
 }
@@ -378,7 +378,7 @@ int log_reserve(struct log *log, uint64_t bytes)
 	uint64_t step = log_spare_step(log);
 
 	bytes = bytes > 0 ? bytes + step : 0;
-	return log_answer(log, spare_grow(&log->spare, bytes, bytes + bytes / 4 + step));
+	return log_answer(log, disk_reserve_grow(&log->spare, bytes, bytes + bytes / 4 + step));
 }
 
 /*
@@ -391,7 +391,7 @@ void log_release(struct log *log, uint64_t bytes)
 
 	bytes += bytes / 4 + 3 * step;
 	if (log->failed == 0 && log->spare.bytes > bytes + bytes / 4 + step)
-		(void)spare_give(&log->spare, log->spare.bytes - bytes);
+		(void)disk_reserve_give(&log->spare, log->spare.bytes - bytes);
 }
 
 int log_sync(struct log *log)
@@ -455,7 +455,7 @@ void log_close(struct log *log)
 		log->disk->ops->close(log->disk, log->file);
 	if (log->watermark >= 0)
 		log->disk->ops->close(log->disk, log->watermark);
-	spare_close(&log->spare);
+	disk_reserve_close(&log->spare);
 	free(log->segments);
 	log_init(log, log->disk, log->segment_bytes);
 }

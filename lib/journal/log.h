@@ -16,7 +16,7 @@
 #define JOURNAL_LOG_H
 
 #include "journal/disk.h"
-#include "journal/spare.h"
+#include "journal/disk_reserve.h"
 
 /* The name of a new segment until its header is stable and the file is renamed. */
 #define LOG_NEW_NAME "segment.new"
@@ -37,7 +37,7 @@ struct log {
 	uint32_t salt; /* salt of the last segment */
 	int file;      /* descriptor of the last segment; -1: none */
 	int watermark; /* descriptor of the watermark's file; -1: none */
-	struct spare spare;
+	struct disk_reserve spare;
 	uint64_t sequence; /* sequence number of the last record; the first record has 1 */
 	uint64_t stable;   /* sequence number up to which records are on stable storage */
 	uint64_t next_id;  /* the id of the next task */

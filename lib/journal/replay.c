@@ -623,7 +623,7 @@ static int replay_complete(struct replay *replay)
 		result = watermark_open(log->disk, replay->has_watermark, log->sequence);
 	if (result >= 0) {
 		log->watermark = result;
-		result = spare_open(&log->spare, log->disk);
+		result = disk_reserve_open(&log->spare, log->disk);
 	}
 	return result == 0 ? replay_clean_up(replay) : result;
 }

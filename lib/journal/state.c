@@ -2,7 +2,7 @@
 /* See state.h. The caller holds the journal's lock. */
 #include "journal/state.h"
 
-struct batch *state_open_batch(struct timerhub_journal *journal)
+struct write_batch *state_open_batch(struct timerhub_journal *journal)
 {
 	return &journal->batches[journal->open_batch];
 }

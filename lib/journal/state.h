@@ -11,16 +11,16 @@
 #include <timerhub_journal.h>
 
 #include "journal/agenda.h"
-#include "journal/batch.h"
 #include "journal/compactor.h"
 #include "journal/completions.h"
-#include "journal/deliveries.h"
+#include "journal/delivery_table.h"
 #include "journal/eventcount.h"
 #include "journal/fork_check.h"
 #include "journal/lock.h"
 #include "journal/log.h"
 #include "journal/tasks.h"
 #include "journal/wall_timer.h"
+#include "journal/write_batch.h"
 
 #define JOURNAL_BATCHES 2
 #define JOURNAL_FINISHED 4
@@ -47,14 +47,14 @@ struct timerhub_journal {
 	/* The lock protects all fields below, except the numbers of eventcounts. */
 	struct lock lock;
 	struct tasks tasks;
-	struct deliveries deliveries;
+	struct delivery_table deliveries;
 	struct agenda agenda; /* pending tasks by due_ns, without those being changed */
 	struct agenda
 		leases;    /* taken tasks by the end of their leases, without those being changed */
 	uint32_t arriving; /* tasks whose put is in flight */
 	uint32_t parked;
 	uint64_t next_id;
-	struct batch batches[JOURNAL_BATCHES];
+	struct write_batch batches[JOURNAL_BATCHES];
 	unsigned open_batch; /* the index of the batch that callers fill */
 	/*
 	 * Each eventcount holds the number of a finished batch. The index is the batch's number %
@@ -85,7 +85,7 @@ struct timerhub_journal {
 };
 
 /* Returns the open batch, which callers fill. The lock is held. */
-struct batch *state_open_batch(struct timerhub_journal *journal);
+struct write_batch *state_open_batch(struct timerhub_journal *journal);
 
 /* Returns the bucket of a duration in a histogram. */
 static inline unsigned state_bucket(uint64_t ns)

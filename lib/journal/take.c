@@ -227,9 +227,9 @@ int timerhub_journal_release(struct timerhub_journal *journal, const struct time
 	if (!fork_check_goes_on(&journal->fork_check))
 		return -EOWNERDEAD;
 	lock_take(&journal->lock);
-	held = deliveries_find(&journal->deliveries, task->delivery);
+	held = delivery_table_find(&journal->deliveries, task->delivery);
 	if (held)
-		deliveries_remove(&journal->deliveries, &journal->tasks, held);
+		delivery_table_remove(&journal->deliveries, &journal->tasks, held);
 	lock_give(&journal->lock);
 	return held ? 0 : -ENOENT;
 }

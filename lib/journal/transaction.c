@@ -158,7 +158,7 @@ size_t transaction_bytes(const struct transaction *transaction)
 int transaction_check(struct timerhub_journal *journal, struct transaction *transaction,
                       uint32_t *ret_batch, unsigned *ret_index)
 {
-	const struct batch *batch = state_open_batch(journal);
+	const struct write_batch *batch = state_open_batch(journal);
 	int result;
 
 	for (unsigned i = 0; i < transaction->count; i++) {
@@ -177,7 +177,7 @@ int transaction_check(struct timerhub_journal *journal, struct transaction *tran
 	result = transaction_check_puts(journal, transaction);
 	if (result < 0)
 		return result;
-	if (batch_has_room(batch, transaction_bytes(transaction)))
+	if (write_batch_has_room(batch, transaction_bytes(transaction)))
 		return 0;
 	*ret_batch = batch->number;
 	return 1;
@@ -200,7 +200,7 @@ static void change_begin_put(struct timerhub_journal *journal, struct task *task
 static void change_begin_delivered(struct timerhub_journal *journal, struct change *change)
 {
 	const struct task *task = change->task;
-	const struct delivery *held = deliveries_find(&journal->deliveries, change->delivery);
+	const struct delivery *held = delivery_table_find(&journal->deliveries, change->delivery);
 
 	if (change->type == RECORD_RETRY && journal->attempts_max > 0 &&
 	    task->attempts >= journal->attempts_max)
@@ -259,7 +259,7 @@ static struct record change_record(const struct change *change)
 
 void transaction_begin(struct timerhub_journal *journal, struct transaction *transaction)
 {
-	struct batch *batch = state_open_batch(journal);
+	struct write_batch *batch = state_open_batch(journal);
 
 	for (unsigned i = 0; i < transaction->count; i++) {
 		struct change *change = &transaction->changes[i];
@@ -268,14 +268,14 @@ void transaction_begin(struct timerhub_journal *journal, struct transaction *tra
 		change_begin(journal, change);
 		record = change_record(change);
 		record.flags = i + 1 < transaction->count ? RECORD_MORE : 0;
-		change->at = batch_add(batch, &record);
+		change->at = write_batch_add(batch, &record);
 		/*
 		 * As soon as the put is stable, the task may end, even before the caller reads its
 		 * id.
 		 */
 		change->id = change->task->id;
 	}
-	batch_add_transaction(batch, transaction);
+	write_batch_add_transaction(batch, transaction);
 }
 
 /* ---- how it ended; the lock is held ---- */
@@ -320,8 +320,8 @@ static void change_leave_state(struct timerhub_journal *journal, const struct ch
 		journal->parked--;
 	task->agenda_index = TASK_NOWHERE;
 	if (change->delivery != 0)
-		deliveries_remove(&journal->deliveries, &journal->tasks,
-		                  deliveries_find(&journal->deliveries, change->delivery));
+		delivery_table_remove(&journal->deliveries, &journal->tasks,
+		                      delivery_table_find(&journal->deliveries, change->delivery));
 }
 
 static void change_end_due(struct timerhub_journal *journal, const struct change *change)

@@ -1,37 +1,39 @@
 /* SPDX-License-Identifier: MIT */
-/* See batch.h. Tested through every durable call; batch_take_out() through full disks. */
-#include "journal/batch.h"
+/*
+ * See write_batch.h. Tested through every durable call; write_batch_take_out() through full disks.
+ */
+#include "journal/write_batch.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-int batch_init(struct batch *batch, size_t capacity)
+int write_batch_init(struct write_batch *batch, size_t capacity)
 {
-	*batch = (struct batch){ .bytes = malloc(capacity), .capacity = capacity };
+	*batch = (struct write_batch){ .bytes = malloc(capacity), .capacity = capacity };
 	return batch->bytes ? 0 : -ENOMEM;
 }
 
-void batch_fini(struct batch *batch)
+void write_batch_fini(struct write_batch *batch)
 {
 	free(batch->bytes);
 }
 
-void batch_begin(struct batch *batch, uint32_t number)
+void write_batch_begin(struct write_batch *batch, uint32_t number)
 {
-	*batch = (struct batch){
+	*batch = (struct write_batch){
 		.bytes = batch->bytes,
 		.capacity = batch->capacity,
 		.number = number,
 	};
 }
 
-bool batch_has_room(const struct batch *batch, size_t bytes)
+bool write_batch_has_room(const struct write_batch *batch, size_t bytes)
 {
 	return bytes <= batch->capacity - batch->used;
 }
 
-size_t batch_add(struct batch *batch, const struct record *record)
+size_t write_batch_add(struct write_batch *batch, const struct record *record)
 {
 	size_t at = batch->used;
 
@@ -41,7 +43,7 @@ size_t batch_add(struct batch *batch, const struct record *record)
 	return at;
 }
 
-void batch_add_transaction(struct batch *batch, struct transaction *transaction)
+void write_batch_add_transaction(struct write_batch *batch, struct transaction *transaction)
 {
 	transaction->next = NULL;
 	batch->waiting += !transaction->async;
@@ -68,7 +70,7 @@ static bool batch_may_stay(const struct transaction *transaction, bool only_ends
 }
 
 /* Move the bytes of a transaction's records to the batch's new end. */
-static void batch_keep(struct batch *batch, struct transaction *transaction)
+static void batch_keep(struct write_batch *batch, struct transaction *transaction)
 {
 	for (unsigned i = 0; i < transaction->count; i++) {
 		struct change *change = &transaction->changes[i];
@@ -79,10 +81,10 @@ static void batch_keep(struct batch *batch, struct transaction *transaction)
 		batch->used += bytes;
 		batch->records++;
 	}
-	batch_add_transaction(batch, transaction);
+	write_batch_add_transaction(batch, transaction);
 }
 
-struct transaction *batch_take_out(struct batch *batch, bool only_ends)
+struct transaction *write_batch_take_out(struct write_batch *batch, bool only_ends)
 {
 	struct transaction *out = NULL, **end = &out, *next;
 	struct transaction *transaction = batch->first;
@@ -90,7 +92,7 @@ struct transaction *batch_take_out(struct batch *batch, bool only_ends)
 	/*
 	 * Also drop the records that belong to no transaction, because they only count deliveries.
 	 */
-	batch_begin(batch, batch->number);
+	write_batch_begin(batch, batch->number);
 	for (; transaction; transaction = next) {
 		next = transaction->next;
 		if (batch_may_stay(transaction, only_ends)) {

@@ -4,8 +4,8 @@
  * batch while a leader writes the previous batch. The journal's lock protects the open batch. The
  * batch that is being written belongs to its leader.
  */
-#ifndef JOURNAL_BATCH_H
-#define JOURNAL_BATCH_H
+#ifndef JOURNAL_WRITE_BATCH_H
+#define JOURNAL_WRITE_BATCH_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,7 +44,7 @@ struct transaction {
 	uint64_t tag; /* a number that the caller gave, returned in the completion */
 };
 
-struct batch {
+struct write_batch {
 	uint8_t *bytes;
 	size_t used;
 	size_t capacity;
@@ -56,26 +56,26 @@ struct batch {
 };
 
 /* Returns 0 or -ENOMEM. */
-int batch_init(struct batch *batch, size_t capacity);
+int write_batch_init(struct write_batch *batch, size_t capacity);
 
-void batch_fini(struct batch *batch);
+void write_batch_fini(struct write_batch *batch);
 
 /* Empty the batch and give it a number. */
-void batch_begin(struct batch *batch, uint32_t number);
+void write_batch_begin(struct write_batch *batch, uint32_t number);
 
-bool batch_has_room(const struct batch *batch, size_t bytes);
+bool write_batch_has_room(const struct write_batch *batch, size_t bytes);
 
 /* Add a record, for which the batch must have room. Returns the record's offset in the batch. */
-size_t batch_add(struct batch *batch, const struct record *record);
+size_t write_batch_add(struct write_batch *batch, const struct record *record);
 
 /* Add a transaction, whose records are in the batch. */
-void batch_add_transaction(struct batch *batch, struct transaction *transaction);
+void write_batch_add_transaction(struct write_batch *batch, struct transaction *transaction);
 
 /*
  * Remove every transaction that puts a task, because it needs more room on the disk. If
  * `only_ends`, remove every transaction and record that does not end a task. Returns the list of
  * removed transactions.
  */
-struct transaction *batch_take_out(struct batch *batch, bool only_ends);
+struct transaction *write_batch_take_out(struct write_batch *batch, bool only_ends);
 
 #endif

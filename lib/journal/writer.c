@@ -131,7 +131,7 @@ static void writer_publish(struct timerhub_journal *journal)
 
 bool writer_must_write(struct timerhub_journal *journal)
 {
-	const struct batch *batch = state_open_batch(journal);
+	const struct write_batch *batch = state_open_batch(journal);
 	bool flush = journal->flush || journal->stopping || !journal->threaded;
 
 	return batch->first || (batch->used > 0 && flush);
@@ -141,9 +141,10 @@ bool writer_must_write(struct timerhub_journal *journal)
  * Close the open batch and open the other of the two batches. Returns the closed batch, or NULL if
  * there is nothing to write. `*ret_ends_bytes` is the room on disk for ending every task.
  */
-static struct batch *writer_take_batch(struct timerhub_journal *journal, uint64_t *ret_ends_bytes)
+static struct write_batch *writer_take_batch(struct timerhub_journal *journal,
+                                             uint64_t *ret_ends_bytes)
 {
-	struct batch *full = state_open_batch(journal);
+	struct write_batch *full = state_open_batch(journal);
 	uint32_t next = full->number + 1;
 
 	*ret_ends_bytes = journal->tasks.count * (uint64_t)RECORD_HEADER_BYTES;
@@ -157,7 +158,7 @@ static struct batch *writer_take_batch(struct timerhub_journal *journal, uint64_
 	eventcount_wake(writer_eventcount(journal, next), UINT32_MAX);
 	journal->open_batch ^= 1;
 	journal->flush = false;
-	batch_begin(state_open_batch(journal), next);
+	write_batch_begin(state_open_batch(journal), next);
 	return full;
 }
 
@@ -166,7 +167,7 @@ static struct batch *writer_take_batch(struct timerhub_journal *journal, uint64_
  * refused. If the disk is full for the other records too, only records that end tasks are written,
  * in the spare room. Returns the refused transactions, with the error in `*ret_refusal`.
  */
-static struct transaction *writer_write(struct timerhub_journal *journal, struct batch *batch,
+static struct transaction *writer_write(struct timerhub_journal *journal, struct write_batch *batch,
                                         uint64_t ends_bytes, int *ret_result, int *ret_refusal,
                                         struct log_position *ret_position)
 {
@@ -178,7 +179,7 @@ static struct transaction *writer_write(struct timerhub_journal *journal, struct
 	*ret_refusal = reserved;
 	*ret_result = 0;
 	if (reserved < 0)
-		out = batch_take_out(batch, false);
+		out = write_batch_take_out(batch, false);
 	if (batch->used > 0)
 		*ret_result = log_append(log, batch->bytes, batch->used, how, ret_position);
 	if (!log_is_full(*ret_result))
@@ -186,7 +187,7 @@ static struct transaction *writer_write(struct timerhub_journal *journal, struct
 	*ret_refusal = *ret_result;
 	while (*end)
 		end = &(*end)->next;
-	*end = batch_take_out(batch, true);
+	*end = write_batch_take_out(batch, true);
 	*ret_result = 0;
 	if (batch->used > 0)
 		*ret_result =
@@ -206,7 +207,7 @@ struct turn {
  * Apply the outcome of a batch to the tasks, and mark the batch finished. The caller holds the
  * lock.
  */
-static void writer_end_batch(struct timerhub_journal *journal, const struct batch *batch,
+static void writer_end_batch(struct timerhub_journal *journal, const struct write_batch *batch,
                              int result, uint64_t begin_ns)
 {
 	uint64_t now_ns = journal->timer->ops->monotonic_ns(journal->timer);
@@ -231,7 +232,7 @@ static struct turn writer_commit(struct timerhub_journal *journal)
 	struct turn turn = { .bytes = 0 };
 	struct log_position position = { 0, 0 };
 	struct transaction *refused;
-	struct batch *batch;
+	struct write_batch *batch;
 	uint64_t ends_bytes, begin_ns;
 	int result, refusal;
 	bool ring;
@@ -286,7 +287,7 @@ bool writer_pass(struct timerhub_journal *journal)
  */
 static struct eventcount *writer_hand_over(struct timerhub_journal *journal)
 {
-	const struct batch *batch = state_open_batch(journal);
+	const struct write_batch *batch = state_open_batch(journal);
 	struct eventcount *eventcount = writer_eventcount(journal, batch->number);
 
 	journal->writing = false;

@@ -275,7 +275,7 @@ void model_churn(struct model *model)
 
 void model_gather(struct timerhub_journal *journal, struct model_put *put, struct task *task)
 {
-	struct batch *batch = state_open_batch(journal);
+	struct write_batch *batch = state_open_batch(journal);
 	struct record record = { .type = RECORD_PUT, .due_ns = task->due_ns };
 
 	put->change = (struct change){ .type = RECORD_PUT, .task = task, .due_ns = task->due_ns };
@@ -291,8 +291,8 @@ void model_gather(struct timerhub_journal *journal, struct model_put *put, struc
 	task->batch = batch->number;
 	tasks_insert(&journal->tasks, task);
 	journal->arriving++;
-	put->change.at = batch_add(batch, &record);
-	batch_add_transaction(batch, &put->transaction);
+	put->change.at = write_batch_add(batch, &record);
+	write_batch_add_transaction(batch, &put->transaction);
 }
 
 /* Begin a put; refused only for lack of room in the batch or in memory. */

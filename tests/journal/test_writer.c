@@ -405,7 +405,7 @@ START_TEST(a_batch_full_of_deliveries_is_written_for_the_next_change)
 	await_rest();
 	for (unsigned i = 0; i < count; i++)
 		expect_eq(timerhub_journal_take(journal, &task, 0), 1);
-	expect(!batch_has_room(state_open_batch(journal), RECORD_HEADER_BYTES));
+	expect(!write_batch_has_room(state_open_batch(journal), RECORD_HEADER_BYTES));
 	(void)put(0);
 	end();
 }
