@@ -28,7 +28,7 @@
 #define ROOM (1u << 20)
 #define BATCH 32
 #define SECOND_NS 1000000000ull
-#define STEP_NS 64000 /* distance of two deadlines */
+#define STEP_NS 64000 /* distance between two deadlines */
 
 static struct timerhub *hub;
 static struct timerhub_queue *queue;
@@ -37,7 +37,7 @@ static timerhub_timer timers[TIMERS];
 static struct timerhub_spec specs[TIMERS];
 static struct timerhub_event events[TIMERS];
 static struct timerhub_timeout timeouts[TIMERS];
-static int called; /* callbacks, since the operation began */
+static int called; /* number of callbacks since the operation began */
 
 static void must(int result, int wanted, const char *what)
 {
@@ -350,7 +350,7 @@ static void open_loop_and_pass(void)
 static const struct operation {
 	const char *name;
 	void (*prepare)(void);
-	void (*body)(void); /* does the operation TIMERS times */
+	void (*body)(void); /* function that does the operation TIMERS times */
 } operations[] = {
 	{ "arm", nothing, arm_all },
 	{ "arm_periodic", make_periodic, arm_all },
@@ -418,7 +418,7 @@ static void measure(const struct operation *operation)
 {
 	open_hub();
 	fill_specs();
-	arm_all(); /* once before, so that the counted run reuses slots */
+	arm_all(); /* arm once before, so that the counted run reuses slots */
 	cancel_all();
 	settle();
 	operation->prepare();

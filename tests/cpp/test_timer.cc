@@ -260,7 +260,7 @@ void arming_cancels_what_was_armed()
 	expect(!timer.arm_after(rig.queue, 2s, counted(&second, &living)));
 	expect(living == 1 && rig.live() == 1);
 	expect(rig.go(3s) == 1 && first == 0 && second == 1);
-	/* This holds even if the arm fails. */
+	/* The earlier timer is cancelled even if the arm fails. */
 	expect(timer.arm_after(rig.queue, std::chrono::hours::max(), [] {}) ==
 	       errc::result_out_of_range);
 	expect(living == 0 && rig.live() == 0 && timer.handle() == 0);
@@ -387,7 +387,10 @@ void timer_is_destroyed_in_its_own_callback()
 	expect(!small->timer.arm_after(rig.queue, 1s, [small] { delete small; }));
 	expect(rig.go(1s) == 1 && rig.live() == 0);
 
-	/* The callable owns the session that owns the timer. Neither is freed during the call. */
+	/*
+	 * The callable owns the session that owns the timer. Neither session nor callable is freed
+	 * during the call.
+	 */
 	auto callable = [seen = counted(&calls, &living), owned = std::move(owned),
 	                 guard = std::vector<int>(100, 7)]() mutable {
 		seen();

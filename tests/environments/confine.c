@@ -190,7 +190,7 @@ static void capabilities_as_container(void)
 
 /* ---- filters ---- */
 
-/* Like must(), for functions of libseccomp, which return a negative errno. */
+/* Does what must() does, for functions of libseccomp, which return a negative errno. */
 static void must_filter(int result)
 {
 	if (result < 0)
@@ -307,7 +307,8 @@ struct plan {
 };
 
 /*
- * Sets the limits first, while this process still has the right to do so. It drops its rights last.
+ * Sets the limits first, while this process still has the right to do so. The process drops its
+ * rights last.
  */
 static void confine(const struct plan *plan)
 {

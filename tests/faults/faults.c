@@ -80,7 +80,7 @@ void owner_rests(struct timerhub *hub)
 {
 	/*
 	 * The owner may still have schedule entries of timers that were cancelled, and would wake
-	 * once for them. This call makes the owner look at them now.
+	 * once for them. This call makes the owner look at these entries now.
 	 */
 	timerhub_queue_close(queue_open(hub));
 	(void)stats_settled(hub);

@@ -95,9 +95,9 @@ static int judge(const struct seccomp_data *data)
 }
 
 /*
- * Returns false if the caller no longer waits for the answer. In this case a signal has interrupted
- * the caller. The caller makes the call again, and the first decision does not count. The kernel
- * also interrupts a thread when it frees the thread's io_uring.
+ * Returns false if the caller no longer waits for the answer. If the caller no longer waits, a
+ * signal has interrupted it. The caller makes the call again, and the first decision does not
+ * count. The kernel also interrupts a thread when it frees the thread's io_uring.
  */
 static bool answer(const struct seccomp_notif *request, struct seccomp_notif_resp *response,
                    int error)
@@ -147,7 +147,7 @@ static void *watch(void *arg)
 	expect_eq(seccomp_notify_alloc(&request, &response), 0);
 	while (!ended) {
 		memset(request, 0, sizeof(*request));
-		/* The caller was interrupted, or has ended. */
+		/* At this error the caller was interrupted, or has ended. */
 		if (seccomp_notify_receive(atomic_load(&notify_fd), request) != 0)
 			continue;
 		/* The watcher ends after it has answered refusals_close()'s call. */

@@ -21,9 +21,9 @@
 bool refusals_open(const int *calls, unsigned count);
 
 /*
- * Call this when all hubs are closed. The function ends the watching thread, since ThreadSanitizer
- * delays the exit of a process with threads for a second. After that the kernel refuses such calls
- * with ENOSYS.
+ * End the counting, when all hubs are closed. The function ends the watching thread, since
+ * ThreadSanitizer delays the exit of a process with threads for a second. After that the kernel
+ * refuses such calls with ENOSYS.
  */
 void refusals_close(void);
 

@@ -13,7 +13,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define FULL (UINT64_MAX - 1) /* largest count of an eventfd */
+#define FULL (UINT64_MAX - 1) /* the largest count of an eventfd */
 
 static atomic_bool over;
 
@@ -232,7 +232,7 @@ static void *wait_for_the_end(void *arg)
 
 /*
  * While a queue closes, this thread re-arms and cancels timers of that queue, and uses a queue of
- * its own. The contract allows all these calls.
+ * its own. The contract allows these calls during the close.
  */
 static void *call_meanwhile(void *arg)
 {

@@ -89,7 +89,7 @@ static int open_rig(struct rig *ret_rig, uint32_t flags)
 struct shortage {
 	int call;
 	int error;
-	bool fatal;     /* open fails for some k */
+	bool fatal;     /* open fails for some refused call */
 	uint32_t flags; /* flags of the hub's config */
 };
 
@@ -202,7 +202,7 @@ static void refuse_each(const struct shortage *shortage)
 	refusals_close();
 }
 
-/* In a child, because a sanitizer makes calls at exit. */
+/* The open is made in a child process, because a sanitizer makes system calls at exit. */
 START_TEST(refused_at_the_kth_call_open_leaves_nothing)
 {
 	pid_t child = fork();

@@ -129,7 +129,7 @@ START_TEST(refused_once_the_owner_keeps_its_sleeper)
 	for (unsigned k = 1; k <= 4; k++) {
 		refuse(sleeping_call(), error, k, 1);
 		while (refused() == 0) {
-			/* Repeat if a busy machine made all of them late at once. */
+			/* Repeat the test if a busy machine made all timers late at once. */
 			life_live(&rig, 12, 2 * MS);
 			expect(monotonic_ns() < until_ns);
 		}
@@ -179,7 +179,10 @@ START_TEST(refused_from_the_kth_call_on)
 }
 END_TEST
 
-/* The sleeper works, but each call is interrupted. The owner must not use all CPU time. */
+/*
+ * The sleeper works, but a signal interrupts each of its calls. The owner must not use all CPU
+ * time.
+ */
 START_TEST(interrupted_each_time_the_owner_comes_to_rest)
 {
 	struct rig rig;

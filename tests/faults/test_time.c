@@ -168,7 +168,7 @@ static unsigned times_throttled(const char *group)
 
 /*
  * A busy thread uses the whole quota. The group runs for 5 ms, and then stops for 45 ms. If a busy
- * machine gave the group less time, repeat.
+ * machine gave the group less time, the test repeats the run.
  */
 static void live_on_quota(const char *group)
 {

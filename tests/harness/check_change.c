@@ -30,7 +30,7 @@ bool pair_is_legal(struct pair pair)
 	return false;
 }
 
-/* The phases that may follow each phase in one change. */
+/* For each phase, the phases that may follow it in one change. */
 static bool phase_may_follow(enum timer_phase before, enum timer_phase after)
 {
 	static const unsigned char follow[] = {

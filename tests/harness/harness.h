@@ -122,13 +122,13 @@ void thread_start(pthread_t *ret_thread, void *(*run)(void *), void *arg);
 void thread_join(pthread_t thread);
 
 /*
- * Two threads begin a round at nearly the same time. Each calls with its own word, the other
+ * Two threads begin a round at nearly the same time. Each thread passes its own word, the other
  * thread's word, and an increasing number.
  */
 void threads_meet(atomic_uint *mine, const atomic_uint *other, unsigned round);
 
 /*
- * Call this before the calling thread is cancelled. It tells AddressSanitizer about the stack
+ * Call this before the calling thread is cancelled. The call tells AddressSanitizer about the stack
  * frames that the cancellation unwinds.
  */
 void thread_ends_here(void);

@@ -4,7 +4,7 @@
 
 #include "hub/hub.h"
 
-/* These have the same values as in lib/owner/inbox.c and lib/owner/owner.c. */
+/* These constants equal the constants in lib/owner/inbox.c and lib/owner/owner.c. */
 #ifndef INBOX_LINE
 #define INBOX_LINE (CACHE_LINE_BYTES / sizeof(atomic_u64))
 #endif
@@ -23,7 +23,7 @@ struct sight {
 	uint64_t instant_ns; /* the deadline, put off within the slack */
 };
 
-/* A bit for each slot. */
+/* A set of slots, with a bit for each slot. */
 struct slot_set {
 	uint64_t words[(TIMER_SLOTS_MAX + 63) / 64];
 };
@@ -167,7 +167,10 @@ static bool free_is_on_stack(const struct sight *sight)
 
 /* ---- invariants of the whole, while the owner sleeps ---- */
 
-/* Each slot on a stack is FREE and on no stack yet. Its link says how many slots lie below. */
+/*
+ * Each slot on a stack is FREE and on no stack yet. The link of a slot on a stack says how many
+ * slots lie below.
+ */
 static bool stack_holds(const struct arena *arena, const struct arena_shard *shard)
 {
 	uint64_t top = u64_load_relaxed(&shard->top);
@@ -207,7 +210,7 @@ static bool lane_holds(const struct timerhub *hub, const struct inbox_lane *lane
 	uint64_t end = head;
 	bool filled = true;
 
-	/* Past the end a producer writes into the next lines only. */
+	/* Past the end of the entries, a producer writes into the next lines only. */
 	for (uint64_t place = head; place < head + cells && place < end + 4 * INBOX_LINE; place++) {
 		uint64_t cell = u64_load_relaxed(&lane->cells[place & (cells - 1)]);
 		uint32_t slot = (uint32_t)(cell & INBOX_SLOT_MASK);

@@ -6,7 +6,7 @@
 
 #define HEAP_ARITY 4
 
-/* Where a slot of the wheel is filed. */
+/* The place at which a slot of the wheel is filed. */
 static const struct wheel_chunk *slot_chunk(const struct schedule *schedule, uint32_t slot)
 {
 	uint32_t index = schedule->filings[slot].where & ~WHERE_MASK;
@@ -48,7 +48,7 @@ static bool filing_names_entry(const struct schedule *schedule, uint32_t slots)
 	return true;
 }
 
-/* The entries of an occupied bucket; UINT32_MAX if its chunks do not end. */
+/* Returns the number of entries of an occupied bucket, or UINT32_MAX if its chunks do not end. */
 static uint32_t bucket_count(const struct wheel *wheel, const struct wheel_bucket *bucket,
                              uint32_t *chunks)
 {

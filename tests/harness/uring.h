@@ -18,10 +18,10 @@ extern "C" {
 
 /*
  * Returns the errno with which io_uring is refused, or 0. The first call decides for the whole
- * program: the kernel must grant as many rings as a test program uses at once. If it grants fewer,
- * the process gives up all of them, and each later ring is refused with the same errno. The answer
- * is ENOSYS if the kernel lacks a feature that the library needs, or if the library was built
- * without io_uring.
+ * program: the kernel must grant as many rings as a test program uses at once. If the kernel grants
+ * fewer rings, the process gives up all rings, and each later ring is refused with the same errno.
+ * The answer is ENOSYS if the kernel lacks a feature that the library needs, or if the library was
+ * built without io_uring.
  */
 int uring_refused(void);
 

@@ -370,7 +370,7 @@ def main(arguments):
     if strace(["-o", os.devnull], ["true"]).returncode != 0:
         print("strace cannot trace here")
         return SKIP
-    # Only processes die here. The test `crash` covers data that the disk loses. /dev/shm is
+    # This test kills processes only. The test `crash` covers data that the disk loses. /dev/shm is
     # fast, but a container may have a tiny /dev/shm.
     if os.access("/dev/shm", os.W_OK) and shutil.disk_usage("/dev/shm").free > SHM_BYTES:
         tempfile.tempdir = "/dev/shm"

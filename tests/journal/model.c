@@ -73,7 +73,9 @@ void test_timer_pass(struct test_timer *timer, uint64_t ns)
 
 /* ---- the model ---- */
 
-/* No zeros; fewer than a record; a number that is no multiple of a sector; a whole segment. */
+/*
+ * The numbers of zeros ahead: none, fewer than a record, no multiple of a sector, a whole segment.
+ */
 static const uint64_t stretches[] = { SEGMENT_BYTES, 0, 300, 1536 };
 
 void model_init(struct model *model, struct sim_disk *disk, uint64_t seed)
@@ -295,7 +297,7 @@ void model_gather(struct timerhub_journal *journal, struct model_put *put, struc
 	write_batch_add_transaction(batch, &put->transaction);
 }
 
-/* Begin a put; refused only for lack of room in the batch or in memory. */
+/* Begin a put, which may be refused only for lack of room in the batch or in memory. */
 static bool submit_fact(struct model *model, struct fact *fact, unsigned tag)
 {
 	uint8_t data[DATA_MAX];
@@ -304,7 +306,7 @@ static bool submit_fact(struct model *model, struct fact *fact, unsigned tag)
 	int result;
 
 	fact->key = 0;
-	fact->data_len %= 400; /* so that they fit in one batch */
+	fact->data_len %= 400; /* shorter, so that several tasks fit in one batch */
 	change = change_of(fact, data, key);
 	result = timerhub_journal_submit(model->journal, &change, 1, tag);
 	expect(result == 0 || result == -EAGAIN);
@@ -491,7 +493,7 @@ static void step_retry(struct model *model)
 		note(model, fact, result, true, model->timer.wall_ns + delay_ns, false);
 }
 
-/* A lease is prolonged, or begun again if it was over and no other delivery was made. */
+/* A touch prolongs the lease, or begins it again if it was over and no other delivery was made. */
 static void step_touch(struct model *model)
 {
 	struct fact *fact = held_fact(model);
@@ -511,7 +513,7 @@ static void step_touch(struct model *model)
 	model->delivered_due_ns = 0;
 }
 
-/* End one and put another, or neither. */
+/* End one task and put another in one commit. */
 static void step_commit(struct model *model)
 {
 	struct fact *ended = any_fact(model), *fact;
@@ -623,7 +625,7 @@ void model_step(struct model *model)
 		else if (dice_one_in(&model->dice, 3))
 			step_done(model);
 		else if (dice_one_in(&model->dice, 3))
-			step_retry(model); /* parked tasks are copied, too */
+			step_retry(model); /* compaction must copy parked tasks too */
 		else
 			step_cancel(model);
 		return;
@@ -702,8 +704,8 @@ static void verify_fact(struct model *model, struct fact *fact)
 		return;
 	expect_eq(task->due_ns, fact->due_ns);
 	/*
-	 * Attempts are written after the delivery. So the last may be missing, but the count is
-	 * never too large.
+	 * Attempts are written after the delivery. So the last attempts may be missing, but the
+	 * count is never too large.
 	 */
 	expect_le(task->attempts, fact->attempts);
 	fact->attempts = task->attempts;

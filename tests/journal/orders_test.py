@@ -46,7 +46,7 @@ def main(arguments):
         put, paid, dropped = map(int, re.search(r"(\d+) orders put, (\d+) paid, (\d+) dropped",
                                                 result.stdout).groups())
         expect(put >= 500 and paid > 0 and dropped > 0, "no customer came to the market")
-        # Finished is finished: nothing comes again.
+        # No finished order is delivered again.
         result = run(orders, folder, "1")
         expect(result.returncode == 0 and found(result) == 0, result)
     return 0

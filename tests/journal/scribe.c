@@ -62,8 +62,8 @@ static struct timerhub_task take(uint64_t wanted, uint64_t attempts)
 }
 
 /*
- * A transaction of two records: a periodic task with a key, and another task. Then a period is
- * done.
+ * A transaction of two records: a periodic task with a key, and another task. After the commit a
+ * period of the first task is done.
  */
 static void commit(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See sim_disk.h. A file's number is its place in `files`; closing does nothing. */
+/* See sim_disk.h. The number of a file is its index in `files`, and closing a file does nothing. */
 #include "sim_disk.h"
 
 #include <errno.h>
@@ -62,8 +62,8 @@ static void change_names(struct sim_disk *sim, const char *to, const char *from,
 }
 
 /*
- * Count an operation. Returns 0, or an error if the operation fails. If the machine dies at it, the
- * operation may be half done.
+ * Count an operation. Returns 0, or an error if the operation fails. If the machine dies at the
+ * operation, the operation may be half done.
  */
 static int operate(struct sim_disk *sim)
 {
@@ -103,7 +103,8 @@ static int sim_list(struct disk *disk, int (*found)(void *context, const char *n
 		if (sim->names[i].name[0] != '\0') {
 			char name[DISK_NAME_MAX];
 
-			(void)strcpy(name, sim->names[i].name); /* it may be unlinked */
+			/* The callback may unlink the name. */
+			(void)strcpy(name, sim->names[i].name);
 			result = found(context, name);
 		}
 	return sim->dead ? -EIO : result;
@@ -251,7 +252,8 @@ static int64_t sim_write(struct disk *disk, int number, const void *bytes, size_
 		               ? count - (size_t)(used + growth - sim->space)
 		               : 0;
 	else if (count > 1 && dice_one_in(&sim->dice, 16))
-		able = 1 + (size_t)dice_below(&sim->dice, count - 1); /* a short write */
+		/* The disk may write fewer bytes than asked. */
+		able = 1 + (size_t)dice_below(&sim->dice, count - 1);
 	put_bytes(file, bytes, able, offset);
 	write_back(sim, file);
 	used = sim_bytes(sim);
@@ -415,8 +417,9 @@ void sim_close(struct sim_disk *sim)
 }
 
 /*
- * 0: keep the old sector, 2: keep the new sector, 1: choose for each sector. The choice is made
- * once for each image, so that images with only old or only new sectors occur.
+ * The choice for an image: 0 keeps the old sectors, 2 keeps the new sectors, 1 chooses for each
+ * sector. The choice is made once for each image, so that images with only old or only new sectors
+ * occur.
  */
 static unsigned roll_mood(struct dice *dice)
 {
@@ -526,7 +529,7 @@ void sim_plant(struct sim_disk *sim, const char *name, const void *bytes, size_t
 	struct sim_file *file = &sim->files[number];
 
 	expect_le(count, SIM_FILE_BYTES);
-	if (count > 0) { /* else bytes may be NULL, which memcpy() does not take */
+	if (count > 0) { /* without bytes the pointer may be NULL, which memcpy() does not accept */
 		memcpy(file->now, bytes, count);
 		memcpy(file->stable, bytes, count);
 	}

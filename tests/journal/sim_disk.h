@@ -12,7 +12,10 @@
 #include <journal/disk.h>
 
 #define SIM_SECTOR 512
-/* Small, for tests that copy it at every step; a program may choose its own. */
+/*
+ * The size of a file. It is small for tests that copy the disk at every step, and a program may
+ * choose another.
+ */
 #ifndef SIM_FILES
 #define SIM_FILES 24
 #define SIM_FILE_BYTES 16384
@@ -29,11 +32,14 @@ struct sim_file {
 };
 
 struct sim_name {
-	char name[DISK_NAME_MAX]; /* "": none */
+	char name[DISK_NAME_MAX]; /* the name; "": a free element */
 	int file;
 };
 
-/* A change of names that is not stable: `to` now names the file (if any), `from` no longer does. */
+/*
+ * A change of names that is not stable: `to` now names the file, if there is one, and `from` names
+ * no file.
+ */
 struct sim_change {
 	char to[DISK_NAME_MAX];
 	char from[DISK_NAME_MAX];
@@ -43,22 +49,23 @@ struct sim_change {
 struct sim_disk {
 	struct disk disk;
 	struct sim_file *files;
-	struct sim_name names[SIM_FILES]; /* as seen */
+	struct sim_name names[SIM_FILES]; /* the names that programs see now */
 	struct sim_name stable_names[SIM_FILES];
 	struct sim_change changes[SIM_CHANGES];
 	unsigned changes_count;
-	unsigned operations; /* operations that change something, so far */
+	unsigned operations; /* number of operations so far that change the disk */
 	unsigned crash_at;   /* the machine dies at this operation; 0: never */
-	unsigned syncs;      /* of files, so far */
-	unsigned sync_fails; /* this sync fails with EIO; 0: none */
+	unsigned syncs;      /* number of syncs of files so far */
+	unsigned sync_fails; /* number of the sync that fails with EIO; 0: none */
 	unsigned fail_at;    /* the number of the operation that fails with `error`; 0: none */
 	int error;
-	uint64_t space;                  /* bytes that files may have in all */
-	uint64_t peak;                   /* most bytes that files had in all, at any write */
-	uint64_t zero_from, zero_to;     /* in every file, these bytes read as zeros ... */
-	unsigned zero_opens;             /* ... before this many opens were made */
+	uint64_t space; /* most bytes that all files may have together */
+	uint64_t peak;  /* most bytes that all files had together, at any write */
+	/* In every file, bytes of this range read as zeros, before zero_opens opens. */
+	uint64_t zero_from, zero_to;
+	unsigned zero_opens;             /* number of opens after which the range reads right */
 	uint64_t bad_from, bad_to;       /* these bytes cannot be read: EIO */
-	const struct sim_file *bad_file; /* in this file; NULL: in every file */
+	const struct sim_file *bad_file; /* the file with bad bytes; NULL: every file */
 	bool dead;
 	const unsigned *watch; /* NULL, or a flag to copy to `watched` when the machine dies */
 	bool watched;

@@ -19,10 +19,11 @@
 
 #define DATA_LEN 16
 #define KEY_LEN 8
-#define CHUNK 4096 /* records written at once */
+#define CHUNK 4096 /* number of records in one write */
 #define SEGMENT_BYTES (UINT64_C(16) << 20)
 /*
- * The promised bytes, plus data and key. A task takes 80 of them, so a key may cost less than 64.
+ * The documented bytes of a task, without data and key. A struct task has 80 of these bytes, so a
+ * key may cost less than 64.
  */
 #define TASK_BYTES 144
 #define FIXED_BYTES (UINT64_C(4) << 20)

@@ -109,7 +109,7 @@ static bool is_readable(void)
 	return fd_readable(timerhub_journal_fd(journal));
 }
 
-/* Nothing is due. The fd may still be readable for an ended task. A take makes it unreadable. */
+/* No task is due. The fd may still be readable for an ended task. A take makes it unreadable. */
 static void expect_silence(void)
 {
 	uint64_t until_ns = monotonic_ns() + ARRIVES;
@@ -478,7 +478,7 @@ START_TEST(key_names_one_live_task_also_after_a_restart)
 	expect(timerhub_journal_cancel_key(journal, key, 255) == -ENOENT);
 	expect_eq(timerhub_journal_cancel_key(journal, key, 254), 0);
 	expect_eq(stats().tasks, 0);
-	/* The key is free again. */
+	/* The ended task's key is free again. */
 	expect_eq(timerhub_journal_put_key(journal, key, 255, HOUR, 0, "a", 1, &found), 0);
 	expect_lt(id, found);
 	end();
@@ -537,11 +537,14 @@ START_TEST(commit_makes_all_changes_or_none)
 	expect(changes[2].result == -ENOENT);
 	expect_eq(stats().tasks, 1);
 	expect_eq(stats().taken, 1);
-	/* The next step under the same key. */
+	/* Put the next step under the same key. */
 	expect_eq(timerhub_journal_commit(journal, changes, 2), 0);
 	expect_lt(id, changes[1].id);
 	expect_eq(stats().tasks, 1);
-	/* Refused: two changes of one task, two puts of one key, and too many changes. */
+	/*
+	 * These commits are refused: two changes of one task, two puts of one key, and too many
+	 * changes.
+	 */
 	changes[0] = changes[2] = (struct timerhub_journal_change){
 		.op = TIMERHUB_JOURNAL_CANCEL,
 		.id = changes[1].id,
@@ -675,7 +678,7 @@ START_TEST(completion_fd_may_be_number_0)
 
 	begin(&small);
 	expect_eq(close(STDIN_FILENO), 0);
-	errno = EDOM; /* of an earlier call */
+	errno = EDOM; /* an error of an earlier call */
 	expect_eq(timerhub_journal_completion_fd(journal), STDIN_FILENO);
 	expect_eq(timerhub_journal_completion_fd(journal), STDIN_FILENO);
 	expect(!fd_readable(STDIN_FILENO));
@@ -686,7 +689,7 @@ START_TEST(completion_fd_may_be_number_0)
 	expect_eq(timerhub_journal_completions(journal, &completion, 1), 0);
 	expect(!fd_readable(STDIN_FILENO));
 	timerhub_journal_close(journal);
-	/* It is closed with the journal, so its number is free again. */
+	/* The fd is closed with the journal, so its number is free again. */
 	expect_eq(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
 	remove_dir();
 }
@@ -929,7 +932,7 @@ START_TEST(names_in_the_directory_are_not_trusted)
 	in_dir(path, "backup.new");
 	expect_eq(mkdir(path, 0700), 0);
 	expect_eq(timerhub_journal_open(&journal, dir, &small), 0);
-	/* Do the same while the journal is open. */
+	/* Create the same links and files while the journal is open. */
 	in_dir(path, "segment.new");
 	expect_eq(symlink(other, path), 0);
 	while (stats().segments < 3)
@@ -1182,7 +1185,10 @@ START_TEST(sizes_at_their_limits_are_accepted)
 	expect(open_with(UINT64_C(4) << 30, 16 << 20) == -EBUSY);
 	expect(open_with((UINT64_C(4) << 30) + 1, 16 << 20) == -EINVAL);
 	expect(open_with(UINT64_C(4) << 30, (16 << 20) + 1) == -EINVAL);
-	/* A segment's header, a record's, an interval, a key of 255 bytes and the data. */
+	/*
+	 * The smallest segment: the headers of a segment and of a record, an interval, a key of 255
+	 * bytes, and the data.
+	 */
 	expect(open_with(64 + 56 + 8 + 255 + 8001, 8001) == -EBUSY);
 	expect(open_with(64 + 56 + 8 + 255 + 8000, 8001) == -EINVAL);
 	end();
@@ -1469,7 +1475,8 @@ START_TEST(child_of_fork_is_told_and_harms_nothing)
 		struct timerhub_journal *other;
 
 		child_is_told(id, &task);
-		timerhub_journal_stop(journal); /* does nothing here, nor to the parent */
+		/* Does nothing in the child, and nothing to the parent. */
+		timerhub_journal_stop(journal);
 		expect(timerhub_journal_open(&other, dir, NULL) == -EBUSY);
 		timerhub_journal_close(journal);
 		/* The parent's lock is still held. */
@@ -1802,7 +1809,8 @@ START_TEST(stop_hands_out_what_is_due_first)
 	expect_eq(timerhub_journal_take_many(journal, tasks, 2, UINT64_MAX), 1);
 	expect_eq(timerhub_journal_done(journal, &tasks[0]), 0);
 	expect_eq(timerhub_journal_take(journal, tasks, UINT64_MAX), -ESHUTDOWN);
-	expect(fd_readable_within(timerhub_journal_fd(journal), ARRIVES)); /* for ever */
+	/* The fd stays readable after a stop. */
+	expect(fd_readable_within(timerhub_journal_fd(journal), ARRIVES));
 	end();
 }
 END_TEST
@@ -1823,7 +1831,10 @@ static void *worker_until_stop(void *argument)
 	return NULL;
 }
 
-/* The stop also ends workers that are between a done and the next take. Then join and close. */
+/*
+ * The stop also ends workers that are between a done and the next take. After the stop the test
+ * joins the workers and closes the journal.
+ */
 START_TEST(stop_join_close_ends_busy_workers)
 {
 	pthread_t threads[TAKERS];
@@ -1843,7 +1854,7 @@ START_TEST(stop_join_close_ends_busy_workers)
 		timerhub_journal_stop(journal);
 		for (unsigned i = 0; i < TAKERS; i++)
 			thread_join(threads[i]);
-		/* All of them were due when it was stopped. */
+		/* All tasks were due when the journal was stopped. */
 		expect_eq(atomic_load(&worked), count);
 		expect_eq(stats().tasks, 0);
 		timerhub_journal_close(journal);
@@ -1857,7 +1868,10 @@ static void *one_taker(void *argument)
 	struct timerhub_task task;
 
 	(void)argument;
-	/* Without a timeout, because the end of a timeout would hide a lost wake-up. */
+	/*
+	 * The takers wait without a timeout, because the end of a timeout would hide a lost
+	 * wake-up.
+	 */
 	expect_eq(timerhub_journal_take(journal, &task, UINT64_MAX), 1);
 	return NULL;
 }
@@ -1887,8 +1901,8 @@ static void each_taker_gets_one(unsigned count, bool cancelled, uint64_t delay_n
 
 /*
  * A thread is not cancelled inside take. One thread sleeps on the timer for all takers, and wakes
- * the next taker when it returns. If it were cancelled there, it would wake no taker. With a
- * pending cancellation take returns first, and then the thread ends.
+ * the next taker when it returns. If this thread were cancelled in its sleep, it would wake no
+ * taker. With a pending cancellation take returns first, and then the thread ends.
  */
 START_TEST(cancelled_thread_leaves_take_first)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The wall clock is set while the journal is open, forward and back, by seconds to years. Tasks
- * that are now due come at once, other tasks wait, and the fd agrees. The real timer, in a program
- * with a wall clock of its own (wall_clock.h), and the simulated disk.
+ * that are now due come at once, other tasks wait, and the fd agrees. The test uses the real timer,
+ * in a program with a wall clock of its own (wall_clock.h), and the simulated disk.
  */
 #include <errno.h>
 #include <journal/journal.h>
@@ -71,7 +71,7 @@ static bool is_readable(uint64_t timeout_ns)
 	return fd_readable_within(timerhub_journal_fd(journal), timeout_ns);
 }
 
-/* Nothing is due. The fd may be readable too early or too late. A take makes it unreadable. */
+/* No task is due. The fd may be readable too early or too late. A take makes it unreadable. */
 static void expect_none(void)
 {
 	uint64_t until_ns = monotonic_ns() + ARRIVES;
@@ -259,7 +259,7 @@ START_TEST(far_away_is_no_error)
 	          0);
 	expect_eq(timerhub_journal_put(journal, TIMERHUB_NEVER, 0, NULL, 0, &id), 0);
 	expect_none();
-	/* A year is over, and nothing is due. */
+	/* A year has passed on the wall clock, and no task is due. */
 	jump((int64_t)DAY * 366);
 	expect_none();
 	expect_eq(timerhub_journal_move(journal, id, HOUR, 0), 0);

@@ -13,21 +13,21 @@
 #define TASKS 1500
 #define DATA_MAX 2000
 #define ROUNDS 12
-#define SEGMENTS_LIVE 50 /* at most this many segments' worth of tasks */
+#define SEGMENTS_LIVE 50 /* the live tasks take at most this number of segments */
 
 struct trial {
 	struct sim_disk disk;
 	struct test_timer timer;
 	struct timerhub_journal *journal;
 	struct dice dice;
-	uint64_t ids[TASKS]; /* of live tasks */
+	uint64_t ids[TASKS]; /* ids of the live tasks */
 	unsigned count;
 	uint32_t data_max;
-	unsigned data_bits; /* how large this life's tasks are */
+	unsigned data_bits; /* number of bits of the size of this run's tasks */
 	struct disk_ops ops;
 	const struct disk_ops *plain;
 	bool keeps_spare; /* the disk refuses to shrink the spare */
-	uint64_t written; /* bytes since the last rest began */
+	uint64_t written; /* bytes written since the last rest began */
 	uint64_t written_max;
 };
 
@@ -79,7 +79,7 @@ static void close_life(void)
 
 /*
  * Write and compact until there is nothing more to do. Compaction copies each live task a few times
- * at most. Then the bound holds.
+ * at most. When compaction has ended, the bound of the disk's size holds.
  */
 static void rest(void)
 {
@@ -130,7 +130,7 @@ static void put_some(unsigned count)
 	}
 }
 
-/* As many in one write as it has room for. */
+/* End `count` tasks, as many in one write as fit in the batch. */
 static void end_some(unsigned count)
 {
 	while (count-- > 0 && life.count > 0) {
@@ -172,7 +172,7 @@ START_TEST(compaction_comes_to_rest_whatever_ends_in_one_write)
 }
 END_TEST
 
-/* It frees records. Compaction does not try to free bytes that are no records. */
+/* Compaction frees records. Compaction does not try to free bytes that are no records. */
 START_TEST(compaction_comes_to_rest_on_a_disk_that_is_full_of_other_things)
 {
 	live(scaled(50), true);

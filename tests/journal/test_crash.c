@@ -102,7 +102,7 @@ static void open_again(struct model *model, struct sim_disk *image, struct sim_d
 	image->crash_at = 0;
 }
 
-/* Once dead it must be opened as a new machine. */
+/* After its death the machine must be opened as a new machine. */
 static void check_image(const struct model *before, struct sim_disk *image, struct sim_disk *other,
                         struct dice *dice)
 {
@@ -128,8 +128,8 @@ static void check_image(const struct model *before, struct sim_disk *image, stru
 }
 
 /*
- * The process dies. Another process opens the journal on the same machine, and then the machine
- * dies.
+ * Simulate the death of the process. Another process opens the journal on the same machine, and
+ * then the machine dies.
  */
 static void check_survivor(const struct model *before, const struct sim_disk *disk,
                            struct sim_disk *image, struct sim_disk *other, struct dice *dice)
@@ -208,8 +208,8 @@ START_TEST(crash_loses_nothing_acknowledged)
 END_TEST
 
 /*
- * The machine has crashed during a backup. The copy is whole if the backup had returned. Otherwise
- * it may be whole, refused, or not begun.
+ * The machine has crashed during a backup. The copy is whole if the backup had returned. If the
+ * backup had not returned, the copy may be whole, refused, or not begun.
  */
 static void check_copy(struct sim_disk *image, uint32_t tasks, bool made)
 {
@@ -262,7 +262,7 @@ START_TEST(backup_that_a_crash_breaks_off_is_refused)
 	sim_open(&disk, 5);
 	model_init(model, &disk, 5);
 	expect_eq(model_open(model), 0);
-	/* Nothing ends, so segments only grow in number. */
+	/* No task ends, so the number of segments only grows. */
 	while (model->journal->log.count < 4)
 		model_put_many(model, 4);
 	tasks = model->journal->tasks.count;

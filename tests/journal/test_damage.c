@@ -17,7 +17,7 @@
 #define SEGMENT "0000000000000001.seg"
 #define BEGUN WATERMARK_NAME
 #define RECORDS 20
-#define MANY 80 /* records, in two segments */
+#define MANY 80 /* number of records, which fill two segments */
 
 struct bench {
 	struct sim_disk disk, image;
@@ -77,7 +77,10 @@ static struct sim_file *damaged_file(struct bench *bench)
 	return sim_find(&bench->image, SEGMENT);
 }
 
-/* As if a later mark had not come to the disk: it is synced only now and then. */
+/*
+ * Write an older watermark, as if the last one had not reached the disk, because watermarks are
+ * rarely synced.
+ */
 static void set_mark(struct bench *bench, uint64_t sequence)
 {
 	struct disk *disk = &bench->image.disk;
@@ -312,7 +315,7 @@ END_TEST
 
 /* ---- the mark ---- */
 
-/* Refused, at the place where the log breaks off, and with nothing changed. */
+/* Open refuses the journal at the place where the log breaks off, and changes no file. */
 static void expect_short(struct bench *bench, unsigned whole)
 {
 	const struct sim_file *file = sim_find(&bench->image, SEGMENT);
@@ -383,7 +386,7 @@ START_TEST(last_record_of_a_life_is_vouched_for_by_the_first_of_the_next)
 
 	expect(next && later);
 	sim_open(later, 3);
-	sim_copy(&bench->image, &bench->disk); /* the process was killed */
+	sim_copy(&bench->image, &bench->disk); /* a copy of the disk after a kill of the process */
 	model_init(next, &bench->image, 4);
 	expect_eq(model_open(next), 0);
 	expect_eq(timerhub_journal_put(next->journal, HOUR, 0, NULL, 0, NULL), 0);
@@ -490,7 +493,7 @@ START_TEST(header_with_any_bit_flipped_costs_no_task_but_is_refused)
 		expect_eq(replay.lost_bytes, SEGMENT_HEADER_BYTES);
 		replay_fini(&replay);
 	}
-	/* All of it, and the first record. */
+	/* The range covers the first record. */
 	memset(damaged_file(bench)->now, 0xaa, (size_t)bench->offsets[1]);
 	{
 		struct sim_file *file;
@@ -500,7 +503,7 @@ START_TEST(header_with_any_bit_flipped_costs_no_task_but_is_refused)
 		expect_eq(replay.tasks.count, RECORDS - 1);
 		expect_eq(replay.lost_bytes, bench->offsets[1]);
 		replay_fini(&replay);
-		/* All there is. */
+		/* The range covers the whole file. */
 		file = damaged_file(bench);
 		memset(file->now, 0xaa, file->size);
 		expect_eq(replay_image(bench, &replay, REPLAY_SALVAGE), 0);
@@ -534,7 +537,7 @@ START_TEST(sector_that_cannot_be_read_costs_the_tasks_in_it)
 	struct replay replay;
 	unsigned kept = 0;
 
-	/* All of it: a disk reads whole sectors, so a short read of its good bytes fails too. */
+	/* A disk reads whole sectors, so a read of a few good bytes of a bad sector fails too. */
 	bench->image.bad_from = 2 * SIM_SECTOR;
 	bench->image.bad_to = 3 * SIM_SECTOR;
 	for (unsigned i = 0; i < RECORDS; i++)
@@ -569,7 +572,7 @@ START_TEST(journal_in_use_is_looked_at_again)
 }
 END_TEST
 
-/* How many tasks of that segment have a byte in its sector. */
+/* Returns the number of tasks of the segment that have a byte in the bad sector. */
 static unsigned tasks_in_sector(struct bench *bench, uint64_t number, uint64_t sector)
 {
 	char name[DISK_NAME_MAX];
@@ -652,7 +655,7 @@ static int open_then_cut(struct disk *disk, const char *name, bool write, uint64
 	return result;
 }
 
-/* The process that writes a journal cuts off its zeros. A second look then finds all whole. */
+/* The process that writes a journal cuts off its zeros. A second reading finds no fault. */
 START_TEST(segment_that_is_cut_while_it_is_read_is_read_again_or_refused)
 {
 	struct bench *bench = bench_new(RECORDS);
@@ -821,7 +824,7 @@ START_TEST(sealed_segments_must_be_whole_and_all_there)
 	expect_eq(replay.fault_segment, 2);
 	expect_eq(replay.fault_offset, size);
 	replay_fini(&replay);
-	/* One byte less, one sector less, all of it but the header. */
+	/* Cut one byte, one sector, or all bytes behind the header. */
 	for (unsigned less = 1; less < 2000; less += 499) {
 		sim_copy(&bench->image, &bench->disk);
 		sim_find(&bench->image, name)->size -= less;
@@ -829,13 +832,16 @@ START_TEST(sealed_segments_must_be_whole_and_all_there)
 		expect(replay.fault != NULL);
 		replay_fini(&replay);
 	}
-	/* Cut only the last record. The rest is good, and the next segment shows the gap. */
+	/*
+	 * Cut only the last record of a segment. The other records are good, and the next segment
+	 * shows the gap.
+	 */
 	sim_copy(&bench->image, &bench->disk);
 	sim_find(&bench->image, name)->size -= (uint32_t)record_bytes(0, 0, 500);
 	expect(replay_image(bench, &replay, REPLAY_OPEN) == -EBADMSG);
 	expect_eq(replay.fault_segment, 3);
 	replay_fini(&replay);
-	/* Even if the next segment has no record yet. */
+	/* The gap is found even if the next segment has no record yet. */
 	sim_copy(&bench->image, &bench->disk);
 	segment_name(name, bench->model.journal->log.count - 1);
 	sim_find(&bench->image, name)->size -= (uint32_t)record_bytes(0, 0, 500);
@@ -870,7 +876,7 @@ START_TEST(first_segment_may_be_missing_if_it_was_dropped)
 	sim_copy(&bench->image, &bench->disk);
 	expect_eq(replay_image(bench, &replay, REPLAY_VERIFY), 0);
 	replay_fini(&replay);
-	/* The first that is left was not. */
+	/* Compaction did not drop the first segment that is left. */
 	segment_name(name, journal->log.segments[0].number);
 	expect_eq(bench->image.disk.ops->unlink(&bench->image.disk, name), 0);
 	expect(replay_image(bench, &replay, REPLAY_VERIFY) == -EBADMSG);
@@ -888,7 +894,7 @@ START_TEST(all_segments_missing_is_no_new_journal)
 	struct dice dice = dice_new(5);
 	struct replay replay;
 
-	/* It is on the disk since open returned. */
+	/* The watermark's file is on the disk since open returned. */
 	for (unsigned i = 0; i < 50; i++) {
 		sim_crash(image, &bench->disk, &dice);
 		expect(sim_find(image, BEGUN) != NULL);
@@ -902,7 +908,7 @@ START_TEST(all_segments_missing_is_no_new_journal)
 	replay_fini(&replay);
 	expect_eq(replay_image(bench, &replay, REPLAY_SALVAGE), 0);
 	replay_fini(&replay);
-	/* A new one is begun when the mark is removed too. */
+	/* If the watermark is removed too, open begins a new journal. */
 	expect_eq(image->disk.ops->unlink(&image->disk, BEGUN), 0);
 	expect_eq(replay_image(bench, &replay, REPLAY_OPEN), 0);
 	expect(sim_find(image, SEGMENT) && sim_find(image, BEGUN));
@@ -946,7 +952,10 @@ START_TEST(another_version_is_refused_as_such)
 }
 END_TEST
 
-/* The segment is not the last. The report names the bad place, and nothing is guessed. */
+/*
+ * The damaged segment is not the last segment. The report names the bad place, and nothing is
+ * guessed.
+ */
 START_TEST(a_first_segment_of_another_version_is_named)
 {
 	struct bench *bench = bench_new(0);
@@ -960,7 +969,7 @@ START_TEST(a_first_segment_of_another_version_is_named)
 }
 END_TEST
 
-/* Random damage to random journals: refused, or a subset of the truth. */
+/* After random damage to a random journal, open refuses it or finds a subset of its tasks. */
 START_TEST(no_damage_makes_up_a_task)
 {
 	struct bench *bench = bench_new(0);

@@ -22,7 +22,7 @@ static char path[] = "/tmp/hold-XXXXXX";
 static int dir;
 static int alive[2]; /* children end when all writers have closed it */
 
-static void (*after_flock)(void); /* called once */
+static void (*after_flock)(void); /* a function that flock() calls once */
 static unsigned waits;
 
 /* Replaces the C library's function, to run code at the right moment. */
@@ -62,7 +62,10 @@ static void end(void)
 	expect_eq(rmdir(path), 0);
 }
 
-/* In every process but the test's. Once: the number may be another file's then. */
+/*
+ * Close the write end, in every process except the test's. The function closes it only once,
+ * because its number may belong to another file later.
+ */
 static void do_not_keep_alive(void)
 {
 	if (alive[1] >= 0)
@@ -104,7 +107,8 @@ static void expect_lock(int wanted)
 }
 
 /*
- * A child that has not run yet still has the inherited file. The other children live until the end.
+ * A child that has not run yet still has the inherited file. The other children live until the end
+ * of the test.
  */
 static void expect_free_soon(void)
 {
@@ -118,7 +122,7 @@ static void expect_free_soon(void)
 	file_lock_give(&lock);
 }
 
-/* Ends by a signal if `killed`. */
+/* The child ends by a signal if `killed` is set. */
 static void expect_end(pid_t process, bool killed)
 {
 	int status = 0;
@@ -170,7 +174,7 @@ START_TEST(lock_is_free_when_it_was_given_back_and_a_child_lives)
 
 	begin();
 	expect_eq(file_lock_take(&lock, dir, NAME), 0);
-	/* Without fork()'s handlers: it keeps the file. */
+	/* A child that is made without the handlers of fork() keeps the file. */
 	child = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
 	if (child == 0)
 		live_on();
@@ -222,7 +226,7 @@ static void expect_at_once(struct file_lock *lock)
 	file_lock_give(lock);
 }
 
-/* As a signal handler might. */
+/* Fork in a signal handler. */
 START_TEST(child_of_a_fork_inside_taking_does_not_keep_the_lock)
 {
 	struct file_lock lock;
@@ -276,7 +280,7 @@ START_TEST(child_of_a_fork_begun_before_taking_does_not_keep_the_lock)
 	pid_t holder;
 
 	begin();
-	/* So that the handlers are there. */
+	/* Take a lock once, so that the fork handlers are registered. */
 	expect_lock(0);
 	expect_at_once(&lock);
 	holder = fork();

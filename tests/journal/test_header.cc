@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The header from C++17: compiles without warnings, links, works. */
+/* A program in C++17 with the journal's header compiles without warnings, links and works. */
 #include <timerhub_journal.h>
 
 #include <cstdio>

@@ -23,10 +23,10 @@ void *__wrap_calloc(size_t count, size_t bytes);
 void *__wrap_realloc(void *memory, size_t bytes);
 void __wrap_free(void *memory);
 
-static unsigned asked;     /* allocations in this life */
-static unsigned refuse_at; /* this allocation fails; 0: none */
-static int had;            /* pieces of memory not given back */
-static bool refused;       /* the step now made was refused one */
+static unsigned asked;     /* number of allocations in this run */
+static unsigned refuse_at; /* number of the allocation that fails; 0: none */
+static int had;            /* number of allocations that are not freed */
+static bool refused;       /* an allocation failed in the present step */
 
 static bool refuses(void)
 {
@@ -108,7 +108,7 @@ static int commit_two(void)
 	return timerhub_journal_commit(journal, changes, 2);
 }
 
-/* Its completion comes with the completion of the next change. */
+/* The completion of this change comes with the completion of the next change. */
 static int submit_one(void)
 {
 	struct timerhub_journal_change change = {
@@ -137,7 +137,7 @@ static int done_it(void)
 	return timerhub_journal_done(journal, &task);
 }
 
-/* So that there is something to compact. */
+/* Put and cancel a task, so that compaction has work. */
 static int churn(void)
 {
 	uint64_t id;
@@ -195,7 +195,7 @@ static bool live(unsigned number)
 				expect_le(0, steps[i].make());
 		}
 	}
-	/* One that is done is gone; the key names its own. */
+	/* A done task is not found, and the key finds the task that has it. */
 	expect_eq(told, MANY + 1 + 1 + 2 + 1 - 1);
 	expect_eq(timerhub_journal_cancel_key(journal, "key", 3), 0);
 	expect_eq(close_it(), 0);

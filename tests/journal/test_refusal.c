@@ -74,7 +74,10 @@ static void check_crash(struct scene *scene, struct dice *dice)
 	free(model);
 }
 
-/* Any one call fails once with this. After a refusal without loss the journal works as before. */
+/*
+ * Make runs in which any one call of the disk fails once with `error`. After a refusal without loss
+ * the journal works as before.
+ */
 static void fail_everywhere(uint64_t seed, int error)
 {
 	bool reached = true;
@@ -146,8 +149,9 @@ START_TEST(kth_sync_that_fails_is_final)
 END_TEST
 
 /*
- * The machine stays up. The bytes of the failed sync can be read from memory, but are not on the
- * disk. An open that took it for stable would build on a hole.
+ * The machine continues, and only the process ends. The bytes of the failed sync can be read from
+ * memory, but are not on the disk. If an open took these bytes for stable, the log would have a
+ * hole after a crash.
  */
 START_TEST(fresh_open_after_a_failed_sync_does_not_build_on_what_it_left)
 {
@@ -233,7 +237,7 @@ START_TEST(records_are_written_over_zeros_that_are_stable)
 		expect_eq(file->size, log_last(&journal->log)->bytes + journal->log.ahead);
 		grown += file->size > size;
 	}
-	/* 64 bytes each, and a header: all but 64 bytes of four stretches. */
+	/* Records of 64 bytes and a header fill four stretches except for 64 bytes. */
 	expect_eq(grown, 4);
 	expect_eq(journal->log.ahead, 64);
 	scene_free(scene);
@@ -249,7 +253,9 @@ START_TEST(disk_with_room_for_records_but_not_for_zeros_takes_the_records)
 	scene->model.stretch_bytes = 1024;
 	expect_eq(model_open(&scene->model), 0);
 	journal = scene->model.journal;
-	/* And for the record that ends it, and a step of the spare. */
+	/*
+	 * The disk also needs room for the record that ends the task, and for a step of the spare.
+	 */
 	disk->space = sim_bytes(disk) + record_bytes(0, 0, 100) + RECORD_HEADER_BYTES + 4096 / 8;
 	put_bytes(journal, 100, 0);
 	expect_eq(sim_bytes(disk), disk->space);
@@ -276,7 +282,7 @@ START_TEST(disk_with_room_for_records_but_not_for_zeros_takes_the_records)
 }
 END_TEST
 
-/* A copy-on-write disk may refuse a write over zeros. They are no loss then. */
+/* A copy-on-write disk may refuse a write over zeros. Without zeros the journal works as before. */
 START_TEST(write_over_zeros_that_is_refused_gives_their_room_back)
 {
 	struct scene *scene = scene_new(1);
@@ -396,14 +402,14 @@ START_TEST(every_task_can_be_ended_on_a_full_disk)
 		expect_eq(timerhub_journal_stats(journal, &stats), 0);
 		expect_eq(stats.tasks, 0);
 		expect_eq(stats.disk_full > 0, result == -ENOSPC);
-		/* Then the journal accepts puts again. */
+		/* After the end of a task the journal accepts puts again. */
 		expect_eq(timerhub_journal_put(journal, HOUR, 0, data, 10, NULL), 0);
 		scene_free(scene);
 	}
 }
 END_TEST
 
-/* Its done ends no task, so it may not use the reserved room. */
+/* The done of a periodic task ends no task, so it may not use the reserved room. */
 START_TEST(done_of_a_periodic_task_waits_for_room)
 {
 	struct scene *scene = scene_new(1);
@@ -488,7 +494,7 @@ START_TEST(journal_whose_files_are_gone_says_so)
 }
 END_TEST
 
-/* Answers of the disk that mean something else to a caller. */
+/* Errors of the disk that have another meaning for a caller. */
 START_TEST(no_answer_of_the_disk_is_taken_for_one_of_the_journal)
 {
 	static const int errors[] = { -ENOENT, -EBUSY,  -EAGAIN, -EINVAL, -EMSGSIZE,
@@ -523,7 +529,7 @@ END_TEST
 
 /* ---- a refused put ---- */
 
-/* Nothing comes back that was refused, not even if the machine dies right then. */
+/* No refused change appears later, even if the machine dies right after the refusal. */
 START_TEST(refused_put_does_not_come_back_after_a_crash)
 {
 	struct dice dice = dice_new(4);
@@ -584,7 +590,7 @@ START_TEST(key_of_a_put_in_flight_is_not_taken_before_that_is_stable)
 	expect_eq(timerhub_journal_put_key(journal, "key", 3, HOUR, 0, NULL, 0, &id), 0);
 	expect(first.transaction.result == -ENOSPC);
 	expect_eq(id, 3);
-	/* It is stable, so a third one is refused. */
+	/* The second put is stable, so a third put of the key is refused. */
 	expect_eq(timerhub_journal_cancel(journal, id), 0);
 	model_gather(journal, &first, task_new(&record));
 	expect(timerhub_journal_put_key(journal, "key", 3, HOUR, 0, NULL, 0, &id) == -EEXIST);
@@ -596,7 +602,7 @@ END_TEST
 
 /* ---- leases ---- */
 
-/* A writer that blocks in a sync cannot end a lease. The thread in take does. */
+/* A writer that blocks in a sync cannot end a lease. The thread in take ends the lease. */
 START_TEST(lease_ends_for_a_taker_though_the_writer_does_nothing)
 {
 	struct scene *scene = scene_new(1);
@@ -614,7 +620,7 @@ START_TEST(lease_ends_for_a_taker_though_the_writer_does_nothing)
 		test_timer_pass(&scene->model.timer, scene->model.config.lease_ns);
 	}
 	/* The fd becomes readable at the end of the lease. */
-	expect_eq(timerhub_journal_fd(journal), -1); /* there is none here */
+	expect_eq(timerhub_journal_fd(journal), -1); /* the test's timer has no fd */
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
 	expect_eq(scene->model.timer.set_ns,
 	          scene->model.timer.wall_ns + scene->model.config.lease_ns);
@@ -653,7 +659,7 @@ START_TEST(touch_while_a_change_of_the_task_is_in_flight_goes_by_its_outcome)
 	expect(completion.result == -ENOSPC);
 	test_timer_pass(&scene->model.timer, 3 * HOUR - 1);
 	expect_eq(timerhub_journal_take(journal, &task, 0), 0);
-	/* The disk has it: the delivery is over, and the next worker gets the task. */
+	/* When the disk has the change, the delivery is over, and the next worker gets the task. */
 	scene->disk.space = UINT64_MAX / 2;
 	expect_eq(timerhub_journal_submit(journal, &retry, 1, 0), 0);
 	expect(timerhub_journal_touch(journal, &task, HOUR) == -ENOENT);
@@ -699,7 +705,7 @@ START_TEST(disk_stays_within_twice_the_live_data_and_two_segments)
 				          0);
 			}
 			check_bound(journal, &scene->disk);
-			/* Not in between either, while there are two copies of a task. */
+			/* The bound also holds while there are two copies of a task. */
 			live = live > journal->tasks.live_bytes ? live : journal->tasks.live_bytes;
 			expect_le(scene->disk.peak, 2 * live + 2 * journal->log.segment_bytes);
 			scene->disk.peak = 0;
@@ -711,7 +717,7 @@ START_TEST(disk_stays_within_twice_the_live_data_and_two_segments)
 }
 END_TEST
 
-/* End all these in one batch. */
+/* End all these tasks in one batch. */
 static void end_at_once(struct timerhub_journal *journal, const uint64_t *ids, unsigned count)
 {
 	struct timerhub_journal_change changes[TIMERHUB_JOURNAL_CHANGES_MAX] = { 0 };
@@ -752,7 +758,8 @@ START_TEST(segment_that_cannot_be_read_is_written_from_memory)
 	unsigned healed = 0;
 
 	for (unsigned round = 0; round < scaled(200); round++) {
-		struct scene *scene = scene_new(dice_roll(&dice) | 2); /* much is live */
+		/* Most tasks of this run stay live. */
+		struct scene *scene = scene_new(dice_roll(&dice) | 2);
 		struct model *model = &scene->model;
 		struct sim_file *file;
 		char name[DISK_NAME_MAX];
@@ -767,7 +774,7 @@ START_TEST(segment_that_cannot_be_read_is_written_from_memory)
 		segment_name(name, model->journal->log.segments[0].number);
 		file = sim_find(&scene->disk, name);
 		file->now[dice_below(&dice, file->size)] ^= 1;
-		file->now[SEGMENT_HEADER_BYTES] ^= 2; /* may be the same byte */
+		file->now[SEGMENT_HEADER_BYTES] ^= 2; /* the byte may be the same as before */
 		for (unsigned i = 0; i < 1000 && model->journal->stats.healed == 0; i++) {
 			uint64_t id = 0;
 
@@ -815,7 +822,7 @@ START_TEST(compaction_that_is_held_up_says_why)
 	expect_eq(journal->stats.held_up, TIMERHUB_JOURNAL_NOT_HELD_UP);
 	expect_lt(0, journal->stats.segments_dropped);
 	check_bound(journal, &scene->disk);
-	/* A disk that removes no file. */
+	/* The disk refuses to remove files. */
 	dropped = journal->stats.segments_dropped;
 	ops.unlink = refuse_unlink;
 	scene->disk.disk.ops = &ops;
@@ -843,7 +850,7 @@ START_TEST(compaction_costs_no_task_and_no_attempt)
 		expect_eq(model_open(&scene->model), 0);
 		while (scene->model.count < MODEL_TASKS - 10)
 			model_step(&scene->model);
-		/* Many tasks are put that end soon. */
+		/* Put many tasks that end soon. */
 		for (unsigned i = 0; i < 400; i++) {
 			uint64_t id = 0;
 

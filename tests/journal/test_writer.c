@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests which thread writes to the disk, and when. A caller writes its own change, without a signal
- * or a cancellation in between. Then a caller of the next batch writes. The keeper writes changes
- * that no caller waits for, and compacts. A delivery's record is written with the next change, or
- * some milliseconds later. The simulated disk can delay a sync, and only the test advances the
- * clock.
+ * or a cancellation in between. After this batch a caller of the next batch writes. The keeper
+ * writes changes that no caller waits for, and compacts. A delivery's record is written with the
+ * next change, or some milliseconds later. The simulated disk can delay a sync, and only the test
+ * advances the clock.
  */
 #include <errno.h>
 #include <journal/journal.h>
@@ -27,12 +27,12 @@ static struct {
 	_Atomic(uint64_t) now_ns;
 } clocks;
 
-/* Counts of the writing thread, and orders to it. */
+/* Counts of the writing thread, and orders to this thread. */
 static atomic_uint writes;
 static atomic_ulong written_by; /* the thread of the last sync */
 static atomic_bool masked;      /* no signal could have run a handler in the last sync */
 static atomic_bool held;        /* syncs wait */
-static atomic_bool in_sync;     /* one does */
+static atomic_bool in_sync;     /* a sync waits */
 
 /* ---- clock and disk ---- */
 
@@ -147,7 +147,7 @@ static bool is_at_rest(void)
 	return rests;
 }
 
-/* For good: so the next change finds no thread writing. */
+/* Wait until the state lasts, so that the next change finds no thread that writes. */
 static void await_rest(void)
 {
 	while (!is_at_rest())
@@ -206,7 +206,7 @@ static void gather_one(pthread_t *ret_thread, uint64_t *id, unsigned waiting)
 	}
 }
 
-/* `waiting` callers add changes while another leads. One of them writes for all. */
+/* `waiting` callers add changes while another leads. One of these callers writes for all. */
 static void another_leads_next(unsigned count)
 {
 	uint64_t first = 0, ids[2] = { 0 };
@@ -230,7 +230,7 @@ static void another_leads_next(unsigned count)
 		expect_eq(ids[i], 2 + i);
 		by_follower |= atomic_load(&written_by) == (unsigned long)followers[i];
 	}
-	/* They are in one batch, and the keeper is not needed. */
+	/* The changes are in one batch, and the keeper is not needed. */
 	expect_eq(stats().batches, 2);
 	expect(by_follower);
 	/* When no caller waits, the next caller leads at once. */
@@ -317,7 +317,8 @@ START_TEST(eventcounts_leave_errno_alone)
 
 	errno = EXDEV;
 	eventcount_set(&eventcount, 1);
-	eventcount_wait(&eventcount, 0, UINT64_MAX); /* it has changed: EAGAIN */
+	/* The number has changed, so the kernel returns EAGAIN. */
+	eventcount_wait(&eventcount, 0, UINT64_MAX);
 	expect_eq(errno, EXDEV);
 	eventcount_wait(&eventcount, 1, 1000); /* ETIMEDOUT */
 	expect_eq(errno, EXDEV);
@@ -356,7 +357,7 @@ START_TEST(a_delivery_is_written_with_the_next_change)
 	(void)put(10);
 	before = stats();
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
-	/* No thread writes it at once. */
+	/* No thread writes the record of a delivery at once. */
 	expect(!is_writing());
 	expect_eq(timerhub_journal_done(journal, &task), 0);
 	expect_eq(stats().records, before.records + 2);
@@ -375,7 +376,7 @@ START_TEST(a_delivery_is_written_when_no_change_comes)
 	(void)put(10);
 	before = atomic_load(&writes);
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
-	/* As long as time stands still nothing is written, however long that is. */
+	/* As long as the test's clock stands still, no thread writes the record. */
 	sleep_ns(30 * MS);
 	expect_eq(atomic_load(&writes), before);
 	atomic_fetch_add(&clocks.now_ns, SEC);
@@ -384,7 +385,7 @@ START_TEST(a_delivery_is_written_when_no_change_comes)
 	await_rest();
 	lock_take(&journal->lock);
 	expect(state_open_batch(journal)->used == 0);
-	/* It does not look again and again. */
+	/* The keeper does not wake again and again. */
 	expect(journal->flush_ns == UINT64_MAX);
 	lock_give(&journal->lock);
 	end();

@@ -99,7 +99,7 @@ static void end(uint64_t id)
 	say_result(call, timerhub_journal_cancel(journal, id));
 }
 
-/* Another task is put in place of this task, or neither is changed. */
+/* Put another task in place of this task by one commit, which makes both changes or none. */
 static void replace(uint64_t id)
 {
 	struct timerhub_journal_change changes[2] = {
@@ -119,7 +119,7 @@ static void replace(uint64_t id)
 	say_result(call, timerhub_journal_commit(journal, changes, 2));
 }
 
-/* Enough for some rotations and some compaction. */
+/* The number of steps is enough for some rotations and some compaction. */
 static void run(void)
 {
 	for (uint64_t i = 0; i < 24; i++) {
@@ -185,7 +185,7 @@ static void revive(uint64_t id)
 	say_result(call, timerhub_journal_revive(journal, id, HOUR + id, TIMERHUB_ABSOLUTE));
 }
 
-/* One that is taken is parked, a parked one dropped, and another put: all of it or nothing. */
+/* A commit parks a taken task, drops a parked task and puts another task: all of it or nothing. */
 static void park_drop_and_put(uint64_t dropped, uint32_t reason)
 {
 	struct timerhub_task task;
@@ -405,7 +405,7 @@ static int run_hold(const char *dir, const struct timerhub_journal_config *confi
 	puts("ready");
 	(void)fflush(stdout);
 	(void)!read(STDIN_FILENO, &byte, 1);
-	return 0; /* not closed */
+	return 0; /* the journal is not closed */
 }
 
 /* ---- what a fresh open finds ---- */

@@ -5,8 +5,8 @@
  * The queue has two timers, both due. There are the closer, and the owner anywhere in a pass. A
  * worker loops over timerhub_wait(). A caller cancels or re-arms one of the timers. Another caller
  * arms the first free slot at any time, on another queue, or with -DLATE on this queue, against the
- * contract. It may be in the middle of timerhub_arm(), whose values read from the queue do not
- * change.
+ * contract. The arming caller may be in the middle of timerhub_arm(), whose values read from the
+ * queue do not change.
  *
  * The closer's "closing" and "gone" go through a store buffer, and the worker's "inside" does if
  * that fault is planted. Every other store here is a locked instruction, a system call, or to a
@@ -18,9 +18,9 @@
  * - The inbox, and so the owner's sleep, except for the bell. The eventfd.
  * - The record of a timer. This model reads a timer's queue in one step with its pair. timer.pml
  *   reads pair and record in separate steps.
- * - Repeated wakes. lib/ wakes the worker every millisecond. One wake suffices.
- * - timerhub_close(). It ends the owner first. Then it only races with waiters, which get
- *   -ESHUTDOWN as here.
+ * - Repeated wakes. lib/ wakes the worker every millisecond. In the model one wake suffices.
+ * - timerhub_close(). timerhub_close() ends the owner first. After that it only races with waiters,
+ *   which get -ESHUTDOWN as in this model.
  *
  * Models:
  *   lib/hub/queues.c         timerhub_queue_close() queue_send_waiters_away() queue_drop_timers()
@@ -94,14 +94,14 @@
 
 byte pair[SLOTS];
 bool is_free[SLOTS];
-byte outbox[2 * SLOTS]; /* handles; each generation expires on the queue once */
+byte outbox[2 * SLOTS]; /* the handles in the outbox; each generation expires on the queue once */
 #define HANDLE(slot, life) ((slot) | ((life) << 1))
 #define SLOT_OF(handle) ((handle) & 1)
 #define LIFE_OF(handle) ((handle) >> 1)
 byte put, tail, head;
 
 bool gone; /* the queue */
-/* Its entry in the hub's table: present, QUEUE_GONE, empty. */
+/* The queue's entry in the hub's table: present, QUEUE_GONE or empty. */
 #define THERE 0
 #define GONE 1
 #define NOTHING 2
@@ -139,7 +139,7 @@ end:
 	od
 }
 
-/* Inside an atomic. */
+/* This code is used inside an atomic step. */
 inline touch()
 {
 	untouched = !gone;

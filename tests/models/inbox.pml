@@ -23,9 +23,10 @@
  * - Lanes. Each is a ring like this one, and the second look reads all of them. Batches.
  * - Halves of the pair loaded separately, and slack (timer.pml).
  *
- * A slot has one entry for each claim. A claim lasts until the owner looks. Then another claim is
- * possible. While a claim lasts, only an armer may claim again, and only while the first claim is
- * not confirmed. Then the first claimant is delayed, and leaves one more entry.
+ * A slot has one entry for each claim. A claim lasts until the owner looks. After the owner's look
+ * another claim is possible. While a claim lasts, only an armer may claim again, and only while the
+ * first claim is not confirmed. If an armer claims again, the first claimant is delayed, and leaves
+ * one more entry.
  *
  * Models:
  *   lib/timer/timer.c timer_arm() timer_rearm() pair_cancelled() timer_cancel()
@@ -86,7 +87,7 @@
 #else
 #define CALLS 2
 #endif
-#define CELLS (SLOTS + 1) /* one more: see once_inside */
+#define CELLS (SLOTS + 1) /* one cell more than slots, see once_inside */
 #define BEGIN (CELLS - 1) /* the next lap begins soon */
 #define SOON 0
 #define LATER 1
@@ -168,8 +169,8 @@ bool once_inside = true;
 #endif
 
 /*
- * Checked when the owner has gone to sleep or a caller has returned. No other step can make it
- * false.
+ * This law is checked when the owner has gone to sleep or a caller has returned. No other step can
+ * make it false.
  */
 inline check_late()
 {
@@ -399,7 +400,7 @@ inline look_at(slot)
 	}
 }
 
-/* Would a look at this slot have an effect? */
+/* Whether a look at this slot would have an effect. */
 #define DOUBTED(slot) \
 	(PHASE(pair[slot]) == FREE || DEADLINE(pair[slot]) > filed[slot])
 

@@ -6,10 +6,10 @@
  * The owner publishes one event and then two. Each of two consumers has a kind, takes one event a
  * call, and may leave after any call.
  *
- * LEVEL polls the eventfd as poll(2) does. EDGE is notified of writes to it (EPOLLET) and takes one
- * event each time. READER reads the eventfd before it drains. WAIT calls timerhub_wait(). Each
- * thread's stores go through a buffer, in order (TSO). A seq_cst store waits until the buffer is
- * empty, and so do locked instructions and system calls.
+ * LEVEL polls the eventfd as poll(2) does. EDGE is notified of writes to the eventfd (EPOLLET) and
+ * takes one event each time. READER reads the eventfd before it drains. WAIT calls timerhub_wait().
+ * Each thread's stores go through a buffer, in order (TSO). A seq_cst store waits until the buffer
+ * is empty, and so do locked instructions and system calls.
  *
  * Models:
  *   lib/queue/notifier.c notifier_signal() notifier_signal_again() notifier_clear()
@@ -74,7 +74,7 @@
 #define EDGE 1
 #define WAIT 2
 #define READER 3
-#define NOBODY 4 /* takes nothing */
+#define NOBODY 4 /* takes no event */
 #ifndef FIRST
 #define FIRST LEVEL
 #endif
@@ -83,11 +83,12 @@
 #endif
 
 byte head, tail;
-bool compacting; /* in the code a bit of the tail */
-byte put_back;   /* tail after the owner publishes the handles taken out; else 0 */
+bool compacting; /* in the library's code this is a bit of the tail */
+byte put_back;   /* tail after the owner publishes the removed handles; else 0 */
 bool signalled;
 /*
- * One variable in the code: rings done, rings begun and not done, and the count at the last clear.
+ * In the library one variable has these three: rings done, rings begun and not done, and the count
+ * at the last clear.
  */
 byte rings, midway, cleared;
 #ifdef CLEARED_MIDWAY
@@ -102,18 +103,21 @@ byte interrupts;
 bool stopped;
 byte stop_tail; /* events published when the queue was stopped */
 
-/* The kernel: consumers not yet notified of the last write; consumers asleep on the futex. */
+/*
+ * The kernel's state: consumers not yet notified of the last write, and consumers asleep on the
+ * futex.
+ */
 bool edge[2];
 bool blocked[2];
 
 /* Threads that have set the flag and have not written the eventfd yet. */
 byte ringing;
-/* Since the consumer began to clear, was there such a thread, or a write? */
+/* Whether there was such a thread, or a write, since the consumer began to clear. */
 bool told[2] = true;
 
 /*
  * The store buffers of the owner's tail and of the consumers' stores. Only planted faults leave a
- * value in them. 0: empty.
+ * value in them. A value of 0 means an empty buffer.
  */
 byte tail_buffer;
 bool signalled_buffer[2];
@@ -177,7 +181,7 @@ inline ring()
 #endif
 }
 
-/* futex_wake(), after the ticket was changed: one or both of two. */
+/* futex_wake(), after the ticket was changed, wakes one or both of two sleepers. */
 inline wake(count)
 {
 	atomic {
@@ -248,7 +252,7 @@ proctype owner()
 	put++;
 	publish(1);
 #endif
-	/* No room for the next event: owner_put(), outbox_compact(). */
+	/* If there is no room for the next event, owner_put() calls outbox_compact(). */
 #ifndef COMPACTING_LATE
 	compacting = true;
 #endif
@@ -340,7 +344,7 @@ inline look()
 #endif
 }
 
-/* A call ends that left no event. */
+/* A call that left no event ends here. */
 inline check_fd()
 {
 	fd_tells = (fd == 0 || told[me]);
@@ -449,7 +453,8 @@ settling:
 		:: nothing -> check_fd()
 		:: else
 		fi;
-		told[me] = true; /* not needed; equal states become one */
+		/* Clear a value that is not needed, so that equal states become one. */
+		told[me] = true;
 		if
 		:: nothing && (got || kind != WAIT) -> goto returned
 		:: nothing && !got && kind == WAIT

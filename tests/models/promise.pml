@@ -3,7 +3,7 @@
  * A model of the owner's promise: which caller wakes the owner, and when the owner may sleep.
  *
  * Two callers each arm a timer with any deadline. A canceller may cancel one of these timers before
- * the owner has seen it. A third timer was armed before. There are the owner and the clock.
+ * the owner has seen it. A third timer was armed before. The owner and the clock are processes too.
  *
  * Each thread's stores go through a buffer, in order (TSO). A seq_cst store waits until the buffer
  * is empty, and so does a system call. The inbox is a flag for each caller; inbox.pml models it
@@ -69,12 +69,12 @@ byte look_by = 2;
 byte pass = 1;
 byte woken;
 bool bell;
-bool entry[2];     /* in the inbox */
-byte deadline[2];  /* in the pairs of the callers' timers */
-bool unseen[2];    /* armed, and not yet seen by the owner */
-bool returned[2];  /* the arming has returned */
-bool in_time[2];   /* it returned before the deadline */
-byte filed[3];     /* schedule: the callers' timers, and the earlier timer */
+bool entry[2];     /* whether the caller's entry is in the inbox */
+byte deadline[2];  /* deadlines in the pairs of the callers' timers */
+bool unseen[2];    /* the timer is armed and the owner has not seen it */
+bool returned[2];  /* the arming call has returned */
+bool in_time[2];   /* the arming call returned before the deadline */
+byte filed[3];     /* the schedule: deadlines of the callers' timers and of the earlier timer */
 byte mode = AWAKE;
 byte until;
 
@@ -107,7 +107,7 @@ end:
 	od
 }
 
-/* Inside an atomic. */
+/* This code is used inside an atomic step. */
 inline owner_store(what, value)
 {
 	owner_count < 2;
@@ -241,7 +241,7 @@ inline take(k)
 	}
 }
 
-/* Is a timer unseen that must come before an event with this deadline? */
+/* Whether the owner has not seen a timer that must come before an event with this deadline. */
 #define PASSED_OVER(k, at) (unseen[k] && returned[k] && in_time[k] && deadline[k] < at)
 
 /* Expire the timers due by `time`; the others determine `next`. */
@@ -380,8 +380,8 @@ init {
 		filed[2] = 2;
 		/*
 		 * The callers are alike, except that the owner takes the entry of the first caller
-		 * first. The interesting case is that it misses the earlier deadline and sees the
-		 * later.
+		 * first. The interesting case is that the owner misses the earlier deadline and
+		 * sees the later deadline.
 		 */
 		if
 		:: deadline[0] = 1; deadline[1] = 1

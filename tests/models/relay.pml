@@ -8,8 +8,8 @@
  * subscriptions are cut; or all keys are wiped. Each relay has two connections. A poll, its answer
  * and the wake-up messages may be on their way for any number of steps, and overtake each other
  * between connections. The clock of Redis advances when no message is on its way and no relay is
- * due. So the order of steps counts, and not their duration. Left out: a clock that is set, leases,
- * a second death and the effect of puts on it.
+ * due. So the order of steps counts, and not their duration. The model leaves out a clock that is
+ * set, leases, and a second death with the effect of puts on it.
  *
  * Models:
  *   lib/relay/timerhub.lua find_seats() ring_seats() ring() insert() promote() sit() ladder()
@@ -63,7 +63,7 @@
 /* Redis. Relays are ordered by the number of promises that they broke, then by number. */
 byte now;
 byte look_by = NEVER;
-byte due[TASKS];   /* NEVER: there is no such task */
+byte due[TASKS];   /* due time of each task; NEVER: there is no such task */
 byte since[TASKS]; /* time since which the task is there and due */
 bool seated[RELAYS], hears[RELAYS];
 byte broken[RELAYS];
@@ -112,7 +112,7 @@ inline ring_seats(at)
 		:: first != NEVER && hears[first] ->
 			if
 			:: stage[first] != GONE -> bell[first]!at, count
-			:: else /* half-open: the message is lost */
+			:: else /* if the connection is half-open, the message is lost */
 			fi;
 			count++
 		fi
@@ -223,7 +223,7 @@ inline answered(me)
 #ifndef ANSWER_OVERWRITES
 	target[me] = MIN(target[me], rung_for[me]);
 #endif
-	/* Not needed; equal states become one. */
+	/* Clear a value that is not needed, so that equal states become one. */
 	rung_for[me] = NEVER;
 	told_time[me] = 0;
 	told_rank[me] = 0;
@@ -385,7 +385,7 @@ init {
 		for (one : 0 .. RELAYS - 1) {
 			rung_for[one] = NEVER;
 #if RELAYS > 2
-			/* All have subscribed. */
+			/* All relays have subscribed. */
 			hears[one] = true;
 			seated[one] = true;
 			target[one] = HORIZON + LADDER(one)

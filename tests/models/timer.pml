@@ -3,10 +3,10 @@
  * A model of the changes of a timer's pair: arm, re-arm, cancel, look, expire, rest, deliver,
  * recycle.
  *
- * One slot has two timers, one after the other. The changer re-arms or cancels. The armer does so,
- * and then arms the slot again. There are one owner, the clock, and two consumers (one, if two
- * timers are periodic). Each half of the pair is loaded in a step of its own, and a change compares
- * both halves.
+ * One slot has two timers, one after the other. The changer re-arms or cancels. The armer re-arms
+ * or cancels, and then arms the slot again. There are one owner, the clock, and two consumers (one,
+ * if two timers are periodic). Each half of the pair is loaded in a step of its own, and a change
+ * compares both halves.
  *
  * With -DINTERVAL=n timers are periodic. With -DNO_ARMER the slot has one timer. With -DREARMERS
  * there are two changers and one consumer, and a changer only re-arms. So a claim can last while
@@ -17,18 +17,18 @@
  *
  * Left out:
  *
- * - The inbox, which is a count of entries here, and so PUSHED (inbox.pml). An armer that claims
- *   always pushes.
+ * - The inbox, which is a count of entries here, and so PUSHED (inbox.pml). In this model an armer
+ *   that claims always pushes.
  * - Wakes (promise.pml). The owner here may rest whenever another thread works.
  * - The outbox's cells and the notifier (notifier.pml).
  * - A timer whose queue is gone (close.pml).
  * - timer_move(), whose re-arm is one round of timer_rearm().
  *
- * Only periodic timers count looks here, in 2 bits. So states repeat more often than in lib/, and
- * no law breaks. A delivery that counts periods needs the counter. The deadline may be of a later
- * pair than the state, and the consumer may read its clock before that pair expires. If the owner
- * has looked in between, the change fails. Otherwise the push is still claimed, so the owner will
- * look.
+ * In this model only periodic timers count looks, in 2 bits. So states repeat more often than in
+ * lib/, and no law breaks. A delivery that counts periods needs the counter. The deadline may be of
+ * a later pair than the state, and the consumer may read its clock before that pair expires. If the
+ * owner has looked in between, the change fails. If the owner has not looked, the push is still
+ * claimed, so the owner will look.
  *
  * Models:
  *   lib/timer/timer.c timer_arm() timer_rearm() pair_cancelled() timer_cancel() timer_read()
@@ -247,7 +247,7 @@ bool scheduled = true;
 bool not_lost = true;
 bool freed_once = true;
 
-/* All of these inside an atomic. */
+/* All of these functions are used inside an atomic step. */
 inline put_free()
 {
 	freed_once = !is_free;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The same source compiled as C++17, with a use of timerhub.hpp. */
+/* Compiles client.c as C++17, and uses timerhub.hpp. */
 #include "client.c"
 
 #include <timerhub.hpp>

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT */
-/* The same source compiled as C++17. */
+/* Compiles journal_client.c as C++17. */
 #include "journal_client.c"

@@ -55,7 +55,7 @@ falsified bad -e "/function-decl name='timerhub_dispatch'/,/<\/function-decl>/{/
 # In the description an option struct is shorter. This is allowed, since option structs may grow.
 falsified good -e "/$config/s/size-in-bits='320'/size-in-bits='256'/" \
 	-e "/$config/,/<\/class-decl>/{$member}"
-# The description is cut off.
+# The end of the description is missing.
 falsified bad -e "20,\$d"
 # The description lacks a function. This is allowed, since functions may be added.
 falsified good -e "/function-decl name='timerhub_wait'/,/<\/function-decl>/d" \

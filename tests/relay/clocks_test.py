@@ -105,8 +105,8 @@ def check_server(victim, library, times, dice):
                     put_and_take(queue, f"before-{number}", dice.randrange(50_000))
                     queue.put(f"far-{number}", HOUR_US // 2)
                     clock.set(ahead_us + HOUR_US)
-                    # The clock was half an hour off. The task comes at the next look, since no put
-                    # rings.
+                    # The clock was wrong by half an hour. The task comes at the next look, since no
+                    # put rings.
                     entries = queue.read(block_ms=1000 * ARRIVES)
                     expect([entry[1] for entry in entries] == [f"far-{number}"], "came", entries)
                     queue.call("done", f"far-{number}")
@@ -136,7 +136,7 @@ def check_drift(clock, queue, seconds):
             name = f"drift-{ppm}-{number}"
             due = put_and_take(queue, name, 200_000)
             late[ppm] = max(late[ppm], queue.now() - due)
-        # Nothing rings between: the relay arrives by its own clock, seconds after its last look.
+        # No bell comes in between. The relay looks by its own clock, seconds after its last look.
         due = put_and_take(queue, f"long-{ppm}", seconds * 10**6)
         late[ppm] = max(late[ppm], queue.now() - due)
     return late

@@ -71,8 +71,8 @@ static int check(const char *queue)
 }
 
 /*
- * Make the call of one line. Returns its result; if `*ret_told` is set, the result was printed
- * already.
+ * Make the call of one line. Returns the result of the call. If `*ret_told` is set, the result was
+ * printed already.
  */
 static int call(char **words, int *ret_told)
 {

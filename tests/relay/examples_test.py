@@ -106,7 +106,7 @@ def main(arguments):
         relay = subprocess.Popen([victim, "--serve", QUEUE], env=environment)
         try:
             check_page(root, server, environment)
-            # redis-py writes the scheme of a socket otherwise.
+            # redis-py uses another scheme for the address of a socket.
             check_python(root, pythons, environment | {"REDIS_URL": f"unix://{server.address}"})
             sockets = NODE_PATHS | {"REDIS_SOCKET": server.address}
             check_other("orders.js", node(root), sockets, server)

@@ -2,7 +2,7 @@
 /*
  * Threads put, cancel, take and finish tasks while their Redis is killed and started again. They
  * record all results. If the server loses no data, the effect of each call that returned 0 must
- * last. Ends when its standard input does.
+ * last. The program ends when its standard input ends.
  *
  * usage: relay_facts QUEUE
  */
@@ -25,7 +25,7 @@ enum { NOT, SURE, IN_DOUBT };
 /* The known state of a task, written by the thread that made the call. */
 struct fact {
 	uint8_t put;
-	uint8_t ended; /* done or cancelled */
+	uint8_t ended; /* the task is done or cancelled */
 };
 
 static struct timerhub_relay *relay;

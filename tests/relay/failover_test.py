@@ -61,7 +61,7 @@ class Member:
     def follow(self, master):
         self.redis("REPLICAOF", "127.0.0.1", master.port)
         wait_until(lambda: self.redis("ROLE")[3] == b"connected", "replication")
-        # The master counts it from its first acknowledgement on.
+        # The master counts a replica after the replica's first acknowledgement.
         wait_until(lambda: b"state=online" in master.redis("INFO", "replication"), "online")
 
     def close(self):

@@ -34,9 +34,9 @@ class SmallDisk:
         self.holder = subprocess.Popen([*NAMESPACE, "sh", "-c", mount], stdin=subprocess.PIPE,
                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.is_there = self.holder.stdout.readline() == "mounted\n"
-        # As programs outside of it see it.
+        # The path as programs outside the namespace see it.
         self.seen = pathlib.Path(f"/proc/{self.holder.pid}/root{folder}")
-        # The root too: the namespace's own is another where this runs in a chroot.
+        # Enter the root too, because the namespace has another root if the test runs in a chroot.
         self.prefix = ["nsenter", f"--target={self.holder.pid}", "--mount", "--root",
                        *([] if os.geteuid() == 0 else ["--user", "--preserve-credentials"])]
 

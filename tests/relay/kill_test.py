@@ -95,7 +95,8 @@ def check_relays(victim, count, seed):
         dues, got = {}, {}
         deadline = time.monotonic() + 6 * ARRIVES
         while relays or len(got) < len(dues):
-            # The fewer are left, the nearer are they to the front, where there is more to do.
+            # If few relays are left, their ranks are low, and a relay with a low rank looks more
+            # often.
             relays = [relay for relay in relays if relay.look_after()]
             if not relays and not last:
                 last = serve(victim, server.address)

@@ -21,12 +21,12 @@
 struct other {
 	int64_t ahead_us;
 	int64_t fast_ppm;
-	int64_t since_us; /* of this machine's wall clock */
+	int64_t since_us; /* the instant, on this machine's wall clock */
 };
 
 static const struct other *other;
 
-/* Without the file nothing can be tested. */
+/* Without the file the test is impossible, so the process ends. */
 static void fail(const char *what)
 {
 	perror(what);

@@ -105,7 +105,8 @@ def check_wrong_type(redis, name, state, key):
     try:
         answer = call(redis, name, *arguments)
     except RedisError as error:
-        # The text names WRONGTYPE; in 7.0 a function's error has its place in front.
+        # The error's text contains WRONGTYPE. In Redis 7.0 the text of a function's error begins
+        # with the place of the error.
         expect("WRONGTYPE" in str(error), name, state, key, error)
         expect(picture(redis) == before, name, "on", state, "with a wrong", key, "had effect")
         return 1
@@ -169,7 +170,8 @@ def check_exhausted_stream(redis):
         expect("exhausted" in str(error), error)
     expect(redis("ZCARD", QUEUE + "due") == 1, "the task has gone")
     expect(call(redis, "cancel", "task")[0] == 0, "cancel")
-    # Two more ids: two of twenty tasks move, and another look at once is of no use.
+    # There is room for two more ids, so two of twenty tasks move, and another look at once would
+    # move none.
     bring_about(redis, "none")
     redis("ZREM", QUEUE + "seats", "other")
     for number in range(20):
@@ -190,7 +192,7 @@ def check_bad_keys(redis):
             answer = redis("FCALL", "timerhub_" + name, len(given), *given, "task", 0, "", "")
             expect(answer == [-22], name, "with the keys", given, answer)
     expect(picture(redis) == before, "bad keys have changed something")
-    # A later version may give more keys.
+    # A later version of the library may give more keys.
     keys = [QUEUE + key for key in KEYS["cancel"].split()]
     expect(redis("FCALL", "timerhub_cancel", 6, *keys, "more", "task") == [0], "one key more")
     expect(redis("FCALL", "timerhub_stat", 1, QUEUE_KEY)[3:5] == [b"tasks", b"0"], "one key")
@@ -264,7 +266,7 @@ def check_foreign(redis):
     redis("HSET", QUEUE + "task", "poison", "unreadable")
     expect(look(redis)[1] == 1, "look past what cannot be read")
     expect(redis("HEXISTS", QUEUE + "task", "poison") == 0, "the record is left")
-    # An entry as ours, without a record; its lease is over.
+    # An entry with the fields of timerhub and without a record, whose lease is over.
     entry = redis("XADD", QUEUE + "ready", "*", "id", "x", "due", 1, "n", 1, "data", "kept")
     read_all(redis)
     redis("XCLAIM", QUEUE + "ready", "timerhub", "c", 0, entry, "IDLE", 10**9, "JUSTID")
@@ -376,7 +378,7 @@ def check_repair(redis):
     redis("XDEL", QUEUE + "ready", redis("XRANGE", QUEUE + "ready", "-", "+")[0][0])
     redis("XGROUP", "DESTROY", QUEUE + "ready", "timerhub")
     expect(repair(redis) == (0, 2), "without a group")
-    # Nothing is lost while dead cannot be written.
+    # No task is lost while dead refuses entries.
     bring_about(redis, "none")
     redis("DEL", QUEUE + "dead")
     redis("SET", QUEUE + "dead", "x")
@@ -385,7 +387,7 @@ def check_repair(redis):
     redis("XADD", QUEUE + "ready", "*", "foreign", "entry")
     before = picture(redis)
     expect(repair(redis) == (0, 0) and picture(redis) == before, "repaired without dead")
-    # A record that is needed in the middle only.
+    # A record that the function needs only in the middle of its work.
     bring_about(redis, "none")
     redis("XADD", QUEUE + "ready", "*", "foreign", "entry")
     redis("XADD", QUEUE + "ready", "*", "id", "x", "due", 1, "n", 1, "data", "")
@@ -435,7 +437,7 @@ def check_consumers(redis, path):
     call(redis, "look", "relay", 128, 10**7, 10**5, "")
     names = [one[1] for one in redis("XINFO", "CONSUMERS", QUEUE + "ready", "timerhub")]
     expect(names == [b"c"], "consumers left:", names)
-    # Not again within the hour: it asks for every consumer.
+    # The sweep of consumers is not repeated within the hour, because it asks for every consumer.
     redis("XGROUP", "CREATECONSUMER", QUEUE + "ready", "timerhub", "idle")
     look(redis)
     expect(len(redis("XINFO", "CONSUMERS", QUEUE + "ready", "timerhub")) == 2, "asked again")

@@ -30,7 +30,7 @@ from wire_proxy import Proxy
 
 QUEUE = "spread"
 KEY = f"timerhub:{{{QUEUE}}}:"
-# Of timerhub-relay(5).
+# The rights that timerhub-relay(5) names.
 RIGHTS = ("+fcall", "+fcall_ro", "+hello", "+xreadgroup", "+xack", "+xclaim", "+time", "+publish",
           "+@read", "+@write", "-@dangerous")
 
@@ -271,7 +271,8 @@ def follow_master(url, master, replica, sentinel):
     client = Client(("127.0.0.1", sentinel.port))
     wait_until(lambda: len(client("SENTINEL", "replicas", "main")) == 1, "a replica that it knows")
     driver = Driver(url)
-    # The config asks for one replica. After the failover there is none, so changes are in doubt.
+    # The config asks for one replica. After the failover there is no replica, so changes are in
+    # doubt.
     expect(driver.open(1, 5000, 1) == 0, "open by Sentinels")
     expect(driver("put", "before", 3600_000, "x") == 0, "put")
     master.kill()

@@ -155,11 +155,12 @@ def check_instants(victim):
             queue.call("done", str(task))
         calls = (calls_of(queue.client) - before) / INSTANTS
         end(relays)
-        # How many are too many is test_look_timing.c's, where no machine is slow.
+        # test_look_timing.c checks the number of looks, in virtual time where no machine is slow.
         print(f"{INSTANTS} due instants, {RELAYS} relays: {calls - 2:.2f} looks each", flush=True)
 
 
-# PINGs by another process, which waits for no thread of this process. Prints milliseconds.
+# PINGs by another process, which waits for no thread of this process. The process prints
+# milliseconds.
 PINGER = """
 import sys, time
 from redis_server import Client

@@ -33,7 +33,7 @@
 static const char *redis;
 static char queue[QUEUE_BYTES];
 static struct timerhub_relay *relay;
-static struct wire *wire; /* of the test itself */
+static struct wire *wire; /* the connection of the test itself */
 static struct keys keys;
 
 static uint64_t wall_ns(void)
@@ -450,7 +450,7 @@ START_TEST(misuse_is_answered)
 	config.batch = 1001;
 	expect_eq(timerhub_relay_open(&other, queue, &config), -EINVAL);
 	config = config_of(0);
-	config.timeout_ns = 61 * SEC; /* longer than past_us */
+	config.timeout_ns = 61 * SEC; /* a timeout longer than past_us */
 	expect_eq(timerhub_relay_open(&other, queue, &config), -EINVAL);
 	config.timeout_ns = 50 * MS;
 	config.redis = "rediss://localhost";
@@ -589,7 +589,7 @@ START_TEST(child_of_fork_is_told_and_harms_nothing)
 		expect_eq(timerhub_relay_retry(relay, &task, 0), -EOWNERDEAD);
 		expect_eq(timerhub_relay_stats(relay, &now), -EOWNERDEAD);
 		expect_eq(timerhub_relay_fd(relay), -EOWNERDEAD);
-		timerhub_relay_stop(relay); /* changes nothing in the child */
+		timerhub_relay_stop(relay); /* a stop changes nothing in the child */
 		timerhub_relay_close(relay);
 		_exit(0);
 	}
@@ -663,11 +663,11 @@ START_TEST(every_task_ends_once_under_many_threads)
 }
 END_TEST
 
-#define PUTTERS 100u /* more than one command takes */
+#define PUTTERS 100u /* more puts than one command takes */
 
 static int put_results[PUTTERS];
 
-/* One id twice, and data that is too large. */
+/* Put one id twice, and a task with data that is too large. */
 static void *put_one(void *arg)
 {
 	unsigned number = (unsigned)(uintptr_t)arg;
@@ -720,7 +720,7 @@ START_TEST(puts_that_wait_for_a_reply_share_a_command)
 	begin();
 	set("data_max", 150);
 	timerhub_relay_close(relay);
-	config = config_of(0); /* its looks are not counted */
+	config = config_of(0); /* a relay that does not serve, so its looks are not counted */
 	config.timeout_ns = 60 * SEC;
 	expect_eq(timerhub_relay_open(&relay, queue, &config), 0);
 	lock_take(&relay->shared.lock);
@@ -732,7 +732,7 @@ START_TEST(puts_that_wait_for_a_reply_share_a_command)
 	for (unsigned i = 0; i < PUTTERS; i++) {
 		expect_eq(pthread_create(&threads[i], NULL, put_one, (void *)(uintptr_t)i), 0);
 		while (i == 0 && told("CLIENT", "LIST", "flags=b") < 0)
-			; /* until the server holds the first put */
+			; /* wait until the server has the first put */
 	}
 	while (count_held(relay->shards) < PUTTERS - 1)
 		;
@@ -745,7 +745,7 @@ START_TEST(puts_that_wait_for_a_reply_share_a_command)
 	expect_eq(put_results[9], -EMSGSIZE);
 	expect_eq(put_results[6] + put_results[7], -EEXIST);
 	expect_eq(told("INFO", "commandstats", "cmdstat_fcall:calls=") - before,
-	          3); /* the first put, 64, and 35 */
+	          3); /* three commands: the first put, 64 puts and 35 puts */
 	expect_eq(stats().due - due, PUTTERS - 2);
 	expect_eq(stats().put, PUTTERS - 2);
 	end();
@@ -887,7 +887,7 @@ START_TEST(workers_are_stopped_joined_and_then_the_relay_closed)
 	expect_eq(timerhub_relay_take(relay, &task, 0), -ESHUTDOWN);
 	timerhub_relay_close(relay);
 	relay = open_relay(TIMERHUB_RELAY_SERVE);
-	task = take(); /* long before its lease is over */
+	task = take(); /* the task comes long before its lease is over */
 	expect(strcmp(task.id, "late") == 0);
 	end();
 }

@@ -18,7 +18,7 @@
 #define GRACE_US UINT64_C(100000)
 #define TASKS_MAX 64u
 #define NONE UINT64_MAX
-/* The same values as in timerhub.lua. */
+/* These values equal those in timerhub.lua. */
 #define SEATS_RUNG 8u
 #define OVERDUE_US UINT64_C(1000000)
 
@@ -32,7 +32,7 @@ struct message {
 
 struct actor {
 	struct look_timing timing;
-	double order; /* there */
+	double order; /* order of the relay in the queue's seats */
 	bool seated, alive;
 	uint64_t way_ns;             /* the delay of a message to Redis */
 	uint64_t arrives_ns;         /* when its look arrives; NONE: no look in flight */
@@ -285,7 +285,7 @@ START_TEST(sixteen_relays_look_hardly_more_often_than_one)
 		run_until(now_ns + 50 * MS);
 	}
 	expect_eq(task_count, 0);
-	/* The looks of rank 0, and at most two in each grace by all other relays together. */
+	/* Rank 0 looks, and all other relays together look at most twice in each grace. */
 	expect_cmp(looks, <=, 200 * 16 / 10);
 }
 END_TEST

@@ -20,7 +20,7 @@
 #define TASKS 6
 /*
  * The time limit is far below the lease of 300 s. So the relay must ask again for a lost delivery.
- * It detects a silent connection of takers after 30 s, when the reply is overdue.
+ * The relay detects a silent connection of takers after 30 s, when the reply is overdue.
  */
 #define ARRIVES (60 * SEC)
 

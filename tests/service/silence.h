@@ -8,7 +8,7 @@
 #include "harness.h"
 
 /*
- * After this call the kernel kills the process at each system call. Allowed are exit_group(),
+ * After this call the kernel kills the process at each system call. The kernel allows exit_group(),
  * clock_gettime() and the call `but`. A sanitizer's runtime makes system calls of its own. With a
  * sanitizer, the kernel kills only at calls by which the library could wake a thread, sleep or read
  * a descriptor.

@@ -96,7 +96,7 @@ static void cancel_the_others(const struct timerhub_event *event)
 		expect_eq(timerhub_cancel(callback_hub, callback_victims[i]), i % 3 ? 0 : -ENOENT);
 }
 
-/* All timers are due at once. The first callback cancels all others. */
+/* All timers are due at once. The first callback cancels all other timers. */
 START_TEST(cancel_is_final_from_a_callback_for_what_is_due_next)
 {
 	struct rig rig = rig_manual(16);

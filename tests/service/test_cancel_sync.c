@@ -158,7 +158,9 @@ START_TEST(cancel_sync_waits_for_the_callback)
 }
 END_TEST
 
-/* Two threads run callbacks for two periods of one timer. The canceller waits for both. */
+/*
+ * Two threads run callbacks for two periods of one timer. The canceller waits for both callbacks.
+ */
 static struct stay periods[2];
 static atomic_uint period_next;
 
@@ -249,8 +251,8 @@ static void cancel_oneself(const struct timerhub_event *event)
 }
 
 /*
- * The first callback calls timerhub_dispatch(), which calls the second. The second finds that the
- * first runs on the same thread.
+ * The first callback calls timerhub_dispatch(), which calls the second. The second callback finds
+ * that the first callback runs on the same thread.
  */
 static void dispatch_more(const struct timerhub_event *event)
 {

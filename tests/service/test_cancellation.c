@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <sys/resource.h>
 
-/* Number of calls that have returned. The cancelled thread writes it. */
+/* The number of calls that have returned, written by the cancelled thread. */
 static atomic_uint came;
 static unsigned calls_made;
 
@@ -163,7 +163,7 @@ START_TEST(cancellation_comes_in_no_call)
 
 	thread_start(&thread, call_everything, NULL);
 	expect_eq(pthread_join(thread, &result), 0);
-	/* If the count is lower, the thread ended inside a call of the library. */
+	/* If fewer calls have returned, the thread ended inside a call of the library. */
 	last = atomic_load(&came);
 	expect_eq(last, UINT32_MAX);
 	expect(result == PTHREAD_CANCELED);

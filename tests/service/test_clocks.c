@@ -160,8 +160,8 @@ static int timerfd_find(void)
 }
 
 /*
- * On these clocks a relative sleep would be wrong. It does not count suspended time, and does not
- * end when the clock is set. So the owner sleeps on a timerfd of the hub's clock.
+ * On these clocks a relative sleep would be wrong. A relative sleep does not count suspended time,
+ * and does not end when the clock is set. So the owner sleeps on a timerfd of the hub's clock.
  */
 START_TEST(owner_sleeps_on_a_timer_of_the_clock)
 {
@@ -291,7 +291,10 @@ static bool child_tried(pid_t child)
 	return true;
 }
 
-/* The superuser needs no user namespace for this. Any other user gets both. */
+/*
+ * The superuser needs no user namespace for this. Any other user gets a user namespace and a time
+ * namespace.
+ */
 static int namespace_make(void)
 {
 	return unshare(CLONE_NEWTIME) < 0 ? unshare(CLONE_NEWUSER | CLONE_NEWTIME) : 0;

@@ -143,7 +143,7 @@ static void open_in_vain(const struct refused_call *refused)
 	expect_eq(process_thread_count(), threads);
 }
 
-/* Run in a child, because a leak checker cannot start at exit without clone. */
+/* The test runs in a child, because a leak checker cannot start at exit without clone. */
 START_TEST(denied_resources_fail_open_and_leave_nothing)
 {
 	pid_t child = fork();
@@ -209,9 +209,9 @@ START_TEST(denied_file_descriptors_fail_open_and_leave_nothing)
 		result = open_sleeper(sleeper_asked(), &rig.hub);
 		if (result == 0) {
 			/*
-			 * The round before had more descriptors. If it failed, this open must fail
-			 * too. Only with AUTO one open may fail and the next succeed, because the
-			 * other sleeper needs fewer descriptors.
+			 * The round before had more descriptors. If the round before failed, this
+			 * open must fail too. Only with AUTO one open may fail and the next
+			 * succeed, because the other sleeper needs fewer descriptors.
 			 */
 			fell_back += !opened;
 			expect_le(fell_back, sleeper_asked() == TIMERHUB_SLEEPER_AUTO);

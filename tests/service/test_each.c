@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub_each() shows every live timer once, with the values of its spec. timerhub_call() and
- * timerhub_rearm_many(). An event names its queue and hub.
+ * timerhub_each() shows every live timer once, with the values of its spec. The tests also cover
+ * timerhub_call() and timerhub_rearm_many(). An event names its queue and hub.
  */
 #include "rig.h"
 

@@ -265,7 +265,7 @@ START_TEST(exactly_once_in_a_chain_of_callbacks)
 }
 END_TEST
 
-/* Every value of the event equals that in the spec. */
+/* Every value of the event equals the value in the spec. */
 START_TEST(exactly_once_says_what_was_armed)
 {
 	struct rig rig = rig_manual(4);

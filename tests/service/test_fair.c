@@ -111,8 +111,8 @@ START_TEST(fair_beside_many_queues)
 END_TEST
 
 /*
- * Far timers are armed while the owner sleeps until a deadline. It wakes once for thousands of
- * armed timers. At the deadline, few entries are left to schedule.
+ * Far timers are armed while the owner sleeps until a deadline. The owner wakes once for thousands
+ * of armed timers. At the deadline, few entries are left to schedule.
  */
 static void far_timers_meanwhile(unsigned count)
 {

@@ -60,7 +60,7 @@ static void take_other_stacks(void)
 	expect_eq(pthread_attr_destroy(&attributes), 0);
 }
 
-/* Use a new hub in a child. */
+/* Open and use a new hub in a child. */
 static void live_a_little(void)
 {
 	struct rig rig;

@@ -239,7 +239,10 @@ static void forked_child(struct item *item, int alarm)
 	timerhub_loop_close(loop);
 }
 
-/* Waits until the descriptor is readable. Then the loop's only timeout must come. */
+/*
+ * Waits until the descriptor is readable. When the descriptor is readable, the loop's only timeout
+ * must come.
+ */
 static void expect_by_descriptor(const struct item *item)
 {
 	expect(fd_readable_within(timerhub_loop_fd(loop), ARRIVES));
@@ -613,7 +616,10 @@ START_TEST(storms_of_both_share_the_turns)
 }
 END_TEST
 
-/* The queue has more events than a turn takes, and no timeout is set. The loop must not block. */
+/*
+ * The queue has more events than a turn takes, and no timeout is set. The loop must not block while
+ * the queue has events.
+ */
 START_TEST(storm_of_the_queue_takes_several_turns)
 {
 	enum { COUNT = 300 };
@@ -651,7 +657,10 @@ static void close_from_timeout(struct timerhub_loop *of, struct timerhub_timeout
 	timerhub_loop_close(of);
 }
 
-/* _i says whether a timer of the queue or a timeout closes. No other callback is called. */
+/*
+ * _i says whether a timer of the queue or a timeout closes. After the close no other callback is
+ * called.
+ */
 START_TEST(close_in_a_callback_ends_both)
 {
 	struct item items[4];

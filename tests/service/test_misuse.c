@@ -656,8 +656,8 @@ static void expect_stale(struct timerhub *hub, timerhub_timer timer)
 }
 
 /*
- * A few slots pass through ten thousand generations. Every old handle is stale, and the live handle
- * is not.
+ * A few slots pass through ten thousand generations. Every old handle of a slot is stale, and the
+ * live handle is not.
  */
 START_TEST(stale_handles_over_ten_thousand_lives_are_told)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Law 12: the owner has a name, blocks all signals, and does not change the process's signal
- * handlers. Also the owner's options.
+ * handlers. The tests also cover the options of the owner.
  */
 #include "rig.h"
 

@@ -247,7 +247,10 @@ static void others_are_served(struct dice *dice)
 		expect_eq(timerhub_cancel(frozen.hub, arm_after(frozen.queue, HOUR, i)), 0);
 }
 
-/* Each victim is stopped at a random instruction and stays stopped. The other threads continue. */
+/*
+ * Each victim is stopped at a random instruction and stays stopped. The other threads continue to
+ * arm and cancel.
+ */
 START_TEST(submission_with_threads_stopped_for_ever)
 {
 	struct sigaction action = { .sa_handler = freeze };

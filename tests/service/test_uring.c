@@ -43,7 +43,7 @@ static void ring_poll(struct io_uring *ring, struct timerhub_queue *queue)
 	expect_eq(io_uring_submit(ring), 1);
 }
 
-/* Takes a completion if there is one. */
+/* Takes a completion of the ring, if there is a completion. */
 static bool ring_next(struct io_uring *ring, struct io_uring_cqe *ret_cqe)
 {
 	struct io_uring_cqe *cqe;

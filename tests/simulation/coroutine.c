@@ -16,7 +16,7 @@
 
 /*
  * Newer compilers detect uses of a stack frame after return, with a second stack for each
- * coroutine. If a coroutine never ends, its second stack is never freed. After some thousands of
+ * coroutine. If a coroutine never ends, its second stack is never freed. So after some thousands of
  * seeds the kernel would refuse a fork().
  */
 const char *__asan_default_options(void);

@@ -28,7 +28,7 @@ void coroutine_init_thread(struct coroutine *coroutine);
 /* Continue `to`; returns when another coroutine switches back. `from` is the running coroutine. */
 void coroutine_switch(struct coroutine *from, struct coroutine *to);
 
-/* The first call in `entry`. `self` is the running coroutine. */
+/* A coroutine calls this function first in `entry`. `self` is the running coroutine. */
 void coroutine_entered(struct coroutine *self);
 
 #endif

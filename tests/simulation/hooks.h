@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Included first in each file of lib/ that is compiled for the simulation. This is the only way in
- * which the simulation changes lib/. It redirects atomic accesses to memory.c, with the source line
- * that makes them. It lets other actors run before each access. It identifies threads and
- * processors without the machine. lib/base/atomic.h is compiled unchanged.
+ * Included first in each file of lib/ that is compiled for the simulation. This header is the only
+ * way in which the simulation changes lib/. It redirects atomic accesses to memory.c, with the
+ * source line that makes them. It lets other actors run before each access. It identifies threads
+ * and processors without the machine. lib/base/atomic.h is compiled unchanged.
  */
 #ifndef SIMULATION_HOOKS_H
 #define SIMULATION_HOOKS_H
@@ -19,10 +19,10 @@
 #include "place.h"
 #include "word.h"
 
-/* Place of the next atomic access of the current actor. */
+/* The source line of the next atomic access of the current actor. */
 extern struct place simulation_place;
 
-/* In scheduler.c: steps that the current actor may take before another runs. */
+/* The number of steps that the current actor may take before another actor runs; in scheduler.c. */
 extern int simulation_steps_left;
 void simulation_switch(void);
 
@@ -154,7 +154,7 @@ static inline bool simulation_cas_pair(volatile void *words, unsigned __int128 b
 #define atomic_compare_exchange_strong_explicit(word, expected, value, order, order_failed)        \
 	simulation_cas(word, sizeof(*(word)), expected, simulation_bits(value), order, order_failed)
 
-/* In scheduler.c. */
+/* Defined in scheduler.c. */
 void simulation_relax(void); /* instead of a processor's pause: let others run, or time pass */
 void *simulation_thread(void);
 

@@ -34,8 +34,8 @@
 #define BELL_FIRST_FD 1000
 #define BELLS_MAX 32
 /*
- * 64 belong to queues closed lately (lib/hub/queues.c). The remaining bells are few, so a leak soon
- * exhausts them.
+ * 64 belong to queues closed lately (lib/hub/queues.c). Few other bells remain, so a leak soon
+ * exhausts the bells.
  */
 #define REGIONS_MAX 128
 
@@ -44,7 +44,10 @@ static struct bell bells[BELLS_MAX];
 static struct memory_view mappings_view;           /* view of the lock of the address space */
 static struct memory_view woken_views[ACTORS_MAX]; /* by actor: the waker's view at its last wake */
 
-/* All regions ever given out. Sizes are powers of two, so that regions are used again. */
+/*
+ * All regions of memory that were ever allocated. Sizes are powers of two, so that regions are used
+ * again.
+ */
 static struct region {
 	char *base;
 	size_t bytes; /* size of the region */

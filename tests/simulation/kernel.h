@@ -2,8 +2,8 @@
 /*
  * The simulated kernel: clocks, timerfd, futex, eventfd, poll, memory, threads, io_uring. The
  * linker redirects the library's calls to it (-Wl,--wrap), and no part of lib/ is replaced. Each
- * call is one step. It blocks and wakes actors, and may fail. A call that is not simulated ends the
- * run.
+ * system call is one step, blocks and wakes actors, and may fail. A call that is not simulated ends
+ * the run.
  */
 #ifndef SIMULATION_KERNEL_H
 #define SIMULATION_KERNEL_H
@@ -28,10 +28,12 @@ struct wiped {
 
 struct kernel {
 	struct dice dice;
-	uint32_t fail_one_in;   /* chance of EINTR or a spurious return: 1 in this; 0: none */
-	uint32_t refuse_one_in; /* chance of a refused wait: 1 in this; 0: none */
-	unsigned refuse_after;  /* countdown to a reservation that fails; 0: none */
-	bool ring_refused;      /* the kernel has no io_uring */
+	/* One call in this number returns EINTR or returns early; 0: no call. */
+	uint32_t fail_one_in;
+	uint32_t refuse_one_in; /* one wait in this number is refused; 0: no wait */
+	/* Number of reservations until one fails; 0: no reservation fails. */
+	unsigned refuse_after;
+	bool ring_refused; /* the kernel has no io_uring */
 	unsigned cpus;
 	unsigned regions, bells, threads, rings; /* numbers of objects in use */
 	struct actor *owner;                     /* the thread that the library created */
@@ -67,7 +69,7 @@ bool kernel_denies(void);
  */
 void kernel_owner_sleeps(const void *on, uint64_t timeout_ns);
 
-/* This process is a child forked now. The child has only the current actor. */
+/* Tells the kernel that this process has just been forked. The child has only the current actor. */
 void kernel_forked(void);
 
 /* Returns the clock of a hub with an owner thread. */
@@ -78,7 +80,7 @@ uint64_t kernel_clock_ns(void);
  */
 void kernel_set_clock(uint64_t now_ns);
 
-/* Calls on the only timerfd. */
+/* These functions make the calls on the only timerfd. */
 #define TIMERFD_FD 1900
 void timerfd_begin(void);
 bool timerfd_readable(void);
@@ -88,7 +90,7 @@ bool timerfd_readable(void);
  */
 uint64_t timerfd_at_ns(void);
 uint64_t timerfd_at_clock_ns(void);
-/* Expire it if its time has come. */
+/* Expire the timerfd if its time has come. */
 void timerfd_look(void);
 void timerfd_close(void);
 

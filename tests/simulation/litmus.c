@@ -2,9 +2,9 @@
 /*
  * Litmus tests of the simulated memory: small programs of two to four threads, in every combination
  * of memory orders. The axioms of C11 give the allowed outcomes, by a search of every reads-from
- * relation and every modification order. This part does not use memory.c. After that the program
- * runs many times in the simulated memory. A forbidden outcome is a failure. An outcome that is
- * allowed, and modelled by README.md, must be seen.
+ * relation and every modification order. The search does not use memory.c. After the search the
+ * program runs many times in the simulated memory. A forbidden outcome is a failure. An outcome
+ * that is allowed, and modelled by README.md, must be seen.
  *
  * The axioms of C11 are RC11's (O. Lahav et al., "Repairing sequential consistency in C/C++11",
  * PLDI 2017), with C++20's release sequences. The axioms of x86 are x86-TSO's (P. Sewell et al.,
@@ -292,7 +292,7 @@ static bool sb_hb_sb(const struct relation *hb, unsigned i, unsigned j)
 	return false;
 }
 
-/* RC11's partial order of the seq_cst accesses. There are no fences here. */
+/* RC11's partial order of the seq_cst accesses. The programs have no fences. */
 static bool sc_consistent(const struct relation *hb)
 {
 	struct relation psc = { { 0 } };
@@ -589,7 +589,7 @@ static uint64_t run_once(struct dice *dice)
 	unsigned next[THREADS_MAX + 1], left = test.count - PLACES, reads[EVENTS_MAX];
 	/*
 	 * The number of the program's events that are left when sc.c is made to forget. In three
-	 * runs of four it is not made to forget.
+	 * runs of four sc.c is not made to forget.
 	 */
 	unsigned forgets = (unsigned)dice_below(dice, 4 * left);
 	uint64_t outcome = 0;
@@ -681,7 +681,7 @@ static void parse(const char *text)
 	test.threads = thread;
 }
 
-/* Go to the next combination of orders. Returns false after the last. */
+/* Go to the next combination of orders. Returns false after the last combination. */
 static bool next_orders(void)
 {
 	static const int orders[] = { memory_order_relaxed, memory_order_acquire,

@@ -4,10 +4,10 @@
  * actor run.
  *
  * In mode c11 the modification order of a word is the order in which its stores are made. Each
- * thread has a vector clock, its view. Its own entry, its epoch, counts its releases. A store
- * remembers, for each thread, the epoch in which the thread first read or wrote that store or a
- * later one. If such an epoch is in a thread's view, the thread may read no older store. This
- * covers happens-before and all four forms of coherence.
+ * thread has a vector clock, its view. The thread's own entry in its view, its epoch, counts its
+ * releases. A store remembers, for each thread, the epoch in which the thread first read or wrote
+ * that store or a later one. If such an epoch is in a thread's view, the thread may read no older
+ * store. This rule covers happens-before and all four forms of coherence.
  */
 #include "memory.h"
 
@@ -468,8 +468,8 @@ bool memory_cas(volatile void *word, unsigned bytes, void *expected, uint64_t va
 }
 
 /*
- * Returns whether a compare-and-swap of both words finds the expected values. If it does not, it
- * may have seen an older store of either word.
+ * Returns whether a compare-and-swap of both words finds the expected values. If the values differ,
+ * the compare-and-swap may have seen an older store of either word.
  */
 static bool locations_match(struct location *low, struct location *high, unsigned __int128 before)
 {

@@ -2,8 +2,8 @@
 /*
  * The values that a load returns. In mode `sc` the memory is the machine's, used by one thread. In
  * mode `tso` each actor's stores wait in a buffer, as x86's do. In mode `c11` each atomic word
- * keeps its last stores. A load returns any of them that C11 still allows, by seeded choice, and
- * races of plain data are failures. README.md says which behaviour is modelled.
+ * keeps its last stores. A load returns any of these stores that C11 still allows, by seeded
+ * choice, and races of plain data are failures. README.md says which behaviour is modelled.
  *
  * The library's atomic accesses come here through hooks.h, which replaces them by simulation_load()
  * and similar calls.
@@ -18,7 +18,7 @@
 #include "../harness/dice.h"
 #include "scheduler.h"
 
-/* At least the number of actors. */
+/* The number of threads, at least the number of actors. */
 #define MEMORY_THREADS 12
 
 enum memory_mode { MEMORY_SC, MEMORY_TSO, MEMORY_C11 };
@@ -39,7 +39,8 @@ struct memory {
 extern struct memory memory;
 
 /*
- * The current actor begins a call, or reads the clock. It must see all calls that returned before.
+ * The current actor begins a call, or reads the clock. The actor must see all calls that returned
+ * before.
  */
 void memory_call(void);
 

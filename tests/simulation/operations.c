@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The workers' operations. Each makes one call of the library, and informs the oracle before and
- * after the call. Each operation has a number. The seed and the number decide the worker and the
- * call. An operation chooses its timer and queue among those that exist when it runs. So a run is
- * still valid if some of its operations are left out.
+ * The workers' operations. Each operation makes one call of the library, and informs the oracle
+ * before and after the call. Each operation has a number. The seed and the number decide the worker
+ * and the call. An operation chooses its timer and queue among those that exist when it runs. So a
+ * run is still valid if some of its operations are left out.
  */
 #include "world.h"
 
@@ -448,7 +448,7 @@ static void operation_cancel(struct worker *worker)
 	oracle_cancel_end(life, begin, result);
 }
 
-/* Do not wait inside a callback here either. */
+/* A wait inside a callback is not allowed here either. */
 static void operation_cancel_many(struct worker *worker)
 {
 	struct life *lives[MANY_MAX];

@@ -352,8 +352,8 @@ static void life_close_writes(struct life *life, uint64_t begin, bool withdrawn)
 }
 
 /*
- * The delivered deadline did not come from the write that was assumed. Look for another write that
- * matches and that did not end before the call.
+ * The delivered deadline did not come from the write that was assumed. Search for another write
+ * that matches and that did not end before the call.
  */
 static bool life_match_anew(struct life *life, uint64_t begin)
 {

@@ -21,7 +21,7 @@
 #define ORDER_EVENTS 8
 #define NEVER UINT64_MAX
 #define STAMP_NONE UINT64_MAX
-/* The largest deadline. */
+/* The largest deadline of a timer. */
 #define DEADLINE_MAX_NS ((UINT64_C(1) << 63) - 128)
 
 enum life_state {
@@ -70,7 +70,7 @@ struct life {
 	enum life_state state;
 	unsigned index;      /* position in oracle.active while ARMING or LIVE */
 	unsigned calls;      /* calls on the timer in progress */
-	bool must;           /* must be in the queue */
+	bool must;           /* the timer's event must be in the queue */
 	uint64_t must_since; /* stamp at which `must` was set */
 	bool lingers;        /* dropped during a call that may still use the slot */
 	/*
@@ -121,7 +121,7 @@ struct oracle_queue {
 	const struct timerhub_queue *queue;
 	struct taking *takings;
 	bool sole_consumer, closing;
-	unsigned life;        /* number of opens */
+	unsigned life;        /* how often the queue's index was opened */
 	uint64_t last_taking; /* stamp of its begin */
 	unsigned due;         /* a timer whose event must be in the queue */
 	struct {
