@@ -135,7 +135,7 @@ packages_need() {
 }
 
 # Prints the package with the runtime of clang's sanitizers. The package's name contains the version
-# of the installed clang, or of the clang that apt knows. If there is neither, prints nothing.
+# of the installed clang, or of the clang that apt knows. If there is no clang, prints nothing.
 packages_clang_runtime() {
 	local version
 	command -v dpkg-query >/dev/null || return 0

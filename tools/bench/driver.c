@@ -26,7 +26,8 @@ static void driver_expired(uint32_t timer)
 	} else if (setup.cross) {
 		(void)sem_post(&settlings);
 	} else {
-		__atomic_store_n(&settled, true, __ATOMIC_RELEASE); /* may be the owner's thread */
+		/* The writer may be the owner's thread. */
+		__atomic_store_n(&settled, true, __ATOMIC_RELEASE);
 	}
 }
 

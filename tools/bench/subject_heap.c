@@ -26,8 +26,9 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t earlier;                             /* the owner sleeps here */
 static pthread_cond_t finished = PTHREAD_COND_INITIALIZER; /* heap_run() waits here */
 static bool (*awaited)(void);                              /* heap_run() waits for this; mutex */
-static uint64_t asleep_until_ns;                           /* 0 while awake; under the mutex */
-static struct subject_counts counts;                       /* under the mutex */
+/* End of the owner's sleep, 0 while it is awake; under the mutex. */
+static uint64_t asleep_until_ns;
+static struct subject_counts counts; /* under the mutex */
 static bool has_owner;
 
 static void heap_sleep(uint64_t until_ns)

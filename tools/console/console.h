@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The common functions of the tools. They answer --help and --version, end a tool whose output
- * cannot be written, and handle colour and the progress of long work. Each tool defines its name
- * and its help.
+ * The common functions of the tools. The functions answer --help and --version, end a tool whose
+ * output cannot be written, and handle colour and the progress of long work. Each tool defines its
+ * name and its help.
  */
 #ifndef CONSOLE_CONSOLE_H
 #define CONSOLE_CONSOLE_H
@@ -34,8 +34,8 @@ const char *console_colour(FILE *stream, enum console_colour colour);
 /*
  * Show the progress of long work. Between begin and end, console_work() writes a line to standard
  * error. It writes only to a terminal, only after 2 s, and at most five times a second.
- * console_work_end() clears the line. Call it before you print. Without a call of
- * console_work_begin(), console_work() does nothing.
+ * console_work_end() clears the line. The tool calls console_work_end() before it prints. Without a
+ * call of console_work_begin(), console_work() does nothing.
  */
 void console_work_begin(const char *name);
 __attribute__((format(printf, 1, 2))) void console_work(const char *format, ...);

@@ -14,8 +14,8 @@
 int calendar_init(struct calendar *calendar, uint32_t clients, uint64_t reach_ns, uint64_t now_ns)
 {
 	/*
-	 * Room for a cursor that is behind the clock by at most this. If it is further behind, a
-	 * heartbeat is sent too early.
+	 * The calendar has room for a cursor that is behind the clock by at most this time. If the
+	 * cursor is further behind, a heartbeat is sent too early.
 	 */
 	calendar->slots = (uint32_t)(2 * reach_ns / MS + 2);
 	calendar->cursor_ms = now_ns / MS;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Stores the time of each client's next heartbeat, in slots of a millisecond. Each slot has a list
- * of clients. It does not use timerhub, because a test must not depend on the tested code. A
- * heartbeat that is a little early or late does no harm, since the result uses the time of the real
- * send.
+ * of clients. The calendar does not use timerhub, because a test must not depend on the tested
+ * code. A heartbeat that is a little early or late does no harm, since the result uses the time of
+ * the real send.
  */
 #ifndef DEMO_CALENDAR_H
 #define DEMO_CALENDAR_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One thread, non-blocking sockets. The result relies on this: if a server has received a heartbeat
- * sent at time t, its deadline for the client cannot be before t + timeout.
+ * The crowd has one thread and non-blocking sockets. The result relies on the following rule. If a
+ * server has received a heartbeat sent at time t, its deadline for the client cannot be before t +
+ * timeout.
  */
 #include "crowd.h"
 
@@ -64,7 +65,9 @@ void crowd_close(struct crowd *crowd)
 	free(crowd->tally.lateness_ns);
 }
 
-/* At most half the timeout, so only a heartbeat with a large delay comes too late. */
+/*
+ * The longest interval is half the timeout, so only a heartbeat with a large delay comes too late.
+ */
 static void plan_beat(struct crowd *crowd, uint32_t index, uint64_t now_ns)
 {
 	const uint64_t idle_ns = crowd->plan.idle_ns;
@@ -226,8 +229,8 @@ void crowd_hear(struct crowd *crowd, uint64_t index)
 	if (n > 0) {
 		text[n] = '\0';
 		/*
-		 * Over loopback the message comes in one piece. If it did not, the deadline would
-		 * be missing, and the close would count as wrong.
+		 * Over loopback the message comes in one piece. If the message came in several
+		 * pieces, the deadline would be missing, and the close would count as wrong.
 		 */
 		sscanf(text, "idle %" SCNu64 " %" SCNu64, &client->deadline_ns, &client->closed_ns);
 		return;

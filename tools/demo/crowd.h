@@ -26,11 +26,11 @@ struct crowd_plan {
 };
 
 struct crowd_tally {
-	uint32_t connected;        /* connections begun */
+	uint32_t connected;        /* number of connections begun */
 	uint32_t refused;          /* clients without a socket, or whose connect failed */
 	int refused_error;         /* errno of the last failure */
-	uint32_t open;             /* connections open now */
-	uint64_t heartbeats;       /* sent */
+	uint32_t open;             /* number of connections open now */
+	uint64_t heartbeats;       /* number of heartbeats sent */
 	uint32_t silent;           /* clients that fell silent */
 	uint32_t closed_silent;    /* silent clients closed at the right time */
 	uint32_t closed_wrongly;   /* closed too early, or without a reason */
@@ -42,13 +42,13 @@ struct crowd_tally {
 
 struct client {
 	int fd;                    /* -1: not connected, or closed */
-	bool silent;               /* sends no heartbeats */
+	bool silent;               /* the client sends no heartbeats */
 	uint64_t silent_from_ns;   /* heartbeats due after this are not sent; 0: all are sent */
 	uint64_t previous_sent_ns; /* time of the heartbeat before the last */
 	uint64_t last_sent_ns;     /* read just before send(); at first, the time of connect() */
 	uint64_t last_gone_ns;     /* read just after send(), when the server had the heartbeat */
-	uint64_t deadline_ns;      /* from the server's last message; 0: no message */
-	uint64_t closed_ns;        /* from the server's last message */
+	uint64_t deadline_ns;      /* deadline in the server's last message; 0: no message */
+	uint64_t closed_ns;        /* time of the close in the server's last message */
 };
 
 struct crowd {

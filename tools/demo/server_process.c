@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See server_process.h. The load generator's only thread calls these functions. They read whole
- * lines only. A server that prints any other line, or no line for a long time, counts as broken.
+ * See server_process.h. The load generator's only thread calls these functions. The functions read
+ * whole lines only. A server that prints any other line, or no line for a long time, counts as
+ * broken.
  */
 #include "server_process.h"
 

@@ -35,7 +35,7 @@ struct server_process {
  */
 int server_start(struct server_process *server, char **argv);
 
-/* Read the server's output. Call it when the pipe is readable. */
+/* Read the server's output. The caller calls this function when the pipe is readable. */
 void server_hear(struct server_process *server);
 
 /*

@@ -278,7 +278,7 @@ static int repair(struct disk *disk, char **arguments)
 
 struct command {
 	const char *name;
-	int arguments; /* arguments, with the directory */
+	int arguments; /* number of arguments, including the directory */
 	int (*run)(struct disk *disk, char **arguments);
 };
 

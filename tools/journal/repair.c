@@ -2,10 +2,10 @@
 /*
  * See repair.h. The repair copies all tasks that it can read into one new segment behind the old
  * segments. When the new segment is stable, the repair renames the old segments, one after the
- * other from the first, and keeps them. Then it writes another segment, which says that the journal
- * begins with the new segment. A repair that was killed can be run again with the same outcome,
- * because a later record always replaces an earlier record of the same task. Last, the repair
- * checks that the journal opens.
+ * other from the first, and keeps them. After the renames the repair writes another segment, which
+ * says that the journal begins with the new segment. A repair that was killed can be run again with
+ * the same outcome, because a later record always replaces an earlier record of the same task. At
+ * its end the repair checks that the journal opens.
  */
 #include "repair.h"
 

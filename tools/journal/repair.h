@@ -6,7 +6,7 @@
 #include <journal/disk.h>
 
 struct repair_report {
-	bool was_whole;      /* the journal was good; at most a torn end was cut */
+	bool was_whole;      /* the journal was good, and at most a torn tail was cut off */
 	uint32_t tasks;      /* live tasks after the repair */
 	uint64_t lost_bytes; /* bytes that could not be read */
 };

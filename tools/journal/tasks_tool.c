@@ -62,7 +62,10 @@ static int hex_digit(char character)
 	return found && character != '\0' ? (int)(found - digits) : -1;
 }
 
-/* Undo tool_print_key(). Returns the key's length, or 0 if the text is not a key. */
+/*
+ * Convert the text that tool_print_key() prints back to a key. Returns the key's length, or 0 if
+ * the text is not a key.
+ */
 static size_t read_key(const char *text, unsigned char *key)
 {
 	size_t length = 0;
@@ -232,7 +235,7 @@ static int open_journal(struct timerhub_journal **ret_journal, const char *dir)
 	return result < 0 ? tool_complain(dir, result) : GOOD;
 }
 
-/* Say why the change was not made. Returns an exit status. */
+/* Print the reason why the change was not made. Returns an exit status. */
 static int complain_of_change(const char *task, int error, uint32_t op)
 {
 	if (error == -ENOENT && op != TIMERHUB_JOURNAL_REVIVE)

@@ -83,7 +83,7 @@ enum status do_create(struct call *call, char **words, int count)
 		*value++ = '\0';
 		add(call, words[i]);
 		add(call, value);
-		value[-1] = '='; /* for the call on the next server */
+		value[-1] = '='; /* restore the word for the call on the next server */
 	}
 	return ask(call, words[0], NULL);
 }

@@ -40,7 +40,7 @@ static void notify(const char *state)
 		return;
 	memcpy(to.sun_path, path, len);
 	if (path[0] == '@')
-		to.sun_path[0] = '\0'; /* a name in the abstract name space */
+		to.sun_path[0] = '\0'; /* the socket has a name in the abstract name space */
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return;

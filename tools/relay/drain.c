@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Waits until a queue has no task left on any of its servers, for example before the last worker is
- * stopped. It only asks each server for its number of tasks, four times a second.
+ * stopped. The command only asks each server for its number of tasks, four times a second.
  */
 #include <console.h>
 #include <inttypes.h>

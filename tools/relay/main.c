@@ -53,9 +53,9 @@ enum status misused(const char *what, const char *word)
 
 /* The servers that a command asks. */
 enum where {
-	BY_ID, /* the server that has the task */
+	BY_ID, /* ask the server that has the task */
 	EACH,
-	ANY, /* each server in turn, until one has the task */
+	ANY, /* ask each server in turn, until a server has the task */
 	OWN, /* the command connects by itself */
 };
 

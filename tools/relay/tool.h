@@ -71,8 +71,8 @@ void begin(struct call *call, const char *function, const char *keys, unsigned a
 void add(struct call *call, const char *word);
 
 /*
- * Send the call and read the reply. If the result is GOOD, the caller frees the reply. Otherwise
- * the error or the refusal was printed.
+ * Send the call and read the reply. If the result is GOOD, the caller frees the reply. If the
+ * result is not GOOD, the error or the refusal was printed.
  */
 enum status ask_reply(struct call *call, const char *what, struct reply **ret_reply);
 
@@ -83,7 +83,7 @@ enum status ask_reply(struct call *call, const char *what, struct reply **ret_re
 enum status ask(struct call *call, const char *what,
                 void (*print)(const struct reply *reply, bool json));
 
-/* Prints nothing, unless the output is JSON. */
+/* A printer for calls without output, which prints only in JSON. */
 enum status say_done(const struct call *call);
 
 /* Print the text for a negative errno, with the address of the connected server. */

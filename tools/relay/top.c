@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows the activity of queues, again and again. For each reading it sends one timerhub_stat to
- * each server, and no other command. The values of a relay are those that it sent with its last
+ * Shows the activity of queues, again and again. For each reading the tool sends one timerhub_stat
+ * to each server, and no other command. The values of a relay are those that it sent with its last
  * looks. Rates and lateness count from the previous reading; the first reading counts from the
  * queue's beginning.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * timerhub-top: shows the counters of the hubs of a process that opened them with
- * TIMERHUB_OBSERVABLE. It maps the counters read-only, and never stops, signals or writes to the
- * process. See man/timerhub-top.1.
+ * TIMERHUB_OBSERVABLE. The tool maps the counters read-only, and never stops, signals or writes to
+ * the process. See man/timerhub-top.1.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -16,7 +16,9 @@ struct queue_reading {
 	uint64_t waiting; /* handles in its outbox, including withdrawn expiries */
 };
 
-/* The counters began when the hub was opened. They have the names of struct timerhub_stats. */
+/*
+ * The counters began when the hub was opened. The counters have the names of struct timerhub_stats.
+ */
 struct reading {
 	uint64_t at_ns; /* CLOCK_MONOTONIC */
 	uint64_t armed, refiled, cancelled, expired, delivered, overruns;
@@ -36,15 +38,18 @@ void reading_take(const struct board *board, struct reading *ret_reading);
 uint64_t reading_clock_ns(void);
 
 /*
- * Returns `now` minus `before`, or 0 if this is negative. It may be negative, because threads
- * change the numbers during a reading.
+ * Returns `now` minus `before`, or 0 if this is negative. The difference may be negative, because
+ * threads change the numbers during a reading.
  */
 uint64_t reading_more(uint64_t now, uint64_t before);
 
 /* Returns the increase per second of a number between two readings. */
 double reading_rate(uint64_t now, uint64_t before, uint64_t elapsed_ns);
 
-/* Upper bounds of latenesses, in ns. They are powers of two, because the histogram's bounds are. */
+/*
+ * Upper bounds of latenesses, in ns. The bounds are powers of two, because the histogram's bounds
+ * are.
+ */
 struct lateness {
 	uint64_t count;
 	uint64_t p50_below_ns, p99_below_ns, max_below_ns; /* 0 if count is 0 */

@@ -2,8 +2,8 @@
 /*
  * See target.h. A descriptor is accepted as a board if it is a memfd of the right name that is
  * sealed against shrinking, since a read beyond its end would kill this tool. The board must have
- * the magic and the layout of this version. It must be written by the watched process, and not by
- * the process from which that was forked. Tested by tests/tools/test_top.py.
+ * the magic and the layout of this version. The board must be written by the watched process, and
+ * not by the process from which that process was forked. Tested by tests/tools/test_top.py.
  */
 #define _GNU_SOURCE
 #include "target.h"
