@@ -2,10 +2,10 @@
 /*
  * Shows an in-process delay queue: "cancel the order if it is not paid in time".
  *
- * Three shops put orders, each with a timer. Customers pay most of them, some too late. A cashier
- * then cancels the order's timer, and the result says which came first. Two workers block in
- * timerhub_wait() for the unpaid orders. Payments come through a delay queue of their own, so the
- * cashier too is a thread that waits. Exit status 1 if the sums are wrong.
+ * Three shops put orders, each with a timer. Customers pay most of the orders, some too late. A
+ * cashier then cancels the order's timer, and the result says which came first. Two workers block
+ * in timerhub_wait() for the unpaid orders. Payments come through a delay queue of their own, so
+ * the cashier too is a thread that waits. Exit status 1 if the sums are wrong.
  *
  * Usage: delay_queue [ORDERS]
  */
@@ -29,7 +29,7 @@ struct order {
 	uint64_t price;       /* in cents; the shop writes */
 	atomic_uint paid;     /* how often the cashier cancelled its timer: 0 or 1 */
 	atomic_uint late;     /* how often a payment found the timer gone: 0 or 1 */
-	atomic_uint dropped;  /* how often a worker got it: 0 or 1 */
+	atomic_uint dropped;  /* how often a worker got the order: 0 or 1 */
 };
 
 static struct {
@@ -50,7 +50,10 @@ static void must(const char *what, int r)
 	exit(1);
 }
 
-/* Uniform in [low, high). A xorshift, so every shop has a sequence of its own. */
+/*
+ * Returns a random number, uniform in [low, high). The generator is a xorshift, so every shop has a
+ * sequence of its own.
+ */
 static uint64_t pick(uint64_t *seed, uint64_t low, uint64_t high)
 {
 	*seed ^= *seed << 13;
@@ -88,7 +91,7 @@ static void *shop(void *argument)
 	}
 }
 
-/* Takes one event at a time. The others stay in the queue for another thread. */
+/* Takes one event at a time. The other events stay in the queue for another thread. */
 static uint64_t wait_for_one(struct timerhub_queue *queue)
 {
 	struct timerhub_event event;

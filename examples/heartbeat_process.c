@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See heartbeat_process.h. Called by the server's only thread. */
+/* See heartbeat_process.h. The server's only thread calls these functions. */
 #define _GNU_SOURCE 1 /* accept4() */
 
 #include "heartbeat_process.h"

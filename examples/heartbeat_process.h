@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 struct options {
-	uint16_t port;      /* 0: any */
+	uint16_t port;      /* port of the listener; 0: any */
 	uint64_t idle_ns;   /* permitted silence of a connection */
 	uint64_t status_ns; /* interval between printed figures; 0: print at the end only */
 };
@@ -19,17 +19,17 @@ struct figures {
 	uint64_t accepted;
 	uint64_t live;
 	uint64_t messages;
-	uint64_t closed_idle;  /* closed by a timeout */
-	uint64_t closed_peer;  /* closed by the peer, or after an error */
+	uint64_t closed_idle;  /* number of connections that a timeout closed */
+	uint64_t closed_peer;  /* number of connections closed by the peer or after an error */
 	uint64_t wakes;        /* how often a timeout ended the loop's wait */
 	uint64_t turns_ns;     /* time in timerhub_loop_turn(), with callbacks */
 	uint64_t callbacks_ns; /* time in callbacks of connections */
 };
 
 struct process {
-	uint32_t fds_max; /* larger than every descriptor */
+	uint32_t fds_max; /* a number larger than every descriptor */
 	int epoll_fd;     /* has the next two descriptors */
-	int listen_fd;    /* -1: not open; the same for the others */
+	int listen_fd;    /* the listener; -1: not open, as for the other descriptors */
 	int signal_fd;
 };
 

@@ -6,7 +6,7 @@
  * waits in a socket prevents the timeout. heartbeat_process.c has the parts that any server needs.
  *
  * Before it closes a silent connection the server sends "idle DEADLINE_NS CLOSED_NS\n", both on
- * CLOCK_MONOTONIC. SIGINT and SIGTERM end it.
+ * CLOCK_MONOTONIC. SIGINT and SIGTERM end the server.
  *
  * Usage: heartbeat_server [-p PORT] [-t IDLE_MS] [-s STATUS_MS]
  * PORT 0 (default): the kernel picks a free port, which is printed. IDLE_MS: 3000. STATUS_MS: print
@@ -69,12 +69,14 @@ static void connection_farewell(int fd)
 {
 	const uint64_t deadline_ns = server.connections[fd].heard_ns + server.options.idle_ns;
 
-	/* May fail: a peer that does not read is closed as well. */
+	/* The send may fail, because the server also closes a peer that does not read. */
 	dprintf(fd, "idle %" PRIu64 " %" PRIu64 "\n", deadline_ns, process_now_ns());
 	connection_close(fd, &server.figures.closed_idle);
 }
 
-/* If the batch was full, a message may still wait. Then the connection is not silent. */
+/*
+ * If the batch was full, a message may still wait. A connection whose message waits is not silent.
+ */
 static void connection_silent(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {
 	const uint64_t begin_ns = process_now_ns();
@@ -138,7 +140,7 @@ static int handle(const struct epoll_event *events, int count)
 		else if (fd == server.process.listen_fd)
 			accept_all();
 		else if (fd == timerhub_loop_fd(server.loop))
-			server.figures.wakes++; /* only the turn is needed */
+			server.figures.wakes++; /* this event needs only the turn */
 		else if (connection_read(fd) < 0)
 			connection_close(fd, &server.figures.closed_peer);
 	}
@@ -152,7 +154,8 @@ static int run(void)
 
 	while (!stop) {
 		const uint64_t begin_ns = process_now_ns();
-		const int r = timerhub_loop_turn(server.loop); /* just before the loop blocks */
+		/* The program turns just before its loop blocks. */
+		const int r = timerhub_loop_turn(server.loop);
 		if (r < 0)
 			return process_failed("turn", r);
 		server.figures.turns_ns += process_now_ns() - begin_ns;

@@ -93,7 +93,10 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * 1000 * MS + (uint64_t)now.tv_nsec;
 }
 
-/* Uniform in [low, high). A xorshift, so every shop has a sequence of its own. */
+/*
+ * Returns a random number, uniform in [low, high). The generator is a xorshift, so every shop has a
+ * sequence of its own.
+ */
 static uint64_t pick(uint64_t *seed, uint64_t low, uint64_t high)
 {
 	*seed ^= *seed << 13;
@@ -112,7 +115,7 @@ static void note(enum event event, uint32_t order, uint64_t time_ns)
 
 /* ---- the market ---- */
 
-/* The order's key is its number, as text. Any run finds the order by it. */
+/* The order's key is its number, as text. Any run finds the order by its key. */
 static size_t key_of(uint32_t number, char key[KEY_BYTES])
 {
 	return (size_t)snprintf(key, KEY_BYTES, "order %" PRIu32, number);
@@ -220,13 +223,13 @@ static void *crash(void *argument)
 struct fate {
 	uint64_t pay_by_ns;
 	unsigned events[ACKNOWLEDGED + 1]; /* number of entries of each kind */
-	unsigned put_run;                  /* the run that put it */
-	unsigned dropped_run;              /* the last run that dropped it */
+	unsigned put_run;                  /* the run that put the order */
+	unsigned dropped_run;              /* the last run that dropped the order */
 };
 
 struct verdict {
 	unsigned lost, early, paid_and_dropped, twice_in_a_run, after_acknowledgement, again;
-	unsigned paid_later; /* paid in a later run than put */
+	unsigned paid_later; /* orders paid in a later run than the run that put them */
 };
 
 static void judge_drop(struct verdict *verdict, const struct fate *fate, uint64_t now_ns,

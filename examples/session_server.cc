@@ -36,7 +36,7 @@ using namespace std::chrono_literals;
 constexpr auto accept_retry = 100ms;
 constexpr int batch = 64;
 
-/* Ends the program. For calls that fail only without memory or after a mistake. */
+/* Ends the program. Use this for calls that fail only without memory or after a mistake. */
 void must(const char *what, const std::error_code &error)
 {
 	if (!error)
@@ -93,8 +93,8 @@ struct figures {
 class server;
 
 /*
- * A session receives, or it sends the received bytes. Its timeout refers to it, so it cannot be
- * moved.
+ * A session receives, or it sends the received bytes. A session's timeout refers to the session, so
+ * a session cannot be moved.
  */
 class session
 {
@@ -164,7 +164,7 @@ class server
 	timerhub::loop loop_;
 	descriptor epoll_, listener_, signals_;
 	bool stopping_ = false;
-	std::unordered_map<int, session> sessions_; /* by descriptor */
+	std::unordered_map<int, session> sessions_; /* the sessions by descriptor */
 	timerhub::timeout<> retry_;                 /* accepts again after EMFILE */
 };
 
@@ -204,7 +204,7 @@ bool session::receive()
 	const ssize_t count = recv(socket_.fd(), bytes_.data(), bytes_.size(), 0);
 
 	if (count <= 0) {
-		errno = count == 0 ? ECONNRESET : errno; /* not EAGAIN */
+		errno = count == 0 ? ECONNRESET : errno; /* the error must not be EAGAIN */
 		return false;
 	}
 	length_ = static_cast<std::size_t>(count);
@@ -292,7 +292,7 @@ void server::accept_all()
 			must("retry", retry_.set(accept_retry));
 			return;
 		} else {
-			return; /* until epoll reports another */
+			return; /* wait until epoll reports another connection */
 		}
 	}
 }

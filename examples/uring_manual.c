@@ -38,7 +38,7 @@ struct file {
 	int fd;
 	int64_t lines;          /* lines read so far */
 	unsigned length;        /* bytes of an incomplete line */
-	char bytes[LINE_BYTES]; /* the loop reads into it */
+	char bytes[LINE_BYTES]; /* buffer into which the loop reads */
 	pthread_t thread;
 };
 
@@ -242,7 +242,7 @@ static void loop_run(void)
 	while (loop.files_open > 0 || loop.left > 0) {
 		/* Clears the wake fd, and expires the timers due by this clock. */
 		must("advance", timerhub_advance(loop.hub, clock_ns(), &next_ns));
-		/* If more are due, other completions come first. */
+		/* If more timers are due, the loop serves other completions first. */
 		if (must("dispatch", timerhub_dispatch(loop.queue, BATCH)) == BATCH)
 			next_ns = 0;
 		if (loop.files_open > 0 || loop.left > 0)

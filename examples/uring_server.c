@@ -5,7 +5,8 @@
  * every message moves. When the timer expires, the connection is shut down, and its request ends by
  * itself.
  *
- * It is an echo server on 127.0.0.1. SIGINT and SIGTERM end it, and it prints its figures.
+ * It is an echo server on 127.0.0.1. SIGINT and SIGTERM end the server, which then prints its
+ * figures.
  *
  * Usage: uring_server [-p PORT] [-t IDLE_MS] [-P]
  * PORT 0 (default): any, it is printed. IDLE_MS: 3000. -P: a plain ring, even if the kernel has
@@ -261,7 +262,7 @@ static void run(void)
 			count++;
 		}
 		io_uring_cq_advance(&server.ring, count);
-		/* Last, so that bytes that came in time withdraw the expiry. */
+		/* Dispatch last, so that bytes that came in time withdraw the expiry. */
 		if (due)
 			timers_due();
 	}

@@ -20,12 +20,12 @@
 
 enum { TRIES_MAX = 5 };
 
-/* The tested code. It uses a queue, and no clock. */
+/* The tested code. The tested code uses a queue, and no clock. */
 struct client {
 	struct timerhub_queue *queue;
-	uint64_t delay_ns; /* before the next try */
+	uint64_t delay_ns; /* delay before the next try */
 	unsigned tries;
-	uint64_t tried_ns[TRIES_MAX]; /* by the hub's clock */
+	uint64_t tried_ns[TRIES_MAX]; /* time of each try, on the hub's clock */
 	bool failed;                  /* a timer could not be armed */
 };
 
@@ -47,7 +47,7 @@ static void client_try(const struct timerhub_event *event)
 		client_try_later(client);
 }
 
-/* Lets all timers due until then expire, each at its own time. */
+/* Lets all timers expire that are due until the given time, each at its own time. */
 static int run_until(struct timerhub_queue *queue, uint64_t until_ns)
 {
 	struct timerhub *hub = timerhub_queue_hub(queue);

@@ -27,8 +27,8 @@ namespace
 using boost::asio::posix::stream_descriptor;
 
 /*
- * Ends the program after an error, because a reminder could be lost. It does not use exit(): a
- * reader may call this, and exit() would destroy objects in use.
+ * Ends the program after an error, because a reminder could be lost. The function does not use
+ * exit(), because a reader may call the function, and exit() would destroy objects in use.
  */
 void must(const std::string &what, const std::error_code &error)
 {
@@ -71,7 +71,7 @@ class reminders
 		return loop_;
 	}
 
-	/* Must the loop continue? */
+	/* Returns whether the loop must continue. */
 	bool left() const
 	{
 		return running_ > 0 || left_ > 0;
@@ -130,7 +130,7 @@ class reminders
 		made->due = hub_.now() + std::chrono::milliseconds(delay_ms);
 		must("call", loop_.queue().call_after(std::chrono::seconds(0),
 		                                      [at = made.get()] { at->job->set(*at); }));
-		static_cast<void>(made.release()); /* the loop owns it now */
+		static_cast<void>(made.release()); /* the loop owns the reminder now */
 	}
 
 	/* On the loop's thread. The reminder's timeout frees it. */

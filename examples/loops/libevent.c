@@ -12,7 +12,7 @@
 
 static void readable(evutil_socket_t fd, short what, void *argument)
 {
-	(void)fd; /* only wakes; the turn does the rest */
+	(void)fd; /* the event only wakes the loop; the turn does the work */
 	(void)what;
 	(void)argument;
 }

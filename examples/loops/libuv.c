@@ -26,7 +26,7 @@ static void before_blocking(uv_prepare_t *prepare)
 
 static void readable(uv_poll_t *poll, int status, int events)
 {
-	(void)poll; /* only wakes; the turn does the rest */
+	(void)poll; /* the event only wakes the loop; the turn does the work */
 	(void)status;
 	(void)events;
 }

@@ -36,8 +36,8 @@ static struct {
 } job;
 
 /*
- * Ends the program after an error, because a reminder could be lost. It does not use exit(): a
- * reader may call this, and exit() would clean up objects in use.
+ * Ends the program after an error, because a reminder could be lost. The function does not use
+ * exit(), because a reader may call the function, and exit() would clean up objects in use.
  */
 static void must(const char *what, int error)
 {

@@ -118,7 +118,7 @@ START_TEST(kth_sync_that_fails_is_final)
 	bool reached = true;
 	uint64_t seed = dice_roll(&dice);
 
-	/* The first sync, in open, is in the test above. */
+	/* Another test refuses the first sync, which open makes. */
 	for (unsigned k = 2; reached; k++) {
 		struct scene *scene = scene_new(seed);
 		struct model *model = &scene->model;

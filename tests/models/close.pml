@@ -520,7 +520,7 @@ proctype closer()
 		inside == 0
 	:: else
 	fi;
-	!closing_buffer; /* locked instructions from here on */
+	!closing_buffer; /* the actions after this point are locked instructions */
 #ifdef PASS_BEFORE_DROP
 	begun = passes_begun;
 #endif

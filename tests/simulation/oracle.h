@@ -217,7 +217,7 @@ void oracle_taken(const struct taking *taking, const struct timerhub_event *even
  * queue.
  */
 void oracle_shut_down(const struct taking *taking);
-/* `empty`: the call found the queue empty. */
+/* `empty` says that the call found the queue empty. */
 void oracle_take_end(struct taking *taking, bool empty);
 /* Returns whether the owner sleeps because no work is left. */
 bool oracle_mover_sleeps(void);
@@ -230,15 +230,15 @@ uint64_t oracle_drop_begin(unsigned queue);
 void oracle_drop_end(unsigned queue, uint64_t begin);
 
 /*
- * No actor can run. Due timers must be in their queues, and the owner must not sleep longer than
- * until the next deadline. Returns the queues that must have events, as bits.
+ * Check the state in which no actor can run. Due timers must be in their queues, and the owner must
+ * not sleep longer than until the next deadline. Returns the queues that must have events, as bits.
  */
 unsigned oracle_quiet(void);
 
 /* Returns the next deadline, in virtual time; NEVER if there is none. */
 uint64_t oracle_next_ns(void);
 
-/* The hub's clock was set. Its earlier value was `before_ns`. */
+/* The hub's clock was set. The earlier value of the clock was `before_ns`. */
 void oracle_clock_set(uint64_t before_ns);
 
 /*

@@ -27,7 +27,7 @@
 #define LINE_GRANULES (PAGE_GRANULES / 64)
 #define PC_TEXT_BYTES 128
 
-/* The place of an access: the end of its instruction, counted from __executable_start. */
+/* The place of an access is the end of its instruction, counted from __executable_start. */
 #define PC_BITS 28
 
 struct granule {
@@ -52,7 +52,7 @@ static uint64_t lasts[GRANULES];
 static struct granule granules[GRANULES];
 static struct page {
 	uint64_t lines; /* a bit for each 16 granules, set if one of them was accessed */
-	bool held;      /* allocated, and not yet freed */
+	bool held;      /* the page is allocated and not yet freed */
 } pages[PAGES];
 static size_t pages_used; /* pages from this index on were never allocated */
 
@@ -242,7 +242,7 @@ void plain_freed(const void *base, size_t bytes)
 /* Code compiled for another sanitizer calls other functions. */
 #ifndef __SANITIZE_ADDRESS__
 
-/* An access of any size, at any address. */
+/* Checks an access of any size, at any address. */
 static void plain_access(const void *address, size_t bytes, bool write, const void *pc)
 {
 	size_t at = plain_offset(address);
@@ -266,8 +266,8 @@ static __attribute__((noinline)) void granules_access(size_t index, size_t count
 }
 
 /*
- * An access at a multiple of its size, a power of two. Test first whether the memory is watched,
- * because most of it is not.
+ * Checks an access whose size is a power of two, at a multiple of its size. Test first whether the
+ * memory is watched, because most of it is not.
  */
 static inline void plain_access_aligned(const void *address, size_t bytes, bool write,
                                         const void *pc)

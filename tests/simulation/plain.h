@@ -30,7 +30,7 @@ void plain_watch(bool watch);
 void plain_allocated(const void *base, size_t bytes);
 void plain_freed(const void *base, size_t bytes);
 
-/* Returns whether the address is in freed memory. Atomic words are checked by this too. */
+/* Returns whether the address is in freed memory. The atomic accesses use this check too. */
 bool plain_is_freed(const volatile void *address);
 
 #endif

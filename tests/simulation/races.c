@@ -31,7 +31,7 @@ void accesses_note(struct accesses *accesses, struct place place)
 
 /*
  * In these files two stores may come in either order, and the loss of the first is harmless. The
- * files give the reason.
+ * comments in these files give the reason.
  */
 bool races_allowed(struct place place)
 {

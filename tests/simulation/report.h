@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The output of a run. A failure ends the process of the run. If asked, the run prints its
+ * The output of a run. A failure ends the process of the run. If the user asks, the run prints its
  * operations. Each run has a process of its own, and the parent process reads the report.
  */
 #ifndef SIMULATION_REPORT_H
@@ -11,7 +11,9 @@
 #define REPORT_BYTES 512
 #define REPORT_EXIT_STATUS 3
 
-/* Failures are written here, in memory shared with the parent process; NULL: to standard output. */
+/*
+ * Where a failure is written: memory shared with the parent process, or NULL for standard output.
+ */
 extern char *report_text;
 /* Print each operation on standard output. */
 extern bool report_telling;

@@ -3,7 +3,7 @@
  * See sc.h. Each event has the set of all events that precede it in psc, directly or indirectly. An
  * event e follows g in three cases:
  *
- * - e is later on the same thread.
+ * - e is later than g on the same thread.
  * - e is on the same word as g, and comes after g in the word's order or happens after g.
  * - g happens before an access of another word, which happens before e.
  */

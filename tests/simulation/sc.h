@@ -10,7 +10,7 @@
 
 #include "memory.h"
 
-/* Number of known accesses. Each has a bit in a word of 64 bits. */
+/* Number of known accesses. Each known access has a bit in a word of 64 bits. */
 #define SC_EVENTS 32
 
 /* State of each atomic word, found by its address. */
@@ -31,8 +31,8 @@ void sc_forget(struct sc_word *word);
 void sc_access(const void *word);
 
 /*
- * May a seq_cst load of the word return store `number`, after which the thread's view is `after`?
- * The word's store n is its n-th from 0 on.
+ * Returns whether a seq_cst load of the word may return store `number`, after which the thread's
+ * view is `after`. The word's stores are numbered from 0 on.
  */
 bool sc_may_read(const struct sc_word *word, uint32_t number, const struct memory_view *after);
 

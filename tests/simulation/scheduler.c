@@ -95,7 +95,7 @@ static void scheduler_drift(uint32_t roll)
 		scheduler_wake_due();
 }
 
-/* If no actor can run, let time pass until one can run. */
+/* If no actor can run, let time pass until an actor can run. */
 static void scheduler_pass_time(void)
 {
 	scheduler.quiet();
@@ -217,7 +217,7 @@ void scheduler_yield(void)
 		scheduler_go_on((uint32_t)dice_roll(&scheduler.dice));
 }
 
-/* The actor spins. If no other actor can run, only time can end the spin. */
+/* Called when the actor spins. If no other actor can run, only time can end the spin. */
 void simulation_relax(void)
 {
 	struct actor *self = scheduler.current;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Actors are threads to the library and coroutines to the simulation. One actor runs at a time. The
- * seed chooses it. Virtual time passes when the dice say so, or when no actor can run.
+ * seed chooses the running actor. Virtual time passes when the dice say so, or when no actor can
+ * run.
  *
  * The library, built with hooks.h, counts simulation_steps_left down before each atomic step and
- * calls simulation_switch() at zero. The simulated system calls count it down too. Between two such
- * steps no other actor runs, so the oracle's work there is atomic.
+ * calls simulation_switch() at zero. The simulated system calls also count simulation_steps_left
+ * down. Between two such steps no other actor runs, so the oracle's work there is atomic.
  */
 #ifndef SIMULATION_SCHEDULER_H
 #define SIMULATION_SCHEDULER_H
@@ -24,7 +25,7 @@ struct actor {
 	void *argument;
 	const void *waits_on; /* the object that can wake the actor; NULL: only time wakes it */
 	uint64_t wake_ns;     /* time at which it continues without a wake; UINT64_MAX: never */
-	bool stalled;         /* not blocked, but does not run until wake_ns */
+	bool stalled;         /* the actor is not blocked, but does not run until wake_ns */
 	bool over;            /* `run` has returned */
 	uint64_t runs;        /* number of switches to this actor */
 	uint64_t relaxes;     /* number of pauses while the actor spun */
@@ -68,7 +69,7 @@ static inline unsigned scheduler_self(void)
 	return scheduler.self;
 }
 
-/* This actor becomes the current one. */
+/* Make this actor the current actor. */
 static inline void scheduler_enter(struct actor *actor)
 {
 	scheduler.current = actor;
@@ -88,10 +89,10 @@ struct actor *scheduler_spawn(void (*run)(void *argument), void *argument);
 void scheduler_hold(void);
 void scheduler_release(void);
 
-/* A step follows: others may run before it. */
+/* Announces an atomic step, before which other actors may run. */
 void scheduler_step(void);
 
-/* Let other actors run, if any can. Returns after some time. */
+/* Let other actors run, if an actor can run. Returns after some time. */
 void scheduler_yield(void);
 
 /* Block the current actor on `on` (may be NULL) until it is woken or until that time. */

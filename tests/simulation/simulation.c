@@ -42,13 +42,13 @@ struct options {
 	bool dropped[OPERATIONS_MAX];
 };
 
-/* Shared between this process and its children. */
+/* Memory that this process shares with its children. */
 static struct shared {
 	_Atomic(uint64_t) next;     /* the next seed to be run */
 	_Atomic(uint64_t) weakened; /* number of times that the weakened access was made */
 	_Atomic(uint64_t) digest;   /* sum over the final dice and time of each run */
 	struct {
-		uint64_t seed; /* runs in progress */
+		uint64_t seed; /* the seed of the run in progress */
 		char text[REPORT_BYTES];
 	} jobs[JOBS_MAX];
 } * shared;

@@ -15,9 +15,9 @@
 
 static struct {
 	bool open, armed;
-	bool readable; /* has expired since it was set */
+	bool readable; /* the timerfd has expired since it was set */
 	bool was_set;  /* the clock was set since the last report */
-	bool cancels;  /* wants a report when the clock is set (TFD_TIMER_CANCEL_ON_SET) */
+	bool cancels;  /* the timerfd reports a setting of the clock (TFD_TIMER_CANCEL_ON_SET) */
 	uint64_t at_ns;
 } timerfd;
 

@@ -69,7 +69,7 @@ void __tsan_write_range(const void *address, size_t bytes)
 	TSAN_ACCESS(address, bytes, true);
 }
 
-/* Newer compilers' names for copying and filling. */
+/* The names that newer compilers use for copying and filling. */
 void *__tsan_memcpy(void *to, const void *from, size_t bytes);
 void *__tsan_memmove(void *to, const void *from, size_t bytes);
 void *__tsan_memset(void *to, int byte, size_t bytes);

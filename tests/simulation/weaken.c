@@ -18,7 +18,7 @@ static struct {
 	uint64_t times;
 	bool made;                     /* the current thread is making the weakened access */
 	bool eager;                    /* loads of this run are eager to return old stores */
-	unsigned left[MEMORY_THREADS]; /* loads of a thread that remain eager */
+	unsigned left[MEMORY_THREADS]; /* number of a thread's loads that remain eager */
 } weaker;
 
 bool weaken_asked;

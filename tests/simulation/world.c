@@ -22,7 +22,7 @@
  * bursts.
  */
 #define GATHER_NS 250000
-/* As in lib/hub/consume.c. */
+/* This value equals the value in lib/hub/consume.c. */
 #define STOPPED_NAP_NS 50000
 
 struct world world;

@@ -35,19 +35,20 @@ struct plan {
 };
 
 struct world_queue {
-	struct timerhub_queue *queue; /* NULL while closed */
+	struct timerhub_queue *queue; /* the queue; NULL while it is closed */
 	int fd;                       /* the queue's eventfd */
 	unsigned users;               /* calls in progress that must return before a close begins */
 	bool closing;
-	bool dispatched;                 /* events go to callbacks, so each timer must have one */
-	int consumer;                    /* the only worker that takes events; -1: all do */
-	uint64_t closed;                 /* stamp of the last close's return */
-	uint64_t interrupted;            /* stamp of the last interrupt's return */
-	unsigned interrupting;           /* interrupts in progress */
-	struct memory_view opened, left; /* opener to callers, callers to closer */
-	bool stopping;                   /* a stop has begun since it was opened */
-	bool stopped;                    /* the stop has returned */
-	uint64_t stopped_at;             /* stamp of the stop's return */
+	bool dispatched;       /* events go to callbacks, so each timer must have one */
+	int consumer;          /* the only worker that takes events; -1: all do */
+	uint64_t closed;       /* stamp of the last close's return */
+	uint64_t interrupted;  /* stamp of the last interrupt's return */
+	unsigned interrupting; /* interrupts in progress */
+	/* Views by which the opener informs callers, and callers inform the closer. */
+	struct memory_view opened, left;
+	bool stopping;       /* a stop has begun since it was opened */
+	bool stopped;        /* the stop has returned */
+	uint64_t stopped_at; /* stamp of the stop's return */
 };
 
 struct worker {
@@ -57,9 +58,9 @@ struct worker {
 	unsigned operation;         /* number of the operation in progress */
 	uint64_t edges[QUEUES_MAX]; /* edges that its edge-triggered poll has reported */
 	struct taking *taking;      /* the worker's dispatch in progress */
-	int blocked_on, polls_edge; /* the queue that it waits for; or -1 */
+	int blocked_on, polls_edge; /* index of the queue that the worker waits for, or -1 */
 	struct walk walk;           /* the worker's walk in progress */
-	struct life *inside;        /* the timer whose callback it runs; or NULL */
+	struct life *inside;        /* the timer whose callback the worker runs, or NULL */
 	bool must_leave;            /* the worker was waiting when another worker interrupted */
 };
 

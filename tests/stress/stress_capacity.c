@@ -16,8 +16,8 @@
 enum state { EMPTY, HELD, GONE };
 
 /*
- * Canceller and consumer both try to end the timer. The first to change HELD by compare-and-swap
- * has ended it.
+ * Canceller and consumer both try to end the timer. The thread that first changes HELD by
+ * compare-and-swap has ended the timer.
  */
 struct cell {
 	atomic_uint life_state; /* 4 * generation + state */

@@ -323,11 +323,11 @@ START_TEST(stopped_while_submitting_it_delays_nobody)
 END_TEST
 
 /*
- * A producer is delayed while others submit. It finds the current end of the inbox within a cache
- * line of its place, and does not walk over the new entries. The hub is manual and has one lane,
- * into which other threads push 1,600 times. A walk over these entries would take some 16,000
- * instructions. Six calls are delayed, each at the place where the delay costs most. Together the
- * calls may take SIX_CALLS_MORE_MAX additional instructions.
+ * A producer is delayed while others submit. The delayed producer finds the current end of the
+ * inbox within a cache line of its place, and does not walk over the new entries. The hub is manual
+ * and has one lane, into which other threads push 1,600 times. A walk over these entries would take
+ * some 16,000 instructions. Six calls are delayed, each at the place where the delay costs most.
+ * Together the calls may take SIX_CALLS_MORE_MAX additional instructions.
  */
 #define MEANWHILE_ROUNDS 100
 #define MEANWHILE 16

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * See tracer.h. There are two processes. The program has the victim and the other threads. The
- * tracer is forked before there are threads, and gets its orders through a socket. Both share the
- * memory with the recorded path. The victim marks the beginning and the end of each call by int3.
+ * tracer is forked before there are threads, and gets its orders through a socket. Both processes
+ * share the memory with the recorded path. The victim marks the beginning and the end of each call
+ * by int3.
  */
 #include "tracer.h"
 
@@ -57,8 +58,8 @@ static uintptr_t peek_register(size_t offset)
 }
 
 /*
- * Let the victim stop before the instruction at `at`. With 0, it does not stop. Returns 0 or an
- * errno.
+ * Let the victim stop before the instruction at `at`. If `at` is 0, the victim does not stop.
+ * Returns 0 or an errno.
  */
 static int set_breakpoint(uintptr_t at)
 {
@@ -244,7 +245,8 @@ static int tracer_socket;
 static int victim_pipe[2];
 static pthread_t victim_thread;
 static atomic_uint calls_begun;
-static atomic_uint calls_ended; /* its release makes the victim's writes visible */
+/* Number of ended calls; its release makes the victim's writes visible. */
+static atomic_uint calls_ended;
 
 struct job {
 	void (*call)(void *);

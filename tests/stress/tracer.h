@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A process that stops one thread of the program, the victim, before a chosen instruction of the
- * library, by ptrace and a debug register. It records the path of a call, instruction by
+ * library, by ptrace and a debug register. The tracer records the path of a call, instruction by
  * instruction. It runs through code outside the library (the vdso's clock, a sanitizer's runtime
  * with its locks) at full speed. If debug registers never fire, it uses single steps only.
  *
@@ -26,7 +26,7 @@ struct tracer_way {
  * this.
  */
 bool tracer_open(void);
-/* Call it while the victim is between two calls. */
+/* Ends the process, while the victim is between two calls. */
 void tracer_close(void);
 
 /*

@@ -50,7 +50,7 @@ struct puppet {
 void puppet_start(struct puppet *puppet, enum test_point point);
 /* Release the puppet, and return when it has stopped at this point or has finished its call. */
 void puppet_go_on_if_it_comes(struct puppet *puppet, enum test_point point);
-/* Release the puppet, and wait until its call is done. */
+/* Release the puppet, and wait until its call has returned. */
 void puppet_finish(struct puppet *puppet);
 
 /* The owner thread stops when it reaches this point for the nth time. */

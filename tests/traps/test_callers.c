@@ -92,8 +92,8 @@ END_TEST
 
 /*
  * Trap 2: A has claimed the push of its timer and is stopped before the push. B moves the same
- * timer earlier, finds it claimed, and does not push. Then A must use B's deadline, because A's own
- * deadline does not wake the owner.
+ * timer earlier, finds it claimed, and does not push. When A continues, it must use B's deadline,
+ * because A's own deadline does not wake the owner.
  */
 static void check_trap_2(enum test_point point)
 {
@@ -109,7 +109,8 @@ static void check_trap_2(enum test_point point)
 	puppet_start(&a, point);
 	b_ns = timerhub_now(rig.hub) + 2 * MS;
 	expect_eq(timerhub_rearm(rig.hub, shared, b_ns, TIMERHUB_ABSOLUTE), 0);
-	owner_settles(rig.hub); /* B has woken the owner. It found no entry, or has delivered. */
+	/* B has woken the owner. The owner found no entry, or has delivered. */
+	owner_settles(rig.hub);
 	puppet_finish(&a);
 	expect_eq(a.deed.result, 0);
 	expect_eq(expect_event(&rig, 'S').expires_ns, b_ns);
@@ -356,7 +357,10 @@ START_TEST(trap_4_late_record_of_a_wake_silences_nobody)
 }
 END_TEST
 
-/* One caller is stopped at every point at the same time. All stay stopped while B runs. */
+/*
+ * One caller is stopped at every point at the same time. All stopped callers stay stopped while B
+ * runs.
+ */
 START_TEST(callers_stopped_everywhere_delay_nobody)
 {
 	struct rig rig = rig_open(64);

@@ -11,7 +11,8 @@
 
 #include "wall_clock.h"
 
-static uint64_t ahead_ns; /* ahead of the kernel's wall clock, modulo 2^64 */
+/* How far the program's wall clock is ahead of the kernel's, modulo 2^64. */
+static uint64_t ahead_ns;
 
 static void clock_jump(int64_t ns)
 {

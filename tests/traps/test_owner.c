@@ -99,8 +99,8 @@ END_TEST
 
 /*
  * Law 5: the owner reads the clock, then empties the inbox. The test stops the owner between these
- * two steps. It arms timers that are due before, between and after the scheduled timers. Then all
- * become due, and the owner continues. If the owner read the clock after it empties the inbox, it
+ * two steps. It arms timers that are due before, between and after the scheduled timers. After that
+ * all timers become due, and the owner continues. If the owner read the clock after the inbox, it
  * would expire the scheduled timers first and the new timers in its next pass, in the wrong order.
  */
 static bool check_order(uint64_t margin_ns)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The fields of a pair. They follow the drawing in pair.h and use multiplication and division
- * instead of the library's functions.
+ * The fields of a pair. The functions for these fields follow the drawing in pair.h and use
+ * multiplication and division instead of the library's functions.
  */
 #ifndef UNIT_PARTS_H
 #define UNIT_PARTS_H

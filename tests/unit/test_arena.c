@@ -14,7 +14,7 @@
 static const uint32_t capacities[] = { 1,   2,   3,   15,   16,   17,   255,
 	                               511, 512, 513, 1024, 1040, 1041, 5000 };
 
-/* Takes all free slots, from all CPUs in turn. Each slot must come once. */
+/* Takes all free slots, from all CPUs in turn. The arena must hand out each slot once. */
 static uint32_t take_all(struct arena *arena, uint32_t *slots)
 {
 	bool *taken = calloc(arena->capacity, sizeof(*taken));
@@ -91,8 +91,8 @@ END_TEST
 #define CROWD 3000
 
 /*
- * One thread takes all slots, on any CPU, and puts all back on one CPU. Then each CPU finds its
- * share near: its takes do not touch the stacks of other CPUs.
+ * One thread takes all slots, on any CPU, and puts all back on one CPU. After that each CPU finds
+ * its share near: its takes do not touch the stacks of other CPUs.
  */
 START_TEST(slots_put_by_one_come_home)
 {
@@ -141,7 +141,9 @@ START_TEST(slot_put_is_taken_again_on_that_cpu)
 }
 END_TEST
 
-/* Take a list into `held`: all of it, or nothing. Returns the number of slots taken. */
+/*
+ * Take a list of slots into `held`: the whole list, or no slot. Returns the number of slots taken.
+ */
 static uint64_t take_list(struct arena *arena, unsigned cpu, uint32_t *held, uint32_t *count,
                           unsigned wanted)
 {

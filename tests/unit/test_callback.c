@@ -100,7 +100,8 @@ START_TEST(thread_knows_of_its_own)
 	callback_consider(inner, other_slot);
 	expect(callbacks_inside(&callbacks, handle));
 	expect(!callbacks_inside(&callbacks, other_slot)); /* not yet begun */
-	callbacks_wait(&callbacks, other_slot, true);      /* no wait for the own callback */
+	/* A thread does not wait for its own callback. */
+	callbacks_wait(&callbacks, other_slot, true);
 	callback_begin(inner, other_slot);
 	expect(callbacks_inside(&callbacks, other_slot));
 	callbacks_wait(&callbacks, other_slot, true);
@@ -181,8 +182,8 @@ static void see_nap(enum test_point point)
 }
 
 /*
- * A canceller inside a callback waits for no callback. It waits for a thread that is about to
- * deliver the timer.
+ * A canceller inside a callback waits for no callback. A canceller inside a callback waits for a
+ * thread that is about to deliver the timer.
  */
 START_TEST(not_waiting_for_what_runs_still_waits_for_what_is_decided)
 {

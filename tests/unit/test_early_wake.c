@@ -79,8 +79,8 @@ START_TEST(lead_follows_a_machine_that_changes)
 END_TEST
 
 /*
- * The worst sequences of sleeps are: many late sleeps and then a punctual sleep, one punctual sleep
- * in eight, and a random order.
+ * The worst sequences of sleeps are many late sleeps before a punctual sleep, one punctual sleep in
+ * eight, and a random order.
  */
 static uint64_t worst_ns(struct dice *dice, const struct early_wake *lead, unsigned way)
 {

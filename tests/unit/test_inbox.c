@@ -213,8 +213,9 @@ END_TEST
  */
 static struct {
 	struct inbox inbox;
-	unsigned pushes; /* by other producers during the delay; 0 after it */
-	unsigned cells;  /* cells that the delayed producer has read since */
+	/* Number of pushes by other producers during the delay; 0 after the delay. */
+	unsigned pushes;
+	unsigned cells; /* number of cells that the delayed producer has read since its delay */
 } held;
 
 static void hold_up(enum test_point point)

@@ -180,7 +180,10 @@ START_TEST(never_early_at_the_end_of_time)
 	expect_eq(timerhub_timeout_set(loop, &items[0].timeout, NEVER), -ERANGE);
 	expect_eq(timerhub_timeout_set_at(loop, &items[1].timeout, NEVER), -ERANGE);
 	expect_eq(timerhub_timeout_set_at(loop, &items[1].timeout, NEVER - 1), 0);
-	/* A timeout is moved beyond the largest deadline. It stays set and does not come early. */
+	/*
+	 * A timeout is moved beyond the largest deadline. The timeout stays set and does not come
+	 * early.
+	 */
 	expect_eq(turn_at(START + SEC), 0);
 	expect_eq(timerhub_timeout_deadline(&items[0].timeout), NEVER - 1);
 	expect_eq(turn_at(NEVER - 2), 0);

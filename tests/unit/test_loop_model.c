@@ -41,8 +41,8 @@ struct bench {
 	unsigned called;  /* callbacks of this turn */
 	uint32_t fresh[TIMERHUB_LOOP_FRESH_MAX];
 	unsigned fresh_count;
-	struct entry *due[TIMEOUTS]; /* due in the turn in progress, sorted */
-	uint64_t due_ns[TIMEOUTS];   /* their deadlines when the turn began */
+	struct entry *due[TIMEOUTS]; /* timeouts that are due in the present turn, sorted */
+	uint64_t due_ns[TIMEOUTS];   /* deadlines of the timeouts in `due` when the turn began */
 	unsigned due_count, due_next;
 	uint64_t calls;
 	struct entry entries[TIMEOUTS];

@@ -168,8 +168,8 @@ START_TEST(after_a_crowd_there_may_be_nothing)
 END_TEST
 
 /*
- * Law 8: a re-arm to a later deadline changes only the deadline. It does not put the timer into the
- * inbox. See timerhub_rearm().
+ * Law 8: a re-arm to a later deadline changes only the deadline. Such a re-arm does not put the
+ * timer into the inbox. See timerhub_rearm().
  */
 START_TEST(moved_later_changes_the_deadline_alone)
 {
@@ -226,7 +226,7 @@ END_TEST
 /* A hook's actions while the owner rests. */
 static struct {
 	struct rig *rig;
-	timerhub_timer timer; /* the hook moves it at each look */
+	timerhub_timer timer; /* timer that the hook moves at each look */
 	uint64_t move_to_ns, move_by_ns;
 	unsigned looks; /* looks of all passes */
 	unsigned passes;
@@ -362,8 +362,8 @@ static void push_hook(enum test_point point)
 
 /*
  * The owner has promised to look at 5 s. A caller claims the push of an idle timer and is stopped
- * before or after the push. Another caller moves the timer, and the owner makes a pass. Then the
- * first caller continues.
+ * before or after the push. Another caller moves the timer, and the owner makes a pass. After the
+ * pass the first caller continues.
  */
 static bool push_wakes(enum test_point point, uint64_t claim_ns, uint64_t to_ns, bool *ret_pushed)
 {
@@ -471,7 +471,7 @@ static void fair_hook(enum test_point point)
 		fair.works++;
 	if (point != TEST_POINT_RING_BEFORE_COUNT)
 		return;
-	/* Each ring takes this time. Nothing else moves the clock. */
+	/* Each ring takes this time. Only the rings move the clock. */
 	expect(clock_set(&fair.hub->clock, timerhub_now(fair.hub) + fair.ring_ns));
 	rung = fair_rung();
 	fair.work[rung] = fair.works + u64_load_relaxed(&owner->counts->refiled);

@@ -62,8 +62,8 @@ START_TEST(recorded_wake_spares_others_until_the_next_pass)
 	expect(!promise_woken(&promise));
 	expect(promise_wants_wake(&promise, 10, &pass));
 	/*
-	 * The first caller has not recorded its wake, so a second caller wakes the owner too. This
-	 * is harmless.
+	 * The first caller has not recorded its wake, so a second caller wakes the owner too. A
+	 * second wake is harmless.
 	 */
 	expect(promise_wants_wake(&promise, 5, &other));
 	promise_record_wake(&promise, pass);

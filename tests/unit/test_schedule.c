@@ -40,7 +40,7 @@ static void bench_free(struct bench *bench)
 	free(bench);
 }
 
-/* Are two slots in the same bucket of the wheel? */
+/* Returns whether two slots are in the same bucket of the wheel. */
 static bool bench_beside(const struct bench *bench, uint32_t a, uint32_t b)
 {
 	const struct wheel_chunk *chunks = bench->schedule.wheel.chunks;

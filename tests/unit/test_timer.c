@@ -123,7 +123,7 @@ static enum timer_left left_of(uint64_t is_there)
 	return is_there ? TIMER_WAKE : TIMER_PUSH;
 }
 
-/* Can a slot be in this state? */
+/* Returns whether a slot can be in this state. */
 static bool possible(const struct parts *parts)
 {
 	bool never = parts->deadline_ns == NEVER;
@@ -653,7 +653,7 @@ static void do_arm(struct bench *bench, struct said *said, uint64_t at_ns)
 		say_arming(bench, said, &arming);
 }
 
-/* As timerhub_rearm() does it. */
+/* Re-arm the timer as timerhub_rearm() does. */
 static void do_rearm(struct bench *bench, struct said *said, uint64_t at_ns)
 {
 	struct timer_outcome outcome;
@@ -757,7 +757,7 @@ static void do_drop(struct bench *bench, struct said *said, uint64_t at_ns)
 	said->words[0] = timer_drop(&bench->timers, SLOT);
 }
 
-/* As consume.c does it, on a clock that goes back if it is before the deadline. */
+/* Deliver the timer as consume.c does, on a clock that goes back if it is before the deadline. */
 static void do_deliver(struct bench *bench, struct said *said, uint64_t now_ns)
 {
 	struct timer_outcome outcome;
@@ -797,7 +797,9 @@ static const struct act {
 	{ "expire", do_expire, 70000, true },
 	{ "rest", do_rest, 2, true },
 	{ "drop", do_drop, 0, true },
-	/* Each of these is two decisions. The test makes no other decision between the two. */
+	/*
+	 * Each of these acts makes two decisions. The test makes no other decision between the two.
+	 */
 	{ "reuse earlier", do_reuse, 500, false },
 	{ "reuse later", do_reuse, 90000, false },
 };

@@ -262,7 +262,8 @@ static void bench_refile(struct bench *bench, struct dice *dice, uint32_t slot, 
 }
 
 /*
- * Returns the number of slots that wheel_doubt() gave out. Each of them is filed again or removed.
+ * Returns the number of slots that wheel_doubt() gave out. Each of these slots is filed again or
+ * removed.
  */
 static unsigned bench_doubt(struct bench *bench, struct dice *dice, uint64_t before_ns,
                             uint32_t *slots, unsigned stay)

@@ -38,7 +38,8 @@ struct watched {
 	struct call call;
 	const char *name;
 	struct reading now, before;
-	struct reply *replies[KEYS_SHARDS_MAX]; /* of this reading, with the values of the relays */
+	/* The servers' replies of this reading, with the values of the relays. */
+	struct reply *replies[KEYS_SHARDS_MAX];
 };
 
 static void add_field(struct reading *reading, const char *name, uint64_t value)
