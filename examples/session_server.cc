@@ -4,7 +4,8 @@
  * a member that each message moves. The timeout's callback destroys a session that is silent for
  * too long, and the timeout with it.
  *
- * It is an echo server on 127.0.0.1. SIGINT and SIGTERM end it, and it prints its figures.
+ * The program is an echo server on 127.0.0.1. SIGINT and SIGTERM end the server, which then prints
+ * its figures.
  *
  * Usage: session_server [-p PORT] [-t IDLE_MS]
  * PORT 0 (default): any, it is printed. IDLE_MS: 3000.

@@ -78,8 +78,8 @@ static uint64_t clock_ns(void)
 }
 
 /*
- * Any thread. The deadline is absolute, because a delay would count from the hub's last advance,
- * which may have been long ago.
+ * Any thread may call. The deadline is absolute, because a delay would count from the hub's last
+ * advance, which may have been long ago.
  */
 static void arm(uint64_t delay_ms, timerhub_fn *fn, void *data)
 {

@@ -5,8 +5,8 @@
  * every message moves. When the timer expires, the connection is shut down, and its request ends by
  * itself.
  *
- * It is an echo server on 127.0.0.1. SIGINT and SIGTERM end the server, which then prints its
- * figures.
+ * The program is an echo server on 127.0.0.1. SIGINT and SIGTERM end the server, which then prints
+ * its figures.
  *
  * Usage: uring_server [-p PORT] [-t IDLE_MS] [-P]
  * PORT 0 (default): any, it is printed. IDLE_MS: 3000. -P: a plain ring, even if the kernel has

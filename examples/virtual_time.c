@@ -20,7 +20,7 @@
 
 enum { TRIES_MAX = 5 };
 
-/* The tested code. The tested code uses a queue, and no clock. */
+/* The code that is tested. The tested code uses a queue, and no clock. */
 struct client {
 	struct timerhub_queue *queue;
 	uint64_t delay_ns; /* delay before the next try */

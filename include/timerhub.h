@@ -362,10 +362,10 @@ TIMERHUB_API int timerhub_rearm(struct timerhub *hub, timerhub_timer timer, uint
                                 uint32_t flags);
 
 /*
- * Give `count` timers the same deadline. The call reads the clock at most once. It skips timers
- * that are not live. Returns the number of live timers, idle kept timers included. Any thread may
- * call; lock-free. -ERANGE: the deadline is too late. -EINVAL: an argument is NULL, unknown flags,
- * count above INT_MAX.
+ * Give `count` timers the same deadline. The call reads the clock at most once. The call skips
+ * timers that are not live. Returns the number of live timers, idle kept timers included. Any
+ * thread may call; lock-free. -ERANGE: the deadline is too late. -EINVAL: an argument is NULL,
+ * unknown flags, count above INT_MAX.
  */
 TIMERHUB_API int timerhub_rearm_many(struct timerhub *hub, const timerhub_timer *timers,
                                      unsigned count, uint64_t expires_ns, uint32_t flags);
@@ -447,7 +447,7 @@ TIMERHUB_API int timerhub_each(struct timerhub *hub, timerhub_each_fn *fn, void 
 /*
  * Take up to `max` events, in the order in which their timers expired. With slack, a timer with an
  * earlier deadline may expire later. The call never blocks. Any thread may call; lock-free. Returns
- * the number of events. If the call finds the queue empty, the fd is no longer readable. If it
+ * the number of events. If the call finds the queue empty, the fd is no longer readable. If a drain
  * stops at `max`, the fd stays readable, and an edge-triggered poller gets a new edge. Every event
  * in the array counts as delivered: the table above says when its data may be freed. -EINVAL: an
  * argument is NULL, `max` above INT_MAX.
@@ -458,7 +458,7 @@ TIMERHUB_API int timerhub_drain(struct timerhub_queue *queue, struct timerhub_ev
 /*
  * Like timerhub_drain(), but blocks until there is an event, for at most `timeout_ns`. UINT64_MAX
  * means no limit. The timeout is real time, even on a manual hub. A signal does not end the wait.
- * Any thread.
+ * Any thread may call.
  *
  *   0           timed out
  *   -ECANCELED  timerhub_interrupt() was called

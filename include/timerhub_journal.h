@@ -275,8 +275,8 @@ TIMERHUB_API int timerhub_journal_done(struct timerhub_journal *journal,
                                        const struct timerhub_task *task);
 
 /*
- * Return a task: the task is delivered again `delay_ns` from now. If this was its attempts_max-th
- * delivery, the task is parked with reason 0 instead. Errors as for done; -ERANGE.
+ * Return a task: the task is delivered again `delay_ns` from now. If this was the task's
+ * attempts_max-th delivery, the task is parked with reason 0 instead. Errors as for done; -ERANGE.
  */
 TIMERHUB_API int timerhub_journal_retry(struct timerhub_journal *journal,
                                         const struct timerhub_task *task, uint64_t delay_ns);

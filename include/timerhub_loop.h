@@ -15,11 +15,11 @@
  * of one length together.
  *
  * Time. All times are uint64_t nanoseconds on the loop's clock. A delay counts from the call, but
- * the call reads no clock. Its deadline first counts from the loop's last reading of the clock. The
- * next reading moves the deadline on by the time between the two readings. The loop reads its clock
- * in each turn, and before the 65th timeout that is set by delay since the last reading. So a
- * timeout never expires early. A timeout is late by at most the length of the turn in which it was
- * set.
+ * the call reads no clock. The deadline of a delay first counts from the loop's last reading of the
+ * clock. The next reading moves the deadline on by the time between the two readings. The loop
+ * reads its clock in each turn, and before the 65th timeout that is set by delay since the last
+ * reading. So a timeout never expires early. A timeout is late by at most the length of the turn in
+ * which it was set.
  *
  * Threads. A loop belongs to the thread that opened it. The loop's thread makes all calls, and
  * other threads get -EPERM. No call is async-signal-safe. No call is a cancellation point of

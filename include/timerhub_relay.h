@@ -56,9 +56,9 @@ struct timerhub_relay;
 #define TIMERHUB_RELAY_DELIVERY_BYTES 48
 
 /*
- * A task that a taker has taken. Its data stays valid until done or retry of it returns 0, -ESTALE
- * or -ENOENT, or until it is released. The data stays valid even if the task ends or another taker
- * takes it before that.
+ * A task that a taker has taken. The task's data stays valid until done or retry of it returns 0,
+ * -ESTALE or -ENOENT, or until it is released. The data stays valid even if the task ends or
+ * another taker takes it before that.
  */
 struct timerhub_relay_task {
 	char id[TIMERHUB_RELAY_ID_BYTES];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Stores the watermark, the sequence number up to which the log is stable, in a file beside the
- * log. The watermark is written after each sync of the log, before callers return. It is synced
- * only at the end of a segment and of the journal. So the watermark names only stable records, and
- * survives the death of the process. A log that ends before the watermark has lost acknowledged
- * records.
+ * log. The watermark is written after each sync of the log, before callers return. The watermark is
+ * synced only at the end of a segment and of the journal. So the watermark names only stable
+ * records, and survives the death of the process. A log that ends before the watermark has lost
+ * acknowledged records.
  *
  * The watermark's file exists if a segment ever existed. So a directory with a watermark and no
  * segment has lost all segments. Version 1 left the file empty.

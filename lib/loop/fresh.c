@@ -78,7 +78,10 @@ void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 	timeout->fresh = 0;
 }
 
-/* Schedule a timeout that was set since it was last scheduled. Its whole length remains. */
+/*
+ * Schedule a timeout that was set since it was last scheduled. The whole length of the timeout
+ * remains.
+ */
 static void fresh_file_one(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {
 	uint64_t now_ns = loop->front.base_ns;

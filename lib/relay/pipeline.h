@@ -66,7 +66,8 @@ int pipeline_read(struct pipeline *pipeline, uint64_t now_ns);
 
 /*
  * Finish unconfirmed requests whose timeout has ended. Returns an error if a reply is overdue; the
- * caller must then close the connection. Otherwise writes when the next reply or timeout is due.
+ * caller must then close the connection. If no reply is overdue, writes when the next reply or
+ * timeout is due.
  */
 int pipeline_expire(struct pipeline *pipeline, uint64_t now_ns, uint64_t *ret_next_ns);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Encodes the command of each kind of request, and reads the replies. Only the shard's thread
- * calls. It holds the lock when a reply changes deliveries or counters. Tested by
+ * calls. The thread holds the lock when a reply changes deliveries or counters. Tested by
  * tests/relay/test_calls.c, and by wire_test.py, in which each reply is lost once.
  */
 #include "relay/request.h"

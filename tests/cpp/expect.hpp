@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Assertions and the list of tests for the C++ programs. They do not use libcheck, whose macros
- * contain C casts.
+ * Assertions and the list of tests for the C++ programs. The assertions do not use libcheck, whose
+ * macros contain C casts.
  */
 #ifndef TESTS_CPP_EXPECT_HPP
 #define TESTS_CPP_EXPECT_HPP

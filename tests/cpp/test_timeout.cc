@@ -256,7 +256,10 @@ void nothing_allocates()
 
 /* ---- a session is destroyed ---- */
 
-/* Both timeouts of a session are set for a second from now. If they are called, the test fails. */
+/*
+ * Both timeouts of a session are set for a second from now. If a timeout's callable is called, the
+ * test fails.
+ */
 std::unique_ptr<session> doomed(const rig &rig)
 {
 	auto one = std::make_unique<session>();

@@ -5,8 +5,9 @@
  * processors. See usage(). The exit status is the status of the command, or 125 if this machine
  * does not permit the options.
  *
- * The filter has the errors of a container engine's default profile. It names the refused calls and
- * allows all others. A real profile names the allowed calls, so it also refuses unknown calls.
+ * The filter has the errors of a container engine's default profile. The filter names the refused
+ * calls and allows all others. A real profile names the allowed calls, so it also refuses unknown
+ * calls.
  */
 #include <errno.h>
 #include <getopt.h>

@@ -12,7 +12,7 @@
 struct life;
 
 /*
- * Starts the load. It arms `timers` timers in the course of `span_ns`, with deadlines up to
+ * Starts the load. The load arms `timers` timers in the course of `span_ns`, with deadlines up to
  * `span_ns` away.
  */
 struct life *life_begin(struct rig *rig, unsigned timers, uint64_t span_ns);

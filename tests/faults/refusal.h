@@ -3,8 +3,8 @@
  * Makes the kernel refuse system calls: the k-th call of a kind, or all calls from the k-th on.
  *
  * A seccomp filter reports the calls to a thread outside the filter, which counts and answers them.
- * So the refusals reach the calls of the C library and of liburing too, and need no privileges. It
- * does not use ptrace, which a leak checker needs.
+ * So the refusals reach the calls of the C library and of liburing too, and need no privileges. The
+ * filter does not use ptrace, which a leak checker needs.
  */
 #ifndef TESTS_REFUSAL_H
 #define TESTS_REFUSAL_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The faults are made by the program itself. It writes and reads a queue's eventfd, forks at random
- * times, and closes queues and hubs while other threads are inside waits and calls. Against the
- * contract, a producer arms on a queue during its close.
+ * The faults are made by the program itself. The program writes and reads a queue's eventfd, forks
+ * at random times, and closes queues and hubs while other threads are inside waits and calls.
+ * Against the contract, a producer arms on a queue during its close.
  */
 #include "faults.h"
 #include "life.h"

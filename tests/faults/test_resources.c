@@ -241,7 +241,8 @@ static bool become_nobody(void)
 		faults_skip("memory to lock", "cannot leave root");
 		return false;
 	}
-	expect_eq(prctl(PR_SET_DUMPABLE, 1), 0); /* otherwise /proc/self would belong to root */
+	/* Without this call /proc/self would belong to root. */
+	expect_eq(prctl(PR_SET_DUMPABLE, 1), 0);
 	return true;
 }
 

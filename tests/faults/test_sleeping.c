@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel refuses the calls by which the owner sleeps. It refuses only the k-th call, for every
- * k up to the number of calls, or all calls from the k-th on, or all calls by a filter that is
- * installed after the hub is open. Law 11, and laws 1, 2 and 8 during the refusals.
+ * The kernel refuses the calls by which the owner sleeps. The kernel refuses only the k-th call,
+ * for every k up to the number of calls, or all calls from the k-th on, or all calls by a filter
+ * that is installed after the hub is open. Law 11, and laws 1, 2 and 8 during the refusals.
  * tests/service/test_denied.c refuses calls before open.
  */
 #include "faults.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libFuzzer on the option structs. It passes any bytes as the config of a hub or a queue, as a
- * spec, or as an array of specs. A struct may claim any size, and its memory has exactly this size.
- * A valid struct is accepted and has its effect. An invalid struct is refused with the errno of one
- * of its faults, and the call writes no output.
+ * libFuzzer on the option structs. The target passes any bytes as the config of a hub or a queue,
+ * as a spec, or as an array of specs. A struct may claim any size, and its memory has exactly this
+ * size. A valid struct is accepted and has its effect. An invalid struct is refused with the errno
+ * of one of its faults, and the call writes no output.
  */
 #include <errno.h>
 #include <sched.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A seeded generator of random numbers. It is small and fast, since the simulation uses it at every
- * switch.
+ * A seeded generator of random numbers. The generator is small and fast, since the simulation uses
+ * it at every switch.
  */
 #ifndef TESTS_DICE_H
 #define TESTS_DICE_H

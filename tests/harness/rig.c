@@ -182,8 +182,8 @@ struct timerhub_stats stats_of(struct timerhub *hub)
 }
 
 /*
- * Waits until the owners sleep and did not wake during a window. It is not enough that no wake-up
- * was counted, because a woken owner may wait for a processor.
+ * Waits until the owners sleep and did not wake during a window. A count of no wake-ups is not
+ * enough, because a woken owner may wait for a processor.
  */
 static struct timerhub_stats settle(struct timerhub *hub, uint64_t window_ns)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Fuzzes recovery (libFuzzer), with any bytes as one or two segments. The first segment may have
- * zeros written ahead. Recovery must end and leak nothing. It must accept its own output again.
- * With clang's -fsanitize=fuzzer, libFuzzer makes the input. Without it, main() below damages good
- * segments at random.
+ * zeros written ahead. Recovery must end and leak nothing. Recovery must accept its own output
+ * again. With clang's -fsanitize=fuzzer, libFuzzer makes the input. Without it, main() below
+ * damages good segments at random.
  */
 #include <errno.h>
 #include <journal/replay.h>

@@ -185,7 +185,7 @@ START_TEST(lock_is_free_when_it_was_given_back_and_a_child_lives)
 }
 END_TEST
 
-/* It closes nothing of its own either that has the number of the file which it had inherited. */
+/* The child also closes no file of its own that has the number of the inherited file. */
 START_TEST(child_that_gives_back_what_it_inherited_takes_nothing_away)
 {
 	struct file_lock lock, own;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program that kill_test.py kills. It makes fixed sequences of calls on a real directory.
- * Before each call it prints the intended state of each task, and after the call the result, so
- * that the test need not know the calls:
+ * The program that kill_test.py kills. The program makes fixed sequences of calls on a real
+ * directory. Before each call it prints the intended state of each task, and after the call the
+ * result, so that the test need not know the calls:
  *
  *   ? CALL ID:STATE:DUE:REASON ...   the call begins; STATE is pending, parked or gone
  *   = CALL RESULT                    it has ended; of a submit: its completion has come

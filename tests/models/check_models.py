@@ -24,7 +24,7 @@ import time
 # A longer path is an error. Searches are complete, without bit states or hash compaction.
 DEPTH_MAX = 200000
 
-# Large searches, for gcc. It takes two seconds more than tcc, and its program is nearly twice as
+# Large searches, for gcc. gcc takes two seconds more than tcc, and its program is nearly twice as
 # fast.
 LARGE = {("timer.pml", "true"), ("timer.pml", "true -DINTERVAL=2"),
          ("timer.pml", "true -DINTERVAL=1 -DNO_ARMER -DREARMERS"), ("timer.pml", "true -DSLACK"),

@@ -286,8 +286,8 @@ end:
 /* ---- callers ---- */
 
 /*
- * The phase to which the closer changes. It equals FREE, with a name of its own so that faults can
- * be planted here.
+ * The phase to which the closer changes. This phase equals FREE, with a name of its own so that
+ * faults can be planted here.
  */
 #define DROPPED 3
 #ifdef DROPS_BY_STORE

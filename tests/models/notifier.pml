@@ -330,8 +330,8 @@ unrung:
 }
 
 /*
- * The second look of queue_clear(), in an atomic. It reads head and tail in one step. The head only
- * grows, and an older head would make the outbox seem less empty.
+ * The second look of queue_clear(), in an atomic. The look reads head and tail in one step. The
+ * head only grows, and an older head would make the outbox seem less empty.
  */
 inline look()
 {

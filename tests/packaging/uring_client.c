@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The smallest program on io_uring, in C11 and in C++17. It polls a queue in a ring of its own. If
- * the kernel refuses io_uring, the program does not poll. The program prints the version.
+ * The smallest program on io_uring, in C11 and in C++17. The program polls a queue in a ring of its
+ * own. If the kernel refuses io_uring, the program does not poll. The program prints the version.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* liburing.h needs this in plain C11 */

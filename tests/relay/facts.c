@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads put, cancel, take and finish tasks while their Redis is killed and started again. They
- * record all results. If the server loses no data, the effect of each call that returned 0 must
- * last. The program ends when its standard input ends.
+ * Threads put, cancel, take and finish tasks while their Redis is killed and started again. The
+ * threads record all results. If the server loses no data, the effect of each call that returned 0
+ * must last. The program ends when its standard input ends.
  *
  * usage: relay_facts QUEUE
  */

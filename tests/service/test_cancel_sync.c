@@ -122,7 +122,7 @@ START_TEST(cancel_sync_is_a_cancel)
 END_TEST
 
 /*
- * A one-shot or periodic timer was delivered. Its callback's memory may be freed when the call
+ * A one-shot or periodic timer was delivered. The memory of its callback may be freed when the call
  * returns.
  */
 START_TEST(cancel_sync_waits_for_the_callback)

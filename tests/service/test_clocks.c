@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Hubs on the boot clock and on the wall clock. The tests check the clock's value, the owner's
- * sleep, and that no event is early. They also run inside time namespaces, where the clocks are
- * days away from the kernel's clocks. ../traps/test_clocks.c sets the wall clock.
+ * sleep, and that no event is early. The tests also run inside time namespaces, where the clocks
+ * are days away from the kernel's clocks. ../traps/test_clocks.c sets the wall clock.
  */
 #include "rig.h"
 

@@ -46,9 +46,9 @@ static void expect_told(const struct rig *rig, timerhub_timer timer)
 }
 
 /*
- * ThreadSanitizer identifies a thread by its stack. It takes a child's thread for a thread of the
- * parent if their stacks have the same place. The child's stacks are larger, so that they do not
- * fit into the places of the parent's stacks.
+ * ThreadSanitizer identifies a thread by its stack. ThreadSanitizer takes a child's thread for a
+ * thread of the parent if their stacks have the same place. The child's stacks are larger, so that
+ * they do not fit into the places of the parent's stacks.
  */
 static void take_other_stacks(void)
 {

@@ -425,7 +425,7 @@ static bool watch_cancelled_timers(uint64_t margin_ns)
 		timers[i] = arm_at(rig.queue, first_ns + i * 100 * US, i);
 	watch = watch_start(&rig);
 	expect_eq(timerhub_cancel_many(rig.hub, timers, COUNT_OF(timers)), COUNT_OF(timers));
-	in_time = monotonic_ns() < first_ns; /* otherwise some timers had expired */
+	in_time = monotonic_ns() < first_ns; /* if not, some timers had expired */
 	if (in_time) {
 		sleep_ns(margin_ns + 150 * MS);
 		expect_cmp(watch_wakeups(&watch), <=, 2);
@@ -457,7 +457,7 @@ static bool watch_a_stream(uint64_t margin_ns)
 
 	for (unsigned i = 0; i < STREAM; i++)
 		arm_at(rig.queue, first_ns + i * 5 * US, i);
-	in_time = timerhub_now(rig.hub) < first_ns; /* otherwise arming may wake the owner */
+	in_time = timerhub_now(rig.hub) < first_ns; /* if not, arming may have woken the owner */
 	for (unsigned delivered = 0; in_time && delivered < STREAM;) {
 		int count = timerhub_wait(rig.queue, events, COUNT_OF(events), ARRIVES);
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The object of a timer. Its mark shows freed memory even without a sanitizer. */
+/* The object of a timer. The mark of a session shows freed memory even without a sanitizer. */
 #define MARK UINT64_C(0x5e551011)
 
 struct session {

@@ -12,7 +12,7 @@
 
 enum way { BY_EXIT, BY_CANCEL, WAYS };
 
-/* A thread that dispatches once. Its callback does not return. */
+/* A thread that dispatches once. The thread's callback does not return. */
 struct leaver {
 	struct rig *rig;
 	enum way way;

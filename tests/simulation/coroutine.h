@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Coroutines: several stacks on one thread, and a switch between them that makes no system call
- * (swapcontext makes one). They exist for x86-64 and aarch64. AddressSanitizer is informed of every
- * switch.
+ * (swapcontext makes one). The coroutines exist for x86-64 and aarch64. AddressSanitizer is
+ * informed of every switch.
  */
 #ifndef SIMULATION_COROUTINE_H
 #define SIMULATION_COROUTINE_H

@@ -2,8 +2,8 @@
 /*
  * Included first in each file of lib/ that is compiled for the simulation. This header is the only
  * way in which the simulation changes lib/. It redirects atomic accesses to memory.c, with the
- * source line that makes them. It lets other actors run before each access. It identifies threads
- * and processors without the machine. lib/base/atomic.h is compiled unchanged.
+ * source line that makes them. The header lets other actors run before each access. The header
+ * identifies threads and processors without the machine. lib/base/atomic.h is compiled unchanged.
  */
 #ifndef SIMULATION_HOOKS_H
 #define SIMULATION_HOOKS_H
@@ -50,8 +50,8 @@ static inline uint64_t simulation_changed(uint64_t before, enum simulation_chang
 }
 
 /*
- * The compiler may report each plain access of lib/ to plain.c. It must not report the accesses of
- * these functions.
+ * The compiler may report each plain access of lib/ to plain.c. The compiler must not report the
+ * accesses of these functions.
  */
 #ifdef SIMULATION_WATCHED
 #define simulation_at simulation_at_called

@@ -995,7 +995,7 @@ static void operation_do(struct worker *worker, unsigned kind)
 		operation_sleep(worker);
 }
 
-/* These runs mostly re-arm. They also arm, wait and stop, and seldom cancel. */
+/* These runs mostly re-arm. These runs also arm, wait and stop, and seldom cancel. */
 static void operations_stop(void)
 {
 	for (unsigned i = 0; i < OPERATION_KINDS; i++)

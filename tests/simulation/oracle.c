@@ -653,8 +653,8 @@ static bool write_matches(const struct life *life, const struct write *write,
 	if (write->closed != STAMP_NONE && taking->begin > write->closed)
 		return false;
 	/*
-	 * The writing call is in progress. It may have added its delay to any clock reading up to
-	 * the present. A periodic timer has absolute deadlines here.
+	 * The writing call is in progress. The call may have added its delay to any clock reading
+	 * up to the present. A periodic timer has absolute deadlines here.
 	 */
 	if (write->end == STAMP_NONE && life->interval_ns == 0)
 		last_ns = NEVER;

@@ -74,8 +74,8 @@ struct life {
 	uint64_t must_since; /* stamp at which `must` was set */
 	bool lingers;        /* dropped during a call that may still use the slot */
 	/*
-	 * The timer was re-armed when due, or the clock was set back. Its event may come at its
-	 * older position in the queue.
+	 * The timer was re-armed when due, or the clock was set back. The timer's event may come at
+	 * its older position in the queue.
 	 */
 	bool loose;
 	uint64_t was_due;    /* stamp at which the timer was due before the clock went back; or 0 */

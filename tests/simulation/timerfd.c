@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The simulated kernel's clocks and its timerfd. If another process sets the clock, the timerfd is
- * signalled. The hub has one clock. Its distance from CLOCK_MONOTONIC, which is virtual time,
- * changes in kernel_set_clock().
+ * signalled. The hub has one clock. The clock's distance from CLOCK_MONOTONIC, which is virtual
+ * time, changes in kernel_set_clock().
  */
 #include <sys/timerfd.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Laws 2, 3, 7 and 10: several threads use every slot of a small hub all the time. They arm timers
- * of all kinds, re-arm them, cancel them or let them expire, and try stale handles. No arm is
- * refused, no event comes twice, and no call affects another generation. Ten-hour timers are armed
- * and cancelled at full speed.
+ * Laws 2, 3, 7 and 10: several threads use every slot of a small hub all the time. The threads arm
+ * timers of all kinds, re-arm them, cancel them or let them expire, and try stale handles. No arm
+ * is refused, no event comes twice, and no call affects another generation. Ten-hour timers are
+ * armed and cancelled at full speed.
  */
 #include "rig.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process that the tests of timerhub-top observe. It reads commands, one a line, and answers each
- * with a line. Hubs and queues have small numbers, in the order of their opens.
+ * A process that the tests of timerhub-top observe. The process reads commands, one a line, and
+ * answers each with a line. Hubs and queues have small numbers, in the order of their opens.
  *
  *   hub THREAD_NAME FLAGS TIMERS_MAX    -> ok
  *   queue HUB                           -> ok

@@ -93,7 +93,7 @@ static void wait_stopped_or_over(const struct puppet *puppet)
 static void wait_stopped(const struct puppet *puppet)
 {
 	wait_stopped_or_over(puppet);
-	expect(atomic_load(&puppet->stopped)); /* otherwise the puppet never reached the point */
+	expect(atomic_load(&puppet->stopped)); /* if not, the puppet never reached the point */
 }
 
 void puppet_start(struct puppet *puppet, enum test_point point)

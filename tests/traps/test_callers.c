@@ -30,7 +30,8 @@ static void stop_caller(struct puppet *a, struct rig *rig, unsigned stop, uint64
 	if (stops[stop].what != ARM)
 		a->deed.timer =
 			arm(rig->queue, SPEC(.expires_ns = FAR, .slack_ns = MS, .data = 'A'));
-	owner_looks(rig); /* otherwise the timer is in the inbox already, and is not pushed again */
+	/* Without this the timer would be in the inbox, and is not pushed again. */
+	owner_looks(rig);
 	expect_context("stop", stop, 0);
 	puppet_start(a, stops[stop].point);
 }

@@ -148,7 +148,10 @@ END_TEST
 
 /* ---- the owner between reading, pair and outbox ---- */
 
-/* The timer is pending and not yet in a queue. It is cancelled, and its slot is reused at once. */
+/*
+ * The timer is pending and not yet in a queue. The timer is cancelled, and its slot is reused at
+ * once.
+ */
 START_TEST(law_3_cancel_before_the_owner_publishes)
 {
 	for (uint64_t interval_ns = 0; interval_ns <= 1000; interval_ns += 1000) {

@@ -44,7 +44,7 @@ static bool check_second_look(uint64_t margin_ns)
 	expect_event(&rig, 'Y');
 	expect_nothing(&rig);
 	rig_close(&rig);
-	return spared; /* otherwise the test has proved nothing */
+	return spared; /* if false, the test has proved nothing */
 }
 
 START_TEST(trap_5_entry_under_the_old_promise_is_found_by_the_second_look)
@@ -99,9 +99,10 @@ END_TEST
 
 /*
  * Law 5: the owner reads the clock, then empties the inbox. The test stops the owner between these
- * two steps. It arms timers that are due before, between and after the scheduled timers. After that
- * all timers become due, and the owner continues. If the owner read the clock after the inbox, it
- * would expire the scheduled timers first and the new timers in its next pass, in the wrong order.
+ * two steps. The test arms timers that are due before, between and after the scheduled timers.
+ * After that all timers become due, and the owner continues. If the owner read the clock after the
+ * inbox, it would expire the scheduled timers first and the new timers in its next pass, in the
+ * wrong order.
  */
 static bool check_order(uint64_t margin_ns)
 {
@@ -118,7 +119,8 @@ static bool check_order(uint64_t margin_ns)
 	for (unsigned i = 3; i < 10; i += 2)
 		(void)arm_at(rig.queue, at_ns + i * MS, i);
 	(void)arm_at(rig.queue, at_ns, 0);
-	in_time = timerhub_now(rig.hub) < at_ns; /* otherwise outside the law */
+	/* If the arm was too late, the law does not apply. */
+	in_time = timerhub_now(rig.hub) < at_ns;
 	if (in_time)
 		sleep_ns(at_ns + 15 * MS - timerhub_now(rig.hub));
 	owner_release();
@@ -259,9 +261,9 @@ START_TEST(queue_closes_under_a_late_producer)
 END_TEST
 
 /*
- * The counted lateness of an event ends when the event is signalled. It does not end when the pass
- * begins. The owner stops between its clock reading and the first of more events than it publishes
- * at once.
+ * The counted lateness of an event ends when the event is signalled. The lateness does not end when
+ * the pass begins. The owner stops between its clock reading and the first of more events than it
+ * publishes at once.
  */
 #define CROWD 70
 #define STOPPED_BITS 25 /* stopped for twice 2^25 ns */

@@ -208,8 +208,8 @@ END_TEST
 
 /*
  * Law 6: a producer is delayed before its cell while other producers push. At the end of its cache
- * line the producer reads the current tail. It does not read all cells that were filled during its
- * delay.
+ * line the producer reads the current tail. The producer does not read all cells that were filled
+ * during its delay.
  */
 static struct {
 	struct inbox inbox;
@@ -298,7 +298,10 @@ static struct {
 	atomic_uint producers_left;
 } race;
 
-/* Each producer pushes its own slots. It pushes a slot again only after the owner has taken it. */
+/*
+ * Each producer pushes its own slots. A producer pushes a slot again only after the owner has taken
+ * it.
+ */
 static void *producer_main(void *arg)
 {
 	unsigned me = *(unsigned *)arg;

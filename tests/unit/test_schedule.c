@@ -74,7 +74,7 @@ static void bench_remove(struct bench *bench, uint32_t slot)
 	bench->at_ns[slot] = NOWHERE;
 }
 
-/* Take a slot. It must be the model's first, or SLOT_NONE if the first is not due. */
+/* Take a slot. The slot must be the model's first, or SLOT_NONE if the first is not due. */
 static uint32_t bench_take(struct bench *bench)
 {
 	uint64_t first_ns = bench->at_ns[model_first(bench)];

@@ -330,8 +330,8 @@ START_TEST(random_operations_keep_every_slot_where_it_belongs)
 END_TEST
 
 /*
- * The bucket has more slots than the wheel compares. Its bound may be earlier than the first slot,
- * but never later.
+ * The bucket has more slots than the wheel compares. The bucket's bound may be earlier than the
+ * first slot, but never later.
  */
 START_TEST(bound_of_a_long_bucket_is_never_late)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See allocations.h. The executable's malloc comes before glibc's in symbol order. It counts the
- * call and calls glibc's malloc. Without glibc, or under a sanitizer, it does not count.
+ * See allocations.h. The executable's malloc comes before glibc's in symbol order. The program's
+ * malloc counts the call and calls glibc's malloc. Without glibc, or under a sanitizer, it does not
+ * count.
  */
 #include "allocations.h"
 

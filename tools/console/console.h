@@ -33,9 +33,9 @@ const char *console_colour(FILE *stream, enum console_colour colour);
 
 /*
  * Show the progress of long work. Between begin and end, console_work() writes a line to standard
- * error. It writes only to a terminal, only after 2 s, and at most five times a second.
- * console_work_end() clears the line. The tool calls console_work_end() before it prints. Without a
- * call of console_work_begin(), console_work() does nothing.
+ * error. The progress is written only to a terminal, only after 2 s, and at most five times a
+ * second. console_work_end() clears the line. The tool calls console_work_end() before it prints.
+ * Without a call of console_work_begin(), console_work() does nothing.
  */
 void console_work_begin(const char *name);
 __attribute__((format(printf, 1, 2))) void console_work(const char *format, ...);

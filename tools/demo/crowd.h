@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The clients of the heartbeat server. They connect, send heartbeats at random intervals, and a
- * tenth of them falls silent at random times. For each close by the server, the crowd decides
+ * The clients of the heartbeat server. The clients connect, send heartbeats at random intervals,
+ * and a tenth of them falls silent at random times. For each close by the server, the crowd decides
  * whether it was right.
  */
 #ifndef DEMO_CROWD_H

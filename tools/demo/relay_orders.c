@@ -3,11 +3,11 @@
  * Shows a delay queue on several processes: "drop the order if it is not paid in time". A relay, a
  * worker and Redis itself are killed in between.
  *
- * Three relays, four workers and a shop are processes that represent machines. They use a Redis of
- * their own that stores everything (appendfsync always). The processes record each answer in shared
- * memory. In the end every order must be paid or dropped. No order may be lost, dropped early, or
- * dropped although it was paid. The exit status is 1 after such a fault, and 77 if Redis is not
- * installed.
+ * Three relays, four workers and a shop are processes that represent machines. The processes use a
+ * Redis of their own that stores everything (appendfsync always). The processes record each answer
+ * in shared memory. In the end every order must be paid or dropped. No order may be lost, dropped
+ * early, or dropped although it was paid. The exit status is 1 after such a fault, and 77 if Redis
+ * is not installed.
  *
  * Usage: relay_orders TIMERHUB-RELAY [ORDERS]
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The daemon: opens each queue with TIMERHUB_RELAY_SERVE, and waits for a signal. It notifies its
- * service manager when it begins to serve. If the manager has set a watchdog, the daemon also
- * notifies it, again and again, as long as the threads of its relays answer.
+ * The daemon: opens each queue with TIMERHUB_RELAY_SERVE, and waits for a signal. The daemon
+ * notifies its service manager when it begins to serve. If the manager has set a watchdog, the
+ * daemon also notifies it, again and again, as long as the threads of its relays answer.
  */
 #include <signal.h>
 #include <stddef.h>
