@@ -192,7 +192,7 @@ struct timerhub_event {
 	uint64_t expires_ns; /* the deadline that was due, on the hub's clock */
 	/* Number of periods that this event stands for; 1 if the timer is not periodic. */
 	uint64_t count;
-	timerhub_fn *fn;              /* from the spec */
+	timerhub_fn *fn;              /* the callback from the spec */
 	struct timerhub_queue *queue; /* the queue that the timer was armed on */
 };
 
@@ -216,7 +216,7 @@ struct timerhub_config {
 /* How to open a queue. */
 struct timerhub_queue_config {
 	uint32_t size;  /* sizeof(struct timerhub_queue_config) */
-	uint32_t flags; /* none yet */
+	uint32_t flags; /* no flag exists yet; 0 */
 };
 
 #define TIMERHUB_LATENESS_BUCKETS 64
@@ -226,9 +226,9 @@ struct timerhub_queue_config {
  * other threads run, so a counter is exact only for events before the call.
  */
 struct timerhub_stats {
-	uint64_t armed;     /* timers armed */
+	uint64_t armed;     /* number of timers armed */
 	uint64_t refiled;   /* schedule entries that the owner moved to a later time */
-	uint64_t cancelled; /* timers cancelled */
+	uint64_t cancelled; /* number of timers cancelled */
 	uint64_t expired;   /* deadlines that the owner put into a queue */
 	uint64_t delivered; /* events returned by drain and wait or passed to a callback */
 	uint64_t overruns;  /* periods counted in the event of an earlier period */

@@ -60,7 +60,7 @@ struct timerhub_task {
 /* How to open a journal. A field of 0 means the default. */
 struct timerhub_journal_config {
 	uint32_t size;  /* sizeof(struct timerhub_journal_config) */
-	uint32_t flags; /* none yet */
+	uint32_t flags; /* no flag exists yet; 0 */
 	/* A taken task is delivered again after this time; 0: after a restart. */
 	uint64_t lease_ns;
 	uint64_t segment_bytes;  /* size of a file; 0: 16 MiB; 4 KiB to 4 GiB */

@@ -78,7 +78,7 @@ typedef void timerhub_timeout_fn(struct timerhub_loop *loop, struct timerhub_tim
 /* How to open a loop. A field of 0 means the default. */
 struct timerhub_loop_config {
 	uint32_t size;  /* sizeof(struct timerhub_loop_config) */
-	uint32_t flags; /* none yet */
+	uint32_t flags; /* no flag exists yet; 0 */
 	/* The most timeouts that may be added at once; 0: 1,048,576; at most 67,108,862. */
 	uint32_t timeouts_max;
 	uint32_t clock; /* enum timerhub_clock; ignored with a hub: the hub's clock counts */

@@ -39,7 +39,7 @@ void compactor_fini(struct compactor *compactor)
  * Returns whether to begin a round of compaction: the files are larger than the live tasks' bytes
  * times `halves` / 2, plus a segment, and a round would free enough. A round over N segments writes
  * the live records again, a record for each segment dropped, and at most 2 N + 1 headers. A round
- * of compaction frees all records but these. If a round would free less than a quarter of a
+ * frees all records that it has not written. If a round would free less than a quarter of a
  * segment, no round begins. Without this rule compaction would never end if reserved room filled
  * the disk instead of records.
  */

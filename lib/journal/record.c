@@ -19,7 +19,7 @@ enum {
 	AT_TYPE = 12, /* this field and the fields up to AT_UNUSED have one byte each */
 	AT_KEY_LEN = 13,
 	AT_FLAGS = 14,
-	AT_UNUSED = 15, /* zero */
+	AT_UNUSED = 15, /* an unused byte, which is zero */
 	AT_SEQUENCE = 16,
 	AT_STABLE = 24,
 	AT_ID = 32,

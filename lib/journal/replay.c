@@ -199,8 +199,8 @@ static void replay_change(struct replay *replay, struct task *task, const struct
 }
 
 /*
- * The first record with a larger `stable` comes right after the records that `stable` covers. So at
- * that record begin the records that may not be stable.
+ * The first record with a larger `stable` comes right after the records that `stable` covers. So
+ * the records from that record on may not be stable.
  */
 static void replay_note_doubt(struct replay *replay, const struct record *record, uint64_t offset)
 {

@@ -34,13 +34,10 @@ struct request {
 	struct request *next;
 	enum request_kind kind;
 	const char *id;
-	/*
-	 * of a of a put or move: flags for the Redis function or retry: the due time, as text for
-	 * the Redis function
-	 */
+	/* Of a put, move or retry: the due time, as text for the Redis function. */
 	char when[REQUEST_WHEN_BYTES];
-	const char *flags; /* put, move */
-	const void *data;  /* put */
+	const char *flags; /* of a put or move: flags for the Redis function */
+	const void *data;  /* of a put: the data of the task */
 	size_t data_len;
 	const char *delivery; /* of a retry or touch: id of the stream's entry */
 	bool made_id;         /* of a put: the library made the id */

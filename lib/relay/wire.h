@@ -60,7 +60,7 @@ int wire_call(struct wire *wire, struct reply **ret_reply, uint64_t timeout_ns);
 /* Returns the time on CLOCK_MONOTONIC, for the timeouts of calls. */
 uint64_t wire_now_ns(void);
 
-void reply_free(struct reply *reply); /* NULL is fine */
+void reply_free(struct reply *reply); /* the reply may be NULL */
 enum reply_type reply_type(const struct reply *reply);
 /* Returns the text of an error or a text reply, NUL-terminated, or "" for any other reply. */
 const char *reply_text(const struct reply *reply);

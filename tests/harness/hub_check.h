@@ -16,7 +16,8 @@ struct schedule;
 struct timerhub;
 
 /*
- * Which threads may be inside a call. Some invariants hold only while no thread is inside a call.
+ * The threads that may be inside a call during the check. Some invariants hold only while no thread
+ * is inside a call.
  */
 enum hub_callers { HUB_HAS_CALLERS, HUB_HAS_NO_CALLERS };
 

@@ -209,7 +209,10 @@ START_TEST(a_lease_that_is_over_gives_the_task_back)
 		expect_eq(task.attempts, attempt);
 	}
 	expect_le(2 * config.lease_ns, monotonic_ns() - begin_ns);
-	/* At least two periods have passed. If this thread was stopped, it may be three or more. */
+	/*
+	 * At least two periods have passed. If this thread was stopped, three or more periods may
+	 * have passed.
+	 */
 	leases_over = stats().leases_over;
 	expect(leases_over == 2 || leases_over == 3);
 	/* A worker that comes too late may still say that it is done, if no other has the task. */

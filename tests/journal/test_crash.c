@@ -114,7 +114,7 @@ static void check_image(const struct model *before, struct sim_disk *image, stru
 	open_again(model, image, other, dice);
 	if (!image->dead)
 		model_verify(model);
-	/* The journal continues from there. */
+	/* The journal continues from the recovered state. */
 	for (unsigned i = 0; i < more && !image->dead; i++)
 		model_step(model);
 	model_close(model);

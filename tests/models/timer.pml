@@ -9,11 +9,11 @@
  * compares both halves.
  *
  * With -DINTERVAL=n timers are periodic. With -DNO_ARMER the slot has one timer. With -DREARMERS
- * there are two changers and one consumer, and a changer only re-arms. So a claim can last while
- * the timer expires and is re-armed again. With -DNO_REARM a changer only cancels. With -DKEPT=3
- * both timers are kept, with -DKEPT=2 only the second. With -DBACK the clock is set back once. With
- * -DTO_NEVER a re-arm may be to NEVER. With -DSLACK the first timer has a slack of 2, and the
- * second a slack of 1 or none.
+ * there are two changers and one consumer, and a changer only re-arms. With -DREARMERS a claim can
+ * last while the timer expires and is re-armed again. With -DNO_REARM a changer only cancels. With
+ * -DKEPT=3 both timers are kept, with -DKEPT=2 only the second. With -DBACK the clock is set back
+ * once. With -DTO_NEVER a re-arm may be to NEVER. With -DSLACK the first timer has a slack of 2,
+ * and the second a slack of 1 or none.
  *
  * Left out:
  *

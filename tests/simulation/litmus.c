@@ -701,7 +701,7 @@ static bool next_orders(void)
 		                   (event->kind == PAIR && n == 4)));
 		event->order = orders[n % 5];
 		if (event->kind == PAIR)
-			test.events[++i].order = event->order; /* the other half */
+			test.events[++i].order = event->order; /* the other half of the pair */
 		if (n < 5)
 			return true;
 	}

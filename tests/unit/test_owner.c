@@ -168,8 +168,8 @@ START_TEST(after_a_crowd_there_may_be_nothing)
 END_TEST
 
 /*
- * Law 8: a re-arm to a later deadline changes only the deadline. Such a re-arm does not put the
- * timer into the inbox. See timerhub_rearm().
+ * Law 8: a re-arm to a later deadline changes only the deadline. A re-arm to a later deadline does
+ * not put the timer into the inbox. See timerhub_rearm().
  */
 START_TEST(moved_later_changes_the_deadline_alone)
 {
