@@ -306,8 +306,10 @@ static int hub_cancel_some(struct timerhub *hub, const timerhub_timer *timers, u
 	unsigned cancelled = 0;
 
 	count = count < CANCEL_BATCH ? count : CANCEL_BATCH;
-	for (unsigned i = 0; i < count; i++)
+	for (unsigned i = 0; i < count; i++) {
 		hub_fetch(hub, timers[i]);
+		timer_fetch_record(&hub->arena.timers, handle_slot(timers[i]));
+	}
 	for (unsigned i = 0; i < count; i++)
 		if (handle_slot(timers[i]) < hub->arena.capacity &&
 		    timer_cancel(&hub->arena.timers, timers[i], TIMER_ANY_QUEUE) == 0)

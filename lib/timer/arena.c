@@ -170,7 +170,7 @@ CPU_FETCHES void shard_expect_pop(const struct arena *arena, uint32_t slot)
 {
 	if (slot >= arena->capacity)
 		return;
-	__builtin_prefetch(&arena->timers.cold[slot], 1);
+	timer_fetch_record(&arena->timers, slot);
 	__builtin_prefetch(&arena->timers.pairs[slot], 1);
 }
 

@@ -142,7 +142,7 @@ int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue)
 	/* Relaxed: only a guess, which orders no other load. The change acquires. */
 	uint64_t state = u64_load_relaxed(&timer->state);
 
-	__builtin_prefetch(&timers->cold[slot], 1); /* written when the slot is put back */
+	timer_fetch_record(timers, slot); /* written when the slot is put back */
 	if (!state_is_armed(state, handle) || state_has_slack(state) || queue != TIMER_ANY_QUEUE)
 		return timer_cancel_any(timers, handle, queue);
 	test_point(TEST_POINT_CANCEL_BEFORE_CAS);

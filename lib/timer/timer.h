@@ -12,6 +12,7 @@
 #define TIMERHUB_TIMER_H
 
 #include "base/atomic.h"
+#include "base/cpu.h"
 #include "base/test_point.h"
 #include "timer/pair.h"
 
@@ -46,6 +47,13 @@ struct timers {
 	atomic_u64 *intervals_ns;  /* valid if the state says periodic; written as the record is */
 	uint64_t first_generation; /* a slot's first timer has the next generation */
 };
+
+/* Fetch the record. A record has 24 bytes, so one in four lies in two cache lines. */
+CPU_FETCHES void timer_fetch_record(const struct timers *timers, uint32_t slot)
+{
+	__builtin_prefetch(&timers->cold[slot].data, 1);
+	__builtin_prefetch(&timers->cold[slot].queue_slack, 1);
+}
 
 /* The work that a decision leaves to the thread that made it. */
 enum timer_left {
