@@ -202,7 +202,10 @@ void wheel_remove(struct wheel *wheel, uint32_t slot)
 	if (last.slot != slot)
 		wheel_set_entry(wheel, chunk, entry, last);
 	wheel->filings[slot].where = 0;
-	if (first->count == 0) {
+	if (first->count > 0) {
+		/* The next removal from this bucket writes it. */
+		__builtin_prefetch(&wheel->filings[first->entries[first->count - 1].slot], 1);
+	} else {
 		uint32_t number = first->bucket;
 
 		bucket->first = wheel_leave_chunk(wheel, bucket->first);
