@@ -180,7 +180,8 @@ CPU_FETCHES void shard_expect_pop(const struct arena *arena, uint32_t slot)
  * CAS only acquires: a take publishes nothing itself, and it continues the release sequences of the
  * puts.
  */
-static uint32_t shard_pop(struct arena *arena, struct arena_shard *shard)
+static inline __attribute__((always_inline)) uint32_t shard_pop(const struct arena *arena,
+                                                                struct arena_shard *shard)
 {
 	uint64_t top = u64_load_acquire(&shard->top); /* [free] */
 
@@ -246,8 +247,10 @@ static uint32_t stack_depth(const struct arena *arena, uint64_t top)
 }
 
 /* Put slots onto a stack, slots[0] lowest, unless it holds more than `depth_max`. */
-static bool shard_push(struct arena *arena, struct arena_shard *shard, const uint32_t *slots,
-                       unsigned count, uint32_t depth_max)
+static inline __attribute__((always_inline)) bool shard_push(const struct arena *arena,
+                                                             struct arena_shard *shard,
+                                                             const uint32_t *slots, unsigned count,
+                                                             uint32_t depth_max)
 {
 	uint64_t top = u64_load_acquire(&shard->top);
 	uint32_t depth;
@@ -373,17 +376,22 @@ static uint32_t arena_take_last(struct arena *arena, uint32_t home)
 	return SLOT_NONE;
 }
 
+/* This CPU's stack is empty. Not inline, so that arena_take() saves no registers. */
+static __attribute__((noinline)) uint32_t arena_take_elsewhere(struct arena *arena, uint32_t home)
+{
+	uint32_t slot = arena_steal(arena, home);
+
+	if (slot == SLOT_NONE)
+		slot = shard_take_fresh(arena, &arena->shards[home]);
+	return slot == SLOT_NONE ? arena_take_last(arena, home) : slot;
+}
+
 uint32_t arena_take(struct arena *arena, unsigned cpu)
 {
 	uint32_t home = cpu & arena->shard_mask;
-	struct arena_shard *shard = &arena->shards[home];
-	uint32_t slot = shard_pop(arena, shard);
+	uint32_t slot = shard_pop(arena, &arena->shards[home]);
 
-	if (slot == SLOT_NONE)
-		slot = arena_steal(arena, home);
-	if (slot == SLOT_NONE)
-		slot = shard_take_fresh(arena, shard);
-	return slot == SLOT_NONE ? arena_take_last(arena, home) : slot;
+	return slot == SLOT_NONE ? arena_take_elsewhere(arena, home) : slot;
 }
 
 uint32_t arena_next(const struct arena *arena, uint32_t slot)
@@ -421,12 +429,16 @@ uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsi
 	return list;
 }
 
+/* Not inline, because the division is slow, and arena_put() would save registers. */
+static __attribute__((noinline)) void arena_put_home(const struct arena *arena, uint32_t slot)
+{
+	(void)shard_push(arena, &arena->shards[slot / arena->shard_slots], &slot, 1, UINT32_MAX);
+}
+
 void arena_put(struct arena *arena, unsigned cpu, uint32_t slot)
 {
-	struct arena_shard *own = &arena->shards[slot / arena->shard_slots];
-
 	if (!shard_push(arena, &arena->shards[cpu & arena->shard_mask], &slot, 1, ARENA_KEEP - 1))
-		(void)shard_push(arena, own, &slot, 1, UINT32_MAX);
+		arena_put_home(arena, slot);
 }
 
 void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, unsigned count,
