@@ -93,30 +93,24 @@ static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned 
 }
 
 /*
- * Deliver up to `max` handles of the outbox, at most a batch. Appends the events to `events`.
- * Returns false if the outbox was empty. `callback` is the cell of a thread that dispatches, or
- * NULL.
+ * Deliver one batch of the outbox. Appends the events to `events`. Returns false if the outbox was
+ * empty.
  */
-static inline __attribute__((always_inline)) bool queue_take_batch(struct timerhub_queue *queue,
-                                                                   struct timerhub_event *events,
-                                                                   unsigned max, unsigned *count,
-                                                                   struct callback *callback)
+static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event *events,
+                             unsigned max, unsigned *count)
 {
 	uint64_t handles[CONSUME_BATCH];
 	uint32_t retired[CONSUME_BATCH];
-	unsigned taken =
-		outbox_take(&queue->outbox, handles, max < CONSUME_BATCH ? max : CONSUME_BATCH);
+	unsigned room = max - *count < CONSUME_BATCH ? max - *count : CONSUME_BATCH;
+	unsigned taken = outbox_take(&queue->outbox, handles, room);
 	unsigned delivered = 0, retired_count = 0;
 	uint64_t overruns = 0;
 
-	if (!callback)
-		prefetch_timers(queue->hub, handles, taken);
+	prefetch_timers(queue->hub, handles, taken);
 	for (unsigned i = 0; i < taken; i++) {
 		struct timerhub_event *event = &events[*count + delivered];
 		bool ended;
 
-		if (callback)
-			callback_consider(callback, handles[i]);
 		if (!deliver(queue, handles[i], event, &ended))
 			continue;
 		delivered++;
@@ -127,6 +121,28 @@ static inline __attribute__((always_inline)) bool queue_take_batch(struct timerh
 	queue_retire(queue, taken, delivered, overruns, retired, retired_count);
 	*count += delivered;
 	return taken > 0;
+}
+
+/*
+ * Deliver one event to a thread that will call its callback. Returns false if the outbox was empty.
+ */
+static bool queue_take_one(struct timerhub_queue *queue, struct timerhub_event *event,
+                           struct callback *callback)
+{
+	bool ended = false, delivered = false;
+	unsigned taken = 0;
+	uint64_t handle;
+	uint32_t slot = SLOT_NONE;
+
+	while (!delivered && outbox_take(&queue->outbox, &handle, 1) > 0) {
+		taken++;
+		slot = handle_slot(handle);
+		callback_consider(callback, handle);
+		delivered = deliver(queue, handle, event, &ended);
+	}
+	queue_retire(queue, taken, delivered ? 1 : 0, delivered ? event->count - 1 : 0, &slot,
+	             ended ? 1 : 0);
+	return delivered;
 }
 
 /*
@@ -156,7 +172,7 @@ static unsigned queue_take(struct timerhub_queue *queue, struct timerhub_event *
 	unsigned count = 0;
 
 	do {
-		while (count < max && queue_take_batch(queue, events, max - count, &count, NULL)) {
+		while (count < max && queue_take_batch(queue, events, max, &count)) {
 		}
 	} while (count < max && !queue_clear(queue));
 	if (count == max)
@@ -194,17 +210,14 @@ static bool queue_dispatch_one(struct dispatching *dispatching)
 {
 	struct timerhub_queue *queue = dispatching->queue;
 	struct timerhub_event event;
-	unsigned taken = 0;
 
 	if (!dispatching->callback) {
 		if (outbox_count(&queue->outbox) == 0)
 			return false;
 		dispatching->callback = callbacks_enter(&queue->hub->callbacks, cpu_current());
 	}
-	do {
-		if (!queue_take_batch(queue, &event, 1, &taken, dispatching->callback))
-			return false;
-	} while (taken == 0);
+	if (!queue_take_one(queue, &event, dispatching->callback))
+		return false;
 	dispatching->count++;
 	if (!event.fn)
 		return true;
