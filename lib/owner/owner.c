@@ -126,7 +126,7 @@ static void owner_put(struct owner *owner, struct timerhub_queue *queue, uint64_
 	publisher_put(&owner->publisher, queue, deadline_ns);
 }
 
-/* End a timer that was armed on a closing queue. It has expired, and it is not scheduled. */
+/* End a timer that was armed on a closing queue and has expired. */
 static void owner_drop(struct owner *owner, uint32_t slot)
 {
 	if (timer_drop(&owner->world.arena->timers, slot))
@@ -144,13 +144,14 @@ static void owner_deliver(struct owner *owner, uint32_t slot, const struct timer
 	struct timerhub_queue *queue = ptr_load_acquire(
 		&owner->world.queues[queue_slack_queue(expiry->queue_slack)]); /* [queue] */
 
+	/* Even if the queue is gone: a consumer may have armed the timer by a stale handle. */
+	if (expiry->interval_ns > 0)
+		schedule_insert(&owner->schedule, slot,
+		                timer_next_period_ns(expiry, owner->now_ns));
 	if (!queue || queue == QUEUE_GONE) {
 		owner_drop(owner, slot);
 		return;
 	}
-	if (expiry->interval_ns > 0)
-		schedule_insert(&owner->schedule, slot,
-		                timer_next_period_ns(expiry, owner->now_ns));
 	probe3(expire, handle, expiry->pair.deadline_ns, owner->now_ns - expiry->pair.deadline_ns);
 	owner_put(owner, queue, handle, expiry->pair.deadline_ns);
 }

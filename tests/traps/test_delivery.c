@@ -177,6 +177,40 @@ START_TEST(law_3_cancel_before_the_owner_publishes)
 }
 END_TEST
 
+/*
+ * The owner has made a periodic timer pending. A consumer delivers the period by the handle of an
+ * expiry that a re-arm withdrew, and the queue closes before the owner looks for it. The slot must
+ * be scheduled, because its next timer may rely on that.
+ */
+START_TEST(law_2_slot_of_a_period_taken_before_its_queue_is_gone)
+{
+	struct rig rig = rig_manual(1);
+	struct rig other = { .hub = rig.hub };
+	struct puppet owner = puppet_of(&rig, ADVANCE);
+	timerhub_timer timer;
+	pthread_t closer;
+	uint32_t index;
+
+	expect_eq(timerhub_queue_open(rig.hub, &other.queue, NULL), 0);
+	index = other.queue->index;
+	timer = arm_periodic(&other, 128, 1000, 'X');
+	advance(rig.hub, 128);
+	expect_eq(timerhub_rearm(rig.hub, timer, 256, TIMERHUB_ABSOLUTE), 0);
+	owner.deed.at_ns = 256;
+	puppet_start(&owner, TEST_POINT_OWNER_BEFORE_PUBLISH);
+	expect_event(&other, 'X');
+	thread_start(&closer, close_queue, other.queue);
+	while (ptr_load_relaxed(&rig.hub->queues[index]) != QUEUE_GONE)
+		cpu_relax();
+	puppet_finish(&owner);
+	thread_join(closer);
+	(void)arm_at(rig.queue, 4096, 'Y');
+	advance(rig.hub, 4096);
+	expect_event(&rig, 'Y');
+	rig_close(&rig);
+}
+END_TEST
+
 /* ---- the stop of a queue ---- */
 
 static const enum test_point waits[] = { TEST_POINT_WAIT_FOUND_NOTHING,
@@ -292,6 +326,7 @@ int main(int argc, char **argv)
 	tests_add(stopped_waiter_does_not_take_the_wake_of_another, 60);
 	tests_add(law_7_periods_are_not_counted_from_a_deadline_that_is_not_due, 60);
 	tests_add(law_3_cancel_before_the_owner_publishes, 60);
+	tests_add(law_2_slot_of_a_period_taken_before_its_queue_is_gone, 60);
 	tests_add(stop_is_seen_by_a_wait_about_to_block, 60);
 	tests_add(stop_half_done_is_a_stop, 60);
 	tests_add(law_9_what_the_owner_puts_back_is_told_again, 60);
