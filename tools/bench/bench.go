@@ -65,6 +65,14 @@ type record struct {
 
 var records []record
 
+// openRecords writes each record, so that no measurement includes page faults.
+func openRecords(count int) {
+	records = make([]record, count)
+	for i := range records {
+		records[i].messages = 1
+	}
+}
+
 func cpu() time.Duration {
 	var usage syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage)
@@ -168,7 +176,7 @@ func timedBy(turn func(member int, r *randoms) int64) {
 func refresh(stride, touch bool) {
 	armAll(*timers, time.Minute, time.Minute)
 	if touch {
-		records = make([]record, *timers)
+		openRecords(*timers)
 	}
 	each := *timers / *threads
 	timed(turnOps, func(member int, r *randoms) {
@@ -198,7 +206,7 @@ func churn() {
 
 func request(touch, later bool) {
 	armAll(*timers, time.Minute, 2*time.Minute)
-	records = make([]record, inFlight)
+	openRecords(inFlight)
 	for i := *timers; later && i < len(list); i++ {
 		arm(i, requestTime)
 	}
@@ -221,7 +229,7 @@ func request(touch, later bool) {
 
 func server() {
 	armAll(*timers, time.Minute, time.Minute)
-	records = make([]record, *timers)
+	openRecords(*timers)
 	each := *timers / *threads
 	requests := make([]struct {
 		list   [256]*time.Timer
@@ -265,7 +273,7 @@ func expire(width time.Duration, touch bool) {
 	first := time.Now().Add(ahead)
 	list = make([]*time.Timer, *timers)
 	if touch {
-		records = make([]record, *timers)
+		openRecords(*timers)
 	}
 	for i := range list {
 		delay := time.Until(first) + r.between(0, width)
