@@ -15,6 +15,7 @@ enum test_point {
 	TEST_POINT_SUBMIT_AFTER_PUSH,    /* pushed, the promise not yet read */
 	TEST_POINT_REARM_BEFORE_CAS,     /* pair read, not yet changed */
 	TEST_POINT_CANCEL_BEFORE_CAS,    /* timer found live, pair not yet changed */
+	TEST_POINT_TAKE_FOUND_NONE,      /* one free stack searched, the next not yet */
 	TEST_POINT_CANCEL_BEFORE_FREE,   /* timer ended, slot not yet in the free list */
 	TEST_POINT_WAKE_BEFORE_RECORD,   /* owner woken, pass not yet recorded */
 	TEST_POINT_OWNER_BEFORE_INBOX,   /* pass numbered, clock read, inbox not yet drained */

@@ -24,6 +24,7 @@
 #include "timer/arena.h"
 
 #include "base/cpu.h"
+#include "base/test_point.h"
 
 /*
  * Take from another CPU's stack before a slot that was never used, if the stack holds this many.
@@ -365,6 +366,7 @@ static uint32_t arena_take_last(struct arena *arena, uint32_t home)
 				slot = shard_pop(arena, shard);
 			if (slot != SLOT_NONE)
 				return slot;
+			test_point(TEST_POINT_TAKE_FOUND_NONE);
 		}
 		changed = false;
 		for (uint32_t i = 0; i <= arena->shard_mask; i++) {

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/test_point.h"
 #include "timer/arena.h"
 
 static const uint32_t capacities[] = { 1,   2,   3,   15,   16,   17,   255,
@@ -249,6 +250,54 @@ START_TEST(slot_put_is_not_lost_whatever_lies_below)
 }
 END_TEST
 
+static struct {
+	struct arena arena;
+	unsigned to, from; /* the CPUs of two free stacks */
+	uint32_t slot;     /* in use */
+} mover;
+
+/*
+ * Acts as another thread, once: puts its slot onto one stack, and takes the only slot of another
+ * stack.
+ */
+static void move_free_slot(enum test_point point)
+{
+	if (point != TEST_POINT_TAKE_FOUND_NONE)
+		return;
+	test_point_hook = NULL;
+	arena_put(&mover.arena, mover.to, mover.slot);
+	expect_lt(arena_take(&mover.arena, mover.from), mover.arena.capacity);
+}
+
+/*
+ * A take searches the stacks one after the other. The free slot moves from a stack that is not yet
+ * searched to the first stack, which was empty. The stacks are so long that no take steals a single
+ * slot.
+ */
+START_TEST(free_slot_that_moves_behind_a_search_is_found)
+{
+	const uint32_t capacity = 32768;
+	uint32_t *slots = calloc(capacity, sizeof(*slots));
+	uint32_t mask;
+
+	expect(slots);
+	expect_eq(arena_open(&mover.arena, capacity, NULL), 0);
+	expect_eq(take_all(&mover.arena, slots), capacity);
+	mask = mover.arena.shard_mask;
+	for (uint32_t home = 0; mask > 0 && home <= mask; home++) {
+		mover.to = home;
+		mover.from = (home + mask) & mask;
+		mover.slot = slots[0];
+		arena_put(&mover.arena, mover.from, slots[1]);
+		test_point_hook = move_free_slot;
+		expect_eq(arena_take(&mover.arena, home), slots[0]);
+		expect(!test_point_hook);
+	}
+	free(slots);
+	arena_close(&mover.arena);
+}
+END_TEST
+
 START_TEST(two_hubs_never_have_the_same_generation)
 {
 	struct arena arenas[8];
@@ -449,6 +498,7 @@ int main(int argc, char **argv)
 	tests_add(slots_put_back_are_used_again_first, 20);
 	tests_add(counts_are_exact, 20);
 	tests_add(slot_put_is_not_lost_whatever_lies_below, 20);
+	tests_add(free_slot_that_moves_behind_a_search_is_found, 20);
 	tests_add(two_hubs_never_have_the_same_generation, 20);
 	tests_add(counts_hold_while_another_takes_and_puts, 60);
 	tests_add(four_threads_on_four_slots_are_never_refused, 60);
