@@ -105,14 +105,17 @@ static bool owner_keep(void *context, uint64_t handle, uint64_t old_place, uint6
 	return true;
 }
 
-/* Free cells of the queue's outbox. */
+/* Free cells of the queue's outbox. Consumers may have found it empty, so signal them again. */
 static void owner_compact(struct owner *owner, struct timerhub_queue *queue)
 {
+	unsigned kept;
+
 	publisher_tell(&owner->publisher);
 	owner->swept = 0;
-	publisher_put_back(&owner->publisher, queue,
-	                   outbox_compact(&queue->outbox, owner_keep, owner));
+	kept = outbox_compact(&queue->outbox, owner_keep, owner);
 	u64_count(&queue->counts->put, -owner->swept);
+	if (kept > 0)
+		publisher_publish(&owner->publisher, queue, kept);
 }
 
 /* Models: tests/models/notifier.pml, tests/models/close.pml. */

@@ -12,12 +12,8 @@
 void publisher_init(struct publisher *publisher, const struct clock *clock,
                     struct board_owner *counts)
 {
-	publisher->clock = clock;
-	publisher->counts = counts;
-	publisher->unpublished = NULL;
+	*publisher = (struct publisher){ .clock = clock, .counts = counts };
 	publisher->unpublished_end = &publisher->unpublished;
-	publisher->untold_taken = 0;
-	publisher->told = 0;
 }
 
 /*
@@ -28,7 +24,7 @@ static void publisher_count(struct publisher *publisher, struct timerhub_queue *
 {
 	uint64_t now_ns = clock_now_ns(publisher->clock);
 
-	for (unsigned i = 0; i < queue->untold; i++) {
+	for (unsigned i = 0; i < queue->unpublished; i++) {
 		uint64_t deadline_ns = queue->deadlines_ns[i];
 		/* now_ns is earlier only if the clock was set back during the pass. */
 		uint64_t late_ns = now_ns > deadline_ns ? now_ns - deadline_ns : 0;
@@ -36,21 +32,18 @@ static void publisher_count(struct publisher *publisher, struct timerhub_queue *
 		u64_count(&publisher->counts->lateness[late_ns == 0 ? 0 : bits_highest(late_ns)],
 		          1);
 	}
-	u64_count(&publisher->counts->expired, queue->untold);
-	publisher->told += queue->untold;
-	queue->untold = 0;
+	u64_count(&publisher->counts->expired, queue->unpublished);
+	publisher->told += queue->unpublished;
 }
 
 /* Models: tests/models/notifier.pml, tests/models/close.pml. */
-static void publisher_publish(struct publisher *publisher, struct timerhub_queue *queue)
+void publisher_publish(struct publisher *publisher, struct timerhub_queue *queue, unsigned count)
 {
-	probe2(publish, queue, queue->unpublished);
-	publisher_count(publisher, queue);
-	u64_count(&queue->counts->put, queue->unpublished);
+	probe2(publish, queue, count);
+	u64_count(&queue->counts->put, count);
 	outbox_publish(&queue->outbox);
-	if (notifier_signal(&queue->notifier, queue->unpublished))
+	if (notifier_signal(&queue->notifier, count))
 		u64_count(&publisher->counts->queue_signals, 1);
-	queue->unpublished = 0;
 }
 
 void publisher_tell(struct publisher *publisher)
@@ -59,27 +52,23 @@ void publisher_tell(struct publisher *publisher)
 
 	for (struct timerhub_queue *queue = publisher->unpublished; queue; queue = next) {
 		next = queue->next_unpublished;
-		publisher_publish(publisher, queue);
+		publisher_count(publisher, queue);
+		publisher_publish(publisher, queue, queue->unpublished);
+		queue->unpublished = 0;
 	}
 	publisher->unpublished = NULL;
 	publisher->unpublished_end = &publisher->unpublished;
 	publisher->untold_taken = 0;
 }
 
-void publisher_put_back(struct publisher *publisher, struct timerhub_queue *queue, unsigned count)
+void publisher_put(struct publisher *publisher, struct timerhub_queue *queue, uint64_t deadline_ns)
 {
-	if (queue->unpublished == 0 && count > 0) {
+	if (queue->unpublished == 0) {
 		queue->next_unpublished = NULL;
 		*publisher->unpublished_end = queue;
 		publisher->unpublished_end = &queue->next_unpublished;
 	}
-	queue->unpublished += count;
-}
-
-void publisher_put(struct publisher *publisher, struct timerhub_queue *queue, uint64_t deadline_ns)
-{
-	publisher_put_back(publisher, queue, 1);
-	queue->deadlines_ns[queue->untold++] = deadline_ns;
-	if (queue->unpublished >= PUBLISHER_BATCH)
+	queue->deadlines_ns[queue->unpublished++] = deadline_ns;
+	if (queue->unpublished == PUBLISHER_BATCH)
 		publisher_tell(publisher);
 }

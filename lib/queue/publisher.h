@@ -37,11 +37,8 @@ static inline bool publisher_has_untold(const struct publisher *publisher)
 /* Call it after an event was put into the queue's outbox. The call may publish all events. */
 void publisher_put(struct publisher *publisher, struct timerhub_queue *queue, uint64_t deadline_ns);
 
-/*
- * Call it after compaction has put `count` published events back, because consumers may have found
- * the outbox empty.
- */
-void publisher_put_back(struct publisher *publisher, struct timerhub_queue *queue, unsigned count);
+/* Publish `count` handles that were put into the queue's outbox, and signal the consumers. */
+void publisher_publish(struct publisher *publisher, struct timerhub_queue *queue, unsigned count);
 
 /* Publish the events of all queues, and signal their consumers. */
 void publisher_tell(struct publisher *publisher);

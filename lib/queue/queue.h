@@ -30,7 +30,6 @@ struct timerhub_queue {
 	/* Only the owner uses the following fields. */
 	_Alignas(CACHE_LINE_BYTES) struct timerhub_queue *next_unpublished; /* in its list */
 	unsigned unpublished; /* events put since the last publish; 0: not in the list */
-	unsigned untold;      /* the latest of them, without events put back */
 	uint64_t deadlines_ns[PUBLISHER_BATCH]; /* their deadlines */
 
 	_Alignas(CACHE_LINE_BYTES) atomic_u32 interrupts; /* calls of timerhub_interrupt */

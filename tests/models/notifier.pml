@@ -266,8 +266,12 @@ proctype owner()
 #ifdef COMPACTING_LATE
 	compacting = true;
 #endif
+	if
+	:: back > 0 -> publish(back)
+	:: else
+	fi;
 	put++;
-	publish(back + 1);
+	publish(1);
 #endif
 	skip
 }
