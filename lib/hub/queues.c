@@ -66,6 +66,7 @@ static void queue_free(struct timerhub_queue *queue)
 
 	outbox_close(&queue->outbox);
 	bell_close(queue->notifier.fd);
+	queue->notifier.fd = -1; /* the next file of the process may get this number */
 	/* Relaxed: it is 1 already, except in a forked child, or if the queue was never open. */
 	u32_store_relaxed(&queue->closing, 1);
 	free(ptr_exchange_acq_rel(&graves[grave], queue));

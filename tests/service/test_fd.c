@@ -309,6 +309,26 @@ static void *arm_singly(void *arg)
 	return NULL;
 }
 
+/* A worker may be between two calls when its queue is closed. */
+START_TEST(fd_of_a_closed_queue_is_forgotten)
+{
+	struct rig rig = rig_manual(64);
+	int fd = timerhub_queue_fd(rig.queue), pipe_fds[2];
+	char bytes[16];
+
+	arm_and_expire(&rig, &now_ns, 1);
+	timerhub_queue_close(rig.queue);
+	expect_eq(pipe(pipe_fds), 0);
+	expect_eq(dup2(pipe_fds[0], fd), fd); /* the queue had this number */
+	expect_eq(write(pipe_fds[1], "12345678", 8), 8);
+	(void)timerhub_dispatch(rig.queue, 1);
+	expect_eq(write(pipe_fds[1], ".", 1), 1);
+	expect_eq(read(fd, bytes, sizeof(bytes)), 9);
+	expect_cmp(timerhub_queue_fd(rig.queue), <, 0);
+	timerhub_close(rig.hub);
+}
+END_TEST
+
 START_TEST(fd_serves_several_consumers)
 {
 	struct rig rig = rig_open(0);
@@ -389,6 +409,7 @@ int main(int argc, char **argv)
 	tests_add(fd_of_a_withdrawn_expiry_is_cleared, 30);
 	tests_add(fd_shows_what_expires_after_a_withdrawal, 30);
 	tests_add(fd_of_each_queue_is_its_own, 30);
+	tests_add(fd_of_a_closed_queue_is_forgotten, 30);
 	tests_add(fd_serves_several_consumers, 60);
 	tests_add_loop(fd_wakes_a_level_triggered_poller, 60, 4);
 	tests_add_loop(fd_wakes_an_edge_triggered_poller, 60, 4);
