@@ -111,8 +111,8 @@ TIMERHUB_API void timerhub_loop_close(struct timerhub_loop *loop);
 /*
  * Returns a descriptor that is readable when timerhub_loop_turn() has something to do. The program
  * may poll the descriptor for reading, and must not read or close it. With a hub the descriptor is
- * the eventfd of the loop's queue. Without a hub it is a timerfd, which the first call creates.
- * Without this call the loop makes no system call. Errors: -EINVAL for NULL, -EPERM, -EOWNERDEAD,
+ * the eventfd of the loop's queue. Without a hub it is a timerfd, which the first call creates. A
+ * loop without a hub makes no system call before. Errors: -EINVAL for NULL, -EPERM, -EOWNERDEAD,
  * and -EMFILE, -ENFILE or -ENOMEM from the kernel.
  */
 TIMERHUB_API int timerhub_loop_fd(struct timerhub_loop *loop);

@@ -74,7 +74,7 @@ void hub_wait_pass(struct timerhub *hub)
 		owner_wait_pass(&hub->owner);
 		return;
 	}
-	/* This changes nothing. But a thread that enters after it sees the stores before it. */
+	/* Changes nothing. A thread that enters after it, by a CAS, sees the stores before it. */
 	advancing = u32_fetch_add_acq_rel(&hub->advancing, 0); /* [advance] */
 	/* [advance] */
 	while (advancing % 2 != 0 && u32_load_acquire(&hub->advancing) == advancing)

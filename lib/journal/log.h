@@ -6,8 +6,8 @@
  * Recovery fills in the struct (replay.c).
  *
  * If the disk refuses a write, the log cuts the bytes off before the call returns. After a failed
- * sync, or an error other than a lack of room, memory or descriptors, the contents of the disk are
- * unknown, so the log never writes again.
+ * sync, or an error that log_answer() does not list, the contents of the disk are unknown, so the
+ * log never writes again.
  *
  * The log writes zeros ahead of the records. Records overwrite zeros, so the sync of records need
  * not write a new file size or new blocks.

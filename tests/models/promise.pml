@@ -50,7 +50,7 @@
 #define NEVER 9
 /* The clock stops here; a later deadline stays in the future. */
 #define LAST 2
-/* The owner wakes by this earlier and spins: owner_config.spin_ns. */
+/* The owner wakes by this earlier and spins: timerhub_config.spin_ns. */
 #ifdef GATHERS
 #define SPIN 0
 #else
