@@ -52,9 +52,10 @@
  * Lifetime. Timers and timeouts keep their callable after an expiry, for the next expiry. Do not
  * let the callable capture a shared_ptr to the object that has the timer or timeout as a member (in
  * asio `[self = shared_from_this()]` is usual). The object would own the callable, and the callable
- * would own the object. So neither would be freed before cancel() or remove(). Capture `this`: the
- * member's destructor withdraws the callable before the object is gone. If the callback may release
- * the last reference to the object, it begins with `const auto self = shared_from_this();`.
+ * would own the object. So neither would be freed before cancel() or remove(). Capture `this`
+ * instead. The member's destructor withdraws the callable before the object is gone. If the
+ * callback may release the last reference to the object, it begins with
+ * `const auto self = shared_from_this();`.
  *
  * Tested by tests/cpp.
  */

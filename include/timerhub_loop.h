@@ -215,7 +215,7 @@ TIMERHUB_API uint64_t timerhub_timeout_deadline(const struct timerhub_timeout *t
 struct timerhub_loop_front {
 	uint64_t base_ns;      /* reading of the clock from which delays count */
 	uint64_t delay_max_ns; /* UINT64_MAX - 1 - base_ns */
-	/* Number of entries in use; at 64 the library reads the clock first. */
+	/* Entries of `fresh` in use. At 64, the next set by delay first reads the clock. */
 	uint32_t fresh_count;
 	uint32_t turning; /* 1: inside a turn */
 	/* The timeouts set by delay since base_ns was read. */

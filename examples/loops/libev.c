@@ -2,7 +2,7 @@
 /*
  * timerhub in a libev loop: reminders, see reminders.h. Usage: libev [FILE...]
  *
- * ev_prepare turns right before libev blocks; ev_io wakes it.
+ * An ev_prepare watcher makes a turn just before libev blocks. An ev_io watcher wakes libev.
  */
 #include <ev.h>
 #include <stdio.h>

@@ -100,7 +100,7 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 	int result;
 
 	clock_init(&hub->clock, config->clock, manual);
-	/* A manual hub's first arm signals the bell. An owner thread starts with a pass. */
+	/* A manual hub's first arm rings the bell. An owner thread begins with a pass. */
 	promise_init(&hub->promise, manual ? UINT64_MAX : 0);
 	hub->board_fd = -1;
 	hub->bell = bell_open();

@@ -29,7 +29,7 @@ struct outbox {
 int outbox_open(struct outbox *outbox, uint32_t capacity);
 void outbox_close(struct outbox *outbox);
 
-/* Owner: returns whether there is a free cell. If not, outbox_compact() frees some cells. */
+/* Owner: returns whether there is a free cell. In a full outbox, outbox_compact() frees some. */
 bool outbox_has_room(struct outbox *outbox);
 
 /* Owner: put a handle into a free cell, for the next publication. Returns its position. */

@@ -249,7 +249,7 @@ END_TEST
 
 static atomic_bool slow, begun, go_on, ended;
 
-/* This handler was registered before the lock's handlers, so it runs after the first of them. */
+/* Registered first. Such handlers run in reverse order, so the lock's first handler runs before. */
 static void in_fork(void)
 {
 	begun = slow;

@@ -359,7 +359,7 @@ static void crowd_take_list(unsigned me, struct dice *dice, uint32_t *held, uint
 		unsigned none = 0;
 
 		expect(atomic_compare_exchange_strong(&crowd.owners[held[i]], &none, me));
-		/* An arm overwrites the link in this way. */
+		/* Arming stores the caller's data where a free slot has its link. */
 		u64_store_relaxed(&crowd.arena.timers.cold[held[i]].data, dice_roll(dice));
 	}
 }
