@@ -20,22 +20,18 @@ import random
 import shlex
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
 sys.dont_write_bytecode = True  # the sources may be read-only, or a fresh copy
-from refusal import SKIP, Refused, check_uring  # pylint: disable=wrong-import-position
+from refusal import check_uring  # pylint: disable=wrong-import-position
 from rest import rests  # pylint: disable=wrong-import-position
+from verdict import Wrong, verdict  # pylint: disable=wrong-import-position
 
 READERS = 3
 BURST = 400           # more than several batches of a loop
 IDLE_S = 1.0
 HANG_S = 60           # "for ever"
-
-
-class Lost(Exception):
-    """A fault of the program."""
 
 
 class Reminders:
@@ -62,18 +58,18 @@ class Reminders:
     def wait_for(self, count):
         for _ in range(count):
             if not self.all_printed.acquire(timeout=HANG_S):
-                raise Lost(f"{len(self.printed)} reminders came, of {len(self.asked)}")
+                raise Wrong(f"{len(self.printed)} reminders came, of {len(self.asked)}")
 
     def check(self):
         counts = collections.Counter(text for text, _ in self.printed)
-        if counts != collections.Counter(self.asked.keys()):
-            raise Lost(f"not each once: {counts - collections.Counter(self.asked.keys())} too many,"
-                       f" {collections.Counter(self.asked.keys()) - counts} missing")
+        asked = collections.Counter(self.asked.keys())
+        if counts != asked:
+            raise Wrong(f"not each once: {counts - asked} too many, {asked - counts} missing")
         for text, printed_ns in self.printed:
             written_ns, delay_ms = self.asked[text]
             early_ns = written_ns + delay_ms * 1_000_000 - printed_ns
             if early_ns > 0:
-                raise Lost(f"{text} came {early_ns} ns early")
+                raise Wrong(f"{text} came {early_ns} ns early")
         self.check_order()
 
     def check_order(self):
@@ -85,7 +81,7 @@ class Reminders:
         for lines in of_fifo.values():
             for (number, delay, text), later in itertools.combinations(lines, 2):
                 if later[0] < number and later[1] < delay:
-                    raise Lost(f"{later[2]} came after {text}")
+                    raise Wrong(f"{later[2]} came after {text}")
 
 
 def feed(reminders, fifo, reader, dice):
@@ -116,7 +112,7 @@ def serve(process, reminders, fifos, dice):
     reminders.wait_for(BURST)
 
     if not rests(process.pid, IDLE_S, HANG_S):
-        raise Lost(f"it does not sleep for {IDLE_S} s with nothing due")
+        raise Wrong(f"it does not sleep for {IDLE_S} s with nothing due")
 
     # All readers but one end. The loop must continue for that reader, and for reminders armed when
     # it ends.
@@ -124,12 +120,12 @@ def serve(process, reminders, fifos, dice):
         fifo.close()
     time.sleep(0.05)
     if process.poll() is not None:
-        raise Lost("it ended while a file was open")
+        raise Wrong("it ended while a file was open")
     reminders.write(fifos[0], [("0-100000 last but one", 1), ("0-100001 last", 150)])
     fifos[0].close()
     reminders.wait_for(2)
     if process.wait(timeout=HANG_S) != 0:
-        raise Lost(f"exit status {process.returncode}")
+        raise Wrong(f"exit status {process.returncode}")
 
 
 def what_it_said(errors):
@@ -147,7 +143,7 @@ def open_fifo(path, process):
             if error.errno != errno.ENXIO:
                 raise
         if process.poll() is not None:
-            raise Lost(f"it ended before it read, exit status {process.returncode}")
+            raise Wrong(f"it ended before it read, exit status {process.returncode}")
         time.sleep(0.01)
     os.set_blocking(fd, True)
     return open(fd, "w", encoding="utf-8")
@@ -159,15 +155,15 @@ def test_nothing(command):
                           check=False)
     check_uring(done.returncode, done.stderr)
     if done.returncode != 0 or done.stdout:
-        raise Lost(f"without reminders: exit status {done.returncode}, {done.stderr!r}")
+        raise Wrong(f"without reminders: exit status {done.returncode}, {done.stderr!r}")
 
 
 def test_job(command, directory, seed):
-    paths = [str(pathlib.Path(directory) / f"fifo{i}") for i in range(READERS)]
+    paths = [str(directory / f"fifo{i}") for i in range(READERS)]
     for path in paths:
         os.mkfifo(path)
     reminders = Reminders()
-    with open(pathlib.Path(directory) / "stderr", "a+", encoding="utf-8") as errors, \
+    with open(directory / "stderr", "a+", encoding="utf-8") as errors, \
             subprocess.Popen([*command, *paths], stdout=subprocess.PIPE, stderr=errors,
                              text=True) as process:
         watchdog = threading.Timer(2 * HANG_S, process.kill)
@@ -191,7 +187,14 @@ def test_refusal(command, arguments, text):
     done = subprocess.run([*command, *arguments], input=text, capture_output=True, text=True,
                           timeout=HANG_S, check=False)
     if done.returncode != 1 or not done.stderr:
-        raise Lost(f"{arguments} {text!r}: exit status {done.returncode}, {done.stderr!r}")
+        raise Wrong(f"{arguments} {text!r}: exit status {done.returncode}, {done.stderr!r}")
+
+
+def test_loop(command, seed, directory):
+    test_nothing(command)
+    test_job(command, directory, seed)
+    test_refusal(command, [], "soon a line without a number\n")
+    test_refusal(command, ["/nonexistent/file"], "")
 
 
 def main(arguments):
@@ -201,19 +204,7 @@ def main(arguments):
     emulator = shlex.split(os.environ.get("MESON_EXE_WRAPPER", ""))  # set if cross-compiled
     arguments = emulator + arguments
     print(f"--seed {seed:#x}")
-    try:
-        test_nothing(arguments)
-        with tempfile.TemporaryDirectory() as directory:
-            test_job(arguments, directory, seed)
-        test_refusal(arguments, [], "soon a line without a number\n")
-        test_refusal(arguments, ["/nonexistent/file"], "")
-    except Refused as refused:
-        print(f"skipped: {refused}")
-        return SKIP
-    except Lost as lost:
-        print(lost, file=sys.stderr)
-        return 1
-    return 0
+    return verdict(test_loop, arguments, seed)
 
 
 if __name__ == "__main__":

@@ -23,8 +23,9 @@ import threading
 import time
 
 sys.dont_write_bytecode = True  # the sources may be read-only, or a fresh copy
-from refusal import SKIP, Refused, check_uring  # pylint: disable=wrong-import-position
+from refusal import check_uring  # pylint: disable=wrong-import-position
 from rest import rests  # pylint: disable=wrong-import-position
+from verdict import Wrong, verdict  # pylint: disable=wrong-import-position
 
 HANG_S = 60           # "for ever"
 IDLE_MS = 200
@@ -35,10 +36,6 @@ FEW_DESCRIPTORS = 24
 MANY_CONNECTIONS = 42
 IDLE_S = 0.5
 PAUSE_S = 0.01        # much shorter than the time between two readings of the descriptors
-
-
-class Lost(Exception):
-    """A fault of the program."""
 
 
 class Server:
@@ -65,7 +62,7 @@ class Server:
         self.watchdog.cancel()
         error = self.process.communicate()[1]
         check_uring(self.process.returncode, error)
-        raise Lost(f"it says {line!r}, {error!r}")
+        raise Wrong(f"it says {line!r}, {error!r}")
 
     def connect(self):
         connection = socket.create_connection(("127.0.0.1", self.port), timeout=HANG_S)
@@ -85,10 +82,10 @@ class Server:
         self.process.send_signal(how)
         out, error = self.process.communicate(timeout=HANG_S)
         if self.process.returncode != 0 or error:
-            raise Lost(f"exit status {self.process.returncode}, {error!r}")
+            raise Wrong(f"exit status {self.process.returncode}, {error!r}")
         wanted = f"accepted={self.accepted} idle={self.idle} echoed_bytes={self.echoed}\n"
         if out != wanted:
-            raise Lost(f"it says {out!r}, not {wanted!r}")
+            raise Wrong(f"it says {out!r}, not {wanted!r}")
 
 
 def in_threads(count, function, *arguments):
@@ -98,7 +95,7 @@ def in_threads(count, function, *arguments):
     def run(index):
         try:
             function(index, *arguments)
-        except (Lost, OSError) as error:
+        except (Wrong, OSError) as error:
             raised.append(error)
 
     threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
@@ -115,7 +112,7 @@ def receive_all(connection, count):
     while len(received) < count:
         more = connection.recv(65536)
         if not more:
-            raise Lost(f"closed after {len(received)} bytes of {count}")
+            raise Wrong(f"closed after {len(received)} bytes of {count}")
         received += more
     return bytes(received)
 
@@ -129,7 +126,7 @@ def echo(index, server, seed):
         received = receive_all(connection, BYTES)
         writer.join()
     if received != payload:
-        raise Lost("other bytes came back")
+        raise Wrong("other bytes came back")
     with server.lock:
         server.echoed += BYTES
 
@@ -144,11 +141,11 @@ def test_echo(command, seed):
             receive_all(connection, 1)
             server.echoed += 1
         if not rests(server.process.pid, IDLE_S, HANG_S):
-            raise Lost(f"it does not sleep for {IDLE_S} s with nothing to do")
+            raise Wrong(f"it does not sleep for {IDLE_S} s with nothing to do")
         server.stop(signal.SIGTERM)
         for connection in left:
             if connection.recv(1) != b"":
-                raise Lost("bytes after the end")
+                raise Wrong("bytes after the end")
             connection.close()
 
 
@@ -172,10 +169,10 @@ def fall_silent(index, server, seed):
                 server.echoed += 5
         else:
             if connection.recv(1) != b"":
-                raise Lost("bytes that nobody sent")
+                raise Wrong("bytes that nobody sent")
         early_ns = last_ns + server.idle_ns - time.monotonic_ns()
     if early_ns > 0:
-        raise Lost(f"a connection was closed {early_ns} ns early")
+        raise Wrong(f"a connection was closed {early_ns} ns early")
     with server.lock:
         server.idle += 1
 
@@ -204,7 +201,7 @@ def test_glutton(command):
         server.process.send_signal(signal.SIGTERM)
         out = server.process.communicate(timeout=HANG_S)[0]
         if not out.startswith("accepted=1 idle=1 "):
-            raise Lost(f"it says {out!r}")
+            raise Wrong(f"it says {out!r}")
 
 
 def test_descriptors(command, seed):
@@ -215,7 +212,7 @@ def test_descriptors(command, seed):
         dice.shuffle(connections)
         for connection in connections:
             if connection.recv(1) != b"":
-                raise Lost("bytes that nobody sent")
+                raise Wrong("bytes that nobody sent")
             connection.close()
             server.idle += 1
         server.stop(signal.SIGTERM)
@@ -226,7 +223,7 @@ def test_want(command):
     with Server(command, 1000 * HANG_S, FEW_DESCRIPTORS) as server:
         connections = [server.connect() for _ in range(MANY_CONNECTIONS)]
         if not rests(server.process.pid, PAUSE_S, HANG_S):
-            raise Lost("it never sleeps, for want of descriptors")
+            raise Wrong("it never sleeps, for want of descriptors")
         for connection in connections:
             with connection:
                 connection.sendall(b"x")
@@ -235,24 +232,20 @@ def test_want(command):
         server.stop(signal.SIGTERM)
 
 
+def test_server(command, seed, _):
+    test_echo(command, seed)
+    test_silent(command, seed)
+    test_glutton(command)
+    test_descriptors(command, seed)
+    test_want(command)
+
+
 def main(arguments):
     seed = int.from_bytes(os.urandom(4), "little")
     if arguments[:1] == ["--seed"]:
         seed, arguments = int(arguments[1], 0), arguments[2:]
     print(f"--seed {seed:#x}")
-    try:
-        test_echo(arguments, seed)
-        test_silent(arguments, seed)
-        test_glutton(arguments)
-        test_descriptors(arguments, seed)
-        test_want(arguments)
-    except Refused as refused:
-        print(f"skipped: {refused}")
-        return SKIP
-    except Lost as lost:
-        print(lost, file=sys.stderr)
-        return 1
-    return 0
+    return verdict(test_server, arguments, seed)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,8 @@ import tempfile
 
 sys.dont_write_bytecode = True  # the sources may be read-only, or a fresh copy
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "examples"))
-from refusal import SKIP, Refused, check_uring  # pylint: disable=wrong-import-position
+from refusal import check_uring  # pylint: disable=wrong-import-position
+from verdict import SKIPPED, Skipped  # pylint: disable=wrong-import-position
 
 SECTIONS = ["NAME", "LIBRARY", "SYNOPSIS", "DESCRIPTION", "RETURN VALUES", "EXAMPLES", "ERRORS",
             "ATTRIBUTES", "SEE ALSO"]
@@ -327,9 +328,9 @@ def run_command(commands, usage, arguments):
         return 2
     try:
         complaints = function(*map(pathlib.Path, arguments[1:]))
-    except Refused as refused:
-        print(f"skipped: {refused}")
-        return SKIP
+    except Skipped as why:
+        print(f"skipped: {why}")
+        return SKIPPED
     for complaint in complaints:
         print(complaint)
     return 1 if complaints else 0
