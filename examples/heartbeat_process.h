@@ -61,7 +61,7 @@ int process_announce(const struct process *process);
 /* Prints a line of figures: "status ..." or "report ...". */
 int process_report(const char *kind, const struct figures *figures);
 
-/* Prints that `what` failed, with an errno or its negative; returns -1. */
+/* Prints that the step `what` failed, with the errno `error` or -errno. Returns -1. */
 int process_failed(const char *what, int error);
 
 #endif

@@ -64,9 +64,9 @@
  *
  * "Free" means at once, as far as the timer's events go. If the array that epoll_wait(2) has filled
  * may still name the memory, the program frees it after the batch. With drain and wait,
- * timerhub_cancel_sync() returns what timerhub_cancel() would: it cannot see when a thread has
- * finished with its array. After timerhub_queue_close() no event of the queue's timers will come,
- * whatever they are.
+ * timerhub_cancel_sync() does no more than timerhub_cancel(), because the library cannot see when a
+ * thread has finished with its array. After timerhub_queue_close() no event of any timer of the
+ * queue will come.
  *
  * Fork. In a child process every call that needs the owner returns -EOWNERDEAD. In a child only
  * timerhub_close() and timerhub_queue_close() are useful, and both are safe. daemon(3) forks too,

@@ -781,8 +781,8 @@ class timer
 	}
 
 	/*
-	 * Calls timerhub_cancel_sync(). After the call, whatever its result, the callable runs on
-	 * no other thread and will not run again. The callable is destroyed before cancel()
+	 * Calls timerhub_cancel_sync(). After the call, with any result, the callable runs on no
+	 * other thread and will not run again. The callable is destroyed before cancel()
 	 * returns; inside the timer's own callback, when the callback returns. The call blocks
 	 * while the callback runs on another thread. Errors: ENOENT if the timer is not armed or
 	 * the queue is closed, or EOWNERDEAD.

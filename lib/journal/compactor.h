@@ -55,8 +55,8 @@ void compactor_init(struct compactor *compactor, struct log *log, struct lock *l
 bool compactor_is_due(struct compactor *compactor);
 
 /*
- * After a batch of `batch_bytes`, compact until the disk holds at most 2 L + S. If `early`, also do
- * one step when the disk holds more than 1.5 L + S. Returns whether anything was done.
+ * After a batch of `batch_bytes`, compact until the disk holds at most 2 L + S. If `early`, also
+ * compact by one step if the disk holds more than 1.5 L + S. Returns whether a step was made.
  */
 bool compactor_work(struct compactor *compactor, size_t batch_bytes, bool early);
 
