@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 # Sourced by the scripts beside it: answers the options that all scripts have. Tested by
-# tests/tools/test_console.py.
+# tests/tools/test_help_and_version.py.
 
 # Prints the version of the library.
 script_version() {

@@ -116,7 +116,7 @@ typedef unsigned __int128 __attribute__((may_alias)) atomic_pair;
 #elif defined(__SANITIZE_THREAD__)
 #define ATOMIC_UNSEEN __attribute__((noinline, unused, no_sanitize("thread")))
 #endif
-#if defined(ATOMIC_UNSEEN) && !defined(SIMULATION_HOOKS_H)
+#if defined(ATOMIC_UNSEEN) && !defined(SIMULATION_REDIRECT_ATOMICS_H)
 #include <sanitizer/tsan_interface.h>
 
 /*

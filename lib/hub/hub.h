@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Declares the hub with all its parts. The public calls are in four files: open.c opens and closes
- * hubs, queues.c opens and closes queues, submit.c arms, re-arms and cancels timers, and consume.c
- * delivers events.
+ * hubs, open_queue.c opens and closes queues, submit.c arms, re-arms and cancels timers, and
+ * drain_dispatch.c delivers events.
  */
 #ifndef TIMERHUB_HUB_H
 #define TIMERHUB_HUB_H

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/options.h"
-#include "journal/delivery.h"
+#include "journal/delivery_policy.h"
 #include "journal/keeper.h"
 #include "journal/replay.h"
 #include "journal/writer.h"

@@ -10,7 +10,7 @@
 
 #include <signal.h>
 
-#include "journal/delivery.h"
+#include "journal/delivery_policy.h"
 #include "journal/writer.h"
 
 #define THREAD_NAME "timerhub-keeper"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Declares struct timerhub_journal, which has the whole state of an open journal. The modules
- * delivery.h and transaction.h read and change the state. The leader writes changes to the disk
- * (writer.h). The public calls use all of them. Each layer knows only the layers below.
+ * delivery_policy.h and transaction.h read and change the state. The leader writes changes to the
+ * disk (writer.h). The public calls use all of them. Each layer knows only the layers below.
  */
 #ifndef JOURNAL_STATE_H
 #define JOURNAL_STATE_H

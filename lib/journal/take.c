@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <limits.h>
 
-#include "journal/delivery.h"
+#include "journal/delivery_policy.h"
 #include "journal/writer.h"
 
 /* Returns the time until the first lease ends, or UINT64_MAX if there is no lease. */

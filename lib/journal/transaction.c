@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "journal/delivery.h"
+#include "journal/delivery_policy.h"
 
 /* ---- may it be? The lock is held ---- */
 

@@ -6,8 +6,8 @@
  */
 #include "loop/fresh.h"
 
-#include "loop/grid.h"
-#include "loop/recheck.h"
+#include "loop/round_to_grid.h"
+#include "loop/scheduling.h"
 
 #define FRESH_AHEAD 12 /* distance, in entries of the list, at which memory is fetched in advance */
 

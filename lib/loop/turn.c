@@ -12,7 +12,7 @@
 #include <errno.h>
 
 #include "loop/fresh.h"
-#include "loop/recheck.h"
+#include "loop/scheduling.h"
 
 #define TURN_CALLBACKS_MAX 256
 #define TURN_EVENTS_MAX 128 /* most callbacks of the queue in one turn */

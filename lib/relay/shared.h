@@ -11,7 +11,7 @@
 
 #include "journal/eventcount.h"
 #include "journal/lock.h"
-#include "relay/delivery.h"
+#include "relay/delivery_table.h"
 
 #define SHARED_CONSUMER_BYTES 128
 

@@ -335,7 +335,7 @@ static inline bool timer_waits(const struct timers *timers, uint64_t handle)
  */
 bool timer_drop(const struct timers *timers, uint32_t slot);
 
-/* ---- a consumer's decisions: consume.c ---- */
+/* ---- a consumer's decisions: drain_dispatch.c ---- */
 
 enum timer_delivery {
 	TIMER_DELIVERED,

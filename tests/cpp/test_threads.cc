@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "expect.hpp"
-#include "uring.h"
+#include "uring_allowed.h"
 
 using namespace std::chrono_literals;
 

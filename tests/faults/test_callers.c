@@ -4,8 +4,8 @@
  * at random times, and closes queues and hubs while other threads are inside waits and calls.
  * Against the contract, a producer arms on a queue during its close.
  */
+#include "checked_load.h"
 #include "faults.h"
-#include "life.h"
 
 #include <poll.h>
 #include <stdatomic.h>

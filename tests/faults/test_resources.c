@@ -6,8 +6,8 @@
  * resource behind. Live timers continue. tests/service/test_denied.c limits descriptors before
  * open.
  */
+#include "checked_load.h"
 #include "faults.h"
-#include "life.h"
 #include "refusal.h"
 
 #include <fcntl.h>

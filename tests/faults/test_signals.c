@@ -3,8 +3,8 @@
  * The process gets thousands of signals, and is stopped and continued many times. The owner takes
  * none of the signals. An interrupted sleep is no evidence that a deadline has passed.
  */
+#include "checked_load.h"
 #include "faults.h"
-#include "life.h"
 
 #include <signal.h>
 #include <stdatomic.h>

@@ -5,8 +5,8 @@
  * that is installed after the hub is open. Law 11, and laws 1, 2 and 8 during the refusals.
  * tests/service/test_denied.c refuses calls before open.
  */
+#include "checked_load.h"
 #include "faults.h"
-#include "life.h"
 #include "refusal.h"
 
 #include <seccomp.h>

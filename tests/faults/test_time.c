@@ -3,8 +3,8 @@
  * The clock is shifted by a time namespace, or the CPU is busy when a timer is due. Lateness is the
  * only permitted effect.
  */
+#include "checked_load.h"
 #include "faults.h"
-#include "life.h"
 
 #include <fcntl.h>
 #include <limits.h>

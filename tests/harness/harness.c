@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "uring.h"
+#include "uring_allowed.h"
 
 #if !defined(__has_feature)
 #define __has_feature(feature) 0

@@ -15,7 +15,7 @@
 
 #include "harness.h"
 #include "process.h"
-#include "uring.h"
+#include "uring_allowed.h"
 
 #define SPEC(...) ((struct timerhub_spec){ .size = sizeof(struct timerhub_spec), __VA_ARGS__ })
 

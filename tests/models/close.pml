@@ -23,16 +23,17 @@
  *   which get -ESHUTDOWN as in this model.
  *
  * Models:
- *   lib/hub/queues.c         timerhub_queue_close() queue_send_waiters_away() queue_drop_timers()
+ *   lib/hub/open_queue.c     timerhub_queue_close() queue_send_waiters_away() queue_drop_timers()
  *                            queue_drop_timer() queue_drop_late_expiries() queue_free()
  *   lib/hub/open.c           hub_try_enter() hub_leave() timerhub_advance()
  *   lib/owner/owner_thread.c owner_wait_pass()
  *   lib/owner/owner.c        owner_begin_pass() owner_expire_slot() owner_deliver() owner_drop()
  *                            owner_put()
- *   lib/queue/publisher.c       publisher_publish() publisher_tell()
+ *   lib/queue/publisher.c    publisher_publish() publisher_tell()
  *   lib/hub/hub.c            hub_wait_pass() hub_cancel()
  *   lib/timer/timer.c        timer_cancel() timer_rearm() timer_arm() timer_expire() timer_drop()
- *   lib/hub/consume.c        timerhub_wait() queue_wait() queue_block() queue_verdict() deliver()
+ *   lib/hub/drain_dispatch.c timerhub_wait() queue_wait() queue_block() queue_verdict()
+ *                            deliver()
  *
  * Laws:
  *   untouched   no thread accesses the queue after it is freed

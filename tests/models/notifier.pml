@@ -19,8 +19,9 @@
  *   lib/queue/outbox.c   outbox_publish() outbox_take() outbox_count() outbox_exhausted()
  *                        outbox_compact()
  *   lib/owner/owner.c    owner_put()
- *   lib/queue/publisher.c   publisher_publish()
- *   lib/hub/consume.c    queue_take() queue_take_batch() queue_clear() queue_leave() queue_wait()
+ *   lib/queue/publisher.c publisher_publish()
+ *   lib/hub/drain_dispatch.c queue_take() queue_take_batch() queue_clear() queue_leave()
+ *                        queue_wait()
  *                        queue_block() queue_verdict() queue_stopped() timerhub_interrupt()
  *                        timerhub_queue_stop()
  *

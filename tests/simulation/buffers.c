@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "memory.h"
+#include "memory_models.h"
 #include "scheduler.h"
 #include "word.h"
 

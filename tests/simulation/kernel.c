@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See kernel.h. All memory comes from one pool, which plain.c watches. Released memory is zeroed,
- * and poisoned for AddressSanitizer.
+ * See kernel.h. All memory comes from one pool, which plain_accesses.c watches. Released memory is
+ * zeroed, and poisoned for AddressSanitizer.
  */
 #include "kernel.h"
 
@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include "asan.h"
-#include "plain.h"
+#include "plain_accesses.h"
 #include "report.h"
 
 #ifndef WITH_ASAN
@@ -34,7 +34,7 @@
 #define BELL_FIRST_FD 1000
 #define BELLS_MAX 32
 /*
- * 64 belong to queues closed lately (lib/hub/queues.c). Few other bells remain, so a leak soon
+ * 64 belong to queues closed lately (lib/hub/open_queue.c). Few other bells remain, so a leak soon
  * exhausts the bells.
  */
 #define REGIONS_MAX 128

@@ -10,7 +10,7 @@
 
 #include <time.h>
 
-#include "memory.h"
+#include "memory_models.h"
 #include "scheduler.h"
 
 /* An eventfd. */

@@ -2,8 +2,8 @@
 /*
  * Litmus tests of the simulated memory: small programs of two to four threads, in every combination
  * of memory orders. The axioms of C11 give the allowed outcomes, by a search of every reads-from
- * relation and every modification order. The search does not use memory.c. After the search the
- * program runs many times in the simulated memory. A forbidden outcome is a failure. An outcome
+ * relation and every modification order. The search does not use memory_models.c. After the search
+ * the program runs many times in the simulated memory. A forbidden outcome is a failure. An outcome
  * that is allowed, and modelled by README.md, must be seen.
  *
  * The axioms of C11 are RC11's (O. Lahav et al., "Repairing sequential consistency in C/C++11",
@@ -16,10 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hooks.h"
-#include "memory.h"
-#include "sc.h"
+#include "memory_models.h"
+#include "redirect_atomics.h"
 #include "scheduler.h"
+#include "seq_cst_order.h"
 
 #define THREADS_MAX 4
 #define EVENTS_MAX 12
@@ -308,8 +308,8 @@ static bool sc_consistent(const struct relation *hb)
 }
 
 /*
- * Returns whether memory.c can make this execution. Each store must come after all earlier ones in
- * the modification order.
+ * Returns whether memory_models.c can make this execution. Each store must come after all earlier
+ * ones in the modification order.
  */
 static bool modelled(void)
 {
@@ -562,7 +562,7 @@ static unsigned event_do(const struct event *event)
 
 /*
  * A thread outside the program uses other words. This orders nothing except seq_cst accesses. These
- * accesses make sc.c forget accesses of the program.
+ * accesses make seq_cst_order.c forget accesses of the program.
  */
 static void make_forget(struct dice *dice)
 {
@@ -588,8 +588,8 @@ static uint64_t run_once(struct dice *dice)
 {
 	unsigned next[THREADS_MAX + 1], left = test.count - PLACES, reads[EVENTS_MAX];
 	/*
-	 * The number of the program's events that are left when sc.c is made to forget. In three
-	 * runs of four sc.c is not made to forget.
+	 * The number of the program's events that are left when seq_cst_order.c is made to forget.
+	 * In three runs of four seq_cst_order.c is not made to forget.
 	 */
 	unsigned forgets = (unsigned)dice_below(dice, 4 * left);
 	uint64_t outcome = 0;

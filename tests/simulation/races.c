@@ -7,7 +7,7 @@
 #include "report.h"
 #include "scheduler.h"
 
-void accesses_check(const struct accesses *accesses, const char *what, struct place place)
+void accesses_check(const struct accesses *accesses, const char *what, struct source_line place)
 {
 	if (view_has(memory_known(), accesses->epochs))
 		return;
@@ -19,7 +19,7 @@ void accesses_check(const struct accesses *accesses, const char *what, struct pl
 				accesses->places[i].line, scheduler_self(), i);
 }
 
-void accesses_note(struct accesses *accesses, struct place place)
+void accesses_note(struct accesses *accesses, struct source_line place)
 {
 	unsigned self = scheduler_self();
 
@@ -33,9 +33,9 @@ void accesses_note(struct accesses *accesses, struct place place)
  * In these files two stores may come in either order, and the loss of the first is harmless. The
  * comments in these files give the reason.
  */
-bool races_allowed(struct place place)
+bool races_allowed(struct source_line place)
 {
-	static const char *const files[] = { "notifier.c", "simulation/memory.c" };
+	static const char *const files[] = { "notifier.c", "simulation/memory_models.c" };
 
 	for (unsigned i = 0; i < sizeof(files) / sizeof(files[0]); i++)
 		if (!place.file || strstr(place.file, files[i]))
@@ -45,7 +45,7 @@ bool races_allowed(struct place place)
 
 /* ---- data that is not atomic ---- */
 
-void plain_read_at(struct plain *plain, struct place place)
+void plain_read_at(struct plain *plain, struct source_line place)
 {
 	if (memory.mode != MEMORY_C11)
 		return;
@@ -53,7 +53,7 @@ void plain_read_at(struct plain *plain, struct place place)
 	accesses_note(&plain->reads, place);
 }
 
-void plain_write_at(struct plain *plain, struct place place)
+void plain_write_at(struct plain *plain, struct source_line place)
 {
 	if (memory.mode != MEMORY_C11)
 		return;

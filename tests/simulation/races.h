@@ -6,24 +6,24 @@
 #ifndef SIMULATION_RACES_H
 #define SIMULATION_RACES_H
 
-#include "memory.h"
-#include "place.h"
+#include "memory_models.h"
+#include "source_line.h"
 
 /* The last access by each thread. If the epoch is 0, the thread has made no access. */
 struct accesses {
 	int32_t epochs[MEMORY_THREADS];
-	struct place places[MEMORY_THREADS];
+	struct source_line places[MEMORY_THREADS];
 };
 
 /*
  * If one of the accesses does not happen before the current actor's access, fail and name both
  * places.
  */
-void accesses_check(const struct accesses *accesses, const char *what, struct place place);
-void accesses_note(struct accesses *accesses, struct place place);
+void accesses_check(const struct accesses *accesses, const char *what, struct source_line place);
+void accesses_note(struct accesses *accesses, struct source_line place);
 
 /* Returns whether the atomic stores in this place may come in either order. */
-bool races_allowed(struct place place);
+bool races_allowed(struct source_line place);
 
 /* A piece of plain data. */
 struct plain {
@@ -31,9 +31,9 @@ struct plain {
 };
 
 /* Record a read or a write. Fails if it races with an earlier access. */
-void plain_read_at(struct plain *plain, struct place place);
-void plain_write_at(struct plain *plain, struct place place);
-#define plain_read(plain) plain_read_at(plain, (struct place){ __FILE__, __LINE__ })
-#define plain_write(plain) plain_write_at(plain, (struct place){ __FILE__, __LINE__ })
+void plain_read_at(struct plain *plain, struct source_line place);
+void plain_write_at(struct plain *plain, struct source_line place);
+#define plain_read(plain) plain_read_at(plain, (struct source_line){ __FILE__, __LINE__ })
+#define plain_write(plain) plain_write_at(plain, (struct source_line){ __FILE__, __LINE__ })
 
 #endif

@@ -8,8 +8,8 @@
 #include <limits.h>
 #include <stddef.h>
 
-#include "hooks.h"
-#include "memory.h"
+#include "memory_models.h"
+#include "redirect_atomics.h"
 #include "report.h"
 
 #define STACK_BYTES ((size_t)128 << 10)
@@ -174,7 +174,7 @@ static void scheduler_stall(void)
 void simulation_switch(void)
 {
 	struct actor *self = scheduler.current;
-	struct place place = simulation_place;
+	struct source_line place = simulation_line;
 	uint32_t roll;
 
 	if (scheduler.held > 0) {
@@ -193,7 +193,7 @@ void simulation_switch(void)
 		scheduler_stall();
 	else
 		scheduler_go_on(roll);
-	simulation_place = place;
+	simulation_line = place;
 }
 
 void scheduler_step(void)

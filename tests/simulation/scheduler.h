@@ -4,9 +4,10 @@
  * seed chooses the running actor. Virtual time passes when the dice say so, or when no actor can
  * run.
  *
- * The library, built with hooks.h, counts simulation_steps_left down before each atomic step and
- * calls simulation_switch() at zero. The simulated system calls also count simulation_steps_left
- * down. Between two such steps no other actor runs, so the oracle's work there is atomic.
+ * The library, built with redirect_atomics.h, counts simulation_steps_left down before each atomic
+ * step and calls simulation_switch() at zero. The simulated system calls also count
+ * simulation_steps_left down. Between two such steps no other actor runs, so the oracle's work
+ * there is atomic.
  */
 #ifndef SIMULATION_SCHEDULER_H
 #define SIMULATION_SCHEDULER_H

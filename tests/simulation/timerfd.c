@@ -10,7 +10,7 @@
 #include <inttypes.h>
 
 #include "kernel.h"
-#include "memory.h"
+#include "memory_models.h"
 #include "report.h"
 
 static struct {

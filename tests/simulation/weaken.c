@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "hooks.h"
-#include "memory.h"
+#include "memory_models.h"
+#include "redirect_atomics.h"
 #include "scheduler.h"
 
 #define EAGER_LOADS 12
@@ -28,10 +28,10 @@ int weaken_order_here(int order)
 	const char *name;
 
 	weaker.made = false;
-	if (simulation_place.line != weaker.line || memory.peeking)
+	if (simulation_line.line != weaker.line || memory.peeking)
 		return order;
-	name = strrchr(simulation_place.file, '/');
-	if (strcmp(name ? name + 1 : simulation_place.file, weaker.file) != 0 ||
+	name = strrchr(simulation_line.file, '/');
+	if (strcmp(name ? name + 1 : simulation_line.file, weaker.file) != 0 ||
 	    order == memory_order_relaxed)
 		return order;
 	weaker.times++;

@@ -20,7 +20,7 @@ bool weaken_parse(const char *what);
 /* Returns whether an access is weakened in this run. */
 extern bool weaken_asked;
 
-/* Returns the order to use for the access at simulation_place. */
+/* Returns the order to use for the access at simulation_line. */
 int weaken_order_here(int order);
 
 /* Returns the order to use if the source has `order`. */

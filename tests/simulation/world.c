@@ -22,7 +22,7 @@
  * bursts.
  */
 #define GATHER_NS 250000
-/* This value equals the value in lib/hub/consume.c. */
+/* This value equals the value in lib/hub/drain_dispatch.c. */
 #define STOPPED_NAP_NS 50000
 
 struct world world;

@@ -38,10 +38,11 @@ HOMES = {
     "sys/socket.h": {"relay/wire.c"},
     "sys/timerfd.h": {"base/deadline_fd.c", "journal/wall_timer_real.c"},
     "time.h": {"base/clock.c", "journal/wall_timer_real.c", "relay/sleeper.c", "relay/wire.c"},
-    "timerhub.h": {"base/board.h", "base/clock.c", "hub/hub.h", "hub/stats_text.h", "loop/wake.h"},
+    "timerhub.h": {"base/board.h", "base/clock.c", "hub/hub.h", "loop/wake.h",
+                   "metrics/stats_text.h"},
     "timerhub_journal.h": {"journal/state.h"},
     "timerhub_loop.h": {"loop/loop.h", "loop/place_table.h", "relay/sleeper.c"},
-    "timerhub_relay.h": {"relay/check.c", "relay/delivery.h", "relay/shared.h"},
+    "timerhub_relay.h": {"relay/check.c", "relay/delivery_table.h", "relay/shared.h"},
 }
 
 # Exceptions from FORBIDDEN_IN_LIB.

@@ -3,7 +3,7 @@
  * Traps 1 to 4: a caller is stopped for ever inside arm, re-arm or cancel, on a hub with an owner
  * thread. Law 6: a stopped caller delays no other thread, and no timer except its own.
  */
-#include "puppet.h"
+#include "stopped_thread.h"
 
 #include "hub/hub.h"
 
@@ -20,26 +20,32 @@ static const struct {
 	{ CANCEL, TEST_POINT_CANCEL_BEFORE_FREE },
 };
 
-/* The puppet makes its call on a timer with a far deadline, and stops. The deadline stays far. */
-static void stop_caller(struct puppet *a, struct rig *rig, unsigned stop, uint64_t after_ns)
+/*
+ * The stopped thread makes its call on a timer with a far deadline, and stops. The deadline stays
+ * far.
+ */
+static void stop_caller(struct stopped_thread *a, struct rig *rig, unsigned stop, uint64_t after_ns)
 {
-	*a = (struct puppet){ .deed = { .what = stops[stop].what,
-		                        .hub = rig->hub,
-		                        .queue = rig->queue,
-		                        .at_ns = timerhub_now(rig->hub) + after_ns } };
+	*a = (struct stopped_thread){ .deed = { .what = stops[stop].what,
+		                                .hub = rig->hub,
+		                                .queue = rig->queue,
+		                                .at_ns = timerhub_now(rig->hub) + after_ns } };
 	if (stops[stop].what != ARM)
 		a->deed.timer =
 			arm(rig->queue, SPEC(.expires_ns = FAR, .slack_ns = MS, .data = 'A'));
 	/* Without this the timer would be in the inbox, and is not pushed again. */
 	owner_looks(rig);
 	expect_context("stop", stop, 0);
-	puppet_start(a, stops[stop].point);
+	stopped_thread_start(a, stops[stop].point);
 }
 
-/* Release the puppet. After that the puppet's own timer must have the right deadline. */
-static void finish_caller(struct puppet *a, struct rig *rig)
+/*
+ * Release the stopped thread. After that the stopped thread's own timer must have the right
+ * deadline.
+ */
+static void finish_caller(struct stopped_thread *a, struct rig *rig)
 {
-	puppet_finish(a);
+	stopped_thread_finish(a);
 	expect_eq(a->deed.result, 0);
 	expect_nothing(rig);
 	if (a->deed.what == CANCEL) {
@@ -60,7 +66,7 @@ START_TEST(trap_1_stopped_caller_hides_nobody)
 	for (unsigned stop = 0; stop < COUNT_OF(stops); stop++) {
 		struct rig rig = rig_open(200);
 		unsigned rounds = scaled(700); /* the inbox has 256 cells */
-		struct puppet a;
+		struct stopped_thread a;
 
 		stop_caller(&a, &rig, stop, FAR / 2);
 		for (unsigned i = 0; i < rounds; i++) {
@@ -79,7 +85,7 @@ START_TEST(trap_1_stopped_caller_hides_no_cancel_and_no_rearm)
 		struct rig rig = rig_open(200);
 		timerhub_timer moved = arm_at(rig.queue, timerhub_now(rig.hub) + FAR, 'B');
 		timerhub_timer gone = arm_at(rig.queue, timerhub_now(rig.hub) + FAR, 'C');
-		struct puppet a;
+		struct stopped_thread a;
 
 		stop_caller(&a, &rig, stop, FAR / 2);
 		expect_eq(timerhub_cancel(rig.hub, gone), 0);
@@ -101,18 +107,18 @@ static void check_trap_2(enum test_point point)
 	struct rig rig = rig_open(8);
 	uint64_t now_ns = timerhub_now(rig.hub);
 	timerhub_timer shared = arm_at(rig.queue, now_ns + FAR, 'S');
-	struct puppet a = { .deed = { .what = REARM, .hub = rig.hub, .timer = shared } };
+	struct stopped_thread a = { .deed = { .what = REARM, .hub = rig.hub, .timer = shared } };
 	uint64_t b_ns;
 
 	(void)arm_at(rig.queue, now_ns + FAR / 4, 'U'); /* the owner's promise */
 	owner_settles(rig.hub);
 	a.deed.at_ns = now_ns + FAR / 2;
-	puppet_start(&a, point);
+	stopped_thread_start(&a, point);
 	b_ns = timerhub_now(rig.hub) + 2 * MS;
 	expect_eq(timerhub_rearm(rig.hub, shared, b_ns, TIMERHUB_ABSOLUTE), 0);
 	/* B has woken the owner. The owner found no entry, or has delivered. */
 	owner_settles(rig.hub);
-	puppet_finish(&a);
+	stopped_thread_finish(&a);
 	expect_eq(a.deed.result, 0);
 	expect_eq(expect_event(&rig, 'S').expires_ns, b_ns);
 	expect_nothing(&rig);
@@ -162,7 +168,7 @@ START_TEST(trap_3_slot_of_a_stopped_caller_is_not_recycled_too_early)
 {
 	for (unsigned stop = 0; stop < COUNT_OF(stops); stop++) {
 		struct rig rig = rig_open(FEW);
-		struct puppet a;
+		struct stopped_thread a;
 
 		stop_caller(&a, &rig, stop, FAR / 2);
 		fill_and_empty(&rig, FEW - 1);
@@ -183,7 +189,7 @@ START_TEST(trap_3_timer_cancelled_under_a_stopped_claimant)
 
 	for (unsigned i = 0; i < COUNT_OF(whats); i++) {
 		struct rig rig = rig_open(FEW);
-		struct puppet a = {
+		struct stopped_thread a = {
 			.deed = { .what = whats[i], .hub = rig.hub, .queue = rig.queue }
 		};
 
@@ -192,10 +198,10 @@ START_TEST(trap_3_timer_cancelled_under_a_stopped_claimant)
 			a.deed.timer = arm_at(rig.queue, timerhub_now(rig.hub) + 2 * FAR, 'A');
 		owner_settles(rig.hub);
 		a.deed.at_ns = timerhub_now(rig.hub) + FAR;
-		puppet_start(&a, TEST_POINT_SUBMIT_BEFORE_PUSH);
+		stopped_thread_start(&a, TEST_POINT_SUBMIT_BEFORE_PUSH);
 		expect_eq(timerhub_cancel(rig.hub, a.deed.timer), 0);
 		fill_and_empty(&rig, FEW - 1);
-		puppet_finish(&a);
+		stopped_thread_finish(&a);
 		owner_settles(rig.hub);
 		fill_and_empty(&rig, FEW);
 		expect_nothing(&rig);
@@ -212,10 +218,10 @@ static bool check_delivered_under_a_claimant(uint64_t margin_ns)
 {
 	struct rig rig = rig_open(FEW);
 	uint64_t at_ns = timerhub_now(rig.hub) + margin_ns;
-	struct puppet a = { .deed = { .what = REARM,
-		                      .hub = rig.hub,
-		                      .timer = arm_at(rig.queue, at_ns + MS, 'A'),
-		                      .at_ns = at_ns } };
+	struct stopped_thread a = { .deed = { .what = REARM,
+		                              .hub = rig.hub,
+		                              .timer = arm_at(rig.queue, at_ns + MS, 'A'),
+		                              .at_ns = at_ns } };
 	bool in_time;
 
 	owner_looks(&rig);
@@ -223,14 +229,14 @@ static bool check_delivered_under_a_claimant(uint64_t margin_ns)
 		rig_close(&rig);
 		return false;
 	}
-	puppet_start(&a, TEST_POINT_SUBMIT_BEFORE_PUSH);
+	stopped_thread_start(&a, TEST_POINT_SUBMIT_BEFORE_PUSH);
 	in_time = timerhub_now(rig.hub) < at_ns;
 	/* If the deadline has passed before A moved the timer, the timer waits for A. */
 	if (in_time) {
 		expect_event(&rig, 'A');
 		fill_and_empty(&rig, FEW - 1);
 	}
-	puppet_finish(&a);
+	stopped_thread_finish(&a);
 	expect_eq(a.deed.result, 0);
 	if (!in_time)
 		expect_event(&rig, 'A');
@@ -255,13 +261,13 @@ END_TEST
 static void check_confirmed(bool reused)
 {
 	struct rig rig = rig_manual(1);
-	struct puppet a = {
+	struct stopped_thread a = {
 		.deed = { .what = ARM, .hub = rig.hub, .queue = rig.queue, .at_ns = FAR }
 	};
-	struct puppet b = a;
+	struct stopped_thread b = a;
 
 	expect_context("reused", reused, 0);
-	puppet_start(&a, TEST_POINT_SUBMIT_AFTER_PUSH);
+	stopped_thread_start(&a, TEST_POINT_SUBMIT_AFTER_PUSH);
 	advance(rig.hub, 1);
 	b.deed.timer = a.deed.timer;
 	if (reused)
@@ -269,12 +275,12 @@ static void check_confirmed(bool reused)
 	else
 		b.deed.what = REARM;
 	b.deed.at_ns = FAR - 1; /* the deadline is before the schedule entry, so B claims */
-	puppet_start(&b, TEST_POINT_SUBMIT_BEFORE_PUSH);
-	puppet_finish(&a);
+	stopped_thread_start(&b, TEST_POINT_SUBMIT_BEFORE_PUSH);
+	stopped_thread_finish(&a);
 	expect_eq(timerhub_cancel(rig.hub, b.deed.timer), 0);
 	(void)arm_at(rig.queue, 640, 'N');
 	expect_at(&rig, 'N', 640);
-	puppet_finish(&b);
+	stopped_thread_finish(&b);
 	rig_close(&rig);
 }
 
@@ -293,22 +299,22 @@ END_TEST
 START_TEST(trap_3_push_is_confirmed_for_the_claim_of_a_timer_after)
 {
 	struct rig rig = rig_manual(1);
-	struct puppet a = {
+	struct stopped_thread a = {
 		.deed = { .what = ARM, .hub = rig.hub, .queue = rig.queue, .at_ns = FAR }
 	};
-	struct puppet b = a;
+	struct stopped_thread b = a;
 	const struct timer *slot = &rig.hub->arena.timers.pairs[0];
 
-	puppet_start(&a, TEST_POINT_SUBMIT_AFTER_PUSH);
+	stopped_thread_start(&a, TEST_POINT_SUBMIT_AFTER_PUSH);
 	expect_eq(timerhub_cancel(rig.hub, a.deed.timer), 0);
-	puppet_start(&b, TEST_POINT_SUBMIT_AFTER_PUSH);
+	stopped_thread_start(&b, TEST_POINT_SUBMIT_AFTER_PUSH);
 	expect(!state_pushed(u64_load_relaxed(&slot->state)));
-	puppet_finish(&a);
+	stopped_thread_finish(&a);
 	expect(state_pushed(u64_load_relaxed(&slot->state)));
 	expect_eq(timerhub_cancel(rig.hub, b.deed.timer), 0);
 	(void)arm_at(rig.queue, 640, 'N');
 	expect_at(&rig, 'N', 640);
-	puppet_finish(&b);
+	stopped_thread_finish(&b);
 	expect_nothing(&rig);
 	rig_close(&rig);
 }
@@ -323,13 +329,13 @@ static void check_trap_4(bool cancelled)
 {
 	struct rig rig = rig_open(8);
 	uint64_t now_ns = timerhub_now(rig.hub);
-	struct puppet a = { .deed = { .what = ARM, .queue = rig.queue } };
+	struct stopped_thread a = { .deed = { .what = ARM, .queue = rig.queue } };
 	uint64_t wakes;
 
 	(void)arm_at(rig.queue, now_ns + FAR, 'U');
 	owner_settles(rig.hub);
 	a.deed.at_ns = timerhub_now(rig.hub) + (cancelled ? FAR / 2 : 0);
-	puppet_start(&a, TEST_POINT_WAKE_BEFORE_RECORD);
+	stopped_thread_start(&a, TEST_POINT_WAKE_BEFORE_RECORD);
 	if (cancelled)
 		expect_eq(timerhub_cancel(rig.hub, a.deed.timer), 0);
 	else
@@ -339,7 +345,7 @@ static void check_trap_4(bool cancelled)
 	(void)arm_at(rig.queue, timerhub_now(rig.hub) + MS, 'B');
 	expect_event(&rig, 'B');
 	owner_settles(rig.hub);
-	puppet_finish(&a);
+	stopped_thread_finish(&a);
 	wakes = stats_of(rig.hub).submit_wakes;
 	for (unsigned i = 0; i < 3; i++) {
 		(void)arm_at(rig.queue, timerhub_now(rig.hub) + MS, 'B');
@@ -365,7 +371,7 @@ END_TEST
 START_TEST(callers_stopped_everywhere_delay_nobody)
 {
 	struct rig rig = rig_open(64);
-	struct puppet stopped[COUNT_OF(stops)];
+	struct stopped_thread stopped[COUNT_OF(stops)];
 	unsigned rounds = scaled(400);
 
 	for (unsigned stop = 0; stop < COUNT_OF(stops); stop++)
@@ -378,7 +384,7 @@ START_TEST(callers_stopped_everywhere_delay_nobody)
 		expect_event(&rig, 'B');
 	}
 	for (unsigned stop = 0; stop < COUNT_OF(stops); stop++)
-		puppet_finish(&stopped[stop]);
+		stopped_thread_finish(&stopped[stop]);
 	expect_nothing(&rig);
 	rig_close(&rig);
 }
@@ -432,7 +438,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	puppets_begin("traps of callers", argc, argv);
+	stopped_threads_begin("traps of callers", argc, argv);
 	tests_add(trap_1_stopped_caller_hides_nobody, 60);
 	tests_add(trap_1_stopped_caller_hides_no_cancel_and_no_rearm, 60);
 	tests_add(trap_2_stopped_claimant_acts_on_the_latest_deadline, 60);

@@ -4,7 +4,7 @@
  * expiries wait. The program has a wall clock of its own (wall_clock.h), so the machine's clock
  * stays unchanged.
  */
-#include "puppet.h"
+#include "stopped_thread.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -325,17 +325,17 @@ START_TEST(put_back_beside_a_delivery_keeps_its_phase)
 	uint64_t first_ns = now_of(&rig) + 1;
 	uint64_t moved_ns = first_ns + 127, interval_ns = 100 * HOUR + 1;
 	timerhub_timer timer = arm_periodic(&rig, first_ns, interval_ns, 'P');
-	struct puppet drainer = { .deed = { .what = DRAIN, .queue = rig.queue, .max = 1 } };
+	struct stopped_thread drainer = { .deed = { .what = DRAIN, .queue = rig.queue, .max = 1 } };
 
 	wait_expired(&rig, 1);
 	expect_eq(timerhub_rearm(rig.hub, timer, moved_ns, TIMERHUB_ABSOLUTE), 0);
 	wait_expired(&rig, 2);
-	puppet_start(&drainer, TEST_POINT_CONSUME_BEFORE_REARM);
+	stopped_thread_start(&drainer, TEST_POINT_CONSUME_BEFORE_REARM);
 	clock_jump(-(int64_t)HOUR);
 	expect_nothing(&rig);
 	clock_jump((int64_t)HOUR);
 	expect_eq(expect_event(&rig, 'P').expires_ns, moved_ns);
-	puppet_finish(&drainer);
+	stopped_thread_finish(&drainer);
 	expect_eq(drainer.deed.result, 0);
 	clock_jump((int64_t)(100 * HOUR));
 	expect_eq(expect_event(&rig, 'P').expires_ns, moved_ns + interval_ns);
@@ -501,7 +501,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	puppets_begin("clocks", argc, argv);
+	stopped_threads_begin("clocks", argc, argv);
 	tests_add(forward_delivers_what_is_due_at_once_and_in_order, 60);
 	tests_add(back_makes_timers_wait, 60);
 	tests_add(back_leaves_new_timers_in_time_and_in_order, 60);

@@ -3,24 +3,24 @@
  * A consumer or the owner is stopped between two steps of a delivery. These are the cases in which
  * the simulation is not known to find the fault. On manual hubs the advancing thread is the owner.
  */
-#include "puppet.h"
+#include "stopped_thread.h"
 
 #include "hub/hub.h"
 
-static struct puppet puppet_of(struct rig *rig, enum deed_kind what)
+static struct stopped_thread stopped_thread_of(struct rig *rig, enum deed_kind what)
 {
-	return (struct puppet){ .deed = { .what = what,
-		                          .hub = rig->hub,
-		                          .queue = rig->queue,
-		                          .max = 8,
-		                          .at_ns = ARRIVES } };
+	return (struct stopped_thread){ .deed = { .what = what,
+		                                  .hub = rig->hub,
+		                                  .queue = rig->queue,
+		                                  .max = 8,
+		                                  .at_ns = ARRIVES } };
 }
 
-static void expect_events(const struct puppet *puppet, unsigned count, const char *data)
+static void expect_events(const struct stopped_thread *held, unsigned count, const char *data)
 {
-	expect_eq(puppet->deed.result, count);
+	expect_eq(held->deed.result, count);
 	for (unsigned i = 0; i < count; i++)
-		expect_eq(puppet->deed.events[i].data, data[i]);
+		expect_eq(held->deed.events[i].data, data[i]);
 }
 
 /* ---- wait: between looking and blocking ---- */
@@ -32,25 +32,25 @@ static void expect_events(const struct puppet *puppet, unsigned count, const cha
 START_TEST(interrupted_waiter_passes_the_wake_on)
 {
 	struct rig rig = rig_manual(8);
-	struct puppet former = puppet_of(&rig, WAIT);
-	struct puppet interrupter = puppet_of(&rig, INTERRUPT);
-	struct puppet latter = puppet_of(&rig, WAIT);
+	struct stopped_thread former = stopped_thread_of(&rig, WAIT);
+	struct stopped_thread interrupter = stopped_thread_of(&rig, INTERRUPT);
+	struct stopped_thread latter = stopped_thread_of(&rig, WAIT);
 	uint64_t before_ns = monotonic_ns();
 
 	(void)arm_at(rig.queue, 128, 'X');
-	puppet_start(&former, TEST_POINT_WAIT_BEFORE_SLEEP);
+	stopped_thread_start(&former, TEST_POINT_WAIT_BEFORE_SLEEP);
 	atomic_store(&former.released, true);
 	sleep_ns(5 * MS); /* the waiter blocks by now, most likely */
-	puppet_start(&interrupter, TEST_POINT_INTERRUPT_HALFWAY);
-	puppet_start(&latter, TEST_POINT_WAIT_BEFORE_SLEEP);
+	stopped_thread_start(&interrupter, TEST_POINT_INTERRUPT_HALFWAY);
+	stopped_thread_start(&latter, TEST_POINT_WAIT_BEFORE_SLEEP);
 	atomic_store(&latter.released, true);
 	sleep_ns(5 * MS);
 	advance(rig.hub, 128);
-	puppet_finish(&latter);
+	stopped_thread_finish(&latter);
 	expect_events(&latter, 1, "X");
 	expect_lt(monotonic_ns(), before_ns + ARRIVES); /* woken, not timed out */
-	puppet_finish(&interrupter);
-	puppet_finish(&former);
+	stopped_thread_finish(&interrupter);
+	stopped_thread_finish(&former);
 	expect_eq(former.deed.result, -ECANCELED);
 	rig_close(&rig);
 }
@@ -65,14 +65,14 @@ static void *close_queue(void *arg)
 START_TEST(waiter_about_to_block_does_not_miss_the_closing_which_waits_for_it)
 {
 	struct rig rig = rig_manual(8);
-	struct puppet waiter = puppet_of(&rig, WAIT);
+	struct stopped_thread waiter = stopped_thread_of(&rig, WAIT);
 	uint64_t before_ns = monotonic_ns();
 	pthread_t closer;
 
-	puppet_start(&waiter, TEST_POINT_WAIT_BEFORE_SLEEP);
+	stopped_thread_start(&waiter, TEST_POINT_WAIT_BEFORE_SLEEP);
 	thread_start(&closer, close_queue, rig.queue);
 	sleep_ns(5 * MS);
-	puppet_finish(&waiter);
+	stopped_thread_finish(&waiter);
 	thread_join(closer);
 	expect_eq(waiter.deed.result, -ESHUTDOWN);
 	expect_lt(monotonic_ns(), before_ns + ARRIVES);
@@ -84,23 +84,23 @@ END_TEST
 START_TEST(stopped_waiter_does_not_take_the_wake_of_another)
 {
 	struct rig rig = rig_manual(8);
-	struct puppet stopped = puppet_of(&rig, WAIT);
-	struct puppet other = puppet_of(&rig, WAIT);
+	struct stopped_thread stopped = stopped_thread_of(&rig, WAIT);
+	struct stopped_thread other = stopped_thread_of(&rig, WAIT);
 	uint64_t before_ns = monotonic_ns();
 
 	other.deed.max = 1;
 	(void)arm_at(rig.queue, 128, 'X');
 	(void)arm_at(rig.queue, 256, 'Y');
-	puppet_start(&stopped, TEST_POINT_WAIT_BEFORE_SLEEP);
-	puppet_start(&other, TEST_POINT_WAIT_BEFORE_SLEEP);
+	stopped_thread_start(&stopped, TEST_POINT_WAIT_BEFORE_SLEEP);
+	stopped_thread_start(&other, TEST_POINT_WAIT_BEFORE_SLEEP);
 	atomic_store(&other.released, true);
 	sleep_ns(5 * MS); /* the waiter blocks by now, most likely */
 	advance(rig.hub, 128);
-	puppet_finish(&other);
+	stopped_thread_finish(&other);
 	expect_events(&other, 1, "X");
 	expect_lt(monotonic_ns(), before_ns + ARRIVES); /* woken, not timed out */
 	advance(rig.hub, 256);
-	puppet_finish(&stopped);
+	stopped_thread_finish(&stopped);
 	expect_events(&stopped, 1, "Y");
 	expect_nothing(&rig);
 	rig_close(&rig);
@@ -124,23 +124,23 @@ static void expect_phase(struct rig *rig, uint64_t first_ns, uint64_t interval_n
 START_TEST(law_7_periods_are_not_counted_from_a_deadline_that_is_not_due)
 {
 	struct rig rig = rig_manual(1);
-	struct puppet drainer = puppet_of(&rig, DRAIN);
-	struct puppet rearmer = puppet_of(&rig, REARM);
+	struct stopped_thread drainer = stopped_thread_of(&rig, DRAIN);
+	struct stopped_thread rearmer = stopped_thread_of(&rig, REARM);
 	timerhub_timer timer = arm_periodic(&rig, 1000, 1000, 'P');
 
 	advance(rig.hub, 10);
 	rearmer.deed.timer = timer;
 	rearmer.deed.at_ns = 500;
-	puppet_start(&rearmer, TEST_POINT_SUBMIT_BEFORE_PUSH);
+	stopped_thread_start(&rearmer, TEST_POINT_SUBMIT_BEFORE_PUSH);
 	advance(rig.hub, 1000); /* scheduled for 1000, due since 500 */
-	puppet_start(&drainer, TEST_POINT_PAIR_HALF_READ);
+	stopped_thread_start(&drainer, TEST_POINT_PAIR_HALF_READ);
 	expect_eq(timerhub_rearm(rig.hub, timer, 1400, TIMERHUB_ABSOLUTE), 0);
-	puppet_go_on_if_it_comes(&drainer, TEST_POINT_CONSUME_BEFORE_REARM);
+	stopped_thread_go_on_if_it_comes(&drainer, TEST_POINT_CONSUME_BEFORE_REARM);
 	advance(rig.hub, 1500);
-	puppet_finish(&drainer);
+	stopped_thread_finish(&drainer);
 	expect_events(&drainer, 0, "");
 	expect_eq(expect_event(&rig, 'P').count, 1);
-	puppet_finish(&rearmer);
+	stopped_thread_finish(&rearmer);
 	expect_phase(&rig, 1400, 1000, 1);
 	rig_close(&rig);
 }
@@ -156,15 +156,15 @@ START_TEST(law_3_cancel_before_the_owner_publishes)
 {
 	for (uint64_t interval_ns = 0; interval_ns <= 1000; interval_ns += 1000) {
 		struct rig rig = rig_manual(1);
-		struct puppet owner = puppet_of(&rig, ADVANCE);
+		struct stopped_thread owner = stopped_thread_of(&rig, ADVANCE);
 		timerhub_timer timer = arm_periodic(&rig, 128, interval_ns, 'X');
 
 		expect_context("interval", interval_ns, 0);
 		owner.deed.at_ns = 128;
-		puppet_start(&owner, TEST_POINT_OWNER_BEFORE_PUBLISH);
+		stopped_thread_start(&owner, TEST_POINT_OWNER_BEFORE_PUBLISH);
 		expect_eq(timerhub_cancel(rig.hub, timer), 0);
 		(void)arm_at(rig.queue, 512, 'Y');
-		puppet_finish(&owner);
+		stopped_thread_finish(&owner);
 		expect_nothing(&rig);
 		advance(rig.hub, 511);
 		expect_nothing(&rig);
@@ -186,7 +186,7 @@ START_TEST(law_2_slot_of_a_period_taken_before_its_queue_is_gone)
 {
 	struct rig rig = rig_manual(1);
 	struct rig other = { .hub = rig.hub };
-	struct puppet owner = puppet_of(&rig, ADVANCE);
+	struct stopped_thread owner = stopped_thread_of(&rig, ADVANCE);
 	timerhub_timer timer;
 	pthread_t closer;
 	uint32_t index;
@@ -197,12 +197,12 @@ START_TEST(law_2_slot_of_a_period_taken_before_its_queue_is_gone)
 	advance(rig.hub, 128);
 	expect_eq(timerhub_rearm(rig.hub, timer, 256, TIMERHUB_ABSOLUTE), 0);
 	owner.deed.at_ns = 256;
-	puppet_start(&owner, TEST_POINT_OWNER_BEFORE_PUBLISH);
+	stopped_thread_start(&owner, TEST_POINT_OWNER_BEFORE_PUBLISH);
 	expect_event(&other, 'X');
 	thread_start(&closer, close_queue, other.queue);
 	while (ptr_load_relaxed(&rig.hub->queues[index]) != QUEUE_GONE)
 		cpu_relax();
-	puppet_finish(&owner);
+	stopped_thread_finish(&owner);
 	thread_join(closer);
 	(void)arm_at(rig.queue, 4096, 'Y');
 	advance(rig.hub, 4096);
@@ -220,12 +220,12 @@ START_TEST(stop_is_seen_by_a_wait_about_to_block)
 {
 	for (unsigned i = 0; i < COUNT_OF(waits); i++) {
 		struct rig rig = rig_manual(8);
-		struct puppet waiter = puppet_of(&rig, WAIT);
+		struct stopped_thread waiter = stopped_thread_of(&rig, WAIT);
 
 		waiter.deed.at_ns = TIMERHUB_NEVER;
-		puppet_start(&waiter, waits[i]);
+		stopped_thread_start(&waiter, waits[i]);
 		timerhub_queue_stop(rig.queue);
-		puppet_finish(&waiter);
+		stopped_thread_finish(&waiter);
 		expect_eq(waiter.deed.result, -ESHUTDOWN);
 		rig_close(&rig);
 	}
@@ -239,12 +239,12 @@ END_TEST
 START_TEST(stop_half_done_is_a_stop)
 {
 	struct rig rig = rig_manual(8);
-	struct puppet stopper = puppet_of(&rig, STOP);
+	struct stopped_thread stopper = stopped_thread_of(&rig, STOP);
 	struct timerhub_event event;
 
-	puppet_start(&stopper, TEST_POINT_INTERRUPT_HALFWAY);
+	stopped_thread_start(&stopper, TEST_POINT_INTERRUPT_HALFWAY);
 	expect_eq(timerhub_wait(rig.queue, &event, 1, TIMERHUB_NEVER), -ESHUTDOWN);
-	puppet_finish(&stopper);
+	stopped_thread_finish(&stopper);
 	expect_eq(timerhub_wait(rig.queue, &event, 1, TIMERHUB_NEVER), -ESHUTDOWN);
 	rig_close(&rig);
 }
@@ -254,7 +254,7 @@ END_TEST
  * The queue is full of withdrawn expiries. The owner takes all handles out, to put back the one
  * valid handle, and is stopped there.
  */
-static void stop_with_all_taken_out(struct rig *rig, struct puppet *owner)
+static void stop_with_all_taken_out(struct rig *rig, struct stopped_thread *owner)
 {
 	uint64_t cells = rig->queue->outbox.mask + 1;
 
@@ -267,9 +267,9 @@ static void stop_with_all_taken_out(struct rig *rig, struct puppet *owner)
 	}
 	expect_eq(outbox_count(&rig->queue->outbox), cells);
 	(void)arm_at(rig->queue, 0, 'Y');
-	*owner = puppet_of(rig, ADVANCE);
+	*owner = stopped_thread_of(rig, ADVANCE);
 	owner->deed.at_ns = cells * 64;
-	puppet_start(owner, TEST_POINT_OUTBOX_TAKEN_OUT);
+	stopped_thread_start(owner, TEST_POINT_OUTBOX_TAKEN_OUT);
 }
 
 /* A drain finds no event while the owner is stopped. After that the fd must become readable. */
@@ -277,12 +277,12 @@ START_TEST(law_9_what_the_owner_puts_back_is_told_again)
 {
 	struct rig rig = rig_manual(8);
 	struct timerhub_event events[8];
-	struct puppet owner;
+	struct stopped_thread owner;
 
 	stop_with_all_taken_out(&rig, &owner);
 	expect_eq(timerhub_drain(rig.queue, events, 8), 0);
 	expect(!queue_readable(rig.queue));
-	puppet_finish(&owner);
+	stopped_thread_finish(&owner);
 	expect(queue_readable(rig.queue));
 	expect_eq(timerhub_drain(rig.queue, events, 8), 2);
 	expect(!queue_readable(rig.queue));
@@ -300,17 +300,17 @@ START_TEST(stop_leaves_nothing_that_the_owner_puts_back)
 
 	for (unsigned i = 0; i < COUNT_OF(timeouts_ns); i++) {
 		struct rig rig = rig_manual(8);
-		struct puppet waiter = puppet_of(&rig, WAIT);
-		struct puppet owner;
+		struct stopped_thread waiter = stopped_thread_of(&rig, WAIT);
+		struct stopped_thread owner;
 
 		waiter.deed.at_ns = timeouts_ns[i];
 		stop_with_all_taken_out(&rig, &owner);
 		timerhub_queue_stop(rig.queue);
-		puppet_start(&waiter, TEST_POINT_WAIT_BEFORE_SLEEP);
-		puppet_go_on_if_it_comes(&waiter, TEST_POINT_WAIT_BEFORE_SLEEP);
+		stopped_thread_start(&waiter, TEST_POINT_WAIT_BEFORE_SLEEP);
+		stopped_thread_go_on_if_it_comes(&waiter, TEST_POINT_WAIT_BEFORE_SLEEP);
 		expect(!atomic_load(&waiter.over));
-		puppet_finish(&owner);
-		puppet_finish(&waiter);
+		stopped_thread_finish(&owner);
+		stopped_thread_finish(&waiter);
 		expect_events(&waiter, 2, "XY");
 		expect_eq(timerhub_wait(rig.queue, waiter.deed.events, 8, 0), -ESHUTDOWN);
 		rig_close(&rig);
@@ -320,7 +320,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	puppets_begin("traps of delivery", argc, argv);
+	stopped_threads_begin("traps of delivery", argc, argv);
 	tests_add(waiter_about_to_block_does_not_miss_the_closing_which_waits_for_it, 60);
 	tests_add(interrupted_waiter_passes_the_wake_on, 60);
 	tests_add(stopped_waiter_does_not_take_the_wake_of_another, 60);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Trap 5 and law 5: the owner is stopped between the steps of its pass while callers submit. */
-#include "puppet.h"
+#include "stopped_thread.h"
 
 #include "timer/timer.h"
 
@@ -236,7 +236,7 @@ START_TEST(queue_closes_under_a_late_producer)
 {
 	struct rig rig = rig_open(8);
 	struct rig other = { .hub = rig.hub };
-	struct puppet closer = { .deed = { .what = CLOSE_QUEUE } };
+	struct stopped_thread closer = { .deed = { .what = CLOSE_QUEUE } };
 	timerhub_timer timers[8];
 	unsigned lowest = 0, highest = 0;
 
@@ -250,10 +250,10 @@ START_TEST(queue_closes_under_a_late_producer)
 	(void)arm_at(other.queue, timerhub_now(rig.hub) + FAR, 'L');
 	expect_eq(timerhub_cancel(rig.hub, timers[lowest]), 0);
 	closer.deed.queue = other.queue;
-	puppet_start(&closer, TEST_POINT_CANCEL_BEFORE_FREE);
+	stopped_thread_start(&closer, TEST_POINT_CANCEL_BEFORE_FREE);
 	(void)arm_at(other.queue, timerhub_now(rig.hub), 'P');
 	owner_expires(rig.hub, 1);
-	puppet_finish(&closer);
+	stopped_thread_finish(&closer);
 	expect_eq(stats_of(rig.hub).live, COUNT_OF(timers) - 2);
 	expect_nothing(&rig);
 	rig_close(&rig);
@@ -305,7 +305,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	puppets_begin("traps of the owner", argc, argv);
+	stopped_threads_begin("traps of the owner", argc, argv);
 	tests_add(trap_5_entry_under_the_old_promise_is_found_by_the_second_look, 120);
 	tests_add(trap_5_whatever_is_submitted_to_a_stopped_owner_is_found, 120);
 	tests_add(law_5_timers_armed_between_the_clock_and_the_inbox_come_in_order, 120);

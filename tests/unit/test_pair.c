@@ -6,7 +6,7 @@
  */
 #include "harness.h"
 
-#include "parts.h"
+#include "pair_fields.h"
 #include "timer/pair.h"
 
 #define MAX_NS ((UINT64_C(1) << 63) - 128)

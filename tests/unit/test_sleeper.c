@@ -5,7 +5,7 @@
  * If the kernel refuses io_uring, the program prints this.
  */
 #include "harness.h"
-#include "uring.h"
+#include "uring_allowed.h"
 
 #include <stdio.h>
 #include <string.h>

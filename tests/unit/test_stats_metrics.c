@@ -7,9 +7,9 @@
 #include "harness.h"
 
 #include <errno.h>
-#include <hub/stats_text.h>
 #include <inttypes.h>
 #include <locale.h>
+#include <metrics/stats_text.h>
 #include <stdio.h>
 #include <string.h>
 

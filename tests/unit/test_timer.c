@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "parts.h"
+#include "pair_fields.h"
 #include "timer/timer.h"
 
 #define SLOTS 4
@@ -757,7 +757,10 @@ static void do_drop(struct bench *bench, struct said *said, uint64_t at_ns)
 	said->words[0] = timer_drop(&bench->timers, SLOT);
 }
 
-/* Deliver the timer as consume.c does, on a clock that goes back if it is before the deadline. */
+/*
+ * Deliver the timer as drain_dispatch.c does, on a clock that goes back if it is before the
+ * deadline.
+ */
 static void do_deliver(struct bench *bench, struct said *said, uint64_t now_ns)
 {
 	struct timer_outcome outcome;

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "clocks.h"
-#include "driver.h"
+#include "workload_steps.h"
 
 static const struct calls *calls;
 static uint64_t until_ns;

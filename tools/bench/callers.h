@@ -11,7 +11,7 @@
 
 #include "bench.h"
 #include "randoms.h"
-#include "team.h"
+#include "thread_team.h"
 
 struct caller {
 	_Alignas(64) const struct subject *subject;

@@ -9,7 +9,7 @@
 
 #include "clocks.h"
 #include "randoms.h"
-#include "team.h"
+#include "thread_team.h"
 
 #define COMPUTE_NS (50 * NS_PER_MS)
 

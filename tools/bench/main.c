@@ -14,7 +14,7 @@
 #include "clocks.h"
 #include "measure.h"
 #include "report.h"
-#include "team.h"
+#include "thread_team.h"
 
 #define LIST_MAX 32
 

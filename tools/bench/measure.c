@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "folder.h"
+#include "disk_folder.h"
 
 #define MEASURE_SECONDS_MAX 600
 

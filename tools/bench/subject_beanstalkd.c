@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "clocks.h"
-#include "folder.h"
+#include "disk_folder.h"
 #include "subject.h"
 
 #define PROGRAM "beanstalkd"

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "clocks.h"
-#include "folder.h"
+#include "disk_folder.h"
 #include "subject.h"
 
 #define SUBMIT_MAX 4000u

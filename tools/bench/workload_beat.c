@@ -16,10 +16,10 @@
 #include <sys/prctl.h>
 
 #include "clocks.h"
-#include "driver.h"
-#include "late.h"
+#include "lateness_timers.h"
 #include "randoms.h"
 #include "workload_list.h"
+#include "workload_steps.h"
 
 #define BEAT_FROM_MS 500
 #define BEAT_TO_MS 1500

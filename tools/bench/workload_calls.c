@@ -24,9 +24,9 @@
  */
 #include "callers.h"
 #include "clocks.h"
-#include "driver.h"
 #include "records.h"
 #include "workload_list.h"
+#include "workload_steps.h"
 
 #define MINUTE_NS (60 * NS_PER_SECOND)
 #define REQUEST_NS (30 * NS_PER_SECOND)

@@ -4,10 +4,10 @@
  * little later, until the service has applied all calls. An operation is an arm or a cancel.
  */
 #include "clocks.h"
-#include "driver.h"
 #include "randoms.h"
-#include "team.h"
+#include "thread_team.h"
 #include "workload_list.h"
+#include "workload_steps.h"
 
 #define DELAY_FROM_NS NS_PER_SECOND
 #define DELAY_TO_NS (60 * NS_PER_SECOND)

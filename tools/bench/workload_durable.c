@@ -10,9 +10,9 @@
  * storage.
  */
 #include "clocks.h"
-#include "driver.h"
-#include "team.h"
+#include "thread_team.h"
 #include "workload_list.h"
+#include "workload_steps.h"
 
 #define DELAY_NS (3600 * NS_PER_SECOND)
 /* A disk that syncs in milliseconds needs a longer measurement than a timer. */

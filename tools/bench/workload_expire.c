@@ -9,10 +9,10 @@
  */
 #include "allocations.h"
 #include "clocks.h"
-#include "driver.h"
 #include "randoms.h"
 #include "records.h"
 #include "workload_list.h"
+#include "workload_steps.h"
 
 /*
  * All timers must be armed before the first is due. The slowest services need two microseconds for

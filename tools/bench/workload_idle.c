@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "clocks.h"
-#include "driver.h"
 #include "process.h"
 #include "workload_list.h"
+#include "workload_steps.h"
 
 #define DELAY_FROM_NS (60 * NS_PER_SECOND)
 #define DELAY_TO_NS (120 * NS_PER_SECOND)

@@ -6,9 +6,9 @@
 #include <sys/prctl.h>
 
 #include "clocks.h"
-#include "driver.h"
-#include "late.h"
+#include "lateness_timers.h"
 #include "workload_list.h"
+#include "workload_steps.h"
 
 #define START_NS (100 * NS_PER_MS)
 

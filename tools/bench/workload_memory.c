@@ -8,9 +8,9 @@
  * the open.
  */
 #include "clocks.h"
-#include "driver.h"
 #include "process.h"
 #include "workload_list.h"
+#include "workload_steps.h"
 
 #define OPEN_TIMES 20
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "clocks.h"
-#include "folder.h"
+#include "disk_folder.h"
 #include "process.h"
 #include "workload_list.h"
 

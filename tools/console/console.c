@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See console.h. Tested by tests/tools/test_console.py. */
+/* See console.h. Tested by tests/tools/test_help_and_version.py. */
 #include "console.h"
 
 #include <errno.h>

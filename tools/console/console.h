@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 extern const char console_tool[];
-/* The help has at most 24 lines of 80 columns. tests/tools/test_console.py checks this. */
+/* The help has at most 24 lines of 80 columns. tests/tools/test_help_and_version.py checks this. */
 extern const char console_help[];
 
 /* Answer --help, -h, --version and -V. Returns false on any other word. */

@@ -7,8 +7,8 @@
  *
  * Usage: heartbeat_load [-n CONNECTIONS] [-d SECONDS] [-t IDLE_MS] [-s SEED] SERVER [ARGUMENT...]
  */
-#include "crowd.h"
-#include "server_process.h"
+#include "clients.h"
+#include "server_under_load.h"
 #include "table.h"
 
 #include <errno.h>

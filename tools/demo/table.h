@@ -3,8 +3,8 @@
 #ifndef DEMO_TABLE_H
 #define DEMO_TABLE_H
 
-#include "crowd.h"
-#include "server_process.h"
+#include "clients.h"
+#include "server_under_load.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -15,7 +15,7 @@
 
 #include "progress.h"
 #include "repair.h"
-#include "tasks_tool.h"
+#include "task_commands.h"
 
 const char console_tool[] = "timerhub-journal";
 const char console_help[] =

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <hub/openmetrics.h>
+#include <metrics/openmetrics.h>
 
 #include "tool.h"
 

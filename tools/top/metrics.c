@@ -5,8 +5,8 @@
  */
 #include "metrics.h"
 
-#include <hub/stats_text.h>
 #include <inttypes.h>
+#include <metrics/stats_text.h>
 #include <stdlib.h>
 #include <string.h>
 

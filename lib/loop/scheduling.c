@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/* See scheduling.h. Tested by tests/unit/test_loop.c. */
+#include "loop/scheduling.h"
+
+#include "loop/round_to_grid.h"
+
+static void loop_file_at(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
+                         uint64_t at_ns)
+{
+	loop->is_stirred = true;
+	timeout->filed_ns = at_ns;
+	schedule_insert(&loop->schedule, timeout->place, at_ns);
+}
+
+void loop_file(struct timerhub_loop *loop, struct timerhub_timeout *timeout, unsigned shift)
+{
+	timeout->grid = (uint8_t)shift;
+	loop_file_at(loop, timeout,
+	             grid_instant_ns(shift, timeout->deadline_ns, loop->front.base_ns));
+}
+
+static void loop_file_again(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
+                            uint64_t at_ns, uint64_t rest_ns)
+{
+	unsigned before = timeout->grid;
+
+	loop_file(loop, timeout, grid_next(before, !grid_holds(before, at_ns), rest_ns));
+}
+
+struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place, uint64_t at_ns)
+{
+	struct timerhub_timeout *timeout = loop->places.table[place].timeout;
+	uint64_t now_ns = loop->turn_ns;
+
+	loop->is_stirred = true;
+	if (!timeout) {
+		loop->places.table[place].filed_ns = UINT64_MAX;
+		return NULL;
+	}
+	timeout->filed_ns = UINT64_MAX;
+	/* A timeout that was set since the turn began is scheduled when the turn ends. */
+	if (timeout->fresh != 0 || timeout->is_listed || timeout->deadline_ns == UINT64_MAX)
+		return NULL;
+	if (timeout->deadline_ns > now_ns) {
+		loop_file_again(loop, timeout, at_ns, timeout->deadline_ns - now_ns);
+		return NULL;
+	}
+	if (timeout->deadline_ns > at_ns) { /* other timeouts may be due before this timeout */
+		loop_file_at(loop, timeout, timeout->deadline_ns);
+		return NULL;
+	}
+	return timeout;
+}
+
+/* ---- before the loop blocks ---- */
+
+/* A turn corrects at most this many schedule entries. */
+#define REST_LOOKS_MAX 256
+#define REST_LOOKS_AT_ONCE 8
+
+/*
+ * Returns whether the place is scheduled exactly, and its timeout was moved, stopped or removed
+ * since.
+ */
+static bool place_is_stale(const struct place *place, uint64_t at_ns)
+{
+	const struct timerhub_timeout *timeout = place->timeout;
+	unsigned shift = timeout ? timeout->grid : place->grid;
+
+	return !grid_holds(shift, at_ns) && (!timeout || timeout->deadline_ns != at_ns);
+}
+
+/*
+ * Check the place's schedule entry, and correct a stale one. Returns whether the entry was right.
+ */
+static bool loop_correct(struct timerhub_loop *loop, uint32_t index)
+{
+	struct place *place = &loop->places.table[index];
+	uint64_t at_ns = schedule_at_ns(&loop->schedule, index);
+
+	/* The next turn checks an entry that is due. */
+	if (at_ns <= loop->turn_ns || !place_is_stale(place, at_ns)) {
+		schedule_insert(&loop->schedule, index, at_ns);
+		return true;
+	}
+	if (place->timeout && place->timeout->deadline_ns != UINT64_MAX) {
+		loop_file_again(loop, place->timeout, at_ns,
+		                place->timeout->deadline_ns - loop->turn_ns);
+		return false;
+	}
+	schedule_remove(&loop->schedule, index);
+	*(place->timeout ? &place->timeout->filed_ns : &place->filed_ns) = UINT64_MAX;
+	return false;
+}
+
+/* Not inline, because most turns correct nothing, and would save the registers of this function. */
+static __attribute__((noinline)) void loop_correct_first(struct timerhub_loop *loop)
+{
+	uint64_t true_ns = UINT64_MAX;
+	uint32_t slots[REST_LOOKS_AT_ONCE];
+	unsigned count = 1, looks = 0;
+
+	loop->first = SLOT_NONE;
+	for (; count > 0 && looks < REST_LOOKS_MAX; looks += count) {
+		count = schedule_doubt(&loop->schedule, true_ns, slots, REST_LOOKS_AT_ONCE);
+		for (unsigned i = 0; i < count; i++) {
+			uint64_t at_ns = schedule_at_ns(&loop->schedule, slots[i]);
+
+			if (!loop_correct(loop, slots[i]) || at_ns >= true_ns)
+				continue;
+			true_ns = at_ns;
+			loop->first = slots[i];
+		}
+	}
+	loop->next_ns = schedule_next_ns(&loop->schedule);
+	loop->is_stirred = count > 0; /* the next turn continues the corrections */
+}
+
+void loop_rest(struct timerhub_loop *loop)
+{
+	if (loop->is_stirred || (loop->first != SLOT_NONE &&
+	                         place_is_stale(&loop->places.table[loop->first], loop->next_ns)))
+		loop_correct_first(loop);
+}

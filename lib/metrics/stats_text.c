@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writes the statistics of hubs as text: a line "name value" for each number of one hub, or
+ * OpenMetrics. Pure. timerhub-top is compiled with this file too, for the hubs that it watches.
+ * Tested by tests/unit/test_stats_text.c, tests/unit/test_stats_metrics.c and
+ * tests/tools/test_top.py.
+ */
+#include "metrics/stats_text.h"
+
+#include <errno.h>
+
+#define COUNTER "counter"
+#define GAUGE "gauge"
+#define PREFIX "timerhub_" /* of the names of metrics; lines have no prefix */
+
+/* A counter or gauge, and the offset of its value in struct timerhub_stats. */
+struct number_family {
+	struct metrics_family family;
+	size_t offset;
+};
+
+#define NUMBER(type, member, help)                                                                 \
+	{                                                                                          \
+		{ PREFIX #member, type, NULL, help }, offsetof(struct timerhub_stats, member)      \
+	}
+
+static const struct number_family numbers[] = {
+	NUMBER(COUNTER, armed, "Timers armed."),
+	NUMBER(COUNTER, refiled, "Times that the owner rescheduled a timer with a later deadline."),
+	NUMBER(COUNTER, cancelled, "Timers cancelled."),
+	NUMBER(COUNTER, expired, "Deadlines that the owner put into a queue."),
+	NUMBER(COUNTER, delivered, "Events that consumers took."),
+	NUMBER(COUNTER, overruns, "Periods folded into the count of another event."),
+	NUMBER(GAUGE, live, "Timers live now."),
+	NUMBER(GAUGE, live_max, "Most timers live at once."),
+	NUMBER(GAUGE, inbox_max, "Most submissions that the owner found waiting in one pass."),
+	NUMBER(COUNTER, owner_wakeups, "Times that the owner slept and woke."),
+	NUMBER(COUNTER, submit_wakes, "Times that a caller woke the owner."),
+	NUMBER(COUNTER, queue_signals, "Times that the owner made a queue's descriptor readable."),
+	NUMBER(COUNTER, cascaded, "Timers moved from one level of the wheel to a lower one."),
+	NUMBER(COUNTER, clock_jumps, "Times that the owner detected a change of the wall clock."),
+};
+
+#define NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
+
+static const struct metrics_family sleeper_family = {
+	PREFIX "sleeper", "info", NULL, "What the owner sleeps on; none on a manual hub."
+};
+
+static const struct metrics_family lateness_family = {
+	PREFIX "lateness_seconds", "histogram", "seconds",
+	"Time at which a timer was delivered to its queue, minus the deadline."
+};
+
+static uint64_t number_of(const struct number_family *number, const struct timerhub_stats *stats)
+{
+	const void *value = (const char *)stats + number->offset;
+
+	return *(const uint64_t *)value;
+}
+
+static const char *sleeper_name(uint32_t sleeper)
+{
+	if (sleeper == TIMERHUB_SLEEPER_URING)
+		return "io_uring";
+	return sleeper == TIMERHUB_SLEEPER_POLL ? "ppoll" : "none";
+}
+
+/* ---- lines ---- */
+
+static void text_add_line(struct text *text, const char *name, uint64_t number)
+{
+	text_add(text, name);
+	text_add_char(text, ' ');
+	text_add_decimal(text, number, 0);
+	text_add_char(text, '\n');
+}
+
+/* Returns the upper bound of the lateness of the `rank` least late expiries, or 0 if rank is 0. */
+static uint64_t lateness_below_ns(const uint64_t *buckets, uint64_t rank)
+{
+	unsigned i = 0;
+
+	if (rank == 0)
+		return 0;
+	for (; i < TIMERHUB_LATENESS_BUCKETS - 1 && buckets[i] < rank; i++)
+		rank -= buckets[i];
+	return i < TIMERHUB_LATENESS_BUCKETS - 1 ? (uint64_t)2 << i : UINT64_MAX;
+}
+
+static void text_add_lateness(struct text *text, const uint64_t *buckets)
+{
+	uint64_t count = 0;
+
+	for (unsigned i = 0; i < TIMERHUB_LATENESS_BUCKETS; i++)
+		count += buckets[i];
+	text_add_line(text, "lateness_p50_below_ns", lateness_below_ns(buckets, count - count / 2));
+	text_add_line(text, "lateness_p99_below_ns",
+	              lateness_below_ns(buckets, count - count / 100));
+	text_add_line(text, "lateness_max_below_ns", lateness_below_ns(buckets, count));
+}
+
+int timerhub_stats_text(const struct timerhub_stats *stats, char *buffer, size_t bytes)
+{
+	struct text text = { .buffer = buffer, .bytes = bytes };
+
+	if (!stats || (!buffer && bytes > 0))
+		return -EINVAL;
+	for (size_t i = 0; i < NUMBERS; i++)
+		text_add_line(&text, numbers[i].family.name + sizeof(PREFIX) - 1,
+		              number_of(&numbers[i], stats));
+	text_add(&text, "sleeper ");
+	text_add(&text, sleeper_name(stats->sleeper));
+	text_add_char(&text, '\n');
+	text_add_lateness(&text, stats->lateness);
+	text_end(&text);
+	return (int)text.length;
+}
+
+/* ---- OpenMetrics ---- */
+
+static void add_sleeper(struct text *text, const struct labelled_stats *hub)
+{
+	text_add(text, sleeper_family.name);
+	text_add(text, "_info{");
+	text_add(text, hub->labels);
+	text_add(text, *hub->labels ? ",sleeper=\"" : "sleeper=\"");
+	text_add(text, sleeper_name(hub->stats.sleeper));
+	text_add(text, "\"} 1\n");
+}
+
+void stats_metrics_add(struct text *text, const struct labelled_stats *hubs, size_t count)
+{
+	for (size_t i = 0; i < NUMBERS; i++) {
+		metrics_add_family(text, &numbers[i].family);
+		for (size_t hub = 0; hub < count; hub++)
+			metrics_add_sample(text, &numbers[i].family, hubs[hub].labels,
+			                   number_of(&numbers[i], &hubs[hub].stats), 0);
+	}
+	metrics_add_family(text, &sleeper_family);
+	for (size_t hub = 0; hub < count; hub++)
+		add_sleeper(text, &hubs[hub]);
+	metrics_add_family(text, &lateness_family);
+	for (size_t hub = 0; hub < count; hub++)
+		metrics_add_histogram(text, &lateness_family, hubs[hub].labels,
+		                      hubs[hub].stats.lateness);
+}
+
+int timerhub_stats_metrics(const struct timerhub_stats *stats, char *buffer, size_t bytes)
+{
+	struct text text = { .buffer = buffer, .bytes = bytes };
+	struct labelled_stats hub = { .labels = "" };
+
+	if (!stats || (!buffer && bytes > 0))
+		return -EINVAL;
+	hub.stats = *stats;
+	stats_metrics_add(&text, &hub, 1);
+	metrics_end(&text);
+	return (int)text.length;
+}

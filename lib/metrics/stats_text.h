@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* Writes the statistics of any number of hubs as families of OpenMetrics. */
+#ifndef TIMERHUB_STATS_TEXT_H
+#define TIMERHUB_STATS_TEXT_H
+
+#include <timerhub.h>
+
+#include "metrics/openmetrics.h"
+
+/* The statistics of a hub, and the labels that identify the hub. */
+struct labelled_stats {
+	struct timerhub_stats stats;
+	const char *labels; /* see openmetrics.h */
+};
+
+/* Add all families. The caller may add further families, and must then call metrics_end(). */
+void stats_metrics_add(struct text *text, const struct labelled_stats *hubs, size_t count);
+
+#endif

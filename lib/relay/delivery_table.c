@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/* See delivery_table.h. Tested through take, done and retry: tests/relay/test_calls.c. */
+#include "relay/delivery_table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "relay/wire.h"
+
+#define ENTRY_FIELDS 8u
+
+static struct delivery **bucket_of(struct deliveries *all, const char *entry)
+{
+	uint32_t hash = 2166136261u; /* initial value of the FNV-1a hash */
+
+	for (; *entry; entry++)
+		hash = (hash ^ (unsigned char)*entry) * 16777619u;
+	return &all->buckets[hash % DELIVERY_BUCKETS];
+}
+
+static bool is_it(const struct delivery *one, const char *entry, const char *id)
+{
+	return strcmp(one->entry, entry) == 0 && strcmp(one->id, id) == 0;
+}
+
+/*
+ * Returns the address of the pointer to a held delivery. If the delivery is unknown, returns the
+ * address of the NULL at the end of its bucket.
+ */
+static struct delivery **find(struct deliveries *all, const char *entry, const char *id)
+{
+	struct delivery **at = bucket_of(all, entry);
+
+	while (*at && !is_it(*at, entry, id))
+		at = &(*at)->next;
+	return at;
+}
+
+static bool is_known(struct deliveries *all, const char *entry, const char *id)
+{
+	for (const struct delivery *one = all->first; one; one = one->next)
+		if (is_it(one, entry, id))
+			return true;
+	return *find(all, entry, id) != NULL;
+}
+
+/* ---- from Redis ---- */
+
+/* Returns whether timerhub.lua has written the entry: fields id, due, n and data. */
+static bool is_ours(const struct reply *entry)
+{
+	const struct reply *fields = reply_at(entry, 1), *id = reply_at(fields, 1);
+
+	return reply_count(fields) == ENTRY_FIELDS && reply_is(fields, 0, "id") &&
+	       reply_is(fields, 2, "due") && reply_is(fields, 4, "n") &&
+	       reply_is(fields, 6, "data") && reply_len(id) < TIMERHUB_RELAY_ID_BYTES &&
+	       strlen(reply_text(id)) == reply_len(id) &&
+	       reply_len(reply_at(entry, 0)) < TIMERHUB_RELAY_DELIVERY_BYTES;
+}
+
+static int add(struct deliveries *all, const struct reply *entry, uint32_t shard, uint64_t now_ns)
+{
+	const struct reply *fields = reply_at(entry, 1), *data = reply_at(fields, 7);
+	struct delivery *one = malloc(sizeof(*one) + reply_len(data) + 1);
+
+	if (!one)
+		return -ENOMEM;
+	*one = (struct delivery){
+		.begin_ns = now_ns,
+		.shard = shard,
+		.due_us = (uint64_t)reply_integer_at(fields, 3),
+		.attempts = (uint64_t)reply_integer_at(fields, 5),
+		.data_len = reply_len(data),
+	};
+	memcpy(one->id, reply_text(reply_at(fields, 1)), reply_len(reply_at(fields, 1)) + 1);
+	memcpy(one->entry, reply_text(reply_at(entry, 0)), reply_len(reply_at(entry, 0)) + 1);
+	memcpy(one->data, reply_text(data), reply_len(data) + 1);
+	if (all->last)
+		all->last->next = one;
+	else
+		all->first = one;
+	all->last = one;
+	all->prefetched++;
+	return 0;
+}
+
+int deliveries_read(struct deliveries *all, const struct reply *reply, uint32_t shard,
+                    uint64_t now_ns)
+{
+	const struct reply *entries = reply_at(reply_at(reply, 0), 1);
+	int count = 0;
+
+	for (size_t i = 0; i < reply_count(entries); i++) {
+		const struct reply *entry = reply_at(entries, i);
+		int result;
+
+		if (!is_ours(entry) || is_known(all, reply_text(reply_at(entry, 0)),
+		                                reply_text(reply_at(reply_at(entry, 1), 1))))
+			continue;
+		result = add(all, entry, shard, now_ns);
+		if (result < 0)
+			return result;
+		count++;
+	}
+	return count;
+}
+
+/* ---- to callers ---- */
+
+static struct delivery *take_out(struct deliveries *all)
+{
+	struct delivery *one = all->first;
+
+	if (!one)
+		return NULL;
+	all->first = one->next;
+	if (!all->first)
+		all->last = NULL;
+	all->prefetched--;
+	return one;
+}
+
+struct delivery *deliveries_take(struct deliveries *all)
+{
+	struct delivery *one = take_out(all), **bucket;
+
+	if (!one)
+		return NULL;
+	bucket = bucket_of(all, one->entry);
+	one->next = *bucket;
+	*bucket = one;
+	return one;
+}
+
+bool deliveries_drop(struct deliveries *all, const char *entry, const char *id)
+{
+	struct delivery **at = find(all, entry, id), *one = *at;
+
+	if (!one)
+		return false;
+	*at = one->next;
+	free(one);
+	return true;
+}
+
+void deliveries_expire(struct deliveries *all, uint64_t before_ns)
+{
+	while (all->first && all->first->begin_ns < before_ns)
+		free(take_out(all));
+}
+
+void deliveries_fini(struct deliveries *all)
+{
+	deliveries_expire(all, UINT64_MAX);
+	for (unsigned i = 0; i < DELIVERY_BUCKETS; i++) {
+		struct delivery *one;
+
+		while ((one = all->buckets[i])) {
+			all->buckets[i] = one->next;
+			free(one);
+		}
+	}
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps the deliveries that came from Redis. A delivery is prefetched until a caller takes it. A
+ * taken delivery is held until the caller acknowledges, returns or releases it. A held delivery
+ * outlives its lease, because the taker may still read the data. The caller of each function holds
+ * the lock.
+ */
+#ifndef RELAY_DELIVERY_TABLE_H
+#define RELAY_DELIVERY_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <timerhub_relay.h>
+
+struct reply;
+
+#define DELIVERY_BUCKETS 256u
+
+struct delivery {
+	/* Next delivery in the list of prefetched deliveries, or in a bucket. */
+	struct delivery *next;
+	uint64_t begin_ns; /* time at which the delivery arrived */
+	uint32_t shard;    /* index of the server that sent the delivery */
+	uint64_t due_us;
+	uint64_t attempts;
+	size_t data_len;
+	char id[TIMERHUB_RELAY_ID_BYTES];
+	char entry[TIMERHUB_RELAY_DELIVERY_BYTES];
+	char data[]; /* the task's data, with a NUL after data_len bytes */
+};
+
+struct deliveries {
+	struct delivery *first; /* list of prefetched deliveries, in order of arrival */
+	struct delivery *last;
+	uint32_t prefetched;
+	struct delivery *buckets[DELIVERY_BUCKETS]; /* hash table of held deliveries, by entry */
+};
+
+/*
+ * Add the entries of an XREADGROUP reply to the prefetched deliveries, except entries that are
+ * known already. Returns the number of entries added. After -ENOMEM, Redis delivers the missing
+ * entries again when their leases end. Entries of other programs are ignored; the sweep in
+ * timerhub.lua removes them.
+ */
+int deliveries_read(struct deliveries *all, const struct reply *reply, uint32_t shard,
+                    uint64_t now_ns);
+
+/*
+ * Move the first prefetched delivery to the held ones. Returns the delivery, or NULL if no delivery
+ * is prefetched.
+ */
+struct delivery *deliveries_take(struct deliveries *all);
+
+/* Free a held delivery and its data. Returns false if the delivery is unknown. */
+bool deliveries_drop(struct deliveries *all, const char *entry, const char *id);
+
+/* Free the prefetched deliveries that arrived before `before_ns`, because their leases are over. */
+void deliveries_expire(struct deliveries *all, uint64_t before_ns);
+
+void deliveries_fini(struct deliveries *all);
+
+#endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Included first in each file of lib/ that is compiled for the simulation. This header is the only
+ * way in which the simulation changes lib/. It redirects atomic accesses to memory_models.c, with
+ * the source line that makes them. The header lets other actors run before each access. The header
+ * identifies threads and processors without the machine. lib/base/atomic.h is compiled unchanged.
+ */
+#ifndef SIMULATION_REDIRECT_ATOMICS_H
+#define SIMULATION_REDIRECT_ATOMICS_H
+
+/* The files of lib/ that need _GNU_SOURCE define it themselves, after this header. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "source_line.h"
+#include "word.h"
+
+/* The source line of the next atomic access of the current actor. */
+extern struct source_line simulation_line;
+
+/* The number of steps that the current actor may take before another actor runs; in scheduler.c. */
+extern int simulation_steps_left;
+void simulation_switch(void);
+
+enum simulation_change { SIMULATION_EXCHANGE, SIMULATION_ADD };
+
+/* Set if accesses use the machine's memory directly: in mode sc, without a weakened access. */
+extern bool simulation_direct;
+
+uint64_t memory_load(const volatile void *word, unsigned bytes, int order);
+void memory_store(volatile void *word, unsigned bytes, uint64_t value, int order);
+uint64_t memory_change(volatile void *word, unsigned bytes, enum simulation_change change,
+                       uint64_t operand, int order);
+bool memory_cas(volatile void *word, unsigned bytes, void *expected, uint64_t value, int order,
+                int order_failed);
+bool memory_cas_pair(volatile void *words, unsigned __int128 before, unsigned __int128 after,
+                     int order);
+
+void simulation_at_called(const char *file, int line);
+void simulation_step_called(void);
+
+static inline uint64_t simulation_changed(uint64_t before, enum simulation_change change,
+                                          uint64_t operand)
+{
+	return change == SIMULATION_ADD ? before + operand : operand;
+}
+
+/*
+ * The compiler may report each plain access of lib/ to plain_accesses.c. The compiler must not
+ * report the accesses of these functions.
+ */
+#ifdef SIMULATION_WATCHED
+#define simulation_at simulation_at_called
+#define simulation_step simulation_step_called
+#define simulation_load memory_load
+#define simulation_store memory_store
+#define simulation_change memory_change
+#define simulation_cas memory_cas
+#define simulation_cas_pair memory_cas_pair
+#else
+
+static inline void simulation_at(const char *file, int line)
+{
+	simulation_line.file = file;
+	simulation_line.line = line;
+}
+
+static inline void simulation_step(void)
+{
+	if (--simulation_steps_left < 0)
+		simulation_switch();
+}
+
+static inline uint64_t simulation_load(const volatile void *word, unsigned bytes, int order)
+{
+	return simulation_direct ? word_load(word, bytes) : memory_load(word, bytes, order);
+}
+
+static inline void simulation_store(volatile void *word, unsigned bytes, uint64_t value, int order)
+{
+	if (simulation_direct)
+		word_store(word, bytes, value);
+	else
+		memory_store(word, bytes, value, order);
+}
+
+static inline uint64_t simulation_change(volatile void *word, unsigned bytes,
+                                         enum simulation_change change, uint64_t operand, int order)
+{
+	uint64_t before;
+
+	if (!simulation_direct)
+		return memory_change(word, bytes, change, operand, order);
+	before = word_load(word, bytes);
+	word_store(word, bytes, simulation_changed(before, change, operand));
+	return before;
+}
+
+static inline bool simulation_cas(volatile void *word, unsigned bytes, void *expected,
+                                  uint64_t value, int order, int order_failed)
+{
+	uint64_t before;
+
+	if (!simulation_direct)
+		return memory_cas(word, bytes, expected, value, order, order_failed);
+	before = word_load(word, bytes);
+	if (before == word_load(expected, bytes)) {
+		word_store(word, bytes, value);
+		return true;
+	}
+	word_store(expected, bytes, before);
+	return false;
+}
+
+static inline bool simulation_cas_pair(volatile void *words, unsigned __int128 before,
+                                       unsigned __int128 after, int order)
+{
+	if (!simulation_direct)
+		return memory_cas_pair(words, before, after, order);
+	if (pair_load(words) != before)
+		return false;
+	pair_store(words, after);
+	return true;
+}
+
+#endif
+
+/* Convert bits to a value of the word's type. */
+#define simulation_as(word, bits)                                                                  \
+	_Generic(*(word), void * : (void *)(uintptr_t)(bits), uint32_t : (uint32_t)(bits), default \
+	         : (bits))
+#define simulation_bits(value) ((uint64_t)(uintptr_t)(value))
+
+#undef atomic_load_explicit
+#undef atomic_store_explicit
+#undef atomic_exchange_explicit
+#undef atomic_fetch_add_explicit
+#undef atomic_compare_exchange_strong_explicit
+#define atomic_load_explicit(word, order)                                                          \
+	simulation_as(word, simulation_load(word, sizeof(*(word)), order))
+#define atomic_store_explicit(word, value, order)                                                  \
+	simulation_store(word, sizeof(*(word)), simulation_bits(value), order)
+#define simulation_change_as(word, change, value, order)                                           \
+	simulation_as(word, simulation_change(word, sizeof(*(word)), change,                       \
+	                                      simulation_bits(value), order))
+#define atomic_exchange_explicit(word, value, order)                                               \
+	simulation_change_as(word, SIMULATION_EXCHANGE, value, order)
+#define atomic_fetch_add_explicit(word, value, order)                                              \
+	simulation_change_as(word, SIMULATION_ADD, value, order)
+#define atomic_compare_exchange_strong_explicit(word, expected, value, order, order_failed)        \
+	simulation_cas(word, sizeof(*(word)), expected, simulation_bits(value), order, order_failed)
+
+/* Defined in scheduler.c. */
+void simulation_relax(void); /* instead of a processor's pause: let others run, or time pass */
+void *simulation_thread(void);
+
+#define ATOMIC_STEP() simulation_step()
+#define ATOMIC_PAIR_CAS(words, before, after, order)                                               \
+	simulation_cas_pair(words, before, after, order)
+#define CPU_RELAX() simulation_relax()
+#define THREAD_SELF() simulation_thread()
+#define CPU_HAS_RSEQ 0
+
+#include "../../lib/base/atomic.h"
+
+/*
+ * Each function of lib/base/atomic.h is replaced by a macro that first sets the place and then
+ * calls the function. tools/run-orders checks that the list is complete.
+ */
+#define HERE simulation_at(__FILE__, __LINE__)
+#define u64_load_relaxed(word) (HERE, u64_load_relaxed(word))
+#define u64_load_acquire(word) (HERE, u64_load_acquire(word))
+#define u64_load_seq_cst(word) (HERE, u64_load_seq_cst(word))
+#define u64_store_relaxed(word, value) (HERE, u64_store_relaxed(word, value))
+#define u64_store_release(word, value) (HERE, u64_store_release(word, value))
+#define u64_store_seq_cst(word, value) (HERE, u64_store_seq_cst(word, value))
+#define u64_cas_relaxed(word, expected, value) (HERE, u64_cas_relaxed(word, expected, value))
+#define u64_cas_acquire(word, expected, value) (HERE, u64_cas_acquire(word, expected, value))
+#define u64_cas_acq_rel(word, expected, value) (HERE, u64_cas_acq_rel(word, expected, value))
+#define u64_cas_seq_cst(word, expected, value) (HERE, u64_cas_seq_cst(word, expected, value))
+#define u64_exchange_release(word, value) (HERE, u64_exchange_release(word, value))
+#define u64_fetch_add_relaxed(word, value) (HERE, u64_fetch_add_relaxed(word, value))
+#define u64_fetch_add_seq_cst(word, value) (HERE, u64_fetch_add_seq_cst(word, value))
+#define u64_count(word, value) (HERE, u64_count(word, value))
+#define u64_raise(word, least) (HERE, u64_raise(word, least))
+#define pair_cas_acq_rel(words, low, high, low_after, high_after)                                  \
+	(HERE, pair_cas_acq_rel(words, low, high, low_after, high_after))
+#define u32_load_relaxed(word) (HERE, u32_load_relaxed(word))
+#define u32_load_acquire(word) (HERE, u32_load_acquire(word))
+#define u32_load_seq_cst(word) (HERE, u32_load_seq_cst(word))
+#define u32_store_relaxed(word, value) (HERE, u32_store_relaxed(word, value))
+#define u32_store_release(word, value) (HERE, u32_store_release(word, value))
+#define u32_store_seq_cst(word, value) (HERE, u32_store_seq_cst(word, value))
+#define u32_cas_acquire(word, expected, value) (HERE, u32_cas_acquire(word, expected, value))
+#define u32_fetch_add_acq_rel(word, value) (HERE, u32_fetch_add_acq_rel(word, value))
+#define u32_fetch_add_seq_cst(word, value) (HERE, u32_fetch_add_seq_cst(word, value))
+#define u32_exchange_relaxed(word, value) (HERE, u32_exchange_relaxed(word, value))
+#define ptr_load_relaxed(word) (HERE, ptr_load_relaxed(word))
+#define ptr_load_acquire(word) (HERE, ptr_load_acquire(word))
+#define ptr_store_release(word, value) (HERE, ptr_store_release(word, value))
+#define ptr_exchange_acq_rel(word, value) (HERE, ptr_exchange_acq_rel(word, value))
+#define ptr_cas_acq_rel(word, expected, value) (HERE, ptr_cas_acq_rel(word, expected, value))
+#define u32_fetch_add_relaxed(word, value) (HERE, u32_fetch_add_relaxed(word, value))
+#define ptr_store_relaxed(word, value) (HERE, ptr_store_relaxed(word, value))
+#define ptr_cas_relaxed(word, expected, value) (HERE, ptr_cas_relaxed(word, expected, value))
+#define ptr_cas_acquire(word, expected, value) (HERE, ptr_cas_acquire(word, expected, value))
+#define u64_cas_release(word, expected, value) (HERE, u64_cas_release(word, expected, value))
+#define u32_fetch_add_release(word, value) (HERE, u32_fetch_add_release(word, value))
+
+#endif

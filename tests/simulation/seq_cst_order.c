@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See seq_cst_order.h. Each event has the set of all events that precede it in psc, directly or
+ * indirectly. An event e follows g in three cases:
+ *
+ * - e is later than g on the same thread.
+ * - e is on the same word as g, and comes after g in the word's order or happens after g.
+ * - g happens before an access of another word, which happens before e.
+ */
+#include "seq_cst_order.h"
+
+#include <string.h>
+
+#include "scheduler.h"
+
+#define LEFT_NEVER INT32_MAX
+
+static struct event {
+	struct sc_word *word;
+	uint32_t number;
+	bool store;
+	unsigned thread;
+	int32_t epoch; /* epoch of the thread at the event */
+	int32_t left;  /* epoch in which the thread next accessed another word */
+} events[SC_EVENTS];
+static uint32_t befores[SC_EVENTS]; /* for each event: a bit for each event that precedes it */
+static unsigned events_made;        /* event n is events[n % SC_EVENTS] */
+
+/* Forgotten events that precede all others. */
+static uint32_t always;
+
+/* A thread's last access, and its view when it last accessed another word. */
+static struct {
+	const void *word;
+	struct memory_view other;
+	unsigned horizon; /* number of events when the thread's call began */
+	uint32_t here;    /* bits of the events since the last access of another word */
+} threads[MEMORY_THREADS];
+
+void sc_begin(void)
+{
+	memset(events, 0, sizeof(events));
+	memset(befores, 0, sizeof(befores));
+	memset(threads, 0, sizeof(threads));
+	events_made = 0;
+	always = 0;
+}
+
+void sc_access(const void *word)
+{
+	unsigned self = scheduler_self();
+
+	if (threads[self].word == word)
+		return;
+	for (uint32_t here = threads[self].here; here != 0; here &= here - 1)
+		events[__builtin_ctz(here)].left = memory_known()->epochs[self];
+	threads[self].here = 0;
+	threads[self].word = word;
+	threads[self].other = *memory_known();
+}
+
+void sc_call(void)
+{
+	threads[scheduler_self()].horizon = events_made;
+}
+
+void sc_forget(struct sc_word *word)
+{
+	for (; word->stores != 0; word->stores &= word->stores - 1)
+		events[__builtin_ctz(word->stores)].store = false;
+	word->floor = 0;
+}
+
+static unsigned first_kept(void)
+{
+	return events_made > SC_EVENTS ? events_made - SC_EVENTS : 0;
+}
+
+/* Returns whether this event precedes the current actor's access of the word. */
+static bool event_precedes(const struct event *event, const struct sc_word *word, bool store,
+                           const struct memory_view *after)
+{
+	if (!event->word)
+		return false;
+	if (event->thread == scheduler_self())
+		return true;
+	if (event->word == word && (store || event->epoch <= after->epochs[event->thread]))
+		return true;
+	return event->left <= threads[scheduler_self()].other.epochs[event->thread];
+}
+
+/* Rotate the bits so that the newest event's bit is the highest. */
+static uint32_t turned(uint32_t bits, unsigned turn)
+{
+	return bits >> turn | bits << (-turn & (SC_EVENTS - 1));
+}
+
+/*
+ * Go from the newest event to the oldest. A later event's `before` contains most of the older
+ * events.
+ */
+static uint32_t events_before(const struct sc_word *word, bool store,
+                              const struct memory_view *after)
+{
+	unsigned turn = events_made % SC_EVENTS;
+	uint32_t before = always;
+
+	for (uint32_t left = turned(~before, turn); left != 0;) {
+		unsigned highest = SC_EVENTS - 1 - (unsigned)__builtin_clz(left);
+		unsigned index = (highest + turn) % SC_EVENTS;
+
+		left &= ~(UINT32_C(1) << highest);
+		if (event_precedes(&events[index], word, store, after)) {
+			before |= befores[index] | UINT32_C(1) << index;
+			left &= turned(~before, turn);
+		}
+	}
+	return before;
+}
+
+/* Returns the stores that a load of store `number` misses. */
+static uint32_t events_missed(const struct sc_word *word, uint32_t number)
+{
+	uint32_t missed = 0;
+
+	for (uint32_t stores = word->stores; stores != 0; stores &= stores - 1)
+		if (events[__builtin_ctz(stores)].number > number)
+			missed |= stores & -stores;
+	return missed;
+}
+
+bool sc_may_read(const struct sc_word *word, uint32_t number, const struct memory_view *after)
+{
+	uint32_t missed = events_missed(word, number);
+
+	/* This load replaces the oldest event, which then precedes all later events. */
+	if ((missed >> events_made % SC_EVENTS & 1) != 0)
+		return false;
+	for (unsigned n = first_kept(); n < threads[scheduler_self()].horizon; n++)
+		if ((missed >> n % SC_EVENTS & 1) != 0)
+			return false;
+	return number >= word->floor && (missed & events_before(word, false, after)) == 0;
+}
+
+static void event_forget(unsigned index)
+{
+	struct event *event = &events[index];
+	uint32_t others = ~(UINT32_C(1) << index);
+
+	always |= befores[index];
+	always &= others;
+	event->word->stores &= others;
+	if (event->store && event->number > event->word->floor)
+		event->word->floor = event->number;
+	threads[event->thread].here &= others;
+	for (unsigned i = 0; i < SC_EVENTS; i++)
+		befores[i] &= others;
+}
+
+void sc_made(struct sc_word *word, uint32_t number, bool store)
+{
+	unsigned index = events_made++ % SC_EVENTS, self = scheduler_self();
+	struct event *event = &events[index];
+	uint32_t missed, before;
+
+	if (event->word)
+		event_forget(index);
+	event->word = NULL;
+	before = events_before(word, store, memory_known());
+	missed = store ? 0 : events_missed(word, number);
+	threads[self].here |= UINT32_C(1) << index;
+	*event = (struct event){ .word = word,
+		                 .number = number,
+		                 .store = store,
+		                 .thread = self,
+		                 .epoch = memory_known()->epochs[self],
+		                 .left = LEFT_NEVER };
+	befores[index] = before;
+	if (store)
+		word->stores |= UINT32_C(1) << index;
+	for (unsigned i = 0; i < SC_EVENTS && missed != 0; i++)
+		if (((missed >> i & 1) != 0 || (missed & befores[i]) != 0) && i != index)
+			befores[i] |= before | UINT32_C(1) << index;
+}

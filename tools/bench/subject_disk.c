@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Measures the cost of the disk for any program. One thread repeatedly writes at least as many
+ * bytes as a durable task needs, and syncs. "sync-append" extends a file, as a log does.
+ * "sync-batch" writes as many bytes as half of 64 threads put at once. "sync-overwrite" writes to a
+ * file whose blocks exist and were written before. A task that is put and finished needs two such
+ * writes.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "clocks.h"
+#include "disk_folder.h"
+#include "subject.h"
+
+#define FILE_BYTES (16 << 20)
+#define CHUNK_BYTES 65536
+#define RECORD_BYTES 160 /* a record of the journal with DURABLE_BYTES of data */
+#define BATCH_RECORDS 32
+
+static int file;
+static off_t offset;
+static off_t end; /* start again at this offset; 0: never */
+static size_t bytes = RECORD_BYTES;
+static char zeros[CHUNK_BYTES];
+
+static void sync_open(const struct subject_setup *setup)
+{
+	(void)setup;
+	if (chdir(folder_make()) < 0)
+		subject_fail("chdir", errno);
+	file = open("log", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (file < 0)
+		subject_fail("open", errno);
+}
+
+static void batch_open(const struct subject_setup *setup)
+{
+	bytes = (size_t)RECORD_BYTES * BATCH_RECORDS;
+	sync_open(setup);
+}
+
+static void overwrite_open(const struct subject_setup *setup)
+{
+	sync_open(setup);
+	for (end = 0; end < FILE_BYTES; end += CHUNK_BYTES)
+		if (pwrite(file, zeros, CHUNK_BYTES, end) != CHUNK_BYTES)
+			subject_fail("pwrite", errno);
+	if (fsync(file) < 0)
+		subject_fail("fsync", errno);
+}
+
+static int sync_arm(uint32_t timer, uint64_t delay_ns)
+{
+	(void)timer;
+	(void)delay_ns;
+	if (end > 0 && offset + (off_t)bytes > end)
+		offset = 0;
+	if (pwrite(file, zeros, bytes, offset) != (ssize_t)bytes || fdatasync(file) < 0)
+		return -errno;
+	offset += (off_t)bytes;
+	return 0;
+}
+
+static int sync_finish(void)
+{
+	return sync_arm(0, 0);
+}
+
+SUBJECT(sync_append, "sync-append", "pwrite at the end of a file, and fdatasync",
+        CAN_PUT_DURABLY | CAN_FINISH_DURABLY, .open = sync_open, .arm = sync_arm,
+        .finish = sync_finish)
+
+SUBJECT(sync_batch, "sync-batch", "pwrite of 32 times as much at the end of a file, and fdatasync",
+        CAN_PUT_DURABLY, .open = batch_open, .arm = sync_arm)
+
+SUBJECT(sync_overwrite, "sync-overwrite", "pwrite over what a file has, and fdatasync",
+        CAN_PUT_DURABLY | CAN_FINISH_DURABLY, .open = overwrite_open, .arm = sync_arm,
+        .finish = sync_finish)

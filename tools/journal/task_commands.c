@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See task_commands.h. list and show read the files, as check does, so they also work while a
+ * process has the journal open. cancel, move and revive open the journal themselves. Tested by
+ * tests/journal/tool_test.py.
+ */
+#include "task_commands.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <timerhub_journal.h>
+
+#include <console.h>
+#include <journal/backup.h>
+#include <journal/replay.h>
+
+#define NS_PER_S 1e9
+#define SECONDS_MAX 9e9
+
+int tool_complain(const char *what, int error)
+{
+	(void)fprintf(stderr, "timerhub-journal: %s: %s\n", what, strerror(-error));
+	return FAILED;
+}
+
+/* The reason is the last column, where it is easy to see. */
+int tool_wrong_use(const char *reason, const char *text)
+{
+	(void)fputs("usage: timerhub-journal check|repair|dump|stat|list DIR\n"
+	            "       timerhub-journal show|cancel DIR TASK, move|revive DIR TASK WHEN,\n"
+	            "       backup DIR TO, --version, or --help for more\n",
+	            stderr);
+	if (text)
+		(void)fprintf(stderr, "timerhub-journal: %s: %s\n", text, reason);
+	else
+		(void)fprintf(stderr, "timerhub-journal: %s\n", reason);
+	return WRONG_USE;
+}
+
+/* ---- keys ---- */
+
+void tool_print_key(const char *before, const void *key, size_t key_len)
+{
+	const unsigned char *bytes = key;
+
+	(void)printf("%s", before);
+	for (size_t i = 0; i < key_len; i++)
+		if (bytes[i] > ' ' && bytes[i] < 127 && bytes[i] != '\\')
+			(void)putchar(bytes[i]);
+		else
+			(void)printf("\\x%02x", bytes[i]);
+}
+
+static int hex_digit(char character)
+{
+	const char *digits = "0123456789abcdef", *found = strchr(digits, character);
+
+	return found && character != '\0' ? (int)(found - digits) : -1;
+}
+
+/*
+ * Convert the text that tool_print_key() prints back to a key. Returns the key's length, or 0 if
+ * the text is not a key.
+ */
+static size_t read_key(const char *text, unsigned char *key)
+{
+	size_t length = 0;
+
+	for (; *text != '\0'; length++) {
+		int high, low;
+
+		if (length == TIMERHUB_JOURNAL_KEY_MAX)
+			return 0;
+		if (*text != '\\') {
+			key[length] = (unsigned char)*text++;
+			continue;
+		}
+		high = text[1] == 'x' ? hex_digit(text[2]) : -1;
+		low = high >= 0 ? hex_digit(text[3]) : -1;
+		if (low < 0)
+			return 0;
+		key[length] = (unsigned char)(high * 16 + low);
+		text += 4;
+	}
+	return length;
+}
+
+/* The task that the user names: by its key if key_len is not 0, otherwise by `id`. */
+struct meant {
+	uint64_t id;
+	size_t key_len;
+	unsigned char key[TIMERHUB_JOURNAL_KEY_MAX];
+};
+
+static bool read_number(const char *text, uint64_t *ret_number)
+{
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	*ret_number = strtoull(text, &end, 10);
+	return errno == 0 && *end == '\0';
+}
+
+static bool read_meant(const char *text, struct meant *ret_meant)
+{
+	*ret_meant = (struct meant){ .id = 0 };
+	if (*text == '=') {
+		ret_meant->key_len = read_key(text + 1, ret_meant->key);
+		return ret_meant->key_len > 0;
+	}
+	return read_number(text, &ret_meant->id);
+}
+
+static int no_such_task(const char *task)
+{
+	(void)fprintf(stderr, "timerhub-journal: %s: no such task\n", task);
+	return REFUSED;
+}
+
+/* ---- list, show ---- */
+
+struct listing {
+	const struct task **tasks;
+	size_t count;
+};
+
+static void note_task(void *context, struct task *task)
+{
+	struct listing *listing = context;
+
+	listing->tasks[listing->count++] = task;
+}
+
+static int compare_tasks(const void *a, const void *b)
+{
+	const struct task *left = *(const struct task *const *)a;
+	const struct task *right = *(const struct task *const *)b;
+	bool left_parked = left->state == TASK_PARKED;
+
+	if (left_parked != (right->state == TASK_PARKED))
+		return left_parked ? 1 : -1;
+	if (left->due_ns != right->due_ns)
+		return left->due_ns < right->due_ns ? -1 : 1;
+	return left->id < right->id ? -1 : left->id > right->id;
+}
+
+static void print_task(const struct task *task)
+{
+	(void)printf("%" PRIu64 " due %" PRIu64, task->id, task->due_ns);
+	if (task->state == TASK_PARKED)
+		(void)printf(" parked %" PRIu32, task->reason);
+	if (task->interval_ns > 0)
+		(void)printf(" interval %" PRIu64, task->interval_ns);
+	(void)printf(" attempts %" PRIu32 " data %" PRIu32, task->attempts, task->data_len);
+	if (task->key_len > 0)
+		tool_print_key(" =", task_key(task), task->key_len);
+	(void)printf("\n");
+}
+
+/* Read the files as they are now. Returns an exit status. */
+static int look(struct disk *disk, const char *dir, struct replay *replay)
+{
+	int result;
+
+	replay_init(replay, disk, 0);
+	result = replay_run(replay, REPLAY_VERIFY);
+	console_work_end();
+	if (result == -EBADMSG)
+		(void)fprintf(stderr, "timerhub-journal: %s is damaged; see check\n", dir);
+	else if (result < 0)
+		(void)tool_complain(dir, result);
+	return result == 0 ? GOOD : result == -EBADMSG ? DAMAGED : FAILED;
+}
+
+int tool_list(struct disk *disk, char **arguments)
+{
+	struct listing listing = { .count = 0 };
+	struct replay replay;
+	int status = look(disk, arguments[0], &replay);
+
+	if (status == GOOD) {
+		listing.tasks = calloc(replay.tasks.count + (size_t)1, sizeof(struct task *));
+		if (!listing.tasks)
+			status = tool_complain(arguments[0], -ENOMEM);
+	}
+	if (status == GOOD) {
+		tasks_each(&replay.tasks, note_task, &listing);
+		qsort(listing.tasks, listing.count, sizeof(struct task *), compare_tasks);
+	}
+	for (size_t i = 0; i < listing.count; i++)
+		print_task(listing.tasks[i]);
+	free(listing.tasks);
+	replay_fini(&replay);
+	return status;
+}
+
+int tool_show(struct disk *disk, char **arguments)
+{
+	const struct task *task;
+	struct replay replay;
+	struct meant meant;
+	int status;
+
+	if (!read_meant(arguments[1], &meant))
+		return tool_wrong_use("not a task: an id, or = and a key", arguments[1]);
+	status = look(disk, arguments[0], &replay);
+	if (status == GOOD) {
+		task = meant.key_len > 0 ? tasks_find_key(&replay.tasks, meant.key, meant.key_len)
+		                         : tasks_find(&replay.tasks, meant.id);
+		if (!task)
+			status = no_such_task(arguments[1]);
+		else
+			(void)fwrite(task_data(task), 1, task->data_len, stdout);
+	}
+	replay_fini(&replay);
+	return status;
+}
+
+/* ---- changes ---- */
+
+static int open_journal(struct timerhub_journal **ret_journal, const char *dir)
+{
+	int result = timerhub_journal_open(ret_journal, dir, NULL);
+
+	if (result == -EBUSY) {
+		(void)fprintf(stderr, "timerhub-journal: %s is in use\n", dir);
+		return FAILED;
+	}
+	return result < 0 ? tool_complain(dir, result) : GOOD;
+}
+
+/* Print the reason why the change was not made. Returns an exit status. */
+static int complain_of_change(const char *task, int error, uint32_t op)
+{
+	if (error == -ENOENT && op != TIMERHUB_JOURNAL_REVIVE)
+		return no_such_task(task);
+	if (error == -ENOENT || error == -EBUSY) {
+		(void)fprintf(stderr, "timerhub-journal: %s: %s\n", task,
+		              error == -ENOENT ? "no such task is parked" : "parked; see revive");
+		return REFUSED;
+	}
+	return tool_complain(task, error);
+}
+
+/* Change the task that the arguments name. */
+static int change_one(char **arguments, struct timerhub_journal_change *change)
+{
+	struct timerhub_journal *journal = NULL;
+	struct meant meant;
+	int result;
+
+	if (!read_meant(arguments[1], &meant))
+		return tool_wrong_use("not a task: an id, or = and a key", arguments[1]);
+	result = open_journal(&journal, arguments[0]);
+	if (result != GOOD)
+		return result;
+	change->id = meant.id;
+	change->key = meant.key;
+	change->key_len = meant.key_len;
+	result = timerhub_journal_commit(journal, change, 1);
+	timerhub_journal_close(journal);
+	return result < 0 ? complain_of_change(arguments[1], result, change->op) : GOOD;
+}
+
+int tool_cancel(struct disk *disk, char **arguments)
+{
+	struct timerhub_journal_change change = { .op = TIMERHUB_JOURNAL_CANCEL };
+
+	(void)disk;
+	return change_one(arguments, &change);
+}
+
+static int change_time(char **arguments, uint32_t op)
+{
+	struct timerhub_journal_change change = { .op = op };
+	const char *when = arguments[2];
+	char *end;
+
+	if (*when == '+') {
+		double seconds = strtod(when + 1, &end);
+
+		if (end == when + 1 || *end != '\0' || !(seconds >= 0 && seconds < SECONDS_MAX))
+			return tool_wrong_use("not a time", when);
+		change.when_ns = (uint64_t)(seconds * NS_PER_S);
+	} else {
+		change.flags = TIMERHUB_ABSOLUTE;
+		if (!read_number(when, &change.when_ns))
+			return tool_wrong_use("not a time", when);
+	}
+	return change_one(arguments, &change);
+}
+
+int tool_move(struct disk *disk, char **arguments)
+{
+	(void)disk;
+	return change_time(arguments, TIMERHUB_JOURNAL_MOVE);
+}
+
+int tool_revive(struct disk *disk, char **arguments)
+{
+	(void)disk;
+	return change_time(arguments, TIMERHUB_JOURNAL_REVIVE);
+}
+
+/* ---- backup ---- */
+
+int tool_backup(struct disk *disk, char **arguments)
+{
+	bool by_copy = false;
+	int result = backup_copy(disk, arguments[1], &by_copy);
+
+	console_work_end();
+	return result < 0 ? tool_complain(arguments[by_copy], result) : GOOD;
+}
