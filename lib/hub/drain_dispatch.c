@@ -211,11 +211,8 @@ static bool queue_dispatch_one(struct dispatching *dispatching)
 	struct timerhub_queue *queue = dispatching->queue;
 	struct timerhub_event event;
 
-	if (!dispatching->callback) {
-		if (outbox_count(&queue->outbox) == 0)
-			return false;
+	if (!dispatching->callback)
 		dispatching->callback = callbacks_enter(&queue->hub->callbacks, cpu_current());
-	}
 	if (!queue_take_one(queue, &event, dispatching->callback))
 		return false;
 	dispatching->count++;

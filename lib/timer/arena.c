@@ -113,29 +113,26 @@ int arena_open(struct arena *arena, uint32_t capacity, struct board_shard *notes
 {
 	uint32_t shards = cpu_parts(capacity, ARENA_SHARDS_MAX, ARENA_SHARD_SLOTS_MIN);
 	uint32_t shard_slots = (capacity + shards - 1) / shards;
-	size_t pair_bytes = align_up(capacity * sizeof(struct timer));
-	size_t cold_bytes = align_up(capacity * sizeof(struct timer_cold));
-	size_t interval_bytes = align_up(capacity * sizeof(atomic_u64));
-	size_t filing_bytes = align_up(capacity * sizeof(struct timer_filing));
-	size_t shard_bytes = align_up(shards * sizeof(struct arena_shard));
+	/* Where the arrays begin; the pairs come first. */
+	size_t cold = align_up(capacity * sizeof(struct timer));
+	size_t intervals = cold + align_up(capacity * sizeof(struct timer_cold));
+	size_t filings = intervals + align_up(capacity * sizeof(atomic_u64));
+	size_t shards_begin = filings + align_up(capacity * sizeof(struct timer_filing));
 	struct memory memory = { .base = NULL };
-	int result = memory_reserve(&memory, pair_bytes + cold_bytes + interval_bytes +
-	                                             filing_bytes + shard_bytes);
+	int result = memory_reserve(&memory, shards_begin + shards * sizeof(struct arena_shard));
 	char *base = memory.base;
 
 	if (result < 0)
 		return result;
 	*arena = (struct arena){
 		.timers = {
-			.pairs = (struct timer *)(void *)base,
-			.cold = (struct timer_cold *)(void *)(base + pair_bytes),
-			.intervals_ns = (atomic_u64 *)(void *)(base + pair_bytes + cold_bytes),
+			.pairs = (void *)base,
+			.cold = (void *)(base + cold),
+			.intervals_ns = (void *)(base + intervals),
 			.first_generation = arena_first_generation(),
 		},
-		.filings = (struct timer_filing *)(void *)(base + pair_bytes + cold_bytes +
-		                                           interval_bytes),
-		.shards = (struct arena_shard *)(void *)(base + pair_bytes + cold_bytes +
-		                                         interval_bytes + filing_bytes),
+		.filings = (void *)(base + filings),
+		.shards = (void *)(base + shards_begin),
 		.shard_mask = shards - 1,
 		.shard_slots = shard_slots,
 		.capacity = capacity,
