@@ -19,6 +19,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <timerhub_loop.h>
 #include <unistd.h>
 
 #define K_MAX 60
@@ -219,6 +220,76 @@ START_TEST(refused_at_the_kth_call_open_leaves_nothing)
 }
 END_TEST
 
+static void timeout_comes(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
+{
+	(void)loop;
+	(void)timeout;
+}
+
+/* The system calls by which a loop opens. A loop with a hub also opens a queue. */
+static const struct shortage loop_shortages[] = {
+	{ SCMP_SYS(mmap), ENOMEM, true, 0 },
+	{ SCMP_SYS(madvise), ENOMEM, true, 0 },
+	{ SCMP_SYS(eventfd2), EMFILE, true, 0 },
+};
+
+static bool open_loop_with_one_refusal(struct timerhub *hub, const struct shortage *shortage,
+                                       unsigned k, bool *failed)
+{
+	struct leftovers before = leftovers_now();
+	struct timerhub_timeout timeout = { .owner = 0 };
+	struct timerhub_loop *loop = NULL;
+	unsigned fired;
+	int result;
+
+	refuse(shortage->call, shortage->error, k, 1);
+	result = timerhub_loop_open(&loop, hub, NULL);
+	fired = refuse_no_more();
+	if (result == 0) {
+		expect_eq(timerhub_timeout_add(loop, &timeout, timeout_comes), 0);
+		expect_eq(timerhub_timeout_set(loop, &timeout, 0), 0);
+		expect_eq(timerhub_loop_turn(loop), 1);
+		timerhub_loop_close(loop);
+	} else {
+		expect_eq(result, -shortage->error);
+		expect(!loop);
+		*failed = true;
+	}
+	expect_nothing_left(&before);
+	return fired > 0;
+}
+
+static void refuse_each_to_a_loop(const struct shortage *shortage, bool with_hub)
+{
+	int calls[] = { shortage->call };
+	struct rig rig = { NULL, NULL };
+	bool failed = false;
+	unsigned k = 1;
+
+	if (!refusals_open(calls, COUNT_OF(calls)))
+		return;
+	warm_up(0);
+	if (with_hub)
+		expect_eq(open_rig(&rig, TIMERHUB_MANUAL), 0);
+	while (k <= K_MAX && open_loop_with_one_refusal(rig.hub, shortage, k, &failed))
+		k++;
+	expect_eq(failed, with_hub || shortage->call != SCMP_SYS(eventfd2));
+	rig_close(&rig);
+	refusals_close();
+}
+
+START_TEST(refused_at_the_kth_call_a_loop_leaves_nothing)
+{
+	pid_t child = fork();
+
+	if (child == 0) {
+		refuse_each_to_a_loop(&loop_shortages[_i / 2], _i % 2 == 1);
+		_exit(EXIT_SUCCESS);
+	}
+	child_ends_well(child);
+}
+END_TEST
+
 static void limit_descriptors(rlim_t most)
 {
 	struct rlimit limit;
@@ -338,6 +409,8 @@ int main(int argc, char **argv)
 {
 	faults_begin("faults of resources", argc, argv);
 	tests_add_loop(refused_at_the_kth_call_open_leaves_nothing, 60, COUNT_OF(shortages));
+	tests_add_loop(refused_at_the_kth_call_a_loop_leaves_nothing, 60,
+	               2 * COUNT_OF(loop_shortages));
 	tests_add(without_memory_to_lock_auto_still_works, 60);
 	tests_add(without_descriptors_left_life_goes_on, 60);
 	tests_add(without_any_descriptor_allowed_life_goes_on, 60);
