@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See inbox.h. Any thread pushes, the owner takes.
+ * Implements the inbox of inbox.h. Any thread pushes slots, and the owner takes them.
  *
- * A cell is {lap, filled, slot}. Producers fill the empty cells of lap L in order. One
- * compare-and-swap both claims and publishes a cell, so there are no holes: a thread that is
- * stopped anywhere hides no other entry. The tail moves by whole cache lines of cells. A producer
- * starts at the tail and fills the first empty cell. If the line is full, the producer advances the
- * tail, and continues at the present tail: while it was stopped, other producers may have filled
- * many lines. The owner empties a cell into the next lap.
+ * A cell holds {lap, filled, slot}. A lap is one round through the cells of a lane. Producers fill
+ * the empty cells of a lap in order. One compare-and-swap both claims and publishes a cell. So a
+ * stopped producer leaves no empty cell before a filled cell. The tail of a lane moves by whole
+ * cache lines of cells. A producer starts at the tail and fills the first empty cell. If the cache
+ * line is full, the producer advances the tail. It then continues at the present tail, because
+ * other producers may have filled many lines while it was stopped. When the owner takes an entry,
+ * it marks the cell as an empty cell of the next lap.
  *
- * The tail decides where a drain ends, so a wake-up depends on it as well as on the cells:
+ * The tail decides where the owner's drain ends. So wake-ups depend on the tail and the cells:
  *
  *   producer                             owner
  *   advance the tail, or find it moved   make a promise, begin a pass
  *   fill the cell                        load the tail: the drain's end
  *   load the promise, the pass           load the cells before that end
  *
- * All of these are seq_cst, which makes one outcome impossible: the producer reads an older promise
- * or pass and does not wake the owner, and the drain of the pass ends before the cell, or finds it
- * empty. A producer that finds a cell filled and fills the next cell is safe too. Its load of the
- * filled cell is seq_cst, so a drain that reaches the second cell finds the first cell filled.
+ * All accesses in this table are seq_cst. They make one outcome impossible: the producer reads an
+ * older promise or pass and does not wake the owner, and the drain of the pass ends before the
+ * cell, or finds it empty. A producer may also find a cell filled and fill the next. Its load of
+ * the first cell is seq_cst, so a drain that reaches the second finds the first filled.
  *
  * The order of entries does not matter, because an entry only names a slot to process. So the inbox
  * is split into lanes. Model: tests/models/inbox.pml.
  *
  * Labels: [entry] inbox_push → inbox_take: carries all earlier writes to the slot's pair.
  *
- * An emptied cell carries nothing: a producer that finds the cell empty uses its value only.
+ * The store that empties a cell orders no other memory.
  */
 #include "owner/inbox.h"
 
@@ -40,23 +41,23 @@
 #define INBOX_LINE (CACHE_LINE_BYTES / sizeof(atomic_u64))
 #endif
 #define INBOX_LANES_MAX BOARD_LANES_MAX
-/* A lane has at least this many cells; fewer slots make fewer lanes. */
+/* The least number of cells in a lane. A hub with few slots has fewer lanes. */
 #ifndef INBOX_LANE_CELLS_MIN
 #define INBOX_LANE_CELLS_MIN 256
 #endif
 /*
- * If this many entries wait, the owner must drain the inbox, even if nothing is due. The owner
- * schedules all waiting entries before it delivers a due timer; 8,192 delay it by some 0.3 ms. A
- * wake-up costs 14 us, which is 2 ns a push.
+ * If INBOX_MANY entries wait, the owner must drain the inbox, even if no timer is due. The owner
+ * schedules all waiting entries before it delivers a due timer. 8,192 entries delay that timer by
+ * about 0.3 ms. A wake-up costs 14 us, or 2 ns for each of 8,192 pushes.
  */
 #ifndef INBOX_MANY
 #define INBOX_MANY 8192
 #endif
-/* Entries are counted after at least this many pushes into a lane, or fewer in a small lane. */
+/* Producers count the entries after this many pushes into a lane, or after half a small lane. */
 #define INBOX_ASK_MIN 512
-/* The page size. If the pages are larger, some of the touches are useless. */
+/* The page size. If pages are larger, lane_expect() touches a page more often than needed. */
 #define INBOX_TOUCH_BYTES 4096
-/* The most threads that may be stopped between claiming a push and pushing: see timer.c. */
+/* The most threads that may be stopped between a push claim and its push (see timer.c). */
 #ifndef INBOX_SPARE_CELLS
 #define INBOX_SPARE_CELLS 1024
 #endif
@@ -99,8 +100,8 @@ static atomic_u64 *lane_cell(const struct inbox *inbox, const struct inbox_lane 
 }
 
 /*
- * Returns the value of an empty cell that will be filled at this position. `place` is the position
- * of a cell in its lane, counted over all laps.
+ * Returns the value of the empty cell at position `place`. The positions of a lane are counted over
+ * all laps.
  */
 static uint64_t cell_empty_at(const struct inbox *inbox, uint64_t place)
 {
@@ -108,8 +109,8 @@ static uint64_t cell_empty_at(const struct inbox *inbox, uint64_t place)
 }
 
 /*
- * Returns whether the cell still holds an entry of an earlier lap. `empty` is the cell's value if
- * it is empty in the present lap. The difference is signed, since laps wrap around.
+ * Returns whether a cell with the value `seen` still holds an entry of an earlier lap. `empty` is
+ * the value of an empty cell of the present lap. The difference is signed: laps wrap around.
  */
 static bool cell_is_behind(uint64_t seen, uint64_t empty)
 {
@@ -117,8 +118,8 @@ static bool cell_is_behind(uint64_t seen, uint64_t empty)
 }
 
 /*
- * All cells before `place` are filled: let the next producer start there. Returns the present tail:
- * `place` or a later line.
+ * Advance the tail to `place`, because all earlier cells are filled. Returns the present tail,
+ * which may be later than `place`.
  */
 static uint64_t lane_advance_tail(struct inbox_lane *lane, uint64_t place)
 {
@@ -131,21 +132,21 @@ static uint64_t lane_advance_tail(struct inbox_lane *lane, uint64_t place)
 }
 
 /*
- * Fetch a cell that will soon be filled; the owner wrote it last, so it is in another CPU's cache.
- * Memory that was never used is written, not read: after a read, the kernel would have to unmap its
- * page of zeros from every CPU.
+ * Fetch a cell that will soon be filled. The owner wrote the cell last, so it is in another CPU's
+ * cache. A page that was never used is written, not read. A read would map the kernel's page of
+ * zeros, which the kernel would later have to unmap from every CPU.
  */
 static void lane_expect(const struct inbox *inbox, const struct inbox_lane *lane, uint64_t place)
 {
 	atomic_u64 *cell = lane_cell(inbox, lane, place);
 
 	if ((uintptr_t)cell % INBOX_TOUCH_BYTES == 0 && cell_empty_at(inbox, place) == 0)
-		(void)u64_fetch_add_relaxed(cell, 0); /* keeps any value that the cell has by now */
+		(void)u64_fetch_add_relaxed(cell, 0); /* adding 0 keeps the cell's value */
 	else
 		__builtin_prefetch(cell, 1);
 }
 
-/* Fill a cell with the slot, at position `*ret_place`. Returns false if the lane is full. */
+/* Fill a cell with the slot, and store its position in `*ret_place`. False: the lane is full. */
 static bool lane_push(struct inbox *inbox, struct inbox_lane *lane, uint32_t slot,
                       uint64_t *ret_place)
 {
@@ -158,9 +159,9 @@ static bool lane_push(struct inbox *inbox, struct inbox_lane *lane, uint32_t slo
 
 		test_point(TEST_POINT_PUSH_AT_CELL);
 		seen = u64_load_seq_cst(cell);
-		/* [entry] seq_cst: before the load of the promise. */
+		/* [entry] seq_cst: the cell is filled before the promise is loaded. */
 		if (seen == empty && u64_cas_seq_cst(cell, &seen, empty | INBOX_FILLED | slot)) {
-			if (lane->notes) /* relaxed: a number for readers */
+			if (lane->notes) /* relaxed: only a number for the board's readers */
 				u64_store_relaxed(&lane->notes->tail, place + 1);
 			*ret_place = place;
 			return true;
@@ -174,10 +175,10 @@ static bool lane_push(struct inbox *inbox, struct inbox_lane *lane, uint32_t slo
 	}
 }
 
-/* Returns how many entries the lane has, without those of the tail's line. A hint. */
+/* Returns about how many entries the lane has, without the entries in the tail's cache line. */
 static uint64_t lane_count(const struct inbox_lane *lane)
 {
-	/* Relaxed: with an old head or tail, the caller wakes the owner in vain, or a bit later. */
+	/* Relaxed: if head or tail is stale, a caller wakes the owner in vain or a little later. */
 	uint64_t head = u64_load_relaxed(&lane->head);
 	uint64_t tail = u64_load_relaxed(&lane->tail);
 
@@ -185,9 +186,10 @@ static uint64_t lane_count(const struct inbox_lane *lane)
 }
 
 /*
- * Returns whether the owner must drain the inbox after a push at this position, because many
- * entries wait. The entries are counted at some positions only. These are so rare that reading all
- * lanes costs little, and so frequent that no lane can hide many entries.
+ * Returns whether the owner must drain the inbox after a push at `place`, because at least
+ * INBOX_MANY entries wait or the lane is half full. Only pushes at some positions count the
+ * entries. These positions are so rare that reading all lanes costs little. They are frequent
+ * enough that no lane hides many entries.
  */
 static bool inbox_holds_many(const struct inbox *inbox, const struct inbox_lane *lane,
                              uint64_t place)
@@ -197,7 +199,7 @@ static bool inbox_holds_many(const struct inbox *inbox, const struct inbox_lane 
 
 	if (((place + 1) & inbox->ask_mask) != 0)
 		return false;
-	/* Relaxed: see lane_count(). Signed: the owner may have taken this entry and later ones. */
+	/* Relaxed as in lane_count(). Signed, because the head may be past `place` by now. */
 	if ((int64_t)(place + 1 - u64_load_relaxed(&lane->head)) >= (int64_t)half)
 		return true;
 	for (uint32_t i = 0; i <= inbox->lane_mask; i++)
@@ -210,7 +212,7 @@ bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot)
 	struct inbox_lane *lane = &inbox->lanes[cpu & inbox->lane_mask];
 	uint64_t place;
 
-	/* There is a cell for every slot, so if a lane is full, another lane has an empty cell. */
+	/* The inbox has more cells than slots, so if a lane is full, another has an empty cell. */
 	while (!lane_push(inbox, lane, slot, &place))
 		lane = &inbox->lanes[++cpu & inbox->lane_mask];
 	return inbox_holds_many(inbox, lane, place);
@@ -219,9 +221,9 @@ bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot)
 void inbox_begin(struct inbox *inbox)
 {
 	/*
-	 * A drain has an end. Without it, fast producers would keep the owner from expiring timers.
-	 * An entry that was pushed before this call is in the line after the tail's or before it.
-	 * seq_cst: after the promise was made, like the loads of the cells.
+	 * Without an end of the drain, fast producers would keep the owner from expiring timers. An
+	 * entry that was pushed before this call is at most one cache line after the tail's line.
+	 * The tail's load is seq_cst: it comes after the store of the promise.
 	 */
 	for (uint32_t i = 0; i <= inbox->lane_mask; i++)
 		inbox->lanes[i].end = u64_load_seq_cst(&inbox->lanes[i].tail) + 2 * INBOX_LINE;
@@ -230,17 +232,17 @@ void inbox_begin(struct inbox *inbox)
 static unsigned lane_take(const struct inbox *inbox, struct inbox_lane *lane, uint32_t *slots,
                           unsigned max)
 {
-	uint64_t head = u64_load_relaxed(&lane->head); /* the owner is its only writer */
+	uint64_t head = u64_load_relaxed(&lane->head); /* only the owner writes it */
 	unsigned count = 0;
 
 	for (; count < max && head < lane->end; head++) {
 		atomic_u64 *cell = lane_cell(inbox, lane, head);
-		uint64_t seen = u64_load_seq_cst(cell); /* [entry] after the promise was made */
+		uint64_t seen = u64_load_seq_cst(cell); /* [entry] after the store of the promise */
 
 		if ((seen & INBOX_FILLED) == 0)
 			break;
 		slots[count++] = (uint32_t)(seen & (INBOX_FILLED - 1));
-		/* Relaxed: an emptied cell carries nothing. */
+		/* Relaxed: the store that empties a cell orders no other memory. */
 		u64_store_relaxed(cell,
 		                  cell_empty_at(inbox, head) + ((uint64_t)1 << INBOX_LAP_SHIFT));
 	}

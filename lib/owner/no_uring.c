@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replaces sleeper_uring.c in a library built without liburing (-Dio_uring=disabled). Opening the
- * sleeper fails, as on a kernel without io_uring. Tested by the suites in such a build, and by the
- * test `without io_uring` of tests/packaging.
+ * Replaces sleeper_uring.c in a library built without liburing (-Dio_uring=disabled).
+ * sleeper_open_uring() fails, as on a kernel without io_uring. The suites of a build without
+ * liburing test this file, and so does the test `without io_uring` of tests/packaging.
  */
 #include <errno.h>
 

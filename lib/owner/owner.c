@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the owner's pass; see owner.h. This file contains only the control flow.
+ * Makes the rounds of the owner (passes) that owner.h declares. A pass has six steps:
  *
  *   1. Number the pass.
  *   2. Read the clock.
- *   3. Drain the inbox. If the clock were read after this step, a timer armed between the two could
- *      be delivered after a timer with a later deadline.
- *   4. Expire the timers that are due by that reading, and publish the events.
- *   5. Rest: check the earliest schedule entries, and correct the stale ones.
- *   6. Promise when the next drain is.
+ *   3. Drain the inbox. If the owner read the clock after the drain, a timer armed in between
+ *      could be delivered after a timer with a later deadline.
+ *   4. Expire the timers that are due by the reading of step 2, and publish the events.
+ *   5. Check the earliest schedule entries, and correct the stale entries (the rest).
+ *   6. Store the time of the next drain (the promise).
  *
- * A schedule entry is only a hint. timer.c decides by the pair, and its head says how late an entry
- * may be.
+ * This file contains only the control flow. A schedule entry is only a hint: timer.c decides by the
+ * pair. Invariant 1 of lib/README.md says how late an entry may be.
  *
  * Labels: [queue] hub_add_queue → owner_deliver: carries the queue.
  *         [pass] owner_begin_pass → owner_wait_pass: carries that the previous pass has ended;
@@ -24,15 +24,15 @@
 #include "base/probe.h"
 #include "base/test_point.h"
 
-/* Slots taken from the inbox at once, so that their cache misses overlap. */
+/* The owner takes this many slots from the inbox at once, so that their cache misses overlap. */
 #define OWNER_BATCH 32
-/* How many expiries in advance the memory of a slot is fetched. */
+/* The owner fetches the memory of a slot this many expiries in advance. */
 #define OWNER_AHEAD 12
-/* Schedule entries checked before the next pass drains the inbox: 12 to 24 us of work. */
+/* A pass checks at most this many schedule entries (12 to 24 us), then the next pass begins. */
 #ifndef OWNER_REST
 #define OWNER_REST 256
 #endif
-/* This many expiries in a millisecond are a burst. The next pass then waits OWNER_GATHER_NS. */
+/* If this many timers expire in a millisecond, the owner then sleeps at least OWNER_GATHER_NS. */
 #ifndef OWNER_CROWD
 #define OWNER_CROWD 128
 #endif
@@ -54,7 +54,7 @@ void owner_close(struct owner *owner)
 
 /* ---- draining the inbox ---- */
 
-/* Process the slot. Model: tests/models/inbox.pml. */
+/* Process a slot of the inbox. Model: tests/models/inbox.pml. */
 static void owner_look_at(struct owner *owner, uint32_t slot)
 {
 	uint64_t at_ns;
@@ -89,8 +89,8 @@ static void owner_empty_inbox(struct owner *owner)
 /* ---- expiring ---- */
 
 /*
- * Returns whether the handle has an undelivered expiry whose latest outbox entry is this one. If
- * so, records the entry's new position.
+ * Returns whether the handle stays in the outbox that the owner compacts. It stays if its timer has
+ * an undelivered expiry and `old_place` is its latest position. If it stays, records `new_place`.
  */
 static bool owner_keep(void *context, uint64_t handle, uint64_t old_place, uint64_t new_place)
 {
@@ -105,7 +105,7 @@ static bool owner_keep(void *context, uint64_t handle, uint64_t old_place, uint6
 	return true;
 }
 
-/* Free cells of the queue's outbox. Consumers may have found it empty, so signal them again. */
+/* Remove stale handles from the full outbox. Consumers may have seen it empty, so signal them. */
 static void owner_compact(struct owner *owner, struct timerhub_queue *queue)
 {
 	unsigned kept;
@@ -137,9 +137,9 @@ static void owner_drop(struct owner *owner, uint32_t slot)
 }
 
 /*
- * The timer has just become pending. Put it into its queue, and schedule its next period if it is
- * periodic. If the timer has ended since, the slot's next timer is in the inbox, or is due no
- * earlier than this entry.
+ * Put a timer that has just become pending into its queue. If the timer is periodic, schedule its
+ * next period. If the timer has ended since, the slot's next timer is in the inbox, or is not due
+ * before the entry of that period.
  */
 static void owner_deliver(struct owner *owner, uint32_t slot, const struct timer_expiry *expiry)
 {
@@ -147,7 +147,7 @@ static void owner_deliver(struct owner *owner, uint32_t slot, const struct timer
 	struct timerhub_queue *queue = ptr_load_acquire(
 		&owner->world.queues[queue_slack_queue(expiry->queue_slack)]); /* [queue] */
 
-	/* Even if the queue is gone: a consumer may have armed the timer by a stale handle. */
+	/* The queue may be gone, but a consumer may have armed the timer by a stale handle. */
 	if (expiry->interval_ns > 0)
 		schedule_insert(&owner->schedule, slot,
 		                timer_next_period_ns(expiry, owner->now_ns));
@@ -159,7 +159,7 @@ static void owner_deliver(struct owner *owner, uint32_t slot, const struct timer
 	owner_put(owner, queue, handle, expiry->pair.deadline_ns);
 }
 
-/* Expire the slot. Its scheduled time has come, and its schedule entry was taken out. */
+/* Expire a slot whose scheduled time has come. The slot's schedule entry was taken out. */
 static void owner_expire_slot(struct owner *owner, uint32_t slot)
 {
 	struct timer_expiry expiry;
@@ -171,7 +171,7 @@ static void owner_expire_slot(struct owner *owner, uint32_t slot)
 		owner_deliver(owner, slot, &expiry);
 		break;
 	case TIMER_IS_LATER:
-		/* Schedule it again even if it is due by now, so that it expires in order. */
+		/* Schedule the slot even if it is due by now, so that timers expire in order. */
 		schedule_insert(&owner->schedule, slot, expiry.at_ns);
 		u64_count(&owner->counts->refiled, 1);
 		break;
@@ -181,8 +181,8 @@ static void owner_expire_slot(struct owner *owner, uint32_t slot)
 }
 
 /*
- * Fetch the memory of the slot that will be taken after `ahead` others: the pair, and the line of
- * the record that an expiry reads.
+ * Fetch the memory of the slot that will be taken after `ahead` other slots: its pair, and the
+ * cache line of its record that an expiry reads.
  */
 CPU_FETCHES void owner_fetch(const struct owner *owner, uint32_t ahead)
 {
@@ -237,8 +237,8 @@ static void owner_refile(struct owner *owner, uint32_t slot)
 /*
  * Read the pair of the slot with the earliest schedule entry, and correct the entry. Repeat until
  * the earliest entry has been checked since the owner last slept. So the owner checks each slot at
- * most once between two sleeps, however quickly callers move timers. False if entries are left:
- * another pass comes first, so that no caller waits for this.
+ * most once between two sleeps, however quickly callers move timers. Returns false after OWNER_REST
+ * checks. Another pass then drains the inbox first, so that no caller waits for further checks.
  */
 static bool owner_rest(struct owner *owner)
 {
@@ -267,18 +267,18 @@ static void owner_begin_pass(struct owner *owner)
 {
 	promise_begin_pass(owner->world.promise);
 	(void)u32_fetch_add_acq_rel(&owner->passes_begun, 1); /* [pass] */
-	/* Relaxed: a waiter signals the eventfd after it is counted, so the next pass sees it. */
+	/* Relaxed: a waiter counts itself before it signals the bell for the next pass. */
 	if (u32_load_relaxed(&owner->pass_waiters) > 0)
 		futex_wake(&owner->passes_begun, UINT32_MAX);
 }
 
 /*
- * If a stream of timers falls due, one after the other within microseconds, waking owner and
- * consumer for each timer costs more than all other work. So the owner coalesces such timers, as
- * network drivers do with packets (J. Mogul and K. Ramakrishnan, "Eliminating receive livelock in
- * an interrupt-driven kernel", 1997). A timer is late by at most a quarter of a millisecond. The
- * owner does not coalesce after one burst, however large, and not if spin_ns is set: then only
- * lateness counts.
+ * Returns the time of the next pass. If many timers fall due within microseconds of each other,
+ * waking the owner and a consumer for each timer costs more than all other work. So the owner
+ * coalesces their events, as network drivers do with packets (J. Mogul and K. Ramakrishnan,
+ * "Eliminating receive livelock in an interrupt-driven kernel", 1997). Coalescing delays a timer by
+ * at most a quarter of a millisecond. The owner does not coalesce after a single burst, however
+ * large. If spin_ns is set, the owner never coalesces.
  */
 static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 {
@@ -297,8 +297,8 @@ static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 }
 
 /*
- * Make one pass. Returns true if another pass must follow: schedule entries are left to check, or
- * the inbox has an entry and the promise is now later. Model: tests/models/promise.pml.
+ * Make one pass. Returns true if another pass must follow. Either schedule entries are left to
+ * check, or the promise is now later and the inbox has an entry. Model: tests/models/promise.pml.
  */
 static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
 {

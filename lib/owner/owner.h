@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The owner is the thread that keeps the timers of a hub. In a manual hub it is the thread that
- * advances. owner.c says what a pass is. Between passes the owner sleeps.
+ * Declares the owner, the thread that keeps a hub's schedule. In a manual hub it is the thread that
+ * calls timerhub_advance(). The owner works in rounds (passes, see owner.c), and sleeps in between.
  */
 #ifndef TIMERHUB_OWNER_H
 #define TIMERHUB_OWNER_H
@@ -27,61 +27,61 @@ struct owner_world {
 	struct inbox *inbox;
 	struct promise *promise;
 	struct clock *clock;
-	atomic_ptr *queues; /* OWNER_QUEUES_MAX queues by index, or NULL */
+	atomic_ptr *queues; /* OWNER_QUEUES_MAX pointers to queues, by index; NULL: no queue */
 	int bell;           /* the eventfd that wakes the owner */
 	struct board_owner *counts;
 };
 
 struct owner {
 	struct owner_world world;
-	struct board_owner *counts; /* on the board; only the owner writes */
+	struct board_owner *counts; /* the owner's counters on the board; only the owner writes */
 	struct schedule schedule;
-	uint64_t now_ns;     /* this pass's reading of the clock: timers due by it expire */
-	uint64_t crowd_ns;   /* start of the current millisecond; see owner_gather() */
-	uint64_t crowd_told; /* events published by then */
-	uint64_t true_ns;    /* earliest entry checked since it last slept; UINT64_MAX: none */
-	bool crowded;        /* coalesce the events of the next passes */
-	bool gathers;        /* may coalesce; fixed before the thread starts */
+	uint64_t now_ns;     /* the clock, read once in a pass; timers due by then expire */
+	uint64_t crowd_ns;   /* when owner_gather() began to count events */
+	uint64_t crowd_told; /* events published before crowd_ns */
+	uint64_t true_ns;    /* earliest instant checked since the last sleep; UINT64_MAX: none */
+	bool crowded;        /* true: coalesce the events of the next passes */
+	bool gathers;        /* true: may coalesce events; fixed before the thread starts */
 
 	struct sleeper sleeper;
-	struct deadline_fd deadline_fd; /* if the clock is not monotonic: also ends its sleep */
+	struct deadline_fd deadline_fd; /* ends a sleep too, if the clock is not monotonic */
 	struct early_wake early_wake;   /* the early-wake margin */
-	struct timerhub_config config;  /* the hub's; its name is valid only during the start */
-	unsigned sleep_failures;        /* in a row */
+	struct timerhub_config config;  /* the hub's; thread_name is valid only in owner_start() */
+	unsigned sleep_failures;        /* sleeps in a row that failed in io_uring */
 	pthread_t thread;
-	bool running;       /* there is a thread to join */
-	int tid;            /* its id, as gettid(2) returns it; written like start_result */
-	atomic_u32 started; /* futex: 1 when start_result is written */
-	int start_result;   /* 0, or why the thread could not start */
+	bool running;       /* true: there is a thread to join */
+	int tid;            /* gettid(2) of the thread; valid when `started` is 1 */
+	atomic_u32 started; /* futex: 1 when start_result and tid are written */
+	int start_result;   /* 0, or the negative errno with which the start failed */
 	atomic_u32 stop;    /* 1: the thread must end */
 
-	_Alignas(CACHE_LINE_BYTES) atomic_u32 passes_begun; /* futex; wraps around */
-	atomic_u32 pass_waiters;                            /* threads in owner_wait_pass() */
+	_Alignas(CACHE_LINE_BYTES) atomic_u32 passes_begun; /* futex: begun passes; wraps */
+	atomic_u32 pass_waiters; /* number of threads in owner_wait_pass() */
 	/* Only the owner uses the remaining members. */
-	uint64_t swept; /* handles read in this compaction of an outbox */
+	uint64_t swept; /* handles read in the present compaction of an outbox */
 	struct publisher publisher;
 };
 
-/* Reserve the schedule's memory. Returns 0, or -ENOMEM. */
+/* Initialize the owner, and reserve the memory of its schedule. Returns 0 or -ENOMEM. */
 int owner_open(struct owner *owner, const struct owner_world *world);
 void owner_close(struct owner *owner);
 
 /* Start the thread and wait until it has started its sleeper. Returns 0, or a negative errno. */
 int owner_start(struct owner *owner, const struct timerhub_config *config);
 
-/* Returns the thread's id, as gettid(2); 0: there is none. Any thread, while the owner runs. */
+/* Returns the gettid(2) of the owner's thread, or 0 if there is no thread. Any thread may call. */
 int owner_tid(const struct owner *owner);
 
-/* End the thread. `alive` is false in a forked child, which has no such thread. */
+/* End the owner's thread. `alive` is false in a forked child, which does not have the thread. */
 void owner_stop(struct owner *owner, bool alive);
 
 /*
- * Make one pass, then more while owner_pass() returns true. Returns the promise. The owner's thread
- * calls it. For a manual hub, one thread at a time may call it.
+ * Make passes until owner_pass() returns false. Returns the promise, the time of the next drain.
+ * The owner's thread calls it. In a manual hub, one thread at a time may call it.
  */
 uint64_t owner_run_passes(struct owner *owner);
 
-/* Wake the owner, and wait until the pass in progress has ended. Any thread but the owner. */
+/* Any thread except the owner: wake the owner, and wait until the pass in progress has ended. */
 void owner_wait_pass(struct owner *owner);
 
 #endif

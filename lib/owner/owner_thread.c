@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The owner's thread, see owner.h: start, sleep, spin, stop. Between two sleeps it makes the passes
- * of owner.c. tests/unit/test_sleeper.c, tests/service/test_denied.c.
+ * Starts and stops the owner's thread of owner.h, and lets it sleep and spin. owner.c makes its
+ * passes. Tests: tests/unit/test_sleeper.c, tests/service/test_denied.c.
  *
  * Labels: [started] owner_main → owner_start: carries start_result, the tid and the sleeper.
  *         [pass] owner_begin_pass → owner_wait_pass: carries that the previous pass has ended;
@@ -21,9 +21,9 @@
 #include "base/cpu.h"
 #include "base/futex.h"
 
-/* After this many failures in a row to sleep in io_uring, the owner sleeps in ppoll for good. */
+/* If this many sleeps in a row fail in io_uring, the owner sleeps only in ppoll from then on. */
 #define OWNER_SLEEP_FAILURES_MAX 3
-/* How often the owner reads a clock whose changes the kernel does not report to it. */
+/* The owner reads the clock at this interval if the kernel does not report changes of the clock. */
 #define OWNER_ALARM_REFUSED_NS 1000000000u
 
 /* ---- sleeping ---- */
@@ -34,12 +34,12 @@ static void owner_use_poll(struct owner *owner)
 	sleeper_open_poll(&owner->sleeper, owner->world.bell, owner->sleeper.deadline_fd);
 	(void)owner->sleeper.ops->start(&owner->sleeper);
 	u64_store_relaxed(&owner->counts->sleeper,
-	                  TIMERHUB_SLEEPER_POLL); /* a number for readers */
+	                  TIMERHUB_SLEEPER_POLL); /* relaxed: for the board */
 }
 
 /*
- * io_uring has refused to let the owner sleep. Sleep in ppoll this time. If the error is not
- * transient or repeats, sleep in ppoll from now on: a seccomp filter may be new since the start.
+ * Sleep in ppoll once, because io_uring has returned `error`. If the error is not transient or
+ * repeats, the owner sleeps only in ppoll from now on. A new seccomp filter may be the reason.
  */
 static void owner_sleep_otherwise(struct owner *owner, uint64_t timeout_ns, int error)
 {
@@ -53,15 +53,15 @@ static void owner_sleep_otherwise(struct owner *owner, uint64_t timeout_ns, int 
 	(void)otherwise.ops->sleep(&otherwise, timeout_ns);
 }
 
-/* Returns whether the owner must wake: for a caller, for a closer that waits, or to stop. */
+/* Returns whether a caller woke the owner, a closer waits for a pass, or the thread must end. */
 static bool owner_wanted(const struct owner *owner)
 {
-	/* Relaxed: a stale answer costs one more turn of the spin. */
+	/* Relaxed: if a value is stale, the owner spins one turn longer. */
 	return promise_woken(owner->world.promise) || u32_load_relaxed(&owner->pass_waiters) > 0 ||
 	       u32_load_relaxed(&owner->stop) != 0;
 }
 
-/* Spin until the instant, until the owner is wanted, or until the clock is set back. */
+/* Spin until `until_ns`, until owner_wanted() returns true, or until the clock is set back. */
 static void owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns)
 {
 	uint64_t now_ns = clock_now_ns(owner->world.clock);
@@ -73,8 +73,8 @@ static void owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns
 }
 
 /*
- * Let the timerfd end the sleep at this time, instead of the timeout. Returns false if the clock
- * was set since the last call, because a timer may be due.
+ * Set the timerfd to end the next sleep at `at_ns`, in place of the timeout. Returns false if the
+ * clock was set since the last call. The owner then does not sleep, because a timer may be due.
  */
 static bool owner_set_deadline_fd(struct owner *owner, uint64_t at_ns, uint64_t *timeout_ns)
 {
@@ -85,15 +85,15 @@ static bool owner_set_deadline_fd(struct owner *owner, uint64_t at_ns, uint64_t 
 		return false;
 	}
 	/*
-	 * If a seccomp filter refuses the call, the owner reads the clock at intervals. It no
-	 * longer polls the timerfd, because an expired timerfd stays readable.
+	 * If a seccomp filter refuses to set the timerfd, the owner reads the clock at intervals.
+	 * The owner then does not poll the timerfd, because an expired timerfd stays readable.
 	 */
 	*timeout_ns = result < 0 ? u64_min(*timeout_ns, OWNER_ALARM_REFUSED_NS) : UINT64_MAX;
 	owner->sleeper.deadline_fd = result < 0 ? -1 : owner->deadline_fd.fd;
 	return true;
 }
 
-/* Returns whether the owner slept. */
+/* Sleep for the timeout, or until the timerfd expires. Returns whether the owner slept. */
 static bool owner_sleep_for(struct owner *owner, uint64_t until_ns, uint64_t timeout_ns)
 {
 	int result;
@@ -109,7 +109,7 @@ static bool owner_sleep_for(struct owner *owner, uint64_t until_ns, uint64_t tim
 	return true;
 }
 
-/* Sleep. If the sleep lasts until `until_ns`, adjust the margin by its lateness. */
+/* Sleep. If the sleep lasts until `until_ns`, adjust the early-wake margin by its lateness. */
 static void owner_sleep_until(struct owner *owner, uint64_t until_ns, uint64_t timeout_ns)
 {
 	uint64_t now_ns;
@@ -124,8 +124,8 @@ static void owner_sleep_until(struct owner *owner, uint64_t until_ns, uint64_t t
 /*
  * Model: tests/models/promise.pml.
  *
- * Ask the kernel to wake the owner before the instant, by spin_ns or the margin, whichever is
- * longer. Spin for the rest.
+ * Ask the kernel to wake the owner before `until_ns`, by spin_ns or by the early-wake margin,
+ * whichever is longer. The owner then spins until `until_ns`.
  */
 static void owner_sleep(struct owner *owner, uint64_t until_ns)
 {
@@ -155,12 +155,13 @@ static int owner_pin(unsigned cpu)
 	return -pthread_setaffinity_np(pthread_self(), sizeof(cpus), &cpus);
 }
 
-/* The steps of the start that the thread itself must make. */
+/* Make the steps of the start that the owner's thread itself must make: name, CPU, sleeper. */
 static int owner_begin_thread(struct owner *owner)
 {
 	int result = 0;
 
-	(void)prctl(PR_SET_NAME, owner->config.thread_name, 0, 0, 0); /* at most 15 bytes of it */
+	(void)prctl(PR_SET_NAME, owner->config.thread_name, 0, 0,
+	            0); /* at most 15 bytes of the name */
 	if (owner->config.cpu_plus_one > 0)
 		result = owner_pin(owner->config.cpu_plus_one - 1);
 	if (result < 0)
@@ -184,7 +185,7 @@ static void *owner_main(void *argument)
 	futex_wake(&owner->started, 1);
 	if (result < 0)
 		return NULL;
-	/* Relaxed: the eventfd's signal carries it. */
+	/* Relaxed: the signal of the eventfd carries the store of `stop`. */
 	while (u32_load_relaxed(&owner->stop) == 0)
 		owner_sleep(owner, owner_run_passes(owner));
 	return NULL;
@@ -221,7 +222,7 @@ static int owner_open_sleeper(struct owner *owner)
 	return 0;
 }
 
-/* Close what ends a sleep, after the thread's end or if there was none. */
+/* Close the sleeper and the timerfd, after the thread has ended or could not start. */
 static void owner_close_sleep(struct owner *owner)
 {
 	if (owner->sleeper.ops)
@@ -278,9 +279,9 @@ void owner_stop(struct owner *owner, bool alive)
 void owner_wait_pass(struct owner *owner)
 {
 	/*
-	 * This adds nothing, but must be a read-modify-write. Any pass that begins after it must
-	 * see the closer's store that the queue is gone. A load, even a seq_cst load, may be
-	 * executed before an earlier store leaves the store buffer.
+	 * The addition of 0 must be a read-modify-write. A pass that begins after the addition must
+	 * see the closer's earlier store that the queue is gone. A load, even a seq_cst load, may
+	 * be executed before an earlier store leaves the store buffer.
 	 */
 	uint32_t begun = u32_fetch_add_release(&owner->passes_begun, 0); /* [pass] */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Holds the owner's promise, the time by which it will next drain the inbox. The promise holds
- * while the owner works and while it sleeps. A caller wakes the owner only for a deadline earlier
- * than the promise, so a submission rarely needs a system call.
+ * Holds the owner's promise, the time by which the owner will next drain the inbox. The promise
+ * holds while the owner works and while the owner sleeps. A caller wakes the owner only for a
+ * deadline earlier than the promise, so a submission rarely needs a system call.
  */
 #ifndef TIMERHUB_PROMISE_H
 #define TIMERHUB_PROMISE_H
@@ -16,25 +16,25 @@ struct promise {
 	atomic_u64 woken_pass; /* latest pass in which a caller woke the owner; callers write */
 };
 
-/* Set the first promise. 0: the owner is about to make a pass. UINT64_MAX: it waits for a wake. */
+/* Set the first promise: 0 if a pass follows, UINT64_MAX if the owner waits for a wake. */
 void promise_init(struct promise *promise, uint64_t look_by_ns);
 
-/* Owner: begin a pass. Call it before reading the clock and draining the inbox. */
+/* Owner: number a new pass. Call this before reading the clock and draining the inbox. */
 void promise_begin_pass(struct promise *promise);
 
-/* Owner: promise this time. Returns true if the owner must read the inbox once more. */
+/* Owner: store the promise. Returns true if the owner must read the inbox once more. */
 bool promise_make(struct promise *promise, uint64_t look_by_ns);
 
-/* Owner: returns whether a caller has woken it in this pass. A hint, for spinning. */
+/* Owner: returns whether a caller has woken the owner in this pass. The result may be stale. */
 bool promise_woken(const struct promise *promise);
 
 /*
- * Caller, after its push: returns whether it must wake the owner for this deadline. If so, it
- * passes `*pass` to promise_record_wake() after the wake.
+ * Caller, after its push: returns whether the caller must wake the owner for this deadline. If
+ * true, the caller passes `*pass` to promise_record_wake() after the wake.
  */
 bool promise_wants_wake(const struct promise *promise, uint64_t deadline_ns, uint64_t *pass);
 
-/* Caller: record that the owner was woken in this pass, so that other callers need not wake it. */
+/* Caller: record that a caller has woken the owner in this pass. Other callers then need not. */
 void promise_record_wake(struct promise *promise, uint64_t pass);
 
 #endif

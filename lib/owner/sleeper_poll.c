@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The sleeper that works everywhere: ppoll(2) on the bell and the timerfd. Only the owner calls it.
- * It sets the timer slack of the owner's thread to 1 ns; with the default, ppoll returns 50 µs
- * late.
+ * Implements the sleeper that works everywhere, by ppoll(2) on the bell and the timerfd. Only the
+ * owner calls it. The sleeper sets the timer slack of the owner's thread to 1 ns, because ppoll
+ * returns 50 µs late with the default slack.
  *
- * A sandbox may refuse ppoll (for example with RLIMIT_NOFILE at 0, or by a filter), or a signal may
- * interrupt it each time. The owner then waits for a short time on a futex that is never woken, and
- * makes another pass. The bell does not end that wait, so callers are served up to 1 ms late.
- * tests/faults/ refuses all of these calls.
+ * A sandbox may refuse ppoll, for example by RLIMIT_NOFILE = 0 or a seccomp filter. Signals may
+ * also interrupt every ppoll. The owner then waits for up to 1 ms on a futex that is never woken,
+ * and makes another pass. The bell does not end that wait, so the owner serves callers up to 1 ms
+ * late. tests/faults/ refuses the calls of this file.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,7 +24,7 @@
 static int poll_start(struct sleeper *sleeper)
 {
 	(void)sleeper;
-	/* Some sandboxes refuse this. The owner is then later, never early. */
+	/* Some sandboxes refuse this call. The owner then wakes later, but never early. */
 	(void)prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
 	return 0;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The io_uring sleeper. The owner makes all calls except open and close.
+ * Implements the sleeper that waits in io_uring. The owner makes all calls except open and close.
  *
  * The ring holds a multishot poll of the bell, and of the timerfd if there is one. Each time the
- * bell or the timerfd becomes readable, its poll completes. The wait is io_uring_enter with a
- * timeout argument, so there is no timeout request to cancel. The timeout is relative, because the
- * kernel computes absolute timeouts wrongly inside time namespaces. The ring is created disabled,
- * so that open can report errors. The owner enables it, and it then belongs to the owner's thread.
+ * bell or the timerfd becomes readable, its poll completes. The owner waits in io_uring_enter()
+ * with a timeout argument, so there is no timeout request to cancel. The timeout is relative,
+ * because absolute timeouts are wrong inside time namespaces. Open creates the ring disabled, so
+ * that it can report errors. The owner's thread enables it, and then owns it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,18 +19,18 @@
 #include "base/bell.h"
 #include "owner/sleeper.h"
 
-/* Newer than the headers that the library is built with. */
+/* These two flags are newer than the headers with which the library is built. */
 #define URING_FEAT_NO_IOWAIT (1u << 17)
 #define URING_ENTER_NO_IOWAIT (1u << 7)
 
 #define URING_ENTRIES 8
-/* How often an interrupted submission is repeated. A sandbox may return EINTR every time. */
+/* A submission that ends with EINTR is tried this many times. A sandbox may always return EINTR. */
 #define URING_SUBMIT_TRIES 16
 
 struct uring_poll {
-	int fd;        /* -1: none */
-	bool prepared; /* its request is written, but not submitted */
-	bool polling;  /* its request is in the ring */
+	int fd;        /* the descriptor to poll; -1: none */
+	bool prepared; /* the poll request is written, but not submitted */
+	bool polling;  /* the poll request is in the ring */
 };
 
 /* The index of a poll, which is the user data of its completions. */
@@ -39,12 +39,12 @@ enum { URING_BELL, URING_DEADLINE_FD, URING_POLLS };
 struct sleeper_uring {
 	struct io_uring ring;
 	struct uring_poll polls[URING_POLLS];
-	unsigned enter_flags; /* for every io_uring_enter */
+	unsigned enter_flags; /* the flags of every io_uring_enter() */
 };
 
 /*
- * The features that this file needs: a timeout in the wait call (5.11), with a better resolution
- * than a jiffy, and multishot poll. A kernel with CQE_SKIP (5.17) has the latter two.
+ * Returns whether the kernel has the needed features: a timeout in the wait call (Linux 5.11),
+ * finer than a jiffy, and multishot poll. A kernel with CQE_SKIP (5.17) has the latter two.
  */
 static bool uring_good_enough(const struct io_uring *ring)
 {
@@ -80,7 +80,7 @@ static int uring_submit(struct sleeper_uring *uring)
 	return result;
 }
 
-/* Submit the poll, unless it is in the ring. */
+/* Submit the poll request with this index, unless it is in the ring. */
 static int uring_poll_fd(struct sleeper_uring *uring, unsigned index)
 {
 	struct uring_poll *poll = &uring->polls[index];
@@ -124,7 +124,7 @@ static int uring_start(struct sleeper *sleeper)
 	return result < 0 ? result : uring_poll_fds(uring);
 }
 
-/* Take the completions. Each one says that an fd became readable, or that its poll has ended. */
+/* Take the completions. A completion says that an fd became readable, or that its poll ended. */
 static int uring_reap(struct sleeper_uring *uring)
 {
 	struct io_uring_cqe *cqe;
@@ -142,7 +142,7 @@ static int uring_reap(struct sleeper_uring *uring)
 	return result;
 }
 
-/* Wait for a completion. An interruption is success, unless there are too many in a row. */
+/* Wait for a completion. An interrupted wait is a success, unless too many in a row are. */
 static int uring_wait(struct sleeper *sleeper, const struct io_uring_getevents_arg *arg)
 {
 	struct sleeper_uring *uring = sleeper->state;
