@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See arena.h. Any thread calls.
+ * Implements the arena of arena.h. Any thread may call.
  *
  * Each shard has a stack of free slots (R. K. Treiber, "Systems programming: coping with
- * parallelism", 1986). Its top counts the takes. The count detects a slot that was taken and put
- * back in between (the ABA problem), and gives the number of arms. The link of a free slot also
- * holds the number of slots below it.
+ * parallelism", 1986). The top counts the takes. The count detects a slot that was taken and put
+ * back between a load and a CAS (the ABA problem), and gives the number of arms. The link of a free
+ * slot also holds the number of slots below it.
  *
- * arena_put() puts a slot on the stack of this CPU. If that stack is deep, it puts the slot on the
+ * arena_put() puts a slot on the stack of the caller's CPU. If that stack is deep, it uses the
  * stack of the slot's own shard. arena_take() tries in this order:
  *
- *   1. the stack of this CPU
+ *   1. the stack of the caller's CPU
  *   2. the stack of another CPU that holds many slots
  *   3. the slots of this shard that were never used
  *   4. all other stacks and never used slots
  *
- * A thread takes one slot at a time, so a thread that is stopped anywhere holds one slot. Only
- * arena_take_list() takes many slots at once, from this CPU's stack. arena_take() returns SLOT_NONE
- * only if it found every stack empty twice, and no slot was put back in between.
+ * A thread takes one slot at a time, so a stopped thread holds at most one slot. Only
+ * arena_take_list() takes many slots at once. arena_take() returns SLOT_NONE only if it found every
+ * stack empty twice, and no slot was put back in between.
  *
  * Labels: [free] arena_put → arena_take: carries that the previous user is done with the slot.
  */
@@ -27,9 +27,9 @@
 #include "base/test_point.h"
 
 /*
- * Take from another CPU's stack before a slot that was never used, if the stack holds this many.
- * Moving the last few slots to and fro would cost more than the few new slots. If the shard has
- * used few slots, one slot on the other stack is enough.
+ * If another CPU's stack holds this many slots, take from it before taking a slot that was never
+ * used. Moving the last few slots between stacks would cost more than a few new slots. If the shard
+ * has used fewer than ARENA_FEW slots, one slot on the other stack is enough.
  */
 #ifndef ARENA_STEAL_MIN
 #define ARENA_STEAL_MIN 32
@@ -37,23 +37,22 @@
 #ifndef ARENA_FEW
 #define ARENA_FEW 512
 #endif
-/* How many stacks of other CPUs are read before a slot that was never used is taken. */
+/* Read at most this many stacks of other CPUs before taking a slot that was never used. */
 #define ARENA_STEAL_LOOKS 15
 /*
- * The slot that was put last is taken first, while it is in this CPU's cache. If a stack holds this
- * many slots, arena_put() uses another one. Without the limit, one thread's cancels would leave the
- * other threads no slots nearby.
+ * If a stack holds ARENA_KEEP slots, arena_put() uses another stack. Without the limit, a thread
+ * that cancels many timers would collect the free slots of all CPUs on one stack.
  */
 #ifndef ARENA_KEEP
 #define ARENA_KEEP 256
 #endif
 #define ARENA_SHARDS_MAX BOARD_SHARDS_MAX
-/* A shard has at least this many slots; fewer slots make fewer shards. */
+/* The least number of slots in a shard. A hub with few slots has fewer shards. */
 #ifndef ARENA_SHARD_SLOTS_MIN
 #define ARENA_SHARD_SLOTS_MIN 256
 #endif
 
-/* The link of a free slot: the slot below it, and how many slots are below. */
+/* Returns the link of a free slot: the slot below it, and the number of slots below it. */
 static uint64_t link_make(uint32_t below, uint32_t depth_below)
 {
 	return (uint64_t)depth_below << 32 | (uint32_t)(below + 1);
@@ -85,8 +84,8 @@ static uint64_t top_takes(uint64_t top)
 }
 
 /*
- * A hub must reject the handles of another hub, so each hub starts its generations elsewhere. The
- * k-th hub of the process starts at k with its 38 bits reversed, so any two starts are far apart.
+ * A hub must reject the handles of other hubs, so each hub starts with another generation. The k-th
+ * hub of the process starts at k with its 38 bits reversed, so any two starts are far apart.
  */
 static uint64_t arena_first_generation(void)
 {
@@ -144,7 +143,7 @@ int arena_open(struct arena *arena, uint32_t capacity, struct board_shard *notes
 
 		arena->shards[i].begin = (uint32_t)begin;
 		arena->shards[i].notes = notes ? &notes[i] : NULL;
-		/* Not yet shared. */
+		/* Relaxed: the arena is not shared yet. */
 		u64_store_relaxed(&arena->shards[i].fresh, fresh_make(begin, end));
 	}
 	return 0;
@@ -159,11 +158,11 @@ void arena_close(struct arena *arena)
 static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t depth)
 {
 	if (shard->notes)
-		/* Relaxed: a number for readers; the next change corrects it. */
+		/* Relaxed: for readers of the board. The next change corrects a stale number. */
 		u64_store_relaxed(&shard->notes->stack, takes << BOARD_DEPTH_BITS | depth);
 }
 
-/* Prefetch the memory that the next take of the stack reads, and that its arm writes. */
+/* Prefetch the memory that the stack's next take reads, and that the arm after it writes. */
 CPU_FETCHES void shard_expect_pop(const struct arena *arena, uint32_t slot)
 {
 	if (slot >= arena->capacity)
@@ -173,10 +172,10 @@ CPU_FETCHES void shard_expect_pop(const struct arena *arena, uint32_t slot)
 }
 
 /*
- * Take a slot off a stack; SLOT_NONE if it is empty. While this thread reads the link, another
- * thread may take the slot and overwrite the link. Then the top has changed, and the CAS fails. The
- * CAS only acquires: a take publishes nothing itself, and it continues the release sequences of the
- * puts.
+ * Take a slot off a stack. Returns SLOT_NONE if the stack is empty. While this thread reads the
+ * link, another thread may take the slot and overwrite the link. The top has then changed, and the
+ * CAS fails. The CAS only acquires, because a take publishes nothing itself. It continues the
+ * release sequences of the puts.
  */
 static inline __attribute__((always_inline)) uint32_t shard_pop(const struct arena *arena,
                                                                 struct arena_shard *shard)
@@ -185,7 +184,7 @@ static inline __attribute__((always_inline)) uint32_t shard_pop(const struct are
 
 	while (top_slot(top) != SLOT_NONE) {
 		uint32_t slot = top_slot(top);
-		/* Relaxed: the acquire of the top orders it, and the CAS confirms it. */
+		/* Relaxed: the load of the top orders this load, and the CAS confirms the link. */
 		uint64_t link = u64_load_relaxed(&arena->timers.cold[slot].data);
 
 		if (u64_cas_acquire(&shard->top, &top,
@@ -199,8 +198,8 @@ static inline __attribute__((always_inline)) uint32_t shard_pop(const struct are
 }
 
 /*
- * Take up to `count` slots off a stack in one step. They stay linked as a list, from the top down.
- * Returns the first slot, or SLOT_NONE, and in `*ret_taken` how many there are.
+ * Take up to `count` slots off a stack in one step. The slots stay linked as a list, from the top
+ * down. Returns the first slot or SLOT_NONE, and their number in `*ret_taken`.
  */
 static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, unsigned count,
                                unsigned *ret_taken)
@@ -212,10 +211,10 @@ static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, u
 		uint64_t link = 0;
 		unsigned taken = 0;
 
-		/* If the link was overwritten, the top has changed, and the CAS fails. */
+		/* If another thread overwrote a link, the top has changed, and the CAS fails. */
 		while (taken < count && below < arena->capacity) {
 			link = u64_load_relaxed(
-				&arena->timers.cold[below].data); /* see shard_pop */
+				&arena->timers.cold[below].data); /* as in shard_pop() */
 			__builtin_prefetch(&arena->timers.pairs[below], 1);
 			below = link_below(link);
 			taken++;
@@ -232,8 +231,8 @@ static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, u
 }
 
 /*
- * Returns how many slots are on the stack with this top. If the slot was taken since, the result is
- * arbitrary, even a number that a caller of the library chose. A CAS of the top then fails.
+ * Returns how many slots are on the stack with this top. If the top slot was taken since, the
+ * result is any number, even one chosen by a caller. A CAS of the top then fails.
  */
 static uint32_t stack_depth(const struct arena *arena, uint64_t top)
 {
@@ -244,7 +243,7 @@ static uint32_t stack_depth(const struct arena *arena, uint64_t top)
 	return 1 + link_depth_below(u64_load_relaxed(&arena->timers.cold[slot].data));
 }
 
-/* Put slots onto a stack, slots[0] lowest, unless it holds more than `depth_max`. */
+/* Put slots onto a stack, slots[0] lowest, unless the stack holds more than `depth_max`. */
 static inline __attribute__((always_inline)) bool shard_push(const struct arena *arena,
                                                              struct arena_shard *shard,
                                                              const uint32_t *slots, unsigned count,
@@ -278,8 +277,8 @@ static uint64_t fresh_left(uint64_t fresh)
 
 /*
  * Take a slot of the shard that was never used. Relaxed: the memory is zeroed, and no other thread
- * has written to it. The first access is a write. If it were a read, the kernel would map a page of
- * zeros first, and would have to unmap it from every CPU at the first write.
+ * has written to it. The first access of the slot is a write. A read would make the kernel map a
+ * page of zeros, and unmap that page from every CPU at the first write.
  */
 static uint32_t shard_take_fresh(const struct arena *arena, struct arena_shard *shard)
 {
@@ -289,7 +288,7 @@ static uint32_t shard_take_fresh(const struct arena *arena, struct arena_shard *
 		if (u64_cas_relaxed(&shard->fresh, &fresh, fresh + 1)) {
 			if (shard->notes)
 				(void)u64_fetch_add_relaxed(&shard->notes->used, 1);
-			/* Never: not scheduled. Relaxed: no other thread has the slot. */
+			/* The slot is not scheduled. Relaxed: no other thread has the slot. */
 			u64_store_relaxed(&arena->timers.pairs[(uint32_t)fresh].deadline_ns,
 			                  TIMER_NEVER_NS);
 			return (uint32_t)fresh;
@@ -297,7 +296,7 @@ static uint32_t shard_take_fresh(const struct arena *arena, struct arena_shard *
 	return SLOT_NONE;
 }
 
-/* Returns how many slots are on the stack. A hint if other threads take and put: relaxed. */
+/* Returns how many slots are on the shard's stack. Relaxed: the caller needs only a hint. */
 static uint64_t shard_depth(const struct arena *arena, const struct arena_shard *shard)
 {
 	return stack_depth(arena, u64_load_relaxed(&shard->top));
@@ -306,10 +305,10 @@ static uint64_t shard_depth(const struct arena *arena, const struct arena_shard 
 /* Returns the index after the last slot of the shard that was ever used. */
 static uint32_t shard_used_end(const struct arena_shard *shard)
 {
-	return (uint32_t)u64_load_relaxed(&shard->fresh); /* relaxed: came with the slot's handle */
+	return (uint32_t)u64_load_relaxed(&shard->fresh); /* relaxed: a slot's handle carries it */
 }
 
-/* Returns the stack's top, and in `*ret_depth` how many slots were on the stack with it. */
+/* Returns the stack's top, and in `*ret_depth` the number of slots on the stack at that time. */
 static uint64_t shard_look(const struct arena *arena, struct arena_shard *shard,
                            uint64_t *ret_depth)
 {
@@ -318,8 +317,8 @@ static uint64_t shard_look(const struct arena *arena, struct arena_shard *shard,
 	do {
 		*ret_depth = stack_depth(arena, top);
 		/*
-		 * This CAS changes nothing. It fails if a take has let other threads overwrite the
-		 * link. Its release half keeps the load of the link before it.
+		 * This CAS changes nothing. It fails if the slot was taken, so that its link may be
+		 * overwritten. Its release half keeps the link's load before the CAS.
 		 */
 	} while (!u64_cas_acq_rel(&shard->top, &top, top));
 	return top;
@@ -340,12 +339,13 @@ static uint32_t arena_steal(struct arena *arena, uint32_t home)
 }
 
 /*
- * The usual places have no slot. Search all shards. Return SLOT_NONE only if no stack has changed
- * during the search: a take changes the top's count, and a put changes its slot.
+ * Search all shards, because the usual places have no slot. Return SLOT_NONE only if no stack has
+ * changed during the search. A take changes the count in a top, and a put changes the slot in it.
  *
- * The second pass swaps each top with itself, and so reads the newest top. A load could read an
- * older top. Example: one thread puts a slot back, then another thread takes the last slot that was
- * never used. This thread could then see only the take, because taking a new slot carries nothing.
+ * The second loop swaps each top with itself, and so reads the newest top. A load could read an
+ * older top. For example, one thread puts a slot back, then another thread takes the last slot that
+ * was never used. A load could then see only the take, because the take of a new slot carries
+ * nothing.
  */
 static uint32_t arena_take_last(struct arena *arena, uint32_t home)
 {
@@ -375,7 +375,7 @@ static uint32_t arena_take_last(struct arena *arena, uint32_t home)
 	return SLOT_NONE;
 }
 
-/* This CPU's stack is empty. Not inline, so that arena_take() saves no registers. */
+/* Take a slot when this CPU's stack is empty. Not inline, so arena_take() saves no registers. */
 static __attribute__((noinline)) uint32_t arena_take_elsewhere(struct arena *arena, uint32_t home)
 {
 	uint32_t slot = arena_steal(arena, home);
@@ -428,7 +428,7 @@ uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsi
 	return list;
 }
 
-/* Not inline, because the division is slow, and arena_put() would save registers. */
+/* Not inline, because the division is slow, and arena_put() would then save registers. */
 static __attribute__((noinline)) void arena_put_home(const struct arena *arena, uint32_t slot)
 {
 	(void)shard_push(arena, &arena->shards[slot / arena->shard_slots], &slot, 1, UINT32_MAX);
@@ -466,7 +466,7 @@ uint32_t arena_next_used(const struct arena *arena, uint32_t slot)
 
 struct arena_counts arena_count(const struct arena *arena)
 {
-	/* The take count and depth of one stack are consistent. All else is only numbers. */
+	/* The take count and the depth of one stack belong together. All other counts are hints. */
 	uint64_t used = 0;
 	uint64_t free_again = 0;
 	uint64_t taken = 0;

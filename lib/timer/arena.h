@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Allocates the slots of timers, in arrays that are reserved at open and committed as touched. The
- * free slots are in stacks, one for some of the CPUs. Lock-free: any thread takes and puts.
+ * Allocates the slots of timers. Open reserves the arrays, and the kernel commits a page when it is
+ * touched. Each stack of free slots serves some of the CPUs. Lock-free: any thread takes and puts.
  */
 #ifndef TIMERHUB_ARENA_H
 #define TIMERHUB_ARENA_H
@@ -13,22 +13,22 @@
 /* A stack of free slots for the threads on some of the CPUs, and slots that were never used. */
 struct arena_shard {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 top; /* [free] takes so far << 26 | first slot + 1 */
-	atomic_u64 fresh;          /* its slots that were never used: end << 32 | next */
+	atomic_u64 fresh;          /* slots of the shard never used: end << 32 | next */
 	uint32_t begin;            /* first slot of this shard; fixed at open */
-	struct board_shard *notes; /* on the board; NULL: not observable */
+	struct board_shard *notes; /* on the board; NULL: the hub is not observable */
 };
 
 struct arena {
 	struct timers timers;         /* a pair and a record for each slot */
-	struct timer_filing *filings; /* one for each slot; the owner's */
-	struct arena_shard *shards;   /* shard_mask + 1 of them */
-	uint32_t shard_mask;          /* a power of two, minus one */
+	struct timer_filing *filings; /* one for each slot; only the owner uses them */
+	struct arena_shard *shards;   /* shard_mask + 1 shards */
+	uint32_t shard_mask;          /* number of shards, a power of two, minus one */
 	uint32_t shard_slots;         /* slots of each shard; the last shard may have fewer */
 	uint32_t capacity;            /* number of slots */
-	struct memory memory;         /* holds all arrays above */
+	struct memory memory;         /* the mapping that holds all arrays */
 };
 
-/* 0 or -ENOMEM. `capacity`: 1 to TIMER_SLOTS_MAX. `notes`: BOARD_SHARDS_MAX, or NULL. */
+/* Returns 0 or -ENOMEM. `capacity`: 1 to TIMER_SLOTS_MAX. `notes`: BOARD_SHARDS_MAX, or NULL. */
 int arena_open(struct arena *arena, uint32_t capacity, struct board_shard *notes);
 void arena_close(struct arena *arena);
 
@@ -40,11 +40,11 @@ uint32_t arena_take(struct arena *arena, unsigned cpu);
 
 /*
  * Take `count` slots as a list, or none. Returns the first slot; arena_next() returns the others.
- * If there were too few, returns SLOT_NONE. `*ret_taken` is then how many were taken and put back.
+ * If fewer are free, returns SLOT_NONE. `*ret_taken` is then how many were taken and put back.
  */
 uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsigned *ret_taken);
 
-/* Returns the slot after this one in a list. Call it before arming the slot overwrites the link. */
+/* Returns the slot after `slot` in a list. Call it before arming `slot` overwrites the link. */
 uint32_t arena_next(const struct arena *arena, uint32_t slot);
 
 /* Put back a slot that no other thread uses. */
@@ -66,7 +66,7 @@ struct arena_counts {
 	uint64_t in_use_max; /* most slots in use at once */
 };
 
-/* Read the counts, which the free stacks contain. Exact while no thread takes or puts. */
+/* Returns the counts of all stacks. They are exact while no thread takes or puts. */
 struct arena_counts arena_count(const struct arena *arena);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Defines the pair, the 16 bytes that hold the state of a timer, and its handle, and computes
- * numbers from both. Pure functions of numbers; timer.c makes the changes. tests/unit/test_pair.c
- * walks every transition.
+ * Defines the pair (the 16 bytes that hold a timer's deadline and state) and the handle of a timer.
+ * All functions are pure: they compute numbers, and timer.c makes the changes.
+ * tests/unit/test_pair.c walks every transition.
  *
  *   deadline   exact nanoseconds on the hub's clock; UINT64_MAX: never
  *   state      63        26 25     8    7       6        5        4        3     2   0
@@ -11,8 +11,8 @@
  *             | generation |                          slot                            |
  *
  * `looks` counts how often the owner has processed an inbox entry of the slot, modulo 2^18. One
- * compare-and-swap changes both words. It compares the generation too, so it changes the timer that
- * it is meant for or nothing.
+ * compare-and-swap changes both words. The compare-and-swap compares the generation too, so it
+ * never changes a later timer of the slot.
  */
 #ifndef TIMERHUB_PAIR_H
 #define TIMERHUB_PAIR_H
@@ -24,8 +24,8 @@
 #include "schedule/entry.h"
 
 /*
- * The latest deadline of any timer: 292 years after the clock's zero. Version 0.2 had the same
- * limit. It excludes INT64_MAX, which std::chrono uses for "no limit".
+ * The latest deadline of any timer, 292 years after the clock's zero. Version 0.2 had the same
+ * limit. The limit excludes INT64_MAX, which std::chrono uses for "no limit".
  */
 #define TIMER_DEADLINE_MAX_NS (((uint64_t)1 << 63) - 128)
 #define TIMER_NEVER_NS UINT64_MAX
@@ -37,7 +37,7 @@
 
 #define STATE_PHASE_MASK ((uint64_t)7)
 #define STATE_CLAIMED ((uint64_t)1 << 3) /* a thread has claimed the push of the slot */
-#define STATE_PUSHED ((uint64_t)1 << 4)  /* its entry is in the inbox, or the owner has taken it */
+#define STATE_PUSHED ((uint64_t)1 << 4)  /* the slot is in the inbox, or was just taken from it */
 #define STATE_INBOX_FLAGS (STATE_CLAIMED | STATE_PUSHED)
 #define STATE_PERIODIC ((uint64_t)1 << 5)
 #define STATE_SLACK ((uint64_t)1 << 6)
@@ -48,17 +48,17 @@
 
 enum timer_phase {
 	/*
-	 * No timer has the slot. Without CLAIMED, the slot is scheduled no later than the deadline.
-	 * With a deadline of never the slot need not be scheduled.
+	 * No timer has the slot. If CLAIMED is not set, the slot is scheduled no later than the
+	 * deadline. If the deadline is never, the slot need not be scheduled.
 	 */
 	TIMER_FREE = 0,
-	TIMER_ARMED = 1,   /* waits for its deadline */
-	TIMER_PENDING = 2, /* expired, undelivered; if periodic, scheduled for its next period */
-	TIMER_OVERDUE = 3, /* periodic, undelivered, and its next period is due; not scheduled */
-	TIMER_IDLE = 4,    /* kept and delivered; deadline never, not scheduled */
+	TIMER_ARMED = 1,   /* the timer waits for its deadline */
+	TIMER_PENDING = 2, /* expired, not delivered; if periodic, scheduled for its next period */
+	TIMER_OVERDUE = 3, /* periodic, not delivered, next period due too; not scheduled */
+	TIMER_IDLE = 4,    /* a kept timer after its delivery; deadline never, not scheduled */
 };
 
-/* The state of a timer, or a guess of it: see atomic.h. */
+/* The two words of a timer's state, or a guess of them (see atomic.h). */
 struct pair {
 	uint64_t deadline_ns;
 	uint64_t state;
@@ -72,13 +72,13 @@ static inline enum timer_phase state_phase(uint64_t state)
 	return (enum timer_phase)(state & STATE_PHASE_MASK);
 }
 
-/* Returns whether a thread has claimed the push since the last look. It may not have pushed yet. */
+/* Returns whether a push is claimed. The thread that claimed it may not have pushed yet. */
 static inline bool state_claimed(uint64_t state)
 {
 	return (state & STATE_CLAIMED) != 0;
 }
 
-/* Returns whether a thread has confirmed its push. */
+/* Returns whether a thread has pushed the slot and confirmed the push. */
 static inline bool state_pushed(uint64_t state)
 {
 	return (state & STATE_PUSHED) != 0;
@@ -94,7 +94,7 @@ static inline bool state_has_slack(uint64_t state)
 	return (state & STATE_SLACK) != 0;
 }
 
-/* Returns whether the timer outlives its expiry. */
+/* Returns whether the timer is a kept timer, which survives its delivery. */
 static inline bool state_kept(uint64_t state)
 {
 	return (state & STATE_KEPT) != 0;
@@ -105,7 +105,7 @@ static inline uint64_t state_generation(uint64_t state)
 	return state >> STATE_GENERATION_SHIFT;
 }
 
-/* Returns whether the owner has not looked between these two states (modulo 2^18 looks). */
+/* Returns whether the owner has not processed the slot between the states (modulo 2^18 looks). */
 static inline bool states_share_look(uint64_t state, uint64_t other)
 {
 	return ((state ^ other) & STATE_LOOKS_MASK) == 0;
@@ -117,7 +117,7 @@ static inline bool state_undelivered(uint64_t state)
 	return state_phase(state) == TIMER_PENDING || state_phase(state) == TIMER_OVERDUE;
 }
 
-/* Returns the generation after this one; never 0. */
+/* Returns the generation after `generation`. The result is never 0. */
 static inline uint64_t generation_next(uint64_t generation)
 {
 	generation = (generation + 1) & TIMER_GENERATION_MASK;
@@ -146,7 +146,7 @@ static inline bool state_is_of(uint64_t state, uint64_t handle)
 	return state_generation(state ^ handle) == 0 && state_phase(state) != TIMER_FREE;
 }
 
-/* Returns whether the timer is armed. The question is frequent, so it is one comparison. */
+/* Returns whether the handle's timer is armed. The check is frequent, so it is one comparison. */
 static inline bool state_is_armed(uint64_t state, uint64_t handle)
 {
 	uint64_t differ = state ^ ((handle & ~TIMER_SLOT_MASK) | TIMER_ARMED);
@@ -155,8 +155,8 @@ static inline bool state_is_armed(uint64_t state, uint64_t handle)
 }
 
 /*
- * The transitions. Each keeps the bits that it does not name. Models: tests/models/timer.pml,
- * tests/models/inbox.pml.
+ * The transitions of the pair. A transition keeps the bits that its comment does not name. Models:
+ * tests/models/timer.pml, tests/models/inbox.pml.
  */
 
 static inline struct pair pair_with_phase(struct pair pair, enum timer_phase phase)
@@ -165,7 +165,7 @@ static inline struct pair pair_with_phase(struct pair pair, enum timer_phase pha
 	return pair;
 }
 
-/* Any → FREE; the slot need not be scheduled. */
+/* Any → FREE, with a deadline of never. The slot need not be scheduled. */
 static inline struct pair pair_unscheduled(struct pair pair)
 {
 	pair.deadline_ns = TIMER_NEVER_NS;
@@ -173,8 +173,8 @@ static inline struct pair pair_unscheduled(struct pair pair)
 }
 
 /*
- * Returns whether a timer with this deadline may be armed without a push: no push is claimed, and
- * the free slot is scheduled no later than the deadline.
+ * Returns whether a timer with this deadline may be armed in a free slot without a push. No push
+ * may be claimed, and the slot must be scheduled no later than the deadline.
  */
 static inline bool pair_covers(struct pair free, uint64_t deadline_ns)
 {
@@ -184,9 +184,8 @@ static inline bool pair_covers(struct pair free, uint64_t deadline_ns)
 /*
  * FREE → ARMED: a new timer of this generation, with these flags. If the free pair covers the
  * deadline, the slot's schedule entry serves the new timer. If not, the slot must be in the inbox.
- * PUSHED is kept: it says that the slot is in the inbox. A claim without PUSHED does not count,
- * because its thread may never run again. The armer then claims the push itself, and pushes the
- * slot again.
+ * PUSHED is kept, because it says that the slot is in the inbox. If the pair has a claim without
+ * PUSHED, the claiming thread may never run again. So the armer claims the push and makes it.
  */
 static inline struct pair pair_armed(struct pair free, uint64_t deadline_ns, uint64_t generation,
                                      uint64_t flags)
@@ -215,7 +214,7 @@ static inline struct pair pair_claimed(struct pair pair)
 	return pair;
 }
 
-/* The owner has taken the slot out of the inbox and processes it. A free slot is not scheduled. */
+/* Returns the pair after the owner has processed the slot. A FREE slot is then not scheduled. */
 static inline struct pair pair_looked_at(struct pair pair)
 {
 	uint64_t looks = (pair.state + ((uint64_t)1 << STATE_LOOKS_SHIFT)) & STATE_LOOKS_MASK;
@@ -226,7 +225,7 @@ static inline struct pair pair_looked_at(struct pair pair)
 	return pair;
 }
 
-/* PENDING → FREE; a kept timer → IDLE. */
+/* PENDING → FREE, or PENDING → IDLE for a kept timer. */
 static inline struct pair pair_delivered(struct pair pair)
 {
 	pair.deadline_ns = TIMER_NEVER_NS;
@@ -234,8 +233,8 @@ static inline struct pair pair_delivered(struct pair pair)
 }
 
 /*
- * Returns the number of periods due at `now_ns`. The period at `deadline_ns` is the first that is
- * undelivered, and it is due. The count saturates at 2^64 - 1.
+ * Returns the number of periods due at `now_ns`. The first undelivered period is at `deadline_ns`,
+ * and it is due. The count saturates at 2^64 - 1.
  */
 static inline uint64_t period_count(uint64_t deadline_ns, uint64_t interval_ns, uint64_t now_ns)
 {
@@ -244,7 +243,7 @@ static inline uint64_t period_count(uint64_t deadline_ns, uint64_t interval_ns, 
 
 /*
  * Returns deadline + k x interval, the first period that is not due at `now_ns`. The period at the
- * deadline is due. Returns never if that period is beyond the latest deadline.
+ * deadline is due. If the result is beyond the latest deadline, returns never.
  */
 static inline uint64_t period_next_ns(uint64_t deadline_ns, uint64_t interval_ns, uint64_t now_ns)
 {
@@ -271,10 +270,10 @@ static inline uint64_t queue_slack_slack_ns(uint64_t queue_slack)
 
 /*
  * Returns the instant at which a timer expires: the time in [deadline, deadline + slack] with the
- * most trailing zero bits. Timers whose windows overlap often get the same instant, but not always:
- * [3, 5] gives 4, and [4, 8] gives 8. There is exactly one such time in a window, because between
- * two times with equally many zero bits there is a time with more. Therefore, with equal slacks, a
- * later deadline never gives an earlier instant.
+ * most trailing zero bits. Timers whose windows overlap often get the same instant, but not always.
+ * For example, [3, 5] gives 4, and [4, 8] gives 8. A window has exactly one time with the most zero
+ * bits, because between two times with equally many zero bits there is a time with more. Therefore,
+ * with equal slacks, a later deadline never gives an earlier instant.
  */
 static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 {

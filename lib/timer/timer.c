@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See timer.h. Each function loads the pair, checks its phase and generation, changes it by one
- * compare-and-swap, and returns the work left to its caller. The swap compares the generation too,
- * so it cannot change another timer, and no decision has to be undone.
+ * Implements the decisions of timer.h. Each function loads the pair, checks its phase and
+ * generation, changes it by one compare-and-swap, and returns the work left to its caller. The swap
+ * compares the generation too, so it cannot change another timer, and no decision has to be undone.
  *
  * Cancel is final. A delivery and a cancel change the same undelivered pair, so one of them fails
- * and loads the pair again. A consumer that lost finds the slot FREE or reused, and returns no
- * event. A canceller that lost tries again, or returns -ENOENT if the timer has ended. If a cancel
- * comes before the owner's expiry, no handle enters the outbox. Consumers skip stale handles. A
- * periodic or kept timer survives its delivery, so a cancel can succeed while the delivering call
- * still returns the event.
+ * and loads the pair again. If the consumer fails, it finds the slot FREE or reused, and returns no
+ * event. If the canceller fails, it tries again, or returns -ENOENT if the timer has ended. If a
+ * cancel comes before the owner's expiry, no handle enters the outbox. Consumers skip stale
+ * handles. A periodic or kept timer survives its delivery, so a cancel can succeed while the
+ * delivering call still returns the event.
  *
- * No timer is lost, although few calls wake the owner: invariants 1 and 2 of lib/README.md. The
- * owner reads the pair at the scheduled time, or before it sleeps until then.
+ * No timer is lost, although few calls wake the owner (invariants 1 and 2 of lib/README.md). The
+ * owner reads the pair at the scheduled time, or before it sleeps until that time.
  *
- * Every change is acq_rel, although some changes need only one of the two.
+ * Every change is acq_rel, although some changes need only acquire or only release.
  *
  * Labels: [armed] timer_change, timer_move → timer_guess, timer_snapshot, a change: carries the
  *         record of the timer, the end of the slot's timer before, and which thread delivered it.
@@ -45,7 +45,7 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	uint64_t flags = arming_flags(arming), generation;
 	struct pair free, armed;
 
-	/* Relaxed: [free] gave the slot to the caller. The pair may still change, see below. */
+	/* Relaxed: [free] gave the slot to the caller. The swap below checks the pair. */
 	free.state = u64_load_relaxed(&timer->state);
 	free.deadline_ns = u64_load_relaxed(&timer->deadline_ns);
 	generation = state_generation(free.state);
@@ -57,11 +57,11 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	u64_store_relaxed(&cold->queue_slack, queue_slack_make(arming->queue, arming->slack_ns));
 	if (ret_handle)
 		*ret_handle = handle_make(generation, slot);
-	/* Here the handle is in a register. If the caller wants none, one `or` makes it. */
+	/* The handle is in a register. If `ret_handle` is NULL, one `or` makes the handle. */
 	probe3(arm, handle_make(generation, slot), arming->deadline_ns, arming->interval_ns);
 	test_point(TEST_POINT_ARM_BEFORE_PUBLISH);
 	/*
-	 * The pair may change before the swap: the owner may process the free slot or drop its
+	 * The pair may change before the swap. The owner may process the free slot or drop its
 	 * schedule entry, and a thread that pushed the slot for an earlier timer may set PUSHED.
 	 */
 	do {
@@ -85,7 +85,7 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 		if (!state_is_of(pair.state, handle))
 			return timer_done(-ENOENT);
 		rearmed = pair_rearmed(pair, deadline_ns);
-		/* The owner reads the pair by the old instant, so a later one needs no push. */
+		/* The owner reads the pair by the old instant: a later deadline needs no push. */
 		submit = state_phase(pair.state) != TIMER_ARMED || deadline_ns < pair.deadline_ns;
 		if (submit)
 			rearmed = pair_claimed(rearmed);
@@ -100,7 +100,7 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 /*
  * Returns the pair of a cancelled timer. An armed timer's slot is scheduled no later than the
  * timer's instant, which becomes the deadline of the free pair. The owner finds the slot free at
- * that time, or before it sleeps until then.
+ * that time, or before it sleeps until that time.
  */
 static struct pair pair_cancelled(const struct timers *timers, uint32_t slot, struct pair pair)
 {
@@ -131,9 +131,9 @@ static __attribute__((noinline)) int timer_cancel_any(const struct timers *timer
 }
 
 /*
- * The frequent cancel: an armed timer without slack. The deadline stays, so the compare-and-swap
- * covers only the state, whose generation shows that the slot still has this timer. That costs less
- * than a swap of the pair.
+ * The frequent cancel, of an armed timer without slack. The deadline stays, so the compare-and-swap
+ * covers only the state word. The generation in it shows that the slot still has this timer. That
+ * costs less than a swap of the pair.
  */
 int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue)
 {
@@ -142,7 +142,7 @@ int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue)
 	/* Relaxed: only a guess, which orders no other load. The change acquires. */
 	uint64_t state = u64_load_relaxed(&timer->state);
 
-	timer_fetch_record(timers, slot); /* written when the slot is put back */
+	timer_fetch_record(timers, slot); /* arena_put() will write it */
 	if (!state_is_armed(state, handle) || state_has_slack(state) || queue != TIMER_ANY_QUEUE)
 		return timer_cancel_any(timers, handle, queue);
 	test_point(TEST_POINT_CANCEL_BEFORE_CAS);
@@ -157,20 +157,18 @@ bool timer_confirm_push(struct timer *timer, struct pair *pair)
 	struct pair claimed = *pair, pushed;
 
 	/*
-	 * The claim is newer than the owner's last processing of the slot. While the count is
-	 * unchanged, the entry is in the inbox, or the owner has taken it and will process it,
-	 * which clears PUSHED. If PUSHED were set without an entry, no armer would push the slot
-	 * again. The push serves any claim that the pair has now.
+	 * The claim is newer than the owner's last look at the slot. While the count of looks is
+	 * unchanged, the slot is in the inbox, or the owner has taken it and will process it, which
+	 * clears PUSHED. If PUSHED were set without an entry, no armer would push the slot again.
+	 * The push serves any claim that the pair has now.
 	 *
-	 * The count has 18 bits. It misleads a thread only if all of this happens between its claim
-	 * and this change:
+	 * The count has 18 bits. It misleads a thread only if, between the claim and this change:
 	 *
 	 *   - The owner processes the slot a multiple of 262,144 times, each time for a push of
 	 *     another thread.
 	 *   - Another thread then claims the push, and has not pushed yet.
 	 *
-	 * A timer armed in the slot before that thread pushes may trust PUSHED, and then waits
-	 * until that thread pushes.
+	 * A timer armed before that push may trust PUSHED, and then waits for that push.
 	 */
 	while (!state_pushed(claimed.state)) {
 		pushed = claimed;
@@ -182,7 +180,7 @@ bool timer_confirm_push(struct timer *timer, struct pair *pair)
 		if (!states_share_look(claimed.state, pair->state))
 			return false;
 	}
-	/* Another thread set PUSHED. It may never run again, so this thread wakes the owner too. */
+	/* Another thread set PUSHED, but may never run again. So this thread wakes too. */
 	*pair = timer_snapshot(timer);
 	return true;
 }
@@ -223,13 +221,13 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 		looked = pair_looked_at(pair);
 		*ret_at_ns = timer_instant_ns(timers, slot, looked);
 	} while (!timer_change(timer, &pair, looked));
-	/* In other phases the timer has expired since the push. Its schedule entry is right. */
+	/* In the other phases the timer has expired since the push, and its entry is right. */
 	return state_phase(pair.state) == TIMER_FREE || state_phase(pair.state) == TIMER_ARMED;
 }
 
 /*
- * The owner drops the schedule entry of a free slot: set the deadline to never. If a push is
- * claimed, do nothing: timer_look() will set it. False if the pair has changed.
+ * Set the deadline of a free slot to never, because the owner drops its schedule entry. If a push
+ * is claimed, timer_look() will set the deadline later. Returns false if the pair has changed.
  */
 static bool timer_unschedule(struct timer *timer, struct pair pair)
 {
@@ -260,7 +258,7 @@ enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_
 		case TIMER_IDLE:
 			return TIMER_IS_NEITHER;
 		case TIMER_PENDING:
-			/* A period passed without a delivery, which will schedule it. */
+			/* The next period is due too. The delivery will schedule the timer. */
 			next = TIMER_OVERDUE;
 			break;
 		case TIMER_ARMED:
@@ -286,14 +284,14 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 		return UINT64_MAX;
 	case TIMER_ARMED:
 		/*
-		 * The slack may belong to a later timer than the pair. If the later timer took over
-		 * the schedule entry, its deadline is not earlier. So its instant is not earlier
-		 * than this deadline with that slack. If it did not take over the entry, the slot
-		 * is in the inbox.
+		 * The slack that was read may belong to a later timer than the pair. If the later
+		 * timer took over the schedule entry, its deadline is not earlier. So its instant
+		 * is not earlier than the result. If it did not take over the entry, the slot is in
+		 * the inbox.
 		 */
 		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
 	default:
-		return filed_ns; /* a periodic timer: its next period */
+		return filed_ns; /* the next period of a periodic timer */
 	}
 }
 
@@ -317,14 +315,14 @@ struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct 
 {
 	struct timer *timer = &timers->pairs[handle_slot(view->handle)];
 	struct pair before = view->pair;
-	/* If not, the owner has scheduled the timer no later than the new deadline. */
+	/* If false, the owner has scheduled the timer no later than the new deadline. */
 	bool submit = clock_goes_back || state_phase(before.state) == TIMER_OVERDUE;
 
 	/*
 	 * The guess may be torn: the deadline may be of a later pair than the state. If the
-	 * deadline is not due, read again. If it is due, the swap is safe. If the owner has
-	 * processed the slot in between, the swap fails. If it has not, the push is still claimed,
-	 * so the owner will process the slot.
+	 * deadline is not due, read the pair again. If the deadline is due, the swap is safe. If
+	 * the owner has processed the slot since the guess, the swap fails. If not, the push is
+	 * still claimed, so the owner will process the slot.
 	 */
 	if (before.deadline_ns > now_ns) {
 		view->pair = timer_guess(timer);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A timer: the pair and the record of its slot, and every decision about it. Uses no hub, no inbox
- * and no clock.
+ * Declares a timer (the pair and the record of a slot) and every decision about it. The functions
+ * use no hub, no inbox and no clock.
  *
- * Each decision is one compare-and-swap of the pair, made here or in timer.c, and returns the work
- * left to its caller. (The frequent cancel swaps the state word only.) Any thread calls, unless a
- * comment says otherwise. All functions are lock-free and signal-safe. tests/unit/test_timer.c
- * walks every decision from every state.
+ * Each decision is one compare-and-swap of the pair, in this file or in timer.c, and returns the
+ * work left to its caller. (The frequent cancel swaps only the state word.) Any thread may call.
+ * All functions are lock-free and signal-safe. tests/unit/test_timer.c walks every decision from
+ * every state.
  */
 #ifndef TIMERHUB_TIMER_H
 #define TIMERHUB_TIMER_H
@@ -17,8 +17,8 @@
 #include "timer/pair.h"
 
 /*
- * The pair of one slot: all that a re-arm reads or writes. Four pairs share a cache line. With a
- * million timers, the cost of a random access grows with the size of the memory that is touched.
+ * The pair of one slot. The frequent re-arm touches only the pair. Four pairs share a cache line,
+ * because the cost of a random access among a million timers grows with the size of their memory.
  */
 struct timer {
 	_Alignas(16) atomic_u64 deadline_ns; /* any thread, by timer_change() */
@@ -26,29 +26,29 @@ struct timer {
 };
 
 /*
- * The arguments of the arming call. The armer writes them while no other thread uses the slot. The
- * owner and consumers read them between loading the pair and changing it. If the change succeeds,
- * the arguments belong to the timer that was changed. If it fails, a new armer may have written
- * them, so they are relaxed atomics.
+ * The record of a slot: the arguments of the arming call. The armer writes the record while no
+ * other thread uses the slot. The owner and consumers read it between loading the pair and changing
+ * the pair. If the change succeeds, the record belongs to the changed timer. If the change fails, a
+ * new armer may have written the record, so its members are relaxed atomics.
  */
 struct timer_cold {
-	atomic_u64 data;        /* the caller's; in a free slot: the free list's link */
+	atomic_u64 data;        /* the caller's data; in a free slot: the link of the free stack */
 	atomic_u64 fn;          /* the caller's timerhub_fn, as a number */
 	atomic_u64 queue_slack; /* queue index in the low 16 bits, slack in ns above */
 };
 
 /*
- * The pairs and records of all slots. The interval of a periodic timer lies apart: memory that only
- * one-shots have used holds none.
+ * The pairs and records of all slots. The intervals of periodic timers are in an array of their
+ * own, which one-shots do not touch.
  */
 struct timers {
 	struct timer *pairs;
 	struct timer_cold *cold;
-	atomic_u64 *intervals_ns;  /* valid if the state says periodic; written as the record is */
-	uint64_t first_generation; /* a slot's first timer has the next generation */
+	atomic_u64 *intervals_ns;  /* valid for periodic timers; written like the record */
+	uint64_t first_generation; /* a slot's first timer has the generation after it */
 };
 
-/* Fetch the record. A record has 24 bytes, so one in four lies in two cache lines. */
+/* Fetch the slot's record. A record has 24 bytes, so one in four lies in two cache lines. */
 CPU_FETCHES void timer_fetch_record(const struct timers *timers, uint32_t slot)
 {
 	__builtin_prefetch(&timers->cold[slot].data, 1);
@@ -58,11 +58,11 @@ CPU_FETCHES void timer_fetch_record(const struct timers *timers, uint32_t slot)
 /* The work that a decision leaves to the thread that made it. */
 enum timer_left {
 	TIMER_NOTHING,
-	TIMER_WAKE, /* another thread pushes; wake the owner if its promise is later */
-	TIMER_PUSH, /* push the slot into the inbox, then as TIMER_WAKE */
+	TIMER_WAKE, /* another thread pushes the slot; wake the owner if its promise is later */
+	TIMER_PUSH, /* push the slot into the inbox, then do the work of TIMER_WAKE */
 };
 
-/* Returned in one register. If work is left, the pair after the decision is an output too. */
+/* The result of a decision, in one register. If work is left, `*ret_pair` is an output too. */
 struct timer_outcome {
 	int result;
 	enum timer_left left;
@@ -73,7 +73,7 @@ static inline struct timer_outcome timer_done(int result)
 	return (struct timer_outcome){ .result = result, .left = TIMER_NOTHING };
 }
 
-/* The owner must process the slot: the caller pushes it, unless another thread has the claim. */
+/* Leaves work: the caller must push the slot, unless another thread has claimed the push. */
 static inline struct timer_outcome timer_submit(int result, bool is_claimed)
 {
 	return (struct timer_outcome){
@@ -85,8 +85,8 @@ static inline struct timer_outcome timer_submit(int result, bool is_claimed)
 /* ---- the pair ---- */
 
 /*
- * Returns a guess of the pair: the two words are loaded one after the other, so they may be of
- * different changes. The record that is read next is at least as new as the state, by [armed].
+ * Returns a guess of the pair. The two words are loaded one after the other, so they may be of
+ * different changes. A record that is read afterwards is at least as new as the state, by [armed].
  */
 static inline struct pair timer_guess(const struct timer *timer)
 {
@@ -99,8 +99,8 @@ static inline struct pair timer_guess(const struct timer *timer)
 }
 
 /*
- * Returns the pair for a reader that will not change it. The loop ends when the state is the same
- * before and after the load of the deadline. The timer then had this deadline with this state.
+ * Returns the pair to a reader that will not change it. The loop ends when the state is the same
+ * before and after the load of the deadline. The timer then had this deadline and this state.
  */
 static inline struct pair timer_snapshot(const struct timer *timer)
 {
@@ -109,7 +109,7 @@ static inline struct pair timer_snapshot(const struct timer *timer)
 
 	do {
 		pair.state = state;
-		/* [armed] The next load sees the state that came with this deadline, or later. */
+		/* [armed] The next load sees the state stored with this deadline, or later. */
 		pair.deadline_ns = u64_load_acquire(&timer->deadline_ns);
 		state = u64_load_acquire(&timer->state); /* [armed] */
 	} while (state != pair.state);
@@ -127,9 +127,9 @@ static inline void timer_check_change(struct pair before, struct pair after)
 #endif
 
 /*
- * Change the pair to `after` if it equals `*pair`. If it does not, store a new guess in `*pair` and
- * return false. All decisions use this function, except timer_move() and the frequent
- * timer_cancel().
+ * If the timer's pair equals `*pair`, change it to `after`. If not, store a new guess in `*pair`
+ * and return false. All decisions except timer_move() and the frequent timer_cancel() use this
+ * function.
  */
 static inline bool timer_change(struct timer *timer, struct pair *pair, struct pair after)
 {
@@ -144,7 +144,7 @@ static inline bool timer_change(struct timer *timer, struct pair *pair, struct p
 
 /* ---- a caller's decisions: submit.c ---- */
 
-/* A checked spec, with the deadline computed. */
+/* The checked arguments of an arming call, with the deadline computed. */
 struct timer_arming {
 	uint32_t queue;       /* the queue's index */
 	uint64_t deadline_ns; /* on the hub's clock; UINT64_MAX: never */
@@ -156,46 +156,46 @@ struct timer_arming {
 };
 
 /*
- * FREE → ARMED: a new timer in the slot, which only the caller uses. Stores the handle, unless
- * `ret_handle` is NULL, before that timer can end. Its result is 0.
+ * FREE → ARMED: arm a new timer in the slot, which only the caller uses. Unless `ret_handle` is
+ * NULL, store the handle before the new timer can end. The result is 0.
  */
 struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
                                const struct timer_arming *arming, uint64_t *ret_handle,
                                struct pair *ret_pair);
 
 /*
- * ARMED, PENDING, OVERDUE, IDLE → ARMED with another deadline. The result is 0; 1 if the timer was
- * idle; -ENOENT.
+ * ARMED, PENDING, OVERDUE, IDLE → ARMED with another deadline. The result is 0, 1 (the timer was
+ * idle) or -ENOENT.
  */
 struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, uint64_t deadline_ns,
                                  struct pair *ret_pair);
 
 /*
- * Any → FREE, for a timer of this queue; TIMER_ANY_QUEUE: of any queue. The caller must then put
- * the slot back. 0 or -ENOENT.
+ * Any → FREE, for a timer of this queue, or with TIMER_ANY_QUEUE of any queue. Returns 0 or
+ * -ENOENT. After 0 the caller must put the slot back.
  */
 #define TIMER_ANY_QUEUE UINT32_MAX
 int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue);
 
 /*
- * The caller has pushed the slot for the claim in `*pair`, its own or another thread's. Set PUSHED,
- * unless the owner has processed the slot since. Returns true if the owner has not; `*pair` is then
- * a pair that was read after the push. Model: tests/models/inbox.pml.
+ * Confirm the caller's push of the slot, which was made for the claim in `*pair`. Set PUSHED,
+ * unless the owner has processed the slot since the claim. Returns false if the owner has. Else
+ * `*pair` was read after the push. Model: tests/models/inbox.pml.
  */
 bool timer_confirm_push(struct timer *timer, struct pair *pair);
 
 /*
- * The frequent re-arm: moves an armed timer to the same or a later deadline. In every other case,
- * or if another thread changed the pair first, returns false and does nothing. Inline, with few
- * outputs: outputs take physical registers, and these limit how many cache misses overlap.
+ * The frequent re-arm: move an armed timer to the same or a later deadline. In every other case, or
+ * if another thread has changed the pair, do nothing and return false. It has few outputs, which
+ * take the physical registers that overlapping cache misses need.
  */
 static inline bool timer_move(struct timer *timer, uint64_t handle, uint64_t deadline_ns)
 {
-	/* Relaxed: only a guess, which orders no other load. The change acquires. */
+	/* Relaxed: the two words are a guess that orders no other load. The CAS acquires. */
 	uint64_t state = u64_load_relaxed(&timer->state);
 	uint64_t before_ns = u64_load_relaxed(&timer->deadline_ns);
 
-	/* An equal deadline is written too: the consumer must see the caller's earlier stores. */
+	/* An equal deadline is also written: a consumer must see the caller's earlier stores. */
 	return state_is_armed(state, handle) && deadline_ns >= before_ns &&
 	       pair_cas_acq_rel(timer, before_ns, state, deadline_ns, state); /* [armed] */
 }
@@ -204,21 +204,21 @@ static inline bool timer_move(struct timer *timer, uint64_t handle, uint64_t dea
 
 /* A timer, read from its pair and its record. */
 struct timer_view {
-	struct pair pair;  /* a guess; confirmed when timer_change() succeeds */
-	struct pair after; /* if a delivery leaves work: the pair after the delivery */
+	struct pair pair;  /* a guess until timer_change() succeeds */
+	struct pair after; /* the pair after a delivery that leaves work */
 	uint64_t handle;
-	uint64_t interval_ns; /* 0: not periodic */
+	uint64_t interval_ns; /* 0: the timer is not periodic */
 	uint64_t data;
 	uint64_t fn;
 };
 
-/* Returns the interval of the timer that has this state; 0 if it is not periodic. */
+/* Returns the interval of the timer with this state, or 0 if the timer is not periodic. */
 static inline uint64_t timer_interval_ns(const struct timers *timers, uint32_t slot, uint64_t state)
 {
 	return state_periodic(state) ? u64_load_relaxed(&timers->intervals_ns[slot]) : 0;
 }
 
-/* Read the record of the timer with this handle. The view's pair has been read. */
+/* Read the handle's record into the view, after the view's pair was read. */
 static inline void timer_view_record(const struct timers *timers, uint64_t handle,
                                      struct timer_view *view)
 {
@@ -231,22 +231,22 @@ static inline void timer_view_record(const struct timers *timers, uint64_t handl
 }
 
 /*
- * Read the timer that has the slot now, and its queue. False if the slot is free. If timer_change()
- * then changes the view's pair to itself, all values are of one timer. If not, read again.
+ * Read the timer that has the slot now, and its queue. Returns false if the slot is free. If
+ * timer_change() can then change the view's pair to itself, all values are of one timer.
  */
 bool timer_read(const struct timers *timers, uint32_t slot, struct timer_view *view,
                 uint32_t *ret_queue);
 
 /*
- * Returns the handle of the slot's last timer, which may have ended. The caller then sees all that
- * the armer of that timer saw of the end of the timer before.
+ * Returns the handle of the slot's last timer, which may have ended. The caller then also sees the
+ * end of the slot's timer before, as the armer saw it.
  */
 uint64_t timer_last(const struct timers *timers, uint32_t slot);
 
-/* Read the deadline; UINT64_MAX: never. False: there is no such timer. */
+/* Read the timer's deadline (UINT64_MAX: never). Returns false if the timer has ended. */
 bool timer_deadline(const struct timers *timers, uint64_t handle, uint64_t *ret_deadline_ns);
 
-/* Returns the instant of the timer, when it is scheduled: the deadline, delayed by the slack. */
+/* Returns the timer's instant, its scheduled time: the deadline, delayed within the slack. */
 static inline uint64_t timer_instant_ns(const struct timers *timers, uint32_t slot,
                                         struct pair pair)
 {
@@ -258,11 +258,11 @@ static inline uint64_t timer_instant_ns(const struct timers *timers, uint32_t sl
 	return timer_slacken_ns(pair.deadline_ns, queue_slack_slack_ns(queue_slack));
 }
 
-/* Returns by when the owner must drain an inbox with this slot; UINT64_MAX: at any time. */
+/* Returns the time by which the owner must take the slot from the inbox; UINT64_MAX: any time. */
 static inline uint64_t timer_look_by_ns(const struct timers *timers, uint32_t slot,
                                         struct pair pair)
 {
-	/* If the slot was reused, the wake is not needed. Its armer wakes the owner if it must. */
+	/* A slot that is not ARMED needs no wake. A later armer wakes the owner if it must. */
 	return state_phase(pair.state) == TIMER_ARMED ? timer_instant_ns(timers, slot, pair)
 	                                              : UINT64_MAX;
 }
@@ -270,37 +270,37 @@ static inline uint64_t timer_look_by_ns(const struct timers *timers, uint32_t sl
 /* ---- the owner's decisions: owner.c ---- */
 
 /*
- * Process the slot, which was taken out of the inbox. From now on a change pushes it again. True:
- * schedule it at `*ret_at_ns`; UINT64_MAX means remove its entry. False: its schedule entry is
- * right.
+ * Process the slot, which was taken out of the inbox. Later changes push the slot again. Returns
+ * true if the slot must be scheduled at `*ret_at_ns`; UINT64_MAX: remove its entry. Returns false
+ * if the slot's schedule entry is right.
  */
 bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns);
 
 /* A timer whose scheduled time has come, as the owner reads it. */
 struct timer_expiry {
 	struct pair pair;
-	uint64_t at_ns; /* its instant: the deadline, delayed by the slack */
+	uint64_t at_ns; /* the timer's instant: the deadline, delayed within the slack */
 	uint64_t interval_ns;
 	uint64_t queue_slack;
 };
 
 enum timer_turn {
-	TIMER_IS_PENDING, /* deliver it */
-	TIMER_IS_LATER,   /* schedule it again, at `at_ns` */
+	TIMER_IS_PENDING, /* put the expiry into the timer's queue */
+	TIMER_IS_LATER,   /* schedule the timer again, at `at_ns` */
 	TIMER_IS_NEITHER,
 };
 
 /*
- * Expire the slot, whose schedule entry for `by_ns` was taken out. ARMED → PENDING if its instant
- * is not later than `by_ns`. PENDING → OVERDUE: only a periodic timer can be pending here. FREE →
- * FREE, not scheduled.
+ * Expire the slot, whose schedule entry for `by_ns` was taken out. ARMED → PENDING if the instant
+ * is not later than `by_ns`. PENDING → OVERDUE; among pending timers only periodic timers have an
+ * entry. FREE → FREE, with a deadline of never.
  */
 enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_t by_ns,
                              struct timer_expiry *ret_expiry);
 
 /*
- * Returns when to schedule a periodic timer that has just become pending: its first period that is
- * not due. If the timer has ended since, the slot's next timer comes through the inbox.
+ * Returns when to schedule a periodic timer that has just become pending: at its first period that
+ * is not due. If the timer has ended since, the slot's next timer comes through the inbox.
  */
 static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, uint64_t now_ns)
 {
@@ -311,27 +311,27 @@ static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, u
 
 /*
  * Returns the time at which the slot must be scheduled now. `filed_ns` is the time of its present
- * schedule entry. The result is never earlier: a slot whose timer was moved to an earlier time is
- * in the inbox, or another thread is about to push it. UINT64_MAX: the slot needs no entry, and its
- * next timer comes through the inbox.
+ * schedule entry. The result is never earlier, because a slot whose timer was moved to an earlier
+ * time is in the inbox, or another thread is about to push it. With UINT64_MAX the slot needs no
+ * entry, and its next timer comes through the inbox.
  */
 uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t filed_ns);
 
 /*
- * Has this timer an undelivered expiry? For the owner, which made the timer pending. The state may
- * be stale; the owner then keeps the handle in the outbox once more than needed.
+ * Returns whether the timer, which the owner has made pending, has an undelivered expiry. If the
+ * state is stale, the owner keeps the handle in the outbox once more than needed.
  */
 static inline bool timer_waits(const struct timers *timers, uint64_t handle)
 {
-	/* Relaxed: the owner itself made it pending. */
+	/* Relaxed: the owner itself made the timer pending. */
 	uint64_t state = u64_load_relaxed(&timers->pairs[handle_slot(handle)].state);
 
 	return state_is_of(state, handle) && state_undelivered(state);
 }
 
 /*
- * PENDING → FREE, for a timer that the owner has just made pending. False: the timer has ended, or
- * was re-armed and will be dropped when it expires again.
+ * PENDING → FREE, for a timer that the owner has just made pending. Returns false if the timer has
+ * ended or was re-armed. A re-armed timer is dropped when it expires again.
  */
 bool timer_drop(const struct timers *timers, uint32_t slot);
 
@@ -339,19 +339,19 @@ bool timer_drop(const struct timers *timers, uint32_t slot);
 
 enum timer_delivery {
 	TIMER_DELIVERED,
-	TIMER_CHANGED,    /* the pair has changed: decide again */
-	TIMER_GIVEN_BACK, /* the clock was set back before the deadline: armed again */
+	TIMER_CHANGED,    /* another thread changed the pair: decide again */
+	TIMER_GIVEN_BACK, /* the timer is armed again, because the clock was set back */
 };
 
-/* PENDING, OVERDUE → ARMED for its first period that is not due; counts the due periods. */
+/* PENDING, OVERDUE → ARMED, for the first period that is not due. Counts the due periods. */
 struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct timer_view *view,
                                             uint64_t now_ns, bool clock_goes_back,
                                             uint64_t *ret_count);
 
-/* PENDING, OVERDUE → ARMED, with the same deadline. */
+/* PENDING, OVERDUE → ARMED, with an unchanged deadline. */
 struct timer_outcome timer_give_back(const struct timers *timers, struct timer_view *view);
 
-/* Read the record of the handle's timer. False if it has no expiry to deliver. */
+/* Read the record of the handle's timer. Returns false if the timer has no expiry to deliver. */
 static inline bool timer_view_expiry(const struct timers *timers, uint64_t handle,
                                      struct timer_view *view)
 {
@@ -361,7 +361,7 @@ static inline bool timer_view_expiry(const struct timers *timers, uint64_t handl
 	return true;
 }
 
-/* PENDING → FREE; a kept timer → IDLE. The caller must put a FREE slot back. */
+/* PENDING → FREE, or PENDING → IDLE for a kept timer. The caller must put a FREE slot back. */
 static inline struct timer_outcome timer_deliver_one_shot(const struct timers *timers,
                                                           struct timer_view *view)
 {
@@ -372,14 +372,14 @@ static inline struct timer_outcome timer_deliver_one_shot(const struct timers *t
 }
 
 /*
- * Deliver the expiry that `view` holds; the result is an enum timer_delivery. `now_ns` is read only
+ * Deliver the expiry that `view` holds. The result is an enum timer_delivery. `now_ns` is used only
  * if the timer is periodic or the clock goes back. Model: tests/models/timer.pml.
  */
 static inline struct timer_outcome timer_deliver(const struct timers *timers,
                                                  struct timer_view *view, uint64_t now_ns,
                                                  bool clock_goes_back, uint64_t *ret_count)
 {
-	/* Is the deadline in the future again, because the clock was set back since the expiry? */
+	/* If the clock was set back since the expiry, the deadline may be in the future again. */
 	if (clock_goes_back && view->pair.deadline_ns > now_ns)
 		return timer_give_back(timers, view);
 	if (view->interval_ns > 0)
