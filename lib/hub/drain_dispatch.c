@@ -2,10 +2,10 @@
 /*
  * Delivers expiries to their consumers: drain, wait and dispatch. Any thread may call.
  *
- * A handle from the outbox is a hint; timer.c decides whether it is delivered (timer_deliver()).
- * The slot of a delivered one-shot goes straight to the free list. A thread that dispatches has a
- * cell, which names the timer whose callback it runs, for timerhub_cancel_sync(). The thread also
- * gives the cell back if an exception, or its end, unwinds the stack out of a callback.
+ * A handle from the outbox is a hint. timer_deliver() decides whether its timer is delivered. The
+ * slot of a delivered one-shot goes straight to a free stack. A dispatching thread has a cell that
+ * tells timerhub_cancel_sync() which timer's callback runs. If an exception or the thread's end
+ * unwinds the stack out of a callback, the thread also gives the cell back.
  */
 #include <errno.h>
 
@@ -15,16 +15,16 @@
 #include "base/test_point.h"
 #include "hub/hub.h"
 
-/* How long a waiter on a stopped queue sleeps before it checks again whether compaction is over. */
+/* A waiter on a stopped queue checks at this interval whether the owner's compaction is over. */
 #define STOPPED_NAP_NS 50000
 
-/* Handles taken from the outbox at once, so that their cache misses overlap. */
+/* A consumer takes this many handles at once, so that their cache misses overlap. */
 #define CONSUME_BATCH 32
 
 /*
- * Deliver the handle's timer into `event`. Returns false if the timer is no longer pending. Inlined
- * into both callers, which saves 12 instructions an event. `*ret_ended`: the timer has ended, and
- * the caller must free its slot.
+ * Deliver the handle's timer into `event`. Returns false if the timer is no longer pending.
+ * Inlining saves 12 instructions an event. If `*ret_ended`, the timer has ended, and the caller
+ * must free its slot.
  */
 static inline __attribute__((always_inline)) bool deliver(struct timerhub_queue *queue,
                                                           uint64_t handle,
@@ -78,7 +78,7 @@ CPU_FETCHES void prefetch_timers(const struct timerhub *hub, const uint64_t *han
 static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned delivered,
                          uint64_t overruns, const uint32_t *retired, unsigned retired_count)
 {
-	/* Relaxed: numbers for readers. Only consumers write this line. */
+	/* Relaxed: only for the board. Only consumers write this cache line. */
 	if (delivered > 0)
 		(void)u64_fetch_add_relaxed(&queue->counts->delivered, delivered);
 	if (taken > delivered)
@@ -87,7 +87,7 @@ static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned 
 		(void)u64_fetch_add_relaxed(&queue->counts->retired, retired_count);
 	if (overruns > 0)
 		(void)u64_fetch_add_relaxed(&queue->counts->overruns, overruns);
-	/* Last, so that a thread that sees the slots free sees the counts too. */
+	/* Free the slots last: a thread that sees them free also sees the counts. */
 	if (retired_count > 0)
 		arena_put_many(&queue->hub->arena, cpu_current(), retired, retired_count, false);
 }
@@ -123,9 +123,7 @@ static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event
 	return taken > 0;
 }
 
-/*
- * Deliver one event to a thread that will call its callback. Returns false if the outbox was empty.
- */
+/* Deliver one event; the caller calls its callback. Returns false if the outbox was empty. */
 static bool queue_take_one(struct timerhub_queue *queue, struct timerhub_event *event,
                            struct callback *callback)
 {
@@ -146,7 +144,7 @@ static bool queue_take_one(struct timerhub_queue *queue, struct timerhub_event *
 }
 
 /*
- * Clear the fd, because the outbox was found empty. Returns false if an event was published since.
+ * Clear the queue's fd, because its outbox was empty. Returns false if the outbox has an event now.
  * Model: tests/models/notifier.pml.
  */
 static bool queue_clear(struct timerhub_queue *queue)
@@ -155,13 +153,13 @@ static bool queue_clear(struct timerhub_queue *queue)
 	return outbox_count(&queue->outbox) == 0;
 }
 
-/* Stop, although handles may be left: make the fd readable if there are any, else clear it. */
+/* Stop taking handles. If handles are left, make the fd readable; if not, clear the fd. */
 static void queue_leave(struct timerhub_queue *queue)
 {
 	uint64_t left = outbox_count(&queue->outbox);
 
 	if (left == 0 && !queue_clear(queue))
-		left = 1; /* or more */
+		left = 1; /* one handle or more */
 	if (left > 0)
 		notifier_signal_again(&queue->notifier);
 }
@@ -201,7 +199,7 @@ struct dispatching {
 	struct timerhub_queue *queue;
 	struct callback *callback; /* this thread's cell; NULL before the first event */
 	unsigned count;            /* events taken so far */
-	bool running;              /* inside a callback */
+	bool running;              /* the thread is inside a callback */
 	bool cleared;              /* the queue was found empty, and the fd is clear */
 };
 
@@ -233,8 +231,8 @@ static bool dispatching_is_over(const struct dispatching *dispatching, unsigned 
 }
 
 /*
- * The end of a dispatch: it returns, or an exception leaves a callback, or the thread ends in a
- * callback (glibc makes this an exception).
+ * End a dispatch: timerhub_dispatch() returns, or an exception leaves a callback, or the thread
+ * ends in a callback (glibc ends a thread by an exception).
  */
 static void dispatching_end(struct dispatching *dispatching)
 {
@@ -248,8 +246,8 @@ static void dispatching_end(struct dispatching *dispatching)
 }
 
 /*
- * Built with -fexceptions, so that unwinding runs the cleanup. Not inline, because a dispatch of an
- * empty queue would save the registers of this function.
+ * Built with -fexceptions, so that unwinding runs the cleanup. Not inline, because
+ * timerhub_dispatch() of an empty queue would save the registers of this function.
  */
 static __attribute__((noinline)) unsigned queue_dispatch(struct timerhub_queue *queue, unsigned max)
 {
@@ -257,7 +255,7 @@ static __attribute__((noinline)) unsigned queue_dispatch(struct timerhub_queue *
 		.queue = queue,
 	};
 
-	/* Take one event at a time: a callback may cancel the next one's timer. */
+	/* Take one event at a time: a callback may cancel the next event's timer. */
 	do {
 		while (!dispatching_is_over(&dispatching, max) &&
 		       queue_dispatch_one(&dispatching)) {
@@ -284,7 +282,7 @@ int timerhub_dispatch(struct timerhub_queue *queue, unsigned max)
 static int queue_verdict(const struct timerhub_queue *queue, uint32_t interrupts)
 {
 	/*
-	 * Relaxed: the waiter has loaded its ticket, which carries all that was set before the
+	 * Relaxed: the waiter's load of the ticket carries the values that were set before the
 	 * ticket advanced. If `closing` or `interrupts` is set later, the waiter does not block.
 	 */
 	if (u32_load_relaxed(&queue->closing) != 0)
@@ -292,7 +290,7 @@ static int queue_verdict(const struct timerhub_queue *queue, uint32_t interrupts
 	return u32_load_relaxed(&queue->interrupts) != interrupts ? -ECANCELED : 0;
 }
 
-/* Returns the rest of the timeout, or UINT64_MAX if there is no limit. */
+/* Returns the time left until `until_ns`, or UINT64_MAX if there is no limit. */
 static uint64_t left_ns(uint64_t until_ns)
 {
 	uint64_t now_ns;
@@ -309,7 +307,7 @@ static bool queue_stopped(const struct timerhub_queue *queue)
 }
 
 /*
- * Block until there may be events, or a reason to leave. On a stopped queue a waiter waits only
+ * Block until there may be events, or a reason to return. On a stopped queue a waiter waits only
  * while the owner compacts the outbox, and for STOPPED_NAP_NS at most. The owner wakes as many
  * waiters as it puts events back, and no thread wakes the other waiters.
  */
@@ -349,7 +347,7 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 			return (int)count;
 		test_point(TEST_POINT_WAIT_FOUND_NOTHING);
 		stopped = queue_stopped(queue);
-		/* `stopped` was read before the outbox, so all earlier events are seen. */
+		/* `stopped` was read first, so outbox_exhausted() sees all earlier events. */
 		if (stopped && outbox_exhausted(&queue->outbox))
 			return -ESHUTDOWN;
 		timeout_ns = left_ns(until_ns);
@@ -368,7 +366,7 @@ int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events, u
 
 	if (!queue || max == 0)
 		return -EINVAL;
-	/* Before the first access to the hub: the closer of the queue waits for threads inside. */
+	/* Count this thread before it accesses the hub: a closer waits for threads inside. */
 	(void)u32_fetch_add_seq_cst(&queue->inside, 1);
 	result = u32_load_seq_cst(&queue->closing) != 0 ? -ESHUTDOWN
 	                                                : queue_check(queue, events, max);
@@ -378,7 +376,7 @@ int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events, u
 		                   : u64_add_saturating(clock_monotonic_ns(), timeout_ns);
 		result = queue_wait(queue, events, max, until_ns);
 	}
-	(void)u32_fetch_add_release(&queue->inside, UINT32_MAX); /* carries that the wait is over */
+	(void)u32_fetch_add_release(&queue->inside, UINT32_MAX); /* carries the end of the wait */
 	return result;
 }
 

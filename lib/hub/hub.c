@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See hub.h. Does the work that a decision of timer.c leaves: push, then wake the owner if needed.
- * After its push, the claimant reads the deadline again, because another caller may have moved it
- * earlier before the push. That caller saw the claim, so it only woke the owner, and the owner may
- * have found no entry yet. Any thread. All functions except hub_wait_pass() are lock-free and
- * signal-safe.
+ * Does the work that a decision of timer.c leaves: pushes the slot, then wakes the owner if needed.
+ * The claiming thread reads the deadline after its push, because another caller may have moved the
+ * timer earlier since the claim. The other caller saw the claim and only woke the owner, which may
+ * have found no entry yet. All functions except hub_wait_pass() are lock-free and signal-safe.
  *
  * Labels: [advance] hub_leave → hub_try_enter, hub_wait_pass: carries all that a pass has written;
  *         hub_wait_pass → hub_try_enter: carries that a queue is gone.
@@ -24,15 +23,15 @@ static void hub_wake(struct timerhub *hub, uint64_t pass)
 	probe1(wake, hub);
 	bell_ring(hub->bell);
 	(void)u64_fetch_add_relaxed(&hub->board->callers.submit_wakes,
-	                            1); /* its cost is small beside a system call */
+	                            1); /* cheap beside a system call */
 	test_point(TEST_POINT_WAKE_BEFORE_RECORD);
 	promise_record_wake(&hub->promise, pass);
 }
 
 /*
  * Push the slot for the claim in `*pair`. Returns false if the owner has processed the slot since
- * the claim: it has then seen the change that the claim was for. If true, `*pair` was read after
- * the push. Model: tests/models/inbox.pml.
+ * the claim. The owner has then seen the change that the claim was for. If true, `*pair` was read
+ * after the push. Model: tests/models/inbox.pml.
  */
 static bool hub_push(struct timerhub *hub, uint32_t slot, struct pair *pair, bool *ret_many)
 {
@@ -74,7 +73,7 @@ void hub_wait_pass(struct timerhub *hub)
 		owner_wait_pass(&hub->owner);
 		return;
 	}
-	/* Changes nothing. A thread that enters after it, by a CAS, sees the stores before it. */
+	/* Adding 0 changes nothing. A thread whose CAS comes later sees the stores before. */
 	advancing = u32_fetch_add_acq_rel(&hub->advancing, 0); /* [advance] */
 	/* [advance] */
 	while (advancing % 2 != 0 && u32_load_acquire(&hub->advancing) == advancing)

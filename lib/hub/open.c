@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opens, closes and advances hubs, and answers questions about them. Any thread may call, unless
- * the header says otherwise. tests/service/ tests every call against its documentation.
+ * Opens, closes and advances hubs, and returns their statistics. Any thread may call, unless
+ * timerhub.h says otherwise. tests/service/ tests every call against its documentation.
  *
  * Labels: [advance] hub_leave → hub_try_enter, hub_wait_pass: carries all that a pass has written;
  *         hub_wait_pass → hub_try_enter: carries that a queue is gone.
@@ -26,7 +26,7 @@ const char *timerhub_version(void)
 
 /* ---- options ---- */
 
-/* Check the config, and replace defaults. The environment may choose the sleeper. */
+/* Check the config, and fill in defaults. TIMERHUB_SLEEPER may choose the sleeper. */
 static int config_complete(struct timerhub_config *config)
 {
 	const char *sleeper = secure_getenv("TIMERHUB_SLEEPER");
@@ -100,7 +100,7 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 	int result;
 
 	clock_init(&hub->clock, config->clock, manual);
-	/* A manual hub's first arm rings the bell. An owner thread begins with a pass. */
+	/* The first arm of a manual hub signals the bell. An owner thread begins with a pass. */
 	promise_init(&hub->promise, manual ? UINT64_MAX : 0);
 	hub->board_fd = -1;
 	hub->bell = bell_open();
@@ -175,8 +175,8 @@ void timerhub_close(struct timerhub *hub)
 /* ---- manual hubs ---- */
 
 /*
- * A manual hub's pass runs in the thread that advances. Two threads must not advance at once.
- * Model: tests/models/close.pml.
+ * Begin to advance a manual hub. Returns false if another thread is advancing it. Model:
+ * tests/models/close.pml.
  */
 static bool hub_try_enter(struct timerhub *hub)
 {
@@ -204,7 +204,7 @@ int timerhub_advance(struct timerhub *hub, uint64_t now_ns, uint64_t *ret_next_n
 		return -EBUSY;
 	moved = clock_set(&hub->clock, now_ns);
 	if (moved) {
-		/* Before the pass is numbered, so that a later signal of the bell stays. */
+		/* Clear the bell before the pass is numbered, so that a later signal stays. */
 		bell_clear(hub->bell);
 		next_ns = owner_run_passes(&hub->owner);
 	}
@@ -235,7 +235,7 @@ int timerhub_owner_tid(const struct timerhub *hub)
 	return hub_alive(hub) ? owner_tid(&hub->owner) : -EOWNERDEAD;
 }
 
-/* Relaxed: each counter is exact by itself. Returns how many timers have ended by delivery. */
+/* Add the counters of all queues (relaxed). Returns how many timers have ended by delivery. */
 static uint64_t stats_add_queues(const struct timerhub *hub, struct timerhub_stats *stats)
 {
 	uint64_t retired = 0;
@@ -278,7 +278,7 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	if (!hub_alive(hub))
 		return -EOWNERDEAD;
 	callers = &hub->board->callers;
-	arena = arena_count(&hub->arena); /* first: an ended timer is counted before it is freed */
+	arena = arena_count(&hub->arena); /* before the counters of ended timers */
 	ended = stats_add_queues(hub, &stats);
 	stats_add_owner(&hub->owner, &stats);
 	stats.armed = arena.taken - u64_load_relaxed(&callers->untaken);

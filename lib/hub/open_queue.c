@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opens and closes queues. Any thread may call, unless the header says otherwise.
+ * Opens and closes queues. Any thread may call, unless timerhub.h says otherwise.
  *
- * The thread that closes a queue makes its waiters return -ESHUTDOWN, then cancels the queue's
- * timers one by one as by timerhub_cancel(). When the owner has finished its pass, nothing refers
+ * The thread that closes a queue makes the waiters return -ESHUTDOWN, then cancels the queue's
+ * timers one by one, like timerhub_cancel(). When the owner has finished its pass, nothing refers
  * to the queue.
  *
  * Labels: [queue] hub_add_queue → owner_deliver: carries the queue.
@@ -18,13 +18,13 @@
 #include "base/options.h"
 #include "hub/hub.h"
 
-/* Show the queue on the board. Only the caller has the index, and the new outbox is empty. */
+/* Show the queue on the board. Only the caller uses the index, and the new outbox is empty. */
 static void queue_announce(struct timerhub_queue *queue)
 {
 	struct board_queue *counts = queue->counts;
 
 	u64_raise(&queue->hub->board->callers.queues_end, queue->index + 1);
-	/* Not a store: late events of the closed queue with this index may be counted now. */
+	/* Add, not store: late events of the index's closed queue may be counted now. */
 	(void)u64_fetch_add_relaxed(&counts->put, u64_load_relaxed(&counts->delivered) +
 	                                                  u64_load_relaxed(&counts->passed_over) -
 	                                                  u64_load_relaxed(&counts->put));
@@ -37,11 +37,11 @@ static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 	for (uint32_t i = 0; i < OWNER_QUEUES_MAX; i++) {
 		void *none = NULL;
 
-		if (ptr_load_relaxed(&hub->queues[i]) != NULL) /* a hint */
+		if (ptr_load_relaxed(&hub->queues[i]) != NULL) /* only a hint */
 			continue;
 		queue->index = i;
 		queue->counts = &hub->board->queues[i];
-		/* A thread gets the queue's pointer from its opener, and with it sees this. */
+		/* A thread that gets the queue from its opener sees `queues_end` too. */
 		u64_raise(&hub->queues_end, i + 1);
 		if (ptr_cas_acq_rel(&hub->queues[i], &none, queue)) { /* [index] [queue] */
 			queue_announce(queue);
@@ -52,9 +52,9 @@ static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 }
 
 /*
- * Recently closed queues of the whole process. Their structs are freed later. A worker that loops
- * over timerhub_wait() may be between two calls when its queue is closed. Its next call then still
- * finds -ESHUTDOWN.
+ * Recently closed queues of the process, whose structs are freed later. A worker that loops over
+ * timerhub_wait() may be between two calls when its queue is closed. Its next call must still
+ * return -ESHUTDOWN.
  */
 #define GRAVES 64
 static atomic_ptr graves[GRAVES];
@@ -62,12 +62,12 @@ static atomic_u32 graves_dug;
 
 static void queue_free(struct timerhub_queue *queue)
 {
-	uint32_t grave = u32_fetch_add_relaxed(&graves_dug, 1) % GRAVES; /* relaxed: a number */
+	uint32_t grave = u32_fetch_add_relaxed(&graves_dug, 1) % GRAVES; /* relaxed: an index */
 
 	outbox_close(&queue->outbox);
 	bell_close(queue->notifier.fd);
-	queue->notifier.fd = -1; /* the next file of the process may get this number */
-	/* Relaxed: it is 1 already, except in a forked child, or if the queue was never open. */
+	queue->notifier.fd = -1; /* the process may reuse this number for another file */
+	/* Relaxed: `closing` is 1 already, except in a forked child or after a failed open. */
 	u32_store_relaxed(&queue->closing, 1);
 	free(ptr_exchange_acq_rel(&graves[grave], queue));
 }
@@ -113,7 +113,7 @@ int timerhub_queue_open(struct timerhub *hub, struct timerhub_queue **ret_queue,
 	return 0;
 }
 
-/* Make waiters leave, and wait until they have left. */
+/* Make the queue's waiters return -ESHUTDOWN, and wait until they have returned. */
 static void queue_send_waiters_away(struct timerhub_queue *queue)
 {
 	u32_store_seq_cst(&queue->closing, 1);
@@ -131,7 +131,7 @@ static void queue_drop_timer(struct timerhub_queue *queue, timerhub_timer timer)
 {
 	if (hub_cancel(queue->hub, timer, queue->index) == 0)
 		(void)u64_fetch_add_relaxed(&queue->hub->board->callers.dropped,
-		                            1); /* relaxed: a number for readers */
+		                            1); /* relaxed: only shown on the board */
 }
 
 /* Cancel every timer of the queue. Only this function and timerhub_each() walk all slots. */
@@ -141,15 +141,15 @@ static void queue_drop_timers(struct timerhub_queue *queue)
 	uint32_t slot = arena_next_used(&hub->arena, 0);
 
 	for (; slot != SLOT_NONE; slot = arena_next_used(&hub->arena, slot + 1)) {
-		/* timer_last() carries this timer's queue index; hub_cancel() checks it. */
+		/* hub_cancel() checks the queue index, which timer_last() carries. */
 		queue_drop_timer(queue, timer_last(&hub->arena.timers, slot));
 	}
 }
 
 /*
- * If a thread arms on the queue during the close, against the contract, its timer may expire after
- * the walk over the slots. Cancel it, or it would keep its slot for ever. If it expires later, the
- * owner drops it.
+ * If a thread arms a timer on the queue during the close, against the contract, the timer may
+ * expire after the walk over the slots. Cancel the timer, or it would keep its slot for ever. If it
+ * expires later, the owner drops it.
  */
 static void queue_drop_late_expiries(struct timerhub_queue *queue)
 {
@@ -171,7 +171,7 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 	if (hub_alive(hub)) {
 		queue_send_waiters_away(queue);
 		queue_drop_timers(queue);
-		/* Relaxed: the first change of hub_wait_pass() carries it to the next pass. */
+		/* Relaxed: the first change of hub_wait_pass() carries GONE to the next pass. */
 		ptr_store_relaxed(&hub->queues[queue->index], QUEUE_GONE);
 		hub_wait_pass(hub);
 		queue_drop_late_expiries(queue);
@@ -194,10 +194,10 @@ struct timerhub *timerhub_queue_hub(const struct timerhub_queue *queue)
 void hub_close_queues(struct timerhub *hub)
 {
 	for (uint32_t i = 0; i < u64_load_relaxed(&hub->queues_end); i++) {
-		/* Relaxed: the closer of the hub has all its queues. */
+		/* Relaxed: the thread that closes the hub has all its queues. */
 		struct timerhub_queue *queue = ptr_load_relaxed(&hub->queues[i]);
 
-		if (!queue || queue == QUEUE_GONE) /* GONE: in a child forked during a close */
+		if (!queue || queue == QUEUE_GONE) /* GONE: a close was in progress at the fork */
 			continue;
 		if (hub_alive(hub))
 			queue_send_waiters_away(queue);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Arms, re-arms and cancels timers, and answers questions about them. Any thread may call. All
- * except timerhub_cancel_sync(), which waits, are lock-free and signal-safe.
+ * Arms, re-arms, cancels and reads timers. Any thread may call. All calls except
+ * timerhub_cancel_sync(), which waits, are lock-free and signal-safe.
  *
  * Each call checks its arguments, lets timer.c decide, and then does the work that is left
- * (hub_submit()). A cancelled timer's slot goes straight to the free list. It may be reused while
- * it still has a schedule entry, or is in the inbox. The owner treats that as a moved timer.
+ * (hub_submit()). A cancelled timer's slot goes straight to a free stack. The slot may be reused
+ * while it is scheduled or in the inbox. The owner treats a reused slot as a moved timer.
  */
 #include <errno.h>
 
@@ -25,7 +25,7 @@ CPU_FETCHES void hub_fetch(const struct timerhub *hub, timerhub_timer timer)
 
 /* ---- arm ---- */
 
-/* Convert a delay or a point in time to a deadline. 0 or -ERANGE. */
+/* Convert a delay or a point in time to a deadline. Returns 0 or -ERANGE. */
 static int deadline_from(uint64_t expires_ns, uint32_t flags, uint64_t now_ns, uint64_t *ret_ns)
 {
 	uint64_t base_ns = (flags & TIMERHUB_ABSOLUTE) != 0 ? 0 : now_ns;
@@ -39,7 +39,7 @@ static int deadline_from(uint64_t expires_ns, uint32_t flags, uint64_t now_ns, u
 	return 0;
 }
 
-/* Returns the time if the deadline is a delay. An absolute deadline does not need the reading. */
+/* Returns the time if the deadline is a delay. For an absolute deadline, returns 0. */
 static uint64_t now_if_relative(const struct timerhub *hub, uint32_t flags)
 {
 	return (flags & TIMERHUB_ABSOLUTE) != 0 ? 0 : clock_now_ns(&hub->clock);
@@ -112,7 +112,7 @@ int timerhub_arm(struct timerhub_queue *queue, const struct timerhub_spec *spec,
 	return result < 0 ? result : hub_arm(queue, &arming, ret_timer);
 }
 
-/* Arm a one-shot with this data and this callback. */
+/* Arm a one-shot with this delay, data and callback. */
 static int hub_arm_after(struct timerhub_queue *queue, uint64_t delay_ns, uint64_t data,
                          timerhub_fn *fn, timerhub_timer *ret_timer)
 {
@@ -155,7 +155,7 @@ static int specs_check(const struct timerhub_queue *queue, const struct timerhub
 	for (unsigned i = 0; i < count; i++) {
 		const struct timerhub_spec *spec = spec_at(specs, i);
 		struct timer_arming arming;
-		/* Check the size first, or a later spec would be read past the end of the array. */
+		/* Check the size first: spec_check() reads as many bytes as the size says. */
 		int result = spec->size == specs->size ? spec_check(spec) : -EINVAL;
 
 		if (result == 0)
@@ -189,7 +189,7 @@ int timerhub_arm_many(struct timerhub_queue *queue, const struct timerhub_spec *
 	next = arena_take_list(&hub->arena, cpu_current(), count, &taken);
 	if (next == SLOT_NONE) {
 		(void)u64_fetch_add_relaxed(&hub->board->callers.untaken,
-		                            taken); /* relaxed: a number for readers */
+		                            taken); /* relaxed: only shown on the board */
 		return -EAGAIN;
 	}
 	for (unsigned i = 0; i < count; i++) {
@@ -198,7 +198,7 @@ int timerhub_arm_many(struct timerhub_queue *queue, const struct timerhub_spec *
 
 		if (i + 1 < count)
 			next = arena_next(&hub->arena, slot);
-		(void)arming_from(queue, spec_at(specs, i), now_ns, &arming); /* checked above */
+		(void)arming_from(queue, spec_at(specs, i), now_ns, &arming); /* cannot fail */
 		hub_arm_slot(hub, slot, &arming, ret_timers ? &ret_timers[i] : NULL);
 	}
 	return (int)count;
@@ -238,16 +238,16 @@ static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_ti
 }
 
 /*
- * The frequent case: move an armed timer to a later point in time. There is no call, and so no
- * store to the stack, because the locked instruction waits for every store before it. All other
- * cases branch to hub_rearm().
+ * The frequent re-arm moves an armed timer to a later point in time. It makes no call, and so no
+ * store to the stack, because its locked instruction waits for every store before. All other
+ * re-arms branch to hub_rearm().
  */
 static inline __attribute__((always_inline)) int hub_move(struct timerhub *hub,
                                                           const struct hub_living *living,
                                                           timerhub_timer timer,
                                                           uint64_t deadline_ns)
 {
-	/* In a forked child the capacity is 0. */
+	/* In a forked child `living->capacity` is 0. */
 	if (__builtin_expect(handle_slot(timer) < living->capacity, 1) &&
 	    __builtin_expect(timer_move(&living->pairs[handle_slot(timer)], timer, deadline_ns), 1))
 		return 0;
@@ -296,10 +296,10 @@ int timerhub_cancel(struct timerhub *hub, timerhub_timer timer)
 	                                                : -ENOENT;
 }
 
-/* How many timers are cancelled before their slots are put back in one step. */
+/* timerhub_cancel_many() puts back the slots of this many timers in one step. */
 #define CANCEL_BATCH 32
 
-/* Cancel the first of `count` timers, at most a batch. Returns how many were live. */
+/* Cancel the first CANCEL_BATCH of `count` timers. Returns how many timers were live. */
 static int hub_cancel_some(struct timerhub *hub, const timerhub_timer *timers, unsigned count)
 {
 	uint32_t dead[CANCEL_BATCH];
@@ -345,11 +345,11 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 	if (handle_slot(timer) >= hub->arena.capacity)
 		return -ENOENT;
 	inside = callbacks_inside(&hub->callbacks, timer);
-	/* If the timer has ended, this sees the end, and the cell of the thread that delivered. */
+	/* If the timer has ended, hub_cancel() sees its end, and the delivering thread's cell. */
 	result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
 	/*
-	 * Inside a callback of the timer, -ENOENT means that another caller has cancelled it. That
-	 * caller may be waiting for this thread.
+	 * Inside a callback of the timer, -ENOENT means that another caller has cancelled the
+	 * timer. The other caller may be waiting for this thread.
 	 */
 	callbacks_wait(&hub->callbacks, timer, result == 0 || !inside);
 	return result;
@@ -377,7 +377,7 @@ int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, uint64_t *ret
 	return 0;
 }
 
-/* Read the slot's timer. False if there is none. */
+/* Read the slot's timer. Returns false if the slot has no timer. */
 static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_event *event,
                      uint64_t *ret_interval_ns)
 {
@@ -390,12 +390,12 @@ static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_
 		if (!timer_read(timers, slot, &view, &queue))
 			return false;
 		/*
-		 * Relaxed: the armer of the timer had the queue, and [armed] carries it. A later
-		 * queue with this index is opened after the cancel of the timer, and then the pair
-		 * has changed.
+		 * Relaxed: the armer of the timer had the queue, and [armed] carries the pointer. A
+		 * later queue with this index is opened after the timer's cancel, which changed the
+		 * pair.
 		 */
 		event->queue = ptr_load_relaxed(&hub->queues[queue]);
-		/* No load in its place: the loads above must come before. */
+		/* A change, not a load: the loads above must come before it. */
 	} while (!timer_change(&timers->pairs[slot], &view.pair, view.pair));
 	event->data = view.data;
 	event->timer = view.handle;

@@ -34,7 +34,7 @@ static void owner_use_poll(struct owner *owner)
 	sleeper_open_poll(&owner->sleeper, owner->world.bell, owner->sleeper.deadline_fd);
 	(void)owner->sleeper.ops->start(&owner->sleeper);
 	u64_store_relaxed(&owner->counts->sleeper,
-	                  TIMERHUB_SLEEPER_POLL); /* relaxed: for the board */
+	                  TIMERHUB_SLEEPER_POLL); /* relaxed: only shown on the board */
 }
 
 /*

@@ -168,7 +168,7 @@ bool timer_confirm_push(struct timer *timer, struct pair *pair)
 	 *     another thread.
 	 *   - Another thread then claims the push, and has not pushed yet.
 	 *
-	 * A timer armed before that push may trust PUSHED, and then waits for that push.
+	 * A timer armed before the other thread pushes may trust PUSHED, and waits till then.
 	 */
 	while (!state_pushed(claimed.state)) {
 		pushed = claimed;
