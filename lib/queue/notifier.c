@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See notifier.h. The owner signals, consumers clear and wait.
+ * Implements the notifier of notifier.h. The owner signals, consumers clear and wait.
  *
  *   owner                                consumer
  *   publish in the outbox                clear the eventfd, signalled := 0
  *   signalled = 0? make it 1             read the outbox once more
  *   write to the eventfd
  *
- * seq_cst on both sides makes one outcome impossible: the owner finds signalled still 1 and does
- * not write, and the consumer's second reading misses the published event.
+ * seq_cst accesses make one outcome impossible: the owner finds `signalled` still 1 and does not
+ * write, and the consumer's second reading misses the published event.
  *
- * The consumer clears the eventfd before the flag. The other order loses a signal (found by the
- * model): a consumer that has already taken the event of a late signal clears the flag, and then
- * clears the eventfd while the flag is 1 again. The owner would never write again. If the owner
- * writes between the two steps, the fd is readable without an event, and `rings` shows the next
- * consumer that it must clear. The owner also advances `rings` before it writes: the woken consumer
- * may preempt the owner, and must already see that it must clear.
+ * The consumer clears the eventfd before the flag `signalled`. The other order loses a signal, as
+ * the model has found. A consumer that has already taken the event of a late signal clears the
+ * flag, and then clears the eventfd while the flag is 1 again. The owner would never write again.
+ * If the owner writes between the two clearings, the eventfd is readable without an event, and
+ * `rings` shows the next consumer that it must clear. The owner also advances `rings` before the
+ * write, because the woken consumer may preempt the owner, and must see the new value.
  *
  *   owner                                waiter
  *   publish in the outbox                waiters += 1
  *   waiters > 0: ticket += 1, wake       read the outbox, block while ticket is unchanged
  *
- * Again seq_cst: if the owner sees no waiter, the waiter sees the published event. A waiter that
- * loads the advanced ticket is not woken. It sees the event too, because the ticket carries it.
+ * `waiters` and the outbox are accessed seq_cst. So if the owner sees no waiter, the waiter sees
+ * the published event. A waiter that loads the advanced ticket is not woken, but sees the event,
+ * because the ticket carries it.
  *
  * Labels: [ticket] notifier_wake → notifier_wait_enter: carries the reason for the wake.
  *
@@ -34,7 +35,7 @@
 #include "base/futex.h"
 #include "base/test_point.h"
 
-/* In notifier.rings: a write to the eventfd that has begun, and a write that has ended. */
+/* notifier.rings counts the writes to the eventfd in progress, and the writes that have ended. */
 #define RINGS_MIDWAY ((uint64_t)1)
 #define RINGS_DONE ((uint64_t)1 << 16)
 
@@ -43,7 +44,7 @@ static void notifier_ring(struct notifier *notifier)
 	(void)u64_fetch_add_seq_cst(&notifier->rings, RINGS_MIDWAY);
 	bell_ring(notifier->fd);
 	test_point(TEST_POINT_RING_BEFORE_COUNT);
-	/* Relaxed: a consumer that has seen the begun write clears the eventfd. */
+	/* Relaxed: a consumer that sees the write in progress clears the eventfd. */
 	(void)u64_fetch_add_relaxed(&notifier->rings, RINGS_DONE - RINGS_MIDWAY);
 }
 
@@ -56,9 +57,8 @@ void notifier_wake(struct notifier *notifier, unsigned count)
 bool notifier_signal(struct notifier *notifier, unsigned count)
 {
 	/*
-	 * The exchange is relaxed: a consumer that clears the flag after the load sees the
-	 * published events. If a consumer has set the flag since the load, its write to the eventfd
-	 * serves for both.
+	 * The exchange is relaxed, because a consumer that clears the flag after the load sees the
+	 * published events. If a consumer set the flag since the load, its write serves both.
 	 */
 	bool ring = u32_load_seq_cst(&notifier->signalled) == 0 &&
 	            u32_exchange_relaxed(&notifier->signalled, 1) == 0;
@@ -72,7 +72,7 @@ bool notifier_signal(struct notifier *notifier, unsigned count)
 
 void notifier_signal_again(struct notifier *notifier)
 {
-	/* Relaxed: the write that follows carries the 1. */
+	/* Relaxed: the write to the eventfd carries the 1. */
 	u32_store_relaxed(&notifier->signalled, 1);
 	notifier_ring(notifier);
 }
@@ -81,18 +81,18 @@ void notifier_clear(struct notifier *notifier)
 {
 	uint64_t rings = u64_load_seq_cst(&notifier->rings);
 
-	/* Relaxed: if two consumers write it, the older value costs one more read of the fd. */
+	/* Relaxed: an older `rings_cleared` of another consumer costs one more read of fd. */
 	if (rings != u64_load_relaxed(&notifier->rings_cleared)) {
 		bell_clear(notifier->fd);
 		/*
-		 * Stored after the clearing. If this thread is stopped in between, another consumer
-		 * clears the eventfd itself. A write that has begun may come after the clearing, so
-		 * a later consumer must clear it.
+		 * Store `rings_cleared` after the clearing. If this thread stops in between,
+		 * another consumer clears the eventfd. A write in progress may come after the
+		 * clearing, so a later consumer must clear it.
 		 */
 		u64_store_relaxed(&notifier->rings_cleared, rings & ~(RINGS_DONE - 1));
 	}
 	test_point(TEST_POINT_CONSUME_IN_CLEAR);
-	/* Relaxed: each write that `rings` has shown carries the 1 that was stored before it. */
+	/* Relaxed: each write counted in `rings` carries the 1 that was stored before it. */
 	if (u32_load_relaxed(&notifier->signalled) != 0)
 		u32_store_seq_cst(&notifier->signalled, 0);
 }
@@ -105,6 +105,6 @@ uint32_t notifier_wait_enter(struct notifier *notifier)
 
 void notifier_wait_leave(struct notifier *notifier)
 {
-	/* Relaxed: an owner that reads it too late wakes in vain. No other waiter is hidden. */
+	/* Relaxed: an owner that reads the old count wakes in vain. No waiter is hidden. */
 	(void)u32_fetch_add_relaxed(&notifier->waiters, UINT32_MAX);
 }

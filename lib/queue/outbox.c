@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See outbox.h. The owner puts, any thread takes.
+ * Implements the outbox of outbox.h. The owner puts handles, and any thread takes handles.
  *
  * A consumer copies the handles between head and tail, then moves the head by compare-and-swap. The
  * head only grows, so a successful swap proves that the copied cells had not been filled again.
- * Consumers therefore load the cells relaxed, and the tail orders them. If the owner finds the
+ * Consumers therefore load the cells relaxed, and the tail orders the loads. If the owner finds the
  * outbox empty, it continues at the beginning of the array, so that a steadily used outbox stays in
  * a few cache lines. Model: tests/models/notifier.pml.
  *
- * During compaction the outbox looks empty, but it is not exhausted. A flag in the tail says so.
+ * During compaction the outbox looks empty, but handles may come back. A flag in the tail says so.
  * The owner sets the flag before it moves the head, and clears it when it publishes the handles
  * that it has put back.
  *
@@ -22,11 +22,11 @@
 #include "base/invariant.h"
 #include "base/test_point.h"
 
-/* Continue at the beginning of the array only after this many cells (32 KiB). */
+/* The owner restarts at the beginning of the array only after this many cells (32 KiB). */
 #ifndef OUTBOX_RESTART
 #define OUTBOX_RESTART 4096
 #endif
-/* In the tail: the owner has taken out handles, and is about to put some of them back. */
+/* A flag in the tail: the owner has taken out the handles, and will put some of them back. */
 #define TAIL_COMPACTING ((uint64_t)1 << 63)
 
 int outbox_open(struct outbox *outbox, uint32_t capacity)
@@ -55,24 +55,24 @@ static void outbox_restart(struct outbox *outbox)
 	if ((outbox->put & outbox->mask) < OUTBOX_RESTART)
 		return;
 	/*
-	 * A consumer that has not copied yet may see the head beyond the tail: it finds the outbox
-	 * empty. Relaxed: when the owner loaded this head, it acquired that the cells were copied.
+	 * A consumer may see the new head beyond the old tail, and then finds the outbox empty.
+	 * Relaxed: when the owner loaded the head, it acquired that the cells were copied.
 	 */
 	if (!u64_cas_relaxed(&outbox->head, &head, begin))
 		return;
 	outbox->put = begin;
 	outbox->head_seen = begin;
-	u64_store_relaxed(&outbox->tail, begin); /* relaxed: it publishes no handle */
+	u64_store_relaxed(&outbox->tail, begin); /* relaxed: publishes no handle */
 }
 
 bool outbox_has_room(struct outbox *outbox)
 {
-	uint64_t used = outbox->put - outbox->head_seen; /* or fewer by now */
+	uint64_t used = outbox->put - outbox->head_seen; /* at most this many by now */
 
 	if (used > 0 && used < OUTBOX_RESTART && used <= outbox->mask)
 		return true;
 	outbox->head_seen = u64_load_acquire(&outbox->head); /* [outbox-room] */
-	/* Relaxed: the owner is the tail's only writer. */
+	/* Relaxed: only the owner writes the tail. */
 	if (outbox->head_seen == outbox->put && outbox->put == u64_load_relaxed(&outbox->tail))
 		outbox_restart(outbox);
 	return outbox->put - outbox->head_seen <= outbox->mask;
@@ -83,21 +83,21 @@ uint64_t outbox_put(struct outbox *outbox, uint64_t handle)
 	uint64_t place = outbox->put++;
 
 	invariant(place - outbox->head_seen <= outbox->mask);
-	/* Relaxed: published by the tail. */
+	/* Relaxed: the tail publishes the handle. */
 	u64_store_relaxed(&outbox->cells[place & outbox->mask], handle);
 	return place;
 }
 
 void outbox_publish(struct outbox *outbox)
 {
-	/* [outbox] seq_cst: before the owner reads whether consumers are signalled already. */
+	/* [outbox] seq_cst: store the tail before notifier_signal() loads `signalled`. */
 	u64_store_seq_cst(&outbox->tail, outbox->put);
 }
 
 unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *context)
 {
 	uint64_t end = outbox->put;
-	uint64_t head = u64_load_relaxed(&outbox->head); /* a guess */
+	uint64_t head = u64_load_relaxed(&outbox->head); /* a guess until the CAS */
 
 	u64_store_release(&outbox->tail, end | TAIL_COMPACTING); /* [outbox] */
 	/* [outbox-compacting] [outbox-room] */
@@ -105,7 +105,7 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 	}
 	outbox->head_seen = end;
 	test_point(TEST_POINT_OUTBOX_TAKEN_OUT);
-	/* Putting back never overtakes reading: for each handle read, at most one is put back. */
+	/* Putting back never overtakes reading: each handle is put back at most once. */
 	for (uint64_t place = head; place < end; place++) {
 		uint64_t handle = u64_load_relaxed(&outbox->cells[place & outbox->mask]);
 
@@ -138,7 +138,7 @@ unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max)
 
 uint64_t outbox_count(const struct outbox *outbox)
 {
-	/* Relaxed: with an old head, the count is too high. */
+	/* Relaxed: if the head is stale, the count is too high. */
 	uint64_t head = u64_load_relaxed(&outbox->head);
 	uint64_t tail = u64_load_seq_cst(&outbox->tail) & ~TAIL_COMPACTING;
 
@@ -147,12 +147,12 @@ uint64_t outbox_count(const struct outbox *outbox)
 
 bool outbox_exhausted(const struct outbox *outbox)
 {
-	/* If the owner has moved this head to the tail, the load below reads that tail or later. */
+	/* If a compaction moved the head, the load below reads its tail or a later tail. */
 	uint64_t head = u64_load_acquire(&outbox->head); /* [outbox-compacting] */
 
 	/*
-	 * A tail with the compaction flag is beyond any head. Relaxed: the head has carried it, or
-	 * an earlier outbox_count().
+	 * A tail with the compaction flag is beyond any head. Relaxed: the load of the head or an
+	 * earlier outbox_count() carries the tail.
 	 */
 	return head >= u64_load_relaxed(&outbox->tail);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Carries from the owner to consumers the handles of expired timers, in the order in which the
- * timers expired. One producer, many consumers, lock-free.
+ * timers expired. It has one producer and many consumers, and is lock-free.
  *
- * A handle here is a hint that its timer may be pending; the timer's pair decides. A withdrawn
- * expiry leaves its handle behind. When the outbox is full, the owner removes such handles. It has
- * twice the cells that live handles can need.
+ * A handle in the outbox is only a hint: the timer's pair decides. A withdrawn expiry leaves a
+ * stale handle. When the outbox is full, the owner removes stale handles. The outbox has twice the
+ * cells that live handles can need.
  */
 #ifndef TIMERHUB_OUTBOX_H
 #define TIMERHUB_OUTBOX_H
@@ -15,9 +15,9 @@
 #include "base/memory.h"
 
 struct outbox {
-	atomic_u64 *cells;                          /* handles; the owner writes */
+	atomic_u64 *cells;                          /* the handles; the owner writes */
 	uint64_t mask;                              /* number of cells, minus one */
-	struct memory memory;                       /* holds the cells */
+	struct memory memory;                       /* the mapping that holds the cells */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 head; /* next position to take; consumers move it */
 	_Alignas(CACHE_LINE_BYTES)
 		atomic_u64 tail; /* end of the published positions, and a flag; the owner writes */
@@ -25,32 +25,32 @@ struct outbox {
 	uint64_t head_seen; /* the head when the owner last read it; only the owner's */
 };
 
-/* Returns 0 or -ENOMEM. The outbox must be zeroed. At most `capacity` timers are pending. */
+/* Returns 0 or -ENOMEM. The struct must be zeroed. At most `capacity` timers are pending. */
 int outbox_open(struct outbox *outbox, uint32_t capacity);
 void outbox_close(struct outbox *outbox);
 
-/* Owner: returns whether there is a free cell. In a full outbox, outbox_compact() frees some. */
+/* Owner: returns whether a cell is free. If the outbox is full, outbox_compact() frees cells. */
 bool outbox_has_room(struct outbox *outbox);
 
-/* Owner: put a handle into a free cell, for the next publication. Returns its position. */
+/* Owner: put a handle into a free cell, to be published later. Returns the cell's position. */
 uint64_t outbox_put(struct outbox *outbox, uint64_t handle);
 
-/* Owner: make the handles that it has put visible to consumers. */
+/* Owner: make the handles that were put visible to consumers. */
 void outbox_publish(struct outbox *outbox);
 
 /*
- * Owner: take out all handles, and put back in order those for which `keep` returns true. `keep`
- * gets the old position of the handle, and its new position if `keep` returns true. Until the next
- * outbox_publish(), consumers find the outbox empty, but not exhausted. Returns how many handles
- * were put back.
+ * Owner: take out all handles, and put back in order the handles for which `keep` returns true.
+ * `keep` gets the old position of the handle, and its new position if `keep` returns true. Until
+ * the next outbox_publish(), consumers find the outbox empty, but not exhausted. Returns how many
+ * handles were put back.
  */
 typedef bool outbox_keep_fn(void *context, uint64_t handle, uint64_t old_place, uint64_t new_place);
 unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *context);
 
-/* Any thread: take up to `max` handles, the oldest first. Returns their number. */
+/* Any thread: take up to `max` handles, the oldest first. Returns how many it took. */
 unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max);
 
-/* Any thread: returns about how many handles there are; 0 only if there are none. */
+/* Any thread: returns about how many handles wait in the outbox; 0 only if none waits. */
 uint64_t outbox_count(const struct outbox *outbox);
 
 /* Any thread: returns whether there are no handles to take, and the owner will put none back. */

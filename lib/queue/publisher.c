@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See publisher.h. The owner calls. Invariant: a queue is in the list if and only if it has
- * unpublished events. tests/unit/test_owner.c counts the slots that the owner takes between an
- * expiry and its publication.
+ * Implements the publisher of publisher.h. Only the owner calls. Invariant: a queue is in the
+ * publisher's list if and only if it has unpublished events. tests/unit/test_owner.c counts the
+ * slots that the owner takes between an expiry and its publication.
  */
 #include "queue/publisher.h"
 
@@ -17,8 +17,8 @@ void publisher_init(struct publisher *publisher, const struct clock *clock,
 }
 
 /*
- * Count the queue's unpublished events and their lateness. This comes before the publication, so
- * that the events of a consumer are always counted.
+ * Count the queue's unpublished events and their lateness. The counting comes first, so that every
+ * event that a consumer has is counted.
  */
 static void publisher_count(struct publisher *publisher, struct timerhub_queue *queue)
 {
@@ -26,7 +26,7 @@ static void publisher_count(struct publisher *publisher, struct timerhub_queue *
 
 	for (unsigned i = 0; i < queue->unpublished; i++) {
 		uint64_t deadline_ns = queue->deadlines_ns[i];
-		/* now_ns is earlier only if the clock was set back during the pass. */
+		/* now_ns is before the deadline only if the clock was set back. */
 		uint64_t late_ns = now_ns > deadline_ns ? now_ns - deadline_ns : 0;
 
 		u64_count(&publisher->counts->lateness[late_ns == 0 ? 0 : bits_highest(late_ns)],

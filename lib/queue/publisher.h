@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Publishes the events of queues and signals their consumers, in the order in which the queues got
- * their first event, and soon (law 13 of tests/README.md). Also counts how late each event is. Only
- * the owner uses it.
+ * Counts how late events are, publishes them soon (law 13 of tests/README.md), and signals their
+ * consumers. Queues come in the order of their first events. Only the owner uses the publisher.
  */
 #ifndef TIMERHUB_PUBLISHER_H
 #define TIMERHUB_PUBLISHER_H
@@ -19,9 +18,9 @@
 struct publisher {
 	const struct clock *clock;
 	struct board_owner *counts;
-	/* The queues with unpublished events, in the order of their first, and the list's end. */
+	/* Queues with unpublished events, in the order of their first event, and the end. */
 	struct timerhub_queue *unpublished, **unpublished_end;
-	unsigned untold_taken; /* slots taken since the first of their events expired */
+	unsigned untold_taken; /* slots taken since the first unpublished event */
 	uint64_t told;         /* events published so far */
 };
 
@@ -34,7 +33,7 @@ static inline bool publisher_has_untold(const struct publisher *publisher)
 	return publisher->unpublished != NULL;
 }
 
-/* Call it after an event was put into the queue's outbox. The call may publish all events. */
+/* Count an event that was put into the queue's outbox. The call may publish all events. */
 void publisher_put(struct publisher *publisher, struct timerhub_queue *queue, uint64_t deadline_ns);
 
 /* Publish `count` handles that were put into the queue's outbox, and signal the consumers. */
@@ -43,7 +42,7 @@ void publisher_publish(struct publisher *publisher, struct timerhub_queue *queue
 /* Publish the events of all queues, and signal their consumers. */
 void publisher_tell(struct publisher *publisher);
 
-/* Call it after the owner has taken and processed a slot. The call may publish all events. */
+/* Count a slot that the owner has taken and processed. The call may publish all events. */
 static inline void publisher_took_slot(struct publisher *publisher)
 {
 	if (publisher_has_untold(publisher) && ++publisher->untold_taken == PUBLISHER_UNTOLD_MAX)

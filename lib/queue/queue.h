@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares a queue: the owner puts expiries into it for one group of consumers, and signals them.
- * Its cache lines are split by the thread that writes them.
+ * Declares a queue. The owner puts expired timers into a queue, and signals the queue's consumers.
+ * Members that different threads write are in different cache lines.
  */
 #ifndef TIMERHUB_QUEUE_H
 #define TIMERHUB_QUEUE_H
@@ -10,32 +10,32 @@
 #include "queue/notifier.h"
 #include "queue/outbox.h"
 
-/* When a queue has this many unpublished events, all queues are published. */
+/* When a queue has this many unpublished events, the events of all queues are published. */
 #ifndef PUBLISHER_BATCH
 #define PUBLISHER_BATCH 64
 #endif
 
 struct timerhub;
 
-/* In the hub's table: the queue is closed, but the owner may still use it in its current pass. */
+/* In the hub's table: a queue that is closed, but that the owner may still use in this pass. */
 #define QUEUE_GONE ((void *)(uintptr_t)1)
 
 struct timerhub_queue {
-	struct timerhub *hub;       /* fixed at open, like the next two */
-	struct board_queue *counts; /* on the board, so that they outlive the queue */
-	uint32_t index; /* its index in the hub's table, and in timer_cold.queue_slack */
+	struct timerhub *hub;       /* fixed at open, like counts and index */
+	struct board_queue *counts; /* on the board, which outlives the queue */
+	uint32_t index; /* the queue's index in the hub's table, and in timer_cold.queue_slack */
 	struct outbox outbox;
 	struct notifier notifier;
 
 	/* Only the owner uses the following fields. */
-	_Alignas(CACHE_LINE_BYTES) struct timerhub_queue *next_unpublished; /* in its list */
+	_Alignas(CACHE_LINE_BYTES) struct timerhub_queue *next_unpublished; /* in the list */
 	unsigned unpublished; /* events put since the last publish; 0: not in the list */
-	uint64_t deadlines_ns[PUBLISHER_BATCH]; /* their deadlines */
+	uint64_t deadlines_ns[PUBLISHER_BATCH]; /* the deadlines of the unpublished events */
 
-	_Alignas(CACHE_LINE_BYTES) atomic_u32 interrupts; /* calls of timerhub_interrupt */
-	atomic_u32 inside;                                /* threads inside timerhub_wait */
-	atomic_u32 stopped; /* 1: these threads do not block; timerhub_queue_stop writes */
-	atomic_u32 closing; /* 1: these threads must leave; the closer writes */
+	_Alignas(CACHE_LINE_BYTES) atomic_u32 interrupts; /* number of interrupts so far */
+	atomic_u32 inside;                                /* threads in timerhub_wait() */
+	atomic_u32 stopped; /* 1: waiters do not block; timerhub_queue_stop() writes */
+	atomic_u32 closing; /* 1: waiters must return; the closer writes */
 };
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See running_callbacks.h. Dispatching threads write, timerhub_cancel_sync() reads.
+ * Implements running_callbacks.h. Dispatching threads write cells, timerhub_cancel_sync() reads.
  *
- * Before the CAS that delivers a handle, the thread stores the handle in its cell. Each change of a
- * pair is a read-modify-write, and this CAS carries the stores before it. So a canceller that finds
- * the pair changed by the CAS also finds the handle in the cell. Tested by
+ * Before the CAS that delivers a handle, the dispatching thread stores the handle in its cell. The
+ * CAS carries the stores before it, and each later change of the pair is a read-modify-write. So a
+ * canceller that finds the pair changed by the CAS also finds the handle in the cell. Tested by
  * tests/service/test_cancel_sync.c.
  *
- * Labels: [callback-cell] callbacks_leave → callback_claim: carries that the cell is done with.
+ * Labels: [callback-cell] callbacks_leave → callback_claim: carries that the cell is free again.
  *         [callback-end] callback_end → callback_wait: carries what the callback did.
  *         [callback-ended] callback_end → callback_wait: carries that `now` has changed.
  */
@@ -20,16 +20,16 @@
 #define CALLBACKS_MAX 16384
 #endif
 
-#define NOW_RUNNING ((uint64_t)1) /* delivered: the callback runs, or is about to */
+#define NOW_RUNNING ((uint64_t)1) /* delivered: the callback runs, or soon will */
 #define NOW_WAITED ((uint64_t)2)  /* a canceller waits for the callback's end */
 #define NOW_FLAGS (NOW_RUNNING | NOW_WAITED)
 #define NOW_SHIFT 2
 
-/* How long to sleep before reading again whether a thread has delivered, or a cell is free. */
+/* A waiter checks at this interval whether a handle was delivered, or a cell is free. */
 #define CALLBACK_NAP_NS 50000
 
 #ifndef THREAD_SELF
-/* Its address identifies the thread. This TLS model needs no call, and so no allocation. */
+/* The address of this_thread identifies the thread. Its TLS model needs no allocation. */
 static _Thread_local char this_thread __attribute__((tls_model("initial-exec")));
 #define THREAD_SELF() ((void *)&this_thread)
 #endif
@@ -53,7 +53,7 @@ static bool callback_claim(struct callback *callback)
 {
 	void *none = NULL;
 
-	/* Relaxed load: a hint. [callback-cell] */
+	/* The relaxed load is only a hint. [callback-cell] */
 	return ptr_load_relaxed(&callback->thread) == NULL &&
 	       ptr_cas_acquire(&callback->thread, &none, THREAD_SELF());
 }
@@ -68,11 +68,11 @@ struct callback *callbacks_enter(struct callbacks *callbacks, unsigned cpu)
 		struct callback *callback = &callbacks->cells[i];
 
 		if (callback_claim(callback)) {
-			/* The CAS that delivers carries it to the canceller, with the cell. */
+			/* The CAS that delivers carries `end` and the cell to the canceller. */
 			u64_raise(&callbacks->end, i + 1);
 			return callback;
 		}
-		/* All cells are taken. One of these threads will leave its cell. */
+		/* All cells are taken. Wait until a thread leaves its cell. */
 		if ((i + 1) % CALLBACKS_MAX == cpu % CALLBACKS_MAX)
 			futex_wait(&callback->ended, u32_load_relaxed(&callback->ended),
 			           CALLBACK_NAP_NS);
@@ -87,7 +87,7 @@ void callbacks_leave(struct callback *callback)
 
 void callback_consider(struct callback *callback, uint64_t handle)
 {
-	/* Release carries the end of the previous callback of this thread. */
+	/* Release carries the end of this thread's previous callback. */
 	u64_store_release(&callback->now, handle << NOW_SHIFT); /* [callback-end] */
 }
 
@@ -108,8 +108,8 @@ void callback_end(struct callback *callback)
 /* ---- the canceller ---- */
 
 /*
- * Ignores the top two bits of the generation. Two timers whose generations differ only there are
- * never in a cell at the same time.
+ * The comparison ignores the top two bits of the generation. Two timers whose generations differ
+ * only in these bits are never in cells at the same time.
  */
 static bool now_is_of(uint64_t now, uint64_t handle)
 {
@@ -123,11 +123,11 @@ static bool callback_is_ours(const struct callback *callback)
 
 bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle)
 {
-	uint64_t end = u64_load_relaxed(&callbacks->end); /* our own cells are below it */
+	uint64_t end = u64_load_relaxed(&callbacks->end); /* this thread's cells are below it */
 
 	for (uint64_t i = 0; i < end; i++) {
 		const struct callback *callback = &callbacks->cells[i];
-		/* Both relaxed: only the thread's own stores matter. */
+		/* Relaxed, as `thread` is: only this thread's own stores matter. */
 		uint64_t now = u64_load_relaxed(&callback->now);
 
 		if (callback_is_ours(callback) && now_is_of(now, handle) &&
@@ -137,7 +137,7 @@ bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle)
 	return false;
 }
 
-/* Wait until the thread has delivered or not; if `running`, also until its callback has ended. */
+/* Wait until the handle was delivered or skipped; if `running`, until its callback has ended. */
 static void callback_wait(struct callback *callback, uint64_t handle, bool running)
 {
 	for (;;) {
@@ -161,10 +161,10 @@ static void callback_wait(struct callback *callback, uint64_t handle, bool runni
 
 void callbacks_wait(const struct callbacks *callbacks, uint64_t handle, bool running)
 {
-	uint64_t end = u64_load_relaxed(&callbacks->end); /* see callbacks_enter() */
+	uint64_t end = u64_load_relaxed(&callbacks->end); /* relaxed: see callbacks_enter() */
 
 	for (uint64_t i = 0; i < end; i++)
-		/* The caller's own callbacks cannot end while it waits. */
+		/* Skip the caller's own callbacks, which cannot end while it waits. */
 		if (!callback_is_ours(&callbacks->cells[i]))
 			callback_wait(&callbacks->cells[i], handle, running);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Records which thread runs which timer's callback, so that a canceller can wait for the callback's
- * end. A dispatching thread has its own cell, and makes two stores and one exchange on it for each
- * event. Only the canceller searches the cells.
+ * end. A dispatching thread has its own cell, and makes two stores and one exchange on the cell for
+ * each event. Only the canceller searches the cells.
  */
 #ifndef TIMERHUB_RUNNING_CALLBACKS_H
 #define TIMERHUB_RUNNING_CALLBACKS_H
@@ -14,13 +14,13 @@ struct callback {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 now; /* handle << 2 | flags, or 0; the thread writes,
 	                                              and a canceller sets a flag */
 	atomic_ptr thread;                         /* the thread that has the cell; NULL: free */
-	atomic_u32 ended; /* futex: ended callbacks that a canceller waited for; the thread */
+	atomic_u32 ended; /* futex: ended callbacks for which a canceller waited */
 };
 
 struct callbacks {
-	struct callback *cells; /* a table, committed as touched */
-	struct memory memory;   /* holds the cells */
-	atomic_u64 end;         /* all cells from this index on were never used */
+	struct callback *cells; /* a table of cells; the kernel commits touched pages */
+	struct memory memory;   /* the mapping that holds the cells */
+	atomic_u64 end;         /* no cell from this index on was ever used */
 };
 
 /* Returns 0, or -ENOMEM. */
@@ -34,10 +34,10 @@ void callbacks_leave(struct callback *callback);
 /* Store the handle in the cell, before the CAS that delivers it. */
 void callback_consider(struct callback *callback, uint64_t handle);
 
-/* Call it when the handle was delivered and its callback is about to be called. */
+/* Record that the handle was delivered and its callback is about to be called. */
 void callback_begin(struct callback *callback, uint64_t handle);
 
-/* Call it when the callback has returned. */
+/* Record that the callback has returned. */
 void callback_end(struct callback *callback);
 
 /* Returns whether the calling thread is inside this timer's callback. */
@@ -45,7 +45,7 @@ bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle);
 
 /*
  * Wait until no other thread is about to deliver the timer. If `running`, also wait until no other
- * thread runs its callback; the caller must have made sure that no further callback begins.
+ * thread runs its callback. The caller must have made sure that no further callback begins.
  */
 void callbacks_wait(const struct callbacks *callbacks, uint64_t handle, bool running);
 
