@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Orders by exact time the slots that were scheduled into the wheel's current finest bucket after
- * the run was sorted, or before that bucket. It is a 4-ary heap (D. B. Johnson, "Priority queues
+ * the run was sorted, or before this bucket. The heap is 4-ary (D. B. Johnson, "Priority queues
  * with update and finding minimum spanning trees", 1975). Single-threaded and pure: no atomics, no
  * clock.
  */
@@ -13,7 +13,7 @@
 #include "schedule/entry.h"
 
 struct heap {
-	struct timer_due *entries;    /* one for every slot; entries[0] is the earliest */
+	struct timer_due *entries;    /* room for every slot; entries[0] is the earliest */
 	struct timer_filing *filings; /* .where of a slot in the heap: WHERE_HEAP | its index */
 	uint32_t count;
 };
@@ -25,10 +25,10 @@ static inline bool heap_empty(const struct heap *heap)
 	return heap->count == 0;
 }
 
-/* The slot must not be scheduled. O(log n). */
+/* Insert a slot that is not scheduled, in O(log n). */
 void heap_insert(struct heap *heap, struct timer_due due);
 
-/* The slot must be in the heap. O(log n). */
+/* Remove a slot of the heap, in O(log n). */
 void heap_remove(struct heap *heap, uint32_t slot);
 
 /* Returns the time at which a slot of the heap is scheduled. */
@@ -46,7 +46,7 @@ static inline uint32_t heap_peek(const struct heap *heap)
 	return heap->entries[0].slot;
 }
 
-/* Take the earliest slot. The heap must not be empty. O(log n). */
+/* Take the earliest slot, in O(log n). The heap must not be empty. */
 uint32_t heap_take(struct heap *heap);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See run.h. The owner or the loop's thread calls. Invariant: outside run_add() and run_sort(), the
- * entries from begin to end are in order of time. A removed slot leaves SLOT_NONE in its entry, but
- * never in the first entry. tests/unit/test_run.c compares it with a sorted array.
+ * Implements the run of run.h. The owner or the loop's thread calls. Invariant: outside run_add()
+ * and run_sort(), the entries from begin to end are in order of time. A removed slot leaves
+ * SLOT_NONE in its entry, but never in the first entry. tests/unit/test_run.c tests it against a
+ * sorted array.
  */
 #include "schedule/run.h"
 
@@ -14,7 +15,7 @@
 #ifndef RUN_INSERTION_MAX
 #define RUN_INSERTION_MAX 24
 #endif
-/* How many entries in advance filings are fetched while they are written. */
+/* While filings are written, they are fetched this many entries in advance. */
 #define RUN_AHEAD 16
 
 void run_init(struct run *run, struct timer_due *entries, struct timer_due *spare,
@@ -41,7 +42,7 @@ static void run_sort_by_insertion(struct run *run)
 	}
 }
 
-/* One pass of a stable radix sort, from entries into spare; then the two arrays are exchanged. */
+/* Sort stably by one digit, from `entries` into `spare`, and exchange the two arrays. */
 static void run_sort_by_digit(struct run *run, unsigned shift)
 {
 	uint32_t places[RUN_DIGITS] = { 0 };
@@ -78,7 +79,7 @@ void run_sort(struct run *run)
 	}
 }
 
-/* Skip entries whose slot was removed; an empty run starts again at index 0. */
+/* Skip entries whose slot was removed. An empty run starts again at index 0. */
 static void run_skip_removed(struct run *run)
 {
 	while (run->begin < run->end && run->entries[run->begin].slot == SLOT_NONE)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Holds the slots of the wheel's current finest bucket. They are sorted once, by a radix sort, and
- * taken from the front. So the next slots are known in advance, and their memory can be fetched in
- * advance. Single-threaded and pure: no atomics, no clock.
+ * Holds the slots of the wheel's current finest bucket. The slots are sorted once, by a radix sort,
+ * and taken from the front. So the memory of the next slots can be fetched in advance.
+ * Single-threaded and pure: no atomics, no clock.
  */
 #ifndef TIMERHUB_RUN_H
 #define TIMERHUB_RUN_H
@@ -12,10 +12,10 @@
 #include "schedule/entry.h"
 
 struct run {
-	struct timer_due *entries;    /* one for every slot; sorted from begin to end */
-	struct timer_due *spare;      /* of the same size, for sorting */
+	struct timer_due *entries;    /* room for every slot; sorted from begin to end */
+	struct timer_due *spare;      /* a second array of this size, for sorting */
 	struct timer_filing *filings; /* .where of a slot in the run: WHERE_RUN | its index */
-	uint32_t begin;               /* the earliest entry; its slot is never SLOT_NONE */
+	uint32_t begin; /* index of the earliest entry, whose slot is never SLOT_NONE */
 	uint32_t end;
 };
 
@@ -27,11 +27,11 @@ static inline bool run_empty(const struct run *run)
 	return run->begin == run->end;
 }
 
-/* Fill an empty run in any order, then sort. The times may differ only in the low 16 bits. */
+/* Fill an empty run in any order, then sort it. Times may differ only in the low 16 bits. */
 void run_add(struct run *run, struct timer_due due);
 void run_sort(struct run *run);
 
-/* The slot must be in the run, and sorted. */
+/* Remove a slot, or return its time. The slot must be in the run, and the run sorted. */
 void run_remove(struct run *run, uint32_t slot);
 uint64_t run_at_ns(const struct run *run, uint32_t slot);
 
@@ -44,7 +44,7 @@ static inline uint64_t run_first_ns(const struct run *run)
 /* Take the earliest slot. The run must not be empty. */
 uint32_t run_take(struct run *run);
 
-/* Returns a slot that will be taken in `ahead` takes or earlier; SLOT_NONE: it is not known. */
+/* Returns a slot that will be taken in `ahead` takes or earlier; SLOT_NONE: no slot is known. */
 static inline uint32_t run_peek(const struct run *run, uint32_t ahead)
 {
 	return ahead < run->end - run->begin ? run->entries[run->begin + ahead].slot : SLOT_NONE;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See schedule.h. The owner or the loop's thread calls. Invariant: an entry in the run or the heap
- * is not later than the end of the base's finest bucket, and an entry in the wheel is later. So
- * while run or heap has an entry, the earlier of their first entries is the first of the schedule.
- * The wheel makes insertion cheap. Run and heap give the order, exact to the nanosecond. A slot
- * that is alone in its bucket needs neither. tests/unit/test_schedule.c compares it with a sorted
- * array in virtual time.
+ * Implements the schedule of schedule.h. The owner or the loop's thread calls. Invariant: an entry
+ * in the run or the heap is not later than the end of the base's finest bucket, and an entry in the
+ * wheel is later. So while run or heap has an entry, the earlier of their first entries is the
+ * first entry of the schedule. The wheel makes insertion cheap. Run and heap order slots to the
+ * nanosecond. A slot that is alone in its bucket is taken straight from the wheel.
+ * tests/unit/test_schedule.c compares the schedule with a sorted array in virtual time.
  */
 #include "schedule/schedule.h"
 
@@ -22,7 +22,7 @@ int schedule_open(struct schedule *schedule, struct timer_filing *filings, uint3
 		return result;
 	chunks = memory.base;
 	levels = chunks + chunks_bytes;
-	dues = levels + levels_bytes; /* last: they are aligned to 4 bytes only */
+	dues = levels + levels_bytes; /* last: dues are aligned to 4 bytes only */
 	wheel_init(&schedule->wheel, (struct wheel_level *)(void *)levels,
 	           (struct wheel_chunk *)(void *)chunks, filings);
 	run_init(&schedule->run, (struct timer_due *)(void *)dues,
@@ -107,7 +107,7 @@ unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t 
 
 /*
  * Fetch the memory that is touched when a chunk's slots are scheduled again, and the next chunk.
- * Both were last touched when the slots were inserted here, so they are not cached. The fetch runs
+ * This memory was last touched when the slots were inserted, so it is not cached. The fetch runs
  * while the previous chunk is processed.
  */
 CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t chunk)
@@ -122,7 +122,7 @@ CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t 
 		wheel_fetch_chunk(&schedule->wheel, next);
 }
 
-/* Schedule a chunk's slots again: slots of the base's finest bucket go into the run. */
+/* Schedule a chunk's slots again. Slots of the base's finest bucket go into the run. */
 static void schedule_file_chunk(struct schedule *schedule, uint32_t chunk)
 {
 	unsigned count;
@@ -137,7 +137,7 @@ static void schedule_file_chunk(struct schedule *schedule, uint32_t chunk)
 	schedule->cascaded += count;
 }
 
-/* Move the wheel's base, and schedule the slots that this takes out. The run must be empty. */
+/* Move the wheel's base, and schedule the slots that leave the wheel. The run must be empty. */
 static void schedule_enter(struct schedule *schedule, uint64_t base_ns)
 {
 	uint32_t chunk = wheel_enter(&schedule->wheel, base_ns);
@@ -176,7 +176,7 @@ static __attribute__((noinline)) uint32_t schedule_take_later(struct schedule *s
 {
 	while (run_empty(&schedule->run)) {
 		struct wheel_first first = wheel_first(&schedule->wheel);
-		/* UINT64_MAX: the wheel is empty. A manual clock can have this value too. */
+		/* UINT64_MAX means an empty wheel. A manual clock can show UINT64_MAX too. */
 		bool is_due = first.bound_ns <= now_ns && first.bound_ns != UINT64_MAX;
 
 		if (is_due && first.slot != SLOT_NONE && (first.is_alone || first.is_of_many)) {
@@ -190,7 +190,7 @@ static __attribute__((noinline)) uint32_t schedule_take_later(struct schedule *s
 		}
 		if (first.is_of_many && cheaply)
 			return SLOT_DEAR;
-		/* If nothing is due, move the base to now, so that new slots get a low level. */
+		/* If no slot is due, move the base to now, so that new slots get a low level. */
 		schedule_enter(schedule, is_due ? first.bound_ns : now_ns);
 		if (!is_due)
 			return SLOT_NONE;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps the times at which slots are due, and returns the due slots in order. The wheel holds later
- * slots, the run the slots of the current finest bucket, the heap the slots that were scheduled
- * into that bucket afterwards. A caller may insert and remove slots at any time, read the next
- * time, and take due slots. Single-threaded and pure: no atomics; time is an argument.
+ * Keeps the times at which slots are due, and returns the due slots in order. The run holds the
+ * slots of the wheel's current finest bucket. The heap holds slots that were scheduled into this
+ * bucket afterwards. The wheel holds all later slots. Single-threaded and pure: no atomics, time is
+ * an argument.
  */
 #ifndef TIMERHUB_SCHEDULE_H
 #define TIMERHUB_SCHEDULE_H
@@ -15,20 +15,20 @@
 #include "schedule/wheel.h"
 
 struct schedule {
-	struct wheel wheel;           /* slots due after the base's finest bucket */
-	struct run run;               /* slots of that bucket when the base entered it */
-	struct heap heap;             /* slots scheduled into it, or before it, since */
-	struct timer_filing *filings; /* one for each slot; zero: not scheduled */
+	struct wheel wheel;           /* slots due after the current finest bucket */
+	struct run run;               /* slots of that bucket when it became the current one */
+	struct heap heap;             /* slots scheduled into that bucket later, or before it */
+	struct timer_filing *filings; /* one for each slot; zero: the slot is not scheduled */
 	uint64_t taken_ns;            /* the time at which the last taken slot was scheduled */
 	uint64_t cascaded;            /* slots moved to a lower level or into the run so far */
-	struct memory memory;         /* holds everything except the filings */
+	struct memory memory;         /* the mapping of everything except the filings */
 };
 
 /* Reserve memory for as many slots as there are filings. Returns 0, or a negative errno. */
 int schedule_open(struct schedule *schedule, struct timer_filing *filings, uint32_t slots);
 void schedule_close(struct schedule *schedule);
 
-/* Schedule the slot at this time, and remove any earlier entry. UINT64_MAX: only remove it. */
+/* Schedule the slot at this time, in place of its old entry. UINT64_MAX: remove the entry. */
 void schedule_insert(struct schedule *schedule, uint32_t slot, uint64_t at_ns);
 
 /* Fetch the memory that is touched when the slot is scheduled at another time. Only a hint. */
@@ -49,15 +49,14 @@ unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t 
                         unsigned max);
 
 /*
- * Take the earliest slot that is scheduled at or before `now_ns`; SLOT_NONE if there is none. Slots
- * are taken in order of time. Some takes must first sort a long bucket, which is as much work as
- * thousands of other takes, even if no slot is due afterwards. With `cheaply`, such a take does
- * nothing and returns SLOT_DEAR.
+ * Take the earliest slot that is scheduled at or before `now_ns`. Returns SLOT_NONE if no slot is.
+ * Slots are taken in order of time. If a take must first sort a long bucket, it is as much work as
+ * thousands of other takes. With `cheaply` it then does nothing and returns SLOT_DEAR.
  */
 uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns, bool cheaply);
 #define SLOT_DEAR (SLOT_NONE - 1)
 
-/* Returns a slot that will be taken in `ahead` takes or earlier; SLOT_NONE: it is not known. */
+/* Returns a slot that will be taken in `ahead` takes or earlier; SLOT_NONE: no slot is known. */
 static inline uint32_t schedule_peek(const struct schedule *schedule, uint32_t ahead)
 {
 	return run_empty(&schedule->run) ? wheel_peek(&schedule->wheel)
@@ -70,7 +69,7 @@ static inline bool schedule_at_front(const struct schedule *schedule)
 	return schedule->run.begin == 1;
 }
 
-/* Returns the earliest time, or a lower bound of it, see wheel_bound_ns(); UINT64_MAX: empty. */
+/* Returns the earliest time or a lower bound of it (wheel_bound_ns()); UINT64_MAX: no slot. */
 uint64_t schedule_next_ns(struct schedule *schedule);
 
 #endif

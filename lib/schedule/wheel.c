@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See wheel.h. The owner or the loop's thread calls.
+ * Implements the wheel of wheel.h. The owner or the loop's thread calls.
  *
  * A slot is on the level of the highest digit in which its time differs from the base, in the
  * bucket of that digit. So every slot of a level is earlier than every slot of a higher level, and
  * the first occupied bucket of the lowest occupied level has the earliest slot. Moving the base
- * keeps this true, except for the bucket that the base enters: its slots are taken out and
- * scheduled lower.
+ * keeps this order, except for the bucket that the base enters. The slots of that bucket are taken
+ * out and scheduled on a lower level.
  *
  * Each bucket has a lower bound of its times, so the base moves straight to the next time, not to
- * the bucket's edge. A lone distant timer costs one wake-up, not one for each level.
+ * the bucket's edge. A single distant timer costs one wake-up, not one for each level.
  *
- * tests/unit/test_wheel.c compares it with a sorted array, at every level's edges up to 2^63.
+ * tests/unit/test_wheel.c tests it against a sorted array, at every level's edges up to 2^63.
  */
 #include "schedule/wheel.h"
 
@@ -65,7 +65,7 @@ static void level_unmark(struct wheel_level *level, uint32_t digit)
 		level->summary &= ~((uint64_t)1 << (digit / 64));
 }
 
-/* Returns the level's first occupied bucket; there must be one. */
+/* Returns the first occupied bucket of the level, which must not be empty. */
 static uint32_t level_first(const struct wheel_level *level)
 {
 	unsigned word = bits_lowest(level->summary);
@@ -133,7 +133,7 @@ static inline void bucket_lower_bound(struct wheel_bucket *bucket, struct timer_
 	bucket->bound_slot = due.slot;
 }
 
-/* The slot is now scheduled in the bucket, at this time. */
+/* Lower the bounds of a bucket in which a slot is now scheduled. */
 static inline void wheel_lower_bound(struct wheel *wheel, struct wheel_bucket *bucket,
                                      struct timer_due due)
 {
@@ -142,7 +142,7 @@ static inline void wheel_lower_bound(struct wheel *wheel, struct wheel_bucket *b
 		bucket_lower_bound(&wheel->sweep.rest, due);
 }
 
-/* The slot is no longer scheduled at its time in the bucket. */
+/* Forget the slot as the slot at the bound, because it leaves its time in the bucket. */
 static inline void wheel_leave_bound(struct wheel *wheel, struct wheel_bucket *bucket,
                                      uint32_t slot)
 {
@@ -152,7 +152,7 @@ static inline void wheel_leave_bound(struct wheel *wheel, struct wheel_bucket *b
 		wheel->sweep.rest.bound_slot = SLOT_NONE;
 }
 
-/* The bucket is now empty: end its sweep. */
+/* End the sweep of a bucket that is now empty. */
 static void wheel_forget_sweep(struct wheel *wheel, const struct wheel_bucket *bucket)
 {
 	if (wheel->sweep.bucket == bucket)
@@ -203,7 +203,7 @@ void wheel_remove(struct wheel *wheel, uint32_t slot)
 		wheel_set_entry(wheel, chunk, entry, last);
 	wheel->filings[slot].where = 0;
 	if (first->count > 0) {
-		/* The next removal from this bucket writes it. */
+		/* The next removal from this bucket writes this filing. */
 		__builtin_prefetch(&wheel->filings[first->entries[first->count - 1].slot], 1);
 	} else {
 		uint32_t number = first->bucket;
@@ -347,7 +347,7 @@ static unsigned wheel_sweep(struct wheel *wheel, struct wheel_bucket *bucket, ui
 	return count;
 }
 
-/* The sweep is complete: each slot of the bucket has been scheduled again since it began. */
+/* End a complete sweep: each slot of the bucket was scheduled again since the sweep began. */
 static void wheel_end_sweep(struct wheel *wheel, unsigned level)
 {
 	struct wheel_bucket *bucket = wheel->sweep.bucket;
@@ -396,7 +396,7 @@ uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
 	wheel->base_ns = base_ns;
 	if (!level)
 		return CHUNK_NONE;
-	/* The base must not pass a slot's time, so it can enter only the first bucket. */
+	/* The base must not pass a slot's time, so the base can enter only the first bucket. */
 	digit = level_first(level);
 	bucket = &level->buckets[digit];
 	shift = level_shift((unsigned)(level - wheel->levels));
@@ -407,7 +407,7 @@ uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
 	bucket->first = CHUNK_NONE;
 	level_unmark(level, digit);
 	wheel_forget_sweep(wheel, bucket);
-	if (level->summary != 0) /* the first chunk of the next bucket */
+	if (level->summary != 0) /* fetch the next bucket's first chunk */
 		wheel_fetch_chunk(wheel, level->buckets[level_first(level)].first);
 	return chunk;
 }

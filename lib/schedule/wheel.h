@@ -2,8 +2,8 @@
 /*
  * Keeps the slots that are due after the current finest bucket, in a hierarchical timing wheel (G.
  * Varghese and A. Lauck, "Hashed and hierarchical timing wheels", 1987) of four levels with 4,096
- * buckets each; a bucket of the finest level is 65.5 µs wide. The wheel never ticks: bitmaps show
- * the next occupied bucket. Single-threaded and pure: no atomics, no clock.
+ * buckets each. A bucket of the finest level is 65.5 µs wide. The wheel never ticks, because
+ * bitmaps show the next occupied bucket. Single-threaded and pure: no atomics, no clock.
  */
 #ifndef TIMERHUB_WHEEL_H
 #define TIMERHUB_WHEEL_H
@@ -15,7 +15,7 @@
 #include "schedule/entry.h"
 
 #define WHEEL_FINEST_SHIFT 16 /* a bucket of level 0 is 2^16 ns wide */
-#define WHEEL_DIGIT_BITS 12   /* a level has 2^12 buckets: 16 + 4 x 12 = 64, any time fits */
+#define WHEEL_DIGIT_BITS 12   /* a level has 2^12 buckets; 16 + 4 x 12 = 64 bits hold any time */
 #define WHEEL_LEVELS 4
 #define WHEEL_DIGITS (1u << WHEEL_DIGIT_BITS)
 #define WHEEL_BITMAP_WORDS (WHEEL_DIGITS / 64)
@@ -23,19 +23,19 @@
 #define WHEEL_ENTRY_BITS 5
 #define CHUNK_NONE 0 /* chunk 0 is never used, so that zeroed memory means "none" */
 
-/* Some of a bucket's entries, side by side: four cache lines. */
+/* A chunk holds some entries of a bucket side by side, in four cache lines. */
 struct wheel_chunk {
 	_Alignas(CACHE_LINE_BYTES)
-		uint32_t next; /* the bucket's next chunk, or the next free one; or CHUNK_NONE */
+		uint32_t next; /* the bucket's next chunk, or the next free chunk, or CHUNK_NONE */
 	uint16_t bucket;       /* level << 12 | digit */
-	uint16_t count;        /* entries in use; only a bucket's first chunk may have free ones */
+	uint16_t count; /* used entries; only a bucket's first chunk may have unused entries */
 	struct timer_due entries[WHEEL_CHUNK_ENTRIES];
 };
 
 struct wheel_bucket {
-	uint64_t bound_ns;   /* no slot of the bucket is scheduled before this */
-	uint32_t first;      /* its first chunk */
-	uint32_t bound_slot; /* scheduled at the bound; SLOT_NONE: it has left, bound may be low */
+	uint64_t bound_ns;   /* no slot of the bucket is scheduled before this time */
+	uint32_t first;      /* the bucket's first chunk */
+	uint32_t bound_slot; /* slot at bound_ns; SLOT_NONE: it has left, bound_ns may be low */
 };
 
 struct wheel_level {
@@ -51,24 +51,24 @@ struct wheel_level {
  */
 struct wheel_sweep {
 	struct wheel_bucket *bucket; /* the swept bucket; NULL: no sweep is in progress */
-	struct wheel_bucket rest; /* .first: next chunk; .bound_*: of entries made since it began */
-	unsigned entry;           /* the walk has passed the entries from here on in that chunk */
+	struct wheel_bucket rest;    /* .first: next chunk; .bound_*: of entries since the begin */
+	unsigned entry; /* the walk has passed the chunk's entries from this index on */
 };
 
 struct wheel {
-	struct timer_filing *filings; /* .where of a slot here: WHERE_WHEEL | chunk << 5 | entry */
-	uint64_t base_ns;             /* every slot here is later than the base's finest bucket */
-	struct wheel_level *levels;   /* WHEEL_LEVELS of them */
-	struct wheel_chunk *chunks;   /* wheel_chunks_for(slots) of them */
+	struct timer_filing *filings; /* .where in the wheel: WHERE_WHEEL | chunk << 5 | entry */
+	uint64_t base_ns;             /* every slot is due after the finest bucket of this time */
+	struct wheel_level *levels;   /* WHEEL_LEVELS levels */
+	struct wheel_chunk *chunks;   /* wheel_chunks_for(slots) chunks */
 	uint32_t chunks_used;         /* chunks from this index on were never used */
-	uint32_t free_chunk;          /* the first free chunk below that index, or CHUNK_NONE */
+	uint32_t free_chunk;          /* the first free chunk below chunks_used, or CHUNK_NONE */
 	struct wheel_sweep sweep;
-	uint64_t swept_ns[WHEEL_LEVELS]; /* all buckets of the level up to here were swept */
+	uint64_t swept_ns[WHEEL_LEVELS]; /* all buckets of the level up to this time were swept */
 };
 
 /*
  * Returns how many chunks a wheel for this many slots can need. Each bucket may have a chunk that
- * is not full, a bucket is being emptied, and chunk 0 is never used.
+ * is not full, one bucket may be half emptied, and chunk 0 is never used.
  */
 static inline uint32_t wheel_chunks_for(uint32_t slots)
 {
@@ -77,7 +77,7 @@ static inline uint32_t wheel_chunks_for(uint32_t slots)
 	return (uint32_t)(2 + buckets + slots / WHEEL_CHUNK_ENTRIES);
 }
 
-/* `levels` and `chunks` must be zeroed. The call does not touch them. */
+/* Make an empty wheel. `levels` and `chunks` must be zeroed. The call does not touch them. */
 void wheel_init(struct wheel *wheel, struct wheel_level *levels, struct wheel_chunk *chunks,
                 struct timer_filing *filings);
 
@@ -87,10 +87,10 @@ static inline bool wheel_covers(const struct wheel *wheel, uint64_t at_ns)
 	return at_ns >> WHEEL_FINEST_SHIFT > wheel->base_ns >> WHEEL_FINEST_SHIFT;
 }
 
-/* The slot must not be scheduled, and the wheel must cover the time. O(1). */
+/* Insert a slot that is not scheduled, at a time that the wheel covers, in O(1). */
 void wheel_insert(struct wheel *wheel, struct timer_due due);
 
-/* The slot must be in the wheel: fetch the memory that is touched when it moves. */
+/* Fetch the memory that is touched when a slot of the wheel moves. */
 CPU_FETCHES void wheel_fetch(const struct wheel *wheel, uint32_t slot)
 {
 	uint32_t where = wheel->filings[slot].where & ~WHERE_MASK;
@@ -109,7 +109,7 @@ CPU_FETCHES void wheel_fetch_chunk(const struct wheel *wheel, uint32_t chunk)
 		__builtin_prefetch(lines + i);
 }
 
-/* The slot must be in the wheel. O(1). */
+/* Remove a slot of the wheel, or return its time, in O(1). */
 void wheel_remove(struct wheel *wheel, uint32_t slot);
 uint64_t wheel_at_ns(const struct wheel *wheel, uint32_t slot);
 
@@ -120,43 +120,43 @@ uint64_t wheel_at_ns(const struct wheel *wheel, uint32_t slot);
 bool wheel_move_within(struct wheel *wheel, uint32_t slot, uint64_t at_ns);
 
 /*
- * Returns a time before which no slot of the wheel is scheduled: the earliest time, or an earlier
- * one if a long bucket has lost its first slot.
+ * Returns a time before which no slot of the wheel is scheduled: the time of the first slot, or an
+ * earlier time if a long bucket has lost its first slot.
  */
 uint64_t wheel_bound_ns(const struct wheel *wheel);
 
 /* The wheel's first slot, and the cost of entering its bucket. */
 struct wheel_first {
-	uint64_t bound_ns; /* wheel_bound_ns() */
-	uint32_t slot;     /* scheduled at the bound; SLOT_NONE: it has left a long bucket */
-	bool is_alone;     /* no other slot is in its bucket */
+	uint64_t bound_ns; /* the result of wheel_bound_ns() */
+	uint32_t slot;     /* slot at bound_ns; SLOT_NONE: it has left a long bucket */
+	bool is_alone;     /* no other slot is in the slot's bucket */
 	bool is_of_many;   /* entering its bucket may cost as much as thousands of takes */
 };
 
 struct wheel_first wheel_first(const struct wheel *wheel);
 
-/* Fetch the memory that taking the first slot touches. Returns it; SLOT_NONE: it is not known. */
+/* Fetch the memory of a take of the first slot. Returns this slot; SLOT_NONE: it is not known. */
 uint32_t wheel_peek(const struct wheel *wheel);
 
 /*
- * Store up to `max` slots whose entries may be stale and come before `before_ns`. These are the
- * first slot of the wheel or, if the first is not known, some slots of its bucket. The caller
- * removes each slot or schedules it again, perhaps at its old time. Returns their number. 0: no
- * slot comes before `before_ns`, or the first slot of a long bucket has left since the bucket was
- * swept. In the second case no slot may be due at wheel_bound_ns().
+ * Store up to `max` slots whose entries may be stale and come before `before_ns`. They are the
+ * first slot of the wheel or, if the first slot is not known, some slots of its bucket. The caller
+ * removes each slot or schedules it again, perhaps at its old time. Returns the number of slots.
+ * The result is 0 if no slot comes before `before_ns`, or if the first slot of a long bucket has
+ * left since the bucket was swept. Then perhaps no slot is due at wheel_bound_ns().
  */
 unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, unsigned max);
 
 /*
- * Move the base to `base_ns`, at most wheel_bound_ns(). The base moves forward; while the wheel is
- * empty it may also move back, after the wall clock was set back. If the base enters a bucket, the
- * bucket is emptied: the call returns its first chunk, and wheel_leave_chunk() the further chunks.
- * The caller schedules their slots again; their .where is unchanged. In all other cases returns
- * CHUNK_NONE.
+ * Move the base to `base_ns`, at most wheel_bound_ns(). The base moves forward. While the wheel is
+ * empty, the base may also move back, after the wall clock was set back. If the base enters a
+ * bucket, the bucket is emptied. The call then returns its first chunk, and wheel_leave_chunk() the
+ * further chunks. The caller schedules their slots again, whose .where is unchanged. In all other
+ * cases returns CHUNK_NONE.
  */
 uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns);
 
-/* Returns the entries of a chunk; there are `*ret_count`. */
+/* Returns the entries of a chunk, and their number in `*ret_count`. */
 static inline const struct timer_due *wheel_chunk_dues(const struct wheel *wheel, uint32_t chunk,
                                                        unsigned *ret_count)
 {
@@ -170,7 +170,7 @@ static inline uint32_t wheel_next_chunk(const struct wheel *wheel, uint32_t chun
 	return wheel->chunks[chunk].next;
 }
 
-/* Free a chunk whose slots are scheduled again. Returns the bucket's next chunk, or CHUNK_NONE. */
+/* Free a chunk whose slots were scheduled again. Returns the bucket's next chunk, or CHUNK_NONE. */
 uint32_t wheel_leave_chunk(struct wheel *wheel, uint32_t chunk);
 
 #endif
