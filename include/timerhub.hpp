@@ -1,61 +1,65 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub for C++17: loop and timeout, hub, queue and timer as objects that close themselves,
- * std::chrono for times, any callable as a callback, std::error_code for errors. Everything is in
- * this header; link with libtimerhub. The header is a layer on timerhub_loop.h and timerhub.h.
- * These two headers document each call, the threads that may make it and the errors that it
- * returns. This header documents only the additions of the layer. For a call that has no method
- * here, native() and handle() return the C object.
+ * timerhub for C++17. Loops, timeouts, hubs, queues and timers are objects that close themselves.
+ * Times are of std::chrono, callbacks are any callables, and errors are std::error_code. The whole
+ * C++ layer is in this header, and a program links with libtimerhub. The layer calls
+ * timerhub_loop.h and timerhub.h. These two C headers document each call, the threads that may make
+ * the call and the errors that the call returns. timerhub.hpp documents only its additions. For C
+ * calls without a method, native() and handle() return the C object.
  *
- * Errors. A call that can fail returns a std::error_code, which is empty or has the errno of the C
- * call in std::system_category(), so that it compares with std::errc
+ * Errors. A call that can fail returns a std::error_code. The std::error_code is empty, or has the
+ * errno of the C call in std::system_category(). So the program can compare it with std::errc
  * (std::errc::result_out_of_range for ERANGE). A call that fails writes no output. The header
- * throws nothing itself, and compiles with -fno-exceptions and -fno-rtti. If a callable throws, the
+ * itself throws nothing, and compiles with -fno-exceptions and -fno-rtti. If a callable throws, the
  * exception leaves dispatch(). If the constructor of a callable throws, the exception leaves the
- * arm call that copies the callable, and the timer is unchanged. In a program built with
- * -fno-exceptions, or with musl, a callable must not end its thread (pthread_exit(3)).
+ * arm call that copies the callable, and the timer does not change. In a program built with
+ * -fno-exceptions, and in a program with musl, a callable must not end its thread
+ * (pthread_exit(3)).
  *
- * Times. A delay is any std::chrono::duration, a deadline any time_point of timerhub::clock. Delays
- * and deadlines are rounded up to nanoseconds. A negative time counts as 0, which is due at once. A
- * time that is too large, or NaN, gives ERANGE.
+ * Times. A delay is any std::chrono::duration, and a deadline is any time_point of timerhub::clock.
+ * Delays and deadlines are rounded up to nanoseconds. A negative time counts as 0, so the timer is
+ * due at once. A call with a time that is too large, or NaN, returns ERANGE.
  *
  * Memory. A callable of at most 8 bytes that is trivially copyable and has a const operator() is
- * stored in the timer's data. Arming such a callable allocates nothing, and each call runs a copy.
- * Examples are a function pointer and a lambda that captures `this`; timerhub::is_small_v tests for
- * it. Any other callable is stored in one block of the heap, and its address does not change.
+ * stored in the timer's data. Arming such a small callable allocates nothing, and each expiry calls
+ * a copy of the callable. A function pointer and a lambda that captures `this` are small callables.
+ * timerhub::is_small_v tells whether a type is a small callable. Any other callable is stored in
+ * one block of the heap, and the address of the callable does not change.
  *
- * Threads. Any number of threads at once may make const calls. The other calls change the object:
- * one thread at a time may make them, while no thread makes a const call. As an exception, a
- * callback may move its own timer while another thread cancels or destroys the timer.
+ * Threads. Any number of threads at once may make const calls on an object. Calls that are not
+ * const change the object. While a thread makes such a call, no other thread may make any call on
+ * the object. As an exception, a callback may move its own timer while another thread cancels or
+ * destroys the timer.
  *
- * Who may free when. When a timer has been destroyed, or cancel() has returned, its callable runs
- * on no other thread and will not run again. The program may then free the data that the callable
- * refers to. The program may free this data inside the timer's own callback too. The callable stays
- * valid until the callback returns, but the callback must not touch the freed data.
+ * Who may free when. When a timer has been destroyed, or cancel() has returned, the timer's
+ * callable runs on no other thread and will not run again. The program may then free the data that
+ * the callable refers to. The program may free this data even inside the timer's own callback. The
+ * callable stays valid until the callback returns, but the callback must not touch the freed data.
  *
- *   - A timer's callback may run on another thread until the timer is destroyed. So declare the
- *     timer as the last member of its class, or call cancel() first in the destructor.
+ *   - A timer's callback may run on another thread until the timer's destructor has returned. So
+ *     declare the timer as the last member of its class, or call cancel() first in the destructor.
  *   - Destroying a timer waits for its callback on another thread. Do not hold a mutex that the
  *     callback locks, and do not destroy two timers in each other's callbacks.
  *   - If several threads dispatch one queue, callbacks of one periodic timer can overlap. Callbacks
- *     of a timer that is moved in its callback can overlap too. If a callback destroys the timer,
- *     the program must make sure that only one callback does so.
+ *     of a timer that is moved in its callback can overlap too. If callbacks destroy the timer, the
+ *     program must make sure that only one callback destroys it.
  *   - A hub outlives its queues and timers. A timer may outlive its queue. Such a timer never
- *     expires, and expires_after() returns ENOENT. Members declared in the order hub, queue, timers
- *     are destroyed in a right order.
- *   - Only dispatch() calls callables. drain() and wait() return events, and the destructor of a
- *     timer does not wait for such an event: never call its fn.
+ *     expires, and expires_after() returns ENOENT. If a class declares its members in the order
+ *     hub, queue, timers, they are destroyed in the right order.
+ *   - Only dispatch() calls callables. drain() and wait() return events without calling them. The
+ *     destructor of a timer does not wait until a returned event is handled. So the program must
+ *     never call the fn of a returned event.
  *
  * A timeout belongs to one thread. When a timeout has been destroyed or removed, its callable will
  * not run again, and the program may free the data that the callable refers to.
  *
- * Lifetime. Timers and timeouts keep their callable after an expiry, for the next expiry. Do not
- * let the callable capture a shared_ptr to the object that has the timer or timeout as a member (in
- * asio `[self = shared_from_this()]` is usual). The object would own the callable, and the callable
- * would own the object. So neither would be freed before cancel() or remove(). Capture `this`
- * instead. The member's destructor withdraws the callable before the object is gone. If the
- * callback may release the last reference to the object, it begins with
- * `const auto self = shared_from_this();`.
+ * Lifetime. Timers and timeouts keep their callable after an expiry, because they may expire again.
+ * Do not let the callable capture a shared_ptr to the object that has the timer or timeout as a
+ * member (in asio `[self = shared_from_this()]` is usual). The object would own the callable, and
+ * the callable would own the object. So the two would not be freed before cancel() or remove().
+ * Capture `this` instead. The destructor of the timer or timeout withdraws the callable before the
+ * object is gone. If the callback may release the last reference to the object, the callback must
+ * begin with `const auto self = shared_from_this();`.
  *
  * Tested by tests/cpp.
  */
@@ -83,21 +87,24 @@
 #include "timerhub.h"
 #include "timerhub_loop.h"
 
-/* Programs use these names in the form timerhub::hub, see the end of this header. */
+/*
+ * Programs use the names of this namespace in the form timerhub::hub. The end of this header
+ * defines that form.
+ */
 namespace timerhub_cpp
 {
 
-/* Returns the error of a call of timerhub.h, which is empty unless `result` is a negative errno. */
+/* Returns the error that `result`, the result of a C call, means; empty if it is not negative. */
 inline std::error_code error(int result) noexcept
 {
 	return result < 0 ? std::error_code(-result, std::system_category()) : std::error_code();
 }
 
 /*
- * The clock of a hub, as a type. The hub chooses its clock at run time (timerhub_config.clock, or a
- * manual clock), so now() is a method of the hub. The conversions copy the count of time units. Use
- * from_steady() and to_steady() with TIMERHUB_CLOCK_MONOTONIC, from_system() and to_system() with
- * TIMERHUB_CLOCK_REALTIME.
+ * The type of a hub's clock. A hub chooses its clock at run time (timerhub_config.clock, or a
+ * manual clock). So now() is a method of the hub, not of this type. The conversions copy the number
+ * of time units. Use from_steady() and to_steady() with TIMERHUB_CLOCK_MONOTONIC, from_system() and
+ * to_system() with TIMERHUB_CLOCK_REALTIME.
  */
 struct clock {
 	using duration = std::chrono::nanoseconds;
@@ -141,12 +148,14 @@ namespace detail
 {
 
 /*
- * This value stands for a time that does not fit into 64 bits. A hub cannot keep such a time, so
- * timerhub.h returns -ERANGE.
+ * `out_of_range` stands for a time that does not fit into 64 bits. No hub accepts such a time, so
+ * the calls of timerhub.h return -ERANGE.
  */
 inline constexpr std::uint64_t out_of_range = UINT64_MAX - 1;
 
-/* Multiply by num / den, and round up. The product num * den fits, because the caller checks it. */
+/*
+ * Multiply `count` by num / den, and round up. The caller checks that num * den fits into 64 bits.
+ */
 constexpr std::uint64_t scale(std::uint64_t count, std::uint64_t num, std::uint64_t den) noexcept
 {
 	const std::uint64_t whole = count / den;
@@ -157,7 +166,7 @@ constexpr std::uint64_t scale(std::uint64_t count, std::uint64_t num, std::uint6
 	return whole * num + part;
 }
 
-/* Returns the nanoseconds of a duration, rounded up; 0 if it is negative. */
+/* Returns the nanoseconds of a duration, rounded up. If the duration is negative, returns 0. */
 template <class Rep, class Period>
 constexpr std::uint64_t to_ns(const std::chrono::duration<Rep, Period> &distance) noexcept
 {
@@ -175,8 +184,8 @@ constexpr std::uint64_t to_ns(const std::chrono::duration<Rep, Period> &distance
 		const real count = distance.count();
 
 		/*
-		 * A hub cannot keep half of the range of 64 bits, so any larger time is out of
-		 * range. The comparison is false for NaN.
+		 * A hub rejects every deadline above half of the range of 64 bits, so this function
+		 * treats a larger count as out of range. For NaN the comparison is false too.
 		 */
 		if (!(count < static_cast<real>(out_of_range / 2) / factor))
 			return out_of_range;
@@ -187,7 +196,7 @@ constexpr std::uint64_t to_ns(const std::chrono::duration<Rep, Period> &distance
 	}
 }
 
-/* Returns a time of the library as a duration; the largest duration stands for never. */
+/* Converts a time of the library to a duration. The largest duration stands for never. */
 constexpr clock::duration from_ns(std::uint64_t ns) noexcept
 {
 	const auto max = static_cast<std::uint64_t>(clock::duration::max().count());
@@ -197,7 +206,7 @@ constexpr clock::duration from_ns(std::uint64_t ns) noexcept
 
 } // namespace detail
 
-/* A delay, interval or timeout. Any std::chrono::duration converts. */
+/* A delay, an interval or a timeout. Any std::chrono::duration converts to it. */
 class delay
 {
       public:
@@ -209,7 +218,7 @@ class delay
 	{
 	}
 
-	/* The duration in ns. A value above 2^63 is out of range. */
+	/* Returns the delay in ns. A result above 2^63 means that the delay was out of range. */
 	constexpr std::uint64_t ns() const noexcept
 	{
 		return ns_;
@@ -219,7 +228,7 @@ class delay
 	std::uint64_t ns_ = 0;
 };
 
-/* A point on a hub's clock. Any time_point of timerhub::clock converts. */
+/* A point in time on a hub's clock. Any time_point of timerhub::clock converts to it. */
 class deadline
 {
       public:
@@ -229,7 +238,9 @@ class deadline
 	{
 	}
 
-	/* The point in time in ns. A value above 2^63 is out of range. */
+	/*
+	 * Returns the deadline in ns. A result above 2^63 means that the deadline was out of range.
+	 */
 	constexpr std::uint64_t ns() const noexcept
 	{
 		return ns_;
@@ -239,17 +250,21 @@ class deadline
 	std::uint64_t ns_;
 };
 
-/* The argument of a callable, if it takes one. */
+/* The argument of a timer's callable, if the callable takes an argument. */
 struct expiry {
-	time_point due; /* the deadline of the timer, or of the first of several periods */
-	/* Number of periods that this call stands for; 1 if the timer is not periodic. */
+	/* the timer's deadline; the first of them if the call stands for several periods */
+	time_point due;
+	/*
+	 * Number of periods that this call of the callable stands for; 1 if the timer is not
+	 * periodic.
+	 */
 	std::uint64_t count;
 };
 
 /*
- * Whether a callable of this type is stored in the timer's data, so that arming does not allocate.
- * A callable that changes its own state, such as a mutable lambda, is not stored there, because
- * each call would begin with a fresh copy.
+ * True if a callable of this type is stored in the timer's data, so that arming does not allocate.
+ * Each call of such a callable runs a new copy of it. So a callable that changes its own state,
+ * such as a mutable lambda, is stored in a block of the heap instead.
  */
 template <class Callable>
 inline constexpr bool is_small_v =
@@ -269,21 +284,21 @@ template <class Callable> void invoke(Callable &callable, const timerhub_event &
 		static_cast<void>(callable());
 }
 
-/* ---- a small callable: its bytes are the timer's data ---- */
+/* ---- a small callable: the timer's data is the bytes of the callable ---- */
 
 template <class Callable> std::uint64_t pack(const Callable &callable) noexcept
 {
 	std::uint64_t data = 0;
 
-	/* An empty callable has one byte without a value. */
+	/* An empty callable has one byte, which has no value to copy. */
 	if constexpr (!std::is_empty_v<Callable>)
 		std::memcpy(&data, &callable, sizeof(callable));
 	return data;
 }
 
 /*
- * A copy of the callable for one call. The copy is on the calling thread's stack, so no other
- * thread can free it.
+ * Holds a copy of a small callable for one call. The copy is on the calling thread's stack, so no
+ * other thread can free the copy.
  */
 template <class Callable> class unpacked
 {
@@ -310,13 +325,13 @@ template <class Callable> void call_small(const timerhub_event *event)
 	invoke(copy.get(), *event);
 }
 
-/* ---- any other callable: it has a block on the heap ---- */
+/* ---- any other callable: a block on the heap holds the callable ---- */
 
 /*
- * The block counts its users: the timer object, and each callback that runs. timerhub_cancel_sync()
- * waits for the callbacks on other threads. When timerhub_cancel_sync() has returned and the timer
- * object has left, the other users are outer callbacks on the same thread. The last user to leave
- * frees the block.
+ * A block on the heap that holds a callable. The block counts its users, which are the timer object
+ * and each callback that runs. timerhub_cancel_sync() waits for the callbacks on other threads.
+ * When timerhub_cancel_sync() has returned and the timer object has left the block, all other users
+ * are callbacks that the same thread is inside. The last user to leave frees the block.
  */
 class block
 {
@@ -327,8 +342,8 @@ class block
 	block &operator=(const block &) = delete;
 
 	/*
-	 * The order is relaxed, because the timer object is still a user, or its canceller waits
-	 * for this callback.
+	 * The memory order is relaxed, because the block cannot be freed during use(). Either the
+	 * timer object is still a user, or its canceller waits for the callback that calls use().
 	 */
 	void use() noexcept
 	{
@@ -336,8 +351,9 @@ class block
 	}
 
 	/*
-	 * The order is acquire and release, because the last user destroys an object that all users
-	 * have touched. timerhub_cancel_sync() also orders the users on other threads.
+	 * The memory order is acquire and release, because the last user destroys the callable that
+	 * all users have touched. timerhub_cancel_sync() also orders the users on other threads
+	 * before the last user.
 	 */
 	void leave() noexcept
 	{
@@ -359,7 +375,10 @@ template <class Callable> class block_of final : public block
 	Callable callable;
 };
 
-/* Keeps a block while its callable runs, even if the callable throws or its thread ends. */
+/*
+ * Makes the running callback a user of the block. The destructor calls leave(), even if the
+ * callable throws or its thread ends.
+ */
 class block_user
 {
       public:
@@ -389,7 +408,7 @@ template <class Callable> void call_block(const timerhub_event *event)
 	invoke(home.callable, *event);
 }
 
-/* A function pointer may be null; timerhub_call() rejects that too. */
+/* Returns false for a null function pointer, which timerhub_call() rejects too. */
 template <class Callable> constexpr bool is_callable(const Callable &callable) noexcept
 {
 	if constexpr (std::is_pointer_v<Callable>)
@@ -401,8 +420,8 @@ template <class Callable> constexpr bool is_callable(const Callable &callable) n
 } // namespace detail
 
 /*
- * A hub is the timer service, and owns a struct timerhub. A hub can be moved: the queues and timers
- * of the hub then belong to the new object.
+ * A hub is a timer service, and owns a struct timerhub. If a hub is moved, its queues and timers
+ * belong to the new object.
  */
 class hub
 {
@@ -427,7 +446,10 @@ class hub
 		close();
 	}
 
-	/* Calls timerhub_open(). A zero `size` is filled in. EBUSY: the hub is open already. */
+	/*
+	 * Calls timerhub_open(). If config.size is 0, open() sets it. EBUSY: the hub is already
+	 * open.
+	 */
 	[[nodiscard]] std::error_code open(timerhub_config config = {}) noexcept
 	{
 		if (hub_)
@@ -438,8 +460,8 @@ class hub
 	}
 
 	/*
-	 * Calls timerhub_close(). The program closes the hub's queues and timers before the hub.
-	 * The call is harmless if the object is not open.
+	 * Calls timerhub_close(). The program must close the hub's queues and timers before the
+	 * hub. If the object is not open, the call does nothing.
 	 */
 	void close() noexcept
 	{
@@ -453,8 +475,8 @@ class hub
 	}
 
 	/*
-	 * Calls timerhub_advance(), for a manual hub. `*ret_next` (may be NULL) is the time of the
-	 * next call, or time_point::max() for never.
+	 * Calls timerhub_advance(), for a manual hub. `*ret_next` (may be NULL) is the time at
+	 * which the program must call advance() next, or time_point::max() for never.
 	 */
 	std::error_code advance(deadline now, time_point *ret_next = nullptr) const noexcept
 	{
@@ -468,13 +490,13 @@ class hub
 		return error(result);
 	}
 
-	/* Calls timerhub_wake_fd(): returns a descriptor or a negative errno. */
+	/* Calls timerhub_wake_fd(), and returns its result: a descriptor or a negative errno. */
 	int wake_fd() const noexcept
 	{
 		return timerhub_wake_fd(hub_);
 	}
 
-	/* Calls timerhub_owner_tid(): returns a thread id or a negative errno. */
+	/* Calls timerhub_owner_tid(), and returns its result: a thread id or a negative errno. */
 	int owner_tid() const noexcept
 	{
 		return timerhub_owner_tid(hub_);
@@ -486,7 +508,10 @@ class hub
 		return error(timerhub_stats(hub_, &ret_stats));
 	}
 
-	/* Returns the hub for the calls of timerhub.h; nullptr if it is not open. */
+	/*
+	 * Returns the C object of the hub, for the calls of timerhub.h; nullptr if the hub is not
+	 * open.
+	 */
 	timerhub *native() const noexcept
 	{
 		return hub_;
@@ -497,8 +522,8 @@ class hub
 };
 
 /*
- * A queue has the expired timers, and owns a struct timerhub_queue. A queue can be moved: the
- * timers of the queue then belong to the new object.
+ * A queue holds expired timers, and owns a struct timerhub_queue. If a queue is moved, its timers
+ * belong to the new object.
  */
 class queue
 {
@@ -523,7 +548,7 @@ class queue
 		close();
 	}
 
-	/* Calls timerhub_queue_open(). EBUSY: the queue is open already. */
+	/* Calls timerhub_queue_open(). EBUSY: the queue is already open. */
 	[[nodiscard]] std::error_code open(const hub &of) noexcept
 	{
 		return queue_ ? error(-EBUSY)
@@ -531,9 +556,9 @@ class queue
 	}
 
 	/*
-	 * Calls timerhub_queue_close(). A callback of this queue must not call it. No other thread
-	 * may be inside a call on the queue. To end workers, stop() the queue and join the workers
-	 * first. Harmless if not open.
+	 * Calls timerhub_queue_close(). A callback of this queue must not close the queue. No other
+	 * thread may be inside a call on the queue. To end worker threads, call stop(), and join
+	 * the threads before close(). If the queue is not open, the call does nothing.
 	 */
 	void close() noexcept
 	{
@@ -541,8 +566,8 @@ class queue
 	}
 
 	/*
-	 * Calls timerhub_queue_fd(): returns the eventfd or a negative errno. The program may poll
-	 * the eventfd, and must not close it.
+	 * Calls timerhub_queue_fd(), and returns the eventfd or a negative errno. The program may
+	 * poll the eventfd, and must not close the eventfd.
 	 */
 	int fd() const noexcept
 	{
@@ -550,9 +575,10 @@ class queue
 	}
 
 	/*
-	 * Calls timerhub_dispatch(): call up to `max` callables on this thread. `*ret_count` (may
-	 * be NULL) is their number. If a callable throws, the exception leaves this call. The event
-	 * of this callable counts as delivered, and the other events stay in the queue.
+	 * Calls timerhub_dispatch(), which calls up to `max` callables on this thread. `*ret_count`
+	 * (may be NULL) is the number of called callables. If a callable throws, the exception
+	 * leaves dispatch(). The event of the callable counts as delivered, and later events stay
+	 * in the queue.
 	 */
 	std::error_code dispatch(unsigned max = 64, unsigned *ret_count = nullptr) const
 	{
@@ -560,8 +586,8 @@ class queue
 	}
 
 	/*
-	 * Calls timerhub_drain(): for timers that were armed by the calls of timerhub.h with a
-	 * number as their data. Never call the fn of a returned event.
+	 * Calls timerhub_drain(). Use drain() only for timers that were armed by the calls of
+	 * timerhub.h, with a number as their data. Never call the fn of a returned event.
 	 */
 	std::error_code drain(timerhub_event *events, unsigned max,
 	                      unsigned &ret_count) const noexcept
@@ -570,8 +596,9 @@ class queue
 	}
 
 	/*
-	 * Calls timerhub_wait(), for the same timers as drain(): block until there is an event, or
-	 * at most for `timeout`. If `timeout` is too large, the wait has no limit.
+	 * Calls timerhub_wait(), which blocks until the queue has an event, or at most for
+	 * `timeout`. Use wait() only for timers that were armed by the calls of timerhub.h. If
+	 * `timeout` is out of range, the wait has no limit.
 	 */
 	std::error_code wait(timerhub_event *events, unsigned max,
 	                     unsigned &ret_count) const noexcept
@@ -585,22 +612,22 @@ class queue
 		return counted(timerhub_wait(queue_, events, max, timeout.ns()), &ret_count);
 	}
 
-	/* Calls timerhub_queue_stop(): from now on wait() does not block. */
+	/* Calls timerhub_queue_stop(). From now on wait() does not block. */
 	void stop() const noexcept
 	{
 		timerhub_queue_stop(queue_);
 	}
 
-	/* Calls timerhub_interrupt(): every wait() that now blocks returns ECANCELED. */
+	/* Calls timerhub_interrupt(). Every wait() that blocks now returns ECANCELED. */
 	void interrupt() const noexcept
 	{
 		timerhub_interrupt(queue_);
 	}
 
 	/*
-	 * Calls timerhub_call(): call a small callable once, `after` from now. No object owns the
-	 * callable. `*ret_timer` (may be NULL) is for the calls of timerhub.h. Errors: ERANGE, or
-	 * EINVAL for a null function pointer.
+	 * Arms a one-shot timer that calls a small callable `after` from now. No object owns the
+	 * callable. `*ret_timer` (may be NULL) is for the calls of timerhub.h. Errors are those of
+	 * timerhub_arm(), and EINVAL for a null function pointer.
 	 */
 	template <class Callable>
 	[[nodiscard]] std::error_code call_after(delay after, const Callable &callable,
@@ -612,7 +639,10 @@ class queue
 		return call_small(after, stored(callable), ret_timer);
 	}
 
-	/* Returns the queue for the calls of timerhub.h; nullptr if it is not open. */
+	/*
+	 * Returns the C object of the queue, for the calls of timerhub.h; nullptr if the queue is
+	 * not open.
+	 */
 	timerhub_queue *native() const noexcept
 	{
 		return queue_;
@@ -626,7 +656,8 @@ class queue
 		return error(result);
 	}
 
-	friend class loop; /* a loop closes its queue itself */
+	/* timerhub_loop_close() closes a loop's queue, so class loop must clear `queue_` */
+	friend class loop;
 
 	template <class Callable>
 	std::error_code call_small(delay after, const Callable &callable,
@@ -647,22 +678,23 @@ class queue
 };
 
 /*
- * A timer and its callable. dispatch() on its queue calls the callable at the deadline, with a
- * timerhub::expiry if it takes one. An armed timer keeps its place in the hub until it is cancelled
- * or destroyed: after its expiry it idles (TIMERHUB_KEEP) until expires_after() or expires_at()
- * moves it. So an idle timeout is a member that is armed once, and moved at each sign of life. An
- * idle timer is one of the timers_max that may be live in a hub.
+ * A timer and its callable. After the deadline, dispatch() on the timer's queue calls the callable,
+ * with a timerhub::expiry if the callable takes one. An armed timer keeps its slot in the hub until
+ * it is cancelled or destroyed. After its expiry the timer is idle (TIMERHUB_KEEP) until
+ * expires_after() or expires_at() moves it. So a connection can have its timeout as a member, arm
+ * the timer once, and move it with each message. An idle timer counts as one of the timers_max
+ * timers that may be live in a hub.
  *
- * A timer may be moved to another object while it is armed, even inside its own callback. The
- * callable of a moved timer keeps its address. If the callable refers to the old object, the
- * callable must not run.
+ * A timer may be moved to another timer object while it is armed, even inside its own callback. The
+ * callable of a moved timer keeps its address. If the callable refers to the old timer object, the
+ * callable must not run after the move.
  *
- * The arm calls first cancel the timer that was armed here before. An arm call returns EAGAIN,
+ * An arm call first cancels the timer that this object armed before. An arm call returns EAGAIN,
  * EINVAL or ERANGE like timerhub_arm(), or ENOMEM. If an arm call returns an error, the timer is
  * not armed. With `slack` the timer may expire anywhere in [deadline, deadline + slack].
  *
- * An arm call does not touch the object once the timer can expire, so the callback may destroy it
- * even if the arm call has not yet returned on its thread.
+ * When the timer can expire, the arm call no longer touches the timer object. So the callback may
+ * destroy the object even if the arm call has not yet returned on another thread.
  */
 class timer
 {
@@ -674,14 +706,14 @@ class timer
 		swap(other);
 	}
 
-	/* Cancel the timer that was armed here before. */
+	/* Cancel the timer that this object armed before, and take over the timer of `other`. */
 	timer &operator=(timer &&other) noexcept
 	{
 		timer(std::move(other)).swap(*this);
 		return *this;
 	}
 
-	/* Does the same as cancel(). */
+	/* Cancels the timer like cancel(), and waits for its callback on another thread. */
 	~timer()
 	{
 		cancel();
@@ -712,7 +744,10 @@ class timer
 		           std::forward<Callable>(callable));
 	}
 
-	/* Arm the timer without a deadline: it waits for expires_after() or expires_at(). */
+	/*
+	 * Arm the timer without a deadline. It does not expire before expires_after() or
+	 * expires_at().
+	 */
 	template <class Callable>
 	[[nodiscard]] std::error_code arm_never(const queue &on, Callable &&callable,
 	                                        delay slack = {})
@@ -722,9 +757,9 @@ class timer
 	}
 
 	/*
-	 * Arm a periodic timer: it expires after one interval, and then after each further
-	 * interval. expires_after() and expires_at() start the periods again. The call also returns
-	 * EINVAL if the interval is 0 or negative.
+	 * Arm a periodic timer, which expires after one interval, and then after each further
+	 * interval. expires_after() and expires_at() start the periods again. If the interval is 0
+	 * or negative, arm_every() returns EINVAL.
 	 */
 	template <class Callable>
 	[[nodiscard]] std::error_code arm_every(const queue &on, delay interval,
@@ -741,8 +776,8 @@ class timer
 	}
 
 	/*
-	 * Calls timerhub_rearm(): move the timer to `after` from now; an expiry not yet delivered
-	 * is withdrawn. Any thread may call, and the timer's own callback too; lock-free.
+	 * Calls timerhub_rearm(), which moves the timer to `after` from now. An expiry that is not
+	 * yet delivered is withdrawn. Any thread and the timer's own callback may call; lock-free.
 	 * `*ret_idled` (may be NULL) says whether the timer's last expiry had been delivered.
 	 * Errors: ENOENT if the timer is not armed or the queue is closed, or ERANGE.
 	 */
@@ -751,15 +786,15 @@ class timer
 		return rearm(after.ns(), 0, ret_idled);
 	}
 
-	/* Like expires_after(), but to a point on the hub's clock. */
+	/* Like expires_after(), but moves the timer to a point in time on the hub's clock. */
 	std::error_code expires_at(deadline at, bool *ret_idled = nullptr) const noexcept
 	{
 		return rearm(at.ns(), TIMERHUB_ABSOLUTE, ret_idled);
 	}
 
 	/*
-	 * Like expires_after(), but without a deadline. The timer stays armed. The call does not
-	 * wait for a callback that runs now.
+	 * Like expires_after(), but removes the timer's deadline. The timer stays armed. The call
+	 * does not wait for a callback that runs now.
 	 */
 	std::error_code expires_never(bool *ret_idled = nullptr) const noexcept
 	{
@@ -767,8 +802,9 @@ class timer
 	}
 
 	/*
-	 * Calls timerhub_remaining(): the time until the deadline. clock::duration::max() means
-	 * that the timer has no deadline or is idle. Returns ENOENT as expires_after() does.
+	 * Calls timerhub_remaining(), which stores the time until the deadline in `ret_remaining`.
+	 * clock::duration::max() means that the timer has no deadline or is idle. The call returns
+	 * ENOENT if the timer is not armed or the queue is closed.
 	 */
 	std::error_code remaining(clock::duration &ret_remaining) const noexcept
 	{
@@ -781,24 +817,25 @@ class timer
 	}
 
 	/*
-	 * Calls timerhub_cancel_sync(). After the call, with any result, the callable runs on no
-	 * other thread and will not run again. The callable is destroyed before cancel()
-	 * returns; inside the timer's own callback, when the callback returns. The call blocks
-	 * while the callback runs on another thread. Errors: ENOENT if the timer is not armed or
-	 * the queue is closed, or EOWNERDEAD.
+	 * Calls timerhub_cancel_sync(). After the call, whatever its result, the callable runs on
+	 * no other thread and will not run again. The callable is destroyed before cancel()
+	 * returns. Inside the timer's own callback, the callable is destroyed when the callback
+	 * returns. The call blocks while the callback runs on another thread. Errors: ENOENT if the
+	 * timer is not armed or the queue is closed, or EOWNERDEAD.
 	 */
 	std::error_code cancel() noexcept
 	{
 		if (!handle_)
 			return error(-ENOENT);
 		/*
-		 * Change the handle after the wait, because the callback on another thread may read
-		 * it.
+		 * The callback on another thread may read `handle_`. So change it after the wait.
 		 */
 		const int result = timerhub_cancel_sync(hub_, handle_);
 
 		handle_ = 0;
-		/* Release the block last, because the callable may own this timer. */
+		/*
+		 * The destructor of the callable may destroy this timer. So release the block last.
+		 */
 		if (block_)
 			block_->leave();
 		return error(result);
@@ -806,8 +843,8 @@ class timer
 
 	/*
 	 * Returns the handle for timerhub_rearm_many() and similar calls, or 0 if the timer is not
-	 * armed. Only cancel() may cancel the timer, because the object does not notice another
-	 * canceller.
+	 * armed. The object does not notice if another call cancels the timer. So only cancel() may
+	 * cancel it.
 	 */
 	timerhub_timer handle() const noexcept
 	{
@@ -828,8 +865,8 @@ class timer
 	}
 
 	/*
-	 * Take over the callable before cancel(), because cancel() may destroy the callable, or its
-	 * constructor may throw.
+	 * Copy or move the callable before cancel(). The constructor of the callable may throw, and
+	 * cancel() may destroy the callable that the argument refers to.
 	 */
 	template <class Callable>
 	std::error_code arm(const queue &on, timerhub_spec spec, Callable &&callable)
@@ -859,8 +896,9 @@ class timer
 	}
 
 	/*
-	 * The callback may run on another thread before timerhub_arm() returns, and read the
-	 * members. So this function sets the members before timerhub_arm(), which sets the handle.
+	 * The callback may run on another thread before timerhub_arm() returns, and may read the
+	 * members. So begin() sets `hub_` and `block_` before it calls timerhub_arm(), which sets
+	 * `handle_`.
 	 */
 	std::error_code begin(const queue &on, const timerhub_spec &spec,
 	                      detail::block *home) noexcept
@@ -885,19 +923,23 @@ class timer
 		return error(result);
 	}
 
-	/* Handle of the timer; 0: not armed, and the other members are invalid. */
+	/*
+	 * Handle of the timer. If it is 0, the timer is not armed and the other members are
+	 * invalid.
+	 */
 	timerhub_timer handle_ = 0;
 	timerhub *hub_ = nullptr; /* the hub of the queue that the timer was armed on */
-	/* The block of the callable; NULL: the callable is small. */
+	/* The heap block that holds the callable; NULL: the callable is small. */
 	detail::block *block_ = nullptr;
 };
 
 /*
- * A loop has the timeouts of one event loop, and owns a struct timerhub_loop. The program must call
- * turn() in every turn of its event loop, right before the loop blocks. Timeouts expire only inside
- * turn(). The thread that opened the loop makes all calls, except queue().
+ * A loop holds the timeouts of one event loop, and owns a struct timerhub_loop. The program must
+ * call turn() in every turn of its event loop, right before the loop blocks. Timeouts expire only
+ * inside turn(). Only the thread that opened the loop may make calls. As an exception, any thread
+ * may call queue().
  *
- * A loop can be moved: the timeouts of the loop then belong to the new object.
+ * If a loop is moved, its timeouts belong to the new object.
  */
 class loop
 {
@@ -925,15 +967,15 @@ class loop
 	}
 
 	/*
-	 * timerhub_loop_open() without a hub; a zero `size` is filled in. EBUSY: the loop is open
-	 * already.
+	 * Calls timerhub_loop_open() without a hub. If config.size is 0, open() sets it. EBUSY: the
+	 * loop is already open.
 	 */
 	[[nodiscard]] std::error_code open(timerhub_loop_config config = {}) noexcept
 	{
 		return open_on(nullptr, config);
 	}
 
-	/* timerhub_loop_open() with a hub. The call also returns EINVAL if the hub is not open. */
+	/* Calls timerhub_loop_open() with a hub. If the hub is not open, open() returns EINVAL. */
 	[[nodiscard]] std::error_code open(const hub &of, timerhub_loop_config config = {}) noexcept
 	{
 		return of.native() ? open_on(of.native(), config) : error(-EINVAL);
@@ -941,24 +983,25 @@ class loop
 
 	/*
 	 * Calls timerhub_loop_close(). Close the loop before its hub. A callback may close its
-	 * loop. The timeouts of a closed loop are removed, and may be destroyed later. The call is
-	 * harmless if the object is not open.
+	 * loop. Closing removes the loop's timeouts. The timeout objects may be destroyed later. If
+	 * the loop is not open, the call does nothing.
 	 */
 	void close() noexcept
 	{
-		queue_.queue_ = nullptr; /* the loop closes the queue */
+		queue_.queue_ = nullptr; /* timerhub_loop_close() closes the queue */
 		timerhub_loop_close(std::exchange(loop_, nullptr));
 	}
 
-	/* Calls timerhub_loop_fd(): returns a descriptor to poll, or a negative errno. */
+	/* Calls timerhub_loop_fd(), and returns a descriptor to poll, or a negative errno. */
 	int fd() const noexcept
 	{
 		return timerhub_loop_fd(loop_);
 	}
 
 	/*
-	 * Calls timerhub_loop_timeout(): returns how long the program may block. The result 0 means
-	 * not at all, and clock::duration::max() means until a descriptor is ready.
+	 * Calls timerhub_loop_timeout(), and returns how long the program may block. If the result
+	 * is 0, the program must not block. If the result is clock::duration::max(), the program
+	 * may block until a descriptor is ready.
 	 */
 	clock::duration timeout() const noexcept
 	{
@@ -966,9 +1009,9 @@ class loop
 	}
 
 	/*
-	 * Calls timerhub_loop_turn(): call the callables that are due; `*ret_count` (may be NULL)
-	 * is their number. If a callable throws, the exception leaves this call, and the next turn
-	 * continues with the next callable.
+	 * Calls timerhub_loop_turn(), which calls the callables that are due. `*ret_count` (may be
+	 * NULL) is the number of called callables. If a callable throws, the exception leaves
+	 * turn(), and the next turn continues with the next callable.
 	 */
 	std::error_code turn(unsigned *ret_count = nullptr) const
 	{
@@ -979,23 +1022,26 @@ class loop
 		return error(result);
 	}
 
-	/* Calls timerhub_loop_now(): returns the last turn's reading of the clock. */
+	/* Calls timerhub_loop_now(), and returns the last turn's reading of the clock. */
 	time_point now() const noexcept
 	{
 		return time_point(detail::from_ns(timerhub_loop_now(loop_)));
 	}
 
 	/*
-	 * Calls timerhub_loop_queue(): any thread may arm timers on it, and turn() calls their
-	 * callables. The program uses this queue only for arming. If the loop has no hub, the queue
-	 * is not open.
+	 * Returns the queue of timerhub_loop_queue(). Any thread may arm timers on this queue, and
+	 * turn() calls their callables. The program must use this queue only to arm timers. If the
+	 * loop has no hub, the queue is not open.
 	 */
 	const timerhub_cpp::queue &queue() const noexcept
 	{
 		return queue_;
 	}
 
-	/* Returns the loop for the calls of timerhub_loop.h; nullptr if it is not open. */
+	/*
+	 * Returns the C object of the loop, for the calls of timerhub_loop.h; nullptr if the loop
+	 * is not open.
+	 */
 	timerhub_loop *native() const noexcept
 	{
 		return loop_;
@@ -1015,19 +1061,25 @@ class loop
 	}
 
 	timerhub_loop *loop_ = nullptr;
-	timerhub_cpp::queue queue_; /* queue of the loop; not closed through this object */
+	/* queue of the loop; timerhub_loop_close() closes the queue, not this object */
+	timerhub_cpp::queue queue_;
 };
 
 namespace detail
 {
 
-/* Replaces `out_of_range`, which a loop would accept, by a time that a loop rejects. */
+/*
+ * Replaces the time `out_of_range`, which a loop would accept, by UINT64_MAX, which a loop rejects.
+ */
 constexpr std::uint64_t of_loop(std::uint64_t ns) noexcept
 {
 	return ns == out_of_range ? UINT64_MAX : ns;
 }
 
-/* The base of every timeout. The callback casts from it to the object. */
+/*
+ * The base class of every timeout. The C callback casts a pointer to this base to the timeout
+ * object.
+ */
 class timeout_base : protected timerhub_timeout
 {
       public:
@@ -1035,22 +1087,28 @@ class timeout_base : protected timerhub_timeout
 	timeout_base &operator=(const timeout_base &) = delete;
 
 	/*
-	 * Calls timerhub_timeout_set(): set or move the timeout to `after` from now; its own
-	 * callable may make this call. Errors: ERANGE, EINVAL if the timeout is not added, or
-	 * EPERM.
+	 * Calls timerhub_timeout_set(), which sets or moves the timeout to `after` from now. The
+	 * timeout's own callable may call set(). Errors: ERANGE, EPERM, or EINVAL if the timeout is
+	 * not added.
 	 */
 	std::error_code set(delay after) noexcept
 	{
 		return error(timerhub_timeout_set(loop_, this, of_loop(after.ns())));
 	}
 
-	/* Calls timerhub_timeout_set_at(): like set(), but to a point on the loop's clock. */
+	/*
+	 * Calls timerhub_timeout_set_at(). Like set(), but with a point in time on the loop's
+	 * clock.
+	 */
 	std::error_code set_at(timerhub_cpp::deadline at) noexcept
 	{
 		return error(timerhub_timeout_set_at(loop_, this, of_loop(at.ns())));
 	}
 
-	/* Calls timerhub_timeout_stop(); `*ret_was_set` (may be NULL) says whether it was set. */
+	/*
+	 * Calls timerhub_timeout_stop(). `*ret_was_set` (may be NULL) says whether the timeout was
+	 * set.
+	 */
 	std::error_code stop(bool *ret_was_set = nullptr) noexcept
 	{
 		const int result = timerhub_timeout_stop(loop_, this);
@@ -1066,19 +1124,26 @@ class timeout_base : protected timerhub_timeout
 		return timerhub_timeout_is_set(this) > 0;
 	}
 
-	/* Calls timerhub_timeout_deadline(). time_point::max() means not set. */
+	/*
+	 * Calls timerhub_timeout_deadline(). time_point::max() means that the timeout is not set.
+	 */
 	time_point expires() const noexcept
 	{
 		return time_point(from_ns(timerhub_timeout_deadline(this)));
 	}
 
-	/* Returns whether the timeout is between add() and remove(), or the close of the loop. */
+	/*
+	 * Returns whether the timeout was added, and was neither removed nor its loop closed since.
+	 */
 	bool is_added() const noexcept
 	{
 		return owner != 0;
 	}
 
-	/* Returns the timeout for the calls of timerhub_loop.h, except add and remove. */
+	/*
+	 * Returns the C object of the timeout, for all calls of timerhub_loop.h except add and
+	 * remove.
+	 */
 	timerhub_timeout *native() noexcept
 	{
 		return this;
@@ -1098,8 +1163,8 @@ class timeout_base : protected timerhub_timeout
 	}
 
 	/*
-	 * A closed loop has removed the timeout. If the remove fails for another reason, the loop
-	 * would call freed memory.
+	 * Removes the timeout, unless its loop is closed and has removed it. If the remove fails, a
+	 * later callback would use freed memory, so the program ends.
 	 */
 	void remove_for_good() noexcept
 	{
@@ -1113,16 +1178,18 @@ class timeout_base : protected timerhub_timeout
 } // namespace detail
 
 /*
- * A timeout of a loop and its callable, which takes no argument. Make it a member of the session
- * object, as timerhub_timeout is a field in C. The loop's thread calls all methods and the
- * destructor. The destructor removes the timeout; on another thread it calls std::terminate(). A
- * timeout can be neither copied nor moved. A timeout never allocates.
+ * A timeout of a loop and its callable, which takes no argument. A program can make the timeout a
+ * member of its session object, as struct timerhub_timeout is a field in C. Only the loop's thread
+ * may call the methods and the destructor. The destructor removes the timeout. On another thread
+ * the destructor calls std::terminate(). A timeout can be neither copied nor moved. A timeout never
+ * allocates.
  *
- * timeout<> takes any small callable (is_small_v), such as a lambda that captures `this`, and takes
- * 48 bytes. timeout<Callable> takes a Callable of any size and stores it in the object.
+ * timeout<> has 48 bytes, and accepts any small callable (is_small_v), such as a lambda that
+ * captures `this`. timeout<Callable> accepts a Callable of any size, and stores the callable in the
+ * timeout object.
  *
- * The callable may destroy the timeout, and the object that has it as a member. The callable stays
- * valid until it returns, but must not touch memory that it has freed.
+ * The callable may destroy the timeout, and the object that has the timeout as a member. The
+ * callable stays valid until it returns, but it must not touch the destroyed objects.
  */
 template <class Callable = void> class timeout final : public detail::timeout_base
 {
@@ -1140,9 +1207,9 @@ template <class Callable = void> class timeout final : public detail::timeout_ba
 	}
 
 	/*
-	 * Calls timerhub_timeout_add(): the timeout is not set yet. Errors: EAGAIN, EEXIST, EPERM,
-	 * or EINVAL for a null function pointer or a loop that is not open. If the callable's
-	 * constructor throws, the exception leaves this call, and the timeout is not added.
+	 * Calls timerhub_timeout_add(). An added timeout is not set yet. Errors: EAGAIN, EEXIST,
+	 * EPERM, or EINVAL for a null function pointer or a loop that is not open. If the
+	 * callable's constructor throws, the exception leaves add(), and the timeout is not added.
 	 */
 	template <class From> [[nodiscard]] std::error_code add(const loop &on, From &&callable)
 	{
@@ -1159,9 +1226,9 @@ template <class Callable = void> class timeout final : public detail::timeout_ba
 	}
 
 	/*
-	 * Calls timerhub_timeout_remove(), and destroy the callable. A callable that runs now is
-	 * destroyed when it returns. Errors: EINVAL if the timeout is not added or the loop is
-	 * closed, or EPERM.
+	 * Calls timerhub_timeout_remove(), and destroys the callable. A callable that runs now is
+	 * destroyed when it returns. Errors: EPERM, or EINVAL if the timeout is not added or the
+	 * loop is closed.
 	 */
 	std::error_code remove() noexcept
 	{
@@ -1173,13 +1240,15 @@ template <class Callable = void> class timeout final : public detail::timeout_ba
 	}
 
       private:
-	/* Holds the callable on the stack while it runs, so that the object may be destroyed. */
+	/*
+	 * Holds the callable on the stack while it runs. So the callable may destroy the timeout.
+	 */
 	class run
 	{
 	      public:
 		/*
-		 * The function is not inlined, because gcc 14 would warn that `running_` may
-		 * outlive this object.
+		 * The constructor is not inlined, because gcc 14 would warn that the timeout's
+		 * `running_` may outlive the object of class run.
 		 */
 		[[gnu::noinline]] explicit run(timeout &home) noexcept
 		    : callable(std::move(*home.callable_)), home_(&home)
@@ -1200,8 +1269,8 @@ template <class Callable = void> class timeout final : public detail::timeout_ba
 		run &operator=(const run &) = delete;
 
 		/*
-		 * If the timeout is destroyed or has another callable, the callable is not put
-		 * back.
+		 * Do not put the callable back into the timeout, because the timeout is destroyed
+		 * or has another callable.
 		 */
 		void leave() noexcept
 		{
@@ -1221,7 +1290,10 @@ template <class Callable = void> class timeout final : public detail::timeout_ba
 		static_cast<void>(running.callable());
 	}
 
-	/* The callable may own this timeout, so touch no member after the callable is destroyed. */
+	/*
+	 * Destroys the callable. The callable's destructor may destroy this timeout, so drop()
+	 * touches no member after that.
+	 */
 	void drop() noexcept
 	{
 		if (running_)
@@ -1233,9 +1305,10 @@ template <class Callable = void> class timeout final : public detail::timeout_ba
 		callable_.reset();
 	}
 
-	/* The callable; empty: the timeout is not added, or the callable runs. */
+	/* The callable; empty while the callable runs, and while the timeout is not added. */
 	std::optional<Callable> callable_;
-	run *running_ = nullptr; /* the run that will put the callable back */
+	/* the running call of the callable; NULL: the callable does not run */
+	run *running_ = nullptr;
 };
 
 template <> class timeout<void> final : public detail::timeout_base
@@ -1278,15 +1351,15 @@ template <> class timeout<void> final : public detail::timeout_base
 		static_cast<void>(copy.get()());
 	}
 
-	std::uint64_t data_ = 0; /* the bytes of the callable */
+	std::uint64_t data_ = 0; /* the bytes of the small callable */
 };
 
 } // namespace timerhub_cpp
 
 /*
- * The names that programs use. A namespace cannot have the name of a struct. So these names are
- * members of the C header's struct timerhub, which has no members outside the library. A program
- * cannot make an object of it: only timerhub_open() returns pointers to it.
+ * The names that programs use, such as timerhub::hub. A namespace cannot have the name of a struct.
+ * So the names are members of struct timerhub, which timerhub.h only declares. A program cannot
+ * make an object of struct timerhub. Only timerhub_open() returns pointers to struct timerhub.
  */
 struct timerhub {
 	using clock = timerhub_cpp::clock;
@@ -1304,10 +1377,7 @@ struct timerhub {
 	template <class Callable>
 	static constexpr bool is_small_v = timerhub_cpp::is_small_v<Callable>;
 
-	/*
-	 * Returns the error of a call of timerhub.h, which is empty unless `result` is a negative
-	 * errno.
-	 */
+	/* Returns the error that `result`, the result of a C call, means; empty if not negative. */
 	static std::error_code error(int result) noexcept
 	{
 		return timerhub_cpp::error(result);

@@ -130,14 +130,14 @@ struct timerhub_relay_stats {
 	uint64_t looks_empty;
 	/* If this process serves: number of messages that a task is due before its next poll. */
 	uint64_t bells;
-	/* If this process serves: its rank. Rank 0 polls first, each next rank after a longer delay. */
+	/* If this process serves: its rank. Rank 0 polls first, and higher ranks poll later. */
 	uint64_t rank;
 	uint64_t connects; /* of this process: number of connections to servers */
 	/* Of this process: number of calls sent again because a connection was lost. */
 	uint64_t in_doubt;
 	/*
-	 * For the tasks that this process has moved into the stream: the time of the move minus the
-	 * due time, on Redis's clock. The buckets are as in timerhub_stats.
+	 * Histogram of the time at which this process moved a task into the stream, minus the
+	 * task's due time, on Redis's clock. The buckets are as in timerhub_stats.
 	 */
 	uint64_t lateness[TIMERHUB_LATENESS_BUCKETS];
 	uint64_t reserved[16];
