@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See fresh.h. Invariant: a timeout that is set is scheduled no later than its deadline, or it is
- * in `fresh`, or its place is in the list. A timeout is at most once in `fresh`, and its place at
- * most once in the list. Tested by tests/unit/test_loop.c.
+ * Implements fresh.h: moves the deadlines of the array `fresh` on, and schedules the timeouts of
+ * the list. Invariant: a timeout that is set is scheduled no later than its deadline, or the
+ * timeout is in `fresh`, or its place is in the list. A timeout is at most once in `fresh`, and its
+ * place at most once in the list. Tested by tests/unit/test_loop.c.
  */
 #include "loop/fresh.h"
 
 #include "loop/round_to_grid.h"
 #include "loop/scheduling.h"
 
-#define FRESH_AHEAD 12 /* distance, in entries of the list, at which memory is fetched in advance */
+#define FRESH_AHEAD 12 /* memory is prefetched this number of list entries in advance */
 
 void fresh_list(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {
@@ -20,9 +21,9 @@ void fresh_list(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 }
 
 /*
- * Returns the deadline of a delay that counts from now; the deadline is below UINT64_MAX. The
- * function is used for deadlines near the end of time, and for all deadlines after a wall clock was
- * set back.
+ * Returns the deadline of a delay that counts from `now_ns`. The result is below UINT64_MAX.
+ * fresh_move_on() calls fresh_far_ns() for deadlines near UINT64_MAX, and for all deadlines after
+ * the wall clock was set back.
  */
 static uint64_t fresh_far_ns(uint64_t delay_ns, uint64_t now_ns)
 {
@@ -30,8 +31,8 @@ static uint64_t fresh_far_ns(uint64_t delay_ns, uint64_t now_ns)
 }
 
 /*
- * List the timeouts that callbacks have set. While a turn runs, loop_recheck() skips listed
- * timeouts.
+ * Put the timeouts that callbacks have set into the list. While a turn runs, loop_recheck() skips
+ * listed timeouts.
  */
 static void fresh_list_all(struct timerhub_loop *loop)
 {
@@ -79,8 +80,8 @@ void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 }
 
 /*
- * Schedule a timeout that was set since it was last scheduled. The whole length of the timeout
- * remains.
+ * Schedule a timeout that was set since it was last scheduled. The remaining time is the whole
+ * length of the timeout, so choose the timeout's grid by the remaining time.
  */
 static void fresh_file_one(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {
@@ -91,7 +92,10 @@ static void fresh_file_one(struct timerhub_loop *loop, struct timerhub_timeout *
 	loop_file(loop, timeout, shift);
 }
 
-/* Fetch the memory that later entries of the list touch, since a long list is not in the cache. */
+/*
+ * Prefetch the memory that later entries of the list need. The memory of a long list is not in the
+ * cache.
+ */
 CPU_FETCHES void fresh_fetch(const struct timerhub_loop *loop, uint32_t i)
 {
 	if (i + 2 * FRESH_AHEAD < loop->listed_count) {

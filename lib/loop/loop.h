@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares the loop with all its parts. open.c opens, closes and answers questions; timeouts.c
- * adds, removes, sets and stops timeouts; turn.c expires them.
+ * Declares struct timerhub_loop with all its parts. open.c opens and closes loops. timeouts.c adds,
+ * removes, sets and stops timeouts. turn.c expires timeouts.
  */
 #ifndef TIMERHUB_LOOP_INSIDE_H
 #define TIMERHUB_LOOP_INSIDE_H
@@ -13,25 +13,30 @@
 #include "loop/wake.h"
 #include "schedule/schedule.h"
 
-/* A page that the kernel zeroes in a forked child. */
+/* A page that the kernel sets to zero in a forked child process. */
 struct loop_living {
 	uint32_t is_parent; /* 1 in the process that opened the loop */
 };
 
 struct timerhub_loop {
-	/* The loop's first member, because the inline calls use it. */
+	/* The inline calls use `front`, so it must be the first member of the loop. */
 	struct timerhub_loop_front front;
-	uint64_t thread;     /* identifies the thread that opened the loop */
+	uint64_t thread;     /* number of the thread that opened the loop, from loop_thread() */
 	uint64_t turn_ns;    /* the last turn's last reading of the clock */
-	uint64_t next_ns;    /* the schedule's first time, or an earlier time */
+	uint64_t next_ns;    /* time of the first schedule entry, or an earlier time */
 	uint64_t timeout_ns; /* how long the program may block, counted from turn_ns */
-	/* Places whose timeouts may be scheduled too late; a place is here at most once. */
+	/*
+	 * The list: places whose timeouts may be scheduled too late. A place is listed at most
+	 * once.
+	 */
 	uint32_t *listed;
 	uint32_t listed_count;
-	uint32_t first;  /* the place scheduled at next_ns; SLOT_NONE: none, or not known */
-	bool is_stirred; /* schedule entries have changed since next_ns was computed */
-	struct timerhub_timeout gone; /* replaces a removed timeout in `fresh`; never set */
-	/* A callback has closed the loop, so the end of the turn frees the loop. */
+	/* the place that is scheduled at next_ns; SLOT_NONE: no place, or not known */
+	uint32_t first;
+	bool is_stirred; /* true: schedule entries have changed since next_ns was computed */
+	/* takes the position of a removed timeout in the array `fresh`; is never set */
+	struct timerhub_timeout gone;
+	/* True: a callback has closed the loop, so the end of the turn frees the loop. */
 	bool is_closed;
 	struct places places;
 	struct schedule schedule;
@@ -39,11 +44,12 @@ struct timerhub_loop {
 	struct clock clock; /* clock of a loop without a hub */
 	const struct loop_living *living;
 	struct timer_filing *filings;
-	struct memory memory;        /* holds filings and `listed` */
-	struct memory living_memory; /* zeroed by the kernel in a forked child */
+	struct memory memory; /* memory of `filings` and `listed` */
+	/* memory of `living`, which the kernel sets to zero in a forked child process */
+	struct memory living_memory;
 };
 
-/* Returns a number that identifies the calling thread among the living threads. */
+/* Returns a number of the calling thread that no other living thread has. */
 uint64_t loop_thread(void);
 
 static inline bool loop_alive(const struct timerhub_loop *loop)
@@ -54,7 +60,7 @@ static inline bool loop_alive(const struct timerhub_loop *loop)
 /* Returns 0 if the calling thread may use the loop, or -EINVAL, -EPERM or -EOWNERDEAD. */
 int loop_check(const struct timerhub_loop *loop);
 
-/* Free a loop that has no timeouts; it may be only partly open. */
+/* Free a loop that has no timeouts. The loop may be only partly open. */
 void loop_free(struct timerhub_loop *loop);
 
 /* Read the loop's clock. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opens and closes loops, and answers questions about them. Only the loop's thread calls. Tested by
- * tests/unit/test_loop.c and tests/service/test_loop.c.
+ * Opens and closes loops, and returns a loop's descriptor, queue, time and timeout. Only the loop's
+ * thread calls these functions. Tested by tests/unit/test_loop.c and tests/service/test_loop.c.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,12 +11,13 @@
 #include "loop/fresh.h"
 
 #define LOOP_TIMEOUTS_DEFAULT (1u << 20)
-#define LOOP_TIMEOUTS_MAX ((1u << 26) - 2) /* equals the most timers of a hub */
+#define LOOP_TIMEOUTS_MAX ((1u << 26) - 2) /* equals the largest timers_max of a hub */
 
 uint64_t loop_thread(void)
 {
 #ifdef TIMERHUB_LOOP_INLINE
-	return timerhub_loop_owner(NULL); /* the number of the calling thread */
+	/* for NULL the result is the number of the calling thread */
+	return timerhub_loop_owner(NULL);
 #else
 	static _Thread_local char self;
 
@@ -29,7 +30,8 @@ uint64_t loop_read_ns(const struct timerhub_loop *loop)
 	uint64_t now_ns =
 		loop->wake.hub ? timerhub_now(loop->wake.hub) : clock_now_ns(&loop->clock);
 
-	return u64_min(now_ns, UINT64_MAX - 1); /* the value UINT64_MAX would mean never */
+	/* the result is never UINT64_MAX, which means no deadline */
+	return u64_min(now_ns, UINT64_MAX - 1);
 }
 
 /* ---- open ---- */
@@ -155,8 +157,8 @@ void timerhub_loop_close(struct timerhub_loop *loop)
 		return;
 	}
 	/*
-	 * If the caller is a callback, no further callback is called, and the end of the turn frees
-	 * the loop.
+	 * A callback has closed the loop. The turn calls no further callback, and the end of the
+	 * turn frees the loop.
 	 */
 	loop->is_closed = true;
 	wake_drop_timers(&loop->wake);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* See place_table.h. Tested through the calls of timerhub_loop.h, by tests/unit/test_loop.c. */
+/*
+ * Implements the table of places of place_table.h. Tested through timerhub_loop.h by test_loop.c.
+ */
 #include "loop/place_table.h"
 
 #include "base/invariant.h"
@@ -22,7 +24,7 @@ void places_close(struct places *places)
 	memory_release(&places->memory);
 }
 
-/* Returns a free place, or SLOT_NONE. */
+/* Returns the index of a free place, or SLOT_NONE if no place is free. */
 static uint32_t places_find(struct places *places)
 {
 	uint32_t index = places->free;

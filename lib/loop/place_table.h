@@ -2,7 +2,7 @@
 /*
  * Gives each timeout of a loop a place in a table, from add to remove. The schedule holds indexes
  * of this table, never addresses of timeouts. A free place keeps its schedule entry for the next
- * timeout that gets it. One thread uses a table, and the functions are pure.
+ * timeout that gets the place. Only one thread uses a table.
  */
 #ifndef TIMERHUB_PLACE_TABLE_H
 #define TIMERHUB_PLACE_TABLE_H
@@ -13,22 +13,21 @@
 #include "schedule/entry.h"
 
 struct place {
-	struct timerhub_timeout *timeout; /* the timeout of the place; NULL: the place is free */
-	timerhub_timeout_fn *fn;
-	/*
-	 * Of a free place: time of its schedule entry; equals timerhub_timeout.filed_ns otherwise.
-	 */
-	uint64_t filed_ns;
-	uint32_t next;     /* of a free place: the next free place, or SLOT_NONE */
-	uint8_t is_listed; /* of a free place, as `grid`: the value of timerhub_timeout */
-	uint8_t grid;
+	/* the timeout that has the place; NULL: the place is free */
+	struct timerhub_timeout *timeout;
+	timerhub_timeout_fn *fn; /* callback of the timeout */
+	/* The next members are valid only while the place is free. */
+	uint64_t filed_ns; /* time of the place's schedule entry; UINT64_MAX: no entry */
+	uint32_t next;     /* the next free place, or SLOT_NONE */
+	uint8_t is_listed; /* 1: the place is in the loop's list */
+	uint8_t grid;      /* grid of the place's schedule entry, as timerhub_timeout.grid */
 };
 
 struct places {
 	struct place *table; /* array of `max` places */
 	uint32_t max;
-	uint32_t used; /* the places from this index on never had a timeout */
-	uint32_t free; /* the place that was freed last, or SLOT_NONE */
+	uint32_t used; /* number of places that ever had a timeout; these are the first places */
+	uint32_t free; /* the place that was freed last, or SLOT_NONE if no place was freed */
 	struct memory memory;
 };
 
@@ -37,12 +36,15 @@ int places_open(struct places *places, uint32_t max);
 void places_close(struct places *places);
 
 /*
- * Give the timeout a free place, and the schedule entry of that place. The place that was freed
- * last is used first. Returns false if no place is free.
+ * Give the timeout a free place, and the schedule entry of this place. The function takes the place
+ * that was freed last. Returns false if no place is free.
  */
 bool places_take(struct places *places, struct timerhub_timeout *timeout, timerhub_timeout_fn *fn);
 
-/* Free the timeout's place, which keeps its schedule entry and whether it is listed. */
+/*
+ * Free the timeout's place. The place keeps its schedule entry, and stays in the list if it was
+ * listed.
+ */
 void places_put(struct places *places, const struct timerhub_timeout *timeout);
 
 #endif

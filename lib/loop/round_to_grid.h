@@ -3,8 +3,8 @@
  * Rounds the times at which timeouts are scheduled to a grid. A scheduled time is the deadline,
  * rounded down to a multiple of a power of two that is at most an eighth of the remaining time. So
  * timeouts of one length have at most 16 scheduled times within that length. The Linux kernel's
- * timer wheel has the same grid (kernel/time/timer.c). The functions are pure.
- * tests/unit/test_round_to_grid.c tries every power of two.
+ * timer wheel has the same grid (kernel/time/timer.c). The functions have no state.
+ * tests/unit/test_round_to_grid.c tests every power of two.
  */
 #ifndef TIMERHUB_ROUND_TO_GRID_H
 #define TIMERHUB_ROUND_TO_GRID_H
@@ -14,12 +14,15 @@
 #include "base/bits.h"
 
 /*
- * A deadline that is nearer to its grid time is scheduled exactly: its grid time would be in the
- * same bucket of the wheel.
+ * If a deadline is less than GRID_NEAR_NS after its grid time, the deadline and its grid time are
+ * in the same bucket of the wheel. Such a timeout is scheduled exactly at its deadline.
  */
 #define GRID_NEAR_NS ((uint64_t)1 << 16)
 
-/* Returns the shift of the coarsest grid with eight steps in `rest_ns`; 0: every nanosecond. */
+/*
+ * Returns the shift of the coarsest grid of which eight steps fit into `rest_ns`. A grid of shift s
+ * has steps of 2^s ns.
+ */
 static inline unsigned grid_for(uint64_t rest_ns)
 {
 	return rest_ns < 8 ? 0 : bits_highest(rest_ns) - 3;
@@ -31,11 +34,12 @@ static inline bool grid_holds(unsigned shift, uint64_t at_ns)
 }
 
 /*
- * Returns the shift with which to schedule a timeout again, when its entry on the grid `before` has
- * come up `rest_ns` before the deadline. If the rest is short because the timeout was moved some
- * time ago, the timeout has the same length as before and keeps the grid. If the entry was exact,
- * the timeout was moved since. If the timeout was moved and a step of the grid is more than a
- * quarter of the rest, the grid was chosen for another length.
+ * Returns the grid, as a shift, on which to schedule a timeout again. The timeout's entry on the
+ * grid `before` has come up `rest_ns` before the deadline. Usually the remaining time is short
+ * because the timeout was moved some time ago. Then the timeout has the same length as before, and
+ * keeps the grid. If the remaining time permits a coarser grid, the function returns the coarser
+ * grid. If the entry was exact and a step of the grid is more than a quarter of the remaining time,
+ * the grid was chosen for a longer timeout. Then the function returns a finer grid.
  */
 static inline unsigned grid_next(unsigned before, bool was_exact, uint64_t rest_ns)
 {
@@ -45,8 +49,9 @@ static inline unsigned grid_next(unsigned before, bool was_exact, uint64_t rest_
 }
 
 /*
- * Returns the time at which to schedule a deadline: its grid time. If the grid time has passed or
- * is too near to the deadline, returns the deadline.
+ * Returns the time at which to schedule a timeout with this deadline, which is the deadline rounded
+ * down to the grid. If the rounded time has passed or is too near to the deadline, returns the
+ * deadline.
  */
 static inline uint64_t grid_instant_ns(unsigned shift, uint64_t deadline_ns, uint64_t now_ns)
 {

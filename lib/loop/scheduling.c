@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See scheduling.h. Tested by tests/unit/test_loop.c. */
+/* Schedules timeouts, and corrects schedule entries; see scheduling.h. Tested by test_loop.c. */
 #include "loop/scheduling.h"
 
 #include "loop/round_to_grid.h"
@@ -38,14 +38,14 @@ struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place
 		return NULL;
 	}
 	timeout->filed_ns = UINT64_MAX;
-	/* A timeout that was set since the turn began is scheduled when the turn ends. */
+	/* If a timeout was set since the turn began, the end of the turn schedules the timeout. */
 	if (timeout->fresh != 0 || timeout->is_listed || timeout->deadline_ns == UINT64_MAX)
 		return NULL;
 	if (timeout->deadline_ns > now_ns) {
 		loop_file_again(loop, timeout, at_ns, timeout->deadline_ns - now_ns);
 		return NULL;
 	}
-	if (timeout->deadline_ns > at_ns) { /* other timeouts may be due before this timeout */
+	if (timeout->deadline_ns > at_ns) { /* other timeouts may be due before this deadline */
 		loop_file_at(loop, timeout, timeout->deadline_ns);
 		return NULL;
 	}
@@ -59,8 +59,8 @@ struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place
 #define REST_LOOKS_AT_ONCE 8
 
 /*
- * Returns whether the place is scheduled exactly, and its timeout was moved, stopped or removed
- * since.
+ * Returns whether the place has an exact schedule entry at `at_ns`, and its timeout was moved,
+ * stopped or removed since the entry was made.
  */
 static bool place_is_stale(const struct place *place, uint64_t at_ns)
 {
@@ -71,7 +71,8 @@ static bool place_is_stale(const struct place *place, uint64_t at_ns)
 }
 
 /*
- * Check the place's schedule entry, and correct a stale one. Returns whether the entry was right.
+ * Check the place's schedule entry. If the entry is stale, correct it and return false. If it is
+ * right, return true.
  */
 static bool loop_correct(struct timerhub_loop *loop, uint32_t index)
 {
@@ -93,7 +94,7 @@ static bool loop_correct(struct timerhub_loop *loop, uint32_t index)
 	return false;
 }
 
-/* Not inline, because most turns correct nothing, and would save the registers of this function. */
+/* Most turns correct nothing. If this function were inline, every turn would save its registers. */
 static __attribute__((noinline)) void loop_correct_first(struct timerhub_loop *loop)
 {
 	uint64_t true_ns = UINT64_MAX;

@@ -10,23 +10,24 @@
 #include "loop/loop.h"
 
 /*
- * Schedule a timeout that is set, and remove its earlier entry: on the grid of this shift, or
- * exactly if its deadline is too near for that grid.
+ * Schedule a timeout that is set, and remove its earlier schedule entry. The new entry is on the
+ * grid of `shift`. If the deadline is too near for this grid, the new entry is exactly at the
+ * deadline.
  */
 void loop_file(struct timerhub_loop *loop, struct timerhub_timeout *timeout, unsigned shift);
 
 /*
- * Check the place, whose entry at `at_ns` was taken out of the schedule. If its timeout is due now
- * and no other timeout is due before, returns the timeout. If the timeout may not expire yet, the
- * call schedules it again if it is set, and returns NULL.
+ * Check the place, whose entry at `at_ns` was taken out of the schedule. If the place's timeout is
+ * due now and no other timeout is due before, returns the timeout. Otherwise returns NULL. If the
+ * timeout is set but may not expire yet, the function schedules it again.
  */
 struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place, uint64_t at_ns);
 
 /*
- * Correct the earliest schedule entries, and compute when the loop must wake, before it blocks. If
- * the earliest entry is exact, and its timeout has moved or was stopped since, schedule the timeout
- * again or remove the entry. An entry on the grid stays, because other timeouts share its time.
- * Checks at most 256 entries.
+ * Correct the earliest schedule entries before the loop blocks, and compute the time at which the
+ * loop must wake. If the earliest entry is exact, and its timeout was moved since, schedule the
+ * timeout again. If the timeout was stopped, remove the entry. An entry on the grid stays, because
+ * other timeouts are scheduled at the same time. The function checks at most 256 entries.
  */
 void loop_rest(struct timerhub_loop *loop);
 

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Adds, removes, sets and stops timeouts, and answers questions about them. Only the loop's thread
- * calls. The frequent cases of set, set_at and stop are inline in timerhub_loop.h. The functions in
- * this file handle all cases. The inline calls use these functions for the other cases, and
- * programs without inline calls use them for every case. Tested by tests/unit/test_loop.c and
+ * Adds, removes, sets and stops timeouts, and returns a timeout's deadline. Only the loop's thread
+ * calls these functions. The frequent cases of set, set_at and stop are inline in timerhub_loop.h,
+ * and call the functions of this file in all other cases. Programs without inline calls use the
+ * functions of this file in every case. Tested by tests/unit/test_loop.c and
  * tests/service/test_loop.c.
  */
 #include <errno.h>
 
 #include "loop/fresh.h"
 
-/* Define the functions, not the inline calls of these names. */
+/*
+ * The macros of timerhub_loop.h replace these names by inline calls. This file defines the
+ * functions.
+ */
 #undef timerhub_timeout_set
 #undef timerhub_timeout_set_at
 #undef timerhub_timeout_stop
@@ -25,7 +28,9 @@ static uint64_t loop_owner(const struct timerhub_loop *loop)
  */
 static int timeout_check(const struct timerhub_loop *loop, const struct timerhub_timeout *timeout)
 {
-	/* Check the timeout before the loop: if the timeout is not added, the loop may be freed. */
+	/*
+	 * If the timeout is not added, the loop may be freed. So check the timeout before the loop.
+	 */
 	if (!loop || !timeout || timeout->owner == 0)
 		return -EINVAL;
 	if (timeout->owner == loop_owner(loop))

@@ -5,25 +5,26 @@
  * block. Tested by tests/unit/test_loop.c.
  *
  * Callbacks are called in order of deadline. The schedule returns places in order of scheduled
- * time. If a place is scheduled before its deadline, and the deadline has passed, the place is
- * scheduled again at its deadline, before its callback is called. A timeout that a callback sets is
- * marked until the turn ends, and does not expire before the end of the turn.
+ * time. If a place was scheduled before its deadline and the deadline has passed, the turn first
+ * schedules the place again at its deadline, and calls its callback only when the schedule returns
+ * the place again. A timeout that a callback sets is fresh or listed until the turn ends. Such a
+ * timeout does not expire before the end of the turn.
  */
 #include <errno.h>
 
 #include "loop/fresh.h"
 #include "loop/scheduling.h"
 
-#define TURN_CALLBACKS_MAX 256
-#define TURN_EVENTS_MAX 128 /* most callbacks of the queue in one turn */
-#define TURN_AHEAD 12       /* distance, in takes, at which memory is fetched in advance */
+#define TURN_CALLBACKS_MAX 256 /* most callbacks in one turn */
+#define TURN_EVENTS_MAX 128    /* most callbacks of the queue in one turn */
+#define TURN_AHEAD 12          /* memory is prefetched this number of takes in advance */
 
 /* One call of timerhub_loop_turn(). */
 struct turn {
 	struct timerhub_loop *loop;
-	unsigned called;     /* number of callbacks that have begun in this turn */
-	bool is_dispatching; /* the turn is calling callbacks of the queue */
-	bool is_full;        /* the queue may hold more events */
+	unsigned called;     /* number of callbacks that the turn has called */
+	bool is_dispatching; /* true: the turn is calling callbacks of the queue */
+	bool is_full;        /* true: the queue may hold more events */
 };
 
 static bool turn_is_over(const struct turn *turn)
@@ -32,7 +33,7 @@ static bool turn_is_over(const struct turn *turn)
 	       !loop_alive(turn->loop);
 }
 
-/* Fetch the memory that a later take will touch. */
+/* Prefetch the memory that later takes from the schedule will use. */
 CPU_FETCHES void turn_fetch(const struct timerhub_loop *loop)
 {
 	uint32_t far = schedule_peek(&loop->schedule, 2 * TURN_AHEAD);
@@ -46,7 +47,7 @@ CPU_FETCHES void turn_fetch(const struct timerhub_loop *loop)
 		__builtin_prefetch(loop->places.table[near].timeout, 1);
 }
 
-/* Returns whether a timeout may be due. */
+/* Returns whether a timeout of the loop may be due. */
 static bool turn_may_expire(const struct timerhub_loop *loop)
 {
 	return loop->next_ns <= loop->turn_ns || loop->is_stirred;
@@ -72,7 +73,7 @@ static void turn_expire(struct turn *turn)
 	}
 }
 
-/* Read the clock, and schedule the timeouts that were set since the last reading. */
+/* Read the clock, and schedule the timeouts that were set since the last reading of the clock. */
 static void turn_read(struct timerhub_loop *loop)
 {
 	loop->turn_ns = loop_read_ns(loop);
@@ -81,7 +82,10 @@ static void turn_read(struct timerhub_loop *loop)
 		fresh_file(loop);
 }
 
-/* Compute how long the program may block, and set the descriptor. */
+/*
+ * Compute how long the program may block, and set the time at which the descriptor becomes
+ * readable.
+ */
 static void turn_settle(struct timerhub_loop *loop, bool is_full)
 {
 	loop_rest(loop);
@@ -94,8 +98,8 @@ static void turn_settle(struct timerhub_loop *loop, bool is_full)
 }
 
 /*
- * This cleanup runs at the end of a turn, even if an exception or the end of the thread leaves a
- * callback.
+ * Ends a turn. The compiler's cleanup attribute calls this function, even if a callback throws an
+ * exception or ends the thread.
  */
 static void turn_end(struct turn *turn)
 {
@@ -105,15 +109,15 @@ static void turn_end(struct turn *turn)
 		loop_free(loop);
 		return;
 	}
-	/* The callbacks have taken time and may have set timeouts, so read the clock once more. */
+	/* The callbacks have taken time and may have set timeouts. So read the clock again. */
 	if (turn->called > 0 || turn->is_dispatching)
 		turn_read(loop);
 	loop->front.turning = 0;
-	if (loop_alive(loop)) /* if a callback has forked, the descriptors belong to the parent */
+	if (loop_alive(loop)) /* in a forked child the descriptors belong to the parent */
 		turn_settle(loop, turn->is_full);
 }
 
-/* This file is built with -fexceptions, so that unwinding runs the cleanup. */
+/* This file is compiled with -fexceptions. So turn_end() also runs when the stack is unwound. */
 static int turn_run(struct timerhub_loop *loop)
 {
 	__attribute__((cleanup(turn_end))) struct turn turn = { .loop = loop };

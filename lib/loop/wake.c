@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See wake.h. Without a hub, the timerfd is set only if the next scheduled time is earlier than
- * before, or after the timerfd has expired. An early expiry costs one wake-up, and each setting one
- * system call. With a hub, the kept timer is moved in both directions, because moving it later is
- * one compare-and-swap. When the kept timer expires, dispatch calls wake_expired(). If timeouts are
- * due already, the loop writes to the eventfd itself. The owner's write would come too late, and in
- * a manual hub only at the next advance. The loop clears the eventfd before it dispatches, so it
+ * Implements the descriptor of wake.h. Without a hub, the loop sets the timerfd only if the next
+ * scheduled time is earlier than the time of the timerfd, or if the timerfd has expired. A timerfd
+ * that expires too early costs one wake-up, and each setting of a timerfd costs one system call.
+ * With a hub, the loop moves its kept timer to earlier and to later times, because a move to a
+ * later time is only one compare-and-swap. When the kept timer expires, timerhub_dispatch() calls
+ * wake_expired(). If timeouts are due already, the loop itself writes to the eventfd. If the loop
+ * let the owner write, the write would come too late, and in a manual hub only at the next
+ * timerhub_advance(). The loop clears the eventfd before it dispatches the queue. So the loop
  * misses no event. Tested by tests/service/test_loop.c.
  */
 #include "loop/wake.h"
@@ -15,7 +17,10 @@
 #include "base/bell.h"
 #include "base/bits.h"
 
-/* The first time that counts as never. This time is below the latest deadline of a hub. */
+/*
+ * The loop treats this time and later times as never. The time is below the latest deadline of a
+ * hub.
+ */
 #define WAKE_MAX_NS ((uint64_t)1 << 62)
 
 static void wake_expired(const struct timerhub_event *event)
@@ -75,7 +80,10 @@ void wake_drop_timers(const struct wake *wake)
 		(void)timerhub_each(wake->hub, wake_drop_timer, wake->queue);
 }
 
-/* Returns false if the wall clock was set since the timerfd was last set. */
+/*
+ * Set the timerfd if necessary. Returns false if the wall clock was set since the timerfd was last
+ * set.
+ */
 static bool wake_set_deadline_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {
 	bool has_gone_off = wake->set_ns <= now_ns;
@@ -83,11 +91,14 @@ static bool wake_set_deadline_fd(struct wake *wake, uint64_t next_ns, uint64_t n
 	int result;
 
 	if (is_due && has_gone_off)
-		return true; /* the fd is readable already, and stays so */
-	/* If the wall clock is set, the timerfd is readable until it is set again. */
+		return true; /* the fd is already readable, and stays readable */
+	/*
+	 * If the wall clock was set, the timerfd stays readable until the loop sets the timerfd
+	 * again.
+	 */
 	if (next_ns >= wake->set_ns && !has_gone_off && !wake->deadline_fd.clock->goes_back)
 		return true;
-	/* A time of 0 would disarm the timerfd. */
+	/* The time 0 would disarm the timerfd, so use 1 instead. */
 	result = deadline_fd_set(&wake->deadline_fd, u64_max(next_ns, 1));
 	wake->set_ns = next_ns;
 	if (is_due)
@@ -107,9 +118,10 @@ static void wake_set_timer(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 		return;
 	wake->set_ns = next_ns;
 	/*
-	 * The re-arm fails only if the program has cancelled the loop's kept timer, whose handle
-	 * only timerhub_each() shows. After such a cancel the descriptor does not become readable,
-	 * and timerhub_loop_timeout() is still right.
+	 * The re-arm fails only if the program has cancelled the loop's kept timer. The program can
+	 * get the handle of this timer only from timerhub_each(). After such a cancel the
+	 * descriptor does not become readable, but timerhub_loop_timeout() still returns the right
+	 * time.
 	 */
 	(void)timerhub_rearm(wake->hub, wake->timer,
 	                     next_ns < WAKE_MAX_NS ? next_ns : TIMERHUB_NEVER, TIMERHUB_ABSOLUTE);
