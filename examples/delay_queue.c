@@ -2,10 +2,11 @@
 /*
  * Shows an in-process delay queue: "cancel the order if it is not paid in time".
  *
- * Three shops put orders, each with a timer. Customers pay most of the orders, some too late. A
- * cashier then cancels the order's timer, and the result says which came first. Two workers block
- * in timerhub_wait() for the unpaid orders. Payments come through a delay queue of their own, so
- * the cashier too is a thread that waits. Exit status 1 if the sums are wrong.
+ * Three shops put orders, each with a timer. Customers pay most of the orders, and pay some of them
+ * too late. For each payment a cashier cancels the order's timer. The result of the cancel says
+ * whether the payment or the expiry came first. Two worker threads block in timerhub_wait() until
+ * an order is overdue. Payments come through a second queue, on which the cashier's thread waits.
+ * If the sums are wrong, the exit status is 1.
  *
  * Usage: delay_queue [ORDERS]
  */
@@ -20,28 +21,28 @@
 
 #define MS UINT64_C(1000000)
 #define PAY_WITHIN_MAX_NS (600 * MS)
-#define CLOSING_TIME UINT64_MAX /* data of the event after which a worker or the cashier ends */
+#define CLOSING_TIME UINT64_MAX /* data of the event that ends a worker or the cashier */
 
 enum { SHOPS = 3, WORKERS = 2, LINES_MAX = 40, ORDERS_DEFAULT = 24, ORDERS_MAX = 1000000 };
 
 struct order {
-	timerhub_timer timer; /* the shop writes it before the cashier can get the order */
-	uint64_t price;       /* in cents; the shop writes */
-	atomic_uint paid;     /* how often the cashier cancelled its timer: 0 or 1 */
-	atomic_uint late;     /* how often a payment found the timer gone: 0 or 1 */
+	timerhub_timer timer; /* written by the shop, before the cashier can get the order */
+	uint64_t price;       /* price in cents, written by the shop */
+	atomic_uint paid;     /* how often the cashier cancelled the order's timer: 0 or 1 */
+	atomic_uint late;     /* how often a payment came after the timer's expiry: 0 or 1 */
 	atomic_uint dropped;  /* how often a worker got the order: 0 or 1 */
 };
 
 static struct {
 	struct timerhub *hub;
-	struct timerhub_queue *unpaid;   /* overdue orders, for the workers */
-	struct timerhub_queue *payments; /* payments, for the cashier */
+	struct timerhub_queue *unpaid;   /* queue of the orders' timers, for the workers */
+	struct timerhub_queue *payments; /* queue of the payments' timers, for the cashier */
 	struct order *orders;
 	unsigned count;
 	atomic_uint next; /* number of the next order */
 } market;
 
-/* Ends the program if a call failed: the sums would be wrong. */
+/* Ends the program if `r` is an error, because the sums would be wrong. */
 static void must(const char *what, int r)
 {
 	if (r >= 0)
@@ -51,8 +52,8 @@ static void must(const char *what, int r)
 }
 
 /*
- * Returns a random number, uniform in [low, high). The generator is a xorshift, so every shop has a
- * sequence of its own.
+ * Returns a random number, uniform in [low, high). The generator is a xorshift. Each shop has a
+ * seed, and so its own sequence of numbers.
  */
 static uint64_t pick(uint64_t *seed, uint64_t low, uint64_t high)
 {
@@ -74,7 +75,7 @@ static void put_order(unsigned index, uint64_t *seed)
 
 	order->price = pick(seed, 100, 10000);
 	must("put order", timerhub_after(market.unpaid, pay_within_ns, index, &order->timer));
-	/* Two customers of three intend to pay, and one of six of these comes too late. */
+	/* Two of three customers pay. One of six payments comes too late. */
 	if (pick(seed, 0, 3) > 0)
 		expect_payment(index, pick(seed, 0, pay_within_ns * 6 / 5));
 }
@@ -91,7 +92,7 @@ static void *shop(void *argument)
 	}
 }
 
-/* Takes one event at a time. The other events stay in the queue for another thread. */
+/* Waits for one event and returns its data. Later events stay in the queue for other threads. */
 static uint64_t wait_for_one(struct timerhub_queue *queue)
 {
 	struct timerhub_event event;
@@ -126,7 +127,10 @@ static void *cashier(void *argument)
 		const int r = timerhub_cancel(market.hub, order->timer);
 		if (r != -ENOENT)
 			must("cancel", r);
-		/* After 0 no worker gets this order. After -ENOENT a worker gets it. */
+		/*
+		 * If the result is 0, no worker gets the order. If it is -ENOENT, a worker gets the
+		 * order.
+		 */
 		atomic_fetch_add(r == 0 ? &order->paid : &order->late, 1);
 	}
 }
@@ -141,7 +145,7 @@ static void print_fate(unsigned index, const struct order *order)
 	       order->price % 100, fate);
 }
 
-/* Every order must be either paid or dropped, once. The money must add up. */
+/* Checks that every order was either paid or dropped, exactly once, and that the prices add up. */
 static int check_sums(void)
 {
 	unsigned paid = 0, dropped = 0, late = 0, wrong = 0;
@@ -178,8 +182,9 @@ static void join(pthread_t thread)
 }
 
 /*
- * Events come in order of deadline. An event that is later than every order's is taken after all
- * orders. So no flag and no counter is needed to end a worker.
+ * Runs all threads, and ends each worker by an event. Events come in order of deadline. So an event
+ * whose deadline is later than the deadlines of all orders comes after all orders. Therefore the
+ * program needs no flag and no counter to end a worker.
  */
 static void run_market(void)
 {
@@ -203,7 +208,9 @@ static void run_market(void)
 int main(int argc, char **argv)
 {
 	const unsigned long count = argc > 1 ? strtoul(argv[1], NULL, 10) : ORDERS_DEFAULT;
-	/* An order may have two timers. Each waiting thread needs one more at the end. */
+	/*
+	 * An order may have two timers. Each worker and the cashier need one more timer at the end.
+	 */
 	const struct timerhub_config config = { .size = sizeof(config),
 		                                .timers_max = (uint32_t)(2 * count + WORKERS + 1) };
 

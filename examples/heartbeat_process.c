@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* See heartbeat_process.h. The server's only thread calls these functions. */
+/*
+ * Implements heartbeat_process.h: options, signals, listener and epoll of the heartbeat server. The
+ * server has one thread.
+ */
 #define _GNU_SOURCE 1 /* accept4() */
 
 #include "heartbeat_process.h"
@@ -63,7 +66,10 @@ struct options process_options(int argc, char **argv)
 	exit(2);
 }
 
-/* Each connection needs a descriptor, so raise the limit as far as permitted. */
+/*
+ * Each connection needs a descriptor. So raise the process's limit of descriptors as far as
+ * permitted.
+ */
 static int raise_file_limit(struct process *process)
 {
 	struct rlimit limit;
@@ -84,7 +90,7 @@ static int open_signals(struct process *process)
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
-	/* A peer may be gone when the server writes to it. */
+	/* A write to a closed connection raises SIGPIPE. So ignore SIGPIPE. */
 	if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR)
 		return process_failed("signals", errno);
 	process->signal_fd = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
@@ -161,12 +167,12 @@ int process_accept(const struct process *process)
 
 	if (fd >= 0 && (uint32_t)fd < process->fds_max)
 		return fd;
-	if (fd >= 0) { /* the limit was raised from outside */
+	if (fd >= 0) { /* another process has raised the limit of descriptors */
 		close(fd);
 		return -EAGAIN;
 	}
 	if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM)
-		return -EAGAIN; /* no connection was left, or only that connection had failed */
+		return -EAGAIN; /* no connection waits, or the next connection has failed */
 	process_listen(process, false);
 	return -EMFILE;
 }

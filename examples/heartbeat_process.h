@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parts of the heartbeat server that any server needs: options, a limit of descriptors,
- * signals, a listener, an epoll, and lines of figures.
+ * Declares the parts of the heartbeat server that any server needs: options, the limit of
+ * descriptors, signals, a listener, an epoll instance, and lines with counters.
  */
 #ifndef HEARTBEAT_PROCESS_H
 #define HEARTBEAT_PROCESS_H
@@ -10,58 +10,64 @@
 #include <stdint.h>
 
 struct options {
-	uint16_t port;      /* port of the listener; 0: any */
-	uint64_t idle_ns;   /* permitted silence of a connection */
-	uint64_t status_ns; /* interval between printed figures; 0: print at the end only */
+	uint16_t port;    /* port of the listener; 0: the kernel picks a free port */
+	uint64_t idle_ns; /* time without a message after which a connection is closed */
+	/* interval between two status lines; 0: print a report at the end only */
+	uint64_t status_ns;
 };
 
 struct figures {
-	uint64_t accepted;
-	uint64_t live;
-	uint64_t messages;
-	uint64_t closed_idle;  /* number of connections that a timeout closed */
-	uint64_t closed_peer;  /* number of connections closed by the peer or after an error */
-	uint64_t wakes;        /* how often a timeout ended the loop's wait */
-	uint64_t turns_ns;     /* time in timerhub_loop_turn(), with callbacks */
-	uint64_t callbacks_ns; /* time in callbacks of connections */
+	uint64_t accepted;    /* number of accepted connections */
+	uint64_t live;        /* number of open connections */
+	uint64_t messages;    /* number of messages that the server has read */
+	uint64_t closed_idle; /* number of connections that a timeout closed */
+	/* number of connections that the peer closed or that ended by an error */
+	uint64_t closed_peer;
+	uint64_t wakes;        /* number of times that the loop's descriptor was readable */
+	uint64_t turns_ns;     /* time inside timerhub_loop_turn(), including callbacks */
+	uint64_t callbacks_ns; /* time inside the timeout callbacks of connections */
 };
 
 struct process {
 	uint32_t fds_max; /* a number larger than every descriptor */
-	int epoll_fd;     /* has the next two descriptors */
-	int listen_fd;    /* the listener; -1: not open, as for the other descriptors */
-	int signal_fd;
+	int epoll_fd;     /* the epoll instance, which watches listen_fd and signal_fd */
+	int listen_fd;    /* the listening socket; -1: not open, as for the other descriptors */
+	int signal_fd;    /* a signalfd, readable after SIGINT or SIGTERM */
 };
 
-/* Exits if an option is wrong. */
+/* Reads the options of the command line. If an option is wrong, exits. */
 struct options process_options(int argc, char **argv);
 
-/* Returns 0, or prints the error and returns -1. In both cases call process_close() afterwards. */
+/*
+ * Opens the descriptors of `process`. Returns 0, or prints the error and returns -1. The caller
+ * must call process_close() even after an error.
+ */
 int process_open(struct process *process, const struct options *options);
 void process_close(struct process *process);
 
 int process_watch(const struct process *process, int op, int fd, uint32_t events);
 
 /*
- * Returns the descriptor of the next connection, or -EAGAIN if none waits. -EMFILE: no descriptor
- * is left. Then the listener is not watched until process_listen(), since it would stay readable
- * and make the loop spin.
+ * Returns the descriptor of the next connection, or -EAGAIN if no connection waits. -EMFILE: no
+ * descriptor is left. Without a free descriptor the listener would stay readable, and the loop
+ * would spin. So the call stops watching the listener, until process_listen() watches the listener
+ * again.
  */
 int process_accept(const struct process *process);
 
 /* Watches the listener, or stops watching it. */
 int process_listen(const struct process *process, bool watch);
 
-/* Returns CLOCK_MONOTONIC. */
+/* Returns the time on CLOCK_MONOTONIC, in ns. */
 uint64_t process_now_ns(void);
 
-/* Prints the port of the listener, for the parent process. */
+/* Prints the port of the listener. The parent process reads the port. */
 int process_announce(const struct process *process);
 
-/* Prints a line of figures: "status ..." or "report ...". */
+/* Prints a line with all counters of `figures`, which begins with `kind`: "status" or "report". */
 int process_report(const char *kind, const struct figures *figures);
 
-/* Prints that the step `what` failed, with the errno `error` or -errno. Returns -1. */
+/* Prints that the step `what` failed. `error` is an errno or a negative errno. Returns -1. */
 int process_failed(const char *what, int error);
 
 #endif

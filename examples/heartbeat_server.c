@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows a TCP server that closes silent connections. One epoll loop has its sockets, and each
- * connection's idle timeout is a member of the connection. Every message sets the timeout again,
- * which is a store. The sockets of a batch come first, then the turn. So a message that already
- * waits in a socket prevents the timeout. heartbeat_process.c has the parts that any server needs.
+ * Shows a TCP server that closes silent connections. One epoll loop watches all sockets, and each
+ * connection's idle timeout is a member of struct connection. Every message sets the timeout again,
+ * which is one store. The server reads all sockets of a batch before it calls timerhub_loop_turn().
+ * So a message that already waits in a socket prevents the timeout. heartbeat_process.c has the
+ * parts that any server needs.
  *
- * Before it closes a silent connection the server sends "idle DEADLINE_NS CLOSED_NS\n", both on
- * CLOCK_MONOTONIC. SIGINT and SIGTERM end the server.
+ * Before the server closes a silent connection, it sends "idle DEADLINE_NS CLOSED_NS\n". The two
+ * times are on CLOCK_MONOTONIC. SIGINT and SIGTERM end the server.
  *
- * Usage: heartbeat_server [-p PORT] [-t IDLE_MS] [-s STATUS_MS]
- * PORT 0 (default): the kernel picks a free port, which is printed. IDLE_MS: 3000. STATUS_MS: print
- * figures this often.
+ * Usage: heartbeat_server [-p PORT] [-t IDLE_MS] [-s STATUS_MS] PORT 0 (default): the kernel picks
+ * a free port, which is printed. IDLE_MS (default 3000): the silence after which the server closes
+ * a connection. STATUS_MS: the interval at which the server prints its counters.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -26,10 +27,10 @@
 
 enum { BATCH = 256, RETRY_NS = 100000000 };
 
-/* The entry of a table, indexed by the connection's descriptor. */
+/* A connection: an entry of the table `connections`, which is indexed by descriptor. */
 struct connection {
 	struct timerhub_timeout idle;
-	uint64_t heard_ns; /* when its last message was read */
+	uint64_t heard_ns; /* time at which the connection's last message was read */
 };
 
 static struct {
@@ -37,9 +38,10 @@ static struct {
 	struct process process;
 	struct figures figures;
 	struct timerhub_loop *loop;
-	struct timerhub_timeout status; /* prints figures */
-	struct timerhub_timeout retry;  /* accepts again after descriptors had run out */
-	struct connection *connections; /* process.fds_max entries */
+	struct timerhub_timeout status; /* timeout that prints the counters */
+	/* timeout after which the server accepts again, if descriptors ran out */
+	struct timerhub_timeout retry;
+	struct connection *connections; /* table of connections, with process.fds_max entries */
 } server;
 
 static void connection_close(int fd, uint64_t *count)
@@ -50,7 +52,10 @@ static void connection_close(int fd, uint64_t *count)
 	close(fd);
 }
 
-/* Returns 1 if data came, 0 if none came, -1 if the connection has ended. */
+/*
+ * Reads from the connection. Returns 1 if data came, 0 if no data came, -1 if the connection has
+ * ended.
+ */
 static int connection_read(int fd)
 {
 	struct connection *connection = &server.connections[fd];
@@ -69,13 +74,18 @@ static void connection_farewell(int fd)
 {
 	const uint64_t deadline_ns = server.connections[fd].heard_ns + server.options.idle_ns;
 
-	/* The send may fail, because the server also closes a peer that does not read. */
+	/*
+	 * The send may fail, because the peer may not read. The server closes the connection
+	 * anyway.
+	 */
 	dprintf(fd, "idle %" PRIu64 " %" PRIu64 "\n", deadline_ns, process_now_ns());
 	connection_close(fd, &server.figures.closed_idle);
 }
 
 /*
- * If the batch was full, a message may still wait. A connection whose message waits is not silent.
+ * Called when a connection's timeout expires. If the batch of epoll events was full, a message may
+ * still wait in the socket. So the function reads again, and closes the connection only if no
+ * message waits.
  */
 static void connection_silent(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {
@@ -128,7 +138,7 @@ static void status_due(struct timerhub_loop *loop, struct timerhub_timeout *time
 	process_report("status", &server.figures);
 }
 
-/* Returns 0 to continue, 1 after a signal to end. */
+/* Handles the events of a batch. Returns 1 if a signal says that the server must end, else 0. */
 static int handle(const struct epoll_event *events, int count)
 {
 	int stop = 0;
@@ -140,7 +150,7 @@ static int handle(const struct epoll_event *events, int count)
 		else if (fd == server.process.listen_fd)
 			accept_all();
 		else if (fd == timerhub_loop_fd(server.loop))
-			server.figures.wakes++; /* this event needs only the turn */
+			server.figures.wakes++; /* the next turn does the work for this event */
 		else if (connection_read(fd) < 0)
 			connection_close(fd, &server.figures.closed_peer);
 	}
@@ -154,7 +164,7 @@ static int run(void)
 
 	while (!stop) {
 		const uint64_t begin_ns = process_now_ns();
-		/* The program turns just before its loop blocks. */
+		/* The turn must come just before the loop blocks. */
 		const int r = timerhub_loop_turn(server.loop);
 		if (r < 0)
 			return process_failed("turn", r);
@@ -199,7 +209,7 @@ int main(int argc, char **argv)
 		if (process_report("report", &server.figures) < 0)
 			r = -1;
 	}
-	/* The process ends soon, which closes the connections. */
+	/* The end of the process closes the connections. */
 	timerhub_loop_close(server.loop);
 	free(server.connections);
 	process_close(&server.process);

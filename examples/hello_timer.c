@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shows the smallest program: a hub, a queue, a one-shot and a periodic timer, a wait. */
+/* Shows a small program with a hub, a queue, a one-shot timer, a periodic timer, and a wait. */
 #include <stdio.h>
 #include <string.h>
 #include <timerhub.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An echo server on epoll, which hangs up after two seconds of silence. README.md shows its first
- * half and its loop. Usage: idle_server
+ * An echo server on epoll, which closes a connection after two seconds of silence. README.md shows
+ * the first half of this file and its loop. Usage: idle_server
  */
 #include <netinet/in.h>
 #include <stdio.h>
@@ -11,13 +11,13 @@
 #include <unistd.h>
 
 struct connection {
-	struct timerhub_timeout idle; /* first, so that a cast leads back */
+	struct timerhub_timeout idle; /* the first member, so that hang_up() can cast */
 	int fd;
 };
 
 static void hang_up(struct timerhub_loop *loop, struct timerhub_timeout *idle)
 {
-	timerhub_timeout_remove(loop, idle); /* its memory may be freed now */
+	timerhub_timeout_remove(loop, idle); /* the timeout's memory may be freed now */
 	close(((struct connection *)idle)->fd);
 	free(idle);
 }
@@ -27,14 +27,15 @@ static void echo(struct timerhub_loop *loop, struct connection *one)
 	char bytes[4096];
 	const ssize_t count = recv(one->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 
-	timerhub_timeout_set(loop, &one->idle, 2000000000); /* moved to 2 s from now: a store */
+	timerhub_timeout_set(loop, &one->idle, 2000000000); /* due in 2 s: only a store */
 	if (count <= 0 || send(one->fd, bytes, (size_t)count, MSG_DONTWAIT | MSG_NOSIGNAL) < count)
 		hang_up(loop, &one->idle);
 }
 
 static void greet(struct timerhub_loop *loop, int epoll_fd, int fd)
 {
-	struct connection *one = calloc(1, sizeof(*one)); /* a timeout must be zeroed */
+	/* calloc(), because a timeout must be zeroed */
+	struct connection *one = calloc(1, sizeof(*one));
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = one };
 
 	if (!one || timerhub_timeout_add(loop, &one->idle, hang_up) < 0)
@@ -42,7 +43,8 @@ static void greet(struct timerhub_loop *loop, int epoll_fd, int fd)
 	one->fd = fd;
 	timerhub_timeout_set(loop, &one->idle, 2000000000);
 	if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)
-		hang_up(loop, &one->idle); /* also if no client was accepted */
+		/* also called if accept() failed, because `fd` is then -1 */
+		hang_up(loop, &one->idle);
 }
 
 int main(void)
@@ -65,10 +67,10 @@ int main(void)
 	for (;;) {
 		timerhub_loop_turn(loop); /* calls hang_up() for each timeout that is due */
 		const int count = epoll_wait(epoll_fd, events, 64, -1);
-		for (int i = 0; i < count; i++) /* all sockets, and then the next turn */
+		for (int i = 0; i < count; i++) /* all sockets come before the next turn */
 			if (events[i].data.ptr == &address)
 				greet(loop, epoll_fd, accept(listener, NULL, NULL));
-			else if (events[i].data.ptr) /* not the descriptor of the loop */
+			else if (events[i].data.ptr) /* else it is the descriptor of the loop */
 				echo(loop, events[i].data.ptr);
 	}
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows how to test code that waits, without waiting: the test sets the clock of a manual hub. A
- * client tries to connect and doubles its delay after each failure. run_until() advances to each
- * timer in turn, including timers armed by callbacks. A single timerhub_advance() to the end would
- * see one try, because the delay armed in a callback counts from the time to which the clock was
- * set.
+ * Shows how to test code with timers without waiting for them: the test sets the clock of a manual
+ * hub. A client tries to connect, and doubles its delay after each failure. run_until() advances
+ * the clock to the time of each timer in turn, even of timers that callbacks arm. With a single
+ * timerhub_advance() to the end, the client would make only one try. The reason is that a delay
+ * armed in a callback counts from the time to which the clock was set.
  *
- * Exit status 1 if a try came at a wrong time.
+ * If a try came at a wrong time, the exit status is 1.
  *
  * Usage: virtual_time
  */
@@ -20,13 +20,13 @@
 
 enum { TRIES_MAX = 5 };
 
-/* The code that is tested. The tested code uses a queue, and no clock. */
+/* The client, which is the tested code. It uses only a queue, and reads no clock of the system. */
 struct client {
 	struct timerhub_queue *queue;
-	uint64_t delay_ns; /* delay before the next try */
-	unsigned tries;
+	uint64_t delay_ns;            /* delay before the client's next try */
+	unsigned tries;               /* number of tries so far */
 	uint64_t tried_ns[TRIES_MAX]; /* time of each try, on the hub's clock */
-	bool failed;                  /* a timer could not be armed */
+	bool failed;                  /* true: a timer could not be armed */
 };
 
 static void client_try(const struct timerhub_event *event);
@@ -47,7 +47,7 @@ static void client_try(const struct timerhub_event *event)
 		client_try_later(client);
 }
 
-/* Lets all timers expire that are due until the given time, each at its own time. */
+/* Advances the clock to `until_ns`, so that each timer on the way expires at its own time. */
 static int run_until(struct timerhub_queue *queue, uint64_t until_ns)
 {
 	struct timerhub *hub = timerhub_queue_hub(queue);
@@ -70,7 +70,7 @@ static int check_tries(const struct client *client, unsigned expected)
 	int wrong = client->failed || client->tries != expected;
 
 	for (unsigned i = 0; i < client->tries; i++) {
-		/* 1, 1 + 2, 1 + 2 + 4 ... s */
+		/* the tries are due after 1, 1 + 2, 1 + 2 + 4 ... s */
 		const uint64_t due_ns = ((UINT64_C(1) << (i + 1)) - 1) * SECOND;
 		printf("try %u after %" PRIu64 " s\n", i + 1, client->tried_ns[i] / SECOND);
 		wrong |= client->tried_ns[i] != due_ns;
