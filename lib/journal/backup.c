@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See backup.h. Any thread may call. A backup opens the journal's directory once more and reads the
- * files without the journal's lock. The watermark is copied before the segments. So if a copy has
- * no last segment, its log ends before its watermark, and open refuses the copy. Tested by
- * tests/journal/test_calls.c, which puts and ends tasks during the copy, and by tool_test.py.
+ * Implements the backup of backup.h: copies a journal's files to another directory. Any thread may
+ * call timerhub_journal_backup(). A backup opens the journal's directory once more and reads the
+ * files without the journal's lock. The watermark is copied before the segments. Therefore, if a
+ * copy has no last segment, the copied log ends before the copied watermark, and open refuses the
+ * copy. The backup is tested by tests/journal/test_calls.c, which puts and ends tasks during the
+ * copy, and by tool_test.py.
  */
 #include "journal/backup.h"
 
@@ -28,10 +30,13 @@ static int backup_found_name(void *context, const char *name)
 struct backup {
 	struct disk *from;
 	struct disk *to;
-	bool by_copy; /* the error came from the disk of the copy, not of the original */
+	bool by_copy; /* an error came from the disk of the copy, not of the journal */
 };
 
-/* If `result` is an error, note that the disk of the copy has failed. Returns `result`. */
+/*
+ * Note an error of the disk of the copy. `result` is the result of a call on that disk. Returns
+ * `result`.
+ */
 static int backup_of_copy(struct backup *backup, int result)
 {
 	backup->by_copy = backup->by_copy || result < 0;
@@ -109,7 +114,7 @@ static int backup_write(struct backup *backup, const struct log *log)
 	return result == 0 ? backup_of_copy(backup, to->ops->sync_dir(to)) : result;
 }
 
-/* Remove the copied segments before another try. */
+/* Remove the copied segments and watermark before another attempt. */
 static void backup_clear(const struct replay *replay, struct disk *to)
 {
 	char name[DISK_NAME_MAX];
@@ -121,7 +126,10 @@ static void backup_clear(const struct replay *replay, struct disk *to)
 	(void)to->ops->unlink(to, WATERMARK_NAME);
 }
 
-/* Returns whether to copy again: compaction has dropped a segment since its name was read. */
+/*
+ * Returns whether the backup must begin again, because compaction dropped a segment during the
+ * copy.
+ */
 static bool backup_begins_again(const struct backup *backup, int result)
 {
 	return result == -ENOENT && !backup->by_copy;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copies a journal, which may be in use. The copy has all changes that were acknowledged before the
- * call. The log grows only at its end, so the bytes to copy do not change. If compaction drops a
- * first segment, the copy begins again.
+ * Copies a journal, which may be in use during the copy. The copy has all changes that were
+ * acknowledged before the call of the backup. The log grows only at its end, so the bytes of the
+ * log that a backup copies do not change. If compaction drops the first segment during the copy,
+ * the backup begins again.
  */
 #ifndef JOURNAL_BACKUP_H
 #define JOURNAL_BACKUP_H
@@ -12,14 +13,14 @@
 #include "journal/disk.h"
 
 /*
- * Copy the journal on `from` into the empty directory `to`. Returns 0, -ENOTEMPTY, -EBADMSG for a
- * damaged journal, -EBUSY if each attempt found that a segment had been dropped, or an error of
- * either disk. `*ret_by_copy` says whether the error is about `to`. Open refuses an incomplete
- * copy.
+ * Copy the journal on `from` into the empty directory `to`. Returns 0, -ENOTEMPTY if `to` is not
+ * empty, -EBADMSG if the journal is damaged, -EBUSY if compaction dropped a segment during every
+ * attempt, or an error of the disk of the journal or of the copy. Stores in `*ret_by_copy` whether
+ * the error came from the directory `to`. timerhub_journal_open() refuses an incomplete copy.
  */
 int backup_copy(struct disk *from, const char *to, bool *ret_by_copy);
 
-/* Does the work of backup_copy() for a destination directory that is open already. */
+/* Copy the journal on `from` to the disk `to`, as backup_copy() does, but `to` is open already. */
 int backup_to(struct disk *from, struct disk *to);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See compactor.h. The leader compacts after a batch, while deliveries go on. Only the first
- * segment is compacted. The record that ends a task is always behind the record that began it. So
- * compaction needs a record of the first segment only if the task is live and that record has the
- * task's data.
+ * Implements compaction (compactor.h): copies the live tasks of the first segment and drops the
+ * segment. The leader compacts after a batch, and tasks are delivered during compaction. The record
+ * that ends a task is always behind the record that put the task. Therefore compaction copies a
+ * task of the first segment only if the task is live and the segment has the task's data.
  */
 #include "journal/compactor.h"
 
@@ -12,8 +12,8 @@
 
 #define STEP_BYTES ((size_t)64 << 10)
 /*
- * For each segment that it drops, a round of compaction writes these bytes in addition to the live
- * records.
+ * Bytes that a round of compaction writes for each dropped segment, in addition to the live
+ * records: two segment headers and the record of the drop.
  */
 #define ROUND_BYTES (2u * SEGMENT_HEADER_BYTES + RECORD_HEADER_BYTES)
 
@@ -36,12 +36,12 @@ void compactor_fini(struct compactor *compactor)
 }
 
 /*
- * Returns whether to begin a round of compaction: the files are larger than the live tasks' bytes
- * times `halves` / 2, plus a segment, and a round would free enough. A round over N segments writes
- * the live records again, a record for each segment dropped, and at most 2 N + 1 headers. A round
- * frees all records that it has not written. If a round would free less than a quarter of a
- * segment, no round begins. Without this rule compaction would never end if reserved room filled
- * the disk instead of records.
+ * Returns whether a round of compaction must begin. A round begins if the files are larger than the
+ * live tasks' bytes times `halves` / 2, plus a segment, and the round would free enough. A round
+ * over N segments writes the live records again, a record for each dropped segment, and at most
+ * 2N+1 headers. A round frees all records that it does not write again. If a round would free less
+ * than a quarter of a segment, no round begins. Without this rule, compaction would never end on a
+ * disk that reserved room fills instead of records.
  */
 static bool compactor_is_over(struct compactor *compactor, unsigned halves)
 {
@@ -58,7 +58,7 @@ static bool compactor_is_over(struct compactor *compactor, unsigned halves)
 	       log->bytes - log->ahead >= kept;
 }
 
-/* Returns the bytes of records that fit in a segment. */
+/* Returns the number of bytes of records that fit in a segment. */
 static size_t compactor_most(const struct compactor *compactor)
 {
 	return (size_t)compactor->log->segment_bytes - SEGMENT_HEADER_BYTES;
@@ -97,7 +97,7 @@ static bool compactor_make_room(struct compactor *compactor, size_t bytes)
 	return true;
 }
 
-/* The lock is held. */
+/* Returns the record of a copied task. The caller holds the journal's lock. */
 static struct record compactor_record(const struct task *task)
 {
 	bool parked = task->state == TASK_PARKED;
@@ -118,9 +118,10 @@ static struct record compactor_record(const struct task *task)
 }
 
 /*
- * Copy a task that is live in the first segment. Only the leader ends tasks and moves them on disk.
- * The lock protects the fields that other threads change. Returns 0, -ENOMEM, or -ENOSPC if the
- * buffered copies fill a segment and must be written first.
+ * Add a copy of a live task of the first segment to the buffer. Only the leader ends a task or
+ * changes its place on disk, so the task stays live during the copy. The lock protects the fields
+ * of the task that other threads change. Returns 0, -ENOMEM, or -ENOSPC if the buffered copies fill
+ * a segment and must be written first.
  */
 static int compactor_copy(struct compactor *compactor, const struct task *task)
 {
@@ -140,7 +141,7 @@ static int compactor_copy(struct compactor *compactor, const struct task *task)
 	return 0;
 }
 
-/* Returns the live task whose data is in the record at this place, or NULL. */
+/* Returns the live task whose data is in the record at `offset` of the first segment, or NULL. */
 static struct task *compactor_find(struct compactor *compactor, const struct record *record,
                                    uint64_t offset)
 {
@@ -158,8 +159,8 @@ static struct task *compactor_find(struct compactor *compactor, const struct rec
 }
 
 /*
- * Read records until there is enough to write. Returns 1 if the segment may have more records, or 0
- * at its end.
+ * Read records of the first segment until the buffer has `enough` bytes of copies. Returns 1 if the
+ * segment may have more records, or 0 at the segment's end.
  */
 static int compactor_read(struct compactor *compactor, size_t enough)
 {
@@ -185,7 +186,9 @@ static int compactor_read(struct compactor *compactor, size_t enough)
 	return 1;
 }
 
-/* Returns the next task of a bucket whose data is in the first segment, or NULL. */
+/*
+ * Returns the next task of the bucket, behind `after`, whose data is in the first segment, or NULL.
+ */
 static struct task *compactor_next_in_bucket(struct compactor *compactor, struct task *after)
 {
 	uint32_t first = (uint32_t)compactor->log->segments[0].number;
@@ -200,8 +203,9 @@ static struct task *compactor_next_in_bucket(struct compactor *compactor, struct
 }
 
 /*
- * Does the work of compactor_read() without the segment: finds its tasks in the table of ids. If
- * the tasks of a bucket do not fit, the next step scans the bucket from its beginning.
+ * Copy the tasks of the first segment without reading the segment, by a scan of the table of ids.
+ * If the tasks of a bucket do not fit into the buffer, the next step scans that bucket from its
+ * beginning.
  */
 static int compactor_scan(struct compactor *compactor, size_t enough)
 {
@@ -233,7 +237,10 @@ static void compactor_move_tasks(struct compactor *compactor, const struct log_p
 		struct record record;
 		struct task *task;
 
-		/* The record is good, because log_append() has just sealed it. */
+		/*
+		 * The result of record_decode_header() is ignored, because log_append() has just
+		 * sealed this record, so it is good.
+		 */
 		(void)record_decode_header(compactor->buffer + at, compactor->log->salt, &record);
 		task = tasks_find(compactor->tasks, record.id);
 		task->segment = (uint32_t)position->segment;
@@ -246,8 +253,8 @@ static void compactor_move_tasks(struct compactor *compactor, const struct log_p
 }
 
 /*
- * The record of a drop must be written before a segment can be dropped. So on a full disk this
- * record may use the spare room.
+ * Drop the first segment, after a record of the drop is stable. If the disk is full, this record
+ * may use the spare room.
  */
 static bool compactor_drop(struct compactor *compactor)
 {
@@ -277,7 +284,10 @@ static void compactor_begin(struct compactor *compactor)
 		reader_close(&compactor->reader);
 		compactor->state = COMPACTOR_SCANS;
 	}
-	/* A refused write may have left bytes after the good records. */
+	/*
+	 * The reader must stop at the end of the good records, because a refused write may have
+	 * left bytes behind them.
+	 */
 	compactor->reader.end = log->segments[0].bytes;
 }
 
@@ -291,7 +301,10 @@ static int compactor_collect(struct compactor *compactor, size_t enough)
 		result = compactor_read(compactor, enough);
 		if (result >= 0 || result == -ENOMEM)
 			return result;
-		/* Write the collected copies first, so that no task is copied twice. */
+		/*
+		 * The segment cannot be read. Write the collected copies before the scan, so that
+		 * no task is copied twice.
+		 */
 		reader_close(&compactor->reader);
 		compactor->state = COMPACTOR_SCANS;
 		return 1;
@@ -315,8 +328,9 @@ static bool compactor_may_work(struct compactor *compactor)
 }
 
 /*
- * Copy about `enough` bytes. Returns false if there is nothing to copy, or copying is impossible
- * now.
+ * Do one step of compaction: copy about `enough` bytes of tasks. If all tasks of the first segment
+ * are copied, drop the segment. Returns false if there is nothing to compact, or compaction is
+ * impossible now.
  */
 static bool compactor_step(struct compactor *compactor, size_t enough)
 {

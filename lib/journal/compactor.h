@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Compaction copies the live tasks of the first segment to the end of the log and drops the
- * segment. After the drop, the next segment is the first segment. The leader compacts.
+ * Compacts the log: copies the live tasks of the first segment to the end of the log, and drops the
+ * first segment. After the drop, the next segment is the first segment. Only the leader compacts.
  *
- * Let L be the bytes of live tasks, and S the size of a segment. When the disk holds more than 1.5
- * L + S, compaction does one step with every batch. If the disk holds more than 2 L + S, changes
- * wait for compaction. A segment is written before another is dropped, so the disk holds at most 2
- * L + 2 S. One round copies L bytes. A round frees at least L/2, or S/4 if reserved room and not
- * records fill the disk.
+ * Let L be the bytes of live tasks, and S the size of a segment. If the disk holds more than
+ * 1.5L+S, compaction does one step with every batch. If the disk holds more than 2L+S, changes wait
+ * for compaction. Compaction writes a segment before it drops another, so the disk holds at most
+ * 2L+2S. One round of compaction copies L bytes. A round frees at least L/2 bytes, or S/4 bytes if
+ * reserved room and not records fill the disk.
  *
- * The compactor reads the first segment only for ids, and copies tasks from memory. If the segment
- * cannot be read, the compactor scans all tasks for the tasks of that segment. So a segment with a
- * bad sector can be dropped too.
+ * The compactor reads only the ids of tasks from the first segment, and copies the tasks from
+ * memory. If the first segment cannot be read, the compactor finds the segment's tasks by a scan of
+ * all tasks in memory. So compaction can also drop a segment with a bad sector.
  */
 #ifndef JOURNAL_COMPACTOR_H
 #define JOURNAL_COMPACTOR_H
@@ -25,38 +25,44 @@
 
 enum compactor_state {
 	COMPACTOR_IDLE,
-	COMPACTOR_READS, /* the reader is open */
-	COMPACTOR_SCANS, /* the segment cannot be read, so the table is scanned */
+	/* A round of compaction is in progress, and reads records of the first segment. */
+	COMPACTOR_READS,
+	/* The first segment cannot be read, so a scan of the table of ids finds its tasks. */
+	COMPACTOR_SCANS,
 };
 
 struct compactor {
 	struct log *log;
 	struct lock *lock; /* the journal's lock, which protects the tasks */
 	struct tasks *tasks;
-	unsigned state;  /* enum compactor_state */
-	unsigned pauses; /* backups in progress, so no segment is dropped. Under the lock */
-	bool wanted;     /* at the last check, compaction would have freed room */
+	unsigned state; /* enum compactor_state */
+	/* Number of backups in progress, for which compaction waits; protected by the lock. */
+	unsigned pauses;
+	bool wanted; /* compaction would have freed room when it was last checked */
 	/* The log refused a copy, so compaction waits until a batch has been written. */
 	bool blocked;
 	struct reader reader; /* reads the first segment of the log */
-	uint32_t bucket;      /* index of the bucket of the table of ids to scan next */
-	uint8_t *buffer;      /* copies not yet written */
+	uint32_t bucket;      /* index of the next bucket to scan in the table of ids */
+	uint8_t *buffer;      /* records of copied tasks that are not written yet */
 	size_t used;
 	size_t capacity;
 	uint64_t copied_bytes;
 	uint64_t dropped; /* number of segments dropped */
-	uint64_t healed;  /* number of dropped segments that could not be read */
+	uint64_t healed;  /* number of segments dropped although they could not be read */
 };
 
 void compactor_init(struct compactor *compactor, struct log *log, struct lock *lock,
                     struct tasks *tasks);
 
-/* Returns whether compaction would free room and nothing prevents it. */
+/*
+ * Returns whether compaction would free room, and no backup and no error of the disk prevents it.
+ */
 bool compactor_is_due(struct compactor *compactor);
 
 /*
- * After a batch of `batch_bytes`, compact until the disk holds at most 2 L + S. If `early`, also
- * compact by one step if the disk holds more than 1.5 L + S. Returns whether a step was made.
+ * Compact after a batch of `batch_bytes`, until the disk holds at most 2L+S. If `early` is true and
+ * the disk holds more than 1.5L+S, first do one step of compaction. Returns whether a step of
+ * compaction was done.
  */
 bool compactor_work(struct compactor *compactor, size_t batch_bytes, bool early);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See crc32c.h. With eight tables, a step handles eight bytes (Kounavis and Berry, "A systematic
- * approach to building high performance software-based CRC generators", 2005). The tables are
- * filled before main() and only read afterwards. tests/journal compares the result with the
- * definition, computed bit by bit.
+ * Computes CRC-32C (crc32c.h) in steps of eight bytes, by eight tables (Kounavis and Berry, "A
+ * systematic approach to building high performance software-based CRC generators", 2005). A
+ * constructor fills the tables before main(), and later the tables are only read. tests/journal
+ * compares the CRC with the definition, computed bit by bit.
  */
 #include "journal/crc32c.h"
 
@@ -61,8 +61,9 @@ uint32_t crc32c_before(uint32_t after, const void *bytes, size_t count)
 
 	while (count-- > 0) {
 		/*
-		 * The highest bit of the polynomial is set. So after a step the highest bit of
-		 * `crc` says whether a 1 was shifted out.
+		 * Undo the eight steps by which crc32c() handles one byte. The highest bit of the
+		 * polynomial is set, so after a step the highest bit of `crc` says whether the step
+		 * shifted out a 1.
 		 */
 		for (int bit = 0; bit < 8; bit++)
 			crc = crc >> 31 != 0 ? (crc ^ POLYNOMIAL_REVERSED) << 1 | 1 : crc << 1;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See disk.h. Tests in tests/journal inject faults with strace: every system call of this file
- * fails once, or is the last before a kill.
+ * Implements the disk of disk.h by system calls on a directory. Tests in tests/journal inject
+ * faults with strace. In these tests every system call of this file fails once, and the process is
+ * killed once after every system call.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -14,7 +15,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#ifndef STATX_NLINK /* older C libraries have no statx(), newer ones define the struct */
+#ifndef STATX_NLINK /* older C libraries have no statx(), and do not define its struct */
 #include <linux/stat.h>
 #endif
 
@@ -23,15 +24,16 @@
 
 #define LOCK_NAME "lock"
 #define FILE_MODE 0600
-/* The most bytes that one read or write moves on Linux. */
+/* The largest number of bytes that one read or write moves on Linux. */
 #define MOVE_MAX_BYTES 0x7ffff000u
 
 struct disk_real {
 	struct disk disk;
 	bool counts_links; /* the file system counts the hard links of a file */
 	int dir;
-	struct file_lock lock; /* locks the lock file; earlier versions lock only this file */
-	/* Locks the directory itself, even if the directory is renamed. */
+	/* Lock of the file "lock"; earlier versions of the library lock only that file. */
+	struct file_lock lock;
+	/* Lock of the directory itself, which holds even if the directory is renamed. */
 	struct file_lock dir_lock;
 };
 
@@ -89,9 +91,10 @@ static int disk_real_list(struct disk *disk, int (*found)(void *context, const c
 }
 
 /*
- * Returns the number of names of a file, or -1 if it is unknown. fstat() would read the file's
- * times too. After such a read the kernel records the time of the next write exactly, and a file
- * system without a journal writes the inode at the next sync.
+ * Returns the number of names of a file, or -1 if the number is unknown. The function uses statx(),
+ * because fstat() would also read the file's times. After a read of the times, the kernel records
+ * the time of the next write exactly, and a file system without a journal writes the inode at the
+ * next sync.
  */
 static int64_t disk_real_links(int file)
 {
@@ -109,8 +112,8 @@ static int disk_real_create(struct disk *disk, const char *name)
 	int file;
 
 	/*
-	 * Another user may have created a symbolic link of this name. Remove the link, and do not
-	 * follow it.
+	 * Before the new file is created, remove a file of the same name. Another user may have
+	 * created a symbolic link of this name, which the create must not follow.
 	 */
 	if (unlinkat(real->dir, name, 0) < 0 && errno != ENOENT)
 		return -errno;
@@ -123,7 +126,7 @@ static int disk_real_create(struct disk *disk, const char *name)
 
 static int disk_real_open_file(struct disk *disk, const char *name, bool write, uint64_t *ret_bytes)
 {
-	/* O_NONBLOCK, because the open of a FIFO of this name would block. */
+	/* O_NONBLOCK is set, because without it the open of a FIFO of this name would block. */
 	int file = openat(disk_real_of(disk)->dir, name,
 	                  (write ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct stat status;
@@ -165,8 +168,8 @@ static int64_t disk_real_read(struct disk *disk, int file, void *bytes, size_t c
 }
 
 /*
- * A write beyond RLIMIT_FSIZE also raises SIGXFSZ. The signal is not delivered, because the thread
- * that writes blocks all signals.
+ * Remove a pending SIGXFSZ, which a write beyond RLIMIT_FSIZE raises. The signal was not delivered,
+ * because the thread that writes blocks all signals.
  */
 static void disk_real_swallow_signal(void)
 {
@@ -175,7 +178,8 @@ static void disk_real_swallow_signal(void)
 
 	(void)sigemptyset(&set);
 	(void)sigaddset(&set, SIGXFSZ);
-	(void)sigtimedwait(&set, NULL, &now); /* returns at once if no SIGXFSZ is pending */
+	/* If no SIGXFSZ is pending, sigtimedwait() returns at once. */
+	(void)sigtimedwait(&set, NULL, &now);
 }
 
 static int64_t disk_real_write(struct disk *disk, int file, const void *bytes, size_t count,
@@ -238,8 +242,8 @@ static uint32_t disk_real_random(struct disk *disk)
 
 	(void)disk;
 	/*
-	 * If getrandom() fails, checksums are seeded with 0. Checksums with the seed 0 are weaker
-	 * against stale bytes.
+	 * If getrandom() fails, checksums are seeded with 0. With the seed 0, checksums are less
+	 * likely to detect stale bytes.
 	 */
 	(void)!getrandom(&number, sizeof(number), GRND_NONBLOCK);
 	return number;
@@ -263,8 +267,8 @@ static const struct disk_ops disk_real_ops = {
 };
 
 /*
- * Make a disk of an open directory, which the disk then owns. If `dir` is -1, returns the error in
- * errno.
+ * Make a disk of the open directory `dir`, which then belongs to the disk. If `dir` is -1, return
+ * the error that is in errno.
  */
 static int disk_real_new(struct disk **ret_disk, int dir)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See disk_reserve.h. Only the leader or the thread in open uses the spare. The tests in
- * tests/journal fill the disk.
+ * Implements the spare, the reserve file of disk_reserve.h: opens, grows and shrinks it. Only the
+ * leader and the thread that opens the journal use the spare. The tests in tests/journal fill the
+ * disk.
  */
 #include "journal/disk_reserve.h"
 
@@ -41,8 +42,8 @@ static int disk_reserve_write(struct disk_reserve *reserve, uint64_t to)
 
 		if (written <= 0) {
 			/*
-			 * Cut the file to its old size. If the cut fails too, the file is larger
-			 * than `bytes` says.
+			 * Cut the spare to its old size. If the cut fails too, the spare's file is
+			 * larger than reserve->bytes says.
 			 */
 			(void)reserve->disk->ops->truncate(reserve->disk, reserve->file,
 			                                   reserve->bytes);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps a file of zeros that reserves room on the disk for records that end tasks. So a worker can
- * acknowledge a task although the disk is full. The file grows before a put, and is cut when the
- * disk refuses a record. The spare is not synced, because a file system allocates room when it
- * accepts a write.
+ * Keeps the spare, a file of zeros that reserves room on the disk for records that end tasks. With
+ * the spare, a worker can acknowledge a task although the disk is full. The spare grows before a
+ * put, and shrinks when the disk refuses a record. The spare is not synced, because a file system
+ * allocates room when it accepts a write.
  */
 #ifndef JOURNAL_DISK_RESERVE_H
 #define JOURNAL_DISK_RESERVE_H
@@ -16,20 +16,20 @@ struct disk_reserve {
 	uint64_t bytes;
 };
 
-/* Open the file of an earlier process, if any. Returns 0 or an error. */
+/* Open the spare that an earlier process has left, if there is one. Returns 0 or an error. */
 int disk_reserve_open(struct disk_reserve *reserve, struct disk *disk);
 
 void disk_reserve_close(struct disk_reserve *reserve);
 
 /*
- * Grow the file to `more` bytes. If the disk refuses, grow the file to `bytes`. Returns 0, or an
- * error of the disk, after which the size is unchanged.
+ * Grow the spare to `more` bytes. If the disk refuses `more` bytes, grow the spare to `bytes`.
+ * Returns 0, or an error of the disk, after which the spare's size is unchanged.
  */
 int disk_reserve_grow(struct disk_reserve *reserve, uint64_t bytes, uint64_t more);
 
 /*
- * Shrink the file by `bytes`, or to 0 if it is smaller. Returns false if the file is empty or the
- * disk refuses.
+ * Shrink the spare by `bytes`, or to 0 if the spare is smaller than `bytes`. Returns false if the
+ * spare is empty or the disk refuses.
  */
 bool disk_reserve_give(struct disk_reserve *reserve, uint64_t bytes);
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See file_lock.h. The lock belongs to the open file: a second open in this process finds it taken.
- * A forked child inherits the lock, and the lock lasts as long as any process has the file open. So
- * a child closes the file before fork() returns in the child, and file_lock_give() unlocks the file
- * before it closes the file. A child of vfork or posix_spawn ends in exec, which closes the file. A
- * child of a bare clone() system call keeps the file. No mutex is used, because a signal handler
- * may fork.
+ * Implements the lock of file_lock.h by flock(2). The lock belongs to the open file, so a second
+ * open in the same process finds the file locked. A forked child inherits the lock, and the lock
+ * lasts as long as any process has the file open. Therefore a child closes the file before fork()
+ * returns in the child, and file_lock_give() unlocks the file before it closes the file. A child of
+ * vfork or posix_spawn ends in exec, which closes the file. A child of a bare clone() system call
+ * keeps the file open and locked. The module uses no mutex, because a signal handler may call
+ * fork().
  *
- * Invariant: `file_lock_places` has every file that is locked, except the files that a
- * file_lock_take() in progress will unlock again. Tested by tests/journal/test_file_lock.c.
+ * Invariant: `file_lock_places` lists every locked file, except a file that a file_lock_take() in
+ * progress will unlock again. The lock is tested by tests/journal/test_file_lock.c.
  */
 #define _GNU_SOURCE
 #include "journal/file_lock.h"
@@ -27,13 +28,13 @@
 #define HOLDS_MAX 256
 #define FILE_MODE 0600
 /*
- * The number of attempts is limited, because a fork handler of another library may keep a fork
- * waiting.
+ * Largest number of attempts of file_lock_take(). The number is limited, because a fork handler of
+ * another library may delay a fork for any time.
  */
 #define TRIES_MAX 1000
 #define TRY_AGAIN_MS 1
 
-/* Each: a descriptor plus 1, or 0 for a free element. */
+/* The locked files of this process. An element is a descriptor plus 1, or 0 if it is free. */
 static atomic_int file_lock_places[HOLDS_MAX];
 static atomic_uint file_lock_forks_begun;
 static atomic_uint file_lock_forks_ended;
@@ -56,7 +57,7 @@ static void file_lock_fork_ended_in_child(void)
 		if (file >= 0)
 			(void)close(file);
 	}
-	/* In the child, no other thread is inside fork(). */
+	/* The child has only this thread, so no fork is in progress in the child. */
 	atomic_store(&file_lock_forks_ended, atomic_load(&file_lock_forks_begun));
 }
 
@@ -81,8 +82,8 @@ static int file_lock_open_locked(int dir, const char *name)
 	if (flock(file, LOCK_EX | LOCK_NB) == 0)
 		return file;
 	/*
-	 * Network file systems cannot lock a directory. On a network file system only the lock file
-	 * is locked.
+	 * A network file system cannot lock a directory. On a network file system, the journal
+	 * locks only the lock file, and a failed lock of the directory counts as a success.
 	 */
 	if (itself && errno != EWOULDBLOCK)
 		return file;
@@ -110,17 +111,18 @@ static int file_lock_try_take(struct file_lock *lock, int dir, const char *name)
 }
 
 /*
- * If another thread forks after the open and before the file is noted in `file_lock_places`, the
- * child has the file and does not know of it. If such a fork may have happened, the file is
- * unlocked, which also releases the child's lock, and locked once more. If the number of forks that
- * have begun now equals the number that had ended before the open, there was no such fork.
+ * Another thread may fork after this function opens the file and before this function notes the
+ * file in `file_lock_places`. The child of such a fork has the file open and does not close it. If
+ * such a fork may have happened, this function unlocks the file, which also releases the child's
+ * lock, and locks the file once more. If the number of forks that have begun now equals the number
+ * of forks that had ended before the open, no such fork has happened.
  *
- *  *	here                       in another thread
- *  *	file_lock_places: the file        file_lock_forks_begun: one more
- *  *	look at file_lock_forks_begun     clone, with a copy of file_lock_places
+ *	this thread                          a thread that forks
+ *	store the file in file_lock_places   increment file_lock_forks_begun
+ *	load file_lock_forks_begun           clone, with a copy of file_lock_places
  *
- * Both columns are sequentially consistent: either this thread sees the fork, or the child sees the
- * file.
+ * All these accesses are sequentially consistent. Therefore this thread sees the fork, or the child
+ * sees the file in its copy of `file_lock_places`.
  */
 int file_lock_take(struct file_lock *ret_lock, int dir, const char *name)
 {
@@ -147,7 +149,10 @@ int file_lock_take(struct file_lock *ret_lock, int dir, const char *name)
 
 void file_lock_give(struct file_lock *lock)
 {
-	/* The child has closed the file, and may have reused its descriptor. */
+	/*
+	 * A forked child must not close the descriptor. The child has closed the file already, and
+	 * may have reused the descriptor.
+	 */
 	if (lock->file >= 0 && lock->process == getpid()) {
 		(void)flock(lock->file, LOCK_UN);
 		atomic_store(&file_lock_places[lock->place], 0);

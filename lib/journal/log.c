@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See log.h. One thread at a time uses the log. In tests/journal the disk refuses and crashes at
- * every operation.
+ * Implements the log of log.h: appends records to segment files, syncs and drops segments. Only one
+ * thread at a time uses the log. In tests/journal, the simulated disk refuses every operation once,
+ * and crashes at every operation once.
  */
 #include "journal/log.h"
 
@@ -14,8 +15,8 @@
 
 #define ZEROS_BYTES ((size_t)64 << 10)
 /*
- * The spare shrinks in steps of this size. The spare is one step larger than its records need,
- * because a file system allocates whole blocks.
+ * Size of the steps in which the spare shrinks. The spare is one step larger than the records that
+ * end tasks need, because a file system allocates whole blocks.
  */
 #define SPARE_STEP_BYTES (UINT64_C(64) << 10)
 
@@ -50,8 +51,8 @@ bool log_is_full(int result)
 }
 
 /*
- * Returns `result` if it is a lack of room, memory or descriptors. Any other error of the disk
- * becomes -EIO, and the log fails.
+ * Returns `result` if it is 0, or if it means a lack of room, memory or descriptors, or a read-only
+ * file system. After any other error of the disk, returns -EIO, and the log has failed.
  */
 static int log_answer(struct log *log, int result)
 {
@@ -136,10 +137,10 @@ static int log_write_zeros(struct log *log, uint64_t from, uint64_t to)
 }
 
 /*
- * Write zeros ahead, for `bytes` of records and some more. The sync of these records also makes the
- * zeros stable. No caller waits for zeros. If the disk refuses the zeros, the log cuts them off,
- * and writes zeros again after some more records. If the disk has no room for the records, the
- * write of the records fails.
+ * Write zeros ahead, for `bytes` of records and some more records. The sync of the `bytes` of
+ * records also makes the zeros stable. No caller waits for zeros only. If the disk refuses the
+ * zeros, the log cuts them off, and writes zeros again after some more records. log_stretch()
+ * returns no error, because the write of the records fails if the disk has no room for them either.
  */
 static void log_stretch(struct log *log, size_t bytes)
 {
@@ -160,8 +161,8 @@ static void log_stretch(struct log *log, size_t bytes)
 		return;
 	log->plain_to = to;
 	/*
-	 * If the cut fails too, the file has fewer zeros than `ahead` says, and later records make
-	 * the file grow.
+	 * If the cut fails too, the file has fewer zeros than log->ahead says, and later records
+	 * make the file grow.
 	 */
 	(void)log_cut_ahead(log);
 }
@@ -180,7 +181,7 @@ static int log_write_header(struct log *log, int file, const struct segment_head
 	return result;
 }
 
-/* The new file takes its name; from then on it is the last segment. */
+/* Give the new file its name. Afterwards the new file is the last segment. */
 static int log_publish(struct log *log, int file, const struct segment_header *header)
 {
 	const struct disk_ops *ops = log->disk->ops;
@@ -196,8 +197,9 @@ static int log_publish(struct log *log, int file, const struct segment_header *h
 		log->count--;
 		log->bytes -= SEGMENT_HEADER_BYTES;
 		/*
-		 * If the failed rename took effect after all, records would go to the old segment
-		 * while an empty new segment exists. Recovery would find a gap.
+		 * A rename that failed with -EIO may have taken effect on the disk. If the log then
+		 * wrote more records to the old segment, recovery would find a gap between the old
+		 * segment and the empty new segment.
 		 */
 		return result == -EIO ? log_fail(log) : result;
 	}
@@ -206,7 +208,7 @@ static int log_publish(struct log *log, int file, const struct segment_header *h
 	log->file = file;
 	log->salt = header->salt;
 	log->plain_to = 0;
-	/* No record may be written to the new segment before its name is stable. */
+	/* Make the new segment's name stable before any record is written to the segment. */
 	return ops->sync_dir(log->disk) < 0 ? log_fail(log) : 0;
 }
 
@@ -231,7 +233,7 @@ int log_begin_segment(struct log *log, uint64_t number, uint64_t oldest)
 		result = log_publish(log, file, &header);
 	if (log->file != file) {
 		ops->close(log->disk, file);
-		/* If this fails, the next open removes the file. */
+		/* If the removal fails, the next open removes the file. */
 		(void)ops->unlink(log->disk, LOG_NEW_NAME);
 	}
 	return result;
@@ -248,8 +250,8 @@ static int log_sync_now(struct log *log)
 }
 
 /*
- * Recovery relies on this: before a new segment begins, all records of the previous segment are
- * stable, and nothing is behind them.
+ * Begin the next segment. Before the next segment begins, all records of the previous segment are
+ * stable, and no bytes are behind these records. Recovery relies on both properties.
  */
 static int log_rotate(struct log *log)
 {
@@ -260,7 +262,7 @@ static int log_rotate(struct log *log)
 	return log_begin_segment(log, log_last(log)->number + 1, log->segments[0].number);
 }
 
-/* Returns the number of records. */
+/* Seal all records of a batch with salt, sequence and checksum. Returns the number of records. */
 static uint64_t log_seal(const struct log *log, uint8_t *records, size_t bytes)
 {
 	uint64_t sequence = log->sequence;
@@ -271,12 +273,15 @@ static uint64_t log_seal(const struct log *log, uint8_t *records, size_t bytes)
 }
 
 /*
- * Cut off the bytes of a refused write, and sync the cut. Without the cut, a task whose put was
- * refused could be delivered after a crash.
+ * Cut off the bytes of a refused write, and sync the cut. Returns `refusal`, or -EIO if the cut
+ * fails. Without the cut, a task whose put was refused could be delivered after a crash.
  */
 static int log_cut_back(struct log *log, int refusal)
 {
-	/* Also cut the zeros off, because a copy-on-write file system may need their room. */
+	/*
+	 * The cut also removes the zeros ahead, because a copy-on-write file system may need their
+	 * room.
+	 */
 	log->plain_to = log_last(log)->bytes + log->stretch_bytes;
 	if (log_cut_ahead(log) < 0 || log_sync_now(log) < 0)
 		return log_fail(log);
@@ -295,7 +300,10 @@ static int log_write_out(struct log *log, const uint8_t *bytes, size_t count, ui
 	return 0;
 }
 
-/* Count `bytes` of the last segment as records that were zeros before. */
+/*
+ * Count `bytes` more bytes of the last segment as records. The records have overwritten zeros as
+ * far as there were zeros.
+ */
 static void log_note_written(struct log *log, size_t bytes)
 {
 	uint64_t over = bytes < log->ahead ? bytes : log->ahead;
@@ -306,8 +314,8 @@ static void log_note_written(struct log *log, size_t bytes)
 }
 
 /*
- * All written records are stable: write the watermark. If the write fails, the old watermark stays,
- * which is still correct.
+ * Note that all written records are stable, and write the watermark. If the write of the watermark
+ * fails, the old watermark remains correct.
  */
 static int log_note_stable(struct log *log)
 {
@@ -382,8 +390,8 @@ int log_reserve(struct log *log, uint64_t bytes)
 }
 
 /*
- * Keep some steps of the spare for the next puts. Without them, a journal whose only task is put
- * and ended again and again would write a step each time.
+ * Shrink the spare, but keep some steps of it for the next puts. Without these steps, a journal
+ * whose only task is put and ended again and again would write a step each time.
  */
 void log_release(struct log *log, uint64_t bytes)
 {
@@ -402,8 +410,8 @@ int log_sync(struct log *log)
 }
 
 /*
- * Sync the watermark here, because the log waits for the disk anyway. If the sync fails, an older
- * watermark remains valid.
+ * Write and sync the watermark. The caller, log_trim(), waits for the disk anyway. If the sync
+ * fails, an older watermark remains valid.
  */
 static void log_sync_watermark(struct log *log)
 {
@@ -443,8 +451,8 @@ int log_drop_first(struct log *log)
 	for (uint32_t i = 0; i < log->count; i++)
 		log->segments[i] = log->segments[i + 1];
 	/*
-	 * Make the removal stable before the next segment is dropped, because recovery refuses
-	 * gaps.
+	 * Make the removal of the segment stable before the next segment is dropped, because
+	 * recovery refuses a gap between segments.
 	 */
 	return log->disk->ops->sync_dir(log->disk) < 0 ? log_fail(log) : 0;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* See reader.h. The tests in tests/journal cut, flip and tear segments at every offset. */
+/*
+ * Implements the reader of segments (reader.h). The tests in tests/journal cut, flip and tear
+ * segments at every offset.
+ */
 #include "journal/reader.h"
 
 #include <errno.h>
@@ -9,7 +12,10 @@
 #include <string.h>
 
 #define BUFFER_BYTES ((size_t)256 << 10)
-/* Size of a disk's sector; if sectors are larger, one bad sector hides more records. */
+/*
+ * Assumed size of a disk's sector. If the disk's sectors are larger, salvage loses more records
+ * with a bad sector.
+ */
 #define SECTOR_BYTES 512u
 
 void segment_name(char name[DISK_NAME_MAX], uint64_t number)
@@ -17,7 +23,10 @@ void segment_name(char name[DISK_NAME_MAX], uint64_t number)
 	(void)snprintf(name, DISK_NAME_MAX, "%016" PRIx64 ".seg", number);
 }
 
-/* Make room for `count` bytes from reader->offset on, and keep the bytes read already. */
+/*
+ * Make room in the buffer for `count` bytes from reader->offset on, and keep those of the bytes
+ * that were read already.
+ */
 static int reader_make_room(struct reader *reader, size_t count)
 {
 	size_t skip = (size_t)(reader->offset - reader->buffer_offset);
@@ -39,8 +48,8 @@ static int reader_make_room(struct reader *reader, size_t count)
 }
 
 /*
- * Read bytes of the segment into the buffer. A disk that cannot read one sector may still read the
- * sectors beside it.
+ * Read bytes of the segment into the buffer. If the read fails and the reader is forgiving, read
+ * only up to the end of the sector, because the disk may be able to read the next sectors.
  */
 static int64_t reader_read(struct reader *reader, size_t count, uint64_t at)
 {
@@ -59,7 +68,10 @@ static int64_t reader_read(struct reader *reader, size_t count, uint64_t at)
 	return (int64_t)count;
 }
 
-/* Fill the buffer with `count` bytes from reader->offset on, or with all bytes up to the end. */
+/*
+ * Fill the buffer with `count` bytes from reader->offset on, or with all bytes up to the end of the
+ * file if there are fewer.
+ */
 static int reader_fill(struct reader *reader, size_t count)
 {
 	int result;
@@ -79,14 +91,14 @@ static int reader_fill(struct reader *reader, size_t count)
 			want = reader->end - at;
 		got = reader_read(reader, (size_t)want, at);
 		if (got <= 0)
-			/* The file is shorter than at open: another process has cut it. */
+			/* The file is shorter than at open, because another process has cut it. */
 			return got < 0 ? (int)got : -EIO;
 		reader->buffer_bytes += (size_t)got;
 	}
 	return result;
 }
 
-/* Returns the buffered bytes from reader->offset on. */
+/* Returns a pointer to the buffered bytes from reader->offset on, and stores their number. */
 static const uint8_t *reader_here(const struct reader *reader, size_t *ret_bytes)
 {
 	size_t skip = (size_t)(reader->offset - reader->buffer_offset);
@@ -134,9 +146,9 @@ int reader_open(struct reader *reader, struct disk *disk, uint64_t number, bool 
 /* ---- a header that is damaged ---- */
 
 /*
- * Check a salt. Returns 1 if the record at the offset is good with the salt. If the salt was
- * derived from this record, the next record must be good too. Returns 0 if the salt is wrong, or an
- * error of the disk.
+ * Check a salt. Returns 1 if the record at reader->offset is good with the salt. If the salt was
+ * derived from this record, the header of the next record must be good too. Returns 0 if the salt
+ * is wrong, or an error of the disk.
  */
 static int reader_try_salt(struct reader *reader, uint32_t salt, bool derived,
                            struct record *ret_record)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See record.h. Threads may call at the same time, each with its own bytes.
- * tests/journal/test_format.c flips every bit of a record.
+ * Implements the encoding of records and segment headers (record.h). Several threads may call the
+ * functions at the same time, each with its own bytes. The test tests/journal/test_format.c flips
+ * every bit of a record.
  */
 #include "journal/record.h"
 
@@ -13,13 +14,13 @@
 
 /* Offsets of the fields in a record. */
 enum {
-	AT_CRC = 0, /* checksum of the bytes of the header behind this field */
+	AT_CRC = 0, /* checksum of the header's bytes behind AT_CRC */
 	AT_BODY_CRC = 4,
 	AT_DATA_LEN = 8,
-	AT_TYPE = 12, /* this field and the fields up to AT_UNUSED have one byte each */
+	AT_TYPE = 12, /* the fields from AT_TYPE to AT_UNUSED have one byte each */
 	AT_KEY_LEN = 13,
 	AT_FLAGS = 14,
-	AT_UNUSED = 15, /* an unused byte, which is zero */
+	AT_UNUSED = 15, /* offset of an unused byte, which is zero */
 	AT_SEQUENCE = 16,
 	AT_STABLE = 24,
 	AT_ID = 32,
@@ -28,13 +29,15 @@ enum {
 	AT_REASON = 52,
 };
 
-/* A flag that exists on disk only: the body of the record begins with an interval. */
+/*
+ * Flag of a record on disk whose body begins with an interval. struct record never has this flag.
+ */
 #define FLAG_PERIODIC 4u
 
 /* Offsets of the fields in a segment's header. */
 enum {
 	AT_MAGIC = 0,
-	AT_HEADER_CRC = 8, /* checksum of the header except this field */
+	AT_HEADER_CRC = 8, /* checksum of the header except the bytes of AT_HEADER_CRC */
 	AT_VERSION = 12,
 	AT_NUMBER = 16,
 	AT_OLDEST = 24,
@@ -107,7 +110,7 @@ void record_encode(uint8_t *to, const struct record *record)
 	little_put32(to + AT_REASON, record->reason);
 	if (bytes == RECORD_HEADER_BYTES)
 		return;
-	/* Zero the last bytes, because some of them may be padding. */
+	/* Zero the last bytes of the record, because some of them may be padding. */
 	memset(to + bytes - RECORD_ALIGN_BYTES, 0, RECORD_ALIGN_BYTES);
 	record_encode_body(to + RECORD_HEADER_BYTES, record);
 }
@@ -132,8 +135,8 @@ size_t record_seal(uint8_t *at, uint32_t salt, uint64_t sequence, uint64_t stabl
 }
 
 /*
- * Returns whether record_encode() could have written these fields. The checksums are checked
- * elsewhere.
+ * Returns whether record_encode() could have written a header with these fields. The function
+ * checks no checksum.
  */
 static bool record_may_be(const uint8_t *from, const struct record *record)
 {
@@ -177,8 +180,8 @@ bool record_decode_header(const uint8_t *from, uint32_t salt, struct record *ret
 	struct record record = record_read_header(from);
 
 	/*
-	 * Check the fields before computing a checksum, because the search behind damage calls this
-	 * function for every eighth byte.
+	 * Check the fields before the checksum, because the check of the fields is faster. The
+	 * search for records behind damage calls record_decode_header() at every eighth byte.
 	 */
 	if (!record_may_be(from, &record) ||
 	    record_header_crc(from, salt) != little_get32(from + AT_CRC))
@@ -191,7 +194,10 @@ bool record_is_foreign(const uint8_t *from, uint32_t salt)
 {
 	struct record record = record_read_header(from);
 
-	/* With one salt in 2^32, zeros written ahead have the right checksum. */
+	/*
+	 * Zeros written ahead are not foreign, although they have the right checksum with one salt
+	 * in 2^32. Their sequence is 0.
+	 */
 	return record.sequence > 0 && !record_may_be(from, &record) &&
 	       record_header_crc(from, salt) == little_get32(from + AT_CRC);
 }
@@ -216,8 +222,8 @@ static bool record_is_zero(const uint8_t *bytes, size_t count)
 }
 
 /*
- * Set the record's pointers to interval, key and data in its body. Returns false if record_encode()
- * cannot have written the body.
+ * Read the interval from the record's body, and set the record's pointers to key and data in its
+ * body. Returns false if record_encode() cannot have written the body.
  */
 static bool record_decode_body(const uint8_t *from, size_t bytes, struct record *record)
 {
@@ -293,7 +299,10 @@ int segment_header_decode(const uint8_t *from, struct segment_header *ret_header
 	if (memcmp(from + AT_MAGIC, record_magic, MAGIC_BYTES) != 0 ||
 	    segment_header_crc(from) != little_get32(from + AT_HEADER_CRC))
 		return -EBADMSG;
-	/* Magic, checksum and version are at the same offsets in every version. */
+	/*
+	 * The version can be read before the other fields, because magic, checksum and version have
+	 * the same offsets in every version of the format.
+	 */
 	if (little_get32(from + AT_VERSION) != FORMAT_VERSION)
 		return -EOPNOTSUPP;
 	if (!record_is_zero(from + AT_ZEROS, SEGMENT_HEADER_BYTES - AT_ZEROS))

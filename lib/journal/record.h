@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Encodes and decodes the records and segment headers of the file format, by pure functions.
- * man/timerhub-journal.5 describes the format.
+ * Encodes and decodes the records and segment headers of a journal's files, by pure functions. The
+ * manual page man/timerhub-journal.5 describes the file format.
  *
- * A record is written in two steps. The caller has the data and calls record_encode(). The leader
- * knows the sequence number and calls record_seal(). Therefore a record has two checksums. The
- * first covers the body (interval, key, data). The second covers the header, which holds the first.
+ * Two threads encode a record, in two steps. First a caller of the journal, which has the data,
+ * calls record_encode(). Later the leader, which knows the sequence number, calls record_seal().
+ * Therefore a record has two checksums. The first checksum covers the body (interval, key, data).
+ * The second checksum covers the header, which holds the first checksum.
  */
 #ifndef JOURNAL_RECORD_H
 #define JOURNAL_RECORD_H
@@ -19,112 +20,133 @@
 #define RECORD_ALIGN_BYTES 8u
 #define RECORD_DATA_MAX_BYTES (16u << 20)
 #define RECORD_KEY_MAX_BYTES 255u
-#define RECORD_INTERVAL_BYTES 8u /* the interval of a periodic task, before its key */
+#define RECORD_INTERVAL_BYTES 8u /* size of a periodic task's interval, before the key */
 /*
- * Ids, sequence numbers and segment numbers are smaller than this, so the sum of two such numbers
- * does not overflow.
+ * Ids, sequence numbers and segment numbers are smaller than RECORD_NUMBER_END, so the sum of two
+ * such numbers does not overflow.
  */
 #define RECORD_NUMBER_END (UINT64_C(1) << 63)
 #define FORMAT_VERSION 2u
 
 enum record_type {
-	RECORD_PUT = 1,    /* a new task: id, due time, data */
-	RECORD_MOVE = 2,   /* a new due time of a task */
-	RECORD_CANCEL = 3, /* a task is cancelled */
-	RECORD_DONE = 4,   /* a task is done */
-	RECORD_RETRY = 5,  /* a worker returned a task, with a new due time */
-	RECORD_TAKE = 6,   /* a task was delivered; has its number of attempts */
-	RECORD_COPY = 7,   /* a task that compaction copied: id, due time, attempts, data */
-	RECORD_CLOSE = 8,  /* the journal was closed; a bad record before a CLOSE is damage */
-	RECORD_DROP = 9,   /* segments before number `id` were dropped, and may be missing */
-	RECORD_PARK = 10,  /* a task is parked: due time, attempts, reason */
-	/* Next period of a task, or end of its parking: new due time, attempts 0. */
+	RECORD_PUT = 1,    /* a new task; has id, due time, key and data */
+	RECORD_MOVE = 2,   /* a task was moved; has the new due time */
+	RECORD_CANCEL = 3, /* a task was cancelled */
+	RECORD_DONE = 4,   /* a task was done */
+	RECORD_RETRY = 5,  /* a worker returned a task; has the new due time */
+	RECORD_TAKE = 6,   /* a task was delivered; has the task's number of attempts */
+	/* A copy of a task, made by compaction; has id, due time, attempts, key and data. */
+	RECORD_COPY = 7,
+	/* The journal was closed; a bad record before a CLOSE record is damage. */
+	RECORD_CLOSE = 8,
+	RECORD_DROP = 9,  /* segments with numbers below the record's `id` were dropped */
+	RECORD_PARK = 10, /* a task was parked; has due time, attempts and reason */
+	/* A task got its next period, or was revived; has the new due time. Attempts become 0. */
 	RECORD_RENEW = 11,
 	RECORD_TYPE_END = 12,
 };
 
 enum record_flags {
 	RECORD_MORE = 1,   /* the next record belongs to the same transaction */
-	RECORD_PARKED = 2, /* flag of a COPY: the task is parked */
+	RECORD_PARKED = 2, /* flag of a COPY record: the copied task is parked */
 };
 
 struct record {
 	enum record_type type;
-	uint32_t flags;    /* enum record_flags */
-	uint32_t data_len; /* only PUT and COPY have data, key and interval */
+	uint32_t flags; /* enum record_flags */
+	/* Bytes of data; only PUT and COPY records have data, key and interval. */
+	uint32_t data_len;
 	uint32_t key_len;
 	uint32_t body_crc; /* result of record_body_crc() */
-	uint32_t attempts; /* number of deliveries; stops at UINT32_MAX */
-	uint32_t reason;   /* why the task is parked; in a PARK, and in a COPY with RECORD_PARKED */
-	uint64_t sequence; /* the record's number in the log, without gaps */
-	uint64_t stable;   /* the log was stable up to this sequence when the record was written */
+	uint32_t attempts; /* number of deliveries of the task; stops at UINT32_MAX */
+	/* Why the task is parked; in a PARK record, and in a COPY record with RECORD_PARKED. */
+	uint32_t reason;
+	uint64_t sequence; /* sequence number of the record in the log; numbers have no gaps */
+	/* Sequence number up to which the log was stable when the record was written. */
+	uint64_t stable;
 	uint64_t id;
 	uint64_t due_ns;
-	uint64_t interval_ns; /* 0: not periodic */
+	uint64_t interval_ns; /* period of the task; 0: not periodic */
 	const void *key;
 	const void *data;
 };
 
 struct segment_header {
 	uint32_t version;
-	/* Seed of the CRC of the segment's records, so that records of other files are bad. */
+	/*
+	 * Seed of the checksums of the segment's records, which makes records of other files bad.
+	 */
 	uint32_t salt;
-	uint64_t number;         /* number of the segment, as in the file's name */
+	uint64_t number;         /* number of the segment, also in the file's name */
 	uint64_t oldest;         /* number of the oldest segment of the log */
 	uint64_t first_sequence; /* sequence number of the segment's first record */
-	uint64_t next_id;        /* all earlier tasks have smaller ids */
+	/* Lower bound of later tasks' ids: all earlier tasks have smaller ids. */
+	uint64_t next_id;
 };
 
-/* Returns the bytes of a record: header, body and padding. */
+/* Returns the size of a record in bytes: header, body and padding. */
 size_t record_bytes(uint64_t interval_ns, uint32_t key_len, uint32_t data_len);
 size_t record_size(const struct record *record);
 
 /* Returns the checksum of a record's interval, key and data. */
 uint32_t record_body_crc(const struct record *record);
 
-/* Write all but sequence, stable and the header's checksum into record_size() bytes. */
+/*
+ * Encode a record into record_size() bytes at `to`, without sequence, stable and the header's
+ * checksum.
+ */
 void record_encode(uint8_t *to, const struct record *record);
 
-/* Returns the size of a record that record_encode() has written. */
+/* Returns the size of the encoded record at `at`. */
 size_t record_size_at(const uint8_t *at);
 
-/* Write the fields that record_encode() left out. Returns the record's size. */
+/*
+ * Complete an encoded record: write sequence, stable and the header's checksum. Returns the
+ * record's size.
+ */
 size_t record_seal(uint8_t *at, uint32_t salt, uint64_t sequence, uint64_t stable);
 
 enum record_verdict {
 	RECORD_GOOD,
-	RECORD_SHORT, /* the record has *ret_bytes bytes, more than were given */
+	RECORD_SHORT, /* more bytes are needed: the record has *ret_bytes bytes */
 	RECORD_BAD,
 };
 
 /*
- * Decode the record at `from`, if it is good with this salt. If it is good, `*ret_record` points
- * into `from`, and `*ret_bytes` is the record's size.
+ * Decode the record at `from`, if the record is good with the salt. If the record is good, the
+ * pointers in `*ret_record` point into `from`, and `*ret_bytes` is the record's size.
  */
 enum record_verdict record_decode(const uint8_t *from, size_t available, uint32_t salt,
                                   struct record *ret_record, size_t *ret_bytes);
 
 /*
- * Decode a good header of a record without its body (interval, key, data). The search for good
- * records behind damage uses this function.
+ * Decode a record's header, without the body (interval, key, data). Returns false if the header is
+ * not good. The search for good records behind damage uses record_decode_header().
  */
 bool record_decode_header(const uint8_t *from, uint32_t salt, struct record *ret_record);
 
 /*
- * Returns whether there is a header with the right checksum that record_encode() cannot have
- * written. Such a header is no torn write: the file was forged, or a later version wrote it.
+ * Returns whether the bytes are a header with the right checksum that record_encode() cannot have
+ * written. A torn write cannot leave such a header. Either the file was forged, or a later version
+ * of the library wrote the header.
  */
 bool record_is_foreign(const uint8_t *from, uint32_t salt);
 
-/* If these bytes can be a record's header, compute the salt with which the header would be good. */
+/*
+ * Compute the salt with which the header at `from` would be good. Returns false if the bytes cannot
+ * be a record's header.
+ */
 bool record_guess_salt(const uint8_t *from, uint32_t *ret_salt);
 
 void segment_header_encode(uint8_t *to, const struct segment_header *header);
 
-/* Returns the bytes at the salt's offset, even of a bad header. */
+/* Returns the salt in a segment's header, even if the header is bad. */
 uint32_t segment_header_salt(const uint8_t *from);
 
-/* Decode a segment's header. Returns 0, -EBADMSG, or -EOPNOTSUPP for another version. */
+/*
+ * Decode a segment's header. Returns 0, -EBADMSG if the header is bad, or -EOPNOTSUPP if it has
+ * another version.
+ */
 int segment_header_decode(const uint8_t *from, struct segment_header *ret_header);
 
 #endif

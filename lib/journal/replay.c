@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See replay.h. Recovery must tell a torn tail from damage. Every record says up to where the log
- * was stable when the record was written, and the watermark says up to where the whole log was
- * stable. If the watermark or a record behind the bad place says that the bad place had been
- * stable, acknowledged changes are damaged, and open refuses. If no watermark or later record says
- * so, a crash interrupted an unacknowledged write, and the log ends at the bad place. Each segment
- * but the last was stable before the next began, so it has no torn tail and no zeros ahead.
+ * Implements the recovery of a journal (replay.h). Recovery must tell a torn tail from damage.
+ * Every record says up to which sequence number the log was stable when the record was written. The
+ * watermark says up to which sequence number the whole log was stable. If the watermark or a record
+ * behind a bad place says that the bad place had been stable, acknowledged changes are damaged, and
+ * open refuses the journal. If neither the watermark nor a record says so, a crash interrupted an
+ * unacknowledged write, and the log ends at the bad place. Each segment except the last was stable
+ * before the next segment began, so only the last segment can have a torn tail or zeros ahead.
  *
- * Zeros written ahead are treated like a torn tail. The log ends at the zeros unless a record
- * behind them, or the watermark, says that records were stable at this place.
+ * Recovery treats zeros written ahead like a torn tail. The log ends at the zeros, unless the
+ * watermark or a record behind the zeros says that records were stable at the zeros' place.
  */
 #include "journal/replay.h"
 
@@ -20,10 +21,13 @@
 #include "journal/reader.h"
 #include "journal/watermark.h"
 
-/* Salvage skips this number of ids, because lost records may have used them. */
+/* Number of ids that salvage skips, because lost records may have used these ids. */
 #define IDS_LOST_MAX (UINT64_C(1) << 20)
 #define NAME_DIGITS 16
-/* The most times that recovery reads a journal in use before it reports a fault. */
+/*
+ * Largest number of times that REPLAY_VERIFY reads a journal in use again before it reports a
+ * fault.
+ */
 #define LOOKS_MAX 100
 #define WRITE_AGAIN_BYTES 4096
 
@@ -38,7 +42,7 @@ static int replay_faulty(struct replay *replay, const struct reader *reader, int
 
 /* ---- which segments there are ---- */
 
-/* Returns whether the name is a segment's name, and stores the segment's number. */
+/* Returns whether a file's name is the name of a segment, and stores the segment's number. */
 static bool replay_parse_name(const char *name, uint64_t *ret_number)
 {
 	char expected[DISK_NAME_MAX];
@@ -78,8 +82,8 @@ static void replay_forget_before(struct log *log, uint64_t oldest)
 }
 
 /*
- * The header of the last segment has the number of the oldest segment of the log. In salvage the
- * header may be unreadable.
+ * Find the oldest segment of the log, whose number is in the header of the last segment. In
+ * salvage, the header may be unreadable.
  */
 static int replay_find_oldest(struct replay *replay, enum replay_mode mode)
 {
@@ -116,7 +120,8 @@ static int replay_find_segments(struct replay *replay, enum replay_mode mode)
 {
 	struct log *log = &replay->log;
 	/*
-	 * Read the watermark first, because a process that has the journal open may go on writing.
+	 * Read the watermark before the segments, because a process that has the journal open may
+	 * write more records and a larger watermark.
 	 */
 	int result = watermark_read(log->disk, &replay->has_watermark, &replay->watermark);
 
@@ -174,7 +179,10 @@ static int replay_put(struct replay *replay, const struct record *record,
 		free(task);
 		return result;
 	}
-	/* Compaction copied the task, and a crash prevented the drop of the original. */
+	/*
+	 * If the task is known already, compaction copied the task, and a crash prevented the drop
+	 * of the original record.
+	 */
 	if (old)
 		replay_remove_task(replay, old);
 	task->segment = (uint32_t)position->segment;
@@ -199,8 +207,9 @@ static void replay_change(struct replay *replay, struct task *task, const struct
 }
 
 /*
- * The first record with a larger `stable` comes right after the records that `stable` covers. So
- * the records from that record on may not be stable.
+ * Note which records of the segment may not be stable. If the first record with a larger `stable`
+ * comes right after the last record that `stable` covers, all earlier records were stable. The
+ * record itself and later records may not be stable.
  */
 static void replay_note_doubt(struct replay *replay, const struct record *record, uint64_t offset)
 {
@@ -212,8 +221,8 @@ static void replay_note_doubt(struct replay *replay, const struct record *record
 }
 
 /*
- * A record may name an unknown task: compaction has dropped the task's first record, and the task
- * has ended.
+ * Apply one record of the log to the tasks. If the record names an unknown task, the task has
+ * ended, and compaction has dropped the task's first record.
  */
 static int replay_record(struct replay *replay, const struct record *record,
                          const struct log_position *position)
@@ -245,8 +254,9 @@ static int replay_record(struct replay *replay, const struct record *record,
 /* ---- a segment ---- */
 
 /*
- * Handle a place without a record of the expected sequence. Returns 0 if the place can be a torn
- * tail of the last segment, and then the segment ends at the place.
+ * Judge a place that has no record of the expected sequence. Returns 0 if the place can be a torn
+ * tail of the last segment; the segment then ends at the place. Returns -EBADMSG if the journal is
+ * damaged.
  */
 static int replay_judge(struct replay *replay, struct reader *reader, bool last)
 {
@@ -261,8 +271,8 @@ static int replay_judge(struct replay *replay, struct reader *reader, bool last)
 	result = 1;
 	if (last) {
 		/*
-		 * Go one step back, so that the search also finds a good record at this place whose
-		 * sequence is not the expected one.
+		 * Go one step back, so that the search also finds a good record at the bad place
+		 * that has a later sequence than expected.
 		 */
 		reader->offset -= RECORD_ALIGN_BYTES;
 		result = reader_search(reader, expected, expected);
@@ -280,8 +290,8 @@ static bool replay_is_last(const struct replay *replay, const struct reader *rea
 }
 
 /*
- * For salvage: find the end of the bad bytes that begin at the reader's offset. Returns 1 if a good
- * record follows, or 0 if only zeros or the file's end follow.
+ * Find, for salvage, the end of the bad bytes that begin at reader->offset. Returns 1 if a good
+ * record follows the bad bytes, or 0 if only zeros or the file's end follow.
  */
 static int replay_find_end_of_bad(struct replay *replay, struct reader *reader, uint64_t *ret_end)
 {
@@ -296,8 +306,8 @@ static int replay_find_end_of_bad(struct replay *replay, struct reader *reader, 
 }
 
 /*
- * In salvage, skip bad bytes up to the next good record. Returns 1 if there is a good record, 0 if
- * not, or an error of the disk.
+ * Skip bad bytes up to the next good record, in salvage. Returns 1 if there is a next good record,
+ * 0 if there is none, or an error of the disk.
  */
 static int replay_skip(struct replay *replay, struct reader *reader)
 {
@@ -314,9 +324,10 @@ static int replay_skip(struct replay *replay, struct reader *reader)
 }
 
 /*
- * Returns 1 if the transaction that begins with this record is whole, 0 if not, or an error of the
- * disk. In salvage every record counts as a whole transaction. Afterwards the reader is behind the
- * transaction, or where the transaction breaks off.
+ * Returns 1 if the transaction that begins with the record `first` is whole, 0 if the transaction
+ * is incomplete, or an error of the disk. In salvage, every record counts as a whole transaction.
+ * Afterwards reader->offset is behind the transaction, or at the place where the transaction breaks
+ * off.
  */
 static int replay_is_whole(struct replay *replay, struct reader *reader, const struct record *first,
                            enum replay_mode mode)
@@ -339,7 +350,9 @@ static int replay_is_whole(struct replay *replay, struct reader *reader, const s
 	return result;
 }
 
-/* Returns whether the record's sequence number may follow the last record's. */
+/*
+ * Returns whether the record's sequence number may follow the sequence number of the last record.
+ */
 static bool replay_is_next(const struct replay *replay, const struct record *record,
                            enum replay_mode mode)
 {
@@ -349,8 +362,8 @@ static bool replay_is_next(const struct replay *replay, const struct record *rec
 }
 
 /*
- * Read the next record. Returns 1 for a record, 0 at the end of the segment, or an error of the
- * disk. Returns -EBADMSG if the record is bad or begins an incomplete transaction.
+ * Read the next record of a segment. Returns 1 for a record, 0 at the end of the segment, or an
+ * error of the disk. Returns -EBADMSG if the record is bad or begins an incomplete transaction.
  */
 static int replay_next(struct replay *replay, struct reader *reader, enum replay_mode mode,
                        struct record *ret_record)
@@ -367,7 +380,10 @@ static int replay_next(struct replay *replay, struct reader *reader, enum replay
 	result = replay_is_whole(replay, reader, ret_record, mode);
 	if (result <= 0)
 		return result < 0 ? result : -EBADMSG;
-	/* Read the first record again, because the buffer has changed. */
+	/*
+	 * Read the transaction's first record again, because replay_is_whole() has changed the
+	 * buffer.
+	 */
 	reader->offset = offset;
 	return reader_next(reader, ret_record);
 }
@@ -403,7 +419,7 @@ static int replay_records(struct replay *replay, struct reader *reader, enum rep
 	}
 }
 
-/* Check that the segment continues the previous segment. */
+/* Check that the segment's first sequence number continues the previous segment. */
 static int replay_check_header(struct replay *replay, const struct reader *reader,
                                enum replay_mode mode)
 {
@@ -420,9 +436,9 @@ static int replay_check_header(struct replay *replay, const struct reader *reade
 }
 
 /*
- * Cut off the torn tail, so that the next record follows the last good record. Cut off zeros too,
- * because the zeros may not be stable. In that case old bytes could appear behind the next records
- * after a crash.
+ * Cut off the torn tail, so that the next record follows the last good record. Also cut off zeros,
+ * because the zeros may not be stable. After a crash, old bytes of the disk could be in the place
+ * of unstable zeros, behind the next records.
  */
 static int replay_cut(struct reader *reader)
 {
@@ -432,8 +448,9 @@ static int replay_cut(struct reader *reader)
 }
 
 /*
- * Write each record again unless a later record says that it was stable. After a failed sync, reads
- * may return bytes that are not on the disk, and the next sync would not write them.
+ * Write each record of the last segment again, unless a later record says that the record was
+ * stable. After a failed sync, reads may return bytes that are not on the disk, and the next sync
+ * would not write these bytes.
  */
 static int replay_write_again(struct replay *replay, struct reader *reader)
 {
@@ -455,7 +472,9 @@ static int replay_write_again(struct replay *replay, struct reader *reader)
 	return 0;
 }
 
-/* The last segment becomes the log's file. The last segment's records may not be synced yet. */
+/*
+ * Make the last segment the log's file, and sync the segment, whose records may not be stable yet.
+ */
 static int replay_adopt(struct replay *replay, struct reader *reader)
 {
 	struct log *log = &replay->log;
@@ -474,7 +493,7 @@ static int replay_adopt(struct replay *replay, struct reader *reader)
 	return result;
 }
 
-/* Measure the torn bytes behind the last good record, and the zeros written ahead behind them. */
+/* Count the torn bytes behind the last good record, and the zeros behind the torn bytes. */
 static int replay_measure_end(struct replay *replay, struct reader *reader)
 {
 	uint64_t zeros_from;
@@ -514,9 +533,7 @@ static int replay_reader(struct replay *replay, struct reader *reader, struct se
 	return result == 0 && mode == REPLAY_OPEN ? replay_adopt(replay, reader) : result;
 }
 
-/*
- * Handle a segment with a bad header. In salvage, the header is derived from the segment's records.
- */
+/* Handle a segment with a bad header. In salvage, derive the header from the segment's records. */
 static int replay_headless(struct replay *replay, struct reader *reader, struct segment *segment,
                            enum replay_mode mode, int refusal)
 {
@@ -553,7 +570,7 @@ static int replay_segment(struct replay *replay, struct segment *segment, enum r
 
 /* ---- all of it ---- */
 
-/* Check that the oldest segment of the log is there. */
+/* Check that the oldest segment of the log exists. */
 static int replay_check_first(struct replay *replay, enum replay_mode mode)
 {
 	struct log *log = &replay->log;
@@ -598,7 +615,10 @@ static int replay_remove_leftover(void *context, const char *name)
 	return 0;
 }
 
-/* Remove files that an unfinished rotation or repair has left. */
+/*
+ * Remove leftover files: segments older than the log's first segment, and an unfinished new
+ * segment.
+ */
 static int replay_clean_up(struct replay *replay)
 {
 	struct leftovers leftovers = {
@@ -610,7 +630,8 @@ static int replay_clean_up(struct replay *replay)
 }
 
 /*
- * When the log is complete and stable, open the watermark and the spare, and remove leftover files.
+ * Complete the recovery of a stable log: open the watermark and the spare, and remove leftover
+ * files. If the log has no segment, begin the first segment.
  */
 static int replay_complete(struct replay *replay)
 {
@@ -639,7 +660,10 @@ static int replay_once(struct replay *replay, enum replay_mode mode)
 		log->next_id = log->next_id < RECORD_NUMBER_END - IDS_LOST_MAX
 		                       ? log->next_id + IDS_LOST_MAX
 		                       : RECORD_NUMBER_END;
-		/* The next sequence number must be larger than the watermark. */
+		/*
+		 * Set the log's sequence number so that the next sequence number is larger than the
+		 * watermark.
+		 */
 		if (log->sequence < replay->watermark)
 			log->sequence = replay->watermark;
 	}
@@ -656,9 +680,9 @@ static void replay_again(struct replay *replay)
 }
 
 /*
- * A process that has the journal open drops segments, cuts zeros off, and writes over zeros that
- * were just read. A fault that such a process caused disappears when the journal is read again.
- * Damage does not disappear.
+ * Recover in the mode REPLAY_VERIFY. Another process that has the journal open may drop segments,
+ * cut zeros off, and overwrite zeros that were just read. A fault that such a process caused
+ * disappears when the journal is read again, but damage does not disappear.
  */
 static int replay_verify(struct replay *replay)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See siphash.h. J.-P. Aumasson, D. J. Bernstein, "SipHash: a fast short-input PRF", 2012. The
- * function does one round for each word and three rounds at the end, as hash tables use SipHash.
- * tests/journal/test_format.c compares the function with the paper.
+ * Implements SipHash-1-3 (siphash.h), after J.-P. Aumasson, D. J. Bernstein, "SipHash: a fast
+ * short-input PRF", 2012. SipHash-1-3 does one round for each word and three rounds at the end, as
+ * is usual for hash tables. The test tests/journal/test_format.c compares siphash_bytes() with the
+ * paper.
  */
 #include "journal/siphash.h"
 

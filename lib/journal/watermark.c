@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See watermark.h. Only the leader or the thread in open uses the watermark. The tests in
- * tests/journal crash the disk.
+ * Implements the watermark of watermark.h: reads and writes its file. Only the leader and the
+ * thread that opens the journal use the watermark. The tests in tests/journal crash the simulated
+ * disk.
  */
 #include "journal/watermark.h"
 
@@ -15,7 +16,7 @@
 enum {
 	AT_MAGIC = 0,
 	AT_SEQUENCE = 8,
-	AT_CRC = 16, /* checksum of the bytes before this field */
+	AT_CRC = 16, /* checksum of the bytes before AT_CRC */
 	AT_ZEROS = 20,
 };
 
@@ -46,7 +47,7 @@ int watermark_read(struct disk *disk, bool *ret_is_there, uint64_t *ret_sequence
 			disk->ops->read(disk, file, bytes + count, WATERMARK_BYTES - count, count);
 
 		if (got <= 0)
-			break; /* an unreadable watermark counts as 0 */
+			break; /* if the watermark is unreadable, *ret_sequence stays 0 */
 		count += (size_t)got;
 	}
 	disk->ops->close(disk, file);

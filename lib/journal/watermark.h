@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Stores the watermark, the sequence number up to which the log is stable, in a file beside the
- * log. The watermark is written after each sync of the log, before callers return. The watermark is
- * synced only at the end of a segment and of the journal. So the watermark names only stable
- * records, and survives the death of the process. A log that ends before the watermark has lost
- * acknowledged records.
+ * log. The leader writes the watermark after each sync of the log, before callers return. Therefore
+ * the watermark covers only stable records, and survives the death of the process. The leader syncs
+ * the watermark only at the end of a segment and of the journal. If a log ends before the
+ * watermark, acknowledged records are lost.
  *
- * The watermark's file exists if a segment ever existed. So a directory with a watermark and no
- * segment has lost all segments. Version 1 left the file empty.
+ * The watermark's file exists if the journal has ever had a segment. Therefore a directory with a
+ * watermark and no segment has lost all segments. Version 1 of the file format left the file empty.
  */
 #ifndef JOURNAL_WATERMARK_H
 #define JOURNAL_WATERMARK_H
@@ -18,16 +18,19 @@
 #define WATERMARK_BYTES 24u
 
 /*
- * Read the watermark. `*ret_sequence` is 0 if there is no file, or no good watermark in it. Returns
- * 0 or an error.
+ * Read the watermark. `*ret_sequence` is 0 if the file does not exist or has no good watermark.
+ * Returns 0 or an error.
  */
 int watermark_read(struct disk *disk, bool *ret_is_there, uint64_t *ret_sequence);
 
-/* Open the file for writing, and create it if needed. Returns the file, or an error. */
+/*
+ * Open the watermark's file for writing, or create the file if `is_there` is false, and make the
+ * watermark `sequence` stable in the file. Returns the file's descriptor, or an error.
+ */
 int watermark_open(struct disk *disk, bool is_there, uint64_t sequence);
 
 /*
- * Write the watermark, without a sync. Returns 0 or an error. After an error the file may hold no
+ * Write the watermark, without a sync. Returns 0 or an error. After an error, the file may have no
  * good watermark.
  */
 int watermark_write(struct disk *disk, int file, uint64_t sequence);
