@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See agenda.h. The caller holds the journal's lock. The tests in tests/journal compare the agenda
- * with an unsorted array.
+ * Implements the agenda of agenda.h, a heap of tasks by time. The caller of each function holds the
+ * journal's lock. The tests in tests/journal compare the agenda with an unsorted array of tasks.
  */
 #include "journal/agenda.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The calls that change tasks: put, cancel, move, done, retry, park, revive, commit and submit.
- * Each call turns its arguments into a transaction (transaction.c), and the transaction's outcome
- * into its result. Any thread may call. All calls but submit wait for the disk. tests/journal
- * compares the calls with a model, on a disk that fails and crashes at every step.
+ * Implements the calls that change tasks: put, cancel, move, done, retry, park, revive, commit and
+ * submit. Each call turns its arguments into a transaction (transaction.c), and returns the
+ * transaction's outcome. Any thread may make these calls. Every call except submit waits until the
+ * change is on the disk. tests/journal compares the calls with a model, on a simulated disk that
+ * fails and crashes at every step.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +12,8 @@
 #include "journal/transaction.h"
 #include "journal/writer.h"
 
-#define DUE_MAX_NS (UINT64_C(1) << 63) /* a due time must be less than this, or "never" */
+/* A due time must be less than this value, or TIMERHUB_NEVER. */
+#define DUE_MAX_NS (UINT64_C(1) << 63)
 
 static int change_read_due(struct timerhub_journal *journal, uint64_t when_ns, uint32_t flags,
                            uint64_t *ret_due_ns)
@@ -32,11 +34,11 @@ static int change_read_due(struct timerhub_journal *journal, uint64_t when_ns, u
 	return 0;
 }
 
-/* ---- from what callers say; the lock is not held ---- */
+/* ---- prepare changes from a caller's arguments, without the lock ---- */
 
 /*
- * Compute the checksum before taking the lock, so that several callers can compute theirs at the
- * same time.
+ * Make the new task and the checksum of its record, before the caller takes the lock. So several
+ * callers can compute checksums at the same time.
  */
 static int change_prepare_put(struct timerhub_journal *journal,
                               const struct timerhub_journal_change *asked, struct change *change)
@@ -76,7 +78,7 @@ static int change_prepare_delivered(const struct timerhub_journal_change *asked,
 	return change->delivery != 0 ? 0 : -EINVAL;
 }
 
-/* Returns whether this version understands every field of the change. */
+/* Returns whether this version of the library understands every field of a caller's change. */
 static bool change_is_known(const struct timerhub_journal_change *asked)
 {
 	uint32_t op = asked->op;
@@ -123,8 +125,8 @@ static int change_prepare(struct timerhub_journal *journal,
 /* ---- the calls ---- */
 
 /*
- * Convert the caller's changes. On failure `*ret_index` is the index of the faulty change, and the
- * caller frees the prepared tasks.
+ * Convert the caller's changes to changes of a transaction. If a change is faulty, `*ret_index` is
+ * its index, and the caller of this function frees the prepared tasks.
  */
 static int transaction_prepare(struct timerhub_journal *journal, struct transaction *transaction,
                                const struct timerhub_journal_change *changes, unsigned count,
@@ -142,7 +144,7 @@ static int transaction_prepare(struct timerhub_journal *journal, struct transact
 	                                                                            : result;
 }
 
-/* Free the tasks of puts that were refused before they got into a batch. */
+/* Free the new tasks of a transaction that was refused before it got into a batch. */
 static void transaction_free_tasks(struct transaction *transaction)
 {
 	for (unsigned i = 0; i < transaction->count; i++)
@@ -150,7 +152,10 @@ static void transaction_free_tasks(struct transaction *transaction)
 			free(transaction->changes[i].task);
 }
 
-/* Refuse the transaction because its change number `index` is wrong. Returns `result`. */
+/*
+ * Refuse a transaction, whose change number `index` failed with the error `result`. Returns this
+ * error.
+ */
 static int transaction_refuse(struct transaction *transaction,
                               struct timerhub_journal_change *changes, unsigned index, int result)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See completions.h. The leader adds completions, and any thread takes them. If another thread
- * empties the list before the leader writes to the fd, the fd becomes readable although the list is
- * empty. The next call of completions_take() clears the fd.
+ * Implements the list of completions of completions.h. The leader adds completions, and any thread
+ * takes them. If another thread empties the list before the leader writes to the fd, the fd becomes
+ * readable although the list is empty. The next call of completions_take() clears the fd.
  */
 #include "journal/completions.h"
 
@@ -57,7 +57,10 @@ bool completions_must_ring(struct completions *completions)
 
 void completions_ring(const struct completions *completions)
 {
-	/* The write fails only if the count is 2^64 - 2, and then the fd is readable. */
+	/*
+	 * The write to the eventfd fails only if its count is 2^64 - 2. With this count the fd is
+	 * readable already.
+	 */
 	(void)eventfd_write(completions->fd, 1);
 }
 

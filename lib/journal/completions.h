@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps the outcomes of timerhub_journal_submit() until a caller takes them, and an eventfd that is
- * readable while the list has outcomes. The caller of each function holds the journal's lock,
- * except for completions_ring().
+ * Keeps a list of the outcomes of timerhub_journal_submit() until a caller takes them, and an
+ * eventfd that is readable while the list has outcomes. The caller of each function except
+ * completions_ring() holds the journal's lock.
  */
 #ifndef JOURNAL_COMPLETIONS_H
 #define JOURNAL_COMPLETIONS_H
@@ -12,32 +12,32 @@
 struct completions {
 	struct transaction *first;
 	struct transaction *last;
-	int fd;    /* -1 until a caller asks for the fd */
-	bool rung; /* the fd has been, or is about to be, made readable */
+	int fd;    /* the eventfd, or -1 until a caller asks for it */
+	bool rung; /* a thread has made the fd readable, or is about to */
 };
 
 void completions_init(struct completions *completions);
 
-/* Free the requests that no caller has taken. */
+/* Free the transactions whose outcomes no caller has taken. */
 void completions_fini(struct completions *completions);
 
-/* Returns the fd, which the first call creates, or an error. */
+/* Returns the eventfd, or an error. The first call creates the eventfd. */
 int completions_fd(struct completions *completions);
 
-/* Add a transaction that has ended. */
+/* Add a transaction that has ended to the list of outcomes. */
 void completions_put(struct completions *completions, struct transaction *transaction);
 
 /*
- * Returns whether the fd must be made readable. If completions_must_ring() returns true, the caller
- * releases the lock and calls completions_ring().
+ * Returns whether the fd must be made readable. If the result is true, the caller releases the lock
+ * and calls completions_ring().
  */
 bool completions_must_ring(struct completions *completions);
 
 void completions_ring(const struct completions *completions);
 
 /*
- * Returns the first transaction, which the caller frees. If the list is empty, clears the fd and
- * returns NULL.
+ * Remove the first transaction from the list and return it. The caller frees the transaction. If
+ * the list is empty, clear the fd and return NULL.
  */
 struct transaction *completions_take(struct completions *completions);
 

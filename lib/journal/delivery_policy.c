@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See delivery_policy.h. The caller holds the journal's lock. The record of a delivery holds only
- * the task's number of attempts. The leader writes this record after the delivery, with the next
+ * Implements delivery_policy.h: chooses the next task, begins and ends leases, and checks workers'
+ * answers. The caller of each function holds the journal's lock. The record of a delivery (TAKE)
+ * only counts the task's attempts. The leader writes a TAKE after the delivery, with the next
  * change or some milliseconds later. No caller waits for the record of a delivery.
  */
 #include "journal/delivery_policy.h"
@@ -51,7 +52,7 @@ static void delivery_lease(struct timerhub_journal *journal, struct task *task, 
 	agenda_insert(&journal->leases, task, now_ns + (lease_ns < left_ns ? lease_ns : left_ns));
 }
 
-/* Returns the lateness of a due task. */
+/* Returns the time that has passed since a task's due time. */
 static uint64_t delivery_late_ns(struct timerhub_journal *journal, const struct task *task)
 {
 	uint64_t now_ns = journal->timer->ops->wall_ns(journal->timer);
@@ -59,7 +60,6 @@ static uint64_t delivery_late_ns(struct timerhub_journal *journal, const struct 
 	return now_ns > task->due_ns ? now_ns - task->due_ns : 0;
 }
 
-/* Deliver the first task, which must be due. Returns 0 or -ENOMEM. The caller holds the lock. */
 int delivery_make(struct timerhub_journal *journal, struct timerhub_task *ret_task)
 {
 	struct task *task = agenda_first(&journal->agenda);
@@ -90,7 +90,10 @@ int delivery_make(struct timerhub_journal *journal, struct timerhub_task *ret_ta
 		.interval_ns = task->interval_ns,
 		.periods = periods,
 	};
-	/* No caller waits for the record, so it is left out if the batch is full. */
+	/*
+	 * If the batch is full, leave out the record of the delivery, because no caller waits for
+	 * it.
+	 */
 	record.attempts = task->attempts;
 	if (journal->failed == 0 && write_batch_has_room(batch, RECORD_HEADER_BYTES))
 		(void)write_batch_add(batch, &record);
@@ -98,8 +101,9 @@ int delivery_make(struct timerhub_journal *journal, struct timerhub_task *ret_ta
 }
 
 /*
- * After a stop, only tasks that were due at the stop are delivered. Without this rule a worker that
- * retries a task would get the task again and again, and never end.
+ * After timerhub_journal_stop(), only tasks that were due at the stop are delivered. If later tasks
+ * were delivered too, a worker that retries a task would get the task again and again, and would
+ * never end.
  */
 bool delivery_is_due(struct timerhub_journal *journal)
 {
@@ -117,9 +121,8 @@ void delivery_wake_takers(struct timerhub_journal *journal)
 	eventcount_wake(&journal->takers, UINT32_MAX);
 }
 
-/* ---- what a worker names ---- */
+/* ---- the delivery that a worker answers ---- */
 
-/* Returns 1 if a change of the task is in flight. */
 int delivery_in_flight(const struct task *task, uint32_t *ret_batch)
 {
 	if (!task)
@@ -145,7 +148,7 @@ int delivery_find(struct timerhub_journal *journal, uint64_t id, uint64_t delive
 	} else {
 		result = -ESTALE;
 	}
-	/* Also end a delivery whose answer may no longer change the task. */
+	/* If the delivery may no longer change the task, end the delivery. */
 	if (result < 0)
 		delivery_table_remove(&journal->deliveries, &journal->tasks, held);
 	else

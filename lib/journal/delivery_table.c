@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See delivery_table.h: an array with a free list. The calls take, done, retry and release test
- * this table.
+ * Implements the table of deliveries (delivery_table.h) as an array with a free list. The tests of
+ * the calls take, done, retry and release also test this table.
  */
 #include "journal/delivery_table.h"
 

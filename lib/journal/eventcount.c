@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See eventcount.h. No other file of the journal includes linux/futex.h. Every test of a call that
- * blocks tests the eventcount.
+ * Implements the eventcount of eventcount.h by futex(2). No other file of the journal includes
+ * linux/futex.h. Every test of a call that blocks also tests the eventcount.
  */
 #include "journal/eventcount.h"
 
@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The timespec that the kernel expects for SYS_futex. */
+/* The struct timespec that the kernel expects from the system call SYS_futex. */
 struct ticket_timespec {
 	long tv_sec;
 	long tv_nsec;

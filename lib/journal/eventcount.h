@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A number that threads wait on, by futex(2). The journal uses no condition variables, because some
- * C libraries lose wake-ups of condition variables. Any thread may call. No call fails, and no call
- * changes errno.
+ * Declares the eventcount, a number that threads wait on, by futex(2). The journal uses no
+ * condition variables, because some C libraries lose wake-ups of condition variables. Any thread
+ * may call the functions of an eventcount, which never fail and never change errno.
  */
 #ifndef JOURNAL_EVENTCOUNT_H
 #define JOURNAL_EVENTCOUNT_H
@@ -18,8 +18,8 @@ struct eventcount {
 uint32_t eventcount_number(struct eventcount *eventcount);
 
 /*
- * Set the number and wake no thread. A thread that reads the new number sees all writes before the
- * set.
+ * Set the number and wake no thread. A thread that reads the new number also sees all writes that
+ * the setting thread made before eventcount_set().
  */
 void eventcount_set(struct eventcount *eventcount, uint32_t number);
 
@@ -27,8 +27,8 @@ void eventcount_set(struct eventcount *eventcount, uint32_t number);
 void eventcount_wake(struct eventcount *eventcount, unsigned count);
 
 /*
- * Block while the number is `number`, for at most `timeout_ns` (UINT64_MAX: no limit). The call may
- * return early, so the caller checks the number again.
+ * Block while the eventcount's number is `number`, for at most `timeout_ns` (UINT64_MAX: no limit).
+ * The function may return early, so the caller must check the number again.
  */
 void eventcount_wait(struct eventcount *eventcount, uint32_t number, uint64_t timeout_ns);
 

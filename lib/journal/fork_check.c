@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See fork_check.h. No other file of the journal includes sys/mman.h. The tests in tests/journal
- * test this file with fork(2).
+ * Implements the detection of forked children (fork_check.h) by madvise(2). No other file of the
+ * journal includes sys/mman.h. The tests in tests/journal test this file with fork(2).
  */
 #define _GNU_SOURCE
 #include "journal/fork_check.h"
@@ -10,7 +10,10 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
-/* The kernel rounds the size up to a page. */
+/*
+ * Size of the mapping that holds the word fork_check->word. The kernel rounds the size up to a
+ * page.
+ */
 #define LIFE_BYTES sizeof(uint32_t)
 
 int fork_check_open(struct fork_check *fork_check)

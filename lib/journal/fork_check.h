@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tells a forked child from the process that opened, by a word of memory that the kernel zeroes in
- * the child.
+ * Detects a forked child of the process that opened the journal, by a word of memory that the
+ * kernel zeroes in the child.
  */
 #ifndef JOURNAL_FORK_CHECK_H
 #define JOURNAL_FORK_CHECK_H
@@ -20,6 +20,6 @@ static inline bool fork_check_goes_on(const struct fork_check *fork_check)
 	return *fork_check->word != 0;
 }
 
-void fork_check_close(struct fork_check *fork_check); /* does nothing if it is not open */
+void fork_check_close(struct fork_check *fork_check); /* does nothing if fork_check is not open */
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Opens and closes a journal. One thread opens, and one thread closes; see journal.h. */
+/*
+ * Opens and closes a journal (journal.h). While a thread opens or closes a journal, no other thread
+ * uses the journal.
+ */
 #include "journal/journal.h"
 
 #include <errno.h>
@@ -18,20 +21,29 @@
 #define TASKS_MAX_DEFAULT (UINT32_C(1) << 20)
 #define DATA_MAX_DEFAULT (UINT32_C(64) << 10)
 #define DATA_BYTES_MAX_DEFAULT (UINT64_C(1) << 30)
-/* In version 0.1 the struct of the config ended before data_bytes_max. */
+/*
+ * Smallest size of a caller's config. In version 0.1 of the library, the struct of the config ended
+ * before data_bytes_max.
+ */
 #define CONFIG_BYTES_MIN offsetof(struct timerhub_journal_config, data_bytes_max)
-/* The size of a batch, unless a segment is smaller or a record is larger. */
+/*
+ * The size of a batch. A batch is smaller if a segment is smaller, and larger if a record may be
+ * larger.
+ */
 #define BATCH_BYTES ((size_t)1 << 20)
 /*
- * Zeros are written ahead of the records in pieces of this size. Pieces four times as large were no
- * faster, and delayed the batch that is synced with them.
+ * The log writes zeros ahead of the records, in pieces of this size. Pieces four times as large
+ * were no faster, and delayed the batch whose sync included the zeros.
  */
 #define STRETCH_BYTES (UINT64_C(256) << 10)
 #define CLOSE_LOOK_NS 1000000u
 
 /* ---- config ---- */
 
-/* Returns the size of the largest record, which has an interval and the longest key. */
+/*
+ * Returns the size of the largest record, which has an interval, the longest key and `data_max`
+ * bytes of data.
+ */
 static size_t journal_record_max(uint32_t data_max)
 {
 	return record_bytes(1, RECORD_KEY_MAX_BYTES, data_max);
@@ -76,10 +88,7 @@ static void journal_adopt(struct timerhub_journal *journal, struct replay *repla
 	journal->stats.segments = replay->log.count;
 }
 
-/*
- * An earlier process may have delivered a task more than attempts_max times. Such a task is parked,
- * not delivered.
- */
+/* Park a recovered task that an earlier process has delivered attempts_max times or more. */
 static void journal_park_exhausted(void *context, struct task *task)
 {
 	struct timerhub_journal *journal = context;
@@ -90,7 +99,9 @@ static void journal_park_exhausted(void *context, struct task *task)
 	delivery_let_come(journal, task);
 }
 
-/* Reserve room for tasks_max tasks, so that no later insert needs memory. */
+/*
+ * Reserve room for tasks_max tasks in the tables, so that no later insert of a task needs memory.
+ */
 static int journal_reserve(struct timerhub_journal *journal, struct replay *replay)
 {
 	int result = tasks_reserve(&replay->tasks, journal->tasks_max);
@@ -125,7 +136,10 @@ static int journal_recover(struct timerhub_journal *journal, uint64_t segment_by
 	if (journal->attempts_max > 0)
 		tasks_each(&journal->tasks, journal_park_exhausted, journal);
 	journal->stats.recovery_ns = ops->monotonic_ns(journal->timer) - begin_ns;
-	/* The directory may have more tasks than tasks_max allows. */
+	/*
+	 * The agenda of leases gets the capacity of the agenda of tasks, because the directory may
+	 * have more tasks than tasks_max allows.
+	 */
 	if (journal->lease_ns > 0)
 		result = agenda_reserve(&journal->leases, journal->agenda.capacity);
 	return result;
@@ -147,7 +161,7 @@ static int journal_open_batches(struct timerhub_journal *journal, uint64_t segme
 	return 0;
 }
 
-/* Free a journal, which may be partly opened, or be the copy in a forked child. */
+/* Free a journal. The journal may be partly opened, or may be the copy in a forked child. */
 static void journal_free(struct timerhub_journal *journal)
 {
 	compactor_fini(&journal->compactor);
@@ -230,7 +244,10 @@ int timerhub_journal_open(struct timerhub_journal **ret_journal, const char *dir
 		result = disk_real_open(&disk, dir);
 	if (result < 0)
 		return result;
-	/* Take the lock first, so that no thread is started if another process has the journal. */
+	/*
+	 * Lock the directory before anything else is opened, so that no thread is started if
+	 * another process has the journal open.
+	 */
 	result = disk->ops->lock(disk);
 	if (result == 0)
 		result = wall_timer_real_open(&timer);
@@ -263,8 +280,9 @@ static void journal_send_takers_away(struct timerhub_journal *journal)
 }
 
 /*
- * The CLOSE record tells the next open that all records before it were stable. So a bad record
- * before the CLOSE record is damage, and not a torn tail.
+ * Write a CLOSE record, which tells the next open that all earlier records were stable. If the log
+ * ends with a CLOSE record, the next open treats a bad record of the log as damage, and not as a
+ * torn tail.
  */
 static void journal_sign_off(struct timerhub_journal *journal)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opens a journal on any disk (disk.h) and with any clock (wall_timer.h), for tests. The calls are
- * in journal.c (open, close), change.c, take.c and query.c.
+ * Opens a journal on any disk (disk.h) and with any clock (wall_timer.h), so that tests can
+ * simulate disk and clock. The public calls are in journal.c (open, close), change.c, take.c,
+ * query.c and backup.c.
  *
- * A transaction is one or more changes that are made together. The caller adds the transaction,
- * with its records, to the open batch. A leader writes and syncs the batch, applies the
- * transactions to the tasks in memory, and wakes the callers. While the leader writes, callers fill
- * the next batch. Only stable tasks are delivered, and a change that the disk refuses has no
- * effect.
+ * A transaction is one or more changes that are made together. A caller adds its transaction, with
+ * the records, to the open batch. A leader writes and syncs the batch, applies its transactions to
+ * the tasks in memory, and wakes the callers. While the leader writes, callers fill the next batch.
+ * Only stable tasks are delivered, and a change that the disk refuses has no effect.
  */
 #ifndef JOURNAL_JOURNAL_H
 #define JOURNAL_JOURNAL_H
@@ -15,15 +15,15 @@
 #include "journal/state.h"
 
 /*
- * Copy a config, replace fields of 0 by their defaults, and check all fields. Returns 0, -EINVAL or
- * -E2BIG.
+ * Copy a caller's config, replace fields of 0 by their defaults, and check all fields. Returns 0,
+ * -EINVAL or -E2BIG.
  */
 int journal_read_config(struct timerhub_journal_config *ret_known,
                         const struct timerhub_journal_config *config);
 
 /*
  * Open a journal on a disk and a timer, which still belong to the caller. `config` comes from
- * journal_read_config().
+ * journal_read_config(). If `threaded` is false, no keeper runs.
  */
 int journal_open(struct timerhub_journal **ret_journal, struct disk *disk, struct wall_timer *timer,
                  const struct timerhub_journal_config *config, bool threaded);

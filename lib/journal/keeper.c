@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The keeper: the journal's own thread. The keeper leads if no caller waits for the work: changes
- * of submit, records of deliveries, compaction. The keeper sleeps until the first lease ends, and
- * makes tasks deliverable again whose leases are over. Takers end leases too, because the disk may
- * hold up the keeper. Tested by tests/journal/test_writer.c.
+ * Implements the keeper, the journal's own thread (keeper.h). The keeper becomes the leader for
+ * work that no caller waits for: changes of submit, records of deliveries, and compaction. The
+ * keeper sleeps until the first lease ends, and makes tasks deliverable again whose leases have
+ * ended. Takers end leases too, because the keeper may be waiting for the disk. The keeper is
+ * tested by tests/journal/test_writer.c.
  */
 #define _GNU_SOURCE
 #include "journal/keeper.h"
@@ -16,8 +17,8 @@
 #define THREAD_NAME "timerhub-keeper"
 
 /*
- * Returns how long the keeper may sleep, or UINT64_MAX if only a wake-up ends its sleep. The caller
- * holds the lock.
+ * Returns how long the keeper may sleep, or UINT64_MAX if only a wake-up may end its sleep. The
+ * caller holds the journal's lock.
  */
 static uint64_t keeper_sleep_ns(struct timerhub_journal *journal)
 {
@@ -31,7 +32,10 @@ static uint64_t keeper_sleep_ns(struct timerhub_journal *journal)
 	return end_ns > now_ns ? end_ns - now_ns : 0;
 }
 
-/* Sleep until there may be work. The lock is held at call and return, and free during the sleep. */
+/*
+ * Sleep until the keeper may have work. The caller holds the journal's lock, which is free during
+ * the sleep.
+ */
 static void keeper_sleep(struct timerhub_journal *journal)
 {
 	uint64_t timeout_ns = keeper_sleep_ns(journal);
@@ -77,12 +81,15 @@ int keeper_start(struct timerhub_journal *journal)
 	sigset_t all, before;
 	int result;
 
-	/* An earlier process may have left work for compaction. */
+	/*
+	 * Let the keeper check for compaction at its start, because an earlier process may have
+	 * left segments to compact.
+	 */
 	journal->compacts = true;
 	journal->called = true;
 	/*
-	 * The new thread inherits a mask that blocks all signals, so the program's handlers never
-	 * run on it.
+	 * The keeper inherits a mask that blocks all signals, so the program's signal handlers
+	 * never run on the keeper.
 	 */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Starts and stops the journal's own thread, which does the work that no caller waits for. */
+/*
+ * Starts and stops the keeper, the journal's own thread, which does the work that no caller waits
+ * for.
+ */
 #ifndef JOURNAL_KEEPER_H
 #define JOURNAL_KEEPER_H
 
 #include "journal/state.h"
 
-/* Returns 0 or -EAGAIN. */
+/* Start the keeper. Returns 0 or -EAGAIN. */
 int keeper_start(struct timerhub_journal *journal);
 
-/* End the thread, after it has written all batches. */
+/* End the keeper, after it has written all batches. */
 void keeper_stop(struct timerhub_journal *journal);
 
 #endif

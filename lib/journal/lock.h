@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Wraps a pthread mutex. The timer library has no mutex. The journal may have one, because a thread
- * that changes a journal waits for the disk anyway. No thread holds the mutex across a system call
- * that can block on the disk. Open and close are an exception, because then no other thread uses
- * the journal.
+ * Wraps a pthread mutex. The timer library uses no mutex. The journal may use a mutex, because a
+ * thread that changes a journal waits for the disk anyway. Except in open and close, no thread
+ * holds the mutex during a system call that can block on the disk. During open and close, no other
+ * thread uses the journal.
  */
 #ifndef JOURNAL_LOCK_H
 #define JOURNAL_LOCK_H
@@ -16,7 +16,7 @@ struct lock {
 
 static inline void lock_init(struct lock *lock)
 {
-	(void)pthread_mutex_init(&lock->mutex, NULL); /* cannot fail without attributes */
+	(void)pthread_mutex_init(&lock->mutex, NULL); /* without attributes the call cannot fail */
 }
 
 static inline void lock_fini(struct lock *lock)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The calls that change nothing: find, peek, each, stats and check. Any thread may call. Results
- * are copied under the lock, and callbacks run without the lock.
+ * Implements the calls that change nothing: find, peek, each, stats and check. Any thread may make
+ * these calls. The calls copy their results under the journal's lock, and run callbacks without the
+ * lock.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +18,10 @@ static int query_may_begin(struct timerhub_journal *journal)
 	return fork_check_goes_on(&journal->fork_check) ? 0 : -EOWNERDEAD;
 }
 
-/* Returns the task, or NULL if its put is still in flight. The lock is held. */
+/*
+ * Returns `task`, or NULL if the task's put is still in flight. The caller holds the journal's
+ * lock.
+ */
 static const struct task *query_live(const struct task *task)
 {
 	return task && task->state != TASK_ARRIVING ? task : NULL;
@@ -69,7 +73,10 @@ static void query_describe(const struct task *task, struct timerhub_journal_info
 		memcpy(ret_info->key, task_key(task), task->key_len);
 }
 
-/* Find the task by key if key_len is not 0, else by id. */
+/*
+ * Describe a task and copy its data. The task is found by `key` if key_len is not 0, otherwise by
+ * `id`.
+ */
 static int query_peek(struct timerhub_journal *journal, uint64_t id, const void *key,
                       size_t key_len, struct timerhub_journal_info *ret_info, void *data,
                       size_t data_size)
@@ -141,8 +148,8 @@ static int query_compare(const void *a, const void *b)
 }
 
 /*
- * Copy only times and ids of tasks under the lock. The caller of this function finds each task by
- * its id later.
+ * Copy the times and ids of all tasks under the lock, and sort them. The caller of query_list()
+ * later finds each task by its id.
  */
 static int query_list(struct timerhub_journal *journal, struct query_list *ret_list)
 {

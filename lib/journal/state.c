@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* See state.h. The caller holds the journal's lock. */
+/*
+ * Implements the two functions of state.h, which return the open batch of a journal and set its
+ * timer. The caller of each function holds the journal's lock.
+ */
 #include "journal/state.h"
 
 struct write_batch *state_open_batch(struct timerhub_journal *journal)
@@ -25,9 +28,9 @@ static uint64_t state_lease_end_ns(struct timerhub_journal *journal)
 }
 
 /*
- * A thread that waits in take ends leases without this timer. For a caller that polls, the timer
- * also expires at the end of the first lease. If the wall clock is then set forward, the timer
- * expires too early, and the caller's take finds no task.
+ * A thread that waits in take ends leases without the journal's timer. For a caller that polls the
+ * fd, the timer also expires at the end of the first lease. If the wall clock is set forward before
+ * the lease ends, the timer expires too early, and the caller's take finds no task.
  */
 void state_set_timer(struct timerhub_journal *journal)
 {

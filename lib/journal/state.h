@@ -2,7 +2,8 @@
 /*
  * Declares struct timerhub_journal, which has the whole state of an open journal. The modules
  * delivery_policy.h and transaction.h read and change the state. The leader writes changes to the
- * disk (writer.h). The public calls use all of them. Each layer knows only the layers below.
+ * disk (writer.h). The public calls of a journal use delivery_policy.h, transaction.h and writer.h.
+ * Each layer of the journal includes only headers of lower layers.
  */
 #ifndef JOURNAL_STATE_H
 #define JOURNAL_STATE_H
@@ -29,7 +30,7 @@ struct timerhub_journal {
 	struct disk *disk;
 	struct wall_timer *timer;
 	bool owns; /* the journal owns disk and timer, and closes both */
-	/* There is a keeper; false in tests, where each change writes its own batch. */
+	/* The journal has a keeper; false in tests, in which each caller writes its own batch. */
 	bool threaded;
 	struct fork_check fork_check;
 	uint64_t lease_ns;
@@ -42,49 +43,51 @@ struct timerhub_journal {
 	/* After open, only the leader uses log and compactor. */
 	struct log log;
 	struct compactor compactor;
-	pthread_t thread; /* of thread the thread of the keeper */
+	pthread_t thread; /* the thread of the keeper */
 
 	/* The lock protects all fields below, except the numbers of eventcounts. */
 	struct lock lock;
 	struct tasks tasks;
 	struct delivery_table deliveries;
-	struct agenda agenda; /* pending tasks by due_ns, without those being changed */
-	struct agenda
-		leases;    /* taken tasks by the end of their leases, without those being changed */
-	uint32_t arriving; /* tasks whose put is in flight */
+	/* Pending tasks by due_ns, without tasks that have a change in flight. */
+	struct agenda agenda;
+	/* Taken tasks by the end of their leases, without tasks that have a change in flight. */
+	struct agenda leases;
+	uint32_t arriving; /* number of tasks whose put is in flight */
 	uint32_t parked;
 	uint64_t next_id;
 	struct write_batch batches[JOURNAL_BATCHES];
 	unsigned open_batch; /* the index of the batch that callers fill */
 	/*
-	 * Each eventcount holds the number of a finished batch. The index is the batch's number %
-	 * JOURNAL_FINISHED.
+	 * Each eventcount holds the number of a finished batch, and a flag (writer.c). The index of
+	 * a batch's eventcount is the batch's number % JOURNAL_FINISHED.
 	 */
 	struct eventcount finished[JOURNAL_FINISHED];
 	/* Outcomes of timerhub_journal_submit() that no caller has taken. */
 	struct completions completions;
-	/* There is a leader, which owns log, compactor and the closed batch. */
+	/* A thread is the leader; it owns log, compactor and the closed batch. */
 	bool writing;
 	bool stopping;          /* the keeper ends when all records are written */
 	bool flush;             /* write the open batch although no caller waits */
-	bool compacts;          /* the keeper has segments to compact */
+	bool compacts;          /* compaction is due, so the keeper must lead */
 	bool called;            /* the keeper is awake, or about to be */
 	struct eventcount work; /* eventcount on which the keeper sleeps */
-	uint64_t flush_ns;      /* when the keeper sets `flush`; UINT64_MAX: never */
-	/* Eventcount on which takers sleep, except the taker on the timer. */
+	uint64_t flush_ns;      /* time at which the keeper sets `flush`; UINT64_MAX: never */
+	/* Eventcount on which takers sleep, except the taker that sleeps on the timer. */
 	struct eventcount takers;
 	bool timed;  /* a taker sleeps on the timer, for all takers */
-	bool polled; /* a caller has the fd, so the timer is always set */
+	bool polled; /* a caller has the timer's fd and may poll it, so the timer is always set */
 	/* Tasks due after this time are not delivered; UINT64_MAX: not stopped. */
 	uint64_t stopped_ns;
-	bool shut;        /* every take returns -ESHUTDOWN: closing, or stopped and empty */
+	/* Every take returns -ESHUTDOWN, after a close, or after a stop and the last due task. */
+	bool shut;
 	uint32_t waiting; /* number of threads that sleep on `takers` */
 	uint32_t inside;  /* number of threads inside take */
 	int failed;       /* copy of log.failed */
 	struct timerhub_journal_stats stats;
 };
 
-/* Returns the open batch, which callers fill. The lock is held. */
+/* Returns the open batch, which callers fill. The caller holds the journal's lock. */
 struct write_batch *state_open_batch(struct timerhub_journal *journal);
 
 /* Returns the bucket of a duration in a histogram. */
@@ -94,7 +97,10 @@ static inline unsigned state_bucket(uint64_t ns)
 }
 
 /*
- * Set the timer to the first task or lease, if the fd is polled or a taker waits. The lock is held.
+ * Set the timer to the due time of the first task. If a caller polls the fd, set the timer to the
+ * end of the first lease if the lease ends earlier. After a stop, make the timer expire at once. If
+ * no caller polls the fd and no taker sleeps on the timer, do nothing. The caller holds the
+ * journal's lock.
  */
 void state_set_timer(struct timerhub_journal *journal);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Delivers tasks and ends or prolongs their leases: take, touch, release and stop. Any thread may
- * call. One waiting thread sleeps on the timer, until a task is due or the first lease ends. The
- * other threads sleep on an eventcount. A thread that returns, with a task or without, wakes the
- * next thread, which then sleeps on the timer.
+ * Implements the calls that deliver tasks and prolong leases: take, touch, release and stop. Any
+ * thread may make these calls. One thread that waits in take sleeps on the timer, until a task is
+ * due or the first lease ends. The other waiting threads sleep on an eventcount. If no thread
+ * sleeps on the timer, a thread that returns from take wakes one waiting thread, which then sleeps
+ * on the timer.
  */
 #include <errno.h>
 #include <limits.h>
@@ -11,7 +12,7 @@
 #include "journal/delivery_policy.h"
 #include "journal/writer.h"
 
-/* Returns the time until the first lease ends, or UINT64_MAX if there is no lease. */
+/* Returns the time until the first lease ends, or UINT64_MAX if no task has a lease. */
 static uint64_t take_left_ns(struct timerhub_journal *journal)
 {
 	uint64_t end_ns = agenda_first_ns(&journal->leases), now_ns;
@@ -22,7 +23,10 @@ static uint64_t take_left_ns(struct timerhub_journal *journal)
 	return end_ns > now_ns ? end_ns - now_ns : 0;
 }
 
-/* The lock is held at call and return, and free during the wait. */
+/*
+ * Wait on the timer, or on the eventcount if another thread waits on the timer. The caller holds
+ * the journal's lock, which is free during the wait.
+ */
 static void take_wait(struct timerhub_journal *journal, uint64_t timeout_ns)
 {
 	uint64_t lease_ns = take_left_ns(journal);
@@ -30,8 +34,8 @@ static void take_wait(struct timerhub_journal *journal, uint64_t timeout_ns)
 	if (!journal->timed) {
 		journal->timed = true;
 		/*
-		 * No task is due, so set the timer: the fd becomes unreadable until the next task
-		 * is due.
+		 * No task is due. Set the timer, so that the fd becomes unreadable until the next
+		 * task is due.
 		 */
 		state_set_timer(journal);
 		lock_give(&journal->lock);
@@ -51,8 +55,8 @@ static void take_wait(struct timerhub_journal *journal, uint64_t timeout_ns)
 }
 
 /*
- * Wait until a task is due (returns 1) or the timeout ends (returns 0), or return -ESHUTDOWN. The
- * caller holds the lock.
+ * Wait until a task is due or the timeout ends. Returns 1 if a task is due, 0 if the timeout has
+ * ended, or -ESHUTDOWN. The caller holds the journal's lock, which is free during the wait.
  */
 static int take_await_task(struct timerhub_journal *journal, uint64_t timeout_ns)
 {
@@ -85,8 +89,9 @@ static int take_await_task(struct timerhub_journal *journal, uint64_t timeout_ns
 }
 
 /*
- * The lock is held. Returns whether a waiting thread must be woken, by eventcount_wake() without
- * the lock, to sleep on the timer.
+ * Returns whether a waiting thread must be woken so that it sleeps on the timer. The caller wakes
+ * the thread by eventcount_wake(), after it has released the lock. The caller holds the journal's
+ * lock.
  */
 static bool take_pass_on(struct timerhub_journal *journal)
 {
@@ -97,8 +102,8 @@ static bool take_pass_on(struct timerhub_journal *journal)
 }
 
 /*
- * The lock is held. Deliver due tasks, up to `max`. Returns the number of delivered tasks, or
- * -ENOMEM if there is no memory for the first.
+ * Deliver due tasks, up to `max`. Returns the number of delivered tasks, or -ENOMEM if there is no
+ * memory for the first delivery. The caller holds the journal's lock.
  */
 static int take_many(struct timerhub_journal *journal, struct timerhub_task *ret_tasks,
                      unsigned max)
@@ -148,8 +153,8 @@ int timerhub_journal_take_many(struct timerhub_journal *journal, struct timerhub
 	if (!fork_check_goes_on(&journal->fork_check))
 		return -EOWNERDEAD;
 	/*
-	 * If a thread were cancelled while it sleeps on the timer, no thread would sleep on the
-	 * timer afterwards.
+	 * Disable the cancellation of the thread. If a thread were cancelled while it sleeps on the
+	 * timer, no other thread would sleep on the timer afterwards.
 	 */
 	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
 	result = take_run(journal, ret_tasks, max, timeout_ns);
@@ -163,7 +168,7 @@ int timerhub_journal_take(struct timerhub_journal *journal, struct timerhub_task
 	return timerhub_journal_take_many(journal, ret_task, 1, timeout_ns);
 }
 
-/* ---- the end of taking ---- */
+/* ---- stop ---- */
 
 void timerhub_journal_stop(struct timerhub_journal *journal)
 {
@@ -175,11 +180,11 @@ void timerhub_journal_stop(struct timerhub_journal *journal)
 	delivery_wake_takers(journal);
 }
 
-/* ---- what a taker has ---- */
+/* ---- deliveries that a worker holds, and the fd ---- */
 
 /*
- * Do the work of timerhub_journal_touch(). The caller holds the lock. While the call waits for a
- * change in flight, the lock is free.
+ * Do the work of timerhub_journal_touch(). The caller holds the journal's lock, which is free while
+ * this function waits for a change in flight.
  */
 static int take_touch(struct timerhub_journal *journal, const struct timerhub_task *taken,
                       uint64_t lease_ns)

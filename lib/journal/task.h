@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares a task in memory: one allocation, with the task's data and key behind the struct. A task
- * takes 80 bytes, 16 in an agenda, 16 in the agenda of leases, and 8 in each table. With the
- * allocator's overhead a task may take 144 bytes. The journal's lock protects every field. Id,
- * interval, data and key never change.
+ * Declares struct task, a task in memory. A task is one allocation, with the task's data and key
+ * behind the struct. A task takes 80 bytes for the struct, 16 bytes in an agenda, 16 in the agenda
+ * of leases, and 8 in each table. With the allocator's overhead, a task may take 144 bytes. The
+ * journal's lock protects every field of a task. Id, interval, data and key of a task never change.
  */
 #ifndef JOURNAL_TASK_H
 #define JOURNAL_TASK_H
@@ -13,11 +13,12 @@
 #include <stdint.h>
 
 enum task_state {
-	TASK_PENDING,  /* waits for due_ns, in the agenda of tasks */
+	TASK_PENDING,  /* the task waits for due_ns, in the agenda of tasks */
 	TASK_TAKEN,    /* a worker has the task; in the agenda of leases if leases end */
-	TASK_PARKED,   /* parked: not delivered until a call revives the task; in no agenda */
-	TASK_ARRIVING, /* the put of the task is in flight; in no agenda */
-	TASK_ENDED,    /* done or cancelled, and in no table; its deliveries still use its memory */
+	TASK_PARKED,   /* the task is parked: not delivered until a call revives it; in no agenda */
+	TASK_ARRIVING, /* the put of the task is in flight; the task is in no agenda */
+	/* The task is done or cancelled, and in no table; deliveries still use its memory. */
+	TASK_ENDED,
 };
 
 #define TASK_NOWHERE UINT32_MAX /* agenda_index of a task in no agenda */
@@ -29,18 +30,19 @@ struct task {
 	struct task *next;    /* next task in the same bucket of the table of ids */
 	/* Next task in the same bucket of the table of keys, if the task has a key. */
 	struct task *next_by_key;
-	uint32_t segment;  /* number of the segment that has the task's data, cut to 32 bits */
+	uint32_t segment;  /* number of the segment that has the task's record, cut to 32 bits */
 	uint32_t offset8;  /* offset of the task's record in the segment, divided by 8 */
 	uint32_t attempts; /* number of deliveries so far; stops at UINT32_MAX */
 	uint32_t reason;   /* why the task is parked */
 	uint32_t data_len;
 	union {
 		uint32_t agenda_index; /* index of the task in its agenda, or TASK_NOWHERE */
-		/* While `changing`: number of the batch that has the change. */
+		/* Number of the batch that has the change in flight, if `changing` is 1. */
 		uint32_t batch;
 	};
-	uint32_t latest;  /* index of the latest delivery, plus 1; 0: that delivery has ended */
-	uint32_t holders; /* number of deliveries of the task */
+	/* Index of the task's latest delivery, plus 1; 0: the latest delivery has ended. */
+	uint32_t latest;
+	uint32_t holders; /* number of the task's deliveries that have no answer */
 	uint8_t state;    /* enum task_state */
 	uint8_t changing; /* 1: a change of the task is in flight, and the task is in no agenda */
 	uint8_t key_len;
@@ -52,7 +54,7 @@ static inline const unsigned char *task_data(const struct task *task)
 	return task->bytes;
 }
 
-/* Returns NULL if the task has no key. */
+/* Returns the task's key, or NULL if the task has no key. */
 static inline const unsigned char *task_key(const struct task *task)
 {
 	return task->key_len > 0 ? task->bytes + task->data_len : NULL;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See tasks.h: two tables of chains. Ids are consecutive, so the multiplicative hash gives chains
- * of one or two tasks. The tests of recovery and of every call test these tables.
+ * Implements the two hash tables of tasks (tasks.h) with chains. Because ids are consecutive, the
+ * multiplicative hash of an id gives chains of one or two tasks. The tests of recovery and of every
+ * call also test these tables.
  */
 #include "journal/tasks.h"
 

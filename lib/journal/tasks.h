@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds a journal's tasks by id and by key, in two hash tables, and adds up their sizes. The caller
- * of each function holds the journal's lock.
+ * Finds a journal's tasks by id and by key, in two hash tables, and adds up the sizes of the tasks.
+ * The caller of each function holds the journal's lock.
  *
- * A task whose put is in flight is in the tables too, so that a second put of its key finds it.
+ * A task whose put is in flight is also in the tables, so that a second put of the task's key finds
+ * the task.
  */
 #ifndef JOURNAL_TASKS_H
 #define JOURNAL_TASKS_H
@@ -20,22 +21,22 @@ struct tasks {
 	uint32_t buckets_count; /* number of buckets of each table: a power of two, or 0 */
 	uint32_t count;
 	uint64_t seed[2]; /* seed of the hash of keys */
-	/* Bytes of data and keys in memory, also of ended tasks with deliveries. */
+	/* Bytes of data and keys in memory, including ended tasks that have deliveries. */
 	uint64_t data_bytes;
 	/* Bytes of the records of all tasks, with the record that will end each task. */
 	uint64_t live_bytes;
 };
 
 /*
- * Make a task that is in no table, from a record's id, due, attempts, interval, key and data.
- * Returns NULL if there is no memory.
+ * Make a task from the fields of a record. The new task is in no table. Returns NULL if there is no
+ * memory.
  */
 struct task *task_new(const struct record *record);
 
 /* Free a task that is in no table and has no delivery. */
 void tasks_free(struct tasks *tasks, struct task *task);
 
-/* Frees all tasks in the tables. */
+/* Free all tasks in the tables, and the tables. */
 void tasks_fini(struct tasks *tasks);
 
 /* Grow the tables so that `count` tasks have short chains. Returns 0 or -ENOMEM. */
@@ -44,23 +45,23 @@ int tasks_reserve(struct tasks *tasks, uint32_t count);
 /* Make the table of keys, before the first task with a key is inserted. Returns 0 or -ENOMEM. */
 int tasks_reserve_keys(struct tasks *tasks);
 
-/* Insert a task, which the tables then own. No other task may have its id. */
+/* Insert a task, which then belongs to the tables. No other task may have the task's id. */
 void tasks_insert(struct tasks *tasks, struct task *task);
 
-/* Returns the task, or NULL. */
+/* Returns the task with the id or the key, or NULL if there is no such task. */
 struct task *tasks_find(const struct tasks *tasks, uint64_t id);
 struct task *tasks_find_key(const struct tasks *tasks, const void *key, size_t key_len);
 
 /*
- * Remove a task, which must be in no agenda, from the tables. The task is freed at once, or with
- * its last delivery (tasks_free()).
+ * Remove a task, which must be in no agenda, from the tables. If the task has no delivery, free the
+ * task. Otherwise tasks_free() frees the task with its last delivery.
  */
 void tasks_remove(struct tasks *tasks, struct task *task);
 
 /* Returns the bytes of the task on disk, as one record. */
 size_t tasks_record_bytes(const struct task *task);
 
-/* Call `visit` for every task. The callback may remove the task that it is called for. */
+/* Call `visit` for every task. The callback may remove the task with which it is called. */
 void tasks_each(const struct tasks *tasks, void (*visit)(void *context, struct task *task),
                 void *context);
 

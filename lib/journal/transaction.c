@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See transaction.h. While a change of a task is in flight, the task is in no agenda. So the task
- * is not delivered, and other changes of the task wait for the outcome.
+ * Implements transaction.h: checks, begins and ends transactions. While a change of a task is in
+ * flight, the task is in no agenda. Therefore the task is not delivered, and other changes of the
+ * task wait for the outcome.
  *
  * A transaction waits until no task that it names has a change in flight, and the open batch has
- * room. The lock is not released between a successful check and the change. The tests in
- * tests/journal compare all calls with a model.
+ * room. Between a successful check and the begin of the transaction, the lock is not released. The
+ * tests in tests/journal compare all calls of a journal with a model.
  */
 #include "journal/transaction.h"
 
@@ -14,7 +15,7 @@
 
 #include "journal/delivery_policy.h"
 
-/* ---- may it be? The lock is held ---- */
+/* ---- check a transaction; the lock is held ---- */
 
 static int change_check_put(struct timerhub_journal *journal, struct change *change,
                             uint32_t *ret_batch)
@@ -65,8 +66,8 @@ static int change_check_named(struct timerhub_journal *journal, struct change *c
 }
 
 /*
- * Returns 0 if the change can be made now, 1 if it must wait for the batch `*ret_batch`, or an
- * error if the task's state forbids it.
+ * Returns 0 if the change can be made now, 1 if the change must wait for the batch `*ret_batch`, or
+ * an error if the task's state forbids the change.
  */
 static int change_check(struct timerhub_journal *journal, struct change *change,
                         uint32_t *ret_batch)
@@ -78,7 +79,10 @@ static int change_check(struct timerhub_journal *journal, struct change *change,
 	return change_check_named(journal, change, ret_batch);
 }
 
-/* Returns whether an earlier change of the transaction ends the task that has the key. */
+/*
+ * Returns whether a change before `index` in the transaction ends the task `id`, and so frees its
+ * key.
+ */
 static bool transaction_frees_key(const struct transaction *transaction, unsigned index,
                                   uint64_t id)
 {
@@ -95,8 +99,9 @@ static bool transaction_frees_key(const struct transaction *transaction, unsigne
 }
 
 /*
- * Returns whether an earlier change of the transaction names the same task, or puts the same key. A
- * transaction may not have two such changes.
+ * Returns whether a change before `index` in the transaction names the same task, or puts the same
+ * key, as the change at `index`. A transaction may not have two changes of a task, or two puts of a
+ * key.
  */
 static bool transaction_has_twice(const struct transaction *transaction, unsigned index)
 {
@@ -115,7 +120,10 @@ static bool transaction_has_twice(const struct transaction *transaction, unsigne
 	return false;
 }
 
-/* Check that there are ids and memory for all puts. Returns 0, -EOVERFLOW or -EAGAIN. */
+/*
+ * Check that all puts of the transaction are within the limits of ids, tasks and data. Returns 0,
+ * -EOVERFLOW or -EAGAIN.
+ */
 static int transaction_check_puts(const struct timerhub_journal *journal,
                                   const struct transaction *transaction)
 {
@@ -151,10 +159,6 @@ size_t transaction_bytes(const struct transaction *transaction)
 	return bytes;
 }
 
-/*
- * Check all changes of a transaction as change_check() does. `*ret_index` is the index of the
- * refused change.
- */
 int transaction_check(struct timerhub_journal *journal, struct transaction *transaction,
                       uint32_t *ret_batch, unsigned *ret_index)
 {
@@ -183,7 +187,7 @@ int transaction_check(struct timerhub_journal *journal, struct transaction *tran
 	return 1;
 }
 
-/* ---- make it; the lock is held ---- */
+/* ---- begin a transaction; the lock is held ---- */
 
 static void change_begin_put(struct timerhub_journal *journal, struct task *task)
 {
@@ -194,8 +198,8 @@ static void change_begin_put(struct timerhub_journal *journal, struct task *task
 }
 
 /*
- * A worker's answer may become another change of the task. For example, done of a periodic task
- * sets its next due time.
+ * Convert a worker's answer to the change that it causes. For example, a done of a periodic task
+ * becomes a change of the task's due time.
  */
 static void change_begin_delivered(struct timerhub_journal *journal, struct change *change)
 {
@@ -214,7 +218,10 @@ static void change_begin_delivered(struct timerhub_journal *journal, struct chan
 	}
 }
 
-/* Until the change is applied, the task is not delivered, and its lease does not end. */
+/*
+ * Begin a change: take its task out of the agenda, and mark the task as changing. Until the change
+ * is applied, the task is not delivered, and the task's lease does not end.
+ */
 static void change_begin(struct timerhub_journal *journal, struct change *change)
 {
 	struct task *task = change->task;
@@ -270,15 +277,15 @@ void transaction_begin(struct timerhub_journal *journal, struct transaction *tra
 		record.flags = i + 1 < transaction->count ? RECORD_MORE : 0;
 		change->at = write_batch_add(batch, &record);
 		/*
-		 * As soon as the put is stable, the task may end, even before the caller reads its
-		 * id.
+		 * Copy the task's id now. When the put is stable, another thread may end the task
+		 * before the caller reads the id.
 		 */
 		change->id = change->task->id;
 	}
 	write_batch_add_transaction(batch, transaction);
 }
 
-/* ---- how it ended; the lock is held ---- */
+/* ---- end a transaction; the lock is held ---- */
 
 static void change_put_back(struct timerhub_journal *journal, const struct change *change)
 {
@@ -309,7 +316,7 @@ static void change_end_put(struct timerhub_journal *journal, struct change *chan
 	journal->stats.put++;
 }
 
-/* Undo the counts of the task's old state, and end the delivery that the change answers. */
+/* Undo the counts of the task's old state. If the change answers a delivery, end the delivery. */
 static void change_leave_state(struct timerhub_journal *journal, const struct change *change)
 {
 	struct task *task = change->task;
@@ -353,7 +360,8 @@ static void change_count(struct timerhub_journal *journal, const struct change *
 	case RECORD_MOVE:
 		journal->stats.moved++;
 		break;
-	case RECORD_RENEW: /* a period of the task is done, or a parked task is moved */
+	/* A worker has done a period of the task, or a call has revived the task. */
+	case RECORD_RENEW:
 		journal->stats.done += change->delivery != 0;
 		journal->stats.moved += change->delivery == 0;
 		break;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decides whether a transaction may begin, and sets the state of its tasks while it is in flight
- * and after its batch was written or refused. The caller of each function holds the lock, except
- * for transaction_bytes().
+ * Decides whether a transaction may begin. Sets the state of the transaction's tasks when the
+ * transaction begins, and when its batch was written or refused. The caller of each function except
+ * transaction_bytes() holds the lock.
  */
 #ifndef JOURNAL_TRANSACTION_H
 #define JOURNAL_TRANSACTION_H
@@ -20,12 +20,15 @@ size_t transaction_bytes(const struct transaction *transaction);
 int transaction_check(struct timerhub_journal *journal, struct transaction *transaction,
                       uint32_t *ret_batch, unsigned *ret_index);
 
-/* Add a checked transaction to the open batch. The caller has held the lock since the check. */
+/*
+ * Add a transaction to the open batch. The caller must have held the lock since a
+ * transaction_check() that returned 0.
+ */
 void transaction_begin(struct timerhub_journal *journal, struct transaction *transaction);
 
 /*
- * End the transactions of a list. If the result is 0, the transactions were written at `position`.
- * Any other result is the error of the disk that refused them.
+ * End the transactions of a list. If `result` is 0, the transactions' batch was written at
+ * `position`. Any other `result` is the error of the disk that refused the transactions.
  */
 void transaction_end(struct timerhub_journal *journal, struct transaction *first, int result,
                      const struct log_position *position);

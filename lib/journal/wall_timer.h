@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Abstracts the journal's two clocks and the timer of the next task, as a table of calls.
- * wall_timer_real.c uses a timerfd. Tests use clocks that the test sets. The caller holds the
- * journal's lock, except when it reads a clock or asks for the fd.
+ * Abstracts the journal's two clocks and the timer of the next task, as a table of calls. The
+ * implementation in wall_timer_real.c uses a timerfd. Tests use clocks that the test sets. The
+ * caller of the member `set` holds the journal's lock.
  */
 #ifndef JOURNAL_WALL_TIMER_H
 #define JOURNAL_WALL_TIMER_H
@@ -13,15 +13,15 @@ struct wall_timer;
 
 struct wall_timer_ops {
 	uint64_t (*wall_ns)(struct wall_timer *timer); /* returns the time on CLOCK_REALTIME */
-	/* Returns the time for leases and timeouts. */
+	/* Returns the time on CLOCK_MONOTONIC, for leases and timeouts. */
 	uint64_t (*monotonic_ns)(struct wall_timer *timer);
 	/*
-	 * Make the fd readable from this time on, and unreadable before it. With UINT64_MAX the fd
-	 * stays unreadable.
+	 * Make the fd readable from the time `due_ns` on, and unreadable before that time. With
+	 * UINT64_MAX, the fd stays unreadable.
 	 */
 	void (*set)(struct wall_timer *timer, uint64_t due_ns);
 	int (*fd)(struct wall_timer *timer);
-	/* Block until the fd is readable or the timeout ends. The call may also return early. */
+	/* Block until the fd is readable or the timeout ends. `wait` may also return early. */
 	void (*wait)(struct wall_timer *timer, uint64_t timeout_ns);
 	void (*close)(struct wall_timer *timer);
 };

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See wall_timer.h: a timerfd on the wall clock that no thread reads. The kernel makes the timerfd
- * readable at the set time, and whenever the wall clock is set. When the wall clock was set, the
- * journal converts the end of the first lease to the new wall clock. Setting the timer makes the fd
- * unreadable. tests/journal/test_clock.c sets the clock.
+ * Implements the timer of wall_timer.h by a timerfd on the wall clock. No thread reads the timerfd.
+ * The kernel makes the timerfd readable at the set time, and whenever the wall clock is set. When
+ * the wall clock was set, the journal converts the end of the first lease to the new wall clock. A
+ * new setting of the timer makes the fd unreadable. The test tests/journal/test_clock.c sets the
+ * wall clock.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -17,7 +18,8 @@
 
 #define NS_PER_S UINT64_C(1000000000)
 /*
- * A time of 0 would disarm the timer. The latest time of the kernel, in the year 2262, means never.
+ * The earliest and the latest time to which the timerfd is set. A time of 0 would disarm the
+ * timerfd. The latest time, in the year 2262, means never.
  */
 #define FIRST_NS UINT64_C(1)
 #define LAST_NS ((uint64_t)INT64_MAX)
@@ -37,7 +39,7 @@ static uint64_t wall_timer_real_now_ns(clockid_t clock)
 {
 	struct timespec now;
 
-	(void)clock_gettime(clock, &now); /* every Linux has both clocks */
+	(void)clock_gettime(clock, &now); /* cannot fail, because every Linux has both clocks */
 	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
@@ -60,7 +62,8 @@ static struct timespec wall_timer_real_time(uint64_t ns)
 }
 
 /*
- * Returns 0, or -ECANCELED if the clock was set. The timer is set even if the result is -ECANCELED.
+ * Set the timerfd. Returns 0, or -ECANCELED if the wall clock was set since the last setting. The
+ * timerfd is set even if the result is -ECANCELED.
  */
 static int wall_timer_real_arm(struct wall_timer_real *real, uint64_t due_ns)
 {
@@ -77,12 +80,15 @@ static void wall_timer_real_set(struct wall_timer *timer, uint64_t due_ns)
 	struct wall_timer_real *real = wall_timer_real_of(timer);
 	uint64_t now_ns = wall_timer_real_wall_ns(timer);
 
-	/* The fd is readable already for an earlier due task, and stays readable. */
+	/*
+	 * The fd is readable already, because the time of its last setting has passed. Leave the fd
+	 * readable.
+	 */
 	if (due_ns <= now_ns && real->due_ns <= now_ns)
 		return;
 	/*
-	 * The wall clock was set after the caller had read it. Make the fd readable, so that the
-	 * caller checks again.
+	 * If the wall clock was set after the caller had read the clock, make the fd readable, so
+	 * that the caller checks again.
 	 */
 	if (wall_timer_real_arm(real, due_ns) < 0)
 		(void)wall_timer_real_arm(real, 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See write_batch.h. Tested through every durable call; write_batch_take_out() through full disks.
+ * Implements the batches of write_batch.h. Every test of a durable call also tests batches, and
+ * tests with full disks test write_batch_take_out().
  */
 #include "journal/write_batch.h"
 
@@ -54,7 +55,7 @@ void write_batch_add_transaction(struct write_batch *batch, struct transaction *
 	batch->last = transaction;
 }
 
-/* ---- taking out ---- */
+/* ---- remove transactions ---- */
 
 static bool batch_may_stay(const struct transaction *transaction, bool only_ends)
 {
@@ -69,7 +70,10 @@ static bool batch_may_stay(const struct transaction *transaction, bool only_ends
 	return only_ends ? ends : !puts;
 }
 
-/* Move the bytes of a transaction's records to the batch's new end. */
+/*
+ * Keep a transaction in the batch: move the bytes of the transaction's records to the batch's new
+ * end.
+ */
 static void batch_keep(struct write_batch *batch, struct transaction *transaction)
 {
 	for (unsigned i = 0; i < transaction->count; i++) {
@@ -90,7 +94,8 @@ struct transaction *write_batch_take_out(struct write_batch *batch, bool only_en
 	struct transaction *transaction = batch->first;
 
 	/*
-	 * Also drop the records that belong to no transaction, because they only count deliveries.
+	 * Empty the batch, and add the kept transactions again. The records of deliveries are not
+	 * added again, because they belong to no transaction.
 	 */
 	write_batch_begin(batch, batch->number);
 	for (; transaction; transaction = next) {

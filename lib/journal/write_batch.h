@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Collects records that one write brings to the disk, and their transactions. Callers fill the open
- * batch while a leader writes the previous batch. The journal's lock protects the open batch. The
- * batch that is being written belongs to its leader.
+ * Declares a batch: the records of one write to the disk, and their transactions. Callers fill the
+ * open batch while the leader writes the previous batch. The journal's lock protects the open
+ * batch. The batch that is being written belongs to the leader.
  */
 #ifndef JOURNAL_WRITE_BATCH_H
 #define JOURNAL_WRITE_BATCH_H
@@ -14,8 +14,8 @@
 #include "journal/task.h"
 
 /*
- * One change of one task. If the change is a put, `task` is the new task. Any other change names
- * its task by a delivery, a key, or an id.
+ * A change of one task. If the change is a put, `task` is the new task. Any other change names its
+ * task by a delivery, a key, or an id.
  */
 struct change {
 	enum record_type type;
@@ -23,24 +23,27 @@ struct change {
 	uint64_t id;
 	const void *key;
 	size_t key_len;
-	uint64_t delivery;     /* the delivery that the change ends; 0: none */
-	uint64_t due_ns;       /* the new due time, if any */
-	uint32_t reason;       /* why the task is parked; used by a PARK only */
-	uint32_t body_crc;     /* checksum of the new task's record body; used by a PUT only */
-	uint64_t lease_end_ns; /* the end of the task's lease, if the change is refused */
-	size_t at;             /* offset of the change's record in the batch */
+	uint64_t delivery; /* the delivery that the change ends; 0: none */
+	uint64_t due_ns;   /* the new due time, if the change sets one */
+	uint32_t reason;   /* why the task is parked; used in a PARK record only */
+	/* Checksum of the body of the new task's record; used in a PUT record only. */
+	uint32_t body_crc;
+	/* The end of the task's lease, which is restored if the change is refused. */
+	uint64_t lease_end_ns;
+	size_t at; /* offset of the change's record in the batch */
 };
 
 /*
- * A transaction: all of its changes are made, or none. When the transaction has ended, the struct
+ * A transaction, of which all changes are made or none. When the transaction has ended, the struct
  * belongs to its caller again.
  */
 struct transaction {
 	struct transaction *next;
 	struct change *changes;
 	unsigned count;
-	int result;   /* outcome of the transaction; the leader sets it */
-	bool async;   /* no thread waits: the completions own the transaction */
+	int result; /* outcome of the transaction; the leader sets it */
+	/* No thread waits for the transaction; its outcome goes to the list of completions. */
+	bool async;
 	uint64_t tag; /* a number that the caller gave, returned in the completion */
 };
 
@@ -50,12 +53,13 @@ struct write_batch {
 	size_t capacity;
 	uint32_t records;
 	uint32_t number;
-	uint32_t waiting;          /* transactions whose callers wait for the batch */
-	struct transaction *first; /* NULL: the batch only counts deliveries, so it needs no sync */
+	uint32_t waiting; /* number of transactions whose callers wait for the batch */
+	/* First transaction; NULL: the batch has only records of deliveries and needs no sync. */
+	struct transaction *first;
 	struct transaction *last;
 };
 
-/* Returns 0 or -ENOMEM. */
+/* Allocate an empty batch for `capacity` bytes of records. Returns 0 or -ENOMEM. */
 int write_batch_init(struct write_batch *batch, size_t capacity);
 
 void write_batch_fini(struct write_batch *batch);
@@ -65,16 +69,20 @@ void write_batch_begin(struct write_batch *batch, uint32_t number);
 
 bool write_batch_has_room(const struct write_batch *batch, size_t bytes);
 
-/* Add a record, for which the batch must have room. Returns the record's offset in the batch. */
+/*
+ * Add a record to the batch, which must have room for the record. Returns the record's offset in
+ * the batch.
+ */
 size_t write_batch_add(struct write_batch *batch, const struct record *record);
 
-/* Add a transaction, whose records are in the batch. */
+/* Add a transaction whose records are in the batch already. */
 void write_batch_add_transaction(struct write_batch *batch, struct transaction *transaction);
 
 /*
- * Remove every transaction that puts a task, because it needs more room on the disk. If
- * `only_ends`, remove every transaction and record that does not end a task. Returns the list of
- * removed transactions.
+ * Remove the transactions that need more room on the disk: every transaction with a put. If
+ * `only_ends` is true, remove every transaction with a change that does not end a task. Also remove
+ * the records of deliveries, which belong to no transaction. Returns the list of removed
+ * transactions.
  */
 struct transaction *write_batch_take_out(struct write_batch *batch, bool only_ends);
 

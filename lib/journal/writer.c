@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See writer.h. Group commit: the first caller becomes the leader. The leader writes and syncs the
- * open batch and applies it to the tasks. While the leader writes, other callers fill the next
- * batch, and afterwards a caller of the next batch becomes the leader. A lone caller pays for a
- * write and a sync, and waits for no other thread. If no caller waits, the keeper (keeper.c) is the
- * leader.
+ * Implements group commit (writer.h). The first caller becomes the leader. The leader writes and
+ * syncs the open batch and applies the batch to the tasks. While the leader writes, other callers
+ * fill the next batch. Afterwards a caller of the next batch becomes the leader. A lone caller pays
+ * for a write and a sync, and waits for no other thread. If no caller waits for the open batch, the
+ * keeper (keeper.c) becomes the leader.
  *
  * There is at most one leader (`writing`), and a leader writes one batch. The leader stops with the
- * lock held. If callers wait for the open batch, the leader sets an offer in the eventcount of that
- * batch, and one of the callers becomes the leader. If there is other work, the leader wakes the
- * keeper. So each batch has a thread that writes it.
+ * lock held. If callers wait for the open batch, the stopping leader sets an offer in the
+ * eventcount of that batch, and one of these callers becomes the leader. If there is other work,
+ * the stopping leader wakes the keeper. Therefore each batch has a thread that writes it.
  *
- * The leader wakes the next leader first, because the disk waits for that thread. Then the leader
- * wakes two of its batch's callers, and each of them wakes two more (writer_await).
+ * The stopping leader first wakes the next leader, because the disk is idle until the next leader
+ * writes. Then the stopping leader wakes two callers of its batch, and in writer_await() each woken
+ * caller wakes two more callers.
  */
 #define _GNU_SOURCE
 #include "journal/writer.h"
@@ -27,8 +28,9 @@
 #define TAKES_WAIT_NS (UINT64_C(10) * 1000000)
 
 /*
- * The eventcount of a batch holds the number of the last finished batch. If this bit of a batch's
- * eventcount is set, one of the batch's callers may become the leader.
+ * The offer to lead, a bit in the eventcount of a batch. If the bit is set, one of the batch's
+ * callers may become the leader. The other bits hold the number of the last finished batch that
+ * used the eventcount.
  */
 #define TICKET_OFFER 1u
 #define TICKET_SHIFT 1
@@ -53,7 +55,7 @@ bool writer_may_lead(struct timerhub_journal *journal)
 	return true;
 }
 
-/* Accept the offer to lead, unless another thread has accepted it. */
+/* Become the leader, unless another thread has accepted the offer to lead. */
 static bool writer_accept(struct timerhub_journal *journal)
 {
 	bool leads;
@@ -106,7 +108,7 @@ bool writer_remind(struct timerhub_journal *journal)
 
 /* ---- a batch ---- */
 
-/* Returns the reason why compaction does not run although it would free room. */
+/* Returns why compaction does not run although it would free room. */
 static enum timerhub_journal_held_up writer_held_up(const struct timerhub_journal *journal)
 {
 	if (journal->compactor.blocked)
@@ -116,7 +118,10 @@ static enum timerhub_journal_held_up writer_held_up(const struct timerhub_journa
 	return TIMERHUB_JOURNAL_NOT_HELD_UP;
 }
 
-/* Copy counters of log and compactor for other threads. The lock is held. */
+/*
+ * Copy counters of log and compactor to the journal's statistics, where other threads read them.
+ * The caller holds the journal's lock.
+ */
 static void writer_publish(struct timerhub_journal *journal)
 {
 	journal->failed = journal->log.failed;
@@ -138,8 +143,9 @@ bool writer_must_write(struct timerhub_journal *journal)
 }
 
 /*
- * Close the open batch and open the other of the two batches. Returns the closed batch, or NULL if
- * there is nothing to write. `*ret_ends_bytes` is the room on disk for ending every task.
+ * Close the open batch, and open the other of the two batches. Returns the closed batch, or NULL if
+ * there is nothing to write. `*ret_ends_bytes` is the number of bytes of the records that will end
+ * all tasks.
  */
 static struct write_batch *writer_take_batch(struct timerhub_journal *journal,
                                              uint64_t *ret_ends_bytes)
@@ -151,9 +157,9 @@ static struct write_batch *writer_take_batch(struct timerhub_journal *journal,
 	if (!writer_must_write(journal))
 		return NULL;
 	/*
-	 * The next batch reuses the eventcount of an earlier batch. All callers of the earlier
-	 * batch must return before a caller waits for the new number. If a caller waited earlier, a
-	 * wake-up could go to a caller of the wrong batch.
+	 * The next batch reuses the eventcount of an earlier batch. Wake all callers of the earlier
+	 * batch, before a caller waits for the next batch on the eventcount. Otherwise a wake-up
+	 * for one batch could go to a caller of the other batch.
 	 */
 	eventcount_wake(writer_eventcount(journal, next), UINT32_MAX);
 	journal->open_batch ^= 1;
@@ -163,9 +169,10 @@ static struct write_batch *writer_take_batch(struct timerhub_journal *journal,
 }
 
 /*
- * Write a batch. First reserve room for ending every task. If the disk refuses the room, puts are
- * refused. If the disk is full for the other records too, only records that end tasks are written,
- * in the spare room. Returns the refused transactions, with the error in `*ret_refusal`.
+ * Write a batch. First reserve room for the records that end all tasks. If the disk refuses this
+ * room, puts are refused. If the disk has no room for the other records either, only records that
+ * end tasks are written, in the spare room. Returns the refused transactions, and the error in
+ * `*ret_refusal`.
  */
 static struct transaction *writer_write(struct timerhub_journal *journal, struct write_batch *batch,
                                         uint64_t ends_bytes, int *ret_result, int *ret_refusal,
@@ -195,17 +202,17 @@ static struct transaction *writer_write(struct timerhub_journal *journal, struct
 	return out;
 }
 
-/* The result of a leader's turn. */
+/* Result of writer_commit(), the write of one batch by the leader. */
 struct turn {
 	uint32_t number; /* number of the batch that was written */
 	size_t bytes;
 	bool worked; /* a batch was written */
-	bool shared; /* more than one caller waits */
+	bool shared; /* more than one caller waits for the batch */
 };
 
 /*
- * Apply the outcome of a batch to the tasks, and mark the batch finished. The caller holds the
- * lock.
+ * Count a finished batch, set the timer, and mark the batch finished. The caller holds the
+ * journal's lock.
  */
 static void writer_end_batch(struct timerhub_journal *journal, const struct write_batch *batch,
                              int result, uint64_t begin_ns)
@@ -224,8 +231,8 @@ static void writer_end_batch(struct timerhub_journal *journal, const struct writ
 }
 
 /*
- * Write the open batch, if it must be written. This function does not wake the callers of the
- * batch. writer_wake() wakes them.
+ * Write the open batch, if it must be written, and apply the outcome to the tasks. Afterwards
+ * writer_wake() must wake the callers of the batch.
  */
 static struct turn writer_commit(struct timerhub_journal *journal)
 {
@@ -240,7 +247,10 @@ static struct turn writer_commit(struct timerhub_journal *journal)
 	lock_take(&journal->lock);
 	delivery_end_leases(journal);
 	batch = writer_take_batch(journal, &ends_bytes);
-	/* If a segment begins now, all ids of later tasks will be in records behind its header. */
+	/*
+	 * Copy the next id for the header of a segment that the leader may begin. All tasks with
+	 * later ids will have their records behind that header.
+	 */
 	journal->log.next_id = journal->next_id;
 	lock_give(&journal->lock);
 	if (!batch)
@@ -282,8 +292,8 @@ bool writer_pass(struct timerhub_journal *journal)
 /* ---- leading ---- */
 
 /*
- * Stop leading. Returns the eventcount on which the next leader sleeps, or NULL if no thread must
- * be woken.
+ * Stop being the leader. Returns the eventcount on which the next leader sleeps, or NULL if no
+ * thread must be woken.
  */
 static struct eventcount *writer_hand_over(struct timerhub_journal *journal)
 {
@@ -313,7 +323,11 @@ static void writer_leave(struct timerhub_journal *journal, bool compacts)
 		eventcount_wake(next, 1);
 }
 
-/* A lone caller leaves compaction to the keeper, unless the disk holds too much. */
+/*
+ * Write one batch as the leader, compact, and stop leading. If only one caller waits for the batch,
+ * the leader leaves compaction to the keeper, unless the disk holds more than 2 L + S
+ * (compactor.h).
+ */
 static void writer_lead_once(struct timerhub_journal *journal, bool keeper)
 {
 	struct turn turn = writer_commit(journal);
@@ -335,8 +349,9 @@ void writer_lead(struct timerhub_journal *journal, bool keeper)
 	int cancel;
 
 	/*
-	 * Block all signals, so that no handler delays the other threads. Disable cancellation, so
-	 * that no system call on the disk ends the thread.
+	 * Block all signals, so that no signal handler delays the threads that wait for the leader.
+	 * Disable cancellation, so that no cancellation ends the leader in a system call on the
+	 * disk.
 	 */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -348,12 +363,15 @@ void writer_lead(struct timerhub_journal *journal, bool keeper)
 
 /* ---- making a request ---- */
 
-/* Wait for a batch. The lock is held at call and return, and free during the wait. */
+/*
+ * Wait until the batch `number` is finished. The caller holds the journal's lock, which is free
+ * during the wait.
+ */
 static void writer_make_way(struct timerhub_journal *journal, uint32_t number)
 {
 	bool leads = writer_may_lead(journal);
 
-	/* The batch may be full of records that no caller waits for. */
+	/* Set `flush`, because the batch may be full of records that no caller waits for. */
 	journal->flush = true;
 	lock_give(&journal->lock);
 	if (leads)
