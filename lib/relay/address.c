@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* See address.h. The functions are pure. Tested by tests/relay/test_parts.c. */
+/*
+ * Implements address.h: parses and prints addresses of Redis servers. The functions are pure, and
+ * are tested by tests/relay/test_parts.c.
+ */
 #include "relay/address.h"
 
 #include <errno.h>
@@ -12,7 +15,7 @@
 #define DATABASE_MAX 1000000u
 #define PORT_MAX 65535u
 
-/* The part of an address that has not been read yet. */
+/* A part of an address that has not been parsed yet. */
 struct part {
 	const char *at;
 	size_t len;
@@ -40,7 +43,7 @@ static int hex_digit(char digit)
 	return value > 15 ? value - 6 : value;
 }
 
-/* Copy a part, with its escapes resolved if it may have some. */
+/* Copy a part of an address as text. If `escaped` is true, replace each escape %XX by its byte. */
 static int copy(char *to, const struct part *part, bool escaped)
 {
 	size_t used = 0;
@@ -85,8 +88,8 @@ static int read_number(uint32_t *ret_number, const struct part *part, uint32_t m
 }
 
 /*
- * Split `part` at its first or last `mark`, and drop the mark. Returns false if `part` has no such
- * character.
+ * Split `part` at its first or last character `mark`, and drop that character. Returns false if
+ * `part` has no character `mark`.
  */
 static bool split(struct part *ret_head, struct part *part, char mark, bool last)
 {
@@ -167,7 +170,7 @@ static int read_redis(struct address *address, struct part part)
 	return read_host(address, part, "6379");
 }
 
-/* Check that every Sentinel of the list has the right syntax. */
+/* Check the syntax of every address in a list of Sentinels. */
 static int check_sentinels(const char *text)
 {
 	int result = 0;

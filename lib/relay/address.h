@@ -2,8 +2,9 @@
 /*
  * Parses and prints the address of a Redis server, in the user's notation:
  * "redis://[user[:password]@]host[:port][/db]", "unix:/path[?db=N]", or
- * "sentinel://[user[:password]@]host[:port][+host[:port]...]/master[/db]", for a master known to
- * Sentinels. Commas separate several servers. Percent signs in user and password escape a byte.
+ * "sentinel://[user[:password]@]host[:port][+host[:port]...]/master[/db]", for a master whose
+ * address Sentinels know. Commas separate the addresses of several servers. In user and password, a
+ * percent sign and two hexadecimal digits stand for a byte.
  */
 #ifndef RELAY_ADDRESS_H
 #define RELAY_ADDRESS_H
@@ -29,24 +30,25 @@ struct address {
 
 /*
  * Read the address at the beginning of `*text`, and move `*text` behind the address and its comma.
- * `*text` becomes NULL after the last address. A NULL text means redis://127.0.0.1. Returns 0,
- * -EINVAL for a wrong address, or -EOPNOTSUPP for rediss://.
+ * After the last address, `*text` becomes NULL. If `*text` is NULL, the address is
+ * redis://127.0.0.1. Returns 0, -EINVAL for a wrong address, or -EOPNOTSUPP for rediss://.
  */
 int address_read(struct address *ret_address, const char **text);
 
-/* Write an address as its user does, with its port, and without user and password. */
+/* Write an address in the user's notation, with the port, and without user and password. */
 void address_write(char text[ADDRESS_URL_BYTES], const struct address *address);
 
 /*
- * Read the Sentinel at the beginning of `*text`, and move `*text` behind it. The caller starts with
- * `sentinels`. `*text` becomes NULL after the last Sentinel. The password is for the server only,
- * not for Sentinels.
+ * Read the address of the Sentinel at the beginning of `*text`, and move `*text` behind that
+ * address. For the first Sentinel, the caller sets `*text` to the member `sentinels` of an address.
+ * After the last Sentinel, `*text` becomes NULL. User and password of an address are for the server
+ * only, not for Sentinels.
  */
 int address_read_sentinel(struct address *ret_address, const char **text);
 
 /*
- * Set host and port to the ones that a Sentinel has returned. Returns -EINVAL if they are no host
- * and port.
+ * Set the host and port of an address to the host and port that a Sentinel has returned. Returns
+ * -EINVAL if `host` or `port` is not valid.
  */
 int address_set_server(struct address *address, const char *host, const char *port);
 

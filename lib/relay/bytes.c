@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See bytes.h. Tested by tests/relay/test_parts.c. */
+/* Implements the buffer of Redis commands (bytes.h), which tests/relay/test_parts.c tests. */
 #include "relay/bytes.h"
 
 #include <inttypes.h>

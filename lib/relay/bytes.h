@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Encodes commands for Redis, as arrays of bulk strings, into a buffer that grows. If an allocation
- * fails, the buffer sets `failed`. Only the sender of the buffer checks `failed`, so the encoders
- * need not check. A buffer that has failed must not be sent.
+ * fails, the functions of bytes.h set `failed` in the buffer. Only the sender of a buffer checks
+ * `failed`, so a function that encodes a command need not check for errors. A buffer whose `failed`
+ * is set must not be sent.
  */
 #ifndef RELAY_BYTES_H
 #define RELAY_BYTES_H
@@ -15,7 +16,7 @@ struct bytes {
 	char *data;
 	size_t len;
 	size_t capacity;
-	bool failed; /* an allocation failed, so the bytes are incomplete */
+	bool failed; /* an allocation has failed, so the commands in the buffer are incomplete */
 };
 
 void bytes_fini(struct bytes *bytes);
@@ -25,7 +26,10 @@ void bytes_consume(struct bytes *bytes, size_t count);
 
 void bytes_add(struct bytes *bytes, const void *data, size_t len);
 
-/* Begin a command of `words` words. The caller then adds each word. */
+/*
+ * Begin a command of `words` words. The caller then adds each word by bytes_word(), bytes_text() or
+ * bytes_number().
+ */
 void bytes_command(struct bytes *bytes, unsigned words);
 void bytes_word(struct bytes *bytes, const void *word, size_t len);
 void bytes_text(struct bytes *bytes, const char *text);

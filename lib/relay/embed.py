@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Makes C of the text of timerhub.lua, for functions.h.
+"""Writes the text of timerhub.lua as a C file, which defines the names of functions.h.
 
 Usage: embed.py TIMERHUB_LUA FILE
 """

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See error_reply.h. The errors that the source of Redis lists are in the same order as there. The
- * text of an error within a function begins with the error of the command that failed. Tested by
- * tests/relay/test_parts.c.
+ * Implements error_reply.h with a table of error texts. The table lists the errors in the order of
+ * the source of Redis, as far as that source lists them. If a command fails within a Redis
+ * function, the text of the function's error begins with the command's error. The table is tested
+ * by tests/relay/test_parts.c.
  */
 #include "relay/error_reply.h"
 
@@ -23,8 +24,8 @@ static const struct {
 	/* The server is busy with a script of another program. */
 	{ "BUSY ", { -EROFS, ERROR_REPLY_LATER } },
 	/*
-	 * The data set was deleted, or restored from a copy that is older than the queue. A new
-	 * connection creates the queue again.
+	 * The server's data was deleted, or restored from a copy that is older than the queue. The
+	 * next connection creates the queue again.
 	 */
 	{ "NOGROUP", { -EROFS, ERROR_REPLY_LATER } },
 	{ "ERR Function not found", { -EROFS, ERROR_REPLY_LATER } },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares the text of timerhub.lua, the library of Redis functions. embed.py makes the
- * definition.
+ * Declares the text of timerhub.lua, the library of Redis functions. The script embed.py generates
+ * the C file that defines the text.
  */
 #ifndef RELAY_FUNCTIONS_H
 #define RELAY_FUNCTIONS_H
@@ -9,7 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Version of the text; it replaces an older version on a server. */
+/*
+ * Version of the library of Redis functions. If a server has an older version, a relay replaces it
+ * by functions_text.
+ */
 extern const uint64_t functions_version;
 extern const char functions_text[];
 extern const size_t functions_text_len;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* See handshake.h. Tested by tests/relay/servers_test.py. */
+/*
+ * Implements the first commands of a new connection (handshake.h), which
+ * tests/relay/servers_test.py tests.
+ */
 #include "relay/handshake.h"
 
 #include <errno.h>
@@ -16,7 +19,10 @@ int handshake_call(struct wire *wire, struct reply **ret_reply, uint64_t timeout
 	struct reply *reply;
 	int result = wire_call(wire, &reply, timeout_ns);
 
-	/* A handshake changes no task, so the loss of its reply puts no request in doubt. */
+	/*
+	 * Return -EHOSTUNREACH instead of -ETIMEDOUT, which would mean that a change of a task is
+	 * in doubt. A handshake changes no task.
+	 */
 	if (result == -ETIMEDOUT)
 		return -EHOSTUNREACH;
 	if (result < 0)
@@ -61,7 +67,9 @@ static int log_in(struct wire *wire, const struct address *address, uint64_t tim
 	return result;
 }
 
-/* Returns the value of the field `name` in a reply that lists names and values alternately. */
+/*
+ * Returns the value of the field `name` in a reply that is a list of alternating names and values.
+ */
 static const char *field(const struct reply *reply, const char *name)
 {
 	for (size_t i = 0; i + 1 < reply_count(reply); i += 2)
@@ -71,8 +79,8 @@ static const char *field(const struct reply *reply, const char *name)
 }
 
 /*
- * Check the version, mode and role of the server. If the server forbids HELLO to this user, nothing
- * is checked.
+ * Check the version, mode and role of the server by HELLO. If the server forbids HELLO to this
+ * user, the function checks nothing.
  */
 static int ask_kind(struct wire *wire, uint64_t timeout_ns)
 {
@@ -143,8 +151,8 @@ static int ask_sentinel(const struct address *sentinel, struct address *server, 
 
 /*
  * Ask each Sentinel for the master, and connect to the server that the Sentinel names, until a
- * server is a master. A Sentinel that was cut off from the others may name an old master. Returns
- * the error of the last attempt.
+ * connected server is a master. A Sentinel that was cut off from the other Sentinels may name an
+ * old master. If no server is a master, returns the error of the last attempt.
  */
 static int connect_by_sentinels(struct wire **ret_wire, const struct address *address,
                                 struct address *ret_server, uint64_t timeout_ns)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Prepares a new connection: finds the server, logs in, selects the database, checks the kind of
- * server, loads the functions, and creates the queue. Each call blocks for up to `timeout_ns` per
- * reply.
+ * server, loads the Redis functions, and creates the queue. Each function blocks for up to
+ * `timeout_ns` for each reply.
  */
 #ifndef RELAY_HANDSHAKE_H
 #define RELAY_HANDSHAKE_H
@@ -18,33 +18,34 @@ struct handshake {
 };
 
 /*
- * Connect to a master, by address or through Sentinels. `ret_server` is the master's address, and
- * may be NULL. Returns 0 or an error of the network. Returns -EROFS if the server is a replica, or
- * no Sentinel knows a master. Returns -EOPNOTSUPP if the server is older than 7.0, a cluster node,
- * or a Sentinel. For any other error reply, returns the errno that error_reply.h gives.
+ * Connect to a master, by its address or through Sentinels. Stores the master's address in
+ * `ret_server`, which may be NULL. Returns 0 or an error of the network. Returns -EROFS if the
+ * server is a replica, or if no Sentinel knows a master. Returns -EOPNOTSUPP if the server is older
+ * than 7.0, a cluster node, or a Sentinel. For any other error reply, returns the errno that
+ * error_reply.h gives.
  */
 int handshake_open(struct wire **ret_wire, const struct address *address,
                    struct address *ret_server, uint64_t timeout_ns);
 
-/* Read the version of the functions on the server, or 0 if there are no functions. */
+/* Read the version of the Redis functions on the server, or 0 if the server does not have them. */
 int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout_ns);
 
-/* Load the functions if the server has no functions, or an older version. */
+/* Load the Redis functions if the server does not have them or has an older version. */
 int handshake_load(struct wire *wire, uint64_t timeout_ns);
 
-/* Check that the user may call WAIT. */
+/* Check that the server lets this user call WAIT. */
 int handshake_wait(struct wire *wire, uint64_t timeout_ns);
 
 /*
  * Create the queue if it does not exist. Returns -EEXIST if the queue exists with another number of
- * servers, or this server has another index.
+ * servers, or if this server has another index in the queue.
  */
 int handshake_create(struct wire *wire, const struct keys *keys, uint32_t shards, uint32_t shard,
                      struct handshake *ret_handshake, uint64_t timeout_ns);
 
 /*
- * Send the wire's buffer, and wait for one reply. Returns 0 and the reply, or the errno of an error
- * reply.
+ * Send the wire's buffer of commands, and wait for one reply. Returns 0 and the reply, an error of
+ * the network, or the errno of an error reply.
  */
 int handshake_call(struct wire *wire, struct reply **ret_reply, uint64_t timeout_ns);
 

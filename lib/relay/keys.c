@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See keys.h. Tested by tests/relay/test_parts.c. */
+/* Implements the names of keys and channels (keys.h), which tests/relay/test_parts.c tests. */
 #include "relay/keys.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ void keys_name(const struct keys *keys, char name[KEYS_NAME_BYTES], const char *
 	(void)snprintf(name, KEYS_NAME_BYTES, "%s%s", keys->prefix, part);
 }
 
-/* The hash of an id is the CRC-32 of zlib, because clients in other languages have it too. */
+/* Returns the hash of an id, the CRC-32 of zlib. Clients in other languages have this hash too. */
 static uint32_t crc32(const char *text)
 {
 	uint32_t crc = UINT32_MAX;

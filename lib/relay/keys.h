@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the names of a queue's keys and channels, and begins calls of its functions. The functions
- * are pure.
+ * Makes the names of a queue's keys and channels in Redis, and begins calls of Redis functions with
+ * these names. The functions of keys.h are pure.
  */
 #ifndef RELAY_KEYS_H
 #define RELAY_KEYS_H
@@ -16,18 +16,18 @@ struct keys {
 	char prefix[KEYS_QUEUE_MAX + 16]; /* prefix of the key names, "timerhub:{QUEUE}:" */
 };
 
-/* Returns -EINVAL if the queue may not have this name. */
+/* Prepare the key names of a queue. Returns -EINVAL if `queue` is not a valid name of a queue. */
 int keys_init(struct keys *keys, const char *queue);
 
-/* Write the full name of a key or of a channel. */
+/* Write the full name of a key or channel, which is the queue's prefix followed by `part`. */
 void keys_name(const struct keys *keys, char name[KEYS_NAME_BYTES], const char *part);
 
-/* Returns the index of the server that keeps the task of this id. */
+/* Returns the index of the server (the shard) that keeps the task with the id `id`. */
 uint32_t keys_shard(const char *id, uint32_t shards);
 
 /*
- * Begin a call of timerhub_FUNCTION. The argument `names` lists the keys of the function, with
- * blanks between them. After this call the caller adds the function's arguments.
+ * Begin a call of the Redis function timerhub_FUNCTION. The argument `parts` lists the function's
+ * keys, with blanks between them. Afterwards the caller adds the function's arguments.
  */
 void keys_call(const struct keys *keys, struct bytes *bytes, const char *function,
                const char *parts, unsigned arguments);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See link.h. */
+/* Implements the back-off of a connection (link.h). */
 #include "relay/link.h"
 
 #include <errno.h>
@@ -34,7 +34,9 @@ void link_lose(struct link *link, int error, uint64_t now_ns)
 
 static uint64_t dice(struct link *link)
 {
-	/* A xorshift64 generator is random enough to spread retries. */
+	/*
+	 * Compute the next random number by xorshift64, which is random enough to spread retries.
+	 */
 	link->random ^= link->random << 13;
 	link->random ^= link->random >> 7;
 	link->random ^= link->random << 17;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps one of a shard's connections, and decides when to reconnect after a failure: a wire.h with
- * an exponential back-off. Only one thread uses a link. Tested by tests/relay/test_parts.c.
+ * Keeps one of a shard's connections (a wire of wire.h), and decides when to reconnect after a
+ * failure, with an exponential back-off. Only one thread uses a link. The back-off is tested by
+ * tests/relay/test_parts.c.
  */
 #ifndef RELAY_LINK_H
 #define RELAY_LINK_H
@@ -13,28 +14,34 @@
 struct link {
 	struct wire *wire; /* the connection; NULL: not connected */
 	uint64_t retry_ns; /* earliest time of the next attempt to connect */
-	/* Longest wait after the last failure; 0: no failure since the last connection. */
+	/* Longest wait before the next attempt to connect; 0: no failure since the last reply. */
 	uint64_t backoff_ns;
 	uint64_t answer_by_ns; /* deadline of the next reply; LINK_NEVER: no reply is owed */
-	/* Random state that spreads the retries of relays which lose a server together. */
+	/*
+	 * State of a random generator, which spreads the retries of relays that lose a server at
+	 * the same time.
+	 */
 	uint64_t random;
 };
 
 void link_init(struct link *link, uint64_t seed);
 
-/* Returns whether it is time to connect: there is no connection, and the back-off is over. */
+/*
+ * Returns whether it is time to connect, which means that there is no connection and the back-off
+ * has ended.
+ */
 bool link_is_due(const struct link *link, uint64_t now_ns);
 
-/* Give a connection to the link, which closes it in link_lose(). */
+/* Give a connection to the link. From then on, link_lose() closes the connection. */
 void link_set(struct link *link, struct wire *wire);
 
-/* Close the connection, if there is one, and call link_back_off(). */
+/* Close the link's connection, if there is one, and call link_back_off(). */
 void link_lose(struct link *link, int error, uint64_t now_ns);
 
 /*
- * After a failure with `error`, set the time of the next attempt. The wait doubles with each
- * failure, from 10 ms to 5 s. If the server's machine refuses the connection, the longest wait is
- * 400 ms, because a refusal comes quickly and costs little.
+ * Set the time of the next attempt to connect, after a failure with `error`. The wait doubles with
+ * each failure, from 10 ms to 5 s. If the server's machine refuses the connection, the longest wait
+ * is 400 ms, because a refused attempt is quick and costs little.
  */
 void link_back_off(struct link *link, int error, uint64_t now_ns);
 

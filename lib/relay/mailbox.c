@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* See mailbox.h. Tested by tests/relay/test_calls.c. */
+/* Implements the mailbox of a shard's thread (mailbox.h), which tests/relay/test_calls.c tests. */
 #include "relay/mailbox.h"
 
-/* The caller holds the lock. */
 void mailbox_wake(struct mailbox *mailbox)
 {
 	mailbox->pending = true;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* See pipeline.h. Tested by tests/relay: test_calls.c, wire_test.py, kill_test.py. */
+/*
+ * Implements the command connection of a shard (pipeline.h), which is tested in tests/relay by
+ * test_calls.c, wire_test.py and kill_test.py.
+ */
 #include "relay/pipeline.h"
 
 #include <errno.h>
@@ -10,8 +13,12 @@
 #define NS_PER_US UINT64_C(1000)
 #define NS_PER_MS UINT64_C(1000000)
 #define STEP_NS (UINT64_C(1000) * NS_PER_MS) /* timeout of each reply during the handshake */
-#define OWN_NS (UINT64_C(2000) * NS_PER_MS)  /* timeout of each reply to the thread's own request */
-/* Most puts in one command; 64 puts delay other clients of the server by about 0.25 ms. */
+/* Timeout of the reply to a request that the thread makes for itself. */
+#define OWN_NS (UINT64_C(2000) * NS_PER_MS)
+/*
+ * Largest number of puts in one command; 64 puts delay other clients of the server by about 0.25
+ * ms.
+ */
 #define PUTS_MAX 64u
 #define PUTS_BYTES 65536u
 
@@ -86,7 +93,10 @@ bool pipeline_open(struct pipeline *pipeline, uint64_t now_ns)
 	return true;
 }
 
-/* Put the requests of a lost connection back, before the requests queued since. */
+/*
+ * Put the requests of a lost connection back into the mailbox, before the requests that are queued
+ * there.
+ */
 static void give_back(struct pipeline *pipeline)
 {
 	struct requests back = pipeline->unconfirmed;
@@ -121,7 +131,7 @@ void pipeline_lose(struct pipeline *pipeline, int why, uint64_t now_ns)
 
 /* ---- send ---- */
 
-/* Returns whether replicas must confirm the request before it is finished. */
+/* Returns whether replicas must confirm the request before the request is finished. */
 static bool is_fact(const struct pipeline *pipeline, const struct request *request)
 {
 	return pipeline->client->shared->replicas > 0 && request->kind <= REQUEST_RETRY;
@@ -141,7 +151,7 @@ static void encode(struct pipeline *pipeline, struct request *request, uint64_t 
 	note_sent(pipeline, request, now_ns);
 }
 
-/* Send several puts as one command. After the call `puts` is empty. */
+/* Send all requests of the list `puts`, which becomes empty, as one command. */
 static void encode_puts(struct pipeline *pipeline, struct requests *puts, uint64_t now_ns)
 {
 	struct bytes *output = wire_output(pipeline->link.wire);
@@ -168,7 +178,10 @@ void pipeline_send_own(struct pipeline *pipeline, struct request *request, uint6
 	encode(pipeline, request, now_ns);
 }
 
-/* Concurrent calls have no order, so all puts are sent together, after the other requests. */
+/*
+ * Send all gathered requests. All puts are sent together, after the other requests. This order is
+ * correct, because the calls are concurrent and have no order.
+ */
 static void encode_all(struct pipeline *pipeline, struct requests *gathered, uint64_t now_ns)
 {
 	struct requests puts = { .first = NULL };
@@ -193,7 +206,7 @@ static void encode_all(struct pipeline *pipeline, struct requests *gathered, uin
 	encode_puts(pipeline, &puts, now_ns);
 }
 
-/* Ask how many replicas hold all changes sent so far, by one WAIT. */
+/* Ask, by one WAIT, how many replicas have all changes that were sent so far. */
 static void wait_for_replicas(struct pipeline *pipeline, uint64_t now_ns)
 {
 	if (!pipeline->must_wait || pipeline->waits)
@@ -209,8 +222,8 @@ uint64_t pipeline_send(struct pipeline *pipeline, uint64_t now_ns)
 	uint64_t next_ns;
 
 	/*
-	 * After a refusal, send no command until all replies have come and a new connection is
-	 * open.
+	 * After a refusal for now (`later`), send no command until all replies have come and a new
+	 * connection is open.
 	 */
 	if (pipeline->later)
 		return UINT64_MAX;
@@ -244,7 +257,10 @@ unsigned pipeline_owed(const struct pipeline *pipeline)
 
 /* ---- answers ---- */
 
-/* The replicas that a WAIT counts hold all changes that were answered before the WAIT was sent. */
+/*
+ * Handle the reply to a WAIT. The replicas that the WAIT counts have all changes that were answered
+ * before the WAIT.
+ */
 static void answer_wait(struct pipeline *pipeline, const struct reply *reply)
 {
 	struct request *request;
@@ -273,7 +289,7 @@ static void answer_error(struct pipeline *pipeline, struct request *request, con
 		request_finish(request);
 }
 
-/* Give a reply, or one part of a shared reply, to a request. */
+/* Give a reply, or the part of a shared reply at `index`, to a request. */
 static void answer_request(struct pipeline *pipeline, struct request *request,
                            const struct reply *reply, size_t index, uint64_t now_ns)
 {
@@ -286,7 +302,7 @@ static void answer_request(struct pipeline *pipeline, struct request *request,
 	shared_show_prefetched(shared);
 	lock_give(&shared->lock);
 	if (!answered) {
-		requests_append(&puts, request); /* only a put can need a second sending */
+		requests_append(&puts, request); /* only a put may have to be sent a second time */
 		encode_puts(pipeline, &puts, now_ns);
 	} else if (request->result == 0 && is_fact(pipeline, request)) {
 		requests_append(&pipeline->unconfirmed, request);
@@ -316,7 +332,7 @@ static bool is_shared(const struct pipeline *pipeline)
 	return pipeline->sent.first && pipeline->sent.first->joins;
 }
 
-/* Give a reply to its request, or to all requests that share it. */
+/* Give a reply to its request, or to all requests that share the reply. */
 static void answer(struct pipeline *pipeline, const struct reply *reply, uint64_t now_ns)
 {
 	struct request *request = requests_take(&pipeline->sent);
@@ -352,7 +368,10 @@ int pipeline_expire(struct pipeline *pipeline, uint64_t now_ns, uint64_t *ret_ne
 	requests_expire(&pipeline->unconfirmed, 0, now_ns);
 	*ret_next_ns = requests_deadline_ns(
 		&pipeline->sent, requests_deadline_ns(&pipeline->unconfirmed, UINT64_MAX));
-	/* If one reply is overdue, the outcome of every request on that connection is unknown. */
+	/*
+	 * If a reply is overdue, return an error, because the outcome of every request on the
+	 * connection is unknown.
+	 */
 	return pipeline->link.wire && requests_deadline_ns(&pipeline->sent, UINT64_MAX) <= now_ns
 	               ? -EHOSTUNREACH
 	               : 0;

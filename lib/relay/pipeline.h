@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The command connection of a shard. The shard's thread sends the requests of callers in order on
- * this connection, and finishes them as the replies come. If the connection is lost, its requests
- * go back to the mailbox in doubt: the server may have carried out some of them. Only the shard's
- * thread calls.
+ * Declares the command connection of a shard. The shard's thread sends the requests of callers in
+ * order on the command connection, and finishes the requests as the replies come. If the command
+ * connection is lost, the sent requests go back to the mailbox. These requests are in doubt,
+ * because the server may have carried out some of them. Only the shard's thread calls the functions
+ * of pipeline.h.
  */
 #ifndef RELAY_PIPELINE_H
 #define RELAY_PIPELINE_H
@@ -14,24 +15,29 @@
 struct pipeline {
 	struct client *client;
 	struct mailbox *mailbox;
-	struct address address; /* address that the user gave */
+	struct address address; /* address of the server that the user gave */
 	/* Address of the connected server, which a Sentinel may have named. */
 	struct address server;
 	struct link link;
-	struct requests sent; /* requests without a reply, in the order of sending */
-	/* Requests that the server refused for now, which will be sent again. */
+	/* Requests that were sent and have no reply, in the order of sending. */
+	struct requests sent;
+	/*
+	 * Requests that the server refused for now, and that are sent again after the next connect.
+	 */
 	struct requests resend;
-	struct requests
-		/* Requests carried out by the server and not yet confirmed by enough replicas. */
-		unconfirmed;
-	/* Errno of a refusal after which to connect again; 0: no such refusal. */
+	/* Requests that the server has carried out, and that not yet enough replicas confirm. */
+	struct requests unconfirmed;
+	/* Errno of a refusal after which the thread must connect again; 0: no such refusal. */
 	int later;
 	int why;              /* the last error of the connection */
 	bool must_wait;       /* changes were sent after the last WAIT */
 	bool waits;           /* a WAIT is in flight */
-	unsigned puts_sent;   /* commands in flight that carry puts */
-	uint64_t put_sent_ns; /* when the last command with puts was sent */
-	/* Before other reads, ask for deliveries that were lost with a connection. */
+	unsigned puts_sent;   /* number of commands in flight that carry puts */
+	uint64_t put_sent_ns; /* time at which the last command with puts was sent */
+	/*
+	 * Deliveries may be lost, so the thread must ask for lost deliveries before it reads
+	 * others.
+	 */
 	bool must_recover;
 	struct request wait;
 	struct request recover;
@@ -40,44 +46,50 @@ struct pipeline {
 void pipeline_init(struct pipeline *pipeline, struct client *client, struct mailbox *mailbox,
                    const struct address *address, uint64_t seed);
 
-/* Open the connection if the back-off is over. Returns whether it is open. */
+/*
+ * If the connection is closed and the back-off has ended, open the connection. Returns whether the
+ * connection is open.
+ */
 bool pipeline_open(struct pipeline *pipeline, uint64_t now_ns);
 
 /*
- * Close the connection and put its requests back into the mailbox. After the back-off the
- * connection is opened again.
+ * Close the connection, put its requests back into the mailbox, and begin a back-off, after which
+ * pipeline_open() opens the connection again.
  */
 void pipeline_lose(struct pipeline *pipeline, int why, uint64_t now_ns);
 
-/* Returns whether a command may be sent now. */
+/* Returns whether commands may be sent on the command connection now. */
 bool pipeline_is_open(const struct pipeline *pipeline);
 
-/* Send the queued requests. Returns the time by which pipeline_send() must be called again. */
+/*
+ * Send the queued requests of the mailbox. Returns the time by which pipeline_send() must be called
+ * again.
+ */
 uint64_t pipeline_send(struct pipeline *pipeline, uint64_t now_ns);
 
 /* Send a request that the shard's thread makes for itself. */
 void pipeline_send_own(struct pipeline *pipeline, struct request *request, uint64_t now_ns);
 
 /*
- * Read the replies on the command connection. If the call returns an error, the caller must close
- * the connection.
+ * Read the replies on the command connection. If pipeline_read() returns an error, the caller must
+ * close the command connection.
  */
 int pipeline_read(struct pipeline *pipeline, uint64_t now_ns);
 
 /*
- * Finish unconfirmed requests whose timeout has ended. Returns an error if a reply is overdue; the
- * caller must then close the connection. If no reply is overdue, writes when the next reply or
- * timeout is due.
+ * Finish unconfirmed requests whose timeout has ended. If a reply is overdue, returns an error, and
+ * the caller must close the connection. If no reply is overdue, stores in `*ret_next_ns` when the
+ * next reply or timeout is due.
  */
 int pipeline_expire(struct pipeline *pipeline, uint64_t now_ns, uint64_t *ret_next_ns);
 
 /*
- * Returns whether a recovery is due or in flight. Until the reply to the recovery, no other
- * deliveries may be read.
+ * Returns whether a recovery, which asks for lost deliveries, is due or in flight. Until the reply
+ * to the recovery has come, no other deliveries may be read.
  */
 bool pipeline_recover(const struct pipeline *pipeline);
 
-/* Returns the number of commands that have no reply yet. */
+/* Returns the number of commands on the command connection that have no reply yet. */
 unsigned pipeline_owed(const struct pipeline *pipeline);
 
 #endif

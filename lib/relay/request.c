@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Encodes the command of each kind of request, and reads the replies. Only the shard's thread
- * calls. The thread holds the lock when a reply changes deliveries or counters. Tested by
- * tests/relay/test_calls.c, and by wire_test.py, in which each reply is lost once.
+ * Implements request.h: encodes the command of each kind of request, and reads the replies. Only
+ * the shard's thread calls these functions. The thread holds the relay's lock when a reply changes
+ * deliveries or counters. Requests are tested by tests/relay/test_calls.c, and by wire_test.py,
+ * which loses each reply once.
  */
 #include "relay/request.h"
 
@@ -14,11 +15,14 @@
 
 #define NS_PER_US UINT64_C(1000)
 #define INFO_BYTES 48
-/* The most deliveries that one recovery asks for. */
+/* Largest number of deliveries that one recovery asks for. */
 #define RECOVER_COUNT 1000u
 #define PUT_WORDS 5u
 #define ERRNO_MAX 4095
-/* Timeout of a WAIT; if replicas are missing, a look behind the WAIT is delayed by this time. */
+/*
+ * Timeout of the command WAIT. If replicas are missing, a WAIT delays a call of timerhub_look
+ * behind the WAIT by this time.
+ */
 #define WAIT_MS 20u
 
 void requests_append(struct requests *requests, struct request *request)
@@ -96,8 +100,8 @@ static const char *const key_parts[] = {
 };
 
 /*
- * Returns the caller's deadline on Redis's clock. Redis refuses a put that arrives after its
- * deadline.
+ * Returns the deadline of a request, converted to Redis's clock. The Redis functions refuse a put
+ * that arrives after its deadline.
  */
 static uint64_t until_us(const struct client *client, const struct request *request)
 {
@@ -124,8 +128,8 @@ static void encode_read(const struct client *client, const struct request *reque
 }
 
 /*
- * The command for a look also carries this relay's counts of looks and bells. Redis shows the
- * counts of each relay to the users of all relays.
+ * Encode a call of timerhub_look, with this relay's numbers of looks and bell messages. The Redis
+ * function timerhub_stat shows these numbers of every relay.
  */
 static void encode_look(const struct client *client, struct bytes *bytes)
 {
@@ -140,7 +144,10 @@ static void encode_look(const struct client *client, struct bytes *bytes)
 	bytes_text(bytes, info);
 }
 
-/* Encode a request that is a plain Redis command and no function of the queue. */
+/*
+ * Encode a WAIT, or the XCLAIM of a touch. These commands are plain Redis commands and not Redis
+ * functions.
+ */
 static void encode_plain(const struct client *client, const struct request *request,
                          struct bytes *bytes)
 {
@@ -223,7 +230,7 @@ void request_encode(const struct client *client, const struct request *request, 
 
 /* ---- from Redis ---- */
 
-/* Add the counters of one shard to the sum. */
+/* Add the counters in the reply of one shard to `stats`. */
 static void read_stats(struct timerhub_relay_stats *stats, const struct reply *reply)
 {
 	static const struct {
@@ -250,8 +257,8 @@ static void read_stats(struct timerhub_relay_stats *stats, const struct reply *r
 }
 
 /*
- * Returns the result for the caller of a repeated request, whose first sending may have taken
- * effect.
+ * Returns the result for the caller of a request that was sent twice. `result` is the result of the
+ * second sending. The result is converted, because the first sending may have taken effect.
  */
 static int in_doubt(const struct request *request, int result)
 {
@@ -293,7 +300,10 @@ static void count(struct client *client, enum request_kind kind)
 	}
 }
 
-/* Add the entries to the prefetched deliveries. Returns whether any delivery is prefetched. */
+/*
+ * Add the entries in the reply to the prefetched deliveries. Returns 1 if any delivery is
+ * prefetched, 0 if none is, or -ENOMEM.
+ */
 static int answer_read(struct client *client, const struct reply *reply, uint64_t now_ns)
 {
 	int result = deliveries_read(&client->shared->deliveries, reply, client->shard, now_ns);
@@ -303,7 +313,10 @@ static int answer_read(struct client *client, const struct reply *reply, uint64_
 	return client->shared->deliveries.prefetched > 0;
 }
 
-/* Note the anchor from a reply that has Redis's time at index `now_at`. */
+/*
+ * Set the anchor (local time and Redis's time of the same moment) from a reply that has Redis's
+ * time at index `now_at`.
+ */
 static void set_anchor(struct client *client, const struct request *request,
                        const struct reply *reply, size_t now_at)
 {
@@ -327,7 +340,7 @@ static int read_code(const struct reply *reply, size_t at)
 bool request_answer(struct client *client, struct request *request, const struct reply *reply,
                     size_t index, uint64_t now_ns)
 {
-	/* A shared reply has 0, the time, and for each put a code and a due time. */
+	/* The reply to several puts has 0, Redis's time, and for each put a code and a due time. */
 	size_t at = 2 * index;
 	int result;
 
@@ -341,7 +354,10 @@ bool request_answer(struct client *client, struct request *request, const struct
 	}
 	result = read_code(reply, at);
 	if (request->kind == REQUEST_PUT && result == -ETIME) {
-		/* The clock of Redis was set, so the put's deadline was converted wrongly. */
+		/*
+		 * The put's deadline was converted to a wrong time, because the clock of Redis was
+		 * set. Set the anchor and send the put again.
+		 */
 		set_anchor(client, request, reply, 1);
 		return false;
 	}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Encodes requests as Redis commands, and reads their replies. A request is a call whose caller
- * waits, or a command of the shard's thread itself. A request is on its caller's stack, and in one
- * list at a time. The caller continues when `finished` is set.
+ * waits, or a command that the shard's thread makes for itself. The request of a call is on the
+ * caller's stack, and the caller continues when `finished` is set. A request is in one list at a
+ * time.
  */
 #ifndef RELAY_REQUEST_H
 #define RELAY_REQUEST_H
@@ -12,46 +13,49 @@
 #include "relay/wire.h"
 
 #define REQUEST_WHEN_BYTES 24
-#define REQUEST_DATA_MAX (UINT32_C(1) << 20) /* equals DATA_MAX of timerhub.lua */
+#define REQUEST_DATA_MAX (UINT32_C(1) << 20) /* equals the largest data_max in timerhub.lua */
 
 enum request_kind {
 	REQUEST_PUT,
 	REQUEST_CANCEL,
 	REQUEST_MOVE,
 	REQUEST_DONE,
-	/* This kind and the kinds before it are changes, which replicas may have to confirm. */
+	/* REQUEST_RETRY and the kinds before it are changes, which replicas may have to confirm. */
 	REQUEST_RETRY,
 	REQUEST_TOUCH,
-	REQUEST_READ,    /* prefetch a ready task, without waiting */
-	REQUEST_RECOVER, /* read deliveries that were lost with a connection */
+	REQUEST_READ,    /* prefetch a ready task, and do not wait for one */
+	REQUEST_RECOVER, /* read the deliveries that were lost with a connection */
 	REQUEST_STAT,
 	REQUEST_LOOK,
 	REQUEST_LEAVE,
-	REQUEST_WAIT, /* count the replicas that hold all changes answered so far */
+	REQUEST_WAIT, /* count the replicas that have all changes answered so far */
 };
 
 struct request {
 	struct request *next;
 	enum request_kind kind;
 	const char *id;
-	/* Of a put, move or retry: the due time, as text for the Redis function. */
+	/* In a put, move or retry: the due time, as text for the Redis function. */
 	char when[REQUEST_WHEN_BYTES];
-	const char *flags; /* of a put or move: flags for the Redis function */
-	const void *data;  /* of a put: the data of the task */
+	const char *flags; /* in a put or move: flags for the Redis function */
+	const void *data;  /* in a put: the data of the task */
 	size_t data_len;
-	const char *delivery; /* of a retry or touch: id of the stream's entry */
-	bool made_id;         /* of a put: the library made the id */
-	bool joins;           /* of a put: it shares the command and reply of the put before it */
+	const char *delivery; /* in a retry or touch: id of the task's entry in the stream */
+	bool made_id;         /* in a put: the library made the id */
+	bool joins;           /* this put shares the command and the reply of the previous put */
 	struct timerhub_relay_stats *stats;
 	uint64_t deadline_ns; /* end of the call's timeout, on the sleeper's clock */
-	uint64_t sent_ns;     /* the shard's thread writes this and the fields below */
-	bool in_doubt;        /* the request's connection was lost, so the outcome is unknown */
+	/* Time of sending; the shard's thread writes sent_ns and the fields below. */
+	uint64_t sent_ns;
+	/* The request's connection was lost, so the request's outcome is unknown. */
+	bool in_doubt;
 	int result;
-	struct eventcount finished; /* 1: the request belongs to its caller again */
-	bool is_own;                /* the shard's thread made the request, so no caller waits */
+	/* Becomes 1 when the request is finished and belongs to its caller again. */
+	struct eventcount finished;
+	bool is_own; /* the shard's thread made the request, so no caller waits */
 	/*
-	 * A callback for the reply, called with `arg`, or NULL. Only requests of the thread itself
-	 * have a callback.
+	 * A callback for the reply, called with `arg`, or NULL. Only a request that the shard's
+	 * thread makes for itself has a callback.
 	 */
 	void (*answered)(void *arg, const struct reply *reply, uint64_t now_ns);
 	void *arg;
@@ -63,31 +67,32 @@ struct requests {
 };
 
 /*
- * The relay as a client of one server: the relay's name, the key names, and the anchor. After open,
- * only the shard's thread writes the struct.
+ * The relay as a client of one server, with the relay's name, the key names, and the anchor. After
+ * open, only the shard's thread writes this struct.
  */
 struct client {
 	struct shared *shared;
 	uint32_t shard; /* index of the server */
 	struct keys keys;
 	char name[TIMERHUB_RELAY_ID_BYTES]; /* unique name of this relay on this server */
-	uint64_t anchor_ns;                 /* local time of the anchor */
-	uint64_t anchor_us;                 /* Redis's time at the anchor */
-	uint64_t looks;                     /* number of looks that were answered */
-	uint64_t bells;                     /* number of bells that were received */
+	/* Local time of the anchor, the last answered call of timerhub_look or timerhub_put. */
+	uint64_t anchor_ns;
+	uint64_t anchor_us; /* Redis's time at the anchor */
+	uint64_t looks;     /* number of calls of timerhub_look that were answered */
+	uint64_t bells;     /* number of bell messages that were received */
 };
 
 void requests_append(struct requests *requests, struct request *request);
 struct request *requests_take(struct requests *requests);
 
-/* Set `finished`. After that the request belongs to its caller. */
+/* Set `finished` and wake the caller. Afterwards the request belongs to its caller. */
 void request_finish(struct request *request);
 
-/* Returns the earliest deadline of the requests, or `next_ns` if that is earlier. */
+/* Returns the earliest deadline of the requests, or `next_ns` if `next_ns` is earlier. */
 uint64_t requests_deadline_ns(const struct requests *requests, uint64_t next_ns);
 
 /*
- * Finish the requests whose deadline has passed, with the result `why`. The result is -ETIMEDOUT if
+ * Finish the requests whose deadline has passed. The result of a request is `why`, or -ETIMEDOUT if
  * the request is in doubt or `why` is 0.
  */
 void requests_expire(struct requests *requests, int why, uint64_t now_ns);
@@ -101,9 +106,9 @@ void requests_encode_puts(const struct client *client, const struct requests *pu
                           struct bytes *bytes);
 
 /*
- * Write the result of a request from its reply. Returns false if the request must be sent again.
- * `index` is 0 if the request has a reply of its own. If several requests share the reply, `index`
- * is the request's position in the reply, counted from 1. The lock is held.
+ * Set the result of a request from its reply. Returns false if the request must be sent again. If
+ * the request has a reply of its own, `index` is 0. If several requests share the reply, `index` is
+ * the request's position in the reply, counted from 1. The caller holds the relay's lock.
  */
 bool request_answer(struct client *client, struct request *request, const struct reply *reply,
                     size_t index, uint64_t now_ns);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See wire.h. No other file of the relay uses sockets or hiredis. Only the reader of hiredis is
- * used, because the connections of hiredis raise SIGPIPE. Tested through every call, over a proxy:
- * tests/relay.
+ * Implements the connection to a Redis server (wire.h). No other file of the relay uses sockets or
+ * hiredis. The file uses only the reader of hiredis, because the connections of hiredis raise
+ * SIGPIPE. Every test of a call in tests/relay also tests this file, and some do so through a
+ * proxy.
  */
 #define _GNU_SOURCE
 #include "relay/wire.h"
@@ -34,8 +35,8 @@ struct wire {
 /* ---- connect ---- */
 
 /*
- * Returns the error of a failed connect, in which -ENOENT is replaced, because a caller would take
- * it for a missing task.
+ * Returns the error of a failed connect. -ENOENT is replaced, because a caller of the relay would
+ * take -ENOENT for a missing task.
  */
 static int refusal(int error)
 {
@@ -139,7 +140,8 @@ struct bytes *wire_output(struct wire *wire)
 /* ---- bytes ---- */
 
 /*
- * Returns the error of a failed connection. Every loss of an open connection gives the same error.
+ * Returns the error of a failed connection. Every loss of an open connection gives the error
+ * -EHOSTUNREACH.
  */
 static int lost(int error)
 {
@@ -219,7 +221,8 @@ uint64_t wire_now_ns(void)
 {
 	struct timespec now;
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* every Linux has this clock */
+	/* The call cannot fail, because every Linux has CLOCK_MONOTONIC. */
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A nonblocking socket to a Redis server: it sends the bytes of commands and reads parsed replies.
- * A link (link.h) holds a wire, and reconnects after a failure. Only two calls block: wire_open(),
- * while it resolves the name, and wire_call(). One thread at a time uses a wire. wire.c parses
- * replies with the reader of hiredis, and no other file uses hiredis.
+ * Declares a wire, a nonblocking socket to a Redis server. A wire sends the bytes of commands and
+ * reads parsed replies. A link (link.h) holds a wire, and says when to reconnect after a failure.
+ * Only two functions block: wire_open(), while it resolves the server's name, and wire_call(). Only
+ * one thread at a time uses a wire. In the relay, only wire.c uses hiredis, and only its parser of
+ * replies.
  */
 #ifndef RELAY_WIRE_H
 #define RELAY_WIRE_H
@@ -21,8 +22,8 @@ struct reply; /* a reply of a server; reply_free() also frees its elements */
 enum reply_type { REPLY_NIL, REPLY_ERROR, REPLY_TEXT, REPLY_INTEGER, REPLY_ARRAY };
 
 /*
- * Begin to connect. Returns 0, -EHOSTUNREACH if the name is not known, -ECONNREFUSED if there is no
- * unix socket of this name, or another error of the kernel.
+ * Begin to connect to a server. Returns 0, -EHOSTUNREACH if the name of the host is unknown,
+ * -ECONNREFUSED if the unix socket does not exist, or another error of the kernel.
  */
 int wire_open(struct wire **ret_wire, const struct address *address);
 void wire_close(struct wire *wire); /* the wire may be NULL */
@@ -30,30 +31,30 @@ void wire_close(struct wire *wire); /* the wire may be NULL */
 int wire_fd(const struct wire *wire);
 bool wire_has_output(const struct wire *wire);
 
-/* Returns the buffer for commands, which the next flush sends. */
+/* Returns the wire's buffer for commands, which the next wire_flush() sends. */
 struct bytes *wire_output(struct wire *wire);
 
 /*
- * Send the wire's buffer. Returns 0, -ENOMEM if the buffer is incomplete, -EHOSTUNREACH if the
- * connection is lost, or the error of the connect, for example -ECONNREFUSED.
+ * Send the bytes in the wire's buffer. Returns 0, -ENOMEM if an allocation for the buffer failed,
+ * -EHOSTUNREACH if the connection is lost, or the error of the connect, for example -ECONNREFUSED.
  */
 int wire_flush(struct wire *wire);
 
 /*
- * Read the received bytes. Returns 0, -EPROTO if the bytes do not follow Redis's protocol, or an
- * error of wire_flush().
+ * Read the bytes that have arrived. Returns 0, -EPROTO if the bytes do not follow Redis's protocol,
+ * or an error of wire_flush().
  */
 int wire_fill(struct wire *wire);
 
 /*
- * Returns 1 and the next reply, which the caller frees; 0 if no reply is complete; -EPROTO or
- * -ENOMEM.
+ * Parse the next reply, which the caller frees. Returns 1 and the reply, 0 if no complete reply has
+ * arrived, -EPROTO or -ENOMEM.
  */
 int wire_next(struct wire *wire, struct reply **ret_reply);
 
 /*
- * Send the buffer, and wait for one reply, which may be an error reply. Returns 0, -ETIMEDOUT, or
- * an error of wire_flush() or wire_next().
+ * Send the wire's buffer, and wait for one reply, which may be an error reply. Returns 0,
+ * -ETIMEDOUT, or an error of wire_flush() or wire_next().
  */
 int wire_call(struct wire *wire, struct reply **ret_reply, uint64_t timeout_ns);
 
@@ -62,18 +63,21 @@ uint64_t wire_now_ns(void);
 
 void reply_free(struct reply *reply); /* the reply may be NULL */
 enum reply_type reply_type(const struct reply *reply);
-/* Returns the text of an error or a text reply, NUL-terminated, or "" for any other reply. */
+/* Returns the text of an error reply or a text reply, NUL-terminated, or "" for any other reply. */
 const char *reply_text(const struct reply *reply);
 size_t reply_len(const struct reply *reply);
-/* Returns the value of an integer, or of a text that is an integer; otherwise 0. */
+/*
+ * Returns the value of an integer reply, or of a text reply that is a number, or 0 for any other
+ * reply.
+ */
 int64_t reply_integer(const struct reply *reply);
-/* Returns the number of elements of an array, or 0 for any other reply. */
+/* Returns the number of elements of an array reply, or 0 for any other reply. */
 size_t reply_count(const struct reply *reply);
-/* Returns an element of an array, or NULL behind its end. */
+/* Returns the element of an array reply at `index`, or NULL if there is no such element. */
 const struct reply *reply_at(const struct reply *reply, size_t index);
-/* Returns the integer at an index of an array, or 0 behind its end. */
+/* Returns the integer of an array reply at `index`, or 0 if there is no such element. */
 int64_t reply_integer_at(const struct reply *reply, size_t index);
-bool reply_is(const struct reply *reply, size_t index,
-              const char *text); /* returns whether the element at `index` is this text */
+/* Returns whether the element of an array reply at `index` is the text `text`. */
+bool reply_is(const struct reply *reply, size_t index, const char *text);
 
 #endif
