@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that change a task: put, cancel, move, done, retry, touch, release. Any thread may call.
- * request.c reads the replies.
+ * Implements the calls that change a task or its delivery: put, cancel, move, done, retry, touch,
+ * release. Any thread may make these calls. Each call sends a request to the shard of the task, and
+ * request.c reads the reply.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -12,7 +13,7 @@
 #include "relay/relay.h"
 
 #define NS_PER_US UINT64_C(1000)
-/* The latest time, in microseconds, that a double of Redis holds exactly. */
+/* The latest due time, in microseconds, that a double in Redis holds exactly. */
 #define LAST_US ((UINT64_C(1) << 53) - 1)
 
 static bool is_id(const char *id)
@@ -23,8 +24,8 @@ static bool is_id(const char *id)
 }
 
 /*
- * Write a time as the Redis functions take it, in whole microseconds, rounded up. Returns -ERANGE
- * if the time is beyond the latest time.
+ * Write a time as an argument of a Redis function, in whole microseconds, rounded up. Returns
+ * -ERANGE if the time is later than LAST_US.
  */
 static int write_when(char when[REQUEST_WHEN_BYTES], uint64_t when_ns)
 {
@@ -40,7 +41,9 @@ static int write_when(char when[REQUEST_WHEN_BYTES], uint64_t when_ns)
 	return 0;
 }
 
-/* Make an id that no other process makes, from the relay's random seed. */
+/*
+ * Make an id for a task, which no other process makes, from the relay's random seed and a counter.
+ */
 static void make_id(struct timerhub_relay *relay, char id[TIMERHUB_RELAY_ID_BYTES])
 {
 	uint64_t number;
@@ -117,7 +120,7 @@ int timerhub_relay_move(struct timerhub_relay *relay, const char *id, uint64_t w
 	                   : result;
 }
 
-/* Free the delivery and its data. Returns false if the delivery is unknown. */
+/* Free the delivery of a task and the task's data. Returns false if the delivery is unknown. */
 static bool let_go(struct timerhub_relay *relay, const struct timerhub_relay_task *task)
 {
 	bool known;
@@ -139,8 +142,8 @@ int timerhub_relay_done(struct timerhub_relay *relay, const struct timerhub_rela
 {
 	CANCELLATION_HELD;
 	/*
-	 * A request for done has the task's id and no delivery, so done also works after the lease
-	 * has ended.
+	 * The request for a done has the task's id and no delivery, so that a done also ends a task
+	 * whose lease has ended.
 	 */
 	struct request request = { .kind = REQUEST_DONE, .id = task ? task->id : NULL };
 	int result = relay_may_call(relay);

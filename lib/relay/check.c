@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks a queue: how durable the server is by its configuration, whether a relay serves the queue,
- * and whether the keys of the queue agree.
+ * Checks a queue (timerhub_relay_check()): how durable the servers are by their configuration,
+ * whether a relay serves the queue, and whether the queue's keys agree with each other.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,11 +13,14 @@
 
 #define STEP_NS UINT64_C(2000000000)
 #define ROUNDS 5
-/* A relay that works looks at most one grace (100 ms by default) after the promised time. */
+/*
+ * How long a promised call of timerhub_look may be overdue before the relays count as dead. A relay
+ * that works makes the call at most one grace (100 ms by default) after the promised time.
+ */
 #define OVERDUE_NS UINT64_C(5000000000)
 #define NS_PER_US UINT64_C(1000)
 
-/* A field of INFO, or the value of CONFIG GET, as a number. */
+/* Returns the number behind `name` in a reply to INFO, or 0. */
 static uint64_t number_of(const char *text, const char *name)
 {
 	const char *found = strstr(text, name);
@@ -36,8 +39,8 @@ static void say(struct wire *wire, const char *a, const char *b, const char *c)
 }
 
 /*
- * Read the value of a setting, which the caller frees. The value is NULL if the server does not
- * allow this client to read the setting.
+ * Read a setting of the server's configuration. The caller frees the reply. If the server does not
+ * allow this client to read the setting, the reply is NULL.
  */
 static int ask_config(struct wire *wire, const char *name, struct reply **ret_reply)
 {
@@ -92,7 +95,9 @@ static int ask_replication(struct wire *wire, struct timerhub_relay_report *repo
 	return 0;
 }
 
-/* Returns for how long the relays have owed a promised look. */
+/*
+ * Returns how long the promised call of timerhub_look has been overdue, or 0 if it is not overdue.
+ */
 static uint64_t promise_past_ns(uint64_t now_us, uint64_t look_by_us)
 {
 	return look_by_us > 0 && now_us > look_by_us ? (now_us - look_by_us) * NS_PER_US : 0;
@@ -125,7 +130,10 @@ static int ask_stat(struct wire *wire, const struct keys *keys,
 		else if (reply_is(reply, i, "look_by"))
 			look_by_us = value;
 	}
-	/* If the promise was broken, the relays in the list are dead. */
+	/*
+	 * If the promised call of timerhub_look is overdue by more than OVERDUE_NS, the registered
+	 * relays are dead.
+	 */
 	if (promise_past_ns(now_us, look_by_us) > OVERDUE_NS)
 		report->relays = 0;
 	reply_free(reply);
@@ -224,7 +232,10 @@ static uint64_t fewer64(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* A queue is as durable as its least durable server. */
+/*
+ * Add the report of a server to the report of the queue. A queue is as durable as its least durable
+ * server.
+ */
 static void add(struct timerhub_relay_report *all, const struct timerhub_relay_report *one)
 {
 	all->keeps = fewer(all->keeps, one->keeps);

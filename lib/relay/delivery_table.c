@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* See delivery_table.h. Tested through take, done and retry: tests/relay/test_calls.c. */
+/*
+ * Implements the table of deliveries (delivery_table.h). The tests of take, done and retry in
+ * tests/relay/test_calls.c also test this table.
+ */
 #include "relay/delivery_table.h"
 
 #include <errno.h>
@@ -25,8 +28,8 @@ static bool is_it(const struct delivery *one, const char *entry, const char *id)
 }
 
 /*
- * Returns the address of the pointer to a held delivery. If the delivery is unknown, returns the
- * address of the NULL at the end of its bucket.
+ * Find a held delivery. Returns the address of the pointer to the delivery. If the delivery is
+ * unknown, returns the address of the NULL at the end of the delivery's bucket.
  */
 static struct delivery **find(struct deliveries *all, const char *entry, const char *id)
 {
@@ -47,7 +50,10 @@ static bool is_known(struct deliveries *all, const char *entry, const char *id)
 
 /* ---- from Redis ---- */
 
-/* Returns whether timerhub.lua has written the entry: fields id, due, n and data. */
+/*
+ * Returns whether timerhub.lua has written the entry, which then has the fields id, due, n and
+ * data.
+ */
 static bool is_ours(const struct reply *entry)
 {
 	const struct reply *fields = reply_at(entry, 1), *id = reply_at(fields, 1);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps the deliveries that came from Redis. A delivery is prefetched until a caller takes it. A
- * taken delivery is held until the caller acknowledges, returns or releases it. A held delivery
- * outlives its lease, because the taker may still read the data. The caller of each function holds
- * the lock.
+ * Keeps the deliveries (entries of the stream of ready tasks) that Redis has sent. A delivery is
+ * prefetched until a caller takes the delivery. A taken delivery is held until the caller
+ * acknowledges, returns or releases the delivery. A held delivery stays in memory after its lease
+ * has ended, because the taker may still read the task's data. The caller of each function in
+ * delivery_table.h holds the relay's lock.
  */
 #ifndef RELAY_DELIVERY_TABLE_H
 #define RELAY_DELIVERY_TABLE_H
@@ -18,7 +19,7 @@ struct reply;
 #define DELIVERY_BUCKETS 256u
 
 struct delivery {
-	/* Next delivery in the list of prefetched deliveries, or in a bucket. */
+	/* Next delivery in the list of prefetched deliveries, or in a bucket of held deliveries. */
 	struct delivery *next;
 	uint64_t begin_ns; /* time at which the delivery arrived */
 	uint32_t shard;    /* index of the server that sent the delivery */
@@ -38,24 +39,27 @@ struct deliveries {
 };
 
 /*
- * Add the entries of an XREADGROUP reply to the prefetched deliveries, except entries that are
- * known already. Returns the number of entries added. After -ENOMEM, Redis delivers the missing
- * entries again when their leases end. Entries of other programs are ignored; the sweep in
- * timerhub.lua removes them.
+ * Add the entries of the reply to an XREADGROUP to the prefetched deliveries, except entries that
+ * are prefetched or held already. Returns the number of added entries, or -ENOMEM. After -ENOMEM,
+ * Redis delivers the missing entries again when their leases end. The function ignores entries that
+ * another program has added to the stream, which the sweep in timerhub.lua removes.
  */
 int deliveries_read(struct deliveries *all, const struct reply *reply, uint32_t shard,
                     uint64_t now_ns);
 
 /*
- * Move the first prefetched delivery to the held ones. Returns the delivery, or NULL if no delivery
- * is prefetched.
+ * Move the first prefetched delivery to the held deliveries. Returns the delivery, or NULL if no
+ * delivery is prefetched.
  */
 struct delivery *deliveries_take(struct deliveries *all);
 
-/* Free a held delivery and its data. Returns false if the delivery is unknown. */
+/* Free a held delivery and its data. Returns false if no held delivery has this entry and id. */
 bool deliveries_drop(struct deliveries *all, const char *entry, const char *id);
 
-/* Free the prefetched deliveries that arrived before `before_ns`, because their leases are over. */
+/*
+ * Free the prefetched deliveries that arrived before `before_ns`. The leases of these deliveries
+ * have ended.
+ */
 void deliveries_expire(struct deliveries *all, uint64_t before_ns);
 
 void deliveries_fini(struct deliveries *all);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See look_timing.h. Tested by tests/relay/test_look_timing.c, with a thousand relays in virtual
- * time. Model: tests/models/relay.pml.
+ * Implements look_timing.h: computes when a relay must call timerhub_look. The test
+ * tests/relay/test_look_timing.c runs a thousand relays in virtual time. Model:
+ * tests/models/relay.pml.
  */
 #include "relay/look_timing.h"
 
@@ -9,12 +10,19 @@
 #include <stdlib.h>
 
 #define NS_PER_US UINT64_C(1000)
-/* This value equals PUT_OFF_US in timerhub.lua. */
+/*
+ * Upper limit of a failover delay, to which RANK times the grace is added. The value equals
+ * PUT_OFF_US in timerhub.lua.
+ */
 #define PUT_OFF_US UINT64_C(300000000)
-/* A message on the common channel wakes all relays. The relay of rank r looks r ms later. */
+/*
+ * A bell message on the common channel wakes all relays. The relay of rank r then calls
+ * timerhub_look after r ms.
+ */
 #define SPREAD_US UINT64_C(1000)
 /*
- * The longest sleep of a relay. Only a change of Redis's clock can make the computed wait longer.
+ * The longest wait of a relay between two calls of timerhub_look. Only a change of Redis's clock
+ * can make a computed wait longer.
  */
 #define SLEEP_MAX_US (UINT64_C(3600) * 1000000)
 
@@ -47,7 +55,10 @@ uint64_t look_timing_ladder_us(uint64_t rank, uint64_t grace_us)
 	return steps_us < most_us ? steps_us : most_us;
 }
 
-/* Returns when to send a look so that it arrives `ahead_us` after the anchor's look. */
+/*
+ * Returns when to send a call of timerhub_look so that the call arrives at the server `ahead_us`
+ * after the anchor's call.
+ */
 static uint64_t sending_ns(const struct look_timing *timing, uint64_t ahead_us)
 {
 	if (ahead_us > SLEEP_MAX_US)
@@ -66,7 +77,8 @@ void look_timing_answered(struct look_timing *timing, const struct look_timing_a
 	timing->rank = answer->rank;
 	target_ns = answer->more ? 0 : sending_ns(timing, answer->wait_us);
 	/*
-	 * A bell that came after the look was sent may belong to a put that the look did not see.
+	 * If a bell message came after this call of timerhub_look was sent, obey the bell message.
+	 * Its put may have come after the call.
 	 */
 	timing->target_ns = target_ns < timing->bell_ns ? target_ns : timing->bell_ns;
 }
@@ -79,8 +91,9 @@ void look_timing_rung(struct look_timing *timing, const struct look_timing_bell 
 	if (!bell->is_common)
 		timing->rank = bell->rank;
 	/*
-	 * A bell comes on the common channel only if no relay of the first ranks listens. So a
-	 * relay that gets such a bell does not wait for its failover delay.
+	 * A put sends a bell message on the common channel only if none of the relays with the
+	 * first ranks is subscribed. So a relay that gets a common bell message does not wait for
+	 * its failover delay.
 	 */
 	due_us += bell->is_common ? timing->rank * SPREAD_US
 	                          : look_timing_ladder_us(timing->rank, timing->grace_us);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A flag as a file descriptor that is readable while the flag is raised. Only ready_fd.c uses
- * eventfd(2) for such flags. Any thread may call.
+ * Declares a flag that is a file descriptor. The descriptor is readable while the flag is raised.
+ * In the relay, only ready_fd.c uses eventfd(2). Any thread may raise or lower a flag.
  */
 #ifndef RELAY_READY_FD_H
 #define RELAY_READY_FD_H
 
 /*
- * Returns a descriptor, which the caller closes, or a negative errno. The flag of a new descriptor
+ * Returns the descriptor of a new flag, which the caller closes, or a negative errno. The new flag
  * is not raised.
  */
 int ready_fd_open(void);

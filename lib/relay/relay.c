@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opens and closes a queue, and asks its servers for their counters. One thread opens, and one
- * thread closes; see relay.h.
+ * Opens and closes a queue (relay.h), and asks the queue's servers for their counters. While a
+ * thread opens or closes a queue, no other thread uses the queue.
  */
 #define _GNU_SOURCE
 #include "relay/relay.h"
@@ -32,8 +32,8 @@
 #define REPLICAS_MAX 100u
 #define CLOSE_LOOK_NS NS_PER_MS
 /*
- * This time is longer than a round trip within one machine, and much shorter than a round trip
- * between machines.
+ * How long a put waits for the reply to a put in flight. The time is longer than a round trip
+ * within one machine, and much shorter than a round trip between machines.
  */
 #define HOLD_NS (200 * NS_PER_US)
 
@@ -79,7 +79,8 @@ static int name_ourselves(struct timerhub_relay *relay, const char *consumer)
 		struct shard *shard = &relay->shards[i];
 
 		/*
-		 * The name of this relay differs between its shards, so that its rank differs too.
+		 * A relay has another name on each shard, so that its rank differs between the
+		 * shards.
 		 */
 		(void)snprintf(shard->client.name, sizeof(shard->client.name),
 		               "%.28s-%d-%016" PRIx64, host, getpid(), relay->seed + i);
@@ -90,7 +91,7 @@ static int name_ourselves(struct timerhub_relay *relay, const char *consumer)
 	return 0;
 }
 
-/* Make one shard for each address. */
+/* Make a shard for each server's address in `redis`. */
 static int make_shards(struct timerhub_relay *relay, const char *queue, const char *redis)
 {
 	struct keys keys;
@@ -141,7 +142,7 @@ static int open_parts(struct timerhub_relay *relay)
 	return relay->shared.ready_fd < 0 ? relay->shared.ready_fd : open_shards(relay);
 }
 
-/* Free a relay, which may be partly opened, or be the copy in a forked child. */
+/* Free a relay. The relay may be partly opened, or may be the copy in a forked child. */
 static void free_relay(struct timerhub_relay *relay)
 {
 	for (uint32_t i = 0; i < relay->shared.shard_count; i++)
@@ -186,7 +187,7 @@ int relay_open(struct timerhub_relay **ret_relay, const char *queue,
 	if (result == 0)
 		result = open_parts(relay);
 	if (result < 0) {
-		/* End the shards whose threads run already. */
+		/* End the threads of shards that have been started. */
 		shards_end(relay->shards, relay->shared.shard_count);
 		free_relay(relay);
 		return result;
@@ -248,7 +249,7 @@ struct shard *relay_shard_of(struct timerhub_relay *relay, const char *id)
 	return &relay->shards[keys_shard(id, relay->shared.shard_count)];
 }
 
-/* Ask every server for the counters that it keeps. */
+/* Ask every server for its counters, and add up the counters. */
 static int ask_shards(struct timerhub_relay *relay, struct timerhub_relay_stats *queue)
 {
 	uint64_t relays = 0;
@@ -259,7 +260,9 @@ static int ask_shards(struct timerhub_relay *relay, struct timerhub_relay_stats 
 
 		queue->relays = 0;
 		result = mailbox_ask(&relay->shards[i].mailbox, &request);
-		/* Every relay serves all shards. */
+		/*
+		 * Take the maximum of the numbers of relays, because every relay serves all shards.
+		 */
 		relays = queue->relays > relays ? queue->relays : relays;
 	}
 	queue->relays = relays;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares the open queue, struct timerhub_relay. relay.c has open and close. change.c has put,
- * cancel, move, done and retry. take.c delivers. A queue is spread over one or more servers, its
- * shards. Each call goes to the shard that has the task.
+ * Declares struct timerhub_relay, an open queue. relay.c opens and closes a queue, change.c changes
+ * tasks, and take.c delivers tasks. A queue is spread over one or more servers, its shards. Each
+ * call goes to the shard that has the task.
  */
 #ifndef RELAY_RELAY_H
 #define RELAY_RELAY_H
@@ -13,28 +13,31 @@
 struct timerhub_relay {
 	struct shared shared;
 	struct fork_check fork_check;
-	uint64_t seed; /* random number in the ids that put makes */
+	uint64_t seed; /* random number, which is part of the ids that put makes */
 	struct shard *shards;
 
-	/* The lock of `shared` protects the fields below. */
-	uint64_t ids;    /* number of ids made so far */
-	uint32_t turn;   /* the shard that the next take with no timeout asks first */
+	/* The lock of `shared`, the relay's lock, protects the fields below. */
+	uint64_t ids;    /* number of ids that put has made so far */
+	uint32_t turn;   /* index of the shard that the next take with a timeout of 0 asks first */
 	uint32_t inside; /* number of threads inside take */
-	bool ended;      /* a take after stop found nothing prefetched; all later takes fail */
+	bool ended;      /* a take after a stop found no prefetched task; every later take fails */
 };
 
-/* ---- for the daemon ---- */
+/* ---- for the daemon timerhub-relay ---- */
 
-/* Does what timerhub_relay_open() does. */
+/* Open a queue as timerhub_relay_open() does, with a watcher that learns the servers' errors. */
 int relay_open(struct timerhub_relay **ret_relay, const char *queue,
                const struct timerhub_relay_config *config, const struct watcher *watcher);
 
-/* ---- for callers; the lock is not held ---- */
+/* ---- for the public calls, which do not hold the relay's lock ---- */
 
-/* Returns the shard that keeps the task of this id. */
+/* Returns the shard that keeps the task with the id `id`. */
 struct shard *relay_shard_of(struct timerhub_relay *relay, const char *id);
 
-/* Returns 0 if calls are allowed, -EINVAL without a relay, or -EOWNERDEAD in a forked child. */
+/*
+ * Returns 0 if a public call may use the relay, -EINVAL if the relay is NULL, or -EOWNERDEAD in a
+ * forked child.
+ */
 int relay_may_call(const struct timerhub_relay *relay);
 
 #endif

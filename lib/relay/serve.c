@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See serve.h. Tested by tests/relay: test_look_timing.c in virtual time, test_calls.c and
- * kill_test.py on a server. Model: tests/models/relay.pml.
+ * Implements the scheduler of a relay (serve.h). In tests/relay, test_look_timing.c tests the
+ * scheduler's times in virtual time, and test_calls.c and kill_test.py test the scheduler on a
+ * server. Model: tests/models/relay.pml.
  */
 #include "relay/serve.h"
 
@@ -19,10 +20,13 @@
 #define CHANNELS 2u
 #define PAUSE_FIRST_NS (100 * NS_PER_MS)
 #define PAUSE_MAX_NS (UINT64_C(5000) * NS_PER_MS)
-/* Relays that reconnect together look one after another, by rank. */
+/*
+ * Relays that reconnect at the same time call timerhub_look one after another. The delay of a
+ * relay's call is SPREAD_NS times the relay's rank.
+ */
 #define SPREAD_NS NS_PER_MS
 #define SPREAD_MAX_NS ANSWER_NS
-/* Indexes of the fields in the reply to a look. */
+/* Indexes of the fields in the reply to timerhub_look. */
 enum {
 	LOOK_MOVED = 1,
 	LOOK_WAIT,
@@ -87,15 +91,19 @@ static bool open_bells(struct serve *serve, uint64_t now_ns)
 }
 
 /*
- * Returns false while the confirmation of the subscriptions is awaited. A relay that cannot
- * subscribe looks without subscriptions.
+ * Connect, and subscribe to bell messages. Returns false while the server has not confirmed the
+ * subscriptions. If the relay cannot connect, returns true, so that the relay calls timerhub_look
+ * without subscriptions.
  */
 static bool listen(struct serve *serve, uint64_t now_ns)
 {
 	return !open_bells(serve, now_ns) || serve->confirmed == CHANNELS;
 }
 
-/* A PING detects a dead connection, because the reply to the PING does not come. */
+/*
+ * Send a PING on the bells' connection. If the connection is dead, the missing reply to the PING
+ * shows it.
+ */
 static void ping(struct serve *serve, uint64_t now_ns)
 {
 	struct bytes *output = wire_output(serve->bells.wire);
@@ -155,7 +163,9 @@ void serve_lost(struct serve *serve, int why, uint64_t now_ns)
 		look_timing_put_off(&serve->timing, now_ns);
 	serve->looking = false;
 	/*
-	 * A demoted server still delivers bells, but the new master does not count this subscriber.
+	 * Close the bells' connection too, because the server may have been demoted. A demoted
+	 * server still delivers bell messages, but the new master does not count this relay as a
+	 * subscriber.
 	 */
 	if (serve->bells.wire)
 		serve_lose_bells(serve, why, now_ns);
@@ -169,7 +179,7 @@ static void pause_looks(struct serve *serve, uint64_t now_ns)
 	look_timing_put_off(&serve->timing, now_ns + serve->look_pause_ns);
 }
 
-/* The lock is held. */
+/* The caller holds the relay's lock. */
 static void count_look(struct serve *serve, const struct reply *reply)
 {
 	struct timerhub_relay_stats *stats = &serve->client->shared->stats;
@@ -187,7 +197,7 @@ static void count_look(struct serve *serve, const struct reply *reply)
 	}
 }
 
-/* Returns the errno in the reply to a refused look. */
+/* Returns the negative errno in the reply to a refused call of timerhub_look. */
 static int refusal_of(const struct reply *reply)
 {
 	if (reply_type(reply) == REPLY_ERROR)
@@ -232,7 +242,10 @@ static void confirm(struct serve *serve, uint64_t now_ns)
 		return;
 	serve->bells.backoff_ns = 0;
 	serve->bells.answer_by_ns = LINK_NEVER;
-	/* The relay may have missed bells before it was subscribed, so it looks soon. */
+	/*
+	 * The relay may have missed bell messages before it was subscribed, so the relay must call
+	 * timerhub_look soon.
+	 */
 	if (!serve->looking)
 		look_timing_put_off(
 			&serve->timing,
@@ -242,8 +255,8 @@ static void confirm(struct serve *serve, uint64_t now_ns)
 }
 
 /*
- * Handle a message of the bells' connection. Returns false if Redis never sends such a message to a
- * subscriber.
+ * Handle a message of the bells' connection. Returns false if the message is not one that Redis
+ * sends to a subscriber.
  */
 static bool read_message(struct serve *serve, const struct reply *reply, uint64_t now_ns)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs a relay's scheduler for one server: it sends each look (a call of timerhub_look, which moves
- * due tasks) at the time that look_timing.h computes. The scheduler receives bells, the messages
- * that ask for an earlier look, on a connection of its own. Only the shard's thread calls.
+ * Runs a relay's scheduler for one server. The scheduler calls timerhub_look, which moves due tasks
+ * into the stream, at the times that look_timing.h computes. On the bells' connection, the
+ * scheduler receives bells, messages that ask for an earlier call. Only the shard's thread calls
+ * the functions of serve.h.
  */
 #ifndef RELAY_SERVE_H
 #define RELAY_SERVE_H
@@ -11,14 +12,16 @@
 #include "relay/pipeline.h"
 
 struct serve {
-	struct pipeline *pipeline; /* the command connection, which sends the looks */
+	/* The command connection, which sends the calls of timerhub_look. */
+	struct pipeline *pipeline;
 	struct client *client;
 	struct link bells;
 	struct look_timing timing;
 	struct request look;
-	bool looking;           /* a look is in flight */
-	uint64_t look_pause_ns; /* the delay after a refused look */
-	unsigned confirmed;     /* number of confirmed subscriptions */
+	bool looking; /* a call of timerhub_look is in flight */
+	/* The delay of the next call of timerhub_look after a refused call. */
+	uint64_t look_pause_ns;
+	unsigned confirmed; /* number of subscriptions that the server has confirmed */
 	bool pinged;
 	uint64_t ping_ns; /* when to send the next PING */
 };
@@ -27,14 +30,15 @@ void serve_init(struct serve *serve, struct pipeline *pipeline, struct client *c
                 uint64_t seed);
 
 /*
- * Subscribe, send a look, and send a PING, each if its time has come. The command connection must
- * be open. Returns the time by which this function must be called again.
+ * Do the scheduler's work that is due: subscribe to bell messages, call timerhub_look, and send a
+ * PING. The command connection must be open. Returns the time by which serve_pass() must be called
+ * again.
  */
 uint64_t serve_pass(struct serve *serve, uint64_t now_ns);
 
 /*
- * Read messages from the bells' connection. If the call returns an error, the caller must close
- * that connection.
+ * Read messages from the bells' connection. If serve_read() returns an error, the caller must close
+ * the bells' connection.
  */
 int serve_read(struct serve *serve, uint64_t now_ns);
 
@@ -42,12 +46,12 @@ int serve_read(struct serve *serve, uint64_t now_ns);
 void serve_lose_bells(struct serve *serve, int why, uint64_t now_ns);
 
 /*
- * Handle the loss of the command connection: forget the look in flight, and close the bells'
- * connection.
+ * Handle the loss of the command connection. Forget the call of timerhub_look in flight, and close
+ * the bells' connection.
  */
 void serve_lost(struct serve *serve, int why, uint64_t now_ns);
 
-/* Handle the reply to a look. */
+/* Handle the reply to a call of timerhub_look. */
 void serve_answered(struct serve *serve, const struct reply *reply, uint64_t now_ns);
 
 #endif

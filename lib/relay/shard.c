@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* See shard.h. Tested by tests/relay: test_calls.c, wire_test.py, kill_test.py. */
+/*
+ * Implements the thread of a shard (shard.h), which is tested in tests/relay by test_calls.c,
+ * wire_test.py and kill_test.py.
+ */
 #define _GNU_SOURCE
 #include "relay/shard.h"
 
@@ -61,8 +64,9 @@ void shard_fini(struct shard *shard)
 /* ---- lost connections ---- */
 
 /*
- * Without the command connection a relay cannot look, so the bells' connection is closed too. The
- * takers' connection stays open, because it may still bring tasks.
+ * Close the command connection. Also close the bells' connection, because a relay cannot call
+ * timerhub_look without the command connection. The takers' connection stays open, because it may
+ * still bring tasks.
  */
 static void lose_commands(struct shard *shard, int why, uint64_t now_ns)
 {
@@ -77,8 +81,8 @@ static void lose_taker(struct shard *shard, int why, uint64_t now_ns)
 
 /*
  * Close the takers' connection if the command connection has moved to another server, because the
- * old server gets no tasks. If the server is the same, keep the takers' connection, because a close
- * would lose a task on its way until its lease ends.
+ * old server gets no more tasks. If the server is the same, keep the takers' connection open. If it
+ * were closed, a task that is on its way to this relay would be lost until its lease ends.
  */
 static void follow_server(struct shard *shard, uint64_t now_ns)
 {
@@ -89,7 +93,10 @@ static void follow_server(struct shard *shard, uint64_t now_ns)
 		lose_taker(shard, -EROFS, now_ns);
 }
 
-/* Handle overdue replies and calls whose timeout has ended. Returns the next of these deadlines. */
+/*
+ * Handle overdue replies, calls whose timeout has ended, and prefetched deliveries whose lease has
+ * ended. Returns the next deadline of a reply or a call.
+ */
 static uint64_t expire(struct shard *shard, uint64_t now_ns)
 {
 	struct shared *shared = shard->shared;
@@ -112,7 +119,10 @@ static uint64_t expire(struct shard *shard, uint64_t now_ns)
 
 /* ---- the thread ---- */
 
-/* Do all work that is due now. Returns the time by which this function must be called again. */
+/*
+ * Do all work of the shard's thread that is due now. Returns the time by which pass() must be
+ * called again.
+ */
 static uint64_t pass(struct shard *shard)
 {
 	struct pipeline *pipeline = &shard->pipeline;
@@ -128,8 +138,8 @@ static uint64_t pass(struct shard *shard)
 	if (shard->shared->serves)
 		next_ns = sooner(next_ns, serve_pass(&shard->serve, sleeper_now_ns()));
 	/*
-	 * The reply to a request that was just sent may become overdue before `next_ns`, so the
-	 * thread must wake at the deadline of this reply.
+	 * The reply to a request that was just sent may become overdue before `next_ns`. So the
+	 * thread must wake no later than the earliest deadline of the sent requests.
 	 */
 	return requests_deadline_ns(&pipeline->sent, next_ns);
 }
@@ -152,7 +162,7 @@ static void lose(struct shard *shard, unsigned link, int why, uint64_t now_ns)
 		serve_lose_bells(&shard->serve, why, now_ns);
 }
 
-/* Returns false if a connection was lost. */
+/* Send the buffered commands of all connections. Returns false if a connection was lost. */
 static bool flush(struct shard *shard)
 {
 	bool good = true;
@@ -181,14 +191,16 @@ static void read_link(struct shard *shard, unsigned link, uint64_t now_ns)
 	if (result < 0)
 		lose(shard, link, result, now_ns);
 	/*
-	 * If the consumer group was deleted, or the server was demoted, close all connections and
-	 * connect again.
+	 * If the takers' connection fails with -EROFS, the consumer group was deleted or the server
+	 * was demoted. In these cases close the other connections too, and connect again.
 	 */
 	if (link == 1 && result == -EROFS && shard->pipeline.link.wire)
 		lose_commands(shard, result, now_ns);
 }
 
-/* Sleep, and then read from all ready connections. */
+/*
+ * Sleep until `until_ns` or until a connection is ready, and then read from all ready connections.
+ */
 static void wait_and_read(struct shard *shard, uint64_t until_ns)
 {
 	struct pollfd fds[LINKS + 2];
@@ -205,14 +217,14 @@ static void wait_and_read(struct shard *shard, uint64_t until_ns)
 	sleeper_sleep(shard->sleeper, fds, LINKS, until_ns);
 	now_ns = sleeper_now_ns();
 	for (unsigned i = 0; i < LINKS; i++)
-		/* The loss of another connection may have closed this connection. */
+		/* Skip a connection that was closed when another connection was lost. */
 		if ((fds[i].revents & ~POLLOUT) && wire_of(shard, i) == polled[i])
 			read_link(shard, i, now_ns);
 }
 
 /*
- * Encode commands that return the prefetched deliveries to Redis. The caller holds the lock.
- * Returns the number of commands.
+ * Encode commands that return this shard's prefetched deliveries to Redis. The caller holds the
+ * relay's lock. Returns the number of encoded commands.
  */
 static unsigned give_prefetched_back(struct shard *shard, struct wire *wire)
 {
@@ -232,9 +244,9 @@ static unsigned give_prefetched_back(struct shard *shard, struct wire *wire)
 }
 
 /*
- * Return the prefetched deliveries to Redis, and remove this relay's seat. If these commands fail,
- * Redis delivers the tasks again after their leases, and the other relays replace this relay after
- * their failover delays.
+ * Return the prefetched deliveries to Redis, and remove this relay's registration there. If these
+ * commands fail, Redis delivers the tasks again after their leases, and the other relays replace
+ * this relay after their failover delays.
  */
 static void say_goodbye(struct shard *shard)
 {

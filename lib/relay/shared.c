@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* See shared.h. Tested by tests/relay/test_calls.c. */
+/*
+ * Implements shared.h: wakes takers and calls the watcher. The test tests/relay/test_calls.c tests
+ * these functions.
+ */
 #include "relay/shared.h"
 
 #include "relay/ready_fd.h"

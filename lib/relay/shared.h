@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Declares the state that callers and the shards' threads share: config, deliveries, counters, and
- * the eventcount of takers. The module makes no system calls but futex(2) and writes to the fd.
+ * the eventcount of takers. The only system calls of the module are futex(2) and writes to
+ * `ready_fd`.
  */
 #ifndef RELAY_SHARED_H
 #define RELAY_SHARED_H
@@ -16,20 +17,20 @@
 #define SHARED_CONSUMER_BYTES 128
 
 /*
- * A callback for the daemon. timerhub_relay_open() calls the callback, and later the shards'
- * threads do.
+ * A callback by which the daemon timerhub-relay learns errors of servers. First relay_open() and
+ * later the shards' threads call the callback.
  */
 struct watcher {
 	/*
-	 * The argument `error` is 0 after a look, or a negative errno if the server is unreachable
-	 * or refuses looks.
+	 * Report the state of a server. `error` is 0 after a call of timerhub_look, or a negative
+	 * errno if the server is unreachable or refuses the call.
 	 */
 	void (*tell)(void *arg, uint32_t shard, int error);
 	void *arg;
 };
 
 struct shared {
-	/* Open writes the fields down to `ready_fd` before it starts threads. */
+	/* relay_open() writes the fields down to `ready_fd` before it starts threads. */
 	struct watcher watcher; /* callback of the daemon; `tell` may be NULL */
 	char consumer[SHARED_CONSUMER_BYTES];
 	bool serves;
@@ -41,27 +42,38 @@ struct shared {
 	uint32_t shard_count;
 	int ready_fd;
 
-	/* The lock protects all fields below, except the number of the eventcount. */
+	/*
+	 * The relay's lock, which protects all fields below, except the number of the eventcount.
+	 */
 	struct lock lock;
 	struct deliveries deliveries;
 	struct eventcount takers; /* eventcount on which takers wait */
-	uint64_t hold_ns;         /* how long a put may wait for a put in flight */
-	uint64_t lease_ns;        /* lease of the queue, from the server of the last connection */
-	uint32_t waiting;         /* number of waiting takers */
-	uint64_t wait_until_ns;   /* latest deadline of a waiting taker */
-	bool watched;             /* a caller has the fd, so prefetch */
-	bool stopped;             /* a take returns prefetched tasks only */
-	bool closing;             /* every take returns -ESHUTDOWN, and the threads end */
+	uint64_t hold_ns;         /* how long a put may wait for the reply to a put in flight */
+	/* Lease of the queue, read from the server that was connected last. */
+	uint64_t lease_ns;
+	uint32_t waiting;       /* number of waiting takers */
+	uint64_t wait_until_ns; /* latest deadline of the waiting takers */
+	/* A caller has the fd and may poll it, so one task is prefetched for it. */
+	bool watched;
+	bool stopped; /* the queue was stopped: a take returns prefetched tasks only */
+	/* The queue is closing: every take returns -ESHUTDOWN, and the threads end. */
+	bool closing;
 	struct timerhub_relay_stats stats;
 };
 
-/* If deliveries are prefetched, make the fd readable and wake takers. The lock is held. */
+/*
+ * If deliveries are prefetched, make `ready_fd` readable and wake as many takers. The caller holds
+ * the relay's lock.
+ */
 void shared_show_prefetched(struct shared *shared);
 
-/* Wake every taker. The lock is held. */
+/* Wake every taker. The caller holds the relay's lock. */
 void shared_wake_takers(struct shared *shared);
 
-/* Call the watcher's `tell`, if there is one. The lock is not held. */
+/*
+ * Report the state of a server to the watcher, if there is a watcher. The caller does not hold the
+ * relay's lock.
+ */
 void shared_tell(const struct shared *shared, uint32_t shard, int error);
 
 #endif

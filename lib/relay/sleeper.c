@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* See sleeper.h. Tested through every call: tests/relay. */
+/*
+ * Implements the sleep of a shard's thread (sleeper.h). Every test of a call in tests/relay also
+ * tests the sleeper.
+ */
 #define _GNU_SOURCE
 #include "relay/sleeper.h"
 
@@ -15,7 +18,10 @@
 #include "relay/ready_fd.h"
 
 #define NS_PER_S UINT64_C(1000000000)
-/* For a time that is more than a year away, no timeout is set. */
+/*
+ * Longest time for which a timeout is set. If `until_ns` is further away, the thread sleeps without
+ * a timeout.
+ */
 #define REACH_NS (UINT64_C(366) * 86400 * NS_PER_S)
 
 struct sleeper {
@@ -82,15 +88,16 @@ uint64_t sleeper_now_ns(void)
 {
 	struct timespec now;
 
-	(void)clock_gettime(CLOCK_BOOTTIME, &now); /* every Linux has this clock */
+	/* The call cannot fail, because every Linux has CLOCK_BOOTTIME. */
+	(void)clock_gettime(CLOCK_BOOTTIME, &now);
 	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
 static void set_timeout(struct sleeper *sleeper, uint64_t until_ns, uint64_t now_ns)
 {
 	/*
-	 * These calls cannot fail: the timeout is in the loop, and its time is less than the
-	 * longest allowed.
+	 * The calls of timerhub_loop cannot fail, because the timeout is in the loop, and its time
+	 * is less than the largest allowed time.
 	 */
 	if (until_ns - now_ns > REACH_NS)
 		(void)timerhub_timeout_stop(sleeper->loop, &sleeper->timeout);
@@ -115,12 +122,12 @@ void sleeper_sleep(struct sleeper *sleeper, struct pollfd *fds, unsigned count, 
 	sleeper->rung = until_ns <= now_ns;
 	if (!sleeper->rung)
 		set_timeout(sleeper, until_ns, now_ns);
+	/* The poll is repeated, because the loop may wake before the timeout expires. */
 	do {
 		if (!sleeper->rung)
 			(void)timerhub_loop_turn(sleeper->loop);
 		(void)poll(fds, sleeper->rung ? count + 1 : count + 2, sleeper->rung ? 0 : -1);
-	} while (!sleeper->rung &&
-	         !is_ready(fds, count + 1)); /* the loop may wake before the timeout expires */
+	} while (!sleeper->rung && !is_ready(fds, count + 1));
 	if (fds[count].revents)
 		ready_fd_lower(sleeper->wake_fd);
 }

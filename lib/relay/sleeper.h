@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lets a shard's thread sleep in poll(2) until a time, a reply or a caller. The thread polls its
- * connections, its own timerhub_loop, and an eventfd by which callers wake it. No other thread
- * stands between a timer and this thread. On a busy machine every thread between a timer and this
- * thread would delay the task.
+ * Lets a shard's thread sleep in poll(2) until a time is reached, a reply comes, or a caller wakes
+ * the thread. The thread polls its connections, its own timerhub_loop, and an eventfd by which
+ * callers wake the thread. The timer of the loop wakes the thread directly. If the timer woke
+ * another thread first, that thread would delay the task on a busy machine.
  */
 #ifndef RELAY_SLEEPER_H
 #define RELAY_SLEEPER_H
@@ -15,26 +15,27 @@ struct pollfd;
 
 int sleeper_open(struct sleeper **ret_sleeper);
 
-/* Create the loop. Call this function once, on the thread that will sleep. */
+/* Create the sleeper's loop. The thread that will sleep calls sleeper_begin() once. */
 int sleeper_begin(struct sleeper *sleeper);
 
-/* Close the sleeper, after the sleeping thread has ended. The sleeper may be NULL. */
+/* Close the sleeper, after the thread that sleeps with it has ended. The sleeper may be NULL. */
 void sleeper_close(struct sleeper *sleeper);
 
 /*
- * Returns the time on CLOCK_BOOTTIME, so that a timeout which passed during a suspend expires at
- * once after it.
+ * Returns the time on CLOCK_BOOTTIME. On this clock, a timeout that ends during a suspend expires
+ * at once after the suspend.
  */
 uint64_t sleeper_now_ns(void);
 
 /*
- * Sleep until `until_ns`, or until a descriptor is ready, which `revents` says, or until
- * sleeper_wake() is called. If sleeper_wake() was called before the sleep, the sleep returns at
- * once. The array must have room for two more descriptors after `count`.
+ * Sleep until `until_ns`, until a descriptor of `fds` is ready, or until sleeper_wake() is called.
+ * Sets `revents` of the descriptors. If sleeper_wake() was called before the sleep, the sleep
+ * returns at once. The array `fds` must have room for two more descriptors behind the first
+ * `count`.
  */
 void sleeper_sleep(struct sleeper *sleeper, struct pollfd *fds, unsigned count, uint64_t until_ns);
 
-/* Wake the sleeping thread. Any thread may call. */
+/* Wake the sleeping thread. Any thread may call sleeper_wake(). */
 void sleeper_wake(struct sleeper *sleeper);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Delivers tasks to callers: take, stop, and the fd. The shards' threads prefetch a task for each
- * waiting taker, or one task if a caller has the fd. Any thread may call.
+ * Implements the calls that deliver tasks: take, stop, and fd. The shards' threads prefetch a task
+ * for each waiting taker, or one task if a caller has the fd. Any thread may make these calls.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,14 +12,17 @@
 
 #define NS_PER_US UINT64_C(1000)
 
-/* Make each shard's thread do another pass. The lock is held. */
+/* Make each shard's thread do another pass. The caller holds the relay's lock. */
 static void wake_shards(struct timerhub_relay *relay)
 {
 	for (uint32_t i = 0; i < relay->shared.shard_count; i++)
 		mailbox_wake(&relay->shards[i].mailbox);
 }
 
-/* Take one prefetched task. The caller holds the lock. */
+/*
+ * Take one prefetched task. Returns false if no task is prefetched. The caller holds the relay's
+ * lock.
+ */
 static bool take_prefetched(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
 	const struct delivery *one = deliveries_take(&relay->shared.deliveries);
@@ -28,7 +31,8 @@ static bool take_prefetched(struct timerhub_relay *relay, struct timerhub_relay_
 		if (!relay->shared.closing && !relay->shared.stopped)
 			ready_fd_lower(relay->shared.ready_fd);
 		if (relay->shared.watched)
-			wake_shards(relay); /* the shards prefetch for the next takers */
+			/* The shards' threads prefetch tasks for the next takers. */
+			wake_shards(relay);
 	}
 	if (!one)
 		return false;
@@ -45,8 +49,9 @@ static bool take_prefetched(struct timerhub_relay *relay, struct timerhub_relay_
 }
 
 /*
- * Returns 1 with a task, 0 if no task is prefetched, or -ESHUTDOWN. After -ESHUTDOWN every call
- * returns -ESHUTDOWN. The lock is held.
+ * Take one prefetched task, if there is one. Returns 1 with a task, 0 if no task is prefetched, or
+ * -ESHUTDOWN. After the first -ESHUTDOWN, every later call of take returns -ESHUTDOWN. The caller
+ * holds the relay's lock.
  */
 static int take_or_end(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
@@ -58,7 +63,9 @@ static int take_or_end(struct timerhub_relay *relay, struct timerhub_relay_task 
 	return relay->ended ? -ESHUTDOWN : 0;
 }
 
-/* Wait once for prefetched tasks. The caller holds the lock, which is free during the wait. */
+/*
+ * Wait once for prefetched tasks. The caller holds the relay's lock, which is free during the wait.
+ */
 static void wait_for_prefetched(struct timerhub_relay *relay, uint64_t left_ns, uint64_t until_ns)
 {
 	uint32_t number = eventcount_number(&relay->shared.takers);
@@ -76,8 +83,9 @@ static void wait_for_prefetched(struct timerhub_relay *relay, uint64_t left_ns, 
 }
 
 /*
- * Wait until a task is prefetched or the timeout ends. Returns 1 for a prefetched task, 0 for the
- * timeout, or -ESHUTDOWN. The caller holds the lock.
+ * Take a task, and wait until a task is prefetched or the timeout ends. Returns 1 with a task, 0 if
+ * the timeout has ended, or -ESHUTDOWN. The caller holds the relay's lock, which is free during the
+ * wait.
  */
 static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task,
                         uint64_t timeout_ns)
@@ -99,9 +107,9 @@ static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task
 }
 
 /*
- * Ask each shard once, until a shard has a task. A shard that fails does not stop the search. If no
- * shard has a task, returns the error of the first shard that failed. The caller holds the lock,
- * which is free during each request.
+ * Take a task without waiting: ask one shard after the other, until a shard has a task. If a shard
+ * fails, ask the next shards too. If no shard has a task, return the error of the first shard that
+ * failed, or 0. The caller holds the relay's lock, which is free during each request.
  */
 static int take_at_once(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {

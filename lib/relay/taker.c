@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* See taker.h. Tested by tests/relay: test_calls.c, wire_test.py. */
+/*
+ * Implements the takers' connection (taker.h), which is tested in tests/relay by test_calls.c and
+ * wire_test.py.
+ */
 #include "relay/taker.h"
 
 #include <errno.h>
@@ -20,8 +23,8 @@ void taker_init(struct taker *taker, struct client *client, uint64_t seed)
 }
 
 /*
- * Returns the number of tasks to read now. `*ret_ms` is the time for which Redis may block. The
- * lock is held.
+ * Returns the number of tasks to read from Redis now, and stores in `*ret_ms` the time for which
+ * Redis may block the read. The caller holds the relay's lock.
  */
 static uint32_t wanted(const struct shared *shared, uint64_t now_ns, uint64_t *ret_ms)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads tasks for waiting takers, by a blocking XREADGROUP on a connection of its own. Only the
- * shard's thread calls.
+ * Reads tasks for waiting takers, by a blocking XREADGROUP on a separate connection, the takers'
+ * connection. Only the shard's thread calls the functions of taker.h.
  */
 #ifndef RELAY_TAKER_H
 #define RELAY_TAKER_H
@@ -19,18 +19,18 @@ struct taker {
 void taker_init(struct taker *taker, struct client *client, uint64_t seed);
 
 /*
- * Send an XREADGROUP to the server `server` if takers wait. Returns the time by which this function
+ * If takers wait, send an XREADGROUP to the server `server`. Returns the time by which taker_pass()
  * must be called again.
  */
 uint64_t taker_pass(struct taker *taker, const struct address *server, uint64_t now_ns);
 
 /*
- * Read the replies on the takers' connection. If the call returns an error, the caller must close
- * the connection; after -EROFS, all connections.
+ * Read the replies on the takers' connection. If taker_read() returns an error, the caller must
+ * close the takers' connection. After -EROFS, the caller must close all connections of the shard.
  */
 int taker_read(struct taker *taker, uint64_t now_ns);
 
-/* Close the connection. Returns whether deliveries may be lost with it. */
+/* Close the takers' connection. Returns whether deliveries may be lost with the connection. */
 bool taker_lose(struct taker *taker, int why, uint64_t now_ns);
 
 #endif
